@@ -1,0 +1,3 @@
+module github.com/aton-project/aton
+
+go 1.26
