@@ -1,0 +1,171 @@
+// Package diag holds source locations and diagnostics.
+package diag
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Loc is a source location: an index into a Table. The zero Loc is unknown.
+type Loc int32
+
+// Frame is one place in the user's program. Caller is the place it was called from.
+type Frame struct {
+	File   string
+	Line   int // 1-based
+	Col    int // 0-based, as Python counts
+	Func   string
+	Scope  string // module path, such as features.0
+	Caller Loc
+}
+
+// Table interns frames. The zero value is ready for use.
+type Table struct {
+	frames []Frame
+	index  map[Frame]Loc
+}
+
+// Add interns a frame.
+func (t *Table) Add(f Frame) Loc {
+	if f == (Frame{}) {
+		return 0
+	}
+	if l, ok := t.index[f]; ok {
+		return l
+	}
+	if t.index == nil {
+		t.index = map[Frame]Loc{}
+		t.frames = []Frame{{}}
+	}
+	l := Loc(len(t.frames))
+	t.frames = append(t.frames, f)
+	t.index[f] = l
+	return l
+}
+
+// Frame looks a location up; the zero Frame for an unknown one.
+func (t *Table) Frame(l Loc) Frame {
+	if int(l) >= len(t.frames) || l < 0 {
+		return Frame{}
+	}
+	return t.frames[l]
+}
+
+// String gives file:line of a location and, in parentheses, its module path.
+func (t *Table) String(l Loc) string {
+	f := t.Frame(l)
+	if f.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", f.File, f.Line)
+}
+
+// Severity orders diagnostics.
+type Severity int
+
+// Severities.
+const (
+	Error Severity = iota
+	Warning
+	Note
+)
+
+func (s Severity) String() string { return [...]string{"error", "warning", "note"}[s] }
+
+// Diagnostic is one message about the user's program.
+type Diagnostic struct {
+	Severity Severity `json:"-"`
+	// ID names the kind of message and never changes: unsupported-op, const-arg, ...
+	ID string `json:"id"`
+	// Op is the operator concerned, such as aten::elu.
+	Op string `json:"op,omitempty"`
+	// Loc is resolved against the table of the module that the message is about.
+	Loc     Loc    `json:"-"`
+	Message string `json:"message"`
+	// Hint says what the user can do.
+	Hint string `json:"hint,omitempty"`
+}
+
+// List collects diagnostics. It is an error when it holds one of severity Error.
+type List struct {
+	Table *Table
+	Items []Diagnostic
+}
+
+// Add appends a diagnostic.
+func (l *List) Add(d Diagnostic) { l.Items = append(l.Items, d) }
+
+// Err gives the list as an error if it holds one, else nil.
+func (l *List) Err() error {
+	for _, d := range l.Items {
+		if d.Severity == Error {
+			return l
+		}
+	}
+	return nil
+}
+
+// Format renders one diagnostic: file.py:12: aten::foo: what is wrong; what to do.
+func (l *List) Format(d Diagnostic) string {
+	var b strings.Builder
+	if l.Table != nil {
+		if at := l.Table.String(d.Loc); at != "" {
+			b.WriteString(at + ": ")
+		}
+	}
+	if d.Severity != Error {
+		b.WriteString(d.Severity.String() + ": ")
+	}
+	if d.Op != "" {
+		b.WriteString(d.Op)
+		if l.Table != nil {
+			if s := l.Table.Frame(d.Loc).Scope; s != "" {
+				b.WriteString(" in " + s)
+			}
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(d.Message)
+	if d.Hint != "" {
+		b.WriteString("; " + d.Hint)
+	}
+	return b.String()
+}
+
+// Error lists the errors, one a line; equal messages about one operator are counted.
+func (l *List) Error() string {
+	type group struct {
+		first string
+		n     int
+	}
+	var order []string
+	groups := map[string]*group{}
+	for _, d := range l.Items {
+		if d.Severity != Error {
+			continue
+		}
+		key := d.ID + "\x00" + d.Op + "\x00" + d.Message
+		g := groups[key]
+		if g == nil {
+			g = &group{first: l.Format(d)}
+			groups[key] = g
+			order = append(order, key)
+		}
+		g.n++
+	}
+	lines := make([]string, 0, len(order))
+	for _, k := range order {
+		g := groups[k]
+		if g.n > 1 {
+			g.first += fmt.Sprintf(" (%d times)", g.n)
+		}
+		lines = append(lines, g.first)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Sort orders by severity, then location, keeping the order of equals.
+func (l *List) Sort() {
+	sort.SliceStable(l.Items, func(i, j int) bool { return l.Items[i].Severity < l.Items[j].Severity })
+}

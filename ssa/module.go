@@ -1,0 +1,202 @@
+package ssa
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// Module is a program: functions, the object they work on, and source locations.
+type Module struct {
+	Funcs []*Func
+	// Root is the top module object of an archive, nil for others.
+	Root *Object
+	// Locs resolves the locations of ops.
+	Locs diag.Table
+	// Opsets maps ONNX domains to versions; empty before lowering.
+	Opsets map[string]int
+	// Metadata is carried to the metadata_props of an ONNX file, in this order.
+	Metadata []KeyValue
+	// Dialects say what operators mean. An op of no dialect is opaque: it has unknown effects.
+	Dialects []Dialect
+
+	// Keep holds what must stay alive as long as the module: mapped files.
+	Keep []any
+
+	funcIndex map[string]*Func
+	fresh     int
+}
+
+// KeyValue is one entry of Metadata.
+type KeyValue struct{ Key, Value string }
+
+// Effect says what an op does besides computing its results.
+type Effect uint8
+
+// Effects. An op with no effect may be removed when unused and merged with an equal one.
+const (
+	Pure    Effect = 0
+	Reads   Effect = 1 << iota // reads memory that others may write
+	Writes                     // writes to memory: its operands, module state, a container
+	Random                     // gives another result each time
+	Raises                     // prints, raises or warns
+	Unknown                    // nothing is known
+	// Fresh results are new mutable memory (lists, tensors): not to be merged while programs still mutate.
+	Fresh
+)
+
+// OpInfo is what a dialect knows of an op.
+type OpInfo struct {
+	Effects Effect
+	Doc     string
+}
+
+// Dialect gives meaning to the operators of a namespace.
+type Dialect interface {
+	// Namespace is the prefix of the operators' kinds, without "::".
+	Namespace() string
+	// Info describes an op; ok is false for an operator that the dialect does not know.
+	Info(o *Op) (info OpInfo, ok bool)
+	// Verify checks the dialect's own rules on an op.
+	Verify(o *Op) error
+}
+
+// NewModule makes an empty module that knows the given dialects.
+func NewModule(dialects ...Dialect) *Module { return &Module{Dialects: dialects} }
+
+// Info describes an op by its dialect.
+func (m *Module) Info(o *Op) (OpInfo, bool) {
+	ns := o.Kind.Namespace()
+	for _, d := range m.Dialects {
+		if d.Namespace() == ns {
+			return d.Info(o)
+		}
+	}
+	return OpInfo{Effects: Unknown}, false
+}
+
+// Effects is what an op does, Unknown for an unknown operator. The effects of nested blocks count.
+func (m *Module) Effects(o *Op) Effect {
+	info, ok := m.Info(o)
+	e := info.Effects
+	if !ok {
+		e |= Unknown
+	}
+	for _, b := range o.Blocks {
+		for c := range b.Ops() {
+			e |= m.Effects(c)
+		}
+	}
+	return e
+}
+
+// Func is a function of a module.
+type Func struct {
+	Name string
+	Body *Block
+
+	m       *Module
+	nvalues int
+	ops     []Op
+	values  []Value
+	uses    []Use
+	results []*Value
+}
+
+// NewFunc adds an empty function.
+func (m *Module) NewFunc(name string) *Func {
+	f := &Func{Name: name, m: m}
+	f.Body = &Block{fn: f}
+	m.Funcs = append(m.Funcs, f)
+	if m.funcIndex == nil {
+		m.funcIndex = map[string]*Func{}
+	}
+	m.funcIndex[name] = f
+	return f
+}
+
+// Func finds a function by name, nil if there is none.
+func (m *Module) Func(name string) *Func { return m.funcIndex[name] }
+
+// RemoveFunc removes a function.
+func (m *Module) RemoveFunc(f *Func) {
+	for i, g := range m.Funcs {
+		if g == f {
+			m.Funcs = append(m.Funcs[:i:i], m.Funcs[i+1:]...)
+		}
+	}
+	if m.funcIndex[f.Name] == f {
+		delete(m.funcIndex, f.Name)
+	}
+}
+
+// Main is the function to convert: the first one. Nil for an empty module.
+func (m *Module) Main() *Func {
+	if len(m.Funcs) == 0 {
+		return nil
+	}
+	return m.Funcs[0]
+}
+
+// FreshSymbol makes a symbol that occurs nowhere else, at least min.
+func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {
+	m.fresh++
+	return sym.Symbol(fmt.Sprintf("%s%d", prefix, m.fresh-1), min)
+}
+
+// Module is the module that the function belongs to.
+func (f *Func) Module() *Module { return f.m }
+
+// NumValues bounds the IDs of the function's values: the length for side tables.
+func (f *Func) NumValues() int { return f.nvalues }
+
+// slab is the number of objects that are allocated together.
+const slab = 128
+
+func (f *Func) newOp() *Op {
+	if len(f.ops) == 0 {
+		f.ops = make([]Op, slab)
+	}
+	o := &f.ops[0]
+	f.ops = f.ops[1:]
+	return o
+}
+
+func (f *Func) newValue(t Type) *Value {
+	if len(f.values) == 0 {
+		f.values = make([]Value, slab)
+	}
+	v := &f.values[0]
+	f.values = f.values[1:]
+	v.ID, v.Type = f.nvalues, t
+	f.nvalues++
+	return v
+}
+
+func (f *Func) newUses(n int) []Use {
+	if n == 0 {
+		return nil
+	}
+	if n > len(f.uses) {
+		if n > slab {
+			return make([]Use, n)
+		}
+		f.uses = make([]Use, 2*slab)
+	}
+	u := f.uses[:n:n]
+	f.uses = f.uses[n:]
+	return u
+}
+
+func (f *Func) newResults(n int) []*Value {
+	if n > len(f.results) {
+		if n > slab {
+			return make([]*Value, n)
+		}
+		f.results = make([]*Value, slab)
+	}
+	r := f.results[:n:n]
+	f.results = f.results[n:]
+	return r
+}

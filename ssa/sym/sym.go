@@ -1,0 +1,576 @@
+// Package sym is the algebra of symbolic dimensions: polynomials with integer
+// coefficients over symbols and over the atoms a // b, a % b, min and max.
+//
+// An Expr is immutable and in normal form, so equality is equality of its key.
+package sym
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Expr is an integer, known or symbolic. The zero Expr is 0.
+type Expr struct {
+	n int64
+	p *poly // nil: the value is n
+}
+
+type poly struct {
+	terms []term // sorted by key, coefficients not 0; the constant is last with an empty product
+	key   string
+}
+
+type term struct {
+	coef  int64
+	atoms []*atom // sorted by key, repeated for powers
+}
+
+type atom struct {
+	key  string
+	op   string // "": a symbol; "//", "%", "min", "max", "bcast"
+	args []Expr
+	min  int64 // smallest value
+}
+
+// Const is a known integer.
+func Const(n int64) Expr { return Expr{n: n} }
+
+// Symbol is an unknown integer that is at least min (0 for sizes).
+func Symbol(name string, min int64) Expr {
+	return fromAtom(&atom{key: name, min: min})
+}
+
+func fromAtom(a *atom) Expr { return build([]term{{1, []*atom{a}}}) }
+
+// Int gives the value if it is known.
+func (e Expr) Int() (int64, bool) { return e.n, e.p == nil }
+
+// IsConst reports a known value.
+func (e Expr) IsConst() bool { return e.p == nil }
+
+// Is reports that the value is known to be n.
+func (e Expr) Is(n int64) bool { return e.p == nil && e.n == n }
+
+// Equal reports that both are equal for all values of the symbols.
+func (e Expr) Equal(f Expr) bool {
+	if e.p == nil || f.p == nil {
+		return e.p == f.p && e.n == f.n
+	}
+	return e.p == f.p || e.p.key == f.p.key
+}
+
+// Name gives the symbol's name if the expression is a lone symbol.
+func (e Expr) Name() (string, bool) {
+	if e.p != nil && len(e.p.terms) == 1 && e.p.terms[0].coef == 1 && len(e.p.terms[0].atoms) == 1 && e.p.terms[0].atoms[0].op == "" {
+		return e.p.terms[0].atoms[0].key, true
+	}
+	return "", false
+}
+
+// String prints the expression so that Parse reads it back.
+func (e Expr) String() string {
+	if e.p == nil {
+		return strconv.FormatInt(e.n, 10)
+	}
+	return e.p.key
+}
+
+func (e Expr) terms() []term {
+	if e.p != nil {
+		return e.p.terms
+	}
+	if e.n == 0 {
+		return nil
+	}
+	return []term{{coef: e.n}}
+}
+
+func atomsKey(as []*atom) string {
+	switch len(as) {
+	case 0:
+		return ""
+	case 1:
+		return as[0].key
+	}
+	var b strings.Builder
+	for i, a := range as {
+		if i > 0 {
+			b.WriteByte('*')
+		}
+		b.WriteString(a.key)
+	}
+	return b.String()
+}
+
+// build sorts and merges terms.
+func build(ts []term) Expr {
+	if len(ts) > 1 {
+		sort.SliceStable(ts, func(i, j int) bool {
+			ki, kj := atomsKey(ts[i].atoms), atomsKey(ts[j].atoms)
+			if (ki == "") != (kj == "") {
+				return kj == ""
+			}
+			return ki < kj
+		})
+	}
+	out := ts[:0]
+	for _, t := range ts {
+		if k := len(out); k > 0 && atomsKey(out[k-1].atoms) == atomsKey(t.atoms) {
+			out[k-1].coef += t.coef
+		} else {
+			out = append(out, t)
+		}
+	}
+	kept := out[:0]
+	for _, t := range out {
+		if t.coef != 0 {
+			kept = append(kept, t)
+		}
+	}
+	if len(kept) == 0 {
+		return Expr{}
+	}
+	if len(kept) == 1 && len(kept[0].atoms) == 0 {
+		return Expr{n: kept[0].coef}
+	}
+	var b strings.Builder
+	for i, t := range kept {
+		c := t.coef
+		if i > 0 {
+			if c < 0 {
+				b.WriteString(" - ")
+				c = -c
+			} else {
+				b.WriteString(" + ")
+			}
+		}
+		k := atomsKey(t.atoms)
+		switch {
+		case k == "":
+			b.WriteString(strconv.FormatInt(c, 10))
+		case c == 1:
+			b.WriteString(k)
+		default:
+			b.WriteString(strconv.FormatInt(c, 10) + "*" + k)
+		}
+	}
+	return Expr{p: &poly{terms: kept, key: b.String()}}
+}
+
+// Add is e + f.
+func (e Expr) Add(f Expr) Expr {
+	if e.p == nil && f.p == nil {
+		return Expr{n: e.n + f.n}
+	}
+	return build(append(append([]term(nil), e.terms()...), f.terms()...))
+}
+
+// Neg is -e.
+func (e Expr) Neg() Expr { return e.Mul(Const(-1)) }
+
+// Sub is e - f.
+func (e Expr) Sub(f Expr) Expr { return e.Add(f.Neg()) }
+
+// maxTerms bounds the size of products; beyond it the product becomes opaque.
+const maxTerms = 64
+
+// Mul is e * f.
+func (e Expr) Mul(f Expr) Expr {
+	if e.p == nil && f.p == nil {
+		return Expr{n: e.n * f.n}
+	}
+	if e.Is(1) {
+		return f
+	}
+	if f.Is(1) {
+		return e
+	}
+	te, tf := e.terms(), f.terms()
+	if len(te)*len(tf) > maxTerms {
+		return opaque("mul", e, f)
+	}
+	ts := make([]term, 0, len(te)*len(tf))
+	for _, a := range te {
+		for _, b := range tf {
+			as := append(append([]*atom(nil), a.atoms...), b.atoms...)
+			sort.SliceStable(as, func(i, j int) bool { return as[i].key < as[j].key })
+			ts = append(ts, term{a.coef * b.coef, as})
+		}
+	}
+	return build(ts)
+}
+
+func opaque(op string, args ...Expr) Expr {
+	a := &atom{op: op, args: args, min: minInt}
+	var b strings.Builder
+	if op == "//" || op == "%" {
+		b.WriteString("(" + paren(args[0]) + " " + op + " " + paren(args[1]) + ")")
+	} else {
+		b.WriteString(op + "(")
+		for i, x := range args {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(x.String())
+		}
+		b.WriteString(")")
+	}
+	a.key = b.String()
+	a.min = atomMin(a)
+	return fromAtom(a)
+}
+
+func paren(e Expr) string {
+	s := e.String()
+	if _, ok := e.Name(); ok || e.p == nil && e.n >= 0 {
+		return s
+	}
+	if e.p != nil && len(e.p.terms) == 1 && e.p.terms[0].coef == 1 && len(e.p.terms[0].atoms) == 1 {
+		return s
+	}
+	return "(" + s + ")"
+}
+
+const minInt, maxInt = -1 << 63, 1<<63 - 1
+
+func atomMin(a *atom) int64 {
+	lo := func(i int) int64 { return a.args[i].Min() }
+	switch a.op {
+	case "//":
+		if lo(0) >= 0 && lo(1) >= 1 {
+			return 0
+		}
+	case "%":
+		if lo(1) >= 1 {
+			return 0
+		}
+	case "min", "bcast":
+		m := lo(0)
+		for i := range a.args {
+			m = min(m, lo(i))
+		}
+		return m
+	case "max":
+		m := lo(0)
+		for i := range a.args {
+			m = max(m, lo(i))
+		}
+		return m
+	}
+	return minInt
+}
+
+// Min is a lower bound of the value, the least int64 if none is known.
+func (e Expr) Min() int64 {
+	if e.p == nil {
+		return e.n
+	}
+	total := int64(0)
+	for _, t := range e.p.terms {
+		m := int64(1)
+		for _, a := range t.atoms {
+			if a.min < 0 || a.min > 1<<31 {
+				if len(t.atoms) > 1 || a.min == minInt {
+					return minInt
+				}
+			}
+			m *= a.min
+		}
+		if len(t.atoms) > 0 && t.coef < 0 {
+			return minInt
+		}
+		total += t.coef * m
+	}
+	return total
+}
+
+// Compare orders two expressions where the bounds allow it: ok is false if
+// nothing is known, else e is less, equal or greater for all values.
+func (e Expr) Compare(f Expr) (sign int, ok bool) {
+	d := e.Sub(f)
+	if n, known := d.Int(); known {
+		switch {
+		case n < 0:
+			return -1, true
+		case n > 0:
+			return 1, true
+		}
+		return 0, true
+	}
+	if d.Min() > 0 {
+		return 1, true
+	}
+	if d.Neg().Min() > 0 {
+		return -1, true
+	}
+	return 0, false
+}
+
+// AtLeast reports that e >= f holds for all values.
+func (e Expr) AtLeast(f Expr) bool { return e.Sub(f).Min() >= 0 }
+
+// FloorDiv is e // f with Python's rounding. Division by a known 0 gives an opaque value.
+func (e Expr) FloorDiv(f Expr) Expr {
+	if a, ok := e.Int(); ok {
+		if b, ok := f.Int(); ok && b != 0 {
+			q := a / b
+			if a%b != 0 && (a < 0) != (b < 0) {
+				q--
+			}
+			return Const(q)
+		}
+		if a == 0 && f.Min() >= 1 {
+			return Const(0)
+		}
+	}
+	if f.Is(1) {
+		return e
+	}
+	if q, ok := e.exactDiv(f); ok {
+		return q
+	}
+	if b, ok := f.Int(); ok && b > 0 {
+		// (b*q + r) // b = q + r // b
+		var whole, rest []term
+		for _, t := range e.terms() {
+			if t.coef%b == 0 {
+				whole = append(whole, term{t.coef / b, t.atoms})
+			} else {
+				rest = append(rest, t)
+			}
+		}
+		if len(whole) > 0 {
+			return build(whole).Add(build(rest).FloorDiv(f))
+		}
+		// (x // a) // b = x // (a*b) for positive a, b
+		if a := e.loneAtom(); a != nil && a.op == "//" {
+			if n, ok := a.args[1].Int(); ok && n > 0 {
+				return a.args[0].FloorDiv(Const(n * b))
+			}
+		}
+	}
+	return opaque("//", e, f)
+}
+
+func (e Expr) loneAtom() *atom {
+	if e.p != nil && len(e.p.terms) == 1 && e.p.terms[0].coef == 1 && len(e.p.terms[0].atoms) == 1 {
+		return e.p.terms[0].atoms[0]
+	}
+	return nil
+}
+
+// exactDiv divides by a monomial that is known not to be 0, if every term is divisible.
+func (e Expr) exactDiv(f Expr) (Expr, bool) {
+	ft := f.terms()
+	if len(ft) != 1 {
+		if e.Equal(f) && (f.Min() > 0) {
+			return Const(1), true
+		}
+		return Expr{}, false
+	}
+	if len(ft[0].atoms) > 0 && f.Min() < 1 {
+		// x // x is 1 for every x that a program can divide by.
+		for _, a := range ft[0].atoms {
+			if a.min < 0 {
+				return Expr{}, false
+			}
+		}
+	}
+	var out []term
+	for _, t := range e.terms() {
+		if t.coef%ft[0].coef != 0 {
+			return Expr{}, false
+		}
+		rest := append([]*atom(nil), t.atoms...)
+		for _, a := range ft[0].atoms {
+			found := false
+			for i, r := range rest {
+				if r.key == a.key {
+					rest = append(rest[:i], rest[i+1:]...)
+					found = true
+					break
+				}
+			}
+			if !found {
+				return Expr{}, false
+			}
+		}
+		out = append(out, term{t.coef / ft[0].coef, rest})
+	}
+	return build(out), true
+}
+
+// Divide is e / f if f divides e for all values of the symbols.
+func (e Expr) Divide(f Expr) (Expr, bool) {
+	if f.Is(0) {
+		return Expr{}, false
+	}
+	if a, ok := e.Int(); ok {
+		if b, ok := f.Int(); ok {
+			return Const(a / b), a%b == 0
+		}
+	}
+	return e.exactDiv(f)
+}
+
+// Mod is e % f with the sign of f, as in Python.
+func (e Expr) Mod(f Expr) Expr {
+	if _, ok := e.exactDiv(f); ok && !f.Is(0) {
+		return Const(0)
+	}
+	if a, ok := e.Int(); ok {
+		if b, ok := f.Int(); ok && b != 0 {
+			r := a % b
+			if r != 0 && (r < 0) != (b < 0) {
+				r += b
+			}
+			return Const(r)
+		}
+	}
+	return opaque("%", e, f)
+}
+
+// Max is the greater of both.
+func (e Expr) Max(f Expr) Expr { return extremum("max", e, f, 1) }
+
+// Minimum is the lesser of both.
+func (e Expr) Minimum(f Expr) Expr { return extremum("min", e, f, -1) }
+
+func extremum(op string, e, f Expr, sign int) Expr {
+	if e.Equal(f) {
+		return e
+	}
+	if e.AtLeast(f) {
+		if sign > 0 {
+			return e
+		}
+		return f
+	}
+	if f.AtLeast(e) {
+		if sign > 0 {
+			return f
+		}
+		return e
+	}
+	if f.String() < e.String() {
+		e, f = f, e
+	}
+	return opaque(op, e, f)
+}
+
+// Broadcast is the size of two dimensions broadcast together, as NumPy has it.
+// A known size other than 1 wins: the other one must be equal or 1.
+func (e Expr) Broadcast(f Expr) Expr {
+	switch {
+	case e.Equal(f) || f.Is(1):
+		return e
+	case e.Is(1):
+		return f
+	case e.IsConst():
+		return e
+	case f.IsConst():
+		return f
+	}
+	if f.String() < e.String() {
+		e, f = f, e
+	}
+	return opaque("bcast", e, f)
+}
+
+// Eval computes the value for given symbols.
+func (e Expr) Eval(env map[string]int64) (int64, bool) {
+	if e.p == nil {
+		return e.n, true
+	}
+	sum := int64(0)
+	for _, t := range e.p.terms {
+		v := t.coef
+		for _, a := range t.atoms {
+			x, ok := a.eval(env)
+			if !ok {
+				return 0, false
+			}
+			v *= x
+		}
+		sum += v
+	}
+	return sum, true
+}
+
+func (a *atom) eval(env map[string]int64) (int64, bool) {
+	if a.op == "" {
+		v, ok := env[a.key]
+		return v, ok
+	}
+	e := a.subst(func(s string) (Expr, bool) {
+		v, ok := env[s]
+		return Const(v), ok
+	})
+	return e.Int()
+}
+
+// Subst replaces symbols; get answers false to leave one as it is.
+func (e Expr) Subst(get func(name string) (Expr, bool)) Expr {
+	if e.p == nil {
+		return e
+	}
+	sum := Expr{}
+	for _, t := range e.p.terms {
+		v := Const(t.coef)
+		for _, a := range t.atoms {
+			v = v.Mul(a.subst(get))
+		}
+		sum = sum.Add(v)
+	}
+	return sum
+}
+
+func (a *atom) subst(get func(string) (Expr, bool)) Expr {
+	if a.op == "" {
+		if v, ok := get(a.key); ok {
+			return v
+		}
+		return fromAtom(a)
+	}
+	args := make([]Expr, len(a.args))
+	for i, x := range a.args {
+		args[i] = x.Subst(get)
+	}
+	return apply(a.op, args)
+}
+
+func apply(op string, args []Expr) Expr {
+	switch op {
+	case "//":
+		return args[0].FloorDiv(args[1])
+	case "%":
+		return args[0].Mod(args[1])
+	case "min":
+		return args[0].Minimum(args[1])
+	case "max":
+		return args[0].Max(args[1])
+	case "bcast":
+		return args[0].Broadcast(args[1])
+	case "mul":
+		return args[0].Mul(args[1])
+	}
+	return opaque(op, args...)
+}
+
+// Symbols calls f for each symbol in the expression.
+func (e Expr) Symbols(f func(name string)) {
+	if e.p == nil {
+		return
+	}
+	for _, t := range e.p.terms {
+		for _, a := range t.atoms {
+			if a.op == "" {
+				f(a.key)
+			}
+			for _, x := range a.args {
+				x.Symbols(f)
+			}
+		}
+	}
+}
