@@ -1,0 +1,70 @@
+// Package littests runs the .ir files of this folder. One file: go test ./lit-tests -run 'Lit/passes/cse'.
+package littests
+
+import (
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aton-project/aton/tools/filecheck"
+	"github.com/aton-project/aton/tools/lit"
+)
+
+var update = flag.Bool("update", false, "rewrite the blocks of AUTOCHECK files; checks that people wrote stay")
+
+func TestLit(t *testing.T) {
+	runner := &lit.Runner{Commands: map[string]lit.Command{
+		"FileCheck": filecheck.Main,
+		"cat":       lit.Cat,
+	}}
+	files := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".ir") || strings.Contains(path, "fixtures") {
+			return err
+		}
+		files++
+		t.Run(strings.TrimSuffix(filepath.ToSlash(path), ".ir"), func(t *testing.T) {
+			t.Parallel()
+			runFile(t, runner, path)
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files == 0 {
+		t.Fatal("no .ir files found")
+	}
+}
+
+func runFile(t *testing.T, runner *lit.Runner, path string) {
+	test, err := lit.Parse(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := error(nil)
+	if !*update {
+		if failed = runner.Run(test, t.TempDir()); failed == nil {
+			return
+		}
+		t.Error(failed)
+	}
+	text, err := runner.Update(test, t.TempDir())
+	switch {
+	case err != nil:
+		t.Error(err)
+	case text == test.Text:
+	case *update:
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: rewritten", path)
+	default:
+		t.Errorf("make update would change the AUTOCHECK block (-now +then):\n%s", cmp.Diff(strings.Split(test.Text, "\n"), strings.Split(text, "\n")))
+	}
+}
