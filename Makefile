@@ -1,0 +1,76 @@
+# What there is to do here, and how. `make test` is what continuous integration runs first.
+GO     ?= go
+T      ?= 30s
+FILTER ?=
+SHARED ?= ../shared
+PYTHON ?= .venv/bin/python
+# two at a time: the tests are built for small machines
+GOFLAGS_TEST ?= -p 2
+
+CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON) \
+	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
+	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check)
+
+.PHONY: all build test race lit update gen check-gen fuzz bench conformance conformance-models conformance-old lint clean
+
+all: build lint test
+
+build:
+	@mkdir -p bin
+	$(GO) build -o bin/ ./...
+
+test:
+	$(GO) vet ./...
+	$(GO) test $(GOFLAGS_TEST) ./...
+
+race:
+	$(GO) test -race $(GOFLAGS_TEST) ./...
+
+# make lit FILTER=passes/cse
+lit:
+	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)'
+
+# rewrites the AUTOCHECK blocks; checks that people wrote stay
+update:
+	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)' -update -count=1
+
+gen:
+	$(GO) generate ./...
+
+check-gen: gen
+	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files differ from what is committed: make gen"; exit 1; }
+
+# every fuzz target for T
+fuzz:
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/\/[^/]*_test.go:func / /' | sort -u | \
+	while read -r dir name; do \
+		echo "$$dir $$name"; $(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(T) "$$dir" || exit 1; \
+	done
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem $(GOFLAGS_TEST) ./...
+
+# Variables: CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker)
+conformance: build .venv/ready
+	$(CONFORMANCE)
+
+# whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
+conformance-models: build .venv/ready
+	$(CONFORMANCE) --set models
+
+# the other suites as an older PyTorch saves them
+conformance-old: build .venv/ready
+	$(CONFORMANCE) --set old
+
+.venv/ready: tools/conformance/requirements.txt
+	python3 -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+lint:
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+clean:
+	rm -rf bin out

@@ -1,0 +1,180 @@
+// Package arch keeps the imports one-way: frontend -> ssa -> passes -> backend. Its test compares what
+// `go list` says with the table below; a new package needs a line here, and thereby a decision.
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/aton-project/aton"
+
+// rule says what a package may import of this module. "x/..." is x and all below it. The first rule
+// that fits a package holds. Packages outside the module and the standard library are in `outside`.
+type rule struct{ pkg, may, outside string }
+
+var table = []rule{
+	{"ssa/diag", "", ""},
+	{"ssa/tensor", "", ""},
+	{"ssa/sym", "", ""},
+	{"ssa", "ssa/diag ssa/tensor ssa/sym", ""},
+	{"ssa/...", "ssa ssa/diag ssa/tensor ssa/sym", ""},
+
+	{"dialects/prim", "ssa/...", ""},
+	{"dialects/onnx/kernel", "ssa/...", ""},
+	{"dialects/onnx/...", "ssa/... dialects/prim dialects/onnx/...", ""},
+	// the one arrow between the big dialects: lowering sits with the op
+	{"dialects/aten/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/...", ""},
+
+	{"passes", "ssa/...", ""},
+	{"passes/all", "ssa/... dialects/... passes/...", ""},
+	{"passes/*", "ssa/... dialects/... passes", ""}, // never another pass
+
+	{"frontend", "ssa/... dialects/prim dialects/aten/... frontend/... backend/onnxfile", ""},
+	{"frontend/spec", "ssa/...", ""},
+	// the importers share readers, but know nothing of each other
+	{"frontend/jit/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/export/...", ""},
+	{"frontend/export/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/jit/...", ""},
+	{"frontend/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/jit/... !frontend/export/...", ""},
+
+	{"backend/onnxfile/...", "ssa/... dialects/prim dialects/onnx/... backend/onnxfile/...", "google.golang.org/protobuf"},
+	{"backend/interp/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... backend/interp/...", ""},
+
+	{"codegen/gpu/nvptx/...", "ssa/... dialects/... codegen/gpu/...", "github.com/llir/llvm"},
+	{"codegen/gpu/...", "ssa/... dialects/... codegen/gpu/... !codegen/gpu/nvptx/...", ""},
+
+	{"tools/...", "...", "*"},
+	{"lit-tests", "...", "*"},
+	{"", "... !tools/... !lit-tests", ""}, // the library's face
+}
+
+// fits says whether a package, relative to the module, is what the pattern names.
+func fits(pattern, pkg string) bool {
+	if pattern == "..." {
+		return true
+	}
+	if dir, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return pkg == dir || strings.HasPrefix(pkg, dir+"/")
+	}
+	if dir, ok := strings.CutSuffix(pattern, "/*"); ok {
+		return strings.HasPrefix(pkg, dir+"/")
+	}
+	return pkg == pattern
+}
+
+func (r rule) allows(from, to string) bool {
+	ok := false
+	for _, p := range strings.Fields(r.may) {
+		if no, negated := strings.CutPrefix(p, "!"); negated {
+			if fits(no, to) {
+				ok = false
+			}
+		} else if fits(p, to) {
+			ok = true
+		}
+	}
+	// what lies below a pass is its own
+	if dir, star := strings.CutSuffix(r.pkg, "/*"); star {
+		own, _, _ := strings.Cut(strings.TrimPrefix(from, dir+"/"), "/")
+		ok = ok || strings.HasPrefix(to, dir+"/"+own+"/") || to == dir+"/"+own
+	}
+	return ok
+}
+
+func (r rule) allowsOutside(path string) bool {
+	for _, p := range strings.Fields(r.outside) {
+		if p == "*" || path == p || strings.HasPrefix(path, p+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func ruleFor(pkg string) (rule, bool) {
+	for _, r := range table {
+		if fits(r.pkg, pkg) {
+			return r, true
+		}
+	}
+	return rule{}, false
+}
+
+func TestImports(t *testing.T) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Standard", "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := 0
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; packages++ {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		from := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		r, ok := ruleFor(from)
+		if !ok {
+			t.Errorf("%s: no rule for this package: add a line to the table in tools/arch", from)
+			continue
+		}
+		for _, path := range p.Imports {
+			to, ours := strings.CutPrefix(path, module)
+			first, _, _ := strings.Cut(path, "/")
+			switch {
+			case ours && !r.allows(from, strings.TrimPrefix(to, "/")):
+				t.Errorf("%s may not import %s (it may: %s)", from, strings.TrimPrefix(to, "/"), r.may)
+			case !ours && strings.Contains(first, ".") && !r.allowsOutside(path):
+				t.Errorf("%s may not import %s: dependencies are few, and each has its place", from, path)
+			}
+		}
+	}
+	if packages == 0 {
+		t.Fatal("go list found no packages")
+	}
+}
+
+func TestTable(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"dialects/aten", "dialects/onnx", true},
+		{"dialects/onnx", "dialects/aten", false},
+		{"dialects/onnx", "dialects/onnx/kernel", true},
+		{"ssa", "ssa/tensor", true},
+		{"ssa/tensor", "ssa", false},
+		{"ssa/rewrite", "ssa", true},
+		{"passes/cse", "passes", true},
+		{"passes/cse", "passes/dce", false},
+		{"passes/lower", "passes/lower/index", true},
+		{"passes/all", "passes/dce", true},
+		{"passes", "passes/dce", false},
+		{"frontend/jit", "frontend/export", false},
+		{"frontend/jit", "frontend/pickle", true},
+		{"frontend/jit", "frontend", false},
+		{"frontend", "frontend/jit", true},
+		{"frontend/jit", "tools/lit", false},
+		{"backend/interp", "dialects/onnx/kernel", true},
+		{"codegen/gpu/kernel", "codegen/gpu/nvptx", false},
+		{"", "passes/all", true},
+		{"", "tools/lit", false},
+	} {
+		r, ok := ruleFor(c.from)
+		if !ok || r.allows(c.from, c.to) != c.want {
+			t.Errorf("%s imports %s: got %v", c.from, c.to, !c.want)
+		}
+	}
+	if r, _ := ruleFor("ssa"); r.allowsOutside("github.com/google/go-cmp/cmp") {
+		t.Error("ssa may import what is outside")
+	}
+}
