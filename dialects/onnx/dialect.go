@@ -1,0 +1,238 @@
+// Package onnx gives meaning to the operators of ONNX: the schemas of all their
+// versions, the types of their results, and what they do besides computing.
+//
+// An operator's kind is its domain and name: "onnx::Add" for the default domain,
+// "ai.onnx.ml::Scaler", "com.microsoft::Gelu". Operands stand in ONNX's order,
+// nil for an absent optional input. Attributes have ONNX's names. The subgraphs
+// of If are two blocks (then_branch, else_branch); Loop and Scan have one (body),
+// whose parameters and returns are in ONNX's order.
+//
+// The IR holds operators in their newest encoding (see [Newest]) until a pass
+// legalizes them for an opset.
+package onnx
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Namespace is the prefix of the kinds of ONNX's default domain.
+const Namespace = "onnx"
+
+// Dialect describes the operators of ONNX's default domain.
+type Dialect struct{}
+
+// Namespace is "onnx".
+func (Dialect) Namespace() string { return Namespace }
+
+// Info gives an op's effects; ok is false for operators that no opset has.
+func (Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
+	if Versions(string(o.Kind)) == nil {
+		return ssa.OpInfo{Effects: ssa.Unknown}, false
+	}
+	info := ssa.OpInfo{Effects: ssa.Pure}
+	switch o.Kind.Name() {
+	case "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli":
+		info.Effects = ssa.Random
+	case "Dropout":
+		if mode := o.Operand(2); mode != nil {
+			if c := ConstOf(mode); c == nil || !c.HasData() || c.NumElements() != 1 || c.Int64s()[0] != 0 {
+				info.Effects = ssa.Random
+			}
+		}
+	}
+	return info, true
+}
+
+// ConstOf gives the tensor that a value always has: that of an onnx::Constant or
+// of a prim::Constant of a tensor. Nil if there is none.
+func ConstOf(v *ssa.Value) *tensor.Tensor {
+	if v == nil || v.Def() == nil {
+		return nil
+	}
+	switch o := v.Def(); o.Kind {
+	case "onnx::Constant", "prim::Constant":
+		if l, ok := o.Attr("value"); ok && l.Kind == ssa.TensorLit {
+			return l.Tensor
+		}
+	}
+	return nil
+}
+
+// Verify checks number and types of operands, results and attributes against
+// the schema: the newest one, or that of the opset that the module is for.
+func (Dialect) Verify(o *ssa.Op) error {
+	vs := Versions(string(o.Kind))
+	if vs == nil {
+		return fmt.Errorf("%s is not an operator of ONNX", o.Kind)
+	}
+	s := SchemaOf(o.Kind)
+	var err error
+	if s != nil {
+		if err = s.verify(o); err == nil {
+			return nil
+		}
+	}
+	opset := DefaultOpset(o.Block().Func().Module())
+	if opset == 0 {
+		opset = Newest
+	}
+	old := Lookup(string(o.Kind), opset)
+	switch {
+	case old == nil && s == nil:
+		return fmt.Errorf("%s is deprecated", o.Kind)
+	case old == nil || old == s:
+		return err
+	}
+	if e := old.verify(o); e != nil && err == nil || e != nil && s.Since <= opset {
+		return e
+	} else if e != nil {
+		return err
+	}
+	return nil
+}
+
+// DefaultOpset is the version of ONNX's default domain that the module is for, 0 if none is set.
+func DefaultOpset(m *ssa.Module) int {
+	for _, name := range [...]string{"", "ai.onnx", "onnx"} {
+		if v, ok := m.Opsets[name]; ok {
+			return v
+		}
+	}
+	return 0
+}
+
+func (s *OpSchema) verify(o *ssa.Op) error {
+	vars := map[string]tensor.DType{}
+	if err := verifyParams(s, "input", s.Inputs, o.Operands(), vars); err != nil {
+		return err
+	}
+	if err := verifyParams(s, "output", s.Outputs, o.Results, vars); err != nil {
+		return err
+	}
+	for i := range o.Attrs {
+		a := s.Attr(o.Attrs[i].Name)
+		if a == nil {
+			return fmt.Errorf("%s-%d has no attribute %q", s.Kind(), s.Since, o.Attrs[i].Name)
+		}
+		if !a.accepts(o.Attrs[i].Value) {
+			return fmt.Errorf("attribute %s of %s-%d must be of kind %v", a.Name, s.Kind(), s.Since, a.Type)
+		}
+	}
+	graphs := 0
+	for i := range s.Attrs {
+		a := &s.Attrs[i]
+		if a.Type == AttrGraph {
+			if a.Required {
+				graphs++
+			}
+			continue
+		}
+		if _, ok := o.Attr(a.Name); a.Required && !ok {
+			return fmt.Errorf("%s-%d needs the attribute %s", s.Kind(), s.Since, a.Name)
+		}
+	}
+	if len(o.Blocks) != graphs {
+		return fmt.Errorf("%s has %d subgraphs, not %d", s.Kind(), graphs, len(o.Blocks))
+	}
+	for i, b := range o.Blocks {
+		if err := verifyBlock(o, i, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func verifyBlock(o *ssa.Op, i int, b *ssa.Block) error {
+	params, returns := -1, -1
+	switch o.Kind {
+	case "onnx::If":
+		params, returns = 0, len(o.Results)
+	case "onnx::Loop":
+		params = max(o.NumOperands(), 2)
+		returns = len(o.Results) + 1
+	case "onnx::Scan":
+		params, returns = o.NumOperands(), len(o.Results)
+	}
+	if params >= 0 && (len(b.Params) != params || b.NumReturns() != returns) {
+		return fmt.Errorf("block %d of %s takes %d and returns %d values, not %d and %d", i, o.Kind, params, returns, len(b.Params), b.NumReturns())
+	}
+	return nil
+}
+
+func verifyParams(s *OpSchema, what string, ps []Param, vs []*ssa.Value, vars map[string]tensor.DType) error {
+	need := 0
+	for i, p := range ps {
+		if p.Option == Single {
+			need = i + 1
+		} else if p.Option >= Variadic && p.Min > 0 {
+			need = i + p.Min
+		}
+	}
+	if len(vs) < need {
+		return fmt.Errorf("%s-%d has %d %ss, needs %d", s.Kind(), s.Since, len(vs), what, need)
+	}
+	for i, v := range vs {
+		p := paramAt(ps, i)
+		if p == nil {
+			return fmt.Errorf("%s-%d has %d %ss, takes %d", s.Kind(), s.Since, len(vs), what, len(ps))
+		}
+		if v == nil {
+			if p.Option == Single {
+				return fmt.Errorf("%s %s of %s-%d is absent", what, p.Name, s.Kind(), s.Since)
+			}
+			continue
+		}
+		if !p.Types.Allows(v.Type) {
+			return fmt.Errorf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, v.Type)
+		}
+		if p.Option == VariadicMixed || v.DType() == tensor.Undefined {
+			continue
+		}
+		if d, ok := vars[p.Var]; !ok {
+			vars[p.Var] = v.DType()
+		} else if d != v.DType() {
+			return fmt.Errorf("%s %s of %s-%d is of element type %v, another parameter of type %s is %v", what, p.Name, s.Kind(), s.Since, v.DType(), p.Var, d)
+		}
+	}
+	return nil
+}
+
+// accepts reports whether a literal is of the attribute's kind.
+func (a *AttrSchema) accepts(l ssa.Literal) bool {
+	list := func(f func(ssa.Literal) bool) bool {
+		if l.Kind != ssa.ListLit {
+			return false
+		}
+		for _, e := range l.Elems {
+			if !f(e) {
+				return false
+			}
+		}
+		return true
+	}
+	isInt := func(l ssa.Literal) bool { return l.Kind == ssa.IntLit || l.Kind == ssa.BoolLit }
+	isFloat := func(l ssa.Literal) bool { return l.Kind == ssa.FloatLit || l.Kind == ssa.IntLit }
+	isStr := func(l ssa.Literal) bool { return l.Kind == ssa.StrLit }
+	switch a.Type {
+	case AttrInt:
+		return isInt(l)
+	case AttrFloat:
+		return isFloat(l)
+	case AttrString:
+		return isStr(l)
+	case AttrInts:
+		return list(isInt)
+	case AttrFloats:
+		return list(isFloat)
+	case AttrStrings:
+		return list(isStr)
+	case AttrTensor:
+		return l.Kind == ssa.TensorLit
+	case AttrTypeProto:
+		return l.Kind == ssa.TypeLit
+	}
+	return false
+}
