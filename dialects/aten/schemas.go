@@ -1,0 +1,65 @@
+// Package aten is the dialect of PyTorch's operators: their declarations, effects,
+// and their lowering to ONNX.
+package aten
+
+import (
+	_ "embed"
+	"sync"
+
+	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/ssa"
+)
+
+//go:embed schemas.txt
+var schemasText string
+
+var table = sync.OnceValue(func() *ssa.SchemaTable { return ssa.NewSchemaTable(schemasText) })
+
+// Schemas gives the declarations of an operator (aten, quantized, torchvision,
+// prim) in the order in which overload resolution tries them: those of the
+// newest PyTorch first, then those that only old releases had. It is nil for an
+// unknown operator, and safe for concurrent use.
+func Schemas(k ssa.Kind) []*ssa.Schema {
+	if k.Namespace() == "prim" {
+		return prim.Schemas(k)
+	}
+	return table().Lookup(k)
+}
+
+// Schema gives one overload, nil if there is none.
+func Schema(k ssa.Kind, overload string) *ssa.Schema {
+	for _, s := range Schemas(k) {
+		if s.Overload == overload {
+			return s
+		}
+	}
+	return nil
+}
+
+// Kinds lists the operators that have declarations, prim's excluded, in alphabetical order.
+func Kinds() []ssa.Kind { return table().Kinds() }
+
+// BindSchemas gives the operators of a module that have none yet the overload
+// that their operands match: graph text does not name overloads. It returns the
+// operators that are declared but match no overload.
+func BindSchemas(m *ssa.Module) (unmatched []*ssa.Op) {
+	for _, f := range m.Funcs {
+		for o := range f.Body.AllOps() {
+			if o.Schema != nil {
+				continue
+			}
+			all := Schemas(o.Kind)
+			if len(all) == 0 {
+				continue
+			}
+			types := make([]ssa.Type, o.NumOperands())
+			for i := range types {
+				types[i] = o.Operand(i).Type
+			}
+			if o.Schema = ssa.MatchSchema(all, types); o.Schema == nil {
+				unmatched = append(unmatched, o)
+			}
+		}
+	}
+	return unmatched
+}

@@ -1,0 +1,50 @@
+package ssa
+
+// Effects derives what an operator does from its declaration: written
+// arguments, memory read through tensors and containers, and results that are
+// new memory. Randomness and messages are not declared; dialects add them.
+func (s *Schema) Effects() Effect {
+	e := Pure
+	for i := range s.Args {
+		if s.Args[i].Writes {
+			e |= Writes
+		}
+		if isMemory(s.Args[i].Type) {
+			e |= Reads
+		}
+	}
+	for i := range s.Returns {
+		if s.Returns[i].Alias == "" && isMemory(s.Returns[i].Type) {
+			e |= Fresh
+		}
+	}
+	if s.Vararg {
+		e |= Reads
+	}
+	return e
+}
+
+// isMemory reports a type whose values can be changed in place.
+func isMemory(t Type) bool {
+	switch t := t.(type) {
+	case *TensorType, *ListType, *DictType, *VarType, *WrapType, *ClassType:
+		return true
+	case *OptionalType:
+		return isMemory(t.Elem)
+	case *TupleType:
+		for _, e := range t.Elems {
+			if isMemory(e) {
+				return true
+			}
+		}
+	case *UnionType:
+		for _, e := range t.Elems {
+			if isMemory(e) {
+				return true
+			}
+		}
+	case Basic:
+		return t == AnyType || t == AnyListType
+	}
+	return false
+}
