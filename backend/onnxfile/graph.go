@@ -1,0 +1,507 @@
+package onnxfile
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+	"google.golang.org/protobuf/proto"
+)
+
+// subgraphNames gives the attributes that hold an op's blocks, in order.
+func subgraphNames(k ssa.Kind) []string {
+	switch k {
+	case "onnx::If":
+		return []string{"then_branch", "else_branch"}
+	case "onnx::Loop", "onnx::Scan", "onnx::SequenceMap":
+		return []string{"body"}
+	}
+	return nil
+}
+
+// IRVersion is the version of the file format that goes with an opset of the default domain.
+func IRVersion(opset int) int64 {
+	switch {
+	case opset < 9:
+		return 3
+	case opset < 12:
+		return int64(opset) - 5
+	case opset < 15:
+		return 7
+	case opset < 19:
+		return 8
+	case opset < 21:
+		return 9
+	case opset < 23:
+		return 10
+	case opset < 25:
+		return int64(opset) - 12
+	case opset < 28:
+		return 13
+	}
+	return 14
+}
+
+// builder turns a function into a GraphProto and a list of initializers.
+type builder struct {
+	m     *ssa.Module
+	opts  Options
+	opset int
+	names names
+	nodes names
+	value []string // by value ID
+	inits []initializer
+	// byView finds the initializer of a tensor that was met before.
+	byView map[view]string
+	weight []*onnxpb.ValueInfoProto // types of the initializers
+	used   map[string]bool          // domains
+	err    error
+}
+
+// view identifies a tensor by what it shows of which storage.
+type view struct {
+	storage *tensor.Storage
+	offset  int64
+	dtype   tensor.DType
+	dims    string
+}
+
+func viewOf(t *tensor.Tensor) view {
+	return view{t.Storage, t.Offset, t.DType, fmt.Sprint(t.Shape, t.Strides)}
+}
+
+func (b *builder) fail(format string, args ...any) {
+	if b.err == nil {
+		b.err = fmt.Errorf(format, args...)
+	}
+}
+
+func newModel(m *ssa.Module, opts Options) (*model, error) {
+	f := m.Main()
+	if f == nil {
+		return nil, fmt.Errorf("the module has no function")
+	}
+	b := &builder{m: m, opts: opts, opset: onnx.DefaultOpset(m), names: names{map[string]int{"": 0}}, nodes: names{map[string]int{}},
+		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true}}
+	if b.opset == 0 {
+		b.opset = onnx.Newest
+	}
+	g := b.main(f)
+	if b.err != nil {
+		return nil, b.err
+	}
+	return b.encode(g)
+}
+
+// encode cuts the model into the parts before, between and after the initializers.
+func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
+	producer := b.opts.Producer
+	if producer == "" {
+		producer = "aton"
+	}
+	head := &onnxpb.ModelProto{IrVersion: proto.Int64(IRVersion(b.opset)), ProducerName: &producer}
+	if b.opts.Version != "" {
+		head.ProducerVersion = &b.opts.Version
+	}
+	tail := &onnxpb.ModelProto{OpsetImport: b.imports()}
+	for _, kv := range b.m.Metadata {
+		tail.MetadataProps = append(tail.MetadataProps, entry(kv.Key, kv.Value))
+	}
+	name := b.opts.GraphName
+	if name == "" {
+		name = "main_graph"
+	}
+	graphHead := &onnxpb.GraphProto{Node: g.Node, Name: &name}
+	g.Node = nil
+	out := &model{inits: b.inits}
+	for _, part := range []struct {
+		to   *[]byte
+		from proto.Message
+	}{{&out.head, head}, {&out.tail, tail}, {&out.graphHead, graphHead}, {&out.graphTail, g}} {
+		var err error
+		if *part.to, err = marshal(part.from); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func entry(k, v string) *onnxpb.StringStringEntryProto {
+	return &onnxpb.StringStringEntryProto{Key: &k, Value: &v}
+}
+
+// imports lists the domains in use, the default one first, then by name.
+func (b *builder) imports() []*onnxpb.OperatorSetIdProto {
+	versions := map[string]int{"": b.opset}
+	for domain, v := range b.m.Opsets {
+		switch domain {
+		case "", "onnx", "ai.onnx":
+		default:
+			versions[domain] = v
+		}
+	}
+	for domain := range b.used {
+		if _, ok := versions[domain]; !ok {
+			versions[domain] = 1
+			if domain == "ai.onnx.ml" {
+				versions[domain] = mlVersion(b.opset)
+			}
+		}
+	}
+	var domains []string
+	for d := range versions {
+		domains = append(domains, d)
+	}
+	sort.Strings(domains)
+	var out []*onnxpb.OperatorSetIdProto
+	for _, d := range domains {
+		out = append(out, &onnxpb.OperatorSetIdProto{Domain: proto.String(d), Version: proto.Int64(int64(versions[d]))})
+	}
+	return out
+}
+
+// mlVersion is the version of ai.onnx.ml that was released with an opset.
+func mlVersion(opset int) int {
+	switch {
+	case opset < 11:
+		return 1
+	case opset < 16:
+		return 2
+	case opset < 20:
+		return 3
+	case opset < 21:
+		return 4
+	}
+	return 5
+}
+
+func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
+	g := &onnxpb.GraphProto{}
+	for i, p := range f.Body.Params {
+		name := p.Name
+		if name == "" {
+			name = fmt.Sprintf("input.%d", i)
+		}
+		b.value[p.ID] = b.names.unique(name)
+		info := b.info(b.value[p.ID], p.Type)
+		if info.Type == nil {
+			b.fail("the element type of input %s is unknown", name)
+		}
+		g.Input = append(g.Input, info)
+	}
+	// Names of outputs come before all others: the user asked for them.
+	outputs := make([]string, f.Body.NumReturns())
+	for i := range outputs {
+		if i < len(b.opts.OutputNames) {
+			outputs[i] = b.names.unique(b.opts.OutputNames[i])
+		} else if v := f.Body.Return(i); v.Name != "" && b.value[v.ID] == "" && onnx.ConstOf(v) == nil && !slices.Contains(f.Body.Returns()[:i], v) {
+			outputs[i] = b.names.unique(v.Name)
+		}
+	}
+	if len(b.opts.OutputNames) > len(outputs) {
+		b.fail("%d output names for %d outputs", len(b.opts.OutputNames), len(outputs))
+	}
+	b.returns(f.Body, outputs)
+	b.constants(f.Body)
+	g.Node = b.block(f.Body, outputs)
+	for i := range outputs {
+		g.Output = append(g.Output, b.info(outputs[i], f.Body.Return(i).Type))
+	}
+	if b.opts.InitializersAsInputs || b.opts.NoWeights || IRVersion(b.opset) < 4 {
+		g.Input = append(g.Input, b.weight...)
+	}
+	if b.opts.ValueInfo {
+		b.valueInfo(f.Body, g, outputs)
+	}
+	return g
+}
+
+// returns gives values that the block returns the name of the output, so that
+// no Identity is needed: those that an op of the block computes, the first time.
+func (b *builder) returns(blk *ssa.Block, outputs []string) {
+	for i, v := range blk.Returns() {
+		if v == nil {
+			b.fail("a block returns nothing")
+			return
+		}
+		if v.Def() != nil && v.Block() == blk && onnx.ConstOf(v) == nil && b.value[v.ID] == "" && outputs[i] != "" {
+			b.value[v.ID] = outputs[i]
+		}
+	}
+}
+
+func (b *builder) info(name string, t ssa.Type) *onnxpb.ValueInfoProto {
+	return &onnxpb.ValueInfoProto{Name: &name, Type: typeProto(t)}
+}
+
+// valueInfo records the types of what the main graph's nodes compute.
+func (b *builder) valueInfo(blk *ssa.Block, g *onnxpb.GraphProto, outputs []string) {
+	for o := range blk.Ops() {
+		for _, r := range o.Results {
+			name := b.value[r.ID]
+			if name == "" || onnx.ConstOf(r) != nil || slices.Contains(outputs, name) {
+				continue
+			}
+			if info := b.info(name, r.Type); info.Type != nil {
+				g.ValueInfo = append(g.ValueInfo, info)
+			}
+		}
+	}
+}
+
+// constants makes initializers of all constants in use, those of nested blocks
+// too: names first for weights, which carry the name of the state dict.
+func (b *builder) constants(blk *ssa.Block) {
+	for _, named := range [...]bool{true, false} {
+		for o := range blk.AllOps() {
+			if len(o.Results) != 1 || !o.Results[0].HasUses() {
+				continue
+			}
+			r := o.Results[0]
+			t := onnx.ConstOf(r)
+			if t == nil || (r.Name != "") != named {
+				continue
+			}
+			if t.Storage != nil {
+				if name, ok := b.byView[viewOf(t)]; ok {
+					b.value[r.ID] = name
+					continue
+				}
+			}
+			want := r.Name
+			if !named {
+				want = "constant"
+				for u := range r.Uses() {
+					if u.Op() != nil {
+						want = "onnx::" + u.Op().Kind.Name() + "_const"
+					}
+				}
+			}
+			name := b.names.unique(want)
+			b.value[r.ID] = name
+			b.weight = append(b.weight, b.info(name, ssa.TensorOf(t)))
+			if b.opts.NoWeights && named {
+				continue
+			}
+			in, err := newInitializer(name, t)
+			if err != nil {
+				b.fail("%v", err)
+				return
+			}
+			b.inits = append(b.inits, in)
+			if t.Storage != nil {
+				b.byView[viewOf(t)] = name
+			}
+		}
+	}
+}
+
+// block translates the ops of a block and, at its end, the outputs that are not
+// a node's own: inputs, constants, values of an outer block, and repetitions.
+func (b *builder) block(blk *ssa.Block, outputs []string) []*onnxpb.NodeProto {
+	var nodes []*onnxpb.NodeProto
+	for o := range blk.Ops() {
+		if len(o.Results) == 1 && onnx.ConstOf(o.Results[0]) != nil {
+			continue
+		}
+		if n := b.node(o); n != nil {
+			nodes = append(nodes, n)
+		}
+	}
+	for i, v := range blk.Returns() {
+		if outputs[i] == "" { // an op's result that has no name of its own
+			if v.Def() != nil && v.Block() == blk && onnx.ConstOf(v) == nil && !slices.Contains(outputs[:i], b.value[v.ID]) {
+				outputs[i] = b.value[v.ID]
+				continue
+			}
+		} else if b.value[v.ID] == outputs[i] {
+			continue
+		}
+		name := b.nodes.unique("/Identity")
+		if outputs[i] == "" {
+			outputs[i] = b.names.unique(name + "_output_0")
+		}
+		nodes = append(nodes, &onnxpb.NodeProto{OpType: proto.String("Identity"), Name: &name, Input: []string{b.value[v.ID]}, Output: []string{outputs[i]}})
+	}
+	return nodes
+}
+
+func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
+	frame := b.m.Locs.Frame(o.Loc)
+	name := b.nodes.unique(nodeName(frame.Scope, o.Kind))
+	domain := o.Kind.Namespace()
+	if domain == onnx.Namespace {
+		domain = ""
+	}
+	switch domain {
+	case "aten":
+		domain = "org.pytorch.aten"
+	case "":
+		if onnx.Versions(string(o.Kind)) == nil {
+			b.fail("%s is not an operator of ONNX", o.Kind)
+		}
+	}
+	b.used[domain] = true
+	n := &onnxpb.NodeProto{OpType: proto.String(o.Kind.Name()), Name: &name}
+	if domain != "" {
+		n.Domain = &domain
+	}
+	for i := range o.NumOperands() {
+		v := o.Operand(i)
+		if v == nil {
+			n.Input = append(n.Input, "")
+			continue
+		}
+		if b.value[v.ID] == "" {
+			b.fail("%s uses a value that nothing defines", o.Kind)
+		}
+		n.Input = append(n.Input, b.value[v.ID])
+	}
+	n.Input = trimEmpty(n.Input)
+	schema := onnx.SchemaOf(o.Kind)
+	for i, r := range o.Results {
+		if schema != nil && !r.HasUses() {
+			if p := schema.Output(i); p != nil && p.Option == onnx.Optional {
+				n.Output = append(n.Output, "")
+				continue
+			}
+		}
+		if b.value[r.ID] == "" {
+			want := r.Name
+			if want == "" {
+				want = fmt.Sprintf("%s_output_%d", name, i)
+			}
+			b.value[r.ID] = b.names.unique(want)
+		}
+		n.Output = append(n.Output, b.value[r.ID])
+	}
+	n.Output = trimEmpty(n.Output)
+	b.attributes(o, n)
+	if IRVersion(b.opset) >= 10 {
+		if frame.Scope != "" {
+			n.MetadataProps = append(n.MetadataProps, entry("namespace", frame.Scope))
+		}
+		if at := b.m.Locs.String(o.Loc); at != "" {
+			n.MetadataProps = append(n.MetadataProps, entry("source", at))
+		}
+	}
+	return n
+}
+
+func trimEmpty(s []string) []string {
+	for len(s) > 0 && s[len(s)-1] == "" {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+func (b *builder) attributes(o *ssa.Op, n *onnxpb.NodeProto) {
+	for _, a := range o.Attrs {
+		if a.Value.IsNone() {
+			continue
+		}
+		p, err := attribute(a)
+		if err != nil {
+			b.fail("%s: %v", o.Kind, err)
+			return
+		}
+		n.Attribute = append(n.Attribute, p)
+	}
+	subs := subgraphNames(o.Kind)
+	if len(o.Blocks) > len(subs) {
+		b.fail("%s cannot have subgraphs", o.Kind)
+		return
+	}
+	for i, blk := range o.Blocks {
+		g := b.subgraph(blk, n.GetName()+"_"+subs[i])
+		n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: proto.String(subs[i]), Type: onnxpb.AttributeProto_GRAPH.Enum(), G: g})
+	}
+}
+
+func (b *builder) subgraph(blk *ssa.Block, name string) *onnxpb.GraphProto {
+	g := &onnxpb.GraphProto{Name: &name}
+	for i, p := range blk.Params {
+		want := p.Name
+		if want == "" {
+			want = fmt.Sprintf("%s_input_%d", name, i)
+		}
+		b.value[p.ID] = b.names.unique(want)
+		g.Input = append(g.Input, b.info(b.value[p.ID], p.Type))
+	}
+	outputs := make([]string, blk.NumReturns())
+	g.Node = b.block(blk, outputs)
+	for i := range outputs {
+		g.Output = append(g.Output, b.info(outputs[i], blk.Return(i).Type))
+	}
+	return g
+}
+
+func attribute(a ssa.Attr) (*onnxpb.AttributeProto, error) {
+	p := &onnxpb.AttributeProto{Name: proto.String(a.Name)}
+	set := func(t onnxpb.AttributeProto_AttributeType) { p.Type = t.Enum() }
+	switch l := a.Value; l.Kind {
+	case ssa.IntLit, ssa.BoolLit:
+		set(onnxpb.AttributeProto_INT)
+		p.I = proto.Int64(l.Int())
+	case ssa.FloatLit:
+		set(onnxpb.AttributeProto_FLOAT)
+		p.F = proto.Float32(float32(l.Float()))
+		if math.IsInf(float64(*p.F), 0) && !math.IsInf(l.Float(), 0) {
+			return nil, fmt.Errorf("attribute %s = %g is beyond float32", a.Name, l.Float())
+		}
+	case ssa.StrLit:
+		set(onnxpb.AttributeProto_STRING)
+		p.S = []byte(l.Str())
+	case ssa.TensorLit:
+		set(onnxpb.AttributeProto_TENSOR)
+		in, err := newInitializer("", l.Tensor)
+		if err != nil {
+			return nil, err
+		}
+		p.T = &onnxpb.TensorProto{}
+		if err := proto.Unmarshal(in.meta, p.T); err != nil {
+			return nil, err
+		}
+		p.T.Name = nil
+		if in.raw {
+			p.T.RawData = append([]byte{}, l.Tensor.Bytes()...)
+		}
+	case ssa.TypeLit:
+		set(onnxpb.AttributeProto_TYPE_PROTO)
+		if p.Tp = typeProto(l.Elem); p.Tp == nil {
+			return nil, fmt.Errorf("attribute %s: ONNX has no type %v", a.Name, l.Elem)
+		}
+	case ssa.ListLit:
+		return p, listAttribute(p, l)
+	default:
+		return nil, fmt.Errorf("attribute %s is of a kind that ONNX does not have", a.Name)
+	}
+	return p, nil
+}
+
+func listAttribute(p *onnxpb.AttributeProto, l ssa.Literal) error {
+	if v, ok := l.IntList(); ok && l.Elem != ssa.FloatType && l.Elem != ssa.StrType {
+		p.Type, p.Ints = onnxpb.AttributeProto_INTS.Enum(), v
+		return nil
+	}
+	if v, ok := l.FloatList(); ok && l.Elem != ssa.StrType {
+		p.Type = onnxpb.AttributeProto_FLOATS.Enum()
+		for _, f := range v {
+			p.Floats = append(p.Floats, float32(f))
+		}
+		return nil
+	}
+	p.Type = onnxpb.AttributeProto_STRINGS.Enum()
+	for _, e := range l.Elems {
+		if e.Kind != ssa.StrLit {
+			return fmt.Errorf("attribute %s is a list of a kind that ONNX does not have", p.GetName())
+		}
+		p.Strings = append(p.Strings, []byte(e.Str()))
+	}
+	return nil
+}

@@ -1,0 +1,535 @@
+package onnxfile
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// Read reads a model into a module of one function. Weights stay in the mapped
+// file. Operators stay in the encoding of the file's opset; calls of the
+// model's own functions are inlined. Types are those that the file states.
+func Read(path string) (*ssa.Module, error) {
+	b, err := mapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := read(b, filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %v", path, err)
+	}
+	return m, nil
+}
+
+// Parse reads a model from memory, which the module keeps. External data is refused.
+func Parse(b []byte) (*ssa.Module, error) { return read(b, "") }
+
+// maxInline bounds the nesting of calls of model-local functions, and maxNodes the nodes they make.
+const (
+	maxInline = 64
+	maxNodes  = 10_000_000
+)
+
+func read(b []byte, dir string) (*ssa.Module, error) {
+	r := &reader{m: ssa.NewModule(onnx.Dialect{}), ext: &externalFiles{dir: dir, files: map[string]*tensor.Storage{}},
+		functions: map[string]*onnxpb.FunctionProto{}, used: map[string]int{}}
+	var rest, graph []byte
+	err := fields(b, func(num protowire.Number, typ protowire.Type, field, value []byte) error {
+		switch {
+		case num != fieldModelGraph || typ != protowire.BytesType:
+			rest = append(rest, field...)
+		case graph == nil:
+			graph = value[:len(value):len(value)]
+		default:
+			graph = append(graph, value...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("not an ONNX model: %v", err)
+	}
+	p := &onnxpb.ModelProto{}
+	if err := proto.Unmarshal(rest, p); err != nil {
+		return nil, fmt.Errorf("not an ONNX model: %v", err)
+	}
+	if graph == nil || p.IrVersion == nil && len(p.OpsetImport) == 0 {
+		return nil, fmt.Errorf("not an ONNX model: it has no graph")
+	}
+	r.m.Opsets = map[string]int{}
+	for _, o := range p.OpsetImport {
+		domain := o.GetDomain()
+		if domain == "ai.onnx" {
+			domain = ""
+		}
+		r.m.Opsets[domain] = int(o.GetVersion())
+	}
+	if _, ok := r.m.Opsets[""]; !ok {
+		r.m.Opsets[""] = 1
+	}
+	for _, kv := range p.MetadataProps {
+		r.m.Metadata = append(r.m.Metadata, ssa.KeyValue{Key: kv.GetKey(), Value: kv.GetValue()})
+	}
+	for _, f := range p.Functions {
+		r.functions[functionKey(f.GetDomain(), f.GetName(), f.GetOverload())] = f
+	}
+	if err := r.graph(graph); err != nil {
+		return nil, err
+	}
+	return r.m, nil
+}
+
+func functionKey(domain, name, overload string) string {
+	if domain == "ai.onnx" {
+		domain = ""
+	}
+	return domain + "\x00" + name + "\x00" + overload
+}
+
+type reader struct {
+	m         *ssa.Module
+	ext       *externalFiles
+	functions map[string]*onnxpb.FunctionProto
+	used      map[string]int // value names of the function, with how often they were asked for
+	nodes     int
+}
+
+// scope resolves names of values; inner graphs see the outer ones.
+type scope struct {
+	values map[string]*ssa.Value
+	types  map[string]*onnxpb.TypeProto
+	outer  *scope
+	// attrs are the arguments of the model-local function that is being inlined.
+	attrs map[string]*onnxpb.AttributeProto
+	depth int
+}
+
+func newScope(outer *scope) *scope {
+	s := &scope{values: map[string]*ssa.Value{}, types: map[string]*onnxpb.TypeProto{}, outer: outer}
+	if outer != nil {
+		s.attrs, s.depth = outer.attrs, outer.depth
+	}
+	return s
+}
+
+func (s *scope) find(name string) *ssa.Value {
+	for ; s != nil; s = s.outer {
+		if v, ok := s.values[name]; ok {
+			return v
+		}
+	}
+	return nil
+}
+
+// graph reads the main graph.
+func (r *reader) graph(b []byte) error {
+	var rest []byte
+	type init struct {
+		name string
+		t    *tensor.Tensor
+	}
+	var inits []init
+	err := fields(b, func(num protowire.Number, typ protowire.Type, field, value []byte) error {
+		if num != fieldGraphInitializer || typ != protowire.BytesType {
+			rest = append(rest, field...)
+			return nil
+		}
+		name, t, err := readTensor(value, r.ext)
+		inits = append(inits, init{name, t})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	g := &onnxpb.GraphProto{}
+	if err := proto.Unmarshal(rest, g); err != nil {
+		return err
+	}
+	name := g.GetName()
+	if name == "" {
+		name = "main_graph"
+	}
+	f := r.m.NewFunc(name)
+	s := newScope(nil)
+	isInit := map[string]bool{}
+	for _, in := range inits {
+		isInit[in.name] = true
+	}
+	for _, in := range g.Input {
+		if isInit[in.GetName()] { // a default value, which is what counts
+			continue
+		}
+		if err := r.param(f.Body, s, in); err != nil {
+			return err
+		}
+	}
+	for _, in := range inits {
+		r.constant(f.Body, s, in.name, in.t)
+	}
+	if err := r.body(f.Body, s, g); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (r *reader) param(b *ssa.Block, s *scope, in *onnxpb.ValueInfoProto) error {
+	if in.GetName() == "" || s.values[in.GetName()] != nil {
+		return fmt.Errorf("input %q has no name of its own", in.GetName())
+	}
+	t, err := typeOf(in.Type, r.m)
+	if err != nil {
+		return fmt.Errorf("input %q: %v", in.GetName(), err)
+	}
+	s.values[in.GetName()] = b.AddParam(r.name(in.GetName()), t)
+	return nil
+}
+
+// name makes a name unique in the function: sibling subgraphs may repeat names in ONNX.
+func (r *reader) name(want string) string {
+	if want == "" {
+		return ""
+	}
+	n := names{r.used}
+	return n.unique(want)
+}
+
+func (r *reader) constant(b *ssa.Block, s *scope, name string, t *tensor.Tensor) {
+	o := b.Append("onnx::Constant", 0, nil, ssa.TensorOf(t))
+	o.SetAttr("value", ssa.TensorValue(t))
+	o.Results[0].Name = r.name(name)
+	s.values[name] = o.Results[0]
+}
+
+// body reads initializers, nodes and outputs of a graph whose inputs are in scope.
+func (r *reader) body(b *ssa.Block, s *scope, g *onnxpb.GraphProto) error {
+	for _, p := range g.Initializer {
+		t, err := tensorOf(p, r.ext)
+		if err != nil {
+			return fmt.Errorf("tensor %q: %v", p.GetName(), err)
+		}
+		r.constant(b, s, p.GetName(), t)
+	}
+	for _, p := range g.SparseInitializer {
+		name, t, err := sparse(p, r.ext)
+		if err != nil {
+			return err
+		}
+		r.constant(b, s, name, t)
+	}
+	for _, list := range [...][]*onnxpb.ValueInfoProto{g.ValueInfo, g.Output} {
+		for _, v := range list {
+			if v.Type != nil {
+				s.types[v.GetName()] = v.Type
+			}
+		}
+	}
+	for _, n := range g.Node {
+		if err := r.node(b, s, n); err != nil {
+			return err
+		}
+	}
+	outs := make([]*ssa.Value, len(g.Output))
+	for i, o := range g.Output {
+		if outs[i] = s.find(o.GetName()); outs[i] == nil {
+			return fmt.Errorf("output %q is not defined", o.GetName())
+		}
+	}
+	b.SetReturns(outs...)
+	return nil
+}
+
+func (r *reader) node(b *ssa.Block, s *scope, n *onnxpb.NodeProto) error {
+	at := func(err error) error {
+		return fmt.Errorf("node %q (%s): %w", n.GetName(), n.GetOpType(), err)
+	}
+	if r.nodes++; r.nodes > maxNodes {
+		return fmt.Errorf("more than %d nodes", maxNodes)
+	}
+	operands := make([]*ssa.Value, len(n.Input))
+	for i, name := range n.Input {
+		if name == "" {
+			continue
+		}
+		if operands[i] = s.find(name); operands[i] == nil {
+			return at(fmt.Errorf("input %q is not defined", name))
+		}
+	}
+	domain := n.GetDomain()
+	if f := r.functions[functionKey(domain, n.GetOpType(), n.GetOverload())]; f != nil {
+		if err := r.inline(b, s, n, f, operands); err != nil {
+			return at(err)
+		}
+		return nil
+	}
+	if domain == "" || domain == "ai.onnx" {
+		domain = onnx.Namespace
+	}
+	if strings.Contains(domain, "::") || strings.Contains(n.GetOpType(), "::") || n.GetOpType() == "" {
+		return at(fmt.Errorf("impossible operator name"))
+	}
+	kind := ssa.Kind(domain + "::" + n.GetOpType())
+	o := b.Append(kind, r.loc(n), operands)
+	for _, name := range n.Output {
+		t, err := typeOf(s.types[name], r.m)
+		if err != nil {
+			return at(fmt.Errorf("output %q: %w", name, err))
+		}
+		v := o.AddResult(t)
+		if name == "" {
+			continue
+		}
+		if s.values[name] != nil {
+			return at(fmt.Errorf("output %q is defined twice", name))
+		}
+		v.Name = r.name(name)
+		s.values[name] = v
+	}
+	for _, p := range n.Attribute {
+		if ref := p.GetRefAttrName(); ref != "" {
+			q := s.attrs[ref]
+			if q == nil {
+				continue // an optional attribute that the call leaves out
+			}
+			q = proto.CloneOf(q)
+			q.Name = p.Name
+			p = q
+		}
+		if p.GetG() != nil || p.GetType() == onnxpb.AttributeProto_GRAPH {
+			continue
+		}
+		a, err := r.attribute(p)
+		if err != nil {
+			return at(fmt.Errorf("attribute %q: %w", p.GetName(), err))
+		}
+		o.SetAttr(p.GetName(), a)
+	}
+	if err := r.subgraphs(o, s, n); err != nil {
+		return at(err)
+	}
+	if kind == "onnx::Constant" {
+		if err := constantValue(o); err != nil {
+			return at(err)
+		}
+	}
+	return nil
+}
+
+// subgraphs reads the bodies of an op in the order that the IR has them.
+func (r *reader) subgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error {
+	if s.depth++; s.depth > maxInline {
+		return fmt.Errorf("subgraphs are nested too deeply")
+	}
+	defer func() { s.depth-- }()
+	found := 0
+	for _, name := range subgraphNames(o.Kind) {
+		for _, p := range n.Attribute {
+			if p.GetName() != name || p.G == nil {
+				continue
+			}
+			found++
+			blk, inner := o.AddBlock(), newScope(s)
+			for _, in := range p.G.Input {
+				if err := r.param(blk, inner, in); err != nil {
+					return err
+				}
+			}
+			if err := r.body(blk, inner, p.G); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	if found != len(subgraphNames(o.Kind)) {
+		return fmt.Errorf("a subgraph is missing")
+	}
+	for _, p := range n.Attribute {
+		if p.G != nil {
+			found--
+		}
+	}
+	if found < 0 {
+		return fmt.Errorf("subgraphs of this operator are not supported")
+	}
+	return nil
+}
+
+// loc keeps the scope of a node's name, and what metadata says of its source.
+func (r *reader) loc(n *onnxpb.NodeProto) diag.Loc {
+	f := diag.Frame{Func: n.GetName()}
+	if path, ok := strings.CutPrefix(n.GetName(), "/"); ok {
+		if i := strings.LastIndexByte(path, '/'); i >= 0 {
+			f.Scope = strings.ReplaceAll(path[:i], "/", ".")
+		}
+	}
+	for _, kv := range n.MetadataProps {
+		if kv.GetKey() == "namespace" {
+			f.Scope = kv.GetValue()
+		}
+	}
+	return r.m.Locs.Add(f)
+}
+
+// inline reads the body of a model-local function in place of its call.
+func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.FunctionProto, operands []*ssa.Value) error {
+	inner := newScope(nil)
+	inner.depth = s.depth + 1
+	if inner.depth > maxInline {
+		return fmt.Errorf("functions are nested too deeply")
+	}
+	inner.attrs = map[string]*onnxpb.AttributeProto{}
+	for _, a := range f.AttributeProto {
+		inner.attrs[a.GetName()] = a
+	}
+	for _, a := range n.Attribute {
+		if ref := a.GetRefAttrName(); ref != "" {
+			if s.attrs[ref] == nil {
+				continue
+			}
+			inner.attrs[a.GetName()] = s.attrs[ref]
+			continue
+		}
+		inner.attrs[a.GetName()] = a
+	}
+	if len(operands) > len(f.Input) || len(n.Output) > len(f.Output) {
+		return fmt.Errorf("the call does not fit the function")
+	}
+	for i, name := range f.Input {
+		if i < len(operands) && operands[i] != nil {
+			inner.values[name] = operands[i]
+		} else {
+			inner.values[name] = nil
+		}
+	}
+	for _, node := range f.Node {
+		if err := r.node(b, inner, absent(node, inner)); err != nil {
+			return err
+		}
+	}
+	for i, name := range n.Output {
+		if name == "" {
+			continue
+		}
+		v := inner.values[f.Output[i]]
+		if v == nil {
+			return fmt.Errorf("the function does not define its output %q", f.Output[i])
+		}
+		s.values[name] = v
+	}
+	return nil
+}
+
+// absent leaves out the inputs of a function's node that the call leaves out.
+func absent(n *onnxpb.NodeProto, s *scope) *onnxpb.NodeProto {
+	for i, name := range n.Input {
+		if v, ok := s.values[name]; ok && v == nil {
+			c := proto.CloneOf(n)
+			for j := i; j < len(c.Input); j++ {
+				if v, ok := s.values[c.Input[j]]; ok && v == nil {
+					c.Input[j] = ""
+				}
+			}
+			return c
+		}
+	}
+	return n
+}
+
+func (r *reader) attribute(p *onnxpb.AttributeProto) (ssa.Literal, error) {
+	typ := p.GetType()
+	if typ == onnxpb.AttributeProto_UNDEFINED { // IR version 1 had no type field
+		switch {
+		case p.F != nil:
+			typ = onnxpb.AttributeProto_FLOAT
+		case p.I != nil:
+			typ = onnxpb.AttributeProto_INT
+		case p.S != nil:
+			typ = onnxpb.AttributeProto_STRING
+		case p.T != nil:
+			typ = onnxpb.AttributeProto_TENSOR
+		case len(p.Floats) > 0:
+			typ = onnxpb.AttributeProto_FLOATS
+		case len(p.Strings) > 0:
+			typ = onnxpb.AttributeProto_STRINGS
+		default:
+			typ = onnxpb.AttributeProto_INTS
+		}
+	}
+	switch typ {
+	case onnxpb.AttributeProto_INT:
+		return ssa.Int(p.GetI()), nil
+	case onnxpb.AttributeProto_FLOAT:
+		return ssa.Float(float64(p.GetF())), nil
+	case onnxpb.AttributeProto_STRING:
+		return ssa.Str(string(p.GetS())), nil
+	case onnxpb.AttributeProto_INTS:
+		return ssa.Ints(p.Ints...), nil
+	case onnxpb.AttributeProto_FLOATS:
+		v := make([]float64, len(p.Floats))
+		for i, f := range p.Floats {
+			v[i] = float64(f)
+		}
+		return ssa.Floats(v...), nil
+	case onnxpb.AttributeProto_STRINGS:
+		v := make([]string, len(p.Strings))
+		for i, s := range p.Strings {
+			v[i] = string(s)
+		}
+		return ssa.Strs(v...), nil
+	case onnxpb.AttributeProto_TENSOR:
+		if p.T == nil {
+			return ssa.None, fmt.Errorf("no tensor")
+		}
+		t, err := tensorOf(p.T, r.ext)
+		return ssa.TensorValue(t), err
+	case onnxpb.AttributeProto_SPARSE_TENSOR:
+		_, t, err := sparse(p.GetSparseTensor(), r.ext)
+		return ssa.TensorValue(t), err
+	case onnxpb.AttributeProto_TYPE_PROTO:
+		t, err := typeOf(p.Tp, r.m)
+		return ssa.TypeValue(t), err
+	}
+	return ssa.None, fmt.Errorf("kind %v is not supported", typ)
+}
+
+// constantValue brings a Constant to the form with the attribute value.
+func constantValue(o *ssa.Op) error {
+	if len(o.Results) != 1 || len(o.Attrs) != 1 {
+		return fmt.Errorf("a Constant has one output and one attribute")
+	}
+	var t *tensor.Tensor
+	switch a := o.Attrs[0]; a.Name {
+	case "value", "sparse_value":
+		t = a.Value.Tensor
+	case "value_int":
+		t = tensor.ScalarInt(a.Value.Int())
+	case "value_float":
+		t = tensor.FromFloats(tensor.Float32, []int64{}, []float64{a.Value.Float()})
+	case "value_string":
+		t = tensor.Strings([]int64{}, []string{a.Value.Str()})
+	case "value_ints":
+		v, _ := a.Value.IntList()
+		t = tensor.Ints(v...)
+	case "value_floats":
+		v, _ := a.Value.FloatList()
+		t = tensor.FromFloats(tensor.Float32, []int64{int64(len(v))}, v)
+	case "value_strings":
+		var v []string
+		for _, e := range a.Value.Elems {
+			v = append(v, e.Str())
+		}
+		t = tensor.Strings([]int64{int64(len(v))}, v)
+	}
+	if t == nil {
+		return fmt.Errorf("a Constant without a tensor")
+	}
+	o.Attrs = []ssa.Attr{{Name: "value", Value: ssa.TensorValue(t)}}
+	o.Results[0].Type = ssa.TensorOf(t)
+	return nil
+}

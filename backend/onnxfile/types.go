@@ -1,0 +1,114 @@
+package onnxfile
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+	"google.golang.org/protobuf/proto"
+)
+
+// typeProto translates a type, nil if the element type is unknown or ONNX has no such type.
+func typeProto(t ssa.Type) *onnxpb.TypeProto {
+	switch t := t.(type) {
+	case *ssa.TensorType:
+		if t.DType.ONNX() == 0 {
+			return nil
+		}
+		p := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(t.DType.ONNX()))}
+		if t.Ranked {
+			p.Shape = &onnxpb.TensorShapeProto{}
+			for _, d := range t.Dims {
+				p.Shape.Dim = append(p.Shape.Dim, dimProto(d))
+			}
+		}
+		return &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: p}}
+	case *ssa.ListType:
+		if e := typeProto(t.Elem); e != nil {
+			return &onnxpb.TypeProto{Value: &onnxpb.TypeProto_SequenceType{SequenceType: &onnxpb.TypeProto_Sequence{ElemType: e}}}
+		}
+	case *ssa.OptionalType:
+		if e := typeProto(t.Elem); e != nil {
+			return &onnxpb.TypeProto{Value: &onnxpb.TypeProto_OptionalType{OptionalType: &onnxpb.TypeProto_Optional{ElemType: e}}}
+		}
+	}
+	return nil
+}
+
+func dimProto(d sym.Expr) *onnxpb.TensorShapeProto_Dimension {
+	p := &onnxpb.TensorShapeProto_Dimension{}
+	if n, ok := d.Int(); ok {
+		p.Value = &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: n}
+	} else {
+		p.Value = &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: d.String()}
+	}
+	return p
+}
+
+// typeOf translates a TypeProto. Dims without a value become symbols of their own.
+func typeOf(p *onnxpb.TypeProto, m *ssa.Module) (ssa.Type, error) {
+	return typeOfNested(p, m, 0)
+}
+
+func typeOfNested(p *onnxpb.TypeProto, m *ssa.Module, depth int) (ssa.Type, error) {
+	if depth > 8 {
+		return nil, fmt.Errorf("type is nested too deeply")
+	}
+	switch v := p.GetValue().(type) {
+	case nil:
+		return ssa.AnyTensor, nil
+	case *onnxpb.TypeProto_TensorType:
+		n := int(v.TensorType.GetElemType())
+		d := tensor.FromONNX(n)
+		if d == tensor.Undefined && n != 0 {
+			return nil, fmt.Errorf("element type %v is not supported", onnxpb.TensorProto_DataType(n))
+		}
+		if v.TensorType.Shape == nil {
+			return ssa.Unranked(d), nil
+		}
+		dims := make([]sym.Expr, len(v.TensorType.Shape.Dim))
+		for i, dp := range v.TensorType.Shape.Dim {
+			dims[i] = dimOf(dp, m)
+		}
+		return ssa.Tensor(d, dims...), nil
+	case *onnxpb.TypeProto_SequenceType:
+		e, err := typeOfNested(v.SequenceType.GetElemType(), m, depth+1)
+		return &ssa.ListType{Elem: e}, err
+	case *onnxpb.TypeProto_OptionalType:
+		e, err := typeOfNested(v.OptionalType.GetElemType(), m, depth+1)
+		return &ssa.OptionalType{Elem: e}, err
+	}
+	return nil, fmt.Errorf("maps, sparse tensors and opaque types are not supported")
+}
+
+// dimOf reads a dim_param as the writer writes it; one that is no expression is a symbol with that name's letters.
+func dimOf(p *onnxpb.TensorShapeProto_Dimension, m *ssa.Module) sym.Expr {
+	switch v := p.GetValue().(type) {
+	case *onnxpb.TensorShapeProto_Dimension_DimValue:
+		if v.DimValue >= 0 {
+			return sym.Const(v.DimValue)
+		}
+	case *onnxpb.TensorShapeProto_Dimension_DimParam:
+		if len(v.DimParam) < 1000 {
+			if e, err := sym.Parse(v.DimParam); err == nil {
+				return e
+			}
+		}
+		if v.DimParam != "" {
+			return sym.Symbol(cleanSymbol(v.DimParam), 0)
+		}
+	}
+	return m.FreshSymbol("d", 0)
+}
+
+func cleanSymbol(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if !(c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && (c >= '0' && c <= '9' || c == '.')) {
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
