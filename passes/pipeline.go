@@ -1,0 +1,328 @@
+package passes
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Pipeline is a sequence of passes, ready to run.
+//
+//	inline,cse,fixpoint(canonicalize,dce),legalize{opset=17,target=ort}
+//
+// Options stand in braces, values with commas or braces in double quotes. fixpoint runs what it holds until
+// nothing changes, at most ten times or fixpoint{max=N}.
+type Pipeline struct {
+	steps []step
+}
+
+type step struct {
+	pass    *Pass
+	options map[string]string // all that the pass declares
+	given   string            // those that were spelled, as spelled
+	body    []step            // of a fixpoint
+	max     int
+}
+
+// Named is a pipeline with a name and options of its own: $opset in Text is the option opset.
+type Named struct {
+	Name, Doc, Text string
+	Options         []Option
+}
+
+// Set is what pipeline strings may name.
+type Set struct {
+	Passes []*Pass
+	Named  []Named
+	Orders []Order
+}
+
+// Order says that one pass must not come behind another in a pipeline, and why.
+type Order struct{ First, Then, Why string }
+
+// Pass finds a pass by name, nil if there is none.
+func (s *Set) Pass(name string) *Pass {
+	for _, p := range s.Passes {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+const defaultRounds = 10
+
+// Parse reads a pipeline.
+func (s *Set) Parse(text string) (*Pipeline, error) {
+	steps, err := s.parse(text, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Pipeline{steps}, nil
+}
+
+type pipelineParser struct {
+	set   *Set
+	text  string
+	pos   int
+	depth int
+}
+
+func (s *Set) parse(text string, depth int) ([]step, error) {
+	if depth > 20 {
+		return nil, fmt.Errorf("pipelines name each other in a circle: %s", text)
+	}
+	p := &pipelineParser{set: s, text: text, depth: depth}
+	steps, err := p.list()
+	if err == nil && p.pos < len(p.text) {
+		err = fmt.Errorf("unexpected %q", p.text[p.pos:])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pipeline %q: %w", text, err)
+	}
+	return steps, nil
+}
+
+func (p *pipelineParser) blanks() {
+	for p.pos < len(p.text) && strings.IndexByte(" \t\n", p.text[p.pos]) >= 0 {
+		p.pos++
+	}
+}
+
+func (p *pipelineParser) take(c byte) bool {
+	p.blanks()
+	if p.pos < len(p.text) && p.text[p.pos] == c {
+		p.pos++
+		return true
+	}
+	return false
+}
+
+func (p *pipelineParser) name() string {
+	p.blanks()
+	start := p.pos
+	for p.pos < len(p.text) && strings.IndexByte(",(){}= \t\n\"", p.text[p.pos]) < 0 {
+		p.pos++
+	}
+	return p.text[start:p.pos]
+}
+
+func (p *pipelineParser) list() ([]step, error) {
+	p.blanks()
+	if p.pos == len(p.text) {
+		return nil, nil
+	}
+	var steps []step
+	for {
+		s, err := p.item()
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s...)
+		if !p.take(',') {
+			return steps, nil
+		}
+	}
+}
+
+func (p *pipelineParser) item() ([]step, error) {
+	name := p.name()
+	if name == "" {
+		return nil, fmt.Errorf("a pass is missing at %q", p.text[p.pos:])
+	}
+	start := p.pos
+	given, err := p.options()
+	if err != nil {
+		return nil, err
+	}
+	spelled := p.text[start:p.pos]
+	if name == "fixpoint" {
+		options, err := fill(name, []Option{{Name: "max", Default: fmt.Sprint(defaultRounds), Int: true}}, given)
+		if err != nil {
+			return nil, err
+		}
+		var most int
+		fmt.Sscan(options["max"], &most)
+		if !p.take('(') {
+			return nil, fmt.Errorf("fixpoint: '(' is missing")
+		}
+		body, err := p.list()
+		if err != nil {
+			return nil, err
+		}
+		if !p.take(')') {
+			return nil, fmt.Errorf("fixpoint: ')' is missing")
+		}
+		return []step{{body: body, max: most, given: spelled}}, nil
+	}
+	if pass := p.set.Pass(name); pass != nil {
+		options, err := fill(name, pass.Options, given)
+		return []step{{pass: pass, options: options, given: spelled}}, err
+	}
+	for _, n := range p.set.Named {
+		if n.Name != name {
+			continue
+		}
+		options, err := fill(name, n.Options, given)
+		if err != nil {
+			return nil, err
+		}
+		text := n.Text
+		for k, v := range options {
+			text = strings.ReplaceAll(text, "$"+k, v)
+		}
+		return p.set.parse(text, p.depth+1)
+	}
+	known := []string{"fixpoint"}
+	for _, q := range p.set.Passes {
+		known = append(known, q.Name)
+	}
+	for _, n := range p.set.Named {
+		known = append(known, n.Name)
+	}
+	return nil, fmt.Errorf("unknown pass %q%s", name, DidYouMean(name, known))
+}
+
+func (p *pipelineParser) options() (map[string]string, error) {
+	if !p.take('{') {
+		return nil, nil
+	}
+	given := map[string]string{}
+	for !p.take('}') {
+		name := p.name()
+		if name == "" {
+			return nil, fmt.Errorf("the name of an option is missing at %q", p.text[p.pos:])
+		}
+		value := "true" // {verbose} is {verbose=true}
+		if p.take('=') {
+			if p.take('"') {
+				end := strings.IndexByte(p.text[p.pos:], '"')
+				if end < 0 {
+					return nil, fmt.Errorf("option %s: no closing '\"'", name)
+				}
+				value = p.text[p.pos : p.pos+end]
+				p.pos += end + 1
+			} else {
+				value = p.name()
+			}
+		}
+		if _, twice := given[name]; twice {
+			return nil, fmt.Errorf("option %s comes twice", name)
+		}
+		given[name] = value
+		if !p.take(',') {
+			if !p.take('}') {
+				return nil, fmt.Errorf("'}' is missing")
+			}
+			break
+		}
+	}
+	return given, nil
+}
+
+// fill adds the defaults to the options that were given.
+func fill(owner string, declared []Option, given map[string]string) (map[string]string, error) {
+	all := map[string]string{}
+	names := make([]string, 0, len(declared))
+	for i := range declared {
+		o := &declared[i]
+		names = append(names, o.Name)
+		all[o.Name] = o.Default
+		if v, ok := given[o.Name]; ok {
+			if err := o.check(v); err != nil {
+				return nil, fmt.Errorf("%s: %w", owner, err)
+			}
+			all[o.Name] = v
+		}
+	}
+	var wrong []string
+	for name := range given {
+		if _, ok := all[name]; !ok {
+			wrong = append(wrong, name)
+		}
+	}
+	if len(wrong) > 0 {
+		sort.Strings(wrong)
+		return nil, fmt.Errorf("%s has no option %q%s", owner, wrong[0], DidYouMean(wrong[0], names))
+	}
+	return all, nil
+}
+
+// String spells the pipeline.
+func (p *Pipeline) String() string { return spell(p.steps) }
+
+func spell(steps []step) string {
+	parts := make([]string, len(steps))
+	for i, s := range steps {
+		if s.pass == nil {
+			parts[i] = "fixpoint" + s.given + "(" + spell(s.body) + ")"
+		} else {
+			parts[i] = s.pass.Name + s.given
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// CheckOrder gives the constraints that the pipeline breaks. Each pass of a fixpoint counts as standing before and behind the others there.
+func (p *Pipeline) CheckOrder(orders []Order) []error {
+	first, last := map[string]int{}, map[string]int{}
+	n := 0
+	var walk func(steps []step)
+	walk = func(steps []step) {
+		for _, s := range steps {
+			if s.pass == nil {
+				walk(s.body)
+				continue
+			}
+			if _, seen := first[s.pass.Name]; !seen {
+				first[s.pass.Name] = n
+			}
+			last[s.pass.Name] = n
+			n++
+		}
+	}
+	walk(p.steps)
+	var errs []error
+	for _, o := range orders {
+		late, a := last[o.First]
+		early, b := first[o.Then]
+		if a && b && late > early {
+			errs = append(errs, fmt.Errorf("%s must come before %s: %s", o.First, o.Then, o.Why))
+		}
+	}
+	return errs
+}
+
+// DidYouMean suggests the known name that is nearest to a wrong one: `, did you mean "cse"?`, or nothing.
+func DidYouMean(name string, known []string) string {
+	best, found := len(name)/2+1, ""
+	for _, k := range known {
+		if d := editDistance(name, k); d < best {
+			best, found = d, k
+		}
+	}
+	if found == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", found)
+}
+
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,226 @@
+package passes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+)
+
+// Runner says how a pipeline is run. The zero value runs it and nothing else.
+type Runner struct {
+	Observers []Observer
+	// VerifyEach checks the module after every pass, and what passes require and ensure.
+	VerifyEach bool
+	// Repro is where the reproducer of a failure goes; empty: none is written.
+	Repro string
+	// Reload makes the module anew that the run began with. With it, the reproducer costs nothing unless there is a
+	// failure; without it, the module is printed before every pass.
+	Reload func() (*ssa.Module, error)
+}
+
+// Observer watches a run. Its functions may be nil; they must not change the module.
+type Observer struct {
+	BeforePass func(e *Event)
+	AfterPass  func(e *Event)
+}
+
+// Event is one run of one pass.
+type Event struct {
+	Pass    *Pass
+	Text    string // the pass as in the pipeline, with its options
+	Index   int    // counts the runs of passes from 0
+	Depth   int    // fixpoints around it
+	Module  *ssa.Module
+	Elapsed time.Duration // after the pass
+	Counts  []Count       // after the pass: what changed, by name
+}
+
+// Changed says whether the pass told of a change.
+func (e *Event) Changed() bool { return len(e.Counts) > 0 }
+
+// Failure is a bug of ours: a panic in a pass, a broken contract, or an invalid module.
+type Failure struct {
+	Pass  string // as in the pipeline
+	Cause error
+	Stack string // of a panic
+	Repro string // the file that was written, or ""
+}
+
+// Error says what happened, and where the reproducer is.
+func (f *Failure) Error() string {
+	s := fmt.Sprintf("internal error in pass %s: %v", f.Pass, f.Cause)
+	if f.Repro != "" {
+		s += "; the module before the pass is in " + f.Repro
+	}
+	return s
+}
+
+// Unwrap gives the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+type run struct {
+	*Runner
+	m     *ssa.Module
+	diags *diag.List
+	index int
+	until int    // stop before this run of a pass; -1: never
+	text  string // the module before the pass, when there is no Reload
+}
+
+var errStop = errors.New("stop")
+
+// Run runs the pipeline on the module. What is wrong with the user's program is in the list, whose Err is also the
+// error unless there is a graver one. A nil runner is the zero Runner.
+func (p *Pipeline) Run(m *ssa.Module, r *Runner) (*diag.List, error) {
+	if r == nil {
+		r = &Runner{}
+	}
+	state := &run{Runner: r, m: m, diags: &diag.List{Table: &m.Locs}, until: -1}
+	if _, err := state.steps(p.steps, 0); err != nil {
+		var f *Failure
+		if errors.As(err, &f) && r.Repro != "" {
+			if text, ok := state.reproducer(p.steps); ok {
+				text = fmt.Sprintf("# RUN: aton-opt %%s --verify-each --passes='%s'\n# %s\n%s", f.Pass, strings.ReplaceAll(f.Cause.Error(), "\n", "\n# "), text)
+				if os.WriteFile(r.Repro, []byte(text), 0o666) == nil {
+					f.Repro = r.Repro
+				}
+			}
+		}
+		return state.diags, err
+	}
+	return state.diags, state.diags.Err()
+}
+
+// reproducer gives the text of the module as it was before the pass that failed.
+func (r *run) reproducer(steps []step) (string, bool) {
+	if r.Reload == nil {
+		return r.text, r.text != ""
+	}
+	m, err := r.Reload()
+	if err != nil {
+		return "", false
+	}
+	again := &run{Runner: &Runner{}, m: m, diags: &diag.List{Table: &m.Locs}, until: r.index}
+	if _, err := again.steps(steps, 0); !errors.Is(err, errStop) {
+		return "", false
+	}
+	return spelledOut(m), true
+}
+
+const reproElements = 1 << 16
+
+// spelledOut prints the module with its constants, unless they are large.
+func spelledOut(m *ssa.Module) string {
+	n := int64(0)
+	for _, f := range m.Funcs {
+		for o := range f.Body.AllOps() {
+			for _, a := range o.Attrs {
+				if a.Value.Kind == ssa.TensorLit {
+					n += a.Value.Tensor.NumElements()
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	_ = ssa.Fprint(&b, m, ssa.PrintOptions{AllConstants: n <= reproElements}) // a Builder does not fail
+	return b.String()
+}
+
+func (r *run) steps(steps []step, depth int) (changed bool, err error) {
+	for i := range steps {
+		s := &steps[i]
+		if s.pass != nil {
+			did, err := r.pass(s, depth)
+			changed = changed || did
+			if err != nil {
+				return changed, err
+			}
+			continue
+		}
+		for range s.max {
+			did, err := r.steps(s.body, depth+1)
+			changed = changed || did
+			if err != nil {
+				return changed, err
+			}
+			if !did {
+				break
+			}
+		}
+	}
+	return changed, nil
+}
+
+func (r *run) pass(s *step, depth int) (bool, error) {
+	if r.index == r.until {
+		return false, errStop
+	}
+	if r.Repro != "" && r.Reload == nil {
+		r.text = spelledOut(r.m)
+	}
+	e := &Event{Pass: s.pass, Text: s.pass.Name + s.given, Index: r.index, Depth: depth, Module: r.m}
+	if err := r.contract(s.pass.Requires, "requires"); err != nil {
+		if r.diags.Err() != nil {
+			return false, r.diags.Err() // no wonder, and told already
+		}
+		return false, &Failure{Pass: e.Text, Cause: err}
+	}
+	for _, o := range r.Observers {
+		if o.BeforePass != nil {
+			o.BeforePass(e)
+		}
+	}
+	c := &Context{Module: r.m, Diags: r.diags, options: s.options, counts: map[string]int{}}
+	reported := len(r.diags.Items)
+	began := time.Now()
+	err := r.call(s.pass, c, e.Text)
+	e.Elapsed, e.Counts = time.Since(began), sorted(c.counts)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range r.Observers {
+		if o.AfterPass != nil {
+			o.AfterPass(e)
+		}
+	}
+	if r.VerifyEach {
+		if err := ssa.Verify(r.m); err != nil {
+			return false, &Failure{Pass: e.Text, Cause: fmt.Errorf("the module is invalid after it: %w", err)}
+		}
+	}
+	if len(r.diags.Items) == reported {
+		if err := r.contract(s.pass.Ensures, "ensures"); err != nil {
+			return false, &Failure{Pass: e.Text, Cause: err}
+		}
+	}
+	r.index++
+	return e.Changed(), nil
+}
+
+func (r *run) contract(ps []Predicate, verb string) error {
+	if !r.VerifyEach {
+		return nil
+	}
+	for _, p := range ps {
+		if err := p.Check(r.m); err != nil {
+			return fmt.Errorf("it %s %s: %w", verb, p.Name, err)
+		}
+	}
+	return nil
+}
+
+// call runs the pass. A panic is our bug and becomes a Failure.
+func (r *run) call(p *Pass, c *Context, text string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &Failure{Pass: text, Cause: fmt.Errorf("panic: %v", v), Stack: string(debug.Stack())}
+		}
+	}()
+	return p.Run(c)
+}
