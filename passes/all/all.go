@@ -2,10 +2,19 @@
 package all
 
 import (
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
+	"github.com/aton-project/aton/ssa"
 )
+
+// Dialects gives meaning to everything that passes may meet.
+func Dialects() []ssa.Dialect {
+	return append(aten.Dialects(), prim.Dialect{}, onnx.Dialect{})
+}
 
 // Set is what pipeline strings may name.
 var Set = passes.Set{
