@@ -3,6 +3,7 @@ package littests
 
 import (
 	"flag"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	atonopt "github.com/aton-project/aton/tools/aton-opt/cmd"
 	"github.com/aton-project/aton/tools/filecheck"
 	"github.com/aton-project/aton/tools/lit"
 )
@@ -21,6 +23,10 @@ func TestLit(t *testing.T) {
 	runner := &lit.Runner{Commands: map[string]lit.Command{
 		"FileCheck": filecheck.Main,
 		"cat":       lit.Cat,
+		"aton-opt": func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+			// an internal error shows at the pass that caused it, and leaves nothing behind
+			return atonopt.Main(append([]string{"--verify-each", "--repro="}, args...), stdin, stdout, stderr)
+		},
 	}}
 	files := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

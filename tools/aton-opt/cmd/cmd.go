@@ -1,0 +1,289 @@
+// Package cmd is the command aton-opt, callable in this process.
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/all"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/tools/cli"
+)
+
+// Main runs aton-opt and gives its exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return cli.Run(New(), args, stdin, stdout, stderr)
+}
+
+type options struct {
+	passes, output, repro                           string
+	printAfter                                      []string
+	printChanged, verifyEach, timing, stats         bool
+	listPasses, helpPasses, split, verifyDiags      bool
+	noLocs, constants, weightsAsInputs, json, quiet bool
+}
+
+// New makes the command.
+func New() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "aton-opt FILE|- [--passes PIPELINE]",
+		Short: "Run passes on graph text",
+		Long: `aton-opt reads graph text as PyTorch prints it, runs passes on it, and prints the result.
+Passes are named in a pipeline: 'inline,cse,fixpoint(canonicalize,dce),legalize{opset=17}'.`,
+		Example: `  aton-opt graph.ir                                   # check and print again
+  aton-opt graph.ir --passes 'fixpoint(cse,dce)' -o out.ir
+  aton-opt - --passes cse --print-changed < graph.ir
+  aton-opt --help-passes`,
+		Args: func(c *cobra.Command, args []string) error {
+			if o.listPasses || o.helpPasses {
+				return cobra.NoArgs(c, args)
+			}
+			return cobra.ExactArgs(1)(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.passes, "passes", "", "the pipeline to run")
+	f.StringVarP(&o.output, "output", "o", "-", "where the text goes; '-' is standard output")
+	f.StringSliceVar(&o.printAfter, "print-after", nil, "print the module after these passes, or 'all', to standard error")
+	f.BoolVar(&o.printChanged, "print-changed", false, "print what each pass changes, as a diff, to standard error")
+	f.BoolVar(&o.verifyEach, "verify-each", false, "verify the module, and what passes promise, after every pass")
+	f.BoolVar(&o.timing, "timing", false, "tell how long passes take, on standard error")
+	f.BoolVar(&o.stats, "stats", false, "tell what passes did and how often, on standard error")
+	f.BoolVar(&o.listPasses, "list-passes", false, "list passes and named pipelines")
+	f.BoolVar(&o.helpPasses, "help-passes", false, "describe passes, with options and an example each")
+	f.BoolVar(&o.split, "split-input-file", false, "take each part between lines '# -----' as a file of its own")
+	f.BoolVar(&o.verifyDiags, "verify-diagnostics", false, "compare errors with comments '# expected-error {{text}}' instead of printing")
+	f.BoolVar(&o.noLocs, "no-locs", false, "leave source locations out of the text")
+	f.BoolVar(&o.constants, "print-constants", false, "print the elements of large constants too")
+	f.BoolVar(&o.weightsAsInputs, "weights-as-inputs", false, "print named constants as inputs, as torch.onnx does")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no module")
+	f.StringVar(&o.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
+	f.BoolVar(&o.json, "json", false, "errors, and lists of passes, as JSON")
+	return c
+}
+
+func (o *options) run(c *cobra.Command, args []string) error {
+	if o.listPasses || o.helpPasses {
+		return o.describe(c.OutOrStdout())
+	}
+	pipeline, err := all.Set.Parse(o.passes)
+	if err != nil {
+		return cli.Misuse(err)
+	}
+	for _, name := range o.printAfter {
+		if name != "all" && all.Set.Pass(name) == nil {
+			return cli.Misusef("--print-after: unknown pass %q", name)
+		}
+	}
+	text, err := cli.ReadFile(args[0], c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	name := args[0]
+	if name == "-" {
+		name = "<stdin>"
+	}
+	parts := []string{string(text)}
+	if o.split {
+		parts = splitInput(parts[0])
+	}
+	if o.verifyDiags {
+		return o.expect(c, name, parts, pipeline)
+	}
+	// all parts are printed at once: nothing is written unless all went well
+	var errs []error
+	var out strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			out.WriteString(separator + "\n")
+		}
+		if err := o.one(c.ErrOrStderr(), &out, name, part, pipeline); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	if errs != nil {
+		return errors.Join(errs...)
+	}
+	if o.quiet {
+		return nil
+	}
+	return cli.WriteFile(o.output, c.OutOrStdout(), func(w io.Writer) error {
+		_, err := io.WriteString(w, out.String())
+		return err
+	})
+}
+
+const separator = "# -----"
+
+// splitInput gives the parts, each led by as many empty lines as stand before it: line numbers stay.
+func splitInput(text string) []string {
+	var parts []string
+	var part strings.Builder
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if strings.TrimRight(line, " \t\r\n") == separator {
+			parts = append(parts, part.String())
+			part.Reset()
+			part.WriteString(strings.Repeat("\n", n))
+			continue
+		}
+		part.WriteString(line)
+	}
+	return append(parts, part.String())
+}
+
+func parse(name, text string) (*ssa.Module, error) {
+	m, err := ssa.Parse(text, name, all.Dialects()...)
+	if err != nil {
+		return nil, err
+	}
+	aten.BindSchemas(m)
+	return m, nil
+}
+
+// one runs the pipeline on one part.
+func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes.Pipeline) error {
+	watch := stopwatch{on: o.timing, w: stderr, began: time.Now()}
+	m, err := parse(name, text)
+	if err != nil {
+		return err
+	}
+	watch.lap("parse")
+	if err := ssa.Verify(m); err != nil {
+		return err
+	}
+	watch.lap("verify")
+	r, report := o.runner(stderr)
+	r.Reload = func() (*ssa.Module, error) { return parse(name, text) }
+	if _, err = pipeline.Run(m, r); err != nil {
+		return err
+	}
+	watch.lap("passes")
+	report()
+	if err := ssa.Verify(m); err != nil {
+		return fmt.Errorf("internal error: the module is invalid in the end: %w", err)
+	}
+	watch.lap("verify")
+	err = ssa.Fprint(out, m, ssa.PrintOptions{NoLocs: o.noLocs, AllConstants: o.constants, WeightsAsInputs: o.weightsAsInputs})
+	watch.lap("print")
+	return err
+}
+
+func (o *options) runner(stderr io.Writer) (*passes.Runner, func()) {
+	r := &passes.Runner{VerifyEach: o.verifyEach, Repro: o.repro}
+	var reports []func(io.Writer)
+	if len(o.printAfter) > 0 {
+		r.Observers = append(r.Observers, passes.PrintAfter(stderr, o.printAfter...))
+	}
+	if o.printChanged {
+		r.Observers = append(r.Observers, passes.PrintChanged(stderr))
+	}
+	if o.timing {
+		t := &passes.Timing{}
+		r.Observers = append(r.Observers, t.Observer())
+		reports = append(reports, t.Report)
+	}
+	if o.stats {
+		s := &passes.Stats{}
+		r.Observers = append(r.Observers, s.Observer())
+		reports = append(reports, s.Report)
+	}
+	return r, func() {
+		for _, f := range reports {
+			f(stderr)
+		}
+	}
+}
+
+type stopwatch struct {
+	on    bool
+	w     io.Writer
+	began time.Time
+}
+
+func (s *stopwatch) lap(what string) {
+	if s.on {
+		now := time.Now()
+		fmt.Fprintf(s.w, "%12.3f ms  %s\n", float64(now.Sub(s.began).Microseconds())/1000, what)
+		s.began = now
+	}
+}
+
+type passData struct {
+	Name    string       `json:"name"`
+	Doc     string       `json:"doc"`
+	Options []optionData `json:"options,omitempty"`
+	Before  string       `json:"before,omitempty"`
+	After   string       `json:"after,omitempty"`
+	Text    string       `json:"pipeline,omitempty"`
+}
+
+type optionData struct {
+	Name    string `json:"name"`
+	Default string `json:"default"`
+	Doc     string `json:"doc"`
+}
+
+// describe lists the passes.
+func (o *options) describe(w io.Writer) error {
+	var list []passData
+	optionsOf := func(os []passes.Option) []optionData {
+		var out []optionData
+		for _, p := range os {
+			out = append(out, optionData{p.Name, p.Default, p.Doc})
+		}
+		return out
+	}
+	ps := slices.Clone(all.Set.Passes)
+	slices.SortFunc(ps, func(a, b *passes.Pass) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range ps {
+		d := passData{Name: p.Name, Doc: p.Doc, Options: optionsOf(p.Options)}
+		if o.helpPasses {
+			d.Before, d.After = strings.TrimSpace(p.Before), strings.TrimSpace(p.After)
+		}
+		list = append(list, d)
+	}
+	for _, n := range all.Set.Named {
+		list = append(list, passData{Name: n.Name, Doc: n.Doc, Options: optionsOf(n.Options), Text: n.Text})
+	}
+	if o.json {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(list)
+	}
+	for _, d := range list {
+		if o.listPasses {
+			fmt.Fprintf(w, "%-16s %s\n", d.Name, d.Doc)
+			continue
+		}
+		fmt.Fprintf(w, "%s: %s\n", d.Name, d.Doc)
+		for _, p := range d.Options {
+			fmt.Fprintf(w, "  %s=%s  %s\n", p.Name, p.Default, p.Doc)
+		}
+		if d.Text != "" {
+			fmt.Fprintf(w, "  is short for %s\n", d.Text)
+		} else {
+			fmt.Fprintf(w, "  turns\n%s\n  into\n%s\n", indent(d.Before), indent(d.After))
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }
