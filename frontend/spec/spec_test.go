@@ -1,0 +1,99 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]struct{ spelled, typ string }{
+		"x:f32[N,3,224,224]":                     {"", "Float(N, 3, 224, 224)"},
+		"x: bool[ 2 , N ]":                       {"x:bool[2,N]", "Bool(2, N)"},
+		"x:f32[2*N,N + 1,min(N,4)]":              {"x:f32[2*N,N + 1,min(4, N)]", "Float(2*N, N + 1, min(4, N))"},
+		"x:f16[?,3,?]":                           {"x:f16[x_0,3,x_1]", "Half(x_0, 3, x_1)"},
+		"x:bf16[]":                               {"", "BFloat16()"},
+		"x:i64[...]":                             {"", "LongTensor"},
+		"x:u8[0]":                                {"", "Byte(0)"},
+		"n:int":                                  {"", "int"},
+		"n:int=-3":                               {"", "int"},
+		"f:float=1e-05":                          {"", "float"},
+		"f:float=inf":                            {"f:float=+Inf", "float"},
+		"b:bool":                                 {"", "bool"},
+		"b:bool=True":                            {"b:bool=true", "bool"},
+		`s:str="a\"b,c)"`:                        {"", "str"},
+		"y:none":                                 {"", "NoneType"},
+		"l:list(f32[2,3],f32[4])":                {"", "Tensor[]"},
+		"l:list(int,int)":                        {"", "int[]"},
+		"l:list(f32[2],none)":                    {"", "Float(2)?[]"},
+		"l:list()":                               {"", "Tensor[]"},
+		"p:tuple(f32[2],tuple(int,str=\"x\"))":   {"", "(Float(2), (int, str))"},
+		`d:dict(a=f32[2],"b c"=f32[2])`:          {"", "Dict(str, Float(2))"},
+		"inputs.0:dict(a=list(i32[1]), b=none )": {"inputs.0:dict(a=list(i32[1]),b=none)", "Dict(str, Int(1)[]?)"},
+	} {
+		in, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if want.spelled == "" {
+			want.spelled = text
+		}
+		if got := in.String(); got != want.spelled {
+			t.Errorf("%s: is spelled %s", text, got)
+		}
+		if got := in.Type.SSA().String(); got != want.typ {
+			t.Errorf("%s: is of type %s, want %s", text, got, want.typ)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"x":                                "it is NAME:TYPE",
+		":f32[2]":                          "it is NAME:TYPE",
+		"x y:f32[2]":                       "no name",
+		"x:":                               "a type is missing",
+		"x:f33[2]":                         `input x: unknown type "f33"`,
+		"x:f32":                            "f32 needs a shape",
+		"x:f32[2":                          "no closing ']'",
+		"x:f32[2,]":                        `"" is no size`,
+		"x:f32[-1]":                        "negative",
+		"x:f32[2.5]":                       "is no size",
+		"x:f32[2]]":                        "behind the type",
+		"n:int=x":                          `"x" is no value of type int`,
+		"n:int=99999999999999999999":       "no value of type int",
+		"f:float=1e999":                    "no value of type float",
+		"b:bool=2":                         "no value of type bool",
+		"s:str=mean":                       "double quotes",
+		"l:list":                           "list needs its elements",
+		"l:list(int":                       "',' or ')' is missing",
+		"d:dict(int)":                      "'=' is missing behind the key",
+		"d:dict(=int)":                     "a key is missing",
+		"d:dict(a=int,a=int)":              "comes twice",
+		"x:" + strings.Repeat("list(", 60): "nested too deeply",
+	} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: want %s, got %v", text, want, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"x:f32[N,3*N,?]", "x:i64[...]", `d:dict(a=list(f32[2],none),"b"=tuple(int=3,str="x"))`, "f:float=1e-5", "b:bool=true"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		in, err := Parse(s)
+		if err != nil {
+			return
+		}
+		_ = in.Type.SSA()
+		again, err := Parse(in.String())
+		if err != nil {
+			t.Fatalf("%q is spelled %q, which gives %v", s, in, err)
+		}
+		if again.String() != in.String() {
+			t.Fatalf("%q is spelled %q, then %q", s, in, again)
+		}
+	})
+}
