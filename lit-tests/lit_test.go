@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	atonopt "github.com/aton-project/aton/tools/aton-opt/cmd"
+	aton "github.com/aton-project/aton/tools/aton/cmd"
 	"github.com/aton-project/aton/tools/filecheck"
 	"github.com/aton-project/aton/tools/lit"
 )
@@ -26,6 +27,9 @@ func TestLit(t *testing.T) {
 		"aton-opt": func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			// an internal error shows at the pass that caused it, and leaves nothing behind
 			return atonopt.Main(append([]string{"--verify-each", "--repro="}, args...), stdin, stdout, stderr)
+		},
+		"aton": func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+			return aton.Main(append(args, "--verify-each", "--repro="), stdin, stdout, stderr)
 		},
 	}}
 	files := 0

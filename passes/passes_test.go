@@ -81,6 +81,7 @@ func TestPipelines(t *testing.T) {
 		"":                                   "relu relu relu",
 		"rename":                             "neg relu relu",
 		"rename, rename{to=exp}":             "neg exp relu",
+		`rename{to="e\x78p",times=1}`:        "exp relu relu",
 		`rename{to="exp", times=2, quiet}`:   "exp exp relu",
 		"fixpoint(rename)":                   "neg neg neg",
 		"fixpoint{max=2}(rename)":            "neg neg relu",
@@ -135,6 +136,22 @@ func TestMistakes(t *testing.T) {
 		if _, err := set.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: want %s, got %v", text, want, err)
 		}
+	}
+}
+
+func TestUntil(t *testing.T) {
+	p, err := set.Parse("rename,fixpoint(needs,lies),rename,refuse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pass, want := range map[string]string{"needs": "rename,fixpoint(needs,lies)", "rename": "rename,fixpoint(needs,lies),rename", "crash": ""} {
+		part, ok := p.Until(pass)
+		if ok != (want != "") || ok && part.String() != want {
+			t.Errorf("until %s: %s, %v", pass, part, ok)
+		}
+	}
+	if got := strings.Join(p.Passes(), " "); got != "rename needs lies refuse" {
+		t.Error(got)
 	}
 }
 

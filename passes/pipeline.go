@@ -2,7 +2,9 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -10,7 +12,7 @@ import (
 //
 //	inline,cse,fixpoint(canonicalize,dce),legalize{opset=17,target=ort}
 //
-// Options stand in braces, values with commas or braces in double quotes. fixpoint runs what it holds until
+// Options stand in braces, values with commas or braces in double quotes, with Go's escapes. fixpoint runs what it holds until
 // nothing changes, at most ten times or fixpoint{max=N}.
 type Pipeline struct {
 	steps []step
@@ -196,12 +198,15 @@ func (p *pipelineParser) options() (map[string]string, error) {
 		value := "true" // {verbose} is {verbose=true}
 		if p.take('=') {
 			if p.take('"') {
-				end := strings.IndexByte(p.text[p.pos:], '"')
-				if end < 0 {
+				p.pos--
+				quoted, err := strconv.QuotedPrefix(p.text[p.pos:])
+				if err != nil {
 					return nil, fmt.Errorf("option %s: no closing '\"'", name)
 				}
-				value = p.text[p.pos : p.pos+end]
-				p.pos += end + 1
+				p.pos += len(quoted)
+				if value, err = strconv.Unquote(quoted); err != nil {
+					return nil, fmt.Errorf("option %s: %w", name, err)
+				}
 			} else {
 				value = p.name()
 			}
@@ -261,6 +266,41 @@ func spell(steps []step) string {
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// Until is the pipeline up to and including the last run of the named pass; ok is false if it has no such pass. A fixpoint
+// counts as a whole.
+func (p *Pipeline) Until(pass string) (part *Pipeline, ok bool) {
+	for i := len(p.steps) - 1; i >= 0; i-- {
+		if has(&p.steps[i], pass) {
+			return &Pipeline{p.steps[:i+1]}, true
+		}
+	}
+	return p, false
+}
+
+// Passes lists the names of the passes in order, each once.
+func (p *Pipeline) Passes() []string {
+	var names []string
+	var walk func(steps []step)
+	walk = func(steps []step) {
+		for i := range steps {
+			if steps[i].pass == nil {
+				walk(steps[i].body)
+			} else if !slices.Contains(names, steps[i].pass.Name) {
+				names = append(names, steps[i].pass.Name)
+			}
+		}
+	}
+	walk(p.steps)
+	return names
+}
+
+func has(s *step, pass string) bool {
+	if s.pass != nil {
+		return s.pass.Name == pass
+	}
+	return slices.ContainsFunc(s.body, func(t step) bool { return has(&t, pass) })
 }
 
 // CheckOrder gives the constraints that the pipeline breaks. Each pass of a fixpoint counts as standing before and behind the others there.

@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&o.format, "input-format", "archive", "archive or pt2 (a list of its own)")
 	flag.StringVar(&o.python, "python", ".venv/bin/python", "a Python that has onnx, onnxruntime and numpy")
 	flag.StringVar(&o.jobs, "jobs", "2", "cases at a time")
-	flag.StringVar(&o.exporter, "exporter", "bin/aton export {model} -o {output} --opset {opset} {specs:--input}", "the command")
+	flag.StringVar(&o.exporter, "exporter", "bin/aton export {model} -o {output} --opset {opset} --repro= {specs:--input}", "the command")
 	flag.StringVar(&o.results, "results", "", "where the results go (default out/conformance-SET.jsonl)")
 	flag.BoolVar(&o.update, "update", false, "write the list of expected failures anew; reasons stay")
 	flag.BoolVar(&o.noCheck, "no-check", false, "leave onnx.checker out, which is quicker")

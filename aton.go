@@ -1,0 +1,232 @@
+// Package aton converts saved PyTorch graphs to ONNX, without Python.
+//
+//	m, err := aton.Load("model.pt", opts)
+//	err = aton.Export(m, "model.onnx", opts)
+//
+// It is a thin face: reading is frontend's work, pipelines are those of passes/all, writing is backend/onnxfile's. What
+// is wrong with the program that is converted comes as one error, a *diag.List, that has all there is to say.
+package aton
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/all"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+)
+
+// DefaultOpset is the opset that models are written for unless another is asked for.
+const DefaultOpset = 18
+
+// Options say what to make of a model. The zero value is what most callers want.
+type Options struct {
+	// Inputs say what archives leave open: types, sizes and dynamic axes.
+	Inputs []spec.Input
+	// Opset is 9 to the newest; 0 is DefaultOpset.
+	Opset int
+	// Target is the runtime whose kernels decide on element types: ort (the default), or onnx for the bare standard.
+	Target string
+	// OutputNames name the outputs in order; a prefix will do.
+	OutputNames []string
+	// NoWeights leaves the elements of weights out of the file.
+	NoWeights bool
+	// External says where the elements of weights go.
+	External onnxfile.External
+	// Runner watches the passes; nil for none.
+	Runner *passes.Runner
+}
+
+func (o Options) opset() int {
+	if o.Opset == 0 {
+		return DefaultOpset
+	}
+	return o.Opset
+}
+
+// Load reads a model. Its format is recognised by what is in it.
+func Load(path string, o Options) (*ssa.Module, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, 4096)
+	n, err := io.ReadFull(f, head)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if recognise(head[:n]) == formatONNX { // weights stay in the file
+		m, err := onnxfile.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		m.Dialects = all.Dialects()
+		return m, applyInputs(m, o.Inputs)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return LoadBytes(b, path, o)
+}
+
+// LoadBytes is Load from memory. The name is for messages.
+func LoadBytes(b []byte, name string, o Options) (m *ssa.Module, err error) {
+	switch recognise(b[:min(len(b), 4096)]) {
+	case formatONNX:
+		if m, err = onnxfile.Parse(b); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	case formatText:
+		if m, err = ssa.Parse(string(b), name, all.Dialects()...); err != nil {
+			return nil, err
+		}
+		aten.BindSchemas(m)
+		if err := ssa.Verify(m); err != nil {
+			return nil, err
+		}
+		if m.Main() == nil {
+			return nil, fmt.Errorf("%s: there is no graph in it", name)
+		}
+	default:
+		return nil, fmt.Errorf("%s: this is no graph text and no ONNX model", name)
+	}
+	m.Dialects = all.Dialects()
+	return m, applyInputs(m, o.Inputs)
+}
+
+type format int
+
+const (
+	formatUnknown format = iota
+	formatText
+	formatONNX
+)
+
+// recognise tells the format of a file from its beginning.
+func recognise(head []byte) format {
+	for text := string(head); ; {
+		text = strings.TrimLeft(text, " \t\r\n")
+		switch {
+		case strings.HasPrefix(text, "#"): // a comment
+			_, rest, ok := strings.Cut(text, "\n")
+			if !ok {
+				return formatText
+			}
+			text = rest
+			continue
+		case strings.HasPrefix(text, "graph"), strings.HasPrefix(text, "inlined_graph"), strings.HasPrefix(text, "%"):
+			return formatText
+		}
+		break
+	}
+	// a ModelProto begins with its IR version, or with any other of its fields
+	if len(head) >= 2 && head[0] == 0x08 && head[1] < 0x40 || len(head) > 0 && bytes.IndexByte([]byte{0x12, 0x1a, 0x22, 0x32, 0x3a, 0x42}, head[0]) >= 0 {
+		return formatONNX
+	}
+	return formatUnknown
+}
+
+// Stages names the places of the conversion at which Inspect can look.
+func Stages() []string {
+	p, err := all.Set.Parse("export")
+	if err != nil {
+		panic(err) // a table of ours is wrong
+	}
+	return append([]string{"import"}, p.Passes()...)
+}
+
+// Lower converts the module to the ONNX dialect of the asked opset, as far as that goes: what cannot be converted
+// stays as it is and is in the list.
+func Lower(m *ssa.Module, o Options) (*diag.List, error) {
+	p, err := o.pipeline()
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.Run(m, o.Runner)
+	if err != nil {
+		return list, err
+	}
+	if len(m.Opsets) == 0 {
+		m.Opsets = map[string]int{"": o.opset()}
+	}
+	leftOver(m, list)
+	return list, list.Err()
+}
+
+// leftOver reports the operators of PyTorch that no pass has converted, so that none gets into a file.
+func leftOver(m *ssa.Module, list *diag.List) {
+	for o := range m.Main().Body.AllOps() {
+		for _, d := range m.Dialects {
+			if ns := d.Namespace(); ns != onnx.Namespace && ns == o.Kind.Namespace() {
+				list.Add(diag.Diagnostic{ID: "unsupported-op", Op: string(o.Kind), Loc: o.Loc, Message: "cannot be converted to ONNX"})
+			}
+		}
+	}
+}
+
+func (o Options) pipeline() (*passes.Pipeline, error) {
+	target := o.Target
+	if target == "" {
+		target = "ort"
+	}
+	return all.Set.Parse(fmt.Sprintf("export{opset=%d,target=%s}", o.opset(), target))
+}
+
+// Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
+func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
+	if stage == "import" {
+		return &diag.List{Table: &m.Locs}, nil
+	}
+	p, err := o.pipeline()
+	if err != nil {
+		return nil, err
+	}
+	part, ok := p.Until(stage)
+	if !ok {
+		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, Stages()), strings.Join(Stages(), ", "))
+	}
+	return part.Run(m, o.Runner)
+}
+
+// Check says all that stands in the way of a conversion. The error is for what is not about the program.
+func Check(m *ssa.Module, o Options) (*diag.List, error) {
+	list, err := Lower(m, o)
+	if err != nil && list != nil && list.Err() != nil {
+		err = nil // it is in the list
+	}
+	return list, err
+}
+
+// Export converts the module and writes it to a file, which appears only when all went well.
+func Export(m *ssa.Module, path string, o Options) error {
+	if _, err := Lower(m, o); err != nil {
+		return err
+	}
+	return onnxfile.Write(path, m, o.file())
+}
+
+// ExportTo is Export to a stream.
+func ExportTo(w io.Writer, m *ssa.Module, o Options) error {
+	if _, err := Lower(m, o); err != nil {
+		return err
+	}
+	return onnxfile.WriteTo(w, m, o.file())
+}
+
+func (o Options) file() onnxfile.Options {
+	return onnxfile.Options{External: o.External, OutputNames: slices.Clone(o.OutputNames), NoWeights: o.NoWeights}
+}

@@ -1,0 +1,197 @@
+// Package cmd is the command aton, callable in this process.
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/tools/cli"
+)
+
+// Main runs aton and gives its exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return cli.Run(New(), args, stdin, stdout, stderr)
+}
+
+// New makes the command with its subcommands.
+func New() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "aton",
+		Short: "Convert saved PyTorch graphs to ONNX",
+		Long: `aton converts saved PyTorch graphs to ONNX, without Python. A model is graph text as PyTorch prints it or an ONNX
+file; which one is recognised by its content. '-' is standard input.`,
+		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
+  aton inspect model.pt --at import
+  aton check model.pt --opset 13 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return cli.Misusef("a command is missing: export, inspect or check")
+		},
+	}
+	c.AddCommand(newExport(), newInspect(), newCheck())
+	return c
+}
+
+// model are the options that all commands have.
+type model struct {
+	inputs, inputFiles []string
+	opset              int
+	target, repro      string
+	json, timing, each bool
+	changed            bool
+	after              []string
+
+	name  string
+	bytes []byte // of standard input
+	opts  aton.Options
+}
+
+func (m *model) flags(c *cobra.Command) {
+	f := c.Flags()
+	// not a StringSlice: specs have commas
+	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, p:tuple(f32[2],none)")
+	f.StringArrayVar(&m.inputFiles, "input-file", nil, "`NAME=FILE`: the input has the type of the tensor in the file (a TensorProto)")
+	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset (default %d)", aton.DefaultOpset))
+	f.StringVar(&m.target, "target", "ort", "whose kernels decide on element types: ort, or onnx for the bare standard")
+	f.BoolVar(&m.json, "json", false, "errors and results as JSON")
+	f.BoolVar(&m.timing, "timing", false, "tell how long each part takes, on standard error")
+	f.BoolVar(&m.each, "verify-each", false, "verify the module after every pass")
+	f.BoolVar(&m.changed, "print-changed", false, "print what each pass changes, as a diff, to standard error")
+	f.StringSliceVar(&m.after, "print-after", nil, "print the module after these passes, or 'all', to standard error")
+	f.StringVar(&m.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
+}
+
+// oneModel demands one argument.
+func oneModel(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s takes one model, not %d", c.CommandPath(), len(args))
+	}
+	return nil
+}
+
+// prepare reads the options.
+func (m *model) prepare(c *cobra.Command, name string) error {
+	m.name = name
+	if m.opset != 0 && (m.opset < 9 || m.opset > onnx.Newest) {
+		return cli.Misusef("--opset: %d is not between 9 and %d", m.opset, onnx.Newest)
+	}
+	if m.target != "ort" && m.target != "onnx" {
+		return cli.Misusef("--target: it is ort or onnx, not %q", m.target)
+	}
+	for _, s := range m.inputs {
+		in, err := spec.Parse(s)
+		if err != nil {
+			return cli.Misuse(err)
+		}
+		m.opts.Inputs = append(m.opts.Inputs, in)
+	}
+	for _, s := range m.inputFiles {
+		name, file, ok := strings.Cut(s, "=")
+		if !ok {
+			return cli.Misusef("--input-file %s: it is NAME=FILE", s)
+		}
+		_, t, err := onnxfile.ReadTensor(file)
+		if err != nil {
+			return err
+		}
+		m.opts.Inputs = append(m.opts.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
+	}
+	m.opts.Opset, m.opts.Target = m.opset, m.target
+	stderr := c.ErrOrStderr()
+	r := &passes.Runner{VerifyEach: m.each, Repro: m.repro, Reload: func() (*ssa.Module, error) { return m.read(nil) }}
+	if len(m.after) > 0 {
+		r.Observers = append(r.Observers, passes.PrintAfter(stderr, m.after...))
+	}
+	if m.changed {
+		r.Observers = append(r.Observers, passes.PrintChanged(stderr))
+	}
+	if cli.Terminal(stderr) && len(r.Observers) == 0 {
+		r.Observers = append(r.Observers, progress(stderr))
+	}
+	m.opts.Runner = r
+	return nil
+}
+
+// progress names the pass at work once the conversion takes long enough for somebody to wonder.
+func progress(w io.Writer) passes.Observer {
+	began := time.Now()
+	shown := false
+	return passes.Observer{
+		BeforePass: func(e *passes.Event) {
+			if shown = time.Since(began) > time.Second; shown {
+				fmt.Fprintf(w, "\r\x1b[K%s", e.Pass.Name)
+			}
+		},
+		AfterPass: func(*passes.Event) {
+			if shown {
+				fmt.Fprint(w, "\r\x1b[K")
+			}
+		},
+	}
+}
+
+// read loads the model; standard input only once.
+func (m *model) read(stdin io.Reader) (*ssa.Module, error) {
+	if m.name != "-" {
+		return aton.Load(m.name, m.opts)
+	}
+	if m.bytes == nil {
+		b, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, err
+		}
+		m.bytes = b
+	}
+	return aton.LoadBytes(m.bytes, "<stdin>", m.opts)
+}
+
+// located puts the model's name before messages about its program.
+type located struct {
+	name string
+	err  error
+}
+
+func (e located) Error() string {
+	return e.name + ": " + strings.ReplaceAll(e.err.Error(), "\n", "\n"+e.name+": ")
+}
+
+func (e located) Unwrap() error { return e.err }
+
+func (m *model) locate(err error) error {
+	var list *diag.List
+	var failure *passes.Failure
+	if errors.As(err, &list) || errors.As(err, &failure) {
+		return located{m.name, err}
+	}
+	return err
+}
+
+// timed runs f, and tells how long it took where that is wanted.
+func (m *model) timed(c *cobra.Command, what string, f func() error) error {
+	began := time.Now()
+	err := f()
+	if m.timing && err == nil {
+		fmt.Fprintf(c.ErrOrStderr(), "%12.3f ms  %s\n", float64(time.Since(began).Microseconds())/1000, what)
+	}
+	return err
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,142 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const convertible = `graph(%x : Float(2, 3), %n : Float(2, 3)):
+  %a : Float(2, 3) = onnx::Relu(%x)
+  %b : Float(2, 3) = onnx::Add(%a, %n)
+  return (%b)
+`
+
+const foreign = `graph(%x : Float(2, 3)):
+  %a : Float(2, 3) = aten::no_such_operator(%x) # net.py:7:3
+  %b : Float(2, 3) = aten::no_such_operator(%a) # net.py:8:3
+  return (%b)
+`
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "graph.ir")
+	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func call(stdin string, args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	status = Main(args, strings.NewReader(stdin), &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+func TestStatus(t *testing.T) {
+	good := write(t, convertible)
+	out := filepath.Join(t.TempDir(), "o.onnx")
+	for _, c := range []struct {
+		args   string
+		status int
+		said   string
+	}{
+		{"", 2, "a command is missing"},
+		{"exprot", 2, "unknown command"},
+		{"export", 2, "takes one model"},
+		{"export " + good, 2, "-o is missing"},
+		{"export " + good + " -o " + out + " --nonsense", 2, "unknown flag: --nonsense"},
+		{"export " + good + " -o " + out + " --input x:f33[2]", 2, "unknown type"},
+		{"export " + good + " -o " + out + " --input y:f32[2]", 1, `no input "y" (it has: x, n)`},
+		{"export " + good + " -o " + out + " --opset 8", 2, "not between 9 and"},
+		{"export " + good + " -o " + out + " --target tvm", 2, "ort or onnx"},
+		{"export " + good + " -o " + out + " --external-data maybe", 2, "auto, always or never"},
+		{"export " + good + " -o - --external-data always", 2, "needs a file"},
+		{"export " + good + " -o - --json", 2, "standard output"},
+		{"export " + good + " -o " + filepath.Join(out, "deeper"), 1, "no such file or directory"},
+		{"export " + good + ".not -o " + out, 1, "no such file or directory"},
+		{"inspect " + good + " --at nowhere", 2, "no stage"},
+		{"inspect " + good, 0, ""},
+		{"export --help", 0, ""},
+		{"completion bash", 0, ""},
+		{"export " + good + " -o " + out, 0, ""},
+	} {
+		status, _, said := call("", strings.Fields(c.args)...)
+		if status != c.status || !strings.Contains(said, c.said) {
+			t.Errorf("aton %s: status %d, want %d: %s", c.args, status, c.status, said)
+		}
+	}
+}
+
+func TestFailureLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "o.onnx")
+	model := write(t, foreign)
+	status, _, said := call("", "export", model, "-o", out)
+	want := model + ": net.py:7: aten::no_such_operator: cannot be converted to ONNX (2 times)\n"
+	if status != 1 || said != want {
+		t.Errorf("status %d: %s", status, said)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if status, text, _ := call(foreign, "export", "-", "-o", "-"); status != 1 || text != "" {
+		t.Errorf("status %d, and %d bytes on standard output", status, len(text))
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "o.onnx")
+	status, text, said := call(convertible, "export", "-", "-o", out, "--json", "--opset", "13", "--input", "x:f32[N,3]", "--output-names", "result")
+	if status != 0 {
+		t.Fatal(said)
+	}
+	var e exported
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		t.Fatal(err)
+	}
+	if e.Opsets[""] != 13 || e.Operators["onnx::Add"] != 1 || len(e.Inputs) != 2 || e.Inputs[0].Type != "Float(N, 3)" {
+		t.Errorf("%+v", e)
+	}
+	status, text, said = call("", "inspect", out)
+	if status != 0 || !strings.Contains(text, "%x : Float(N, 3)") || !strings.Contains(text, "return (%result)") {
+		t.Errorf("status %d: %s%s", status, text, said)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	status, text, said := call(foreign, "check", "-", "--json")
+	var got struct {
+		Problems []struct {
+			ID, Op, File string
+			Line         int
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if status != 1 || said != "" || len(got.Problems) != 2 || got.Problems[1].File != "net.py" || got.Problems[1].Line != 8 || got.Problems[0].ID != "unsupported-op" {
+		t.Errorf("status %d: %s%s", status, text, said)
+	}
+	if status, text, _ := call(convertible, "check", "-"); status != 0 || !strings.Contains(text, "converts to opset 18") {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+func TestConstants(t *testing.T) {
+	status, text, said := call("graph(%x : Tensor, %k : int, %m : str, %o : Tensor?):\n  %r : Tensor = custom::op(%x, %k, %m, %o)\n  return (%r)\n",
+		"inspect", "-", "--input", "k:int=3", "--input", `m:str="mean"`, "--input", "o:none", "--input", "x:i64[...]")
+	want := `graph(%x : LongTensor):
+  %0 : NoneType = prim::Constant()
+  %1 : str = prim::Constant[value="mean"]()
+  %2 : int = prim::Constant[value=3]()
+  %r : Tensor = custom::op(%x, %2, %1, %0)
+  return (%r)
+`
+	if status != 0 || text != want {
+		t.Errorf("status %d: %s%s", status, text, said)
+	}
+}

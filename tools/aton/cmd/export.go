@@ -1,0 +1,110 @@
+package cmd
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/tools/cli"
+)
+
+// exported is what export tells with --json.
+type exported struct {
+	Output    string         `json:"output"`
+	Opsets    map[string]int `json:"opsets"`
+	Operators map[string]int `json:"operators"`
+	Inputs    []named        `json:"inputs"`
+	Outputs   []named        `json:"outputs"`
+}
+
+type named struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+func newExport() *cobra.Command {
+	var m model
+	var output, external string
+	c := &cobra.Command{
+		Use:   "export MODEL -o OUT.onnx",
+		Short: "Convert a model to ONNX",
+		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
+  aton export graph.ir -o - --input 'x:f32[2,3]' --input 'mode:str="mean"' --opset 13 > model.onnx`,
+		Args: oneModel,
+	}
+	m.flags(c)
+	f := c.Flags()
+	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output")
+	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order")
+	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
+	f.StringVar(&external, "external-data", "auto", "weights in a file beside the model: auto (where the model would pass 2 GiB), always, never")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if output == "" {
+			return cli.Misusef("-o is missing: where should the model go?")
+		}
+		modes := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}
+		mode, ok := modes[external]
+		if !ok {
+			return cli.Misusef("--external-data: it is auto, always or never, not %q", external)
+		}
+		if mode == onnxfile.Always && output == "-" {
+			return cli.Misusef("--external-data=always needs a file to write to, not '-'")
+		}
+		m.opts.External = mode
+		if m.json && output == "-" {
+			return cli.Misusef("--json writes to standard output as well: -o needs a file")
+		}
+		if err := m.prepare(c, args[0]); err != nil {
+			return err
+		}
+		var mod *ssa.Module
+		err := m.timed(c, "read", func() (err error) {
+			mod, err = m.read(c.InOrStdin())
+			return err
+		})
+		if err != nil {
+			return m.locate(err)
+		}
+		var timing passes.Timing
+		if m.timing {
+			m.opts.Runner.Observers = append(m.opts.Runner.Observers, timing.Observer())
+		}
+		err = m.timed(c, "convert and write", func() error {
+			if output == "-" {
+				return aton.ExportTo(c.OutOrStdout(), mod, m.opts)
+			}
+			return aton.Export(mod, output, m.opts)
+		})
+		if err != nil {
+			return m.locate(err)
+		}
+		if m.timing {
+			timing.Report(c.ErrOrStderr())
+		}
+		if m.json {
+			return printJSON(c.OutOrStdout(), describe(mod, output))
+		}
+		return nil
+	}
+	return c
+}
+
+func describe(m *ssa.Module, output string) exported {
+	e := exported{Output: output, Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
+	f := m.Main()
+	if f == nil {
+		return e
+	}
+	for o := range f.Body.AllOps() {
+		e.Operators[string(o.Kind)]++
+	}
+	for _, v := range f.Body.Params {
+		e.Inputs = append(e.Inputs, named{v.Name, v.Type.String()})
+	}
+	for _, v := range f.Body.Returns() {
+		e.Outputs = append(e.Outputs, named{v.Name, v.Type.String()})
+	}
+	return e
+}

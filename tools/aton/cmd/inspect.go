@@ -1,0 +1,128 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/tools/cli"
+)
+
+func newInspect() *cobra.Command {
+	var m model
+	var at, output string
+	var source, constants bool
+	c := &cobra.Command{
+		Use:   "inspect MODEL",
+		Short: "Print a model as graph text, at any stage of the conversion",
+		Long:  "inspect prints a model as graph text. --at chooses the stage: import, or behind a pass: " + strings.Join(aton.Stages()[1:], ", ") + ".",
+		Example: `  aton inspect model.pt
+  aton inspect model.onnx --source
+  aton inspect graph.ir --at dce --input 'x:f32[N,3]'`,
+		Args: oneModel,
+	}
+	m.flags(c)
+	f := c.Flags()
+	f.StringVar(&at, "at", "import", "the stage")
+	f.StringVarP(&output, "output", "o", "-", "where the text goes")
+	f.BoolVar(&source, "source", false, "with the line of the program behind each operator")
+	f.BoolVar(&constants, "print-constants", false, "the elements of large constants too")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := m.prepare(c, args[0]); err != nil {
+			return err
+		}
+		known := false
+		for _, s := range aton.Stages() {
+			known = known || s == at
+		}
+		if !known {
+			return cli.Misusef("--at: no stage %q (there are: %s)", at, strings.Join(aton.Stages(), ", "))
+		}
+		mod, err := m.read(c.InOrStdin())
+		if err != nil {
+			return m.locate(err)
+		}
+		list, failed := aton.Inspect(mod, at, m.opts)
+		if failed != nil && (list == nil || list.Err() == nil) {
+			return m.locate(failed)
+		}
+		// what cannot be converted can be looked at all the same
+		err = cli.WriteFile(output, c.OutOrStdout(), func(w io.Writer) error {
+			if m.json {
+				var b strings.Builder
+				if err := ssa.Fprint(&b, mod, ssa.PrintOptions{NoLocs: !source, AllConstants: constants}); err != nil {
+					return err
+				}
+				return printJSON(w, map[string]string{"stage": at, "graph": b.String()})
+			}
+			return ssa.Fprint(w, mod, ssa.PrintOptions{NoLocs: !source, AllConstants: constants})
+		})
+		if err == nil {
+			err = m.locate(failed)
+		}
+		return err
+	}
+	return c
+}
+
+func newCheck() *cobra.Command {
+	var m model
+	c := &cobra.Command{
+		Use:   "check MODEL",
+		Short: "Tell all that cannot be converted, at once",
+		Example: `  aton check model.pt --input 'x:f32[N,3,224,224]'
+  aton check model.pt --opset 9 --json`,
+		Args: oneModel,
+	}
+	m.flags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := m.prepare(c, args[0]); err != nil {
+			return err
+		}
+		mod, err := m.read(c.InOrStdin())
+		if err != nil {
+			return m.locate(err)
+		}
+		list, err := aton.Check(mod, m.opts)
+		if err != nil {
+			return m.locate(err)
+		}
+		list.Sort()
+		if m.json {
+			problems := cli.Problems(list)
+			if problems == nil {
+				problems = []cli.Problem{}
+			}
+			if err := printJSON(c.OutOrStdout(), map[string]any{"model": m.name, "problems": problems}); err != nil {
+				return err
+			}
+			if list.Err() != nil {
+				return cli.Quiet
+			}
+			return nil
+		}
+		for _, d := range list.Items {
+			if d.Severity != diag.Error {
+				fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", m.name, list.Format(d))
+			}
+		}
+		if err := list.Err(); err != nil {
+			return m.locate(err)
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opsetOf(m.opset))
+		return err
+	}
+	return c
+}
+
+func opsetOf(n int) int {
+	if n == 0 {
+		return aton.DefaultOpset
+	}
+	return n
+}
