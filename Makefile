@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check)
 
-.PHONY: all build test race lit update gen check-gen fuzz bench conformance conformance-models conformance-old lint clean
+.PHONY: all build test race lit update gen check-gen fuzz bench conformance conformance-models conformance-old demo lint clean
 
 all: build lint test
 
@@ -66,6 +66,15 @@ conformance-old: build .venv/ready
 	python3 -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
+
+# a model on its way: as it is imported, as it is exported. MODEL=FILE INPUT='x:f32[N,3]'
+MODEL ?= lit-tests/tools/aton.ir
+INPUT ?= x:f32[N,3]
+demo: build
+	@mkdir -p out
+	bin/aton inspect $(MODEL) --source
+	bin/aton export $(MODEL) --input '$(INPUT)' -o out/demo.onnx --json
+	bin/aton inspect out/demo.onnx
 
 lint:
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }

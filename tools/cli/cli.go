@@ -45,8 +45,8 @@ func Misuse(err error) error {
 // Misusef is Misuse with a message.
 func Misusef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Quiet is a failure that has been told already.
-var Quiet = errors.New("failed")
+// ErrQuiet is a failure that has been told already.
+var ErrQuiet = errors.New("failed")
 
 // Run runs a command in this process. Its flag --json, if it has one, makes errors data.
 func Run(c *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -62,7 +62,7 @@ func Run(c *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Wri
 	if err == nil {
 		return Done
 	}
-	if errors.Is(err, Quiet) {
+	if errors.Is(err, ErrQuiet) {
 		return Failed
 	}
 	status := Failed

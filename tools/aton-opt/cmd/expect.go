@@ -107,7 +107,7 @@ func (o *options) expect(c *cobra.Command, name string, parts []string, pipeline
 		}
 	}
 	if !clean {
-		return cli.Quiet
+		return cli.ErrQuiet
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func newCheck() *cobra.Command {
 				return err
 			}
 			if list.Err() != nil {
-				return cli.Quiet
+				return cli.ErrQuiet
 			}
 			return nil
 		}
