@@ -1,0 +1,209 @@
+// Package archive reads the zip containers that PyTorch writes, from mapped
+// memory: a stored record is a slice of the file, never a copy.
+package archive
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path"
+	"strings"
+)
+
+// Limits bounds what a hostile file can make the reader do.
+type Limits struct {
+	Records  int   // entries in the directory
+	Inflated int64 // bytes of all deflated records together
+	Text     int64 // bytes of one record read by Text
+}
+
+// DefaultLimits suits any model that PyTorch writes.
+var defaultLimits = Limits{Records: 1 << 20, Inflated: 4 << 30, Text: 256 << 20}
+
+// Error is a problem with one record. Offset counts bytes of the file, -1 if unknown.
+type Error struct {
+	File, Record string
+	Offset       int64
+	Err          error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Record != "" {
+		b.WriteString(": " + e.Record)
+	}
+	if e.Offset >= 0 {
+		fmt.Fprintf(&b, ": byte %d", e.Offset)
+	}
+	return b.String() + ": " + e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Archive is an open container. It is not safe for concurrent use.
+type Archive struct {
+	// File is the name for messages.
+	File string
+	// Prefix is the folder that holds all records: the first component of the first entry.
+	Prefix string
+
+	data     []byte
+	records  map[string]*zip.File
+	order    []string
+	limits   Limits
+	inflated int64
+	cache    map[string][]byte
+}
+
+// IsZip reports whether the bytes begin as a zip file does.
+func IsZip(data []byte) bool { return bytes.HasPrefix(data, []byte("PK\x03\x04")) }
+
+// Read opens a container that lies in memory. data must not change while the
+// archive, or anything read from it, is in use. A nil limits means the usual ones.
+func Read(data []byte, file string, limits *Limits) (*Archive, error) {
+	a := &Archive{File: file, data: data, records: map[string]*zip.File{}, limits: defaultLimits, cache: map[string][]byte{}}
+	if limits != nil {
+		a.limits = *limits
+	}
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, &Error{file, "", -1, fmt.Errorf("not a complete zip file (%w); was the download or copy cut short?", err)}
+	}
+	if len(z.File) == 0 {
+		return nil, &Error{file, "", -1, errors.New("the zip file is empty")}
+	}
+	if len(z.File) > a.limits.Records {
+		return nil, &Error{file, "", -1, fmt.Errorf("%d records are more than %d", len(z.File), a.limits.Records)}
+	}
+	a.Prefix, _, _ = strings.Cut(z.File[0].Name, "/")
+	for _, f := range z.File {
+		if strings.HasSuffix(f.Name, "/") {
+			continue // a folder, from a re-zipped file
+		}
+		if err := checkName(f.Name); err != nil {
+			return nil, &Error{file, fmt.Sprintf("%.60q", f.Name), -1, err}
+		}
+		name, ok := strings.CutPrefix(f.Name, a.Prefix+"/")
+		if !ok {
+			continue
+		}
+		if a.records[name] != nil {
+			return nil, &Error{file, name, -1, errors.New("the record is there twice")}
+		}
+		a.records[name] = f
+		a.order = append(a.order, name)
+	}
+	return a, nil
+}
+
+func checkName(n string) error {
+	if n == "" || strings.ContainsAny(n, "\\\x00") || n[0] == '/' || len(n) > 4096 {
+		return errors.New("bad record name")
+	}
+	for _, part := range strings.Split(n, "/") {
+		if part == ".." || part == "." {
+			return errors.New("bad record name")
+		}
+	}
+	return nil
+}
+
+// Has reports whether a record is there.
+func (a *Archive) Has(record string) bool { return a.records[record] != nil }
+
+// Records lists the records in directory order.
+func (a *Archive) Records() []string { return a.order }
+
+// HasFolder reports whether any record lies in a folder.
+func (a *Archive) HasFolder(folder string) bool {
+	for _, r := range a.order {
+		if strings.HasPrefix(r, folder+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Base is the last component of a record's name.
+func Base(record string) string { return path.Base(record) }
+
+func (a *Archive) fail(record string, at int64, format string, args ...any) error {
+	return &Error{a.File, record, at, fmt.Errorf(format, args...)}
+}
+
+// Bytes gives a record's content: a slice of the file if it is stored, else a
+// copy that is kept. The checksum of stored records is not verified, since that
+// would touch every page of the weights; see Text.
+func (a *Archive) Bytes(record string) ([]byte, error) {
+	f := a.records[record]
+	if f == nil {
+		return nil, a.fail(record, -1, "the record is missing")
+	}
+	off, err := f.DataOffset()
+	if err != nil {
+		return nil, a.fail(record, -1, "bad local header: %w", err)
+	}
+	size := f.CompressedSize64
+	if off < 0 || off > int64(len(a.data)) || size > uint64(int64(len(a.data))-off) {
+		return nil, a.fail(record, off, "%d bytes of data reach beyond the end of the file (%d bytes)", size, len(a.data))
+	}
+	raw := a.data[off : off+int64(size) : off+int64(size)]
+	switch f.Method {
+	case zip.Store:
+		if f.UncompressedSize64 != size {
+			return nil, a.fail(record, off, "a stored record has two sizes, %d and %d", size, f.UncompressedSize64)
+		}
+		return raw, nil
+	case zip.Deflate:
+		if b, ok := a.cache[record]; ok {
+			return b, nil
+		}
+		// deflate cannot do better than 1032:1
+		if f.UncompressedSize64 > size*1032+64 {
+			return nil, a.fail(record, off, "%d bytes cannot inflate to %d", size, f.UncompressedSize64)
+		}
+		if a.inflated += int64(f.UncompressedSize64); a.inflated > a.limits.Inflated {
+			return nil, a.fail(record, off, "the deflated records are larger than %d bytes; store the archive without compression", a.limits.Inflated)
+		}
+		r, err := f.Open()
+		if err != nil {
+			return nil, a.fail(record, off, "%w", err)
+		}
+		defer r.Close()
+		b := make([]byte, f.UncompressedSize64)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return nil, a.fail(record, off, "cannot inflate: %w", err)
+		}
+		var more [1]byte
+		if n, err := r.Read(more[:]); n != 0 || err != nil && err != io.EOF {
+			return nil, a.fail(record, off, "cannot inflate: wrong size or checksum")
+		}
+		a.cache[record] = b
+		return b, nil
+	}
+	return nil, a.fail(record, off, "compression method %d is not supported; use store or deflate", f.Method)
+}
+
+// Text gives a small record's content and verifies its checksum: code, pickles, versions.
+func (a *Archive) Text(record string) ([]byte, error) {
+	f := a.records[record]
+	if f == nil {
+		return nil, a.fail(record, -1, "the record is missing")
+	}
+	if f.UncompressedSize64 > uint64(a.limits.Text) {
+		return nil, a.fail(record, -1, "%d bytes are more than %d", f.UncompressedSize64, a.limits.Text)
+	}
+	b, err := a.Bytes(record)
+	if err != nil {
+		return nil, err
+	}
+	// writers may leave the checksum out, which reads as zero
+	if f.Method == zip.Store && f.CRC32 != 0 && crc32.ChecksumIEEE(b) != f.CRC32 {
+		return nil, a.fail(record, -1, "the checksum is wrong; the file is damaged")
+	}
+	return b, nil
+}

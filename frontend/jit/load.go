@@ -1,0 +1,316 @@
+// Package jit reads the archives that torch.jit.save writes.
+//
+// Nothing of an archive is executed: pickles are read as data, and the code is
+// compiled to ssa. The result is literal: the operators that PyTorch's own
+// loader makes, in the same order, with calls and attributes in place. The
+// passes inline and freeze resolve those.
+package jit
+
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/frontend/archive"
+	"github.com/aton-project/aton/frontend/jit/pyast"
+	"github.com/aton-project/aton/frontend/pickle"
+	"github.com/aton-project/aton/ssa"
+)
+
+// Options says what to read of an archive.
+type Options struct {
+	// Method is the method of the top module to convert; empty means forward.
+	Method string
+	// Warn receives remarks on the file; nil drops them.
+	Warn func(message string)
+	// MaxOps bounds the operators of all functions together; 0 means 20 million.
+	MaxOps int
+	// Limits bounds what is read of the container; nil means the usual.
+	Limits *archive.Limits
+}
+
+// Error is a problem with an archive, at a record and a line or byte of it.
+type Error struct {
+	File    string
+	Record  string // empty if the file as a whole is meant
+	Line    int    // 1-based; 0 if unknown
+	Offset  int    // byte of the record; -1 if unknown
+	Message string
+	Hint    string
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Record != "" {
+		b.WriteString(": " + e.Record)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, ":%d", e.Line)
+		} else if e.Offset >= 0 {
+			fmt.Fprintf(&b, ": byte %d", e.Offset)
+		}
+	}
+	b.WriteString(": " + e.Message)
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+// Version of the file format; see torch.jit's file format notes.
+const (
+	maxVersion = 10
+	// the versions that changed the meaning of operators
+	versionTrueDivision = 4
+	versionFull         = 5
+	versionLinspace     = 8
+	versionLogspace     = 9
+)
+
+// Load maps a file and reads it. The module keeps the mapping in Keep.
+func Load(path string, opts Options) (*ssa.Module, error) {
+	mapping, err := archive.Map(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Read(mapping.Data, filepath.Base(path), opts)
+	if err != nil {
+		_ = mapping.Close() // the error at hand says more
+		return nil, err
+	}
+	m.Keep = append(m.Keep, mapping)
+	return m, nil
+}
+
+// Read reads an archive from memory, which must not change while the module is
+// in use. The first function of the module is the method asked for; name is
+// the file's name for messages.
+func Read(data []byte, name string, opts Options) (m *ssa.Module, err error) {
+	a, err := archive.Read(data, name, opts.Limits)
+	if err != nil {
+		return nil, err
+	}
+	l := newLoader(a, opts)
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(*Error)
+			if !ok {
+				panic(r)
+			}
+			m, err = nil, e
+		}
+	}()
+	l.load()
+	return l.m, nil
+}
+
+// IsArchive reports whether a container is one of torch.jit.save.
+func IsArchive(a *archive.Archive) bool {
+	return a.Has("data.pkl") && (a.Has("constants.pkl") || a.HasFolder("code"))
+}
+
+type loader struct {
+	a       *archive.Archive
+	opts    Options
+	m       *ssa.Module
+	version int
+	big     bool // storages are big-endian
+
+	sources   map[string]*source
+	classes   map[string]*class
+	constants []ssa.Literal
+	objects   map[*pickle.Object]*ssa.Object
+	live      []string // classes of the objects, in order of discovery
+	isLive    map[string]bool
+
+	functions map[string]*function
+	queue     []*function
+	virtual   map[string]bool // methods called through interfaces: Interface.method
+	virtuals  []string
+	ops       int
+	depth     int
+	steps     int // of the evaluator
+	warned    map[string]bool
+}
+
+func newLoader(a *archive.Archive, opts Options) *loader {
+	if opts.Method == "" {
+		opts.Method = "forward"
+	}
+	if opts.MaxOps == 0 {
+		opts.MaxOps = 20 << 20
+	}
+	dialects := append([]ssa.Dialect{prim.Dialect{}}, aten.Dialects()...)
+	return &loader{
+		a: a, opts: opts, m: ssa.NewModule(dialects...),
+		sources: map[string]*source{}, classes: map[string]*class{},
+		objects: map[*pickle.Object]*ssa.Object{}, isLive: map[string]bool{},
+		functions: map[string]*function{}, virtual: map[string]bool{}, warned: map[string]bool{},
+	}
+}
+
+// fail ends the reading with an error about the file or a record.
+func (l *loader) fail(record, hint, format string, args ...any) {
+	panic(&Error{File: l.a.File, Record: record, Offset: -1, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// failErr ends the reading with an error of a reader below.
+func (l *loader) failErr(record string, err error) {
+	e := &Error{File: l.a.File, Record: record, Offset: -1, Message: err.Error()}
+	switch err := err.(type) {
+	case *Error:
+		e = err
+	case *archive.Error:
+		e.Record, e.Offset, e.Message = err.Record, int(err.Offset), err.Err.Error()
+	case *pickle.Error:
+		e.Offset, e.Message = err.Offset, err.Err.Error()
+	}
+	panic(e)
+}
+
+func (l *loader) warn(format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	if l.opts.Warn != nil && !l.warned[s] {
+		l.warned[s] = true
+		l.opts.Warn(l.a.File + ": " + s)
+	}
+}
+
+func (l *loader) text(record string) []byte {
+	b, err := l.a.Text(record)
+	if err != nil {
+		l.failErr(record, err)
+	}
+	return b
+}
+
+func (l *loader) load() {
+	switch {
+	case l.a.Has("model.json") || l.a.Has("attributes.pkl"):
+		l.fail("", "load and save it again with PyTorch 1.2 or newer", "this is an archive of PyTorch 1.0 or 1.1")
+	case !l.a.Has("data.pkl") && l.a.HasFolder(".data/ts_code"):
+		l.fail("", "export the module with torch.jit.save", "this is a torch.package archive")
+	case !l.a.Has("data.pkl"):
+		l.fail("", "pass a file written by torch.jit.save", "there is no data.pkl in the archive")
+	case !IsArchive(l.a):
+		l.fail("", "pass a file written by torch.jit.save, and this one as its weights if they belong together",
+			"this file has weights but no code: torch.save wrote it")
+	}
+	l.readVersion()
+	if l.a.Has("constants.pkl") {
+		v := l.unpickle("constants.pkl", "constants")
+		t, ok := v.(pickle.Tuple)
+		if !ok {
+			l.fail("constants.pkl", "", "holds %s, not a tuple", pickle.Describe(v))
+		}
+		for _, c := range t {
+			l.constants = append(l.constants, l.literal(c, nil, "", 0))
+		}
+	}
+	root := l.literal(l.unpickle("data.pkl", "data"), nil, "", 0)
+	if root.Kind != ssa.ObjectLit {
+		l.fail("data.pkl", "pass a file written by torch.jit.save", "the top object is not a module")
+	}
+	l.m.Root = root.Object
+	l.entry()
+	if t, ok := l.m.Root.Get("training"); ok && t.Bool() {
+		l.warn("the module was saved in training mode; call eval() before saving, or convert with training overridden")
+	}
+}
+
+func (l *loader) readVersion() {
+	record := "version"
+	if l.a.Has(".data/version") {
+		record = ".data/version"
+	}
+	if !l.a.Has(record) {
+		l.warn("there is no version; taken as %d", maxVersion)
+		l.version = maxVersion
+	} else {
+		s := strings.TrimSpace(string(l.text(record)))
+		v, err := strconv.Atoi(s)
+		if err != nil || v < 1 {
+			l.fail(record, "", "%.20q is not a version", s)
+		}
+		if v > maxVersion {
+			l.warn("file format version %d is newer than %d; operators may have changed", v, maxVersion)
+		}
+		l.version = v
+	}
+	if l.a.Has("byteorder") {
+		switch s := strings.TrimSpace(string(l.text("byteorder"))); s {
+		case "little":
+		case "big":
+			l.big = true
+		default:
+			l.fail("byteorder", "", "%.20q is not a byte order", s)
+		}
+	}
+}
+
+// entry compiles the method asked for and everything that it calls.
+func (l *loader) entry() {
+	c := l.class(l.m.Root.Class)
+	if c == nil || c.def == nil {
+		l.fail("data.pkl", "", "the code of class %s is missing", l.m.Root.Class)
+	}
+	def := c.methods[l.opts.Method]
+	if def == nil {
+		var names []string
+		for n := range c.methods {
+			names = append(names, n)
+		}
+		sort.Strings(names)
+		hint := "the class has no methods"
+		if len(names) > 0 {
+			hint = "name one of: " + strings.Join(names, ", ")
+		}
+		l.fail(c.src.record, hint, "%s has no method %s", short(c.name), l.opts.Method)
+	}
+	if len(c.hooks) > 0 {
+		l.warn("forward hooks of the top module are not called by its forward: %s", strings.Join(c.hooks, ", "))
+	}
+	main := l.method(c, l.opts.Method)
+	main.fn = l.m.NewFunc("main")
+	l.functions["main"] = main
+	l.compile(main)
+	for {
+		for len(l.queue) > 0 {
+			f := l.queue[0]
+			l.queue = l.queue[1:]
+			l.compile(f)
+		}
+		// what is called through an interface is called on some live object
+		for _, v := range l.virtuals {
+			i := strings.LastIndexByte(v, '.')
+			for _, name := range l.implementers(v[:i]) {
+				l.need(l.method(l.class(name), v[i+1:]))
+			}
+		}
+		if len(l.queue) == 0 {
+			return
+		}
+	}
+}
+
+// short drops the prefix and the mangling of a class name.
+func short(qual string) string {
+	qual = strings.TrimPrefix(qual, "__torch__.")
+	var parts []string
+	for _, p := range strings.Split(qual, ".") {
+		if !strings.HasPrefix(p, "___torch_mangle_") {
+			parts = append(parts, p)
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// where is the line of a source position.
+func (s *source) line(pos int) int {
+	n, _ := pyast.Line(s.text, pos)
+	return n
+}
