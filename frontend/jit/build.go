@@ -299,6 +299,12 @@ func (b *builder) assign(a *pyast.Assign) {
 		return
 	}
 	vals := b.unpack(b.expr(a.Value), len(a.Targets), a.Value.At())
+	for i, v := range vals { // all of the right side before any assignment
+		switch v.(type) {
+		case *outputs, *tupleOf, *emptyList:
+			vals[i] = b.value(v, nil, a.Value.At())
+		}
+	}
 	for i, t := range a.Targets {
 		b.target(t, vals[i])
 	}
@@ -360,7 +366,8 @@ func (b *builder) unpack(v val, n, pos int) []val {
 		if len(v.elems) != n {
 			b.fail(pos, "", "%d values for %d names", len(v.elems), n)
 		}
-		return v.elems
+		copy(out, v.elems)
+		return out
 	case *ssa.Value:
 		switch t := v.Type.(type) {
 		case *ssa.TupleType:
