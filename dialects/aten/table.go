@@ -1,0 +1,21 @@
+package aten
+
+import "github.com/aton-project/aton/ssa"
+
+// families lists the tables of all operator families. A new family is named here and nowhere else.
+func families() []Defs {
+	return []Defs{
+		activation,
+	}
+}
+
+// NewTable makes a table of all built-in operators.
+func NewTable() *Table {
+	t := &Table{defs: map[ssa.Kind][]Def{}}
+	for _, f := range families() {
+		for k, d := range f {
+			t.Register(k, d)
+		}
+	}
+	return t
+}

@@ -1,0 +1,219 @@
+package onnx
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/dialects/onnx/kernel"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// BuildError is the panic value of a Builder: the operator cannot be built from these operands.
+type BuildError struct {
+	Kind ssa.Kind
+	Err  error
+}
+
+func (e *BuildError) Error() string { return fmt.Sprintf("%s: %v", e.Kind, e.Err) }
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// Builder creates ONNX operators in their newest form, infers their types and
+// folds what is constant. It panics with *BuildError when inference rejects an
+// operator; whoever runs a lowering recovers it at its border.
+type Builder struct {
+	Block  *ssa.Block
+	Before *ssa.Op // insertion point, the end of the block if nil
+	Loc    diag.Loc
+	// FoldLimit bounds the number of elements that folding reads or makes; 0 turns folding off.
+	FoldLimit int64
+}
+
+// Const makes a constant.
+func (b *Builder) Const(t *tensor.Tensor) *ssa.Value {
+	o := b.Block.InsertBefore(b.Before, "onnx::Constant", b.Loc, nil, ssa.TensorOf(t))
+	o.SetAttr("value", ssa.TensorValue(t))
+	if s, ok := symOf(t); ok {
+		o.Results[0].Sym = s
+	}
+	return o.Results[0]
+}
+
+// maxSym is the number of elements up to which an integer tensor's content is tracked symbolically.
+const maxSym = 64
+
+func symOf(t *tensor.Tensor) ([]sym.Expr, bool) {
+	if !t.DType.IsInt() || len(t.Shape) > 1 || t.NumElements() > maxSym || !t.HasData() {
+		return nil, false
+	}
+	return ssa.Sizes(t.Int64s()), true
+}
+
+// Create makes an op of n results. Operands may be nil where they are optional.
+func (b *Builder) Create(kind ssa.Kind, n int, operands []*ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
+	for len(operands) > 0 && operands[len(operands)-1] == nil {
+		operands = operands[:len(operands)-1]
+	}
+	types := make([]ssa.Type, n)
+	for i := range types {
+		types[i] = ssa.AnyTensor
+	}
+	o := b.Block.InsertBefore(b.Before, kind, b.Loc, operands, types...)
+	o.Attrs = attrs
+	if err := Infer(o); err != nil {
+		o.Erase()
+		panic(&BuildError{kind, err})
+	}
+	if vs := b.fold(o); vs != nil {
+		o.Erase()
+		return vs
+	}
+	return o.Results
+}
+
+// Op is Create for one result.
+func (b *Builder) Op(name string, operands ...*ssa.Value) *ssa.Value {
+	return b.Create(ssa.Kind("onnx::"+name), 1, operands)[0]
+}
+
+// OpA is Op with attributes.
+func (b *Builder) OpA(name string, attrs []ssa.Attr, operands ...*ssa.Value) *ssa.Value {
+	return b.Create(ssa.Kind("onnx::"+name), 1, operands, attrs...)[0]
+}
+
+func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
+	if b.FoldLimit == 0 || len(o.Blocks) > 0 {
+		return nil
+	}
+	// An integer tensor whose content is known needs no computation.
+	if len(o.Results) == 1 && o.Results[0].Sym != nil {
+		if t := o.Results[0].Tensor(); t != nil && t.Ranked && t.DType.IsInt() {
+			if vals, ok := constSym(o.Results[0].Sym); ok {
+				shape := []int64{}
+				if len(t.Dims) == 1 {
+					shape = []int64{int64(len(vals))}
+				}
+				return []*ssa.Value{b.Const(tensor.FromInts(t.DType, shape, vals))}
+			}
+		}
+	}
+	if v := identity(o); v != nil {
+		return []*ssa.Value{v}
+	}
+	ins := make([]*tensor.Tensor, o.NumOperands())
+	if len(ins) == 0 {
+		return nil
+	}
+	size := int64(0)
+	for i := range ins {
+		v := o.Operand(i)
+		if v == nil {
+			continue
+		}
+		t := ConstOf(v)
+		if t == nil || !t.HasData() {
+			return nil
+		}
+		size += t.NumElements()
+		ins[i] = t
+	}
+	for _, r := range o.Results {
+		t := r.Tensor()
+		if t == nil {
+			return nil
+		}
+		if shape, ok := t.Static(); ok {
+			n := int64(1)
+			for _, d := range shape {
+				n *= d
+			}
+			size += n
+		}
+	}
+	if size > b.FoldLimit || !kernel.Supported(o.Kind) {
+		return nil
+	}
+	if info, ok := (Dialect{}).Info(o); !ok || info.Effects != ssa.Pure {
+		return nil
+	}
+	outs, err := kernel.Eval(o.Kind, o.Attrs, ins, len(o.Results))
+	if err != nil {
+		return nil // left for the runtime to judge
+	}
+	vs := make([]*ssa.Value, len(outs))
+	for i, t := range outs {
+		vs[i] = b.Const(t)
+	}
+	return vs
+}
+
+func constSym(s []sym.Expr) ([]int64, bool) {
+	out := make([]int64, len(s))
+	for i, e := range s {
+		n, ok := e.Int()
+		if !ok {
+			return nil, false
+		}
+		out[i] = n
+	}
+	return out, true
+}
+
+// identity gives the operand that o merely passes on, nil if it does more.
+func identity(o *ssa.Op) *ssa.Value {
+	x := o.Operand(0)
+	if x == nil || len(o.Results) != 1 {
+		return nil
+	}
+	in, out := x.Tensor(), o.Results[0].Tensor()
+	if in == nil || out == nil {
+		return nil
+	}
+	switch o.Kind {
+	case "onnx::Identity":
+		return x
+	case "onnx::Cast":
+		if in.DType == out.DType && in.DType != tensor.Undefined {
+			return x
+		}
+	case "onnx::Reshape", "onnx::Expand", "onnx::Tile", "onnx::Squeeze", "onnx::Unsqueeze", "onnx::Flatten":
+		if in.Ranked && len(in.Dims) <= 1 && o.Kind == "onnx::Tile" {
+			return nil
+		}
+		if in.Ranked && ssa.SameType(in, out) && (o.Kind != "onnx::Tile") {
+			return x
+		}
+	case "onnx::Transpose":
+		if perm := o.AttrInts("perm"); perm != nil {
+			for i, p := range perm {
+				if int64(i) != p {
+					return nil
+				}
+			}
+			return x
+		}
+	case "onnx::Concat":
+		if o.NumOperands() == 1 {
+			return x
+		}
+	case "onnx::Slice":
+		// a slice of step 1 that keeps every size keeps every element
+		if in.Ranked && ssa.SameType(in, out) && (o.Operand(4) == nil || allOnes(ConstOf(o.Operand(4)))) {
+			return x
+		}
+	}
+	return nil
+}
+
+func allOnes(t *tensor.Tensor) bool {
+	if t == nil {
+		return false
+	}
+	for _, v := range t.Int64s() {
+		if v != 1 {
+			return false
+		}
+	}
+	return true
+}
