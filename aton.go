@@ -19,6 +19,7 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/frontend/jit"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
@@ -27,7 +28,7 @@ import (
 )
 
 // DefaultOpset is the opset that models are written for unless another is asked for.
-const DefaultOpset = 18
+const DefaultOpset = 20
 
 // Options say what to make of a model. The zero value is what most callers want.
 type Options struct {
@@ -76,6 +77,14 @@ func Load(path string, o Options) (*ssa.Module, error) {
 		m.Dialects = all.Dialects()
 		return m, applyInputs(m, o.Inputs)
 	}
+	if recognise(head[:n]) == formatZip {
+		m, err := jit.Load(path, jit.Options{})
+		if err != nil {
+			return nil, err
+		}
+		m.Dialects = all.Dialects()
+		return m, applyInputs(m, o.Inputs)
+	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -86,6 +95,10 @@ func Load(path string, o Options) (*ssa.Module, error) {
 // LoadBytes is Load from memory. The name is for messages.
 func LoadBytes(b []byte, name string, o Options) (m *ssa.Module, err error) {
 	switch recognise(b[:min(len(b), 4096)]) {
+	case formatZip:
+		if m, err = jit.Read(b, name, jit.Options{}); err != nil {
+			return nil, err
+		}
 	case formatONNX:
 		if m, err = onnxfile.Parse(b); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -114,10 +127,14 @@ const (
 	formatUnknown format = iota
 	formatText
 	formatONNX
+	formatZip
 )
 
 // recognise tells the format of a file from its beginning.
 func recognise(head []byte) format {
+	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
+		return formatZip
+	}
 	for text := string(head); ; {
 		text = strings.TrimLeft(text, " \t\r\n")
 		switch {
@@ -216,7 +233,7 @@ func Export(m *ssa.Module, path string, o Options) error {
 	if _, err := Lower(m, o); err != nil {
 		return err
 	}
-	return onnxfile.Write(path, m, o.file())
+	return onnxfile.Write(path, m, o.file(m))
 }
 
 // ExportTo is Export to a stream.
@@ -224,9 +241,13 @@ func ExportTo(w io.Writer, m *ssa.Module, o Options) error {
 	if _, err := Lower(m, o); err != nil {
 		return err
 	}
-	return onnxfile.WriteTo(w, m, o.file())
+	return onnxfile.WriteTo(w, m, o.file(m))
 }
 
-func (o Options) file() onnxfile.Options {
-	return onnxfile.Options{External: o.External, OutputNames: slices.Clone(o.OutputNames), NoWeights: o.NoWeights}
+func (o Options) file(m *ssa.Module) onnxfile.Options {
+	names := slices.Clone(o.OutputNames)
+	if f := m.Main(); f != nil && len(f.OutputNames) > len(names) {
+		names = append(names, f.OutputNames[len(names):]...)
+	}
+	return onnxfile.Options{External: o.External, OutputNames: names, NoWeights: o.NoWeights}
 }

@@ -2,13 +2,13 @@ package aton
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 )
 
-// applyInputs gives the parameters of the main function the types that the user stated. Values with a constant are built in.
+// applyInputs records what the user stated of the inputs; the specialize pass
+// matches it with the parameters.
 func applyInputs(m *ssa.Module, inputs []spec.Input) error {
 	if len(inputs) == 0 {
 		return nil
@@ -18,45 +18,29 @@ func applyInputs(m *ssa.Module, inputs []spec.Input) error {
 		return fmt.Errorf("the model has no inputs")
 	}
 	for _, in := range inputs {
-		i, err := findParam(f, in.Name)
-		if err != nil {
-			return err
-		}
-		v := f.Body.Params[i]
-		if l, ok := constant(in.Type); ok {
-			c := f.Body.InsertBefore(f.Body.First(), "prim::Constant", 0, nil, in.Type.SSA())
-			if !l.IsNone() {
-				c.SetAttr("value", l)
-			}
-			v.ReplaceUses(c.Results[0])
-			f.Body.RemoveParam(i)
-			continue
-		}
-		v.Type = in.Type.SSA()
+		m.Inputs = append(m.Inputs, moduleInput(in.Name, in.Type))
 	}
 	return nil
 }
 
-// constant is the value that a spec builds in, if it does.
-func constant(t spec.Type) (ssa.Literal, bool) {
-	switch {
-	case t.Kind == spec.None:
-		return ssa.None, true
-	case t.Const != nil:
-		return *t.Const, true
-	}
-	return ssa.None, false
-}
-
-// findParam finds a parameter by its name. TorchScript numbers names: x.1 is x.
-func findParam(f *ssa.Func, name string) (int, error) {
-	var names []string
-	for i, v := range f.Body.Params {
-		base, _, _ := strings.Cut(v.Name, ".")
-		if v.Name == name || base == name {
-			return i, nil
+func moduleInput(name string, t spec.Type) ssa.Input {
+	in := ssa.Input{Name: name}
+	switch t.Kind {
+	case spec.None:
+		none := ssa.None
+		in.Const = &none
+	case spec.List, spec.Tuple, spec.Dict:
+		in.Container = t.Kind.String()
+		for i, e := range t.Elems {
+			key := ""
+			if t.Kind == spec.Dict {
+				key = t.Keys[i]
+				in.Keys = append(in.Keys, ssa.Str(key))
+			}
+			in.Elems = append(in.Elems, moduleInput(key, e))
 		}
-		names = append(names, v.Name)
+	default:
+		in.Type, in.Const = t.SSA(), t.Const
 	}
-	return 0, fmt.Errorf("the model has no input %q (it has: %s)", name, strings.Join(names, ", "))
+	return in
 }

@@ -21,6 +21,9 @@ type Module struct {
 	// Dialects say what operators mean. An op of no dialect is opaque: it has unknown effects.
 	Dialects []Dialect
 
+	// Inputs is what is known of the main function's inputs besides their types.
+	Inputs []Input
+
 	// Keep holds what must stay alive as long as the module: mapped files.
 	Keep []any
 
@@ -95,6 +98,8 @@ func (m *Module) Effects(o *Op) Effect {
 type Func struct {
 	Name string
 	Body *Block
+	// OutputNames are the names wished for the returned values; may be shorter.
+	OutputNames []string
 
 	m       *Module
 	nvalues int
@@ -199,4 +204,50 @@ func (f *Func) newResults(n int) []*Value {
 	r := f.results[:n:n]
 	f.results = f.results[n:]
 	return r
+}
+
+// AdoptFunc puts a function that was removed back, first and under another name.
+func (m *Module) AdoptFunc(f *Func, name string) {
+	f.Name, f.m = name, m
+	m.Funcs = append([]*Func{f}, m.Funcs...)
+	if m.funcIndex == nil {
+		m.funcIndex = map[string]*Func{}
+	}
+	m.funcIndex[name] = f
+}
+
+// SetMetadata adds or replaces an entry of Metadata.
+func (m *Module) SetMetadata(key, value string) {
+	for i := range m.Metadata {
+		if m.Metadata[i].Key == key {
+			m.Metadata[i].Value = value
+			return
+		}
+	}
+	m.Metadata = append(m.Metadata, KeyValue{key, value})
+}
+
+// GetMetadata gives an entry of Metadata, "" if there is none.
+func (m *Module) GetMetadata(key string) string {
+	for i := range m.Metadata {
+		if m.Metadata[i].Key == key {
+			return m.Metadata[i].Value
+		}
+	}
+	return ""
+}
+
+// Input is what is known of an input of the program before it is specialized.
+type Input struct {
+	Name string
+	// Type is the type of a run-time input: a tensor (perhaps unranked), int,
+	// float or bool; a container has Elems instead.
+	Type Type
+	// Const is a baked-in value: the argument is not an input of the graph.
+	Const *Literal
+	// Container is "list", "tuple", "dict", or empty.
+	Container string
+	// Elems are the members of a container; Keys those of a dict.
+	Elems []Input
+	Keys  []Literal
 }

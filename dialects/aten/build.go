@@ -193,7 +193,7 @@ func (l *Lowering) Aten(name string, args ...any) *ssa.Value { return l.AtenN(na
 
 // AtenN is Aten for operators with several results.
 func (l *Lowering) AtenN(name string, args ...any) []*ssa.Value {
-	s := schemaByName(name)
+	s := SchemaByName(name)
 	if s == nil {
 		l.Fail("no schema %s", name)
 	}

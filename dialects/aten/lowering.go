@@ -755,3 +755,15 @@ func (l *Lowering) DivSize(a, b Size) Size { return l.sizeOp("Div", sym.Expr.Flo
 
 // Loc is the user's line of the op at hand.
 func (l *Lowering) NodeLoc() diag.Loc { return l.Node.Loc }
+
+// SchemaByName finds a schema by its full name, such as aten::add.Tensor; nil if there is none.
+func SchemaByName(name string) *ssa.Schema {
+	overload := ""
+	for i := len(name) - 1; i > 0 && name[i] != ':'; i-- {
+		if name[i] == '.' {
+			name, overload = name[:i], name[i+1:]
+			break
+		}
+	}
+	return Schema(ssa.Kind(name), overload)
+}

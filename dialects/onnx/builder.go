@@ -34,20 +34,10 @@ type Builder struct {
 func (b *Builder) Const(t *tensor.Tensor) *ssa.Value {
 	o := b.Block.InsertBefore(b.Before, "onnx::Constant", b.Loc, nil, ssa.TensorOf(t))
 	o.SetAttr("value", ssa.TensorValue(t))
-	if s, ok := symOf(t); ok {
+	if s, ok := SymOf(o.Results[0]); ok {
 		o.Results[0].Sym = s
 	}
 	return o.Results[0]
-}
-
-// maxSym is the number of elements up to which an integer tensor's content is tracked symbolically.
-const maxSym = 64
-
-func symOf(t *tensor.Tensor) ([]sym.Expr, bool) {
-	if !t.DType.IsInt() || len(t.Shape) > 1 || t.NumElements() > maxSym || !t.HasData() {
-		return nil, false
-	}
-	return ssa.Sizes(t.Int64s()), true
 }
 
 // Create makes an op of n results. Operands may be nil where they are optional.

@@ -8,6 +8,8 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
+	"github.com/aton-project/aton/passes/lower"
+	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -21,6 +23,8 @@ var Set = passes.Set{
 	Passes: []*passes.Pass{
 		&cse.Pass,
 		&dce.Pass,
+		&lower.Pass,
+		&specialize.Pass,
 	},
 	Named:  pipelines,
 	Orders: orders,

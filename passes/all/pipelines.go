@@ -7,13 +7,16 @@ var pipelines = []passes.Named{
 	{Name: "cleanup", Doc: "remove what is computed twice or in vain", Text: "fixpoint(cse,dce)"},
 	{
 		Name: "export", Doc: "from a program as it was imported to ONNX operators of the opset",
-		Text: "cleanup",
+		Text: "specialize{opset=$opset},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\"},cleanup",
 		Options: []passes.Option{
-			{Name: "opset", Default: "18", Doc: "the version of the default domain", Int: true},
+			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
+			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted"},
 		},
 	},
 }
 
 // orders are held by every named pipeline, which a test checks.
-var orders = []passes.Order{}
+var orders = []passes.Order{
+	{First: "specialize", Then: "lower", Why: "lower takes a pure graph with types"},
+}

@@ -1,0 +1,490 @@
+// Package lower converts a specialized aten graph to ONNX operators.
+package lower
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Options steer the pass.
+type Options struct {
+	Opset int
+	Table *aten.Table
+	// Fallthrough lists namespaces whose operators are kept as nodes of a
+	// custom domain when they cannot be converted; "*" stands for all.
+	Fallthrough []string
+	// FoldLimit bounds the number of elements that constant folding reads or
+	// makes; 0 stands for 1 << 24.
+	FoldLimit int64
+}
+
+// Unconverted is an operator that has no ONNX form here.
+type Unconverted struct {
+	Kind    ssa.Kind
+	Loc     diag.Loc
+	Failure *aten.Failure
+}
+
+// Run lowers the main function in place. All operators that cannot be
+// converted are reported at once; the module is unchanged then.
+func Run(m *ssa.Module, opts Options) error {
+	bad, err := Convert(m, opts)
+	if err != nil {
+		return err
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	list := &diag.List{Table: &m.Locs}
+	for _, u := range bad {
+		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: u.Failure.Message, Hint: u.Failure.Hint})
+	}
+	return list.Err()
+}
+
+// Convert is Run with the operators that cannot be converted as data.
+func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
+	src := m.Main()
+	if src == nil {
+		return nil, fmt.Errorf("the module has no function")
+	}
+	if opts.Table == nil {
+		opts.Table = aten.NewTable()
+	}
+	if opts.FoldLimit == 0 {
+		opts.FoldLimit = 1 << 24
+	}
+	dst := m.NewFunc(src.Name + ".onnx")
+	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}}
+	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{FoldLimit: opts.FoldLimit}, l.lookup)
+	for _, p := range src.Body.Params {
+		q := dst.Body.AddParam(p.Name, onnxType(p.Type))
+		q.Sym = p.Sym
+		if q.Sym != nil && q.Tensor() == nil {
+			q.Sym = nil
+		}
+		l.env[p.ID] = q
+	}
+	l.block(src.Body, dst.Body)
+	rets := make([]*ssa.Value, src.Body.NumReturns())
+	if len(l.bad) == 0 {
+		for i := range rets {
+			rets[i] = l.returned(src.Body.Return(i), dst.Body)
+		}
+	}
+	if len(l.bad) > 0 {
+		m.RemoveFunc(dst)
+		return l.bad, nil
+	}
+	dst.Body.SetReturns(rets...)
+	dst.OutputNames = src.OutputNames
+	m.RemoveFunc(src)
+	m.RemoveFunc(dst)
+	m.AdoptFunc(dst, "main")
+	if m.Opsets == nil {
+		m.Opsets = map[string]int{}
+	}
+	m.Opsets[""] = opts.Opset
+	removeDead(dst.Body)
+	return nil, nil
+}
+
+// onnxType is the ONNX type of a TorchScript type: numbers are rank 0 tensors.
+func onnxType(t ssa.Type) ssa.Type {
+	switch t := t.(type) {
+	case ssa.Basic:
+		switch t {
+		case ssa.IntType:
+			return ssa.Tensor(tensor.Int64)
+		case ssa.FloatType, ssa.NumberType:
+			return ssa.Tensor(tensor.Float64)
+		case ssa.BoolType:
+			return ssa.Tensor(tensor.Bool)
+		}
+	case *ssa.ListType:
+		switch t.Elem {
+		case ssa.IntType:
+			return ssa.Tensor(tensor.Int64, sym.Symbol("len", 0))
+		case ssa.FloatType:
+			return ssa.Tensor(tensor.Float64, sym.Symbol("len", 0))
+		case ssa.BoolType:
+			return ssa.Tensor(tensor.Bool, sym.Symbol("len", 0))
+		}
+	}
+	return t
+}
+
+type lowerer struct {
+	m     *ssa.Module
+	opts  Options
+	dst   *ssa.Func
+	env   []*ssa.Value                // by ID of the source value
+	lists map[*ssa.Value][]*ssa.Value // elements of list results of known length
+	low   *aten.Lowering
+	bad   []Unconverted
+}
+
+func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {
+	if v.ID < len(l.env) {
+		if w := l.env[v.ID]; w != nil {
+			return w
+		}
+	}
+	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
+		lit, _ := d.Attr("value")
+		if lit.Kind == ssa.TensorLit {
+			return l.constant(v, lit)
+		}
+	}
+	return nil
+}
+
+// constant makes one onnx::Constant for a tensor constant, at the top of the function.
+func (l *lowerer) constant(v *ssa.Value, lit ssa.Literal) *ssa.Value {
+	top := l.dst.Body
+	o := top.InsertBefore(top.First(), "onnx::Constant", v.Def().Loc, nil, ssa.TensorOf(lit.Tensor))
+	o.SetAttr("value", lit)
+	w := o.Results[0]
+	w.Name, w.Sym = v.Name, v.Sym
+	l.env[v.ID] = w
+	return w
+}
+
+func (l *lowerer) block(src, dst *ssa.Block) {
+	for o := range src.Ops() {
+		l.low.Block, l.low.Before, l.low.Loc = dst, nil, o.Loc
+		switch o.Kind {
+		case "prim::Constant", "prim::ListConstruct", "prim::TupleConstruct":
+			continue // made where they are used
+		case "prim::ListUnpack", "prim::TupleUnpack":
+			l.unpack(o)
+		case "prim::If":
+			l.ifOp(o, dst)
+		case "prim::Loop":
+			l.loop(o, dst)
+		default:
+			l.op(o, dst)
+		}
+	}
+}
+
+func (l *lowerer) fail(o *ssa.Op, f *aten.Failure) {
+	l.bad = append(l.bad, Unconverted{o.Kind, o.Loc, f})
+	// go on with results of the declared types, to find all problems
+	for _, r := range o.Results {
+		p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(r.Type))
+		l.set(r, p.Results[0])
+	}
+}
+
+func (l *lowerer) set(v, w *ssa.Value) {
+	l.env[v.ID] = w
+	if w.Sym == nil {
+		if t := w.Tensor(); t != nil && t.Rank() >= 0 && t.Rank() <= 1 && t.DType == tensor.Int64 {
+			w.Sym = v.Sym
+		}
+	}
+	if w.Name == "" && w.Def() != nil && w.Def().Kind != "onnx::Constant" {
+		w.Name = v.Name
+	}
+}
+
+func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
+	vs, err := l.low.Lower(o)
+	if err != nil {
+		if l.falls(o.Kind.Namespace()) {
+			l.keep(o, dst)
+			return
+		}
+		if l.knockOn(o) {
+			for _, r := range o.Results {
+				p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(r.Type))
+				l.set(r, p.Results[0])
+			}
+			return
+		}
+		l.fail(o, err)
+		return
+	}
+	if len(o.Results) == 1 {
+		if lt, ok := o.Results[0].Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
+			if len(vs) == 1 {
+				if _, seq := vs[0].Type.(*ssa.ListType); seq {
+					l.set(o.Results[0], vs[0])
+					return
+				}
+			}
+			l.lists[o.Results[0]] = vs
+			return
+		}
+	}
+	if len(vs) != len(o.Results) {
+		l.fail(o, &aten.Failure{ID: "internal", Message: fmt.Sprintf("the lowering gives %d results, not %d", len(vs), len(o.Results))})
+		return
+	}
+	for i, r := range o.Results {
+		if vs[i] != nil {
+			l.set(r, vs[i])
+		}
+	}
+}
+
+// knockOn reports that an operand comes from an operator that could not be
+// converted: the failure is a consequence.
+func (l *lowerer) knockOn(o *ssa.Op) bool {
+	if len(l.bad) == 0 {
+		return false
+	}
+	for i := range o.NumOperands() {
+		v := o.Operand(i)
+		if es, ok := aten.ListElems(v); ok {
+			for _, e := range es {
+				if l.unconverted(e) {
+					return true
+				}
+			}
+		}
+		if l.unconverted(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *lowerer) unconverted(v *ssa.Value) bool {
+	w := l.env[v.ID]
+	return w != nil && w.Def() != nil && w.Def().Kind == "prim::Unconverted"
+}
+
+func (l *lowerer) falls(ns string) bool {
+	for _, f := range l.opts.Fallthrough {
+		if f == ns || f == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// keep writes an operator as a node of its own domain: tensors as inputs,
+// constants as attributes under their schema names.
+func (l *lowerer) keep(o *ssa.Op, dst *ssa.Block) {
+	domain := o.Kind.Namespace()
+	if domain == "aten" {
+		domain = "org.pytorch.aten"
+	}
+	var operands []*ssa.Value
+	var attrs []ssa.Attr
+	for i := range o.NumOperands() {
+		v := o.Operand(i)
+		name := fmt.Sprintf("arg%d", i)
+		if o.Schema != nil && i < len(o.Schema.Args) {
+			name = o.Schema.Args[i].Name
+		}
+		if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
+			lit, _ := d.Attr("value")
+			if lit.Kind != ssa.TensorLit {
+				if !lit.IsNone() {
+					attrs = append(attrs, ssa.Attr{Name: name, Value: lit})
+				}
+				continue
+			}
+		}
+		if es, ok := aten.ListElems(v); ok {
+			for _, e := range es {
+				operands = append(operands, l.low.Value(e))
+			}
+			continue
+		}
+		operands = append(operands, l.low.Value(v))
+	}
+	types := make([]ssa.Type, len(o.Results))
+	for i, r := range o.Results {
+		types[i] = onnxType(r.Type)
+	}
+	n := dst.Append(ssa.Kind(domain+"::"+o.Kind.Name()), o.Loc, operands, types...)
+	n.Attrs = append(append([]ssa.Attr(nil), o.Attrs...), attrs...)
+	for i, r := range o.Results {
+		l.set(r, n.Results[i])
+	}
+	if l.m.Opsets == nil {
+		l.m.Opsets = map[string]int{}
+	}
+	if l.m.Opsets[domain] == 0 {
+		l.m.Opsets[domain] = 1
+	}
+}
+
+func (l *lowerer) unpack(o *ssa.Op) {
+	src := o.Operand(0)
+	if vs := l.lists[src]; vs != nil {
+		for i, r := range o.Results {
+			l.set(r, vs[i])
+		}
+		return
+	}
+	if es, ok := aten.ListElems(src); ok {
+		for i, r := range o.Results {
+			if w := l.value(es[i]); w != nil {
+				l.set(r, w)
+			}
+		}
+		return
+	}
+	l.fail(o, &aten.Failure{ID: "unsupported-op", Message: "a list of unknown length cannot be unpacked"})
+}
+
+// value converts a source value, recording a failure as one of the op at hand.
+func (l *lowerer) value(v *ssa.Value) (w *ssa.Value) {
+	defer func() {
+		if r := recover(); r != nil {
+			f, ok := r.(*aten.Failure)
+			if !ok {
+				panic(r)
+			}
+			l.bad = append(l.bad, Unconverted{"prim::Return", 0, f})
+			w = nil
+		}
+	}()
+	return l.low.Value(v)
+}
+
+// returned converts a value that a block returns; it must be made in the
+// function even if it is a constant.
+func (l *lowerer) returned(v *ssa.Value, b *ssa.Block) *ssa.Value {
+	l.low.Block, l.low.Before = b, nil
+	if d := v.Def(); d != nil {
+		l.low.Loc = d.Loc
+	}
+	if vs := l.lists[v]; vs != nil {
+		return l.low.Op("SequenceConstruct", vs...)
+	}
+	return l.value(v)
+}
+
+func (l *lowerer) ifOp(o *ssa.Op, dst *ssa.Block) {
+	cond := l.value(o.Operand(0))
+	types := make([]ssa.Type, len(o.Results))
+	for i, r := range o.Results {
+		types[i] = onnxType(r.Type)
+	}
+	if cond == nil {
+		return
+	}
+	n := dst.Append("onnx::If", o.Loc, []*ssa.Value{cond}, types...)
+	for _, src := range o.Blocks {
+		b := n.AddBlock()
+		l.block(src, b)
+		l.returns(src, b, nil)
+	}
+	l.finish(o, n)
+}
+
+// returns sets what a block returns, after extra values.
+func (l *lowerer) returns(src, b *ssa.Block, want []ssa.Type) {
+	vs := make([]*ssa.Value, 0, src.NumReturns())
+	for i := range src.NumReturns() {
+		w := l.returned(src.Return(i), b)
+		if w == nil {
+			return
+		}
+		vs = append(vs, w)
+	}
+	if len(l.bad) == 0 {
+		b.SetReturns(vs...)
+	}
+}
+
+func (l *lowerer) finish(o, n *ssa.Op) {
+	if len(l.bad) == 0 {
+		if err := onnx.Infer(n); err != nil {
+			l.bad = append(l.bad, Unconverted{o.Kind, o.Loc, &aten.Failure{ID: "internal", Message: err.Error()}})
+		}
+	}
+	for i, r := range o.Results {
+		l.set(r, n.Results[i])
+	}
+}
+
+func (l *lowerer) loop(o *ssa.Op, dst *ssa.Block) {
+	operands := make([]*ssa.Value, o.NumOperands())
+	for i := range operands {
+		if operands[i] = l.returned(o.Operand(i), dst); operands[i] == nil {
+			return
+		}
+	}
+	types := make([]ssa.Type, len(o.Results))
+	for i, r := range o.Results {
+		types[i] = onnxType(r.Type)
+	}
+	n := dst.Append("onnx::Loop", o.Loc, operands, types...)
+	src := o.Blocks[0]
+	b := n.AddBlock()
+	param := func(p *ssa.Value) {
+		q := b.AddParam(p.Name, onnxType(p.Type))
+		if p.Type == ssa.IntType {
+			q.Sym = p.Sym
+		}
+		l.env[p.ID] = q
+	}
+	param(src.Params[0])
+	b.AddParam("", ssa.Tensor(tensor.Bool)) // ONNX passes the condition in, TorchScript does not
+	for _, p := range src.Params[1:] {
+		param(p)
+	}
+	l.block(src, b)
+	l.returns(src, b, nil)
+	l.finish(o, n)
+}
+
+// removeDead erases pure ops whose results nothing uses.
+func removeDead(b *ssa.Block) {
+	for o := b.Last(); o != nil; {
+		prev := o.Prev()
+		used := false
+		for _, r := range o.Results {
+			used = used || r.HasUses()
+		}
+		if !used && len(o.Results) > 0 {
+			o.Erase()
+		} else {
+			for _, c := range o.Blocks {
+				removeDead(c)
+			}
+		}
+		o = prev
+	}
+}
+
+// Summary groups what could not be converted by operator, in order of first appearance.
+func Summary(bad []Unconverted) []Group {
+	var order []ssa.Kind
+	by := map[ssa.Kind]*Group{}
+	for _, u := range bad {
+		g := by[u.Kind]
+		if g == nil {
+			g = &Group{Unconverted: u}
+			by[u.Kind] = g
+			order = append(order, u.Kind)
+		}
+		g.Count++
+	}
+	out := make([]Group, len(order))
+	for i, k := range order {
+		out[i] = *by[k]
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Count > out[j].Count })
+	return out
+}
+
+// Group is an operator that could not be converted, at its first place.
+type Group struct {
+	Unconverted
+	Count int
+}

@@ -1,0 +1,63 @@
+package lower
+
+import (
+	"errors"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa/diag"
+)
+
+// Pass is the pass with the built-in operators.
+var Pass = New(nil)
+
+// New makes the pass for a table of operators; nil stands for the built-in ones.
+func New(table *aten.Table) passes.Pass {
+	return passes.Pass{
+		Name: "lower",
+		Doc:  "convert aten operators to ONNX operators in their newest form",
+		Before: `
+graph(%x : Float(N, 3)):
+  %k : float = prim::Constant[value=0.5]()
+  %y : Float(N, 3) = aten::leaky_relu(%x, %k)
+  return (%y)`,
+		After: `
+graph(%x : Float(N, 3)):
+  %y : Float(N, 3) = onnx::LeakyRelu[alpha=0.5](%x)
+  return (%y)`,
+		Options: []passes.Option{
+			{Name: "opset", Default: "20", Doc: "the ONNX opset to lower for", Int: true},
+			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted; * for all"},
+		},
+		Run: func(c *passes.Context) error {
+			opts := Options{Opset: c.IntOption("opset"), Table: table}
+			if f := c.Option("fallthrough"); f != "" {
+				opts.Fallthrough = splitComma(f)
+			}
+			err := Run(c.Module, opts)
+			c.Changed("lowered")
+			var list *diag.List
+			if errors.As(err, &list) {
+				for _, d := range list.Items {
+					c.Report(d)
+				}
+				return list
+			}
+			return err
+		},
+	}
+}
+
+func splitComma(s string) []string {
+	var out []string
+	start := 0
+	for i := 0; i <= len(s); i++ {
+		if i == len(s) || s[i] == ',' {
+			if i > start {
+				out = append(out, s[start:i])
+			}
+			start = i + 1
+		}
+	}
+	return out
+}

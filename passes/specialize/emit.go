@@ -1,0 +1,515 @@
+package specialize
+
+import (
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// constant gives the value of a prim::Constant at the top of the function.
+func (s *spec) constant(l ssa.Literal) *ssa.Value {
+	key := ""
+	if l.Kind != ssa.TensorLit {
+		key = l.Type().String() + " " + l.String()
+		if v := s.consts[key]; v != nil {
+			return v
+		}
+	}
+	before := s.out.Body.First()
+	if s.lastCon != nil {
+		before = s.lastCon.Next()
+	}
+	o := s.out.Body.InsertBefore(before, "prim::Constant", 0, nil, l.Type())
+	if !l.IsNone() {
+		o.SetAttr("value", l)
+	}
+	v := o.Results[0]
+	switch l.Kind {
+	case ssa.IntLit:
+		v.Sym = []sym.Expr{sym.Const(l.Int())}
+	case ssa.TensorLit:
+		v.Sym = symOfTensor(l.Tensor)
+	}
+	s.lastCon = o
+	if key != "" {
+		s.consts[key] = v
+	}
+	return v
+}
+
+func symOfTensor(t *tensor.Tensor) []sym.Expr {
+	if t.DType.IsInt() && len(t.Shape) <= 1 && t.NumElements() <= 64 && t.HasData() {
+		return ssa.Sizes(t.Int64s())
+	}
+	return nil
+}
+
+// materialize gives a value of the target function for x.
+func (s *spec) materialize(x value) *ssa.Value {
+	switch x := x.(type) {
+	case ssa.Literal:
+		if x.Kind == ssa.ObjectLit || x.Kind == ssa.FuncLit || x.Kind == ssa.TypeLit {
+			s.fail("unsupported-value", "a value of type %s cannot be computed in ONNX", x.Type())
+		}
+		return s.constant(x)
+	case *ssa.Value:
+		return x
+	case *tensorRef:
+		return s.read(x)
+	case *list:
+		st := x.state()
+		if st.dyn != nil {
+			return st.dyn
+		}
+		if l, ok := s.literalOf(x); ok && l.Kind == ssa.ListLit && !hasTensor(l) {
+			return s.constant(l)
+		}
+		vs := make([]*ssa.Value, len(st.elems))
+		for i, e := range st.elems {
+			vs[i] = s.materialize(e)
+		}
+		elem := x.elem
+		if len(vs) > 0 && (elem == nil || ssa.AsTensor(elem) == nil) {
+			elem = generalType(vs[0].Type)
+			for i, e := range st.elems {
+				if isNone(e) && vs[i].Type == ssa.NoneType && ssa.AsTensor(elem) == nil && i+1 < len(vs) {
+					elem = generalType(vs[i+1].Type)
+				}
+			}
+		}
+		if elem == nil {
+			elem = ssa.AnyTensor
+		}
+		o := s.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem})
+		if elem == ssa.IntType {
+			o.Results[0].Sym = symsOf(vs)
+		}
+		return o.Results[0]
+	case *tuple:
+		vs := make([]*ssa.Value, len(x.elems))
+		tt := &ssa.TupleType{}
+		for i, e := range x.elems {
+			vs[i] = s.materialize(e)
+			tt.Elems = append(tt.Elems, generalType(vs[i].Type))
+		}
+		return s.cur.Append("prim::TupleConstruct", s.loc, vs, tt).Results[0]
+	case *maybe:
+		s.fail("optional-data", "whether this value is None depends on data")
+	case *dict:
+		s.fail("unsupported-value", "a dict cannot be an operand in ONNX")
+	case *object:
+		s.fail("unsupported-value", "an object of class %s cannot be an operand", x.class)
+	}
+	s.fail("internal", "cannot materialize %T", x)
+	return nil
+}
+
+func hasTensor(l ssa.Literal) bool {
+	if l.Kind == ssa.TensorLit {
+		return true
+	}
+	for _, e := range l.Elems {
+		if hasTensor(e) {
+			return true
+		}
+	}
+	return false
+}
+
+func generalType(t ssa.Type) ssa.Type {
+	if ssa.AsTensor(t) != nil {
+		return ssa.AnyTensor
+	}
+	return t
+}
+
+func symsOf(vs []*ssa.Value) []sym.Expr {
+	out := make([]sym.Expr, len(vs))
+	for i, v := range vs {
+		if len(v.Sym) != 1 {
+			return nil
+		}
+		out[i] = v.Sym[0]
+	}
+	return out
+}
+
+// literalOf gives x as a literal if all of it is constant. Tensors are not looked into.
+func (s *spec) literalOf(x value) (ssa.Literal, bool) {
+	switch x := x.(type) {
+	case ssa.Literal:
+		return x, true
+	case *ssa.Value:
+		if x.Type == ssa.IntType && len(x.Sym) == 1 {
+			if n, ok := x.Sym[0].Int(); ok {
+				return ssa.Int(n), true
+			}
+		}
+	case *list:
+		st := x.state()
+		if st.dyn != nil {
+			return ssa.None, false
+		}
+		l := ssa.Literal{Kind: ssa.ListLit, Elem: x.elem}
+		for _, e := range st.elems {
+			le, ok := s.literalOf(e)
+			if !ok {
+				return ssa.None, false
+			}
+			l.Elems = append(l.Elems, le)
+		}
+		if len(l.Elems) > 0 && (l.Elem == nil || l.Elem == ssa.AnyType) {
+			l.Elem = l.Elems[0].Type()
+		}
+		return l, true
+	case *tuple:
+		l := ssa.Literal{Kind: ssa.TupleLit}
+		for _, e := range x.elems {
+			le, ok := s.literalOf(e)
+			if !ok {
+				return ssa.None, false
+			}
+			l.Elems = append(l.Elems, le)
+		}
+		return l, true
+	}
+	return ssa.None, false
+}
+
+// constTensor gives the data of a tensor that is known at export.
+func (s *spec) constTensor(x value) *tensor.Tensor {
+	t, ok := x.(*tensorRef)
+	if !ok {
+		return nil
+	}
+	return onnx.ConstOf(s.read(t))
+}
+
+// emit adds a pure op with inferred result types and gives its results; what
+// turns out to be constant is folded.
+func (s *spec) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) []*ssa.Value {
+	types := make([]ssa.Type, len(schema.Returns))
+	for i := range types {
+		types[i] = schema.Returns[i].Type
+	}
+	o := s.cur.Append(kind, s.loc, operands, types...)
+	o.Schema = schema
+	return s.infer(o)
+}
+
+// emitName is emit for an overload by its full name, such as aten::select_scatter.
+// Operands are values of the target function, or Go constants.
+func (s *spec) emitName(name string, args ...any) *ssa.Value {
+	schema := aten.SchemaByName(name)
+	if schema == nil {
+		s.fail("internal", "no schema %s", name)
+	}
+	operands := make([]*ssa.Value, len(schema.Args))
+	for i := range schema.Args {
+		var a any
+		if i < len(args) {
+			a = args[i]
+		} else if schema.Args[i].HasDefault {
+			a = schema.Args[i].Default
+		}
+		switch a := a.(type) {
+		case *ssa.Value:
+			operands[i] = a
+		case nil:
+			operands[i] = s.constant(ssa.None)
+		case ssa.Literal:
+			operands[i] = s.constant(a)
+		case int:
+			operands[i] = s.constant(ssa.Int(int64(a)))
+		case int64:
+			operands[i] = s.constant(ssa.Int(a))
+		case bool:
+			operands[i] = s.constant(ssa.Bool(a))
+		case []int64:
+			operands[i] = s.constant(ssa.Ints(a...))
+		case value:
+			operands[i] = s.materialize(a)
+		}
+	}
+	return s.emit(ssa.Kind(schema.Name), schema, operands...)[0]
+}
+
+// scratchOps is the number of inferences after which scratch memory is given back.
+const scratchOps = 512
+
+// foldElems is the number of elements up to which results are computed at export.
+const foldElems = 1 << 14
+
+func (s *spec) scratchBlock() *ssa.Block {
+	if s.scratch == nil || s.nscr >= scratchOps {
+		if s.scratch != nil {
+			s.m.RemoveFunc(s.scratch)
+		}
+		s.scratch = s.m.NewFunc("scratch")
+		s.nscr = 0
+	}
+	s.nscr++
+	return s.scratch.Body
+}
+
+// infer finds the result types of o by lowering it into a scratch block. An
+// operator that cannot be lowered keeps the types of its schema: the lower
+// pass reports it.
+func (s *spec) infer(o *ssa.Op) []*ssa.Value {
+	b := s.scratchBlock()
+	defer b.Clear()
+	l := aten.NewLowering(s.opts.Table, s.opts.Opset, onnx.Builder{Block: b, Loc: o.Loc, FoldLimit: foldElems}, func(v *ssa.Value) *ssa.Value {
+		return placeholder(b, v)
+	})
+	vs, err := l.Lower(o)
+	if err != nil {
+		return o.Results
+	}
+	if len(o.Results) == 1 {
+		if lt, ok := o.Results[0].Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
+			return s.inferList(o, vs)
+		}
+	}
+	if len(vs) != len(o.Results) {
+		s.fail("internal", "the lowering gives %d results, the schema %d", len(vs), len(o.Results))
+	}
+	folded := make([]*ssa.Value, len(vs))
+	all := s.foldable(o)
+	for i, v := range vs {
+		if v == nil {
+			all = false
+			continue
+		}
+		r := o.Results[i]
+		r.Sym = v.Sym
+		if ssa.AsTensor(r.Type) != nil {
+			if t := v.Tensor(); t != nil {
+				r.Type = t
+			}
+		}
+		t := onnx.ConstOf(v)
+		if t == nil || !t.HasData() || t.NumElements() > foldElems {
+			all = false
+			continue
+		}
+		if all {
+			folded[i] = s.foldedConstant(r.Type, t)
+			all = folded[i] != nil
+		}
+	}
+	if all {
+		o.Erase()
+		return folded
+	}
+	return o.Results
+}
+
+// foldable keeps random operators from being folded.
+func (s *spec) foldable(o *ssa.Op) bool { return s.m.Effects(o)&(ssa.Random|ssa.Unknown) == 0 }
+
+func (s *spec) foldedConstant(t ssa.Type, c *tensor.Tensor) *ssa.Value {
+	if ssa.AsTensor(t) != nil {
+		return s.constant(ssa.TensorValue(c))
+	}
+	if l, ok := scalarLiteral(t, c); ok {
+		return s.constant(l)
+	}
+	return nil
+}
+
+func scalarLiteral(t ssa.Type, c *tensor.Tensor) (ssa.Literal, bool) {
+	if lt, ok := t.(*ssa.ListType); ok {
+		switch {
+		case lt.Elem == ssa.IntType && c.DType.IsInt():
+			return ssa.Ints(c.Int64s()...), true
+		case lt.Elem == ssa.FloatType && c.DType.IsFloat():
+			return ssa.Floats(c.Float64s()...), true
+		}
+		return ssa.None, false
+	}
+	if c.NumElements() != 1 || c.DType.IsComplex() || c.DType == tensor.String {
+		return ssa.None, false
+	}
+	switch {
+	case t == ssa.IntType || t == ssa.NumberType && c.DType.IsInt():
+		return ssa.Int(c.Int64s()[0]), true
+	case t == ssa.FloatType || t == ssa.NumberType && c.DType.IsFloat():
+		return ssa.Float(c.Float64s()[0]), true
+	case t == ssa.BoolType || t == ssa.NumberType && c.DType == tensor.Bool:
+		return ssa.Bool(c.Int64s()[0] != 0), true
+	}
+	return ssa.None, false
+}
+
+// inferList splits a result list of known length into values of their own.
+func (s *spec) inferList(o *ssa.Op, vs []*ssa.Value) []*ssa.Value {
+	if len(vs) == 1 {
+		if _, ok := vs[0].Type.(*ssa.ListType); ok {
+			return o.Results // a sequence: its length is not known
+		}
+	}
+	types := make([]ssa.Type, len(vs))
+	for i, v := range vs {
+		types[i] = v.Type
+	}
+	u := s.cur.Append("prim::ListUnpack", o.Loc, []*ssa.Value{o.Results[0]}, types...)
+	for i, v := range vs {
+		u.Results[i].Sym = v.Sym
+	}
+	return u.Results
+}
+
+// placeholder stands for a source value in scratch code: tensors for
+// themselves, numbers as rank 0 tensors, lists of numbers as rank 1 tensors.
+func placeholder(b *ssa.Block, v *ssa.Value) *ssa.Value {
+	if v.Tensor() != nil {
+		return v
+	}
+	var t ssa.Type
+	switch vt := v.Type.(type) {
+	case ssa.Basic:
+		switch vt {
+		case ssa.IntType:
+			t = ssa.Tensor(tensor.Int64)
+		case ssa.FloatType, ssa.NumberType:
+			t = ssa.Tensor(tensor.Float64)
+		case ssa.BoolType:
+			t = ssa.Tensor(tensor.Bool)
+		default:
+			return nil
+		}
+	case *ssa.ListType:
+		d := map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.BoolType: tensor.Bool}[basicOf(vt.Elem)]
+		switch {
+		case ssa.AsTensor(vt.Elem) != nil:
+			t = vt
+		case d == tensor.Undefined:
+			return nil
+		case v.Sym != nil:
+			t = ssa.Tensor(d, sym.Const(int64(len(v.Sym))))
+		default:
+			t = ssa.Tensor(d, sym.Symbol("len", 0))
+		}
+	default:
+		return nil
+	}
+	o := b.InsertBefore(b.First(), "prim::Placeholder", 0, nil, t)
+	o.Results[0].Sym = v.Sym
+	return o.Results[0]
+}
+
+func basicOf(t ssa.Type) ssa.Type {
+	if b, ok := t.(ssa.Basic); ok {
+		return b
+	}
+	return ssa.NoneType
+}
+
+// wrap makes a program value of a target value.
+func (s *spec) wrap(v *ssa.Value) value {
+	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
+		lit, _ := d.Attr("value")
+		if lit.Kind != ssa.TensorLit {
+			return s.fromLiteral(lit, v.Type)
+		}
+	}
+	if v.Tensor() != nil {
+		return s.newTensor(v)
+	}
+	switch t := v.Type.(type) {
+	case *ssa.ListType:
+		if t.Elem == ssa.IntType && v.Sym != nil {
+			elems := make([]value, len(v.Sym))
+			for i := range elems {
+				elems[i] = s.wrap(s.emitName("aten::__getitem__.t", v, i))
+			}
+			return s.newList(ssa.IntType, elems)
+		}
+		return &list{c: s.newCell(&listState{dyn: v}), elem: t.Elem}
+	}
+	if v.Type == ssa.IntType && len(v.Sym) == 1 {
+		if n, ok := v.Sym[0].Int(); ok {
+			return ssa.Int(n)
+		}
+	}
+	return v
+}
+
+// fromLiteral makes a program value of a constant; containers become mutable.
+func (s *spec) fromLiteral(l ssa.Literal, t ssa.Type) value {
+	switch l.Kind {
+	case ssa.TensorLit:
+		if r := s.weights[l.Tensor]; r != nil {
+			return r
+		}
+		r := s.newTensor(s.constant(l))
+		r.state().st.origin = "parameter"
+		s.weights[l.Tensor] = r
+		return r
+	case ssa.ListLit:
+		elem := l.Elem
+		if lt, ok := t.(*ssa.ListType); ok {
+			elem = lt.Elem
+		}
+		elems := make([]value, len(l.Elems))
+		for i, e := range l.Elems {
+			elems[i] = s.fromLiteral(e, elem)
+		}
+		return s.newList(elem, elems)
+	case ssa.TupleLit:
+		tt, _ := t.(*ssa.TupleType)
+		elems := make([]value, len(l.Elems))
+		for i, e := range l.Elems {
+			elems[i] = s.fromLiteral(e, memberType(t, i))
+		}
+		return &tuple{elems: elems, typ: tt}
+	case ssa.DictLit:
+		d := &dictState{}
+		for i := 0; i+1 < len(l.Elems); i += 2 {
+			d.keys = append(d.keys, l.Elems[i])
+			d.vals = append(d.vals, s.fromLiteral(l.Elems[i+1], memberType(t, 1)))
+		}
+		return &dict{c: s.newCell(d), typ: t}
+	case ssa.ObjectLit:
+		return s.object(l.Object)
+	}
+	return l
+}
+
+// object is the one program object for a module object.
+func (s *spec) object(o *ssa.Object) *object {
+	x := s.objects[o]
+	if x == nil {
+		x = &object{class: o.Class, path: o.Path, src: o, attrs: map[string]*cell{}}
+		s.objects[o] = x
+	}
+	return x
+}
+
+// attr is the cell of an attribute.
+func (s *spec) attr(o *object, name string) *cell {
+	if c := o.attrs[name]; c != nil {
+		return c
+	}
+	var v value
+	if o.src != nil {
+		l, ok := o.src.Get(name)
+		if !ok {
+			s.fail("attribute", "an object of class %s has no attribute %q", o.class, name)
+		}
+		v = s.fromLiteral(l, nil)
+		if t, ok := v.(*tensorRef); ok && t.val.Name == "" && t.val.Def() != nil {
+			n := name
+			if o.path != "" {
+				n = o.path + "." + name
+			}
+			t.val.Name = n
+			t.state().st.name = n
+		}
+	}
+	c := s.newCell(v)
+	o.attrs[name] = c
+	return c
+}

@@ -1,0 +1,511 @@
+package specialize
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Options steer the pass.
+type Options struct {
+	// Opset and Table are what types are inferred with: an operator's type is that of its lowering.
+	Opset int
+	Table *aten.Table
+	// UnrollMax is the greatest number of iterations that are unrolled where
+	// a loop has to be; 0 stands for 1024.
+	UnrollMax int
+	// OutputNames name the outputs in order; a prefix will do.
+	OutputNames []string
+}
+
+// Run specializes the main function in place. Problems of the user's program
+// come as *diag.List; warnings are returned beside.
+func Run(m *ssa.Module, opts Options) (warnings *diag.List, err error) {
+	src := m.Main()
+	if src == nil {
+		return nil, errors.New("the module has no function")
+	}
+	if opts.Table == nil {
+		opts.Table = aten.NewTable()
+	}
+	if opts.UnrollMax == 0 {
+		opts.UnrollMax = 1024
+	}
+	out := m.NewFunc(src.Name + ".specialized")
+	s := &spec{
+		m: m, src: src, out: out, opts: opts, cur: out.Body,
+		env:     make([]value, src.NumValues()),
+		consts:  map[string]*ssa.Value{},
+		weights: map[*tensor.Tensor]*tensorRef{},
+		objects: map[*ssa.Object]*object{},
+		warn:    &diag.List{Table: &m.Locs},
+		errs:    &diag.List{Table: &m.Locs},
+	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+			return
+		case *failure:
+			s.errs.Add(r.d)
+		case raised:
+			s.errs.Add(diag.Diagnostic{ID: "raises", Loc: r.loc, Op: "prim::RaiseException", Message: "the model raises for these inputs: " + r.message, Hint: "check the shapes and types given by --input"})
+		case needUnroll:
+			s.errs.Add(diag.Diagnostic{ID: "dynamic-container", Loc: r.loc, Message: r.reason})
+		default:
+			panic(r)
+		}
+		m.RemoveFunc(out)
+		warnings, err = s.warn, s.errs.Err()
+	}()
+	s.inputs()
+	s.block(src.Body)
+	s.outputs(src.Body)
+	m.RemoveFunc(src)
+	m.RemoveFunc(out)
+	// the specialized function takes the place of the source, helpers go
+	for _, f := range append([]*ssa.Func(nil), m.Funcs...) {
+		m.RemoveFunc(f)
+	}
+	m.AdoptFunc(out, "main")
+	m.Root, m.Inputs = nil, nil
+	if s.scratch != nil {
+		s.scratch.Body.Clear()
+		m.RemoveFunc(s.scratch)
+	}
+	return s.warn, s.errs.Err()
+}
+
+type spec struct {
+	m    *ssa.Module
+	src  *ssa.Func
+	out  *ssa.Func
+	opts Options
+	cur  *ssa.Block
+	loc  diag.Loc
+	op   *ssa.Op // being evaluated
+
+	env     []value // by ID of the source value
+	consts  map[string]*ssa.Value
+	lastCon *ssa.Op // the last hoisted constant
+	weights map[*tensor.Tensor]*tensorRef
+	objects map[*ssa.Object]*object
+	cells   int
+	calls   int
+	journal []change
+	scratch *ssa.Func
+	nscr    int
+	names   map[string]bool
+
+	warn, errs *diag.List
+}
+
+// failure aborts the pass with a message at the user's line.
+type failure struct{ d diag.Diagnostic }
+
+// raised ends a path of the program that raises an exception.
+type raised struct {
+	loc     diag.Loc
+	message string
+}
+
+// needUnroll says that a loop cannot stay a loop.
+type needUnroll struct {
+	loc    diag.Loc
+	reason string
+}
+
+func (s *spec) fail(id, format string, args ...any) {
+	op := ""
+	if s.op != nil {
+		op = string(s.op.Kind)
+	}
+	panic(&failure{diag.Diagnostic{ID: id, Loc: s.loc, Op: op, Message: fmt.Sprintf(format, args...)}})
+}
+
+func (s *spec) warnf(id, format string, args ...any) {
+	d := diag.Diagnostic{Severity: diag.Warning, ID: id, Loc: s.loc, Message: fmt.Sprintf(format, args...)}
+	if s.op != nil {
+		d.Op = string(s.op.Kind)
+	}
+	s.warn.Add(d)
+}
+
+func (s *spec) unroll(format string, args ...any) {
+	panic(needUnroll{s.loc, fmt.Sprintf(format, args...)})
+}
+
+// get is what a source value is known to be.
+func (s *spec) get(v *ssa.Value) value {
+	x := s.env[v.ID]
+	if x == nil {
+		s.fail("internal", "%%%s has no value here", v.Name)
+	}
+	return x
+}
+
+func (s *spec) put(v *ssa.Value, x value) { s.env[v.ID] = x }
+
+// block evaluates the ops of a source block in the current target block.
+func (s *spec) block(b *ssa.Block) {
+	for o := range b.Ops() {
+		s.eval(o)
+	}
+}
+
+func (s *spec) eval(o *ssa.Op) {
+	savedLoc, savedOp := s.loc, s.op
+	s.op = o
+	if o.Loc != 0 {
+		s.loc = o.Loc
+	}
+	switch o.Kind {
+	case "prim::If":
+		s.ifOp(o)
+	case "prim::Loop":
+		s.loopOp(o)
+	default:
+		args := make([]value, o.NumOperands())
+		for i := range args {
+			args[i] = s.get(o.Operand(i))
+		}
+		rs := s.apply(o, args)
+		if len(rs) != len(o.Results) {
+			s.fail("internal", "gives %d results for %d", len(rs), len(o.Results))
+		}
+		for i, r := range rs {
+			s.name(r, o.Results[i].Name)
+			s.put(o.Results[i], r)
+		}
+	}
+	s.loc, s.op = savedLoc, savedOp
+}
+
+// name keeps the user's variable name on the value that was emitted for it.
+func (s *spec) name(x value, name string) {
+	if name == "" {
+		return
+	}
+	var v *ssa.Value
+	switch x := x.(type) {
+	case *ssa.Value:
+		v = x
+	case *tensorRef:
+		v = x.val
+	}
+	if v == nil || v.Name != "" || v.Def() == nil || v.Def().Kind == "prim::Constant" {
+		return
+	}
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	if s.names[name] {
+		stem := strings.TrimRight(name, "0123456789")
+		stem = strings.TrimSuffix(stem, ".")
+		if stem == "" {
+			return
+		}
+		for i := 1; ; i++ {
+			name = fmt.Sprintf("%s.%d", stem, i)
+			if !s.names[name] {
+				break
+			}
+			if i > 16 { // long runs of one name: leave it to the printer
+				return
+			}
+		}
+	}
+	s.names[name] = true
+	v.Name = name
+}
+
+// inputs makes the parameters of the target function.
+func (s *spec) inputs() {
+	used := map[string]bool{}
+	byName := map[string]ssa.Input{}
+	for _, a := range s.m.Inputs {
+		if _, dup := byName[a.Name]; dup {
+			s.fail("input-spec", "input %q is given twice", a.Name)
+		}
+		byName[a.Name] = a
+	}
+	params := s.src.Body.Params
+	var free []*ssa.Value
+	for i, p := range params {
+		if c, ok := p.Type.(*ssa.ClassType); ok && i == 0 && (s.m.Root != nil && s.m.Root.Class == c.Name || !isTupleClass(c)) {
+			if s.m.Root == nil {
+				s.put(p, &object{class: c.Name, attrs: map[string]*cell{}})
+			} else {
+				s.put(p, s.object(s.m.Root))
+			}
+			continue
+		}
+		free = append(free, p)
+	}
+	named := 0
+	for _, p := range free {
+		if _, ok := byName[argName(p.Name)]; ok {
+			named++
+		}
+	}
+	positional := named == 0 && len(s.m.Inputs) > 0
+	for i, p := range free {
+		name := argName(p.Name)
+		a, ok := byName[name]
+		if positional {
+			ok = i < len(s.m.Inputs)
+			if ok {
+				a = s.m.Inputs[i]
+				name = a.Name
+			}
+		}
+		if ok {
+			used[a.Name] = true
+		} else {
+			a = defaultArg(name, p.Type)
+		}
+		s.put(p, s.input(name, a, p.Type))
+	}
+	for _, a := range s.m.Inputs {
+		if !used[a.Name] {
+			var have []string
+			for _, p := range free {
+				have = append(have, argName(p.Name))
+			}
+			s.fail("input-spec", "the model has no input %q; its inputs are: %s", a.Name, strings.Join(have, ", "))
+		}
+	}
+}
+
+func isTupleClass(*ssa.ClassType) bool { return false }
+
+// argName strips the number that PyTorch adds to make a graph's names unique: x.1.
+func argName(n string) string {
+	i := strings.LastIndexByte(n, '.')
+	if i > 0 && i+1 < len(n) && strings.Trim(n[i+1:], "0123456789") == "" {
+		return n[:i]
+	}
+	return n
+}
+
+func defaultArg(name string, t ssa.Type) ssa.Input {
+	switch t := t.(type) {
+	case *ssa.OptionalType:
+		none := ssa.None
+		return ssa.Input{Name: name, Const: &none}
+	case *ssa.TupleType:
+		a := ssa.Input{Name: name, Container: "tuple", Type: t}
+		for i, e := range t.Elems {
+			n := fmt.Sprint(i)
+			if t.Names != nil {
+				n = t.Names[i]
+			}
+			a.Elems = append(a.Elems, defaultArg(n, e))
+		}
+		return a
+	}
+	return ssa.Input{Name: name, Type: t}
+}
+
+func (s *spec) input(name string, a ssa.Input, declared ssa.Type) value {
+	if a.Const != nil {
+		l := *a.Const
+		if l.Kind == ssa.IntLit && declared == ssa.FloatType {
+			l = ssa.Float(float64(l.Int()))
+		}
+		return s.fromLiteral(l, declared)
+	}
+	switch a.Container {
+	case "list", "tuple":
+		var elems []value
+		for i, e := range a.Elems {
+			n := e.Name
+			if n == "" || a.Container == "list" {
+				n = fmt.Sprint(i)
+			}
+			elems = append(elems, s.input(name+"."+n, e, memberType(declared, i)))
+		}
+		if a.Container == "tuple" {
+			if _, ok := declared.(*ssa.ListType); !ok {
+				tt, _ := declared.(*ssa.TupleType)
+				return &tuple{elems: elems, typ: tt}
+			}
+		}
+		return s.newList(memberType(declared, 0), elems)
+	case "dict":
+		d := &dictState{}
+		for i, e := range a.Elems {
+			d.keys = append(d.keys, a.Keys[i])
+			d.vals = append(d.vals, s.input(name+"."+keyName(a.Keys[i]), e, memberType(declared, 1)))
+		}
+		return &dict{c: s.newCell(d), typ: declared}
+	}
+	t := a.Type
+	if t == nil {
+		t = declared
+	}
+	if o, ok := t.(*ssa.OptionalType); ok {
+		t = o.Elem
+	}
+	switch t {
+	case ssa.IntType, ssa.BoolType, ssa.FloatType, ssa.NumberType:
+		if b, ok := t.(ssa.Basic); ok && b == ssa.NumberType {
+			t = ssa.FloatType
+		}
+		p := s.out.Body.AddParam(name, t)
+		s.names = addName(s.names, name)
+		if t == ssa.IntType {
+			p.Sym = []sym.Expr{sym.Symbol(name, minInt)}
+		}
+		if d := declared; d != nil && ssa.AsTensor(d) != nil {
+			// a number given for a tensor: a rank 0 tensor input
+			dt := map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.BoolType: tensor.Bool}[t]
+			p.Type, p.Sym = ssa.Tensor(dt), nil
+			return s.inputTensor(p, name)
+		}
+		return p
+	}
+	if tt := ssa.AsTensor(t); tt != nil {
+		if tt.DType == tensor.Undefined {
+			// torch's default; the exporter says so
+			s.warnf("input-spec", "input %s has no --input: taken as float32 of unknown shape", name)
+			tt = tt.WithDType(tensor.Float32)
+		}
+		p := s.out.Body.AddParam(name, tt)
+		s.names = addName(s.names, name)
+		if declared == ssa.IntType || declared == ssa.FloatType || declared == ssa.BoolType {
+			p.Type = declared
+			return p
+		}
+		return s.inputTensor(p, name)
+	}
+	s.fail("input-spec", "input %s of type %s needs a --input", name, t)
+	return nil
+}
+
+func addName(m map[string]bool, n string) map[string]bool {
+	if m == nil {
+		m = map[string]bool{}
+	}
+	m[n] = true
+	return m
+}
+
+func (s *spec) inputTensor(p *ssa.Value, name string) value {
+	t := s.newTensor(p)
+	t.state().st.origin, t.state().st.name = "input", name
+	return t
+}
+
+func keyName(k ssa.Literal) string {
+	if k.Kind == ssa.StrLit {
+		return k.Str()
+	}
+	return k.String()
+}
+
+func memberType(t ssa.Type, i int) ssa.Type {
+	switch t := t.(type) {
+	case *ssa.ListType:
+		return t.Elem
+	case *ssa.OptionalType:
+		return memberType(t.Elem, i)
+	case *ssa.TupleType:
+		if i < len(t.Elems) {
+			return t.Elems[i]
+		}
+	case *ssa.DictType:
+		if i == 1 {
+			return t.Value
+		}
+		return t.Key
+	}
+	return ssa.AnyType
+}
+
+// outputs returns the flattened results of the program.
+func (s *spec) outputs(b *ssa.Block) {
+	s.op = nil
+	var vals []*ssa.Value
+	var paths []string
+	var walk func(x value, path string)
+	join := func(path, k string) string {
+		if path == "" {
+			return k
+		}
+		return path + "." + k
+	}
+	walk = func(x value, path string) {
+		switch x := x.(type) {
+		case *tuple:
+			for i, e := range x.elems {
+				n := fmt.Sprint(i)
+				if x.typ != nil && x.typ.Names != nil {
+					n = x.typ.Names[i]
+				}
+				walk(e, join(path, n))
+			}
+			return
+		case *list:
+			if st := x.state(); st.dyn == nil {
+				for i, e := range st.elems {
+					walk(e, join(path, fmt.Sprint(i)))
+				}
+				return
+			}
+		case *dict:
+			st := x.state()
+			for i, k := range st.keys {
+				walk(st.vals[i], join(path, keyName(k)))
+			}
+			return
+		case *object:
+			if x.src == nil && len(x.attrs) == 0 {
+				return
+			}
+			s.fail("output", "an object of class %s cannot be an output", x.class)
+		case *maybe:
+			s.fail("output", "output %s is None or not depending on data: ONNX outputs must always be there", path)
+		case ssa.Literal:
+			switch x.Kind {
+			case ssa.NoneLit:
+				return
+			case ssa.StrLit, ssa.DeviceLit, ssa.EnumLit:
+				s.warnf("dropped-output", "output %s is the constant %s and is left out", path, x)
+				return
+			}
+		}
+		vals = append(vals, s.materialize(x))
+		paths = append(paths, path)
+	}
+	var names []string
+	for i := range b.NumReturns() {
+		path := ""
+		if b.NumReturns() > 1 {
+			path = fmt.Sprint(i)
+		}
+		walk(s.get(b.Return(i)), path)
+	}
+	for i := range vals {
+		n := paths[i]
+		if n == "" {
+			n = "output"
+		}
+		if i < len(s.opts.OutputNames) {
+			n = s.opts.OutputNames[i]
+		}
+		names = append(names, n)
+	}
+	if len(s.opts.OutputNames) > len(vals) {
+		s.fail("output-names", "%d output names for %d outputs", len(s.opts.OutputNames), len(vals))
+	}
+	s.out.Body.SetReturns(vals...)
+	s.out.OutputNames = names
+}
+
+const minInt = -1 << 63

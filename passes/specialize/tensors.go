@@ -1,0 +1,800 @@
+package specialize
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// viewStep is one step from a base to a view of it.
+type viewStep struct {
+	kind   ssa.Kind
+	schema *ssa.Schema
+	args   []value // by schema; args[0] is the base and not looked at
+	index  int     // for operators that give a list of views: which one
+	n      int     // the length of that list, 0 for others
+}
+
+// read gives the current value of a tensor.
+func (s *spec) read(t *tensorRef) *ssa.Value {
+	st := t.state()
+	ss := st.st.state()
+	if ss.stale != "" {
+		s.fail("alias", "%s", ss.stale)
+	}
+	if t.val != nil && t.base == ss.base && inScope(t.val, s.cur) {
+		return t.val
+	}
+	v := ss.base
+	for i := range st.chain {
+		v = s.step(&st.chain[i], v)
+	}
+	t.base, t.val = ss.base, v
+	return v
+}
+
+func inScope(v *ssa.Value, b *ssa.Block) bool {
+	home := v.Block()
+	return home != nil && home.Encloses(b)
+}
+
+// step derives the view of one step from a base value.
+func (s *spec) step(st *viewStep, base *ssa.Value) *ssa.Value {
+	operands := s.operands(st.args)
+	operands[0] = base
+	vs := s.emit(st.kind, st.schema, operands...)
+	if st.n > 0 {
+		if len(vs) != st.n {
+			s.fail("alias", "%s gives another number of views than before", st.kind)
+		}
+		return vs[st.index]
+	}
+	return vs[0]
+}
+
+func (s *spec) operands(args []value) []*ssa.Value {
+	out := make([]*ssa.Value, len(args))
+	for i, a := range args {
+		if a == nil {
+			continue
+		}
+		out[i] = s.materialize(a)
+	}
+	return out
+}
+
+// write replaces the content of a tensor, and so of the memory it views. v has
+// the tensor's dtype and shape.
+func (s *spec) write(t *tensorRef, v *ssa.Value) {
+	st := t.state()
+	ss := st.st.state()
+	if ss.stale != "" {
+		s.fail("alias", "%s", ss.stale)
+	}
+	bases := make([]*ssa.Value, len(st.chain)+1)
+	bases[0] = ss.base
+	for i := range st.chain {
+		if i+1 < len(st.chain) {
+			bases[i+1] = s.step(&st.chain[i], bases[i])
+		}
+	}
+	w := v
+	for i := len(st.chain) - 1; i >= 0; i-- {
+		w = s.invert(&st.chain[i], bases[i], w)
+	}
+	s.store(st.st, w)
+	if len(st.chain) == 0 {
+		w = v
+	}
+	t.base, t.val = w, v
+}
+
+// store sets the value of a storage.
+func (s *spec) store(st *storage, v *ssa.Value) {
+	ss := st.state()
+	ss.base = v
+	s.set(st.c, ss)
+	for _, p := range st.peers {
+		ps := p.state()
+		if ps.stale == "" {
+			ps.stale = "this tensor may share memory with one that was written at " + s.m.Locs.String(s.loc) + "; use .clone() to make it independent"
+			s.set(p.c, ps)
+		}
+	}
+}
+
+// invert gives the base after its view of one step was replaced by v.
+func (s *spec) invert(st *viewStep, base, v *ssa.Value) *ssa.Value {
+	a := st.args
+	arg := func(name string) value {
+		if i := st.schema.Arg(name); i >= 0 {
+			return a[i]
+		}
+		return ssa.None
+	}
+	switch st.kind.Name() {
+	case "detach", "alias", "_reshape_alias", "lift_fresh", "data":
+		return v
+	case "select":
+		return s.emitName("aten::select_scatter", base, v, arg("dim"), arg("index"))
+	case "slice":
+		return s.emitName("aten::slice_scatter", base, v, arg("dim"), arg("start"), arg("end"), arg("step"))
+	case "narrow":
+		if start, ok := arg("start").(*tensorRef); ok {
+			_ = start
+			break
+		}
+		end := s.intOp("add", arg("start"), arg("length"))
+		return s.emitName("aten::slice_scatter", base, v, arg("dim"), arg("start"), end, 1)
+	case "diagonal":
+		return s.emitName("aten::diagonal_scatter", base, v, arg("offset"), arg("dim1"), arg("dim2"))
+	case "as_strided":
+		return s.emitName("aten::as_strided_scatter", base, v, arg("size"), arg("stride"), arg("storage_offset"))
+	case "transpose", "swapaxes", "swapdims":
+		d0, d1 := arg("dim0"), arg("dim1")
+		if isNone(d0) {
+			d0, d1 = arg("axis0"), arg("axis1")
+		}
+		return s.emitName("aten::transpose.int", v, d0, d1)
+	case "t", "numpy_T", "mT", "adjoint", "matrix_H", "mH":
+		return s.emit(st.kind, st.schema, v)[0]
+	case "permute":
+		dims, ok := s.literalOf(arg("dims"))
+		if !ok {
+			break
+		}
+		perm, _ := dims.IntList()
+		inv := make([]int64, len(perm))
+		for i, p := range perm {
+			if p < 0 {
+				p += int64(len(perm))
+			}
+			inv[p] = int64(i)
+		}
+		return s.emitName("aten::permute", v, inv)
+	case "movedim", "moveaxis":
+		return s.emit(st.kind, st.schema, v, s.materialize(a[2]), s.materialize(a[1]))[0]
+	case "unsqueeze", "squeeze", "view", "reshape", "view_as", "flatten", "unflatten", "_unsafe_view", "ravel", "atleast_1d", "atleast_2d", "atleast_3d", "contiguous":
+		if st.kind == "aten::view" && st.schema.Overload == "dtype" {
+			break
+		}
+		return s.emitName("aten::view_as", v, base)
+	case "chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit", "dsplit", "unsafe_chunk", "unsafe_split", "unbind":
+		operands := s.operands(a)
+		operands[0] = base
+		parts := append([]*ssa.Value(nil), s.emit(st.kind, st.schema, operands...)...)
+		parts[st.index] = v
+		elems := make([]value, len(parts))
+		for i, p := range parts {
+			elems[i] = p
+		}
+		var dim value = arg("dim")
+		switch st.kind.Name() {
+		case "vsplit":
+			dim = ssa.Int(0)
+		case "dsplit":
+			dim = ssa.Int(2)
+		case "hsplit":
+			dim = ssa.Int(1)
+			if t := base.Tensor(); t != nil && t.Rank() == 1 {
+				dim = ssa.Int(0)
+			}
+		}
+		l := s.newList(ssa.AnyTensor, elems)
+		if st.kind == "aten::unbind" {
+			return s.emitName("aten::stack", l, dim)
+		}
+		return s.emitName("aten::cat", l, dim)
+	case "expand", "expand_as", "broadcast_to":
+		if ssa.SameType(base.Type, v.Type) {
+			return v
+		}
+	}
+	s.fail("view-write", "a write through %s cannot be resolved; use .clone() before writing", st.kind)
+	return nil
+}
+
+// intOp computes with ints that may be symbolic.
+func (s *spec) intOp(name string, a, b value) value {
+	schema := aten.SchemaByName("aten::" + name + ".int")
+	return s.scalar(ssa.Kind("aten::"+name), schema, []value{a, b})[0]
+}
+
+// viewKind classes operators by what their result shares.
+type viewKind int
+
+const (
+	notView  viewKind = iota
+	isView            // always shares memory with self
+	mayView           // shares memory if the strides allow it, else copies
+	sameView          // gives self itself when nothing changes, else a copy
+)
+
+// views lists the operators whose results share memory with their first
+// argument; the schemas annotate most of them, not the last two kinds.
+func classify(o *ssa.Op) viewKind {
+	switch o.Kind {
+	case "aten::reshape", "aten::flatten", "aten::ravel", "aten::reshape_as":
+		return mayView
+	case "aten::contiguous", "aten::to", "aten::type_as", "aten::dropout", "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout",
+		"aten::float", "aten::double", "aten::half", "aten::bfloat16", "aten::int", "aten::long", "aten::short", "aten::char", "aten::byte", "aten::bool",
+		"aten::cpu", "aten::cuda", "aten::resolve_conj", "aten::resolve_neg", "aten::_to_copy_alias", "aten::positive", "aten::requires_grad_",
+		"aten::rename", "aten::refine_names", "aten::align_to":
+		return sameView
+	case "aten::meshgrid", "aten::broadcast_tensors":
+		return mayView
+	case "aten::_unsafe_view", "aten::lift_fresh", "aten::lift":
+		return isView
+	case "aten::unsafe_chunk", "aten::unsafe_split", "aten::unsafe_split_with_sizes":
+		return notView
+	}
+	s := o.Schema
+	if s == nil || len(s.Args) == 0 || len(s.Returns) == 0 {
+		return notView
+	}
+	a, r := s.Args[0], s.Returns[0]
+	if a.Alias != "" && !a.Writes && r.Alias != "" && strings.Trim(r.Alias, "*") != "" || a.Alias == "a" && a.AliasAfter == "*" && !a.Writes {
+		if ssa.AsTensor(a.Type) != nil {
+			return isView
+		}
+	}
+	return notView
+}
+
+// view evaluates an operator whose results share memory with self.
+func (s *spec) view(o *ssa.Op, args []value, kind viewKind) []value {
+	self, ok := args[0].(*tensorRef)
+	if !ok {
+		return nil
+	}
+	st := self.state()
+	if kind == sameView && s.unchanged(o, args, self) {
+		return []value{self}
+	}
+	operands := s.operands(args)
+	vs := s.emit(o.Kind, o.Schema, operands...)
+	lt, isList := o.Results[0].Type.(*ssa.ListType)
+	if kind == sameView {
+		t := s.newTensor(vs[0])
+		if o.Kind == "aten::contiguous" || vs[0].DType() == tensor.Undefined || operands[0].DType() == tensor.Undefined {
+			s.peer(t.state().st, st.st)
+		}
+		return []value{t}
+	}
+	if isList {
+		if len(vs) == 1 && vs[0].Type != nil {
+			if _, dyn := vs[0].Type.(*ssa.ListType); dyn {
+				return []value{&list{c: s.newCell(&listState{dyn: vs[0]}), elem: lt.Elem}}
+			}
+		}
+		elems := make([]value, len(vs))
+		for i, v := range vs {
+			step := viewStep{kind: o.Kind, schema: o.Schema, args: s.freeze(args), index: i, n: len(vs)}
+			chain := append(st.chain[:len(st.chain):len(st.chain)], step)
+			elems[i] = s.newView(st.st, chain, s.viewStrides(o, args, st.strides, operands[0], v), st.st.state().base, v)
+		}
+		return []value{s.newList(lt.Elem, elems)}
+	}
+	v := vs[0]
+	strides := s.viewStrides(o, args, st.strides, operands[0], v)
+	if kind == mayView {
+		same, known := reshapeStrides(st.strides, operands[0], v)
+		if !known || same == nil {
+			t := s.newTensor(v)
+			if !known {
+				s.peer(t.state().st, st.st)
+			}
+			return []value{t}
+		}
+		strides = same
+	}
+	step := viewStep{kind: o.Kind, schema: o.Schema, args: s.freeze(args)}
+	chain := append(st.chain[:len(st.chain):len(st.chain)], step)
+	return []value{s.newView(st.st, chain, strides, st.st.state().base, v)}
+}
+
+// freeze copies containers among the arguments, which the program may change later.
+func (s *spec) freeze(args []value) []value {
+	out := append([]value(nil), args...)
+	for i, a := range out {
+		if l, ok := a.(*list); ok {
+			out[i] = &list{c: s.newCell(l.c.content), elem: l.elem}
+		}
+	}
+	return out
+}
+
+// peer records that two storages may be the same memory.
+func (s *spec) peer(a, b *storage) {
+	a.peers = append(a.peers, b)
+	b.peers = append(b.peers, a)
+}
+
+// unchanged reports that an operator such as to() gives self itself.
+func (s *spec) unchanged(o *ssa.Op, args []value, self *tensorRef) bool {
+	arg := func(name string) value {
+		if i := o.Schema.Arg(name); i >= 0 && i < len(args) {
+			return args[i]
+		}
+		return ssa.None
+	}
+	litBool := func(name string) bool {
+		l, ok := arg(name).(ssa.Literal)
+		return ok && l.Kind == ssa.BoolLit && l.Bool()
+	}
+	cur := s.read(self)
+	d := cur.DType()
+	want := tensor.Undefined
+	switch o.Kind {
+	case "aten::dropout", "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout":
+		l, ok := arg("train").(ssa.Literal)
+		if ok && !l.Bool() {
+			return true
+		}
+		p, ok := arg("p").(ssa.Literal)
+		return ok && p.Float() == 0 && false
+	case "aten::to":
+		if litBool("copy") {
+			return false
+		}
+		if mf, ok := arg("memory_format").(ssa.Literal); ok && !mf.IsNone() && mf.Int() != 1 && mf.Int() != 0 {
+			return false
+		}
+		if o.Schema.Overload == "other" {
+			other, ok := arg("other").(*tensorRef)
+			if !ok {
+				return false
+			}
+			return d != tensor.Undefined && s.read(other).DType() == d
+		}
+		l, ok := arg("dtype").(ssa.Literal)
+		if !ok {
+			return false
+		}
+		if l.IsNone() {
+			return true
+		}
+		return d != tensor.Undefined && tensor.FromCode(int(l.Int())) == d
+	case "aten::type_as":
+		other, ok := arg("other").(*tensorRef)
+		return ok && d != tensor.Undefined && s.read(other).DType() == d
+	case "aten::contiguous":
+		st := self.state().strides
+		c := contiguous(cur)
+		if st == nil || c == nil || len(st) != len(c) {
+			return false
+		}
+		for i := range st {
+			if !st[i].Equal(c[i]) && !cur.Tensor().Dims[i].Is(1) {
+				return false
+			}
+		}
+		return true
+	case "aten::float":
+		want = tensor.Float32
+	case "aten::double":
+		want = tensor.Float64
+	case "aten::half":
+		want = tensor.Float16
+	case "aten::bfloat16":
+		want = tensor.BFloat16
+	case "aten::int":
+		want = tensor.Int32
+	case "aten::long":
+		want = tensor.Int64
+	case "aten::short":
+		want = tensor.Int16
+	case "aten::char":
+		want = tensor.Int8
+	case "aten::byte":
+		want = tensor.Uint8
+	case "aten::bool":
+		want = tensor.Bool
+	default: // cpu, cuda, resolve_conj, positive, ...
+		return true
+	}
+	return d == want
+}
+
+// viewStrides gives the strides of a view, nil if they are not known.
+func (s *spec) viewStrides(o *ssa.Op, args []value, in []sym.Expr, self, out *ssa.Value) []sym.Expr {
+	t := self.Tensor()
+	if in == nil || t == nil || !t.Ranked || len(in) != len(t.Dims) {
+		return nil
+	}
+	arg := func(name string) (int64, bool) {
+		if i := o.Schema.Arg(name); i >= 0 {
+			if l, ok := args[i].(ssa.Literal); ok && l.Kind == ssa.IntLit {
+				return l.Int(), true
+			}
+		}
+		return 0, false
+	}
+	wrap := func(d int64, n int) int {
+		if d < 0 {
+			d += int64(n)
+		}
+		if d < 0 || d >= int64(n) {
+			return -1
+		}
+		return int(d)
+	}
+	without := func(d int) []sym.Expr {
+		return append(append([]sym.Expr(nil), in[:d]...), in[d+1:]...)
+	}
+	switch o.Kind.Name() {
+	case "detach", "alias", "lift_fresh", "narrow", "chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit", "dsplit":
+		return in
+	case "select", "unbind":
+		dim, ok := arg("dim")
+		if d := wrap(dim, len(in)); ok && d >= 0 {
+			return without(d)
+		}
+	case "slice":
+		dim, ok := arg("dim")
+		step, ok2 := arg("step")
+		if d := wrap(dim, len(in)); ok && ok2 && d >= 0 {
+			c := append([]sym.Expr(nil), in...)
+			c[d] = c[d].Mul(sym.Const(step))
+			return c
+		}
+	case "transpose":
+		d0, ok := arg("dim0")
+		d1, ok2 := arg("dim1")
+		a, b := wrap(d0, len(in)), wrap(d1, len(in))
+		if ok && ok2 && a >= 0 && b >= 0 {
+			c := append([]sym.Expr(nil), in...)
+			c[a], c[b] = c[b], c[a]
+			return c
+		}
+	case "t", "numpy_T", "mT", "adjoint":
+		if len(in) == 2 {
+			return []sym.Expr{in[1], in[0]}
+		}
+		if len(in) < 2 {
+			return in
+		}
+	case "permute":
+		if l, ok := s.literalOf(args[1]); ok {
+			if p, ok := l.IntList(); ok && len(p) == len(in) {
+				c := make([]sym.Expr, len(in))
+				for i, d := range p {
+					w := wrap(d, len(in))
+					if w < 0 {
+						return nil
+					}
+					c[i] = in[w]
+				}
+				return c
+			}
+		}
+	case "unsqueeze":
+		dim, ok := arg("dim")
+		if d := wrap(dim, len(in)+1); ok && d >= 0 {
+			n := sym.Const(1)
+			if d < len(in) {
+				n = in[d].Mul(t.Dims[d])
+			}
+			return append(append(append([]sym.Expr(nil), in[:d]...), n), in[d:]...)
+		}
+	case "squeeze":
+		ot := out.Tensor()
+		if ot == nil || !ot.Ranked {
+			return nil
+		}
+		if len(ot.Dims) == len(in) {
+			return in
+		}
+		if dim, ok := arg("dim"); ok && len(ot.Dims) == len(in)-1 {
+			if d := wrap(dim, len(in)); d >= 0 {
+				return without(d)
+			}
+		}
+		var c []sym.Expr
+		for i, d := range t.Dims {
+			if !d.Is(1) {
+				c = append(c, in[i])
+			}
+		}
+		if len(c) == len(ot.Dims) {
+			return c
+		}
+	case "view", "view_as", "unflatten", "_unsafe_view", "_reshape_alias":
+		c, _ := reshapeStrides(in, self, out)
+		return c
+	case "expand", "expand_as", "broadcast_to":
+		ot := out.Tensor()
+		if ot == nil || !ot.Ranked {
+			return nil
+		}
+		lead := len(ot.Dims) - len(in)
+		c := make([]sym.Expr, len(ot.Dims))
+		for i := lead; i < len(c); i++ {
+			if t.Dims[i-lead].Equal(ot.Dims[i]) {
+				c[i] = in[i-lead]
+			}
+		}
+		return c
+	}
+	return nil
+}
+
+// reshapeStrides gives the strides of a reshape that shares memory, as
+// ATen/TensorUtils.cpp (computeStride) has it. known is false if symbolic
+// sizes leave it open whether memory is shared; nil strides with known set
+// mean that the reshape copies.
+func reshapeStrides(in []sym.Expr, self, out *ssa.Value) (strides []sym.Expr, known bool) {
+	t, ot := self.Tensor(), out.Tensor()
+	if in == nil || t == nil || ot == nil || !t.Ranked || !ot.Ranked || len(in) != len(t.Dims) {
+		return nil, false
+	}
+	if ssa.SameType(t, ot) {
+		return in, true
+	}
+	isContiguous := true
+	for i, c := range contiguous(self) {
+		if !c.Equal(in[i]) && !t.Dims[i].Is(1) {
+			isContiguous = false
+		}
+	}
+	if isContiguous {
+		return contiguous(out), true
+	}
+	old, ok := t.Static()
+	next, ok2 := ot.Static()
+	st := make([]int64, len(in))
+	for i := range in {
+		n, ok3 := in[i].Int()
+		ok = ok && ok3
+		st[i] = n
+	}
+	if !ok || !ok2 {
+		return nil, false
+	}
+	for _, n := range old {
+		if n == 0 {
+			return contiguous(out), true
+		}
+	}
+	res := make([]int64, len(next))
+	d := len(next) - 1
+	if len(old) == 0 {
+		return contiguous(out), true
+	}
+	chunkBase := st[len(st)-1]
+	tnum, vnum := int64(1), int64(1)
+	for i := len(old) - 1; i >= 0; i-- {
+		tnum *= old[i]
+		if i == 0 || old[i-1] != 1 && st[i-1] != tnum*chunkBase {
+			for d >= 0 && (vnum < tnum || next[d] == 1) {
+				res[d] = vnum * chunkBase
+				vnum *= next[d]
+				d--
+			}
+			if vnum != tnum {
+				return nil, true
+			}
+			if i > 0 {
+				chunkBase = st[i-1]
+				tnum, vnum = 1, 1
+			}
+		}
+	}
+	if d != -1 {
+		return nil, true
+	}
+	return ssa.Sizes(res), true
+}
+
+// inPlace evaluates an operator that writes to its arguments.
+func (s *spec) inPlace(o *ssa.Op, args []value) []value {
+	schema := o.Schema
+	name := strings.TrimPrefix(o.Kind.Name(), "")
+	ns := o.Kind.Namespace()
+	if out := schema.Arg("out"); out >= 0 && schema.Args[out].Writes {
+		return s.outVariant(o, args)
+	}
+	self, ok := args[0].(*tensorRef)
+	if !ok {
+		s.fail("mutation", "the operator writes to something that is not a tensor")
+	}
+	// metadata only: the tensor object becomes another view
+	switch name {
+	case "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_":
+		return s.viewInPlace(o, args, self)
+	case "detach_", "requires_grad_", "rename_":
+		return []value{self}
+	case "set_", "resize_", "resize_as_", "_resize_output_":
+		if name == "resize_" {
+			if l, ok := args[1].(*list); ok {
+				cur := s.read(self).Tensor()
+				if lit, ok := s.literalOf(l); ok && cur != nil {
+					want, _ := lit.IntList()
+					if have, ok := cur.Static(); ok && fmt.Sprint(have) == fmt.Sprint(want) {
+						return []value{self}
+					}
+				}
+			}
+		}
+		s.fail("mutation", "%s changes a tensor's memory in place, which has no pure form", name)
+	}
+	cur := s.read(self)
+	var v *ssa.Value
+	switch name {
+	case "copy_":
+		v = s.read(asTensor(s, args[1]))
+		v = s.castLike(v, cur)
+	case "zero_":
+		v = s.emitName("aten::zeros_like", cur)
+	default:
+		base := strings.TrimSuffix(name, "_")
+		if base == "_index_put_impl" {
+			base = "index_put"
+		}
+		fs := s.functional(ns+"::"+base, schema)
+		if fs == nil {
+			s.fail("mutation", "the in-place operator has no pure twin %s::%s", ns, base)
+		}
+		operands := s.operands(args)
+		if len(operands) > len(fs.Args) {
+			operands = operands[:len(fs.Args)]
+		}
+		for len(operands) < len(fs.Args) {
+			a := fs.Args[len(operands)]
+			if !a.HasDefault {
+				s.fail("mutation", "%s takes an argument %q that %s lacks", fs.FullName(), a.Name, schema.FullName())
+			}
+			operands = append(operands, s.constant(a.Default))
+		}
+		v = s.emit(ssa.Kind(fs.Name), fs, operands...)[0]
+		v = s.castLike(v, cur)
+	}
+	if t, c := v.Tensor(), cur.Tensor(); t != nil && c != nil && !ssa.SameType(t, c) && (!t.Ranked || !c.Ranked || !sameDims(t, c)) {
+		v = s.emitName("aten::expand_as", v, cur)
+	}
+	s.noteMutation(self)
+	s.write(self, v)
+	return []value{self}
+}
+
+func asTensor(s *spec, x value) *tensorRef {
+	if t, ok := x.(*tensorRef); ok {
+		return t
+	}
+	s.fail("mutation", "expected a tensor")
+	return nil
+}
+
+func sameDims(a, b *ssa.TensorType) bool {
+	if len(a.Dims) != len(b.Dims) {
+		return false
+	}
+	for i := range a.Dims {
+		if !a.Dims[i].Equal(b.Dims[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *spec) noteMutation(t *tensorRef) {
+	st := t.state().st
+	if st.origin == "parameter" && st.name != "" {
+		s.warnf("state", "%s is changed by the model; the ONNX model does not keep the change from run to run", st.name)
+	}
+}
+
+// castLike converts v to the dtype of like.
+func (s *spec) castLike(v, like *ssa.Value) *ssa.Value {
+	d := like.DType()
+	if d == tensor.Undefined || v.DType() == d {
+		return v
+	}
+	return s.emitName("aten::to.dtype", v, ssa.Int(int64(d.Code())), false, false, nil)
+}
+
+// functional finds the pure overload that takes the arguments of an in-place one.
+func (s *spec) functional(name string, in *ssa.Schema) *ssa.Schema {
+	var same *ssa.Schema
+	for _, f := range aten.Schemas(ssa.Kind(name)) {
+		if f.Mutates() {
+			continue
+		}
+		if f.Overload == in.Overload && fits(f, in) {
+			return f
+		}
+		if same == nil && fits(f, in) {
+			same = f
+		}
+	}
+	return same
+}
+
+// fits reports that a call of in's arguments is one of f.
+func fits(f, in *ssa.Schema) bool {
+	n := len(in.Args)
+	if n > len(f.Args) {
+		return false
+	}
+	for i := range f.Args {
+		if i >= n {
+			if !f.Args[i].HasDefault {
+				return false
+			}
+			continue
+		}
+		if f.Args[i].Name != in.Args[i].Name && i > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// viewInPlace changes what a tensor object views.
+func (s *spec) viewInPlace(o *ssa.Op, args []value, self *tensorRef) []value {
+	name := "aten::" + strings.TrimSuffix(o.Kind.Name(), "_")
+	fs := s.functional(name, o.Schema)
+	if fs == nil {
+		s.fail("mutation", "no pure twin %s", name)
+	}
+	st := self.state()
+	operands := s.operands(args)
+	v := s.emit(ssa.Kind(name), fs, operands...)[0]
+	step := viewStep{kind: ssa.Kind(name), schema: fs, args: s.freeze(args)}
+	fake := &ssa.Op{Kind: ssa.Kind(name), Schema: fs}
+	next := &tensorState{st: st.st, chain: append(st.chain[:len(st.chain):len(st.chain)], step), strides: s.viewStrides(fake, args, st.strides, operands[0], v)}
+	s.set(self.c, next)
+	self.base, self.val = st.st.state().base, v
+	return []value{self}
+}
+
+// outVariant evaluates op(..., out=t).
+func (s *spec) outVariant(o *ssa.Op, args []value) []value {
+	var outs []int
+	for i := range o.Schema.Args {
+		if o.Schema.Args[i].Writes {
+			outs = append(outs, i)
+		}
+	}
+	var fs *ssa.Schema
+	for _, f := range aten.Schemas(o.Kind) {
+		if f.Mutates() || len(f.Args) != len(o.Schema.Args)-len(outs) || len(f.Returns) != len(outs) {
+			continue
+		}
+		ok := true
+		for i := range f.Args {
+			ok = ok && f.Args[i].Name == o.Schema.Args[i].Name && f.Args[i].Type.String() == o.Schema.Args[i].Type.String()
+		}
+		if ok {
+			fs = f
+			break
+		}
+	}
+	if fs == nil {
+		s.fail("mutation", "%s has no pure twin", o.Schema.FullName())
+	}
+	vs := s.emit(o.Kind, fs, s.operands(args[:len(fs.Args)])...)
+	var rs []value
+	for k, i := range outs {
+		t := asTensor(s, args[i])
+		cur := s.read(t)
+		v := s.castLike(vs[k], cur)
+		a, b := v.Tensor(), cur.Tensor()
+		if a != nil && b != nil && a.Ranked && b.Ranked && sameDims(a, b) {
+			s.write(t, v)
+		} else if len(t.state().chain) == 0 {
+			// out= resizes a tensor of another size: it gets new memory
+			st := s.newStorage(v)
+			s.set(t.c, &tensorState{st: st, strides: contiguous(v)})
+			t.base, t.val = v, v
+		} else {
+			s.fail("mutation", "out= resizes a view")
+		}
+		rs = append(rs, t)
+	}
+	return rs
+}

@@ -1,0 +1,202 @@
+package specialize
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// value is what a TorchScript value is known to be:
+//
+//	ssa.Literal   a constant: number, string, None, dtype, device, enum, function, type
+//	*ssa.Value    a number that depends on data or on symbolic shapes
+//	*tensorRef    a tensor
+//	*list         a list
+//	*tuple        a tuple
+//	*dict         a dict
+//	*object       a module or another class instance
+//	*maybe        None or a value, decided at run time
+type value any
+
+// cell is a place that the program can write to. Its content is immutable.
+type cell struct {
+	id      int
+	content any
+}
+
+type change struct {
+	c   *cell
+	old any
+}
+
+func (s *spec) newCell(content any) *cell {
+	s.cells++
+	return &cell{id: s.cells, content: content}
+}
+
+// set writes a cell and remembers what it held, so that branches can be undone.
+func (s *spec) set(c *cell, content any) {
+	s.journal = append(s.journal, change{c, c.content})
+	c.content = content
+}
+
+// undo takes back all writes since the journal had length mark and gives the
+// last contents of the cells that were written, in the order of their ids.
+func (s *spec) undo(mark int) map[*cell]any {
+	last := map[*cell]any{}
+	for i := len(s.journal) - 1; i >= mark; i-- {
+		e := s.journal[i]
+		if _, seen := last[e.c]; !seen {
+			last[e.c] = e.c.content
+		}
+		e.c.content = e.old
+	}
+	s.journal = s.journal[:mark]
+	return last
+}
+
+// tensorRef is one tensor object of the program: what Python's `is` compares.
+type tensorRef struct {
+	c *cell // *tensorState
+	// base and val remember the last value read: val is the view of base.
+	base, val *ssa.Value
+}
+
+// tensorState is a view of a storage.
+type tensorState struct {
+	st      *storage
+	chain   []viewStep
+	strides []sym.Expr // in elements; nil if unknown
+}
+
+// storage is memory that tensors share.
+type storage struct {
+	c *cell // storageState
+	// peers may or may not be the same memory: a write to one makes the others unreadable.
+	peers []*storage
+	// origin says what kind of memory it is, for messages: "", "input", "parameter".
+	origin string
+	name   string
+}
+
+type storageState struct {
+	base *ssa.Value
+	// stale is set when another storage that may be the same memory was written.
+	stale string
+}
+
+type list struct {
+	c    *cell // listState
+	elem ssa.Type
+}
+
+// listState holds either elements, or a run-time list.
+type listState struct {
+	elems []value
+	// dyn is a list of unknown length: of type Tensor[], int[], float[] or bool[].
+	dyn *ssa.Value
+}
+
+type tuple struct {
+	elems []value
+	typ   *ssa.TupleType
+}
+
+type dict struct {
+	c   *cell // dictState
+	typ ssa.Type
+}
+
+type dictState struct {
+	keys []ssa.Literal
+	vals []value
+}
+
+type object struct {
+	class string
+	path  string
+	src   *ssa.Object
+	attrs map[string]*cell // of value; filled on first access
+}
+
+// maybe is val when has is true, else None.
+type maybe struct {
+	has *ssa.Value
+	val value
+}
+
+func (s *spec) newList(elem ssa.Type, elems []value) *list {
+	return &list{c: s.newCell(&listState{elems: elems}), elem: elem}
+}
+
+func (l *list) state() *listState { return l.c.content.(*listState) }
+
+func (d *dict) state() *dictState { return d.c.content.(*dictState) }
+
+func (t *tensorRef) state() *tensorState { return t.c.content.(*tensorState) }
+
+func (st *storage) state() storageState { return st.c.content.(storageState) }
+
+// newStorage makes memory that holds v.
+func (s *spec) newStorage(v *ssa.Value) *storage {
+	return &storage{c: s.newCell(storageState{base: v})}
+}
+
+// newTensor makes a tensor object of memory of its own.
+func (s *spec) newTensor(v *ssa.Value) *tensorRef {
+	st := s.newStorage(v)
+	return s.newView(st, nil, contiguous(v), v, v)
+}
+
+// newView makes a tensor object that views a storage; val is its current value for base.
+func (s *spec) newView(st *storage, chain []viewStep, strides []sym.Expr, base, val *ssa.Value) *tensorRef {
+	return &tensorRef{c: s.newCell(&tensorState{st, chain, strides}), base: base, val: val}
+}
+
+// contiguous gives row-major strides of a value, nil if its rank is unknown.
+func contiguous(v *ssa.Value) []sym.Expr {
+	t := v.Tensor()
+	if t == nil || !t.Ranked {
+		return nil
+	}
+	out := make([]sym.Expr, len(t.Dims))
+	n := sym.Const(1)
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = n
+		n = n.Mul(t.Dims[i])
+	}
+	return out
+}
+
+func isNone(v value) bool {
+	l, ok := v.(ssa.Literal)
+	return ok && l.IsNone()
+}
+
+// same reports that two values are the same constant or the same object.
+func same(a, b value) bool {
+	la, ok := a.(ssa.Literal)
+	if ok {
+		lb, ok := b.(ssa.Literal)
+		return ok && la.Equal(lb)
+	}
+	if _, ok := b.(ssa.Literal); ok {
+		return false
+	}
+	if ta, ok := a.(*tuple); ok {
+		tb, ok := b.(*tuple)
+		if !ok || len(ta.elems) != len(tb.elems) {
+			return false
+		}
+		for i := range ta.elems {
+			if !same(ta.elems[i], tb.elems[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	if va, ok := a.(*ssa.Value); ok {
+		vb, ok := b.(*ssa.Value)
+		return ok && va == vb
+	}
+	return a == b
+}
