@@ -2,6 +2,7 @@ package aton
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
@@ -16,6 +17,19 @@ func applyInputs(m *ssa.Module, inputs []spec.Input) error {
 	f := m.Main()
 	if f == nil {
 		return fmt.Errorf("the model has no inputs")
+	}
+	if !m.UsesNamespace("aten") && !m.UsesNamespace("prim") { // an ONNX model: its inputs have types already
+		for _, in := range inputs {
+			p := param(f, in.Name)
+			if p == nil {
+				return fmt.Errorf("the model has no input %q (it has: %s)", in.Name, names(f))
+			}
+			if in.Type.Kind != spec.Tensor {
+				return fmt.Errorf("input %q of an ONNX model is a tensor", in.Name)
+			}
+			p.Type = in.Type.Tensor
+		}
+		return nil
 	}
 	for _, in := range inputs {
 		m.Inputs = append(m.Inputs, moduleInput(in.Name, in.Type))
@@ -43,4 +57,21 @@ func moduleInput(name string, t spec.Type) ssa.Input {
 		in.Type, in.Const = t.SSA(), t.Const
 	}
 	return in
+}
+
+func param(f *ssa.Func, name string) *ssa.Value {
+	for _, p := range f.Body.Params {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func names(f *ssa.Func) string {
+	var ns []string
+	for _, p := range f.Body.Params {
+		ns = append(ns, p.Name)
+	}
+	return strings.Join(ns, ", ")
 }

@@ -251,3 +251,15 @@ type Input struct {
 	Elems []Input
 	Keys  []Literal
 }
+
+// UsesNamespace reports whether an op of the module is of the namespace.
+func (m *Module) UsesNamespace(ns string) bool {
+	for _, f := range m.Funcs {
+		for o := range f.Body.AllOps() {
+			if o.Kind.Namespace() == ns {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -30,6 +30,9 @@ graph(%x : Float(N, 3)):
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted; * for all"},
 		},
 		Run: func(c *passes.Context) error {
+			if !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
+				return nil // an ONNX model
+			}
 			opts := Options{Opset: c.IntOption("opset"), Table: table}
 			if f := c.Option("fallthrough"); f != "" {
 				opts.Fallthrough = splitComma(f)

@@ -36,13 +36,16 @@ graph(%x : Float(N, 3)):
   %0 : int = prim::Constant[value=0]()
   %row : Float(3) = aten::select(%x, %0, %0)
   %r : Float(3) = aten::relu(%row)
-  %3 : Float(N, 3) = aten::select_scatter(%x, %r, %0, %0)
-  return (%3)`,
+  %1 : Float(N, 3) = aten::select_scatter(%x, %r, %0, %0)
+  return (%1)`,
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the ONNX opset whose lowerings say what types operators give", Int: true},
 			{Name: "unroll", Default: "1024", Doc: "iterations up to which a loop that cannot stay one is unrolled", Int: true},
 		},
 		Run: func(c *passes.Context) error {
+			if !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
+				return nil // an ONNX model
+			}
 			warnings, err := Run(c.Module, Options{Opset: c.IntOption("opset"), Table: table, UnrollMax: c.IntOption("unroll")})
 			if warnings != nil {
 				for _, d := range warnings.Items {

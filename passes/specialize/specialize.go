@@ -37,6 +37,7 @@ func Run(m *ssa.Module, opts Options) (warnings *diag.List, err error) {
 	if opts.UnrollMax == 0 {
 		opts.UnrollMax = 1024
 	}
+	aten.BindSchemas(m) // graph text does not name overloads
 	out := m.NewFunc(src.Name + ".specialized")
 	s := &spec{
 		m: m, src: src, out: out, opts: opts, cur: out.Body,
@@ -277,7 +278,7 @@ func (s *spec) inputs() {
 			for _, p := range free {
 				have = append(have, argName(p.Name))
 			}
-			s.fail("input-spec", "the model has no input %q; its inputs are: %s", a.Name, strings.Join(have, ", "))
+			s.fail("input-spec", "the model has no input %q (it has: %s)", a.Name, strings.Join(have, ", "))
 		}
 	}
 }
