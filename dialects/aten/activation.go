@@ -9,20 +9,42 @@ import (
 
 // activation holds the activation functions (ATen/native/Activation.cpp).
 var activation = Defs{
-	"aten::relu":        {Doc: "max(x, 0)", Lower: lowerRelu},
-	"aten::relu6":       {Doc: "min(max(x, 0), 6)", Lower: func(l *Lowering) *ssa.Value { return l.clip(l.Tensor("self"), 0, 6) }},
-	"aten::hardtanh":    {Doc: "x clamped to [min_val, max_val]", Lower: lowerHardtanh},
-	"aten::elu":         {Doc: "scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))", Lower: lowerElu},
-	"aten::leaky_relu":  {Doc: "x if x > 0 else negative_slope * x", Lower: lowerLeakyRelu},
-	"aten::sigmoid":     {Doc: "1 / (1 + exp(-x))", Lower: func(l *Lowering) *ssa.Value { return l.Op("Sigmoid", l.FloatArg("self")) }},
-	"aten::tanh":        {Doc: "hyperbolic tangent", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.FloatArg("self")) }},
-	"aten::silu":        {Doc: "x * sigmoid(x)", Lower: lowerSilu},
-	"aten::mish":        {Doc: "x * tanh(softplus(x))", Lower: lowerMish},
-	"aten::gelu":        {Doc: "x times the normal CDF of x, exact or by tanh", Lower: lowerGelu},
-	"aten::hardsigmoid": {Doc: "min(max(x + 3, 0), 6) / 6", Lower: lowerHardsigmoid},
-	"aten::hardswish":   {Doc: "x * hardsigmoid(x)", Lower: lowerHardswish},
-	"aten::softmax":     {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
-	"aten::log_softmax": {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
+	"aten::relu":          {Doc: "max(x, 0)", Lower: lowerRelu},
+	"aten::relu6":         {Doc: "min(max(x, 0), 6)", Lower: func(l *Lowering) *ssa.Value { return l.clip(l.Tensor("self"), 0, 6) }},
+	"aten::hardtanh":      {Doc: "x clamped to [min_val, max_val]", Lower: lowerHardtanh},
+	"aten::elu":           {Doc: "scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))", Lower: lowerElu},
+	"aten::selu":          {Doc: "scaled elu with fixed constants", Lower: lowerSelu},
+	"aten::celu":          {Doc: "x if x > 0 else alpha * (exp(x / alpha) - 1)", Lower: lowerCelu},
+	"aten::leaky_relu":    {Doc: "x if x > 0 else negative_slope * x", Lower: lowerLeakyRelu},
+	"aten::prelu":         {Doc: "x if x > 0 else weight * x, a weight for each channel or one for all", Lower: lowerPrelu},
+	"aten::_prelu_kernel": {Doc: "x if x > 0 else weight * x", Lower: func(l *Lowering) *ssa.Value { return l.Op("PRelu", l.Tensor("self"), l.Tensor("weight")) }},
+	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Lower: floatOp("Sigmoid")},
+	"aten::tanh":          {Doc: "hyperbolic tangent", Lower: floatOp("Tanh")},
+	"aten::silu":          {Doc: "x * sigmoid(x)", Lower: lowerSilu},
+	"aten::mish":          {Doc: "x * tanh(softplus(x))", Lower: lowerMish},
+	"aten::gelu":          {Doc: "x times the normal CDF of x, exact or by tanh", Lower: lowerGelu},
+	"aten::glu":           {Doc: "one half along dim times the sigmoid of the other", Lower: lowerGlu},
+	"aten::hardsigmoid":   {Doc: "min(max(x + 3, 0), 6) / 6", Lower: lowerHardsigmoid},
+	"aten::hardswish":     {Doc: "x * hardsigmoid(x)", Lower: lowerHardswish},
+	"aten::softplus":      {Doc: "log(1 + exp(beta * x)) / beta, x where beta * x > threshold", Lower: lowerSoftplus},
+	"aten::log_sigmoid":   {Doc: "log(sigmoid(x))", Lower: lowerLogSigmoid},
+	"aten::log_sigmoid_forward": {Doc: "log(sigmoid(x)), and nothing", LowerN: func(l *Lowering) []*ssa.Value {
+		x := l.Tensor("self")
+		return []*ssa.Value{lowerLogSigmoid(l), l.Fill(l.I64(0), l.DType(x), ssa.Int(0))}
+	}},
+	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Lower: func(l *Lowering) *ssa.Value { return l.shrink(l.FloatOr("lambd", 0.5)) }},
+	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Lower: func(l *Lowering) *ssa.Value { return l.shrink(0) }},
+	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: func(l *Lowering) *ssa.Value { x := l.FloatArg("self"); return l.Sub(x, l.Op("Tanh", x)) }},
+	"aten::softsign":            {Doc: "x / (1 + |x|)", Lower: floatOp("Softsign")},
+	"aten::threshold":           {Doc: "x if x > threshold else value", Lower: lowerThreshold},
+	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
+	"aten::_softmax":            {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
+	"aten::special_softmax":     {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
+	"aten::_safe_softmax":       {Doc: "softmax along dim, 0 where all are -inf", Lower: lowerSafeSoftmax},
+	"aten::log_softmax":         {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
+	"aten::_log_softmax":        {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
+	"aten::special_log_softmax": {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
+	"aten::hardtanh_backward":   {Doc: "grad_output inside the bounds, else 0", Lower: lowerHardtanhBackward},
 }
 
 func lowerRelu(l *Lowering) *ssa.Value { return l.Op("Relu", l.Tensor("self")) }
@@ -34,6 +56,12 @@ func (l *Lowering) clip(x *ssa.Value, lo, hi float64) *ssa.Value {
 
 func lowerHardtanh(l *Lowering) *ssa.Value {
 	return l.clip(l.Tensor("self"), l.Float("min_val"), l.Float("max_val"))
+}
+
+func lowerHardtanhBackward(l *Lowering) *ssa.Value {
+	g, x := l.Tensor("grad_output"), l.Tensor("self")
+	inside := l.And(l.Greater(x, l.Like(x, l.Float("min_val"))), l.Less(x, l.Like(x, l.Float("max_val"))))
+	return l.Where(inside, g, l.Like(g, 0))
 }
 
 func lowerElu(l *Lowering) *ssa.Value {
@@ -48,8 +76,44 @@ func lowerElu(l *Lowering) *ssa.Value {
 	return l.Scale(l.Where(l.Op("Greater", x, l.Like(x, 0)), x, negative), scale)
 }
 
+func lowerSelu(l *Lowering) *ssa.Value {
+	return l.OpA("Selu", []ssa.Attr{floatAttr("alpha", 1.6732632423543772848170429916717), floatAttr("gamma", 1.0507009873554804934193349852946)}, l.Tensor("self"))
+}
+
+func lowerCelu(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	alpha := l.FloatOr("alpha", 1)
+	if alpha == 1 {
+		return l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, x)
+	}
+	if l.DType(x) == tensor.Float32 && l.Opset >= 12 {
+		return l.OpA("Celu", []ssa.Attr{floatAttr("alpha", alpha)}, x)
+	}
+	return l.Scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, l.Scale(x, 1/alpha)), alpha)
+}
+
 func lowerLeakyRelu(l *Lowering) *ssa.Value {
 	return l.OpA("LeakyRelu", []ssa.Attr{floatAttr("alpha", l.FloatOr("negative_slope", 0.01))}, l.Tensor("self"))
+}
+
+// lowerPrelu aligns the weights with dimension 1, the channels.
+func lowerPrelu(l *Lowering) *ssa.Value {
+	x, w := l.Tensor("self"), l.Tensor("weight")
+	rank := l.Rank(x)
+	if l.Rank(w) == 1 {
+		n := l.Shape(w)[0]
+		switch {
+		case n.Is(1) && rank == 0:
+			w = l.Squeeze(w, 0)
+		case !n.Is(1) && rank > 2:
+			axes := make([]int64, rank-2)
+			for i := range axes {
+				axes[i] = int64(i + 1)
+			}
+			w = l.Unsqueeze(w, axes...)
+		}
+	}
+	return l.Op("PRelu", x, w)
 }
 
 func lowerSilu(l *Lowering) *ssa.Value {
@@ -83,6 +147,13 @@ func lowerGelu(l *Lowering) *ssa.Value {
 	return l.Mul(half, l.Add(l.Op("Erf", l.Scale(x, math.Sqrt2/2)), l.Like(x, 1)))
 }
 
+func lowerGlu(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	dim := l.Dim("dim", l.Rank(x))
+	rs := l.Create("onnx::Split", 2, []*ssa.Value{x}, intAttr("axis", int64(dim)), intAttr("num_outputs", 2))
+	return l.Mul(rs[0], l.Op("Sigmoid", rs[1]))
+}
+
 func lowerHardsigmoid(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	return l.OpA("HardSigmoid", []ssa.Attr{floatAttr("alpha", 1.0/6), floatAttr("beta", 0.5)}, x)
@@ -96,11 +167,41 @@ func lowerHardswish(l *Lowering) *ssa.Value {
 	return l.Mul(x, lowerHardsigmoid(l))
 }
 
+// lowerSoftplus keeps the threshold only where it can be seen: above 20 the
+// difference between x and softplus(x) is below 3e-9.
+func lowerSoftplus(l *Lowering) *ssa.Value {
+	x := l.FloatArg("self")
+	beta, threshold := l.FloatOr("beta", 1), l.FloatOr("threshold", 20)
+	scaled := l.Scale(x, beta)
+	y := l.Scale(l.Op("Softplus", scaled), 1/beta)
+	if threshold >= 20 {
+		return y
+	}
+	return l.Where(l.Greater(scaled, l.Like(x, threshold)), x, y)
+}
+
+func lowerLogSigmoid(l *Lowering) *ssa.Value {
+	return l.Neg(l.Op("Softplus", l.Neg(l.FloatArg("self"))))
+}
+
+func (l *Lowering) shrink(bias float64) *ssa.Value {
+	x := l.Tensor("self")
+	return l.OpA("Shrink", []ssa.Attr{floatAttr("bias", bias), floatAttr("lambd", l.FloatOr("lambd", 0.5))}, x)
+}
+
+func lowerThreshold(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	d := l.DType(x)
+	return l.Where(l.LessEqual(x, l.As("threshold", d)), l.As("value", d), x)
+}
+
 // softmax along dim; dtype, if given, is applied first.
 func (l *Lowering) softmax(op string) *ssa.Value {
 	x := l.Tensor("self")
 	if d := l.DTypeArg("dtype"); d != tensor.Undefined {
 		x = l.Cast(x, d)
+	} else if l.Bool("half_to_float") {
+		x = l.Cast(x, tensor.Float32)
 	}
 	rank := l.Rank(x)
 	dim := l.Dim("dim", rank)
@@ -108,4 +209,16 @@ func (l *Lowering) softmax(op string) *ssa.Value {
 		return l.Squeeze(l.OpA(op, []ssa.Attr{intAttr("axis", 0)}, l.Unsqueeze(x, 0)), 0)
 	}
 	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(dim))}, x)
+}
+
+func lowerSafeSoftmax(l *Lowering) *ssa.Value {
+	y := l.softmax("Softmax")
+	// softmax of -inf alone is NaN
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	masked := l.Equal(x, l.Like(x, -infinity))
+	if rank > 0 {
+		masked = l.allTrue(masked, []int64{int64(l.Dim("dim", rank))}, true)
+	}
+	return l.Where(masked, l.Like(y, 0), y)
 }

@@ -132,7 +132,7 @@ func priorityOf(v *ssa.Value) int {
 }
 
 // numberDType is the type that a Python number brings into promotion.
-func numberDType(v *ssa.Value) tensor.DType {
+func (l *Lowering) numberDType(v *ssa.Value) tensor.DType {
 	lit, ok := literalOf(v)
 	if ok {
 		switch lit.Kind {
@@ -154,6 +154,11 @@ func numberDType(v *ssa.Value) tensor.DType {
 	case ssa.ComplexType:
 		return tensor.Complex64
 	}
+	if v.Type == ssa.NumberType {
+		if w := l.env(v); w != nil && !w.DType().IsFloat() {
+			return w.DType()
+		}
+	}
 	return tensor.Float32
 }
 
@@ -170,7 +175,7 @@ func (l *Lowering) ResultType(vs ...*ssa.Value) tensor.DType {
 		p := priorityOf(v)
 		d := v.DType()
 		if p == wrapped {
-			d = numberDType(v)
+			d = l.numberDType(v)
 		} else {
 			l.DType(v)
 		}

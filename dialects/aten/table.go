@@ -6,6 +6,19 @@ import "github.com/aton-project/aton/ssa"
 func families() []Defs {
 	return []Defs{
 		activation,
+		arithmetic,
+		bitwise,
+		compare,
+		convert,
+		creation,
+		cumulative,
+		order,
+		random,
+		reduce,
+		scalar,
+		search,
+		unary,
+		vectorNorm,
 	}
 }
 

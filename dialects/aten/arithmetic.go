@@ -1,0 +1,537 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// arithmetic holds the operators on two or three operands (ATen/native/BinaryOps.cpp, PointwiseOps.cpp).
+// The forms on Python numbers, aten::add.int(int a, int b), share the entries.
+var arithmetic = Defs{
+	"aten::add":             {Doc: "self + alpha * other", Lower: lowerAdd},
+	"aten::sub":             {Doc: "self - alpha * other", Lower: lowerSub},
+	"aten::subtract":        {Doc: "self - alpha * other", Lower: lowerSub},
+	"aten::rsub":            {Doc: "other - alpha * self", Lower: lowerRsub},
+	"aten::mul":             {Doc: "self * other", Lower: lowerMul},
+	"aten::multiply":        {Doc: "self * other", Lower: lowerMul},
+	"aten::div":             {Doc: "self / other, exact, truncated or floored", Lower: lowerDiv},
+	"aten::divide":          {Doc: "self / other, exact, truncated or floored", Lower: lowerDiv},
+	"aten::true_divide":     {Doc: "self / other, never integer", Lower: lowerDiv},
+	"aten::floor_divide":    {Doc: "the floor of self / other", Lower: lowerFloorDivide},
+	"aten::_floor_divide":   {Doc: "the floor of self / other", Lower: lowerFloorDivide},
+	"aten::floordiv":        {Doc: "a // b of numbers", Lower: lowerFloorDivide},
+	"aten::remainder":       {Doc: "self - other * floor(self / other)", Lower: lowerRemainder},
+	"aten::fmod":            {Doc: "self - other * trunc(self / other)", Lower: lowerFmod},
+	"aten::pow":             {Doc: "self to the power exponent", Lower: lowerPow},
+	"aten::float_power":     {Doc: "self to the power exponent in float64", Lower: lowerFloatPower},
+	"aten::addcmul":         {Doc: "self + value * tensor1 * tensor2", Lower: lowerAddcmul},
+	"aten::addcdiv":         {Doc: "self + value * tensor1 / tensor2", Lower: lowerAddcdiv},
+	"aten::lerp":            {Doc: "self + weight * (end - self)", Lower: lowerLerp},
+	"aten::maximum":         {Doc: "the greater of both, NaN if one is", Lower: lowerMaximum},
+	"aten::minimum":         {Doc: "the lesser of both, NaN if one is", Lower: lowerMinimum},
+	"aten::fmax":            {Doc: "the greater of both; a number wins over NaN", Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.Max) }},
+	"aten::fmin":            {Doc: "the lesser of both; a number wins over NaN", Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.Min) }},
+	"aten::clamp":           {Doc: "min(max(self, min), max)", Lower: lowerClamp},
+	"aten::clip":            {Doc: "min(max(self, min), max)", Lower: lowerClamp},
+	"aten::clamp_min":       {Doc: "max(self, min)", Lower: lowerClamp},
+	"aten::clamp_max":       {Doc: "min(self, max)", Lower: lowerClamp},
+	"aten::hypot":           {Doc: "sqrt(self^2 + other^2) without overflow", Lower: lowerHypot},
+	"aten::atan2":           {Doc: "the angle of the point (other, self)", Lower: lowerAtan2},
+	"aten::arctan2":         {Doc: "the angle of the point (other, self)", Lower: lowerAtan2},
+	"aten::copysign":        {Doc: "the magnitude of self with the sign of other", Lower: lowerCopysign},
+	"aten::nextafter":       {Doc: "the float next to self in the direction of other", Lower: lowerNextafter},
+	"aten::ldexp":           {Doc: "self * 2^other", Lower: lowerLdexp},
+	"aten::heaviside":       {Doc: "0 below 0, values at 0, else 1", Lower: lowerHeaviside},
+	"aten::xlogy":           {Doc: "self * log(other), 0 where self is 0", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.Log) }},
+	"aten::special_xlogy":   {Doc: "self * log(other), 0 where self is 0", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.Log) }},
+	"aten::special_xlog1py": {Doc: "self * log1p(other), 0 where self is 0", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log1p) }},
+	"aten::logaddexp":       {Doc: "log(exp(self) + exp(other))", Lower: func(l *Lowering) *ssa.Value { return l.lowerLogaddexp(1) }},
+	"aten::logaddexp2":      {Doc: "log2(2^self + 2^other)", Lower: func(l *Lowering) *ssa.Value { return l.lowerLogaddexp(math.Ln2) }},
+	"aten::gcd":             {Doc: "the greatest common divisor", Lower: lowerGcd},
+	"aten::lcm":             {Doc: "the least common multiple", Lower: lowerLcm},
+}
+
+// numbers reports an overload on Python numbers: its arguments are a and b.
+func (l *Lowering) numbers() bool { return l.HasArg("a") && l.HasArg("b") }
+
+// pair gives the operands in their common type: int64 or float64 for Python numbers.
+func (l *Lowering) pair() (a, b *ssa.Value, d tensor.DType) {
+	if !l.numbers() {
+		vs, d := l.Promoted("self", "other")
+		return vs[0], vs[1], d
+	}
+	a, b = l.Tensor("a"), l.Tensor("b")
+	d = tensor.Int64
+	if l.DType(a).IsFloat() || l.DType(b).IsFloat() {
+		d = tensor.Float64
+	}
+	return l.Cast(a, d), l.Cast(b, d), d
+}
+
+// times multiplies x by the argument alpha, if there is one.
+func (l *Lowering) times(x *ssa.Value, alpha string) *ssa.Value {
+	if !l.HasArg(alpha) || l.IsNone(alpha) || l.IsConst(alpha) && l.Float(alpha) == 1 {
+		return x
+	}
+	d := l.DType(x)
+	if d == tensor.Bool {
+		return l.And(x, l.As(alpha, d))
+	}
+	return l.Mul(x, l.As(alpha, d))
+}
+
+func lowerAdd(l *Lowering) *ssa.Value {
+	a, b, d := l.pair()
+	b = l.times(b, "alpha")
+	if d == tensor.Bool {
+		return l.Or(a, b)
+	}
+	return l.Add(a, b)
+}
+
+func lowerSub(l *Lowering) *ssa.Value {
+	a, b, _ := l.pair()
+	return l.Sub(a, l.times(b, "alpha"))
+}
+
+func lowerRsub(l *Lowering) *ssa.Value {
+	a, b, _ := l.pair()
+	return l.Sub(b, l.times(a, "alpha"))
+}
+
+func lowerMul(l *Lowering) *ssa.Value {
+	a, b, d := l.pair()
+	if d == tensor.Bool {
+		return l.And(a, b)
+	}
+	return l.Mul(a, b)
+}
+
+func lowerDiv(l *Lowering) *ssa.Value {
+	if l.numbers() {
+		return l.Div(l.Cast(l.Tensor("a"), tensor.Float64), l.Cast(l.Tensor("b"), tensor.Float64))
+	}
+	switch mode := l.Str("rounding_mode"); mode {
+	case "":
+		d := l.FloatType("self", "other")
+		return l.Div(l.As("self", d), l.As("other", d))
+	case "floor":
+		return lowerFloorDivide(l)
+	case "trunc":
+		a, b, d := l.pair()
+		q := l.Div(a, b)
+		if d.IsFloat() {
+			return l.trunc(q)
+		}
+		return q
+	default:
+		l.Fail("unknown rounding mode %q", mode)
+		return nil
+	}
+}
+
+func lowerFloorDivide(l *Lowering) *ssa.Value {
+	a, b, d := l.pair()
+	if d == tensor.Bool {
+		l.Fail("floor division of bool tensors")
+	}
+	return l.floorDiv(a, b)
+}
+
+// floorDiv is Python's a // b.
+func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
+	d := l.DType(a)
+	if !d.IsFloat() {
+		q := l.Div(a, b)
+		switch {
+		case d.IsUnsigned() || atLeast(a, 0) && atLeast(b, 1):
+			return q
+		case atLeast(b, 1):
+			// truncation went up exactly where q * b lies above a
+			return l.Sub(q, l.Cast(l.Less(a, l.Mul(q, b)), d))
+		}
+		inexact := l.Not(l.Equal(l.Mul(q, b), a))
+		signs := l.Xor(l.IsNegative(a), l.IsNegative(b))
+		return l.Sub(q, l.Cast(l.And(inexact, signs), d))
+	}
+	// c10::div_floor_floating: the quotient of a less its remainder is exact,
+	// where a / b may round up to the next integer.
+	k, known := number(b)
+	if known && k != 0 && math.Abs(math.Log2(math.Abs(k))) == math.Trunc(math.Abs(math.Log2(math.Abs(k)))) {
+		return l.Op("Floor", l.Div(a, b)) // exact for powers of 2
+	}
+	r := l.cmod(a, b)
+	q := l.Div(l.Sub(a, r), b)
+	var below *ssa.Value
+	if known && k > 0 {
+		below = l.IsNegative(r)
+	} else {
+		below = l.And(l.Not(l.IsZero(r)), l.Xor(l.IsNegative(r), l.IsNegative(b)))
+	}
+	q = l.Op("Round", l.Sub(q, l.Cast(below, d)))
+	if known && k != 0 {
+		return q
+	}
+	return l.Where(l.IsZero(b), l.Div(a, b), q)
+}
+
+// cmod is C's fmod, with the sign of a.
+func (l *Lowering) cmod(a, b *ssa.Value) *ssa.Value {
+	return l.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, a, b)
+}
+
+// pymod is Python's a % b, with the sign of b.
+func (l *Lowering) pymod(a, b *ssa.Value) *ssa.Value {
+	if !l.DType(a).IsFloat() {
+		return l.Op("Mod", a, b)
+	}
+	r := l.cmod(a, b)
+	if k, ok := number(b); ok && k > 0 {
+		return l.Where(l.IsNegative(r), l.Add(r, b), r)
+	}
+	wrong := l.And(l.Not(l.IsZero(r)), l.Xor(l.IsNegative(r), l.IsNegative(b)))
+	return l.Where(wrong, l.Add(r, b), r)
+}
+
+func lowerRemainder(l *Lowering) *ssa.Value {
+	a, b, _ := l.pair()
+	return l.pymod(a, b)
+}
+
+func lowerFmod(l *Lowering) *ssa.Value {
+	if l.numbers() {
+		return l.cmod(l.Cast(l.Tensor("a"), tensor.Float64), l.Cast(l.Tensor("b"), tensor.Float64))
+	}
+	a, b, _ := l.pair()
+	return l.cmod(a, b)
+}
+
+func lowerPow(l *Lowering) *ssa.Value {
+	if l.numbers() {
+		a, b, d := l.pair()
+		if d == tensor.Int64 && len(l.Node.Schema.Returns) == 1 && l.Node.Schema.Returns[0].Type != ssa.IntType {
+			a, b = l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
+		}
+		return l.power(a, b)
+	}
+	d := l.ArgType("self", "exponent")
+	return l.power(l.As("self", d), l.As("exponent", d))
+}
+
+func lowerFloatPower(l *Lowering) *ssa.Value {
+	if l.ArgType("self", "exponent").IsComplex() {
+		l.Fail("complex numbers")
+	}
+	return l.power(l.As("self", tensor.Float64), l.As("exponent", tensor.Float64))
+}
+
+// power is x to the power e, both of one type. The short forms are those of
+// ATen's pow_tensor_scalar, so they round as PyTorch does.
+func (l *Lowering) power(x, e *ssa.Value) *ssa.Value {
+	d := l.DType(x)
+	if d == tensor.Bool {
+		l.Fail("powers of bool tensors")
+	}
+	k, known := number(e)
+	if !d.IsFloat() {
+		return l.intPower(x, e, k, known)
+	}
+	if known {
+		switch k {
+		case 0:
+			return l.constLike(x, d, 1)
+		case 0.5:
+			return l.Sqrt(x)
+		case 1:
+			return x
+		case 2:
+			return l.Square(x)
+		case 3:
+			return l.Mul(l.Square(x), x)
+		case -0.5:
+			return l.Op("Reciprocal", l.Sqrt(x))
+		case -1:
+			return l.Op("Reciprocal", x)
+		case -2:
+			return l.Op("Reciprocal", l.Square(x))
+		}
+	}
+	return l.Op("Pow", x, e)
+}
+
+// intPower wraps on overflow. onnx::Pow of integers goes through floating
+// point in runtimes, so a known exponent is multiplied out.
+func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
+	d := l.DType(x)
+	if known && k < 0 {
+		l.Fail("integers to negative integer powers")
+	}
+	if known && k <= 64 {
+		var result *ssa.Value
+		square := x
+		for n := int64(k); n > 0; n >>= 1 {
+			if n&1 == 1 {
+				if result == nil {
+					result = square
+				} else {
+					result = l.Mul(result, square)
+				}
+			}
+			if n > 1 {
+				square = l.Square(square)
+			}
+		}
+		if result == nil {
+			return l.constLike(x, d, 1)
+		}
+		return result
+	}
+	wide := tensor.Int64
+	x, e = l.Cast(x, wide), l.Cast(e, wide)
+	if base, ok := number(x); ok && base == 2 {
+		// powers of 2 are exact in floating point
+		return l.Cast(l.Op("Pow", x, l.Max(e, l.Like(e, 0))), d)
+	}
+	p := l.Op("Pow", x, l.Max(e, l.Like(e, 0)))
+	if d.IsUnsigned() {
+		return l.Cast(p, d)
+	}
+	// a negative power is 0 but for 1 and -1
+	one := l.Equal(l.Abs(x), l.Like(x, 1))
+	small := l.Where(one, l.Op("Pow", x, l.Abs(e)), l.Like(x, 0))
+	return l.Cast(l.Where(l.IsNegative(e), small, p), d)
+}
+
+func lowerAddcmul(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("self", "tensor1", "tensor2")
+	return l.Add(vs[0], l.times(l.Mul(vs[1], vs[2]), "value"))
+}
+
+func lowerAddcdiv(l *Lowering) *ssa.Value {
+	d := l.FloatType("self", "tensor1", "tensor2")
+	q := l.Div(l.As("tensor1", d), l.As("tensor2", d))
+	return l.Add(l.As("self", d), l.times(q, "value"))
+}
+
+func lowerLerp(l *Lowering) *ssa.Value {
+	vs, d := l.Promoted("self", "end")
+	if l.Arg("weight").Tensor() != nil {
+		vs, d = l.Promoted("self", "end", "weight")
+	}
+	w := l.As("weight", d)
+	diff := l.Sub(vs[1], vs[0])
+	low := func() *ssa.Value { return l.Add(vs[0], l.Mul(w, diff)) }
+	high := func() *ssa.Value { return l.Sub(vs[1], l.Mul(diff, l.Sub(l.Like(w, 1), w))) }
+	if k, ok := number(w); ok {
+		if math.Abs(k) < 0.5 {
+			return low()
+		}
+		return high()
+	}
+	// exact at both ends, as at::native::lerp is
+	return l.Where(l.Less(l.Abs(w), l.Like(w, 0.5)), low(), high())
+}
+
+func lowerMaximum(l *Lowering) *ssa.Value {
+	a, b, _ := l.pair()
+	return l.Max(a, b)
+}
+
+func lowerMinimum(l *Lowering) *ssa.Value {
+	a, b, _ := l.pair()
+	return l.Min(a, b)
+}
+
+func (l *Lowering) skipNaN(f func(a, b *ssa.Value) *ssa.Value) *ssa.Value {
+	a, b, d := l.pair()
+	if !d.IsFloat() {
+		return f(a, b)
+	}
+	return l.Where(l.isNaN(a), b, l.Where(l.isNaN(b), a, f(a, b)))
+}
+
+func lowerClamp(l *Lowering) *ssa.Value {
+	d := l.ArgType("self", "min", "max")
+	x := l.As("self", d)
+	var lo, hi *ssa.Value
+	if !l.IsNone("min") {
+		lo = l.As("min", d)
+	}
+	if !l.IsNone("max") {
+		hi = l.As("max", d)
+	}
+	if lo == nil && hi == nil {
+		l.Fail("at least one of min and max must not be None")
+	}
+	if l.constBound(lo) && l.constBound(hi) && l.DType(x) != tensor.Bool {
+		return l.Op("Clip", x, lo, hi)
+	}
+	if lo != nil {
+		x = l.Max(x, lo)
+	}
+	if hi != nil {
+		x = l.Min(x, hi)
+	}
+	return x
+}
+
+// constBound reports a bound that onnx::Clip takes: rank 0 and not NaN.
+func (l *Lowering) constBound(v *ssa.Value) bool {
+	if v == nil {
+		return true
+	}
+	k, ok := number(v)
+	return ok && !math.IsNaN(k) && v.Tensor().Rank() == 0
+}
+
+func lowerHypot(l *Lowering) *ssa.Value {
+	a, b, _ := l.pair()
+	a, b = l.Abs(a), l.Abs(b)
+	big, small := l.Max(a, b), l.Min(a, b)
+	r := l.Div(small, big)
+	h := l.Mul(big, l.Sqrt(l.Offset(l.Square(r), 1)))
+	// 0/0 and inf/inf
+	return l.Where(l.Or(l.IsZero(big), l.Op("IsInf", big)), big, h)
+}
+
+func lowerAtan2(l *Lowering) *ssa.Value {
+	d := l.FloatType("self", "other")
+	y, x := l.As("self", d), l.As("other", d)
+	ay, ax := l.Abs(y), l.Abs(x)
+	// 0/0 counts as 0 and inf/inf as 1
+	same := l.Cast(l.Not(l.IsZero(ay)), d)
+	ratio := l.Where(l.Equal(ay, ax), same, l.Div(ay, ax))
+	angle := l.Op("Atan", ratio)
+	angle = l.Where(l.signBit(x), l.Sub(l.Like(x, math.Pi), angle), angle)
+	return l.Where(l.signBit(y), l.Neg(angle), angle)
+}
+
+func lowerCopysign(l *Lowering) *ssa.Value {
+	d := l.FloatType("self", "other")
+	x := l.Abs(l.As("self", d))
+	return l.Where(l.signBit(l.Tensor("other")), l.Neg(x), x)
+}
+
+// lowerNextafter steps in float64, where a little more than half a unit in the
+// last place of a float32 rounds to the neighbour.
+func lowerNextafter(l *Lowering) *ssa.Value {
+	a, b, d := l.pair()
+	if d != tensor.Float32 {
+		l.Fail("nextafter of %v needs access to the bits of a float", d)
+	}
+	x, y := l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
+	half := l.Max(l.Scale(l.Abs(x), math.Ldexp(1+math.Ldexp(1, -20), -24)), l.Like(x, math.Ldexp(1.5, -150)))
+	step := l.Cast(l.Add(x, l.Mul(l.Op("Sign", l.Sub(y, x)), half)), d)
+	// inf steps to the greatest float
+	most := l.Mul(l.Op("Sign", a), l.Like(a, math.MaxFloat32))
+	step = l.Where(l.Op("IsInf", a), most, step)
+	step = l.Where(l.Equal(a, b), b, step)
+	return l.Where(l.Or(l.isNaN(a), l.isNaN(b)), l.Like(a, math.NaN()), step)
+}
+
+func lowerLdexp(l *Lowering) *ssa.Value {
+	e := l.Arg("other")
+	pd := l.FloatType("other")
+	p := l.Op("Pow", l.Scalar(pd, 2), l.asType(e, pd))
+	d := Promote(l.FloatType("self"), pd)
+	if t := l.Arg("self").Tensor(); t != nil && e.Tensor() != nil && (t.Rank() == 0) != (e.Tensor().Rank() == 0) {
+		// an operand without dimensions does not widen the other one
+		if t.Rank() == 0 {
+			d = combine(pd, l.DType(l.Tensor("self")))
+		} else {
+			d = combine(l.DType(l.Tensor("self")), pd)
+		}
+	}
+	return l.Mul(l.As("self", d), l.Cast(p, d))
+}
+
+func lowerHeaviside(l *Lowering) *ssa.Value {
+	vs, d := l.Promoted("self", "values")
+	x, v := vs[0], vs[1]
+	if d == tensor.Bool {
+		return l.Or(x, v)
+	}
+	// NaN is not below 0
+	above := l.Cast(l.Not(l.IsNegative(x)), d)
+	return l.Where(l.IsZero(x), v, above)
+}
+
+// xlogy is x * log(y); 0 * log(0) is 0 and NaN in y is kept.
+func (l *Lowering) xlogy(log func(*ssa.Value) *ssa.Value) *ssa.Value {
+	d := l.FloatType("self", "other")
+	x, y := l.As("self", d), l.As("other", d)
+	v := l.Mul(x, log(y))
+	return l.Where(l.And(l.IsZero(x), l.Not(l.isNaN(y))), l.Like(x, 0), v)
+}
+
+// lowerLogaddexp works in the base exp(unit).
+func (l *Lowering) lowerLogaddexp(unit float64) *ssa.Value {
+	a, b, d := l.pair()
+	if !d.IsFloat() {
+		a, b = l.Cast(a, tensor.Float32), l.Cast(b, tensor.Float32)
+	}
+	return l.logaddexp(a, b, unit)
+}
+
+// logaddexp is max(a, b) + log(1 + exp(-|a - b|)); equal infinities have no difference.
+func (l *Lowering) logaddexp(a, b *ssa.Value, unit float64) *ssa.Value {
+	big := l.Max(a, b)
+	gap := l.Neg(l.Abs(l.Sub(a, b)))
+	s := l.Scale(l.log1p(l.Exp(l.Scale(gap, unit))), 1/unit)
+	return l.Where(l.And(l.Equal(a, b), l.Op("IsInf", a)), a, l.Add(big, s))
+}
+
+func lowerGcd(l *Lowering) *ssa.Value {
+	a, b, d := l.pair()
+	if d == tensor.Bool {
+		l.Fail("gcd of bool")
+	}
+	return l.gcd(a, b)
+}
+
+// gcd runs Euclid's algorithm in a loop until all remainders are 0.
+func (l *Lowering) gcd(a, b *ssa.Value) *ssa.Value {
+	a, b = l.broadcast(l.Abs(a), l.Abs(b))
+	more := func(r *ssa.Value) *ssa.Value { return l.anyTrue(l.Not(l.IsZero(r)), nil, false) }
+	vs := l.loop(more(b), []*ssa.Value{a, b}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
+		x, y := vs[0], vs[1]
+		done := l.IsZero(y)
+		// Mod by 0 is an error in runtimes, so finished pairs divide by 1
+		r := l.Op("Mod", x, l.Where(done, l.Like(y, 1), y))
+		nx, ny := l.Where(done, x, y), l.Where(done, y, r)
+		return more(ny), []*ssa.Value{nx, ny}
+	})
+	return vs[0]
+}
+
+func lowerLcm(l *Lowering) *ssa.Value {
+	a, b, _ := l.pair()
+	g := l.gcd(a, b)
+	none := l.IsZero(g)
+	return l.Abs(l.Mul(l.Div(a, l.Where(none, l.Like(g, 1), g)), b))
+}
+
+// loop builds an onnx::Loop that runs while a condition holds. The carried
+// values keep their types; the body is built by f at the loop's block.
+func (l *Lowering) loop(cond *ssa.Value, init []*ssa.Value, f func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value)) []*ssa.Value {
+	types := make([]ssa.Type, len(init))
+	for i, v := range init {
+		types[i] = v.Type
+	}
+	o := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, append([]*ssa.Value{l.ScalarInt(tensor.Int64, math.MaxInt64), cond}, init...), types...)
+	body := o.AddBlock()
+	body.AddParam("", ssa.Tensor(tensor.Int64))
+	body.AddParam("", ssa.Tensor(tensor.Bool))
+	vs := make([]*ssa.Value, len(init))
+	for i, v := range init {
+		vs[i] = body.AddParam("", v.Type)
+	}
+	block, before := l.Block, l.Before
+	l.Block, l.Before = body, nil
+	again, next := f(vs)
+	l.Block, l.Before = block, before
+	body.SetReturns(append([]*ssa.Value{again}, next...)...)
+	return o.Results
+}

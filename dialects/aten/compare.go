@@ -1,0 +1,167 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// compare holds comparisons, logic and questions about values; all give bool.
+var compare = Defs{
+	"aten::eq":            {Doc: "self == other", Lower: comparison((*Lowering).Equal)},
+	"aten::ne":            {Doc: "self != other", Lower: comparison((*Lowering).notEqual)},
+	"aten::not_equal":     {Doc: "self != other", Lower: comparison((*Lowering).notEqual)},
+	"aten::lt":            {Doc: "self < other", Lower: comparison((*Lowering).Less)},
+	"aten::less":          {Doc: "self < other", Lower: comparison((*Lowering).Less)},
+	"aten::le":            {Doc: "self <= other", Lower: comparison((*Lowering).LessEqual)},
+	"aten::less_equal":    {Doc: "self <= other", Lower: comparison((*Lowering).LessEqual)},
+	"aten::gt":            {Doc: "self > other", Lower: comparison((*Lowering).Greater)},
+	"aten::greater":       {Doc: "self > other", Lower: comparison((*Lowering).Greater)},
+	"aten::ge":            {Doc: "self >= other", Lower: comparison((*Lowering).GreaterEqual)},
+	"aten::greater_equal": {Doc: "self >= other", Lower: comparison((*Lowering).GreaterEqual)},
+	"aten::logical_and":   {Doc: "both are not 0", Lower: logical((*Lowering).And)},
+	"aten::logical_or":    {Doc: "one is not 0", Lower: logical((*Lowering).Or)},
+	"aten::logical_xor":   {Doc: "just one is not 0", Lower: logical((*Lowering).Xor)},
+	"aten::logical_not":   {Doc: "x is 0", Lower: func(l *Lowering) *ssa.Value { return l.IsZero(l.Tensor("self")) }},
+	"aten::isnan":         {Doc: "x is not a number", Lower: func(l *Lowering) *ssa.Value { return l.isNaN(l.self()) }},
+	"aten::isinf":         {Doc: "x is infinite", Lower: func(l *Lowering) *ssa.Value { return l.isInf(l.self()) }},
+	"aten::isposinf":      {Doc: "x is inf", Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(true) }},
+	"aten::isneginf":      {Doc: "x is -inf", Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(false) }},
+	"aten::isfinite":      {Doc: "x is neither NaN nor infinite", Lower: func(l *Lowering) *ssa.Value { return l.isFinite(l.self()) }},
+	"aten::isreal":        {Doc: "the imaginary part is 0", Lower: func(l *Lowering) *ssa.Value { return l.constLike(lowerReal(l), tensor.Bool, 1) }},
+	"aten::signbit":       {Doc: "x has the sign bit; that of NaN is taken as unset", Lower: func(l *Lowering) *ssa.Value { return l.signBit(l.Tensor("self")) }},
+	"aten::isclose":       {Doc: "|self - other| <= atol + rtol * |other|", Lower: lowerIsClose},
+	"aten::allclose":      {Doc: "all elements are close", Lower: func(l *Lowering) *ssa.Value { return l.allTrue(lowerIsClose(l), nil, false) }},
+	"aten::equal":         {Doc: "same shape and elements", Lower: lowerEqual},
+	"aten::is_nonzero":    {Doc: "the only element is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("self"), tensor.Bool) }},
+	"aten::isin":          {Doc: "whether each element occurs among the others", Lower: lowerIsIn},
+}
+
+// self is the operand of a question: self of tensors, a of Python numbers.
+func (l *Lowering) self() *ssa.Value {
+	if l.HasArg("a") {
+		return l.Tensor("a")
+	}
+	return l.Tensor("self")
+}
+
+func (l *Lowering) notEqual(a, b *ssa.Value) *ssa.Value {
+	if l.DType(a) == tensor.Bool {
+		return l.Xor(a, b)
+	}
+	return l.Not(l.Equal(a, b))
+}
+
+// comparison promotes both operands and compares; bool counts as 0 and 1.
+func comparison(f func(l *Lowering, a, b *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		if l.numbers() {
+			a, b := l.Tensor("a"), l.Tensor("b")
+			d := Promote(l.DType(a), l.DType(b))
+			return f(l, l.ordered(l.Cast(a, d)), l.ordered(l.Cast(b, d)))
+		}
+		a, b, d := l.pair()
+		if d == tensor.Bool && l.Node.Kind != "aten::eq" && l.Node.Kind != "aten::ne" && l.Node.Kind != "aten::not_equal" {
+			a, b = l.ordered(a), l.ordered(b)
+		}
+		return f(l, a, b)
+	}
+}
+
+// ordered makes a bool comparable by size.
+func (l *Lowering) ordered(x *ssa.Value) *ssa.Value {
+	if l.DType(x) == tensor.Bool {
+		return l.Cast(x, tensor.Int32)
+	}
+	return x
+}
+
+// logical applies a connective to the truth of both operands.
+func logical(f func(l *Lowering, a, b *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		return f(l, l.Cast(l.Tensor("self"), tensor.Bool), l.Cast(l.Tensor("other"), tensor.Bool))
+	}
+}
+
+func (l *Lowering) isInfOf(positive bool) *ssa.Value {
+	x := l.Tensor("self")
+	if !l.DType(x).IsFloat() {
+		return l.constLike(x, tensor.Bool, 0)
+	}
+	p, n := int64(1), int64(0)
+	if !positive {
+		p, n = 0, 1
+	}
+	return l.OpA("IsInf", []ssa.Attr{intAttr("detect_negative", n), intAttr("detect_positive", p)}, x)
+}
+
+// isFinite is |x| < inf, false for NaN.
+func (l *Lowering) isFinite(x *ssa.Value) *ssa.Value {
+	if !l.DType(x).IsFloat() {
+		return l.constLike(x, tensor.Bool, 1)
+	}
+	return l.Less(l.Abs(x), l.Like(x, infinity))
+}
+
+func lowerIsClose(l *Lowering) *ssa.Value {
+	vs, d := l.Promoted("self", "other")
+	a, b := vs[0], vs[1]
+	rtol, atol := l.FloatOr("rtol", 1e-5), l.FloatOr("atol", 1e-8)
+	same := l.Equal(a, b)
+	if d.IsFloat() && l.Bool("equal_nan") {
+		same = l.Or(same, l.And(l.isNaN(a), l.isNaN(b)))
+	}
+	if rtol == 0 && atol == 0 {
+		return same
+	}
+	if !d.IsFloat() {
+		a, b = l.Cast(a, tensor.Float32), l.Cast(b, tensor.Float32)
+	}
+	allowed := l.Offset(l.Abs(l.Scale(b, rtol)), atol)
+	gap := l.Abs(l.Sub(a, b))
+	near := l.LessEqual(gap, allowed)
+	if d.IsFloat() {
+		near = l.And(near, l.isFinite(gap))
+	}
+	return l.Or(same, near)
+}
+
+func lowerEqual(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("self", "other")
+	s, t := l.Shape(vs[0]), l.Shape(vs[1])
+	differ := len(s) != len(t)
+	unsure := false
+	for i := 0; i < len(s) && !differ; i++ {
+		m, known := s[i].Int()
+		n, known2 := t[i].Int()
+		switch {
+		case known && known2:
+			differ = m != n
+		case !s[i].Equal(t[i]):
+			unsure = true
+		}
+	}
+	if differ {
+		return l.ScalarInt(tensor.Bool, 0)
+	}
+	if unsure {
+		l.Fail("whether tensors are equal whose shapes may differ; compare shapes first, or make the axes static in --input")
+	}
+	return l.allTrue(l.Equal(vs[0], vs[1]), nil, false)
+}
+
+func lowerIsIn(l *Lowering) *ssa.Value {
+	name, among := "elements", "test_elements"
+	if l.HasArg("element") {
+		name = "element"
+	}
+	if l.HasArg("test_element") {
+		among = "test_element"
+	}
+	vs, _ := l.Promoted(name, among)
+	x, set := vs[0], l.Reshape(vs[1], -1)
+	found := l.anyTrue(l.Equal(l.Unsqueeze(x, -1), set), []int64{-1}, false)
+	if l.Bool("invert") {
+		return l.Not(found)
+	}
+	return found
+}

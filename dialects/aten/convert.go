@@ -1,0 +1,99 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// convert holds changes of the element type and operators that give their operand back.
+var convert = Defs{
+	"aten::to":                             {Doc: "x with another element type; devices do not matter", Lower: lowerTo},
+	"aten::_to_copy":                       {Doc: "x with another element type", Lower: lowerTo},
+	"aten::_autocast_to_full_precision":    {Doc: "x", Lower: same("self")},
+	"aten::_autocast_to_reduced_precision": {Doc: "x", Lower: same("self")},
+	"aten::type_as":                        {Doc: "x with the element type of other", Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("self"), l.DType(l.Tensor("other"))) }},
+	"prim::convert_element_type":           {Doc: "x with another element type", Lower: lowerConvertElementType},
+	"prims::convert_element_type":          {Doc: "x with another element type", Lower: lowerConvertElementType},
+	"aten::_cast_Byte":                     {Doc: "x as uint8", Lower: castTo(tensor.Uint8)},
+	"aten::_cast_Char":                     {Doc: "x as int8", Lower: castTo(tensor.Int8)},
+	"aten::_cast_Short":                    {Doc: "x as int16", Lower: castTo(tensor.Int16)},
+	"aten::_cast_Int":                      {Doc: "x as int32", Lower: castTo(tensor.Int32)},
+	"aten::_cast_Long":                     {Doc: "x as int64", Lower: castTo(tensor.Int64)},
+	"aten::_cast_Half":                     {Doc: "x as float16", Lower: castTo(tensor.Float16)},
+	"aten::_cast_Float":                    {Doc: "x as float32", Lower: castTo(tensor.Float32)},
+	"aten::_cast_Double":                   {Doc: "x as float64", Lower: castTo(tensor.Float64)},
+	"aten::_cast_Bool":                     {Doc: "x as bool", Lower: castTo(tensor.Bool)},
+	"aten::_cast_BFloat16":                 {Doc: "x as bfloat16", Lower: castTo(tensor.BFloat16)},
+	"aten::clone":                          {Doc: "x", Lower: same("self")},
+	"aten::contiguous":                     {Doc: "x", Lower: same("self")},
+	"aten::detach":                         {Doc: "x", Lower: same("self")},
+	"aten::detach_copy":                    {Doc: "x", Lower: same("self")},
+	"aten::alias":                          {Doc: "x", Lower: same("self")},
+	"aten::alias_copy":                     {Doc: "x", Lower: same("self")},
+	"aten::lift":                           {Doc: "x", Lower: same("self")},
+	"aten::lift_fresh":                     {Doc: "x", Lower: same("self")},
+	"aten::lift_fresh_copy":                {Doc: "x", Lower: same("self")},
+	"aten::cpu":                            {Doc: "x", Lower: same("self")},
+	"aten::cuda":                           {Doc: "x", Lower: same("self")},
+	"aten::pin_memory":                     {Doc: "x", Lower: same("self")},
+	"aten::requires_grad_":                 {Doc: "x", Lower: same("self")},
+	"aten::_assert_async":                  {Doc: "x", Lower: same("self")},
+	"prim::data":                           {Doc: "x", Lower: same("a")},
+	"aten::data":                           {Doc: "x", Lower: same("self")},
+	"prims::device_put":                    {Doc: "x", Lower: same("a")},
+	"prims::clone":                         {Doc: "x", Lower: same("self")},
+	"prims::view_of":                       {Doc: "x", Lower: same("a")},
+	"aten::copy":                           {Doc: "src broadcast to the shape of self, in its element type", Lower: lowerCopy},
+	"aten::fill":                           {Doc: "value everywhere", Lower: func(l *Lowering) *ssa.Value { return l.filled(l.Tensor("self"), "value") }},
+	"aten::zero":                           {Doc: "0 everywhere", Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.constLike(x, l.DType(x), 0) }},
+}
+
+// same gives an argument back.
+func same(name string) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value { return l.Tensor(name) }
+}
+
+func castTo(d tensor.DType) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("self"), d) }
+}
+
+func lowerTo(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if l.HasArg("other") {
+		return l.Cast(x, l.DType(l.Tensor("other")))
+	}
+	if d := l.DTypeArg("dtype"); d != tensor.Undefined {
+		return l.Cast(x, d)
+	}
+	return x
+}
+
+func lowerConvertElementType(l *Lowering) *ssa.Value {
+	return l.Cast(l.Tensor("a"), l.DTypeArg("dtype"))
+}
+
+func lowerCopy(l *Lowering) *ssa.Value {
+	x, src := l.Tensor("self"), l.Tensor("src")
+	src = l.Cast(src, l.DType(x))
+	if sameShape(x, src) {
+		return src
+	}
+	return l.Expand(src, l.ShapeOf(x))
+}
+
+// filled makes a tensor like x that holds a number, known or not.
+func (l *Lowering) filled(x *ssa.Value, name string) *ssa.Value {
+	return l.full(l.ShapeOf(x), l.DType(x), name)
+}
+
+// full makes a tensor of a shape that holds the number of an argument.
+func (l *Lowering) full(shape *ssa.Value, d tensor.DType, name string) *ssa.Value {
+	if lit, ok := literalOf(l.must(name)); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit {
+		return l.Fill(shape, d, lit)
+	}
+	v := l.Tensor(name)
+	if l.Rank(v) > 0 {
+		v = l.ReshapeTo(v, l.Const(tensor.Ints()))
+	}
+	return l.Expand(l.Cast(v, d), shape)
+}

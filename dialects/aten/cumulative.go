@@ -1,0 +1,256 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// cumulative holds running sums, products and extremes, differences and
+// integrals (ATen/native/ReduceOps.cpp, Integration.cpp).
+var cumulative = Defs{
+	"aten::cumsum":               {Doc: "running sum along dim", Lower: lowerCumsum},
+	"aten::cumprod":              {Doc: "running product along dim", Lower: lowerCumprod},
+	"aten::cummax":               {Doc: "running maximum along dim and where it was met last", LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Max") }},
+	"aten::cummin":               {Doc: "running minimum along dim and where it was met last", LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Min") }},
+	"aten::logcumsumexp":         {Doc: "log of the running sum of exp along dim", Lower: lowerLogcumsumexp},
+	"aten::diff":                 {Doc: "n-th difference of neighbours along dim", Lower: lowerDiff},
+	"aten::trapezoid":            {Doc: "integral by trapezoids along dim", Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(false) }},
+	"aten::trapz":                {Doc: "integral by trapezoids along dim", Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(false) }},
+	"aten::cumulative_trapezoid": {Doc: "running integral by trapezoids along dim", Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(true) }},
+}
+
+func lowerCumsum(l *Lowering) *ssa.Value {
+	x := l.accumulated(l.Tensor("self"))
+	dim := l.Dim("dim", l.Rank(x))
+	d := l.DType(x)
+	if d.IsInt() && d != tensor.Int64 || d == tensor.Bool {
+		x = l.Cast(x, tensor.Int64) // narrower sums wrap, so may be taken in int64
+	}
+	return l.Cast(l.cumsum(x, dim), d)
+}
+
+func (l *Lowering) cumsum(x *ssa.Value, dim int) *ssa.Value {
+	if l.Rank(x) == 0 {
+		return x
+	}
+	return l.Op("CumSum", x, l.ScalarInt(tensor.Int64, int64(dim)))
+}
+
+// scan is an inclusive scan of an associative f with a neutral element along
+// dim. Steps that double the distance need the size; without it, every prefix
+// is laid out and reduced with the ONNX operator op.
+func (l *Lowering) scan(x *ssa.Value, dim int, neutral *ssa.Value, op string, f func(a, b *ssa.Value) *ssa.Value) *ssa.Value {
+	if l.Rank(x) == 0 {
+		return x
+	}
+	n, ok := l.Shape(x)[dim].Int()
+	if !ok {
+		last := l.Unsqueeze(l.toLast(x, dim), -2)
+		i := l.rangeTo(l.SizeValue(l.SizeOf(x, dim)))
+		prefix := l.Where(l.GreaterEqual(l.Unsqueeze(i, 1), i), last, neutral)
+		y := l.Reduce(op, prefix, []int64{-1}, false)
+		return l.fromLast(y, dim)
+	}
+	pads := make([]int64, 2*l.Rank(x))
+	for step := int64(1); step < n; step *= 2 {
+		pads[dim] = step
+		// negative padding at the end drops what moves out
+		pads[l.Rank(x)+dim] = -step
+		moved := l.Op("Pad", x, l.I64(pads...), neutral)
+		x = f(moved, x)
+	}
+	return x
+}
+
+// toLast moves an axis to the end.
+func (l *Lowering) toLast(x *ssa.Value, dim int) *ssa.Value {
+	r := l.Rank(x)
+	if r == 0 || dim == r-1 {
+		return x
+	}
+	perm := make([]int64, 0, r)
+	for i := range r {
+		if i != dim {
+			perm = append(perm, int64(i))
+		}
+	}
+	return l.Transpose(x, append(perm, int64(dim))...)
+}
+
+// fromLast moves the last axis to the place dim.
+func (l *Lowering) fromLast(x *ssa.Value, dim int) *ssa.Value {
+	r := l.Rank(x)
+	if r == 0 || dim == r-1 {
+		return x
+	}
+	perm := make([]int64, 0, r)
+	for i := range r {
+		switch {
+		case i < dim:
+			perm = append(perm, int64(i))
+		case i == dim:
+			perm = append(perm, int64(r-1))
+		default:
+			perm = append(perm, int64(i-1))
+		}
+	}
+	return l.Transpose(x, perm...)
+}
+
+func lowerCumprod(l *Lowering) *ssa.Value {
+	x := l.accumulated(l.Tensor("self"))
+	dim := l.Dim("dim", l.Rank(x))
+	d := l.DType(x)
+	if d.IsInt() && d != tensor.Int64 || d == tensor.Bool {
+		x = l.Cast(x, tensor.Int64)
+	}
+	if l.Opset >= 26 && l.Rank(x) > 0 {
+		return l.Cast(l.Op("CumProd", x, l.ScalarInt(tensor.Int64, int64(dim))), d)
+	}
+	return l.Cast(l.scan(x, dim, l.Like(x, 1), "ReduceProd", l.Mul), d)
+}
+
+// runningExtreme finds the indices as the running maximum of the places where an element equals the extreme so far.
+func (l *Lowering) runningExtreme(op string) []*ssa.Value {
+	x := l.Tensor("self")
+	dim := l.Dim("dim", l.Rank(x))
+	d := l.DType(x)
+	if l.Rank(x) == 0 {
+		return []*ssa.Value{x, l.Scalar(tensor.Int64, 0)}
+	}
+	w := x
+	if d == tensor.Bool {
+		w = l.Cast(x, tensor.Int32)
+	}
+	f, neutral := l.Max, l.lowest(l.DType(w))
+	if op == "Min" {
+		f, neutral = l.Min, l.highest(l.DType(w))
+	}
+	v := l.scan(w, dim, neutral, "Reduce"+op, f)
+	hit := l.Equal(w, v)
+	if d.IsFloat() {
+		hit = l.Or(hit, l.isNaN(w))
+	}
+	i := l.rangeTo(l.SizeValue(l.SizeOf(x, dim)))
+	for range l.Rank(x) - 1 - dim {
+		i = l.Unsqueeze(i, -1)
+	}
+	places := l.Where(hit, i, l.ScalarInt(tensor.Int64, 0))
+	return []*ssa.Value{l.Cast(v, d), l.scan(places, dim, l.Scalar(tensor.Int64, 0), "ReduceMax", l.Max)}
+}
+
+// lowest is the least number of a type.
+func (l *Lowering) lowest(d tensor.DType) *ssa.Value {
+	switch {
+	case d.IsFloat():
+		return l.Scalar(d, math.Inf(-1))
+	case d.IsUnsigned() || d == tensor.Bool:
+		return l.Scalar(d, 0)
+	}
+	return l.ScalarInt(d, -1<<(8*d.Size()-1))
+}
+
+// highest is the greatest number of a type.
+func (l *Lowering) highest(d tensor.DType) *ssa.Value {
+	switch {
+	case d.IsFloat():
+		return l.Scalar(d, math.Inf(1))
+	case d.IsUnsigned():
+		return l.ScalarInt(d, -1) // all bits
+	}
+	return l.ScalarInt(d, math.MaxInt64>>(64-8*d.Size()))
+}
+
+func lowerLogcumsumexp(l *Lowering) *ssa.Value {
+	x := l.FloatArg("self")
+	dim := l.Dim("dim", l.Rank(x))
+	return l.scan(x, dim, l.Like(x, math.Inf(-1)), "ReduceLogSumExp", func(a, b *ssa.Value) *ssa.Value { return l.logaddexp(a, b, 1) })
+}
+
+func lowerDiff(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if l.Rank(x) == 0 {
+		l.Fail("diff of a tensor of rank 0")
+	}
+	dim := l.Dim("dim", l.Rank(x))
+	n := l.IntOr("n", 1)
+	if n == 0 {
+		return x
+	}
+	var parts []*ssa.Value
+	d := l.DType(x)
+	for _, name := range []string{"prepend", "self", "append"} {
+		if v := l.TensorOr(name); v != nil {
+			parts = append(parts, v)
+			d = Promote(d, l.DType(v))
+		}
+	}
+	for i := range parts {
+		parts[i] = l.Cast(parts[i], d)
+	}
+	return l.diff(l.ConcatV(int64(dim), parts...), dim, n)
+}
+
+// diff is the n-th difference of neighbours; of bool, whether they differ.
+func (l *Lowering) diff(x *ssa.Value, dim int, n int64) *ssa.Value {
+	for range n {
+		if s, ok := l.Shape(x)[dim].Int(); ok && s == 0 {
+			return x
+		}
+		next, prev := l.SliceC(x, dim, 1, math.MaxInt64, 1), l.SliceC(x, dim, 0, -1, 1)
+		if l.DType(x) == tensor.Bool {
+			x = l.Xor(next, prev)
+		} else {
+			x = l.Sub(next, prev)
+		}
+	}
+	return x
+}
+
+func (l *Lowering) trapezoid(running bool) *ssa.Value {
+	y := l.Tensor("y")
+	rank := l.Rank(y)
+	dim := l.Dim("dim", rank)
+	if rank == 0 {
+		l.Fail("integration of a tensor of rank 0")
+	}
+	var dx *ssa.Value
+	d := l.DType(y)
+	if x := l.TensorOr("x"); x != nil {
+		d = Promote(d, l.DType(x))
+		if !d.IsFloat() {
+			d = tensor.Float32
+		}
+		x = l.Cast(x, d)
+		if l.Rank(x) == 1 && rank != 1 {
+			dx = l.diff(x, 0, 1)
+			for range rank - 1 - dim {
+				dx = l.Unsqueeze(dx, -1)
+			}
+		} else {
+			xr := l.Rank(x)
+			xdim := dim - rank + xr
+			if xr >= rank {
+				xdim = l.Dim("dim", xr)
+			}
+			if xdim < 0 {
+				l.Fail("x has fewer dimensions than y")
+			}
+			dx = l.diff(x, xdim, 1)
+		}
+	} else {
+		if !d.IsFloat() {
+			d = tensor.Float32
+		}
+		dx = l.Scalar(d, l.FloatOr("dx", 1))
+	}
+	y = l.Cast(y, d)
+	sum := l.Add(l.SliceC(y, dim, 1, math.MaxInt64, 1), l.SliceC(y, dim, 0, -1, 1))
+	area := l.Mul(sum, l.Scale(dx, 0.5))
+	if running {
+		return l.cumsum(area, dim)
+	}
+	return l.Reduce("ReduceSum", area, []int64{int64(l.Rank(area) - rank + dim)}, false)
+}

@@ -1,0 +1,214 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Short forms for logic and for questions about values.
+
+// Not negates a bool tensor.
+func (l *Lowering) Not(x *ssa.Value) *ssa.Value { return l.Op("Not", x) }
+
+// And is a && b for bool tensors.
+func (l *Lowering) And(a, b *ssa.Value) *ssa.Value { return l.Op("And", a, b) }
+
+// Or is a || b for bool tensors.
+func (l *Lowering) Or(a, b *ssa.Value) *ssa.Value { return l.Op("Or", a, b) }
+
+// Xor is a != b for bool tensors.
+func (l *Lowering) Xor(a, b *ssa.Value) *ssa.Value { return l.Op("Xor", a, b) }
+
+// Equal is a == b.
+func (l *Lowering) Equal(a, b *ssa.Value) *ssa.Value { return l.Op("Equal", a, b) }
+
+// Less is a < b.
+func (l *Lowering) Less(a, b *ssa.Value) *ssa.Value { return l.Op("Less", a, b) }
+
+// Greater is a > b.
+func (l *Lowering) Greater(a, b *ssa.Value) *ssa.Value { return l.Op("Greater", a, b) }
+
+// LessEqual is a <= b.
+func (l *Lowering) LessEqual(a, b *ssa.Value) *ssa.Value { return l.Op("LessOrEqual", a, b) }
+
+// GreaterEqual is a >= b.
+func (l *Lowering) GreaterEqual(a, b *ssa.Value) *ssa.Value { return l.Op("GreaterOrEqual", a, b) }
+
+// IsZero is x == 0, for bool tensors !x.
+func (l *Lowering) IsZero(x *ssa.Value) *ssa.Value {
+	if l.DType(x) == tensor.Bool {
+		return l.Not(x)
+	}
+	return l.Equal(x, l.Like(x, 0))
+}
+
+// IsNegative is x < 0; never for types without negative numbers.
+func (l *Lowering) IsNegative(x *ssa.Value) *ssa.Value { return l.Less(x, l.Like(x, 0)) }
+
+// Abs is the absolute value.
+func (l *Lowering) Abs(x *ssa.Value) *ssa.Value {
+	if d := l.DType(x); d == tensor.Bool || d.IsUnsigned() {
+		return x
+	}
+	return l.Op("Abs", x)
+}
+
+// Neg is -x; unsigned integers wrap.
+func (l *Lowering) Neg(x *ssa.Value) *ssa.Value {
+	if d := l.DType(x); d.IsUnsigned() {
+		return l.Sub(l.Like(x, 0), x)
+	}
+	return l.Op("Neg", x)
+}
+
+// Square is x * x.
+func (l *Lowering) Square(x *ssa.Value) *ssa.Value { return l.Mul(x, x) }
+
+// Sqrt is the square root.
+func (l *Lowering) Sqrt(x *ssa.Value) *ssa.Value { return l.Op("Sqrt", x) }
+
+// Exp is e to the power x.
+func (l *Lowering) Exp(x *ssa.Value) *ssa.Value { return l.Op("Exp", x) }
+
+// Log is the natural logarithm.
+func (l *Lowering) Log(x *ssa.Value) *ssa.Value { return l.Op("Log", x) }
+
+// Offset adds a constant; nothing is built for 0.
+func (l *Lowering) Offset(x *ssa.Value, k float64) *ssa.Value {
+	if k == 0 {
+		return x
+	}
+	return l.Add(x, l.Like(x, k))
+}
+
+// Max is the greater of both, NaN if one is; true if one is for bool tensors.
+func (l *Lowering) Max(a, b *ssa.Value) *ssa.Value {
+	if l.DType(a) == tensor.Bool {
+		return l.Or(a, b)
+	}
+	return l.Op("Max", a, b)
+}
+
+// Min is the lesser of both, NaN if one is; true if both are for bool tensors.
+func (l *Lowering) Min(a, b *ssa.Value) *ssa.Value {
+	if l.DType(a) == tensor.Bool {
+		return l.And(a, b)
+	}
+	return l.Op("Min", a, b)
+}
+
+// signBit is the sign bit as far as ONNX can see it: negative numbers and -0; the sign of NaN is not visible.
+func (l *Lowering) signBit(x *ssa.Value) *ssa.Value {
+	d := l.DType(x)
+	switch {
+	case d == tensor.Bool || d.IsUnsigned():
+		return l.Less(l.Cast(x, tensor.Int64), l.Scalar(tensor.Int64, 0))
+	case !d.IsFloat():
+		return l.IsNegative(x)
+	}
+	zero := l.And(l.IsZero(x), l.IsNegative(l.Op("Reciprocal", x)))
+	return l.Or(l.IsNegative(x), zero)
+}
+
+// isNaN is x != x; never for integers.
+func (l *Lowering) isNaN(x *ssa.Value) *ssa.Value {
+	if !l.DType(x).IsFloat() {
+		return l.constLike(x, tensor.Bool, 0)
+	}
+	return l.Op("IsNaN", x)
+}
+
+// isInf is x == inf or x == -inf; never for integers.
+func (l *Lowering) isInf(x *ssa.Value) *ssa.Value {
+	if !l.DType(x).IsFloat() {
+		return l.constLike(x, tensor.Bool, 0)
+	}
+	return l.Op("IsInf", x)
+}
+
+// constLike makes a tensor of x's shape that holds one number.
+func (l *Lowering) constLike(x *ssa.Value, d tensor.DType, v float64) *ssa.Value {
+	return l.Fill(l.ShapeOf(x), d, ssa.Float(v))
+}
+
+// number is the content of a value of rank 0 if it is known.
+func number(v *ssa.Value) (float64, bool) {
+	t := onnx.ConstOf(v)
+	if t == nil || len(t.Shape) != 0 || !t.HasData() || t.DType == tensor.String || t.DType.IsComplex() {
+		return 0, false
+	}
+	return t.Float64s()[0], true
+}
+
+// atLeast reports that an integer value is known to be at least n.
+func atLeast(v *ssa.Value, n int64) bool {
+	if k, ok := number(v); ok {
+		return k >= float64(n)
+	}
+	return len(v.Sym) == 1 && v.Sym[0].Min() >= n
+}
+
+// isNumber reports that a value is the known number k.
+func isNumber(v *ssa.Value, k float64) bool {
+	n, ok := number(v)
+	return ok && n == k
+}
+
+// broadcast expands both values to their common shape.
+func (l *Lowering) broadcast(a, b *ssa.Value) (*ssa.Value, *ssa.Value) {
+	if sameShape(a, b) {
+		return a, b
+	}
+	// Expand broadcasts both ways
+	return l.Expand(a, l.ShapeOf(b)), l.Expand(b, l.ShapeOf(a))
+}
+
+func sameShape(a, b *ssa.Value) bool {
+	s, t := a.Tensor(), b.Tensor()
+	if s == nil || t == nil || !s.Ranked || !t.Ranked || len(s.Dims) != len(t.Dims) {
+		return false
+	}
+	for i := range s.Dims {
+		if !s.Dims[i].Equal(t.Dims[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayBeEmpty reports that a value could have no elements.
+func mayBeEmpty(x *ssa.Value) bool {
+	t := x.Tensor()
+	if t == nil || !t.Ranked {
+		return true
+	}
+	for _, d := range t.Dims {
+		if d.Min() < 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// allTrue is the conjunction over axes, true where there is nothing.
+func (l *Lowering) allTrue(x *ssa.Value, axes []int64, keep bool) *ssa.Value {
+	op := "ReduceMin"
+	if mayBeEmpty(x) {
+		op = "ReduceProd"
+	}
+	return l.Cast(l.Reduce(op, l.Cast(x, tensor.Int32), axes, keep), tensor.Bool)
+}
+
+// anyTrue is the disjunction over axes, false where there is nothing.
+func (l *Lowering) anyTrue(x *ssa.Value, axes []int64, keep bool) *ssa.Value {
+	op := "ReduceMax"
+	if mayBeEmpty(x) {
+		op = "ReduceSum"
+	}
+	return l.Cast(l.Reduce(op, l.Cast(x, tensor.Int32), axes, keep), tensor.Bool)
+}
+
+var infinity = math.Inf(1)

@@ -1,0 +1,267 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// random holds distributions and training-mode dropout. The results have
+// PyTorch's distribution, not its numbers.
+var random = Defs{
+	"aten::rand":       {Doc: "uniform in [0, 1)", Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
+	"aten::rand_like":  {Doc: "uniform in [0, 1)", Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
+	"aten::randn":      {Doc: "standard normal", Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
+	"aten::randn_like": {Doc: "standard normal", Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
+	"aten::uniform": {Doc: "uniform in [from, to)", Lower: func(l *Lowering) *ssa.Value {
+		return l.uniform(l.Tensor("self"), l.FloatOr("from", 0), l.FloatOr("to", 1))
+	}},
+	"aten::randint":           {Doc: "integers from low below high", Lower: lowerRandint},
+	"aten::randint_like":      {Doc: "integers from low below high", Lower: lowerRandint},
+	"aten::random":            {Doc: "integers from from below to", Lower: lowerRandint},
+	"aten::randperm":          {Doc: "a random permutation", Lower: lowerRandperm},
+	"aten::normal":            {Doc: "normal of a mean and a standard deviation", Lower: lowerNormal},
+	"aten::normal_functional": {Doc: "normal of a mean and a standard deviation", Lower: lowerNormal},
+	"aten::exponential":       {Doc: "exponential of rate lambd", Lower: func(l *Lowering) *ssa.Value { return l.Scale(l.expDraw(l.Tensor("self")), 1/l.FloatOr("lambd", 1)) }},
+	"aten::log_normal": {Doc: "exp of a normal number", Lower: func(l *Lowering) *ssa.Value {
+		return l.Exp(l.Offset(l.Scale(l.normal(l.Tensor("self")), l.FloatOr("std", 2)), l.FloatOr("mean", 1)))
+	}},
+	"aten::cauchy": {Doc: "Cauchy of a median and a scale", Lower: func(l *Lowering) *ssa.Value {
+		u := l.uniform(l.Tensor("self"), -math.Pi/2, math.Pi/2)
+		return l.Offset(l.Scale(l.Op("Tan", u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
+	}},
+	"aten::geometric":             {Doc: "trials up to the first success", Lower: lowerGeometric},
+	"aten::bernoulli":             {Doc: "1 with probability p, else 0", Lower: lowerBernoulli},
+	"aten::multinomial":           {Doc: "indices drawn by weight", Lower: lowerMultinomial},
+	"aten::dropout":               {Doc: "x; in training, zeros with probability p and the rest scaled", Lower: lowerDropout},
+	"aten::native_dropout":        {Doc: "dropout and what it kept", LowerN: lowerNativeDropout},
+	"aten::feature_dropout":       {Doc: "dropout of whole channels", Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, false) }},
+	"aten::alpha_dropout":         {Doc: "dropout that keeps mean and variance", Lower: func(l *Lowering) *ssa.Value { return l.noisy(false, true) }},
+	"aten::feature_alpha_dropout": {Doc: "alpha dropout of whole channels", Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, true) }},
+	"aten::rrelu":                 {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Lower: lowerRrelu},
+	"aten::rrelu_with_noise":      {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Lower: lowerRrelu},
+}
+
+// emptyOf is a tensor of the shape and type that a random operator fills.
+func (l *Lowering) emptyOf() *ssa.Value {
+	if l.HasArg("size") {
+		return l.Fill(l.SizeTensor(l.Sizes("size")), l.typeArg(tensor.Float32), ssa.Int(0))
+	}
+	x := l.Tensor("self")
+	if d := l.typeArg(tensor.Undefined); d != l.DType(x) {
+		return l.constLike(x, d, 0)
+	}
+	return x
+}
+
+// draw makes random numbers in the shape of x and in its float type, float32 if it has none.
+func (l *Lowering) draw(op string, x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
+	d := l.DType(x)
+	if !d.IsFloat() {
+		d = tensor.Float32
+	}
+	attrs = append(attrs, intAttr("dtype", int64(d.ONNX())))
+	if shape, ok := x.Tensor().Static(); ok && x.Tensor().Ranked {
+		return l.OpA(op, append(attrs, attr("shape", ssa.Ints(shape...))))
+	}
+	return l.OpA(op+"Like", attrs, x)
+}
+
+func (l *Lowering) uniform(x *ssa.Value, low, high float64) *ssa.Value {
+	return l.draw("RandomUniform", x, floatAttr("high", high), floatAttr("low", low))
+}
+
+func (l *Lowering) normal(x *ssa.Value) *ssa.Value {
+	return l.draw("RandomNormal", x, floatAttr("mean", 0), floatAttr("scale", 1))
+}
+
+// expDraw is -log(1 - u), exponential of rate 1.
+func (l *Lowering) expDraw(x *ssa.Value) *ssa.Value {
+	u := l.uniform(x, 0, 1)
+	return l.Neg(l.Log(l.Sub(l.Like(u, 1), u)))
+}
+
+func lowerRandint(l *Lowering) *ssa.Value {
+	var x *ssa.Value
+	d := l.DTypeArg("dtype")
+	if l.HasArg("size") {
+		if d == tensor.Undefined {
+			d = tensor.Int64
+		}
+		x = l.Fill(l.SizeTensor(l.Sizes("size")), tensor.Float64, ssa.Int(0))
+	} else {
+		self := l.Tensor("self")
+		if d == tensor.Undefined {
+			d = l.DType(self)
+		}
+		x = l.constLike(self, tensor.Float64, 0)
+	}
+	f := tensor.Float64
+	low, high := l.Scalar(f, 0), l.Scalar(f, math.Ldexp(1, 24))
+	for _, n := range []string{"low", "from"} {
+		if l.HasArg(n) {
+			low = l.Cast(l.Tensor(n), f)
+		}
+	}
+	for _, n := range []string{"high", "to"} {
+		if v := l.TensorOr(n); v != nil {
+			high = l.Cast(v, f)
+		}
+	}
+	u := l.uniform(x, 0, 1)
+	return l.Cast(l.Op("Floor", l.Add(low, l.Mul(u, l.Sub(high, low)))), d)
+}
+
+func lowerRandperm(l *Lowering) *ssa.Value {
+	d := l.DTypeArg("dtype")
+	if d == tensor.Undefined {
+		d = tensor.Int64
+	}
+	n := l.SizeTensor(l.Sizes("n"))
+	u := l.uniform(l.Fill(n, tensor.Float32, ssa.Int(0)), 0, 1)
+	_, i := l.topK(u, n, 0, true, true)
+	return l.Cast(i, d)
+}
+
+func lowerNormal(l *Lowering) *ssa.Value {
+	if l.HasArg("size") || l.HasArg("self") {
+		x := l.emptyOf()
+		z := l.normal(x)
+		d := l.DType(z)
+		return l.Add(l.Mul(z, l.As("std", d)), l.As("mean", d))
+	}
+	var x *ssa.Value
+	for _, n := range []string{"mean", "std"} {
+		if t := l.Arg(n).Tensor(); t != nil {
+			v := l.Tensor(n)
+			if x == nil {
+				x = v
+			} else {
+				x = l.Add(l.Mul(x, l.Like(x, 0)), l.Mul(v, l.Like(v, 0)))
+			}
+		}
+	}
+	z := l.normal(x)
+	d := l.DType(z)
+	return l.Add(l.Mul(z, l.As("std", d)), l.As("mean", d))
+}
+
+func lowerGeometric(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	p := l.Float("p")
+	return l.Cast(l.Op("Ceil", l.Scale(l.expDraw(x), -1/math.Log1p(-p))), l.DType(x))
+}
+
+func lowerBernoulli(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	p := x
+	if l.HasArg("p") {
+		p = l.Tensor("p")
+	}
+	u := l.uniform(x, 0, 1)
+	return l.Cast(l.Less(u, l.Cast(p, l.DType(u))), l.DType(x))
+}
+
+// lowerMultinomial takes the greatest of log p plus Gumbel noise, which draws
+// without replacement; with replacement onnx::Multinomial does it.
+func lowerMultinomial(l *Lowering) *ssa.Value {
+	p := l.Tensor("self")
+	rank := l.Rank(p)
+	n := l.Sizes("num_samples")
+	logp := l.Log(p)
+	if k, ok := n[0].Int(); l.Bool("replacement") && ok && k != 1 {
+		if rank == 1 {
+			logp = l.Unsqueeze(logp, 0)
+		}
+		s := l.OpA("Multinomial", []ssa.Attr{intAttr("dtype", int64(tensor.Int64.ONNX())), intAttr("sample_size", k)}, logp)
+		if rank == 1 {
+			return l.Squeeze(s, 0)
+		}
+		return s
+	} else if l.Bool("replacement") && !ok {
+		l.Fail("the number of samples must be a constant")
+	}
+	noise := l.Neg(l.Log(l.expDraw(p)))
+	_, i := l.topK(l.Add(logp, noise), l.SizeTensor(n), rank-1, true, true)
+	return i
+}
+
+// training reads the argument train; None counts as true, as in native_dropout.
+func (l *Lowering) training() bool {
+	for _, n := range []string{"train", "training"} {
+		if l.HasArg(n) {
+			return l.IsNone(n) || l.Bool(n)
+		}
+	}
+	return false
+}
+
+func lowerDropout(l *Lowering) *ssa.Value {
+	x := l.Tensor("input")
+	p := l.Float("p")
+	if !l.training() || p == 0 {
+		return x
+	}
+	return l.dropout(x, p)[0]
+}
+
+// dropout gives the result and the mask of what was kept.
+func (l *Lowering) dropout(x *ssa.Value, p float64) []*ssa.Value {
+	if p == 1 {
+		return []*ssa.Value{l.constLike(x, l.DType(x), 0), l.constLike(x, tensor.Bool, 0)}
+	}
+	return l.Create("onnx::Dropout", 2, []*ssa.Value{x, l.Scalar(tensor.Float32, p), l.ScalarInt(tensor.Bool, 1)})
+}
+
+func lowerNativeDropout(l *Lowering) []*ssa.Value {
+	x := l.Tensor("input")
+	p := l.Float("p")
+	if !l.training() || p == 0 {
+		return []*ssa.Value{x, l.constLike(x, tensor.Bool, 1)}
+	}
+	return l.dropout(x, p)
+}
+
+// noisy multiplies by noise: of one number a channel for feature dropout, and
+// shifted as in ATen/native/Dropout.cpp for alpha dropout.
+func (l *Lowering) noisy(feature, alpha bool) *ssa.Value {
+	x := l.Tensor("input")
+	p := l.Float("p")
+	if !l.training() || p == 0 {
+		return x
+	}
+	if p == 1 {
+		return l.constLike(x, l.DType(x), 0)
+	}
+	shape := x
+	if feature {
+		rank := l.Rank(x)
+		if rank < 2 {
+			l.Fail("feature dropout needs at least two dimensions")
+		}
+		sizes := []Size{l.SizeOf(x, 0), l.SizeOf(x, 1)}
+		for range rank - 2 {
+			sizes = append(sizes, ConstSize(1))
+		}
+		shape = l.Fill(l.SizeTensor(sizes), l.DType(x), ssa.Int(0))
+	}
+	u := l.uniform(shape, 0, 1)
+	kept := l.Cast(l.Less(u, l.Like(u, 1-p)), l.DType(x))
+	if !alpha {
+		return l.Mul(x, l.Scale(kept, 1/(1-p)))
+	}
+	const saturation = 1.7580993408473766
+	a := 1 / math.Sqrt((saturation*saturation*p+1)*(1-p))
+	shift := l.Offset(l.Scale(l.Offset(kept, -1), saturation*a), saturation*a*p)
+	return l.Add(l.Mul(x, l.Scale(kept, a)), shift)
+}
+
+func lowerRrelu(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	low, high := l.FloatOr("lower", 0.125), l.FloatOr("upper", 1.0/3)
+	if !l.training() {
+		return l.OpA("LeakyRelu", []ssa.Attr{floatAttr("alpha", (low+high)/2)}, x)
+	}
+	return l.Where(l.LessEqual(x, l.Like(x, 0)), l.Mul(x, l.uniform(x, low, high)), x)
+}

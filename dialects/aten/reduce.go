@@ -1,0 +1,277 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// reduce holds sums, products, extremes and moments over dimensions (ATen/native/ReduceOps.cpp).
+var reduce = Defs{
+	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Lower: func(l *Lowering) *ssa.Value { return l.total("ReduceSum") }},
+	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Lower: func(l *Lowering) *ssa.Value { return l.total("ReduceProd") }},
+	"aten::nansum":            {Doc: "sum over dim, NaN counts as 0", Lower: lowerNansum},
+	"aten::mean":              {Doc: "mean over dim", Lower: lowerMean},
+	"aten::nanmean":           {Doc: "mean over dim of what is not NaN", Lower: lowerNanmean},
+	"aten::amax":              {Doc: "maximum over dim", Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMax") }},
+	"aten::amin":              {Doc: "minimum over dim", Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMin") }},
+	"aten::aminmax":           {Doc: "minimum and maximum over dim", LowerN: func(l *Lowering) []*ssa.Value { return []*ssa.Value{l.extreme("ReduceMin"), l.extreme("ReduceMax")} }},
+	"aten::max":               {Doc: "maximum of all, over dim with indices, or of two tensors", LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Max") }},
+	"aten::min":               {Doc: "minimum of all, over dim with indices, or of two tensors", LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Min") }},
+	"aten::argmax":            {Doc: "index of the maximum over dim", Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMax") }},
+	"aten::argmin":            {Doc: "index of the minimum over dim", Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMin") }},
+	"aten::any":               {Doc: "whether one is not 0 over dim", Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.anyTrue) }},
+	"aten::all":               {Doc: "whether none is 0 over dim", Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.allTrue) }},
+	"aten::var":               {Doc: "variance over dim", Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return v }},
+	"aten::std":               {Doc: "standard deviation over dim", Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.Sqrt(v) }},
+	"aten::var_mean":          {Doc: "variance and mean over dim", LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{v, m} }},
+	"aten::std_mean":          {Doc: "standard deviation and mean over dim", LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.Sqrt(v), m} }},
+	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Lower: lowerLogsumexp},
+	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Lower: lowerLogsumexp},
+	"aten::count_nonzero":     {Doc: "how many are not 0 over dim", Lower: lowerCountNonzero},
+	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", Lower: lowerSumToSize},
+}
+
+// over gives the dimensions of an argument for l.Reduce: none for a rank 0 operand.
+func (l *Lowering) over(x *ssa.Value, name string) []int64 {
+	r := l.Rank(x)
+	if !l.HasArg(name) {
+		return nil
+	}
+	dims := l.Dims(name, r)
+	if r == 0 || len(dims) == r {
+		return nil
+	}
+	return dims
+}
+
+// reduceOver reduces over dim with keepdim; a rank 0 operand has nothing to reduce.
+func (l *Lowering) reduceOver(op string, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
+	if l.Rank(x) == 0 {
+		return x
+	}
+	return l.Reduce(op, x, dims, keep)
+}
+
+// accumulated is the operand in the type that sums have.
+func (l *Lowering) accumulated(x *ssa.Value) *ssa.Value {
+	if d := l.DTypeArg("dtype"); d != tensor.Undefined {
+		return l.Cast(x, d)
+	}
+	if d := l.DType(x); d == tensor.Bool || d.IsInt() {
+		return l.Cast(x, tensor.Int64)
+	}
+	return x
+}
+
+func (l *Lowering) total(op string) *ssa.Value {
+	x := l.accumulated(l.Tensor("self"))
+	if d := l.DType(x); d.IsInt() && d != tensor.Int64 || d == tensor.Bool {
+		// narrower sums wrap, so may be taken in int64; a sum of bool is whether it is not 0
+		return l.Cast(l.reduceOver(op, l.Cast(x, tensor.Int64), l.over(x, "dim"), l.Bool("keepdim")), d)
+	}
+	return l.reduceOver(op, x, l.over(x, "dim"), l.Bool("keepdim"))
+}
+
+// zeroNaN replaces NaN by 0.
+func (l *Lowering) zeroNaN(x *ssa.Value) *ssa.Value {
+	if !l.DType(x).IsFloat() {
+		return x
+	}
+	return l.Where(l.isNaN(x), l.Like(x, 0), x)
+}
+
+func lowerNansum(l *Lowering) *ssa.Value {
+	x := l.accumulated(l.zeroNaN(l.Tensor("self")))
+	return l.reduceOver("ReduceSum", x, l.over(x, "dim"), l.Bool("keepdim"))
+}
+
+// floating is the operand as a float, of the type dtype if that is given.
+func (l *Lowering) floating(name string) *ssa.Value {
+	if d := l.DTypeArg("dtype"); d != tensor.Undefined {
+		return l.Cast(l.Tensor(name), d)
+	}
+	x := l.Tensor(name)
+	if !l.DType(x).IsFloat() {
+		l.Fail("%v operand: a float dtype is needed", l.DType(x))
+	}
+	return x
+}
+
+func lowerMean(l *Lowering) *ssa.Value {
+	x := l.floating("self")
+	return l.reduceOver("ReduceMean", x, l.over(x, "dim"), l.Bool("keepdim"))
+}
+
+func lowerNanmean(l *Lowering) *ssa.Value {
+	x := l.floating("self")
+	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
+	n := l.reduceOver("ReduceSum", l.Cast(l.Not(l.isNaN(x)), l.DType(x)), dims, keep)
+	return l.Div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
+}
+
+// reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch, while
+// runtimes differ: only finite operands are sure to agree.
+func (l *Lowering) reduceExtreme(op string, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
+	d := l.DType(x)
+	if d == tensor.Bool || d == tensor.Int16 {
+		return l.Cast(l.reduceOver(op, l.Cast(x, tensor.Int32), dims, keep), d)
+	}
+	return l.reduceOver(op, x, dims, keep)
+}
+
+func (l *Lowering) extreme(op string) *ssa.Value {
+	x := l.Tensor("self")
+	return l.reduceExtreme(op, x, l.over(x, "dim"), l.Bool("keepdim"))
+}
+
+func (l *Lowering) extremeOverload(name string) []*ssa.Value {
+	switch {
+	case l.HasArg("other") && name == "Max":
+		return []*ssa.Value{lowerMaximum(l)}
+	case l.HasArg("other"):
+		return []*ssa.Value{lowerMinimum(l)}
+	case !l.HasArg("dim"):
+		return []*ssa.Value{l.extreme("Reduce" + name)}
+	}
+	return []*ssa.Value{l.extreme("Reduce" + name), l.argExtreme("Arg" + name)}
+}
+
+// argExtreme takes the first of equal elements, as PyTorch does on the CPU.
+func (l *Lowering) argExtreme(op string) *ssa.Value {
+	x := l.Tensor("self")
+	if l.DType(x) == tensor.Bool {
+		x = l.Cast(x, tensor.Int32)
+	}
+	rank := l.Rank(x)
+	keep := boolToInt(l.Bool("keepdim"))
+	if rank == 0 {
+		if !l.IsNone("dim") {
+			l.Dim("dim", rank)
+		}
+		return l.Scalar(tensor.Int64, 0)
+	}
+	if l.IsNone("dim") {
+		i := l.OpA(op, []ssa.Attr{intAttr("axis", 0), intAttr("keepdims", 0)}, l.Reshape(x, -1))
+		if keep == 1 {
+			ones := make([]int64, rank)
+			for i := range ones {
+				ones[i] = 1
+			}
+			return l.Reshape(i, ones...)
+		}
+		return i
+	}
+	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(l.Dim("dim", rank))), intAttr("keepdims", keep)}, x)
+}
+
+// quantifier is any or all; of uint8 they give uint8.
+func (l *Lowering) quantifier(f func(*ssa.Value, []int64, bool) *ssa.Value) *ssa.Value {
+	x := l.Tensor("self")
+	d := l.DType(x)
+	b := l.Cast(x, tensor.Bool)
+	if l.Rank(x) > 0 {
+		b = f(b, l.over(x, "dim"), l.Bool("keepdim"))
+	}
+	if d == tensor.Uint8 && l.Arg("self").Tensor() != nil {
+		return l.Cast(b, d)
+	}
+	return b
+}
+
+// countOver is the number of elements that a reduction takes together.
+func (l *Lowering) countOver(x *ssa.Value, dims []int64) Size {
+	n := ConstSize(1)
+	if dims == nil {
+		for i := range l.Rank(x) {
+			n = l.MulSize(n, l.SizeOf(x, i))
+		}
+	}
+	for _, d := range dims {
+		n = l.MulSize(n, l.SizeOf(x, int(d)))
+	}
+	return n
+}
+
+// moments gives variance and mean. The mean is taken off first, so nothing cancels.
+func (l *Lowering) moments() (variance, mean *ssa.Value) {
+	x := l.Tensor("self")
+	if !l.DType(x).IsFloat() {
+		l.Fail("variance of %v", l.DType(x))
+	}
+	correction := 1.0
+	if l.HasArg("unbiased") {
+		correction = float64(boolToInt(l.Bool("unbiased")))
+	} else {
+		correction = l.FloatOr("correction", 1)
+	}
+	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
+	return l.variance(x, dims, keep, correction)
+}
+
+// variance divides by the count less the correction, but not by less than 0.
+func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction float64) (variance, mean *ssa.Value) {
+	center := l.reduceOver("ReduceMean", x, dims, true)
+	squares := l.Square(l.Sub(x, center))
+	mean = center
+	if !keep {
+		mean = l.reduceOver("ReduceMean", x, dims, false)
+	}
+	if correction == 0 {
+		return l.reduceOver("ReduceMean", squares, dims, keep), mean
+	}
+	sum := l.reduceOver("ReduceSum", squares, dims, keep)
+	n := l.countOver(x, dims)
+	if k, ok := n.Int(); ok {
+		return l.Div(sum, l.Like(x, math.Max(0, float64(k)-correction))), mean
+	}
+	f := l.Sub(l.Cast(l.SizeValue(n), l.DType(x)), l.Like(x, correction))
+	return l.Div(sum, l.Max(f, l.Like(x, 0))), mean
+}
+
+func lowerLogsumexp(l *Lowering) *ssa.Value {
+	x := l.FloatArg("self")
+	if l.Rank(x) == 0 {
+		return x
+	}
+	return l.Reduce("ReduceLogSumExp", x, l.over(x, "dim"), l.Bool("keepdim"))
+}
+
+func lowerCountNonzero(l *Lowering) *ssa.Value {
+	x := l.Cast(l.Cast(l.Tensor("self"), tensor.Bool), tensor.Int64)
+	return l.reduceOver("ReduceSum", x, l.over(x, "dim"), false)
+}
+
+func lowerSumToSize(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	sizes := l.Sizes("size")
+	dims := l.Shape(x)
+	lead := len(dims) - len(sizes)
+	if lead < 0 {
+		l.Fail("the target has more dimensions than the operand")
+	}
+	var axes, outer []int64
+	for i := range dims {
+		if i < lead {
+			axes, outer = append(axes, int64(i)), append(outer, int64(i))
+			continue
+		}
+		s := sizes[i-lead]
+		if s.Known && s.Expr.Equal(dims[i]) {
+			continue
+		}
+		if n, ok := s.Int(); !ok || n != 1 {
+			l.Fail("whether dimension %d was broadcast is not known", i)
+		}
+		axes = append(axes, int64(i))
+	}
+	if len(axes) == 0 {
+		return x
+	}
+	d := l.DType(x)
+	if !d.IsFloat() {
+		x = l.Cast(x, tensor.Int64)
+	}
+	return l.Cast(l.Squeeze(l.Reduce("ReduceSum", x, axes, true), outer...), d)
+}

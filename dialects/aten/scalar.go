@@ -1,0 +1,111 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// scalar holds what TorchScript does with Python numbers that are not known
+// until run time: rank 0 tensors of int64, float64 or bool here.
+var scalar = Defs{
+	"aten::Int":                      {Doc: "a number as an int, truncated", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
+	"aten::IntImplicit":              {Doc: "the only element as an int", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
+	"aten::Float":                    {Doc: "a number as a float", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
+	"aten::FloatImplicit":            {Doc: "the only element as a float", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
+	"aten::Bool":                     {Doc: "whether a number is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Bool) }},
+	"aten::ScalarImplicit":           {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("a")) }},
+	"aten::item":                     {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
+	"aten::_local_scalar_dense":      {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
+	"prim::NumToTensor":              {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("a") }},
+	"aten::__range_length":           {Doc: "the length of range(lo, hi, step)", Lower: lowerRangeLength},
+	"aten::__derive_index":           {Doc: "start + index * step", Lower: lowerDeriveIndex},
+	"prim::min":                      {Doc: "the least of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
+	"prim::max":                      {Doc: "the greatest of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
+	"prim::abs":                      {Doc: "absolute value of a number", Lower: lowerAbsNumber},
+	"aten::fabs":                     {Doc: "absolute value of a number as a float", Lower: floatOp("Abs")},
+	"aten::degrees":                  {Doc: "radians to degrees", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, 180/math.Pi) })},
+	"aten::radians":                  {Doc: "degrees to radians", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, math.Pi/180) })},
+	"aten::modf":                     {Doc: "fraction and whole part of a number", LowerN: lowerModf},
+	"aten::sym_max":                  {Doc: "the greatest of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
+	"aten::sym_min":                  {Doc: "the least of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
+	"prim::unchecked_cast":           {Doc: "x with a narrower type", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("x") }},
+	"aten::_number_to_tensor":        {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("a") }},
+	"aten::__round_to_zero_floordiv": {Doc: "a / b of ints, truncated", Lower: func(l *Lowering) *ssa.Value { a, b, _ := l.pair(); return l.Div(a, b) }},
+}
+
+// scalarOf is the only element of a tensor as a rank 0 value of a type.
+func (l *Lowering) scalarOf(x *ssa.Value, d tensor.DType) *ssa.Value {
+	if l.Rank(x) > 0 {
+		x = l.ReshapeTo(x, l.Const(tensor.Ints()))
+	}
+	return l.Cast(x, d)
+}
+
+// item keeps the kind of number: int, float or bool.
+func (l *Lowering) item(x *ssa.Value) *ssa.Value {
+	switch d := l.DType(x); {
+	case d == tensor.Bool:
+		return l.scalarOf(x, d)
+	case d.IsFloat():
+		return l.scalarOf(x, tensor.Float64)
+	}
+	return l.scalarOf(x, tensor.Int64)
+}
+
+// lowerRangeLength is max(0, ceil((hi - lo) / step)).
+func lowerRangeLength(l *Lowering) *ssa.Value {
+	lo, hi, step := l.Tensor("lo"), l.Tensor("hi"), l.Tensor("step")
+	zero := l.Scalar(tensor.Int64, 0)
+	span := l.Sub(hi, lo)
+	if isNumber(step, 1) {
+		if atLeast(span, 0) {
+			return span
+		}
+		return l.Max(span, zero)
+	}
+	// ceil(a / b) is -((-a) // b)
+	return l.Max(l.Neg(l.floorDiv(l.Neg(span), step)), zero)
+}
+
+func lowerDeriveIndex(l *Lowering) *ssa.Value {
+	v := l.Tensor("index")
+	if step := l.Tensor("step"); !isNumber(step, 1) {
+		v = l.Mul(v, step)
+	}
+	if start := l.Tensor("start"); !isNumber(start, 0) {
+		v = l.Add(start, v)
+	}
+	return v
+}
+
+func (l *Lowering) extremeNumber(op string) *ssa.Value {
+	if l.numbers() {
+		a, b, _ := l.pair()
+		return l.Op(op, a, b)
+	}
+	x := l.Tensor("self")
+	d := l.DType(x)
+	if l.Rank(x) != 1 {
+		l.Fail("elementwise extremes of lists")
+	}
+	if d == tensor.Bool {
+		x = l.Cast(x, tensor.Int32)
+	}
+	return l.Cast(l.Reduce("Reduce"+op, x, nil, false), d)
+}
+
+func lowerAbsNumber(l *Lowering) *ssa.Value {
+	name := "a"
+	if !l.HasArg(name) {
+		name = "x"
+	}
+	return l.Abs(l.Tensor(name))
+}
+
+func lowerModf(l *Lowering) []*ssa.Value {
+	x := l.operand()
+	whole := l.trunc(x)
+	return []*ssa.Value{l.Sub(x, whole), whole}
+}

@@ -1,0 +1,304 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// search holds counting, lookup in sorted sequences, and unique elements
+// (ATen/native/Bucketization.cpp, Unique.cpp, SummaryOps.cpp) and the statistics built on them.
+var search = Defs{
+	"aten::bucketize":              {Doc: "the place of each element among sorted boundaries", Lower: lowerBucketize},
+	"aten::searchsorted":           {Doc: "the place of each element in sorted sequences", Lower: lowerSearchSorted},
+	"aten::histc":                  {Doc: "how many elements fall into each of equal bins", Lower: lowerHistc},
+	"aten::bincount":               {Doc: "how often each number occurs", Lower: lowerBincount},
+	"aten::unique":                 {Doc: "sorted elements without repetition", LowerN: lowerUnique},
+	"aten::_unique":                {Doc: "sorted elements without repetition", LowerN: lowerUnique},
+	"aten::_unique2":               {Doc: "sorted elements without repetition", LowerN: lowerUnique},
+	"aten::unique_dim":             {Doc: "sorted slices without repetition", LowerN: lowerUnique},
+	"aten::unique_consecutive":     {Doc: "elements or slices that differ from the one before", LowerN: lowerUniqueConsecutive},
+	"aten::unique_dim_consecutive": {Doc: "slices that differ from the one before", LowerN: lowerUniqueConsecutive},
+	"aten::cov":                    {Doc: "covariance of the rows", Lower: lowerCov},
+	"aten::corrcoef":               {Doc: "correlation of the rows", Lower: lowerCorrcoef},
+}
+
+// countBelow counts, for each element of v, the sorted elements before its place.
+func (l *Lowering) countBelow(sorted, v *ssa.Value, right bool) *ssa.Value {
+	s, x := l.Unsqueeze(sorted, -2), l.Unsqueeze(v, -1)
+	var before *ssa.Value
+	if l.DType(s) == tensor.Bool {
+		s, x = l.Cast(s, tensor.Int32), l.Cast(x, tensor.Int32)
+	}
+	if right {
+		before = l.LessEqual(s, x)
+	} else {
+		before = l.Less(s, x)
+	}
+	if l.DType(x).IsFloat() {
+		before = l.Or(before, l.isNaN(x)) // NaN comes after all numbers
+	}
+	d := tensor.Int64
+	if l.Bool("out_int32") {
+		return l.Cast(l.Reduce("ReduceSum", l.Cast(before, d), []int64{-1}, false), tensor.Int32)
+	}
+	return l.Reduce("ReduceSum", l.Cast(before, d), []int64{-1}, false)
+}
+
+func lowerBucketize(l *Lowering) *ssa.Value {
+	v, bounds := l.Tensor("self"), l.Tensor("boundaries")
+	d := Promote(l.DType(v), l.DType(bounds))
+	v, bounds = l.Cast(v, d), l.Cast(bounds, d)
+	// boundaries of rank 1 go with every element
+	return l.countRow(bounds, v, l.Bool("right"))
+}
+
+// countRow is countBelow for one sorted row.
+func (l *Lowering) countRow(row, v *ssa.Value, right bool) *ssa.Value {
+	if l.Rank(v) == 0 {
+		return l.scalarKeep(l.countBelow(row, l.Unsqueeze(v, 0), right))
+	}
+	return l.countBelow(row, v, right)
+}
+
+// scalarKeep drops the only axis, of size 1.
+func (l *Lowering) scalarKeep(x *ssa.Value) *ssa.Value { return l.Squeeze(x, 0) }
+
+func lowerSearchSorted(l *Lowering) *ssa.Value {
+	seq, v := l.Tensor("sorted_sequence"), l.Tensor("self")
+	right := l.Bool("right")
+	switch side := l.Str("side"); side {
+	case "right":
+		right = true
+	case "left", "":
+	default:
+		l.Fail("unknown side %q", side)
+	}
+	if sorter := l.TensorOr("sorter"); sorter != nil {
+		seq = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", -1)}, seq, sorter)
+	}
+	d := Promote(l.DType(seq), l.DType(v))
+	if l.Arg("self").Tensor() == nil {
+		d = l.DType(seq)
+		if !d.IsFloat() && l.DType(v).IsFloat() {
+			d = tensor.Float32
+		}
+	}
+	seq, v = l.Cast(seq, d), l.Cast(v, d)
+	if l.Rank(seq) == 1 {
+		return l.countRow(seq, v, right)
+	}
+	return l.countBelow(seq, v, right)
+}
+
+func lowerHistc(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	d := l.DType(x)
+	if !d.IsFloat() {
+		l.Fail("histc of %v", d)
+	}
+	bins := l.Int("bins")
+	if bins <= 0 {
+		l.Fail("histc needs at least one bin")
+	}
+	x = l.Reshape(x, -1)
+	var lo, hi *ssa.Value
+	a, b := l.Float("min"), l.Float("max")
+	switch {
+	case a != b:
+		lo, hi = l.Like(x, a), l.Like(x, b)
+	case mayBeEmpty(x):
+		l.Fail("the range of histc must be given where the operand may be empty")
+	default:
+		lo, hi = l.Reduce("ReduceMin", x, nil, false), l.Reduce("ReduceMax", x, nil, false)
+		same := l.Cast(l.Equal(lo, hi), d)
+		lo, hi = l.Sub(lo, same), l.Add(hi, same)
+	}
+	n := float64(bins)
+	at := l.Op("Floor", l.Div(l.Scale(l.Sub(x, lo), n), l.Sub(hi, lo)))
+	at = l.Min(at, l.Like(x, n-1)) // the upper end belongs to the last bin
+	inside := l.And(l.GreaterEqual(x, lo), l.LessEqual(x, hi))
+	at = l.Where(inside, at, l.Like(x, -1))
+	index := l.Const(progression(d, 0, 1, int(bins)))
+	return l.Reduce("ReduceSum", l.Cast(l.Equal(l.Unsqueeze(index, 1), at), d), []int64{1}, false)
+}
+
+func lowerBincount(l *Lowering) *ssa.Value {
+	x := l.Cast(l.Tensor("self"), tensor.Int64)
+	n := l.SizeValue(l.Sizes("minlength")[0])
+	// -1 is put in so that there is a maximum
+	top := l.Reduce("ReduceMax", l.ConcatV(0, x, l.I64(-1)), nil, false)
+	n = l.Max(n, l.Offset(top, 1))
+	hit := l.Equal(l.Unsqueeze(l.rangeTo(n), 1), x)
+	if w := l.TensorOr("weights"); w != nil {
+		if d := l.DType(w); d != tensor.Float32 {
+			w = l.Cast(w, tensor.Float64)
+		}
+		return l.Reduce("ReduceSum", l.Mul(l.Cast(hit, l.DType(w)), w), []int64{1}, false)
+	}
+	return l.Reduce("ReduceSum", l.Cast(hit, tensor.Int64), []int64{1}, false)
+}
+
+// lowerUnique gives elements or slices, inverse and counts; those that were not asked for are empty.
+func lowerUnique(l *Lowering) []*ssa.Value {
+	x := l.Tensor("self")
+	d := l.DType(x)
+	if d == tensor.Bool {
+		x = l.Cast(x, tensor.Int64)
+	}
+	attrs := []ssa.Attr{intAttr("sorted", 1)}
+	byDim := l.HasArg("dim") && !l.IsNone("dim")
+	if byDim {
+		attrs = append([]ssa.Attr{intAttr("axis", int64(l.Dim("dim", l.Rank(x))))}, attrs...)
+	}
+	rs := l.Create("onnx::Unique", 4, []*ssa.Value{x}, attrs...)
+	inverse := rs[2]
+	if !byDim && l.Rank(x) != 1 {
+		inverse = l.ReshapeTo(inverse, l.ShapeOf(x))
+	}
+	out := []*ssa.Value{l.Cast(rs[0], d), inverse, rs[3]}
+	if !byDim {
+		l.dropUnasked(out)
+	}
+	if len(l.Node.Schema.Returns) == 2 {
+		return out[:2]
+	}
+	return out
+}
+
+func lowerUniqueConsecutive(l *Lowering) []*ssa.Value {
+	x := l.Tensor("self")
+	shape := l.ShapeOf(x)
+	dim := 0
+	flat := l.IsNone("dim")
+	if flat {
+		x = l.Reshape(x, -1)
+	} else {
+		dim = l.Dim("dim", l.Rank(x))
+	}
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("unique_consecutive along a dimension of a tensor of rank 0")
+	}
+	next, prev := l.SliceC(x, dim, 1, math.MaxInt64, 1), l.SliceC(x, dim, 0, -1, 1)
+	differ := l.notEqual(next, prev)
+	var others []int64
+	for i := range rank {
+		if i != dim {
+			others = append(others, int64(i))
+		}
+	}
+	if len(others) > 0 {
+		differ = l.Cast(l.Reduce("ReduceMax", l.Cast(differ, tensor.Int32), others, false), tensor.Bool)
+	}
+	n := l.SizeOf(x, dim)
+	if mayBeEmpty(x) {
+		if c, ok := n.Int(); ok && c == 0 {
+			l.Fail("unique_consecutive of nothing")
+		}
+	}
+	start := l.ConcatV(0, l.Const(tensor.FromInts(tensor.Bool, []int64{1}, []int64{1})), differ)
+	if c, ok := n.Int(); !ok || c == 0 {
+		// of an empty operand there is no first element either
+		start = l.Op("Slice", start, l.I64(0), l.SizeTensor([]Size{n}), l.I64(0), l.I64(1))
+	}
+	values := l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(dim))}, x, start)
+	inverse := l.Offset(l.cumsum(l.Cast(start, tensor.Int64), 0), -1)
+	if flat {
+		inverse = l.ReshapeTo(inverse, shape)
+	}
+	places := l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, l.rangeTo(l.SizeValue(n)), start)
+	ends := l.ConcatV(0, places, l.SizeTensor([]Size{n}))
+	counts := l.diff(ends, 0, 1)
+	out := []*ssa.Value{values, inverse, counts}
+	l.dropUnasked(out)
+	return out
+}
+
+// dropUnasked empties the inverse and the counts where they were not asked for.
+func (l *Lowering) dropUnasked(out []*ssa.Value) {
+	for i, name := range []string{"return_inverse", "return_counts"} {
+		if l.HasArg(name) && !l.Bool(name) {
+			out[i+1] = l.I64()
+		}
+	}
+}
+
+func lowerCov(l *Lowering) *ssa.Value {
+	return l.cov(float64(l.IntOr("correction", 1)))
+}
+
+// cov is the covariance of rows, weighted by how often (fweights) and how much (aweights) a column counts.
+func (l *Lowering) cov(correction float64) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank > 2 {
+		l.Fail("covariance of more than two dimensions")
+	}
+	if !l.DType(x).IsFloat() {
+		x = l.Cast(x, tensor.Float32)
+	}
+	d := l.DType(x)
+	if rank < 2 {
+		x = l.Reshape(x, 1, -1)
+	}
+	var w, fw *ssa.Value
+	if l.HasArg("fweights") {
+		fw = l.TensorOr("fweights")
+	}
+	if fw != nil {
+		w = l.Cast(fw, d)
+	}
+	aw := (*ssa.Value)(nil)
+	if l.HasArg("aweights") {
+		aw = l.TensorOr("aweights")
+	}
+	if aw != nil {
+		aw = l.Cast(aw, d)
+		if w == nil {
+			w = aw
+		} else {
+			w = l.Mul(w, aw)
+		}
+	}
+	var mean, norm *ssa.Value
+	if w == nil {
+		mean = l.Reduce("ReduceMean", x, []int64{1}, true)
+		norm = l.Sub(l.Cast(l.SizeValue(l.SizeOf(x, 1)), d), l.Scalar(d, correction))
+	} else {
+		sum := l.Reduce("ReduceSum", w, nil, false)
+		mean = l.Div(l.Reduce("ReduceSum", l.Mul(x, w), []int64{1}, true), sum)
+		switch {
+		case aw == nil || correction == 0:
+			norm = l.Sub(sum, l.Scalar(d, correction))
+		default:
+			norm = l.Sub(sum, l.Div(l.Scale(l.Reduce("ReduceSum", l.Mul(w, aw), nil, false), correction), sum))
+		}
+	}
+	norm = l.Max(norm, l.Scalar(d, 0))
+	c := l.Sub(x, mean)
+	cw := c
+	if w != nil {
+		cw = l.Mul(c, w)
+	}
+	v := l.Div(l.Op("MatMul", c, l.Transpose(cw, 1, 0)), norm)
+	if rank < 2 {
+		return l.ReshapeTo(v, l.Const(tensor.Ints()))
+	}
+	return v
+}
+
+func lowerCorrcoef(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	c := l.cov(1)
+	if l.Rank(x) < 2 {
+		return l.Div(c, c)
+	}
+	n := l.SizeValue(l.SizeOf(x, 0))
+	i := l.rangeTo(n)
+	eye := l.Equal(l.Unsqueeze(i, 1), i)
+	dev := l.Sqrt(l.Reduce("ReduceSum", l.Where(eye, c, l.Like(c, 0)), []int64{1}, true))
+	r := l.Div(l.Div(c, dev), l.Transpose(dev, 1, 0))
+	return l.Op("Clip", r, l.Like(c, -1), l.Like(c, 1))
+}

@@ -1,0 +1,286 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// unary holds the functions of one number (ATen/native/UnaryOps.cpp). The
+// forms on Python numbers, aten::sqrt.float(float a), share the entries.
+var unary = Defs{
+	"aten::exp":            {Doc: "e to the power x", Lower: floatOp("Exp")},
+	"aten::log":            {Doc: "natural logarithm", Lower: lowerLog},
+	"aten::sqrt":           {Doc: "square root", Lower: floatOp("Sqrt")},
+	"aten::sin":            {Doc: "sine", Lower: floatOp("Sin")},
+	"aten::cos":            {Doc: "cosine", Lower: floatOp("Cos")},
+	"aten::tan":            {Doc: "tangent", Lower: floatOp("Tan")},
+	"aten::asin":           {Doc: "inverse sine", Lower: floatOp("Asin")},
+	"aten::acos":           {Doc: "inverse cosine", Lower: floatOp("Acos")},
+	"aten::atan":           {Doc: "inverse tangent", Lower: floatOp("Atan")},
+	"aten::sinh":           {Doc: "hyperbolic sine", Lower: floatOp("Sinh")},
+	"aten::cosh":           {Doc: "hyperbolic cosine", Lower: floatOp("Cosh")},
+	"aten::asinh":          {Doc: "inverse hyperbolic sine", Lower: floatOp("Asinh")},
+	"aten::acosh":          {Doc: "inverse hyperbolic cosine", Lower: floatOp("Acosh")},
+	"aten::atanh":          {Doc: "inverse hyperbolic tangent", Lower: floatOp("Atanh")},
+	"aten::arcsin":         {Doc: "inverse sine", Lower: floatOp("Asin")},
+	"aten::arccos":         {Doc: "inverse cosine", Lower: floatOp("Acos")},
+	"aten::arctan":         {Doc: "inverse tangent", Lower: floatOp("Atan")},
+	"aten::arcsinh":        {Doc: "inverse hyperbolic sine", Lower: floatOp("Asinh")},
+	"aten::arccosh":        {Doc: "inverse hyperbolic cosine", Lower: floatOp("Acosh")},
+	"aten::arctanh":        {Doc: "inverse hyperbolic tangent", Lower: floatOp("Atanh")},
+	"aten::erf":            {Doc: "error function", Lower: floatOp("Erf")},
+	"aten::special_erf":    {Doc: "error function", Lower: floatOp("Erf")},
+	"aten::special_expit":  {Doc: "1 / (1 + exp(-x))", Lower: floatOp("Sigmoid")},
+	"aten::reciprocal":     {Doc: "1 / x", Lower: floatOp("Reciprocal")},
+	"aten::rsqrt":          {Doc: "1 / sqrt(x)", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Reciprocal", l.Sqrt(x)) })},
+	"aten::exp2":           {Doc: "2 to the power x", Lower: floatUnary((*Lowering).exp2)},
+	"aten::special_exp2":   {Doc: "2 to the power x", Lower: floatUnary((*Lowering).exp2)},
+	"aten::expm1":          {Doc: "exp(x) - 1, exact near 0", Lower: floatUnary((*Lowering).expm1)},
+	"aten::special_expm1":  {Doc: "exp(x) - 1, exact near 0", Lower: floatUnary((*Lowering).expm1)},
+	"aten::log1p":          {Doc: "log(1 + x), exact near 0", Lower: floatUnary((*Lowering).log1p)},
+	"aten::special_log1p":  {Doc: "log(1 + x), exact near 0", Lower: floatUnary((*Lowering).log1p)},
+	"aten::log2":           {Doc: "logarithm of base 2", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(l.Log(x), 1/math.Ln2) })},
+	"aten::log10":          {Doc: "logarithm of base 10", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(l.Log(x), 1/math.Ln10) })},
+	"aten::deg2rad":        {Doc: "degrees to radians", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, math.Pi/180) })},
+	"aten::rad2deg":        {Doc: "radians to degrees", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, 180/math.Pi) })},
+	"aten::sinc":           {Doc: "sin(pi x) / (pi x), 1 at 0", Lower: floatUnary((*Lowering).sinc)},
+	"aten::special_sinc":   {Doc: "sin(pi x) / (pi x), 1 at 0", Lower: floatUnary((*Lowering).sinc)},
+	"aten::logit":          {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Lower: lowerLogit},
+	"aten::special_logit":  {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Lower: lowerLogit},
+	"aten::abs":            {Doc: "absolute value", Lower: func(l *Lowering) *ssa.Value { return l.Abs(l.Tensor("self")) }},
+	"aten::absolute":       {Doc: "absolute value", Lower: func(l *Lowering) *ssa.Value { return l.Abs(l.Tensor("self")) }},
+	"aten::neg":            {Doc: "-x", Lower: lowerNeg},
+	"aten::negative":       {Doc: "-x", Lower: lowerNeg},
+	"aten::positive":       {Doc: "x", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
+	"aten::sign":           {Doc: "-1, 0 or 1", Lower: lowerSign},
+	"aten::sgn":            {Doc: "-1, 0 or 1", Lower: lowerSign},
+	"aten::square":         {Doc: "x * x", Lower: lowerSquare},
+	"aten::ceil":           {Doc: "the least integer not below x", Lower: rounding("Ceil")},
+	"aten::floor":          {Doc: "the greatest integer not above x", Lower: rounding("Floor")},
+	"aten::trunc":          {Doc: "x without its fraction", Lower: lowerTrunc},
+	"aten::fix":            {Doc: "x without its fraction", Lower: lowerTrunc},
+	"aten::frac":           {Doc: "the fraction of x, with its sign", Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.Sub(x, l.trunc(x)) }},
+	"aten::round":          {Doc: "the nearest integer, or the nearest number of so many decimals; halves go to even", Lower: lowerRound},
+	"aten::special_round":  {Doc: "the nearest integer, or the nearest number of so many decimals; halves go to even", Lower: lowerRound},
+	"aten::nan_to_num":     {Doc: "NaN and infinities replaced", Lower: lowerNanToNum},
+	"aten::angle":          {Doc: "0 for positive numbers, pi for negative ones", Lower: lowerAngle},
+	"aten::frexp":          {Doc: "mantissa in [0.5, 1) and exponent of base 2", LowerN: lowerFrexp},
+	"aten::real":           {Doc: "the real part", Lower: lowerReal},
+	"aten::conj":           {Doc: "the complex conjugate", Lower: lowerReal},
+	"aten::_conj":          {Doc: "the complex conjugate", Lower: lowerReal},
+	"aten::conj_physical":  {Doc: "the complex conjugate", Lower: lowerReal},
+	"aten::_conj_physical": {Doc: "the complex conjugate", Lower: lowerReal},
+	"aten::resolve_conj":   {Doc: "x", Lower: lowerReal},
+	"aten::resolve_neg":    {Doc: "x", Lower: lowerReal},
+	"aten::_neg_view":      {Doc: "-x", Lower: lowerNeg},
+}
+
+// operand is the argument of a function of one number as a float: self of
+// tensors, a of Python numbers.
+func (l *Lowering) operand() *ssa.Value {
+	if l.HasArg("a") {
+		return l.Cast(l.Tensor("a"), tensor.Float64)
+	}
+	for _, name := range [...]string{"self", "input", "x"} {
+		if l.HasArg(name) {
+			return l.FloatArg(name)
+		}
+	}
+	l.Fail("an overload without an operand self")
+	return nil
+}
+
+// floatOp lowers to one ONNX operator on floats; integers become float32.
+func floatOp(op string) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value { return l.Op(op, l.operand()) }
+}
+
+// floatUnary is floatOp for a formula.
+func floatUnary(f func(*Lowering, *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value { return f(l, l.operand()) }
+}
+
+func lowerLog(l *Lowering) *ssa.Value {
+	if l.numbers() { // math.log(a, base)
+		return l.Div(l.Log(l.Cast(l.Tensor("a"), tensor.Float64)), l.Log(l.Cast(l.Tensor("b"), tensor.Float64)))
+	}
+	return l.Log(l.operand())
+}
+
+func (l *Lowering) exp2(x *ssa.Value) *ssa.Value { return l.Op("Pow", l.Like(x, 2), x) }
+
+// expm1 uses tanh(x / 2) = (exp(x) - 1) / (exp(x) + 1), which cancels nothing.
+func (l *Lowering) expm1(x *ssa.Value) *ssa.Value {
+	return l.Mul(l.Op("Tanh", l.Scale(x, 0.5)), l.Offset(l.Exp(x), 1))
+}
+
+// log1p corrects log(1 + x) for what the sum lost, to first order.
+func (l *Lowering) log1p(x *ssa.Value) *ssa.Value {
+	u := l.Offset(x, 1)
+	kept := l.Offset(u, -1)
+	y := l.Log(u)
+	fixed := l.Sub(y, l.Div(l.Sub(kept, x), u))
+	return l.Where(l.Equal(kept, x), y, fixed)
+}
+
+func (l *Lowering) sinc(x *ssa.Value) *ssa.Value {
+	px := l.Scale(x, math.Pi)
+	return l.Where(l.IsZero(x), l.Like(x, 1), l.Div(l.Op("Sin", px), px))
+}
+
+func lowerLogit(l *Lowering) *ssa.Value {
+	x := l.operand()
+	if !l.IsNone("eps") {
+		if eps := l.Float("eps"); eps >= 0 {
+			// max first: PyTorch gives the upper bound if eps is above 1/2
+			x = l.Min(l.Max(x, l.Like(x, eps)), l.Like(x, 1-eps))
+		}
+	}
+	return l.Log(l.Div(x, l.Sub(l.Like(x, 1), x)))
+}
+
+func lowerNeg(l *Lowering) *ssa.Value {
+	if l.HasArg("a") {
+		x := l.Tensor("a")
+		if l.DType(x) == tensor.Bool {
+			x = l.Cast(x, tensor.Int64)
+		}
+		return l.Neg(x)
+	}
+	return l.Neg(l.Tensor("self"))
+}
+
+func lowerSign(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if d := l.DType(x); d == tensor.Bool {
+		return x
+	}
+	return l.Op("Sign", x)
+}
+
+func lowerSquare(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if l.DType(x) == tensor.Bool {
+		x = l.Cast(x, tensor.Int64)
+	}
+	return l.Square(x)
+}
+
+// rounding lowers floor and ceil: of a number to an int, of a tensor within its type.
+func rounding(op string) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		name := "self"
+		if l.HasArg("a") {
+			name = "a"
+		}
+		x := l.Tensor(name)
+		if l.DType(x).IsFloat() {
+			x = l.Op(op, x)
+		}
+		if name == "a" && l.Node.Schema.Returns[0].Type != ssa.FloatType {
+			return l.Cast(x, tensor.Int64)
+		}
+		return x
+	}
+}
+
+// trunc drops the fraction of floats.
+func (l *Lowering) trunc(x *ssa.Value) *ssa.Value {
+	if !l.DType(x).IsFloat() {
+		return x
+	}
+	return l.Mul(l.Op("Sign", x), l.Op("Floor", l.Op("Abs", x)))
+}
+
+func lowerTrunc(l *Lowering) *ssa.Value { return l.trunc(l.Tensor("self")) }
+
+func lowerRound(l *Lowering) *ssa.Value {
+	if l.HasArg("a") {
+		return l.Op("Round", l.Cast(l.Tensor("a"), tensor.Float64))
+	}
+	x := l.Tensor("self")
+	if !l.DType(x).IsFloat() {
+		return x
+	}
+	n := l.IntOr("decimals", 0)
+	if n == 0 {
+		return l.Op("Round", x)
+	}
+	// as at::native::round_decimals: scaled by ten^|n|, multiplied or divided
+	ten := l.Like(x, math.Pow10(int(max(n, -n))))
+	if n > 0 {
+		return l.Div(l.Op("Round", l.Mul(x, ten)), ten)
+	}
+	return l.Mul(l.Op("Round", l.Div(x, ten)), ten)
+}
+
+// greatest is the greatest finite number of a float type.
+func greatest(d tensor.DType) float64 {
+	switch d {
+	case tensor.Float16:
+		return 65504
+	case tensor.BFloat16:
+		return 3.3895313892515355e38
+	case tensor.Float32:
+		return math.MaxFloat32
+	}
+	return math.MaxFloat64
+}
+
+func lowerNanToNum(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	d := l.DType(x)
+	if !d.IsFloat() {
+		return x
+	}
+	y := l.Where(l.isNaN(x), l.Like(x, l.FloatOr("nan", 0)), x)
+	pos := l.Equal(x, l.Like(x, infinity))
+	neg := l.Equal(x, l.Like(x, -infinity))
+	y = l.Where(pos, l.Like(x, l.FloatOr("posinf", greatest(d))), y)
+	return l.Where(neg, l.Like(x, l.FloatOr("neginf", -greatest(d))), y)
+}
+
+func lowerAngle(l *Lowering) *ssa.Value {
+	x := l.FloatArg("self")
+	if l.DType(x).IsComplex() {
+		l.Fail("complex numbers")
+	}
+	y := l.Where(l.IsNegative(x), l.Like(x, math.Pi), l.Like(x, 0))
+	return l.Where(l.isNaN(x), x, y)
+}
+
+func lowerReal(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if l.DType(x).IsComplex() {
+		l.Fail("complex numbers")
+	}
+	return x
+}
+
+// lowerFrexp takes the exponent from log2 and mends it where rounding moved it over a power of 2.
+func lowerFrexp(l *Lowering) []*ssa.Value {
+	x := l.Tensor("self")
+	d := l.DType(x)
+	if !d.IsFloat() {
+		l.Fail("frexp of %v", d)
+	}
+	w := l.Cast(x, tensor.Float64)
+	if d == tensor.Float64 {
+		l.Fail("frexp of float64 needs access to the bits of a float")
+	}
+	a := l.Abs(w)
+	special := l.Or(l.IsZero(a), l.Or(l.Op("IsInf", a), l.isNaN(a)))
+	a = l.Where(special, l.Like(a, 1), a)
+	e := l.Op("Floor", l.Scale(l.Log(a), 1/math.Ln2))
+	e = l.Offset(e, 1)
+	m := l.Div(a, l.exp2(e))
+	e = l.Add(e, l.Cast(l.GreaterEqual(m, l.Like(m, 1)), tensor.Float64))
+	e = l.Sub(e, l.Cast(l.Less(m, l.Like(m, 0.5)), tensor.Float64))
+	e = l.Where(special, l.Like(e, 0), e)
+	return []*ssa.Value{
+		l.Cast(l.Where(special, w, l.Div(w, l.exp2(e))), d),
+		l.Cast(e, tensor.Int32),
+	}
+}

@@ -1,0 +1,194 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// vectorNorm holds norms and distances (ATen/native/LinearAlgebra.cpp, Distance.cpp).
+var vectorNorm = Defs{
+	"aten::norm":               {Doc: "p-norm over dim", Lower: lowerNorm},
+	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Lower: lowerVectorNorm},
+	"aten::linalg_norm":        {Doc: "norm of vectors or matrices", Lower: lowerLinalgNorm},
+	"aten::linalg_matrix_norm": {Doc: "norm of matrices", Lower: lowerMatrixNorm},
+	"aten::frobenius_norm": {Doc: "2-norm over dim", Lower: func(l *Lowering) *ssa.Value {
+		x := l.floating("self")
+		return l.pnorm(x, 2, l.over(x, "dim"), l.Bool("keepdim"))
+	}},
+	"aten::dist":              {Doc: "p-norm of self - other", Lower: lowerDist},
+	"aten::cdist":             {Doc: "p-norm of all differences between two lists of vectors", Lower: lowerCdist},
+	"aten::_cdist_forward":    {Doc: "p-norm of all differences between two lists of vectors", Lower: lowerCdist},
+	"aten::_euclidean_dist":   {Doc: "2-norm of all differences between two lists of vectors", Lower: lowerCdist},
+	"aten::pdist":             {Doc: "p-norm of the differences between each two vectors", Lower: lowerPdist},
+	"aten::_pdist_forward":    {Doc: "p-norm of the differences between each two vectors", Lower: lowerPdist},
+	"aten::pairwise_distance": {Doc: "p-norm of x1 - x2 + eps over the last dimension", Lower: lowerPairwiseDistance},
+	"aten::renorm":            {Doc: "slices along dim with the p-norm bounded by maxnorm", Lower: lowerRenorm},
+	"aten::cosine_similarity": {Doc: "dot product over the norms along dim", Lower: lowerCosineSimilarity},
+}
+
+// pnorm is the p-norm over dims; 0 counts what is not 0.
+func (l *Lowering) pnorm(x *ssa.Value, p float64, dims []int64, keep bool) *ssa.Value {
+	if l.Rank(x) == 0 {
+		x = l.Abs(x)
+		if p == 0 {
+			return l.Cast(l.Cast(x, tensor.Bool), l.DType(x))
+		}
+		return x
+	}
+	switch {
+	case p == 0:
+		return l.Reduce("ReduceSum", l.Cast(l.Cast(x, tensor.Bool), l.DType(x)), dims, keep)
+	case p == 1:
+		return l.Reduce("ReduceL1", x, dims, keep)
+	case p == 2:
+		return l.Reduce("ReduceL2", x, dims, keep)
+	case math.IsInf(p, 1):
+		return l.Reduce("ReduceMax", l.Abs(x), dims, keep)
+	case math.IsInf(p, -1):
+		return l.Reduce("ReduceMin", l.Abs(x), dims, keep)
+	}
+	powers := l.power(l.Abs(x), l.Like(x, p))
+	return l.power(l.Reduce("ReduceSum", powers, dims, keep), l.Like(x, 1/p))
+}
+
+// order is an argument p or ord; def stands for None.
+func (l *Lowering) order(name string, def float64) float64 { return l.FloatOr(name, def) }
+
+func lowerNorm(l *Lowering) *ssa.Value {
+	x := l.floating("self")
+	return l.pnorm(x, l.order("p", 2), l.over(x, "dim"), l.Bool("keepdim"))
+}
+
+func lowerVectorNorm(l *Lowering) *ssa.Value {
+	x := l.floating("self")
+	return l.pnorm(x, l.order("ord", 2), l.over(x, "dim"), l.Bool("keepdim"))
+}
+
+func lowerLinalgNorm(l *Lowering) *ssa.Value {
+	x := l.floating("self")
+	keep := l.Bool("keepdim")
+	if l.IsNone("ord") {
+		return l.pnorm(x, 2, l.over(x, "dim"), keep)
+	}
+	rank := l.Rank(x)
+	var dims []int64
+	switch {
+	case !l.IsNone("dim"):
+		dims = l.Dims("dim", rank)
+	case rank == 1:
+		dims = []int64{0}
+	case rank == 2:
+		dims = []int64{0, 1}
+	default:
+		l.Fail("linalg.norm with ord and without dim takes vectors and matrices")
+	}
+	if len(dims) == 1 {
+		return l.pnorm(x, l.order("ord", 2), dims, keep)
+	}
+	return l.matrixNorm(x, dims, keep)
+}
+
+func lowerMatrixNorm(l *Lowering) *ssa.Value {
+	x := l.floating("self")
+	return l.matrixNorm(x, l.Dims("dim", l.Rank(x)), l.Bool("keepdim"))
+}
+
+// matrixNorm reads ord: fro, 1, -1, inf and -inf. The others need singular values.
+func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
+	if len(dims) != 2 || dims[0] == dims[1] {
+		l.Fail("a matrix norm takes two dimensions")
+	}
+	if lit := l.Literal("ord"); lit.Kind == ssa.StrLit {
+		if lit.Str() == "fro" {
+			return l.Reduce("ReduceL2", x, dims, keep)
+		}
+		l.Fail("the %s norm needs singular values, which ONNX does not have", lit.Str())
+	}
+	p := l.order("ord", 2)
+	sum, pick := dims[0], dims[1]
+	switch {
+	case math.Abs(p) == 1:
+	case math.IsInf(p, 0):
+		sum, pick = pick, sum
+	default:
+		l.Fail("the matrix norm of order %v needs singular values, which ONNX does not have", p)
+	}
+	op := "ReduceMax"
+	if p < 0 {
+		op = "ReduceMin"
+	}
+	y := l.Reduce(op, l.Reduce("ReduceL1", x, []int64{sum}, true), []int64{pick}, true)
+	if keep {
+		return y
+	}
+	return l.Squeeze(y, dims...)
+}
+
+func lowerDist(l *Lowering) *ssa.Value {
+	a, b, d := l.pair()
+	if !d.IsFloat() {
+		l.Fail("distances of %v", d)
+	}
+	return l.pnorm(l.Sub(a, b), l.order("p", 2), nil, false)
+}
+
+func lowerCdist(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("x1", "x2")
+	p := l.FloatOr("p", 2)
+	diff := l.Sub(l.Unsqueeze(vs[0], -2), l.Unsqueeze(vs[1], -3))
+	return l.pnorm(diff, p, []int64{int64(l.Rank(diff) - 1)}, false)
+}
+
+func lowerPdist(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	diff := l.Sub(l.Unsqueeze(x, 1), x)
+	all := l.Reshape(l.pnorm(diff, l.FloatOr("p", 2), []int64{2}, false), -1)
+	i := l.rangeTo(l.SizeValue(l.SizeOf(x, 0)))
+	upper := l.Reshape(l.Less(l.Unsqueeze(i, 1), i), -1)
+	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, all, upper)
+}
+
+func lowerPairwiseDistance(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("x1", "x2")
+	diff := l.Offset(l.Sub(vs[0], vs[1]), l.FloatOr("eps", 1e-6))
+	return l.pnorm(diff, l.FloatOr("p", 2), []int64{int64(l.Rank(diff) - 1)}, l.Bool("keepdim"))
+}
+
+func lowerRenorm(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	dim := l.Dim("dim", rank)
+	var others []int64
+	for i := range rank {
+		if i != dim {
+			others = append(others, int64(i))
+		}
+	}
+	if len(others) == 0 {
+		l.Fail("renorm of a vector")
+	}
+	most := l.Float("maxnorm")
+	n := l.pnorm(x, l.Float("p"), others, true)
+	factor := l.Div(l.Like(x, most), l.Offset(n, 1e-7))
+	return l.Mul(x, l.Where(l.Greater(n, l.Like(x, most)), factor, l.Like(x, 1)))
+}
+
+// lowerCosineSimilarity normalizes first, bounding each norm by eps, as ATen does.
+func lowerCosineSimilarity(l *Lowering) *ssa.Value {
+	vs, d := l.Promoted("x1", "x2")
+	a, b := vs[0], vs[1]
+	if !d.IsFloat() {
+		l.Fail("cosine similarity of %v", d)
+	}
+	rank := max(l.Rank(a), l.Rank(b))
+	if l.Rank(a) != l.Rank(b) {
+		a, b = l.broadcast(a, b)
+	}
+	dim := []int64{int64(l.Dim("dim", rank))}
+	unit := func(x *ssa.Value) *ssa.Value {
+		return l.Div(x, l.Max(l.pnorm(x, 2, dim, true), l.Like(x, l.FloatOr("eps", 1e-8))))
+	}
+	return l.reduceOver("ReduceSum", l.Mul(unit(a), unit(b)), dim, false)
+}
