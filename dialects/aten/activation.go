@@ -216,7 +216,7 @@ func lowerSafeSoftmax(l *Lowering) *ssa.Value {
 	// softmax of -inf alone is NaN
 	x := l.Tensor("self")
 	rank := l.Rank(x)
-	masked := l.Equal(x, l.Like(x, -infinity))
+	masked := l.Equal(x, l.Like(x, math.Inf(-1)))
 	if rank > 0 {
 		masked = l.allTrue(masked, []int64{int64(l.Dim("dim", rank))}, true)
 	}

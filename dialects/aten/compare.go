@@ -1,6 +1,8 @@
 package aten
 
 import (
+	"math"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -99,7 +101,7 @@ func (l *Lowering) isFinite(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 1)
 	}
-	return l.Less(l.Abs(x), l.Like(x, infinity))
+	return l.Less(l.Abs(x), l.Like(x, math.Inf(1)))
 }
 
 func lowerIsClose(l *Lowering) *ssa.Value {

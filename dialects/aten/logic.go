@@ -1,8 +1,6 @@
 package aten
 
 import (
-	"math"
-
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -210,5 +208,3 @@ func (l *Lowering) anyTrue(x *ssa.Value, axes []int64, keep bool) *ssa.Value {
 	}
 	return l.Cast(l.Reduce(op, l.Cast(x, tensor.Int32), axes, keep), tensor.Bool)
 }
-
-var infinity = math.Inf(1)

@@ -127,7 +127,7 @@ func (l *Lowering) median(skipNaN bool) []*ssa.Value {
 func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa.Value {
 	nan := l.isNaN(x)
 	axis := []int64{int64(dim)}
-	filled := l.Where(nan, l.Like(x, infinity), x)
+	filled := l.Where(nan, l.Like(x, math.Inf(1)), x)
 	if !skipNaN {
 		n := l.SizeOf(x, dim)
 		rs := l.kth(filled, l.DivSize(l.AddSize(n, ConstSize(1)), ConstSize(2)), dim, keep)
@@ -207,7 +207,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	nan := l.isNaN(x)
 	last := []int64{-1}
 	axis := l.Rank(x) - 1
-	v, _ := l.sortBy(l.Where(nan, l.Like(x, infinity), x), axis, false)
+	v, _ := l.sortBy(l.Where(nan, l.Like(x, math.Inf(1)), x), axis, false)
 	// places of quantiles, with the quantiles along a new last axis
 	size := l.Cast(l.SizeValue(l.SizeOf(x, axis)), d)
 	var count *ssa.Value

@@ -7,9 +7,9 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// random holds distributions and training-mode dropout. The results have
+// distributions holds random numbers and training-mode dropout. The results have
 // PyTorch's distribution, not its numbers.
-var random = Defs{
+var distributions = Defs{
 	"aten::rand":       {Doc: "uniform in [0, 1)", Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
 	"aten::rand_like":  {Doc: "uniform in [0, 1)", Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
 	"aten::randn":      {Doc: "standard normal", Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},

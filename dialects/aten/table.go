@@ -13,7 +13,7 @@ func families() []Defs {
 		creation,
 		cumulative,
 		order,
-		random,
+		distributions,
 		reduce,
 		scalar,
 		search,

@@ -236,8 +236,8 @@ func lowerNanToNum(l *Lowering) *ssa.Value {
 		return x
 	}
 	y := l.Where(l.isNaN(x), l.Like(x, l.FloatOr("nan", 0)), x)
-	pos := l.Equal(x, l.Like(x, infinity))
-	neg := l.Equal(x, l.Like(x, -infinity))
+	pos := l.Equal(x, l.Like(x, math.Inf(1)))
+	neg := l.Equal(x, l.Like(x, math.Inf(-1)))
 	y = l.Where(pos, l.Like(x, l.FloatOr("posinf", greatest(d))), y)
 	return l.Where(neg, l.Like(x, l.FloatOr("neginf", -greatest(d))), y)
 }
