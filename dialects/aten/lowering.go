@@ -19,7 +19,9 @@ type Def struct {
 	// Lower builds the ONNX form. It reads the arguments from l by their schema
 	// names and gives one value per result.
 	Lower func(l *Lowering) *ssa.Value
-	// LowerN is Lower for operators with several results.
+	// LowerN is Lower for operators with several results. For an operator that
+	// gives a list of tensors they are its elements, or, if the length is not
+	// known, one value of list type: an ONNX sequence.
 	LowerN func(l *Lowering) []*ssa.Value
 	// Since is the lowest opset at which the entry holds; 0 stands for 7.
 	Since int
@@ -729,8 +731,15 @@ func ConstSize(n int64) Size { return Size{Expr: sym.Const(n), Known: true} }
 // sizeOp computes with sizes at compile time where they are known.
 func (l *Lowering) sizeOp(op string, f func(a, b sym.Expr) sym.Expr, a, b Size) Size {
 	if a.Known && b.Known {
-		if n, ok := f(a.Expr, b.Expr).Int(); ok {
+		e := f(a.Expr, b.Expr)
+		if n, ok := e.Int(); ok {
 			return ConstSize(n)
+		}
+		if e.Equal(a.Expr) {
+			return a
+		}
+		if e.Equal(b.Expr) {
+			return b
 		}
 	}
 	v := l.Op(op, l.SizeValue(a), l.SizeValue(b))

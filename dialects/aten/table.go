@@ -19,6 +19,7 @@ func families() []Defs {
 		search,
 		unary,
 		vectorNorm,
+		views, splits, joining, padding, diagonals, shapes, strided, indexing, scattering, masks, writes, lists,
 	}
 }
 

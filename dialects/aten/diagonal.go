@@ -1,0 +1,194 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// diagonals holds operators on the diagonals of matrices.
+var diagonals = Defs{
+	"aten::diagonal":         {Doc: "the diagonal of two dimensions, as the last one", Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
+	"aten::diagonal_copy":    {Doc: "diagonal", Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
+	"aten::linalg_diagonal":  {Doc: "diagonal of the last two dimensions", Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("A") }},
+	"aten::diag":             {Doc: "the diagonal of a matrix, or a matrix with a given diagonal", Lower: lowerDiag},
+	"aten::diag_embed":       {Doc: "matrices with given diagonals, else zeros", Lower: lowerDiagEmbed},
+	"aten::diagflat":         {Doc: "a matrix with all elements on its diagonal", Lower: lowerDiagflat},
+	"aten::diagonal_scatter": {Doc: "self with another diagonal", Lower: lowerDiagonalScatter},
+	"aten::tril":             {Doc: "the lower triangle, else zeros", Lower: func(l *Lowering) *ssa.Value { return l.triangle(false) }},
+	"aten::triu":             {Doc: "the upper triangle, else zeros", Lower: func(l *Lowering) *ssa.Value { return l.triangle(true) }},
+}
+
+func (l *Lowering) diagonalArgs(name string) *ssa.Value {
+	x := l.Tensor(name)
+	rank := l.Rank(x)
+	return l.diagonal(x, l.Int("offset"), l.Dim("dim1", rank), l.Dim("dim2", rank))
+}
+
+// diagonal takes elements [..., k, k+offset, ...] of two dims and puts them last.
+func (l *Lowering) diagonal(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Value {
+	rank := l.Rank(x)
+	if rank < 2 || dim1 == dim2 {
+		l.Fail("expects two different dimensions")
+	}
+	x = l.moveDims(x, []int64{int64(dim1), int64(dim2)}, []int64{-2, -1})
+	rows, cols := l.SizeOf(x, rank-2), l.SizeOf(x, rank-1)
+	n := l.diagonalLength(rows, cols, offset)
+	step := l.AddSize(cols, ConstSize(1))
+	start := ConstSize(offset)
+	if offset < 0 {
+		start = l.MulSize(ConstSize(-offset), cols)
+	}
+	end := l.AddSize(start, l.MulSize(n, step))
+	flat := l.flattenDims(x, rank-2, rank-1)
+	if c, ok := n.Int(); ok && c == 0 {
+		return l.sliceDim(flat, rank-2, ConstSize(0), ConstSize(0), ConstSize(1))
+	}
+	if allConst(rows, cols) {
+		// the last stride would reach over the end, which slicing allows
+		return l.sliceDim(flat, rank-2, start, end, step)
+	}
+	return l.Op("Slice", flat, l.sizeVec(start), l.sizeVec(end), l.I64(int64(rank-2)), l.sizeVec(step))
+}
+
+// allConst reports that all sizes are known.
+func allConst(ss ...Size) bool {
+	for _, s := range ss {
+		if _, ok := s.Int(); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// diagonalLength is the number of elements on a diagonal.
+func (l *Lowering) diagonalLength(rows, cols Size, offset int64) Size {
+	if offset >= 0 {
+		cols = l.SubSize(cols, ConstSize(offset))
+	} else {
+		rows = l.AddSize(rows, ConstSize(offset))
+	}
+	return l.MaxSize(l.MinSize(rows, cols), ConstSize(0))
+}
+
+func lowerDiag(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	offset := l.Int("diagonal")
+	switch l.Rank(x) {
+	case 1:
+		return l.diagEmbed(x, offset, 0, 1)
+	case 2:
+		return l.diagonal(x, offset, 0, 1)
+	}
+	l.Fail("expects 1 or 2 dimensions, found %d", l.Rank(x))
+	return nil
+}
+
+func lowerDiagEmbed(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	return l.diagEmbed(x, l.Int("offset"), l.Dim("dim1", rank+1), l.Dim("dim2", rank+1))
+}
+
+func lowerDiagflat(l *Lowering) *ssa.Value {
+	return l.diagEmbed(l.Reshape(l.Tensor("self"), -1), l.Int("offset"), 0, 1)
+}
+
+// diagonalMask marks the elements [k, k+offset] of a rows by cols matrix.
+func (l *Lowering) diagonalMask(rows, cols Size, offset int64) *ssa.Value {
+	if r, ok := rows.Int(); ok {
+		if c, ok := cols.Int(); ok {
+			return l.boolMask([]int64{r, c}, func(i int64) bool { return i/c+offset == i%c })
+		}
+	}
+	at := l.rangeTo(rows)
+	if offset != 0 {
+		at = l.Add(at, l.Const(tensor.ScalarInt(offset)))
+	}
+	return l.Op("Equal", l.Unsqueeze(at, 1), l.Unsqueeze(l.rangeTo(cols), 0))
+}
+
+// diagEmbed puts the last dim on a diagonal of two new dims.
+func (l *Lowering) diagEmbed(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Value {
+	rank := l.Rank(x)
+	if rank == 0 || dim1 == dim2 {
+		l.Fail("expects at least one dimension, and two different new ones")
+	}
+	far := max(offset, -offset)
+	n := l.SizeOf(x, rank-1)
+	m := l.AddSize(n, ConstSize(far))
+	if far > 0 {
+		x = l.padZeros(x, rank-1, ConstSize(0), ConstSize(far))
+	}
+	// row k holds the element for offset >= 0, column k below the main diagonal
+	at := int64(rank)
+	if offset < 0 {
+		at = int64(rank - 1)
+	}
+	y := l.Where(l.diagonalMask(m, m, offset), l.Unsqueeze(x, at), l.Like(x, 0))
+	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
+}
+
+func lowerDiagonalScatter(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	src := l.Cast(l.Tensor("src"), l.DType(x))
+	dim1, dim2 := l.Dim("dim1", rank), l.Dim("dim2", rank)
+	offset := l.Int("offset")
+	if rank < 2 || dim1 == dim2 {
+		l.Fail("expects two different dimensions")
+	}
+	y := l.moveDims(x, []int64{int64(dim1), int64(dim2)}, []int64{-2, -1})
+	rows, cols := l.SizeOf(y, rank-2), l.SizeOf(y, rank-1)
+	n := l.diagonalLength(rows, cols, offset)
+	along, at := rows, int64(-1)
+	if offset < 0 {
+		along, at = cols, -2
+	}
+	if r := l.Rank(src); r > 0 && !l.Shape(src)[r-1].Is(1) {
+		src = l.padZeros(src, r-1, ConstSize(0), l.SubSize(along, n))
+		src = l.Unsqueeze(src, at+int64(r+1))
+	} else if r > 0 {
+		src = l.Unsqueeze(src, int64(r))
+	}
+	y = l.Where(l.diagonalMask(rows, cols, offset), src, y)
+	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
+}
+
+// triangle keeps the elements on one side of a diagonal.
+func (l *Lowering) triangle(upper bool) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank < 2 {
+		l.Fail("expects at least 2 dimensions, found %d", rank)
+	}
+	k := l.SizeArg("diagonal")
+	if l.Opset >= 14 {
+		up := int64(0)
+		if upper {
+			up = 1
+		}
+		var by *ssa.Value
+		if n, ok := k.Int(); !ok || n != 0 {
+			by = l.SizeValue(k)
+		}
+		return l.OpA("Trilu", []ssa.Attr{intAttr("upper", up)}, x, by)
+	}
+	rows, cols := l.SizeOf(x, rank-2), l.SizeOf(x, rank-1)
+	offset, known := k.Int()
+	if known && allConst(rows, cols) {
+		r, _ := rows.Int()
+		c, _ := cols.Int()
+		mask := l.boolMask([]int64{r, c}, func(i int64) bool {
+			if upper {
+				return i%c-i/c >= offset
+			}
+			return i%c-i/c <= offset
+		})
+		return l.Where(mask, x, l.Like(x, 0))
+	}
+	over := l.Sub(l.Unsqueeze(l.rangeTo(cols), 0), l.Unsqueeze(l.rangeTo(rows), 1))
+	if upper {
+		return l.Where(l.Op("Less", over, l.SizeValue(k)), l.Like(x, 0), x)
+	}
+	return l.Where(l.Op("Greater", over, l.SizeValue(k)), l.Like(x, 0), x)
+}

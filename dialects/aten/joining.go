@@ -1,0 +1,557 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// joining holds operators that join tensors, repeat them, or reorder their elements.
+var joining = Defs{
+	"aten::cat":                    {Doc: "joins tensors along a dimension", Lower: lowerCat},
+	"aten::concat":                 {Doc: "cat", Lower: lowerCat},
+	"aten::concatenate":            {Doc: "cat", Lower: lowerCat},
+	"aten::stack":                  {Doc: "joins tensors along a new dimension", Lower: lowerStack},
+	"aten::_stack":                 {Doc: "stack", Lower: lowerStack},
+	"aten::hstack":                 {Doc: "joins columns", Lower: lowerHstack},
+	"aten::vstack":                 {Doc: "joins rows", Lower: func(l *Lowering) *ssa.Value { return l.stackAs(l.atLeast2, 0) }},
+	"aten::row_stack":              {Doc: "vstack", Lower: func(l *Lowering) *ssa.Value { return l.stackAs(l.atLeast2, 0) }},
+	"aten::dstack":                 {Doc: "joins along the third dimension", Lower: func(l *Lowering) *ssa.Value { return l.stackAs(l.atLeast3, 2) }},
+	"aten::column_stack":           {Doc: "joins vectors as columns", Lower: lowerColumnStack},
+	"aten::block_diag":             {Doc: "matrices along the diagonal of a matrix of zeros", Lower: lowerBlockDiag},
+	"aten::cartesian_prod":         {Doc: "all tuples of elements of vectors", Lower: lowerCartesianProd},
+	"aten::combinations":           {Doc: "all combinations of r elements of a vector", Lower: lowerCombinations},
+	"aten::meshgrid":               {Doc: "vectors spread over a common grid", LowerN: lowerMeshgrid},
+	"aten::broadcast_tensors":      {Doc: "tensors expanded to their common shape", LowerN: lowerBroadcastTensors},
+	"aten::_chunk_cat":             {Doc: "the chunks of tensors, side by side", Why: "its padding depends on how PyTorch shards parameters"},
+	"aten::repeat":                 {Doc: "repeats the tensor along dimensions", Lower: func(l *Lowering) *ssa.Value { return l.repeat(l.Tensor("self"), l.Sizes("repeats")) }},
+	"aten::tile":                   {Doc: "repeat, with missing repeats 1", Lower: lowerTile},
+	"aten::repeat_interleave":      {Doc: "repeats each element of a dimension", Lower: lowerRepeatInterleave},
+	"aten::flip":                   {Doc: "reverses dimensions", Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), l.Ints("dims")...) }},
+	"aten::fliplr":                 {Doc: "reverses columns", Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), 1) }},
+	"aten::flipud":                 {Doc: "reverses rows", Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), 0) }},
+	"aten::rot90":                  {Doc: "turns a plane by k quarter turns", Lower: lowerRot90},
+	"aten::roll":                   {Doc: "shifts elements, those that leave come in at the other side", Lower: lowerRoll},
+	"aten::pixel_shuffle":          {Doc: "(C*r*r, H, W) to (C, H*r, W*r)", Lower: lowerPixelShuffle},
+	"aten::pixel_unshuffle":        {Doc: "(C, H*r, W*r) to (C*r*r, H, W)", Lower: lowerPixelUnshuffle},
+	"aten::channel_shuffle":        {Doc: "interleaves groups of channels", Lower: lowerChannelShuffle},
+	"aten::flatten_dense_tensors":  {Doc: "all elements of several tensors in one dimension", Lower: lowerFlattenTensors},
+	"aten::native_channel_shuffle": {Doc: "channel_shuffle", Lower: lowerChannelShuffle},
+}
+
+// promotedTensors gives the tensors of a list converted to their common type.
+func (l *Lowering) promotedTensors(name string) []*ssa.Value {
+	vs := l.Tensors(name)
+	return l.promoteAll(vs)
+}
+
+func (l *Lowering) promoteAll(vs []*ssa.Value) []*ssa.Value {
+	d := l.ResultType(vs...)
+	out := make([]*ssa.Value, len(vs))
+	for i, v := range vs {
+		out[i] = l.Cast(v, d)
+	}
+	return out
+}
+
+func lowerCat(l *Lowering) *ssa.Value {
+	if l.IsSequence("tensors") {
+		return l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", l.Int("dim")), intAttr("new_axis", 0)}, l.Tensor("tensors"))
+	}
+	return l.cat(l.Tensors("tensors"), l.Int("dim"))
+}
+
+// cat joins along dim. Tensors of shape (0,) do not count, whatever the rank of the others.
+func (l *Lowering) cat(vs []*ssa.Value, dim int64) *ssa.Value {
+	if len(vs) == 0 {
+		l.Fail("expects at least one tensor")
+	}
+	d := tensor.Undefined
+	for _, v := range vs {
+		d = Promote(d, l.DType(v))
+	}
+	var parts []*ssa.Value
+	rank := -1
+	for _, v := range vs {
+		if t := v.Tensor(); t.Rank() == 1 && t.Dims[0].Is(0) {
+			continue
+		}
+		if r := v.Tensor().Rank(); r >= 0 {
+			rank = r
+		}
+		parts = append(parts, l.Cast(v, d))
+	}
+	if len(parts) == 0 {
+		return l.Cast(vs[0], d)
+	}
+	if rank == 0 {
+		l.Fail("tensors of rank 0 cannot be concatenated")
+	}
+	if rank > 0 {
+		dim = int64(l.wrap(dim, rank))
+	}
+	return l.ConcatV(dim, parts...)
+}
+
+func lowerStack(l *Lowering) *ssa.Value {
+	dim := l.Int("dim")
+	if l.IsSequence("tensors") {
+		return l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", dim), intAttr("new_axis", 1)}, l.Tensor("tensors"))
+	}
+	vs := l.promotedTensors("tensors")
+	if len(vs) == 0 {
+		l.Fail("expects at least one tensor")
+	}
+	at := int64(l.wrap(dim, l.Rank(vs[0])+1))
+	for i := range vs {
+		vs[i] = l.Unsqueeze(vs[i], at)
+	}
+	return l.ConcatV(at, vs...)
+}
+
+// stackAs joins tensors that f gives enough dimensions.
+func (l *Lowering) stackAs(f func(*ssa.Value) *ssa.Value, dim int64) *ssa.Value {
+	vs := l.promotedTensors("tensors")
+	for i := range vs {
+		vs[i] = f(vs[i])
+	}
+	return l.cat(vs, dim)
+}
+
+func lowerHstack(l *Lowering) *ssa.Value {
+	vs := l.promotedTensors("tensors")
+	if len(vs) == 0 {
+		l.Fail("expects at least one tensor")
+	}
+	for i := range vs {
+		vs[i] = l.atLeast1(vs[i])
+	}
+	if l.Rank(vs[0]) == 1 {
+		return l.cat(vs, 0)
+	}
+	return l.cat(vs, 1)
+}
+
+func lowerColumnStack(l *Lowering) *ssa.Value {
+	return l.stackAs(func(x *ssa.Value) *ssa.Value {
+		switch l.Rank(x) {
+		case 0:
+			return l.Unsqueeze(x, 0, 1)
+		case 1:
+			return l.Unsqueeze(x, 1)
+		}
+		return x
+	}, 1)
+}
+
+func lowerBlockDiag(l *Lowering) *ssa.Value {
+	vs := l.promotedTensors("tensors")
+	total := ConstSize(0)
+	for i := range vs {
+		vs[i] = l.atLeast2(vs[i])
+		if l.Rank(vs[i]) != 2 {
+			l.Fail("expects tensors of at most 2 dimensions")
+		}
+		total = l.AddSize(total, l.SizeOf(vs[i], 1))
+	}
+	if len(vs) == 0 {
+		l.Fail("expects at least one tensor")
+	}
+	left := ConstSize(0)
+	rows := make([]*ssa.Value, len(vs))
+	for i, v := range vs {
+		n := l.SizeOf(v, 1)
+		right := l.SubSize(l.SubSize(total, left), n)
+		rows[i] = l.padZeros(v, 1, left, right)
+		left = l.AddSize(left, n)
+	}
+	return l.ConcatV(0, rows...)
+}
+
+func lowerCartesianProd(l *Lowering) *ssa.Value {
+	vs := l.Tensors("tensors")
+	if len(vs) == 1 {
+		return vs[0]
+	}
+	grid := l.gridOf(l.promoteAll(vs))
+	for i := range grid {
+		grid[i] = l.Unsqueeze(l.Reshape(grid[i], -1), 1)
+	}
+	return l.ConcatV(1, grid...)
+}
+
+// gridOf spreads vectors over the grid of their sizes, in "ij" order.
+func (l *Lowering) gridOf(vs []*ssa.Value) []*ssa.Value {
+	sizes := make([]Size, len(vs))
+	for i, v := range vs {
+		switch l.Rank(v) {
+		case 0:
+			sizes[i] = ConstSize(1)
+		case 1:
+			sizes[i] = l.SizeOf(v, 0)
+		default:
+			l.Fail("expects vectors, found %d dimensions", l.Rank(v))
+		}
+	}
+	out := make([]*ssa.Value, len(vs))
+	for i, v := range vs {
+		shape := make([]Size, len(vs))
+		for j := range shape {
+			shape[j] = ConstSize(1)
+		}
+		shape[i] = sizes[i]
+		if _, ok := sizes[i].Int(); !ok {
+			shape[i] = ConstSize(-1)
+		}
+		out[i] = l.ExpandTo(l.ReshapeSizes(v, shape), sizes)
+	}
+	return out
+}
+
+func lowerMeshgrid(l *Lowering) []*ssa.Value {
+	vs := l.Tensors("tensors")
+	swap := len(vs) >= 2 && l.Str("indexing") == "xy"
+	if swap {
+		vs[0], vs[1] = vs[1], vs[0]
+	}
+	grid := l.gridOf(vs)
+	if swap {
+		for i := range grid {
+			grid[i] = l.SwapAxes(grid[i], 0, 1)
+		}
+		grid[0], grid[1] = grid[1], grid[0]
+	}
+	return grid
+}
+
+func lowerBroadcastTensors(l *Lowering) []*ssa.Value {
+	vs := l.Tensors("tensors")
+	shapes := make([][]Size, len(vs))
+	for i, v := range vs {
+		shapes[i] = l.SizesOf(v)
+	}
+	to := l.BroadcastSizes(shapes...)
+	for i := range vs {
+		vs[i] = l.ExpandTo(vs[i], to)
+	}
+	return vs
+}
+
+func lowerCombinations(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	r, again := int(l.Int("r")), l.Bool("with_replacement")
+	if l.Rank(x) != 1 {
+		l.Fail("expects a vector")
+	}
+	if r < 0 {
+		l.Fail("r must not be negative")
+	}
+	if r == 0 {
+		return l.Const(tensor.New(l.DType(x), []int64{0}, nil))
+	}
+	n, ok := l.Shape(x)[0].Int()
+	if ok {
+		flat := []int64{}
+		pick := make([]int64, 0, r)
+		var walk func(from int64)
+		walk = func(from int64) {
+			if len(pick) == r {
+				flat = append(flat, pick...)
+				return
+			}
+			for i := from; i < n; i++ {
+				pick = append(pick, i)
+				next := i + 1
+				if again {
+					next = i
+				}
+				walk(next)
+				pick = pick[:len(pick)-1]
+			}
+		}
+		walk(0)
+		return l.Gather(x, l.Const(tensor.Of(tensor.Int64, []int64{int64(len(flat) / r), int64(r)}, flat)), 0)
+	}
+	// ascending index tuples are where each index is less than the next
+	op := "Less"
+	if again {
+		op = "LessOrEqual"
+	}
+	idx := l.rangeTo(l.SizeOf(x, 0))
+	grid := make([]*ssa.Value, r)
+	for i := range grid {
+		grid[i] = idx
+	}
+	grid = l.gridOf(grid)
+	if r == 1 {
+		return l.Unsqueeze(x, 1)
+	}
+	mask := l.Op(op, grid[0], grid[1])
+	for i := 1; i+1 < r; i++ {
+		mask = l.Op("And", mask, l.Op(op, grid[i], grid[i+1]))
+	}
+	return l.Gather(x, l.Transpose(l.Op("NonZero", mask), 1, 0), 0)
+}
+
+// repeat repeats along each of the last dimensions; more repeats than dimensions add dimensions in front.
+func (l *Lowering) repeat(x *ssa.Value, times []Size) *ssa.Value {
+	rank := l.Rank(x)
+	if len(times) < rank {
+		l.Fail("%d repeats for rank %d", len(times), rank)
+	}
+	var axes []int64
+	for i := range len(times) - rank {
+		axes = append(axes, int64(i))
+	}
+	x = l.Unsqueeze(x, axes...)
+	for _, t := range times {
+		if n, ok := t.Int(); !ok || n != 1 {
+			return l.Op("Tile", x, l.SizeTensor(times))
+		}
+	}
+	return x
+}
+
+func lowerTile(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	times := l.Sizes("dims")
+	for len(times) < l.Rank(x) {
+		times = append([]Size{ConstSize(1)}, times...)
+	}
+	return l.repeat(x, times)
+}
+
+func lowerRepeatInterleave(l *Lowering) *ssa.Value {
+	if !l.HasArg("self") {
+		return l.interleaveIndex(l.Tensor("repeats"))
+	}
+	x := l.Tensor("self")
+	dim := 0
+	if l.IsNone("dim") {
+		x = l.Reshape(x, -1)
+	} else {
+		x = l.atLeast1(x)
+		dim = l.Dim("dim", l.Rank(x))
+	}
+	one := ConstSize(0)
+	if t := l.Arg("repeats").Tensor(); t == nil {
+		one = l.SizeArg("repeats")
+	} else {
+		times := l.Tensor("repeats")
+		if l.Rank(times) == 1 && !l.Shape(times)[0].Is(1) {
+			if l.Rank(times) == 1 && l.Shape(x)[dim].IsConst() && l.Shape(times)[0].IsConst() && !l.Shape(x)[dim].Equal(l.Shape(times)[0]) {
+				l.Fail("repeats must have one entry for each index of dimension %d", dim)
+			}
+			return l.Gather(x, l.interleaveIndex(times), dim)
+		}
+		one = Size{Value: l.Cast(l.Reshape(times), tensor.Int64)}
+		if c, ok := constInts(times); ok {
+			one = ConstSize(c[0])
+		}
+	}
+	// each element becomes a row of copies, and the rows are joined
+	rank := l.Rank(x)
+	spread := l.Unsqueeze(x, int64(dim+1))
+	times := repeatSize(ConstSize(1), int64(rank+1))
+	times[dim+1] = one
+	return l.flattenDims(l.Op("Tile", spread, l.SizeTensor(times)), dim, dim+1)
+}
+
+// interleaveIndex gives index i so many times as repeats[i] says.
+func (l *Lowering) interleaveIndex(times *ssa.Value) *ssa.Value {
+	if c, ok := constInts(times); ok {
+		idx := []int64{}
+		for i, n := range c {
+			for range n {
+				idx = append(idx, int64(i))
+			}
+		}
+		return l.I64(idx...)
+	}
+	l.NeedOpset(11, "repeat_interleave by a tensor")
+	// position p belongs to the index after all those whose copies end at or before p
+	ends := l.Op("CumSum", l.Cast(times, tensor.Int64), l.Const(tensor.ScalarInt(0)))
+	total := l.Reduce("ReduceSum", l.Cast(times, tensor.Int64), nil, false)
+	at := l.Op("Range", l.Const(tensor.ScalarInt(0)), total, l.Const(tensor.ScalarInt(1)))
+	done := l.Op("Not", l.Op("Less", l.Unsqueeze(at, 1), l.Unsqueeze(ends, 0)))
+	return l.Reduce("ReduceSum", l.Cast(done, tensor.Int64), []int64{1}, false)
+}
+
+// flip reverses dims.
+func (l *Lowering) flip(x *ssa.Value, dims ...int64) *ssa.Value {
+	rank := l.Rank(x)
+	var axes, starts, ends, steps []int64
+	for _, d := range dims {
+		a := int64(l.wrap(d, rank))
+		if rank == 0 {
+			return x
+		}
+		axes, starts, ends, steps = append(axes, a), append(starts, -1), append(ends, -toEnd-1), append(steps, -1)
+	}
+	if len(axes) == 0 {
+		return x
+	}
+	if l.Opset >= 10 {
+		return l.Op("Slice", x, l.I64(starts...), l.I64(ends...), l.I64(axes...), l.I64(steps...))
+	}
+	for _, a := range axes {
+		n := l.Static(x, int(a))
+		idx := make([]int64, n)
+		for i := range idx {
+			idx[i] = n - 1 - int64(i)
+		}
+		x = l.Gather(x, l.I64(idx...), int(a))
+	}
+	return x
+}
+
+func lowerRot90(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	dims := l.Ints("dims")
+	if len(dims) != 2 {
+		l.Fail("expects two dimensions")
+	}
+	a, b := l.wrap(dims[0], rank), l.wrap(dims[1], rank)
+	if a == b {
+		l.Fail("expects two different dimensions")
+	}
+	switch ((l.Int("k") % 4) + 4) % 4 {
+	case 1:
+		return l.SwapAxes(l.flip(x, int64(b)), a, b)
+	case 2:
+		return l.flip(x, int64(a), int64(b))
+	case 3:
+		return l.SwapAxes(l.flip(x, int64(a)), a, b)
+	}
+	return x
+}
+
+func lowerRoll(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	shifts, dims := l.Sizes("shifts"), l.Ints("dims")
+	if len(dims) == 0 {
+		if len(shifts) != 1 {
+			l.Fail("one shift for the flattened tensor, found %d", len(shifts))
+		}
+		if l.Rank(x) < 2 {
+			return l.rollDim(x, 0, shifts[0])
+		}
+		flat := l.rollDim(l.Reshape(x, -1), 0, shifts[0])
+		return l.reshapeLike(flat, x)
+	}
+	if len(shifts) != len(dims) {
+		l.Fail("%d shifts for %d dimensions", len(shifts), len(dims))
+	}
+	for i, d := range dims {
+		x = l.rollDim(x, l.wrap(d, l.Rank(x)), shifts[i])
+	}
+	return x
+}
+
+// reshapeLike gives x the shape of y.
+func (l *Lowering) reshapeLike(x, y *ssa.Value) *ssa.Value {
+	dims := l.Shape(y)
+	sizes := make([]Size, len(dims))
+	for i, d := range dims {
+		sizes[i] = Size{Expr: d, Known: true}
+	}
+	return l.reshapeLazy(x, sizes, func(i int) Size { return l.SizeOf(y, i) })
+}
+
+func (l *Lowering) rollDim(x *ssa.Value, dim int, shift Size) *ssa.Value {
+	if l.Rank(x) == 0 {
+		return x
+	}
+	n := l.SizeOf(x, dim)
+	var cut Size // the result starts with the elements from here on
+	c, isConst := shift.Int()
+	size, static := n.Int()
+	switch {
+	case static && size == 0, isConst && c == 0:
+		return x
+	case static && isConst:
+		cut = ConstSize((((-c) % size) + size) % size)
+	default:
+		// dimension sizes of 0 must not divide
+		by := l.SizeValue(l.MaxSize(n, ConstSize(1)))
+		cut = Size{Value: l.Op("Mod", l.Op("Neg", l.SizeValue(shift)), by)}
+	}
+	if k, ok := cut.Int(); ok && k == 0 {
+		return x
+	}
+	one := ConstSize(1)
+	tail := l.sliceDim(x, dim, cut, ConstSize(toEnd), one)
+	return l.ConcatV(int64(dim), tail, l.sliceDim(x, dim, ConstSize(0), cut, one))
+}
+
+func lowerPixelShuffle(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	r := l.Int("upscale_factor")
+	if rank < 3 || r < 1 {
+		l.Fail("expects at least 3 dimensions and a positive factor")
+	}
+	if rank == 4 && l.Opset >= 11 && (l.DType(x) == tensor.Float32 || l.DType(x) == tensor.Float64) {
+		return l.OpA("DepthToSpace", []ssa.Attr{intAttr("blocksize", r), attr("mode", ssa.Str("CRD"))}, x)
+	}
+	dims := l.SizesOf(x)
+	lead := rank - 3
+	c, h, w, by := dims[lead], dims[lead+1], dims[lead+2], ConstSize(r)
+	small := l.DivSize(c, ConstSize(r*r))
+	sizes := append(append([]Size(nil), dims[:lead]...), small, by, by, h, w)
+	y := l.ReshapeSizes(x, sizes)
+	y = l.Transpose(y, tailPerm(lead, 0, 3, 1, 4, 2)...)
+	return l.ReshapeSizes(y, append(append([]Size(nil), dims[:lead]...), small, l.MulSize(h, by), l.MulSize(w, by)))
+}
+
+func lowerPixelUnshuffle(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	r := l.Int("downscale_factor")
+	if rank < 3 || r < 1 {
+		l.Fail("expects at least 3 dimensions and a positive factor")
+	}
+	dims := l.SizesOf(x)
+	lead := rank - 3
+	c, by := dims[lead], ConstSize(r)
+	h, w := l.DivSize(dims[lead+1], by), l.DivSize(dims[lead+2], by)
+	y := l.ReshapeSizes(x, append(append([]Size(nil), dims[:lead]...), c, h, by, w, by))
+	y = l.Transpose(y, tailPerm(lead, 0, 2, 4, 1, 3)...)
+	return l.ReshapeSizes(y, append(append([]Size(nil), dims[:lead]...), l.MulSize(c, ConstSize(r*r)), h, w))
+}
+
+// tailPerm keeps the first dims and permutes those after them.
+func tailPerm(lead int, tail ...int64) []int64 {
+	perm := make([]int64, 0, lead+len(tail))
+	for i := range lead {
+		perm = append(perm, int64(i))
+	}
+	for _, p := range tail {
+		perm = append(perm, int64(lead)+p)
+	}
+	return perm
+}
+
+func lowerChannelShuffle(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	g := l.Int("groups")
+	if rank < 3 || g < 1 {
+		l.Fail("expects at least 3 dimensions and a positive number of groups")
+	}
+	if g == 1 {
+		return x
+	}
+	dims := l.SizesOf(x)
+	per := l.DivSize(dims[1], ConstSize(g))
+	y := l.ReshapeSizes(x, append([]Size{dims[0], ConstSize(g), per}, dims[2:]...))
+	return l.reshapeLike(l.SwapAxes(y, 1, 2), x)
+}
+
+func lowerFlattenTensors(l *Lowering) *ssa.Value {
+	vs := l.Tensors("tensors")
+	for i := range vs {
+		vs[i] = l.Reshape(vs[i], -1)
+	}
+	return l.cat(vs, 0)
+}

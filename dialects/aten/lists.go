@@ -1,0 +1,223 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// lists holds operators on lists of tensors whose length is known only at run
+// time, as ONNX sequences. Those that change a list arrive in a form that gives
+// the changed one.
+var lists = Defs{
+	"aten::__getitem__": {Doc: "element idx of a list", Lower: lowerListGet},
+	"aten::append":      {Doc: "the list with el at its end", Lower: lowerListAppend},
+	"aten::insert":      {Doc: "the list with el in front of place idx", Lower: lowerListInsert},
+	"aten::pop":         {Doc: "the list without element idx", Lower: lowerListPop},
+	"aten::Delete":      {Doc: "the list without element idx", Lower: lowerListPop},
+	"aten::_set_item":   {Doc: "the list with element idx replaced", Lower: lowerListSet},
+	"aten::extend":      {Doc: "the first list with the elements of the other at its end", Lower: lowerListConcat},
+	"aten::clear":       {Doc: "the list without elements", Lower: lowerListClear},
+	"aten::reverse":     {Doc: "the list in reverse order", Lower: lowerListReverse},
+	"aten::list":        {Doc: "a copy of the list", Lower: func(l *Lowering) *ssa.Value { return l.list("l") }},
+	"aten::copy":        {Doc: "a copy of the list", Lower: func(l *Lowering) *ssa.Value { return l.list("self") }},
+}
+
+// list is an argument that is a list of tensors, as a sequence.
+func (l *Lowering) list(name string) *ssa.Value {
+	v := l.must(name)
+	if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
+		l.Fail("lists of %s whose length is not known", lt.Elem)
+	}
+	if es, ok := ListElems(v); ok && len(es) == 0 {
+		return nil
+	}
+	return l.Sequence(v)
+}
+
+// listArg finds the list argument, whose name differs by operator.
+func (l *Lowering) listArg() *ssa.Value {
+	for _, name := range []string{"list", "self", "l", "a"} {
+		if l.HasArg(name) {
+			return l.list(name)
+		}
+	}
+	l.Fail("this overload is not on a list")
+	return nil
+}
+
+// nonempty is listArg for operators that need an element.
+func (l *Lowering) nonempty() *ssa.Value {
+	v := l.listArg()
+	if v == nil {
+		l.Fail("the list is empty")
+	}
+	return v
+}
+
+func lowerListGet(l *Lowering) *ssa.Value {
+	v := l.Arg("list")
+	if v == nil {
+		v = l.Arg("self")
+	}
+	if v != nil {
+		// a list of numbers is a vector
+		if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
+			return l.Gather(l.Value(v), l.SizeValue(l.SizeArg("idx")), 0)
+		}
+		if es, ok := ListElems(v); ok {
+			if i, isConst := l.SizeArg("idx").Int(); isConst {
+				if i < 0 {
+					i += int64(len(es))
+				}
+				if i < 0 || i >= int64(len(es)) {
+					l.Fail("index %d of a list of %d elements", i, len(es))
+				}
+				return l.Value(es[i])
+			}
+		}
+	}
+	return l.Op("SequenceAt", l.nonempty(), l.SizeValue(l.SizeArg("idx")))
+}
+
+func lowerListLen(l *Lowering) *ssa.Value {
+	v := l.must("a")
+	if es, ok := ListElems(v); ok {
+		return l.Const(tensor.ScalarInt(int64(len(es))))
+	}
+	if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
+		return l.Op("Size", l.Value(v))
+	}
+	return l.Op("SequenceLength", l.Sequence(v))
+}
+
+func lowerListAppend(l *Lowering) *ssa.Value {
+	list, el := l.listArg(), l.Tensor("el")
+	if list == nil {
+		return l.Op("SequenceConstruct", el)
+	}
+	return l.Op("SequenceInsert", list, el)
+}
+
+// listPlace clamps a place as list.insert does: 0 <= place <= length.
+func (l *Lowering) listPlace(list *ssa.Value, idx Size) *ssa.Value {
+	if n, ok := idx.Int(); ok && n == 0 {
+		return l.SizeValue(idx)
+	}
+	n := Size{Value: l.Op("SequenceLength", list)}
+	return l.SizeValue(l.MinSize(l.MaxSize(l.wrapSize(idx, n), ConstSize(0)), n))
+}
+
+func lowerListInsert(l *Lowering) *ssa.Value {
+	list, el := l.listArg(), l.Tensor("el")
+	if list == nil {
+		return l.Op("SequenceConstruct", el)
+	}
+	return l.Op("SequenceInsert", list, el, l.listPlace(list, l.SizeArg("idx")))
+}
+
+func lowerListPop(l *Lowering) *ssa.Value {
+	list := l.nonempty()
+	idx := l.SizeArgOr("idx", -1)
+	if n, ok := idx.Int(); ok && n == -1 {
+		return l.Op("SequenceErase", list)
+	}
+	return l.Op("SequenceErase", list, l.SizeValue(idx))
+}
+
+func lowerListSet(l *Lowering) *ssa.Value {
+	list := l.nonempty()
+	idx := l.SizeArg("idx")
+	at := l.SizeValue(l.wrapSize(idx, Size{Value: l.Op("SequenceLength", list)}))
+	return l.Op("SequenceInsert", l.Op("SequenceErase", list, at), l.Tensor("el"), at)
+}
+
+func lowerListClear(l *Lowering) *ssa.Value { return l.emptySequence(l.nonempty()) }
+
+// lowerListConcat joins lists: of two with known lengths, the elements; else one by one in a loop.
+func lowerListConcat(l *Lowering) *ssa.Value {
+	a, b := "self", "other"
+	if l.HasArg("a") {
+		a, b = "a", "b"
+	}
+	left, right := l.list(a), l.list(b)
+	switch {
+	case left == nil && right == nil:
+		l.Fail("two empty lists of unknown type")
+	case left == nil:
+		return right
+	case right == nil:
+		return left
+	}
+	if es, ok := ListElems(l.must(b)); ok {
+		for _, e := range es {
+			left = l.Op("SequenceInsert", left, l.Value(e))
+		}
+		return left
+	}
+	return l.listLoop(left, l.Op("SequenceLength", right), func(i *ssa.Value) *ssa.Value {
+		return l.Op("SequenceAt", right, i)
+	})
+}
+
+// listLoop appends el(0), el(1), ..., el(count-1) to a sequence.
+func (l *Lowering) listLoop(list, count *ssa.Value, el func(i *ssa.Value) *ssa.Value) *ssa.Value {
+	loop := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, []*ssa.Value{count, l.boolScalar(true), list}, list.Type)
+	body := loop.AddBlock()
+	i := body.AddParam("", ssa.Tensor(tensor.Int64))
+	c := body.AddParam("", ssa.Tensor(tensor.Bool))
+	acc := body.AddParam("", list.Type)
+	outer := l.Builder
+	l.Block, l.Before = body, nil
+	next := l.Op("SequenceInsert", acc, el(i))
+	l.Builder = outer
+	body.SetReturns(c, next)
+	return loop.Results[0]
+}
+
+// emptySequence makes an empty sequence of list's type.
+func (l *Lowering) emptySequence(list *ssa.Value) *ssa.Value {
+	d := tensor.Undefined
+	if lt, ok := list.Type.(*ssa.ListType); ok {
+		if t := ssa.AsTensor(lt.Elem); t != nil {
+			d = t.DType
+		}
+	}
+	if d == tensor.Undefined {
+		l.Fail("the element type of the list is not known")
+	}
+	v := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(d.ONNX()))})
+	v.Type = list.Type
+	return v
+}
+
+func lowerListSlice(l *Lowering) *ssa.Value {
+	v := l.must("l")
+	start, end, step := l.SizeArgOr("start", 0), l.SizeArgOr("end", toEnd), l.SizeArgOr("step", 1)
+	if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
+		return l.sliceDim(l.Value(v), 0, start, end, step)
+	}
+	k, ok := step.Int()
+	if !ok || k < 1 {
+		l.Fail("a slice step must be a positive constant")
+	}
+	list := l.list("l")
+	if list == nil {
+		l.Fail("the list is empty")
+	}
+	n := Size{Value: l.Op("SequenceLength", list)}
+	s, e := l.sliceBounds(start, end, n)
+	count := l.DivSize(l.AddSize(l.SubSize(e, s), ConstSize(k-1)), ConstSize(k))
+	from, by := l.SizeValue(s), l.Const(tensor.ScalarInt(k))
+	return l.listLoop(l.emptySequence(list), l.SizeValue(count), func(i *ssa.Value) *ssa.Value {
+		return l.Op("SequenceAt", list, l.Add(from, l.Mul(i, by)))
+	})
+}
+
+func lowerListReverse(l *Lowering) *ssa.Value {
+	list := l.nonempty()
+	n := l.Op("SequenceLength", list)
+	last := l.Sub(n, l.Const(tensor.ScalarInt(1)))
+	return l.listLoop(l.emptySequence(list), n, func(i *ssa.Value) *ssa.Value {
+		return l.Op("SequenceAt", list, l.Sub(last, i))
+	})
+}

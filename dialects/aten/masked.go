@@ -1,0 +1,110 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// masks holds operators that choose elements by a condition.
+var masks = Defs{
+	"aten::where":          {Doc: "self where the condition holds, else other; without these, nonzero as a list", LowerN: lowerWhere},
+	"aten::masked_fill":    {Doc: "value where mask holds, else self", Lower: lowerMaskedFill},
+	"aten::masked_select":  {Doc: "the elements where mask holds, in one dimension", Lower: lowerMaskedSelect},
+	"aten::masked_scatter": {Doc: "the elements of source, in order, where mask holds, else self", Lower: lowerMaskedScatter},
+	"aten::nonzero":        {Doc: "the indices of elements that are not 0, a row for each", Lower: lowerNonzero},
+	"aten::argwhere":       {Doc: "nonzero", Lower: lowerNonzero},
+	"aten::nonzero_numpy":  {Doc: "nonzero as a list of vectors", LowerN: func(l *Lowering) []*ssa.Value { return l.nonzeroList(l.Tensor("self")) }},
+	"aten::nonzero_static": {Doc: "nonzero of a given length, filled up or cut", Lower: lowerNonzeroStatic},
+}
+
+// boolOf is a condition as bool; masks may be uint8.
+func (l *Lowering) boolOf(name string) *ssa.Value { return l.As(name, tensor.Bool) }
+
+func lowerWhere(l *Lowering) []*ssa.Value {
+	if !l.HasArg("self") {
+		return l.nonzeroList(l.Tensor("condition"))
+	}
+	vs, d := l.Promoted("self", "other")
+	if d.IsComplex() {
+		l.Fail("ONNX has no arithmetic on complex numbers")
+	}
+	return []*ssa.Value{l.Where(l.boolOf("condition"), vs[0], vs[1])}
+}
+
+func lowerMaskedFill(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	return l.Where(l.boolOf("mask"), l.As("value", l.DType(x)), x)
+}
+
+func lowerMaskedSelect(l *Lowering) *ssa.Value {
+	x, mask := l.Tensor("self"), l.boolOf("mask")
+	xt, mt := x.Tensor(), mask.Tensor()
+	if xt == nil || mt == nil || !xt.Ranked || !mt.Ranked {
+		shape := l.ShapeOf(l.Op("And", mask, l.Cast(x, tensor.Bool)))
+		return l.OpA("Compress", nil, l.Expand(x, shape), l.Reshape(l.Expand(mask, shape), -1))
+	}
+	sizes := l.BroadcastSizes(l.SizesOf(x), l.SizesOf(mask))
+	x, mask = l.ExpandTo(x, sizes), l.ExpandTo(mask, sizes)
+	switch len(sizes) {
+	case 0:
+		x, mask = l.Unsqueeze(x, 0), l.Unsqueeze(mask, 0)
+	case 1:
+	default:
+		return l.OpA("Compress", nil, x, l.Reshape(mask, -1))
+	}
+	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, x, mask)
+}
+
+func lowerMaskedScatter(l *Lowering) *ssa.Value {
+	x, mask := l.Tensor("self"), l.boolOf("mask")
+	source := l.Reshape(l.Cast(l.Tensor("source"), l.DType(x)), -1)
+	sizes := l.BroadcastSizes(l.SizesOf(x), l.SizesOf(mask))
+	x, mask = l.ExpandTo(x, sizes), l.ExpandTo(mask, sizes)
+	rank := len(sizes)
+	l.oneDim(&x, &mask)
+	idx := l.Transpose(l.Op("NonZero", mask), 1, 0)
+	count := l.SizeOf(idx, 0)
+	return l.likeRank(l.Op("ScatterND", x, idx, l.sliceDim(source, 0, ConstSize(0), count, ConstSize(1))), rank)
+}
+
+// nonzeroInput gives ONNX NonZero a type whose conversion does not round to 0.
+func (l *Lowering) nonzeroInput(x *ssa.Value) *ssa.Value {
+	switch l.DType(x) {
+	case tensor.Bool, tensor.Float32, tensor.Int64, tensor.Int32, tensor.Uint8:
+		return x
+	}
+	return l.Cast(x, tensor.Bool)
+}
+
+// nonzeroColumns gives the indices of elements that are not 0, a column for each.
+func (l *Lowering) nonzeroColumns(x *ssa.Value) *ssa.Value { return l.Op("NonZero", l.nonzeroInput(x)) }
+
+func lowerNonzero(l *Lowering) *ssa.Value { return l.nonzero(l.Tensor("self")) }
+
+func (l *Lowering) nonzero(x *ssa.Value) *ssa.Value {
+	switch l.Rank(x) {
+	case 0:
+		// one row without columns, or none
+		count := l.Cast(l.Cast(x, tensor.Bool), tensor.Int64)
+		return l.Fill(l.ConcatV(0, l.Unsqueeze(count, 0), l.I64(0)), tensor.Int64, ssa.Int(0))
+	case 1:
+		return l.Reshape(l.nonzeroColumns(x), -1, 1)
+	}
+	return l.Transpose(l.nonzeroColumns(x), 1, 0)
+}
+
+func (l *Lowering) nonzeroList(x *ssa.Value) []*ssa.Value {
+	return l.nonzeroRows(l.nonzeroInput(l.atLeast1(x)))
+}
+
+func lowerNonzeroStatic(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	size := l.SizeArg("size")
+	rows := l.nonzero(x)
+	if l.Rank(x) == 0 {
+		return l.Fill(l.SizeTensor([]Size{size, ConstSize(0)}), tensor.Int64, ssa.Int(0))
+	}
+	// fill up with as many rows as may be missing, then cut
+	filler := l.Fill(l.SizeTensor([]Size{size, ConstSize(int64(l.Rank(x)))}), tensor.Int64, ssa.Int(l.Int("fill_value")))
+	return l.sliceDim(l.ConcatV(0, rows, filler), 0, ConstSize(0), size, ConstSize(1))
+}

@@ -1,0 +1,225 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// splits holds operators that give the parts of a tensor as a list. Where the
+// number of parts is known the results are the parts; else the one result is an
+// ONNX sequence.
+var splits = Defs{
+	"aten::split":                   {Doc: "parts of a given size, or of given sizes", LowerN: lowerSplit},
+	"aten::split_copy":              {Doc: "split", LowerN: lowerSplit},
+	"aten::unsafe_split":            {Doc: "split", LowerN: lowerSplit},
+	"aten::split_with_sizes":        {Doc: "parts of given sizes", LowerN: lowerSplit},
+	"aten::split_with_sizes_copy":   {Doc: "parts of given sizes", LowerN: lowerSplit},
+	"aten::unsafe_split_with_sizes": {Doc: "parts of given sizes", LowerN: lowerSplit},
+	"aten::chunk":                   {Doc: "at most so many parts of equal size, the last may be smaller", LowerN: lowerChunk},
+	"aten::unsafe_chunk":            {Doc: "chunk", LowerN: lowerChunk},
+	"aten::tensor_split":            {Doc: "parts at indices, or so many parts that differ by at most one", LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(l.Dim("dim", l.Rank(l.Tensor("self")))) }},
+	"aten::hsplit":                  {Doc: "tensor_split of columns", LowerN: lowerHsplit},
+	"aten::vsplit":                  {Doc: "tensor_split of rows", LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(0) }},
+	"aten::dsplit":                  {Doc: "tensor_split of the third dimension", LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(2) }},
+	"aten::unbind":                  {Doc: "the parts at each index of a dimension", LowerN: lowerUnbind},
+	"aten::unbind_copy":             {Doc: "unbind", LowerN: lowerUnbind},
+}
+
+func lowerSplit(l *Lowering) []*ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("split needs a dimension, found rank 0")
+	}
+	dim := l.Dim("dim", rank)
+	for _, name := range []string{"split_sizes", "split_size"} {
+		v := l.Arg(name)
+		if v == nil {
+			continue
+		}
+		if _, isList := v.Type.(*ssa.ListType); isList {
+			return l.splitSizes(x, dim, l.Sizes(name))
+		}
+		return l.splitEvery(x, dim, l.SizeArg(name))
+	}
+	l.Fail("this overload of split is not known")
+	return nil
+}
+
+// splitEvery cuts a dimension into parts of one size; the last may be smaller.
+func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size) []*ssa.Value {
+	d := l.Shape(x)[dim]
+	n, static := d.Int()
+	k, isConst := size.Int()
+	switch {
+	case isConst && k < 0:
+		l.Fail("a split size must not be negative")
+	case isConst && k == 0:
+		if !static || n != 0 {
+			l.Fail("a split size of 0 needs a dimension of size 0")
+		}
+		return []*ssa.Value{x}
+	case isConst && static:
+		if n <= k {
+			return []*ssa.Value{x}
+		}
+		var sizes []Size
+		for at := int64(0); at < n; at += k {
+			sizes = append(sizes, ConstSize(min(k, n-at)))
+		}
+		return l.splitSizes(x, dim, sizes)
+	case size.same(Size{Expr: d, Known: true}):
+		return []*ssa.Value{x}
+	}
+	if size.Known && size.Expr.Min() >= 1 {
+		if q, ok := d.Divide(size.Expr); ok {
+			if parts, ok := q.Int(); ok {
+				return l.splitSizes(x, dim, repeatSize(size, parts))
+			}
+		}
+	}
+	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, l.SizeValue(size))}
+}
+
+func repeatSize(s Size, n int64) []Size {
+	out := make([]Size, n)
+	for i := range out {
+		out[i] = s
+	}
+	return out
+}
+
+// splitSizes cuts a dimension into parts of given sizes.
+func (l *Lowering) splitSizes(x *ssa.Value, dim int, sizes []Size) []*ssa.Value {
+	switch len(sizes) {
+	case 0:
+		return nil
+	case 1:
+		return []*ssa.Value{x}
+	}
+	dynamic := false
+	for _, s := range sizes {
+		_, ok := s.Int()
+		dynamic = dynamic || !ok
+	}
+	if dynamic && l.Opset < 13 {
+		// Split has its sizes as an attribute there
+		out := make([]*ssa.Value, len(sizes))
+		at := ConstSize(0)
+		for i, s := range sizes {
+			end := l.AddSize(at, s)
+			out[i] = l.sliceDim(x, dim, at, end, ConstSize(1))
+			at = end
+		}
+		return out
+	}
+	return l.Create("onnx::Split", len(sizes), []*ssa.Value{x, l.SizeTensor(sizes)}, intAttr("axis", int64(dim)))
+}
+
+func lowerChunk(l *Lowering) []*ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("chunk needs a dimension, found rank 0")
+	}
+	dim, k := l.Dim("dim", rank), l.Int("chunks")
+	if k < 1 {
+		l.Fail("the number of chunks must be positive")
+	}
+	d := l.Shape(x)[dim]
+	if n, ok := d.Int(); ok {
+		if n == 0 {
+			return l.splitSizes(x, dim, repeatSize(ConstSize(0), k))
+		}
+		return l.splitEvery(x, dim, ConstSize((n+k-1)/k))
+	}
+	if k == 1 {
+		return []*ssa.Value{x}
+	}
+	n := l.SizeOf(x, dim)
+	if _, ok := d.Divide(ConstSize(k).Expr); ok {
+		return l.splitSizes(x, dim, repeatSize(l.DivSize(n, ConstSize(k)), k))
+	}
+	return l.splitEvery(x, dim, l.DivSize(l.AddSize(n, ConstSize(k-1)), ConstSize(k)))
+}
+
+func lowerHsplit(l *Lowering) []*ssa.Value {
+	if l.Rank(l.Tensor("self")) == 1 {
+		return l.tensorSplit(0)
+	}
+	return l.tensorSplit(1)
+}
+
+func (l *Lowering) tensorSplit(dim int) []*ssa.Value {
+	x := l.Tensor("self")
+	if dim >= l.Rank(x) {
+		l.Fail("needs at least %d dimensions, found %d", dim+1, l.Rank(x))
+	}
+	for _, name := range []string{"sections", "indices", "tensor_indices_or_sections"} {
+		v := l.Arg(name)
+		if v == nil {
+			continue
+		}
+		t := v.Tensor()
+		if name == "sections" || t != nil && t.Rank() == 0 {
+			return l.splitSections(x, dim, l.Int(name))
+		}
+		cuts := l.Sizes(name)
+		out := make([]*ssa.Value, len(cuts)+1)
+		at := ConstSize(0)
+		for i := range out {
+			end := ConstSize(toEnd)
+			if i < len(cuts) {
+				end = cuts[i]
+			}
+			out[i] = l.sliceDim(x, dim, at, end, ConstSize(1))
+			at = end
+		}
+		return out
+	}
+	l.Fail("this overload of tensor_split is not known")
+	return nil
+}
+
+// splitSections cuts a dimension of n into k parts, of which the first n % k are longer by one.
+func (l *Lowering) splitSections(x *ssa.Value, dim int, k int64) []*ssa.Value {
+	if k < 1 {
+		l.Fail("the number of sections must be positive")
+	}
+	if n, ok := l.Shape(x)[dim].Int(); ok {
+		sizes := make([]Size, k)
+		for i := range sizes {
+			s := n / k
+			if int64(i) < n%k {
+				s++
+			}
+			sizes[i] = ConstSize(s)
+		}
+		return l.splitSizes(x, dim, sizes)
+	}
+	// part i has (n + k - 1 - i) // k elements
+	n := l.SizeOf(x, dim)
+	sizes := make([]Size, k)
+	for i := range sizes {
+		sizes[i] = l.DivSize(l.AddSize(n, ConstSize(k-1-int64(i))), ConstSize(k))
+	}
+	return l.splitSizes(x, dim, sizes)
+}
+
+func lowerUnbind(l *Lowering) []*ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("unbind needs a dimension, found rank 0")
+	}
+	dim := l.Dim("dim", rank)
+	n, ok := l.Shape(x)[dim].Int()
+	if !ok {
+		return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 0)}, x)}
+	}
+	out := make([]*ssa.Value, n)
+	for i := range out {
+		out[i] = l.Gather(x, l.Const(tensor.ScalarInt(int64(i))), dim)
+	}
+	return out
+}

@@ -1,0 +1,186 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// strided holds operators that address storage or windows.
+var strided = Defs{
+	"aten::unfold":             {Doc: "windows of size elements, every step elements, as a last dimension", Lower: lowerUnfold},
+	"aten::unfold_copy":        {Doc: "unfold", Lower: lowerUnfold},
+	"aten::as_strided":         {Doc: "elements of the storage by size, stride and offset", Lower: lowerAsStrided},
+	"aten::as_strided_copy":    {Doc: "as_strided", Lower: lowerAsStrided},
+	"aten::as_strided_scatter": {Doc: "self with other elements where as_strided reads", Lower: lowerAsStridedScatter},
+}
+
+// maxTrace bounds how many operators back the layout of a tensor is followed.
+const maxTrace = 64
+
+// rowMajor reports that a value is known to be stored in row-major order, from
+// the start of its storage: inputs, constants and what is computed from such.
+// Operators keep the layout of their inputs, so one that permutes spoils all after it.
+func rowMajor(v *ssa.Value, depth int) bool {
+	d := v.Def()
+	if d == nil || d.Kind == "prim::Constant" || d.Kind == "onnx::Constant" {
+		return true
+	}
+	if depth == 0 {
+		return false
+	}
+	switch d.Kind {
+	case "aten::transpose", "aten::permute", "aten::t", "aten::numpy_T", "aten::mT", "aten::mH", "aten::adjoint", "aten::matrix_H",
+		"aten::movedim", "aten::moveaxis", "aten::swapdims", "aten::swapaxes",
+		"aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::select", "aten::slice", "aten::narrow",
+		"aten::diagonal", "aten::linalg_diagonal", "aten::unfold", "aten::as_strided", "aten::real", "aten::imag",
+		"aten::split", "aten::split_with_sizes", "aten::chunk", "aten::unbind", "aten::tensor_split", "aten::hsplit", "aten::vsplit", "aten::dsplit",
+		"prim::If", "prim::Loop":
+		return false
+	case "aten::contiguous", "aten::clone", "aten::to", "aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like":
+		if i := schemaArg(d, "memory_format"); i >= 0 {
+			lit, ok := literalOf(d.Operand(i))
+			switch {
+			case !ok || lit.Kind == ssa.IntLit && lit.Int() > 1:
+				return false
+			case lit.Kind == ssa.IntLit && lit.Int() == 0: // contiguous
+				return true
+			}
+		}
+	}
+	for _, o := range d.Operands() {
+		if o == nil {
+			continue
+		}
+		if _, isList := o.Type.(*ssa.ListType); (isList || o.Tensor() != nil) && !rowMajor(o, depth-1) {
+			return false
+		}
+	}
+	return true
+}
+
+func schemaArg(o *ssa.Op, name string) int {
+	if o.Schema == nil {
+		return -1
+	}
+	i := o.Schema.Arg(name)
+	if i >= o.NumOperands() {
+		return -1
+	}
+	return i
+}
+
+// storageOf follows views back to the tensor that owns the storage.
+// moved reports that a view on the way starts somewhere else in it.
+func storageOf(v *ssa.Value) (base *ssa.Value, moved bool) {
+	for {
+		d := v.Def()
+		if d == nil || d.NumOperands() == 0 {
+			return v, moved
+		}
+		switch d.Kind {
+		case "aten::transpose", "aten::permute", "aten::t", "aten::numpy_T", "aten::mT", "aten::movedim", "aten::moveaxis",
+			"aten::swapdims", "aten::swapaxes", "aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::unfold",
+			"aten::view", "aten::view_as", "aten::squeeze", "aten::unsqueeze", "aten::unflatten", "aten::detach", "aten::alias":
+		case "aten::select", "aten::slice", "aten::narrow", "aten::diagonal", "aten::as_strided":
+			moved = true
+		default:
+			return v, moved
+		}
+		v = d.Operand(0)
+	}
+}
+
+func lowerUnfold(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	dim, size, step := l.Dim("dimension", l.Rank(x)), l.Int("size"), l.Int("step")
+	if size < 0 || step < 1 {
+		l.Fail("expects a size that is not negative and a positive step")
+	}
+	if l.Rank(x) == 0 {
+		return l.sliceDim(l.Unsqueeze(x, 0), 0, ConstSize(0), ConstSize(size), ConstSize(1))
+	}
+	rank := l.Rank(x)
+	var idx *ssa.Value
+	if n, ok := l.Shape(x)[dim].Int(); ok {
+		if size > n {
+			l.Fail("windows of %d elements in a dimension of size %d", size, n)
+		}
+		count := (n-size)/step + 1
+		flat := make([]int64, 0, count*size)
+		for w := range count {
+			for i := range size {
+				flat = append(flat, w*step+i)
+			}
+		}
+		idx = l.Const(tensor.Of(tensor.Int64, []int64{count, size}, flat))
+	} else {
+		l.NeedOpset(11, "unfold of a dynamic axis")
+		end := l.SubSize(l.SizeOf(x, dim), ConstSize(size-1))
+		starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.SizeValue(end), l.Const(tensor.ScalarInt(step)))
+		idx = l.Add(l.Unsqueeze(starts, 1), l.Unsqueeze(l.rangeTo(ConstSize(size)), 0))
+	}
+	return l.moveDims(l.Gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(rank)})
+}
+
+// stridedSource finds the storage that as_strided reads, flat, and the index of each element in it.
+func (l *Lowering) stridedSource() (base, idx *ssa.Value, sizes []Size) {
+	src, moved := storageOf(l.Arg("self"))
+	if moved && l.IsNone("storage_offset") {
+		l.Fail("as_strided of a part of a tensor needs a storage_offset")
+	}
+	if !rowMajor(src, maxTrace) {
+		l.Fail("as_strided of a tensor whose layout depends on how it was made")
+	}
+	base = l.Value(src)
+	sizes = l.Sizes("size")
+	strides := l.Sizes("stride")
+	if len(sizes) != len(strides) {
+		l.Fail("%d sizes and %d strides", len(sizes), len(strides))
+	}
+	return base, l.stridedIndex(sizes, strides, l.SizeArgOr("storage_offset", 0)), sizes
+}
+
+// stridedIndex is offset + sum of i_k * stride_k over a grid of the given sizes.
+func (l *Lowering) stridedIndex(sizes, strides []Size, offset Size) *ssa.Value {
+	if allConst(append(append([]Size{offset}, sizes...), strides...)...) {
+		shape := make([]int64, len(sizes))
+		o, _ := offset.Int()
+		flat := []int64{o}
+		for i := range sizes {
+			n, _ := sizes[i].Int()
+			by, _ := strides[i].Int()
+			shape[i] = n
+			next := make([]int64, 0, int64(len(flat))*n)
+			for _, at := range flat {
+				for k := range n {
+					next = append(next, at+k*by)
+				}
+			}
+			flat = next
+		}
+		return l.Const(tensor.Of(tensor.Int64, shape, flat))
+	}
+	idx := l.SizeValue(offset)
+	for i := range sizes {
+		at := l.Mul(l.rangeTo(sizes[i]), l.SizeValue(strides[i]))
+		idx = l.Add(l.Unsqueeze(idx, int64(l.Rank(idx))), at)
+	}
+	return idx
+}
+
+func lowerAsStrided(l *Lowering) *ssa.Value {
+	base, idx, _ := l.stridedSource()
+	return l.Gather(l.Reshape(base, -1), idx, 0)
+}
+
+func lowerAsStridedScatter(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if src, _ := storageOf(l.Arg("self")); src != l.Arg("self") {
+		l.Fail("as_strided_scatter into a view")
+	}
+	_, idx, sizes := l.stridedSource()
+	src := l.Cast(l.Tensor("src"), l.DType(x))
+	flat := l.Reshape(x, -1)
+	out := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 0)}, flat, l.Reshape(idx, -1), l.Reshape(l.ExpandTo(src, sizes), -1))
+	return l.reshapeLike(out, x)
+}

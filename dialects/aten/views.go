@@ -1,0 +1,527 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// views holds operators that show the elements of one tensor in another shape
+// or order (ATen/native/TensorShape.cpp).
+var views = Defs{
+	"aten::view":           {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Lower: lowerView},
+	"aten::view_copy":      {Doc: "view", Lower: lowerView},
+	"aten::reshape":        {Doc: "the elements in another shape", Lower: func(l *Lowering) *ssa.Value { return l.ReshapeSizes(l.Tensor("self"), l.Sizes("shape")) }},
+	"aten::_unsafe_view":   {Doc: "view", Lower: lowerView},
+	"aten::_reshape_copy":  {Doc: "view", Lower: lowerView},
+	"aten::_reshape_alias": {Doc: "view with given strides, which do not show", Lower: lowerView},
+	"aten::view_as":        {Doc: "self in the shape of other", Lower: lowerViewAs},
+	"aten::reshape_as":     {Doc: "self in the shape of other", Lower: lowerViewAs},
+	"aten::flatten":        {Doc: "merges the dimensions start_dim to end_dim", Lower: lowerFlatten},
+	"aten::ravel":          {Doc: "all elements in one dimension", Lower: func(l *Lowering) *ssa.Value { return l.Reshape(l.Tensor("self"), -1) }},
+	"aten::unflatten":      {Doc: "splits a dimension into several", Lower: lowerUnflatten},
+
+	"aten::squeeze":        {Doc: "removes dimensions of size 1", Lower: lowerSqueeze},
+	"aten::squeeze_copy":   {Doc: "squeeze", Lower: lowerSqueeze},
+	"aten::unsqueeze":      {Doc: "inserts a dimension of size 1", Lower: lowerUnsqueeze},
+	"aten::unsqueeze_copy": {Doc: "unsqueeze", Lower: lowerUnsqueeze},
+	"aten::atleast_1d":     {Doc: "at least one dimension", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast1) }},
+	"aten::atleast_2d":     {Doc: "at least two dimensions", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast2) }},
+	"aten::atleast_3d":     {Doc: "at least three dimensions", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast3) }},
+
+	"aten::transpose":      {Doc: "exchanges two dimensions", Lower: lowerSwap("dim0", "dim1")},
+	"aten::transpose_copy": {Doc: "transpose", Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapdims":       {Doc: "transpose", Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapaxes":       {Doc: "transpose", Lower: lowerSwap("axis0", "axis1")},
+	"aten::t":              {Doc: "transpose of a matrix; lower ranks pass", Lower: lowerT},
+	"aten::t_copy":         {Doc: "t", Lower: lowerT},
+	"aten::numpy_T":        {Doc: "the dimensions in reverse order", Lower: lowerReverseDims},
+	"aten::mT":             {Doc: "exchanges the last two dimensions", Lower: lowerMatrixT},
+	"aten::mH":             {Doc: "mT of the conjugate", Lower: lowerMatrixT},
+	"aten::adjoint":        {Doc: "mT of the conjugate", Lower: lowerMatrixT},
+	"aten::matrix_H":       {Doc: "mT of the conjugate", Lower: lowerMatrixT},
+	"aten::permute":        {Doc: "the dimensions in a given order", Lower: lowerPermute},
+	"aten::permute_copy":   {Doc: "permute", Lower: lowerPermute},
+	"aten::movedim":        {Doc: "moves dimensions to other places", Lower: lowerMovedim},
+	"aten::moveaxis":       {Doc: "movedim", Lower: lowerMovedim},
+
+	"aten::select":      {Doc: "the part at one index of a dimension; an element of a list", Lower: lowerSelect},
+	"aten::select_copy": {Doc: "select", Lower: lowerSelect},
+	"aten::slice":       {Doc: "start:end:step of a dimension, with Python's clamping; part of a list", Lower: lowerSlice},
+	"aten::slice_copy":  {Doc: "slice", Lower: lowerSlice},
+	"aten::narrow":      {Doc: "length elements of a dimension from start", Lower: lowerNarrow},
+	"aten::narrow_copy": {Doc: "narrow", Lower: lowerNarrow},
+
+	"aten::expand":       {Doc: "broadcasts to a size, -1 keeps a dimension", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
+	"aten::expand_copy":  {Doc: "expand", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
+	"aten::broadcast_to": {Doc: "expand", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
+	"aten::expand_as":    {Doc: "expand to the size of other", Lower: lowerExpandAs},
+
+	"aten::alias":           passes("self"),
+	"aten::alias_copy":      passes("self"),
+	"aten::detach":          passes("self"),
+	"aten::detach_copy":     passes("self"),
+	"aten::data":            passes("self"),
+	"aten::contiguous":      passes("self"),
+	"aten::clone":           passes("self"),
+	"aten::lift":            passes("self"),
+	"aten::lift_fresh":      passes("self"),
+	"aten::lift_fresh_copy": passes("self"),
+	"aten::resolve_conj":    passes("self"),
+	"aten::resolve_neg":     passes("self"),
+	"aten::positive":        passes("self"),
+	"aten::_conj":           {Doc: "the complex conjugate; real numbers pass", Lower: lowerConj},
+	"aten::_conj_copy":      {Doc: "the complex conjugate; real numbers pass", Lower: lowerConj},
+	"aten::_neg_view_copy":  {Doc: "-self", Lower: func(l *Lowering) *ssa.Value { return l.Op("Neg", l.Tensor("self")) }},
+	"aten::conj":            {Doc: "the complex conjugate; real numbers pass", Lower: lowerConj},
+	"aten::conj_physical":   {Doc: "the complex conjugate; real numbers pass", Lower: lowerConj},
+	"aten::real":            {Doc: "the real part; real numbers pass", Lower: lowerConj},
+	"aten::view_as_real":    {Doc: "pairs of real and imaginary part", Why: "ONNX has complex numbers only inside of its Fourier transforms"},
+	"aten::view_as_complex": {Doc: "pairs as complex numbers", Why: "ONNX has complex numbers only inside of its Fourier transforms"},
+}
+
+// passes is an operator that gives its argument.
+func passes(name string) Def {
+	return Def{Doc: "its argument", Lower: func(l *Lowering) *ssa.Value { return l.Tensor(name) }}
+}
+
+func lowerConj(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if l.DType(x).IsComplex() {
+		l.Fail("ONNX has no arithmetic on complex numbers")
+	}
+	return x
+}
+
+func lowerView(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if !l.HasArg("dtype") {
+		return l.ReshapeSizes(x, l.Sizes("size"))
+	}
+	from, to := l.DType(x), l.DTypeArg("dtype")
+	switch {
+	case from == to:
+		return x
+	case from.Size() != to.Size() || from.IsComplex() || to.IsComplex():
+		l.Fail("the bits of %v as %v change the shape, which ONNX cannot express", from, to)
+	case from.IsInt() && to.IsInt(), from == tensor.Bool && to.IsInt():
+		return l.Cast(x, to) // two's complement: the bits stay
+	}
+	l.NeedOpset(26, "the bits of one element type as another")
+	return l.OpA("BitCast", []ssa.Attr{intAttr("to", int64(to.ONNX()))}, x)
+}
+
+func lowerViewAs(l *Lowering) *ssa.Value {
+	x, other := l.Tensor("self"), l.Tensor("other")
+	t := other.Tensor()
+	if t == nil || !t.Ranked {
+		return l.ReshapeTo(x, l.ShapeOf(other))
+	}
+	sizes := make([]Size, len(t.Dims))
+	for i, d := range t.Dims {
+		sizes[i] = Size{Expr: d, Known: true}
+	}
+	return l.reshapeLazy(x, sizes, func(i int) Size { return l.SizeOf(other, i) })
+}
+
+func lowerFlatten(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if l.IsConst("start_dim") && l.Int("start_dim") == 0 && l.Int("end_dim") == -1 {
+		return l.Reshape(x, -1)
+	}
+	rank := l.Rank(x)
+	start, end := l.Dim("start_dim", rank), l.Dim("end_dim", rank)
+	if start > end {
+		l.Fail("start_dim comes after end_dim")
+	}
+	return l.flattenDims(x, start, end)
+}
+
+func lowerUnflatten(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	dim := l.Dim("dim", rank)
+	parts := l.Sizes("sizes")
+	var sizes []Size
+	at := func(i int) int { return i }
+	for i, d := range l.Shape(x) {
+		if i == dim {
+			// -1 is resolved within the dimension, so that another -1 is not needed for a dynamic one
+			rest, known, minus := sym.Const(1), true, -1
+			for j, p := range parts {
+				if p.Known && p.Expr.Is(-1) {
+					minus = j
+					continue
+				}
+				known = known && p.Known
+				rest = rest.Mul(p.Expr)
+			}
+			if minus >= 0 && known && !rest.Is(0) {
+				if q, ok := d.Divide(rest); ok {
+					parts = append([]Size(nil), parts...)
+					parts[minus] = Size{Expr: q, Known: true}
+				}
+			}
+			sizes = append(sizes, parts...)
+			continue
+		}
+		sizes = append(sizes, Size{Expr: d, Known: true})
+	}
+	return l.reshapeLazy(x, sizes, func(i int) Size {
+		switch {
+		case i < dim:
+			return l.SizeOf(x, at(i))
+		case i >= dim+len(parts):
+			return l.SizeOf(x, i-len(parts)+1)
+		}
+		// an inferred part: the size of the dimension over the others
+		rest := ConstSize(1)
+		for j, p := range parts {
+			if j != i-dim {
+				rest = l.MulSize(rest, p)
+			}
+		}
+		return l.DivSize(l.SizeOf(x, dim), rest)
+	})
+}
+
+func lowerSqueeze(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if t := x.Tensor(); t != nil && !t.Ranked && !l.HasArg("dim") {
+		return l.Op("Squeeze", x)
+	}
+	rank := l.Rank(x)
+	dims := l.Shape(x)
+	wanted := make([]bool, rank)
+	if l.HasArg("dim") {
+		for _, d := range l.Ints("dim") {
+			if d := l.wrap(d, rank); d < rank {
+				wanted[d] = true
+			}
+		}
+	} else {
+		for i := range wanted {
+			wanted[i] = true
+		}
+	}
+	var ones []int64
+	unknown := false
+	for i, d := range dims {
+		switch {
+		case !wanted[i]:
+		case d.Is(1):
+			ones = append(ones, int64(i))
+		case !d.IsConst() && d.Min() < 2:
+			unknown = true
+		}
+	}
+	if !unknown {
+		return l.Squeeze(x, ones...)
+	}
+	if !l.HasArg("dim") {
+		return l.Op("Squeeze", x)
+	}
+	// Whether the rank shrinks depends on the size at run time.
+	shape := l.ShapeOf(x)
+	keep := l.Op("Not", l.Op("Equal", shape, l.I64(1)))
+	fixed := l.boolMask([]int64{int64(rank)}, func(i int64) bool { return !wanted[i] })
+	return l.ReshapeTo(x, l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, shape, l.Op("Or", keep, fixed)))
+}
+
+func lowerUnsqueeze(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	d := l.Int("dim")
+	if t := x.Tensor(); t != nil && !t.Ranked && d >= 0 {
+		return l.Unsqueeze(x, d)
+	}
+	return l.Unsqueeze(x, int64(l.wrap(d, l.Rank(x)+1)))
+}
+
+// atLeast applies f to a tensor or to each of a list.
+func (l *Lowering) atLeast(f func(*ssa.Value) *ssa.Value) []*ssa.Value {
+	if !l.HasArg("tensors") {
+		return []*ssa.Value{f(l.Tensor("self"))}
+	}
+	vs := l.Tensors("tensors")
+	for i := range vs {
+		vs[i] = f(vs[i])
+	}
+	return vs
+}
+
+func (l *Lowering) atLeast1(x *ssa.Value) *ssa.Value {
+	if l.Rank(x) == 0 {
+		return l.Unsqueeze(x, 0)
+	}
+	return x
+}
+
+func (l *Lowering) atLeast2(x *ssa.Value) *ssa.Value {
+	switch l.Rank(x) {
+	case 0:
+		return l.Unsqueeze(x, 0, 1)
+	case 1:
+		return l.Unsqueeze(x, 0)
+	}
+	return x
+}
+
+func (l *Lowering) atLeast3(x *ssa.Value) *ssa.Value {
+	switch l.Rank(x) {
+	case 0:
+		return l.Unsqueeze(x, 0, 1, 2)
+	case 1:
+		return l.Unsqueeze(x, 0, 2)
+	case 2:
+		return l.Unsqueeze(x, 2)
+	}
+	return x
+}
+
+func lowerSwap(a, b string) func(l *Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		x := l.Tensor("self")
+		rank := l.Rank(x)
+		i, j := l.Dim(a, rank), l.Dim(b, rank)
+		if i == j {
+			return x
+		}
+		return l.SwapAxes(x, i, j)
+	}
+}
+
+func lowerT(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	switch rank := l.Rank(x); {
+	case rank > 2:
+		l.Fail("expects at most 2 dimensions, found %d", rank)
+	case rank < 2:
+		return x
+	}
+	return l.SwapAxes(x, 0, 1)
+}
+
+func lowerReverseDims(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank < 2 {
+		return x
+	}
+	perm := make([]int64, rank)
+	for i := range perm {
+		perm[i] = int64(rank - 1 - i)
+	}
+	return l.Transpose(x, perm...)
+}
+
+func lowerMatrixT(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if l.DType(x).IsComplex() {
+		l.Fail("ONNX has no arithmetic on complex numbers")
+	}
+	switch rank {
+	case 0:
+		return x
+	case 1:
+		l.Fail("expects a matrix, found 1 dimension")
+	}
+	return l.SwapAxes(x, rank-2, rank-1)
+}
+
+func lowerPermute(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	dims := l.Ints("dims")
+	if len(dims) != rank {
+		l.Fail("%d dims for a tensor of rank %d", len(dims), rank)
+	}
+	if rank < 2 {
+		return x
+	}
+	perm := make([]int64, rank)
+	for i, d := range dims {
+		perm[i] = int64(l.wrap(d, rank))
+	}
+	return l.Transpose(x, perm...)
+}
+
+func lowerMovedim(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	return l.moveDims(x, l.Ints("source"), l.Ints("destination"))
+}
+
+// moveDims moves dims to other places; the rest keep their order.
+func (l *Lowering) moveDims(x *ssa.Value, from, to []int64) *ssa.Value {
+	rank := l.Rank(x)
+	if len(from) != len(to) {
+		l.Fail("source and destination must have the same length")
+	}
+	if rank < 2 {
+		return x
+	}
+	perm := make([]int64, rank)
+	for i := range perm {
+		perm[i] = -1
+	}
+	taken := make([]bool, rank)
+	for i := range from {
+		f, t := l.wrap(from[i], rank), l.wrap(to[i], rank)
+		if taken[f] || perm[t] >= 0 {
+			l.Fail("a dimension is named twice")
+		}
+		perm[t], taken[f] = int64(f), true
+	}
+	next := 0
+	for i := range perm {
+		if perm[i] >= 0 {
+			continue
+		}
+		for taken[next] {
+			next++
+		}
+		perm[i] = int64(next)
+		next++
+	}
+	return l.Transpose(x, perm...)
+}
+
+func lowerSelect(l *Lowering) *ssa.Value {
+	if l.HasArg("list") {
+		return lowerListGet(l)
+	}
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("select needs a dimension, found rank 0")
+	}
+	return l.selectAt(x, l.Dim("dim", rank), l.SizeArg("index"))
+}
+
+// selectAt takes the part at one index and drops the dimension.
+func (l *Lowering) selectAt(x *ssa.Value, dim int, index Size) *ssa.Value {
+	i, isConst := index.Int()
+	if !isConst {
+		return l.Gather(x, l.SizeValue(index), dim)
+	}
+	n, static := l.Shape(x)[dim].Int()
+	if static {
+		if i < -n || i >= n {
+			l.Fail("index %d is out of range for dimension %d of size %d", i, dim, n)
+		}
+		if i < 0 {
+			i += n
+		}
+	}
+	if i < 0 && l.Opset < 11 {
+		end := i + 1
+		if end == 0 {
+			end = toEnd
+		}
+		return l.Squeeze(l.SliceC(x, dim, i, end, 1), int64(dim))
+	}
+	return l.Gather(x, l.Const(tensor.ScalarInt(i)), dim)
+}
+
+func lowerSlice(l *Lowering) *ssa.Value {
+	if l.HasArg("l") {
+		return lowerListSlice(l)
+	}
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("slice needs a dimension, found rank 0")
+	}
+	dim := l.Dim("dim", rank)
+	return l.sliceDim(x, dim, l.SizeArgOr("start", 0), l.SizeArgOr("end", toEnd), l.SizeArgOr("step", 1))
+}
+
+// sliceDim slices one dimension; bounds are wrapped and clamped as PyTorch and ONNX both do.
+func (l *Lowering) sliceDim(x *ssa.Value, dim int, start, end, step Size) *ssa.Value {
+	s, sConst := start.Int()
+	e, eConst := end.Int()
+	k, kConst := step.Int()
+	if kConst && k < 1 {
+		l.Fail("a slice step must be positive")
+	}
+	n, static := l.Shape(x)[dim].Int()
+	if sConst && eConst && static && s < 0 && s >= -n {
+		s += n
+	}
+	if eConst && e > n && static {
+		e = toEnd
+	}
+	if sConst && eConst && kConst {
+		if s == 0 && e == toEnd && k == 1 {
+			return x
+		}
+		if k != 1 && l.Opset < 10 && static {
+			return l.Gather(x, l.I64(sliceIndices(s, e, k, n)...), dim)
+		}
+		return l.SliceC(x, dim, s, e, k)
+	}
+	return l.Op("Slice", x, l.sizeVec(start), l.sizeVec(end), l.I64(int64(dim)), l.sizeVec(step))
+}
+
+// sliceIndices lists the indices that start:end:step takes of n.
+func sliceIndices(s, e, step, n int64) []int64 {
+	clamp := func(v int64) int64 {
+		if v < 0 {
+			v += n
+		}
+		return min(max(v, 0), n)
+	}
+	out := []int64{}
+	for i := clamp(s); i < clamp(e); i += step {
+		out = append(out, i)
+	}
+	return out
+}
+
+func lowerNarrow(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("narrow needs a dimension, found rank 0")
+	}
+	return l.narrow(x, l.Dim("dim", rank), l.SizeArg("start"), l.SizeArg("length"))
+}
+
+// narrow takes length elements from start, which may be negative.
+func (l *Lowering) narrow(x *ssa.Value, dim int, start, length Size) *ssa.Value {
+	if _, ok := start.Int(); !ok || start.least() < 0 {
+		start = l.wrapSize(start, l.SizeOf(x, dim))
+	}
+	return l.sliceDim(x, dim, start, l.AddSize(start, length), ConstSize(1))
+}
+
+func (l *Lowering) expandArg(name string) *ssa.Value {
+	return l.expandKeep(l.Tensor("self"), l.Sizes(name))
+}
+
+// expandKeep expands; a size of -1 keeps the dimension.
+func (l *Lowering) expandKeep(x *ssa.Value, sizes []Size) *ssa.Value {
+	dims := l.Shape(x)
+	shift := len(sizes) - len(dims)
+	if shift < 0 {
+		l.Fail("expands rank %d to %d sizes", len(dims), len(sizes))
+	}
+	out := append([]Size(nil), sizes...)
+	for i, s := range sizes {
+		if n, ok := s.Int(); ok && n == -1 {
+			if i < shift {
+				l.Fail("-1 for a new dimension")
+			}
+			out[i] = Size{Expr: dims[i-shift], Known: true}
+		}
+	}
+	return l.ExpandTo(x, out)
+}
+
+func lowerExpandAs(l *Lowering) *ssa.Value {
+	x, other := l.Tensor("self"), l.Tensor("other")
+	if t := other.Tensor(); t == nil || !t.Ranked {
+		return l.Expand(x, l.ShapeOf(other))
+	}
+	return l.ExpandTo(x, l.SizesOf(other))
+}

@@ -1,0 +1,142 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// writes holds the functional forms of writes through views: self with the part
+// that a view shows replaced by src.
+var writes = Defs{
+	"aten::select_scatter": {Doc: "self with the part at one index of a dimension replaced", Lower: lowerSelectScatter},
+	"aten::slice_scatter":  {Doc: "self with start:end:step of a dimension replaced", Lower: lowerSliceScatter},
+	"aten::select_backward": {Doc: "zeros with the part at one index replaced", Lower: func(l *Lowering) *ssa.Value {
+		g := l.Tensor("grad_output")
+		zeros := l.Fill(l.SizeTensor(l.Sizes("input_sizes")), l.DType(g), ssa.Int(0))
+		return l.selectScatter(zeros, g, l.Dim("dim", l.Rank(zeros)), l.SizeArg("index"))
+	}},
+	"aten::slice_backward": {Doc: "zeros with a slice replaced", Lower: func(l *Lowering) *ssa.Value {
+		g := l.Tensor("grad_output")
+		zeros := l.Fill(l.SizeTensor(l.Sizes("input_sizes")), l.DType(g), ssa.Int(0))
+		return l.sliceScatter(zeros, g, l.Dim("dim", l.Rank(zeros)), l.SizeArg("start"), l.SizeArg("end"), l.SizeArg("step"))
+	}},
+}
+
+func lowerSelectScatter(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	src := l.Cast(l.Tensor("src"), l.DType(x))
+	return l.selectScatter(x, src, l.Dim("dim", l.Rank(x)), l.SizeArg("index"))
+}
+
+// maskLimit bounds the size of a dimension whose mask is stored as a constant.
+const maskLimit = 1 << 16
+
+func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Value {
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("select_scatter needs a dimension, found rank 0")
+	}
+	if l.Rank(src) > rank-1 {
+		src = l.dropLeadingOnes(src, rank-1)
+	}
+	n, static := l.Shape(x)[dim].Int()
+	i, isConst := index.Int()
+	if static && isConst {
+		if i < -n || i >= n {
+			l.Fail("index %d is out of range for dimension %d of size %d", i, dim, n)
+		}
+		if i < 0 {
+			i += n
+		}
+		index = ConstSize(i)
+	}
+	if after := rank - 1 - dim; l.Rank(src) > after {
+		src = l.Unsqueeze(src, int64(l.Rank(src)-after))
+	} else {
+		src = l.ExpandTo(src, append([]Size{ConstSize(1)}, l.SizesOf(x)[dim+1:]...))
+	}
+	if static && n == 1 {
+		return l.ExpandTo(src, l.SizesOf(x))
+	}
+	shape := make([]int64, rank-dim)
+	for j := range shape {
+		shape[j] = 1
+	}
+	var mask *ssa.Value
+	switch {
+	case static && isConst && n <= maskLimit:
+		shape[0] = n
+		mask = l.boolMask(shape, func(k int64) bool { return k == i })
+	case dim == 0 && l.Opset >= 11:
+		sizes := l.SizesOf(x)
+		sizes[0] = ConstSize(1)
+		return l.Op("ScatterND", x, l.Reshape(l.SizeValue(index), 1, 1), l.ExpandTo(src, sizes))
+	default:
+		shape[0] = -1
+		at := l.wrapSize(index, l.SizeOf(x, dim))
+		mask = l.Reshape(l.Op("Equal", l.rangeTo(l.SizeOf(x, dim)), l.SizeValue(at)), shape...)
+	}
+	return l.Where(mask, src, x)
+}
+
+func lowerSliceScatter(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	src := l.Cast(l.Tensor("src"), l.DType(x))
+	return l.sliceScatter(x, src, l.Dim("dim", l.Rank(x)), l.SizeArgOr("start", 0), l.SizeArgOr("end", toEnd), l.SizeArgOr("step", 1))
+}
+
+func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Size) *ssa.Value {
+	rank := l.Rank(x)
+	if rank == 0 {
+		l.Fail("slice_scatter needs a dimension, found rank 0")
+	}
+	k, ok := step.Int()
+	if !ok || k < 1 {
+		l.Fail("a slice step must be a positive constant")
+	}
+	n := l.SizeOf(x, dim)
+	s, e := l.sliceBounds(start, end, n)
+	count := l.MaxSize(l.SubSize(e, s), ConstSize(0))
+	if k > 1 {
+		count = l.DivSize(l.AddSize(count, ConstSize(k-1)), ConstSize(k))
+	}
+	sizes := l.SizesOf(x)
+	sizes[dim] = count
+	src = l.ExpandTo(l.dropLeadingOnes(src, rank), sizes)
+	if k == 1 {
+		var parts []*ssa.Value
+		if c, ok := s.Int(); !ok || c != 0 {
+			parts = append(parts, l.sliceDim(x, dim, ConstSize(0), s, ConstSize(1)))
+		}
+		parts = append(parts, src)
+		if !e.same(n) {
+			parts = append(parts, l.sliceDim(x, dim, e, ConstSize(toEnd), ConstSize(1)))
+		}
+		return l.ConcatV(int64(dim), parts...)
+	}
+	// each place reads itself, or its element of src behind x
+	var idx *ssa.Value
+	if allConst(s, e, n) {
+		size, _ := n.Int()
+		from, _ := s.Int()
+		to, _ := e.Int()
+		flat := make([]int64, size)
+		for i := range flat {
+			at := int64(i)
+			flat[i] = at
+			if at >= from && at < to && (at-from)%k == 0 {
+				flat[i] = size + (at-from)/k
+			}
+		}
+		idx = l.I64(flat...)
+	} else {
+		at := l.rangeTo(n)
+		off := l.Sub(at, l.SizeValue(s))
+		by := l.Const(tensor.ScalarInt(k))
+		zero := l.Const(tensor.ScalarInt(0))
+		outside := l.Op("Or", l.Op("Less", off, zero), l.Op("Not", l.Op("Less", at, l.SizeValue(e))))
+		between := l.Op("Not", l.Op("Equal", l.Op("Mod", off, by), zero))
+		idx = l.Where(l.Op("Or", outside, between), at, l.Add(l.Div(off, by), l.SizeValue(n)))
+	}
+	return l.Gather(l.ConcatV(int64(dim), x, src), idx, dim)
+}
