@@ -22,7 +22,7 @@ var joining = Defs{
 	"aten::combinations":           {Doc: "all combinations of r elements of a vector", Lower: lowerCombinations},
 	"aten::meshgrid":               {Doc: "vectors spread over a common grid", LowerN: lowerMeshgrid},
 	"aten::broadcast_tensors":      {Doc: "tensors expanded to their common shape", LowerN: lowerBroadcastTensors},
-	"aten::_chunk_cat":             {Doc: "the chunks of tensors, side by side", Why: "its padding depends on how PyTorch shards parameters"},
+	"aten::_chunk_cat":             {Doc: "chunks of tensors, filled up with zeros and flattened, side by side", Lower: lowerChunkCat},
 	"aten::repeat":                 {Doc: "repeats the tensor along dimensions", Lower: func(l *Lowering) *ssa.Value { return l.repeat(l.Tensor("self"), l.Sizes("repeats")) }},
 	"aten::tile":                   {Doc: "repeat, with missing repeats 1", Lower: lowerTile},
 	"aten::repeat_interleave":      {Doc: "repeats each element of a dimension", Lower: lowerRepeatInterleave},
@@ -215,9 +215,6 @@ func lowerMeshgrid(l *Lowering) []*ssa.Value {
 	}
 	grid := l.gridOf(vs)
 	if swap {
-		for i := range grid {
-			grid[i] = l.SwapAxes(grid[i], 0, 1)
-		}
 		grid[0], grid[1] = grid[1], grid[0]
 	}
 	return grid
@@ -554,4 +551,23 @@ func lowerFlattenTensors(l *Lowering) *ssa.Value {
 		vs[i] = l.Reshape(vs[i], -1)
 	}
 	return l.cat(vs, 0)
+}
+
+func lowerChunkCat(l *Lowering) *ssa.Value {
+	vs := l.promotedTensors("tensors")
+	k := l.Int("num_chunks")
+	if k < 1 || len(vs) == 0 {
+		l.Fail("expects tensors and a positive number of chunks")
+	}
+	dim := l.Dim("dim", l.Rank(vs[0]))
+	for i, v := range vs {
+		if dim >= l.Rank(v) {
+			l.Fail("dimension %d is out of range for rank %d", dim, l.Rank(v))
+		}
+		n := l.SizeOf(v, dim)
+		per := l.DivSize(l.AddSize(n, ConstSize(k-1)), ConstSize(k))
+		v = l.padZeros(v, dim, ConstSize(0), l.SubSize(l.MulSize(per, ConstSize(k)), n))
+		vs[i] = l.ReshapeSizes(v, append(l.SizesOf(v)[:dim:dim], ConstSize(k), ConstSize(-1)))
+	}
+	return l.cat(vs, int64(dim+1))
 }
