@@ -14,8 +14,8 @@ var diagonals = Defs{
 	"aten::diag_embed":       {Doc: "matrices with given diagonals, else zeros", Lower: lowerDiagEmbed},
 	"aten::diagflat":         {Doc: "a matrix with all elements on its diagonal", Lower: lowerDiagflat},
 	"aten::diagonal_scatter": {Doc: "self with another diagonal", Lower: lowerDiagonalScatter},
-	"aten::tril":             {Doc: "the lower triangle, else zeros", Lower: func(l *Lowering) *ssa.Value { return l.triangle(false) }},
-	"aten::triu":             {Doc: "the upper triangle, else zeros", Lower: func(l *Lowering) *ssa.Value { return l.triangle(true) }},
+	"aten::tril":             {Doc: "the lower triangle, else zeros", Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(false) }},
+	"aten::triu":             {Doc: "the upper triangle, else zeros", Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(true) }},
 }
 
 func (l *Lowering) diagonalArgs(name string) *ssa.Value {
@@ -100,11 +100,11 @@ func (l *Lowering) diagonalMask(rows, cols Size, offset int64) *ssa.Value {
 			return l.boolMask([]int64{r, c}, func(i int64) bool { return i/c+offset == i%c })
 		}
 	}
-	at := l.rangeTo(rows)
+	at := l.rangeOf(rows)
 	if offset != 0 {
 		at = l.Add(at, l.Const(tensor.ScalarInt(offset)))
 	}
-	return l.Op("Equal", l.Unsqueeze(at, 1), l.Unsqueeze(l.rangeTo(cols), 0))
+	return l.Op("Equal", l.Unsqueeze(at, 1), l.Unsqueeze(l.rangeOf(cols), 0))
 }
 
 // diagEmbed puts the last dim on a diagonal of two new dims.
@@ -154,8 +154,8 @@ func lowerDiagonalScatter(l *Lowering) *ssa.Value {
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 
-// triangle keeps the elements on one side of a diagonal.
-func (l *Lowering) triangle(upper bool) *ssa.Value {
+// triangleOf keeps the elements on one side of a diagonal.
+func (l *Lowering) triangleOf(upper bool) *ssa.Value {
 	x := l.Tensor("self")
 	rank := l.Rank(x)
 	if rank < 2 {
@@ -186,7 +186,7 @@ func (l *Lowering) triangle(upper bool) *ssa.Value {
 		})
 		return l.Where(mask, x, l.Like(x, 0))
 	}
-	over := l.Sub(l.Unsqueeze(l.rangeTo(cols), 0), l.Unsqueeze(l.rangeTo(rows), 1))
+	over := l.Sub(l.Unsqueeze(l.rangeOf(cols), 0), l.Unsqueeze(l.rangeOf(rows), 1))
 	if upper {
 		return l.Where(l.Op("Less", over, l.SizeValue(k)), l.Like(x, 0), x)
 	}

@@ -273,7 +273,7 @@ func lowerCombinations(l *Lowering) *ssa.Value {
 	if again {
 		op = "LessOrEqual"
 	}
-	idx := l.rangeTo(l.SizeOf(x, 0))
+	idx := l.rangeOf(l.SizeOf(x, 0))
 	grid := make([]*ssa.Value, r)
 	for i := range grid {
 		grid[i] = idx

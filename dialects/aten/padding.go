@@ -184,7 +184,7 @@ func (l *Lowering) padCircular(x *ssa.Value, pad []Size) *ssa.Value {
 	return x
 }
 
-// emptyOf makes an empty constant.
-func (l *Lowering) emptyOf(d tensor.DType, shape ...int64) *ssa.Value {
+// emptyConst makes an empty constant.
+func (l *Lowering) emptyConst(d tensor.DType, shape ...int64) *ssa.Value {
 	return l.Const(tensor.New(d, shape, nil))
 }

@@ -62,7 +62,7 @@ func anyZero(dims []sym.Expr) bool {
 // emptyLike is an empty tensor of v's shape, which holds a 0.
 func (l *Lowering) emptyLike(v *ssa.Value, d tensor.DType) *ssa.Value {
 	if shape, ok := dimsOf(l.Shape(v)); ok {
-		return l.emptyOf(d, shape...)
+		return l.emptyConst(d, shape...)
 	}
 	return l.Expand(l.Scalar(d, 0), l.ShapeOf(v))
 }
@@ -87,7 +87,7 @@ func (l *Lowering) elementIndex(x, index *ssa.Value, dim int) *ssa.Value {
 		} else {
 			shape := repeatSize(ConstSize(1), int64(rank))
 			shape[i] = ConstSize(-1)
-			part = l.ReshapeSizes(l.rangeTo(sizes[i]), shape)
+			part = l.ReshapeSizes(l.rangeOf(sizes[i]), shape)
 		}
 		if n, ok := stride.Int(); !ok || n != 1 {
 			part = l.Mul(part, l.SizeValue(stride))

@@ -92,8 +92,8 @@ func (l *Lowering) sliceBounds(start, end, n Size) (s, e Size) {
 	return s, l.MaxSize(clamp(end), s)
 }
 
-// rangeTo is 0, 1, ..., n-1.
-func (l *Lowering) rangeTo(n Size) *ssa.Value {
+// rangeOf is 0, 1, ..., n-1.
+func (l *Lowering) rangeOf(n Size) *ssa.Value {
 	if c, ok := n.Int(); ok {
 		vs := make([]int64, c)
 		for i := range vs {

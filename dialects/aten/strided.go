@@ -117,7 +117,7 @@ func lowerUnfold(l *Lowering) *ssa.Value {
 		l.NeedOpset(11, "unfold of a dynamic axis")
 		end := l.SubSize(l.SizeOf(x, dim), ConstSize(size-1))
 		starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.SizeValue(end), l.Const(tensor.ScalarInt(step)))
-		idx = l.Add(l.Unsqueeze(starts, 1), l.Unsqueeze(l.rangeTo(ConstSize(size)), 0))
+		idx = l.Add(l.Unsqueeze(starts, 1), l.Unsqueeze(l.rangeOf(ConstSize(size)), 0))
 	}
 	return l.moveDims(l.Gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(rank)})
 }
@@ -162,7 +162,7 @@ func (l *Lowering) stridedIndex(sizes, strides []Size, offset Size) *ssa.Value {
 	}
 	idx := l.SizeValue(offset)
 	for i := range sizes {
-		at := l.Mul(l.rangeTo(sizes[i]), l.SizeValue(strides[i]))
+		at := l.Mul(l.rangeOf(sizes[i]), l.SizeValue(strides[i]))
 		idx = l.Add(l.Unsqueeze(idx, int64(l.Rank(idx))), at)
 	}
 	return idx

@@ -74,7 +74,7 @@ func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Va
 	default:
 		shape[0] = -1
 		at := l.wrapSize(index, l.SizeOf(x, dim))
-		mask = l.Reshape(l.Op("Equal", l.rangeTo(l.SizeOf(x, dim)), l.SizeValue(at)), shape...)
+		mask = l.Reshape(l.Op("Equal", l.rangeOf(l.SizeOf(x, dim)), l.SizeValue(at)), shape...)
 	}
 	return l.Where(mask, src, x)
 }
@@ -130,7 +130,7 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 		}
 		idx = l.I64(flat...)
 	} else {
-		at := l.rangeTo(n)
+		at := l.rangeOf(n)
 		off := l.Sub(at, l.SizeValue(s))
 		by := l.Const(tensor.ScalarInt(k))
 		zero := l.Const(tensor.ScalarInt(0))
