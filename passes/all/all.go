@@ -8,6 +8,8 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
+	"github.com/aton-project/aton/passes/freeze"
+	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
@@ -23,6 +25,8 @@ var Set = passes.Set{
 	Passes: []*passes.Pass{
 		&cse.Pass,
 		&dce.Pass,
+		&freeze.Pass,
+		&inline.Pass,
 		&lower.Pass,
 		&specialize.Pass,
 	},

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/frontend/jit"
+	"github.com/aton-project/aton/passes/freeze"
+	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -43,6 +45,8 @@ func main() {
 	fmt.Println(ok, "of", n)
 }
 
+var state = map[string]int{}
+
 func try(f string, print bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -58,6 +62,27 @@ func try(f string, print bool) (err error) {
 	}
 	if err := ssa.Verify(m); err != nil {
 		return err
+	}
+	if err := inline.Run(m).Err(); err != nil {
+		return err
+	}
+	if err := ssa.Verify(m); err != nil {
+		return fmt.Errorf("inlined: %w", err)
+	}
+	if err := freeze.Run(m, false).Err(); err != nil {
+		return err
+	}
+	if print {
+		fmt.Println(ssa.Print(m))
+	}
+	if err := ssa.Verify(m); err != nil {
+		return fmt.Errorf("frozen: %w", err)
+	}
+	for o := range m.Main().Body.AllOps() {
+		if (o.Kind == "prim::GetAttr" || o.Kind == "prim::SetAttr") && state[string(o.Kind)] < 40 {
+			state[string(o.Kind)]++
+			fmt.Println("state", o.Kind, o.AttrStr("name", ""), f)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,546 @@
+// Package freeze is the pass that turns the attributes of modules into constants.
+package freeze
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Pass freezes attributes.
+//
+// The attributes of the objects of an archive become constants; a weight is
+// named by its path, as a state dict does. An attribute that the code assigns or
+// writes to in place is state: it stays a prim::GetAttr of a constant object,
+// since only a later pass knows which of the code is live. In graph text, which
+// has no objects, the tensors become inputs of the graph.
+var Pass = passes.Pass{
+	Name: "freeze",
+	Doc:  "turn the attributes of modules into constants, and into inputs where their values are not known",
+	Before: `
+graph(%self : __torch__.M,
+      %x : Tensor):
+  %fc : __torch__.N = prim::GetAttr[name="fc"](%self)
+  %w : Tensor = prim::GetAttr[name="weight"](%fc)
+  %b : Tensor = prim::GetAttr[name="bias"](%fc)
+  %y : Tensor = aten::linear(%x, %w, %b)
+  return (%y)`,
+	After: `
+graph(%x : Tensor,
+      %fc.weight : Tensor,
+      %fc.bias : Tensor):
+  %y : Tensor = aten::linear(%x, %fc.weight, %fc.bias)
+  return (%y)`,
+	Options: []passes.Option{{Name: "eval", Default: "false", Bool: true, Doc: "take the whole module as being in eval mode, whatever the archive says"}},
+	Run: func(c *passes.Context) error {
+		run(c.Module, c.Diags, c.BoolOption("eval"), c.Changed)
+		return nil
+	},
+}
+
+// Run freezes a module's main function; remarks on the program are in the list.
+func Run(m *ssa.Module, eval bool) *diag.List {
+	list := &diag.List{Table: &m.Locs}
+	run(m, list, eval, func(string) {})
+	return list
+}
+
+// place is an attribute of an object.
+type place struct {
+	object *ssa.Object
+	name   string
+}
+
+// instance is an object that a value is known to hold, and how it was reached.
+// The object is nil in graph text, where only the path is known.
+type instance struct {
+	object *ssa.Object
+	path   string
+}
+
+type freezer struct {
+	m       *ssa.Module
+	f       *ssa.Func
+	diags   *diag.List
+	eval    bool
+	changed func(string)
+
+	objects  map[*ssa.Value]instance
+	origins  map[*ssa.Value][]place // attributes whose memory a value may share
+	state    map[place]bool
+	assigned map[string]bool // attributes assigned on objects that are not known, by class.name
+
+	paths   map[*tensor.Tensor]string
+	weights map[*tensor.Tensor]*ssa.Value
+	holders map[*ssa.Object]*ssa.Value
+	inputs  map[string]*ssa.Value
+	names   map[string]bool
+	last    *ssa.Op // of the constants at the start
+}
+
+func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
+	f := m.Main()
+	if f == nil {
+		return
+	}
+	z := &freezer{m: m, f: f, diags: diags, eval: eval, changed: changed,
+		objects: map[*ssa.Value]instance{}, origins: map[*ssa.Value][]place{}, state: map[place]bool{}, assigned: map[string]bool{},
+		paths: map[*tensor.Tensor]string{}, weights: map[*tensor.Tensor]*ssa.Value{}, holders: map[*ssa.Object]*ssa.Value{},
+		inputs: map[string]*ssa.Value{}, names: map[string]bool{}}
+	z.roots()
+	z.takeNames()
+	z.findState(f.Body)
+	if m.Root != nil {
+		z.namePaths()
+		if t, ok := m.Root.Get("training"); ok && t.Bool() && !eval {
+			z.diags.Add(diag.Diagnostic{Severity: diag.Warning, ID: "training-mode",
+				Message: "the module was saved in training mode and is converted so", Hint: "call eval() before saving, or convert with eval"})
+		}
+	}
+	var gets []*ssa.Op
+	for o := range f.Body.AllOps() {
+		if o.Kind == prim.GetAttr {
+			gets = append(gets, o)
+		}
+	}
+	for _, o := range gets {
+		z.freeze(o)
+	}
+	// what is left of the object tree holds state
+	for o := range f.Body.AllOps() {
+		for i := 0; i < o.NumOperands(); i++ {
+			if v := o.Operand(i); v != nil {
+				if inst, ok := z.objects[v]; ok && inst.object != nil && !z.isHolder(v) {
+					o.SetOperand(i, z.holder(inst.object, v.Type))
+				}
+			}
+		}
+	}
+	for i := len(gets) - 1; i >= 0; i-- {
+		if o := gets[i]; o.Block() != nil && !o.Result(0).HasUses() {
+			o.Erase()
+			z.changed("attribute")
+		}
+	}
+	for i := len(f.Body.Params) - 1; i >= 0; i-- {
+		if p := f.Body.Params[i]; !p.HasUses() {
+			if _, ok := z.objects[p]; ok {
+				f.Body.RemoveParam(i)
+				z.changed("self")
+			}
+		}
+	}
+}
+
+// isHolder reports a value that is a constant object already.
+func (z *freezer) isHolder(v *ssa.Value) bool { return v.Def() != nil && v.Def().Kind == prim.Constant }
+
+// roots notes the parameters that hold modules.
+func (z *freezer) roots() {
+	for _, p := range z.f.Body.Params {
+		t, ok := p.Type.(*ssa.ClassType)
+		if !ok || strings.HasPrefix(t.Name, "__torch__.torch.classes.") {
+			continue
+		}
+		if z.m.Root == nil {
+			z.objects[p] = instance{}
+		} else if t.Name == z.m.Root.Class || z.m.Root.Class == "" {
+			z.objects[p] = instance{object: z.m.Root}
+		}
+		return // self comes first; other objects are the user's inputs
+	}
+}
+
+func (z *freezer) takeNames() {
+	for _, p := range z.f.Body.Params {
+		z.names[p.Name] = true
+	}
+	for o := range z.f.Body.AllOps() {
+		for _, r := range o.Results {
+			z.names[r.Name] = true
+		}
+		for _, b := range o.Blocks {
+			for _, p := range b.Params {
+				z.names[p.Name] = true
+			}
+		}
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// findState walks the program in order, follows objects and the memory of
+// attributes, and notes the attributes that are written.
+func (z *freezer) findState(b *ssa.Block) {
+	for o := range b.Ops() {
+		for _, inner := range o.Blocks {
+			if o.Kind == prim.Loop { // a carried value comes from before, or from the body
+				for i, p := range inner.Params[1:] {
+					z.share(p, o.Operand(i+2))
+				}
+			}
+			z.findState(inner)
+		}
+		switch o.Kind {
+		case prim.Constant:
+			if v, ok := o.Attr("value"); ok && v.Kind == ssa.ObjectLit {
+				z.objects[o.Result(0)] = instance{v.Object, v.Object.Path}
+			}
+		case prim.GetAttr:
+			inst, ok := z.objects[o.Operand(0)]
+			if !ok {
+				continue
+			}
+			name := o.AttrStr("name", "")
+			if sub, ok := z.sub(inst, name, o.Result(0).Type); ok {
+				z.objects[o.Result(0)] = sub
+			} else if inst.object != nil {
+				z.origins[o.Result(0)] = []place{{inst.object, name}}
+			}
+		case prim.SetAttr:
+			name := o.AttrStr("name", "")
+			if inst, ok := z.objects[o.Operand(0)]; ok {
+				z.state[place{inst.object, name}] = true
+				if inst.object == nil {
+					z.assigned["."+join(inst.path, name)] = true
+				}
+			} else if t, ok := o.Operand(0).Type.(*ssa.ClassType); ok && !z.isNew(o.Operand(0)) {
+				z.assigned[t.Name+"."+name] = true
+			}
+		case prim.If:
+			for i, r := range o.Results {
+				for _, inner := range o.Blocks {
+					if i < inner.NumReturns() {
+						z.share(r, inner.Return(i))
+					}
+				}
+			}
+		case prim.Loop:
+			for i, r := range o.Results {
+				z.share(r, o.Operand(i+2))
+				if len(o.Blocks) == 1 && i+1 < o.Blocks[0].NumReturns() {
+					z.share(r, o.Blocks[0].Return(i+1))
+				}
+			}
+		case prim.UncheckedCast, prim.UnwrapOptional:
+			if inst, ok := z.objects[o.Operand(0)]; ok {
+				z.objects[o.Result(0)] = inst
+			}
+			z.share(o.Result(0), o.Operand(0))
+		case prim.TupleConstruct, prim.ListConstruct, prim.DictConstruct, prim.TupleIndex, prim.TupleSlice, prim.TupleUnpack, prim.ListUnpack:
+			for _, r := range o.Results {
+				for i := range o.NumOperands() {
+					z.share(r, o.Operand(i))
+				}
+			}
+		default:
+			z.operator(o)
+		}
+	}
+}
+
+// isNew reports an object that the program itself makes.
+func (z *freezer) isNew(v *ssa.Value) bool {
+	return v.Def() != nil && v.Def().Kind == prim.CreateObject
+}
+
+// operator notes what an operator with a declaration writes, and what its results share.
+func (z *freezer) operator(o *ssa.Op) {
+	s := o.Schema
+	if s == nil {
+		return
+	}
+	for i := range s.Args {
+		if i >= o.NumOperands() {
+			break
+		}
+		a := &s.Args[i]
+		v := o.Operand(i)
+		if a.Writes {
+			for _, p := range z.origins[v] {
+				z.state[p] = true
+			}
+			// what is put into a container can be written through it
+			for j := range o.NumOperands() {
+				if j != i && s.Args[min(j, len(s.Args)-1)].AliasAfter != "" {
+					z.share(v, o.Operand(j))
+				}
+			}
+		}
+		if a.Alias == "" && o.Kind != "aten::__getitem__" {
+			continue
+		}
+		for j, r := range o.Results {
+			if j < len(s.Returns) && (s.Returns[j].Alias != "" || o.Kind == "aten::__getitem__") {
+				z.share(r, v)
+			}
+		}
+	}
+}
+
+// share notes that v may share the memory of w.
+func (z *freezer) share(v, w *ssa.Value) {
+	if w == nil {
+		return
+	}
+next:
+	for _, p := range z.origins[w] {
+		for _, have := range z.origins[v] {
+			if p == have {
+				continue next
+			}
+		}
+		z.origins[v] = append(z.origins[v], p)
+	}
+}
+
+// sub is the object that an attribute holds.
+func (z *freezer) sub(inst instance, name string, t ssa.Type) (instance, bool) {
+	if inst.object == nil {
+		ct, ok := t.(*ssa.ClassType)
+		return instance{path: join(inst.path, name)}, ok && !strings.HasPrefix(ct.Name, "__torch__.torch.classes.")
+	}
+	v, ok := inst.object.Get(name)
+	if !ok || v.Kind != ssa.ObjectLit || strings.HasPrefix(v.Object.Class, "__torch__.torch.classes.") {
+		return instance{}, false
+	}
+	return instance{v.Object, join(inst.path, name)}, true
+}
+
+// namePaths gives every tensor of the object tree the name of the first
+// attribute that holds it; those in lists come after all others.
+func (z *freezer) namePaths() {
+	seen := map[*ssa.Object]bool{}
+	var later []func()
+	var walk func(o *ssa.Object, path string)
+	var inside func(l ssa.Literal, path string)
+	note := func(t *tensor.Tensor, path string) {
+		if _, ok := z.paths[t]; !ok {
+			z.paths[t] = path
+		}
+	}
+	inside = func(l ssa.Literal, path string) {
+		switch l.Kind {
+		case ssa.TensorLit:
+			note(l.Tensor, path)
+		case ssa.ObjectLit:
+			walk(l.Object, path)
+		case ssa.ListLit, ssa.TupleLit:
+			for i, e := range l.Elems {
+				inside(e, path+"."+strconv.Itoa(i))
+			}
+		case ssa.DictLit:
+			for i := 0; i+1 < len(l.Elems); i += 2 {
+				inside(l.Elems[i+1], path+"."+strings.Trim(l.Elems[i].String(), `"`))
+			}
+		}
+	}
+	walk = func(o *ssa.Object, path string) {
+		if seen[o] {
+			return
+		}
+		seen[o] = true
+		for _, f := range o.Fields {
+			at := join(path, f.Name)
+			switch f.Value.Kind {
+			case ssa.TensorLit:
+				note(f.Value.Tensor, at)
+			case ssa.ObjectLit:
+				walk(f.Value.Object, at)
+			case ssa.ListLit, ssa.TupleLit, ssa.DictLit:
+				later = append(later, func() { inside(f.Value, at) })
+			}
+		}
+	}
+	walk(z.m.Root, "")
+	for i := 0; i < len(later); i++ {
+		later[i]()
+	}
+}
+
+func (z *freezer) freeze(o *ssa.Op) {
+	inst, ok := z.objects[o.Operand(0)]
+	if !ok {
+		return
+	}
+	name := o.AttrStr("name", "")
+	if _, isObject := z.objects[o.Result(0)]; isObject {
+		if z.state[place{inst.object, name}] {
+			z.diags.Add(diag.Diagnostic{Severity: diag.Error, ID: "submodule-assigned", Op: string(o.Kind), Loc: o.Loc,
+				Message: fmt.Sprintf("the submodule %s is assigned while the module runs", join(inst.path, name))})
+		}
+		return
+	}
+	if inst.object == nil {
+		z.input(o, join(inst.path, name))
+		return
+	}
+	if z.state[place{inst.object, name}] || z.assigned[inst.object.Class+"."+name] {
+		return
+	}
+	v, ok := inst.object.Get(name)
+	if !ok {
+		z.input(o, join(inst.path, name))
+		return
+	}
+	if name == "training" && z.eval {
+		v = ssa.Bool(false)
+	}
+	delete(z.names, o.Result(0).Name) // free for the constant
+	o.Replace(z.constant(v, o, join(inst.path, name), o.Result(0).Type))
+	z.changed("attribute")
+}
+
+// input makes an attribute whose value is not known an input of the graph.
+func (z *freezer) input(o *ssa.Op, path string) {
+	if z.state[place{nil, o.AttrStr("name", "")}] && z.assigned["."+path] {
+		return
+	}
+	t := o.Result(0).Type
+	if o.AttrStr("name", "") == "training" && t == ssa.BoolType {
+		c := o.Block().InsertBefore(o, prim.Constant, o.Loc, nil, ssa.BoolType)
+		c.SetAttr("value", ssa.Bool(false))
+		o.Replace(c.Result(0))
+		z.changed("attribute")
+		return
+	}
+	if ssa.AsTensor(t) == nil {
+		if opt, ok := t.(*ssa.OptionalType); !ok || ssa.AsTensor(opt.Elem) == nil {
+			return // refused later, where the value is needed
+		}
+	}
+	v := z.inputs[path]
+	if v == nil {
+		v = z.f.Body.AddParam(z.unique(path), t)
+		z.inputs[path] = v
+	}
+	o.Replace(v)
+	z.changed("input")
+}
+
+// unique makes a name that the function does not have.
+func (z *freezer) unique(name string) string {
+	s := name
+	for i := 1; z.names[s]; i++ {
+		s = name + "." + strconv.Itoa(i)
+	}
+	z.names[s] = true
+	return s
+}
+
+// atStart inserts a constant among those at the start of the function.
+func (z *freezer) atStart(o *ssa.Op, t ssa.Type) *ssa.Op {
+	before := z.f.Body.First()
+	if z.last != nil {
+		before = z.last.Next()
+	}
+	z.last = z.f.Body.InsertBefore(before, prim.Constant, o.Loc, nil, t)
+	return z.last
+}
+
+// constant makes the value of an attribute, of the declared type t, before op o.
+func (z *freezer) constant(v ssa.Literal, o *ssa.Op, path string, t ssa.Type) *ssa.Value {
+	inner := t
+	if opt, ok := t.(*ssa.OptionalType); ok {
+		inner = opt.Elem
+	}
+	b := o.Block()
+	switch v.Kind {
+	case ssa.TensorLit:
+		if w := z.weights[v.Tensor]; w != nil {
+			return w
+		}
+		c := z.atStart(o, ssa.TensorOf(v.Tensor))
+		c.SetAttr("value", v)
+		name := z.paths[v.Tensor]
+		if name == "" {
+			name = path
+		}
+		w := c.Result(0)
+		w.Name = z.unique(name)
+		z.weights[v.Tensor] = w
+		return w
+	case ssa.ObjectLit:
+		return z.holder(v.Object, &ssa.ClassType{Name: v.Object.Class})
+	case ssa.NoneLit:
+		return b.InsertBefore(o, prim.Constant, o.Loc, nil, ssa.NoneType).Result(0)
+	case ssa.ListLit, ssa.TupleLit, ssa.DictLit:
+		if !holdsTensors(v) {
+			break
+		}
+		parts := make([]*ssa.Value, len(v.Elems))
+		for i, e := range v.Elems {
+			var et ssa.Type = e.Type()
+			switch it := inner.(type) {
+			case *ssa.ListType:
+				et = it.Elem
+			case *ssa.TupleType:
+				if i < len(it.Elems) {
+					et = it.Elems[i]
+				}
+			case *ssa.DictType:
+				if i%2 == 1 {
+					et = it.Value
+				}
+			}
+			parts[i] = z.constant(e, o, path+"."+strconv.Itoa(i), et)
+		}
+		kind := prim.ListConstruct
+		if v.Kind == ssa.TupleLit {
+			kind = prim.TupleConstruct
+		} else if v.Kind == ssa.DictLit {
+			kind = prim.DictConstruct
+		}
+		return b.InsertBefore(o, kind, o.Loc, parts, inner).Result(0)
+	}
+	c := b.InsertBefore(o, prim.Constant, o.Loc, nil, z.typeFor(v, inner))
+	c.SetAttr("value", v)
+	return c.Result(0)
+}
+
+// typeFor is the type of a constant: the declared one where that says more than the literal.
+func (z *freezer) typeFor(v ssa.Literal, declared ssa.Type) ssa.Type {
+	switch v.Kind {
+	case ssa.ListLit, ssa.TupleLit, ssa.DictLit, ssa.EnumLit:
+		return declared
+	}
+	return v.Type()
+}
+
+// holdsTensors reports a container with tensors or objects in it.
+func holdsTensors(v ssa.Literal) bool {
+	if v.Kind == ssa.TensorLit || v.Kind == ssa.ObjectLit {
+		return true
+	}
+	if v.Kind == ssa.ListLit || v.Kind == ssa.TupleLit || v.Kind == ssa.DictLit {
+		for _, e := range v.Elems {
+			if holdsTensors(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holder is the constant that stands for an object with state.
+func (z *freezer) holder(obj *ssa.Object, t ssa.Type) *ssa.Value {
+	if v := z.holders[obj]; v != nil {
+		return v
+	}
+	c := z.atStart(z.f.Body.First(), t) // there is an op: the one that needs the object
+	c.SetAttr("value", ssa.ObjectValue(obj))
+	z.holders[obj] = c.Result(0)
+	z.objects[c.Result(0)] = instance{obj, obj.Path}
+	return c.Result(0)
+}

@@ -1,0 +1,75 @@
+package freeze
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/passes/passtest"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+func dialects() []ssa.Dialect { return append(aten.Dialects(), prim.Dialect{}) }
+
+func TestDemo(t *testing.T) { passtest.Check(t, &Pass, dialects()...) }
+
+func parse(t *testing.T, text string) *ssa.Module {
+	t.Helper()
+	m, err := ssa.Parse(text, "t", dialects()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aten.BindSchemas(m)
+	return m
+}
+
+// TestShared: a tensor that two attributes hold is one constant, under its first name.
+func TestShared(t *testing.T) {
+	m := parse(t, `graph(%self : __torch__.M, %x : Tensor):
+  %a : Tensor = prim::GetAttr[name="second"](%self)
+  %b : Tensor = prim::GetAttr[name="first"](%self)
+  %l : Tensor[] = prim::GetAttr[name="all"](%self)
+  %y : Tensor = aten::matmul(%a, %b)
+  return (%y, %l)`)
+	w := tensor.Ints(1, 2)
+	m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{
+		{Name: "all", Value: ssa.List(ssa.AnyTensor, ssa.TensorValue(w))},
+		{Name: "first", Value: ssa.TensorValue(w)}, {Name: "second", Value: ssa.TensorValue(w)}}}
+	if err := Run(m, false).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ssa.Verify(m); err != nil {
+		t.Fatal(err)
+	}
+	s := ssa.Print(m)
+	if strings.Count(s, "Constant") != 1 || !strings.Contains(s, "%first : ") || strings.Contains(s, "%self") {
+		t.Errorf("not one constant:\n%s", s)
+	}
+}
+
+// TestState: what is written stays an attribute of a constant object.
+func TestState(t *testing.T) {
+	m := parse(t, `graph(%self : __torch__.M, %x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %n : Tensor = prim::GetAttr[name="n"](%self)
+  %v : Tensor = aten::t(%n)
+  %u : Tensor = aten::add_(%v, %one, %one)
+  %k : Tensor = prim::GetAttr[name="k"](%self)
+   = prim::SetAttr[name="k"](%self, %u)
+  %w : Tensor = prim::GetAttr[name="w"](%self)
+  return (%u, %k, %w)`)
+	one := func() ssa.Literal { return ssa.TensorValue(tensor.Ints(1)) }
+	m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{{Name: "n", Value: one()}, {Name: "k", Value: one()}, {Name: "w", Value: one()}}}
+	if err := Run(m, false).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := ssa.Print(m)
+	if strings.Count(s, "prim::GetAttr") != 2 || !strings.Contains(s, "object(") || !strings.Contains(s, "%w : Long(1)") {
+		t.Errorf("state is frozen, or too much is state:\n%s", s)
+	}
+	if err := ssa.Verify(m); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,60 @@
+package ssa
+
+import "github.com/aton-project/aton/ssa/diag"
+
+// CopyInto copies the ops of a block, and the blocks in them, to before p in b
+// (to the end if p is nil). values maps values by their ID; it holds the
+// copies of what the block uses from outside, and gets those of what the block
+// defines. A value without an entry stands for itself, for copies within one
+// function. loc, if not nil, gives the location of each copy, and name its name,
+// which must be unique; without it copies have no names.
+func (b *Block) CopyInto(p *Op, src *Block, values []*Value, loc func(diag.Loc) diag.Loc, name func(string) string) {
+	get := func(v *Value) *Value {
+		if v == nil {
+			return nil
+		}
+		if w := values[v.ID]; w != nil {
+			return w
+		}
+		return v
+	}
+	for o := src.first; o != nil; o = o.next {
+		operands := make([]*Value, len(o.operands))
+		for i := range o.operands {
+			operands[i] = get(o.operands[i].value)
+		}
+		types := make([]Type, len(o.Results))
+		for i, r := range o.Results {
+			types[i] = r.Type
+		}
+		at := o.Loc
+		if loc != nil {
+			at = loc(at)
+		}
+		c := b.InsertBefore(p, o.Kind, at, operands, types...)
+		c.Schema = o.Schema
+		c.Attrs = append([]Attr(nil), o.Attrs...)
+		for i, r := range o.Results {
+			values[r.ID] = c.Results[i]
+			if name != nil && r.Name != "" {
+				c.Results[i].Name = name(r.Name)
+			}
+		}
+		for _, inner := range o.Blocks {
+			n := c.AddBlock()
+			for _, prm := range inner.Params {
+				label := ""
+				if name != nil && prm.Name != "" {
+					label = name(prm.Name)
+				}
+				values[prm.ID] = n.AddParam(label, prm.Type)
+			}
+			n.CopyInto(nil, inner, values, loc, name)
+			returns := make([]*Value, len(inner.returns))
+			for i := range inner.returns {
+				returns[i] = get(inner.returns[i].value)
+			}
+			n.SetReturns(returns...)
+		}
+	}
+}
