@@ -3,7 +3,6 @@ package onnx
 import (
 	"fmt"
 
-	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -26,6 +25,8 @@ type Builder struct {
 	Block  *ssa.Block
 	Before *ssa.Op // insertion point, the end of the block if nil
 	Loc    diag.Loc
+	// Eval computes an op on constants (kernel.Eval); nil turns that off.
+	Eval func(kind ssa.Kind, attrs []ssa.Attr, inputs []*tensor.Tensor, outputs int) ([]*tensor.Tensor, error)
 	// FoldLimit bounds the number of elements that folding reads or makes; 0 turns folding off.
 	FoldLimit int64
 }
@@ -121,13 +122,13 @@ func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 			size += n
 		}
 	}
-	if size > b.FoldLimit || !kernel.Supported(o.Kind) {
+	if size > b.FoldLimit || b.Eval == nil {
 		return nil
 	}
 	if info, ok := (Dialect{}).Info(o); !ok || info.Effects != ssa.Pure {
 		return nil
 	}
-	outs, err := kernel.Eval(o.Kind, o.Attrs, ins, len(o.Results))
+	outs, err := b.Eval(o.Kind, o.Attrs, ins, len(o.Results))
 	if err != nil {
 		return nil // left for the runtime to judge
 	}

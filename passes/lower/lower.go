@@ -7,6 +7,7 @@ import (
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -63,7 +64,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	}
 	dst := m.NewFunc(src.Name + ".onnx")
 	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}}
-	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{FoldLimit: opts.FoldLimit}, l.lookup)
+	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
 	for _, p := range src.Body.Params {
 		q := dst.Body.AddParam(p.Name, onnxType(p.Type))
 		q.Sym = p.Sym

@@ -3,6 +3,7 @@ package specialize
 import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -260,7 +261,7 @@ func (s *spec) scratchBlock() *ssa.Block {
 func (s *spec) infer(o *ssa.Op) []*ssa.Value {
 	b := s.scratchBlock()
 	defer b.Clear()
-	l := aten.NewLowering(s.opts.Table, s.opts.Opset, onnx.Builder{Block: b, Loc: o.Loc, FoldLimit: foldElems}, func(v *ssa.Value) *ssa.Value {
+	l := aten.NewLowering(s.opts.Table, s.opts.Opset, onnx.Builder{Eval: kernel.Eval, Block: b, Loc: o.Loc, FoldLimit: foldElems}, func(v *ssa.Value) *ssa.Value {
 		return placeholder(b, v)
 	})
 	vs, err := l.Lower(o)
