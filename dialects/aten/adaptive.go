@@ -1,0 +1,140 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// adaptive holds the pooling layers that are given their output size
+// (ATen/native/AdaptivePooling.h): bin i of n covers [floor(i*in/n), ceil((i+1)*in/n)).
+var adaptive = Defs{
+	"aten::adaptive_avg_pool1d":  {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(1) }},
+	"aten::adaptive_avg_pool2d":  {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
+	"aten::adaptive_avg_pool3d":  {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},
+	"aten::_adaptive_avg_pool2d": {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
+	"aten::_adaptive_avg_pool3d": {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},
+	"aten::adaptive_max_pool1d":  {Doc: "maxima of equal bins and their places", LowerN: func(l *Lowering) []*ssa.Value { return l.adaptiveMax(1) }},
+	"aten::adaptive_max_pool2d":  {Doc: "maxima of equal bins and their places", LowerN: func(l *Lowering) []*ssa.Value { return l.adaptiveMax(2) }},
+	"aten::adaptive_max_pool3d":  {Doc: "maxima of equal bins and their places", LowerN: func(l *Lowering) []*ssa.Value { return l.adaptiveMax(3) }},
+}
+
+// outputSize reads output_size, one entry for each of n axes.
+func (l *Lowering) outputSize(n int) []Size {
+	s := l.Sizes("output_size")
+	if len(s) == 1 && n > 1 {
+		for len(s) < n {
+			s = append(s, s[0])
+		}
+	}
+	if len(s) != n {
+		l.Fail("output_size must have %d entries", n)
+	}
+	return s
+}
+
+// evenKernel gives the window sizes if every size is known and divides.
+func (l *Lowering) evenKernel(x *ssa.Value, out []Size) ([]int64, bool) {
+	kernel := make([]int64, len(out))
+	for i, s := range out {
+		n, ok := s.Int()
+		in, ok2 := l.Shape(x)[2+i].Int()
+		if !ok || !ok2 || n < 1 || in < 1 || in%n != 0 {
+			return nil, false
+		}
+		kernel[i] = in / n
+	}
+	return kernel, true
+}
+
+// bins gives the starts and the ends (exclusive) of the bins along an axis.
+func (l *Lowering) bins(in, out Size) (start, end *ssa.Value) {
+	i := l.rangeTo(out)
+	n, size := l.SizeValue(out), l.SizeValue(in)
+	one := l.ScalarInt(tensor.Int64, 1)
+	start = l.Div(l.Mul(i, size), n)
+	next := l.Mul(l.Add(i, one), size)
+	end = l.Div(l.Add(next, l.Sub(n, one)), n)
+	return start, end
+}
+
+func allSizes(s []Size, v int64) bool {
+	for _, e := range s {
+		if n, ok := e.Int(); !ok || n != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
+	x, lone := l.batched(l.Tensor("self"), n+2)
+	out := l.outputSize(n)
+	d := l.DType(x)
+	if !d.IsFloat() {
+		l.Fail("adaptive average pooling of %v", d)
+	}
+	if allSizes(out, 1) {
+		return l.unbatched(l.OpA("GlobalAveragePool", nil, x), lone)
+	}
+	if k, ok := l.evenKernel(x, out); ok {
+		return l.unbatched(l.OpA("AveragePool", []ssa.Attr{attr("kernel_shape", ssa.Ints(k...)), attr("strides", ssa.Ints(k...))}, x), lone)
+	}
+	wide := l.compute(x)
+	wd := l.DType(wide)
+	for i := range n {
+		in := l.SizeOf(wide, 2+i)
+		if out[i].Known && in.Expr.Equal(out[i].Expr) {
+			continue
+		}
+		// A mean is a product with the matrix that has 1/length in each bin.
+		start, end := l.bins(in, out[i])
+		at := l.Unsqueeze(l.rangeTo(in), 0)
+		inside := l.Op("And", l.Op("Less", at, l.Unsqueeze(end, 1)), l.Op("Not", l.Op("Less", at, l.Unsqueeze(start, 1))))
+		length := l.Unsqueeze(l.Sub(end, start), 1)
+		m := l.Div(l.Cast(inside, wd), l.Cast(length, wd)) // (out, in)
+		wide = l.alongAxis(wide, m, 2+i)
+	}
+	return l.unbatched(l.Cast(wide, d), lone)
+}
+
+// alongAxis multiplies x along an axis with the matrix m of shape (out, in).
+func (l *Lowering) alongAxis(x, m *ssa.Value, axis int) *ssa.Value {
+	r := l.Rank(x)
+	if axis == r-1 {
+		return l.Op("MatMul", x, l.Transpose(m, 1, 0))
+	}
+	if axis == r-2 {
+		return l.Op("MatMul", m, x)
+	}
+	shape := l.sizesOf(x, 0, r)
+	flat := l.reshapeSizes(x, append(append([]Size{}, shape[:axis+1]...), l.sizeProduct(shape[axis+1:]...))...)
+	y := l.Op("MatMul", m, flat)
+	shape[axis] = l.SizeOf(m, 0)
+	return l.reshapeSizes(y, shape...)
+}
+
+func (l *Lowering) adaptiveMax(n int) []*ssa.Value {
+	x, lone := l.batched(l.Tensor("self"), n+2)
+	out := l.outputSize(n)
+	d := l.DType(x)
+	var vs []*ssa.Value
+	if k, ok := l.evenKernel(x, out); ok && d.IsFloat() {
+		p := poolArgs{kernel: k, stride: k, pad: repeatInt(0, n), dilation: repeatInt(1, n)}
+		vs = l.maxPoolFloat(x, p, true)
+	} else {
+		tables := make([]*ssa.Value, n)
+		for i := range n {
+			in := l.SizeOf(x, 2+i)
+			start, end := l.bins(in, out[i])
+			// no bin is longer than ceil(in / out) + 1
+			longest := l.AddSize(l.DivSize(l.AddSize(in, l.SubSize(out[i], ConstSize(1))), out[i]), ConstSize(1))
+			at := l.Add(l.Unsqueeze(start, 1), l.Unsqueeze(l.rangeTo(longest), 0))
+			tables[i] = l.Op("Min", at, l.Sub(l.Unsqueeze(end, 1), l.ScalarInt(tensor.Int64, 1)))
+		}
+		vs = l.maxOverTables(x, tables, out, true)
+	}
+	for i := range vs {
+		vs[i] = l.unbatched(vs[i], lone)
+	}
+	return vs
+}

@@ -1,0 +1,238 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// convolution holds the convolutions (ATen/native/Convolution.cpp).
+var convolution = Defs{
+	"aten::conv1d":                   {Doc: "1-D convolution (cross-correlation)", Lower: lowerConv},
+	"aten::conv2d":                   {Doc: "2-D convolution", Lower: lowerConv},
+	"aten::conv3d":                   {Doc: "3-D convolution", Lower: lowerConv},
+	"aten::conv_transpose1d":         {Doc: "adjoint of 1-D convolution", Lower: lowerConvTranspose},
+	"aten::conv_transpose2d":         {Doc: "adjoint of 2-D convolution", Lower: lowerConvTranspose},
+	"aten::conv_transpose3d":         {Doc: "adjoint of 3-D convolution", Lower: lowerConvTranspose},
+	"aten::convolution":              {Doc: "convolution of any rank, or its adjoint", Lower: lowerConvolution},
+	"aten::_convolution":             {Doc: "convolution of any rank, or its adjoint", Lower: lowerConvolution},
+	"aten::convolution_overrideable": {Doc: "convolution of any rank, or its adjoint", Lower: lowerConvolution},
+	"aten::_convolution_mode":        {Doc: "convolution with padding 'same' or 'valid'", Lower: lowerConv},
+	"aten::thnn_conv2d":              {Doc: "2-D convolution", Lower: lowerConvSelf},
+	"aten::slow_conv3d":              {Doc: "3-D convolution", Lower: lowerConvSelf},
+	"aten::slow_conv_dilated2d":      {Doc: "2-D convolution", Lower: lowerConvSelf},
+	"aten::slow_conv_dilated3d":      {Doc: "3-D convolution", Lower: lowerConvSelf},
+	"aten::mkldnn_convolution":       {Doc: "convolution", Lower: lowerConvSelf},
+	"aten::cudnn_convolution":        {Doc: "convolution", Lower: lowerConvSelf},
+	"aten::_conv_depthwise2d":        {Doc: "2-D convolution of each channel", Lower: lowerConvDepthwise},
+	"aten::conv_depthwise3d":         {Doc: "3-D convolution of each channel", Lower: lowerConvDepthwise},
+	"aten::slow_conv_transpose2d":    {Doc: "adjoint of 2-D convolution", Lower: lowerConvTransposeSelf},
+	"aten::slow_conv_transpose3d":    {Doc: "adjoint of 3-D convolution", Lower: lowerConvTransposeSelf},
+	"aten::conv_tbc":                 {Doc: "1-D convolution of (time, batch, channel) input", Lower: lowerConvTBC},
+	"aten::cudnn_convolution_relu":   {Doc: "relu of a convolution", Lower: lowerConvRelu},
+}
+
+// convArgs are the arguments of a convolution in ONNX's terms.
+type convArgs struct {
+	x, w, bias                *ssa.Value
+	stride, dilation          []int64
+	padBegin, padEnd, outPads []int64
+	groups                    int64
+	transposed                bool
+}
+
+// convOf reads the arguments that all overloads share.
+func convOf(l *Lowering, x, w *ssa.Value) convArgs {
+	n := l.Rank(w) - 2
+	if n < 1 {
+		l.Fail("a convolution weight of rank %d", n+2)
+	}
+	c := convArgs{x: x, w: w, bias: l.TensorOr("bias"), groups: l.IntOr("groups", 1)}
+	list := func(name string, def int64) []int64 {
+		if v := l.IntsN(name, n); len(v) == n {
+			return v
+		} else if len(v) != 0 {
+			l.Fail("argument %q must have %d entries", name, n)
+		}
+		return repeatInt(def, n)
+	}
+	c.stride, c.dilation = list("stride", 1), list("dilation", 1)
+	c.outPads = list("output_padding", 0)
+	if l.HasArg("padding") && l.Literal("padding").Kind == ssa.StrLit {
+		c.padBegin, c.padEnd = repeatInt(0, n), repeatInt(0, n)
+		switch mode := l.Str("padding"); mode {
+		case "valid":
+		case "same":
+			for i := range n {
+				if c.stride[i] != 1 {
+					l.Fail("padding 'same' with a stride")
+				}
+				total := c.dilation[i] * (l.Static(w, 2+i) - 1)
+				c.padBegin[i], c.padEnd[i] = total/2, total-total/2
+			}
+		default:
+			l.Fail("unknown padding %q", mode)
+		}
+		return c
+	}
+	c.padBegin = list("padding", 0)
+	c.padEnd = c.padBegin
+	return c
+}
+
+func lowerConv(l *Lowering) *ssa.Value {
+	return l.conv(convOf(l, l.Tensor("input"), l.Tensor("weight")))
+}
+
+func lowerConvSelf(l *Lowering) *ssa.Value {
+	return l.conv(convOf(l, l.Tensor("self"), l.Tensor("weight")))
+}
+
+func lowerConvRelu(l *Lowering) *ssa.Value { return l.Op("Relu", lowerConvSelf(l)) }
+
+func lowerConvDepthwise(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	c := convOf(l, x, l.Tensor("weight"))
+	c.groups = l.Static(x, l.Rank(x)-l.Rank(c.w)+1)
+	return l.conv(c)
+}
+
+func lowerConvTranspose(l *Lowering) *ssa.Value {
+	c := convOf(l, l.Tensor("input"), l.Tensor("weight"))
+	c.transposed = true
+	return l.conv(c)
+}
+
+func lowerConvTransposeSelf(l *Lowering) *ssa.Value {
+	c := convOf(l, l.Tensor("self"), l.Tensor("weight"))
+	c.transposed = true
+	return l.conv(c)
+}
+
+func lowerConvolution(l *Lowering) *ssa.Value {
+	c := convOf(l, l.Tensor("input"), l.Tensor("weight"))
+	c.transposed = l.Bool("transposed")
+	return l.conv(c)
+}
+
+// conv_tbc: input (T, B, Cin), weight (K, Cin, Cout).
+func lowerConvTBC(l *Lowering) *ssa.Value {
+	p := []int64{l.Int("pad")}
+	y := l.conv(convArgs{
+		x: l.Transpose(l.Tensor("self"), 1, 2, 0), w: l.Transpose(l.Tensor("weight"), 2, 1, 0), bias: l.TensorOr("bias"),
+		stride: []int64{1}, dilation: []int64{1}, padBegin: p, padEnd: p, outPads: []int64{0}, groups: 1,
+	})
+	return l.Transpose(y, 2, 0, 1)
+}
+
+func (l *Lowering) conv(c convArgs) *ssa.Value {
+	n := len(c.stride)
+	x, lone := l.batched(c.x, n+2)
+	d := l.DType(x)
+	if d.IsComplex() {
+		l.Fail("ONNX has no complex convolution")
+	}
+	for i := range n {
+		if c.padBegin[i] < 0 || c.stride[i] < 1 || c.dilation[i] < 1 {
+			l.Fail("a convolution with negative padding or a stride or dilation below 1")
+		}
+	}
+	if !d.IsFloat() {
+		return l.unbatched(l.convInts(x, c), lone)
+	}
+	attrs := []ssa.Attr{
+		attr("dilations", ssa.Ints(c.dilation...)),
+		intAttr("group", c.groups),
+		attr("pads", ssa.Ints(append(append([]int64{}, c.padBegin...), c.padEnd...)...)),
+		attr("strides", ssa.Ints(c.stride...)),
+	}
+	if k, ok := kernelShape(c.w); ok {
+		attrs = append(attrs, attr("kernel_shape", ssa.Ints(k...)))
+	}
+	op := "Conv"
+	if c.transposed {
+		op = "ConvTranspose"
+		for _, p := range c.outPads {
+			if p != 0 {
+				attrs = append(attrs, attr("output_padding", ssa.Ints(c.outPads...)))
+				break
+			}
+		}
+	}
+	return l.unbatched(l.OpA(op, attrs, x, c.w, c.bias), lone)
+}
+
+func kernelShape(w *ssa.Value) ([]int64, bool) {
+	dims := w.Tensor().Dims[2:]
+	k := make([]int64, len(dims))
+	for i, e := range dims {
+		n, ok := e.Int()
+		if !ok {
+			return nil, false
+		}
+		k[i] = n
+	}
+	return k, true
+}
+
+// convInts convolves integers exactly: ONNX's Conv takes floats only.
+func (l *Lowering) convInts(x *ssa.Value, c convArgs) *ssa.Value {
+	d := l.DType(x)
+	if d == tensor.Bool {
+		l.Fail("convolution of bool")
+	}
+	n := len(c.stride)
+	kernel := make([]int64, n)
+	for i := range n {
+		kernel[i] = l.Static(c.w, 2+i)
+	}
+	N, G := l.SizeOf(x, 0), ConstSize(c.groups)
+	var y *ssa.Value
+	if !c.transposed {
+		counts := make([]Size, n)
+		for i := range n {
+			counts[i] = l.windowCount(l.SizeOf(x, 2+i), kernel[i], c.stride[i], c.dilation[i], c.padBegin[i], c.padEnd[i], false)
+		}
+		x = l.padSpatial(x, c.padBegin, c.padEnd, nil)
+		cols := l.gatherWindows(x, counts, kernel, c.stride, c.dilation)
+		inner := l.sizeProduct(append([]Size{l.SizeOf(c.w, 1)}, constSizes(kernel)...)...)
+		cols = l.reshapeSizes(cols, N, G, inner, l.sizeProduct(counts...))
+		w := l.reshapeSizes(c.w, G, l.DivSize(l.SizeOf(c.w, 0), G), inner)
+		y = l.intMatMul(w, cols)
+		y = l.reshapeSizes(y, append([]Size{N, l.SizeOf(c.w, 0)}, counts...)...)
+	} else {
+		counts := l.sizesOf(x, 2, n+2)
+		out, full := make([]Size, n), make([]Size, n)
+		for i := range n {
+			// one window for each place of the input
+			reach := l.MulSize(l.SubSize(counts[i], ConstSize(1)), ConstSize(c.stride[i]))
+			out[i] = l.AddSize(reach, ConstSize(c.dilation[i]*(kernel[i]-1)+1+c.outPads[i]-2*c.padBegin[i]))
+			full[i] = l.AddSize(out[i], ConstSize(2*c.padBegin[i]))
+		}
+		inC := l.DivSize(l.SizeOf(c.w, 0), G)
+		inner := l.sizeProduct(append([]Size{l.SizeOf(c.w, 1)}, constSizes(kernel)...)...)
+		w := l.Transpose(l.reshapeSizes(c.w, G, inC, inner), 0, 2, 1)
+		cols := l.intMatMul(w, l.reshapeSizes(x, N, G, inC, l.sizeProduct(counts...)))
+		outC := l.MulSize(G, l.SizeOf(c.w, 1))
+		shape := append(append([]Size{N, outC}, constSizes(kernel)...), counts...)
+		y = l.scatterWindows(l.reshapeSizes(cols, shape...), full, counts, kernel, c.stride, c.dilation)
+		for i, p := range c.padBegin {
+			if p > 0 {
+				end := l.SizeTensor([]Size{l.AddSize(out[i], ConstSize(p))})
+				y = l.Op("Slice", y, l.I64(p), end, l.I64(int64(2+i)))
+			}
+		}
+	}
+	if c.bias != nil {
+		y = l.Add(y, l.Unsqueeze(c.bias, axesFrom(1, n)...))
+	}
+	return y
+}
+
+// axesFrom is from, from+1, ..., from+n-1.
+func axesFrom(from, n int) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = int64(from + i)
+	}
+	return out
+}

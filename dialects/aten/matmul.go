@@ -1,0 +1,357 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// matmul holds the products of matrices and vectors (ATen/native/LinearAlgebra.cpp).
+var matmul = Defs{
+	"aten::linear":            {Doc: "x @ weight.T + bias", Lower: lowerLinear},
+	"aten::mkldnn_linear":     {Doc: "x @ weight.T + bias", Lower: lowerLinear},
+	"aten::matmul":            {Doc: "matrix product with NumPy's rules for ranks", Lower: productOf("self", "other")},
+	"aten::linalg_matmul":     {Doc: "matrix product with NumPy's rules for ranks", Lower: productOf("self", "other")},
+	"aten::mm":                {Doc: "matrix product", Lower: productOf("self", "mat2")},
+	"aten::bmm":               {Doc: "product of each pair of matrices", Lower: productOf("self", "mat2")},
+	"aten::mv":                {Doc: "matrix times vector", Lower: productOf("self", "vec")},
+	"aten::dot":               {Doc: "sum of products of two vectors", Lower: productOf("self", "tensor")},
+	"aten::vdot":              {Doc: "dot of vectors, the first one conjugated", Lower: productOf("self", "other")},
+	"aten::_int_mm":           {Doc: "int8 matrix product in int32", Lower: lowerIntMM},
+	"aten::inner":             {Doc: "sum of products over the last axes", Lower: lowerInner},
+	"aten::outer":             {Doc: "all products of the elements of two vectors", Lower: lowerOuter},
+	"aten::ger":               {Doc: "all products of the elements of two vectors", Lower: lowerOuter},
+	"aten::linalg_vecdot":     {Doc: "sum of products along dim", Lower: lowerVecdot},
+	"aten::addmm":             {Doc: "beta * self + alpha * mat1 @ mat2", Lower: lowerAddmm},
+	"aten::_addmm_activation": {Doc: "relu or gelu of addmm", Lower: lowerAddmmActivation},
+	"aten::addmv":             {Doc: "beta * self + alpha * mat @ vec", Lower: lowerAddmv},
+	"aten::baddbmm":           {Doc: "beta * self + alpha * batch1 @ batch2", Lower: lowerBaddbmm},
+	"aten::addbmm":            {Doc: "beta * self + alpha * sum over the batch of batch1 @ batch2", Lower: lowerAddbmm},
+	"aten::addr":              {Doc: "beta * self + alpha * outer(vec1, vec2)", Lower: lowerAddr},
+	"aten::chain_matmul":      {Doc: "product of a list of matrices", Lower: lowerMultiDot("matrices")},
+	"aten::linalg_multi_dot":  {Doc: "product of a list of matrices, vectors at the ends", Lower: lowerMultiDot("tensors")},
+	"aten::bilinear":          {Doc: "x1 @ weight[k] @ x2 + bias[k] for each k", Lower: lowerBilinear},
+	"aten::kron":              {Doc: "Kronecker product", Lower: lowerKron},
+	"aten::cross":             {Doc: "cross product along dim, by default the first one of size 3", Lower: lowerCross},
+	"aten::linalg_cross":      {Doc: "cross product along dim", Lower: lowerCross},
+	"aten::vander":            {Doc: "matrix of powers of a vector", Lower: lowerVander},
+	"aten::linalg_vander":     {Doc: "matrices of increasing powers of vectors", Lower: lowerLinalgVander},
+	"aten::trace":             {Doc: "sum of the diagonal", Lower: lowerTrace},
+}
+
+// intMatMul is MatMul for all element types: ONNX's has none narrower than 32
+// bits among the integers. Wrapping around commutes with the products.
+func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
+	d := l.DType(a)
+	if d.IsComplex() {
+		l.Fail("ONNX has no complex matrix product")
+	}
+	if d == tensor.Bool {
+		l.Fail("matrix product of bool")
+	}
+	if d.IsInt() && d.Size() < 4 {
+		return l.Cast(l.Op("MatMul", l.Cast(a, tensor.Int32), l.Cast(b, tensor.Int32)), d)
+	}
+	return l.Op("MatMul", a, b)
+}
+
+func productOf(a, b string) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		x, y := l.Tensor(a), l.Tensor(b)
+		if d := l.DTypeArg("out_dtype"); d != tensor.Undefined {
+			x, y = l.Cast(x, d), l.Cast(y, d)
+		}
+		if l.DType(x) != l.DType(y) {
+			l.Fail("the operands have different element types, %v and %v", x.DType(), y.DType())
+		}
+		return l.intMatMul(x, y)
+	}
+}
+
+func lowerIntMM(l *Lowering) *ssa.Value {
+	return l.Op("MatMul", l.Cast(l.Tensor("self"), tensor.Int32), l.Cast(l.Tensor("mat2"), tensor.Int32))
+}
+
+func lowerLinear(l *Lowering) *ssa.Value {
+	x := l.TensorOr("input")
+	if x == nil {
+		x = l.Tensor("self")
+	}
+	return l.linear(x, l.Tensor("weight"), l.TensorOr("bias"))
+}
+
+// linear is x @ w.T + b; w may be a vector, b nil.
+func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
+	if l.Rank(w) == 1 {
+		y := l.intMatMul(x, w)
+		if b != nil {
+			y = l.Add(y, b)
+		}
+		return y
+	}
+	if l.Rank(x) == 2 && b != nil && l.Rank(b) == 1 && l.DType(x).IsFloat() {
+		return l.OpA("Gemm", []ssa.Attr{intAttr("transB", 1)}, x, w, b)
+	}
+	y := l.intMatMul(x, l.Transpose(w, 1, 0))
+	if b != nil {
+		y = l.Add(y, b)
+	}
+	return y
+}
+
+func lowerInner(l *Lowering) *ssa.Value {
+	a, b := l.Tensor("self"), l.Tensor("other")
+	ra, rb := l.Rank(a), l.Rank(b)
+	if ra == 0 || rb == 0 {
+		return l.Aten("aten::mul.Tensor", a, b)
+	}
+	if rb == 1 {
+		return l.intMatMul(a, b)
+	}
+	if rb == 2 {
+		return l.intMatMul(a, l.Transpose(b, 1, 0))
+	}
+	return l.tensordot(a, b, []int64{int64(ra - 1)}, []int64{int64(rb - 1)})
+}
+
+func lowerOuter(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("self", "vec2")
+	return l.times(l.Unsqueeze(vs[0], 1), l.Unsqueeze(vs[1], 0))
+}
+
+// times is a * b with bool products, which ONNX's Mul lacks.
+func (l *Lowering) times(a, b *ssa.Value) *ssa.Value {
+	if l.DType(a) == tensor.Bool {
+		return l.Op("And", a, b)
+	}
+	return l.Mul(a, b)
+}
+
+func lowerVecdot(l *Lowering) *ssa.Value {
+	x, y := l.Tensor("x"), l.Tensor("y")
+	p := l.Mul(x, y)
+	return l.Reduce("ReduceSum", p, []int64{int64(l.Dim("dim", l.Rank(p)))}, false)
+}
+
+// affine is beta * c + alpha * y. A beta of 0 drops c, NaNs included.
+func (l *Lowering) affine(c, y *ssa.Value) *ssa.Value {
+	d := l.DType(y)
+	if !l.isNumber("alpha", 1) {
+		y = l.times(y, l.As("alpha", d))
+	}
+	if l.isNumber("beta", 0) {
+		return y // y has the full shape already
+	}
+	c = l.Cast(c, d)
+	if !l.isNumber("beta", 1) {
+		c = l.times(c, l.As("beta", d))
+	}
+	if d == tensor.Bool {
+		return l.Op("Or", c, y)
+	}
+	return l.Add(c, y)
+}
+
+// isNumber reports that an argument is the constant v.
+func (l *Lowering) isNumber(name string, v float64) bool {
+	if !l.IsConst(name) {
+		return false
+	}
+	lit := l.scalarLit(name)
+	return lit.IsNumber() && lit.Kind != ssa.ComplexLit && lit.Float() == v
+}
+
+// asFloat32 gives a constant number that float32, the type of ONNX attributes, holds exactly enough for d.
+func (l *Lowering) asFloat32(name string, d tensor.DType) (float64, bool) {
+	if !l.IsConst(name) {
+		return 0, false
+	}
+	v := l.Float(name)
+	return v, d != tensor.Float64 || float64(float32(v)) == v || math.IsNaN(v)
+}
+
+func lowerAddmm(l *Lowering) *ssa.Value {
+	c, a, b := l.Tensor("self"), l.Tensor("mat1"), l.Tensor("mat2")
+	if d := l.DTypeArg("out_dtype"); d != tensor.Undefined {
+		c, a, b = l.Cast(c, d), l.Cast(a, d), l.Cast(b, d)
+	}
+	d := l.DType(a)
+	alpha, okA := l.asFloat32("alpha", d)
+	beta, okB := l.asFloat32("beta", d)
+	if !d.IsFloat() || !okA || !okB || l.DType(c) != d {
+		return l.affine(c, l.intMatMul(a, b))
+	}
+	if beta == 0 {
+		return l.Scale(l.Op("MatMul", a, b), alpha)
+	}
+	var attrs []ssa.Attr
+	if alpha != 1 {
+		attrs = append(attrs, floatAttr("alpha", alpha))
+	}
+	if beta != 1 {
+		attrs = append(attrs, floatAttr("beta", beta))
+	}
+	return l.OpA("Gemm", attrs, a, b, c)
+}
+
+func lowerAddmmActivation(l *Lowering) *ssa.Value {
+	y := lowerAddmm(l)
+	if l.Bool("use_gelu") {
+		return l.Aten("aten::gelu", y)
+	}
+	return l.Op("Relu", y)
+}
+
+func lowerAddmv(l *Lowering) *ssa.Value {
+	return l.affine(l.Tensor("self"), l.intMatMul(l.Tensor("mat"), l.Tensor("vec")))
+}
+
+func lowerBaddbmm(l *Lowering) *ssa.Value {
+	a, b := l.Tensor("batch1"), l.Tensor("batch2")
+	if d := l.DTypeArg("out_dtype"); d != tensor.Undefined {
+		a, b = l.Cast(a, d), l.Cast(b, d)
+	}
+	return l.affine(l.Tensor("self"), l.intMatMul(a, b))
+}
+
+func lowerAddbmm(l *Lowering) *ssa.Value {
+	y := l.intMatMul(l.Tensor("batch1"), l.Tensor("batch2"))
+	return l.affine(l.Tensor("self"), l.Reduce("ReduceSum", y, []int64{0}, false))
+}
+
+func lowerAddr(l *Lowering) *ssa.Value {
+	d := l.ArgType("self", "vec1", "vec2")
+	y := l.times(l.Unsqueeze(l.As("vec1", d), 1), l.Unsqueeze(l.As("vec2", d), 0))
+	return l.affine(l.Tensor("self"), y)
+}
+
+func lowerMultiDot(name string) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		vs := l.Tensors(name)
+		if len(vs) == 0 {
+			l.Fail("an empty list of matrices")
+		}
+		y := vs[0]
+		for _, v := range vs[1:] {
+			y = l.intMatMul(y, v)
+		}
+		return y
+	}
+}
+
+// bilinear: (..., I), (..., J), weight (K, I, J).
+func lowerBilinear(l *Lowering) *ssa.Value {
+	x1, x2, w, b := l.Tensor("input1"), l.Tensor("input2"), l.Tensor("weight"), l.TensorOr("bias")
+	K, I, J := l.SizeOf(w, 0), l.SizeOf(w, 1), l.SizeOf(w, 2)
+	flat := l.reshapeSizes(l.Transpose(w, 1, 0, 2), I, l.MulSize(K, J))
+	t := l.intMatMul(x1, flat) // (..., K*J)
+	r := l.Rank(x1)
+	t = l.reshapeSizes(t, append(l.sizesOf(x1, 0, r-1), K, J)...)
+	y := l.Squeeze(l.intMatMul(t, l.Unsqueeze(x2, int64(r))), int64(r))
+	if b != nil {
+		y = l.Add(y, b)
+	}
+	return y
+}
+
+func lowerKron(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("self", "other")
+	a, b := vs[0], vs[1]
+	r := max(l.Rank(a), l.Rank(b))
+	a = l.Unsqueeze(a, axesFrom(0, r-l.Rank(a))...)
+	b = l.Unsqueeze(b, axesFrom(0, r-l.Rank(b))...)
+	out := make([]Size, r)
+	var odd, even []int64
+	for i := range r {
+		out[i] = l.MulSize(l.SizeOf(a, i), l.SizeOf(b, i))
+		even = append(even, int64(2*i))
+		odd = append(odd, int64(2*i+1))
+	}
+	p := l.times(l.Unsqueeze(a, odd...), l.Unsqueeze(b, even...))
+	if r == 0 {
+		return p
+	}
+	return l.reshapeSizes(p, out...)
+}
+
+func lowerCross(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("self", "other")
+	a, b := vs[0], vs[1]
+	r := l.Rank(a)
+	dim := -1
+	if l.IsNone("dim") {
+		for i, e := range l.Shape(a) {
+			if e.Is(3) {
+				dim = i
+				break
+			}
+		}
+		if dim < 0 {
+			l.Fail("no dimension of size 3 is known")
+		}
+	} else {
+		dim = l.Dim("dim", r)
+	}
+	next, prev := l.I64(1, 2, 0), l.I64(2, 0, 1)
+	return l.Sub(l.Mul(l.Gather(a, next, dim), l.Gather(b, prev, dim)), l.Mul(l.Gather(a, prev, dim), l.Gather(b, next, dim)))
+}
+
+// powers gives 1, x, x^2, ..., x^(n-1) along a new last axis.
+func (l *Lowering) powers(x *ssa.Value, n int64, increasing bool) *ssa.Value {
+	one := l.Op("Expand", l.ScalarInt(l.DType(x), 1), l.ShapeOf(x))
+	cols := make([]*ssa.Value, n)
+	p := one
+	last := int64(l.Rank(x))
+	for i := range n {
+		at := i
+		if !increasing {
+			at = n - 1 - i
+		}
+		if i == 1 {
+			p = x
+		} else if i > 1 {
+			p = l.Mul(p, x)
+		}
+		cols[at] = l.Unsqueeze(p, last)
+	}
+	if n == 0 {
+		shape := append(l.sizesOf(x, 0, int(last)), ConstSize(0))
+		return l.Fill(l.SizeTensor(shape), l.DType(x), ssa.Int(0))
+	}
+	return l.ConcatV(last, cols...)
+}
+
+// maxPowers bounds the columns that are written out.
+const maxPowers = 256
+
+func (l *Lowering) vanderOf(name string, increasing bool) *ssa.Value {
+	x := l.Tensor("x")
+	if d := l.DType(x); d.IsInt() || d == tensor.Bool {
+		x = l.Cast(x, tensor.Int64)
+	}
+	n := int64(0)
+	if l.IsNone(name) {
+		n = l.Static(x, l.Rank(x)-1)
+	} else {
+		n = l.Int(name)
+	}
+	if n > maxPowers {
+		l.Fail("a Vandermonde matrix of %d columns", n)
+	}
+	return l.powers(x, n, increasing)
+}
+
+func lowerVander(l *Lowering) *ssa.Value       { return l.vanderOf("N", l.Bool("increasing")) }
+func lowerLinalgVander(l *Lowering) *ssa.Value { return l.vanderOf("N", true) }
+
+func lowerTrace(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if d := l.DType(x); d.IsInt() || d == tensor.Bool {
+		x = l.Cast(x, tensor.Int64)
+	}
+	n := l.minSize(l.SizeOf(x, 0), l.SizeOf(x, 1))
+	step := l.AddSize(l.SizeOf(x, 1), ConstSize(1))
+	idx := l.Mul(l.rangeTo(n), l.SizeValue(step))
+	return l.Reduce("ReduceSum", l.Gather(l.Reshape(x, -1), idx, 0), nil, false)
+}

@@ -1,0 +1,404 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// normalization holds the layers that normalize (ATen/native/{Normalization,layer_norm,group_norm}.cpp).
+var normalization = Defs{
+	"aten::batch_norm":               {Doc: "(x - mean) / sqrt(var + eps) * weight + bias for each channel", Lower: lowerBatchNorm},
+	"aten::_batch_norm_impl_index":   {Doc: "batch_norm with its saved statistics", LowerN: lowerBatchNormImpl},
+	"aten::native_batch_norm":        {Doc: "batch_norm with the batch's mean and 1 / sqrt(var + eps)", LowerN: lowerNativeBatchNorm(3)},
+	"aten::_native_batch_norm_legit": {Doc: "batch_norm with the batch's mean and 1 / sqrt(var + eps)", LowerN: lowerNativeBatchNorm(3)},
+	"aten::_native_batch_norm_legit_functional": {
+		Doc: "batch_norm with the batch's statistics and the new running ones", LowerN: lowerBatchNormFunctional},
+	"aten::_native_batch_norm_legit_no_training": {Doc: "batch_norm by the running statistics", LowerN: lowerNativeBatchNorm(3)},
+	"aten::_batch_norm_with_update":              {Doc: "training batch_norm", LowerN: lowerNativeBatchNorm(4)},
+	"aten::_batch_norm_with_update_functional":   {Doc: "training batch_norm with the new running statistics", LowerN: lowerBatchNormFunctional},
+	"aten::_batch_norm_no_update":                {Doc: "batch_norm by the running statistics", LowerN: lowerNativeBatchNorm(4)},
+	"aten::cudnn_batch_norm":                     {Doc: "batch_norm", LowerN: lowerNativeBatchNorm(4)},
+	"aten::miopen_batch_norm":                    {Doc: "batch_norm", LowerN: lowerNativeBatchNorm(3)},
+	"aten::instance_norm":                        {Doc: "normalization of each channel of each sample", Lower: lowerInstanceNorm},
+	"aten::layer_norm":                           {Doc: "normalization over the trailing dimensions", Lower: lowerLayerNorm},
+	"aten::native_layer_norm":                    {Doc: "layer_norm with its mean and 1 / sqrt(var + eps)", LowerN: lowerNativeLayerNorm},
+	"aten::group_norm":                           {Doc: "normalization of each group of channels of each sample", Lower: lowerGroupNorm},
+	"aten::native_group_norm":                    {Doc: "group_norm with its mean and 1 / sqrt(var + eps)", LowerN: lowerNativeGroupNorm},
+	"aten::rms_norm":                             {Doc: "x / sqrt(mean(x^2) + eps) * weight over the trailing dimensions", Lower: lowerRMSNorm},
+	"aten::_fused_rms_norm":                      {Doc: "rms_norm with 1 / sqrt(mean(x^2) + eps)", LowerN: lowerFusedRMSNorm},
+	"aten::_weight_norm":                         {Doc: "v * (g / norm of v over all dimensions but dim)", Lower: func(l *Lowering) *ssa.Value { return lowerWeightNorm(l)[0] }},
+	"aten::_weight_norm_interface":               {Doc: "_weight_norm and the norm", LowerN: lowerWeightNorm},
+	"aten::norm_except_dim":                      {Doc: "norm over all dimensions but dim", Lower: func(l *Lowering) *ssa.Value { return l.normExcept(l.Tensor("v"), l.Int("dim"), l.Float("pow")) }},
+}
+
+// stats are the pieces of a normalization over some axes, kept as size 1.
+type stats struct{ centered, mean, rstd *ssa.Value }
+
+// statsOf computes mean and 1 / sqrt(biased variance + eps).
+func (l *Lowering) statsOf(x *ssa.Value, axes []int64, eps float64) stats {
+	mean := l.Reduce("ReduceMean", x, axes, true)
+	c := l.Sub(x, mean)
+	v := l.Reduce("ReduceMean", l.Mul(c, c), axes, true)
+	return stats{c, mean, l.Op("Reciprocal", l.Op("Sqrt", l.Add(v, l.Like(x, eps))))}
+}
+
+// compute gives x in the type that PyTorch computes in: half types in float32.
+func (l *Lowering) compute(x *ssa.Value) *ssa.Value {
+	if d := l.DType(x); d.IsFloat() && d.Size() < 4 {
+		return l.Cast(x, tensor.Float32)
+	}
+	return x
+}
+
+// channelVector spreads (C) over (N, C, ...) of the given rank.
+func (l *Lowering) channelVector(v *ssa.Value, rank int) *ssa.Value {
+	if rank <= 2 {
+		return v
+	}
+	return l.Unsqueeze(v, axesFrom(1, rank-2)...)
+}
+
+// fullVector is v, or a vector of the constant c as long as dimension dim of x.
+func (l *Lowering) fullVector(v, x *ssa.Value, dim int, d tensor.DType, c float64) *ssa.Value {
+	if v != nil {
+		return v
+	}
+	n := l.SizeOf(x, dim)
+	if k, ok := n.Int(); ok {
+		return l.Const(tensor.Full(d, []int64{k}, c))
+	}
+	return l.Fill(l.SizeTensor([]Size{n}), d, ssa.Float(c))
+}
+
+// batchNormEval normalizes by given statistics.
+func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps float64) *ssa.Value {
+	d := l.DType(x)
+	if l.Rank(x) == 1 {
+		l.Fail("batch_norm of a vector")
+	}
+	pd := d
+	if mean != nil {
+		pd = l.DType(mean)
+	}
+	w = l.fullVector(w, x, 1, pd, 1)
+	b = l.fullVector(b, x, 1, pd, 0)
+	same := l.DType(w) == d && l.DType(b) == d && l.DType(mean) == d && l.DType(variance) == d
+	if !same {
+		// PyTorch mixes half inputs with float32 parameters.
+		wide := l.compute(x)
+		wd := l.DType(wide)
+		y := l.batchNormEval(wide, l.Cast(w, wd), l.Cast(b, wd), l.Cast(mean, wd), l.Cast(variance, wd), eps)
+		return l.Cast(y, d)
+	}
+	return l.OpA("BatchNormalization", []ssa.Attr{floatAttr("epsilon", eps)}, x, w, b, mean, variance)
+}
+
+// batchNormTrain normalizes by the batch's own statistics, which have the shape (C).
+func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rstd *ssa.Value) {
+	d := l.DType(x)
+	wide := l.compute(x)
+	r := l.Rank(x)
+	axes := append([]int64{0}, axesFrom(2, max(r-2, 0))...)
+	s := l.statsOf(wide, axes, eps)
+	y = l.Mul(s.centered, s.rstd)
+	if w != nil {
+		y = l.Mul(y, l.channelVector(l.Cast(w, l.DType(wide)), r))
+	}
+	if b != nil {
+		y = l.Add(y, l.channelVector(l.Cast(b, l.DType(wide)), r))
+	}
+	return l.Cast(y, d), l.Reshape(s.mean, -1), l.Reshape(s.rstd, -1)
+}
+
+func (l *Lowering) epsArg() float64 {
+	if l.HasArg("epsilon") {
+		return l.Float("epsilon")
+	}
+	return l.Float("eps")
+}
+
+// trains reports whether a batch_norm uses the batch's statistics.
+func (l *Lowering) trains() bool {
+	switch {
+	case l.IsNone("running_mean"):
+		return true
+	case l.HasArg("training"):
+		return l.Bool("training")
+	}
+	return l.Node.Kind == "aten::_batch_norm_with_update" || l.Node.Kind == "aten::_batch_norm_with_update_functional"
+}
+
+func lowerBatchNorm(l *Lowering) *ssa.Value {
+	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
+	if l.trains() {
+		y, _, _ := l.batchNormTrain(x, w, b, l.epsArg())
+		return y
+	}
+	return l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), l.epsArg())
+}
+
+// emptyOf is an empty vector, which PyTorch gives for what it did not save.
+func (l *Lowering) emptyOf(d tensor.DType) *ssa.Value {
+	return l.Const(tensor.Full(d, []int64{0}, 0))
+}
+
+func lowerNativeBatchNorm(results int) func(*Lowering) []*ssa.Value {
+	return func(l *Lowering) []*ssa.Value {
+		x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
+		var out []*ssa.Value
+		if l.trains() {
+			y, m, r := l.batchNormTrain(x, w, b, l.epsArg())
+			out = []*ssa.Value{y, m, r}
+		} else {
+			y := l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), l.epsArg())
+			e := l.emptyOf(l.DType(l.compute(x)))
+			out = []*ssa.Value{y, e, e}
+		}
+		if results > 3 {
+			out = append(out, l.emptyOf(tensor.Uint8))
+		}
+		return out
+	}
+}
+
+func lowerBatchNormImpl(l *Lowering) []*ssa.Value {
+	return append(lowerNativeBatchNorm(4)(l), l.ScalarInt(tensor.Int64, 0))
+}
+
+// lowerBatchNormFunctional also gives the running statistics after the update.
+func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
+	x, mean, variance := l.Tensor("input"), l.Tensor("running_mean"), l.Tensor("running_var")
+	results := 3
+	if l.Node.Kind == "aten::_batch_norm_with_update_functional" {
+		results = 4
+	}
+	out := lowerNativeBatchNorm(results)(l)
+	if !l.trains() {
+		return append(out, mean, variance)
+	}
+	m := l.Float("momentum")
+	d := l.DType(mean)
+	r := l.Rank(x)
+	axes := append([]int64{0}, axesFrom(2, max(r-2, 0))...)
+	wide := l.compute(x)
+	s := l.statsOf(wide, axes, l.epsArg())
+	n := l.sizeProduct(append(l.sizesOf(x, 0, 1), l.sizesOf(x, 2, r)...)...)
+	sum := l.Reduce("ReduceSum", l.Mul(s.centered, s.centered), axes, false)
+	unbiased := l.Div(sum, l.Cast(l.SizeValue(l.SubSize(n, ConstSize(1))), l.DType(wide)))
+	blend := func(old, now *ssa.Value) *ssa.Value {
+		return l.Add(l.Scale(old, 1-m), l.Scale(l.Cast(now, d), m))
+	}
+	return append(out, blend(mean, l.Reshape(s.mean, -1)), blend(variance, unbiased))
+}
+
+func lowerInstanceNorm(l *Lowering) *ssa.Value {
+	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
+	eps := l.Float("eps")
+	if !l.Bool("use_input_stats") {
+		return l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), eps)
+	}
+	d := l.DType(x)
+	wide := l.compute(x)
+	wd := l.DType(wide)
+	w = l.Cast(l.fullVector(w, x, 1, wd, 1), wd)
+	b = l.Cast(l.fullVector(b, x, 1, wd, 0), wd)
+	return l.Cast(l.instanceNorm(wide, w, b, eps), d)
+}
+
+// instanceNorm normalizes (N, C, ...) over all but the first two axes.
+func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps float64) *ssa.Value {
+	r := l.Rank(x)
+	if l.DType(x) == tensor.Float32 && r > 2 {
+		return l.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", eps)}, x, w, b)
+	}
+	s := l.statsOf(x, axesFrom(2, r-2), eps)
+	return l.Add(l.Mul(l.Mul(s.centered, s.rstd), l.channelVector(w, r)), l.channelVector(b, r))
+}
+
+func lowerLayerNorm(l *Lowering) *ssa.Value {
+	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
+	n := len(l.Sizes("normalized_shape"))
+	return l.layerNorm(x, w, b, n, l.Float("eps"))
+}
+
+// layerNorm normalizes over the last n axes.
+func (l *Lowering) layerNorm(x, w, b *ssa.Value, n int, eps float64) *ssa.Value {
+	d := l.DType(x)
+	if l.Opset >= 17 && (w == nil || l.DType(w) == d) && (b == nil || l.DType(b) == d) {
+		if w == nil {
+			shape, ok := l.trailing(x, n)
+			if !ok {
+				return l.layerNormByHand(x, w, b, n, eps).y
+			}
+			w = l.Const(tensor.Full(d, shape, 1))
+		}
+		return l.OpA("LayerNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps)}, x, w, b)
+	}
+	return l.layerNormByHand(x, w, b, n, eps).y
+}
+
+// trailing gives the last n sizes if they are known.
+func (l *Lowering) trailing(x *ssa.Value, n int) ([]int64, bool) {
+	dims := l.Shape(x)
+	if n > len(dims) {
+		l.Fail("normalized_shape has %d entries, the input rank %d", n, len(dims))
+	}
+	out := make([]int64, n)
+	for i, e := range dims[len(dims)-n:] {
+		k, ok := e.Int()
+		if !ok {
+			return nil, false
+		}
+		out[i] = k
+	}
+	return out, true
+}
+
+type normalized struct {
+	y *ssa.Value
+	stats
+}
+
+func (l *Lowering) layerNormByHand(x, w, b *ssa.Value, n int, eps float64) normalized {
+	d := l.DType(x)
+	wide := l.compute(x)
+	s := l.statsOf(wide, axesFrom(l.Rank(x)-n, n), eps)
+	y := l.Mul(s.centered, s.rstd)
+	if w != nil {
+		y = l.Mul(y, l.Cast(w, l.DType(wide)))
+	}
+	if b != nil {
+		y = l.Add(y, l.Cast(b, l.DType(wide)))
+	}
+	return normalized{l.Cast(y, d), s}
+}
+
+func lowerNativeLayerNorm(l *Lowering) []*ssa.Value {
+	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
+	n := len(l.Sizes("normalized_shape"))
+	r := l.layerNormByHand(x, w, b, n, l.Float("eps"))
+	// The statistics have the parameters' type where that is wider than the input's.
+	d := l.DType(x)
+	if w != nil {
+		d = l.DType(w)
+	}
+	return []*ssa.Value{r.y, l.Cast(r.mean, d), l.Cast(r.rstd, d)}
+}
+
+// groups reshapes (N, C, ...) to (N, groups, rest).
+func (l *Lowering) groups(x *ssa.Value, groups int64) *ssa.Value {
+	N := l.SizeOf(x, 0)
+	rest := l.sizeProduct(l.sizesOf(x, 1, l.Rank(x))...)
+	return l.reshapeSizes(x, N, ConstSize(groups), l.DivSize(rest, ConstSize(groups)))
+}
+
+func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
+	if w != nil {
+		y = l.Mul(y, l.channelVector(l.Cast(w, l.DType(y)), r))
+	}
+	if b != nil {
+		y = l.Add(y, l.channelVector(l.Cast(b, l.DType(y)), r))
+	}
+	return y
+}
+
+func lowerGroupNorm(l *Lowering) *ssa.Value {
+	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
+	g, eps, d := l.Int("num_groups"), l.Float("eps"), l.DType(x)
+	if l.Opset >= 21 && w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
+		return l.OpA("GroupNormalization", []ssa.Attr{floatAttr("epsilon", eps), intAttr("num_groups", g)}, x, w, b)
+	}
+	wide := l.compute(x)
+	ones := l.Const(tensor.Full(l.DType(wide), []int64{g}, 1))
+	zeros := l.Const(tensor.Full(l.DType(wide), []int64{g}, 0))
+	y := l.instanceNorm(l.groups(wide, g), ones, zeros, eps)
+	r := l.Rank(x)
+	y = l.reshapeSizes(y, l.sizesOf(x, 0, r)...)
+	return l.Cast(l.affineChannels(y, w, b, r), d)
+}
+
+func lowerNativeGroupNorm(l *Lowering) []*ssa.Value {
+	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
+	d := l.DType(x)
+	wide := l.compute(x)
+	r := l.Rank(x)
+	s := l.statsOf(l.groups(wide, l.Int("group")), []int64{2}, l.Float("eps"))
+	y := l.reshapeSizes(l.Mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
+	sd := d
+	if w != nil {
+		sd = l.DType(w)
+	}
+	return []*ssa.Value{l.Cast(l.affineChannels(y, w, b, r), d), l.Cast(l.Squeeze(s.mean, 2), sd), l.Cast(l.Squeeze(s.rstd, 2), sd)}
+}
+
+// epsilonOf is the distance from 1 to the next number of a type.
+func epsilonOf(d tensor.DType) float64 {
+	switch d {
+	case tensor.Float16:
+		return math.Ldexp(1, -10)
+	case tensor.BFloat16:
+		return math.Ldexp(1, -7)
+	case tensor.Float64:
+		return math.Ldexp(1, -52)
+	}
+	return math.Ldexp(1, -23)
+}
+
+func lowerRMSNorm(l *Lowering) *ssa.Value {
+	x, w := l.Tensor("input"), l.TensorOr("weight")
+	n := len(l.Sizes("normalized_shape"))
+	eps := l.FloatOr("eps", epsilonOf(l.DType(x)))
+	if l.Opset >= 23 && w != nil && l.DType(w) == l.DType(x) {
+		return l.OpA("RMSNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps)}, x, w)
+	}
+	y, _ := l.rmsNorm(x, w, n, eps)
+	return y
+}
+
+func (l *Lowering) rmsNorm(x, w *ssa.Value, n int, eps float64) (y, rstd *ssa.Value) {
+	wide := l.compute(x)
+	sq := l.Reduce("ReduceMean", l.Mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
+	rstd = l.Op("Reciprocal", l.Op("Sqrt", l.Add(sq, l.Like(wide, eps))))
+	y = l.Mul(wide, rstd)
+	if w != nil {
+		y = l.Mul(y, l.Cast(w, l.DType(wide)))
+	}
+	return l.Cast(y, l.DType(x)), rstd
+}
+
+func lowerFusedRMSNorm(l *Lowering) []*ssa.Value {
+	x := l.Tensor("input")
+	y, r := l.rmsNorm(x, l.TensorOr("weight"), len(l.Sizes("normalized_shape")), l.FloatOr("eps", epsilonOf(l.DType(x))))
+	return []*ssa.Value{y, r}
+}
+
+// normExcept is the p-norm over all dimensions but dim (kept); over all of them for -1.
+func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
+	r := l.Rank(v)
+	var axes []int64
+	for i := range r {
+		if int64(i) != dim {
+			axes = append(axes, int64(i))
+		}
+	}
+	keep := dim >= 0
+	if dim >= int64(r) || dim < -1 {
+		l.Fail("dimension %d is out of range for rank %d", dim, r)
+	}
+	switch {
+	case p == 2:
+		return l.Op("Sqrt", l.Reduce("ReduceSum", l.Mul(v, v), axes, keep))
+	case p == 1:
+		return l.Reduce("ReduceSum", l.Op("Abs", v), axes, keep)
+	}
+	l.Fail("a weight norm of power %v", p)
+	return nil
+}
+
+func lowerWeightNorm(l *Lowering) []*ssa.Value {
+	v, g := l.Tensor("v"), l.Tensor("g")
+	norm := l.normExcept(v, l.Int("dim"), 2)
+	return []*ssa.Value{l.Mul(v, l.Div(g, norm)), norm}
+}

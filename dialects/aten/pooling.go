@@ -1,0 +1,426 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// pooling holds the pooling layers (ATen/native/*Pool*.cpp).
+var pooling = Defs{
+	"aten::max_pool1d":              {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(1, false)[0] }},
+	"aten::max_pool2d":              {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
+	"aten::max_pool3d":              {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
+	"aten::mkldnn_max_pool2d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
+	"aten::mkldnn_max_pool3d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
+	"aten::max_pool1d_with_indices": {Doc: "max_pool1d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(1, true) }},
+	"aten::max_pool2d_with_indices": {Doc: "max_pool2d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(2, true) }},
+	"aten::max_pool3d_with_indices": {Doc: "max_pool3d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(3, true) }},
+	"aten::avg_pool1d":              {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(1) }},
+	"aten::avg_pool2d":              {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
+	"aten::avg_pool3d":              {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(3) }},
+	"aten::max_unpool2d":            {Doc: "values put back at the places that max_pool2d gave", Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(2) }},
+	"aten::max_unpool3d":            {Doc: "values put back at the places that max_pool3d gave", Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(3) }},
+	"aten::fractional_max_pool2d":   {Doc: "maximum of windows at pseudo-random places", LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(2) }},
+	"aten::fractional_max_pool3d":   {Doc: "maximum of windows at pseudo-random places", LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(3) }},
+}
+
+// poolArgs are the arguments that pooling operators share.
+type poolArgs struct {
+	kernel, stride, pad, dilation []int64
+	ceil                          bool
+}
+
+func (l *Lowering) poolArgs(n int) poolArgs {
+	p := poolArgs{kernel: l.IntsN("kernel_size", n), stride: l.IntsN("stride", n), pad: l.IntsN("padding", n), dilation: l.IntsN("dilation", n), ceil: l.Bool("ceil_mode")}
+	if len(p.stride) == 0 {
+		p.stride = p.kernel
+	}
+	if len(p.pad) == 0 {
+		p.pad = repeatInt(0, n)
+	}
+	if len(p.dilation) == 0 {
+		p.dilation = repeatInt(1, n)
+	}
+	for _, v := range [][]int64{p.kernel, p.stride, p.pad, p.dilation} {
+		if len(v) != n {
+			l.Fail("a pooling argument must have %d entries", n)
+		}
+	}
+	for i := range n {
+		if p.kernel[i] < 1 || p.stride[i] < 1 || p.dilation[i] < 1 || p.pad[i] < 0 || p.pad[i] > (p.dilation[i]*(p.kernel[i]-1)+1)/2 {
+			l.Fail("pooling with padding of more than half the window, or sizes below 1")
+		}
+	}
+	return p
+}
+
+// counts gives the number of windows along each spatial axis of x.
+func (p *poolArgs) counts(l *Lowering, x *ssa.Value) []Size {
+	out := make([]Size, len(p.kernel))
+	for i := range out {
+		out[i] = l.windowCount(l.SizeOf(x, 2+i), p.kernel[i], p.stride[i], p.dilation[i], p.pad[i], p.pad[i], p.ceil)
+	}
+	return out
+}
+
+// endPads gives the padding at the ends with which windows that do not fill up
+// (floor mode) come out as many as PyTorch has; false if a size is not known.
+func (p *poolArgs) endPads(l *Lowering, x *ssa.Value, counts []Size) ([]int64, bool) {
+	if !p.ceil {
+		return p.pad, true
+	}
+	end := make([]int64, len(counts))
+	for i, c := range counts {
+		n, ok := c.Int()
+		in, ok2 := l.Shape(x)[2+i].Int()
+		if !ok || !ok2 {
+			return nil, false
+		}
+		need := (n-1)*p.stride[i] + p.dilation[i]*(p.kernel[i]-1) + 1 - in - p.pad[i]
+		end[i] = max(need, p.pad[i])
+		if extra := end[i] - p.pad[i]; extra >= p.stride[i] {
+			end[i] = need
+		}
+	}
+	return end, true
+}
+
+// lowest is the least number of a type: what padding of a maximum holds.
+func (l *Lowering) lowest(d tensor.DType) *ssa.Value {
+	if d.IsFloat() {
+		return l.Scalar(d, math.Inf(-1))
+	}
+	if d.IsUnsigned() || d == tensor.Bool {
+		return l.ScalarInt(d, 0)
+	}
+	return l.ScalarInt(d, math.MinInt64>>(64-8*d.Size()))
+}
+
+func (l *Lowering) maxPool(n int, indices bool) []*ssa.Value {
+	p := l.poolArgs(n)
+	x, lone := l.batched(l.Tensor("self"), n+2)
+	d := l.DType(x)
+	var vs []*ssa.Value
+	if d.IsFloat() || (d == tensor.Int8 || d == tensor.Uint8) && !indices {
+		vs = l.maxPoolFloat(x, p, indices)
+	} else {
+		vs = l.maxPoolInt(x, p, indices)
+	}
+	for i := range vs {
+		vs[i] = l.unbatched(vs[i], lone)
+	}
+	return vs
+}
+
+func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.Value {
+	n := len(p.kernel)
+	counts := p.counts(l, x)
+	end, static := p.endPads(l, x, counts)
+	attrs := []ssa.Attr{attr("kernel_shape", ssa.Ints(p.kernel...)), attr("strides", ssa.Ints(p.stride...))}
+	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
+	fits := true
+	for i := range n {
+		if static && end[i] >= p.kernel[i] {
+			fits = false // onnxruntime wants pads below the kernel size
+		}
+		if p.dilation[i] != 1 {
+			fits = fits && p.pad[i] < p.kernel[i]
+		}
+	}
+	if !fits && (!static || indices) {
+		return l.maxPoolInt(x, p, indices)
+	}
+	switch {
+	case !static:
+		attrs = append(attrs, attr("pads", ssa.Ints(append(append([]int64{}, p.pad...), p.pad...)...)), intAttr("ceil_mode", 1))
+	case !fits:
+		x = l.padSpatial(x, p.pad, end, l.lowest(l.DType(x)))
+	default:
+		attrs = append(attrs, attr("pads", ssa.Ints(append(append([]int64{}, p.pad...), end...)...)))
+	}
+	for _, v := range p.dilation {
+		if v != 1 {
+			attrs = append(attrs, attr("dilations", ssa.Ints(p.dilation...)))
+			break
+		}
+	}
+	if !indices {
+		return []*ssa.Value{l.OpA("MaxPool", attrs, x)}
+	}
+	vs := l.Create("onnx::MaxPool", 2, []*ssa.Value{x}, attrs...)
+	// ONNX counts through the whole tensor, PyTorch through the plane.
+	return []*ssa.Value{vs[0], l.Op("Mod", vs[1], l.SizeValue(plane))}
+}
+
+// maxPoolInt takes the maximum over gathered windows, for types that ONNX's MaxPool lacks.
+func (l *Lowering) maxPoolInt(x *ssa.Value, p poolArgs, indices bool) []*ssa.Value {
+	n := len(p.kernel)
+	counts := p.counts(l, x)
+	tables := make([]*ssa.Value, n)
+	for i := range n {
+		// Places outside of the input are replaced by the nearest ones of the same window inside of it.
+		in := l.SizeOf(x, 2+i)
+		start := l.Sub(l.Mul(l.rangeTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
+		start = l.Unsqueeze(start, 1)
+		step := make([]int64, p.kernel[i])
+		for k := range step {
+			step[k] = int64(k) * p.dilation[i]
+		}
+		idx := l.Add(start, l.Unsqueeze(l.I64(step...), 0)) // (o, k)
+		if p.pad[i] == 0 && !p.ceil {
+			tables[i] = idx
+			continue
+		}
+		dil := p.dilation[i]
+		// first place inside: start mod dilation if start is negative; last: the greatest start + k*dilation below the size
+		first := l.Op("Max", start, l.Op("Mod", start, l.ScalarInt(tensor.Int64, dil)))
+		room := l.Sub(l.SizeValue(l.SubSize(in, ConstSize(1))), first)
+		last := l.Add(first, l.Mul(l.Div(room, l.ScalarInt(tensor.Int64, dil)), l.ScalarInt(tensor.Int64, dil)))
+		tables[i] = l.Op("Min", l.Op("Max", idx, first), last)
+	}
+	return l.maxOverTables(x, tables, counts, indices)
+}
+
+// maxOverTables takes the maximum over windows whose places along spatial axis
+// i are the rows of tables[i], of shape (windows, places).
+func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Size, indices bool) []*ssa.Value {
+	n := len(tables)
+	d := l.DType(x)
+	var flat *ssa.Value // (o1, k1, ..., on, kn) transposed below
+	for i, t := range tables {
+		var axes []int64
+		for j := range 2 * n {
+			if j != i && j != n+i {
+				axes = append(axes, int64(j))
+			}
+		}
+		idx := l.Unsqueeze(t, axes...) // axes: o1..on, k1..kn
+		if flat == nil {
+			flat = idx
+		} else {
+			flat = l.Add(l.Mul(flat, l.SizeValue(l.SizeOf(x, 2+i))), idx)
+		}
+	}
+	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	O := l.sizeProduct(counts...)
+	places := make([]Size, n)
+	for i, t := range tables {
+		places[i] = l.SizeOf(t, 1)
+	}
+	L := l.sizeProduct(places...)
+	table := l.reshapeSizes(flat, O, L)
+	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
+	w := l.Gather(l.reshapeSizes(x, N, C, plane), table, 2) // (N, C, O, L)
+	out := append([]Size{N, C}, counts...)
+	y := l.reshapeSizes(l.Reduce("ReduceMax", w, []int64{3}, false), out...)
+	if !indices {
+		return []*ssa.Value{y}
+	}
+	if d == tensor.Bool {
+		w = l.Cast(w, tensor.Int32)
+	}
+	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 0)}, w)
+	at := l.Add(k, l.Mul(l.rangeTo(O), l.SizeValue(L)))
+	return []*ssa.Value{y, l.reshapeSizes(l.Gather(l.Reshape(table, -1), at, 0), out...)}
+}
+
+func (l *Lowering) avgPool(n int) *ssa.Value {
+	p := l.poolArgs(n)
+	x, lone := l.batched(l.Tensor("self"), n+2)
+	d := l.DType(x)
+	include := l.Bool("count_include_pad")
+	var divisor int64
+	if !l.IsNone("divisor_override") {
+		divisor = l.Int("divisor_override")
+		if divisor == 0 {
+			l.Fail("divisor_override must not be 0")
+		}
+	}
+	if !d.IsFloat() {
+		return l.unbatched(l.avgPoolInt(x, p, include, divisor), lone)
+	}
+	wide := l.compute(x)
+	return l.unbatched(l.Cast(l.avgPoolFloat(wide, p, include, divisor), d), lone)
+}
+
+// avgPoolFloat averages by ONNX's AveragePool, which divides by the window's
+// size. Where PyTorch divides by another number, a factor makes up for it.
+func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor int64) *ssa.Value {
+	n := len(p.kernel)
+	counts := p.counts(l, x)
+	end, static := p.endPads(l, x, counts)
+	attrs := func(pads []int64, include int64) []ssa.Attr {
+		return []ssa.Attr{
+			intAttr("count_include_pad", include),
+			attr("kernel_shape", ssa.Ints(p.kernel...)),
+			attr("pads", ssa.Ints(pads...)),
+			attr("strides", ssa.Ints(p.stride...)),
+		}
+	}
+	overhang, padded := !static, false
+	for i := range n {
+		overhang = overhang || end[i] > p.pad[i]
+		padded = padded || p.pad[i] > 0
+	}
+	area := int64(1)
+	for _, k := range p.kernel {
+		area *= k
+	}
+	if !overhang {
+		pads := append(append([]int64{}, p.pad...), end...)
+		if divisor == 0 {
+			k := int64(0)
+			if include || !padded {
+				k = 1
+			}
+			return l.OpA("AveragePool", attrs(pads, k), x)
+		}
+		return l.Scale(l.OpA("AveragePool", attrs(pads, 1), x), float64(area)/float64(divisor))
+	}
+	// Windows that reach beyond the padding: average over zeros all the way, then correct the count.
+	var counted *ssa.Value // number of places that PyTorch counts in each window, (o1, ..., on)
+	for i := range n {
+		in := l.SizeOf(x, 2+i)
+		lo, hi := int64(0), in
+		if include {
+			lo, hi = -p.pad[i], l.AddSize(in, ConstSize(p.pad[i]))
+		}
+		start := l.Sub(l.Mul(l.rangeTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
+		stop := l.Op("Min", l.Add(start, l.ScalarInt(tensor.Int64, p.kernel[i])), l.SizeValue(hi))
+		c := l.Sub(stop, l.Op("Max", start, l.ScalarInt(tensor.Int64, lo)))
+		if counted == nil {
+			counted = c
+		} else {
+			counted = l.Mul(l.Unsqueeze(counted, int64(i)), c)
+		}
+	}
+	far := make([]int64, n)
+	for i := range n {
+		far[i] = p.pad[i] + p.stride[i] - 1
+		if static {
+			far[i] = end[i]
+		}
+	}
+	y := l.OpA("AveragePool", attrs(repeatInt(0, 2*n), 0), l.padSpatial(x, p.pad, far, l.Like(x, 0)))
+	if !static {
+		zero, axes := repeatInt(0, n), axesFrom(2, n)
+		y = l.Op("Slice", y, l.I64(zero...), l.SizeTensor(counts), l.I64(axes...))
+	}
+	if divisor != 0 {
+		return l.Scale(y, float64(area)/float64(divisor))
+	}
+	factor := l.Div(l.Like(x, float64(area)), l.Cast(counted, l.DType(x)))
+	return l.Mul(y, factor)
+}
+
+// avgPoolInt is the truncated mean of integers.
+func (l *Lowering) avgPoolInt(x *ssa.Value, p poolArgs, include bool, divisor int64) *ssa.Value {
+	n := len(p.kernel)
+	d := l.DType(x)
+	for i := range n {
+		if p.pad[i] != 0 && !include || p.ceil {
+			l.Fail("average of integers with ceil_mode or without counting the padding")
+		}
+	}
+	if divisor == 0 {
+		divisor = 1
+		for _, k := range p.kernel {
+			divisor *= k
+		}
+	}
+	counts := p.counts(l, x)
+	x = l.padSpatial(l.Cast(x, tensor.Int64), p.pad, p.pad, nil)
+	w := l.gatherWindows(x, counts, p.kernel, p.stride, p.dilation)
+	sum := l.Reduce("ReduceSum", w, axesFrom(2, n), false)
+	return l.Cast(l.Div(sum, l.ScalarInt(tensor.Int64, divisor)), d)
+}
+
+func (l *Lowering) maxUnpool(n int) *ssa.Value {
+	x, lone := l.batched(l.Tensor("self"), n+2)
+	idx, _ := l.batched(l.Tensor("indices"), n+2)
+	size := l.Sizes("output_size")
+	if len(size) == n+2 {
+		size = size[2:]
+	}
+	if len(size) != n {
+		l.Fail("output_size must have %d entries", n)
+	}
+	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	in, out := l.sizeProduct(l.sizesOf(x, 2, n+2)...), l.sizeProduct(size...)
+	zeros := l.Fill(l.SizeTensor([]Size{N, C, out}), l.DType(x), ssa.Int(0))
+	y := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 2)}, zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(x, N, C, in))
+	return l.unbatched(l.reshapeSizes(y, append([]Size{N, C}, size...)...), lone)
+}
+
+// fractionalMaxPool computes the windows from samples in [0, 1), one for each
+// sample, channel and axis (ATen/native/FractionalMaxPool2d.cpp).
+func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
+	x, lone := l.batched(l.Tensor("self"), n+2)
+	kernel, out := l.IntsN("kernel_size", n), l.IntsN("output_size", n)
+	samples := l.Tensor("random_samples") // (N, C, n), the last axis in the order W, H, (T)
+	d := l.DType(x)
+	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	var flat *ssa.Value // (N, C, o1..on, k1..kn)
+	for i := range n {
+		in := l.SizeOf(x, 2+i)
+		room := l.SubSize(in, ConstSize(kernel[i]))
+		at := n - 1 - i
+		if n == 3 {
+			at = i
+		}
+		s := l.Unsqueeze(l.Gather(samples, l.ScalarInt(tensor.Int64, int64(at)), 2), 2) // (N, C, 1)
+		start := l.Unsqueeze(l.SizeTensor([]Size{room}), 0, 1)                          // (1, 1, 1)
+		if out[i] > 1 {
+			alpha := l.Div(l.Cast(l.SizeValue(room), d), l.Like(samples, float64(out[i]-1)))
+			steps := l.Const(tensor.FromFloats(d, []int64{1, 1, out[i] - 1}, iota64(out[i]-1)))
+			trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
+			first := l.Sub(trunc(l.Mul(l.Add(steps, s), alpha)), trunc(l.Mul(s, alpha)))
+			lastShape := l.SizeTensor([]Size{N, C, ConstSize(1)})
+			start = l.ConcatV(2, first, l.Expand(start, lastShape))
+		}
+		idx := l.Add(l.Unsqueeze(start, 3), l.I64(iotaInts(kernel[i])...)) // (N, C, o, k)
+		var axes []int64
+		for j := range 2 * n {
+			if j != i && j != n+i {
+				axes = append(axes, int64(2+j))
+			}
+		}
+		idx = l.Unsqueeze(idx, axes...)
+		if flat == nil {
+			flat = idx
+		} else {
+			flat = l.Add(l.Mul(flat, l.SizeValue(in)), idx)
+		}
+	}
+	O, L := l.sizeProduct(constSizes(out)...), l.sizeProduct(constSizes(kernel)...)
+	full := append(append([]Size{N, C}, constSizes(out)...), constSizes(kernel)...)
+	flat = l.reshapeSizes(l.Expand(flat, l.SizeTensor(full)), N, C, l.MulSize(O, L))
+	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
+	w := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, l.reshapeSizes(x, N, C, plane), flat)
+	w = l.reshapeSizes(w, N, C, O, L)
+	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 1)}, w)
+	at := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 3)}, l.reshapeSizes(flat, N, C, O, L), k)
+	shape := append([]Size{N, C}, constSizes(out)...)
+	y := l.reshapeSizes(l.Reduce("ReduceMax", w, []int64{3}, false), shape...)
+	return []*ssa.Value{l.unbatched(y, lone), l.unbatched(l.reshapeSizes(at, shape...), lone)}
+}
+
+// iotaInts is 0, 1, ..., n-1.
+func iotaInts(n int64) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = int64(i)
+	}
+	return out
+}
+
+// iota64 is 0, 1, ..., n-1.
+func iota64(n int64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = float64(i)
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Helpers of operators that slide windows over the trailing (spatial) axes.
+
+// sizesOf are the sizes of dimensions from..to-1.
+func (l *Lowering) sizesOf(x *ssa.Value, from, to int) []Size {
+	out := make([]Size, 0, to-from)
+	for i := from; i < to; i++ {
+		out = append(out, l.SizeOf(x, i))
+	}
+	return out
+}
+
+// reshapeSizes changes the shape. One size that is not known costs nothing: it becomes -1.
+func (l *Lowering) reshapeSizes(x *ssa.Value, sizes ...Size) *ssa.Value {
+	unknown, at, zero := 0, -1, false
+	shape := make([]int64, len(sizes))
+	for i, s := range sizes {
+		n, ok := s.Int()
+		if !ok {
+			unknown++
+			at = i
+			n = -1
+		}
+		shape[i] = n
+		zero = zero || n == 0
+	}
+	if unknown == 0 || unknown == 1 && !zero && at >= 0 {
+		return l.Reshape(x, shape...)
+	}
+	return l.ReshapeTo(x, l.SizeTensor(sizes))
+}
+
+// sizeProduct multiplies sizes.
+func (l *Lowering) sizeProduct(ss ...Size) Size {
+	p := ConstSize(1)
+	for _, s := range ss {
+		p = l.MulSize(p, s)
+	}
+	return p
+}
+
+// rangeTo is the rank 1 int64 tensor 0, 1, ..., n-1.
+func (l *Lowering) rangeTo(n Size) *ssa.Value {
+	if k, ok := n.Int(); ok {
+		v := make([]int64, max(k, 0))
+		for i := range v {
+			v[i] = int64(i)
+		}
+		return l.I64(v...)
+	}
+	return l.Op("Range", l.ScalarInt(tensor.Int64, 0), l.SizeValue(n), l.ScalarInt(tensor.Int64, 1))
+}
+
+// batched gives x a leading batch axis if its rank is one less than rank.
+func (l *Lowering) batched(x *ssa.Value, rank int) (*ssa.Value, bool) {
+	switch l.Rank(x) {
+	case rank:
+		return x, false
+	case rank - 1:
+		return l.Unsqueeze(x, 0), true
+	}
+	l.Fail("expected an input of rank %d or %d, found %d", rank-1, rank, l.Rank(x))
+	return nil, false
+}
+
+// unbatched undoes batched.
+func (l *Lowering) unbatched(x *ssa.Value, was bool) *ssa.Value {
+	if was {
+		return l.Squeeze(x, 0)
+	}
+	return x
+}
+
+// repeatInt is n times v.
+func repeatInt(v int64, n int) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}
+
+// repeatSize is the known sizes v.
+func constSizes(v []int64) []Size {
+	out := make([]Size, len(v))
+	for i, n := range v {
+		out[i] = ConstSize(n)
+	}
+	return out
+}
+
+// windowCount is the number of windows along an axis: (in + pads - dilation*(k-1) - 1) / stride + 1.
+func (l *Lowering) windowCount(in Size, k, stride, dilation, padBegin, padEnd int64, ceil bool) Size {
+	span := padBegin + padEnd - dilation*(k-1) - 1
+	if ceil {
+		span += stride - 1
+	}
+	n := l.AddSize(l.DivSize(l.AddSize(in, ConstSize(span)), ConstSize(stride)), ConstSize(1))
+	if !ceil {
+		return n
+	}
+	// The last window must start inside the input or the padding before it.
+	if v, ok := n.Int(); ok {
+		if inN, ok := in.Int(); ok {
+			if (v-1)*stride >= inN+padBegin {
+				v--
+			}
+			return ConstSize(v)
+		}
+	}
+	if stride == 1 {
+		return n
+	}
+	last := l.AddSize(l.DivSize(l.AddSize(in, ConstSize(padBegin-1)), ConstSize(stride)), ConstSize(1))
+	return l.minSize(n, last)
+}
+
+// minSize is the lesser of two sizes.
+func (l *Lowering) minSize(a, b Size) Size { return l.sizeOp("Min", sym.Expr.Minimum, a, b) }
+
+// maxSize is the greater of two sizes.
+func (l *Lowering) maxSize(a, b Size) Size { return l.sizeOp("Max", sym.Expr.Max, a, b) }
+
+// windowIndex is the index table [k, n] of windows: w*dilation + i*stride for window i, place w.
+func (l *Lowering) windowIndex(n Size, k, stride, dilation int64) *ssa.Value {
+	place := make([]int64, k)
+	for i := range place {
+		place[i] = int64(i) * dilation
+	}
+	start := l.rangeTo(n)
+	if stride != 1 {
+		start = l.Mul(start, l.ScalarInt(tensor.Int64, stride))
+	}
+	return l.Add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1}, place)), l.Unsqueeze(start, 0))
+}
+
+// padSpatial pads the axes from 2 on with a constant.
+func (l *Lowering) padSpatial(x *ssa.Value, begin, end []int64, value *ssa.Value) *ssa.Value {
+	any := false
+	for i := range begin {
+		any = any || begin[i] != 0 || end[i] != 0
+	}
+	if !any {
+		return x
+	}
+	pads := append(append([]int64{0, 0}, begin...), 0, 0)
+	pads = append(pads, end...)
+	return l.Op("Pad", x, l.I64(pads...), value)
+}
+
+// gatherWindows turns padded (N, C, d1, ..., dn) into (N, C, k1, ..., kn, o1, ..., on).
+func (l *Lowering) gatherWindows(x *ssa.Value, counts []Size, kernel, stride, dilation []int64) *ssa.Value {
+	n := len(kernel)
+	for i := range kernel {
+		x = l.Gather(x, l.windowIndex(counts[i], kernel[i], stride[i], dilation[i]), 2+2*i)
+	}
+	if n == 1 {
+		return x
+	}
+	perm := []int64{0, 1}
+	for i := range kernel {
+		perm = append(perm, int64(2+2*i))
+	}
+	for i := range kernel {
+		perm = append(perm, int64(3+2*i))
+	}
+	return l.Transpose(x, perm...)
+}
+
+// scatterWindows is the adjoint of gatherWindows: it adds windows
+// (N, C, k1, ..., kn, o1, ..., on) into a zero tensor (N, C, size...).
+func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, kernel, stride, dilation []int64) *ssa.Value {
+	n := len(kernel)
+	var flat *ssa.Value // index into the plane, of shape (k1, ..., kn, o1, ..., on)
+	for i := range kernel {
+		idx := l.windowIndex(counts[i], kernel[i], stride[i], dilation[i])
+		var axes []int64
+		for j := range 2 * n {
+			if j != i && j != n+i {
+				axes = append(axes, int64(j))
+			}
+		}
+		idx = l.Unsqueeze(idx, axes...)
+		if flat == nil {
+			flat = idx
+		} else {
+			flat = l.Add(l.Mul(flat, l.SizeValue(size[i])), idx)
+		}
+	}
+	N, C := l.SizeOf(cols, 0), l.SizeOf(cols, 1)
+	index := l.Reshape(flat, -1, 1)
+	perm := make([]int64, 2*n+2)
+	for i := range 2 * n {
+		perm[i] = int64(i + 2)
+	}
+	perm[2*n], perm[2*n+1] = 0, 1
+	updates := l.Transpose(cols, perm...)
+	places := l.sizeProduct(append(constSizes(kernel), counts...)...)
+	updates = l.reshapeSizes(updates, places, N, C)
+	zeros := l.Fill(l.SizeTensor([]Size{l.sizeProduct(size...), N, C}), l.DType(cols), ssa.Int(0))
+	l.NeedOpset(16, "adding up overlapping windows")
+	sum := l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, index, updates)
+	return l.reshapeSizes(l.Transpose(sum, 1, 2, 0), append([]Size{N, C}, size...)...)
+}
