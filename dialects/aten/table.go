@@ -20,6 +20,8 @@ func families() []Defs {
 		unary,
 		vectorNorm,
 		views, splits, joining, padding, diagonals, shapes, strided, indexing, scattering, masks, writes, lists,
+		convolution, matmul, contraction, normalization, pooling, adaptive, resample, sampling,
+		losses, ctc, attention, embedding, recurrent, vision,
 	}
 }
 

@@ -1,0 +1,119 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// ctc holds connectionist temporal classification (ATen/native/LossCTC.cpp).
+var ctc = Defs{
+	"aten::ctc_loss":  {Doc: "-log of the probability of all alignments of the targets", Lower: lowerCTC},
+	"aten::_ctc_loss": {Doc: "ctc_loss of each sample; the second result serves the backward pass only", LowerN: lowerCTCForward},
+}
+
+func lowerCTC(l *Lowering) *ssa.Value {
+	loss, lengths, lone := l.ctcLoss()
+	if l.Bool("zero_infinity") {
+		loss = l.Where(l.Op("Equal", loss, l.Like(loss, math.Inf(1))), l.Like(loss, 0), loss)
+	}
+	switch l.Int("reduction") {
+	case 1:
+		n := l.Cast(l.Op("Max", lengths, l.ScalarInt(tensor.Int64, 1)), l.DType(loss))
+		return l.Reduce("ReduceMean", l.Div(loss, n), nil, false)
+	case 2:
+		return l.Reduce("ReduceSum", loss, nil, false)
+	}
+	if lone {
+		return l.Squeeze(loss, 0)
+	}
+	return loss
+}
+
+func lowerCTCForward(l *Lowering) []*ssa.Value {
+	if len(l.Node.Results) > 1 && l.Node.Results[1].HasUses() {
+		l.Fail("the second result of _ctc_loss exists for the backward pass only")
+	}
+	loss, _, lone := l.ctcLoss()
+	if l.Bool("zero_infinity") {
+		loss = l.Where(l.Op("Equal", loss, l.Like(loss, math.Inf(1))), l.Like(loss, 0), loss)
+	}
+	if lone {
+		loss = l.Squeeze(loss, 0)
+	}
+	return []*ssa.Value{loss, l.emptyOf(l.DType(loss))}
+}
+
+// ctcLoss gives the loss of each sample, the target lengths, and whether there was no batch axis.
+func (l *Lowering) ctcLoss() (loss, targetLengths *ssa.Value, lone bool) {
+	lp, targets := l.Tensor("log_probs"), l.Cast(l.Tensor("targets"), tensor.Int64)
+	lengths := func(name string) *ssa.Value { return l.Reshape(l.Cast(l.Tensor(name), tensor.Int64), -1) }
+	inLen, tgLen := lengths("input_lengths"), lengths("target_lengths")
+	if lone = l.Rank(lp) == 2; lone {
+		lp = l.Unsqueeze(lp, 1)
+	}
+	blank := l.ScalarInt(tensor.Int64, l.Int("blank"))
+	d := l.DType(lp)
+	zero, one := l.ScalarInt(tensor.Int64, 0), l.ScalarInt(tensor.Int64, 1)
+	T, N := l.SizeOf(lp, 0), l.SizeOf(lp, 1)
+	if l.Rank(targets) == 1 {
+		// all targets in one row: sample n starts where the ones before it end
+		longest := Size{Value: l.Reduce("ReduceMax", tgLen, nil, false)}
+		if t := tgLen.Sym; len(t) == 1 {
+			longest.Expr, longest.Known = t[0], true
+		}
+		starts := l.Sub(l.Op("CumSum", tgLen, l.ScalarInt(tensor.Int64, 0)), tgLen)
+		at := l.Add(l.Unsqueeze(starts, 1), l.Unsqueeze(l.rangeTo(longest), 0))
+		last := l.Sub(l.SizeValue(l.SizeOf(targets, 0)), one)
+		targets = l.Gather(targets, l.Op("Max", l.Op("Min", at, last), zero), 0)
+	}
+	// labels: blank, t0, blank, t1, ..., blank of length 2S+1
+	S := l.SizeOf(targets, 1)
+	column := l.Expand(blank, l.SizeTensor([]Size{N, S, ConstSize(1)}))
+	pairs := l.ConcatV(2, column, l.Unsqueeze(targets, 2))
+	twice := l.MulSize(S, ConstSize(2))
+	labels := l.ConcatV(1, l.reshapeSizes(pairs, N, twice), l.Expand(blank, l.SizeTensor([]Size{N, ConstSize(1)})))
+	K := l.AddSize(twice, ConstSize(1))
+	index := l.Expand(l.Unsqueeze(labels, 0), l.SizeTensor([]Size{T, N, K}))
+	// Entries beyond a sample's target may be out of range; they do not reach its loss.
+	classes := l.SizeValue(l.SubSize(l.SizeOf(lp, 2), ConstSize(1)))
+	index = l.Op("Min", l.Op("Max", index, zero), classes)
+	emit := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, lp, index) // (T, N, K)
+
+	never := l.Scalar(d, math.Inf(-1))
+	place := l.Unsqueeze(l.rangeTo(K), 0)
+	// a label may follow the one two before it unless both are the same (blanks are)
+	padLabels := l.ConcatV(1, l.Expand(l.ScalarInt(tensor.Int64, -1), l.SizeTensor([]Size{N, ConstSize(2)})), l.Op("Slice", labels, l.I64(0), l.I64(-2), l.I64(1)))
+	skip := l.Op("And", l.Op("Not", l.Op("Equal", labels, padLabels)), l.Op("Not", l.Op("Less", place, l.ScalarInt(tensor.Int64, 2))))
+	// before the first step only place 0 (as if it had come from "place -1") and place 1 can start
+	start := l.Expand(l.Where(l.Op("Less", place, one), l.Scalar(d, 0), never), l.SizeTensor([]Size{N, K}))
+	steps := l.rangeTo(T)
+	finals, _ := l.scan([]*ssa.Value{start}, []*ssa.Value{emit, steps}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+		a := st[0]
+		shift := func(by int64) *ssa.Value {
+			fill := l.Expand(never, l.SizeTensor([]Size{N, ConstSize(by)}))
+			return l.ConcatV(1, fill, l.Op("Slice", a, l.I64(0), l.I64(-by), l.I64(1)))
+		}
+		// At the first step nothing may jump from place 0 to 2; the start has no blank behind it, so skip does not apply.
+		next := l.Add(l.logSumExp3(a, shift(1), l.Where(skip, shift(2), never), never), el[0])
+		alive := l.Op("Less", el[1], l.Unsqueeze(inLen, 1))
+		return []*ssa.Value{l.Where(alive, next, a)}, nil
+	})
+	alpha := finals[0]
+	end := l.Mul(l.Unsqueeze(tgLen, 1), l.ScalarInt(tensor.Int64, 2))
+	at := func(i *ssa.Value) *ssa.Value {
+		return l.Squeeze(l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, alpha, i), 1)
+	}
+	whole := at(end)
+	short := l.Where(l.Op("Equal", tgLen, zero), never, at(l.Op("Max", l.Sub(end, one), zero)))
+	return l.Op("Neg", l.logSumExp3(whole, short, never, never)), tgLen, lone
+}
+
+// logSumExp3 is log(exp(a) + exp(b) + exp(c)), -inf where all are.
+func (l *Lowering) logSumExp3(a, b, c, never *ssa.Value) *ssa.Value {
+	top := l.Op("Max", l.Op("Max", a, b), c)
+	top = l.Where(l.Op("Equal", top, never), l.Like(top, 0), top)
+	e := func(v *ssa.Value) *ssa.Value { return l.Op("Exp", l.Sub(v, top)) }
+	return l.Add(l.Op("Log", l.Add(l.Add(e(a), e(b)), e(c))), top)
+}

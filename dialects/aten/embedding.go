@@ -1,0 +1,217 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// embedding holds look-ups in tables and dropout.
+var embedding = Defs{
+	"aten::embedding":                   {Doc: "rows of weight", Lower: lowerEmbedding},
+	"aten::embedding_renorm":            {Doc: "weight with the rows in use scaled to a norm of at most max_norm", Lower: lowerEmbeddingRenorm},
+	"aten::embedding_bag":               {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
+	"aten::_embedding_bag":              {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
+	"aten::_embedding_bag_forward_only": {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
+	"aten::one_hot":                     {Doc: "1 at the index along a new last axis, else 0", Lower: lowerOneHot},
+
+	"aten::dropout":               {Doc: "the input; in training a random part of it", Lower: lowerDropout},
+	"aten::feature_dropout":       {Doc: "dropout of whole channels", Lower: lowerFeatureDropout},
+	"aten::alpha_dropout":         {Doc: "the input; not in training", Lower: lowerNoDropout},
+	"aten::feature_alpha_dropout": {Doc: "the input; not in training", Lower: lowerNoDropout},
+	"aten::native_dropout":        {Doc: "dropout and its mask", LowerN: lowerNativeDropout},
+	"aten::_fused_dropout":        {Doc: "dropout and its mask", LowerN: lowerNativeDropout},
+}
+
+func lowerEmbedding(l *Lowering) *ssa.Value {
+	return l.Gather(l.Tensor("weight"), l.Tensor("indices"), 0)
+}
+
+func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
+	w, idx := l.Tensor("self"), l.Cast(l.Tensor("indices"), tensor.Int64)
+	limit := l.Float("max_norm")
+	norm := l.pNorm(w, l.Float("norm_type"), true)
+	scale := l.Div(l.Like(w, limit), l.Add(norm, l.Like(w, 1e-7)))
+	flat := l.Reshape(idx, -1)
+	ones := l.Expand(l.ScalarInt(tensor.Int32, 1), l.ShapeOf(flat))
+	zeros := l.Fill(l.SizeTensor([]Size{l.SizeOf(w, 0)}), tensor.Int32, ssa.Int(0))
+	used := l.Cast(l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 0)}, zeros, flat, ones), tensor.Bool)
+	hit := l.Op("And", l.Unsqueeze(used, 1), l.Op("Greater", norm, l.Like(w, limit)))
+	return l.Where(hit, l.Mul(w, scale), w)
+}
+
+// lowerEmbeddingBag gives the bags; the other results serve the backward pass only.
+func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
+	w := l.Tensor("weight")
+	idx, off := l.Cast(l.Tensor("indices"), tensor.Int64), l.Cast(l.Tensor("offsets"), tensor.Int64)
+	mode := l.Int("mode")
+	d := l.DType(w)
+	for i := 1; i < len(l.Node.Results); i++ {
+		if l.Node.Results[i].HasUses() {
+			l.Fail("only the first result of embedding_bag is converted")
+		}
+	}
+	if l.Bool("include_last_offset") {
+		off = l.Op("Slice", off, l.I64(0), l.I64(-1), l.I64(0))
+	}
+	L, B := l.SizeOf(idx, 0), l.SizeOf(off, 0)
+	rows := l.Gather(w, idx, 0) // (L, D)
+	per := l.TensorOr("per_sample_weights")
+	if per != nil {
+		rows = l.Mul(rows, l.Unsqueeze(l.Cast(per, d), 1))
+	}
+	var counts *ssa.Value // (L) bool, nil for all: the rows that are not padding
+	pad := l.IntOr("padding_idx", -1)
+	if pad < 0 && !l.IsNone("padding_idx") && l.HasArg("padding_idx") && l.Node.Kind == "aten::embedding_bag" {
+		pad = l.wrapIndex(pad, w)
+	}
+	if pad >= 0 {
+		counts = l.Op("Not", l.Op("Equal", idx, l.ScalarInt(tensor.Int64, pad)))
+	}
+	if n, ok := evenBags(off, L); ok && counts == nil {
+		D := l.SizeOf(w, 1)
+		bags := l.reshapeSizes(rows, B, ConstSize(n), D)
+		op := map[int64]string{0: "ReduceSum", 1: "ReduceMean", 2: "ReduceMax"}[mode]
+		return l.bagResults(l.Reduce(op, bags, []int64{1}, false))
+	}
+	// bag[i] is the last bag that starts at or before i
+	at := l.rangeTo(L)
+	starts := l.Op("Not", l.Op("Less", l.Unsqueeze(at, 0), l.Unsqueeze(off, 1))) // (B, L)
+	bag := l.Sub(l.Reduce("ReduceSum", l.Cast(starts, tensor.Int64), []int64{0}, false), l.ScalarInt(tensor.Int64, 1))
+	member := l.Op("Equal", l.Unsqueeze(l.rangeTo(B), 1), l.Unsqueeze(bag, 0)) // (B, L)
+	if counts != nil {
+		member = l.Op("And", member, l.Unsqueeze(counts, 0))
+	}
+	number := l.Reduce("ReduceSum", l.Cast(member, tensor.Int64), []int64{1}, true) // (B, 1)
+	if mode == 2 {
+		spread := l.Where(l.Unsqueeze(member, 2), l.Unsqueeze(rows, 0), l.Like(w, math.Inf(-1)))
+		top := l.Reduce("ReduceMax", spread, []int64{1}, false)
+		return l.bagResults(l.Where(l.Op("Equal", number, l.ScalarInt(tensor.Int64, 0)), l.Like(w, 0), top))
+	}
+	if counts != nil {
+		rows = l.Where(l.Unsqueeze(counts, 1), rows, l.Like(w, 0))
+	}
+	var sum *ssa.Value
+	if l.Opset >= 16 {
+		zeros := l.Fill(l.SizeTensor([]Size{B, l.SizeOf(w, 1)}), d, ssa.Int(0))
+		sum = l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, l.Unsqueeze(bag, 1), rows)
+	} else {
+		sum = l.Op("MatMul", l.Cast(member, d), rows)
+	}
+	if mode == 1 {
+		sum = l.Div(sum, l.Cast(l.Op("Max", number, l.ScalarInt(tensor.Int64, 1)), d))
+	}
+	return l.bagResults(sum)
+}
+
+func (l *Lowering) bagResults(y *ssa.Value) []*ssa.Value {
+	e := l.Const(tensor.Ints())
+	return []*ssa.Value{y, e, e, e}
+}
+
+func (l *Lowering) wrapIndex(i int64, w *ssa.Value) int64 {
+	if i < 0 {
+		return i + l.Static(w, 0)
+	}
+	return i
+}
+
+// evenBags gives the size of bags that are all equally long.
+func evenBags(off *ssa.Value, length Size) (int64, bool) {
+	t := onnx.ConstOf(off)
+	total, ok := length.Int()
+	if t == nil || !t.HasData() || !ok || t.NumElements() == 0 || total == 0 {
+		return 0, false
+	}
+	starts := t.Int64s()
+	n := total / int64(len(starts))
+	if n == 0 || n*int64(len(starts)) != total {
+		return 0, false
+	}
+	for i, s := range starts {
+		if s != int64(i)*n {
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+func lowerOneHot(l *Lowering) *ssa.Value {
+	x := l.Cast(l.Tensor("self"), tensor.Int64)
+	var depth Size
+	if s := l.Sizes("num_classes")[0]; !s.Known || !s.Expr.Is(-1) {
+		depth = s
+	} else {
+		top := l.Reduce("ReduceMax", x, nil, false)
+		depth = Size{Value: l.Add(top, l.ScalarInt(tensor.Int64, 1))}
+	}
+	n := l.SizeTensor([]Size{depth})
+	return l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, x, n, l.I64(0, 1))
+}
+
+// drops reports training with a rate above 0.
+func (l *Lowering) drops() bool {
+	train := true
+	if !l.HasArg("train") || l.IsNone("train") {
+		train = l.HasArg("p")
+	} else {
+		train = l.Bool("train")
+	}
+	return train && l.Float("p") != 0
+}
+
+func lowerDropout(l *Lowering) *ssa.Value {
+	x := l.Tensor("input")
+	if !l.drops() {
+		return x
+	}
+	return l.dropout(x)[0]
+}
+
+// dropout is random: it drops with probability p and scales the rest by 1 / (1 - p).
+func (l *Lowering) dropout(x *ssa.Value) []*ssa.Value {
+	if l.Opset < 12 {
+		l.NeedOpset(12, "dropout in training")
+	}
+	p := l.Float("p")
+	if p == 1 {
+		return []*ssa.Value{l.Mul(x, l.Like(x, 0)), l.Expand(l.Const(tensor.FullInt(tensor.Bool, []int64{}, 0)), l.ShapeOf(x))}
+	}
+	return l.Create("onnx::Dropout", 2, []*ssa.Value{x, l.Scalar(tensor.Float32, p), l.Const(tensor.FullInt(tensor.Bool, []int64{}, 1))})
+}
+
+func lowerFeatureDropout(l *Lowering) *ssa.Value {
+	x := l.Tensor("input")
+	if !l.drops() {
+		return x
+	}
+	r := l.Rank(x)
+	if r < 2 {
+		l.Fail("feature_dropout of rank %d", r)
+	}
+	shape := l.sizesOf(x, 0, 2)
+	for range r - 2 {
+		shape = append(shape, ConstSize(1))
+	}
+	return l.Mul(x, l.dropout(l.Fill(l.SizeTensor(shape), l.DType(x), ssa.Int(1)))[0])
+}
+
+func lowerNoDropout(l *Lowering) *ssa.Value {
+	if l.drops() {
+		l.Fail("%s in training mode", l.Node.Kind)
+	}
+	return l.Tensor("input")
+}
+
+func lowerNativeDropout(l *Lowering) []*ssa.Value {
+	x := l.TensorOr("input")
+	if x == nil {
+		x = l.Tensor("self")
+	}
+	if !l.drops() {
+		return []*ssa.Value{x, l.Expand(l.Const(tensor.FullInt(tensor.Bool, []int64{}, 1)), l.ShapeOf(x))}
+	}
+	return l.dropout(x)
+}

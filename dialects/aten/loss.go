@@ -1,0 +1,415 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// losses holds the loss functions (ATen/native/Loss*.cpp). reduction is 0 for none, 1 for mean, 2 for sum.
+var losses = Defs{
+	"aten::mse_loss":             {Doc: "(x - y)^2", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.Sub(x, y); return l.Mul(d, d) })},
+	"aten::l1_loss":              {Doc: "|x - y|", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.Sub(x, y)) })},
+	"aten::smooth_l1_loss":       {Doc: "d^2 / (2 beta) for d = |x - y| below beta, else d - beta / 2", Lower: elementLoss(smoothL1)},
+	"aten::huber_loss":           {Doc: "d^2 / 2 for d = |x - y| up to delta, else delta * (d - delta / 2)", Lower: elementLoss(huber)},
+	"aten::soft_margin_loss":     {Doc: "log(1 + exp(-x * y))", Lower: elementLoss(softMargin)},
+	"aten::kl_div":               {Doc: "y * (log y - x)", Lower: elementLoss(klDiv)},
+	"aten::poisson_nll_loss":     {Doc: "exp(x) - y * x, or x - y * log(x + eps)", Lower: lowerPoissonNLL},
+	"aten::hinge_embedding_loss": {Doc: "x where y is 1, max(margin - x, 0) where y is -1", Lower: elementLoss(hingeEmbedding)},
+	"aten::binary_cross_entropy": {Doc: "-(y * log(x) + (1 - y) * log(1 - x)), logarithms not below -100", Lower: lowerBCE},
+	"aten::binary_cross_entropy_with_logits": {
+		Doc: "binary cross entropy of sigmoid(x)", Lower: lowerBCELogits},
+	"aten::nll_loss":           {Doc: "-weight[y] * x[y] along the class axis", Lower: func(l *Lowering) *ssa.Value { return l.nllLoss()[0] }},
+	"aten::nll_loss2d":         {Doc: "-weight[y] * x[y] along axis 1", Lower: func(l *Lowering) *ssa.Value { return l.nllLoss()[0] }},
+	"aten::nll_loss_nd":        {Doc: "-weight[y] * x[y] along axis 1", Lower: func(l *Lowering) *ssa.Value { return l.nllLoss()[0] }},
+	"aten::nll_loss_forward":   {Doc: "nll_loss and the sum of the weights in use", LowerN: func(l *Lowering) []*ssa.Value { return l.nllLoss() }},
+	"aten::nll_loss2d_forward": {Doc: "nll_loss2d and the sum of the weights in use", LowerN: func(l *Lowering) []*ssa.Value { return l.nllLoss() }},
+	"aten::cross_entropy_loss": {Doc: "nll_loss of log_softmax, or against class probabilities", Lower: lowerCrossEntropy},
+	"aten::cosine_embedding_loss": {
+		Doc: "1 - cos where y is 1, max(cos - margin, 0) where y is -1", Lower: lowerCosineEmbedding},
+	"aten::margin_ranking_loss":    {Doc: "max(-y * (x1 - x2) + margin, 0)", Lower: lowerMarginRanking},
+	"aten::triplet_margin_loss":    {Doc: "max(d(anchor, positive) - d(anchor, negative) + margin, 0)", Lower: lowerTripletMargin},
+	"aten::multi_margin_loss":      {Doc: "mean over the classes but y of max(margin - x[y] + x, 0)^p", Lower: lowerMultiMargin},
+	"aten::multilabel_margin_loss": {Doc: "hinge loss between each target and each other class", Lower: func(l *Lowering) *ssa.Value { return l.multilabelMargin()[0] }},
+	"aten::multilabel_margin_loss_forward": {
+		Doc: "multilabel_margin_loss and which classes are targets", LowerN: func(l *Lowering) []*ssa.Value { return l.multilabelMargin() }},
+	"aten::cosine_similarity": {Doc: "x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along dim", Lower: lowerCosineSimilarity},
+	"aten::pairwise_distance": {Doc: "p-norm of x1 - x2 + eps along the last axis", Lower: lowerPairwiseDistance},
+}
+
+// reduced applies the reduction argument.
+func (l *Lowering) reduceLoss(x *ssa.Value) *ssa.Value {
+	switch r := l.Int("reduction"); r {
+	case 0:
+		return x
+	case 1:
+		return l.Reduce("ReduceMean", x, nil, false)
+	case 2:
+		return l.Reduce("ReduceSum", x, nil, false)
+	default:
+		l.Fail("reduction %d", r)
+	}
+	return nil
+}
+
+// elementLoss is a loss of promoted self and target, element by element.
+func elementLoss(f func(l *Lowering, x, y *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		vs, d := l.Promoted("self", "target")
+		if !d.IsFloat() {
+			l.Fail("a loss of %v", d)
+		}
+		return l.reduceLoss(f(l, vs[0], vs[1]))
+	}
+}
+
+func smoothL1(l *Lowering, x, y *ssa.Value) *ssa.Value {
+	d := l.Op("Abs", l.Sub(x, y))
+	beta := l.Float("beta")
+	if beta == 0 {
+		return d
+	}
+	return l.Where(l.Op("Less", d, l.Like(d, beta)), l.Div(l.Mul(l.Mul(d, d), l.Like(d, 0.5)), l.Like(d, beta)), l.Sub(d, l.Like(d, beta/2)))
+}
+
+func huber(l *Lowering, x, y *ssa.Value) *ssa.Value {
+	d := l.Op("Abs", l.Sub(x, y))
+	delta := l.Float("delta")
+	return l.Where(l.Op("Greater", d, l.Like(d, delta)), l.Scale(l.Sub(d, l.Like(d, delta/2)), delta), l.Mul(l.Mul(d, d), l.Like(d, 0.5)))
+}
+
+func softMargin(l *Lowering, x, y *ssa.Value) *ssa.Value {
+	return l.Op("Log", l.Add(l.Op("Exp", l.Mul(l.Op("Neg", x), y)), l.Like(x, 1)))
+}
+
+func klDiv(l *Lowering, x, y *ssa.Value) *ssa.Value {
+	if l.Bool("log_target") {
+		return l.Mul(l.Op("Exp", y), l.Sub(y, x))
+	}
+	// xlogy: 0 where y is 0
+	zero := l.Like(y, 0)
+	isZero := l.Op("Equal", y, zero)
+	ylog := l.Where(isZero, zero, l.Mul(y, l.Op("Log", l.Where(isZero, l.Like(y, 1), y))))
+	return l.Sub(ylog, l.Mul(y, x))
+}
+
+func hingeEmbedding(l *Lowering, x, y *ssa.Value) *ssa.Value {
+	zero := l.Like(x, 0)
+	far := l.Op("Max", l.Sub(l.Like(x, l.Float("margin")), x), zero)
+	one := l.Like(y, 1)
+	return l.Add(l.Where(l.Op("Equal", y, one), zero, far), l.Where(l.Op("Equal", y, l.Like(y, -1)), zero, x))
+}
+
+func lowerPoissonNLL(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("input", "target")
+	x, y := vs[0], vs[1]
+	var loss *ssa.Value
+	if l.Bool("log_input") {
+		loss = l.Sub(l.Op("Exp", x), l.Mul(y, x))
+	} else {
+		loss = l.Sub(x, l.Mul(y, l.Op("Log", l.Add(x, l.Like(x, l.Float("eps"))))))
+	}
+	if l.Bool("full") {
+		// Stirling's approximation of log(y!) for y above 1
+		s := l.Add(l.Sub(l.Mul(y, l.Op("Log", y)), y), l.Scale(l.Op("Log", l.Scale(y, 2*math.Pi)), 0.5))
+		loss = l.Add(loss, l.Where(l.Op("Greater", y, l.Like(y, 1)), s, l.Like(y, 0)))
+	}
+	return l.reduceLoss(loss)
+}
+
+func lowerBCE(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	y := l.Cast(l.Tensor("target"), l.DType(x))
+	one, floor := l.Like(x, 1), l.Like(x, -100)
+	logX := l.Op("Max", l.Op("Log", x), floor)
+	logNot := l.Op("Max", l.Op("Log", l.Sub(one, x)), floor)
+	// (y - 1) * log(1 - x) - y * log(x)
+	loss := l.Sub(l.Mul(l.Sub(y, one), logNot), l.Mul(y, logX))
+	if w := l.TensorOr("weight"); w != nil {
+		loss = l.Mul(loss, w)
+	}
+	return l.reduceLoss(loss)
+}
+
+func lowerBCELogits(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("self", "target")
+	x, y := vs[0], vs[1]
+	one := l.Like(x, 1)
+	// log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
+	logSigmoid := l.Sub(l.Op("Min", x, l.Like(x, 0)), l.Op("Log", l.Add(l.Op("Exp", l.Op("Neg", l.Op("Abs", x))), one)))
+	factor := logSigmoid
+	if pw := l.TensorOr("pos_weight"); pw != nil {
+		factor = l.Mul(l.Add(l.Mul(l.Sub(pw, one), y), one), logSigmoid)
+	}
+	loss := l.Sub(l.Mul(l.Sub(one, y), x), factor)
+	if w := l.TensorOr("weight"); w != nil {
+		loss = l.Mul(loss, w)
+	}
+	return l.reduceLoss(loss)
+}
+
+// nllLoss gives the loss and the sum of the weights of the targets that count.
+func (l *Lowering) nllLoss() []*ssa.Value {
+	return l.nll(l.Tensor("self"), l.Tensor("target"), l.TensorOr("weight"), l.Int("reduction"), l.Int("ignore_index"))
+}
+
+// nll picks -x[target] along the class axis: axis 1, or 0 of a vector.
+func (l *Lowering) nll(x, target, weight *ssa.Value, reduction, ignore int64) []*ssa.Value {
+	d := l.DType(x)
+	target = l.Cast(target, tensor.Int64)
+	axis := 1
+	if l.Rank(x) == 1 {
+		axis = 0
+	}
+	if l.Rank(target) != l.Rank(x)-1 {
+		l.Fail("nll_loss of rank %d expects a target of rank %d, found %d", l.Rank(x), l.Rank(x)-1, l.Rank(target))
+	}
+	ignored := l.Op("Equal", target, l.ScalarInt(tensor.Int64, ignore))
+	safe := l.Where(ignored, l.ScalarInt(tensor.Int64, 0), target)
+	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(axis))}, x, l.Unsqueeze(safe, int64(axis)))
+	picked = l.Squeeze(picked, int64(axis))
+	w := l.Like(x, 1)
+	if weight != nil {
+		w = l.Gather(weight, safe, 0)
+	}
+	w = l.Where(ignored, l.Like(x, 0), w)
+	loss := l.Op("Neg", l.Where(ignored, l.Like(x, 0), l.Mul(picked, w)))
+	if weight == nil {
+		loss = l.Op("Neg", l.Where(ignored, l.Like(x, 0), picked))
+	}
+	total := l.Reduce("ReduceSum", w, nil, false)
+	switch reduction {
+	case 0:
+		return []*ssa.Value{loss, l.Like(x, 0)}
+	case 1:
+		return []*ssa.Value{l.Div(l.Reduce("ReduceSum", loss, nil, false), total), total}
+	case 2:
+		return []*ssa.Value{l.Reduce("ReduceSum", loss, nil, false), total}
+	}
+	l.Fail("reduction %d of %v", reduction, d)
+	return nil
+}
+
+func lowerCrossEntropy(l *Lowering) *ssa.Value {
+	x, target, weight := l.Tensor("self"), l.Tensor("target"), l.TensorOr("weight")
+	smoothing, reduction := l.Float("label_smoothing"), l.Int("reduction")
+	r := l.Rank(x)
+	axis := 1
+	if r == 1 {
+		axis = 0
+	}
+	logp := l.OpA("LogSoftmax", []ssa.Attr{intAttr("axis", int64(axis))}, x)
+	classes := l.SizeOf(x, axis)
+	perClass := func() *ssa.Value {
+		shape := make([]int64, 0, r)
+		for i := range r {
+			if i != axis {
+				shape = append(shape, int64(i))
+			}
+		}
+		return l.Unsqueeze(weight, shape...)
+	}
+	if l.Rank(target) == r && l.DType(target).IsFloat() {
+		// class probabilities
+		target = l.Cast(target, l.DType(x))
+		if smoothing > 0 {
+			target = l.Add(l.Scale(target, 1-smoothing), l.Div(l.Like(x, smoothing), l.Cast(l.SizeValue(classes), l.DType(x))))
+		}
+		p := l.Mul(logp, target)
+		if weight != nil {
+			p = l.Mul(p, perClass())
+		}
+		switch reduction {
+		case 0:
+			return l.Op("Neg", l.Reduce("ReduceSum", p, []int64{int64(axis)}, false))
+		case 1:
+			sum := l.Op("Neg", l.Reduce("ReduceSum", p, nil, false))
+			n := ConstSize(1)
+			for i := range r {
+				if i != axis {
+					n = l.MulSize(n, l.SizeOf(x, i))
+				}
+			}
+			return l.Div(sum, l.Cast(l.SizeValue(n), l.DType(x)))
+		}
+		return l.Op("Neg", l.Reduce("ReduceSum", p, nil, false))
+	}
+	ignore := l.Int("ignore_index")
+	hard := l.nll(logp, target, weight, reduction, ignore)
+	if smoothing == 0 {
+		return hard[0]
+	}
+	smooth := logp
+	if weight != nil {
+		smooth = l.Mul(logp, perClass())
+	}
+	smooth = l.Op("Neg", l.Reduce("ReduceSum", smooth, []int64{int64(axis)}, false))
+	ignored := l.Op("Equal", l.Cast(target, tensor.Int64), l.ScalarInt(tensor.Int64, ignore))
+	smooth = l.Where(ignored, l.Like(x, 0), smooth)
+	switch reduction {
+	case 1:
+		// mean over the targets that count, weighted
+		smooth = l.Div(l.Reduce("ReduceSum", smooth, nil, false), hard[1])
+	case 2:
+		smooth = l.Reduce("ReduceSum", smooth, nil, false)
+	}
+	share := l.Div(l.Like(x, smoothing), l.Cast(l.SizeValue(classes), l.DType(x)))
+	return l.Add(l.Scale(hard[0], 1-smoothing), l.Mul(smooth, share))
+}
+
+func lowerCosineEmbedding(l *Lowering) *ssa.Value {
+	const eps = 1e-12
+	d := l.ArgType("input1", "input2")
+	a, b := l.As("input1", d), l.As("input2", d)
+	y := l.Tensor("target")
+	axis := []int64{int64(l.Rank(y))}
+	sum := func(v *ssa.Value) *ssa.Value { return l.Reduce("ReduceSum", v, axis, false) }
+	prod := sum(l.Mul(a, b))
+	m1, m2 := l.Add(sum(l.Mul(a, a)), l.Like(a, eps)), l.Add(sum(l.Mul(b, b)), l.Like(b, eps))
+	cos := l.Div(prod, l.Op("Sqrt", l.Mul(m1, m2)))
+	zero := l.Like(cos, 0)
+	pos := l.Sub(l.Like(cos, 1), cos)
+	neg := l.Op("Max", l.Sub(cos, l.Like(cos, l.Float("margin"))), zero)
+	loss := l.Add(l.Where(l.Op("Equal", y, l.Like(y, 1)), pos, zero), l.Where(l.Op("Equal", y, l.Like(y, -1)), neg, zero))
+	return l.reduceLoss(loss)
+}
+
+func lowerMarginRanking(l *Lowering) *ssa.Value {
+	d := l.ArgType("input1", "input2", "target")
+	a, b, y := l.As("input1", d), l.As("input2", d), l.As("target", d)
+	v := l.Mul(l.Op("Neg", y), l.Sub(a, b))
+	if m := l.Float("margin"); m != 0 {
+		v = l.Add(v, l.Like(v, m))
+	}
+	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
+}
+
+// pNorm is the p-norm along the last axis.
+func (l *Lowering) pNorm(x *ssa.Value, p float64, keep bool) *ssa.Value {
+	axis := []int64{int64(l.Rank(x) - 1)}
+	switch {
+	case p == 2:
+		return l.Reduce("ReduceL2", x, axis, keep)
+	case p == 1:
+		return l.Reduce("ReduceL1", x, axis, keep)
+	case p == 0:
+		nonzero := l.Op("Not", l.Op("Equal", x, l.Like(x, 0)))
+		return l.Reduce("ReduceSum", l.Cast(nonzero, l.DType(x)), axis, keep)
+	case math.IsInf(p, 1):
+		return l.Reduce("ReduceMax", l.Op("Abs", x), axis, keep)
+	case math.IsInf(p, -1):
+		return l.Reduce("ReduceMin", l.Op("Abs", x), axis, keep)
+	}
+	s := l.Reduce("ReduceSum", l.Op("Pow", l.Op("Abs", x), l.Like(x, p)), axis, keep)
+	return l.Op("Pow", s, l.Like(x, 1/p))
+}
+
+// distance is the p-norm of a - b + eps along the last axis.
+func (l *Lowering) distance(a, b *ssa.Value, p, eps float64, keep bool) *ssa.Value {
+	d := l.Sub(a, b)
+	return l.pNorm(l.Add(d, l.Like(d, eps)), p, keep)
+}
+
+func lowerPairwiseDistance(l *Lowering) *ssa.Value {
+	vs, _ := l.Promoted("x1", "x2")
+	return l.distance(vs[0], vs[1], l.Float("p"), l.Float("eps"), l.Bool("keepdim"))
+}
+
+func lowerTripletMargin(l *Lowering) *ssa.Value {
+	p, eps := l.Float("p"), l.Float("eps")
+	d := l.ArgType("anchor", "positive", "negative")
+	a, b, c := l.As("anchor", d), l.As("positive", d), l.As("negative", d)
+	near, far := l.distance(a, b, p, eps, false), l.distance(a, c, p, eps, false)
+	if l.Bool("swap") {
+		far = l.Op("Min", far, l.distance(b, c, p, eps, false))
+	}
+	v := l.Sub(l.Add(near, l.Like(near, l.Float("margin"))), far)
+	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
+}
+
+func lowerCosineSimilarity(l *Lowering) *ssa.Value {
+	d := l.FloatType("x1", "x2")
+	a, b := l.As("x1", d), l.As("x2", d)
+	r := max(l.Rank(a), l.Rank(b))
+	axis := []int64{int64(l.Dim("dim", r) - r)}
+	eps := l.Float("eps")
+	norm := func(v *ssa.Value) *ssa.Value {
+		n := l.Op("Sqrt", l.Reduce("ReduceSum", l.Mul(v, v), axis, true))
+		return l.Div(v, l.Op("Max", n, l.Like(v, eps)))
+	}
+	if l.Rank(a) != l.Rank(b) {
+		a = l.Unsqueeze(a, axesFrom(0, r-l.Rank(a))...)
+		b = l.Unsqueeze(b, axesFrom(0, r-l.Rank(b))...)
+	}
+	return l.Reduce("ReduceSum", l.Mul(norm(a), norm(b)), axis, false)
+}
+
+func lowerMultiMargin(l *Lowering) *ssa.Value {
+	x, y, w := l.Tensor("self"), l.Cast(l.Tensor("target"), tensor.Int64), l.TensorOr("weight")
+	lone := l.Rank(x) < 2
+	if l.Rank(x) == 0 {
+		x = l.Unsqueeze(x, 0)
+	}
+	if lone {
+		x, y = l.Unsqueeze(x, 0), l.Reshape(y, 1)
+	}
+	p, margin := l.Float("p"), l.Float("margin")
+	classes := l.SizeOf(x, 1)
+	at := l.Unsqueeze(y, 1)
+	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, at)
+	v := l.Op("Max", l.Add(l.Sub(l.Like(x, margin), picked), x), l.Like(x, 0))
+	switch p {
+	case 1:
+	case 2:
+		v = l.Mul(v, v)
+	default:
+		l.Fail("multi_margin_loss with p = %v", p)
+	}
+	if w != nil {
+		v = l.Mul(v, l.Gather(w, at, 0))
+	}
+	own := l.Op("Equal", at, l.Unsqueeze(l.rangeTo(classes), 0))
+	v = l.Where(own, l.Like(x, 0), v)
+	loss := l.Div(l.Reduce("ReduceSum", v, []int64{1}, false), l.Cast(l.SizeValue(classes), l.DType(x)))
+	if lone && l.Int("reduction") == 0 {
+		return l.Squeeze(loss, 0)
+	}
+	return l.reduceLoss(loss)
+}
+
+// multilabelMargin: the targets of a sample end at the first -1.
+func (l *Lowering) multilabelMargin() []*ssa.Value {
+	x, y := l.Tensor("self"), l.Cast(l.Tensor("target"), tensor.Int64)
+	r := l.Rank(x)
+	shape := l.ShapeOf(x)
+	switch r {
+	case 0:
+		x, y = l.Unsqueeze(x, 0, 1), l.Reshape(y, 1, 1)
+	case 1:
+		x, y = l.Unsqueeze(x, 0), l.Unsqueeze(y, 0)
+	}
+	d := l.DType(x)
+	classes := l.SizeOf(x, 1)
+	zero := l.ScalarInt(tensor.Int64, 0)
+	ends := l.Cast(l.Op("Less", y, zero), tensor.Int64)
+	before := l.Op("CumSum", ends, l.ScalarInt(tensor.Int64, 1))
+	valid := l.Op("Equal", before, zero) // (N, T)
+	safe := l.Where(valid, y, zero)
+	// isTarget[n, c]: some valid target of n is c
+	hit := l.Op("And", l.Op("Equal", l.Unsqueeze(y, 2), l.Unsqueeze(l.rangeTo(classes), 0, 1)), l.Unsqueeze(valid, 2))
+	isTarget := l.Reduce("ReduceMax", l.Cast(hit, tensor.Float32), []int64{1}, false) // (N, C)
+	other := l.Op("Less", isTarget, l.Scalar(tensor.Float32, 0.5))
+	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, safe) // (N, T)
+	v := l.Add(l.Sub(l.Like(x, 1), l.Unsqueeze(picked, 2)), l.Unsqueeze(x, 1)) // (N, T, C)
+	v = l.Op("Max", v, l.Like(x, 0))
+	counts := l.Op("And", l.Unsqueeze(valid, 2), l.Unsqueeze(other, 1))
+	v = l.Where(counts, v, l.Like(x, 0))
+	loss := l.Div(l.Reduce("ReduceSum", v, []int64{1, 2}, false), l.Cast(l.SizeValue(classes), d))
+	if r < 2 && l.Int("reduction") == 0 {
+		loss = l.Squeeze(loss, 0)
+	} else {
+		loss = l.reduceLoss(loss)
+	}
+	return []*ssa.Value{loss, l.ReshapeTo(l.Cast(isTarget, d), shape)}
+}

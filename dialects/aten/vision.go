@@ -1,0 +1,129 @@
+package aten
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// vision holds torchvision's operators (torchvision/csrc/ops).
+var vision = Defs{
+	"torchvision::nms":           {Doc: "the boxes that no better one overlaps, best first", Lower: lowerNMS},
+	"torchvision::roi_align":     {Doc: "bilinear samples averaged over the bins of regions", Lower: lowerRoiAlign},
+	"torchvision::roi_pool":      {Doc: "maxima over the bins of regions; the second result serves the backward pass only", LowerN: lowerRoiPool},
+	"torchvision::ps_roi_align":  {Doc: "roi_align where each bin reads channels of its own", LowerN: lowerPSRoiAlign},
+	"torchvision::deform_conv2d": {Doc: "convolution that reads at displaced places", Lower: lowerDeformConv},
+}
+
+func lowerNMS(l *Lowering) *ssa.Value {
+	l.NeedOpset(10, "nms")
+	boxes, scores := l.Tensor("dets"), l.Tensor("scores")
+	limit := l.SizeTensor([]Size{l.SizeOf(scores, 0)})
+	picked := l.Op("NonMaxSuppression",
+		l.Unsqueeze(l.Cast(boxes, tensor.Float32), 0), l.Unsqueeze(l.Cast(scores, tensor.Float32), 0, 1),
+		limit, l.Const(tensor.FromFloats(tensor.Float32, []int64{1}, []float64{l.Float("iou_threshold")})))
+	return l.Gather(picked, l.ScalarInt(tensor.Int64, 2), 1)
+}
+
+// roiAlign pools regions (K, 5) whose first column is the sample.
+func (l *Lowering) roiAlign(x, rois *ssa.Value, aligned bool) *ssa.Value {
+	l.NeedOpset(10, "roi_align")
+	mode := "output_half_pixel"
+	if aligned {
+		l.NeedOpset(16, "roi_align with aligned=True")
+		mode = "half_pixel"
+	}
+	sample := l.Cast(l.Gather(rois, l.ScalarInt(tensor.Int64, 0), 1), tensor.Int64)
+	return l.OpA("RoiAlign", []ssa.Attr{
+		attr("coordinate_transformation_mode", ssa.Str(mode)),
+		intAttr("output_height", l.Int("pooled_height")), intAttr("output_width", l.Int("pooled_width")),
+		intAttr("sampling_ratio", max(l.Int("sampling_ratio"), 0)), floatAttr("spatial_scale", l.Float("spatial_scale")),
+	}, x, l.SliceC(rois, 1, 1, 5, 1), sample)
+}
+
+func lowerRoiAlign(l *Lowering) *ssa.Value {
+	return l.roiAlign(l.Tensor("input"), l.Tensor("rois"), l.Bool("aligned"))
+}
+
+// unusedResult refuses a second result that only the backward pass has a use for.
+func (l *Lowering) unusedResult() *ssa.Value {
+	if len(l.Node.Results) > 1 && l.Node.Results[1].HasUses() {
+		l.Fail("the second result of %s exists for the backward pass only", l.Node.Kind)
+	}
+	return l.emptyOf(tensor.Int32)
+}
+
+func lowerRoiPool(l *Lowering) []*ssa.Value {
+	y := l.OpA("MaxRoiPool", []ssa.Attr{
+		attr("pooled_shape", ssa.Ints(l.Int("pooled_height"), l.Int("pooled_width"))), floatAttr("spatial_scale", l.Float("spatial_scale")),
+	}, l.Tensor("input"), l.Tensor("rois"))
+	return []*ssa.Value{y, l.unusedResult()}
+}
+
+// ps_roi_align: bin (i, j) of channel c reads channel (c*height + i)*width + j.
+func lowerPSRoiAlign(l *Lowering) []*ssa.Value {
+	x := l.Tensor("input")
+	bins := l.Int("pooled_height") * l.Int("pooled_width")
+	all := l.roiAlign(x, l.Tensor("rois"), true) // (K, C, height, width)
+	C := l.DivSize(l.SizeOf(x, 1), ConstSize(bins))
+	K := l.SizeOf(all, 0)
+	flat := l.reshapeSizes(all, K, C, ConstSize(bins*bins))
+	diagonal := make([]int64, bins)
+	for i := range diagonal {
+		diagonal[i] = int64(i) * (bins + 1)
+	}
+	y := l.Gather(flat, l.I64(diagonal...), 2)
+	return []*ssa.Value{l.reshapeSizes(y, K, C, ConstSize(l.Int("pooled_height")), ConstSize(l.Int("pooled_width"))), l.unusedResult()}
+}
+
+func lowerDeformConv(l *Lowering) *ssa.Value {
+	x, w, offset, bias := l.Tensor("input"), l.Tensor("weight"), l.Tensor("offset"), l.Tensor("bias")
+	pair := func(name string) (int64, int64) { return l.Int(name + "_h"), l.Int(name + "_w") }
+	sh, sw := pair("stride")
+	ph, pw := pair("pad")
+	dh, dw := pair("dilation")
+	groups := l.Int("groups")
+	var mask *ssa.Value
+	if l.Bool("use_mask") {
+		mask = l.Tensor("mask")
+	}
+	if l.Opset >= 19 {
+		return l.OpA("DeformConv", []ssa.Attr{
+			attr("dilations", ssa.Ints(dh, dw)), intAttr("group", groups), attr("kernel_shape", ssa.Ints(l.Static(w, 2), l.Static(w, 3))),
+			intAttr("offset_group", l.Int("offset_groups")), attr("pads", ssa.Ints(ph, pw, ph, pw)), attr("strides", ssa.Ints(sh, sw)),
+		}, x, w, offset, bias, mask)
+	}
+	// Bilinear reads at the displaced places, then one product with the weights.
+	kh, kw, og := l.Static(w, 2), l.Static(w, 3), l.Int("offset_groups")
+	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	oh, ow := l.SizeOf(offset, 2), l.SizeOf(offset, 3)
+	k := kh * kw
+	d := l.DType(x)
+	G := ConstSize(og)
+	off := l.reshapeSizes(offset, N, G, ConstSize(k), ConstSize(2), oh, ow)
+	part := func(i int64) *ssa.Value { return l.Gather(off, l.ScalarInt(tensor.Int64, i), 3) } // (N, G, k, oh, ow)
+	base := func(out Size, stride, pad int64) *ssa.Value {
+		return l.Sub(l.Mul(l.rangeTo(out), l.ScalarInt(tensor.Int64, stride)), l.ScalarInt(tensor.Int64, pad))
+	}
+	ky, kx := make([]int64, k), make([]int64, k)
+	for i := range k {
+		ky[i], kx[i] = i/kw*dh, i%kw*dw
+	}
+	y := l.Add(part(0), l.Cast(l.Add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1, 1}, ky)), l.Unsqueeze(base(oh, sh, ph), 1)), d))
+	z := l.Add(part(1), l.Cast(l.Add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1, 1}, kx)), base(ow, sw, pw)), d))
+	P := l.sizeProduct(ConstSize(k), oh, ow)
+	groupC := l.DivSize(C, G)
+	NG := l.MulSize(N, G)
+	g := gridSampler{Lowering: l, x: x, sizes: l.sizesOf(x, 2, 4)}
+	g.flat = l.reshapeSizes(x, NG, groupC, l.sizeProduct(g.sizes...))
+	g.wide = l.SizeTensor([]Size{NG, groupC, P})
+	cols := g.linear([]*ssa.Value{l.reshapeSizes(y, NG, P), l.reshapeSizes(z, NG, P)}) // (N*G, C/G, P)
+	cols = l.reshapeSizes(cols, N, G, groupC, ConstSize(k), oh, ow)
+	if mask != nil {
+		cols = l.Mul(cols, l.reshapeSizes(mask, N, G, ConstSize(1), ConstSize(k), oh, ow))
+	}
+	inner := l.MulSize(l.SizeOf(w, 1), ConstSize(k))
+	cols = l.reshapeSizes(cols, N, ConstSize(groups), inner, l.MulSize(oh, ow))
+	out := l.Op("MatMul", l.reshapeSizes(w, ConstSize(groups), l.DivSize(l.SizeOf(w, 0), ConstSize(groups)), inner), cols)
+	out = l.reshapeSizes(out, N, l.SizeOf(w, 0), oh, ow)
+	return l.Add(out, l.Unsqueeze(bias, 1, 2))
+}
