@@ -48,7 +48,7 @@ func (l *Lowering) evenKernel(x *ssa.Value, out []Size) ([]int64, bool) {
 
 // bins gives the starts and the ends (exclusive) of the bins along an axis.
 func (l *Lowering) bins(in, out Size) (start, end *ssa.Value) {
-	i := l.rangeTo(out)
+	i := l.countTo(out)
 	n, size := l.SizeValue(out), l.SizeValue(in)
 	one := l.ScalarInt(tensor.Int64, 1)
 	start = l.Div(l.Mul(i, size), n)
@@ -88,7 +88,7 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 		}
 		// A mean is a product with the matrix that has 1/length in each bin.
 		start, end := l.bins(in, out[i])
-		at := l.Unsqueeze(l.rangeTo(in), 0)
+		at := l.Unsqueeze(l.countTo(in), 0)
 		inside := l.Op("And", l.Op("Less", at, l.Unsqueeze(end, 1)), l.Op("Not", l.Op("Less", at, l.Unsqueeze(start, 1))))
 		length := l.Unsqueeze(l.Sub(end, start), 1)
 		m := l.Div(l.Cast(inside, wd), l.Cast(length, wd)) // (out, in)
@@ -128,7 +128,7 @@ func (l *Lowering) adaptiveMax(n int) []*ssa.Value {
 			start, end := l.bins(in, out[i])
 			// no bin is longer than ceil(in / out) + 1
 			longest := l.AddSize(l.DivSize(l.AddSize(in, l.SubSize(out[i], ConstSize(1))), out[i]), ConstSize(1))
-			at := l.Add(l.Unsqueeze(start, 1), l.Unsqueeze(l.rangeTo(longest), 0))
+			at := l.Add(l.Unsqueeze(start, 1), l.Unsqueeze(l.countTo(longest), 0))
 			tables[i] = l.Op("Min", at, l.Sub(l.Unsqueeze(end, 1), l.ScalarInt(tensor.Int64, 1)))
 		}
 		vs = l.maxOverTables(x, tables, out, true)

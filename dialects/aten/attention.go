@@ -66,8 +66,8 @@ func (l *Lowering) sdpa(maskName string) sdpaResult {
 	hidden := l.Like(q, math.Inf(-1))
 	if l.Bool("is_causal") {
 		// query i sees keys 0..i, counted from the start of both
-		rows := l.Unsqueeze(l.rangeTo(l.SizeOf(q, r-2)), 1)
-		cols := l.Unsqueeze(l.rangeTo(l.SizeOf(k, l.Rank(k)-2)), 0)
+		rows := l.Unsqueeze(l.countTo(l.SizeOf(q, r-2)), 1)
+		cols := l.Unsqueeze(l.countTo(l.SizeOf(k, l.Rank(k)-2)), 0)
 		scores = l.Where(l.Op("Less", rows, cols), hidden, scores)
 	}
 	if mask != nil {
@@ -207,7 +207,7 @@ func lowerNativeMHA(l *Lowering) []*ssa.Value {
 	}
 	out, probs := l.nativeMHA(l.Tensor("query"), l.Tensor("key"), l.Tensor("value"), a)
 	if !l.Bool("need_weights") {
-		return []*ssa.Value{out, l.emptyOf(l.DType(out))}
+		return []*ssa.Value{out, l.emptyVector(l.DType(out))}
 	}
 	if l.Bool("average_attn_weights") {
 		probs = l.Reduce("ReduceMean", probs, []int64{1}, false)

@@ -42,7 +42,7 @@ func lowerCTCForward(l *Lowering) []*ssa.Value {
 	if lone {
 		loss = l.Squeeze(loss, 0)
 	}
-	return []*ssa.Value{loss, l.emptyOf(l.DType(loss))}
+	return []*ssa.Value{loss, l.emptyVector(l.DType(loss))}
 }
 
 // ctcLoss gives the loss of each sample, the target lengths, and whether there was no batch axis.
@@ -64,7 +64,7 @@ func (l *Lowering) ctcLoss() (loss, targetLengths *ssa.Value, lone bool) {
 			longest.Expr, longest.Known = t[0], true
 		}
 		starts := l.Sub(l.Op("CumSum", tgLen, l.ScalarInt(tensor.Int64, 0)), tgLen)
-		at := l.Add(l.Unsqueeze(starts, 1), l.Unsqueeze(l.rangeTo(longest), 0))
+		at := l.Add(l.Unsqueeze(starts, 1), l.Unsqueeze(l.countTo(longest), 0))
 		last := l.Sub(l.SizeValue(l.SizeOf(targets, 0)), one)
 		targets = l.Gather(targets, l.Op("Max", l.Op("Min", at, last), zero), 0)
 	}
@@ -82,14 +82,14 @@ func (l *Lowering) ctcLoss() (loss, targetLengths *ssa.Value, lone bool) {
 	emit := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, lp, index) // (T, N, K)
 
 	never := l.Scalar(d, math.Inf(-1))
-	place := l.Unsqueeze(l.rangeTo(K), 0)
+	place := l.Unsqueeze(l.countTo(K), 0)
 	// a label may follow the one two before it unless both are the same (blanks are)
 	padLabels := l.ConcatV(1, l.Expand(l.ScalarInt(tensor.Int64, -1), l.SizeTensor([]Size{N, ConstSize(2)})), l.Op("Slice", labels, l.I64(0), l.I64(-2), l.I64(1)))
 	skip := l.Op("And", l.Op("Not", l.Op("Equal", labels, padLabels)), l.Op("Not", l.Op("Less", place, l.ScalarInt(tensor.Int64, 2))))
 	// before the first step only place 0 (as if it had come from "place -1") and place 1 can start
 	start := l.Expand(l.Where(l.Op("Less", place, one), l.Scalar(d, 0), never), l.SizeTensor([]Size{N, K}))
-	steps := l.rangeTo(T)
-	finals, _ := l.scan([]*ssa.Value{start}, []*ssa.Value{emit, steps}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	steps := l.countTo(T)
+	finals, _ := l.scanOver([]*ssa.Value{start}, []*ssa.Value{emit, steps}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		a := st[0]
 		shift := func(by int64) *ssa.Value {
 			fill := l.Expand(never, l.SizeTensor([]Size{N, ConstSize(by)}))

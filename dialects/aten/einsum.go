@@ -159,7 +159,7 @@ func (l *Lowering) diagonals(t labelled) labelled {
 			n := l.SizeOf(t.v, i)
 			sizes := append(l.sizesOf(rest, 0, r-2), l.MulSize(n, n))
 			flat := l.reshapeSizes(rest, sizes...)
-			idx := l.Mul(l.rangeTo(n), l.SizeValue(l.AddSize(n, ConstSize(1))))
+			idx := l.Mul(l.countTo(n), l.SizeValue(l.AddSize(n, ConstSize(1))))
 			labels := []int{}
 			for _, k := range perm {
 				labels = append(labels, t.labels[k])
@@ -274,7 +274,7 @@ func (l *Lowering) contract(a, b labelled, keep []int) labelled {
 	if mayBroadcast || len(sum) == 0 {
 		// elementwise over all labels, then the sum
 		all := append(append(append(append([]int{}, batch...), left...), right...), sum...)
-		p := labelled{l.times(l.spread(a, all), l.spread(b, all)), all}
+		p := labelled{l.product(l.spread(a, all), l.spread(b, all)), all}
 		return l.sumOut(p, append(append(append([]int{}, batch...), left...), right...))
 	}
 	pick := func(t labelled, labels []int) []Size {

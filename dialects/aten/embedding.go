@@ -8,7 +8,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// embedding holds look-ups in tables and dropout.
+// embedding holds look-ups in tables.
 var embedding = Defs{
 	"aten::embedding":                   {Doc: "rows of weight", Lower: lowerEmbedding},
 	"aten::embedding_renorm":            {Doc: "weight with the rows in use scaled to a norm of at most max_norm", Lower: lowerEmbeddingRenorm},
@@ -16,13 +16,6 @@ var embedding = Defs{
 	"aten::_embedding_bag":              {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
 	"aten::_embedding_bag_forward_only": {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
 	"aten::one_hot":                     {Doc: "1 at the index along a new last axis, else 0", Lower: lowerOneHot},
-
-	"aten::dropout":               {Doc: "the input; in training a random part of it", Lower: lowerDropout},
-	"aten::feature_dropout":       {Doc: "dropout of whole channels", Lower: lowerFeatureDropout},
-	"aten::alpha_dropout":         {Doc: "the input; not in training", Lower: lowerNoDropout},
-	"aten::feature_alpha_dropout": {Doc: "the input; not in training", Lower: lowerNoDropout},
-	"aten::native_dropout":        {Doc: "dropout and its mask", LowerN: lowerNativeDropout},
-	"aten::_fused_dropout":        {Doc: "dropout and its mask", LowerN: lowerNativeDropout},
 }
 
 func lowerEmbedding(l *Lowering) *ssa.Value {
@@ -77,10 +70,10 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 		return l.bagResults(l.Reduce(op, bags, []int64{1}, false))
 	}
 	// bag[i] is the last bag that starts at or before i
-	at := l.rangeTo(L)
+	at := l.countTo(L)
 	starts := l.Op("Not", l.Op("Less", l.Unsqueeze(at, 0), l.Unsqueeze(off, 1))) // (B, L)
 	bag := l.Sub(l.Reduce("ReduceSum", l.Cast(starts, tensor.Int64), []int64{0}, false), l.ScalarInt(tensor.Int64, 1))
-	member := l.Op("Equal", l.Unsqueeze(l.rangeTo(B), 1), l.Unsqueeze(bag, 0)) // (B, L)
+	member := l.Op("Equal", l.Unsqueeze(l.countTo(B), 1), l.Unsqueeze(bag, 0)) // (B, L)
 	if counts != nil {
 		member = l.Op("And", member, l.Unsqueeze(counts, 0))
 	}
@@ -149,69 +142,4 @@ func lowerOneHot(l *Lowering) *ssa.Value {
 	}
 	n := l.SizeTensor([]Size{depth})
 	return l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, x, n, l.I64(0, 1))
-}
-
-// drops reports training with a rate above 0.
-func (l *Lowering) drops() bool {
-	train := true
-	if !l.HasArg("train") || l.IsNone("train") {
-		train = l.HasArg("p")
-	} else {
-		train = l.Bool("train")
-	}
-	return train && l.Float("p") != 0
-}
-
-func lowerDropout(l *Lowering) *ssa.Value {
-	x := l.Tensor("input")
-	if !l.drops() {
-		return x
-	}
-	return l.dropout(x)[0]
-}
-
-// dropout is random: it drops with probability p and scales the rest by 1 / (1 - p).
-func (l *Lowering) dropout(x *ssa.Value) []*ssa.Value {
-	if l.Opset < 12 {
-		l.NeedOpset(12, "dropout in training")
-	}
-	p := l.Float("p")
-	if p == 1 {
-		return []*ssa.Value{l.Mul(x, l.Like(x, 0)), l.Expand(l.Const(tensor.FullInt(tensor.Bool, []int64{}, 0)), l.ShapeOf(x))}
-	}
-	return l.Create("onnx::Dropout", 2, []*ssa.Value{x, l.Scalar(tensor.Float32, p), l.Const(tensor.FullInt(tensor.Bool, []int64{}, 1))})
-}
-
-func lowerFeatureDropout(l *Lowering) *ssa.Value {
-	x := l.Tensor("input")
-	if !l.drops() {
-		return x
-	}
-	r := l.Rank(x)
-	if r < 2 {
-		l.Fail("feature_dropout of rank %d", r)
-	}
-	shape := l.sizesOf(x, 0, 2)
-	for range r - 2 {
-		shape = append(shape, ConstSize(1))
-	}
-	return l.Mul(x, l.dropout(l.Fill(l.SizeTensor(shape), l.DType(x), ssa.Int(1)))[0])
-}
-
-func lowerNoDropout(l *Lowering) *ssa.Value {
-	if l.drops() {
-		l.Fail("%s in training mode", l.Node.Kind)
-	}
-	return l.Tensor("input")
-}
-
-func lowerNativeDropout(l *Lowering) []*ssa.Value {
-	x := l.TensorOr("input")
-	if x == nil {
-		x = l.Tensor("self")
-	}
-	if !l.drops() {
-		return []*ssa.Value{x, l.Expand(l.Const(tensor.FullInt(tensor.Bool, []int64{}, 1)), l.ShapeOf(x))}
-	}
-	return l.dropout(x)
 }

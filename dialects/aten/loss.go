@@ -34,8 +34,6 @@ var losses = Defs{
 	"aten::multilabel_margin_loss": {Doc: "hinge loss between each target and each other class", Lower: func(l *Lowering) *ssa.Value { return l.multilabelMargin()[0] }},
 	"aten::multilabel_margin_loss_forward": {
 		Doc: "multilabel_margin_loss and which classes are targets", LowerN: func(l *Lowering) []*ssa.Value { return l.multilabelMargin() }},
-	"aten::cosine_similarity": {Doc: "x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along dim", Lower: lowerCosineSimilarity},
-	"aten::pairwise_distance": {Doc: "p-norm of x1 - x2 + eps along the last axis", Lower: lowerPairwiseDistance},
 }
 
 // reduced applies the reduction argument.
@@ -311,11 +309,6 @@ func (l *Lowering) distance(a, b *ssa.Value, p, eps float64, keep bool) *ssa.Val
 	return l.pNorm(l.Add(d, l.Like(d, eps)), p, keep)
 }
 
-func lowerPairwiseDistance(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("x1", "x2")
-	return l.distance(vs[0], vs[1], l.Float("p"), l.Float("eps"), l.Bool("keepdim"))
-}
-
 func lowerTripletMargin(l *Lowering) *ssa.Value {
 	p, eps := l.Float("p"), l.Float("eps")
 	d := l.ArgType("anchor", "positive", "negative")
@@ -326,23 +319,6 @@ func lowerTripletMargin(l *Lowering) *ssa.Value {
 	}
 	v := l.Sub(l.Add(near, l.Like(near, l.Float("margin"))), far)
 	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
-}
-
-func lowerCosineSimilarity(l *Lowering) *ssa.Value {
-	d := l.FloatType("x1", "x2")
-	a, b := l.As("x1", d), l.As("x2", d)
-	r := max(l.Rank(a), l.Rank(b))
-	axis := []int64{int64(l.Dim("dim", r) - r)}
-	eps := l.Float("eps")
-	norm := func(v *ssa.Value) *ssa.Value {
-		n := l.Op("Sqrt", l.Reduce("ReduceSum", l.Mul(v, v), axis, true))
-		return l.Div(v, l.Op("Max", n, l.Like(v, eps)))
-	}
-	if l.Rank(a) != l.Rank(b) {
-		a = l.Unsqueeze(a, axesFrom(0, r-l.Rank(a))...)
-		b = l.Unsqueeze(b, axesFrom(0, r-l.Rank(b))...)
-	}
-	return l.Reduce("ReduceSum", l.Mul(norm(a), norm(b)), axis, false)
 }
 
 func lowerMultiMargin(l *Lowering) *ssa.Value {
@@ -369,7 +345,7 @@ func lowerMultiMargin(l *Lowering) *ssa.Value {
 	if w != nil {
 		v = l.Mul(v, l.Gather(w, at, 0))
 	}
-	own := l.Op("Equal", at, l.Unsqueeze(l.rangeTo(classes), 0))
+	own := l.Op("Equal", at, l.Unsqueeze(l.countTo(classes), 0))
 	v = l.Where(own, l.Like(x, 0), v)
 	loss := l.Div(l.Reduce("ReduceSum", v, []int64{1}, false), l.Cast(l.SizeValue(classes), l.DType(x)))
 	if lone && l.Int("reduction") == 0 {
@@ -397,7 +373,7 @@ func (l *Lowering) multilabelMargin() []*ssa.Value {
 	valid := l.Op("Equal", before, zero) // (N, T)
 	safe := l.Where(valid, y, zero)
 	// isTarget[n, c]: some valid target of n is c
-	hit := l.Op("And", l.Op("Equal", l.Unsqueeze(y, 2), l.Unsqueeze(l.rangeTo(classes), 0, 1)), l.Unsqueeze(valid, 2))
+	hit := l.Op("And", l.Op("Equal", l.Unsqueeze(y, 2), l.Unsqueeze(l.countTo(classes), 0, 1)), l.Unsqueeze(valid, 2))
 	isTarget := l.Reduce("ReduceMax", l.Cast(hit, tensor.Float32), []int64{1}, false) // (N, C)
 	other := l.Op("Less", isTarget, l.Scalar(tensor.Float32, 0.5))
 	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, safe) // (N, T)

@@ -35,7 +35,6 @@ var matmul = Defs{
 	"aten::kron":              {Doc: "Kronecker product", Lower: lowerKron},
 	"aten::cross":             {Doc: "cross product along dim, by default the first one of size 3", Lower: lowerCross},
 	"aten::linalg_cross":      {Doc: "cross product along dim", Lower: lowerCross},
-	"aten::vander":            {Doc: "matrix of powers of a vector", Lower: lowerVander},
 	"aten::linalg_vander":     {Doc: "matrices of increasing powers of vectors", Lower: lowerLinalgVander},
 	"aten::trace":             {Doc: "sum of the diagonal", Lower: lowerTrace},
 }
@@ -117,11 +116,11 @@ func lowerInner(l *Lowering) *ssa.Value {
 
 func lowerOuter(l *Lowering) *ssa.Value {
 	vs, _ := l.Promoted("self", "vec2")
-	return l.times(l.Unsqueeze(vs[0], 1), l.Unsqueeze(vs[1], 0))
+	return l.product(l.Unsqueeze(vs[0], 1), l.Unsqueeze(vs[1], 0))
 }
 
-// times is a * b with bool products, which ONNX's Mul lacks.
-func (l *Lowering) times(a, b *ssa.Value) *ssa.Value {
+// product is a * b with bool products, which ONNX's Mul lacks.
+func (l *Lowering) product(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
 		return l.Op("And", a, b)
 	}
@@ -138,14 +137,14 @@ func lowerVecdot(l *Lowering) *ssa.Value {
 func (l *Lowering) affine(c, y *ssa.Value) *ssa.Value {
 	d := l.DType(y)
 	if !l.isNumber("alpha", 1) {
-		y = l.times(y, l.As("alpha", d))
+		y = l.product(y, l.As("alpha", d))
 	}
 	if l.isNumber("beta", 0) {
 		return y // y has the full shape already
 	}
 	c = l.Cast(c, d)
 	if !l.isNumber("beta", 1) {
-		c = l.times(c, l.As("beta", d))
+		c = l.product(c, l.As("beta", d))
 	}
 	if d == tensor.Bool {
 		return l.Op("Or", c, y)
@@ -222,7 +221,7 @@ func lowerAddbmm(l *Lowering) *ssa.Value {
 
 func lowerAddr(l *Lowering) *ssa.Value {
 	d := l.ArgType("self", "vec1", "vec2")
-	y := l.times(l.Unsqueeze(l.As("vec1", d), 1), l.Unsqueeze(l.As("vec2", d), 0))
+	y := l.product(l.Unsqueeze(l.As("vec1", d), 1), l.Unsqueeze(l.As("vec2", d), 0))
 	return l.affine(l.Tensor("self"), y)
 }
 
@@ -268,7 +267,7 @@ func lowerKron(l *Lowering) *ssa.Value {
 		even = append(even, int64(2*i))
 		odd = append(odd, int64(2*i+1))
 	}
-	p := l.times(l.Unsqueeze(a, odd...), l.Unsqueeze(b, even...))
+	p := l.product(l.Unsqueeze(a, odd...), l.Unsqueeze(b, even...))
 	if r == 0 {
 		return p
 	}
@@ -298,22 +297,18 @@ func lowerCross(l *Lowering) *ssa.Value {
 }
 
 // powers gives 1, x, x^2, ..., x^(n-1) along a new last axis.
-func (l *Lowering) powers(x *ssa.Value, n int64, increasing bool) *ssa.Value {
+func (l *Lowering) powers(x *ssa.Value, n int64) *ssa.Value {
 	one := l.Op("Expand", l.ScalarInt(l.DType(x), 1), l.ShapeOf(x))
 	cols := make([]*ssa.Value, n)
 	p := one
 	last := int64(l.Rank(x))
 	for i := range n {
-		at := i
-		if !increasing {
-			at = n - 1 - i
-		}
 		if i == 1 {
 			p = x
 		} else if i > 1 {
 			p = l.Mul(p, x)
 		}
-		cols[at] = l.Unsqueeze(p, last)
+		cols[i] = l.Unsqueeze(p, last)
 	}
 	if n == 0 {
 		shape := append(l.sizesOf(x, 0, int(last)), ConstSize(0))
@@ -325,25 +320,22 @@ func (l *Lowering) powers(x *ssa.Value, n int64, increasing bool) *ssa.Value {
 // maxPowers bounds the columns that are written out.
 const maxPowers = 256
 
-func (l *Lowering) vanderOf(name string, increasing bool) *ssa.Value {
+func lowerLinalgVander(l *Lowering) *ssa.Value {
 	x := l.Tensor("x")
 	if d := l.DType(x); d.IsInt() || d == tensor.Bool {
 		x = l.Cast(x, tensor.Int64)
 	}
 	n := int64(0)
-	if l.IsNone(name) {
+	if l.IsNone("N") {
 		n = l.Static(x, l.Rank(x)-1)
 	} else {
-		n = l.Int(name)
+		n = l.Int("N")
 	}
-	if n > maxPowers {
+	if n < 0 || n > maxPowers {
 		l.Fail("a Vandermonde matrix of %d columns", n)
 	}
-	return l.powers(x, n, increasing)
+	return l.powers(x, n)
 }
-
-func lowerVander(l *Lowering) *ssa.Value       { return l.vanderOf("N", l.Bool("increasing")) }
-func lowerLinalgVander(l *Lowering) *ssa.Value { return l.vanderOf("N", true) }
 
 func lowerTrace(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
@@ -352,6 +344,6 @@ func lowerTrace(l *Lowering) *ssa.Value {
 	}
 	n := l.minSize(l.SizeOf(x, 0), l.SizeOf(x, 1))
 	step := l.AddSize(l.SizeOf(x, 1), ConstSize(1))
-	idx := l.Mul(l.rangeTo(n), l.SizeValue(step))
+	idx := l.Mul(l.countTo(n), l.SizeValue(step))
 	return l.Reduce("ReduceSum", l.Gather(l.Reshape(x, -1), idx, 0), nil, false)
 }

@@ -139,8 +139,8 @@ func lowerBatchNorm(l *Lowering) *ssa.Value {
 	return l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), l.epsArg())
 }
 
-// emptyOf is an empty vector, which PyTorch gives for what it did not save.
-func (l *Lowering) emptyOf(d tensor.DType) *ssa.Value {
+// emptyVector is an empty vector, which PyTorch gives for what it did not save.
+func (l *Lowering) emptyVector(d tensor.DType) *ssa.Value {
 	return l.Const(tensor.Full(d, []int64{0}, 0))
 }
 
@@ -153,11 +153,11 @@ func lowerNativeBatchNorm(results int) func(*Lowering) []*ssa.Value {
 			out = []*ssa.Value{y, m, r}
 		} else {
 			y := l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), l.epsArg())
-			e := l.emptyOf(l.DType(l.compute(x)))
+			e := l.emptyVector(l.DType(l.compute(x)))
 			out = []*ssa.Value{y, e, e}
 		}
 		if results > 3 {
-			out = append(out, l.emptyOf(tensor.Uint8))
+			out = append(out, l.emptyVector(tensor.Uint8))
 		}
 		return out
 	}

@@ -87,17 +87,6 @@ func (p *poolArgs) endPads(l *Lowering, x *ssa.Value, counts []Size) ([]int64, b
 	return end, true
 }
 
-// lowest is the least number of a type: what padding of a maximum holds.
-func (l *Lowering) lowest(d tensor.DType) *ssa.Value {
-	if d.IsFloat() {
-		return l.Scalar(d, math.Inf(-1))
-	}
-	if d.IsUnsigned() || d == tensor.Bool {
-		return l.ScalarInt(d, 0)
-	}
-	return l.ScalarInt(d, math.MinInt64>>(64-8*d.Size()))
-}
-
 func (l *Lowering) maxPool(n int, indices bool) []*ssa.Value {
 	p := l.poolArgs(n)
 	x, lone := l.batched(l.Tensor("self"), n+2)
@@ -162,7 +151,7 @@ func (l *Lowering) maxPoolInt(x *ssa.Value, p poolArgs, indices bool) []*ssa.Val
 	for i := range n {
 		// Places outside of the input are replaced by the nearest ones of the same window inside of it.
 		in := l.SizeOf(x, 2+i)
-		start := l.Sub(l.Mul(l.rangeTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
+		start := l.Sub(l.Mul(l.countTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
 		start = l.Unsqueeze(start, 1)
 		step := make([]int64, p.kernel[i])
 		for k := range step {
@@ -222,7 +211,7 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 		w = l.Cast(w, tensor.Int32)
 	}
 	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 0)}, w)
-	at := l.Add(k, l.Mul(l.rangeTo(O), l.SizeValue(L)))
+	at := l.Add(k, l.Mul(l.countTo(O), l.SizeValue(L)))
 	return []*ssa.Value{y, l.reshapeSizes(l.Gather(l.Reshape(table, -1), at, 0), out...)}
 }
 
@@ -287,7 +276,7 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 		if include {
 			lo, hi = -p.pad[i], l.AddSize(in, ConstSize(p.pad[i]))
 		}
-		start := l.Sub(l.Mul(l.rangeTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
+		start := l.Sub(l.Mul(l.countTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
 		stop := l.Op("Min", l.Add(start, l.ScalarInt(tensor.Int64, p.kernel[i])), l.SizeValue(hi))
 		c := l.Sub(stop, l.Op("Max", start, l.ScalarInt(tensor.Int64, lo)))
 		if counted == nil {

@@ -248,7 +248,7 @@ func (l *Lowering) projectedLSTM(x *ssa.Value, init []*ssa.Value, ps []rnnParams
 		c0 := l.Squeeze(l.SliceC(init[1], 0, int64(i), int64(i+1), 1), 0)
 		// the input's part of the gates does not depend on the state
 		gates := l.linear(x, p.wIH, p.bIH)
-		finals, outs := l.scan([]*ssa.Value{h0, c0}, []*ssa.Value{gates}, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+		finals, outs := l.scanOver([]*ssa.Value{h0, c0}, []*ssa.Value{gates}, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 			h, c := l.lstmStep(l.Add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
 			h = l.Op("MatMul", h, l.Transpose(p.wHR, 1, 0))
 			return []*ssa.Value{h, c}, []*ssa.Value{h}
@@ -260,9 +260,9 @@ func (l *Lowering) projectedLSTM(x *ssa.Value, init []*ssa.Value, ps []rnnParams
 	return l.ConcatV(2, ys...), []*ssa.Value{l.ConcatV(0, hs...), l.ConcatV(0, cs...)}
 }
 
-// scan builds an onnx::Scan: body maps states and the elements of xs along
+// scanOver builds an onnx::Scan: body maps states and the elements of xs along
 // their first axis to new states and outputs, which are stacked. States keep their types.
-func (l *Lowering) scan(states, xs []*ssa.Value, reverse bool, body func(states, elems []*ssa.Value) (next, outs []*ssa.Value)) (finals, stacked []*ssa.Value) {
+func (l *Lowering) scanOver(states, xs []*ssa.Value, reverse bool, body func(states, elems []*ssa.Value) (next, outs []*ssa.Value)) (finals, stacked []*ssa.Value) {
 	op := l.Block.InsertBefore(l.Before, "onnx::Scan", l.Loc, append(append([]*ssa.Value{}, states...), xs...))
 	op.SetAttr("num_scan_inputs", ssa.Int(int64(len(xs))))
 	blk := op.AddBlock()
@@ -353,7 +353,7 @@ func (l *Lowering) unpack(data, batchSizes *ssa.Value, padding float64) (*ssa.Va
 		B.Expr, B.Known = s[0], true
 	}
 	T := l.SizeOf(batchSizes, 0)
-	alive := l.Op("Less", l.Unsqueeze(l.rangeTo(B), 0), l.Unsqueeze(batchSizes, 1)) // (T, B)
+	alive := l.Op("Less", l.Unsqueeze(l.countTo(B), 0), l.Unsqueeze(batchSizes, 1)) // (T, B)
 	p := packed{
 		lens:  l.Reduce("ReduceSum", l.Cast(alive, tensor.Int64), []int64{0}, false),
 		index: l.Transpose(l.Op("NonZero", alive), 1, 0),
@@ -373,7 +373,7 @@ func lowerPackPadded(l *Lowering) []*ssa.Value {
 	if s := lens.Sym; len(s) > 0 {
 		longest.Expr, longest.Known = s[0], true
 	}
-	alive := l.Op("Less", l.Unsqueeze(l.rangeTo(longest), 1), l.Unsqueeze(lens, 0)) // (T, B)
+	alive := l.Op("Less", l.Unsqueeze(l.countTo(longest), 1), l.Unsqueeze(lens, 0)) // (T, B)
 	index := l.Transpose(l.Op("NonZero", alive), 1, 0)
 	sizes := l.Reduce("ReduceSum", l.Cast(alive, tensor.Int64), []int64{1}, false)
 	return []*ssa.Value{l.Op("GatherND", x, index), sizes}

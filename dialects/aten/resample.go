@@ -296,7 +296,7 @@ func (l *Lowering) resizeAxis(x *ssa.Value, a axisScale, axis int, mode resizeMo
 		td = tensor.Float32
 	}
 	r := l.ratio(a, td, corners)
-	i := l.Cast(l.rangeTo(a.out), td)
+	i := l.Cast(l.countTo(a.out), td)
 	half := l.Scalar(td, 0.5)
 	last := l.SizeValue(l.SubSize(a.in, ConstSize(1)))
 	zero, one := l.ScalarInt(tensor.Int64, 0), l.ScalarInt(tensor.Int64, 1)
@@ -370,8 +370,8 @@ func (l *Lowering) resizeAntialias(x *ssa.Value, a axisScale, axis int, mode res
 	wide := l.Op("Max", r, c(1))
 	support := l.Mul(wide, c(reach))
 	inverse := l.Op("Reciprocal", wide)
-	center := l.Unsqueeze(l.Mul(r, l.Add(l.Cast(l.rangeTo(a.out), d), c(0.5))), 1) // (out, 1)
-	at := l.Unsqueeze(l.rangeTo(a.in), 0)
+	center := l.Unsqueeze(l.Mul(r, l.Add(l.Cast(l.countTo(a.out), d), c(0.5))), 1) // (out, 1)
+	at := l.Unsqueeze(l.countTo(a.in), 0)
 	trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
 	lo := l.Op("Max", trunc(l.Add(l.Sub(center, support), c(0.5))), l.ScalarInt(tensor.Int64, 0))
 	hi := l.Op("Min", trunc(l.Add(l.Add(center, support), c(0.5))), l.SizeValue(a.in))

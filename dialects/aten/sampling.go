@@ -221,7 +221,7 @@ func lowerAffineGrid(l *Lowering) *ssa.Value {
 	var columns []*ssa.Value // x, y, (z), 1, each of the grid's shape
 	for i := n - 1; i >= 0; i-- {
 		s := size[2+i]
-		at, count := l.Cast(l.rangeTo(s), d), l.Cast(l.SizeValue(s), d)
+		at, count := l.Cast(l.countTo(s), d), l.Cast(l.SizeValue(s), d)
 		one := l.Scalar(d, 1)
 		var c *ssa.Value
 		if corners {

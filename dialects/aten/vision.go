@@ -49,7 +49,7 @@ func (l *Lowering) unusedResult() *ssa.Value {
 	if len(l.Node.Results) > 1 && l.Node.Results[1].HasUses() {
 		l.Fail("the second result of %s exists for the backward pass only", l.Node.Kind)
 	}
-	return l.emptyOf(tensor.Int32)
+	return l.emptyVector(tensor.Int32)
 }
 
 func lowerRoiPool(l *Lowering) []*ssa.Value {
@@ -102,7 +102,7 @@ func lowerDeformConv(l *Lowering) *ssa.Value {
 	off := l.reshapeSizes(offset, N, G, ConstSize(k), ConstSize(2), oh, ow)
 	part := func(i int64) *ssa.Value { return l.Gather(off, l.ScalarInt(tensor.Int64, i), 3) } // (N, G, k, oh, ow)
 	base := func(out Size, stride, pad int64) *ssa.Value {
-		return l.Sub(l.Mul(l.rangeTo(out), l.ScalarInt(tensor.Int64, stride)), l.ScalarInt(tensor.Int64, pad))
+		return l.Sub(l.Mul(l.countTo(out), l.ScalarInt(tensor.Int64, stride)), l.ScalarInt(tensor.Int64, pad))
 	}
 	ky, kx := make([]int64, k), make([]int64, k)
 	for i := range k {

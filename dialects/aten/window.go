@@ -46,8 +46,8 @@ func (l *Lowering) sizeProduct(ss ...Size) Size {
 	return p
 }
 
-// rangeTo is the rank 1 int64 tensor 0, 1, ..., n-1.
-func (l *Lowering) rangeTo(n Size) *ssa.Value {
+// countTo is the rank 1 int64 tensor 0, 1, ..., n-1.
+func (l *Lowering) countTo(n Size) *ssa.Value {
 	if k, ok := n.Int(); ok {
 		v := make([]int64, max(k, 0))
 		for i := range v {
@@ -134,7 +134,7 @@ func (l *Lowering) windowIndex(n Size, k, stride, dilation int64) *ssa.Value {
 	for i := range place {
 		place[i] = int64(i) * dilation
 	}
-	start := l.rangeTo(n)
+	start := l.countTo(n)
 	if stride != 1 {
 		start = l.Mul(start, l.ScalarInt(tensor.Int64, stride))
 	}
