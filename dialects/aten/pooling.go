@@ -1,8 +1,6 @@
 package aten
 
 import (
-	"math"
-
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
