@@ -382,10 +382,11 @@ func lowerPackPadded(l *Lowering) []*ssa.Value {
 func lowerPadPacked(l *Lowering) []*ssa.Value {
 	data := l.Tensor("data")
 	x, p := l.unpack(data, l.Tensor("batch_sizes"), l.Float("padding_value"))
-	if total := l.IntOr("total_length", -1); total > 0 {
+	total, T := l.Sizes("total_length")[0], l.SizeOf(x, 0)
+	n, known := total.Int()
+	if !(known && n <= 0) && !(total.Known && total.Expr.Equal(T.Expr)) {
 		// pad up to the total length; PyTorch insists that it is not below the longest
-		T := l.SizeOf(x, 0)
-		more := l.SizeTensor([]Size{l.SubSize(ConstSize(total), T)})
+		more := l.SizeTensor([]Size{l.maxSize(l.SubSize(total, T), ConstSize(0))})
 		zeros := func(n int) *ssa.Value { return l.I64(repeatInt(0, n)...) }
 		r := l.Rank(x)
 		pads := l.ConcatV(0, zeros(r), more, zeros(r-1))
