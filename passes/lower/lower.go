@@ -62,6 +62,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	if opts.FoldLimit == 0 {
 		opts.FoldLimit = 1 << 24
 	}
+	aten.BindSchemas(m) // graph text does not name overloads
 	dst := m.NewFunc(src.Name + ".onnx")
 	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}}
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
