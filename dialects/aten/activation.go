@@ -32,8 +32,8 @@ var activation = Defs{
 		x := l.Tensor("self")
 		return []*ssa.Value{lowerLogSigmoid(l), l.Fill(l.I64(0), l.DType(x), ssa.Int(0))}
 	}},
-	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Lower: func(l *Lowering) *ssa.Value { return l.shrink(l.FloatOr("lambd", 0.5)) }},
-	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Lower: func(l *Lowering) *ssa.Value { return l.shrink(0) }},
+	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Lower: lowerSoftshrink},
+	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Lower: lowerHardshrink},
 	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: func(l *Lowering) *ssa.Value { x := l.FloatArg("self"); return l.Sub(x, l.Op("Tanh", x)) }},
 	"aten::softsign":            {Doc: "x / (1 + |x|)", Lower: floatOp("Softsign")},
 	"aten::threshold":           {Doc: "x if x > threshold else value", Lower: lowerThreshold},
@@ -47,7 +47,13 @@ var activation = Defs{
 	"aten::hardtanh_backward":   {Doc: "grad_output inside the bounds, else 0", Lower: lowerHardtanhBackward},
 }
 
-func lowerRelu(l *Lowering) *ssa.Value { return l.Op("Relu", l.Tensor("self")) }
+func lowerRelu(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if !l.DType(x).IsFloat() {
+		return l.Max(x, l.Like(x, 0)) // runtimes have Relu for floats
+	}
+	return l.Op("Relu", x)
+}
 
 // clip clamps to constant bounds.
 func (l *Lowering) clip(x *ssa.Value, lo, hi float64) *ssa.Value {
@@ -184,9 +190,15 @@ func lowerLogSigmoid(l *Lowering) *ssa.Value {
 	return l.Neg(l.Op("Softplus", l.Neg(l.FloatArg("self"))))
 }
 
-func (l *Lowering) shrink(bias float64) *ssa.Value {
+// lowerSoftshrink keeps NaN, of which onnx::Shrink makes 0.
+func lowerSoftshrink(l *Lowering) *ssa.Value {
+	x, lambd := l.Tensor("self"), l.FloatOr("lambd", 0.5)
+	return l.Sub(x, l.clip(x, -lambd, lambd))
+}
+
+func lowerHardshrink(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	return l.OpA("Shrink", []ssa.Attr{floatAttr("bias", bias), floatAttr("lambd", l.FloatOr("lambd", 0.5))}, x)
+	return l.Where(l.LessEqual(l.Abs(x), l.Like(x, l.FloatOr("lambd", 0.5))), l.Like(x, 0), x)
 }
 
 func lowerThreshold(l *Lowering) *ssa.Value {

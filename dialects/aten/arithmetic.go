@@ -392,8 +392,9 @@ func lowerHypot(l *Lowering) *ssa.Value {
 	big, small := l.Max(a, b), l.Min(a, b)
 	r := l.Div(small, big)
 	h := l.Mul(big, l.Sqrt(l.Offset(l.Square(r), 1)))
-	// 0/0 and inf/inf
-	return l.Where(l.Or(l.IsZero(big), l.Op("IsInf", big)), big, h)
+	h = l.Where(l.IsZero(big), big, h) // not 0/0
+	// an infinity wins over NaN
+	return l.Where(l.Or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h)
 }
 
 func lowerAtan2(l *Lowering) *ssa.Value {
@@ -453,9 +454,7 @@ func lowerHeaviside(l *Lowering) *ssa.Value {
 	if d == tensor.Bool {
 		return l.Or(x, v)
 	}
-	// NaN is not below 0
-	above := l.Cast(l.Not(l.IsNegative(x)), d)
-	return l.Where(l.IsZero(x), v, above)
+	return l.Where(l.IsZero(x), v, l.Cast(l.Greater(x, l.Like(x, 0)), d))
 }
 
 // xlogy is x * log(y); 0 * log(0) is 0 and NaN in y is kept.

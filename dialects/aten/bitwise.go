@@ -64,17 +64,33 @@ func (l *Lowering) eachBit(a, b *ssa.Value, op string) *ssa.Value {
 	}
 	a, b = l.Cast(a, tensor.Int64), l.Cast(b, tensor.Int64)
 	low := l.Op(op, l.lowBits(a, n), l.lowBits(b, n))
-	weights := make([]int64, n)
-	for i := range weights {
-		weights[i] = 1 << i
-	}
-	sum := l.Reduce("ReduceSum", l.Where(low, l.I64(weights...), l.Scalar(tensor.Int64, 0)), []int64{-1}, false)
+	sum := l.sumBits(low, n)
 	if d.IsUnsigned() {
 		return l.Cast(sum, d)
 	}
 	sign := l.Op(op, l.IsNegative(a), l.IsNegative(b))
 	least := l.ScalarInt(tensor.Int64, -1<<n)
 	return l.Cast(l.Where(sign, l.Add(sum, least), sum), d)
+}
+
+// sumBits is the number that has the bits along the last axis. Both halves are
+// added up apart: onnxruntime sums int64 in float64, which is exact up to 2^53.
+func (l *Lowering) sumBits(b *ssa.Value, n int) *ssa.Value {
+	weights, upper := make([]int64, n), make([]int64, n)
+	for i := range n {
+		if i < 32 {
+			weights[i] = 1 << i
+		} else {
+			upper[i] = 1 << (i - 32)
+		}
+	}
+	add := func(w []int64) *ssa.Value {
+		return l.Reduce("ReduceSum", l.Where(b, l.I64(w...), l.Scalar(tensor.Int64, 0)), []int64{-1}, false)
+	}
+	if n <= 32 {
+		return add(weights)
+	}
+	return l.Add(add(weights), l.Mul(add(upper), l.ScalarInt(tensor.Int64, 1<<32)))
 }
 
 // lowBits gives bits 0 to n-1 of an int64 along a new last axis: bit k is set

@@ -2,6 +2,7 @@ package aten
 
 import (
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -101,7 +102,15 @@ func (l *Lowering) floating(name string) *ssa.Value {
 
 func lowerMean(l *Lowering) *ssa.Value {
 	x := l.floating("self")
-	return l.reduceOver("ReduceMean", x, l.over(x, "dim"), l.Bool("keepdim"))
+	return l.meanOver(x, l.over(x, "dim"), l.Bool("keepdim"))
+}
+
+// meanOver is the mean over dims; that of nothing is NaN, which runtimes do not agree on.
+func (l *Lowering) meanOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
+	if l.nothingIn(x, dims) {
+		return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Like(x, 0))
+	}
+	return l.reduceOver("ReduceMean", x, dims, keep)
 }
 
 func lowerNanmean(l *Lowering) *ssa.Value {
@@ -180,6 +189,16 @@ func (l *Lowering) quantifier(f func(*ssa.Value, []int64, bool) *ssa.Value) *ssa
 	return b
 }
 
+// nothingIn reports that a reduction over dims (nil for all) is known to have no elements.
+func (l *Lowering) nothingIn(x *ssa.Value, dims []int64) bool {
+	for i, s := range l.Shape(x) {
+		if s.Is(0) && (dims == nil || slices.Contains(dims, int64(i))) {
+			return true
+		}
+	}
+	return false
+}
+
 // countOver is the number of elements that a reduction takes together.
 func (l *Lowering) countOver(x *ssa.Value, dims []int64) Size {
 	n := ConstSize(1)
@@ -212,14 +231,14 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 
 // variance divides by the count less the correction, but not by less than 0.
 func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction float64) (variance, mean *ssa.Value) {
-	center := l.reduceOver("ReduceMean", x, dims, true)
+	center := l.meanOver(x, dims, true)
 	squares := l.Square(l.Sub(x, center))
 	mean = center
 	if !keep {
-		mean = l.reduceOver("ReduceMean", x, dims, false)
+		mean = l.meanOver(x, dims, false)
 	}
 	if correction == 0 {
-		return l.reduceOver("ReduceMean", squares, dims, keep), mean
+		return l.meanOver(squares, dims, keep), mean
 	}
 	sum := l.reduceOver("ReduceSum", squares, dims, keep)
 	n := l.countOver(x, dims)
@@ -269,9 +288,8 @@ func lowerSumToSize(l *Lowering) *ssa.Value {
 	if len(axes) == 0 {
 		return x
 	}
-	d := l.DType(x)
-	if !d.IsFloat() {
+	if !l.DType(x).IsFloat() {
 		x = l.Cast(x, tensor.Int64)
 	}
-	return l.Cast(l.Squeeze(l.Reduce("ReduceSum", x, axes, true), outer...), d)
+	return l.Squeeze(l.Reduce("ReduceSum", x, axes, true), outer...)
 }

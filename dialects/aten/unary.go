@@ -134,8 +134,13 @@ func lowerLogit(l *Lowering) *ssa.Value {
 	x := l.operand()
 	if !l.IsNone("eps") {
 		if eps := l.Float("eps"); eps >= 0 {
-			// max first: PyTorch gives the upper bound if eps is above 1/2
-			x = l.Min(l.Max(x, l.Like(x, eps)), l.Like(x, 1-eps))
+			lo, hi := l.Like(x, eps), l.Like(x, 1-eps)
+			if eps <= 0.5 {
+				x = l.Min(l.Max(x, lo), hi)
+			} else {
+				// bounds that cross: PyTorch asks about the lower one first
+				x = l.Where(l.Less(x, lo), lo, l.Where(l.Greater(x, hi), hi, x))
+			}
 		}
 	}
 	return l.Log(l.Div(x, l.Sub(l.Like(x, 1), x)))

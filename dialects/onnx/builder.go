@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -89,6 +90,9 @@ func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 			}
 		}
 	}
+	if vs := b.foldEmpty(o); vs != nil {
+		return vs
+	}
 	if v := identity(o); v != nil {
 		return []*ssa.Value{v}
 	}
@@ -135,6 +139,33 @@ func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 	vs := make([]*ssa.Value, len(outs))
 	for i, t := range outs {
 		vs[i] = b.Const(t)
+	}
+	return vs
+}
+
+// foldEmpty makes constants of results that are known to have no elements:
+// there is nothing to compute, and runtimes differ in how they get there.
+func (b *Builder) foldEmpty(o *ssa.Op) []*ssa.Value {
+	if o.NumOperands() == 0 {
+		return nil
+	}
+	for _, r := range o.Results {
+		t := r.Tensor()
+		if t == nil || t.DType == tensor.Undefined || t.DType == tensor.String {
+			return nil
+		}
+		shape, ok := t.Static()
+		if !ok || !slices.Contains(shape, 0) {
+			return nil
+		}
+	}
+	if info, ok := (Dialect{}).Info(o); !ok || info.Effects != ssa.Pure {
+		return nil
+	}
+	vs := make([]*ssa.Value, len(o.Results))
+	for i, r := range o.Results {
+		shape, _ := r.Tensor().Static()
+		vs[i] = b.Const(tensor.FromInts(r.DType(), shape, nil))
 	}
 	return vs
 }
