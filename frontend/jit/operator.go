@@ -152,7 +152,7 @@ var aliases = map[string]string{
 	"absolute": "abs", "clip": "clamp", "negative": "neg", "subtract": "sub", "multiply": "mul", "divide": "div",
 	"true_divide": "div", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne",
 	"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arccosh": "acosh", "arcsinh": "asinh", "arctanh": "atanh",
-	"arctan2": "atan2", "fix": "trunc", "ger": "outer", "linalg_det": "det", "row_stack": "vstack", "swapdims": "transpose",
+	"arctan2": "atan2", "fix": "trunc", "ger": "outer", "det": "linalg_det", "row_stack": "vstack", "swapdims": "transpose",
 	"swapaxes": "transpose", "moveaxis": "movedim", "degrees": "rad2deg", "radians": "deg2rad",
 	"concat": "cat", "concatenate": "cat", "linalg_matmul": "matmul", "inverse": "linalg_inv", "orgqr": "linalg_householder_product",
 	"special_digamma": "digamma", "special_entr": "special_entr", "special_erf": "erf", "special_erfc": "erfc",
@@ -161,7 +161,6 @@ var aliases = map[string]string{
 	"special_log1p": "log1p", "special_logit": "logit", "special_logsumexp": "logsumexp", "special_multigammaln": "mvlgamma",
 	"special_polygamma": "polygamma", "special_psi": "digamma", "special_round": "round", "special_sinc": "sinc",
 	"special_softmax": "softmax", "special_log_softmax": "log_softmax", "special_xlogy": "xlogy", "matrix_power": "linalg_matrix_power",
-	"trapz": "trapezoid",
 }
 
 // isScalar reports float and int, the scalars that built-in functions take.

@@ -67,6 +67,17 @@ func Run(m *ssa.Module) *diag.List {
 	return list
 }
 
+// Into inlines the calls of one function and leaves all others as they are.
+func Into(m *ssa.Module, f *ssa.Func) *diag.List {
+	list := &diag.List{Table: &m.Locs}
+	in := &inliner{m: m, diags: list, changed: func(string) {}, f: f, objects: map[*ssa.Value]instance{}, called: map[*ssa.Func]bool{}, names: map[string]int{}}
+	in.takeNames()
+	in.roots()
+	in.block(f.Body, "", 0)
+	in.settle()
+	return list
+}
+
 const (
 	maxDepth = 500
 	maxOps   = 20 << 20

@@ -1,7 +1,16 @@
-// Command graphdiff loads the archives of conformance cases.
+// Command graphdiff compares what aton imports of an archive with the graph
+// that PyTorch prints of it.
+//
+//	graphdiff [-v] FOLDER...
+//
+// Each folder holds cases: folders with model.pt and graph.ir, which is
+// print(torch.jit.load("model.pt").inlined_graph). PyTorch cleans graphs up
+// while it compiles and inlines them; the same is done here to ours before the
+// comparison, which is up to names and the places of constants.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,80 +18,128 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/frontend/jit"
-	"github.com/aton-project/aton/passes/freeze"
-	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/ssa"
 )
 
 func main() {
-	fails := map[string][]string{}
+	verbose := flag.Bool("v", false, "print both graphs of every case that differs")
+	flag.Parse()
+	groups := map[string][]string{}
 	n, ok := 0, 0
-	for _, root := range os.Args[1:] {
-		files, _ := filepath.Glob(filepath.Join(root, "*", "model.pt"))
-		if strings.HasSuffix(root, ".pt") {
-			files = []string{root}
+	for _, root := range flag.Args() {
+		dirs := []string{root}
+		if _, err := os.Stat(filepath.Join(root, "model.pt")); err != nil {
+			files, _ := filepath.Glob(filepath.Join(root, "*", "model.pt")) // the pattern is a good one
+			dirs = nil
+			for _, f := range files {
+				dirs = append(dirs, filepath.Dir(f))
+			}
 		}
-		for _, f := range files {
+		for _, dir := range dirs {
 			n++
-			err := try(f, len(files) == 1)
-			if err == nil {
+			d := try(dir, *verbose)
+			if d == "" {
 				ok++
 				continue
 			}
-			k := err.Error()
-			fails[k] = append(fails[k], f)
+			groups[d] = append(groups[d], dir)
 		}
 	}
 	var ks []string
-	for k := range fails {
+	for k := range groups {
 		ks = append(ks, k)
 	}
-	sort.Slice(ks, func(i, j int) bool { return len(fails[ks[i]]) > len(fails[ks[j]]) })
+	sort.Slice(ks, func(i, j int) bool {
+		a, b := len(groups[ks[i]]), len(groups[ks[j]])
+		return a > b || a == b && ks[i] < ks[j]
+	})
 	for _, k := range ks {
-		fmt.Printf("%d %s\n   %s\n", len(fails[k]), k, fails[k][0])
+		fmt.Printf("%d %s\n   %s\n", len(groups[k]), k, groups[k][0])
 	}
-	fmt.Println(ok, "of", n)
+	fmt.Printf("%d of %d graphs are the same\n", ok, n)
+	if ok != n {
+		os.Exit(1)
+	}
 }
 
-var state = map[string]int{}
-
-func try(f string, print bool) (err error) {
+// try compares one case and gives the first difference.
+func try(dir string, verbose bool) (difference string) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("PANIC %v\n%s", r, debug.Stack())
+			difference = fmt.Sprintf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	m, err := jit.Load(f, jit.Options{})
+	m, err := jit.Load(filepath.Join(dir, "model.pt"), jit.Options{})
 	if err != nil {
-		return err
-	}
-	if print {
-		fmt.Println(ssa.Print(m))
+		return err.Error()
 	}
 	if err := ssa.Verify(m); err != nil {
-		return err
+		return "verify: " + err.Error()
 	}
-	if err := inline.Run(m).Err(); err != nil {
-		return err
+	if d := fixpoint(m); d != "" {
+		return "import: " + d
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "graph.ir"))
+	if err != nil {
+		return err.Error()
+	}
+	dialects := append(aten.Dialects(), prim.Dialect{})
+	theirs, err := ssa.Parse(string(text), "graph.ir", dialects...)
+	if err != nil {
+		return err.Error()
+	}
+	aten.BindSchemas(theirs)
+	if d := fixpoint(theirs); d != "" {
+		return "graph.ir: " + d
+	}
+	t := &torch{m: m, done: map[*ssa.Func]bool{}}
+	if err := t.prepare(m.Main()); err != nil {
+		return "inline: " + err.Error()
+	}
+	for _, x := range []*ssa.Module{m, theirs} {
+		withoutContexts(x.Main())
+		for removeDead(x, x.Main().Body) {
+		}
+		sortOutputs(x.Main())
 	}
 	if err := ssa.Verify(m); err != nil {
-		return fmt.Errorf("inlined: %w", err)
+		return "verify: " + err.Error()
 	}
-	if err := freeze.Run(m, false).Err(); err != nil {
-		return err
+	d := compare(m.Main(), theirs.Main())
+	if d != "" && verbose {
+		fmt.Printf("%s: %s\n--- aton\n%s\n--- PyTorch\n%s\n", dir, d, m.Main(), theirs.Main())
 	}
-	if print {
-		fmt.Println(ssa.Print(m))
-	}
-	if err := ssa.Verify(m); err != nil {
-		return fmt.Errorf("frozen: %w", err)
-	}
-	for o := range m.Main().Body.AllOps() {
-		if (o.Kind == "prim::GetAttr" || o.Kind == "prim::SetAttr") && state[string(o.Kind)] < 40 {
-			state[string(o.Kind)]++
-			fmt.Println("state", o.Kind, o.AttrStr("name", ""), f)
+	return d
+}
+
+// withoutContexts drops with statements, which inlining resolves.
+func withoutContexts(f *ssa.Func) {
+	for o := range f.Body.AllOps() {
+		if (o.Kind == "prim::Enter" || o.Kind == "prim::Exit") && !o.Result(0).HasUses() {
+			o.Erase()
 		}
 	}
-	return nil
+}
+
+// fixpoint checks that printing, parsing and printing again gives the same text.
+func fixpoint(m *ssa.Module) string {
+	once := ssa.Print(m)
+	again, err := ssa.Parse(once, "printed", m.Dialects...)
+	if err != nil {
+		return err.Error()
+	}
+	twice := ssa.Print(again)
+	if once == twice {
+		return ""
+	}
+	a, b := strings.Split(once, "\n"), strings.Split(twice, "\n")
+	for i := range a {
+		if i >= len(b) || a[i] != b[i] {
+			return "print, parse, print changes: " + a[i]
+		}
+	}
+	return "print, parse, print adds text"
 }
