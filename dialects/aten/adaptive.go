@@ -79,6 +79,10 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 	if k, ok := l.evenKernel(x, out); ok {
 		return l.unbatched(l.OpA("AveragePool", []ssa.Attr{attr("kernel_shape", ssa.Ints(k...)), attr("strides", ssa.Ints(k...))}, x), lone)
 	}
+	if l.noSum(x, x) {
+		shape := append(l.sizesOf(x, 0, 2), out...)
+		return l.unbatched(l.Fill(l.SizeTensor(shape), d, ssa.Int(0)), lone)
+	}
 	wide := l.compute(x)
 	wd := l.DType(wide)
 	for i := range n {

@@ -141,5 +141,8 @@ func lowerOneHot(l *Lowering) *ssa.Value {
 		depth = Size{Value: l.Add(top, l.ScalarInt(tensor.Int64, 1))}
 	}
 	n := l.SizeTensor([]Size{depth})
+	if l.Rank(x) == 0 {
+		return l.Squeeze(l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, l.Unsqueeze(x, 0), n, l.I64(0, 1)), 0)
+	}
 	return l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, x, n, l.I64(0, 1))
 }

@@ -259,16 +259,28 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 func lowerCosineEmbedding(l *Lowering) *ssa.Value {
 	const eps = 1e-12
 	d := l.ArgType("input1", "input2")
+	if !d.IsFloat() {
+		d = tensor.Int64 // sums of products are exact before they meet the epsilon
+	}
 	a, b := l.As("input1", d), l.As("input2", d)
 	y := l.Tensor("target")
 	axis := []int64{int64(l.Rank(y))}
-	sum := func(v *ssa.Value) *ssa.Value { return l.Reduce("ReduceSum", v, axis, false) }
+	sum := func(v *ssa.Value) *ssa.Value {
+		v = l.Reduce("ReduceSum", v, axis, false)
+		if d.IsFloat() {
+			return v
+		}
+		return l.Cast(v, tensor.Float32)
+	}
 	prod := sum(l.Mul(a, b))
-	m1, m2 := l.Add(sum(l.Mul(a, a)), l.Like(a, eps)), l.Add(sum(l.Mul(b, b)), l.Like(b, eps))
+	m1, m2 := l.Add(sum(l.Mul(a, a)), l.Like(prod, eps)), l.Add(sum(l.Mul(b, b)), l.Like(prod, eps))
 	cos := l.Div(prod, l.Op("Sqrt", l.Mul(m1, m2)))
 	zero := l.Like(cos, 0)
 	pos := l.Sub(l.Like(cos, 1), cos)
 	neg := l.Op("Max", l.Sub(cos, l.Like(cos, l.Float("margin"))), zero)
+	if l.DType(y) == tensor.Bool {
+		y = l.Cast(y, tensor.Int64)
+	}
 	loss := l.Add(l.Where(l.Op("Equal", y, l.Like(y, 1)), pos, zero), l.Where(l.Op("Equal", y, l.Like(y, -1)), neg, zero))
 	return l.reduceLoss(loss)
 }
@@ -277,6 +289,9 @@ func lowerMarginRanking(l *Lowering) *ssa.Value {
 	d := l.ArgType("input1", "input2", "target")
 	a, b, y := l.As("input1", d), l.As("input2", d), l.As("target", d)
 	v := l.Mul(l.Op("Neg", y), l.Sub(a, b))
+	if !d.IsFloat() {
+		v = l.Cast(v, tensor.Float32) // the margin is a float
+	}
 	if m := l.Float("margin"); m != 0 {
 		v = l.Add(v, l.Like(v, m))
 	}

@@ -52,7 +52,23 @@ func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
 	if d.IsInt() && d.Size() < 4 {
 		return l.Cast(l.Op("MatMul", l.Cast(a, tensor.Int32), l.Cast(b, tensor.Int32)), d)
 	}
+	if l.noSum(a, b) {
+		// a sum of nothing, which onnxruntime does not take everywhere
+		return l.Expand(l.Like(a, 0), l.ShapeOf(l.Op("MatMul", a, b)))
+	}
 	return l.Op("MatMul", a, b)
+}
+
+// noSum reports that the axis that a product sums over, or an axis of the result, is known to be empty.
+func (l *Lowering) noSum(a, b *ssa.Value) bool {
+	for _, v := range []*ssa.Value{a, b} {
+		for _, e := range l.Shape(v) {
+			if e.Is(0) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func productOf(a, b string) func(*Lowering) *ssa.Value {
@@ -89,7 +105,7 @@ func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 		}
 		return y
 	}
-	if l.Rank(x) == 2 && b != nil && l.Rank(b) == 1 && l.DType(x).IsFloat() {
+	if l.Rank(x) == 2 && b != nil && l.Rank(b) == 1 && l.DType(x).IsFloat() && !l.noSum(x, w) {
 		return l.OpA("Gemm", []ssa.Attr{intAttr("transB", 1)}, x, w, b)
 	}
 	y := l.intMatMul(x, l.Transpose(w, 1, 0))
@@ -178,7 +194,7 @@ func lowerAddmm(l *Lowering) *ssa.Value {
 	d := l.DType(a)
 	alpha, okA := l.asFloat32("alpha", d)
 	beta, okB := l.asFloat32("beta", d)
-	if !d.IsFloat() || !okA || !okB || l.DType(c) != d {
+	if !d.IsFloat() || !okA || !okB || l.DType(c) != d || l.noSum(a, b) {
 		return l.affine(c, l.intMatMul(a, b))
 	}
 	if beta == 0 {
@@ -326,6 +342,9 @@ func lowerLinalgVander(l *Lowering) *ssa.Value {
 		x = l.Cast(x, tensor.Int64)
 	}
 	n := int64(0)
+	if l.Rank(x) == 0 {
+		x = l.Unsqueeze(x, 0)
+	}
 	if l.IsNone("N") {
 		n = l.Static(x, l.Rank(x)-1)
 	} else {

@@ -267,22 +267,7 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 		return l.Scale(l.OpA("AveragePool", attrs(pads, 1), x), float64(area)/float64(divisor))
 	}
 	// Windows that reach beyond the padding: average over zeros all the way, then correct the count.
-	var counted *ssa.Value // number of places that PyTorch counts in each window, (o1, ..., on)
-	for i := range n {
-		in := l.SizeOf(x, 2+i)
-		lo, hi := int64(0), in
-		if include {
-			lo, hi = -p.pad[i], l.AddSize(in, ConstSize(p.pad[i]))
-		}
-		start := l.Sub(l.Mul(l.countTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
-		stop := l.Op("Min", l.Add(start, l.ScalarInt(tensor.Int64, p.kernel[i])), l.SizeValue(hi))
-		c := l.Sub(stop, l.Op("Max", start, l.ScalarInt(tensor.Int64, lo)))
-		if counted == nil {
-			counted = c
-		} else {
-			counted = l.Mul(l.Unsqueeze(counted, int64(i)), c)
-		}
-	}
+	counted := l.countedPlaces(x, p, counts, include)
 	far := make([]int64, n)
 	for i := range n {
 		far[i] = p.pad[i] + p.stride[i] - 1
@@ -302,26 +287,47 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	return l.Mul(y, factor)
 }
 
+// countedPlaces is the number of places that PyTorch counts in each window, of shape (o1, ..., on).
+func (l *Lowering) countedPlaces(x *ssa.Value, p poolArgs, counts []Size, include bool) *ssa.Value {
+	var counted *ssa.Value
+	for i := range counts {
+		in := l.SizeOf(x, 2+i)
+		lo, hi := int64(0), in
+		if include {
+			lo, hi = -p.pad[i], l.AddSize(in, ConstSize(p.pad[i]))
+		}
+		start := l.Sub(l.Mul(l.countTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
+		stop := l.Op("Min", l.Add(start, l.ScalarInt(tensor.Int64, p.kernel[i])), l.SizeValue(hi))
+		c := l.Sub(stop, l.Op("Max", start, l.ScalarInt(tensor.Int64, lo)))
+		if counted == nil {
+			counted = c
+		} else {
+			counted = l.Mul(l.Unsqueeze(counted, int64(i)), c)
+		}
+	}
+	return counted
+}
+
 // avgPoolInt is the truncated mean of integers.
 func (l *Lowering) avgPoolInt(x *ssa.Value, p poolArgs, include bool, divisor int64) *ssa.Value {
 	n := len(p.kernel)
 	d := l.DType(x)
-	for i := range n {
-		if p.pad[i] != 0 && !include || p.ceil {
-			l.Fail("average of integers with ceil_mode or without counting the padding")
-		}
-	}
-	if divisor == 0 {
-		divisor = 1
-		for _, k := range p.kernel {
-			divisor *= k
-		}
-	}
 	counts := p.counts(l, x)
-	x = l.padSpatial(l.Cast(x, tensor.Int64), p.pad, p.pad, nil)
-	w := l.gatherWindows(x, counts, p.kernel, p.stride, p.dilation)
+	far := make([]int64, n)
+	for i := range n {
+		far[i] = p.pad[i]
+		if p.ceil {
+			far[i] += p.stride[i] - 1
+		}
+	}
+	by := l.ScalarInt(tensor.Int64, divisor)
+	if divisor == 0 {
+		by = l.countedPlaces(x, p, counts, include)
+	}
+	wide := l.padSpatial(l.Cast(x, tensor.Int64), p.pad, far, nil)
+	w := l.gatherWindows(wide, counts, p.kernel, p.stride, p.dilation)
 	sum := l.Reduce("ReduceSum", w, axesFrom(2, n), false)
-	return l.Cast(l.Div(sum, l.ScalarInt(tensor.Int64, divisor)), d)
+	return l.Cast(l.Div(sum, by), d)
 }
 
 func (l *Lowering) maxUnpool(n int) *ssa.Value {

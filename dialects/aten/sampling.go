@@ -21,13 +21,13 @@ func lowerGridSample(l *Lowering) *ssa.Value {
 	x, grid := l.Tensor("input"), l.Tensor("grid")
 	mode, padding, corners := l.Int("interpolation_mode"), l.Int("padding_mode"), l.Bool("align_corners")
 	r := l.Rank(x)
-	if mode < 0 || mode > 2 || padding < 0 || padding > 2 || r < 4 || r > 5 || r == 5 && mode == 2 {
+	if mode < 0 || mode > 2 || padding < 0 || padding > 2 || r < 4 || r > 5 {
 		l.Fail("grid_sampler of rank %d with mode %d and padding %d", r, mode, padding)
 	}
 	if l.DType(grid) != l.DType(x) {
 		l.Fail("the grid is %v, the input %v", grid.DType(), x.DType())
 	}
-	if l.Opset >= 20 || l.Opset >= 16 && r == 4 {
+	if l.Opset >= 20 && (r == 4 || mode != 2) || l.Opset >= 16 && r == 4 {
 		// the numbers of GridSamplerInterpolation and GridSamplerPadding
 		modes, paddings := [3]string{"linear", "nearest", "cubic"}, [3]string{"zeros", "border", "reflection"}
 		align := int64(0)
@@ -177,30 +177,33 @@ func (g *gridSampler) linear(coords []*ssa.Value) *ssa.Value {
 	return sum
 }
 
+// cubic sums the neighbours along axis after axis; each place is padded on its own.
 func (g *gridSampler) cubic(coords []*ssa.Value) *ssa.Value {
-	y0, x0 := g.Op("Floor", coords[0]), g.Op("Floor", coords[1])
-	wy, wx := g.cubicWeights(g.Sub(coords[0], y0), -0.75), g.cubicWeights(g.Sub(coords[1], x0), -0.75)
-	var sum *ssa.Value
-	for i := range 4 {
-		y := g.pad(g.Add(y0, g.num(float64(i-1))), 0)
-		var row *ssa.Value
-		for j := range 4 {
-			x := g.pad(g.Add(x0, g.num(float64(j-1))), 1)
-			term := g.Mul(g.read([]*ssa.Value{y, x}), g.Unsqueeze(wx[j], 1))
-			if row == nil {
-				row = term
+	n := len(coords)
+	low, weights := make([]*ssa.Value, n), make([][4]*ssa.Value, n)
+	for i, c := range coords {
+		low[i] = g.Op("Floor", c)
+		weights[i] = g.cubicWeights(g.Sub(c, low[i]), -0.75)
+	}
+	at := make([]*ssa.Value, n)
+	var along func(axis int) *ssa.Value
+	along = func(axis int) *ssa.Value {
+		if axis == n {
+			return g.read(at)
+		}
+		var sum *ssa.Value
+		for i := range 4 {
+			at[axis] = g.pad(g.Add(low[axis], g.num(float64(i-1))), axis)
+			term := g.Mul(along(axis+1), g.Unsqueeze(weights[axis][i], 1))
+			if sum == nil {
+				sum = term
 			} else {
-				row = g.Add(row, term)
+				sum = g.Add(sum, term)
 			}
 		}
-		row = g.Mul(row, g.Unsqueeze(wy[i], 1))
-		if sum == nil {
-			sum = row
-		} else {
-			sum = g.Add(sum, row)
-		}
+		return sum
 	}
-	return sum
+	return along(0)
 }
 
 func lowerAffineGrid(l *Lowering) *ssa.Value {

@@ -152,7 +152,11 @@ func lowerPdist(l *Lowering) *ssa.Value {
 
 func lowerPairwiseDistance(l *Lowering) *ssa.Value {
 	vs, _ := l.Promoted("x1", "x2")
-	diff := l.Offset(l.Sub(vs[0], vs[1]), l.FloatOr("eps", 1e-6))
+	diff := l.Sub(vs[0], vs[1])
+	if !l.DType(diff).IsFloat() {
+		diff = l.Cast(diff, tensor.Float32) // eps is a float
+	}
+	diff = l.Offset(diff, l.FloatOr("eps", 1e-6))
 	return l.pnorm(diff, l.FloatOr("p", 2), []int64{int64(l.Rank(diff) - 1)}, l.Bool("keepdim"))
 }
 

@@ -41,6 +41,7 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 		}
 	}
 	vs := s.emit(o.Kind, o.Schema, s.operands(args)...)
+	s.updateStatistics(o, args)
 	return s.results(o, vs)
 }
 

@@ -598,6 +598,9 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 	if out := schema.Arg("out"); out >= 0 && schema.Args[out].Writes {
 		return s.outVariant(o, args)
 	}
+	if rs, ok := s.functionalTwin(o, args); ok {
+		return rs
+	}
 	self, ok := args[0].(*tensorRef)
 	if !ok {
 		s.fail("mutation", "the operator writes to something that is not a tensor")
