@@ -257,7 +257,12 @@ func mapFloat8(t *tensor.Tensor, d tensor.DType, saturate bool) *tensor.Tensor {
 			sign = 0x80
 		}
 		if x != x {
-			if out[i] = 0x80; !fnuz {
+			switch {
+			case fnuz:
+				out[i] = 0x80
+			case d == tensor.Float8E5M2:
+				out[i] = 0x7e | sign
+			default:
 				out[i] = 0x7f | sign
 			}
 			continue

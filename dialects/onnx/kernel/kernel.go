@@ -101,6 +101,9 @@ func (c *call) run(f kernel) []*tensor.Tensor {
 	}
 	wide := *c
 	wide.in = in
+	if p := c.schema.Output(1); c.kind == "onnx::LinearAttention" && c.t(3) == nil && p != nil {
+		vars[p.Var] = c.t(0).DType // a state that starts at zero has the query's type
+	}
 	out := f(&wide)
 	for i, t := range out {
 		if p := c.schema.Output(i); t != nil && p != nil && t.DType == tensor.Float32 {

@@ -1,0 +1,274 @@
+package interp
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// leftOut tells why a test of the onnx package does not apply.
+func leftOut(name string, m *ssa.Module) string {
+	switch name {
+	case "test_resize_downsample_scales_linear_align_corners", "test_resize_downsample_scales_cubic_align_corners":
+		return "onnxruntime takes the rounded size here, and so do we"
+	case "test_scan_sum":
+		return "the batched Scan of opset 8"
+	}
+	for o := range m.Main().Body.AllOps() {
+		ns, op := o.Kind.Namespace(), o.Kind.Name()
+		switch {
+		case ns != onnx.Namespace:
+			return "operators of " + ns
+		case strings.HasPrefix(op, "String") || op == "TfIdfVectorizer" || op == "RegexFullMatch":
+			return "strings"
+		case op == "ImageDecoder":
+			return "image files"
+		case op == "Gradient" || op == "Adam" || op == "Adagrad" || op == "Momentum":
+			return "training"
+		case op == "Bernoulli" || strings.HasPrefix(op, "Random") || op == "Multinomial":
+			return "random numbers"
+		case op == "Dropout" && strings.Contains(name, "training") && !strings.Contains(name, "zero_ratio"):
+			return "random numbers"
+		}
+	}
+	return ""
+}
+
+func load(t *testing.T, path string) (Value, bool) {
+	if _, err := os.Stat(path + ".none"); err == nil {
+		return Value{}, true
+	}
+	if list, _ := filepath.Glob(path + ".seq/*.pb"); list != nil {
+		sort.Strings(list)
+		v := Value{IsList: true}
+		for _, p := range list {
+			_, x, err := onnxfile.ReadTensor(p)
+			if err != nil {
+				t.Skip(err)
+			}
+			v.List = append(v.List, x)
+		}
+		return v, true
+	}
+	if _, err := os.Stat(path + ".seq"); err == nil {
+		return Value{IsList: true}, true
+	}
+	if _, err := os.Stat(path + ".pb"); err != nil {
+		return Value{}, false
+	}
+	_, x, err := onnxfile.ReadTensor(path + ".pb")
+	if err != nil {
+		t.Skip(err)
+	}
+	return Of(x), true
+}
+
+func differ(got, want Value, rtol, atol float64) string {
+	if got.IsList != want.IsList || len(got.List) != len(want.List) {
+		return fmt.Sprintf("%v, want %v", got, want)
+	}
+	for i := range got.List {
+		if d := differ(Of(got.List[i]), Of(want.List[i]), rtol, atol); d != "" {
+			return fmt.Sprintf("element %d: %s", i, d)
+		}
+	}
+	a, b := got.Tensor, want.Tensor
+	if a == nil || b == nil {
+		if a != b {
+			return fmt.Sprintf("%v, want %v", got, want)
+		}
+		return ""
+	}
+	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
+		return fmt.Sprintf("%v, want %v", a, b)
+	}
+	if a.DType == tensor.String {
+		if !slices.Equal(a.StringData(), b.StringData()) {
+			return fmt.Sprintf("%q, want %q", a.StringData(), b.StringData())
+		}
+		return ""
+	}
+	if !a.DType.IsFloat() || a.DType.Size() == 1 {
+		if string(a.Bytes()) != string(b.Bytes()) {
+			return fmt.Sprintf("%v, want %v", a.Bytes(), b.Bytes())
+		}
+		return ""
+	}
+	if a.DType == tensor.Float16 || a.DType == tensor.BFloat16 {
+		rtol, atol = max(rtol, 1e-2), max(atol, 1e-3)
+	}
+	x, y := a.Float64s(), b.Float64s()
+	for i := range x {
+		same := x[i] == y[i] || x[i] != x[i] && y[i] != y[i] || math.Abs(x[i]-y[i]) <= atol+rtol*math.Abs(y[i])
+		if !same {
+			return fmt.Sprintf("element %d is %g, want %g", i, x[i], y[i])
+		}
+	}
+	return ""
+}
+
+// TestNodes runs the tests of the onnx package that tools/nodetests wrote to
+// the folder in ATON_NODE_TESTS. It also compares the inferred types with what comes out.
+func TestNodes(t *testing.T) {
+	dir := os.Getenv("ATON_NODE_TESTS")
+	if dir == "" {
+		t.Skip("ATON_NODE_TESTS is not set")
+	}
+	cases, _ := filepath.Glob(filepath.Join(dir, "*", "model.onnx"))
+	sort.Strings(cases)
+	out := map[string]int{}
+	passed, failed := 0, 0
+	for _, path := range cases {
+		folder := filepath.Dir(path)
+		name := filepath.Base(folder)
+		ran := false
+		ok := t.Run(name, func(t *testing.T) {
+			m, err := onnxfile.Read(path)
+			if err != nil {
+				reason := err.Error()
+				if i := strings.Index(reason, "element type"); i >= 0 {
+					reason = "element types that aton does not have"
+				}
+				out[reason]++
+				t.Skip(err)
+			}
+			if why := leftOut(name, m); why != "" {
+				out[why]++
+				t.Skip(why)
+			}
+			ran = true
+			runCase(t, m, folder)
+		})
+		switch {
+		case !ran:
+		case ok:
+			passed++
+		default:
+			failed++
+		}
+	}
+	var reasons []string
+	for r, n := range out {
+		reasons = append(reasons, fmt.Sprintf("%d: %s", n, r))
+	}
+	sort.Strings(reasons)
+	t.Logf("%d passed, %d failed, left out:\n%s", passed, failed, strings.Join(reasons, "\n"))
+}
+
+func runCase(t *testing.T, m *ssa.Module, folder string) {
+	rtol, atol := 1e-3, 1e-7
+	if b, err := os.ReadFile(filepath.Join(folder, "tolerance.txt")); err == nil {
+		fmt.Sscan(string(b), &rtol, &atol)
+	}
+	// The rules know the newest encodings only.
+	inferred := onnx.DefaultOpset(m) >= 20
+	for k := 0; ; k++ {
+		data := filepath.Join(folder, fmt.Sprintf("data_%d", k))
+		if _, err := os.Stat(data); err != nil {
+			break
+		}
+		args := make([]Value, len(m.Main().Body.Params))
+		for i := range args {
+			args[i], _ = load(t, filepath.Join(data, fmt.Sprintf("input_%d", i)))
+		}
+		in := &Interpreter{}
+		if inferred {
+			// First with the sizes of the file, then with a symbol for each size.
+			for _, symbolic := range [...]bool{false, true} {
+				env := map[string]int64{}
+				if symbolic {
+					env = symbols(m, args)
+				}
+				if err := onnx.InferBlock(m.Main().Body); err != nil {
+					t.Errorf("inference: %v", err)
+					continue
+				}
+				in.Observe = func(o *ssa.Op, _, out []Value) error {
+					for i, v := range out {
+						if i < len(o.Results) {
+							if why := mismatch(o.Results[i], v, env); why != "" {
+								t.Errorf("inference of %s result %d: %s (symbolic: %v)", o.Kind, i, why, symbolic)
+							}
+						}
+					}
+					return nil
+				}
+				if _, err := in.RunFunc(m.Main(), args); err != nil {
+					break // reported below
+				}
+			}
+			in.Observe = nil
+		}
+		got, err := in.RunFunc(m.Main(), args)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for i, g := range got {
+			want, ok := load(t, filepath.Join(data, fmt.Sprintf("output_%d", i)))
+			if !ok {
+				continue
+			}
+			if d := differ(g, want, rtol, atol+1e-6); d != "" {
+				t.Errorf("output %d: %s", i, d)
+			}
+		}
+	}
+}
+
+// symbols gives the inputs of the graph symbolic sizes and tells their values.
+func symbols(m *ssa.Module, args []Value) map[string]int64 {
+	env := map[string]int64{}
+	for i, p := range m.Main().Body.Params {
+		if args[i].Tensor == nil || p.Tensor() == nil {
+			continue
+		}
+		dims := make([]sym.Expr, len(args[i].Tensor.Shape))
+		for k, n := range args[i].Tensor.Shape {
+			name := fmt.Sprintf("s%d_%d", i, k)
+			env[name] = n
+			dims[k] = sym.Symbol(name, 0)
+		}
+		p.Type = ssa.Tensor(args[i].Tensor.DType, dims...)
+	}
+	return env
+}
+
+// mismatch compares a value with the inferred type and content.
+func mismatch(v *ssa.Value, got Value, env map[string]int64) string {
+	t := v.Tensor()
+	if got.Tensor == nil {
+		return ""
+	}
+	if t == nil {
+		if _, optional := v.Type.(*ssa.OptionalType); optional {
+			return ""
+		}
+		return fmt.Sprintf("%v for %v", v.Type, got)
+	}
+	if t.DType != tensor.Undefined && t.DType != got.Tensor.DType || t.Ranked && len(t.Dims) != len(got.Tensor.Shape) {
+		return fmt.Sprintf("%v for %v", t, got.Tensor)
+	}
+	for i, d := range t.Dims {
+		if n, ok := d.Eval(env); ok && n != got.Tensor.Shape[i] {
+			return fmt.Sprintf("%v for %v", t, got.Tensor)
+		}
+	}
+	for i, e := range v.Sym {
+		if n, ok := e.Eval(env); ok && (i >= int(got.Tensor.NumElements()) || n != got.Tensor.Int64s()[i]) {
+			return fmt.Sprintf("content %v for %v", v.Sym, got.Tensor.Int64s())
+		}
+	}
+	return ""
+}
