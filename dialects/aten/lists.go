@@ -19,7 +19,6 @@ var lists = Defs{
 	"aten::clear":       {Doc: "the list without elements", Lower: lowerListClear},
 	"aten::reverse":     {Doc: "the list in reverse order", Lower: lowerListReverse},
 	"aten::list":        {Doc: "a copy of the list", Lower: func(l *Lowering) *ssa.Value { return l.list("l") }},
-	"aten::copy":        {Doc: "a copy of the list", Lower: func(l *Lowering) *ssa.Value { return l.list("self") }},
 }
 
 // list is an argument that is a list of tensors, as a sequence.

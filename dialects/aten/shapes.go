@@ -31,7 +31,6 @@ var shapes = Defs{
 	"aten::is_pinned":                    answers(func(tensor.DType) bool { return false }),
 	"aten::is_distributed":               answers(func(tensor.DType) bool { return false }),
 	"aten::is_same_size":                 {Doc: "whether the shapes are equal", Lower: lowerIsSameSize},
-	"aten::is_nonzero":                   {Doc: "whether the one element is not 0", Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Reshape(l.Tensor("self")), tensor.Bool) }},
 	"aten::is_contiguous":                {Doc: "whether the elements are stored in row-major order", Lower: lowerIsContiguous},
 	"aten::sym_is_contiguous":            {Doc: "is_contiguous", Lower: lowerIsContiguous},
 	"aten::is_non_overlapping_and_dense": {Doc: "whether the elements fill their storage", Lower: lowerIsContiguous},

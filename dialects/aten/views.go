@@ -57,35 +57,13 @@ var views = Defs{
 	"aten::broadcast_to": {Doc: "expand", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
 	"aten::expand_as":    {Doc: "expand to the size of other", Lower: lowerExpandAs},
 
-	"aten::alias":           passes("self"),
-	"aten::alias_copy":      passes("self"),
-	"aten::detach":          passes("self"),
-	"aten::detach_copy":     passes("self"),
-	"aten::data":            passes("self"),
-	"aten::contiguous":      passes("self"),
-	"aten::clone":           passes("self"),
-	"aten::lift":            passes("self"),
-	"aten::lift_fresh":      passes("self"),
-	"aten::lift_fresh_copy": passes("self"),
-	"aten::resolve_conj":    passes("self"),
-	"aten::resolve_neg":     passes("self"),
-	"aten::positive":        passes("self"),
-	"aten::_conj":           {Doc: "the complex conjugate; real numbers pass", Lower: lowerConj},
-	"aten::_conj_copy":      {Doc: "the complex conjugate; real numbers pass", Lower: lowerConj},
+	"aten::_conj_copy":      {Doc: "the complex conjugate; real numbers pass", Lower: realOnly},
 	"aten::_neg_view_copy":  {Doc: "-self", Lower: func(l *Lowering) *ssa.Value { return l.Op("Neg", l.Tensor("self")) }},
-	"aten::conj":            {Doc: "the complex conjugate; real numbers pass", Lower: lowerConj},
-	"aten::conj_physical":   {Doc: "the complex conjugate; real numbers pass", Lower: lowerConj},
-	"aten::real":            {Doc: "the real part; real numbers pass", Lower: lowerConj},
 	"aten::view_as_real":    {Doc: "pairs of real and imaginary part", Why: "ONNX has complex numbers only inside of its Fourier transforms"},
 	"aten::view_as_complex": {Doc: "pairs as complex numbers", Why: "ONNX has complex numbers only inside of its Fourier transforms"},
 }
 
-// passes is an operator that gives its argument.
-func passes(name string) Def {
-	return Def{Doc: "its argument", Lower: func(l *Lowering) *ssa.Value { return l.Tensor(name) }}
-}
-
-func lowerConj(l *Lowering) *ssa.Value {
+func realOnly(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if l.DType(x).IsComplex() {
 		l.Fail("ONNX has no arithmetic on complex numbers")
