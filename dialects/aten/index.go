@@ -135,7 +135,27 @@ func (l *Lowering) gatherWrapped(x, idx *ssa.Value, dim int) *ssa.Value {
 	if l.Opset < 11 && mayBeNegative(idx) {
 		idx = l.wrapIndices(l.Cast(idx, tensor.Int64), l.SizeOf(x, dim))
 	}
-	return l.Gather(x, idx, dim)
+	return l.Gather(x, l.plainRange(idx), dim)
+}
+
+// plainRange rebuilds a range with bounds that may be negative from its mirror
+// image: onnxruntime makes a Slice of a Gather by a Range, and a negative bound of
+// a Slice counts from the end.
+func (l *Lowering) plainRange(idx *ssa.Value) *ssa.Value {
+	d := idx.Def()
+	if d == nil || d.Kind != "onnx::Range" {
+		return idx
+	}
+	negative := false
+	for i := range 3 {
+		s := d.Operand(i).Sym
+		negative = negative || len(s) != 1 || s[0].Min() < 0
+	}
+	if !negative {
+		return idx
+	}
+	neg := func(v *ssa.Value) *ssa.Value { return l.Op("Neg", v) }
+	return neg(l.Op("Range", neg(d.Operand(0)), neg(d.Operand(1)), neg(d.Operand(2))))
 }
 
 func mayBeNegative(idx *ssa.Value) bool {

@@ -137,7 +137,7 @@ func lowerIndexSelect(l *Lowering) *ssa.Value {
 	if rank == 0 {
 		return x // the index can only be 0
 	}
-	return l.Gather(x, l.atLeast1(index), l.Dim("dim", rank))
+	return l.Gather(x, l.plainRange(l.atLeast1(index)), l.Dim("dim", rank))
 }
 
 // cropTo cuts src to the shape of index: elements beyond it do not count.
