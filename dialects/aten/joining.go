@@ -72,11 +72,12 @@ func (l *Lowering) cat(vs []*ssa.Value, dim int64) *ssa.Value {
 	var parts []*ssa.Value
 	rank := -1
 	for _, v := range vs {
-		if t := v.Tensor(); t.Rank() == 1 && t.Dims[0].Is(0) {
+		rank = max(rank, v.Tensor().Rank())
+	}
+	for _, v := range vs {
+		// a vector among tensors of higher rank can only be empty
+		if t := v.Tensor(); t.Rank() == 1 && (rank > 1 || t.Dims[0].Is(0)) {
 			continue
-		}
-		if r := v.Tensor().Rank(); r >= 0 {
-			rank = r
 		}
 		parts = append(parts, l.Cast(v, d))
 	}

@@ -25,6 +25,15 @@ var scattering = Defs{
 	"aten::put":            {Doc: "replaces or adds to elements of the flattened tensor", Lower: lowerPut},
 }
 
+// indexArg is an argument of indices, int64 or int32.
+func (l *Lowering) indexArg(name string) *ssa.Value {
+	v := l.Tensor(name)
+	if d := l.DType(v); d != tensor.Int64 && d != tensor.Int32 {
+		return l.Cast(v, tensor.Int64)
+	}
+	return v
+}
+
 // oneDim gives tensors of rank 0 one dim, as scatter and gather do.
 func (l *Lowering) oneDim(vs ...**ssa.Value) {
 	for _, v := range vs {
@@ -41,9 +50,10 @@ func (l *Lowering) likeRank(y *ssa.Value, rank int) *ssa.Value {
 }
 
 func lowerGather(l *Lowering) *ssa.Value {
-	x, index := l.Tensor("self"), l.Tensor("index")
+	x, index := l.Tensor("self"), l.indexArg("index")
 	rank := l.Rank(index)
-	if anyZero(l.Shape(index)) {
+	// an index of another rank can only be empty
+	if anyZero(l.Shape(index)) || max(rank, 1) != max(l.Rank(x), 1) {
 		return l.emptyLike(index, l.DType(x))
 	}
 	l.oneDim(&x, &index)
@@ -103,7 +113,7 @@ func (l *Lowering) elementIndex(x, index *ssa.Value, dim int) *ssa.Value {
 }
 
 func lowerTakeAlongDim(l *Lowering) *ssa.Value {
-	x, index := l.Tensor("self"), l.Tensor("indices")
+	x, index := l.Tensor("self"), l.indexArg("indices")
 	if l.IsNone("dim") {
 		return l.gatherElements(l.Reshape(x, -1), l.Reshape(index, -1), 0)
 	}
@@ -128,11 +138,11 @@ func lowerTakeAlongDim(l *Lowering) *ssa.Value {
 
 func lowerTake(l *Lowering) *ssa.Value {
 	x := l.Reshape(l.Tensor("self"), -1)
-	return l.gatherWrapped(x, l.Tensor("index"), 0)
+	return l.gatherWrapped(x, l.indexArg("index"), 0)
 }
 
 func lowerIndexSelect(l *Lowering) *ssa.Value {
-	x, index := l.Tensor("self"), l.Tensor("index")
+	x, index := l.Tensor("self"), l.indexArg("index")
 	rank := l.Rank(x)
 	if rank == 0 {
 		return x // the index can only be 0
@@ -162,7 +172,7 @@ func (l *Lowering) cropTo(src, index *ssa.Value) *ssa.Value {
 }
 
 func lowerScatter(l *Lowering) *ssa.Value {
-	x, index := l.Tensor("self"), l.Tensor("index")
+	x, index := l.Tensor("self"), l.indexArg("index")
 	reduce := ""
 	switch r := l.Str("reduce"); r {
 	case "":
@@ -177,12 +187,12 @@ func lowerScatter(l *Lowering) *ssa.Value {
 }
 
 func lowerScatterAdd(l *Lowering) *ssa.Value {
-	return l.scatterArgs(l.Tensor("self"), l.Tensor("index"), "sum")
+	return l.scatterArgs(l.Tensor("self"), l.indexArg("index"), "sum")
 }
 
 func (l *Lowering) scatterArgs(x, index *ssa.Value, reduce string) *ssa.Value {
-	if anyZero(l.Shape(index)) {
-		return x
+	if anyZero(l.Shape(index)) || max(l.Rank(index), 1) != max(l.Rank(x), 1) {
+		return x // an index of another rank can only be empty
 	}
 	rank := l.Rank(x)
 	l.oneDim(&x, &index)
@@ -297,7 +307,7 @@ func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
 }
 
 func lowerScatterReduce(l *Lowering) *ssa.Value {
-	x, index, src := l.Tensor("self"), l.Tensor("index"), l.Tensor("src")
+	x, index, src := l.Tensor("self"), l.indexArg("index"), l.Tensor("src")
 	if anyZero(l.Shape(index)) {
 		return x
 	}
@@ -391,7 +401,7 @@ func (l *Lowering) indexRows(index, source *ssa.Value, dim int) *ssa.Value {
 
 // indexParts prepares self, index and source of the index_ operators.
 func (l *Lowering) indexParts() (x, index, source *ssa.Value, dim, rank int) {
-	x, index, source = l.Tensor("self"), l.Tensor("index"), l.Tensor("source")
+	x, index, source = l.Tensor("self"), l.indexArg("index"), l.Tensor("source")
 	source = l.Cast(source, l.DType(x))
 	rank = l.Rank(x)
 	l.oneDim(&x, &index)
@@ -438,7 +448,7 @@ func lowerIndexCopy(l *Lowering) *ssa.Value {
 }
 
 func lowerIndexFill(l *Lowering) *ssa.Value {
-	x, index := l.Tensor("self"), l.Tensor("index")
+	x, index := l.Tensor("self"), l.indexArg("index")
 	rank := l.Rank(x)
 	l.oneDim(&x, &index)
 	if anyZero(l.Shape(index)) {
@@ -461,7 +471,7 @@ func lowerIndexReduce(l *Lowering) *ssa.Value {
 }
 
 func lowerPut(l *Lowering) *ssa.Value {
-	x, index := l.Tensor("self"), l.Reshape(l.Tensor("index"), -1)
+	x, index := l.Tensor("self"), l.Reshape(l.indexArg("index"), -1)
 	source := l.Reshape(l.Cast(l.Tensor("source"), l.DType(x)), -1)
 	if anyZero(l.Shape(index)) {
 		return x

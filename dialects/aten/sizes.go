@@ -121,6 +121,9 @@ func (l *Lowering) boolMask(shape []int64, at func(i int64) bool) *ssa.Value {
 	return l.Const(tensor.Of(tensor.Bool, shape, bits))
 }
 
+// fresh makes a symbol for a size of which nothing is known.
+func (l *Lowering) fresh(name string) sym.Expr { return l.Block.Func().Module().FreshSymbol(name, 0) }
+
 // constInts gives the elements of a small constant integer tensor.
 func constInts(v *ssa.Value) ([]int64, bool) {
 	t := onnx.ConstOf(v)

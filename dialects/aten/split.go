@@ -2,6 +2,7 @@ package aten
 
 import (
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -162,7 +163,13 @@ func (l *Lowering) tensorSplit(dim int) []*ssa.Value {
 		}
 		t := v.Tensor()
 		if name == "sections" || t != nil && t.Rank() == 0 {
+			if !l.IsConst(name) {
+				return l.splitSectionsDynamic(x, dim, l.SizeArg(name))
+			}
 			return l.splitSections(x, dim, l.Int(name))
+		}
+		if t != nil && t.Ranked && !t.Dims[0].IsConst() {
+			return l.splitAtIndices(x, dim, l.Tensor(name))
 		}
 		cuts := l.Sizes(name)
 		out := make([]*ssa.Value, len(cuts)+1)
@@ -204,6 +211,27 @@ func (l *Lowering) splitSections(x *ssa.Value, dim int, k int64) []*ssa.Value {
 		sizes[i] = l.DivSize(l.AddSize(n, ConstSize(k-1-int64(i))), ConstSize(k))
 	}
 	return l.splitSizes(x, dim, sizes)
+}
+
+// splitSectionsDynamic is splitSections into a number of parts that is known at run time.
+func (l *Lowering) splitSectionsDynamic(x *ssa.Value, dim int, k Size) []*ssa.Value {
+	by := l.SizeValue(k)
+	last := l.Sub(l.Add(l.SizeValue(l.SizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
+	sizes := l.Div(l.Sub(last, l.rangeOf(k)), by)
+	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, sizes)}
+}
+
+// splitAtIndices cuts at indices whose number is known at run time.
+func (l *Lowering) splitAtIndices(x *ssa.Value, dim int, cuts *ssa.Value) []*ssa.Value {
+	starts, ends := l.ConcatV(0, l.I64(0), cuts), l.ConcatV(0, cuts, l.I64(toEnd))
+	list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
+	part := append([]sym.Expr(nil), l.Shape(x)...)
+	part[dim] = l.fresh("part")
+	list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), part...)}
+	return []*ssa.Value{l.listLoop(list, l.Op("Size", starts), func(i *ssa.Value) *ssa.Value {
+		at := l.Unsqueeze(i, 0)
+		return l.Op("Slice", x, l.Gather(starts, at, 0), l.Gather(ends, at, 0), l.I64(int64(dim)))
+	})}
 }
 
 func lowerUnbind(l *Lowering) []*ssa.Value {

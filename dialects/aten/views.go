@@ -196,14 +196,25 @@ func lowerSqueeze(l *Lowering) *ssa.Value {
 	if !unknown {
 		return l.Squeeze(x, ones...)
 	}
-	if !l.HasArg("dim") {
-		return l.Op("Squeeze", x)
+	// Whether a dynamic dimension goes depends on its size at run time. What is
+	// built is right for all sizes; the type is that of sizes other than 1.
+	var y *ssa.Value
+	if l.HasArg("dim") {
+		shape := l.ShapeOf(x)
+		keep := l.Op("Not", l.Op("Equal", shape, l.I64(1)))
+		fixed := l.boolMask([]int64{int64(rank)}, func(i int64) bool { return !wanted[i] })
+		y = l.ReshapeTo(x, l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, shape, l.Op("Or", keep, fixed)))
+	} else {
+		y = l.Op("Squeeze", x)
 	}
-	// Whether the rank shrinks depends on the size at run time.
-	shape := l.ShapeOf(x)
-	keep := l.Op("Not", l.Op("Equal", shape, l.I64(1)))
-	fixed := l.boolMask([]int64{int64(rank)}, func(i int64) bool { return !wanted[i] })
-	return l.ReshapeTo(x, l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, shape, l.Op("Or", keep, fixed)))
+	var rest []sym.Expr
+	for i, d := range dims {
+		if !wanted[i] || !d.Is(1) {
+			rest = append(rest, d)
+		}
+	}
+	y.Type = ssa.Tensor(l.DType(x), rest...)
+	return y
 }
 
 func lowerUnsqueeze(l *Lowering) *ssa.Value {
