@@ -240,6 +240,11 @@ func lowerArange(l *Lowering) *ssa.Value {
 		}
 	}
 	if !inclusive && d.IsInt() && l.DType(start).IsInt() && l.DType(end).IsInt() && l.DType(step).IsInt() {
+		if ok3 && k < 0 && !(ok2 && e >= 0) {
+			// onnxruntime merges Range into Gather as a Slice, where a negative limit counts from the end
+			n := l.Op("Range", l.Scalar(tensor.Int64, 0), l.Div(l.Sub(l.Cast(start, tensor.Int64), l.Cast(l.Offset(end, k+1), tensor.Int64)), l.ScalarInt(tensor.Int64, int64(-k))), l.Scalar(tensor.Int64, 1))
+			return l.Cast(l.Add(l.Cast(start, tensor.Int64), l.Mul(n, l.ScalarInt(tensor.Int64, int64(k)))), d)
+		}
 		return l.Cast(l.Op("Range", l.Cast(start, tensor.Int64), l.Cast(end, tensor.Int64), l.Cast(step, tensor.Int64)), d)
 	}
 	if d.IsInt() && (l.DType(start).IsFloat() || l.DType(step).IsFloat()) {

@@ -556,7 +556,15 @@ func (l *Lowering) Sequence(v *ssa.Value) *ssa.Value {
 		return w
 	}
 	if len(es) == 0 {
-		return l.OpA("SequenceEmpty", []ssa.Attr{{Name: "dtype", Value: ssa.Int(1)}})
+		d := tensor.Float32
+		if lt, ok := v.Type.(*ssa.ListType); ok {
+			if t := ssa.AsTensor(lt.Elem); t != nil && t.DType != tensor.Undefined {
+				d = t.DType
+			}
+		}
+		seq := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(d.ONNX()))})
+		seq.Type = v.Type // what will be put in
+		return seq
 	}
 	vs := make([]*ssa.Value, len(es))
 	for i, e := range es {

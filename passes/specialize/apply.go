@@ -241,7 +241,7 @@ func (s *spec) prim(o *ssa.Op, args []value) ([]value, bool) {
 	case "prim::Print":
 		return nil, true
 	case "prim::Uninitialized":
-		return one(ssa.None)
+		return one(unset{})
 	case "prim::unchecked_cast", "prim::unchecked_unwrap_optional":
 		if m, ok := args[0].(*maybe); ok {
 			return one(m.val)
@@ -442,6 +442,14 @@ func (s *spec) query(o *ssa.Op, args []value) ([]value, bool) {
 			rs[i] = ssa.None
 		}
 		return rs, true
+	case "aten::_unwrap_optional":
+		if m, ok := args[0].(*maybe); ok {
+			return one(m.val)
+		}
+		if isNone(args[0]) {
+			panic(raised{s.loc, "unwrapping None"})
+		}
+		return one(args[0])
 	case "aten::wait", "prim::AutogradZero":
 		if len(args) == 1 {
 			return one(args[0])

@@ -592,8 +592,17 @@ func (s *spec) dynListOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
 		}
 		n := s.cur.Append(ssa.Kind(schema.Name), s.loc, operands, lt)
 		n.Schema = schema
-		s.infer(n)
-		return n.Results[0]
+		vs := s.infer(n)
+		if t, ok := lt.(*ssa.ListType); ok && ssa.AsTensor(t.Elem) != nil && len(rest) > 0 {
+			if x, ok := rest[len(rest)-1].(*tensorRef); ok { // a list takes in what is put into it
+				a, b := ssa.AsTensor(t.Elem), s.read(x).Tensor()
+				if !ssa.SameType(a, b) && a.DType == b.DType {
+					lt = &ssa.ListType{Elem: s.joinTensors(a, b)}
+				}
+			}
+		}
+		vs[0].Type = lt
+		return vs[0]
 	}
 	name := o.Kind.Name()
 	switch name {

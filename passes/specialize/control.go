@@ -219,6 +219,12 @@ func (m *merger) merge(x, y value) value {
 	if same(x, y) {
 		return x
 	}
+	if _, ok := x.(unset); ok {
+		return m.only(1, y)
+	}
+	if _, ok := y.(unset); ok {
+		return m.only(0, x)
+	}
 	if isNone(x) || isNone(y) {
 		return m.optional(x, y)
 	}
@@ -313,6 +319,49 @@ func (m *merger) merge(x, y value) value {
 	return nil
 }
 
+// only gives a value that branch i alone sets; the other one never reads it.
+func (m *merger) only(i int, x value) value {
+	s := m.s
+	join := func(v *ssa.Value, other value) *ssa.Value {
+		o := m.in(1-i, func() *ssa.Value { return s.materialize(other) })
+		if i == 0 {
+			return m.pair(v, o, v.Type)
+		}
+		return m.pair(o, v, v.Type)
+	}
+	each := func(xs []value) []value {
+		out := make([]value, len(xs))
+		for k, e := range xs {
+			out[k] = m.only(i, e)
+		}
+		return out
+	}
+	switch x := x.(type) {
+	case *ssa.Value:
+		return join(x, s.dummy(x, m.changes[i]))
+	case *tensorRef:
+		v := m.in(i, func() *ssa.Value { return s.read(x) })
+		t := s.newTensor(join(v, s.dummyTensor(v.Tensor())))
+		if st := contentIn(m.changes[i], x.c).(*tensorState).st; st.c.id <= m.start {
+			s.peer(t.state().st, st)
+		}
+		return t
+	case *tuple:
+		return &tuple{elems: each(x.elems), typ: x.typ}
+	case *list:
+		if st := contentIn(m.changes[i], x.c).(*listState); st.dyn == nil {
+			return s.newList(x.elem, each(st.elems))
+		}
+		s.fail("unsupported-value", "a list of run-time length is set in one branch only")
+	case *dict:
+		st := contentIn(m.changes[i], x.c).(*dictState)
+		return &dict{c: s.newCell(&dictState{keys: st.keys, vals: each(st.vals)}), typ: x.typ}
+	case *maybe:
+		return &maybe{has: join(x.has, ssa.Bool(false)), val: m.only(i, x.val)}
+	}
+	return x
+}
+
 // optional joins None or maybes with values.
 func (m *merger) optional(x, y value) value {
 	s := m.s
@@ -346,17 +395,7 @@ func (s *spec) dummy(v value, changes map[*cell]any) value {
 				t = v.val.Tensor()
 			}
 		})
-		if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {
-			s.fail("optional-data", "whether this tensor is None depends on data, and its type is not known")
-		}
-		shape := make([]int64, len(t.Dims))
-		for i, d := range t.Dims {
-			shape[i] = 1
-			if n, ok := d.Int(); ok {
-				shape[i] = n
-			}
-		}
-		return s.newTensor(s.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0))))
+		return s.dummyTensor(t)
 	case *tuple:
 		t := &tuple{typ: v.typ}
 		for _, e := range v.elems {
@@ -374,6 +413,21 @@ func (s *spec) dummy(v value, changes map[*cell]any) value {
 	}
 	s.fail("optional-data", "whether this value is None depends on data")
 	return nil
+}
+
+// dummyTensor is a constant of a tensor's type, of size 1 where sizes are not known.
+func (s *spec) dummyTensor(t *ssa.TensorType) *tensorRef {
+	if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {
+		s.fail("optional-data", "whether this tensor is None depends on data, and its type is not known")
+	}
+	shape := make([]int64, len(t.Dims))
+	for i, d := range t.Dims {
+		shape[i] = 1
+		if n, ok := d.Int(); ok {
+			shape[i] = n
+		}
+	}
+	return s.newTensor(s.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0))))
 }
 
 func (m *merger) mergeContent(a, b any) any {
@@ -463,21 +517,31 @@ func (s *spec) dynamic(a, other *listState) *ssa.Value {
 	return s.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem}).Results[0]
 }
 
-// dynElem is the element type of a run-time list: a tensor of a dtype, or a number.
+// dynElem is the element type of a run-time list, nil for an empty one: a tensor type or a number.
 func (s *spec) dynElem(a *listState) ssa.Type {
 	if a.dyn != nil {
 		return a.dyn.Type.(*ssa.ListType).Elem
 	}
+	var t ssa.Type
 	for _, e := range a.elems {
+		var et ssa.Type
 		switch e := e.(type) {
 		case *tensorRef:
-			return ssa.Unranked(s.read(e).DType())
+			et = s.read(e).Tensor()
 		default:
-			if t, ok := numberType(e); ok {
-				return t
+			n, ok := numberType(e)
+			if !ok {
+				s.fail("dynamic-container", "a list of %T cannot have a length that depends on data in ONNX", e)
 			}
-			s.fail("dynamic-container", "a list of %T cannot have a length that depends on data in ONNX", e)
+			et = n
+		}
+		a, b := ssa.AsTensor(t), ssa.AsTensor(et)
+		switch {
+		case t == nil:
+			t = et
+		case a != nil && b != nil && !ssa.SameType(a, b):
+			t = s.joinTensors(a, b)
 		}
 	}
-	return nil
+	return t
 }

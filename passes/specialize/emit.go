@@ -259,6 +259,13 @@ func (s *spec) scratchBlock() *ssa.Block {
 // operator that cannot be lowered keeps the types of its schema: the lower
 // pass reports it.
 func (s *spec) infer(o *ssa.Op) []*ssa.Value {
+	for _, r := range o.Results {
+		if _, ok := r.Type.(*ssa.VarType); ok && o.NumOperands() > 0 { // an element of a list
+			if lt, ok := o.Operand(0).Type.(*ssa.ListType); ok {
+				r.Type = generalType(lt.Elem)
+			}
+		}
+	}
 	b := s.scratchBlock()
 	defer b.Clear()
 	l := aten.NewLowering(s.opts.Table, s.opts.Opset, onnx.Builder{Eval: kernel.Eval, Block: b, Loc: o.Loc, FoldLimit: foldElems}, func(v *ssa.Value) *ssa.Value {
@@ -348,6 +355,7 @@ func scalarLiteral(t ssa.Type, c *tensor.Tensor) (ssa.Literal, bool) {
 func (s *spec) inferList(o *ssa.Op, vs []*ssa.Value) []*ssa.Value {
 	if len(vs) == 1 {
 		if _, ok := vs[0].Type.(*ssa.ListType); ok {
+			o.Results[0].Type = vs[0].Type
 			return o.Results // a sequence: its length is not known
 		}
 	}

@@ -76,7 +76,7 @@ func eraseAfter(b *ssa.Block, last *ssa.Op) {
 		for _, r := range o.Results {
 			used = used || r.HasUses()
 		}
-		if !used {
+		if !used && o.Kind != "prim::Constant" { // constants are shared
 			o.Erase()
 		}
 		o = prev
@@ -219,9 +219,17 @@ type loopState struct {
 // tensors under the changes of the body.
 func (l *loopState) widen(sl *slot, x any) bool {
 	s := l.s
+	if _, ok := x.(unset); ok {
+		return false
+	}
 	if sl.kind == fixed {
 		if sameRaw(sl.val, x) {
 			return false
+		}
+		if _, ok := sl.val.(unset); ok {
+			// set in the loop only: what it is before does not matter
+			l.openLike(sl, x)
+			return true
 		}
 		l.open(sl)
 		l.widen(sl, x)
@@ -299,23 +307,16 @@ func (l *loopState) widen(sl *slot, x any) bool {
 		if st == nil {
 			l.refuse("a loop-carried list becomes something else")
 		}
-		var e ssa.Type
-		under(l.changes, func() { e = s.dynElem(st) })
-		if e != nil && sl.elem == nil {
-			sl.elem = e
-			return true
-		}
-		return false
+		return l.widenElem(sl, st)
 	case opt:
 		if m, ok := x.(*maybe); ok {
-			return l.widen(sl.elems[0], m.val)
-		}
-		if isNone(x.(value)) {
+			x = m.val
+		} else if isNone(x) {
 			return false
 		}
 		if sl.elems[0] == nil {
-			sl.elems[0] = &slot{kind: fixed, val: x}
-			l.open(sl.elems[0])
+			sl.elems[0] = &slot{kind: fixed, val: unset{}}
+			l.widen(sl.elems[0], x)
 			return true
 		}
 		return l.widen(sl.elems[0], x)
@@ -362,7 +363,8 @@ func (l *loopState) open(sl *slot) {
 		return
 	case *listState:
 		if x.dyn != nil {
-			*sl = slot{kind: dynList, elem: x.dyn.Type.(*ssa.ListType).Elem, raw: true}
+			*sl = slot{kind: dynList, raw: true}
+			l.joinElem(sl, x.dyn.Type.(*ssa.ListType).Elem)
 			return
 		}
 		*sl = slot{kind: lst, raw: true}
@@ -393,7 +395,8 @@ func (l *loopState) open(sl *slot) {
 	case *list:
 		st := x.state()
 		if st.dyn != nil {
-			*sl = slot{kind: dynList, elem: st.dyn.Type.(*ssa.ListType).Elem}
+			*sl = slot{kind: dynList}
+			l.joinElem(sl, st.dyn.Type.(*ssa.ListType).Elem)
 			return
 		}
 		*sl = slot{kind: lst, elem: x.elem}
@@ -427,6 +430,53 @@ func (l *loopState) open(sl *slot) {
 		l.refuse("a string changes in the loop")
 	}
 	l.refuse("a value that changes in the loop has no form in ONNX")
+}
+
+// openLike gives a slot that holds nothing yet the form of x. Nothing of x is
+// kept but constants: x belongs to a round that is thrown away.
+func (l *loopState) openLike(sl *slot, x any) {
+	like := func(xs []value) []*slot {
+		out := make([]*slot, len(xs))
+		for i, e := range xs {
+			out[i] = &slot{kind: fixed, val: unset{}}
+			l.widen(out[i], e)
+		}
+		return out
+	}
+	switch x := x.(type) {
+	case ssa.Literal:
+		sl.val = x
+		return
+	case *tensorRef:
+		under(l.changes, func() {
+			t := l.s.read(x).Tensor()
+			*sl = slot{kind: tens, typ: t, wide: make([]bool, len(t.Dims))}
+		})
+		return
+	case *ssa.Value:
+		*sl = slot{kind: number, typ: x.Type}
+		return
+	case *tuple:
+		*sl = slot{kind: tup, ttyp: x.typ, elems: like(x.elems)}
+		return
+	case *list:
+		if st := listContent(x, l.changes); st.dyn == nil {
+			*sl = slot{kind: lst, elem: x.elem, elems: like(st.elems)}
+			return
+		}
+		*sl = slot{kind: dynList}
+		l.widen(sl, x)
+		return
+	case *dict:
+		st := dictContent(x, l.changes)
+		*sl = slot{kind: dct, dtyp: x.typ, keys: st.keys, elems: like(st.vals)}
+		return
+	case *maybe:
+		*sl = slot{kind: opt, elems: []*slot{{kind: fixed, val: unset{}}}}
+		l.widen(sl.elems[0], x.val)
+		return
+	}
+	l.refuse("a value that is set in the loop has no form in ONNX")
 }
 
 func (l *loopState) widenTensor(sl *slot, t *ssa.TensorType) bool {
@@ -463,23 +513,45 @@ func (l *loopState) widenTensor(sl *slot, t *ssa.TensorType) bool {
 	return changed
 }
 
+// widenElem makes the element type of a run-time list fit the elements of st too.
+func (l *loopState) widenElem(sl *slot, st *listState) bool {
+	var e ssa.Type
+	under(l.changes, func() { e = l.s.dynElem(st) })
+	return l.joinElem(sl, e)
+}
+
+func (l *loopState) joinElem(sl *slot, e ssa.Type) bool {
+	t := ssa.AsTensor(e)
+	switch {
+	case e == nil:
+		return false
+	case sl.elem == nil:
+		sl.elem = e
+		if t != nil {
+			sl.elems = []*slot{{kind: tens, typ: t, wide: make([]bool, len(t.Dims))}}
+		}
+		return true
+	case t == nil || len(sl.elems) == 0:
+		return false
+	}
+	changed := l.widenTensor(sl.elems[0], t)
+	sl.elem = sl.elems[0].typ
+	return changed
+}
+
+// toDynamic turns a list of fixed length into one of run-time length.
 func (l *loopState) toDynamic(sl *slot, st *listState) {
-	s := l.s
-	elem := ssa.Type(nil)
-	under(l.changes, func() { elem = s.dynElem(st) })
-	if elem == nil {
-		for _, e := range sl.elems {
-			switch e.kind {
-			case fixed:
-				under(l.changes, func() { elem = s.dynElem(&listState{elems: []value{e.val}}) })
-			case tens:
-				elem = ssa.Unranked(e.typ.(*ssa.TensorType).DType)
-			case number:
-				elem = e.typ
-			}
+	next := slot{kind: dynList, raw: sl.raw}
+	for _, e := range sl.elems {
+		switch e.kind {
+		case fixed:
+			under(l.changes, func() { l.joinElem(&next, l.s.dynElem(&listState{elems: []value{e.val}})) })
+		case tens, number:
+			l.joinElem(&next, e.typ)
 		}
 	}
-	*sl = slot{kind: dynList, elem: elem, raw: sl.raw}
+	l.widenElem(&next, st)
+	*sl = next
 }
 
 // bind makes the value of a slot from values that next supplies.
@@ -547,6 +619,9 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 // flatten gives the carried values of x in the order in which bind asks for them.
 func (l *loopState) flatten(sl *slot, x any, out []*ssa.Value) []*ssa.Value {
 	s := l.s
+	if _, ok := x.(unset); ok {
+		return l.dummies(sl, out)
+	}
 	switch sl.kind {
 	case number:
 		v := s.materialize(x)
@@ -611,16 +686,10 @@ func (l *loopState) dummies(sl *slot, out []*ssa.Value) []*ssa.Value {
 	case number:
 		return append(out, s.materialize(s.dummy(&ssa.Value{Type: sl.typ}, nil)))
 	case tens:
-		t := sl.typ.(*ssa.TensorType)
-		shape := make([]int64, len(t.Dims))
-		for i, d := range t.Dims {
-			shape[i] = 1
-			if n, ok := d.Int(); ok {
-				shape[i] = n
-			}
-		}
-		return append(out, s.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0))))
-	case tup:
+		return append(out, s.read(s.dummyTensor(sl.typ.(*ssa.TensorType))))
+	case opt:
+		return l.dummies(sl.elems[0], append(out, s.constant(ssa.Bool(false))))
+	case tup, lst, dct:
 		for _, e := range sl.elems {
 			out = l.dummies(e, out)
 		}

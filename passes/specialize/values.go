@@ -15,7 +15,10 @@ import (
 //	*dict         a dict
 //	*object       a module or another class instance
 //	*maybe        None or a value, decided at run time
+//	unset         prim::Uninitialized: never read, so any value will do
 type value any
+
+type unset struct{}
 
 // cell is a place that the program can write to. Its content is immutable.
 type cell struct {
