@@ -18,7 +18,12 @@ type (
 	// outputs are the results of an operator that has none or several.
 	outputs struct{ vals []*ssa.Value }
 	// tupleOf is a tuple display that has not become a value yet.
-	tupleOf struct{ elems []val }
+	// Should it become one, it stands where it was written: after the op last.
+	tupleOf struct {
+		elems []val
+		block *ssa.Block
+		last  *ssa.Op
+	}
 	// emptyList is [] whose type the context gives.
 	emptyList struct{}
 	// funcRef is a free function.
@@ -75,6 +80,13 @@ type builder struct {
 	names    map[string]int
 	loc      diag.Loc
 	returned bool
+	placed   map[anchor]*ssa.Op // tuples that were moved to where they are written
+}
+
+// anchor is the place behind an op of a block; nil is the block's start.
+type anchor struct {
+	block *ssa.Block
+	last  *ssa.Op
 }
 
 type poolKey struct {

@@ -48,6 +48,7 @@ func (b *builder) exprHint(e pyast.Expr, hint ssa.Type) val {
 			t.elems = append(t.elems, b.exprHint(x, h))
 		}
 		b.at(e.At())
+		t.block, t.last = b.block, b.block.Last()
 		return t
 	case *pyast.List:
 		return b.list(e, hint)
@@ -170,7 +171,24 @@ func (b *builder) value(v val, hint ssa.Type, pos int) *ssa.Value {
 			xs = append(xs, y)
 			t.Elems = append(t.Elems, y.Type)
 		}
-		return b.emit(prim.TupleConstruct, xs, t).Result(0)
+		o := b.emit(prim.TupleConstruct, xs, t)
+		if v.block == b.block && simple(v.elems) {
+			at := anchor{v.block, v.last}
+			before := b.block.First()
+			if last := b.placed[at]; last != nil { // another display was written at the same place
+				before = last.Next()
+			} else if v.last != nil {
+				before = v.last.Next()
+			}
+			if before != nil && before != o {
+				o.MoveBefore(before)
+			}
+			if b.placed == nil {
+				b.placed = map[anchor]*ssa.Op{}
+			}
+			b.placed[at] = o
+		}
+		return o.Result(0)
 	case *emptyList:
 		var elem ssa.Type = ssa.AnyTensor
 		if lt, ok := strip(hint).(*ssa.ListType); ok && !ssa.HasTypeVars(lt) {
@@ -191,6 +209,16 @@ func (b *builder) value(v val, hint ssa.Type, pos int) *ssa.Value {
 	}
 	b.fail(pos, "", "this is not a value")
 	return nil
+}
+
+// simple reports elements that are values already.
+func simple(elems []val) bool {
+	for _, e := range elems {
+		if _, ok := e.(*ssa.Value); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // attribute compiles X.Name where it is not called.

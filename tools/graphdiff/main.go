@@ -100,7 +100,7 @@ func try(dir string, verbose bool) (difference string) {
 		return "inline: " + err.Error()
 	}
 	for _, x := range []*ssa.Module{m, theirs} {
-		withoutContexts(x.Main())
+		normalize(x.Main())
 		for removeDead(x, x.Main().Body) {
 		}
 		sortOutputs(x.Main())
@@ -115,9 +115,14 @@ func try(dir string, verbose bool) (difference string) {
 	return d
 }
 
-// withoutContexts drops with statements, which inlining resolves.
-func withoutContexts(f *ssa.Func) {
+// normalize drops what says nothing: with statements, which inlining resolves,
+// and casts of values that have the type already.
+func normalize(f *ssa.Func) {
 	for o := range f.Body.AllOps() {
+		if o.Kind == "prim::unchecked_cast" && ssa.IsSubtype(o.Operand(0).Type, o.Result(0).Type) {
+			o.Replace(o.Operand(0))
+			continue
+		}
 		if (o.Kind == "prim::Enter" || o.Kind == "prim::Exit") && !o.Result(0).HasUses() {
 			o.Erase()
 		}

@@ -153,7 +153,7 @@ func peephole(b *ssa.Block) bool {
 				}
 			}
 		case "aten::Int", "aten::Float", "aten::FloatImplicit", "aten::IntImplicit", "aten::ScalarImplicit":
-			if d := o.Operand(0).Def(); d != nil && d.Kind == "prim::NumToTensor" && ssa.SameType(d.Operand(0).Type, o.Result(0).Type) {
+			if d := o.Operand(0).Def(); d != nil && d.Kind == "prim::NumToTensor" && ssa.IsSubtype(d.Operand(0).Type, o.Result(0).Type) {
 				o.Replace(d.Operand(0))
 				changed = true
 			}
@@ -190,6 +190,16 @@ func peephole(b *ssa.Block) bool {
 			if d := o.Operand(0).Def(); d != nil && d.Kind == "prim::ListConstruct" && unmutated(d) {
 				o.Replace(newConstant(o, ssa.Int(int64(d.NumOperands()))))
 				changed = true
+			} else if d != nil && d.Kind == "prim::DictConstruct" && unmutated(d) {
+				o.Replace(newConstant(o, ssa.Int(int64(d.NumOperands()/2))))
+				changed = true
+			}
+		case "aten::dim":
+			if d := o.Operand(0).Def(); d != nil {
+				if n, ok := map[ssa.Kind]int64{"aten::conv1d": 3, "aten::conv2d": 4, "aten::conv3d": 5}[d.Kind]; ok {
+					o.Replace(newConstant(o, ssa.Int(n)))
+					changed = true
+				}
 			}
 		case "aten::__getitem__":
 			if d := o.Operand(0).Def(); d != nil && d.Kind == "prim::ListConstruct" && unmutated(d) {
@@ -350,7 +360,7 @@ func removeDead(m *ssa.Module, b *ssa.Block) bool {
 		for _, r := range o.Results {
 			used = used || r.HasUses()
 		}
-		if !used && m.Effects(o)&^(ssa.Reads|ssa.Fresh|ssa.Random) == 0 {
+		if !used && (m.Effects(o)&^(ssa.Reads|ssa.Fresh|ssa.Random) == 0 || o.Kind == "prim::ListUnpack") {
 			o.Erase()
 			changed = true
 		}
@@ -411,7 +421,7 @@ func sortOutputs(f *ssa.Func) {
 		}
 	}
 	// outer ops first, since the order of their results is that of the returns inside
-	for round := 0; round < 8; round++ {
+	for round := 0; round < 100; round++ {
 		first, n, all = map[*ssa.Value]int{}, 0, nil
 		number(f.Body)
 		changed := false
