@@ -506,10 +506,13 @@ func (l *Lowering) gcd(a, b *ssa.Value) *ssa.Value {
 }
 
 func lowerLcm(l *Lowering) *ssa.Value {
-	a, b, _ := l.pair()
+	a, b, d := l.pair()
+	if d.Size() < 4 { // C computes these in int
+		a, b = l.Cast(a, tensor.Int32), l.Cast(b, tensor.Int32)
+	}
 	g := l.gcd(a, b)
 	none := l.IsZero(g)
-	return l.Abs(l.Mul(l.Div(a, l.Where(none, l.Like(g, 1), g)), b))
+	return l.Cast(l.Abs(l.Mul(l.Div(a, l.Where(none, l.Like(g, 1), g)), b)), d)
 }
 
 // loop builds an onnx::Loop that runs while a condition holds. The carried

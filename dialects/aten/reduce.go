@@ -285,6 +285,9 @@ func lowerSumToSize(l *Lowering) *ssa.Value {
 		}
 		axes = append(axes, int64(i))
 	}
+	if len(sizes) == 0 {
+		return l.reduceOver("ReduceSum", l.accumulated(x), nil, false)
+	}
 	if len(axes) == 0 {
 		return x
 	}

@@ -162,6 +162,9 @@ func lowerSign(l *Lowering) *ssa.Value {
 	if d := l.DType(x); d == tensor.Bool {
 		return x
 	}
+	if l.DType(x).IsFloat() {
+		return l.Where(l.isNaN(x), l.Like(x, 0), l.Op("Sign", x)) // NaN is neither above nor below 0
+	}
 	return l.Op("Sign", x)
 }
 
