@@ -265,6 +265,13 @@ func joinDims(a, b *ssa.TensorType, fresh func(axis, rank int) sym.Expr) []sym.E
 // become symbols from fresh. ok is false for types that cannot meet, such as
 // tensors of different element types.
 func Join(a, b ssa.Type, fresh func(axis, rank int) sym.Expr) (t ssa.Type, ok bool) {
+	if _, isOptional := a.(*ssa.OptionalType); isOptional { // a value is an optional that is there
+		if _, both := b.(*ssa.OptionalType); !both {
+			b = &ssa.OptionalType{Elem: b}
+		}
+	} else if _, isOptional := b.(*ssa.OptionalType); isOptional {
+		a = &ssa.OptionalType{Elem: a}
+	}
 	switch x := a.(type) {
 	case *ssa.TensorType:
 		y, isTensor := b.(*ssa.TensorType)
