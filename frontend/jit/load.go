@@ -134,6 +134,7 @@ type loader struct {
 	ops       int
 	depth     int
 	steps     int // of the evaluator
+	eval      *evaluator
 	warned    map[string]bool
 }
 

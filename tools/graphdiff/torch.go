@@ -330,6 +330,8 @@ func evaluate(o *ssa.Op) (ssa.Literal, bool) {
 		}
 	case "prim::unchecked_cast":
 		return in[0], true
+	case "prim::TupleConstruct":
+		return ssa.Tuple(in...), true
 	}
 	return ssa.None, false
 }
