@@ -10,6 +10,7 @@ import (
 	"github.com/aton-project/aton/passes/dce"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/inline"
+	"github.com/aton-project/aton/passes/legalize"
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
@@ -27,6 +28,7 @@ var Set = passes.Set{
 		&dce.Pass,
 		&freeze.Pass,
 		&inline.Pass,
+		&legalize.Pass,
 		&lower.Pass,
 		&specialize.Pass,
 	},

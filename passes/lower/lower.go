@@ -93,7 +93,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	if m.Opsets == nil {
 		m.Opsets = map[string]int{}
 	}
-	m.Opsets[""] = opts.Opset
+	m.Opsets[""] = onnx.Newest // the encoding; legalize takes it to the opset
 	removeDead(dst.Body)
 	return nil, nil
 }

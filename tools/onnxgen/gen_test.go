@@ -6,21 +6,29 @@ import (
 	"testing"
 )
 
-// TestDrift fails when schemas_gen.go is not what schemas.txt generates.
+// TestDrift fails when a generated file is not what its source generates.
 func TestDrift(t *testing.T) {
-	text, err := os.ReadFile("../../dialects/onnx/schemas.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := Generate(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../../dialects/onnx/schemas_gen.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("dialects/onnx/schemas_gen.go is out of date: go run ./tools/onnxgen/cmd/onnxgen")
+	for _, g := range []struct {
+		from, to string
+		generate func(string) ([]byte, error)
+	}{
+		{"schemas.txt", "schemas_gen.go", Generate},
+		{"ort_kernels.tsv", "ort_kernels_gen.go", GenerateKernels},
+	} {
+		text, err := os.ReadFile("../../dialects/onnx/" + g.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := g.generate(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile("../../dialects/onnx/" + g.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("dialects/onnx/%s is out of date: go run ./tools/onnxgen/cmd/onnxgen", g.to)
+		}
 	}
 }

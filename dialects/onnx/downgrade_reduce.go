@@ -1,0 +1,95 @@
+package onnx
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// reduceAxes: the axes were an attribute, and their absence meant all.
+func reduceAxes(d *Downgrade) {
+	noop := d.Node.AttrInt("noop_with_empty_axes", 0) != 0
+	axes, ok := ConstInts(d.in(1))
+	empty := d.in(1) == nil || ok && len(axes) == 0
+	if empty && noop {
+		switch d.Node.Kind.Name() {
+		case "ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd":
+			d.Replace(d.in(0))
+		default:
+			d.Fail(d.since(), "it reduces nothing")
+		}
+		return
+	}
+	d.Node.RemoveAttr("noop_with_empty_axes")
+	if empty {
+		d.dropOperands(1)
+		return
+	}
+	d.intsAttr(1, "axes", d.since())
+	d.dropOperands(1)
+}
+
+// since is the opset that takes axes as an input.
+func (d *Downgrade) since() int {
+	switch d.Node.Kind.Name() {
+	case "ReduceSum", "Squeeze", "Unsqueeze":
+		return 13
+	}
+	return 18
+}
+
+// lastIndex: which of equal elements is picked was not to be told; the first was.
+func lastIndex(d *Downgrade) {
+	if d.Node.AttrInt("select_last_index", 0) == 0 {
+		d.Node.RemoveAttr("select_last_index")
+		return
+	}
+	x := d.in(0)
+	rank := d.rank(x, 12)
+	axis := d.Node.AttrInt("axis", 0)
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	t := x.Tensor()
+	n, ok := t.Dims[axis].Int()
+	if !ok {
+		d.Fail(12, "it picks the last of equal elements along an axis of unknown size")
+	}
+	// the first one from behind
+	rev := make([]int64, n)
+	for i := range rev {
+		rev[i] = n - 1 - int64(i)
+	}
+	flipped := d.OpA("Gather", []ssa.Attr{intAttr("axis", axis)}, x, d.ints(rev...))
+	i := d.OpA(d.Node.Kind.Name(), []ssa.Attr{intAttr("axis", axis), intAttr("keepdims", d.Node.AttrInt("keepdims", 1))}, flipped)
+	d.Replace(d.Op("Sub", d.scalarInt(tensor.Int64, n-1), i))
+}
+
+// topKLargest: only the largest were found, always sorted.
+func topKLargest(d *Downgrade) {
+	largest := d.Node.AttrInt("largest", 1) != 0
+	d.Node.RemoveAttr("sorted")
+	d.Node.RemoveAttr("largest")
+	d.positiveAxes("axis", inputRank(11)(d))
+	if _, ok := d.Node.Attr("axis"); !ok {
+		d.Node.SetAttr("axis", ssa.Int(int64(d.rank(d.in(0), 11)-1)))
+	}
+	if largest {
+		return
+	}
+	if !d.in(0).DType().IsFloat() {
+		d.Fail(11, "the smallest of integers")
+	}
+	axis, _ := d.Node.Attr("axis")
+	r := d.Create("onnx::TopK", 2, []*ssa.Value{d.Op("Neg", d.in(0)), d.in(1)}, ssa.Attr{Name: "axis", Value: axis})
+	d.Replace(d.Op("Neg", r[0]), r[1])
+}
+
+// topKAttr: k was an attribute.
+func topKAttr(d *Downgrade) {
+	k, ok := ConstInts(d.in(1))
+	if !ok || len(k) != 1 {
+		d.Fail(10, "k is computed at run time")
+	}
+	d.dropOperands(1)
+	d.Node.SetAttr("k", ssa.Int(k[0]))
+}

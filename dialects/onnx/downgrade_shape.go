@@ -1,0 +1,389 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// axesAttr: Squeeze and Unsqueeze had their axes as an attribute.
+func axesAttr(d *Downgrade) {
+	d.intsAttr(1, "axes", 13)
+	d.dropOperands(1)
+}
+
+// frontUnsqueeze: axes count from the front of the result.
+func frontUnsqueeze(d *Downgrade) {
+	d.positiveAxes("axes", func() int { return d.rank(d.in(0), 11) + len(d.Node.AttrInts("axes")) })
+}
+
+// reshapeZero: a 0 in the shape always meant the input's size.
+func reshapeZero(d *Downgrade) {
+	if d.Node.AttrInt("allowzero", 0) == 0 {
+		d.Node.RemoveAttr("allowzero")
+		return
+	}
+	d.Node.RemoveAttr("allowzero")
+	x, shape := d.in(0), d.in(1)
+	want, ok := SymOf(shape)
+	if !ok {
+		if t := d.Node.Results[0].Tensor(); t != nil && t.Ranked {
+			want, ok = t.Dims, true
+		}
+	}
+	if ok {
+		in := x.Tensor()
+		zero := false
+		for i, e := range want {
+			if e.Min() >= 1 || e.Is(-1) {
+				continue
+			}
+			// where the size is the input's there, a 0 is copied rightly
+			if in != nil && in.Ranked && i < len(in.Dims) && in.Dims[i].Equal(e) {
+				continue
+			}
+			zero = true
+		}
+		if !zero {
+			return
+		}
+		if c, isConst := ConstInts(shape); isConst {
+			// no elements: any tensor without elements of that shape does
+			fill := tensor.FromInts(x.DType(), []int64{1}, []int64{0})
+			d.Replace(d.OpA("ConstantOfShape", []ssa.Attr{{Name: "value", Value: ssa.TensorValue(fill)}}, d.ints(c...)))
+			return
+		}
+	}
+	// Where a size turns out to be 0 at run time the runtime copies the input's
+	// and finds that the numbers of elements differ: an error, no wrong number.
+}
+
+// shapeRange: all sizes were given.
+func shapeRange(d *Downgrade) {
+	start, hasStart := d.Node.Attr("start")
+	end, hasEnd := d.Node.Attr("end")
+	if !hasStart && !hasEnd {
+		return
+	}
+	e := int64(math.MaxInt64)
+	if hasEnd {
+		e = end.Int()
+	}
+	all := d.Op("Shape", d.in(0))
+	d.Replace(d.Op("Slice", all, d.ints(start.Int()), d.ints(e), d.ints(0)))
+}
+
+// splitNumOutputs: equal parts were had by saying nothing, others by their sizes.
+func splitNumOutputs(d *Downgrade) {
+	d.Node.RemoveAttr("num_outputs")
+	if d.in(1) != nil {
+		return
+	}
+	axis := d.Node.AttrInt("axis", 0)
+	x := d.in(0).Tensor()
+	n := int64(len(d.Node.Results))
+	if axis < 0 {
+		axis += int64(d.rank(d.in(0), 18))
+	}
+	if x != nil && x.Ranked {
+		if size, ok := x.Dims[axis].Int(); ok {
+			if size%n == 0 {
+				return
+			}
+			part := (size + n - 1) / n
+			sizes := make([]int64, n)
+			for i := range sizes {
+				sizes[i] = max(0, min(part, size-part*int64(i)))
+			}
+			d.Node.SetOperands(d.in(0), d.ints(sizes...))
+			return
+		}
+		first := d.Node.Results[0].Tensor()
+		last := d.Node.Results[n-1].Tensor()
+		if first != nil && last != nil && first.Ranked && last.Ranked && first.Dims[axis].Equal(last.Dims[axis]) {
+			return
+		}
+	}
+	d.Fail(18, "parts of an axis of unknown size")
+}
+
+// splitAttr: the sizes were an attribute.
+func splitAttr(d *Downgrade) {
+	if _, ok := ConstInts(d.in(1)); d.in(1) == nil || ok {
+		d.intsAttr(1, "split", 13)
+		d.dropOperands(1)
+		return
+	}
+	// computed sizes: slices between their running sums
+	axis := d.Node.AttrInt("axis", 0)
+	end := d.ints(0)
+	vs := make([]*ssa.Value, len(d.Node.Results))
+	for i := range vs {
+		start := end
+		end = d.Op("Add", start, d.Op("Slice", d.in(1), d.ints(int64(i)), d.ints(int64(i+1)), d.ints(0)))
+		vs[i] = d.Op("Slice", d.in(0), start, end, d.ints(axis))
+	}
+	d.Replace(vs...)
+}
+
+// sliceForward: axes counted from the front. Steps could not go back by the
+// standard; onnxruntime has one kernel for both versions.
+func sliceForward(d *Downgrade) {
+	if axes, ok := ConstInts(d.in(3)); ok {
+		changed := false
+		axes = append([]int64(nil), axes...)
+		for i, a := range axes {
+			if a < 0 {
+				axes[i], changed = a+int64(d.rank(d.in(0), 11)), true
+			}
+		}
+		if changed {
+			d.Node.SetOperand(3, d.ints(axes...))
+		}
+	}
+	steps, ok := ConstInts(d.in(4))
+	back := false
+	for _, s := range steps {
+		back = back || s < 0
+	}
+	switch {
+	case d.in(4) == nil || ok && !back:
+	case d.Target == OnnxRuntime && d.Opset == 10:
+	default:
+		d.sliceByGather(11)
+	}
+}
+
+// sliceAttrs: everything was an attribute, and there were no steps.
+func sliceAttrs(d *Downgrade) {
+	steps, ok := ConstInts(d.in(4))
+	one := d.in(4) == nil || ok
+	for _, s := range steps {
+		one = one && s == 1
+	}
+	starts, ok1 := ConstInts(d.in(1))
+	ends, ok2 := ConstInts(d.in(2))
+	axes, ok3 := ConstInts(d.in(3))
+	if !one || !ok1 || !ok2 || !ok3 && d.in(3) != nil {
+		d.sliceByGather(10)
+		return
+	}
+	d.Node.SetAttr("starts", ssa.Ints(starts...))
+	d.Node.SetAttr("ends", ssa.Ints(ends...))
+	if d.in(3) != nil {
+		d.Node.SetAttr("axes", ssa.Ints(axes...))
+	}
+	d.dropOperands(1)
+}
+
+// sliceByGather picks the elements of a slice by their positions, axis by axis.
+func (d *Downgrade) sliceByGather(opset int) {
+	x := d.in(0)
+	starts, ok1 := ConstInts(d.in(1))
+	ends, ok2 := ConstInts(d.in(2))
+	axes, ok3 := ConstInts(d.in(3))
+	steps, ok4 := ConstInts(d.in(4))
+	t := x.Tensor()
+	if !ok1 || !ok2 || d.in(3) != nil && !ok3 || d.in(4) != nil && !ok4 || t == nil || !t.Ranked {
+		d.Fail(opset, "the bounds of a slice are computed at run time")
+	}
+	for k := range starts {
+		axis, step := int64(k), int64(1)
+		if axes != nil {
+			axis = axes[k]
+		}
+		if axis < 0 {
+			axis += int64(len(t.Dims))
+		}
+		if steps != nil {
+			step = steps[k]
+		}
+		n, ok := t.Dims[axis].Int()
+		if !ok {
+			if step == 1 {
+				x = d.Op("Slice", x, d.ints(starts[k]), d.ints(ends[k]), d.ints(axis))
+				continue
+			}
+			d.Fail(opset, "a slice in steps of an axis of unknown size")
+		}
+		var at []int64
+		s, e := clampSlice(starts[k], ends[k], step, n)
+		for i := s; step > 0 && i < e || step < 0 && i > e; i += step {
+			at = append(at, i)
+		}
+		if at == nil {
+			x = d.Op("Slice", x, d.ints(0), d.ints(0), d.ints(axis))
+			continue
+		}
+		x = d.OpA("Gather", []ssa.Attr{intAttr("axis", axis)}, x, d.ints(at...))
+	}
+	d.Replace(x)
+}
+
+// clampSlice gives the bounds within an axis of n elements.
+func clampSlice(start, end, step, n int64) (int64, int64) {
+	lo, hi := int64(0), n
+	if step < 0 {
+		lo, hi = -1, n-1
+	}
+	fit := func(v int64) int64 {
+		if v < 0 {
+			v += n
+			if v < 0 {
+				return lo
+			}
+		}
+		return min(v, hi)
+	}
+	return fit(start), fit(end)
+}
+
+// frontIndices: indices counted from the front by the standard; onnxruntime
+// has one kernel for both versions.
+func frontIndices(d *Downgrade) {
+	if d.Target == OnnxRuntime {
+		return
+	}
+	if c, ok := ConstInts(d.in(1)); ok {
+		front := true
+		for _, i := range c {
+			front = front && i >= 0
+		}
+		if front {
+			return
+		}
+	}
+	if s, ok := SymOf(d.in(1)); ok {
+		front := true
+		for _, e := range s {
+			front = front && e.Min() >= 0
+		}
+		if front {
+			return
+		}
+	}
+	axis := d.Node.AttrInt("axis", 0)
+	rank := d.rank(d.in(0), 11)
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	d.Node.SetOperand(1, d.fromFront(d.in(1), d.size(d.in(0), int(axis))))
+}
+
+// fromFront adds the size n, of type int64, to negative indices.
+func (d *Downgrade) fromFront(i, n *ssa.Value) *ssa.Value {
+	n = d.cast(n, i.DType())
+	neg := d.Op("Less", i, d.scalarInt(i.DType(), 0))
+	return d.Op("Add", i, d.Op("Mul", d.cast(neg, i.DType()), n))
+}
+
+// size is the size of an axis as an int64 scalar.
+func (d *Downgrade) size(x *ssa.Value, axis int) *ssa.Value {
+	if t := x.Tensor(); t != nil && t.Ranked {
+		if n, ok := t.Dims[axis].Int(); ok {
+			return d.scalarInt(tensor.Int64, n)
+		}
+	}
+	return d.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, d.Op("Shape", x), d.scalarInt(tensor.Int64, int64(axis)))
+}
+
+// padWrap: the wrap mode did not exist; it joins the ends to the input.
+func padWrap(d *Downgrade) {
+	if d.Node.AttrStr("mode", "constant") != "wrap" {
+		return
+	}
+	x := d.in(0)
+	rank := d.rank(x, 19)
+	pads, ok := ConstInts(d.in(1))
+	if !ok {
+		d.Fail(19, "the pads of mode wrap are computed at run time")
+	}
+	axes, ok := ConstInts(d.in(3))
+	if d.in(3) == nil {
+		for i := range rank {
+			axes = append(axes, int64(i))
+		}
+	} else if !ok {
+		d.Fail(19, "the axes of mode wrap are computed at run time")
+	}
+	n := len(axes)
+	for k, a := range axes {
+		if a < 0 {
+			a += int64(rank)
+		}
+		before, after := pads[k], pads[k+n]
+		if before < 0 || after < 0 {
+			d.Fail(19, "mode wrap with negative pads")
+		}
+		var parts []*ssa.Value
+		if before > 0 {
+			parts = append(parts, d.Op("Slice", x, d.ints(-before), d.ints(math.MaxInt64), d.ints(a)))
+		}
+		parts = append(parts, x)
+		if after > 0 {
+			parts = append(parts, d.Op("Slice", x, d.ints(0), d.ints(after), d.ints(a)))
+		}
+		if len(parts) > 1 {
+			x = d.OpA("Concat", []ssa.Attr{intAttr("axis", a)}, parts...)
+		}
+	}
+	d.Replace(x)
+}
+
+// padAxes: pads were given for all axes.
+func padAxes(d *Downgrade) {
+	if d.in(3) == nil {
+		return
+	}
+	rank := d.rank(d.in(0), 18)
+	axes, ok := ConstInts(d.in(3))
+	if !ok {
+		d.Fail(18, "the axes of padding are computed at run time")
+	}
+	n := len(axes)
+	if pads, ok := ConstInts(d.in(1)); ok {
+		all := make([]int64, 2*rank)
+		for k, a := range axes {
+			if a < 0 {
+				a += int64(rank)
+			}
+			all[a], all[int(a)+rank] = pads[k], pads[k+n]
+		}
+		d.Node.SetOperand(1, d.ints(all...))
+	} else {
+		// position 2n of the pads with a 0 behind is that 0
+		at := make([]int64, 2*rank)
+		for i := range at {
+			at[i] = int64(2 * n)
+		}
+		for k, a := range axes {
+			if a < 0 {
+				a += int64(rank)
+			}
+			at[a], at[int(a)+rank] = int64(k), int64(k+n)
+		}
+		zero := d.OpA("Concat", []ssa.Attr{intAttr("axis", 0)}, d.in(1), d.ints(0))
+		d.Node.SetOperand(1, d.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, zero, d.ints(at...)))
+	}
+	d.dropOperands(3)
+}
+
+// padAttrs: pads and value were attributes, of floats only.
+func padAttrs(d *Downgrade) {
+	pads, ok := ConstInts(d.in(1))
+	if !ok {
+		d.Fail(11, "pads are computed at run time")
+	}
+	value := 0.0
+	if v := d.in(2); v != nil {
+		if value, ok = ConstFloat(v); !ok {
+			d.Fail(11, "the value of padding is computed at run time")
+		}
+	}
+	d.Node.SetAttr("pads", ssa.Ints(pads...))
+	d.dropOperands(1)
+	if d.Node.AttrStr("mode", "constant") == "constant" && value != 0 {
+		d.Node.SetAttr("value", ssa.Float(value))
+	}
+}

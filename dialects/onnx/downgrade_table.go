@@ -1,0 +1,46 @@
+package onnx
+
+import "github.com/aton-project/aton/ssa"
+
+// downgrades holds the steps of each operator, newest first. An operator that
+// is not here has had one encoding only since it exists, and is not expressed
+// by others where it does not.
+var downgrades = map[string][]Step{
+	// reductions
+	"ReduceSum":       {{13, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceMax":       {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceMin":       {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceMean":      {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceProd":      {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceL1":        {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceL2":        {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceLogSum":    {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceLogSumExp": {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ReduceSumSquare": {{18, reduceAxes}, frontAxes(11, "axes")},
+	"ArgMax":          {{12, lastIndex}, frontAxes(11, "axis")},
+	"ArgMin":          {{12, lastIndex}, frontAxes(11, "axis")},
+	"TopK":            {{11, topKLargest}, {10, topKAttr}},
+
+	// shapes
+	"Squeeze":   {{13, axesAttr}, frontAxes(11, "axes")},
+	"Unsqueeze": {{13, axesAttr}, {11, frontUnsqueeze}},
+	"Reshape":   {{14, reshapeZero}},
+	"Flatten":   {frontAxes(11, "axis")},
+	"Shape":     {{15, shapeRange}},
+	"Split":     {{18, splitNumOutputs}, {13, splitAttr}, frontAxes(11, "axis")},
+	"Slice":     {{11, sliceForward}, {10, sliceAttrs}},
+	"Concat":    {frontAxes(11, "axis")},
+	"Gather":    {{11, frontIndices}, frontAxes(11, "axis")},
+	"Pad":       {{19, padWrap}, {18, padAxes}, {11, padAttrs}},
+
+	// elementwise
+	"Clip":    {{11, clipAttrs}},
+	"Cast":    {unsaid(24, "round_mode"), unsaid(19, "saturate")},
+	"Dropout": {{12, dropoutAttr}},
+
+	// networks
+	"Softmax":            {{13, softmaxFlat}},
+	"LogSoftmax":         {{13, softmaxFlat}},
+	"Hardmax":            {{13, softmaxFlat}},
+	"BatchNormalization": {without(14, "training_mode", ssa.Int(0))},
+}

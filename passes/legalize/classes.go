@@ -1,0 +1,193 @@
+package legalize
+
+import (
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// class says in which other types an operator computes the same.
+type class int
+
+const (
+	// real: elements are real numbers; halves are computed in float32, as PyTorch does.
+	real class = iota
+	// moves: elements are copied; any type that holds them will do.
+	moves
+	// orders: elements are compared or picked; any type that holds them will do.
+	orders
+	// ring: sums and products; integers wrap around, so wider ones will do.
+	ring
+	// quotients: values of a wider type are right, wrapped ones are not.
+	quotients
+)
+
+func classOf(o *ssa.Op) class {
+	switch o.Kind.Name() {
+	case "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Concat", "Split", "Slice", "Gather", "GatherElements",
+		"GatherND", "Expand", "Tile", "Pad", "Where", "Compress", "ReverseSequence", "SpaceToDepth", "DepthToSpace", "Trilu", "OneHot",
+		"CenterCropPad", "EyeLike", "ConstantOfShape", "Scatter", "MaxUnpool", "Size", "Shape", "TensorScatter":
+		return moves
+	case "ScatterElements", "ScatterND":
+		switch o.AttrStr("reduction", "none") {
+		case "none":
+			return moves
+		case "add", "mul":
+			return ring
+		}
+		return orders
+	case "Max", "Min", "TopK", "ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual",
+		"Sign", "Relu", "Clip", "IsNaN", "IsInf", "MaxPool", "GlobalMaxPool", "Unique", "Hardmax", "Range", "RoiAlign":
+		return orders
+	case "Abs", "Add", "Sub", "Mul", "Neg", "Sum", "ReduceSum", "ReduceSumSquare", "ReduceProd", "CumSum", "CumProd", "MatMul", "Gemm", "Einsum",
+		"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift":
+		return ring
+	case "Div", "Mod", "Pow":
+		return quotients
+	}
+	return real
+}
+
+// exactBack says that the op gives only elements that its operands had: the
+// cast back from a wider type loses nothing.
+func exactBack(o *ssa.Op) bool {
+	switch classOf(o) {
+	case moves:
+		return true
+	case orders:
+		return o.Kind != "onnx::Range"
+	}
+	return false
+}
+
+// embeds says that every element of a has an equal one of type b, in the same order.
+func embeds(a, b tensor.DType) bool {
+	for _, d := range wider(a) {
+		if d == b {
+			return true
+		}
+	}
+	return false
+}
+
+// wider lists the types that hold all elements of a type, the cheapest first.
+func wider(d tensor.DType) []tensor.DType {
+	switch d {
+	case tensor.Bool:
+		return []tensor.DType{tensor.Uint8, tensor.Int32, tensor.Int64, tensor.Float32, tensor.Float64}
+	case tensor.Uint8:
+		return []tensor.DType{tensor.Int32, tensor.Int64, tensor.Int16, tensor.Uint32, tensor.Float32, tensor.Float64}
+	case tensor.Int8:
+		return []tensor.DType{tensor.Int32, tensor.Int64, tensor.Int16, tensor.Float32, tensor.Float64}
+	case tensor.Int16, tensor.Uint16:
+		return []tensor.DType{tensor.Int32, tensor.Int64, tensor.Float32, tensor.Float64}
+	case tensor.Int32, tensor.Uint32:
+		return []tensor.DType{tensor.Int64, tensor.Float64}
+	case tensor.Float16, tensor.BFloat16:
+		return []tensor.DType{tensor.Float32, tensor.Float64}
+	case tensor.Float32:
+		return []tensor.DType{tensor.Float64}
+	}
+	return nil
+}
+
+// computing finds a type in which the op computes the same for the type
+// variable, Undefined if there is none.
+func (l *legalizer) computing(o *ssa.Op, g *group) tensor.DType {
+	c := classOf(o)
+	if o.Kind == "onnx::NonZero" {
+		c = moves
+	}
+	for _, d := range candidates(c, g.dtype) {
+		if holds(g.allowed, d) && (d != tensor.BFloat16 || l.opset >= 13) {
+			return d
+		}
+	}
+	return tensor.Undefined
+}
+
+func candidates(c class, d tensor.DType) []tensor.DType {
+	switch c {
+	case moves:
+		switch d {
+		case tensor.Uint32: // as good as a renaming
+			return append([]tensor.DType{tensor.Int32}, wider(d)...)
+		case tensor.Uint64:
+			return []tensor.DType{tensor.Int64}
+		}
+		return wider(d)
+	case orders:
+		return wider(d)
+	case ring:
+		switch d {
+		case tensor.Uint64:
+			return []tensor.DType{tensor.Int64}
+		case tensor.Bool:
+			return nil
+		}
+		return onlyLike(d, wider(d))
+	case quotients:
+		if d == tensor.Bool {
+			return nil
+		}
+		return onlyLike(d, wider(d))
+	}
+	if d.IsFloat() {
+		return wider(d)
+	}
+	return nil
+}
+
+// onlyLike keeps integers for integers.
+func onlyLike(d tensor.DType, ts []tensor.DType) []tensor.DType {
+	if !d.IsInt() {
+		return ts
+	}
+	var out []tensor.DType
+	for _, t := range ts {
+		if t.IsInt() {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// specials are operators whose element types are not those of their operands.
+// They report that all is done.
+var specials = map[string]func(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool{
+	"NonZero":         nonZero,
+	"ConstantOfShape": constantOfShape,
+	"Constant":        func(*legalizer, *onnx.Downgrade, *onnx.OpSchema) bool { return true },
+}
+
+// nonZero: all it asks of an element is whether it is zero, which a bool says.
+func nonZero(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool {
+	x := d.Node.Operand(0)
+	if holds(l.target.Types(s, s.Input(0)), x.DType()) {
+		return true
+	}
+	d.Node.SetOperand(0, l.cast(d, x, tensor.Bool))
+	return true
+}
+
+// constantOfShape: the element type is that of the value.
+func constantOfShape(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool {
+	g := &group{results: []int{0}, allowed: l.target.Types(s, s.Output(0)), dtype: d.Node.Result(0).DType()}
+	if g.dtype == tensor.Undefined || holds(g.allowed, g.dtype) {
+		return false
+	}
+	c := l.computing(d.Node, g)
+	lit, ok := d.Node.Attr("value")
+	if c == tensor.Undefined || !ok {
+		return false
+	}
+	t := lit.Tensor
+	if g.dtype.IsFloat() {
+		t = tensor.FromFloats(c, t.Shape, t.Float64s())
+	} else {
+		t = tensor.FromInts(c, t.Shape, t.Int64s())
+	}
+	d.Node.SetAttr("value", ssa.TensorValue(t))
+	l.castAround(d, g, c)
+	return false
+}

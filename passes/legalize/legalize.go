@@ -1,0 +1,166 @@
+// Package legalize takes ONNX operators from their newest encoding, which the
+// IR holds, to that of an opset, with element types for which the target has kernels.
+package legalize
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+)
+
+// foldLimit bounds the elements that folding a constant reads or makes.
+const foldLimit = 1 << 20
+
+// maxRounds bounds how often one op's replacements are replaced: a table that
+// goes in circles must not hang.
+const maxRounds = 1000
+
+type legalizer struct {
+	c      *passes.Context
+	m      *ssa.Module
+	opset  int
+	target onnx.Target
+	done   map[*ssa.Op]bool
+	// kept are the casts back from a computing type that lose nothing: their
+	// operand has the elements of the result.
+	kept map[*ssa.Op]bool
+}
+
+// block legalizes the ops of a block in order. What a rewrite builds stands
+// before the op and is visited next.
+func (l *legalizer) block(b *ssa.Block) {
+	rounds := 0
+	for o := b.First(); o != nil; {
+		if l.done[o] {
+			o = o.Next()
+			continue
+		}
+		prev, next := o.Prev(), o.Next()
+		l.op(o)
+		first := b.First()
+		if prev != nil {
+			first = prev.Next()
+		}
+		if first == o {
+			rounds = 0
+			o = o.Next()
+			continue
+		}
+		if o.Block() != nil {
+			l.done[o] = true
+		}
+		if first == next {
+			rounds = 0
+		} else if rounds++; rounds > maxRounds {
+			panic(fmt.Sprintf("legalize: %s at opset %d: no end of rewriting", o.Kind, l.opset))
+		}
+		o = first
+	}
+}
+
+// op does one op. Afterwards it is gone, or as the opset has it.
+func (l *legalizer) op(o *ssa.Op) {
+	for _, b := range o.Blocks {
+		l.block(b)
+	}
+	if o.Kind.Namespace() != onnx.Namespace {
+		return
+	}
+	d := &onnx.Downgrade{
+		Builder: onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc, Eval: kernel.Eval, FoldLimit: foldLimit},
+		Node:    o, Opset: l.opset, Target: l.target,
+	}
+	before := o.Prev()
+	kind, loc := o.Kind, o.Loc
+	if err := l.try(d); err != nil {
+		for p := o.Prev(); p != before; p = o.Prev() { // what was built in vain
+			erase(p)
+		}
+		l.report(kind, loc, err)
+	}
+}
+
+func erase(o *ssa.Op) {
+	for _, r := range o.Results {
+		if r.HasUses() {
+			return
+		}
+	}
+	o.Erase()
+}
+
+func (l *legalizer) report(kind ssa.Kind, loc diag.Loc, err *onnx.Unsupported) {
+	p := diag.Diagnostic{ID: "opset", Op: string(kind), Loc: loc, Message: err.Why}
+	if err.Opset > l.opset {
+		p.Message += fmt.Sprintf(" needs opset %d", err.Opset)
+		p.Hint = fmt.Sprintf("export with --opset %d", err.Opset)
+	}
+	l.c.Report(p)
+}
+
+func (l *legalizer) try(d *onnx.Downgrade) (err *onnx.Unsupported) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *onnx.Unsupported:
+			err = r
+		case *onnx.BuildError:
+			err = &onnx.Unsupported{Why: r.Error()}
+		default:
+			panic(r)
+		}
+	}()
+	o := d.Node
+	name := o.Kind.Name()
+	steps := onnx.Steps(name)
+	schema := onnx.Lookup(name, l.opset)
+	if schema != nil {
+		if l.types(d, schema); o.Block() == nil {
+			return nil
+		}
+	}
+	for _, s := range steps {
+		if s.Opset <= l.opset {
+			break
+		}
+		s.Down(d)
+		l.c.Changed(fmt.Sprintf("%s-%d", name, s.Opset))
+		if o.Block() == nil {
+			return nil
+		}
+	}
+	if schema == nil || o.Kind.Name() != name && onnx.Lookup(o.Kind.Name(), l.opset) == nil {
+		if first := onnx.Versions(name); len(first) > 0 {
+			d.Fail(firstOpset(first), "the operator")
+		}
+		d.Fail(0, "this is no operator of ONNX")
+	}
+	return nil
+}
+
+// firstOpset is the oldest opset from which on the operator has not been deprecated.
+func firstOpset(vs []onnx.OpSchema) int {
+	n := vs[len(vs)-1].Since
+	for i := len(vs) - 1; i >= 0 && !vs[i].Deprecated; i-- {
+		n = vs[i].Since
+	}
+	return n
+}
+
+// sweep erases constants that no op uses any more.
+func (l *legalizer) sweep(b *ssa.Block) {
+	for o := b.Last(); o != nil; {
+		prev := o.Prev()
+		for _, c := range o.Blocks {
+			l.sweep(c)
+		}
+		if o.Kind == "onnx::Constant" || o.Kind == "onnx::Cast" {
+			erase(o)
+		}
+		o = prev
+	}
+}

@@ -1,0 +1,46 @@
+package legalize
+
+import (
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+)
+
+// Pass is the pass.
+var Pass = passes.Pass{
+	Name: "legalize",
+	Doc:  "take ONNX operators from their newest form to that of an opset, with element types that the target has",
+	Before: `
+graph(%x : Float(2, 3)):
+  %axes : Long(1) = onnx::Constant[value={1}]()
+  %y : Float(2) = onnx::ReduceMax[keepdims=0](%x, %axes)
+  return (%y)`,
+	After: `
+graph(%x : Float(2, 3)):
+  %y : Float(2) = onnx::ReduceMax[keepdims=0, axes=[1]](%x)
+  return (%y)`,
+	Demo: "opset=17",
+	Options: []passes.Option{
+		{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
+		{Name: "target", Default: "ort", Doc: "whose kernels decide on element types: onnxruntime's, or none", Values: []string{string(onnx.OnnxRuntime), string(onnx.Standard)}},
+	},
+	Run: run,
+}
+
+func run(c *passes.Context) error {
+	m := c.Module
+	if v := onnx.DefaultOpset(m); v != 0 && v != onnx.Newest {
+		return nil // the module is legal for an opset already
+	}
+	opset := c.IntOption("opset")
+	l := &legalizer{c: c, m: m, opset: opset, target: onnx.Target(c.Option("target")), done: map[*ssa.Op]bool{}, kept: map[*ssa.Op]bool{}}
+	for _, f := range m.Funcs {
+		l.block(f.Body)
+		l.sweep(f.Body)
+	}
+	if m.Opsets == nil {
+		m.Opsets = map[string]int{}
+	}
+	m.Opsets[""] = opset
+	return nil
+}

@@ -1,0 +1,186 @@
+package legalize
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// group is the operands and results of an op that share a type variable.
+type group struct {
+	name     string
+	operands []int
+	results  []int
+	allowed  uint32
+	dtype    tensor.DType
+	single   bool // one type for all; else each operand for itself
+}
+
+// types gives the op element types that the opset's version of the operator
+// and the target have: by casts around it where that changes no element, by
+// another way to compute where there is one.
+func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
+	o := d.Node
+	if special := specials[o.Kind.Name()]; special != nil && special(l, d, s) {
+		return
+	}
+	groups := l.groups(o, s)
+	var bad []*group
+	for _, g := range groups {
+		if g.dtype != tensor.Undefined && !holds(g.allowed, g.dtype) && !l.runtimeCasts(s, g) {
+			bad = append(bad, g)
+		}
+	}
+	if len(bad) == 0 {
+		return
+	}
+	for _, g := range bad {
+		c := l.computing(o, g)
+		if c == tensor.Undefined {
+			if other := onnx.TypeFallback(o.Kind.Name()); other != nil && other(d, g.dtype) {
+				l.c.Changed(fmt.Sprintf("%s of %s by others", o.Kind.Name(), g.dtype))
+				return
+			}
+			d.Fail(l.lowest(o, g), "%s for %s", g.dtype.Spec(), l.who())
+		}
+	}
+	for _, g := range bad {
+		l.castAround(d, g, l.computing(o, g))
+	}
+	l.c.Changed("cast " + o.Kind.Name())
+}
+
+func (l *legalizer) who() string {
+	if l.target == onnx.OnnxRuntime {
+		return "onnxruntime"
+	}
+	return "ONNX"
+}
+
+func holds(mask uint32, d tensor.DType) bool { return d.ONNX() > 0 && mask>>d.ONNX()&1 == 1 }
+
+// runtimeCasts says that onnxruntime itself computes in float32: it does where
+// an operator has a kernel for that and none for float16.
+func (l *legalizer) runtimeCasts(s *onnx.OpSchema, g *group) bool {
+	return false
+}
+
+// groups sorts the tensors of an op by the type variables of a version.
+func (l *legalizer) groups(o *ssa.Op, s *onnx.OpSchema) []*group {
+	newest := onnx.SchemaOf(o.Kind)
+	var out []*group
+	find := func(p *onnx.Param, v *ssa.Value) *group {
+		if p.Option == onnx.VariadicMixed {
+			g := &group{name: p.Var, allowed: l.target.Types(s, p), dtype: v.DType()}
+			out = append(out, g)
+			return g
+		}
+		for _, g := range out {
+			if g.name == p.Var {
+				return g
+			}
+		}
+		g := &group{name: p.Var, allowed: l.target.Types(s, p), dtype: v.DType()}
+		out = append(out, g)
+		return g
+	}
+	for i := range o.NumOperands() {
+		v := o.Operand(i)
+		p := s.Input(i)
+		if v == nil || v.Tensor() == nil || p == nil || !sameParam(newest.Input(i), p, i) {
+			continue
+		}
+		g := find(p, v)
+		g.operands = append(g.operands, i)
+	}
+	for i, r := range o.Results {
+		if p := s.Output(i); p != nil && r.Tensor() != nil {
+			g := find(p, r)
+			g.results = append(g.results, i)
+		}
+	}
+	return out
+}
+
+// sameParam says that an input of the newest version is the one of another
+// version at the same place.
+func sameParam(newest, p *onnx.Param, i int) bool {
+	return i == 0 || newest != nil && (newest.Name == p.Name || newest.Var == p.Var)
+}
+
+// castAround lets the op compute in type c for one of its type variables.
+func (l *legalizer) castAround(d *onnx.Downgrade, g *group, c tensor.DType) {
+	o := d.Node
+	for _, i := range g.operands {
+		o.SetOperand(i, l.cast(d, o.Operand(i), c))
+	}
+	exact := exactBack(o)
+	next := o.Next()
+	for _, i := range g.results {
+		r := o.Results[i]
+		t := r.Tensor()
+		if t == nil || !r.HasUses() {
+			if t != nil {
+				r.Type = t.WithDType(c)
+			}
+			continue
+		}
+		var back *ssa.Op
+		if next != nil {
+			back = o.Block().InsertBefore(next, "onnx::Cast", o.Loc, []*ssa.Value{r}, t)
+		} else {
+			back = o.Block().Append("onnx::Cast", o.Loc, []*ssa.Value{r}, t)
+		}
+		back.SetAttr("to", ssa.Int(int64(g.dtype.ONNX())))
+		r.Type = t.WithDType(c)
+		v := back.Results[0]
+		v.Sym = r.Sym
+		v.Name, r.Name = r.Name, ""
+		moveUses(r, v, back)
+		l.kept[back] = exact
+	}
+}
+
+// moveUses makes all users of r but one use v.
+func moveUses(r, v *ssa.Value, but *ssa.Op) {
+	r.ReplaceUses(v)
+	but.SetOperand(0, r)
+}
+
+// cast converts a value; casts that would undo each other are not built.
+func (l *legalizer) cast(d *onnx.Downgrade, v *ssa.Value, c tensor.DType) *ssa.Value {
+	for {
+		o := v.Def()
+		if v.DType() == c || o == nil || o.Kind != "onnx::Cast" {
+			break
+		}
+		from := o.Operand(0)
+		if l.kept[o] || embeds(from.DType(), v.DType()) && (embeds(from.DType(), c) || from.DType() == c) {
+			v = from // what lies between changed no element
+			continue
+		}
+		break
+	}
+	if v.DType() == c {
+		return v
+	}
+	return d.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(c.ONNX()))}}, v)
+}
+
+// lowest is the lowest opset that has the type, 0 if none.
+func (l *legalizer) lowest(o *ssa.Op, g *group) int {
+	for n := l.opset + 1; n <= onnx.Newest; n++ {
+		if s := onnx.Lookup(o.Kind.Name(), n); s != nil && l.target.HasKernel(s) {
+			for _, h := range l.groups(o, s) {
+				if len(h.operands) > 0 && len(g.operands) > 0 && h.operands[0] == g.operands[0] || len(h.operands) == 0 && len(g.operands) == 0 {
+					if holds(h.allowed, h.dtype) {
+						return n
+					}
+				}
+			}
+		}
+	}
+	return 0
+}
