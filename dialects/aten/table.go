@@ -24,7 +24,7 @@ func families() []Defs {
 		vectorNorm,
 		views, splits, joining, padding, diagonals, shapes, strided, indexing, scattering, masks, writes, lists,
 		convolution, matmul, contraction, normalization, pooling, adaptive, resample, sampling,
-		losses, ctc, attention, embedding, recurrent, vision,
+		linalg, losses, ctc, attention, embedding, recurrent, vision,
 	}
 }
 

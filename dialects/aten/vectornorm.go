@@ -95,7 +95,7 @@ func lowerMatrixNorm(l *Lowering) *ssa.Value {
 	return l.matrixNorm(x, l.Dims("dim", l.Rank(x)), l.Bool("keepdim"))
 }
 
-// matrixNorm reads ord: fro, 1, -1, inf and -inf. The others need singular values.
+// matrixNorm reads ord: fro, nuc, 1, -1, 2, -2, inf and -inf.
 func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	if len(dims) != 2 || dims[0] == dims[1] {
 		l.Fail("a matrix norm takes two dimensions")
@@ -104,7 +104,7 @@ func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 		if lit.Str() == "fro" {
 			return l.Reduce("ReduceL2", x, dims, keep)
 		}
-		l.Fail("the %s norm needs singular values, which ONNX does not have", lit.Str())
+		return l.spectralNorm(x, dims, keep, "ReduceSum")
 	}
 	p := l.order("ord", 2)
 	sum, pick := dims[0], dims[1]
@@ -112,8 +112,12 @@ func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 	case math.Abs(p) == 1:
 	case math.IsInf(p, 0):
 		sum, pick = pick, sum
+	case p == 2:
+		return l.spectralNorm(x, dims, keep, "ReduceMax")
+	case p == -2:
+		return l.spectralNorm(x, dims, keep, "ReduceMin")
 	default:
-		l.Fail("the matrix norm of order %v needs singular values, which ONNX does not have", p)
+		l.Fail("a matrix norm of order %v", p)
 	}
 	op := "ReduceMax"
 	if p < 0 {
@@ -195,4 +199,20 @@ func lowerCosineSimilarity(l *Lowering) *ssa.Value {
 		return l.Div(x, l.Max(l.pnorm(x, 2, dim, true), l.Like(x, l.FloatOr("eps", 1e-8))))
 	}
 	return l.reduceOver("ReduceSum", l.Mul(unit(a), unit(b)), dim, false)
+}
+
+// spectralNorm reduces the singular values: their sum is the nuclear norm.
+func (l *Lowering) spectralNorm(x *ssa.Value, dims []int64, keep bool, op string) *ssa.Value {
+	var perm []int64
+	for i := range l.Rank(x) {
+		if int64(i) != dims[0] && int64(i) != dims[1] {
+			perm = append(perm, int64(i))
+		}
+	}
+	s := l.singularValues(l.transposeIf(x, append(perm, dims[0], dims[1])))
+	y := l.Reduce(op, s, []int64{-1}, false)
+	if !keep {
+		return y
+	}
+	return l.Unsqueeze(y, min(dims[0], dims[1]), max(dims[0], dims[1]))
 }
