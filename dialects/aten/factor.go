@@ -173,6 +173,9 @@ func (l *Lowering) firstRows(a *ssa.Value, k Size) *ssa.Value {
 
 // zeroPivot is the place, counted from 1, of the first zero on the diagonal of U, 0 if there is none: LAPACK's info.
 func (l *Lowering) zeroPivot(lu *ssa.Value) *ssa.Value {
+	if l.emptyMatrix(lu) {
+		return l.zerosOf(tensor.Int32, l.batchOf(lu)...)
+	}
 	return l.firstTrue(l.Op("Equal", l.diagonalOf(lu), l.Like(lu, 0)))
 }
 

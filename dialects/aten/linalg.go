@@ -217,13 +217,7 @@ func lowerLU(l *Lowering) []*ssa.Value {
 
 func (l *Lowering) luWithInfo(name string) []*ssa.Value {
 	r := l.factorLU(name)
-	info := func() *ssa.Value {
-		if l.emptyMatrix(r.lu) {
-			return l.zerosOf(tensor.Int32, l.batchOf(r.lu)...)
-		}
-		return l.zeroPivot(r.lu)
-	}
-	return []*ssa.Value{r.lu, r.pivots, info()}
+	return []*ssa.Value{r.lu, r.pivots, l.zeroPivot(r.lu)}
 }
 
 // rowOrder is the order of the rows that LAPACK's exchanges give.
@@ -656,7 +650,7 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 	}
 	m, n := l.rowCount(a), l.colCount(a)
 	if l.emptyMatrix(a) || l.emptyMatrix(b) {
-		l.Fail("least squares of empty matrices")
+		l.Fail("least squares of matrices without elements")
 	}
 	var rtol *ssa.Value
 	if !l.IsNone("rcond") {

@@ -209,8 +209,13 @@ func (l *Lowering) spectralNorm(x *ssa.Value, dims []int64, keep bool, op string
 			perm = append(perm, int64(i))
 		}
 	}
-	s := l.singularValues(l.transposeIf(x, append(perm, dims[0], dims[1])))
-	y := l.Reduce(op, s, []int64{-1}, false)
+	x = l.transposeIf(x, append(perm, dims[0], dims[1]))
+	var y *ssa.Value
+	if l.emptyMatrix(x) && op != "ReduceMin" {
+		y = l.zerosOf(l.DType(x), l.batchOf(x)...)
+	} else {
+		y = l.Reduce(op, l.singularValues(x), []int64{-1}, false)
+	}
 	if !keep {
 		return y
 	}
