@@ -70,6 +70,17 @@ func optimize(m *ssa.Module, f *ssa.Func) {
 	propagate(m, f)
 }
 
+// optimizeFully repeats the rules until nothing changes.
+func optimizeFully(m *ssa.Module, f *ssa.Func) {
+	for round := 0; round < 50; round++ {
+		changed := peephole(f.Body)
+		propagate(m, f)
+		if !changed && !fold(f.Body) {
+			return
+		}
+	}
+}
+
 func propagate(m *ssa.Module, f *ssa.Func) {
 	for fold(f.Body) {
 		for removeDead(m, f.Body) {
@@ -135,6 +146,13 @@ func peephole(b *ssa.Block) bool {
 		}
 		switch o.Kind {
 		case "aten::add", "aten::mul":
+			if x, y := o.Operand(0).Def(), o.Operand(1).Def(); o.Kind == "aten::add" && x != nil && y != nil &&
+				x.Kind == "prim::ListConstruct" && y.Kind == "prim::ListConstruct" && unmutated(x) && unmutated(y) {
+				l := b.InsertBefore(o, "prim::ListConstruct", o.Loc, append(x.Operands(), y.Operands()...), o.Result(0).Type)
+				o.Replace(l.Result(0))
+				changed = true
+				break
+			}
 			if o.NumOperands() != 2 || o.Result(0).Type != ssa.IntType {
 				break
 			}
@@ -314,6 +332,10 @@ func evaluate(o *ssa.Op) (ssa.Literal, bool) {
 		}
 	case "aten::__not__":
 		return ssa.Bool(!in[0].Bool()), true
+	case "aten::Float":
+		if in[0].IsNumber() {
+			return ssa.Float(in[0].Float()), true
+		}
 	case "aten::__is__", "aten::__isnot__":
 		if in[0].IsNone() || in[1].IsNone() {
 			return ssa.Bool((in[0].IsNone() && in[1].IsNone()) == (o.Kind == "aten::__is__")), true
@@ -365,10 +387,19 @@ func removeDead(m *ssa.Module, b *ssa.Block) bool {
 		if !used && (m.Effects(o)&^(ssa.Reads|ssa.Fresh|ssa.Random) == 0 || o.Kind == "prim::ListUnpack") {
 			o.Erase()
 			changed = true
+		} else if !used && o.Schema != nil && o.Schema.Mutates() && o.Schema.Args[0].Writes && onlyHere(m, o.Operand(0)) {
+			o.Erase() // it writes to a new tensor that nobody reads
+			changed = true
 		}
 		o = prev
 	}
 	return changed
+}
+
+// onlyHere reports new memory with a single use.
+func onlyHere(m *ssa.Module, v *ssa.Value) bool {
+	d := v.Def()
+	return d != nil && v.HasOneUse() && d.Schema != nil && !d.Schema.Mutates() && m.Effects(d)&ssa.Fresh != 0
 }
 
 // deadCarried removes carried values that nothing but themselves uses.
