@@ -31,10 +31,38 @@ func applyInputs(m *ssa.Module, inputs []spec.Input) error {
 		}
 		return nil
 	}
+	// what the user says goes before what the archive says; names that the model does not have mean positions
+	named := map[string]bool{}
+	for _, in := range inputs {
+		named[in.Name] = true
+	}
+	var kept []ssa.Input
+	for _, in := range m.Inputs {
+		if !named[in.Name] {
+			kept = append(kept, in)
+		}
+	}
+	for _, in := range inputs {
+		if !hasParam(f, in.Name) {
+			kept = nil
+		}
+	}
+	m.Inputs = kept
 	for _, in := range inputs {
 		m.Inputs = append(m.Inputs, moduleInput(in.Name, in.Type))
 	}
 	return nil
+}
+
+// hasParam reports a parameter of that name, up to the number that PyTorch adds in printed graphs.
+func hasParam(f *ssa.Func, name string) bool {
+	for _, p := range f.Body.Params {
+		base, number, _ := strings.Cut(p.Name, ".")
+		if p.Name == name || base == name && strings.Trim(number, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
 }
 
 func moduleInput(name string, t spec.Type) ssa.Input {

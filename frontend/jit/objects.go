@@ -27,8 +27,9 @@ const maxObjectDepth = 1000
 // unpickle reads a record whose storages lie in a folder.
 func (l *loader) unpickle(record, folder string) any {
 	ts := &pickle.Tensors{
-		Load:      func(key string) ([]byte, error) { return l.a.Bytes(folder + "/" + key) },
-		BigEndian: l.big,
+		Load:       func(key string) ([]byte, error) { return l.a.Bytes(folder + "/" + key) },
+		BigEndian:  l.big,
+		ShapesOnly: record == tracedInputs, // written without data
 	}
 	var table []any // of build_tensor_from_id
 	r := &pickle.Reader{

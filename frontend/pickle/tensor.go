@@ -15,6 +15,8 @@ type Tensors struct {
 	Load func(key string) ([]byte, error)
 	// BigEndian says that the bytes must be swapped.
 	BigEndian bool
+	// ShapesOnly leaves storages out: the tensors have shapes but no data.
+	ShapesOnly bool
 
 	storages map[string]*StorageRef
 }
@@ -140,7 +142,9 @@ func (r *Tensors) Persistent(id any) (any, error) {
 		return nil, fmt.Errorf("storage %s has %d elements", key, n)
 	}
 	s := &StorageRef{Key: key, DType: d, Elements: n, Storage: &tensor.Storage{}}
-	if n > 0 {
+	if r.ShapesOnly {
+		s.Storage = nil
+	} else if n > 0 {
 		b, err := r.Load(key)
 		if err != nil {
 			return nil, err
