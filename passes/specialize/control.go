@@ -117,7 +117,12 @@ func (s *spec) ifOp(o *ssa.Op) {
 	}
 	for _, c := range ordered(cells) {
 		if c.id <= start {
-			s.set(c, m.mergeContent(contentIn(out0.changes, c), contentIn(out1.changes, c)))
+			cells[c] = m.mergeContent(contentIn(out0.changes, c), contentIn(out1.changes, c))
+		}
+	}
+	for _, c := range ordered(cells) { // only now: merging reads what was before
+		if c.id <= start {
+			s.set(c, cells[c])
 		}
 	}
 	b0.SetReturns(m.rets[0]...)

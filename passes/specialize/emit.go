@@ -56,6 +56,9 @@ func (s *spec) materialize(x value) *ssa.Value {
 		}
 		return s.constant(x)
 	case *ssa.Value:
+		if !inScope(x, s.cur) {
+			s.fail("alias", "a view depends on a value that a branch or a loop made; use .clone()")
+		}
 		return x
 	case *tensorRef:
 		return s.read(x)

@@ -297,12 +297,17 @@ func (s *spec) view(o *ssa.Op, args []value, kind viewKind) []value {
 	return []value{s.newView(st.st, chain, strides, st.st.state().base, v)}
 }
 
-// freeze copies containers among the arguments, which the program may change later.
+// freeze keeps the arguments of a view as they are now: the program may change
+// lists, and tensors that only lend their shape, later.
 func (s *spec) freeze(args []value) []value {
 	out := append([]value(nil), args...)
+	out[0] = nil // the base changes
 	for i, a := range out {
-		if l, ok := a.(*list); ok {
-			out[i] = &list{c: s.newCell(l.c.content), elem: l.elem}
+		switch a := a.(type) {
+		case *list:
+			out[i] = &list{c: s.newCell(a.c.content), elem: a.elem}
+		case *tensorRef:
+			out[i] = s.read(a)
 		}
 	}
 	return out
@@ -442,9 +447,13 @@ func (s *spec) viewStrides(o *ssa.Op, args []value, in []sym.Expr, self, out *ss
 			c[d] = c[d].Mul(sym.Const(step))
 			return c
 		}
-	case "transpose":
+	case "transpose", "swapdims", "swapaxes":
 		d0, ok := arg("dim0")
 		d1, ok2 := arg("dim1")
+		if !ok {
+			d0, ok = arg("axis0")
+			d1, ok2 = arg("axis1")
+		}
 		a, b := wrap(d0, len(in)), wrap(d1, len(in))
 		if ok && ok2 && a >= 0 && b >= 0 {
 			c := append([]sym.Expr(nil), in...)
@@ -470,6 +479,39 @@ func (s *spec) viewStrides(o *ssa.Op, args []value, in []sym.Expr, self, out *ss
 					c[i] = in[w]
 				}
 				return c
+			}
+		}
+	case "movedim", "moveaxis":
+		from, ok := s.literalOf(args[1])
+		to, ok2 := s.literalOf(args[2])
+		if ok && ok2 {
+			return moved(in, intsOf(from), intsOf(to))
+		}
+	case "diagonal":
+		d1, ok := arg("dim1")
+		d2, ok2 := arg("dim2")
+		a, b := wrap(d1, len(in)), wrap(d2, len(in))
+		if ok && ok2 && a >= 0 && b >= 0 && a != b {
+			var c []sym.Expr
+			for i, e := range in {
+				if i != a && i != b {
+					c = append(c, e)
+				}
+			}
+			return append(c, in[a].Add(in[b]))
+		}
+	case "unfold":
+		dim, ok := arg("dimension")
+		step, ok2 := arg("step")
+		if d := wrap(dim, len(in)); ok && ok2 && d >= 0 {
+			c := append(append([]sym.Expr(nil), in...), in[d])
+			c[d] = c[d].Mul(sym.Const(step))
+			return c
+		}
+	case "as_strided":
+		if l, ok := s.literalOf(args[2]); ok {
+			if st, ok := l.IntList(); ok {
+				return ssa.Sizes(st)
 			}
 		}
 	case "unsqueeze":
@@ -521,6 +563,45 @@ func (s *spec) viewStrides(o *ssa.Op, args []value, in []sym.Expr, self, out *ss
 		return c
 	}
 	return nil
+}
+
+func intsOf(l ssa.Literal) []int64 {
+	if l.Kind == ssa.IntLit {
+		return []int64{l.Int()}
+	}
+	v, _ := l.IntList()
+	return v
+}
+
+// moved permutes as movedim does: the dims from go to the places to, the others keep their order.
+func moved(in []sym.Expr, from, to []int64) []sym.Expr {
+	n := int64(len(in))
+	out := make([]sym.Expr, n)
+	filled, taken := make([]bool, n), make([]bool, n)
+	for i := range from {
+		f, t := from[i], to[i]
+		if f < 0 {
+			f += n
+		}
+		if t < 0 {
+			t += n
+		}
+		if f < 0 || f >= n || t < 0 || t >= n {
+			return nil
+		}
+		out[t], filled[t], taken[f] = in[f], true, true
+	}
+	k := 0
+	for i := range in {
+		if taken[i] {
+			continue
+		}
+		for filled[k] {
+			k++
+		}
+		out[k], filled[k] = in[i], true
+	}
+	return out
 }
 
 // reshapeStrides gives the strides of a reshape that shares memory, as
