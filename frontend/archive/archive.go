@@ -48,7 +48,8 @@ func (e *Error) Unwrap() error { return e.Err }
 type Archive struct {
 	// File is the name for messages.
 	File string
-	// Prefix is the folder that holds all records: the first component of the first entry.
+	// Prefix is the folder that holds all records: the first component of the
+	// first entry. It is empty if that lies in no folder.
 	Prefix string
 
 	data     []byte
@@ -79,7 +80,10 @@ func Read(data []byte, file string, limits *Limits) (*Archive, error) {
 	if len(z.File) > a.limits.Records {
 		return nil, &Error{file, "", -1, fmt.Errorf("%d records are more than %d", len(z.File), a.limits.Records)}
 	}
-	a.Prefix, _, _ = strings.Cut(z.File[0].Name, "/")
+	root := ""
+	if folder, _, ok := strings.Cut(z.File[0].Name, "/"); ok {
+		a.Prefix, root = folder, folder+"/"
+	}
 	for _, f := range z.File {
 		if strings.HasSuffix(f.Name, "/") {
 			continue // a folder, from a re-zipped file
@@ -87,7 +91,7 @@ func Read(data []byte, file string, limits *Limits) (*Archive, error) {
 		if err := checkName(f.Name); err != nil {
 			return nil, &Error{file, fmt.Sprintf("%.60q", f.Name), -1, err}
 		}
-		name, ok := strings.CutPrefix(f.Name, a.Prefix+"/")
+		name, ok := strings.CutPrefix(f.Name, root)
 		if !ok {
 			continue
 		}

@@ -1,0 +1,507 @@
+package export
+
+import (
+	"math"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// higherOrder builds a call that takes graphs or operators.
+func (im *importer) higherOrder(sc *scope, n *node, name string) {
+	switch strings.TrimSuffix(name, ".default") {
+	case "cond":
+		im.cond(sc, n)
+	case "while_loop":
+		im.whileLoop(sc, n)
+	case "scan":
+		im.scan(sc, n, true)
+	case "map_impl", "map":
+		im.scan(sc, n, false)
+	case "wrap_with_autocast":
+		im.wrap(sc, n, im.autocastOf(sc, n))
+	case "wrap_with_set_grad_enabled", "invoke_subgraph", "hints_wrapper", "strict_mode", "tag_activation_checkpoint", "wrap", "inductor_compiled_code":
+		im.wrap(sc, n, sc.region)
+	case "auto_functionalized", "auto_functionalized_v2":
+		im.functionalized(sc, n, strings.HasPrefix(name, "auto_functionalized_v2"))
+	case "with_effects":
+		im.withEffects(sc, n)
+	default:
+		im.failNode(sc, "", "the higher-order operator %s is not supported", name)
+	}
+}
+
+// positional gives an argument by position.
+func (im *importer) positional(sc *scope, n *node, i int, t tag) *argument {
+	if i >= len(n.inputs) {
+		im.failNode(sc, "", "argument %d is missing", i)
+	}
+	a := &n.inputs[i].argument
+	if t != tagNone && a.tag != t {
+		im.failNode(sc, "", "argument %d is %v, not %v", i, a.tag, t)
+	}
+	return a
+}
+
+// operands gives the members of a list argument as values.
+func (im *importer) operands(sc *scope, a *argument) []*ssa.Value {
+	vs := make([]*ssa.Value, len(a.list))
+	for i := range a.list {
+		vs[i] = im.value(sc, &a.list[i], nil)
+	}
+	return vs
+}
+
+// boolOf makes a condition of a bool or a tensor.
+func (im *importer) boolOf(sc *scope, b *ssa.Block, v *ssa.Value) *ssa.Value {
+	if v.Type == ssa.BoolType {
+		return v
+	}
+	if ssa.AsTensor(v.Type) == nil {
+		im.failNode(sc, "", "a condition is %s", v.Type)
+	}
+	o := b.Append("aten::Bool", sc.at, []*ssa.Value{v}, ssa.BoolType)
+	o.Schema = aten.Schema("aten::Bool", "Tensor")
+	return o.Results[0]
+}
+
+// outputTypes are the types of the results of a call.
+func (im *importer) outputTypes(sc *scope, n *node) []ssa.Type {
+	types := make([]ssa.Type, len(n.outputs))
+	for i := range types {
+		types[i] = im.valueType(sc.g, &n.outputs[i])
+	}
+	return types
+}
+
+func (im *importer) cond(sc *scope, n *node) {
+	c := im.boolOf(sc, sc.b, im.value(sc, im.positional(sc, n, 0, tagNone), ssa.BoolType))
+	operands := im.operands(sc, im.positional(sc, n, 3, tagList))
+	o := sc.b.Append("prim::If", sc.at, []*ssa.Value{c}, im.outputTypes(sc, n)...)
+	for i := 1; i <= 2; i++ {
+		g := im.positional(sc, n, i, tagGraph).graph
+		b := o.AddBlock()
+		rs := im.inline(sc, b, g, operands, sc.region)
+		if len(rs) != len(o.Results) {
+			im.failNode(sc, "", "a branch gives %d results for %d", len(rs), len(o.Results))
+		}
+		b.SetReturns(rs...)
+	}
+	im.bind(sc, n.outputs, o.Results)
+}
+
+func (im *importer) whileLoop(sc *scope, n *node) {
+	test, body := im.positional(sc, n, 0, tagGraph).graph, im.positional(sc, n, 1, tagGraph).graph
+	carried := im.operands(sc, im.positional(sc, n, 2, tagList))
+	var captured []*ssa.Value
+	if len(n.inputs) > 3 {
+		captured = im.operands(sc, im.positional(sc, n, 3, tagList))
+	}
+	if len(carried) != len(n.outputs) {
+		im.failNode(sc, "", "%d results for %d carried values", len(n.outputs), len(carried))
+	}
+	check := func(b *ssa.Block, state []*ssa.Value) *ssa.Value {
+		rs := im.inline(sc, b, test, join(state, captured), sc.region)
+		if len(rs) != 1 {
+			im.failNode(sc, "", "the condition gives %d results", len(rs))
+		}
+		return im.boolOf(sc, b, rs[0])
+	}
+	// the carried values are the body's own: what it writes must not be seen outside
+	operands := append([]*ssa.Value{im.constant(ssa.Int(math.MaxInt64)), check(sc.b, carried)}, carried...)
+	o := sc.b.Append("prim::Loop", sc.at, operands, im.outputTypes(sc, n)...)
+	b := o.AddBlock()
+	b.AddParam(im.unique("i"), ssa.IntType)
+	state := make([]*ssa.Value, len(carried))
+	for i, v := range carried {
+		state[i] = b.AddParam("", loosely(v.Type))
+	}
+	next := im.inline(sc, b, body, join(state, captured), sc.region)
+	if len(next) != len(carried) {
+		im.failNode(sc, "", "the body gives %d results for %d carried values", len(next), len(carried))
+	}
+	b.SetReturns(append([]*ssa.Value{check(b, next)}, next...)...)
+	im.bind(sc, n.outputs, o.Results)
+}
+
+func join(a, b []*ssa.Value) []*ssa.Value { return append(append([]*ssa.Value(nil), a...), b...) }
+
+// loosely is the type of a value that may change its size.
+func loosely(t ssa.Type) ssa.Type {
+	if tt := ssa.AsTensor(t); tt != nil {
+		return ssa.Unranked(tt.DType)
+	}
+	return t
+}
+
+// scan builds a loop over the first axis of the sequences:
+// graph(carry..., slice..., captured...) -> carry..., y... ; the ys are stacked.
+// map is a scan without carried values.
+func (im *importer) scan(sc *scope, n *node, carries bool) {
+	body := im.positional(sc, n, 0, tagGraph).graph
+	at := 1
+	var carried []*ssa.Value
+	if carries {
+		carried = im.operands(sc, im.positional(sc, n, at, tagList))
+		at++
+	}
+	xs := im.operands(sc, im.positional(sc, n, at, tagList))
+	at++
+	axis, reverse := int64(0), false
+	var captured []*ssa.Value
+	for ; at < len(n.inputs); at++ { // up to 2.6 the axis and the direction come first
+		switch a := &n.inputs[at].argument; a.tag {
+		case tagInt:
+			axis = a.n
+		case tagBool:
+			reverse = a.n != 0
+		case tagList:
+			captured = im.operands(sc, a)
+		default:
+			im.failNode(sc, "", "argument %d is %v", at, a.tag)
+		}
+	}
+	if reverse {
+		im.failNode(sc, "export again with PyTorch 2.7 or newer", "a scan that runs backwards")
+	}
+	if len(xs) == 0 || len(n.outputs) < len(carried) {
+		im.failNode(sc, "", "a scan over nothing")
+	}
+	ys := len(n.outputs) - len(carried)
+	emit := func(b *ssa.Block, k ssa.Kind, overload string, t ssa.Type, vs ...*ssa.Value) *ssa.Value {
+		o := b.Append(k, sc.at, vs)
+		if o.Schema = aten.Schema(k, overload); o.Schema == nil {
+			im.failNode(sc, "", "there is no %s.%s", k, overload)
+		}
+		if t == nil {
+			return nil
+		}
+		return o.AddResult(t)
+	}
+	dim := im.constant(ssa.Int(axis))
+	trips := emit(sc.b, "aten::size", "int", ssa.IntType, xs[0], dim)
+	lists := make([]*ssa.Value, ys)
+	for i := range lists {
+		lists[i] = im.list(sc, nil, ssa.AnyTensor)
+	}
+	types := make([]ssa.Type, len(carried))
+	for i := range types {
+		types[i] = im.valueType(sc.g, &n.outputs[i])
+	}
+	yes := im.constant(ssa.Bool(true))
+	loop := sc.b.Append("prim::Loop", sc.at, append([]*ssa.Value{trips, yes}, carried...), types...)
+	b := loop.AddBlock()
+	i := b.AddParam(im.unique("i"), ssa.IntType)
+	var operands []*ssa.Value
+	for _, v := range carried {
+		operands = append(operands, b.AddParam("", loosely(v.Type)))
+	}
+	for _, x := range xs {
+		operands = append(operands, emit(b, "aten::select", "int", ssa.AnyTensor, x, dim, i))
+	}
+	rs := im.inline(sc, b, body, append(operands, captured...), sc.region)
+	if len(rs) != len(n.outputs) {
+		im.failNode(sc, "", "the body gives %d results for %d", len(rs), len(n.outputs))
+	}
+	for j, y := range rs[len(carried):] {
+		if ssa.AsTensor(y.Type) == nil {
+			im.failNode(sc, "", "the body gives %s, not a tensor", y.Type)
+		}
+		emit(b, "aten::append", "t", &ssa.ListType{Elem: ssa.AnyTensor}, lists[j], y)
+	}
+	b.SetReturns(append([]*ssa.Value{yes}, rs[:len(carried)]...)...)
+	results := append([]*ssa.Value(nil), loop.Results...)
+	for j := range lists {
+		results = append(results, emit(sc.b, "aten::stack", "", im.valueType(sc.g, &n.outputs[len(carried)+j]), lists[j], dim))
+	}
+	im.bind(sc, n.outputs, results)
+}
+
+// wrap builds the graph of a region in place.
+func (im *importer) wrap(sc *scope, n *node, region *autocast) {
+	var g *graph
+	var operands []*ssa.Value
+	for i := range n.inputs {
+		a := &n.inputs[i].argument
+		switch {
+		case a.tag == tagGraph && g == nil:
+			g = a.graph
+		case g == nil || a.tag == tagString || a.tag == tagDict || a.tag == tagBool && len(operands) == 0 && len(g.inputs) == 0:
+			// options of the region
+		case a.tag == tagList:
+			operands = append(operands, im.operands(sc, a)...)
+		default:
+			operands = append(operands, im.value(sc, a, nil))
+		}
+	}
+	if g == nil {
+		im.failNode(sc, "", "the region has no graph")
+	}
+	im.bindAll(sc, n.outputs, im.inline(sc, sc.b, g, operands, region))
+}
+
+// bindAll is bind for results that are values of their own, in a list or not.
+func (im *importer) bindAll(sc *scope, outputs []argument, results []*ssa.Value) {
+	var flat []argument
+	for i := range outputs {
+		if outputs[i].tag == tagList {
+			flat = append(flat, outputs[i].list...)
+		} else {
+			flat = append(flat, outputs[i])
+		}
+	}
+	if len(flat) != len(results) {
+		im.failNode(sc, "", "%d results for %d", len(results), len(flat))
+	}
+	for i := range flat {
+		if flat[i].isName() {
+			im.define(sc, flat[i].s, results[i])
+		}
+	}
+}
+
+// operatorOf is the operator that a call is about.
+func (im *importer) operatorOf(sc *scope, a *argument) (ssa.Kind, string) {
+	s := a.s
+	if !strings.HasPrefix(s, "torch.ops.") {
+		s = "torch.ops." + s
+	}
+	k, overload, ok := target(s)
+	if !ok {
+		im.failNode(sc, "", "%.80q is no operator", a.s)
+	}
+	return k, overload
+}
+
+// withEffects drops the token: the order of operators is that of the graph.
+func (im *importer) withEffects(sc *scope, n *node) {
+	k, overload := im.operatorOf(sc, im.positional(sc, n, 1, tagOperator))
+	if k == "aten::_print" {
+		return
+	}
+	schema := aten.Schema(k, overload)
+	var args []*argument
+	var names []string
+	for i := 2; i < len(n.inputs); i++ {
+		name := n.inputs[i].name
+		if name == "" && schema != nil && i-2 < len(schema.Args) {
+			name = schema.Args[i-2].Name
+		}
+		args, names = append(args, &n.inputs[i].argument), append(names, name)
+	}
+	outputs := n.outputs
+	if len(outputs) > 0 {
+		outputs = outputs[1:] // the token
+	}
+	im.bindResults(sc, outputs, im.operator(sc, k, overload, args, names, real(outputs)))
+}
+
+// real drops the None that stands for no result.
+func real(outputs []argument) []argument {
+	if len(outputs) == 1 && outputs[0].tag == tagNone {
+		return nil
+	}
+	return outputs
+}
+
+func (im *importer) bindResults(sc *scope, outputs []argument, results []*ssa.Value) {
+	im.bind(sc, real(outputs), results)
+}
+
+// functionalized builds the pure form of an operator that writes: it runs on
+// copies of the tensors that it writes to, and the copies are results.
+func (im *importer) functionalized(sc *scope, n *node, v2 bool) {
+	k, overload := im.operatorOf(sc, im.positional(sc, n, 0, tagOperator))
+	schema := aten.Schema(k, overload)
+	byName := map[string]*argument{}
+	var args []*argument
+	var names []string
+	var bases *argument
+	for i := 1; i < len(n.inputs); i++ {
+		in := &n.inputs[i]
+		switch {
+		case in.name == "_all_bases":
+			bases = &in.argument
+		case strings.HasPrefix(in.name, "_"):
+			byName[in.name] = &in.argument
+		default:
+			args, names = append(args, &in.argument), append(names, in.name)
+		}
+	}
+	clone := func(v *ssa.Value) *ssa.Value {
+		o := sc.b.Append("aten::clone", sc.at, []*ssa.Value{v, im.constant(ssa.None)}, v.Type)
+		o.Schema = aten.Schema("aten::clone", "")
+		return o.Results[0]
+	}
+	if schema == nil {
+		im.opaqueWrite(sc, n, k, overload, args, names, bases)
+		return
+	}
+	var written []*ssa.Value
+	temp := func(v *ssa.Value) *argument { // a value as an argument
+		name := " " + im.unique("copy")
+		sc.vals[name] = v
+		return &argument{tag: tagTensor, s: name}
+	}
+	if v2 {
+		if bases == nil {
+			im.failNode(sc, "", "there are no bases")
+		}
+		for i := range bases.list {
+			written = append(written, clone(im.value(sc, &bases.list[i], nil)))
+		}
+		for i := range schema.Args {
+			f := &schema.Args[i]
+			if !f.Writes {
+				continue
+			}
+			if byName["_"+f.Name+"_size"] != nil || byName["_"+f.Name+"_slice_dim"] != nil || byName["_"+f.Name+"_length"] != nil {
+				im.failNode(sc, "", "%s writes to a part of a tensor, which is not supported", k)
+			}
+			idx := byName["_"+f.Name+"_base_index"]
+			if idx == nil || idx.tag == tagNone {
+				continue
+			}
+			if idx.tag != tagInt || idx.n < 0 || idx.n >= int64(len(written)) {
+				im.failNode(sc, "", "there is no base for %q", f.Name)
+			}
+			args, names = append(args, temp(written[idx.n])), append(names, f.Name)
+		}
+	} else {
+		for i, name := range names {
+			if j := schema.Arg(name); j >= 0 && schema.Args[j].Writes && args[i].tag == tagTensor {
+				c := clone(im.value(sc, args[i], nil))
+				written = append(written, c)
+				args[i] = temp(c)
+			}
+		}
+	}
+	own := len(n.outputs) - len(written)
+	if own < 0 {
+		im.failNode(sc, "", "%d results for %d written tensors", len(n.outputs), len(written))
+	}
+	rs := im.operator(sc, k, overload, args, names, real(n.outputs[:own]))
+	if outs := real(n.outputs[:own]); len(outs) > 0 {
+		im.bind(sc, outs, rs)
+	}
+	im.bindAll(sc, n.outputs[own:], written)
+}
+
+// opaqueWrite keeps an undeclared operator in its pure form: the new values of
+// what it writes to follow its results.
+func (im *importer) opaqueWrite(sc *scope, n *node, k ssa.Kind, overload string, args []*argument, names []string, bases *argument) {
+	if bases != nil {
+		args, names = append(args, bases), append(names, "_all_bases")
+	}
+	outputs := n.outputs
+	if len(outputs) > 0 && outputs[0].tag == tagNone {
+		outputs = outputs[1:]
+	}
+	im.bind(sc, outputs, im.custom(sc, k, overload, args, names, outputs))
+}
+
+// autocast is a region in which operators convert their arguments.
+type autocast struct {
+	to   tensor.DType
+	cuda bool
+}
+
+// autocastOf reads (device, dtype, enabled, cache, graph, operands...).
+func (im *importer) autocastOf(sc *scope, n *node) *autocast {
+	device := im.positional(sc, n, 0, tagString)
+	enabled := im.positional(sc, n, 2, tagNone)
+	if enabled.tag == tagBool && enabled.n == 0 {
+		return nil
+	}
+	r := &autocast{cuda: strings.HasPrefix(device.s, "cuda")}
+	switch d := im.positional(sc, n, 1, tagNone); {
+	case d.tag == tagDType:
+		r.to = dtypeOf(d.n)
+	case r.cuda:
+		r.to = tensor.Float16
+	default:
+		r.to = tensor.BFloat16
+	}
+	if r.to != tensor.Float16 && r.to != tensor.BFloat16 {
+		im.failNode(sc, "", "autocast to %v", r.to)
+	}
+	return r
+}
+
+// The lists of aten/src/ATen/autocast_mode.h.
+const (
+	autocastLower = ` linear matmul mm bmm mv addmv addr baddbmm addmm addbmm chain_matmul linalg_multi_dot conv1d conv2d conv3d
+		conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution conv_tbc prelu scaled_dot_product_attention `
+	autocastLowerCPU = ` einsum tensordot lstm.input gru.input rnn_tanh.input rnn_relu.input `
+	autocastFloatCPU = ` avg_pool3d binary_cross_entropy grid_sampler polar prod quantile nanquantile stft cdist trace view_as_complex
+		cholesky cholesky_inverse cholesky_solve inverse lu_solve orgqr ormqr pinverse max_pool3d max_unpool2d max_unpool3d
+		adaptive_avg_pool3d reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d mse_loss
+		cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy_loss l1_loss
+		huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss ctc_loss kl_div multilabel_margin_loss
+		binary_cross_entropy_with_logits fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_rfft fft_irfft fft_rfft2
+		fft_irfft2 fft_rfftn fft_irfftn fft_hfft fft_ihfft linalg_cond linalg_matrix_rank linalg_solve linalg_cholesky
+		linalg_svdvals linalg_eigvals linalg_eigvalsh linalg_inv linalg_householder_product linalg_tensorinv linalg_tensorsolve
+		fake_quantize_per_tensor_affine geqrf _lu_with_info qr svd triangular_solve fractional_max_pool2d fractional_max_pool3d
+		adaptive_max_pool3d multilabel_margin_loss_forward linalg_qr linalg_cholesky_ex linalg_svd linalg_eig linalg_eigh
+		linalg_lstsq linalg_inv_ex `
+	autocastFloatCUDA = ` acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus layer_norm
+		native_layer_norm group_norm frobenius_norm nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss
+		nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss
+		soft_margin_loss triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp
+		upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
+		upsample_bicubic2d prod softmax log_softmax cumprod cumsum sum norm cross_entropy_loss `
+)
+
+// cast converts the arguments as the region wants.
+func (r *autocast) cast(im *importer, sc *scope, k ssa.Kind, operands []*ssa.Value, schema *ssa.Schema) {
+	if k.Namespace() != "aten" {
+		return
+	}
+	in := func(list string) bool {
+		for f := range strings.FieldsSeq(list) {
+			if f == k.Name() || f == k.Name()+"."+schema.Overload {
+				return true
+			}
+		}
+		return false
+	}
+	to := tensor.Undefined
+	switch {
+	case in(autocastLower) || !r.cuda && in(autocastLowerCPU):
+		to = r.to
+	case !r.cuda && in(autocastFloatCPU) || r.cuda && in(autocastFloatCUDA):
+		to = tensor.Float32
+	default:
+		return
+	}
+	for i, v := range operands {
+		switch t := v.Type.(type) {
+		case *ssa.TensorType:
+			operands[i] = r.castTensor(im, sc, v, t, to)
+		case *ssa.ListType:
+			if d := v.Def(); ssa.AsTensor(t.Elem) != nil && d != nil && d.Kind == "prim::ListConstruct" {
+				for j := range d.NumOperands() {
+					e := d.Operand(j)
+					if et := ssa.AsTensor(e.Type); et != nil {
+						if c := r.castTensor(im, sc, e, et, to); c != e {
+							c.Def().MoveBefore(d)
+							d.SetOperand(j, c)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func (r *autocast) castTensor(im *importer, sc *scope, v *ssa.Value, t *ssa.TensorType, to tensor.DType) *ssa.Value {
+	if !t.DType.IsFloat() || t.DType == tensor.Float64 {
+		return v
+	}
+	no, none := im.constant(ssa.Bool(false)), im.constant(ssa.None)
+	o := sc.b.Append("aten::to", sc.at, []*ssa.Value{v, im.constant(ssa.Int(int64(to.Code()))), no, no, none}, t.WithDType(to))
+	o.Schema = aten.Schema("aten::to", "dtype")
+	return o.Results[0]
+}

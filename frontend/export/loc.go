@@ -1,0 +1,87 @@
+package export
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/aton-project/aton/ssa/diag"
+)
+
+type locKey struct{ stack, modules string }
+
+// loc is the user's line of a call: the innermost frame that is not PyTorch's
+// own. Calls without one stand where the region around them stands.
+func (im *importer) loc(n *node, around diag.Loc) diag.Loc {
+	key := locKey{n.stack, n.modules}
+	frame, ok := im.frames[key]
+	if !ok {
+		frame = parseStack(n.stack)
+		frame.Scope = parseModules(n.modules)
+		im.frames[key] = frame
+	}
+	if frame.File == "" && around != 0 {
+		outer := im.m.Locs.Frame(around)
+		scope := frame.Scope
+		frame = outer
+		if scope != "" {
+			frame.Scope = scope
+		}
+	}
+	return im.m.Locs.Add(frame)
+}
+
+// parseStack finds the last frame of the user in a Python stack trace.
+func parseStack(stack string) (f diag.Frame) {
+	for line := range strings.SplitSeq(stack, "\n") {
+		rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), `File "`)
+		if !ok {
+			continue
+		}
+		file, rest, ok := strings.Cut(rest, `", line `)
+		if !ok || isTorch(file) {
+			continue
+		}
+		num, fn, _ := strings.Cut(rest, ", in ")
+		n, err := strconv.Atoi(num)
+		if err != nil || n < 0 {
+			continue
+		}
+		f = diag.Frame{File: file, Line: n, Func: fn}
+	}
+	return f
+}
+
+// isTorch reports files of PyTorch and of its generated code.
+func isTorch(file string) bool {
+	file = strings.ReplaceAll(file, "\\", "/")
+	return strings.HasPrefix(file, "<eval_with_key>") || strings.HasPrefix(file, "torch/") || strings.Contains(file, "-packages/torch/")
+}
+
+// parseModules gives the path of the innermost module of "key,path,class;...".
+func parseModules(stack string) string {
+	if stack == "" {
+		return ""
+	}
+	depth, start := 0, 0
+	for i := 0; i < len(stack); i++ { // the last entry
+		switch stack[i] {
+		case '[', '(':
+			depth++
+		case ']', ')':
+			depth--
+		case ';':
+			if depth == 0 {
+				start = i + 1
+			}
+		}
+	}
+	_, rest, ok := strings.Cut(stack[start:], ",")
+	if !ok {
+		return ""
+	}
+	path, _, _ := strings.Cut(rest, ",")
+	if strings.HasPrefix(path, "_empty_nn_module_stack") {
+		return ""
+	}
+	return path
+}
