@@ -13,12 +13,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/frontend/archive"
+	"github.com/aton-project/aton/frontend/export"
 	"github.com/aton-project/aton/frontend/jit"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
@@ -77,13 +80,18 @@ func Load(path string, o Options) (*ssa.Module, error) {
 		m.Dialects = all.Dialects()
 		return m, applyInputs(m, o.Inputs)
 	}
-	if recognise(head[:n]) == formatZip {
-		m, err := jit.Load(path, jit.Options{})
+	if recognise(head[:n]) == formatZip { // weights stay in the file
+		mapping, err := archive.Map(path)
 		if err != nil {
 			return nil, err
 		}
-		m.Dialects = all.Dialects()
-		return m, applyInputs(m, o.Inputs)
+		m, err := readZip(mapping.Data, filepath.Base(path), o)
+		if err != nil {
+			_ = mapping.Close() // the error at hand says more
+			return nil, err
+		}
+		m.Keep = append(m.Keep, mapping)
+		return m, nil
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -96,9 +104,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 func LoadBytes(b []byte, name string, o Options) (m *ssa.Module, err error) {
 	switch recognise(b[:min(len(b), 4096)]) {
 	case formatZip:
-		if m, err = jit.Read(b, name, jit.Options{}); err != nil {
-			return nil, err
-		}
+		return readZip(b, name, o)
 	case formatONNX:
 		if m, err = onnxfile.Parse(b); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -116,6 +122,28 @@ func LoadBytes(b []byte, name string, o Options) (m *ssa.Module, err error) {
 		}
 	default:
 		return nil, fmt.Errorf("%s: this is no graph text and no ONNX model", name)
+	}
+	m.Dialects = all.Dialects()
+	return m, applyInputs(m, o.Inputs)
+}
+
+// readZip reads an archive of torch.export or torch.jit from memory.
+func readZip(b []byte, name string, o Options) (*ssa.Module, error) {
+	a, err := archive.Read(b, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	if export.IsArchive(a) { // it says itself what its inputs are; what the user states must fit
+		m, err := export.Read(b, name, export.Options{Inputs: o.Inputs, NoWeights: o.NoWeights})
+		if err != nil {
+			return nil, err
+		}
+		m.Dialects = all.Dialects()
+		return m, nil
+	}
+	m, err := jit.Read(b, name, jit.Options{})
+	if err != nil {
+		return nil, err
 	}
 	m.Dialects = all.Dialects()
 	return m, applyInputs(m, o.Inputs)

@@ -497,8 +497,11 @@ func (s *spec) outputs(b *ssa.Block) {
 		if n == "" {
 			n = "output"
 		}
-		if i < len(s.opts.OutputNames) {
+		switch {
+		case i < len(s.opts.OutputNames):
 			n = s.opts.OutputNames[i]
+		case i < len(s.src.OutputNames): // an exported program names its outputs
+			n = s.src.OutputNames[i]
 		}
 		names = append(names, n)
 	}
