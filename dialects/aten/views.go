@@ -321,6 +321,9 @@ func lowerMatrixT(l *Lowering) *ssa.Value {
 func lowerPermute(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	rank := l.Rank(x)
+	if !l.IsConst("dims") {
+		return l.permuteBy(x, l.Sizes("dims"))
+	}
 	dims := l.Ints("dims")
 	if len(dims) != rank {
 		l.Fail("%d dims for a tensor of rank %d", len(dims), rank)
@@ -333,6 +336,27 @@ func lowerPermute(l *Lowering) *ssa.Value {
 		perm[i] = int64(l.wrap(d, rank))
 	}
 	return l.Transpose(x, perm...)
+}
+
+// permuteBy permutes by an order that is known at run time: each element is read by its place in x.
+func (l *Lowering) permuteBy(x *ssa.Value, order []Size) *ssa.Value {
+	dims := l.SizesOf(x)
+	if len(order) != len(dims) {
+		l.Fail("%d dims for a tensor of rank %d", len(order), len(dims))
+	}
+	strides := make([]Size, len(dims))
+	step := ConstSize(1)
+	for i := len(dims) - 1; i >= 0; i-- {
+		strides[i] = step
+		step = l.MulSize(step, dims[i])
+	}
+	perm := l.SizeTensor(order)
+	sizes, steps := l.Gather(l.SizeTensor(dims), perm, 0), l.Gather(l.SizeTensor(strides), perm, 0)
+	part := func(v *ssa.Value, i int) Size { return Size{Value: l.Gather(v, l.Const(tensor.ScalarInt(int64(i))), 0)} }
+	for i := range dims {
+		dims[i], strides[i] = part(sizes, i), part(steps, i)
+	}
+	return l.Gather(l.Reshape(x, -1), l.stridedIndex(dims, strides, ConstSize(0)), 0)
 }
 
 func lowerMovedim(l *Lowering) *ssa.Value {
