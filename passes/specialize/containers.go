@@ -88,10 +88,19 @@ func (s *spec) getItem(l *list, at value) value {
 			s.unroll("a list of tensors is indexed by the loop variable")
 		}
 	}
+	if st.parts != nil {
+		if v := s.part(st.parts, at); v != nil {
+			return v
+		}
+	}
 	schema := aten.SchemaByName("aten::__getitem__.t")
 	v := s.emit("aten::__getitem__", schema, s.materialize(l), s.materialize(at))[0]
 	s.elementType(v, l)
-	return s.number2(v)
+	x := s.number2(v)
+	if t, ok := x.(*tensorRef); ok {
+		t.state().st.origin = elementOrigin
+	}
+	return x
 }
 
 func numberType(x value) (ssa.Type, bool) {
@@ -581,7 +590,7 @@ func (s *spec) makeDynamic(l *list) {
 // dynListOp works on a list of unknown length in pure form: an op that changes
 // the list gives the new list.
 func (s *spec) dynListOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
-	dyn := l.state().dyn
+	dyn := s.dynOf(l.state())
 	one := func(v value) ([]value, bool) { return []value{v}, true }
 	lt := dyn.Type
 	pure := func(name string, rest ...value) *ssa.Value {

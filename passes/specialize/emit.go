@@ -65,7 +65,7 @@ func (s *spec) materialize(x value) *ssa.Value {
 	case *list:
 		st := x.state()
 		if st.dyn != nil {
-			return st.dyn
+			return s.dynOf(st)
 		}
 		if l, ok := s.literalOf(x); ok && l.Kind == ssa.ListLit && !hasTensor(l) {
 			return s.constant(l)

@@ -75,6 +75,9 @@ func (s *spec) write(t *tensorRef, v *ssa.Value) {
 	if ss.stale != "" {
 		s.fail("alias", "%s", ss.stale)
 	}
+	if st.st.origin == elementOrigin {
+		s.fail("alias", "an element of a list whose length is only known at run time is written; use .clone() before writing")
+	}
 	bases := make([]*ssa.Value, len(st.chain)+1)
 	bases[0] = ss.base
 	for i := range st.chain {
@@ -268,7 +271,8 @@ func (s *spec) view(o *ssa.Op, args []value, kind viewKind) []value {
 	if isList {
 		if len(vs) == 1 && vs[0].Type != nil {
 			if _, dyn := vs[0].Type.(*ssa.ListType); dyn {
-				return []value{&list{c: s.newCell(&listState{dyn: vs[0]}), elem: lt.Elem}}
+				ls := &listState{dyn: vs[0], parts: s.partsOf(o, args, self, operands[0])}
+				return []value{&list{c: s.newCell(ls), elem: lt.Elem}}
 			}
 		}
 		elems := make([]value, len(vs))

@@ -76,10 +76,13 @@ type storage struct {
 	c *cell // storageState
 	// peers may or may not be the same memory: a write to one makes the others unreadable.
 	peers []*storage
-	// origin says what kind of memory it is, for messages: "", "input", "parameter".
+	// origin says what kind of memory it is: "", "input", "parameter", elementOrigin.
 	origin string
 	name   string
 }
+
+// elementOrigin is memory that a run-time list may share: it must not be written.
+const elementOrigin = "element"
 
 type storageState struct {
 	base *ssa.Value
@@ -97,6 +100,8 @@ type listState struct {
 	elems []value
 	// dyn is a list of unknown length: of type Tensor[], int[], float[] or bool[].
 	dyn *ssa.Value
+	// parts is set if dyn holds views of a tensor.
+	parts *parts
 }
 
 type tuple struct {
