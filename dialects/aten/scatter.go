@@ -212,6 +212,11 @@ func (l *Lowering) scatter(x, index, src *ssa.Value, dim int, reduce string) *ss
 		y := l.scatter(l.Cast(x, tensor.Int32), index, l.Cast(src, tensor.Int32), dim, reduce)
 		return l.Cast(y, tensor.Bool)
 	}
+	if d := l.DType(x); reduce != "" && (d == tensor.Float16 || d == tensor.BFloat16) {
+		// onnxruntime cannot reduce these; the sums of PyTorch are rounded later too
+		y := l.scatter(l.Cast(x, tensor.Float32), index, l.Cast(src, tensor.Float32), dim, reduce)
+		return l.Cast(y, d)
+	}
 	name, since := onnxReduction(reduce)
 	if l.Opset < since {
 		return l.scatterLoop(x, index, src, dim, reduce)
@@ -282,6 +287,9 @@ func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string, since in
 func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
 	if l.DType(x) == tensor.Bool {
 		return l.Cast(l.scatterNDAdd(l.Cast(x, tensor.Int32), idx, l.Cast(values, tensor.Int32)), tensor.Bool)
+	}
+	if d := l.DType(x); d == tensor.Float16 || d == tensor.BFloat16 {
+		return l.Cast(l.scatterNDAdd(l.Cast(x, tensor.Float32), idx, l.Cast(values, tensor.Float32)), d)
 	}
 	if l.Opset >= 16 {
 		return l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, x, idx, values)

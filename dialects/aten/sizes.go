@@ -216,7 +216,18 @@ func (l *Lowering) ExpandTo(x *ssa.Value, sizes []Size) *ssa.Value {
 	if !changes {
 		return x
 	}
-	return l.Expand(x, l.SizeTensor(to))
+	y := l.Expand(x, l.SizeTensor(to))
+	// PyTorch expands to exactly these sizes, where ONNX would broadcast both ways
+	if t := y.Tensor(); t != nil && t.Rank() == len(sizes) {
+		exact := append([]sym.Expr(nil), t.Dims...)
+		for i, s := range sizes {
+			if s.Known {
+				exact[i] = s.Expr
+			}
+		}
+		y.Type = ssa.Tensor(t.DType, exact...)
+	}
+	return y
 }
 
 // ReshapeSizes changes the shape; one size may be -1.

@@ -352,7 +352,9 @@ func (l *Lowering) permuteBy(x *ssa.Value, order []Size) *ssa.Value {
 	}
 	perm := l.SizeTensor(order)
 	sizes, steps := l.Gather(l.SizeTensor(dims), perm, 0), l.Gather(l.SizeTensor(strides), perm, 0)
-	part := func(v *ssa.Value, i int) Size { return Size{Value: l.Gather(v, l.Const(tensor.ScalarInt(int64(i))), 0)} }
+	part := func(v *ssa.Value, i int) Size {
+		return Size{Value: l.Gather(v, l.Const(tensor.ScalarInt(int64(i))), 0)}
+	}
 	for i := range dims {
 		dims[i], strides[i] = part(sizes, i), part(steps, i)
 	}

@@ -192,6 +192,17 @@ func (s *spec) invert(st *viewStep, base, v *ssa.Value) *ssa.Value {
 			return s.emitName("aten::stack", l, dim)
 		}
 		return s.emitName("aten::cat", l, dim)
+	case "unfold":
+		// windows that do not overlap: write by the place of each element
+		size, ok := s.literalOf(arg("size"))
+		by, ok2 := s.literalOf(arg("step"))
+		if t := base.Tensor(); ok && ok2 && by.Int() >= size.Int() && t != nil && t.Ranked {
+			n := s.emitName("aten::numel", base)
+			at := s.emitName("aten::view_as", s.emitName("aten::arange", n), base)
+			operands := s.operands(a)
+			operands[0] = at
+			return s.emitName("aten::put", base, s.emit(st.kind, st.schema, operands...)[0], v)
+		}
 	case "expand", "expand_as", "broadcast_to":
 		if ssa.SameType(base.Type, v.Type) {
 			return v
