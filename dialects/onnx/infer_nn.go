@@ -102,15 +102,17 @@ func (w window) size(n sym.Expr, ceil bool) sym.Expr {
 	case "VALID":
 		w.before, w.after = sym.Const(0), sym.Const(0)
 	}
-	span := n.Add(w.before).Add(w.after).Sub(w.extent())
+	// The known numbers first: they cost nothing.
+	margin := w.before.Add(w.after).Sub(w.extent())
+	if w.stride.Is(1) {
+		return n.Add(margin.Add(one))
+	}
+	span := n.Add(margin)
 	if !ceil {
 		return span.FloorDiv(w.stride).Add(one)
 	}
 	up := span.Add(w.stride).Sub(one).FloorDiv(w.stride).Add(one)
 	// A window must not start in the padding after the input.
-	if w.stride.Is(1) {
-		return up
-	}
 	return up.Minimum(n.Add(w.before).Add(w.stride).Sub(one).FloorDiv(w.stride))
 }
 

@@ -137,7 +137,7 @@ func inferReshape(c *infer) {
 	if hole >= 0 {
 		rest := append(slices.Clone(out[:hole]), out[hole+1:]...)
 		out[hole] = c.hole(in, rest, hole, len(out))
-	} else if in != nil {
+	} else if allKnown(in) && allKnown(out) {
 		a, okA := product(in).Int()
 		b, okB := product(out).Int()
 		if okA && okB && a != b {
@@ -148,6 +148,11 @@ func inferReshape(c *infer) {
 	if s, ok := c.syms(0); ok && len(out) <= 1 {
 		c.outSym(s)
 	}
+}
+
+// allKnown reports a shape without symbols.
+func allKnown(dims []sym.Expr) bool {
+	return dims != nil && !slices.ContainsFunc(dims, func(d sym.Expr) bool { return !d.IsConst() })
 }
 
 // hole is the size that -1 stands for: the elements over the other sizes.

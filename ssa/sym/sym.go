@@ -163,6 +163,12 @@ func (e Expr) Add(f Expr) Expr {
 	if e.p == nil && f.p == nil {
 		return Expr{n: e.n + f.n}
 	}
+	if f.Is(0) {
+		return e
+	}
+	if e.Is(0) {
+		return f
+	}
 	return build(append(append([]term(nil), e.terms()...), f.terms()...))
 }
 
