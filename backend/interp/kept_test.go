@@ -29,6 +29,9 @@ func TestExported(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if err := ssa.Verify(m); err != nil {
+				t.Errorf("as read: %v", err)
+			}
 			if err := onnx.Modernize(m); err != nil {
 				t.Fatal(err)
 			}
@@ -60,6 +63,9 @@ func TestExported(t *testing.T) {
 				if err := onnx.InferBlock(m.Main().Body); err != nil {
 					t.Errorf("inference (symbolic: %v): %v", symbolic, err)
 					continue
+				}
+				if err := ssa.Verify(m); err != nil {
+					t.Errorf("inferred (symbolic: %v): %v", symbolic, err)
 				}
 				in := &Interpreter{Observe: func(o *ssa.Op, _, out []Value) error {
 					for i, v := range out {

@@ -148,6 +148,9 @@ func TestNodes(t *testing.T) {
 				t.Skip(why)
 			}
 			ran = true
+			if err := ssa.Verify(m); err != nil {
+				t.Errorf("verifier: %v", err)
+			}
 			runCase(t, m, folder)
 		})
 		switch {
@@ -203,6 +206,9 @@ func runData(t *testing.T, m *ssa.Module, folder string, rtol, atol float64, inf
 				if err := onnx.InferBlock(m.Main().Body); err != nil {
 					t.Errorf("inference: %v", err)
 					continue
+				}
+				if err := ssa.Verify(m); err != nil {
+					t.Errorf("inferred (symbolic: %v): %v", symbolic, err)
 				}
 				in.Observe = func(o *ssa.Op, _, out []Value) error {
 					for i, v := range out {

@@ -67,7 +67,7 @@ func (s TypeSet) Allows(t ssa.Type) bool {
 	switch t := t.(type) {
 	case *ssa.TensorType:
 		if t.DType == tensor.Undefined {
-			return s.Tensor != 0
+			return s.Tensor != 0 || !t.Ranked // AnyTensor also stands for "not inferred yet"
 		}
 		return s.HasTensor(t.DType)
 	case *ssa.ListType:
