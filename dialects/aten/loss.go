@@ -321,6 +321,9 @@ func (l *Lowering) pNorm(x *ssa.Value, p float64, keep bool) *ssa.Value {
 // distance is the p-norm of a - b + eps along the last axis.
 func (l *Lowering) distance(a, b *ssa.Value, p, eps float64, keep bool) *ssa.Value {
 	d := l.Sub(a, b)
+	if !l.DType(d).IsFloat() {
+		d = l.Cast(d, tensor.Float32) // eps is a float
+	}
 	return l.pNorm(l.Add(d, l.Like(d, eps)), p, keep)
 }
 

@@ -43,4 +43,5 @@ var downgrades = map[string][]Step{
 	"LogSoftmax":         {{13, softmaxFlat}},
 	"Hardmax":            {{13, softmaxFlat}},
 	"BatchNormalization": {without(14, "training_mode", ssa.Int(0))},
+	"GridSample":         {{20, gridModes}},
 }
