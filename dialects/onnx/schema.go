@@ -214,9 +214,7 @@ func Lookup(name string, opset int) *OpSchema {
 
 // Versions lists all versions of an operator, oldest first.
 func Versions(name string) []OpSchema {
-	if strings.HasPrefix(name, "onnx::") {
-		name = name[len("onnx::"):]
-	}
+	name = strings.TrimPrefix(name, "onnx::")
 	i := sort.Search(len(opIndex), func(i int) bool { return opIndex[i].name >= name })
 	if i == len(opIndex) || opIndex[i].name != name {
 		return nil
