@@ -481,7 +481,11 @@ func (s *spec) outputs(b *ssa.Block) {
 				return
 			}
 		}
-		vals = append(vals, s.materialize(x))
+		v := s.materialize(x)
+		if t := v.Tensor(); t != nil && !t.Ranked && !s.unrankedInput() {
+			s.fail("dynamic-rank", "the number of dimensions of output %q depends on data, which ONNX cannot say of an output", path)
+		}
+		vals = append(vals, v)
 		paths = append(paths, path)
 	}
 	var names []string
@@ -510,6 +514,16 @@ func (s *spec) outputs(b *ssa.Block) {
 	}
 	s.out.Body.SetReturns(vals...)
 	s.out.OutputNames = names
+}
+
+// unrankedInput reports that the user left the rank of an input open.
+func (s *spec) unrankedInput() bool {
+	for _, p := range s.out.Body.Params {
+		if t := p.Tensor(); t != nil && !t.Ranked {
+			return true
+		}
+	}
+	return false
 }
 
 const minInt = -1 << 63

@@ -752,6 +752,9 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 		v = s.emit(ssa.Kind(fs.Name), fs, operands...)[0]
 		v = s.castLike(v, cur)
 	}
+	if t, c := v.Tensor(), cur.Tensor(); t != nil && c != nil && t.Ranked && c.Ranked && len(t.Dims) > len(c.Dims) {
+		panic(raised{s.loc, "the result does not fit the tensor that is written"})
+	}
 	if t, c := v.Tensor(), cur.Tensor(); t != nil && c != nil && !ssa.SameType(t, c) && (!t.Ranked || !c.Ranked || !sameDims(t, c)) {
 		v = s.emitName("aten::expand_as", v, cur)
 	}

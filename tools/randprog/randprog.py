@@ -118,6 +118,14 @@ class Program:
 
     # statements, by kind
 
+    def metadata(self):
+        """In-place operators on the shape: not in branches, where the rank would depend on data."""
+        r, n = self.rng, self.pick()
+        v = self.state[n]
+        d = max(v.dim(), 1)
+        a = r.randrange(-d, d)
+        return [r.choice([f"{n}.t_()" if v.dim() == 2 else f"{n}.unsqueeze_({a})", f"{n}.squeeze_({a})", f"{n}.transpose_({a}, -1)" if v.dim() else f"{n}.neg_()"])]
+
     def view(self):
         r, n = self.rng, self.pick()
         v, w = self.state[n], self.fresh()
@@ -172,9 +180,9 @@ class Program:
             f"{n}[{s}] = {x}", f"{n}[{s}] = {x}", f"{n}[{s}] += {x}", f"{n}[{s}] *= {self.number(v)}", f"{n}[{n} > 0] = {self.number(v)}", f"{n}[{n} < 0] += {self.number(v)}",
             f"{n}.index_fill_({a}, torch.tensor({idx}), {self.number(v)})", f"{n}.index_add_({a}, torch.tensor({idx}), {n}.index_select({a}, torch.tensor({idx})).clone())",
             f"{n}[{self.subscript(v)}].add_({self.number(v)})", f"{n}[{self.subscript(v)}].zero_()", f"{n}.transpose(0, -1).add_({self.number(v)})", f"{n}.view(-1)[0] = {self.number(v)}",
-            f"{n}.t_()" if v.dim() == 2 else f"{n}.unsqueeze_({a})", f"{n}.squeeze_()", f"{n}.transpose_({a}, -1)", f"{n}.relu_()", f"{n}.diagonal().fill_({self.number(v)})",
+            f"{n}.transpose_({a}, -1)" if v.dim() and v.shape[a] == v.shape[-1] else f"{n}.neg_()", f"{n}.relu_()", f"{n}.diagonal().fill_({self.number(v)})",
             f"{n}.index_put_((torch.tensor({idx}),), {tx}, accumulate=True)", f"{n}.addcmul_({n}.clone(), {n}.clone())", f"{n}.tril_()", f"{n}.cumsum_({a})",
-            f"{n}.index_copy_({a}, torch.tensor([0]), {n}.narrow({a}, 0, 1).clone() * 2)", f"{n}.swapaxes_(0, {a})" if v.dim() else f"{n}.neg_()",
+            f"{n}.index_copy_({a}, torch.tensor([0]), {n}.narrow({a}, 0, 1).clone() * 2)", 
             f"{n}.masked_scatter_({n} > 0, {n}.clone())", f"{n}.floor_divide_(2)", f"{n}.remainder_(3)", f"{n}.clamp_min_(0)",
         ]
         return [r.choice(forms)]
@@ -209,7 +217,7 @@ class Program:
 
     def branch(self):
         r, n = self.rng, self.pick()
-        cond = r.choice([f"bool({n}.sum() > 0)", f"bool({n}.float().mean() < 0.1)", f"{n}.size(0) > 2", f"bool(({n} > 0).any())", f"int({n}.sum()) % 2 == 0"])
+        cond = r.choice([f"bool({n}.sum() > 0)", f"bool({n}.float().mean() < 0.1)", f"{n}.size(0) > 2", f"bool(({n} > 0).any())", f"int(({n} > 0).sum()) % 2 == 0"])
         lines = [f"if {cond}:"] + self.indent(self.some(r.randint(1, 2)))
         if r.random() < 0.6:
             lines += ["else:"] + self.indent(self.some(r.randint(1, 2)))
@@ -232,7 +240,7 @@ class Program:
         tries = 0
         while len(self.lines) < steps and tries < steps * 12:
             tries += 1
-            kinds = [self.view] * 5 + [self.inplace] * 6 + [self.compute] * 3
+            kinds = [self.view] * 5 + [self.inplace] * 6 + [self.compute] * 3 + [self.metadata]
             if self.script:
                 kinds += [self.branch] * 2 + [self.loop] * 2
             self.add(self.rng.choice(kinds)())
