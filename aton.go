@@ -8,21 +8,14 @@
 package aton
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
-	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
-	"github.com/aton-project/aton/frontend/archive"
-	"github.com/aton-project/aton/frontend/export"
-	"github.com/aton-project/aton/frontend/jit"
+	"github.com/aton-project/aton/frontend"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
@@ -47,6 +40,13 @@ type Options struct {
 	NoWeights bool
 	// External says where the elements of weights go.
 	External onnxfile.External
+	// Method is the method of a TorchScript module to convert; empty means forward.
+	Method string
+	// Weights is a file of named tensors (torch.save, safetensors) that goes with graph text. WeightsKey is the path of
+	// the state dict in a checkpoint; empty means the first one in it.
+	Weights, WeightsKey string
+	// Warn receives remarks on the file that is read; nil drops them.
+	Warn func(message string)
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
 }
@@ -60,129 +60,27 @@ func (o Options) opset() int {
 
 // Load reads a model. Its format is recognised by what is in it.
 func Load(path string, o Options) (*ssa.Module, error) {
-	f, err := os.Open(path)
+	m, err := frontend.Load(path, o.frontend())
 	if err != nil {
 		return nil, err
 	}
-	head := make([]byte, 4096)
-	n, err := io.ReadFull(f, head)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if recognise(head[:n]) == formatONNX { // weights stay in the file
-		m, err := onnxfile.Read(path)
-		if err != nil {
-			return nil, err
-		}
-		m.Dialects = all.Dialects()
-		return m, applyInputs(m, o.Inputs)
-	}
-	if recognise(head[:n]) == formatZip { // weights stay in the file
-		mapping, err := archive.Map(path)
-		if err != nil {
-			return nil, err
-		}
-		m, err := readZip(mapping.Data, filepath.Base(path), o)
-		if err != nil {
-			_ = mapping.Close() // the error at hand says more
-			return nil, err
-		}
-		m.Keep = append(m.Keep, mapping)
-		return m, nil
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return LoadBytes(b, path, o)
+	m.Dialects = all.Dialects()
+	return m, nil
 }
 
 // LoadBytes is Load from memory. The name is for messages.
-func LoadBytes(b []byte, name string, o Options) (m *ssa.Module, err error) {
-	switch recognise(b[:min(len(b), 4096)]) {
-	case formatZip:
-		return readZip(b, name, o)
-	case formatONNX:
-		if m, err = onnxfile.Parse(b); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	case formatText:
-		if m, err = ssa.Parse(string(b), name, all.Dialects()...); err != nil {
-			return nil, err
-		}
-		aten.BindSchemas(m)
-		if err := ssa.Verify(m); err != nil {
-			return nil, err
-		}
-		if m.Main() == nil {
-			return nil, fmt.Errorf("%s: there is no graph in it", name)
-		}
-	default:
-		return nil, fmt.Errorf("%s: this is no graph text and no ONNX model", name)
-	}
-	m.Dialects = all.Dialects()
-	return m, applyInputs(m, o.Inputs)
-}
-
-// readZip reads an archive of torch.export or torch.jit from memory.
-func readZip(b []byte, name string, o Options) (*ssa.Module, error) {
-	a, err := archive.Read(b, name, nil)
-	if err != nil {
-		return nil, err
-	}
-	if export.IsArchive(a) { // it says itself what its inputs are; what the user states must fit
-		m, err := export.Read(b, name, export.Options{Inputs: o.Inputs, NoWeights: o.NoWeights})
-		if err != nil {
-			return nil, err
-		}
-		m.Dialects = all.Dialects()
-		return m, nil
-	}
-	m, err := jit.Read(b, name, jit.Options{})
+func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
+	m, err := frontend.Read(b, name, o.frontend())
 	if err != nil {
 		return nil, err
 	}
 	m.Dialects = all.Dialects()
-	return m, applyInputs(m, o.Inputs)
+	return m, nil
 }
 
-type format int
-
-const (
-	formatUnknown format = iota
-	formatText
-	formatONNX
-	formatZip
-)
-
-// recognise tells the format of a file from its beginning.
-func recognise(head []byte) format {
-	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
-		return formatZip
-	}
-	for text := string(head); ; {
-		text = strings.TrimLeft(text, " \t\r\n")
-		switch {
-		case strings.HasPrefix(text, "#"): // a comment
-			_, rest, ok := strings.Cut(text, "\n")
-			if !ok {
-				return formatText
-			}
-			text = rest
-			continue
-		case strings.HasPrefix(text, "graph"), strings.HasPrefix(text, "inlined_graph"), strings.HasPrefix(text, "%"):
-			return formatText
-		}
-		break
-	}
-	// a ModelProto begins with its IR version, or with any other of its fields
-	if len(head) >= 2 && head[0] == 0x08 && head[1] < 0x40 || len(head) > 0 && bytes.IndexByte([]byte{0x12, 0x1a, 0x22, 0x32, 0x3a, 0x42}, head[0]) >= 0 {
-		return formatONNX
-	}
-	return formatUnknown
+func (o Options) frontend() frontend.Options {
+	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Weights: o.Weights, WeightsKey: o.WeightsKey,
+		NoWeights: o.NoWeights, Dialects: all.Dialects(), Warn: o.Warn}
 }
 
 // Stages names the places of the conversion at which Inspect can look.

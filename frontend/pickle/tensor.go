@@ -29,6 +29,9 @@ type StorageRef struct {
 	Storage  *tensor.Storage
 }
 
+// Storage gives what is known of the storage with a key, nil if none was met.
+func (r *Tensors) Storage(key string) *StorageRef { return r.storages[key] }
+
 // DTypeValue is a torch.dtype object.
 type DTypeValue struct{ DType tensor.DType }
 

@@ -64,6 +64,9 @@ func (m *model) flags(c *cobra.Command) {
 	// not a StringSlice: specs have commas
 	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, p:tuple(f32[2],none)")
 	f.StringArrayVar(&m.inputFiles, "input-file", nil, "`NAME=FILE`: the input has the type of the tensor in the file (a TensorProto)")
+	f.StringVar(&m.opts.Method, "method", "", "the method of a TorchScript module to convert (default forward)")
+	f.StringVar(&m.opts.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
+	f.StringVar(&m.opts.WeightsKey, "weights-key", "", "the path of the state dict in a checkpoint, such as model.encoder (default the first one)")
 	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset (default %d)", aton.DefaultOpset))
 	f.StringVar(&m.target, "target", "ort", "whose kernels decide on element types: ort, or onnx for the bare standard")
 	f.BoolVar(&m.json, "json", false, "errors and results as JSON")
@@ -85,6 +88,7 @@ func oneModel(c *cobra.Command, args []string) error {
 // prepare reads the options.
 func (m *model) prepare(c *cobra.Command, name string) error {
 	m.name = name
+	m.opts.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+message) }
 	if m.opset != 0 && (m.opset < 9 || m.opset > onnx.Newest) {
 		return cli.Misusef("--opset: %d is not between 9 and %d", m.opset, onnx.Newest)
 	}

@@ -1,4 +1,4 @@
-package aton
+package frontend
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// applyInputs records what the user stated of the inputs; the specialize pass
+// ApplyInputs records what the user stated of the inputs; the specialize pass
 // matches it with the parameters.
-func applyInputs(m *ssa.Module, inputs []spec.Input) error {
+func ApplyInputs(m *ssa.Module, inputs []spec.Input) error {
 	if len(inputs) == 0 {
 		return nil
 	}
