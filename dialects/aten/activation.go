@@ -44,7 +44,15 @@ var activation = Defs{
 	"aten::log_softmax":         {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::_log_softmax":        {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::special_log_softmax": {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
-	"aten::hardtanh_backward":   {Doc: "grad_output inside the bounds, else 0", Lower: lowerHardtanhBackward},
+	"aten::_softmax_backward_data": {Doc: "gradient of softmax: (g - sum(g * y)) * y", Lower: func(l *Lowering) *ssa.Value {
+		g, y, dim := l.softmaxGradient()
+		return l.Mul(l.Sub(g, l.reduceOver("ReduceSum", l.Mul(g, y), dim, true)), y)
+	}},
+	"aten::_log_softmax_backward_data": {Doc: "gradient of log_softmax: g - exp(y) * sum(g)", Lower: func(l *Lowering) *ssa.Value {
+		g, y, dim := l.softmaxGradient()
+		return l.Sub(g, l.Mul(l.Exp(y), l.reduceOver("ReduceSum", g, dim, true)))
+	}},
+	"aten::hardtanh_backward": {Doc: "grad_output inside the bounds, else 0", Lower: lowerHardtanhBackward},
 }
 
 func lowerRelu(l *Lowering) *ssa.Value {
@@ -129,7 +137,7 @@ func lowerSilu(l *Lowering) *ssa.Value {
 
 func lowerMish(l *Lowering) *ssa.Value {
 	x := l.FloatArg("self")
-	if l.Opset >= 18 {
+	if l.Opset >= 18 && l.DType(x) != tensor.Float64 {
 		return l.Op("Mish", x)
 	}
 	return l.Mul(x, l.Op("Tanh", l.Op("Softplus", x)))
@@ -156,7 +164,8 @@ func lowerGelu(l *Lowering) *ssa.Value {
 func lowerGlu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	dim := l.Dim("dim", l.Rank(x))
-	rs := l.Create("onnx::Split", 2, []*ssa.Value{x}, intAttr("axis", int64(dim)), intAttr("num_outputs", 2))
+	half := l.DivSize(l.SizeOf(x, dim), ConstSize(2))
+	rs := l.Create("onnx::Split", 2, []*ssa.Value{x, l.SizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
 	return l.Mul(rs[0], l.Op("Sigmoid", rs[1]))
 }
 
@@ -167,7 +176,8 @@ func lowerHardsigmoid(l *Lowering) *ssa.Value {
 
 func lowerHardswish(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	if l.Opset >= 14 {
+	// of float64 runtimes have neither: an op that is a function by its schema only moves the problem
+	if l.Opset >= 14 && l.DType(x) != tensor.Float64 {
 		return l.Op("HardSwish", x)
 	}
 	return l.Mul(x, lowerHardsigmoid(l))
@@ -233,4 +243,12 @@ func lowerSafeSoftmax(l *Lowering) *ssa.Value {
 		masked = l.allTrue(masked, []int64{int64(l.Dim("dim", rank))}, true)
 	}
 	return l.Where(masked, l.Like(y, 0), y)
+}
+
+func (l *Lowering) softmaxGradient() (g, y *ssa.Value, dim []int64) {
+	g, y = l.Tensor("grad_output"), l.Tensor("output")
+	if d := l.DTypeArg("input_dtype"); d != l.DType(g) {
+		l.Fail("a gradient of %v for an operand of %v", l.DType(g), d)
+	}
+	return g, y, []int64{int64(l.Dim("dim", l.Rank(g)))}
 }

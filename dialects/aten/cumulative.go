@@ -15,6 +15,7 @@ var cumulative = Defs{
 	"aten::cummax":               {Doc: "running maximum along dim and where it was met last", LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Max") }},
 	"aten::cummin":               {Doc: "running minimum along dim and where it was met last", LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Min") }},
 	"aten::logcumsumexp":         {Doc: "log of the running sum of exp along dim", Lower: lowerLogcumsumexp},
+	"aten::gradient":             {Doc: "central differences along dimensions, one-sided at the ends", LowerN: lowerGradient},
 	"aten::diff":                 {Doc: "n-th difference of neighbours along dim", Lower: lowerDiff},
 	"aten::trapezoid":            {Doc: "integral by trapezoids along dim", Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(false) }},
 	"aten::trapz":                {Doc: "integral by trapezoids along dim", Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(false) }},
@@ -131,6 +132,11 @@ func (l *Lowering) runningExtreme(op string) []*ssa.Value {
 	v := l.scan(w, dim, neutral, "Reduce"+op, f)
 	hit := l.Equal(w, v)
 	if d.IsFloat() {
+		if _, ok := l.Shape(w)[dim].Int(); !ok {
+			// reductions need not pass NaN on
+			seen := l.cumsum(l.Cast(l.isNaN(w), tensor.Int32), dim)
+			v = l.Where(l.Cast(seen, tensor.Bool), l.Like(w, math.NaN()), v)
+		}
 		hit = l.Or(hit, l.isNaN(w))
 	}
 	i := l.rangeTo(l.SizeValue(l.SizeOf(x, dim)))
@@ -253,4 +259,74 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 		return l.cumsum(area, dim)
 	}
 	return l.Reduce("ReduceSum", area, []int64{int64(l.Rank(area) - rank + dim)}, false)
+}
+
+// lowerGradient is at::gradient: spacing is one number, one for each dimension, or coordinates for each.
+func lowerGradient(l *Lowering) []*ssa.Value {
+	x := l.Tensor("self")
+	rank := l.Rank(x)
+	if !l.DType(x).IsFloat() {
+		l.Fail("gradient of %v", l.DType(x))
+	}
+	dims := l.Dims("dim", rank)
+	coordinates := make([]*ssa.Value, len(dims))
+	steps := make([]float64, len(dims))
+	for i := range steps {
+		steps[i] = 1
+	}
+	if !l.IsNone("spacing") {
+		if l.Arg("spacing").Tensor() == nil && l.IsConst("spacing") {
+			s := l.Floats("spacing")
+			for i := range steps {
+				steps[i] = s[min(i, len(s)-1)]
+			}
+		} else {
+			vs := l.Tensors("spacing")
+			if len(vs) != len(dims) {
+				l.Fail("gradient over %d dimensions with %d coordinates", len(dims), len(vs))
+			}
+			coordinates = vs
+		}
+	}
+	out := make([]*ssa.Value, len(dims))
+	for i, d := range dims {
+		out[i] = l.gradientAlong(x, int(d), coordinates[i], steps[i], l.IntOr("edge_order", 1))
+	}
+	return out
+}
+
+func (l *Lowering) gradientAlong(x *ssa.Value, dim int, at *ssa.Value, step float64, order int64) *ssa.Value {
+	cut := func(v *ssa.Value, axis int, from, to int64) *ssa.Value { return l.SliceC(v, axis, from, to, 1) }
+	const end = math.MaxInt64
+	if at == nil {
+		inner := l.Scale(l.Sub(cut(x, dim, 2, end), cut(x, dim, 0, -2)), 1/(2*step))
+		var first, last *ssa.Value
+		if order == 1 {
+			first = l.Scale(l.Sub(cut(x, dim, 1, 2), cut(x, dim, 0, 1)), 1/step)
+			last = l.Scale(l.Sub(cut(x, dim, -1, end), cut(x, dim, -2, -1)), 1/step)
+		} else {
+			three := func(a, b, c *ssa.Value, sign float64) *ssa.Value {
+				v := l.Sub(l.Sub(l.Scale(b, 2), l.Scale(a, 1.5)), l.Scale(c, 0.5))
+				return l.Scale(v, sign/step)
+			}
+			first = three(cut(x, dim, 0, 1), cut(x, dim, 1, 2), cut(x, dim, 2, 3), 1)
+			last = three(cut(x, dim, -1, end), cut(x, dim, -2, -1), cut(x, dim, -3, -2), -1)
+		}
+		return l.ConcatV(int64(dim), first, inner, last)
+	}
+	if order != 1 {
+		l.Fail("gradient of edge order %d at coordinates", order)
+	}
+	h := l.diff(l.Cast(at, l.DType(x)), 0, 1)
+	lift := func(v *ssa.Value) *ssa.Value {
+		for range l.Rank(x) - 1 - dim {
+			v = l.Unsqueeze(v, -1)
+		}
+		return v
+	}
+	slope := l.Div(l.diff(x, dim, 1), lift(h))
+	left, right := lift(cut(h, 0, 0, -1)), lift(cut(h, 0, 1, end))
+	// the slopes of both sides, weighted by the other side's step
+	inner := l.Div(l.Add(l.Mul(cut(slope, dim, 0, -1), right), l.Mul(cut(slope, dim, 1, end), left)), l.Add(left, right))
+	return l.ConcatV(int64(dim), cut(slope, dim, 0, 1), inner, cut(slope, dim, -1, end))
 }

@@ -162,33 +162,6 @@ func (l *Lowering) numberDType(v *ssa.Value) tensor.DType {
 	return tensor.Float32
 }
 
-// constantNumber gives the type of a rank 0 constant that PyTorch turns into a
-// number, Undefined for all other values. Its executor does so (passes/canonicalize_ops.cpp)
-// with the second operand of add, sub, mul and div, which undoes what tracing made of x * 2.5.
-func (l *Lowering) constantNumber(v *ssa.Value) tensor.DType {
-	switch l.Node.Kind {
-	case "aten::add", "aten::sub", "aten::mul", "aten::div":
-	default:
-		return tensor.Undefined
-	}
-	if v.Tensor() == nil || v != l.Arg("other") || l.HasArg("rounding_mode") {
-		return tensor.Undefined
-	}
-	lit, ok := literalOf(v)
-	if !ok || lit.Kind != ssa.TensorLit || len(lit.Tensor.Shape) != 0 {
-		return tensor.Undefined
-	}
-	switch d := lit.Tensor.DType; {
-	case d == tensor.Bool:
-		return d
-	case d.IsFloat():
-		return tensor.Float32
-	case d.IsComplex():
-		return tensor.Complex64
-	}
-	return tensor.Int64
-}
-
 // ResultType is torch.result_type of source values; nil ones do not count.
 func (l *Lowering) ResultType(vs ...*ssa.Value) tensor.DType {
 	var by [3]tensor.DType
@@ -201,9 +174,7 @@ func (l *Lowering) ResultType(vs ...*ssa.Value) tensor.DType {
 		}
 		p := priorityOf(v)
 		d := v.DType()
-		if c := l.constantNumber(v); c != tensor.Undefined {
-			p, d = wrapped, c
-		} else if p == wrapped {
+		if p == wrapped {
 			d = l.numberDType(v)
 		} else {
 			l.DType(v)

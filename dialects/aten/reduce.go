@@ -280,7 +280,11 @@ func lowerSumToSize(l *Lowering) *ssa.Value {
 		if s.Known && s.Expr.Equal(dims[i]) {
 			continue
 		}
-		if n, ok := s.Int(); !ok || n != 1 {
+		n, ok := s.Int()
+		if ok && n != 1 {
+			continue // only sizes of 1 are broadcast
+		}
+		if !ok {
 			l.Fail("whether dimension %d was broadcast is not known", i)
 		}
 		axes = append(axes, int64(i))

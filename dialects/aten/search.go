@@ -13,6 +13,8 @@ var search = Defs{
 	"aten::bucketize":              {Doc: "the place of each element among sorted boundaries", Lower: lowerBucketize},
 	"aten::searchsorted":           {Doc: "the place of each element in sorted sequences", Lower: lowerSearchSorted},
 	"aten::histc":                  {Doc: "how many elements fall into each of equal bins", Lower: lowerHistc},
+	"aten::histogram":              {Doc: "counts, or weights, in bins and the bins' edges", LowerN: lowerHistogram},
+	"aten::hash_tensor":            {Doc: "exclusive or of all bits", Why: "ONNX operators have no access to the bits of floats, and no reduction by exclusive or"},
 	"aten::bincount":               {Doc: "how often each number occurs", Lower: lowerBincount},
 	"aten::unique":                 {Doc: "sorted elements without repetition", LowerN: lowerUnique},
 	"aten::_unique":                {Doc: "sorted elements without repetition", LowerN: lowerUnique},
@@ -108,8 +110,8 @@ func lowerHistc(l *Lowering) *ssa.Value {
 	switch {
 	case a != b:
 		lo, hi = l.Like(x, a), l.Like(x, b)
-	case mayBeEmpty(x):
-		l.Fail("the range of histc must be given where the operand may be empty")
+	case l.nothingIn(x, nil):
+		return l.Fill(l.I64(bins), d, ssa.Int(0))
 	default:
 		lo, hi = l.Reduce("ReduceMin", x, nil, false), l.Reduce("ReduceMax", x, nil, false)
 		same := l.Cast(l.Equal(lo, hi), d)
@@ -299,4 +301,54 @@ func lowerCorrcoef(l *Lowering) *ssa.Value {
 	dev := l.Sqrt(l.Reduce("ReduceSum", l.Where(eye, c, l.Like(c, 0)), []int64{1}, true))
 	r := l.Div(l.Div(c, dev), l.Transpose(dev, 1, 0))
 	return l.Op("Clip", r, l.Like(c, -1), l.Like(c, 1))
+}
+
+// lowerHistogram takes bins that are closed below and open above, but for the last one.
+func lowerHistogram(l *Lowering) []*ssa.Value {
+	x := l.Tensor("self")
+	d := l.DType(x)
+	if !d.IsFloat() {
+		l.Fail("histogram of %v", d)
+	}
+	x = l.Reshape(x, -1)
+	var edges *ssa.Value
+	if t := l.Arg("bins").Tensor(); t != nil {
+		edges = l.Cast(l.Tensor("bins"), d)
+	} else {
+		n := l.Int("bins")
+		if n < 1 || n > maxFolded {
+			l.Fail("histogram of %d bins", n)
+		}
+		var lo, hi *ssa.Value
+		if r := l.Floats("range"); len(r) == 2 {
+			if r[0] == r[1] {
+				r[0], r[1] = r[0]-0.5, r[1]+0.5
+			}
+			lo, hi = l.Like(x, r[0]), l.Like(x, r[1])
+		} else {
+			lo, hi = l.Reduce("ReduceMin", x, nil, false), l.Reduce("ReduceMax", x, nil, false)
+			same := l.Scale(l.Cast(l.Equal(lo, hi), d), 0.5)
+			lo, hi = l.Sub(lo, same), l.Add(hi, same)
+		}
+		up, down := make([]float64, n+1), make([]float64, n+1)
+		for i := range up {
+			up[i], down[i] = float64(i)/float64(n), 1-float64(i)/float64(n)
+		}
+		// both ends are exact
+		edges = l.Add(l.Mul(lo, l.floats(x, down...)), l.Mul(hi, l.floats(x, up...)))
+	}
+	low, high := l.SliceC(edges, 0, 0, -1, 1), l.SliceC(edges, 0, 1, math.MaxInt64, 1)
+	v := l.Unsqueeze(x, -1)
+	last := l.SliceC(edges, 0, -1, math.MaxInt64, 1)
+	inside := l.And(l.GreaterEqual(v, low), l.Less(v, high))
+	inside = l.Or(inside, l.And(l.Equal(v, last), l.Equal(high, last)))
+	counts := l.Cast(inside, d)
+	if w := l.TensorOr("weight"); w != nil {
+		counts = l.Mul(counts, l.Unsqueeze(l.Cast(l.Reshape(w, -1), d), -1))
+	}
+	hist := l.Reduce("ReduceSum", counts, []int64{0}, false)
+	if l.Bool("density") {
+		hist = l.Div(l.Div(hist, l.Reduce("ReduceSum", hist, nil, false)), l.Sub(high, low))
+	}
+	return []*ssa.Value{hist, edges}
 }

@@ -7,4 +7,4 @@ import "github.com/aton-project/aton/ssa/tensor"
 // true; false if it does not serve the type. Nil: there is no such way.
 func TypeFallback(name string) func(d *Downgrade, t tensor.DType) bool { return typeFallbacks[name] }
 
-var typeFallbacks = map[string]func(d *Downgrade, t tensor.DType) bool{}
+var typeFallbacks = float64Fallbacks()
