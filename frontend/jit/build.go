@@ -1,6 +1,7 @@
 package jit
 
 import (
+	"math"
 	"sort"
 	"strconv"
 
@@ -78,7 +79,9 @@ type builder struct {
 	constEnd *ssa.Op // the last of the constants at the start of the function
 	pool     map[poolKey]*ssa.Value
 	names    map[string]int
-	loc      diag.Loc
+	loc      diag.Loc // meant for the operators to come, unless where says
+	where    [2]int   // positions whose location is not looked up yet
+	pending  bool
 	returned bool
 	placed   map[anchor]*ssa.Op // tuples that were moved to where they are written
 }
@@ -91,6 +94,7 @@ type anchor struct {
 
 type poolKey struct {
 	kind ssa.AttrKind
+	bits uint64
 	text string
 	typ  string
 }
@@ -146,7 +150,21 @@ func (b *builder) fail(pos int, hint, format string, args ...any) {
 }
 
 // at sets the location of the operators to come; the first known one of the positions counts.
-func (b *builder) at(pos ...int) { b.loc = b.l.place(b.f, pos...) }
+func (b *builder) at(pos ...int) {
+	b.where = [2]int{pos[0], pos[len(pos)-1]}
+	b.pending = true
+}
+
+// location is the location of the operators to come.
+func (b *builder) location() diag.Loc {
+	if b.pending {
+		b.loc, b.pending = b.l.place(b.f, b.where[0], b.where[1]), false
+	}
+	return b.loc
+}
+
+// restore sets a location that location gave before.
+func (b *builder) restore(loc diag.Loc) { b.loc, b.pending = loc, false }
 
 // unique makes a value name that the function does not have yet.
 func (b *builder) unique(name string) string {
@@ -187,7 +205,7 @@ func (b *builder) emit(k ssa.Kind, operands []*ssa.Value, results ...ssa.Type) *
 	if b.l.ops++; b.l.ops > b.l.opts.MaxOps {
 		b.l.fail("", "", "the code has more than %d operators", b.l.opts.MaxOps)
 	}
-	return b.block.Append(k, b.loc, operands, results...)
+	return b.block.Append(k, b.location(), operands, results...)
 }
 
 // constant gives a constant; equal ones are one op at the start of the function.
@@ -197,6 +215,16 @@ func (b *builder) constant(v ssa.Literal, t ssa.Type) *ssa.Value {
 	switch v.Kind {
 	case ssa.TensorLit, ssa.ObjectLit:
 		pooled = false
+	case ssa.IntLit, ssa.BoolLit:
+		key.bits = uint64(v.Int())
+	case ssa.FloatLit:
+		key.bits = math.Float64bits(v.Float())
+	case ssa.StrLit:
+		key.text = v.Str()
+	case ssa.NoneLit:
+		if t != ssa.NoneType {
+			key.typ = t.String()
+		}
 	default:
 		key.text, key.typ = v.String(), t.String()
 	}
@@ -221,7 +249,7 @@ func (b *builder) insertConstant(t ssa.Type) *ssa.Op {
 	if b.constEnd != nil {
 		before = b.constEnd.Next()
 	}
-	b.constEnd = b.fn.Body.InsertBefore(before, prim.Constant, b.loc, nil, t)
+	b.constEnd = b.fn.Body.InsertBefore(before, prim.Constant, b.location(), nil, t)
 	return b.constEnd
 }
 
@@ -443,10 +471,10 @@ func (b *builder) ifStmt(s *pyast.If) {
 	cond := b.condition(s.Cond)
 	b.at(s.At())
 	o := b.emit(prim.If, []*ssa.Value{cond})
-	loc := b.loc
+	loc := b.location()
 	then, ts := b.body(o, func() { b.statements(s.Then, false) })
 	other, es := b.body(o, func() { b.statements(s.Else, false) })
-	b.loc = loc
+	b.restore(loc)
 	assigned := map[string]bool{}
 	for n := range ts.vars {
 		assigned[n] = true
@@ -569,7 +597,7 @@ func (b *builder) loop(pos int, target *pyast.Name, trips *ssa.Value, cond pyast
 		types[i] = general(x.Type)
 	}
 	b.at(pos)
-	loc := b.loc
+	loc := b.location()
 	o := b.emit(prim.Loop, operands, types...)
 	_, _ = b.body(o, func() {
 		induction := ""
@@ -606,7 +634,7 @@ func (b *builder) loop(pos int, target *pyast.Name, trips *ssa.Value, cond pyast
 		}
 		b.block.SetReturns(returns...)
 	})
-	b.loc = loc
+	b.restore(loc)
 	for k, n := range names {
 		b.set(n, o.Result(k))
 	}
@@ -670,12 +698,12 @@ func (b *builder) with(s *pyast.With) {
 		}
 	}
 	b.at(s.At())
-	loc := b.loc
+	loc := b.location()
 	enter := b.emit(prim.Enter, []*ssa.Value{obj}, ret)
 	if s.Name != "" {
 		b.set(s.Name, enter.Result(0))
 	}
 	b.statements(s.Body, false)
-	b.loc = loc
+	b.restore(loc)
 	b.emit(prim.Exit, []*ssa.Value{obj}, ssa.NoneType)
 }

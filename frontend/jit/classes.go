@@ -16,6 +16,7 @@ type source struct {
 	classes map[string]*pyast.Class
 	defs    map[string]*pyast.Def
 	ranges  *ranges // nil until asked for
+	lines   []int   // where lines start; nil until asked for
 }
 
 type classKind uint8
@@ -90,7 +91,8 @@ func (l *loader) failSyntax(s *source, err error) {
 
 // failAt ends the reading with an error at a byte of a source.
 func (l *loader) failAt(s *source, pos int, hint, format string, args ...any) {
-	panic(&Error{File: l.a.File, Record: s.record, Line: s.line(pos), Offset: pos, Message: fmt.Sprintf(format, args...), Hint: hint})
+	line, _ := s.place(pos)
+	panic(&Error{File: l.a.File, Record: s.record, Line: line, Offset: pos, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 func split(qual string) (prefix, name string) {

@@ -16,7 +16,6 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/frontend/archive"
-	"github.com/aton-project/aton/frontend/jit/pyast"
 	"github.com/aton-project/aton/frontend/pickle"
 	"github.com/aton-project/aton/ssa"
 )
@@ -311,8 +310,16 @@ func short(qual string) string {
 	return strings.Join(parts, ".")
 }
 
-// where is the line of a source position.
-func (s *source) line(pos int) int {
-	n, _ := pyast.Line(s.text, pos)
-	return n
+// place is the 1-based line and 0-based column of a position.
+func (s *source) place(pos int) (line, col int) {
+	if s.lines == nil {
+		s.lines = []int{0}
+		for i := 0; i < len(s.text); i++ {
+			if s.text[i] == '\n' {
+				s.lines = append(s.lines, i+1)
+			}
+		}
+	}
+	i := sort.SearchInts(s.lines, pos+1) - 1
+	return i + 1, pos - s.lines[max(i, 0)]
 }

@@ -30,7 +30,7 @@ func (b *builder) operator(k ssa.Kind, args []argument, pos ...int) val {
 		operands[i] = b.carryOut(p, at)
 	}
 	b.at(pos...)
-	if v, ok := b.upgrade(k, s, operands); ok {
+	if v, ok := b.upgrade(k, s, operands, at); ok {
 		return v
 	}
 	return b.finishOp(k, s, vars, operands, at)
@@ -238,7 +238,7 @@ func (b *builder) upgradeArgs(k ssa.Kind, args []argument, pos int) []argument {
 }
 
 // upgrade compiles an operator of an old file whose meaning has changed since.
-func (b *builder) upgrade(k ssa.Kind, s *ssa.Schema, operands []*ssa.Value) (val, bool) {
+func (b *builder) upgrade(k ssa.Kind, s *ssa.Schema, operands []*ssa.Value, pos int) (val, bool) {
 	switch {
 	case (k == "aten::div" || k == "aten::div_") && b.l.version < versionTrueDivision:
 		return b.oldDivision(k, s, operands)
@@ -246,7 +246,7 @@ func (b *builder) upgrade(k ssa.Kind, s *ssa.Schema, operands []*ssa.Value) (val
 		// the fill value of a call without dtype became a float
 		i, d := s.Arg("fill_value"), s.Arg("dtype")
 		if i >= 0 && d >= 0 && operands[d].Type == ssa.NoneType && operands[i].Type != ssa.FloatType {
-			operands[i] = b.value(b.operator("aten::Float", []argument{{v: operands[i]}}), nil, 0)
+			operands[i] = b.value(b.operator("aten::Float", []argument{{v: operands[i]}}, pos), nil, pos)
 		}
 	}
 	return nil, false
@@ -257,7 +257,7 @@ func (b *builder) oldDivision(k ssa.Kind, s *ssa.Schema, operands []*ssa.Value) 
 	if len(operands) == 0 || ssa.AsTensor(operands[0].Type) == nil || s.Arg("out") >= 0 {
 		return nil, false
 	}
-	loc := b.loc
+	loc := b.location()
 	call := func(kind ssa.Kind, operands ...*ssa.Value) *ssa.Value {
 		types := make([]ssa.Type, len(operands))
 		for i, o := range operands {
@@ -287,7 +287,7 @@ func (b *builder) oldDivision(k ssa.Kind, s *ssa.Schema, operands []*ssa.Value) 
 	}
 	o := b.emit(prim.If, []*ssa.Value{cond}, ssa.AnyTensor)
 	then, _ := b.body(o, func() {
-		b.loc = loc
+		b.restore(loc)
 		if float.Type == ssa.NoneType {
 			b.block.SetReturns(call(k, self, other))
 		} else {

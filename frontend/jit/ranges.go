@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aton-project/aton/frontend/jit/pyast"
 	"github.com/aton-project/aton/frontend/pickle"
 	"github.com/aton-project/aton/ssa/diag"
 )
@@ -192,6 +191,6 @@ func (l *loader) place(f *function, candidates ...int) diag.Loc {
 			return l.m.Locs.Add(fr)
 		}
 	}
-	line, col := pyast.Line(f.src.text, candidates[0])
+	line, col := f.src.place(candidates[0])
 	return l.m.Locs.Add(diag.Frame{File: f.src.record, Line: line, Col: col, Func: f.def.Name})
 }
