@@ -118,7 +118,7 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	}
 	graphHead := &onnxpb.GraphProto{Node: g.Node, Name: &name}
 	g.Node = nil
-	out := &model{inits: b.inits}
+	out := &model{inits: b.inits, sources: sourcesOf(b.m)}
 	for _, part := range []struct {
 		to   *[]byte
 		from proto.Message

@@ -5,4 +5,7 @@ package onnxfile
 import "os"
 
 // mapFile reads a file: this system has no mmap in the standard library.
-func mapFile(path string) ([]byte, error) { return os.ReadFile(path) }
+func mapFile(path string) (*mapped, error) {
+	b, err := os.ReadFile(path)
+	return &mapped{nil, b}, err
+}

@@ -3,7 +3,7 @@
 package onnxfile
 
 import (
-	"fmt"
+	"io"
 	"math"
 	"os"
 	"syscall"
@@ -11,29 +11,21 @@ import (
 
 // mapFile maps a file read-only. The mapping stays for the life of the process:
 // tensors refer to it.
-func mapFile(path string) ([]byte, error) {
+func mapFile(path string) (*mapped, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Size() > 0 && info.Size() <= math.MaxInt {
+		if b, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_PRIVATE); err == nil {
+			return &mapped{f, b}, nil
+		}
+	}
+	defer f.Close()
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return os.ReadFile(path)
-	}
-	n := info.Size()
-	if n == 0 {
-		return nil, nil
-	}
-	if n > math.MaxInt {
-		return nil, fmt.Errorf("%s is too large to map", path)
-	}
-	b, err := syscall.Mmap(int(f.Fd()), 0, int(n), syscall.PROT_READ, syscall.MAP_PRIVATE)
-	if err != nil {
-		return os.ReadFile(path)
-	}
-	return b, nil
+	b, err := io.ReadAll(f)
+	return &mapped{nil, b}, err
 }

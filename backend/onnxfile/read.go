@@ -22,10 +22,11 @@ func Read(path string) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := read(b, filepath.Dir(path))
+	m, err := read(b.data, filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %v", path, err)
 	}
+	m.Keep = append(m.Keep, b)
 	return m, nil
 }
 
@@ -82,6 +83,9 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	}
 	if err := r.graph(graph); err != nil {
 		return nil, err
+	}
+	for _, b := range r.ext.maps {
+		r.m.Keep = append(r.m.Keep, b)
 	}
 	return r.m, nil
 }

@@ -18,7 +18,6 @@ const (
 	fieldTensorRawData    = 9
 	externalThreshold     = 1024 // bytes from which a tensor goes to the data file
 	externalAlignment     = 4096 // offsets in the data file are multiples of it
-	chunk                 = 1 << 16
 )
 
 // model is a file about to be written: everything but the elements of tensors
@@ -28,6 +27,8 @@ type model struct {
 	graphHead, graphTail []byte // fields of GraphProto before and after the initializers
 	inits                []initializer
 	location             string // name of the data file, empty for none
+	sources              []source
+	buffer               []byte // of copyFile
 }
 
 // initializer is a named tensor; meta is its encoding without the elements.
@@ -156,7 +157,7 @@ func (m *model) write(w io.Writer) error {
 		if data == 0 {
 			return nil
 		}
-		return writeElements(w, in.t)
+		return m.elements(w, in.t)
 	})
 	if err != nil {
 		return err
@@ -180,49 +181,6 @@ func (m *model) writeData(w io.Writer) error {
 			return err
 		}
 		at = offset + in.t.NumBytes()
-		return writeElements(w, in.t)
+		return m.elements(w, in.t)
 	})
-}
-
-// writeElements writes the elements in row-major order; strided data goes through a small buffer.
-func writeElements(w io.Writer, t *tensor.Tensor) error {
-	size, n := int64(t.DType.Size()), t.NumElements()
-	if n == 0 {
-		return nil
-	}
-	src := t.Storage.Bytes[t.Offset*size:]
-	if t.IsContiguous() {
-		_, err := w.Write(src[:n*size])
-		return err
-	}
-	buf := make([]byte, 0, chunk+16)
-	r := len(t.Shape)
-	idx := make([]int64, r)
-	at, inner, step := int64(0), t.Shape[r-1], t.Strides[r-1]
-	for {
-		for i := int64(0); i < inner; i++ {
-			p := (at + i*step) * size
-			buf = append(buf, src[p:p+size]...)
-			if len(buf) >= chunk {
-				if _, err := w.Write(buf); err != nil {
-					return err
-				}
-				buf = buf[:0]
-			}
-		}
-		d := r - 2
-		for ; d >= 0; d-- {
-			idx[d]++
-			at += t.Strides[d]
-			if idx[d] < t.Shape[d] {
-				break
-			}
-			at -= idx[d] * t.Strides[d]
-			idx[d] = 0
-		}
-		if d < 0 {
-			_, err := w.Write(buf)
-			return err
-		}
-	}
 }

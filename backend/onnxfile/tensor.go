@@ -19,6 +19,7 @@ import (
 type externalFiles struct {
 	dir   string
 	files map[string]*tensor.Storage
+	maps  []*mapped
 }
 
 // open maps a data file. Names that lead out of the model's folder are refused,
@@ -56,8 +57,9 @@ func (e *externalFiles) open(location string) (*tensor.Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &tensor.Storage{Bytes: b}
+	s := &tensor.Storage{Bytes: b.data}
 	e.files[location] = s
+	e.maps = append(e.maps, b)
 	return s, nil
 }
 
@@ -96,7 +98,7 @@ func ReadTensor(path string) (name string, t *tensor.Tensor, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return readTensor(b, &externalFiles{dir: filepath.Dir(path), files: map[string]*tensor.Storage{}})
+	return readTensor(b.data, &externalFiles{dir: filepath.Dir(path), files: map[string]*tensor.Storage{}})
 }
 
 // fields walks the fields of a message: the whole field and, for length-delimited ones, its content.

@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"github.com/aton-project/aton/ssa"
 )
@@ -44,7 +46,9 @@ type Options struct {
 	// NoWeights writes no elements: named weights become graph inputs after the real ones.
 	NoWeights bool
 
-	limit int64 // size that forces external data, for tests
+	// for tests: the size that forces external data, and what stands between the writer and a file
+	limit int64
+	wrap  func(io.Writer) io.Writer
 }
 
 // maxMessage is protobuf's limit on the size of a message.
@@ -52,7 +56,9 @@ const maxMessage = math.MaxInt32
 
 // Write writes the module's main function to a file, and its weights to
 // path.data where they go beside it. Both appear under their names only when
-// they are complete.
+// they are complete; what was there under these names stays until then. A path
+// that is no regular file, such as a pipe, is written to as it is.
+// Errors of the system name the path.
 func Write(path string, m *ssa.Module, opts Options) (err error) {
 	out, err := newModel(m, opts)
 	if err != nil {
@@ -62,38 +68,66 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 	if opts.limit > 0 {
 		limit = opts.limit
 	}
-	if opts.External == Always || opts.External == Auto && out.size(false) > limit {
+	info, statErr := os.Stat(path)
+	if statErr == nil && info.IsDir() {
+		return &os.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
+	}
+	stream := statErr == nil && !info.Mode().IsRegular()
+	if opts.External == Always || opts.External == Auto && !stream && out.size(false) > limit {
+		if stream {
+			return fmt.Errorf("%s: is no regular file, so no data file can lie beside it", path)
+		}
 		out.location = filepath.Base(path) + ".data"
 	}
 	if n := out.size(true); n > limit {
 		return fmt.Errorf("the model takes %d bytes, more than the %d that a protobuf message can have", n, limit)
 	}
-	var done []string // temporary files to remove or rename
+	write := func(to string, flags int, f func(io.Writer) error) error {
+		return named(path, writeFile(to, flags, opts.wrap, f))
+	}
+	if stream {
+		return write(path, os.O_WRONLY, out.write)
+	}
+	var made []string // temporary files, to rename or remove
 	defer func() {
 		if err != nil {
-			for _, name := range done {
+			for _, name := range made {
 				os.Remove(name)
 			}
 		}
 	}()
+	temporary := func(to string, f func(io.Writer) error) error {
+		name := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"."+strconv.Itoa(os.Getpid())+".tmp")
+		made = append(made, name)
+		return write(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, f)
+	}
 	if out.location != "" {
-		tmp, err := create(path+".data", out.writeData)
-		done = append(done, tmp)
-		if err != nil {
+		if err := temporary(path+".data", out.writeData); err != nil {
 			return err
 		}
 	}
-	tmp, err := create(path, out.write)
-	done = append(done, tmp)
-	if err != nil {
+	if err := temporary(path, out.write); err != nil {
 		return err
 	}
 	if out.location != "" {
-		if err := os.Rename(done[0], path+".data"); err != nil {
-			return err
+		if err := os.Rename(made[0], path+".data"); err != nil {
+			return named(path, err)
 		}
 	}
-	return os.Rename(tmp, path)
+	return named(path, os.Rename(made[len(made)-1], path))
+}
+
+// named puts the path that the user knows into errors about temporary files.
+func named(path string, err error) error {
+	var p *os.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &l):
+		return &os.PathError{Op: "write", Path: path, Err: l.Err}
+	case errors.As(err, &p) && strings.HasSuffix(p.Path, ".tmp"):
+		return &os.PathError{Op: "write", Path: path, Err: p.Err}
+	}
+	return err
 }
 
 // WriteTo writes the module's main function as one message.
@@ -119,16 +153,19 @@ func buffered(w io.Writer, f func(io.Writer) error) error {
 	return b.Flush()
 }
 
-// create writes a new file beside path and gives its name.
-func create(path string, f func(io.Writer) error) (string, error) {
-	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+strconv.Itoa(os.Getpid())+".tmp")
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+// writeFile opens a file and has it filled.
+func writeFile(name string, flags int, wrap func(io.Writer) io.Writer, f func(io.Writer) error) error {
+	file, err := os.OpenFile(name, flags, 0o666)
 	if err != nil {
-		return name, err
+		return err
 	}
-	err = buffered(file, f)
+	w := io.Writer(file)
+	if wrap != nil {
+		w = wrap(w)
+	}
+	err = buffered(w, f)
 	if e := file.Close(); err == nil {
 		err = e
 	}
-	return name, err
+	return err
 }

@@ -3,16 +3,22 @@
 package archive
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 )
 
 // Mapping is a file in memory.
 type Mapping struct {
-	Data   []byte
-	mapped bool
+	Data []byte
+	file *os.File // nil if the data is a copy
 }
+
+// Source gives the file that is mapped and its bytes, or nil if the data is a copy. Who only moves bytes reads them
+// from the file, so that no page of the mapping is touched.
+func (m *Mapping) Source() (*os.File, []byte) { return m.file, m.Data }
 
 // Map maps a file for reading. The data is valid until Close.
 func Map(path string) (*Mapping, error) {
@@ -20,7 +26,14 @@ func Map(path string) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	m, err := mapOpen(f, path)
+	if err != nil || m.file == nil {
+		_ = f.Close() // was only read
+	}
+	return m, err
+}
+
+func mapOpen(f *os.File, path string) (*Mapping, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -29,7 +42,7 @@ func Map(path string) (*Mapping, error) {
 		return nil, fmt.Errorf("%s: is a folder", path)
 	}
 	if !st.Mode().IsRegular() || st.Size() == 0 { // a pipe cannot be mapped
-		data, err := os.ReadFile(path)
+		data, err := io.ReadAll(f)
 		if err != nil {
 			return nil, err
 		}
@@ -42,15 +55,15 @@ func Map(path string) (*Mapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot map: %w", path, err)
 	}
-	return &Mapping{data, true}, nil
+	return &Mapping{data, f}, nil
 }
 
 // Close ends the mapping. Nothing read from it may be used afterwards.
 func (m *Mapping) Close() error {
-	data := m.Data
-	m.Data = nil
-	if m.mapped && data != nil {
-		return syscall.Munmap(data)
+	data, file := m.Data, m.file
+	m.Data, m.file = nil, nil
+	if file == nil {
+		return nil
 	}
-	return nil
+	return errors.Join(syscall.Munmap(data), file.Close())
 }
