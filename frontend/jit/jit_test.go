@@ -163,6 +163,35 @@ func TestOldVersion(t *testing.T) {
 	}
 }
 
+// TestFirstVersion: imports, no types for self, a version inside the code.
+func TestFirstVersion(t *testing.T) {
+	code := `op_version_set = 1
+import __torch__.torch
+class Versions(Module):
+  __parameters__ = []
+  training : bool
+  def forward(self,
+    x: Tensor,
+    y: Optional[Tensor]=None) -> Tuple[Tensor, int]:
+    z = ops.prim.unchecked_unwrap_optional(y)
+    n = 0
+    for i in range(torch.size(x, 0)):
+      n = torch.add(n, i)
+    return (torch.add(x, z, alpha=1), n)
+`
+	m, err := Read(rewritten(t, "testdata/versions.pt", zip.Store, map[string]string{
+		".data/version": "", "version": "1", "byteorder": "", "code/__torch__.py": code, "code/__torch__.py.debug_pkl": ""}), "v1.pt", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ssa.Verify(m); err != nil {
+		t.Fatal(err)
+	}
+	if s := ssa.Print(m); !strings.Contains(s, "prim::Loop") || !strings.Contains(s, "code/__torch__.py:12:") {
+		t.Errorf("got\n%s", s)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	const code = "code/__torch__.py"
 	class := "class Versions(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n  def forward(self: __torch__.Versions, x: Tensor) -> Tensor:\n"

@@ -73,6 +73,7 @@ type freezer struct {
 
 	objects  map[*ssa.Value]instance
 	origins  map[*ssa.Value][]place // attributes whose memory a value may share
+	shared   int                    // entries made in origins
 	state    map[place]bool
 	assigned map[string]bool // attributes assigned on objects that are not known, by class.name
 
@@ -95,7 +96,11 @@ func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
 		inputs: map[string]*ssa.Value{}, names: map[string]bool{}}
 	z.roots()
 	z.takeNames()
-	z.findState(f.Body)
+	// what a loop carries reaches its own start: repeat until nothing is new
+	for before := -1; before != z.found(); {
+		before = z.found()
+		z.findState(f.Body)
+	}
 	if m.Root != nil {
 		z.namePaths()
 		if t, ok := m.Root.Get("training"); ok && t.Bool() && !eval {
@@ -180,6 +185,11 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
+// found measures what findState has noted.
+func (z *freezer) found() int {
+	return len(z.state) + len(z.assigned) + len(z.objects) + z.shared
+}
+
 // findState walks the program in order, follows objects and the memory of
 // attributes, and notes the attributes that are written.
 func (z *freezer) findState(b *ssa.Block) {
@@ -188,6 +198,7 @@ func (z *freezer) findState(b *ssa.Block) {
 			if o.Kind == prim.Loop { // a carried value comes from before, or from the body
 				for i, p := range inner.Params[1:] {
 					z.share(p, o.Operand(i+2))
+					z.share(p, inner.Return(i+1))
 				}
 			}
 			z.findState(inner)
@@ -302,6 +313,7 @@ next:
 			}
 		}
 		z.origins[v] = append(z.origins[v], p)
+		z.shared++
 	}
 }
 
