@@ -37,7 +37,10 @@ func (l *Lowering) Cast(x *ssa.Value, d tensor.DType) *ssa.Value {
 	if x.DType() == d {
 		return x
 	}
-	if d.ONNX() == 0 || d == tensor.String || d.IsComplex() || x.DType().IsComplex() {
+	if d.IsComplex() || x.DType().IsComplex() {
+		return l.castComplex(x, d)
+	}
+	if d.ONNX() == 0 || d == tensor.String {
 		l.Fail("no conversion from %v to %v in ONNX", x.DType(), d)
 	}
 	// ONNX leaves float -> narrow unsigned or out of range integers undefined; int64 first, as C++ compilers for x86 do.

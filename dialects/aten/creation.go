@@ -36,8 +36,6 @@ var creation = Defs{
 	"aten::tril_indices":      {Doc: "rows and columns of a lower triangle", Lower: func(l *Lowering) *ssa.Value { return l.triangle(true) }},
 	"aten::triu_indices":      {Doc: "rows and columns of an upper triangle", Lower: func(l *Lowering) *ssa.Value { return l.triangle(false) }},
 	"aten::vander":            {Doc: "powers of x in columns", Lower: lowerVander},
-	"aten::complex":           {Doc: "a complex tensor of two real ones", Why: "ONNX operators do not compute with complex numbers"},
-	"aten::polar":             {Doc: "a complex tensor of radius and angle", Why: "ONNX operators do not compute with complex numbers"},
 	"aten::hann_window":       {Doc: "raised cosine", Lower: windowOf(func(*Lowering) func(float64) float64 { return cosines(0.5, 0.5, 0) })},
 	"aten::hamming_window": {Doc: "alpha - beta * cos", Lower: windowOf(func(l *Lowering) func(float64) float64 {
 		return cosines(l.FloatOr("alpha", 0.54), l.FloatOr("beta", 0.46), 0)

@@ -34,7 +34,8 @@ type Defs map[ssa.Kind]Def
 
 // Table finds the definition of an operator. Users add their own with Register.
 type Table struct {
-	defs map[ssa.Kind][]Def // ascending Since
+	defs    map[ssa.Kind][]Def // ascending Since
+	complex Defs               // of operators on complex numbers
 }
 
 // Register adds a definition for all opsets from d.Since on; it overrides an
@@ -123,7 +124,10 @@ func NewLowering(t *Table, opset int, b onnx.Builder, env func(*ssa.Value) *ssa.
 // Lower lowers an op at the builder's insertion point and gives its results.
 // Ops that were built before a failure stay behind, unused.
 func (l *Lowering) Lower(o *ssa.Op) (vs []*ssa.Value, err *Failure) {
-	d, ok := l.table.Lookup(o.Kind, l.Opset)
+	d, ok := l.table.complexDef(o)
+	if !ok {
+		d, ok = l.table.Lookup(o.Kind, l.Opset)
+	}
 	if !ok {
 		if d.Since > 0 {
 			return nil, &Failure{ID: "opset", Message: fmt.Sprintf("needs opset %d", d.Since), Hint: fmt.Sprintf("export with --opset %d", d.Since), Opset: d.Since}

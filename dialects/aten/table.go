@@ -24,13 +24,13 @@ func families() []Defs {
 		vectorNorm,
 		views, splits, joining, padding, diagonals, shapes, strided, indexing, scattering, masks, writes, lists,
 		convolution, matmul, contraction, normalization, pooling, adaptive, resample, sampling,
-		linalg, losses, ctc, attention, embedding, recurrent, vision,
+		linalg, fourier, complexNumbers, losses, ctc, attention, embedding, recurrent, vision,
 	}
 }
 
 // NewTable makes a table of all built-in operators.
 func NewTable() *Table {
-	t := &Table{defs: map[ssa.Kind][]Def{}}
+	t := &Table{defs: map[ssa.Kind][]Def{}, complex: complexRules()}
 	for _, f := range families() {
 		for k, d := range f {
 			t.Register(k, d)

@@ -260,11 +260,8 @@ func lowerAngle(l *Lowering) *ssa.Value {
 }
 
 func lowerReal(l *Lowering) *ssa.Value {
-	x := l.Tensor("self")
-	if l.DType(x).IsComplex() {
-		l.Fail("complex numbers")
-	}
-	return x
+	re, _ := l.parts(l.Tensor("self"))
+	return re
 }
 
 // lowerFrexp takes the exponent from log2 and mends it where rounding moved it over a power of 2.

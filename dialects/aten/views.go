@@ -57,10 +57,8 @@ var views = Defs{
 	"aten::broadcast_to": {Doc: "expand", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
 	"aten::expand_as":    {Doc: "expand to the size of other", Lower: lowerExpandAs},
 
-	"aten::_conj_copy":      {Doc: "the complex conjugate; real numbers pass", Lower: realOnly},
-	"aten::_neg_view_copy":  {Doc: "-self", Lower: func(l *Lowering) *ssa.Value { return l.Op("Neg", l.Tensor("self")) }},
-	"aten::view_as_real":    {Doc: "pairs of real and imaginary part", Why: "ONNX has complex numbers only inside of its Fourier transforms"},
-	"aten::view_as_complex": {Doc: "pairs as complex numbers", Why: "ONNX has complex numbers only inside of its Fourier transforms"},
+	"aten::_conj_copy":     {Doc: "the complex conjugate; real numbers pass", Lower: realOnly},
+	"aten::_neg_view_copy": {Doc: "-self", Lower: func(l *Lowering) *ssa.Value { return l.Op("Neg", l.Tensor("self")) }},
 }
 
 func realOnly(l *Lowering) *ssa.Value {

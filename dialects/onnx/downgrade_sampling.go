@@ -14,3 +14,20 @@ func gridModes(d *Downgrade) {
 		d.Node.SetAttr("mode", ssa.Str("bicubic"))
 	}
 }
+
+// dftAxis makes an attribute of DFT's axis.
+func dftAxis(d *Downgrade) {
+	axis := int64(-2)
+	if d.in(2) != nil {
+		v, ok := ConstInts(d.in(2))
+		if !ok || len(v) != 1 {
+			d.Fail(20, "a transform along a computed axis")
+		}
+		axis = v[0]
+	}
+	if axis < 0 { // opset 17 counts from the front
+		axis += int64(d.rank(d.in(0), 20))
+	}
+	d.Node.SetAttr("axis", ssa.Int(axis))
+	d.dropOperands(2)
+}

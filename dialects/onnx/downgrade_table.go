@@ -44,4 +44,5 @@ var downgrades = map[string][]Step{
 	"Hardmax":            {{13, softmaxFlat}},
 	"BatchNormalization": {without(14, "training_mode", ssa.Int(0))},
 	"GridSample":         {{20, gridModes}},
+	"DFT":                {{20, dftAxis}},
 }

@@ -81,11 +81,15 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 			rets[i] = l.returned(src.Body.Return(i), dst.Body)
 		}
 	}
+	if len(l.bad) == 0 {
+		dst.Body.SetReturns(rets...)
+		removeDead(dst.Body)
+		l.findComplex()
+	}
 	if len(l.bad) > 0 {
 		m.RemoveFunc(dst)
 		return l.bad, nil
 	}
-	dst.Body.SetReturns(rets...)
 	dst.OutputNames = src.OutputNames
 	m.RemoveFunc(src)
 	m.RemoveFunc(dst)
@@ -94,8 +98,22 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 		m.Opsets = map[string]int{}
 	}
 	m.Opsets[""] = onnx.Newest // the encoding; legalize takes it to the opset
-	removeDead(dst.Body)
 	return nil, nil
+}
+
+// findComplex reports complex numbers that are left: their operators work on
+// pairs of real tensors, which graphs and branches cannot take or give.
+func (l *lowerer) findComplex() {
+	for o := range l.dst.Body.AllOps() {
+		if o.Kind.Namespace() == "aton" {
+			l.bad = append(l.bad, Unconverted{"prim::Return", o.Loc, &aten.Failure{
+				ID:      "complex-value",
+				Message: "a complex number is an input or an output of the model or of a branch, which ONNX has no operators on",
+				Hint:    "pass it as torch.view_as_real(x)",
+			}})
+			return
+		}
+	}
 }
 
 // onnxType is the ONNX type of a TorchScript type: numbers are rank 0 tensors.

@@ -1,0 +1,447 @@
+package aten
+
+import (
+	"strings"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// ONNX has no operators on complex numbers, so a complex value is a pair of
+// real ones: an op of the kind complexPair, which stands for nothing in the ONNX
+// model and goes away when all its users have read its parts.
+const (
+	complexPair ssa.Kind = "aton::Complex"
+	// realOfOp and imagOfOp read the parts of a value that is not a pair: while
+	// types are inferred, or where one comes from outside, which is an error in the end.
+	realOfOp ssa.Kind = "aton::Real"
+	imagOfOp ssa.Kind = "aton::Imag"
+)
+
+// complexOf pairs two real tensors of one type, broadcast together.
+func (l *Lowering) complexOf(re, im *ssa.Value) *ssa.Value {
+	t := re.Tensor()
+	if !t.Ranked {
+		l.Rank(re)
+	}
+	o := l.Block.InsertBefore(l.Before, complexPair, l.Loc, []*ssa.Value{re, im}, ssa.Tensor(complexOf(t.DType), t.Dims...))
+	return o.Results[0]
+}
+
+// parts are the real and the imaginary part of a value; the latter is nil for a real one.
+func (l *Lowering) parts(v *ssa.Value) (re, im *ssa.Value) {
+	if !v.DType().IsComplex() {
+		return v, nil
+	}
+	if d := v.Def(); d != nil && d.Kind == complexPair {
+		return d.Operand(0), d.Operand(1)
+	}
+	rd := realOf(v.DType())
+	if t := onnx.ConstOf(v); t != nil && t.HasData() && t.DType != tensor.Complex32 {
+		n := t.NumElements()
+		a, b := make([]float64, n), make([]float64, n)
+		if t.DType == tensor.Complex64 {
+			for i, c := range tensor.Data[complex64](t) {
+				a[i], b[i] = float64(real(c)), float64(imag(c))
+			}
+		} else {
+			for i, c := range tensor.Data[complex128](t) {
+				a[i], b[i] = real(c), imag(c)
+			}
+		}
+		return l.Const(tensor.FromFloats(rd, t.Shape, a)), l.Const(tensor.FromFloats(rd, t.Shape, b))
+	}
+	t := v.Tensor().WithDType(rd)
+	part := func(k ssa.Kind) *ssa.Value {
+		return l.Block.InsertBefore(l.Before, k, l.Loc, []*ssa.Value{v}, t).Results[0]
+	}
+	return part(realOfOp), part(imagOfOp)
+}
+
+// partsAs gives both parts of an argument, a number or a tensor, in a real type.
+func (l *Lowering) partsAs(name string, d tensor.DType) (re, im *ssa.Value) {
+	v := l.must(name)
+	if lit, ok := literalOf(v); ok && lit.IsNumber() {
+		c := lit.Complex()
+		return l.Scalar(d, real(c)), l.Scalar(d, imag(c))
+	}
+	re, im = l.parts(l.Value(v))
+	if im == nil {
+		re = l.Cast(re, d)
+		return re, l.Fill(l.ShapeOf(re), d, ssa.Int(0))
+	}
+	return l.Cast(re, d), l.Cast(im, d)
+}
+
+// isComplexValue reports a source value that is complex or a list with such a member.
+func isComplexValue(v *ssa.Value) bool {
+	if v == nil {
+		return false
+	}
+	if v.DType().IsComplex() || v.Type == ssa.ComplexType {
+		return true
+	}
+	if es, ok := ListElems(v); ok {
+		for _, e := range es {
+			if isComplexValue(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// complexDef finds how an operator acts on complex operands. ok is false if it has none of them.
+func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
+	any := false
+	tensors := false
+	for i := range o.NumOperands() {
+		if v := o.Operand(i); v != nil {
+			any = any || isComplexValue(v)
+			tensors = tensors || v.Tensor() != nil
+			if _, list := ListElems(v); list {
+				tensors = true
+			}
+		}
+	}
+	if !any || !tensors {
+		return Def{}, false
+	}
+	if d, ok := t.complex[o.Kind]; ok {
+		return d, true
+	}
+	name := o.Kind.Name()
+	if o.Kind.Namespace() != "aten" || strings.HasPrefix(name, "fft_") {
+		return Def{}, false
+	}
+	switch name {
+	case "stft", "istft", "is_complex", "is_floating_point", "is_signed", "to", "_to_copy", "type_as", "view_as_real", "real", "imag":
+		return Def{}, false // their own rules know complex numbers
+	}
+	return Def{Why: "complex numbers: ONNX has no operators on them, and the operator is not among those that aton takes apart"}, true
+}
+
+// complexRules says how operators act on pairs.
+func complexRules() Defs {
+	d := Defs{
+		"aten::add":        {Lower: func(l *Lowering) *ssa.Value { return l.complexSum(1) }},
+		"aten::sub":        {Lower: func(l *Lowering) *ssa.Value { return l.complexSum(-1) }},
+		"aten::div":        {Lower: complexDiv},
+		"aten::reciprocal": {Lower: complexReciprocal},
+		"aten::square":     {Lower: func(l *Lowering) *ssa.Value { return l.complexSquare() }},
+		"aten::pow":        {Lower: complexPow},
+		"aten::exp":        {Lower: complexExp},
+		"aten::abs":        {Lower: complexAbs},
+		"aten::angle":      {Lower: complexAngle},
+		"aten::eq":         {Lower: func(l *Lowering) *ssa.Value { return l.complexEqual() }},
+		"aten::ne":         {Lower: func(l *Lowering) *ssa.Value { return l.Op("Not", l.complexEqual()) }},
+		"aten::where":      {Lower: complexWhere},
+	}
+	for _, n := range []string{"conj", "_conj", "conj_physical", "_conj_physical", "_conj_copy"} {
+		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
+			re, im := l.parts(l.Tensor("self"))
+			return l.complexOf(re, l.Op("Neg", im))
+		}}
+	}
+	for _, n := range strings.Fields("mul matmul mm bmm mv dot outer inner einsum tensordot linear") {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexBilinear}
+	}
+	// what moves elements, or adds them up
+	for _, n := range strings.Fields(`view reshape _unsafe_view _reshape_alias view_as reshape_as flatten unflatten ravel squeeze unsqueeze
+		transpose swapaxes swapdims permute t movedim moveaxis numpy_T mT adjoint expand expand_as broadcast_to repeat tile repeat_interleave
+		slice select narrow index index_select gather take_along_dim unbind split split_with_sizes chunk tensor_split unsafe_split unsafe_chunk
+		cat concat concatenate stack hstack vstack dstack flip fliplr flipud roll rot90 fft_fftshift fft_ifftshift clone contiguous detach alias
+		lift lift_fresh lift_fresh_copy detach_copy alias_copy view_copy expand_copy permute_copy transpose_copy select_copy slice_copy
+		unsqueeze_copy squeeze_copy resolve_conj resolve_neg dropout diagonal diag_embed tril triu unfold constant_pad_nd
+		sum mean cumsum diff neg negative positive trace select_scatter slice_scatter`) {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexParts}
+	}
+	for _, n := range strings.Fields("size dim numel sym_size sym_numel len") {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value { return l.onParts(0) }}
+	}
+	return d
+}
+
+// onParts lowers the op at hand on part k[i] of its i-th complex operand, 0 for
+// the real and 1 for the imaginary one; the last entry stands for all that follow.
+func (l *Lowering) onParts(k ...int) []*ssa.Value {
+	o := l.Node
+	own := map[*ssa.Value]bool{}
+	seen := 0
+	part := func(v *ssa.Value) *ssa.Value {
+		which := k[min(seen, len(k)-1)]
+		seen++
+		re, im := l.parts(l.Value(v))
+		if im == nil { // a real member of a list
+			im = l.Fill(l.ShapeOf(re), l.DType(re), ssa.Int(0))
+		}
+		if which == 1 {
+			re = im
+		}
+		own[re] = true
+		return re
+	}
+	operands := make([]*ssa.Value, o.NumOperands())
+	for i := range operands {
+		v := o.Operand(i)
+		operands[i] = v
+		es, list := ListElems(v)
+		switch {
+		case v.DType().IsComplex():
+			operands[i] = part(v)
+		case list && isComplexValue(v):
+			members := make([]*ssa.Value, len(es))
+			for j, e := range es {
+				members[j] = part(e)
+			}
+			operands[i] = l.Block.InsertBefore(l.Before, "prim::ListConstruct", l.Loc, members, &ssa.ListType{Elem: ssa.AnyTensor}).Results[0]
+		case v.Type == ssa.ComplexType:
+			l.Fail("a complex number as argument")
+		}
+	}
+	types := make([]ssa.Type, len(o.Results))
+	for i, r := range o.Results {
+		types[i] = r.Type
+	}
+	n := l.Block.InsertBefore(l.Before, o.Kind, l.Loc, operands, types...)
+	n.Schema, n.Attrs = o.Schema, o.Attrs
+	outer := l.env
+	l.env = func(v *ssa.Value) *ssa.Value {
+		if own[v] {
+			return v
+		}
+		return outer(v)
+	}
+	vs, err := l.Lower(n)
+	l.env = outer
+	n.Erase()
+	for i, v := range operands {
+		if d := v.Def(); d != nil && v != o.Operand(i) && d.Kind == "prim::ListConstruct" && !v.HasUses() {
+			d.Erase()
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	return vs
+}
+
+// pairUp makes complex results of the lowerings of both parts.
+func (l *Lowering) pairUp(re, im []*ssa.Value) []*ssa.Value {
+	out := make([]*ssa.Value, len(re))
+	for i := range re {
+		if re[i].Tensor() == nil {
+			l.Fail("a list of unknown length of complex tensors")
+		}
+		out[i] = l.complexOf(re[i], im[i])
+	}
+	return out
+}
+
+// complexParts acts on each part alone.
+func (l *Lowering) complexParts() []*ssa.Value {
+	if l.HasArg("value") && l.Node.Kind == "aten::constant_pad_nd" && !l.isNumber("value", 0) {
+		l.Fail("padding of complex numbers with other numbers than 0")
+	}
+	if l.HasArg("src") && isComplexValue(l.Arg("self")) != isComplexValue(l.Arg("src")) {
+		l.Fail("a real tensor written into a complex one")
+	}
+	return l.pairUp(l.onParts(0), l.onParts(1))
+}
+
+// complexBilinear is (a + ib)(c + id) for a product that is linear in each of two operands.
+func (l *Lowering) complexBilinear() []*ssa.Value {
+	n, other := 0, 0
+	for i := range l.Node.NumOperands() {
+		v := l.Node.Operand(i)
+		if es, ok := ListElems(v); ok {
+			for _, e := range es {
+				if isComplexValue(e) {
+					n++
+				} else {
+					other++
+				}
+			}
+		} else if v.DType().IsComplex() {
+			n++
+		} else if v.Type == ssa.ComplexType {
+			return []*ssa.Value{l.complexTimesNumber()}
+		}
+	}
+	if l.HasArg("bias") && !l.IsNone("bias") {
+		l.Fail("a complex linear layer with a bias")
+	}
+	switch {
+	case n == 1 && other <= 1:
+		if es, ok := ListElems(l.Node.Operand(l.Node.NumOperands() - 1)); ok && len(es) > 2 {
+			l.Fail("a complex product of several operands")
+		}
+		return l.pairUp(l.onParts(0), l.onParts(1))
+	case n == 2 && other == 0:
+		sub := func(a, b []*ssa.Value) []*ssa.Value { return []*ssa.Value{l.Sub(a[0], b[0])} }
+		add := func(a, b []*ssa.Value) []*ssa.Value { return []*ssa.Value{l.Add(a[0], b[0])} }
+		return l.pairUp(sub(l.onParts(0, 0), l.onParts(1, 1)), add(l.onParts(0, 1), l.onParts(1, 0)))
+	}
+	l.Fail("a complex product of several operands")
+	return nil
+}
+
+// complexType is the type of the parts of what the arguments promote to.
+func (l *Lowering) complexType(names ...string) tensor.DType {
+	d := realOf(l.ArgType(names...))
+	if d == tensor.Undefined {
+		return tensor.Float32
+	}
+	return d
+}
+
+// complexTimesNumber is a tensor times a complex Python number.
+func (l *Lowering) complexTimesNumber() *ssa.Value {
+	d := l.complexType("self", "other")
+	a, b := l.partsAs("self", d)
+	c, e := l.partsAs("other", d)
+	return l.complexOf(l.Sub(l.Mul(a, c), l.Mul(b, e)), l.Add(l.Mul(a, e), l.Mul(b, c)))
+}
+
+func (l *Lowering) complexSum(sign float64) *ssa.Value {
+	d := l.complexType("self", "other")
+	a, b := l.partsAs("self", d)
+	c, e := l.partsAs("other", d)
+	if l.HasArg("alpha") {
+		sign *= l.Float("alpha")
+	}
+	return l.complexOf(l.Add(a, l.Scale(c, sign)), l.Add(b, l.Scale(e, sign)))
+}
+
+func complexDiv(l *Lowering) *ssa.Value {
+	if l.Str("rounding_mode") != "" {
+		l.Fail("rounded division of complex numbers")
+	}
+	d := l.complexType("self", "other")
+	a, b := l.partsAs("self", d)
+	if !isComplexValue(l.Arg("other")) {
+		c := l.As("other", d)
+		return l.complexOf(l.Div(a, c), l.Div(b, c))
+	}
+	c, e := l.partsAs("other", d)
+	n := l.Add(l.Mul(c, c), l.Mul(e, e))
+	re, im := l.Add(l.Mul(a, c), l.Mul(b, e)), l.Sub(l.Mul(b, c), l.Mul(a, e))
+	return l.complexOf(l.Div(re, n), l.Div(im, n))
+}
+
+func complexReciprocal(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	n := l.Add(l.Mul(a, a), l.Mul(b, b))
+	return l.complexOf(l.Div(a, n), l.Op("Neg", l.Div(b, n)))
+}
+
+func (l *Lowering) complexSquare() *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	return l.complexOf(l.Sub(l.Mul(a, a), l.Mul(b, b)), l.Scale(l.Mul(a, b), 2))
+}
+
+func complexPow(l *Lowering) *ssa.Value {
+	switch {
+	case l.isNumber("exponent", 2):
+		return l.complexSquare()
+	case l.isNumber("exponent", 1):
+		return l.Tensor("self")
+	}
+	l.Fail("a power of complex numbers other than 2")
+	return nil
+}
+
+func complexExp(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	r := l.Op("Exp", a)
+	return l.complexOf(l.Mul(r, l.Op("Cos", b)), l.Mul(r, l.Op("Sin", b)))
+}
+
+func complexAbs(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	return l.Op("Sqrt", l.Add(l.Mul(a, a), l.Mul(b, b)))
+}
+
+func complexAngle(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	return l.Aten("aten::atan2", b, a)
+}
+
+func (l *Lowering) complexEqual() *ssa.Value {
+	d := l.complexType("self", "other")
+	a, b := l.partsAs("self", d)
+	c, e := l.partsAs("other", d)
+	return l.Op("And", l.Op("Equal", a, c), l.Op("Equal", b, e))
+}
+
+func complexWhere(l *Lowering) *ssa.Value {
+	d := l.complexType("self", "other")
+	c := l.Cast(l.Tensor("condition"), tensor.Bool)
+	a, b := l.partsAs("self", d)
+	x, y := l.partsAs("other", d)
+	return l.complexOf(l.Where(c, a, x), l.Where(c, b, y))
+}
+
+// castComplex converts where one of the types is complex: a real number has the
+// imaginary part 0, and a complex one loses it.
+func (l *Lowering) castComplex(x *ssa.Value, d tensor.DType) *ssa.Value {
+	re, im := l.parts(x)
+	if !d.IsComplex() {
+		return l.Cast(re, d)
+	}
+	rd := realOf(d)
+	re = l.Cast(re, rd)
+	if im == nil {
+		return l.complexOf(re, l.Fill(l.ShapeOf(re), rd, ssa.Int(0)))
+	}
+	return l.complexOf(re, l.Cast(im, rd))
+}
+
+// complexNumbers holds the operators that take complex numbers apart and put them together.
+var complexNumbers = Defs{
+	"aten::complex":              {Doc: "a complex tensor of two real ones", Lower: lowerComplex},
+	"aten::polar":                {Doc: "a complex tensor of radius and angle", Lower: lowerPolarForm},
+	"aten::view_as_complex":      {Doc: "pairs along the last axis as complex numbers", Lower: lowerViewAsComplex},
+	"aten::view_as_complex_copy": {Doc: "pairs along the last axis as complex numbers", Lower: lowerViewAsComplex},
+	"aten::view_as_real":         {Doc: "real and imaginary part along a new last axis", Lower: lowerViewAsReal},
+	"aten::view_as_real_copy":    {Doc: "real and imaginary part along a new last axis", Lower: lowerViewAsReal},
+	"aten::imag":                 {Doc: "the imaginary part", Lower: lowerImag},
+}
+
+func lowerComplex(l *Lowering) *ssa.Value {
+	re, im := l.Tensor("real"), l.Tensor("imag")
+	if !ssa.SameType(re.Tensor(), im.Tensor()) {
+		shape := l.ShapeOf(l.Add(re, im))
+		re, im = l.Expand(re, shape), l.Expand(im, shape)
+	}
+	return l.complexOf(re, im)
+}
+
+func lowerPolarForm(l *Lowering) *ssa.Value {
+	r, a := l.Tensor("abs"), l.Tensor("angle")
+	return l.complexOf(l.Mul(r, l.Op("Cos", a)), l.Mul(r, l.Op("Sin", a)))
+}
+
+func lowerViewAsComplex(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	at := func(i int64) *ssa.Value { return l.Gather(x, l.ScalarInt(tensor.Int64, i), l.Rank(x)-1) }
+	return l.complexOf(at(0), at(1))
+}
+
+func lowerViewAsReal(l *Lowering) *ssa.Value {
+	re, im := l.parts(l.Tensor("self"))
+	if im == nil {
+		l.Fail("view_as_real of a real tensor")
+	}
+	r := int64(l.Rank(re))
+	return l.ConcatV(r, l.Unsqueeze(re, r), l.Unsqueeze(im, r))
+}
+
+func lowerImag(l *Lowering) *ssa.Value {
+	_, im := l.parts(l.Tensor("self"))
+	if im == nil {
+		l.Fail("imag of a real tensor")
+	}
+	return im
+}

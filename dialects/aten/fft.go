@@ -1,0 +1,505 @@
+package aten
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// fourier holds the Fourier transforms (ATen/native/SpectralOps.cpp).
+var fourier = Defs{
+	"aten::fft_fft":       {Doc: "discrete Fourier transform along dim", Lower: func(l *Lowering) *ssa.Value { return l.fft1(false) }},
+	"aten::fft_ifft":      {Doc: "inverse Fourier transform along dim", Lower: func(l *Lowering) *ssa.Value { return l.fft1(true) }},
+	"aten::fft_fft2":      {Doc: "Fourier transform along two axes", Lower: func(l *Lowering) *ssa.Value { return l.fftN(false) }},
+	"aten::fft_ifft2":     {Doc: "inverse Fourier transform along two axes", Lower: func(l *Lowering) *ssa.Value { return l.fftN(true) }},
+	"aten::fft_fftn":      {Doc: "Fourier transform along axes", Lower: func(l *Lowering) *ssa.Value { return l.fftN(false) }},
+	"aten::fft_ifftn":     {Doc: "inverse Fourier transform along axes", Lower: func(l *Lowering) *ssa.Value { return l.fftN(true) }},
+	"aten::fft_rfft":      {Doc: "first half of the Fourier transform of real numbers", Lower: func(l *Lowering) *ssa.Value { return l.rfft(false) }},
+	"aten::fft_rfft2":     {Doc: "half of the Fourier transform of real numbers along axes", Lower: func(l *Lowering) *ssa.Value { return l.rfft(false) }},
+	"aten::fft_rfftn":     {Doc: "half of the Fourier transform of real numbers along axes", Lower: func(l *Lowering) *ssa.Value { return l.rfft(false) }},
+	"aten::fft_ihfft":     {Doc: "conjugate of the inverse transform of real numbers", Lower: func(l *Lowering) *ssa.Value { return l.rfft(true) }},
+	"aten::fft_ihfft2":    {Doc: "conjugate of the inverse transform of real numbers along axes", Lower: func(l *Lowering) *ssa.Value { return l.rfft(true) }},
+	"aten::fft_ihfftn":    {Doc: "conjugate of the inverse transform of real numbers along axes", Lower: func(l *Lowering) *ssa.Value { return l.rfft(true) }},
+	"aten::fft_irfft":     {Doc: "inverse of rfft", Lower: func(l *Lowering) *ssa.Value { return l.irfft(false) }},
+	"aten::fft_irfft2":    {Doc: "inverse of rfft2", Lower: func(l *Lowering) *ssa.Value { return l.irfft(false) }},
+	"aten::fft_irfftn":    {Doc: "inverse of rfftn", Lower: func(l *Lowering) *ssa.Value { return l.irfft(false) }},
+	"aten::fft_hfft":      {Doc: "Fourier transform of a half Hermitian input", Lower: func(l *Lowering) *ssa.Value { return l.irfft(true) }},
+	"aten::fft_hfft2":     {Doc: "Fourier transform of a half Hermitian input along axes", Lower: func(l *Lowering) *ssa.Value { return l.irfft(true) }},
+	"aten::fft_hfftn":     {Doc: "Fourier transform of a half Hermitian input along axes", Lower: func(l *Lowering) *ssa.Value { return l.irfft(true) }},
+	"aten::fft_fftshift":  {Doc: "axes rolled by half their size", Lower: func(l *Lowering) *ssa.Value { return l.fftShift(false) }},
+	"aten::fft_ifftshift": {Doc: "axes rolled back by half their size", Lower: func(l *Lowering) *ssa.Value { return l.fftShift(true) }},
+	"aten::fft_fftfreq":   {Doc: "frequencies of fft", Lower: func(l *Lowering) *ssa.Value { return l.fftFreq(false) }},
+	"aten::fft_rfftfreq":  {Doc: "frequencies of rfft", Lower: func(l *Lowering) *ssa.Value { return l.fftFreq(true) }},
+	"aten::stft":          {Doc: "Fourier transforms of windows of a signal", Lower: lowerSTFT},
+	"aten::istft":         {Doc: "the signal of which stft gives the windows' transforms", Lower: lowerISTFT},
+}
+
+// spectrum is a complex tensor in parts; im is nil for a real one.
+type spectrum struct{ re, im *ssa.Value }
+
+func (l *Lowering) spectrumArg() spectrum {
+	re, im := l.parts(l.Tensor("self"))
+	if d := l.DType(re); !d.IsFloat() {
+		re = l.Cast(re, tensor.Float32)
+	} else if d.Size() < 4 {
+		l.Fail("Fourier transforms of half precision")
+	}
+	return spectrum{re, im}
+}
+
+func (l *Lowering) both(s spectrum, f func(v *ssa.Value) *ssa.Value) spectrum {
+	s.re = f(s.re)
+	if s.im != nil {
+		s.im = f(s.im)
+	}
+	return s
+}
+
+// value is the complex tensor.
+func (l *Lowering) spectrumValue(s spectrum) *ssa.Value {
+	if s.im == nil {
+		s.im = l.Fill(l.ShapeOf(s.re), l.DType(s.re), ssa.Int(0))
+	}
+	return l.complexOf(s.re, s.im)
+}
+
+// resizeAxisTo cuts or pads with zeros at the end.
+func (l *Lowering) resizeAxisTo(x *ssa.Value, axis int, n Size) *ssa.Value {
+	have := l.SizeOf(x, axis)
+	if n.Known && have.Expr.Equal(n.Expr) {
+		return x
+	}
+	a, okA := have.Int()
+	b, okB := n.Int()
+	if !okA || !okB || b > a {
+		pads := make([]Size, 2*l.Rank(x))
+		for i := range pads {
+			pads[i] = ConstSize(0)
+		}
+		pads[l.Rank(x)+axis] = l.maxSize(l.SubSize(n, have), ConstSize(0))
+		x = l.Op("Pad", x, l.SizeTensor(pads), l.Like(x, 0))
+		if okA && okB {
+			return x
+		}
+	}
+	return l.Op("Slice", x, l.I64(0), l.SizeTensor([]Size{n}), l.I64(int64(axis)))
+}
+
+// fftArgs reads the axes and their sizes; size is not Known and without Value where the input decides.
+func (l *Lowering) fftArgs(rank int) (dims []int, sizes []*Size) {
+	if l.HasArg("n") {
+		dims = []int{l.Dim("dim", rank)}
+		sizes = []*Size{nil}
+		if !l.IsNone("n") {
+			n := l.Sizes("n")[0]
+			sizes[0] = &n
+		}
+		return dims, sizes
+	}
+	var given []Size
+	if !l.IsNone("s") {
+		given = l.Sizes("s")
+	}
+	switch {
+	case !l.IsNone("dim"):
+		for _, d := range l.Ints("dim") {
+			dims = append(dims, l.wrap(d, rank))
+		}
+	case given != nil:
+		for i := range given {
+			dims = append(dims, rank-len(given)+i)
+		}
+	default:
+		for i := range rank {
+			dims = append(dims, i)
+		}
+	}
+	if given != nil && len(given) != len(dims) {
+		l.Fail("%d sizes for %d dimensions", len(given), len(dims))
+	}
+	sizes = make([]*Size, len(dims))
+	for i := range given {
+		if n, ok := given[i].Int(); !ok || n != -1 {
+			sizes[i] = &given[i]
+		}
+	}
+	return dims, sizes
+}
+
+// fftScale is the factor of a transform of n numbers: norm says which direction carries 1/n.
+func (l *Lowering) fftScale(inverse bool, n Size, d tensor.DType) *ssa.Value {
+	norm := l.Str("norm")
+	power := 0.0
+	switch norm {
+	case "", "backward":
+		if inverse {
+			power = -1
+		}
+	case "forward":
+		if !inverse {
+			power = -1
+		}
+	case "ortho":
+		power = -0.5
+	default:
+		l.Fail("unknown norm %q", norm)
+	}
+	if power == 0 {
+		return nil
+	}
+	if k, ok := n.Int(); ok {
+		return l.Scalar(d, math.Pow(float64(k), power))
+	}
+	v := l.Cast(l.SizeValue(n), d)
+	if power == -0.5 {
+		v = l.Op("Sqrt", v)
+	}
+	return l.Op("Reciprocal", v)
+}
+
+func (l *Lowering) scaled(s spectrum, k *ssa.Value) spectrum {
+	if k == nil {
+		return s
+	}
+	return l.both(s, func(v *ssa.Value) *ssa.Value { return l.Mul(v, k) })
+}
+
+// dft transforms along an axis without a factor: exp(-2 pi i j k / n), with a plus for the inverse.
+func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
+	r := l.Rank(s.re)
+	d := l.DType(s.re)
+	n := l.SizeOf(s.re, axis)
+	// A product is exact to the last bits; onnxruntime's DFT loses some where the size is no power of 2.
+	if k, ok := n.Int(); ok && (k <= 32 || k&(k-1) != 0 && k <= 256 || l.Opset < 17) {
+		return l.dftByMatrix(s, axis, k, inverse)
+	}
+	l.NeedOpset(17, "a Fourier transform of unknown size")
+	x := l.Unsqueeze(s.re, int64(r))
+	if s.im != nil {
+		x = l.ConcatV(int64(r), x, l.Unsqueeze(s.im, int64(r)))
+	}
+	// An inverse transform is the forward one with the parts exchanged.
+	if inverse {
+		im := s.im
+		if im == nil {
+			im = l.Fill(l.ShapeOf(s.re), d, ssa.Int(0))
+		}
+		x = l.ConcatV(int64(r), l.Unsqueeze(im, int64(r)), l.Unsqueeze(s.re, int64(r)))
+	}
+	y := l.Op("DFT", x, nil, l.ScalarInt(tensor.Int64, int64(axis)))
+	at := func(i int64) *ssa.Value { return l.Gather(y, l.ScalarInt(tensor.Int64, i), r) }
+	if inverse {
+		return spectrum{at(1), at(0)}
+	}
+	return spectrum{at(0), at(1)}
+}
+
+// dftByMatrix multiplies with the cosines and sines.
+func (l *Lowering) dftByMatrix(s spectrum, axis int, n int64, inverse bool) spectrum {
+	if n > 4096 {
+		l.Fail("a Fourier transform of size %d below opset 17", n)
+	}
+	d := l.DType(s.re)
+	c, w := make([]float64, n*n), make([]float64, n*n)
+	for j := range n {
+		for k := range n {
+			a := 2 * math.Pi * float64(j*k%n) / float64(n)
+			c[j*n+k], w[j*n+k] = math.Cos(a), -math.Sin(a)
+			if inverse {
+				w[j*n+k] = math.Sin(a)
+			}
+		}
+	}
+	cos := l.Const(tensor.FromFloats(d, []int64{n, n}, c))
+	sin := l.Const(tensor.FromFloats(d, []int64{n, n}, w))
+	mul := func(v, m *ssa.Value) *ssa.Value { return l.alongAxis(v, m, axis) }
+	if s.im == nil {
+		return spectrum{mul(s.re, cos), mul(s.re, sin)}
+	}
+	return spectrum{l.Sub(mul(s.re, cos), mul(s.im, sin)), l.Add(mul(s.re, sin), mul(s.im, cos))}
+}
+
+func (l *Lowering) fft1(inverse bool) *ssa.Value {
+	return l.fftN(inverse)
+}
+
+func (l *Lowering) fftN(inverse bool) *ssa.Value {
+	s := l.spectrumArg()
+	dims, sizes := l.fftArgs(l.Rank(s.re))
+	return l.spectrumValue(l.fftOver(s, dims, sizes, inverse))
+}
+
+// fftOver transforms along several axes.
+func (l *Lowering) fftOver(s spectrum, dims []int, sizes []*Size, inverse bool) spectrum {
+	for i, d := range dims {
+		if sizes[i] != nil {
+			s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, d, *sizes[i]) })
+		}
+	}
+	for _, d := range dims {
+		n := l.SizeOf(s.re, d)
+		s = l.scaled(l.dft(s, d, inverse), l.fftScale(inverse, n, l.DType(s.re)))
+	}
+	return s
+}
+
+// rfft gives the first n/2 + 1 frequencies along the last of the axes; with
+// hermitian set, of the conjugate inverse transform.
+func (l *Lowering) rfft(hermitian bool) *ssa.Value {
+	s := l.spectrumArg()
+	if s.im != nil {
+		l.Fail("a transform of real numbers of a complex tensor")
+	}
+	dims, sizes := l.fftArgs(l.Rank(s.re))
+	if len(dims) == 0 {
+		l.Fail("a transform along no axis")
+	}
+	for i, d := range dims {
+		if sizes[i] != nil {
+			s.re = l.resizeAxisTo(s.re, d, *sizes[i])
+		}
+	}
+	last := dims[len(dims)-1]
+	n := l.SizeOf(s.re, last)
+	half := l.AddSize(l.DivSize(n, ConstSize(2)), ConstSize(1))
+	s = l.scaled(l.dft(s, last, hermitian), l.fftScale(hermitian, n, l.DType(s.re)))
+	s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, last, half) })
+	return l.spectrumValue(l.fftOver(s, dims[:len(dims)-1], make([]*Size, len(dims)-1), hermitian))
+}
+
+// irfft gives real numbers from the first half of a Hermitian spectrum along
+// the last of the axes; with forward set, by the forward transform (hfft).
+func (l *Lowering) irfft(forward bool) *ssa.Value {
+	s := l.spectrumArg()
+	dims, sizes := l.fftArgs(l.Rank(s.re))
+	if len(dims) == 0 {
+		l.Fail("a transform along no axis")
+	}
+	k := len(dims) - 1
+	s = l.fftOver(s, dims[:k], sizes[:k], !forward)
+	last := dims[k]
+	var n Size
+	if sizes[k] != nil {
+		n = *sizes[k]
+	} else {
+		n = l.MulSize(ConstSize(2), l.SubSize(l.SizeOf(s.re, last), ConstSize(1)))
+	}
+	if v, ok := n.Int(); ok && v < 1 {
+		l.Fail("a transform of %d numbers", v)
+	}
+	return l.hermitianToReal(s, last, n, forward, l.fftScale(!forward, n, l.DType(s.re)))
+}
+
+// hermitianToReal is the transform of n numbers, the first half of which is given.
+func (l *Lowering) hermitianToReal(s spectrum, axis int, n Size, forward bool, scale *ssa.Value) *ssa.Value {
+	half := l.AddSize(l.DivSize(n, ConstSize(2)), ConstSize(1))
+	s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, axis, half) })
+	// place j > n/2 is the conjugate of place n-j
+	at := l.countTo(n)
+	mirrored := l.Op("Min", at, l.Sub(l.SizeValue(n), at))
+	re := l.Gather(s.re, mirrored, axis)
+	full := spectrum{re: re}
+	if s.im != nil {
+		tail := l.Op("Less", l.Sub(l.SizeValue(n), at), at)
+		sign := l.Where(tail, l.Like(re, -1), l.Like(re, 1))
+		// a real transform does not see the imaginary parts of places 0 and n/2
+		own := l.Op("Equal", l.Op("Mod", l.Add(at, at), l.SizeValue(n)), l.ScalarInt(tensor.Int64, 0))
+		sign = l.Where(own, l.Like(re, 0), sign)
+		sign = l.Unsqueeze(sign, axesFrom(1, l.Rank(re)-1-axis)...)
+		full.im = l.Mul(l.Gather(s.im, mirrored, axis), sign)
+	}
+	return l.scaled(spectrum{re: l.dft(full, axis, !forward).re}, scale).re
+}
+
+func (l *Lowering) fftShift(inverse bool) *ssa.Value {
+	x := l.Tensor("self")
+	r := l.Rank(x)
+	dims := l.Dims("dim", r)
+	if !l.IsNone("dim") && len(l.Ints("dim")) == 0 {
+		dims = nil
+	}
+	for _, d := range dims {
+		n := l.SizeOf(x, int(d))
+		half := l.DivSize(n, ConstSize(2))
+		// rolling by k puts the last k first
+		cut := l.SubSize(n, half)
+		if inverse {
+			cut = half
+		}
+		at := l.SizeTensor([]Size{cut})
+		axis := l.I64(d)
+		end := l.I64(math.MaxInt64)
+		x = l.ConcatV(d, l.Op("Slice", x, at, end, axis), l.Op("Slice", x, l.I64(0), at, axis))
+	}
+	return x
+}
+
+func (l *Lowering) fftFreq(half bool) *ssa.Value {
+	n, d := l.Int("n"), l.Float("d")
+	t := l.DTypeArg("dtype")
+	if t == tensor.Undefined {
+		t = tensor.Float32
+	}
+	if n < 1 || n > 1<<24 || !t.IsFloat() {
+		l.Fail("fftfreq of %d numbers of %v", n, t)
+	}
+	count := n
+	if half {
+		count = n/2 + 1
+	}
+	v := make([]float64, count)
+	for i := range v {
+		k := float64(i)
+		if !half && int64(i) >= (n+1)/2 {
+			k -= float64(n)
+		}
+		v[i] = k / (float64(n) * d)
+	}
+	return l.Const(tensor.FromFloats(t, []int64{count}, v))
+}
+
+// windowArg is the window, centered in n_fft places; nil if there is none of them to multiply with.
+func (l *Lowering) windowArg(n, length int64, d tensor.DType) *ssa.Value {
+	w := l.TensorOr("window")
+	if w == nil {
+		if length == n {
+			return nil
+		}
+		w = l.Const(tensor.Full(d, []int64{length}, 1))
+	}
+	if l.DType(w).IsComplex() {
+		l.Fail("a complex window")
+	}
+	w = l.Cast(w, d)
+	if length < n {
+		left := (n - length) / 2
+		w = l.Op("Pad", w, l.I64(left, n-length-left), l.Like(w, 0))
+	}
+	return w
+}
+
+func lowerSTFT(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	if l.DType(x).IsComplex() {
+		l.Fail("stft of a complex signal")
+	}
+	d := l.DType(x)
+	n := l.Int("n_fft")
+	hop, length := l.IntOr("hop_length", n/4), l.IntOr("win_length", n)
+	lone := l.Rank(x) == 1
+	if lone {
+		x = l.Unsqueeze(x, 0)
+	}
+	if l.HasArg("center") && l.Bool("center") {
+		mode := l.Str("pad_mode")
+		half := n / 2
+		switch mode {
+		case "constant":
+			x = l.Op("Pad", x, l.I64(0, half, 0, half), l.Like(x, 0))
+		case "reflect":
+			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("reflect"))}, x, l.I64(0, half, 0, half))
+		case "replicate":
+			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("edge"))}, x, l.I64(0, half, 0, half))
+		default:
+			l.Fail("stft with pad_mode %q", mode)
+		}
+	}
+	if !l.IsNone("align_to_window") && l.Bool("align_to_window") {
+		l.Fail("stft with align_to_window")
+	}
+	count := l.windowCount(l.SizeOf(x, 1), n, hop, 1, 0, 0, false)
+	index := l.Add(l.Unsqueeze(l.Mul(l.countTo(count), l.ScalarInt(tensor.Int64, hop)), 1), l.I64(iotaInts(n)...))
+	frames := l.Gather(x, index, 1) // (B, frames, n)
+	if w := l.windowArg(n, length, d); w != nil {
+		frames = l.Mul(frames, w)
+	}
+	s := l.dft(spectrum{re: frames}, 2, false)
+	if l.IsNone("onesided") || l.Bool("onesided") {
+		s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.SliceC(v, 2, 0, n/2+1, 1) })
+	}
+	s = l.both(s, func(v *ssa.Value) *ssa.Value {
+		if l.Bool("normalized") {
+			v = l.Scale(v, 1/math.Sqrt(float64(n)))
+		}
+		v = l.Transpose(v, 0, 2, 1)
+		if lone {
+			v = l.Squeeze(v, 0)
+		}
+		return v
+	})
+	y := l.complexOf(s.re, s.im)
+	if l.Bool("return_complex") {
+		return y
+	}
+	r := int64(l.Rank(s.re))
+	return l.ConcatV(r, l.Unsqueeze(s.re, r), l.Unsqueeze(s.im, r))
+}
+
+func lowerISTFT(l *Lowering) *ssa.Value {
+	if l.Bool("return_complex") {
+		l.Fail("istft with a complex result")
+	}
+	re, im := l.parts(l.Tensor("self"))
+	if im == nil {
+		l.Fail("istft of a real tensor")
+	}
+	d := l.DType(re)
+	n := l.Int("n_fft")
+	hop, length := l.IntOr("hop_length", n/4), l.IntOr("win_length", n)
+	lone := l.Rank(re) == 2
+	s := l.both(spectrum{re, im}, func(v *ssa.Value) *ssa.Value {
+		if lone {
+			v = l.Unsqueeze(v, 0)
+		}
+		return l.Transpose(v, 0, 2, 1) // (B, frames, frequencies)
+	})
+	onesided := true
+	if !l.IsNone("onesided") {
+		onesided = l.Bool("onesided")
+	} else if k, ok := l.Shape(s.re)[2].Int(); ok {
+		onesided = k != n
+	}
+	factor := 1 / float64(n)
+	if l.Bool("normalized") {
+		factor = 1 / math.Sqrt(float64(n))
+	}
+	var frames *ssa.Value
+	if onesided {
+		frames = l.hermitianToReal(s, 2, ConstSize(n), false, l.Scalar(d, factor))
+	} else {
+		frames = l.Scale(l.dft(s, 2, true).re, factor)
+	}
+	window := l.windowArg(n, length, d)
+	if window == nil {
+		window = l.Const(tensor.Full(d, []int64{n}, 1))
+	}
+	frames = l.Mul(frames, window)
+	count := l.SizeOf(frames, 1)
+	total := l.AddSize(l.MulSize(l.SubSize(count, ConstSize(1)), ConstSize(hop)), ConstSize(n))
+	overlap := func(f *ssa.Value) *ssa.Value { // (B, frames, n) to (B, total)
+		cols := l.Unsqueeze(l.Transpose(f, 0, 2, 1), 1)
+		y := l.scatterWindows(cols, []Size{total}, []Size{count}, []int64{n}, []int64{hop}, []int64{1})
+		return l.Squeeze(y, 1)
+	}
+	squares := l.Expand(l.Mul(window, window), l.SizeTensor([]Size{ConstSize(1), count, ConstSize(n)}))
+	y, envelope := overlap(frames), overlap(squares)
+	start, end := ConstSize(0), total
+	if l.Bool("center") {
+		start, end = ConstSize(n/2), l.SubSize(total, ConstSize(n/2))
+	}
+	if !l.IsNone("length") {
+		end = l.AddSize(start, l.Sizes("length")[0])
+	}
+	cut := func(v *ssa.Value) *ssa.Value {
+		return l.Op("Slice", v, l.SizeTensor([]Size{start}), l.SizeTensor([]Size{end}), l.I64(1))
+	}
+	y = l.Div(cut(y), cut(envelope))
+	if !l.IsNone("length") {
+		y = l.resizeAxisTo(y, 1, l.Sizes("length")[0])
+	}
+	if lone {
+		y = l.Squeeze(y, 0)
+	}
+	return y
+}
