@@ -388,7 +388,7 @@ func (l *Lowering) indexPut(x *ssa.Value, entries []indexEntry, values *ssa.Valu
 	if accumulate {
 		y = l.scatterNDAdd(x, l.stackLast(idx), values)
 	} else {
-		y = l.Op("ScatterND", x, l.stackLast(idx), values)
+		y = l.scatterND(x, l.stackLast(idx), values)
 	}
 	if back != nil {
 		y = l.Transpose(y, back...)

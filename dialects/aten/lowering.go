@@ -754,7 +754,12 @@ func (l *Lowering) sizeOp(op string, f func(a, b sym.Expr) sym.Expr, a, b Size) 
 			return b
 		}
 	}
-	v := l.Op(op, l.SizeValue(a), l.SizeValue(b))
+	var v *ssa.Value
+	if op == "Min" || op == "Max" {
+		v = l.intExtremum(op, l.SizeValue(a), l.SizeValue(b))
+	} else {
+		v = l.Op(op, l.SizeValue(a), l.SizeValue(b))
+	}
 	s := Size{Value: v}
 	if a.Known && b.Known {
 		s.Expr, s.Known = f(a.Expr, b.Expr), true

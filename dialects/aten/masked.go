@@ -64,7 +64,7 @@ func lowerMaskedScatter(l *Lowering) *ssa.Value {
 	l.oneDim(&x, &mask)
 	idx := l.Transpose(l.Op("NonZero", mask), 1, 0)
 	count := l.SizeOf(idx, 0)
-	return l.likeRank(l.Op("ScatterND", x, idx, l.sliceDim(source, 0, ConstSize(0), count, ConstSize(1))), rank)
+	return l.likeRank(l.scatterND(x, idx, l.sliceDim(source, 0, ConstSize(0), count, ConstSize(1))), rank)
 }
 
 // nonzeroInput gives ONNX NonZero a type whose conversion does not round to 0.

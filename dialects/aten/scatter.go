@@ -225,7 +225,49 @@ func (l *Lowering) scatter(x, index, src *ssa.Value, dim int, reduce string) *ss
 	if name != "" {
 		attrs = append(attrs, attr("reduction", ssa.Str(name)))
 	}
+	if l.Opset < 11 {
+		return l.OpA("Scatter", attrs, x, l.wrapIndices(l.Cast(index, tensor.Int64), l.SizeOf(x, dim)), src)
+	}
 	return l.OpA("ScatterElements", attrs, x, index, src)
+}
+
+// scatterND replaces the parts of x that the rows of idx name.
+func (l *Lowering) scatterND(x, idx, values *ssa.Value) *ssa.Value {
+	if l.Opset >= 11 {
+		return l.Op("ScatterND", x, idx, values)
+	}
+	// one index for each element of the indexed dims merged, the rest merged too
+	flat, at, rows := l.scatterRows(x, idx, values)
+	flat, rows = l.inOneRow(flat), l.inOneRow(rows)
+	y := l.scatter(flat, l.ExpandTo(l.Unsqueeze(at, 1), l.SizesOf(rows)), rows, 0, "")
+	return l.reshapeLike(y, x)
+}
+
+// inOneRow merges all dims but the first, of which there may be none.
+func (l *Lowering) inOneRow(v *ssa.Value) *ssa.Value {
+	if l.Rank(v) == 1 {
+		return l.Unsqueeze(v, 1)
+	}
+	return l.flattenDims(v, 1, l.Rank(v)-1)
+}
+
+// scatterRows merges the dims of x that the rows of idx name, and gives each row as one index into them.
+func (l *Lowering) scatterRows(x, idx, values *ssa.Value) (flat, at, rows *ssa.Value) {
+	k, ok := l.Shape(idx)[l.Rank(idx)-1].Int()
+	if !ok {
+		l.Fail("the number of indices is not known")
+	}
+	parts, dims := make([]*ssa.Value, k), make([]int, k)
+	for i := range parts {
+		parts[i] = l.Gather(idx, l.Const(tensor.ScalarInt(int64(i))), l.Rank(idx)-1)
+		dims[i] = i
+	}
+	at = l.linearIndex(x, dims, parts)
+	rows = l.flattenDims(values, 0, l.Rank(at)-1)
+	if l.Rank(at) == 0 {
+		rows = l.Unsqueeze(values, 0)
+	}
+	return l.flattenDims(x, 0, int(k)-1), l.Reshape(at, -1), rows
 }
 
 // onnxReduction names a reduction as ScatterElements and ScatterND do, with the opset that has it.
@@ -240,20 +282,18 @@ func onnxReduction(reduce string) (name string, since int) {
 	case "amin":
 		return "min", 18
 	}
-	return "", 11
+	return "", 9
 }
 
 // scatterLoop is scatter one element at a time, for opsets whose scatters cannot reduce.
 func (l *Lowering) scatterLoop(x, index, src *ssa.Value, dim int, reduce string) *ssa.Value {
-	_, since := onnxReduction(reduce)
-	l.NeedOpset(11, "scatter")
-	flat := l.reduceLoop(l.Reshape(x, -1), l.Reshape(l.elementIndex(x, index, dim), -1), l.Reshape(src, -1), reduce, since)
+	flat := l.reduceLoop(l.Reshape(x, -1), l.Reshape(l.elementIndex(x, index, dim), -1), l.Reshape(src, -1), reduce)
 	return l.reshapeLike(flat, x)
 }
 
 // reduceLoop combines rows[i] into x[index[i]] for each i, in order. x has any
 // rank, index is a vector that indexes its first dim.
-func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string, since int) *ssa.Value {
+func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string) *ssa.Value {
 	count := l.SizeValue(l.SizeOf(index, 0))
 	cond := l.boolScalar(true)
 	loop := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, []*ssa.Value{count, cond, x}, x.Type)
@@ -277,7 +317,7 @@ func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string, since in
 	case "amin":
 		v = l.Op("Min", old, row)
 	}
-	next := l.Op("ScatterND", acc, l.Unsqueeze(at, 1), v)
+	next := l.scatterND(acc, l.Unsqueeze(at, 1), v)
 	l.Builder = outer
 	body.SetReturns(c, next)
 	return loop.Results[0]
@@ -294,24 +334,8 @@ func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
 	if l.Opset >= 16 {
 		return l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, x, idx, values)
 	}
-	l.NeedOpset(11, "index_put with accumulate=True")
-	// merge the indexed dims and the dims of the indices, then add row by row
-	k, ok := l.Shape(idx)[l.Rank(idx)-1].Int()
-	if !ok {
-		l.Fail("the number of indices is not known")
-	}
-	parts, dims := make([]*ssa.Value, k), make([]int, k)
-	for i := range parts {
-		parts[i] = l.Gather(idx, l.Const(tensor.ScalarInt(int64(i))), l.Rank(idx)-1)
-		dims[i] = i
-	}
-	at := l.linearIndex(x, dims, parts)
-	flat := l.flattenDims(x, 0, int(k)-1)
-	rows := l.flattenDims(values, 0, l.Rank(at)-1)
-	if l.Rank(at) == 0 {
-		rows = l.Unsqueeze(values, 0)
-	}
-	return l.reshapeLike(l.reduceLoop(flat, l.Reshape(at, -1), rows, "sum", 16), x)
+	flat, at, rows := l.scatterRows(x, idx, values)
+	return l.reshapeLike(l.reduceLoop(flat, at, rows, "sum"), x)
 }
 
 func lowerScatterReduce(l *Lowering) *ssa.Value {
@@ -450,7 +474,7 @@ func lowerIndexCopy(l *Lowering) *ssa.Value {
 		return l.likeRank(x, rank)
 	}
 	if dim == 0 {
-		return l.likeRank(l.Op("ScatterND", x, l.Cast(l.Unsqueeze(index, 1), tensor.Int64), source), rank)
+		return l.likeRank(l.scatterND(x, l.Cast(l.Unsqueeze(index, 1), tensor.Int64), source), rank)
 	}
 	return l.likeRank(l.scatter(x, l.indexRows(index, source, dim), source, dim, ""), rank)
 }
