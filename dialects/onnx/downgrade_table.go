@@ -32,11 +32,15 @@ var downgrades = map[string][]Step{
 	"Concat":    {frontAxes(11, "axis")},
 	"Gather":    {{11, frontIndices}, frontAxes(11, "axis")},
 	"Pad":       {{19, padWrap}, {18, padAxes}, {11, padAttrs}},
+	"Range":     {express(11, rangeByNonZero)},
 
 	// elementwise
 	"Clip":    {{11, clipAttrs}},
 	"Cast":    {unsaid(24, "round_mode"), unsaid(19, "saturate")},
 	"Dropout": {{12, dropoutAttr}},
+
+	"GreaterOrEqual": {express(12, orEqual("Greater", "Less"))},
+	"LessOrEqual":    {express(12, orEqual("Less", "Greater"))},
 
 	// networks
 	"Softmax":            {{13, softmaxFlat}},
