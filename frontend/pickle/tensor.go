@@ -436,7 +436,7 @@ func quantizer(v any) (*tensor.Quant, error) {
 		zeros, ok2 := t[2].(*tensor.Tensor)
 		if ok1 && ok2 && len(t) > 3 {
 			axis, ok := t[3].(int64)
-			if ok && scales.DType.IsFloat() && zeros.DType.IsInt() && scales.NumElements() == zeros.NumElements() && scales.NumElements() <= 1<<24 {
+			if ok && scales.DType.IsFloat() && zeros.DType.IsInt() && scales.NumElements() == zeros.NumElements() && scales.IsContiguous() && zeros.IsContiguous() {
 				q := &tensor.Quant{Axis: int(axis)}
 				q.Scales = scales.Float64s()
 				q.ZeroPoints = zeros.Int64s()
