@@ -64,6 +64,9 @@ func (l *loader) file(prefix string) *source {
 	}
 	s := &source{record: record, text: string(l.text(record)), classes: map[string]*pyast.Class{}, defs: map[string]*pyast.Def{}}
 	l.sources[prefix] = s
+	if l.code += len(s.text); l.code > maxCode {
+		l.fail(record, "", "the code has more than %d bytes", maxCode)
+	}
 	f, err := pyast.Parse(s.text)
 	if err != nil {
 		l.failSyntax(s, err)

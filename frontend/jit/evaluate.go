@@ -10,6 +10,7 @@ import (
 const (
 	maxSteps     = 4 << 20 // operators that the evaluator runs for one file
 	maxEvalDepth = 100     // of calls in it
+	maxEvalSize  = 1 << 20 // elements of a list, bytes of a string
 )
 
 // evaluator runs the code that makes attributes when an object is read. It
@@ -308,9 +309,15 @@ func (e *evaluator) scalar(f *function, o *ssa.Op, in []ssa.Literal) (ssa.Litera
 			return ssa.Int(a * b), true
 		}
 		if len(in) == 2 && in[0].Kind == ssa.StrLit && in[1].Kind == ssa.StrLit && o.Kind == "aten::add" {
+			if len(in[0].Str())+len(in[1].Str()) > maxEvalSize {
+				e.fail(f, o, "a string of more than %d bytes", maxEvalSize)
+			}
 			return ssa.Str(in[0].Str() + in[1].Str()), true
 		}
 		if len(in) == 2 && in[0].Kind == ssa.ListLit && in[1].Kind == ssa.ListLit && o.Kind == "aten::add" {
+			if len(in[0].Elems)+len(in[1].Elems) > maxEvalSize {
+				e.fail(f, o, "a list of more than %d elements", maxEvalSize)
+			}
 			l := in[0]
 			l.Elems = append(append([]ssa.Literal(nil), in[0].Elems...), in[1].Elems...)
 			return l, true

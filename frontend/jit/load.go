@@ -26,7 +26,7 @@ type Options struct {
 	Method string
 	// Warn receives remarks on the file; nil drops them.
 	Warn func(message string)
-	// MaxOps bounds the operators of all functions together; 0 means 20 million.
+	// MaxOps bounds the operators of all functions together; 0 means 4 million.
 	MaxOps int
 	// Limits bounds what is read of the container; nil means the usual.
 	Limits *archive.Limits
@@ -59,6 +59,9 @@ func (e *Error) Error() string {
 	}
 	return b.String()
 }
+
+// maxCode bounds the bytes of all sources; those of the largest models known have 3 MB.
+const maxCode = 32 << 20
 
 // Version of the file format; see torch.jit's file format notes.
 const (
@@ -131,6 +134,7 @@ type loader struct {
 	virtual   map[string]bool // methods called through interfaces: Interface.method
 	virtuals  []string
 	ops       int
+	code      int // bytes of the sources that were read
 	depth     int
 	steps     int // of the evaluator
 	eval      *evaluator
@@ -142,7 +146,7 @@ func newLoader(a *archive.Archive, opts Options) *loader {
 		opts.Method = "forward"
 	}
 	if opts.MaxOps == 0 {
-		opts.MaxOps = 20 << 20
+		opts.MaxOps = 4 << 20
 	}
 	dialects := append([]ssa.Dialect{prim.Dialect{}}, aten.Dialects()...)
 	return &loader{

@@ -28,7 +28,7 @@ type Reader struct {
 	Call func(g Global, args Tuple) (v any, ok bool, err error)
 	// Persistent gives the value of a persistent id; nil refuses them.
 	Persistent func(id any) (any, error)
-	// MaxObjects bounds stack, memo and items; 0 means 32 million.
+	// MaxObjects bounds stack, memo and items; 0 means 8 million.
 	MaxObjects int
 }
 
@@ -49,7 +49,7 @@ type machine struct {
 func (r *Reader) Read(data []byte) (v any, n int, err error) {
 	m := &machine{r: r, data: data, memo: map[uint32]any{}, max: r.MaxObjects}
 	if m.max == 0 {
-		m.max = 32 << 20
+		m.max = 8 << 20
 	}
 	v, err = m.run()
 	if err != nil {

@@ -70,7 +70,7 @@ func Run(m *ssa.Module) *diag.List {
 // Into inlines the calls of one function and leaves all others as they are.
 func Into(m *ssa.Module, f *ssa.Func) *diag.List {
 	list := &diag.List{Table: &m.Locs}
-	in := &inliner{m: m, diags: list, changed: func(string) {}, f: f, objects: map[*ssa.Value]instance{}, called: map[*ssa.Func]bool{}, names: map[string]int{}}
+	in := &inliner{m: m, diags: list, changed: func(string) {}, f: f, objects: map[*ssa.Value]instance{}, called: map[*ssa.Func]bool{}, names: map[string]int{}, sizes: map[*ssa.Func]int{}}
 	in.takeNames()
 	in.roots()
 	in.block(f.Body, "", 0)
@@ -80,7 +80,7 @@ func Into(m *ssa.Module, f *ssa.Func) *diag.List {
 
 const (
 	maxDepth = 500
-	maxOps   = 20 << 20
+	maxOps   = 4 << 20
 )
 
 type inliner struct {
@@ -92,6 +92,7 @@ type inliner struct {
 	called  map[*ssa.Func]bool
 	calling []*ssa.Func
 	names   map[string]int // how often a name was given
+	sizes   map[*ssa.Func]int
 	ops     int
 	stopped bool
 }
@@ -116,7 +117,7 @@ func run(m *ssa.Module, diags *diag.List, changed func(string)) error {
 		if i > 0 && referenced[f] {
 			continue
 		}
-		in := &inliner{m: m, diags: diags, changed: changed, f: f, objects: map[*ssa.Value]instance{}, called: called, names: map[string]int{}}
+		in := &inliner{m: m, diags: diags, changed: changed, f: f, objects: map[*ssa.Value]instance{}, called: called, names: map[string]int{}, sizes: map[*ssa.Func]int{}}
 		in.takeNames()
 		in.roots()
 		in.block(f.Body, "", 0)
@@ -340,7 +341,7 @@ func (in *inliner) inline(o *ssa.Op, g *ssa.Func, args []*ssa.Value, scope strin
 			return
 		}
 	}
-	if in.ops += g.Body.Len(); depth > maxDepth || in.ops > maxOps {
+	if in.ops += 1 + in.size(g); depth > maxDepth || in.ops > maxOps {
 		in.report(o, "too-large", "", "inlining gives more than %d operators, or calls nested deeper than %d", maxOps, maxDepth)
 		in.stopped = true
 		return
@@ -400,6 +401,18 @@ func (in *inliner) inline(o *ssa.Op, g *ssa.Func, args []*ssa.Value, scope strin
 		c = next
 	}
 	in.calling = in.calling[:len(in.calling)-1]
+}
+
+// size counts the operators of a function, nested ones included.
+func (in *inliner) size(g *ssa.Func) int {
+	n, ok := in.sizes[g]
+	if !ok {
+		for range g.Body.AllOps() {
+			n++
+		}
+		in.sizes[g] = n
+	}
+	return n
 }
 
 // choose calls a method of one of a container's modules, by the number that the program computes.
