@@ -45,6 +45,8 @@ type Options struct {
 	// Weights is a file of named tensors (torch.save, safetensors) that goes with graph text. WeightsKey is the path of
 	// the state dict in a checkpoint; empty means the first one in it.
 	Weights, WeightsKey string
+	// Eval converts the module in eval mode although it was saved in training mode.
+	Eval bool
 	// Warn receives remarks on the file that is read; nil drops them.
 	Warn func(message string)
 	// Runner watches the passes; nil for none.
@@ -80,7 +82,7 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 
 func (o Options) frontend() frontend.Options {
 	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Weights: o.Weights, WeightsKey: o.WeightsKey,
-		NoWeights: o.NoWeights, Dialects: all.Dialects(), Warn: o.Warn}
+		NoWeights: o.NoWeights, Eval: o.Eval, Dialects: all.Dialects(), Warn: o.Warn}
 }
 
 // Stages names the places of the conversion at which Inspect can look.

@@ -42,6 +42,8 @@ type Options struct {
 	Method string
 	// Weights is a file of named tensors to go with graph text; WeightsKey is the path of the state dict in it.
 	Weights, WeightsKey string
+	// Eval takes a TorchScript module as being in eval mode, whatever the archive says.
+	Eval bool
 	// NoWeights leaves the elements of weights unread.
 	NoWeights bool
 	// Dialects says what the operators of graph text mean; nil means PyTorch's.
@@ -127,7 +129,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	}
 	switch f {
 	case TorchScript:
-		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Warn: o.Warn})
+		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Eval: o.Eval, Warn: o.Warn})
 	case Exported: // it says itself what its inputs are; what the user states must fit
 		return export.Read(data, name, export.Options{Inputs: o.Inputs, NoWeights: o.NoWeights})
 	case ONNX:

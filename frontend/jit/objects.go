@@ -227,7 +227,11 @@ func (l *loader) object(p *pickle.Object, path string, depth int) *ssa.Object {
 		if path != "" {
 			at = path + "." + s
 		}
-		o.Fields = append(o.Fields, ssa.Attr{Name: s, Value: l.literal(d.Values[i], c.attrs[s], at, depth+1)})
+		v := l.literal(d.Values[i], c.attrs[s], at, depth+1)
+		if l.opts.Eval && s == "training" && v.Kind == ssa.BoolLit {
+			v = ssa.Bool(false)
+		}
+		o.Fields = append(o.Fields, ssa.Attr{Name: s, Value: v})
 	}
 	return o
 }
