@@ -93,7 +93,7 @@ func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 	if vs := b.foldEmpty(o); vs != nil {
 		return vs
 	}
-	if v := identity(o); v != nil {
+	if v := PassesOn(o); v != nil {
 		return []*ssa.Value{v}
 	}
 	ins := make([]*tensor.Tensor, o.NumOperands())
@@ -182,8 +182,8 @@ func constSym(s []sym.Expr) ([]int64, bool) {
 	return out, true
 }
 
-// identity gives the operand that o merely passes on, nil if it does more.
-func identity(o *ssa.Op) *ssa.Value {
+// PassesOn gives the operand that an op merely passes on, nil if it does more.
+func PassesOn(o *ssa.Op) *ssa.Value {
 	x := o.Operand(0)
 	if x == nil || len(o.Results) != 1 {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/legalize"
 	"github.com/aton-project/aton/passes/lower"
+	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
 )
@@ -30,6 +31,7 @@ var Set = passes.Set{
 		&inline.Pass,
 		&legalize.Pass,
 		&lower.Pass,
+		&simplify.Pass,
 		&specialize.Pass,
 	},
 	Named:  pipelines,

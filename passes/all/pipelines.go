@@ -6,8 +6,13 @@ import "github.com/aton-project/aton/passes"
 var pipelines = []passes.Named{
 	{Name: "cleanup", Doc: "remove what is computed twice or in vain", Text: "fixpoint(cse,dce)"},
 	{
+		Name: "optimize", Doc: "make an ONNX graph smaller, with the same results",
+		Text:    "fixpoint(simplify{opset=$opset},cse,dce)",
+		Options: []passes.Option{{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true}},
+	},
+	{
 		Name: "export", Doc: "from a program as it was imported to ONNX operators of the opset",
-		Text: "inline,freeze,specialize{opset=$opset},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\"},cleanup,legalize{opset=$opset,target=$target},cleanup",
+		Text: "inline,freeze,specialize{opset=$opset},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\"},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup",
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
@@ -21,5 +26,7 @@ var orders = []passes.Order{
 	{First: "inline", Then: "freeze", Why: "freeze follows attributes through one function"},
 	{First: "freeze", Then: "specialize", Why: "specialize reads constants by their names"},
 	{First: "specialize", Then: "lower", Why: "lower takes a pure graph with types"},
+	{First: "lower", Then: "simplify", Why: "the rules are about ONNX operators"},
+	{First: "simplify", Then: "legalize", Why: "the rules know operators in their newest form"},
 	{First: "lower", Then: "legalize", Why: "legalize takes operators in their newest form"},
 }

@@ -1,0 +1,356 @@
+package simplify
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// algebra holds neutral elements, operators applied twice, and constants in their canonical place.
+func (s *simplifier) algebra() []rewrite.Rule {
+	return []rewrite.Rule{
+		{Name: "passes-on", Kinds: []ssa.Kind{"onnx::Identity", "onnx::Cast", "onnx::Reshape", "onnx::Expand", "onnx::Squeeze", "onnx::Unsqueeze", "onnx::Flatten", "onnx::Transpose",
+			"onnx::Concat", "onnx::Slice"}, Apply: passesOn},
+		{Name: "does-nothing", Kinds: []ssa.Kind{"onnx::Dropout", "onnx::Tile", "onnx::Pad", "onnx::Sum", "onnx::Max", "onnx::Min", "onnx::Mean", "onnx::Split"}, Apply: doesNothing},
+		{Name: "constant-right", Kinds: []ssa.Kind{"onnx::Add", "onnx::Mul", "onnx::And", "onnx::Or", "onnx::Xor", "onnx::Equal", "onnx::BitwiseAnd", "onnx::BitwiseOr", "onnx::BitwiseXor"}, Apply: constantRight},
+		{Name: "neutral-element", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub", "onnx::Mul", "onnx::Div", "onnx::Pow", "onnx::And", "onnx::Or", "onnx::Xor", "onnx::BitShift"}, Apply: neutral},
+		{Name: "twice", Kinds: []ssa.Kind{"onnx::Relu", "onnx::Abs", "onnx::Ceil", "onnx::Floor", "onnx::Round", "onnx::Sign"}, Apply: twice},
+		{Name: "integer-is-whole", Kinds: []ssa.Kind{"onnx::Abs", "onnx::Relu"}, Apply: notNegative},
+		{Name: "merge-clips", Kinds: []ssa.Kind{"onnx::Clip", "onnx::Relu"}, Apply: mergeClips},
+		{Name: "where-decided", Kinds: []ssa.Kind{"onnx::Where"}, Apply: whereDecided},
+		{Name: "merge-integer-constants", Kinds: []ssa.Kind{"onnx::Add", "onnx::Mul", "onnx::Sub"}, Apply: mergeIntegers},
+		{Name: "shrink-splat", Kinds: elementwise, Apply: shrinkSplat},
+		{Name: "broadcast-itself", Kinds: elementwise, Apply: broadcastItself},
+	}
+}
+
+// elementwise operators broadcast their operands.
+var elementwise = []ssa.Kind{
+	"onnx::Add", "onnx::Sub", "onnx::Mul", "onnx::Div", "onnx::Pow", "onnx::Mod", "onnx::And", "onnx::Or", "onnx::Xor", "onnx::Equal", "onnx::Greater", "onnx::Less",
+	"onnx::GreaterOrEqual", "onnx::LessOrEqual", "onnx::Where", "onnx::Max", "onnx::Min", "onnx::BitwiseAnd", "onnx::BitwiseOr", "onnx::BitwiseXor",
+}
+
+func passesOn(r *rewrite.Rewriter, o *ssa.Op) bool {
+	if v := onnx.PassesOn(o); v != nil {
+		r.Replace(o, v)
+		return true
+	}
+	return false
+}
+
+// doesNothing removes operators that, with these operands, copy the first.
+func doesNothing(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x := o.Operand(0)
+	if x == nil || x.Tensor() == nil {
+		return false
+	}
+	switch o.Kind {
+	case "onnx::Dropout":
+		for _, v := range o.Results[1:] {
+			if v.HasUses() {
+				return false
+			}
+		}
+		if info, _ := (onnx.Dialect{}).Info(o); info.Effects != ssa.Pure {
+			return false
+		}
+		vs := make([]*ssa.Value, len(o.Results))
+		vs[0] = x
+		r.Replace(o, vs...)
+		return true
+	case "onnx::Tile":
+		if !allAre(o.Operand(1), 1) {
+			return false
+		}
+	case "onnx::Pad":
+		if !allAre(o.Operand(1), 0) {
+			return false
+		}
+	case "onnx::Split":
+		if len(o.Results) != 1 {
+			return false
+		}
+	default: // of any number of operands
+		if o.NumOperands() != 1 {
+			return false
+		}
+	}
+	r.Replace(o, x)
+	return true
+}
+
+func constantRight(r *rewrite.Rewriter, o *ssa.Op) bool {
+	a, b := o.Operand(0), o.Operand(1)
+	if !isConst(a) || isConst(b) {
+		return false
+	}
+	r.SetOperands(o, b, a)
+	return true
+}
+
+// neutral removes x+0, x*1 and their like. x + 0.0 is not x for x = -0.0, but x + -0.0 and x - 0.0 are.
+func neutral(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x, k := o.Operand(0), o.Operand(1)
+	if x == nil || !isConst(k) || !r.Fits(x, o.Result(0)) {
+		return false
+	}
+	zero := math.Copysign(0, -1)
+	if x.DType().IsInt() || unsigned(x) {
+		zero = 0
+	}
+	ok := false
+	switch o.Kind {
+	case "onnx::Add":
+		ok = allAre(k, zero) || x.DType().IsFloat() && allAre(k, math.Copysign(0, -1))
+	case "onnx::Sub", "onnx::BitShift":
+		ok = allAre(k, 0)
+	case "onnx::Mul", "onnx::Div", "onnx::Pow":
+		ok = allAre(k, 1)
+	case "onnx::And":
+		ok = allAre(k, 1)
+	case "onnx::Or", "onnx::Xor":
+		ok = allAre(k, 0)
+	}
+	if ok {
+		r.Replace(o, x)
+	}
+	return ok
+}
+
+// unsigned reports that no element of a float tensor can be -0.0.
+func unsigned(v *ssa.Value) bool {
+	d := v.Def()
+	if d == nil {
+		return false
+	}
+	switch d.Kind {
+	case "onnx::Exp", "onnx::Sigmoid", "onnx::Softmax", "onnx::Abs":
+		return true
+	case "onnx::Cast":
+		return !d.Operand(0).DType().IsFloat()
+	}
+	return false
+}
+
+// twice removes the second of two equal operators where that changes nothing.
+func twice(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x := o.Operand(0)
+	if x.Def() == nil || x.Def().Kind != o.Kind {
+		return false
+	}
+	r.Replace(o, x)
+	return true
+}
+
+// notNegative removes Abs and Relu of values that are not negative: sizes and unsigned integers.
+func notNegative(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x := o.Operand(0)
+	switch x.DType() {
+	case tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64:
+	default:
+		s, ok := onnx.SymOf(x)
+		if !ok {
+			return false
+		}
+		for _, e := range s {
+			if e.Min() < 0 {
+				return false
+			}
+		}
+	}
+	r.Replace(o, x)
+	return true
+}
+
+// bounds gives the limits of a Clip or Relu; constants of one element.
+func bounds(o *ssa.Op) (lo, hi float64, ok bool) {
+	lo, hi = math.Inf(-1), math.Inf(1)
+	if o.Kind == "onnx::Relu" {
+		return 0, hi, true
+	}
+	for i, p := range [...]*float64{1: &lo, 2: &hi} {
+		v := o.Operand(i)
+		if i == 0 || v == nil {
+			continue
+		}
+		t := onnx.ConstOf(v)
+		if t == nil || !t.HasData() || t.NumElements() != 1 || !t.DType.IsFloat() {
+			return 0, 0, false
+		}
+		*p = t.Float64s()[0]
+	}
+	return lo, hi, lo <= hi
+}
+
+// mergeClips merges Clip and Relu with a Clip or Relu before it. NaN goes through both.
+func mergeClips(r *rewrite.Rewriter, o *ssa.Op) bool {
+	in := o.Operand(0).Def()
+	if in == nil || in.Kind != "onnx::Clip" && in.Kind != "onnx::Relu" || in.Kind == "onnx::Relu" && o.Kind == "onnx::Relu" {
+		return false
+	}
+	d := o.Result(0).DType()
+	lo1, hi1, ok1 := bounds(in)
+	lo2, hi2, ok2 := bounds(o)
+	lo, hi := max(lo1, lo2), min(hi1, hi2)
+	if !ok1 || !ok2 || lo > hi || !d.IsFloat() {
+		return false
+	}
+	if lo == lo1 && hi == hi1 { // the second does nothing
+		r.Replace(o, o.Operand(0))
+		return true
+	}
+	if !o.Operand(0).HasOneUse() {
+		return false
+	}
+	operands := []*ssa.Value{in.Operand(0), nil, nil}
+	if !math.IsInf(lo, -1) {
+		operands[1] = constant(r, tensor.FromFloats(d, []int64{}, []float64{lo}))
+	}
+	if !math.IsInf(hi, 1) {
+		operands[2] = constant(r, tensor.FromFloats(d, []int64{}, []float64{hi}))
+	}
+	r.Replace(o, r.Create("onnx::Clip", operands))
+	return true
+}
+
+// whereDecided takes the branch of a Where with a constant condition.
+func whereDecided(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x := o.Operand(1)
+	if !allAre(o.Operand(0), 1) {
+		if x = o.Operand(2); !allAre(o.Operand(0), 0) {
+			return false
+		}
+	}
+	if !r.Fits(x, o.Result(0)) {
+		shape, ok := o.Result(0).Tensor().Static()
+		if !ok {
+			return false
+		}
+		if x = r.Create("onnx::Expand", []*ssa.Value{x, ints(r, shape...)}); !r.Fits(x, o.Result(0)) {
+			return false
+		}
+	}
+	r.Replace(o, x)
+	return true
+}
+
+// mergeIntegers computes (x + a) + b as x + (a + b), and products likewise: exact for integers, which wrap around.
+func mergeIntegers(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x, b := o.Operand(0), o.Operand(1)
+	if !o.Result(0).DType().IsInt() || !isConst(b) || x.Def() == nil || !x.HasOneUse() {
+		return false
+	}
+	in := x.Def()
+	if in.Kind != o.Kind && (in.Kind != "onnx::Add" || o.Kind != "onnx::Sub") && (in.Kind != "onnx::Sub" || o.Kind != "onnx::Add") || !isConst(in.Operand(1)) {
+		return false
+	}
+	a := in.Operand(1)
+	if onnx.ConstOf(a).NumElements() > maxLook || onnx.ConstOf(b).NumElements() > maxLook {
+		return false
+	}
+	kind := in.Kind
+	merge := ssa.Kind("onnx::Add")
+	switch {
+	case o.Kind == "onnx::Mul":
+		merge = "onnx::Mul"
+	case in.Kind != o.Kind:
+		merge = "onnx::Sub"
+	}
+	k, ok := evaluate(r, merge, a, b)
+	if !ok {
+		return false
+	}
+	y := r.Create(kind, []*ssa.Value{in.Operand(0), k})
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// shrinkSplat stores a constant of equal elements as one element where broadcasting does the rest.
+func shrinkSplat(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range o.NumOperands() {
+		t := onnx.ConstOf(o.Operand(i))
+		if t == nil || !t.HasData() || t.NumElements() < 2 || !splat(t) {
+			continue
+		}
+		one := *t
+		one.Shape, one.Strides = []int64{}, []int64{}
+		operands := o.Operands()
+		operands[i] = constant(r, one.Clone())
+		y := r.Create(o.Kind, operands, o.Attrs...)
+		if r.Fits(y, o.Result(0)) {
+			r.Replace(o, y)
+			return true
+		}
+	}
+	return false
+}
+
+// splat reports equal elements; large constants are not looked through.
+func splat(t *tensor.Tensor) bool {
+	if t.IsSplat() {
+		return t.DType != tensor.String
+	}
+	n := t.DType.Size()
+	if t.NumElements() > maxLook || n == 0 {
+		return false
+	}
+	b := t.Bytes()
+	for i := n; i+n <= len(b); i += n {
+		if string(b[i:i+n]) != string(b[:n]) {
+			return false
+		}
+	}
+	return true
+}
+
+// broadcastItself removes an Expand, or an Unsqueeze of leading axes, before an operator that broadcasts anyway.
+func broadcastItself(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range o.NumOperands() {
+		v := o.Operand(i)
+		if v == nil || v.Def() == nil {
+			continue
+		}
+		d := v.Def()
+		switch d.Kind {
+		case "onnx::Expand":
+		case "onnx::Unsqueeze", "onnx::Reshape":
+			if !addsLeadingOnes(d) {
+				continue
+			}
+		default:
+			continue
+		}
+		operands := o.Operands()
+		operands[i] = d.Operand(0)
+		if rank(d.Operand(0)) < 0 {
+			continue
+		}
+		y := r.Create(o.Kind, operands, o.Attrs...)
+		if r.Fits(y, o.Result(0)) && ssa.SameType(y.Type, o.Result(0).Type) {
+			r.Replace(o, y)
+			return true
+		}
+	}
+	return false
+}
+
+// addsLeadingOnes reports a change of shape that only puts axes of size 1 before the others.
+func addsLeadingOnes(o *ssa.Op) bool {
+	in, out := o.Operand(0).Tensor(), o.Result(0).Tensor()
+	if in == nil || out == nil || !in.Ranked || !out.Ranked || len(out.Dims) <= len(in.Dims) {
+		return false
+	}
+	k := len(out.Dims) - len(in.Dims)
+	for i, d := range out.Dims {
+		if i < k && !d.Is(1) || i >= k && !d.Equal(in.Dims[i-k]) {
+			return false
+		}
+	}
+	return true
+}

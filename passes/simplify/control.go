@@ -1,0 +1,190 @@
+package simplify
+
+import (
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// control holds the rules on If and Loop. What branches and loops carry in vain is dead code, which the pass dce removes.
+func (s *simplifier) control() []rewrite.Rule {
+	return []rewrite.Rule{
+		{Name: "if-decided", Kinds: []ssa.Kind{"onnx::If"}, Apply: ifDecided},
+		{Name: "if-same", Kinds: []ssa.Kind{"onnx::If"}, Apply: ifSame},
+		{Name: "loop-invariant", Kinds: []ssa.Kind{"onnx::Loop"}, Apply: loopInvariant},
+		{Name: "loop-never", Kinds: []ssa.Kind{"onnx::Loop"}, Apply: loopNever},
+	}
+}
+
+// ifDecided puts the branch in the place of an If whose condition is constant.
+func ifDecided(r *rewrite.Rewriter, o *ssa.Op) bool {
+	b := o.Blocks[0]
+	if !allAre(o.Operand(0), 1) {
+		if b = o.Blocks[1]; !allAre(o.Operand(0), 0) {
+			return false
+		}
+	}
+	values := b.Returns()
+	r.Inline(b)
+	r.Replace(o, values...)
+	return true
+}
+
+// ifSame takes a value for a result that is that value in both branches.
+func ifSame(r *rewrite.Rewriter, o *ssa.Op) bool {
+	done := false
+	for i, v := range o.Results {
+		a, b := o.Blocks[0].Return(i), o.Blocks[1].Return(i)
+		if !v.HasUses() || a != b && !equalConstants(a, b) || !r.Fits(a, v) {
+			continue
+		}
+		if a == b && !o.Blocks[0].Encloses(a.Block()) {
+			r.ReplaceUses(v, a)
+			done = true
+		} else if a != b {
+			r.ReplaceUses(v, constant(r, onnx.ConstOf(a)))
+			done = true
+		}
+	}
+	return done
+}
+
+func equalConstants(a, b *ssa.Value) bool {
+	x, y := onnx.ConstOf(a), onnx.ConstOf(b)
+	return x != nil && y != nil && ssa.TensorValue(x).Equal(ssa.TensorValue(y))
+}
+
+// loopInvariant takes the initial value for one that a Loop carries and never changes.
+func loopInvariant(r *rewrite.Rewriter, o *ssa.Op) bool {
+	b := o.Blocks[0]
+	done := false
+	for i := 2; i < o.NumOperands() && i < len(b.Params) && i-1 < b.NumReturns() && i-2 < len(o.Results); i++ {
+		p, first, result := b.Params[i], o.Operand(i), o.Results[i-2]
+		if b.Return(i-1) != p || first == nil || p.HasOneUse() && !result.HasUses() || !r.Fits(first, result) {
+			continue
+		}
+		if result.HasUses() {
+			r.ReplaceUses(result, first)
+			done = true
+		}
+		var users []*ssa.Op
+		for u := range p.Uses() {
+			if u.Op() != nil { // the way around goes with dead code
+				users = append(users, u.Op())
+			}
+		}
+		for _, u := range users {
+			vs := u.Operands()
+			for k := range vs {
+				if vs[k] == p {
+					vs[k] = first
+				}
+			}
+			r.SetOperands(u, vs...)
+			done = true
+		}
+	}
+	return done
+}
+
+// loopNever takes the initial values of a Loop that does not run once.
+func loopNever(r *rewrite.Rewriter, o *ssa.Op) bool {
+	trips, ok := constOne(o.Operand(0))
+	never := ok && trips <= 0 || o.Operand(1) != nil && allAre(o.Operand(1), 0)
+	if !never || len(o.Results) != o.NumOperands()-2 { // scan outputs would be empty tensors
+		return false
+	}
+	for i, v := range o.Results {
+		if o.Operand(i+2) == nil || !r.Fits(o.Operand(i+2), v) {
+			return false
+		}
+	}
+	r.Replace(o, o.Operands()[2:]...)
+	return true
+}
+
+// sequences holds the rules on sequences whose elements are at hand.
+func (s *simplifier) sequences() []rewrite.Rule {
+	return []rewrite.Rule{
+		{Name: "element-of-sequence", Kinds: []ssa.Kind{"onnx::SequenceAt"}, Apply: sequenceAt},
+		{Name: "length-of-sequence", Kinds: []ssa.Kind{"onnx::SequenceLength"}, Apply: sequenceLength},
+		{Name: "concat-sequence", Kinds: []ssa.Kind{"onnx::ConcatFromSequence"}, Apply: concatSequence},
+		{Name: "insert-into-sequence", Kinds: []ssa.Kind{"onnx::SequenceInsert"}, Apply: insertSequence},
+	}
+}
+
+// elements lists those of a sequence that is put together in one place.
+func elements(v *ssa.Value) ([]*ssa.Value, bool) {
+	if v == nil || v.Def() == nil {
+		return nil, false
+	}
+	switch v.Def().Kind {
+	case "onnx::SequenceConstruct":
+		return v.Def().Operands(), true
+	case "onnx::SequenceEmpty":
+		return nil, true
+	}
+	return nil, false
+}
+
+func sequenceAt(r *rewrite.Rewriter, o *ssa.Op) bool {
+	vs, ok := elements(o.Operand(0))
+	i, okI := constOne(o.Operand(1))
+	if i < 0 {
+		i += int64(len(vs))
+	}
+	if !ok || !okI || i < 0 || i >= int64(len(vs)) || !r.Fits(vs[i], o.Result(0)) && !sameDType(vs[i], o.Result(0)) {
+		return false
+	}
+	r.Replace(o, vs[i])
+	return true
+}
+
+// sameDType: the element's own type says more than what all elements have in common.
+func sameDType(a, b *ssa.Value) bool {
+	return a.Tensor() != nil && b.Tensor() != nil && a.DType() == b.DType()
+}
+
+func sequenceLength(r *rewrite.Rewriter, o *ssa.Op) bool {
+	vs, ok := elements(o.Operand(0))
+	if !ok {
+		return false
+	}
+	r.Replace(o, constant(r, tensor.ScalarInt(int64(len(vs)))))
+	return true
+}
+
+func concatSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
+	vs, ok := elements(o.Operand(0))
+	if !ok || len(vs) == 0 || o.AttrInt("new_axis", 0) != 0 || !o.Operand(0).HasOneUse() && len(vs) > 1 {
+		return false
+	}
+	y := r.Create("onnx::Concat", vs, attr("axis", ssa.Int(o.AttrInt("axis", 0))))
+	if !r.Fits(y, o.Result(0)) && !sameDType(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+func insertSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
+	vs, ok := elements(o.Operand(0))
+	at := int64(len(vs))
+	if o.Operand(2) != nil {
+		var okAt bool
+		if at, okAt = constOne(o.Operand(2)); !okAt {
+			return false
+		}
+		if at < 0 {
+			at += int64(len(vs))
+		}
+	}
+	// a long chain of insertions would be copied at every step
+	if !ok || at < 0 || at > int64(len(vs)) || !o.Operand(0).HasOneUse() || len(vs) > 64 {
+		return false
+	}
+	all := append(append(append([]*ssa.Value(nil), vs[:at]...), o.Operand(1)), vs[at:]...)
+	r.Replace(o, r.Create("onnx::SequenceConstruct", all))
+	return true
+}

@@ -1,0 +1,477 @@
+package simplify
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// linear holds the rules on convolutions and matrix products.
+func (s *simplifier) linear() []rewrite.Rule {
+	return []rewrite.Rule{
+		{Name: "fold-batchnorm", Kinds: []ssa.Kind{"onnx::BatchNormalization"}, Apply: s.foldBatchNorm},
+		{Name: "fold-scale", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.foldScale},
+		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset},
+		{Name: "matmul-add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: matMulAdd},
+		{Name: "transpose-to-gemm", Kinds: []ssa.Kind{"onnx::Gemm"}, Apply: transposeGemm},
+		{Name: "pad-into-window", Kinds: []ssa.Kind{"onnx::Conv", "onnx::AveragePool", "onnx::MaxPool"}, Apply: padIntoWindow},
+	}
+}
+
+// affine is a linear operator with constant weights: y = op(x, w) + b, with a scale and an offset for each output channel.
+type affine struct {
+	op       *ssa.Op
+	w, b     *ssa.Value // b may be nil
+	channels int64
+	run      int64                   // elements of w in a row that belong to one channel
+	channel  func(block int64) int64 // the channel of a row
+}
+
+// affineOf reads the linear operator that makes v, if nothing else uses v.
+func affineOf(v *ssa.Value) (a affine, ok bool) {
+	o := v.Def()
+	if o == nil || !v.HasOneUse() {
+		return a, false
+	}
+	a = affine{op: o, w: o.Operand(1), b: o.Operand(2)}
+	w := onnx.ConstOf(a.w)
+	if w == nil || !w.HasData() || !w.DType.IsFloat() || w.NumElements() == 0 || a.b != nil && !isConst(a.b) {
+		return a, false
+	}
+	n := w.NumElements()
+	switch o.Kind {
+	case "onnx::Conv":
+		a.channels = w.Shape[0]
+		a.run = n / a.channels
+		a.channel = func(block int64) int64 { return block }
+	case "onnx::ConvTranspose": // weights are (C, M/group, ...)
+		if len(w.Shape) < 2 {
+			return a, false
+		}
+		group, each := o.AttrInt("group", 1), w.Shape[1]
+		if group < 1 || w.Shape[0]%group != 0 {
+			return a, false
+		}
+		in := w.Shape[0] / group
+		a.channels = each * group
+		a.run = n / (w.Shape[0] * each)
+		a.channel = func(block int64) int64 { return block/each/in*each + block%each }
+	case "onnx::Gemm":
+		if len(w.Shape) != 2 || o.AttrFloat("beta", 1) != 1 || o.AttrFloat("alpha", 1) != 1 {
+			return a, false
+		}
+		a.columns(w, o.AttrInt("transB", 0) != 0)
+	case "onnx::MatMul":
+		if len(w.Shape) != 2 || rank(o.Operand(0)) != 2 {
+			return a, false
+		}
+		a.columns(w, false)
+	default:
+		return a, false
+	}
+	if a.b != nil {
+		b := onnx.ConstOf(a.b)
+		if b.NumElements() != a.channels && b.NumElements() != 1 || len(b.Shape) > 2 || len(b.Shape) == 2 && b.Shape[0] != 1 {
+			return a, false
+		}
+	}
+	return a, a.run > 0
+}
+
+func (a *affine) columns(w *tensor.Tensor, transposed bool) {
+	if transposed {
+		a.channels, a.run = w.Shape[0], w.Shape[1]
+		a.channel = func(block int64) int64 { return block }
+		return
+	}
+	a.channels, a.run = w.Shape[1], 1
+	a.channel = func(block int64) int64 { return block % w.Shape[1] }
+}
+
+// key names what the new weights are made from: equal keys mean equal weights.
+func (a *affine) key(rule string, with ...*ssa.Value) string {
+	id := func(v *ssa.Value) int {
+		if v == nil {
+			return -1
+		}
+		return v.ID
+	}
+	k := fmt.Sprint(rule, a.op.Kind, a.op.AttrInt("group", 1), a.op.AttrInt("transB", 0), id(a.w), id(a.b))
+	for _, v := range with {
+		k += fmt.Sprint(" ", id(v))
+	}
+	return k
+}
+
+// smallWeight is the number of bytes up to which a shared weight may be copied.
+const smallWeight = 4 << 10
+
+// mayChange reports that new weights do not make the file grow: nothing else
+// uses the old ones, or all users will get the same new ones.
+func (a *affine) mayChange(user *ssa.Op) bool {
+	if a.w.HasOneUse() || onnx.ConstOf(a.w).NumBytes() <= smallWeight {
+		return true
+	}
+	for u := range a.w.Uses() {
+		o := u.Op()
+		if o == nil || o.Kind != a.op.Kind || o.Operand(1) != a.w || o.Operand(2) != a.b || o.Operand(0) == a.w || !o.Result(0).HasOneUse() ||
+			o.AttrInt("group", 1) != a.op.AttrInt("group", 1) || o.AttrInt("transB", 0) != a.op.AttrInt("transB", 0) {
+			return false
+		}
+		for v := range o.Result(0).Uses() {
+			p := v.Op()
+			if p == nil || p.Kind != user.Kind || p.Operand(0) != o.Result(0) {
+				return false
+			}
+			for i := 1; i < user.NumOperands(); i++ {
+				if p.Operand(i) != user.Operand(i) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// apply makes the operator again with w*scale and b*scale + offset for each channel.
+func (s *simplifier) apply(r *rewrite.Rewriter, a affine, user *ssa.Op, what, key string, biasFrom *ssa.Value, scale, offset []float64) bool {
+	o := user.Result(0)
+	made, ok := s.folded[key]
+	if !ok || made[0] != nil && made[0].Def().Block() == nil || made[1] != nil && made[1].Def().Block() == nil {
+		w := onnx.ConstOf(a.w)
+		made[0] = a.w
+		if scale != nil {
+			made[0] = s.weight(r, scaled(w, a.run, a.channel, scale), a.w, what)
+		}
+		bias := make([]float64, a.channels)
+		if a.b != nil {
+			old := onnx.ConstOf(a.b).Float64s()
+			for i := range bias {
+				bias[i] = old[min(i, len(old)-1)]
+			}
+		}
+		for i := range bias {
+			if scale != nil {
+				bias[i] *= scale[i]
+			}
+			if offset != nil {
+				bias[i] += offset[i]
+			}
+		}
+		if made[1] = a.b; a.b != nil || offset != nil {
+			from := a.b
+			if from == nil {
+				from = biasFrom
+			}
+			made[1] = s.weight(r, tensor.FromFloats(w.DType, []int64{a.channels}, bias), from, what)
+		}
+		s.folded[key] = made
+	}
+	kind, attrs := a.op.Kind, a.op.Attrs
+	if kind == "onnx::MatMul" && made[1] != nil {
+		kind = "onnx::Gemm"
+	}
+	operands := []*ssa.Value{a.op.Operand(0), made[0]}
+	if made[1] != nil {
+		operands = append(operands, made[1])
+	}
+	y := r.Create(kind, operands, attrs...)
+	if !r.Fits(y, o) {
+		return false
+	}
+	r.Replace(user, y)
+	return true
+}
+
+// scaled multiplies rows of elements by the factors of their channels, in float64.
+func scaled(w *tensor.Tensor, run int64, channel func(int64) int64, scale []float64) *tensor.Tensor {
+	n := w.NumElements()
+	if w.DType == tensor.Float32 {
+		in, out := tensor.Data[float32](w), make([]float32, n)
+		for i := int64(0); i < n; i += run {
+			k := scale[channel(i/run)]
+			for j := i; j < i+run; j++ {
+				out[j] = float32(float64(in[j]) * k)
+			}
+		}
+		return tensor.Of(tensor.Float32, w.Shape, out)
+	}
+	v := w.Float64s()
+	for i := int64(0); i < n; i += run {
+		k := scale[channel(i/run)]
+		for j := i; j < i+run; j++ {
+			v[j] *= k
+		}
+	}
+	return tensor.FromFloats(w.DType, w.Shape, v)
+}
+
+// foldBatchNorm folds an evaluated batch normalization into the weights before it.
+func (s *simplifier) foldBatchNorm(r *rewrite.Rewriter, o *ssa.Op) bool {
+	if o.AttrInt("training_mode", 0) != 0 || len(o.Results) != 1 {
+		return false
+	}
+	a, ok := affineOf(o.Operand(0))
+	if !ok || !a.mayChange(o) {
+		return false
+	}
+	var p [4][]float64 // scale, offset, mean, variance
+	for i := range p {
+		t := onnx.ConstOf(o.Operand(i + 1))
+		if t == nil || !t.HasData() || t.NumElements() != a.channels {
+			return false
+		}
+		p[i] = t.Float64s()
+	}
+	eps := o.AttrFloat("epsilon", 1e-5)
+	scale, offset := make([]float64, a.channels), make([]float64, a.channels)
+	for i := range scale {
+		scale[i] = p[0][i] / math.Sqrt(p[3][i]+eps)
+		offset[i] = p[1][i] - p[2][i]*scale[i]
+		if math.IsNaN(offset[i]) || math.IsInf(scale[i], 0) || math.IsInf(offset[i], 0) {
+			return false
+		}
+	}
+	return s.apply(r, a, o, "bn", a.key(fmt.Sprint("bn", eps), o.Operand(1), o.Operand(2), o.Operand(3), o.Operand(4)), o.Operand(2), scale, offset)
+}
+
+// perChannel reads a constant that broadcasting applies to the channels of y; the result has an element for each channel.
+func perChannel(k, y *ssa.Value, a affine) ([]float64, bool) {
+	t := onnx.ConstOf(k)
+	n := rank(y)
+	if t == nil || !t.HasData() || t.DType != onnx.ConstOf(a.w).DType || n < 2 || len(t.Shape) > n {
+		return nil, false
+	}
+	axis := 1
+	if a.op.Kind == "onnx::Gemm" || a.op.Kind == "onnx::MatMul" {
+		axis = n - 1
+	}
+	for i, d := range t.Shape {
+		if at := i + n - len(t.Shape); d != 1 && (at != axis || d != a.channels) {
+			return nil, false
+		}
+	}
+	v := t.Float64s()
+	out := make([]float64, a.channels)
+	for i := range out {
+		out[i] = v[min(i, len(v)-1)]
+		if math.IsNaN(out[i]) || math.IsInf(out[i], 0) {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// foldScale folds a product with, or a quotient by, constants into the weights before it.
+func (s *simplifier) foldScale(r *rewrite.Rewriter, o *ssa.Op) bool {
+	a, ok := affineOf(o.Operand(0))
+	if !ok || !a.mayChange(o) || !ssa.SameType(o.Operand(0).Type, o.Result(0).Type) {
+		return false
+	}
+	k, ok := perChannel(o.Operand(1), o.Result(0), a)
+	if !ok {
+		return false
+	}
+	if o.Kind == "onnx::Div" {
+		for i := range k {
+			if k[i] = 1 / k[i]; math.IsInf(k[i], 0) {
+				return false
+			}
+		}
+	}
+	return s.apply(r, a, o, "scaled", a.key(string(o.Kind), o.Operand(1)), nil, k, nil)
+}
+
+// foldOffset folds the addition of constants into the bias before it.
+func (s *simplifier) foldOffset(r *rewrite.Rewriter, o *ssa.Op) bool {
+	a, ok := affineOf(o.Operand(0))
+	if !ok || !ssa.SameType(o.Operand(0).Type, o.Result(0).Type) {
+		return false
+	}
+	k, ok := perChannel(o.Operand(1), o.Result(0), a)
+	if !ok {
+		return false
+	}
+	if o.Kind == "onnx::Sub" {
+		for i := range k {
+			k[i] = -k[i]
+		}
+	}
+	return s.apply(r, a, o, "offset", a.key(string(o.Kind), o.Operand(1)), o.Operand(1), nil, k)
+}
+
+// matMulAdd makes a Gemm of a product of matrices and an addition that broadcasts to it.
+func matMulAdd(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range 2 {
+		p, c := o.Operand(i), o.Operand(1-i)
+		d := p.Def()
+		if d == nil || d.Kind != "onnx::MatMul" || !p.HasOneUse() || rank(d.Operand(0)) != 2 || rank(d.Operand(1)) != 2 || c == p {
+			continue
+		}
+		if dt := p.DType(); dt != tensor.Float32 && dt != tensor.Float64 {
+			return false
+		}
+		ct := c.Tensor()
+		if ct == nil || !ct.Ranked || len(ct.Dims) > 2 || !ssa.SameType(p.Type, o.Result(0).Type) {
+			continue
+		}
+		fits := true
+		for k, dim := range ct.Dims {
+			fits = fits && (dim.Is(1) || dim.Equal(p.Tensor().Dims[k+2-len(ct.Dims)]))
+		}
+		if !fits {
+			continue
+		}
+		y := r.Create("onnx::Gemm", []*ssa.Value{d.Operand(0), d.Operand(1), c})
+		if !r.Fits(y, o.Result(0)) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
+}
+
+// transposeGemm takes a Transpose before a Gemm into its flags: a transposed weight stays as it is in the file.
+func transposeGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i, flag := range [...]string{"transA", "transB"} {
+		d := o.Operand(i).Def()
+		if d == nil || d.Kind != "onnx::Transpose" || rank(d.Operand(0)) != 2 || isIdentity(permOf(d, 2)) {
+			continue
+		}
+		operands := o.Operands()
+		operands[i] = d.Operand(0)
+		var attrs []ssa.Attr
+		for _, a := range o.Attrs {
+			if a.Name != flag {
+				attrs = append(attrs, a)
+			}
+		}
+		y := r.Create("onnx::Gemm", operands, append(attrs, attr(flag, ssa.Int(1-o.AttrInt(flag, 0))))...)
+		if !r.Fits(y, o.Result(0)) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
+}
+
+// padIntoWindow lets a convolution or pooling pad by itself. A MaxPool pads with
+// the least value, an AveragePool that counts its padding and a Conv with 0.
+func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
+	d := o.Operand(0).Def()
+	if d == nil || d.Kind != "onnx::Pad" || !o.Operand(0).HasOneUse() || d.AttrStr("mode", "constant") != "constant" || o.AttrStr("auto_pad", "NOTSET") != "NOTSET" || len(o.Results) != 1 {
+		return false
+	}
+	n := rank(d.Operand(0))
+	if n < 3 {
+		return false
+	}
+	value, known := 0.0, true
+	if v := d.Operand(2); v != nil {
+		t := onnx.ConstOf(v)
+		if known = t != nil && t.HasData() && t.NumElements() == 1; known {
+			value = t.Float64s()[0]
+		}
+	}
+	pads, ok := constInts(d.Operand(1))
+	if !known || !ok {
+		return false
+	}
+	axes := make([]int64, n)
+	for i := range axes {
+		axes[i] = int64(i)
+	}
+	if d.Operand(3) != nil {
+		if axes, ok = constInts(d.Operand(3)); !ok {
+			return false
+		}
+	}
+	k := n - 2
+	old := o.AttrInts("pads")
+	if old == nil {
+		old = make([]int64, 2*k)
+	}
+	if len(pads) != 2*len(axes) || len(old) != 2*k {
+		return false
+	}
+	merged := append([]int64(nil), old...)
+	nothing := true
+	for i, a := range axes {
+		if a < 0 {
+			a += int64(n)
+		}
+		for side, p := range [...]int64{pads[i], pads[i+len(axes)]} {
+			if p < 0 || p > 0 && a < 2 {
+				return false
+			}
+			if a >= 2 {
+				merged[int(a)-2+side*k] += p
+			}
+		}
+	}
+	for _, p := range old {
+		nothing = nothing && p == 0
+	}
+	kernel := o.AttrInts("kernel_shape")
+	switch o.Kind {
+	case "onnx::Conv":
+		if value != 0 {
+			return false
+		}
+	case "onnx::AveragePool":
+		if value != 0 || o.AttrInt("ceil_mode", 0) != 0 || !nothing && o.AttrInt("count_include_pad", 0) == 0 || !inside(merged, kernel) {
+			return false
+		}
+	case "onnx::MaxPool":
+		// padding that is never the maximum: a window of padding alone is ruled out
+		if !math.IsInf(value, -1) || o.AttrInt("ceil_mode", 0) != 0 || !inside(merged, kernel) || o.AttrInts("dilations") != nil && !allEqual(o.AttrInts("dilations"), 1) {
+			return false
+		}
+	}
+	var attrs []ssa.Attr
+	for _, a := range o.Attrs {
+		if a.Name != "pads" && a.Name != "count_include_pad" {
+			attrs = append(attrs, a)
+		}
+	}
+	attrs = append(attrs, attr("pads", ssa.Ints(merged...)))
+	if o.Kind == "onnx::AveragePool" {
+		attrs = append(attrs, attr("count_include_pad", ssa.Int(1)))
+	}
+	operands := o.Operands()
+	operands[0] = d.Operand(0)
+	y := r.Create(o.Kind, operands, attrs...)
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// inside reports pads that are smaller than the window, as runtimes demand.
+func inside(pads, kernel []int64) bool {
+	if len(pads) != 2*len(kernel) {
+		return false
+	}
+	for i, p := range pads {
+		if p >= kernel[i%len(kernel)] {
+			return false
+		}
+	}
+	return true
+}
+
+func allEqual(v []int64, k int64) bool {
+	for _, x := range v {
+		if x != k {
+			return false
+		}
+	}
+	return true
+}
