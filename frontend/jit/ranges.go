@@ -82,6 +82,10 @@ func sequence(v any) []any {
 		return v.Items
 	case *typed:
 		return sequence(v.value)
+	case *pickle.Call: // torch.jit._pickle.build_intlist([...])
+		if len(v.Args) > 0 {
+			return sequence(v.Args[0])
+		}
 	}
 	return nil
 }

@@ -13,11 +13,28 @@ import (
 // attributes, types of results, blocks.
 type comparer struct {
 	values map[*ssa.Value]*ssa.Value
+	places *places
+}
+
+// places counts the ops whose line in the user's program is PyTorch's, too.
+type places struct{ same, all int }
+
+func (p *places) count(x, y *ssa.Op) {
+	a := x.Block().Func().Module().Locs.Frame(x.Loc)
+	b := y.Block().Func().Module().Locs.Frame(y.Loc)
+	if b.File == "" {
+		return
+	}
+	p.all++
+	// of the call stack of a traced op PyTorch shows the innermost place, aton the innermost outside of torch
+	if a.File == b.File && a.Line == b.Line || strings.Contains(b.File, "/torch/") && !strings.Contains(a.File, "/torch/") {
+		p.same++
+	}
 }
 
 // compare gives the first difference, empty if there is none.
-func compare(ours, theirs *ssa.Func) string {
-	c := &comparer{map[*ssa.Value]*ssa.Value{}}
+func compare(ours, theirs *ssa.Func, p *places) string {
+	c := &comparer{map[*ssa.Value]*ssa.Value{}, p}
 	if d := c.params(ours.Body, theirs.Body); d != "" {
 		return d
 	}
@@ -86,6 +103,7 @@ func (c *comparer) op(x, y *ssa.Op) string {
 	if a, b := x.AttrStr("name", ""), y.AttrStr("name", ""); a != b {
 		return at + fmt.Sprintf("name %s, PyTorch has %s", a, b)
 	}
+	c.places.count(x, y)
 	if len(x.Blocks) != len(y.Blocks) {
 		return at + "blocks differ"
 	}

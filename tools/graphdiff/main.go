@@ -32,6 +32,7 @@ func main() {
 	flag.Parse()
 	groups := map[string][]string{}
 	n, ok, same := 0, 0, 0
+	p := &places{}
 	for _, root := range flag.Args() {
 		dirs := []string{root}
 		if _, err := os.Stat(filepath.Join(root, "model.pt")); err != nil {
@@ -43,7 +44,7 @@ func main() {
 		}
 		for _, dir := range dirs {
 			n++
-			d := try(dir, *verbose)
+			d := try(dir, *verbose, p)
 			if d == "" {
 				ok++
 				continue
@@ -67,13 +68,14 @@ func main() {
 		fmt.Printf("%d %s\n   %s\n", len(groups[k]), k, groups[k][0])
 	}
 	fmt.Printf("%d of %d graphs are the same, %d more are when both are folded\n", ok, n, same)
+	fmt.Printf("%d of %d operators are at the same line\n", p.same, p.all)
 	if ok+same != n {
 		os.Exit(1)
 	}
 }
 
 // try compares one case and gives the first difference.
-func try(dir string, verbose bool) (difference string) {
+func try(dir string, verbose bool, p *places) (difference string) {
 	defer func() {
 		if r := recover(); r != nil {
 			difference = fmt.Sprintf("panic: %v\n%s", r, debug.Stack())
@@ -115,7 +117,7 @@ func try(dir string, verbose bool) (difference string) {
 	if err := ssa.Verify(m); err != nil {
 		return "verify: " + err.Error()
 	}
-	d := compare(m.Main(), theirs.Main())
+	d := compare(m.Main(), theirs.Main(), p)
 	if d != "" {
 		// PyTorch folds more or less, by release; folded to the end, both must agree
 		for _, x := range []*ssa.Module{m, theirs} {
@@ -125,7 +127,7 @@ func try(dir string, verbose bool) (difference string) {
 			}
 			sortOutputs(x.Main())
 		}
-		if d = compare(m.Main(), theirs.Main()); d == "" {
+		if d = compare(m.Main(), theirs.Main(), p); d == "" {
 			return folded
 		}
 	}
