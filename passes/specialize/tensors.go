@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -86,7 +87,12 @@ func (s *spec) write(t *tensorRef, v *ssa.Value) {
 		}
 	}
 	w := v
-	for i := len(st.chain) - 1; i >= 0; i-- {
+	last := len(st.chain) - 1
+	if k := spread(st.chain); k >= 0 {
+		w = s.writeByPlace(st.chain[k:], bases[k], w)
+		last = k - 1
+	}
+	for i := last; i >= 0; i-- {
 		w = s.invert(&st.chain[i], bases[i], w)
 	}
 	s.store(st.st, w)
@@ -94,6 +100,52 @@ func (s *spec) write(t *tensorRef, v *ssa.Value) {
 		w = v
 	}
 	t.base, t.val = w, v
+}
+
+// spread finds the first step that can give one element of the base several places in the view, -1 if there is none.
+func spread(chain []viewStep) int {
+	for i := range chain {
+		switch chain[i].kind {
+		case "aten::unfold", "aten::expand", "aten::expand_as", "aten::broadcast_to":
+			return i
+		}
+	}
+	return -1
+}
+
+// writeByPlace writes v through steps by the place in the base that each
+// element of the view has. PyTorch refuses writes to elements that share a
+// place where it notices; else the last one wins, which is only well defined if
+// all of them write the same.
+func (s *spec) writeByPlace(chain []viewStep, base, v *ssa.Value) *ssa.Value {
+	at := s.emitName("aten::view_as", s.emitName("aten::arange", s.emitName("aten::numel", base)), base)
+	for i := range chain {
+		at = s.step(&chain[i], at)
+	}
+	places := onnx.ConstOf(at)
+	overlap := places == nil && chain[0].kind == "aten::unfold"
+	if places != nil {
+		seen := map[int64]bool{}
+		for _, p := range places.Int64s() {
+			overlap = overlap || seen[p]
+			seen[p] = true
+		}
+	}
+	if overlap && !s.sameForAll() {
+		s.fail("view-write", "the tensor that is written has several elements in one place of memory; use .clone() before writing")
+	}
+	return s.emitName("aten::put", base, at, v)
+}
+
+// sameForAll reports that the in-place operator at hand gives elements of one
+// place the same value, however often it is applied.
+func (s *spec) sameForAll() bool {
+	switch s.op.Kind {
+	case "aten::fill_", "aten::zero_", "aten::relu_", "aten::abs_", "aten::clamp_", "aten::clamp_min_", "aten::clamp_max_", "aten::floor_", "aten::ceil_",
+		"aten::round_", "aten::trunc_", "aten::sign_", "aten::nan_to_num_", "aten::hardtanh_", "aten::relu6_":
+		return true
+	}
+	return false
 }
 
 // store sets the value of a storage.
@@ -192,21 +244,6 @@ func (s *spec) invert(st *viewStep, base, v *ssa.Value) *ssa.Value {
 			return s.emitName("aten::stack", l, dim)
 		}
 		return s.emitName("aten::cat", l, dim)
-	case "unfold":
-		// windows that do not overlap: write by the place of each element
-		size, ok := s.literalOf(arg("size"))
-		by, ok2 := s.literalOf(arg("step"))
-		if t := base.Tensor(); ok && ok2 && by.Int() >= size.Int() && t != nil && t.Ranked {
-			n := s.emitName("aten::numel", base)
-			at := s.emitName("aten::view_as", s.emitName("aten::arange", n), base)
-			operands := s.operands(a)
-			operands[0] = at
-			return s.emitName("aten::put", base, s.emit(st.kind, st.schema, operands...)[0], v)
-		}
-	case "expand", "expand_as", "broadcast_to":
-		if ssa.SameType(base.Type, v.Type) {
-			return v
-		}
 	}
 	s.fail("view-write", "a write through %s cannot be resolved; use .clone() before writing", st.kind)
 	return nil
