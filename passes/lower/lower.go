@@ -206,6 +206,7 @@ func (l *lowerer) fail(o *ssa.Op, f *aten.Failure) {
 
 func (l *lowerer) set(v, w *ssa.Value) {
 	l.env[v.ID] = w
+	refine(w, v.Tensor())
 	if w.Sym == nil {
 		if t := w.Tensor(); t != nil && t.Rank() >= 0 && t.Rank() <= 1 && t.DType == tensor.Int64 {
 			w.Sym = v.Sym
@@ -213,6 +214,31 @@ func (l *lowerer) set(v, w *ssa.Value) {
 	}
 	if w.Name == "" && w.Def() != nil && w.Def().Kind != "onnx::Constant" {
 		w.Name = v.Name
+	}
+}
+
+// refine gives w the sizes that the source graph knows and inference does not.
+func refine(w *ssa.Value, src *ssa.TensorType) {
+	t := w.Tensor()
+	if t == nil || src == nil || !src.Ranked || w.Def() == nil || w.Def().Kind == "onnx::Constant" {
+		return
+	}
+	if !t.Ranked {
+		w.Type = ssa.Tensor(t.DType, src.Dims...)
+		return
+	}
+	if len(t.Dims) != len(src.Dims) {
+		return
+	}
+	dims := append([]sym.Expr(nil), t.Dims...)
+	changed := false
+	for i := range dims {
+		if _, fresh := dims[i].Name(); fresh && !dims[i].Equal(src.Dims[i]) {
+			dims[i], changed = src.Dims[i], true
+		}
+	}
+	if changed {
+		w.Type = ssa.Tensor(t.DType, dims...)
 	}
 }
 

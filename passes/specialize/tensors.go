@@ -95,11 +95,24 @@ func (s *spec) write(t *tensorRef, v *ssa.Value) {
 	for i := last; i >= 0; i-- {
 		w = s.invert(&st.chain[i], bases[i], w)
 	}
+	keepShape(w, ss.base)
+	keepShape(v, t.val)
 	s.store(st.st, w)
 	if len(st.chain) == 0 {
 		w = v
 	}
 	t.base, t.val = w, v
+}
+
+// keepShape gives a value that replaces another one the sizes of that: writing changes none.
+func keepShape(v, old *ssa.Value) {
+	if v == nil || old == nil || v.Def() == nil || v.Def().Kind == "prim::Constant" {
+		return
+	}
+	a, b := v.Tensor(), old.Tensor()
+	if a != nil && b != nil && b.Ranked && a.DType == b.DType && (!a.Ranked || len(a.Dims) == len(b.Dims)) {
+		v.Type = b
+	}
 }
 
 // spread finds the first step that can give one element of the base several places in the view, -1 if there is none.
