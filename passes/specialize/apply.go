@@ -450,6 +450,10 @@ func (s *spec) query(o *ssa.Op, args []value) ([]value, bool) {
 			panic(raised{s.loc, "unwrapping None"})
 		}
 		return one(args[0])
+	case "aten::flatten", "aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d":
+		if t != nil && s.unflattened(o, args, s.read(t).Tensor()) {
+			return one(t) // the very same tensor
+		}
 	case "aten::wait", "prim::AutogradZero":
 		if len(args) == 1 {
 			return one(args[0])
@@ -622,6 +626,37 @@ func (s *spec) query(o *ssa.Op, args []value) ([]value, bool) {
 		return one(s.number(s.emit(o.Kind, o.Schema, v)[0]))
 	}
 	return nil, false
+}
+
+// unflattened reports that flatten or atleast_nd has nothing to do.
+func (s *spec) unflattened(o *ssa.Op, args []value, t *ssa.TensorType) bool {
+	if t == nil || !t.Ranked {
+		return false
+	}
+	rank := int64(len(t.Dims))
+	switch o.Kind {
+	case "aten::atleast_1d":
+		return rank >= 1
+	case "aten::atleast_2d":
+		return rank >= 2
+	case "aten::atleast_3d":
+		return rank >= 3
+	}
+	if o.Schema == nil || o.Schema.Arg("start_dim") != 1 || len(args) < 3 {
+		return false
+	}
+	a, ok := s.literalOf(args[1])
+	b, ok2 := s.literalOf(args[2])
+	if !ok || !ok2 || rank == 0 {
+		return false
+	}
+	wrap := func(d int64) int64 {
+		if d < 0 {
+			return d + rank
+		}
+		return d
+	}
+	return wrap(a.Int()) == wrap(b.Int())
 }
 
 // number gives an emitted int a symbol of its own, so that equal ones compare equal.

@@ -271,12 +271,8 @@ func (m *merger) merge(x, y value) value {
 		v0 := m.in(0, func() *ssa.Value { return s.read(x) })
 		v1 := m.in(1, func() *ssa.Value { return s.read(y) })
 		t := s.newTensor(m.pairTensors(v0, v1))
-		for i, st := range []*storage{contentIn(m.changes[0], x.c).(*tensorState).st, contentIn(m.changes[1], y.c).(*tensorState).st} {
-			_ = i
-			if st.c.id <= m.start {
-				s.peer(t.state().st, st)
-			}
-		}
+		m.relate(t, 0, x)
+		m.relate(t, 1, y)
 		return t
 	case *tuple:
 		y, ok := y.(*tuple)
@@ -324,6 +320,30 @@ func (m *merger) merge(x, y value) value {
 	return nil
 }
 
+// relate records that the merged tensor t is x where the If takes branch i.
+func (m *merger) relate(t *tensorRef, i int, x *tensorRef) {
+	s, from := m.s, t.state().st
+	state := contentIn(m.changes[i], x.c).(*tensorState)
+	if to := state.st; to.c.id <= m.start {
+		l := &link{from: from, to: to, cond: m.n.Operand(0), side: i == 0, chain: state.chain}
+		from.links, to.links = append(from.links, l), append(to.links, l)
+		return
+	}
+	// memory of the branch, which may itself be related to memory outside
+	for _, p := range state.st.peers {
+		if p.c.id <= m.start {
+			s.peer(from, p)
+		}
+	}
+	for _, l := range state.st.links {
+		for _, p := range []*storage{l.from, l.to} {
+			if p != state.st && p.c.id <= m.start {
+				s.peer(from, p)
+			}
+		}
+	}
+}
+
 // only gives a value that branch i alone sets; the other one never reads it.
 func (m *merger) only(i int, x value) value {
 	s := m.s
@@ -347,9 +367,7 @@ func (m *merger) only(i int, x value) value {
 	case *tensorRef:
 		v := m.in(i, func() *ssa.Value { return s.read(x) })
 		t := s.newTensor(join(v, s.dummyTensor(v.Tensor())))
-		if st := contentIn(m.changes[i], x.c).(*tensorState).st; st.c.id <= m.start {
-			s.peer(t.state().st, st)
-		}
+		m.relate(t, i, x)
 		return t
 	case *tuple:
 		return &tuple{elems: each(x.elems), typ: x.typ}
@@ -458,10 +476,10 @@ func (m *merger) mergeContent(a, b any) any {
 		v0 := m.in(0, func() *ssa.Value { return s.read(tmp0) })
 		v1 := m.in(1, func() *ssa.Value { return s.read(tmp1) })
 		v := m.pairTensors(v0, v1)
-		st := s.newStorage(v)
-		s.peer(st, a.st)
-		s.peer(st, b.st)
-		return &tensorState{st: st, strides: nil}
+		t := s.newTensor(v)
+		m.relate(t, 0, tmp0)
+		m.relate(t, 1, tmp1)
+		return &tensorState{st: t.state().st, strides: nil}
 	case *listState:
 		b := b.(*listState)
 		if a == b {

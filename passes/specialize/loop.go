@@ -713,6 +713,7 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 	}
 	var cells []*cell
 	heap := map[*cell]*slot{}
+	stale := map[*cell]string{} // storages that an iteration leaves unreadable
 	start := s.cells
 	tripV, condV := s.materialize(trip), s.materialize(cond)
 	for round := 0; ; round++ {
@@ -728,10 +729,17 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 		mark, loc, op := len(s.journal), s.loc, s.op
 		s.put(body.Params[0], i)
 		for k, sl := range slots {
-			s.put(body.Params[k+1], l.bind(sl, param))
+			x := l.bind(sl, param)
+			s.relateLoop(x, inits[k])
+			s.put(body.Params[k+1], x)
 		}
 		for _, c := range cells {
 			s.set(c, l.content(c.content, l.bind(heap[c], param)))
+		}
+		for _, c := range orderedStale(stale) {
+			st := c.content.(storageState)
+			st.stale = stale[c]
+			s.set(c, st)
 		}
 		s.cur = b
 		s.block(body)
@@ -750,6 +758,10 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 		for _, c := range ordered(l.changes) {
 			if c.id > start {
 				continue
+			}
+			if st, ok := l.changes[c].(storageState); ok && st.stale != "" && stale[c] == "" && c.content.(storageState).stale == "" {
+				stale[c] = st.stale
+				changed = true
 			}
 			sl := heap[c]
 			if sl == nil {
@@ -799,13 +811,53 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 		result := func(t ssa.Type) *ssa.Value { return n.AddResult(t) }
 		for k, sl := range slots {
 			x := l.bind(l.after(sl), result)
+			s.relateLoop(x, inits[k])
+			s.relateLoop(x, outs[k])
 			s.name(x, o.Results[k].Name)
 			s.put(o.Results[k], x)
 		}
 		for _, c := range cells {
 			s.set(c, l.content(c.content, l.bind(l.after(heap[c]), result)))
 		}
+		for _, c := range orderedStale(stale) {
+			st := c.content.(storageState)
+			st.stale = stale[c]
+			s.set(c, st)
+		}
 		return
+	}
+}
+
+func orderedStale(stale map[*cell]string) []*cell {
+	cells := map[*cell]any{}
+	for c := range stale {
+		cells[c] = nil
+	}
+	return ordered(cells)
+}
+
+// relateLoop records that a carried tensor may be the memory of one outside:
+// in the first iteration it is, later it may be.
+func (s *spec) relateLoop(x, y any) {
+	switch x := x.(type) {
+	case *tensorRef:
+		y, ok := y.(*tensorRef)
+		if ok && x != y && x.state().st != y.state().st {
+			s.peer(x.state().st, y.state().st)
+		}
+	case *tuple:
+		if y, ok := y.(*tuple); ok {
+			for i := range min(len(x.elems), len(y.elems)) {
+				s.relateLoop(x.elems[i], y.elems[i])
+			}
+		}
+	case *list:
+		if y, ok := y.(*list); ok && x != y {
+			a, b := x.state().elems, y.state().elems
+			for i := range min(len(a), len(b)) {
+				s.relateLoop(a[i], b[i])
+			}
+		}
 	}
 }
 

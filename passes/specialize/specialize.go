@@ -65,6 +65,14 @@ func Run(m *ssa.Module, opts Options) (warnings *diag.List, err error) {
 		warnings, err = s.warn, s.errs.Err()
 	}()
 	s.inputs()
+	s.axes = map[string]bool{}
+	for _, p := range out.Body.Params {
+		if t := p.Tensor(); t != nil {
+			for _, d := range t.Dims {
+				d.Symbols(func(name string) { s.axes[name] = true })
+			}
+		}
+	}
 	s.block(src.Body)
 	s.outputs(src.Body)
 	m.RemoveFunc(src)
@@ -98,6 +106,7 @@ type spec struct {
 	objects map[*ssa.Object]*object
 	cells   int
 	calls   int
+	axes    map[string]bool // names of the declared dynamic axes
 	journal []change
 	scratch *ssa.Func
 	nscr    int

@@ -76,32 +76,32 @@ func (s *spec) write(t *tensorRef, v *ssa.Value) {
 	if ss.stale != "" {
 		s.fail("alias", "%s", ss.stale)
 	}
-	if st.st.origin == elementOrigin {
-		s.fail("alias", "an element of a list whose length is only known at run time is written; use .clone() before writing")
-	}
-	bases := make([]*ssa.Value, len(st.chain)+1)
-	bases[0] = ss.base
-	for i := range st.chain {
-		if i+1 < len(st.chain) {
-			bases[i+1] = s.step(&st.chain[i], bases[i])
+	w := s.writeBack(st.chain, ss.base, v)
+	keepShape(v, t.val)
+	s.store(st.st, w)
+	t.base, t.val = w, v
+}
+
+// writeBack gives the base after its view through chain was replaced by v.
+func (s *spec) writeBack(chain []viewStep, base, v *ssa.Value) *ssa.Value {
+	bases := make([]*ssa.Value, len(chain)+1)
+	bases[0] = base
+	for i := range chain {
+		if i+1 < len(chain) {
+			bases[i+1] = s.step(&chain[i], bases[i])
 		}
 	}
 	w := v
-	last := len(st.chain) - 1
-	if k := spread(st.chain); k >= 0 {
-		w = s.writeByPlace(st.chain[k:], bases[k], w)
+	last := len(chain) - 1
+	if k := spread(chain); k >= 0 {
+		w = s.writeByPlace(chain[k:], bases[k], w)
 		last = k - 1
 	}
 	for i := last; i >= 0; i-- {
-		w = s.invert(&st.chain[i], bases[i], w)
+		w = s.invert(&chain[i], bases[i], w)
 	}
-	keepShape(w, ss.base)
-	keepShape(v, t.val)
-	s.store(st.st, w)
-	if len(st.chain) == 0 {
-		w = v
-	}
-	t.base, t.val = w, v
+	keepShape(w, base)
+	return w
 }
 
 // keepShape gives a value that replaces another one the sizes of that: writing changes none.
@@ -113,6 +113,13 @@ func keepShape(v, old *ssa.Value) {
 	if a != nil && b != nil && b.Ranked && a.DType == b.DType && (!a.Ranked || len(a.Dims) == len(b.Dims)) {
 		v.Type = b
 	}
+}
+
+// assume notes that the graph is right only for dynamic axes of size 2 and more:
+// with size 1, a reshape or contiguous() that copies would share memory with a tensor that is written.
+func (s *spec) assume() {
+	s.warnf("axis-of-one", "a copy here would be a view if a dynamic axis had size 1, and what is written after it would show; the model is right for sizes of 2 and more")
+	s.m.SetMetadata("aton.assumes", "dynamic axes are not of size 1")
 }
 
 // spread finds the first step that can give one element of the base several places in the view, -1 if there is none.
@@ -161,18 +168,65 @@ func (s *spec) sameForAll() bool {
 	return false
 }
 
-// store sets the value of a storage.
-func (s *spec) store(st *storage, v *ssa.Value) {
+// store sets the value of a storage, and those of storages that are views of
+// the same memory in one branch of an If.
+func (s *spec) store(st *storage, v *ssa.Value) { s.storeAll(st, v, map[*storage]bool{}) }
+
+func (s *spec) storeAll(st *storage, v *ssa.Value, seen map[*storage]bool) {
+	seen[st] = true
 	ss := st.state()
 	ss.base = v
 	s.set(st.c, ss)
+	for _, p := range st.apart {
+		if p.state().stale == "" {
+			s.assume()
+			break
+		}
+	}
+	for _, l := range st.links {
+		other := l.to
+		if other == st {
+			other = l.from
+		}
+		os := other.state()
+		if seen[other] || os.stale != "" || !inScope(l.cond, s.cur) || !inScope(os.base, s.cur) {
+			continue
+		}
+		w := s.when(l.cond, l.side, os.base, func() *ssa.Value {
+			if other == l.to {
+				return s.writeBack(l.chain, os.base, v)
+			}
+			w := v
+			for i := range l.chain {
+				w = s.step(&l.chain[i], w)
+			}
+			return w
+		})
+		s.storeAll(other, w, seen)
+	}
 	for _, p := range st.peers {
 		ps := p.state()
-		if ps.stale == "" {
+		if ps.stale == "" && !seen[p] {
 			ps.stale = "this tensor may share memory with one that was written at " + s.m.Locs.String(s.loc) + "; use .clone() to make it independent"
 			s.set(p.c, ps)
 		}
 	}
+}
+
+// when emits an If that gives f() where cond is side, else v.
+func (s *spec) when(cond *ssa.Value, side bool, v *ssa.Value, f func() *ssa.Value) *ssa.Value {
+	n := s.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, v.Type)
+	blocks := [2]*ssa.Block{n.AddBlock(), n.AddBlock()}
+	i := 1
+	if side {
+		i = 0
+	}
+	cur := s.cur
+	s.cur = blocks[i]
+	blocks[i].SetReturns(f())
+	s.cur = cur
+	blocks[1-i].SetReturns(v)
+	return n.Results[0]
 }
 
 // invert gives the base after its view of one step was replaced by v.
@@ -324,9 +378,13 @@ func (s *spec) view(o *ssa.Op, args []value, kind viewKind) []value {
 	lt, isList := o.Results[0].Type.(*ssa.ListType)
 	if kind == sameView {
 		t := s.newTensor(vs[0])
-		if o.Kind == "aten::contiguous" || vs[0].DType() == tensor.Undefined || operands[0].DType() == tensor.Undefined {
-			s.peer(t.state().st, st.st)
+		how := copies
+		if o.Kind == "aten::contiguous" {
+			how, _ = s.isContiguous(st.strides, operands[0].Tensor())
+		} else if vs[0].DType() == tensor.Undefined || operands[0].DType() == tensor.Undefined {
+			how = unknown
 		}
+		s.relate(t.state().st, st.st, how)
 		return []value{t}
 	}
 	if isList {
@@ -347,12 +405,10 @@ func (s *spec) view(o *ssa.Op, args []value, kind viewKind) []value {
 	v := vs[0]
 	strides := s.viewStrides(o, args, st.strides, operands[0], v)
 	if kind == mayView {
-		same, known := reshapeStrides(st.strides, operands[0], v)
-		if !known || same == nil {
+		same, how := s.reshapeStrides(st.strides, operands[0], v)
+		if how != shares {
 			t := s.newTensor(v)
-			if !known {
-				s.peer(t.state().st, st.st)
-			}
+			s.relate(t.state().st, st.st, how)
 			return []value{t}
 		}
 		strides = same
@@ -378,10 +434,37 @@ func (s *spec) freeze(args []value) []value {
 	return out
 }
 
+// relate records what is not known of two storages.
+func (s *spec) relate(a, b *storage, how sharing) {
+	switch how {
+	case unknown:
+		s.peer(a, b)
+	case assumed:
+		a.apart, b.apart = append(a.apart, b), append(b.apart, a)
+	}
+}
+
 // peer records that two storages may be the same memory.
 func (s *spec) peer(a, b *storage) {
-	a.peers = append(a.peers, b)
-	b.peers = append(b.peers, a)
+	link := func(x, y *storage) {
+		for _, p := range x.peers {
+			if p == y {
+				return
+			}
+		}
+		if x != y {
+			x.peers = append(x.peers, y)
+			y.peers = append(y.peers, x)
+		}
+	}
+	// what may be a may be what a may be, too
+	for _, p := range append([]*storage(nil), a.peers...) {
+		link(p, b)
+	}
+	for _, p := range append([]*storage(nil), b.peers...) {
+		link(p, a)
+	}
+	link(a, b)
 }
 
 // unchanged reports that an operator such as to() gives self itself.
@@ -433,17 +516,8 @@ func (s *spec) unchanged(o *ssa.Op, args []value, self *tensorRef) bool {
 		other, ok := arg("other").(*tensorRef)
 		return ok && d != tensor.Undefined && s.read(other).DType() == d
 	case "aten::contiguous":
-		st := self.state().strides
-		c := contiguous(cur)
-		if st == nil || c == nil || len(st) != len(c) {
-			return false
-		}
-		for i := range st {
-			if !st[i].Equal(c[i]) && !cur.Tensor().Dims[i].Is(1) {
-				return false
-			}
-		}
-		return true
+		how, _ := s.isContiguous(self.state().strides, cur.Tensor())
+		return how == shares
 	case "aten::float":
 		want = tensor.Float32
 	case "aten::double":
@@ -494,7 +568,7 @@ func (s *spec) viewStrides(o *ssa.Op, args []value, in []sym.Expr, self, out *ss
 		return int(d)
 	}
 	without := func(d int) []sym.Expr {
-		return append(append([]sym.Expr(nil), in[:d]...), in[d+1:]...)
+		return append(append(make([]sym.Expr, 0, len(in)), in[:d]...), in[d+1:]...)
 	}
 	switch o.Kind.Name() {
 	case "detach", "alias", "lift_fresh", "narrow", "chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit", "dsplit":
@@ -611,7 +685,7 @@ func (s *spec) viewStrides(o *ssa.Op, args []value, in []sym.Expr, self, out *ss
 			return c
 		}
 	case "view", "view_as", "unflatten", "_unsafe_view", "_reshape_alias":
-		c, _ := reshapeStrides(in, self, out)
+		c, _ := s.reshapeStrides(in, self, out)
 		return c
 	case "expand", "expand_as", "broadcast_to":
 		ot := out.Tensor()
@@ -669,71 +743,127 @@ func moved(in []sym.Expr, from, to []int64) []sym.Expr {
 	return out
 }
 
+// sharing says whether a result is a view.
+type sharing int
+
+const (
+	copies  sharing = iota // memory of its own
+	shares                 // a view
+	unknown                // not known at export
+	assumed                // memory of its own, unless a dynamic axis has size 1
+)
+
 // reshapeStrides gives the strides of a reshape that shares memory, as
-// ATen/TensorUtils.cpp (computeStride) has it. known is false if symbolic
-// sizes leave it open whether memory is shared; nil strides with known set
-// mean that the reshape copies.
-func reshapeStrides(in []sym.Expr, self, out *ssa.Value) (strides []sym.Expr, known bool) {
+// ATen/TensorUtils.cpp (computeStride) has it. Sizes that are not the same
+// expression count as different; if that decides, the answer is assumed.
+func (s *spec) reshapeStrides(in []sym.Expr, self, out *ssa.Value) ([]sym.Expr, sharing) {
 	t, ot := self.Tensor(), out.Tensor()
 	if in == nil || t == nil || ot == nil || !t.Ranked || !ot.Ranked || len(in) != len(t.Dims) {
-		return nil, false
+		return nil, unknown
 	}
-	if ssa.SameType(t, ot) {
-		return in, true
+	if ssa.SameType(t, ot) || len(t.Dims) == 1 && len(ot.Dims) == 1 {
+		return in, shares
 	}
-	isContiguous := true
-	for i, c := range contiguous(self) {
-		if !c.Equal(in[i]) && !t.Dims[i].Is(1) {
-			isContiguous = false
+	if same, _ := s.isContiguous(in, t); same == shares || len(t.Dims) == 0 {
+		return contiguous(out), shares
+	}
+	for _, d := range t.Dims {
+		if d.Is(0) {
+			return contiguous(out), shares
 		}
 	}
-	if isContiguous {
-		return contiguous(out), true
+	certain := true // no decision hung on a symbolic size
+	guess := false  // one hung on how symbolic sizes divide, where any size may do
+	differ := func(a, b sym.Expr) bool {
+		if a.Equal(b) {
+			return false
+		}
+		certain = certain && a.IsConst() && b.IsConst()
+		return true
 	}
-	old, ok := t.Static()
-	next, ok2 := ot.Static()
-	st := make([]int64, len(in))
-	for i := range in {
-		n, ok3 := in[i].Int()
-		ok = ok && ok3
-		st[i] = n
-	}
-	if !ok || !ok2 {
-		return nil, false
-	}
-	for _, n := range old {
-		if n == 0 {
-			return contiguous(out), true
+	fresh := false
+	for _, dims := range [][]sym.Expr{t.Dims, ot.Dims, in} {
+		for _, d := range dims {
+			fresh = fresh || !s.declared(d)
 		}
 	}
-	res := make([]int64, len(next))
-	d := len(next) - 1
-	if len(old) == 0 {
-		return contiguous(out), true
+	no := func() ([]sym.Expr, sharing) {
+		switch {
+		case certain:
+			return nil, copies
+		case fresh || guess && len(ot.Dims) > 1:
+			return nil, unknown
+		}
+		return nil, assumed
 	}
-	chunkBase := st[len(st)-1]
-	tnum, vnum := int64(1), int64(1)
-	for i := len(old) - 1; i >= 0; i-- {
-		tnum *= old[i]
-		if i == 0 || old[i-1] != 1 && st[i-1] != tnum*chunkBase {
-			for d >= 0 && (vnum < tnum || next[d] == 1) {
-				res[d] = vnum * chunkBase
-				vnum *= next[d]
-				d--
+	res := make([]sym.Expr, len(ot.Dims))
+	d := len(ot.Dims) - 1
+	chunk := in[len(in)-1]
+	tnum, vnum := sym.Const(1), sym.Const(1)
+	for i := len(t.Dims) - 1; i >= 0; i-- {
+		tnum = tnum.Mul(t.Dims[i])
+		if i > 0 && (t.Dims[i-1].Is(1) || !differ(in[i-1], tnum.Mul(chunk))) {
+			continue
+		}
+		for d >= 0 && (!vnum.Equal(tnum) || ot.Dims[d].Is(1)) {
+			if n, ok := vnum.Int(); ok {
+				if m, ok := tnum.Int(); ok && n > m {
+					return no()
+				}
 			}
-			if vnum != tnum {
-				return nil, true
+			if !vnum.IsConst() || !tnum.IsConst() || !ot.Dims[d].IsConst() {
+				certain, guess = false, true
 			}
-			if i > 0 {
-				chunkBase = st[i-1]
-				tnum, vnum = 1, 1
-			}
+			res[d] = vnum.Mul(chunk)
+			vnum = vnum.Mul(ot.Dims[d])
+			d--
+		}
+		if !vnum.Equal(tnum) {
+			return no()
+		}
+		if i > 0 {
+			chunk = in[i-1]
+			tnum, vnum = sym.Const(1), sym.Const(1)
 		}
 	}
 	if d != -1 {
-		return nil, true
+		return no()
 	}
-	return ssa.Sizes(res), true
+	return res, shares
+}
+
+// isContiguous says whether strides are row-major: shares if they are.
+func (s *spec) isContiguous(in []sym.Expr, t *ssa.TensorType) (sharing, bool) {
+	if in == nil || t == nil || !t.Ranked || len(in) != len(t.Dims) {
+		return unknown, false
+	}
+	result := shares
+	n := sym.Const(1)
+	for i := len(in) - 1; i >= 0; i-- {
+		if !t.Dims[i].Is(1) && !n.Equal(in[i]) {
+			switch {
+			case n.IsConst() && in[i].IsConst() && t.Dims[i].IsConst():
+				if result != unknown {
+					result = copies
+				}
+			case s.declared(n) && s.declared(in[i]) && s.declared(t.Dims[i]):
+				if result == shares {
+					result = assumed
+				}
+			default:
+				result = unknown
+			}
+		}
+		n = n.Mul(t.Dims[i])
+	}
+	return result, true
+}
+
+// declared reports that only sizes that the user declared are in e.
+func (s *spec) declared(e sym.Expr) bool {
+	ok := true
+	e.Symbols(func(name string) { ok = ok && s.axes[name] })
+	return ok
 }
 
 // inPlace evaluates an operator that writes to its arguments.

@@ -76,6 +76,10 @@ type storage struct {
 	c *cell // storageState
 	// peers may or may not be the same memory: a write to one makes the others unreadable.
 	peers []*storage
+	// links tell of storages that are views of the same memory where a condition holds.
+	links []*link
+	// apart may be the same memory only if a dynamic axis has size 1.
+	apart []*storage
 	// origin says what kind of memory it is: "", "input", "parameter", elementOrigin.
 	origin string
 	name   string
@@ -83,6 +87,14 @@ type storage struct {
 
 // elementOrigin is memory that a run-time list may share: it must not be written.
 const elementOrigin = "element"
+
+// link says that from is the view of to through chain where cond is side.
+type link struct {
+	from, to *storage
+	cond     *ssa.Value
+	side     bool
+	chain    []viewStep
+}
 
 type storageState struct {
 	base *ssa.Value
