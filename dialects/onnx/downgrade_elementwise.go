@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // clipAttrs: the bounds were attributes, whose defaults were the range of float32.
@@ -17,7 +18,7 @@ func clipAttrs(d *Downgrade) {
 		hi, ok = ConstFloat(d.in(2))
 	}
 	if !ok {
-		d.clipByMinMax()
+		clipByMinMax(d, d.in(0).DType())
 		return
 	}
 	d.Node.SetAttr("min", ssa.Float(lo))
@@ -25,7 +26,7 @@ func clipAttrs(d *Downgrade) {
 	d.dropOperands(1)
 }
 
-func (d *Downgrade) clipByMinMax() {
+func clipByMinMax(d *Downgrade, _ tensor.DType) bool {
 	x := d.in(0)
 	if d.in(1) != nil {
 		x = d.Op("Max", x, d.in(1))
@@ -34,6 +35,225 @@ func (d *Downgrade) clipByMinMax() {
 		x = d.Op("Min", x, d.in(2))
 	}
 	d.Replace(x)
+	return true
+}
+
+// extremeByWhere picks the greater or lesser of two, then of that and the next.
+func extremeByWhere(d *Downgrade, t tensor.DType) bool {
+	test := "Greater"
+	if d.Node.Kind == "onnx::Min" {
+		test = "Less"
+	}
+	acc := d.in(0)
+	for _, v := range d.Node.Operands()[1:] {
+		wins := d.Op(test, acc, v)
+		if t.IsFloat() { // a NaN wins
+			wins = d.Op("Or", wins, d.Op("IsNaN", acc))
+		}
+		acc = d.Op("Where", wins, acc, v)
+	}
+	d.Replace(acc)
+	return true
+}
+
+// orEqual: the comparisons that hold for equal elements too.
+func orEqual(strict, opposite string) func(d *Downgrade) *ssa.Value {
+	return func(d *Downgrade) *ssa.Value {
+		a, b := d.in(0), d.in(1)
+		if a.DType().IsFloat() { // NaN is neither
+			return d.Op("Or", d.Op(strict, a, b), d.Op("Equal", a, b))
+		}
+		return d.Op("Not", d.Op(opposite, a, b))
+	}
+}
+
+// equalByOrder: neither less nor greater, and not NaN. The sum of two equal
+// elements is NaN only if they are.
+func equalByOrder(d *Downgrade, t tensor.DType) bool {
+	if !t.IsFloat() {
+		return false
+	}
+	a, b := d.in(0), d.in(1)
+	d.Replace(d.Op("Not", d.Op("Or", d.Op("Or", d.Op("Less", a, b), d.Op("Greater", a, b)), d.Op("IsNaN", d.Op("Add", a, b)))))
+	return true
+}
+
+// orderOfLong compares 64-bit integers by halves that float64 holds. Both
+// halves of a number have its sign, so that they order as it does.
+func orderOfLong(d *Downgrade, t tensor.DType) bool {
+	if t != tensor.Int64 {
+		return false
+	}
+	name := d.Node.Kind.Name()
+	k := d.scalarInt(tensor.Int64, 1<<31)
+	split := func(v *ssa.Value) (hi, lo *ssa.Value) {
+		h := d.Op("Div", v, k)
+		return d.cast(h, tensor.Float64), d.cast(d.Op("Sub", v, d.Op("Mul", h, k)), tensor.Float64)
+	}
+	ah, al := split(d.in(0))
+	bh, bl := split(d.in(1))
+	same := d.Op("Not", d.Op("Or", d.Op("Less", ah, bh), d.Op("Greater", ah, bh)))
+	d.Replace(d.Op("Or", d.Op(name, ah, bh), d.Op("And", same, d.Op(name, al, bl))))
+	return true
+}
+
+// isNaN: what is neither less than 1 nor greater than 0.
+func isNaN(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	return d.Op("Not", d.Op("Or", d.Op("Less", x, d.like(x, 1)), d.Op("Greater", x, d.like(x, 0))))
+}
+
+// isInf: what is beyond the greatest finite number.
+func isInf(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	most := math.MaxFloat64
+	switch x.DType() {
+	case tensor.Float32, tensor.BFloat16:
+		x = d.cast(x, tensor.Float32)
+		most = math.MaxFloat32
+	case tensor.Float16:
+		most = 65504
+	}
+	up := d.Node.AttrInt("detect_positive", 1) != 0
+	down := d.Node.AttrInt("detect_negative", 1) != 0
+	switch {
+	case up && down:
+		return d.Op("Greater", d.Op("Abs", x), d.like(x, most))
+	case up:
+		return d.Op("Greater", x, d.like(x, most))
+	case down:
+		return d.Op("Less", x, d.like(x, -most))
+	}
+	return d.Op("IsNaN", d.like(x, 0))
+}
+
+// roundByFloor rounds to the nearest integer, ties to the even one.
+func roundByFloor(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	f := d.Op("Floor", x)
+	frac := d.Op("Sub", x, f)
+	odd := d.Op("Greater", d.Op("Sub", f, d.Op("Mul", d.like(x, 2), d.Op("Floor", d.Op("Mul", f, d.like(x, 0.5))))), d.like(x, 0.5))
+	up := d.Op("Or", d.Op("Greater", frac, d.like(x, 0.5)), d.Op("And", d.Op("Not", d.Op("Less", frac, d.like(x, 0.5))), odd))
+	return d.Op("Add", f, d.cast(up, x.DType()))
+}
+
+// signByOrder: 1, -1 or 0; NaN gives 0, as onnxruntime's Sign does.
+func signByOrder(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	zero := d.like(x, 0)
+	t := x.DType()
+	return d.Op("Sub", d.cast(d.Op("Greater", x, zero), t), d.cast(d.Op("Less", x, zero), t))
+}
+
+// modByDiv: the remainder of integers, with the sign of the divisor.
+func modByDiv(d *Downgrade) *ssa.Value {
+	a, b := d.in(0), d.in(1)
+	if !a.DType().IsInt() {
+		d.Fail(10, "the remainder of floats")
+	}
+	r := d.Op("Sub", a, d.Op("Mul", b, d.Op("Div", a, b)))
+	if d.Node.AttrInt("fmod", 0) != 0 || a.DType().IsUnsigned() {
+		return r
+	}
+	// other signs: r*b is negative, or a part of it
+	zero := d.scalarInt(a.DType(), 0)
+	apart := d.Op("Or",
+		d.Op("And", d.Op("Less", r, zero), d.Op("Greater", b, zero)),
+		d.Op("And", d.Op("Greater", r, zero), d.Op("Less", b, zero)))
+	return d.Op("Add", r, d.Op("Mul", b, d.cast(apart, a.DType())))
+}
+
+// powByProducts: integer powers with a constant exponent, by squaring.
+func powByProducts(d *Downgrade, t tensor.DType) bool {
+	e, ok := ConstFloat(d.in(1))
+	if !t.IsInt() || !ok || e < 0 || e > 63 || e != math.Trunc(e) {
+		return false
+	}
+	x := d.in(0)
+	var acc *ssa.Value
+	for n, p := int64(e), x; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			if acc == nil {
+				acc = p
+			} else {
+				acc = d.Op("Mul", acc, p)
+			}
+		}
+		if n > 1 {
+			p = d.Op("Mul", p, p)
+		}
+	}
+	if acc == nil {
+		acc = d.Op("Add", d.Op("Sub", x, x), d.scalarInt(t, 1))
+	}
+	if r := d.in(1).Tensor(); r != nil && len(r.Dims) > len(x.Tensor().Dims) {
+		return false
+	}
+	d.Replace(acc)
+	return true
+}
+
+// powTypes: base and exponent were of one type.
+func powTypes(d *Downgrade) {
+	x, y := d.in(0), d.in(1)
+	if x.DType() == y.DType() {
+		return
+	}
+	if !x.DType().IsFloat() {
+		d.Fail(12, "an integer power of another type")
+	}
+	d.Node.SetOperand(1, d.cast(y, x.DType()))
+}
+
+// reluByMax: for elements that Relu did not take.
+func reluByMax(d *Downgrade, t tensor.DType) bool {
+	d.Replace(d.Op("Max", d.in(0), d.scalarInt(t, 0)))
+	return true
+}
+
+// sumByAdd: for elements that the operator does not take.
+func sumByAdd(d *Downgrade, t tensor.DType) bool {
+	acc := d.in(0)
+	for _, v := range d.Node.Operands()[1:] {
+		acc = d.Op("Add", acc, v)
+	}
+	if d.Node.Kind == "onnx::Mean" {
+		acc = d.Op("Div", acc, d.scalar(t, float64(d.Node.NumOperands())))
+	}
+	d.Replace(acc)
+	return true
+}
+
+// whereOld: there was no selection. Of integers it is a sum of products, of
+// bools a formula; floats are picked by position from both joined.
+func whereOld(d *Downgrade) *ssa.Value {
+	c, a, b := d.in(0), d.in(1), d.in(2)
+	switch t := a.DType(); {
+	case t == tensor.Bool:
+		return d.Op("Or", d.Op("And", c, a), d.Op("And", d.Op("Not", c), b))
+	case t.IsInt():
+		return d.Op("Add", d.Op("Mul", d.cast(c, t), a), d.Op("Mul", d.cast(d.Op("Not", c), t), b))
+	}
+	out := d.Node.Result(0).Tensor()
+	shape, ok := out.Static()
+	if !ok {
+		d.Fail(9, "a selection of elements of unknown number")
+	}
+	n := int64(1)
+	for _, s := range shape {
+		n *= s
+	}
+	full := func(v *ssa.Value) *ssa.Value {
+		return d.Op("Reshape", d.Op("Expand", v, d.ints(shape...)), d.ints(n))
+	}
+	both := d.OpA("Concat", []ssa.Attr{intAttr("axis", 0)}, full(b), full(a))
+	pos := make([]int64, n)
+	for i := range pos {
+		pos[i] = int64(i)
+	}
+	one := d.cast(c, tensor.Int64)
+	at := d.Op("Add", d.Op("Mul", full(one), d.scalarInt(tensor.Int64, n)), d.ints(pos...))
+	return d.Op("Reshape", d.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, both, at), d.ints(shape...))
 }
 
 // dropoutAttr: the ratio was an attribute, and whether to train was the runtime's affair.
@@ -50,38 +270,10 @@ func dropoutAttr(d *Downgrade) {
 	d.Replace(d.in(0))
 }
 
-// softmaxFlat: all axes from the given one on were one.
-func softmaxFlat(d *Downgrade) {
-	x := d.in(0)
-	rank := d.rank(x, 13)
-	axis := int(d.Node.AttrInt("axis", -1))
-	if axis < 0 {
-		axis += rank
+// castLike: a cast to a type that is known.
+func castLike(d *Downgrade) *ssa.Value {
+	if d.in(1).DType() == tensor.Undefined {
+		d.Fail(15, "a cast to an unknown type")
 	}
-	if rank == 0 { // the only axis there is
-		y := d.OpA(d.Node.Kind.Name(), []ssa.Attr{intAttr("axis", 0)}, d.Op("Reshape", x, d.ints(1)))
-		d.Replace(d.Op("Reshape", y, d.ints()))
-		return
-	}
-	if axis == rank-1 {
-		d.Node.SetAttr("axis", ssa.Int(int64(axis)))
-		return
-	}
-	one := true
-	if t := x.Tensor(); t != nil {
-		for _, e := range t.Dims[axis+1:] {
-			one = one && e.Is(1)
-		}
-	}
-	if one { // nothing else is flattened
-		d.Node.SetAttr("axis", ssa.Int(int64(axis)))
-		return
-	}
-	perm := make([]int64, rank)
-	for i := range perm {
-		perm[i] = int64(i)
-	}
-	perm[axis], perm[rank-1] = perm[rank-1], perm[axis]
-	swap := func(v *ssa.Value) *ssa.Value { return d.OpA("Transpose", []ssa.Attr{intsAttr("perm", perm...)}, v) }
-	d.Replace(swap(d.OpA(d.Node.Kind.Name(), []ssa.Attr{intAttr("axis", int64(rank-1))}, swap(x))))
+	return d.cast(d.in(0), d.in(1).DType())
 }

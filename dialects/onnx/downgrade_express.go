@@ -5,21 +5,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// orEqual expresses GreaterOrEqual and LessOrEqual, which came with opset 12,
-// by the strict comparison (onnx/defs/logical: or with equal).
-func orEqual(strict, opposite string) func(d *Downgrade) *ssa.Value {
-	return func(d *Downgrade) *ssa.Value {
-		a, b := d.in(0), d.in(1)
-		if !a.DType().IsFloat() {
-			return d.Op("Not", d.Op(opposite, a, b))
-		}
-		if d.Opset < 11 {
-			d.Fail(11, "floats are compared for equality")
-		}
-		return d.Op("Or", d.Op(strict, a, b), d.Op("Equal", a, b))
-	}
-}
-
 // rangeByNonZero expresses Range, which came with opset 11, by the places of
 // so many ones, scaled and shifted.
 func rangeByNonZero(d *Downgrade) *ssa.Value {

@@ -35,14 +35,23 @@ var downgrades = map[string][]Step{
 	"Range":     {express(11, rangeByNonZero)},
 
 	// elementwise
-	"Clip":    {{11, clipAttrs}},
-	"Cast":    {unsaid(24, "round_mode"), unsaid(19, "saturate")},
-	"Dropout": {{12, dropoutAttr}},
-
+	"Where":          {express(9, whereOld)},
+	"Pow":            {{12, powTypes}},
+	"IsNaN":          {express(9, isNaN)},
+	"IsInf":          {express(10, isInf)},
+	"Round":          {express(11, roundByFloor)},
+	"Sign":           {express(9, signByOrder)},
+	"Mod":            {express(10, modByDiv)},
 	"GreaterOrEqual": {express(12, orEqual("Greater", "Less"))},
 	"LessOrEqual":    {express(12, orEqual("Less", "Greater"))},
+	"CastLike":       {express(15, castLike)},
+	"Clip":           {{11, clipAttrs}},
+	"Cast":           {unsaid(24, "round_mode"), unsaid(19, "saturate")},
+	"Dropout":        {{12, dropoutAttr}},
 
 	// networks
+	"Resize":             {{18, resizeAxes}, {13, resizeInputs}},
+	"RoiAlign":           {{16, roiAlignMode}},
 	"Softmax":            {{13, softmaxFlat}},
 	"LogSoftmax":         {{13, softmaxFlat}},
 	"Hardmax":            {{13, softmaxFlat}},

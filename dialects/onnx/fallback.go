@@ -7,4 +7,23 @@ import "github.com/aton-project/aton/ssa/tensor"
 // true; false if it does not serve the type. Nil: there is no such way.
 func TypeFallback(name string) func(d *Downgrade, t tensor.DType) bool { return typeFallbacks[name] }
 
-var typeFallbacks = float64Fallbacks()
+var typeFallbacks = allFallbacks()
+
+func allFallbacks() map[string]func(d *Downgrade, t tensor.DType) bool {
+	all := float64Fallbacks()
+	for name, f := range map[string]func(d *Downgrade, t tensor.DType) bool{
+		"Max":     extremeByWhere,
+		"Min":     extremeByWhere,
+		"Clip":    clipByMinMax,
+		"Equal":   equalByOrder,
+		"Less":    orderOfLong,
+		"Greater": orderOfLong,
+		"Pow":     powByProducts,
+		"Relu":    reluByMax,
+		"Sum":     sumByAdd,
+		"Mean":    sumByAdd,
+	} {
+		all[name] = f
+	}
+	return all
+}

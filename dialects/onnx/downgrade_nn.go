@@ -1,0 +1,81 @@
+package onnx
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// resizeAxes: scales and sizes were given for all axes, without antialiasing.
+func resizeAxes(d *Downgrade) {
+	if d.Node.AttrInt("antialias", 0) != 0 {
+		if d.resizeByWeights() {
+			return
+		}
+		d.Fail(18, "resampling with antialiasing of unknown sizes")
+	}
+	d.Node.RemoveAttr("antialias")
+	if p := d.Node.AttrStr("keep_aspect_ratio_policy", "stretch"); p != "stretch" {
+		d.Fail(18, "the aspect policy %s", p)
+	}
+	d.Node.RemoveAttr("keep_aspect_ratio_policy")
+	axes := d.Node.AttrInts("axes")
+	if axes == nil {
+		return
+	}
+	d.Node.RemoveAttr("axes")
+	rank := d.rank(d.in(0), 18)
+	place := make([]int, rank)
+	for i := range place {
+		place[i] = -1
+	}
+	for k, a := range axes {
+		if a < 0 {
+			a += int64(rank)
+		}
+		place[a] = k
+	}
+	join := func(v *ssa.Value, other func(i int) *ssa.Value) *ssa.Value {
+		parts := make([]*ssa.Value, rank)
+		for i := range parts {
+			if parts[i] = other(i); place[i] >= 0 {
+				k := int64(place[i])
+				parts[i] = d.Op("Slice", v, d.ints(k), d.ints(k+1), d.ints(0))
+			}
+		}
+		return d.OpA("Concat", []ssa.Attr{intAttr("axis", 0)}, parts...)
+	}
+	if v := d.in(2); v != nil {
+		d.Node.SetOperand(2, join(v, func(int) *ssa.Value { return d.Const(tensor.FromFloats(tensor.Float32, []int64{1}, []float64{1})) }))
+	}
+	if v := d.in(3); v != nil {
+		d.Node.SetOperand(3, join(v, func(i int) *ssa.Value { return d.Op("Reshape", d.size(d.in(0), i), d.ints(1)) }))
+	}
+	if v := d.in(1); v != nil {
+		d.Fail(18, "a region of interest of some axes")
+	}
+}
+
+// resizeInputs: roi and scales had to be there, if only empty.
+func resizeInputs(d *Downgrade) {
+	empty := func() *ssa.Value { return d.Const(tensor.FromFloats(tensor.Float32, []int64{0}, nil)) }
+	vs := d.Node.Operands()
+	for len(vs) < 3 {
+		vs = append(vs, nil)
+	}
+	for i := 1; i <= 2; i++ {
+		if vs[i] == nil {
+			vs[i] = empty()
+		}
+	}
+	d.Node.SetOperands(vs...)
+}
+
+func (d *Downgrade) resizeByWeights() bool { return false }
+
+// roiAlignMode: where a region began was not to be told.
+func roiAlignMode(d *Downgrade) {
+	if m := d.Node.AttrStr("coordinate_transformation_mode", "half_pixel"); m != "output_half_pixel" {
+		d.Fail(16, "aligned regions of interest")
+	}
+	d.Node.RemoveAttr("coordinate_transformation_mode")
+}
