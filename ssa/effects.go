@@ -9,12 +9,12 @@ func (s *Schema) Effects() Effect {
 		if s.Args[i].Writes {
 			e |= Writes
 		}
-		if isMemory(s.Args[i].Type) {
+		if IsMutable(s.Args[i].Type) {
 			e |= Reads
 		}
 	}
 	for i := range s.Returns {
-		if s.Returns[i].Alias == "" && isMemory(s.Returns[i].Type) {
+		if s.Returns[i].Alias == "" && IsMutable(s.Returns[i].Type) {
 			e |= Fresh
 		}
 	}
@@ -24,22 +24,22 @@ func (s *Schema) Effects() Effect {
 	return e
 }
 
-// isMemory reports a type whose values can be changed in place.
-func isMemory(t Type) bool {
+// IsMutable reports a type whose values can be changed in place, or hold such values.
+func IsMutable(t Type) bool {
 	switch t := t.(type) {
 	case *TensorType, *ListType, *DictType, *VarType, *WrapType, *ClassType:
 		return true
 	case *OptionalType:
-		return isMemory(t.Elem)
+		return IsMutable(t.Elem)
 	case *TupleType:
 		for _, e := range t.Elems {
-			if isMemory(e) {
+			if IsMutable(e) {
 				return true
 			}
 		}
 	case *UnionType:
 		for _, e := range t.Elems {
-			if isMemory(e) {
+			if IsMutable(e) {
 				return true
 			}
 		}

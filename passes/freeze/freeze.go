@@ -302,7 +302,7 @@ func (z *freezer) operator(o *ssa.Op) {
 
 // share notes that v may share the memory of w.
 func (z *freezer) share(v, w *ssa.Value) {
-	if w == nil {
+	if w == nil || !ssa.IsMutable(v.Type) {
 		return
 	}
 next:

@@ -73,3 +73,18 @@ func TestState(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestNumbersAreNotMemory: a list made of an attribute's numbers may be written.
+func TestNumbersAreNotMemory(t *testing.T) {
+	m := parse(t, `graph(%self : __torch__.M):
+  %p : (int, int) = prim::GetAttr[name="p"](%self)
+  %a : int, %b : int = prim::TupleUnpack(%p)
+  %l : int[] = prim::ListConstruct(%a)
+  %m : int[] = aten::append(%l, %b)
+  return (%m)`)
+	m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{{Name: "p", Value: ssa.Tuple(ssa.Int(1), ssa.Int(2))}}}
+	Run(m, false)
+	if s := ssa.Print(m); strings.Contains(s, "GetAttr") {
+		t.Errorf("not frozen:\n%s", s)
+	}
+}
