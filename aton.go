@@ -42,6 +42,8 @@ type Options struct {
 	External onnxfile.External
 	// Method is the method of a TorchScript module to convert; empty means forward.
 	Method string
+	// Program is the program to convert of a torch.export archive that holds several.
+	Program string
 	// Weights is a file of named tensors (torch.save, safetensors) that goes with graph text. WeightsKey is the path of
 	// the state dict in a checkpoint; empty means the first one in it.
 	Weights, WeightsKey string
@@ -81,7 +83,7 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 }
 
 func (o Options) frontend() frontend.Options {
-	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Weights: o.Weights, WeightsKey: o.WeightsKey,
+	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
 		NoWeights: o.NoWeights, Eval: o.Eval, Dialects: all.Dialects(), Warn: o.Warn}
 }
 

@@ -40,6 +40,8 @@ type Options struct {
 	Inputs []spec.Input
 	// Method is the method of a TorchScript module; empty means forward.
 	Method string
+	// Program names the program of a torch.export archive that holds several; empty means "model" or the only one.
+	Program string
 	// Weights is a file of named tensors to go with graph text; WeightsKey is the path of the state dict in it.
 	Weights, WeightsKey string
 	// Eval takes a TorchScript module as being in eval mode, whatever the archive says.
@@ -131,7 +133,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	case TorchScript:
 		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Eval: o.Eval, Warn: o.Warn})
 	case Exported: // it says itself what its inputs are; what the user states must fit
-		return export.Read(data, name, export.Options{Inputs: o.Inputs, NoWeights: o.NoWeights})
+		return export.Read(data, name, export.Options{Inputs: o.Inputs, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:
 		if m, err = onnxfile.Parse(data); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)

@@ -148,8 +148,8 @@ func (im *importer) readLeaves() {
 		if l.value == nil || l.value.expr == "" {
 			continue
 		}
-		if e, err := parseExpr(l.value.expr); err == nil && e.op == "call" && e.text == "Symbol" && len(e.args) == 1 {
-			im.syms.table[e.args[0].text] = sym.Symbol(symbolName(l.name), -1<<63)
+		if name := symbolOf(l.value.expr); name != "" {
+			im.syms.table[name] = sym.Symbol(symbolName(l.name), -1<<63)
 		}
 	}
 }

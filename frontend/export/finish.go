@@ -85,7 +85,11 @@ func (im *importer) results(sc *scope) {
 		slices.Sort(written)
 		im.warn("the program updates its state (%s); the ONNX model does not keep it from run to run", short(written))
 	}
-	if len(leaves) == len(documented) && len(leaves) > 0 {
+	plain := true // a tuple, or a lone value
+	for i, l := range leaves {
+		plain = plain && (l.path == "" || l.path == fmt.Sprint(i))
+	}
+	if len(leaves) == len(documented) && !plain {
 		im.m.SetMetadata("pkg.torch.export.out_tree", metadataTree(leaves, documented))
 	}
 }
@@ -104,6 +108,9 @@ func (im *importer) document() {
 	var names []string
 	for _, l := range im.leaves {
 		name := l.name
+		if l.value != nil && l.value.expr == "" {
+			im.warn("input %s is always %d in this program, whatever is passed", l.name, l.value.n)
+		}
 		if l.fixed != nil {
 			lit, _ := im.literal(l.fixed, nil)
 			name = lit.String()
@@ -111,19 +118,28 @@ func (im *importer) document() {
 		}
 		paths, names = append(paths, l.leaf), append(names, name)
 	}
-	if im.p.inTree != "" && len(paths) > 0 {
+	plain := true
+	for i, l := range paths {
+		plain = plain && l.path == names[i]
+	}
+	if im.p.inTree != "" && !plain {
 		im.m.SetMetadata("pkg.torch.export.in_tree", metadataTree(paths, names))
 	}
 	if s := im.ranges(); s != "" {
 		im.m.SetMetadata("pkg.torch.export.ExportedProgram.range_constraints", s)
 	}
-	var conditions []string
+	var conditions, serious []string
 	for _, c := range im.guards.rest {
 		conditions = append(conditions, c.text)
+		if c.e.op != "!=" { // those tell apart the kernels that ran
+			serious = append(serious, c.text)
+		}
 	}
 	if len(conditions) > 0 {
 		im.m.SetMetadata("pkg.torch.export.guards", strings.Join(conditions, "\n"))
-		im.warn("the program holds for inputs with %s", short(conditions))
+	}
+	if len(serious) > 0 {
+		im.warn("the program holds for inputs with %s", short(serious))
 	}
 	if len(im.asserts) > 0 {
 		im.m.SetMetadata("pkg.torch.export.assertions", strings.Join(im.asserts, "\n"))
@@ -173,31 +189,19 @@ func (im *importer) narrow() {
 		return
 	}
 	params := im.f.Body.Params
-	byName := false
-	for _, in := range im.opts.Inputs {
-		for _, l := range im.leaves {
-			byName = byName || l.name == in.Name
-		}
-	}
 	bound := map[string]sym.Expr{}
-	for i, in := range im.opts.Inputs {
+	for _, in := range im.opts.Inputs {
 		var p *ssa.Value
-		if byName {
-			for _, v := range params {
-				if v.Name == in.Name {
-					p = v
-				}
+		var have []string
+		for _, v := range params {
+			have = append(have, v.Name)
+			if v.Name == in.Name {
+				p = v
 			}
-			if p == nil && im.constantInput(in) {
-				continue
-			}
-		} else if i < len(params) {
-			p = params[i]
 		}
 		if p == nil {
-			var have []string
-			for _, v := range params {
-				have = append(have, v.Name)
+			if im.constantInput(in) {
+				continue
 			}
 			im.fail("", "", "the program has no input %q (it has: %s)", in.Name, strings.Join(have, ", "))
 		}
@@ -259,10 +263,8 @@ func (im *importer) constantInput(in spec.Input) bool {
 
 func (im *importer) narrowOne(p *ssa.Value, in spec.Input, bound map[string]sym.Expr) {
 	t := p.Tensor()
-	if t == nil { // a number
-		if in.Type.Const != nil {
-			im.m.Inputs = append(im.m.Inputs, ssa.Input{Name: p.Name, Type: p.Type, Const: in.Type.Const})
-		}
+	if t == nil {
+		im.narrowNumber(p, in, bound)
 		return
 	}
 	u := in.Type.Tensor
@@ -317,6 +319,35 @@ func (im *importer) narrowOne(p *ssa.Value, in spec.Input, bound map[string]sym.
 		if !solved {
 			im.fail("", "", "axis %d of input %s is %s in this program, which cannot be %d", i, p.Name, have, n)
 		}
+	}
+}
+
+// narrowNumber builds the value of a number in.
+func (im *importer) narrowNumber(p *ssa.Value, in spec.Input, bound map[string]sym.Expr) {
+	c := in.Type.Const
+	if c == nil {
+		return
+	}
+	im.m.Inputs = append(im.m.Inputs, ssa.Input{Name: p.Name, Type: p.Type, Const: c})
+	if p.Type != ssa.IntType || c.Kind != ssa.IntLit || len(p.Sym) != 1 {
+		return
+	}
+	for _, l := range im.leaves {
+		if l.name != p.Name || l.value == nil {
+			continue
+		}
+		if l.value.expr == "" && l.value.n != c.Int() {
+			im.fail("", "export the program again with the other value", "input %s is %d in this program, not %d", p.Name, l.value.n, c.Int())
+		}
+		name := symbolOf(l.value.expr)
+		lo, hasLo := im.syms.mins[name]
+		hi, hasHi := im.syms.maxes[name]
+		if hasLo && lo > trustedMin && c.Int() < lo || hasHi && c.Int() > hi {
+			im.fail("", "", "input %s must be %s in this program, not %d", p.Name, within(lo, hasLo, hi, hasHi), c.Int())
+		}
+	}
+	if name, ok := p.Sym[0].Name(); ok {
+		bind(bound, name, sym.Const(c.Int()))
 	}
 }
 

@@ -147,17 +147,8 @@ func (g *guards) bound(e *expr) {
 	if !ok || v.expr == "" {
 		return
 	}
-	s, err := parseExpr(v.expr)
-	if err != nil {
-		return
-	}
-	name := ""
-	switch {
-	case s.op == "name":
-		name = s.text
-	case s.op == "call" && s.text == "Symbol" && len(s.args) == 1:
-		name = s.args[0].text
-	default:
+	name := symbolOf(v.expr)
+	if name == "" {
 		return
 	}
 	switch op {
@@ -188,7 +179,7 @@ func (g *guards) fact(e *expr) {
 			if noise(e.op, b) {
 				return
 			}
-			if _, lone := a.Name(); lone && b.IsConst() && e.op != "!=" {
+			if _, lone := a.Name(); lone && b.IsConst() && e.op != "!=" && e.op != "==" {
 				return // a bound, which the symbol has
 			}
 		}

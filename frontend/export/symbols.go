@@ -99,8 +99,18 @@ func (t *symbols) resolve(e sym.Expr) sym.Expr {
 	})
 }
 
+// maxNormal bounds the text of a normal form: those of hostile products and extrema explode.
+const maxNormal = 4096
+
 // eval gives an integer expression in normal form; ok is false for what sym cannot say.
 func (t *symbols) eval(e *expr) (sym.Expr, bool) {
+	x, ok := t.form(e)
+	return x, ok && small(x)
+}
+
+func small(x sym.Expr) bool { return x.IsConst() || len(x.String()) <= maxNormal }
+
+func (t *symbols) form(e *expr) (sym.Expr, bool) {
 	switch e.op {
 	case "int":
 		return sym.Const(e.n), true
@@ -151,7 +161,9 @@ func arith(op string, a, b sym.Expr) (sym.Expr, bool) {
 		}
 		out := sym.Const(1)
 		for range n {
-			out = out.Mul(a)
+			if out = out.Mul(a); !small(out) {
+				return out, false
+			}
 		}
 		return out, true
 	case "<<", ">>":
@@ -192,7 +204,9 @@ func (t *symbols) call(e *expr) (sym.Expr, bool) {
 		}
 		out := xs[0]
 		for _, x := range xs[1:] {
-			out = f(out, x)
+			if out = f(out, x); !small(out) {
+				return out, false
+			}
 		}
 		return out, true
 	}
@@ -256,7 +270,9 @@ func (t *symbols) product(args []*expr) (sym.Expr, bool) {
 		if !ok {
 			return sym.Expr{}, false
 		}
-		out = out.Mul(x)
+		if out = out.Mul(x); !small(out) {
+			return out, false
+		}
 	}
 	if div.Is(1) {
 		return out, true
@@ -267,17 +283,7 @@ func (t *symbols) product(args []*expr) (sym.Expr, bool) {
 // setRanges takes the bounds of lone symbols; those of derived expressions follow from them.
 func (t *symbols) setRanges(rs []valueRange) {
 	for _, r := range rs {
-		e, err := parseExpr(r.expr)
-		if err != nil {
-			continue // it bounds nothing that we know
-		}
-		name := ""
-		switch {
-		case e.op == "name":
-			name = e.text
-		case e.op == "call" && e.text == "Symbol" && len(e.args) == 1 && e.args[0].op == "str":
-			name = e.args[0].text
-		}
+		name := symbolOf(r.expr)
 		if name == "" {
 			continue
 		}
@@ -288,6 +294,19 @@ func (t *symbols) setRanges(rs []valueRange) {
 			t.lower(name, r.max)
 		}
 	}
+}
+
+// symbolOf is the name of the symbol that an expression is, "" if it is anything else.
+func symbolOf(text string) string {
+	e, err := parseExpr(text)
+	switch {
+	case err != nil:
+	case e.op == "name":
+		return e.text
+	case e.op == "call" && e.text == "Symbol" && len(e.args) == 1 && e.args[0].op == "str":
+		return e.args[0].text
+	}
+	return ""
 }
 
 func (t *symbols) raise(name string, lo int64) {

@@ -64,6 +64,7 @@ func (m *model) flags(c *cobra.Command) {
 	// not a StringSlice: specs have commas
 	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, p:tuple(f32[2],none)")
 	f.StringArrayVar(&m.inputFiles, "input-file", nil, "`NAME=FILE`: the input has the type of the tensor in the file (a TensorProto)")
+	f.StringVar(&m.opts.Program, "program", "", "the program to convert of a torch.export archive that holds several (default model)")
 	f.StringVar(&m.opts.Method, "method", "", "the method of a TorchScript module to convert (default forward)")
 	f.BoolVar(&m.opts.Eval, "eval", false, "convert in eval mode although the module was saved in training mode")
 	f.StringVar(&m.opts.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
