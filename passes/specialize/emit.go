@@ -276,6 +276,7 @@ func (s *spec) infer(o *ssa.Op) []*ssa.Value {
 	})
 	vs, err := l.Lower(o)
 	if err != nil {
+		s.untyped = true
 		return o.Results
 	}
 	if len(o.Results) == 1 {

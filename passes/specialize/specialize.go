@@ -110,6 +110,7 @@ type spec struct {
 	journal []change
 	scratch *ssa.Func
 	nscr    int
+	untyped bool // an operator could not be lowered: types behind it are not known, and lower says why
 	names   map[string]bool
 
 	warn, errs *diag.List
@@ -491,7 +492,7 @@ func (s *spec) outputs(b *ssa.Block) {
 			}
 		}
 		v := s.materialize(x)
-		if t := v.Tensor(); t != nil && !t.Ranked && !s.unrankedInput() {
+		if t := v.Tensor(); t != nil && !t.Ranked && !s.untyped && !s.unrankedInput() {
 			s.fail("dynamic-rank", "the number of dimensions of output %q depends on data, which ONNX cannot say of an output", path)
 		}
 		vals = append(vals, v)
