@@ -13,10 +13,10 @@ import (
 // linear holds the rules on convolutions and matrix products.
 func (s *simplifier) linear() []rewrite.Rule {
 	return []rewrite.Rule{
+		{Name: "matmul-add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: matMulAdd},
 		{Name: "fold-batchnorm", Kinds: []ssa.Kind{"onnx::BatchNormalization"}, Apply: s.foldBatchNorm},
 		{Name: "fold-scale", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.foldScale},
 		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset},
-		{Name: "matmul-add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: matMulAdd},
 		{Name: "transpose-to-gemm", Kinds: []ssa.Kind{"onnx::Gemm"}, Apply: transposeGemm},
 		{Name: "pad-into-window", Kinds: []ssa.Kind{"onnx::Conv", "onnx::AveragePool", "onnx::MaxPool"}, Apply: padIntoWindow},
 	}
@@ -295,6 +295,10 @@ func (s *simplifier) foldOffset(r *rewrite.Rewriter, o *ssa.Op) bool {
 	k, ok := perChannel(o.Operand(1), o.Result(0), a)
 	if !ok {
 		return false
+	}
+	if t := onnx.ConstOf(o.Operand(1)); a.b == nil && o.Kind == "onnx::Add" && len(t.Shape) == 1 && t.Shape[0] == a.channels {
+		// it is a bias as it stands
+		s.folded[a.key(string(o.Kind), o.Operand(1))] = [2]*ssa.Value{a.w, o.Operand(1)}
 	}
 	if o.Kind == "onnx::Sub" {
 		for i := range k {

@@ -129,7 +129,7 @@ next:
 	return out, true
 }
 
-// compose takes b of a along one axis: of a known size, or two cuts at the front.
+// compose takes b of a along one axis of a known size.
 func compose(x *ssa.TensorType, a, b cut) (cut, bool) {
 	if n, known := x.Dims[a.axis].Int(); known {
 		if a.step < 0 || b.step < 0 {
@@ -145,9 +145,6 @@ func compose(x *ssa.TensorType, a, b cut) (cut, bool) {
 		step := a.step * b.step
 		start := from + f*a.step
 		return cut{a.axis, start, start + (count-1)*step + 1, step}, true
-	}
-	if a.step == 1 && b.step == 1 && a.start >= 0 && b.start >= 0 && a.end == maxInt64 && b.end == maxInt64 && a.start+b.start >= 0 {
-		return cut{a.axis, a.start + b.start, maxInt64, 1}, true
 	}
 	return cut{}, false
 }

@@ -400,22 +400,3 @@ func (r *Rewriter) try(c *compiled, o *ssa.Op) (ok bool) {
 	}
 	return true
 }
-
-// Count sums up names, sorted.
-func Count(names []string) map[string]int {
-	m := map[string]int{}
-	for _, n := range names {
-		m[n]++
-	}
-	return m
-}
-
-// sortedKinds lists the kinds that have rules, for messages and tests.
-func (s *Set) sortedKinds() []ssa.Kind {
-	var ks []ssa.Kind
-	for k := range s.byKind {
-		ks = append(ks, k)
-	}
-	slices.Sort(ks)
-	return ks
-}

@@ -1,0 +1,172 @@
+package littests
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/all"
+	"github.com/aton-project/aton/passes/simplify"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// TestSemantics runs the graphs of the passes that must not change results before and after the pass, on random
+// inputs with NaN, infinities and zeros of both signs, for two bindings of symbols. Results are equal bit by bit,
+// or within the TOLERANCE that the file states. No graph grows.
+func TestSemantics(t *testing.T) {
+	applied := map[string]bool{}
+	for _, dir := range []string{"simplify", "fold", "shapes"} {
+		files, err := filepath.Glob("passes/" + dir + "/*.ir")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			t.Run(file, func(t *testing.T) { checkFile(t, file, applied) })
+		}
+	}
+	for _, name := range simplify.RuleNames() {
+		if !applied[name] {
+			t.Errorf("no graph in passes/simplify shows the rule %s", name)
+		}
+	}
+}
+
+var (
+	runLine       = regexp.MustCompile(`--passes='?([^' ]+)`)
+	toleranceLine = regexp.MustCompile(`# TOLERANCE: (\S+)`)
+)
+
+func checkFile(t *testing.T, file string, applied map[string]bool) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tolerance := 0.0
+	if m := toleranceLine.FindSubmatch(text); m != nil {
+		tolerance, _ = strconv.ParseFloat(string(m[1]), 64)
+	}
+	pipeline := string(runLine.FindSubmatch(text)[1])
+	p, err := all.Set.Parse(pipeline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := parse(t, text), parse(t, text)
+	watch := passes.Observer{AfterPass: func(e *passes.Event) {
+		for _, c := range e.Counts {
+			applied[c.What] = true
+		}
+	}}
+	if _, err := p.Run(after, &passes.Runner{VerifyEach: true, Observers: []passes.Observer{watch}}); err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range before.Funcs {
+		g := after.Funcs[i]
+		if a, b := nodes(f), nodes(g); b > a {
+			t.Errorf("%s: %d nodes become %d", f.Name, a, b)
+		}
+		for _, size := range []int64{3, 4} {
+			compare(t, f, g, size, tolerance)
+		}
+	}
+}
+
+func parse(t *testing.T, text []byte) *ssa.Module {
+	t.Helper()
+	m, err := ssa.Parse(string(text), "test", all.Dialects()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func nodes(f *ssa.Func) int {
+	n := 0
+	for o := range f.Body.AllOps() {
+		if o.Kind != "onnx::Constant" {
+			n++
+		}
+	}
+	return n
+}
+
+func compare(t *testing.T, f, g *ssa.Func, size int64, tolerance float64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, uint64(size)))
+	var args []interp.Value
+	for i, p := range f.Body.Params {
+		if !ssa.SameType(p.Type, g.Body.Params[i].Type) {
+			t.Fatalf("%s: the type of an input changes", f.Name)
+		}
+		args = append(args, interp.Of(random(r, p.Tensor(), size)))
+	}
+	run := func(f *ssa.Func) []interp.Value {
+		out, err := (&interp.Interpreter{}).RunFunc(f, args)
+		if err != nil {
+			t.Fatalf("%s, size %d: %v\n%s", f.Name, size, err, f)
+		}
+		return out
+	}
+	want, got := run(f), run(g)
+	for i := range want {
+		if why := differ(want[i].Tensor, got[i].Tensor, tolerance); why != "" {
+			t.Errorf("%s, size %d: output %d: %s\n%s", f.Name, size, i, why, g)
+		}
+	}
+}
+
+func random(r *rand.Rand, t *ssa.TensorType, size int64) *tensor.Tensor {
+	shape := make([]int64, len(t.Dims))
+	n := int64(1)
+	for i, d := range t.Dims {
+		shape[i], _ = d.Eval(map[string]int64{"N": size, "M": size + 2})
+		n *= shape[i]
+	}
+	if t.DType.IsFloat() {
+		odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 6, -1}
+		v := make([]float64, n)
+		for i := range v {
+			if v[i] = r.NormFloat64() * 3; r.IntN(12) == 0 {
+				v[i] = odd[r.IntN(len(odd))]
+			}
+		}
+		return tensor.FromFloats(t.DType, shape, v)
+	}
+	v := make([]int64, n)
+	for i := range v {
+		if v[i] = int64(r.IntN(7)) - 3; t.DType == tensor.Bool {
+			v[i] &= 1
+		}
+	}
+	if len(shape) == 0 && t.DType == tensor.Int64 {
+		v[0] = 2 // the trips of a loop
+	}
+	return tensor.FromInts(t.DType, shape, v)
+}
+
+func differ(a, b *tensor.Tensor, tolerance float64) string {
+	if a.DType != b.DType || fmt.Sprint(a.Shape) != fmt.Sprint(b.Shape) {
+		return fmt.Sprintf("%v becomes %v", a, b)
+	}
+	if !a.DType.IsFloat() {
+		if fmt.Sprint(a.Int64s()) != fmt.Sprint(b.Int64s()) {
+			return fmt.Sprintf("%v becomes %v", a.Int64s(), b.Int64s())
+		}
+		return ""
+	}
+	x, y := a.Float64s(), b.Float64s()
+	for i := range x {
+		same := math.Float64bits(x[i]) == math.Float64bits(y[i]) || x[i] != x[i] && y[i] != y[i]
+		if !same && !(math.Abs(x[i]-y[i]) <= tolerance*math.Max(1, math.Abs(x[i]))) {
+			return fmt.Sprintf("element %d: %v becomes %v", i, x[i], y[i])
+		}
+	}
+	return ""
+}
