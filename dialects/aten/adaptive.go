@@ -74,9 +74,12 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 		l.Fail("adaptive average pooling of %v", d)
 	}
 	if allSizes(out, 1) {
+		if d == tensor.Float64 { // no runtime pools it
+			return l.unbatched(l.Reduce("ReduceMean", x, axesFrom(2, n), true), lone)
+		}
 		return l.unbatched(l.OpA("GlobalAveragePool", nil, x), lone)
 	}
-	if k, ok := l.evenKernel(x, out); ok {
+	if k, ok := l.evenKernel(x, out); ok && d != tensor.Float64 {
 		return l.unbatched(l.OpA("AveragePool", []ssa.Attr{attr("kernel_shape", ssa.Ints(k...)), attr("strides", ssa.Ints(k...))}, x), lone)
 	}
 	if l.noSum(x, x) {

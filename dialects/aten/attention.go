@@ -35,7 +35,7 @@ type sdpaResult struct {
 
 func (a sdpaResult) weights() *ssa.Value { return a.probs }
 
-func (l *Lowering) sdpa(maskName string) sdpaResult {
+func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 	if l.HasArg("dropout_p") && l.Float("dropout_p") != 0 {
 		l.Fail("attention with dropout; export the model in eval mode")
 	}
@@ -43,6 +43,11 @@ func (l *Lowering) sdpa(maskName string) sdpaResult {
 	d := l.DType(q)
 	if !d.IsFloat() {
 		l.Fail("attention of %v", d)
+	}
+	if d.Size() < 4 { // PyTorch's kernel accumulates in float32
+		q, k, v = l.compute(q), l.compute(k), l.compute(v)
+		defer func() { res.out, res.probs = l.Cast(res.out, d), l.Cast(res.probs, d) }()
+		d = tensor.Float32
 	}
 	r := l.Rank(q)
 	if l.Bool("enable_gqa") {

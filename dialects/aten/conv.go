@@ -136,8 +136,8 @@ func (l *Lowering) conv(c convArgs) *ssa.Value {
 			l.Fail("a convolution with negative padding or a stride or dilation below 1")
 		}
 	}
-	if !d.IsFloat() {
-		return l.unbatched(l.convInts(x, c), lone)
+	if !d.IsFloat() || d == tensor.Float64 && l.reducible(c) {
+		return l.unbatched(l.convByProduct(x, c), lone)
 	}
 	attrs := []ssa.Attr{
 		attr("dilations", ssa.Ints(c.dilation...)),
@@ -151,6 +151,8 @@ func (l *Lowering) conv(c convArgs) *ssa.Value {
 	op := "Conv"
 	if c.transposed {
 		op = "ConvTranspose"
+		c = c.smallOutputPadding()
+		attrs[2] = attr("pads", ssa.Ints(append(append([]int64{}, c.padBegin...), c.padEnd...)...))
 		for _, p := range c.outPads {
 			if p != 0 {
 				attrs = append(attrs, attr("output_padding", ssa.Ints(c.outPads...)))
@@ -159,6 +161,20 @@ func (l *Lowering) conv(c convArgs) *ssa.Value {
 		}
 	}
 	return l.unbatched(l.OpA(op, attrs, x, c.w, c.bias), lone)
+}
+
+// smallOutputPadding takes what it can of an output padding of a stride or more,
+// which onnxruntime refuses, from the padding at the end: the sizes stay.
+func (c convArgs) smallOutputPadding() convArgs {
+	end, out := append([]int64{}, c.padEnd...), append([]int64{}, c.outPads...)
+	for i := range out {
+		if out[i] >= c.stride[i] {
+			k := min(out[i], end[i])
+			end[i], out[i] = end[i]-k, out[i]-k
+		}
+	}
+	c.padEnd, c.outPads = end, out
+	return c
 }
 
 func kernelShape(w *ssa.Value) ([]int64, bool) {
@@ -174,8 +190,15 @@ func kernelShape(w *ssa.Value) ([]int64, bool) {
 	return k, true
 }
 
-// convInts convolves integers exactly: ONNX's Conv takes floats only.
-func (l *Lowering) convInts(x *ssa.Value, c convArgs) *ssa.Value {
+// reducible reports a kernel of known size, as convByProduct needs it.
+func (l *Lowering) reducible(c convArgs) bool {
+	_, ok := kernelShape(c.w)
+	return ok && (!c.transposed || l.Opset >= 16)
+}
+
+// convByProduct lays out the windows and multiplies matrices: ONNX's Conv takes
+// no integers, and no runtime at hand convolves float64.
+func (l *Lowering) convByProduct(x *ssa.Value, c convArgs) *ssa.Value {
 	d := l.DType(x)
 	if d == tensor.Bool {
 		l.Fail("convolution of bool")

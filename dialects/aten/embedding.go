@@ -88,8 +88,9 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 	}
 	var sum *ssa.Value
 	if l.Opset >= 16 {
-		zeros := l.Fill(l.SizeTensor([]Size{B, l.SizeOf(w, 1)}), d, ssa.Int(0))
-		sum = l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, l.Unsqueeze(bag, 1), rows)
+		wide := l.compute(rows)
+		zeros := l.Fill(l.SizeTensor([]Size{B, l.SizeOf(w, 1)}), l.DType(wide), ssa.Int(0))
+		sum = l.Cast(l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, l.Unsqueeze(bag, 1), wide), d)
 	} else {
 		sum = l.Op("MatMul", l.Cast(member, d), rows)
 	}

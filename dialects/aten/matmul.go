@@ -231,8 +231,9 @@ func lowerBaddbmm(l *Lowering) *ssa.Value {
 }
 
 func lowerAddbmm(l *Lowering) *ssa.Value {
-	y := l.intMatMul(l.Tensor("batch1"), l.Tensor("batch2"))
-	return l.affine(l.Tensor("self"), l.Reduce("ReduceSum", y, []int64{0}, false))
+	a, d := l.Tensor("batch1"), l.DType(l.Tensor("batch1"))
+	y := l.intMatMul(l.compute(a), l.compute(l.Tensor("batch2")))
+	return l.affine(l.Tensor("self"), l.Cast(l.sumAxes(y, []int64{0}), d))
 }
 
 func lowerAddr(l *Lowering) *ssa.Value {

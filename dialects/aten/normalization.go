@@ -100,7 +100,10 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rst
 	d := l.DType(x)
 	wide := l.compute(x)
 	r := l.Rank(x)
-	axes := append([]int64{0}, axesFrom(2, max(r-2, 0))...)
+	if r < 2 {
+		l.Fail("batch_norm of rank %d", r)
+	}
+	axes := append([]int64{0}, axesFrom(2, r-2)...)
 	s := l.statsOf(wide, axes, eps)
 	y = l.Mul(s.centered, s.rstd)
 	if w != nil {
@@ -150,7 +153,11 @@ func lowerNativeBatchNorm(results int) func(*Lowering) []*ssa.Value {
 		var out []*ssa.Value
 		if l.trains() {
 			y, m, r := l.batchNormTrain(x, w, b, l.epsArg())
-			out = []*ssa.Value{y, m, r}
+			d := l.DType(x) // the statistics have the parameters' type
+			if w != nil {
+				d = l.DType(w)
+			}
+			out = []*ssa.Value{y, l.Cast(m, d), l.Cast(r, d)}
 		} else {
 			y := l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), l.epsArg())
 			e := l.emptyVector(l.DType(l.compute(x)))
@@ -181,7 +188,7 @@ func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
 	m := l.Float("momentum")
 	d := l.DType(mean)
 	r := l.Rank(x)
-	axes := append([]int64{0}, axesFrom(2, max(r-2, 0))...)
+	axes := append([]int64{0}, axesFrom(2, r-2)...)
 	wide := l.compute(x)
 	s := l.statsOf(wide, axes, l.epsArg())
 	n := l.sizeProduct(append(l.sizesOf(x, 0, 1), l.sizesOf(x, 2, r)...)...)

@@ -7,21 +7,22 @@ import (
 
 // pooling holds the pooling layers (ATen/native/*Pool*.cpp).
 var pooling = Defs{
-	"aten::max_pool1d":              {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(1, false)[0] }},
-	"aten::max_pool2d":              {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
-	"aten::max_pool3d":              {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
-	"aten::mkldnn_max_pool2d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
-	"aten::mkldnn_max_pool3d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
-	"aten::max_pool1d_with_indices": {Doc: "max_pool1d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(1, true) }},
-	"aten::max_pool2d_with_indices": {Doc: "max_pool2d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(2, true) }},
-	"aten::max_pool3d_with_indices": {Doc: "max_pool3d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(3, true) }},
-	"aten::avg_pool1d":              {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(1) }},
-	"aten::avg_pool2d":              {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
-	"aten::avg_pool3d":              {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(3) }},
-	"aten::max_unpool2d":            {Doc: "values put back at the places that max_pool2d gave", Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(2) }},
-	"aten::max_unpool3d":            {Doc: "values put back at the places that max_pool3d gave", Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(3) }},
-	"aten::fractional_max_pool2d":   {Doc: "maximum of windows at pseudo-random places", LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(2) }},
-	"aten::fractional_max_pool3d":   {Doc: "maximum of windows at pseudo-random places", LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(3) }},
+	"aten::max_pool1d":                       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(1, false)[0] }},
+	"aten::max_pool2d":                       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
+	"aten::max_pool3d":                       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
+	"aten::mkldnn_max_pool2d":                {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
+	"aten::mkldnn_max_pool3d":                {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
+	"aten::max_pool1d_with_indices":          {Doc: "max_pool1d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(1, true) }},
+	"aten::max_pool2d_with_indices":          {Doc: "max_pool2d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(2, true) }},
+	"aten::max_pool3d_with_indices":          {Doc: "max_pool3d with each maximum's place in its plane", LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(3, true) }},
+	"aten::avg_pool1d":                       {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(1) }},
+	"aten::avg_pool2d":                       {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
+	"aten::avg_pool3d":                       {Doc: "mean of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.avgPool(3) }},
+	"aten::max_pool2d_with_indices_backward": {Doc: "gradients put back at the places that max_pool2d gave", Lower: lowerMaxPoolBackward},
+	"aten::max_unpool2d":                     {Doc: "values put back at the places that max_pool2d gave", Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(2) }},
+	"aten::max_unpool3d":                     {Doc: "values put back at the places that max_pool3d gave", Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(3) }},
+	"aten::fractional_max_pool2d":            {Doc: "maximum of windows at pseudo-random places", LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(2) }},
+	"aten::fractional_max_pool3d":            {Doc: "maximum of windows at pseudo-random places", LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(3) }},
 }
 
 // poolArgs are the arguments that pooling operators share.
@@ -225,8 +226,8 @@ func (l *Lowering) avgPool(n int) *ssa.Value {
 			l.Fail("divisor_override must not be 0")
 		}
 	}
-	if !d.IsFloat() {
-		return l.unbatched(l.avgPoolInt(x, p, include, divisor), lone)
+	if !d.IsFloat() || d == tensor.Float64 {
+		return l.unbatched(l.avgByWindows(x, p, include, divisor), lone)
 	}
 	wide := l.compute(x)
 	return l.unbatched(l.Cast(l.avgPoolFloat(wide, p, include, divisor), d), lone)
@@ -308,8 +309,9 @@ func (l *Lowering) countedPlaces(x *ssa.Value, p poolArgs, counts []Size, includ
 	return counted
 }
 
-// avgPoolInt is the truncated mean of integers.
-func (l *Lowering) avgPoolInt(x *ssa.Value, p poolArgs, include bool, divisor int64) *ssa.Value {
+// avgByWindows sums gathered windows: the mean of integers, truncated, and of
+// float64, which runtimes have no AveragePool for.
+func (l *Lowering) avgByWindows(x *ssa.Value, p poolArgs, include bool, divisor int64) *ssa.Value {
 	n := len(p.kernel)
 	d := l.DType(x)
 	counts := p.counts(l, x)
@@ -324,10 +326,27 @@ func (l *Lowering) avgPoolInt(x *ssa.Value, p poolArgs, include bool, divisor in
 	if divisor == 0 {
 		by = l.countedPlaces(x, p, counts, include)
 	}
-	wide := l.padSpatial(l.Cast(x, tensor.Int64), p.pad, far, nil)
+	wd := d
+	if !d.IsFloat() {
+		wd = tensor.Int64
+	}
+	wide := l.padSpatial(l.Cast(x, wd), p.pad, far, nil)
 	w := l.gatherWindows(wide, counts, p.kernel, p.stride, p.dilation)
 	sum := l.Reduce("ReduceSum", w, axesFrom(2, n), false)
-	return l.Cast(l.Div(sum, by), d)
+	return l.Cast(l.Div(sum, l.Cast(by, wd)), d)
+}
+
+func lowerMaxPoolBackward(l *Lowering) *ssa.Value {
+	l.NeedOpset(16, "the gradient of overlapping windows")
+	x, lone := l.batched(l.Tensor("self"), 4)
+	g, _ := l.batched(l.Tensor("grad_output"), 4)
+	idx, _ := l.batched(l.Tensor("indices"), 4)
+	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	in, out := l.sizeProduct(l.sizesOf(g, 2, 4)...), l.sizeProduct(l.sizesOf(x, 2, 4)...)
+	wide := l.compute(g)
+	zeros := l.Fill(l.SizeTensor([]Size{N, C, out}), l.DType(wide), ssa.Int(0))
+	y := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 2), attr("reduction", ssa.Str("add"))}, zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(wide, N, C, in))
+	return l.unbatched(l.Cast(l.reshapeSizes(y, l.sizesOf(x, 0, 4)...), l.DType(g)), lone)
 }
 
 func (l *Lowering) maxUnpool(n int) *ssa.Value {

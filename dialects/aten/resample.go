@@ -184,7 +184,7 @@ func (l *Lowering) resizeOp(x *ssa.Value, axes []axisScale, mode resizeMode, cor
 			}
 		}
 	}
-	if d == tensor.Float64 && mode > resizeNearestExact {
+	if d == tensor.Float64 {
 		return nil // onnxruntime resizes float32
 	}
 	attrs := []ssa.Attr{}

@@ -27,7 +27,7 @@ func lowerGridSample(l *Lowering) *ssa.Value {
 	if l.DType(grid) != l.DType(x) {
 		l.Fail("the grid is %v, the input %v", grid.DType(), x.DType())
 	}
-	if l.Opset >= 20 && (r == 4 || mode != 2) || l.Opset >= 16 && r == 4 {
+	if l.Opset >= 20 && (r == 4 || mode != 2) || l.Opset >= 16 && r == 4 && l.DType(x) != tensor.Float64 {
 		// the numbers of GridSamplerInterpolation and GridSamplerPadding
 		modes, paddings := [3]string{"linear", "nearest", "cubic"}, [3]string{"zeros", "border", "reflection"}
 		align := int64(0)

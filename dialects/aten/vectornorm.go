@@ -30,6 +30,9 @@ var vectorNorm = Defs{
 
 // pnorm is the p-norm over dims; 0 counts what is not 0.
 func (l *Lowering) pnorm(x *ssa.Value, p float64, dims []int64, keep bool) *ssa.Value {
+	if d := l.DType(x); d.IsFloat() && d.Size() < 4 {
+		return l.Cast(l.pnorm(l.Cast(x, tensor.Float32), p, dims, keep), d)
+	}
 	if l.Rank(x) == 0 {
 		x = l.Abs(x)
 		if p == 0 {
@@ -107,6 +110,9 @@ func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 		return l.spectralNorm(x, dims, keep, "ReduceSum")
 	}
 	p := l.order("ord", 2)
+	if l.noSum(x, x) && p > 0 {
+		return l.Reduce("ReduceSum", l.Abs(x), dims, keep) // 0, as no element is greater
+	}
 	sum, pick := dims[0], dims[1]
 	switch {
 	case math.Abs(p) == 1:
@@ -191,8 +197,8 @@ func lowerCosineSimilarity(l *Lowering) *ssa.Value {
 		l.Fail("cosine similarity of %v", d)
 	}
 	rank := max(l.Rank(a), l.Rank(b))
-	if l.Rank(a) != l.Rank(b) {
-		a, b = l.broadcast(a, b)
+	if !sameSizes(l.Shape(a), l.Shape(b)) {
+		a, b = l.broadcast(a, b) // the norms are those of the broadcast tensors
 	}
 	dim := []int64{int64(l.Dim("dim", rank))}
 	unit := func(x *ssa.Value) *ssa.Value {

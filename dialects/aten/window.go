@@ -10,7 +10,7 @@ import (
 
 // sizesOf are the sizes of dimensions from..to-1.
 func (l *Lowering) sizesOf(x *ssa.Value, from, to int) []Size {
-	out := make([]Size, 0, to-from)
+	out := make([]Size, 0, max(to-from, 0))
 	for i := from; i < to; i++ {
 		out = append(out, l.SizeOf(x, i))
 	}
