@@ -233,7 +233,8 @@ func refine(w *ssa.Value, src *ssa.TensorType) {
 	dims := append([]sym.Expr(nil), t.Dims...)
 	changed := false
 	for i := range dims {
-		if _, fresh := dims[i].Name(); fresh && !dims[i].Equal(src.Dims[i]) {
+		_, fresh := dims[i].Name()
+		if (fresh || src.Dims[i].IsConst() && !dims[i].IsConst()) && !dims[i].Equal(src.Dims[i]) {
 			dims[i], changed = src.Dims[i], true
 		}
 	}

@@ -235,6 +235,9 @@ func allAre(x *ssa.Value, v float64) bool {
 
 // rank is the rank of a tensor value, -1 if it is unknown.
 func rank(v *ssa.Value) int {
+	if v == nil {
+		return -1
+	}
 	if t := v.Tensor(); t != nil {
 		return t.Rank()
 	}

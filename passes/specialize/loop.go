@@ -716,6 +716,9 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 	stale := map[*cell]string{} // storages that an iteration leaves unreadable
 	start := s.cells
 	tripV, condV := s.materialize(trip), s.materialize(cond)
+	least, _ := exprOf(trip)
+	condLit, condKnown := s.literalOf(cond)
+	mayBeEmpty := least.Min() < 1 || !condKnown || !condLit.Bool()
 	for round := 0; ; round++ {
 		if round > maxRounds {
 			s.fail("loop-carried", "no types were found that fit all iterations")
@@ -811,8 +814,10 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 		result := func(t ssa.Type) *ssa.Value { return n.AddResult(t) }
 		for k, sl := range slots {
 			x := l.bind(l.after(sl), result)
-			s.relateLoop(x, inits[k])
-			s.relateLoop(x, outs[k])
+			if mayBeEmpty {
+				s.relateLoop(x, inits[k])
+			}
+			s.relateOut(x, outs[k], start)
 			s.name(x, o.Results[k].Name)
 			s.put(o.Results[k], x)
 		}
@@ -834,6 +839,41 @@ func orderedStale(stale map[*cell]string) []*cell {
 		cells[c] = nil
 	}
 	return ordered(cells)
+}
+
+// relateOut records what the result x of a loop may share memory with, given
+// the value y that the body ends with.
+func (s *spec) relateOut(x, y any, start int) {
+	switch x := x.(type) {
+	case *tensorRef:
+		t, ok := y.(*tensorRef)
+		if !ok || x == t {
+			return
+		}
+		mine, st := x.state().st, t.state().st
+		near := append([]*storage{st}, st.peers...)
+		for _, l := range st.links {
+			near = append(near, l.from, l.to)
+		}
+		for _, p := range near {
+			if p.c.id <= start {
+				s.peer(mine, p)
+			}
+		}
+	case *tuple:
+		if y, ok := y.(*tuple); ok {
+			for i := range min(len(x.elems), len(y.elems)) {
+				s.relateOut(x.elems[i], y.elems[i], start)
+			}
+		}
+	case *list:
+		if y, ok := y.(*list); ok && x != y {
+			a, b := x.state().elems, y.state().elems
+			for i := range min(len(a), len(b)) {
+				s.relateOut(a[i], b[i], start)
+			}
+		}
+	}
 }
 
 // relateLoop records that a carried tensor may be the memory of one outside:

@@ -387,7 +387,7 @@ func (s *spec) input(name string, a ssa.Input, declared ssa.Type) value {
 			s.warnf("input-spec", "input %s has no --input: taken as float32 of unknown shape", name)
 			tt = tt.WithDType(tensor.Float32)
 		}
-		p := s.out.Body.AddParam(name, tt)
+		p := s.out.Body.AddParam(name, atLeastOne(tt))
 		s.names = addName(s.names, name)
 		if declared == ssa.IntType || declared == ssa.FloatType || declared == ssa.BoolType {
 			p.Type = declared
@@ -397,6 +397,17 @@ func (s *spec) input(name string, a ssa.Input, declared ssa.Type) value {
 	}
 	s.fail("input-spec", "input %s of type %s needs a --input", name, t)
 	return nil
+}
+
+// atLeastOne says of dynamic axes that they are not empty.
+func atLeastOne(t *ssa.TensorType) *ssa.TensorType {
+	dims := make([]sym.Expr, len(t.Dims))
+	for i, d := range t.Dims {
+		dims[i] = d.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, max(1, sym.Least(d, name))), true })
+	}
+	c := *t
+	c.Dims = dims
+	return &c
 }
 
 func addName(m map[string]bool, n string) map[string]bool {

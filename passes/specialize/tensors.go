@@ -48,6 +48,7 @@ func (s *spec) step(st *viewStep, base *ssa.Value) *ssa.Value {
 	operands := s.operands(st.args)
 	operands[0] = base
 	vs := s.emit(st.kind, st.schema, operands...)
+	s.narrowed(&ssa.Op{Kind: st.kind, Schema: st.schema}, st.args, vs[0])
 	if st.n > 0 {
 		if len(vs) != st.n {
 			s.fail("alias", "%s gives another number of views than before", st.kind)
@@ -143,7 +144,7 @@ func (s *spec) writeByPlace(chain []viewStep, base, v *ssa.Value) *ssa.Value {
 		at = s.step(&chain[i], at)
 	}
 	places := onnx.ConstOf(at)
-	overlap := places == nil && chain[0].kind == "aten::unfold"
+	overlap := places == nil && chain[0].kind == "aten::unfold" && !s.apartWindows(&chain[0])
 	if places != nil {
 		seen := map[int64]bool{}
 		for _, p := range places.Int64s() {
@@ -155,6 +156,13 @@ func (s *spec) writeByPlace(chain []viewStep, base, v *ssa.Value) *ssa.Value {
 		s.fail("view-write", "the tensor that is written has several elements in one place of memory; use .clone() before writing")
 	}
 	return s.emitName("aten::put", base, at, v)
+}
+
+// apartWindows reports that the windows of an unfold do not overlap.
+func (s *spec) apartWindows(st *viewStep) bool {
+	size, ok := s.literalOf(st.args[st.schema.Arg("size")])
+	step, ok2 := s.literalOf(st.args[st.schema.Arg("step")])
+	return ok && ok2 && step.Int() >= size.Int()
 }
 
 // sameForAll reports that the in-place operator at hand gives elements of one
@@ -403,6 +411,7 @@ func (s *spec) view(o *ssa.Op, args []value, kind viewKind) []value {
 		return []value{s.newList(lt.Elem, elems)}
 	}
 	v := vs[0]
+	s.narrowed(o, args, v)
 	strides := s.viewStrides(o, args, st.strides, operands[0], v)
 	if kind == mayView {
 		same, how := s.reshapeStrides(st.strides, operands[0], v)
@@ -432,6 +441,29 @@ func (s *spec) freeze(args []value) []value {
 		}
 	}
 	return out
+}
+
+// narrowed gives the result of narrow the length that was asked for: PyTorch
+// raises if there are fewer elements.
+func (s *spec) narrowed(o *ssa.Op, args []value, v *ssa.Value) {
+	if o.Kind != "aten::narrow" {
+		return
+	}
+	dim, ok := s.literalOf(args[1])
+	n, ok2 := s.literalOf(args[3])
+	t := v.Tensor()
+	if !ok || !ok2 || t == nil || !t.Ranked || v.Def() == nil || v.Def().Kind == "prim::Constant" {
+		return
+	}
+	d := dim.Int()
+	if d < 0 {
+		d += int64(len(t.Dims))
+	}
+	if d >= 0 && d < int64(len(t.Dims)) {
+		dims := append([]sym.Expr(nil), t.Dims...)
+		dims[d] = sym.Const(n.Int())
+		v.Type = ssa.Tensor(t.DType, dims...)
+	}
 }
 
 // relate records what is not known of two storages.
@@ -932,7 +964,7 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 		v = s.emit(ssa.Kind(fs.Name), fs, operands...)[0]
 		v = s.castLike(v, cur)
 	}
-	if t, c := v.Tensor(), cur.Tensor(); t != nil && c != nil && t.Ranked && c.Ranked && len(t.Dims) > len(c.Dims) {
+	if !fitsInto(v.Tensor(), cur.Tensor()) {
 		panic(raised{s.loc, "the result does not fit the tensor that is written"})
 	}
 	if t, c := v.Tensor(), cur.Tensor(); t != nil && c != nil && !ssa.SameType(t, c) && (!t.Ranked || !c.Ranked || !sameDims(t, c)) {
@@ -941,6 +973,24 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 	s.noteMutation(self)
 	s.write(self, v)
 	return []value{self}
+}
+
+// fitsInto reports that a tensor of type t may be broadcast to c, as far as is known.
+func fitsInto(t, c *ssa.TensorType) bool {
+	if t == nil || c == nil || !t.Ranked || !c.Ranked {
+		return true
+	}
+	if len(t.Dims) > len(c.Dims) {
+		return false
+	}
+	for i := range t.Dims {
+		a, ok := t.Dims[len(t.Dims)-1-i].Int()
+		b, ok2 := c.Dims[len(c.Dims)-1-i].Int()
+		if ok && ok2 && a != b && a != 1 {
+			return false
+		}
+	}
+	return true
 }
 
 func asTensor(s *spec, x value) *tensorRef {

@@ -580,3 +580,23 @@ func (e Expr) Symbols(f func(name string)) {
 		}
 	}
 }
+
+// Least is the least value that a symbol of e may have; 0 if e has no such symbol.
+func Least(e Expr, name string) int64 {
+	if e.p == nil {
+		return 0
+	}
+	for _, t := range e.p.terms {
+		for _, a := range t.atoms {
+			if a.op == "" && a.key == name {
+				return a.min
+			}
+			for _, x := range a.args {
+				if m := Least(x, name); m != 0 {
+					return m
+				}
+			}
+		}
+	}
+	return 0
+}

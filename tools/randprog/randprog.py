@@ -142,7 +142,7 @@ class Program:
             f"{n}.permute({', '.join(map(str, r.sample(range(v.dim()), v.dim())))})", f"{n}.diagonal()", f"{n}.chunk(2, {a})[{r.choice([0, -1])}]",
             f"{n}.split(2, {a})[0]", f"{n}.unbind({a})[{self.index(size)}]", f"{n}.detach()", f"{n}.view_as({n})", f"{n}.movedim({a}, {b})",
             f"{n}.expand(2, {', '.join(['-1'] * v.dim())})" if v.dim() else f"{n}.expand(2)", f"{n}.contiguous()", f"{n}.t()" if v.dim() == 2 else f"{n}.flatten(0)",
-            f"{n}.diagonal({r.randint(-1, 1)})", f"{n}.unfold({a}, 2, 1)",
+            f"{n}.diagonal({r.randint(-1, 1)})", f"{n}.unfold({a}, 2, 2)",
         ]
         return [f"{w} = {r.choice(forms)}"]
 
@@ -198,7 +198,7 @@ class Program:
             f"{n}.max({a})[0]", f"{n}.flip({a})", f"{n}.roll(1, {a})", f"{n}.index_select({a}, torch.tensor([0, -1]) % {n}.size({a}))", f"{n}[{self.subscript(v, True)}]",
             f"{n}.abs().float().sqrt()", f"torch.zeros_like({n})", f"{n}.new_zeros({n}.size(0), 2)", f"{n}.repeat(2, {', '.join(['1'] * v.dim())})",
             f"{n}.float().softmax({a})", f"({n} > 0).to({v.dtype})", f"{n}.cumsum({a})", f"{n}.sort({a})[0]", f"torch.arange({n}.size({a})).to({v.dtype})",
-            f"{n}.mean({a})" if v.dtype.is_floating_point else f"{n}.prod({a})", f"{n} // 2", f"{n} % 3", f"{n} / 2", f"{n}.sum().to(torch.int64) + {n}.size({a})", f"{n}.flatten()[i]",
+            f"{n}.mean({a})" if v.dtype.is_floating_point else f"{n}.prod({a})", f"{n} // 2", f"{n} % 3", f"{n} / 2", f"({n} > 0).sum() + {n}.size({a})", f"{n}.flatten()[i]",
         ]
         return [f"{w} = {r.choice(forms)}"]
 
