@@ -151,7 +151,7 @@ func sliceForward(d *Downgrade) {
 	case d.in(4) == nil || ok && !back:
 	case d.Target == OnnxRuntime && d.Opset == 10:
 	default:
-		d.sliceByGather(11)
+		d.sliceByGather()
 	}
 }
 
@@ -166,7 +166,7 @@ func sliceAttrs(d *Downgrade) {
 	ends, ok2 := ConstInts(d.in(2))
 	axes, ok3 := ConstInts(d.in(3))
 	if !one || !ok1 || !ok2 || !ok3 && d.in(3) != nil {
-		d.sliceByGather(10)
+		d.sliceByGather()
 		return
 	}
 	d.Node.SetAttr("starts", ssa.Ints(starts...))
@@ -178,7 +178,7 @@ func sliceAttrs(d *Downgrade) {
 }
 
 // sliceByGather picks the elements of a slice by their positions, axis by axis.
-func (d *Downgrade) sliceByGather(opset int) {
+func (d *Downgrade) sliceByGather() {
 	x := d.in(0)
 	starts, ok1 := ConstInts(d.in(1))
 	ends, ok2 := ConstInts(d.in(2))
@@ -186,7 +186,8 @@ func (d *Downgrade) sliceByGather(opset int) {
 	steps, ok4 := ConstInts(d.in(4))
 	t := x.Tensor()
 	if !ok1 || !ok2 || d.in(3) != nil && !ok3 || d.in(4) != nil && !ok4 || t == nil || !t.Ranked {
-		d.Fail(opset, "the bounds of a slice are computed at run time")
+		d.sliceByRange()
+		return
 	}
 	for k := range starts {
 		axis, step := int64(k), int64(1)
@@ -205,7 +206,8 @@ func (d *Downgrade) sliceByGather(opset int) {
 				x = d.Op("Slice", x, d.ints(starts[k]), d.ints(ends[k]), d.ints(axis))
 				continue
 			}
-			d.Fail(opset, "a slice in steps of an axis of unknown size")
+			d.sliceByRange()
+			return
 		}
 		var at []int64
 		s, e := clampSlice(starts[k], ends[k], step, n)
@@ -245,23 +247,8 @@ func frontIndices(d *Downgrade) {
 	if d.Target == OnnxRuntime {
 		return
 	}
-	if c, ok := ConstInts(d.in(1)); ok {
-		front := true
-		for _, i := range c {
-			front = front && i >= 0
-		}
-		if front {
-			return
-		}
-	}
-	if s, ok := SymOf(d.in(1)); ok {
-		front := true
-		for _, e := range s {
-			front = front && e.Min() >= 0
-		}
-		if front {
-			return
-		}
+	if neverNegative(d.in(1)) {
+		return
 	}
 	axis := d.Node.AttrInt("axis", 0)
 	rank := d.rank(d.in(0), 11)
@@ -372,14 +359,15 @@ func padAxes(d *Downgrade) {
 // padAttrs: pads and value were attributes, of floats only.
 func padAttrs(d *Downgrade) {
 	pads, ok := ConstInts(d.in(1))
-	if !ok {
-		d.Fail(11, "pads are computed at run time")
-	}
 	value := 0.0
-	if v := d.in(2); v != nil {
-		if value, ok = ConstFloat(v); !ok {
-			d.Fail(11, "the value of padding is computed at run time")
+	if v := d.in(2); v != nil && ok {
+		value, ok = ConstFloat(v)
+	}
+	if !ok {
+		if !padByConcat(d, d.in(0).DType()) {
+			d.Fail(11, "pads are computed at run time")
 		}
+		return
 	}
 	d.Node.SetAttr("pads", ssa.Ints(pads...))
 	d.dropOperands(1)

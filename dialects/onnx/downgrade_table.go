@@ -34,6 +34,13 @@ var downgrades = map[string][]Step{
 	"Pad":       {{19, padWrap}, {18, padAxes}, {11, padAttrs}},
 	"Range":     {express(11, rangeByNonZero)},
 
+	"GatherElements":  {express(11, gatherElements)},
+	"GatherND":        {{12, noBatch}, express(11, gatherND)},
+	"ScatterElements": {{18, scatterReductions}, {16, reductionIsNone}, {11, scatterElements}},
+	"ScatterND":       {{18, scatterReductions}, {16, reductionIsNone}, express(11, scatterND)},
+	"CumSum":          {express(11, cumSum)},
+	"CumProd":         {express(26, cumProd)},
+
 	// elementwise
 	"Where":          {express(9, whereOld)},
 	"Pow":            {{12, powTypes}},

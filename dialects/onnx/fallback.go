@@ -22,6 +22,7 @@ func allFallbacks() map[string]func(d *Downgrade, t tensor.DType) bool {
 		"Relu":    reluByMax,
 		"Sum":     sumByAdd,
 		"Mean":    sumByAdd,
+		"Pad":     padByConcat,
 	} {
 		all[name] = f
 	}

@@ -133,7 +133,12 @@ func (l *legalizer) try(d *onnx.Downgrade) (err *onnx.Unsupported) {
 			return nil
 		}
 	}
-	if schema == nil || o.Kind.Name() != name && onnx.Lookup(o.Kind.Name(), l.opset) == nil {
+	if o.Kind.Name() != name { // renamed
+		if schema = onnx.Lookup(o.Kind.Name(), l.opset); schema != nil {
+			l.types(d, schema)
+		}
+	}
+	if schema == nil {
 		if first := onnx.Versions(name); len(first) > 0 {
 			d.Fail(firstOpset(first), "the operator")
 		}
