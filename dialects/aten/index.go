@@ -459,7 +459,7 @@ func (l *Lowering) clampIndices(x *ssa.Value, list []*ssa.Value) []*ssa.Value {
 		}
 		last := l.SizeValue(l.SubSize(l.SizeOf(x, i), ConstSize(1)))
 		v = l.Cast(v, tensor.Int64)
-		out[i] = l.Op("Max", l.Op("Min", v, last), l.Const(tensor.ScalarInt(0)))
+		out[i] = l.intExtremum("Max", l.intExtremum("Min", v, last), l.Const(tensor.ScalarInt(0)))
 	}
 	return out
 }

@@ -312,10 +312,13 @@ func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string) *ssa.Val
 		v = l.Add(old, row)
 	case "prod":
 		v = l.Mul(old, row)
-	case "amax":
-		v = l.Op("Max", old, row)
-	case "amin":
-		v = l.Op("Min", old, row)
+	case "amax", "amin":
+		op := map[string]string{"amax": "Max", "amin": "Min"}[reduce]
+		if l.DType(x).IsInt() {
+			v = l.intExtremum(op, old, row)
+		} else {
+			v = l.Op(op, old, row)
+		}
 	}
 	next := l.scatterND(acc, l.Unsqueeze(at, 1), v)
 	l.Builder = outer

@@ -181,6 +181,6 @@ func lowerAsStridedScatter(l *Lowering) *ssa.Value {
 	_, idx, sizes := l.stridedSource()
 	src := l.Cast(l.Tensor("src"), l.DType(x))
 	flat := l.Reshape(x, -1)
-	out := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 0)}, flat, l.Reshape(idx, -1), l.Reshape(l.ExpandTo(src, sizes), -1))
+	out := l.scatter(flat, l.Reshape(idx, -1), l.Reshape(l.ExpandTo(src, sizes), -1), 0, "")
 	return l.reshapeLike(out, x)
 }
