@@ -83,6 +83,9 @@ func (l *Lowering) times(x *ssa.Value, alpha string) *ssa.Value {
 }
 
 func lowerAdd(l *Lowering) *ssa.Value {
+	if isList(l.Arg("a")) {
+		return lowerListConcat(l)
+	}
 	a, b, d := l.pair()
 	b = l.times(b, "alpha")
 	if d == tensor.Bool {

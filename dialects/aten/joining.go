@@ -13,9 +13,9 @@ var joining = Defs{
 	"aten::stack":                  {Doc: "joins tensors along a new dimension", Lower: lowerStack},
 	"aten::_stack":                 {Doc: "stack", Lower: lowerStack},
 	"aten::hstack":                 {Doc: "joins columns", Lower: lowerHstack},
-	"aten::vstack":                 {Doc: "joins rows", Lower: func(l *Lowering) *ssa.Value { return l.stackAs(l.atLeast2, 0) }},
-	"aten::row_stack":              {Doc: "vstack", Lower: func(l *Lowering) *ssa.Value { return l.stackAs(l.atLeast2, 0) }},
-	"aten::dstack":                 {Doc: "joins along the third dimension", Lower: func(l *Lowering) *ssa.Value { return l.stackAs(l.atLeast3, 2) }},
+	"aten::vstack":                 {Doc: "joins rows", Lower: lowerVstack},
+	"aten::row_stack":              {Doc: "vstack", Lower: lowerVstack},
+	"aten::dstack":                 {Doc: "joins along the third dimension", Lower: lowerDstack},
 	"aten::column_stack":           {Doc: "joins vectors as columns", Lower: lowerColumnStack},
 	"aten::block_diag":             {Doc: "matrices along the diagonal of a matrix of zeros", Lower: lowerBlockDiag},
 	"aten::cartesian_prod":         {Doc: "all tuples of elements of vectors", Lower: lowerCartesianProd},
@@ -109,6 +109,28 @@ func lowerStack(l *Lowering) *ssa.Value {
 	return l.ConcatV(at, vs...)
 }
 
+// joinSequence joins the tensors of a list of unknown length. at gives, for the
+// rank of the elements, where they are joined, whether along a new dimension, and
+// the axes of size 1 that the result gets.
+func (l *Lowering) joinSequence(at func(rank int) (axis int64, stack bool, ones []int64)) *ssa.Value {
+	list := l.Tensor("tensors")
+	lt, _ := list.Type.(*ssa.ListType)
+	var t *ssa.TensorType
+	if lt != nil {
+		t = ssa.AsTensor(lt.Elem)
+	}
+	if t == nil || !t.Ranked {
+		l.Fail("the rank of the tensors in the list is not known")
+	}
+	axis, stack, ones := at(len(t.Dims))
+	n := int64(0)
+	if stack {
+		n = 1
+	}
+	y := l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", axis), intAttr("new_axis", n)}, list)
+	return l.Unsqueeze(y, ones...)
+}
+
 // stackAs joins tensors that f gives enough dimensions.
 func (l *Lowering) stackAs(f func(*ssa.Value) *ssa.Value, dim int64) *ssa.Value {
 	vs := l.promotedTensors("tensors")
@@ -118,7 +140,37 @@ func (l *Lowering) stackAs(f func(*ssa.Value) *ssa.Value, dim int64) *ssa.Value 
 	return l.cat(vs, dim)
 }
 
+func lowerVstack(l *Lowering) *ssa.Value {
+	if l.IsSequence("tensors") {
+		return l.joinSequence(func(rank int) (int64, bool, []int64) {
+			if rank == 0 {
+				return 0, true, []int64{1}
+			}
+			return 0, rank == 1, nil
+		})
+	}
+	return l.stackAs(l.atLeast2, 0)
+}
+
+func lowerDstack(l *Lowering) *ssa.Value {
+	if l.IsSequence("tensors") {
+		return l.joinSequence(func(rank int) (int64, bool, []int64) {
+			switch rank {
+			case 0:
+				return 0, true, []int64{0, 1}
+			case 1:
+				return 1, true, []int64{0}
+			}
+			return 2, rank == 2, nil
+		})
+	}
+	return l.stackAs(l.atLeast3, 2)
+}
+
 func lowerHstack(l *Lowering) *ssa.Value {
+	if l.IsSequence("tensors") {
+		return l.joinSequence(func(rank int) (int64, bool, []int64) { return int64(min(max(rank-1, 0), 1)), rank == 0, nil })
+	}
 	vs := l.promotedTensors("tensors")
 	if len(vs) == 0 {
 		l.Fail("expects at least one tensor")
@@ -133,6 +185,14 @@ func lowerHstack(l *Lowering) *ssa.Value {
 }
 
 func lowerColumnStack(l *Lowering) *ssa.Value {
+	if l.IsSequence("tensors") {
+		return l.joinSequence(func(rank int) (int64, bool, []int64) {
+			if rank == 0 {
+				return 0, true, []int64{0}
+			}
+			return 1, rank == 1, nil
+		})
+	}
 	return l.stackAs(func(x *ssa.Value) *ssa.Value {
 		switch l.Rank(x) {
 		case 0:

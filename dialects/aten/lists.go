@@ -21,6 +21,52 @@ var lists = Defs{
 	"aten::list":        {Doc: "a copy of the list", Lower: func(l *Lowering) *ssa.Value { return l.list("l") }},
 }
 
+// isList reports a source value of list type.
+func isList(v *ssa.Value) bool {
+	if v == nil {
+		return false
+	}
+	_, ok := v.Type.(*ssa.ListType)
+	return ok
+}
+
+// numberList is the list argument as a vector, if it is a list of numbers.
+func (l *Lowering) numberList(name string) *ssa.Value {
+	v := l.Arg(name)
+	if v == nil {
+		return nil
+	}
+	lt, ok := v.Type.(*ssa.ListType)
+	if !ok || ssa.AsTensor(lt.Elem) != nil {
+		return nil
+	}
+	if es, ok := ListElems(v); ok && len(es) == 0 {
+		return l.emptyConst(elemDType(lt))
+	}
+	return l.Value(v)
+}
+
+func elemDType(lt *ssa.ListType) tensor.DType {
+	switch lt.Elem {
+	case ssa.FloatType:
+		return tensor.Float64
+	case ssa.BoolType:
+		return tensor.Bool
+	}
+	return tensor.Int64
+}
+
+// number1 is a number argument as a vector of one.
+func (l *Lowering) number1(name string, list *ssa.Value) *ssa.Value {
+	return l.Unsqueeze(l.As(name, l.DType(list)), 0)
+}
+
+// cutAt gives what lies before and from place i of a vector.
+func (l *Lowering) cutAt(list *ssa.Value, i Size) (head, tail *ssa.Value) {
+	one := ConstSize(1)
+	return l.sliceDim(list, 0, ConstSize(0), i, one), l.sliceDim(list, 0, i, ConstSize(toEnd), one)
+}
+
 // list is an argument that is a list of tensors, as a sequence.
 func (l *Lowering) list(name string) *ssa.Value {
 	v := l.must(name)
@@ -90,6 +136,9 @@ func lowerListLen(l *Lowering) *ssa.Value {
 }
 
 func lowerListAppend(l *Lowering) *ssa.Value {
+	if v := l.numberList("self"); v != nil {
+		return l.ConcatV(0, v, l.number1("el", v))
+	}
 	list, el := l.listArg(), l.Tensor("el")
 	if list == nil {
 		return l.Op("SequenceConstruct", el)
@@ -107,6 +156,10 @@ func (l *Lowering) listPlace(list *ssa.Value, idx Size) *ssa.Value {
 }
 
 func lowerListInsert(l *Lowering) *ssa.Value {
+	if v := l.numberList("self"); v != nil {
+		head, tail := l.cutAt(v, l.SizeArg("idx"))
+		return l.ConcatV(0, head, l.number1("el", v), tail)
+	}
 	list, el := l.listArg(), l.Tensor("el")
 	if list == nil {
 		return l.Op("SequenceConstruct", el)
@@ -115,6 +168,10 @@ func lowerListInsert(l *Lowering) *ssa.Value {
 }
 
 func lowerListPop(l *Lowering) *ssa.Value {
+	if v := l.numberList("self"); v != nil {
+		head, tail := l.cutAt(v, l.wrapSize(l.SizeArgOr("idx", -1), l.SizeOf(v, 0)))
+		return l.ConcatV(0, head, l.sliceDim(tail, 0, ConstSize(1), ConstSize(toEnd), ConstSize(1)))
+	}
 	list := l.nonempty()
 	idx := l.SizeArgOr("idx", -1)
 	if n, ok := idx.Int(); ok && n == -1 {
@@ -124,6 +181,9 @@ func lowerListPop(l *Lowering) *ssa.Value {
 }
 
 func lowerListSet(l *Lowering) *ssa.Value {
+	if v := l.numberList("l"); v != nil {
+		return l.selectScatter(v, l.As("el", l.DType(v)), 0, l.SizeArg("idx"))
+	}
 	list := l.nonempty()
 	idx := l.SizeArg("idx")
 	at := l.SizeValue(l.wrapSize(idx, Size{Value: l.Op("SequenceLength", list)}))
@@ -137,6 +197,9 @@ func lowerListConcat(l *Lowering) *ssa.Value {
 	a, b := "self", "other"
 	if l.HasArg("a") {
 		a, b = "a", "b"
+	}
+	if v, w := l.numberList(a), l.numberList(b); v != nil && w != nil {
+		return l.ConcatV(0, v, w)
 	}
 	left, right := l.list(a), l.list(b)
 	switch {
@@ -213,6 +276,9 @@ func lowerListSlice(l *Lowering) *ssa.Value {
 }
 
 func lowerListReverse(l *Lowering) *ssa.Value {
+	if v := l.numberList("self"); v != nil {
+		return l.flip(v, 0)
+	}
 	list := l.nonempty()
 	n := l.Op("SequenceLength", list)
 	last := l.Sub(n, l.Const(tensor.ScalarInt(1)))

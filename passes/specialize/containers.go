@@ -97,9 +97,7 @@ func (s *spec) getItem(l *list, at value) value {
 	v := s.emit("aten::__getitem__", schema, s.materialize(l), s.materialize(at))[0]
 	s.elementType(v, l)
 	x := s.number2(v)
-	if t, ok := x.(*tensorRef); ok {
-		t.state().st.origin = elementOrigin
-	}
+	hold(x)
 	return x
 }
 
@@ -584,6 +582,7 @@ func (s *spec) makeDynamic(l *list) {
 	if l.state().dyn != nil {
 		return
 	}
+	hold(l.state().elems...)
 	s.set(l.c, &listState{dyn: s.materialize(l)})
 }
 
@@ -616,20 +615,25 @@ func (s *spec) dynListOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
 	name := o.Kind.Name()
 	switch name {
 	case "append":
+		hold(args[1])
 		s.set(l.c, &listState{dyn: pure("aten::append.t", args[1])})
 		return one(l)
 	case "insert":
+		hold(args[2])
 		s.set(l.c, &listState{dyn: pure("aten::insert.t", args[1], args[2])})
 		return nil, true
 	case "extend", "add_":
+		hold(elemsOf(args[1])...)
 		s.set(l.c, &listState{dyn: pure("aten::add.t", args[1])})
 		if name == "extend" {
 			return nil, true
 		}
 		return one(l)
 	case "add":
+		hold(elemsOf(args[1])...)
 		return one(&list{c: s.newCell(&listState{dyn: pure("aten::add.t", args[1])}), elem: l.elem})
 	case "_set_item":
+		hold(args[2])
 		s.set(l.c, &listState{dyn: pure("aten::_set_item.t", args[1], args[2])})
 		return one(l)
 	case "pop":
@@ -655,7 +659,10 @@ func (s *spec) dynListOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
 	case "len":
 		v := s.emitName("aten::len.t", dyn)
 		return one(s.number(v))
-	case "reverse", "sort", "remove", "index", "count":
+	case "reverse":
+		s.set(l.c, &listState{dyn: pure("aten::reverse.t")})
+		return nil, true
+	case "sort", "remove", "index", "count":
 		s.fail("dynamic-container", "%s on a list whose length is only known at run time has no ONNX form", name)
 	}
 	return nil, false

@@ -524,8 +524,9 @@ func (m *merger) mergeContent(a, b any) any {
 // dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
 func (s *spec) dynamic(a, other *listState) *ssa.Value {
 	if a.dyn != nil {
-		return a.dyn
+		return s.dynOf(a)
 	}
+	hold(a.elems...)
 	elem := s.dynElem(a)
 	if elem == nil && other != nil {
 		elem = s.dynElem(other)

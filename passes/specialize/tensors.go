@@ -77,6 +77,9 @@ func (s *spec) write(t *tensorRef, v *ssa.Value) {
 	if ss.stale != "" {
 		s.fail("alias", "%s", ss.stale)
 	}
+	if st.st.listed {
+		s.fail("alias", "an element of a list whose length is only known at run time is written; use .clone() to make it independent")
+	}
 	w := s.writeBack(st.chain, ss.base, v)
 	keepShape(v, t.val)
 	s.store(st.st, w)

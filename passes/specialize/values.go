@@ -80,13 +80,14 @@ type storage struct {
 	links []*link
 	// apart may be the same memory only if a dynamic axis has size 1.
 	apart []*storage
-	// origin says what kind of memory it is: "", "input", "parameter", elementOrigin.
+	// origin says what kind of memory it is, for messages: "", "input", "parameter".
 	origin string
 	name   string
+	// listed is set when a run-time list holds the tensor: as the list has a copy,
+	// the memory must not be written. It is never reset, so that a loop which
+	// writes before it appends is found when its body is gone through again.
+	listed bool
 }
-
-// elementOrigin is memory that a run-time list may share: it must not be written.
-const elementOrigin = "element"
 
 // link says that from is the view of to through chain where cond is side.
 type link struct {
@@ -155,6 +156,15 @@ func (d *dict) state() *dictState { return d.c.content.(*dictState) }
 func (t *tensorRef) state() *tensorState { return t.c.content.(*tensorState) }
 
 func (st *storage) state() storageState { return st.c.content.(storageState) }
+
+// hold notes that a run-time list holds the elements.
+func hold(elems ...value) {
+	for _, e := range elems {
+		if t, ok := e.(*tensorRef); ok {
+			t.state().st.listed = true
+		}
+	}
+}
 
 // newStorage makes memory that holds v.
 func (s *spec) newStorage(v *ssa.Value) *storage {
