@@ -266,7 +266,7 @@ func lowerGradient(l *Lowering) []*ssa.Value {
 	x := l.Tensor("self")
 	rank := l.Rank(x)
 	if !l.DType(x).IsFloat() {
-		l.Fail("gradient of %v", l.DType(x))
+		x = l.Cast(x, tensor.Float32)
 	}
 	dims := l.Dims("dim", rank)
 	coordinates := make([]*ssa.Value, len(dims))
@@ -314,9 +314,6 @@ func (l *Lowering) gradientAlong(x *ssa.Value, dim int, at *ssa.Value, step floa
 		}
 		return l.ConcatV(int64(dim), first, inner, last)
 	}
-	if order != 1 {
-		l.Fail("gradient of edge order %d at coordinates", order)
-	}
 	h := l.diff(l.Cast(at, l.DType(x)), 0, 1)
 	lift := func(v *ssa.Value) *ssa.Value {
 		for range l.Rank(x) - 1 - dim {
@@ -328,5 +325,14 @@ func (l *Lowering) gradientAlong(x *ssa.Value, dim int, at *ssa.Value, step floa
 	left, right := lift(cut(h, 0, 0, -1)), lift(cut(h, 0, 1, end))
 	// the slopes of both sides, weighted by the other side's step
 	inner := l.Div(l.Add(l.Mul(cut(slope, dim, 0, -1), right), l.Mul(cut(slope, dim, 1, end), left)), l.Add(left, right))
-	return l.ConcatV(int64(dim), cut(slope, dim, 0, 1), inner, cut(slope, dim, -1, end))
+	if order == 1 {
+		return l.ConcatV(int64(dim), cut(slope, dim, 0, 1), inner, cut(slope, dim, -1, end))
+	}
+	// the parabola through three points: the slope at the end goes on as it changes
+	edge := func(outer, next, h1, h2 *ssa.Value) *ssa.Value {
+		return l.Add(outer, l.Div(l.Mul(l.Sub(outer, next), h1), l.Add(h1, h2)))
+	}
+	first := edge(cut(slope, dim, 0, 1), cut(slope, dim, 1, 2), lift(cut(h, 0, 0, 1)), lift(cut(h, 0, 1, 2)))
+	last := edge(cut(slope, dim, -1, end), cut(slope, dim, -2, -1), lift(cut(h, 0, -1, end)), lift(cut(h, 0, -2, -1)))
+	return l.ConcatV(int64(dim), first, inner, last)
 }
