@@ -34,7 +34,7 @@ var activation = Defs{
 	}},
 	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Lower: lowerSoftshrink},
 	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Lower: lowerHardshrink},
-	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: func(l *Lowering) *ssa.Value { x := l.FloatArg("self"); return l.Sub(x, l.Op("Tanh", x)) }},
+	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Sub(x, l.Op("Tanh", x)) })},
 	"aten::softsign":            {Doc: "x / (1 + |x|)", Lower: floatOp("Softsign")},
 	"aten::threshold":           {Doc: "x if x > threshold else value", Lower: lowerThreshold},
 	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
@@ -45,12 +45,12 @@ var activation = Defs{
 	"aten::_log_softmax":        {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::special_log_softmax": {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::_softmax_backward_data": {Doc: "gradient of softmax: (g - sum(g * y)) * y", Lower: func(l *Lowering) *ssa.Value {
-		g, y, dim := l.softmaxGradient()
-		return l.Mul(l.Sub(g, l.reduceOver("ReduceSum", l.Mul(g, y), dim, true)), y)
+		g, y, dim, back := l.softmaxGradient()
+		return back(l.Mul(l.Sub(g, l.reduceOver("ReduceSum", l.Mul(g, y), dim, true)), y))
 	}},
 	"aten::_log_softmax_backward_data": {Doc: "gradient of log_softmax: g - exp(y) * sum(g)", Lower: func(l *Lowering) *ssa.Value {
-		g, y, dim := l.softmaxGradient()
-		return l.Sub(g, l.Mul(l.Exp(y), l.reduceOver("ReduceSum", g, dim, true)))
+		g, y, dim, back := l.softmaxGradient()
+		return back(l.Sub(g, l.Mul(l.Exp(y), l.reduceOver("ReduceSum", g, dim, true))))
 	}},
 	"aten::hardtanh_backward": {Doc: "grad_output inside the bounds, else 0", Lower: lowerHardtanhBackward},
 }
@@ -131,8 +131,8 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 }
 
 func lowerSilu(l *Lowering) *ssa.Value {
-	x := l.FloatArg("self")
-	return l.Mul(x, l.Op("Sigmoid", x))
+	x, back := l.widen(l.FloatArg("self"))
+	return back(l.Mul(x, l.Op("Sigmoid", x)))
 }
 
 func lowerMish(l *Lowering) *ssa.Value {
@@ -140,7 +140,8 @@ func lowerMish(l *Lowering) *ssa.Value {
 	if l.Opset >= 18 && l.DType(x) != tensor.Float64 {
 		return l.Op("Mish", x)
 	}
-	return l.Mul(x, l.Op("Tanh", l.Op("Softplus", x)))
+	x, back := l.widen(x)
+	return back(l.Mul(x, l.Op("Tanh", l.Op("Softplus", x))))
 }
 
 func lowerGelu(l *Lowering) *ssa.Value {
@@ -152,13 +153,14 @@ func lowerGelu(l *Lowering) *ssa.Value {
 	if l.Opset >= 20 {
 		return l.OpA("Gelu", []ssa.Attr{attr("approximate", ssa.Str(approx))}, x)
 	}
+	x, back := l.widen(x)
 	half := l.Mul(x, l.Like(x, 0.5))
 	if approx == "tanh" {
 		cube := l.Mul(l.Mul(x, x), x)
 		inner := l.Scale(l.Add(x, l.Scale(cube, 0.044715)), math.Sqrt(2/math.Pi))
-		return l.Mul(half, l.Add(l.Op("Tanh", inner), l.Like(x, 1)))
+		return back(l.Mul(half, l.Add(l.Op("Tanh", inner), l.Like(x, 1))))
 	}
-	return l.Mul(half, l.Add(l.Op("Erf", l.Scale(x, math.Sqrt2/2)), l.Like(x, 1)))
+	return back(l.Mul(half, l.Add(l.Op("Erf", l.Scale(x, math.Sqrt2/2)), l.Like(x, 1))))
 }
 
 func lowerGlu(l *Lowering) *ssa.Value {
@@ -166,7 +168,9 @@ func lowerGlu(l *Lowering) *ssa.Value {
 	dim := l.Dim("dim", l.Rank(x))
 	half := l.DivSize(l.SizeOf(x, dim), ConstSize(2))
 	rs := l.Create("onnx::Split", 2, []*ssa.Value{x, l.SizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
-	return l.Mul(rs[0], l.Op("Sigmoid", rs[1]))
+	a, back := l.widen(rs[0])
+	b, _ := l.widen(rs[1])
+	return back(l.Mul(a, l.Op("Sigmoid", b)))
 }
 
 func lowerHardsigmoid(l *Lowering) *ssa.Value {
@@ -186,18 +190,19 @@ func lowerHardswish(l *Lowering) *ssa.Value {
 // lowerSoftplus keeps the threshold only where it can be seen: above 20 the
 // difference between x and softplus(x) is below 3e-9.
 func lowerSoftplus(l *Lowering) *ssa.Value {
-	x := l.FloatArg("self")
+	x, back := l.widen(l.FloatArg("self"))
 	beta, threshold := l.FloatOr("beta", 1), l.FloatOr("threshold", 20)
 	scaled := l.Scale(x, beta)
 	y := l.Scale(l.Op("Softplus", scaled), 1/beta)
-	if threshold >= 20 {
-		return y
+	if threshold < 20 {
+		y = l.Where(l.Greater(scaled, l.Like(x, threshold)), x, y)
 	}
-	return l.Where(l.Greater(scaled, l.Like(x, threshold)), x, y)
+	return back(y)
 }
 
 func lowerLogSigmoid(l *Lowering) *ssa.Value {
-	return l.Neg(l.Op("Softplus", l.Neg(l.FloatArg("self"))))
+	x, back := l.widen(l.FloatArg("self"))
+	return back(l.Neg(l.Op("Softplus", l.Neg(x))))
 }
 
 // lowerSoftshrink keeps NaN, of which onnx::Shrink makes 0.
@@ -245,10 +250,13 @@ func lowerSafeSoftmax(l *Lowering) *ssa.Value {
 	return l.Where(masked, l.Like(y, 0), y)
 }
 
-func (l *Lowering) softmaxGradient() (g, y *ssa.Value, dim []int64) {
+func (l *Lowering) softmaxGradient() (g, y *ssa.Value, dim []int64, back func(*ssa.Value) *ssa.Value) {
 	g, y = l.Tensor("grad_output"), l.Tensor("output")
 	if d := l.DTypeArg("input_dtype"); d != l.DType(g) {
 		l.Fail("a gradient of %v for an operand of %v", l.DType(g), d)
 	}
-	return g, y, []int64{int64(l.Dim("dim", l.Rank(g)))}
+	dim = []int64{int64(l.Dim("dim", l.Rank(g)))}
+	y, _ = l.widen(y)
+	g, back = l.widen(g)
+	return g, y, dim, back
 }

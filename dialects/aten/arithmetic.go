@@ -308,25 +308,29 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 }
 
 func lowerAddcmul(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("self", "tensor1", "tensor2")
-	return l.Add(vs[0], l.times(l.Mul(vs[1], vs[2]), "value"))
+	d := l.ArgType("self", "tensor1", "tensor2")
+	w := computing(d)
+	p := l.Mul(l.times(l.As("tensor1", w), "value"), l.As("tensor2", w))
+	return l.Cast(l.Add(l.As("self", w), p), d)
 }
 
 func lowerAddcdiv(l *Lowering) *ssa.Value {
 	d := l.FloatType("self", "tensor1", "tensor2")
-	q := l.Div(l.As("tensor1", d), l.As("tensor2", d))
-	return l.Add(l.As("self", d), l.times(q, "value"))
+	w := computing(d)
+	q := l.Div(l.times(l.As("tensor1", w), "value"), l.As("tensor2", w))
+	return l.Cast(l.Add(l.As("self", w), q), d)
 }
 
 func lowerLerp(l *Lowering) *ssa.Value {
-	vs, d := l.Promoted("self", "end")
+	d := l.ArgType("self", "end")
 	if l.Arg("weight").Tensor() != nil {
-		vs, d = l.Promoted("self", "end", "weight")
+		d = l.ArgType("self", "end", "weight")
 	}
-	w := l.As("weight", d)
-	diff := l.Sub(vs[1], vs[0])
-	low := func() *ssa.Value { return l.Add(vs[0], l.Mul(w, diff)) }
-	high := func() *ssa.Value { return l.Sub(vs[1], l.Mul(diff, l.Sub(l.Like(w, 1), w))) }
+	wide := computing(d)
+	a, b, w := l.As("self", wide), l.As("end", wide), l.As("weight", wide)
+	diff := l.Sub(b, a)
+	low := func() *ssa.Value { return l.Cast(l.Add(a, l.Mul(w, diff)), d) }
+	high := func() *ssa.Value { return l.Cast(l.Sub(b, l.Mul(diff, l.Sub(l.Like(w, 1), w))), d) }
 	if k, ok := number(w); ok {
 		if math.Abs(k) < 0.5 {
 			return low()
@@ -390,18 +394,19 @@ func (l *Lowering) constBound(v *ssa.Value) bool {
 }
 
 func lowerHypot(l *Lowering) *ssa.Value {
-	a, b, _ := l.pair()
-	a, b = l.Abs(a), l.Abs(b)
+	a, b, d := l.pair()
+	a, b = l.Abs(l.Cast(a, computing(d))), l.Abs(l.Cast(b, computing(d)))
 	big, small := l.Max(a, b), l.Min(a, b)
 	r := l.Div(small, big)
 	h := l.Mul(big, l.Sqrt(l.Offset(l.Square(r), 1)))
 	h = l.Where(l.IsZero(big), big, h) // not 0/0
 	// an infinity wins over NaN
-	return l.Where(l.Or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h)
+	return l.Cast(l.Where(l.Or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h), d)
 }
 
 func lowerAtan2(l *Lowering) *ssa.Value {
-	d := l.FloatType("self", "other")
+	result := l.FloatType("self", "other")
+	d := computing(result)
 	y, x := l.As("self", d), l.As("other", d)
 	ay, ax := l.Abs(y), l.Abs(x)
 	// 0/0 counts as 0 and inf/inf as 1
@@ -409,7 +414,7 @@ func lowerAtan2(l *Lowering) *ssa.Value {
 	ratio := l.Where(l.Equal(ay, ax), same, l.Div(ay, ax))
 	angle := l.Op("Atan", ratio)
 	angle = l.Where(l.signBit(x), l.Sub(l.Like(x, math.Pi), angle), angle)
-	return l.Where(l.signBit(y), l.Neg(angle), angle)
+	return l.Cast(l.Where(l.signBit(y), l.Neg(angle), angle), result)
 }
 
 func lowerCopysign(l *Lowering) *ssa.Value {
@@ -419,36 +424,35 @@ func lowerCopysign(l *Lowering) *ssa.Value {
 }
 
 // lowerNextafter steps in float64, where a little more than half a unit in the
-// last place of a float32 rounds to the neighbour.
+// last place of a narrower float rounds to its neighbour.
 func lowerNextafter(l *Lowering) *ssa.Value {
 	a, b, d := l.pair()
-	if d != tensor.Float32 {
+	var digits, least int // of the fraction, and the exponent of the least number
+	switch d {
+	case tensor.Float16:
+		digits, least = 10, -24
+	case tensor.BFloat16:
+		digits, least = 7, -133
+	case tensor.Float32:
+		digits, least = 23, -149
+	default:
 		l.Fail("nextafter of %v needs access to the bits of a float", d)
 	}
 	x, y := l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
-	half := l.Max(l.Scale(l.Abs(x), math.Ldexp(1+math.Ldexp(1, -20), -24)), l.Like(x, math.Ldexp(1.5, -150)))
+	above := 1 + math.Ldexp(1, -digits+3)
+	half := l.Max(l.Scale(l.Abs(x), math.Ldexp(above, -digits-1)), l.Like(x, math.Ldexp(1.5, least-1)))
 	step := l.Cast(l.Add(x, l.Mul(l.Op("Sign", l.Sub(y, x)), half)), d)
 	// inf steps to the greatest float
-	most := l.Mul(l.Op("Sign", a), l.Like(a, math.MaxFloat32))
+	most := l.Mul(l.Op("Sign", a), l.Like(a, greatest(d)))
 	step = l.Where(l.Op("IsInf", a), most, step)
 	step = l.Where(l.Equal(a, b), b, step)
 	return l.Where(l.Or(l.isNaN(a), l.isNaN(b)), l.Like(a, math.NaN()), step)
 }
 
 func lowerLdexp(l *Lowering) *ssa.Value {
-	e := l.Arg("other")
-	pd := l.FloatType("other")
-	p := l.Op("Pow", l.Scalar(pd, 2), l.asType(e, pd))
-	d := Promote(l.FloatType("self"), pd)
-	if t := l.Arg("self").Tensor(); t != nil && e.Tensor() != nil && (t.Rank() == 0) != (e.Tensor().Rank() == 0) {
-		// an operand without dimensions does not widen the other one
-		if t.Rank() == 0 {
-			d = combine(pd, l.DType(l.Tensor("self")))
-		} else {
-			d = combine(l.DType(l.Tensor("self")), pd)
-		}
-	}
-	return l.Mul(l.As("self", d), l.Cast(p, d))
+	d := l.FloatType("self", "other")
+	w := computing(d)
+	return l.Cast(l.Mul(l.As("self", w), l.exp2(l.As("other", w))), d)
 }
 
 func lowerHeaviside(l *Lowering) *ssa.Value {
@@ -463,18 +467,15 @@ func lowerHeaviside(l *Lowering) *ssa.Value {
 // xlogy is x * log(y); 0 * log(0) is 0 and NaN in y is kept.
 func (l *Lowering) xlogy(log func(*ssa.Value) *ssa.Value) *ssa.Value {
 	d := l.FloatType("self", "other")
-	x, y := l.As("self", d), l.As("other", d)
+	x, y := l.As("self", computing(d)), l.As("other", computing(d))
 	v := l.Mul(x, log(y))
-	return l.Where(l.And(l.IsZero(x), l.Not(l.isNaN(y))), l.Like(x, 0), v)
+	return l.Cast(l.Where(l.And(l.IsZero(x), l.Not(l.isNaN(y))), l.Like(x, 0), v), d)
 }
 
 // lowerLogaddexp works in the base exp(unit).
 func (l *Lowering) lowerLogaddexp(unit float64) *ssa.Value {
-	a, b, d := l.pair()
-	if !d.IsFloat() {
-		a, b = l.Cast(a, tensor.Float32), l.Cast(b, tensor.Float32)
-	}
-	return l.logaddexp(a, b, unit)
+	d := l.FloatType("self", "other")
+	return l.Cast(l.logaddexp(l.As("self", computing(d)), l.As("other", computing(d)), unit), d)
 }
 
 // logaddexp is max(a, b) + log(1 + exp(-|a - b|)); equal infinities have no difference.

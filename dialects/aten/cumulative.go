@@ -252,8 +252,20 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 		}
 		dx = l.Scalar(d, l.FloatOr("dx", 1))
 	}
-	y = l.Cast(y, d)
-	sum := l.Add(l.SliceC(y, dim, 1, math.MaxInt64, 1), l.SliceC(y, dim, 0, -1, 1))
+	if l.Shape(y)[dim].Is(0) {
+		if running {
+			return l.Cast(y, d)
+		}
+		return l.Reduce("ReduceSum", l.Cast(y, d), []int64{int64(dim)}, false)
+	}
+	// neighbours are added in their own type, where integers may wrap
+	if !running && !l.HasArg("x") {
+		ends := l.Cast(l.Add(l.SliceC(y, dim, 0, 1, 1), l.SliceC(y, dim, -1, math.MaxInt64, 1)), d)
+		all := l.Reduce("ReduceSum", l.Cast(l.accumulated(y), d), []int64{int64(dim)}, false)
+		inner := l.Sub(all, l.Scale(l.Squeeze(ends, int64(dim)), 0.5))
+		return l.Mul(inner, dx)
+	}
+	sum := l.Cast(l.Add(l.SliceC(y, dim, 1, math.MaxInt64, 1), l.SliceC(y, dim, 0, -1, 1)), d)
 	area := l.Mul(sum, l.Scale(dx, 0.5))
 	if running {
 		return l.cumsum(area, dim)

@@ -155,6 +155,21 @@ func isNumber(v *ssa.Value, k float64) bool {
 	return ok && n == k
 }
 
+// computing is the type in which PyTorch computes: float32 for narrower floats.
+func computing(d tensor.DType) tensor.DType {
+	if d == tensor.Float16 || d == tensor.BFloat16 {
+		return tensor.Float32
+	}
+	return d
+}
+
+// widen gives x in the type in which a formula of several operators computes,
+// and the way back, so that the result is rounded once.
+func (l *Lowering) widen(x *ssa.Value) (w *ssa.Value, back func(*ssa.Value) *ssa.Value) {
+	d := l.DType(x)
+	return l.Cast(x, computing(d)), func(y *ssa.Value) *ssa.Value { return l.Cast(y, d) }
+}
+
 // broadcast expands both values to their common shape.
 func (l *Lowering) broadcast(a, b *ssa.Value) (*ssa.Value, *ssa.Value) {
 	if sameShape(a, b) {

@@ -24,12 +24,26 @@ var order = Defs{
 // topK is onnx::TopK for every type; k has rank 1. Of equal elements the one with the lower index comes first.
 func (l *Lowering) topK(x, k *ssa.Value, dim int, largest, sorted bool) (values, indices *ssa.Value) {
 	d := l.DType(x)
-	if d == tensor.Bool {
-		x = l.Cast(x, tensor.Int32)
+	key := x
+	switch {
+	case d == tensor.Bool:
+		key = l.Cast(x, tensor.Int32)
+	case d.IsFloat():
+		// NaN counts as the greatest, of which runtimes know nothing
+		key = l.Where(l.isNaN(x), l.Like(x, math.Inf(1)), x)
 	}
-	rs := l.Create("onnx::TopK", 2, []*ssa.Value{x, k},
-		intAttr("axis", int64(dim)), intAttr("largest", boolToInt(largest)), intAttr("sorted", boolToInt(sorted)))
+	axis := intAttr("axis", int64(dim))
+	rs := l.Create("onnx::TopK", 2, []*ssa.Value{key, k}, axis, intAttr("largest", boolToInt(largest)), intAttr("sorted", boolToInt(sorted)))
+	if d.IsFloat() {
+		return l.OpA("GatherElements", []ssa.Attr{axis}, x, rs[1]), rs[1]
+	}
 	return l.Cast(rs[0], d), rs[1]
+}
+
+// sortNumbers sorts a float tensor that has no NaN.
+func (l *Lowering) sortNumbers(x *ssa.Value, dim int) (values, indices *ssa.Value) {
+	rs := l.Create("onnx::TopK", 2, []*ssa.Value{x, l.SizeTensor([]Size{l.SizeOf(x, dim)})}, intAttr("axis", int64(dim)), intAttr("largest", 0), intAttr("sorted", 1))
+	return rs[0], rs[1]
 }
 
 // sortBy sorts all elements along an axis.
@@ -135,7 +149,7 @@ func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa
 		first := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", boolToInt(keep))}, l.Cast(nan, tensor.Int32))
 		return []*ssa.Value{l.Where(bad, l.Like(x, math.NaN()), rs[0]), l.Where(bad, first, rs[1])}
 	}
-	v, i := l.sortBy(filled, dim, false)
+	v, i := l.sortNumbers(filled, dim)
 	count := l.Reduce("ReduceSum", l.Cast(l.Not(nan), tensor.Int64), axis, true)
 	one := l.Scalar(tensor.Int64, 1)
 	at := l.Div(l.Sub(l.Max(count, one), one), l.Scalar(tensor.Int64, 2))
@@ -207,7 +221,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	nan := l.isNaN(x)
 	last := []int64{-1}
 	axis := l.Rank(x) - 1
-	v, _ := l.sortBy(l.Where(nan, l.Like(x, math.Inf(1)), x), axis, false)
+	v, _ := l.sortNumbers(l.Where(nan, l.Like(x, math.Inf(1)), x), axis)
 	// places of quantiles, with the quantiles along a new last axis
 	size := l.Cast(l.SizeValue(l.SizeOf(x, axis)), d)
 	var count *ssa.Value

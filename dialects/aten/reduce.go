@@ -120,14 +120,18 @@ func lowerNanmean(l *Lowering) *ssa.Value {
 	return l.Div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
 }
 
-// reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch, while
-// runtimes differ: only finite operands are sure to agree.
+// reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch; runtimes
+// need not pass it on, so the sum of the NaNs goes on top.
 func (l *Lowering) reduceExtreme(op string, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	d := l.DType(x)
 	if d == tensor.Bool || d == tensor.Int16 {
 		return l.Cast(l.reduceOver(op, l.Cast(x, tensor.Int32), dims, keep), d)
 	}
-	return l.reduceOver(op, x, dims, keep)
+	y := l.reduceOver(op, x, dims, keep)
+	if !d.IsFloat() || l.Rank(x) == 0 {
+		return y
+	}
+	return l.Add(y, l.Reduce("ReduceSum", l.Where(l.isNaN(x), x, l.Like(x, 0)), dims, keep))
 }
 
 func (l *Lowering) extreme(op string) *ssa.Value {
@@ -160,6 +164,14 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 			l.Dim("dim", rank)
 		}
 		return l.Scalar(tensor.Int64, 0)
+	}
+	if l.DType(x).IsFloat() {
+		// NaN is the extreme one
+		edge := l.highest(l.DType(x))
+		if op == "ArgMin" {
+			edge = l.lowest(l.DType(x))
+		}
+		x = l.Where(l.isNaN(x), edge, x)
 	}
 	if l.IsNone("dim") {
 		i := l.OpA(op, []ssa.Attr{intAttr("axis", 0), intAttr("keepdims", 0)}, l.Reshape(x, -1))
@@ -226,7 +238,9 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 		correction = l.FloatOr("correction", 1)
 	}
 	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
-	return l.variance(x, dims, keep, correction)
+	x, back := l.widen(x)
+	v, m := l.variance(x, dims, keep, correction)
+	return back(v), back(m)
 }
 
 // variance divides by the count less the correction, but not by less than 0.

@@ -240,6 +240,17 @@ func (l *Lowering) cov(correction float64) *ssa.Value {
 		x = l.Cast(x, tensor.Float32)
 	}
 	d := l.DType(x)
+	// weights of a wider type make the result wider
+	for _, n := range []string{"fweights", "aweights"} {
+		if l.HasArg(n) && !l.IsNone(n) {
+			if t := l.DType(l.Tensor(n)); t.IsFloat() {
+				d = Promote(d, t)
+			}
+		}
+	}
+	x = l.Cast(x, d)
+	x, back := l.widen(x)
+	d = l.DType(x)
 	if rank < 2 {
 		x = l.Reshape(x, 1, -1)
 	}
@@ -282,8 +293,8 @@ func (l *Lowering) cov(correction float64) *ssa.Value {
 	if w != nil {
 		cw = l.Mul(c, w)
 	}
-	v := l.Div(l.Op("MatMul", c, l.Transpose(cw, 1, 0)), norm)
-	if rank < 2 {
+	v := back(l.Div(l.Op("MatMul", c, l.Transpose(cw, 1, 0)), norm))
+	if l.Shape(x)[0].Is(1) {
 		return l.ReshapeTo(v, l.Const(tensor.Ints()))
 	}
 	return v
@@ -292,7 +303,7 @@ func (l *Lowering) cov(correction float64) *ssa.Value {
 func lowerCorrcoef(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	c := l.cov(1)
-	if l.Rank(x) < 2 {
+	if l.Rank(c) < 2 {
 		return l.Div(c, c)
 	}
 	n := l.SizeValue(l.SizeOf(x, 0))

@@ -99,7 +99,10 @@ func floatOp(op string) func(*Lowering) *ssa.Value {
 
 // floatUnary is floatOp for a formula.
 func floatUnary(f func(*Lowering, *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
-	return func(l *Lowering) *ssa.Value { return f(l, l.operand()) }
+	return func(l *Lowering) *ssa.Value {
+		x, back := l.widen(l.operand())
+		return back(f(l, x))
+	}
 }
 
 func lowerLog(l *Lowering) *ssa.Value {
@@ -131,7 +134,7 @@ func (l *Lowering) sinc(x *ssa.Value) *ssa.Value {
 }
 
 func lowerLogit(l *Lowering) *ssa.Value {
-	x := l.operand()
+	x, back := l.widen(l.operand())
 	if !l.IsNone("eps") {
 		if eps := l.Float("eps"); eps >= 0 {
 			lo, hi := l.Like(x, eps), l.Like(x, 1-eps)
@@ -143,7 +146,7 @@ func lowerLogit(l *Lowering) *ssa.Value {
 			}
 		}
 	}
-	return l.Log(l.Div(x, l.Sub(l.Like(x, 1), x)))
+	return back(l.Log(l.Div(x, l.Sub(l.Like(x, 1), x))))
 }
 
 func lowerNeg(l *Lowering) *ssa.Value {
@@ -272,20 +275,22 @@ func lowerFrexp(l *Lowering) []*ssa.Value {
 		l.Fail("frexp of %v", d)
 	}
 	w := l.Cast(x, tensor.Float64)
-	if d == tensor.Float64 {
-		l.Fail("frexp of float64 needs access to the bits of a float")
-	}
 	a := l.Abs(w)
 	special := l.Or(l.IsZero(a), l.Or(l.Op("IsInf", a), l.isNaN(a)))
 	a = l.Where(special, l.Like(a, 1), a)
 	e := l.Op("Floor", l.Scale(l.Log(a), 1/math.Ln2))
 	e = l.Offset(e, 1)
-	m := l.Div(a, l.exp2(e))
+	// by two halves of the exponent, since the power itself may overflow
+	scaled := func(v, e *ssa.Value) *ssa.Value {
+		half := l.Op("Floor", l.Scale(e, 0.5))
+		return l.Div(l.Div(v, l.exp2(half)), l.exp2(l.Sub(e, half)))
+	}
+	m := scaled(a, e)
 	e = l.Add(e, l.Cast(l.GreaterEqual(m, l.Like(m, 1)), tensor.Float64))
 	e = l.Sub(e, l.Cast(l.Less(m, l.Like(m, 0.5)), tensor.Float64))
 	e = l.Where(special, l.Like(e, 0), e)
 	return []*ssa.Value{
-		l.Cast(l.Where(special, w, l.Div(w, l.exp2(e))), d),
+		l.Cast(l.Where(special, w, scaled(w, e)), d),
 		l.Cast(e, tensor.Int32),
 	}
 }

@@ -40,6 +40,9 @@ func (l *Lowering) pnorm(x *ssa.Value, p float64, dims []int64, keep bool) *ssa.
 		}
 		return x
 	}
+	if l.nothingIn(x, dims) {
+		return l.Reduce("ReduceSum", x, dims, keep)
+	}
 	switch {
 	case p == 0:
 		return l.Reduce("ReduceSum", l.Cast(l.Cast(x, tensor.Bool), l.DType(x)), dims, keep)
@@ -48,12 +51,13 @@ func (l *Lowering) pnorm(x *ssa.Value, p float64, dims []int64, keep bool) *ssa.
 	case p == 2:
 		return l.Reduce("ReduceL2", x, dims, keep)
 	case math.IsInf(p, 1):
-		return l.Reduce("ReduceMax", l.Abs(x), dims, keep)
+		return l.reduceExtreme("ReduceMax", l.Abs(x), dims, keep)
 	case math.IsInf(p, -1):
-		return l.Reduce("ReduceMin", l.Abs(x), dims, keep)
+		return l.reduceExtreme("ReduceMin", l.Abs(x), dims, keep)
 	}
+	x, back := l.widen(x)
 	powers := l.power(l.Abs(x), l.Like(x, p))
-	return l.power(l.Reduce("ReduceSum", powers, dims, keep), l.Like(x, 1/p))
+	return back(l.power(l.Reduce("ReduceSum", powers, dims, keep), l.Like(x, 1/p)))
 }
 
 // order is an argument p or ord; def stands for None.
@@ -103,6 +107,9 @@ func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 	if len(dims) != 2 || dims[0] == dims[1] {
 		l.Fail("a matrix norm takes two dimensions")
 	}
+	if l.nothingIn(x, dims) {
+		return l.Reduce("ReduceSum", x, dims, keep)
+	}
 	if lit := l.Literal("ord"); lit.Kind == ssa.StrLit {
 		if lit.Str() == "fro" {
 			return l.Reduce("ReduceL2", x, dims, keep)
@@ -129,7 +136,7 @@ func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 	if p < 0 {
 		op = "ReduceMin"
 	}
-	y := l.Reduce(op, l.Reduce("ReduceL1", x, []int64{sum}, true), []int64{pick}, true)
+	y := l.reduceExtreme(op, l.Reduce("ReduceL1", x, []int64{sum}, true), []int64{pick}, true)
 	if keep {
 		return y
 	}
