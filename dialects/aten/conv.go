@@ -1,6 +1,8 @@
 package aten
 
 import (
+	"fmt"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -131,6 +133,7 @@ func (l *Lowering) conv(c convArgs) *ssa.Value {
 	if d.IsComplex() {
 		l.Fail("ONNX has no complex convolution")
 	}
+	l.checkConv(x, c)
 	for i := range n {
 		if c.padBegin[i] < 0 || c.stride[i] < 1 || c.dilation[i] < 1 {
 			l.Fail("a convolution with negative padding or a stride or dilation below 1")
@@ -175,6 +178,34 @@ func (c convArgs) smallOutputPadding() convArgs {
 	}
 	c.padEnd, c.outPads = end, out
 	return c
+}
+
+// checkConv refuses what PyTorch refuses, as far as it is known at export.
+func (l *Lowering) checkConv(x *ssa.Value, c convArgs) {
+	if d, w := l.DType(x), l.DType(c.w); d != w {
+		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the input has elements of type %v, the weight of type %v", d, w), Hint: "give the input the weight's type in --input"})
+	}
+	channels, ok := l.Shape(x)[1].Int()
+	if !ok {
+		return
+	}
+	of, per := 1, c.groups
+	if c.transposed {
+		of, per = 0, 1
+	}
+	if want, ok := l.Shape(c.w)[of].Int(); ok && channels != want*per {
+		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the input has %d channels, the weight is for %d", channels, want*per), Hint: "correct the shape in --input"})
+	}
+	if c.transposed {
+		return
+	}
+	for i := range c.stride {
+		n, ok := l.Shape(x)[2+i].Int()
+		k, known := l.Shape(c.w)[2+i].Int()
+		if reach := c.dilation[i]*(k-1) + 1; ok && known && n+c.padBegin[i]+c.padEnd[i] < reach {
+			panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the input has size %d in dimension %d, less than the kernel's %d", n+c.padBegin[i]+c.padEnd[i], 2+i, reach), Hint: "give a larger size in --input"})
+		}
+	}
 }
 
 func kernelShape(w *ssa.Value) ([]int64, bool) {

@@ -1,6 +1,8 @@
 package aten
 
 import (
+	"fmt"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -66,8 +68,7 @@ func (l *Lowering) batched(x *ssa.Value, rank int) (*ssa.Value, bool) {
 	case rank - 1:
 		return l.Unsqueeze(x, 0), true
 	}
-	l.Fail("expected an input of rank %d or %d, found %d", rank-1, rank, l.Rank(x))
-	return nil, false
+	panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the input has %d dimensions instead of %d or %d", l.Rank(x), rank-1, rank), Hint: "correct the shape in --input"})
 }
 
 // unbatched undoes batched.
@@ -101,6 +102,9 @@ func (l *Lowering) windowCount(in Size, k, stride, dilation, padBegin, padEnd in
 	span := padBegin + padEnd - dilation*(k-1) - 1
 	if ceil {
 		span += stride - 1
+	}
+	if size, ok := in.Int(); ok && size+span < 0 {
+		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("no window of %d fits into a size of %d", dilation*(k-1)+1, size+padBegin+padEnd), Hint: "give a larger size in --input"})
 	}
 	n := l.AddSize(l.DivSize(l.AddSize(in, ConstSize(span)), ConstSize(stride)), ConstSize(1))
 	if !ceil {

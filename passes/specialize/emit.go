@@ -5,6 +5,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -276,7 +277,9 @@ func (s *spec) infer(o *ssa.Op) []*ssa.Value {
 	})
 	vs, err := l.Lower(o)
 	if err != nil {
-		s.untyped = true
+		if s.cause == nil && err.ID != "unknown-shape" && err.ID != "unknown-dtype" {
+			s.cause = &diag.Diagnostic{ID: err.ID, Loc: o.Loc, Op: string(o.Kind), Message: err.Message, Hint: err.Hint}
+		}
 		return o.Results
 	}
 	if len(o.Results) == 1 {

@@ -53,6 +53,9 @@ func Run(m *ssa.Module, opts Options) (warnings *diag.List, err error) {
 		case nil:
 			return
 		case *failure:
+			if s.cause != nil && (r.d.ID == "unknown-shape" || r.d.ID == "dynamic-rank") {
+				r.d = *s.cause // what is not known is the result of this one
+			}
 			s.errs.Add(r.d)
 		case raised:
 			s.errs.Add(diag.Diagnostic{ID: "raises", Loc: r.loc, Op: "prim::RaiseException", Message: "the model raises for these inputs: " + r.message, Hint: "check the shapes and types given by --input"})
@@ -110,10 +113,11 @@ type spec struct {
 	journal []change
 	scratch *ssa.Func
 	nscr    int
-	untyped bool // an operator could not be lowered: types behind it are not known, and lower says why
 	names   map[string]bool
 
 	warn, errs *diag.List
+	// cause is the first operator whose lowering failed for a reason of its own, so that it has no known type.
+	cause *diag.Diagnostic
 }
 
 // failure aborts the pass with a message at the user's line.
@@ -503,7 +507,7 @@ func (s *spec) outputs(b *ssa.Block) {
 			}
 		}
 		v := s.materialize(x)
-		if t := v.Tensor(); t != nil && !t.Ranked && !s.untyped && !s.unrankedInput() {
+		if t := v.Tensor(); t != nil && !t.Ranked && s.cause == nil && !s.unrankedInput() {
 			s.fail("dynamic-rank", "the number of dimensions of output %q depends on data, which ONNX cannot say of an output", path)
 		}
 		vals = append(vals, v)
