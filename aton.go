@@ -26,18 +26,32 @@ import (
 // DefaultOpset is the opset that models are written for unless another is asked for.
 const DefaultOpset = 20
 
+// OldestOpset is the oldest opset that models are written for.
+const OldestOpset = 7
+
 // Options say what to make of a model. The zero value is what most callers want.
 type Options struct {
 	// Inputs say what archives leave open: types, sizes and dynamic axes.
 	Inputs []spec.Input
-	// Opset is 9 to the newest; 0 is DefaultOpset.
+	// Opset is OldestOpset to the newest; 0 is DefaultOpset.
 	Opset int
+	// CustomOpsets are the versions of domains other than ONNX's; 1 for those that are not in it.
+	CustomOpsets map[string]int
+	// Fallthrough are namespaces whose operators stay, as nodes of custom domains, when they cannot be converted: aten
+	// becomes the domain org.pytorch.aten. "*" stands for all.
+	Fallthrough []string
+	// Eval takes the module as being in eval mode, however it was saved.
+	Eval bool
 	// Target is the runtime whose kernels decide on element types: ort (the default), or onnx for the bare standard.
 	Target string
 	// OutputNames name the outputs in order; a prefix will do.
 	OutputNames []string
-	// NoWeights leaves the elements of weights out of the file.
+	// LearnedNames calls weights learned_0, learned_1, ... instead of what the state dict calls them.
+	LearnedNames bool
+	// NoWeights leaves the elements of weights out of the file: they become inputs.
 	NoWeights bool
+	// InitializersAsInputs lists the weights among the inputs too, so that a runtime may replace them.
+	InitializersAsInputs bool
 	// External says where the elements of weights go.
 	External onnxfile.External
 	// Method is the method of a TorchScript module to convert; empty means forward.
@@ -47,8 +61,6 @@ type Options struct {
 	// Weights is a file of named tensors (torch.save, safetensors) that goes with graph text. WeightsKey is the path of
 	// the state dict in a checkpoint; empty means the first one in it.
 	Weights, WeightsKey string
-	// Eval converts the module in eval mode although it was saved in training mode.
-	Eval bool
 	// Warn receives remarks on the file that is read; nil drops them.
 	Warn func(message string)
 	// Runner watches the passes; nil for none.
@@ -107,10 +119,23 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return list, err
 	}
+	if m.Opsets == nil {
+		m.Opsets = map[string]int{}
+	}
 	if len(m.Opsets) == 0 {
-		m.Opsets = map[string]int{"": o.opset()}
+		m.Opsets[""] = o.opset()
+	}
+	for domain, n := range o.CustomOpsets {
+		m.Opsets[domain] = n
 	}
 	leftOver(m, list)
+	if o.Warn != nil {
+		for _, d := range list.Items {
+			if d.Severity == diag.Warning {
+				o.Warn(list.Format(d))
+			}
+		}
+	}
 	return list, list.Err()
 }
 
@@ -130,7 +155,15 @@ func (o Options) pipeline() (*passes.Pipeline, error) {
 	if target == "" {
 		target = "ort"
 	}
-	return all.Set.Parse(fmt.Sprintf("export{opset=%d,target=%s}", o.opset(), target))
+	if n := o.opset(); n < OldestOpset || n > onnx.Newest {
+		return nil, fmt.Errorf("opset %d is not between %d and %d", n, OldestOpset, onnx.Newest)
+	}
+	names := "state"
+	if o.LearnedNames {
+		names = "learned"
+	}
+	return all.Set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q}",
+		o.opset(), target, o.Eval, names, strings.Join(o.Fallthrough, ",")))
 }
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
@@ -179,5 +212,5 @@ func (o Options) file(m *ssa.Module) onnxfile.Options {
 	if f := m.Main(); f != nil && len(f.OutputNames) > len(names) {
 		names = append(names, f.OutputNames[len(names):]...)
 	}
-	return onnxfile.Options{External: o.External, OutputNames: names, NoWeights: o.NoWeights}
+	return onnxfile.Options{External: o.External, OutputNames: names, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
 }

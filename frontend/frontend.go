@@ -5,7 +5,6 @@ package frontend
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
@@ -113,7 +112,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 		}
 		return m, ApplyInputs(m, o.Inputs)
 	}
-	m, err := Read(mapping.Data, filepath.Base(path), o)
+	m, err := Read(mapping.Data, path, o)
 	if err != nil {
 		_ = mapping.Close() // the error at hand says more
 		return nil, err
@@ -147,7 +146,11 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	case Preview:
 		err = fmt.Errorf("%s: this is a file of a preview release of PyTorch; load and save it with PyTorch 1.2 or newer", name)
 	default:
-		err = fmt.Errorf("%s: this is no archive of torch.jit or torch.export, no graph text and no ONNX model", name)
+		what := "this is no archive of torch.jit or torch.export, no graph text and no ONNX model"
+		if len(data) == 0 {
+			what = "the file is empty"
+		}
+		err = fmt.Errorf("%s: %s; give a file that torch.jit.save or torch.export.save wrote", name, what)
 	}
 	if err != nil {
 		return nil, err

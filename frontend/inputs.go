@@ -18,7 +18,7 @@ func ApplyInputs(m *ssa.Module, inputs []spec.Input) error {
 	if f == nil {
 		return fmt.Errorf("the model has no inputs")
 	}
-	if !m.UsesNamespace("aten") && !m.UsesNamespace("prim") { // an ONNX model: its inputs have types already
+	if m.UsesNamespace("onnx") && !m.UsesNamespace("aten") && !m.UsesNamespace("prim") { // an ONNX model: its inputs have types already
 		for _, in := range inputs {
 			p := param(f, in.Name)
 			if p == nil {

@@ -72,7 +72,7 @@ func Read(data []byte, file string, limits *Limits) (*Archive, error) {
 	}
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, &Error{file, "", -1, fmt.Errorf("not a complete zip file (%w); was the download or copy cut short?", err)}
+		return nil, &Error{file, "", -1, fmt.Errorf("not a complete zip file (%w), so its download or copy was cut short; fetch or save it again", err)}
 	}
 	if len(z.File) == 0 {
 		return nil, &Error{file, "", -1, errors.New("the zip file is empty")}

@@ -39,7 +39,7 @@ func mapOpen(f *os.File, path string) (*Mapping, error) {
 		return nil, err
 	}
 	if st.IsDir() {
-		return nil, fmt.Errorf("%s: is a folder", path)
+		return nil, fmt.Errorf("%s: this is a folder; give a file", path)
 	}
 	if !st.Mode().IsRegular() || st.Size() == 0 { // a pipe cannot be mapped
 		data, err := io.ReadAll(f)

@@ -224,9 +224,6 @@ func (l *loader) load() {
 	l.m.Root = root.Object
 	l.entry()
 	l.inputs()
-	if t, ok := l.m.Root.Get("training"); ok && t.Bool() {
-		l.warn("the module was saved in training mode; call eval() before saving, or convert with training overridden")
-	}
 }
 
 func (l *loader) readVersion() {

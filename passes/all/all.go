@@ -6,6 +6,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/arrange"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
 	"github.com/aton-project/aton/passes/freeze"
@@ -25,6 +26,7 @@ func Dialects() []ssa.Dialect {
 // Set is what pipeline strings may name.
 var Set = passes.Set{
 	Passes: []*passes.Pass{
+		&arrange.Pass,
 		&cse.Pass,
 		&dce.Pass,
 		&freeze.Pass,

@@ -12,11 +12,13 @@ var pipelines = []passes.Named{
 	},
 	{
 		Name: "export", Doc: "from a program as it was imported to ONNX operators of the opset",
-		Text: "inline,freeze,specialize{opset=$opset},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\"},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup",
+		Text: "inline,freeze{eval=$eval},specialize{opset=$opset},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\"},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted"},
+			{Name: "eval", Default: "false", Bool: true, Doc: "take the module as being in eval mode"},
+			{Name: "names", Default: "state", Values: []string{"state", "learned"}, Doc: "how weights are called"},
 		},
 	},
 }
@@ -28,5 +30,6 @@ var orders = []passes.Order{
 	{First: "specialize", Then: "lower", Why: "lower takes a pure graph with types"},
 	{First: "lower", Then: "simplify", Why: "the rules are about ONNX operators"},
 	{First: "simplify", Then: "legalize", Why: "the rules know operators in their newest form"},
+	{First: "legalize", Then: "arrange", Why: "legalize may make weights"},
 	{First: "lower", Then: "legalize", Why: "legalize takes operators in their newest form"},
 }

@@ -105,11 +105,14 @@ func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
 		z.namePaths()
 		if t, ok := m.Root.Get("training"); ok && t.Bool() && !eval {
 			z.diags.Add(diag.Diagnostic{Severity: diag.Warning, ID: "training-mode",
-				Message: "the module was saved in training mode and is converted so", Hint: "call eval() before saving, or convert with eval"})
+				Message: "the module was saved in training mode and is converted so", Hint: "call eval() before saving, or convert with --eval"})
 		}
 	}
 	var gets []*ssa.Op
 	for o := range f.Body.AllOps() {
+		if eval {
+			z.evalMode(o)
+		}
 		if o.Kind == prim.GetAttr {
 			gets = append(gets, o)
 		}
@@ -412,6 +415,30 @@ func (z *freezer) freeze(o *ssa.Op) {
 	delete(z.names, o.Result(0).Name) // free for the constant
 	o.Replace(z.constant(v, o, join(inst.path, name), o.Result(0).Type))
 	z.changed("attribute")
+}
+
+// evalMode overrides what tracing has recorded of the mode: an argument of each operator that has one.
+func (z *freezer) evalMode(o *ssa.Op) {
+	if o.Schema == nil {
+		return
+	}
+	for _, name := range [...]string{"train", "training"} {
+		i := o.Schema.Arg(name)
+		if i < 0 || i >= o.NumOperands() || o.Operand(i) == nil {
+			continue
+		}
+		def := o.Operand(i).Def()
+		if def == nil || def.Kind != prim.Constant {
+			continue
+		}
+		if l, ok := def.Attr("value"); !ok || l.Kind != ssa.BoolLit || !l.Bool() {
+			continue
+		}
+		c := o.Block().InsertBefore(o, prim.Constant, o.Loc, nil, ssa.BoolType)
+		c.SetAttr("value", ssa.Bool(false))
+		o.SetOperand(i, c.Result(0))
+		z.changed("training")
+	}
 }
 
 // input makes an attribute whose value is not known an input of the graph.

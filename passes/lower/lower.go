@@ -250,7 +250,7 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 			l.keep(o, dst)
 			return
 		}
-		if l.knockOn(o) {
+		if !ownFailure(err.ID) && l.knockOn(o) {
 			for _, r := range o.Results {
 				p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(r.Type))
 				l.set(r, p.Results[0])
@@ -281,6 +281,15 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 			l.set(r, vs[i])
 		}
 	}
+}
+
+// ownFailure reports that a failure is about the operator itself, whatever its operands are.
+func ownFailure(id string) bool {
+	switch id {
+	case "unsupported-op", "not-expressible", "opset", "const-arg":
+		return true
+	}
+	return false
 }
 
 // knockOn reports that an operand comes from an operator that could not be

@@ -277,8 +277,8 @@ func (s *spec) infer(o *ssa.Op) []*ssa.Value {
 	})
 	vs, err := l.Lower(o)
 	if err != nil {
-		if s.cause == nil && err.ID != "unknown-shape" && err.ID != "unknown-dtype" {
-			s.cause = &diag.Diagnostic{ID: err.ID, Loc: o.Loc, Op: string(o.Kind), Message: err.Message, Hint: err.Hint}
+		if err.ID != "unknown-shape" && err.ID != "unknown-dtype" {
+			s.causes = append(s.causes, diag.Diagnostic{ID: err.ID, Loc: o.Loc, Op: string(o.Kind), Message: err.Message, Hint: err.Hint})
 		}
 		return o.Results
 	}

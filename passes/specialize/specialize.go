@@ -53,8 +53,9 @@ func Run(m *ssa.Module, opts Options) (warnings *diag.List, err error) {
 		case nil:
 			return
 		case *failure:
-			if s.cause != nil && (r.d.ID == "unknown-shape" || r.d.ID == "dynamic-rank") {
-				r.d = *s.cause // what is not known is the result of this one
+			if len(s.causes) > 0 && (r.d.ID == "unknown-shape" || r.d.ID == "dynamic-rank") {
+				s.errs.Items = append(s.errs.Items, s.causes...) // what is not known is the result of one of these
+				break
 			}
 			s.errs.Add(r.d)
 		case raised:
@@ -116,8 +117,8 @@ type spec struct {
 	names   map[string]bool
 
 	warn, errs *diag.List
-	// cause is the first operator whose lowering failed for a reason of its own, so that it has no known type.
-	cause *diag.Diagnostic
+	// causes are the operators whose lowering failed for reasons of their own, so that they have no known types.
+	causes []diag.Diagnostic
 }
 
 // failure aborts the pass with a message at the user's line.
@@ -507,7 +508,7 @@ func (s *spec) outputs(b *ssa.Block) {
 			}
 		}
 		v := s.materialize(x)
-		if t := v.Tensor(); t != nil && !t.Ranked && s.cause == nil && !s.unrankedInput() {
+		if t := v.Tensor(); t != nil && !t.Ranked && len(s.causes) == 0 && !s.unrankedInput() {
 			s.fail("dynamic-rank", "the number of dimensions of output %q depends on data, which ONNX cannot say of an output", path)
 		}
 		vals = append(vals, v)

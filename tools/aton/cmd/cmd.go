@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,8 +34,9 @@ func New() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "aton",
 		Short: "Convert saved PyTorch graphs to ONNX",
-		Long: `aton converts saved PyTorch graphs to ONNX, without Python. A model is graph text as PyTorch prints it or an ONNX
-file; which one is recognised by its content. '-' is standard input.`,
+		Long: `aton converts saved PyTorch graphs to ONNX, without Python. A model is an archive of torch.jit.save or of
+torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one is recognised by its content.
+'-' is standard input.`,
 		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
   aton inspect model.pt --at import
   aton check model.pt --opset 13 --json`,
@@ -51,6 +55,7 @@ type model struct {
 	opset              int
 	target, repro      string
 	json, timing, each bool
+	custom             []string
 	changed            bool
 	after              []string
 
@@ -66,10 +71,12 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringArrayVar(&m.inputFiles, "input-file", nil, "`NAME=FILE`: the input has the type of the tensor in the file (a TensorProto)")
 	f.StringVar(&m.opts.Program, "program", "", "the program to convert of a torch.export archive that holds several (default model)")
 	f.StringVar(&m.opts.Method, "method", "", "the method of a TorchScript module to convert (default forward)")
-	f.BoolVar(&m.opts.Eval, "eval", false, "convert in eval mode although the module was saved in training mode")
 	f.StringVar(&m.opts.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
 	f.StringVar(&m.opts.WeightsKey, "weights-key", "", "the path of the state dict in a checkpoint, such as model.encoder (default the first one)")
-	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset (default %d)", aton.DefaultOpset))
+	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset, %d to %d (default %d)", aton.OldestOpset, onnx.Newest, aton.DefaultOpset))
+	f.BoolVar(&m.opts.Eval, "eval", false, "take the module as being in eval mode, however it was saved")
+	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
+	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.StringVar(&m.target, "target", "ort", "whose kernels decide on element types: ort, or onnx for the bare standard")
 	f.BoolVar(&m.json, "json", false, "errors and results as JSON")
 	f.BoolVar(&m.timing, "timing", false, "tell how long each part takes, on standard error")
@@ -91,8 +98,19 @@ func oneModel(c *cobra.Command, args []string) error {
 func (m *model) prepare(c *cobra.Command, name string) error {
 	m.name = name
 	m.opts.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+message) }
-	if m.opset != 0 && (m.opset < 9 || m.opset > onnx.Newest) {
-		return cli.Misusef("--opset: %d is not between 9 and %d", m.opset, onnx.Newest)
+	if c.Flags().Changed("opset") && (m.opset < aton.OldestOpset || m.opset > onnx.Newest) {
+		return cli.Misusef("--opset: %d is not between %d and %d", m.opset, aton.OldestOpset, onnx.Newest)
+	}
+	for _, s := range m.custom {
+		domain, version, _ := strings.Cut(s, "=")
+		n, err := strconv.Atoi(version)
+		if domain == "" || err != nil || n < 1 {
+			return cli.Misusef("--custom-opset %s: it is NAMESPACE=VERSION, such as my.ops=2", s)
+		}
+		if m.opts.CustomOpsets == nil {
+			m.opts.CustomOpsets = map[string]int{}
+		}
+		m.opts.CustomOpsets[domain] = n
 	}
 	if m.target != "ort" && m.target != "onnx" {
 		return cli.Misusef("--target: it is ort or onnx, not %q", m.target)
@@ -100,7 +118,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	for _, s := range m.inputs {
 		in, err := spec.Parse(s)
 		if err != nil {
-			return cli.Misuse(err)
+			return cli.Misusef("--input '%s': %w", s, err)
 		}
 		m.opts.Inputs = append(m.opts.Inputs, in)
 	}
@@ -111,7 +129,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		}
 		_, t, err := onnxfile.ReadTensor(file)
 		if err != nil {
-			return err
+			return m.locate(fmt.Errorf("--input-file %s: %w", s, err))
 		}
 		m.opts.Inputs = append(m.opts.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
 	}
@@ -176,14 +194,51 @@ func (e located) Error() string {
 
 func (e located) Unwrap() error { return e.err }
 
+// locate says which file an error is about, and what can be done.
 func (m *model) locate(err error) error {
 	var list *diag.List
 	var failure *passes.Failure
-	if errors.As(err, &list) || errors.As(err, &failure) {
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &list), errors.As(err, &failure):
 		return located{m.name, err}
+	case errors.As(err, &path):
+		return filed{path, m.remedy(path)}
 	}
 	return err
 }
+
+func (m *model) remedy(err *fs.PathError) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && err.Path != m.name:
+		return "make the folder first"
+	case errors.Is(err, fs.ErrNotExist):
+		return "check the path of the model"
+	case errors.Is(err, fs.ErrPermission):
+		return "check the permissions"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free some space, or write elsewhere"
+	case errors.Is(err, syscall.EISDIR):
+		return "give the name of a file"
+	}
+	return ""
+}
+
+// filed is a problem of a file, in words.
+type filed struct {
+	err    *fs.PathError
+	remedy string
+}
+
+func (f filed) Error() string {
+	s := f.err.Path + ": " + f.err.Err.Error()
+	if f.remedy != "" {
+		s += "; " + f.remedy
+	}
+	return s
+}
+
+func (f filed) Unwrap() error { return f.err }
 
 // timed runs f, and tells how long it took where that is wanted.
 func (m *model) timed(c *cobra.Command, what string, f func() error) error {

@@ -51,13 +51,17 @@ func TestStatus(t *testing.T) {
 		{"export " + good + " -o " + out + " --nonsense", 2, "unknown flag: --nonsense"},
 		{"export " + good + " -o " + out + " --input x:f33[2]", 2, "unknown type"},
 		{"export " + good + " -o " + out + " --input y:f32[2]", 1, `no input "y" (it has: x, n)`},
-		{"export " + good + " -o " + out + " --opset 8", 2, "not between 9 and"},
+		{"export " + good + " -o " + out + " --opset 6", 2, "not between 7 and"},
+		{"export " + good + " -o " + out + " --opset 0", 2, "not between 7 and"},
+		{"export " + good + " -o " + out + " --custom-opset x", 2, "NAMESPACE=VERSION"},
+		{"export " + good + " -o " + out + " --param-names mine", 2, "state or learned"},
+		{"export " + good + " -o - --verbose", 2, "standard output"},
 		{"export " + good + " -o " + out + " --target tvm", 2, "ort or onnx"},
 		{"export " + good + " -o " + out + " --external-data maybe", 2, "auto, always or never"},
 		{"export " + good + " -o - --external-data always", 2, "needs a file"},
 		{"export " + good + " -o - --json", 2, "standard output"},
-		{"export " + good + " -o " + filepath.Join(out, "deeper"), 1, "no such file or directory"},
-		{"export " + good + ".not -o " + out, 1, "no such file or directory"},
+		{"export " + good + " -o " + filepath.Join(out, "deeper"), 1, "o.onnx/deeper: no such file or directory; make the folder first"},
+		{"export " + good + ".not -o " + out, 1, good + ".not: no such file or directory; "},
 		{"inspect " + good + " --at nowhere", 2, "no stage"},
 		{"inspect " + good, 0, ""},
 		{"export --help", 0, ""},
@@ -76,7 +80,7 @@ func TestFailureLeavesNothing(t *testing.T) {
 	out := filepath.Join(dir, "o.onnx")
 	model := write(t, foreign)
 	status, _, said := call("", "export", model, "-o", out)
-	want := model + ": net.py:7: aten::no_such_operator: cannot be converted to ONNX (2 times)\n"
+	want := model + ": net.py:7: aten::no_such_operator: the operator is not supported; register a symbolic function for it, or export with --fallthrough aten (2 times)\n"
 	if status != 1 || said != want {
 		t.Errorf("status %d: %s", status, said)
 	}
@@ -121,19 +125,18 @@ func TestCheck(t *testing.T) {
 	if status != 1 || said != "" || len(got.Problems) != 2 || got.Problems[1].File != "net.py" || got.Problems[1].Line != 8 || got.Problems[0].ID != "unsupported-op" {
 		t.Errorf("status %d: %s%s", status, text, said)
 	}
-	if status, text, _ := call(convertible, "check", "-"); status != 0 || !strings.Contains(text, "converts to opset 18") {
+	if status, text, _ := call(convertible, "check", "-"); status != 0 || !strings.Contains(text, "converts to opset 20") {
 		t.Errorf("status %d: %s", status, text)
 	}
 }
 
 func TestConstants(t *testing.T) {
-	status, text, said := call("graph(%x : Tensor, %k : int, %m : str, %o : Tensor?):\n  %r : Tensor = custom::op(%x, %k, %m, %o)\n  return (%r)\n",
-		"inspect", "-", "--input", "k:int=3", "--input", `m:str="mean"`, "--input", "o:none", "--input", "x:i64[...]")
-	want := `graph(%x : LongTensor):
-  %0 : NoneType = prim::Constant()
-  %1 : str = prim::Constant[value="mean"]()
-  %2 : int = prim::Constant[value=3]()
-  %r : Tensor = custom::op(%x, %2, %1, %0)
+	status, text, said := call("graph(%x : Tensor, %k : int, %m : str, %o : Tensor?):\n  %r : Tensor = aten::div(%x, %k, %m)\n  return (%r)\n",
+		"inspect", "-", "--at", "specialize", "--input", "k:int=3", "--input", `m:str="floor"`, "--input", "o:none", "--input", "x:f32[N,2]")
+	want := `graph(%x : Float(N, 2)):
+  %0 : int = prim::Constant[value=3]()
+  %1 : str = prim::Constant[value="floor"]()
+  %r : Float(N, 2) = aten::div(%x, %0, %1)
   return (%r)
 `
 	if status != 0 || text != want {

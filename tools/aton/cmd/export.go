@@ -26,11 +26,13 @@ type named struct {
 
 func newExport() *cobra.Command {
 	var m model
-	var output, external string
+	var output, external, names string
+	var verbose bool
 	c := &cobra.Command{
 		Use:   "export MODEL -o OUT.onnx",
 		Short: "Convert a model to ONNX",
 		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
+  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]' --verbose
   aton export graph.ir -o - --input 'x:f32[2,3]' --input 'mode:str="mean"' --opset 13 > model.onnx`,
 		Args: oneModel,
 	}
@@ -39,6 +41,9 @@ func newExport() *cobra.Command {
 	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output")
 	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order")
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
+	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
+	f.StringVar(&names, "param-names", "state", "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
+	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
 	f.StringVar(&external, "external-data", "auto", "weights in a file beside the model: auto (where the model would pass 2 GiB), always, never")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if output == "" {
@@ -56,6 +61,13 @@ func newExport() *cobra.Command {
 		if m.json && output == "-" {
 			return cli.Misusef("--json writes to standard output as well: -o needs a file")
 		}
+		if verbose && (m.json || output == "-") {
+			return cli.Misusef("--verbose writes to standard output: -o needs a file, and --json cannot be there")
+		}
+		if names != "state" && names != "learned" {
+			return cli.Misusef("--param-names: it is state or learned, not %q", names)
+		}
+		m.opts.LearnedNames = names == "learned"
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
 		}
@@ -83,13 +95,19 @@ func newExport() *cobra.Command {
 		if m.timing {
 			timing.Report(c.ErrOrStderr())
 		}
-		if m.json {
+		switch {
+		case m.json:
 			return printJSON(c.OutOrStdout(), describe(mod, output))
+		case verbose:
+			return ssa.Fprint(c.OutOrStdout(), mod, listing)
 		}
 		return nil
 	}
 	return c
 }
+
+// listing is how torch.onnx prints a graph: weights among the inputs, scopes and lines behind the operators.
+var listing = ssa.PrintOptions{WeightsAsInputs: true}
 
 func describe(m *ssa.Module, output string) exported {
 	e := exported{Output: output, Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,10 @@ func newInspect() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Print a model as graph text, at any stage of the conversion",
-		Long:  "inspect prints a model as graph text. --at chooses the stage: import, or behind a pass: " + strings.Join(aton.Stages()[1:], ", ") + ".",
+		Long: "inspect prints a model as graph text. --at chooses the stage: import, or behind a pass: " + strings.Join(aton.Stages()[1:], ", ") +
+			". functional is another name for specialize, onnx for the end. An ONNX graph is listed as torch.onnx does, with its weights among the inputs.",
 		Example: `  aton inspect model.pt
+  aton inspect model.pt --at onnx --source --input 'x:f32[N,3,224,224]'
   aton inspect model.onnx --source
   aton inspect graph.ir --at dce --input 'x:f32[N,3]'`,
 		Args: oneModel,
@@ -36,12 +39,15 @@ func newInspect() *cobra.Command {
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
 		}
-		known := false
-		for _, s := range aton.Stages() {
-			known = known || s == at
+		stages := aton.Stages()
+		switch at {
+		case "functional":
+			at = "specialize"
+		case "onnx":
+			at = stages[len(stages)-1]
 		}
-		if !known {
-			return cli.Misusef("--at: no stage %q (there are: %s)", at, strings.Join(aton.Stages(), ", "))
+		if !slices.Contains(stages, at) {
+			return cli.Misusef("--at: no stage %q (there are: %s)", at, strings.Join(stages, ", "))
 		}
 		mod, err := m.read(c.InOrStdin())
 		if err != nil {
@@ -53,14 +59,15 @@ func newInspect() *cobra.Command {
 		}
 		// what cannot be converted can be looked at all the same
 		err = cli.WriteFile(output, c.OutOrStdout(), func(w io.Writer) error {
+			opts := ssa.PrintOptions{NoLocs: !source, AllConstants: constants, WeightsAsInputs: !constants && !mod.UsesNamespace("aten") && !mod.UsesNamespace("prim")}
 			if m.json {
 				var b strings.Builder
-				if err := ssa.Fprint(&b, mod, ssa.PrintOptions{NoLocs: !source, AllConstants: constants}); err != nil {
+				if err := ssa.Fprint(&b, mod, opts); err != nil {
 					return err
 				}
 				return printJSON(w, map[string]string{"stage": at, "graph": b.String()})
 			}
-			return ssa.Fprint(w, mod, ssa.PrintOptions{NoLocs: !source, AllConstants: constants})
+			return ssa.Fprint(w, mod, opts)
 		})
 		if err == nil {
 			err = m.locate(failed)

@@ -1,0 +1,90 @@
+// Package arrange is the pass that brings the weights of a finished graph into order.
+package arrange
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+)
+
+// Pass moves weights to the front. Only constants with names are weights; those without are the program's own.
+var Pass = passes.Pass{
+	Name: "arrange",
+	Doc:  "bring the weights to the front of the graph, in the order in which the program uses them",
+	Before: `
+graph(%x : Float(2)):
+  %b : Float(2) = onnx::Constant[value= 2  2 [ CPUFloatType{2} ]]()
+  %a : Float(2) = onnx::Constant[value= 1  1 [ CPUFloatType{2} ]]()
+  %y : Float(2) = onnx::Add(%x, %a)
+  %z : Float(2) = onnx::Mul(%y, %b)
+  return (%z)`,
+	After: `
+graph(%x : Float(2)):
+  %a : Float(2) = onnx::Constant[value= 1  1 [ CPUFloatType{2} ]]()
+  %b : Float(2) = onnx::Constant[value= 2  2 [ CPUFloatType{2} ]]()
+  %y : Float(2) = onnx::Add(%x, %a)
+  %z : Float(2) = onnx::Mul(%y, %b)
+  return (%z)`,
+	Options: []passes.Option{{
+		Name: "names", Default: "state", Values: []string{"state", "learned"},
+		Doc: "how weights are called: as in the state dict, or learned_0, learned_1, ...",
+	}},
+	Run: run,
+}
+
+func run(c *passes.Context) error {
+	f := c.Module.Main()
+	if f == nil {
+		return nil
+	}
+	var weights []*ssa.Op
+	seen := map[*ssa.Op]bool{}
+	use := func(v *ssa.Value) {
+		if v == nil || v.Def() == nil || seen[v.Def()] || !isWeight(v.Def()) || v.Block() != f.Body {
+			return
+		}
+		seen[v.Def()] = true
+		weights = append(weights, v.Def())
+	}
+	for o := range f.Body.AllOps() {
+		for _, v := range o.Operands() {
+			use(v)
+		}
+		for _, b := range o.Blocks {
+			for _, v := range b.Returns() {
+				use(v)
+			}
+		}
+	}
+	for _, v := range f.Body.Returns() {
+		use(v)
+	}
+	at := f.Body.First()
+	for _, o := range weights {
+		if o == at {
+			at = o.Next()
+			continue
+		}
+		o.MoveBefore(at)
+		c.Changed("moved")
+	}
+	if c.Option("names") != "learned" {
+		return nil
+	}
+	for i, o := range weights {
+		if name := fmt.Sprintf("learned_%d", i); o.Results[0].Name != name {
+			o.Results[0].Name = name
+			c.Changed("named")
+		}
+	}
+	return nil
+}
+
+func isWeight(o *ssa.Op) bool {
+	if len(o.Results) != 1 || o.Results[0].Name == "" || o.NumOperands() > 0 {
+		return false
+	}
+	l, ok := o.Attr("value")
+	return ok && l.Kind == ssa.TensorLit
+}
