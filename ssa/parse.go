@@ -406,6 +406,9 @@ func (p *parser) op(b *Block) {
 		name := p.dotted()
 		attrs = append(attrs, Attr{"name", Str(name)})
 		kind = "prim::PythonOp"
+		if p.take("[") {
+			attrs = append(attrs, p.attrs(nil)...)
+		}
 		if scalars := p.balanced(); p.peek() == '(' {
 			attrs = append(attrs, Attr{"scalars", Blob(scalars)})
 		} else { // one pair of parentheses only: it holds the operands

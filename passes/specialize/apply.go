@@ -20,7 +20,7 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 	if rs, ok := s.container(o, args); ok {
 		return rs
 	}
-	if o.Schema == nil {
+	if o.Schema == nil || o.Schema.VarReturn {
 		return s.opaque(o, args)
 	}
 	for i, a := range args {

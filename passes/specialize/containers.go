@@ -622,16 +622,24 @@ func (s *spec) dynListOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
 		hold(args[2])
 		s.set(l.c, &listState{dyn: pure("aten::insert.t", args[1], args[2])})
 		return nil, true
-	case "extend", "add_":
-		hold(elemsOf(args[1])...)
-		s.set(l.c, &listState{dyn: pure("aten::add.t", args[1])})
+	case "extend", "add_", "add":
+		other, ok := args[1].(*list)
+		if !ok || other.state().dyn != nil {
+			s.fail("dynamic-container", "two lists of run-time length cannot be joined in ONNX without a loop")
+		}
+		hold(other.state().elems...)
+		for _, e := range other.state().elems {
+			dyn = pure("aten::append.t", e)
+			lt = dyn.Type
+		}
+		if name == "add" {
+			return one(&list{c: s.newCell(&listState{dyn: dyn}), elem: l.elem})
+		}
+		s.set(l.c, &listState{dyn: dyn})
 		if name == "extend" {
 			return nil, true
 		}
 		return one(l)
-	case "add":
-		hold(elemsOf(args[1])...)
-		return one(&list{c: s.newCell(&listState{dyn: pure("aten::add.t", args[1])}), elem: l.elem})
 	case "_set_item":
 		hold(args[2])
 		s.set(l.c, &listState{dyn: pure("aten::_set_item.t", args[1], args[2])})

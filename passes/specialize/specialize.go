@@ -242,7 +242,7 @@ func (s *spec) name(x value, name string) {
 
 // inputs makes the parameters of the target function.
 func (s *spec) inputs() {
-	used := map[string]bool{}
+	known := map[string]bool{}
 	byName := map[string]ssa.Input{}
 	for _, a := range s.m.Inputs {
 		if _, dup := byName[a.Name]; dup {
@@ -253,7 +253,7 @@ func (s *spec) inputs() {
 	params := s.src.Body.Params
 	var free []*ssa.Value
 	for i, p := range params {
-		if c, ok := p.Type.(*ssa.ClassType); ok && i == 0 && (s.m.Root != nil && s.m.Root.Class == c.Name || !isTupleClass(c)) {
+		if c, ok := p.Type.(*ssa.ClassType); ok && i == 0 {
 			if s.m.Root == nil {
 				s.put(p, &object{class: c.Name, attrs: map[string]*cell{}})
 			} else {
@@ -263,32 +263,11 @@ func (s *spec) inputs() {
 		}
 		free = append(free, p)
 	}
-	named := 0
 	for _, p := range free {
-		if _, ok := byName[argName(p.Name)]; ok {
-			named++
-		}
-	}
-	positional := named == 0 && len(s.m.Inputs) > 0
-	for i, p := range free {
-		name := argName(p.Name)
-		a, ok := byName[name]
-		if positional {
-			ok = i < len(s.m.Inputs)
-			if ok {
-				a = s.m.Inputs[i]
-				name = a.Name
-			}
-		}
-		if ok {
-			used[a.Name] = true
-		} else {
-			a = defaultArg(name, p.Type)
-		}
-		s.put(p, s.input(name, a, p.Type))
+		known[argName(p.Name)] = true
 	}
 	for _, a := range s.m.Inputs {
-		if !used[a.Name] {
+		if !known[a.Name] {
 			var have []string
 			for _, p := range free {
 				have = append(have, argName(p.Name))
@@ -296,9 +275,15 @@ func (s *spec) inputs() {
 			s.fail("input-spec", "the model has no input %q (it has: %s)", a.Name, strings.Join(have, ", "))
 		}
 	}
+	for _, p := range free {
+		name := argName(p.Name)
+		a, ok := byName[name]
+		if !ok {
+			a = defaultArg(name, p.Type)
+		}
+		s.put(p, s.input(name, a, p.Type))
+	}
 }
-
-func isTupleClass(*ssa.ClassType) bool { return false }
 
 // argName strips the number that PyTorch adds to make a graph's names unique: x.1.
 func argName(n string) string {

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Runs the seed examples (../shared/data/seed_examples.py OUT) through aton.
+
+Every case is exported, checked by onnx, run by onnxruntime on its data sets,
+compared, and its graph held against the structural expectations of case.json.
+Cases that need a registered symbolic function are exported with
+--fallthrough and compared by their nodes.
+
+    python3 seedcheck.py --cases OUT --aton bin/aton [--opset 17]
+"""
+import argparse
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import onnxruntime
+
+SPEC = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
+        "uint8": "u8", "bool": "bool", "bfloat16": "bf16"}
+
+
+def tensors(folder, kind):
+    out = []
+    for i in range(1000):
+        f = os.path.join(folder, f"{kind}_{i}.pb")
+        if not os.path.exists(f):
+            return out
+        t = onnx.TensorProto()
+        with open(f, "rb") as fh:
+            t.ParseFromString(fh.read())
+        out.append((t.name, onnx.numpy_helper.to_array(t)))
+
+
+def typ(i, axes):
+    if i["kind"] == "tensor":
+        dims = [str(d) for d in i["shape"]]
+        named = axes.get(i["name"], {})
+        if isinstance(named, list):
+            named = {k: f"{i['name']}_{k}" for k in named}
+        for k, n in named.items():
+            dims[int(k)] = n.replace(" ", "_").replace(".", "_")
+        return f"{SPEC[i['dtype']]}[{','.join(dims)}]"
+    if i["kind"] in ("list", "tuple"):
+        return f"{i['kind']}({','.join(typ(e, axes) for e in i['items'])})"
+    if i["kind"] == "dict":
+        return "dict(" + ",".join(f"{k}={typ(e, axes)}" for k, e in zip(i["keys"], i["items"])) + ")"
+    if i["kind"] == "str":
+        return "str=" + json.dumps(i["value"])
+    return i["kind"]
+
+
+def leaves(inputs):
+    for i in inputs:
+        if "items" in i:
+            yield from leaves(i["items"])
+        elif i["kind"] not in ("str", "none"):
+            yield i
+
+
+def spec(i, axes, name=None):
+    return f"{name or i['name']}:{typ(i, axes)}"
+
+
+def nodes(graph):
+    for n in graph.node:
+        yield n
+        for a in n.attribute:
+            if a.type == onnx.AttributeProto.GRAPH:
+                yield from nodes(a.g)
+
+
+def kind(n):
+    return (n.domain or "onnx") + "::" + n.op_type
+
+
+def check(folder, case, opts):
+    model = os.path.join(folder, case["archive"]) if case["archive"] else os.path.join(folder, "graph.txt")
+    export, expect = case["export"], case["expect"]
+    sets = [os.path.join(folder, f"test_data_set_{k}") for k in range(case["data_sets"])]
+    # axes in which the data sets differ are dynamic, besides the declared ones
+    axes = {k: dict(v) if isinstance(v, dict) else {str(a): f"{k}_{a}" for a in v} for k, v in export.get("dynamic_axes", {}).items()}
+    first = tensors(sets[0], "input")
+    for d in sets[1:]:
+        for (n, a), (_, b), i in zip(first, tensors(d, "input"), leaves(case["inputs"])):
+            for k, (m, o) in enumerate(zip(a.shape, b.shape)):
+                if m != o:
+                    axes.setdefault(i["name"], {}).setdefault(str(k), f"{i['name']}_{k}")
+    with tempfile.TemporaryDirectory() as tmp:
+        out = os.path.join(tmp, "m.onnx")
+        opset = max(opts.opset, case["min_opset"])
+        base = [opts.aton, "export", model, "-o", out, "--opset", str(opset)]
+        cmd = list(base)
+        for i in case["inputs"]:
+            cmd += ["--input", spec(i, axes)]
+        tail = []
+        if export.get("output_names"):
+            tail += ["--output-names", ",".join(export["output_names"])]
+        custom = bool(export.get("custom_ops"))
+        if custom:
+            tail += ["--fallthrough", "*"]
+        r = subprocess.run(cmd + tail, capture_output=True, text=True)
+        renamed = re.search(r"has no input .*\(it has: (.*)\)", r.stderr)
+        if renamed:  # the case names its inputs as torch.onnx's input_names would
+            names = renamed.group(1).split(", ")
+            cmd = base + [w for i, n in zip(case["inputs"], names) for w in ("--input", spec(i, axes, n))]
+            r = subprocess.run(cmd + tail, capture_output=True, text=True)
+        if r.returncode:
+            if "fails_with" in expect:
+                return None
+            return "export: " + r.stderr.strip().splitlines()[-1][:300]
+        if "fails_with" in expect and "or_supported" not in expect:
+            return "exported, expected a failure: " + expect["fails_with"]
+        m = onnx.load(out)
+        if not custom:
+            onnx.checker.check_model(m)
+        have = [kind(n) for n in nodes(m.graph)]
+        if not custom:
+            for k in expect.get("must_contain", []):
+                alternatives = k.split("|")
+                if not any(a in have for a in alternatives):
+                    return f"no {k} in {sorted(set(have))}"
+        for k in expect.get("must_not_contain", []):
+            if k in have:
+                return f"{k} is there"
+        for k, (least, most) in expect.get("count", {}).items():
+            if not least <= have.count(k) <= most:
+                return f"{have.count(k)} of {k}, expected {least} to {most}"
+        if custom:
+            return None
+        s = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+        names = [i.name for i in s.get_inputs()]
+        for d in sets:
+            ins = tensors(d, "input")
+            feed = {n: a for (n, a) in ins if n in names}
+            if len(feed) != len(names):  # by position
+                feed = {n: a for n, (_, a) in zip(names, ins)}
+            types = {i.name: i.type for i in s.get_inputs()}
+            feed = {n: a.astype(np.float64) if types[n] == "tensor(double)" else a for n, a in feed.items()}
+            got = s.run(None, feed)
+            want = tensors(d, "output")
+            if len(got) != len(want):
+                return f"{len(got)} outputs, expected {len(want)}"
+            for (n, w), g in zip(want, got):
+                g = np.asarray(g)
+                if g.dtype != w.dtype or g.shape != w.shape:
+                    return f"output {n}: {g.dtype}{g.shape} instead of {w.dtype}{w.shape}"
+                if not np.allclose(g, w, rtol=max(case["rtol"], 1e-4), atol=max(case["atol"], 1e-5), equal_nan=True):
+                    return f"output {n} differs by up to {np.abs(g.astype(float) - w.astype(float)).max():.3g}"
+    return None
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__)
+    ap.add_argument("--cases", required=True)
+    ap.add_argument("--aton", default="bin/aton")
+    ap.add_argument("--opset", type=int, default=17)
+    opts = ap.parse_args()
+    bad = good = 0
+    for f in sorted(glob.glob(os.path.join(opts.cases, "*", "case.json"))):
+        case = json.load(open(f))
+        try:
+            why = check(os.path.dirname(f), case, opts)
+        except Exception as e:  # a case that breaks the checker is a failure
+            why = f"{type(e).__name__}: {e}"[:300]
+        if why:
+            bad += 1
+            print(f"{case['name']}: {why}")
+        else:
+            good += 1
+    print(f"{good} passed, {bad} failed")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
