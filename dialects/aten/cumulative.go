@@ -215,6 +215,8 @@ func (l *Lowering) diff(x *ssa.Value, dim int, n int64) *ssa.Value {
 	return x
 }
 
+// trapezoid adds and multiplies in the operands' own type, where integers may
+// wrap as in ATen, and halves the sum.
 func (l *Lowering) trapezoid(running bool) *ssa.Value {
 	y := l.Tensor("y")
 	rank := l.Rank(y)
@@ -222,55 +224,62 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 	if rank == 0 {
 		l.Fail("integration of a tensor of rank 0")
 	}
-	var dx *ssa.Value
+	x := l.TensorOr("x")
 	d := l.DType(y)
-	if x := l.TensorOr("x"); x != nil {
+	if x != nil {
 		d = Promote(d, l.DType(x))
-		if !d.IsFloat() {
-			d = tensor.Float32
-		}
-		x = l.Cast(x, d)
-		if l.Rank(x) == 1 && rank != 1 {
-			dx = l.diff(x, 0, 1)
-			for range rank - 1 - dim {
-				dx = l.Unsqueeze(dx, -1)
-			}
-		} else {
-			xr := l.Rank(x)
-			xdim := dim - rank + xr
-			if xr >= rank {
-				xdim = l.Dim("dim", xr)
-			}
-			if xdim < 0 {
-				l.Fail("x has fewer dimensions than y")
-			}
-			dx = l.diff(x, xdim, 1)
-		}
-	} else {
-		if !d.IsFloat() {
-			d = tensor.Float32
-		}
-		dx = l.Scalar(d, l.FloatOr("dx", 1))
+	}
+	result := d
+	if !d.IsFloat() {
+		result = tensor.Float32
 	}
 	if l.Shape(y)[dim].Is(0) {
+		y = l.Cast(y, result)
 		if running {
-			return l.Cast(y, d)
+			return y
 		}
-		return l.Reduce("ReduceSum", l.Cast(y, d), []int64{int64(dim)}, false)
+		return l.Reduce("ReduceSum", y, []int64{int64(dim)}, false)
 	}
-	// neighbours are added in their own type, where integers may wrap
-	if !running && !l.HasArg("x") {
-		ends := l.Cast(l.Add(l.SliceC(y, dim, 0, 1, 1), l.SliceC(y, dim, -1, math.MaxInt64, 1)), d)
-		all := l.Reduce("ReduceSum", l.Cast(l.accumulated(y), d), []int64{int64(dim)}, false)
-		inner := l.Sub(all, l.Scale(l.Squeeze(ends, int64(dim)), 0.5))
-		return l.Mul(inner, dx)
+	if x == nil {
+		return l.evenTrapezoid(y, dim, result, running)
 	}
-	sum := l.Cast(l.Add(l.SliceC(y, dim, 1, math.MaxInt64, 1), l.SliceC(y, dim, 0, -1, 1)), d)
-	area := l.Mul(sum, l.Scale(dx, 0.5))
+	y, x = l.Cast(y, d), l.Cast(x, d)
+	var dx *ssa.Value
+	xr := l.Rank(x)
+	switch {
+	case xr == 1 && rank != 1:
+		dx = l.diff(x, 0, 1)
+		for range rank - 1 - dim {
+			dx = l.Unsqueeze(dx, -1)
+		}
+	case dim-rank+xr < 0:
+		l.Fail("x has fewer dimensions than y")
+	case xr >= rank:
+		dx = l.diff(x, l.Dim("dim", xr), 1)
+	default:
+		dx = l.diff(x, dim-rank+xr, 1)
+	}
+	sum := l.Add(l.SliceC(y, dim, 1, math.MaxInt64, 1), l.SliceC(y, dim, 0, -1, 1))
+	area := l.accumulated(l.Mul(sum, dx))
+	dim += l.Rank(area) - rank
 	if running {
-		return l.cumsum(area, dim)
+		area = l.cumsum(area, dim)
+	} else {
+		area = l.Reduce("ReduceSum", area, []int64{int64(dim)}, false)
 	}
-	return l.Reduce("ReduceSum", area, []int64{int64(l.Rank(area) - rank + dim)}, false)
+	return l.Scale(l.Cast(area, result), 0.5)
+}
+
+// evenTrapezoid has one distance for all.
+func (l *Lowering) evenTrapezoid(y *ssa.Value, dim int, result tensor.DType, running bool) *ssa.Value {
+	dx := l.FloatOr("dx", 1)
+	if running {
+		sum := l.Add(l.SliceC(y, dim, 1, math.MaxInt64, 1), l.SliceC(y, dim, 0, -1, 1))
+		return l.cumsum(l.Scale(l.Cast(sum, result), dx/2), dim)
+	}
+	ends := l.Cast(l.Add(l.SliceC(y, dim, 0, 1, 1), l.SliceC(y, dim, -1, math.MaxInt64, 1)), result)
+	all := l.Cast(l.Reduce("ReduceSum", l.accumulated(y), []int64{int64(dim)}, false), result)
+	return l.Scale(l.Sub(all, l.Scale(l.Squeeze(ends, int64(dim)), 0.5)), dx)
 }
 
 // lowerGradient is at::gradient: spacing is one number, one for each dimension, or coordinates for each.
