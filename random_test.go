@@ -1,0 +1,218 @@
+package aton_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// unpack writes a committed archive of cases to a folder and lists them.
+func unpack(t *testing.T, name string) []string {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	gz, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	seen := map[string]bool{}
+	for r := tar.NewReader(gz); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(h.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		seen[filepath.Join(dir, strings.SplitN(h.Name, "/", 2)[0])] = true
+	}
+	var cases []string
+	for c := range seen {
+		cases = append(cases, c)
+	}
+	sort.Strings(cases)
+	return cases
+}
+
+type randomCase struct {
+	InputSpecs  []string                     `json:"input_specs"`
+	DynamicAxes map[string]map[string]string `json:"dynamic_axes"`
+	Rtol, Atol  float64
+	DataSets    []struct{ Dir string } `json:"data_sets"`
+}
+
+var tensorSpec = regexp.MustCompile(`^(\w+):(\w+)\[(.*)\]$`)
+
+// inputs gives the specs with the dynamic axes' names in place of their sizes.
+func (c *randomCase) inputs() ([]spec.Input, error) {
+	var out []spec.Input
+	for _, s := range c.InputSpecs {
+		if m := tensorSpec.FindStringSubmatch(s); m != nil && c.DynamicAxes[m[1]] != nil {
+			dims := strings.Split(m[3], ",")
+			for axis, name := range c.DynamicAxes[m[1]] {
+				k, err := strconv.Atoi(axis)
+				if err != nil {
+					return nil, err
+				}
+				dims[k] = name
+			}
+			s = m[1] + ":" + m[2] + "[" + strings.Join(dims, ",") + "]"
+		}
+		in, err := spec.Parse(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, in)
+	}
+	return out, nil
+}
+
+func readTensors(t *testing.T, dir, kind string) (names []string, ts []*tensor.Tensor) {
+	t.Helper()
+	for i := 0; ; i++ {
+		path := filepath.Join(dir, fmt.Sprintf("%s_%d.pb", kind, i))
+		if _, err := os.Stat(path); err != nil {
+			return names, ts
+		}
+		n, x, err := onnxfile.ReadTensor(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, ts = append(names, n), append(ts, x)
+	}
+}
+
+func compare(got, want *tensor.Tensor, rtol, atol float64) error {
+	if got == nil {
+		return errors.New("no tensor")
+	}
+	if got.DType != want.DType || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
+		return fmt.Errorf("%v instead of %v", got, want)
+	}
+	if !got.DType.IsFloat() {
+		g, w := got.Int64s(), want.Int64s()
+		for i := range w {
+			if g[i] != w[i] {
+				return fmt.Errorf("element %d is %d instead of %d", i, g[i], w[i])
+			}
+		}
+		return nil
+	}
+	g, w := got.Float64s(), want.Float64s()
+	for i := range w {
+		if math.IsNaN(g[i]) && math.IsNaN(w[i]) || g[i] == w[i] {
+			continue
+		}
+		if d := math.Abs(g[i] - w[i]); !(d <= atol+rtol*math.Abs(w[i])) {
+			return fmt.Errorf("element %d is %g instead of %g", i, g[i], w[i])
+		}
+	}
+	return nil
+}
+
+// TestRandomPrograms converts random programs over views, writes, indices,
+// branches and loops, and evaluates the graph behind every pass on ONNX
+// operators: all give PyTorch's recorded outputs. See tools/randprog.
+func TestRandomPrograms(t *testing.T) {
+	cases := unpack(t, "testdata/random.tar.gz")
+	if len(cases) < 100 {
+		t.Fatalf("%d cases", len(cases))
+	}
+	for _, dir := range cases {
+		t.Run(filepath.Base(dir), func(t *testing.T) { runCase(t, dir) })
+	}
+}
+
+func runCase(t *testing.T, dir string) {
+	raw, err := os.ReadFile(filepath.Join(dir, "case.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c randomCase
+	if err := json.Unmarshal(raw, &c); err != nil {
+		t.Fatal(err)
+	}
+	inputs, err := c.inputs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := aton.Options{Inputs: inputs, Opset: 17}
+	m, err := aton.Load(filepath.Join(dir, "model.pt"), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluated := 0
+	opts.Runner = &passes.Runner{VerifyEach: true, Observers: []passes.Observer{{AfterPass: func(e *passes.Event) {
+		if e.Module.UsesNamespace("aten") || e.Module.UsesNamespace("prim") || t.Failed() {
+			return
+		}
+		evaluated++
+		for _, d := range c.DataSets {
+			if err := evaluate(t, e.Module, filepath.Join(dir, d.Dir), c.Rtol, c.Atol); err != nil {
+				t.Errorf("behind %s, %s: %v", e.Text, d.Dir, err)
+			}
+		}
+	}}}}
+	if _, err := aton.Lower(m, opts); err != nil {
+		t.Fatal(err)
+	}
+	if evaluated < 2 {
+		t.Errorf("the graph was evaluated behind %d passes only", evaluated)
+	}
+}
+
+func evaluate(t *testing.T, m *ssa.Module, dir string, rtol, atol float64) error {
+	names, ins := readTensors(t, dir, "input")
+	_, want := readTensors(t, dir, "output")
+	feed := map[string]interp.Value{}
+	for i, n := range names {
+		feed[n] = interp.Of(ins[i])
+	}
+	got, err := interp.Run(m, feed)
+	if err != nil {
+		return err
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("%d outputs instead of %d", len(got), len(want))
+	}
+	for i := range want {
+		if err := compare(got[i].Tensor, want[i], rtol, atol); err != nil {
+			return fmt.Errorf("output %d: %w", i, err)
+		}
+	}
+	return nil
+}
