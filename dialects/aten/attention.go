@@ -69,11 +69,15 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 	scores := l.Op("MatMul", l.Mul(q, scale), l.Transpose(k, perm...))
 	empty := false // a row may have nothing to attend to
 	hidden := l.Like(q, math.Inf(-1))
-	if l.Bool("is_causal") {
+	if constant := l.IsConst("is_causal"); !constant || l.Bool("is_causal") {
 		// query i sees keys 0..i, counted from the start of both
 		rows := l.Unsqueeze(l.countTo(l.SizeOf(q, r-2)), 1)
 		cols := l.Unsqueeze(l.countTo(l.SizeOf(k, l.Rank(k)-2)), 0)
-		scores = l.Where(l.Op("Less", rows, cols), hidden, scores)
+		later := l.Op("Less", rows, cols)
+		if !constant {
+			later = l.Op("And", later, l.Tensor("is_causal"))
+		}
+		scores = l.Where(later, hidden, scores)
 	}
 	if mask != nil {
 		empty = true

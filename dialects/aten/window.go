@@ -182,6 +182,9 @@ func (l *Lowering) gatherWindows(x *ssa.Value, counts []Size, kernel, stride, di
 // (N, C, k1, ..., kn, o1, ..., on) into a zero tensor (N, C, size...).
 func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, kernel, stride, dilation []int64) *ssa.Value {
 	n := len(kernel)
+	if l.Opset < 16 && l.DType(cols).IsFloat() {
+		return l.foldWindows(cols, size, counts, kernel, stride, dilation)
+	}
 	var flat *ssa.Value // index into the plane, of shape (k1, ..., kn, o1, ..., on)
 	for i := range kernel {
 		idx := l.windowIndex(counts[i], kernel[i], stride[i], dilation[i])
@@ -212,4 +215,34 @@ func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, k
 	l.NeedOpset(16, "adding up overlapping windows")
 	sum := l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, index, updates)
 	return l.reshapeSizes(l.Transpose(sum, 1, 2, 0), append([]Size{N, C}, size...)...)
+}
+
+// foldWindows is scatterWindows without ScatterND's addition: the adjoint of a
+// convolution whose kernels pick one place each.
+func (l *Lowering) foldWindows(cols *ssa.Value, size []Size, counts []Size, kernel, stride, dilation []int64) *ssa.Value {
+	n := len(kernel)
+	N, C := l.SizeOf(cols, 0), l.SizeOf(cols, 1)
+	places := int64(1)
+	for _, k := range kernel {
+		places *= k
+	}
+	d := l.DType(cols)
+	if d == tensor.Float64 {
+		l.NeedOpset(16, "adding up overlapping windows of float64")
+	}
+	pick := make([]float64, places*places)
+	for i := range places {
+		pick[i*places+i] = 1
+	}
+	w := l.Const(tensor.FromFloats(d, append([]int64{places, 1}, kernel...), pick))
+	x := l.reshapeSizes(cols, append([]Size{l.MulSize(N, C), ConstSize(places)}, counts...)...)
+	y := l.conv(convArgs{x: x, w: w, stride: stride, dilation: dilation, padBegin: repeatInt(0, n), padEnd: repeatInt(0, n), outPads: repeatInt(0, n), groups: 1, transposed: true})
+	pads := constSizes(repeatInt(0, 2*(n+2)))
+	for i, s := range size {
+		pads[n+4+i] = l.SubSize(s, l.SizeOf(y, 2+i)) // places behind the last window
+	}
+	if !allSizes(pads, 0) {
+		y = l.Op("Pad", y, l.SizeTensor(pads), l.Like(y, 0))
+	}
+	return l.reshapeSizes(y, append([]Size{N, C}, size...)...)
 }

@@ -474,6 +474,8 @@ func (s *spec) query(o *ssa.Op, args []value) ([]value, bool) {
 		return one(m.has)
 	case "aten::__not__":
 		return s.scalar(o.Kind, o.Schema, args), true
+	case "aten::broadcast_shapes", "aten::_infer_size":
+		return s.broadcastShapes(args)
 	}
 	if t == nil {
 		return nil, false
