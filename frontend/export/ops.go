@@ -28,6 +28,10 @@ func renamed(k ssa.Kind, overload string) (ssa.Kind, string) {
 
 // special handles the operators of exported programs that are not operators of a graph.
 func (im *importer) special(sc *scope, n *node, k ssa.Kind, overload string, args []*argument, names []string) bool {
+	if k == "torch_nn::_linear_cross_entropy_batch_chunked" || k == "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction" {
+		im.linearCrossEntropy(sc, n, args, names)
+		return true
+	}
 	if k.Namespace() != "aten" {
 		return false
 	}
@@ -61,6 +65,39 @@ func (im *importer) special(sc *scope, n *node, k ssa.Kind, overload string, arg
 		return true
 	}
 	return false
+}
+
+// linearCrossEntropy builds the loss of a linear layer, which PyTorch computes
+// in chunks; the gradients that are its other results belong to training.
+func (im *importer) linearCrossEntropy(sc *scope, n *node, args []*argument, names []string) {
+	reduction := argument{tag: tagInt} // none
+	given := map[string]*argument{"linear_bias": {}, "weight": {}, "ignore_index": {tag: tagInt, n: -100}, "label_smoothing": {tag: tagFloat}}
+	for i, name := range names {
+		given[name] = args[i]
+		if name == "reduction" {
+			switch args[i].s {
+			case "mean":
+				reduction.n = 1
+			case "sum":
+				reduction.n = 2
+			}
+		}
+	}
+	for _, name := range []string{"input", "linear_weight", "target"} {
+		if given[name] == nil {
+			im.failNode(sc, "", "the argument %q is missing", name)
+		}
+	}
+	if len(n.outputs) == 0 || !n.outputs[0].isName() {
+		im.failNode(sc, "", "it has no result")
+	}
+	logits := im.operator(sc, "aten::linear", "", []*argument{given["input"], given["linear_weight"], given["linear_bias"]}, []string{"input", "weight", "bias"}, nil)
+	name := " " + im.unique("logits")
+	sc.vals[name] = logits[0]
+	loss := im.operator(sc, "aten::cross_entropy_loss", "",
+		[]*argument{{tag: tagTensor, s: name}, given["target"], given["weight"], &reduction, given["ignore_index"], given["label_smoothing"]},
+		[]string{"self", "target", "weight", "reduction", "ignore_index", "label_smoothing"}, n.outputs[:1])
+	im.bind(sc, n.outputs[:1], loss)
 }
 
 // assertion keeps a condition that the program checks while it runs, for the metadata.

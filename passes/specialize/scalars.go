@@ -6,8 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // scalar evaluates an operator on numbers, strings and constants: at export if
@@ -413,6 +415,10 @@ func foldBinary(s *spec, name string, ret ssa.Type, x, y ssa.Literal) (ssa.Liter
 			return ssa.Complex(a / b), true
 		}
 		return ssa.None, false
+	}
+	if name == "promote_types" {
+		d := aten.Promote(tensor.FromCode(int(x.Int())), tensor.FromCode(int(y.Int())))
+		return ssa.Int(int64(d.Code())), d != tensor.Undefined
 	}
 	ints := (x.Kind == ssa.IntLit || x.Kind == ssa.BoolLit) && (y.Kind == ssa.IntLit || y.Kind == ssa.BoolLit)
 	bools := x.Kind == ssa.BoolLit && y.Kind == ssa.BoolLit
