@@ -463,6 +463,7 @@ func (s *spec) fromLiteral(l ssa.Literal, t ssa.Type) value {
 		r := s.newTensor(s.constant(l))
 		r.state().st.origin = "parameter"
 		s.weights[l.Tensor] = r
+		s.shareMemory(l.Tensor, r.state().st)
 		return r
 	case ssa.ListLit:
 		elem := l.Elem
@@ -492,6 +493,37 @@ func (s *spec) fromLiteral(l ssa.Literal, t ssa.Type) value {
 		return s.object(l.Object)
 	}
 	return l
+}
+
+// shareMemory links weights whose elements overlap in the file: what is written
+// to one would be seen through the other.
+func (s *spec) shareMemory(t *tensor.Tensor, st *storage) {
+	if t.Storage == nil {
+		return
+	}
+	if s.shared == nil {
+		s.shared = map[*tensor.Storage][]overlap{}
+	}
+	size := int64(max(t.DType.Size(), 1))
+	o := overlap{st: st, from: t.Offset * size, to: (t.Offset + 1) * size}
+	for i, n := range t.Shape {
+		if n == 0 {
+			return
+		}
+		o.to += (n - 1) * t.Strides[i] * size
+	}
+	for _, p := range s.shared[t.Storage] {
+		if p.from < o.to && o.from < p.to {
+			s.peer(p.st, st)
+		}
+	}
+	s.shared[t.Storage] = append(s.shared[t.Storage], o)
+}
+
+// overlap is the range of bytes that a weight may have in a storage of the file.
+type overlap struct {
+	st       *storage
+	from, to int64
 }
 
 // object is the one program object for a module object.

@@ -107,6 +107,7 @@ type spec struct {
 	consts  map[string]*ssa.Value
 	lastCon *ssa.Op // the last hoisted constant
 	weights map[*tensor.Tensor]*tensorRef
+	shared  map[*tensor.Storage][]overlap // weights by the memory that they are in
 	objects map[*ssa.Object]*object
 	cells   int
 	calls   int
