@@ -9,10 +9,12 @@ import (
 	"github.com/aton-project/aton/passes/arrange"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
+	"github.com/aton-project/aton/passes/fold"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/legalize"
 	"github.com/aton-project/aton/passes/lower"
+	"github.com/aton-project/aton/passes/shapes"
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
@@ -29,10 +31,12 @@ var Set = passes.Set{
 		&arrange.Pass,
 		&cse.Pass,
 		&dce.Pass,
+		&fold.Pass,
 		&freeze.Pass,
 		&inline.Pass,
 		&legalize.Pass,
 		&lower.Pass,
+		&shapes.Pass,
 		&simplify.Pass,
 		&specialize.Pass,
 	},

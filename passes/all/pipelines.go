@@ -7,7 +7,7 @@ var pipelines = []passes.Named{
 	{Name: "cleanup", Doc: "remove what is computed twice or in vain", Text: "fixpoint(cse,dce)"},
 	{
 		Name: "optimize", Doc: "make an ONNX graph smaller, with the same results",
-		Text:    "fixpoint(simplify{opset=$opset},cse,dce)",
+		Text:    "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold,dce)",
 		Options: []passes.Option{{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true}},
 	},
 	{

@@ -22,7 +22,7 @@ type Options struct {
 	// custom domain when they cannot be converted; "*" stands for all.
 	Fallthrough []string
 	// FoldLimit bounds the number of elements that constant folding reads or
-	// makes; 0 stands for 1 << 24.
+	// makes; 0 stands for 1 << 12: what is larger is left to the pass that folds, which looks at all uses of a weight.
 	FoldLimit int64
 }
 
@@ -60,14 +60,14 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 		opts.Table = aten.NewTable()
 	}
 	if opts.FoldLimit == 0 {
-		opts.FoldLimit = 1 << 24
+		opts.FoldLimit = 1 << 12
 	}
 	aten.BindSchemas(m) // graph text does not name overloads
 	dst := m.NewFunc(src.Name + ".onnx")
 	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}}
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
 	for _, p := range src.Body.Params {
-		q := dst.Body.AddParam(p.Name, onnxType(p.Type))
+		q := dst.Body.AddParam(p.Name, onnxType(l.m, p.Type))
 		q.Sym = p.Sym
 		if q.Sym != nil && q.Tensor() == nil {
 			q.Sym = nil
@@ -117,7 +117,7 @@ func (l *lowerer) findComplex() {
 }
 
 // onnxType is the ONNX type of a TorchScript type: numbers are rank 0 tensors.
-func onnxType(t ssa.Type) ssa.Type {
+func onnxType(m *ssa.Module, t ssa.Type) ssa.Type {
 	switch t := t.(type) {
 	case ssa.Basic:
 		switch t {
@@ -131,11 +131,11 @@ func onnxType(t ssa.Type) ssa.Type {
 	case *ssa.ListType:
 		switch t.Elem {
 		case ssa.IntType:
-			return ssa.Tensor(tensor.Int64, sym.Symbol("len", 0))
+			return ssa.Tensor(tensor.Int64, m.FreshSymbol("len", 0))
 		case ssa.FloatType:
-			return ssa.Tensor(tensor.Float64, sym.Symbol("len", 0))
+			return ssa.Tensor(tensor.Float64, m.FreshSymbol("len", 0))
 		case ssa.BoolType:
-			return ssa.Tensor(tensor.Bool, sym.Symbol("len", 0))
+			return ssa.Tensor(tensor.Bool, m.FreshSymbol("len", 0))
 		}
 	}
 	return t
@@ -199,7 +199,7 @@ func (l *lowerer) fail(o *ssa.Op, f *aten.Failure) {
 	l.bad = append(l.bad, Unconverted{o.Kind, o.Loc, f})
 	// go on with results of the declared types, to find all problems
 	for _, r := range o.Results {
-		p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(r.Type))
+		p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(l.m, r.Type))
 		l.set(r, p.Results[0])
 	}
 }
@@ -252,7 +252,7 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 		}
 		if !ownFailure(err.ID) && l.knockOn(o) {
 			for _, r := range o.Results {
-				p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(r.Type))
+				p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(l.m, r.Type))
 				l.set(r, p.Results[0])
 			}
 			return
@@ -362,7 +362,7 @@ func (l *lowerer) keep(o *ssa.Op, dst *ssa.Block) {
 	}
 	types := make([]ssa.Type, len(o.Results))
 	for i, r := range o.Results {
-		types[i] = onnxType(r.Type)
+		types[i] = onnxType(l.m, r.Type)
 	}
 	n := dst.Append(ssa.Kind(domain+"::"+o.Kind.Name()), o.Loc, operands, types...)
 	n.Attrs = append(append([]ssa.Attr(nil), o.Attrs...), attrs...)
@@ -428,7 +428,7 @@ func (l *lowerer) ifOp(o *ssa.Op, dst *ssa.Block) {
 	cond := l.value(o.Operand(0))
 	types := make([]ssa.Type, len(o.Results))
 	for i, r := range o.Results {
-		types[i] = onnxType(r.Type)
+		types[i] = onnxType(l.m, r.Type)
 	}
 	if cond == nil {
 		return
@@ -477,13 +477,13 @@ func (l *lowerer) loop(o *ssa.Op, dst *ssa.Block) {
 	}
 	types := make([]ssa.Type, len(o.Results))
 	for i, r := range o.Results {
-		types[i] = onnxType(r.Type)
+		types[i] = onnxType(l.m, r.Type)
 	}
 	n := dst.Append("onnx::Loop", o.Loc, operands, types...)
 	src := o.Blocks[0]
 	b := n.AddBlock()
 	param := func(p *ssa.Value) {
-		q := b.AddParam(p.Name, onnxType(p.Type))
+		q := b.AddParam(p.Name, onnxType(l.m, p.Type))
 		if p.Type == ssa.IntType {
 			q.Sym = p.Sym
 		}

@@ -406,7 +406,7 @@ func placeholder(b *ssa.Block, v *ssa.Value) *ssa.Value {
 		case v.Sym != nil:
 			t = ssa.Tensor(d, sym.Const(int64(len(v.Sym))))
 		default:
-			t = ssa.Tensor(d, sym.Symbol("len", 0))
+			t = ssa.Tensor(d, b.Func().Module().FreshSymbol("len", 0))
 		}
 	default:
 		return nil

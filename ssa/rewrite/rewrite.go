@@ -144,24 +144,27 @@ func (r *Rewriter) ReplaceUses(old, with *ssa.Value) {
 	if old == with {
 		return
 	}
-	output := false
 	for u := range old.Uses() {
 		if u.Op() != nil {
 			r.Touch(u.Op())
-		} else {
-			output = output || u.Block().Owner() == nil
 		}
 	}
-	// an output keeps its name, unless its new value is an output too
-	if old.Name != "" && with.Def() != nil && (with.Name == "" || output && !isOutput(with) && !r.cfg.IsConst(with)) {
-		name := old.Name
-		old.Name = ""
-		with.Name = name
-	}
-	old.ReplaceUses(with)
+	TakeOver(old, with)
 	if d := with.Def(); d != nil {
 		r.Touch(d)
 	}
+}
+
+// TakeOver makes the users of a value use another one. An output of the function keeps its name, unless the new value
+// is an output too, an input, or a constant; a value without name takes the old one's.
+func TakeOver(old, with *ssa.Value) {
+	if old == with {
+		return
+	}
+	if d := with.Def(); old.Name != "" && d != nil && (with.Name == "" || isOutput(old) && !isOutput(with) && counts(d)) {
+		with.Name, old.Name = old.Name, ""
+	}
+	old.ReplaceUses(with)
 }
 
 func isOutput(v *ssa.Value) bool {

@@ -1,0 +1,380 @@
+// Package fold is the pass that computes what depends on constants alone.
+//
+// A fold must not grow the file. Results up to a limit are computed anyway; larger ones if the constants that they
+// replace, and that nothing else uses, are at least as large, or if all together they add less than a hundredth to the
+// constants that there are. A weight that is used as it is and transposed stays one weight and a Transpose; an Expand
+// of a scalar stays an Expand.
+package fold
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Pass is the pass.
+var Pass = passes.Pass{
+	Name: "fold",
+	Doc:  "compute ONNX operators on constants, unless that makes the constants larger",
+	Before: `
+graph(%x : Float(N, 2)):
+  %w : Float(3, 2) = onnx::Constant[value= 1  2  3  4  5  6 [ CPUFloatType{3,2} ]]()
+  %t : Float(2, 3) = onnx::Transpose[perm=[1, 0]](%w)
+  %y : Float(N, 3) = onnx::MatMul(%x, %t)
+  return (%y)`,
+	After: `
+graph(%x : Float(N, 2)):
+  %w.transpose : Float(2, 3) = onnx::Constant[value= 1  3  5  2  4  6 [ CPUFloatType{2,3} ]]()
+  %y : Float(N, 3) = onnx::MatMul(%x, %w.transpose)
+  return (%y)`,
+	Options: []passes.Option{
+		{Name: "limit", Default: "262144", Doc: "bytes up to which a result is computed whatever it replaces", Int: true},
+	},
+	Run: passes.EachFunc(run),
+}
+
+// maxWork bounds the elements that one operator may make.
+const maxWork = 1 << 27
+
+// splatLimit bounds the bytes of results that are one element repeated: a file holds each of them, the operators that make
+// them are few.
+const splatLimit = 1 << 10
+
+func run(c *passes.Context, f *ssa.Func) error {
+	s := &folder{limit: int64(c.IntOption("limit")), f: f, value: map[*ssa.Value]*tensor.Tensor{}, fold: map[*ssa.Op]bool{}}
+	s.evaluate()
+	if len(s.ops) == 0 {
+		return nil
+	}
+	for o := range f.Body.AllOps() {
+		if o.Kind == "onnx::Constant" {
+			if t := onnx.ConstOf(o.Result(0)); t != nil {
+				s.budget += t.NumBytes() / 100
+			}
+		}
+	}
+	s.decide()
+	s.replace(c)
+	return nil
+}
+
+type folder struct {
+	limit int64
+	f     *ssa.Func
+	ops   []*ssa.Op                     // that could be folded, in order
+	value map[*ssa.Value]*tensor.Tensor // their results
+	fold  map[*ssa.Op]bool              // those of ops that still shall be
+	// budget is the number of bytes that large results may add.
+	budget int64
+}
+
+func (s *folder) constant(v *ssa.Value) *tensor.Tensor {
+	if t := s.value[v]; t != nil {
+		return t
+	}
+	if t := onnx.ConstOf(v); t != nil && t.HasData() {
+		return t
+	}
+	return nil
+}
+
+// evaluate computes all that is constant. Most of it is views.
+func (s *folder) evaluate() {
+	for o := range s.f.Body.AllOps() {
+		if o.Kind.Namespace() != onnx.Namespace || o.Kind == "onnx::Constant" || len(o.Blocks) > 0 || o.NumOperands() == 0 || len(o.Results) == 0 {
+			continue
+		}
+		if s.constant(o.Operand(0)) == nil && o.Operand(0) != nil {
+			continue // most ops
+		}
+		ins := make([]*tensor.Tensor, o.NumOperands())
+		ok := true
+		for i := range ins {
+			if v := o.Operand(i); v != nil && ok {
+				ins[i] = s.constant(v)
+				ok = ins[i] != nil
+			}
+		}
+		if !ok || !kernel.Supported(o.Kind) {
+			continue
+		}
+		if info, known := (onnx.Dialect{}).Info(o); !known || info.Effects != ssa.Pure {
+			continue
+		}
+		for _, r := range o.Results {
+			t := r.Tensor()
+			ok = ok && t != nil && t.DType.ONNX() > 0
+			if !ok {
+				break
+			}
+			if n, static := elements(t); static && n > maxWork {
+				ok = false
+			}
+		}
+		if !ok {
+			continue
+		}
+		outs, err := kernel.Eval(o.Kind, o.Attrs, ins, len(o.Results))
+		if err != nil || len(outs) != len(o.Results) {
+			continue // left for the runtime to judge
+		}
+		for i, t := range outs {
+			ok = ok && (t == nil && !o.Results[i].HasUses() || t != nil && (o.Results[i].DType() == t.DType || o.Results[i].DType() == tensor.Undefined))
+		}
+		if !ok {
+			continue
+		}
+		for i, t := range outs {
+			if t != nil {
+				s.value[o.Results[i]] = t
+			}
+		}
+		s.ops, s.fold[o] = append(s.ops, o), true
+	}
+}
+
+func elements(t *ssa.TensorType) (int64, bool) {
+	shape, ok := t.Static()
+	n := int64(1)
+	for _, d := range shape {
+		if n *= max(d, 0); n > maxWork {
+			return n, ok
+		}
+	}
+	return n, ok
+}
+
+// never is more than any budget.
+const never = 1 << 50
+
+// decide drops ops that would make the constants grow.
+func (s *folder) decide() {
+	granted := map[*ssa.Op]bool{} // out of the budget
+	for first := true; ; first = false {
+		g := groups{parent: map[any]any{}}
+		cost := map[any]int64{} // by group: what it adds and what it saves
+		for _, o := range s.ops {
+			if !s.fold[o] {
+				continue
+			}
+			for i := range o.NumOperands() {
+				if v := o.Operand(i); v != nil && s.large(v) {
+					g.join(o, source(v))
+				}
+			}
+		}
+		seen := map[*ssa.Value]bool{}
+		for _, o := range s.ops {
+			if !s.fold[o] {
+				continue
+			}
+			for _, r := range o.Results {
+				if s.large(r) && s.needed(r) {
+					cost[g.find(o)] += s.value[r].NumBytes()
+					if s.value[r].IsSplat() {
+						cost[g.find(o)] += never
+					}
+				}
+			}
+			for i := range o.NumOperands() {
+				v := o.Operand(i)
+				if v == nil || seen[v] || !s.large(v) || s.folds(v) {
+					continue
+				}
+				seen[v] = true
+				if !s.needed(v) && onnx.ConstOf(v) != nil {
+					cost[g.find(o)] -= onnx.ConstOf(v).NumBytes()
+				}
+			}
+		}
+		// in a group that does not pay, the last large results are given up; the rest is looked at again
+		dropped := false
+		paid := map[any]bool{}
+		for _, o := range s.ops {
+			group := g.find(o)
+			c := cost[group]
+			if !s.fold[o] || c <= 0 || granted[o] {
+				continue
+			}
+			if first && (paid[group] || c <= s.budget) {
+				if !paid[group] {
+					s.budget -= c
+					paid[group] = true
+				}
+				granted[o] = true
+				continue
+			}
+			for _, r := range o.Results {
+				if s.large(r) && s.needed(r) {
+					s.fold[o], dropped = false, true
+				}
+			}
+		}
+		if !dropped {
+			return
+		}
+	}
+}
+
+// source is what stands for a value among the members of groups.
+func source(v *ssa.Value) any {
+	if v.Def() != nil && v.Def().Kind != "onnx::Constant" {
+		return v.Def()
+	}
+	return v
+}
+
+func (s *folder) large(v *ssa.Value) bool {
+	t := s.constant(v)
+	if t == nil || t.DType == tensor.String {
+		return false
+	}
+	limit := s.limit
+	if t.IsSplat() {
+		limit = min(limit, splatLimit)
+	}
+	return t.NumBytes() > limit
+}
+
+func (s *folder) folds(v *ssa.Value) bool { return v.Def() != nil && s.fold[v.Def()] }
+
+// needed reports that something uses the value that is not folded.
+func (s *folder) needed(v *ssa.Value) bool {
+	for u := range v.Uses() {
+		if u.Op() == nil || !s.fold[u.Op()] {
+			return true
+		}
+	}
+	return false
+}
+
+// groups are sets of ops and weights that large values connect.
+type groups struct{ parent map[any]any }
+
+func (g groups) find(x any) any {
+	p, ok := g.parent[x]
+	if !ok || p == x {
+		return x
+	}
+	root := g.find(p)
+	g.parent[x] = root
+	return root
+}
+
+func (g groups) join(a, b any) {
+	if x, y := g.find(a), g.find(b); x != y {
+		g.parent[x] = y
+	}
+}
+
+// replace puts constants in the place of what is folded.
+func (s *folder) replace(c *passes.Context) {
+	first := s.f.Body.First()
+	var names map[string]bool
+	var gone []*ssa.Op
+	for _, o := range s.ops {
+		if !s.fold[o] {
+			continue
+		}
+		gone = append(gone, o)
+		for _, r := range o.Results {
+			if !s.needed(r) {
+				continue
+			}
+			k := s.f.Body.InsertBefore(first, "onnx::Constant", o.Loc, nil, ssa.TensorOf(s.value[r]))
+			k.SetAttr("value", ssa.TensorValue(s.value[r]))
+			v := k.Results[0]
+			if sy, ok := onnx.SymOf(v); ok {
+				v.Sym = sy
+			}
+			if isOutput(r) {
+				v.Name, r.Name = r.Name, ""
+			} else if base := s.origin(r, 0); base != "" {
+				if names == nil {
+					names = allNames(s.f)
+				}
+				v.Name = unique(names, base)
+			}
+			r.ReplaceUses(v)
+		}
+		c.Changed("fold")
+	}
+	for i := len(gone) - 1; i >= 0; i-- {
+		if o := gone[i]; !used(o) {
+			operands := o.Operands()
+			o.Erase()
+			for _, v := range operands {
+				if v != nil && !v.HasUses() && v.Def() != nil && v.Def().Kind == "onnx::Constant" && v.Def().Block() != nil {
+					v.Def().Erase()
+				}
+			}
+		}
+	}
+}
+
+func used(o *ssa.Op) bool {
+	for _, r := range o.Results {
+		if r.HasUses() {
+			return true
+		}
+	}
+	return false
+}
+
+func isOutput(v *ssa.Value) bool {
+	for u := range v.Uses() {
+		if u.Op() == nil && u.Block().Owner() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// origin names a folded value after the first weight that went into it, and what was done: layer.weight.transpose.
+func (s *folder) origin(v *ssa.Value, depth int) string {
+	if !s.folds(v) || depth > 8 {
+		return v.Name
+	}
+	o := v.Def()
+	for i := range o.NumOperands() {
+		if w := o.Operand(i); w != nil {
+			if base := s.origin(w, depth+1); base != "" {
+				return base + "." + strings.ToLower(o.Kind.Name())
+			}
+		}
+	}
+	return ""
+}
+
+func allNames(f *ssa.Func) map[string]bool {
+	names := map[string]bool{}
+	note := func(vs []*ssa.Value) {
+		for _, v := range vs {
+			if v.Name != "" {
+				names[v.Name] = true
+			}
+		}
+	}
+	note(f.Body.Params)
+	for o := range f.Body.AllOps() {
+		note(o.Results)
+		for _, b := range o.Blocks {
+			note(b.Params)
+		}
+	}
+	return names
+}
+
+func unique(names map[string]bool, want string) string {
+	name := want
+	for i := 1; names[name]; i++ {
+		name = fmt.Sprintf("%s.%d", want, i)
+	}
+	names[name] = true
+	return name
+}

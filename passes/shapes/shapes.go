@@ -1,0 +1,263 @@
+// Package shapes is the pass that computes sizes where they are cheapest.
+//
+// Integer tensors whose elements are known symbolically are equal when these are, however they were computed. The first
+// of them serves for all, a constant for a known one, and one Shape of an input of the graph for what is there to read.
+package shapes
+
+import (
+	"strings"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Pass is the pass.
+var Pass = passes.Pass{
+	Name: "shapes",
+	Doc:  "compute equal sizes once, from the shapes of inputs where that is possible",
+	Before: `
+graph(%x : Float(N, 4)):
+  %two : Long() = onnx::Constant[value={2}]()
+  %i : Long(1) = onnx::Constant[value={0}]()
+  %a : Float(N, 4) = onnx::Exp(%x)
+  %s : Long(2) = onnx::Shape(%a)
+  %n : Long(1) = onnx::Gather[axis=0](%s, %i)
+  %m : Long(1) = onnx::Mul(%n, %two)
+  %k : Long(1) = onnx::Add(%n, %n)
+  %y : Long(2) = onnx::Concat[axis=0](%m, %k)
+  return (%y)`,
+	After: `
+graph(%x : Float(N, 4)):
+  %two : Long() = onnx::Constant[value={2}]()
+  %n : Long(1) = onnx::Shape[start=0, end=1](%x)
+  %m : Long(1) = onnx::Mul(%n, %two)
+  %y : Long(2) = onnx::Concat[axis=0](%m, %m)
+  return (%y)`,
+	Options: []passes.Option{
+		{Name: "opset", Default: "20", Doc: "the ONNX opset that the module is for: Shape has start and end from 15 on", Int: true},
+	},
+	Run: passes.EachFunc(run),
+}
+
+func run(c *passes.Context, f *ssa.Func) error {
+	s := &pass{c: c, f: f, opset: c.IntOption("opset"), known: map[string]*ssa.Value{}, dims: map[string][]place{}}
+	if n := onnx.DefaultOpset(c.Module); n > 0 {
+		s.opset = n
+	}
+	for _, p := range f.Body.Params {
+		t := p.Tensor()
+		if t == nil || !t.Ranked {
+			continue
+		}
+		for i, d := range t.Dims {
+			if k := d.String(); !d.IsConst() {
+				s.dims[k] = append(s.dims[k], place{p, i})
+			}
+		}
+	}
+	s.block(f.Body)
+	for i := len(s.dead) - 1; i >= 0; i-- {
+		s.erase(s.dead[i])
+	}
+	return nil
+}
+
+// erase removes an op that has become useless, and what it alone used.
+func (s *pass) erase(o *ssa.Op) {
+	if o.Block() == nil || len(o.Results) != 1 || o.Results[0].HasUses() || s.c.Module.Effects(o) != ssa.Pure {
+		return
+	}
+	operands := o.Operands()
+	o.Erase()
+	for _, v := range operands {
+		if v != nil && v.Def() != nil && !v.HasUses() {
+			s.erase(v.Def())
+		}
+	}
+}
+
+// place is an axis of an input.
+type place struct {
+	input *ssa.Value
+	axis  int
+}
+
+type pass struct {
+	c     *passes.Context
+	f     *ssa.Func
+	opset int
+	known map[string]*ssa.Value // by content
+	dims  map[string][]place    // where a size can be read
+	dead  []*ssa.Op             // that were replaced
+}
+
+func (s *pass) block(b *ssa.Block) {
+	var added []string
+	for o := range b.Ops() {
+		for _, inner := range o.Blocks {
+			s.block(inner)
+		}
+		if len(o.Blocks) > 0 || o.Kind == "onnx::Constant" || o.Kind.Namespace() != onnx.Namespace || len(o.Results) != 1 {
+			continue
+		}
+		v := o.Results[0]
+		t := v.Tensor()
+		if t == nil || !t.Ranked || len(t.Dims) > 1 || t.DType != tensor.Int64 && t.DType != tensor.Int32 || !v.HasUses() {
+			continue
+		}
+		if v.Sym == nil && (onnx.Infer(o) != nil || v.Sym == nil) {
+			continue
+		}
+		if w := s.better(o, v); w != nil {
+			rewrite.TakeOver(v, w)
+			s.dead = append(s.dead, o)
+			if o.Kind == "onnx::Shape" {
+				s.c.Changed("shape-of-input")
+			} else {
+				s.c.Changed("same-size")
+			}
+			v = w
+		}
+		if k, ok := key(v); ok && s.known[k] == nil && v.Block() == b {
+			s.known[k] = v
+			added = append(added, k)
+		}
+	}
+	for _, k := range added {
+		delete(s.known, k)
+	}
+}
+
+// key identifies the content of a value; ok is false if some of it may differ from place to place.
+func key(v *ssa.Value) (string, bool) {
+	t := v.Tensor()
+	var b strings.Builder
+	b.WriteString(t.DType.String())
+	b.WriteByte(byte('0' + len(t.Dims)))
+	ok := true
+	for _, e := range v.Sym {
+		b.WriteByte(' ')
+		b.WriteString(e.String())
+		// the elements of a sequence have sizes of one name and several values
+		e.Symbols(func(name string) { ok = ok && !strings.HasPrefix(name, "vary") })
+	}
+	return b.String(), ok
+}
+
+// better finds what v can be replaced by.
+func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
+	t := v.Tensor()
+	if ints, ok := constants(v.Sym); ok {
+		shape := []int64{}
+		if len(t.Dims) == 1 {
+			shape = []int64{int64(len(ints))}
+		}
+		b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
+		return b.Const(tensor.FromInts(t.DType, shape, ints))
+	}
+	k, ok := key(v)
+	if !ok {
+		return nil
+	}
+	if w := s.known[k]; w != nil && w != v && ssa.SameType(w.Type, v.Type) {
+		return w
+	}
+	if t.DType != tensor.Int64 || len(v.Sym) == 0 {
+		return nil
+	}
+	if p, ok := s.find(v.Sym); ok {
+		whole := p.axis == 0 && len(v.Sym) == len(p.input.Tensor().Dims)
+		if s.opset < 15 && !whole {
+			return nil
+		}
+		if o.Kind == "onnx::Shape" && o.Operand(0).Param() == s.f.Body {
+			return nil
+		}
+		if len(t.Dims) == 1 {
+			return s.shape(o, p, len(v.Sym), whole)
+		}
+		// a number needs a Squeeze besides: a gain if more than these two go
+		have := s.known["Long1 "+v.Sym[0].String()]
+		cost := 2
+		if have != nil {
+			cost = 1
+		}
+		if lonely(o, cost+1) <= cost {
+			return nil
+		}
+		if have == nil {
+			have = s.shape(o, p, 1, len(p.input.Tensor().Dims) == 1)
+		}
+		b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
+		return b.Op("Squeeze", have, b.Const(tensor.Ints(0)))
+	}
+	return nil
+}
+
+// shape makes the Shape of n axes of an input.
+func (s *pass) shape(o *ssa.Op, p place, n int, whole bool) *ssa.Value {
+	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
+	if whole {
+		return b.Op("Shape", p.input)
+	}
+	return b.OpA("Shape", []ssa.Attr{{Name: "start", Value: ssa.Int(int64(p.axis))}, {Name: "end", Value: ssa.Int(int64(p.axis + n))}}, p.input)
+}
+
+// find looks for sizes that stand side by side in the shape of an input.
+func (s *pass) find(want []sym.Expr) (place, bool) {
+	var first string
+	at := -1
+	for i, e := range want {
+		if !e.IsConst() {
+			first, at = e.String(), i
+			break
+		}
+	}
+	if at < 0 {
+		return place{}, false
+	}
+next:
+	for _, p := range s.dims[first] {
+		dims := p.input.Tensor().Dims
+		from := p.axis - at
+		if from < 0 || from+len(want) > len(dims) {
+			continue
+		}
+		for i, e := range want {
+			if !e.Equal(dims[from+i]) {
+				continue next
+			}
+		}
+		return place{p.input, from}, true
+	}
+	return place{}, false
+}
+
+func constants(s []sym.Expr) ([]int64, bool) {
+	out := make([]int64, len(s))
+	for i, e := range s {
+		n, ok := e.Int()
+		if !ok {
+			return nil, false
+		}
+		out[i] = n
+	}
+	return out, true
+}
+
+// lonely counts the ops that go if o does, at most limit.
+func lonely(o *ssa.Op, limit int) int {
+	n := 1
+	for i := range o.NumOperands() {
+		v := o.Operand(i)
+		if n >= limit || v == nil || v.Def() == nil || v.Def().Kind == "onnx::Constant" || len(v.Def().Results) != 1 || !v.HasOneUse() {
+			continue
+		}
+		n += lonely(v.Def(), limit-n)
+	}
+	return n
+}
