@@ -35,6 +35,11 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 	if !tensorial(args) && !returnsTensor(o.Schema) {
 		return s.scalar(o.Kind, o.Schema, args)
 	}
+	if o.Kind == "aten::squeeze" {
+		if rs, ok := s.squeezed(o, args); ok {
+			return rs
+		}
+	}
 	if k := classify(o); k != notView {
 		if rs := s.view(o, args, k); rs != nil {
 			return rs

@@ -80,14 +80,15 @@ func (s *spec) write(t *tensorRef, v *ssa.Value) {
 	if st.st.listed {
 		s.fail("alias", "an element of a list whose length is only known at run time is written; use .clone() to make it independent")
 	}
-	w := s.writeBack(st.chain, ss.base, v)
+	w := s.writeBack(st, ss.base, v)
 	keepShape(v, t.val)
 	s.store(st.st, w)
 	t.base, t.val = w, v
 }
 
-// writeBack gives the base after its view through chain was replaced by v.
-func (s *spec) writeBack(chain []viewStep, base, v *ssa.Value) *ssa.Value {
+// writeBack gives the base after its view st was replaced by v.
+func (s *spec) writeBack(st *tensorState, base, v *ssa.Value) *ssa.Value {
+	chain := st.chain
 	bases := make([]*ssa.Value, len(chain)+1)
 	bases[0] = base
 	for i := range chain {
@@ -98,7 +99,7 @@ func (s *spec) writeBack(chain []viewStep, base, v *ssa.Value) *ssa.Value {
 	w := v
 	last := len(chain) - 1
 	if k := spread(chain); k >= 0 {
-		w = s.writeByPlace(chain[k:], bases[k], w)
+		w = s.writeByPlace(chain[k:], st.strides, bases[k], w)
 		last = k - 1
 	}
 	for i := last; i >= 0; i-- {
@@ -141,13 +142,19 @@ func spread(chain []viewStep) int {
 // element of the view has. PyTorch refuses writes to elements that share a
 // place where it notices; else the last one wins, which is only well defined if
 // all of them write the same.
-func (s *spec) writeByPlace(chain []viewStep, base, v *ssa.Value) *ssa.Value {
+func (s *spec) writeByPlace(chain []viewStep, strides []sym.Expr, base, v *ssa.Value) *ssa.Value {
 	at := s.emitName("aten::view_as", s.emitName("aten::arange", s.emitName("aten::numel", base)), base)
 	for i := range chain {
 		at = s.step(&chain[i], at)
 	}
 	places := onnx.ConstOf(at)
 	overlap := places == nil && chain[0].kind == "aten::unfold" && !s.apartWindows(&chain[0])
+	if t := v.Tensor(); places == nil && chain[0].kind != "aten::unfold" {
+		overlap = t == nil || len(strides) != len(t.Dims)
+		for i := range strides {
+			overlap = overlap || strides[i].Is(0) && !t.Dims[i].Is(1)
+		}
+	}
 	if places != nil {
 		seen := map[int64]bool{}
 		for _, p := range places.Int64s() {
@@ -205,11 +212,11 @@ func (s *spec) storeAll(st *storage, v *ssa.Value, seen map[*storage]bool) {
 		}
 		w := s.when(l.cond, l.side, os.base, func() *ssa.Value {
 			if other == l.to {
-				return s.writeBack(l.chain, os.base, v)
+				return s.writeBack(l.view, os.base, v)
 			}
 			w := v
-			for i := range l.chain {
-				w = s.step(&l.chain[i], w)
+			for i := range l.view.chain {
+				w = s.step(&l.view.chain[i], w)
 			}
 			return w
 		})
@@ -372,6 +379,60 @@ func classify(o *ssa.Op) viewKind {
 		}
 	}
 	return notView
+}
+
+// squeezed evaluates squeeze where a dynamic axis is among the ones to remove:
+// such an axis stays, which is right for all sizes but 1.
+func (s *spec) squeezed(o *ssa.Op, args []value) ([]value, bool) {
+	self, ok := args[0].(*tensorRef)
+	if !ok {
+		return nil, false
+	}
+	t := s.read(self).Tensor()
+	if t == nil || !t.Ranked {
+		return nil, false
+	}
+	rank := int64(len(t.Dims))
+	var dims []int64
+	if len(args) == 1 {
+		for i := range rank {
+			dims = append(dims, i)
+		}
+	} else {
+		l, ok := s.literalOf(args[1])
+		if !ok {
+			return nil, false
+		}
+		dims = intsOf(l)
+	}
+	var ones []value
+	dynamic := false
+	for _, d := range dims {
+		if d < 0 {
+			d += rank
+		}
+		if d < 0 || d >= rank {
+			return nil, false
+		}
+		switch e := t.Dims[d]; {
+		case e.Is(1):
+			ones = append(ones, ssa.Int(d))
+		case !e.IsConst():
+			if !s.declared(e) {
+				return nil, false
+			}
+			dynamic = true
+		}
+	}
+	if !dynamic {
+		return nil, false
+	}
+	s.warnf("axis-of-one", "a dynamic axis is squeezed; it stays, which is right for sizes of 2 and more")
+	s.m.SetMetadata("aton.assumes", "dynamic axes are not of size 1")
+	if len(ones) == 0 {
+		return []value{s.viewOf("aten::detach", self)}, true
+	}
+	return []value{s.viewOf("aten::squeeze.dims", self, s.newList(ssa.IntType, ones))}, true
 }
 
 // view evaluates an operator whose results share memory with self.
@@ -936,6 +997,13 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 		}
 		s.fail("mutation", "%s changes a tensor's memory in place, which has no pure form", name)
 	}
+	if !strings.HasSuffix(name, "fill_") { // those read their value once, before they write
+		for _, a := range args[1:] {
+			if other, ok := a.(*tensorRef); ok {
+				s.refuseOverlap(self, other)
+			}
+		}
+	}
 	cur := s.read(self)
 	var v *ssa.Value
 	switch name {
@@ -976,6 +1044,70 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 	s.noteMutation(self)
 	s.write(self, v)
 	return []value{self}
+}
+
+// maxPlaces is the number of elements up to which overlap is looked into.
+const maxPlaces = 1 << 12
+
+// refuseOverlap fails when an operator reads, through another view, some of the
+// elements that it writes: its result would hang on the order in which it goes.
+func (s *spec) refuseOverlap(self, other *tensorRef) {
+	a, b := self.state(), other.state()
+	if self == other || a.st != b.st || len(a.chain) == 0 && len(b.chain) == 0 {
+		return
+	}
+	p, q := s.places(a), s.places(b)
+	if p == nil || q == nil {
+		return
+	}
+	same := len(p) == len(q)
+	written := map[int64]bool{}
+	for i, x := range p {
+		written[x] = true
+		same = same && q[i] == x
+	}
+	if same || len(q) == 1 && s.op.Kind == "aten::copy_" {
+		return // the one element that is read is written with itself
+	}
+	for _, x := range q {
+		if written[x] {
+			s.fail("overlap", "the operator reads elements of memory that it writes, through another view; use .clone() for what it reads")
+		}
+	}
+}
+
+// places gives where in the storage the elements of a view are, nil if it is not known.
+func (s *spec) places(st *tensorState) []int64 {
+	shape, ok := staticShape(st.st.state().base)
+	if !ok {
+		return nil
+	}
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	if n > maxPlaces {
+		return nil
+	}
+	v := make([]int64, n)
+	for i := range v {
+		v[i] = int64(i)
+	}
+	at := s.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, shape, v)))
+	for i := range st.chain {
+		at = s.step(&st.chain[i], at)
+	}
+	if c := onnx.ConstOf(at); c != nil {
+		return c.Int64s()
+	}
+	return nil
+}
+
+func staticShape(v *ssa.Value) ([]int64, bool) {
+	if t := v.Tensor(); t != nil {
+		return t.Static()
+	}
+	return nil, false
 }
 
 // fitsInto reports that a tensor of type t may be broadcast to c, as far as is known.
@@ -1075,6 +1207,14 @@ func (s *spec) viewInPlace(o *ssa.Op, args []value, self *tensorRef) []value {
 	fs := s.functional(name, o.Schema)
 	if fs == nil {
 		s.fail("mutation", "no pure twin %s", name)
+	}
+	if name == "aten::squeeze" {
+		if rs, ok := s.squeezed(o, args); ok {
+			next := rs[0].(*tensorRef)
+			s.set(self.c, next.c.content)
+			self.base, self.val = next.base, next.val
+			return []value{self}
+		}
 	}
 	st := self.state()
 	operands := s.operands(args)

@@ -89,12 +89,12 @@ type storage struct {
 	listed bool
 }
 
-// link says that from is the view of to through chain where cond is side.
+// link says that from is the view of to where cond is side.
 type link struct {
 	from, to *storage
 	cond     *ssa.Value
 	side     bool
-	chain    []viewStep
+	view     *tensorState
 }
 
 type storageState struct {
