@@ -25,6 +25,7 @@ type Downgrade struct {
 	Node   *ssa.Op
 	Opset  int // the goal
 	Target Target
+	Hint   string // what the user can do when the step fails, if not a newer opset
 }
 
 // Unsupported is the panic value of a step that cannot be done.

@@ -12,17 +12,23 @@ var typeFallbacks = allFallbacks()
 func allFallbacks() map[string]func(d *Downgrade, t tensor.DType) bool {
 	all := float64Fallbacks()
 	for name, f := range map[string]func(d *Downgrade, t tensor.DType) bool{
-		"Max":     extremeByWhere,
-		"Min":     extremeByWhere,
-		"Clip":    clipByMinMax,
-		"Equal":   equalByOrder,
-		"Less":    orderOfLong,
-		"Greater": orderOfLong,
-		"Pow":     powByProducts,
-		"Relu":    reluByMax,
-		"Sum":     sumByAdd,
-		"Mean":    sumByAdd,
-		"Pad":     padByConcat,
+		"Max":                       extremeByWhere,
+		"Min":                       extremeByWhere,
+		"Clip":                      clipByMinMax,
+		"Equal":                     equalByOrder,
+		"Less":                      orderOfLong,
+		"Greater":                   orderOfLong,
+		"Pow":                       powByProducts,
+		"Relu":                      reluByMax,
+		"Sum":                       sumByAdd,
+		"Mean":                      sumByAdd,
+		"Pad":                       padByConcat,
+		"OneHot":                    oneHotFallback,
+		"MatMul":                    matMulByProducts,
+		"InstanceNormalization":     instanceNormalization,
+		"MeanVarianceNormalization": mvnFallback,
+		"AveragePool":               averagePoolFallback,
+		"GlobalLpPool":              func(d *Downgrade, _ tensor.DType) bool { return globalLp(d) },
 	} {
 		all[name] = f
 	}

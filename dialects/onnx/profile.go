@@ -2,8 +2,6 @@ package onnx
 
 import (
 	"sort"
-
-	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // Target is whose rules decide on element types.
@@ -24,8 +22,8 @@ type kernelTypes struct {
 }
 
 type varTypes struct {
-	name  string
-	types uint32 // as TypeSet.Tensor
+	name       string
+	types, seq uint32 // as TypeSet.Tensor and TypeSet.Seq
 }
 
 // kernelsOf finds the kernels for a version of an operator. A kernel without
@@ -67,5 +65,18 @@ func (t Target) Types(s *OpSchema, p *Param) uint32 {
 	return mask
 }
 
-// has reports that the mask of element types holds d.
-func has(mask uint32, d tensor.DType) bool { return d.ONNX() > 0 && mask>>d.ONNX()&1 == 1 }
+// Sequences is Types for sequences: the element types of the tensors in them.
+func (t Target) Sequences(s *OpSchema, p *Param) uint32 {
+	mask := p.Types.Seq
+	if t != OnnxRuntime || s.Domain != "onnx" {
+		return mask
+	}
+	for _, k := range kernelsOf(s) {
+		for _, v := range k.vars {
+			if v.name == p.Var || v.name == p.Name {
+				mask &= v.seq
+			}
+		}
+	}
+	return mask
+}

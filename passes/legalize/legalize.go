@@ -80,7 +80,7 @@ func (l *legalizer) op(o *ssa.Op) {
 		for p := o.Prev(); p != before; p = o.Prev() { // what was built in vain
 			erase(p)
 		}
-		l.report(kind, loc, err)
+		l.report(kind, loc, d.Hint, err)
 	}
 }
 
@@ -93,8 +93,8 @@ func erase(o *ssa.Op) {
 	o.Erase()
 }
 
-func (l *legalizer) report(kind ssa.Kind, loc diag.Loc, err *onnx.Unsupported) {
-	p := diag.Diagnostic{ID: "opset", Op: string(kind), Loc: loc, Message: err.Why}
+func (l *legalizer) report(kind ssa.Kind, loc diag.Loc, hint string, err *onnx.Unsupported) {
+	p := diag.Diagnostic{ID: "opset", Op: string(kind), Loc: loc, Message: err.Why, Hint: hint}
 	if err.Opset > l.opset {
 		p.Message += fmt.Sprintf(" needs opset %d", err.Opset)
 		p.Hint = fmt.Sprintf("export with --opset %d", err.Opset)

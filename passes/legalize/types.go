@@ -26,10 +26,15 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 	if special := specials[o.Kind.Name()]; special != nil && special(l, d, s) {
 		return
 	}
+	l.kernel(d, s)
+	l.sequences(d, s)
+	if o.Block() == nil {
+		return
+	}
 	groups := l.groups(o, s)
 	var bad []*group
 	for _, g := range groups {
-		if g.dtype != tensor.Undefined && !holds(g.allowed, g.dtype) && !l.runtimeCasts(s, g) {
+		if g.dtype != tensor.Undefined && !holds(g.allowed, g.dtype) {
 			bad = append(bad, g)
 		}
 	}
@@ -52,6 +57,60 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 	l.c.Changed("cast " + o.Kind.Name())
 }
 
+// kernel finds an op that the target cannot run at all. Some operators have
+// kernels for older opsets only.
+func (l *legalizer) kernel(d *onnx.Downgrade, s *onnx.OpSchema) {
+	if l.target.HasKernel(s) {
+		return
+	}
+	if other := onnx.TypeFallback(s.Name); other != nil && other(d, d.Node.Result(0).DType()) {
+		return
+	}
+	for n := l.opset - 1; n >= 7; n-- {
+		if old := onnx.Lookup(s.Name, n); old != nil && l.target.HasKernel(old) {
+			d.Hint = fmt.Sprintf("export with --opset %d", n)
+			break
+		}
+	}
+	d.Fail(0, "%s has no kernel for the operator of opset %d", l.who(), s.Since)
+}
+
+// sequences finds sequences that the opset or the target does not have.
+func (l *legalizer) sequences(d *onnx.Downgrade, s *onnx.OpSchema) {
+	check := func(v *ssa.Value, param func(s *onnx.OpSchema) *onnx.Param) {
+		if v == nil {
+			return
+		}
+		list, ok := v.Type.(*ssa.ListType)
+		if !ok {
+			return
+		}
+		elem := ssa.AsTensor(list.Elem)
+		if elem == nil || elem.DType == tensor.Undefined {
+			return
+		}
+		ok = false
+		n := l.opset
+		for ; n <= onnx.Newest && !ok; n++ {
+			if s := onnx.Lookup(d.Node.Kind.Name(), n); s != nil && l.target.HasKernel(s) {
+				p := param(s)
+				ok = p != nil && holds(l.target.Sequences(s, p), elem.DType)
+			}
+		}
+		if n--; !ok {
+			d.Fail(0, "a sequence of %s for %s", elem.DType.Spec(), l.who())
+		} else if n > l.opset {
+			d.Fail(n, "a sequence of %s for %s", elem.DType.Spec(), l.who())
+		}
+	}
+	for i, v := range d.Node.Operands() {
+		check(v, func(s *onnx.OpSchema) *onnx.Param { return s.Input(i) })
+	}
+	for i, v := range d.Node.Results {
+		check(v, func(s *onnx.OpSchema) *onnx.Param { return s.Output(i) })
+	}
+}
+
 func (l *legalizer) who() string {
 	if l.target == onnx.OnnxRuntime {
 		return "onnxruntime"
@@ -60,12 +119,6 @@ func (l *legalizer) who() string {
 }
 
 func holds(mask uint32, d tensor.DType) bool { return d.ONNX() > 0 && mask>>d.ONNX()&1 == 1 }
-
-// runtimeCasts says that onnxruntime itself computes in float32: it does where
-// an operator has a kernel for that and none for float16.
-func (l *legalizer) runtimeCasts(s *onnx.OpSchema, g *group) bool {
-	return false
-}
 
 // groups sorts the tensors of an op by the type variables of a version.
 func (l *legalizer) groups(o *ssa.Op, s *onnx.OpSchema) []*group {

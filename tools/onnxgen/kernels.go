@@ -10,7 +10,7 @@ import (
 )
 
 // GenerateKernels turns the text of ort_kernels.tsv into Go source. A line is operator, first and last opset (empty:
-// open) and, for each type variable, VAR=type|type; types of sequences and optionals are left out.
+// open) and, for each type variable, VAR=type|type, where a type is an element type or seq(element type); optionals are left out.
 func GenerateKernels(text string) ([]byte, error) {
 	type entry struct {
 		op           string
@@ -39,17 +39,19 @@ func GenerateKernels(text string) ([]byte, error) {
 		if len(f) > 3 {
 			for _, v := range strings.Fields(f[3]) {
 				name, types, _ := strings.Cut(v, "=")
-				var mask uint32
+				var tensors, seqs uint32
 				for _, t := range strings.Split(types, "|") {
+					mask := &tensors
+					if elem, ok := strings.CutPrefix(t, "seq("); ok {
+						t, mask = strings.TrimSuffix(elem, ")"), &seqs
+					}
 					if n, ok := elemNumber[t]; ok {
-						mask |= 1 << n
-					} else if !strings.Contains(t, "(") && t != "undefined" {
+						*mask |= 1 << n
+					} else {
 						return nil, fmt.Errorf("line %d: unknown type %q", i+1, t)
 					}
 				}
-				if mask != 0 {
-					e.vars = append(e.vars, fmt.Sprintf("{%q, %#x}", name, mask))
-				}
+				e.vars = append(e.vars, fmt.Sprintf("{%q, %#x, %#x}", name, tensors, seqs))
 			}
 		}
 		all = append(all, e)

@@ -1,0 +1,385 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Operators that the standard defines by others, for opsets before them. Halves
+// are computed in float32, as PyTorch does.
+
+// up is x in a type to compute in.
+func (d *Downgrade) up(x *ssa.Value) *ssa.Value {
+	if x == nil {
+		return nil
+	}
+	if t := x.DType(); t == tensor.Float16 || t == tensor.BFloat16 {
+		return d.cast(x, tensor.Float32)
+	}
+	return x
+}
+
+// half makes an expression of one operand that is computed in float32 for halves.
+func half(opset int, f func(d *Downgrade, x *ssa.Value) *ssa.Value) Step {
+	return express(opset, func(d *Downgrade) *ssa.Value {
+		return d.cast(f(d, d.up(d.in(0))), d.in(0).DType())
+	})
+}
+
+func (d *Downgrade) mean(x *ssa.Value, axes ...int64) *ssa.Value {
+	return d.Op("ReduceMean", x, d.ints(axes...))
+}
+
+// standard is (x - mean) / sqrt(variance + eps), with the mean and the reciprocal.
+func (d *Downgrade) standard(x *ssa.Value, eps float64, axes ...int64) (y, mean, scale *ssa.Value) {
+	mean = d.mean(x, axes...)
+	y = d.Op("Sub", x, mean)
+	v := d.mean(d.Op("Mul", y, y), axes...)
+	root := d.Op("Sqrt", d.Op("Add", v, d.like(x, eps)))
+	return d.Op("Div", y, root), mean, d.Op("Reciprocal", root)
+}
+
+// affine is y*scale + bias where they are there.
+func (d *Downgrade) affine(y, scale, bias *ssa.Value) *ssa.Value {
+	if scale != nil {
+		y = d.Op("Mul", y, d.cast(scale, y.DType()))
+	}
+	if bias != nil {
+		y = d.Op("Add", y, d.cast(bias, y.DType()))
+	}
+	return y
+}
+
+func lastAxes(axis int64, rank int) []int64 {
+	var axes []int64
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	for ; axis < int64(rank); axis++ {
+		axes = append(axes, axis)
+	}
+	return axes
+}
+
+func layerNormalization(d *Downgrade) {
+	x := d.in(0)
+	axes := lastAxes(d.Node.AttrInt("axis", -1), d.rank(x, 17))
+	y, mean, scale := d.standard(d.up(x), d.Node.AttrFloat("epsilon", 1e-5), axes...)
+	y = d.cast(d.affine(y, d.up(d.in(1)), d.up(d.in(2))), x.DType())
+	rs := []*ssa.Value{y}
+	for i, v := range []*ssa.Value{mean, scale} {
+		if i+1 < len(d.Node.Results) {
+			rs = append(rs, d.cast(v, d.Node.Result(i+1).DType()))
+		}
+	}
+	d.Replace(rs...)
+}
+
+func rmsNormalization(d *Downgrade) *ssa.Value {
+	x := d.up(d.in(0))
+	axes := lastAxes(d.Node.AttrInt("axis", -1), d.rank(x, 23))
+	v := d.mean(d.Op("Mul", x, x), axes...)
+	y := d.Op("Div", x, d.Op("Sqrt", d.Op("Add", v, d.like(x, d.Node.AttrFloat("epsilon", 1e-5)))))
+	return d.cast(d.affine(y, d.up(d.in(1)), nil), d.Node.Result(0).DType())
+}
+
+// perChannel gives a tensor of one element a channel the axes behind.
+func (d *Downgrade) perChannel(v *ssa.Value, rank int) *ssa.Value {
+	if v == nil || rank <= 2 {
+		return v
+	}
+	shape := []int64{-1}
+	for range rank - 2 {
+		shape = append(shape, 1)
+	}
+	return d.reshape(v, shape...)
+}
+
+func groupNormalization(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	rank := d.rank(x, 21)
+	groups := d.Node.AttrInt("num_groups", 1)
+	rows := d.reshape(d.up(x), 0, groups, -1)
+	y, _, _ := d.standard(rows, d.Node.AttrFloat("epsilon", 1e-5), 2)
+	y = d.Op("Reshape", y, d.sizes1(x, 0, rank))
+	return d.cast(d.affine(y, d.perChannel(d.up(d.in(1)), rank), d.perChannel(d.up(d.in(2)), rank)), x.DType())
+}
+
+// instanceNormalization serves the types that the operator does not take.
+func instanceNormalization(d *Downgrade, _ tensor.DType) bool {
+	x := d.in(0)
+	t := x.Tensor()
+	if t == nil || !t.Ranked || len(t.Dims) < 3 {
+		return false
+	}
+	rank := len(t.Dims)
+	y, _, _ := d.standard(x, d.Node.AttrFloat("epsilon", 1e-5), lastAxes(2, rank)...)
+	d.Replace(d.affine(y, d.perChannel(d.in(1), rank), d.perChannel(d.in(2), rank)))
+	return true
+}
+
+func meanVarianceNormalization(d *Downgrade) *ssa.Value {
+	x := d.up(d.in(0))
+	axes := d.Node.AttrInts("axes")
+	if axes == nil {
+		axes = []int64{0, 2, 3}
+	}
+	// the standard adds 1e-9 to the deviation
+	y := d.Op("Sub", x, d.mean(x, axes...))
+	s := d.Op("Add", d.Op("Sqrt", d.mean(d.Op("Mul", y, y), axes...)), d.like(x, 1e-9))
+	return d.cast(d.Op("Div", y, s), d.in(0).DType())
+}
+
+func mvnFallback(d *Downgrade, _ tensor.DType) bool {
+	d.Replace(meanVarianceNormalization(d))
+	return true
+}
+
+func hardSwish(d *Downgrade, x *ssa.Value) *ssa.Value {
+	return d.Op("Mul", x, d.OpA("HardSigmoid", []ssa.Attr{floatAttr("alpha", 1.0/6), floatAttr("beta", 0.5)}, x))
+}
+
+func floatAttr(name string, v float64) ssa.Attr { return ssa.Attr{Name: name, Value: ssa.Float(v)} }
+
+func mish(d *Downgrade, x *ssa.Value) *ssa.Value {
+	return d.Op("Mul", x, d.Op("Tanh", d.Op("Softplus", x)))
+}
+
+// swish is x * sigmoid(alpha*x).
+func swish(d *Downgrade, x *ssa.Value) *ssa.Value {
+	in := x
+	if a := d.Node.AttrFloat("alpha", 1); a != 1 {
+		in = d.Op("Mul", x, d.like(x, a))
+	}
+	return d.Op("Mul", x, d.Op("Sigmoid", in))
+}
+
+// celu is Elu, stretched: alpha*(exp(x/alpha) - 1) for negative x.
+func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
+	a := d.Node.AttrFloat("alpha", 1)
+	if a == 1 {
+		return d.Op("Elu", x)
+	}
+	return d.Op("Mul", d.Op("Elu", d.Op("Div", x, d.like(x, a))), d.like(x, a))
+}
+
+func gelu(d *Downgrade, x *ssa.Value) *ssa.Value {
+	h := d.Op("Mul", x, d.like(x, 0.5))
+	var t *ssa.Value
+	if d.Node.AttrStr("approximate", "none") == "tanh" {
+		cube := d.Op("Mul", d.Op("Mul", x, x), x)
+		in := d.Op("Add", x, d.Op("Mul", cube, d.like(x, 0.044715)))
+		t = d.Op("Tanh", d.Op("Mul", in, d.like(x, math.Sqrt(2/math.Pi))))
+	} else {
+		t = d.Op("Erf", d.Op("Mul", x, d.like(x, math.Sqrt2/2)))
+	}
+	return d.Op("Mul", h, d.Op("Add", t, d.like(x, 1)))
+}
+
+// thresholdedRelu is x where it is greater than alpha, else 0.
+func thresholdedRelu(d *Downgrade, x *ssa.Value) *ssa.Value {
+	return d.Op("Where", d.Op("Greater", x, d.like(x, d.Node.AttrFloat("alpha", 1))), x, d.like(x, 0))
+}
+
+// shrink moves what is beyond the bounds towards 0, and the rest to it.
+func shrink(d *Downgrade, x *ssa.Value) *ssa.Value {
+	lambd, bias := d.Node.AttrFloat("lambd", 0.5), d.Node.AttrFloat("bias", 0)
+	down := d.Op("Where", d.Op("Greater", x, d.like(x, lambd)), d.Op("Sub", x, d.like(x, bias)), d.like(x, 0))
+	return d.Op("Where", d.Op("Less", x, d.like(x, -lambd)), d.Op("Add", x, d.like(x, bias)), down)
+}
+
+// throughDouble computes an operator that did not exist by what float64 needs
+// where there is no kernel.
+func throughDouble(d *Downgrade) {
+	t := d.in(0).DType()
+	f := TypeFallback(d.Node.Kind.Name())
+	if f == nil || !t.IsFloat() {
+		d.Fail(9, "the operator")
+	}
+	if t == tensor.Float64 {
+		if !f(d, t) {
+			d.Fail(9, "the operator")
+		}
+		return
+	}
+	vs := d.Node.Operands()
+	for i, v := range vs {
+		if v != nil {
+			vs[i] = d.cast(v, tensor.Float64)
+		}
+	}
+	// an op in float64 with its cast as the only user, which the fallback serves
+	r := d.Block.InsertBefore(d.Before, d.Node.Kind, d.Loc, vs, d.Node.Result(0).Tensor().WithDType(tensor.Float64))
+	r.Attrs = d.Node.Attrs
+	back := d.Block.InsertBefore(d.Before, "onnx::Cast", d.Loc, []*ssa.Value{r.Result(0)}, d.Node.Result(0).Type)
+	back.SetAttr("to", ssa.Int(int64(t.ONNX())))
+	e := *d
+	e.Node, e.Before = r, r
+	if !f(&e, tensor.Float64) {
+		d.Fail(9, "the operator")
+	}
+	d.Replace(back.Result(0))
+}
+
+// eyeLike is a constant where the sizes are.
+func eyeLike(d *Downgrade) *ssa.Value {
+	shape := d.sizes(d.in(0), 9)
+	k := d.Node.AttrInt("k", 0)
+	v := make([]int64, shape[0]*shape[1])
+	for i := range shape[0] {
+		if j := i + k; j >= 0 && j < shape[1] {
+			v[i*shape[1]+j] = 1
+		}
+	}
+	return d.Const(tensor.FromInts(d.Node.Result(0).DType(), shape, v))
+}
+
+// trilu keeps a triangle, by a mask.
+func trilu(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	r := d.rank(x, 14)
+	k := d.long(0)
+	if d.in(1) != nil {
+		k = d.reshape(d.in(1))
+	}
+	rows := d.Op("Unsqueeze", d.Op("Range", d.long(0), d.size(x, r-2), d.long(1)), d.ints(1))
+	cols := d.Op("Range", d.long(0), d.size(x, r-1), d.long(1))
+	edge := d.Op("Add", rows, k)
+	drop := d.Op("Less", cols, edge)
+	if d.Node.AttrInt("upper", 1) == 0 {
+		drop = d.Op("Greater", cols, edge)
+	}
+	zero := d.Const(tensor.FromInts(x.DType(), []int64{}, []int64{0}))
+	return d.Op("Where", drop, zero, x)
+}
+
+// oneHot compares the indices with the places along the new axis.
+func oneHot(d *Downgrade) *ssa.Value {
+	at, depth, values := d.in(0), d.in(1), d.in(2)
+	rank := int64(d.rank(at, 9))
+	n, ok := ConstInts(depth)
+	if f, isFloat := ConstFloat(depth); !ok && isFloat {
+		n, ok = []int64{int64(f)}, true
+	}
+	if !ok {
+		d.Fail(9, "a depth that is computed at run time")
+	}
+	axis := d.Node.AttrInt("axis", -1)
+	if axis < 0 {
+		axis += rank + 1
+	}
+	at = d.cast(at, tensor.Int64)
+	at = d.fromFront(at, d.long(n[0]))
+	places := make([]int64, n[0])
+	for i := range places {
+		places[i] = int64(i)
+	}
+	shape := []int64{n[0]}
+	for range rank - axis {
+		shape = append(shape, 1)
+	}
+	hot := d.Op("Equal", d.Op("Unsqueeze", at, d.ints(axis)), d.Const(tensor.Of(tensor.Int64, shape, places)))
+	return d.Op("Where", hot, d.gather(values, d.long(1), 0), d.gather(values, d.long(0), 0))
+}
+
+func oneHotFallback(d *Downgrade, _ tensor.DType) bool {
+	d.Replace(oneHot(d))
+	return true
+}
+
+// constantOfShape repeats the element; before Expand only to known sizes.
+func constantOfShape(d *Downgrade) *ssa.Value {
+	v := tensor.FromFloats(tensor.Float32, []int64{1}, []float64{0})
+	if l, ok := d.Node.Attr("value"); ok && l.Tensor != nil {
+		v = l.Tensor
+	}
+	if shape, ok := ConstInts(d.in(0)); ok {
+		one := v.Reshape([]int64{})
+		return d.Const(&tensor.Tensor{DType: one.DType, Shape: shape, Strides: make([]int64, len(shape)), Offset: one.Offset, Storage: one.Storage})
+	}
+	return d.Op("Expand", d.Const(v), d.in(0))
+}
+
+// expand repeats along the axes of size 1.
+func expand(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	out := d.Node.Result(0).Tensor()
+	t := x.Tensor()
+	if t == nil || !t.Ranked || out == nil || !out.Ranked {
+		d.Fail(8, "broadcasting to an unknown rank")
+	}
+	if n := len(out.Dims) - len(t.Dims); n > 0 {
+		axes := make([]int64, n)
+		for i := range axes {
+			axes[i] = int64(i)
+		}
+		x = d.Op("Unsqueeze", x, d.ints(axes...))
+		t = x.Tensor()
+	}
+	parts := make([]*ssa.Value, len(out.Dims))
+	for i, e := range out.Dims {
+		n, ok := e.Int()
+		switch {
+		case t.Dims[i].Equal(e):
+			parts[i] = d.ints(1)
+		case !t.Dims[i].Is(1):
+			d.Fail(8, "broadcasting to unknown sizes")
+		case ok:
+			parts[i] = d.ints(n)
+		default:
+			k := int64(i) // the shape may have fewer axes than the result
+			m, ok := d.in(1).Tensor().Dims[0].Int()
+			if !ok {
+				d.Fail(8, "broadcasting to an unknown rank")
+			}
+			parts[i] = d.gather(d.in(1), d.ints(k-int64(len(out.Dims))+m), 0)
+		}
+	}
+	if len(parts) == 0 {
+		return x
+	}
+	return d.Op("Tile", x, d.concat(0, parts...))
+}
+
+// bernoulli compares with numbers that are equally spread.
+func bernoulli(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	attrs := []ssa.Attr{}
+	if l, ok := d.Node.Attr("seed"); ok {
+		attrs = append(attrs, ssa.Attr{Name: "seed", Value: l})
+	}
+	return d.cast(d.Op("Less", d.OpA("RandomUniformLike", attrs, x), x), d.Node.Result(0).DType())
+}
+
+// matMulByProducts multiplies and adds, for elements that MatMul did not take.
+func matMulByProducts(d *Downgrade, t tensor.DType) bool {
+	a, b := d.in(0), d.in(1)
+	ra, rb := d.rank(a, 9), d.rank(b, 9)
+	if !t.IsInt() || ra == 0 || rb == 0 {
+		return false
+	}
+	if ra == 1 {
+		a = d.Op("Unsqueeze", a, d.ints(0))
+	}
+	if rb == 1 {
+		b = d.Op("Unsqueeze", b, d.ints(1))
+	}
+	ra, rb = max(ra, 2), max(rb, 2)
+	p := d.Op("Mul", d.Op("Unsqueeze", a, d.ints(int64(ra))), d.Op("Unsqueeze", b, d.ints(int64(rb-2))))
+	r := int64(max(ra, rb) + 1)
+	y := d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, p, d.ints(r-2))
+	var drop []int64
+	if d.rank(d.in(0), 9) == 1 {
+		drop = append(drop, r-3)
+	}
+	if d.rank(d.in(1), 9) == 1 {
+		drop = append(drop, r-2)
+	}
+	if drop != nil {
+		y = d.Op("Squeeze", y, d.ints(drop...))
+	}
+	d.Replace(y)
+	return true
+}
