@@ -70,6 +70,16 @@ func (l *Lowering) pair() (a, b *ssa.Value, d tensor.DType) {
 	return l.Cast(a, d), l.Cast(b, d), d
 }
 
+// floatPair gives the operands as floats of the type in which PyTorch computes, and the type of the result.
+func (l *Lowering) floatPair() (a, b *ssa.Value, result tensor.DType) {
+	if l.numbers() {
+		d := tensor.Float64
+		return l.Cast(l.Tensor("a"), d), l.Cast(l.Tensor("b"), d), d
+	}
+	d := l.FloatType("self", "other")
+	return l.As("self", computing(d)), l.As("other", computing(d)), d
+}
+
 // times multiplies x by the argument alpha, if there is one.
 func (l *Lowering) times(x *ssa.Value, alpha string) *ssa.Value {
 	if !l.HasArg(alpha) || l.IsNone(alpha) || l.IsConst(alpha) && l.Float(alpha) == 1 {
@@ -405,9 +415,8 @@ func lowerHypot(l *Lowering) *ssa.Value {
 }
 
 func lowerAtan2(l *Lowering) *ssa.Value {
-	result := l.FloatType("self", "other")
-	d := computing(result)
-	y, x := l.As("self", d), l.As("other", d)
+	y, x, result := l.floatPair()
+	d := l.DType(x)
 	ay, ax := l.Abs(y), l.Abs(x)
 	// 0/0 counts as 0 and inf/inf as 1
 	same := l.Cast(l.Not(l.IsZero(ay)), d)
@@ -418,9 +427,9 @@ func lowerAtan2(l *Lowering) *ssa.Value {
 }
 
 func lowerCopysign(l *Lowering) *ssa.Value {
-	d := l.FloatType("self", "other")
-	x := l.Abs(l.As("self", d))
-	return l.Where(l.signBit(l.Tensor("other")), l.Neg(x), x)
+	x, y, d := l.floatPair()
+	x = l.Abs(x)
+	return l.Cast(l.Where(l.signBit(y), l.Neg(x), x), d)
 }
 
 // lowerNextafter steps in float64, where a little more than half a unit in the
@@ -450,9 +459,11 @@ func lowerNextafter(l *Lowering) *ssa.Value {
 }
 
 func lowerLdexp(l *Lowering) *ssa.Value {
-	d := l.FloatType("self", "other")
-	w := computing(d)
-	return l.Cast(l.Mul(l.As("self", w), l.exp2(l.As("other", w))), d)
+	if l.HasArg("i") { // math.ldexp(x, i)
+		return l.Mul(l.Tensor("x"), l.exp2(l.Cast(l.Tensor("i"), tensor.Float64)))
+	}
+	x, e, d := l.floatPair()
+	return l.Cast(l.Mul(x, l.exp2(e)), d)
 }
 
 func lowerHeaviside(l *Lowering) *ssa.Value {

@@ -10,23 +10,35 @@ import (
 // scalar holds what TorchScript does with Python numbers that are not known
 // until run time: rank 0 tensors of int64, float64 or bool here.
 var scalar = Defs{
-	"aten::Int":                      {Doc: "a number as an int, truncated", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
-	"aten::IntImplicit":              {Doc: "the only element as an int", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
-	"aten::Float":                    {Doc: "a number as a float", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
-	"aten::FloatImplicit":            {Doc: "the only element as a float", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
-	"aten::Bool":                     {Doc: "whether a number is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Bool) }},
-	"aten::ScalarImplicit":           {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("a")) }},
-	"aten::item":                     {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
-	"aten::_local_scalar_dense":      {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
-	"prim::NumToTensor":              {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("a") }},
-	"aten::__range_length":           {Doc: "the length of range(lo, hi, step)", Lower: lowerRangeLength},
-	"aten::__derive_index":           {Doc: "start + index * step", Lower: lowerDeriveIndex},
-	"prim::min":                      {Doc: "the least of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
-	"prim::max":                      {Doc: "the greatest of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
-	"prim::abs":                      {Doc: "absolute value of a number", Lower: lowerAbsNumber},
-	"aten::fabs":                     {Doc: "absolute value of a number as a float", Lower: floatOp("Abs")},
-	"aten::degrees":                  {Doc: "radians to degrees", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, 180/math.Pi) })},
-	"aten::radians":                  {Doc: "degrees to radians", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, math.Pi/180) })},
+	"aten::Int":                 {Doc: "a number as an int, truncated", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
+	"aten::IntImplicit":         {Doc: "the only element as an int", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Int64) }},
+	"aten::Float":               {Doc: "a number as a float", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
+	"aten::FloatImplicit":       {Doc: "the only element as a float", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Float64) }},
+	"aten::Bool":                {Doc: "whether a number is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("a"), tensor.Bool) }},
+	"aten::ScalarImplicit":      {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("a")) }},
+	"aten::item":                {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
+	"aten::_local_scalar_dense": {Doc: "the only element as a number", Lower: func(l *Lowering) *ssa.Value { return l.item(l.Tensor("self")) }},
+	"prim::NumToTensor":         {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("a") }},
+	"aten::__range_length":      {Doc: "the length of range(lo, hi, step)", Lower: lowerRangeLength},
+	"aten::__derive_index":      {Doc: "start + index * step", Lower: lowerDeriveIndex},
+	"prim::min":                 {Doc: "the least of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
+	"prim::max":                 {Doc: "the greatest of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
+	"prim::abs":                 {Doc: "absolute value of a number", Lower: lowerAbsNumber},
+	"aten::fabs":                {Doc: "absolute value of a number as a float", Lower: floatOp("Abs")},
+	"aten::degrees":             {Doc: "radians to degrees", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, 180/math.Pi) })},
+	"aten::radians":             {Doc: "degrees to radians", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, math.Pi/180) })},
+	"aten::mathremainder": {Doc: "a less the nearest multiple of b", Lower: func(l *Lowering) *ssa.Value {
+		a, b, _ := l.floatPair()
+		return l.Sub(a, l.Mul(b, l.Op("Round", l.Div(a, b))))
+	}},
+	"aten::factorial": {Doc: "n!, up to 20", Lower: lowerFactorial},
+	"aten::gamma": {Doc: "the gamma function of a number", Lower: func(l *Lowering) *ssa.Value {
+		x := l.operand()
+		y := l.Exp(l.lgamma(x))
+		// below 0 the sign changes at each integer
+		odd := l.Not(l.IsZero(l.cmod(l.Op("Floor", x), l.Like(x, 2))))
+		return l.Where(l.And(l.IsNegative(x), odd), l.Neg(y), y)
+	}},
 	"aten::modf":                     {Doc: "fraction and whole part of a number", LowerN: lowerModf},
 	"aten::sym_max":                  {Doc: "the greatest of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
 	"aten::sym_min":                  {Doc: "the least of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
@@ -108,4 +120,13 @@ func lowerModf(l *Lowering) []*ssa.Value {
 	x := l.operand()
 	whole := l.trunc(x)
 	return []*ssa.Value{l.Sub(x, whole), whole}
+}
+
+// lowerFactorial looks the result up: no more than 20! fits into an int.
+func lowerFactorial(l *Lowering) *ssa.Value {
+	v := []int64{1}
+	for i := int64(1); i <= 20; i++ {
+		v = append(v, v[i-1]*i)
+	}
+	return l.Gather(l.I64(v...), l.Tensor("a"), 0)
 }

@@ -269,10 +269,14 @@ func lowerReal(l *Lowering) *ssa.Value {
 
 // lowerFrexp takes the exponent from log2 and mends it where rounding moved it over a power of 2.
 func lowerFrexp(l *Lowering) []*ssa.Value {
-	x := l.Tensor("self")
+	x := l.self()
 	d := l.DType(x)
 	if !d.IsFloat() {
 		l.Fail("frexp of %v", d)
+	}
+	exponent := tensor.Int32
+	if l.HasArg("a") {
+		exponent = tensor.Int64
 	}
 	w := l.Cast(x, tensor.Float64)
 	a := l.Abs(w)
@@ -291,6 +295,6 @@ func lowerFrexp(l *Lowering) []*ssa.Value {
 	e = l.Where(special, l.Like(e, 0), e)
 	return []*ssa.Value{
 		l.Cast(l.Where(special, w, scaled(w, e)), d),
-		l.Cast(e, tensor.Int32),
+		l.Cast(e, exponent),
 	}
 }
