@@ -1014,8 +1014,11 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 		v = s.emitName("aten::zeros_like", cur)
 	default:
 		base := strings.TrimSuffix(name, "_")
-		if base == "_index_put_impl" {
+		switch base {
+		case "_index_put_impl":
 			base = "index_put"
+		case "normal": // aten::normal is another function
+			base = "normal_functional"
 		}
 		fs := s.functional(ns+"::"+base, schema)
 		if fs == nil {
