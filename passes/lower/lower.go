@@ -104,13 +104,22 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 // findComplex reports complex numbers that are left: their operators work on
 // pairs of real tensors, which graphs and branches cannot take or give.
 func (l *lowerer) findComplex() {
+	report := func(loc diag.Loc) {
+		l.bad = append(l.bad, Unconverted{"prim::Return", loc, &aten.Failure{
+			ID:      "complex-value",
+			Message: "a complex number is an input or an output of the model or of a branch, which ONNX has no operators on",
+			Hint:    "pass it as torch.view_as_real(x)",
+		}})
+	}
 	for o := range l.dst.Body.AllOps() {
 		if o.Kind.Namespace() == "aton" {
-			l.bad = append(l.bad, Unconverted{"prim::Return", o.Loc, &aten.Failure{
-				ID:      "complex-value",
-				Message: "a complex number is an input or an output of the model or of a branch, which ONNX has no operators on",
-				Hint:    "pass it as torch.view_as_real(x)",
-			}})
+			report(o.Loc)
+			return
+		}
+	}
+	for _, v := range append(l.dst.Body.Returns(), l.dst.Body.Params...) { // a constant, or a value that only passes through
+		if v.DType().IsComplex() {
+			report(0)
 			return
 		}
 	}
