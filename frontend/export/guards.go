@@ -203,6 +203,9 @@ func (g *guards) learn(d sym.Expr) bool {
 				continue
 			}
 			if v, ok := solve(d, s); ok {
+				if v.IsConst() {
+					g.t.warn("axis %d of input %s is always %s in this program, though it was exported as a dynamic one", k, g.leaves[i].name, v)
+				}
 				g.t.learn(name, v)
 				return true
 			}
