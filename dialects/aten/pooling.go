@@ -279,12 +279,12 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	counted := l.countedPlaces(x, p, counts, include)
 	far := make([]int64, n)
 	for i := range n {
-		far[i] = p.pad[i] + p.stride[i] - 1
+		far[i] = min(p.pad[i]+p.stride[i], p.kernel[i]) - 1 // no window reaches further
 		if static {
 			far[i] = end[i]
 		}
 	}
-	y := l.OpA("AveragePool", attrs(repeatInt(0, 2*n), 0), l.padSpatial(x, p.pad, far, l.Like(x, 0)))
+	y := l.OpA("AveragePool", attrs(repeatInt(0, 2*n), 1), l.padSpatial(x, p.pad, far, l.Like(x, 0)))
 	if !static {
 		zero, axes := repeatInt(0, n), axesFrom(2, n)
 		y = l.Op("Slice", y, l.I64(zero...), l.SizeTensor(counts), l.I64(axes...))
