@@ -224,7 +224,7 @@ func (l *Lowering) solveTriangle(t, b *ssa.Value, upper, unit bool) *ssa.Value {
 	t = l.tri(t, !upper, 0)
 	n := l.rowCount(b)
 	rows := l.Unsqueeze(l.countTo(n), 1)
-	finals, _ := l.scanOver([]*ssa.Value{l.Mul(b, l.Like(b, 0))}, []*ssa.Value{l.countTo(n)}, upper, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, _ := l.scanOver([]*ssa.Value{l.Fill(l.ShapeOf(b), l.DType(b), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, upper, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		x, i := st[0], el[0]
 		ti := l.row(t, i)
 		v := l.Sub(l.wide(l.row(b, i)), l.Op("MatMul", l.wide(ti), x))
@@ -252,7 +252,7 @@ func (l *Lowering) cholesky(a *ssa.Value) (lower, info *ssa.Value) {
 	n := l.rowCount(a)
 	rows, cols := l.countTo(n), l.countTo(n)
 	zero := l.Like(a, 0)
-	finals, outs := l.scanOver([]*ssa.Value{l.Mul(a, zero)}, []*ssa.Value{l.countTo(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, outs := l.scanOver([]*ssa.Value{l.Fill(l.ShapeOf(a), l.DType(a), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		f, j := st[0], el[0]
 		c := l.Sub(l.column(a, j), l.Squeeze(l.Op("MatMul", f, l.tall(l.row(f, j))), -1))
 		square := l.tall(l.Gather(c, j, l.Rank(c)-1))
