@@ -85,6 +85,8 @@ type Diagnostic struct {
 	Message string `json:"message"`
 	// Hint says what the user can do.
 	Hint string `json:"hint,omitempty"`
+	// Opset is the lowest opset that would do, where one is known.
+	Opset int `json:"opset,omitempty"`
 }
 
 // List collects diagnostics. It is an error when it holds one of severity Error.

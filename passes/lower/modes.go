@@ -1,0 +1,181 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Mode says what becomes of operators that cannot be converted. The modes are
+// those of torch.onnx's operator_export_type.
+type Mode string
+
+// Modes.
+const (
+	// Strict: every operator must convert (ONNX).
+	Strict Mode = "onnx"
+	// Fallthrough keeps them as nodes of their own names (ONNX_FALLTHROUGH).
+	Fallthrough Mode = "fallthrough"
+	// ATenFallback makes ATen nodes of those of aten (ONNX_ATEN_FALLBACK).
+	ATenFallback Mode = "aten-fallback"
+	// ATen makes ATen nodes of all operators of aten, whether they convert or not (ONNX_ATEN).
+	ATen Mode = "aten"
+	// Collect reports them and goes on, so that later passes can say what stands in their way.
+	Collect Mode = "collect"
+)
+
+// Modes lists the modes.
+func Modes() []string {
+	return []string{string(Strict), string(Fallthrough), string(ATenFallback), string(ATen), string(Collect)}
+}
+
+// unconverted stands for the results of an operator that could not be converted.
+const unconverted ssa.Kind = "unconverted::value"
+
+// node is a foreign operator in the making.
+type node struct {
+	kind     ssa.Kind
+	operands []*ssa.Value
+	attrs    []ssa.Attr
+}
+
+// keep puts a foreign node in the place of an operator.
+func (l *lowerer) keep(o *ssa.Op, form func(o *ssa.Op) node) {
+	n, err := formed(o, form)
+	if err != nil {
+		l.fail(o, err)
+		return
+	}
+	types := make([]ssa.Type, len(o.Results))
+	for i, r := range o.Results {
+		types[i] = onnxType(r.Type)
+	}
+	op := l.low.Block.Append(n.kind, o.Loc, n.operands, types...)
+	op.Attrs = n.attrs
+	for i, r := range o.Results {
+		l.set(r, op.Results[i])
+	}
+	if l.m.Opsets == nil {
+		l.m.Opsets = map[string]int{}
+	}
+	if domain := n.kind.Namespace(); l.m.Opsets[domain] == 0 {
+		l.m.Opsets[domain] = 1
+	}
+}
+
+func formed(o *ssa.Op, form func(o *ssa.Op) node) (n node, err *aten.Failure) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *aten.Failure:
+			err = r
+		default:
+			panic(r)
+		}
+	}()
+	return form(o), nil
+}
+
+// domainOf is the ONNX domain of a namespace.
+func domainOf(ns string) string {
+	if ns == "aten" {
+		return "org.pytorch.aten"
+	}
+	return ns
+}
+
+// customNode has tensors as inputs, constants as attributes under their schema names.
+func (l *lowerer) customNode(o *ssa.Op) node {
+	n := node{kind: ssa.Kind(domainOf(o.Kind.Namespace()) + "::" + o.Kind.Name()), attrs: attributes(o)}
+	for i := range o.NumOperands() {
+		v := o.Operand(i)
+		name := fmt.Sprintf("arg%d", i)
+		if o.Schema != nil && i < len(o.Schema.Args) {
+			name = o.Schema.Args[i].Name
+		}
+		if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
+			lit, _ := d.Attr("value")
+			if lit.Kind != ssa.TensorLit {
+				if !lit.IsNone() {
+					n.attrs = append(n.attrs, ssa.Attr{Name: name, Value: plain(lit)})
+				}
+				continue
+			}
+		}
+		if es, ok := aten.ListElems(v); ok {
+			for _, e := range es {
+				n.operands = append(n.operands, l.low.Value(e))
+			}
+			continue
+		}
+		n.operands = append(n.operands, l.operand(v))
+	}
+	return n
+}
+
+// sameNode has the operator's own name and all its operands as inputs.
+func (l *lowerer) sameNode(o *ssa.Op) node {
+	return node{kind: ssa.Kind(domainOf(o.Kind.Namespace()) + "::" + o.Kind.Name()), operands: l.operands(o), attrs: attributes(o)}
+}
+
+// atenNode is an ATen node: operator and overload are attributes, all operands inputs in schema order.
+func (l *lowerer) atenNode(o *ssa.Op) node {
+	overload := ""
+	if o.Schema != nil {
+		overload = o.Schema.Overload
+	}
+	return node{
+		kind: "org.pytorch.aten::ATen", operands: l.operands(o),
+		attrs: append([]ssa.Attr{{Name: "operator", Value: ssa.Str(o.Kind.Name())}, {Name: "overload_name", Value: ssa.Str(overload)}}, attributes(o)...),
+	}
+}
+
+func (l *lowerer) operands(o *ssa.Op) []*ssa.Value {
+	vs := make([]*ssa.Value, o.NumOperands())
+	for i := range vs {
+		vs[i] = l.operand(o.Operand(i))
+	}
+	return vs
+}
+
+// operand is the value of any kind that a foreign node takes: nil for None,
+// constants as onnx::Constant, lists of tensors as sequences.
+func (l *lowerer) operand(v *ssa.Value) *ssa.Value {
+	if vs := l.lists[v]; vs != nil {
+		return l.low.Op("SequenceConstruct", vs...)
+	}
+	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
+		switch lit, _ := d.Attr("value"); lit.Kind {
+		case ssa.NoneLit:
+			return nil
+		case ssa.StrLit, ssa.DeviceLit:
+			return l.low.Const(tensor.Strings([]int64{}, []string{lit.Str()}))
+		}
+	}
+	return l.low.Value(v)
+}
+
+// attributes are an operator's own, as far as ONNX has such.
+func attributes(o *ssa.Op) []ssa.Attr {
+	var out []ssa.Attr
+	for _, a := range o.Attrs {
+		out = append(out, ssa.Attr{Name: a.Name, Value: plain(a.Value)})
+	}
+	return out
+}
+
+// plain makes strings of devices and of text, lists of tuples.
+func plain(l ssa.Literal) ssa.Literal {
+	switch l.Kind {
+	case ssa.DeviceLit, ssa.BlobLit:
+		return ssa.Str(l.Str())
+	case ssa.TupleLit:
+		l.Kind = ssa.ListLit
+		if len(l.Elems) > 0 {
+			l.Elem = l.Elems[0].Type()
+		}
+	}
+	return l
+}

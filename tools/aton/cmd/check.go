@@ -1,0 +1,99 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/tools/cli"
+)
+
+func newCheck() *cobra.Command {
+	var m model
+	var listOps bool
+	c := &cobra.Command{
+		Use:   "check MODEL",
+		Short: "Tell all that cannot be converted, at once",
+		Example: `  aton check model.pt --input 'x:f32[N,3,224,224]'
+  aton check model.pt --opset 9 --json
+  aton check --list-ops --opset 13`,
+		Args: func(c *cobra.Command, args []string) error {
+			if listOps {
+				return cobra.NoArgs(c, args)
+			}
+			return oneModel(c, args)
+		},
+	}
+	m.flags(c)
+	c.Flags().BoolVar(&listOps, "list-ops", false, "list the operators that convert at the opset, without a model")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name := ""
+		if len(args) > 0 {
+			name = args[0]
+		}
+		if err := m.prepare(c, name); err != nil {
+			return err
+		}
+		if listOps {
+			return listOperators(c.OutOrStdout(), m.opset, m.json)
+		}
+		mod, err := m.read(c.InOrStdin())
+		if err != nil {
+			return m.locate(err)
+		}
+		list, err := aton.Check(mod, m.opts)
+		if err != nil {
+			return m.locate(err)
+		}
+		list.Sort()
+		if m.json {
+			problems := cli.Problems(list)
+			if problems == nil {
+				problems = []cli.Problem{}
+			}
+			if err := printJSON(c.OutOrStdout(), map[string]any{"model": m.name, "opset": opsetOf(m.opset), "operators": aton.Blockers(list), "problems": problems}); err != nil {
+				return err
+			}
+			if list.Err() != nil {
+				return cli.ErrQuiet
+			}
+			return nil
+		}
+		for _, d := range list.Items {
+			if d.Severity != diag.Error {
+				fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", m.name, list.Format(d))
+			}
+		}
+		if err := list.Err(); err != nil {
+			return m.locate(err)
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opsetOf(m.opset))
+		return err
+	}
+	return c
+}
+
+// listOperators tells what converts at an opset.
+func listOperators(w io.Writer, opset int, asJSON bool) error {
+	ops := aton.Operators(nil, opset)
+	if asJSON {
+		return printJSON(w, map[string]any{"opset": opsetOf(opset), "operators": ops})
+	}
+	var b strings.Builder
+	for _, op := range ops {
+		b.WriteString(op.Name + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func opsetOf(n int) int {
+	if n == 0 {
+		return aton.DefaultOpset
+	}
+	return n
+}
