@@ -8,17 +8,21 @@
 package aton
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/frontend"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
+	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 )
@@ -61,10 +65,53 @@ type Options struct {
 	// Weights is a file of named tensors (torch.save, safetensors) that goes with graph text. WeightsKey is the path of
 	// the state dict in a checkpoint; empty means the first one in it.
 	Weights, WeightsKey string
+	// Table has the operators that are known; nil stands for the built-in ones. A user registers symbolic functions in
+	// a table of aten.NewTable.
+	Table *aten.Table
+	// OperatorExport says what becomes of operators that cannot be converted; empty is ONNX.
+	OperatorExport OperatorExportType
 	// Warn receives remarks on the file that is read; nil drops them.
 	Warn func(message string)
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
+}
+
+// OperatorExportType says what becomes of operators that cannot be converted.
+type OperatorExportType string
+
+// The types of torch.onnx.
+const (
+	// ONNX: every operator must convert.
+	ONNX OperatorExportType = "ONNX"
+	// ONNXFallthrough keeps them as nodes of their own names; the domain of aten is org.pytorch.aten.
+	ONNXFallthrough OperatorExportType = "ONNX_FALLTHROUGH"
+	// ONNXATenFallback makes ATen nodes of those of aten: domain org.pytorch.aten, string attributes operator and
+	// overload_name, all operands in the order of the schema.
+	ONNXATenFallback OperatorExportType = "ONNX_ATEN_FALLBACK"
+	// ONNXATen makes ATen nodes of all operators of aten.
+	ONNXATen OperatorExportType = "ONNX_ATEN"
+	// Raw writes the TorchScript graph as it is.
+	Raw OperatorExportType = "RAW"
+)
+
+// OperatorExportTypes lists them.
+func OperatorExportTypes() []OperatorExportType {
+	return []OperatorExportType{ONNX, ONNXFallthrough, ONNXATenFallback, ONNXATen, Raw}
+}
+
+// mode is the pass's word.
+func (t OperatorExportType) mode() (lower.Mode, error) {
+	switch t {
+	case "", ONNX:
+		return lower.Strict, nil
+	case ONNXFallthrough:
+		return lower.Fallthrough, nil
+	case ONNXATenFallback:
+		return lower.ATenFallback, nil
+	case ONNXATen:
+		return lower.ATen, nil
+	}
+	return "", fmt.Errorf("no operator export type %q", string(t))
 }
 
 func (o Options) opset() int {
@@ -111,7 +158,14 @@ func Stages() []string {
 // Lower converts the module to the ONNX dialect of the asked opset, as far as that goes: what cannot be converted
 // stays as it is and is in the list.
 func Lower(m *ssa.Module, o Options) (*diag.List, error) {
-	p, err := o.pipeline()
+	if o.OperatorExport == Raw {
+		return o.raw(m)
+	}
+	mode, err := o.OperatorExport.mode()
+	if err != nil {
+		return nil, err
+	}
+	p, err := o.pipeline(mode)
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +179,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if len(m.Opsets) == 0 {
 		m.Opsets[""] = o.opset()
 	}
-	for domain, n := range o.CustomOpsets {
-		m.Opsets[domain] = n
-	}
-	leftOver(m, list)
+	o.leftOver(m, list)
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
@@ -136,21 +187,64 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 			}
 		}
 	}
-	return list, list.Err()
+	return list, errors.Join(list.Err(), o.domains(m))
+}
+
+// raw readies the TorchScript graph for a file.
+func (o Options) raw(m *ssa.Module) (*diag.List, error) {
+	p, err := all.Set.Parse("inline,freeze")
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.Run(m, o.Runner)
+	if err != nil {
+		return list, err
+	}
+	list.Items = append(list.Items, lower.Raw(m, o.opset()).Items...)
+	return list, errors.Join(list.Err(), o.domains(m))
+}
+
+// domains gives the domains in use their versions.
+func (o Options) domains(m *ssa.Module) error {
+	for _, ns := range slices.Sorted(maps.Keys(o.CustomOpsets)) {
+		if ns == "" || ns == onnx.Namespace || ns == "ai.onnx" {
+			return fmt.Errorf("the version of ONNX's own domain is the opset")
+		}
+		if v := o.CustomOpsets[ns]; v < 1 {
+			return fmt.Errorf("domain %s: %d is no version", ns, v)
+		}
+	}
+	if m.Main() == nil {
+		return nil
+	}
+	for op := range m.Main().Body.AllOps() {
+		ns := op.Kind.Namespace()
+		v, ok := o.CustomOpsets[ns]
+		if ns == "org.pytorch.aten" && !ok {
+			v, ok = o.CustomOpsets["aten"]
+		}
+		if ok {
+			m.Opsets[ns] = v
+		}
+	}
+	return nil
 }
 
 // leftOver reports the operators of PyTorch that no pass has converted, so that none gets into a file.
-func leftOver(m *ssa.Module, list *diag.List) {
-	for o := range m.Main().Body.AllOps() {
+func (o Options) leftOver(m *ssa.Module, list *diag.List) {
+	if o.OperatorExport == ONNXFallthrough {
+		return
+	}
+	for op := range m.Main().Body.AllOps() {
 		for _, d := range m.Dialects {
-			if ns := d.Namespace(); ns != onnx.Namespace && ns == o.Kind.Namespace() {
-				list.Add(diag.Diagnostic{ID: "unsupported-op", Op: string(o.Kind), Loc: o.Loc, Message: "cannot be converted to ONNX"})
+			if ns := d.Namespace(); ns != onnx.Namespace && ns == op.Kind.Namespace() && !slices.Contains(o.Fallthrough, ns) && !slices.Contains(o.Fallthrough, "*") {
+				list.Add(diag.Diagnostic{ID: "unsupported-op", Op: string(op.Kind), Loc: op.Loc, Message: "cannot be converted to ONNX"})
 			}
 		}
 	}
 }
 
-func (o Options) pipeline() (*passes.Pipeline, error) {
+func (o Options) pipeline(mode lower.Mode) (*passes.Pipeline, error) {
 	target := o.Target
 	if target == "" {
 		target = "ort"
@@ -162,8 +256,12 @@ func (o Options) pipeline() (*passes.Pipeline, error) {
 	if o.LearnedNames {
 		names = "learned"
 	}
-	return all.Set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q}",
-		o.opset(), target, o.Eval, names, strings.Join(o.Fallthrough, ",")))
+	set := all.Set
+	if o.Table != nil {
+		set = all.New(o.Table)
+	}
+	return set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s}",
+		o.opset(), target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode))
 }
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
@@ -171,7 +269,11 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	if stage == "import" {
 		return &diag.List{Table: &m.Locs}, nil
 	}
-	p, err := o.pipeline()
+	mode, err := o.OperatorExport.mode()
+	if err != nil {
+		return nil, err
+	}
+	p, err := o.pipeline(mode)
 	if err != nil {
 		return nil, err
 	}
@@ -180,15 +282,6 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, Stages()), strings.Join(Stages(), ", "))
 	}
 	return part.Run(m, o.Runner)
-}
-
-// Check says all that stands in the way of a conversion. The error is for what is not about the program.
-func Check(m *ssa.Module, o Options) (*diag.List, error) {
-	list, err := Lower(m, o)
-	if err != nil && list != nil && list.Err() != nil {
-		err = nil // it is in the list
-	}
-	return list, err
 }
 
 // Export converts the module and writes it to a file, which appears only when all went well.

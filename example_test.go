@@ -121,10 +121,10 @@ func Example_pythonOp() {
   return (%r)
 `, aton.Options{Table: table})
 	// Output:
-	// graph(%x : Float(2, 3)):
-	//   %0 : Float() = onnx::Constant[value={0.5}]()
-	//   %r : Float(2, 3) = onnx::Clip(%x, %0)
-	//   return (%r)
+	// graph @main_graph(%x : Float(2, 3)):
+	//   %onnx::Clip_const : Float() = onnx::Constant[value={0.5}]()
+	//   %output : Float(2, 3) = onnx::Clip(%x, %onnx::Clip_const)
+	//   return (%output)
 	// prim::PythonOp: the function MySign
 }
 

@@ -16,9 +16,9 @@ import (
 // subgraphNames gives the attributes that hold an op's blocks, in order.
 func subgraphNames(k ssa.Kind) []string {
 	switch k {
-	case "onnx::If":
+	case "onnx::If", "prim::If":
 		return []string{"then_branch", "else_branch"}
-	case "onnx::Loop", "onnx::Scan", "onnx::SequenceMap":
+	case "onnx::Loop", "prim::Loop", "onnx::Scan", "onnx::SequenceMap":
 		return []string{"body"}
 	}
 	return nil
@@ -362,7 +362,9 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 		}
 		n.Input = append(n.Input, b.value[v.ID])
 	}
-	n.Input = trimEmpty(n.Input)
+	if o.Kind != "org.pytorch.aten::ATen" { // whose inputs are all that the schema has
+		n.Input = trimEmpty(n.Input)
+	}
 	schema := onnx.SchemaOf(o.Kind)
 	for i, r := range o.Results {
 		if schema != nil && !r.HasUses() {

@@ -184,7 +184,9 @@ func (l *Lowering) Arg(name string) *ssa.Value {
 }
 
 // HasArg reports that the overload has an argument of that name.
-func (l *Lowering) HasArg(name string) bool { return l.Node.Schema.Arg(name) >= 0 }
+func (l *Lowering) HasArg(name string) bool {
+	return l.Node.Schema != nil && l.Node.Schema.Arg(name) >= 0
+}
 
 func (l *Lowering) must(name string) *ssa.Value {
 	v := l.Arg(name)

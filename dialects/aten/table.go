@@ -1,6 +1,13 @@
 package aten
 
-import "github.com/aton-project/aton/ssa"
+import (
+	"maps"
+	"slices"
+
+	"github.com/aton-project/aton/ssa"
+)
+
+//go:generate go run ../../tools/opsdoc
 
 // families lists the tables of all operator families. A new family is named here and nowhere else.
 func families() []Defs {
@@ -27,6 +34,15 @@ func families() []Defs {
 		linalg, fourier, complexNumbers, losses, ctc, attention, embedding, recurrent, vision,
 		pt2e,
 	}
+}
+
+// Families lists the operators of each family, in alphabetical order.
+func Families() [][]ssa.Kind {
+	var out [][]ssa.Kind
+	for _, f := range families() {
+		out = append(out, slices.Sorted(maps.Keys(f)))
+	}
+	return out
 }
 
 // NewTable makes a table of all built-in operators.

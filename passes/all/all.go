@@ -25,21 +25,27 @@ func Dialects() []ssa.Dialect {
 	return append(aten.Dialects(), prim.Dialect{}, onnx.Dialect{})
 }
 
-// Set is what pipeline strings may name.
-var Set = passes.Set{
-	Passes: []*passes.Pass{
-		&arrange.Pass,
-		&cse.Pass,
-		&dce.Pass,
-		&fold.Pass,
-		&freeze.Pass,
-		&inline.Pass,
-		&legalize.Pass,
-		&lower.Pass,
-		&shapes.Pass,
-		&simplify.Pass,
-		&specialize.Pass,
-	},
-	Named:  pipelines,
-	Orders: orders,
+// Set is what pipeline strings may name, with the built-in operators.
+var Set = New(nil)
+
+// New makes a set whose passes know the operators of a table; nil stands for the built-in ones.
+func New(table *aten.Table) *passes.Set {
+	low, spec := lower.New(table), specialize.New(table)
+	return &passes.Set{
+		Passes: []*passes.Pass{
+			&arrange.Pass,
+			&cse.Pass,
+			&dce.Pass,
+			&fold.Pass,
+			&freeze.Pass,
+			&inline.Pass,
+			&legalize.Pass,
+			&low,
+			&shapes.Pass,
+			&simplify.Pass,
+			&spec,
+		},
+		Named:  pipelines,
+		Orders: orders,
+	}
 }

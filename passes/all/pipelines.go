@@ -1,6 +1,9 @@
 package all
 
-import "github.com/aton-project/aton/passes"
+import (
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/lower"
+)
 
 // pipelines are sequences with names of their own.
 var pipelines = []passes.Named{
@@ -12,13 +15,14 @@ var pipelines = []passes.Named{
 	},
 	{
 		Name: "export", Doc: "from a program as it was imported to ONNX operators of the opset",
-		Text: "inline,freeze{eval=$eval},specialize{opset=$opset},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\"},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
+		Text: "inline,freeze{eval=$eval},specialize{opset=$opset},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted"},
 			{Name: "eval", Default: "false", Bool: true, Doc: "take the module as being in eval mode"},
 			{Name: "names", Default: "state", Values: []string{"state", "learned"}, Doc: "how weights are called"},
+			{Name: "mode", Default: "onnx", Doc: "what becomes of operators that cannot be converted", Values: lower.Modes()},
 		},
 	},
 }

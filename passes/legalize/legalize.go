@@ -98,6 +98,7 @@ func (l *legalizer) report(kind ssa.Kind, loc diag.Loc, hint string, err *onnx.U
 	if err.Opset > l.opset {
 		p.Message += fmt.Sprintf(" needs opset %d", err.Opset)
 		p.Hint = fmt.Sprintf("export with --opset %d", err.Opset)
+		p.Opset = err.Opset
 	}
 	l.c.Report(p)
 }

@@ -21,6 +21,8 @@ type Options struct {
 	// Fallthrough lists namespaces whose operators are kept as nodes of a
 	// custom domain when they cannot be converted; "*" stands for all.
 	Fallthrough []string
+	// Mode says what becomes of operators that cannot be converted; empty is Strict.
+	Mode Mode
 	// FoldLimit bounds the number of elements that constant folding reads or
 	// makes; 0 stands for 1 << 12: what is larger is left to the pass that folds, which looks at all uses of a weight.
 	FoldLimit int64
@@ -45,7 +47,7 @@ func Run(m *ssa.Module, opts Options) error {
 	}
 	list := &diag.List{Table: &m.Locs}
 	for _, u := range bad {
-		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: u.Failure.Message, Hint: u.Failure.Hint})
+		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: u.Failure.Message, Hint: u.Failure.Hint, Opset: u.Failure.Opset})
 	}
 	return list.Err()
 }
@@ -76,17 +78,18 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	}
 	l.block(src.Body, dst.Body)
 	rets := make([]*ssa.Value, src.Body.NumReturns())
-	if len(l.bad) == 0 {
+	if !l.stuck() {
 		for i := range rets {
 			rets[i] = l.returned(src.Body.Return(i), dst.Body)
+			l.lost = l.lost || rets[i] == nil
 		}
 	}
-	if len(l.bad) == 0 {
+	if !l.stuck() {
 		dst.Body.SetReturns(rets...)
 		removeDead(dst.Body)
 		l.findComplex()
 	}
-	if len(l.bad) > 0 {
+	if l.stuck() {
 		m.RemoveFunc(dst)
 		return l.bad, nil
 	}
@@ -98,8 +101,11 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 		m.Opsets = map[string]int{}
 	}
 	m.Opsets[""] = onnx.Newest // the encoding; legalize takes it to the opset
-	return nil, nil
+	return l.bad, nil
 }
+
+// stuck reports that there will be no graph: an operator is missing, or a value that blocks return.
+func (l *lowerer) stuck() bool { return l.lost || len(l.bad) > 0 && l.opts.Mode != Collect }
 
 // findComplex reports complex numbers that are left: their operators work on
 // pairs of real tensors, which graphs and branches cannot take or give.
@@ -158,6 +164,7 @@ type lowerer struct {
 	lists map[*ssa.Value][]*ssa.Value // elements of list results of known length
 	low   *aten.Lowering
 	bad   []Unconverted
+	lost  bool // a block cannot be completed
 }
 
 func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {
@@ -208,7 +215,7 @@ func (l *lowerer) fail(o *ssa.Op, f *aten.Failure) {
 	l.bad = append(l.bad, Unconverted{o.Kind, o.Loc, f})
 	// go on with results of the declared types, to find all problems
 	for _, r := range o.Results {
-		p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(l.m, r.Type))
+		p := l.dst.Body.InsertBefore(l.dst.Body.First(), unconverted, o.Loc, nil, onnxType(l.m, r.Type))
 		l.set(r, p.Results[0])
 	}
 }
@@ -233,7 +240,11 @@ func refine(w *ssa.Value, src *ssa.TensorType) {
 		return
 	}
 	if !t.Ranked {
-		w.Type = ssa.Tensor(t.DType, src.Dims...)
+		d := t.DType
+		if d == tensor.Undefined { // of an operator that inference does not know
+			d = src.DType
+		}
+		w.Type = ssa.Tensor(d, src.Dims...)
 		return
 	}
 	if len(t.Dims) != len(src.Dims) {
@@ -253,15 +264,27 @@ func refine(w *ssa.Value, src *ssa.TensorType) {
 }
 
 func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
+	isAten := o.Kind.Namespace() == "aten"
+	if l.opts.Mode == ATen && isAten {
+		l.keep(o, l.atenNode)
+		return
+	}
 	vs, err := l.low.Lower(o)
 	if err != nil {
-		if l.falls(o.Kind.Namespace()) {
-			l.keep(o, dst)
+		switch {
+		case l.falls(o.Kind.Namespace()):
+			l.keep(o, l.customNode)
+			return
+		case l.opts.Mode == Fallthrough:
+			l.keep(o, l.sameNode)
+			return
+		case l.opts.Mode == ATenFallback && isAten:
+			l.keep(o, l.atenNode)
 			return
 		}
 		if !ownFailure(err.ID) && l.knockOn(o) {
 			for _, r := range o.Results {
-				p := l.dst.Body.InsertBefore(l.dst.Body.First(), "prim::Unconverted", o.Loc, nil, onnxType(l.m, r.Type))
+				p := l.dst.Body.InsertBefore(l.dst.Body.First(), unconverted, o.Loc, nil, onnxType(l.m, r.Type))
 				l.set(r, p.Results[0])
 			}
 			return
@@ -325,7 +348,7 @@ func (l *lowerer) knockOn(o *ssa.Op) bool {
 
 func (l *lowerer) unconverted(v *ssa.Value) bool {
 	w := l.env[v.ID]
-	return w != nil && w.Def() != nil && w.Def().Kind == "prim::Unconverted"
+	return w != nil && w.Def() != nil && w.Def().Kind == unconverted
 }
 
 func (l *lowerer) falls(ns string) bool {
@@ -335,55 +358,6 @@ func (l *lowerer) falls(ns string) bool {
 		}
 	}
 	return false
-}
-
-// keep writes an operator as a node of its own domain: tensors as inputs,
-// constants as attributes under their schema names.
-func (l *lowerer) keep(o *ssa.Op, dst *ssa.Block) {
-	domain := o.Kind.Namespace()
-	if domain == "aten" {
-		domain = "org.pytorch.aten"
-	}
-	var operands []*ssa.Value
-	var attrs []ssa.Attr
-	for i := range o.NumOperands() {
-		v := o.Operand(i)
-		name := fmt.Sprintf("arg%d", i)
-		if o.Schema != nil && i < len(o.Schema.Args) {
-			name = o.Schema.Args[i].Name
-		}
-		if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
-			lit, _ := d.Attr("value")
-			if lit.Kind != ssa.TensorLit {
-				if !lit.IsNone() {
-					attrs = append(attrs, ssa.Attr{Name: name, Value: lit})
-				}
-				continue
-			}
-		}
-		if es, ok := aten.ListElems(v); ok {
-			for _, e := range es {
-				operands = append(operands, l.low.Value(e))
-			}
-			continue
-		}
-		operands = append(operands, l.low.Value(v))
-	}
-	types := make([]ssa.Type, len(o.Results))
-	for i, r := range o.Results {
-		types[i] = onnxType(l.m, r.Type)
-	}
-	n := dst.Append(ssa.Kind(domain+"::"+o.Kind.Name()), o.Loc, operands, types...)
-	n.Attrs = append(append([]ssa.Attr(nil), o.Attrs...), attrs...)
-	for i, r := range o.Results {
-		l.set(r, n.Results[i])
-	}
-	if l.m.Opsets == nil {
-		l.m.Opsets = map[string]int{}
-	}
-	if l.m.Opsets[domain] == 0 {
-		l.m.Opsets[domain] = 1
-	}
 }
 
 func (l *lowerer) unpack(o *ssa.Op) {
@@ -401,6 +375,14 @@ func (l *lowerer) unpack(o *ssa.Op) {
 			}
 		}
 		return
+	}
+	if w := l.env[src.ID]; w != nil {
+		if _, ok := w.Type.(*ssa.ListType); ok { // of an operator that was kept
+			for i, r := range o.Results {
+				l.set(r, l.low.Op("SequenceAt", w, l.low.Const(tensor.ScalarInt(int64(i)))))
+			}
+			return
+		}
 	}
 	l.fail(o, &aten.Failure{ID: "unsupported-op", Message: "a list of unknown length cannot be unpacked"})
 }
@@ -440,6 +422,7 @@ func (l *lowerer) ifOp(o *ssa.Op, dst *ssa.Block) {
 		types[i] = onnxType(l.m, r.Type)
 	}
 	if cond == nil {
+		l.lost = true
 		return
 	}
 	n := dst.Append("onnx::If", o.Loc, []*ssa.Value{cond}, types...)
@@ -457,17 +440,18 @@ func (l *lowerer) returns(src, b *ssa.Block, want []ssa.Type) {
 	for i := range src.NumReturns() {
 		w := l.returned(src.Return(i), b)
 		if w == nil {
+			l.lost = true
 			return
 		}
 		vs = append(vs, w)
 	}
-	if len(l.bad) == 0 {
+	if !l.stuck() {
 		b.SetReturns(vs...)
 	}
 }
 
 func (l *lowerer) finish(o, n *ssa.Op) {
-	if len(l.bad) == 0 {
+	if !l.stuck() {
 		if err := onnx.Infer(n); err != nil {
 			l.bad = append(l.bad, Unconverted{o.Kind, o.Loc, &aten.Failure{ID: "internal", Message: err.Error()}})
 		}
@@ -481,6 +465,7 @@ func (l *lowerer) loop(o *ssa.Op, dst *ssa.Block) {
 	operands := make([]*ssa.Value, o.NumOperands())
 	for i := range operands {
 		if operands[i] = l.returned(o.Operand(i), dst); operands[i] == nil {
+			l.lost = true
 			return
 		}
 	}

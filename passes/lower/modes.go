@@ -50,7 +50,7 @@ func (l *lowerer) keep(o *ssa.Op, form func(o *ssa.Op) node) {
 	}
 	types := make([]ssa.Type, len(o.Results))
 	for i, r := range o.Results {
-		types[i] = onnxType(r.Type)
+		types[i] = onnxType(l.m, r.Type)
 	}
 	op := l.low.Block.Append(n.kind, o.Loc, n.operands, types...)
 	op.Attrs = n.attrs

@@ -28,17 +28,27 @@ graph(%x : Float(N, 3)):
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the ONNX opset to lower for", Int: true},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted; * for all"},
+			{Name: "mode", Default: string(Strict), Doc: "what becomes of operators that cannot be converted", Values: Modes()},
 		},
 		Run: func(c *passes.Context) error {
 			if !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
 				return nil // an ONNX model
 			}
-			opts := Options{Opset: c.IntOption("opset"), Table: table}
+			opts := Options{Opset: c.IntOption("opset"), Table: table, Mode: Mode(c.Option("mode"))}
 			if f := c.Option("fallthrough"); f != "" {
 				opts.Fallthrough = splitComma(f)
 			}
 			err := Run(c.Module, opts)
 			c.Changed("lowered")
+			if err != nil && opts.Mode == Collect && !c.Module.UsesNamespace("aten") {
+				var list *diag.List
+				if errors.As(err, &list) { // the rest of the pipeline may have more to say
+					for _, d := range list.Items {
+						c.Report(d)
+					}
+					return nil
+				}
+			}
 			var list *diag.List
 			if errors.As(err, &list) {
 				for _, d := range list.Items {

@@ -36,7 +36,7 @@ func Raw(m *ssa.Module, opset int) *diag.List {
 		if t, ok := given[name]; ok {
 			p.Type = t
 		}
-		p.Type = onnxType(p.Type)
+		p.Type = onnxType(m, p.Type)
 		if t := p.Tensor(); t != nil && t.DType == tensor.Undefined {
 			p.Type = t.WithDType(tensor.Float32) // torch's default
 		}

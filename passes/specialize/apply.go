@@ -20,7 +20,7 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 	if rs, ok := s.container(o, args); ok {
 		return rs
 	}
-	if o.Schema == nil || o.Schema.VarReturn {
+	if o.Schema == nil || o.Schema.VarReturn { // prim::PythonOp has a schema that says nothing
 		return s.opaque(o, args)
 	}
 	for i, a := range args {
@@ -46,6 +46,7 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 		}
 	}
 	vs := s.emit(o.Kind, o.Schema, s.operands(args)...)
+	s.complete(o, vs)
 	s.updateStatistics(o, args)
 	return s.results(o, vs)
 }
@@ -77,16 +78,74 @@ func (s *spec) results(o *ssa.Op, vs []*ssa.Value) []value {
 func (s *spec) opaque(o *ssa.Op, args []value) []value {
 	types := make([]ssa.Type, len(o.Results))
 	for i, r := range o.Results {
-		types[i] = r.Type
+		types[i] = s.declaredType(r.Type)
 	}
 	n := s.cur.Append(o.Kind, s.loc, s.operands(args), types...)
 	n.Attrs = o.Attrs
 	vs := s.infer(n)
-	out := make([]value, len(vs))
-	for i, v := range vs {
-		out[i] = s.wrap(v)
+	s.complete(o, vs)
+	for _, v := range vs {
+		if t := v.Tensor(); t != nil && !t.Ranked {
+			s.typeless = true
+		}
 	}
-	return out
+	return s.results(o, vs)
+}
+
+// complete fills in the types of results that inference knows little of: what it cannot say, the program may.
+// Declared sizes are those of the inputs that the program was made with, and hold for these only.
+func (s *spec) complete(o *ssa.Op, vs []*ssa.Value) {
+	if len(vs) != len(o.Results) {
+		return
+	}
+	for i, r := range o.Results {
+		have, want := vs[i].Tensor(), r.Tensor()
+		if have == nil || want == nil || have.Ranked && have.DType != tensor.Undefined {
+			continue
+		}
+		t := *have
+		if t.DType == tensor.Undefined {
+			t.DType = want.DType
+		}
+		if !t.Ranked && want.Ranked {
+			t.Ranked, t.Dims = true, ssa.AsTensor(s.declaredType(want)).Dims
+		}
+		vs[i].Type = &t
+	}
+}
+
+// declaredType is a type of the source program, with sizes only if they hold.
+func (s *spec) declaredType(t ssa.Type) ssa.Type {
+	tt, ok := t.(*ssa.TensorType)
+	if !ok || !tt.Ranked || s.inputsAsDeclared() {
+		return t
+	}
+	free := *tt
+	free.Dims = make([]sym.Expr, len(tt.Dims))
+	for i := range free.Dims {
+		free.Dims[i] = s.m.FreshSymbol("u", 0)
+	}
+	return &free
+}
+
+// inputsAsDeclared reports that all inputs have the sizes that the program declares.
+func (s *spec) inputsAsDeclared() bool {
+	want := map[string]*ssa.TensorType{}
+	for _, p := range s.src.Body.Params {
+		want[argName(p.Name)] = p.Tensor()
+	}
+	for _, p := range s.out.Body.Params {
+		have, declared := p.Tensor(), want[p.Name]
+		if have == nil || declared == nil || have.Rank() != declared.Rank() || !have.Ranked {
+			return false
+		}
+		for i := range have.Dims {
+			if !have.Dims[i].Equal(declared.Dims[i]) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func returnsTensor(schema *ssa.Schema) bool {

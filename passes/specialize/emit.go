@@ -278,7 +278,7 @@ func (s *spec) infer(o *ssa.Op) []*ssa.Value {
 	vs, err := l.Lower(o)
 	if err != nil {
 		if err.ID != "unknown-shape" && err.ID != "unknown-dtype" {
-			s.causes = append(s.causes, diag.Diagnostic{ID: err.ID, Loc: o.Loc, Op: string(o.Kind), Message: err.Message, Hint: err.Hint})
+			s.causes = append(s.causes, diag.Diagnostic{ID: err.ID, Loc: o.Loc, Op: string(o.Kind), Message: err.Message, Hint: err.Hint, Opset: err.Opset})
 		}
 		return o.Results
 	}

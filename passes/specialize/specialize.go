@@ -118,6 +118,8 @@ type spec struct {
 	names   map[string]bool
 
 	warn, errs *diag.List
+	// typeless is set when an operator of a user gives a tensor of unknown rank.
+	typeless bool
 	// causes are the operators whose lowering failed for reasons of their own, so that they have no known types.
 	causes []diag.Diagnostic
 }
@@ -494,7 +496,7 @@ func (s *spec) outputs(b *ssa.Block) {
 			}
 		}
 		v := s.materialize(x)
-		if t := v.Tensor(); t != nil && !t.Ranked && len(s.causes) == 0 && !s.unrankedInput() {
+		if t := v.Tensor(); t != nil && !t.Ranked && len(s.causes) == 0 && !s.typeless && !s.unrankedInput() {
 			s.fail("dynamic-rank", "the number of dimensions of output %q depends on data, which ONNX cannot say of an output", path)
 		}
 		vals = append(vals, v)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,6 +55,7 @@ type model struct {
 	inputs, inputFiles []string
 	opset              int
 	target, repro      string
+	operators          string
 	json, timing, each bool
 	custom             []string
 	changed            bool
@@ -78,6 +80,7 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.StringVar(&m.target, "target", "ort", "whose kernels decide on element types: ort, or onnx for the bare standard")
+	f.StringVar(&m.operators, "operator-export-type", "ONNX", "what becomes of operators that cannot be converted: ONNX, ONNX_FALLTHROUGH, ONNX_ATEN_FALLBACK, ONNX_ATEN, RAW")
 	f.BoolVar(&m.json, "json", false, "errors and results as JSON")
 	f.BoolVar(&m.timing, "timing", false, "tell how long each part takes, on standard error")
 	f.BoolVar(&m.each, "verify-each", false, "verify the module after every pass")
@@ -132,6 +135,10 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 			return m.locate(fmt.Errorf("--input-file %s: %w", s, err))
 		}
 		m.opts.Inputs = append(m.opts.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
+	}
+	m.opts.OperatorExport = aton.OperatorExportType(m.operators)
+	if !slices.Contains(aton.OperatorExportTypes(), m.opts.OperatorExport) {
+		return cli.Misusef("--operator-export-type: no type %q (there are: %v)", m.operators, aton.OperatorExportTypes())
 	}
 	m.opts.Opset, m.opts.Target = m.opset, m.target
 	stderr := c.ErrOrStderr()

@@ -60,6 +60,7 @@ func TestStatus(t *testing.T) {
 		{"export " + good + " -o " + out + " --external-data maybe", 2, "auto, always or never"},
 		{"export " + good + " -o - --external-data always", 2, "needs a file"},
 		{"export " + good + " -o - --json", 2, "standard output"},
+		{"export " + good + " -o - --operator-export-type onnx", 2, "ONNX_ATEN_FALLBACK"},
 		{"export " + good + " -o " + filepath.Join(out, "deeper"), 1, "o.onnx/deeper: no such file or directory; make the folder first"},
 		{"export " + good + ".not -o " + out, 1, good + ".not: no such file or directory; "},
 		{"inspect " + good + " --at nowhere", 2, "no stage"},
@@ -118,12 +119,25 @@ func TestCheck(t *testing.T) {
 			ID, Op, File string
 			Line         int
 		}
+		Operators []struct {
+			Operator, File string
+			Count, Line    int
+		}
 	}
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
 	if status != 1 || said != "" || len(got.Problems) != 2 || got.Problems[1].File != "net.py" || got.Problems[1].Line != 8 || got.Problems[0].ID != "unsupported-op" {
 		t.Errorf("status %d: %s%s", status, text, said)
+	}
+	if len(got.Operators) != 1 || got.Operators[0].Count != 2 || got.Operators[0].Line != 7 {
+		t.Errorf("%+v", got.Operators)
+	}
+	if status, text, said := call("", "check", "--list-ops", "--opset", "13"); status != 0 || !strings.Contains(text, "aten::relu\n") || strings.Contains(text, "aten::no_such_operator") {
+		t.Errorf("status %d: %.200s%s", status, text, said)
+	}
+	if status, _, _ := call("", "check"); status != 2 {
+		t.Errorf("status %d without a model", status)
 	}
 	if status, text, _ := call(convertible, "check", "-"); status != 0 || !strings.Contains(text, "converts to opset 20") {
 		t.Errorf("status %d: %s", status, text)

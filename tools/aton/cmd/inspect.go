@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/cli"
 )
 
@@ -75,61 +73,4 @@ func newInspect() *cobra.Command {
 		return err
 	}
 	return c
-}
-
-func newCheck() *cobra.Command {
-	var m model
-	c := &cobra.Command{
-		Use:   "check MODEL",
-		Short: "Tell all that cannot be converted, at once",
-		Example: `  aton check model.pt --input 'x:f32[N,3,224,224]'
-  aton check model.pt --opset 9 --json`,
-		Args: oneModel,
-	}
-	m.flags(c)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := m.prepare(c, args[0]); err != nil {
-			return err
-		}
-		mod, err := m.read(c.InOrStdin())
-		if err != nil {
-			return m.locate(err)
-		}
-		list, err := aton.Check(mod, m.opts)
-		if err != nil {
-			return m.locate(err)
-		}
-		list.Sort()
-		if m.json {
-			problems := cli.Problems(list)
-			if problems == nil {
-				problems = []cli.Problem{}
-			}
-			if err := printJSON(c.OutOrStdout(), map[string]any{"model": m.name, "problems": problems}); err != nil {
-				return err
-			}
-			if list.Err() != nil {
-				return cli.ErrQuiet
-			}
-			return nil
-		}
-		for _, d := range list.Items {
-			if d.Severity != diag.Error {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", m.name, list.Format(d))
-			}
-		}
-		if err := list.Err(); err != nil {
-			return m.locate(err)
-		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opsetOf(m.opset))
-		return err
-	}
-	return c
-}
-
-func opsetOf(n int) int {
-	if n == 0 {
-		return aton.DefaultOpset
-	}
-	return n
 }
