@@ -1019,6 +1019,8 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 			base = "index_put"
 		case "normal": // aten::normal is another function
 			base = "normal_functional"
+		case "__iand_", "__ior_", "__ixor_", "__ilshift_", "__irshift_":
+			base = "__" + strings.TrimPrefix(base, "__i") + "_"
 		}
 		fs := s.functional(ns+"::"+base, schema)
 		if fs == nil {
