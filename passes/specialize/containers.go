@@ -155,6 +155,9 @@ func (s *spec) inLoop() bool {
 
 // container evaluates operators on lists, dicts, tuples and strings.
 func (s *spec) container(o *ssa.Op, args []value) ([]value, bool) {
+	if o.Kind == "aten::dict" && len(args) == 0 {
+		return []value{&dict{c: s.newCell(&dictState{}), typ: o.Results[0].Type}}, true
+	}
 	if o.Kind.Namespace() != "aten" || len(args) == 0 {
 		return nil, false
 	}
@@ -211,9 +214,6 @@ func (s *spec) container(o *ssa.Op, args []value) ([]value, bool) {
 		if _, ok := s.literalOf(args[0]); !ok {
 			return []value{ssa.Str("")}, true
 		}
-	}
-	if o.Kind == "aten::dict" && len(args) == 0 {
-		return []value{&dict{c: s.newCell(&dictState{}), typ: o.Results[0].Type}}, true
 	}
 	return nil, false
 }
