@@ -1,0 +1,86 @@
+package aton_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/frontend/spec"
+)
+
+// TestFixtures converts archives that PyTorch wrote, at old and new opsets, runs the files in the interpreter, and compares
+// with what PyTorch gave. tools/fixtures/make.py made them.
+func TestFixtures(t *testing.T) {
+	indexes, err := filepath.Glob("testdata/fixtures/*/index.tsv")
+	if err != nil || len(indexes) < 2 {
+		t.Fatalf("fixtures of %d versions of PyTorch: %v", len(indexes), err)
+	}
+	for _, index := range indexes {
+		text, err := os.ReadFile(index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Dir(index)
+		for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			f := strings.Split(line, "\t")
+			t.Run(filepath.Base(dir)+"/"+f[0], func(t *testing.T) {
+				t.Parallel()
+				fixture(t, filepath.Join(dir, f[0]), f[1:])
+			})
+		}
+	}
+}
+
+func fixture(t *testing.T, path string, specs []string) {
+	var opts aton.Options
+	for _, s := range specs {
+		in, err := spec.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts.Inputs = append(opts.Inputs, in)
+	}
+	stem := strings.TrimSuffix(path, ".pt")
+	if s, ok := strings.CutSuffix(path, ".pt2"); ok {
+		stem = s + ".export"
+	}
+	sets, err := aton.ReadData(stem + ".safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, opset := range []int{11, 13, 17, 20, 24} {
+		opts.Opset = opset
+		var files [2]bytes.Buffer
+		for i := range files {
+			m, err := aton.Load(path, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := aton.ExportTo(&files[i], m, opts); err != nil {
+				t.Fatalf("opset %d: %v", opset, err)
+			}
+		}
+		if !bytes.Equal(files[0].Bytes(), files[1].Bytes()) {
+			t.Errorf("opset %d: two exports differ", opset)
+		}
+		m, err := aton.LoadBytes(files[0].Bytes(), fmt.Sprintf("opset%d.onnx", opset), aton.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, set := range sets {
+			results, err := aton.Verify(m, set, aton.DefaultTolerance)
+			if err != nil {
+				t.Errorf("opset %d, data set %s: %v", opset, set.Name, err)
+			}
+			for _, r := range results {
+				if r.Wrong != "" {
+					t.Errorf("opset %d, data set %s, output %s: %s", opset, set.Name, r.Name, r.Wrong)
+				}
+			}
+		}
+	}
+}

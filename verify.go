@@ -1,0 +1,233 @@
+package aton
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/frontend/weights"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Named is a tensor with a name.
+type Named struct {
+	Name   string
+	Tensor *tensor.Tensor
+}
+
+// DataSet is inputs for a model and the outputs that are expected for them, in order. Containers are given by their
+// leaves, depth first.
+type DataSet struct {
+	Name            string
+	Inputs, Outputs []Named
+}
+
+// ReadData reads data sets: from a safetensors file with the names SET/in/NUMBER/NAME and SET/out/NUMBER/NAME, from a
+// folder with input_0.pb, output_0.pb, ... as ONNX's test cases have them, or from one with such folders in it.
+func ReadData(path string) ([]DataSet, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	var sets []DataSet
+	if info.IsDir() {
+		sets, err = readFolders(path)
+	} else {
+		sets, err = readNamed(path)
+	}
+	if err == nil && len(sets) == 0 {
+		err = fmt.Errorf("%s: there are no data sets in it", path)
+	}
+	return sets, err
+}
+
+func readFolders(path string) ([]DataSet, error) {
+	folders := []string{path}
+	if _, err := os.Stat(filepath.Join(path, "output_0.pb")); err != nil {
+		var err error
+		if folders, err = filepath.Glob(filepath.Join(path, "test_data_set_*")); err != nil {
+			return nil, err
+		}
+	}
+	var sets []DataSet
+	for _, folder := range folders {
+		set := DataSet{Name: filepath.Base(folder)}
+		for kind, to := range map[string]*[]Named{"input": &set.Inputs, "output": &set.Outputs} {
+			for i := 0; ; i++ {
+				file := filepath.Join(folder, fmt.Sprintf("%s_%d.pb", kind, i))
+				if _, err := os.Stat(file); err != nil {
+					break
+				}
+				name, t, err := onnxfile.ReadTensor(file)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", file, err)
+				}
+				*to = append(*to, Named{name, t})
+			}
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}
+
+func readNamed(path string) ([]DataSet, error) {
+	all, err := weights.Load(path, "")
+	if err != nil {
+		return nil, err
+	}
+	type entry struct {
+		set, kind string
+		number    int
+		Named
+	}
+	var entries []entry
+	for _, name := range all.Names {
+		parts := strings.SplitN(name, "/", 4)
+		if len(parts) != 4 || parts[1] != "in" && parts[1] != "out" {
+			return nil, fmt.Errorf("%s: %q is not SET/in/NUMBER/NAME or SET/out/NUMBER/NAME", path, name)
+		}
+		n, err := strconv.Atoi(parts[2])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", path, name, err)
+		}
+		t, _ := all.Get(name)
+		entries = append(entries, entry{parts[0], parts[1], n, Named{parts[3], t}})
+	}
+	sort.SliceStable(entries, func(i, j int) bool {
+		a, b := &entries[i], &entries[j]
+		if a.set != b.set {
+			return a.set < b.set
+		}
+		return a.number < b.number
+	})
+	var sets []DataSet
+	for _, e := range entries {
+		if len(sets) == 0 || sets[len(sets)-1].Name != e.set {
+			sets = append(sets, DataSet{Name: e.set})
+		}
+		s := &sets[len(sets)-1]
+		if e.kind == "in" {
+			s.Inputs = append(s.Inputs, e.Named)
+		} else {
+			s.Outputs = append(s.Outputs, e.Named)
+		}
+	}
+	return sets, nil
+}
+
+// Tolerance is how far floats may be from what is expected: |got - want| <= Absolute + Relative |want|. NaN equals NaN.
+type Tolerance struct{ Relative, Absolute float64 }
+
+// DefaultTolerance suits float32: sums in another order.
+var DefaultTolerance = Tolerance{Relative: 1e-3, Absolute: 1e-5}
+
+// Compared is an output beside what was expected of it.
+type Compared struct {
+	Name string
+	Type string
+	// Elements is how many there are, and Worst the greatest difference.
+	Elements int64
+	Worst    float64
+	// Wrong says how the output differs by more than the tolerance; empty if it does not.
+	Wrong string
+}
+
+// Verify runs a module of the ONNX dialect, one that Lower made or that was read from an ONNX file, in the reference
+// interpreter, and compares its outputs with those of the data set. Inputs go by name if all of the model's are there,
+// else in order.
+func Verify(m *ssa.Module, data DataSet, tol Tolerance) ([]Compared, error) {
+	f := m.Main()
+	if f == nil {
+		return nil, fmt.Errorf("the module has no function")
+	}
+	byName := map[string]*tensor.Tensor{}
+	for _, in := range data.Inputs {
+		byName[in.Name] = in.Tensor
+	}
+	named := true
+	for _, p := range f.Body.Params {
+		named = named && byName[p.Name] != nil
+	}
+	if !named && len(f.Body.Params) > len(data.Inputs) {
+		return nil, fmt.Errorf("data set %s has %d inputs, the model takes %d", data.Name, len(data.Inputs), len(f.Body.Params))
+	}
+	args := make([]interp.Value, len(f.Body.Params))
+	next := 0
+	for i, p := range f.Body.Params {
+		if lt, ok := p.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
+			return nil, fmt.Errorf("input %s is a sequence: the files of data sets have no such thing", p.Name)
+		}
+		if named {
+			args[i] = interp.Of(byName[p.Name])
+			continue
+		}
+		args[i] = interp.Of(data.Inputs[next].Tensor)
+		next++
+	}
+	values, err := new(interp.Interpreter).RunFunc(f, args)
+	if err != nil {
+		return nil, err
+	}
+	var got []*tensor.Tensor
+	for _, v := range values {
+		if v.IsList {
+			got = append(got, v.List...)
+		} else if v.Tensor != nil {
+			got = append(got, v.Tensor)
+		}
+	}
+	if len(got) != len(data.Outputs) {
+		return nil, fmt.Errorf("the model gives %d outputs, data set %s has %d", len(got), data.Name, len(data.Outputs))
+	}
+	var out []Compared
+	for i, want := range data.Outputs {
+		out = append(out, compare(want.Name, got[i], want.Tensor, tol))
+	}
+	return out, nil
+}
+
+func compare(name string, got, want *tensor.Tensor, tol Tolerance) Compared {
+	c := Compared{Name: name, Type: want.String(), Elements: want.NumElements()}
+	sameType := got.DType == want.DType || want.DType == tensor.Float64 && len(want.Shape) == 0 && got.DType == tensor.Float32 // a Python float
+	if !sameType || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
+		c.Wrong = fmt.Sprintf("is %v, expected %v", got, want)
+		return c
+	}
+	if want.DType == tensor.String || want.DType.IsComplex() {
+		c.Wrong = fmt.Sprintf("elements of type %v are not compared", want.DType)
+		return c
+	}
+	if !want.DType.IsFloat() {
+		g, w := got.Int64s(), want.Int64s()
+		for i := range w {
+			if g[i] != w[i] {
+				c.Worst = max(c.Worst, math.Abs(float64(g[i])-float64(w[i])))
+				if c.Wrong == "" {
+					c.Wrong = fmt.Sprintf("element %d is %d, expected %d", i, g[i], w[i])
+				}
+			}
+		}
+		return c
+	}
+	g, w := got.Float64s(), want.Float64s()
+	for i := range w {
+		if g[i] == w[i] || math.IsNaN(g[i]) && math.IsNaN(w[i]) {
+			continue
+		}
+		d := math.Abs(g[i] - w[i])
+		if d > c.Worst || math.IsNaN(d) {
+			c.Worst = d
+		}
+		if c.Wrong == "" && !(d <= tol.Absolute+tol.Relative*math.Abs(w[i])) {
+			c.Wrong = fmt.Sprintf("element %d is %g, expected %g", i, g[i], w[i])
+		}
+	}
+	return c
+}
