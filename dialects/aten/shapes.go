@@ -10,6 +10,7 @@ var shapes = Defs{
 	"aten::size":               {Doc: "the shape, or the size of one dimension", Lower: lowerSize},
 	"aten::sym_size":           {Doc: "size", Lower: lowerSize},
 	"aten::_shape_as_tensor":   {Doc: "the shape as a tensor", Lower: func(l *Lowering) *ssa.Value { return l.ShapeOf(l.Tensor("self")) }},
+	"aten::broadcast_shapes":   {Doc: "the common shape of two shapes", Lower: lowerBroadcastShapes},
 	"aten::numel":              {Doc: "the number of elements", Lower: lowerNumel},
 	"aten::sym_numel":          {Doc: "the number of elements", Lower: lowerNumel},
 	"aten::dim":                {Doc: "the number of dimensions", Lower: lowerDimCount},
@@ -64,6 +65,18 @@ func lowerSize(l *Lowering) *ssa.Value {
 		l.Fail("a tensor of rank 0 has no size(dim)")
 	}
 	return l.SizeValue(l.SizeOf(x, l.Dim("dim", len(t.Dims))))
+}
+
+func lowerBroadcastShapes(l *Lowering) *ssa.Value {
+	a, b := l.Sizes("a"), l.Sizes("b")
+	for i := 1; i <= min(len(a), len(b)); i++ {
+		m, ok := a[len(a)-i].Int()
+		n, ok2 := b[len(b)-i].Int()
+		if ok && ok2 && m != n && m != 1 && n != 1 {
+			l.Fail("sizes %d and %d do not broadcast", m, n)
+		}
+	}
+	return l.SizeTensor(l.BroadcastSizes(a, b))
 }
 
 func lowerNumel(l *Lowering) *ssa.Value { return l.Op("Size", l.Tensor("self")) }

@@ -30,7 +30,9 @@ func (s *spec) scalar(kind ssa.Kind, schema *ssa.Schema, args []value) []value {
 		if l, ok := s.foldScalar(kind.Name(), ret, lits); ok {
 			return []value{s.fromLiteral(l, ret)}
 		}
-		s.fail("unsupported-op", "cannot be computed at export on these constants")
+		if schema == nil || ret == ssa.StrType {
+			s.fail("unsupported-op", "cannot be computed at export on these constants")
+		}
 	}
 	expr, known := s.symbolic(kind.Name(), args)
 	if known {
