@@ -259,16 +259,31 @@ func lowerListSlice(l *Lowering) *ssa.Value {
 		return l.sliceDim(l.Value(v), 0, start, end, step)
 	}
 	k, ok := step.Int()
-	if !ok || k < 1 {
-		l.Fail("a slice step must be a positive constant")
+	if !ok || k == 0 {
+		l.Fail("a slice step must be a constant other than 0")
 	}
 	list := l.list("l")
 	if list == nil {
 		l.Fail("the list is empty")
 	}
 	n := Size{Value: l.Op("SequenceLength", list)}
-	s, e := l.sliceBounds(start, end, n)
-	count := l.DivSize(l.AddSize(l.SubSize(e, s), ConstSize(k-1)), ConstSize(k))
+	var s, count Size
+	if k > 0 {
+		var e Size
+		s, e = l.sliceBounds(start, end, n)
+		count = l.DivSize(l.AddSize(l.SubSize(e, s), ConstSize(k-1)), ConstSize(k))
+	} else {
+		last := l.SubSize(n, ConstSize(1))
+		clamp := func(name string, absent Size) Size {
+			if l.IsNone(name) {
+				return absent
+			}
+			return l.MinSize(l.MaxSize(l.wrapSize(l.SizeArg(name), n), ConstSize(-1)), last)
+		}
+		s = clamp("start", last)
+		left := l.MaxSize(l.SubSize(s, clamp("end", ConstSize(-1))), ConstSize(0))
+		count = l.DivSize(l.AddSize(left, ConstSize(-k-1)), ConstSize(-k))
+	}
 	from, by := l.SizeValue(s), l.Const(tensor.ScalarInt(k))
 	return l.listLoop(l.emptySequence(list), l.SizeValue(count), func(i *ssa.Value) *ssa.Value {
 		return l.Op("SequenceAt", list, l.Add(from, l.Mul(i, by)))

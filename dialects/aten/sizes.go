@@ -25,6 +25,9 @@ func (l *Lowering) SizesOf(x *ssa.Value) []Size {
 
 // SizeArg is an int argument that may be computed at run time.
 func (l *Lowering) SizeArg(name string) Size {
+	if lit, ok := literalOf(l.Arg(name)); ok && lit.Kind == ssa.TensorLit {
+		return ConstSize(l.Int(name))
+	}
 	ss := l.Sizes(name)
 	if len(ss) != 1 {
 		l.Fail("argument %q must be an int", name)

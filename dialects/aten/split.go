@@ -79,7 +79,31 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size) []*ssa.Value {
 			}
 		}
 	}
+	if !splitsToSequence(l.DType(x)) {
+		total := l.SizeValue(l.SizeOf(x, dim))
+		by := l.SizeValue(size)
+		count := l.Div(l.Sub(l.Add(total, by), l.Const(tensor.ScalarInt(1))), by)
+		return l.partList(x, dim, count, func(i *ssa.Value) *ssa.Value {
+			at := l.Mul(i, by)
+			return l.Op("Slice", x, l.Unsqueeze(at, 0), l.Unsqueeze(l.Add(at, by), 0), l.I64(int64(dim)))
+		})
+	}
 	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, l.SizeValue(size))}
+}
+
+// splitsToSequence reports the element types of onnxruntime's SplitToSequence;
+// others are cut part by part, as casts would have to go through the sequence.
+func splitsToSequence(d tensor.DType) bool {
+	return d == tensor.Float32 || d == tensor.Float64 || d == tensor.Int32 || d == tensor.Int64
+}
+
+// partList makes a list of count parts of x, whose sizes along dim are not known.
+func (l *Lowering) partList(x *ssa.Value, dim int, count *ssa.Value, part func(i *ssa.Value) *ssa.Value) []*ssa.Value {
+	list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
+	dims := append([]sym.Expr(nil), l.Shape(x)...)
+	dims[dim] = l.fresh("part")
+	list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), dims...)}
+	return []*ssa.Value{l.listLoop(list, count, part)}
 }
 
 func repeatSize(s Size, n int64) []Size {
@@ -218,20 +242,24 @@ func (l *Lowering) splitSectionsDynamic(x *ssa.Value, dim int, k Size) []*ssa.Va
 	by := l.SizeValue(k)
 	last := l.Sub(l.Add(l.SizeValue(l.SizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
 	sizes := l.Div(l.Sub(last, l.rangeOf(k)), by)
+	if !splitsToSequence(l.DType(x)) {
+		ends := l.Op("CumSum", sizes, l.Const(tensor.ScalarInt(0)))
+		starts := l.Sub(ends, sizes)
+		return l.partList(x, dim, by, func(i *ssa.Value) *ssa.Value {
+			at := l.Unsqueeze(i, 0)
+			return l.Op("Slice", x, l.Gather(starts, at, 0), l.Gather(ends, at, 0), l.I64(int64(dim)))
+		})
+	}
 	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, sizes)}
 }
 
 // splitAtIndices cuts at indices whose number is known at run time.
 func (l *Lowering) splitAtIndices(x *ssa.Value, dim int, cuts *ssa.Value) []*ssa.Value {
 	starts, ends := l.ConcatV(0, l.I64(0), cuts), l.ConcatV(0, cuts, l.I64(toEnd))
-	list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
-	part := append([]sym.Expr(nil), l.Shape(x)...)
-	part[dim] = l.fresh("part")
-	list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), part...)}
-	return []*ssa.Value{l.listLoop(list, l.Op("Size", starts), func(i *ssa.Value) *ssa.Value {
+	return l.partList(x, dim, l.Op("Size", starts), func(i *ssa.Value) *ssa.Value {
 		at := l.Unsqueeze(i, 0)
 		return l.Op("Slice", x, l.Gather(starts, at, 0), l.Gather(ends, at, 0), l.I64(int64(dim)))
-	})}
+	})
 }
 
 func lowerUnbind(l *Lowering) []*ssa.Value {
@@ -242,6 +270,12 @@ func lowerUnbind(l *Lowering) []*ssa.Value {
 	}
 	dim := l.Dim("dim", rank)
 	n, ok := l.Shape(x)[dim].Int()
+	if !ok && !splitsToSequence(l.DType(x)) {
+		list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
+		dims := append(append([]sym.Expr(nil), l.Shape(x)[:dim]...), l.Shape(x)[dim+1:]...)
+		list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), dims...)}
+		return []*ssa.Value{l.listLoop(list, l.SizeValue(l.SizeOf(x, dim)), func(i *ssa.Value) *ssa.Value { return l.Gather(x, i, dim) })}
+	}
 	if !ok {
 		return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 0)}, x)}
 	}

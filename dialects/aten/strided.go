@@ -25,16 +25,42 @@ func rowMajor(v *ssa.Value, depth int) bool {
 	if d == nil || d.Kind == "prim::Constant" || d.Kind == "onnx::Constant" {
 		return true
 	}
+	return takesPart(d) == nil && inOrder(v, depth)
+}
+
+// takesPart gives the operand of a view that leaves elements out, nil for other operators.
+func takesPart(d *ssa.Op) *ssa.Value {
+	switch d.Kind {
+	case "aten::select", "aten::slice", "aten::narrow":
+		return d.Operand(0)
+	case "prim::ListUnpack":
+		if list := d.Operand(0).Def(); list != nil {
+			switch list.Kind {
+			case "aten::split", "aten::split_with_sizes", "aten::chunk", "aten::unbind", "aten::tensor_split", "aten::hsplit", "aten::vsplit", "aten::dsplit":
+				return list.Operand(0)
+			}
+		}
+	}
+	return nil
+}
+
+// inOrder reports that the strides of a value are known to fall from the first dimension to the last.
+func inOrder(v *ssa.Value, depth int) bool {
+	d := v.Def()
+	if d == nil || d.Kind == "prim::Constant" || d.Kind == "onnx::Constant" {
+		return true
+	}
 	if depth == 0 {
 		return false
 	}
+	if x := takesPart(d); x != nil {
+		return inOrder(x, depth-1)
+	}
 	switch d.Kind {
 	case "aten::transpose", "aten::permute", "aten::t", "aten::numpy_T", "aten::mT", "aten::mH", "aten::adjoint", "aten::matrix_H",
-		"aten::movedim", "aten::moveaxis", "aten::swapdims", "aten::swapaxes",
-		"aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::select", "aten::slice", "aten::narrow",
+		"aten::movedim", "aten::moveaxis", "aten::swapdims", "aten::swapaxes", "aten::expand", "aten::expand_as", "aten::broadcast_to",
 		"aten::diagonal", "aten::linalg_diagonal", "aten::unfold", "aten::as_strided", "aten::real", "aten::imag",
-		"aten::split", "aten::split_with_sizes", "aten::chunk", "aten::unbind", "aten::tensor_split", "aten::hsplit", "aten::vsplit", "aten::dsplit",
-		"prim::If", "prim::Loop":
+		"prim::If", "prim::Loop", "prim::ListUnpack":
 		return false
 	case "aten::contiguous", "aten::clone", "aten::to", "aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like":
 		if i := schemaArg(d, "memory_format"); i >= 0 {
@@ -51,7 +77,7 @@ func rowMajor(v *ssa.Value, depth int) bool {
 		if o == nil {
 			continue
 		}
-		if _, isList := o.Type.(*ssa.ListType); (isList || o.Tensor() != nil) && !rowMajor(o, depth-1) {
+		if _, isList := o.Type.(*ssa.ListType); (isList || o.Tensor() != nil) && !inOrder(o, depth-1) {
 			return false
 		}
 	}
@@ -77,11 +103,15 @@ func storageOf(v *ssa.Value) (base *ssa.Value, moved bool) {
 		if d == nil || d.NumOperands() == 0 {
 			return v, moved
 		}
+		if x := takesPart(d); x != nil {
+			v, moved = x, true
+			continue
+		}
 		switch d.Kind {
 		case "aten::transpose", "aten::permute", "aten::t", "aten::numpy_T", "aten::mT", "aten::movedim", "aten::moveaxis",
 			"aten::swapdims", "aten::swapaxes", "aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::unfold",
 			"aten::view", "aten::view_as", "aten::squeeze", "aten::unsqueeze", "aten::unflatten", "aten::detach", "aten::alias":
-		case "aten::select", "aten::slice", "aten::narrow", "aten::diagonal", "aten::as_strided":
+		case "aten::diagonal", "aten::as_strided":
 			moved = true
 		default:
 			return v, moved
