@@ -46,7 +46,8 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 	}
 	if d.Size() < 4 { // PyTorch's kernel accumulates in float32
 		q, k, v = l.compute(q), l.compute(k), l.compute(v)
-		defer func() { res.out, res.probs = l.Cast(res.out, d), l.Cast(res.probs, d) }()
+		half := d
+		defer func() { res.out, res.probs = l.Cast(res.out, half), l.Cast(res.probs, half) }()
 		d = tensor.Float32
 	}
 	r := l.Rank(q)

@@ -160,7 +160,11 @@ func lowerNativeBatchNorm(results int) func(*Lowering) []*ssa.Value {
 			out = []*ssa.Value{y, l.Cast(m, d), l.Cast(r, d)}
 		} else {
 			y := l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), l.epsArg())
-			e := l.emptyVector(l.DType(l.compute(x)))
+			d := l.DType(x)
+			if w != nil {
+				d = l.DType(w)
+			}
+			e := l.emptyVector(d)
 			out = []*ssa.Value{y, e, e}
 		}
 		if results > 3 {
