@@ -143,15 +143,39 @@ func (r *run) steps(steps []step, depth int) (changed bool, err error) {
 			}
 			continue
 		}
-		for range s.max {
-			did, err := r.steps(s.body, depth+1)
-			changed = changed || did
+		did, err := r.fixpoint(s, depth+1)
+		changed = changed || did
+		if err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// fixpoint runs the steps in turn until none of them changes anything. A step that would see what it saw
+// when it last changed nothing is left out.
+func (r *run) fixpoint(s *step, depth int) (changed bool, err error) {
+	version := 0                     // counts changes
+	seen := make([]int, len(s.body)) // the version that a step has left alone, plus 1
+	for range s.max {
+		before := version
+		for i := range s.body {
+			if seen[i] == version+1 {
+				continue
+			}
+			did, err := r.steps(s.body[i:i+1], depth)
 			if err != nil {
 				return changed, err
 			}
-			if !did {
-				break
+			if did {
+				version++
+				changed = true
+			} else {
+				seen[i] = version + 1
 			}
+		}
+		if version == before {
+			break
 		}
 	}
 	return changed, nil

@@ -327,8 +327,16 @@ func Quote(s string) string {
 
 // String prints the literal as it stands in an attribute.
 func (l Literal) String() string {
+	switch l.Kind { // the many small ones
+	case NoneLit:
+		return "None"
+	case IntLit:
+		return strconv.FormatInt(l.i, 10)
+	case FloatLit:
+		return FormatFloat(l.f)
+	}
 	var b strings.Builder
-	w := bufio.NewWriter(&b)
+	w := bufio.NewWriterSize(&b, 64)
 	p := printer{w: w}
 	p.literal(l, nil, false)
 	_ = w.Flush()

@@ -2,11 +2,11 @@
 package cse
 
 import (
-	"hash/maphash"
 	"math"
 
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // Pass merges equal ops.
@@ -26,7 +26,7 @@ graph(%x : Float(4)):
 }
 
 func run(c *passes.Context, f *ssa.Func) error {
-	e := eliminator{c: c, table: map[uint64][]*ssa.Op{}, seed: maphash.MakeSeed()}
+	e := eliminator{c: c, table: map[uint64]*ssa.Op{}, storages: map[*tensor.Storage]int64{}}
 	for o := range f.Body.AllOps() {
 		if c.Module.Effects(o)&(ssa.Writes|ssa.Unknown) != 0 {
 			e.mutates = true
@@ -42,8 +42,9 @@ type eliminator struct {
 	// mutates: something in the function writes to memory. Then two tensors are not the same
 	// because they began with equal elements, and a tensor is not what it was.
 	mutates bool
-	table   map[uint64][]*ssa.Op
-	seed    maphash.Seed
+	// table holds an op for a hash. Different ops of one hash are so rare that the later ones are not looked for.
+	table    map[uint64]*ssa.Op
+	storages map[*tensor.Storage]int64 // numbers them
 }
 
 // block merges ops with earlier ones of the block and of those around it.
@@ -57,7 +58,11 @@ func (e *eliminator) block(b *ssa.Block) {
 			continue
 		}
 		h := e.hash(o)
-		if first := e.find(h, o); first != nil {
+		first := e.table[h]
+		if first != nil && !equal(first, o) {
+			continue
+		}
+		if first != nil {
 			for i, r := range o.Results {
 				// an output keeps its name
 				if kept := first.Results[i]; kept.Name == "" {
@@ -68,14 +73,11 @@ func (e *eliminator) block(b *ssa.Block) {
 			e.c.Changed("merge-equal")
 			continue
 		}
-		e.table[h] = append(e.table[h], o)
+		e.table[h] = o
 		added = append(added, h)
 	}
 	for _, h := range added { // the scope ends
-		e.table[h] = e.table[h][:len(e.table[h])-1]
-		if len(e.table[h]) == 0 {
-			delete(e.table, h)
-		}
+		delete(e.table, h)
 	}
 }
 
@@ -123,15 +125,6 @@ func immutable(t ssa.Type) bool {
 	return false
 }
 
-func (e *eliminator) find(h uint64, o *ssa.Op) *ssa.Op {
-	for _, first := range e.table[h] {
-		if equal(first, o) {
-			return first
-		}
-	}
-	return nil
-}
-
 func equal(a, b *ssa.Op) bool {
 	if a.Kind != b.Kind || a.Schema != b.Schema || a.NumOperands() != b.NumOperands() || len(a.Results) != len(b.Results) || len(a.Attrs) != len(b.Attrs) {
 		return false
@@ -155,57 +148,75 @@ func equal(a, b *ssa.Op) bool {
 }
 
 func (e *eliminator) hash(o *ssa.Op) uint64 {
-	var h maphash.Hash
-	h.SetSeed(e.seed)
-	h.WriteString(string(o.Kind))
+	h := start.text(string(o.Kind))
 	for i := range o.NumOperands() {
 		id := -1
 		if v := o.Operand(i); v != nil {
 			id = v.ID
 		}
-		number(&h, int64(id))
+		h = h.number(int64(id))
 	}
-	sum := h.Sum64()
 	for _, a := range o.Attrs { // in any order
-		h.Reset()
-		h.WriteString(a.Name)
-		literal(&h, a.Value)
-		sum += h.Sum64()
+		h += e.literal(start.text(a.Name), a.Value)
 	}
-	return sum
+	return uint64(h)
 }
 
-func number(h *maphash.Hash, v int64) {
-	var b [8]byte
-	for i := range b {
-		b[i] = byte(v >> (8 * i))
-	}
-	h.Write(b[:])
+// hash is a running hash: multiply and rotate, the same on every run.
+type hash uint64
+
+const start hash = 0x9e3779b97f4a7c15
+
+func (h hash) number(v int64) hash {
+	h ^= hash(v)
+	h *= 0xff51afd7ed558ccd
+	return h ^ h>>32
 }
 
-// hashed bounds the tensors whose elements are looked at: the small ones are many, and alike in all else.
-const hashed = 64
+func (h hash) text(s string) hash {
+	for len(s) >= 8 {
+		h = h.number(int64(s[0]) | int64(s[1])<<8 | int64(s[2])<<16 | int64(s[3])<<24 | int64(s[4])<<32 | int64(s[5])<<40 | int64(s[6])<<48 | int64(s[7])<<56)
+		s = s[8:]
+	}
+	tail := int64(len(s))
+	for i := range len(s) {
+		tail = tail<<8 | int64(s[i])
+	}
+	return h.number(tail)
+}
 
-func literal(h *maphash.Hash, l ssa.Literal) {
-	h.WriteByte(byte(l.Kind))
+// hashed bounds the tensors whose elements are looked at, as it does when they are compared: small ones are many, and
+// alike in all else.
+const hashed = 256
+
+func (e *eliminator) literal(h hash, l ssa.Literal) hash {
+	h = h.number(int64(l.Kind))
 	switch l.Kind {
 	case ssa.IntLit, ssa.BoolLit:
-		number(h, l.Int())
+		h = h.number(l.Int())
 	case ssa.FloatLit:
-		number(h, int64(math.Float64bits(l.Float())))
+		h = h.number(int64(math.Float64bits(l.Float())))
 	case ssa.TensorLit:
 		t := l.Tensor
-		number(h, int64(t.DType))
+		h = h.number(int64(t.DType))
 		for _, n := range t.Shape {
-			number(h, n)
+			h = h.number(n)
 		}
 		if t.HasData() && t.DType.Size() > 0 && t.NumBytes() <= hashed {
-			h.Write(t.Bytes())
+			h = h.text(string(t.Bytes()))
+		} else if t.Storage != nil {
+			n := e.storages[t.Storage]
+			if n == 0 {
+				n = int64(len(e.storages) + 1)
+				e.storages[t.Storage] = n
+			}
+			h = h.number(n).number(t.Offset)
 		}
 	default:
-		h.WriteString(l.Str())
+		h = h.text(l.Str())
 		for _, x := range l.Elems {
-			literal(h, x)
+			h = e.literal(h, x)
 		}
 	}
+	return h
 }

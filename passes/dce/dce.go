@@ -40,7 +40,8 @@ const lasting = ssa.Writes | ssa.Raises | ssa.Unknown
 func run(c *passes.Context, f *ssa.Func) error {
 	m := marker{
 		module: c.Module,
-		ops:    map[*ssa.Op]bool{},
+		silent: map[*ssa.Op]bool{},
+		ops:    make([]bool, f.NumValues()),
 		values: make([]bool, f.NumValues()),
 	}
 	m.roots(f.Body)
@@ -54,7 +55,8 @@ func run(c *passes.Context, f *ssa.Func) error {
 
 type marker struct {
 	module *ssa.Module
-	ops    map[*ssa.Op]bool // live
+	ops    []bool           // live, by the ID of the first result
+	silent map[*ssa.Op]bool // live, of those without results
 	values []bool           // live, by ID
 	queue  []*ssa.Value
 }
@@ -105,12 +107,23 @@ func headParams(o *ssa.Op) int {
 	return 1 // trip
 }
 
+func (m *marker) live(o *ssa.Op) bool {
+	if len(o.Results) == 0 {
+		return m.silent[o]
+	}
+	return m.ops[o.Results[0].ID]
+}
+
 // op marks an op, and the operands that it needs whichever of its results are in use.
 func (m *marker) op(o *ssa.Op) {
-	if m.ops[o] {
+	if m.live(o) {
 		return
 	}
-	m.ops[o] = true
+	if len(o.Results) == 0 {
+		m.silent[o] = true
+	} else {
+		m.ops[o.Results[0].ID] = true
+	}
 	needed := o.NumOperands()
 	switch {
 	case isIf(o):
@@ -173,7 +186,7 @@ func (m *marker) result(o *ssa.Op, i int) {
 
 // owners marks the ops around a block in which something is live.
 func (m *marker) owners(b *ssa.Block) {
-	for o := b.Owner(); o != nil && !m.ops[o]; o = o.Block().Owner() {
+	for o := b.Owner(); o != nil && !m.live(o); o = o.Block().Owner() {
 		m.op(o)
 	}
 }
@@ -191,7 +204,7 @@ func index(vs []*ssa.Value, v *ssa.Value) int {
 func (m *marker) sweep(c *passes.Context, b *ssa.Block) {
 	for o := b.Last(); o != nil; {
 		prev := o.Prev()
-		if !m.ops[o] {
+		if !m.live(o) {
 			o.Erase()
 			c.Changed("remove-dead-op")
 		} else {
