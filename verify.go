@@ -130,13 +130,13 @@ var DefaultTolerance = Tolerance{Relative: 1e-3, Absolute: 1e-5}
 
 // Compared is an output beside what was expected of it.
 type Compared struct {
-	Name string
-	Type string
+	Name string `json:"name"`
+	Type string `json:"type"`
 	// Elements is how many there are, and Worst the greatest difference.
-	Elements int64
-	Worst    float64
+	Elements int64   `json:"elements"`
+	Worst    float64 `json:"worst"`
 	// Wrong says how the output differs by more than the tolerance; empty if it does not.
-	Wrong string
+	Wrong string `json:"wrong,omitempty"`
 }
 
 // Verify runs a module of the ONNX dialect, one that Lower made or that was read from an ONNX file, in the reference
@@ -222,10 +222,11 @@ func compare(name string, got, want *tensor.Tensor, tol Tolerance) Compared {
 			continue
 		}
 		d := math.Abs(g[i] - w[i])
-		if d > c.Worst || math.IsNaN(d) {
-			c.Worst = d
+		if math.IsNaN(d) || math.IsInf(d, 0) {
+			d = math.MaxFloat64 // JSON has neither
 		}
-		if c.Wrong == "" && !(d <= tol.Absolute+tol.Relative*math.Abs(w[i])) {
+		c.Worst = max(c.Worst, d)
+		if c.Wrong == "" && (d > tol.Absolute+tol.Relative*math.Abs(w[i])) {
 			c.Wrong = fmt.Sprintf("element %d is %g, expected %g", i, g[i], w[i])
 		}
 	}

@@ -146,7 +146,7 @@ func (b *builder) method(m *bound, e *pyast.Call) val {
 	case *ssa.ClassType:
 		c := b.l.class(t.Name)
 		if c == nil {
-			b.fail(e.At(), "", "the code of class %s is missing", t.Name)
+			b.fail(e.At(), "the archive is not whole: save the module again with torch.jit.save", "the code of class %s is missing", t.Name)
 		}
 		if c.kind == customClass {
 			return b.customMethod(m, t, e)

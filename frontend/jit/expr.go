@@ -275,7 +275,7 @@ func (b *builder) attribute(e *pyast.Attr) val {
 func (b *builder) getAttr(obj *ssa.Value, t *ssa.ClassType, name string, pos int) val {
 	c := b.l.class(t.Name)
 	if c == nil {
-		b.fail(pos, "", "the code of class %s is missing", t.Name)
+		b.fail(pos, "the archive is not whole: save the module again with torch.jit.save", "the code of class %s is missing", t.Name)
 	}
 	if x, ok := c.finals[name]; ok {
 		return b.literal(b.l.constant(c.src, x, c.types[name]), c.types[name])

@@ -260,7 +260,7 @@ func (l *loader) readVersion() {
 func (l *loader) entry() {
 	c := l.class(l.m.Root.Class)
 	if c == nil || c.def == nil {
-		l.fail("data.pkl", "", "the code of class %s is missing", l.m.Root.Class)
+		l.fail("data.pkl", "the archive is not whole: save the module again with torch.jit.save", "the code of class %s is missing", l.m.Root.Class)
 	}
 	def := c.methods[l.opts.Method]
 	if def == nil {

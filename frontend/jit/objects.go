@@ -201,7 +201,7 @@ func (l *loader) object(p *pickle.Object, path string, depth int) *ssa.Object {
 	}
 	c := l.class(name)
 	if c == nil {
-		l.fail("data.pkl", "", "the code of class %s is missing", name)
+		l.fail("data.pkl", "the archive is not whole: save the module again with torch.jit.save", "the code of class %s is missing", name)
 	}
 	if !l.isLive[name] {
 		l.isLive[name] = true

@@ -111,7 +111,7 @@ func (b *builder) finishOp(k ssa.Kind, s *ssa.Schema, vars *ssa.TypeVars, operan
 func (b *builder) unknown(k ssa.Kind, args []argument, pos int) val {
 	switch k.Namespace() {
 	case "aten", "prim":
-		b.fail(pos, "", "%s is not an operator of any PyTorch release known here", k)
+		b.fail(pos, "use another operator in the module, or call it from a library with a namespace of its own", "%s is not an operator of any PyTorch release known here", k)
 	}
 	var operands []*ssa.Value
 	var names []ssa.Literal

@@ -43,10 +43,10 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
   aton check model.pt --opset 13 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Misusef("a command is missing: export, inspect or check")
+			return cli.Misusef("a command is missing: export, inspect, check or verify")
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck())
+	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify())
 	return c
 }
 
