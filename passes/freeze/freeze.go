@@ -94,9 +94,6 @@ func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
 		objects: map[*ssa.Value]instance{}, origins: map[*ssa.Value][]place{}, state: map[place]bool{}, assigned: map[string]bool{},
 		paths: map[*tensor.Tensor]string{}, weights: map[*tensor.Tensor]*ssa.Value{}, holders: map[*ssa.Object]*ssa.Value{},
 		inputs: map[string]*ssa.Value{}, names: map[string]bool{}}
-	if m.Root != nil {
-		z.constantNumbers()
-	}
 	z.roots()
 	z.takeNames()
 	// what a loop carries reaches its own start: repeat until nothing is new
@@ -418,47 +415,6 @@ func (z *freezer) freeze(o *ssa.Op) {
 	delete(z.names, o.Result(0).Name) // free for the constant
 	o.Replace(z.constant(v, o, join(inst.path, name), o.Result(0).Type))
 	z.changed("attribute")
-}
-
-// constantNumbers makes numbers of the rank 0 tensor constants that PyTorch's executor makes numbers of
-// (passes/canonicalize_ops.cpp): the second operands of add, sub, mul and div. It undoes what tracing made of x * 2.5,
-// and types depend on it. Attributes of rank 0 stay tensors there, so this goes before all else.
-func (z *freezer) constantNumbers() {
-	for o := range z.f.Body.AllOps() {
-		switch o.Kind {
-		case "aten::add", "aten::sub", "aten::mul", "aten::div":
-		default:
-			continue
-		}
-		if o.Schema == nil || o.Schema.Overload != "Tensor" || o.NumOperands() < 2 {
-			continue
-		}
-		def := o.Operand(1).Def()
-		if def == nil || def.Kind != prim.Constant {
-			continue
-		}
-		l, _ := def.Attr("value")
-		if l.Kind != ssa.TensorLit || len(l.Tensor.Shape) != 0 || !l.Tensor.HasData() {
-			continue
-		}
-		var number ssa.Literal
-		var t ssa.Type
-		switch d := l.Tensor.DType; {
-		case d == tensor.Bool:
-			number, t = ssa.Bool(l.Tensor.Int64s()[0] != 0), ssa.BoolType
-		case d.IsInt():
-			number, t = ssa.Int(l.Tensor.Int64s()[0]), ssa.IntType
-		case d.IsFloat():
-			number, t = ssa.Float(l.Tensor.Float64s()[0]), ssa.FloatType
-		default:
-			continue
-		}
-		c := o.Block().InsertBefore(o, prim.Constant, def.Loc, nil, t)
-		c.SetAttr("value", number)
-		o.SetOperand(1, c.Result(0))
-		o.Schema = nil // another overload, by the types
-		z.changed("number")
-	}
 }
 
 // evalMode overrides what tracing has recorded of the mode: an argument of each operator that has one.
