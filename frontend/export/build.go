@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -580,7 +581,8 @@ next:
 }
 
 // custom emits an operator that is not declared: for a user's symbolic
-// function, or to be reported. Its declaration is made up from the call.
+// function, or to be reported. Its declaration is made up from the call; the
+// members of a list that it gives are results of their own.
 func (im *importer) custom(sc *scope, k ssa.Kind, overload string, args []*argument, names []string, outputs []argument) []*ssa.Value {
 	operands := make([]*ssa.Value, len(args))
 	schema := &ssa.Schema{Name: string(k), Overload: overload}
@@ -597,14 +599,11 @@ func (im *importer) custom(sc *scope, k ssa.Kind, overload string, args []*argum
 		}
 		text.WriteString(f.Type.String() + " " + f.Name)
 	}
-	types := make([]ssa.Type, len(outputs))
-	for i := range outputs {
-		types[i] = im.valueType(sc.g, &outputs[i])
-		r := ssa.SchemaArg{Type: types[i]}
-		if ssa.AsTensor(r.Type) != nil {
-			r.Type = ssa.AnyTensor
-		}
-		schema.Returns = append(schema.Returns, r)
+	flat := flatten(outputs)
+	types := make([]ssa.Type, len(flat))
+	for i := range flat {
+		types[i] = im.valueType(sc.g, &flat[i])
+		schema.Returns = append(schema.Returns, ssa.SchemaArg{Type: types[i]}) // nothing else knows its type
 	}
 	schema.SetText(schema.FullName() + "(" + text.String() + ") -> ...")
 	o := sc.b.Append(k, sc.at, operands, types...)
@@ -616,6 +615,10 @@ func (im *importer) custom(sc *scope, k ssa.Kind, overload string, args []*argum
 
 // bind names the results of a call.
 func (im *importer) bind(sc *scope, outputs []argument, results []*ssa.Value) {
+	if flat := flatten(outputs); len(flat) == len(results) && !slices.ContainsFunc(results, func(v *ssa.Value) bool { _, ok := v.Type.(*ssa.ListType); return ok }) {
+		im.bindAll(sc, outputs, results)
+		return
+	}
 	if len(outputs) != len(results) {
 		if len(outputs) == 0 { // nothing is used
 			return

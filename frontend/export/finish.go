@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -221,6 +222,9 @@ func (im *importer) narrow() {
 			}
 			p.Type = ssa.Tensor(t.DType, dims...)
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(bound)) {
+		im.syms.learn(name, bound[name])
 	}
 	im.syms.path = im.guards.resolve
 	for _, c := range im.guards.rest {

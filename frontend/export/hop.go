@@ -242,8 +242,8 @@ func (im *importer) wrap(sc *scope, n *node, region *autocast) {
 	im.bindAll(sc, n.outputs, im.inline(sc, sc.b, g, operands, region))
 }
 
-// bindAll is bind for results that are values of their own, in a list or not.
-func (im *importer) bindAll(sc *scope, outputs []argument, results []*ssa.Value) {
+// flatten gives results with the members of lists among them in their places.
+func flatten(outputs []argument) []argument {
 	var flat []argument
 	for i := range outputs {
 		if outputs[i].tag == tagList {
@@ -252,6 +252,12 @@ func (im *importer) bindAll(sc *scope, outputs []argument, results []*ssa.Value)
 			flat = append(flat, outputs[i])
 		}
 	}
+	return flat
+}
+
+// bindAll is bind for results that are values of their own, in a list or not.
+func (im *importer) bindAll(sc *scope, outputs []argument, results []*ssa.Value) {
+	flat := flatten(outputs)
 	if len(flat) != len(results) {
 		im.failNode(sc, "", "%d results for %d", len(results), len(flat))
 	}

@@ -263,6 +263,19 @@ func refine(w *ssa.Value, src *ssa.TensorType) {
 	}
 }
 
+// keeping says how an operator that cannot be converted stays in the graph, nil if it must not.
+func (l *lowerer) keeping(o *ssa.Op, isAten bool) func(o *ssa.Op) node {
+	switch {
+	case l.falls(o.Kind.Namespace()):
+		return l.customNode
+	case l.opts.Mode == Fallthrough:
+		return l.sameNode
+	case l.opts.Mode == ATenFallback && isAten:
+		return l.atenNode
+	}
+	return nil
+}
+
 func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 	isAten := o.Kind.Namespace() == "aten"
 	if l.opts.Mode == ATen && isAten {
@@ -271,16 +284,15 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 	}
 	vs, err := l.low.Lower(o)
 	if err != nil {
+		keep := l.keeping(o, isAten)
 		switch {
-		case l.falls(o.Kind.Namespace()):
-			l.keep(o, l.customNode)
+		case keep == nil:
+		case len(o.Results) > 0:
+			l.keep(o, keep)
 			return
-		case l.opts.Mode == Fallthrough:
-			l.keep(o, l.sameNode)
-			return
-		case l.opts.Mode == ATenFallback && isAten:
-			l.keep(o, l.atenNode)
-			return
+		default:
+			err = &aten.Failure{ID: "unsupported-op", Message: "the operator has no results: it writes to its operands, which a node of a graph cannot",
+				Hint: "make it functional before saving: ep.run_decompositions({})"}
 		}
 		if !ownFailure(err.ID) && l.knockOn(o) {
 			for _, r := range o.Results {
