@@ -218,7 +218,7 @@ func (l *Lowering) scatter(x, index, src *ssa.Value, dim int, reduce string) *ss
 		return l.Cast(y, d)
 	}
 	name, since := onnxReduction(reduce)
-	if l.Opset < since {
+	if reduce != "" && l.Opset < since {
 		return l.scatterLoop(x, index, src, dim, reduce)
 	}
 	attrs := []ssa.Attr{intAttr("axis", int64(dim))}

@@ -234,26 +234,51 @@ func whereOld(d *Downgrade) *ssa.Value {
 	case t.IsInt():
 		return d.Op("Add", d.Op("Mul", d.cast(c, t), a), d.Op("Mul", d.cast(d.Op("Not", c), t), b))
 	}
+	shape := d.resultShape(a, b, d.cast(c, a.DType()))
+	n := d.Op("ReduceProd", shape, d.ints(0))
+	if k, ok := ConstInts(shape); ok {
+		all := int64(1)
+		for _, s := range k {
+			all *= s
+		}
+		n = d.ints(all)
+	}
+	full := func(v *ssa.Value) *ssa.Value { return d.reshape(d.Op("Expand", v, shape), -1) }
+	both := d.concat(0, full(b), full(a))
+	places := d.Op("Range", d.long(0), d.reshape(n), d.long(1))
+	at := d.Op("Add", d.Op("Mul", full(d.cast(c, tensor.Int64)), n), places)
+	return d.Op("Reshape", d.gather(both, at, 0), shape)
+}
+
+// resultShape is the shape of the op's result, broadcast from values of one type.
+func (d *Downgrade) resultShape(vs ...*ssa.Value) *ssa.Value {
+	if t := d.Node.Result(0).Tensor(); t != nil {
+		if s, ok := t.Static(); ok {
+			return d.ints(s...)
+		}
+	}
+	acc := vs[0]
+	for _, v := range vs[1:] {
+		acc = d.Op("Add", acc, v)
+	}
+	return d.Op("Shape", acc)
+}
+
+// sameShapes: the operands of Max and Min were not broadcast.
+func sameShapes(d *Downgrade) {
+	vs := d.Node.Operands()
 	out := d.Node.Result(0).Tensor()
-	shape, ok := out.Static()
-	if !ok {
-		d.Fail(9, "a selection of elements of unknown number")
+	var shape *ssa.Value
+	for i, v := range vs {
+		if t := v.Tensor(); t != nil && out != nil && t.Ranked && ssa.SameType(t, out) {
+			continue
+		}
+		if shape == nil {
+			shape = d.resultShape(vs...)
+		}
+		vs[i] = d.Op("Expand", v, shape)
 	}
-	n := int64(1)
-	for _, s := range shape {
-		n *= s
-	}
-	full := func(v *ssa.Value) *ssa.Value {
-		return d.Op("Reshape", d.Op("Expand", v, d.ints(shape...)), d.ints(n))
-	}
-	both := d.OpA("Concat", []ssa.Attr{intAttr("axis", 0)}, full(b), full(a))
-	pos := make([]int64, n)
-	for i := range pos {
-		pos[i] = int64(i)
-	}
-	one := d.cast(c, tensor.Int64)
-	at := d.Op("Add", d.Op("Mul", full(one), d.scalarInt(tensor.Int64, n)), d.ints(pos...))
-	return d.Op("Reshape", d.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, both, at), d.ints(shape...))
+	d.Node.SetOperands(vs...)
 }
 
 // dropoutAttr: the ratio was an attribute, and whether to train was the runtime's affair.

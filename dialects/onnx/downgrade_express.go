@@ -9,15 +9,30 @@ import (
 // so many ones, scaled and shifted.
 func rangeByNonZero(d *Downgrade) *ssa.Value {
 	start, limit, delta := d.in(0), d.in(1), d.in(2)
-	if d.Opset < 9 {
-		d.Fail(9, "a range over a size that is not known")
-	}
 	f := tensor.Float64
 	count := d.cast(d.Op("Ceil", d.Op("Div", d.cast(d.Op("Sub", limit, start), f), d.cast(delta, f))), tensor.Int64)
 	zero := d.scalarInt(tensor.Int64, 0)
 	count = d.Op("Where", d.Op("Less", count, zero), zero, count)
-	one := ssa.Attr{Name: "value", Value: ssa.TensorValue(tensor.Ints(1))}
-	ones := d.OpA("ConstantOfShape", []ssa.Attr{one}, d.Op("Unsqueeze", count, d.ints(0)))
-	at := d.Op("Squeeze", d.Op("NonZero", ones), d.ints(0))
+	at := d.upTo(count)
 	return d.Op("Add", start, d.Op("Mul", d.cast(at, start.DType()), delta))
+}
+
+// upTo is the int64 tensor 0, 1, ... less than an int64 scalar n: the places of
+// n ones; before NonZero the iterations of a loop.
+func (d *Downgrade) upTo(n *ssa.Value) *ssa.Value {
+	if d.Opset >= 9 {
+		one := ssa.Attr{Name: "value", Value: ssa.TensorValue(tensor.Ints(1))}
+		ones := d.OpA("ConstantOfShape", []ssa.Attr{one}, d.Op("Unsqueeze", n, d.ints(0)))
+		return d.Op("Squeeze", d.Op("NonZero", ones), d.ints(0))
+	}
+	yes := d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1}))
+	loop := d.Block.InsertBefore(d.Before, "onnx::Loop", d.Loc, []*ssa.Value{n, yes}, ssa.Tensor(tensor.Int64, d.Block.Func().Module().FreshSymbol("u", 0)))
+	body := loop.AddBlock()
+	i := body.AddParam("", ssa.Tensor(tensor.Int64))
+	c := body.AddParam("", ssa.Tensor(tensor.Bool))
+	same := func(v *ssa.Value) *ssa.Value { // an output of a loop is no input of it
+		return body.Append("onnx::Identity", d.Loc, []*ssa.Value{v}, v.Type).Result(0)
+	}
+	body.SetReturns(same(c), same(i))
+	return loop.Result(0)
 }

@@ -318,23 +318,26 @@ func expand(d *Downgrade) *ssa.Value {
 		x = d.Op("Unsqueeze", x, d.ints(axes...))
 		t = x.Tensor()
 	}
+	m, known := d.in(1).Tensor().Dims[0].Int()
+	lead := int64(len(out.Dims)) - m // axes that the shape lacks
 	parts := make([]*ssa.Value, len(out.Dims))
 	for i, e := range out.Dims {
 		n, ok := e.Int()
 		switch {
 		case t.Dims[i].Equal(e):
 			parts[i] = d.ints(1)
-		case !t.Dims[i].Is(1):
-			d.Fail(8, "broadcasting to unknown sizes")
-		case ok:
+		case t.Dims[i].Is(1) && ok:
 			parts[i] = d.ints(n)
-		default:
-			k := int64(i) // the shape may have fewer axes than the result
-			m, ok := d.in(1).Tensor().Dims[0].Int()
-			if !ok {
-				d.Fail(8, "broadcasting to an unknown rank")
-			}
-			parts[i] = d.gather(d.in(1), d.ints(k-int64(len(out.Dims))+m), 0)
+		case !known:
+			d.Fail(8, "broadcasting to an unknown rank")
+		case t.Dims[i].Is(1):
+			parts[i] = d.gather(d.in(1), d.ints(int64(i)-lead), 0)
+		default: // the input's size is 1 or what is asked, or 1 is asked
+			want := d.gather(d.in(1), d.ints(int64(i)-lead), 0)
+			have := d.Op("Unsqueeze", d.size(x, i), d.ints(0))
+			// want/have, but 1 where 1 is asked
+			one := d.Op("Equal", want, d.ints(1))
+			parts[i] = d.Op("Add", d.Op("Div", want, have), d.cast(d.Op("And", one, d.Op("Not", d.Op("Equal", have, d.ints(1)))), tensor.Int64))
 		}
 	}
 	if len(parts) == 0 {

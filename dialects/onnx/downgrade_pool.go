@@ -227,3 +227,14 @@ func averagePoolFallback(d *Downgrade, _ tensor.DType) bool {
 	d.poolByGather(0)
 	return true
 }
+
+// poolPlaces: the positions of the maxima were not given.
+func poolPlaces(d *Downgrade) {
+	if d.used(1) {
+		d.Fail(8, "the positions of the maxima")
+	}
+	for len(d.Node.Results) > 1 {
+		d.Node.RemoveResult(1)
+	}
+	d.Node.RemoveAttr("storage_order")
+}

@@ -52,6 +52,8 @@ var downgrades = map[string][]Step{
 	"GreaterOrEqual": {express(12, orEqual("Greater", "Less"))},
 	"LessOrEqual":    {express(12, orEqual("Less", "Greater"))},
 	"CastLike":       {express(15, castLike)},
+	"Max":            {{8, sameShapes}},
+	"Min":            {{8, sameShapes}},
 	"Clip":           {{11, clipAttrs}},
 	"Cast":           {unsaid(24, "round_mode"), unsaid(19, "saturate")},
 	"Dropout":        {{12, dropoutAttr}},
@@ -79,12 +81,16 @@ var downgrades = map[string][]Step{
 	"Trilu":           {express(14, trilu)},
 	"Bernoulli":       {express(15, bernoulli)},
 
+	// control flow
+	"Loop": {{11, loopCarries}},
+	"Scan": {{9, scanBatched}},
+
 	// networks
 	"LayerNormalization":        {{17, layerNormalization}},
 	"GroupNormalization":        {express(21, groupNormalization)},
 	"RMSNormalization":          {express(23, rmsNormalization)},
 	"MeanVarianceNormalization": {express(9, meanVarianceNormalization)},
-	"MaxPool":                   {{10, poolCeil}},
+	"MaxPool":                   {{10, poolCeil}, {8, poolPlaces}},
 	"AveragePool":               {{19, poolDilated}, {10, poolCeil}},
 	"LpPool":                    {without(18, "ceil_mode", ssa.Int(0)), without(18, "dilations", ssa.Ints(1))},
 	"Resize":                    {{18, resizeAxes}, {13, resizeInputs}},

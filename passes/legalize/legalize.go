@@ -140,21 +140,17 @@ func (l *legalizer) try(d *onnx.Downgrade) (err *onnx.Unsupported) {
 		}
 	}
 	if schema == nil {
-		if first := onnx.Versions(name); len(first) > 0 {
-			d.Fail(firstOpset(first), "the operator")
+		for n := l.opset + 1; n <= onnx.Newest; n++ {
+			if onnx.Lookup(name, n) != nil {
+				d.Fail(n, "the operator")
+			}
+		}
+		if onnx.Versions(name) != nil {
+			d.Fail(0, "opset %d does not have the operator any more", l.opset)
 		}
 		d.Fail(0, "this is no operator of ONNX")
 	}
 	return nil
-}
-
-// firstOpset is the oldest opset from which on the operator has not been deprecated.
-func firstOpset(vs []onnx.OpSchema) int {
-	n := vs[len(vs)-1].Since
-	for i := len(vs) - 1; i >= 0 && !vs[i].Deprecated; i-- {
-		n = vs[i].Since
-	}
-	return n
 }
 
 // sweep erases constants that no op uses any more.

@@ -1,0 +1,38 @@
+package onnx
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// loopCarries: a loop carried at least one value. The number of the iteration
+// can be one: it is counted here instead of taken from the runtime.
+func loopCarries(d *Downgrade) {
+	o := d.Node
+	body := o.Blocks[0]
+	if o.NumOperands() > 2 {
+		return
+	}
+	if !body.Params[0].HasUses() {
+		d.Fail(11, "a loop that carries nothing")
+	}
+	vs := o.Operands()
+	for len(vs) < 2 {
+		vs = append(vs, nil)
+	}
+	o.SetOperands(append(vs, d.long(0))...)
+	t := ssa.Tensor(tensor.Int64)
+	o.AddResult(t)
+	n := len(o.Results)
+	rs := append([]*ssa.Value{o.Results[n-1]}, o.Results[:n-1]...)
+	copy(o.Results, rs) // carried values come before what is collected
+	count := body.AddParam("", t)
+	body.Params[0].ReplaceUses(count)
+	b := Builder{Block: body, Loc: d.Loc}
+	next := b.Op("Add", count, b.Const(tensor.ScalarInt(1)))
+	returns := body.Returns()
+	body.SetReturns(append([]*ssa.Value{returns[0], next}, returns[1:]...)...)
+}
+
+// scanBatched: the first version works on batches of sequences.
+func scanBatched(d *Downgrade) { d.Fail(9, "a scan") }
