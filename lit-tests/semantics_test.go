@@ -99,14 +99,12 @@ func nodes(f *ssa.Func) int {
 
 func compare(t *testing.T, f, g *ssa.Func, size int64, tolerance float64) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(1, uint64(size)))
-	var args []interp.Value
 	for i, p := range f.Body.Params {
 		if !ssa.SameType(p.Type, g.Body.Params[i].Type) {
 			t.Fatalf("%s: the type of an input changes", f.Name)
 		}
-		args = append(args, interp.Of(random(r, p.Tensor(), size)))
 	}
+	args := arguments(f, size)
 	run := func(f *ssa.Func) []interp.Value {
 		out, err := (&interp.Interpreter{}).RunFunc(f, args)
 		if err != nil {
@@ -120,6 +118,16 @@ func compare(t *testing.T, f, g *ssa.Func, size int64, tolerance float64) {
 			t.Errorf("%s, size %d: output %d: %s\n%s", f.Name, size, i, why, g)
 		}
 	}
+}
+
+// arguments draws inputs for a size of the symbol N.
+func arguments(f *ssa.Func, size int64) []interp.Value {
+	r := rand.New(rand.NewPCG(1, uint64(size)))
+	var args []interp.Value
+	for _, p := range f.Body.Params {
+		args = append(args, interp.Of(random(r, p.Tensor(), size)))
+	}
+	return args
 }
 
 func random(r *rand.Rand, t *ssa.TensorType, size int64) *tensor.Tensor {
