@@ -129,6 +129,7 @@ func (l *Lowering) diagEmbed(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Va
 }
 
 func lowerDiagonalScatter(l *Lowering) *ssa.Value {
+	l.ownMemory()
 	x := l.Tensor("self")
 	rank := l.Rank(x)
 	src := l.Cast(l.Tensor("src"), l.DType(x))

@@ -94,7 +94,11 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size) []*ssa.Value {
 // splitsToSequence reports the element types of onnxruntime's SplitToSequence;
 // others are cut part by part, as casts would have to go through the sequence.
 func splitsToSequence(d tensor.DType) bool {
-	return d == tensor.Float32 || d == tensor.Float64 || d == tensor.Int32 || d == tensor.Int64
+	switch d {
+	case tensor.Bool, tensor.Float16, tensor.Float32, tensor.Float64, tensor.Int32, tensor.Int64:
+		return true
+	}
+	return false
 }
 
 // partList makes a list of count parts of x, whose sizes along dim are not known.

@@ -23,9 +23,21 @@ var writes = Defs{
 }
 
 func lowerSelectScatter(l *Lowering) *ssa.Value {
+	l.ownMemory()
 	x := l.Tensor("self")
 	src := l.Cast(l.Tensor("src"), l.DType(x))
 	return l.selectScatter(x, src, l.Dim("dim", l.Rank(x)), l.SizeArg("index"))
+}
+
+// ownMemory refuses a tensor that shows an element in several places: PyTorch's
+// copy of it does too, so that one write shows in all of them.
+func (l *Lowering) ownMemory() {
+	if d := l.Arg("self").Def(); d != nil {
+		switch d.Kind {
+		case "aten::unfold", "aten::as_strided", "aten::expand", "aten::expand_as", "aten::broadcast_to":
+			l.Fail("writes to a tensor that shows an element of memory in several places; use .clone() before")
+		}
+	}
 }
 
 // maskLimit bounds the size of a dimension whose mask is stored as a constant.
@@ -80,6 +92,7 @@ func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Va
 }
 
 func lowerSliceScatter(l *Lowering) *ssa.Value {
+	l.ownMemory()
 	x := l.Tensor("self")
 	src := l.Cast(l.Tensor("src"), l.DType(x))
 	return l.sliceScatter(x, src, l.Dim("dim", l.Rank(x)), l.SizeArgOr("start", 0), l.SizeArgOr("end", toEnd), l.SizeArgOr("step", 1))

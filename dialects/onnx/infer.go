@@ -84,6 +84,16 @@ func (c *infer) out(i int, t ssa.Type) {
 	}
 }
 
+// outOpen sets the type of result 0 where the rank depends on data: what
+// whoever built the op said of it stays.
+func (c *infer) outOpen(d tensor.DType) {
+	if old := c.o.Results[0].Tensor(); old != nil && old.Ranked {
+		c.out(0, old.WithDType(d))
+		return
+	}
+	c.out(0, ssa.Unranked(d))
+}
+
 // outSym sets the content of result 0.
 func (c *infer) outSym(s []sym.Expr) {
 	if len(c.o.Results) > 0 && s != nil && len(s) <= maxSym {

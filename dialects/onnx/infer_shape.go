@@ -103,7 +103,7 @@ func inferReshape(c *infer) {
 				return
 			}
 		}
-		c.out(0, ssa.Unranked(t))
+		c.outOpen(t)
 		return
 	}
 	zero := c.o.AttrInt("allowzero", 0) == 0
@@ -238,7 +238,7 @@ func inferSqueeze(c *infer) {
 	} else {
 		for i, d := range in {
 			if !d.IsConst() {
-				c.out(0, ssa.Unranked(t))
+				c.outOpen(t)
 				return
 			}
 			drop[i] = d.Is(1)

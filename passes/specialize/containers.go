@@ -582,7 +582,10 @@ func (s *spec) makeDynamic(l *list) {
 	if l.state().dyn != nil {
 		return
 	}
-	hold(l.state().elems...)
+	if st := l.state(); len(st.elems) > 0 && ssa.AsTensor(s.dynElem(st)) != nil {
+		s.set(l.c, &listState{dyn: s.dynamic(st, nil)})
+		return
+	}
 	s.set(l.c, &listState{dyn: s.materialize(l)})
 }
 
@@ -624,8 +627,16 @@ func (s *spec) dynListOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
 		return nil, true
 	case "extend", "add_", "add":
 		other, ok := args[1].(*list)
-		if !ok || other.state().dyn != nil {
-			s.fail("dynamic-container", "two lists of run-time length cannot be joined in ONNX without a loop")
+		if !ok {
+			s.fail("dynamic-container", "a list of run-time length is joined with something that is not a list")
+		}
+		if w := other.state().dyn; w != nil {
+			if a, ok := lt.(*ssa.ListType); ok && ssa.AsTensor(a.Elem) != nil {
+				if b, ok := w.Type.(*ssa.ListType); ok && ssa.AsTensor(b.Elem) != nil {
+					lt = &ssa.ListType{Elem: s.joinTensors(ssa.AsTensor(a.Elem), ssa.AsTensor(b.Elem))}
+				}
+			}
+			dyn = pure("aten::add.t", other)
 		}
 		hold(other.state().elems...)
 		for _, e := range other.state().elems {
