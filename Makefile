@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check)
 
-.PHONY: all build test race lit update gen check-gen fuzz bench conformance conformance-models conformance-old demo lint clean
+.PHONY: all build test race lit update gen check-gen fuzz bench conformance conformance-models conformance-old demo fixtures bench-export lint clean
 
 all: build lint test
 
@@ -67,14 +67,24 @@ conformance-old: build .venv/ready
 	.venv/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-# a model on its way: as it is imported, as it is exported. MODEL=FILE INPUT='x:f32[N,3]'
-MODEL ?= lit-tests/tools/aton.ir
-INPUT ?= x:f32[N,3]
+# from a checkout with nothing but Go: an archive that PyTorch saved becomes ONNX, the file is run in aton's own
+# interpreter, its outputs are compared with PyTorch's, and its graph is shown. MODEL=FILE INPUT=SPEC DATA=FILE for others
+MODEL ?= testdata/fixtures/torch2.15/convnet.script.pt
+INPUT ?= x:f32[N,3,18,18]
+DATA  ?= $(MODEL:.pt=.safetensors)
 demo: build
 	@mkdir -p out
-	bin/aton inspect $(MODEL) --source
-	bin/aton export $(MODEL) --input '$(INPUT)' -o out/demo.onnx --json
-	bin/aton inspect out/demo.onnx
+	bin/aton export $(MODEL) -o out/demo.onnx --input '$(INPUT)' --verbose
+	bin/aton verify out/demo.onnx --data $(DATA)
+
+# the archives and expected outputs of `make test`; each PYTHONS has another PyTorch
+PYTHONS ?= /usr/bin/python3
+fixtures:
+	set -e; for p in $(PYTHONS); do $$p tools/fixtures/make.py testdata/fixtures; done
+
+# AlexNet beside cp and torch.onnx: PYTHONS have PyTorch, the first one torchvision too
+bench-export: build
+	python3 tools/bench/alexnet.py $(foreach p,$(PYTHONS),--torch $(p))
 
 lint:
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }

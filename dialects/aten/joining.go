@@ -390,7 +390,7 @@ func lowerRepeatInterleave(l *Lowering) *ssa.Value {
 		x = l.atLeast1(x)
 		dim = l.Dim("dim", l.Rank(x))
 	}
-	one := ConstSize(0)
+	var one Size
 	if t := l.Arg("repeats").Tensor(); t == nil {
 		one = l.SizeArg("repeats")
 	} else {

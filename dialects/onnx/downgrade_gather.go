@@ -252,7 +252,8 @@ func scatterND(d *Downgrade) *ssa.Value {
 func (d *Downgrade) sliceByRange() {
 	x := d.in(0)
 	rank := d.rank(x, 10)
-	count := d.rank(d.in(1), 10)
+	d.rank(d.in(1), 10) // or Dims below has nothing
+	var count int
 	var axes []int64
 	if d.in(3) != nil {
 		axes, _ = ConstInts(d.in(3))

@@ -350,8 +350,7 @@ func decodeNode(s *scanner) (n node) {
 
 func decodeTensorMeta(s *scanner) *tensorMeta {
 	m := &tensorMeta{layout: 7}
-	var read func(key []byte)
-	read = func(key []byte) {
+	read := func(key []byte) {
 		switch string(key) {
 		case "dtype":
 			m.dtype = int(s.integer())

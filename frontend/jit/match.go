@@ -331,7 +331,7 @@ func (b *builder) listable(args []argument) bool {
 
 func (b *builder) defaultArg(f *ssa.SchemaArg) planned {
 	l := f.Default
-	t := f.Type
+	var t ssa.Type
 	switch {
 	case l.IsNone():
 		t = ssa.NoneType

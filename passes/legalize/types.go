@@ -15,7 +15,6 @@ type group struct {
 	results  []int
 	allowed  uint32
 	dtype    tensor.DType
-	single   bool // one type for all; else each operand for itself
 }
 
 // types gives the op element types that the opset's version of the operator

@@ -657,7 +657,7 @@ func (s *spec) query(o *ssa.Op, args []value) ([]value, bool) {
 		}
 	case "aten::item", "aten::Int", "aten::Float", "aten::Bool", "aten::IntImplicit", "aten::FloatImplicit", "aten::ScalarImplicit", "aten::Complex", "aten::_local_scalar_dense", "aten::is_nonzero":
 		if c := s.constTensor(t); c != nil && c.NumElements() == 1 && c.HasData() && !c.DType.IsComplex() {
-			l := ssa.Float(0)
+			var l ssa.Literal
 			switch {
 			case c.DType == tensor.Bool:
 				l = ssa.Bool(c.Int64s()[0] != 0)

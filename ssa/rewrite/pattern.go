@@ -125,7 +125,7 @@ func (c *compiled) check() error {
 	}
 	for _, r := range root {
 		if !made[r] {
-			return fmt.Errorf("To does not define %%%s", r)
+			return fmt.Errorf("the pattern To does not define %%%s", r)
 		}
 	}
 	return nil
