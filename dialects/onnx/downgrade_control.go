@@ -36,3 +36,14 @@ func loopCarries(d *Downgrade) {
 
 // scanBatched: the first version works on batches of sequences.
 func scanBatched(d *Downgrade) { d.Fail(9, "a scan") }
+
+// hasElement: only an optional could be asked.
+func hasElement(d *Downgrade) {
+	if d.in(0) == nil {
+		d.Replace(d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{0})))
+		return
+	}
+	if d.in(0).Tensor() != nil {
+		d.Replace(d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1})))
+	}
+}

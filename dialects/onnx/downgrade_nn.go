@@ -8,9 +8,6 @@ import (
 // resizeAxes: scales and sizes were given for all axes, without antialiasing.
 func resizeAxes(d *Downgrade) {
 	if d.Node.AttrInt("antialias", 0) != 0 {
-		if d.resizeByWeights() {
-			return
-		}
 		d.Fail(18, "resampling with antialiasing of unknown sizes")
 	}
 	d.Node.RemoveAttr("antialias")
@@ -70,12 +67,18 @@ func resizeInputs(d *Downgrade) {
 	d.Node.SetOperands(vs...)
 }
 
-func (d *Downgrade) resizeByWeights() bool { return false }
-
 // roiAlignMode: where a region began was not to be told.
 func roiAlignMode(d *Downgrade) {
 	if m := d.Node.AttrStr("coordinate_transformation_mode", "half_pixel"); m != "output_half_pixel" {
 		d.Fail(16, "aligned regions of interest")
 	}
 	d.Node.RemoveAttr("coordinate_transformation_mode")
+}
+
+// gemmBias: what is added had to be there.
+func gemmBias(d *Downgrade) {
+	if d.in(2) == nil {
+		zero := tensor.FromInts(d.in(0).DType(), []int64{1}, []int64{0})
+		d.Node.SetOperands(d.in(0), d.in(1), d.Const(zero))
+	}
 }

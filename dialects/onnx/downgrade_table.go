@@ -82,8 +82,9 @@ var downgrades = map[string][]Step{
 	"Bernoulli":       {express(15, bernoulli)},
 
 	// control flow
-	"Loop": {{11, loopCarries}},
-	"Scan": {{9, scanBatched}},
+	"OptionalHasElement": {{18, hasElement}},
+	"Loop":               {{11, loopCarries}},
+	"Scan":               {{9, scanBatched}},
 
 	// networks
 	"LayerNormalization":        {{17, layerNormalization}},
@@ -95,6 +96,7 @@ var downgrades = map[string][]Step{
 	"LpPool":                    {without(18, "ceil_mode", ssa.Int(0)), without(18, "dilations", ssa.Ints(1))},
 	"Resize":                    {{18, resizeAxes}, {13, resizeInputs}},
 	"RoiAlign":                  {{16, roiAlignMode}},
+	"Gemm":                      {{11, gemmBias}},
 	"Softmax":                   {{13, softmaxFlat}},
 	"LogSoftmax":                {{13, softmaxFlat}},
 	"Hardmax":                   {{13, softmaxFlat}},

@@ -150,6 +150,7 @@ func (l *legalizer) try(d *onnx.Downgrade) (err *onnx.Unsupported) {
 		}
 		d.Fail(0, "this is no operator of ONNX")
 	}
+	l.conform(d, schema)
 	return nil
 }
 
