@@ -481,6 +481,9 @@ func (l *loopState) openLike(sl *slot, x any) {
 
 func (l *loopState) widenTensor(sl *slot, t *ssa.TensorType) bool {
 	have := sl.typ.(*ssa.TensorType)
+	if t.DType == tensor.Undefined {
+		t = t.WithDType(have.DType) // not known is not another type
+	}
 	if have.DType != t.DType {
 		if have.DType != tensor.Undefined && t.DType != tensor.Undefined {
 			l.refuse("a loop-carried tensor changes its dtype from " + have.DType.String() + " to " + t.DType.String())
