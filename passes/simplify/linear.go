@@ -18,6 +18,9 @@ func (s *simplifier) linear() []rewrite.Rule {
 		{Name: "fold-scale", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.foldScale},
 		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset},
 		{Name: "transpose-to-gemm", Kinds: []ssa.Kind{"onnx::Gemm"}, Apply: transposeGemm},
+		{Name: "add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: addToGemm},
+		{Name: "sum-of-gemms", Kinds: []ssa.Kind{"onnx::Add"}, Apply: sumOfGemms},
+		{Name: "batchnorm-into-conv", Kinds: []ssa.Kind{"onnx::Conv", "onnx::Gemm"}, Apply: s.batchNormForward},
 		{Name: "pad-into-window", Kinds: []ssa.Kind{"onnx::Conv", "onnx::AveragePool", "onnx::MaxPool"}, Apply: padIntoWindow},
 	}
 }
@@ -239,6 +242,89 @@ func (s *simplifier) foldBatchNorm(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return s.apply(r, a, o, "bn", a.key(fmt.Sprint("bn", eps), o.Operand(1), o.Operand(2), o.Operand(3), o.Operand(4)), o.Operand(2), scale, offset)
 }
 
+// batchNormForward folds an evaluated batch normalization into the weights of the convolution behind it, if that does not
+// pad: padding is not normalized.
+func (s *simplifier) batchNormForward(r *rewrite.Rewriter, o *ssa.Op) bool {
+	n := o.Operand(0).Def()
+	if n == nil || n.Kind != "onnx::BatchNormalization" || !o.Operand(0).HasOneUse() || n.AttrInt("training_mode", 0) != 0 || len(n.Results) != 1 {
+		return false
+	}
+	w := onnx.ConstOf(o.Operand(1))
+	if w == nil || !w.HasData() || !w.DType.IsFloat() || w.NumElements() == 0 || len(w.Shape) < 2 || !o.Operand(1).HasOneUse() && w.NumBytes() > smallWeight ||
+		o.Operand(2) != nil && !isConst(o.Operand(2)) {
+		return false
+	}
+	outs, ins, group := w.Shape[0], w.Shape[1], int64(1) // of the weight as (outs, ins, run)
+	transposed := false
+	switch o.Kind {
+	case "onnx::Conv":
+		if o.AttrStr("auto_pad", "NOTSET") != "NOTSET" && o.AttrStr("auto_pad", "") != "VALID" || !allEqual(o.AttrInts("pads"), 0) {
+			return false
+		}
+		if group = o.AttrInt("group", 1); group < 1 || outs%group != 0 {
+			return false
+		}
+	case "onnx::Gemm":
+		if o.AttrInt("transA", 0) != 0 || o.AttrFloat("alpha", 1) != 1 || o.AttrFloat("beta", 1) != 1 {
+			return false
+		}
+		if transposed = o.AttrInt("transB", 0) == 0; transposed {
+			outs, ins = ins, outs
+		}
+	}
+	var p [4][]float64 // scale, offset, mean, variance
+	for i := range p {
+		t := onnx.ConstOf(n.Operand(i + 1))
+		if t == nil || !t.HasData() || t.NumElements() != ins*group {
+			return false
+		}
+		p[i] = t.Float64s()
+	}
+	bias := make([]float64, outs)
+	if b := onnx.ConstOf(o.Operand(2)); b != nil {
+		if b.NumElements() != outs || b.Shape[len(b.Shape)-1] != outs {
+			return false
+		}
+		copy(bias, b.Float64s())
+	}
+	eps := n.AttrFloat("epsilon", 1e-5)
+	v := w.Float64s()
+	run := int64(len(v)) / (outs * ins)
+	for m := range outs {
+		for c := range ins {
+			ch := m/(outs/group)*ins + c
+			scale := p[0][ch] / math.Sqrt(p[3][ch]+eps)
+			offset := p[1][ch] - p[2][ch]*scale
+			if math.IsNaN(offset) || math.IsInf(scale, 0) || math.IsInf(offset, 0) {
+				return false
+			}
+			at := (m*ins + c) * run
+			if transposed {
+				at = c*outs + m
+			}
+			for i := at; i < at+run; i++ {
+				bias[m] += v[i] * offset
+				v[i] *= scale
+			}
+		}
+	}
+	from := o.Operand(2)
+	if from == nil {
+		from = n.Operand(2)
+	}
+	operands := []*ssa.Value{
+		n.Operand(0),
+		s.weight(r, tensor.FromFloats(w.DType, w.Shape, v), o.Operand(1), "bn"),
+		s.weight(r, tensor.FromFloats(w.DType, []int64{outs}, bias), from, "bn"),
+	}
+	y := r.Create(o.Kind, operands, o.Attrs...)
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
 // perChannel reads a constant that broadcasting applies to the channels of y; the result has an element for each channel.
 func perChannel(k, y *ssa.Value, a affine) ([]float64, bool) {
 	t := onnx.ConstOf(k)
@@ -306,176 +392,4 @@ func (s *simplifier) foldOffset(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 	}
 	return s.apply(r, a, o, "offset", a.key(string(o.Kind), o.Operand(1)), o.Operand(1), nil, k)
-}
-
-// matMulAdd makes a Gemm of a product of matrices and an addition that broadcasts to it.
-func matMulAdd(r *rewrite.Rewriter, o *ssa.Op) bool {
-	for i := range 2 {
-		p, c := o.Operand(i), o.Operand(1-i)
-		d := p.Def()
-		if d == nil || d.Kind != "onnx::MatMul" || !p.HasOneUse() || rank(d.Operand(0)) != 2 || rank(d.Operand(1)) != 2 || c == p {
-			continue
-		}
-		if dt := p.DType(); dt != tensor.Float32 && dt != tensor.Float64 {
-			return false
-		}
-		ct := c.Tensor()
-		if ct == nil || !ct.Ranked || len(ct.Dims) > 2 || !ssa.SameType(p.Type, o.Result(0).Type) {
-			continue
-		}
-		fits := true
-		for k, dim := range ct.Dims {
-			fits = fits && (dim.Is(1) || dim.Equal(p.Tensor().Dims[k+2-len(ct.Dims)]))
-		}
-		if !fits {
-			continue
-		}
-		y := r.Create("onnx::Gemm", []*ssa.Value{d.Operand(0), d.Operand(1), c})
-		if !r.Fits(y, o.Result(0)) {
-			return false
-		}
-		r.Replace(o, y)
-		return true
-	}
-	return false
-}
-
-// transposeGemm takes a Transpose before a Gemm into its flags: a transposed weight stays as it is in the file.
-func transposeGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
-	for i, flag := range [...]string{"transA", "transB"} {
-		d := o.Operand(i).Def()
-		if d == nil || d.Kind != "onnx::Transpose" || rank(d.Operand(0)) != 2 || isIdentity(permOf(d, 2)) {
-			continue
-		}
-		operands := o.Operands()
-		operands[i] = d.Operand(0)
-		var attrs []ssa.Attr
-		for _, a := range o.Attrs {
-			if a.Name != flag {
-				attrs = append(attrs, a)
-			}
-		}
-		y := r.Create("onnx::Gemm", operands, append(attrs, attr(flag, ssa.Int(1-o.AttrInt(flag, 0))))...)
-		if !r.Fits(y, o.Result(0)) {
-			return false
-		}
-		r.Replace(o, y)
-		return true
-	}
-	return false
-}
-
-// padIntoWindow lets a convolution or pooling pad by itself. A MaxPool pads with
-// the least value, an AveragePool that counts its padding and a Conv with 0.
-func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
-	d := o.Operand(0).Def()
-	if d == nil || d.Kind != "onnx::Pad" || !o.Operand(0).HasOneUse() || d.AttrStr("mode", "constant") != "constant" || o.AttrStr("auto_pad", "NOTSET") != "NOTSET" || len(o.Results) != 1 {
-		return false
-	}
-	n := rank(d.Operand(0))
-	if n < 3 {
-		return false
-	}
-	value, known := 0.0, true
-	if v := d.Operand(2); v != nil {
-		t := onnx.ConstOf(v)
-		if known = t != nil && t.HasData() && t.NumElements() == 1; known {
-			value = t.Float64s()[0]
-		}
-	}
-	pads, ok := constInts(d.Operand(1))
-	if !known || !ok {
-		return false
-	}
-	axes := make([]int64, n)
-	for i := range axes {
-		axes[i] = int64(i)
-	}
-	if d.Operand(3) != nil {
-		if axes, ok = constInts(d.Operand(3)); !ok {
-			return false
-		}
-	}
-	k := n - 2
-	old := o.AttrInts("pads")
-	if old == nil {
-		old = make([]int64, 2*k)
-	}
-	if len(pads) != 2*len(axes) || len(old) != 2*k {
-		return false
-	}
-	merged := append([]int64(nil), old...)
-	nothing := true
-	for i, a := range axes {
-		if a < 0 {
-			a += int64(n)
-		}
-		for side, p := range [...]int64{pads[i], pads[i+len(axes)]} {
-			if p < 0 || p > 0 && a < 2 {
-				return false
-			}
-			if a >= 2 {
-				merged[int(a)-2+side*k] += p
-			}
-		}
-	}
-	for _, p := range old {
-		nothing = nothing && p == 0
-	}
-	kernel := o.AttrInts("kernel_shape")
-	switch o.Kind {
-	case "onnx::Conv":
-		if value != 0 {
-			return false
-		}
-	case "onnx::AveragePool":
-		if value != 0 || o.AttrInt("ceil_mode", 0) != 0 || !nothing && o.AttrInt("count_include_pad", 0) == 0 || !inside(merged, kernel) {
-			return false
-		}
-	case "onnx::MaxPool":
-		// padding that is never the maximum: a window of padding alone is ruled out
-		if !math.IsInf(value, -1) || o.AttrInt("ceil_mode", 0) != 0 || !inside(merged, kernel) || o.AttrInts("dilations") != nil && !allEqual(o.AttrInts("dilations"), 1) {
-			return false
-		}
-	}
-	var attrs []ssa.Attr
-	for _, a := range o.Attrs {
-		if a.Name != "pads" && a.Name != "count_include_pad" {
-			attrs = append(attrs, a)
-		}
-	}
-	attrs = append(attrs, attr("pads", ssa.Ints(merged...)))
-	if o.Kind == "onnx::AveragePool" {
-		attrs = append(attrs, attr("count_include_pad", ssa.Int(1)))
-	}
-	operands := o.Operands()
-	operands[0] = d.Operand(0)
-	y := r.Create(o.Kind, operands, attrs...)
-	if !r.Fits(y, o.Result(0)) {
-		return false
-	}
-	r.Replace(o, y)
-	return true
-}
-
-// inside reports pads that are smaller than the window, as runtimes demand.
-func inside(pads, kernel []int64) bool {
-	if len(pads) != 2*len(kernel) {
-		return false
-	}
-	for i, p := range pads {
-		if p >= kernel[i%len(kernel)] {
-			return false
-		}
-	}
-	return true
-}
-
-func allEqual(v []int64, k int64) bool {
-	for _, x := range v {
-		if x != k {
-			return false
-		}
-	}
-	return true
 }

@@ -12,6 +12,8 @@ func (s *simplifier) moves() []rewrite.Rule {
 	return []rewrite.Rule{
 		{Name: "sink-transpose", Kinds: []ssa.Kind{"onnx::Transpose"}, Apply: sinkTranspose},
 		{Name: "join-transposes", Kinds: elementwise, Apply: joinTransposes},
+		{Name: "squeeze-transposed", Kinds: []ssa.Kind{"onnx::Squeeze"}, Apply: squeezeTransposed},
+		{Name: "gather-transposed", Kinds: []ssa.Kind{"onnx::Gather"}, Apply: gatherTransposed},
 		{Name: "reduce-transposed", Kinds: reductions, Apply: reduceTransposed},
 	}
 }
@@ -209,4 +211,82 @@ func axisOf(o *ssa.Op, name string, def int64, rank int) (int, bool) {
 		a += int64(rank)
 	}
 	return int(a), rank >= 0 && a >= 0 && a < int64(rank)
+}
+
+// squeezeTransposed squeezes before a Transpose what a change of shape before that can take in.
+func squeezeTransposed(r *rewrite.Rewriter, o *ssa.Op) bool {
+	t := o.Operand(0).Def()
+	axes, ok := constInts(o.Operand(1))
+	if t == nil || t.Kind != "onnx::Transpose" || !t.Result(0).HasOneUse() || !ok {
+		return false
+	}
+	x := t.Operand(0)
+	n := rank(x)
+	if n < 0 || x.Def() == nil || !isReshape(x.Def()) || !x.HasOneUse() {
+		return false
+	}
+	p := permOf(t, n)
+	gone := make([]bool, n) // axes of x
+	moved := make([]int64, len(axes))
+	for i, a := range axes {
+		if a < 0 {
+			a += int64(n)
+		}
+		if a < 0 || a >= int64(n) || gone[p[a]] {
+			return false
+		}
+		gone[p[a]], moved[i] = true, p[a]
+	}
+	place := make([]int64, n) // of the axes that stay
+	k := int64(0)
+	for i := range place {
+		if place[i] = k; !gone[i] {
+			k++
+		}
+	}
+	var perm []int64
+	for _, a := range p {
+		if !gone[a] {
+			perm = append(perm, place[a])
+		}
+	}
+	slices.Sort(moved)
+	y := r.Create("onnx::Squeeze", []*ssa.Value{x, ints(r, moved...)})
+	y = r.Create("onnx::Transpose", []*ssa.Value{y}, attr("perm", ssa.Ints(perm...)))
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// gatherTransposed takes one place of an axis before the Transpose, where the other axes keep their order.
+func gatherTransposed(r *rewrite.Rewriter, o *ssa.Op) bool {
+	t := o.Operand(0).Def()
+	if t == nil || t.Kind != "onnx::Transpose" || rank(o.Operand(1)) != 0 {
+		return false
+	}
+	x := t.Operand(0)
+	n := rank(x)
+	a, ok := axisOf(o, "axis", 0, n)
+	if !ok {
+		return false
+	}
+	last := int64(-1)
+	p := permOf(t, n)
+	for i, q := range p {
+		if i == a {
+			continue
+		}
+		if q < last {
+			return false
+		}
+		last = q
+	}
+	y := r.Create("onnx::Gather", []*ssa.Value{x, o.Operand(1)}, attr("axis", ssa.Int(p[a])))
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
 }

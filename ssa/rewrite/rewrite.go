@@ -179,6 +179,10 @@ func isOutput(v *ssa.Value) bool {
 // Touch has the driver visit an op again: rules that change an op in place say so.
 func (r *Rewriter) Touch(o *ssa.Op) {
 	r.done = true
+	r.enqueue(o)
+}
+
+func (r *Rewriter) enqueue(o *ssa.Op) {
 	if !r.queued[o] {
 		r.queued[o] = true
 		r.queue = append(r.queue, o)
@@ -294,10 +298,10 @@ func (r *Rewriter) note(o *ssa.Op) {
 	if counts(o) {
 		r.made++
 	}
-	r.Touch(o)
+	r.enqueue(o)
 	for _, b := range o.Blocks {
 		for c := range b.AllOps() {
-			r.Touch(c)
+			r.enqueue(c)
 			if counts(c) {
 				r.made++
 			}
@@ -316,6 +320,11 @@ func (r *Rewriter) discard() {
 			o.Erase()
 		}
 		o = prev
+	}
+	for i := len(r.news) - 1; i >= 0; i-- { // hoisted ones
+		if o := r.news[i]; o.Block() != nil && unused(o) {
+			o.Erase()
+		}
 	}
 }
 

@@ -3,10 +3,14 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/aton-project/aton/tools/aton/cmd"
 )
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // a short run with a small live heap: collecting less often halves the time
+	}
 	os.Exit(cmd.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

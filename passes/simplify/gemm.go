@@ -1,0 +1,113 @@
+package simplify
+
+import (
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// matMulAdd makes a Gemm of a product of matrices and an addition that broadcasts to it.
+func matMulAdd(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range 2 {
+		p, c := o.Operand(i), o.Operand(1-i)
+		d := p.Def()
+		if d == nil || d.Kind != "onnx::MatMul" || !p.HasOneUse() || rank(d.Operand(0)) != 2 || rank(d.Operand(1)) != 2 || c == p {
+			continue
+		}
+		if dt := p.DType(); dt != tensor.Float32 && dt != tensor.Float64 {
+			return false
+		}
+		if !broadcastsTo(c, p) || !ssa.SameType(p.Type, o.Result(0).Type) {
+			continue
+		}
+		y := r.Create("onnx::Gemm", []*ssa.Value{d.Operand(0), d.Operand(1), c})
+		if !r.Fits(y, o.Result(0)) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
+}
+
+// transposeGemm takes a Transpose before a Gemm into its flags: a transposed weight stays as it is in the file.
+func transposeGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i, flag := range [...]string{"transA", "transB"} {
+		d := o.Operand(i).Def()
+		if d == nil || d.Kind != "onnx::Transpose" || rank(d.Operand(0)) != 2 || isIdentity(permOf(d, 2)) {
+			continue
+		}
+		operands := o.Operands()
+		operands[i] = d.Operand(0)
+		var attrs []ssa.Attr
+		for _, a := range o.Attrs {
+			if a.Name != flag {
+				attrs = append(attrs, a)
+			}
+		}
+		y := r.Create("onnx::Gemm", operands, append(attrs, attr(flag, ssa.Int(1-o.AttrInt(flag, 0))))...)
+		if !r.Fits(y, o.Result(0)) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
+}
+
+// addToGemm lets a Gemm without an addend add.
+func addToGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range 2 {
+		p, c := o.Operand(i), o.Operand(1-i)
+		d := p.Def()
+		if d == nil || d.Kind != "onnx::Gemm" || d.Operand(2) != nil || !p.HasOneUse() || c == p || d.AttrFloat("beta", 1) != 1 || !broadcastsTo(c, p) || !ssa.SameType(p.Type, o.Result(0).Type) {
+			continue
+		}
+		y := r.Create("onnx::Gemm", []*ssa.Value{d.Operand(0), d.Operand(1), c}, d.Attrs...)
+		if !r.Fits(y, o.Result(0)) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
+}
+
+// broadcastsTo reports that c, of rank 2 at most, broadcasts to the shape of the matrix p.
+func broadcastsTo(c, p *ssa.Value) bool {
+	ct, pt := c.Tensor(), p.Tensor()
+	if ct == nil || pt == nil || !ct.Ranked || len(ct.Dims) > 2 || pt.Rank() != 2 {
+		return false
+	}
+	for k, dim := range ct.Dims {
+		if !dim.Is(1) && !dim.Equal(pt.Dims[k+2-len(ct.Dims)]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sumOfGemms adds two products in one Gemm: a cell of a recurrent network. Their constant biases become one.
+func sumOfGemms(r *rewrite.Rewriter, o *ssa.Op) bool {
+	a, b := o.Operand(0).Def(), o.Operand(1).Def()
+	if a == nil || b == nil || a == b || a.Kind != "onnx::Gemm" || b.Kind != "onnx::Gemm" || !o.Operand(0).HasOneUse() || !o.Operand(1).HasOneUse() ||
+		a.AttrFloat("beta", 1) != 1 || b.AttrFloat("beta", 1) != 1 || !ssa.SameType(o.Operand(0).Type, o.Operand(1).Type) {
+		return false
+	}
+	c, d := onnx.ConstOf(a.Operand(2)), onnx.ConstOf(b.Operand(2))
+	if c == nil || d == nil || !c.HasData() || !d.HasData() || len(c.Shape) != 1 || len(d.Shape) != 1 || c.Shape[0] != d.Shape[0] || !c.DType.IsFloat() {
+		return false
+	}
+	x, y := c.Float64s(), d.Float64s()
+	for i := range x {
+		x[i] += y[i]
+	}
+	first := r.Create("onnx::Gemm", []*ssa.Value{a.Operand(0), a.Operand(1), constant(r, tensor.FromFloats(c.DType, c.Shape, x))}, a.Attrs...)
+	sum := r.Create("onnx::Gemm", []*ssa.Value{b.Operand(0), b.Operand(1), first}, b.Attrs...)
+	if !r.Fits(sum, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, sum)
+	return true
+}

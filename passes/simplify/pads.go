@@ -1,0 +1,124 @@
+package simplify
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
+)
+
+// padIntoWindow lets a convolution or pooling pad by itself. A MaxPool pads with
+// the least value, an AveragePool that counts its padding and a Conv with 0.
+func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
+	d := o.Operand(0).Def()
+	if d == nil || d.Kind != "onnx::Pad" || !o.Operand(0).HasOneUse() || d.AttrStr("mode", "constant") != "constant" || o.AttrStr("auto_pad", "NOTSET") != "NOTSET" || len(o.Results) != 1 {
+		return false
+	}
+	n := rank(d.Operand(0))
+	if n < 3 {
+		return false
+	}
+	value, known := 0.0, true
+	if v := d.Operand(2); v != nil {
+		t := onnx.ConstOf(v)
+		if known = t != nil && t.HasData() && t.NumElements() == 1; known {
+			value = t.Float64s()[0]
+		}
+	}
+	pads, ok := constInts(d.Operand(1))
+	if !known || !ok {
+		return false
+	}
+	axes := make([]int64, n)
+	for i := range axes {
+		axes[i] = int64(i)
+	}
+	if d.Operand(3) != nil {
+		if axes, ok = constInts(d.Operand(3)); !ok {
+			return false
+		}
+	}
+	k := n - 2
+	old := o.AttrInts("pads")
+	if old == nil {
+		old = make([]int64, 2*k)
+	}
+	if len(pads) != 2*len(axes) || len(old) != 2*k {
+		return false
+	}
+	merged := append([]int64(nil), old...)
+	nothing := true
+	for i, a := range axes {
+		if a < 0 {
+			a += int64(n)
+		}
+		for side, p := range [...]int64{pads[i], pads[i+len(axes)]} {
+			if p < 0 || p > 0 && a < 2 {
+				return false
+			}
+			if a >= 2 {
+				merged[int(a)-2+side*k] += p
+			}
+		}
+	}
+	for _, p := range old {
+		nothing = nothing && p == 0
+	}
+	kernel := o.AttrInts("kernel_shape")
+	switch o.Kind {
+	case "onnx::Conv":
+		if value != 0 {
+			return false
+		}
+	case "onnx::AveragePool":
+		if value != 0 || o.AttrInt("ceil_mode", 0) != 0 || !nothing && o.AttrInt("count_include_pad", 0) == 0 || !inside(merged, kernel) {
+			return false
+		}
+	case "onnx::MaxPool":
+		// padding that is never the maximum: a window of padding alone is ruled out
+		if !math.IsInf(value, -1) || o.AttrInt("ceil_mode", 0) != 0 || !inside(merged, kernel) || o.AttrInts("dilations") != nil && !allEqual(o.AttrInts("dilations"), 1) {
+			return false
+		}
+	}
+	var attrs []ssa.Attr
+	for _, a := range o.Attrs {
+		if a.Name != "pads" && a.Name != "count_include_pad" {
+			attrs = append(attrs, a)
+		}
+	}
+	attrs = append(attrs, attr("pads", ssa.Ints(merged...)))
+	if o.Kind == "onnx::AveragePool" {
+		attrs = append(attrs, attr("count_include_pad", ssa.Int(1)))
+	}
+	operands := o.Operands()
+	operands[0] = d.Operand(0)
+	y := r.Create(o.Kind, operands, attrs...)
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// inside reports pads that are smaller than the window, as runtimes demand.
+func inside(pads, kernel []int64) bool {
+	if len(pads) != 2*len(kernel) {
+		return false
+	}
+	for i, p := range pads {
+		if p >= kernel[i%len(kernel)] {
+			return false
+		}
+	}
+	return true
+}
+
+func allEqual(v []int64, k int64) bool {
+	for _, x := range v {
+		if x != k {
+			return false
+		}
+	}
+	return true
+}
