@@ -29,12 +29,12 @@ func lowerSelectScatter(l *Lowering) *ssa.Value {
 	return l.selectScatter(x, src, l.Dim("dim", l.Rank(x)), l.SizeArg("index"))
 }
 
-// ownMemory refuses a tensor that shows an element in several places: PyTorch's
-// copy of it does too, so that one write shows in all of them.
+// ownMemory refuses a tensor whose windows overlap: PyTorch's copy keeps the strides, so that one write shows
+// in several places. What expand repeats is copied apart (clone_preserve_strides, aten/src/ATen/native/TensorShape.cpp).
 func (l *Lowering) ownMemory() {
 	if d := l.Arg("self").Def(); d != nil {
 		switch d.Kind {
-		case "aten::unfold", "aten::as_strided", "aten::expand", "aten::expand_as", "aten::broadcast_to":
+		case "aten::unfold", "aten::as_strided":
 			l.Fail("writes to a tensor that shows an element of memory in several places; use .clone() before")
 		}
 	}
