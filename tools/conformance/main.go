@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&o.format, "input-format", "archive", "archive or pt2 (a list of its own)")
 	flag.StringVar(&o.python, "python", ".venv/bin/python", "a Python that has onnx, onnxruntime and numpy")
 	flag.StringVar(&o.jobs, "jobs", "2", "cases at a time")
-	flag.StringVar(&o.exporter, "exporter", "bin/aton export {model} -o {output} --opset {opset} --repro= {specs:--input}", "the command")
+	flag.StringVar(&o.exporter, "exporter", "", "the command (default bin/aton, with the inputs' types for archives; exported programs state their own)")
 	flag.StringVar(&o.results, "results", "", "where the results go (default out/conformance-SET.jsonl)")
 	flag.BoolVar(&o.update, "update", false, "write the list of expected failures anew; reasons stay")
 	flag.BoolVar(&o.noCheck, "no-check", false, "leave onnx.checker out, which is quicker")
@@ -69,6 +69,12 @@ func run(o options) (int, error) {
 	}
 	if o.opset != 0 {
 		suffix += "-opset" + strconv.Itoa(o.opset)
+	}
+	if o.exporter == "" {
+		o.exporter = "bin/aton export {model} -o {output} --opset {opset} --repro="
+		if o.format == "archive" {
+			o.exporter += " {specs:--input}"
+		}
 	}
 	if o.results == "" {
 		o.results = filepath.Join("out", "conformance"+suffix+".jsonl")
