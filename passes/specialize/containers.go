@@ -158,6 +158,11 @@ func (s *spec) container(o *ssa.Op, args []value) ([]value, bool) {
 	if o.Kind == "aten::dict" && len(args) == 0 {
 		return []value{&dict{c: s.newCell(&dictState{}), typ: o.Results[0].Type}}, true
 	}
+	if l, ok := firstList(args); ok && o.Kind == "aten::dict" {
+		if d, ok := s.dictOfPairs(l); ok {
+			return []value{&dict{c: s.newCell(d), typ: o.Results[0].Type}}, true
+		}
+	}
 	if o.Kind.Namespace() != "aten" || len(args) == 0 {
 		return nil, false
 	}
@@ -216,6 +221,31 @@ func (s *spec) container(o *ssa.Op, args []value) ([]value, bool) {
 		}
 	}
 	return nil, false
+}
+
+func firstList(args []value) (*list, bool) {
+	if len(args) != 1 {
+		return nil, false
+	}
+	l, ok := args[0].(*list)
+	return l, ok
+}
+
+// dictOfPairs is dict([(key, value), ...]); of equal keys the last one counts, in the place of the first.
+func (s *spec) dictOfPairs(l *list) (*dictState, bool) {
+	st := l.state()
+	if st.dyn != nil {
+		return nil, false
+	}
+	d := &dictState{}
+	for _, e := range st.elems {
+		t, ok := e.(*tuple)
+		if !ok || len(t.elems) != 2 {
+			return nil, false
+		}
+		d = d.with(s.dictKey(t.elems[0]), t.elems[1])
+	}
+	return d, true
 }
 
 func elemsOf(x value) []value {
