@@ -243,7 +243,7 @@ func (s *spec) dictOfPairs(l *list) (*dictState, bool) {
 		if !ok || len(t.elems) != 2 {
 			return nil, false
 		}
-		d = d.with(s.dictKey(t.elems[0]), t.elems[1])
+		d = d.with(s.key(t.elems[0]), t.elems[1])
 	}
 	return d, true
 }
