@@ -25,6 +25,7 @@ type importer struct {
 	w      *weights
 	leaves []userLeaf
 	guards *guards
+	free   []string // symbols of the inputs, in the order in which they occur
 
 	used      map[string]bool // names of values
 	suffix    map[string]int
@@ -231,6 +232,30 @@ func (im *importer) params(sc *scope) {
 		}
 		sc.vals[a.s] = v
 	}
+	im.free = im.symbolsOf(im.f.Body.Params)
+}
+
+// symbolsOf lists the symbols in the sizes of values.
+func (im *importer) symbolsOf(vs []*ssa.Value) []string {
+	var names []string
+	seen := map[string]bool{}
+	add := func(n string) {
+		if !seen[n] {
+			seen[n] = true
+			names = append(names, n)
+		}
+	}
+	for _, v := range vs {
+		if t := v.Tensor(); t != nil {
+			for _, d := range t.Dims {
+				d.Symbols(add)
+			}
+		}
+		for _, e := range v.Sym {
+			e.Symbols(add)
+		}
+	}
+	return names
 }
 
 // constants makes the weights.

@@ -213,26 +213,62 @@ func TestEdited(t *testing.T) {
 
 func TestNarrow(t *testing.T) {
 	all := fixtures(t)
+	// several specs are separated by ";"
 	tests := []struct{ file, input, want string }{
 		{"basic", "x:f32[N,4]", "graph(%x : Float(N, 4))"},
+		{"basic", "x:f32[N,4]", "range_constraints:\n  2 <= N <= 16\n"},
+		{"basic", "x:f32[N,C]", "axis 1 of input x is always 4 in this program; for a dynamic one export the program again"},
+		{"basic", "x:f32[N,C]", "graph(%x : Float(N, 4))"},
+		{"basic", "x:f32[N,N]", "graph(%x : Float(4, 4))"},
+		{"basic", "x:f32[1,4]", "axis 0 of input x is 1, and the program was exported for 2 and more"},
+		{"basic", "inp:f32[7,4]", "graph(%x : Float(7, 4))"},
+		{"basic", "inp:f32[7,4]", `the program has no input "inp"; the spec is taken for x`},
+		{"basic", "inp:f32[20,4]", "axis 0 of input x must be 2 to 16 in this program, not 20"},
+		{"basic", "inp:f32[7,4];y:f32[7]", `the program has no input "inp" (it has: x)`},
+		{"basic", "x:f32[7,4];y:none", "graph(%x : Float(7, 4))"},
+		{"basic", "x:tuple(f32[7,4])", "input x is no tuple in this program"},
 		{"basic", "x:f32[7,4]", "graph(%x : Float(7, 4))"},
 		{"basic", "x:f32[20,4]", "axis 0 of input x must be 2 to 16 in this program, not 20"},
 		{"basic", "x:f64[2,4]", "input x is Float in this program, not Double"},
 		{"basic", "x:f32[2,5]", "axis 1 of input x is 4 in this program, not 5"},
 		{"basic", "x:f32[4]", "input x has 2 axes in this program, not 1"},
-		{"basic", "z:f32[2,4]", `the program has no input "z" (it has: x)`},
 		{"dynamic", "x:f32[N,8]", "graph(%x : Float(N, 8),\n      %y : Float(s17, 4))"},
 		{"dynamic", "x:f32[N,7]", "axis 1 of input x is 2*s39 in this program, which cannot be 7"},
 		{"dynamic", "y:f32[2,A]", "graph(%x : Float(s77, 2*A),\n      %y : Float(2, A))"},
+		{"dynamic", "y:f32[2,A]", "2 <= s77\n  2 <= A <= 50"},
+		{"dynamic", "x:f32[N,2*W]", "graph(%x : Float(N, 2*W),\n      %y : Float(s17, W))"},
+		{"dynamic", "x:f32[N,W]", "axis 1 of input x is 2*s39 in this program"},
+		{"dynamic", "x:f32[N,200]", "axis 1 of input y must be 2 to 50 in this program, not 100"},
+		{"dynamic", "y:f32[N,80]", "axis 1 of input y must be 2 to 50 in this program, not 80"},
+		{"dynamic", "y:f32[N,4];x:f32[N,8]", "graph(%x : Float(N, 8),\n      %y : Float(N, 4))"},
+		{"dynamic", "y:f32[N,4];x:f32[N,10]", "axis 1 of input x is 8 and cannot be 10 as well"},
+		{"dynamic", "y:f32[N,M];x:f32[M,M]", "axis 1 of input x is 2*M in this program; that it is M is not used"},
+		{"dynamic", "x:f32[s39,A]", "graph(%x : Float(s39, 2*s39_1),\n      %y : Float(s17, s39_1))"},
+		{"dynamic", "a:f32[2,8];b:f32[N,4]", "graph(%x : Float(2, 8),\n      %y : Float(N, 4))"},
+		{"dynamic", "y:f32[N,4];b:f32[2,8]", "graph(%x : Float(2, 8),\n      %y : Float(N, 4))"},
+		{"pytree_io", "d:dict(a=f32[2],none=none)", "graph(%d_a : Float(2)"},
+		{"pytree_io", "d:dict(a=f32[3],none=none)", "axis 0 of input d_a is 2 in this program, not 3"},
+		{"pytree_io", "d:dict(b=f32[2],none=none)", `input d has no part "b" in this program (it has: a, none)`},
+		{"pytree_io", "d:dict(a=f32[2])", "input d has 2 parts in this program (d_a, d_none), not 1"},
+		{"pytree_io", "d.a:f32[N]", "axis 0 of input d_a is always 2"},
+		{"pytree_io", "pair:tuple(f32[2],f64[2])", "input pair_b is Float in this program, not Double"},
+		{"pytree_io", "pair:f32[2]", "input pair is made of parts in this program (pair_a, pair_b)"},
+		{"pytree_io", "rest:tuple(f64[2])", "input rest_0 is Float in this program, not Double"},
+		{"pytree_io", "flag:bool", "graph(%d_a"},
+		{"pytree_io", "flag:f32[]", "input flag is the constant True in this program, not a tensor"},
 		{"pytree_io", "flag:bool=false", "input flag is True in this program, not False"},
 		{"pytree_io", "flag:bool=true", "graph(%d_a"},
 	}
 	for _, tt := range tests {
-		in, err := spec.Parse(tt.input)
-		if err != nil {
-			t.Fatal(err)
+		var specs []spec.Input
+		for _, text := range strings.Split(tt.input, ";") {
+			in, err := spec.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			specs = append(specs, in)
 		}
-		if got := describe(all[tt.file], tt.file+".pt2", Options{Inputs: []spec.Input{in}}); !strings.Contains(got, tt.want) {
+		if got := describe(all[tt.file], tt.file+".pt2", Options{Inputs: specs}); !strings.Contains(got, tt.want) {
 			t.Errorf("%s with %s: read %s\nwant %s", tt.file, tt.input, got, tt.want)
 		}
 	}

@@ -351,3 +351,14 @@ func (t *symbols) learn(name string, e sym.Expr) {
 	t.facts[name] = e
 	t.memo = map[string]sym.Expr{}
 }
+
+// learnAll records what several symbols are, in symbols that are none of them.
+func (t *symbols) learnAll(bound map[string]sym.Expr) {
+	for n, f := range t.facts {
+		t.facts[n] = f.Subst(func(s string) (sym.Expr, bool) { e, ok := bound[s]; return e, ok })
+	}
+	for n, e := range bound {
+		t.facts[n] = e
+	}
+	t.memo = map[string]sym.Expr{}
+}
