@@ -189,6 +189,9 @@ func (d *Downgrade) sliceByGather() {
 		d.sliceByRange()
 		return
 	}
+	if len(ends) != len(starts) || axes != nil && len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
+		d.Fail(0, "the bounds of a slice are not as many as its axes")
+	}
 	for k := range starts {
 		axis, step := int64(k), int64(1)
 		if axes != nil {
@@ -295,6 +298,9 @@ func padWrap(d *Downgrade) {
 		d.Fail(19, "the axes of mode wrap are computed at run time")
 	}
 	n := len(axes)
+	if len(pads) != 2*n {
+		d.Fail(0, "%d pads for %d axes", len(pads), n)
+	}
 	for k, a := range axes {
 		if a < 0 {
 			a += int64(rank)
@@ -330,6 +336,9 @@ func padAxes(d *Downgrade) {
 	}
 	n := len(axes)
 	if pads, ok := ConstInts(d.in(1)); ok {
+		if len(pads) != 2*n {
+			d.Fail(0, "%d pads for %d axes", len(pads), n)
+		}
 		all := make([]int64, 2*rank)
 		for k, a := range axes {
 			if a < 0 {

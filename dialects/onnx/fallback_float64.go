@@ -187,8 +187,7 @@ func float64Fallbacks() map[string]func(*Downgrade, tensor.DType) bool {
 		"LeakyRelu": wide(func(w *wideMath, x value) value {
 			return w.positive(x, x, w.scale(x, w.attr("alpha", 0.01)))
 		}),
-		"Mish":  wide(func(w *wideMath, x value) value { return w.mul(x, w.Op("Tanh", w.softplus(x))) }),
-		"PRelu": wide(func(w *wideMath, x value) value { return w.positive(x, x, w.mul(x, w.in(1))) }),
+		"Mish": wide(func(w *wideMath, x value) value { return w.mul(x, w.Op("Tanh", w.softplus(x))) }),
 		"Selu": wide(func(w *wideMath, x value) value {
 			return w.elu(x, w.attr("alpha", 1.67326319217681884765625), w.attr("gamma", 1.05070102214813232421875))
 		}),

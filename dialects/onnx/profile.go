@@ -13,6 +13,14 @@ const (
 	OnnxRuntime Target = "ort"
 )
 
+// Newest is the newest opset that the target loads.
+func (t Target) Newest() int {
+	if t == OnnxRuntime {
+		return 26
+	}
+	return Newest
+}
+
 // kernelTypes says which element types the kernels of an operator take, for the
 // versions of the operator from since to until (0: open).
 type kernelTypes struct {
@@ -46,6 +54,12 @@ func (t Target) HasKernel(s *OpSchema) bool {
 		return true
 	}
 	return len(kernelsOf(s)) > 0
+}
+
+// Inlines says that the target replaces the operator by others, as the standard
+// defines it, and does not know for which element types it has those.
+func (t Target) Inlines(s *OpSchema) bool {
+	return t == OnnxRuntime && s.Domain == "onnx" && s.Function && len(kernelsOf(s)) == 0
 }
 
 // Types is the set of element types, as a mask of TensorProto.DataType numbers,

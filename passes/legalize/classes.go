@@ -157,6 +157,8 @@ func onlyLike(d tensor.DType, ts []tensor.DType) []tensor.DType {
 var specials = map[string]func(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool{
 	"NonZero":         nonZero,
 	"ConstantOfShape": constantOfShape,
+	"OneHot":          oneHot,
+	"Dropout":         dropout,
 	"Constant":        func(*legalizer, *onnx.Downgrade, *onnx.OpSchema) bool { return true },
 }
 
@@ -190,4 +192,43 @@ func constantOfShape(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool {
 	d.Node.SetAttr("value", ssa.TensorValue(t))
 	l.castAround(d, g, c)
 	return false
+}
+
+// oneHot: onnxruntime has kernels for these combinations only.
+func oneHot(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool {
+	if l.target != onnx.OnnxRuntime || d.Node.NumOperands() != 3 {
+		return false
+	}
+	for i := range 2 {
+		v := d.Node.Operand(i)
+		if v.DType() == tensor.Undefined || v.DType().IsFloat() && i == 0 {
+			return false
+		}
+		d.Node.SetOperand(i, l.cast(d, v, tensor.Int64))
+	}
+	g := &group{operands: []int{2}, results: []int{0}, dtype: d.Node.Result(0).DType()}
+	for _, t := range []tensor.DType{tensor.Int64, tensor.Float32, tensor.String} {
+		g.allowed |= 1 << t.ONNX()
+	}
+	switch c := l.computing(d.Node, g); {
+	case g.dtype == tensor.Undefined || holds(g.allowed, g.dtype):
+	case c != tensor.Undefined:
+		l.castAround(d, g, c)
+	default:
+		onnx.TypeFallback("OneHot")(d, g.dtype)
+	}
+	return true
+}
+
+// dropout: in training onnxruntime's must have a reader of its mask.
+func dropout(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool {
+	o := d.Node
+	if l.target != onnx.OnnxRuntime || o.Operand(2) == nil || len(o.Results) > 1 && o.Results[1].HasUses() {
+		return false
+	}
+	if train, ok := onnx.ConstInts(o.Operand(2)); !ok || len(train) != 1 || train[0] == 0 {
+		return false
+	}
+	onnx.TypeFallback("Dropout")(d, o.Result(0).DType())
+	return true
 }

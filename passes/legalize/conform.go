@@ -62,7 +62,7 @@ func (l *legalizer) conform(d *onnx.Downgrade, s *onnx.OpSchema) {
 
 // first is the lowest opset above the goal whose version of the operator is as asked.
 func (l *legalizer) first(o *ssa.Op, ok func(*onnx.OpSchema) bool) int {
-	for n := l.opset + 1; n <= onnx.Newest; n++ {
+	for n := l.opset + 1; n <= l.target.Newest(); n++ {
 		if s := onnx.Lookup(o.Kind.Name(), n); s != nil && ok(s) {
 			return n
 		}

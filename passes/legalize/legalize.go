@@ -140,7 +140,7 @@ func (l *legalizer) try(d *onnx.Downgrade) (err *onnx.Unsupported) {
 		}
 	}
 	if schema == nil {
-		for n := l.opset + 1; n <= onnx.Newest; n++ {
+		for n := l.opset + 1; n <= l.target.Newest(); n++ {
 			if onnx.Lookup(name, n) != nil {
 				d.Fail(n, "the operator")
 			}

@@ -2,6 +2,7 @@ package legalize
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
@@ -31,9 +32,20 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 		return
 	}
 	groups := l.groups(o, s)
+	if l.target.Inlines(s) {
+		// what the definition is made of may lack kernels for float64
+		for _, g := range groups {
+			if other := onnx.TypeFallback(s.Name); g.dtype == tensor.Float64 && other != nil && other(d, g.dtype) {
+				return
+			}
+		}
+	}
 	var bad []*group
 	for _, g := range groups {
-		if g.dtype != tensor.Undefined && !holds(g.allowed, g.dtype) {
+		if g.dtype == tensor.Undefined {
+			continue
+		}
+		if g.allowed = l.narrow(o, g); !holds(g.allowed, g.dtype) {
 			bad = append(bad, g)
 		}
 	}
@@ -90,7 +102,7 @@ func (l *legalizer) sequences(d *onnx.Downgrade, s *onnx.OpSchema) {
 		}
 		ok = false
 		n := l.opset
-		for ; n <= onnx.Newest && !ok; n++ {
+		for ; n <= l.target.Newest() && !ok; n++ {
 			if s := onnx.Lookup(d.Node.Kind.Name(), n); s != nil && l.target.HasKernel(s) {
 				p := param(s)
 				ok = p != nil && holds(l.target.Sequences(s, p), elem.DType)
@@ -118,6 +130,28 @@ func (l *legalizer) who() string {
 }
 
 func holds(mask uint32, d tensor.DType) bool { return d.ONNX() > 0 && mask>>d.ONNX()&1 == 1 }
+
+// narrow is the types of a group that the target takes, less those whose
+// kernels onnxruntime declares and does not have.
+func (l *legalizer) narrow(o *ssa.Op, g *group) uint32 {
+	if l.target != onnx.OnnxRuntime {
+		return g.allowed
+	}
+	without := func(ds ...tensor.DType) uint32 {
+		mask := g.allowed
+		for _, d := range ds {
+			mask &^= 1 << d.ONNX()
+		}
+		return mask
+	}
+	switch o.Kind {
+	case "onnx::ScatterElements", "onnx::ScatterND":
+		if o.AttrStr("reduction", "none") != "none" {
+			return without(tensor.Bool, tensor.Float16, tensor.BFloat16)
+		}
+	}
+	return g.allowed
+}
 
 // groups sorts the tensors of an op by the type variables of a version.
 func (l *legalizer) groups(o *ssa.Op, s *onnx.OpSchema) []*group {
@@ -159,7 +193,7 @@ func (l *legalizer) groups(o *ssa.Op, s *onnx.OpSchema) []*group {
 // sameParam says that an input of the newest version is the one of another
 // version at the same place.
 func sameParam(newest, p *onnx.Param, i int) bool {
-	return i == 0 || newest != nil && (newest.Name == p.Name || newest.Var == p.Var)
+	return i == 0 || newest != nil && (strings.HasSuffix(newest.Name, p.Name) || newest.Var == p.Var)
 }
 
 // castAround lets the op compute in type c for one of its type variables.
@@ -223,7 +257,7 @@ func (l *legalizer) cast(d *onnx.Downgrade, v *ssa.Value, c tensor.DType) *ssa.V
 
 // lowest is the lowest opset that has the type, 0 if none.
 func (l *legalizer) lowest(o *ssa.Op, g *group) int {
-	for n := l.opset + 1; n <= onnx.Newest; n++ {
+	for n := l.opset + 1; n <= l.target.Newest(); n++ {
 		if s := onnx.Lookup(o.Kind.Name(), n); s != nil && l.target.HasKernel(s) {
 			for _, h := range l.groups(o, s) {
 				if len(h.operands) > 0 && len(g.operands) > 0 && h.operands[0] == g.operands[0] || len(h.operands) == 0 && len(g.operands) == 0 {
