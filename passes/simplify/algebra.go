@@ -14,7 +14,8 @@ func (s *simplifier) algebra() []rewrite.Rule {
 	return []rewrite.Rule{
 		{Name: "passes-on", Kinds: []ssa.Kind{"onnx::Identity", "onnx::Cast", "onnx::Reshape", "onnx::Expand", "onnx::Squeeze", "onnx::Unsqueeze", "onnx::Flatten", "onnx::Transpose",
 			"onnx::Concat", "onnx::Slice"}, Apply: passesOn},
-		{Name: "does-nothing", Kinds: []ssa.Kind{"onnx::Dropout", "onnx::Tile", "onnx::Pad", "onnx::Sum", "onnx::Max", "onnx::Min", "onnx::Mean", "onnx::Split"}, Apply: doesNothing},
+		{Name: "does-nothing", Kinds: []ssa.Kind{"onnx::Dropout", "onnx::Tile", "onnx::Pad", "onnx::Sum", "onnx::Max", "onnx::Min", "onnx::Mean", "onnx::Split",
+			"onnx::AveragePool", "onnx::MaxPool"}, Apply: doesNothing},
 		{Name: "constant-right", Kinds: []ssa.Kind{"onnx::Add", "onnx::Mul", "onnx::And", "onnx::Or", "onnx::Xor", "onnx::Equal", "onnx::BitwiseAnd", "onnx::BitwiseOr", "onnx::BitwiseXor"}, Apply: constantRight},
 		{Name: "neutral-element", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub", "onnx::Mul", "onnx::Div", "onnx::Pow", "onnx::And", "onnx::Or", "onnx::Xor", "onnx::BitShift"}, Apply: neutral},
 		{Name: "twice", Kinds: []ssa.Kind{"onnx::Relu", "onnx::Abs", "onnx::Ceil", "onnx::Floor", "onnx::Round", "onnx::Sign"}, Apply: twice},
@@ -67,6 +68,11 @@ func doesNothing(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 	case "onnx::Pad":
 		if !allAre(o.Operand(1), 0) {
+			return false
+		}
+	case "onnx::AveragePool", "onnx::MaxPool": // windows of one element; an adaptive pooling to the size that there is
+		k := o.AttrInts("kernel_shape")
+		if len(o.Results) != 1 || !x.DType().IsFloat() || k == nil || !allEqual(k, 1) || !allEqual(o.AttrInts("strides"), 1) || !allEqual(o.AttrInts("pads"), 0) {
 			return false
 		}
 	case "onnx::Split":
