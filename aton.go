@@ -183,6 +183,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
+				d.Severity = diag.Error // who is warned knows that it is a warning
 				o.Warn(list.Format(d))
 			}
 		}

@@ -47,7 +47,8 @@ func TestStatus(t *testing.T) {
 		{"", 2, "a command is missing"},
 		{"exprot", 2, "unknown command"},
 		{"export", 2, "takes one model"},
-		{"export " + good, 2, "-o is missing"},
+		{"export -", 2, "-o is missing"},
+		{"export " + out, 2, "-o is missing"},
 		{"export " + good + " -o " + out + " --nonsense", 2, "unknown flag: --nonsense"},
 		{"export " + good + " -o " + out + " --input x:f33[2]", 2, "unknown type"},
 		{"export " + good + " -o " + out + " --input y:f32[2]", 1, `no input "y" (it has: x, n)`},
@@ -67,12 +68,24 @@ func TestStatus(t *testing.T) {
 		{"inspect " + good, 0, ""},
 		{"export --help", 0, ""},
 		{"completion bash", 0, ""},
+		{"--version", 0, ""},
 		{"export " + good + " -o " + out, 0, ""},
 	} {
 		status, _, said := call("", strings.Fields(c.args)...)
 		if status != c.status || !strings.Contains(said, c.said) {
 			t.Errorf("aton %s: status %d, want %d: %s", c.args, status, c.status, said)
 		}
+	}
+}
+
+func TestOutputByItself(t *testing.T) {
+	model := write(t, convertible)
+	t.Chdir(t.TempDir())
+	if status, _, said := call("", "export", model); status != 0 {
+		t.Fatal(said)
+	}
+	if _, err := os.Stat("graph.onnx"); err != nil {
+		t.Error(err)
 	}
 }
 

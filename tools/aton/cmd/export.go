@@ -1,6 +1,9 @@
 package cmd
 
 import (
+	"path/filepath"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton"
@@ -29,16 +32,16 @@ func newExport() *cobra.Command {
 	var output, external, names string
 	var verbose bool
 	c := &cobra.Command{
-		Use:   "export MODEL -o OUT.onnx",
+		Use:   "export MODEL [-o OUT.onnx]",
 		Short: "Convert a model to ONNX",
-		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
+		Example: `  aton export model.pt --input 'x:f32[N,3,224,224]'
   aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]' --verbose
   aton export graph.ir -o - --input 'x:f32[2,3]' --input 'mode:str="mean"' --opset 13 > model.onnx`,
 		Args: oneModel,
 	}
 	m.flags(c)
 	f := c.Flags()
-	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output")
+	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output (default the model's name with .onnx, in this folder)")
 	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order")
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
@@ -47,7 +50,9 @@ func newExport() *cobra.Command {
 	f.StringVar(&external, "external-data", "auto", "weights in a file beside the model: auto (where the model would pass 2 GiB), always, never")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if output == "" {
-			return cli.Misusef("-o is missing: where should the model go?")
+			if output = besides(args[0]); output == "" {
+				return cli.Misusef("-o is missing: where should the model go?")
+			}
 		}
 		modes := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}
 		mode, ok := modes[external]
@@ -104,6 +109,17 @@ func newExport() *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// besides is the file that a model goes to when none is named, as go build does it: model.onnx of dir/model.pt. It is
+// empty where that would be the model itself, or there is no name to take.
+func besides(model string) string {
+	base := filepath.Base(model)
+	name := strings.TrimSuffix(base, filepath.Ext(base)) + ".onnx"
+	if model == "-" || base == name || name == ".onnx" {
+		return ""
+	}
+	return name
 }
 
 // listing is how torch.onnx prints a graph: weights among the inputs, scopes and lines behind the operators.
