@@ -1,0 +1,334 @@
+package emit
+
+import (
+	"github.com/aton-project/aton/codegen/gpu/index"
+	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// product is a batch of matrix products, of m x k by k x n. The coordinates of its space are batch, m, n and k.
+type product struct {
+	batch, m, n, k sym.Expr
+	t              kir.Type // of elements and sums
+	// a and b give the elements at the coordinates at hand, which are in range.
+	a, b func(c *body) value
+	// aAlongK and bAlongK say that the neighbour in memory is the next one along k, else along m or n.
+	aAlongK, bAlongK bool
+	// done stores a result.
+	done func(c *body, sum value)
+}
+
+const (
+	dimBatch = iota
+	dimM
+	dimN
+	dimK
+)
+
+// The tile of a block: tileM x tileN results by 256 threads, perThread x perThread each, in steps of tileK.
+const (
+	tileM, tileN, tileK = 64, 64, 16
+	perThread           = 4
+	tileThreads         = tileM / perThread * tileN / perThread
+	tilePitch           = tileM + 4 // columns of the tiles in shared memory, spread over the banks
+)
+
+// thin is how many rows or columns are so few that a tile would be mostly empty.
+const thin = 8
+
+func (w *writer) product(p *product) {
+	few := func(e sym.Expr) bool { n, ok := e.Int(); return ok && n <= thin }
+	if few(p.m) || few(p.n) {
+		w.thinProduct(p)
+	} else {
+		w.tiledProduct(p)
+	}
+	w.out[len(w.out)-1].Work = p.batch.Mul(p.m).Mul(p.n).Mul(p.k).Mul(sym.Const(2))
+}
+
+func (c *body) productSpace(p *product) {
+	c.space = index.Of(p.batch, p.m, p.n, p.k)
+	c.dims = make([]value, 4)
+}
+
+// thinProduct has a team for each result: a warp along k, or a thread if the neighbours lie along n.
+func (w *writer) thinProduct(p *product) {
+	size := int64(1)
+	if k, ok := p.k.Int(); p.aAlongK && p.bAlongK && (!ok || k > warp) {
+		size = warp
+	}
+	rows := p.batch.Mul(p.m).Mul(p.n)
+	w.teams(rows, size, func(t *team) {
+		b := t.b
+		at := t.space.Unravel([]sym.Expr{p.batch, p.m, p.n}, t.space.Dim(0))
+		var where []value
+		for _, e := range at {
+			where = append(where, t.lower(e))
+		}
+		t.productSpace(p)
+		copy(t.dims, where)
+		sum := t.each(p.k, []value{b.Num(p.t, 0)}, func(i value, c []value) []value {
+			t.forget()
+			t.dims[dimK] = i
+			return []value{b.Fma(p.a(t.body), p.b(t.body), c[0])}
+		})
+		total := t.sum(sum[0])
+		t.leader(func() { t.forget(); p.done(t.body, total) })
+	})
+}
+
+// forget drops the coordinates that loaders have added.
+func (c *body) forget() { c.space.Sizes, c.dims = c.space.Sizes[:4], c.dims[:4] }
+
+// tiledProduct keeps tiles of both operands in shared memory, and a square of the result in the registers of a thread.
+func (w *writer) tiledProduct(p *product) {
+	c := w.newBody(tileThreads)
+	b := c.b
+	c.productSpace(p)
+	zero := b.Num(p.t, 0)
+	as, bs := b.SharedMem("a", p.t, tileK*tilePitch), b.SharedMem("b", p.t, tileK*tilePitch)
+	thread := b.ThreadX()
+	tilesM, tilesN := ceilDiv(p.m, tileM), ceilDiv(p.n, tileN)
+	block := b.BlockIndex(0)
+	n0 := b.Mul(b.URem(block, b.Size(tilesN)), b.I32(tileN))
+	rest := b.UDiv(block, b.Size(tilesN))
+	m0 := b.Mul(b.URem(rest, b.Size(tilesM)), b.I32(tileM))
+	c.dims[dimBatch] = b.UDiv(rest, b.Size(tilesM))
+	if p.batch.Is(1) {
+		c.dims[dimBatch] = b.I32(0)
+	}
+	// clamp keeps a coordinate in range; ok is what is left to check, nil if nothing is.
+	clamp := func(at value, n sym.Expr, tile int64) (in, ok value) {
+		if _, whole := n.Divide(sym.Const(tile)); whole {
+			return at, nil
+		}
+		ok = b.Lt(at, b.Size(n))
+		return b.Select(ok, at, b.I32(0)), ok
+	}
+	fill := func(mem *kir.Mem, first value, dim int, size sym.Expr, k0 value, alongK bool, load func(*body) value) {
+		for j := range int64(tileM * tileK / tileThreads) {
+			e := b.Add(thread, b.I32(j*tileThreads))
+			kk, mm := b.UDiv(e, b.I32(tileM)), b.URem(e, b.I32(tileM))
+			if alongK {
+				kk, mm = b.URem(e, b.I32(tileK)), b.UDiv(e, b.I32(tileK))
+			}
+			var okM, okK value
+			c.forget()
+			c.dims[dim], okM = clamp(b.Add(first, mm), size, tileM)
+			c.dims[dimK], okK = clamp(b.Add(k0, kk), p.k, tileK)
+			v := load(c)
+			for _, ok := range []value{okM, okK} {
+				if ok != nil {
+					v = b.Select(ok, v, zero)
+				}
+			}
+			b.Store(mem, b.Add(b.Mul(kk, b.I32(tilePitch)), mm), v)
+		}
+	}
+	col := b.Mul(b.URem(thread, b.I32(tileN/perThread)), b.I32(perThread))
+	row := b.Mul(b.UDiv(thread, b.I32(tileN/perThread)), b.I32(perThread))
+	start := make([]value, perThread*perThread)
+	for i := range start {
+		start[i] = zero
+	}
+	sums := b.For(b.I32(0), b.Size(p.k), b.I32(tileK), start, func(k0 value, acc []value) []value {
+		fill(as, m0, dimM, p.m, k0, p.aAlongK, p.a)
+		fill(bs, n0, dimN, p.n, k0, p.bAlongK, p.b)
+		b.Barrier()
+		acc = append([]value(nil), acc...)
+		for k := range int64(tileK) {
+			x := c.quad(as, b.Add(row, b.I32(k*tilePitch)))
+			y := c.quad(bs, b.Add(col, b.I32(k*tilePitch)))
+			for i := range perThread {
+				for j := range perThread {
+					acc[i*perThread+j] = b.Fma(x[i], y[j], acc[i*perThread+j])
+				}
+			}
+		}
+		b.Barrier()
+		return acc
+	})
+	within := func(at value, n sym.Expr, tile int64, f func()) {
+		if _, whole := n.Divide(sym.Const(tile)); whole {
+			f()
+		} else {
+			b.When(b.Lt(at, b.Size(n)), f)
+		}
+	}
+	for i := range perThread {
+		m := b.Add(b.Add(m0, row), b.I32(int64(i)))
+		within(m, p.m, tileM, func() {
+			for j := range perThread {
+				n := b.Add(b.Add(n0, col), b.I32(int64(j)))
+				within(n, p.n, tileN, func() {
+					c.forget()
+					c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
+					p.done(c, sums[i*perThread+j])
+				})
+			}
+		})
+	}
+	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
+}
+
+// quad reads four neighbours from shared memory.
+func (c *body) quad(m *kir.Mem, at value) []value {
+	if m.Elem.Size() <= 4 {
+		return c.b.LoadVec(m, at, 4)
+	}
+	return append(c.b.LoadVec(m, at, 2), c.b.LoadVec(m, c.b.Add(at, c.b.I32(2)), 2)...)
+}
+
+// productType is the type that products of a type of elements are summed in.
+func productType(v *ssa.Value) kir.Type {
+	t := regType(dtype(v))
+	if t == kir.I1 || dtype(v).Size() < 4 && !dtype(v).IsFloat() {
+		refuse("elements of type %s", dtype(v))
+	}
+	return t
+}
+
+// emitMatMul multiplies matrices, whose batch axes are broadcast; vectors are matrices of one row or column.
+func emitMatMul(w *writer) {
+	x, y := w.in(0), w.in(1)
+	out := shapeOf(w.o.Results[0])
+	sx, sy := shapeOf(x), shapeOf(y)
+	rowVector, colVector := len(sx) == 1, len(sy) == 1
+	one := sym.Const(1)
+	if rowVector {
+		sx = []sym.Expr{one, sx[0]}
+	}
+	if colVector {
+		sy = []sym.Expr{sy[0], one}
+	}
+	batch := out
+	if !rowVector {
+		batch = batch[:len(batch)-1]
+	}
+	if !colVector {
+		batch = batch[:len(batch)-1]
+	}
+	m, k, n := sx[len(sx)-2], sx[len(sx)-1], sy[len(sy)-1]
+	p := &product{batch: index.Prod(batch), m: m, n: n, k: k, t: productType(x)}
+	matrices := batch // the axes that number them
+	if len(sy) == 2 && !rowVector {
+		// one matrix on the right: all rows at once
+		p.m, p.batch, matrices = m.Mul(p.batch), one, nil
+	}
+	at := func(c *body, v *ssa.Value, shape []sym.Expr, row, col index.Expr, vector bool) value {
+		coords := append(c.batchOf(matrices, shape[:len(shape)-2]), row, col)
+		if vector && v == x {
+			coords = coords[len(coords)-1:]
+		} else if vector {
+			coords = coords[:len(coords)-1]
+		}
+		return c.at(v, coords)
+	}
+	p.a = func(c *body) value {
+		row, col := c.space.Dim(dimM), c.space.Dim(dimK)
+		if matrices == nil {
+			coords := append(c.space.Unravel(sx[:len(sx)-1], row), col)
+			return c.at(x, coords)
+		}
+		return at(c, x, sx, row, col, rowVector)
+	}
+	p.b = func(c *body) value { return at(c, y, sy, c.space.Dim(dimK), c.space.Dim(dimN), colVector) }
+	if matrices == nil {
+		p.b = func(c *body) value {
+			coords := []index.Expr{c.space.Dim(dimK), c.space.Dim(dimN)}
+			return c.at(y, coords[:rank(y)])
+		}
+	}
+	p.aAlongK, p.bAlongK = alongLast(w, x), !alongLast(w, y) || colVector
+	p.done = func(c *body, sum value) {
+		coords := c.batchOf(matrices, batch)
+		row := []index.Expr{c.space.Dim(dimM)}
+		if matrices == nil {
+			coords, row = nil, c.space.Unravel(append(append([]sym.Expr(nil), batch...), m), c.space.Dim(dimM))
+		}
+		if !rowVector {
+			coords = append(coords, row...)
+		}
+		if !colVector {
+			coords = append(coords, c.space.Dim(dimN))
+		}
+		c.put(coords, sum)
+	}
+	w.product(p)
+}
+
+// alongLast reports that the last axis of an operand is the one along which it lies in memory: not so for a Transpose that
+// is read through.
+func alongLast(w *writer, v *ssa.Value) bool {
+	for v != nil && w.Inlined[v] && v.Def() != nil {
+		o := v.Def()
+		if o.Kind == "onnx::Transpose" {
+			if perm := (node{o}).permutation(); len(perm) > 0 && perm[len(perm)-1] != len(perm)-1 {
+				return false
+			}
+		}
+		v = o.Operand(0)
+	}
+	return true
+}
+
+// batchOf are the coordinates of an operand's batch axes, broadcast to those of the product.
+func (c *body) batchOf(batch, axes []sym.Expr) []index.Expr {
+	coords := c.space.Unravel(batch, c.space.Dim(dimBatch))
+	out := append([]index.Expr(nil), coords[len(coords)-len(axes):]...)
+	for i, n := range axes {
+		if n.Is(1) {
+			out[i] = index.Expr{}
+		} else if m := batch[len(batch)-len(axes)+i]; !n.Equal(m) {
+			refuse("whether size %s is broadcast to %s depends on the run", n, m)
+		}
+	}
+	return out
+}
+
+// emitGemm computes alpha*A*B + beta*C.
+func emitGemm(w *writer) {
+	x, y, z := w.in(0), w.in(1), w.in(2)
+	out := shapeOf(w.o.Results[0])
+	ta, tb := w.int("transA") != 0, w.int("transB") != 0
+	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], t: productType(x), aAlongK: !ta, bAlongK: tb}
+	if ta {
+		p.k = shapeOf(x)[0]
+	}
+	p.a = func(c *body) value {
+		row, col := c.space.Dim(dimM), c.space.Dim(dimK)
+		if ta {
+			row, col = col, row
+		}
+		return c.at(x, []index.Expr{row, col})
+	}
+	p.b = func(c *body) value {
+		row, col := c.space.Dim(dimK), c.space.Dim(dimN)
+		if tb {
+			row, col = col, row
+		}
+		return c.at(y, []index.Expr{row, col})
+	}
+	alpha, beta := w.float("alpha"), w.float("beta")
+	if !p.t.IsFloat() && (alpha != float64(int64(alpha)) || beta != float64(int64(beta))) {
+		refuse("integers with alpha %g and beta %g", alpha, beta)
+	}
+	p.done = func(c *body, sum value) {
+		b := c.b
+		coords := []index.Expr{c.space.Dim(dimM), c.space.Dim(dimN)}
+		if alpha != 1 {
+			sum = b.Mul(sum, b.Num(p.t, alpha))
+		}
+		if z != nil {
+			pt := &point{body: c, node: w.node, coords: coords}
+			v := c.at(z, pt.broadcast(z))
+			if beta != 1 {
+				v = b.Mul(v, b.Num(p.t, beta))
+			}
+			sum = b.Add(sum, v)
+		}
+		c.put(coords, sum)
+	}
+	w.product(p)
+}

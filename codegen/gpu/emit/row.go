@@ -1,0 +1,200 @@
+package emit
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/codegen/gpu/approx"
+	"github.com/aton-project/aton/codegen/gpu/index"
+	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// emitSoftmax goes through each line three times: for the greatest element, for the sum, and to write.
+func emitSoftmax(w *writer) {
+	x := w.in(0)
+	shape := shapeOf(x)
+	if !dtype(x).IsFloat() {
+		refuse("elements of type %s", dtype(x))
+	}
+	along := make([]bool, len(shape))
+	if len(shape) > 0 {
+		along[w.axis(w.int("axis"), len(shape))] = true
+	}
+	rows := splitAxes(shape, along)
+	name := w.o.Kind.Name()
+	w.teams(rows.rows, teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
+		b, rt := t.b, regType(dtype(x))
+		s := &scalarPoint{&point{body: t.body, node: w.node}, dtype(x), rt}
+		read := func(i value) value { return t.at(x, t.element(&rows, i)) }
+		fold := func(start value, f func(v value) value, combine func(x, y value) value) value {
+			part := t.each(rows.n, []value{start}, func(i value, c []value) []value { return []value{combine(c[0], f(read(i)))} })
+			return t.all(part, func(x, y []value) []value { return []value{combine(x[0], y[0])} })[0]
+		}
+		write := func(f func(v value) value) {
+			t.each(rows.n, nil, func(i value, _ []value) []value {
+				coords := t.element(&rows, i)
+				t.put(coords, f(t.at(x, coords)))
+				return nil
+			})
+		}
+		add := func(x, y value) value { return b.Add(x, y) }
+		if name == "LpNormalization" {
+			f := func(v value) value { return b.Unary(kir.Abs, v) }
+			if w.int("p") != 1 {
+				f = func(v value) value { return b.Mul(v, v) }
+			}
+			norm := fold(b.Float(rt, 0), f, add)
+			if w.int("p") != 1 {
+				norm = b.Unary(kir.Sqrt, norm)
+			}
+			zero := b.Eq(norm, b.Float(rt, 0))
+			write(func(v value) value { return b.Select(zero, b.Float(rt, 0), b.Div(v, norm)) })
+			return
+		}
+		top := fold(b.Float(rt, math.Inf(-1)), func(v value) value { return v }, s.max)
+		sum := fold(b.Float(rt, 0), func(v value) value { return approx.Exp(b, b.Sub(v, top)) }, add)
+		if name == "Softmax" {
+			write(func(v value) value { return b.Div(approx.Exp(b, b.Sub(v, top)), sum) })
+			return
+		}
+		// LogSoftmax: an infinite maximum is the logarithm of the sum
+		log := approx.Log(b, sum)
+		finite := b.Lt(b.Unary(kir.Abs, top), b.Float(rt, math.Inf(1)))
+		write(func(v value) value { return b.Select(finite, b.Sub(b.Sub(v, top), log), b.Sub(v, top)) })
+	})
+}
+
+// emitNorm serves the normalizations: mean and variance of a row in two passes, then a line for each element.
+func emitNorm(w *writer) {
+	x := w.in(0)
+	shape := shapeOf(x)
+	name := w.o.Kind.Name()
+	if !dtype(x).IsFloat() {
+		refuse("elements of type %s", dtype(x))
+	}
+	for _, r := range w.o.Results[1:] {
+		if r.HasUses() {
+			refuse("mean and deviation as results")
+		}
+	}
+	rowShape := shape
+	along := make([]bool, len(shape))
+	switch name {
+	case "LayerNormalization", "RMSNormalization":
+		for i := w.axis(w.int("axis"), len(shape)); i < len(shape); i++ {
+			along[i] = true
+		}
+	case "MeanVarianceNormalization":
+		for _, a := range w.ints("axes") {
+			along[w.axis(a, len(shape))] = true
+		}
+	default:
+		groups := shape[1]
+		if name == "GroupNormalization" {
+			groups = sym.Const(w.int("num_groups"))
+		}
+		per, ok := shape[1].Divide(groups)
+		if !ok {
+			refuse("%s channels in %s groups", shape[1], groups)
+		}
+		rowShape = []sym.Expr{shape[0], groups, per.Mul(index.Prod(shape[2:]))}
+		along = []bool{false, false, true}
+	}
+	rows := splitAxes(rowShape, along)
+	w.teams(rows.rows, teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
+		b, rt := t.b, regType(dtype(x))
+		coords := func(i value) []index.Expr {
+			at := t.element(&rows, i)
+			if len(rowShape) != len(shape) || name == "GroupNormalization" || name == "InstanceNormalization" {
+				at = t.reshaped(shape, rowShape, at)
+			}
+			return at
+		}
+		count := b.Convert(kir.SToF, b.Size(rows.n), rt)
+		zero := b.Float(rt, 0)
+		mean := zero
+		if name != "RMSNormalization" {
+			part := t.each(rows.n, []value{zero}, func(i value, c []value) []value { return []value{b.Add(c[0], t.at(x, coords(i)))} })
+			mean = b.Div(t.sum(part[0]), count)
+		}
+		part := t.each(rows.n, []value{zero}, func(i value, c []value) []value {
+			d := b.Sub(t.at(x, coords(i)), mean)
+			return []value{b.Fma(d, d, c[0])}
+		})
+		variance := b.Div(t.sum(part[0]), count)
+		var scale value
+		if name == "MeanVarianceNormalization" {
+			scale = b.Div(b.Float(rt, 1), b.Add(b.Unary(kir.Sqrt, variance), b.Float(rt, 1e-9)))
+		} else {
+			scale = b.Div(b.Float(rt, 1), b.Unary(kir.Sqrt, b.Add(variance, b.Float(rt, w.float("epsilon")))))
+		}
+		t.each(rows.n, nil, func(i value, _ []value) []value {
+			at := coords(i)
+			y := b.Mul(b.Sub(t.at(x, at), mean), scale)
+			operand := func(k int) value {
+				v := w.in(k)
+				if v == nil {
+					return nil
+				}
+				return widenTo(b, t.at(v, normCoords(name, v, at)), rt)
+			}
+			g, beta := operand(1), operand(2)
+			switch {
+			case g != nil && beta != nil:
+				y = b.Fma(y, g, beta)
+			case g != nil:
+				y = b.Mul(y, g)
+			}
+			t.put(at, y)
+			return nil
+		})
+	})
+}
+
+// normCoords is where scale and bias stand: per channel, or broadcast.
+func normCoords(name string, v *ssa.Value, at []index.Expr) []index.Expr {
+	if name == "GroupNormalization" || name == "InstanceNormalization" {
+		return at[1:2]
+	}
+	return broadcast(v, at)
+}
+
+// emitScan lets a thread go along each line: sums have the order that the operator says.
+func emitScan(w *writer) {
+	x := w.in(0)
+	d := dtype(x)
+	k := w.axis(w.consts(1)[0], rank(x))
+	along := make([]bool, rank(x))
+	along[k] = true
+	rows := splitAxes(shapeOf(x), along)
+	product, exclusive, reverse := w.o.Kind.Name() == "CumProd", w.int("exclusive") != 0, w.int("reverse") != 0
+	if d == tensor.Bool || d.IsUnsigned() {
+		refuse("elements of type %s", d)
+	}
+	w.teams(rows.rows, 1, func(t *team) {
+		b, rt := t.b, regType(d)
+		start := b.Num(rt, 0)
+		if product {
+			start = b.Num(rt, 1)
+		}
+		t.each(rows.n, []value{start}, func(i value, c []value) []value {
+			if reverse {
+				i = b.Sub(b.Size(rows.n.Sub(sym.Const(1))), i)
+			}
+			at := t.element(&rows, i)
+			v := t.at(x, at)
+			next := b.Add(c[0], v)
+			if product {
+				next = b.Mul(c[0], v)
+			}
+			if exclusive {
+				t.put(at, c[0])
+			} else {
+				t.put(at, next)
+			}
+			return []value{next}
+		})
+	})
+}

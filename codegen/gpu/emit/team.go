@@ -1,0 +1,198 @@
+package emit
+
+import (
+	"github.com/aton-project/aton/codegen/gpu/index"
+	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// team is the threads that work on a row together: 1, the 32 of a warp, or the 256 of a block.
+type team struct {
+	*body
+	size int64
+	row  value // which row
+	lane value // the number of the thread in its team
+	// exchange is shared memory for teams of several warps, by type.
+	exchange map[kir.Type]*kir.Mem
+}
+
+const warp = 32
+
+// teamSize chooses the threads for a row of n elements: neighbouring threads should read neighbouring elements, along
+// the row if it is contiguous, else across rows.
+func teamSize(n, rows sym.Expr, contiguous bool) int64 {
+	k, known := n.Int()
+	r, few := rows.Int()
+	switch {
+	case known && k <= 8:
+		return 1
+	case !contiguous && (!known || k < 64 || !few || r >= 512):
+		return 1
+	case !known || k <= 1024:
+		return warp
+	}
+	return 256
+}
+
+// teams starts a kernel in which each row has a team; f is called where there is a row.
+func (w *writer) teams(rows sym.Expr, size int64, f func(t *team)) *body {
+	threads := int64(128)
+	if size > warp {
+		threads = size
+	}
+	perBlock := threads / size
+	c := w.newBody(int(threads))
+	b := c.b
+	t := &team{body: c, size: size, exchange: map[kir.Type]*kir.Mem{}}
+	t.row, t.lane = b.BlockIndex(0), b.ThreadX()
+	if perBlock > 1 {
+		t.row = b.Add(b.Mul(t.row, b.I32(perBlock)), b.UDiv(t.lane, b.I32(size)))
+		t.lane = b.URem(t.lane, b.I32(size))
+	}
+	c.dim(t.row, rows)
+	if perBlock == 1 {
+		f(t) // every block has a row, and barriers need all threads
+	} else {
+		b.When(b.Lt(t.row, b.Size(rows)), func() { f(t) })
+	}
+	w.finish(c, ceilDiv(rows, perBlock))
+	return c
+}
+
+// each goes through 0 .. n-1, dealt out to the threads, and carries values.
+func (t *team) each(n sym.Expr, carried []value, f func(i value, c []value) []value) []value {
+	return t.b.For(t.lane, t.b.Size(n), t.b.I32(t.size), carried, f)
+}
+
+// all combines the values of all threads; each thread gets the result. combine must not mind the order of its arguments.
+func (t *team) all(vs []value, combine func(x, y []value) []value) []value {
+	b := t.b
+	if t.size == 1 {
+		return vs
+	}
+	for mask := int64(warp / 2); mask > 0; mask /= 2 {
+		other := make([]value, len(vs))
+		for i, v := range vs {
+			other[i] = b.Shuffle(v, mask)
+		}
+		vs = combine(vs, other)
+	}
+	if t.size == warp {
+		return vs
+	}
+	warps := t.size / warp
+	mems := make([]*kir.Mem, len(vs))
+	count := map[kir.Type]int{}
+	for i, v := range vs {
+		k := v.Type
+		if count[k]++; count[k] > 1 {
+			mems[i] = b.SharedMem("team."+k.String()+".more", k, int(warps))
+			continue
+		}
+		if t.exchange[k] == nil {
+			t.exchange[k] = b.SharedMem("team."+k.String(), k, int(warps))
+		}
+		mems[i] = t.exchange[k]
+	}
+	b.When(b.Eq(b.URem(t.lane, b.I32(warp)), b.I32(0)), func() {
+		for i, v := range vs {
+			b.Store(mems[i], b.UDiv(t.lane, b.I32(warp)), v)
+		}
+	})
+	b.Barrier()
+	read := func(k int64) []value {
+		out := make([]value, len(vs))
+		for i := range vs {
+			out[i] = b.Load(mems[i], b.I32(k))
+		}
+		return out
+	}
+	total := read(0)
+	for k := int64(1); k < warps; k++ {
+		total = combine(total, read(k))
+	}
+	b.Barrier() // the next exchange writes to the same place
+	return total
+}
+
+// leader runs f in one thread of the team.
+func (t *team) leader(f func()) {
+	if t.size == 1 {
+		f()
+		return
+	}
+	t.b.When(t.b.Eq(t.lane, t.b.I32(0)), f)
+}
+
+// sum adds up.
+func (t *team) sum(v value) value {
+	return t.all([]value{v}, func(x, y []value) []value { return []value{t.b.Add(x[0], y[0])} })[0]
+}
+
+// rowShape splits the axes of a shape: those that number the rows, and those that a row runs along.
+type rowShape struct {
+	shape        []sym.Expr
+	along        []bool
+	rows, n      sym.Expr
+	outer, inner []sym.Expr
+}
+
+func splitAxes(shape []sym.Expr, along []bool) rowShape {
+	r := rowShape{shape: shape, along: along}
+	for i, n := range shape {
+		if along[i] {
+			r.inner = append(r.inner, n)
+		} else {
+			r.outer = append(r.outer, n)
+		}
+	}
+	r.rows, r.n = index.Prod(r.outer), index.Prod(r.inner)
+	return r
+}
+
+// contiguous reports that the elements of a row follow each other.
+func (r *rowShape) contiguous() bool {
+	for i := len(r.shape) - 1; i >= 0; i-- {
+		if !r.shape[i].Is(1) {
+			return r.along[i]
+		}
+	}
+	return true
+}
+
+// coords are the coordinates of element i of the row at hand, coordinate 0 of the space.
+func (r *rowShape) coords(c *body, i index.Expr) []index.Expr {
+	outer := c.space.Unravel(r.outer, c.space.Dim(0))
+	inner := c.space.Unravel(r.inner, i)
+	out := make([]index.Expr, len(r.shape))
+	for k := range out {
+		if r.along[k] {
+			out[k], inner = inner[0], inner[1:]
+		} else {
+			out[k], outer = outer[0], outer[1:]
+		}
+	}
+	return out
+}
+
+// element makes the coordinates of element i of the row.
+func (t *team) element(r *rowShape, i value) []index.Expr {
+	t.space.Sizes, t.dims = t.space.Sizes[:1], t.dims[:1]
+	return r.coords(t.body, t.dim(i, r.n))
+}
+
+// put stores an element of the result, or what follows from it in the same kernel.
+func (c *body) put(coords []index.Expr, x value) {
+	w := c.w
+	if w.Hero == nil {
+		r := w.o.Results[0]
+		c.store(r, c.lower(c.space.Linear(shapeOf(r), coords)), x)
+		return
+	}
+	r := w.Root.Results[0]
+	hero := w.Hero.Results[0]
+	c.given[hero] = rounded(c.b, dtype(hero), x)
+	y := c.compute(r, coords)
+	delete(c.given, hero)
+	c.store(r, c.lower(c.space.Linear(shapeOf(r), coords)), y)
+}

@@ -1,0 +1,167 @@
+// Package kir is the IR of kernels: straight-line code in structured loops and conditions, over scalars, global buffers
+// and shared memory. Emitters build it with a Builder, package llvm lowers it.
+//
+// A pure operation is made once per place where it can stand, and stands in the outermost block that has its operands:
+// building does the common subexpressions and the loop invariants.
+package kir
+
+import (
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// Type is the type of a value.
+type Type uint8
+
+// The types. I1 lives in registers only: bools in memory are I8.
+const (
+	None Type = iota
+	I1
+	I8
+	I16
+	I32
+	I64
+	F16
+	F32
+	F64
+)
+
+var typeNames = [...]string{"none", "i1", "i8", "i16", "i32", "i64", "f16", "f32", "f64"}
+
+// String is the name of the type.
+func (t Type) String() string { return typeNames[t] }
+
+// IsFloat reports a floating-point type.
+func (t Type) IsFloat() bool { return t >= F16 }
+
+// Size is the size in bytes.
+func (t Type) Size() int { return [...]int{0, 1, 1, 2, 4, 8, 2, 4, 8}[t] }
+
+// Op is an operation.
+type Op uint8
+
+// The operations. Arithmetic on integers wraps; comparisons of floats are false for NaN, except Ne.
+const (
+	Const  Op = iota // Int or Float
+	Scalar           // a parameter of the kernel
+	Result           // result Int of Args[0]
+	ThreadX
+	BlockX
+	BlockY
+	BlockZ
+	Add
+	Sub
+	Mul
+	Div // of floats, and signed of integers
+	Rem // signed
+	UDiv
+	URem
+	And
+	Or
+	Xor
+	Shl
+	LShr
+	AShr
+	Eq
+	Ne
+	Lt // signed
+	Le
+	ULt
+	ULe
+	Select
+	Fma
+	Sqrt
+	Floor
+	Ceil
+	Trunc
+	Rint
+	Abs
+	SExt
+	ZExt
+	Narrow  // to an integer type of fewer bits
+	Widen   // to a float type of more bits
+	Round   // to a float type of fewer bits
+	SToF    // signed integer to float
+	UToF    // unsigned integer to float
+	FToS    // float to signed integer, towards zero; the value must fit
+	FToU    // float to unsigned integer, towards zero; the value must fit
+	Bitcast // same size
+	// what follows has effects, or depends on them, and stays where it is built
+	Load    // Mem[Args[0] ... +Width-1]
+	Store   // Mem[Args[0] ... ] = Args[1:]
+	Barrier // of all threads of the block
+	Shuffle // Args[0] of the lane whose number differs in the bits Int
+	For     // Args: from, to, step, initial values; Blocks[0]
+	If      // Args[0]; Blocks
+)
+
+var opNames = [...]string{"const", "scalar", "result", "thread.x", "block.x", "block.y", "block.z", "add", "sub", "mul", "div", "rem", "udiv", "urem", "and", "or", "xor",
+	"shl", "lshr", "ashr", "eq", "ne", "lt", "le", "ult", "ule", "select", "fma", "sqrt", "floor", "ceil", "trunc", "rint", "abs", "sext", "zext", "narrow", "widen", "round",
+	"stof", "utof", "ftos", "ftou", "bitcast", "load", "store", "barrier", "shuffle", "for", "if"}
+
+// String is the name of the operation.
+func (o Op) String() string { return opNames[o] }
+
+// Node is an operation and the value that it gives.
+type Node struct {
+	Op    Op
+	Type  Type
+	Args  []*Node
+	Int   int64 // of Const, Result, Shuffle; the number of a Scalar
+	Float float64
+	Mem   *Mem
+	Width int // elements of a Load or Store, 1, 2 or 4
+	// Blocks are the body of a For, whose first parameter is the counter, or the two sides of an If.
+	Blocks []*Block
+
+	block *Block // where it stands; nil for constants and scalars
+}
+
+// Value is a node that stands for what it gives.
+type Value = *Node
+
+// Block is a list of operations with parameters and results.
+type Block struct {
+	Nodes   []*Node
+	Params  []*Node
+	Results []*Node
+
+	parent *Block
+	depth  int
+	known  map[key]*Node
+}
+
+// Mem is memory: a buffer that is a parameter, or shared memory of the block of threads.
+type Mem struct {
+	Name   string
+	Elem   Type
+	Shared bool
+	Len    int // elements of shared memory
+	// Writes says that the kernel stores to the buffer.
+	Writes bool
+	// Param is the number of the parameter of a buffer.
+	Param int
+}
+
+// Param is a parameter: a buffer, or an i32 that the launch computes from Size.
+type Param struct {
+	Mem  *Mem
+	Size sym.Expr
+	node *Node
+}
+
+// Kernel is a function that a grid of blocks of threads runs.
+type Kernel struct {
+	Name    string
+	Threads int // in a block
+	Params  []*Param
+	Shared  []*Mem
+	Body    *Block
+}
+
+type key struct {
+	op      Op
+	t       Type
+	n       int64
+	a, b, c *Node
+	m       *Mem
+}
