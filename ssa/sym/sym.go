@@ -1,10 +1,13 @@
 // Package sym is the algebra of symbolic dimensions: polynomials with integer
 // coefficients over symbols and over the atoms a // b, a % b, min and max.
 //
-// An Expr is immutable and in normal form, so equality is equality of its key.
+// An Expr is immutable and in normal form, so equality is equality of its key. One whose text grows beyond a bound, as
+// sizes that are computed from each other do, becomes a summary: an atom named by a hash of that text.
 package sym
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"sort"
 	"strconv"
 	"strings"
@@ -28,8 +31,9 @@ type term struct {
 
 type atom struct {
 	key  string
-	op   string // "": a symbol; "//", "%", "min", "max", "bcast"
+	op   string // "": a symbol; "//", "%", "min", "max", "bcast", "mul", summary
 	args []Expr
+	free []string // of a summary: the symbols that it depends on, sorted
 	min  int64 // smallest value
 }
 
@@ -155,7 +159,29 @@ func build(ts []term) Expr {
 			b.WriteString(strconv.FormatInt(c, 10) + "*" + k)
 		}
 	}
-	return Expr{p: &poly{terms: kept, key: b.String()}}
+	e := Expr{p: &poly{terms: kept, key: b.String()}}
+	if len(e.p.key) > maxKey {
+		free := map[string]bool{}
+		e.Symbols(func(name string) { free[name] = true })
+		return summarize(e.p.key, free, e.Min())
+	}
+	return e
+}
+
+// maxKey bounds the text of an expression, in bytes; beyond it the expression becomes a summary.
+const maxKey = 1 << 10
+
+const summary = "summary"
+
+// summarize makes the atom that stands for the expression with this text: the same text, the same atom.
+func summarize(text string, free map[string]bool, min int64) Expr {
+	h := sha256.Sum256([]byte(text))
+	a := &atom{key: "expr_" + hex.EncodeToString(h[:10]), op: summary, min: min}
+	for name := range free {
+		a.free = append(a.free, name)
+	}
+	sort.Strings(a.free)
+	return fromAtom(a)
 }
 
 // Add is e + f.
@@ -539,11 +565,34 @@ func (a *atom) subst(get func(string) (Expr, bool)) Expr {
 		}
 		return fromAtom(a)
 	}
+	if a.op == summary {
+		return a.substSummary(get)
+	}
 	args := make([]Expr, len(a.args))
 	for i, x := range a.args {
 		args[i] = x.Subst(get)
 	}
 	return apply(a.op, args)
+}
+
+// substSummary makes another summary where a symbol that it depends on is replaced: of its text and the replacements.
+func (a *atom) substSummary(get func(string) (Expr, bool)) Expr {
+	text, free := a.key, map[string]bool{}
+	changed := false
+	for _, name := range a.free {
+		v, ok := get(name)
+		if n, same := v.Name(); !ok || same && n == name {
+			free[name] = true
+			continue
+		}
+		changed = true
+		text += ", " + name + " = " + v.String()
+		v.Symbols(func(s string) { free[s] = true })
+	}
+	if !changed {
+		return fromAtom(a)
+	}
+	return summarize(text, free, minInt)
 }
 
 func apply(op string, args []Expr) Expr {
@@ -573,6 +622,9 @@ func (e Expr) Symbols(f func(name string)) {
 		for _, a := range t.atoms {
 			if a.op == "" {
 				f(a.key)
+			}
+			for _, name := range a.free {
+				f(name)
 			}
 			for _, x := range a.args {
 				x.Symbols(f)

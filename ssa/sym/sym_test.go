@@ -1,0 +1,124 @@
+package sym
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// node is an expression and the plain way to compute it.
+type node struct {
+	e    Expr
+	eval func(env map[string]int64) int64
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && (a < 0) != (b < 0) {
+		q--
+	}
+	return q
+}
+
+func leaf(r *rand.Rand) node {
+	if r.IntN(3) == 0 {
+		n := r.Int64N(9) - 2
+		return node{Const(n), func(map[string]int64) int64 { return n }}
+	}
+	name := string(rune('a' + r.IntN(3)))
+	return node{Symbol(name, 1), func(env map[string]int64) int64 { return env[name] }}
+}
+
+func random(r *rand.Rand, depth int) node {
+	if depth == 0 {
+		return leaf(r)
+	}
+	x, y := random(r, depth-1), random(r, r.IntN(depth))
+	k := r.Int64N(4) + 1
+	switch r.IntN(7) {
+	case 0:
+		return node{x.e.Sub(y.e), func(env map[string]int64) int64 { return x.eval(env) - y.eval(env) }}
+	case 1:
+		return node{x.e.Mul(y.e), func(env map[string]int64) int64 { return x.eval(env) * y.eval(env) }}
+	case 2:
+		return node{x.e.FloorDiv(Const(k)), func(env map[string]int64) int64 { return floorDiv(x.eval(env), k) }}
+	case 3:
+		return node{x.e.Mod(Const(k)), func(env map[string]int64) int64 { n := x.eval(env); return n - k*floorDiv(n, k) }}
+	case 4:
+		return node{x.e.Max(y.e), func(env map[string]int64) int64 { return max(x.eval(env), y.eval(env)) }}
+	case 5:
+		return node{x.e.Minimum(y.e), func(env map[string]int64) int64 { return min(x.eval(env), y.eval(env)) }}
+	}
+	return node{x.e.Add(y.e), func(env map[string]int64) int64 { return x.eval(env) + y.eval(env) }}
+}
+
+// Normal forms have the value of what they were made of, bounds hold, and text reads back.
+func TestRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	summaries := 0
+	for range 20000 {
+		n := random(r, 1+r.IntN(6))
+		env := map[string]int64{"a": 1 + r.Int64N(9), "b": 1 + r.Int64N(9), "c": 1 + r.Int64N(9)}
+		want := n.eval(env)
+		got, ok := n.e.Eval(env)
+		if !ok {
+			summaries++
+		} else if got != want {
+			t.Fatalf("%s at %v is %d, want %d", n.e, env, got, want)
+		}
+		if m := n.e.Min(); want < m {
+			t.Fatalf("%s at %v is %d, below its bound %d", n.e, env, want, m)
+		}
+		if back, err := Parse(n.e.String()); err != nil {
+			t.Fatal(err)
+		} else if back.String() != n.e.String() {
+			t.Fatalf("%s reads back as %s", n.e, back)
+		}
+	}
+	if summaries > 2000 {
+		t.Errorf("%d of 20000 small expressions were too large", summaries)
+	}
+}
+
+// Sizes that are computed from each other stay small, and keep saying what they depend on.
+func TestSummary(t *testing.T) {
+	grow := func(seed string) Expr {
+		x, y := Symbol(seed, 1), Symbol("m", 1)
+		for i := range int64(200) {
+			x, y = x.Max(y.FloorDiv(Const(i+2))).Add(Const(i)), y.Minimum(x.Sub(y)).Mul(x)
+		}
+		return x.Add(y)
+	}
+	x := grow("n")
+	if n := len(x.String()); n > 2*maxKey {
+		t.Fatalf("%d bytes", n)
+	}
+	if !x.Equal(grow("n")) || x.Equal(grow("k")) {
+		t.Error("summaries are equal where their expressions are")
+	}
+	free := map[string]bool{}
+	x.Symbols(func(s string) { free[s] = true })
+	if fmt.Sprint(free) != "map[m:true n:true]" {
+		t.Errorf("depends on %v", free)
+	}
+	replaced := x.Subst(func(s string) (Expr, bool) { return Symbol("k", 1), s == "n" })
+	if replaced.Equal(x) {
+		t.Error("a replaced symbol leaves the summary as it was")
+	}
+	if same := x.Subst(func(s string) (Expr, bool) { return Symbol(s, 1), true }); !same.Equal(x) {
+		t.Error("symbols that stay change the summary")
+	}
+	if _, ok := x.Eval(map[string]int64{"m": 2, "n": 3}); ok {
+		t.Error("the value of a summary is not known")
+	}
+}
+
+func BenchmarkGrow(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		x := Symbol("n", 1)
+		for i := range int64(100) {
+			x = x.Max(Symbol("m", 1).Add(Const(i))).FloorDiv(Const(2))
+		}
+	}
+}
