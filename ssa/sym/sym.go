@@ -34,7 +34,7 @@ type atom struct {
 	op   string // "": a symbol; "//", "%", "min", "max", "bcast", "mul", summary
 	args []Expr
 	free []string // of a summary: the symbols that it depends on, sorted
-	min  int64 // smallest value
+	min  int64    // smallest value
 }
 
 // Const is a known integer.
