@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"math/bits"
+	"unsafe"
+)
+
+// sregNamed finds a special register by the name PTX and LLVM share (tid.x, laneid).
+func sregNamed(name string) (kind, dim int, ok bool) {
+	switch name {
+	case "laneid":
+		return sregLane, 0, true
+	case "warpid":
+		return sregLane, 1, true
+	case "nwarpid":
+		return sregLane, 2, true
+	}
+	if n := len(name) - 2; n > 0 && name[n] == '.' && name[n+1] >= 'x' && name[n+1] <= 'z' {
+		dim = int(name[n+1] - 'x')
+		switch name[:n] {
+		case "tid":
+			return sregTid, dim, true
+		case "ntid":
+			return sregNtid, dim, true
+		case "ctaid":
+			return sregCtaid, dim, true
+		case "nctaid":
+			return sregNctaid, dim, true
+		}
+	}
+	return 0, 0, false
+}
+
+// members says which threads of a warp run.
+func (w *worker) members(warp int) uint32 {
+	first := warp * 32
+	if w.idx == nil {
+		lo, hi := max(w.lo-first, 0), min(w.hi-first, 32)
+		if lo >= hi {
+			return 0
+		}
+		return uint32(1<<hi-1) &^ uint32(1<<lo-1)
+	}
+	var m uint32
+	for _, i := range w.idx {
+		if int(i)/32 == warp {
+			m |= 1 << (i % 32)
+		}
+	}
+	return m
+}
+
+// together checks that all threads the mask names run this instruction at once.
+func (w *worker) together(in *inst, lane int, active, mask uint32) bool {
+	first := lane &^ 31
+	mask &= uint32(1<<min(w.threads-first, 32) - 1)
+	switch {
+	case mask>>(lane%32)&1 == 0:
+		w.fail(Collective, lane, in.line, "the thread is not in its own mask %#x", mask)
+	case mask&^active != 0:
+		w.fail(Collective, lane, in.line, "thread %v of the mask is elsewhere", w.thread(first+bits.TrailingZeros32(mask&^active)))
+	default:
+		return true
+	}
+	return false
+}
+
+func (w *worker) warps(f func(warp int, active uint32)) {
+	for warp := w.lo / 32; warp*32 < w.hi && w.fault == nil; warp++ {
+		if m := w.members(warp); m != 0 {
+			f(warp, m)
+		}
+	}
+}
+
+// shuffle is shfl.sync: a the value, b the lane or distance, c the clamp; v is result, predicate or none, mask.
+func shuffle(mode string) runner {
+	switch mode {
+	case "bfly", "down", "up", "idx":
+	default:
+		return nil
+	}
+	return func(w *worker, in *inst) {
+		a, b, c, mask := whole[uint32](w, in.a), whole[uint32](w, in.b), whole[uint32](w, in.c), whole[uint32](w, in.v[2])
+		w.warps(func(warp int, active uint32) {
+			first := warp * 32
+			var out [32]uint32
+			var valid [32]bool
+			for m := active; m != 0; m &= m - 1 {
+				l := bits.TrailingZeros32(m)
+				i := first + l
+				if !w.together(in, i, active, mask[i]) {
+					return
+				}
+				segment := int(c[i] >> 8 & 31)
+				clamp, lane := int(c[i]&31), int(b[i]&31)
+				least := l & segment
+				most := least | clamp&^segment
+				j, ok := 0, false
+				switch mode {
+				case "up":
+					j = l - lane
+					ok = j >= most
+				case "down":
+					j = l + lane
+					ok = j <= most
+				case "bfly":
+					j = l ^ lane
+					ok = j <= most
+				case "idx":
+					j = least | lane&^segment
+					ok = j <= most
+				}
+				if !ok || first+j >= w.threads {
+					j = l
+				} else if active>>j&1 == 0 {
+					w.fail(Collective, i, in.line, "reads from thread %v, which does not take part", w.thread(first+j))
+					return
+				}
+				out[l], valid[l] = a[first+j], ok
+			}
+			d := whole[uint32](w, in.v[0])
+			for m := active; m != 0; m &= m - 1 {
+				l := bits.TrailingZeros32(m)
+				d[first+l] = out[l]
+				if in.v[1] != none {
+					whole[bool](w, in.v[1])[first+l] = valid[l]
+				}
+			}
+		})
+	}
+}
+
+// ballot is vote.sync.ballot: a the predicate, b the mask.
+func ballot(w *worker, in *inst) {
+	a, mask := whole[uint8](w, in.a), whole[uint32](w, in.b)
+	w.warps(func(warp int, active uint32) {
+		first := warp * 32
+		var vote uint32
+		for m := active; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros32(m)
+			if !w.together(in, first+l, active, mask[first+l]) {
+				return
+			}
+			if a[first+l] != 0 {
+				vote |= 1 << l
+			}
+		}
+		d := whole[uint32](w, in.v[0])
+		for m := active; m != 0; m &= m - 1 {
+			i := first + bits.TrailingZeros32(m)
+			d[i] = vote & mask[i]
+		}
+	})
+}
+
+// packOp joins small elements to a wide one, the first lowest; unpackOp takes one out, imm bits up.
+func packOp(from, to int) runner {
+	return func(w *worker, in *inst) {
+		for i := w.lo; i < w.hi; i++ {
+			var x uint64
+			for j, s := range in.v {
+				x |= w.bitsAt(s, from, i) << (8 * from * j)
+			}
+			w.putAt(in.d, to, i, x)
+		}
+	}
+}
+
+func unpackOp(from, to int) runner {
+	return func(w *worker, in *inst) {
+		for i := w.lo; i < w.hi; i++ {
+			w.putAt(in.d, to, i, w.bitsAt(in.a, from, i)>>in.imm)
+		}
+	}
+}
+
+func (w *worker) bitsAt(s slot, width, i int) uint64 {
+	switch width {
+	case 1:
+		return uint64(whole[uint8](w, s)[i])
+	case 2:
+		return uint64(whole[uint16](w, s)[i])
+	case 4:
+		return uint64(whole[uint32](w, s)[i])
+	}
+	return whole[uint64](w, s)[i]
+}
+
+// putAt writes where dst would.
+func (w *worker) putAt(s slot, width, i int, x uint64) {
+	p := unsafe.Add(w.base, int(s)*w.n)
+	if w.idx != nil {
+		p = unsafe.Pointer(unsafe.SliceData(w.temp))
+	}
+	switch width {
+	case 1:
+		*(*uint8)(unsafe.Add(p, i)) = uint8(x)
+	case 2:
+		*(*uint16)(unsafe.Add(p, 2*i)) = uint16(x)
+	case 4:
+		*(*uint32)(unsafe.Add(p, 4*i)) = uint32(x)
+	default:
+		*(*uint64)(unsafe.Add(p, 8*i)) = x
+	}
+}
+
+// atomicOp is an atomicrmw operation by LLVM's name.
+func atomicOp(name string, width int, sp space) runner {
+	switch width {
+	case 4:
+		if name == "fadd" {
+			return update(sp, func(a, b float32) float32 { return a + b })
+		}
+		return atomics2[uint32, int32](name, sp)
+	case 8:
+		if name == "fadd" {
+			return update(sp, func(a, b float64) float64 { return a + b })
+		}
+		return atomics2[uint64, int64](name, sp)
+	}
+	return nil
+}
+
+func atomics2[U unsigned, S signed](name string, sp space) runner {
+	switch name {
+	case "add":
+		return update(sp, func(a, b U) U { return a + b })
+	case "and":
+		return update(sp, func(a, b U) U { return a & b })
+	case "or":
+		return update(sp, func(a, b U) U { return a | b })
+	case "xor":
+		return update(sp, func(a, b U) U { return a ^ b })
+	case "min":
+		return update(sp, func(a, b S) S { return min(a, b) })
+	case "max":
+		return update(sp, func(a, b S) S { return max(a, b) })
+	case "umin":
+		return update(sp, func(a, b U) U { return min(a, b) })
+	case "umax":
+		return update(sp, func(a, b U) U { return max(a, b) })
+	case "xchg":
+		return update(sp, func(_, b U) U { return b })
+	}
+	return nil
+}
