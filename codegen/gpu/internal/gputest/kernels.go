@@ -18,7 +18,7 @@ type Case struct {
 	Name        string
 	Build       func() *ir.Module // a new module with one kernel of this name
 	Grid, Block [3]int
-	Args        func() []sim.Arg         // with buffers of their own
+	Args        func() []sim.Arg        // with buffers of their own
 	Verify      func(a []sim.Arg) error // of the arguments after the run
 }
 
