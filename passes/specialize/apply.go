@@ -10,9 +10,15 @@ import (
 // apply evaluates an op without blocks.
 func (s *spec) apply(o *ssa.Op, args []value) []value {
 	if o.Kind.Namespace() == "prim" {
+		if rs, ok := s.chosen(o, args); ok {
+			return rs
+		}
 		if rs, ok := s.prim(o, args); ok {
 			return rs
 		}
+	}
+	if rs, ok := s.chosen(o, args); ok {
+		return rs
 	}
 	if rs, ok := s.query(o, args); ok {
 		return rs
@@ -35,6 +41,9 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 	if !tensorial(args) && !returnsTensor(o.Schema) {
 		return s.scalar(o.Kind, o.Schema, args)
 	}
+	if o.Kind == "aten::as_strided" {
+		return []value{s.asStrided(args)}
+	}
 	if o.Kind == "aten::squeeze" {
 		if rs, ok := s.squeezed(o, args); ok {
 			return rs
@@ -48,11 +57,11 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 	vs := s.emit(o.Kind, o.Schema, s.operands(args)...)
 	s.complete(o, vs)
 	s.updateStatistics(o, args)
-	return s.results(o, vs)
+	return s.results(o, args, vs)
 }
 
 // results makes program values of an op's results; a list result of known length comes as its elements.
-func (s *spec) results(o *ssa.Op, vs []*ssa.Value) []value {
+func (s *spec) results(o *ssa.Op, args []value, vs []*ssa.Value) []value {
 	if len(o.Results) == 1 {
 		if lt, ok := o.Results[0].Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
 			if len(vs) == 1 {
@@ -62,13 +71,17 @@ func (s *spec) results(o *ssa.Op, vs []*ssa.Value) []value {
 			}
 			elems := make([]value, len(vs))
 			for i, v := range vs {
-				elems[i] = s.newTensor(v)
+				elems[i] = s.newLaid(v, s.resultStrides(o, args, v))
 			}
 			return []value{s.newList(lt.Elem, elems)}
 		}
 	}
 	out := make([]value, len(vs))
 	for i, v := range vs {
+		if v.Tensor() != nil {
+			out[i] = s.newLaid(v, s.resultStrides(o, args, v))
+			continue
+		}
 		out[i] = s.wrap(v)
 	}
 	return out
@@ -89,7 +102,7 @@ func (s *spec) opaque(o *ssa.Op, args []value) []value {
 			s.typeless = true
 		}
 	}
-	return s.results(o, vs)
+	return s.results(o, args, vs)
 }
 
 // complete fills in the types of results that inference knows little of: what it cannot say, the program may.

@@ -270,7 +270,7 @@ func (m *merger) merge(x, y value) value {
 		}
 		v0 := m.in(0, func() *ssa.Value { return s.read(x) })
 		v1 := m.in(1, func() *ssa.Value { return s.read(y) })
-		t := s.newTensor(m.pairTensors(v0, v1))
+		t := m.tensor(v0, v1, x.c, y.c)
 		m.relate(t, 0, x)
 		m.relate(t, 1, y)
 		return t
@@ -313,11 +313,31 @@ func (m *merger) merge(x, y value) value {
 			return o
 		}
 	}
-	if l, ok := x.(ssa.Literal); ok && l.Kind == ssa.StrLit {
-		s.fail("string-data", "a string depends on data")
+	if choosable(x) && choosable(y) {
+		return &choice{cond: m.n.Operand(0), yes: m.lift(0, x), no: m.lift(1, y)}
 	}
 	s.fail("unsupported-value", "the two branches give values that have no common form in ONNX")
 	return nil
+}
+
+// tensor is a tensor that is v0, with the state in c0, in one branch and v1 in the other.
+func (m *merger) tensor(v0, v1 *ssa.Value, c0, c1 *cell) *tensorRef {
+	s := m.s
+	v := m.pairTensors(v0, v1)
+	a, b := contentIn(m.changes[0], c0).(*tensorState).strides, contentIn(m.changes[1], c1).(*tensorState).strides
+	same := a != nil && len(a) == len(b)
+	for i := range a {
+		same = same && a[i].Equal(b[i])
+	}
+	if same {
+		return s.newLaid(v, a)
+	}
+	how0, _ := s.isContiguous(a, v0.Tensor())
+	how1, _ := s.isContiguous(b, v1.Tensor())
+	if how0 == shares && how1 == shares {
+		return s.newTensor(v)
+	}
+	return s.newLaid(v, nil)
 }
 
 // relate records that the merged tensor t is x where the If takes branch i.
@@ -366,7 +386,8 @@ func (m *merger) only(i int, x value) value {
 		return join(x, s.dummy(x, m.changes[i]))
 	case *tensorRef:
 		v := m.in(i, func() *ssa.Value { return s.read(x) })
-		t := s.newTensor(join(v, s.dummyTensor(v.Tensor())))
+		st := contentIn(m.changes[i], x.c).(*tensorState)
+		t := s.newLaid(join(v, s.dummyTensor(v.Tensor())), st.strides)
 		m.relate(t, i, x)
 		return t
 	case *tuple:
@@ -475,11 +496,10 @@ func (m *merger) mergeContent(a, b any) any {
 		tmp0, tmp1 := &tensorRef{c: &cell{content: a}}, &tensorRef{c: &cell{content: b}}
 		v0 := m.in(0, func() *ssa.Value { return s.read(tmp0) })
 		v1 := m.in(1, func() *ssa.Value { return s.read(tmp1) })
-		v := m.pairTensors(v0, v1)
-		t := s.newTensor(v)
+		t := m.tensor(v0, v1, tmp0.c, tmp1.c)
 		m.relate(t, 0, tmp0)
 		m.relate(t, 1, tmp1)
-		return &tensorState{st: t.state().st, strides: nil}
+		return t.state()
 	case *listState:
 		b := b.(*listState)
 		if a == b {

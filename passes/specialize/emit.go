@@ -460,7 +460,8 @@ func (s *spec) fromLiteral(l ssa.Literal, t ssa.Type) value {
 		if r := s.weights[l.Tensor]; r != nil {
 			return r
 		}
-		r := s.newTensor(s.constant(l))
+		var r *tensorRef
+		s.asBefore(func() { r = s.newLaid(s.constant(l), ssa.Sizes(l.Tensor.Strides)) })
 		r.state().st.origin = "parameter"
 		s.weights[l.Tensor] = r
 		s.shareMemory(l.Tensor, r.state().st)
@@ -541,23 +542,25 @@ func (s *spec) attr(o *object, name string) *cell {
 	if c := o.attrs[name]; c != nil {
 		return c
 	}
-	var v value
-	if o.src != nil {
-		l, ok := o.src.Get(name)
-		if !ok {
-			s.fail("attribute", "an object of class %s has no attribute %q", o.class, name)
-		}
-		v = s.fromLiteral(l, nil)
-		if t, ok := v.(*tensorRef); ok && t.val.Name == "" && t.val.Def() != nil {
-			n := name
-			if o.path != "" {
-				n = o.path + "." + name
-			}
-			t.val.Name = n
-			t.state().st.name = n
-		}
+	if o.src == nil {
+		c := s.newCell(nil)
+		o.attrs[name] = c
+		return c
 	}
-	c := s.newCell(v)
-	o.attrs[name] = c
-	return c
+	s.asBefore(func() { o.attrs[name] = s.stateAttr(o, name) })
+	return o.attrs[name]
+}
+
+// stateAttr is the cell of an attribute that the module has in its file.
+func (s *spec) stateAttr(o *object, name string) *cell {
+	l, ok := o.src.Get(name)
+	if !ok {
+		s.fail("attribute", "an object of class %s has no attribute %q", o.class, name)
+	}
+	v := s.fromLiteral(l, nil)
+	if t, ok := v.(*tensorRef); ok && t.val.Name == "" && t.val.Def() != nil {
+		t.val.Name = joinPath(o.path, name)
+		t.state().st.name = t.val.Name
+	}
+	return s.newCell(v)
 }

@@ -15,6 +15,13 @@ import (
 // scalar evaluates an operator on numbers, strings and constants: at export if
 // they are known, symbolically for ints, else by emitting it.
 func (s *spec) scalar(kind ssa.Kind, schema *ssa.Schema, args []value) []value {
+	if kind == "aten::divmod" && schema != nil {
+		var out []value
+		for _, k := range []ssa.Kind{"aten::floordiv", "aten::remainder"} {
+			out = append(out, s.scalar(k, aten.SchemaByName(string(k)+"."+schema.Overload), args)...)
+		}
+		return out
+	}
 	lits := make([]ssa.Literal, len(args))
 	all := true
 	for i, a := range args {

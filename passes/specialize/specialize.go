@@ -110,6 +110,10 @@ type spec struct {
 	shared  map[*tensor.Storage][]overlap // weights by the memory that they are in
 	objects map[*ssa.Object]*object
 	cells   int
+	// stateCells counts the cells of the module's state; before is set while such are made.
+	stateCells int
+	before     bool
+
 	calls   int
 	axes    map[string]bool // names of the declared dynamic axes
 	journal []change

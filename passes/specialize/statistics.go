@@ -25,7 +25,7 @@ func (s *spec) functionalTwin(o *ssa.Op, args []value) ([]value, bool) {
 		}
 		rest = rest[1:]
 	}
-	return s.results(o, vs[:n]), true
+	return s.results(o, args, vs[:n]), true
 }
 
 // updateStatistics makes the writes of training batch normalization to its

@@ -15,6 +15,7 @@ import (
 //	*dict         a dict
 //	*object       a module or another class instance
 //	*maybe        None or a value, decided at run time
+//	*choice       one of two constants that are not numbers, decided at run time
 //	unset         prim::Uninitialized: never read, so any value will do
 type value any
 
@@ -22,7 +23,7 @@ type unset struct{}
 
 // cell is a place that the program can write to. Its content is immutable.
 type cell struct {
-	id      int
+	id      int // negative for what was there before the program ran: weights and attributes
 	content any
 }
 
@@ -32,8 +33,21 @@ type change struct {
 }
 
 func (s *spec) newCell(content any) *cell {
+	if s.before {
+		s.stateCells++
+		return &cell{id: -s.stateCells, content: content}
+	}
 	s.cells++
 	return &cell{id: s.cells, content: content}
+}
+
+// asBefore runs f with cells that count as older than all blocks: the state of
+// the module is filled in when it is first read, which may be in a branch.
+func (s *spec) asBefore(f func()) {
+	saved := s.before
+	s.before = true
+	defer func() { s.before = saved }()
+	f()
 }
 
 // set writes a cell and remembers what it held, so that branches can be undone.
@@ -74,6 +88,8 @@ type tensorState struct {
 // storage is memory that tensors share.
 type storage struct {
 	c *cell // storageState
+	// strides are those of the memory itself, nil if they are not known.
+	strides []sym.Expr
 	// peers may or may not be the same memory: a write to one makes the others unreadable.
 	peers []*storage
 	// links tell of storages that are views of the same memory where a condition holds.
@@ -166,15 +182,19 @@ func hold(elems ...value) {
 	}
 }
 
-// newStorage makes memory that holds v.
-func (s *spec) newStorage(v *ssa.Value) *storage {
-	return &storage{c: s.newCell(storageState{base: v})}
+// newStorage makes memory that holds v with these strides.
+func (s *spec) newStorage(v *ssa.Value, strides []sym.Expr) *storage {
+	return &storage{c: s.newCell(storageState{base: v}), strides: strides}
 }
 
 // newTensor makes a tensor object of memory of its own.
 func (s *spec) newTensor(v *ssa.Value) *tensorRef {
-	st := s.newStorage(v)
-	return s.newView(st, nil, contiguous(v), v, v)
+	return s.newLaid(v, contiguous(v))
+}
+
+// newLaid makes a tensor object of memory of its own with these strides.
+func (s *spec) newLaid(v *ssa.Value, strides []sym.Expr) *tensorRef {
+	return s.newView(s.newStorage(v, strides), nil, strides, v, v)
 }
 
 // newView makes a tensor object that views a storage; val is its current value for base.

@@ -253,6 +253,20 @@ class Program:
         return "\n".join(["x = x.clone()", "y = y.clone()"] + self.lines + ["return " + ", ".join(o + ".clone()" for o in outs)])
 
 
+def write(cases, suite, name, text, opts, made, skipped):
+    for spec in suite.specs(name, None, None):
+        try:
+            cases.build(spec, spec.variants[0], opts.suite, opts.out, seed=opts.seed)
+            made += 1
+            with open(os.path.join(opts.out, opts.suite, f"{spec.id}.{spec.variants[0]}", "program.py"), "w") as f:
+                f.write(text)
+        except cases.Skip as e:
+            skipped += 1
+            if opts.verbose:
+                print(name, e)
+    return made, skipped
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--harness", required=True, help="folder of conformance.py")
@@ -261,29 +275,36 @@ def main():
     ap.add_argument("--seed", type=int, default=0)
     ap.add_argument("--suite", default="random")
     ap.add_argument("--steps", type=int, default=9, help="greatest number of statements")
+    ap.add_argument("--wide", action="store_true", help="whole modules: containers, buffers, functions, scalars, all dtypes (wide.py)")
+    ap.add_argument("--verbose", action="store_true", help="say why a program was left out")
     opts = ap.parse_args()
     sys.path.insert(0, opts.harness)
     from harness import cases
     from harness.registry import Make, Registry
+    if opts.wide:
+        from wide import Wide
     made = skipped = 0
     for k in range(opts.count):
         rng = random.Random(f"{opts.seed}/{k}")
         script = rng.random() < 0.6
+        suite = Registry()
+        if opts.wide:
+            p = Wide(rng, script)
+            p.grow(rng.randint(2, opts.steps))
+            lines = p.body()
+            if lines is None:
+                continue
+            name = f"w{opts.seed}_{k:04d}"
+            text = p.case(suite, name, lines)
+            made, skipped = write(cases, suite, name, text, opts, made, skipped)
+            continue
         p = Program(rng, script)
         p.grow(rng.randint(3, opts.steps))
-        suite = Registry()
         fixed = lambda t: Make(lambda: t)  # noqa: E731
         ins = dict(zip("xyi", map(fixed, p.inputs())))
         alt = dict(zip("xyi", map(fixed, p.inputs(1)))) if p.shapes[1] else None
         suite.code(f"p{opts.seed}_{k:04d}", p.body(), alt, op="random", variants=("script" if script else "trace",), **ins)
-        for spec in suite.specs(f"p{opts.seed}_{k:04d}", None, None):
-            try:
-                cases.build(spec, spec.variants[0], opts.suite, opts.out, seed=opts.seed)
-                made += 1
-                with open(os.path.join(opts.out, opts.suite, f"{spec.id}.{spec.variants[0]}", "program.py"), "w") as f:
-                    f.write(p.body() + "\n")
-            except cases.Skip:
-                skipped += 1
+        made, skipped = write(cases, suite, f"p{opts.seed}_{k:04d}", p.body() + "\n", opts, made, skipped)
     print(f"{made} programs, {skipped} skipped")
 
 

@@ -1,0 +1,68 @@
+package specialize
+
+import (
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// asStrided evaluates as_strided, which sees the memory of a tensor and not the
+// tensor: it becomes a view of the storage, by the places of its elements.
+func (s *spec) asStrided(args []value) *tensorRef {
+	self := asTensor(s, args[0])
+	st := self.state()
+	root := st.st
+	base := root.state().base
+	if how, _ := s.isContiguous(root.strides, base.Tensor()); how != shares {
+		s.fail("view", "as_strided of memory that is not known to be row-major; use .contiguous() before")
+	}
+	size, ok := s.literalOf(args[1])
+	stride, ok2 := s.literalOf(args[2])
+	if !ok || !ok2 {
+		s.fail("dynamic-axis", "as_strided with a size or stride that depends on a dynamic axis")
+	}
+	offset := int64(0)
+	if l, ok := s.literalOf(args[3]); !ok {
+		s.fail("dynamic-axis", "as_strided with an offset that depends on a dynamic axis")
+	} else if !l.IsNone() {
+		offset = l.Int()
+	} else if len(st.chain) > 0 {
+		at := s.places(st)
+		if len(at) == 0 {
+			s.fail("view", "as_strided of a part of a tensor whose place in memory is not known; give a storage_offset")
+		}
+		offset = at[0]
+	}
+	sizes, strides := intsOf(size), intsOf(stride)
+	n := int64(1)
+	for _, d := range sizes {
+		n *= max(d, 0)
+	}
+	if len(sizes) != len(strides) || n > foldElems {
+		s.fail("view", "as_strided of %d elements, or of sizes and strides that do not match", n)
+	}
+	places := make([]int64, n)
+	for i := range places {
+		rest, at := int64(i), offset
+		for d := len(sizes) - 1; d >= 0; d-- {
+			at += rest % sizes[d] * strides[d]
+			rest /= sizes[d]
+		}
+		places[i] = at
+	}
+	if total, ok := base.Tensor().Static(); ok {
+		have := int64(1)
+		for _, d := range total {
+			have *= d
+		}
+		for _, p := range places {
+			if p < 0 || p >= have {
+				panic(raised{s.loc, "as_strided goes out of bounds of the storage"})
+			}
+		}
+	}
+	at := s.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, sizes, places)))
+	v := s.emitName("aten::take", base, at)
+	step := viewStep{kind: "aten::take", schema: aten.SchemaByName("aten::take"), args: []value{nil, at}}
+	return s.newView(root, []viewStep{step}, ssa.Sizes(strides), base, v)
+}
