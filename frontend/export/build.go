@@ -35,13 +35,13 @@ type importer struct {
 	frames    map[locKey]diag.Frame
 	depth     int
 	ops       int
-	asserts   []string
-	asserted  map[string]bool
+	asserts   []assertion
+	values    map[string]string // of symbols that depend on data: the value that is one, and its line
 }
 
 func newImporter(r *reader, p *program) *importer {
 	im := &importer{reader: r, p: p, m: newModule(), used: map[string]bool{}, suffix: map[string]int{}, consts: map[string]*ssa.Value{},
-		ints: map[int64]*ssa.Value{}, frames: map[locKey]diag.Frame{}, asserted: map[string]bool{}}
+		ints: map[int64]*ssa.Value{}, frames: map[locKey]diag.Frame{}, values: map[string]string{}}
 	im.syms = newSymbols(r.warn)
 	return im
 }
@@ -674,6 +674,9 @@ func (im *importer) bind(sc *scope, outputs []argument, results []*ssa.Value) {
 
 func (im *importer) define(sc *scope, name string, v *ssa.Value) {
 	sc.vals[name] = v
+	if v.Type == ssa.IntType {
+		im.unbacked(sc, name)
+	}
 	if v.Name == "" && v.Def() != nil && v.Def().Kind != "prim::Constant" {
 		v.Name = im.unique(name)
 	}

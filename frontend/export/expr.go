@@ -121,6 +121,7 @@ var comparisons = [...]string{"==", "!=", "<=", ">=", "<", ">"}
 
 func (p *exprParser) comparison(depth int) *expr {
 	e := p.shift(depth)
+	last := e
 	for p.err == nil {
 		op := ""
 		for _, c := range comparisons {
@@ -135,7 +136,14 @@ func (p *exprParser) comparison(depth int) *expr {
 		if op == "" {
 			return e
 		}
-		e = p.node(op, e, p.shift(depth))
+		next := p.shift(depth)
+		c := p.node(op, last, next)
+		if e == last {
+			e = c
+		} else { // a < b < c
+			e = p.node("and", e, c)
+		}
+		last = next
 	}
 	return e
 }
@@ -247,8 +255,32 @@ func (p *exprParser) ident() string {
 	return p.s[start:p.i]
 }
 
-// call reads the arguments; keyword arguments (assumptions on symbols) are dropped.
+// relations are sympy's names of operators, in its plain form and in that of constructors.
+var relations = map[string]string{
+	"Eq": "==", "Ne": "!=", "Equality": "==", "Unequality": "!=", "LessThan": "<=", "GreaterThan": ">=", "StrictLessThan": "<", "StrictGreaterThan": ">",
+}
+
+// call reads a call; sympy's functions for relations become operators.
 func (p *exprParser) call(fn *expr, depth int) *expr {
+	c := p.arguments(fn, depth)
+	op := relations[c.text]
+	switch {
+	case op != "" && len(c.args) == 2:
+		return &expr{op: op, args: c.args}
+	case c.text == "Not" && len(c.args) == 1:
+		return &expr{op: "not", args: c.args}
+	case (c.text == "And" || c.text == "Or") && len(c.args) > 1:
+		e := c.args[0]
+		for _, a := range c.args[1:] {
+			e = &expr{op: strings.ToLower(c.text), args: []*expr{e, a}}
+		}
+		return e
+	}
+	return c
+}
+
+// arguments reads what stands in the parentheses; keyword arguments (assumptions on symbols) are dropped.
+func (p *exprParser) arguments(fn *expr, depth int) *expr {
 	c := p.node("call")
 	switch fn.op {
 	case "name":

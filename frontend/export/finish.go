@@ -140,8 +140,8 @@ func (im *importer) document() {
 	if len(serious) > 0 {
 		im.warn("the program holds for inputs with %s", short(serious))
 	}
-	if len(im.asserts) > 0 {
-		im.m.SetMetadata("pkg.torch.export.assertions", strings.Join(im.asserts, "\n"))
+	if s := im.assertions(); s != "" {
+		im.m.SetMetadata("pkg.torch.export.assertions", s)
 	}
 }
 

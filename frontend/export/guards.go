@@ -27,7 +27,8 @@ type guards struct {
 	t      *symbols
 	leaves []userLeaf
 	rest   []condition
-	bad    []string // that are not understood
+	faint  []condition // that only say that 0 and 1 were not traced
+	bad    []string    // that are not understood
 }
 
 // readGuards must run before any size is evaluated, since it finds lower bounds of symbols.
@@ -177,6 +178,7 @@ func (g *guards) fact(e *expr) {
 				return
 			}
 			if noise(e.op, b) {
+				g.faint = append(g.faint, condition{e, g.explain(e)})
 				return
 			}
 			if _, lone := a.Name(); lone && b.IsConst() && e.op != "!=" && e.op != "==" {
@@ -212,6 +214,34 @@ func (g *guards) learn(d sym.Expr) bool {
 		}
 	}
 	return false
+}
+
+// truth decides a condition where it holds or fails for all values.
+func (t *symbols) truth(e *expr) (holds, known bool) {
+	switch e.op {
+	case "not":
+		holds, known = t.truth(e.args[0])
+		return !holds, known
+	case "and", "or":
+		a, knownA := t.truth(e.args[0])
+		b, knownB := t.truth(e.args[1])
+		decisive := e.op == "or" // one of these decides alone
+		if knownA && a == decisive || knownB && b == decisive {
+			return decisive, true
+		}
+		return !decisive, knownA && knownB
+	case "name":
+		return strings.EqualFold(e.text, "true"), strings.EqualFold(e.text, "true") || strings.EqualFold(e.text, "false")
+	}
+	if len(e.args) != 2 {
+		return false, false
+	}
+	a, ok1 := t.eval(e.args[0])
+	b, ok2 := t.eval(e.args[1])
+	if !ok1 || !ok2 {
+		return false, false
+	}
+	return compare(e.op, t.resolve(a), t.resolve(b))
 }
 
 // compare decides a comparison that holds or fails for all values.

@@ -330,16 +330,13 @@ func (n *narrowing) apply() {
 func (im *importer) checkGuards() {
 	im.syms.path = im.guards.resolve
 	for _, c := range im.guards.rest {
-		if len(c.e.args) != 2 {
-			continue
-		}
-		a, ok1 := im.syms.eval(c.e.args[0])
-		b, ok2 := im.syms.eval(c.e.args[1])
-		if !ok1 || !ok2 {
-			continue
-		}
-		if holds, known := compare(c.e.op, im.syms.resolve(a), im.syms.resolve(b)); known && !holds {
+		if holds, known := im.syms.truth(c.e); known && !holds {
 			im.fail("", "export the program again with an example of these sizes", "the inputs must satisfy %s, and those given do not", c.text)
+		}
+	}
+	for _, c := range im.guards.faint {
+		if holds, known := im.syms.truth(c.e); known && !holds {
+			im.warn("the program was exported for %s, which the inputs given do not satisfy: PyTorch may compute something else", c.text)
 		}
 	}
 	im.syms.path = nil

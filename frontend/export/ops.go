@@ -45,16 +45,12 @@ func (im *importer) special(sc *scope, n *node, k ssa.Kind, overload string, arg
 	}
 	switch k.Name() {
 	case "_assert_scalar", "_assert_async":
-		if m := arg("assert_msg"); m != nil {
-			im.assertion(m.s)
-		}
+		im.assertion(sc, arg("assert_msg"))
 		return true
 	case "sym_constrain_range", "sym_constrain_range_for_size", "_assert_tensor_metadata", "_print":
 		return true // the ranges are in the program, the metadata is found anew
 	case "_functional_assert_scalar", "_functional_assert_async", "_functional_sym_constrain_range", "_functional_sym_constrain_range_for_size":
-		if m := arg("assert_msg"); m != nil {
-			im.assertion(m.s)
-		}
+		im.assertion(sc, arg("assert_msg"))
 		if t := arg("dep_token"); t != nil && len(n.outputs) == 1 && n.outputs[0].isName() {
 			im.define(sc, n.outputs[0].s, im.value(sc, t, nil))
 		}
@@ -98,18 +94,6 @@ func (im *importer) linearCrossEntropy(sc *scope, n *node, args []*argument, nam
 		[]*argument{{tag: tagTensor, s: name}, given["target"], given["weight"], &reduction, given["ignore_index"], given["label_smoothing"]},
 		[]string{"self", "target", "weight", "reduction", "ignore_index", "label_smoothing"}, n.outputs[:1])
 	im.bind(sc, n.outputs[:1], loss)
-}
-
-// assertion keeps a condition that the program checks while it runs, for the metadata.
-func (im *importer) assertion(msg string) {
-	msg = strings.TrimPrefix(msg, "Runtime assertion failed for expression ")
-	if i := strings.Index(msg, " on node '"); i >= 0 {
-		msg = msg[:i]
-	}
-	if !im.asserted[msg] {
-		im.asserted[msg] = true
-		im.asserts = append(im.asserts, msg)
-	}
 }
 
 // onNumbers maps Python functions on numbers to operators.
