@@ -278,6 +278,16 @@ func (im *importer) constants(sc *scope) {
 			sc.vals[in.arg.s] = v
 		}
 	}
+	for _, c := range sc.g.constants {
+		t, ok := im.w.unpickle(im.record, c.data).(*tensor.Tensor)
+		if !ok {
+			im.fail(im.record, "", "the constant %q is no tensor", c.name)
+		}
+		o := im.hoist(ssa.TensorOf(t))
+		o.SetAttr("value", ssa.TensorValue(t))
+		o.Results[0].Name = im.unique(c.name)
+		sc.vals[c.name] = o.Results[0]
+	}
 }
 
 // hoist adds a constant behind those that are there, before all other operators.

@@ -25,6 +25,8 @@ func decodeProgram(s *scanner) *program {
 			p.verifiers = []string{s.str()}
 		case "torch_version":
 			p.torch = s.str()
+		case "equality_constraints": // of schema 1
+			decodeEqualities(s, p)
 		case "guards_code":
 			if !s.null() {
 				p.guards = s.strs()
@@ -37,6 +39,7 @@ func decodeProgram(s *scanner) *program {
 	if p.graph == nil {
 		s.fail("there is no graph in the program")
 	}
+	p.modern()
 	return p
 }
 
@@ -111,6 +114,17 @@ func decodeGraphModule(s *scanner, p *program) {
 			p.graph = decodeGraph(s)
 		case "signature":
 			decodeSignature(s, p)
+		case "call_spec": // of schema 1
+			s.object(func(k []byte) {
+				switch string(k) {
+				case "in_spec":
+					p.inTree = s.optStr()
+				case "out_spec":
+					p.outTree = s.optStr()
+				default:
+					s.skip()
+				}
+			})
 		case "module_call_graph":
 			s.array(func() { decodeCallEntry(s, p) })
 		case "treespec_namedtuple_fields":
@@ -177,7 +191,9 @@ func decodeSignature(s *scanner, p *program) {
 		case "output_specs":
 			s.array(func() { p.outputs = append(p.outputs, decodeOutputSpec(s)) })
 		default:
-			s.skip()
+			if !decodeSignature1(s, p, string(key)) {
+				s.skip()
+			}
 		}
 	})
 }
@@ -301,6 +317,8 @@ func decodeGraph(s *scanner) *graph {
 				name := string(k)
 				g.ints[name] = decodeSymInt(s)
 			})
+		case "constants": // of schema 1
+			decodeConstants(s, g)
 		default:
 			s.skip()
 		}
@@ -350,8 +368,11 @@ func decodeNode(s *scanner) (n node) {
 
 func decodeTensorMeta(s *scanner) *tensorMeta {
 	m := &tensorMeta{layout: 7}
-	read := func(key []byte) {
+	var read func(key []byte)
+	read = func(key []byte) {
 		switch string(key) {
+		case "meta": // of schema 1
+			s.object(read)
 		case "dtype":
 			m.dtype = int(s.integer())
 		case "sizes":

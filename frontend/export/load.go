@@ -1,5 +1,5 @@
 // Package export reads the archives that torch.export.save writes (.pt2), of
-// all releases since 2.2.
+// all releases since 2.1.
 //
 // Nothing of an archive is executed: expressions and guards have a grammar of
 // our own, and only pickles of weights are read, as data. The result has the
@@ -254,12 +254,8 @@ func (r *reader) program() *program {
 }
 
 func (r *reader) checkVersion(major, minor int) {
-	switch {
-	case major == 0:
-	case major > newestMajor:
+	if major > newestMajor {
 		r.fail(r.record, "use a newer aton, or save the program with PyTorch 2.15 or older", "the schema version is %d.%d; %d is the newest that is known", major, minor, newestMajor)
-	case major < oldestMajor:
-		r.fail(r.record, "export the model again with PyTorch 2.3 or newer", "the schema version is %d.%d, of PyTorch 2.1; %d is the oldest that is known", major, minor, oldestMajor)
 	}
 }
 

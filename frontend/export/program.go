@@ -4,11 +4,9 @@ import "github.com/aton-project/aton/ssa/tensor"
 
 // The structs of torch/_export/serde/schema.py, as far as they are needed.
 
-// Newest schema that is known, that of PyTorch 2.15. Minor versions only add fields.
-const (
-	oldestMajor = 2
-	newestMajor = 8
-)
+// newestMajor is the newest schema that is known, that of PyTorch 2.15; the oldest is 1, of PyTorch 2.1. Minor
+// versions only add fields.
+const newestMajor = 8
 
 type program struct {
 	major, minor int
@@ -23,6 +21,8 @@ type program struct {
 	fields       map[string][]string // of named tuples, by type name
 	ranges       []valueRange
 	guards       []string
+	old          signature1
+	equal        []equality
 }
 
 type graph struct {
@@ -30,6 +30,7 @@ type graph struct {
 	nodes           []node
 	tensors         map[string]*tensorMeta
 	ints            map[string]symInt
+	constants       []constant1 // of schema 1
 }
 
 type node struct {

@@ -94,6 +94,25 @@ func (w *weights) saved(record string) {
 	if len(data) == 0 {
 		return
 	}
+	v := w.unpickle(record, data)
+	d, ok := v.(*pickle.Dict)
+	if !ok {
+		w.r.fail(record, "", "holds %s, not a dict of weights", pickle.Describe(v))
+	}
+	for i, k := range d.Keys {
+		name, ok := k.(string)
+		if !ok {
+			w.r.fail(record, "", "a name is %s", pickle.Describe(k))
+		}
+		if t, ok := d.Values[i].(*tensor.Tensor); ok {
+			w.tensors[name] = t
+			w.names = append(w.names, name)
+		}
+	}
+}
+
+// unpickle reads what torch.save wrote; record is for messages.
+func (w *weights) unpickle(record string, data []byte) any {
 	inner, err := archive.Read(data, w.r.a.File, w.r.opts.Limits)
 	if err != nil {
 		w.r.failErr(record, err)
@@ -112,20 +131,7 @@ func (w *weights) saved(record string) {
 	if err != nil {
 		w.r.failErr(record, err)
 	}
-	d, ok := v.(*pickle.Dict)
-	if !ok {
-		w.r.fail(record, "", "holds %s, not a dict of weights", pickle.Describe(v))
-	}
-	for i, k := range d.Keys {
-		name, ok := k.(string)
-		if !ok {
-			w.r.fail(record, "", "a name is %s", pickle.Describe(k))
-		}
-		if t, ok := d.Values[i].(*tensor.Tensor); ok {
-			w.tensors[name] = t
-			w.names = append(w.names, name)
-		}
-	}
+	return v
 }
 
 // get gives a weight. The data stays in the file.
