@@ -75,6 +75,7 @@ type freezer struct {
 	origins  map[*ssa.Value][]place // attributes whose memory a value may share
 	shared   int                    // entries made in origins
 	state    map[place]bool
+	replaced map[place]bool  // attributes that hold another object later
 	assigned map[string]bool // attributes assigned on objects that are not known, by class.name
 
 	paths   map[*tensor.Tensor]string
@@ -91,15 +92,31 @@ func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
 		return
 	}
 	z := &freezer{m: m, f: f, diags: diags, eval: eval, changed: changed,
-		objects: map[*ssa.Value]instance{}, origins: map[*ssa.Value][]place{}, state: map[place]bool{}, assigned: map[string]bool{},
+		objects: map[*ssa.Value]instance{}, origins: map[*ssa.Value][]place{}, state: map[place]bool{}, replaced: map[place]bool{}, assigned: map[string]bool{},
 		paths: map[*tensor.Tensor]string{}, weights: map[*tensor.Tensor]*ssa.Value{}, holders: map[*ssa.Object]*ssa.Value{},
 		inputs: map[string]*ssa.Value{}, names: map[string]bool{}}
-	z.roots()
 	z.takeNames()
-	// what a loop carries reaches its own start: repeat until nothing is new
-	for before := -1; before != z.found(); {
-		before = z.found()
-		z.findState(f.Body)
+	// an object that is assigned while the module runs is not the one that the file has
+	for again := true; again; {
+		again = false
+		clear(z.objects)
+		z.roots()
+		// what a loop carries reaches its own start: repeat until nothing is new
+		for before := -1; before != z.found(); {
+			before = z.found()
+			z.findState(f.Body)
+		}
+		for o := range f.Body.AllOps() {
+			inst, ok := z.objects[o.Operand(0)]
+			if o.Kind != prim.GetAttr || !ok || inst.object == nil {
+				continue
+			}
+			at := place{inst.object, o.AttrStr("name", "")}
+			if _, isObject := z.objects[o.Result(0)]; isObject && z.state[at] && !z.replaced[at] {
+				z.replaced[at] = true
+				again = true
+			}
+		}
 	}
 	if m.Root != nil {
 		z.namePaths()
@@ -327,7 +344,7 @@ func (z *freezer) sub(inst instance, name string, t ssa.Type) (instance, bool) {
 		return instance{path: join(inst.path, name)}, ok && !strings.HasPrefix(ct.Name, "__torch__.torch.classes.")
 	}
 	v, ok := inst.object.Get(name)
-	if !ok || v.Kind != ssa.ObjectLit || strings.HasPrefix(v.Object.Class, "__torch__.torch.classes.") {
+	if !ok || v.Kind != ssa.ObjectLit || z.replaced[place{inst.object, name}] || strings.HasPrefix(v.Object.Class, "__torch__.torch.classes.") {
 		return instance{}, false
 	}
 	return instance{v.Object, join(inst.path, name)}, true

@@ -88,3 +88,35 @@ func TestNumbersAreNotMemory(t *testing.T) {
 		t.Errorf("not frozen:\n%s", s)
 	}
 }
+
+// TestReplacedObject: an object that the module puts in another one's place is read when it is needed, others are not.
+func TestReplacedObject(t *testing.T) {
+	m := parse(t, `graph(%self : __torch__.M, %c : bool):
+  %p : __torch__.P = prim::GetAttr[name="p"](%self)
+  %k : int = prim::GetAttr[name="k"](%p)
+  %q : __torch__.P = prim::GetAttr[name="q"](%self)
+   = prim::If(%c)
+    block0():
+       = prim::SetAttr[name="p"](%self, %q)
+      -> ()
+    block1():
+      -> ()
+  %r : __torch__.P = prim::GetAttr[name="p"](%self)
+  %l : int = prim::GetAttr[name="k"](%r)
+  %n : int = prim::GetAttr[name="k"](%q)
+  return (%k, %l, %n)`)
+	point := func(k int64) ssa.Literal {
+		return ssa.ObjectValue(&ssa.Object{Class: "__torch__.P", Fields: []ssa.Attr{{Name: "k", Value: ssa.Int(k)}}})
+	}
+	m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{{Name: "p", Value: point(1)}, {Name: "q", Value: point(2)}}}
+	if err := Run(m, false).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ssa.Verify(m); err != nil {
+		t.Fatal(err)
+	}
+	s := ssa.Print(m)
+	if strings.Count(s, `prim::GetAttr[name="p"]`) != 2 || strings.Count(s, `prim::GetAttr[name="k"]`) != 2 || !strings.Contains(s, "int = prim::Constant[value=2]") {
+		t.Errorf("not what may be another object, or more, is read:\n%s", s)
+	}
+}

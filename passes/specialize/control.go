@@ -88,22 +88,24 @@ func (s *spec) ifOp(o *ssa.Op) {
 		panic(*out0.raised)
 	}
 	if out0.raised != nil || out1.raised != nil {
-		keep, block, why := out0, b0, out1.raised
+		keep, why := 0, out1.raised
 		if out0.raised != nil {
-			keep, block, why = out1, b1, out0.raised
+			keep, why = 1, out0.raised
 		}
 		s.warnf("dropped-assert", "a check on data is left out (%s)", why.message)
-		s.cur.Splice(n, block)
-		n.Erase()
-		for _, c := range ordered(keep.changes) {
-			s.set(c, keep.changes[c])
-		}
-		for i, r := range o.Results {
-			s.put(r, keep.results[i])
-		}
+		s.only(o, n, keep, [2]outcome{out0, out1}[keep])
 		return
 	}
 	m := &merger{s: s, n: n, blocks: [2]*ssa.Block{b0, b1}, changes: [2]map[*cell]any{out0.changes, out1.changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{}}
+	if empty, count, ok := emptyBranch(cond); ok && m.onlyRank([2]outcome{out0, out1}, empty, count) {
+		if s.opts.nonEmpty {
+			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
+			s.assumes("sizes that " + s.m.Locs.String(s.loc) + " compares with 0 are at least 1")
+			s.only(o, n, 1-empty, [2]outcome{out0, out1}[1-empty])
+			return
+		}
+		s.ranks++
+	}
 	results := make([]value, len(o.Results))
 	for i := range o.Results {
 		results[i] = m.merge(out0.results[i], out1.results[i])
@@ -133,6 +135,18 @@ func (s *spec) ifOp(o *ssa.Op) {
 	}
 	if len(n.Results) == 0 {
 		n.Erase()
+	}
+}
+
+// only puts one block in the place of the If n that was made for o.
+func (s *spec) only(o, n *ssa.Op, keep int, out outcome) {
+	s.cur.Splice(n, n.Blocks[keep])
+	n.Erase()
+	for _, c := range ordered(out.changes) {
+		s.set(c, out.changes[c])
+	}
+	for i, r := range o.Results {
+		s.put(r, out.results[i])
 	}
 }
 

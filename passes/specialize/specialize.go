@@ -22,14 +22,29 @@ type Options struct {
 	UnrollMax int
 	// OutputNames name the outputs in order; a prefix will do.
 	OutputNames []string
+
+	// nonEmpty drops branches that only tensors without elements take: see empty.go.
+	nonEmpty bool
 }
 
 // Run specializes the main function in place. Problems of the user's program
 // come as *diag.List; warnings are returned beside.
-func Run(m *ssa.Module, opts Options) (warnings *diag.List, err error) {
+func Run(m *ssa.Module, opts Options) (*diag.List, error) {
+	warnings, ranks, err := run(m, opts)
+	if err != nil && ranks > 0 {
+		opts.nonEmpty = true
+		if warnings, _, second := run(m, opts); second == nil {
+			return warnings, nil
+		}
+	}
+	return warnings, err
+}
+
+// run also counts the Ifs whose results have another rank where there are no elements.
+func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks int, err error) {
 	src := m.Main()
 	if src == nil {
-		return nil, errors.New("the module has no function")
+		return nil, 0, errors.New("the module has no function")
 	}
 	if opts.Table == nil {
 		opts.Table = aten.NewTable()
@@ -66,7 +81,7 @@ func Run(m *ssa.Module, opts Options) (warnings *diag.List, err error) {
 			panic(r)
 		}
 		m.RemoveFunc(out)
-		warnings, err = s.warn, s.errs.Err()
+		warnings, ranks, err = s.warn, s.ranks, s.errs.Err()
 	}()
 	s.inputs()
 	s.axes = map[string]bool{}
@@ -91,7 +106,7 @@ func Run(m *ssa.Module, opts Options) (warnings *diag.List, err error) {
 		s.scratch.Body.Clear()
 		m.RemoveFunc(s.scratch)
 	}
-	return s.warn, s.errs.Err()
+	return s.warn, s.ranks, s.errs.Err()
 }
 
 type spec struct {
@@ -122,6 +137,7 @@ type spec struct {
 	names   map[string]bool
 
 	warn, errs *diag.List
+	ranks      int // results of Ifs with another rank where they have no elements
 	// typeless is set when an operator of a user gives a tensor of unknown rank.
 	typeless bool
 	// causes are the operators whose lowering failed for reasons of their own, so that they have no known types.

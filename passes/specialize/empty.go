@@ -1,0 +1,93 @@
+package specialize
+
+import (
+	"strings"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// Programs guard what cannot be done without elements: if n > 0: x = x.reshape(n, -1, 4). Where the branch for n = 0
+// gives a tensor of another rank, nothing behind it has a known rank. Such a program is converted for n of 1 and more
+// when it cannot be converted otherwise, and the model says so; declared axes are at least 1 as well.
+
+// emptyBranch is the index of the block that an If on cond takes for n = 0 only, where n is a number that is not negative.
+func emptyBranch(cond *ssa.Value) (block int, n sym.Expr, ok bool) {
+	d := cond.Def()
+	if d == nil || d.NumOperands() < 2 {
+		return 0, n, false
+	}
+	number := func(i int) (sym.Expr, bool) {
+		v := d.Operand(i)
+		if v.Type != ssa.IntType {
+			return n, false
+		}
+		if c := v.Def(); c != nil && c.Kind == "prim::Constant" {
+			if k, ok := c.Attr("value"); ok && k.IsNumber() {
+				return sym.Const(k.Int()), true
+			}
+		}
+		if len(v.Sym) != 1 {
+			return n, false
+		}
+		return v.Sym[0], true
+	}
+	x, ok0 := number(0)
+	y, ok1 := number(1)
+	if !ok0 || !ok1 {
+		return 0, n, false
+	}
+	name := d.Kind.Name()
+	if x.IsConst() { // 0 < n is n > 0
+		x, y = y, x
+		if turned, ok := map[string]string{"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}[name]; ok {
+			name = turned
+		}
+	}
+	if x.IsConst() || x.Min() < 0 {
+		return 0, n, false
+	}
+	switch {
+	case name == "gt" && y.Is(0), name == "ge" && y.Is(1), name == "ne" && y.Is(0):
+		return 1, x, true
+	case name == "le" && y.Is(0), name == "lt" && y.Is(1), name == "eq" && y.Is(0):
+		return 0, x, true
+	}
+	return 0, n, false
+}
+
+// onlyRank reports that a tensor without elements in the first outcome, for n = 0, has another rank in the second one.
+func (m *merger) onlyRank(outs [2]outcome, empty int, n sym.Expr) bool {
+	typeIn := func(i, k int) *ssa.TensorType {
+		if t, ok := outs[i].results[k].(*tensorRef); ok {
+			return m.in(i, func() *ssa.Value { return m.s.read(t) }).Tensor()
+		}
+		return nil
+	}
+	for k := range outs[0].results {
+		a, b := typeIn(empty, k), typeIn(1-empty, k)
+		if a == nil || b == nil || !a.Ranked || !b.Ranked || len(a.Dims) == len(b.Dims) {
+			continue
+		}
+		for _, d := range a.Dims {
+			if d.Equal(n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// assumes adds to what the model says that it takes for granted.
+func (s *spec) assumes(what string) {
+	const key = "aton.assumes"
+	for _, kv := range s.m.Metadata {
+		if kv.Key == key {
+			if strings.Contains(kv.Value, what) {
+				return
+			}
+			what = kv.Value + "; " + what
+		}
+	}
+	s.m.SetMetadata(key, what)
+}
