@@ -167,12 +167,16 @@ func withSign(b *kir.Builder, y, x value) value {
 func Erf(b *kir.Builder, x value) value {
 	f := of(x.Type)
 	a := absolute(b, x)
-	small := b.Mul(x, poly(b, "erf", b.Mul(x, x)))
+	small := b.Fma(x, poly(b, "erf", b.Mul(x, x)), x)
 	c := clamp(b, a, 0.5, f.erfEnd)
 	one := b.Float(f.t, 1)
-	large := b.Sub(one, Exp(b, poly(b, "erfc", b.Sub(c, b.Float(f.t, 2)))))
+	p := poly(b, "erfc", c)
+	e := b.Mul(c, p)
+	rest := b.Fma(c, p, b.Neg(e)) // what rounding the product took
+	e = Exp(b, e)
+	large := b.Sub(one, b.Fma(e, rest, e))
 	large = b.Select(b.Lt(a, b.Float(f.t, f.erfEnd)), large, b.Select(b.IsNaN(x), x, one))
-	return b.Select(b.Lt(a, b.Float(f.t, 0.92)), small, withSign(b, large, x))
+	return b.Select(b.Lt(a, b.Float(f.t, 0.95)), small, withSign(b, large, x))
 }
 
 // quadrant gives q and r with x = q*pi/2 + r, |r| <= pi/4, q modulo 4 as an I32.
@@ -211,7 +215,9 @@ func sinCos(b *kir.Builder, x value) (sin, cos value) {
 	q, r := quadrant(b, x)
 	z := b.Mul(r, r)
 	s := b.Fma(b.Mul(r, z), poly(b, "sin", z), r)
-	c := b.Fma(b.Mul(z, z), poly(b, "cos", z), b.Fma(z, b.Float(t, -0.5), b.Float(t, 1)))
+	one, half := b.Float(t, 1), b.Mul(z, b.Float(t, 0.5))
+	w := b.Sub(one, half)
+	c := b.Add(w, b.Fma(b.Mul(z, z), poly(b, "cos", z), b.Sub(b.Sub(one, w), half))) // with what rounding w took
 	odd := b.Eq(b.And(q, b.I32(1)), b.I32(1))
 	sin, cos = b.Select(odd, c, s), b.Select(odd, s, c)
 	sin = b.Select(b.Lt(q, b.I32(2)), sin, b.Neg(sin))

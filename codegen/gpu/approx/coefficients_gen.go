@@ -10,10 +10,10 @@ func coefficients(name string) []float64 {
 		return []float64{0x1.555556p-01, 0x1.999996p-02, 0x1.24941ap-02, 0x1.c6285ep-03, 0x1.913f86p-03}
 	case "tanh32": // tanh(x) = x + x*z*P(z), z = x*x <= 0.4; weighted error 4.7e-09
 		return []float64{-0x1.55553p-02, 0x1.11068ep-03, -0x1.b82656p-05, 0x1.518ae4p-06, -0x1.72fb72p-08}
-	case "erf32": // erf(x) = x*P(z), z = x*x <= 0.85; weighted error 1.5e-08
-		return []float64{0x1.20dd74p+00, -0x1.8126eep-02, 0x1.ce1b8cp-04, -0x1.b69a14p-06, 0x1.478a4ep-08, -0x1.3b3db6p-11}
-	case "erfc32": // 1 - erf(x) = e^P(x-2), 0.92 <= x <= 4.1; weighted error 7.9e-12
-		return []float64{-0x1.575b32p+02, -0x1.1ac326p+02, -0x1.d8f5e2p-01, -0x1.0dc37ap-06, 0x1.d41e2ap-09, -0x1.7fa586p-11, 0x1.19931ap-13, -0x1.76ffcep-16, 0x1.0ddb9p-19, 0x1.16f30ap-20}
+	case "erf32": // erf(x) = x + x*P(z), z = x*x <= 0.91; weighted error 6.3e-10
+		return []float64{0x1.06eba8p-03, -0x1.812742p-02, 0x1.ce2dd4p-04, -0x1.b809fcp-06, 0x1.549a7ap-08, -0x1.a8a56ep-11, 0x1.577d4ep-14}
+	case "erfc32": // 1 - erf(x) = e^(x*P(x)), 0.95 <= x <= 4.1; weighted error 3.4e-11
+		return []float64{-0x1.20e348p+00, -0x1.45acap-01, -0x1.aac544p-04, 0x1.5c87aep-06, -0x1.da2a3ep-10, -0x1.0c3798p-11, 0x1.c7271ap-13, -0x1.1e9dbap-15, 0x1.1da572p-19}
 	case "sin32": // sin(r) = r + r*z*P(z), z = r*r, |r| <= pi/4; weighted error 3.6e-09
 		return []float64{-0x1.555546p-03, 0x1.11076p-07, -0x1.994e58p-13}
 	case "cos32": // cos(r) = 1 - z/2 + z*z*P(z), z = r*r, |r| <= pi/4; weighted error 9.5e-11
@@ -26,10 +26,10 @@ func coefficients(name string) []float64 {
 		return []float64{0x1.5555555555555p-01, 0x1.999999999998ep-02, 0x1.2492492493a82p-02, 0x1.c71c71c4ab54ep-03, 0x1.745d188071b76p-03, 0x1.3b1351bc99c08p-03, 0x1.1122dff2cd24dp-03, 0x1.dde6ba7fb2194p-04, 0x1.ed49ff8745451p-04}
 	case "tanh64": // tanh(x) = x + x*z*P(z), z = x*x <= 0.4; weighted error 1.7e-20
 		return []float64{-0x1.5555555555555p-02, 0x1.11111111110c2p-03, -0x1.ba1ba1ba163b2p-05, 0x1.664f4881446eep-06, -0x1.226e352085a29p-07, 0x1.d6d3c3ea1ffaap-09, -0x1.7da278c1db754p-10, 0x1.354c78e921e88p-11, -0x1.f4abcf105d04bp-13, 0x1.914621995eb46p-14, -0x1.322b3595c7b52p-15, 0x1.87ce9c1ee7ab9p-17, -0x1.2a7521e2bd9fbp-19}
-	case "erf64": // erf(x) = x*P(z), z = x*x <= 0.85; weighted error 1.6e-20
-		return []float64{0x1.20dd750429b6dp+00, -0x1.812746b0379e7p-02, 0x1.ce2f21a042bc2p-04, -0x1.b82ce31287e9fp-06, 0x1.565bcd0e3f7dcp-08, -0x1.c02db3f57d443p-11, 0x1.f9a3253cdb7c6p-14, -0x1.f4d22c0c41e56p-17, 0x1.b9e33503501adp-20, -0x1.5f453c2fa46d2p-23, 0x1.f980db8129c9p-27, -0x1.3ecb70a80bb96p-30, 0x1.1899dc95b9cbfp-34}
-	case "erfc64": // 1 - erf(x) = e^P(x-2), 0.92 <= x <= 6; weighted error 6.9e-21
-		return []float64{-0x1.575b329b1f516p+02, -0x1.1ac3258a8dc2cp+02, -0x1.d8f5dece92392p-01, -0x1.0dc3b5fb10b25p-06, 0x1.d406b3739dcd7p-09, -0x1.7ffcfb46f5d34p-11, 0x1.1bc3a60a45f9ep-13, -0x1.5b656f7047af1p-16, 0x1.060454761da48p-19, 0x1.b549b391940f5p-23, -0x1.73e5db60821b3p-23, 0x1.f0aec5e90ad2dp-25, -0x1.e0480beede10ap-27, 0x1.5a3d6d09d4062p-29, -0x1.190a9db9bcbcap-32, -0x1.3a77dba1671e2p-35, 0x1.030489182ffebp-35, -0x1.6ecbc9f453c17p-37, 0x1.6ac641b3e3098p-39, -0x1.a99671546de98p-42, 0x1.55d38157729ecp-49, 0x1.3ff2c393b4eeep-47, -0x1.1e8aca65d0c1dp-50}
+	case "erf64": // erf(x) = x + x*P(z), z = x*x <= 0.91; weighted error 5.8e-22
+		return []float64{0x1.06eba8214db69p-03, -0x1.812746b0379e7p-02, 0x1.ce2f21a042bep-04, -0x1.b82ce31288abdp-06, 0x1.565bcd0e6833cp-08, -0x1.c02db3ffaa90cp-11, 0x1.f9a326dedb22ap-14, -0x1.f4d258f9e7d97p-17, 0x1.b9e682e7e55cfp-20, -0x1.5f6fee3219d8ep-23, 0x1.fc6982e65999ep-27, -0x1.4f277c27ffd58p-30, 0x1.83be050875dfdp-34, -0x1.365cbd863bf99p-38}
+	case "erfc64": // 1 - erf(x) = e^(x*P(x)), 0.95 <= x <= 6; weighted error 6.1e-21
+		return []float64{-0x1.20dd7525e0ee2p+00, -0x1.45f30396842efp-01, -0x1.a4f57c03b5ca3p-04, 0x1.396f4f8479e8ap-06, 0x1.ab68135b05759p-13, -0x1.b9f160fd39722p-10, 0x1.2d67ce28b870ap-11, -0x1.1439a645173aap-17, -0x1.52242bc205cf9p-14, 0x1.5a00608394ebbp-15, -0x1.41e80426a9466p-17, -0x1.64a3e0dc8d1c5p-21, 0x1.b26c07f12ed8cp-20, -0x1.add9b94c42f91p-21, 0x1.1630b32f7d28ep-22, -0x1.0d2dc311abc46p-24, 0x1.93b78db6dabbcp-27, -0x1.d758b9bfdf695p-30, 0x1.a678044d27131p-33, -0x1.199bf097e10f4p-36, 0x1.076488aee4489p-40, -0x1.34ab8c41c7a03p-45, 0x1.551ef92c9b834p-51}
 	case "sin64": // sin(r) = r + r*z*P(z), z = r*r, |r| <= pi/4; weighted error 1.9e-21
 		return []float64{-0x1.5555555555555p-03, 0x1.111111111110bp-07, -0x1.a01a01a018ae2p-13, 0x1.71de3a53395cep-19, -0x1.ae6452982ba42p-26, 0x1.612092a3c68c2p-33, -0x1.aaa53d5f53a6bp-41}
 	case "cos64": // cos(r) = 1 - z/2 + z*z*P(z), z = r*r, |r| <= pi/4; weighted error 2.2e-23

@@ -242,13 +242,14 @@ func emitMatMul(w *writer) {
 	}
 	p.aAlongK, p.bAlongK = alongLast(w, x), !alongLast(w, y) || colVector
 	p.done = func(c *body, sum value) {
-		coords := c.batchOf(matrices, batch)
-		row := []index.Expr{c.space.Dim(dimM)}
-		if matrices == nil {
-			coords, row = nil, c.space.Unravel(append(append([]sym.Expr(nil), batch...), m), c.space.Dim(dimM))
-		}
-		if !rowVector {
-			coords = append(coords, row...)
+		var coords []index.Expr
+		switch {
+		case matrices == nil: // so there are rows
+			coords = c.space.Unravel(append(append([]sym.Expr(nil), batch...), m), c.space.Dim(dimM))
+		case rowVector:
+			coords = c.batchOf(matrices, batch)
+		default:
+			coords = append(c.batchOf(matrices, batch), c.space.Dim(dimM))
 		}
 		if !colVector {
 			coords = append(coords, c.space.Dim(dimN))

@@ -3,6 +3,7 @@ package emit
 import (
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -29,7 +30,7 @@ func pointwise(name string) func(p *point) kir.Value {
 }
 
 // IsView reports an operator whose result has the operand's elements at other places.
-func IsView(k ssa.Kind) bool { return viewOf(k.Name()) != nil }
+func IsView(k ssa.Kind) bool { return k.Namespace() == onnx.Namespace && viewOf(k.Name()) != nil }
 
 // emitLoop makes one kernel for each result that is used.
 func emitLoop(w *writer) {
@@ -133,4 +134,9 @@ func emitConcat(w *writer) {
 		}
 		from = from.Add(shape[k])
 	}
+}
+
+// InPlace reports an operator that computes an element from the elements at the same place.
+func InPlace(k ssa.Kind) bool {
+	return k.Namespace() == onnx.Namespace && (scalarOf(k.Name()) != nil || k.Name() == "BatchNormalization")
 }

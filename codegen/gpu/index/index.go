@@ -308,8 +308,11 @@ func (s Space) split(e Expr, n sym.Expr) (quotient, rest Expr) {
 	return quotient, rest
 }
 
-// Div is e // n, for a non-negative e and a positive n.
+// Div is e // n, for a non-negative e and a positive n; 0 for n = 0, the size of an axis without points.
 func (s Space) Div(e Expr, n sym.Expr) Expr {
+	if n.Is(0) {
+		return Expr{}
+	}
 	if n.Is(1) {
 		return e
 	}
@@ -331,9 +334,9 @@ func (s Space) Div(e Expr, n sym.Expr) Expr {
 	return s.Add(quotient, atom(Div, rest, n))
 }
 
-// Mod is e % n, for a non-negative e and a positive n.
+// Mod is e % n, for a non-negative e and a positive n; 0 for n = 0.
 func (s Space) Mod(e Expr, n sym.Expr) Expr {
-	if n.Is(1) {
+	if n.Is(1) || n.Is(0) {
 		return Expr{}
 	}
 	_, rest := s.split(e, n)

@@ -216,7 +216,7 @@ func Fits() []Fit {
 		bits string
 		degrees
 		tail float64
-	}{{"32", degrees{4, 4, 4, 5, 9, 2, 2, 4}, 4.1}, {"64", degrees{10, 8, 12, 12, 22, 6, 6, 11}, 6}} {
+	}{{"32", degrees{4, 4, 4, 6, 8, 2, 2, 4}, 4.1}, {"64", degrees{10, 8, 12, 13, 22, 6, 6, 11}, 6}} {
 		out = append(out,
 			Fit{"exp" + t.bits, "e^r = 1 + r + r*r*P(r), |r| <= ln(2)/2", t.exp, -0.3466, 0.3466,
 				func(x real) real {
@@ -233,11 +233,11 @@ func Fits() []Fit {
 				}, func(z real) real { return add(z, num(1e-6)) }},
 			Fit{"tanh" + t.bits, "tanh(x) = x + x*z*P(z), z = x*x <= 0.4", t.tanh, 0.0001, 0.4,
 				func(z real) real { x := Sqrt(z); return div(sub(tanh(x), x), mul(x, z)) }, func(z real) real { return z }},
-			Fit{"erf" + t.bits, "erf(x) = x*P(z), z = x*x <= 0.85", t.erf, 0.0001, 0.85,
-				func(z real) real { x := Sqrt(z); return div(Erf(x), x) }, one},
-			Fit{"erfc" + t.bits, fmt.Sprintf("1 - erf(x) = e^P(x-2), 0.92 <= x <= %v", t.tail), t.erfc, -1.08, t.tail - 2,
-				func(x real) real { return Log(sub(num(1), Erf(add(x, num(2))))) },
-				func(x real) real { return sub(num(1), Erf(add(x, num(2)))) }},
+			Fit{"erf" + t.bits, "erf(x) = x + x*P(z), z = x*x <= 0.91", t.erf, 0.0001, 0.91,
+				func(z real) real { x := Sqrt(z); return sub(div(Erf(x), x), num(1)) }, one},
+			Fit{"erfc" + t.bits, fmt.Sprintf("1 - erf(x) = e^(x*P(x)), 0.95 <= x <= %v", t.tail), t.erfc, 0.94, t.tail,
+				func(x real) real { return div(Log(sub(num(1), Erf(x))), x) },
+				func(x real) real { return mul(x, sub(num(1), Erf(x))) }},
 			Fit{"sin" + t.bits, "sin(r) = r + r*z*P(z), z = r*r, |r| <= pi/4", t.sin, 0, 0.617,
 				func(z real) real {
 					return series(div(num(-1), num(6)), func(k int, t real) real { return div(mul(mul(t, z), num(-1)), num(float64((2*k+2)*(2*k+3)))) })

@@ -1,0 +1,402 @@
+// Package bound says how far a result of a kernel may be from the interpreter's, by what the operator does, and measures
+// how far it is.
+//
+//	operators                          tolerance
+//	moves, integers, comparisons       0
+//	Add, Mul, Sqrt, ... (one rounding) 0; half precision 0
+//	functions                          the ulp that package approx is tested for, of the greatest value that occurs in them
+//	sums, products, convolutions       4 eps sqrt(K) sum|a||b|, at least 2 ulp: a statistical bound for sums in another order
+//	softmax                            eps (8 + sqrt(n) + |ln y|) |y|
+//	normalizations                     32 times what changing the data by eps does
+//
+// A result of half precision may be off by one ulp more: what is nearly between two numbers is rounded to either.
+package bound
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/aton-project/aton/dialects/onnx/kernel"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Eps is the distance of 1 to the next number of a float type, 0 for others.
+func Eps(d tensor.DType) float64 {
+	switch d {
+	case tensor.Float64:
+		return 0x1p-52
+	case tensor.Float32:
+		return 0x1p-23
+	case tensor.Float16:
+		return 0x1p-10
+	case tensor.BFloat16:
+		return 0x1p-7
+	}
+	return 0
+}
+
+// smallest is the distance of numbers near 0.
+func smallest(d tensor.DType) float64 {
+	switch d {
+	case tensor.Float64:
+		return 0x1p-1074
+	case tensor.Float16:
+		return 0x1p-24
+	case tensor.BFloat16:
+		return 0x1p-133
+	}
+	return 0x1p-149
+}
+
+// ULP is the distance of the numbers of a type at x.
+func ULP(d tensor.DType, x float64) float64 {
+	x = math.Abs(x)
+	if x == 0 || math.IsInf(x, 0) || x != x {
+		return smallest(d)
+	}
+	_, e := math.Frexp(x)
+	return max(math.Ldexp(Eps(d), e-1), smallest(d))
+}
+
+// functions are the ulp of operators that compute with package approx, in the type that they are computed in. Where
+// scale is set, they are those of the operand or 1, whatever is greater: what is subtracted from each other is of that size.
+func functions(name string) (ulp float64, ofOperand bool) {
+	switch name {
+	case "Exp", "Sin", "Cos", "Erf", "Tanh", "Log":
+		return 2, false
+	case "Atan", "Sigmoid", "Celu", "Elu", "Selu", "Softsign":
+		return 4, false
+	case "Acos": // the interpreter loses digits near 1
+		return 4, true
+	case "Tan", "Asin", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Softplus", "Swish":
+		return 6, false
+	case "Pow":
+		return 2, false
+	case "HardSigmoid", "HardSwish", "Mish", "Gelu", "SwiGLU":
+		return 4, true
+	case "LRN", "BatchNormalization", "Mean", "LeakyRelu", "ThresholdedRelu", "PRelu", "Shrink", "Range":
+		return 4, true
+	}
+	return 0, false
+}
+
+// Tolerance gives, for each element of result i of an operator, how far it may be off. in are the operands, nil for absent
+// ones; want is what the interpreter gave for them.
+func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want *tensor.Tensor) (func(at int) float64, error) {
+	d := want.DType
+	exact := func(int) float64 { return 0 }
+	if !d.IsFloat() {
+		return exact, nil
+	}
+	eps := Eps(tensor.Float32) // of the type in which it is computed
+	if d == tensor.Float64 {
+		eps = Eps(d)
+	}
+	y := want.Float64s()
+	half := func(at int) float64 { // the rounding of the result, if it is narrower
+		if d == tensor.Float16 || d == tensor.BFloat16 {
+			return ULP(d, y[at])
+		}
+		return 0
+	}
+	wide := tensor.Float32
+	if d == tensor.Float64 {
+		wide = d
+	}
+	name := kind.Name()
+	switch name {
+	case "MatMul", "Gemm", "Conv", "ConvTranspose", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "GlobalAveragePool", "AveragePool", "LpPool", "CumSum":
+		sums, err := magnitudes(kind, attrs, in, i, want)
+		if err != nil {
+			return nil, err
+		}
+		k := terms(name, in, want)
+		return func(at int) float64 { return max(4*eps*math.Sqrt(k)*sums[at], 2*ULP(wide, y[at])) + half(at) }, nil
+	case "ReduceProd", "CumProd":
+		k := terms(name, in, want)
+		return func(at int) float64 { return 2*k*ULP(wide, y[at]) + half(at) }, nil
+	case "ReduceLogSum", "ReduceLogSumExp":
+		// the logarithm of a sum with a relative error
+		k := terms(name, in, want)
+		return func(at int) float64 {
+			return eps*(8+math.Sqrt(k)) + 4*ULP(wide, y[at]) + half(at)
+		}, nil
+	case "Softmax", "LpNormalization":
+		k := math.Sqrt(terms(name, in, want))
+		return func(at int) float64 {
+			a := math.Abs(y[at])
+			return eps*(8+k+math.Abs(math.Log(max(a, 1e-300))))*a + 4*smallest(wide) + half(at)
+		}, nil
+	case "LogSoftmax":
+		k := math.Sqrt(terms(name, in, want))
+		return func(at int) float64 { return eps*(8+k) + 4*ULP(wide, y[at]) + half(at) }, nil
+	case "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
+		change, err := sensitivity(kind, attrs, in, i, eps)
+		if err != nil {
+			return nil, err
+		}
+		return func(at int) float64 { return 32*change + 8*ULP(wide, y[at]) + half(at) }, nil
+	}
+	ulp, ofOperand := functions(name)
+	if ulp == 0 {
+		return exact, nil
+	}
+	top := 0.0
+	if ofOperand {
+		for _, t := range in {
+			if t != nil && t.DType.IsFloat() {
+				for _, v := range t.Float64s() {
+					if v = math.Abs(v); v < math.Inf(1) {
+						top = max(top, v)
+					}
+				}
+			}
+		}
+		top = max(top, 1)
+	}
+	return func(at int) float64 { return ulp*ULP(wide, max(math.Abs(y[at]), top)) + half(at) }, nil
+}
+
+// magnitudes evaluates the operator on the magnitudes of its operands: sum|a||b| for a product.
+func magnitudes(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want *tensor.Tensor) ([]float64, error) {
+	name := kind.Name()
+	if name == "ReduceL1" || name == "ReduceL2" || name == "ReduceSumSquare" || name == "LpPool" {
+		return absolutes(want), nil
+	}
+	args := make([]*tensor.Tensor, len(in))
+	for k, t := range in {
+		if args[k] = t; t != nil && t.DType.IsFloat() {
+			args[k] = tensor.FromFloats(t.DType, t.Shape, absolutes(t))
+		}
+	}
+	positive := append([]ssa.Attr(nil), attrs...)
+	for k, a := range positive {
+		if a.Name == "alpha" || a.Name == "beta" {
+			positive[k].Value = ssa.Float(math.Abs(a.Value.Float()))
+		}
+	}
+	out, err := kernel.Eval(kind, positive, args, i+1)
+	if err != nil {
+		return nil, err
+	}
+	return absolutes(out[i]), nil
+}
+
+func absolutes(t *tensor.Tensor) []float64 {
+	v := t.Float64s()
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = math.Abs(x)
+	}
+	return out
+}
+
+// terms is how many terms a sum has.
+func terms(name string, in []*tensor.Tensor, want *tensor.Tensor) float64 {
+	x := in[0]
+	n := int64(1)
+	switch name {
+	case "MatMul", "Gemm":
+		for _, s := range x.Shape { // at most; transA changes which axis it is
+			n = max(n, s)
+		}
+		if name == "MatMul" {
+			n = x.Shape[len(x.Shape)-1]
+		}
+	case "Conv", "ConvTranspose":
+		for k, s := range in[1].Shape {
+			if k > 0 || name == "ConvTranspose" {
+				n *= s
+			}
+		}
+	case "AveragePool", "LpPool":
+		n = 64
+	case "CumSum", "CumProd", "Softmax", "LogSoftmax", "LpNormalization":
+		for _, s := range x.Shape {
+			n = max(n, s)
+		}
+	default:
+		if m := want.NumElements(); m > 0 {
+			n = x.NumElements() / m
+		}
+	}
+	return float64(max(n, 1))
+}
+
+// sensitivity is how much the result changes when the operands change by eps, the greatest change of all elements.
+func sensitivity(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, eps float64) (float64, error) {
+	args := make([]*tensor.Tensor, len(in))
+	for k, t := range in {
+		if args[k] = t; t == nil || !t.DType.IsFloat() {
+			continue
+		}
+		v := t.Float64s()
+		for j := range v { // up and down in no pattern that a mean follows
+			sign := 1.0
+			if (j*7+j/3)%5 < 2 {
+				sign = -1
+			}
+			v[j] *= 1 + sign*eps
+		}
+		args[k] = tensor.FromFloats(tensor.Float64, t.Shape, v)
+	}
+	out, err := kernel.Eval(kind, attrs, args, i+1)
+	if err != nil {
+		return 0, err
+	}
+	base := make([]*tensor.Tensor, len(in))
+	for k, t := range in {
+		if base[k] = t; t != nil && t.DType.IsFloat() {
+			base[k] = tensor.FromFloats(tensor.Float64, t.Shape, t.Float64s())
+		}
+	}
+	same, err := kernel.Eval(kind, attrs, base, i+1)
+	if err != nil {
+		return 0, err
+	}
+	change := 0.0
+	p, q := out[i].Float64s(), same[i].Float64s()
+	for j := range p {
+		if c := math.Abs(p[j] - q[j]); c < math.Inf(1) {
+			change = max(change, c)
+		}
+	}
+	return change, nil
+}
+
+// Difference is how far a tensor is from what is expected.
+type Difference struct {
+	Elements int `json:"elements"`
+	// MaxAbs, MaxRel and MaxULP are the greatest differences of finite elements: absolute, relative to what is expected, in
+	// units of the last place.
+	MaxAbs float64 `json:"max_abs"`
+	MaxRel float64 `json:"max_rel"`
+	MaxULP float64 `json:"max_ulp"`
+	// At is where the greatest absolute difference is, as coordinates.
+	At []int64 `json:"at,omitempty"`
+	// NaN counts elements of which only one side is NaN, or that are infinities of different kinds.
+	NaN int `json:"nan,omitempty"`
+	// Beyond counts the elements that are further off than they may be, and First is the first one.
+	Beyond int     `json:"beyond,omitempty"`
+	First  []int64 `json:"first,omitempty"`
+	Got    float64 `json:"got,omitempty"`
+	Want   float64 `json:"want,omitempty"`
+	// Shape says that types or shapes differ; nothing else is set then.
+	Shape string `json:"shape,omitempty"`
+}
+
+// Bad reports a difference that is greater than allowed.
+func (d *Difference) Bad() bool { return d.Beyond > 0 || d.Shape != "" }
+
+// String tells the difference in a line.
+func (d *Difference) String() string {
+	if d.Shape != "" {
+		return d.Shape
+	}
+	s := fmt.Sprintf("max abs %.3g, rel %.3g, ulp %.3g", d.MaxAbs, d.MaxRel, d.MaxULP)
+	if d.MaxAbs > 0 {
+		s += fmt.Sprintf(" at %v", d.At)
+	}
+	if d.NaN > 0 {
+		s += fmt.Sprintf(", %d NaN or infinities differ", d.NaN)
+	}
+	if d.Beyond > 0 {
+		s += fmt.Sprintf(", %d of %d elements beyond the bound, the first at %v: %v, expected %v", d.Beyond, d.Elements, d.First, d.Got, d.Want)
+	}
+	return s
+}
+
+// Measure compares element by element. allowed may be nil for 0.
+func Measure(got, want *tensor.Tensor, allowed func(at int) float64) *Difference {
+	d := &Difference{Elements: int(want.NumElements())}
+	if got.DType != want.DType || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
+		d.Shape = fmt.Sprintf("is %v, expected %v", got, want)
+		return d
+	}
+	beyond := func(i int, g, w float64) {
+		if d.Beyond == 0 {
+			d.First, d.Got, d.Want = coords(want.Shape, i), finite(g), finite(w)
+		}
+		d.Beyond++
+	}
+	if !want.DType.IsFloat() {
+		g, w := got.Int64s(), want.Int64s()
+		for i := range w {
+			if g[i] == w[i] {
+				continue
+			}
+			diff := math.Abs(float64(g[i]) - float64(w[i]))
+			if diff >= d.MaxAbs {
+				d.MaxAbs, d.At = diff, coords(want.Shape, i)
+			}
+			beyond(i, float64(g[i]), float64(w[i]))
+		}
+		d.MaxULP = d.MaxAbs
+		return d
+	}
+	g, w := got.Float64s(), want.Float64s()
+	for i := range w {
+		x, y := g[i], w[i]
+		if x == y || x != x && y != y {
+			continue
+		}
+		diff := math.Abs(x - y)
+		limit := 0.0
+		if allowed != nil {
+			limit = allowed(i)
+		}
+		if diff != diff || math.IsInf(diff, 0) {
+			// the greatest number and infinity are neighbours
+			if top := greatest(want.DType); limit > 0 && (math.IsInf(x, 0) && math.Abs(y) >= top*(1-4*Eps(want.DType)) || math.IsInf(y, 0) && math.Abs(x) >= top*(1-4*Eps(want.DType))) && x*y > 0 {
+				continue
+			}
+			d.NaN++
+			beyond(i, x, y)
+			continue
+		}
+		if diff > d.MaxAbs {
+			d.MaxAbs, d.At = diff, coords(want.Shape, i)
+		}
+		if y != 0 {
+			d.MaxRel = max(d.MaxRel, diff/math.Abs(y))
+		}
+		d.MaxULP = max(d.MaxULP, diff/ULP(want.DType, y))
+		if diff > limit {
+			beyond(i, x, y)
+		}
+	}
+	return d
+}
+
+func greatest(d tensor.DType) float64 {
+	switch d {
+	case tensor.Float16:
+		return 65504
+	case tensor.Float64:
+		return math.MaxFloat64
+	}
+	return math.MaxFloat32
+}
+
+// finite is x for JSON, which has no infinities.
+func finite(x float64) float64 {
+	switch {
+	case math.IsInf(x, 1):
+		return math.MaxFloat64
+	case math.IsInf(x, -1):
+		return -math.MaxFloat64
+	case x != x:
+		return 0
+	}
+	return x
+}
+
+func coords(shape []int64, i int) []int64 {
+	out := make([]int64, len(shape))
+	for k := len(shape) - 1; k >= 0; k-- {
+		out[k] = int64(i) % shape[k]
+		i /= int(shape[k])
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package exec
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/codegen/gpu/llvm"
+	"github.com/aton-project/aton/codegen/gpu/sim"
+)
+
+// Sim is the simulator as a backend.
+type Sim struct {
+	// Check looks for races, reads of what nobody wrote, and blocks that share memory.
+	Check bool
+}
+
+type simKernel struct {
+	*sim.Kernel
+	threads int
+}
+
+// Name is "sim".
+func (s *Sim) Name() string { return "sim" }
+
+// Load compiles the kernel's LLVM IR.
+func (s *Sim) Load(k *kir.Kernel) (Kernel, error) {
+	m := llvm.Lower(k)
+	for _, f := range m.Funcs {
+		if f.Name() == k.Name {
+			c, err := sim.FromIR(f)
+			return &simKernel{c, k.Threads}, err
+		}
+	}
+	return nil, fmt.Errorf("it is not in its module")
+}
+
+// Alloc makes a slice of bytes.
+func (s *Sim) Alloc(bytes int64) (Memory, error) { return make([]byte, bytes), nil }
+
+// Slice is a part of it: kernels cannot reach beyond.
+func (s *Sim) Slice(m Memory, offset, bytes int64) Memory {
+	return m.([]byte)[offset : offset+bytes : offset+bytes]
+}
+
+// Free does nothing.
+func (s *Sim) Free(Memory) error { return nil }
+
+// Upload copies.
+func (s *Sim) Upload(m Memory, data []byte) error { copy(m.([]byte), data); return nil }
+
+// Download copies.
+func (s *Sim) Download(m Memory, data []byte) error { copy(data, m.([]byte)); return nil }
+
+// Launch runs the kernel.
+func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
+	c := k.(*simKernel)
+	l := sim.Launch{Grid: grid, Block: [3]int{c.threads, 1, 1}, Check: s.Check}
+	for _, a := range args {
+		if a.Memory != nil {
+			l.Args = append(l.Args, sim.Ptr(sim.NewBuffer(a.Memory.([]byte))))
+		} else {
+			l.Args = append(l.Args, sim.I32(a.Scalar))
+		}
+	}
+	stats, err := c.Run(l)
+	return Stats{LaneInstructions: stats.LaneInstructions}, err
+}
+
+// Sync does nothing: launches are over when they return.
+func (s *Sim) Sync() error { return nil }

@@ -1,0 +1,147 @@
+// Package fuse decides which operators share a kernel.
+package fuse
+
+import (
+	"github.com/aton-project/aton/codegen/gpu/emit"
+	"github.com/aton-project/aton/codegen/gpu/index"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+)
+
+// Mode says how much is fused.
+type Mode string
+
+const (
+	// None gives every node kernels of its own, and every value a buffer: the mode to look for the first difference in.
+	None Mode = "none"
+	// Light computes chains of elementwise operators and views where they are read, and what follows a product, a
+	// convolution or a reduction element by element in its kernel.
+	Light Mode = "light"
+)
+
+// Limits of a group: what a kernel of many operands needs in registers.
+const (
+	maxOperands = 16
+	maxOps      = 24
+)
+
+// Result is the partition of a block.
+type Result struct {
+	// Groups are the groups by the operator that they stand for: their root.
+	Groups map[*ssa.Op]emit.Group
+	// Inner are the operators that another one's kernel computes.
+	Inner map[*ssa.Op]bool
+}
+
+// Partition groups the operators of a block for which hasKernel holds. What blocked names is not computed in another
+// kernel.
+func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked map[*ssa.Op]bool) Result {
+	r := Result{map[*ssa.Op]emit.Group{}, map[*ssa.Op]bool{}}
+	groups := map[*ssa.Op]*group{}
+	for o := range b.Ops() {
+		if !hasKernel(o) {
+			continue
+		}
+		g := &group{emit.Group{Root: o, Inlined: map[*ssa.Value]bool{}}, 1, map[*ssa.Value]bool{}}
+		groups[o] = g
+		for _, v := range o.Operands() {
+			if v != nil && onnx.ConstOf(v) == nil {
+				g.reads[v] = true
+			}
+		}
+		if mode == None {
+			continue
+		}
+		for _, v := range o.Operands() {
+			if v == nil || v.Def() == nil || groups[v.Def()] == nil || blocked[v.Def()] {
+				continue
+			}
+			p := groups[v.Def()]
+			if g.takes(o, v, p) {
+				g.join(v, p)
+				r.Inner[v.Def()] = true
+				delete(groups, v.Def())
+			}
+		}
+	}
+	for o, g := range groups {
+		r.Groups[o] = g.Group
+	}
+	return r
+}
+
+type group struct {
+	emit.Group
+	ops   int
+	reads map[*ssa.Value]bool
+}
+
+// takes reports that the kernel of o can compute v, the result of group p, too.
+func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
+	if !v.HasOneUse() || len(v.Def().Results) > 1 || g.ops+p.ops > maxOps || len(g.reads)+len(p.reads) > maxOperands {
+		return false
+	}
+	class := emit.Class(o.Kind)
+	pointwise := class == "loop" && o.Kind != "onnx::Concat"
+	same := v.Tensor() != nil && v.Tensor().Ranked && o.Results[0].Tensor().Ranked && index.Prod(v.Tensor().Dims).Equal(index.Prod(o.Results[0].Tensor().Dims))
+	switch {
+	case p.Hero != nil || emit.Class(p.Root.Kind) != "loop" && p.Root.Kind != "onnx::Transpose":
+		// what follows a hero element by element, in its shape; only one hero fits
+		hero := p.Hero
+		if hero == nil {
+			hero = p.Root
+		}
+		return emit.HasEpilogue(hero.Kind) && g.Hero == nil && pointwise && emit.InPlace(o.Kind) && sameDims(v, o.Results[0]) && o.Operand(0) != nil && once(o, v)
+	case p.Root.Kind == "onnx::Concat":
+		return false
+	case emit.IsView(p.Root.Kind):
+		// reading through a view costs nothing but its index; an elementwise chain behind it is computed at most once for each element
+		if len(p.Inlined) > 0 && !same {
+			return false
+		}
+		return pointwise || class == "gemm" && len(p.Inlined) == 0
+	}
+	return pointwise && same && emit.InPlace(p.Root.Kind)
+}
+
+func once(o *ssa.Op, v *ssa.Value) bool {
+	n := 0
+	for _, w := range o.Operands() {
+		if w == v {
+			n++
+		}
+	}
+	return n == 1
+}
+
+func sameDims(v, w *ssa.Value) bool {
+	a, b := v.Tensor(), w.Tensor()
+	if a == nil || b == nil || !a.Ranked || !b.Ranked || len(a.Dims) != len(b.Dims) {
+		return false
+	}
+	for i := range a.Dims {
+		if !a.Dims[i].Equal(b.Dims[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *group) join(v *ssa.Value, p *group) {
+	if emit.HasEpilogue(p.Root.Kind) && p.Hero == nil {
+		g.Hero = p.Root
+	} else {
+		if p.Hero != nil {
+			g.Hero = p.Hero
+		}
+		g.Inlined[v] = true
+	}
+	for w := range p.Inlined {
+		g.Inlined[w] = true
+	}
+	g.ops += p.ops
+	delete(g.reads, v)
+	for w := range p.reads {
+		g.reads[w] = true
+	}
+}

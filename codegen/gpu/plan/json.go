@@ -1,0 +1,228 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// Version is the version of the JSON form.
+const Version = 1
+
+type jsonPlan struct {
+	Version int          `json:"version"`
+	Fusion  string       `json:"fusion"`
+	Inputs  []jsonValue  `json:"inputs"`
+	Outputs []jsonValue  `json:"outputs"`
+	Buffers []jsonBuffer `json:"buffers"`
+	Arena   *int64       `json:"arena,omitempty"`
+	Kernels []jsonKernel `json:"kernels"`
+	Steps   []jsonStep   `json:"steps"`
+}
+
+type jsonValue struct {
+	Name   string   `json:"name"`
+	DType  string   `json:"dtype"`
+	Shape  []string `json:"shape"`
+	Buffer *int     `json:"buffer,omitempty"`
+}
+
+type jsonBuffer struct {
+	ID     int      `json:"id"`
+	Kind   string   `json:"kind"`
+	Name   string   `json:"name,omitempty"`
+	DType  string   `json:"dtype"`
+	Shape  []string `json:"shape"`
+	Live   [2]int   `json:"live"`
+	Offset *int64   `json:"offset,omitempty"`
+}
+
+type jsonKernel struct {
+	Name    string   `json:"name"`
+	Class   string   `json:"class"`
+	Threads int      `json:"threads"`
+	Shared  int      `json:"shared_bytes"`
+	Params  []string `json:"params"`
+}
+
+type jsonStep struct {
+	Node   string   `json:"node"`
+	Fused  []string `json:"fused,omitempty"`
+	Kernel string   `json:"kernel,omitempty"`
+	Grid   []string `json:"grid,omitempty"`
+	Args   []int    `json:"buffers,omitempty"`
+	Sizes  []string `json:"scalars,omitempty"`
+	Host   string   `json:"host,omitempty"`
+	Source string   `json:"source,omitempty"`
+}
+
+func texts(es []sym.Expr) []string {
+	out := []string{}
+	for _, e := range es {
+		out = append(out, e.String())
+	}
+	return out
+}
+
+// NodeName tells an op for messages: its kind, and the name of its first named result.
+func NodeName(o *ssa.Op) string {
+	name := strings.TrimPrefix(string(o.Kind), "onnx::")
+	for _, r := range o.Results {
+		if r.Name != "" {
+			return name + " " + r.Name
+		}
+	}
+	return name
+}
+
+// Source is the line of the user's program that an op comes from, "" if that is not known.
+func (p *Plan) Source(o *ssa.Op) string {
+	if s := p.Module.Locs.String(o.Loc); s != "" {
+		return s
+	}
+	return p.Module.Locs.Frame(o.Loc).Func
+}
+
+// SharedBytes is the static shared memory of a kernel.
+func (k *Kernel) SharedBytes() int {
+	n := 0
+	for _, m := range k.Shared {
+		n += (m.Len*m.Elem.Size() + 15) &^ 15
+	}
+	return n
+}
+
+func (p *Plan) jsonValue(name string, v *ssa.Value) jsonValue {
+	j := jsonValue{Name: name, Shape: []string{}}
+	if t := v.Tensor(); t != nil {
+		j.DType, j.Shape = t.DType.Spec(), texts(t.Dims)
+	}
+	if f := p.BufferOf(v); f != nil {
+		j.Buffer = &f.ID
+	}
+	return j
+}
+
+// WriteJSON writes the plan. Sizes are expressions over the symbols in the inputs' shapes; where all are known, buffers
+// have the places that [Plan.Allocate] gives them.
+func (p *Plan) WriteJSON(w io.Writer) error {
+	j := jsonPlan{Version: Version, Fusion: string(p.Fusion), Inputs: []jsonValue{}, Buffers: []jsonBuffer{}, Kernels: []jsonKernel{}, Steps: []jsonStep{}}
+	for _, v := range p.Func.Body.Params {
+		j.Inputs = append(j.Inputs, p.jsonValue(v.Name, v))
+	}
+	for i, v := range p.Func.Body.Returns() {
+		name := v.Name
+		if i < len(p.Func.OutputNames) {
+			name = p.Func.OutputNames[i]
+		}
+		j.Outputs = append(j.Outputs, p.jsonValue(name, v))
+	}
+	sizes, static := p.BufferSizes(nil)
+	var offsets []int64
+	if static {
+		var total int64
+		offsets, total = p.Allocate(sizes)
+		j.Arena = &total
+	}
+	for i, f := range p.Buffers {
+		t := f.Value.Tensor()
+		b := jsonBuffer{ID: f.ID, Kind: string(f.Kind), Name: f.Value.Name, DType: t.DType.Spec(), Shape: texts(t.Dims), Live: [2]int{f.First, f.Last}}
+		if static && (f.Kind == Temp || f.Kind == Output) {
+			b.Offset = &offsets[i]
+		}
+		j.Buffers = append(j.Buffers, b)
+	}
+	for _, k := range p.Kernels {
+		n := jsonKernel{Name: k.Name, Class: k.Class, Threads: k.Threads, Shared: k.SharedBytes()}
+		for _, a := range k.Params {
+			if a.Mem == nil {
+				n.Params = append(n.Params, "i32")
+			} else if a.Mem.Writes {
+				n.Params = append(n.Params, a.Mem.Elem.String()+"* out")
+			} else {
+				n.Params = append(n.Params, a.Mem.Elem.String()+"*")
+			}
+		}
+		j.Kernels = append(j.Kernels, n)
+	}
+	for _, s := range p.Steps {
+		n := jsonStep{Node: NodeName(s.Op), Host: s.Host, Source: p.Source(s.Op)}
+		for _, o := range s.Ops {
+			if o != s.Op {
+				n.Fused = append(n.Fused, NodeName(o))
+			}
+		}
+		if s.Launch != nil {
+			n.Kernel, n.Grid = s.Kernel.Name, texts(s.Launch.Grid[:])
+			for _, f := range s.Args {
+				n.Args = append(n.Args, f.ID)
+			}
+			for _, a := range s.Launch.Kernel.Params {
+				if a.Mem == nil {
+					n.Sizes = append(n.Sizes, a.Size.String())
+				}
+			}
+		}
+		j.Steps = append(j.Steps, n)
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(j)
+}
+
+// Coverage counts the nodes by place; share is the part of those that are no constants which a kernel computes, or which
+// need none because they only name their operand's elements.
+func (p *Plan) Coverage() (counts map[Place]int, share float64) {
+	counts = map[Place]int{}
+	for _, n := range p.Nodes {
+		counts[n.Place]++
+	}
+	total := len(p.Nodes) - counts[Constant]
+	if total == 0 {
+		return counts, 1
+	}
+	return counts, float64(counts[Device]+counts[Fused]+counts[Alias]) / float64(total)
+}
+
+// WriteCoverage writes a table: each kind of operator, how many of its nodes are where, and why they are on the host.
+func (p *Plan) WriteCoverage(w io.Writer) error {
+	type row struct {
+		kind    string
+		counts  map[Place]int
+		reasons []string
+	}
+	var rows []*row
+	byKind := map[string]*row{}
+	for _, n := range p.Nodes {
+		if n.Place == Constant {
+			continue
+		}
+		kind := strings.TrimPrefix(string(n.Op.Kind), "onnx::")
+		r := byKind[kind]
+		if r == nil {
+			r = &row{kind: kind, counts: map[Place]int{}}
+			byKind[kind] = r
+			rows = append(rows, r)
+		}
+		r.counts[n.Place]++
+		if n.Reason != "" && !strings.Contains(strings.Join(r.reasons, "; ")+";", n.Reason+";") {
+			r.reasons = append(r.reasons, n.Reason)
+		}
+	}
+	if _, err := fmt.Fprintf(w, "%-28s %7s %7s %7s %7s %7s  %s\n", "operator", "device", "fused", "alias", "sizes", "host", "why on the host"); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, err := fmt.Fprintf(w, "%-28s %7d %7d %7d %7d %7d  %s\n", r.kind, r.counts[Device], r.counts[Fused], r.counts[Alias], r.counts[Sizes], r.counts[Host], strings.Join(r.reasons, "; ")); err != nil {
+			return err
+		}
+	}
+	counts, share := p.Coverage()
+	_, err := fmt.Fprintf(w, "%d nodes besides %d constants: %.1f %% on the device\n", len(p.Nodes)-counts[Constant], counts[Constant], 100*share)
+	return err
+}
