@@ -341,6 +341,19 @@ func (r *irReader) convert(in value.Value, from value.Value, a, b string) {
 		}
 		s = "u8"
 	}
+	if s[0] == 'f' && (d == "s8" || d == "u8") { // through 16 bits, then cut, as the device does it
+		mid := b + "16"
+		o := r.get(from)
+		var out operand
+		for _, x := range o.slots() {
+			out.vec = append(out.vec, r.op(convertOp("u16", "u8"), r.line, 1, r.op(convertOp(s, mid), r.line, 2, x)))
+		}
+		if o.vec == nil {
+			out = operand{s: out.vec[0]}
+		}
+		r.define(in, out)
+		return
+	}
 	r.each(in, convertOp(s, d), from)
 }
 
@@ -390,7 +403,7 @@ func (r *irReader) bitcast(in *ir.InstBitCast) {
 	}
 }
 
-// access emits loads or stores of a scalar or vector. A vector that is not aligned to its size is taken apart.
+// accessAt emits loads or stores of a scalar or vector. A vector that is not aligned to its size is taken apart.
 func (r *irReader) accessAt(t types.Type, sp space, addr slot, off uint64, align int, v operand, write bool) {
 	w := r.size(t)
 	if vt, ok := t.(*types.VectorType); ok {
@@ -399,9 +412,9 @@ func (r *irReader) accessAt(t types.Type, sp space, addr slot, off uint64, align
 	slots := v.slots()
 	group := len(slots)
 	total := w * group
-	if group > 1 && (align < total || group != 2 && group != 4 || total > 16) {
+	if group > 1 && (align < total || group&(group-1) != 0 || total > 16) {
 		group = 1
-		for _, n := range []int{4, 2} {
+		for _, n := range []int{16, 8, 4, 2} {
 			if len(slots)%n == 0 && align >= n*w && n*w <= 16 {
 				group = n
 				break

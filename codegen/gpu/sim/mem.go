@@ -138,7 +138,7 @@ func sizeof[T any]() int {
 	return int(unsafe.Sizeof(x))
 }
 
-// load reads one element, or a vector of two or four, into the slots v. a is the address, imm is added.
+// load reads one element, or a vector of up to 16 bytes, into the slots v. a is the address, imm is added.
 func load[T any](sp space) runner {
 	size := sizeof[T]()
 	return func(w *worker, in *inst) {
@@ -217,12 +217,21 @@ func loadRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 			d3[i] = *(*T)(unsafe.Add(q, 3*size))
 		}
 	default:
-		return 0
+		for i, x := range a {
+			o := x + delta
+			if o > limit || o&mask != 0 {
+				return i
+			}
+			q := unsafe.Add(p, o)
+			for j, s := range in.v {
+				src[T](w, s)[i] = *(*T)(unsafe.Add(q, uintptr(j)*size))
+			}
+		}
 	}
 	return len(a)
 }
 
-// store writes the slots v, one, two or four elements.
+// store writes the slots v, one element or a vector.
 func store[T any](sp space) runner {
 	size := sizeof[T]()
 	return func(w *worker, in *inst) {
@@ -300,7 +309,16 @@ func storeRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 			*(*T)(unsafe.Add(q, 3*size)) = s3[i]
 		}
 	default:
-		return 0
+		for i, x := range a {
+			o := x + delta
+			if o > limit || o&mask != 0 {
+				return i
+			}
+			q := unsafe.Add(p, o)
+			for j, s := range in.v {
+				*(*T)(unsafe.Add(q, uintptr(j)*size)) = src[T](w, s)[i]
+			}
+		}
 	}
 	return len(a)
 }
