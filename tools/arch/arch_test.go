@@ -52,8 +52,8 @@ var table = []rule{
 	{"codegen/gpu/emit", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/kir codegen/gpu/approx", ""},
 	// from here on kernels are LLVM IR, as text or in memory
 	{"codegen/gpu/llvm", "codegen/gpu/kir", "github.com/llir/llvm"},
-	{"codegen/gpu/ptx", "ssa/tensor", "github.com/llir/llvm"},
-	{"codegen/gpu/sim", "ssa/tensor", "github.com/llir/llvm"},
+	{"codegen/gpu/ptx", "ssa/tensor codegen/gpu/internal/cfg", "github.com/llir/llvm"},
+	{"codegen/gpu/sim", "ssa/tensor codegen/gpu/internal/cfg", "github.com/llir/llvm"},
 	{"codegen/gpu/driver", "", "github.com/ebitengine/purego"},
 	{"codegen/gpu/fuse", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/emit", ""},
 	{"codegen/gpu/plan", "ssa/... dialects/onnx backend/interp codegen/gpu/... !codegen/gpu/exec/... !codegen/gpu/driver !codegen/gpu/sim", ""},
