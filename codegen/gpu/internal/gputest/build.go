@@ -38,9 +38,9 @@ func New(name string, params ...*ir.Param) *Builder {
 	m.DataLayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
 	f := m.NewFunc(name, types.Void, params...)
 	f.CallingConv = enum.CallingConvPTXKernel
-	m.NamedMetadataDefs = map[string]*metadata.NamedDef{"nvvm.annotations": {Name: "nvvm.annotations", Nodes: []metadata.Node{
-		&metadata.Tuple{MetadataID: -1, Fields: []metadata.Field{f, &metadata.String{Value: "kernel"}, constant.NewInt(types.I32, 1)}},
-	}}}
+	mark := &metadata.Tuple{Fields: []metadata.Field{f, &metadata.String{Value: "kernel"}, constant.NewInt(types.I32, 1)}}
+	m.MetadataDefs = append(m.MetadataDefs, mark)
+	m.NamedMetadataDefs = map[string]*metadata.NamedDef{"nvvm.annotations": {Name: "nvvm.annotations", Nodes: []metadata.Node{mark}}}
 	b := &Builder{M: m, F: f}
 	b.C = f.NewBlock("entry")
 	return b
