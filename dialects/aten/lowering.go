@@ -110,15 +110,20 @@ type Lowering struct {
 	Node *ssa.Op
 	// Opset is the target opset.
 	Opset int
+	// Regrid puts the results of operators that PyTorch computes on quantized
+	// tensors on the grid of these. No type depends on it: inference needs it not.
+	Regrid bool
 
 	table *Table
 	// env gives the ONNX value for a value of the source program.
 	env func(v *ssa.Value) *ssa.Value
+	// real are values of the source program that are known not to be quantized.
+	real map[*ssa.Value]bool
 }
 
 // NewLowering makes a context; env maps values of the source program to ONNX values.
 func NewLowering(t *Table, opset int, b onnx.Builder, env func(*ssa.Value) *ssa.Value) *Lowering {
-	return &Lowering{Builder: b, Opset: opset, table: t, env: env}
+	return &Lowering{Builder: b, Opset: opset, table: t, env: env, real: map[*ssa.Value]bool{}}
 }
 
 // Lower lowers an op at the builder's insertion point and gives its results.
@@ -155,6 +160,9 @@ func (l *Lowering) Lower(o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 		vs = d.LowerN(l)
 	} else {
 		vs = []*ssa.Value{d.Lower(l)}
+	}
+	if l.Regrid {
+		vs = l.regrid(o, vs)
 	}
 	return vs, nil
 }

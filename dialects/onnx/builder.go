@@ -75,7 +75,7 @@ func (b *Builder) OpA(name string, attrs []ssa.Attr, operands ...*ssa.Value) *ss
 }
 
 func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
-	if b.FoldLimit == 0 || len(o.Blocks) > 0 {
+	if b.FoldLimit == 0 || len(o.Blocks) > 0 || StaysQuantized(o) {
 		return nil
 	}
 	// An integer tensor whose content is known needs no computation.

@@ -46,6 +46,16 @@ func (Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 	return info, true
 }
 
+// StaysQuantized reports an op on constants that is not to be computed at export:
+// runtimes compute with the integers of quantized weights, and these are small.
+func StaysQuantized(o *ssa.Op) bool {
+	if o.Kind != "onnx::DequantizeLinear" {
+		return false
+	}
+	t := o.Operand(0).Tensor()
+	return t != nil && t.Ranked && len(t.Dims) > 0
+}
+
 // ConstOf gives the tensor that a value always has: that of an onnx::Constant or
 // of a prim::Constant of a tensor. Nil if there is none.
 func ConstOf(v *ssa.Value) *tensor.Tensor {

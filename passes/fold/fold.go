@@ -100,7 +100,7 @@ func (s *folder) evaluate() {
 				ok = ins[i] != nil
 			}
 		}
-		if !ok || !kernel.Supported(o.Kind) {
+		if !ok || !kernel.Supported(o.Kind) || onnx.StaysQuantized(o) {
 			continue
 		}
 		if info, known := (onnx.Dialect{}).Info(o); !known || info.Effects != ssa.Pure {

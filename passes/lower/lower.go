@@ -68,6 +68,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	dst := m.NewFunc(src.Name + ".onnx")
 	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}}
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
+	l.low.Regrid = true
 	for _, p := range src.Body.Params {
 		q := dst.Body.AddParam(p.Name, onnxType(l.m, p.Type))
 		q.Sym = p.Sym

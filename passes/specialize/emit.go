@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"strings"
+
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
@@ -105,6 +107,9 @@ func (s *spec) materialize(x value) *ssa.Value {
 	case *dict:
 		s.fail("unsupported-value", "a dict cannot be an operand in ONNX")
 	case *object:
+		if strings.HasPrefix(x.class, packedClasses) {
+			return s.packed(x)
+		}
 		s.fail("unsupported-value", "an object of class %s cannot be an operand", x.class)
 	}
 	s.fail("internal", "cannot materialize %T", x)

@@ -1,0 +1,165 @@
+package specialize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Quantized layers hold their weights "packed" in objects of C++ classes, as
+// operands of quantized::conv2d and the like. In the graph such an object is the
+// tuple that aten's lowerings of these operators read (PackedWeight there):
+// the elements of the weight, its scales, its zero points, the axis that these
+// go along (-1: one for all), the bias or None, and for convolutions the ints
+// (strides, paddings, dilations, output paddings, groups, whether transposed).
+
+const packedClasses = "__torch__.torch.classes.quantized."
+
+// packed gives the tuple of a packed object.
+func (s *spec) packed(x *object) *ssa.Value {
+	if c := x.attrs[""]; c != nil {
+		return c.content.(*ssa.Value)
+	}
+	class := strings.TrimPrefix(x.class, packedClasses)
+	if x.src == nil {
+		s.fail("unsupported-value", "packed weights of class %s that are made at run time", class)
+	}
+	weight, bias, ints, ok := unpack(x.src)
+	if !ok || weight.Quant == nil {
+		s.fail("unsupported-value", "packed weights of class %s that are not quantized to integers of 8 bits", class)
+	}
+	w := *weight
+	w.Quant = nil
+	switch weight.DType {
+	case tensor.QInt8:
+		w.DType = tensor.Int8
+	case tensor.QUint8:
+		w.DType = tensor.Uint8
+	default:
+		s.fail("unsupported-value", "packed weights of %v", weight.DType)
+	}
+	q := weight.Quant
+	shape := []int64{}
+	if q.Axis >= 0 {
+		shape = []int64{int64(len(q.Scales))}
+	}
+	named := func(t *tensor.Tensor, name string) *ssa.Value {
+		v := s.constant(ssa.TensorValue(t))
+		v.Name = x.path + "." + name
+		return v
+	}
+	elems := []*ssa.Value{
+		named(&w, "weight"),
+		named(tensor.FromFloats(tensor.Float32, shape, q.Scales), "scale"),
+		named(tensor.FromInts(w.DType, shape, q.ZeroPoints), "zero_point"),
+		s.constant(ssa.Int(int64(q.Axis))),
+		s.constant(ssa.None),
+		s.constant(ssa.Ints(ints...)),
+	}
+	if bias != nil {
+		elems[4] = named(bias, "bias")
+	}
+	types := make([]ssa.Type, len(elems))
+	for i, e := range elems {
+		types[i] = e.Type
+	}
+	// at the top, so that all users see it
+	v := s.out.Body.InsertBefore(s.lastCon.Next(), "prim::TupleConstruct", 0, elems, &ssa.TupleType{Elems: types}).Results[0]
+	s.lastCon = v.Def()
+	x.attrs[""] = s.newCell(v)
+	return v
+}
+
+// unpack reads what a packed object holds: fields, if the program packed it, or
+// the state that its class stores (ATen/native/quantized/cpu/conv_serialization.h,
+// LinearPackedParamsBase).
+func unpack(o *ssa.Object) (weight, bias *tensor.Tensor, ints []int64, ok bool) {
+	state, stored := o.Get("state")
+	if !stored {
+		return unpackFields(o)
+	}
+	var tensors []*tensor.Tensor
+	flatten(state, &tensors, &ints)
+	if len(ints) > 0 && len(tensors) > 0 { // version 3: the version comes before the config
+		ints = ints[1:]
+	}
+	for _, t := range tensors {
+		switch {
+		case t.Quant != nil || t.DType.IsQuantized():
+			weight = t
+		case t.DType == tensor.Int16 && t.HasData():
+			ints = t.Int64s()
+		case t.DType.IsInt() && t.HasData(): // version 1: a tensor for each number
+			ints = append(ints, t.Int64s()...)
+		case t.DType.IsFloat():
+			bias = t
+		}
+	}
+	if weight == nil {
+		return nil, nil, nil, false
+	}
+	n := len(weight.Shape) - 2
+	switch {
+	case len(ints) == 0:
+	case len(ints) == 4*n+3: // the rank comes first
+		ints = ints[1:]
+	case len(ints) == 3*n+1:
+		ints = convInts(n, ints[:n], ints[n:2*n], ints[2*n:3*n], nil, ints[3*n], 0)
+	default:
+		return nil, nil, nil, false
+	}
+	return weight, bias, ints, true
+}
+
+// flatten lists tensors and ints of nested containers in order.
+func flatten(l ssa.Literal, tensors *[]*tensor.Tensor, ints *[]int64) {
+	switch l.Kind {
+	case ssa.TensorLit:
+		*tensors = append(*tensors, l.Tensor)
+	case ssa.IntLit:
+		*ints = append(*ints, l.Int())
+	}
+	for _, e := range l.Elems {
+		flatten(e, tensors, ints)
+	}
+}
+
+func convInts(n int, stride, padding, dilation, output []int64, groups, transposed int64) []int64 {
+	if output == nil {
+		output = make([]int64, n)
+	}
+	return slices.Concat(stride, padding, dilation, output, []int64{groups, transposed})
+}
+
+// unpackFields reads the arguments of the operator that packed an object.
+func unpackFields(o *ssa.Object) (weight, bias *tensor.Tensor, ints []int64, ok bool) {
+	by, _ := o.Get("packed_by")
+	for _, f := range o.Fields {
+		if f.Value.Kind == ssa.TensorLit {
+			switch f.Name {
+			case "W", "weight":
+				weight = f.Value.Tensor
+			case "B", "bias":
+				bias = f.Value.Tensor
+			}
+		}
+	}
+	if weight == nil || !strings.Contains(by.Str(), "conv") {
+		return weight, bias, nil, weight != nil && strings.Contains(by.Str(), "linear")
+	}
+	list := func(name string) []int64 {
+		v, _ := o.Get(name)
+		ints, _ := v.IntList()
+		return ints
+	}
+	groups, transposed := int64(1), int64(0)
+	if v, has := o.Get("groups"); has {
+		groups = v.Int()
+	}
+	if strings.Contains(by.Str(), "transpose") {
+		transposed = 1
+	}
+	return weight, bias, convInts(len(weight.Shape)-2, list("stride"), list("padding"), list("dilation"), list("output_padding"), groups, transposed), true
+}
