@@ -141,6 +141,29 @@ func Operators(t *aten.Table, opset int) []Operator {
 	return out
 }
 
+// Refusal is an operator that is known and cannot be converted at an opset.
+type Refusal struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+	// Opset is the lowest that would do, 0 if none would.
+	Opset int `json:"opset,omitempty"`
+}
+
+// Refused lists the operators that aton knows and cannot convert at an opset (0: DefaultOpset) with any arguments, by
+// name, and says why. A nil table is that of the built-in ones.
+func Refused(t *aten.Table, opset int) []Refusal {
+	s := newSupport(t, Options{Opset: opset}.opset())
+	kinds := s.table.Kinds()
+	slices.Sort(kinds)
+	var out []Refusal
+	for _, k := range kinds {
+		if ok, why, opset := s.of(k); !ok {
+			out = append(out, Refusal{string(k), why, opset})
+		}
+	}
+	return out
+}
+
 // Blocker is an operator that stands in the way of a conversion, for one reason.
 type Blocker struct {
 	Operator string `json:"operator"`

@@ -118,7 +118,11 @@ func (l *Lowering) repeatHeads(k, q *ssa.Value) *ssa.Value {
 func lowerFlash(mask string, extra int) func(*Lowering) []*ssa.Value {
 	return func(l *Lowering) []*ssa.Value {
 		a := l.sdpa(mask)
-		lse := l.Reduce("ReduceLogSumExp", l.Cast(a.scores, tensor.Float32), []int64{-1}, false)
+		scores := a.scores
+		if l.DType(scores).Size() < 4 {
+			scores = l.Cast(scores, tensor.Float32)
+		}
+		lse := l.Reduce("ReduceLogSumExp", scores, []int64{-1}, false)
 		out := []*ssa.Value{a.out, lse}
 		for i := range extra {
 			if 2+i < len(l.Node.Results) && l.Node.Results[2+i].HasUses() {

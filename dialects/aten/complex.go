@@ -112,7 +112,7 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 		return d, true
 	}
 	name := o.Kind.Name()
-	if o.Kind.Namespace() != "aten" || strings.HasPrefix(name, "fft_") {
+	if o.Kind.Namespace() != "aten" || strings.HasPrefix(strings.TrimPrefix(name, "_"), "fft_") {
 		return Def{}, false
 	}
 	switch name {

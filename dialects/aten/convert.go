@@ -24,6 +24,8 @@ var convert = Defs{
 	"aten::_cast_Double":                   {Doc: "x as float64", Lower: castTo(tensor.Float64)},
 	"aten::_cast_Bool":                     {Doc: "x as bool", Lower: castTo(tensor.Bool)},
 	"aten::_cast_BFloat16":                 {Doc: "x as bfloat16", Lower: castTo(tensor.BFloat16)},
+	"aten::_cast_ComplexFloat":             {Doc: "x as complex numbers of float32", Lower: castTo(tensor.Complex64)},
+	"aten::_cast_ComplexDouble":            {Doc: "x as complex numbers of float64", Lower: castTo(tensor.Complex128)},
 	"aten::clone":                          {Doc: "x", Lower: same("self")},
 	"aten::contiguous":                     {Doc: "x", Lower: same("self")},
 	"aten::detach":                         {Doc: "x", Lower: same("self")},

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
@@ -221,8 +222,17 @@ func (l *Lowering) contractAll(ops []labelled, out []int, path []int64) *ssa.Val
 	return l.transposeIf(t.v, perm)
 }
 
-// sumOut sums over the labels that are not in keep.
+// sumOut sums over the labels that are not in keep, by aten::sum: integers become int64.
 func (l *Lowering) sumOut(t labelled, keep []int) labelled {
+	d := l.DType(t.v)
+	if gone := slices.ContainsFunc(t.labels, func(x int) bool { return indexOf(keep, x) < 0 }); gone && (d.IsInt() || d == tensor.Bool) {
+		t.v = l.Cast(t.v, tensor.Int64)
+	}
+	return l.sumLabels(t, keep)
+}
+
+// sumLabels is sumOut in the type of t.
+func (l *Lowering) sumLabels(t labelled, keep []int) labelled {
 	var axes []int64
 	var left []int
 	for i, x := range t.labels {
@@ -249,6 +259,9 @@ func (l *Lowering) sumAxes(x *ssa.Value, axes []int64) *ssa.Value {
 func (l *Lowering) contract(a, b labelled, keep []int) labelled {
 	keepA, keepB := append(append([]int{}, keep...), b.labels...), append(append([]int{}, keep...), a.labels...)
 	a, b = l.sumOut(a, keepA), l.sumOut(b, keepB)
+	if l.DType(a.v) != l.DType(b.v) { // one was summed
+		a.v, b.v = l.Cast(a.v, tensor.Int64), l.Cast(b.v, tensor.Int64)
+	}
 	var batch, sum, left, right []int
 	mayBroadcast := false
 	for i, x := range a.labels {
@@ -275,7 +288,7 @@ func (l *Lowering) contract(a, b labelled, keep []int) labelled {
 		// elementwise over all labels, then the sum
 		all := append(append(append(append([]int{}, batch...), left...), right...), sum...)
 		p := labelled{l.product(l.spread(a, all), l.spread(b, all)), all}
-		return l.sumOut(p, append(append(append([]int{}, batch...), left...), right...))
+		return l.sumLabels(p, append(append(append([]int{}, batch...), left...), right...))
 	}
 	pick := func(t labelled, labels []int) []Size {
 		s := make([]Size, len(labels))

@@ -31,6 +31,9 @@ var fourier = Defs{
 	"aten::fft_ifftshift": {Doc: "axes rolled back by half their size", Lower: func(l *Lowering) *ssa.Value { return l.fftShift(true) }},
 	"aten::fft_fftfreq":   {Doc: "frequencies of fft", Lower: func(l *Lowering) *ssa.Value { return l.fftFreq(false) }},
 	"aten::fft_rfftfreq":  {Doc: "frequencies of rfft", Lower: func(l *Lowering) *ssa.Value { return l.fftFreq(true) }},
+	"aten::_fft_c2c":      {Doc: "Fourier transform along axes, with a factor by number", Lower: lowerFFTc2c},
+	"aten::_fft_r2c":      {Doc: "Fourier transform of real numbers along axes, all or half of it", Lower: lowerFFTr2c},
+	"aten::_fft_c2r":      {Doc: "inverse transform of half a Hermitian spectrum", Lower: lowerFFTc2r},
 	"aten::stft":          {Doc: "Fourier transforms of windows of a signal", Lower: lowerSTFT},
 	"aten::istft":         {Doc: "the signal of which stft gives the windows' transforms", Lower: lowerISTFT},
 }
@@ -129,9 +132,12 @@ func (l *Lowering) fftArgs(rank int) (dims []int, sizes []*Size) {
 
 // fftScale is the factor of a transform of n numbers: norm says which direction carries 1/n.
 func (l *Lowering) fftScale(inverse bool, n Size, d tensor.DType) *ssa.Value {
-	norm := l.Str("norm")
 	power := 0.0
-	switch norm {
+	if l.HasArg("normalization") { // the primitive forms: none, 1/sqrt(n), 1/n
+		power = -0.5 * float64(l.Int("normalization"))
+		return l.sizePower(n, power, d)
+	}
+	switch norm := l.Str("norm"); norm {
 	case "", "backward":
 		if inverse {
 			power = -1
@@ -145,6 +151,11 @@ func (l *Lowering) fftScale(inverse bool, n Size, d tensor.DType) *ssa.Value {
 	default:
 		l.Fail("unknown norm %q", norm)
 	}
+	return l.sizePower(n, power, d)
+}
+
+// sizePower is n to the power 0 (nil), -0.5 or -1.
+func (l *Lowering) sizePower(n Size, power float64, d tensor.DType) *ssa.Value {
 	if power == 0 {
 		return nil
 	}
@@ -218,6 +229,48 @@ func (l *Lowering) dftByMatrix(s spectrum, axis int, n int64, inverse bool) spec
 		return spectrum{mul(s.re, cos), mul(s.re, sin)}
 	}
 	return spectrum{l.Sub(mul(s.re, cos), mul(s.im, sin)), l.Add(mul(s.re, sin), mul(s.im, cos))}
+}
+
+// fftDims are the axes of the primitive forms.
+func (l *Lowering) fftDims(s spectrum) []int {
+	var dims []int
+	for _, d := range l.Ints("dim") {
+		dims = append(dims, l.wrap(d, l.Rank(s.re)))
+	}
+	return dims
+}
+
+func lowerFFTc2c(l *Lowering) *ssa.Value {
+	s := l.spectrumArg()
+	dims := l.fftDims(s)
+	return l.spectrumValue(l.fftOver(s, dims, make([]*Size, len(dims)), !l.Bool("forward")))
+}
+
+func lowerFFTr2c(l *Lowering) *ssa.Value {
+	s := l.spectrumArg()
+	dims := l.fftDims(s)
+	if s.im != nil || len(dims) == 0 {
+		l.Fail("a transform of real numbers of a complex tensor, or along no axis")
+	}
+	last := dims[len(dims)-1]
+	half := l.AddSize(l.DivSize(l.SizeOf(s.re, last), ConstSize(2)), ConstSize(1))
+	s = l.fftOver(s, dims, make([]*Size, len(dims)), false)
+	if l.Bool("onesided") {
+		s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, last, half) })
+	}
+	return l.spectrumValue(s)
+}
+
+func lowerFFTc2r(l *Lowering) *ssa.Value {
+	s := l.spectrumArg()
+	dims := l.fftDims(s)
+	if len(dims) == 0 {
+		l.Fail("a transform along no axis")
+	}
+	k := len(dims) - 1
+	s = l.fftOver(s, dims[:k], make([]*Size, k), true)
+	n := l.Sizes("last_dim_size")[0]
+	return l.hermitianToReal(s, dims[k], n, false, l.fftScale(true, n, l.DType(s.re)))
 }
 
 func (l *Lowering) fft1(inverse bool) *ssa.Value {

@@ -61,6 +61,9 @@ func (l *Lowering) draw(op string, x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	if !d.IsFloat() {
 		d = tensor.Float32
 	}
+	if d.Size() < 4 {
+		return l.Cast(l.draw(op, l.Cast(x, tensor.Float32), attrs...), d)
+	}
 	attrs = append(attrs, intAttr("dtype", int64(d.ONNX())))
 	if shape, ok := x.Tensor().Static(); ok && x.Tensor().Ranked {
 		return l.OpA(op, append(attrs, attr("shape", ssa.Ints(shape...))))

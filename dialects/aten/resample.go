@@ -21,6 +21,7 @@ var resample = Defs{
 	"aten::upsample_bicubic2d":        {Doc: "bicubic convolution with a = -0.75", Lower: upsample(2, resizeCubic)},
 	"aten::_upsample_bilinear2d_aa":   {Doc: "triangle filter as wide as an output pixel", Lower: upsample(2, resizeLinearAA)},
 	"aten::_upsample_bicubic2d_aa":    {Doc: "cubic filter with a = -0.5, as wide as two output pixels", Lower: upsample(2, resizeCubicAA)},
+	"aten::__interpolate":             {Doc: "interpolate: one of these by the name of the mode", Lower: lowerInterpolate},
 	"aten::_upsample_lanczos2d_aa":    {Doc: "Lanczos filter of three lobes", Lower: upsample(2, resizeLanczosAA)},
 }
 

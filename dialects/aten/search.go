@@ -316,50 +316,68 @@ func lowerCorrcoef(l *Lowering) *ssa.Value {
 
 // lowerHistogram takes bins that are closed below and open above, but for the last one.
 func lowerHistogram(l *Lowering) []*ssa.Value {
-	x := l.Tensor("self")
-	d := l.DType(x)
-	if !d.IsFloat() {
-		l.Fail("histogram of %v", d)
-	}
+	x := l.histogramOf()
 	x = l.Reshape(x, -1)
 	var edges *ssa.Value
 	if t := l.Arg("bins").Tensor(); t != nil {
-		edges = l.Cast(l.Tensor("bins"), d)
+		edges = l.Cast(l.Tensor("bins"), l.DType(x))
 	} else {
-		n := l.Int("bins")
-		if n < 1 || n > maxFolded {
-			l.Fail("histogram of %d bins", n)
-		}
-		var lo, hi *ssa.Value
-		if r := l.Floats("range"); len(r) == 2 {
-			if r[0] == r[1] {
-				r[0], r[1] = r[0]-0.5, r[1]+0.5
-			}
-			lo, hi = l.Like(x, r[0]), l.Like(x, r[1])
-		} else {
-			lo, hi = l.Reduce("ReduceMin", x, nil, false), l.Reduce("ReduceMax", x, nil, false)
-			same := l.Scale(l.Cast(l.Equal(lo, hi), d), 0.5)
-			lo, hi = l.Sub(lo, same), l.Add(hi, same)
-		}
-		up, down := make([]float64, n+1), make([]float64, n+1)
-		for i := range up {
-			up[i], down[i] = float64(i)/float64(n), 1-float64(i)/float64(n)
-		}
-		// both ends are exact
-		edges = l.Add(l.Mul(lo, l.floats(x, down...)), l.Mul(hi, l.floats(x, up...)))
+		edges = l.binEdges(x, l.Int("bins"), l.Floats("range"))
 	}
+	counts := l.Cast(l.inBins(x, edges), l.DType(x))
+	if w := l.TensorOr("weight"); w != nil {
+		counts = l.Mul(counts, l.Unsqueeze(l.Cast(l.Reshape(w, -1), l.DType(x)), -1))
+	}
+	hist := l.Reduce("ReduceSum", counts, []int64{0}, false)
+	if l.Bool("density") {
+		hist = l.Div(l.Div(hist, l.Reduce("ReduceSum", hist, nil, false)), l.binWidths(edges))
+	}
+	return []*ssa.Value{hist, edges}
+}
+
+func (l *Lowering) histogramOf() *ssa.Value {
+	x := l.Tensor("self")
+	if !l.DType(x).IsFloat() {
+		l.Fail("histogram of %v", l.DType(x))
+	}
+	return x
+}
+
+// binEdges divides a range, or that of vector x, into n equal bins.
+func (l *Lowering) binEdges(x *ssa.Value, n int64, limits []float64) *ssa.Value {
+	if n < 1 || n > maxFolded {
+		l.Fail("histogram of %d bins", n)
+	}
+	var lo, hi *ssa.Value
+	if len(limits) == 2 {
+		a, b := limits[0], limits[1]
+		if a == b {
+			a, b = a-0.5, b+0.5
+		}
+		lo, hi = l.Like(x, a), l.Like(x, b)
+	} else {
+		lo, hi = l.Reduce("ReduceMin", x, nil, false), l.Reduce("ReduceMax", x, nil, false)
+		same := l.Scale(l.Cast(l.Equal(lo, hi), l.DType(x)), 0.5)
+		lo, hi = l.Sub(lo, same), l.Add(hi, same)
+	}
+	up, down := make([]float64, n+1), make([]float64, n+1)
+	for i := range up {
+		up[i], down[i] = float64(i)/float64(n), 1-float64(i)/float64(n)
+	}
+	// both ends are exact
+	return l.Add(l.Mul(lo, l.floats(x, down...)), l.Mul(hi, l.floats(x, up...)))
+}
+
+// inBins says for each number of a vector which bin it is in: (numbers, bins).
+// A bin has its lower edge; the last one has both.
+func (l *Lowering) inBins(x, edges *ssa.Value) *ssa.Value {
 	low, high := l.SliceC(edges, 0, 0, -1, 1), l.SliceC(edges, 0, 1, math.MaxInt64, 1)
 	v := l.Unsqueeze(x, -1)
 	last := l.SliceC(edges, 0, -1, math.MaxInt64, 1)
 	inside := l.And(l.GreaterEqual(v, low), l.Less(v, high))
-	inside = l.Or(inside, l.And(l.Equal(v, last), l.Equal(high, last)))
-	counts := l.Cast(inside, d)
-	if w := l.TensorOr("weight"); w != nil {
-		counts = l.Mul(counts, l.Unsqueeze(l.Cast(l.Reshape(w, -1), d), -1))
-	}
-	hist := l.Reduce("ReduceSum", counts, []int64{0}, false)
-	if l.Bool("density") {
-		hist = l.Div(l.Div(hist, l.Reduce("ReduceSum", hist, nil, false)), l.Sub(high, low))
-	}
-	return []*ssa.Value{hist, edges}
+	return l.Or(inside, l.And(l.Equal(v, last), l.Equal(high, last)))
+}
+
+func (l *Lowering) binWidths(edges *ssa.Value) *ssa.Value {
+	return l.Sub(l.SliceC(edges, 0, 1, math.MaxInt64, 1), l.SliceC(edges, 0, 0, -1, 1))
 }

@@ -260,6 +260,8 @@ func (s *spec) prim(o *ssa.Op, args []value) ([]value, bool) {
 			return out, true
 		}
 		s.fail("unsupported-value", "cannot unpack")
+	case "prim::ConstantChunk", "prim::ConstantSplit":
+		return s.constantParts(o, args), true
 	case "prim::TupleIndex":
 		t, ok := args[0].(*tuple)
 		l, ok2 := args[1].(ssa.Literal)
@@ -531,6 +533,8 @@ func (s *spec) query(o *ssa.Op, args []value) ([]value, bool) {
 		if t != nil && s.unflattened(o, args, s.read(t).Tensor()) {
 			return one(t) // the very same tensor
 		}
+	case "aten::histogramdd":
+		return s.histogramdd(o, args), true
 	case "aten::wait", "prim::AutogradZero":
 		if len(args) == 1 {
 			return one(args[0])

@@ -72,6 +72,23 @@ func (s *spec) viewOf(name string, self *tensorRef, rest ...value) value {
 	return s.view(o, append([]value{self}, rest...), isView)[0]
 }
 
+// constantParts does what chunk and split do, with attributes for arguments and a result for each part.
+func (s *spec) constantParts(o *ssa.Op, args []value) []value {
+	name, by := "aten::chunk", "chunks"
+	if o.Kind == "prim::ConstantSplit" {
+		name, by = "aten::split.Tensor", "split_size"
+	}
+	schema := aten.SchemaByName(name)
+	parts := &ssa.ListType{Elem: ssa.AnyTensor}
+	split := &ssa.Op{Kind: ssa.Kind(schema.Name), Schema: schema, Loc: o.Loc, Results: []*ssa.Value{{Type: parts}}}
+	out := s.apply(split, []value{args[0], ssa.Int(o.AttrInt(by, 1)), ssa.Int(o.AttrInt("dim", 0))})
+	if l, ok := out[0].(*list); ok && l.state().dyn == nil && len(l.state().elems) >= len(o.Results) {
+		return l.state().elems[:len(o.Results)]
+	}
+	s.fail("dynamic-axis", "the number of parts depends on data")
+	return nil
+}
+
 // dynOf is the run-time list of st, made anew if the tensor whose parts it holds was written.
 func (s *spec) dynOf(st *listState) *ssa.Value {
 	p := st.parts

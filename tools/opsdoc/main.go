@@ -76,14 +76,26 @@ func evaluated(dir string) ([]string, error) {
 			return nil, err
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			c, ok := n.(*ast.CaseClause)
-			if !ok {
-				return true
-			}
-			for _, e := range c.List {
-				if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-					if s, err := strconv.Unquote(lit.Value); err == nil && strings.Contains(s, "::") {
+			switch n := n.(type) {
+			case *ast.CaseClause:
+				for _, e := range n.List {
+					if s := literal(e); strings.Contains(s, "::") {
 						found[s] = true
+					}
+				}
+			case *ast.BinaryExpr:
+				if s := literal(n.Y); n.Op == token.EQL && strings.Contains(s, "::") {
+					found[s] = true
+				}
+			case *ast.SwitchStmt: // of the names of aten's operators on containers and numbers
+				if !namesKind(n.Tag) {
+					break
+				}
+				for _, c := range n.Body.List {
+					for _, e := range c.(*ast.CaseClause).List {
+						if s := literal(e); s != "" && aten.Schemas(ssa.Kind("aten::"+s)) != nil {
+							found["aten::"+s] = true
+						}
 					}
 				}
 			}
@@ -96,6 +108,28 @@ func evaluated(dir string) ([]string, error) {
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// literal is the string that an expression spells, "" if it is none.
+func literal(e ast.Expr) string {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return ""
+	}
+	s, _ := strconv.Unquote(lit.Value)
+	return s
+}
+
+// namesKind reports the tags o.Kind.Name(), kind.Name() and name.
+func namesKind(tag ast.Expr) bool {
+	switch t := tag.(type) {
+	case *ast.CallExpr:
+		sel, ok := t.Fun.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Name" && len(t.Args) == 0
+	case *ast.Ident:
+		return t.Name == "name"
+	}
+	return false
 }
 
 // familyNames gives the variables that the function families lists, in order.
@@ -132,6 +166,7 @@ func page(names, evaluated []string) (string, error) {
 	for _, k := range evaluated {
 		byEvaluation[k] = true
 	}
+	byEvaluation["prim::fork"] = true // a call to passes/inline
 	var b strings.Builder
 	b.WriteString(`# Operators
 
@@ -178,8 +213,8 @@ func summary(table *aten.Table, evaluated map[string]bool) string {
 			continue
 		}
 		d, _ := table.Lookup(ssa.Kind(op), 0)
-		if base, inPlace := strings.CutSuffix(op, "_"); inPlace && d.Since == 0 {
-			d, _ = table.Lookup(ssa.Kind(base), 0)
+		if d.Since == 0 {
+			d, _ = table.Lookup(ssa.Kind(functional(op)), 0)
 		}
 		switch {
 		case d.Since > 0 && d.Why == "" || evaluated[op]:
@@ -202,6 +237,14 @@ func summary(table *aten.Table, evaluated map[string]bool) string {
 		}
 	}
 	return b.String()
+}
+
+// functional is the operator of which another is the in-place form: relu of relu_, __and__ of __iand__.
+func functional(op string) string {
+	if rest, special := strings.CutPrefix(op, "aten::__i"); special && strings.HasSuffix(rest, "__") {
+		return "aten::__" + rest
+	}
+	return strings.TrimSuffix(op, "_")
 }
 
 func overloads(k ssa.Kind) string {

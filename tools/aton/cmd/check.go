@@ -29,7 +29,7 @@ func newCheck() *cobra.Command {
 		},
 	}
 	m.flags(c)
-	c.Flags().BoolVar(&listOps, "list-ops", false, "list the operators that convert at the opset, without a model")
+	c.Flags().BoolVar(&listOps, "list-ops", false, "list the operators that convert at the opset, without a model; with --json also those that cannot, and why")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := ""
 		if len(args) > 0 {
@@ -81,7 +81,7 @@ func newCheck() *cobra.Command {
 func listOperators(w io.Writer, opset int, asJSON bool) error {
 	ops := aton.Operators(nil, opset)
 	if asJSON {
-		return printJSON(w, map[string]any{"opset": opsetOf(opset), "operators": ops})
+		return printJSON(w, map[string]any{"opset": opsetOf(opset), "operators": ops, "refused": aton.Refused(nil, opset)})
 	}
 	var b strings.Builder
 	for _, op := range ops {

@@ -146,6 +146,9 @@ func TestCheck(t *testing.T) {
 	if len(got.Operators) != 1 || got.Operators[0].Count != 2 || got.Operators[0].Line != 7 {
 		t.Errorf("%+v", got.Operators)
 	}
+	if status, text, _ := call("", "check", "--list-ops", "--json"); status != 0 || !strings.Contains(text, `"why": "Bunch-Kaufman pivoting has no ONNX form"`) {
+		t.Errorf("check --list-ops --json: exit status %d, %.200s", status, text)
+	}
 	if status, text, said := call("", "check", "--list-ops", "--opset", "13"); status != 0 || !strings.Contains(text, "aten::relu\n") || strings.Contains(text, "aten::no_such_operator") {
 		t.Errorf("status %d: %.200s%s", status, text, said)
 	}
