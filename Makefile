@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check)
 
-.PHONY: all build test race lit update gen check-gen fuzz bench conformance conformance-models conformance-old demo fixtures bench-export lint clean
+.PHONY: all build test race lit update gen check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo fixtures bench-export lint clean
 
 all: build lint test
 
@@ -49,6 +49,14 @@ fuzz:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem $(GOFLAGS_TEST) ./...
+
+# what the default pipeline costs on programs of 1,000 to 1,000,000 operators
+bench-cost:
+	$(GO) run ./tools/bench/cost
+
+# every pass of the default pipeline, before and after, on random inputs of the cases in CASES
+passcheck:
+	$(GO) run ./tools/passcheck -cases $(CASES) $(if $(FILTER),-filter '$(FILTER)')
 
 # Variables: CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker)
 conformance: build .venv/ready

@@ -62,9 +62,6 @@ func (l *Lowering) indexEntries(x *ssa.Value, list []*ssa.Value) []indexEntry {
 		default:
 			l.Fail("tensors used as indices must be integers or bools, found %v", l.DType(v))
 		}
-		if e.mask && l.Rank(e.v) == 0 {
-			l.Fail("a mask of rank 0 as an index")
-		}
 		at += e.span(l)
 		out = append(out, e)
 	}
@@ -72,6 +69,27 @@ func (l *Lowering) indexEntries(x *ssa.Value, list []*ssa.Value) []indexEntry {
 		l.Fail("%d indices for a tensor of rank %d", at, rank)
 	}
 	return out
+}
+
+// scalarMasks gives masks of rank 0, which stand for no dim, a dim of size 1 to stand for, and lists these dims.
+func (l *Lowering) scalarMasks(x *ssa.Value, list []*ssa.Value) (*ssa.Value, []*ssa.Value, []int64) {
+	var ones []int64
+	list = append([]*ssa.Value(nil), list...)
+	at := 0
+	for i, v := range list {
+		if v == nil || l.DType(v) != tensor.Bool && l.DType(v) != tensor.Uint8 {
+			at++
+			continue
+		}
+		rank := l.Rank(v)
+		if rank == 0 {
+			x, list[i] = l.Unsqueeze(x, int64(at)), l.Unsqueeze(v, 0)
+			ones = append(ones, int64(at))
+			rank = 1
+		}
+		at += rank
+	}
+	return x, list, ones
 }
 
 // plan expands masks to the indices of their true elements.
@@ -112,8 +130,8 @@ func lowerIndex(l *Lowering) *ssa.Value {
 	if l.HasArg("el") {
 		l.Fail("the place of an element in a list depends on data")
 	}
-	x := l.Tensor("self")
-	return l.index(x, l.indexEntries(x, l.Tensors("indices")))
+	x, list, _ := l.scalarMasks(l.Tensor("self"), l.Tensors("indices"))
+	return l.index(x, l.indexEntries(x, list))
 }
 
 func (l *Lowering) index(x *ssa.Value, entries []indexEntry) *ssa.Value {
@@ -338,9 +356,9 @@ func (l *Lowering) stackLast(idx []*ssa.Value) *ssa.Value {
 }
 
 func lowerIndexPut(l *Lowering) *ssa.Value {
-	x := l.Tensor("self")
+	x, list, ones := l.scalarMasks(l.Tensor("self"), l.Tensors("indices"))
 	values := l.Cast(l.Tensor("values"), l.DType(x))
-	return l.indexPut(x, l.indexEntries(x, l.Tensors("indices")), values, l.Bool("accumulate"))
+	return l.Squeeze(l.indexPut(x, l.indexEntries(x, list), values, l.Bool("accumulate")), ones...)
 }
 
 func (l *Lowering) indexPut(x *ssa.Value, entries []indexEntry, values *ssa.Value, accumulate bool) *ssa.Value {

@@ -54,10 +54,15 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 			return rs
 		}
 	}
+	if rs, ok := s.eachView(o, args); ok {
+		return rs
+	}
 	vs := s.emit(o.Kind, o.Schema, s.operands(args)...)
 	s.complete(o, vs)
 	s.updateStatistics(o, args)
-	return s.results(o, args, vs)
+	rs := s.results(o, args, vs)
+	s.mayShare(o, args, rs)
+	return rs
 }
 
 // results makes program values of an op's results; a list result of known length comes as its elements.

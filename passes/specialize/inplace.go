@@ -308,6 +308,7 @@ func (s *spec) viewInPlace(o *ssa.Op, args []value, self *tensorRef) []value {
 	st := self.state()
 	operands := s.operands(args)
 	v := s.emit(ssa.Kind(name), fs, operands...)[0]
+	s.squeezedMaybe(ssa.Kind(name), args, operands[0], v)
 	step := viewStep{kind: ssa.Kind(name), schema: fs, args: s.freeze(args)}
 	fake := &ssa.Op{Kind: ssa.Kind(name), Schema: fs}
 	next := &tensorState{st: st.st, chain: append(st.chain[:len(st.chain):len(st.chain)], step), strides: s.viewStrides(fake, args, st.strides, operands[0], v)}

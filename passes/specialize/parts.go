@@ -89,6 +89,68 @@ func (s *spec) constantParts(o *ssa.Op, args []value) []value {
 	return nil
 }
 
+// eachView evaluates operators that give a view of each tensor of a list.
+func (s *spec) eachView(o *ssa.Op, args []value) ([]value, bool) {
+	switch o.Kind {
+	case "aten::broadcast_tensors", "aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d":
+	default:
+		return nil, false
+	}
+	l, ok := args[0].(*list)
+	if !ok || l.state().dyn != nil {
+		return nil, false
+	}
+	var like value
+	if o.Kind == "aten::broadcast_tensors" {
+		vs := s.emit(o.Kind, o.Schema, s.operands(args)...)
+		if len(vs) != len(l.state().elems) || len(vs) == 0 {
+			return nil, false
+		}
+		like = s.newTensor(vs[0])
+	}
+	var out []value
+	for _, e := range l.state().elems {
+		t, ok := e.(*tensorRef)
+		if !ok {
+			return nil, false
+		}
+		if like != nil {
+			out = append(out, s.viewOf("aten::expand_as", t, like))
+			continue
+		}
+		one := &ssa.Op{Kind: o.Kind, Schema: aten.SchemaByName(string(o.Kind)), Results: []*ssa.Value{{Type: ssa.AnyTensor}}}
+		out = append(out, s.apply(one, []value{t})...)
+	}
+	return []value{s.newList(l.elem, out)}, true
+}
+
+// mayShare notes that the results of operators that sometimes give a view may share memory with their operands.
+func (s *spec) mayShare(o *ssa.Op, args, results []value) {
+	switch o.Kind {
+	case "aten::meshgrid", "aten::cartesian_prod", "aten::sum_to_size", "aten::chain_matmul", "aten::linalg_multi_dot":
+	case "aten::einsum": // of one operand it is a permutation
+		if l, ok := args[1].(*list); !ok || l.state().dyn != nil || len(l.state().elems) != 1 {
+			return
+		}
+	default:
+		return
+	}
+	var each func(xs []value, f func(*tensorRef))
+	each = func(xs []value, f func(*tensorRef)) {
+		for _, x := range xs {
+			switch x := x.(type) {
+			case *tensorRef:
+				f(x)
+			case *list:
+				each(x.state().elems, f)
+			}
+		}
+	}
+	each(results, func(r *tensorRef) {
+		each(args, func(a *tensorRef) { s.peer(r.state().st, a.state().st) })
+	})
+}
+
 // dynOf is the run-time list of st, made anew if the tensor whose parts it holds was written.
 func (s *spec) dynOf(st *listState) *ssa.Value {
 	p := st.parts

@@ -152,7 +152,7 @@ func (s *spec) viewStrides(o *ssa.Op, args []value, in []sym.Expr, self, out *ss
 		if len(c) == len(ot.Dims) {
 			return c
 		}
-	case "view", "view_as", "unflatten", "_unsafe_view", "_reshape_alias":
+	case "view", "view_as", "unflatten", "_unsafe_view", "_reshape_alias", "atleast_1d", "atleast_2d", "atleast_3d":
 		c, _ := s.reshapeStrides(in, self, out)
 		return c
 	case "expand", "expand_as", "broadcast_to":
@@ -250,9 +250,12 @@ func (s *spec) reshapeStrides(in []sym.Expr, self, out *ssa.Value) ([]sym.Expr, 
 		return true
 	}
 	fresh := false
-	for _, dims := range [][]sym.Expr{t.Dims, ot.Dims, in} {
+	for _, d := range in {
+		fresh = fresh || !s.declared(d)
+	}
+	for _, dims := range [][]sym.Expr{t.Dims, ot.Dims} {
 		for _, d := range dims {
-			fresh = fresh || !s.declared(d)
+			fresh = fresh || !d.Is(1) && !s.plural(d)
 		}
 	}
 	no := func() ([]sym.Expr, sharing) {
@@ -314,7 +317,7 @@ func (s *spec) isContiguous(in []sym.Expr, t *ssa.TensorType) (sharing, bool) {
 				if result != unknown {
 					result = copies
 				}
-			case s.declared(n) && s.declared(in[i]) && s.declared(t.Dims[i]):
+			case s.declared(n) && s.declared(in[i]) && s.plural(t.Dims[i]):
 				if result == shares {
 					result = assumed
 				}
@@ -325,6 +328,15 @@ func (s *spec) isContiguous(in []sym.Expr, t *ssa.TensorType) (sharing, bool) {
 		n = n.Mul(t.Dims[i])
 	}
 	return result, true
+}
+
+// plural reports that a size is at least 2 when all declared dynamic axes are, and has nothing else in it.
+func (s *spec) plural(e sym.Expr) bool {
+	if !s.declared(e) {
+		return false
+	}
+	two := e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 2), true })
+	return two.Min() >= 2
 }
 
 // declared reports that only sizes that the user declared are in e.

@@ -80,9 +80,7 @@ func classify(o *ssa.Op) viewKind {
 		"aten::cpu", "aten::cuda", "aten::resolve_conj", "aten::resolve_neg", "aten::_to_copy_alias", "aten::positive", "aten::requires_grad_",
 		"aten::rename", "aten::refine_names", "aten::align_to", "aten::real":
 		return sameView
-	case "aten::meshgrid", "aten::broadcast_tensors":
-		return mayView
-	case "aten::_unsafe_view", "aten::lift_fresh", "aten::lift":
+	case "aten::_unsafe_view", "aten::lift_fresh", "aten::lift", "aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d":
 		return isView
 	case "aten::unsafe_chunk", "aten::unsafe_split", "aten::unsafe_split_with_sizes":
 		return notView
@@ -137,7 +135,7 @@ func (s *spec) squeezed(o *ssa.Op, args []value) ([]value, bool) {
 		case e.Is(1):
 			ones = append(ones, ssa.Int(d))
 		case !e.IsConst():
-			if !s.declared(e) {
+			if !s.plural(e) {
 				return nil, false
 			}
 			dynamic = true
@@ -152,6 +150,35 @@ func (s *spec) squeezed(o *ssa.Op, args []value) ([]value, bool) {
 		return []value{s.viewOf("aten::detach", self)}, true
 	}
 	return []value{s.viewOf("aten::squeeze.dims", self, s.newList(ssa.IntType, ones))}, true
+}
+
+// squeezedMaybe leaves the rank of a squeeze open where a size that depends on
+// data decides whether a dim goes.
+func (s *spec) squeezedMaybe(kind ssa.Kind, args []value, self, v *ssa.Value) {
+	t := self.Tensor()
+	if kind != "aten::squeeze" || t == nil || !t.Ranked || v.DType() == tensor.Undefined {
+		return
+	}
+	wanted := func(int64) bool { return true }
+	if len(args) > 1 {
+		l, ok := s.literalOf(args[1])
+		if !ok {
+			return
+		}
+		wanted = func(i int64) bool {
+			for _, d := range intsOf(l) {
+				if d == i || d+int64(len(t.Dims)) == i {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for i, d := range t.Dims {
+		if !d.IsConst() && d.Min() < 2 && !s.plural(d) && wanted(int64(i)) {
+			v.Type = ssa.Unranked(v.DType())
+		}
+	}
 }
 
 // view evaluates an operator whose results share memory with self.
@@ -198,6 +225,7 @@ func (s *spec) view(o *ssa.Op, args []value, kind viewKind) []value {
 	}
 	v := vs[0]
 	s.narrowed(o, args, v)
+	s.squeezedMaybe(o.Kind, args, operands[0], v)
 	strides := s.viewStrides(o, args, st.strides, operands[0], v)
 	if kind == mayView {
 		same, how := s.reshapeStrides(st.strides, operands[0], v)

@@ -6,6 +6,7 @@
 package sym
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"sort"
@@ -270,6 +271,9 @@ func atomMin(a *atom) int64 {
 	lo := func(i int) int64 { return a.args[i].Min() }
 	switch a.op {
 	case "//":
+		if n, ok := a.args[1].Int(); ok && n > 0 && lo(0) >= 0 {
+			return lo(0) / n
+		}
 		if lo(0) >= 0 && lo(1) >= 1 {
 			return 0
 		}
@@ -320,6 +324,9 @@ func (e Expr) Min() int64 {
 // Compare orders two expressions where the bounds allow it: ok is false if
 // nothing is known, else e is less, equal or greater for all values.
 func (e Expr) Compare(f Expr) (sign int, ok bool) {
+	if e.IsConst() && f.IsConst() { // their difference may overflow
+		return cmp.Compare(e.n, f.n), true
+	}
 	d := e.Sub(f)
 	if n, known := d.Int(); known {
 		switch {
@@ -340,7 +347,12 @@ func (e Expr) Compare(f Expr) (sign int, ok bool) {
 }
 
 // AtLeast reports that e >= f holds for all values.
-func (e Expr) AtLeast(f Expr) bool { return e.Sub(f).Min() >= 0 }
+func (e Expr) AtLeast(f Expr) bool {
+	if e.IsConst() && f.IsConst() { // their difference may overflow
+		return e.n >= f.n
+	}
+	return e.Sub(f).Min() >= 0
+}
 
 // FloorDiv is e // f with Python's rounding. Division by a known 0 gives an opaque value.
 func (e Expr) FloorDiv(f Expr) Expr {

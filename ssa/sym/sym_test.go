@@ -2,6 +2,7 @@ package sym
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -120,5 +121,16 @@ func BenchmarkGrow(b *testing.B) {
 		for i := range int64(100) {
 			x = x.Max(Symbol("m", 1).Add(Const(i))).FloorDiv(Const(2))
 		}
+	}
+}
+
+// TestFarApart: the difference of two numbers may overflow, their order may not.
+func TestFarApart(t *testing.T) {
+	lo, one := Const(math.MinInt64), Const(1)
+	if !one.AtLeast(lo) || lo.AtLeast(one) || !one.Max(lo).Is(1) || !one.Minimum(lo).Is(math.MinInt64) {
+		t.Error("1 and the least int64 are out of order")
+	}
+	if sign, ok := lo.Compare(one); sign != -1 || !ok {
+		t.Errorf("the least int64 compares to 1 as %d, %v", sign, ok)
 	}
 }
