@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"math"
 	"math/bits"
-	"unsafe"
 
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -467,13 +465,4 @@ func floatCompare[T float](name string) func(a, b T) bool {
 		return func(a, b T) bool { return !(a < b) }
 	}
 	return nil
-}
-
-// quiet is the NaN that operations give.
-func quiet[T float]() T {
-	var x T
-	if unsafe.Sizeof(x) == 4 {
-		return T(math.Float32frombits(0x7fffffff))
-	}
-	return T(math.Float64frombits(0x7ff8000000000000))
 }

@@ -13,8 +13,7 @@ const (
 	nan64 = 0x7ff8000000000000
 )
 
-// put64 and put32 store a result, NaN as the canonical one. The bits are stored, since a conversion of a float may
-// change which NaN it is.
+// bits32 and bits64 are the bits of a result, NaN as the canonical one.
 func bits32(x float32) uint32 {
 	if x != x {
 		return nan32
