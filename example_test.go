@@ -66,6 +66,51 @@ func Example_elu() {
 	//   return (%output)
 }
 
+// Registrations hold from an opset on, and go before the built-in definition until they are taken back. The names of
+// ONNX's own operators, and what is no name, are refused.
+func Example_register() {
+	table := aten.NewTable()
+	relu := func(alpha float64) aten.Def {
+		return aten.Def{Lower: func(l *aten.Lowering) *ssa.Value {
+			return l.OpA("LeakyRelu", []ssa.Attr{{Name: "alpha", Value: ssa.Float(alpha)}}, l.Tensor("self"))
+		}}
+	}
+	at := func(opset int, d aten.Def) aten.Def { d.Since = opset; return d }
+	fmt.Println(table.Register("aten::relu", at(11, relu(0.25))), table.Register("::relu", at(15, relu(0.5))))
+	const graph = `graph(%x : Float(3)):
+  %y : Float(3) = aten::relu(%x)
+  return (%y)
+`
+	for _, opset := range []int{9, 13, 17} {
+		exported(graph, aton.Options{Table: table, Opset: opset})
+	}
+	fmt.Println(table.Unregister("aten::relu", 15))
+	exported(graph, aton.Options{Table: table, Opset: 17})
+	fmt.Println(table.Unregister("aten::relu", 15))
+	fmt.Println(table.Register("onnx::Relu", relu(0)))
+	fmt.Println(table.Register("relu", relu(0)))
+	fmt.Println(table.Register("my::relu", aten.Def{}))
+	// Output:
+	// <nil> <nil>
+	// graph @main_graph(%x : Float(3)):
+	//   %output : Float(3) = onnx::Relu(%x)
+	//   return (%output)
+	// graph @main_graph(%x : Float(3)):
+	//   %output : Float(3) = onnx::LeakyRelu[alpha=0.25](%x)
+	//   return (%output)
+	// graph @main_graph(%x : Float(3)):
+	//   %output : Float(3) = onnx::LeakyRelu[alpha=0.5](%x)
+	//   return (%output)
+	// <nil>
+	// graph @main_graph(%x : Float(3)):
+	//   %output : Float(3) = onnx::LeakyRelu[alpha=0.25](%x)
+	//   return (%output)
+	// aten::relu: nothing is registered from opset 15 on
+	// onnx::Relu: the operators of ONNX cannot be replaced
+	// "relu" is no name of an operator, such as ns::op
+	// my::relu: neither a lowering nor a reason why there is none
+}
+
 // An operator of the user's own becomes a node of a custom domain, whose version the options give. It has no schema:
 // operands go by position, and its result has the type that the graph declares.
 func Example_customDomain() {
@@ -126,6 +171,22 @@ func Example_pythonOp() {
 	//   %output : Float(2, 3) = onnx::Clip(%x, %onnx::Clip_const)
 	//   return (%output)
 	// prim::PythonOp: the function MySign
+}
+
+// A list of optional tensors becomes inputs of their own, absent where they are None.
+func Example_optionalTensors() {
+	exported(`graph(%x : Float(2, 3), %i : Long(2)):
+  %n : NoneType = prim::Constant()
+  %l : Tensor?[] = prim::ListConstruct(%n, %i)
+  %y : Float(2, 2) = aten::index(%x, %l)
+  return (%y)
+`, aton.Options{OperatorExport: aton.ONNXATen})
+	// Output:
+	// graph @main_graph(%x : Float(2, 3),
+	//       %i : Long(2)):
+	//   %output : Float(2, 2) = org.pytorch.aten::ATen[operator="index", overload_name="Tensor"](%x, _, %i)
+	//   return (%output)
+	// org.pytorch.aten: version 1
 }
 
 // What cannot be converted can stay, in the ways of torch.onnx's operator_export_type.

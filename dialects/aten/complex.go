@@ -105,7 +105,7 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 			}
 		}
 	}
-	if !any || !tensors {
+	if !any || !tensors || t.custom[o.Kind] != nil {
 		return Def{}, false
 	}
 	if d, ok := t.complex[o.Kind]; ok {

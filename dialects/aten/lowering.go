@@ -32,60 +32,6 @@ type Def struct {
 // Defs is the table of one family of operators.
 type Defs map[ssa.Kind]Def
 
-// Table finds the definition of an operator. Users add their own with Register.
-type Table struct {
-	defs    map[ssa.Kind][]Def // ascending Since
-	complex Defs               // of operators on complex numbers
-}
-
-// Register adds a definition for all opsets from d.Since on; it overrides an
-// earlier one of the same operator and opset.
-func (t *Table) Register(k ssa.Kind, d Def) {
-	if d.Since == 0 {
-		d.Since = 7
-	}
-	list := t.defs[k]
-	at := len(list)
-	for i := range list {
-		if list[i].Since == d.Since {
-			list[i] = d
-			return
-		}
-		if list[i].Since > d.Since {
-			at = i
-			break
-		}
-	}
-	list = append(list, Def{})
-	copy(list[at+1:], list[at:])
-	list[at] = d
-	t.defs[k] = list
-}
-
-// Lookup finds the definition with the greatest Since that is not above the
-// opset. If there is none but a higher opset has one, that one is given with ok false.
-func (t *Table) Lookup(k ssa.Kind, opset int) (d Def, ok bool) {
-	list := t.defs[k]
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].Since <= opset {
-			return list[i], true
-		}
-	}
-	if len(list) > 0 {
-		return list[0], false
-	}
-	return Def{}, false
-}
-
-// Kinds lists the operators of the table in no particular order.
-func (t *Table) Kinds() []ssa.Kind {
-	ks := make([]ssa.Kind, 0, len(t.defs))
-	for k := range t.defs {
-		ks = append(ks, k)
-	}
-	return ks
-}
-
 // Failure says why an operator was not lowered.
 type Failure struct {
 	ID      string // const-arg, unsupported-op, unknown-shape, opset, ...

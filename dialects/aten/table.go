@@ -47,10 +47,10 @@ func Families() [][]ssa.Kind {
 
 // NewTable makes a table of all built-in operators.
 func NewTable() *Table {
-	t := &Table{defs: map[ssa.Kind][]Def{}, complex: complexRules()}
+	t := &Table{defs: map[ssa.Kind][]Def{}, custom: map[ssa.Kind][]Def{}, complex: complexRules()}
 	for _, f := range families() {
 		for k, d := range f {
-			t.Register(k, d)
+			insert(t.defs, k, d)
 		}
 	}
 	return t

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
@@ -106,7 +107,7 @@ func (l *lowerer) customNode(o *ssa.Op) node {
 		}
 		if es, ok := aten.ListElems(v); ok {
 			for _, e := range es {
-				n.operands = append(n.operands, l.low.Value(e))
+				n.operands = append(n.operands, l.operand(e))
 			}
 			continue
 		}
@@ -133,11 +134,27 @@ func (l *lowerer) atenNode(o *ssa.Op) node {
 }
 
 func (l *lowerer) operands(o *ssa.Op) []*ssa.Value {
-	vs := make([]*ssa.Value, o.NumOperands())
-	for i := range vs {
-		vs[i] = l.operand(o.Operand(i))
+	var vs []*ssa.Value
+	for i := range o.NumOperands() {
+		es, list := aten.ListElems(o.Operand(i))
+		if !list || !slices.ContainsFunc(es, isNone) {
+			vs = append(vs, l.operand(o.Operand(i)))
+			continue
+		}
+		// no sequence has a hole: the elements are inputs of their own, absent where they are None
+		for _, e := range es {
+			vs = append(vs, l.operand(e))
+		}
 	}
 	return vs
+}
+
+func isNone(v *ssa.Value) bool {
+	if v.Def() == nil || v.Def().Kind != "prim::Constant" {
+		return v.Type == ssa.NoneType
+	}
+	lit, _ := v.Def().Attr("value")
+	return lit.IsNone()
 }
 
 // operand is the value of any kind that a foreign node takes: nil for None,
