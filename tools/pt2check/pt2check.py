@@ -85,14 +85,14 @@ def main():
     p.add_argument("names", nargs="*", metavar="NAME")
     a = p.parse_args()
     names = a.names or sorted(f[:-5] for f in os.listdir(a.dir) if f.endswith(".json"))
-    wrong = 0
+    wrong, counts = 0, {}
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             model = os.path.join(folder, name + ".onnx")
             done = subprocess.run([a.aton, "export", os.path.join(a.dir, name + ".pt2"), "-o", model, "--opset", a.opset],
                                   capture_output=True, text=True)
             if done.returncode:
-                verdict = "refused: " + done.stderr.strip().splitlines()[0]
+                verdict = "refused: " + next((s for s in done.stderr.splitlines() if not s.startswith("warning: ")), "").replace(a.dir + os.sep, "")
             else:
                 with open(os.path.join(a.dir, name + ".json")) as f:
                     record = json.load(f)
@@ -100,8 +100,11 @@ def main():
                     verdict = run(model, record)
                 except Exception as e:  # a model that the runtime does not take is a result, too
                     verdict = "wrong: " + str(e).splitlines()[0]
-            wrong += verdict.startswith("wrong")
+            kind = verdict.split(" ")[0].rstrip(":")
+            counts[kind] = counts.get(kind, 0) + 1
+            wrong += kind == "wrong"
             print(f"{name:18} {verdict}")
+    print(", ".join(f"{n} {kind}" for kind, n in sorted(counts.items())))
     sys.exit(wrong > 0)
 
 
