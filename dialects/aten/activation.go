@@ -69,7 +69,12 @@ func (l *Lowering) clip(x *ssa.Value, lo, hi float64) *ssa.Value {
 }
 
 func lowerHardtanh(l *Lowering) *ssa.Value {
-	return l.clip(l.Tensor("self"), l.Float("min_val"), l.Float("max_val"))
+	x, lo, hi := l.Tensor("self"), l.Float("min_val"), l.Float("max_val")
+	if d := l.DType(x); d.IsInt() && d != tensor.Int64 {
+		least, greatest := intRange(d)
+		lo, hi = max(lo, float64(least)), min(hi, float64(greatest))
+	}
+	return l.clip(x, lo, hi)
 }
 
 func lowerHardtanhBackward(l *Lowering) *ssa.Value {

@@ -374,10 +374,10 @@ func lowerClamp(l *Lowering) *ssa.Value {
 	x := l.As("self", d)
 	var lo, hi *ssa.Value
 	if !l.IsNone("min") {
-		lo = l.As("min", d)
+		lo = l.bound("min", d)
 	}
 	if !l.IsNone("max") {
-		hi = l.As("max", d)
+		hi = l.bound("max", d)
 	}
 	if lo == nil && hi == nil {
 		l.Fail("at least one of min and max must not be None")
@@ -392,6 +392,26 @@ func lowerClamp(l *Lowering) *ssa.Value {
 		x = l.Min(x, hi)
 	}
 	return x
+}
+
+// bound is an argument converted to d; a number beyond the range of an integer type becomes the end of it.
+func (l *Lowering) bound(name string, d tensor.DType) *ssa.Value {
+	if v := l.Arg(name); v.Tensor() != nil || !d.IsInt() || d == tensor.Int64 {
+		return l.As(name, d)
+	}
+	v := l.As(name, tensor.Int64)
+	lo, hi := intRange(d)
+	v = l.Max(v, l.ScalarInt(tensor.Int64, lo))
+	return l.Cast(l.Min(v, l.ScalarInt(tensor.Int64, hi)), d)
+}
+
+// intRange gives the least and the greatest number of an integer type of less than 64 bits.
+func intRange(d tensor.DType) (lo, hi int64) {
+	bits := 8 * d.Size()
+	if d.IsUnsigned() {
+		return 0, 1<<bits - 1
+	}
+	return -1 << (bits - 1), 1<<(bits-1) - 1
 }
 
 // constBound reports a bound that onnx::Clip takes: rank 0 and not NaN.

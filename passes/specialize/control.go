@@ -358,6 +358,7 @@ func (m *merger) tensor(v0, v1 *ssa.Value, c0, c1 *cell) *tensorRef {
 func (m *merger) relate(t *tensorRef, i int, x *tensorRef) {
 	s, from := m.s, t.state().st
 	state := contentIn(m.changes[i], x.c).(*tensorState)
+	from.listed = from.listed || state.st.listed
 	if to := state.st; to.c.id <= m.start {
 		l := &link{from: from, to: to, cond: m.n.Operand(0), side: i == 0, view: state}
 		from.links, to.links = append(from.links, l), append(to.links, l)

@@ -311,6 +311,7 @@ func (s *spec) relateOut(x, y any, start int) {
 			return
 		}
 		mine, st := x.state().st, t.state().st
+		mine.listed = mine.listed || st.listed
 		near := append([]*storage{st}, st.peers...)
 		for _, l := range st.links {
 			near = append(near, l.from, l.to)

@@ -229,6 +229,9 @@ func (s *spec) view(o *ssa.Op, args []value, kind viewKind) []value {
 	strides := s.viewStrides(o, args, st.strides, operands[0], v)
 	if kind == mayView {
 		same, how := s.reshapeStrides(st.strides, operands[0], v)
+		if o.Kind == "aten::ravel" { // contiguous().view(-1): it copies where a reshape need not
+			how, _ = s.isContiguous(st.strides, operands[0].Tensor())
+		}
 		if how != shares {
 			t := s.newTensor(v)
 			s.relate(t.state().st, st.st, how)

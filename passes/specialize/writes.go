@@ -18,12 +18,16 @@ func (s *spec) write(t *tensorRef, v *ssa.Value) {
 		s.fail("alias", "%s", ss.stale)
 	}
 	if st.st.listed {
-		s.fail("alias", "an element of a list whose length is only known at run time is written; use .clone() to make it independent")
+		s.failListed()
 	}
 	w := s.writeBack(st, ss.base, v)
 	keepShape(v, t.val)
 	s.store(st.st, w)
 	t.base, t.val = w, v
+}
+
+func (s *spec) failListed() {
+	s.fail("alias", "an element of a list whose length is only known at run time is written; use .clone() to make it independent")
 }
 
 // writeBack gives the base after its view st was replaced by v.
@@ -170,6 +174,9 @@ func (s *spec) storeAll(st *storage, v *ssa.Value) {
 		s.storeDown(at, st, reach)
 	}
 	for _, at := range byAge(reach) {
+		if at != st && at.listed {
+			s.failListed()
+		}
 		for _, p := range at.apart {
 			if p.state().stale == "" && !reach[p] {
 				s.assume()
@@ -178,6 +185,9 @@ func (s *spec) storeAll(st *storage, v *ssa.Value) {
 		}
 		for _, p := range at.peers {
 			ps := p.state()
+			if p.listed && !reach[p] {
+				s.failListed()
+			}
 			if ps.stale == "" && !reach[p] {
 				ps.stale = "this tensor may share memory with one that was written at " + s.m.Locs.String(s.loc) + "; use .clone() to make it independent"
 				s.set(p.c, ps)
