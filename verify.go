@@ -11,6 +11,7 @@ import (
 
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/codegen/gpu/bound"
 	"github.com/aton-project/aton/frontend/weights"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -137,52 +138,23 @@ type Compared struct {
 	Worst    float64 `json:"worst"`
 	// Wrong says how the output differs by more than the tolerance; empty if it does not.
 	Wrong string `json:"wrong,omitempty"`
+	// Difference is how far the output is off, and where.
+	Difference *bound.Difference `json:"difference,omitempty"`
 }
 
 // Verify runs a module of the ONNX dialect, one that Lower made or that was read from an ONNX file, in the reference
 // interpreter, and compares its outputs with those of the data set. Inputs go by name if all of the model's are there,
 // else in order.
 func Verify(m *ssa.Module, data DataSet, tol Tolerance) ([]Compared, error) {
-	f := m.Main()
-	if f == nil {
-		return nil, fmt.Errorf("the module has no function")
-	}
-	byName := map[string]*tensor.Tensor{}
-	for _, in := range data.Inputs {
-		byName[in.Name] = in.Tensor
-	}
-	named := true
-	for _, p := range f.Body.Params {
-		named = named && byName[p.Name] != nil
-	}
-	if !named && len(f.Body.Params) > len(data.Inputs) {
-		return nil, fmt.Errorf("data set %s has %d inputs, the model takes %d", data.Name, len(data.Inputs), len(f.Body.Params))
-	}
-	args := make([]interp.Value, len(f.Body.Params))
-	next := 0
-	for i, p := range f.Body.Params {
-		if lt, ok := p.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
-			return nil, fmt.Errorf("input %s is a sequence: the files of data sets have no such thing", p.Name)
-		}
-		if named {
-			args[i] = interp.Of(byName[p.Name])
-			continue
-		}
-		args[i] = interp.Of(data.Inputs[next].Tensor)
-		next++
-	}
-	values, err := new(interp.Interpreter).RunFunc(f, args)
+	args, err := arguments(m, data)
 	if err != nil {
 		return nil, err
 	}
-	var got []*tensor.Tensor
-	for _, v := range values {
-		if v.IsList {
-			got = append(got, v.List...)
-		} else if v.Tensor != nil {
-			got = append(got, v.Tensor)
-		}
+	values, err := new(interp.Interpreter).RunFunc(m.Main(), args)
+	if err != nil {
+		return nil, err
 	}
+	got := leaves(values)
 	if len(got) != len(data.Outputs) {
 		return nil, fmt.Errorf("the model gives %d outputs, data set %s has %d", len(got), data.Name, len(data.Outputs))
 	}
@@ -204,31 +176,21 @@ func compare(name string, got, want *tensor.Tensor, tol Tolerance) Compared {
 		c.Wrong = fmt.Sprintf("elements of type %v are not compared", want.DType)
 		return c
 	}
-	if !want.DType.IsFloat() {
-		g, w := got.Int64s(), want.Int64s()
-		for i := range w {
-			if g[i] != w[i] {
-				c.Worst = max(c.Worst, math.Abs(float64(g[i])-float64(w[i])))
-				if c.Wrong == "" {
-					c.Wrong = fmt.Sprintf("element %d is %d, expected %d", i, g[i], w[i])
-				}
-			}
-		}
-		return c
+	if want.DType.IsFloat() && got.DType != want.DType { // a Python float: what is beyond float32 was never computed
+		want = tensor.FromFloats(got.DType, want.Shape, want.Float64s())
 	}
-	g, w := got.Float64s(), want.Float64s()
-	for i := range w {
-		if g[i] == w[i] || math.IsNaN(g[i]) && math.IsNaN(w[i]) {
-			continue
-		}
-		d := math.Abs(g[i] - w[i])
-		if math.IsNaN(d) || math.IsInf(d, 0) {
-			d = math.MaxFloat64 // JSON has neither
-		}
-		c.Worst = max(c.Worst, d)
-		if c.Wrong == "" && (d > tol.Absolute+tol.Relative*math.Abs(w[i])) {
-			c.Wrong = fmt.Sprintf("element %d is %g, expected %g", i, g[i], w[i])
-		}
+	var allowed func(i int) float64
+	if want.DType.IsFloat() {
+		w := want.Float64s()
+		allowed = func(i int) float64 { return tol.Absolute + tol.Relative*math.Abs(w[i]) }
+	}
+	d := bound.Measure(got, want, allowed)
+	c.Difference, c.Worst = d, d.MaxAbs
+	if d.NaN > 0 {
+		c.Worst = math.MaxFloat64 // JSON has no infinities
+	}
+	if d.Bad() {
+		c.Wrong = fmt.Sprintf("%d of %d elements differ, the first one at %v is %v, expected %v", d.Beyond, d.Elements, d.First, d.Got, d.Want)
 	}
 	return c
 }

@@ -15,6 +15,7 @@ package bound
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
@@ -280,8 +281,8 @@ type Difference struct {
 	// Beyond counts the elements that are further off than they may be, and First is the first one.
 	Beyond int     `json:"beyond,omitempty"`
 	First  []int64 `json:"first,omitempty"`
-	Got    float64 `json:"got,omitempty"`
-	Want   float64 `json:"want,omitempty"`
+	Got    string  `json:"got,omitempty"`
+	Want   string  `json:"want,omitempty"`
 	// Shape says that types or shapes differ; nothing else is set then.
 	Shape string `json:"shape,omitempty"`
 }
@@ -314,9 +315,9 @@ func Measure(got, want *tensor.Tensor, allowed func(at int) float64) *Difference
 		d.Shape = fmt.Sprintf("is %v, expected %v", got, want)
 		return d
 	}
-	beyond := func(i int, g, w float64) {
+	beyond := func(i int, g, w string) {
 		if d.Beyond == 0 {
-			d.First, d.Got, d.Want = coords(want.Shape, i), finite(g), finite(w)
+			d.First, d.Got, d.Want = coords(want.Shape, i), g, w
 		}
 		d.Beyond++
 	}
@@ -330,7 +331,7 @@ func Measure(got, want *tensor.Tensor, allowed func(at int) float64) *Difference
 			if diff >= d.MaxAbs {
 				d.MaxAbs, d.At = diff, coords(want.Shape, i)
 			}
-			beyond(i, float64(g[i]), float64(w[i]))
+			beyond(i, strconv.FormatInt(g[i], 10), strconv.FormatInt(w[i], 10))
 		}
 		d.MaxULP = d.MaxAbs
 		return d
@@ -352,7 +353,7 @@ func Measure(got, want *tensor.Tensor, allowed func(at int) float64) *Difference
 				continue
 			}
 			d.NaN++
-			beyond(i, x, y)
+			beyond(i, written(x), written(y))
 			continue
 		}
 		if diff > d.MaxAbs {
@@ -363,7 +364,7 @@ func Measure(got, want *tensor.Tensor, allowed func(at int) float64) *Difference
 		}
 		d.MaxULP = max(d.MaxULP, diff/ULP(want.DType, y))
 		if diff > limit {
-			beyond(i, x, y)
+			beyond(i, written(x), written(y))
 		}
 	}
 	return d
@@ -379,18 +380,8 @@ func greatest(d tensor.DType) float64 {
 	return math.MaxFloat32
 }
 
-// finite is x for JSON, which has no infinities.
-func finite(x float64) float64 {
-	switch {
-	case math.IsInf(x, 1):
-		return math.MaxFloat64
-	case math.IsInf(x, -1):
-		return -math.MaxFloat64
-	case x != x:
-		return 0
-	}
-	return x
-}
+// written is x as text: JSON has no infinities.
+func written(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 func coords(shape []int64, i int) []int64 {
 	out := make([]int64, len(shape))

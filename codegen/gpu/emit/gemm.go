@@ -26,20 +26,42 @@ const (
 	dimK
 )
 
-// The tile of a block: tileM x tileN results by 256 threads, perThread x perThread each, in steps of tileK.
+// tile is the shape of what a block of 256 threads computes: m x n results, rows x cols of them by each thread, in steps
+// of tileK.
+type tile struct{ m, n, rows, cols int64 }
+
 const (
-	tileM, tileN, tileK = 64, 64, 16
-	perThread           = 4
-	tileThreads         = tileM / perThread * tileN / perThread
-	tilePitch           = tileM + 4 // columns of the tiles in shared memory, spread over the banks
+	tileK       = 16
+	tileThreads = 256
 )
+
+// tileFor chooses the tile: square, unless one side is so short that most of it would be empty.
+func tileFor(p *product) tile {
+	switch {
+	case atMost(p.n, 32):
+		return tile{64, 16, 4, 1}
+	case atMost(p.m, 32):
+		return tile{16, 64, 1, 4}
+	}
+	return tile{64, 64, 4, 4}
+}
+
+func atMost(e sym.Expr, most int64) bool {
+	n, ok := e.Int()
+	return ok && n <= most
+}
+
+// pitch is the distance of the rows of a tile in shared memory: a multiple of 4, spread over the banks.
+func pitch(n int64) int64 { return n + 4 }
 
 // thin is how many rows or columns are so few that a tile would be mostly empty.
 const thin = 8
 
+// thinResults is from how many results on threads have company enough in a tile.
+const thinResults = 256
+
 func (w *writer) product(p *product) {
-	few := func(e sym.Expr) bool { n, ok := e.Int(); return ok && n <= thin }
-	if few(p.m) || few(p.n) {
+	if atMost(p.m, thin) || atMost(p.n, thin) && atMost(p.m.Mul(p.n), thinResults) {
 		w.thinProduct(p)
 	} else {
 		w.tiledProduct(p)
@@ -81,19 +103,20 @@ func (w *writer) thinProduct(p *product) {
 // forget drops the coordinates that loaders have added.
 func (c *body) forget() { c.space.Sizes, c.dims = c.space.Sizes[:4], c.dims[:4] }
 
-// tiledProduct keeps tiles of both operands in shared memory, and a square of the result in the registers of a thread.
+// tiledProduct keeps tiles of both operands in shared memory, and a part of the result in the registers of a thread.
 func (w *writer) tiledProduct(p *product) {
+	t := tileFor(p)
 	c := w.newBody(tileThreads)
 	b := c.b
 	c.productSpace(p)
 	zero := b.Num(p.t, 0)
-	as, bs := b.SharedMem("a", p.t, tileK*tilePitch), b.SharedMem("b", p.t, tileK*tilePitch)
+	as, bs := b.SharedMem("a", p.t, int(tileK*pitch(t.m))), b.SharedMem("b", p.t, int(tileK*pitch(t.n)))
 	thread := b.ThreadX()
-	tilesM, tilesN := ceilDiv(p.m, tileM), ceilDiv(p.n, tileN)
+	tilesM, tilesN := ceilDiv(p.m, t.m), ceilDiv(p.n, t.n)
 	block := b.BlockIndex(0)
-	n0 := b.Mul(b.URem(block, b.Size(tilesN)), b.I32(tileN))
+	n0 := b.Mul(b.URem(block, b.Size(tilesN)), b.I32(t.n))
 	rest := b.UDiv(block, b.Size(tilesN))
-	m0 := b.Mul(b.URem(rest, b.Size(tilesM)), b.I32(tileM))
+	m0 := b.Mul(b.URem(rest, b.Size(tilesM)), b.I32(t.m))
 	c.dims[dimBatch] = b.UDiv(rest, b.Size(tilesM))
 	if p.batch.Is(1) {
 		c.dims[dimBatch] = b.I32(0)
@@ -106,16 +129,16 @@ func (w *writer) tiledProduct(p *product) {
 		ok = b.Lt(at, b.Size(n))
 		return b.Select(ok, at, b.I32(0)), ok
 	}
-	fill := func(mem *kir.Mem, first value, dim int, size sym.Expr, k0 value, alongK bool, load func(*body) value) {
-		for j := range int64(tileM * tileK / tileThreads) {
+	fill := func(mem *kir.Mem, first value, dim int, size sym.Expr, side int64, k0 value, alongK bool, load func(*body) value) {
+		for j := range side * tileK / tileThreads {
 			e := b.Add(thread, b.I32(j*tileThreads))
-			kk, mm := b.UDiv(e, b.I32(tileM)), b.URem(e, b.I32(tileM))
+			kk, mm := b.UDiv(e, b.I32(side)), b.URem(e, b.I32(side))
 			if alongK {
 				kk, mm = b.URem(e, b.I32(tileK)), b.UDiv(e, b.I32(tileK))
 			}
 			var okM, okK value
 			c.forget()
-			c.dims[dim], okM = clamp(b.Add(first, mm), size, tileM)
+			c.dims[dim], okM = clamp(b.Add(first, mm), size, side)
 			c.dims[dimK], okK = clamp(b.Add(k0, kk), p.k, tileK)
 			v := load(c)
 			for _, ok := range []value{okM, okK} {
@@ -123,27 +146,25 @@ func (w *writer) tiledProduct(p *product) {
 					v = b.Select(ok, v, zero)
 				}
 			}
-			b.Store(mem, b.Add(b.Mul(kk, b.I32(tilePitch)), mm), v)
+			b.Store(mem, b.Add(b.Mul(kk, b.I32(pitch(side))), mm), v)
 		}
 	}
-	col := b.Mul(b.URem(thread, b.I32(tileN/perThread)), b.I32(perThread))
-	row := b.Mul(b.UDiv(thread, b.I32(tileN/perThread)), b.I32(perThread))
-	start := make([]value, perThread*perThread)
+	col := b.Mul(b.URem(thread, b.I32(t.n/t.cols)), b.I32(t.cols))
+	row := b.Mul(b.UDiv(thread, b.I32(t.n/t.cols)), b.I32(t.rows))
+	start := make([]value, t.rows*t.cols)
 	for i := range start {
 		start[i] = zero
 	}
 	sums := b.For(b.I32(0), b.Size(p.k), b.I32(tileK), start, func(k0 value, acc []value) []value {
-		fill(as, m0, dimM, p.m, k0, p.aAlongK, p.a)
-		fill(bs, n0, dimN, p.n, k0, p.bAlongK, p.b)
+		fill(as, m0, dimM, p.m, t.m, k0, p.aAlongK, p.a)
+		fill(bs, n0, dimN, p.n, t.n, k0, p.bAlongK, p.b)
 		b.Barrier()
 		acc = append([]value(nil), acc...)
 		for k := range int64(tileK) {
-			x := c.quad(as, b.Add(row, b.I32(k*tilePitch)))
-			y := c.quad(bs, b.Add(col, b.I32(k*tilePitch)))
-			for i := range perThread {
-				for j := range perThread {
-					acc[i*perThread+j] = b.Fma(x[i], y[j], acc[i*perThread+j])
-				}
+			x := c.neighbours(as, b.Add(row, b.I32(k*pitch(t.m))), t.rows)
+			y := c.neighbours(bs, b.Add(col, b.I32(k*pitch(t.n))), t.cols)
+			for i := range acc {
+				acc[i] = b.Fma(x[int64(i)/t.cols], y[int64(i)%t.cols], acc[i])
 			}
 		}
 		b.Barrier()
@@ -156,15 +177,15 @@ func (w *writer) tiledProduct(p *product) {
 			b.When(b.Lt(at, b.Size(n)), f)
 		}
 	}
-	for i := range perThread {
-		m := b.Add(b.Add(m0, row), b.I32(int64(i)))
-		within(m, p.m, tileM, func() {
-			for j := range perThread {
-				n := b.Add(b.Add(n0, col), b.I32(int64(j)))
-				within(n, p.n, tileN, func() {
+	for i := range t.rows {
+		m := b.Add(b.Add(m0, row), b.I32(i))
+		within(m, p.m, t.m, func() {
+			for j := range t.cols {
+				n := b.Add(b.Add(n0, col), b.I32(j))
+				within(n, p.n, t.n, func() {
 					c.forget()
 					c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
-					p.done(c, sums[i*perThread+j])
+					p.done(c, sums[i*t.cols+j])
 				})
 			}
 		})
@@ -172,10 +193,10 @@ func (w *writer) tiledProduct(p *product) {
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
 }
 
-// quad reads four neighbours from shared memory.
-func (c *body) quad(m *kir.Mem, at value) []value {
-	if m.Elem.Size() <= 4 {
-		return c.b.LoadVec(m, at, 4)
+// neighbours reads 1 or 4 neighbours from shared memory.
+func (c *body) neighbours(m *kir.Mem, at value, n int64) []value {
+	if n == 1 || m.Elem.Size() <= 4 {
+		return c.b.LoadVec(m, at, int(n))
 	}
 	return append(c.b.LoadVec(m, at, 2), c.b.LoadVec(m, c.b.Add(at, c.b.I32(2)), 2)...)
 }

@@ -144,11 +144,7 @@ func (s *Session) Run(inputs []interp.Value) ([]interp.Value, *Report, error) {
 			})
 		}
 		if err != nil {
-			where := plan.NodeName(step.Op)
-			if at := s.Plan.Source(step.Op); at != "" {
-				where = at + ": " + where
-			}
-			return nil, nil, fmt.Errorf("%s: %w", where, err)
+			return nil, nil, &StepError{step, s.Plan.Source(step.Op), err}
 		}
 		rep.Elapsed = time.Since(began)
 		r.report.Steps = append(r.report.Steps, rep)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
+	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 )
 
@@ -12,6 +13,8 @@ import (
 type Sim struct {
 	// Check looks for races, reads of what nobody wrote, and blocks that share memory.
 	Check bool
+	// PTX makes it run the PTX text that a driver would be given, not the LLVM IR that it is printed from.
+	PTX bool
 }
 
 type simKernel struct {
@@ -19,12 +22,25 @@ type simKernel struct {
 	threads int
 }
 
-// Name is "sim".
-func (s *Sim) Name() string { return "sim" }
+// Name is "sim", or "ptx".
+func (s *Sim) Name() string {
+	if s.PTX {
+		return "ptx"
+	}
+	return "sim"
+}
 
 // Load compiles the kernel's LLVM IR.
 func (s *Sim) Load(k *kir.Kernel) (Kernel, error) {
 	m := llvm.Lower(k)
+	if s.PTX {
+		text, err := ptx.Print(m, ptx.Options{})
+		if err != nil {
+			return nil, err
+		}
+		c, err := sim.FromPTX(text, k.Name)
+		return &simKernel{c, k.Threads}, err
+	}
 	for _, f := range m.Funcs {
 		if f.Name() == k.Name {
 			c, err := sim.FromIR(f)

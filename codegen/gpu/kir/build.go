@@ -2,6 +2,7 @@ package kir
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -106,7 +107,7 @@ func (b *Builder) pure(op Op, t Type, n int64, args ...Value) Value {
 			home = a.block
 		}
 	}
-	if (op == Div || op == Rem || op == UDiv || op == URem) && !t.IsFloat() && args[1].Op != Const {
+	if (op == Div || op == Rem || op == UDiv || op == URem) && !t.IsFloat() && args[1].Op != Const && args[1].Op != Scalar {
 		home = b.at // not before the check that keeps the divisor from being 0
 	}
 	if !home.encloses(b.at) {
@@ -166,11 +167,24 @@ func (b *Builder) Mul(x, y Value) Value { return b.Binary(Mul, x, y) }
 // Div is x / y, signed for integers.
 func (b *Builder) Div(x, y Value) Value { return b.Binary(Div, x, y) }
 
-// UDiv is x / y of unsigned integers.
-func (b *Builder) UDiv(x, y Value) Value { return b.Binary(UDiv, x, y) }
+// UDiv is x / y of unsigned integers; a shift, for a constant power of 2.
+func (b *Builder) UDiv(x, y Value) Value {
+	if y.Op == Const && x.Op != Const && y.Int > 0 && y.Int&(y.Int-1) == 0 {
+		return b.Binary(LShr, x, b.Int(x.Type, int64(bits.TrailingZeros64(uint64(y.Int)))))
+	}
+	return b.Binary(UDiv, x, y)
+}
 
-// URem is x % y of unsigned integers.
-func (b *Builder) URem(x, y Value) Value { return b.Binary(URem, x, y) }
+// URem is x % y of unsigned integers. The quotient is often needed too, and then computed once.
+func (b *Builder) URem(x, y Value) Value {
+	if y.Op != Scalar && (y.Op != Const || x.Op == Const || y.Int <= 0) {
+		return b.Binary(URem, x, y)
+	}
+	if y.Op == Const && y.Int&(y.Int-1) == 0 {
+		return b.And(x, b.Int(x.Type, y.Int-1))
+	}
+	return b.Sub(x, b.Mul(b.UDiv(x, y), y))
+}
 
 // And is x & y.
 func (b *Builder) And(x, y Value) Value { return b.Binary(And, x, y) }

@@ -236,14 +236,15 @@ func TestVerify(t *testing.T) {
 		t.Errorf("status %d: %s%s", status, text, said)
 	}
 	status, text, said = call("", "verify", model, "--data", data, "--input", "x:f32[N,3,18,18]", "--rtol", "0", "--atol", "0", "--json")
-	if status != 1 || !strings.Contains(text, `"wrong": "element`) || said != "" {
+	if status != 1 || !strings.Contains(text, `elements differ, the first one at [0 0] is`) || said != "" {
 		t.Errorf("status %d: %s%s", status, text, said)
 	}
 	for args, want := range map[string]string{
 		"":                       "--data is missing",
 		"--data " + model:        "",
 		"--data nowhere":         "nowhere: no such file or directory",
-		"--device cuda --data x": "it is interp",
+		"--device tpu --data x":  "it is interp",
+		"--fusion full --data x": "it is none or light",
 	} {
 		if status, _, said := call("", append([]string{"verify", model, "--input", "x:f32[N,3,18,18]"}, strings.Fields(args)...)...); status == 0 || !strings.Contains(said, want) {
 			t.Errorf("verify %s: status %d: %s", args, status, said)

@@ -45,10 +45,10 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 		Version: version(),
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Misusef("a command is missing: export, inspect, check or verify")
+			return cli.Misusef("a command is missing: export, inspect, check, verify or gpu")
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify())
+	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU())
 	return c
 }
 

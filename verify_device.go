@@ -1,0 +1,226 @@
+package aton
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/codegen/gpu/exec"
+	"github.com/aton-project/aton/codegen/gpu/fuse"
+	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// OnDevice is what running a module on a device found.
+type OnDevice struct {
+	Device string `json:"device"`
+	// Outputs are the device's results beside what is expected: the recorded ones, or where there are none the
+	// interpreter's.
+	Outputs []Compared `json:"outputs"`
+	// Nodes are counted without constants; Share is the part of them that kernels compute, in percent.
+	Nodes    int     `json:"nodes"`
+	Share    float64 `json:"share"`
+	Launches int     `json:"launches"`
+	Host     int     `json:"host_steps"`
+	Seconds  float64 `json:"seconds"`
+	// LaneInstructions are what the simulator counts.
+	LaneInstructions int64 `json:"lane_instructions,omitempty"`
+	// Node is the first node whose kernel is wrong, looked for when an output is.
+	Node *exec.NodeResult `json:"node,omitempty"`
+}
+
+// DeviceOptions say how VerifyOn runs a module. The zero value of the others is what most callers want.
+type DeviceOptions struct {
+	Backend exec.Backend
+	// Fusion is fuse.Light unless it is set.
+	Fusion fuse.Mode
+	// Nodes compares every node with the interpreter, not only when an output is wrong.
+	Nodes bool
+	// Session, if set, sees the sessions before they run: tests plant faults with it.
+	Session func(*exec.Session)
+}
+
+// VerifyOn runs a module of the ONNX dialect on a device and compares its outputs with those of the data set, or, if it has
+// none, with the interpreter's. If they differ, each node is run alone, and the first whose kernel gives something else
+// than the interpreter is named.
+func VerifyOn(m *ssa.Module, data DataSet, tol Tolerance, o DeviceOptions) (*OnDevice, error) {
+	if o.Fusion == "" {
+		o.Fusion = fuse.Light
+	}
+	args, err := arguments(m, data)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.New(m, o.Fusion)
+	if err != nil {
+		return nil, err
+	}
+	want := data.Outputs
+	if len(want) == 0 {
+		values, err := new(interp.Interpreter).RunFunc(m.Main(), args)
+		if err != nil {
+			return nil, err
+		}
+		for i, t := range leaves(values) {
+			want = append(want, Named{outputName(m, i), t})
+		}
+	}
+	counts, share := p.Coverage()
+	r := &OnDevice{Device: o.Backend.Name(), Nodes: len(p.Nodes) - counts[plan.Constant], Share: 100 * share, Host: counts[plan.Host]}
+	session := exec.NewSession(p, o.Backend)
+	if o.Session != nil {
+		o.Session(session)
+	}
+	values, report, runErr := session.Run(args)
+	if err := session.Close(); err != nil {
+		return nil, err
+	}
+	wrong := runErr != nil
+	if runErr == nil {
+		r.Launches, r.Seconds, r.LaneInstructions = report.Launches, report.Elapsed.Seconds(), report.LaneInstructions
+		got := leaves(values)
+		if len(got) != len(want) {
+			return nil, fmt.Errorf("the model gives %d outputs, data set %s has %d", len(got), data.Name, len(want))
+		}
+		for i := range want {
+			c := compare(want[i].Name, got[i], want[i].Tensor, tol)
+			wrong = wrong || c.Wrong != ""
+			r.Outputs = append(r.Outputs, c)
+		}
+	}
+	if wrong || o.Nodes {
+		node, err := firstNode(m, args, o)
+		if err != nil {
+			return r, err
+		}
+		r.Node = node
+	}
+	if runErr != nil && r.Node == nil {
+		return r, runErr
+	}
+	return r, nil
+}
+
+// firstNode runs each node alone, on the operands that the device computed for it.
+func firstNode(m *ssa.Module, args []interp.Value, o DeviceOptions) (*exec.NodeResult, error) {
+	p, err := plan.New(m, fuse.None)
+	if err != nil {
+		return nil, err
+	}
+	session := exec.NewSession(p, o.Backend)
+	if o.Session != nil {
+		o.Session(session)
+	}
+	nodes, err := exec.CheckNodes(p, session, args, true)
+	if cerr := session.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	if n := len(nodes); n > 0 && nodes[n-1].Bad() {
+		return &nodes[n-1], nil
+	}
+	return nil, nil
+}
+
+// arguments brings the inputs of a data set to the order of the model's.
+func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
+	f := m.Main()
+	if f == nil {
+		return nil, fmt.Errorf("the module has no function")
+	}
+	byName := map[string]*tensor.Tensor{}
+	for _, in := range data.Inputs {
+		byName[in.Name] = in.Tensor
+	}
+	named := true
+	for _, p := range f.Body.Params {
+		named = named && byName[p.Name] != nil
+	}
+	if !named && len(f.Body.Params) > len(data.Inputs) {
+		return nil, fmt.Errorf("data set %s has %d inputs, the model takes %d", data.Name, len(data.Inputs), len(f.Body.Params))
+	}
+	args := make([]interp.Value, len(f.Body.Params))
+	next := 0
+	for i, p := range f.Body.Params {
+		if lt, ok := p.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
+			return nil, fmt.Errorf("input %s is a sequence: the files of data sets have no such thing", p.Name)
+		}
+		if named {
+			args[i] = interp.Of(byName[p.Name])
+			continue
+		}
+		args[i] = interp.Of(data.Inputs[next].Tensor)
+		next++
+	}
+	return args, nil
+}
+
+// leaves are the tensors in values, depth first.
+func leaves(values []interp.Value) []*tensor.Tensor {
+	var out []*tensor.Tensor
+	for _, v := range values {
+		if v.IsList {
+			out = append(out, v.List...)
+		} else if v.Tensor != nil {
+			out = append(out, v.Tensor)
+		}
+	}
+	return out
+}
+
+func outputName(m *ssa.Module, i int) string {
+	f := m.Main()
+	if i < len(f.OutputNames) {
+		return f.OutputNames[i]
+	}
+	if i < f.Body.NumReturns() && f.Body.Return(i) != nil {
+		return f.Body.Return(i).Name
+	}
+	return fmt.Sprintf("output_%d", i)
+}
+
+// RandomData makes inputs for a module whose input types are known: floats of a normal distribution, integers of 0 to 9.
+// A symbolic axis gets size 2. The numbers are the same each time.
+func RandomData(m *ssa.Module) (DataSet, error) {
+	set := DataSet{Name: "random"}
+	f := m.Main()
+	if f == nil {
+		return set, fmt.Errorf("the module has no function")
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, p := range f.Body.Params {
+		t := p.Tensor()
+		if t == nil || !t.Ranked || t.DType == tensor.Undefined {
+			return set, fmt.Errorf("input %s is %s: give its type with --input, or data", p.Name, p.Type)
+		}
+		env := map[string]int64{}
+		for _, d := range t.Dims {
+			d.Symbols(func(name string) { env[name] = 2 })
+		}
+		shape, n := []int64{}, int64(1)
+		for _, d := range t.Dims {
+			s, ok := d.Eval(env)
+			if !ok || s < 0 || s > 1<<28 || n*max(s, 1) > 1<<28 {
+				return set, fmt.Errorf("input %s of type %s is too large to make up", p.Name, t)
+			}
+			shape = append(shape, s)
+			n *= s
+		}
+		v := make([]float64, n)
+		for i := range v {
+			switch {
+			case t.DType.IsFloat():
+				v[i] = r.NormFloat64()
+			case t.DType == tensor.Bool:
+				v[i] = float64(r.IntN(2))
+			default:
+				v[i] = float64(r.IntN(10))
+			}
+		}
+		set.Inputs = append(set.Inputs, Named{p.Name, tensor.FromFloats(t.DType, shape, v)})
+	}
+	return set, nil
+}

@@ -1,0 +1,257 @@
+package aton
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Suspect is where a value went wrong on the way from the program to the ONNX graph.
+type Suspect struct {
+	// Pass is the first one after which an output is another one; empty if that is so from the first graph on that the
+	// interpreter runs, which is the one behind Since.
+	Pass  string `json:"pass,omitempty"`
+	Since string `json:"since,omitempty"`
+	// Node is the first operator that computes what the graph before did not, or the constant that was not in it.
+	Node   string `json:"node,omitempty"`
+	Source string `json:"source,omitempty"` // the line of the user's program
+	Output string `json:"output"`
+	Detail string `json:"detail"`
+}
+
+// String tells it in a line.
+func (s *Suspect) String() string {
+	t := "output " + s.Output + " " + s.Detail
+	switch {
+	case s.Pass != "":
+		t = "pass " + s.Pass + " changes what the graph computes: " + t
+	case s.Since != "":
+		t = "the first graph that the interpreter runs, behind pass " + s.Since + ", differs from the recording already: " + t
+	}
+	if s.Node != "" {
+		t += "; first in " + s.Node
+	}
+	if s.Source != "" {
+		t = s.Source + ": " + t
+	}
+	return t
+}
+
+// trace is a run of a module: what each op of the main block gave, in order.
+type trace struct {
+	ops     []tracedOp
+	outputs []*tensor.Tensor
+	module  *ssa.Module
+}
+
+type tracedOp struct {
+	name, source string
+	in           []int // which ops its operands come from, in ops
+	out          []*tensor.Tensor
+	constant     bool
+}
+
+// runTraced runs the module and keeps all values. Values inside of the blocks of control flow are not kept.
+func runTraced(m *ssa.Module, data DataSet) (*trace, error) {
+	args, err := arguments(m, data)
+	if err != nil {
+		return nil, err
+	}
+	f := m.Main()
+	t := &trace{module: m}
+	at := map[*ssa.Value]int{}
+	in := &interp.Interpreter{Observe: func(o *ssa.Op, _, out []interp.Value) error {
+		if o.Block() != f.Body {
+			return nil
+		}
+		op := tracedOp{name: string(o.Kind), source: m.Locs.String(o.Loc), out: leaves(out), constant: onnx.ConstOf(o.Results[0]) != nil}
+		if len(o.Results) > 0 && o.Results[0].Name != "" {
+			op.name += " " + o.Results[0].Name
+		}
+		for _, v := range o.Operands() {
+			if v != nil {
+				if k, ok := at[v]; ok {
+					op.in = append(op.in, k)
+				}
+			}
+		}
+		for _, r := range o.Results {
+			at[r] = len(t.ops)
+		}
+		t.ops = append(t.ops, op)
+		return nil
+	}}
+	values, err := in.RunFunc(f, args)
+	if err != nil {
+		return nil, err
+	}
+	t.outputs = leaves(values)
+	return t, nil
+}
+
+// sameNumbers reports the same numbers, whatever their element type is: a pass may compute in another one.
+func sameNumbers(x, y *tensor.Tensor, tol Tolerance) bool {
+	if x.NumElements() != y.NumElements() || x.DType == tensor.String || y.DType == tensor.String || x.DType.IsComplex() || y.DType.IsComplex() {
+		return false
+	}
+	v, w := x.Float64s(), y.Float64s()
+	top := 0.0
+	for i := range w {
+		if a := math.Abs(w[i]); a < math.Inf(1) {
+			top = max(top, a)
+		}
+	}
+	for i := range w {
+		if v[i] != w[i] && !(v[i] != v[i] && w[i] != w[i]) && !(math.Abs(v[i]-w[i]) <= tol.Absolute+tol.Relative*top) {
+			return false
+		}
+	}
+	return true
+}
+
+// culprit is the first op of a trace that computes what no op of the one before did, and on which an output that differs
+// depends through such ops alone. -1 if there is none.
+func culprit(before, after *trace, tol Tolerance) int {
+	type key struct{ n int64 }
+	known := map[key][]*tensor.Tensor{}
+	for _, o := range before.ops {
+		for _, t := range o.out {
+			k := key{t.NumElements()}
+			known[k] = append(known[k], t)
+		}
+	}
+	strange := make([]bool, len(after.ops))
+	for i, o := range after.ops {
+		for _, t := range o.out {
+			if !slices.ContainsFunc(known[key{t.NumElements()}], func(w *tensor.Tensor) bool { return sameNumbers(t, w, tol) }) {
+				strange[i] = true
+			}
+		}
+	}
+	reached := make([]bool, len(after.ops))
+	for i := len(after.ops) - 1; i >= 0; i-- {
+		for _, t := range after.ops[i].out {
+			for k, out := range after.outputs {
+				if t == out && strange[i] && (k >= len(before.outputs) || !sameNumbers(out, before.outputs[k], tol)) {
+					reached[i] = true
+				}
+			}
+		}
+		if reached[i] {
+			for _, k := range after.ops[i].in {
+				reached[k] = reached[k] || strange[k]
+			}
+		}
+	}
+	return slices.Index(reached, true)
+}
+
+// FirstBadPass runs the conversion again, pass by pass, and the interpreter on each graph that it understands. It gives the
+// first pass after which an output is not what it was, nil if there is none. load makes the module anew.
+func FirstBadPass(load func() (*ssa.Module, error), data DataSet, tol Tolerance, o Options) (*Suspect, error) {
+	m, err := load()
+	if err != nil {
+		return nil, err
+	}
+	var found *Suspect
+	var last *trace
+	var failed error
+	runner := passes.Runner{}
+	if o.Runner != nil {
+		runner = *o.Runner
+	}
+	runner.Observers = append(slices.Clone(runner.Observers), passes.Observer{AfterPass: func(e *passes.Event) {
+		if found != nil || failed != nil || last != nil && !e.Changed() && o.Runner == nil || !runs(e.Module) {
+			return
+		}
+		now, err := runTraced(e.Module, data)
+		if err != nil {
+			if last != nil { // an earlier graph ran
+				found = &Suspect{Pass: e.Text, Output: "none", Detail: err.Error()}
+			}
+			return
+		}
+		want := make([]Named, 0, len(now.outputs))
+		if last != nil {
+			for i, t := range last.outputs {
+				want = append(want, Named{outputName(e.Module, i), t})
+			}
+		} else {
+			want = data.Outputs
+		}
+		for i, w := range want {
+			if i >= len(now.outputs) {
+				failed = fmt.Errorf("pass %s leaves %d outputs of %d", e.Text, len(now.outputs), len(want))
+				return
+			}
+			c := compare(w.Name, now.outputs[i], w.Tensor, tol)
+			if c.Wrong == "" || last != nil && sameNumbers(now.outputs[i], w.Tensor, tol) {
+				continue
+			}
+			found = &Suspect{Output: c.Name, Detail: c.Wrong}
+			if last == nil {
+				found.Since = e.Text
+			} else {
+				found.Pass = e.Text
+				if k := culprit(last, now, tol); k >= 0 {
+					found.Node, found.Source = now.ops[k].name, now.ops[k].source
+				}
+			}
+			return
+		}
+		last = now
+	}})
+	o.Runner = &runner
+	if _, err := Lower(m, o); err != nil && found == nil {
+		return nil, err
+	}
+	return found, failed
+}
+
+// FirstDifference compares a module, such as one read from an ONNX file, with another one that it should be the same as:
+// the first operator or constant of it that the other one does not have. Nil if the outputs agree.
+func FirstDifference(reference, m *ssa.Module, data DataSet, tol Tolerance) (*Suspect, error) {
+	before, err := runTraced(reference, data)
+	if err != nil {
+		return nil, fmt.Errorf("the reference: %w", err)
+	}
+	after, err := runTraced(m, data)
+	if err != nil {
+		return nil, err
+	}
+	for i, want := range before.outputs {
+		if i >= len(after.outputs) {
+			return nil, fmt.Errorf("%d outputs, the reference has %d", len(after.outputs), len(before.outputs))
+		}
+		c := compare(outputName(m, i), after.outputs[i], want, tol)
+		if c.Wrong == "" {
+			continue
+		}
+		s := &Suspect{Output: c.Name, Detail: c.Wrong}
+		if k := culprit(before, after, tol); k >= 0 {
+			s.Node, s.Source = after.ops[k].name, after.ops[k].source
+		}
+		return s, nil
+	}
+	return nil, nil
+}
+
+// runs reports a module that the interpreter understands.
+func runs(m *ssa.Module) bool {
+	f := m.Main()
+	if f == nil {
+		return false
+	}
+	for o := range f.Body.AllOps() {
+		if o.Kind.Namespace() != onnx.Namespace {
+			return false
+		}
+	}
+	return true
+}
