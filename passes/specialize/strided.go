@@ -19,7 +19,7 @@ func (s *spec) asStrided(args []value) *tensorRef {
 	size, ok := s.literalOf(args[1])
 	stride, ok2 := s.literalOf(args[2])
 	if !ok || !ok2 {
-		s.fail("dynamic-axis", "as_strided with a size or stride that depends on a dynamic axis")
+		return s.dynamicStrided(args, root, base, !startsWith(st.chain))
 	}
 	offset := int64(0)
 	if l, ok := s.literalOf(args[3]); !ok {
@@ -65,4 +65,46 @@ func (s *spec) asStrided(args []value) *tensorRef {
 	v := s.emitName("aten::take", base, at)
 	step := viewStep{kind: "aten::take", schema: aten.SchemaByName("aten::take"), args: []value{nil, at}}
 	return s.newView(root, []viewStep{step}, ssa.Sizes(strides), base, v)
+}
+
+// startsWith reports views whose first element is the first one of their base.
+func startsWith(chain []viewStep) bool {
+	for _, st := range chain {
+		switch st.kind {
+		case "aten::view", "aten::reshape", "aten::_unsafe_view", "aten::view_as", "aten::flatten", "aten::unflatten", "aten::squeeze", "aten::unsqueeze",
+			"aten::transpose", "aten::permute", "aten::t", "aten::movedim", "aten::swapaxes", "aten::swapdims", "aten::expand", "aten::expand_as", "aten::detach", "aten::alias":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// dynamicStrided is asStrided where sizes or strides are computed at run time: the places are offset + sum of i_k * stride_k.
+func (s *spec) dynamicStrided(args []value, root *storage, base *ssa.Value, part bool) *tensorRef {
+	sizes, ok := args[1].(*list)
+	strides, ok2 := args[2].(*list)
+	if !ok || !ok2 || sizes.state().dyn != nil || strides.state().dyn != nil {
+		s.fail("dynamic-axis", "as_strided with sizes or strides that are only known at run time")
+	}
+	offset := int64(0)
+	if l, ok := s.literalOf(args[3]); !ok {
+		s.fail("dynamic-axis", "as_strided with an offset that depends on a dynamic axis")
+	} else if !l.IsNone() {
+		offset = l.Int()
+	} else if part {
+		s.fail("view", "as_strided of a part of a tensor, with sizes that depend on a dynamic axis; give a storage_offset")
+	}
+	n, by := sizes.state().elems, strides.state().elems
+	if len(n) != len(by) {
+		s.fail("view", "as_strided with %d sizes and %d strides", len(n), len(by))
+	}
+	at := s.constant(ssa.TensorValue(tensor.ScalarInt(offset)))
+	for i := range n {
+		row := s.emitName("aten::mul.Tensor", s.emitName("aten::arange", s.materialize(n[i])), s.materialize(by[i]))
+		at = s.emitName("aten::add.Tensor", s.emitName("aten::unsqueeze", at, ssa.Int(-1)), row)
+	}
+	v := s.emitName("aten::take", base, at)
+	step := viewStep{kind: "aten::take", schema: aten.SchemaByName("aten::take"), args: []value{nil, at}}
+	return s.newView(root, []viewStep{step}, nil, base, v)
 }
