@@ -87,7 +87,7 @@ func (p *printer) printFunc(f *Func) {
 		p.skip = map[*Op]bool{}
 		n := len(f.Body.Params)
 		for o := range f.Body.Ops() {
-			if l, ok := o.Attr("value"); ok && l.Kind == TensorLit && len(o.Results) == 1 && o.Results[0].Name != "" {
+			if l, ok := o.Attr("value"); ok && l.Kind == TensorLit && o.NumOperands() == 0 && len(o.Results) == 1 && o.Results[0].Name != "" {
 				p.skip[o] = true
 				if n > 0 {
 					p.w.WriteString(",\n      ")

@@ -3,6 +3,7 @@ package ssa_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/aton-project/aton/ssa"
@@ -68,4 +69,28 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(cmp.Diff(one, two))
 		}
 	})
+}
+
+// A constant with a name is a weight; an op that has a value besides its operands is not.
+func TestWeightsAsInputs(t *testing.T) {
+	m, err := ssa.Parse(`graph(%n : Long(1)):
+  %w : Float(2) = onnx::Constant[value= 1  2 [ CPUFloatType{2} ]]()
+  %y : Float(N) = onnx::ConstantOfShape[value= 3 [ CPUFloatType{1} ]](%n)
+  return (%w, %y)
+`, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `graph(%n : Long(1),
+      %w : Float(2)):
+  %y : Float(N) = onnx::ConstantOfShape[value= 3 [ CPUFloatType{1} ]](%n)
+  return (%w, %y)
+`
+	var b strings.Builder
+	if err := ssa.Fprint(&b, m, ssa.PrintOptions{WeightsAsInputs: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); got != want {
+		t.Errorf("printed\n%s\nwant\n%s", got, want)
+	}
 }
