@@ -329,7 +329,7 @@ func (l *Lowering) identityLike(a *ssa.Value, n, m Size) *ssa.Value {
 
 // maxJacobi bounds the size of matrices whose eigenvalues or singular values
 // are computed: the rotations are listed at export.
-const maxJacobi = 48
+const maxJacobi = 64
 
 // rotations lists the pairs of columns of several sweeps.
 func (l *Lowering) rotations(n int64) *ssa.Value {

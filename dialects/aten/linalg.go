@@ -649,8 +649,11 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 		b = l.tall(b)
 	}
 	m, n := l.rowCount(a), l.colCount(a)
-	if l.emptyMatrix(a) || l.emptyMatrix(b) {
-		l.Fail("least squares of matrices without elements")
+	if l.emptyMatrix(b) && !l.emptyMatrix(a) {
+		l.Fail("least squares without right sides")
+	}
+	if l.emptyMatrix(a) {
+		return l.emptyLstsq(a, b, driver, vector)
 	}
 	var rtol *ssa.Value
 	if !l.IsNone("rcond") {
@@ -668,6 +671,15 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 	case driver == "gels" && ok && ok2:
 		e := l.Sub(l.Op("MatMul", a, x), b)
 		residuals = l.Reduce("ReduceSum", l.Mul(e, e), []int64{-2}, false)
+	case l.Rank(a) == 2:
+		// they are there if there are more rows than columns, and the columns are independent
+		e := l.Sub(l.Op("MatMul", a, x), b)
+		there := l.Op("Greater", l.SizeValue(m), l.SizeValue(n))
+		if driver != "gels" {
+			there = l.And(there, l.Equal(rank, l.SizeValue(n)))
+		}
+		k := l.Mul(l.Cast(there, tensor.Int64), l.SizeValue(l.colCount(b)))
+		residuals = l.Op("Slice", l.Reduce("ReduceSum", l.Mul(e, e), []int64{-2}, false), l.I64(0), l.Unsqueeze(k, 0), l.I64(0))
 	case l.Node.Results[1].HasUses():
 		l.Fail("residuals, which exist or not depending on the rank that driver %s finds", driver)
 	}
@@ -677,6 +689,29 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 	}
 	if driver == "gels" {
 		rank = l.Const(tensor.Ints())
+	}
+	if vector {
+		x = l.Squeeze(x, -1)
+	}
+	return []*ssa.Value{x, residuals, rank, values}
+}
+
+// emptyLstsq is lstsq of a matrix without rows or columns.
+func (l *Lowering) emptyLstsq(a, b *ssa.Value, driver string, vector bool) []*ssa.Value {
+	d, r := l.DType(a), l.Rank(a)
+	m, n := l.Static(a, r-2), l.Static(a, r-1)
+	fill := func(d tensor.DType, sizes ...Size) *ssa.Value { return l.Fill(l.SizeTensor(sizes), d, ssa.Int(0)) }
+	batch := l.sizesOf(a, 0, r-2)
+	x := fill(d, append(slices.Clone(batch), ConstSize(n), l.SizeOf(b, r-1))...)
+	residuals, values, rank := l.emptyVector(d), l.emptyVector(d), l.Const(tensor.Ints())
+	if m > n && driver != "gelsy" {
+		residuals = l.Reduce("ReduceSum", l.Mul(b, b), []int64{-2}, false)
+	}
+	if driver != "gels" {
+		rank = fill(tensor.Int64, batch...)
+	}
+	if driver == "gelsd" || driver == "gelss" {
+		values = fill(d, append(slices.Clone(batch), ConstSize(min(m, n)))...)
 	}
 	if vector {
 		x = l.Squeeze(x, -1)

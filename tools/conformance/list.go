@@ -150,7 +150,7 @@ func renew(list map[string]expectation, rows []row) string {
 	}
 	sort.Strings(ids)
 	var b strings.Builder
-	b.WriteString("# Cases that may fail, and why: SUITE/ID, class, reason. Kept by tools/conformance --update.\n")
+	b.WriteString("# Cases that may fail, and why: SUITE/ID, class, reason (KIND: WHY). Kept by tools/conformance --update.\n")
 	for _, id := range ids {
 		fmt.Fprintf(&b, "%s\t%s\t%s\n", id, next[id].class, next[id].reason)
 	}

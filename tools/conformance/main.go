@@ -24,7 +24,8 @@ import (
 type options struct {
 	shared, cases, set, filter, python, jobs, exporter, results, format, share string
 	opset                                                                      int
-	update, noCheck, fresh                                                     bool
+	update, noCheck, fresh, reasons                                            bool
+	opsets                                                                     string
 }
 
 func main() {
@@ -43,6 +44,8 @@ func main() {
 	flag.BoolVar(&o.update, "update", false, "write the list of expected failures anew; reasons stay")
 	flag.BoolVar(&o.noCheck, "no-check", false, "leave onnx.checker out, which is quicker")
 	flag.BoolVar(&o.fresh, "fresh", false, "make the cases again")
+	flag.BoolVar(&o.reasons, "reasons", false, "print the list of expected failures by reason, with counts; runs nothing")
+	flag.StringVar(&o.opsets, "opsets", "", "run at each of these opsets, such as 7,11,13,21, and print one table")
 	flag.Parse()
 	code, err := run(o)
 	if err != nil {
@@ -80,8 +83,18 @@ func run(o options) (int, error) {
 		o.results = filepath.Join("out", "conformance"+suffix+".jsonl")
 	}
 	list := filepath.Join("tools", "conformance", "expected-failures"+suffix+".tsv")
+	if o.reasons {
+		expected, err := readList(list)
+		if err == nil {
+			fmt.Print(reasonsTable(expected))
+		}
+		return 0, err
+	}
 	if err := prepare(o); err != nil {
 		return 0, err
+	}
+	if o.opsets != "" {
+		return opsets(o, o.opsets)
 	}
 	if err := score(o); err != nil {
 		return 0, err
