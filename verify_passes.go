@@ -167,7 +167,7 @@ func FirstBadPass(load func() (*ssa.Module, error), data DataSet, tol Tolerance,
 		runner = *o.Runner
 	}
 	runner.Observers = append(slices.Clone(runner.Observers), passes.Observer{AfterPass: func(e *passes.Event) {
-		if found != nil || failed != nil || last != nil && !e.Changed() && o.Runner == nil || !runs(e.Module) {
+		if found != nil || failed != nil || !runs(e.Module) {
 			return
 		}
 		now, err := runTraced(e.Module, data)

@@ -55,13 +55,14 @@ var table = []rule{
 	{"codegen/gpu/ptx", "ssa/tensor codegen/gpu/internal/cfg", "github.com/llir/llvm"},
 	{"codegen/gpu/sim", "ssa/tensor codegen/gpu/internal/cfg", "github.com/llir/llvm"},
 	{"codegen/gpu/driver", "", "github.com/ebitengine/purego"},
+	{"codegen/gpu/cuda", "codegen/gpu/...", ""},
 	{"codegen/gpu/fuse", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/emit", ""},
 	{"codegen/gpu/plan", "ssa/... dialects/onnx backend/interp codegen/gpu/... !codegen/gpu/exec/... !codegen/gpu/driver !codegen/gpu/sim", ""},
 	{"codegen/gpu/...", "ssa/... dialects/onnx/... backend/interp codegen/gpu/...", "github.com/llir/llvm"},
 
 	{"tools/...", "...", "*"},
 	{"lit-tests", "...", "*"},
-	{"", "... !tools/... !lit-tests !codegen/gpu/driver", ""}, // the library's face
+	{"", "... !tools/... !lit-tests !codegen/gpu/driver !codegen/gpu/cuda", ""}, // the library's face, without purego
 }
 
 // fits says whether a package, relative to the module, is what the pattern names.

@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"fmt"
+
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa/sym"
@@ -12,8 +14,15 @@ type team struct {
 	size int64
 	row  value // which row
 	lane value // the number of the thread in its team
-	// exchange is shared memory for teams of several warps, by type.
-	exchange map[kir.Type]*kir.Mem
+	// exchange is shared memory for teams of several warps. Two in turn: who writes to one has passed the barrier behind
+	// which all have read it.
+	exchange map[exchangeKey]*kir.Mem
+	turns    int
+}
+
+type exchangeKey struct {
+	t           kir.Type
+	turn, which int
 }
 
 const warp = 32
@@ -43,7 +52,7 @@ func (w *writer) teams(rows sym.Expr, size int64, f func(t *team)) *body {
 	perBlock := threads / size
 	c := w.newBody(int(threads))
 	b := c.b
-	t := &team{body: c, size: size, exchange: map[kir.Type]*kir.Mem{}}
+	t := &team{body: c, size: size, exchange: map[exchangeKey]*kir.Mem{}}
 	t.row, t.lane = b.BlockIndex(0), b.ThreadX()
 	if perBlock > 1 {
 		t.row = b.Add(b.Mul(t.row, b.I32(perBlock)), b.UDiv(t.lane, b.I32(size)))
@@ -84,16 +93,14 @@ func (t *team) all(vs []value, combine func(x, y []value) []value) []value {
 	mems := make([]*kir.Mem, len(vs))
 	count := map[kir.Type]int{}
 	for i, v := range vs {
-		k := v.Type
-		if count[k]++; count[k] > 1 {
-			mems[i] = b.SharedMem("team."+k.String()+".more", k, int(warps))
-			continue
-		}
+		k := exchangeKey{v.Type, t.turns % 2, count[v.Type]}
+		count[v.Type]++
 		if t.exchange[k] == nil {
-			t.exchange[k] = b.SharedMem("team."+k.String(), k, int(warps))
+			t.exchange[k] = b.SharedMem(fmt.Sprintf("team.%s.%d.%d", k.t, k.turn, k.which), k.t, int(warps))
 		}
 		mems[i] = t.exchange[k]
 	}
+	t.turns++
 	b.When(b.Eq(b.URem(t.lane, b.I32(warp)), b.I32(0)), func() {
 		for i, v := range vs {
 			b.Store(mems[i], b.UDiv(t.lane, b.I32(warp)), v)
@@ -111,7 +118,6 @@ func (t *team) all(vs []value, combine func(x, y []value) []value) []value {
 	for k := int64(1); k < warps; k++ {
 		total = combine(total, read(k))
 	}
-	b.Barrier() // the next exchange writes to the same place
 	return total
 }
 

@@ -1,14 +1,18 @@
-package exec
+package exec_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/codegen/gpu/bound"
+	"github.com/aton-project/aton/codegen/gpu/cuda"
+	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/dialects/onnx"
@@ -92,10 +96,21 @@ func (n *node) check(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSession(p, &Sim{Check: true})
-	got, _, err := s.Run(args)
+	got, _, err := exec.NewSession(p, &exec.Sim{Check: true}).Run(args)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, kernels(p))
+	}
+	// what is printed as PTX computes the same bits, and so does a GPU if there is one
+	for _, b := range others() {
+		again, _, err := exec.NewSession(p, b).Run(args)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", b.Name(), err, kernels(p))
+		}
+		for i := range got {
+			if !bytes.Equal(again[i].Tensor.Bytes(), got[i].Tensor.Bytes()) {
+				t.Errorf("%s of %v: result %d on %s is not what the simulator of the IR gives: %s", n.op, n.in, i, b.Name(), bound.Measure(again[i].Tensor, got[i].Tensor, nil))
+			}
+		}
 	}
 	o := p.Func.Body.Last()
 	for i := range want {
@@ -107,6 +122,24 @@ func (n *node) check(t *testing.T) {
 			t.Errorf("%s of %v: result %d: %s\n%s", n.op, n.in, i, d, kernels(p))
 		}
 	}
+}
+
+// device is the GPU of this machine, nil if there is none.
+var device = sync.OnceValue(func() *cuda.Backend {
+	b, err := cuda.Open()
+	if err != nil {
+		return nil
+	}
+	return b
+})
+
+// others are the ways to run a kernel besides the simulator of the IR.
+func others() []exec.Backend {
+	out := []exec.Backend{&exec.Sim{PTX: true}}
+	if b := device(); b != nil {
+		out = append(out, b)
+	}
+	return out
 }
 
 func kernels(p *plan.Plan) string {

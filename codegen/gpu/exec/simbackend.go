@@ -15,6 +15,8 @@ type Sim struct {
 	Check bool
 	// PTX makes it run the PTX text that a driver would be given, not the LLVM IR that it is printed from.
 	PTX bool
+	// Steps bounds the instructions of a block, 0 for the simulator's own limit.
+	Steps int64
 }
 
 type simKernel struct {
@@ -70,7 +72,7 @@ func (s *Sim) Download(m Memory, data []byte) error { copy(data, m.([]byte)); re
 // Launch runs the kernel.
 func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
 	c := k.(*simKernel)
-	l := sim.Launch{Grid: grid, Block: [3]int{c.threads, 1, 1}, Check: s.Check}
+	l := sim.Launch{Grid: grid, Block: [3]int{c.threads, 1, 1}, Check: s.Check, Steps: s.Steps}
 	for _, a := range args {
 		if a.Memory != nil {
 			l.Args = append(l.Args, sim.Ptr(sim.NewBuffer(a.Memory.([]byte))))

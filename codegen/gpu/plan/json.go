@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,14 +15,13 @@ import (
 const Version = 1
 
 type jsonPlan struct {
-	Version int          `json:"version"`
-	Fusion  string       `json:"fusion"`
-	Inputs  []jsonValue  `json:"inputs"`
-	Outputs []jsonValue  `json:"outputs"`
-	Buffers []jsonBuffer `json:"buffers"`
-	Arena   *int64       `json:"arena,omitempty"`
-	Kernels []jsonKernel `json:"kernels"`
-	Steps   []jsonStep   `json:"steps"`
+	Version         int
+	Fusion          string
+	Inputs, Outputs []jsonValue
+	Buffers         []jsonBuffer
+	Arena           *int64
+	Kernels         []jsonKernel
+	Steps           []jsonStep
 }
 
 type jsonValue struct {
@@ -110,7 +110,7 @@ func (p *Plan) jsonValue(name string, v *ssa.Value) jsonValue {
 // WriteJSON writes the plan. Sizes are expressions over the symbols in the inputs' shapes; where all are known, buffers
 // have the places that [Plan.Allocate] gives them.
 func (p *Plan) WriteJSON(w io.Writer) error {
-	j := jsonPlan{Version: Version, Fusion: string(p.Fusion), Inputs: []jsonValue{}, Buffers: []jsonBuffer{}, Kernels: []jsonKernel{}, Steps: []jsonStep{}}
+	j := jsonPlan{Version: Version, Fusion: string(p.Fusion)}
 	for _, v := range p.Func.Body.Params {
 		j.Inputs = append(j.Inputs, p.jsonValue(v.Name, v))
 	}
@@ -169,10 +169,44 @@ func (p *Plan) WriteJSON(w io.Writer) error {
 		}
 		j.Steps = append(j.Steps, n)
 	}
-	e := json.NewEncoder(w)
+	return j.write(w)
+}
+
+// write puts each buffer, kernel and step on a line.
+func (j *jsonPlan) write(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "{\n  \"version\": %d,\n  \"fusion\": %q", j.Version, j.Fusion)
+	if j.Arena != nil {
+		fmt.Fprintf(&b, ",\n  \"arena\": %d", *j.Arena)
+	}
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(j)
+	var failed error
+	list := func(name string, n int, at func(i int) any) {
+		fmt.Fprintf(&b, ",\n  %q: [", name)
+		for i := range n {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString("\n    ")
+			if err := e.Encode(at(i)); err != nil && failed == nil {
+				failed = err
+			}
+			b.Truncate(b.Len() - 1) // the encoder ends the line
+		}
+		b.WriteString("\n  ]")
+	}
+	list("inputs", len(j.Inputs), func(i int) any { return j.Inputs[i] })
+	list("outputs", len(j.Outputs), func(i int) any { return j.Outputs[i] })
+	list("buffers", len(j.Buffers), func(i int) any { return j.Buffers[i] })
+	list("kernels", len(j.Kernels), func(i int) any { return j.Kernels[i] })
+	list("steps", len(j.Steps), func(i int) any { return j.Steps[i] })
+	b.WriteString("\n}\n")
+	if failed != nil {
+		return failed
+	}
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 // Coverage counts the nodes by place; share is the part of those that are no constants which a kernel computes, or which

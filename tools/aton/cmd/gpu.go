@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/codegen/gpu/cuda"
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/index"
@@ -26,6 +27,8 @@ func newBackend(name string, check bool) (exec.Backend, error) {
 		return &exec.Sim{Check: check}, nil
 	case "ptx":
 		return &exec.Sim{Check: check, PTX: true}, nil
+	case "cuda":
+		return cuda.Open()
 	}
 	return nil, cli.Misusef("--device: it is interp, sim, ptx or cuda, not %q", name)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cli"
 )
@@ -30,9 +31,9 @@ type verifier struct {
 	data, device, fusion, reference string
 	tol                             aton.Tolerance
 	nodes, check, noPasses          bool
-	// session sees the sessions of the device before they run, and reload the modules that passes are looked for in: tests
-	// plant faults with them.
-	session func(*exec.Session)
+	// session sees the sessions of the device before they run, and observers the passes: tests plant faults with them.
+	session   func(*exec.Session)
+	observers []passes.Observer
 }
 
 func newVerify() *cobra.Command { return (&verifier{}).command() }
@@ -88,11 +89,15 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
+		if c, ok := b.(io.Closer); ok {
+			defer c.Close()
+		}
 		backend = b
 	}
 	if err := m.prepare(c, name); err != nil {
 		return err
 	}
+	m.opts.Runner.Observers = append(m.opts.Runner.Observers, v.observers...)
 	var sets []aton.DataSet
 	if v.data != "" {
 		var err error

@@ -1,0 +1,211 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/codegen/gpu/driver"
+	"github.com/aton-project/aton/codegen/gpu/exec"
+	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+const (
+	convnet     = fixtures + "convnet.script.pt"
+	convnetData = fixtures + "convnet.script.safetensors"
+	convnetType = "x:f32[N,3,18,18]"
+)
+
+// verify runs a verifier, with what is planted in it.
+func verify(t *testing.T, v *verifier, args ...string) (text string, err error) {
+	t.Helper()
+	c := v.command()
+	var out bytes.Buffer
+	c.SetOut(&out)
+	c.SetErr(&out)
+	c.SetArgs(args)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	err = c.Execute()
+	return out.String(), err
+}
+
+func TestVerifyDevices(t *testing.T) {
+	for _, device := range []string{"sim", "ptx"} {
+		for _, fusion := range []string{"none", "light"} {
+			text, err := verify(t, &verifier{}, convnet, "--data", convnetData, "--input", convnetType, "--device", device, "--fusion", fusion, "--nodes", "--check")
+			if err != nil || strings.Count(text, "as expected") != 4 || !strings.Contains(text, device+": 100.0 % of") {
+				t.Errorf("%s, %s: %v\n%s", device, fusion, err, text)
+			}
+		}
+	}
+	text, err := verify(t, &verifier{}, convnet, "--input", convnetType, "--device", "sim", "--json")
+	var r struct {
+		Device []struct {
+			Launches int
+			Share    float64
+			Outputs  []aton.Compared
+		}
+	}
+	if err != nil || json.Unmarshal([]byte(text), &r) != nil || len(r.Device) != 1 || r.Device[0].Launches == 0 || len(r.Device[0].Outputs) == 0 || r.Device[0].Outputs[0].Difference == nil {
+		t.Errorf("without data: %v\n%s", err, text)
+	}
+	if _, err := verify(t, &verifier{}, convnet, "--input", convnetType, "--device", "cuda"); err != nil && !errors.Is(err, driver.ErrNoDriver) {
+		t.Errorf("cuda: %v", err)
+	}
+}
+
+// A kernel that multiplies where it should add is found, and its node is named with the user's line.
+func TestWrongKernel(t *testing.T) {
+	for _, fusion := range []string{"none", "light"} {
+		v := &verifier{session: func(s *exec.Session) {
+			s.Replace = func(k *kir.Kernel) *kir.Kernel {
+				if !strings.HasPrefix(k.Name, "k_conv_") {
+					return k
+				}
+				for _, n := range k.Body.Nodes {
+					breakFma(n)
+				}
+				return k
+			}
+		}}
+		text, err := verify(t, v, convnet, "--data", convnetData, "--input", convnetType, "--device", "sim", "--fusion", fusion)
+		if err == nil || !strings.Contains(text, "first wrong ") || !strings.Contains(text, "node Conv") || !strings.Contains(text, ".py:") || !strings.Contains(text, "k_conv_") {
+			t.Errorf("%s: %v\n%s", fusion, err, text)
+		}
+	}
+}
+
+// breakFma makes the third argument of every fma its second one.
+func breakFma(n *kir.Node) {
+	if n.Op == kir.Fma {
+		n.Args = []*kir.Node{n.Args[0], n.Args[1], n.Args[1]}
+	}
+	for _, b := range n.Blocks {
+		for _, in := range b.Nodes {
+			breakFma(in)
+		}
+	}
+}
+
+// A kernel that the simulator stops is named too.
+func TestFaultyKernel(t *testing.T) {
+	v := &verifier{session: func(s *exec.Session) {
+		s.Replace = func(k *kir.Kernel) *kir.Kernel {
+			if strings.HasPrefix(k.Name, "k_pool_") {
+				for _, p := range k.Params {
+					if p.Mem != nil && p.Mem.Writes {
+						far(k.Body, p.Mem)
+					}
+				}
+			}
+			return k
+		}
+	}}
+	text, err := verify(t, v, convnet, "--data", convnetData, "--input", convnetType, "--device", "sim")
+	if err == nil || !strings.Contains(text, "out of bounds") || !strings.Contains(text, "Pool") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// far makes all stores to a buffer go to a place beyond its end.
+func far(b *kir.Block, m *kir.Mem) {
+	for _, n := range b.Nodes {
+		if n.Op == kir.Store && n.Mem == m {
+			n.Args[0] = &kir.Node{Op: kir.Const, Type: kir.I32, Int: 1 << 28}
+		}
+		for _, in := range n.Blocks {
+			far(in, m)
+		}
+	}
+}
+
+// A pass that changes what the graph computes is named, with the operator that it broke and the user's line.
+func TestWrongPass(t *testing.T) {
+	done := map[*ssa.Module]bool{}
+	v := &verifier{observers: []passes.Observer{{AfterPass: func(e *passes.Event) {
+		if e.Pass.Name != "legalize" || done[e.Module] {
+			return
+		}
+		done[e.Module] = true
+		for o := range e.Module.Main().Body.Ops() {
+			if o.Kind == "onnx::Relu" {
+				o.Kind = "onnx::Abs"
+				return
+			}
+		}
+	}}}}
+	text, err := verify(t, v, convnet, "--data", convnetData, "--input", convnetType)
+	if err == nil || !strings.Contains(text, "pass legalize") || !strings.Contains(text, "first in onnx::Abs") || !strings.Contains(text, ".py:") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// A weight of an ONNX file that is not the model's is named.
+func TestWrongWeight(t *testing.T) {
+	in, err := spec.Parse(convnetType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := aton.Options{Inputs: []spec.Input{in}}
+	m, err := aton.Load(convnet, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := aton.Lower(m, o); err != nil {
+		t.Fatal(err)
+	}
+	changed := ""
+	for op := range m.Main().Body.Ops() {
+		if l, ok := op.Attr("value"); ok && op.Kind == "onnx::Constant" && l.Kind == ssa.TensorLit && l.Tensor.NumElements() > 20 && changed == "" {
+			v := l.Tensor.Float64s()
+			v[3] += 1
+			op.SetAttr("value", ssa.TensorValue(tensor.FromFloats(l.Tensor.DType, l.Tensor.Shape, v)))
+			changed = op.Results[0].Name
+		}
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "bad.onnx")
+	if err := aton.Export(m, file, o); err != nil {
+		t.Fatal(err)
+	}
+	text, err := verify(t, &verifier{}, file, "--data", convnetData, "--reference", convnet, "--input", convnetType)
+	if err == nil || changed == "" || !strings.Contains(text, "first in onnx::Constant "+changed) {
+		t.Errorf("weight %s: %v\n%s", changed, err, text)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGPU(t *testing.T) {
+	for what, want := range map[string]string{
+		"facts": "k_conv_",
+		"plan":  `"grid":["`,
+		"kir":   "kernel k_",
+		"llir":  "define ptx_kernel void @k_",
+		"ptx":   ".visible .entry k_",
+	} {
+		status, text, said := call("", "gpu", convnet, "--input", convnetType, "--print", what)
+		if status != 0 || !strings.Contains(text, want) {
+			t.Errorf("%s: status %d, no %q in %s%s", what, status, want, text, said)
+		}
+		if again, second, _ := call("", "gpu", convnet, "--input", convnetType, "--print", what); again != status || second != text {
+			t.Errorf("%s: two runs differ", what)
+		}
+	}
+	if status, _, said := call("", "gpu", convnet, "--input", convnetType, "--print", "sass"); status != 2 || !strings.Contains(said, "--print") {
+		t.Errorf("status %d: %s", status, said)
+	}
+	if status, text, _ := call("", "gpu", convnet, "--input", convnetType, "--json"); status != 0 || !json.Valid([]byte(text)) {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
