@@ -11,6 +11,7 @@ import (
 // The forms on Python numbers, aten::add.int(int a, int b), share the entries.
 var arithmetic = Defs{
 	"aten::add":             {Doc: "self + alpha * other", Lower: lowerAdd},
+	"aten::_add_relu":       {Doc: "max(self + alpha * other, 0)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", lowerAdd(l)) }},
 	"aten::sub":             {Doc: "self - alpha * other", Lower: lowerSub},
 	"aten::subtract":        {Doc: "self - alpha * other", Lower: lowerSub},
 	"aten::rsub":            {Doc: "other - alpha * self", Lower: lowerRsub},
