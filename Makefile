@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check)
 
-.PHONY: all build test race lit update gen check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo fixtures bench-export lint clean
 
 all: build lint test
 
@@ -36,6 +36,10 @@ update:
 
 gen:
 	$(GO) generate ./...
+
+# needs protoc and protoc-gen-go; the format changes once in years
+proto:
+	protoc -I. --go_out=. --go_opt=paths=source_relative backend/onnxfile/onnxpb/onnx.proto
 
 check-gen: gen
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files differ from what is committed: make gen"; exit 1; }

@@ -5,6 +5,7 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -57,7 +58,30 @@ func generate(root string) (map[string]string, error) {
 		return nil, err
 	}
 	page, err := page(names, kinds)
-	return map[string]string{"dialects/aten/OPS.md": page, "passes/specialize/kinds.txt": strings.Join(kinds, "\n") + "\n"}, err
+	if err != nil {
+		return nil, err
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		return nil, err
+	}
+	front, err := insert(string(readme), page)
+	return map[string]string{"dialects/aten/OPS.md": page, "README.md": front, "passes/specialize/kinds.txt": strings.Join(kinds, "\n") + "\n"}, err
+}
+
+// The README repeats the table of coverage between these lines.
+const coverageBegin, coverageEnd = "<!-- coverage: make gen -->\n", "<!-- end of coverage -->\n"
+
+// insert puts the table of the page into the README.
+func insert(readme, page string) (string, error) {
+	_, rest, ok := strings.Cut(page, "## Coverage\n\n")
+	table, _, ok2 := strings.Cut(rest, "\n\n")
+	head, tail, ok3 := strings.Cut(readme, coverageBegin)
+	_, tail, ok4 := strings.Cut(tail, coverageEnd)
+	if !ok || !ok2 || !ok3 || !ok4 {
+		return "", errors.New("README.md has no place for the table of coverage")
+	}
+	return head + coverageBegin + table + "\n" + coverageEnd + tail, nil
 }
 
 // evaluated finds the operators in the cases of a package's switches.

@@ -4,7 +4,5 @@
 // To generate it, with protoc on PATH (Debian: protobuf-compiler):
 //
 //	go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
-//	go generate ./backend/onnxfile/onnxpb
+//	make proto
 package onnxpb
-
-//go:generate protoc -I../../.. --go_out=../../.. --go_opt=paths=source_relative backend/onnxfile/onnxpb/onnx.proto
