@@ -83,11 +83,34 @@ func (c *comparer) block(a, b *ssa.Block) string {
 	return ""
 }
 
+// sameScales reports two calls of one resizing operator without scales: releases
+// differ in which of its overloads a call with None for them is, which take the
+// same arguments before and mean the same.
+func sameScales(x, y *ssa.Op) bool {
+	if !strings.HasPrefix(string(x.Kind), "aten::upsample_") || x.Kind != y.Kind || x.NumOperands() == y.NumOperands() {
+		return false
+	}
+	least := min(x.NumOperands(), y.NumOperands()) - 1
+	for _, o := range []*ssa.Op{x, y} {
+		for _, v := range o.Operands()[least:] {
+			if v.Type != ssa.NoneType {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func (c *comparer) op(x, y *ssa.Op) string {
 	if x.Kind != y.Kind && !(x.Kind == "prim::fork" && strings.HasPrefix(string(y.Kind), "prim::fork_")) {
 		return fmt.Sprintf("%s, PyTorch has %s", x.Kind, y.Kind)
 	}
 	at := string(x.Kind) + ": "
+	if sameScales(x, y) {
+		c.values[x.Results[0]] = y.Results[0]
+		c.places.count(x, y)
+		return ""
+	}
 	if x.NumOperands() != y.NumOperands() {
 		return at + fmt.Sprintf("%d operands, PyTorch has %d", x.NumOperands(), y.NumOperands())
 	}
@@ -176,7 +199,9 @@ func (c *comparer) same(a, b *ssa.Value) string {
 		return "one is a constant and the other is not"
 	}
 	u, v := literal(x), literal(y)
-	if u != v && !(v == "tensor" && strings.HasPrefix(u, "tensor")) {
+	// PyTorch prints a tensor of one element without its shape
+	one := v == "tensor[]" && strings.Trim(u, "tensor[]1 ,") == ""
+	if u != v && !one && !(v == "tensor" && strings.HasPrefix(u, "tensor")) {
 		return fmt.Sprintf("constant %s, PyTorch has %s", u, v)
 	}
 	return ""

@@ -170,6 +170,8 @@ func peephole(b *ssa.Block) bool {
 					changed = true
 				}
 			}
+		case "aten::cat":
+			changed = joinCats(o) || changed
 		case "aten::Int", "aten::Float", "aten::FloatImplicit", "aten::IntImplicit", "aten::ScalarImplicit":
 			if d := o.Operand(0).Def(); d != nil && d.Kind == "prim::NumToTensor" && ssa.IsSubtype(d.Operand(0).Type, o.Result(0).Type) {
 				o.Replace(d.Operand(0))
@@ -235,6 +237,35 @@ func peephole(b *ssa.Block) bool {
 		}
 	}
 	return changed
+}
+
+// joinCats puts what a cat joins, if nothing else uses it, into the list of a cat of it along the same dim.
+func joinCats(o *ssa.Op) bool {
+	l := o.Operand(0).Def()
+	dim, ok := constant(o.Operand(1))
+	if !ok || l == nil || l.Kind != "prim::ListConstruct" || l.Result(0).NumUses() != 1 {
+		return false
+	}
+	var parts []*ssa.Value
+	found := false
+	for _, v := range l.Operands() {
+		d := v.Def()
+		if d == nil || d.Kind != "aten::cat" || v.NumUses() != 1 {
+			parts = append(parts, v)
+			continue
+		}
+		inner, at := d.Operand(0).Def(), d.Operand(1)
+		if x, ok := constant(at); !ok || !x.Equal(dim) || inner == nil || inner.Kind != "prim::ListConstruct" || inner.Result(0).NumUses() != 1 {
+			parts = append(parts, v)
+			continue
+		}
+		parts, found = append(parts, inner.Operands()...), true
+	}
+	if found {
+		n := o.Block().InsertBefore(o, "prim::ListConstruct", l.Loc, parts, l.Result(0).Type)
+		l.Result(0).ReplaceUses(n.Result(0))
+	}
+	return found
 }
 
 func unmutated(list *ssa.Op) bool {
@@ -349,6 +380,10 @@ func evaluate(o *ssa.Op) (ssa.Literal, bool) {
 		if len(in) == 2 && in[0].Kind == ssa.IntLit && in[1].Kind == ssa.IntLit {
 			a, b := in[0].Int(), in[1].Int()
 			return ssa.Int(map[ssa.Kind]int64{"aten::add": a + b, "aten::sub": a - b, "aten::mul": a * b}[o.Kind]), true
+		}
+		if len(in) == 2 && in[0].IsNumber() && in[1].IsNumber() && o.Result(0).Type == ssa.FloatType {
+			a, b := in[0].Float(), in[1].Float()
+			return ssa.Float(map[ssa.Kind]float64{"aten::add": a + b, "aten::sub": a - b, "aten::mul": a * b}[o.Kind]), true
 		}
 	case "prim::unchecked_cast":
 		return in[0], true
