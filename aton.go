@@ -23,6 +23,7 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/passes/lower"
+	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 )
@@ -46,6 +47,12 @@ type Options struct {
 	Fallthrough []string
 	// Eval takes the module as being in eval mode, however it was saved.
 	Eval bool
+	// State says what becomes of buffers and attributes that the program changes: drop (the default, with a warning),
+	// outputs (further outputs, named as the state is), or refuse.
+	State string
+	// Unroll is the greatest number of iterations of loops that are unrolled because their number is known; loops whose
+	// containers or dtypes change from one to the next are unrolled in any case.
+	Unroll int
 	// Target is the runtime whose kernels decide on element types: ort (the default), or onnx for the bare standard.
 	Target string
 	// OutputNames name the outputs in order; a prefix will do.
@@ -261,8 +268,12 @@ func (o Options) pipeline(mode lower.Mode) (*passes.Pipeline, error) {
 	if o.Table != nil {
 		set = all.New(o.Table)
 	}
-	return set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s}",
-		o.opset(), target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode))
+	state := o.State
+	if state == "" {
+		state = string(specialize.StateDropped)
+	}
+	return set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,unroll=%d}",
+		o.opset(), target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, max(o.Unroll, 0)))
 }
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.

@@ -17,6 +17,7 @@ import (
 	"github.com/aton-project/aton/passes/shapes"
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/passes/specialize"
+	"github.com/aton-project/aton/passes/unroll"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -44,6 +45,7 @@ func New(table *aten.Table) *passes.Set {
 			&shapes.Pass,
 			&simplify.Pass,
 			&spec,
+			&unroll.Pass,
 		},
 		Named:  pipelines,
 		Orders: orders,

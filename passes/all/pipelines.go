@@ -15,13 +15,15 @@ var pipelines = []passes.Named{
 	},
 	{
 		Name: "export", Doc: "from a program as it was imported to ONNX operators of the opset",
-		Text: "inline,freeze{eval=$eval},specialize{opset=$opset},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
+		Text: "inline,freeze{eval=$eval},specialize{opset=$opset,state=$state},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted"},
 			{Name: "eval", Default: "false", Bool: true, Doc: "take the module as being in eval mode"},
 			{Name: "names", Default: "state", Values: []string{"state", "learned"}, Doc: "how weights are called"},
+			{Name: "unroll", Default: "0", Doc: "unroll loops of a known number of iterations, up to this many", Int: true},
+			{Name: "state", Default: "drop", Doc: "what becomes of state that the program changes", Values: []string{"drop", "outputs", "refuse"}},
 			{Name: "mode", Default: "onnx", Doc: "what becomes of operators that cannot be converted", Values: lower.Modes()},
 		},
 	},

@@ -305,7 +305,8 @@ func (s *spec) prim(o *ssa.Op, args []value) ([]value, bool) {
 			x.attrs[name] = s.newCell(nil)
 		}
 		if x.src != nil {
-			s.warnf("state", "attribute %s is changed by the model; the ONNX model does not keep the change from run to run", joinPath(x.path, name))
+			c := s.attr(x, name)
+			s.noteState(joinPath(x.path, name), func(*spec) value { return c.content })
 		}
 		s.set(s.attr(x, name), args[1])
 		return nil, true

@@ -240,7 +240,10 @@ func sameDims(a, b *ssa.TensorType) bool {
 func (s *spec) noteMutation(t *tensorRef) {
 	st := t.state().st
 	if st.origin == "parameter" && st.name != "" {
-		s.warnf("state", "%s is changed by the model; the ONNX model does not keep the change from run to run", st.name)
+		s.noteState(st.name, func(s *spec) value {
+			base := st.state().base
+			return s.newView(st, nil, st.strides, base, base)
+		})
 	}
 }
 
@@ -349,6 +352,7 @@ func (s *spec) outVariant(o *ssa.Op, args []value) []value {
 		cur := s.read(t)
 		v := s.castLike(vs[k], cur)
 		a, b := v.Tensor(), cur.Tensor()
+		s.noteMutation(t)
 		if a != nil && b != nil && a.Ranked && b.Ranked && sameDims(a, b) {
 			s.write(t, v)
 		} else if len(t.state().chain) == 0 {

@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,8 @@ type Options struct {
 	UnrollMax int
 	// OutputNames name the outputs in order; a prefix will do.
 	OutputNames []string
+	// State says what becomes of state that the program changes.
+	State State
 
 	// nonEmpty drops branches that only tensors without elements take: see empty.go.
 	nonEmpty bool
@@ -135,6 +138,7 @@ type spec struct {
 	scratch *ssa.Func
 	nscr    int
 	names   map[string]bool
+	changed []stateChange // state that the program changes, in the order of the first write
 
 	warn, errs *diag.List
 	ranks      int // results of Ifs with another rank where they have no elements
@@ -298,13 +302,22 @@ func (s *spec) inputs() {
 			s.fail("input-spec", "the model has no input %q (it has: %s)", a.Name, strings.Join(have, ", "))
 		}
 	}
+	var trees []any
+	nested := false
 	for _, p := range free {
 		name := argName(p.Name)
 		a, ok := byName[name]
 		if !ok {
 			a = defaultArg(name, p.Type)
 		}
+		tree, inner := inputTree(name, a)
+		trees, nested = append(trees, []any{name, tree}), nested || inner
 		s.put(p, s.input(name, a, p.Type))
+	}
+	if nested {
+		if text, err := json.Marshal(map[string]any{"arguments": trees}); err == nil { // strings and lists always have a form
+			s.m.SetMetadata("aton.inputs", string(text))
+		}
 	}
 }
 
@@ -461,93 +474,6 @@ func memberType(t ssa.Type, i int) ssa.Type {
 		return t.Key
 	}
 	return ssa.AnyType
-}
-
-// outputs returns the flattened results of the program.
-func (s *spec) outputs(b *ssa.Block) {
-	s.op = nil
-	var vals []*ssa.Value
-	var paths []string
-	var walk func(x value, path string)
-	join := func(path, k string) string {
-		if path == "" {
-			return k
-		}
-		return path + "." + k
-	}
-	walk = func(x value, path string) {
-		switch x := x.(type) {
-		case *tuple:
-			for i, e := range x.elems {
-				n := fmt.Sprint(i)
-				if x.typ != nil && x.typ.Names != nil {
-					n = x.typ.Names[i]
-				}
-				walk(e, join(path, n))
-			}
-			return
-		case *list:
-			if st := x.state(); st.dyn == nil {
-				for i, e := range st.elems {
-					walk(e, join(path, fmt.Sprint(i)))
-				}
-				return
-			}
-		case *dict:
-			st := x.state()
-			for i, k := range st.keys {
-				walk(st.vals[i], join(path, keyName(k)))
-			}
-			return
-		case *object:
-			if x.src == nil && len(x.attrs) == 0 {
-				return
-			}
-			s.fail("output", "an object of class %s cannot be an output", x.class)
-		case *maybe:
-			s.fail("output", "output %s is None or not depending on data: ONNX outputs must always be there", path)
-		case ssa.Literal:
-			switch x.Kind {
-			case ssa.NoneLit:
-				return
-			case ssa.StrLit, ssa.DeviceLit, ssa.EnumLit:
-				s.warnf("dropped-output", "output %s is the constant %s and is left out", path, x)
-				return
-			}
-		}
-		v := s.materialize(x)
-		if t := v.Tensor(); t != nil && !t.Ranked && len(s.causes) == 0 && !s.typeless && !s.unrankedInput() {
-			s.fail("dynamic-rank", "the number of dimensions of output %q depends on data, which ONNX cannot say of an output", path)
-		}
-		vals = append(vals, v)
-		paths = append(paths, path)
-	}
-	var names []string
-	for i := range b.NumReturns() {
-		path := ""
-		if b.NumReturns() > 1 {
-			path = fmt.Sprint(i)
-		}
-		walk(s.get(b.Return(i)), path)
-	}
-	for i := range vals {
-		n := paths[i]
-		if n == "" {
-			n = "output"
-		}
-		switch {
-		case i < len(s.opts.OutputNames):
-			n = s.opts.OutputNames[i]
-		case i < len(s.src.OutputNames): // an exported program names its outputs
-			n = s.src.OutputNames[i]
-		}
-		names = append(names, n)
-	}
-	if len(s.opts.OutputNames) > len(vals) {
-		s.fail("output-names", "%d output names for %d outputs", len(s.opts.OutputNames), len(vals))
-	}
-	s.out.Body.SetReturns(vals...)
-	s.out.OutputNames = names
 }
 
 // unrankedInput reports that the user left the rank of an input open.

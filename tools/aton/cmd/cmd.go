@@ -72,6 +72,8 @@ type model struct {
 	inputs, inputFiles []string
 	opset              int
 	target, repro      string
+	state              string
+	unroll             int
 	operators          string
 	json, timing, each bool
 	custom             []string
@@ -96,6 +98,8 @@ func (m *model) flags(c *cobra.Command) {
 	f.BoolVar(&m.opts.Eval, "eval", false, "take the module as being in eval mode, however it was saved")
 	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
+	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
+	f.StringVar(&m.state, "state", "drop", "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
 	f.StringVar(&m.target, "target", "ort", "whose kernels decide on element types: ort, or onnx for the bare standard")
 	f.StringVar(&m.operators, "operator-export-type", "ONNX", "what becomes of operators that cannot be converted: ONNX, ONNX_FALLTHROUGH, ONNX_ATEN_FALLBACK, ONNX_ATEN, RAW")
 	f.BoolVar(&m.json, "json", false, "errors and results as JSON")
@@ -132,6 +136,9 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		}
 		m.opts.CustomOpsets[domain] = n
 	}
+	if m.state != "drop" && m.state != "outputs" && m.state != "refuse" {
+		return cli.Misusef("--state: it is drop, outputs or refuse, not %q", m.state)
+	}
 	if m.target != "ort" && m.target != "onnx" {
 		return cli.Misusef("--target: it is ort or onnx, not %q", m.target)
 	}
@@ -157,7 +164,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	if !slices.Contains(aton.OperatorExportTypes(), m.opts.OperatorExport) {
 		return cli.Misusef("--operator-export-type: no type %q (there are: %v)", m.operators, aton.OperatorExportTypes())
 	}
-	m.opts.Opset, m.opts.Target = m.opset, m.target
+	m.opts.Opset, m.opts.Target, m.opts.State, m.opts.Unroll = m.opset, m.target, m.state, m.unroll
 	stderr := c.ErrOrStderr()
 	r := &passes.Runner{VerifyEach: m.each, Repro: m.repro, Reload: func() (*ssa.Module, error) { return m.read(nil) }}
 	if len(m.after) > 0 {

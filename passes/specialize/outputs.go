@@ -1,0 +1,236 @@
+package specialize
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/aton-project/aton/ssa"
+)
+
+// State is what becomes of buffers, parameters and attributes that a program
+// changes: an ONNX model keeps nothing from run to run.
+type State string
+
+// The new value is used within the run and then lost, with a warning; or it is
+// a further output, named as the state is; or such a program is refused.
+const (
+	StateDropped State = "drop"
+	StateOutput  State = "outputs"
+	StateRefused State = "refuse"
+)
+
+// stateChange is a piece of the module's state that the program changes.
+type stateChange struct {
+	name string
+	read func(*spec) value
+}
+
+// noteState records a change of state, or refuses it.
+func (s *spec) noteState(name string, read func(*spec) value) {
+	if s.opts.State == StateRefused {
+		s.fail("state", "%s is changed by the model, which an ONNX model cannot keep from run to run", name)
+	}
+	if s.opts.State != StateOutput {
+		s.warnf("state", "%s is changed by the model; the ONNX model does not keep the change from run to run", name)
+	}
+	for _, c := range s.changed {
+		if c.name == name {
+			return
+		}
+	}
+	s.changed = append(s.changed, stateChange{name, read})
+}
+
+// treeNode is a container among the outputs. Elements are *treeNode, leaf, leftOut or nil for None.
+type treeNode struct {
+	kind  string   // tuple, list, dict, or the name of a NamedTuple
+	keys  []string // of dicts and NamedTuples
+	elems []any
+}
+
+// leaf is the number of an output.
+type leaf int
+
+// leftOut is a constant that is no output.
+type leftOut string
+
+// flat reports the plain tuple of tensors that most programs return: its order says all.
+func (t *treeNode) flat() bool {
+	if t.kind != "tuple" {
+		return false
+	}
+	for i, e := range t.elems {
+		if l, ok := e.(leaf); !ok || int(l) != i {
+			return false
+		}
+	}
+	return true
+}
+
+// describe gives a tree as JSON: tuples and lists as {"tuple": [...]}, dicts and NamedTuples as
+// {"dict": [[key, element], ...]}, outputs by their names, None as null, and constants that are
+// no outputs as {"constant": text}.
+func describe(t *treeNode, names []string) string {
+	var plain func(x any) any
+	plain = func(x any) any {
+		switch x := x.(type) {
+		case leaf:
+			return names[x]
+		case leftOut:
+			return map[string]any{"constant": string(x)}
+		case *treeNode:
+			elems := make([]any, len(x.elems))
+			for i, e := range x.elems {
+				elems[i] = plain(e)
+				if x.keys != nil {
+					elems[i] = []any{x.keys[i], elems[i]}
+				}
+			}
+			return map[string]any{x.kind: elems}
+		}
+		return nil
+	}
+	text, err := json.Marshal(plain(t))
+	if err != nil {
+		return "" // strings, lists and maps of them always have a form
+	}
+	return string(text)
+}
+
+// inputTree describes an argument as describe does; nested tells of containers in it.
+func inputTree(name string, a ssa.Input) (tree any, nested bool) {
+	switch {
+	case a.Const != nil && a.Const.IsNone():
+		return nil, false
+	case a.Const != nil:
+		return map[string]any{"constant": a.Const.String()}, false
+	case a.Container == "":
+		return name, false
+	}
+	elems := make([]any, len(a.Elems))
+	for i, e := range a.Elems {
+		n := e.Name
+		switch {
+		case a.Container == "dict":
+			n = keyName(a.Keys[i])
+		case n == "" || a.Container == "list":
+			n = fmt.Sprint(i)
+		}
+		elems[i], _ = inputTree(name+"."+n, e)
+		if a.Container == "dict" {
+			elems[i] = []any{n, elems[i]}
+		}
+	}
+	return map[string]any{a.Container: elems}, true
+}
+
+// outputs returns the flattened results of the program.
+func (s *spec) outputs(b *ssa.Block) {
+	s.op = nil
+	var vals []*ssa.Value
+	var paths []string
+	var walk func(x value, path string) any
+	join := func(path, k string) string {
+		if path == "" {
+			return k
+		}
+		return path + "." + k
+	}
+	walk = func(x value, path string) any {
+		switch x := x.(type) {
+		case *tuple:
+			t := &treeNode{kind: "tuple"}
+			for i, e := range x.elems {
+				n := fmt.Sprint(i)
+				if x.typ != nil && x.typ.Names != nil {
+					n = x.typ.Names[i]
+					t.kind, t.keys = x.typ.Name, append(t.keys, n)
+				}
+				t.elems = append(t.elems, walk(e, join(path, n)))
+			}
+			return t
+		case *list:
+			if st := x.state(); st.dyn == nil {
+				t := &treeNode{kind: "list"}
+				for i, e := range st.elems {
+					t.elems = append(t.elems, walk(e, join(path, fmt.Sprint(i))))
+				}
+				return t
+			}
+		case *dict:
+			st := x.state()
+			t := &treeNode{kind: "dict"}
+			for i, k := range st.keys {
+				t.keys = append(t.keys, keyName(k))
+				t.elems = append(t.elems, walk(st.vals[i], join(path, keyName(k))))
+			}
+			return t
+		case *object:
+			if x.src == nil && len(x.attrs) == 0 {
+				return nil
+			}
+			s.fail("output", "an object of class %s cannot be an output", x.class)
+		case *maybe:
+			s.fail("output", "output %s is None or not depending on data: ONNX outputs must always be there", path)
+		case ssa.Literal:
+			switch x.Kind {
+			case ssa.NoneLit:
+				return nil
+			case ssa.StrLit, ssa.DeviceLit, ssa.EnumLit:
+				s.warnf("dropped-output", "output %s is the constant %s and is left out", path, x)
+				return leftOut(x.String())
+			}
+		}
+		v := s.materialize(x)
+		if t := v.Tensor(); t != nil && !t.Ranked && len(s.causes) == 0 && !s.typeless && !s.unrankedInput() {
+			s.fail("dynamic-rank", "the number of dimensions of output %q depends on data, which ONNX cannot say of an output", path)
+		}
+		vals = append(vals, v)
+		paths = append(paths, path)
+		return leaf(len(vals) - 1)
+	}
+	top := &treeNode{kind: "tuple"}
+	var names []string
+	for i := range b.NumReturns() {
+		path := ""
+		if b.NumReturns() > 1 {
+			path = fmt.Sprint(i)
+		}
+		top.elems = append(top.elems, walk(s.get(b.Return(i)), path))
+	}
+	own := len(vals)
+	if s.opts.State == StateOutput {
+		for _, c := range s.changed {
+			walk(c.read(s), c.name)
+		}
+	}
+	for i := range vals {
+		n := paths[i]
+		if n == "" {
+			n = "output"
+		}
+		switch {
+		case i < len(s.opts.OutputNames):
+			n = s.opts.OutputNames[i]
+		case i < len(s.src.OutputNames): // an exported program names its outputs
+			n = s.src.OutputNames[i]
+		}
+		names = append(names, n)
+	}
+	if len(s.opts.OutputNames) > len(vals) {
+		s.fail("output-names", "%d output names for %d outputs", len(s.opts.OutputNames), len(vals))
+	}
+	s.out.Body.SetReturns(vals...)
+	s.out.OutputNames = names
+	tree := any(top)
+	if len(top.elems) == 1 {
+		tree = top.elems[0]
+	}
+	if t, ok := tree.(*treeNode); ok && !t.flat() {
+		s.m.SetMetadata("aton.outputs", describe(t, names))
+	}
+	if own < len(names) {
+		s.m.SetMetadata("aton.state_outputs", strings.Join(names[own:], ","))
+	}
+}
