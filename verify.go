@@ -5,8 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/backend/interp"
@@ -30,8 +28,8 @@ type DataSet struct {
 	Inputs, Outputs []Named
 }
 
-// ReadData reads data sets: from a safetensors file with the names SET/in/NUMBER/NAME and SET/out/NUMBER/NAME, from a
-// folder with input_0.pb, output_0.pb, ... as ONNX's test cases have them, or from one with such folders in it.
+// ReadData reads data sets: from a safetensors file or an .npz with the names SET/in/NUMBER/NAME and
+// SET/out/NUMBER/NAME (an .npz may have input_NUMBER and output_NUMBER instead), from a folder with input_0.pb, output_0.pb, ... as ONNX's test cases have them, or from one with such folders in it.
 func ReadData(path string) ([]DataSet, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -40,6 +38,8 @@ func ReadData(path string) ([]DataSet, error) {
 	var sets []DataSet
 	if info.IsDir() {
 		sets, err = readFolders(path)
+	} else if strings.HasSuffix(path, ".npz") {
+		sets, err = readNPZ(path)
 	} else {
 		sets, err = readNamed(path)
 	}
@@ -83,44 +83,16 @@ func readNamed(path string) ([]DataSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	type entry struct {
-		set, kind string
-		number    int
-		Named
-	}
 	var entries []entry
 	for _, name := range all.Names {
-		parts := strings.SplitN(name, "/", 4)
-		if len(parts) != 4 || parts[1] != "in" && parts[1] != "out" {
-			return nil, fmt.Errorf("%s: %q is not SET/in/NUMBER/NAME or SET/out/NUMBER/NAME", path, name)
-		}
-		n, err := strconv.Atoi(parts[2])
+		e, err := parseEntry(name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %q: %w", path, name, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		t, _ := all.Get(name)
-		entries = append(entries, entry{parts[0], parts[1], n, Named{parts[3], t}})
+		e.Tensor, _ = all.Get(name)
+		entries = append(entries, e)
 	}
-	sort.SliceStable(entries, func(i, j int) bool {
-		a, b := &entries[i], &entries[j]
-		if a.set != b.set {
-			return a.set < b.set
-		}
-		return a.number < b.number
-	})
-	var sets []DataSet
-	for _, e := range entries {
-		if len(sets) == 0 || sets[len(sets)-1].Name != e.set {
-			sets = append(sets, DataSet{Name: e.set})
-		}
-		s := &sets[len(sets)-1]
-		if e.kind == "in" {
-			s.Inputs = append(s.Inputs, e.Named)
-		} else {
-			s.Outputs = append(s.Outputs, e.Named)
-		}
-	}
-	return sets, nil
+	return gatherSets(entries), nil
 }
 
 // Tolerance is how far floats may be from what is expected: |got - want| <= Absolute + Relative |want|. NaN equals NaN.

@@ -76,6 +76,8 @@ func functions(name string) (ulp float64, ofOperand bool) {
 		return 2, false
 	case "HardSigmoid", "HardSwish", "Mish", "Gelu", "SwiGLU":
 		return 4, true
+	case "Resize": // weights are rounded to the type of the data
+		return 16, true
 	case "LRN", "BatchNormalization", "Mean", "LeakyRelu", "ThresholdedRelu", "PRelu", "Shrink", "Range":
 		return 4, true
 	}

@@ -1,8 +1,6 @@
 package emit
 
 import (
-	"math"
-
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/dialects/onnx"
@@ -287,36 +285,4 @@ func lrn(p *point) value {
 	scale := b.Fma(sum, b.Float(t, p.float("alpha")/float64(size)), b.Float(t, p.float("bias")))
 	power := &scalarPoint{p, dtype(x), t}
 	return b.Div(p.at(x, p.coords), power.power([]value{scale, b.Float(t, p.float("beta"))}))
-}
-
-// resize is Resize with mode nearest on coordinates that the host can compute: by whole factors, up.
-func resize(p *point) value {
-	x := p.in(0)
-	if p.str("mode") != "nearest" || p.has("axes") {
-		refuse("mode %s", p.str("mode"))
-	}
-	in, out := shapeOf(x), shapeOf(p.o.Results[0])
-	coords := append([]index.Expr(nil), p.coords...)
-	for i := range in {
-		if in[i].Equal(out[i]) {
-			continue
-		}
-		n, known := in[i].Int()
-		m, ok := out[i].Int()
-		if !known || !ok || n == 0 || m%n != 0 {
-			refuse("sizes %s to %s", in[i], out[i])
-		}
-		factor := m / n
-		mode, near := p.str("coordinate_transformation_mode"), p.str("nearest_mode")
-		// with a whole factor f, (i+0.5)/f-0.5 rounds to i/f, and so does i/f rounded down
-		switch {
-		case mode == "asymmetric" && near == "floor":
-		case (mode == "half_pixel" || mode == "pytorch_half_pixel") && (near == "round_prefer_floor" || near == "round_prefer_ceil") && math.Mod(float64(factor), 2) == 1:
-		case mode == "half_pixel" && near == "round_prefer_floor":
-		default:
-			refuse("coordinates %s, %s", mode, near)
-		}
-		coords[i] = p.space.Div(coords[i], sym.Const(factor))
-	}
-	return p.at(x, coords)
 }

@@ -116,6 +116,27 @@ func TestPicks(t *testing.T) {
 	}
 }
 
+func TestResize(t *testing.T) {
+	scales := func(v ...float64) *tensor.Tensor { return tensor.FromFloats(tensor.Float32, []int64{int64(len(v))}, v) }
+	for _, mode := range []string{"nearest", "linear", "cubic"} {
+		for _, coords := range []string{"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"} {
+			for _, near := range []string{"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"} {
+				if mode != "nearest" && near != "floor" {
+					continue
+				}
+				attrs := []ssa.Attr{text("mode", mode), text("coordinate_transformation_mode", coords), text("nearest_mode", near)}
+				types := floatTypes
+				if mode == "nearest" {
+					types = anyTypes
+				}
+				row{op: "Resize", dtypes: types, shapes: shapes([]int64{1, 2, 5, 7}), extra: []*tensor.Tensor{nil, nil, tensor.Ints(1, 2, 10, 3)}, attrs: attrs}.run(t, false)
+				row{op: "Resize", dtypes: single, shapes: shapes([]int64{1, 2, 5, 7}), extra: []*tensor.Tensor{nil, scales(1, 1, 2.3, 0.6)}, attrs: attrs}.run(t, false)
+				row{op: "Resize", dtypes: single, shapes: shapes([]int64{2, 1, 3}), extra: []*tensor.Tensor{nil, nil, tensor.Ints(6)}, attrs: append(attrs, ints("axes", 2))}.run(t, false)
+			}
+		}
+	}
+}
+
 func TestCast(t *testing.T) {
 	types := []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Bool}
 	refused := 0

@@ -1,0 +1,167 @@
+package aton
+
+import (
+	"archive/zip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// readNPZ reads the arrays of a file of numpy.savez. Their names are those of safetensors, SET/in/NUMBER/NAME and
+// SET/out/NUMBER/NAME, or input_NUMBER and output_NUMBER.
+func readNPZ(path string) ([]DataSet, error) {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer z.Close()
+	var entries []entry
+	for _, f := range z.File {
+		name := strings.TrimSuffix(f.Name, ".npy")
+		e, err := parseEntry(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		r, err := f.Open()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, f.Name, err)
+		}
+		e.Tensor, err = readNPY(r, int64(f.UncompressedSize64))
+		r.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", path, f.Name, err)
+		}
+		entries = append(entries, e)
+	}
+	return gatherSets(entries), nil
+}
+
+var (
+	npyDescr = regexp.MustCompile(`'descr':\s*'([^']*)'`)
+	npyOrder = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
+	npyShape = regexp.MustCompile(`'shape':\s*\(([^)]*)\)`)
+)
+
+// readNPY reads an array of numpy.save, of at most limit bytes.
+func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil || string(head[:6]) != "\x93NUMPY" {
+		return nil, fmt.Errorf("it is no array of NumPy")
+	}
+	var n int64
+	if head[6] == 1 {
+		var b [2]byte
+		if _, err := io.ReadFull(r, b[:]); err != nil {
+			return nil, err
+		}
+		n = int64(binary.LittleEndian.Uint16(b[:]))
+	} else {
+		var b [4]byte
+		if _, err := io.ReadFull(r, b[:]); err != nil {
+			return nil, err
+		}
+		n = int64(binary.LittleEndian.Uint32(b[:]))
+	}
+	if n > limit || n > 1<<16 {
+		return nil, fmt.Errorf("its header is longer than the file")
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return nil, err
+	}
+	descr, order, dims := npyDescr.FindSubmatch(text), npyOrder.FindSubmatch(text), npyShape.FindSubmatch(text)
+	if descr == nil || order == nil || dims == nil {
+		return nil, fmt.Errorf("its header is %q", text)
+	}
+	types := map[string]tensor.DType{"f4": tensor.Float32, "f8": tensor.Float64, "f2": tensor.Float16, "i1": tensor.Int8, "i2": tensor.Int16, "i4": tensor.Int32,
+		"i8": tensor.Int64, "u1": tensor.Uint8, "u2": tensor.Uint16, "u4": tensor.Uint32, "u8": tensor.Uint64, "b1": tensor.Bool}
+	d, ok := types[strings.TrimLeft(string(descr[1]), "<|=")]
+	if !ok {
+		return nil, fmt.Errorf("elements of type %s are not supported: save them little-endian", descr[1])
+	}
+	shape := []int64{}
+	count := int64(1)
+	for _, s := range strings.Split(string(dims[1]), ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || v < 0 || v > limit || count > limit {
+			return nil, fmt.Errorf("its shape is (%s)", dims[1])
+		}
+		shape = append(shape, v)
+		count *= v
+	}
+	if count > limit {
+		return nil, fmt.Errorf("its shape is (%s)", dims[1])
+	}
+	data := make([]byte, count*int64(d.Size()))
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, fmt.Errorf("it ends too early: %w", err)
+	}
+	if string(order[1]) == "False" || len(shape) < 2 {
+		return tensor.New(d, shape, data), nil
+	}
+	// column-major: the strides run the other way
+	t := tensor.New(d, shape, data)
+	stride := int64(1)
+	for i := range shape {
+		t.Strides[i] = stride
+		stride *= shape[i]
+	}
+	return t.Clone(), nil
+}
+
+// entry is a tensor of a data set, by its name in a file.
+type entry struct {
+	set, kind string // kind is in or out
+	number    int
+	Named
+}
+
+// parseEntry reads a name: SET/in/NUMBER/NAME, SET/out/NUMBER/NAME, input_NUMBER or output_NUMBER.
+func parseEntry(name string) (entry, error) {
+	if parts := strings.SplitN(name, "/", 4); len(parts) == 4 && (parts[1] == "in" || parts[1] == "out") {
+		n, err := strconv.Atoi(parts[2])
+		if err != nil {
+			return entry{}, fmt.Errorf("%q: %w", name, err)
+		}
+		return entry{set: parts[0], kind: parts[1], number: n, Named: Named{Name: parts[3]}}, nil
+	}
+	for prefix, kind := range map[string]string{"input_": "in", "output_": "out"} {
+		if n, err := strconv.Atoi(strings.TrimPrefix(name, prefix)); err == nil && strings.HasPrefix(name, prefix) {
+			return entry{set: "0", kind: kind, number: n, Named: Named{Name: name}}, nil
+		}
+	}
+	return entry{}, fmt.Errorf("%q is not SET/in/NUMBER/NAME or SET/out/NUMBER/NAME", name)
+}
+
+// gatherSets sorts the tensors of a file into its data sets.
+func gatherSets(entries []entry) []DataSet {
+	sort.SliceStable(entries, func(i, j int) bool {
+		a, b := &entries[i], &entries[j]
+		if a.set != b.set {
+			return a.set < b.set
+		}
+		return a.number < b.number
+	})
+	var sets []DataSet
+	for _, e := range entries {
+		if len(sets) == 0 || sets[len(sets)-1].Name != e.set {
+			sets = append(sets, DataSet{Name: e.set})
+		}
+		s := &sets[len(sets)-1]
+		if e.kind == "in" {
+			s.Inputs = append(s.Inputs, e.Named)
+		} else {
+			s.Outputs = append(s.Outputs, e.Named)
+		}
+	}
+	return sets
+}
