@@ -61,7 +61,7 @@ func TestRoutes(t *testing.T) {
 func run(t *testing.T, c gputest.Case, k *sim.Kernel) []sim.Arg {
 	t.Helper()
 	args := c.Args()
-	if _, err := k.Run(sim.Launch{Grid: c.Grid, Block: c.Block, Args: args, Check: true}); err != nil {
+	if _, err := k.Run(sim.Launch{Grid: c.Grid, Block: c.Block, Dynamic: c.Shared, Args: args, Check: true}); err != nil {
 		t.Fatal(err)
 	}
 	return args

@@ -17,7 +17,7 @@ func TestIR(t *testing.T) {
 			var first []sim.Arg
 			for _, check := range []bool{false, true} {
 				args := c.Args()
-				stats, err := k.Run(sim.Launch{Grid: c.Grid, Block: c.Block, Args: args, Check: check})
+				stats, err := k.Run(sim.Launch{Grid: c.Grid, Block: c.Block, Dynamic: c.Shared, Args: args, Check: check})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -48,7 +48,7 @@ func benchmark(b *testing.B, c gputest.Case, check bool) {
 	args := c.Args()
 	var lanes int64
 	for b.Loop() {
-		stats, err := k.Run(sim.Launch{Grid: c.Grid, Block: c.Block, Args: args, Check: check})
+		stats, err := k.Run(sim.Launch{Grid: c.Grid, Block: c.Block, Dynamic: c.Shared, Args: args, Check: check})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -18,6 +18,7 @@ type Case struct {
 	Name        string
 	Build       func() *ir.Module // a new module with one kernel of this name
 	Grid, Block [3]int
+	Shared      int                     // bytes of dynamic shared memory
 	Args        func() []sim.Arg        // with buffers of their own
 	Verify      func(a []sim.Arg) error // of the arguments after the run
 }
@@ -336,5 +337,6 @@ func WarpSum(rows, cols int) Case {
 func Cases() []Case {
 	return []Case{
 		AddRelu(1003, 2), AddRelu(3, 1), AddRelu(0, 1), Softmax(3, 200), Softmax(2, 5), Gemm(70, 65, 33), Gemm(1, 1, 1), WarpSum(6, 77),
+		Float32Ops(), Compare32(), Float64Ops(), HalfOps(), Int64Ops(), BoolOps(), Casts(), Local(), Histogram(), Diverge(), HalfVec(), Dynamic(),
 	}
 }
