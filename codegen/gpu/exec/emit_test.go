@@ -96,7 +96,7 @@ func (n *node) check(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := exec.NewSession(p, &exec.Sim{Check: true}).Run(args)
+	got, _, err := exec.NewSession(p, &routes{exec.Sim{Check: true}}).Run(args)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, kernels(p))
 	}

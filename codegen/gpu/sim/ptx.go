@@ -352,9 +352,9 @@ func (r *ptxReader) statement() {
 			r.fail("label %s twice", t)
 			return
 		}
-		from := r.cur
+		from, falls := r.cur, r.open
 		to := r.fresh()
-		if from != to {
+		if falls && from != to {
 			r.segs[from].term, r.segs[from].to[0] = termJump, int32(to)
 		}
 		r.labels[t] = to
@@ -399,7 +399,7 @@ func (r *ptxReader) statement() {
 	}
 }
 
-// fresh starts a segment unless the current one is empty and open; when it is open the caller links it.
+// fresh starts a segment; the caller links the one before.
 func (r *ptxReader) fresh() int {
 	if len(r.segs) > maxSegments {
 		r.fail("more than %d basic blocks", maxSegments)

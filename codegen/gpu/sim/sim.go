@@ -62,7 +62,7 @@ type Launch struct {
 	Dynamic     int    // bytes of dynamic shared memory
 	Args        []Arg
 	Check       bool  // races, uninitialised shared reads, global memory shared between blocks
-	Steps       int64 // instructions a block may run before it counts as hanging; 0 is 1<<32
+	Steps       int64 // instructions a block may run before it counts as hanging; 0 is 1<<26
 }
 
 // Stats counts what ran.
@@ -305,7 +305,7 @@ func (k *Kernel) Run(l Launch) (Stats, error) {
 		r.extent = max(r.extent, k.dynamic+l.Dynamic+redZone)
 	}
 	if r.steps = l.Steps; r.steps == 0 {
-		r.steps = 1 << 32
+		r.steps = 1 << 26
 	}
 	r.least.Store(total)
 	workers := min(int64(runtime.GOMAXPROCS(0)), total)

@@ -1,0 +1,155 @@
+package exec
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/codegen/gpu/llvm"
+	"github.com/aton-project/aton/codegen/gpu/ptx"
+	"github.com/aton-project/aton/codegen/gpu/sim"
+)
+
+// routes is the simulator as a backend that runs each kernel from its IR, from the PTX of our printer and from that of llc,
+// and fails on any word that differs. llc runs on one kernel in many, or on all with ATON_ROUTES=all.
+type routes struct {
+	Sim
+}
+
+// count is what the routes of this package's tests did, for TestMain to report.
+var count struct {
+	sync.Mutex
+	kernels, own, llc int
+	used              map[string]bool
+	seen              map[string]bool
+}
+
+const llcEvery = 25
+
+type routedKernel struct {
+	*simKernel
+	ways []way
+}
+
+type way struct {
+	name string
+	k    *sim.Kernel
+	text string
+}
+
+// allLLC looks once.
+var allLLC = sync.OnceValue(ptx.AllLLC)
+
+func (r *routes) Load(k *kir.Kernel) (Kernel, error) {
+	c, err := r.Sim.Load(k)
+	if err != nil {
+		return nil, err
+	}
+	out := &routedKernel{simKernel: c.(*simKernel)}
+	m := llvm.Lower(k)
+	text, err := ptx.Print(m, ptx.Options{})
+	if err != nil {
+		return nil, err
+	}
+	add := func(name, text string) error {
+		p, err := sim.FromPTX(text, k.Name)
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", name, err, text)
+		}
+		out.ways = append(out.ways, way{name, p, text})
+		return nil
+	}
+	if err := add("own printer", text); err != nil {
+		return nil, err
+	}
+	count.Lock()
+	if count.seen == nil {
+		count.seen, count.used = map[string]bool{}, map[string]bool{}
+	}
+	again := count.seen[text]
+	count.seen[text] = true
+	if !again {
+		count.kernels++
+	}
+	compile := !again && (os.Getenv("ATON_ROUTES") == "all" || count.kernels%llcEvery == 1)
+	count.own++
+	if compile {
+		count.llc += len(allLLC())
+	}
+	count.Unlock()
+	if !compile {
+		return out, nil
+	}
+	for _, l := range allLLC() {
+		text, err := l.Compile(m, ptx.Options{})
+		if err != nil {
+			return nil, err
+		}
+		if err := add(l.Path, text); err != nil {
+			return nil, err
+		}
+		count.Lock()
+		count.used[l.Path] = true
+		count.Unlock()
+	}
+	return out, nil
+}
+
+func (r *routes) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
+	c := k.(*routedKernel)
+	before := make([][]byte, len(args))
+	for i, a := range args {
+		if a.Memory != nil {
+			before[i] = bytes.Clone(a.Memory.([]byte))
+		}
+	}
+	stats, err := r.Sim.Launch(c.simKernel, grid, args)
+	if err != nil {
+		return stats, err
+	}
+	for _, w := range c.ways {
+		copies := make([]Arg, len(args))
+		for i, a := range args {
+			if copies[i] = a; a.Memory != nil {
+				copies[i].Memory = bytes.Clone(before[i])
+			}
+		}
+		if _, err := r.Sim.Launch(&simKernel{w.k, c.threads}, grid, copies); err != nil {
+			return stats, fmt.Errorf("%s: %w\n%s", w.name, err, w.text)
+		}
+		for i, a := range args {
+			if a.Memory == nil {
+				continue
+			}
+			x, y := a.Memory.([]byte), copies[i].Memory.([]byte)
+			for j := range x {
+				if x[j] != y[j] {
+					return stats, fmt.Errorf("%s: argument %d differs at byte %d from what the IR gives\n%s", w.name, i, j, w.text)
+				}
+			}
+		}
+	}
+	return stats, nil
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	var names []string
+	for _, l := range allLLC() {
+		if count.used[l.Path] {
+			names = append(names, l.Path)
+		}
+	}
+	if count.kernels > 0 {
+		fmt.Printf("routes: %d kernels by IR and own printer; %d also by llc (%s)\n", count.kernels, count.llc, strings.Join(names, ", "))
+	}
+	if len(names) == 0 && count.kernels > 0 && os.Getenv("ATON_NEED_LLVM") != "" {
+		fmt.Println(ptx.ErrNoLLC)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
