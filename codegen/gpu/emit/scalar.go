@@ -233,7 +233,8 @@ var scalars = [...]scalar{
 		if s.unsigned() {
 			return x[0]
 		}
-		return s.b.Select(s.b.Lt(x[0], s.num(0)), s.num(0), x[0])
+		// <=, not <: LLVM makes a maximum of it, which knows no -0
+		return s.b.Select(s.lessEqual(x[0], s.num(0)), s.num(0), x[0])
 	}},
 	{"Reciprocal", floats, func(s *scalarPoint, x []value) value { return s.b.Div(s.num(1), x[0]) }},
 	{"Sqrt", floats, rounding(kir.Sqrt)},

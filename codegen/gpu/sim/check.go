@@ -100,6 +100,7 @@ const maxTracked = 16 << 20
 type globalShadow struct {
 	once        [2]sync.Once
 	read, wrote []atomic.Uint64
+	last        []atomic.Uint64 // block, epoch and thread of the last write: for races within a block
 }
 
 const globalUnit = 4 // narrower kernels use units of a byte
@@ -111,7 +112,7 @@ func (k *Kernel) unit() int {
 	return globalUnit
 }
 
-func (g *globalShadow) mark(w *worker, off int64, size int, write bool) {
+func (g *globalShadow) mark(w *worker, lane int, off int64, size int, write bool, in *inst) {
 	if g == nil {
 		return
 	}
@@ -123,6 +124,7 @@ func (g *globalShadow) mark(w *worker, off int64, size int, write bool) {
 	g.once[n].Do(func() {
 		units := make([]atomic.Uint64, maxUnits(w, g)/unit+1)
 		if write {
+			g.last = make([]atomic.Uint64, len(units))
 			g.wrote = units
 		} else {
 			g.read = units
@@ -133,6 +135,7 @@ func (g *globalShadow) mark(w *worker, off int64, size int, write bool) {
 		units = g.wrote
 	}
 	b := uint64(uint32(w.number)) + 1
+	g.race(w, lane, int(off)/unit, (int(off)+size+unit-1)/unit, b, write, in)
 	for u := int(off) / unit; u*unit < int(off)+size; u++ {
 		for {
 			v := units[u].Load()
@@ -146,6 +149,33 @@ func (g *globalShadow) mark(w *worker, off int64, size int, write bool) {
 			if units[u].CompareAndSwap(v, min(lo, b)<<32|max(hi, b)) {
 				break
 			}
+		}
+	}
+}
+
+// race finds a unit that another thread of the block wrote since the last barrier.
+func (g *globalShadow) race(w *worker, lane, from, to int, block uint64, write bool, in *inst) {
+	if !write {
+		// last is made together with wrote, by the first write of any block; its own block's writes are seen here in any case
+		if !w.wroteGlobal {
+			return
+		}
+	} else {
+		w.wroteGlobal = true
+	}
+	me := block<<32 | uint64(w.epoch&(1<<21-1))<<11 | uint64(lane)
+	for u := from; u < to && u < len(g.last); u++ {
+		v := g.last[u].Load()
+		if write {
+			v = g.last[u].Swap(me)
+		}
+		if v>>11 == me>>11 && v != me {
+			verb := "read"
+			if write {
+				verb = "write"
+			}
+			w.fail(GlobalRace, lane, in.line, "%s at offset %d, which thread %v wrote without a barrier between", verb, u*w.k.unit(), w.thread(int(v&(1<<11-1))))
+			return
 		}
 	}
 }

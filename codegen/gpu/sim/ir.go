@@ -40,11 +40,19 @@ type irReader struct {
 // FromIR makes a kernel of an llir function. It must use the subset of LLVM IR that the PTX printer has; anything
 // else is an error that names the instruction. Lines in faults count in f.LLString().
 func FromIR(f *ir.Func) (k *Kernel, err error) {
+	defer func() {
+		if p := recover(); p != nil { // llir's accessors panic on functions that are not well formed
+			k, err = nil, fmt.Errorf("sim: %s is not well formed: %v", f.Name(), p)
+		}
+	}()
 	if len(f.Blocks) == 0 {
 		return nil, fmt.Errorf("sim: function %s has no body", f.Name())
 	}
 	r := &irReader{builder: newBuilder(f.Name()), f: f, values: map[value.Value]operand{}, start: map[*ir.Block]int{}}
 	r.k.text = func(line int) string {
+		if f.AssignIDs() != nil { // it was changed since: the lines are others
+			return ""
+		}
 		lines := strings.Split(f.LLString(), "\n")
 		if line < 1 || line > len(lines) {
 			return ""

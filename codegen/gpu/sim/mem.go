@@ -112,7 +112,7 @@ func (w *worker) access(sp space, lane int, addr uint64, size, align int, write 
 		case shared:
 			w.checkShared(lane, int(off), size, write, false, in)
 		case global:
-			w.shadows[number].mark(w, off, size, write)
+			w.shadows[number].mark(w, lane, off, size, write, in)
 		}
 		if w.fault != nil {
 			return nil

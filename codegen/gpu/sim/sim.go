@@ -79,6 +79,7 @@ const (
 	OutOfBounds    FaultKind = "out of bounds"
 	Misaligned     FaultKind = "misaligned access"
 	SharedRace     FaultKind = "shared memory race"
+	GlobalRace     FaultKind = "global memory race"
 	Uninitialised  FaultKind = "uninitialised shared memory read"
 	GlobalConflict FaultKind = "global memory conflict between blocks"
 	Divergence     FaultKind = "divergent barrier"

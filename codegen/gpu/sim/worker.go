@@ -28,6 +28,8 @@ type worker struct {
 	stats  Stats
 	steps  int64
 	check  bool
+	// a block that wrote no global memory races with nobody
+	wroteGlobal bool
 }
 
 const (
@@ -178,7 +180,7 @@ func (w *worker) run() {
 	clear(w.mem)
 	clear(w.shadow)
 	clear(w.local)
-	w.epoch, w.steps = 1, 0
+	w.epoch, w.steps, w.wroteGlobal = 1, 0, false
 	together, cur := true, int32(0)
 	for w.fault == nil {
 		if !together {
