@@ -1,4 +1,4 @@
-package exec
+package exec_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
@@ -18,7 +19,7 @@ import (
 // routes is the simulator as a backend that runs each kernel from its IR, from the PTX of our printer and from that of llc,
 // and fails on any word that differs. llc runs on one kernel in many, or on all with ATON_ROUTES=all.
 type routes struct {
-	Sim
+	exec.Sim
 }
 
 // count is what the routes of this package's tests did, for TestMain to report.
@@ -32,9 +33,10 @@ var count struct {
 const llcEvery = 25
 
 type routedKernel struct {
-	*simKernel
-	ways  []way
-	elems []kir.Type // of the parameters that are buffers
+	threads int
+	ir      *sim.Kernel
+	ways    []way
+	elems   []kir.Type // of the parameters that are buffers
 }
 
 type way struct {
@@ -47,13 +49,18 @@ type way struct {
 // allLLC looks once.
 var allLLC = sync.OnceValue(ptx.AllLLC)
 
-func (r *routes) Load(k *kir.Kernel) (Kernel, error) {
-	c, err := r.Sim.Load(k)
-	if err != nil {
-		return nil, err
-	}
-	out := &routedKernel{simKernel: c.(*simKernel)}
+func (r *routes) Load(k *kir.Kernel) (exec.Kernel, error) {
 	m := llvm.Lower(k)
+	out := &routedKernel{threads: k.Threads}
+	for _, f := range m.Funcs {
+		if f.Name() == k.Name {
+			c, err := sim.FromIR(f)
+			if err != nil {
+				return nil, err
+			}
+			out.ir = c
+		}
+	}
 	text, err := ptx.Print(m, ptx.Options{})
 	if err != nil {
 		return nil, err
@@ -109,7 +116,20 @@ func (r *routes) Load(k *kir.Kernel) (Kernel, error) {
 	return out, nil
 }
 
-func (r *routes) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
+func (r *routes) launch(k *sim.Kernel, threads int, grid [3]int, args []exec.Arg) (exec.Stats, error) {
+	l := sim.Launch{Grid: grid, Block: [3]int{threads, 1, 1}, Check: true}
+	for _, a := range args {
+		if a.Memory != nil {
+			l.Args = append(l.Args, sim.Ptr(sim.NewBuffer(a.Memory.([]byte))))
+		} else {
+			l.Args = append(l.Args, sim.I32(a.Scalar))
+		}
+	}
+	stats, err := k.Run(l)
+	return exec.Stats{LaneInstructions: stats.LaneInstructions}, err
+}
+
+func (r *routes) Launch(k exec.Kernel, grid [3]int, args []exec.Arg) (exec.Stats, error) {
 	c := k.(*routedKernel)
 	before := make([][]byte, len(args))
 	for i, a := range args {
@@ -117,18 +137,18 @@ func (r *routes) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
 			before[i] = bytes.Clone(a.Memory.([]byte))
 		}
 	}
-	stats, err := r.Sim.Launch(c.simKernel, grid, args)
+	stats, err := r.launch(c.ir, c.threads, grid, args)
 	if err != nil {
 		return stats, err
 	}
 	for _, w := range c.ways {
-		copies := make([]Arg, len(args))
+		copies := make([]exec.Arg, len(args))
 		for i, a := range args {
 			if copies[i] = a; a.Memory != nil {
 				copies[i].Memory = bytes.Clone(before[i])
 			}
 		}
-		if _, err := r.Sim.Launch(&simKernel{w.k, c.threads}, grid, copies); err != nil {
+		if _, err := r.launch(w.k, c.threads, grid, copies); err != nil {
 			return stats, fmt.Errorf("%s: %w\n%s", w.name, err, w.text)
 		}
 		for i, a := range args {
