@@ -3,6 +3,7 @@ package export
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -321,5 +322,52 @@ func TestStoragesAreShared(t *testing.T) {
 	}
 	if !in(turned.Storage.Bytes) {
 		t.Error("the weight is a copy")
+	}
+}
+
+// Up to 2.6 the results of cond and its like are one list where they are a tuple.
+func TestResultsInList(t *testing.T) {
+	var rewrite func(v any) any
+	rewrite = func(v any) any {
+		switch v := v.(type) {
+		case []any:
+			for i := range v {
+				v[i] = rewrite(v[i])
+			}
+		case map[string]any:
+			for k := range v {
+				v[k] = rewrite(v[k])
+			}
+			if target, ok := v["target"].(string); ok && strings.HasPrefix(target, "torch.ops.higher_order.") {
+				var names []any
+				for _, o := range v["outputs"].([]any) {
+					names = append(names, o.(map[string]any)["as_tensor"])
+				}
+				v["outputs"] = []any{map[string]any{"as_tensors": names}}
+			}
+		}
+		return v
+	}
+	for _, name := range []string{"cond", "loops"} {
+		data := fixtures(t)[name]
+		names, content := records(t, data)
+		record := name + "/models/model.json"
+		d := json.NewDecoder(bytes.NewReader(content[record]))
+		d.UseNumber()
+		var program any
+		if err := d.Decode(&program); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(rewrite(program))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(text, []byte(`"outputs":[{"as_tensors":[`)) {
+			t.Fatalf("%s has no such call", name)
+		}
+		content[record] = text
+		if got, want := describe(pack(t, zip.Store, names, content), name+".pt2", Options{}), describe(data, name+".pt2", Options{}); got != want {
+			t.Errorf("%s: read %s\nwant %s", name, got, want)
+		}
 	}
 }

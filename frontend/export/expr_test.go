@@ -28,6 +28,9 @@ func TestSizes(t *testing.T) {
 		{"s0/2", "(s0 // 2)"},
 		{"Piecewise(ExprCondPair(Symbol('a'), true))", "e0"},
 		{"IntTrueDiv(Symbol('a'), Integer(2))", "e0"},
+		{"TruncToInt(Symbol('a'))", "a"},
+		{"RoundToInt(Mul(Rational(1, 2), Symbol('a')))", "e0"},
+		{"CeilToInt(s0/2)", "e0"},
 	}
 	for _, tt := range tests {
 		s := newSymbols(func(string, ...any) {})

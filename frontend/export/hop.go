@@ -11,7 +11,14 @@ import (
 
 // higherOrder builds a call that takes graphs or operators.
 func (im *importer) higherOrder(sc *scope, n *node, name string) {
-	switch strings.TrimSuffix(name, ".default") {
+	switch name = strings.TrimSuffix(name, ".default"); name {
+	case "cond", "while_loop", "scan", "map_impl", "map":
+		// up to 2.6 results are in a list where they are a tuple
+		flat := *n
+		flat.outputs = flatten(n.outputs)
+		n = &flat
+	}
+	switch name {
 	case "cond":
 		im.cond(sc, n)
 	case "while_loop":
@@ -199,7 +206,11 @@ func (im *importer) scan(sc *scope, n *node, carries bool) {
 		operands = append(operands, b.AddParam("", loosely(v.Type)))
 	}
 	for _, x := range xs {
-		operands = append(operands, emit(b, "aten::select", "int", ssa.AnyTensor, x, dim, i))
+		t := ssa.AnyTensor
+		if xt := ssa.AsTensor(x.Type); xt != nil { // a region of autocast asks for the element type
+			t = ssa.Unranked(xt.DType)
+		}
+		operands = append(operands, emit(b, "aten::select", "int", t, x, dim, i))
 	}
 	rs := im.inline(sc, b, body, append(operands, captured...), sc.region)
 	if len(rs) != len(n.outputs) {
@@ -503,6 +514,9 @@ func (r *autocast) cast(im *importer, sc *scope, k ssa.Kind, operands []*ssa.Val
 }
 
 func (r *autocast) castTensor(im *importer, sc *scope, v *ssa.Value, t *ssa.TensorType, to tensor.DType) *ssa.Value {
+	if t.DType == tensor.Undefined {
+		im.failNode(sc, "", "the element type of an argument is not known, and autocast depends on it")
+	}
 	if !t.DType.IsFloat() || t.DType == tensor.Float64 {
 		return v
 	}

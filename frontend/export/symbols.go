@@ -217,9 +217,13 @@ func (t *symbols) call(e *expr) (sym.Expr, bool) {
 		return arith(op, xs[0], xs[1])
 	}
 	switch e.text {
-	case "Integer", "Identity", "TruncToInt", "CeilToInt", "FloorToInt", "RoundToInt", "int":
-		if len(xs) == 1 {
+	case "TruncToInt", "CeilToInt", "FloorToInt", "RoundToInt", "int":
+		if len(xs) == 1 && !divides(e.args[0]) {
 			return xs[0], true // what is inside is an integer already
+		}
+	case "Integer", "Identity":
+		if len(xs) == 1 {
+			return xs[0], true
 		}
 	case "Add":
 		return fold(sym.Expr.Add)
@@ -251,6 +255,19 @@ func (t *symbols) call(e *expr) (sym.Expr, bool) {
 		}
 	}
 	return sym.Expr{}, false
+}
+
+// divides reports a division that leaves a fraction: how it is rounded is for a function around it to say.
+func divides(e *expr) bool {
+	if e.op == "/" || e.op == "call" && e.text == "Rational" {
+		return true
+	}
+	for _, a := range e.args {
+		if divides(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // product multiplies; rational factors divide, exactly, at the end.

@@ -189,7 +189,7 @@ func (s *spec) storeAll(st *storage, v *ssa.Value) {
 				s.failListed()
 			}
 			if ps.stale == "" && !reach[p] {
-				ps.stale = "this tensor may share memory with one that was written at " + s.m.Locs.String(s.loc) + "; use .clone() to make it independent"
+				ps.stale = "this tensor may share memory with one that was written " + s.where() + "; use .clone() to make it independent"
 				s.set(p.c, ps)
 			}
 		}
@@ -354,4 +354,12 @@ func (s *spec) invert(st *viewStep, base, v *ssa.Value) *ssa.Value {
 func (s *spec) intOp(name string, a, b value) value {
 	schema := aten.SchemaByName("aten::" + name + ".int")
 	return s.scalar(ssa.Kind("aten::"+name), schema, []value{a, b})[0]
+}
+
+// where names the line at hand in a message on something later.
+func (s *spec) where() string {
+	if at := s.m.Locs.String(s.loc); at != "" {
+		return "at " + at
+	}
+	return "before"
 }
