@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check)
 
-.PHONY: all build test race lit update gen proto check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas fixtures bench-export lint clean
 
 all: build lint test
 
@@ -36,6 +36,11 @@ update:
 
 gen:
 	$(GO) generate ./...
+
+# a table of registers and spills of every kind of kernel, assembled for two processors; PTXAS=FILE names the assembler
+PTXAS ?= ptxas
+ptxas:
+	ATON_PTXAS=$(PTXAS) $(GO) test ./codegen/gpu/exec -run TestPTXAS -v -count=1
 
 # needs protoc and protoc-gen-go; the format changes once in years
 proto:

@@ -95,8 +95,9 @@ func readNamed(path string) ([]DataSet, error) {
 	return gatherSets(entries), nil
 }
 
-// Tolerance is how far floats may be from what is expected: |got - want| <= Absolute + Relative |want|. NaN equals NaN.
-type Tolerance struct{ Relative, Absolute float64 }
+// Tolerance is how far floats may be from what is expected: |got - want| <= Absolute + Relative |want| + OfMax max|want|, the
+// greatest of the output's finite elements. NaN equals NaN.
+type Tolerance struct{ Relative, Absolute, OfMax float64 }
 
 // DefaultTolerance suits float32: sums in another order.
 var DefaultTolerance = Tolerance{Relative: 1e-3, Absolute: 1e-5}
@@ -154,7 +155,17 @@ func compare(name string, got, want *tensor.Tensor, tol Tolerance) Compared {
 	var allowed func(i int) float64
 	if want.DType.IsFloat() {
 		w := want.Float64s()
-		allowed = func(i int) float64 { return tol.Absolute + tol.Relative*math.Abs(w[i]) }
+		base := tol.Absolute
+		if tol.OfMax > 0 {
+			top := 0.0
+			for _, x := range w {
+				if x = math.Abs(x); x <= math.MaxFloat64 {
+					top = max(top, x)
+				}
+			}
+			base += tol.OfMax * top
+		}
+		allowed = func(i int) float64 { return base + tol.Relative*math.Abs(w[i]) }
 	}
 	d := bound.Measure(got, want, allowed)
 	c.Difference, c.Worst = d, d.MaxAbs

@@ -329,10 +329,11 @@ func Atanh(b *kir.Builder, x value) value {
 	return b.Select(b.Eq(x, b.Float(t, 0)), x, withSign(b, y, x))
 }
 
-// Sigmoid is 1/(1+e^-x).
+// Sigmoid is 1/(1+e^-x), as e^x/(1+e^x) below 0 so that it does not end before the smallest numbers do.
 func Sigmoid(b *kir.Builder, x value) value {
 	one := b.Float(x.Type, 1)
-	return b.Div(one, b.Add(one, Exp(b, b.Neg(x))))
+	e := Exp(b, b.Neg(absolute(b, x)))
+	return b.Div(b.Select(b.Lt(x, b.Float(x.Type, 0)), e, one), b.Add(one, e))
 }
 
 // Softplus is ln(1+e^x).

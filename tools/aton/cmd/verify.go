@@ -71,6 +71,7 @@ interpreter on the same operands, for the first pass after which the graph compu
 	f.BoolVar(&v.noPasses, "no-passes", false, "do not look for the first wrong pass")
 	f.Float64Var(&v.tol.Relative, "rtol", v.tol.Relative, "how far floats may be off, relative to what is expected")
 	f.Float64Var(&v.tol.Absolute, "atol", v.tol.Absolute, "how far floats may be off besides")
+	f.Float64Var(&v.tol.OfMax, "atol-of-max", 0, "how far floats may be off besides, times the greatest element of the output")
 	c.RunE = func(c *cobra.Command, args []string) error { return v.run(c, args[0]) }
 	return c
 }

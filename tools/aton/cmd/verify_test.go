@@ -63,6 +63,17 @@ func TestVerifyDevices(t *testing.T) {
 	}
 }
 
+// A tolerance of the greatest element covers what is far below it, and no more.
+func TestVerifyOfMax(t *testing.T) {
+	exact := []string{convnet, "--data", convnetData, "--input", convnetType, "--rtol", "0", "--atol", "0", "--no-passes"}
+	if text, err := verify(t, &verifier{}, append(exact, "--atol-of-max", "1e-5")...); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if text, err := verify(t, &verifier{}, append(exact, "--atol-of-max", "1e-12")...); err == nil {
+		t.Errorf("no difference found\n%s", text)
+	}
+}
+
 // A kernel that multiplies where it should add is found, and its node is named with the user's line.
 func TestWrongKernel(t *testing.T) {
 	for _, fusion := range []string{"none", "light"} {

@@ -1,0 +1,162 @@
+package exec_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/codegen/gpu/bound"
+	"github.com/aton-project/aton/codegen/gpu/exec"
+	"github.com/aton-project/aton/codegen/gpu/fuse"
+	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// randomGraph chains operators of all classes on tensors of rank 3, and returns two of the values.
+func randomGraph(r *rand.Rand, d tensor.DType) (*ssa.Module, []interp.Value) {
+	m := ssa.NewModule(onnx.Dialect{})
+	m.Opsets = map[string]int{"": onnx.Newest}
+	f := m.NewFunc("main")
+	b := &onnx.Builder{Block: f.Body}
+	var args []interp.Value
+	var values []*ssa.Value
+	for i := range 2 {
+		x := fill(d, []int64{2, 6, 8}, r.Uint64(), false)
+		values = append(values, f.Body.AddParam(fmt.Sprintf("x%d", i), ssa.TensorOf(x)))
+		args = append(args, interp.Of(x))
+	}
+	weight := func(shape ...int64) *ssa.Value { return b.Const(fill(d, shape, r.Uint64(), false)) }
+	pick := func() *ssa.Value { // mostly the last one, for chains
+		if r.IntN(4) > 0 {
+			return values[len(values)-1]
+		}
+		return values[len(values)-1-r.IntN(min(len(values), 4))]
+	}
+	for range 4 + r.IntN(14) {
+		x := pick()
+		shape, _ := x.Tensor().Static()
+		last := shape[2]
+		var y *ssa.Value
+		switch r.IntN(14) {
+		case 0, 1:
+			y = b.Op([]string{"Relu", "Tanh", "Neg", "Sigmoid", "Abs"}[r.IntN(5)], x)
+		case 2, 3:
+			y = b.Op([]string{"Add", "Mul", "Sub", "Max"}[r.IntN(4)], x, weight([][]int64{{last}, {shape[1], 1}, {1}, {shape[0], 1, last}}[r.IntN(4)]...))
+		case 4, 5: // two values of one shape: skip connections
+			for _, v := range values {
+				if s, _ := v.Tensor().Static(); v != x && fmt.Sprint(s) == fmt.Sprint(shape) {
+					y = b.Op("Add", x, v)
+				}
+			}
+			if y == nil {
+				y = b.Op("Mul", x, x)
+			}
+		case 6:
+			y = b.OpA("Transpose", []ssa.Attr{{Name: "perm", Value: ssa.Ints([][]int64{{0, 2, 1}, {1, 0, 2}, {2, 1, 0}}[r.IntN(3)]...)}}, x)
+		case 7:
+			y = b.Op("Reshape", x, b.Const(tensor.Ints(shape[0], last, shape[1])))
+		case 8:
+			y = b.Op("Slice", x, b.Const(tensor.Ints(last-1)), b.Const(tensor.Ints(-100)), b.Const(tensor.Ints(2)), b.Const(tensor.Ints(-1)))
+		case 9:
+			y = b.Op("MatMul", x, weight(last, []int64{3, 8, 20}[r.IntN(3)]))
+		case 10:
+			y = b.OpA("Softmax", []ssa.Attr{{Name: "axis", Value: ssa.Int(-1)}}, x)
+		case 11:
+			y = b.Op("Sub", x, b.Op("ReduceMean", x, b.Const(tensor.Ints(int64(r.IntN(3))))))
+		case 12:
+			y = b.OpA("Concat", []ssa.Attr{{Name: "axis", Value: ssa.Int(1)}}, x, b.Op("Neg", x))
+		default:
+			y = b.OpA("Gather", []ssa.Attr{{Name: "axis", Value: ssa.Int(int64(r.IntN(2)))}}, x, b.Const(tensor.Ints(0, -1)))
+		}
+		values = append(values, y)
+	}
+	f.Body.SetReturns(values[len(values)-1], pick())
+	return m, args
+}
+
+// Fusion changes no bit: each operator rounds as if its result were stored. Each node alone is what the interpreter gives.
+func TestFusion(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	fused := 0
+	for i := range 60 {
+		m, args := randomGraph(r, []tensor.DType{tensor.Float32, tensor.Float16, tensor.Float64}[i%3])
+		var results [][]interp.Value
+		for _, mode := range []fuse.Mode{fuse.None, fuse.Light} {
+			p, err := plan.New(m, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts, share := p.Coverage()
+			if share != 1 {
+				t.Errorf("graph %d: %v", i, counts)
+			}
+			fused += counts[plan.Fused]
+			s := exec.NewSession(p, &exec.Sim{Check: true})
+			out, _, err := s.Run(args)
+			if err != nil {
+				t.Fatalf("graph %d, %s: %v\n%s", i, mode, err, m.Main())
+			}
+			results = append(results, out)
+			if mode == fuse.None && i < 12 {
+				nodes, err := exec.CheckNodes(p, s, args, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, n := range nodes {
+					if n.Bad() {
+						t.Errorf("graph %d: %s", i, &n)
+					}
+				}
+			}
+		}
+		for k := range results[0] {
+			if x, y := results[0][k].Tensor, results[1][k].Tensor; !bytes.Equal(x.Bytes(), y.Bytes()) {
+				t.Errorf("graph %d: result %d: fused %s\n%s", i, k, bound.Measure(y, x, nil), m.Main())
+			}
+		}
+	}
+	if fused < 60 {
+		t.Errorf("%d nodes were fused in all graphs: the test shows little", fused)
+	}
+}
+
+// Buffers that live at the same time do not overlap, and memory is reused.
+func TestAllocate(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	reused := false
+	for range 30 {
+		m, _ := randomGraph(r, tensor.Float32)
+		p, err := plan.New(m, fuse.Light)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes, ok := p.BufferSizes(nil)
+		if !ok {
+			t.Fatal("sizes are not known")
+		}
+		offsets, total := p.Allocate(sizes)
+		sum := int64(0)
+		for i, f := range p.Buffers {
+			if offsets[i] < 0 {
+				continue
+			}
+			sum += sizes[i]
+			if offsets[i]%plan.Alignment != 0 || offsets[i]+sizes[i] > total {
+				t.Fatalf("buffer %d at %d of %d", i, offsets[i], total)
+			}
+			for k, g := range p.Buffers[:i] {
+				if offsets[k] >= 0 && f.First <= g.Last && g.First <= f.Last && offsets[i] < offsets[k]+sizes[k] && offsets[k] < offsets[i]+sizes[i] {
+					t.Fatalf("buffers %d and %d overlap", k, i)
+				}
+			}
+		}
+		reused = reused || total < sum
+	}
+	if !reused {
+		t.Error("no memory was ever used twice")
+	}
+}

@@ -1,0 +1,136 @@
+package exec_test
+
+import (
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton/codegen/gpu/fuse"
+	"github.com/aton-project/aton/codegen/gpu/llvm"
+	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/codegen/gpu/ptx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// shipped are the configurations of the emitters: each kind of kernel that a model can get.
+func shipped() []node {
+	of := func(d tensor.DType) func(shape ...int64) *tensor.Tensor {
+		return func(shape ...int64) *tensor.Tensor { return fill(d, shape, 1, false) }
+	}
+	f, h, g := of(tensor.Float32), of(tensor.Float16), of(tensor.Float64)
+	axis := []bool{false, true}
+	return []node{
+		{op: "Add", in: []*tensor.Tensor{f(512), f(512)}},
+		{op: "Add", in: []*tensor.Tensor{f(5, 1, 7), f(3, 1)}, dynamic: true},
+		{op: "Gelu", in: []*tensor.Tensor{f(515)}},
+		{op: "Gelu", in: []*tensor.Tensor{g(515)}},
+		{op: "Sin", in: []*tensor.Tensor{f(515)}},
+		{op: "Pow", in: []*tensor.Tensor{f(515), f(515)}},
+		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Int64.ONNX()))}, in: []*tensor.Tensor{h(515)}},
+		{op: "Gather", in: []*tensor.Tensor{f(50, 64), tensor.Ints(1, 2, 3)}},
+		{op: "Pad", in: []*tensor.Tensor{f(5, 7), tensor.Ints(1, 2, 3, 4)}, consts: axis},
+		{op: "Resize", in: []*tensor.Tensor{f(1, 2, 5, 7), nil, nil, tensor.Ints(1, 2, 10, 3)}, consts: []bool{false, true, true, true}, attrs: []ssa.Attr{text("mode", "cubic")}},
+		{op: "BatchNormalization", in: []*tensor.Tensor{f(2, 8, 5, 5), f(8), f(8), f(8), f(8)}},
+		{op: "Transpose", in: []*tensor.Tensor{f(2, 100, 70)}, attrs: []ssa.Attr{ints("perm", 0, 2, 1)}},
+		{op: "ReduceSum", in: []*tensor.Tensor{f(5, 2000), tensor.Ints(1)}, consts: axis},
+		{op: "ReduceMax", in: []*tensor.Tensor{h(5, 200), tensor.Ints(1)}, consts: axis},
+		{op: "ReduceMean", in: []*tensor.Tensor{f(600, 70), tensor.Ints(0)}, consts: axis},
+		{op: "ArgMax", in: []*tensor.Tensor{f(5, 2000)}, attrs: []ssa.Attr{number("axis", 1)}},
+		{op: "Softmax", in: []*tensor.Tensor{f(5, 2000)}},
+		{op: "Softmax", in: []*tensor.Tensor{h(5, 200)}},
+		{op: "LayerNormalization", in: []*tensor.Tensor{f(5, 2000), f(2000), f(2000)}},
+		{op: "InstanceNormalization", in: []*tensor.Tensor{f(2, 3, 50, 50), f(3), f(3)}},
+		{op: "CumSum", in: []*tensor.Tensor{f(5, 200), tensor.ScalarInt(1)}, consts: axis},
+		{op: "MatMul", in: []*tensor.Tensor{f(100, 70), f(70, 90)}},
+		{op: "MatMul", in: []*tensor.Tensor{h(100, 70), h(70, 90)}},
+		{op: "MatMul", in: []*tensor.Tensor{g(100, 70), g(70, 90)}},
+		{op: "MatMul", in: []*tensor.Tensor{f(2, 3, 100, 70), f(3, 70, 90)}, dynamic: true},
+		{op: "Gemm", in: []*tensor.Tensor{f(1, 300), f(100, 300), f(100)}, attrs: []ssa.Attr{number("transB", 1)}},
+		{op: "Gemm", in: []*tensor.Tensor{f(100, 30), f(30, 100), f(100)}},
+		{op: "Conv", in: []*tensor.Tensor{f(2, 16, 20, 20), f(64, 16, 3, 3), f(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "Conv", in: []*tensor.Tensor{f(2, 16, 20, 20), f(64, 16, 3, 3), f(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1), ints("kernel_shape", 3, 3)}, consts: []bool{false, true, true}, dynamic: true},
+		{op: "Conv", in: []*tensor.Tensor{g(2, 16, 20, 20), g(64, 16, 3, 3)}},
+		{op: "Conv", in: []*tensor.Tensor{f(1, 160, 4, 4), f(64, 160, 3, 3)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "Conv", in: []*tensor.Tensor{f(1, 32, 20, 20), f(32, 1, 3, 3)}, attrs: []ssa.Attr{number("group", 32)}},
+		{op: "Conv", in: []*tensor.Tensor{f(1, 4, 8, 8, 8), f(64, 4, 3, 3, 3)}},
+		{op: "ConvTranspose", in: []*tensor.Tensor{f(1, 16, 8, 8), f(16, 64, 3, 3)}, attrs: []ssa.Attr{ints("strides", 2, 2)}},
+		{op: "MaxPool", in: []*tensor.Tensor{f(1, 8, 20, 20)}, attrs: []ssa.Attr{ints("kernel_shape", 3, 3), ints("pads", 1, 1, 1, 1)}, results: 2},
+		{op: "AveragePool", in: []*tensor.Tensor{f(1, 8, 20, 20)}, attrs: []ssa.Attr{ints("kernel_shape", 3, 3), ints("pads", 1, 1, 1, 1), number("count_include_pad", 1)}},
+	}
+}
+
+// Each shipped configuration is PTX that ptxas takes, for two processors and by both routes; in what aton prints no value is spilled.
+// Without ATON_PTXAS only the making of PTX is tested: `make ptxas` sets it.
+func TestPTXAS(t *testing.T) {
+	ptxas := os.Getenv("ATON_PTXAS")
+	if ptxas == "" {
+		t.Log("no ATON_PTXAS: what is printed is not assembled")
+	}
+	routes := []string{"printer"}
+	llc, err := ptx.FindLLC()
+	if err == nil {
+		routes = append(routes, "llc")
+	}
+	registers := regexp.MustCompile(`Used (\d+) registers`)
+	spills := regexp.MustCompile(`(\d+) bytes spill stores, (\d+) bytes spill loads`)
+	var table strings.Builder
+	fmt.Fprintf(&table, "%-24s %-30s %8s", "operator", "kernel", "shared")
+	targets := []string{"sm_80", "sm_90"}
+	for _, r := range routes {
+		for _, target := range targets {
+			fmt.Fprintf(&table, " %13s", r+" "+target)
+		}
+	}
+	table.WriteString("   registers, +spilled bytes\n")
+	for _, n := range shipped() {
+		m, _ := n.module(t)
+		p, err := plan.New(m, fuse.None)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range p.Kernels {
+			name := n.op + " " + n.in[0].DType.Spec()
+			if n.dynamic {
+				name += " dynamic"
+			}
+			fmt.Fprintf(&table, "%-24s %-30s %8d", name, k.Name, k.SharedBytes())
+			for _, r := range routes {
+				var text string
+				for _, target := range targets {
+					if r == "printer" {
+						o := ptx.Options{Target: target}
+						if target == "sm_90" {
+							o.Version = "7.8"
+						}
+						text, err = ptx.Print(llvm.Lower(k.Kernel), o)
+					} else if text == "" && ptxas != "" { // an older llc knows no newer processor
+						text, err = llc.Compile(llvm.Lower(k.Kernel), ptx.Options{})
+					}
+					if err != nil {
+						t.Fatalf("%s by %s: %v", n.op, r, err)
+					}
+					if ptxas == "" {
+						continue
+					}
+					c := osexec.Command(ptxas, "-arch="+target, "-v", "-o", os.DevNull, "-")
+					c.Stdin = strings.NewReader(text)
+					said, err := c.CombinedOutput()
+					used, spilled := registers.FindSubmatch(said), spills.FindSubmatch(said)
+					if err != nil || used == nil || spilled == nil {
+						t.Fatalf("%s by %s for %s: %v: %s", n.op, r, target, err, said)
+					}
+					fmt.Fprintf(&table, " %13s", fmt.Sprintf("%s+%s", used[1], spilled[1]))
+					if r == "printer" && (string(spilled[1]) != "0" || string(spilled[2]) != "0") {
+						t.Errorf("%s by %s for %s spills: %s", n.op, r, target, said)
+					}
+				}
+			}
+			table.WriteString("\n")
+		}
+	}
+	t.Logf("\n%s", table.String())
+}
