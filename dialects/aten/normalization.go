@@ -76,6 +76,9 @@ func (l *Lowering) fullVector(v, x *ssa.Value, dim int, d tensor.DType, c float6
 func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps float64) *ssa.Value {
 	d := l.DType(x)
 	if l.Rank(x) == 1 {
+		if n, ok := l.Shape(x)[0].Int(); ok && n == 0 {
+			return x
+		}
 		l.Fail("batch_norm of a vector")
 	}
 	pd := d
@@ -100,6 +103,9 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rst
 	d := l.DType(x)
 	wide := l.compute(x)
 	r := l.Rank(x)
+	if r == 1 && l.Shape(x)[0].IsConst() && l.Static(x, 0) == 0 {
+		return x, l.emptyVector(d), l.emptyVector(d)
+	}
 	if r < 2 {
 		l.Fail("batch_norm of rank %d", r)
 	}
