@@ -84,7 +84,12 @@ type printer struct {
 }
 
 // Print writes the kernel of a module as PTX.
-func Print(m *ir.Module, o Options) (string, error) {
+func Print(m *ir.Module, o Options) (text string, err error) {
+	defer func() {
+		if p := recover(); p != nil { // llir's accessors panic on functions that are not well formed
+			text, err = "", fmt.Errorf("ptx: the module is not well formed: %v", p)
+		}
+	}()
 	var f *ir.Func
 	for _, g := range m.Funcs {
 		if len(g.Blocks) == 0 {

@@ -210,7 +210,17 @@ type Kernel struct {
 // StaticShared is the static shared memory of a block in bytes.
 func (k *Kernel) StaticShared() int { return k.size }
 
+// ParamSizes is the bytes of each parameter; those of 8 take a buffer or a scalar.
+func (k *Kernel) ParamSizes() []int {
+	var out []int
+	for _, p := range k.params {
+		out = append(out, int(p.width))
+	}
+	return out
+}
+
 const (
+	maxObjects = 1024
 	maxShared  = 232448 // 227 KiB, what a block may have on sm_90; sm_80 has 163 KiB
 	maxLocal   = 1 << 16
 	maxThreads = 1024
@@ -224,8 +234,8 @@ func (k *Kernel) bad(format string, args ...any) error {
 
 // addObject lays out a shared variable; align is a power of two.
 func (k *Kernel) addObject(name string, size, align int) (int, error) {
-	if size < 0 || size > maxShared || k.size+size > maxShared {
-		return 0, fmt.Errorf("shared memory over %d bytes", maxShared)
+	if len(k.objects) == maxObjects || size < 0 || size > maxShared || k.size+size > maxShared {
+		return 0, fmt.Errorf("shared memory over %d bytes, or more than %d objects", maxShared, maxObjects)
 	}
 	if align < 16 {
 		align = 16

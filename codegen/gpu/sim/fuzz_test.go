@@ -1,0 +1,102 @@
+package sim_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/llir/llvm/asm"
+	"github.com/llir/llvm/ir"
+
+	"github.com/aton-project/aton/codegen/gpu/internal/gputest"
+	"github.com/aton-project/aton/codegen/gpu/ptx"
+	"github.com/aton-project/aton/codegen/gpu/sim"
+)
+
+// try runs whatever a reader accepted, with a buffer for each parameter that can be one: no panic, and an end.
+func try(t *testing.T, k *sim.Kernel) {
+	t.Helper()
+	var args []sim.Arg
+	for _, width := range k.ParamSizes() {
+		if width == 8 {
+			args = append(args, sim.Ptr(sim.NewBuffer(make([]byte, 512))))
+		} else {
+			args = append(args, sim.I32(17))
+		}
+	}
+	for _, check := range []bool{true, false} {
+		if _, err := k.Run(sim.Launch{Grid: [3]int{2}, Block: [3]int{33}, Dynamic: 64, Args: args, Check: check, Steps: 2000}); err == nil {
+			continue
+		}
+	}
+}
+
+func FuzzPTX(f *testing.F) {
+	for _, c := range gputest.Cases() {
+		text, err := ptx.Print(c.Build(), ptx.Options{})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	head := ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n)\n{\n.reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<9>;\n"
+	for _, body := range []string{
+		"L: bra L;", "@%p1 bra L; ret; L: bar.sync 0; ret;", "@!%p1 ld.param.u64 %rd1, [p]; st.global.u8 [%rd1+600], %rs1; ret;",
+		"mov.b32 {%rs1, %rs2}, %r1; mov.b64 %rd2, {%r1, %r2}; prmt.b32 %r1, %r2, %r3, 0x5410; bfe.s32 %r2, %r1, 3, 40; ret;",
+		"ld.f32 %f1, [%rd1]; cvt.rni.s32.f32 %r1, %f1; shfl.sync.idx.b32 %r2|%p1, %r1, 40, 0x1f1f, -1; ret;",
+		".shared .align 16 .b8 s[99999999]; ret;", ".local .align 8 .b8 a[64]; mov.u64 %rd1, a; cvta.local.u64 %rd2, %rd1; st.u64 [%rd2-8], %rd1; ret;",
+		"div.s32 %r1, %r2, 0; rem.u64 %rd1, %rd2, %rd3; shr.s32 %r1, %r2, 77; atom.global.add.u32 %r1, [%rd1], 1; trap;",
+		"fma.rn.f32 %f1, 0f7FC00000, %f2, %f3; ex2.approx.f32 %f1, %f2;", "{ ret; }", "mov.u32 %r1, %tid.w;", "bra", "@", "ld.global.v4.f32 {%f1, %f2, %f3}, [%rd1];",
+	} {
+		f.Add(head + body + "\n}\n")
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		k, err := sim.FromPTX(text, "")
+		if err == nil {
+			try(t, k)
+		}
+	})
+}
+
+// FuzzIR reads a module as text; llir's own parser may refuse it in its way.
+func FuzzIR(f *testing.F) {
+	for _, c := range gputest.Cases() {
+		f.Add(c.Build().String())
+	}
+	f.Add("define void @k(i32 addrspace(1)* %p) {\n%v = load <3 x i32>, <3 x i32>* null\n%x = extractelement <3 x i32> %v, i32 7\nret void\n}\n")
+	f.Add("define void @k() {\na:\nbr label %b\nb:\n%x = phi i32 [ %y, %b ], [ 0, %a ]\n%y = add i32 %x, 1\nbr label %b\n}\n")
+	f.Add("define i32 @k(i128 %x) {\nret i32 0\n}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 1<<16 || strings.Contains(text, "999999") {
+			return // vectors and arrays of that size are llir's to build
+		}
+		for _, fn := range parse(text) {
+			k, err := sim.FromIR(fn)
+			if err == nil {
+				try(t, k)
+			}
+			if _, err := ptx.Print(fn.Parent, ptx.Options{}); err == nil && k == nil {
+				continue // the printer may take a little more than the simulator
+			}
+		}
+	})
+}
+
+// parse gives the functions with a body; llir's parser panics on some texts.
+func parse(text string) (out []*ir.Func) {
+	defer func() {
+		if recover() != nil {
+			out = nil
+		}
+	}()
+	m, err := asm.ParseString("fuzz.ll", text)
+	if err != nil {
+		return nil
+	}
+	for _, f := range m.Funcs {
+		f.Parent = m
+		if len(f.Blocks) > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
