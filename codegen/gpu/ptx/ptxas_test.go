@@ -1,0 +1,59 @@
+package ptx_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton/codegen/gpu/internal/gputest"
+	"github.com/aton-project/aton/codegen/gpu/ptx"
+)
+
+// TestPTXAS assembles the kernels written by hand, by both routes, where ATON_PTXAS names the assembler (make ptxas): what
+// the simulator's readers and the printer agree on is PTX for NVIDIA too, and nothing spills.
+func TestPTXAS(t *testing.T) {
+	ptxas := os.Getenv("ATON_PTXAS")
+	if ptxas == "" {
+		t.Log("no ATON_PTXAS: what is printed is not assembled")
+	}
+	registers := regexp.MustCompile(`Used (\d+) registers`)
+	for _, c := range gputest.Cases() {
+		m := c.Build()
+		own, err := ptx.Print(m, ptx.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ptxas == "" {
+			continue
+		}
+		type made struct{ route, text string }
+		texts := []made{{"printer", own}}
+		for _, l := range ptx.AllLLC() {
+			text, err := l.Compile(m, ptx.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, made{l.Path, text})
+		}
+		for _, x := range texts {
+			route, text := x.route, x.text
+			for _, target := range []string{"sm_80", "sm_90"} {
+				cmd := exec.Command(ptxas, "-arch="+target, "-v", "-o", os.DevNull, "-")
+				cmd.Stdin = strings.NewReader(text)
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Errorf("%s, %s, %s: %v\n%s\n%s", c.Name, route, target, err, out, text)
+					continue
+				}
+				if !strings.Contains(string(out), " 0 bytes spill stores, 0 bytes spill loads") {
+					t.Errorf("%s, %s, %s: %s", c.Name, route, target, out)
+				}
+				if r := registers.FindSubmatch(out); r != nil {
+					t.Logf("%-10s %-14s %s: %s registers", c.Name, route, target, r[1])
+				}
+			}
+		}
+	}
+}
