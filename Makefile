@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check)
 
-.PHONY: all build test race lit update gen proto check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
 
 all: build lint test
 
@@ -40,7 +40,11 @@ gen:
 # a table of registers and spills of every kind of kernel, assembled for two processors; PTXAS=FILE names the assembler
 PTXAS ?= ptxas
 ptxas:
-	ATON_PTXAS=$(PTXAS) $(GO) test ./codegen/gpu/exec -run TestPTXAS -v -count=1
+	ATON_PTXAS=$(PTXAS) $(GO) test ./codegen/gpu/ptx ./codegen/gpu/exec -run TestPTXAS -v -count=1
+
+# every kernel of the emitters' tables from its IR, from our PTX and from that of every llc on PATH, bit by bit (minutes)
+gpu-routes:
+	ATON_ROUTES=all ATON_NEED_LLVM=1 $(GO) test ./codegen/gpu/exec ./codegen/gpu/ptx -run 'Test[^P]' -v -count=1 -timeout 30m | grep -v '^=== \|^ *--- PASS'
 
 # needs protoc and protoc-gen-go; the format changes once in years
 proto:
