@@ -37,6 +37,8 @@ type Group struct {
 	Hero *ssa.Op
 	// Inlined are values that are computed where they are read. Each is the result of an operator of class loop.
 	Inlined map[*ssa.Value]bool
+	// Hint has likely values of symbols. They decide about tiles and teams, not about what a kernel can do: it serves all sizes.
+	Hint map[string]int64
 }
 
 // Launch is a kernel with the values behind its buffers and the size of its grid.
@@ -287,6 +289,20 @@ func (w *writer) finish(b *body, grid ...sym.Expr) *Launch {
 	b.b.K.Name = "k_" + w.class + "_" + b.b.K.Digest()
 	w.out = append(w.out, l)
 	return &w.out[len(w.out)-1]
+}
+
+// guess is a size that is known, or likely.
+func (w *writer) guess(e sym.Expr) (n int64, ok bool) {
+	if n, ok = e.Int(); ok || len(w.Hint) == 0 {
+		return n, ok
+	}
+	return e.Eval(w.Hint)
+}
+
+// atMost reports a size that is known or likely not to be greater.
+func (w *writer) atMost(e sym.Expr, most int64) bool {
+	n, ok := w.guess(e)
+	return ok && n <= most
 }
 
 // ceilDiv is the number of groups of n that hold e.

@@ -36,19 +36,14 @@ const (
 )
 
 // tileFor chooses the tile: square, unless one side is so short that most of it would be empty.
-func tileFor(p *product) tile {
+func (w *writer) tileFor(p *product) tile {
 	switch {
-	case atMost(p.n, 32):
+	case w.atMost(p.n, 32):
 		return tile{64, 16, 4, 1}
-	case atMost(p.m, 32):
+	case w.atMost(p.m, 32):
 		return tile{16, 64, 1, 4}
 	}
 	return tile{64, 64, 4, 4}
-}
-
-func atMost(e sym.Expr, most int64) bool {
-	n, ok := e.Int()
-	return ok && n <= most
 }
 
 // pitch is the distance of the rows of a tile in shared memory: a multiple of 4, spread over the banks.
@@ -61,7 +56,7 @@ const thin = 8
 const thinResults = 256
 
 func (w *writer) product(p *product) {
-	if atMost(p.m, thin) || atMost(p.n, thin) && atMost(p.m.Mul(p.n), thinResults) {
+	if w.atMost(p.m, thin) || w.atMost(p.n, thin) && w.atMost(p.m.Mul(p.n), thinResults) {
 		w.thinProduct(p)
 	} else {
 		w.tiledProduct(p)
@@ -77,7 +72,7 @@ func (c *body) productSpace(p *product) {
 // thinProduct has a team for each result: a warp along k, or a thread if the neighbours lie along n.
 func (w *writer) thinProduct(p *product) {
 	size := int64(1)
-	if k, ok := p.k.Int(); p.aAlongK && p.bAlongK && (!ok || k > warp) {
+	if k, ok := w.guess(p.k); p.aAlongK && p.bAlongK && (!ok || k > warp) {
 		size = warp
 	}
 	rows := p.batch.Mul(p.m).Mul(p.n)
@@ -105,7 +100,7 @@ func (c *body) forget() { c.space.Sizes, c.dims = c.space.Sizes[:4], c.dims[:4] 
 
 // tiledProduct keeps tiles of both operands in shared memory, and a part of the result in the registers of a thread.
 func (w *writer) tiledProduct(p *product) {
-	t := tileFor(p)
+	t := w.tileFor(p)
 	c := w.newBody(tileThreads)
 	b := c.b
 	c.productSpace(p)

@@ -24,7 +24,7 @@ func emitSoftmax(w *writer) {
 	}
 	rows := splitAxes(shape, along)
 	name := w.o.Kind.Name()
-	w.teams(rows.rows, teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
+	w.teams(rows.rows, w.teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
 		b, rt := t.b, regType(dtype(x))
 		s := &scalarPoint{&point{body: t.body, node: w.node}, dtype(x), rt}
 		read := func(i value) value { return t.at(x, t.element(&rows, i)) }
@@ -103,7 +103,7 @@ func emitNorm(w *writer) {
 		along = []bool{false, false, true}
 	}
 	rows := splitAxes(rowShape, along)
-	w.teams(rows.rows, teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
+	w.teams(rows.rows, w.teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
 		b, rt := t.b, regType(dtype(x))
 		coords := func(i value) []index.Expr {
 			at := t.element(&rows, i)

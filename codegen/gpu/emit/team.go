@@ -29,9 +29,9 @@ const warp = 32
 
 // teamSize chooses the threads for a row of n elements: neighbouring threads should read neighbouring elements, along
 // the row if it is contiguous, else across rows.
-func teamSize(n, rows sym.Expr, contiguous bool) int64 {
-	k, known := n.Int()
-	r, few := rows.Int()
+func (w *writer) teamSize(n, rows sym.Expr, contiguous bool) int64 {
+	k, known := w.guess(n)
+	r, few := w.guess(rows)
 	switch {
 	case known && k <= 8:
 		return 1

@@ -104,13 +104,16 @@ func (p *Plan) Root(v *ssa.Value) *ssa.Value {
 }
 
 // New plans a module. It must be of the ONNX dialect, with typed inputs; errors are those of inference.
-func New(m *ssa.Module, mode fuse.Mode) (*Plan, error) {
+func New(m *ssa.Module, mode fuse.Mode) (*Plan, error) { return NewFor(m, mode, nil) }
+
+// NewFor is New with likely values of the symbols, for which tiles are chosen. The plan serves all sizes all the same.
+func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error) {
 	c, err := copyModule(m)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}}
-	b := &builder{Plan: p, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, needed: map[*ssa.Op]bool{}}
+	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, needed: map[*ssa.Op]bool{}}
 	b.reach()
 	b.try()
 	if err := b.steps(); err != nil {
@@ -122,6 +125,7 @@ func New(m *ssa.Module, mode fuse.Mode) (*Plan, error) {
 
 type builder struct {
 	*Plan
+	hint     map[string]int64
 	needed   map[*ssa.Op]bool
 	refusals map[*ssa.Op]string // why an op has no kernel
 	launches map[*ssa.Op][]emit.Launch
@@ -182,7 +186,7 @@ func (b *builder) try() {
 		if !b.needed[o] || o.Kind == "onnx::Constant" || o.Kind == "prim::Constant" {
 			continue
 		}
-		launches, err := emit.Build(emit.Group{Root: o})
+		launches, err := emit.Build(emit.Group{Root: o, Hint: b.hint})
 		if err != nil {
 			b.refusals[o] = err.(*emit.Refusal).Reason
 			continue
@@ -207,6 +211,7 @@ func (b *builder) try() {
 				b.launches[o] = alone[o]
 				continue
 			}
+			g.Hint = b.hint
 			launches, err := emit.Build(g)
 			if err != nil {
 				again = true
