@@ -65,6 +65,8 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 		} else {
 			v = s.emitName("aten::full_like", cur, args[1])
 		}
+	case "polygamma_": // the pure form has the number first
+		v = s.emitName("aten::polygamma", args[1], cur)
 	case "fill_diagonal_":
 		v = s.filledDiagonal(cur, args[1], args[2])
 	case "zero_":
