@@ -48,6 +48,9 @@ func (s *spec) getItem(l *list, at value) value {
 	}
 	if st.parts != nil {
 		if v := s.part(st.parts, at); v != nil {
+			if t, ok := v.(*tensorRef); ok {
+				t.element = true
+			}
 			return v
 		}
 	}
@@ -56,6 +59,9 @@ func (s *spec) getItem(l *list, at value) value {
 	s.elementType(v, l)
 	x := s.number2(v)
 	hold(x)
+	if t, ok := x.(*tensorRef); ok {
+		t.element = true
+	}
 	return x
 }
 

@@ -282,6 +282,9 @@ func (m *merger) merge(x, y value) value {
 		if !ok {
 			s.fail("unsupported-value", "a value is a tensor in one branch only")
 		}
+		if t := m.view(x, y); t != nil {
+			return t
+		}
 		v0 := m.in(0, func() *ssa.Value { return s.read(x) })
 		v1 := m.in(1, func() *ssa.Value { return s.read(y) })
 		t := m.tensor(v0, v1, x.c, y.c)
@@ -452,6 +455,8 @@ func (s *spec) dummy(v value, changes map[*cell]any) value {
 		under(changes, func() {
 			if v.val != nil {
 				t = v.val.Tensor()
+			} else {
+				t = s.read(v).Tensor()
 			}
 		})
 		return s.dummyTensor(t)

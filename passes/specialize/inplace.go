@@ -297,6 +297,9 @@ func fits(f, in *ssa.Schema) bool {
 
 // viewInPlace changes what a tensor object views.
 func (s *spec) viewInPlace(o *ssa.Op, args []value, self *tensorRef) []value {
+	if self.element {
+		s.fail("alias", "the shape of an element of a list whose length is only known at run time is changed in place")
+	}
 	name := "aten::" + strings.TrimSuffix(o.Kind.Name(), "_")
 	fs := s.functional(name, o.Schema)
 	if fs == nil {

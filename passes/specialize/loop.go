@@ -184,7 +184,7 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 		b := n.AddBlock()
 		i := b.AddParam("", ssa.IntType)
 		i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
-		l := &loopState{s: s, counted: counted}
+		l := &loopState{s: s, counted: counted, start: start}
 		param := func(t ssa.Type) *ssa.Value { return b.AddParam("", t) }
 		mark, loc, op := len(s.journal), s.loc, s.op
 		s.put(body.Params[0], i)

@@ -54,10 +54,10 @@ func (s *spec) part(p *parts, at value) value {
 		size = s.intOp("floordiv", s.intOp("add", n, s.intOp("sub", size, ssa.Int(1))), size)
 	}
 	l, ok := s.literalOf(at)
-	if !ok {
+	if e, known := exprOf(at); !ok && (!known || e.Min() < 0) {
 		return nil // it may be negative
 	}
-	if l.Int() < 0 {
+	if ok && l.Int() < 0 {
 		count := s.intOp("floordiv", s.intOp("add", n, s.intOp("sub", size, ssa.Int(1))), size)
 		at = s.intOp("add", count, at)
 	}

@@ -17,6 +17,7 @@ const (
 	dct                     // a dict of fixed keys
 	dynList                 // a list of run-time length
 	opt                     // None or a value
+	viewed                  // a view of memory outside: the numbers that say where it begins
 )
 
 // slot describes how a value is carried from one iteration to the next.
@@ -31,7 +32,10 @@ type slot struct {
 	keys  []ssa.Literal
 	dtyp  ssa.Type
 	raw   bool // the content of a cell instead of a value
-	loose bool // a tensor that is not known to be row-major in all iterations
+	// view is the form of a viewed slot, and places the arguments in it that are carried.
+	view   *tensorState
+	places []argPlace
+	loose  bool // a tensor that is not known to be row-major in all iterations
 }
 
 // rawBase, *listState and *dictState are the contents of cells when they are carried.
@@ -70,6 +74,7 @@ func sameRaw(a, b any) bool {
 type loopState struct {
 	s       *spec
 	counted bool // unrolling is possible
+	start   int  // cells with a greater id were made in the loop
 	changes map[*cell]any
 }
 
@@ -89,11 +94,16 @@ func (l *loopState) widen(sl *slot, x any) bool {
 			l.openLike(sl, x)
 			return true
 		}
+		if l.openView(sl, x) {
+			return true
+		}
 		l.open(sl)
 		l.widen(sl, x)
 		return true
 	}
 	switch sl.kind {
+	case viewed:
+		return l.widenView(sl, x)
 	case number:
 		t, ok := numberType(x)
 		if !ok {
@@ -442,6 +452,12 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 			v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
 		}
 		return v
+	case viewed:
+		args := make([]value, len(sl.elems))
+		for i, e := range sl.elems {
+			args[i] = l.bind(e, next)
+		}
+		return s.movedTo(sl.view, sl.places, args)
 	case tens:
 		v := next(sl.typ)
 		if sl.raw {
@@ -508,6 +524,12 @@ func (l *loopState) flatten(sl *slot, x any, out []*ssa.Value) []*ssa.Value {
 			v = s.emitName("aten::Float.Scalar", v)
 		}
 		return append(out, v)
+	case viewed:
+		chain := x.(*tensorRef).state().chain
+		for i, p := range sl.places {
+			out = l.flatten(sl.elems[i], chain[p.step].args[p.arg], out)
+		}
+		return out
 	case tens:
 		if r, ok := x.(rawBase); ok {
 			return append(out, r.v)
@@ -568,7 +590,7 @@ func (l *loopState) dummies(sl *slot, out []*ssa.Value) []*ssa.Value {
 		return append(out, s.read(s.dummyTensor(sl.typ.(*ssa.TensorType))))
 	case opt:
 		return l.dummies(sl.elems[0], append(out, s.constant(ssa.Bool(false))))
-	case tup, lst, dct:
+	case tup, lst, dct, viewed:
 		for _, e := range sl.elems {
 			out = l.dummies(e, out)
 		}

@@ -76,6 +76,8 @@ type tensorRef struct {
 	c *cell // *tensorState
 	// base and val remember the last value read: val is the view of base.
 	base, val *ssa.Value
+	// element is set for what was taken out of a run-time list: the object that the list holds is another one.
+	element bool
 }
 
 // tensorState is a view of a storage.
