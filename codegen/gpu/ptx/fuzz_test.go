@@ -2,6 +2,8 @@ package ptx_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"os"
 	"testing"
 
 	"github.com/llir/llvm/ir"
@@ -98,9 +100,9 @@ func (p *program) step(depth int) {
 				p.add(b.Call("llvm."+f+"."+name, t, x))
 			}
 		case 9:
-			p.add(b.C.NewFPToSI(x, []types.Type{types.I8, types.I16, types.I32, types.I64}[p.byte()%4]))
+			p.add(b.C.NewFPToSI(p.small(x, false), []types.Type{types.I8, types.I16, types.I32, types.I64}[p.byte()%4]))
 		case 10:
-			p.add(b.C.NewFPToUI(x, []types.Type{types.I8, types.I16, types.I32, types.I64}[p.byte()%4]))
+			p.add(b.C.NewFPToUI(p.small(x, true), []types.Type{types.I8, types.I16, types.I32, types.I64}[p.byte()%4]))
 		default:
 			switch it.Kind {
 			case types.FloatKindHalf:
@@ -185,6 +187,17 @@ func (p *program) step(depth int) {
 	}
 }
 
+// small is x where an integer of 8 bits can hold it, else 0: converting others means nothing in LLVM.
+func (p *program) small(x value.Value, positive bool) value.Value {
+	t := x.Type().(*types.FloatType)
+	name := map[types.FloatKind]string{types.FloatKindHalf: "f16", types.FloatKindFloat: "f32", types.FloatKindDouble: "f64"}[t.Kind]
+	abs := p.b.Call("llvm.fabs."+name, t, x)
+	if positive {
+		x = abs
+	}
+	return p.b.C.NewSelect(p.b.C.NewFCmp(enum.FPredOLT, abs, constant.NewFloat(t, 100)), x, constant.NewFloat(t, 0))
+}
+
 // inside keeps what a branch defines from being used after it.
 func (p *program) inside(f func()) {
 	saved := map[types.Type][]value.Value{}
@@ -246,36 +259,65 @@ func (p *program) loop(depth int) {
 	}
 }
 
+// kernelOf builds the kernel of the bytes.
+func kernelOf(data []byte) *gputest.Builder {
+	var params []*ir.Param
+	for i, s := range scalarTypes[:7] {
+		params = append(params, gputest.Array(string(rune('a'+i)), s, true))
+	}
+	b := gputest.New("k", params...)
+	p := &program{data: data, b: b, vals: map[types.Type][]value.Value{}}
+	tid := b.Sreg("tid.x")
+	for _, q := range params {
+		p.add(b.Load(q, tid))
+	}
+	p.add(tid)
+	for len(p.data) > 0 {
+		p.step(3)
+	}
+	for i, q := range params {
+		b.Store(q, tid, p.vals[scalarTypes[i]][len(p.vals[scalarTypes[i]])-1])
+	}
+	b.Return()
+	return b
+}
+
+// words runs the kernel on fixed bytes.
+func words(t *testing.T, k *sim.Kernel) [][]byte {
+	t.Helper()
+	var args []sim.Arg
+	var out [][]byte
+	for j := range 7 {
+		x := make([]byte, 8*32)
+		for n := range x {
+			x[n] = byte(n*37 + j*11 + n*n/7)
+		}
+		out = append(out, x)
+		args = append(args, sim.Ptr(sim.NewBuffer(x)))
+	}
+	if _, err := k.Run(sim.Launch{Grid: [3]int{1}, Block: [3]int{32}, Args: args}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func randomBytes(i int) []byte {
+	seed := make([]byte, 120)
+	s := uint32(i)*2654435761 + 1
+	for j := range seed {
+		s = s*1664525 + 1013904223
+		seed[j] = byte(s >> 24)
+	}
+	return seed
+}
+
 // FuzzRoutes: the simulator gives the same for a random kernel and for the PTX that is printed of it.
 func FuzzRoutes(f *testing.F) {
-	for i := range 24 {
-		seed := make([]byte, 120)
-		s := uint32(i)*2654435761 + 1
-		for j := range seed {
-			s = s*1664525 + 1013904223
-			seed[j] = byte(s >> 24)
-		}
-		f.Add(seed)
+	for i := range 50 {
+		f.Add(randomBytes(i))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var params []*ir.Param
-		for i, s := range scalarTypes[:7] {
-			params = append(params, gputest.Array(string(rune('a'+i)), s, true))
-		}
-		b := gputest.New("k", params...)
-		p := &program{data: data, b: b, vals: map[types.Type][]value.Value{}}
-		tid := b.Sreg("tid.x")
-		for _, q := range params {
-			p.add(b.Load(q, tid))
-		}
-		p.add(tid)
-		for len(p.data) > 0 {
-			p.step(3)
-		}
-		for i, q := range params {
-			b.Store(q, tid, p.vals[scalarTypes[i]][len(p.vals[scalarTypes[i]])-1])
-		}
-		b.Return()
+		b := kernelOf(data)
 		k, err := sim.FromIR(b.F)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b.M)
@@ -288,23 +330,66 @@ func FuzzRoutes(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		var out [2][]sim.Arg
-		for i, k := range []*sim.Kernel{k, k2} {
-			for j := range params {
-				x := make([]byte, 8*32)
-				for n := range x {
-					x[n] = byte(n*37 + j*11 + n*n/7)
-				}
-				out[i] = append(out[i], sim.Ptr(sim.NewBuffer(x)))
-			}
-			if _, err := k.Run(sim.Launch{Grid: [3]int{1}, Block: [3]int{32}, Args: out[i]}); err != nil {
-				t.Fatalf("%v\n%s\n%s", err, b.M, text)
-			}
-		}
-		for j := range params {
-			if x, y := out[0][j].Buffer.Bytes(), out[1][j].Buffer.Bytes(); !bytes.Equal(x, y) {
-				t.Fatalf("%s differs:\n% x\n% x\n%s\n%s", params[j].Ident(), x, y, b.M, text)
+		x, y := words(t, k), words(t, k2)
+		for j := range x {
+			if !bytes.Equal(x[j], y[j]) {
+				t.Fatalf("%c differs:\n% x\n% x\n%s\n%s", 'a'+j, x[j], y[j], b.M, text)
 			}
 		}
 	})
+}
+
+// TestRandomLLC does the same with the PTX of llc, which may give another NaN than the device does.
+func TestRandomLLC(t *testing.T) {
+	n := 12
+	if os.Getenv("ATON_ROUTES") == "all" {
+		n = 300
+	}
+	for _, l := range llcs(t) {
+		for i := range n {
+			b := kernelOf(randomBytes(i))
+			k, err := sim.FromIR(b.F)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := l.Compile(b.M, ptx.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			k2, err := sim.FromPTX(text, "")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			x, y := words(t, k), words(t, k2)
+			for j := range x {
+				if at := differ(x[j], y[j], scalarTypes[j]); at >= 0 {
+					t.Errorf("kernel %d: %c differs at byte %d: %x, from the IR %x\n%s\n%s", i, 'a'+j, at, y[j][at:min(at+8, 256)], x[j][at:min(at+8, 256)], b.M, text)
+				}
+			}
+		}
+	}
+}
+
+// differ finds the first element that is not the same; all NaN of a float type are.
+func differ(x, y []byte, t types.Type) int {
+	size, exp := 1, uint64(0)
+	switch {
+	case types.Equal(t, types.Half):
+		size, exp = 2, 0x7c00
+	case types.Equal(t, types.Float):
+		size, exp = 4, 0x7f800000
+	case types.Equal(t, types.Double):
+		size, exp = 8, 0x7ff0000000000000
+	}
+	for i := 0; i+size <= len(x); i += size {
+		var a, b [8]byte
+		copy(a[:], x[i:i+size])
+		copy(b[:], y[i:i+size])
+		u, v := binary.LittleEndian.Uint64(a[:]), binary.LittleEndian.Uint64(b[:])
+		magnitude := uint64(1)<<(8*size-1) - 1
+		if u != v && (size == 1 || u&magnitude <= exp || v&magnitude <= exp) {
+			return i
+		}
+	}
+	return -1
 }
