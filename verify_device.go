@@ -26,6 +26,8 @@ type OnDevice struct {
 	Seconds  float64 `json:"seconds"`
 	// LaneInstructions are what the simulator counts.
 	LaneInstructions int64 `json:"lane_instructions,omitempty"`
+	// Compared is how many nodes were compared with the interpreter one by one.
+	Compared int `json:"nodes_compared,omitempty"`
 	// Node is the first node whose kernel is wrong, looked for when an output is.
 	Node *exec.NodeResult `json:"node,omitempty"`
 }
@@ -90,11 +92,14 @@ func VerifyOn(m *ssa.Module, data DataSet, tol Tolerance, o DeviceOptions) (*OnD
 		}
 	}
 	if wrong || o.Nodes {
-		node, err := firstNode(m, args, o)
+		nodes, err := compareNodes(m, args, o)
 		if err != nil {
 			return r, err
 		}
-		r.Node = node
+		r.Compared = len(nodes)
+		if n := len(nodes); n > 0 && nodes[n-1].Bad() {
+			r.Node = &nodes[n-1]
+		}
 	}
 	if runErr != nil && r.Node == nil {
 		return r, runErr
@@ -119,8 +124,8 @@ func likely(m *ssa.Module, args []interp.Value) map[string]int64 {
 	return env
 }
 
-// firstNode runs each node alone, on the operands that the device computed for it.
-func firstNode(m *ssa.Module, args []interp.Value, o DeviceOptions) (*exec.NodeResult, error) {
+// compareNodes runs each node alone, on the operands that the device computed for it, up to the first wrong one.
+func compareNodes(m *ssa.Module, args []interp.Value, o DeviceOptions) ([]exec.NodeResult, error) {
 	p, err := plan.NewFor(m, fuse.None, likely(m, args))
 	if err != nil {
 		return nil, err
@@ -133,13 +138,7 @@ func firstNode(m *ssa.Module, args []interp.Value, o DeviceOptions) (*exec.NodeR
 	if cerr := session.Close(); err == nil {
 		err = cerr
 	}
-	if err != nil {
-		return nil, err
-	}
-	if n := len(nodes); n > 0 && nodes[n-1].Bad() {
-		return &nodes[n-1], nil
-	}
-	return nil, nil
+	return nodes, err
 }
 
 // arguments brings the inputs of a data set to the order of the model's.

@@ -108,6 +108,21 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 		wide = d
 	}
 	name := kind.Name()
+	if name == "ScatterElements" || name == "ScatterND" {
+		switch reduction(attrs) {
+		case "add":
+			sums, err := magnitudes(kind, attrs, in, i, want)
+			if err != nil {
+				return nil, err
+			}
+			k := float64(max(in[1].NumElements(), 1))
+			return func(at int) float64 { return max(4*eps*math.Sqrt(k)*sums[at], 2*ULP(wide, y[at])) + half(at) }, nil
+		case "mul":
+			k := float64(max(in[1].NumElements(), 1))
+			return func(at int) float64 { return 2*k*ULP(wide, y[at]) + half(at) }, nil
+		}
+		return exact, nil
+	}
 	switch name {
 	case "MatMul", "Gemm", "Conv", "ConvTranspose", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "GlobalAveragePool", "AveragePool", "LpPool", "CumSum":
 		sums, err := magnitudes(kind, attrs, in, i, want)
@@ -159,6 +174,16 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 		top = max(top, 1)
 	}
 	return func(at int) float64 { return ulp*ULP(wide, max(math.Abs(y[at]), top)) + half(at) }, nil
+}
+
+// reduction is the attribute of that name.
+func reduction(attrs []ssa.Attr) string {
+	for _, a := range attrs {
+		if a.Name == "reduction" {
+			return a.Value.Str()
+		}
+	}
+	return ""
 }
 
 // magnitudes evaluates the operator on the magnitudes of its operands: sum|a||b| for a product.

@@ -18,6 +18,10 @@ func pickOf(name string) func(p *point) value {
 		return gatherElements
 	case "GatherND":
 		return gatherND
+	case "ScatterElements":
+		return scatterElements
+	case "ScatterND":
+		return scatterND
 	case "Pad":
 		return pad
 	case "Trilu":

@@ -116,6 +116,30 @@ func TestPicks(t *testing.T) {
 	}
 }
 
+func TestScatter(t *testing.T) {
+	index := func(shape []int64, v ...int64) *tensor.Tensor { return tensor.FromInts(tensor.Int64, shape, v) }
+	for _, reduction := range []string{"none", "add", "mul", "max", "min"} {
+		for _, d := range anyTypes {
+			if d == tensor.Bool && (reduction == "max" || reduction == "min") {
+				continue
+			}
+			attrs := []ssa.Attr{text("reduction", reduction)}
+			for _, n := range []node{
+				{op: "ScatterElements", in: []*tensor.Tensor{fill(d, []int64{5, 3}, 1, false), index([]int64{4, 3}, 0, 1, 2, -1, 1, 4, 0, 1, -5, 3, 3, 3), fill(d, []int64{4, 3}, 2, false)}},
+				{op: "ScatterElements", in: []*tensor.Tensor{fill(d, []int64{5, 70}, 1, false), index([]int64{2, 3}, 69, 1, 1, -1, 68, -1), fill(d, []int64{2, 3}, 2, false)}, attrs: []ssa.Attr{number("axis", 1)}},
+				{op: "ScatterND", in: []*tensor.Tensor{fill(d, []int64{5, 3, 2}, 1, false), index([]int64{2, 2, 1}, 4, 0, -2, 4), fill(d, []int64{2, 2, 3, 2}, 2, false)}},
+				{op: "ScatterND", in: []*tensor.Tensor{fill(d, []int64{5, 3}, 1, false), index([]int64{3, 2}, 4, 0, -5, -1, 4, 0), fill(d, []int64{3}, 2, false)}},
+			} {
+				n.attrs = append(n.attrs, attrs...)
+				n.check(t)
+				if n.dynamic = n.op == "ScatterElements"; n.dynamic {
+					n.check(t)
+				}
+			}
+		}
+	}
+}
+
 func TestResize(t *testing.T) {
 	scales := func(v ...float64) *tensor.Tensor { return tensor.FromFloats(tensor.Float32, []int64{int64(len(v))}, v) }
 	for _, mode := range []string{"nearest", "linear", "cubic"} {

@@ -263,6 +263,9 @@ func (v *verifier) print(w io.Writer, r *report) error {
 			p.printf(", %.3g lane-instructions", float64(d.LaneInstructions))
 		}
 		p.printf("\n")
+		if d.Compared > 0 && d.Node == nil {
+			p.printf("data set %s: %s: %d nodes compared one by one, all within the bounds of their operators\n", d.Set, d.Device, d.Compared)
+		}
 		if d.Node != nil {
 			p.printf("data set %s: %s: first wrong %s\n", d.Set, d.Device, d.Node)
 		}
