@@ -343,12 +343,46 @@ func Softplus(b *kir.Builder, x value) value {
 	return b.Add(b.Select(b.Lt(x, zero), zero, x), rest)
 }
 
-// Pow is x^y of doubles, with an error of about |y ln x| ulp: enough for a result that is rounded to F32.
+// logPair is the natural logarithm of a double from 0 on, as the sum of two: about 60 bits.
+func logPair(b *kir.Builder, x value) (hi, lo value) {
+	f := of(kir.F64)
+	num := func(v float64) value { return b.Float(kir.F64, v) }
+	tiny := b.Lt(x, num(f.subnormal))
+	bits := b.Convert(kir.Bitcast, b.Select(tiny, b.Mul(x, num(0x1p54)), x), f.bits)
+	e := b.Binary(kir.AShr, b.Sub(bits, b.Int(f.bits, f.half1)), b.Int(f.bits, f.mantissa))
+	m := b.Convert(kir.Bitcast, b.Sub(bits, b.Binary(kir.Shl, e, b.Int(f.bits, f.mantissa))), f.t)
+	k := b.Convert(kir.SToF, b.Sub(e, b.Select(tiny, b.Int(f.bits, 54), b.Int(f.bits, 0))), f.t)
+	// s = d/(2+d), with what the sum and the quotient lose
+	d := b.Sub(m, num(1))
+	t := b.Add(num(2), d)
+	lost := b.Sub(d, b.Sub(t, num(2)))
+	s := b.Div(d, t)
+	rest := b.Div(b.Fma(b.Neg(s), lost, b.Fma(b.Neg(s), t, d)), t)
+	z := b.Mul(s, s)
+	low := b.Fma(k, num(f.ln2Lo), b.Fma(b.Mul(s, z), poly(b, "log", z), b.Add(rest, rest)))
+	// k*ln2Hi is exact, and so is the sum of it and 2s with its remainder
+	p, q := b.Mul(k, num(f.ln2Hi)), b.Add(s, s)
+	sum := b.Add(p, q)
+	back := b.Sub(sum, p)
+	low = b.Add(b.Add(b.Sub(p, b.Sub(sum, back)), b.Sub(q, back)), low)
+	hi = b.Add(sum, low)
+	lo = b.Add(b.Sub(sum, hi), low)
+	inf := num(math.Inf(1))
+	hi = b.Select(b.Eq(x, inf), inf, b.Select(b.Eq(x, num(0)), num(math.Inf(-1)), hi))
+	return hi, lo
+}
+
+// Pow is x^y of doubles.
 func Pow(b *kir.Builder, x, y value) value {
 	t := kir.F64
 	num := func(v float64) value { return b.Float(t, v) }
 	a := absolute(b, x)
-	v := Exp(b, b.Mul(y, Log(b, a)))
+	hi, lo := logPair(b, a)
+	e := b.Mul(y, hi)
+	v := Exp(b, e)
+	// with what rounding the exponent took, where it is a number
+	more := b.Mul(v, b.Fma(y, lo, b.Fma(y, hi, b.Neg(e))))
+	v = b.Select(b.And(b.Lt(absolute(b, e), num(800)), b.Lt(v, num(math.Inf(1)))), b.Add(v, more), v)
 	whole := b.Eq(b.Unary(kir.Floor, y), y)
 	half := b.Mul(y, num(0.5))
 	odd := b.And(whole, b.Compare(kir.Ne, b.Unary(kir.Floor, half), half))

@@ -376,17 +376,14 @@ func (s *scalarPoint) power(x []value) value {
 			return b.Div(s.num(1), x[0])
 		}
 	}
-	if s.t == kir.F64 {
-		if e.Op == kir.Const && e.Type.IsFloat() && e.Float == 2 {
-			return b.Mul(x[0], x[0])
-		}
-		refuse("Pow of doubles needs a logarithm of more digits")
+	if s.t == kir.F64 && e.Op == kir.Const && e.Type.IsFloat() && e.Float == 2 {
+		return b.Mul(x[0], x[0])
 	}
 	if !e.Type.IsFloat() {
 		e = b.Convert(kir.SToF, e, kir.F64)
 	}
 	v := approx.Pow(b, b.Convert(kir.Widen, x[0], kir.F64), b.Convert(kir.Widen, e, kir.F64))
-	return b.Convert(kir.Round, v, kir.F32)
+	return b.Convert(kir.Round, v, s.t)
 }
 
 // intPower is by squaring, for exponents that are not negative.
