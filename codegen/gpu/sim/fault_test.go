@@ -100,6 +100,7 @@ func TestFaults(t *testing.T) {
 			if !errors.As(err, &f) || f.Kind != c.kind || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("got %v, want %s with %q", err, c.kind, c.text)
 			}
+			grid = 1
 			if err := run(false); (err != nil) == c.check {
 				t.Errorf("without checks: %v", err)
 			}

@@ -24,7 +24,11 @@ func try(t *testing.T, k *sim.Kernel) {
 		}
 	}
 	for _, check := range []bool{true, false} {
-		if _, err := k.Run(sim.Launch{Grid: [3]int{2}, Block: [3]int{33}, Dynamic: 64, Args: args, Check: check, Steps: 2000}); err == nil {
+		grid := 1
+		if check {
+			grid = 2 // without checks the blocks of such a kernel would race in our own memory too
+		}
+		if _, err := k.Run(sim.Launch{Grid: [3]int{grid}, Block: [3]int{33}, Dynamic: 64, Args: args, Check: check, Steps: 2000}); err == nil {
 			continue
 		}
 	}

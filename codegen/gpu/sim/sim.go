@@ -270,7 +270,8 @@ type launch struct {
 }
 
 // Run executes the kernel. A *Fault in the error says what went wrong and where; of several blocks that fail it is
-// that of the first. Results and faults do not depend on the number of workers.
+// that of the first. Faults do not depend on the number of workers, nor do results unless blocks touch what others write, which
+// Check reports; with Check the blocks run one after another.
 func (k *Kernel) Run(l Launch) (Stats, error) {
 	r := &launch{Launch: l, k: k, grid: l.Grid, block: l.Block, faults: map[int64]*Fault{}}
 	total := int64(1)
@@ -320,7 +321,7 @@ func (k *Kernel) Run(l Launch) (Stats, error) {
 	}
 	r.least.Store(total)
 	workers := min(int64(runtime.GOMAXPROCS(0)), total)
-	if k.serial {
+	if k.serial || l.Check { // blocks that disturb each other do so in the same way each time
 		workers = min(workers, 1)
 	}
 	stats := make([]Stats, workers)
