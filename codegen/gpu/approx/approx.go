@@ -81,9 +81,15 @@ func reduceExp(b *kir.Builder, f *format, x value) (n, r value) {
 }
 
 // Exp is e^x.
-func Exp(b *kir.Builder, x value) value {
+func Exp(b *kir.Builder, x value) value { return expPair(b, x, nil) }
+
+// expPair is e^(x+lo), where lo is small; nil for 0.
+func expPair(b *kir.Builder, x, lo value) value {
 	f := of(x.Type)
 	n, r := reduceExp(b, f, clamp(b, x, f.expMin, f.expMax))
+	if lo != nil {
+		r = b.Add(r, lo)
+	}
 	one := b.Float(f.t, 1)
 	p := b.Add(b.Fma(b.Mul(r, r), poly(b, "exp", r), r), one)
 	// 2^n in two halves: neither leaves the normal numbers
@@ -379,10 +385,9 @@ func Pow(b *kir.Builder, x, y value) value {
 	a := absolute(b, x)
 	hi, lo := logPair(b, a)
 	e := b.Mul(y, hi)
-	v := Exp(b, e)
-	// with what rounding the exponent took, where it is a number
-	more := b.Mul(v, b.Fma(y, lo, b.Fma(y, hi, b.Neg(e))))
-	v = b.Select(b.And(b.Lt(absolute(b, e), num(800)), b.Lt(v, num(math.Inf(1)))), b.Add(v, more), v)
+	// what rounding the exponent took, where it is a number: so a power that is one comes out exactly
+	rest := b.Fma(y, lo, b.Fma(y, hi, b.Neg(e)))
+	v := expPair(b, e, b.Select(b.Lt(absolute(b, e), num(800)), rest, num(0)))
 	whole := b.Eq(b.Unary(kir.Floor, y), y)
 	half := b.Mul(y, num(0.5))
 	odd := b.And(whole, b.Compare(kir.Ne, b.Unary(kir.Floor, half), half))

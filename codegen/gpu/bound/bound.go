@@ -72,8 +72,8 @@ func functions(name string) (ulp float64, ofOperand bool) {
 		return 4, true
 	case "Tan", "Asin", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Softplus", "Swish":
 		return 6, false
-	case "Pow": // of doubles, the interpreter is off by up to 6 itself
-		return 8, false
+	case "Pow": // of doubles: math.Pow, which the interpreter takes, is off by up to 21 for large exponents
+		return 32, false
 	case "HardSigmoid", "HardSwish", "Mish", "Gelu", "SwiGLU":
 		return 4, true
 	case "Resize": // weights are rounded to the type of the data
