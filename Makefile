@@ -44,7 +44,10 @@ ptxas:
 
 # every kernel of the emitters' tables from its IR, from our PTX and from that of every llc on PATH, bit by bit (minutes)
 gpu-routes:
-	ATON_ROUTES=all ATON_NEED_LLVM=1 $(GO) test ./codegen/gpu/exec ./codegen/gpu/ptx -run 'Test[^P]' -v -count=1 -timeout 30m | grep -v '^=== \|^ *--- PASS'
+	@mkdir -p out
+	ATON_ROUTES=all ATON_NEED_LLVM=1 $(GO) test ./codegen/gpu/exec ./codegen/gpu/ptx -v -count=1 -timeout 30m > out/gpu-routes.log || \
+		{ grep -A40 -e '--- FAIL' out/gpu-routes.log; exit 1; }
+	@grep 'routes:' out/gpu-routes.log
 
 # needs protoc and protoc-gen-go; the format changes once in years
 proto:
