@@ -9,7 +9,7 @@ GOFLAGS_TEST ?= -p 2
 
 CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON) \
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
-	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check)
+	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
 .PHONY: all build test race lit update gen proto check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
 
@@ -74,7 +74,7 @@ bench-cost:
 passcheck:
 	$(GO) run ./tools/passcheck -cases $(CASES) $(if $(FILTER),-filter '$(FILTER)')
 
-# Variables: CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker)
+# Variables: CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker) LARGE=1 (of the models also the large ones)
 conformance: build .venv/ready
 	$(CONFORMANCE)
 

@@ -43,6 +43,7 @@ func main() {
 	flag.StringVar(&o.results, "results", "", "where the results go (default out/conformance-SET.jsonl)")
 	flag.BoolVar(&o.update, "update", false, "write the list of expected failures anew; reasons stay")
 	flag.BoolVar(&o.noCheck, "no-check", false, "leave onnx.checker out, which is quicker")
+	flag.BoolVar(&o.large, "large", false, "of the models also the large ones, which takes an hour and 6 GB")
 	flag.BoolVar(&o.fresh, "fresh", false, "make the cases again")
 	flag.BoolVar(&o.reasons, "reasons", false, "print the list of expected failures by reason, with counts; runs nothing")
 	flag.StringVar(&o.opsets, "opsets", "", "run at each of these opsets, such as 7,11,13,21, and print one table")
@@ -175,7 +176,11 @@ func prepare(o options) error {
 	}
 	for _, suite := range suites {
 		fmt.Printf("making the suite %s with the system's PyTorch; this takes minutes\n", suite)
-		if err := tell(python, filepath.Join(o.shared, "conformance", "conformance.py"), "generate", "--suite", suite, "--out", o.cases, "--jobs", o.jobs, "--samples", "3"); err != nil {
+		args := []string{filepath.Join(o.shared, "conformance", "conformance.py"), "generate", "--suite", suite, "--out", o.cases, "--jobs", o.jobs, "--samples", "3"}
+		if o.large {
+			args = append(args, "--large", "--case-timeout", "900", "--unit-timeout", "2400")
+		}
+		if err := tell(python, args...); err != nil {
 			return err
 		}
 	}
