@@ -24,7 +24,7 @@ import (
 type options struct {
 	shared, cases, set, filter, python, jobs, exporter, results, format, share string
 	opset                                                                      int
-	update, noCheck, fresh, reasons                                            bool
+	update, noCheck, fresh, large, reasons                                     bool
 	opsets                                                                     string
 }
 
