@@ -290,13 +290,20 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 	if d == tensor.Undefined {
 		d = tensor.Float32
 	}
-	n := l.Int("steps")
+	steps := l.Sizes("steps")[0]
+	n, fixed := steps.Int()
+	if !fixed && !d.IsFloat() {
+		n = l.Int("steps") // fails: integers hang on roundings
+	}
 	if n < 0 {
 		l.Fail("a negative number of steps")
 	}
 	start, end := l.Tensor("start"), l.Tensor("end")
 	if l.Rank(start) > 0 || l.Rank(end) > 0 {
 		l.Fail("start and end must have rank 0")
+	}
+	if !fixed {
+		return l.linspaceOf(l.SizeValue(steps), start, end, base, d)
 	}
 	s, ok := number(start)
 	e, ok2 := number(end)
@@ -346,6 +353,26 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 		}
 	}
 	return l.Const(tensor.FromFloats(d, []int64{n}, v))
+}
+
+// linspaceOf is linspace for a number of steps that is computed at run time, an int64 of rank 0.
+func (l *Lowering) linspaceOf(steps, start, end *ssa.Value, base float64, d tensor.DType) *ssa.Value {
+	f := tensor.Float64
+	one, two := l.Scalar(tensor.Int64, 1), l.Scalar(tensor.Int64, 2)
+	i := l.Op("Range", l.Scalar(tensor.Int64, 0), steps, one)
+	start, end = l.Cast(start, f), l.Cast(end, f)
+	last := l.Sub(steps, one)
+	step := l.Div(l.Sub(end, start), l.Cast(l.Max(last, one), f))
+	if d == tensor.Float32 {
+		step = l.Cast(l.Cast(step, d), f)
+	}
+	fromStart := l.Add(start, l.Mul(step, l.Cast(i, f)))
+	fromEnd := l.Sub(end, l.Mul(step, l.Cast(l.Sub(last, i), f)))
+	v := l.Where(l.Less(i, l.Max(l.Div(steps, two), one)), fromStart, fromEnd) // one step is at the start
+	if base != 0 {
+		v = l.Op("Pow", l.Scalar(f, base), v)
+	}
+	return l.Cast(v, d)
 }
 
 func boolToInt(b bool) int64 {

@@ -359,7 +359,7 @@ func (m *merger) tensor(v0, v1 *ssa.Value, c0, c1 *cell) *tensorRef {
 
 // relate records that the merged tensor t is x where the If takes branch i.
 func (m *merger) relate(t *tensorRef, i int, x *tensorRef) {
-	s, from := m.s, t.state().st
+	from := t.state().st
 	state := contentIn(m.changes[i], x.c).(*tensorState)
 	from.listed = from.listed || state.st.listed
 	if to := state.st; to.c.id <= m.start {
@@ -368,18 +368,7 @@ func (m *merger) relate(t *tensorRef, i int, x *tensorRef) {
 		return
 	}
 	// memory of the branch, which may itself be related to memory outside
-	for _, p := range state.st.peers {
-		if p.c.id <= m.start {
-			s.peer(from, p)
-		}
-	}
-	for _, l := range state.st.links {
-		for _, p := range []*storage{l.from, l.to} {
-			if p != state.st && p.c.id <= m.start {
-				s.peer(from, p)
-			}
-		}
-	}
+	m.relateInner(t, i, state.st, state, nil)
 }
 
 // only gives a value that branch i alone sets; the other one never reads it.

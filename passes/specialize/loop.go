@@ -312,14 +312,8 @@ func (s *spec) relateOut(x, y any, start int) {
 		}
 		mine, st := x.state().st, t.state().st
 		mine.listed = mine.listed || st.listed
-		near := append([]*storage{st}, st.peers...)
-		for _, l := range st.links {
-			near = append(near, l.from, l.to)
-		}
-		for _, p := range near {
-			if p.c.id <= start {
-				s.peer(mine, p)
-			}
+		for _, p := range outside(st, start) {
+			s.peer(mine, p)
 		}
 	case *tuple:
 		if y, ok := y.(*tuple); ok {

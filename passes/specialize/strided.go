@@ -19,7 +19,7 @@ func (s *spec) asStrided(args []value) *tensorRef {
 	size, ok := s.literalOf(args[1])
 	stride, ok2 := s.literalOf(args[2])
 	if !ok || !ok2 {
-		return s.dynamicStrided(args, root, base, !startsWith(st.chain))
+		return s.dynamicStrided(args, root, base, st, !startsWith(st.chain))
 	}
 	offset := int64(0)
 	if l, ok := s.literalOf(args[3]); !ok {
@@ -27,11 +27,15 @@ func (s *spec) asStrided(args []value) *tensorRef {
 	} else if !l.IsNone() {
 		offset = l.Int()
 	} else if len(st.chain) > 0 {
-		at := s.places(st)
-		if len(at) == 0 {
+		if at := s.places(st); len(at) > 0 {
+			offset = at[0]
+		} else if e, ok := s.firstPlace(st); !ok {
 			s.fail("view", "as_strided of a part of a tensor whose place in memory is not known; give a storage_offset")
+		} else if n, ok := e.Int(); ok {
+			offset = n
+		} else {
+			s.fail("view", "as_strided of a part of a tensor whose place in memory hangs on a dynamic axis; give a storage_offset")
 		}
-		offset = at[0]
 	}
 	sizes, strides := intsOf(size), intsOf(stride)
 	n := int64(1)
@@ -72,7 +76,7 @@ func startsWith(chain []viewStep) bool {
 	for _, st := range chain {
 		switch st.kind {
 		case "aten::view", "aten::reshape", "aten::_unsafe_view", "aten::view_as", "aten::flatten", "aten::unflatten", "aten::squeeze", "aten::unsqueeze",
-			"aten::transpose", "aten::permute", "aten::t", "aten::movedim", "aten::swapaxes", "aten::swapdims", "aten::expand", "aten::expand_as", "aten::detach", "aten::alias":
+			"aten::transpose", "aten::permute", "aten::t", "aten::movedim", "aten::swapaxes", "aten::swapdims", "aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::real", "aten::detach", "aten::alias":
 		default:
 			return false
 		}
@@ -81,7 +85,7 @@ func startsWith(chain []viewStep) bool {
 }
 
 // dynamicStrided is asStrided where sizes or strides are computed at run time: the places are offset + sum of i_k * stride_k.
-func (s *spec) dynamicStrided(args []value, root *storage, base *ssa.Value, part bool) *tensorRef {
+func (s *spec) dynamicStrided(args []value, root *storage, base *ssa.Value, self *tensorState, part bool) *tensorRef {
 	sizes, ok := args[1].(*list)
 	strides, ok2 := args[2].(*list)
 	if !ok || !ok2 || sizes.state().dyn != nil || strides.state().dyn != nil {
@@ -93,7 +97,10 @@ func (s *spec) dynamicStrided(args []value, root *storage, base *ssa.Value, part
 	} else if !l.IsNone() {
 		offset = l.Int()
 	} else if part {
-		s.fail("view", "as_strided of a part of a tensor, with sizes that depend on a dynamic axis; give a storage_offset")
+		e, known := s.firstPlace(self)
+		if offset, ok = e.Int(); !known || !ok {
+			s.fail("view", "as_strided of a part of a tensor, with sizes that depend on a dynamic axis; give a storage_offset")
+		}
 	}
 	n, by := sizes.state().elems, strides.state().elems
 	if len(n) != len(by) {

@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"math"
 	"sort"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -184,11 +185,14 @@ func (s *spec) storeAll(st *storage, v *ssa.Value) {
 			}
 		}
 		for _, p := range at.peers {
-			ps := p.state()
-			if p.listed && !reach[p] {
+			if p == st {
+				continue
+			}
+			ps := p.state() // where p was reached, it was only for some conditions
+			if p.listed {
 				s.failListed()
 			}
-			if ps.stale == "" && !reach[p] {
+			if ps.stale == "" {
 				ps.stale = "this tensor may share memory with one that was written " + s.where() + "; use .clone() to make it independent"
 				s.set(p.c, ps)
 			}
@@ -282,6 +286,11 @@ func (s *spec) invert(st *viewStep, base, v *ssa.Value) *ssa.Value {
 			break
 		}
 		end := s.intOp("add", arg("start"), arg("length"))
+		if from, ok := arg("start").(ssa.Literal); ok && from.Int() < 0 {
+			if e, ok := end.(ssa.Literal); ok && e.Int() == 0 {
+				end = ssa.Int(math.MaxInt64) // the last elements
+			}
+		}
 		return s.emitName("aten::slice_scatter", base, v, arg("dim"), arg("start"), end, 1)
 	case "diagonal":
 		return s.emitName("aten::diagonal_scatter", base, v, arg("offset"), arg("dim1"), arg("dim2"))
