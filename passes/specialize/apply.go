@@ -35,6 +35,7 @@ func (s *spec) apply(o *ssa.Op, args []value) []value {
 			s.fail("optional-data", "argument %q is None or not depending on data", o.Schema.Args[i].Name)
 		}
 	}
+	s.check(o, args)
 	if o.Schema.Mutates() {
 		return s.inPlace(o, args)
 	}
