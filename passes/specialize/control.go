@@ -283,6 +283,8 @@ func (m *merger) merge(x, y value) value {
 			s.fail("unsupported-value", "a value is a tensor in one branch only")
 		}
 		if t := m.view(x, y); t != nil {
+			s.twin(t.c, x.c)
+			s.twin(t.c, y.c)
 			return t
 		}
 		v0 := m.in(0, func() *ssa.Value { return s.read(x) })
@@ -290,6 +292,8 @@ func (m *merger) merge(x, y value) value {
 		t := m.tensor(v0, v1, x.c, y.c)
 		m.relate(t, 0, x)
 		m.relate(t, 1, y)
+		s.twin(t.c, x.c)
+		s.twin(t.c, y.c)
 		return t
 	case *tuple:
 		y, ok := y.(*tuple)

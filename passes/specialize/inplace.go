@@ -30,7 +30,7 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 	case "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_":
 		return s.viewInPlace(o, args, self)
 	case "as_strided_":
-		s.set(self.c, s.asStrided(args).c.content)
+		s.reshape(self.c, s.asStrided(args).c.content)
 		self.base, self.val = nil, nil
 		return []value{self}
 	case "detach_", "requires_grad_", "rename_":
@@ -308,7 +308,7 @@ func (s *spec) viewInPlace(o *ssa.Op, args []value, self *tensorRef) []value {
 	if name == "aten::squeeze" {
 		if rs, ok := s.squeezed(o, args); ok {
 			next := rs[0].(*tensorRef)
-			s.set(self.c, next.c.content)
+			s.reshape(self.c, next.c.content)
 			self.base, self.val = next.base, next.val
 			return []value{self}
 		}
@@ -320,7 +320,7 @@ func (s *spec) viewInPlace(o *ssa.Op, args []value, self *tensorRef) []value {
 	step := viewStep{kind: ssa.Kind(name), schema: fs, args: s.freeze(args)}
 	fake := &ssa.Op{Kind: ssa.Kind(name), Schema: fs}
 	next := &tensorState{st: st.st, chain: append(st.chain[:len(st.chain):len(st.chain)], step), strides: s.viewStrides(fake, args, st.strides, operands[0], v)}
-	s.set(self.c, next)
+	s.reshape(self.c, next)
 	self.base, self.val = st.st.state().base, v
 	return []value{self}
 }

@@ -339,6 +339,7 @@ func (s *spec) relateLoop(x, y any) {
 		y, ok := y.(*tensorRef)
 		if ok && x != y && x.state().st != y.state().st {
 			s.peer(x.state().st, y.state().st)
+			s.twin(x.c, y.c)
 		}
 	case *tuple:
 		if y, ok := y.(*tuple); ok {

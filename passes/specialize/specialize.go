@@ -135,6 +135,7 @@ type spec struct {
 	calls   int
 	axes    map[string]bool // names of the declared dynamic axes
 	journal []change
+	twins   map[*cell][]*cell // tensor objects that are, or are not, the same object: see twin.go
 	scratch *ssa.Func
 	nscr    int
 	names   map[string]bool

@@ -21,6 +21,9 @@ type viewStep struct {
 func (s *spec) read(t *tensorRef) *ssa.Value {
 	st := t.state()
 	ss := st.st.state()
+	if st.reshaped != "" {
+		s.fail("alias", "%s", st.reshaped)
+	}
 	if ss.stale != "" {
 		s.fail("alias", "%s", ss.stale)
 	}

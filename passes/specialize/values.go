@@ -85,6 +85,8 @@ type tensorState struct {
 	st      *storage
 	chain   []viewStep
 	strides []sym.Expr // in elements; nil if unknown
+	// reshaped, if set, says why the shape is not known: it changed in place if this object is another one.
+	reshaped string
 }
 
 // storage is memory that tensors share.
@@ -201,7 +203,7 @@ func (s *spec) newLaid(v *ssa.Value, strides []sym.Expr) *tensorRef {
 
 // newView makes a tensor object that views a storage; val is its current value for base.
 func (s *spec) newView(st *storage, chain []viewStep, strides []sym.Expr, base, val *ssa.Value) *tensorRef {
-	return &tensorRef{c: s.newCell(&tensorState{st, chain, strides}), base: base, val: val}
+	return &tensorRef{c: s.newCell(&tensorState{st: st, chain: chain, strides: strides}), base: base, val: val}
 }
 
 // contiguous gives row-major strides of a value, nil if its rank is unknown.
