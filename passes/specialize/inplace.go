@@ -74,8 +74,6 @@ func (s *spec) inPlace(o *ssa.Op, args []value) []value {
 	default:
 		base := strings.TrimSuffix(name, "_")
 		switch base {
-		case "_index_put_impl":
-			base = "index_put"
 		case "normal": // aten::normal is another function
 			base = "normal_functional"
 		case "__iand_", "__ior_", "__ixor_", "__ilshift_", "__irshift_":
