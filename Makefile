@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all build test race lit update gen proto check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto node-tests kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
 
 all: build lint test
 
@@ -48,6 +48,17 @@ gpu-routes:
 	ATON_ROUTES=all ATON_NEED_LLVM=1 $(GO) test ./codegen/gpu/exec ./codegen/gpu/ptx -v -count=1 -timeout 30m > out/gpu-routes.log || \
 		{ grep -A40 -e '--- FAIL' out/gpu-routes.log; exit 1; }
 	@grep 'routes:' out/gpu-routes.log
+
+# the interpreter on the tests that the onnx package has for its operators, with inferred types compared on the way
+node-tests: .venv/ready
+	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	ATON_NODE_TESTS=$(CURDIR)/out/nodetests $(GO) test -tags data ./backend/interp -run 'TestNodes$$' -count=1 -v > out/nodetests.log || \
+		{ grep -A20 -e '--- FAIL' out/nodetests.log | head -100; exit 1; }
+	@sed -n '/passed, .* left out/,/^--- /p' out/nodetests.log | grep -v '^--- '
+
+# the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
+kept-tests:
+	ATON_KEPT=$(KEPT) ATON_CASES=$(CASES) $(GO) test -tags data ./backend/interp -run TestExported -count=1
 
 # needs protoc and protoc-gen-go; the format changes once in years
 proto:
@@ -112,8 +123,8 @@ bench-export: build
 
 lint:
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) vet -tags data ./...
+	$(GO) tool staticcheck -tags data ./...
 
 clean:
 	rm -rf bin out

@@ -111,8 +111,6 @@ func TestLinear(t *testing.T) {
 	sizes := []int{2_000, 20_000}
 	if os.Getenv("ATON_LINEAR") != "" {
 		sizes = []int{1_000, 10_000, 100_000, 1_000_000}
-	} else if testing.Short() {
-		t.Skip("short")
 	}
 	p, err := Set.Parse("export")
 	if err != nil {
