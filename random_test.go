@@ -10,9 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sort"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -73,32 +71,6 @@ type randomCase struct {
 	DynamicAxes map[string]map[string]string `json:"dynamic_axes"`
 	Rtol, Atol  float64
 	DataSets    []struct{ Dir string } `json:"data_sets"`
-}
-
-var tensorSpec = regexp.MustCompile(`^(\w+):(\w+)\[(.*)\]$`)
-
-// inputs gives the specs with the dynamic axes' names in place of their sizes.
-func (c *randomCase) inputs() ([]spec.Input, error) {
-	var out []spec.Input
-	for _, s := range c.InputSpecs {
-		if m := tensorSpec.FindStringSubmatch(s); m != nil && c.DynamicAxes[m[1]] != nil {
-			dims := strings.Split(m[3], ",")
-			for axis, name := range c.DynamicAxes[m[1]] {
-				k, err := strconv.Atoi(axis)
-				if err != nil {
-					return nil, err
-				}
-				dims[k] = name
-			}
-			s = m[1] + ":" + m[2] + "[" + strings.Join(dims, ",") + "]"
-		}
-		in, err := spec.Parse(s)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, in)
-	}
-	return out, nil
 }
 
 func readTensors(t *testing.T, dir, kind string) (names []string, ts []*tensor.Tensor) {
@@ -166,7 +138,7 @@ func runCase(t *testing.T, dir string) {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := c.inputs()
+	inputs, err := spec.ParseAll(c.InputSpecs, c.DynamicAxes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,17 +90,6 @@ func (s *spec) listOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
 		n := append(copied()[:i:i], args[2])
 		s.setList(l, append(n, es[i:]...))
 		return nil, true
-	case "extend":
-		other, ok := args[1].(*list)
-		if !ok {
-			return nil, false
-		}
-		if other.state().dyn != nil {
-			s.makeDynamic(l)
-			return s.dynListOp(o, l, args)
-		}
-		s.setList(l, append(copied(), other.state().elems...))
-		return nil, true
 	case "pop":
 		if len(es) == 0 {
 			panic(raised{s.loc, "pop from empty list"})
@@ -173,7 +162,7 @@ func (s *spec) listOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
 			s.unroll("a list is sliced by bounds that are only known at run time")
 		}
 		return one(s.newList(l.elem, sliceElems(es, lo, hi, step)))
-	case "add", "add_":
+	case "add", "add_", "extend":
 		other, ok := args[1].(*list)
 		if !ok {
 			return nil, false
@@ -183,6 +172,10 @@ func (s *spec) listOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
 			return s.dynListOp(o, l, args)
 		}
 		n := append(copied(), other.state().elems...)
+		if name == "extend" {
+			s.setList(l, n)
+			return nil, true
+		}
 		if name == "add_" {
 			s.setList(l, n)
 			return one(l)

@@ -148,32 +148,6 @@ type recorded struct {
 	Rtol, Atol  float64
 }
 
-var tensorSpec = regexp.MustCompile(`^(\w+):(\w+)\[(.*)\]$`)
-
-// inputs gives the specs with the names of the dynamic axes in place of their sizes.
-func (r *recorded) inputs() ([]spec.Input, error) {
-	var out []spec.Input
-	for _, s := range r.InputSpecs {
-		if m := tensorSpec.FindStringSubmatch(s); m != nil && r.DynamicAxes[m[1]] != nil {
-			dims := strings.Split(m[3], ",")
-			for axis, name := range r.DynamicAxes[m[1]] {
-				k, err := strconv.Atoi(axis)
-				if err != nil || k >= len(dims) {
-					return nil, fmt.Errorf("dynamic axis %q of %s", axis, s)
-				}
-				dims[k] = name
-			}
-			s = m[1] + ":" + m[2] + "[" + strings.Join(dims, ",") + "]"
-		}
-		in, err := spec.Parse(s)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, in)
-	}
-	return out, nil
-}
-
 // feeds are the inputs of one evaluation, and the outputs if PyTorch recorded them.
 type feed struct {
 	name string
@@ -257,7 +231,7 @@ func (c *check) run(name, dir string) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	inputs, err := r.inputs()
+	inputs, err := spec.ParseAll(r.InputSpecs, r.DynamicAxes)
 	if err != nil {
 		return err
 	}

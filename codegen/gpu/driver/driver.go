@@ -236,24 +236,22 @@ func (d *Device) Free(m Memory) error {
 
 // Upload copies bytes to the device, offset bytes into the memory.
 func (d *Device) Upload(m Memory, offset int, b []byte) error {
-	if offset < 0 || offset > m.size-len(b) {
-		return fmt.Errorf("cuda: upload of %d bytes at %d of %d", len(b), offset, m.size)
-	}
-	if len(b) == 0 {
-		return nil
-	}
-	return d.do(func() error {
-		var pin runtime.Pinner
-		defer pin.Unpin()
-		pin.Pin(&b[0])
-		return d.check("cuMemcpyHtoD", d.api.Upload(m.addr+uintptr(offset), &b[0], uintptr(len(b))))
+	return d.transfer("upload", m, offset, b, func(b *byte, at uintptr, n uintptr) error {
+		return d.check("cuMemcpyHtoD", d.api.Upload(at, b, n))
 	})
 }
 
 // Download copies bytes from the device. It waits for the kernels launched before.
 func (d *Device) Download(b []byte, m Memory, offset int) error {
+	return d.transfer("download", m, offset, b, func(b *byte, at uintptr, n uintptr) error {
+		return d.check("cuMemcpyDtoH", d.api.Download(b, at, n))
+	})
+}
+
+// transfer checks bounds and pins the bytes for a copy.
+func (d *Device) transfer(what string, m Memory, offset int, b []byte, move func(b *byte, at, n uintptr) error) error {
 	if offset < 0 || offset > m.size-len(b) {
-		return fmt.Errorf("cuda: download of %d bytes at %d of %d", len(b), offset, m.size)
+		return fmt.Errorf("cuda: %s of %d bytes at %d of %d", what, len(b), offset, m.size)
 	}
 	if len(b) == 0 {
 		return nil
@@ -262,7 +260,7 @@ func (d *Device) Download(b []byte, m Memory, offset int) error {
 		var pin runtime.Pinner
 		defer pin.Unpin()
 		pin.Pin(&b[0])
-		return d.check("cuMemcpyDtoH", d.api.Download(&b[0], m.addr+uintptr(offset), uintptr(len(b))))
+		return move(&b[0], m.addr+uintptr(offset), uintptr(len(b)))
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/llir/llvm/ir/enum"
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
+
+	"github.com/aton-project/aton/codegen/gpu/internal/llir"
 )
 
 func isHalf(t types.Type) bool {
@@ -196,12 +198,11 @@ func (p *printer) instruction(in ir.Instruction) {
 }
 
 func (p *printer) element(index value.Value, n int) (int, bool) {
-	c, ok := index.(*constant.Int)
-	if !ok || !c.X.IsInt64() || c.X.Int64() < 0 || c.X.Int64() >= int64(n) {
+	i, ok := llir.VectorIndex(index, n)
+	if !ok {
 		p.fail("vector index %s", index)
-		return 0, false
 	}
-	return int(c.X.Int64()), true
+	return i, ok
 }
 
 func (p *printer) shuffleVector(in *ir.InstShuffleVector) {
@@ -536,15 +537,12 @@ func (p *printer) gep(elem types.Type, base value.Value, indices []value.Value) 
 	t := elem
 	for i, index := range indices {
 		if i > 0 {
-			switch at := t.(type) {
-			case *types.ArrayType:
-				t = at.ElemType
-			case *types.VectorType:
-				t = at.ElemType
-			default:
+			at := llir.Elem(t)
+			if at == nil {
 				p.fail("index into %s", t)
 				return o
 			}
+			t = at
 		}
 		size := p.size(t)
 		if c, ok := index.(*constant.Int); ok {

@@ -18,6 +18,7 @@ import (
 	"github.com/llir/llvm/ir/value"
 
 	"github.com/aton-project/aton/codegen/gpu/internal/cfg"
+	"github.com/aton-project/aton/codegen/gpu/internal/llir"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -441,14 +442,7 @@ func (p *printer) get(v value.Value) operand {
 	case *constant.ExprAddrSpaceCast:
 		return p.addrSpaceCast(p.get(c.From), c.From.Type(), c.To)
 	case *constant.ExprGetElementPtr:
-		idx := make([]value.Value, len(c.Indices))
-		for i, x := range c.Indices {
-			idx[i] = x
-			if in, ok := x.(*constant.Index); ok {
-				idx[i] = in.Constant
-			}
-		}
-		return p.gep(c.ElemType, c.Src, idx)
+		return p.gep(c.ElemType, c.Src, llir.Indices(c))
 	}
 	p.fail("operand %s is not defined before", v)
 	return operand{text: "0"}

@@ -11,6 +11,7 @@ import (
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
+	"github.com/aton-project/aton/codegen/gpu/internal/llir"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -259,14 +260,7 @@ func (r *irReader) constantOperand(v value.Value) operand {
 	case *constant.ExprAddrSpaceCast:
 		return r.addrSpaceCast(r.get(c.From), c.From.Type(), c.To)
 	case *constant.ExprGetElementPtr:
-		idx := make([]value.Value, len(c.Indices))
-		for i, x := range c.Indices {
-			idx[i] = x
-			if in, ok := x.(*constant.Index); ok {
-				idx[i] = in.Constant
-			}
-		}
-		return r.gep(c.ElemType, c.Src, idx)
+		return r.gep(c.ElemType, c.Src, llir.Indices(c))
 	}
 	r.fail("constant %s", v)
 	return operand{}
@@ -354,15 +348,12 @@ func (r *irReader) gep(elem types.Type, base value.Value, indices []value.Value)
 	t := elem
 	for i, index := range indices {
 		if i > 0 {
-			switch at := t.(type) {
-			case *types.ArrayType:
-				t = at.ElemType
-			case *types.VectorType:
-				t = at.ElemType
-			default:
+			at := llir.Elem(t)
+			if at == nil {
 				r.fail("index into %s", t)
 				return o
 			}
+			t = at
 		}
 		size := uint64(r.size(t))
 		if c, ok := index.(*constant.Int); ok {

@@ -8,6 +8,8 @@ import (
 	"github.com/llir/llvm/ir/enum"
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
+
+	"github.com/aton-project/aton/codegen/gpu/internal/llir"
 )
 
 func (r *irReader) define(in value.Value, o operand) { r.values[in] = o }
@@ -192,12 +194,11 @@ func (r *irReader) instruction(in ir.Instruction) {
 }
 
 func (r *irReader) element(index value.Value, o operand) (int, bool) {
-	c, ok := index.(*constant.Int)
-	if !ok || !c.X.IsInt64() || c.X.Int64() < 0 || c.X.Int64() >= int64(len(o.vec)) {
+	i, ok := llir.VectorIndex(index, len(o.vec))
+	if !ok {
 		r.fail("vector index %s", index)
-		return 0, false
 	}
-	return int(c.X.Int64()), true
+	return i, ok
 }
 
 func (r *irReader) shuffle(in *ir.InstShuffleVector) {

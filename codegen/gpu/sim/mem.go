@@ -138,6 +138,20 @@ func sizeof[T any]() int {
 	return int(unsafe.Sizeof(x))
 }
 
+// each runs f for the threads that stand here, from the dense one i on, until it answers false.
+func (w *worker) each(i int, f func(i int) bool) {
+	if w.idx != nil {
+		for _, i := range w.idx {
+			if !f(int(i)) {
+				return
+			}
+		}
+		return
+	}
+	for ; i < w.hi && f(i); i++ {
+	}
+}
+
 // load reads one element, or a vector of up to 16 bytes, into the slots v. a is the address, imm is added.
 func load[T any](sp space) runner {
 	size := sizeof[T]()
@@ -158,19 +172,7 @@ func load[T any](sp space) runner {
 			}
 			return true
 		}
-		if w.idx != nil {
-			for _, i := range w.idx {
-				if !one(int(i)) {
-					return
-				}
-			}
-			return
-		}
-		for ; i < w.hi; i++ {
-			if !one(i) {
-				return
-			}
-		}
+		w.each(i, one)
 	}
 }
 
@@ -251,19 +253,7 @@ func store[T any](sp space) runner {
 			}
 			return true
 		}
-		if w.idx != nil {
-			for _, i := range w.idx {
-				if !one(int(i)) {
-					return
-				}
-			}
-			return
-		}
-		for ; i < w.hi; i++ {
-			if !one(i) {
-				return
-			}
-		}
+		w.each(i, one)
 	}
 }
 
