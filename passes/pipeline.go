@@ -10,7 +10,7 @@ import (
 
 // Pipeline is a sequence of passes, ready to run.
 //
-//	inline,cse,fixpoint(canonicalize,dce),legalize{opset=17,target=ort}
+//	inline,cse,fixpoint(simplify,dce),legalize{opset=17,target=ort}
 //
 // Options stand in braces, values with commas or braces in double quotes, with Go's escapes. fixpoint runs what it holds until
 // nothing changes, at most ten times or fixpoint{max=N}.

@@ -567,7 +567,20 @@ func (im *importer) operator(sc *scope, k ssa.Kind, overload string, args []*arg
 	}
 	o := sc.b.Append(k, sc.at, operands, types...)
 	o.Schema = schema
+	keepTensor(o)
 	return o.Results
+}
+
+// keepTensor says that a buffer of rank 0 is a tensor. In the language of TorchScript, which the passes read, a constant
+// in that place is a number; what detach gives is not.
+func keepTensor(o *ssa.Op) {
+	if _, _, ok := aten.NumberOperand(o); !ok {
+		return
+	}
+	v := o.Operand(1)
+	d := o.Block().InsertBefore(o, "aten::detach", o.Loc, []*ssa.Value{v}, v.Type)
+	d.Schema = aten.Schema(d.Kind, "")
+	o.SetOperand(1, d.Results[0])
 }
 
 func isNumber(t ssa.Type) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/arrange"
+	"github.com/aton-project/aton/passes/canonicalize"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
 	"github.com/aton-project/aton/passes/fold"
@@ -35,6 +36,7 @@ func New(table *aten.Table) *passes.Set {
 	return &passes.Set{
 		Passes: []*passes.Pass{
 			&arrange.Pass,
+			&canonicalize.Pass,
 			&cse.Pass,
 			&dce.Pass,
 			&fold.Pass,

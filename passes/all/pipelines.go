@@ -15,7 +15,7 @@ var pipelines = []passes.Named{
 	},
 	{
 		Name: "export", Doc: "from a program as it was imported to ONNX operators of the opset",
-		Text: "inline,freeze{eval=$eval},specialize{opset=$opset,state=$state},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
+		Text: "inline,canonicalize,freeze{eval=$eval},specialize{opset=$opset,state=$state},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
@@ -32,6 +32,8 @@ var pipelines = []passes.Named{
 // orders are held by every named pipeline, which a test checks.
 var orders = []passes.Order{
 	{First: "inline", Then: "freeze", Why: "freeze follows attributes through one function"},
+	{First: "inline", Then: "canonicalize", Why: "a constant may be the argument of a call"},
+	{First: "canonicalize", Then: "freeze", Why: "buffers are tensors, constants of the graph are numbers"},
 	{First: "freeze", Then: "specialize", Why: "specialize reads constants by their names"},
 	{First: "specialize", Then: "lower", Why: "lower takes a pure graph with types"},
 	{First: "lower", Then: "simplify", Why: "the rules are about ONNX operators"},

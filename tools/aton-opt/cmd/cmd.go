@@ -39,7 +39,7 @@ func New() *cobra.Command {
 		Use:   "aton-opt FILE|- [--passes PIPELINE]",
 		Short: "Run passes on graph text",
 		Long: `aton-opt reads graph text as PyTorch prints it, runs passes on it, and prints the result.
-Passes are named in a pipeline: 'inline,cse,fixpoint(canonicalize,dce),legalize{opset=17}'.`,
+Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opset=17}'.`,
 		Example: `  aton-opt graph.ir                                   # check and print again
   aton-opt graph.ir --passes 'fixpoint(cse,dce)' -o out.ir
   aton-opt - --passes cse --print-changed < graph.ir
