@@ -182,9 +182,7 @@ func (c convArgs) smallOutputPadding() convArgs {
 
 // checkConv refuses what PyTorch refuses, as far as it is known at export.
 func (l *Lowering) checkConv(x *ssa.Value, c convArgs) {
-	if d, w := l.DType(x), l.DType(c.w); d != w {
-		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the input has elements of type %v, the weight of type %v", d, w), Hint: "give the input the weight's type in --input"})
-	}
+	l.weighs(x, c.w)
 	channels, ok := l.Shape(x)[1].Int()
 	if !ok {
 		return

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/aton-project/aton/ssa"
@@ -42,7 +43,7 @@ var matmul = Defs{
 // intMatMul is MatMul for all element types: ONNX's has none narrower than 32
 // bits among the integers. Wrapping around commutes with the products.
 func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
-	d := l.DType(a)
+	d := l.sameDType(a, b)
 	if d.IsComplex() {
 		l.Fail("ONNX has no complex matrix product")
 	}
@@ -57,6 +58,25 @@ func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
 		return l.Expand(l.Like(a, 0), l.ShapeOf(l.Op("MatMul", a, b)))
 	}
 	return l.Op("MatMul", a, b)
+}
+
+// sameDType returns the element type that all operands have. Products do not promote: PyTorch raises where the types
+// differ. Nil values do not count.
+func (l *Lowering) sameDType(vs ...*ssa.Value) tensor.DType {
+	d := l.DType(vs[0])
+	for _, v := range vs[1:] {
+		if v != nil && l.DType(v) != d {
+			l.Fail("the operands have different element types, %v and %v; PyTorch raises here", d, v.DType())
+		}
+	}
+	return d
+}
+
+// weighs refuses an input and a weight of different element types, as PyTorch does.
+func (l *Lowering) weighs(x, w *ssa.Value) {
+	if d, e := l.DType(x), l.DType(w); d != e {
+		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the input has elements of type %v, the weight of type %v", d, e), Hint: "give the input the weight's type in --input"})
+	}
 }
 
 // noSum reports that the axis that a product sums over, or an axis of the result, is known to be empty.
@@ -77,9 +97,6 @@ func productOf(a, b string) func(*Lowering) *ssa.Value {
 		if d := l.DTypeArg("out_dtype"); d != tensor.Undefined {
 			x, y = l.Cast(x, d), l.Cast(y, d)
 		}
-		if l.DType(x) != l.DType(y) {
-			l.Fail("the operands have different element types, %v and %v", x.DType(), y.DType())
-		}
 		return l.intMatMul(x, y)
 	}
 }
@@ -98,6 +115,8 @@ func lowerLinear(l *Lowering) *ssa.Value {
 
 // linear is x @ w.T + b; w may be a vector, b nil.
 func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
+	l.weighs(x, w)
+	l.sameDType(w, b)
 	if l.Rank(w) == 1 {
 		y := l.intMatMul(x, w)
 		if b != nil {
@@ -191,10 +210,10 @@ func lowerAddmm(l *Lowering) *ssa.Value {
 	if d := l.DTypeArg("out_dtype"); d != tensor.Undefined {
 		c, a, b = l.Cast(c, d), l.Cast(a, d), l.Cast(b, d)
 	}
-	d := l.DType(a)
+	d := l.sameDType(a, b, c)
 	alpha, okA := l.asFloat32("alpha", d)
 	beta, okB := l.asFloat32("beta", d)
-	if !d.IsFloat() || !okA || !okB || l.DType(c) != d || l.noSum(a, b) {
+	if !d.IsFloat() || !okA || !okB || l.noSum(a, b) {
 		return l.affine(c, l.intMatMul(a, b))
 	}
 	if beta == 0 {

@@ -213,13 +213,14 @@ func randomLike(t *tensor.Tensor, rng *rand.Rand) *tensor.Tensor {
 	return tensor.FromInts(t.DType, t.Shape, v)
 }
 
-// prefixes are the pipelines that show passes on the program's own operators.
+// prefixes are the pipelines that show passes on the program's own operators. Each has canonicalize: it says what the
+// constants of a trace mean.
 var prefixes = []struct{ pass, text string }{
-	{"", "specialize{opset=$},lower{opset=$}"},
-	{"inline", "inline,specialize{opset=$},lower{opset=$}"},
-	{"freeze", "inline,freeze,specialize{opset=$},lower{opset=$}"},
-	{"cse (aten)", "inline,freeze,specialize{opset=$},cse,lower{opset=$}"},
-	{"dce (aten)", "inline,freeze,specialize{opset=$},cse,dce,lower{opset=$}"},
+	{"", "canonicalize,specialize{opset=$},lower{opset=$}"},
+	{"inline", "inline,canonicalize,specialize{opset=$},lower{opset=$}"},
+	{"freeze", "inline,canonicalize,freeze,specialize{opset=$},lower{opset=$}"},
+	{"cse (aten)", "inline,canonicalize,freeze,specialize{opset=$},cse,lower{opset=$}"},
+	{"dce (aten)", "inline,canonicalize,freeze,specialize{opset=$},cse,dce,lower{opset=$}"},
 }
 
 func (c *check) run(name, dir string) error {
