@@ -2,6 +2,8 @@ package ssa
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -225,6 +227,18 @@ func (m *Module) SetMetadata(key, value string) {
 		}
 	}
 	m.Metadata = append(m.Metadata, KeyValue{key, value})
+}
+
+// Assume adds to the metadata that users read in the file, under aton.assumes, what the model takes for granted.
+func (m *Module) Assume(what string) {
+	const key = "aton.assumes"
+	said := m.GetMetadata(key)
+	switch {
+	case said == "":
+		m.SetMetadata(key, what)
+	case !slices.Contains(strings.Split(said, "; "), what):
+		m.SetMetadata(key, said+"; "+what)
+	}
 }
 
 // GetMetadata gives an entry of Metadata, "" if there is none.

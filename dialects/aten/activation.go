@@ -240,6 +240,12 @@ func (l *Lowering) softmax(op string) *ssa.Value {
 	if rank == 0 {
 		return l.Squeeze(l.OpA(op, []ssa.Attr{intAttr("axis", 0)}, l.Unsqueeze(x, 0)), 0)
 	}
+	if op == "LogSoftmax" && l.DType(x) == tensor.Float64 {
+		// onnxruntime's kernel for float64 gives -inf beside an infinity, where PyTorch gives NaN
+		axis := []int64{int64(dim)}
+		c := l.Sub(x, l.Reduce("ReduceMax", x, axis, true))
+		return l.Sub(c, l.Op("Log", l.Reduce("ReduceSum", l.Exp(c), axis, true)))
+	}
 	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(dim))}, x)
 }
 

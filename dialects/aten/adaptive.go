@@ -86,6 +86,7 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 		shape := append(l.sizesOf(x, 0, 2), out...)
 		return l.unbatched(l.Fill(l.SizeTensor(shape), d, ssa.Int(0)), lone)
 	}
+	l.assume("adaptive average pooling meets no infinity", "windows of different sizes are a product with a matrix, in which an infinity times 0 is NaN")
 	wide := l.compute(x)
 	wd := l.DType(wide)
 	for i := range n {

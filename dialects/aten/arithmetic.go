@@ -193,6 +193,9 @@ func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
 
 // cmod is C's fmod, with the sign of a.
 func (l *Lowering) cmod(a, b *ssa.Value) *ssa.Value {
+	if !l.DType(a).IsFloat() { // runtimes take Mod[fmod=1] of integers in float64
+		return l.Sub(a, l.Mul(l.Div(a, b), b))
+	}
 	return l.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, a, b)
 }
 
@@ -257,6 +260,9 @@ func (l *Lowering) power(x, e *ssa.Value) *ssa.Value {
 		case 0:
 			return l.constLike(x, d, 1)
 		case 0.5:
+			if d == tensor.Float16 || d == tensor.BFloat16 {
+				break // their kernel has pow itself, by which -inf gives inf
+			}
 			return l.Sqrt(x)
 		case 1:
 			return x
@@ -308,13 +314,14 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 		// powers of 2 are exact in floating point
 		return l.Cast(l.Op("Pow", x, l.Max(e, l.Like(e, 0))), d)
 	}
-	p := l.Op("Pow", x, l.Max(e, l.Like(e, 0)))
+	p := l.intPow(x, e)
 	if d.IsUnsigned() {
 		return l.Cast(p, d)
 	}
 	// a negative power is 0 but for 1 and -1
 	one := l.Equal(l.Abs(x), l.Like(x, 1))
-	small := l.Where(one, l.Op("Pow", x, l.Abs(e)), l.Like(x, 0))
+	sign := l.Where(l.Equal(l.Op("Mod", e, l.Like(e, 2)), l.Like(e, 0)), l.Like(x, 1), x)
+	small := l.Where(one, sign, l.Like(x, 0))
 	return l.Cast(l.Where(l.IsNegative(e), small, p), d)
 }
 
@@ -384,6 +391,9 @@ func lowerClamp(l *Lowering) *ssa.Value {
 		l.Fail("at least one of min and max must not be None")
 	}
 	if l.constBound(lo) && l.constBound(hi) && l.DType(x) != tensor.Bool {
+		if d.IsFloat() { // a bound that is left out is the greatest finite number, and infinities are to stay
+			lo, hi = l.boundOr(lo, d, math.Inf(-1)), l.boundOr(hi, d, math.Inf(1))
+		}
 		return l.Op("Clip", x, lo, hi)
 	}
 	if lo != nil {
@@ -393,6 +403,14 @@ func lowerClamp(l *Lowering) *ssa.Value {
 		x = l.Min(x, hi)
 	}
 	return x
+}
+
+// boundOr is a bound of a clamp, v of type d if there is none.
+func (l *Lowering) boundOr(bound *ssa.Value, d tensor.DType, v float64) *ssa.Value {
+	if bound != nil {
+		return bound
+	}
+	return l.Scalar(d, v)
 }
 
 // bound is an argument converted to d; a number beyond the range of an integer type becomes the end of it.

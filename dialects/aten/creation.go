@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -230,6 +231,9 @@ func lowerArange(l *Lowering) *ssa.Value {
 		if inclusive {
 			n = math.Floor((e-s)/k) + 1
 		}
+		if !inclusive && d == tensor.Int64 && max(math.Abs(s), math.Abs(e)) >= 1<<53 && n >= 0 && n <= maxFolded {
+			return l.Const(intProgression(onnx.ConstOf(start).Int64s()[0], onnx.ConstOf(end).Int64s()[0], onnx.ConstOf(step).Int64s()[0]))
+		}
 		if n < 0 || math.IsNaN(n) {
 			l.Fail("arange from %v to %v by %v: the bounds do not fit the step", s, e, k)
 		}
@@ -269,6 +273,19 @@ func progression(d tensor.DType, start, step float64, n int) *tensor.Tensor {
 		v[i] = start + float64(i)*step
 	}
 	return tensor.FromFloats(d, []int64{int64(n)}, v)
+}
+
+// intProgression is the int64 numbers from start below end (above it for a negative step), also where float64 does not hold them.
+func intProgression(start, end, step int64) *tensor.Tensor {
+	span, by := uint64(end)-uint64(start), uint64(step)
+	if step < 0 {
+		span, by = -span, -by
+	}
+	v := make([]int64, (span+by-1)/by)
+	for i := range v {
+		v[i] = start + int64(i)*step
+	}
+	return tensor.Ints(v...)
 }
 
 func lowerDimArange(l *Lowering) *ssa.Value {

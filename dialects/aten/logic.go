@@ -192,14 +192,15 @@ func sameShape(a, b *ssa.Value) bool {
 	return true
 }
 
-// mayBeEmpty reports that a value could have no elements.
+// mayBeEmpty reports that a value could have no elements. A dynamic axis may be given a size of 0 at run time, whatever
+// its lower bound says.
 func mayBeEmpty(x *ssa.Value) bool {
 	t := x.Tensor()
 	if t == nil || !t.Ranked {
 		return true
 	}
 	for _, d := range t.Dims {
-		if d.Min() < 1 {
+		if n, ok := d.Int(); !ok || n < 1 {
 			return true
 		}
 	}

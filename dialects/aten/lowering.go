@@ -60,6 +60,10 @@ type Lowering struct {
 	// tensors on the grid of these. No type depends on it: inference needs it not.
 	Regrid bool
 
+	// Assume receives what the ONNX form takes for granted of its operands, such as "no NaN reaches max pooling", and
+	// why. Nil drops it: types do not depend on it.
+	Assume func(what, why string)
+
 	table *Table
 	// env gives the ONNX value for a value of the source program.
 	env func(v *ssa.Value) *ssa.Value
@@ -111,6 +115,13 @@ func (l *Lowering) Lower(o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 		vs = l.regrid(o, vs)
 	}
 	return vs, nil
+}
+
+// assume notes that the ONNX form at hand is right only where what holds.
+func (l *Lowering) assume(what, why string) {
+	if l.Assume != nil {
+		l.Assume(what, why)
+	}
 }
 
 // Fail abandons the lowering.

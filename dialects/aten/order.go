@@ -29,8 +29,8 @@ func (l *Lowering) topK(x, k *ssa.Value, dim int, largest, sorted bool) (values,
 	case d == tensor.Bool:
 		key = l.Cast(x, tensor.Int32)
 	case d.IsFloat():
-		// NaN counts as the greatest, of which runtimes know nothing
-		key = l.Where(l.isNaN(x), l.Like(x, math.Inf(1)), x)
+		// NaN counts as the greatest, of which runtimes know nothing; infinity, as the greatest finite number, is next
+		key = l.Where(l.isNaN(x), l.Like(x, math.Inf(1)), l.Min(x, l.Like(x, maxFinite(d))))
 	}
 	axis := intAttr("axis", int64(dim))
 	rs := l.Create("onnx::TopK", 2, []*ssa.Value{key, k}, axis, intAttr("largest", boolToInt(largest)), intAttr("sorted", boolToInt(sorted)))

@@ -10,8 +10,8 @@ import (
 
 // reduce holds sums, products, extremes and moments over dimensions (ATen/native/ReduceOps.cpp).
 var reduce = Defs{
-	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Lower: func(l *Lowering) *ssa.Value { return l.total("ReduceSum") }},
-	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Lower: func(l *Lowering) *ssa.Value { return l.total("ReduceProd") }},
+	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
+	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Lower: func(l *Lowering) *ssa.Value { return l.total(l.prodOver) }},
 	"aten::nansum":            {Doc: "sum over dim, NaN counts as 0", Lower: lowerNansum},
 	"aten::mean":              {Doc: "mean over dim", Lower: lowerMean},
 	"aten::nanmean":           {Doc: "mean over dim of what is not NaN", Lower: lowerNanmean},
@@ -66,13 +66,14 @@ func (l *Lowering) accumulated(x *ssa.Value) *ssa.Value {
 	return x
 }
 
-func (l *Lowering) total(op string) *ssa.Value {
+// total is a sum or a product, as over takes it.
+func (l *Lowering) total(over func(x *ssa.Value, dims []int64, keep bool) *ssa.Value) *ssa.Value {
 	x := l.accumulated(l.Tensor("self"))
 	if d := l.DType(x); d.IsInt() && d != tensor.Int64 || d == tensor.Bool {
 		// narrower sums wrap, so may be taken in int64; a sum of bool is whether it is not 0
-		return l.Cast(l.reduceOver(op, l.Cast(x, tensor.Int64), l.over(x, "dim"), l.Bool("keepdim")), d)
+		return l.Cast(over(l.Cast(x, tensor.Int64), l.over(x, "dim"), l.Bool("keepdim")), d)
 	}
-	return l.reduceOver(op, x, l.over(x, "dim"), l.Bool("keepdim"))
+	return over(x, l.over(x, "dim"), l.Bool("keepdim"))
 }
 
 // zeroNaN replaces NaN by 0.
@@ -105,12 +106,20 @@ func lowerMean(l *Lowering) *ssa.Value {
 	return l.meanOver(x, l.over(x, "dim"), l.Bool("keepdim"))
 }
 
-// meanOver is the mean over dims; that of nothing is NaN, which runtimes do not agree on.
+// meanOver is the mean over dims. That of nothing is NaN, on which runtimes do not agree, so the sum is divided where the
+// number of elements is not known.
 func (l *Lowering) meanOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
-	if l.nothingIn(x, dims) {
+	n := ConstSize(1)
+	if l.Rank(x) > 0 {
+		n = l.countOver(x, dims)
+	}
+	switch k, ok := n.Int(); {
+	case ok && k > 0:
+		return l.reduceOver("ReduceMean", x, dims, keep)
+	case ok:
 		return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Like(x, 0))
 	}
-	return l.reduceOver("ReduceMean", x, dims, keep)
+	return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Cast(l.SizeValue(n), l.DType(x)))
 }
 
 func lowerNanmean(l *Lowering) *ssa.Value {
@@ -120,8 +129,7 @@ func lowerNanmean(l *Lowering) *ssa.Value {
 	return l.Div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
 }
 
-// reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch; runtimes
-// need not pass it on, so the sum of the NaNs goes on top.
+// reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch; runtimes need not pass it on.
 func (l *Lowering) reduceExtreme(op string, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	d := l.DType(x)
 	if d == tensor.Bool || d == tensor.Int16 {
@@ -131,7 +139,25 @@ func (l *Lowering) reduceExtreme(op string, x *ssa.Value, dims []int64, keep boo
 	if !d.IsFloat() || l.Rank(x) == 0 {
 		return y
 	}
+	return l.withNaN(y, x, dims, keep)
+}
+
+// withNaN makes the result y of a reduction of x NaN where x has one: the sum of the NaNs goes on top.
+func (l *Lowering) withNaN(y, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	return l.Add(y, l.Reduce("ReduceSum", l.Where(l.isNaN(x), x, l.Like(x, 0)), dims, keep))
+}
+
+// maxFinite is the greatest finite number of a float type.
+func maxFinite(d tensor.DType) float64 {
+	switch d {
+	case tensor.Float16:
+		return 65504
+	case tensor.BFloat16:
+		return 0x1.fep127
+	case tensor.Float32:
+		return math.MaxFloat32
+	}
+	return math.MaxFloat64
 }
 
 func (l *Lowering) extreme(op string) *ssa.Value {
@@ -166,12 +192,12 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 		return l.Scalar(tensor.Int64, 0)
 	}
 	if l.DType(x).IsFloat() {
-		// NaN is the extreme one
-		edge := l.highest(l.DType(x))
+		// NaN is the extreme one, and an infinity is next: it counts as the greatest finite number
 		if op == "ArgMin" {
-			edge = l.lowest(l.DType(x))
+			x = l.Where(l.isNaN(x), l.lowest(l.DType(x)), l.Max(x, l.Like(x, -maxFinite(l.DType(x)))))
+		} else {
+			x = l.Where(l.isNaN(x), l.highest(l.DType(x)), l.Min(x, l.Like(x, maxFinite(l.DType(x)))))
 		}
-		x = l.Where(l.isNaN(x), edge, x)
 	}
 	if l.IsNone("dim") {
 		i := l.OpA(op, []ssa.Attr{intAttr("axis", 0), intAttr("keepdims", 0)}, l.Reshape(x, -1))
@@ -268,7 +294,8 @@ func lowerLogsumexp(l *Lowering) *ssa.Value {
 	if l.Rank(x) == 0 {
 		return x
 	}
-	return l.Reduce("ReduceLogSumExp", x, l.over(x, "dim"), l.Bool("keepdim"))
+	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
+	return l.withNaN(l.Reduce("ReduceLogSumExp", x, dims, keep), x, dims, keep)
 }
 
 func lowerCountNonzero(l *Lowering) *ssa.Value {

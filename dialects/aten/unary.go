@@ -202,7 +202,8 @@ func (l *Lowering) trunc(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return x
 	}
-	return l.Mul(l.Op("Sign", x), l.Op("Floor", l.Op("Abs", x)))
+	// the sign of zero stays: where |x| < 1, Floor gives 0 and x itself is the sign; onnxruntime's Where would lose it
+	return l.Mul(l.Op("Floor", l.Op("Abs", x)), l.Op("Clip", x, l.Like(x, -1), l.Like(x, 1)))
 }
 
 func lowerTrunc(l *Lowering) *ssa.Value { return l.trunc(l.Tensor("self")) }

@@ -26,6 +26,8 @@ type Options struct {
 	// FoldLimit bounds the number of elements that constant folding reads or
 	// makes; 0 stands for 1 << 12: what is larger is left to the pass that folds, which looks at all uses of a weight.
 	FoldLimit int64
+	// Warn receives what the ONNX form takes for granted, once for each such thing; nil drops it.
+	Warn func(diag.Diagnostic)
 }
 
 // Unconverted is an operator that has no ONNX form here.
@@ -69,6 +71,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}}
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
 	l.low.Regrid = true
+	l.low.Assume = l.assume
 	for _, p := range src.Body.Params {
 		q := dst.Body.AddParam(p.Name, onnxType(l.m, p.Type))
 		q.Sym = p.Sym
@@ -94,6 +97,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 		m.RemoveFunc(dst)
 		return l.bad, nil
 	}
+	l.tellAssumptions()
 	dst.OutputNames = src.OutputNames
 	m.RemoveFunc(src)
 	m.RemoveFunc(dst)
@@ -103,6 +107,38 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	}
 	m.Opsets[""] = onnx.Newest // the encoding; legalize takes it to the opset
 	return l.bad, nil
+}
+
+// assumption is something that the ONNX form takes for granted, at the operators at ops.
+type assumption struct {
+	what, why string
+	ops       []*ssa.Op
+}
+
+// assume notes what the operator at hand takes for granted.
+func (l *lowerer) assume(what, why string) {
+	for i := range l.assumed {
+		if l.assumed[i].what == what {
+			l.assumed[i].ops = append(l.assumed[i].ops, l.low.Node)
+			return
+		}
+	}
+	l.assumed = append(l.assumed, assumption{what, why, []*ssa.Op{l.low.Node}})
+}
+
+// tellAssumptions puts what is taken for granted into the metadata and warns of each once, at its first place.
+func (l *lowerer) tellAssumptions() {
+	for _, a := range l.assumed {
+		l.m.Assume(a.what)
+		if l.opts.Warn == nil {
+			continue
+		}
+		message := "the model takes for granted that " + a.what + ": " + a.why
+		if n := len(a.ops); n > 1 {
+			message += fmt.Sprintf(" (%d places)", n)
+		}
+		l.opts.Warn(diag.Diagnostic{Severity: diag.Warning, ID: "assumes", Op: string(a.ops[0].Kind), Loc: a.ops[0].Loc, Message: message})
+	}
 }
 
 // stuck reports that there will be no graph: an operator is missing, or a value that blocks return.
@@ -158,6 +194,7 @@ func onnxType(m *ssa.Module, t ssa.Type) ssa.Type {
 }
 
 type lowerer struct {
+	assumed []assumption
 	m     *ssa.Module
 	opts  Options
 	dst   *ssa.Func

@@ -34,7 +34,7 @@ graph(%x : Float(N, 3)):
 			if !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
 				return nil // an ONNX model
 			}
-			opts := Options{Opset: c.IntOption("opset"), Table: table, Mode: Mode(c.Option("mode"))}
+			opts := Options{Opset: c.IntOption("opset"), Table: table, Mode: Mode(c.Option("mode")), Warn: c.Report}
 			if f := c.Option("fallthrough"); f != "" {
 				opts.Fallthrough = splitComma(f)
 			}

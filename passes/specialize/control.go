@@ -100,7 +100,7 @@ func (s *spec) ifOp(o *ssa.Op) {
 	if empty, count, ok := emptyBranch(cond); ok && m.onlyRank([2]outcome{out0, out1}, empty, count) {
 		if s.opts.nonEmpty {
 			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
-			s.assumes("sizes that " + s.m.Locs.String(s.loc) + " compares with 0 are at least 1")
+			s.m.Assume("sizes that " + s.m.Locs.String(s.loc) + " compares with 0 are at least 1")
 			s.only(o, n, 1-empty, [2]outcome{out0, out1}[1-empty])
 			return
 		}

@@ -1,8 +1,6 @@
 package specialize
 
 import (
-	"strings"
-
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -76,18 +74,4 @@ func (m *merger) onlyRank(outs [2]outcome, empty int, n sym.Expr) bool {
 		}
 	}
 	return false
-}
-
-// assumes adds to what the model says that it takes for granted.
-func (s *spec) assumes(what string) {
-	const key = "aton.assumes"
-	for _, kv := range s.m.Metadata {
-		if kv.Key == key {
-			if strings.Contains(kv.Value, what) {
-				return
-			}
-			what = kv.Value + "; " + what
-		}
-	}
-	s.m.SetMetadata(key, what)
 }

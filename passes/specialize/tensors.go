@@ -148,7 +148,7 @@ func (s *spec) squeezed(o *ssa.Op, args []value) ([]value, bool) {
 		return nil, false
 	}
 	s.warnf("axis-of-one", "a dynamic axis is squeezed; it stays, which is right for sizes of 2 and more")
-	s.assumes("dynamic axes are not of size 1")
+	s.m.Assume("dynamic axes are not of size 1")
 	if len(ones) == 0 {
 		return []value{s.viewOf("aten::detach", self)}, true
 	}

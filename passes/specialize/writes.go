@@ -69,7 +69,7 @@ func keepShape(v, old *ssa.Value) {
 // with size 1, a reshape or contiguous() that copies would share memory with a tensor that is written.
 func (s *spec) assume() {
 	s.warnf("axis-of-one", "a copy here would be a view if a dynamic axis had size 1, and what is written after it would show; the model is right for sizes of 2 and more")
-	s.assumes("dynamic axes are not of size 1")
+	s.m.Assume("dynamic axes are not of size 1")
 }
 
 // spread finds the first step that can give one element of the base several places in the view, -1 if there is none.
