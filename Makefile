@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all build test race lit update gen proto node-tests kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto node-tests kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
 
 all: build lint test
 
@@ -88,6 +88,15 @@ passcheck:
 # Variables: CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker) LARGE=1 (of the models also the large ones)
 conformance: build .venv/ready
 	$(CONFORMANCE)
+
+# programs on the edges of numbers, from testdata/edges.tar.gz: OPSETS=7,9,13 for a table of several opsets
+conformance-edges: build .venv/ready
+	$(CONFORMANCE) --set edges $(if $(OPSETS),--opsets $(OPSETS))
+
+# the archive of these programs, made by PyTorch: PYTHON=FILE names one that has it
+edges:
+	$(PYTHON) tools/edges/edges.py --harness $(SHARED)/conformance --out out/edges
+	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
 conformance-models: build .venv/ready

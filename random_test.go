@@ -129,6 +129,18 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
+// TestEdges does the same for programs on the edges of numbers: integers beyond 2^53, NaN, infinities, signs of zero,
+// tensors without elements. See tools/edges.
+func TestEdges(t *testing.T) {
+	cases := unpack(t, "testdata/edges.tar.gz")
+	if len(cases) < 60 {
+		t.Fatalf("%d cases", len(cases))
+	}
+	for _, dir := range cases {
+		t.Run(filepath.Base(dir), func(t *testing.T) { runCase(t, dir) })
+	}
+}
+
 func runCase(t *testing.T, dir string) {
 	raw, err := os.ReadFile(filepath.Join(dir, "case.json"))
 	if err != nil {

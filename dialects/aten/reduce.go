@@ -271,12 +271,8 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 
 // variance divides by the count less the correction, but not by less than 0.
 func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction float64) (variance, mean *ssa.Value) {
-	center := l.meanOver(x, dims, true)
-	squares := l.Square(l.Sub(x, center))
-	mean = center
-	if !keep {
-		mean = l.meanOver(x, dims, false)
-	}
+	squares := l.Square(l.Sub(x, l.reduceOver("ReduceMean", x, dims, true)))
+	mean = l.meanOver(x, dims, keep)
 	if correction == 0 {
 		return l.meanOver(squares, dims, keep), mean
 	}

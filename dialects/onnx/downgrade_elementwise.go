@@ -130,11 +130,14 @@ func isInf(d *Downgrade) *ssa.Value {
 // roundByFloor rounds to the nearest integer, ties to the even one.
 func roundByFloor(d *Downgrade) *ssa.Value {
 	x := d.in(0)
-	f := d.Op("Floor", x)
-	frac := d.Op("Sub", x, f)
+	abs := d.Op("Abs", x)
+	f := d.Op("Floor", abs)
+	frac := d.Op("Sub", abs, f)
 	odd := d.Op("Greater", d.Op("Sub", f, d.Op("Mul", d.like(x, 2), d.Op("Floor", d.Op("Mul", f, d.like(x, 0.5))))), d.like(x, 0.5))
 	up := d.Op("Or", d.Op("Greater", frac, d.like(x, 0.5)), d.Op("And", d.Op("Not", d.Op("Less", frac, d.like(x, 0.5))), odd))
-	return d.Op("Add", f, d.cast(up, x.DType()))
+	// the sign, that of zero too: where 2x is not clipped, the rounded number is 0 and keeps the sign of x
+	sign := d.Op("Clip", d.Op("Add", x, x), d.like(x, -1), d.like(x, 1))
+	return d.Op("Mul", d.Op("Add", f, d.cast(up, x.DType())), sign)
 }
 
 // signByOrder: 1, -1 or 0; NaN gives 0, as onnxruntime's Sign does.

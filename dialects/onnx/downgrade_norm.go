@@ -356,6 +356,21 @@ func bernoulli(d *Downgrade) *ssa.Value {
 	return d.cast(d.Op("Less", d.OpA("RandomUniformLike", attrs, x), x), d.Node.Result(0).DType())
 }
 
+// wholeSum is the sum of integers along an axis, wrapped around. Runtimes add integers in float64, so the halves of int64
+// are summed apart: each is below 2^32, which is exact for 2^21 of them.
+func (d *Downgrade) wholeSum(x *ssa.Value, axis int64) *ssa.Value {
+	sum := func(v *ssa.Value) *ssa.Value {
+		return d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, v, d.ints(axis))
+	}
+	if x.DType() != tensor.Int64 {
+		return sum(x)
+	}
+	half := d.scalarInt(tensor.Int64, 1<<32)
+	high := d.Op("Div", x, half)
+	low := d.Op("Sub", x, d.Op("Mul", high, half))
+	return d.Op("Add", d.Op("Mul", sum(high), half), sum(low))
+}
+
 // matMulByProducts multiplies and adds, for elements that MatMul did not take.
 func matMulByProducts(d *Downgrade, t tensor.DType) bool {
 	a, b := d.in(0), d.in(1)
@@ -372,7 +387,7 @@ func matMulByProducts(d *Downgrade, t tensor.DType) bool {
 	ra, rb = max(ra, 2), max(rb, 2)
 	p := d.Op("Mul", d.Op("Unsqueeze", a, d.ints(int64(ra))), d.Op("Unsqueeze", b, d.ints(int64(rb-2))))
 	r := int64(max(ra, rb) + 1)
-	y := d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, p, d.ints(r-2))
+	y := d.wholeSum(p, r-2)
 	var drop []int64
 	if d.rank(d.in(0), 9) == 1 {
 		drop = append(drop, r-3)

@@ -31,8 +31,8 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.shared, "shared", "../shared", "the folder with conformance/ and cases/")
-	flag.StringVar(&o.set, "set", "shipped", "shipped (PyTorch 2.15's cases), models (whole networks, made by the system's PyTorch) or old (the other suites, made by it)")
-	flag.StringVar(&o.cases, "cases", "", "where the cases lie or are put (default out/cases, out/cases-models, out/cases-old)")
+	flag.StringVar(&o.set, "set", "shipped", "shipped (PyTorch 2.15's cases), edges (numbers at their edges, testdata/edges.tar.gz), models (whole networks, made by the system's PyTorch) or old (the other suites, made by it)")
+	flag.StringVar(&o.cases, "cases", "", "where the cases lie or are put (default out/cases, out/cases-SET)")
 	flag.StringVar(&o.filter, "filter", "", "only cases whose SUITE/ID matches this regular expression")
 	flag.StringVar(&o.share, "share", "", "only that part of the cases, such as 0.15")
 	flag.IntVar(&o.opset, "opset", 0, "instead of the opset that the cases ask for (each opset has a list of its own)")
@@ -60,10 +60,10 @@ func run(o options) (int, error) {
 	if o.format != "archive" && o.format != "pt2" {
 		return 0, fmt.Errorf("--input-format is archive or pt2, not %q", o.format)
 	}
-	name := map[string]string{"shipped": "", "models": "-models", "old": "-old"}
+	name := map[string]string{"shipped": "", "edges": "-edges", "models": "-models", "old": "-old"}
 	suffix, ok := name[o.set]
 	if !ok {
-		return 0, fmt.Errorf("--set is shipped, models or old, not %q", o.set)
+		return 0, fmt.Errorf("--set is shipped, edges, models or old, not %q", o.set)
 	}
 	if o.cases == "" {
 		o.cases = filepath.Join("out", "cases"+suffix)
@@ -155,13 +155,11 @@ func prepare(o options) error {
 	if err := os.MkdirAll(o.cases, 0o777); err != nil {
 		return err
 	}
-	if o.set == "shipped" {
-		archive := filepath.Join(o.shared, "cases", "torch2.15.tar.xz")
-		fmt.Printf("unpacking %s into %s\n", archive, o.cases)
-		if err := tell("tar", "-xJf", archive, "-C", o.cases); err != nil {
-			return err
-		}
-		return os.WriteFile(mark, nil, 0o666)
+	switch o.set {
+	case "shipped":
+		return unpack(filepath.Join(o.shared, "cases", "torch2.15.tar.xz"), o.cases, mark)
+	case "edges":
+		return unpack(filepath.Join("testdata", "edges.tar.gz"), filepath.Join(o.cases, "edges"), mark)
 	}
 	python := "/usr/bin/python3" // the one that Debian's packages belong to, whatever else is on PATH
 	if _, err := os.Stat(python); err != nil {
@@ -183,6 +181,18 @@ func prepare(o options) error {
 		if err := tell(python, args...); err != nil {
 			return err
 		}
+	}
+	return os.WriteFile(mark, nil, 0o666)
+}
+
+// unpack extracts an archive of cases into a folder and leaves the mark that it is complete.
+func unpack(archive, folder, mark string) error {
+	fmt.Printf("unpacking %s into %s\n", archive, folder)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	if err := tell("tar", "-xf", archive, "-C", folder); err != nil {
+		return err
 	}
 	return os.WriteFile(mark, nil, 0o666)
 }

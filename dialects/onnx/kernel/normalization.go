@@ -78,9 +78,15 @@ func evalSoftmax(c *call) []*tensor.Tensor {
 	switch c.kind.Name() {
 	case "LogSoftmax":
 		f = func(line []float64) {
-			l := logSumExp(line)
+			// the greatest element comes off first, as in PyTorch: beside an infinity all results are NaN
+			top := slices.Max(append(line[:len(line):len(line)], math.Inf(-1)))
+			s := 0.0
 			for i := range line {
-				line[i] -= l
+				line[i] -= top
+				s += math.Exp(line[i])
+			}
+			for i := range line {
+				line[i] -= math.Log(s)
 			}
 		}
 	case "Hardmax":

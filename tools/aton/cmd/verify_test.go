@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ func verify(t *testing.T, v *verifier, args ...string) (text string, err error) 
 	c := v.command()
 	var out bytes.Buffer
 	c.SetOut(&out)
-	c.SetErr(&out)
+	c.SetErr(io.Discard) // warnings
 	c.SetArgs(args)
 	c.SilenceErrors, c.SilenceUsage = true, true
 	err = c.Execute()
