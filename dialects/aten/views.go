@@ -195,8 +195,7 @@ func lowerSqueeze(l *Lowering) *ssa.Value {
 	if !unknown {
 		return l.Squeeze(x, ones...)
 	}
-	// Whether a dynamic dimension goes depends on its size at run time. What is
-	// built is right for all sizes; the type is that of sizes other than 1.
+	// whether a dynamic dimension goes, and so the rank, depends on its size at run time
 	var y *ssa.Value
 	if l.HasArg("dim") {
 		shape := l.ShapeOf(x)
@@ -206,13 +205,7 @@ func lowerSqueeze(l *Lowering) *ssa.Value {
 	} else {
 		y = l.Op("Squeeze", x)
 	}
-	var rest []sym.Expr
-	for i, d := range dims {
-		if !wanted[i] || !d.Is(1) {
-			rest = append(rest, d)
-		}
-	}
-	y.Type = ssa.Tensor(l.DType(x), rest...)
+	y.Type = ssa.Unranked(l.DType(x))
 	return y
 }
 

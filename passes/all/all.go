@@ -12,6 +12,7 @@ import (
 	"github.com/aton-project/aton/passes/dce"
 	"github.com/aton-project/aton/passes/fold"
 	"github.com/aton-project/aton/passes/freeze"
+	"github.com/aton-project/aton/passes/guard"
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/legalize"
 	"github.com/aton-project/aton/passes/lower"
@@ -41,6 +42,7 @@ func New(table *aten.Table) *passes.Set {
 			&dce.Pass,
 			&fold.Pass,
 			&freeze.Pass,
+			&guard.Pass,
 			&inline.Pass,
 			&legalize.Pass,
 			&low,

@@ -15,7 +15,7 @@ var pipelines = []passes.Named{
 	},
 	{
 		Name: "export", Doc: "from a program as it was imported to ONNX operators of the opset",
-		Text: "inline,canonicalize,freeze{eval=$eval},specialize{opset=$opset,state=$state},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
+		Text: "inline,canonicalize,freeze{eval=$eval},specialize{opset=$opset,state=$state},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},guard,legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
@@ -38,6 +38,8 @@ var orders = []passes.Order{
 	{First: "specialize", Then: "lower", Why: "lower takes a pure graph with types"},
 	{First: "lower", Then: "simplify", Why: "the rules are about ONNX operators"},
 	{First: "simplify", Then: "legalize", Why: "the rules know operators in their newest form"},
+	{First: "simplify", Then: "guard", Why: "the rules take operators not to fail"},
+	{First: "guard", Then: "legalize", Why: "legalize takes operators in their newest form"},
 	{First: "legalize", Then: "arrange", Why: "legalize may make weights"},
 	{First: "lower", Then: "legalize", Why: "legalize takes operators in their newest form"},
 }

@@ -195,14 +195,14 @@ func onnxType(m *ssa.Module, t ssa.Type) ssa.Type {
 
 type lowerer struct {
 	assumed []assumption
-	m     *ssa.Module
-	opts  Options
-	dst   *ssa.Func
-	env   []*ssa.Value                // by ID of the source value
-	lists map[*ssa.Value][]*ssa.Value // elements of list results of known length
-	low   *aten.Lowering
-	bad   []Unconverted
-	lost  bool // a block cannot be completed
+	m       *ssa.Module
+	opts    Options
+	dst     *ssa.Func
+	env     []*ssa.Value                // by ID of the source value
+	lists   map[*ssa.Value][]*ssa.Value // elements of list results of known length
+	low     *aten.Lowering
+	bad     []Unconverted
+	lost    bool // a block cannot be completed
 }
 
 func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {

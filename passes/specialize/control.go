@@ -484,7 +484,54 @@ func (s *spec) dummyTensor(t *ssa.TensorType) *tensorRef {
 			shape[i] = n
 		}
 	}
-	return s.newTensor(s.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0))))
+	v := s.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0)))
+	if _, static := t.Static(); !static {
+		v = s.expanded(v, t.Dims)
+	}
+	return s.newTensor(v)
+}
+
+// expanded is the constant v in a shape of sizes of the inputs, computed at the head of the program; v itself where other
+// sizes are among dims. Before opset 11 onnxruntime insists on the sizes even of a value that nobody reads.
+func (s *spec) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
+	cur, last := s.cur, s.out.Body.Last()
+	s.cur = s.out.Body
+	defer func() { s.cur = cur }()
+	sizes := make([]*ssa.Value, len(dims))
+	for i, d := range dims {
+		if n, ok := d.Int(); ok {
+			sizes[i] = s.constant(ssa.Int(n))
+		} else if sizes[i] = s.inputSize(d); sizes[i] == nil {
+			return v
+		}
+	}
+	list := s.cur.Append("prim::ListConstruct", s.loc, sizes, &ssa.ListType{Elem: ssa.IntType})
+	v = s.emitName("aten::expand", v, list.Result(0), false)
+	head := s.lastCon.Next()
+	for o := last.Next(); o != nil && last != s.lastCon; {
+		next := o.Next()
+		o.MoveBefore(head)
+		o = next
+	}
+	return v
+}
+
+// inputSize gives a size as a number, nil if no input has it.
+func (s *spec) inputSize(d sym.Expr) *ssa.Value {
+	for _, p := range s.out.Body.Params {
+		t := p.Tensor()
+		if t == nil || !t.Ranked {
+			continue
+		}
+		for i, e := range t.Dims {
+			if e.Equal(d) {
+				v := s.emitName("aten::size.int", p, i)
+				v.Sym = []sym.Expr{d}
+				return v
+			}
+		}
+	}
+	return nil
 }
 
 func (m *merger) mergeContent(a, b any) any {

@@ -1,11 +1,13 @@
 package specialize
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // State is what becomes of buffers, parameters and attributes that a program
@@ -184,7 +186,10 @@ func (s *spec) outputs(b *ssa.Block) {
 		}
 		v := s.materialize(x)
 		if t := v.Tensor(); t != nil && !t.Ranked && len(s.causes) == 0 && !s.typeless && !s.unrankedInput() {
-			s.fail("dynamic-rank", "the number of dimensions of output %q depends on data, which ONNX cannot say of an output", path)
+			if t.DType == tensor.Undefined {
+				s.fail("dynamic-rank", "the type of output %q depends on data, which ONNX cannot say of an output", path)
+			}
+			s.warnf("dynamic-rank", "the number of dimensions of output %q depends on data: the model states no shape for it", cmp.Or(path, "0"))
 		}
 		vals = append(vals, v)
 		paths = append(paths, path)

@@ -28,26 +28,42 @@ type Options struct {
 
 	// nonEmpty drops branches that only tensors without elements take: see empty.go.
 	nonEmpty bool
+	// plural takes dynamic axes that are squeezed to be 2 or more: the model refuses others at run time.
+	plural bool
 }
 
 // Run specializes the main function in place. Problems of the user's program
 // come as *diag.List; warnings are returned beside.
+//
+// A program whose ranks hang on sizes at run time is tried as it is first. Where an operator needs a rank that is not
+// known then, it is tried again for axes of 2 and more, and for tensors that have elements.
 func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	warnings, ranks, err := run(m, opts)
-	if err != nil && ranks > 0 {
+	first := err
+	if err != nil && ranks.squeezed > 0 {
+		opts.plural = true
+		warnings, ranks, err = run(m, opts)
+	}
+	if err != nil && ranks.empty > 0 {
 		opts.nonEmpty = true
-		if warnings, _, second := run(m, opts); second == nil {
-			return warnings, nil
-		}
+		warnings, _, err = run(m, opts)
+	}
+	if err != nil {
+		err = first
 	}
 	return warnings, err
 }
 
-// run also counts the Ifs whose results have another rank where there are no elements.
-func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks int, err error) {
+// openRanks counts the places where a size at run time decides the number of dimensions.
+type openRanks struct {
+	empty    int // Ifs whose results have another rank where they have no elements
+	squeezed int // squeezes of an axis that may be 1
+}
+
+func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks openRanks, err error) {
 	src := m.Main()
 	if src == nil {
-		return nil, 0, errors.New("the module has no function")
+		return nil, ranks, errors.New("the module has no function")
 	}
 	if opts.Table == nil {
 		opts.Table = aten.NewTable()
@@ -84,7 +100,7 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks int, err error
 			panic(r)
 		}
 		m.RemoveFunc(out)
-		warnings, ranks, err = s.warn, s.ranks, s.errs.Err()
+		warnings, ranks, err = s.warn, openRanks{s.ranks, len(s.openRanks)}, s.errs.Err()
 	}()
 	s.inputs()
 	s.axes = map[string]bool{}
@@ -97,6 +113,9 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks int, err error
 	}
 	s.block(src.Body)
 	s.outputs(src.Body)
+	if s.rankNeeded {
+		panic(&failure{s.openRanks[0]})
+	}
 	m.RemoveFunc(src)
 	m.RemoveFunc(out)
 	// the specialized function takes the place of the source, helpers go
@@ -109,7 +128,7 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks int, err error
 		s.scratch.Body.Clear()
 		m.RemoveFunc(s.scratch)
 	}
-	return s.warn, s.ranks, s.errs.Err()
+	return s.warn, openRanks{s.ranks, len(s.openRanks)}, s.errs.Err()
 }
 
 type spec struct {
@@ -147,6 +166,9 @@ type spec struct {
 	typeless bool
 	// causes are the operators whose lowering failed for reasons of their own, so that they have no known types.
 	causes []diag.Diagnostic
+	// openRanks are the places where a size at run time decides a rank. Where an operator needs the rank, they are the cause.
+	openRanks  []diag.Diagnostic
+	rankNeeded bool
 }
 
 // failure aborts the pass with a message at the user's line.

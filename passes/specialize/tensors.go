@@ -1,9 +1,11 @@
 package specialize
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -101,8 +103,8 @@ func classify(o *ssa.Op) viewKind {
 	return notView
 }
 
-// squeezed evaluates squeeze where a dynamic axis is among the ones to remove:
-// such an axis stays, which is right for all sizes but 1.
+// squeezed evaluates squeeze where a dynamic axis that is known to be 2 or more is among the ones to remove: it stays.
+// Where the axis may be 1 at run time, the rank of the result depends on data: see squeezedMaybe.
 func (s *spec) squeezed(o *ssa.Op, args []value) ([]value, bool) {
 	self, ok := args[0].(*tensorRef)
 	if !ok {
@@ -138,8 +140,11 @@ func (s *spec) squeezed(o *ssa.Op, args []value) ([]value, bool) {
 		case e.Is(1):
 			ones = append(ones, ssa.Int(d))
 		case !e.IsConst():
-			if !s.plural(e) {
+			if e.Min() < 2 && !(s.opts.plural && s.plural(e)) {
 				return nil, false
+			}
+			if e.Min() < 2 {
+				s.needPlural(e)
 			}
 			dynamic = true
 		}
@@ -147,16 +152,19 @@ func (s *spec) squeezed(o *ssa.Op, args []value) ([]value, bool) {
 	if !dynamic {
 		return nil, false
 	}
-	s.warnf("axis-of-one", "a dynamic axis is squeezed; it stays, which is right for sizes of 2 and more")
-	s.m.Assume("dynamic axes are not of size 1")
 	if len(ones) == 0 {
 		return []value{s.viewOf("aten::detach", self)}, true
 	}
 	return []value{s.viewOf("aten::squeeze.dims", self, s.newList(ssa.IntType, ones))}, true
 }
 
-// squeezedMaybe leaves the rank of a squeeze open where a size that depends on
-// data decides whether a dim goes.
+// needPlural notes that the symbols of a size must be 2 or more, which the pass guard has the model check.
+func (s *spec) needPlural(e sym.Expr) {
+	s.warnf("axis-of-one", "axis of size %s is squeezed, and operators behind it need the number of dimensions; the model fails at run time where it is 1", e)
+	e.Symbols(func(name string) { s.m.AtLeast(name, 2) })
+}
+
+// squeezedMaybe leaves the rank of a squeeze open where a size that is known at run time only decides whether a dim goes.
 func (s *spec) squeezedMaybe(kind ssa.Kind, args []value, self, v *ssa.Value) {
 	t := self.Tensor()
 	if kind != "aten::squeeze" || t == nil || !t.Ranked || v.DType() == tensor.Undefined {
@@ -178,8 +186,11 @@ func (s *spec) squeezedMaybe(kind ssa.Kind, args []value, self, v *ssa.Value) {
 		}
 	}
 	for i, d := range t.Dims {
-		if !d.IsConst() && d.Min() < 2 && !s.plural(d) && wanted(int64(i)) {
+		if !d.IsConst() && d.Min() < 2 && wanted(int64(i)) {
 			v.Type = ssa.Unranked(v.DType())
+			s.openRanks = append(s.openRanks, diag.Diagnostic{ID: "dynamic-rank", Loc: s.loc, Op: string(kind),
+				Message: fmt.Sprintf("axis %d, of size %s, goes if it is 1 at run time, so the number of dimensions depends on data, and an operator behind it needs that", i, d),
+				Hint:    "name the axes to remove, such as squeeze(1), or give the axis a fixed size in --input"})
 		}
 	}
 }
