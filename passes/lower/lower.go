@@ -35,6 +35,8 @@ type Unconverted struct {
 	Kind    ssa.Kind
 	Loc     diag.Loc
 	Failure *aten.Failure
+	// Follow counts the operators that could not be looked at because this one gives no type.
+	Follow int
 }
 
 // Run lowers the main function in place. All operators that cannot be
@@ -49,7 +51,11 @@ func Run(m *ssa.Module, opts Options) error {
 	}
 	list := &diag.List{Table: &m.Locs}
 	for _, u := range bad {
-		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: u.Failure.Message, Hint: u.Failure.Hint, Opset: u.Failure.Opset})
+		message := u.Failure.Message
+		if u.Follow > 0 {
+			message += fmt.Sprintf(" (operators behind it that need its type: %d)", u.Follow)
+		}
+		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: message, Hint: u.Failure.Hint, Opset: u.Failure.Opset})
 	}
 	return list.Err()
 }
@@ -148,7 +154,7 @@ func (l *lowerer) stuck() bool { return l.lost || len(l.bad) > 0 && l.opts.Mode 
 // pairs of real tensors, which graphs and branches cannot take or give.
 func (l *lowerer) findComplex() {
 	report := func(loc diag.Loc) {
-		l.bad = append(l.bad, Unconverted{"prim::Return", loc, &aten.Failure{
+		l.bad = append(l.bad, Unconverted{Kind: "prim::Return", Loc: loc, Failure: &aten.Failure{
 			ID:      "complex-value",
 			Message: "a complex number is an input or an output of the model or of a branch, which ONNX has no operators on",
 			Hint:    "pass it as torch.view_as_real(x)",
@@ -250,10 +256,20 @@ func (l *lowerer) block(src, dst *ssa.Block) {
 }
 
 func (l *lowerer) fail(o *ssa.Op, f *aten.Failure) {
-	l.bad = append(l.bad, Unconverted{o.Kind, o.Loc, f})
+	cause := -1
+	if len(l.bad) > 0 && !ownFailure(f.ID) {
+		cause = l.causeOf(o)
+	}
+	if cause >= 0 {
+		l.bad[cause].Follow++
+	} else {
+		cause = len(l.bad)
+		l.bad = append(l.bad, Unconverted{Kind: o.Kind, Loc: o.Loc, Failure: f})
+	}
 	// go on with results of the declared types, to find all problems
 	for _, r := range o.Results {
 		p := l.dst.Body.InsertBefore(l.dst.Body.First(), unconverted, o.Loc, nil, onnxType(l.m, r.Type))
+		p.SetAttr("cause", ssa.Int(int64(cause)))
 		l.set(r, p.Results[0])
 	}
 }
@@ -332,13 +348,6 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 			err = &aten.Failure{ID: "unsupported-op", Message: "the operator has no results: it writes to its operands, which a node of a graph cannot",
 				Hint: "make it functional before saving: ep.run_decompositions({})"}
 		}
-		if !ownFailure(err.ID) && l.knockOn(o) {
-			for _, r := range o.Results {
-				p := l.dst.Body.InsertBefore(l.dst.Body.First(), unconverted, o.Loc, nil, onnxType(l.m, r.Type))
-				l.set(r, p.Results[0])
-			}
-			return
-		}
 		l.fail(o, err)
 		return
 	}
@@ -363,42 +372,6 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 			l.set(r, vs[i])
 		}
 	}
-}
-
-// ownFailure reports that a failure is about the operator itself, whatever its operands are.
-func ownFailure(id string) bool {
-	switch id {
-	case "unsupported-op", "not-expressible", "opset", "const-arg":
-		return true
-	}
-	return false
-}
-
-// knockOn reports that an operand comes from an operator that could not be
-// converted: the failure is a consequence.
-func (l *lowerer) knockOn(o *ssa.Op) bool {
-	if len(l.bad) == 0 {
-		return false
-	}
-	for i := range o.NumOperands() {
-		v := o.Operand(i)
-		if es, ok := aten.ListElems(v); ok {
-			for _, e := range es {
-				if l.unconverted(e) {
-					return true
-				}
-			}
-		}
-		if l.unconverted(v) {
-			return true
-		}
-	}
-	return false
-}
-
-func (l *lowerer) unconverted(v *ssa.Value) bool {
-	w := l.env[v.ID]
-	return w != nil && w.Def() != nil && w.Def().Kind == unconverted
 }
 
 func (l *lowerer) falls(ns string) bool {
@@ -445,7 +418,7 @@ func (l *lowerer) value(v *ssa.Value) (w *ssa.Value) {
 			if !ok {
 				panic(r)
 			}
-			l.bad = append(l.bad, Unconverted{"prim::Return", 0, f})
+			l.bad = append(l.bad, Unconverted{Kind: "prim::Return", Failure: f})
 			w = nil
 		}
 	}()
@@ -503,7 +476,7 @@ func (l *lowerer) returns(src, b *ssa.Block, want []ssa.Type) {
 func (l *lowerer) finish(o, n *ssa.Op) {
 	if !l.stuck() {
 		if err := onnx.Infer(n); err != nil {
-			l.bad = append(l.bad, Unconverted{o.Kind, o.Loc, &aten.Failure{ID: "internal", Message: err.Error()}})
+			l.bad = append(l.bad, Unconverted{Kind: o.Kind, Loc: o.Loc, Failure: &aten.Failure{ID: "internal", Message: err.Error()}})
 		}
 	}
 	for i, r := range o.Results {

@@ -87,8 +87,9 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks openRanks, err
 		case nil:
 			return
 		case *failure:
-			if len(s.causes) > 0 && (r.d.ID == "unknown-shape" || r.d.ID == "dynamic-rank") {
-				s.errs.Items = append(s.errs.Items, s.causes...) // what is not known is the result of one of these
+			if len(s.causes) > 0 && (r.d.ID == "unknown-shape" || r.d.ID == "unknown-dtype" || r.d.ID == "dynamic-rank") {
+				// An unknown type usually follows from an operator that could not be lowered: report those instead.
+				s.errs.Items = append(s.errs.Items, s.causes...)
 				break
 			}
 			s.errs.Add(r.d)
