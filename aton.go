@@ -182,14 +182,16 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	opset := o.OpsetFor(m)
+	opset, converted := o.OpsetFor(m), onnx.DefaultOpset(m) != 0
 	list, err := p.Run(m, o.Runner)
 	if err != nil {
 		onnx.SetOpset(m, onnx.Failed)
 		return list, err
 	}
 	onnx.SetOpset(m, opset)
-	o.leftOver(m, list)
+	if !converted {
+		o.leftOver(m, list)
+	}
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {

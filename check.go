@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
@@ -27,6 +28,7 @@ func Check(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
+	converted := onnx.DefaultOpset(m) != 0
 	list, err := p.Run(m, o.Runner)
 	if list == nil {
 		return nil, err
@@ -35,7 +37,9 @@ func Check(m *ssa.Module, o Options) (*diag.List, error) {
 		return list, err // a fault of ours
 	}
 	if err == nil && !told(list, "") {
-		o.leftOver(m, list)
+		if !converted {
+			o.leftOver(m, list)
+		}
 		return list, o.domains(m)
 	}
 	// A pass that gave up has not come to the operators behind the place.

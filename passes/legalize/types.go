@@ -54,7 +54,7 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 	}
 	for _, g := range bad {
 		c := l.computing(o, g)
-		if c == tensor.Undefined {
+		if c == tensor.Undefined || o.Kind == "onnx::Cast" { // which casts around it would only repeat
 			if other := onnx.TypeFallback(o.Kind.Name()); other != nil && other(d, g.dtype) {
 				l.c.Changed(fmt.Sprintf("%s of %s by others", o.Kind.Name(), g.dtype))
 				return

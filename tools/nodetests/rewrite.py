@@ -4,8 +4,7 @@
 usage: rewrite.py FOLDER [--opsets 9,13,17,21,26] [--peer] [--jobs 2] [--list OPSET]
                                             (needs onnx, onnxruntime and numpy)
 
-FOLDER is what generate.py wrote. A test counts that onnxruntime loads and runs right as it is. `go run
-./tools/nodetests/rewrite` does the exports; --peer has onnx.version_converter do the same beside it. A rewritten test is
+FOLDER is what generate.py wrote. A test counts that onnxruntime loads and runs right as it is. the command in tools/nodetests/rewrite does the exports; --peer has onnx.version_converter do the same beside it. A rewritten test is
   right    it loads, is at the opset that was asked for, and gives the recorded outputs,
   refused  by name: no file was written,
   wrong    anything else: other outputs, another opset, does not load, a panic, a crash of onnxruntime.
@@ -181,6 +180,13 @@ def judge_all(items, jobs):
     return verdicts
 
 
+def little_memory():
+    """So that a fault does not take the machine with it."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+
 def convert(path, out, opset):
     import onnx
     from onnx import version_converter
@@ -224,7 +230,9 @@ def main():
     cases = [c for c in cases if verdicts[c] == "right"]
     print(f"{len(cases)} of {len(verdicts)} node tests run right in onnxruntime as they are")
 
-    subprocess.run(["go", "run", "./tools/nodetests/rewrite", o.folder] + [str(n) for n in opsets], check=True)
+    binary = os.path.join(o.folder, "rewrite.bin")
+    subprocess.run(["go", "build", "-o", binary, "./tools/nodetests/rewrite"], check=True)
+    subprocess.run([binary, o.folder] + [str(n) for n in opsets], check=True, preexec_fn=little_memory, timeout=600)
     converters = ["aton"]
     if o.peer:
         converters.append("onnx")
