@@ -403,15 +403,18 @@ func cumProd(d *Downgrade) *ssa.Value { return d.cumulative(26, "Mul", 1) }
 
 func (d *Downgrade) cumulative(opset int, op string, neutral int64) *ssa.Value {
 	x := d.in(0)
-	axes, ok := ConstInts(d.in(1))
-	if !ok {
-		d.Fail(opset, "an axis that is computed at run time")
-	}
-	axis := axes[0]
 	rank := d.rank(x, opset)
 	if rank == 0 {
 		d.Fail(opset, "running results of a single element")
 	}
+	axes, ok := ConstInts(d.in(1))
+	if !ok && rank > 1 {
+		return d.cumulativeAtRun(rank)
+	}
+	if !ok { // there is just one
+		axes = []int64{0}
+	}
+	axis := axes[0]
 	if axis < 0 {
 		axis += int64(rank)
 	}

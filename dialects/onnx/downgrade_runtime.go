@@ -1,0 +1,129 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Axes that are computed at run time, for opsets in which they were attributes: each axis of the input has a branch
+// that is taken when the axis is asked for.
+
+// either is an If of one result. The functions build in the branches.
+func (d *Downgrade) either(c *ssa.Value, then, other func(d *Downgrade) *ssa.Value) *ssa.Value {
+	o := d.Block.InsertBefore(d.Before, "onnx::If", d.Loc, []*ssa.Value{c}, ssa.AnyTensor)
+	for _, build := range [...]func(*Downgrade) *ssa.Value{then, other} {
+		inner := *d
+		inner.Block, inner.Before = o.AddBlock(), nil
+		v := build(&inner)
+		if v.Block() != inner.Block { // a branch returns what it computes
+			v = inner.Block.Append("onnx::Identity", d.Loc, []*ssa.Value{v}, v.Type).Result(0)
+		}
+		inner.Block.SetReturns(v)
+	}
+	if err := Infer(o); err != nil {
+		o.Erase()
+		panic(&BuildError{o.Kind, err})
+	}
+	return o.Result(0)
+}
+
+// chosen tells for each axis of a tensor whether it is among axes, an int64 tensor of rank 0 or 1.
+func (d *Downgrade) chosen(axes *ssa.Value, rank int) []*ssa.Value {
+	axes = d.cast(d.reshape(axes, -1), tensor.Int64)
+	axes = d.fromFront(axes, d.long(int64(rank)))
+	out := make([]*ssa.Value, rank)
+	for i := range out {
+		hits := d.cast(d.Op("Equal", axes, d.long(int64(i))), tensor.Int64)
+		count := d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, hits, d.ints(0))
+		out[i] = d.Op("Greater", count, d.long(0))
+	}
+	return out
+}
+
+// cumulativeAtRun is a running sum or product along an axis that is computed at run time.
+func (d *Downgrade) cumulativeAtRun(rank int) *ssa.Value {
+	x, y := d.in(0), d.in(0)
+	for i, hit := range d.chosen(d.in(1), rank) {
+		before := y
+		y = d.either(hit, func(in *Downgrade) *ssa.Value {
+			return in.OpA(d.Node.Kind.Name(), slices.Clone(d.Node.Attrs), x, in.ints(int64(i)))
+		}, func(*Downgrade) *ssa.Value { return before })
+	}
+	return y
+}
+
+// parts says how a reduction is done axis by axis: what is done to each element first, the reduction, and what is done
+// at the end. An empty name does nothing.
+type parts struct{ first, reduce, last string }
+
+var reductionParts = map[string]parts{
+	"ReduceSum":       {reduce: "ReduceSum"},
+	"ReduceMax":       {reduce: "ReduceMax"},
+	"ReduceMin":       {reduce: "ReduceMin"},
+	"ReduceProd":      {reduce: "ReduceProd"},
+	"ReduceMean":      {reduce: "ReduceMean"}, // all parts have as many elements
+	"ReduceLogSumExp": {reduce: "ReduceLogSumExp"},
+	"ReduceL1":        {first: "Abs", reduce: "ReduceSum"},
+	"ReduceSumSquare": {first: "Mul", reduce: "ReduceSum"},
+	"ReduceL2":        {first: "Mul", reduce: "ReduceSum", last: "Sqrt"},
+	"ReduceLogSum":    {reduce: "ReduceSum", last: "Log"},
+}
+
+// reduceAtRun is a reduction of axes that are computed at run time.
+func reduceAtRun(d *Downgrade) {
+	x, axes, name := d.in(0), d.in(1), d.Node.Kind.Name()
+	rank, how := d.rank(x, d.since()), reductionParts[name]
+	noop := d.Node.AttrInt("noop_with_empty_axes", 0) != 0
+	if (how.last != "" || name == "ReduceMean" || name == "ReduceLogSumExp") && !x.DType().IsFloat() {
+		d.Fail(d.since(), "axes that are computed at run time, for %s,", x.DType().Spec())
+	}
+	if noop && (how.first != "" || how.last != "" || name == "ReduceLogSumExp") {
+		d.Fail(d.since(), "axes that are computed at run time, which may be none,")
+	}
+	hits := d.chosen(axes, rank)
+	if t := axes.Tensor(); !noop && !(t != nil && t.Ranked && len(t.Dims) == 1 && t.Dims[0].Min() > 0) { // none stands for all
+		none := d.Op("Equal", d.Op("Size", axes), d.long(0))
+		for i := range hits {
+			hits[i] = d.Op("Or", hits[i], none)
+		}
+	}
+	y := x
+	switch how.first {
+	case "Abs":
+		y = d.Op("Abs", x)
+	case "Mul":
+		y = d.Op("Mul", x, x)
+	}
+	for i, hit := range hits {
+		before := y
+		y = d.either(hit, func(in *Downgrade) *ssa.Value {
+			return in.OpA(how.reduce, []ssa.Attr{intAttr("keepdims", 1)}, before, in.ints(int64(i)))
+		}, func(*Downgrade) *ssa.Value { return before })
+	}
+	if how.last != "" {
+		y = d.Op(how.last, y)
+	}
+	if d.Node.AttrInt("keepdims", 1) == 0 {
+		y = d.squeezeChosen(y, hits)
+	}
+	d.Replace(y)
+}
+
+// squeezeChosen removes the axes that were chosen, each of size 1.
+func (d *Downgrade) squeezeChosen(y *ssa.Value, hits []*ssa.Value) *ssa.Value {
+	if len(hits) == 0 {
+		return y
+	}
+	flags := make([]*ssa.Value, len(hits))
+	for i, hit := range hits {
+		flags[i] = d.Op("Unsqueeze", d.cast(hit, tensor.Int64), d.ints(0))
+	}
+	all := d.concat(0, flags...)
+	if d.Opset >= 13 {
+		return d.Op("Squeeze", y, d.reshape(d.Op("NonZero", all), -1))
+	}
+	kept := d.Op("Equal", all, d.long(0))
+	return d.Op("Reshape", y, d.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, d.Op("Shape", y), kept))
+}
