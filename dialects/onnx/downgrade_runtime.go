@@ -7,27 +7,8 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Axes that are computed at run time, for opsets in which they were attributes: each axis of the input has a branch
-// that is taken when the axis is asked for.
-
-// either is an If of one result. The functions build in the branches.
-func (d *Downgrade) either(c *ssa.Value, then, other func(d *Downgrade) *ssa.Value) *ssa.Value {
-	o := d.Block.InsertBefore(d.Before, "onnx::If", d.Loc, []*ssa.Value{c}, ssa.AnyTensor)
-	for _, build := range [...]func(*Downgrade) *ssa.Value{then, other} {
-		inner := *d
-		inner.Block, inner.Before = o.AddBlock(), nil
-		v := build(&inner)
-		if v.Block() != inner.Block { // a branch returns what it computes
-			v = inner.Block.Append("onnx::Identity", d.Loc, []*ssa.Value{v}, v.Type).Result(0)
-		}
-		inner.Block.SetReturns(v)
-	}
-	if err := Infer(o); err != nil {
-		o.Erase()
-		panic(&BuildError{o.Kind, err})
-	}
-	return o.Result(0)
-}
+// Axes that are computed at run time, for opsets in which they were attributes: the operator is done along each axis in
+// turn, and its result is taken where the axis is asked for.
 
 // chosen tells for each axis of a tensor whether it is among axes, an int64 tensor of rank 0 or 1.
 func (d *Downgrade) chosen(axes *ssa.Value, rank int) []*ssa.Value {
@@ -46,10 +27,7 @@ func (d *Downgrade) chosen(axes *ssa.Value, rank int) []*ssa.Value {
 func (d *Downgrade) cumulativeAtRun(rank int) *ssa.Value {
 	x, y := d.in(0), d.in(0)
 	for i, hit := range d.chosen(d.in(1), rank) {
-		before := y
-		y = d.either(hit, func(in *Downgrade) *ssa.Value {
-			return in.OpA(d.Node.Kind.Name(), slices.Clone(d.Node.Attrs), x, in.ints(int64(i)))
-		}, func(*Downgrade) *ssa.Value { return before })
+		y = d.Op("Where", hit, d.OpA(d.Node.Kind.Name(), slices.Clone(d.Node.Attrs), x, d.ints(int64(i))), y)
 	}
 	return y
 }
@@ -97,10 +75,12 @@ func reduceAtRun(d *Downgrade) {
 		y = d.Op("Mul", x, x)
 	}
 	for i, hit := range hits {
-		before := y
-		y = d.either(hit, func(in *Downgrade) *ssa.Value {
-			return in.OpA(how.reduce, []ssa.Attr{intAttr("keepdims", 1)}, before, in.ints(int64(i)))
-		}, func(*Downgrade) *ssa.Value { return before })
+		// the result, of size 1, and the input stand behind each other: one of them is cut out
+		axis := d.ints(int64(i))
+		both := d.concat(int64(i), d.OpA(how.reduce, []ssa.Attr{intAttr("keepdims", 1)}, y, axis), y)
+		from := d.Op("Unsqueeze", d.cast(d.Op("Not", hit), tensor.Int64), d.ints(0))
+		to := d.Op("Where", hit, d.ints(1), d.Op("Add", d.Op("Unsqueeze", d.size(y, i), d.ints(0)), d.ints(1)))
+		y = d.Op("Slice", both, from, to, axis)
 	}
 	if how.last != "" {
 		y = d.Op(how.last, y)
@@ -120,10 +100,6 @@ func (d *Downgrade) squeezeChosen(y *ssa.Value, hits []*ssa.Value) *ssa.Value {
 	for i, hit := range hits {
 		flags[i] = d.Op("Unsqueeze", d.cast(hit, tensor.Int64), d.ints(0))
 	}
-	all := d.concat(0, flags...)
-	if d.Opset >= 13 {
-		return d.Op("Squeeze", y, d.reshape(d.Op("NonZero", all), -1))
-	}
-	kept := d.Op("Equal", all, d.long(0))
+	kept := d.Op("Equal", d.concat(0, flags...), d.long(0))
 	return d.Op("Reshape", y, d.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, d.Op("Shape", y), kept))
 }

@@ -114,6 +114,12 @@ func Rises(kind ssa.Kind, opset int) bool {
 
 // refine adds to an inferred type what only the file states: an element type, a rank, a fixed size.
 func refine(t, declared ssa.Type) ssa.Type {
+	if o, ok := t.(*ssa.OptionalType); ok { // a loop may begin with an optional value and end with a certain one
+		_, list := o.Elem.(*ssa.ListType)
+		if _, also := declared.(*ssa.ListType); list && also {
+			return declared
+		}
+	}
 	x, ok := t.(*ssa.TensorType)
 	y, also := declared.(*ssa.TensorType)
 	if !ok || !also {

@@ -92,6 +92,10 @@ func (l *legalizer) sequences(d *onnx.Downgrade, s *onnx.OpSchema) {
 		if v == nil {
 			return
 		}
+		if _, ok := v.Type.(*ssa.OptionalType); ok {
+			l.optional(d, v, param)
+			return
+		}
 		list, ok := v.Type.(*ssa.ListType)
 		if !ok {
 			return
@@ -120,6 +124,23 @@ func (l *legalizer) sequences(d *onnx.Downgrade, s *onnx.OpSchema) {
 	for i, v := range d.Node.Results {
 		check(v, func(s *onnx.OpSchema) *onnx.Param { return s.Output(i) })
 	}
+}
+
+// optional finds an optional value that the opset's version of the operator does not take.
+func (l *legalizer) optional(d *onnx.Downgrade, v *ssa.Value, param func(s *onnx.OpSchema) *onnx.Param) {
+	for n := l.opset; n <= l.target.Newest(); n++ {
+		s := onnx.Lookup(d.Node.Kind.Name(), n)
+		if s == nil {
+			continue
+		}
+		if p := param(s); p != nil && p.Types.Allows(v.Type) {
+			if n > l.opset {
+				d.Fail(n, "an optional value")
+			}
+			return
+		}
+	}
+	d.Fail(0, "an optional value for %s", l.who())
 }
 
 func (l *legalizer) who() string {
@@ -175,6 +196,14 @@ func (l *legalizer) groups(o *ssa.Op, s *onnx.OpSchema) []*group {
 	for i := range o.NumOperands() {
 		v := o.Operand(i)
 		p := s.Input(i)
+		if now := newest.Input(i); p == nil && i > 0 && now != nil && now.Var == newest.Input(0).Var {
+			p = s.Input(0) // an attribute of this version, of the type of the first input
+			if v != nil && v.Tensor() != nil {
+				g := find(p, v)
+				g.operands = append(g.operands, i)
+			}
+			continue
+		}
 		if v == nil || v.Tensor() == nil || p == nil || !sameParam(newest.Input(i), p, i) {
 			continue
 		}
