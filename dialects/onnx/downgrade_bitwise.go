@@ -12,7 +12,7 @@ import (
 func bitwise(logic string) func(d *Downgrade) *ssa.Value {
 	return func(d *Downgrade) *ssa.Value {
 		t := d.in(0).DType()
-		if !t.IsInt() || t == tensor.Uint64 { // int64 does not hold it
+		if !t.IsInt() {
 			d.Fail(18, "bits of %s", t.Spec())
 		}
 		width := 8 * t.Size()
@@ -21,7 +21,7 @@ func bitwise(logic string) func(d *Downgrade) *ssa.Value {
 		for k := range weights {
 			weights[k] = 1 << k
 		}
-		if t.IsSigned() {
+		if t.IsSigned() || width == 64 {
 			weights[width-1] = math.MinInt64 >> (64 - width)
 		}
 		on := d.cast(d.Op(logic, a, b), tensor.Int64)
@@ -32,7 +32,7 @@ func bitwise(logic string) func(d *Downgrade) *ssa.Value {
 
 // bits unfolds integers along a new last axis, the lowest bit first, as bools.
 func (d *Downgrade) bits(x *ssa.Value, width int) *ssa.Value {
-	signed := x.DType().IsSigned()
+	signed := x.DType().IsSigned() || width == 64 // an uint64 has the bits of the int64 that is as far modulo 2^64
 	wide := d.Op("Unsqueeze", d.cast(x, tensor.Int64), d.ints(-1))
 	if signed {
 		width--
@@ -78,8 +78,11 @@ func bitCast(d *Downgrade) *ssa.Value {
 	if from == to {
 		return d.Op("Identity", x)
 	}
-	if !from.IsInt() || !to.IsInt() || from.Size() != to.Size() || from.Size() == 8 {
+	if !from.IsInt() || !to.IsInt() || from.Size() != to.Size() {
 		d.Fail(26, "bits of %s as %s", from.Spec(), to.Spec())
+	}
+	if from.Size() == 8 { // equal modulo 2^64
+		return d.cast(x, to)
 	}
 	wide := d.cast(x, tensor.Int64)
 	half := int64(1) << (8*from.Size() - 1)

@@ -132,3 +132,45 @@ func centerCropPad(d *Downgrade) *ssa.Value {
 	pads := d.concat(0, before, d.Op("Sub", add, before))
 	return d.Op("Pad", y, pads, nil, d.ints(axes...))
 }
+
+// affineGrid expresses AffineGrid, which came with opset 20: the image of each place of an output under theta. Places
+// go from -1 to 1, at the corners of the output or in the middle of its cells.
+func affineGrid(d *Downgrade) *ssa.Value {
+	theta, size := d.in(0), d.in(1)
+	t := size.Tensor()
+	if t == nil || !t.Ranked || len(t.Dims) != 1 {
+		d.Fail(20, "a size of unknown length")
+	}
+	rank, ok := t.Dims[0].Int()
+	if !ok || rank != 4 && rank != 5 {
+		d.Fail(20, "a size that is not known to have 4 or 5 numbers")
+	}
+	axes := int(rank) - 2
+	shape := func(axis int, n int64) []int64 { // of what goes along one axis of [batch, axes..., coordinates]
+		s := make([]int64, axes+2)
+		for i := range s {
+			s[i] = 1
+		}
+		s[axis] = n
+		return s
+	}
+	part := func(k int) *ssa.Value { // what coordinate k adds
+		each := shape(axes+1, int64(axes))
+		each[0] = -1
+		return d.reshape(d.gather(theta, d.long(int64(k)), 2), each...)
+	}
+	sum := part(axes)
+	for k := range axes { // the first coordinate goes along the last axis
+		n := d.gather(size, d.long(rank-1-int64(k)), 0)
+		count, at := d.cast(n, theta.DType()), d.cast(d.upTo(n), theta.DType())
+		one, two := d.like(theta, 1), d.like(theta, 2)
+		if d.Node.AttrInt("align_corners", 0) != 0 {
+			at = d.Op("Div", d.Op("Mul", at, two), d.Op("Sub", count, one))
+		} else {
+			at = d.Op("Div", d.Op("Add", d.Op("Mul", at, two), one), count)
+		}
+		at = d.reshape(d.Op("Sub", at, one), shape(axes-k, -1)...)
+		sum = d.Op("Add", sum, d.Op("Mul", at, part(k)))
+	}
+	return sum
+}

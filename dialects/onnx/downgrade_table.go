@@ -96,6 +96,7 @@ var downgrades = map[string][]Step{
 
 	// networks
 	"RotaryEmbedding":           {express(23, rotaryEmbedding)},
+	"AffineGrid":                {express(20, affineGrid)},
 	"TensorScatter":             {express(24, tensorScatter)},
 	"Attention":                 {{25, attentionWindow}, {24, attentionPadding}, {23, attention}},
 	"LayerNormalization":        {{17, layerNormalization}},
