@@ -471,7 +471,7 @@ func attribute(a ssa.Attr) (*onnxpb.AttributeProto, error) {
 		}
 		p.T.Name = nil
 		if in.raw {
-			p.T.RawData = append([]byte{}, l.Tensor.Bytes()...)
+			p.T.RawData = append([]byte{}, in.t.Bytes()...)
 		}
 	case ssa.TypeLit:
 		set(onnxpb.AttributeProto_TYPE_PROTO)
