@@ -116,6 +116,15 @@ func (d DType) Bits() int {
 	return 8 * d.Size()
 }
 
+// Opaque reports a type whose elements text does not spell: those of 8 bits and less that are no integers of C.
+func (d DType) Opaque() bool {
+	switch d {
+	case Float8E5M2, Float8E4M3FN, Float8E5M2FNUZ, Float8E4M3FNUZ, Float8E8M0, Float4E2M1, Uint4, Int4, Uint2, Int2:
+		return true
+	}
+	return false
+}
+
 // ONNX is the TensorProto.DataType number, 0 where ONNX has none.
 func (d DType) ONNX() int { return dtypes[d].onnx }
 

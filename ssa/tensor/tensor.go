@@ -365,7 +365,7 @@ func FromFloats(d DType, shape []int64, v []float64) *Tensor {
 	case Bool:
 		return convert(d, shape, v, func(x float64) uint8 { return b2u(x != 0) })
 	}
-	if !d.IsInt() && !d.IsQuantized() {
+	if d.Opaque() {
 		panic(fmt.Sprintf("tensor: no elements of %v are made of numbers", d))
 	}
 	ints := make([]int64, len(v))
