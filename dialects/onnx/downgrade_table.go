@@ -84,6 +84,7 @@ var downgrades = map[string][]Step{
 
 	// control flow
 	"OptionalHasElement": {{18, hasElement}},
+	"If":                 {{11, sameRanks}},
 	"Loop":               {{11, loopCarries}},
 	"Scan":               {{9, scanBatched}},
 

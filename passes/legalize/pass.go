@@ -43,6 +43,7 @@ func run(c *passes.Context) error {
 	for _, f := range m.Funcs {
 		l.block(f.Body)
 		l.sweep(f.Body)
+		l.returns(f.Body)
 	}
 	onnx.SetOpset(m, opset)
 	return nil

@@ -126,6 +126,32 @@ func (l *legalizer) sequences(d *onnx.Downgrade, s *onnx.OpSchema) {
 	}
 }
 
+// returns finds values that a block returns without computing them, of types that no Identity of the opset copies: a
+// file has one for each.
+func (l *legalizer) returns(b *ssa.Block) {
+	for o := range b.Ops() {
+		for _, inner := range o.Blocks {
+			l.returns(inner)
+		}
+	}
+	for _, v := range b.Returns() {
+		if v == nil || v.DType() == tensor.Undefined || v.Def() != nil && onnx.ConstOf(v) == nil {
+			continue
+		}
+		copies := func(s *onnx.OpSchema) bool { return holds(l.target.Types(s, s.Input(0)), v.DType()) }
+		if s := onnx.Lookup("Identity", l.opset); s == nil || copies(s) {
+			continue
+		}
+		err := &onnx.Unsupported{Why: fmt.Sprintf("returning a %s for %s", v.DType().Spec(), l.who())}
+		for n := l.opset + 1; n <= l.target.Newest() && err.Opset == 0; n++ {
+			if s := onnx.Lookup("Identity", n); l.target.HasKernel(s) && copies(s) {
+				err.Opset = n
+			}
+		}
+		l.report("onnx::Identity", 0, "", err)
+	}
+}
+
 // optional finds an optional value that the opset's version of the operator does not take.
 func (l *legalizer) optional(d *onnx.Downgrade, v *ssa.Value, param func(s *onnx.OpSchema) *onnx.Param) {
 	for n := l.opset; n <= l.target.Newest(); n++ {
