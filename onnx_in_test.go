@@ -140,7 +140,17 @@ func TestCarriedThrough(t *testing.T) {
 	o.Result(0).Name = "nibbles"
 	z := f.Body.Append("onnx::Identity", 0, []*ssa.Value{o.Result(0)}, ssa.TensorOf(nibbles))
 	f.Body.SetReturns(append(f.Body.Returns(), z.Result(0))...)
-	got := readBack(t, writtenAt(t, m, 21))
+	// onnxruntime cannot copy four bits; the standard can
+	write := func(m *ssa.Module, opset int) ([]byte, error) {
+		var b bytes.Buffer
+		err := aton.ExportTo(&b, m, aton.Options{Opset: opset, Target: "onnx"})
+		return b.Bytes(), err
+	}
+	file, err := write(m, 21)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := readBack(t, file)
 	if fmt.Sprint(got.Opsets) != "map[:21 my.ops:4]" || fmt.Sprint(got.File) != fmt.Sprint(m.File) || got.GetMetadata("author") != "somebody" {
 		t.Errorf("%v %+v %v", got.Opsets, got.File, got.Metadata)
 	}
@@ -153,8 +163,7 @@ func TestCarriedThrough(t *testing.T) {
 			t.Errorf("the elements are %v", l.Tensor.Int64s())
 		}
 	}
-	var b bytes.Buffer
-	if err := aton.ExportTo(&b, readBack(t, writtenAt(t, got, 21)), aton.Options{Opset: 17}); err == nil || !strings.Contains(err.Error(), "opset 21") {
+	if _, err := write(got, 17); err == nil || !strings.Contains(err.Error(), "opset 21") {
 		t.Errorf("elements of four bits at opset 17: %v", err)
 	}
 }
