@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Rewrites ONNX's node tests to other opsets, runs them again in onnxruntime, and prints a table.
 
-usage: rewrite.py FOLDER [--opsets 9,13,17,21,26] [--peer] [--jobs 2] [--list OPSET]
-                                            (needs onnx, onnxruntime and numpy)
+usage: rewrite.py FOLDER [--opsets 9,13,17,21,26] [--peer] [--jobs 2] [--refusals 12]     (needs onnx, onnxruntime, numpy)
 
-FOLDER is what generate.py wrote. A test counts that onnxruntime loads and runs right as it is. the command in tools/nodetests/rewrite does the exports; --peer has onnx.version_converter do the same beside it. A rewritten test is
+FOLDER is what generate.py wrote. A test counts that onnxruntime loads and runs right as it is. The command in
+tools/nodetests/rewrite does the exports; --peer has onnx.version_converter do the same beside it. A rewritten test is
   right    it loads, is at the opset that was asked for, and gives the recorded outputs,
   refused  by name: no file was written,
   wrong    anything else: other outputs, another opset, does not load, a panic, a crash of onnxruntime.
-The exit status is 1 if aton has a wrong one. FOLDER/rewrite.tsv has a line for each test, opset and converter.
+The exit status is 1 if aton has a wrong one or fewer right ones than FLOORS. FOLDER/rewrite.tsv has a line for each test, opset and converter.
 """
 import argparse
 import collections
@@ -19,13 +19,13 @@ import subprocess
 import sys
 import threading
 
-FLOORS = {9: 0.60, 13: 0.90, 17: 0.97, 21: 0.99, 26: 0.99}
+FLOORS = {9: 0.78, 13: 0.93, 17: 0.955, 21: 0.99, 26: 0.99}  # measured: a fall is an error
 
 
 # ---------------------------------------------------------------- a worker: runs models, one a line
 
 def numpy_of(path):
-    """What the file of a recorded input or output holds: (kind, value)."""
+    """What the file of a recorded input or output holds: an array, a list of them, or None."""
     import glob
 
     import onnx
@@ -112,8 +112,8 @@ def judge(folder, path, opset):
     feeds = {k: v for k, v in feeds.items() if k in taken}
     try:
         if any(isinstance(v, ort.OrtValue) for v in feeds.values()):
-            got = session._sess.run_with_ort_values({k: (v if isinstance(v, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(v))._ortvalue for k, v in feeds.items()}, [o.name for o in session.get_outputs()], None)
-            got = [as_numpy(v, o) for v, o in zip(got, model.graph.output)]
+            values = {k: v if isinstance(v, ort.OrtValue) else ort.OrtValue.ortvalue_from_numpy(v) for k, v in feeds.items()}
+            got = [v.numpy() for v in session.run_with_ort_values(None, values)]
         else:
             got = session.run(None, feeds)
     except Exception as e:
@@ -129,18 +129,14 @@ def judge(folder, path, opset):
     return "right"
 
 
-def as_numpy(value, info):
-    return value.numpy()
-
-
 def work():
     import warnings
 
     warnings.filterwarnings("ignore")
     for line in sys.stdin:
-        folder, path, opset = line.rstrip("\n").split("\t")
+        task, a, b, opset = line.rstrip("\n").split("\t")
         try:
-            verdict = judge(folder, path, int(opset))
+            verdict = {"judge": judge, "convert": convert}[task](a, b, int(opset))
         except Exception as e:  # a fault of this script
             verdict = f"wrong: {type(e).__name__}: {e}"
         print(json.dumps(verdict), flush=True)
@@ -149,7 +145,7 @@ def work():
 # ---------------------------------------------------------------- the parent
 
 def judge_all(items, jobs):
-    """Verdicts for (folder, path, opset). A worker that dies has judged the item that it was at."""
+    """Verdicts for (task, folder or model, path, opset). A worker that dies has judged the item that it was at."""
     verdicts, todo, lock = {}, list(reversed(items)), threading.Lock()
 
     def loop():
@@ -167,7 +163,7 @@ def judge_all(items, jobs):
             if line:
                 verdicts[item] = json.loads(line)
             else:
-                verdicts[item] = "wrong: onnxruntime crashed"
+                verdicts[item] = "wrong: crashed"
                 p.wait()
                 p = None
         if p is not None:
@@ -197,10 +193,15 @@ def convert(path, out, opset):
         if os.path.exists(f):
             os.remove(f)
     try:
+        with open(out + ".txt", "w") as f:
+            f.write("crashed")
         onnx.save(version_converter.convert_version(onnx.load(path), opset), out + ".onnx")
+        os.remove(out + ".txt")
+        return "right"
     except Exception as e:
         with open(out + ".txt", "w") as f:
             f.write(str(e))
+        return "refused"
 
 
 def reason(text):
@@ -224,9 +225,9 @@ def main():
 
     known = os.path.join(o.folder, "as-they-are.json")
     if not os.path.exists(known):
-        verdicts = judge_all([(at(c, ""), at(c, "model.onnx"), 0) for c in cases], o.jobs)
+        verdicts = judge_all([("judge", at(c, ""), at(c, "model.onnx"), 0) for c in cases], o.jobs)
         with open(known, "w") as f:
-            json.dump({c: verdicts[at(c, ""), at(c, "model.onnx"), 0] for c in cases}, f, indent=1)
+            json.dump({c: verdicts["judge", at(c, ""), at(c, "model.onnx"), 0] for c in cases}, f, indent=1)
     with open(known) as f:
         verdicts = json.load(f)
     cases = [c for c in cases if verdicts[c] == "right"]
@@ -238,10 +239,8 @@ def main():
     converters = ["aton"]
     if o.peer:
         converters.append("onnx")
-        for c in cases:
-            for n in opsets:
-                convert(at(c, "model.onnx"), at(c, f"onnx.{n}"), n)
-    items = [(at(c, ""), at(c, f"{w}.{n}.onnx"), n) for w in converters for c in cases for n in opsets if os.path.exists(at(c, f"{w}.{n}.onnx"))]
+        judge_all([("convert", at(c, "model.onnx"), at(c, f"onnx.{n}"), n) for c in cases for n in opsets], o.jobs)
+    items = [("judge", at(c, ""), at(c, f"{w}.{n}.onnx"), n) for w in converters for c in cases for n in opsets if os.path.exists(at(c, f"{w}.{n}.onnx"))]
     verdicts = judge_all(items, o.jobs)
     bad = report(o, cases, opsets, converters, verdicts, at)
     sys.exit(1 if bad else 0)
@@ -259,7 +258,7 @@ def report(o, cases, opsets, converters, verdicts, at):
             for c in cases:
                 path = at(c, f"{w}.{n}.onnx")
                 if os.path.exists(path):
-                    v = verdicts[at(c, ""), path, n]
+                    v = verdicts["judge", at(c, ""), path, n]
                 else:
                     with open(at(c, f"{w}.{n}.txt")) as f:
                         text = f.read()
