@@ -59,6 +59,7 @@ node-tests: .venv/ready
 # ONNX's node tests exported to other opsets and run again in onnxruntime; PEER=1 has onnx.version_converter beside it
 node-rewrites: .venv/ready
 	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	rm -f out/nodetests/as-they-are.json
 	$(PYTHON) tools/nodetests/rewrite.py out/nodetests $(if $(PEER),--peer)
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
