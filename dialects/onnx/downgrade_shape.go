@@ -279,6 +279,9 @@ func (d *Downgrade) fromFront(i, n *ssa.Value) *ssa.Value {
 // size is the size of an axis as an int64 scalar.
 func (d *Downgrade) size(x *ssa.Value, axis int) *ssa.Value {
 	if t := x.Tensor(); t != nil && t.Ranked {
+		if axis < 0 || axis >= len(t.Dims) {
+			d.Fail(0, "axis %d is out of range for rank %d", axis, len(t.Dims))
+		}
 		if n, ok := t.Dims[axis].Int(); ok {
 			return d.scalarInt(tensor.Int64, n)
 		}
