@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all build test race lit update gen proto node-tests kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto node-tests node-rewrites kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
 
 all: build lint test
 
@@ -55,6 +55,12 @@ node-tests: .venv/ready
 	ATON_NODE_TESTS=$(CURDIR)/out/nodetests $(GO) test -tags data ./backend/interp -run 'TestNodes$$' -count=1 -v > out/nodetests.log || \
 		{ grep -A20 -e '--- FAIL' out/nodetests.log | head -100; exit 1; }
 	@sed -n '/passed, .* left out/,/^--- /p' out/nodetests.log | grep -v '^--- '
+
+# ONNX's node tests exported to other opsets and run again in onnxruntime; PEER=1 has onnx.version_converter beside it
+node-rewrites: .venv/ready
+	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	rm -f out/nodetests/as-they-are.json
+	$(PYTHON) tools/nodetests/rewrite.py out/nodetests $(if $(PEER),--peer)
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests:

@@ -28,7 +28,7 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// DefaultOpset is the opset that models are written for unless another is asked for.
+// DefaultOpset is the opset that models of PyTorch are written for unless another is asked for.
 const DefaultOpset = 20
 
 // OldestOpset is the oldest opset that models are written for.
@@ -38,7 +38,8 @@ const OldestOpset = 7
 type Options struct {
 	// Inputs say what archives leave open: types, sizes and dynamic axes.
 	Inputs []spec.Input
-	// Opset is OldestOpset to the newest; 0 is DefaultOpset.
+	// Opset is OldestOpset to the newest; 0 is the one that the module is at (an ONNX file, a module that was converted
+	// before), DefaultOpset for a program of PyTorch.
 	Opset int
 	// CustomOpsets are the versions of domains other than ONNX's; 1 for those that are not in it.
 	CustomOpsets map[string]int
@@ -121,11 +122,15 @@ func (t OperatorExportType) mode() (lower.Mode, error) {
 	return "", fmt.Errorf("no operator export type %q", string(t))
 }
 
-func (o Options) opset() int {
-	if o.Opset == 0 {
-		return DefaultOpset
+// OpsetFor is the opset that a module is converted to.
+func (o Options) OpsetFor(m *ssa.Module) int {
+	if o.Opset != 0 {
+		return o.Opset
 	}
-	return o.Opset
+	if at := onnx.DefaultOpset(m); at >= OldestOpset && at <= onnx.Newest {
+		return at
+	}
+	return DefaultOpset
 }
 
 // Load reads a model. Its format is recognised by what is in it.
@@ -163,7 +168,8 @@ func Stages() []string {
 }
 
 // Lower converts the module to the ONNX dialect of the asked opset, as far as that goes: what cannot be converted
-// stays as it is and is in the list.
+// stays as it is and is in the list. A module that was converted can be converted again, to another opset; one whose
+// conversion failed is of no use any more.
 func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if o.OperatorExport == Raw {
 		return o.raw(m)
@@ -172,21 +178,20 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := o.pipeline(mode)
+	p, err := o.pipeline(m, mode)
 	if err != nil {
 		return nil, err
 	}
+	opset, converted := o.OpsetFor(m), onnx.DefaultOpset(m) != 0
 	list, err := p.Run(m, o.Runner)
 	if err != nil {
+		onnx.SetOpset(m, onnx.Failed)
 		return list, err
 	}
-	if m.Opsets == nil {
-		m.Opsets = map[string]int{}
+	onnx.SetOpset(m, opset)
+	if !converted {
+		o.leftOver(m, list)
 	}
-	if len(m.Opsets) == 0 {
-		m.Opsets[""] = o.opset()
-	}
-	o.leftOver(m, list)
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
@@ -208,7 +213,7 @@ func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	if err != nil {
 		return list, err
 	}
-	list.Items = append(list.Items, lower.Raw(m, o.opset()).Items...)
+	list.Items = append(list.Items, lower.Raw(m, o.OpsetFor(m)).Items...)
 	return list, errors.Join(list.Err(), o.domains(m))
 }
 
@@ -252,12 +257,13 @@ func (o Options) leftOver(m *ssa.Module, list *diag.List) {
 	}
 }
 
-func (o Options) pipeline(mode lower.Mode) (*passes.Pipeline, error) {
+func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, error) {
 	target := o.Target
 	if target == "" {
 		target = "ort"
 	}
-	if n := o.opset(); n < OldestOpset || n > onnx.Newest {
+	n := o.OpsetFor(m)
+	if n < OldestOpset || n > onnx.Newest {
 		return nil, fmt.Errorf("opset %d is not between %d and %d", n, OldestOpset, onnx.Newest)
 	}
 	names := "state"
@@ -273,7 +279,7 @@ func (o Options) pipeline(mode lower.Mode) (*passes.Pipeline, error) {
 		state = string(specialize.StateDropped)
 	}
 	return set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,unroll=%d}",
-		o.opset(), target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, max(o.Unroll, 0)))
+		n, target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, max(o.Unroll, 0)))
 }
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
@@ -285,7 +291,7 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := o.pipeline(mode)
+	p, err := o.pipeline(m, mode)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
@@ -23,10 +24,11 @@ func Check(m *ssa.Module, o Options) (*diag.List, error) {
 		}
 		return list, err
 	}
-	p, err := o.pipeline(lower.Collect)
+	p, err := o.pipeline(m, lower.Collect)
 	if err != nil {
 		return nil, err
 	}
+	converted := onnx.DefaultOpset(m) != 0
 	list, err := p.Run(m, o.Runner)
 	if list == nil {
 		return nil, err
@@ -35,7 +37,9 @@ func Check(m *ssa.Module, o Options) (*diag.List, error) {
 		return list, err // a fault of ours
 	}
 	if err == nil && !told(list, "") {
-		o.leftOver(m, list)
+		if !converted {
+			o.leftOver(m, list)
+		}
 		return list, o.domains(m)
 	}
 	// A pass that gave up has not come to the operators behind the place.
@@ -54,7 +58,7 @@ func (o Options) unknown(m *ssa.Module, list *diag.List) {
 	if f == nil || m.Opsets[""] != 0 {
 		return // it has been lowered: everything was tried
 	}
-	s := newSupport(o.Table, o.opset())
+	s := newSupport(o.Table, o.OpsetFor(m))
 	said := map[ssa.Kind]bool{}
 	for op := range f.Body.AllOps() {
 		if _, seen := said[op.Kind]; !seen {
@@ -78,6 +82,14 @@ type support struct {
 	table   *aten.Table
 	opset   int
 	handled map[ssa.Kind]bool // by evaluation
+}
+
+// opsetOr is the opset, DefaultOpset for 0.
+func opsetOr(opset int) int {
+	if opset == 0 {
+		return DefaultOpset
+	}
+	return opset
 }
 
 func newSupport(t *aten.Table, opset int) *support {
@@ -120,7 +132,7 @@ type Operator struct {
 // Operators lists the operators that convert at an opset (0: DefaultOpset) at least with some arguments, by name. A
 // nil table is that of the built-in ones.
 func Operators(t *aten.Table, opset int) []Operator {
-	s := newSupport(t, Options{Opset: opset}.opset())
+	s := newSupport(t, opsetOr(opset))
 	kinds := append(aten.Kinds(), s.table.Kinds()...)
 	kinds = append(kinds, specialize.Kinds()...)
 	slices.Sort(kinds)
@@ -152,7 +164,7 @@ type Refusal struct {
 // Refused lists the operators that aton knows and cannot convert at an opset (0: DefaultOpset) with any arguments, by
 // name, and says why. A nil table is that of the built-in ones.
 func Refused(t *aten.Table, opset int) []Refusal {
-	s := newSupport(t, Options{Opset: opset}.opset())
+	s := newSupport(t, opsetOr(opset))
 	kinds := s.table.Kinds()
 	slices.Sort(kinds)
 	var out []Refusal

@@ -20,6 +20,8 @@ type Module struct {
 	Opsets map[string]int
 	// Metadata is carried to the metadata_props of an ONNX file, in this order.
 	Metadata []KeyValue
+	// File is what an ONNX file says of itself besides Metadata, to be said again when it is written.
+	File FileInfo
 	// Dialects say what operators mean. An op of no dialect is opaque: it has unknown effects.
 	Dialects []Dialect
 
@@ -31,6 +33,15 @@ type Module struct {
 
 	funcIndex map[string]*Func
 	fresh     int
+}
+
+// FileInfo describes a model to people and tools: nothing in it bears on what is computed.
+type FileInfo struct {
+	Doc, Domain   string
+	Version       int64 // of the model, as its author counts
+	Graph         string
+	GraphDoc      string
+	GraphMetadata []KeyValue
 }
 
 // KeyValue is one entry of Metadata.

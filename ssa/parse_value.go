@@ -381,13 +381,10 @@ func (p *parser) boxed(t *TensorType, v Literal) Literal {
 			return TensorValue(&tensor.Tensor{DType: d, Shape: shape, Strides: make([]int64, len(shape)), Storage: tensor.Of(d, []int64{}, []complex64{complex64(v.Complex())}).Storage})
 		}
 		return TensorValue(&tensor.Tensor{DType: tensor.Complex128, Shape: shape, Strides: make([]int64, len(shape)), Storage: tensor.Of(tensor.Complex128, []int64{}, []complex128{v.Complex()}).Storage})
-	case d == tensor.String || d == tensor.Complex32 || d.Size() == 0:
+	case d == tensor.String || d == tensor.Complex32 || d.Size() == 0 || d.Opaque():
 		p.fail("no constant of type %v", d)
 	case v.Kind == IntLit && !d.IsFloat():
 		return TensorValue(tensor.FullInt(d, shape, v.i))
-	}
-	if d.Size() == 1 && d.IsFloat() {
-		p.fail("no constant of type %v", d)
 	}
 	return TensorValue(tensor.Full(d, shape, v.Float()))
 }
@@ -475,7 +472,7 @@ func (p *parser) tensorText() (Literal, bool) {
 		name = strings.TrimPrefix(name, b)
 	}
 	d := tensor.FromTorch(strings.TrimSuffix(name, "Type"))
-	if d.Size() == 0 || d.IsComplex() || d.Size() == 1 && d.IsFloat() {
+	if d.Size() == 0 || d.IsComplex() || d.Opaque() {
 		p.fail("constant of unknown type %s", name)
 	}
 	p.want("{")

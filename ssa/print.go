@@ -435,7 +435,7 @@ func typedResult(t *tensor.Tensor, o *Op) bool {
 func (p *printer) tensor(t *tensor.Tensor, o *Op, top bool) {
 	n := t.NumElements()
 	inType := top && typedResult(t, o)
-	if !t.HasData() || t.DType == tensor.String || t.DType.IsComplex() || t.DType == tensor.Undefined {
+	if !t.HasData() || t.DType == tensor.String || t.DType.IsComplex() || t.DType.Opaque() || t.DType == tensor.Undefined {
 		p.w.WriteString("<Tensor>")
 		return
 	}

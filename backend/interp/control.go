@@ -155,9 +155,6 @@ func runScan(r *run, o *ssa.Op, in []Value) ([]Value, error) {
 	if len(o.Blocks) != 1 {
 		return nil, fmt.Errorf("needs a body")
 	}
-	if r.opset < 9 {
-		return nil, fmt.Errorf("the batched Scan of opset 8 is not supported")
-	}
 	k := int(o.AttrInt("num_scan_inputs", 0))
 	n := len(in) - k
 	if k < 1 || n < 0 || len(o.Results) < n {
@@ -494,9 +491,6 @@ func runDropout(r *run, o *ssa.Op, in []Value) ([]Value, error) {
 	}
 	x := in[0].Tensor
 	ratio, training := 0.5, false
-	if r.opset < 12 {
-		ratio = 0 // inference always
-	}
 	if len(in) > 1 && in[1].Tensor != nil && in[1].Tensor.NumElements() == 1 {
 		ratio = in[1].Tensor.Float64s()[0]
 	}

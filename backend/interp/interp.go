@@ -185,6 +185,9 @@ func (r *run) op(o *ssa.Op, in []Value) ([]Value, error) {
 	if o.Kind.Namespace() != onnx.Namespace {
 		return nil, fmt.Errorf("the interpreter runs operators of ONNX only")
 	}
+	if onnx.Rises(o.Kind, r.opset) {
+		return r.raised(o, in)
+	}
 	if f := special(o.Kind.Name()); f != nil {
 		return f(r, o, in)
 	}
@@ -201,11 +204,7 @@ func (r *run) op(o *ssa.Op, in []Value) ([]Value, error) {
 	if o.Kind == "onnx::Identity" && len(in) == 1 {
 		return in, nil
 	}
-	kind, attrs, ts, err := modern(r.opset, o, ts)
-	if err != nil {
-		return nil, err
-	}
-	out, err := kernel.Eval(kind, attrs, ts, len(o.Results))
+	out, err := kernel.Eval(o.Kind, o.Attrs, ts, len(o.Results))
 	if err != nil {
 		return nil, err
 	}

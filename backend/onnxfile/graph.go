@@ -102,9 +102,14 @@ func newModel(m *ssa.Module, opts Options) (*model, error) {
 func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	producer := b.opts.Producer
 	if producer == "" {
-		producer = "aton"
+		producer = defaultProducer
 	}
+	info := &b.m.File
 	head := &onnxpb.ModelProto{IrVersion: proto.Int64(IRVersion(b.opset)), ProducerName: &producer}
+	head.Domain, head.DocString = unlessEmpty(info.Domain), unlessEmpty(info.Doc)
+	if info.Version != 0 {
+		head.ModelVersion = &info.Version
+	}
 	if b.opts.Version != "" {
 		head.ProducerVersion = &b.opts.Version
 	}
@@ -114,7 +119,17 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	}
 	name := b.opts.GraphName
 	if name == "" {
+		name = info.Graph
+	}
+	if name == "" {
 		name = "main_graph"
+	}
+	g.DocString = unlessEmpty(info.GraphDoc)
+	for _, kv := range info.GraphMetadata { // like that of nodes
+		if IRVersion(b.opset) < 10 {
+			break
+		}
+		g.MetadataProps = append(g.MetadataProps, entry(kv.Key, kv.Value))
 	}
 	graphHead := &onnxpb.GraphProto{Node: g.Node, Name: &name}
 	g.Node = nil
@@ -129,6 +144,19 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 		}
 	}
 	return out, nil
+}
+
+// The name of the producer that files get, and the key under which the one of the file that was read is kept.
+const (
+	defaultProducer = "aton"
+	sourceProducer  = "aton.source_producer"
+)
+
+func unlessEmpty(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 func entry(k, v string) *onnxpb.StringStringEntryProto {
@@ -471,7 +499,7 @@ func attribute(a ssa.Attr) (*onnxpb.AttributeProto, error) {
 		}
 		p.T.Name = nil
 		if in.raw {
-			p.T.RawData = append([]byte{}, l.Tensor.Bytes()...)
+			p.T.RawData = append([]byte{}, in.t.Bytes()...)
 		}
 	case ssa.TypeLit:
 		set(onnxpb.AttributeProto_TYPE_PROTO)

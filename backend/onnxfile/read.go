@@ -78,6 +78,10 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	for _, kv := range p.MetadataProps {
 		r.m.Metadata = append(r.m.Metadata, ssa.KeyValue{Key: kv.GetKey(), Value: kv.GetValue()})
 	}
+	if name := p.GetProducerName(); name != "" && name != defaultProducer && r.m.GetMetadata(sourceProducer) == "" {
+		r.m.SetMetadata(sourceProducer, strings.TrimSpace(name+" "+p.GetProducerVersion()))
+	}
+	r.m.File.Doc, r.m.File.Domain, r.m.File.Version = p.GetDocString(), p.GetDomain(), p.GetModelVersion()
 	for _, f := range p.Functions {
 		r.functions[functionKey(f.GetDomain(), f.GetName(), f.GetOverload())] = f
 	}
@@ -159,6 +163,10 @@ func (r *reader) graph(b []byte) error {
 	name := g.GetName()
 	if name == "" {
 		name = "main_graph"
+	}
+	r.m.File.Graph, r.m.File.GraphDoc = g.GetName(), g.GetDocString()
+	for _, kv := range g.MetadataProps {
+		r.m.File.GraphMetadata = append(r.m.File.GraphMetadata, ssa.KeyValue{Key: kv.GetKey(), Value: kv.GetValue()})
 	}
 	f := r.m.NewFunc(name)
 	s := newScope(nil)
@@ -387,6 +395,9 @@ func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.F
 	if inner.depth > maxInline {
 		return fmt.Errorf("functions are nested too deeply")
 	}
+	if err := r.compatible(f); err != nil {
+		return err
+	}
 	inner.attrs = map[string]*onnxpb.AttributeProto{}
 	for _, a := range f.AttributeProto {
 		inner.attrs[a.GetName()] = a
@@ -425,6 +436,30 @@ func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.F
 			return fmt.Errorf("the function does not define its output %q", f.Output[i])
 		}
 		s.values[name] = v
+	}
+	return nil
+}
+
+// compatible reports a function whose operators of the default domain are of other versions than the model's: its nodes
+// would mean something else in the model. The standard forbids it.
+func (r *reader) compatible(f *onnxpb.FunctionProto) error {
+	model, own := onnx.DefaultOpset(r.m), 0
+	for _, o := range f.OpsetImport {
+		if d := o.GetDomain(); d == "" || d == "ai.onnx" {
+			own = int(o.GetVersion())
+		}
+	}
+	if own == 0 || own == model {
+		return nil
+	}
+	for _, n := range f.Node {
+		if d := n.GetDomain(); d != "" && d != "ai.onnx" {
+			continue
+		}
+		a, b := onnx.Lookup(n.GetOpType(), own), onnx.Lookup(n.GetOpType(), model)
+		if a != b {
+			return fmt.Errorf("the function is at opset %d, the model at %d, and their versions of %s differ", own, model, n.GetOpType())
+		}
 	}
 	return nil
 }

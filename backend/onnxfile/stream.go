@@ -31,7 +31,7 @@ type model struct {
 	buffer               []byte // of copyFile
 }
 
-// initializer is a named tensor; meta is its encoding without the elements.
+// initializer is a named tensor; meta is its encoding without the elements, t those as they are in the file.
 type initializer struct {
 	name string
 	t    *tensor.Tensor
@@ -61,7 +61,7 @@ func newInitializer(name string, t *tensor.Tensor) (initializer, error) {
 		}
 	}
 	meta, err := marshal(p)
-	return initializer{name, t, meta, raw}, err
+	return initializer{name, pack(t), meta, raw}, err
 }
 
 // external reports whether the elements go to the data file.

@@ -150,24 +150,24 @@ func tensorOf(p *onnxpb.TensorProto, ext *externalFiles) (*tensor.Tensor, error)
 		}
 		return tensor.Strings(shape, s), nil
 	}
-	size := int64(d.Size())
+	size := packedSize(d, n)
 	if p.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
-		return externalTensor(p, ext, d, shape, n*size)
+		return externalTensor(p, ext, d, shape, size)
 	}
 	if p.RawData != nil {
-		if int64(len(p.RawData)) != n*size {
+		if int64(len(p.RawData)) != size {
 			return nil, fmt.Errorf("%d bytes for shape %v of %v", len(p.RawData), shape, d)
 		}
-		return tensor.New(d, shape, p.RawData), nil
+		return tensor.New(d, shape, unpack(d, n, p.RawData)), nil
 	}
 	data, err := typedData(p, d)
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(data)) != n*size {
-		return nil, fmt.Errorf("%d elements for shape %v", int64(len(data))/size, shape)
+	if int64(len(data)) != size {
+		return nil, fmt.Errorf("%d bytes of elements for shape %v of %v", len(data), shape, d)
 	}
-	return tensor.New(d, shape, data), nil
+	return tensor.New(d, shape, unpack(d, n, data)), nil
 }
 
 func externalTensor(p *onnxpb.TensorProto, ext *externalFiles, d tensor.DType, shape []int64, size int64) (*tensor.Tensor, error) {
@@ -194,6 +194,9 @@ func externalTensor(p *onnxpb.TensorProto, ext *externalFiles, d tensor.DType, s
 		return nil, fmt.Errorf("external data %q: %d bytes at %d for %d, the file has %d", location, length, offset, size, len(s.Bytes))
 	}
 	t := &tensor.Tensor{DType: d, Shape: shape, Strides: tensor.ContiguousStrides(shape), Storage: s}
+	if d.Bits() < 8 {
+		return tensor.New(d, shape, unpack(d, t.NumElements(), s.Bytes[offset:offset+size])), nil
+	}
 	if e := int64(d.Size()); offset%e == 0 {
 		t.Offset = offset / e
 	} else {
@@ -261,6 +264,9 @@ func sparse(p *onnxpb.SparseTensorProto, ext *externalFiles) (string, *tensor.Te
 		return name, nil, err
 	}
 	size := int64(v.DType.Size())
+	if size == 0 {
+		return name, nil, fmt.Errorf("sparse tensor %q: values of %v are not supported", name, v.DType)
+	}
 	n := size
 	for _, s := range p.Dims {
 		if s < 0 || s > 0 && n > denseLimit/s {

@@ -35,7 +35,7 @@ type Options struct {
 	External External
 	// OutputNames names the outputs in order; a prefix will do.
 	OutputNames []string
-	// GraphName is main_graph if empty.
+	// GraphName is that of the file that was read, or main_graph, if empty.
 	GraphName string
 	// Producer and Version fill producer_name and producer_version; aton and nothing if empty.
 	Producer, Version string

@@ -190,7 +190,7 @@ func verifyParams(s *OpSchema, what string, ps []Param, vs []*ssa.Value, vars ma
 			return fmt.Errorf("%s-%d has %d %ss, takes %d", s.Kind(), s.Since, len(vs), what, len(ps))
 		}
 		if v == nil {
-			if p.Option == Single {
+			if p.Option != Optional {
 				return fmt.Errorf("%s %s of %s-%d is absent", what, p.Name, s.Kind(), s.Since)
 			}
 			continue

@@ -42,13 +42,16 @@ func (d *Downgrade) Fail(opset int, format string, args ...any) {
 }
 
 // Replace makes vs the op's results and removes the op.
-func (d *Downgrade) Replace(vs ...*ssa.Value) {
+func (d *Downgrade) Replace(vs ...*ssa.Value) { replaceOp(d.Node, vs) }
+
+// replaceOp makes vs an op's results and removes the op.
+func replaceOp(o *ssa.Op, vs []*ssa.Value) {
 	for i, v := range vs {
-		if r := d.Node.Results[i]; v != r && r.HasUses() {
+		if r := o.Results[i]; v != r && r.HasUses() {
 			adopt(v, r)
 		}
 	}
-	d.Node.Replace(vs...)
+	o.Replace(vs...)
 }
 
 // adopt lets a value that takes another's place keep what was known of that.

@@ -47,3 +47,17 @@ func hasElement(d *Downgrade) {
 		d.Replace(d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1})))
 	}
 }
+
+// sameRanks: the branches of an If had to give tensors of one rank.
+func sameRanks(d *Downgrade) {
+	if len(d.Node.Blocks) != 2 {
+		d.Fail(0, "two branches are needed")
+	}
+	a, b := d.Node.Blocks[0], d.Node.Blocks[1]
+	for i := range d.Node.Results {
+		x, y := a.Return(i).Tensor(), b.Return(i).Tensor()
+		if x != nil && y != nil && x.Ranked && y.Ranked && len(x.Dims) != len(y.Dims) {
+			d.Fail(11, "branches that give ranks %d and %d", len(x.Dims), len(y.Dims))
+		}
+	}
+}

@@ -22,7 +22,7 @@ func rangeByNonZero(d *Downgrade) *ssa.Value {
 func (d *Downgrade) upTo(n *ssa.Value) *ssa.Value {
 	if d.Opset >= 9 {
 		one := ssa.Attr{Name: "value", Value: ssa.TensorValue(tensor.Ints(1))}
-		ones := d.OpA("ConstantOfShape", []ssa.Attr{one}, d.Op("Unsqueeze", n, d.ints(0)))
+		ones := d.OpA("ConstantOfShape", []ssa.Attr{one}, d.reshape(n, 1))
 		return d.Op("Squeeze", d.Op("NonZero", ones), d.ints(0))
 	}
 	yes := d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1}))

@@ -169,10 +169,38 @@ func reductionIsNone(d *Downgrade) {
 
 // scatterReductions: max and min came after add and mul.
 func scatterReductions(d *Downgrade) {
-	if r := d.Node.AttrStr("reduction", "none"); r == "max" || r == "min" {
+	r := d.Node.AttrStr("reduction", "none")
+	if r != "max" && r != "min" {
+		return
+	}
+	x, at, updates := d.in(0), d.in(1), d.in(2)
+	better := map[string]string{"max": "Max", "min": "Min"}[r]
+	read, axis := "GatherElements", d.Node.AttrInt("axis", 0)
+	var attrs []ssa.Attr
+	if d.Node.Kind.Name() == "ScatterND" { // one tuple after the other
+		n := int64(d.tupleLength(at))
+		rank := d.rank(x, 18)
+		read, axis, at = "GatherND", 0, d.reshape(at, -1, n)
+		updates = d.Op("Reshape", updates, d.concat(0, d.ints(-1), d.sizes1(x, int(n), rank)))
+	} else {
+		attrs = []ssa.Attr{intAttr("axis", axis)}
+		if axis < 0 {
+			axis += int64(d.rank(at, 18))
+		}
+	}
+	n, ok := at.Tensor().Dims[axis].Int()
+	if !ok || n > maxSlices {
 		reductionIsNone(d)
 	}
+	for i := range n { // what has one index along the axis goes to different places
+		places, u := d.slice(at, axis, i, i+1, 1), d.slice(updates, axis, i, i+1, 1)
+		x = d.OpA(d.Node.Kind.Name(), attrs, x, places, d.Op(better, d.OpA(read, attrs, x, places), u))
+	}
+	d.Replace(d.Op("Identity", x))
 }
+
+// maxSlices bounds the parts into which writing with a reduction is taken apart.
+const maxSlices = 64
 
 // tuplePlaces gives the places in the first n axes of x, taken as one, that
 // tuples of n indices mean. The tuples are the last axis of at.
@@ -403,15 +431,18 @@ func cumProd(d *Downgrade) *ssa.Value { return d.cumulative(26, "Mul", 1) }
 
 func (d *Downgrade) cumulative(opset int, op string, neutral int64) *ssa.Value {
 	x := d.in(0)
-	axes, ok := ConstInts(d.in(1))
-	if !ok {
-		d.Fail(opset, "an axis that is computed at run time")
-	}
-	axis := axes[0]
 	rank := d.rank(x, opset)
 	if rank == 0 {
 		d.Fail(opset, "running results of a single element")
 	}
+	axes, ok := ConstInts(d.in(1))
+	if !ok && rank > 1 {
+		return d.cumulativeAtRun(rank)
+	}
+	if !ok { // there is just one
+		axes = []int64{0}
+	}
+	axis := axes[0]
 	if axis < 0 {
 		axis += int64(rank)
 	}

@@ -47,8 +47,12 @@ func resizeAxes(d *Downgrade) {
 	if v := d.in(3); v != nil {
 		d.Node.SetOperand(3, join(v, func(i int) *ssa.Value { return d.Op("Reshape", d.size(d.in(0), i), d.ints(1)) }))
 	}
-	if v := d.in(1); v != nil {
-		d.Fail(18, "a region of interest of some axes")
+	if v := d.in(1); v != nil { // where it begins on each axis, then where it ends
+		n := int64(len(axes))
+		whole := func(end float64) func(int) *ssa.Value {
+			return func(int) *ssa.Value { return d.Const(tensor.FromFloats(v.DType(), []int64{1}, []float64{end})) }
+		}
+		d.Node.SetOperand(1, d.concat(0, join(d.slice(v, 0, 0, n, 1), whole(0)), join(d.slice(v, 0, n, 2*n, 1), whole(1))))
 	}
 }
 

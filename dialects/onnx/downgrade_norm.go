@@ -156,6 +156,12 @@ func swish(d *Downgrade, x *ssa.Value) *ssa.Value {
 	return d.Op("Mul", x, d.Op("Sigmoid", in))
 }
 
+// swishFallback is swish for a target that cannot run the operator.
+func swishFallback(d *Downgrade, t tensor.DType) bool {
+	d.Replace(d.cast(swish(d, d.up(d.in(0))), t))
+	return true
+}
+
 // celu is Elu, stretched: alpha*(exp(x/alpha) - 1) for negative x.
 func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
 	a := d.Node.AttrFloat("alpha", 1)

@@ -19,6 +19,10 @@ func reduceAxes(d *Downgrade) {
 		}
 		return
 	}
+	if !empty && !ok {
+		reduceAtRun(d)
+		return
+	}
 	d.Node.RemoveAttr("noop_with_empty_axes")
 	if empty {
 		d.dropOperands(1)

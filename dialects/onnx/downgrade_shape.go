@@ -105,7 +105,15 @@ func splitNumOutputs(d *Downgrade) {
 			return
 		}
 	}
-	d.Fail(18, "parts of an axis of unknown size")
+	// all parts but the last are of the size that is rounded up
+	size := d.size(d.in(0), int(axis))
+	part := d.Op("Div", d.Op("Add", size, d.long(n-1)), d.long(n))
+	sizes := make([]*ssa.Value, n)
+	for i := range sizes {
+		left := d.Op("Max", d.Op("Sub", size, d.Op("Mul", part, d.long(int64(i)))), d.long(0))
+		sizes[i] = d.Op("Unsqueeze", d.Op("Min", part, left), d.ints(0))
+	}
+	d.Node.SetOperands(d.in(0), d.concat(0, sizes...))
 }
 
 // splitAttr: the sizes were an attribute.
@@ -271,11 +279,23 @@ func (d *Downgrade) fromFront(i, n *ssa.Value) *ssa.Value {
 // size is the size of an axis as an int64 scalar.
 func (d *Downgrade) size(x *ssa.Value, axis int) *ssa.Value {
 	if t := x.Tensor(); t != nil && t.Ranked {
+		if axis < 0 || axis >= len(t.Dims) {
+			d.Fail(0, "axis %d is out of range for rank %d", axis, len(t.Dims))
+		}
 		if n, ok := t.Dims[axis].Int(); ok {
 			return d.scalarInt(tensor.Int64, n)
 		}
 	}
 	return d.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, d.Op("Shape", x), d.scalarInt(tensor.Int64, int64(axis)))
+}
+
+// padAxesAtRun puts the pads at the places of axes that are computed at run time.
+func padAxesAtRun(d *Downgrade, rank int) {
+	n := d.long(int64(rank))
+	axes := d.fromFront(d.cast(d.in(3), tensor.Int64), n)
+	places := d.concat(0, axes, d.Op("Add", axes, n))
+	all := d.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 0)}, d.ints(make([]int64, 2*rank)...), places, d.in(1))
+	d.Node.SetOperands(d.in(0), all, d.in(2))
 }
 
 // padWrap: the wrap mode did not exist; it joins the ends to the input.
@@ -332,7 +352,8 @@ func padAxes(d *Downgrade) {
 	rank := d.rank(d.in(0), 18)
 	axes, ok := ConstInts(d.in(3))
 	if !ok {
-		d.Fail(18, "the axes of padding are computed at run time")
+		padAxesAtRun(d, rank)
+		return
 	}
 	n := len(axes)
 	if pads, ok := ConstInts(d.in(1)); ok {

@@ -38,6 +38,7 @@ var downgrades = map[string][]Step{
 	"GatherND":        {{12, noBatch}, express(11, gatherND)},
 	"ScatterElements": {{18, scatterReductions}, {16, reductionIsNone}, {11, scatterElements}},
 	"ScatterND":       {{18, scatterReductions}, {16, reductionIsNone}, express(11, scatterND)},
+	"CenterCropPad":   {express(18, centerCropPad)},
 	"CumSum":          {express(11, cumSum)},
 	"CumProd":         {express(26, cumProd)},
 
@@ -83,10 +84,22 @@ var downgrades = map[string][]Step{
 
 	// control flow
 	"OptionalHasElement": {{18, hasElement}},
+	"If":                 {{11, sameRanks}},
 	"Loop":               {{11, loopCarries}},
 	"Scan":               {{9, scanBatched}},
 
+	// bits
+	"BitwiseAnd": {express(18, bitwise("And"))},
+	"BitwiseOr":  {express(18, bitwise("Or"))},
+	"BitwiseXor": {express(18, bitwise("Xor"))},
+	"BitwiseNot": {express(18, bitwiseNot)},
+	"BitCast":    {express(26, bitCast)},
+
 	// networks
+	"RotaryEmbedding":           {express(23, rotaryEmbedding)},
+	"AffineGrid":                {express(20, affineGrid)},
+	"TensorScatter":             {express(24, tensorScatter)},
+	"Attention":                 {{25, attentionWindow}, {24, attentionPadding}, {23, attention}},
 	"LayerNormalization":        {{17, layerNormalization}},
 	"GroupNormalization":        {express(21, groupNormalization)},
 	"RMSNormalization":          {express(23, rmsNormalization)},

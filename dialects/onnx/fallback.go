@@ -41,6 +41,7 @@ func allFallbacks() map[string]func(d *Downgrade, t tensor.DType) bool {
 		"RandomNormalLike":          randomNormal,
 		"Multinomial":               multinomial,
 		"Dropout":                   dropoutByMask,
+		"Swish":                     swishFallback,
 		"GlobalLpPool":              func(d *Downgrade, _ tensor.DType) bool { return globalLp(d) },
 	} {
 		all[name] = f

@@ -16,6 +16,7 @@ import (
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/legalize"
 	"github.com/aton-project/aton/passes/lower"
+	"github.com/aton-project/aton/passes/raise"
 	"github.com/aton-project/aton/passes/shapes"
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/passes/specialize"
@@ -46,6 +47,7 @@ func New(table *aten.Table) *passes.Set {
 			&inline.Pass,
 			&legalize.Pass,
 			&low,
+			&raise.Pass,
 			&shapes.Pass,
 			&simplify.Pass,
 			&spec,

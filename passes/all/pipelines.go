@@ -14,8 +14,8 @@ var pipelines = []passes.Named{
 		Options: []passes.Option{{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true}},
 	},
 	{
-		Name: "export", Doc: "from a program as it was imported to ONNX operators of the opset",
-		Text: "inline,canonicalize,freeze{eval=$eval},specialize{opset=$opset,state=$state},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},guard,legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
+		Name: "export", Doc: "from a program as it was imported, of PyTorch or of ONNX, to ONNX operators of the opset",
+		Text: "raise,inline,canonicalize,freeze{eval=$eval},specialize{opset=$opset,state=$state},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},guard,legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
@@ -36,6 +36,8 @@ var orders = []passes.Order{
 	{First: "canonicalize", Then: "freeze", Why: "buffers are tensors, constants of the graph are numbers"},
 	{First: "freeze", Then: "specialize", Why: "specialize reads constants by their names"},
 	{First: "specialize", Then: "lower", Why: "lower takes a pure graph with types"},
+	{First: "raise", Then: "lower", Why: "what the passes build is in the newest form: the rest must be"},
+	{First: "raise", Then: "simplify", Why: "the rules know operators in their newest form"},
 	{First: "lower", Then: "simplify", Why: "the rules are about ONNX operators"},
 	{First: "simplify", Then: "legalize", Why: "the rules know operators in their newest form"},
 	{First: "simplify", Then: "guard", Why: "the rules take operators not to fail"},

@@ -77,8 +77,10 @@ func (l *legalizer) op(o *ssa.Op) {
 	before := o.Prev()
 	kind, loc := o.Kind, o.Loc
 	if err := l.try(d); err != nil {
-		for p := o.Prev(); p != before; p = o.Prev() { // what was built in vain
+		for p := o.Prev(); p != before; { // what was built in vain
+			prev := p.Prev()
 			erase(p)
+			p = prev
 		}
 		l.report(kind, loc, d.Hint, err)
 	}

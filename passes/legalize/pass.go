@@ -1,9 +1,12 @@
 package legalize
 
 import (
+	"fmt"
+
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 // Pass is the pass.
@@ -29,18 +32,19 @@ graph(%x : Float(2, 3)):
 
 func run(c *passes.Context) error {
 	m := c.Module
-	if v := onnx.DefaultOpset(m); v != 0 && v != onnx.Newest {
-		return nil // the module is legal for an opset already
-	}
 	opset := c.IntOption("opset")
+	if v := onnx.DefaultOpset(m); v != 0 && v != onnx.Newest {
+		if v != opset {
+			c.Report(diag.Diagnostic{ID: "opset", Message: fmt.Sprintf("the module is at opset %d, not in the newest form that can be taken to opset %d", v, opset), Hint: "run the pass raise first"})
+		}
+		return nil // the module is legal for the opset already
+	}
 	l := &legalizer{c: c, m: m, opset: opset, target: onnx.Target(c.Option("target")), done: map[*ssa.Op]bool{}, kept: map[*ssa.Op]bool{}}
 	for _, f := range m.Funcs {
 		l.block(f.Body)
 		l.sweep(f.Body)
+		l.returns(f.Body)
 	}
-	if m.Opsets == nil {
-		m.Opsets = map[string]int{}
-	}
-	m.Opsets[""] = opset
+	onnx.SetOpset(m, opset)
 	return nil
 }

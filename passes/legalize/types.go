@@ -54,7 +54,7 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 	}
 	for _, g := range bad {
 		c := l.computing(o, g)
-		if c == tensor.Undefined {
+		if c == tensor.Undefined || o.Kind == "onnx::Cast" { // which casts around it would only repeat
 			if other := onnx.TypeFallback(o.Kind.Name()); other != nil && other(d, g.dtype) {
 				l.c.Changed(fmt.Sprintf("%s of %s by others", o.Kind.Name(), g.dtype))
 				return
@@ -92,6 +92,10 @@ func (l *legalizer) sequences(d *onnx.Downgrade, s *onnx.OpSchema) {
 		if v == nil {
 			return
 		}
+		if _, ok := v.Type.(*ssa.OptionalType); ok {
+			l.optional(d, v, param)
+			return
+		}
 		list, ok := v.Type.(*ssa.ListType)
 		if !ok {
 			return
@@ -120,6 +124,49 @@ func (l *legalizer) sequences(d *onnx.Downgrade, s *onnx.OpSchema) {
 	for i, v := range d.Node.Results {
 		check(v, func(s *onnx.OpSchema) *onnx.Param { return s.Output(i) })
 	}
+}
+
+// returns finds values that a block returns without computing them, of types that no Identity of the opset copies: a
+// file has one for each.
+func (l *legalizer) returns(b *ssa.Block) {
+	for o := range b.Ops() {
+		for _, inner := range o.Blocks {
+			l.returns(inner)
+		}
+	}
+	for _, v := range b.Returns() {
+		if v == nil || v.DType() == tensor.Undefined || v.Def() != nil && onnx.ConstOf(v) == nil {
+			continue
+		}
+		copies := func(s *onnx.OpSchema) bool { return holds(l.target.Types(s, s.Input(0)), v.DType()) }
+		if s := onnx.Lookup("Identity", l.opset); s == nil || copies(s) {
+			continue
+		}
+		err := &onnx.Unsupported{Why: fmt.Sprintf("returning a %s for %s", v.DType().Spec(), l.who())}
+		for n := l.opset + 1; n <= l.target.Newest() && err.Opset == 0; n++ {
+			if s := onnx.Lookup("Identity", n); l.target.HasKernel(s) && copies(s) {
+				err.Opset = n
+			}
+		}
+		l.report("onnx::Identity", 0, "", err)
+	}
+}
+
+// optional finds an optional value that the opset's version of the operator does not take.
+func (l *legalizer) optional(d *onnx.Downgrade, v *ssa.Value, param func(s *onnx.OpSchema) *onnx.Param) {
+	for n := l.opset; n <= l.target.Newest(); n++ {
+		s := onnx.Lookup(d.Node.Kind.Name(), n)
+		if s == nil {
+			continue
+		}
+		if p := param(s); p != nil && p.Types.Allows(v.Type) {
+			if n > l.opset {
+				d.Fail(n, "an optional value")
+			}
+			return
+		}
+	}
+	d.Fail(0, "an optional value for %s", l.who())
 }
 
 func (l *legalizer) who() string {
@@ -175,6 +222,14 @@ func (l *legalizer) groups(o *ssa.Op, s *onnx.OpSchema) []*group {
 	for i := range o.NumOperands() {
 		v := o.Operand(i)
 		p := s.Input(i)
+		if now := newest.Input(i); p == nil && i > 0 && now != nil && now.Var == newest.Input(0).Var {
+			p = s.Input(0) // an attribute of this version, of the type of the first input
+			if v != nil && v.Tensor() != nil {
+				g := find(p, v)
+				g.operands = append(g.operands, i)
+			}
+			continue
+		}
 		if v == nil || v.Tensor() == nil || p == nil || !sameParam(newest.Input(i), p, i) {
 			continue
 		}

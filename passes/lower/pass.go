@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa/diag"
 )
@@ -31,8 +32,8 @@ graph(%x : Float(N, 3)):
 			{Name: "mode", Default: string(Strict), Doc: "what becomes of operators that cannot be converted", Values: Modes()},
 		},
 		Run: func(c *passes.Context) error {
-			if !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
-				return nil // an ONNX model
+			if onnx.DefaultOpset(c.Module) != 0 || !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
+				return nil // an ONNX model, or converted already
 			}
 			opts := Options{Opset: c.IntOption("opset"), Table: table, Mode: Mode(c.Option("mode")), Warn: c.Report}
 			if f := c.Option("fallthrough"); f != "" {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa/diag"
 )
@@ -44,8 +45,8 @@ graph(%x : Float(N, 3)):
 			{Name: "state", Default: "drop", Doc: "what becomes of buffers and attributes that the program changes: lost after the run with a warning, further outputs, or an error", Values: []string{"drop", "outputs", "refuse"}},
 		},
 		Run: func(c *passes.Context) error {
-			if !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
-				return nil // an ONNX model
+			if onnx.DefaultOpset(c.Module) != 0 || !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
+				return nil // an ONNX model, or converted already
 			}
 			warnings, err := Run(c.Module, Options{Opset: c.IntOption("opset"), Table: table, UnrollMax: c.IntOption("unroll"), State: State(c.Option("state"))})
 			if warnings != nil {

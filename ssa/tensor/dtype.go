@@ -37,6 +37,14 @@ const (
 	Uint32
 	Uint64
 	String
+	// Of these the elements only pass through: nothing computes with them. In memory each takes a byte, integers with
+	// their sign; see Bits.
+	Uint4
+	Int4
+	Uint2
+	Int2
+	Float4E2M1
+	Float8E8M0
 	numDTypes
 )
 
@@ -74,6 +82,12 @@ var dtypes = [numDTypes]dtypeInfo{
 	Uint32:         {"UInt32", "u32", 12, 28, 4},
 	Uint64:         {"UInt64", "u64", 13, 29, 8},
 	String:         {"String", "str", 8, -1, 0},
+	Uint4:          {"UInt4", "u4", 21, -1, 1},
+	Int4:           {"Int4", "i4", 22, -1, 1},
+	Uint2:          {"UInt2", "u2", 25, -1, 1},
+	Int2:           {"Int2", "i2", 26, -1, 1},
+	Float4E2M1:     {"Float4_e2m1fn", "f4e2m1", 23, -1, 1},
+	Float8E8M0:     {"Float8_e8m0fnu", "f8e8m0", 24, 44, 1},
 }
 
 // String gives the name that PyTorch prints in graphs, such as Float or Long.
@@ -89,6 +103,27 @@ func (d DType) Spec() string { return dtypes[d].spec }
 
 // Size is the size of an element in bytes, 0 for Undefined and String.
 func (d DType) Size() int { return dtypes[d].size }
+
+// Bits is the size of an element in bits where tensors are packed, as in ONNX files: 8*Size but for the types of 4 and
+// 2 bits.
+func (d DType) Bits() int {
+	switch d {
+	case Uint4, Int4, Float4E2M1:
+		return 4
+	case Uint2, Int2:
+		return 2
+	}
+	return 8 * d.Size()
+}
+
+// Opaque reports a type whose elements text does not spell: those of 8 bits and less that are no integers of C.
+func (d DType) Opaque() bool {
+	switch d {
+	case Float8E5M2, Float8E4M3FN, Float8E5M2FNUZ, Float8E4M3FNUZ, Float8E8M0, Float4E2M1, Uint4, Int4, Uint2, Int2:
+		return true
+	}
+	return false
+}
 
 // ONNX is the TensorProto.DataType number, 0 where ONNX has none.
 func (d DType) ONNX() int { return dtypes[d].onnx }

@@ -322,9 +322,9 @@ func (t *Tensor) Int64s() []int64 {
 		return widen[int32](out, t)
 	case Int16:
 		return widen[int16](out, t)
-	case Int8, QInt8:
+	case Int8, QInt8, Int4, Int2:
 		return widen[int8](out, t)
-	case Uint8, Bool, QUint8:
+	case Uint8, Bool, QUint8, Uint4, Uint2:
 		return widen[uint8](out, t)
 	case Uint16:
 		return widen[uint16](out, t)
@@ -364,6 +364,9 @@ func FromFloats(d DType, shape []int64, v []float64) *Tensor {
 		return convert(d, shape, v, func(x float64) complex128 { return complex(x, 0) })
 	case Bool:
 		return convert(d, shape, v, func(x float64) uint8 { return b2u(x != 0) })
+	}
+	if d.Opaque() {
+		panic(fmt.Sprintf("tensor: no elements of %v are made of numbers", d))
 	}
 	ints := make([]int64, len(v))
 	for i, x := range v {

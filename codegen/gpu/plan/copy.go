@@ -49,13 +49,7 @@ func copyModule(m *ssa.Module) (*ssa.Module, error) {
 			return nil, fmt.Errorf("%s is no operator of ONNX: lower the module first", o.Kind)
 		}
 	}
-	if c.Opsets == nil {
-		c.Opsets = map[string]int{}
-	}
-	if err := onnx.Modernize(c); err != nil {
-		return nil, err
-	}
-	if err := onnx.InferBlock(g.Body); err != nil {
+	if err := onnx.RaiseModule(c); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
@@ -30,6 +31,7 @@ type options struct {
 	printChanged, verifyEach, timing, stats         bool
 	listPasses, helpPasses, split, verifyDiags      bool
 	noLocs, constants, weightsAsInputs, json, quiet bool
+	opset                                           int
 }
 
 // New makes the command.
@@ -57,6 +59,7 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 	f.StringVarP(&o.output, "output", "o", "-", "where the text goes; '-' is standard output")
 	f.StringSliceVar(&o.printAfter, "print-after", nil, "print the module after these passes, or 'all', to standard error")
 	f.BoolVar(&o.printChanged, "print-changed", false, "print what each pass changes, as a diff, to standard error")
+	f.IntVar(&o.opset, "opset", 0, "the opset that the ONNX operators of the text are at (default: they are in their newest form)")
 	f.BoolVar(&o.verifyEach, "verify-each", false, "verify the module, and what passes promise, after every pass")
 	f.BoolVar(&o.timing, "timing", false, "tell how long passes take, on standard error")
 	f.BoolVar(&o.stats, "stats", false, "tell what passes did and how often, on standard error")
@@ -147,19 +150,22 @@ func splitInput(text string) []string {
 	return append(parts, part.String())
 }
 
-func parse(name, text string) (*ssa.Module, error) {
+func (o *options) parse(name, text string) (*ssa.Module, error) {
 	m, err := ssa.Parse(text, name, all.Dialects()...)
 	if err != nil {
 		return nil, err
 	}
 	aten.BindSchemas(m)
+	if o.opset != 0 {
+		onnx.SetOpset(m, o.opset)
+	}
 	return m, nil
 }
 
 // one runs the pipeline on one part.
 func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes.Pipeline) error {
 	watch := stopwatch{on: o.timing, w: stderr, began: time.Now()}
-	m, err := parse(name, text)
+	m, err := o.parse(name, text)
 	if err != nil {
 		return err
 	}
@@ -169,7 +175,7 @@ func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes
 	}
 	watch.lap("verify")
 	r, report := o.runner(stderr)
-	r.Reload = func() (*ssa.Module, error) { return parse(name, text) }
+	r.Reload = func() (*ssa.Module, error) { return o.parse(name, text) }
 	if _, err = pipeline.Run(m, r); err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (o *options) expect(c *cobra.Command, name string, parts []string, pipeline
 
 // diagnose gives all that is reported for a part. Ops are located in the part itself, not in the program it came from.
 func (o *options) diagnose(name, text string, pipeline *passes.Pipeline) ([]diag.Diagnostic, *diag.Table, error) {
-	m, err := parse(name, text)
+	m, err := o.parse(name, text)
 	var syntax *ssa.ParseError
 	if errors.As(err, &syntax) {
 		var table diag.Table
@@ -133,7 +133,7 @@ func (o *options) diagnose(name, text string, pipeline *passes.Pipeline) ([]diag
 		return list.Items, &m.Locs, nil
 	}
 	r, _ := o.runner(io.Discard)
-	r.Reload = func() (*ssa.Module, error) { return parse(name, text) }
+	r.Reload = func() (*ssa.Module, error) { return o.parse(name, text) }
 	list, err = pipeline.Run(m, r)
 	var failed *passes.Failure
 	if errors.As(err, &failed) {

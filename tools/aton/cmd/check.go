@@ -45,6 +45,7 @@ func newCheck() *cobra.Command {
 		if err != nil {
 			return m.locate(err)
 		}
+		opset := m.opts.OpsetFor(mod)
 		list, err := aton.Check(mod, m.opts)
 		if err != nil {
 			return m.locate(err)
@@ -55,7 +56,7 @@ func newCheck() *cobra.Command {
 			if problems == nil {
 				problems = []cli.Problem{}
 			}
-			if err := printJSON(c.OutOrStdout(), map[string]any{"model": m.name, "opset": opsetOf(m.opset), "operators": aton.Blockers(list), "problems": problems}); err != nil {
+			if err := printJSON(c.OutOrStdout(), map[string]any{"model": m.name, "opset": opset, "operators": aton.Blockers(list), "problems": problems}); err != nil {
 				return err
 			}
 			if list.Err() != nil {
@@ -71,7 +72,7 @@ func newCheck() *cobra.Command {
 		if err := list.Err(); err != nil {
 			return m.locate(err)
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opsetOf(m.opset))
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opset)
 		return err
 	}
 	return c

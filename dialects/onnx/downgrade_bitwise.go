@@ -1,0 +1,95 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// bitwise expresses the operators on the bits of integers, which came with opset 18, by arithmetic on int64: bit k of x
+// is whether x mod 2^(k+1), which is not negative, is at least 2^k; the sign is the highest bit.
+func bitwise(logic string) func(d *Downgrade) *ssa.Value {
+	return func(d *Downgrade) *ssa.Value {
+		t := d.in(0).DType()
+		if !t.IsInt() {
+			d.Fail(18, "bits of %s", t.Spec())
+		}
+		width := 8 * t.Size()
+		a, b := d.bits(d.in(0), width), d.bits(d.in(1), width)
+		weights := make([]int64, width)
+		for k := range weights {
+			weights[k] = 1 << k
+		}
+		if t.IsSigned() || width == 64 {
+			weights[width-1] = math.MinInt64 >> (64 - width)
+		}
+		on := d.cast(d.Op(logic, a, b), tensor.Int64)
+		sum := d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, d.Op("Mul", on, d.ints(weights...)), d.ints(-1))
+		return d.cast(sum, t)
+	}
+}
+
+// bits unfolds integers along a new last axis, the lowest bit first, as bools.
+func (d *Downgrade) bits(x *ssa.Value, width int) *ssa.Value {
+	signed := x.DType().IsSigned() || width == 64 // an uint64 has the bits of the int64 that is as far modulo 2^64
+	wide := d.Op("Unsqueeze", d.cast(x, tensor.Int64), d.ints(-1))
+	if signed {
+		width--
+	}
+	at, above := make([]int64, 0, width), make([]int64, 0, width)
+	for k := range width {
+		if k == 62 { // 2^63 is no int64: below it, that is what is left without the sign
+			break
+		}
+		at, above = append(at, 1<<k), append(above, 1<<(k+1))
+	}
+	out := d.Op("Not", d.Op("Less", d.Op("Mod", wide, d.ints(above...)), d.ints(at...)))
+	if !signed {
+		return out
+	}
+	negative := d.Op("Less", wide, d.long(0))
+	if width == 63 { // bit 62 of x is that of x without the sign, -2^63
+		rest := d.Op("Where", negative, d.Op("Add", wide, d.long(math.MinInt64)), wide)
+		out = d.concat(-1, out, d.Op("Not", d.Op("Less", rest, d.long(1<<62))))
+	}
+	return d.concat(-1, out, negative)
+}
+
+// bitwiseNot is what is missing to the greatest number, or to -1.
+func bitwiseNot(d *Downgrade) *ssa.Value {
+	x := d.in(0)
+	t := x.DType()
+	switch {
+	case t.IsSigned():
+		return d.Op("Sub", d.scalarInt(t, -1), x)
+	case t.IsUnsigned():
+		return d.Op("Sub", d.scalarInt(t, int64(uint64(math.MaxUint64)>>(64-8*t.Size()))), x)
+	}
+	d.Fail(18, "bits of %s", t.Spec())
+	return nil
+}
+
+// bitCast expresses BitCast, which came with opset 26, between integers of one size: those from the half of the range
+// on are the negative ones.
+func bitCast(d *Downgrade) *ssa.Value {
+	x, to := d.in(0), tensor.FromONNX(int(d.Node.AttrInt("to", 0)))
+	from := x.DType()
+	if from == to {
+		return d.Op("Identity", x)
+	}
+	if !from.IsInt() || !to.IsInt() || from.Size() != to.Size() {
+		d.Fail(26, "bits of %s as %s", from.Spec(), to.Spec())
+	}
+	if from.Size() == 8 { // equal modulo 2^64
+		return d.cast(x, to)
+	}
+	wide := d.cast(x, tensor.Int64)
+	half := int64(1) << (8*from.Size() - 1)
+	if to.IsSigned() {
+		wide = d.Op("Where", d.Op("Less", wide, d.long(half)), wide, d.Op("Sub", wide, d.long(2*half)))
+	} else {
+		wide = d.Op("Where", d.Op("Less", wide, d.long(0)), d.Op("Add", wide, d.long(2*half)), wide)
+	}
+	return d.cast(wide, to)
+}

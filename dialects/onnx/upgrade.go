@@ -1,0 +1,350 @@
+package onnx
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Rise takes an op from the encoding before Opset to the one that Opset brought. It is the opposite of a [Step]. It
+// changes u.Node in place, or builds what computes the same before it; what it builds is in the newest encoding.
+type Rise struct {
+	Opset int
+	Up    func(u *Upgrade)
+}
+
+// Upgrade is an op, Node, on its way to the newest encoding, with a builder before it.
+type Upgrade struct {
+	Builder
+	Node *ssa.Op
+}
+
+// Fail ends the step: the op means what the newest encoding cannot say.
+func (u *Upgrade) Fail(format string, args ...any) {
+	panic(&Unsupported{0, fmt.Sprintf(format, args...)})
+}
+
+// versionAt is the version of an operator that an opset has, nil if there is none. An operator that was deprecated as
+// soon as it appeared is there all the same: files have it.
+func versionAt(kind ssa.Kind, opset int) *OpSchema {
+	vs := Versions(string(kind))
+	for i := len(vs) - 1; i >= 0; i-- {
+		if vs[i].Since <= opset {
+			if vs[i].Deprecated && i > 0 {
+				return nil
+			}
+			return &vs[i]
+		}
+	}
+	return nil
+}
+
+// Raise takes one op, without its blocks, from an opset to the newest encoding and infers its types. The types of its
+// operands must be inferred. Ops of other domains stay as they are. An error says why the op cannot be read; it is then
+// as it was, or partly raised.
+func Raise(o *ssa.Op, opset int) (err error) {
+	if o.Kind.Namespace() != Namespace {
+		return nil
+	}
+	v := versionAt(o.Kind, opset)
+	if v == nil {
+		if Versions(string(o.Kind)) == nil {
+			return fmt.Errorf("this is no operator of ONNX")
+		}
+		return fmt.Errorf("opset %d does not have the operator", opset)
+	}
+	if err := v.verify(o); err != nil {
+		return err
+	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *Unsupported:
+			err = r
+		case *BuildError:
+			err = r
+		default:
+			panic(r)
+		}
+	}()
+	u := &Upgrade{Builder: Builder{Block: o.Block(), Before: o, Loc: o.Loc}, Node: o}
+	if !u.rise(opset) { // replaced by ops that are in the newest encoding and have types
+		return nil
+	}
+	declared := make([]ssa.Type, len(o.Results))
+	for i, r := range o.Results {
+		declared[i] = r.Type
+	}
+	if err := Infer(o); err != nil {
+		return err
+	}
+	for i, r := range o.Results {
+		r.Type = refine(r.Type, declared[i])
+	}
+	return nil
+}
+
+// rise takes the steps that lie above an opset; false if one of them replaced the node. A step may change the operator:
+// the other's steps above it follow.
+func (u *Upgrade) rise(opset int) bool {
+	kind := u.Node.Kind
+	for _, s := range upgrades[kind.Name()] {
+		if s.Opset <= opset {
+			continue
+		}
+		if s.Up(u); u.Node.Block() == nil {
+			return false
+		}
+		if u.Node.Kind != kind {
+			return u.rise(s.Opset)
+		}
+	}
+	return true
+}
+
+// Rises reports whether an operator has a step above an opset: whether the newest encoding may be another.
+func Rises(kind ssa.Kind, opset int) bool {
+	if kind.Namespace() != Namespace {
+		return false
+	}
+	steps := upgrades[kind.Name()]
+	return len(steps) > 0 && steps[len(steps)-1].Opset > opset
+}
+
+// refine adds to an inferred type what only the file states: an element type, a rank, a fixed size.
+func refine(t, declared ssa.Type) ssa.Type {
+	if o, ok := t.(*ssa.OptionalType); ok { // a loop may begin with an optional value and end with a certain one
+		_, list := o.Elem.(*ssa.ListType)
+		if _, also := declared.(*ssa.ListType); list && also {
+			return declared
+		}
+	}
+	x, ok := t.(*ssa.TensorType)
+	y, also := declared.(*ssa.TensorType)
+	if !ok || !also {
+		return t
+	}
+	if x.DType == tensor.Undefined && y.DType != tensor.Undefined {
+		x = x.WithDType(y.DType)
+	}
+	if x.DType != y.DType || !y.Ranked {
+		return x
+	}
+	if !x.Ranked {
+		return y
+	}
+	if len(x.Dims) != len(y.Dims) {
+		return x
+	}
+	dims := append(x.Dims[:0:0], x.Dims...)
+	for i := range dims {
+		if !dims[i].IsConst() && y.Dims[i].IsConst() {
+			dims[i] = y.Dims[i]
+		}
+	}
+	return ssa.Tensor(x.DType, dims...)
+}
+
+// RaiseBlock raises the ops of a block in order, those of nested blocks before the op that has them, and gives the
+// number of ops that it visited. It tells report of each op that cannot be raised, and leaves those that depend on one.
+func RaiseBlock(b *ssa.Block, opset int, report func(o *ssa.Op, err error)) int {
+	r := &raiser{opset: opset, report: report, failed: map[*ssa.Value]bool{}}
+	r.block(b)
+	return r.visited
+}
+
+type raiser struct {
+	opset   int
+	report  func(o *ssa.Op, err error)
+	failed  map[*ssa.Value]bool // results of ops that could not be raised
+	visited int
+}
+
+// block reports whether all went well.
+func (r *raiser) block(b *ssa.Block) bool {
+	ok := true
+	for o := b.First(); o != nil; {
+		next, results := o.Next(), o.Results // the step may replace the op
+		if !r.op(o) {
+			ok = false
+			for _, v := range results {
+				r.failed[v] = true
+			}
+		}
+		o = next
+	}
+	return ok
+}
+
+func (r *raiser) op(o *ssa.Op) bool {
+	r.visited++
+	for _, v := range o.Operands() {
+		if r.failed[v] {
+			return false
+		}
+	}
+	seedBlocks(o)
+	for _, c := range o.Blocks {
+		if !r.block(c) {
+			return false
+		}
+	}
+	if err := Raise(o, r.opset); err != nil {
+		r.report(o, err)
+		return false
+	}
+	return true
+}
+
+// seedBlocks gives the parameters of an op's blocks the element types of what they start as: the steps of the ops in
+// there need them, and files need not state them.
+func seedBlocks(o *ssa.Op) {
+	if len(o.Blocks) != 1 {
+		return
+	}
+	first := 0
+	switch o.Kind {
+	case "onnx::Loop":
+		first = 2
+	case "onnx::Scan":
+	default:
+		return
+	}
+	for i, p := range o.Blocks[0].Params {
+		v := o.Operand(i)
+		if i < first || v == nil || p.DType() != tensor.Undefined {
+			continue
+		}
+		if t := v.Tensor(); t != nil {
+			p.Type = ssa.Unranked(t.DType)
+		} else {
+			p.Type = v.Type
+		}
+	}
+}
+
+// Failed is the opset, in a module's Opsets, of a module whose conversion broke off: its operators are at no one opset.
+const Failed = -1
+
+// Raisable says why a module cannot be raised as a whole, nil if it can. The opset 0 is that of a program that was not
+// converted yet.
+func Raisable(opset int) error {
+	switch {
+	case opset == Failed:
+		return fmt.Errorf("a conversion of this module failed and left it half done; load it again")
+	case opset < 0:
+		return fmt.Errorf("%d is no opset", opset)
+	case opset > Newest:
+		return fmt.Errorf("opset %d is newer than %d, the newest that is known", opset, Newest)
+	}
+	return nil
+}
+
+// RaiseModule brings all ops of a module to the newest encoding, infers their types and sets the module's opset to
+// [Newest]. Modules without an opset are taken to be new. The error is the first of all.
+func RaiseModule(m *ssa.Module) error {
+	opset := DefaultOpset(m)
+	if err := Raisable(opset); err != nil {
+		return err
+	}
+	if opset == 0 {
+		opset = Newest
+	}
+	var first error
+	for _, f := range m.Funcs {
+		RaiseBlock(f.Body, opset, func(o *ssa.Op, err error) {
+			if first == nil {
+				first = fmt.Errorf("%s: %w", o.Kind, err)
+			}
+		})
+	}
+	SetOpset(m, Newest)
+	return first
+}
+
+// SetOpset sets the version of ONNX's default domain, which has several names.
+func SetOpset(m *ssa.Module, opset int) {
+	delete(m.Opsets, "ai.onnx")
+	delete(m.Opsets, Namespace)
+	if m.Opsets == nil {
+		m.Opsets = map[string]int{}
+	}
+	m.Opsets[""] = opset
+}
+
+// Short forms for what steps do.
+
+func (u *Upgrade) in(i int) *ssa.Value { return u.Node.Operand(i) }
+
+// take removes an attribute and gives its value.
+func (u *Upgrade) take(name string) (ssa.Literal, bool) {
+	l, ok := u.Node.Attr(name)
+	u.Node.RemoveAttr(name)
+	return l, ok
+}
+
+// set adds an attribute unless it is there.
+func (u *Upgrade) set(name string, v ssa.Literal) {
+	if _, ok := u.Node.Attr(name); !ok {
+		u.Node.SetAttr(name, v)
+	}
+}
+
+// operand makes v the operand i.
+func (u *Upgrade) operand(i int, v *ssa.Value) {
+	vs := u.Node.Operands()
+	for len(vs) <= i {
+		vs = append(vs, nil)
+	}
+	vs[i] = v
+	u.Node.SetOperands(vs...)
+}
+
+// ints makes an operand of a list attribute.
+func (u *Upgrade) ints(i int, name string) {
+	if l, ok := u.take(name); ok && u.in(i) == nil {
+		v, ok := l.IntList()
+		if !ok {
+			u.Fail("the attribute %s is no list of integers", name)
+		}
+		u.operand(i, u.Const(tensor.Ints(v...)))
+	}
+}
+
+// float makes an operand of rank 0 of a float attribute, of the element type of operand 0.
+func (u *Upgrade) float(i int, name string) {
+	l, ok := u.take(name)
+	if !ok || u.in(i) != nil {
+		return
+	}
+	v, x := float64(float32(l.Float())), u.in(0)
+	if d := x.DType(); d != tensor.Undefined && !d.IsInt() {
+		u.operand(i, u.Const(tensor.FromFloats(d, []int64{}, []float64{v})))
+		return
+	}
+	c := u.Const(tensor.FromFloats(tensor.Float32, []int64{}, []float64{v}))
+	u.operand(i, u.Op("CastLike", c, x))
+}
+
+// rank is the rank of a tensor; the step fails if it is not known.
+func (u *Upgrade) rank(v *ssa.Value, why string) int {
+	t := v.Tensor()
+	if t == nil || !t.Ranked {
+		u.Fail("the rank of its input must be known: %s", why)
+	}
+	return len(t.Dims)
+}
+
+// dropResults removes results that nobody uses, from the n-th on; the step fails if one is used.
+func (u *Upgrade) dropResults(n int, why string) {
+	for i := len(u.Node.Results) - 1; i >= n; i-- {
+		if u.Node.Results[i].HasUses() {
+			u.Fail("%s", why)
+		}
+		u.Node.RemoveResult(i)
+	}
+}
+
+// Replace makes vs the op's results and removes the op.
+func (u *Upgrade) Replace(vs ...*ssa.Value) { replaceOp(u.Node, vs) }

@@ -1,0 +1,60 @@
+// Package raise is the pass that takes the operators of an ONNX model to their newest encoding, in which the other
+// passes know them.
+package raise
+
+import (
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+)
+
+// Pass is the pass.
+var Pass = passes.Pass{
+	Name: "raise",
+	Doc:  "take ONNX operators from the opset that they are at to their newest form, and infer their types",
+	Before: `
+graph(%x : Float(2, 1, 3)):
+  %s : Float(2, 3) = onnx::Squeeze[axes=[1]](%x)
+  %y : Tensor = onnx::Clip[min=0., max=6.](%s)
+  return (%y)`,
+	After: `
+graph(%x : Float(2, 1, 3)):
+  %0 : Long(1) = onnx::Constant[value={1}]()
+  %s : Float(2, 3) = onnx::Squeeze(%x, %0)
+  %1 : Float() = onnx::Constant[value={0}]()
+  %2 : Float() = onnx::Constant[value={6}]()
+  %y : Float(2, 3) = onnx::Clip(%s, %1, %2)
+  return (%y)`,
+	Demo: "from=9",
+	Options: []passes.Option{
+		{Name: "from", Default: "0", Doc: "the opset of operators in a module that does not say it, such as graph text; 0 takes them to be in their newest form", Int: true},
+	},
+	Run: run,
+}
+
+// run does nothing to a program that has not been lowered: it has no opset.
+func run(c *passes.Context) error {
+	m := c.Module
+	opset := onnx.DefaultOpset(m)
+	if opset == 0 {
+		opset = c.IntOption("from")
+	}
+	if opset == 0 {
+		return nil
+	}
+	if err := onnx.Raisable(opset); err != nil {
+		c.Report(diag.Diagnostic{ID: "opset", Message: err.Error()})
+		return nil
+	}
+	for _, f := range m.Funcs {
+		n := onnx.RaiseBlock(f.Body, opset, func(o *ssa.Op, err error) {
+			c.Report(diag.Diagnostic{ID: "onnx-op", Op: string(o.Kind), Loc: o.Loc, Message: err.Error()})
+		})
+		for range n {
+			c.Changed("raise")
+		}
+	}
+	onnx.SetOpset(m, onnx.Newest)
+	return nil
+}
