@@ -283,7 +283,11 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 		l.keep(o, l.atenNode)
 		return
 	}
+	last := dst.Last()
 	vs, err := l.low.Lower(o)
+	if err == nil {
+		err = invalid(dst, last)
+	}
 	if err != nil {
 		keep := l.keeping(o, isAten)
 		switch {
@@ -328,10 +332,35 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 	}
 }
 
+// invalid finds what a lowering has put behind the op last, nil for the beginning, that ONNX does not have.
+func invalid(b *ssa.Block, last *ssa.Op) *aten.Failure {
+	first := b.First()
+	if last != nil {
+		first = last.Next()
+	}
+	for o := first; o != nil; o = o.Next() {
+		if o.Kind.Namespace() != onnx.Namespace {
+			continue
+		}
+		err := onnx.Dialect{}.Verify(o)
+		for _, inner := range o.Blocks {
+			if err == nil {
+				if f := invalid(inner, nil); f != nil {
+					return f
+				}
+			}
+		}
+		if err != nil {
+			return &aten.Failure{ID: "invalid-onnx", Message: fmt.Sprintf("its lowering makes %s, which ONNX does not have: %v", o.Kind, err), Hint: "correct the lowering"}
+		}
+	}
+	return nil
+}
+
 // ownFailure reports that a failure is about the operator itself, whatever its operands are.
 func ownFailure(id string) bool {
 	switch id {
-	case "unsupported-op", "not-expressible", "opset", "const-arg":
+	case "unsupported-op", "not-expressible", "opset", "const-arg", "invalid-onnx":
 		return true
 	}
 	return false
