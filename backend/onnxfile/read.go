@@ -1,6 +1,7 @@
 package onnxfile
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Read reads a model into a module of one function. Weights stay in the mapped
+// Read reads a model into a module of one function. What is wrong with the model is a *diag.List of all there is to say. Weights stay in the mapped
 // file. Operators stay in the encoding of the file's opset; calls of the
 // model's own functions are inlined. Types are those that the file states.
 func Read(path string) (*ssa.Module, error) {
@@ -25,7 +26,11 @@ func Read(path string) (*ssa.Module, error) {
 		return nil, err
 	}
 	m, err := read(b.data, filepath.Dir(path))
-	if err != nil {
+	var list *diag.List
+	switch {
+	case errors.As(err, &list):
+		return nil, err // as for any model: who shows it says of which file
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	m.Keep = append(m.Keep, b)
@@ -82,7 +87,9 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	for _, b := range r.ext.maps {
 		r.m.Keep = append(r.m.Keep, b)
 	}
-	return r.m, typecheck.Module(r.m).Err()
+	list := typecheck.Module(r.m)
+	list.Items = append(r.stated, list.Items...)
+	return r.m, list.Err()
 }
 
 // split takes the graph, which may be large, out of a model.
@@ -164,6 +171,7 @@ type reader struct {
 	functions map[string]*onnxpb.FunctionProto
 	used      map[string]int // value names of the function, with how often they were asked for
 	nodes     int
+	stated    []diag.Diagnostic // types of constants that are stated wrongly
 }
 
 // scope resolves names of values; inner graphs see the outer ones.
@@ -360,9 +368,11 @@ func (r *reader) node(b *ssa.Block, s *scope, n *onnxpb.NodeProto, index int) er
 		return at(err)
 	}
 	if kind == "onnx::Constant" {
+		stated := o.Results[0].Type
 		if err := constantValue(o); err != nil {
 			return at(err)
 		}
+		r.stated = append(r.stated, typecheck.Stated(o, 0, stated)...)
 	}
 	return nil
 }

@@ -109,6 +109,7 @@ func (c *checker) schema(at *place, domain string, version int64) {
 				attributeType(d.Type), a.GetType())
 		}
 	}
+	c.subgraphs(at, s.Since)
 	for i := range s.Attrs {
 		d := &s.Attrs[i]
 		if d.Required && !slices.ContainsFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool { return a.GetName() == d.Name }) {
@@ -136,8 +137,45 @@ func (c *checker) arity(at *place, s *onnx.OpSchema, what string, ps []onnx.Para
 		return
 	}
 	for i, name := range names {
-		if i < len(ps) && ps[i].Option == onnx.Single && name == "" {
-			c.report(at, IDArity, "", "the %s %s of %s-%d cannot be left out", what, ps[i].Name, at.node.GetOpType(), s.Since)
+		if p := ps[min(i, len(ps)-1)]; name == "" && p.Option != onnx.Optional {
+			c.report(at, IDArity, "", "the %s %s of %s-%d cannot be left out", what, p.Name, at.node.GetOpType(), s.Since)
+		}
+	}
+}
+
+// subgraphs checks that the bodies of control flow take and give as many values as the node says.
+func (c *checker) subgraphs(at *place, since int) {
+	n := at.node
+	in, out := 0, len(n.Output)
+	switch n.GetOpType() {
+	case "If":
+	case "Loop": // the iteration and the condition come in, the condition goes out
+		in, out = max(len(n.Input), 2), out+1
+	case "Scan":
+		if in = len(n.Input); since < 9 {
+			in-- // the lengths of the sequences
+		}
+	case "SequenceMap":
+		in = len(n.Input)
+	default:
+		return
+	}
+	for _, a := range n.Attribute {
+		if a.G == nil {
+			continue
+		}
+		defaults := map[string]bool{}
+		for _, t := range a.G.Initializer {
+			defaults[t.GetName()] = true
+		}
+		have := 0
+		for _, v := range a.G.Input {
+			if !defaults[v.GetName()] {
+				have++
+			}
+		}
+		if have != in || len(a.G.Output) != out {
+			c.report(at, IDArity, "", "%s must take %d and give %d values, it takes %d and gives %d", a.GetName(), in, out, have, len(a.G.Output))
 		}
 	}
 }

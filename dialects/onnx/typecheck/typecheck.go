@@ -142,15 +142,24 @@ func (c *checker) compare(o *ssa.Op) {
 		if !ok || c.stated[id] == nil {
 			continue
 		}
-		if why := contradiction(c.stated[id], r.Type); why != "" {
-			c.report(IDStated, o.Kind, o.Loc, "correct what the file states of it, or leave that out", "output %d is stated to be %v, and it is %v: %s", i, c.stated[id], r.Type, why)
-		}
+		c.list.Items = append(c.list.Items, Stated(o, i, c.stated[id])...)
 	}
 	for _, b := range o.Blocks {
 		for inner := range b.Ops() {
 			c.compare(inner)
 		}
 	}
+}
+
+// Stated compares the type of a result with one that is stated of it.
+func Stated(o *ssa.Op, i int, stated ssa.Type) []diag.Diagnostic {
+	is := o.Results[i].Type
+	why := contradiction(stated, is)
+	if why == "" {
+		return nil
+	}
+	return []diag.Diagnostic{{ID: IDStated, Op: string(o.Kind), Loc: o.Loc, Hint: "correct what the file states of it, or leave that out",
+		Message: fmt.Sprintf("output %d is stated to be %v, and it is %v: %s", i, stated, is, why)}}
 }
 
 // contradiction says why no value has both types, "" if some may. A value is also an optional that is there.
