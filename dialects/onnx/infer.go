@@ -36,7 +36,9 @@ func Infer(o *ssa.Op) error {
 	for _, r := range o.Results {
 		r.Sym = nil
 	}
-	f(c)
+	if c.limits(); c.err == nil {
+		f(c)
+	}
 	if c.err != nil {
 		return fmt.Errorf("%s: %w", o.Kind, c.err)
 	}

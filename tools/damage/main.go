@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/passes"
@@ -80,7 +81,7 @@ func run(w io.Writer, dir string, list bool) (bool, error) {
 	rows, all := map[string]*row{}, &row{}
 	panics := 0
 	for _, m := range models {
-		m.ask(filepath.Join(dir, m.file))
+		m.limited(filepath.Join(dir, m.file))
 		if rows[m.kind] == nil {
 			rows[m.kind] = &row{}
 			kinds = append(kinds, m.kind)
@@ -116,7 +117,7 @@ func readIndex(dir string) ([]*model, error) {
 		return nil, err
 	}
 	var out []*model
-	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
+	for _, line := range strings.Split(strings.TrimRight(string(b), "\n"), "\n") {
 		f := strings.Split(line, "\t")
 		if len(f) != 5 {
 			return nil, fmt.Errorf("index.tsv: %q has %d columns", line, len(f))
@@ -124,6 +125,25 @@ func readIndex(dir string) ([]*model, error) {
 		out = append(out, &model{file: f[0], kind: f[1], of: f[2], checker: f[3], ort: f[4]})
 	}
 	return out, nil
+}
+
+// limit is how long all commands on one model may take together. The models are tiny.
+const limit = 20 * time.Second
+
+// limited asks, and takes what does not end for a panic.
+func (m *model) limited(path string) {
+	done := make(chan *model, 1)
+	go func() {
+		copied := *m // what is still running must not change what is printed
+		copied.ask(path)
+		done <- &copied
+	}()
+	select {
+	case answer := <-done:
+		*m = *answer
+	case <-time.After(limit):
+		m.note(fmt.Sprintf("it takes more than %v", limit))
+	}
 }
 
 // ask runs the commands on a model.

@@ -37,11 +37,10 @@ func Module(m *ssa.Module) *diag.List {
 		return c.list
 	}
 	g, values := c.copy(f)
-	if c.opset > onnx.Newest || onnx.Modernize(g.Module()) != nil {
-		return c.list // what is not understood is not judged
+	if onnx.Modernize(g.Module()) == nil { // what is not understood is not inferred
+		c.byName(g.Body)
+		c.infer(g.Body)
 	}
-	c.byName(g.Body)
-	c.infer(g.Body)
 	for o := range f.Body.AllOps() {
 		c.operands(o, func(v *ssa.Value) ssa.Type {
 			if w := c.copies[v.ID]; w != nil {
