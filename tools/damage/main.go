@@ -2,7 +2,8 @@
 // said: `make damaged`.
 //
 // It runs check, export, inspect and verify on every model, in this process. It fails if onnx.checker refuses a model that
-// aton takes, or if anything panics.
+// aton takes, or if anything panics or takes long. With -mutants it changes fields of the models in the folder at random
+// instead, and only looks for panics.
 package main
 
 import (
@@ -11,25 +12,38 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/tools/aton/cmd"
 )
 
 func main() {
 	list := flag.Bool("list", false, "tell of every model that aton alone refuses, and why")
+	n := flag.Int("mutants", 0, "make this many mutants of every model below the folder")
+	seed := flag.Int64("seed", 1, "the seed of the mutants")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: damage [-list] FOLDER")
+		fmt.Fprintln(os.Stderr, "usage: damage [-list] [-mutants N] FOLDER")
 		os.Exit(2)
 	}
-	ok, err := run(os.Stdout, flag.Arg(0), *list)
+	var ok bool
+	var err error
+	if *n > 0 {
+		ok, err = mutants(os.Stdout, flag.Arg(0), *n, *seed)
+	} else {
+		ok, err = run(os.Stdout, flag.Arg(0), *list)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -109,6 +123,55 @@ func run(w io.Writer, dir string, list bool) (bool, error) {
 		}
 	}
 	return all.missed == 0 && panics == 0, nil
+}
+
+// mutants runs the commands on mutants of the models below a folder. Those that bring something down are kept beside it.
+func mutants(w io.Writer, dir string, n int, seed int64) (bool, error) {
+	tmp, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(tmp)
+	made, refused, bad := 0, 0, 0
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Ext(path) != ".onnx" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		p := &onnxpb.ModelProto{}
+		if err := proto.Unmarshal(b, p); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		for k := range n {
+			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(mutate(p, rand.New(rand.NewSource(seed*1_000_003+int64(made)))))
+			made++
+			if err != nil { // text that is no UTF-8
+				continue
+			}
+			file := filepath.Join(tmp, "mutant.onnx")
+			if err := os.WriteFile(file, b, 0o666); err != nil {
+				return err
+			}
+			m := &model{}
+			if m.limited(file); m.aton != "" {
+				refused++
+			}
+			if len(m.panics) > 0 {
+				bad++
+				kept := filepath.Join(os.TempDir(), fmt.Sprintf("mutant-%s-%d.onnx", filepath.Base(filepath.Dir(path)), k))
+				fmt.Fprintf(w, "%s: %s\n", kept, strings.Join(m.panics, "; "))
+				if err := os.WriteFile(kept, b, 0o666); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	fmt.Fprintf(w, "%d mutants, %d refused, %d with a panic or slow\n", made, refused, bad)
+	return bad == 0, err
 }
 
 func readIndex(dir string) ([]*model, error) {

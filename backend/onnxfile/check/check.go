@@ -7,7 +7,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
@@ -42,7 +41,7 @@ type File struct {
 	Weights []string
 }
 
-// Model reports what is wrong with a file. Locations are added to the table.
+// Check reports what is wrong with a file. Locations are added to the table.
 func (f File) Check(locs *diag.Table) *diag.List {
 	c := &checker{file: f, list: &diag.List{Table: locs}, ir: f.Model.GetIrVersion(), functions: map[string]*onnxpb.FunctionProto{}}
 	c.model()
@@ -92,7 +91,10 @@ func (p *place) depth() int {
 func (c *checker) report(at *place, id, hint, format string, args ...any) {
 	d := diag.Diagnostic{ID: id, Message: fmt.Sprintf(format, args...), Hint: hint}
 	if at != nil {
-		d.Op, d.Loc = opName(at.node), at.loc(c.list.Table)
+		d.Loc = at.loc(c.list.Table)
+		if at.node.GetOpType() != "" && at.index != aFunction {
+			d.Op = opName(at.node)
+		}
 	}
 	c.list.Add(d)
 }
@@ -107,6 +109,14 @@ func namespace(domain string) string {
 		return onnx.Namespace
 	}
 	return domain
+}
+
+// domainName names a domain in messages.
+func domainName(domain string) string {
+	if domain == "" {
+		return "the default domain"
+	}
+	return "the domain " + domain
 }
 
 // normal gives the default domain its one name.
@@ -227,10 +237,12 @@ func (c *checker) function(f *onnxpb.FunctionProto) {
 			c.report(at, IDName, "rename one", "two inputs are called %q", in)
 		}
 	}
-	for _, a := range slices.Sorted(slices.Values(f.Attribute)) {
-		if !s.once("attribute " + a) {
+	attributes := map[string]bool{}
+	for _, a := range f.Attribute {
+		if attributes[a] {
 			c.report(at, IDName, "declare it once", "the attribute %q is declared twice", a)
 		}
+		attributes[a] = true
 	}
 	for i, n := range f.Node {
 		p := &place{n, i, at}
@@ -254,6 +266,6 @@ func (c *checker) sameVersion(at *place, outer map[string]int64) {
 	}
 	a, b := onnx.Lookup(opName(at.node), int(inner)), onnx.Lookup(opName(at.node), int(v))
 	if a != b {
-		c.report(at, IDFunction, "import the same version of the domain in both", "the function imports version %d of domain %q, the model %d, and the operator differs", inner, d, v)
+		c.report(at, IDFunction, "import the same version of the domain in both", "the function imports version %d of %s, the model %d, and the operator differs", inner, domainName(d), v)
 	}
 }

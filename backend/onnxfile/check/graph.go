@@ -11,11 +11,14 @@ type scope struct {
 	names map[string]bool
 	// later holds the outputs of all nodes of the graph, to tell what is not there from what comes too late.
 	later map[string]int
+	// told are names that are not there, and reported; lost is set when a node's output was.
+	told  map[string]bool
+	lost  bool
 	outer *scope
 }
 
 func newScope(outer *scope, nodes []*onnxpb.NodeProto) *scope {
-	s := &scope{names: map[string]bool{}, later: map[string]int{}, outer: outer}
+	s := &scope{names: map[string]bool{}, later: map[string]int{}, told: map[string]bool{}, outer: outer}
 	for i, n := range nodes {
 		for _, out := range n.Output {
 			if _, ok := s.later[out]; !ok {
@@ -26,17 +29,14 @@ func newScope(outer *scope, nodes []*onnxpb.NodeProto) *scope {
 	return s
 }
 
-// once reports whether the name is new in this graph, and adds it.
-func (s *scope) once(name string) bool {
+// add adds the name of a value, and reports whether it is new in this graph.
+func (s *scope) add(name string) bool {
 	if s.names[name] {
 		return false
 	}
 	s.names[name] = true
 	return true
 }
-
-// add adds a name of a value.
-func (s *scope) add(name string) bool { return s.once(name) }
 
 func (s *scope) has(name string) bool {
 	for ; s != nil; s = s.outer {
@@ -80,7 +80,7 @@ func (c *checker) graph(g *onnxpb.GraphProto, at *place, outer *scope) {
 	}
 	for _, out := range g.Output {
 		c.valueInfo(out, "output", main, at)
-		if out.GetName() == "" || s.has(out.GetName()) {
+		if out.GetName() == "" || s.has(out.GetName()) || s.lost {
 			continue
 		}
 		c.report(at, IDName, "name one that a node computes", "the output %q of %s is computed by no node", out.GetName(), graphOf(at))

@@ -18,7 +18,7 @@ func (c *checker) node(at *place, s *scope) {
 	} else if len(n.Input) == 0 && len(n.Output) == 0 {
 		c.report(at, IDArity, "remove it", "the node has neither inputs nor outputs")
 	} else {
-		c.operator(at)
+		c.operator(at, s)
 	}
 	seen := map[string]bool{}
 	for _, a := range n.Attribute {
@@ -32,6 +32,7 @@ func (c *checker) node(at *place, s *scope) {
 		switch {
 		case out == "":
 		case s.has(out):
+			s.lost = true
 			c.report(at, IDName, "rename one of the two and those who use it", "the name %q of its output is taken: each value has one definition, also across subgraphs", out)
 		default:
 			s.add(out)
@@ -42,7 +43,7 @@ func (c *checker) node(at *place, s *scope) {
 // inputs checks that what the node reads is there already.
 func (c *checker) inputs(at *place, s *scope) {
 	for _, in := range at.node.Input {
-		if in == "" || s.has(in) {
+		if in == "" || s.has(in) || s.told[in] {
 			continue
 		}
 		if i, ok := s.comesLater(in); ok {
@@ -50,19 +51,19 @@ func (c *checker) inputs(at *place, s *scope) {
 		} else {
 			c.report(at, IDName, "name an input, an initializer or the output of a node before it", "its input %q is defined nowhere", in)
 		}
-		s.add(in) // told once
+		s.told[in] = true
 	}
 }
 
 // operator checks a node against the schema that the imported opset has of it.
-func (c *checker) operator(at *place) {
+func (c *checker) operator(at *place, s *scope) {
 	n := at.node
 	domain := normal(n.GetDomain())
 	version, imported := c.imports[domain]
 	f := c.functions[functionKey(domain, n.GetOpType(), n.GetOverload())]
 	switch {
 	case !imported:
-		c.report(at, IDVersion, "add an opset_import for it", "the domain %q is not imported", domain)
+		c.report(at, IDVersion, "add an opset_import for it", "%s is not imported", domainName(domain))
 	case f != nil:
 		if len(n.Input) > len(f.Input) || len(n.Output) > len(f.Output) {
 			c.report(at, IDArity, "", "the call has %d inputs and %d outputs, the function takes %d and gives %d", len(n.Input), len(n.Output), len(f.Input), len(f.Output))
@@ -70,7 +71,7 @@ func (c *checker) operator(at *place) {
 	case version < 1 || domain == "" && version > onnx.Newest:
 		// told of the import
 	default:
-		c.schema(at, domain, version)
+		c.schema(at, s, domain, version)
 	}
 }
 
@@ -79,7 +80,7 @@ func official(domain string) bool {
 	return domain == "" || domain == "ai.onnx.ml" || domain == "ai.onnx.preview.training"
 }
 
-func (c *checker) schema(at *place, domain string, version int64) {
+func (c *checker) schema(at *place, sc *scope, domain string, version int64) {
 	name := opName(at.node)
 	all := onnx.Versions(name)
 	s := onnx.Lookup(name, int(min(version, 1<<30)))
@@ -96,15 +97,15 @@ func (c *checker) schema(at *place, domain string, version int64) {
 		return
 	}
 	n := at.node
-	c.arity(at, s, "input", s.Inputs, n.Input)
-	c.arity(at, s, "output", s.Outputs, n.Output)
+	c.arity(at, sc, s, "input", s.Inputs, n.Input)
+	c.arity(at, sc, s, "output", s.Outputs, n.Output)
 	for _, a := range n.Attribute {
 		d := s.Attr(a.GetName())
 		switch {
 		case strings.HasPrefix(a.GetName(), "__"): // the standard leaves these to programs
 		case d == nil:
 			c.report(at, IDAttribute, hasAttributes(s), "%s-%d has no attribute %q", n.GetOpType(), s.Since, a.GetName())
-		case a.Type != nil && a.GetType() != attributeType(d.Type):
+		case a.Type != nil && a.GetType() != attributeType(d.Type) && !lies(a):
 			c.report(at, IDAttribute, "", "the attribute %q of %s-%d must be of type %s, not %s", a.GetName(), n.GetOpType(), s.Since,
 				attributeType(d.Type), a.GetType())
 		}
@@ -130,14 +131,16 @@ func hasAttributes(s *onnx.OpSchema) string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-func (c *checker) arity(at *place, s *onnx.OpSchema, what string, ps []onnx.Param, names []string) {
+func (c *checker) arity(at *place, sc *scope, s *onnx.OpSchema, what string, ps []onnx.Param, names []string) {
 	least, most := onnx.Arity(ps)
 	if len(names) < least || most >= 0 && len(names) > most {
+		sc.lost = sc.lost || what == "output"
 		c.report(at, IDArity, "", "%s-%d takes %s, the node has %d", at.node.GetOpType(), s.Since, onnx.ArityString(what, least, most), len(names))
 		return
 	}
 	for i, name := range names {
 		if p := ps[min(i, len(ps)-1)]; name == "" && p.Option != onnx.Optional {
+			sc.lost = sc.lost || what == "output"
 			c.report(at, IDArity, "", "the %s %s of %s-%d cannot be left out", what, p.Name, at.node.GetOpType(), s.Since)
 		}
 	}
@@ -264,6 +267,12 @@ func filled(a *onnxpb.AttributeProto) []onnxpb.AttributeProto_AttributeType {
 		}
 	}
 	return out
+}
+
+// lies reports an attribute whose value is not of the type that it states.
+func lies(a *onnxpb.AttributeProto) bool {
+	f := filled(a)
+	return len(f) > 0 && f[0] != a.GetType()
 }
 
 // repeated reports a type whose value may be empty.

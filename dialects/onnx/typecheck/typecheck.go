@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,7 @@ func Module(m *ssa.Module) *diag.List {
 		c.byName(g.Body)
 		c.infer(g.Body)
 	}
+	found := len(c.list.Items)
 	for o := range f.Body.AllOps() {
 		c.operands(o, func(v *ssa.Value) ssa.Type {
 			if w := c.copies[v.ID]; w != nil {
@@ -49,7 +51,21 @@ func Module(m *ssa.Module) *diag.List {
 			return values[v.ID].Type
 		})
 	}
+	c.roots(found)
 	return c.list
+}
+
+// roots drops what inference found at an op whose operands are of wrong types: the items from the given one on say that.
+func (c *checker) roots(from int) {
+	wrong := map[diag.Loc]bool{}
+	for _, d := range c.list.Items[from:] {
+		wrong[d.Loc] = true
+	}
+	i := 0
+	c.list.Items = slices.DeleteFunc(c.list.Items, func(d diag.Diagnostic) bool {
+		i++
+		return i <= from && d.Loc != 0 && wrong[d.Loc]
+	})
 }
 
 type checker struct {
@@ -243,6 +259,10 @@ func (c *checker) operands(o *ssa.Op, typ func(*ssa.Value) ssa.Type) {
 		out[i] = typ(r)
 	}
 	if err := s.CheckTypes(in, out); err != nil {
-		c.report(IDType, o.Kind, o.Loc, "insert a Cast", "%v", err)
+		hint := "insert a Cast"
+		if slices.ContainsFunc(in, func(t ssa.Type) bool { return t != nil && ssa.AsTensor(t) == nil }) {
+			hint = ""
+		}
+		c.report(IDType, o.Kind, o.Loc, hint, "%v", err)
 	}
 }
