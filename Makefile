@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all build test race lit update gen proto node-tests kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto node-tests damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
 
 all: build lint test
 
@@ -55,6 +55,18 @@ node-tests: .venv/ready
 	ATON_NODE_TESTS=$(CURDIR)/out/nodetests $(GO) test -tags data ./backend/interp -run 'TestNodes$$' -count=1 -v > out/nodetests.log || \
 		{ grep -A20 -e '--- FAIL' out/nodetests.log | head -100; exit 1; }
 	@sed -n '/passed, .* left out/,/^--- /p' out/nodetests.log | grep -v '^--- '
+
+# damaged ONNX models: what onnx.checker, onnxruntime and aton refuse; fails if aton takes what onnx.checker refuses, or panics.
+# SEED and PER_KIND choose others; MUTANTS=N changes every fourth node test N times besides
+SEED     ?= 1
+PER_KIND ?= 25
+MUTANTS  ?= 2
+damaged: .venv/ready
+	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	rm -rf out/damaged
+	$(PYTHON) tools/damage/damage.py out/damaged out/nodetests --seed $(SEED) --per-kind $(PER_KIND)
+	$(GO) run ./tools/damage out/damaged
+	$(GO) run ./tools/damage -mutants $(MUTANTS) -seed $(SEED) -every 4 out/nodetests
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests:

@@ -32,15 +32,16 @@ func main() {
 	list := flag.Bool("list", false, "tell of every model that aton alone refuses, and why")
 	n := flag.Int("mutants", 0, "make this many mutants of every model below the folder")
 	seed := flag.Int64("seed", 1, "the seed of the mutants")
+	every := flag.Int("every", 1, "make mutants of every so many models only")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: damage [-list] [-mutants N] FOLDER")
+		fmt.Fprintln(os.Stderr, "usage: damage [-list] [-mutants N [-every N] [-seed N]] FOLDER")
 		os.Exit(2)
 	}
 	var ok bool
 	var err error
 	if *n > 0 {
-		ok, err = mutants(os.Stdout, flag.Arg(0), *n, *seed)
+		ok, err = mutants(os.Stdout, flag.Arg(0), *n, max(*every, 1), *seed)
 	} else {
 		ok, err = run(os.Stdout, flag.Arg(0), *list)
 	}
@@ -125,17 +126,21 @@ func run(w io.Writer, dir string, list bool) (bool, error) {
 	return all.missed == 0 && panics == 0, nil
 }
 
-// mutants runs the commands on mutants of the models below a folder. Those that bring something down are kept beside it.
-func mutants(w io.Writer, dir string, n int, seed int64) (bool, error) {
+// mutants runs the commands on n mutants of every so many of the models below a folder. Those that bring something down are
+// kept in the folder of temporary files.
+func mutants(w io.Writer, dir string, n, every int, seed int64) (bool, error) {
 	tmp, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(tmp)
-	made, refused, bad := 0, 0, 0
+	made, refused, bad, models := 0, 0, 0, 0
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || filepath.Ext(path) != ".onnx" {
 			return err
+		}
+		if models++; models%every != 0 {
+			return nil
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {

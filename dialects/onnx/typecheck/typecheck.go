@@ -42,30 +42,33 @@ func Module(m *ssa.Module) *diag.List {
 		c.byName(g.Body)
 		c.infer(g.Body)
 	}
-	found := len(c.list.Items)
+	wrong := map[*ssa.Op]bool{} // operands are the root of what inference found
+	var operands []diag.Diagnostic
 	for o := range f.Body.AllOps() {
-		c.operands(o, func(v *ssa.Value) ssa.Type {
+		d := c.operands(o, func(v *ssa.Value) ssa.Type {
 			if w := c.copies[v.ID]; w != nil {
 				return w.Type
 			}
 			return values[v.ID].Type
 		})
+		if d != nil {
+			wrong[o] = true
+			operands = append(operands, *d)
+		}
 	}
-	c.roots(found)
+	for _, f := range c.found {
+		if f.op == nil || !wrong[f.op] {
+			c.list.Add(f.Diagnostic)
+		}
+	}
+	c.list.Items = append(c.list.Items, operands...)
 	return c.list
 }
 
-// roots drops what inference found at an op whose operands are of wrong types: the items from the given one on say that.
-func (c *checker) roots(from int) {
-	wrong := map[diag.Loc]bool{}
-	for _, d := range c.list.Items[from:] {
-		wrong[d.Loc] = true
-	}
-	i := 0
-	c.list.Items = slices.DeleteFunc(c.list.Items, func(d diag.Diagnostic) bool {
-		i++
-		return i <= from && d.Loc != 0 && wrong[d.Loc]
-	})
+// finding is what inference found, and the op of the module.
+type finding struct {
+	diag.Diagnostic
+	op *ssa.Op
 }
 
 type checker struct {
@@ -75,6 +78,8 @@ type checker struct {
 	stated []ssa.Type   // by ID of the module's value
 	copies []*ssa.Value // by ID, what has taken the value's place in the copy
 	ids    map[*ssa.Value]int
+	ops    []*ssa.Op // by ID, the op of the module that computes the value
+	found  []finding
 }
 
 // copy copies a function to a module of its own. Every value is named by the ID of the one that it stands for.
@@ -94,6 +99,12 @@ func (c *checker) copy(f *ssa.Func) (*ssa.Func, []*ssa.Value) {
 		g.Body.SetReturns(append(g.Body.Returns(), values[v.ID])...)
 	}
 	c.stated = make([]ssa.Type, f.NumValues())
+	c.ops = make([]*ssa.Op, f.NumValues())
+	for o := range f.Body.AllOps() {
+		for _, r := range o.Results {
+			c.ops[r.ID] = o
+		}
+	}
 	c.copies = make([]*ssa.Value, f.NumValues())
 	for id, v := range values {
 		if v != nil {
@@ -139,15 +150,24 @@ func (c *checker) infer(b *ssa.Block) {
 		if errors.As(err, &inner) {
 			at, err = inner.Op, inner.Err
 		}
-		c.report(IDShape, at.Kind, at.Loc, "", "%s", strings.TrimPrefix(err.Error(), string(at.Kind)+": "))
+		c.find(at, diag.Diagnostic{ID: IDShape, Op: string(at.Kind), Loc: at.Loc, Message: strings.TrimPrefix(err.Error(), string(at.Kind)+": ")})
 		for _, r := range o.Results {
 			r.Type, r.Sym = ssa.AnyTensor, nil
 		}
 	}
 }
 
-func (c *checker) report(id string, op ssa.Kind, loc diag.Loc, hint, format string, args ...any) {
-	c.list.Add(diag.Diagnostic{ID: id, Op: string(op), Loc: loc, Message: fmt.Sprintf(format, args...), Hint: hint})
+// find keeps what was found at an op of the copy.
+func (c *checker) find(o *ssa.Op, ds ...diag.Diagnostic) {
+	for _, d := range ds {
+		f := finding{d, nil}
+		for _, r := range o.Results {
+			if id, ok := c.ids[r]; ok {
+				f.op = c.ops[id]
+			}
+		}
+		c.found = append(c.found, f)
+	}
 }
 
 // compare compares the results of an op, and of those in its blocks, with what is stated of them.
@@ -157,7 +177,7 @@ func (c *checker) compare(o *ssa.Op) {
 		if !ok || c.stated[id] == nil {
 			continue
 		}
-		c.list.Items = append(c.list.Items, Stated(o, i, c.stated[id])...)
+		c.find(o, Stated(o, i, c.stated[id])...)
 	}
 	for _, b := range o.Blocks {
 		for inner := range b.Ops() {
@@ -241,13 +261,13 @@ func tensorContradiction(a, b *ssa.TensorType) string {
 }
 
 // operands checks an op of the module against the schema of its opset.
-func (c *checker) operands(o *ssa.Op, typ func(*ssa.Value) ssa.Type) {
+func (c *checker) operands(o *ssa.Op, typ func(*ssa.Value) ssa.Type) *diag.Diagnostic {
 	if o.Kind.Namespace() != onnx.Namespace {
-		return
+		return nil
 	}
 	s := onnx.Lookup(string(o.Kind), c.opset)
 	if s == nil {
-		return
+		return nil
 	}
 	in, out := make([]ssa.Type, o.NumOperands()), make([]ssa.Type, len(o.Results))
 	for i := range in {
@@ -258,11 +278,13 @@ func (c *checker) operands(o *ssa.Op, typ func(*ssa.Value) ssa.Type) {
 	for i, r := range o.Results {
 		out[i] = typ(r)
 	}
-	if err := s.CheckTypes(in, out); err != nil {
-		hint := "insert a Cast"
-		if slices.ContainsFunc(in, func(t ssa.Type) bool { return t != nil && ssa.AsTensor(t) == nil }) {
-			hint = ""
-		}
-		c.report(IDType, o.Kind, o.Loc, hint, "%v", err)
+	err := s.CheckTypes(in, out)
+	if err == nil {
+		return nil
 	}
+	hint := "insert a Cast"
+	if slices.ContainsFunc(in, func(t ssa.Type) bool { return t != nil && ssa.AsTensor(t) == nil }) {
+		hint = ""
+	}
+	return &diag.Diagnostic{ID: IDType, Op: string(o.Kind), Loc: o.Loc, Message: err.Error(), Hint: hint}
 }
