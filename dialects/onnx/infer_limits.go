@@ -53,8 +53,42 @@ func (c *infer) limits() {
 		}
 		c.positive("q_num_heads", "kv_num_heads")
 	case "LinearAttention":
-		c.positive("q_num_heads", "kv_num_heads")
-		c.oneOf("update_rule", "linear", "gated", "delta", "gated_delta")
+		c.linearAttentionLimits()
+	case "ConvTranspose":
+		if p := c.o.AttrInts("output_padding"); len(p) > 0 && slices.Min(p) < 0 {
+			c.fail("output_padding %v is negative", p)
+		}
+	case "Pad":
+		c.padLimits()
+	}
+}
+
+func (c *infer) linearAttentionLimits() {
+	c.positive("q_num_heads", "kv_num_heads")
+	c.oneOf("update_rule", "linear", "gated", "delta", "gated_delta")
+	for i := range 3 {
+		if in := c.dims(i); in != nil && len(in) != 3 {
+			c.fail("input %d has rank %d, not 3", i, len(in))
+		}
+	}
+	if r := c.o.AttrStr("update_rule", "gated_delta"); (r == "linear" || r == "delta") && c.has(4) {
+		c.fail("update_rule %q takes no decay", r)
+	}
+}
+
+func (c *infer) padLimits() {
+	in := c.dims(0)
+	axes, ok := c.ints(3)
+	if in == nil || !ok {
+		return
+	}
+	seen := map[int]bool{}
+	for _, a := range axes {
+		if k := c.axis(a, len(in)); c.err == nil && seen[k] {
+			c.fail("axis %d comes twice", k)
+		} else {
+			seen[k] = true
+		}
 	}
 }
 
@@ -102,6 +136,7 @@ func (c *infer) resizeLimits() {
 	if in == nil {
 		return
 	}
+	c.oneOf("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller")
 	n := int64(len(in))
 	if axes, ok := c.o.Attr("axes"); ok {
 		n = int64(len(axes.Elems))

@@ -205,7 +205,7 @@ func (c *checker) declareFunctions(list []*onnxpb.FunctionProto) {
 	visit = func(f *onnxpb.FunctionProto) {
 		state[f] = open
 		for _, n := range f.Node {
-			g := c.functions[functionKey(n.GetDomain(), n.GetOpType(), n.GetOverload())]
+			g := c.called(n)
 			switch {
 			case g == nil || state[g] == closed:
 			case state[g] == open:

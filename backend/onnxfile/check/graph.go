@@ -9,8 +9,8 @@ import (
 // scope holds the names that nodes may use at one place; inner graphs see the outer ones.
 type scope struct {
 	names map[string]bool
-	// later holds the outputs of all nodes of the graph, to tell what is not there from what comes too late.
-	later map[string]int
+	nodes []*onnxpb.NodeProto // all of the graph
+	later map[string]int      // what they compute, made when it is first asked for
 	// told are names that are not there, and reported; lost is set when a node's output was.
 	told  map[string]bool
 	lost  bool
@@ -18,15 +18,7 @@ type scope struct {
 }
 
 func newScope(outer *scope, nodes []*onnxpb.NodeProto) *scope {
-	s := &scope{names: map[string]bool{}, later: map[string]int{}, told: map[string]bool{}, outer: outer}
-	for i, n := range nodes {
-		for _, out := range n.Output {
-			if _, ok := s.later[out]; !ok {
-				s.later[out] = i
-			}
-		}
-	}
-	return s
+	return &scope{names: make(map[string]bool, len(nodes)), nodes: nodes, told: map[string]bool{}, outer: outer}
 }
 
 // add adds the name of a value, and reports whether it is new in this graph.
@@ -50,6 +42,16 @@ func (s *scope) has(name string) bool {
 // comesLater finds the node that computes a name that is not there yet, in this graph or one around it.
 func (s *scope) comesLater(name string) (int, bool) {
 	for ; s != nil; s = s.outer {
+		if s.later == nil {
+			s.later = map[string]int{}
+			for i, n := range s.nodes {
+				for _, out := range n.Output {
+					if _, ok := s.later[out]; !ok {
+						s.later[out] = i
+					}
+				}
+			}
+		}
 		if i, ok := s.later[name]; ok {
 			return i, true
 		}

@@ -20,14 +20,7 @@ func (c *checker) node(at *place, s *scope) {
 	} else {
 		c.operator(at, s)
 	}
-	seen := map[string]bool{}
-	for _, a := range n.Attribute {
-		if a.GetName() != "" && seen[a.GetName()] {
-			c.report(at, IDAttribute, "keep one of them", "the attribute %q is there twice", a.GetName())
-		}
-		seen[a.GetName()] = true
-		c.attribute(a, at, s)
-	}
+	c.attributes(at, s)
 	for _, out := range n.Output {
 		switch {
 		case out == "":
@@ -37,6 +30,17 @@ func (c *checker) node(at *place, s *scope) {
 		default:
 			s.add(out)
 		}
+	}
+}
+
+func (c *checker) attributes(at *place, s *scope) {
+	seen := make(map[string]bool, len(at.node.Attribute))
+	for _, a := range at.node.Attribute {
+		if a.GetName() != "" && seen[a.GetName()] {
+			c.report(at, IDAttribute, "keep one of them", "the attribute %q is there twice", a.GetName())
+		}
+		seen[a.GetName()] = true
+		c.attribute(a, at, s)
 	}
 }
 
@@ -60,7 +64,7 @@ func (c *checker) operator(at *place, s *scope) {
 	n := at.node
 	domain := normal(n.GetDomain())
 	version, imported := c.imports[domain]
-	f := c.functions[functionKey(domain, n.GetOpType(), n.GetOverload())]
+	f := c.called(n)
 	switch {
 	case !imported:
 		c.report(at, IDVersion, "add an opset_import for it", "%s is not imported", domainName(domain))
@@ -73,6 +77,14 @@ func (c *checker) operator(at *place, s *scope) {
 	default:
 		c.schema(at, s, domain, version)
 	}
+}
+
+// called is the function of the model that a node calls, nil for none.
+func (c *checker) called(n *onnxpb.NodeProto) *onnxpb.FunctionProto {
+	if len(c.functions) == 0 {
+		return nil
+	}
+	return c.functions[functionKey(n.GetDomain(), n.GetOpType(), n.GetOverload())]
 }
 
 // official are the domains whose operators are all known.
