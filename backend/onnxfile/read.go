@@ -17,7 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Read reads a model into a module of one function. What is wrong with the model is a *diag.List of all there is to say. Weights stay in the mapped
+// Read reads a model into a module of one function. What is wrong with the model is a *diag.List of all there is to say.
+// Weights stay in the mapped
 // file. Operators stay in the encoding of the file's opset; calls of the
 // model's own functions are inlined. Types are those that the file states.
 func Read(path string) (*ssa.Module, error) {
