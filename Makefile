@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all build test race lit update gen proto node-tests node-rewrites kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
 
 all: build lint test
 
@@ -61,6 +61,18 @@ node-rewrites: .venv/ready
 	$(PYTHON) tools/nodetests/generate.py out/nodetests
 	rm -f out/nodetests/as-they-are.json
 	$(PYTHON) tools/nodetests/rewrite.py out/nodetests $(if $(PEER),--peer)
+
+# damaged ONNX models: what onnx.checker, onnxruntime and aton refuse; fails if aton takes what onnx.checker refuses, or panics.
+# SEED and PER_KIND choose others; MUTANTS=N changes every fourth node test N times besides
+SEED     ?= 1
+PER_KIND ?= 25
+MUTANTS  ?= 2
+damaged: .venv/ready
+	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	rm -rf out/damaged
+	$(PYTHON) tools/damage/damage.py out/damaged out/nodetests --seed $(SEED) --per-kind $(PER_KIND)
+	$(GO) run ./tools/damage out/damaged
+	$(GO) run ./tools/damage -mutants $(MUTANTS) -seed $(SEED) -every 4 out/nodetests
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests:

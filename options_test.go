@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 const counting = `graph(%x : Float(2)):
@@ -71,6 +73,41 @@ func TestUnroll(t *testing.T) {
 		}
 		if n := strings.Count(b.String(), "= onnx::Loop"); n != loops {
 			t.Errorf("unroll %d leaves %d loops, want %d", unroll, n, loops)
+		}
+	}
+}
+
+// TestInvalidRule: a rule of the user's that makes what ONNX does not have is named, with the line of the program.
+func TestInvalidRule(t *testing.T) {
+	const graph = `graph(%x : Float(2, 3)):
+  %y : Float(2, 3) = aten::relu(%x) # net.py:7:0
+  return (%y)
+`
+	for name, c := range map[string]struct {
+		lower func(l *aten.Lowering) *ssa.Value
+		want  string
+	}{
+		"attribute": {func(l *aten.Lowering) *ssa.Value {
+			return l.OpA("Relu", []ssa.Attr{{Name: "zzz", Value: ssa.Int(1)}}, l.Tensor("self"))
+		}, `net.py:7: aten::relu: its lowering makes onnx::Relu, which ONNX does not have: onnx::Relu-14 has no attribute "zzz"; correct the lowering`},
+		"types": {func(l *aten.Lowering) *ssa.Value {
+			return l.Op("Add", l.Tensor("self"), l.Const(tensor.Ints(1, 2, 3)))
+		}, `net.py:7: aten::relu: its lowering makes onnx::Add, which ONNX does not have: input B of onnx::Add-14 has elements of type Long, and another parameter of type T has Float; correct the lowering`},
+		"operands": {func(l *aten.Lowering) *ssa.Value {
+			return l.Op("Relu", l.Tensor("self"), l.Tensor("self"))
+		}, `net.py:7: aten::relu: its lowering makes onnx::Relu, which ONNX does not have: onnx::Relu-14 takes 1 input, not 2; correct the lowering`},
+	} {
+		table := aten.NewTable()
+		if err := table.Register("aten::relu", aten.Def{Lower: c.lower}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", aton.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = aton.ExportTo(&bytes.Buffer{}, m, aton.Options{Table: table})
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func compare(name string, got, want *tensor.Tensor, tol Tolerance) Compared {
 		c.Wrong = fmt.Sprintf("is %v, expected %v", got, want)
 		return c
 	}
-	if want.DType == tensor.String || want.DType.IsComplex() {
+	if !want.DType.HoldsNumbers() || want.DType.IsComplex() {
 		c.Wrong = fmt.Sprintf("elements of type %v are not compared", want.DType)
 		return c
 	}

@@ -212,6 +212,9 @@ func RandomData(m *ssa.Module) (DataSet, error) {
 		if t == nil || !t.Ranked || t.DType == tensor.Undefined {
 			return set, fmt.Errorf("input %s is %s: give its type with --input, or data", p.Name, p.Type)
 		}
+		if !t.DType.HoldsNumbers() {
+			return set, fmt.Errorf("input %s is %s, of which no elements can be made up: give data", p.Name, t)
+		}
 		env := map[string]int64{}
 		for _, d := range t.Dims {
 			d.Symbols(func(name string) { env[name] = 2 })

@@ -4,6 +4,7 @@ package frontend
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/frontend/weights"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 // Format is a kind of file.
@@ -134,7 +136,8 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	case Exported: // it says itself what its inputs are; what the user states must fit
 		return export.Read(data, name, export.Options{Inputs: o.Inputs, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:
-		if m, err = onnxfile.Parse(data); err != nil {
+		var list *diag.List
+		if m, err = onnxfile.Parse(data); err != nil && !errors.As(err, &list) {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	case Text:

@@ -2,7 +2,9 @@ package ssa
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/ssa/diag"
@@ -156,6 +158,20 @@ func (m *Module) Main() *Func {
 	}
 	return m.Funcs[0]
 }
+
+// NoteSymbol keeps FreshSymbol from handing out a name that is in use already.
+func (m *Module) NoteSymbol(name string) {
+	i := len(name)
+	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
+		i--
+	}
+	if n, err := strconv.Atoi(name[i:]); err == nil && n >= m.fresh && n < math.MaxInt32 {
+		m.fresh = n + 1
+	}
+}
+
+// SharesSymbols makes the fresh symbols of m, a copy of parts of n, others than those that n has handed out.
+func (m *Module) SharesSymbols(n *Module) { m.fresh = max(m.fresh, n.fresh) }
 
 // FreshSymbol makes a symbol that occurs nowhere else, at least min.
 func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {

@@ -1,8 +1,6 @@
 package ssa
 
 import (
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/ssa/sym"
@@ -232,18 +230,7 @@ func (p *parser) dims(t *TensorType) {
 		if err != nil {
 			p.fail("%v", err)
 		}
-		e.Symbols(p.m.noteSymbol)
+		e.Symbols(p.m.NoteSymbol)
 		t.Dims = append(t.Dims, e)
-	}
-}
-
-// noteSymbol keeps FreshSymbol from handing out a name that the text uses.
-func (m *Module) noteSymbol(name string) {
-	i := len(name)
-	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
-		i--
-	}
-	if n, err := strconv.Atoi(name[i:]); err == nil && n >= m.fresh && n < math.MaxInt32 {
-		m.fresh = n + 1
 	}
 }

@@ -1,13 +1,16 @@
 package onnxfile
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sort"
 
+	"github.com/aton-project/aton/backend/onnxfile/check"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/typecheck"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 	"google.golang.org/protobuf/proto"
@@ -86,16 +89,33 @@ func newModel(m *ssa.Module, opts Options) (*model, error) {
 	if f == nil {
 		return nil, fmt.Errorf("the module has no function")
 	}
-	b := &builder{m: m, opts: opts, opset: onnx.DefaultOpset(m), names: names{map[string]int{"": 0}}, nodes: names{map[string]int{}},
-		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true}}
-	if b.opset == 0 {
-		b.opset = onnx.Newest
+	opset := onnx.DefaultOpset(m)
+	if opset == 0 {
+		return nil, errors.New("the module is for no opset: run the pass legalize, or set Opsets")
 	}
+	b := &builder{m: m, opts: opts, opset: opset, names: names{map[string]int{"": 0}}, nodes: names{map[string]int{}},
+		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true}}
 	g := b.main(f)
 	if b.err != nil {
 		return nil, b.err
 	}
 	return b.encode(g)
+}
+
+// check holds the file to the rules that hold for files that are read.
+func (b *builder) check(p *onnxpb.ModelProto, g *onnxpb.GraphProto) error {
+	f := check.File{Model: p, Graph: g}
+	for _, in := range b.inits {
+		f.Weights = append(f.Weights, in.name)
+	}
+	err := f.Check(&b.m.Locs).Err()
+	if err == nil {
+		err = typecheck.Module(b.m).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("the model would not be valid: %w", err)
+	}
+	return nil
 }
 
 // encode cuts the model into the parts before, between and after the initializers.
@@ -131,8 +151,13 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 		}
 		g.MetadataProps = append(g.MetadataProps, entry(kv.Key, kv.Value))
 	}
+	g.Name = &name
+	whole := &onnxpb.ModelProto{IrVersion: head.IrVersion, OpsetImport: tail.OpsetImport, MetadataProps: tail.MetadataProps}
+	if err := b.check(whole, g); err != nil {
+		return nil, err
+	}
 	graphHead := &onnxpb.GraphProto{Node: g.Node, Name: &name}
-	g.Node = nil
+	g.Node, g.Name = nil, nil
 	out := &model{inits: b.inits, sources: sourcesOf(b.m)}
 	for _, part := range []struct {
 		to   *[]byte

@@ -1,12 +1,15 @@
 package onnxfile
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
+	"github.com/aton-project/aton/backend/onnxfile/check"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/typecheck"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -14,7 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Read reads a model into a module of one function. Weights stay in the mapped
+// Read reads a model into a module of one function. What is wrong with the model is a *diag.List of all there is to say.
+// Weights stay in the mapped
 // file. Operators stay in the encoding of the file's opset; calls of the
 // model's own functions are inlined. Types are those that the file states.
 func Read(path string) (*ssa.Module, error) {
@@ -23,8 +27,12 @@ func Read(path string) (*ssa.Module, error) {
 		return nil, err
 	}
 	m, err := read(b.data, filepath.Dir(path))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %v", path, err)
+	var list *diag.List
+	switch {
+	case errors.As(err, &list):
+		return nil, err // as for any model: who shows it says of which file
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	m.Keep = append(m.Keep, b)
 	return m, nil
@@ -40,29 +48,21 @@ const (
 )
 
 func read(b []byte, dir string) (*ssa.Module, error) {
-	r := &reader{m: ssa.NewModule(onnx.Dialect{}), ext: &externalFiles{dir: dir, files: map[string]*tensor.Storage{}},
-		functions: map[string]*onnxpb.FunctionProto{}, used: map[string]int{}}
-	var rest, graph []byte
-	err := fields(b, func(num protowire.Number, typ protowire.Type, field, value []byte) error {
-		switch {
-		case num != fieldModelGraph || typ != protowire.BytesType:
-			rest = append(rest, field...)
-		case graph == nil:
-			graph = value[:len(value):len(value)]
-		default:
-			graph = append(graph, value...)
-		}
-		return nil
-	})
+	p, graph, err := split(b)
 	if err != nil {
-		return nil, fmt.Errorf("not an ONNX model: %v", err)
-	}
-	p := &onnxpb.ModelProto{}
-	if err := proto.Unmarshal(rest, p); err != nil {
 		return nil, fmt.Errorf("not an ONNX model: %v", err)
 	}
 	if graph == nil || p.IrVersion == nil && len(p.OpsetImport) == 0 {
 		return nil, fmt.Errorf("not an ONNX model: it has no graph")
+	}
+	r := &reader{m: ssa.NewModule(onnx.Dialect{}), ext: &externalFiles{dir: dir, files: map[string]*tensor.Storage{}},
+		functions: map[string]*onnxpb.FunctionProto{}, used: map[string]int{}}
+	g, inits, err := r.splitGraph(graph)
+	if err != nil {
+		return nil, fmt.Errorf("not an ONNX model: %v", err)
+	}
+	if err := r.check(p, g, inits); err != nil {
+		return nil, err
 	}
 	r.m.Opsets = map[string]int{}
 	for _, o := range p.OpsetImport {
@@ -70,7 +70,7 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 		if domain == "ai.onnx" {
 			domain = ""
 		}
-		r.m.Opsets[domain] = int(o.GetVersion())
+		r.m.Opsets[domain] = max(r.m.Opsets[domain], int(o.GetVersion())) // the newest counts
 	}
 	if _, ok := r.m.Opsets[""]; !ok {
 		r.m.Opsets[""] = 1
@@ -85,13 +85,82 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	for _, f := range p.Functions {
 		r.functions[functionKey(f.GetDomain(), f.GetName(), f.GetOverload())] = f
 	}
-	if err := r.graph(graph); err != nil {
+	noteSymbols(g, r.m)
+	if err := r.graph(g, inits); err != nil {
 		return nil, err
 	}
 	for _, b := range r.ext.maps {
 		r.m.Keep = append(r.m.Keep, b)
 	}
-	return r.m, nil
+	list := typecheck.Module(r.m)
+	list.Items = append(r.stated, list.Items...)
+	return r.m, list.Err()
+}
+
+// split takes the graph, which may be large, out of a model.
+func split(b []byte) (model *onnxpb.ModelProto, graph []byte, err error) {
+	var rest []byte
+	err = fields(b, func(num protowire.Number, typ protowire.Type, field, value []byte) error {
+		switch {
+		case num != fieldModelGraph || typ != protowire.BytesType:
+			rest = append(rest, field...)
+		case graph == nil:
+			graph = value[:len(value):len(value)]
+		default:
+			graph = append(graph, value...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	model = &onnxpb.ModelProto{}
+	return model, graph, proto.Unmarshal(rest, model)
+}
+
+// namedTensor is an initializer, or why it cannot be read.
+type namedTensor struct {
+	name string
+	t    *tensor.Tensor
+	err  error
+}
+
+// splitGraph takes the initializers out of a graph without copying their elements.
+func (r *reader) splitGraph(b []byte) (g *onnxpb.GraphProto, inits []namedTensor, err error) {
+	var rest []byte
+	err = fields(b, func(num protowire.Number, typ protowire.Type, field, value []byte) error {
+		if num != fieldGraphInitializer || typ != protowire.BytesType {
+			rest = append(rest, field...)
+			return nil
+		}
+		p, err := unmarshalTensor(value)
+		if err != nil {
+			return err
+		}
+		t, err := tensorOf(p, r.ext)
+		inits = append(inits, namedTensor{p.GetName(), t, err})
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	g = &onnxpb.GraphProto{}
+	return g, inits, proto.Unmarshal(rest, g)
+}
+
+// check tells all that is wrong with the file, before anything is made of it.
+func (r *reader) check(p *onnxpb.ModelProto, g *onnxpb.GraphProto, inits []namedTensor) error {
+	f := check.File{Model: p, Graph: g}
+	for _, in := range inits {
+		f.Weights = append(f.Weights, in.name)
+	}
+	list := f.Check(&r.m.Locs)
+	for _, in := range inits {
+		if in.err != nil {
+			list.Add(diag.Diagnostic{ID: check.IDTensor, Message: fmt.Sprintf("initializer %q: %v", in.name, in.err)})
+		}
+	}
+	return list.Err()
 }
 
 func functionKey(domain, name, overload string) string {
@@ -107,6 +176,7 @@ type reader struct {
 	functions map[string]*onnxpb.FunctionProto
 	used      map[string]int // value names of the function, with how often they were asked for
 	nodes     int
+	stated    []diag.Diagnostic // types of constants that are stated wrongly
 }
 
 // scope resolves names of values; inner graphs see the outer ones.
@@ -117,12 +187,14 @@ type scope struct {
 	// attrs are the arguments of the model-local function that is being inlined.
 	attrs map[string]*onnxpb.AttributeProto
 	depth int
+	// node is the node whose subgraph or function this is.
+	node diag.Loc
 }
 
 func newScope(outer *scope) *scope {
 	s := &scope{values: map[string]*ssa.Value{}, types: map[string]*onnxpb.TypeProto{}, outer: outer}
 	if outer != nil {
-		s.attrs, s.depth = outer.attrs, outer.depth
+		s.attrs, s.depth, s.node = outer.attrs, outer.depth, outer.node
 	}
 	return s
 }
@@ -137,29 +209,7 @@ func (s *scope) find(name string) *ssa.Value {
 }
 
 // graph reads the main graph.
-func (r *reader) graph(b []byte) error {
-	var rest []byte
-	type init struct {
-		name string
-		t    *tensor.Tensor
-	}
-	var inits []init
-	err := fields(b, func(num protowire.Number, typ protowire.Type, field, value []byte) error {
-		if num != fieldGraphInitializer || typ != protowire.BytesType {
-			rest = append(rest, field...)
-			return nil
-		}
-		name, t, err := readTensor(value, r.ext)
-		inits = append(inits, init{name, t})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	g := &onnxpb.GraphProto{}
-	if err := proto.Unmarshal(rest, g); err != nil {
-		return err
-	}
+func (r *reader) graph(g *onnxpb.GraphProto, inits []namedTensor) error {
 	name := g.GetName()
 	if name == "" {
 		name = "main_graph"
@@ -242,8 +292,8 @@ func (r *reader) body(b *ssa.Block, s *scope, g *onnxpb.GraphProto) error {
 			}
 		}
 	}
-	for _, n := range g.Node {
-		if err := r.node(b, s, n); err != nil {
+	for i, n := range g.Node {
+		if err := r.node(b, s, n, i); err != nil {
 			return err
 		}
 	}
@@ -257,7 +307,8 @@ func (r *reader) body(b *ssa.Block, s *scope, g *onnxpb.GraphProto) error {
 	return nil
 }
 
-func (r *reader) node(b *ssa.Block, s *scope, n *onnxpb.NodeProto) error {
+func (r *reader) node(b *ssa.Block, s *scope, n *onnxpb.NodeProto, index int) error {
+	loc := r.loc(n, index, s.node)
 	at := func(err error) error {
 		return fmt.Errorf("node %q (%s): %w", n.GetName(), n.GetOpType(), err)
 	}
@@ -275,7 +326,7 @@ func (r *reader) node(b *ssa.Block, s *scope, n *onnxpb.NodeProto) error {
 	}
 	domain := n.GetDomain()
 	if f := r.functions[functionKey(domain, n.GetOpType(), n.GetOverload())]; f != nil {
-		if err := r.inline(b, s, n, f, operands); err != nil {
+		if err := r.inline(b, s, n, f, operands, loc); err != nil {
 			return at(err)
 		}
 		return nil
@@ -287,7 +338,7 @@ func (r *reader) node(b *ssa.Block, s *scope, n *onnxpb.NodeProto) error {
 		return at(fmt.Errorf("impossible operator name"))
 	}
 	kind := ssa.Kind(domain + "::" + n.GetOpType())
-	o := b.Append(kind, r.loc(n), operands)
+	o := b.Append(kind, loc, operands)
 	for _, name := range n.Output {
 		t, err := typeOf(s.types[name], r.m)
 		if err != nil {
@@ -326,9 +377,11 @@ func (r *reader) node(b *ssa.Block, s *scope, n *onnxpb.NodeProto) error {
 		return at(err)
 	}
 	if kind == "onnx::Constant" {
+		stated := o.Results[0].Type
 		if err := constantValue(o); err != nil {
 			return at(err)
 		}
+		r.stated = append(r.stated, typecheck.Stated(o, 0, stated)...)
 	}
 	return nil
 }
@@ -347,6 +400,7 @@ func (r *reader) subgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error {
 			}
 			found++
 			blk, inner := o.AddBlock(), newScope(s)
+			inner.node = o.Loc
 			for _, in := range p.G.Input {
 				if err := r.param(blk, inner, in); err != nil {
 					return err
@@ -373,8 +427,8 @@ func (r *reader) subgraphs(o *ssa.Op, s *scope, n *onnxpb.NodeProto) error {
 }
 
 // loc keeps the scope of a node's name, and what metadata says of its source.
-func (r *reader) loc(n *onnxpb.NodeProto) diag.Loc {
-	f := diag.Frame{Func: n.GetName()}
+func (r *reader) loc(n *onnxpb.NodeProto, index int, outer diag.Loc) diag.Loc {
+	f := check.Frame(n, index, outer)
 	if path, ok := strings.CutPrefix(n.GetName(), "/"); ok {
 		if i := strings.LastIndexByte(path, '/'); i >= 0 {
 			f.Scope = strings.ReplaceAll(path[:i], "/", ".")
@@ -389,8 +443,9 @@ func (r *reader) loc(n *onnxpb.NodeProto) diag.Loc {
 }
 
 // inline reads the body of a model-local function in place of its call.
-func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.FunctionProto, operands []*ssa.Value) error {
+func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.FunctionProto, operands []*ssa.Value, loc diag.Loc) error {
 	inner := newScope(nil)
+	inner.node = loc
 	inner.depth = s.depth + 1
 	if inner.depth > maxInline {
 		return fmt.Errorf("functions are nested too deeply")
@@ -422,8 +477,8 @@ func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.F
 			inner.values[name] = nil
 		}
 	}
-	for _, node := range f.Node {
-		if err := r.node(b, inner, absent(node, inner)); err != nil {
+	for i, node := range f.Node {
+		if err := r.node(b, inner, absent(node, inner), i); err != nil {
 			return err
 		}
 	}

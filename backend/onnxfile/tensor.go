@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aton-project/aton/backend/onnxfile/check"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 	"github.com/aton-project/aton/ssa/tensor"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -63,8 +64,8 @@ func (e *externalFiles) open(location string) (*tensor.Storage, error) {
 	return s, nil
 }
 
-// readTensor decodes a TensorProto without copying its raw_data.
-func readTensor(b []byte, ext *externalFiles) (string, *tensor.Tensor, error) {
+// unmarshalTensor decodes a TensorProto without copying its raw_data.
+func unmarshalTensor(b []byte) (*onnxpb.TensorProto, error) {
 	var rest, raw []byte
 	hasRaw := false
 	err := fields(b, func(num protowire.Number, typ protowire.Type, field, value []byte) error {
@@ -76,20 +77,18 @@ func readTensor(b []byte, ext *externalFiles) (string, *tensor.Tensor, error) {
 		return nil
 	})
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	p := &onnxpb.TensorProto{}
 	if err := proto.Unmarshal(rest, p); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if hasRaw {
-		p.RawData = raw
+		if p.RawData = raw; raw == nil {
+			p.RawData = []byte{}
+		}
 	}
-	t, err := tensorOf(p, ext)
-	if err != nil {
-		err = fmt.Errorf("tensor %q: %v", p.GetName(), err)
-	}
-	return p.GetName(), t, err
+	return p, nil
 }
 
 // ReadTensor decodes a TensorProto file, such as input_0.pb of an ONNX test case.
@@ -98,7 +97,15 @@ func ReadTensor(path string) (name string, t *tensor.Tensor, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return readTensor(b.data, &externalFiles{dir: filepath.Dir(path), files: map[string]*tensor.Storage{}})
+	p, err := unmarshalTensor(b.data)
+	if err != nil {
+		return "", nil, err
+	}
+	t, err = tensorOf(p, &externalFiles{dir: filepath.Dir(path), files: map[string]*tensor.Storage{}})
+	if err != nil {
+		err = fmt.Errorf("tensor %q: %w", p.GetName(), err)
+	}
+	return p.GetName(), t, err
 }
 
 // fields walks the fields of a message: the whole field and, for length-delimited ones, its content.
@@ -125,6 +132,9 @@ func fields(b []byte, f func(num protowire.Number, typ protowire.Type, field, va
 }
 
 func tensorOf(p *onnxpb.TensorProto, ext *externalFiles) (*tensor.Tensor, error) {
+	if err := check.Tensor(p); err != nil {
+		return nil, err
+	}
 	d := tensor.FromONNX(int(p.GetDataType()))
 	if d == tensor.Undefined {
 		return nil, fmt.Errorf("element type %v is not supported", onnxpb.TensorProto_DataType(p.GetDataType()))
@@ -132,18 +142,12 @@ func tensorOf(p *onnxpb.TensorProto, ext *externalFiles) (*tensor.Tensor, error)
 	shape := append([]int64{}, p.Dims...)
 	n := int64(1)
 	for _, s := range shape {
-		if s < 0 || s > 0 && n > math.MaxInt64/16/s {
-			return nil, fmt.Errorf("impossible shape %v", shape)
-		}
 		n *= s
 	}
 	if p.Segment != nil {
 		return nil, fmt.Errorf("tensors in segments are not supported")
 	}
 	if d == tensor.String {
-		if int64(len(p.StringData)) != n {
-			return nil, fmt.Errorf("%d strings for shape %v", len(p.StringData), shape)
-		}
 		s := make([]string, n)
 		for i, b := range p.StringData {
 			s[i] = string(b)
@@ -155,17 +159,11 @@ func tensorOf(p *onnxpb.TensorProto, ext *externalFiles) (*tensor.Tensor, error)
 		return externalTensor(p, ext, d, shape, size)
 	}
 	if p.RawData != nil {
-		if int64(len(p.RawData)) != size {
-			return nil, fmt.Errorf("%d bytes for shape %v of %v", len(p.RawData), shape, d)
-		}
 		return tensor.New(d, shape, unpack(d, n, p.RawData)), nil
 	}
 	data, err := typedData(p, d)
 	if err != nil {
 		return nil, err
-	}
-	if int64(len(data)) != size {
-		return nil, fmt.Errorf("%d bytes of elements for shape %v of %v", len(data), shape, d)
 	}
 	return tensor.New(d, shape, unpack(d, n, data)), nil
 }

@@ -93,14 +93,30 @@ func dimOf(p *onnxpb.TensorShapeProto_Dimension, m *ssa.Module) sym.Expr {
 	case *onnxpb.TensorShapeProto_Dimension_DimParam:
 		if len(v.DimParam) < 1000 {
 			if e, err := sym.Parse(v.DimParam); err == nil {
+				e.Symbols(m.NoteSymbol)
 				return e
 			}
 		}
 		if v.DimParam != "" {
-			return sym.Symbol(cleanSymbol(v.DimParam), 0)
+			name := cleanSymbol(v.DimParam)
+			m.NoteSymbol(name)
+			return sym.Symbol(name, 0)
 		}
 	}
 	return m.FreshSymbol("d", 0)
+}
+
+// noteSymbols keeps the names of sizes that a graph states from those that are made for unknown ones.
+func noteSymbols(g *onnxpb.GraphProto, m *ssa.Module) {
+	for _, list := range [...][]*onnxpb.ValueInfoProto{g.Input, g.ValueInfo, g.Output} {
+		for _, v := range list {
+			for _, d := range v.GetType().GetTensorType().GetShape().GetDim() {
+				if d.GetDimParam() != "" {
+					dimOf(d, m)
+				}
+			}
+		}
+	}
 }
 
 func cleanSymbol(s string) string {

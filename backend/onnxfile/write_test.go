@@ -17,6 +17,7 @@ import (
 // big is a module with one weight of n floats, and its bytes.
 func big(n int) (*ssa.Module, []byte) {
 	m := ssa.NewModule(onnx.Dialect{})
+	m.Opsets = map[string]int{"": 20}
 	f := m.NewFunc("main")
 	data := make([]float32, n)
 	for i := range data {

@@ -115,11 +115,7 @@ func DefaultOpset(m *ssa.Module) int {
 }
 
 func (s *OpSchema) verify(o *ssa.Op) error {
-	vars := map[string]tensor.DType{}
-	if err := verifyParams(s, "input", s.Inputs, o.Operands(), vars); err != nil {
-		return err
-	}
-	if err := verifyParams(s, "output", s.Outputs, o.Results, vars); err != nil {
+	if err := s.CheckTypes(typesOf(o.Operands()), typesOf(o.Results)); err != nil {
 		return err
 	}
 	for i := range o.Attrs {
@@ -172,42 +168,66 @@ func verifyBlock(o *ssa.Op, i int, b *ssa.Block) error {
 	return nil
 }
 
-func verifyParams(s *OpSchema, what string, ps []Param, vs []*ssa.Value, vars map[string]tensor.DType) error {
-	need := 0
-	for i, p := range ps {
-		if p.Option == Single {
-			need = i + 1
-		} else if p.Option >= Variadic && p.Min > 0 {
-			need = i + p.Min
-		}
-	}
-	if len(vs) < need {
-		return fmt.Errorf("%s-%d has %d %ss, needs %d", s.Kind(), s.Since, len(vs), what, need)
-	}
+// typesOf gives the types of values, nil for absent ones.
+func typesOf(vs []*ssa.Value) []ssa.Type {
+	out := make([]ssa.Type, len(vs))
 	for i, v := range vs {
-		p := paramAt(ps, i)
-		if p == nil {
-			return fmt.Errorf("%s-%d has %d %ss, takes %d", s.Kind(), s.Since, len(vs), what, len(ps))
+		if v != nil {
+			out[i] = v.Type
 		}
-		if v == nil {
+	}
+	return out
+}
+
+// CheckTypes checks the number and the types of operands and results; nil stands for an absent one. What is unknown of
+// a type is taken to be right.
+func (s *OpSchema) CheckTypes(in, out []ssa.Type) error {
+	vars := map[string]tensor.DType{}
+	if err := s.checkParams("input", s.Inputs, in, vars); err != nil {
+		return err
+	}
+	return s.checkParams("output", s.Outputs, out, vars)
+}
+
+func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars map[string]tensor.DType) error {
+	if least, most := Arity(ps); len(types) < least || most >= 0 && len(types) > most {
+		return fmt.Errorf("%s-%d takes %s, not %d", s.Kind(), s.Since, ArityString(what, least, most), len(types))
+	}
+	for i, t := range types {
+		p := paramAt(ps, i)
+		if t == nil {
 			if p.Option != Optional {
 				return fmt.Errorf("%s %s of %s-%d is absent", what, p.Name, s.Kind(), s.Since)
 			}
 			continue
 		}
-		if !p.Types.Allows(v.Type) {
-			return fmt.Errorf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, v.Type)
+		if !p.Types.Allows(t) {
+			return fmt.Errorf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, t)
 		}
-		if p.Option == VariadicMixed || v.DType() == tensor.Undefined {
+		elem := elemType(t)
+		if p.Option == VariadicMixed || elem == tensor.Undefined {
 			continue
 		}
 		if d, ok := vars[p.Var]; !ok {
-			vars[p.Var] = v.DType()
-		} else if d != v.DType() {
-			return fmt.Errorf("%s %s of %s-%d is of element type %v, another parameter of type %s is %v", what, p.Name, s.Kind(), s.Since, v.DType(), p.Var, d)
+			vars[p.Var] = elem
+		} else if d.ONNX() != elem.ONNX() {
+			return fmt.Errorf("%s %s of %s-%d has elements of type %v, and another parameter of type %s has %v", what, p.Name, s.Kind(), s.Since, elem, p.Var, d)
 		}
 	}
 	return nil
+}
+
+// elemType is the element type of a tensor, and of those in a sequence or an optional.
+func elemType(t ssa.Type) tensor.DType {
+	switch x := t.(type) {
+	case *ssa.TensorType:
+		return x.DType
+	case *ssa.ListType:
+		return elemType(x.Elem)
+	case *ssa.OptionalType:
+		return elemType(x.Elem)
+	}
+	return tensor.Undefined
 }
 
 // accepts reports whether a literal is of the attribute's kind.

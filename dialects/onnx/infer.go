@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,18 +36,33 @@ func Infer(o *ssa.Op) error {
 	for _, r := range o.Results {
 		r.Sym = nil
 	}
-	f(c)
+	if c.limits(); c.err == nil {
+		f(c)
+	}
 	if c.err != nil {
 		return fmt.Errorf("%s: %w", o.Kind, c.err)
 	}
 	return nil
 }
 
-// InferBlock infers all ops of a block in order.
+// OpError is why an op of a block cannot run.
+type OpError struct {
+	Op  *ssa.Op
+	Err error
+}
+
+func (e *OpError) Error() string { return e.Err.Error() }
+func (e *OpError) Unwrap() error { return e.Err }
+
+// InferBlock infers all ops of a block in order. Its error is an *OpError of the innermost op that cannot run.
 func InferBlock(b *ssa.Block) error {
 	for o := range b.Ops() {
 		if err := Infer(o); err != nil {
-			return err
+			var inner *OpError
+			if errors.As(err, &inner) {
+				return inner
+			}
+			return &OpError{o, err}
 		}
 	}
 	return nil

@@ -58,6 +58,10 @@ func miscRule(name string) func(*infer) {
 				c.out(0, ssa.Unranked(tensor.String))
 				return
 			}
+			if len(in) == 0 {
+				c.fail("input of rank 0")
+				return
+			}
 			in[len(in)-1] = c.fresh(0, len(in)-1, len(in))
 			c.out(0, ssa.Tensor(tensor.String, in...))
 		}

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"math"
 	"slices"
 
 	"github.com/aton-project/aton/ssa"
@@ -29,6 +30,9 @@ func nnRule(name string) func(*infer) {
 		return inferMaxUnpool
 	case "BatchNormalization":
 		return func(c *infer) {
+			if len(c.o.Results) > 1 && c.o.AttrInt("training_mode", 0) == 0 {
+				c.fail("statistics are results in training mode only")
+			}
 			c.out(0, c.in(0))
 			c.out(1, c.in(3))
 			c.out(2, c.in(4))
@@ -119,6 +123,11 @@ func (w window) size(n sym.Expr, ceil bool) sym.Expr {
 func (c *infer) kernelShape(fallback []sym.Expr) []sym.Expr {
 	if k, ok := c.o.Attr("kernel_shape"); ok {
 		v, _ := k.IntList()
+		for _, n := range v {
+			if n < 1 || n > math.MaxInt32 {
+				c.fail("kernel_shape %v", v)
+			}
+		}
 		return ssa.Sizes(v)
 	}
 	if len(fallback) < 2 {

@@ -817,7 +817,7 @@ func inferRange(c *infer) {
 		}
 		step := max(delta[0], -delta[0])
 		size = span.Max(sym.Const(0)).Add(sym.Const(step - 1)).FloorDiv(sym.Const(step))
-		if n, ok := size.Int(); ok && n <= maxSym {
+		if n, ok := size.Int(); ok && n >= 0 && n <= maxSym { // below 0 where the span is beyond int64
 			content = make([]sym.Expr, n)
 			for i := range content {
 				content[i] = start[0].Add(sym.Const(int64(i) * delta[0]))

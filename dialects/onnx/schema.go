@@ -199,6 +199,37 @@ func paramAt(ps []Param, i int) *Param {
 	return nil
 }
 
+// Arity is how many inputs or outputs there are at least and at most; most is -1 for any number.
+func Arity(ps []Param) (least, most int) {
+	for i, p := range ps {
+		switch {
+		case p.Option == Single:
+			least = i + 1
+		case p.Option >= Variadic && p.Min > 0:
+			least = i + p.Min
+		}
+		if p.Option >= Variadic {
+			return least, -1
+		}
+	}
+	return least, len(ps)
+}
+
+// ArityString says how many there are: "1 to 3 inputs".
+func ArityString(what string, least, most int) string {
+	n := strconv.Itoa(least)
+	switch {
+	case most < 0:
+		return n + " or more " + what + "s"
+	case most != least:
+		n += " to " + strconv.Itoa(most)
+	}
+	if most == 1 {
+		return n + " " + what
+	}
+	return n + " " + what + "s"
+}
+
 // Lookup finds the version of an operator that an opset has: the newest one
 // that is not newer than the opset. The name is Relu, or domain::Name for
 // domains other than ONNX's default one. Nil: the opset does not have it, or

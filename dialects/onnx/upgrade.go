@@ -57,20 +57,9 @@ func Raise(o *ssa.Op, opset int) (err error) {
 	if err := v.verify(o); err != nil {
 		return err
 	}
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *Unsupported:
-			err = r
-		case *BuildError:
-			err = r
-		default:
-			panic(r)
-		}
-	}()
-	u := &Upgrade{Builder: Builder{Block: o.Block(), Before: o, Loc: o.Loc}, Node: o}
-	if !u.rise(opset) { // replaced by ops that are in the newest encoding and have types
-		return nil
+	replaced, err := climb(o, opset)
+	if err != nil || replaced {
+		return err
 	}
 	declared := make([]ssa.Type, len(o.Results))
 	for i, r := range o.Results {
@@ -83,6 +72,23 @@ func Raise(o *ssa.Op, opset int) (err error) {
 		r.Type = refine(r.Type, declared[i])
 	}
 	return nil
+}
+
+// climb takes an op's steps above an opset. Where one of them replaced it, there are ops that have types in its place.
+func climb(o *ssa.Op, opset int) (replaced bool, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *Unsupported:
+			err = r
+		case *BuildError:
+			err = r
+		default:
+			panic(r)
+		}
+	}()
+	u := &Upgrade{Builder: Builder{Block: o.Block(), Before: o, Loc: o.Loc}, Node: o}
+	return !u.rise(opset), nil
 }
 
 // rise takes the steps that lie above an opset; false if one of them replaced the node. A step may change the operator:
@@ -159,6 +165,8 @@ type raiser struct {
 	report  func(o *ssa.Op, err error)
 	failed  map[*ssa.Value]bool // results of ops that could not be raised
 	visited int
+	// unchecked takes ops as they are: what is wrong with their operands is not reported, and their results are unknown.
+	unchecked bool
 }
 
 // block reports whether all went well.
@@ -190,11 +198,31 @@ func (r *raiser) op(o *ssa.Op) bool {
 			return false
 		}
 	}
-	if err := Raise(o, r.opset); err != nil {
+	raise := Raise
+	if r.unchecked {
+		raise = raiseUnchecked
+	}
+	if err := raise(o, r.opset); err != nil {
 		r.report(o, err)
 		return false
 	}
 	return true
+}
+
+// raiseUnchecked is Raise for an op that may not be valid. An error is only that of a step that cannot be taken.
+func raiseUnchecked(o *ssa.Op, opset int) error {
+	if o.Kind.Namespace() != Namespace {
+		return nil
+	}
+	if replaced, err := climb(o, opset); err != nil || replaced {
+		return err
+	}
+	if Infer(o) != nil {
+		for _, v := range o.Results {
+			v.Type, v.Sym = ssa.AnyTensor, nil
+		}
+	}
+	return nil
 }
 
 // seedBlocks gives the parameters of an op's blocks the element types of what they start as: the steps of the ops in
@@ -243,7 +271,13 @@ func Raisable(opset int) error {
 
 // RaiseModule brings all ops of a module to the newest encoding, infers their types and sets the module's opset to
 // [Newest]. Modules without an opset are taken to be new. The error is the first of all.
-func RaiseModule(m *ssa.Module) error {
+func RaiseModule(m *ssa.Module) error { return raiseModule(m, false) }
+
+// RaiseUnchecked is RaiseModule for a module that may not be valid: it reports what it does not understand, and leaves it to
+// the caller to find what is wrong with the types.
+func RaiseUnchecked(m *ssa.Module) error { return raiseModule(m, true) }
+
+func raiseModule(m *ssa.Module, unchecked bool) error {
 	opset := DefaultOpset(m)
 	if err := Raisable(opset); err != nil {
 		return err
@@ -252,12 +286,13 @@ func RaiseModule(m *ssa.Module) error {
 		opset = Newest
 	}
 	var first error
+	r := &raiser{opset: opset, failed: map[*ssa.Value]bool{}, unchecked: unchecked, report: func(o *ssa.Op, err error) {
+		if first == nil {
+			first = fmt.Errorf("%s: %w", o.Kind, err)
+		}
+	}}
 	for _, f := range m.Funcs {
-		RaiseBlock(f.Body, opset, func(o *ssa.Op, err error) {
-			if first == nil {
-				first = fmt.Errorf("%s: %w", o.Kind, err)
-			}
-		})
+		r.block(f.Body)
 	}
 	SetOpset(m, Newest)
 	return first

@@ -336,7 +336,11 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 		l.keep(o, l.atenNode)
 		return
 	}
+	last := dst.Last()
 	vs, err := l.low.Lower(o)
+	if err == nil {
+		err = invalid(dst, last)
+	}
 	if err != nil {
 		keep := l.keeping(o, isAten)
 		switch {
@@ -372,6 +376,31 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 			l.set(r, vs[i])
 		}
 	}
+}
+
+// invalid finds what a lowering has put behind the op last, nil for the beginning, that ONNX does not have.
+func invalid(b *ssa.Block, last *ssa.Op) *aten.Failure {
+	first := b.First()
+	if last != nil {
+		first = last.Next()
+	}
+	for o := first; o != nil; o = o.Next() {
+		if o.Kind.Namespace() != onnx.Namespace {
+			continue
+		}
+		err := onnx.Dialect{}.Verify(o)
+		for _, inner := range o.Blocks {
+			if err == nil {
+				if f := invalid(inner, nil); f != nil {
+					return f
+				}
+			}
+		}
+		if err != nil {
+			return &aten.Failure{ID: "invalid-onnx", Message: fmt.Sprintf("its lowering makes %s, which ONNX does not have: %v", o.Kind, err), Hint: "correct the lowering"}
+		}
+	}
+	return nil
 }
 
 func (l *lowerer) falls(ns string) bool {

@@ -280,7 +280,7 @@ func flattenConcat(r *rewrite.Rewriter, o *ssa.Op) bool {
 				continue
 			}
 		}
-		if t := v.Tensor(); t != nil && t.Ranked && t.Dims[axis].Is(0) && o.NumOperands() > 1 {
+		if t := v.Tensor(); t != nil && t.Ranked && axis < len(t.Dims) && t.Dims[axis].Is(0) && o.NumOperands() > 1 {
 			changed = true
 			continue
 		}

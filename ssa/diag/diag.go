@@ -12,11 +12,14 @@ type Loc int32
 
 // Frame is one place in the user's program. Caller is the place it was called from.
 type Frame struct {
-	File   string
-	Line   int // 1-based
-	Col    int // 0-based, as Python counts
-	Func   string
-	Scope  string // module path, such as features.0
+	File  string
+	Line  int // 1-based
+	Col   int // 0-based, as Python counts
+	Func  string
+	Scope string // module path, such as features.0
+	// Node is the position of a node in its ONNX graph, counted from 1, or -1 for a function of the model; 0 for what
+	// is no such thing. Func is its name then, and Caller the node or function that it stands in.
+	Node   int
 	Caller Loc
 }
 
@@ -59,6 +62,25 @@ func (t *Table) String(l Loc) string {
 		return ""
 	}
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
+}
+
+// Position gives file:line of a location or, for a node of an ONNX graph, which one it is: node 3 "conv1", counted from 0.
+func (t *Table) Position(l Loc) string {
+	f := t.Frame(l)
+	if f.File != "" || f.Node == 0 {
+		return t.String(l)
+	}
+	s := f.Func // of a function of the model
+	if f.Node > 0 {
+		s = fmt.Sprintf("node %d", f.Node-1)
+		if f.Func != "" {
+			s += fmt.Sprintf(" %q", f.Func)
+		}
+	}
+	if outer := t.Position(f.Caller); outer != "" {
+		return outer + ", " + s
+	}
+	return s
 }
 
 // Severity orders diagnostics.
@@ -112,7 +134,7 @@ func (l *List) Err() error {
 func (l *List) Format(d Diagnostic) string {
 	var b strings.Builder
 	if l.Table != nil {
-		if at := l.Table.String(d.Loc); at != "" {
+		if at := l.Table.Position(d.Loc); at != "" {
 			b.WriteString(at + ": ")
 		}
 	}

@@ -143,6 +143,11 @@ func (d DType) IsFloat() bool {
 // IsComplex reports a complex type.
 func (d DType) IsComplex() bool { return d == Complex32 || d == Complex64 || d == Complex128 }
 
+// HoldsNumbers reports a type that FromInts and FromFloats make: not strings, 8-bit floats and halves of complex numbers.
+func (d DType) HoldsNumbers() bool {
+	return d.IsInt() || d.IsQuantized() || d == Bool || d.IsFloat() && d.Size() > 1 || d == Complex64 || d == Complex128
+}
+
 // IsInt reports an integer type; bool is not one.
 func (d DType) IsInt() bool { return d.IsSigned() || d.IsUnsigned() }
 

@@ -347,7 +347,7 @@ func widen[T int8 | int16 | int32 | uint8 | uint16 | uint32](out []int64, t *Ten
 }
 
 // FromFloats makes a tensor of type d from float64 values, rounding to nearest
-// for floats and truncating for integers.
+// for floats and truncating for integers. See HoldsNumbers for the types that it makes.
 func FromFloats(d DType, shape []int64, v []float64) *Tensor {
 	switch d {
 	case Float64:
@@ -396,6 +396,9 @@ func FromInts(d DType, shape []int64, v []int64) *Tensor {
 		return convert(d, shape, v, func(x int64) uint32 { return uint32(x) })
 	case Bool:
 		return convert(d, shape, v, func(x int64) uint8 { return b2u(x != 0) })
+	}
+	if !d.HoldsNumbers() {
+		panic(fmt.Sprintf("tensor: no numbers become %v elements", d))
 	}
 	f := make([]float64, len(v))
 	for i, x := range v {

@@ -185,6 +185,9 @@ func (p *point) arg(i int) kir.Value { return p.at(p.in(i), p.broadcast(p.in(i))
 // broadcast is broadcast, of sizes that are known to fit: a symbolic size may be 1 at run time only if the result's is.
 func (p *point) broadcast(v *ssa.Value) []index.Expr {
 	shape, result := shapeOf(v), shapeOf(p.o.Results[p.out])
+	if len(shape) > len(result) {
+		refuse("an operand has more axes than the result")
+	}
 	for i, n := range shape {
 		if m := result[len(result)-len(shape)+i]; !n.Is(1) && !n.Equal(m) {
 			refuse("whether size %s is broadcast to %s depends on the run", n, m)

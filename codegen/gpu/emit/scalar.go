@@ -51,6 +51,9 @@ func (s *scalar) eval(p *point) value {
 	n := p.o.NumOperands()
 	x := make([]value, n)
 	for i := range x {
+		if i > 0 && p.o.Kind == "onnx::CastLike" { // it is there for its type, whatever its shape is
+			break
+		}
 		if p.in(i) != nil {
 			x[i] = p.arg(i)
 		}

@@ -52,8 +52,16 @@ func (s *Sim) Load(k *kir.Kernel) (Kernel, error) {
 	return nil, fmt.Errorf("it is not in its module")
 }
 
+// maxAlloc bounds what the simulator takes for one value.
+const maxAlloc = 1 << 32
+
 // Alloc makes a slice of bytes.
-func (s *Sim) Alloc(bytes int64) (Memory, error) { return make([]byte, bytes), nil }
+func (s *Sim) Alloc(bytes int64) (Memory, error) {
+	if bytes < 0 || bytes > maxAlloc {
+		return nil, fmt.Errorf("a value of %d bytes is more than the simulator takes", bytes)
+	}
+	return make([]byte, bytes), nil
+}
 
 // Slice is a part of it: kernels cannot reach beyond.
 func (s *Sim) Slice(m Memory, offset, bytes int64) Memory {

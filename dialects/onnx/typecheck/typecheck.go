@@ -1,0 +1,290 @@
+// Package typecheck compares the types that an ONNX module states with those that its operators compute.
+//
+// Types and shapes are inferred from the inputs on, on a copy in the newest encoding, so it works at any opset. An
+// operator that cannot run, one whose operands are of types that its opset does not have, and a stated type that
+// contradicts what is computed are errors. What is not known contradicts nothing, and sizes that are no numbers are not
+// compared.
+package typecheck
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// IDs of what is found.
+const (
+	IDShape  = "onnx-shape"  // an operator that cannot run on operands of these types and sizes
+	IDStated = "onnx-stated" // a stated type that is not the one that is computed
+	IDType   = "onnx-type"   // an operand of a type that the opset's operator does not take
+)
+
+// Module reports what is wrong with the types of a module's main function. The module is not changed.
+func Module(m *ssa.Module) *diag.List {
+	c := &checker{m: m, list: &diag.List{Table: &m.Locs}, opset: onnx.DefaultOpset(m)}
+	if c.opset == 0 {
+		c.opset = onnx.Newest
+	}
+	f := m.Main()
+	if f == nil {
+		return c.list
+	}
+	g, values := c.copy(f)
+	if onnx.RaiseUnchecked(g.Module()) == nil { // what is not understood is not inferred
+		c.byName(g.Body)
+		c.infer(g.Body)
+	}
+	wrong := map[*ssa.Op]bool{} // operands are the root of what inference found
+	var operands []diag.Diagnostic
+	for o := range f.Body.AllOps() {
+		d := c.operands(o, func(v *ssa.Value) ssa.Type {
+			if w := c.copies[v.ID]; w != nil {
+				return w.Type
+			}
+			return values[v.ID].Type
+		})
+		if d != nil {
+			wrong[o] = true
+			operands = append(operands, *d)
+		}
+	}
+	for _, f := range c.found {
+		if f.op == nil || !wrong[f.op] {
+			c.list.Add(f.Diagnostic)
+		}
+	}
+	c.list.Items = append(c.list.Items, operands...)
+	return c.list
+}
+
+// finding is what inference found, and the op of the module.
+type finding struct {
+	diag.Diagnostic
+	op *ssa.Op
+}
+
+type checker struct {
+	m      *ssa.Module
+	list   *diag.List
+	opset  int
+	stated []ssa.Type   // by ID of the module's value
+	copies []*ssa.Value // by ID, what has taken the value's place in the copy
+	ids    map[*ssa.Value]int
+	ops    []*ssa.Op // by ID, the op of the module that computes the value
+	found  []finding
+}
+
+// copy copies a function to a module of its own. Every value is named by the ID of the one that it stands for.
+func (c *checker) copy(f *ssa.Func) (*ssa.Func, []*ssa.Value) {
+	m := ssa.NewModule(onnx.Dialect{})
+	m.Opsets = maps.Clone(c.m.Opsets)
+	m.SharesSymbols(c.m)
+	g := m.NewFunc(f.Name)
+	values := make([]*ssa.Value, f.NumValues())
+	for _, p := range f.Body.Params {
+		q := g.Body.AddParam("", p.Type)
+		q.Sym = p.Sym
+		values[p.ID] = q
+	}
+	g.Body.CopyInto(nil, f.Body, values, nil, nil)
+	for _, v := range f.Body.Returns() {
+		g.Body.SetReturns(append(g.Body.Returns(), values[v.ID])...)
+	}
+	c.stated = make([]ssa.Type, f.NumValues())
+	c.ops = make([]*ssa.Op, f.NumValues())
+	for o := range f.Body.AllOps() {
+		for _, r := range o.Results {
+			c.ops[r.ID] = o
+		}
+	}
+	c.copies = make([]*ssa.Value, f.NumValues())
+	for id, v := range values {
+		if v != nil {
+			v.Name, c.stated[id] = strconv.Itoa(id), v.Type
+		}
+	}
+	return g, values
+}
+
+// byName finds the values of the copy again: bringing an op to its newest form may put another one in its place.
+func (c *checker) byName(b *ssa.Block) {
+	c.ids = map[*ssa.Value]int{}
+	note := func(v *ssa.Value) {
+		if id, err := strconv.Atoi(v.Name); err == nil && id < len(c.copies) {
+			c.copies[id], c.ids[v] = v, id
+		}
+	}
+	for _, p := range b.Params {
+		note(p)
+	}
+	for o := range b.AllOps() {
+		for _, r := range o.Results {
+			note(r)
+		}
+		for _, inner := range o.Blocks {
+			for _, p := range inner.Params {
+				note(p)
+			}
+		}
+	}
+}
+
+// infer infers a block of the copy, and compares. An op that fails has results of which nothing is known.
+func (c *checker) infer(b *ssa.Block) {
+	for o := range b.Ops() {
+		err := onnx.Infer(o)
+		if err == nil {
+			c.compare(o)
+			continue
+		}
+		at := o
+		var inner *onnx.OpError
+		if errors.As(err, &inner) {
+			at, err = inner.Op, inner.Err
+		}
+		c.find(at, diag.Diagnostic{ID: IDShape, Op: string(at.Kind), Loc: at.Loc, Message: strings.TrimPrefix(err.Error(), string(at.Kind)+": ")})
+		for _, r := range o.Results {
+			r.Type, r.Sym = ssa.AnyTensor, nil
+		}
+	}
+}
+
+// find keeps what was found at an op of the copy.
+func (c *checker) find(o *ssa.Op, ds ...diag.Diagnostic) {
+	for _, d := range ds {
+		f := finding{d, nil}
+		for _, r := range o.Results {
+			if id, ok := c.ids[r]; ok {
+				f.op = c.ops[id]
+			}
+		}
+		c.found = append(c.found, f)
+	}
+}
+
+// compare compares the results of an op, and of those in its blocks, with what is stated of them.
+func (c *checker) compare(o *ssa.Op) {
+	for i, r := range o.Results {
+		id, ok := c.ids[r]
+		if !ok || c.stated[id] == nil {
+			continue
+		}
+		c.find(o, Stated(o, i, c.stated[id])...)
+	}
+	for _, b := range o.Blocks {
+		for inner := range b.Ops() {
+			c.compare(inner)
+		}
+	}
+}
+
+// Stated compares the type of a result with one that is stated of it.
+func Stated(o *ssa.Op, i int, stated ssa.Type) []diag.Diagnostic {
+	is := o.Results[i].Type
+	why := contradiction(stated, is)
+	if why == "" {
+		return nil
+	}
+	return []diag.Diagnostic{{ID: IDStated, Op: string(o.Kind), Loc: o.Loc, Hint: "correct what the file states of it, or leave that out",
+		Message: fmt.Sprintf("output %d is stated to be %v, and it is %v: %s", i, stated, is, why)}}
+}
+
+// contradiction says why no value has both types, "" if some may. A value is also an optional that is there.
+func contradiction(stated, is ssa.Type) string {
+	if o, ok := stated.(*ssa.OptionalType); ok {
+		stated = o.Elem
+	}
+	if o, ok := is.(*ssa.OptionalType); ok {
+		is = o.Elem
+	}
+	if anything(stated) || anything(is) {
+		return ""
+	}
+	switch s := stated.(type) {
+	case *ssa.TensorType:
+		t, ok := is.(*ssa.TensorType)
+		if !ok {
+			return "one is a tensor"
+		}
+		return tensorContradiction(s, t)
+	case *ssa.ListType:
+		t, ok := is.(*ssa.ListType)
+		if !ok {
+			return "one is a sequence"
+		}
+		return elemContradiction(s.Elem, t.Elem)
+	}
+	return ""
+}
+
+// elemContradiction compares what sequences hold, whose sizes may differ from one to the next.
+func elemContradiction(stated, is ssa.Type) string {
+	a, b := ssa.AsTensor(stated), ssa.AsTensor(is)
+	if a == nil || b == nil {
+		return contradiction(stated, is)
+	}
+	return tensorContradiction(ssa.Unranked(a.DType), ssa.Unranked(b.DType))
+}
+
+// anything reports a type that says nothing.
+func anything(t ssa.Type) bool {
+	x, ok := t.(*ssa.TensorType)
+	return t == nil || ok && x.DType == tensor.Undefined && !x.Ranked
+}
+
+func tensorContradiction(a, b *ssa.TensorType) string {
+	if a.DType != tensor.Undefined && b.DType != tensor.Undefined && a.DType.ONNX() != b.DType.ONNX() {
+		return "the element types differ"
+	}
+	if !a.Ranked || !b.Ranked {
+		return ""
+	}
+	if len(a.Dims) != len(b.Dims) {
+		return "the ranks differ"
+	}
+	for i := range a.Dims {
+		n, okN := a.Dims[i].Int()
+		k, okK := b.Dims[i].Int()
+		if okN && okK && n != k {
+			return fmt.Sprintf("axis %d differs", i)
+		}
+	}
+	return ""
+}
+
+// operands checks an op of the module against the schema of its opset.
+func (c *checker) operands(o *ssa.Op, typ func(*ssa.Value) ssa.Type) *diag.Diagnostic {
+	if o.Kind.Namespace() != onnx.Namespace || o.Kind == "onnx::Constant" { // which files hold as initializers, of any type
+		return nil
+	}
+	s := onnx.Lookup(string(o.Kind), c.opset)
+	if s == nil {
+		return nil
+	}
+	in, out := make([]ssa.Type, o.NumOperands()), make([]ssa.Type, len(o.Results))
+	for i := range in {
+		if v := o.Operand(i); v != nil {
+			in[i] = typ(v)
+		}
+	}
+	for i, r := range o.Results {
+		out[i] = typ(r)
+	}
+	err := s.CheckTypes(in, out)
+	if err == nil {
+		return nil
+	}
+	hint := "insert a Cast"
+	if slices.ContainsFunc(in, func(t ssa.Type) bool { return t != nil && ssa.AsTensor(t) == nil }) {
+		hint = ""
+	}
+	return &diag.Diagnostic{ID: IDType, Op: string(o.Kind), Loc: o.Loc, Message: err.Error(), Hint: hint}
+}
