@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/facts"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
@@ -59,6 +60,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 			}
 		}
 	}
+	facts.Refresh(f)
 	s.block(f.Body)
 	for i := len(s.dead) - 1; i >= 0; i-- {
 		s.erase(s.dead[i])
@@ -109,7 +111,7 @@ func (s *pass) block(b *ssa.Block) {
 		if t == nil || !t.Ranked || len(t.Dims) > 1 || t.DType != tensor.Int64 && t.DType != tensor.Int32 || !v.HasUses() {
 			continue
 		}
-		if v.Sym == nil && (onnx.Infer(o) != nil || v.Sym == nil) {
+		if v.Sym == nil {
 			continue
 		}
 		if w := s.better(o, v); w != nil {
@@ -142,8 +144,7 @@ func key(v *ssa.Value) (string, bool) {
 	for _, e := range v.Sym {
 		b.WriteByte(' ')
 		b.WriteString(e.String())
-		// the elements of a sequence have sizes of one name and several values
-		e.Symbols(func(name string) { ok = ok && !strings.HasPrefix(name, "vary") })
+		ok = ok && !onnx.Varies(e)
 	}
 	return b.String(), ok
 }
