@@ -2,7 +2,7 @@
 
 usage: onnxfiles.py DIR [--aton bin/aton] [--filter RE] [--only aton] [--ops] [--markdown] [--keep DIR]
 
-Each program runs as a process of its own on the same file. The numbers are those of onnxruntime before and after aton, at two
+Each program runs as a process of its own on the same file; what the others gave is kept in DIR/others.json. The numbers are those of onnxruntime before and after aton, at two
 batch sizes, relative to the largest output. Exit status 1 if aton has more nodes than one of the others, or a number differs.
 Needs onnx, onnxruntime, numpy, onnxsim and onnxslim.
 """
@@ -10,6 +10,7 @@ Needs onnx, onnxruntime, numpy, onnxsim and onnxslim.
 import argparse
 import collections
 import glob
+import json
 import os
 import re
 import subprocess
@@ -85,6 +86,26 @@ def cell(result):
     return (str(n), f"{took:.1f} s") if n is not None else ("fails", "")
 
 
+class Others:
+    """What the other programs make of the files, each run once."""
+
+    def __init__(self, path):
+        self.path, self.known = path, {}
+        if os.path.exists(path):
+            with open(path) as f:
+                self.known = json.load(f)
+
+    def result(self, program, src, dst):
+        """Count of nodes and seconds; the count is None where the program fails, with the reason in place of the seconds."""
+        key = f"{os.path.basename(src)} {program}"
+        if key not in self.known:
+            took, why = run([sys.executable, *OTHERS[program], src, dst])
+            self.known[key] = (sum(count(dst).values()), took) if took is not None else (None, why)
+            with open(self.path, "w") as f:
+                json.dump(self.known, f, indent=1)
+        return self.known[key]
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("dir")
@@ -96,6 +117,7 @@ def main():
     p.add_argument("--keep", default="", help="where optimized files stay")
     args = p.parse_args()
     others = {} if args.only else OTHERS
+    known = Others(f"{args.dir}/others.json")
     failed = False
     widths = [46, 6, 6, 8] + [8, 8] * len(others) + [10]
 
@@ -121,10 +143,7 @@ def main():
                 continue
             operators = count(dst)
             mine = (sum(operators.values()), took)
-            theirs = []
-            for other, command in others.items():
-                seconds, why = run([sys.executable, *command, src, f"{tmp}/other.onnx"])
-                theirs.append((sum(count(f"{tmp}/other.onnx").values()), seconds) if seconds is not None else (None, why))
+            theirs = [known.result(other, src, f"{tmp}/other.onnx") for other in others]
             diff = difference(src, dst, numpy.load(f"{args.dir}/{name.split('.')[0]}.npz"))
             bad = not diff < 1e-3 or any(n is not None and n < mine[0] for n, _ in theirs)
             failed |= bad
