@@ -15,7 +15,6 @@ func (s *simplifier) scales() []rewrite.Rule {
 	return []rewrite.Rule{
 		{Name: "scale-into-weights", Kinds: linear, Apply: s.scaleIntoWeights},
 		{Name: "scale-over-bias", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.scaleOverBias},
-		{Name: "zero-bias", Kinds: []ssa.Kind{"onnx::Conv", "onnx::ConvTranspose", "onnx::Gemm"}, Apply: zeroBias},
 	}
 }
 
@@ -164,26 +163,4 @@ func scaledVector(b *tensor.Tensor, k []float64) *tensor.Tensor {
 		shape = []int64{int64(len(out))}
 	}
 	return tensor.FromFloats(b.DType, shape, out)
-}
-
-// zeroBias leaves out a bias of zeros. It makes no difference to a sum that starts at 0.
-func zeroBias(r *rewrite.Rewriter, o *ssa.Op) bool {
-	b := o.Operand(2)
-	if b == nil || !zeros(b) {
-		return false
-	}
-	y := r.Create(o.Kind, o.Operands()[:2], o.Attrs...)
-	if !r.Fits(y, o.Result(0)) {
-		return false
-	}
-	r.Replace(o, y)
-	return true
-}
-
-// zeros reports a tensor of zeros, stored or made at run time.
-func zeros(v *ssa.Value) bool {
-	if d := v.Def(); d != nil && d.Kind == "onnx::Expand" {
-		v = d.Operand(0)
-	}
-	return allAre(v, 0)
 }
