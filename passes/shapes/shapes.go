@@ -152,6 +152,9 @@ func key(v *ssa.Value) (string, bool) {
 // better finds what v can be replaced by.
 func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 	t := v.Tensor()
+	if len(t.Dims) == 0 && len(v.Sym) != 1 { // only in a damaged graph
+		return nil
+	}
 	if ints, ok := constants(v.Sym); ok {
 		shape := []int64{}
 		if len(t.Dims) == 1 {

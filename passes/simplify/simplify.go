@@ -43,7 +43,7 @@ graph(%x : Float(N, 4, 8)):
 }
 
 func run(c *passes.Context, f *ssa.Func) error {
-	if !usesONNX(f) {
+	if !usesONNX(f) || !sound(f) {
 		return nil
 	}
 	s := &simplifier{opset: c.IntOption("opset"), f: f, folded: map[string][2]*ssa.Value{}}

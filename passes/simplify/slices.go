@@ -281,7 +281,7 @@ func flattenConcat(r *rewrite.Rewriter, o *ssa.Op) bool {
 				continue
 			}
 		}
-		if t := v.Tensor(); t != nil && t.Ranked && t.Dims[axis].Is(0) && o.NumOperands() > 1 {
+		if t := v.Tensor(); t != nil && t.Rank() == n && t.Dims[axis].Is(0) && o.NumOperands() > 1 {
 			changed = true
 			continue
 		}
