@@ -5,6 +5,7 @@
 package shapes
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -199,7 +200,67 @@ func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 		b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
 		return b.Op("Squeeze", have, b.Const(tensor.Ints(0)))
 	}
+	if len(t.Dims) == 1 {
+		return s.join(o, v.Sym)
+	}
 	return nil
+}
+
+// maxJoin bounds the elements that are put together from what is there.
+const maxJoin = 16
+
+// join makes a list of sizes by one Concat of constants, of sizes that are there and of those of inputs, if more operators than
+// that go with o.
+func (s *pass) join(o *ssa.Op, want []sym.Expr) *ssa.Value {
+	if len(want) > maxJoin || lonely(o, 2) < 2 {
+		return nil
+	}
+	type part struct {
+		ints []int64    // of a constant
+		have *ssa.Value // or a value
+		at   place      // or an axis of an input
+	}
+	var parts []part
+	cost := 1
+	for _, e := range want {
+		n, isConst := e.Int()
+		have := s.known["Long1 "+e.String()]
+		switch {
+		case isConst && len(parts) > 0 && parts[len(parts)-1].ints != nil:
+			parts[len(parts)-1].ints = append(parts[len(parts)-1].ints, n)
+		case isConst:
+			parts = append(parts, part{ints: []int64{n}})
+		case have != nil && !onnx.Varies(e):
+			parts = append(parts, part{have: have})
+		default:
+			p, ok := s.find([]sym.Expr{e})
+			if !ok || s.opset < 15 && len(p.input.Tensor().Dims) != 1 {
+				return nil
+			}
+			parts = append(parts, part{at: p})
+			cost++
+		}
+	}
+	keep := make([]*ssa.Value, len(parts))
+	for i, p := range parts {
+		keep[i] = p.have
+	}
+	if lonely(o, cost+1, keep...) <= cost {
+		return nil
+	}
+	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
+	vs := make([]*ssa.Value, len(parts))
+	for i, p := range parts {
+		switch {
+		case p.ints != nil:
+			vs[i] = b.Const(tensor.Ints(p.ints...))
+		case p.have != nil:
+			vs[i] = p.have
+		default:
+			vs[i] = s.shape(o, p.at, 1, len(p.at.input.Tensor().Dims) == 1)
+		}
+	}
+	return b.OpA("Concat", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, vs...)
 }
 
 // shape makes the Shape of n axes of an input.
@@ -253,15 +314,15 @@ func constants(s []sym.Expr) ([]int64, bool) {
 	return out, true
 }
 
-// lonely counts the ops that go if o does, at most limit.
-func lonely(o *ssa.Op, limit int) int {
+// lonely counts the ops that go if o does, at most limit; what is in keep stays.
+func lonely(o *ssa.Op, limit int, keep ...*ssa.Value) int {
 	n := 1
 	for i := range o.NumOperands() {
 		v := o.Operand(i)
-		if n >= limit || v == nil || v.Def() == nil || v.Def().Kind == "onnx::Constant" || len(v.Def().Results) != 1 || !v.HasOneUse() {
+		if n >= limit || v == nil || v.Def() == nil || slices.Contains(keep, v) || v.Def().Kind == "onnx::Constant" || len(v.Def().Results) != 1 || !v.HasOneUse() {
 			continue
 		}
-		n += lonely(v.Def(), limit-n)
+		n += lonely(v.Def(), limit-n, keep...)
 	}
 	return n
 }
