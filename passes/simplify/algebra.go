@@ -284,10 +284,7 @@ func castLike(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if d.ONNX() == 0 {
 		return false
 	}
-	attrs := []ssa.Attr{attr("to", ssa.Int(int64(d.ONNX())))}
-	for _, a := range o.Attrs { // saturate, round_mode
-		attrs = append(attrs, a)
-	}
+	attrs := append([]ssa.Attr{attr("to", ssa.Int(int64(d.ONNX())))}, o.Attrs...) // saturate, round_mode
 	y := r.Create("onnx::Cast", []*ssa.Value{o.Operand(0)}, attrs...)
 	if !r.Fits(y, o.Result(0)) {
 		return false
