@@ -61,9 +61,8 @@ func (s *simplifier) scaleIntoWeights(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok {
 		return false
 	}
-	all := func(int64) int64 { return 0 }
 	operands := o.Operands()
-	operands[0], operands[1] = x, s.weight(r, scaled(w, w.NumElements(), all, []float64{k}), o.Operand(1), "scaled")
+	operands[0], operands[1] = x, s.weight(r, scaledColumns(w, []float64{k}), o.Operand(1), "scaled")
 	y := r.Create(o.Kind, operands, o.Attrs...)
 	if !r.Fits(y, o.Result(0)) {
 		return false
@@ -116,8 +115,7 @@ func (s *simplifier) scaleOverBias(r *rewrite.Rewriter, o *ssa.Op) bool {
 		!product.Operand(1).HasOneUse() && w.NumBytes() > smallWeight {
 		return false
 	}
-	column := func(i int64) int64 { return i % int64(len(k)) }
-	y := r.Create("onnx::MatMul", []*ssa.Value{product.Operand(0), s.weight(r, scaled(w, 1, column, k), product.Operand(1), "scaled")})
+	y := r.Create("onnx::MatMul", []*ssa.Value{product.Operand(0), s.weight(r, scaledColumns(w, k), product.Operand(1), "scaled")})
 	if bias != nil {
 		y = r.Create("onnx::Add", []*ssa.Value{y, s.weight(r, scaledVector(onnx.ConstOf(bias), k), bias, "scaled")})
 	}
@@ -129,6 +127,28 @@ func (s *simplifier) scaleOverBias(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	r.Replace(o, y)
 	return true
+}
+
+// scaledColumns multiplies the columns of a matrix, or all of a tensor by a single factor. A tensor that is one element repeated
+// stays so, and one that is stored transposed is not copied into the other order.
+func scaledColumns(w *tensor.Tensor, k []float64) *tensor.Tensor {
+	column := func(i int64) int64 { return i % int64(len(k)) }
+	view, shape, strides := *w, w.Shape, w.Strides
+	switch {
+	case w.IsSplat() && len(k) == 1:
+		view.Shape, view.Strides = []int64{1}, []int64{1}
+		one := *scaled(&view, 1, column, k)
+		one.Shape, one.Strides = shape, make([]int64, len(shape))
+		return &one
+	case len(shape) == 2 && strides[0] == 1 && strides[1] == shape[0] && shape[1] > 1:
+		view.Shape, view.Strides = []int64{shape[1], shape[0]}, []int64{strides[1], 1}
+		turned := *scaled(&view, shape[0], column, k)
+		turned.Shape, turned.Strides = shape, strides
+		return &turned
+	case len(k) == 1:
+		return scaled(w, w.NumElements(), column, k)
+	}
+	return scaled(w, 1, column, k)
 }
 
 // alongAxis reads a constant that broadcasting applies to a tensor of rank n along one axis: a single element for all of it has
