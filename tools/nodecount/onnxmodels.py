@@ -22,7 +22,7 @@ VARIANTS = ("raw17", "raw13", "folded17", "dynamo")
 
 
 def image(name, size=224, **options):
-    """A classification or segmentation model, an input of batches, and its dynamic axes."""
+    """A classification model, and what makes its inputs of a batch size."""
 
     def make():
         model = getattr(torchvision.models, name)(weights=None, **options)

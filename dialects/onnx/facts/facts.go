@@ -32,7 +32,7 @@ func Refresh(f *ssa.Func) {
 
 type walk struct {
 	seen     map[string]bool           // symbols that occurred, those of inputs and outputs from the start
-	declared map[string]bool           // symbols of inputs and outputs
+	declared map[string]bool           // symbols of inputs, outputs and parameters of blocks: they are not solved
 	solved   map[string]sym.Expr       // what symbols stand for
 	content  map[*ssa.Value][]sym.Expr // elements of integer tensors of rank 2 and more, in row-major order
 }
@@ -64,6 +64,9 @@ func (w *walk) block(b *ssa.Block) {
 			w.move(o)
 		}
 		for _, inner := range o.Blocks {
+			for _, p := range inner.Params { // what they stand for may change from one iteration to the next
+				w.declare(p)
+			}
 			w.block(inner)
 		}
 	}
