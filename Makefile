@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all build test race lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export lint clean
+.PHONY: all build test race lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
 
 all: build lint test
 
@@ -147,6 +147,12 @@ fixtures:
 # AlexNet beside cp and torch.onnx: PYTHONS have PyTorch, the first one torchvision too
 bench-export: build
 	python3 tools/bench/alexnet.py $(foreach p,$(PYTHONS),--torch $(p))
+
+# raw ONNX files of torch.onnx, optimized by aton, onnxsim and onnxslim: nodes, seconds, numbers (hours for all; FILTER=RE).
+# PYTHON has torch 2.15, torchvision, onnx, onnxruntime, onnxscript, onnxsim, onnxslim
+onnxfiles: build
+	$(PYTHON) tools/nodecount/onnxmodels.py out/onnxmodels $(if $(FILTER),--filter '$(FILTER)')
+	$(PYTHON) tools/nodecount/onnxfiles.py out/onnxmodels --markdown $(if $(FILTER),--filter '$(FILTER)')
 
 lint:
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }

@@ -332,7 +332,8 @@ const varyPrefix = "vary"
 
 func varying(axis, rank int) sym.Expr { return sym.Symbol(fmt.Sprintf("%s%d", varyPrefix, axis), 0) }
 
-func varies(e sym.Expr) bool {
+// Varies reports that a size may differ from one element of a sequence to the next.
+func Varies(e sym.Expr) bool {
 	found := false
 	e.Symbols(func(name string) { found = found || strings.HasPrefix(name, varyPrefix) })
 	return found

@@ -371,7 +371,7 @@ func (c *infer) element(t ssa.Type) ssa.Type {
 	}
 	dims := slices.Clone(x.Dims)
 	for i, d := range dims {
-		if varies(d) {
+		if Varies(d) {
 			dims[i] = c.fresh(0, i, len(dims))
 		}
 	}
@@ -519,7 +519,7 @@ func inferConcatFromSequence(c *infer) {
 		dims = slices.Insert(dims, axis, sym.Const(0))
 	}
 	for i := range dims {
-		if i == axis || varies(dims[i]) {
+		if i == axis || Varies(dims[i]) {
 			dims[i] = c.fresh(0, i, rank)
 		}
 	}

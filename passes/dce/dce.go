@@ -88,15 +88,18 @@ func (m *marker) roots(b *ssa.Block) bool {
 	return any
 }
 
-// structured says that the op is an If or a Loop, whose effects are those of its blocks.
+// structured says that the op is an If or a Loop, whose effects are those of its blocks. One whose blocks do not return what
+// it has as results, as in a damaged file, is taken as a whole.
 func structured(o *ssa.Op) bool { return isIf(o) || isLoop(o) }
 
 func isIf(o *ssa.Op) bool {
-	return (o.Kind == "prim::If" || o.Kind == "onnx::If") && len(o.Blocks) == 2
+	return (o.Kind == "prim::If" || o.Kind == "onnx::If") && len(o.Blocks) == 2 &&
+		o.Blocks[0].NumReturns() == len(o.Results) && o.Blocks[1].NumReturns() == len(o.Results)
 }
 
 func isLoop(o *ssa.Op) bool {
-	return (o.Kind == "prim::Loop" || o.Kind == "onnx::Loop") && len(o.Blocks) == 1
+	return (o.Kind == "prim::Loop" || o.Kind == "onnx::Loop") && len(o.Blocks) == 1 &&
+		o.Blocks[0].NumReturns() == len(o.Results)+1 && len(o.Blocks[0].Params) == o.NumOperands()-2+headParams(o)
 }
 
 // headParams is the number of parameters of a loop's block ahead of the carried values.

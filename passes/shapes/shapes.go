@@ -5,9 +5,11 @@
 package shapes
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/facts"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
@@ -59,6 +61,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 			}
 		}
 	}
+	facts.Refresh(f)
 	s.block(f.Body)
 	for i := len(s.dead) - 1; i >= 0; i-- {
 		s.erase(s.dead[i])
@@ -109,7 +112,7 @@ func (s *pass) block(b *ssa.Block) {
 		if t == nil || !t.Ranked || len(t.Dims) > 1 || t.DType != tensor.Int64 && t.DType != tensor.Int32 || !v.HasUses() {
 			continue
 		}
-		if v.Sym == nil && (onnx.Infer(o) != nil || v.Sym == nil) {
+		if v.Sym == nil {
 			continue
 		}
 		if w := s.better(o, v); w != nil {
@@ -142,8 +145,7 @@ func key(v *ssa.Value) (string, bool) {
 	for _, e := range v.Sym {
 		b.WriteByte(' ')
 		b.WriteString(e.String())
-		// the elements of a sequence have sizes of one name and several values
-		e.Symbols(func(name string) { ok = ok && !strings.HasPrefix(name, "vary") })
+		ok = ok && !onnx.Varies(e)
 	}
 	return b.String(), ok
 }
@@ -151,6 +153,9 @@ func key(v *ssa.Value) (string, bool) {
 // better finds what v can be replaced by.
 func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 	t := v.Tensor()
+	if len(t.Dims) == 0 && len(v.Sym) != 1 { // only in a damaged graph
+		return nil
+	}
 	if ints, ok := constants(v.Sym); ok {
 		shape := []int64{}
 		if len(t.Dims) == 1 {
@@ -195,7 +200,67 @@ func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 		b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
 		return b.Op("Squeeze", have, b.Const(tensor.Ints(0)))
 	}
+	if len(t.Dims) == 1 {
+		return s.join(o, v.Sym)
+	}
 	return nil
+}
+
+// maxJoin bounds the elements that are put together from what is there.
+const maxJoin = 16
+
+// join makes a list of sizes by one Concat of constants, of sizes that are there and of those of inputs, if more operators than
+// that go with o.
+func (s *pass) join(o *ssa.Op, want []sym.Expr) *ssa.Value {
+	if len(want) > maxJoin || lonely(o, 2) < 2 {
+		return nil
+	}
+	type part struct {
+		ints []int64    // of a constant
+		have *ssa.Value // or a value
+		at   place      // or an axis of an input
+	}
+	var parts []part
+	cost := 1
+	for _, e := range want {
+		n, isConst := e.Int()
+		have := s.known["Long1 "+e.String()]
+		switch {
+		case isConst && len(parts) > 0 && parts[len(parts)-1].ints != nil:
+			parts[len(parts)-1].ints = append(parts[len(parts)-1].ints, n)
+		case isConst:
+			parts = append(parts, part{ints: []int64{n}})
+		case have != nil && !onnx.Varies(e):
+			parts = append(parts, part{have: have})
+		default:
+			p, ok := s.find([]sym.Expr{e})
+			if !ok || s.opset < 15 && len(p.input.Tensor().Dims) != 1 {
+				return nil
+			}
+			parts = append(parts, part{at: p})
+			cost++
+		}
+	}
+	keep := make([]*ssa.Value, len(parts))
+	for i, p := range parts {
+		keep[i] = p.have
+	}
+	if lonely(o, cost+1, keep...) <= cost {
+		return nil
+	}
+	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
+	vs := make([]*ssa.Value, len(parts))
+	for i, p := range parts {
+		switch {
+		case p.ints != nil:
+			vs[i] = b.Const(tensor.Ints(p.ints...))
+		case p.have != nil:
+			vs[i] = p.have
+		default:
+			vs[i] = s.shape(o, p.at, 1, len(p.at.input.Tensor().Dims) == 1)
+		}
+	}
+	return b.OpA("Concat", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, vs...)
 }
 
 // shape makes the Shape of n axes of an input.
@@ -249,15 +314,15 @@ func constants(s []sym.Expr) ([]int64, bool) {
 	return out, true
 }
 
-// lonely counts the ops that go if o does, at most limit.
-func lonely(o *ssa.Op, limit int) int {
+// lonely counts the ops that go if o does, at most limit; what is in keep stays.
+func lonely(o *ssa.Op, limit int, keep ...*ssa.Value) int {
 	n := 1
 	for i := range o.NumOperands() {
 		v := o.Operand(i)
-		if n >= limit || v == nil || v.Def() == nil || v.Def().Kind == "onnx::Constant" || len(v.Def().Results) != 1 || !v.HasOneUse() {
+		if n >= limit || v == nil || v.Def() == nil || slices.Contains(keep, v) || v.Def().Kind == "onnx::Constant" || len(v.Def().Results) != 1 || !v.HasOneUse() {
 			continue
 		}
-		n += lonely(v.Def(), limit-n)
+		n += lonely(v.Def(), limit-n, keep...)
 	}
 	return n
 }

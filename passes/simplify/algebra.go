@@ -24,6 +24,7 @@ func (s *simplifier) algebra() []rewrite.Rule {
 		{Name: "where-decided", Kinds: []ssa.Kind{"onnx::Where"}, Apply: whereDecided},
 		{Name: "merge-integer-constants", Kinds: []ssa.Kind{"onnx::Add", "onnx::Mul", "onnx::Sub"}, Apply: mergeIntegers},
 		{Name: "shrink-splat", Kinds: elementwise, Apply: shrinkSplat},
+		{Name: "cast-like-known", Kinds: []ssa.Kind{"onnx::CastLike"}, Apply: castLike},
 		{Name: "broadcast-itself", Kinds: elementwise, Apply: broadcastItself},
 	}
 }
@@ -270,6 +271,21 @@ func mergeIntegers(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	y := r.Create(kind, []*ssa.Value{in.Operand(0), k})
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// castLike casts to the element type that the other operand is known to have.
+func castLike(r *rewrite.Rewriter, o *ssa.Op) bool {
+	d := o.Operand(1).DType()
+	if d.ONNX() == 0 {
+		return false
+	}
+	attrs := append([]ssa.Attr{attr("to", ssa.Int(int64(d.ONNX())))}, o.Attrs...) // saturate, round_mode
+	y := r.Create("onnx::Cast", []*ssa.Value{o.Operand(0)}, attrs...)
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}

@@ -4,7 +4,6 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
-	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // control holds the rules on If and Loop. What branches and loops carry in vain is dead code, which the pass dce removes.
@@ -101,90 +100,5 @@ func loopNever(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 	}
 	r.Replace(o, o.Operands()[2:]...)
-	return true
-}
-
-// sequences holds the rules on sequences whose elements are at hand.
-func (s *simplifier) sequences() []rewrite.Rule {
-	return []rewrite.Rule{
-		{Name: "element-of-sequence", Kinds: []ssa.Kind{"onnx::SequenceAt"}, Apply: sequenceAt},
-		{Name: "length-of-sequence", Kinds: []ssa.Kind{"onnx::SequenceLength"}, Apply: sequenceLength},
-		{Name: "concat-sequence", Kinds: []ssa.Kind{"onnx::ConcatFromSequence"}, Apply: concatSequence},
-		{Name: "insert-into-sequence", Kinds: []ssa.Kind{"onnx::SequenceInsert"}, Apply: insertSequence},
-	}
-}
-
-// elements lists those of a sequence that is put together in one place.
-func elements(v *ssa.Value) ([]*ssa.Value, bool) {
-	if v == nil || v.Def() == nil {
-		return nil, false
-	}
-	switch v.Def().Kind {
-	case "onnx::SequenceConstruct":
-		return v.Def().Operands(), true
-	case "onnx::SequenceEmpty":
-		return nil, true
-	}
-	return nil, false
-}
-
-func sequenceAt(r *rewrite.Rewriter, o *ssa.Op) bool {
-	vs, ok := elements(o.Operand(0))
-	i, okI := constOne(o.Operand(1))
-	if i < 0 {
-		i += int64(len(vs))
-	}
-	if !ok || !okI || i < 0 || i >= int64(len(vs)) || !r.Fits(vs[i], o.Result(0)) && !sameDType(vs[i], o.Result(0)) {
-		return false
-	}
-	r.Replace(o, vs[i])
-	return true
-}
-
-// sameDType: the element's own type says more than what all elements have in common.
-func sameDType(a, b *ssa.Value) bool {
-	return a.Tensor() != nil && b.Tensor() != nil && a.DType() == b.DType()
-}
-
-func sequenceLength(r *rewrite.Rewriter, o *ssa.Op) bool {
-	vs, ok := elements(o.Operand(0))
-	if !ok {
-		return false
-	}
-	r.Replace(o, constant(r, tensor.ScalarInt(int64(len(vs)))))
-	return true
-}
-
-func concatSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
-	vs, ok := elements(o.Operand(0))
-	if !ok || len(vs) == 0 || o.AttrInt("new_axis", 0) != 0 || !o.Operand(0).HasOneUse() && len(vs) > 1 {
-		return false
-	}
-	y := r.Create("onnx::Concat", vs, attr("axis", ssa.Int(o.AttrInt("axis", 0))))
-	if !r.Fits(y, o.Result(0)) && !sameDType(y, o.Result(0)) {
-		return false
-	}
-	r.Replace(o, y)
-	return true
-}
-
-func insertSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
-	vs, ok := elements(o.Operand(0))
-	at := int64(len(vs))
-	if o.Operand(2) != nil {
-		var okAt bool
-		if at, okAt = constOne(o.Operand(2)); !okAt {
-			return false
-		}
-		if at < 0 {
-			at += int64(len(vs))
-		}
-	}
-	// a long chain of insertions would be copied at every step
-	if !ok || at < 0 || at > int64(len(vs)) || !o.Operand(0).HasOneUse() || len(vs) > 64 {
-		return false
-	}
-	all := append(append(append([]*ssa.Value(nil), vs[:at]...), o.Operand(1)), vs[at:]...)
-	r.Replace(o, r.Create("onnx::SequenceConstruct", all))
 	return true
 }

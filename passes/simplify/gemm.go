@@ -1,6 +1,8 @@
 package simplify
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
@@ -72,6 +74,46 @@ func addToGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return true
 	}
 	return false
+}
+
+// gemmBetween makes a Gemm of a product with a matrix and the addition of a vector where Reshapes stand before and behind:
+// these can as well make a matrix and take one.
+func gemmBetween(r *rewrite.Rewriter, o *ssa.Op) bool {
+	sum := o.Operand(0).Def()
+	if sum == nil || sum.Kind != "onnx::Add" || !sum.Result(0).HasOneUse() || sum.Block() != o.Block() {
+		return false
+	}
+	p, bias := sum.Operand(0), sum.Operand(1)
+	product := p.Def()
+	if product == nil || product.Kind != "onnx::MatMul" || !p.HasOneUse() || rank(p) < 3 || rank(product.Operand(1)) != 2 || !isConst(product.Operand(1)) || rank(bias) != 1 ||
+		!ssa.SameType(p.Type, sum.Result(0).Type) {
+		return false
+	}
+	if dt := p.DType(); dt != tensor.Float32 && dt != tensor.Float64 {
+		return false
+	}
+	before := product.Operand(0)
+	if before.Def() == nil || !isReshape(before.Def()) || before.Def().Kind == "onnx::Transpose" || !before.HasOneUse() || !isConst(o.Operand(1)) {
+		return false
+	}
+	width, ok := product.Operand(1).Tensor().Static()
+	if !ok || width[0] == 0 || width[1] == 0 || copiesSizes(o) {
+		return false
+	}
+	x := r.Create("onnx::Reshape", []*ssa.Value{before.Def().Operand(0), ints(r, -1, width[0])})
+	y := r.Create("onnx::Gemm", []*ssa.Value{x, product.Operand(1), bias})
+	y = r.Create("onnx::Reshape", []*ssa.Value{y, o.Operand(1)}, o.Attrs...)
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// copiesSizes reports a Reshape whose constant target takes sizes from its input.
+func copiesSizes(o *ssa.Op) bool {
+	target, _ := constInts(o.Operand(1))
+	return slices.Contains(target, 0)
 }
 
 // broadcastsTo reports that c, of rank 2 at most, broadcasts to the shape of the matrix p.

@@ -19,6 +19,7 @@ func (s *simplifier) linear() []rewrite.Rule {
 		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset},
 		{Name: "transpose-to-gemm", Kinds: []ssa.Kind{"onnx::Gemm"}, Apply: transposeGemm},
 		{Name: "add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: addToGemm},
+		{Name: "gemm-between-reshapes", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: gemmBetween},
 		{Name: "sum-of-gemms", Kinds: []ssa.Kind{"onnx::Add"}, Apply: sumOfGemms},
 		{Name: "batchnorm-into-conv", Kinds: []ssa.Kind{"onnx::Conv", "onnx::Gemm"}, Apply: s.batchNormForward},
 		{Name: "pad-into-window", Kinds: []ssa.Kind{"onnx::Conv", "onnx::AveragePool", "onnx::MaxPool"}, Apply: padIntoWindow},

@@ -54,7 +54,7 @@ func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
 			a += int64(n)
 		}
 		for side, p := range [...]int64{pads[i], pads[i+len(axes)]} {
-			if p < 0 || p > 0 && a < 2 {
+			if p < 0 || p > 0 && a < 2 || a >= int64(n) {
 				return false
 			}
 			if a >= 2 {

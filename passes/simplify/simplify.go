@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/facts"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -42,14 +43,14 @@ graph(%x : Float(N, 4, 8)):
 }
 
 func run(c *passes.Context, f *ssa.Func) error {
-	if !usesONNX(f) {
+	if !usesONNX(f) || !sound(f) {
 		return nil
 	}
 	s := &simplifier{opset: c.IntOption("opset"), f: f, folded: map[string][2]*ssa.Value{}}
 	if n := onnx.DefaultOpset(c.Module); n > 0 {
 		s.opset = n
 	}
-	contents(f)
+	facts.Refresh(f)
 	set, err := rewrite.Compile(s.rules()...)
 	if err != nil {
 		panic(err) // a table of ours is wrong
@@ -59,31 +60,6 @@ func run(c *passes.Context, f *ssa.Func) error {
 		c.Changed(name)
 	}
 	return nil
-}
-
-// contents infers what is known of small integer tensors, and of all values of unknown rank: text and files do not say.
-func contents(f *ssa.Func) {
-	for o := range f.Body.AllOps() {
-		if o.Kind.Namespace() != onnx.Namespace {
-			continue
-		}
-		unknown := false
-		for _, v := range o.Results {
-			t := v.Tensor()
-			unknown = unknown || t != nil && (!t.Ranked || v.Sym == nil && len(o.Blocks) == 0 && len(t.Dims) <= 1 && (t.DType == tensor.Int64 || t.DType == tensor.Int32))
-		}
-		if unknown {
-			old := make([]ssa.Type, len(o.Results))
-			for i, v := range o.Results {
-				old[i] = v.Type
-			}
-			if onnx.Infer(o) != nil {
-				for i, v := range o.Results {
-					v.Type, v.Sym = old[i], nil
-				}
-			}
-		}
-	}
 }
 
 func usesONNX(f *ssa.Func) bool {
@@ -98,7 +74,7 @@ func usesONNX(f *ssa.Func) bool {
 // rules lists all rules, the cheap and general ones first.
 func (s *simplifier) rules() []rewrite.Rule {
 	var out []rewrite.Rule
-	for _, group := range [...][]rewrite.Rule{tables, s.algebra(), s.moves(), s.reshapes(), s.slices(), s.reductions(), s.linear(), s.heads(), s.control(), s.sequences()} {
+	for _, group := range [...][]rewrite.Rule{tables, s.algebra(), s.moves(), s.reshapes(), s.slices(), s.reductions(), s.linear(), s.scales(), zeroOperands, s.heads(), s.control(), s.sequences()} {
 		out = append(out, group...)
 	}
 	return out

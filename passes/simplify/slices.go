@@ -19,6 +19,7 @@ func (s *simplifier) slices() []rewrite.Rule {
 		{Name: "flatten-concat", Kinds: []ssa.Kind{"onnx::Concat"}, Apply: flattenConcat},
 		{Name: "concat-split", Kinds: []ssa.Kind{"onnx::Concat"}, Apply: concatSplit},
 		{Name: "split-concat", Kinds: []ssa.Kind{"onnx::Split"}, Apply: splitConcat},
+		{Name: "rotate-by-gather", Kinds: []ssa.Kind{"onnx::Concat"}, Apply: rotateByGather},
 		{Name: "gather-scalar-unsqueeze", Kinds: []ssa.Kind{"onnx::Unsqueeze"}, Apply: gatherUnsqueeze},
 		{Name: "gather-one-squeeze", Kinds: []ssa.Kind{"onnx::Squeeze"}, Apply: gatherSqueeze},
 		{Name: "gather-shape", Kinds: []ssa.Kind{"onnx::Gather", "onnx::Slice"}, Apply: s.gatherShape},
@@ -280,7 +281,7 @@ func flattenConcat(r *rewrite.Rewriter, o *ssa.Op) bool {
 				continue
 			}
 		}
-		if t := v.Tensor(); t != nil && t.Ranked && axis < len(t.Dims) && t.Dims[axis].Is(0) && o.NumOperands() > 1 {
+		if t := v.Tensor(); t != nil && t.Rank() == n && t.Dims[axis].Is(0) && o.NumOperands() > 1 {
 			changed = true
 			continue
 		}
@@ -310,6 +311,48 @@ func concatSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	r.Replace(o, d.Operand(0))
+	return true
+}
+
+// rotateByGather puts the pieces of a Split together in another order by one Gather: a roll.
+func rotateByGather(r *rewrite.Rewriter, o *ssa.Op) bool {
+	d := o.Operand(0).Def()
+	if d == nil || d.Kind != "onnx::Split" || len(d.Results) != o.NumOperands() || rank(o.Result(0)) == 1 {
+		return false
+	}
+	a, ok1 := axisOf(o, "axis", 0, rank(o.Result(0)))
+	b, ok2 := axisOf(d, "axis", 0, rank(d.Operand(0)))
+	if !ok1 || !ok2 || a != b {
+		return false
+	}
+	sizes, ok := pieces(d.Results, a)
+	if !ok {
+		return false
+	}
+	from, total := map[*ssa.Value]int64{}, int64(0)
+	for i, v := range d.Results {
+		from[v] = total
+		total += sizes[i]
+	}
+	if total > maxLook {
+		return false
+	}
+	var order []int64
+	for _, v := range o.Operands() {
+		at, ok := from[v]
+		if !ok || !v.HasOneUse() {
+			return false
+		}
+		n, _ := v.Tensor().Dims[a].Int()
+		for k := range n {
+			order = append(order, at+k)
+		}
+	}
+	y := r.Create("onnx::Gather", []*ssa.Value{d.Operand(0), ints(r, order...)}, attr("axis", ssa.Int(int64(a))))
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
 	return true
 }
 
