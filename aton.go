@@ -60,9 +60,10 @@ type Options struct {
 	OutputNames []string
 	// LearnedNames calls weights learned_0, learned_1, ... instead of what the state dict calls them.
 	LearnedNames bool
-	// NoWeights leaves the elements of weights out of the file: they become inputs.
+	// NoWeights leaves the weights out of the file: each is an input under its name in the state dict.
 	NoWeights bool
-	// InitializersAsInputs lists the weights among the inputs too, so that a runtime may replace them.
+	// InitializersAsInputs lists the weights among the inputs too, each under its name in the state dict and as it is there,
+	// so that a runtime may replace them.
 	InitializersAsInputs bool
 	// External says where the elements of weights go.
 	External onnxfile.External
@@ -278,8 +279,8 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	if state == "" {
 		state = string(specialize.StateDropped)
 	}
-	return set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,unroll=%d}",
-		n, target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, max(o.Unroll, 0)))
+	return set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,lift=%t,unroll=%d}",
+		n, target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, o.NoWeights || o.InitializersAsInputs, max(o.Unroll, 0)))
 }
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
@@ -316,6 +317,12 @@ func ExportTo(w io.Writer, m *ssa.Module, o Options) error {
 		return err
 	}
 	return onnxfile.WriteTo(w, m, o.file(m))
+}
+
+// FileNames returns what the file that Export wrote calls the values of the converted module's main function, by their ID,
+// and its outputs.
+func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
+	return onnxfile.Names(m, o.file(m))
 }
 
 func (o Options) file(m *ssa.Module) onnxfile.Options {

@@ -2,6 +2,7 @@ package aton
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 
 	"github.com/aton-project/aton/backend/interp"
@@ -147,7 +148,10 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 	if f == nil {
 		return nil, fmt.Errorf("the module has no function")
 	}
-	byName := map[string]*tensor.Tensor{}
+	byName := maps.Clone(m.Weights)
+	if byName == nil {
+		byName = map[string]*tensor.Tensor{}
+	}
 	for _, in := range data.Inputs {
 		byName[in.Name] = in.Tensor
 	}
@@ -155,7 +159,7 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 	for _, p := range f.Body.Params {
 		named = named && byName[p.Name] != nil
 	}
-	if !named && len(f.Body.Params) > len(data.Inputs) {
+	if !named && len(f.Body.Params)-len(m.Weights) > len(data.Inputs) {
 		return nil, fmt.Errorf("data set %s has %d inputs, the model takes %d", data.Name, len(data.Inputs), len(f.Body.Params))
 	}
 	args := make([]interp.Value, len(f.Body.Params))
@@ -164,7 +168,7 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 		if lt, ok := p.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
 			return nil, fmt.Errorf("input %s is a sequence: the files of data sets have no such thing", p.Name)
 		}
-		if named {
+		if named || m.Weights[p.Name] != nil {
 			args[i] = interp.Of(byName[p.Name])
 			continue
 		}

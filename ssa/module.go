@@ -9,6 +9,7 @@ import (
 
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // Module is a program: functions, the object they work on, and source locations.
@@ -29,6 +30,9 @@ type Module struct {
 
 	// Inputs is what is known of the main function's inputs besides their types.
 	Inputs []Input
+
+	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
+	Weights map[string]*tensor.Tensor
 
 	// Keep holds what must stay alive as long as the module: mapped files.
 	Keep []any

@@ -18,6 +18,8 @@ type PrintOptions struct {
 	AllConstants bool
 	// WeightsAsInputs lists named constants among the inputs, as torch.onnx prints graphs.
 	WeightsAsInputs bool
+	// Names are what the main function's values are called, by ID. Those without a name here keep their own.
+	Names []string
 }
 
 // elideAbove is the number of tensor elements above which the text holds <Tensor>.
@@ -77,6 +79,13 @@ type printer struct {
 func (p *printer) printFunc(f *Func) {
 	p.names = make([]string, f.NumValues())
 	p.taken = map[string]bool{}
+	if f.Name == "main" {
+		for id, n := range p.opts.Names {
+			if n != "" && validName(n) && !isNumeric(n) {
+				p.names[id], p.taken[n] = n, true
+			}
+		}
+	}
 	if f.Name == "" || f.Name == "main" {
 		p.w.WriteString("graph(")
 	} else {

@@ -84,17 +84,36 @@ func (b *builder) fail(format string, args ...any) {
 	}
 }
 
+func newBuilder(m *ssa.Module, f *ssa.Func, opts Options) *builder {
+	b := &builder{m: m, opts: opts, opset: onnx.DefaultOpset(m), names: names{map[string]int{"": 0}}, nodes: names{map[string]int{}},
+		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true}}
+	return b
+}
+
+// Names returns what the file that Write makes calls the values of the main function, by their ID, and the outputs. A value
+// that is in no file has no name.
+func Names(m *ssa.Module, opts Options) (values, outputs []string, err error) {
+	f := m.Main()
+	if f == nil {
+		return nil, nil, fmt.Errorf("the module has no function")
+	}
+	b := newBuilder(m, f, opts)
+	g := b.main(f)
+	for _, o := range g.Output {
+		outputs = append(outputs, o.GetName())
+	}
+	return b.value, outputs, b.err
+}
+
 func newModel(m *ssa.Module, opts Options) (*model, error) {
 	f := m.Main()
 	if f == nil {
 		return nil, fmt.Errorf("the module has no function")
 	}
-	opset := onnx.DefaultOpset(m)
-	if opset == 0 {
+	if onnx.DefaultOpset(m) == 0 {
 		return nil, errors.New("the module is for no opset: run the pass legalize, or set Opsets")
 	}
-	b := &builder{m: m, opts: opts, opset: opset, names: names{map[string]int{"": 0}}, nodes: names{map[string]int{}},
-		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true}}
+	b := newBuilder(m, f, opts)
 	g := b.main(f)
 	if b.err != nil {
 		return nil, b.err
@@ -245,6 +264,13 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 		if info.Type == nil {
 			b.fail("the element type of input %s is unknown", name)
 		}
+		if t := b.m.Weights[p.Name]; t != nil && !b.opts.NoWeights {
+			b.initializer(b.value[p.ID], t)
+			if !b.opts.InitializersAsInputs {
+				b.weight = append(b.weight, info)
+				continue
+			}
+		}
 		g.Input = append(g.Input, info)
 	}
 	// Names of outputs come before all others: the user asked for them.
@@ -265,7 +291,7 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 	for i := range outputs {
 		g.Output = append(g.Output, b.info(outputs[i], f.Body.Return(i).Type))
 	}
-	if b.opts.InitializersAsInputs || b.opts.NoWeights || IRVersion(b.opset) < 4 {
+	if IRVersion(b.opset) < 4 {
 		g.Input = append(g.Input, b.weight...)
 	}
 	if b.opts.ValueInfo {
@@ -338,20 +364,22 @@ func (b *builder) constants(blk *ssa.Block) {
 			name := b.names.unique(want)
 			b.value[r.ID] = name
 			b.weight = append(b.weight, b.info(name, ssa.TensorOf(t)))
-			if b.opts.NoWeights && named {
-				continue
-			}
-			in, err := newInitializer(name, t)
-			if err != nil {
-				b.fail("%v", err)
-				return
-			}
-			b.inits = append(b.inits, in)
+			b.initializer(name, t)
 			if t.Storage != nil {
 				b.byView[viewOf(t)] = name
 			}
 		}
 	}
+}
+
+// initializer adds a tensor to the file.
+func (b *builder) initializer(name string, t *tensor.Tensor) {
+	in, err := newInitializer(name, t)
+	if err != nil {
+		b.fail("%v", err)
+		return
+	}
+	b.inits = append(b.inits, in)
 }
 
 // block translates the ops of a block and, at its end, the outputs that are not

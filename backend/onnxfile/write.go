@@ -41,9 +41,9 @@ type Options struct {
 	Producer, Version string
 	// ValueInfo records the types of intermediate values too.
 	ValueInfo bool
-	// InitializersAsInputs lists the weights among the graph's inputs, as opsets below 9 always do.
+	// InitializersAsInputs lists Module.Weights among the graph's inputs too. Opsets below 9 list all initializers.
 	InitializersAsInputs bool
-	// NoWeights writes no elements: named weights become graph inputs after the real ones.
+	// NoWeights leaves Module.Weights out: they are inputs only.
 	NoWeights bool
 
 	// for tests: the size that forces external data, and what stands between the writer and a file

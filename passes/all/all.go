@@ -15,6 +15,7 @@ import (
 	"github.com/aton-project/aton/passes/guard"
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/legalize"
+	"github.com/aton-project/aton/passes/lift"
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/raise"
 	"github.com/aton-project/aton/passes/shapes"
@@ -46,6 +47,7 @@ func New(table *aten.Table) *passes.Set {
 			&guard.Pass,
 			&inline.Pass,
 			&legalize.Pass,
+			&lift.Pass,
 			&low,
 			&raise.Pass,
 			&shapes.Pass,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // Pass moves weights to the front. Only constants with names are weights; those without are the program's own.
@@ -72,13 +73,31 @@ func run(c *passes.Context) error {
 	if c.Option("names") != "learned" {
 		return nil
 	}
-	for i, o := range weights {
-		if name := fmt.Sprintf("learned_%d", i); o.Results[0].Name != name {
-			o.Results[0].Name = name
+	rename(c, f, weights)
+	return nil
+}
+
+// rename calls weights learned_0, learned_1, ..., those that are parameters first.
+func rename(c *passes.Context, f *ssa.Func, weights []*ssa.Op) {
+	n := 0
+	call := func(v *ssa.Value) {
+		if name := fmt.Sprintf("learned_%d", n); v.Name != name {
+			v.Name = name
 			c.Changed("named")
 		}
+		n++
 	}
-	return nil
+	tensors := map[string]*tensor.Tensor{}
+	for _, p := range f.Body.Params {
+		if t := c.Module.Weights[p.Name]; t != nil {
+			call(p)
+			tensors[p.Name] = t
+		}
+	}
+	c.Module.Weights = tensors
+	for _, o := range weights {
+		call(o.Result(0))
+	}
 }
 
 func isWeight(o *ssa.Op) bool {

@@ -6,6 +6,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
+	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -327,8 +328,21 @@ func (s *spec) infer(o *ssa.Op) []*ssa.Value {
 	return o.Results
 }
 
-// foldable keeps random operators from being folded.
-func (s *spec) foldable(o *ssa.Op) bool { return s.m.Effects(o)&(ssa.Random|ssa.Unknown) == 0 }
+// foldable keeps random operators from being folded, and weights that are to stay what they are.
+func (s *spec) foldable(o *ssa.Op) bool {
+	if s.m.Effects(o)&(ssa.Random|ssa.Unknown) != 0 {
+		return false
+	}
+	if !s.opts.KeepWeights {
+		return true
+	}
+	for _, v := range o.Operands() {
+		if v != nil && v.Name != "" && v.DType().IsFloat() && v.Def() != nil && v.Def().Kind == prim.Constant {
+			return false
+		}
+	}
+	return true
+}
 
 func (s *spec) foldedConstant(t ssa.Type, c *tensor.Tensor) *ssa.Value {
 	if ssa.AsTensor(t) != nil {

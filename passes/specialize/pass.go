@@ -42,13 +42,14 @@ graph(%x : Float(N, 3)):
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the ONNX opset whose lowerings say what types operators give", Int: true},
 			{Name: "unroll", Default: "1024", Doc: "iterations up to which a loop that cannot stay one is unrolled", Int: true},
+			{Name: "keep", Default: "false", Bool: true, Doc: "fold nothing that is computed of the weights"},
 			{Name: "state", Default: "drop", Doc: "what becomes of buffers and attributes that the program changes: lost after the run with a warning, further outputs, or an error", Values: []string{"drop", "outputs", "refuse"}},
 		},
 		Run: func(c *passes.Context) error {
 			if onnx.DefaultOpset(c.Module) != 0 || !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
 				return nil // an ONNX model, or converted already
 			}
-			warnings, err := Run(c.Module, Options{Opset: c.IntOption("opset"), Table: table, UnrollMax: c.IntOption("unroll"), State: State(c.Option("state"))})
+			warnings, err := Run(c.Module, Options{Opset: c.IntOption("opset"), Table: table, UnrollMax: c.IntOption("unroll"), State: State(c.Option("state")), KeepWeights: c.BoolOption("keep")})
 			if warnings != nil {
 				for _, d := range warnings.Items {
 					c.Report(d)

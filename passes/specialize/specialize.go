@@ -26,6 +26,9 @@ type Options struct {
 	// State says what becomes of state that the program changes.
 	State State
 
+	// KeepWeights leaves named constants of floating point as they are: what is computed of them is not folded.
+	KeepWeights bool
+
 	// nonEmpty drops branches that only tensors without elements take: see empty.go.
 	nonEmpty bool
 	// plural takes dynamic axes that are squeezed to be 2 or more: the model refuses others at run time.

@@ -100,13 +100,17 @@ func newExport() *cobra.Command {
 		if m.timing {
 			timing.Report(c.ErrOrStderr())
 		}
-		switch {
-		case m.json:
-			return printJSON(c.OutOrStdout(), describe(mod, output))
-		case verbose:
-			return ssa.Fprint(c.OutOrStdout(), mod, listing)
+		if !m.json && !verbose {
+			return nil
 		}
-		return nil
+		values, outputs, err := aton.FileNames(mod, m.opts)
+		if err != nil {
+			return err
+		}
+		if m.json {
+			return printJSON(c.OutOrStdout(), describe(mod, output, values, outputs))
+		}
+		return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
 	}
 	return c
 }
@@ -122,10 +126,14 @@ func besides(model string) string {
 	return name
 }
 
-// listing is how torch.onnx prints a graph: weights among the inputs, scopes and lines behind the operators.
-var listing = ssa.PrintOptions{WeightsAsInputs: true}
+// listing is how torch.onnx prints a graph: weights among the inputs, scopes and lines behind the operators. Names are those
+// of the file.
+func listing(names []string) ssa.PrintOptions {
+	return ssa.PrintOptions{WeightsAsInputs: true, Names: names}
+}
 
-func describe(m *ssa.Module, output string) exported {
+// describe says what is in the file; names are those that it has for values and for outputs.
+func describe(m *ssa.Module, output string, values, outputs []string) exported {
 	e := exported{Output: output, Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
 	f := m.Main()
 	if f == nil {
@@ -135,10 +143,10 @@ func describe(m *ssa.Module, output string) exported {
 		e.Operators[string(o.Kind)]++
 	}
 	for _, v := range f.Body.Params {
-		e.Inputs = append(e.Inputs, named{v.Name, v.Type.String()})
+		e.Inputs = append(e.Inputs, named{values[v.ID], v.Type.String()})
 	}
-	for _, v := range f.Body.Returns() {
-		e.Outputs = append(e.Outputs, named{v.Name, v.Type.String()})
+	for i, v := range f.Body.Returns() {
+		e.Outputs = append(e.Outputs, named{outputs[i], v.Type.String()})
 	}
 	return e
 }

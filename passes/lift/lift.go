@@ -1,0 +1,72 @@
+// Package lift is the pass that makes the weights of a program parameters of its main function.
+package lift
+
+import (
+	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Pass makes inputs of the weights, one of each, under the names that the state dict has for them. The passes behind it
+// know nothing of the elements, so none is merged with an equal one, transposed or folded: what is done to a weight is an
+// operator. What the weights hold stays in Module.Weights, for files that have it beside the inputs.
+//
+// Weights are named constants of floating point. Others, such as tables of positions, decide what the graph looks like and
+// stay constants, unless the file that was read left their elements out.
+var Pass = passes.Pass{
+	Name: "lift",
+	Doc:  "make inputs of the weights, under the names of the state dict",
+	Before: `
+graph(%x : Float(2)):
+  %scale : Float(2) = prim::Constant[value= 2  2 [ CPUFloatType{2} ]]()
+  %y : Float(2) = aten::mul(%x, %scale)
+  return (%y)`,
+	After: `
+graph(%x : Float(2),
+      %scale : Float(2)):
+  %y : Float(2) = aten::mul(%x, %scale)
+  return (%y)`,
+	Demo: "weights=true",
+	Options: []passes.Option{
+		{Name: "weights", Default: "false", Bool: true, Doc: "whether to do it at all"},
+	},
+	Run: run,
+}
+
+func run(c *passes.Context) error {
+	f := c.Module.Main()
+	if f == nil || !c.BoolOption("weights") {
+		return nil
+	}
+	var next *ssa.Op
+	for o := f.Body.First(); o != nil; o = next {
+		next = o.Next()
+		t := weight(o)
+		if t == nil {
+			continue
+		}
+		v := o.Result(0)
+		p := f.Body.AddParam(v.Name, v.Type)
+		v.ReplaceUses(p)
+		o.Erase()
+		if c.Module.Weights == nil {
+			c.Module.Weights = map[string]*tensor.Tensor{}
+		}
+		c.Module.Weights[p.Name] = t
+		c.Changed("lifted")
+	}
+	return nil
+}
+
+// weight returns the tensor of an operator that is a weight, nil for others.
+func weight(o *ssa.Op) *tensor.Tensor {
+	if o.Kind != prim.Constant && o.Kind != "onnx::Constant" || len(o.Results) != 1 || o.Result(0).Name == "" || !o.Result(0).HasUses() {
+		return nil
+	}
+	l, _ := o.Attr("value")
+	if l.Kind != ssa.TensorLit || l.Tensor == nil || !l.Tensor.DType.IsFloat() && l.Tensor.HasData() {
+		return nil
+	}
+	return l.Tensor
+}
