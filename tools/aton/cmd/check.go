@@ -50,6 +50,7 @@ func newCheck() *cobra.Command {
 		if err != nil {
 			return m.locate(err)
 		}
+		m.tryOpsets(list.Err())
 		list.Sort()
 		if m.json {
 			problems := cli.Problems(list)

@@ -95,6 +95,7 @@ func newExport() *cobra.Command {
 			return aton.Export(mod, output, m.opts)
 		})
 		if err != nil {
+			m.tryOpsets(err)
 			return m.locate(err)
 		}
 		if m.timing {
