@@ -1,5 +1,5 @@
 // Command lowest finds the lowest opset at which each operator of PyTorch converts, by trying: every archive of the
-// conformance cases is converted at opset 7, then 8, until it does, and counts for all operators in it.
+// conformance cases is converted at opset 7, then 8, until it does. An operator converts where no error is on its line.
 //
 //	go run ./tools/lowest -cases DIR -out dialects/aten/lowest.tsv
 //
@@ -21,6 +21,7 @@ import (
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 func main() {
@@ -41,14 +42,8 @@ func run(cases, out string) error {
 	slices.Sort(files)
 	lowest := map[ssa.Kind]int{}
 	for _, f := range files {
-		kinds, n, err := try(f)
-		if err != nil {
-			continue // it converts at no opset
-		}
-		for _, k := range kinds {
-			if was := lowest[k]; was == 0 || n < was {
-				lowest[k] = n
-			}
+		if err := try(f, lowest); err != nil {
+			return fmt.Errorf("%s: %w", f, err)
 		}
 	}
 	var b strings.Builder
@@ -61,44 +56,57 @@ func run(cases, out string) error {
 	return os.WriteFile(out, []byte(b.String()), 0o666)
 }
 
-// try gives the operators of a case's program and the lowest opset at which it converts.
-func try(file string) (kinds []ssa.Kind, opset int, err error) {
+// try converts a case's program at one opset after the other until it converts, and notes the operators that do. Where it does
+// not convert as a whole, those do that stand on lines without an error.
+func try(file string, lowest map[ssa.Kind]int) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	var c struct {
 		InputSpecs  []string                     `json:"input_specs"`
 		DynamicAxes map[string]map[string]string `json:"dynamic_axes"`
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, 0, err
+		return err
 	}
 	inputs, err := spec.ParseAll(c.InputSpecs, c.DynamicAxes)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	path := filepath.Join(filepath.Dir(file), "model.pt")
 	for n := aton.OldestOpset; n <= onnx.Newest; n++ {
 		opts := aton.Options{Inputs: inputs, Opset: n}
+		program, err := aton.Load(path, opts)
+		if err != nil {
+			return err
+		}
+		inline.Run(program)
 		m, err := aton.Load(path, opts)
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
-		if n == aton.OldestOpset {
-			inline.Run(m)
-			for o := range m.Main().Body.AllOps() {
-				if ns := o.Kind.Namespace(); ns != "prim" && !slices.Contains(kinds, o.Kind) {
-					kinds = append(kinds, o.Kind)
-				}
-			}
-			if m, err = aton.Load(path, opts); err != nil {
-				return nil, 0, err
+		list, err := aton.Check(m, opts)
+		if err != nil || list == nil {
+			return err
+		}
+		wrong := map[string]bool{}
+		for _, d := range list.Items {
+			if d.Severity == diag.Error {
+				wrong[list.Table.String(d.Loc)] = true
 			}
 		}
-		if _, err = aton.Lower(m, opts); err == nil {
-			return kinds, n, nil
+		if wrong[""] {
+			continue // of an operator that has no line
+		}
+		for o := range program.Main().Body.AllOps() {
+			if was := lowest[o.Kind]; o.Kind.Namespace() != "prim" && !wrong[program.Locs.String(o.Loc)] && (was == 0 || n < was) {
+				lowest[o.Kind] = n
+			}
+		}
+		if len(wrong) == 0 {
+			return nil
 		}
 	}
-	return nil, 0, fmt.Errorf("no opset")
+	return nil
 }
