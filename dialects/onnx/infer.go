@@ -18,7 +18,11 @@ import (
 // symbol. An error means that the op cannot run. Ops of other domains are left
 // as they are.
 func Infer(o *ssa.Op) error {
-	if o.Kind.Namespace() != Namespace {
+	switch o.Kind.Namespace() {
+	case Namespace:
+	case trainingDomain:
+		return inferTraining(o)
+	default:
 		return nil
 	}
 	f := inferRule(o.Kind.Name())

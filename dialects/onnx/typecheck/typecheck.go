@@ -262,10 +262,14 @@ func tensorContradiction(a, b *ssa.TensorType) string {
 
 // operands checks an op of the module against the schema of its opset.
 func (c *checker) operands(o *ssa.Op, typ func(*ssa.Value) ssa.Type) *diag.Diagnostic {
-	if o.Kind.Namespace() != onnx.Namespace || o.Kind == "onnx::Constant" { // which files hold as initializers, of any type
+	if o.Kind == "onnx::Constant" { // which files hold as initializers, of any type
 		return nil
 	}
-	s := onnx.Lookup(string(o.Kind), c.opset)
+	opset := c.opset
+	if ns := o.Kind.Namespace(); ns != onnx.Namespace {
+		opset = max(c.m.Opsets[ns], 1)
+	}
+	s := onnx.Lookup(string(o.Kind), opset)
 	if s == nil {
 		return nil
 	}
