@@ -19,7 +19,8 @@ type demand struct {
 
 // sizes collects what the program demands of the dynamic axes of its inputs.
 type sizes struct {
-	axes    map[string]string // by symbol: "axis 0 of x"
+	axes    map[string]string // by symbol: "axis 0 of input x"
+	unnamed map[string]bool   // symbols that stand for "?" of the user
 	least   map[string]int64  // by symbol: the smallest size that the input may have
 	demands []demand
 	seen    map[string]bool
@@ -28,7 +29,7 @@ type sizes struct {
 // declare notes the dynamic axes of the inputs. Those that have no name of the user's, in a printed graph that does
 // not say all sizes, are left out: nobody promised anything of them.
 func (s *sizes) declare(params []*ssa.Value) {
-	s.axes, s.least, s.seen = map[string]string{}, map[string]int64{}, map[string]bool{}
+	s.axes, s.unnamed, s.least, s.seen = map[string]string{}, map[string]bool{}, map[string]int64{}, map[string]bool{}
 	for _, p := range params {
 		t := p.Tensor()
 		if t == nil {
@@ -40,6 +41,8 @@ func (s *sizes) declare(params []*ssa.Value) {
 				continue
 			}
 			s.axes[name], s.least[name] = fmt.Sprintf("axis %d of input %s", i, p.Name), max(d.Min(), 1)
+			number, ofInput := strings.CutPrefix(name, strings.ReplaceAll(p.Name, ".", "_")+"_")
+			s.unnamed[name] = ofInput && strings.Trim(number, "0123456789") == ""
 		}
 	}
 }
@@ -95,6 +98,8 @@ func (l *lowerer) solveSizes() {
 				order = append(order, names[0])
 			}
 			fixed[names[0]] = addSolution(fixed[names[0]], solution{n.Min(), d.op})
+		case slices.ContainsFunc(names, func(name string) bool { return l.sizes.unnamed[name] }):
+			l.grant(d, names) // a "?" may well be another axis's size
 		default:
 			l.together(d, names, line)
 		}
