@@ -29,6 +29,9 @@ type Module struct {
 
 	// Inputs is what is known of the main function's inputs besides their types.
 	Inputs []Input
+	// Recorded is the size that the axes of a symbol's name had in the example that a trace was made with, where one is
+	// known.
+	Recorded map[string]int64
 
 	// Keep holds what must stay alive as long as the module: mapped files.
 	Keep []any

@@ -107,6 +107,8 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 		return l.bad, nil
 	}
 	l.tellAssumptions()
+	l.tellTraced(src.Body)
+	l.tellUnused()
 	dst.OutputNames = src.OutputNames
 	m.RemoveFunc(src)
 	m.RemoveFunc(dst)
