@@ -11,7 +11,7 @@ import (
 
 // tellUnused warns of inputs that nothing depends on.
 func (l *lowerer) tellUnused() {
-	if l.opts.Warn == nil {
+	if l.opts.Warn == nil || len(l.bad) > 0 { // what is missing may use them
 		return
 	}
 	for _, p := range l.dst.Body.Params {
