@@ -266,7 +266,7 @@ func describe(holds []int64) string {
 		return ""
 	}
 	first, last := holds[0], holds[n-1]
-	switch step := int64(1); {
+	switch {
 	case n == 1:
 		return fmt.Sprint(first)
 	case n == 2:
@@ -276,7 +276,7 @@ func describe(holds []int64) string {
 	case last-first == n-1:
 		return fmt.Sprintf("%d to %d", first, last)
 	default:
-		step = holds[1] - first
+		step := holds[1] - first
 		for i, h := range holds {
 			if h != first+int64(i)*step {
 				return ""
