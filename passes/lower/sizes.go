@@ -198,6 +198,9 @@ func lineOf(e sym.Expr, names []string) (line, bool) {
 
 // grant takes a demand for granted that leaves several sizes, unless it holds for all of them.
 func (l *lowerer) grant(d demand, names []string) {
+	if strings.Contains(d.x.String()+d.y.String(), "bcast(") {
+		return // it follows from the demand of the operator that broadcasts
+	}
 	holds, fails := l.sizes.sample(d, names)
 	if fails == 0 {
 		return
