@@ -81,6 +81,8 @@ type Options struct {
 	OperatorExport OperatorExportType
 	// Warn receives remarks on the file that is read; nil drops them.
 	Warn func(message string)
+	// Note receives what is taken from the file because Inputs do not state it, and how to state it; nil drops it.
+	Note func(message string)
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
 }
@@ -156,7 +158,7 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 
 func (o Options) frontend() frontend.Options {
 	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
-		NoWeights: o.NoWeights, Eval: o.Eval, Dialects: all.Dialects(), Warn: o.Warn}
+		NoWeights: o.NoWeights, Eval: o.Eval, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
 }
 
 // Stages names the places of the conversion at which Inspect can look.

@@ -175,7 +175,7 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 		args[i] = interp.Of(data.Inputs[next].Tensor)
 		next++
 	}
-	return args, nil
+	return args, bind(f.Body.Params, args)
 }
 
 // leaves are the tensors in values, depth first.

@@ -53,6 +53,8 @@ type Options struct {
 	Dialects []ssa.Dialect
 	// Warn receives remarks on the file; nil drops them.
 	Warn func(message string)
+	// Note receives what is taken from the file because the user did not state it; nil drops it.
+	Note func(message string)
 }
 
 // Recognize tells the format of a file from its content.
@@ -158,7 +160,14 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, ApplyInputs(m, o.Inputs)
+	examples := m.Inputs // of a trace
+	if err := ApplyInputs(m, o.Inputs); err != nil || f != TorchScript {
+		return m, err
+	}
+	if len(o.Inputs) == 0 && o.Note != nil {
+		tellTraced(examples, o.Note)
+	}
+	return m, recordTraced(m, examples)
 }
 
 func readText(text, name string, o Options) (*ssa.Module, error) {

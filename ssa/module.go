@@ -30,6 +30,9 @@ type Module struct {
 
 	// Inputs is what is known of the main function's inputs besides their types.
 	Inputs []Input
+	// Recorded is the size that the axes of a symbol's name had in the example that a trace was made with, where one is
+	// known.
+	Recorded map[string]int64
 
 	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
 	Weights map[string]*tensor.Tensor

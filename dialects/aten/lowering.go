@@ -161,6 +161,15 @@ func (l *Lowering) must(name string) *ssa.Value {
 	return v
 }
 
+// ConstInt is the int that a source value is known to be.
+func ConstInt(v *ssa.Value) (int64, bool) {
+	lit, ok := literalOf(v)
+	if !ok || lit.Kind != ssa.IntLit {
+		return 0, false
+	}
+	return lit.Int(), true
+}
+
 // literalOf is the constant that a source value holds.
 func literalOf(v *ssa.Value) (ssa.Literal, bool) {
 	if v == nil {

@@ -97,6 +97,9 @@ func productOf(a, b string) func(*Lowering) *ssa.Value {
 		if d := l.DTypeArg("out_dtype"); d != tensor.Undefined {
 			x, y = l.Cast(x, d), l.Cast(y, d)
 		}
+		if l.Node.Kind == "aten::bmm" {
+			l.sameBatch(x, y)
+		}
 		return l.intMatMul(x, y)
 	}
 }
@@ -246,11 +249,20 @@ func lowerBaddbmm(l *Lowering) *ssa.Value {
 	if d := l.DTypeArg("out_dtype"); d != tensor.Undefined {
 		a, b = l.Cast(a, d), l.Cast(b, d)
 	}
+	l.sameBatch(a, b)
 	return l.affine(l.Tensor("self"), l.intMatMul(a, b))
+}
+
+// sameBatch demands that two stacks have as many matrices each: MatMul would repeat a lone one, these operators do not.
+func (l *Lowering) sameBatch(x, y *ssa.Value) {
+	if l.Rank(x) == 3 && l.Rank(y) == 3 {
+		l.Same(l.Shape(x)[0], l.Shape(y)[0])
+	}
 }
 
 func lowerAddbmm(l *Lowering) *ssa.Value {
 	a, d := l.Tensor("batch1"), l.DType(l.Tensor("batch1"))
+	l.sameBatch(a, l.Tensor("batch2"))
 	y := l.intMatMul(l.compute(a), l.compute(l.Tensor("batch2")))
 	return l.affine(l.Tensor("self"), l.Cast(l.sumAxes(y, []int64{0}), d))
 }

@@ -85,6 +85,7 @@ func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps float64
 	if mean != nil {
 		pd = l.DType(mean)
 	}
+	l.sameChannels(x, w, b, mean, variance)
 	w = l.fullVector(w, x, 1, pd, 1)
 	b = l.fullVector(b, x, 1, pd, 0)
 	same := l.DType(w) == d && l.DType(b) == d && l.DType(mean) == d && l.DType(variance) == d
@@ -109,6 +110,7 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rst
 	if r < 2 {
 		l.Fail("batch_norm of rank %d", r)
 	}
+	l.sameChannels(x, w, b)
 	axes := append([]int64{0}, axesFrom(2, r-2)...)
 	s := l.statsOf(wide, axes, eps)
 	y = l.Mul(s.centered, s.rstd)
@@ -210,12 +212,26 @@ func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
 	return append(out, blend(mean, l.Reshape(s.mean, -1)), blend(variance, unbiased))
 }
 
+// sameChannels demands as many elements of vectors, which may be nil, as x of (N, C, ...) has channels.
+func (l *Lowering) sameChannels(x *ssa.Value, vectors ...*ssa.Value) {
+	dims := l.Shape(x)
+	for _, v := range vectors {
+		if v == nil || len(dims) < 2 {
+			continue
+		}
+		if n := l.Shape(v); len(n) == 1 {
+			l.Same(dims[1], n[0])
+		}
+	}
+}
+
 func lowerInstanceNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
 	eps := l.Float("eps")
 	if !l.Bool("use_input_stats") {
 		return l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), eps)
 	}
+	l.sameChannels(x, w, b)
 	d := l.DType(x)
 	wide := l.compute(x)
 	wd := l.DType(wide)
@@ -236,8 +252,20 @@ func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps float64) *ssa.Value {
 
 func lowerLayerNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
-	n := len(l.Sizes("normalized_shape"))
-	return l.layerNorm(x, w, b, n, l.Float("eps"))
+	return l.layerNorm(x, w, b, l.normalizedAxes(x), l.Float("eps"))
+}
+
+// normalizedAxes is the number of axes of x that normalized_shape names. Their sizes must be the ones named.
+func (l *Lowering) normalizedAxes(x *ssa.Value) int {
+	shape := l.Sizes("normalized_shape")
+	if dims := l.Shape(x); len(dims) >= len(shape) {
+		for i, d := range dims[len(dims)-len(shape):] {
+			if shape[i].Known {
+				l.Same(d, shape[i].Expr)
+			}
+		}
+	}
+	return len(shape)
 }
 
 // layerNorm normalizes over the last n axes.
@@ -294,7 +322,7 @@ func (l *Lowering) layerNormByHand(x, w, b *ssa.Value, n int, eps float64) norma
 
 func lowerNativeLayerNorm(l *Lowering) []*ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
-	n := len(l.Sizes("normalized_shape"))
+	n := l.normalizedAxes(x)
 	r := l.layerNormByHand(x, w, b, n, l.Float("eps"))
 	// The statistics have the parameters' type where that is wider than the input's.
 	d := l.DType(x)

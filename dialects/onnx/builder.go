@@ -30,6 +30,8 @@ type Builder struct {
 	Eval func(kind ssa.Kind, attrs []ssa.Attr, inputs []*tensor.Tensor, outputs int) ([]*tensor.Tensor, error)
 	// FoldLimit bounds the number of elements that folding reads or makes; 0 turns folding off.
 	FoldLimit int64
+	// Require receives the sizes that the ops made here demand to be equal; nil drops them.
+	Require Require
 }
 
 // Const makes a constant.
@@ -53,7 +55,7 @@ func (b *Builder) Create(kind ssa.Kind, n int, operands []*ssa.Value, attrs ...s
 	}
 	o := b.Block.InsertBefore(b.Before, kind, b.Loc, operands, types...)
 	o.Attrs = attrs
-	if err := Infer(o); err != nil {
+	if err := inferWith(o, b.Require); err != nil {
 		o.Erase()
 		panic(&BuildError{kind, err})
 	}

@@ -17,7 +17,10 @@ import (
 // the way. What cannot be known stays unknown: an unranked type, a fresh
 // symbol. An error means that the op cannot run. Ops of other domains are left
 // as they are.
-func Infer(o *ssa.Op) error {
+func Infer(o *ssa.Op) error { return inferWith(o, nil) }
+
+// inferWith is Infer that also tells require of the sizes that must be equal.
+func inferWith(o *ssa.Op, require Require) error {
 	switch o.Kind.Namespace() {
 	case Namespace:
 	case trainingDomain:
@@ -36,7 +39,7 @@ func Infer(o *ssa.Op) error {
 			}
 		}
 	}
-	c := &infer{o: o, m: o.Block().Func().Module()}
+	c := &infer{o: o, m: o.Block().Func().Module(), require: require}
 	for _, r := range o.Results {
 		r.Sym = nil
 	}
@@ -74,9 +77,10 @@ func InferBlock(b *ssa.Block) error {
 
 // infer is the state of one call of Infer. The first error sticks.
 type infer struct {
-	o   *ssa.Op
-	m   *ssa.Module
-	err error
+	o       *ssa.Op
+	m       *ssa.Module
+	err     error
+	require Require
 }
 
 func (c *infer) fail(format string, args ...any) {
@@ -250,6 +254,7 @@ func (c *infer) broadcast(shapes ...[]sym.Expr) []sym.Expr {
 					c.fail("shapes %v and %v cannot be broadcast together", dimString(shapes[0]), dimString(s))
 				}
 			}
+			c.require.pair(c.o.Block(), e, d, true)
 			out[off+k] = e.Broadcast(d)
 		}
 	}

@@ -113,6 +113,7 @@ func (c *infer) equal(what string, a, b sym.Expr) {
 	if okN && okK && n != k {
 		c.fail("%s are %d and %d, not the same", what, n, k)
 	}
+	c.same(a, b)
 }
 
 // positive demands attributes of 1 or more, where they are given.

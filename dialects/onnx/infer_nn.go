@@ -168,6 +168,7 @@ func inferConv(c *infer) {
 				return
 			}
 		}
+		c.same(in[1], w[1].Mul(sym.Const(group)))
 	}
 	kernel := c.kernelShape(w)
 	if kernel != nil && len(kernel) != len(in)-2 {
@@ -201,6 +202,7 @@ func inferConvTranspose(c *infer) {
 	out[0] = in[0]
 	if w != nil {
 		out[1] = w[1].Mul(sym.Const(c.o.AttrInt("group", 1)))
+		c.same(in[1], w[0])
 	}
 	kernel := c.kernelShape(w)
 	extra, shape := c.o.AttrInts("output_padding"), c.o.AttrInts("output_shape")
@@ -303,6 +305,9 @@ func inferRNN(c *infer) {
 	if len(in) != 3 {
 		c.fail("input of rank %d", len(in))
 		return
+	}
+	if w := c.dims(1); len(w) == 3 {
+		c.same(in[2], w[2])
 	}
 	state := ssa.Tensor(d, directions, in[1], hidden)
 	y := ssa.Tensor(d, in[0], directions, in[1], hidden)

@@ -182,6 +182,7 @@ func (c *infer) matmul(a, b []sym.Expr) []sym.Expr {
 			return nil
 		}
 	}
+	c.same(k1, k2)
 	out := c.broadcast(a[:len(a)-2], b[:len(b)-2])
 	if !row {
 		out = append(out, a[len(a)-2])

@@ -143,6 +143,8 @@ func inferReshape(c *infer) {
 		if okA && okB && a != b {
 			c.fail("%d elements do not fit shape %s", a, dimString(shape))
 		}
+	} else if in != nil {
+		c.same(product(in), product(out))
 	}
 	c.out(0, ssa.Tensor(t, out...))
 	if s, ok := c.syms(0); ok && len(out) <= 1 {
@@ -185,11 +187,10 @@ next:
 			return sym.Const(0)
 		}
 	}
-	if by.IsConst() {
-		return total.FloorDiv(by)
-	}
-	if total.Min() >= 0 && by.Min() >= 0 {
-		return total.FloorDiv(by)
+	if by.IsConst() || total.Min() >= 0 && by.Min() >= 0 {
+		q := total.FloorDiv(by)
+		c.same(total, q.Mul(by)) // the pieces are whole
+		return q
 	}
 	return c.fresh(0, axis, rank)
 }
@@ -356,6 +357,9 @@ func inferConcat(c *infer) {
 			continue
 		}
 		for a, e := range in {
+			if a != axis && known[a] {
+				c.same(out[a], e)
+			}
 			switch {
 			case a == axis:
 				sum = sum.Add(e)

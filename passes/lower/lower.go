@@ -78,6 +78,8 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
 	l.low.Regrid = true
 	l.low.Assume = l.assume
+	l.sizes.declare(src.Body.Params)
+	l.low.Require = l.require
 	for _, p := range src.Body.Params {
 		q := dst.Body.AddParam(p.Name, onnxType(l.m, p.Type))
 		q.Sym = p.Sym
@@ -94,6 +96,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 			l.lost = l.lost || rets[i] == nil
 		}
 	}
+	l.solveSizes()
 	if !l.stuck() {
 		dst.Body.SetReturns(rets...)
 		removeDead(dst.Body)
@@ -104,6 +107,8 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 		return l.bad, nil
 	}
 	l.tellAssumptions()
+	l.tellTraced(src.Body)
+	l.tellUnused()
 	dst.OutputNames = src.OutputNames
 	m.RemoveFunc(src)
 	m.RemoveFunc(dst)
@@ -200,6 +205,7 @@ func onnxType(m *ssa.Module, t ssa.Type) ssa.Type {
 }
 
 type lowerer struct {
+	sizes   sizes
 	assumed []assumption
 	m       *ssa.Module
 	opts    Options

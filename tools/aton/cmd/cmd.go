@@ -122,6 +122,9 @@ func oneModel(c *cobra.Command, args []string) error {
 func (m *model) prepare(c *cobra.Command, name string) error {
 	m.name = name
 	m.opts.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+message) }
+	if !m.json {
+		m.opts.Note = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "note: "+message) }
+	}
 	if c.Flags().Changed("opset") && (m.opset < aton.OldestOpset || m.opset > onnx.Newest) {
 		return cli.Misusef("--opset: %d is not between %d and %d", m.opset, aton.OldestOpset, onnx.Newest)
 	}
@@ -200,6 +203,7 @@ func progress(w io.Writer) passes.Observer {
 
 // read loads the model; standard input only once.
 func (m *model) read(stdin io.Reader) (*ssa.Module, error) {
+	defer func() { m.opts.Note = nil }() // a second reading has nothing new to say
 	if m.name != "-" {
 		return aton.Load(m.name, m.opts)
 	}
