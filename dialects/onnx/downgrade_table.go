@@ -115,5 +115,6 @@ var downgrades = map[string][]Step{
 	"Hardmax":                   {{13, softmaxFlat}},
 	"BatchNormalization":        {without(14, "training_mode", ssa.Int(0))},
 	"GridSample":                {{20, gridModes}},
+	"Col2Im":                    {express(18, col2Im)},
 	"DFT":                       {{20, dftAxis}},
 }
