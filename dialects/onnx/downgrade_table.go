@@ -116,5 +116,6 @@ var downgrades = map[string][]Step{
 	"BatchNormalization":        {without(14, "training_mode", ssa.Int(0))},
 	"GridSample":                {{20, gridModes}, express(16, gridSample)},
 	"Col2Im":                    {express(18, col2Im)},
+	"DeformConv":                {express(19, deformConv)},
 	"DFT":                       {{20, dftAxis}},
 }
