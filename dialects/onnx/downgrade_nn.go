@@ -5,16 +5,23 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// resizeAxes: scales and sizes were given for all axes, without antialiasing.
+// resizeAxes: scales and sizes were given for all axes, without antialiasing
+// and each on its own.
 func resizeAxes(d *Downgrade) {
-	if d.Node.AttrInt("antialias", 0) != 0 {
-		d.Fail(18, "resampling with antialiasing of unknown sizes")
+	antialias := d.Node.AttrInt("antialias", 0) != 0 && d.Node.AttrStr("mode", "nearest") != "nearest"
+	policy := d.Node.AttrStr("keep_aspect_ratio_policy", "stretch")
+	if policy == "stretch" || d.in(3) == nil || d.keepsAspect(policy) { // scales need no policy
+		d.Node.RemoveAttr("keep_aspect_ratio_policy")
+		policy = "stretch"
+	}
+	if antialias && policy != "stretch" { // onnxruntime leaves an axis alone whose rounded size is the old one, the standard does not
+		d.Fail(18, "antialiasing with an aspect policy that rounds sizes")
+	}
+	if antialias || policy != "stretch" {
+		d.resizeByAxes()
+		return
 	}
 	d.Node.RemoveAttr("antialias")
-	if p := d.Node.AttrStr("keep_aspect_ratio_policy", "stretch"); p != "stretch" {
-		d.Fail(18, "the aspect policy %s", p)
-	}
-	d.Node.RemoveAttr("keep_aspect_ratio_policy")
 	axes := d.Node.AttrInts("axes")
 	if axes == nil {
 		return

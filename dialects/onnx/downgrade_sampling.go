@@ -2,10 +2,12 @@ package onnx
 
 import "github.com/aton-project/aton/ssa"
 
-// gridModes restores the names that GridSample's modes had for images only.
+// gridModes restores the names that GridSample's modes had for images only,
+// and expresses the sampling of anything else.
 func gridModes(d *Downgrade) {
 	if x := d.in(0).Tensor(); x != nil && x.Ranked && len(x.Dims) != 4 {
-		d.Fail(20, "sampling of anything but images")
+		d.Replace(gridSample(d))
+		return
 	}
 	switch d.Node.AttrStr("mode", "linear") {
 	case "linear":

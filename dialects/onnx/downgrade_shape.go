@@ -329,6 +329,9 @@ func padWrap(d *Downgrade) {
 		if before < 0 || after < 0 {
 			d.Fail(19, "mode wrap with negative pads")
 		}
+		if n, ok := x.Tensor().Dims[a].Int(); ok && max(before, after) > n {
+			d.Fail(19, "mode wrap with pads longer than the axis")
+		}
 		var parts []*ssa.Value
 		if before > 0 {
 			parts = append(parts, d.Op("Slice", x, d.ints(-before), d.ints(math.MaxInt64), d.ints(a)))

@@ -114,6 +114,8 @@ var downgrades = map[string][]Step{
 	"LogSoftmax":                {{13, softmaxFlat}},
 	"Hardmax":                   {{13, softmaxFlat}},
 	"BatchNormalization":        {without(14, "training_mode", ssa.Int(0))},
-	"GridSample":                {{20, gridModes}},
+	"GridSample":                {{20, gridModes}, express(16, gridSample)},
+	"Col2Im":                    {express(18, col2Im)},
+	"DeformConv":                {express(19, deformConv)},
 	"DFT":                       {{20, dftAxis}},
 }

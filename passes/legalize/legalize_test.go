@@ -10,8 +10,8 @@ import (
 // needsOpset are the operators that nothing expresses before the opset that
 // brought them: exporting one for an older opset names the opset that would do.
 var needsOpset = []string{
-	"BitShift", "BlackmanWindow", "CausalConvWithState", "Col2Im", "Compress", "ConcatFromSequence", "ConvInteger",
-	"DFT", "DeformConv", "DequantizeLinear", "Det", "DynamicQuantizeLinear", "Einsum", "GridSample", "HammingWindow",
+	"BitShift", "BlackmanWindow", "CausalConvWithState", "Compress", "ConcatFromSequence", "ConvInteger",
+	"DFT", "DequantizeLinear", "Det", "DynamicQuantizeLinear", "Einsum", "HammingWindow",
 	"HannWindow", "ImageDecoder", "LinearAttention", "MatMulInteger", "MaxUnpool", "MelWeightMatrix",
 	"NegativeLogLikelihoodLoss", "NonMaxSuppression", "NonZero", "Optional", "OptionalGetElement", "OptionalHasElement",
 	"QLinearConv", "QLinearMatMul", "QuantizeLinear", "RegexFullMatch", "Resize", "ReverseSequence", "RoiAlign",

@@ -1,0 +1,74 @@
+package onnx
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// deformConv expresses the DeformConv of images, which came with opset 19: the elements at the displaced places of all
+// windows, read bilinearly, stand as columns, and a product with the weights adds them up.
+func deformConv(d *Downgrade) *ssa.Value {
+	x, w, offset := d.in(0), d.in(1), d.in(2)
+	if d.rank(x, 19) != 4 || d.rank(w, 19) != 4 || d.rank(offset, 19) != 4 {
+		d.Fail(19, "deformable convolution of anything but images")
+	}
+	dtype := x.DType()
+	x, w, offset = d.up(x), d.up(w), d.up(offset)
+	long := func(v *ssa.Value) *ssa.Value { return d.Op("Unsqueeze", v, d.ints(0)) }
+	divided := func(v *ssa.Value, by int64) *ssa.Value { return long(d.Op("Div", v, d.long(by))) }
+	kh, ok1 := dimOf(w, 2).Int()
+	kw, ok2 := dimOf(w, 3).Int()
+	if !ok1 || !ok2 {
+		d.Fail(19, "a kernel of unknown size")
+	}
+	taps, offsets, groups := kh*kw, d.Node.AttrInt("offset_group", 1), d.Node.AttrInt("group", 1)
+	batch, channels, images := d.sizes1(x, 0, 1), d.size(x, 1), d.sizes1(offset, 2, 4)
+	both := d.Op("Mul", batch, d.ints(offsets))
+
+	g := &gridReader{Downgrade: d, t: x.DType(), padding: "zeros"}
+	g.flat = d.Op("Reshape", x, d.concat(0, both, divided(channels, offsets), d.ints(-1)))
+	moved := d.Op("Reshape", offset, d.concat(0, batch, d.ints(offsets, taps, 2), d.Op("Mul", d.sizes1(offset, 2, 3), d.sizes1(offset, 3, 4))))
+	around := make([][]tap, 2)
+	for i := range around {
+		g.lens = append(g.lens, d.size(x, i+2))
+		c := d.Op("Add", d.gather(moved, d.long(int64(i)), 3), d.cast(d.windowPlaces(offset, i, kh, kw), g.t))
+		around[i] = g.taps(d.Op("Reshape", c, d.concat(0, both, d.ints(-1))), i)
+	}
+	columns := d.Op("Reshape", g.sum(around, nil, nil), d.concat(0, batch, d.ints(offsets), divided(channels, offsets), d.ints(taps, -1)))
+	if mask := d.up(d.in(4)); mask != nil {
+		columns = d.Op("Mul", columns, d.Op("Reshape", mask, d.concat(0, batch, d.ints(offsets, 1, taps, -1))))
+	}
+	inner := long(d.Op("Mul", d.size(w, 1), d.long(taps)))
+	columns = d.Op("Reshape", columns, d.concat(0, batch, d.ints(groups), inner, d.ints(-1)))
+	weights := d.Op("Reshape", w, d.concat(0, d.ints(groups), divided(d.size(w, 0), groups), inner))
+	y := d.Op("Reshape", d.Op("MatMul", weights, columns), d.concat(0, batch, d.sizes1(w, 0, 1), images))
+	if bias := d.up(d.in(3)); bias != nil {
+		y = d.Op("Add", y, d.Op("Unsqueeze", bias, d.ints(1, 2)))
+	}
+	return d.cast(y, dtype)
+}
+
+// windowPlaces gives where the taps of each window of an image lie along a
+// spatial axis, before they are moved: [taps, windows], int64.
+func (d *Downgrade) windowPlaces(offset *ssa.Value, axis int, kh, kw int64) *ssa.Value {
+	at := func(name string, def int64) int64 {
+		if l := d.Node.AttrInts(name); axis < len(l) {
+			return l[axis]
+		}
+		return def
+	}
+	steps := make([]int64, 0, kh*kw)
+	for k := range kh * kw {
+		i := k / kw
+		if axis == 1 {
+			i = k % kw
+		}
+		steps = append(steps, i*at("dilations", 1)-at("pads", 0))
+	}
+	first := d.Op("Mul", d.Op("Range", d.long(0), d.size(offset, axis+2), d.long(1)), d.long(at("strides", 1)))
+	if axis == 0 {
+		first = d.Op("Unsqueeze", first, d.ints(1))
+	}
+	first = d.reshape(d.Op("Expand", first, d.sizes1(offset, 2, 4)), 1, -1)
+	return d.Op("Add", d.Const(tensor.Of(tensor.Int64, []int64{kh * kw, 1}, steps)), first)
+}
