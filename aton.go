@@ -13,6 +13,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
@@ -80,6 +81,12 @@ type Options struct {
 	OperatorExport OperatorExportType
 	// Warn receives remarks on the file that is read; nil drops them.
 	Warn func(message string)
+	// Pipeline names the passes to run instead of the default ones, such as "raise,optimize{opset=$opset}"; empty stands
+	// for "export". $opset, $target, $eval, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
+	// the words of the pipeline export. Its passes must be for the opset that the module is converted to.
+	Pipeline string
+	// Passes are further passes that Pipeline may name.
+	Passes []*passes.Pass
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
 }
@@ -271,15 +278,31 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 		names = "learned"
 	}
 	set := all.Set
-	if o.Table != nil {
+	if o.Table != nil || o.Pipeline != "" {
 		set = all.New(o.Table)
+	}
+	name := "export"
+	if o.Pipeline != "" {
+		name = "pipeline-of-the-options"
+		set.Passes = append(set.Passes, o.Passes...)
+		i := slices.IndexFunc(set.Named, func(n passes.Named) bool { return n.Name == "export" })
+		set.Named = append(slices.Clip(set.Named), passes.Named{Name: name, Text: o.Pipeline, Options: set.Named[i].Options})
 	}
 	state := o.State
 	if state == "" {
 		state = string(specialize.StateDropped)
 	}
-	return set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,unroll=%d}",
-		n, target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, max(o.Unroll, 0)))
+	p, err := set.Parse(fmt.Sprintf("%s{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,unroll=%d}",
+		name, n, target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, max(o.Unroll, 0)))
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range p.OptionValues("opset") {
+		if v != strconv.Itoa(n) {
+			return nil, fmt.Errorf("pipeline %q has a pass for opset %s, and the model is converted to opset %d: write opset=$opset", o.Pipeline, v, n)
+		}
+	}
+	return p, nil
 }
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
@@ -297,7 +320,8 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	}
 	part, ok := p.Until(stage)
 	if !ok {
-		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, Stages()), strings.Join(Stages(), ", "))
+		stages := append([]string{"import"}, p.Passes()...)
+		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
 	return part.Run(m, o.Runner)
 }
