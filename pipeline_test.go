@@ -1,0 +1,73 @@
+package aton_test
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/all"
+	"github.com/aton-project/aton/ssa/rewrite"
+)
+
+// A pass of one's own behind those that make ONNX of the program: the pipeline is the text of export, and one name more.
+func ExampleOptions_pipeline() {
+	quick, err := passes.FromRules("quick", "a gelu of the quick kind", onnx.RewriteConfig(0),
+		rewrite.Rule{Name: "tanh", From: `%y = onnx::Gelu[approximate=$how](%x)`, To: `%y = onnx::Gelu[approximate="tanh"](%x)`,
+			Check: func(m *rewrite.Match) string {
+				if m.Attr("how").Str() == "tanh" {
+					return "it is quick already"
+				}
+				return ""
+			}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	exported(`graph(%x : Float(2, 3)):
+  %how : str = prim::Constant[value="none"]()
+  %y : Float(2, 3) = aten::gelu(%x, %how)
+  return (%y)
+`, aton.Options{
+		Passes:   []*passes.Pass{quick},
+		Pipeline: "inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},quick,optimize{opset=$opset},legalize{opset=$opset},arrange",
+	})
+	// Output:
+	// graph @main_graph(%x : Float(2, 3)):
+	//   %output : Float(2, 3) = onnx::Gelu[approximate="tanh"](%x)
+	//   return (%output)
+}
+
+// TestPipeline refuses pipelines that cannot be read, and those for another opset than the model's.
+func TestPipeline(t *testing.T) {
+	const graph = "graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"
+	for _, c := range []struct {
+		pipeline string
+		opset    int
+		want     string // "" for success
+	}{
+		{"export{opset=$opset}", 13, ""},
+		{"export{opset=$opset,target=$target,eval=$eval,names=$names,fallthrough=\"$fallthrough\",mode=$mode,state=$state,unroll=$unroll}", 0, ""},
+		{"export", 13, "has a pass for opset 20, and the model is converted to opset 13"},
+		{"cze", 0, `unknown pass "cze", did you mean "cse"?`},
+		{"cse", 0, "aten::relu: cannot be converted to ONNX"},
+	} {
+		o := aton.Options{Opset: c.opset, Pipeline: c.pipeline}
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = aton.Lower(m, o); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.pipeline, err)
+		}
+		if c.want == "" && onnx.DefaultOpset(m) != cmp.Or(c.opset, aton.DefaultOpset) {
+			t.Errorf("%s: opset %d", c.pipeline, onnx.DefaultOpset(m))
+		}
+	}
+	if all.Set.Pass("quick") != nil {
+		t.Error("a pass of one call is known to the next")
+	}
+}
