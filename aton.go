@@ -179,6 +179,9 @@ func Stages() []string {
 // conversion failed is of no use any more.
 func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if o.OperatorExport == Raw {
+		if o.Pipeline != "" {
+			return nil, fmt.Errorf("operator export type %s has a pipeline of its own: leave Options.Pipeline empty", Raw)
+		}
 		return o.raw(m)
 	}
 	mode, err := o.OperatorExport.mode()
@@ -276,6 +279,9 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	names := "state"
 	if o.LearnedNames {
 		names = "learned"
+	}
+	if o.Pipeline == "" && len(o.Passes) > 0 {
+		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.Pipeline", o.Passes[0].Name)
 	}
 	set := all.Set
 	if o.Table != nil || o.Pipeline != "" {

@@ -1,6 +1,7 @@
 package aton_test
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"strings"
@@ -41,6 +42,21 @@ func ExampleOptions_pipeline() {
 	//   return (%output)
 }
 
+// TestPipelineWithoutLegalize refuses to write operators in a form that the opset does not have.
+func TestPipelineWithoutLegalize(t *testing.T) {
+	o := aton.Options{Opset: 13, Pipeline: "raise,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},arrange"}
+	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 3)):\n  %a : Long(1) = onnx::Constant[value={1}]()\n  %y : Float(2, 1) = onnx::ReduceMean(%x, %a)\n  return (%y)\n"), "graph.ir", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := aton.ExportTo(&file, m, o); err == nil {
+		t.Errorf("ReduceMean with axes as an operand is written at opset 13: %d bytes", file.Len())
+	} else {
+		t.Log(err)
+	}
+}
+
 // TestPipeline refuses pipelines that cannot be read, and those for another opset than the model's.
 func TestPipeline(t *testing.T) {
 	const graph = "graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"
@@ -65,6 +81,18 @@ func TestPipeline(t *testing.T) {
 		}
 		if c.want == "" && onnx.DefaultOpset(m) != cmp.Or(c.opset, aton.DefaultOpset) {
 			t.Errorf("%s: opset %d", c.pipeline, onnx.DefaultOpset(m))
+		}
+	}
+	for want, o := range map[string]aton.Options{
+		"RAW has a pipeline of its own":  {Pipeline: "cse", OperatorExport: aton.Raw},
+		"no pipeline names the pass cse": {Passes: []*passes.Pass{all.Set.Pass("cse")}},
+	} {
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = aton.Lower(m, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
 		}
 	}
 	if all.Set.Pass("quick") != nil {

@@ -112,7 +112,7 @@ func (c *compiled) check() error {
 			o := &l.operands[j]
 			o.isNew = defines(c.from[:i], o.name)
 			if o.shared && !o.isNew {
-				return fmt.Errorf("From:%d:%d: * stands behind a value that an earlier line defines; none defines %%%s", l.number, o.mark+1, o.name)
+				return fmt.Errorf("%s:%d:%d: * stands behind a value that an earlier line defines; none defines %%%s", "From", l.number, o.mark+1, o.name)
 			}
 			known[o.name] = true
 		}
@@ -125,7 +125,7 @@ func (c *compiled) check() error {
 	for _, l := range c.to {
 		for _, o := range l.operands {
 			if o.shared || o.konst {
-				return fmt.Errorf("To:%d:%d: * and ! say what From matches and mean nothing in To", l.number, o.mark+1)
+				return fmt.Errorf("%s:%d:%d: * and ! say what From matches and mean nothing in To", "To", l.number, o.mark+1)
 			}
 			if o.name != "" && !known[o.name] && !made[o.name] {
 				return fmt.Errorf("%%%s is not defined", o.name)
