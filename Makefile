@@ -1,4 +1,4 @@
-# What there is to do here, and how. `make test` is what continuous integration runs first.
+# What there is to do here, and how. `make help` lists it. A target has its line of that list behind ##.
 GO     ?= go
 T      ?= 30s
 FILTER ?=
@@ -11,53 +11,54 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all build test race lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
+.PHONY: all help build test race lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
 
-all: build lint test
+all: build lint test ## build, lint and test
 
-build:
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+
+build: ## the commands, into bin/
 	@mkdir -p bin
 	$(GO) build -o bin/ ./...
 
-test:
+test: ## all tests; needs only Go
 	$(GO) vet ./...
 	$(GO) test $(GOFLAGS_TEST) ./...
 
-race:
+race: ## all tests with the race detector
 	$(GO) test -race $(GOFLAGS_TEST) ./...
 
-# make lit FILTER=passes/cse
-lit:
+lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)'
 
-# rewrites the AUTOCHECK blocks; checks that people wrote stay
-update:
+update: ## rewrite the AUTOCHECK blocks of text tests; FILTER as in lit
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)' -update -count=1
 
-gen:
+gen: ## write the generated files anew
 	$(GO) generate ./...
 
 # a table of registers and spills of every kind of kernel, assembled for two processors; PTXAS=FILE names the assembler
 PTXAS ?= ptxas
-ptxas:
+ptxas: ## registers and spills of every kind of kernel; PTXAS=FILE names the assembler
 	ATON_PTXAS=$(PTXAS) $(GO) test ./codegen/gpu/ptx ./codegen/gpu/exec -run TestPTXAS -v -count=1
 
 # every kernel of the emitters' tables from its IR, from our PTX and from that of every llc on PATH, bit by bit (minutes)
-gpu-routes:
+gpu-routes: ## every kernel from its IR, its PTX and that of every llc on PATH (minutes)
 	@mkdir -p out
 	ATON_ROUTES=all ATON_NEED_LLVM=1 $(GO) test ./codegen/gpu/exec ./codegen/gpu/ptx -v -count=1 -timeout 30m > out/gpu-routes.log || \
 		{ grep -A40 -e '--- FAIL' out/gpu-routes.log; exit 1; }
 	@grep 'routes:' out/gpu-routes.log
 
 # the interpreter on the tests that the onnx package has for its operators, with inferred types compared on the way
-node-tests: .venv/ready
+node-tests: .venv/ready ## ONNX's node tests in the interpreter
 	$(PYTHON) tools/nodetests/generate.py out/nodetests
 	ATON_NODE_TESTS=$(CURDIR)/out/nodetests $(GO) test -tags data ./backend/interp -run 'TestNodes$$' -count=1 -v > out/nodetests.log || \
 		{ grep -A20 -e '--- FAIL' out/nodetests.log | head -100; exit 1; }
 	@sed -n '/passed, .* left out/,/^--- /p' out/nodetests.log | grep -v '^--- '
 
 # ONNX's node tests exported to other opsets and run again in onnxruntime; PEER=1 has onnx.version_converter beside it
-node-rewrites: .venv/ready
+node-rewrites: .venv/ready ## ONNX's node tests at other opsets in onnxruntime; PEER=1 beside onnx.version_converter
 	$(PYTHON) tools/nodetests/generate.py out/nodetests
 	rm -f out/nodetests/as-they-are.json
 	$(PYTHON) tools/nodetests/rewrite.py out/nodetests $(if $(PEER),--peer)
@@ -67,7 +68,7 @@ node-rewrites: .venv/ready
 SEED     ?= 1
 PER_KIND ?= 25
 MUTANTS  ?= 2
-damaged: .venv/ready
+damaged: .venv/ready ## damaged ONNX files beside onnx.checker and onnxruntime; SEED, PER_KIND, MUTANTS
 	$(PYTHON) tools/nodetests/generate.py out/nodetests
 	rm -rf out/damaged
 	$(PYTHON) tools/damage/damage.py out/damaged out/nodetests --seed $(SEED) --per-kind $(PER_KIND)
@@ -75,53 +76,51 @@ damaged: .venv/ready
 	$(GO) run ./tools/damage -mutants $(MUTANTS) -seed $(SEED) -every 4 out/nodetests
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
-kept-tests:
+kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR
 	ATON_KEPT=$(KEPT) ATON_CASES=$(CASES) $(GO) test -tags data ./backend/interp -run TestExported -count=1
 
 # needs protoc and protoc-gen-go; the format changes once in years
-proto:
+proto: ## the Go code of the ONNX format; needs protoc
 	protoc -I. --go_out=. --go_opt=paths=source_relative backend/onnxfile/onnxpb/onnx.proto
 
-check-gen: gen
+check-gen: gen ## fail if generated files are not those committed
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "generated files differ from what is committed: make gen"; exit 1; }
 
-# every fuzz target for T
-fuzz:
+fuzz: ## every fuzz target for T=30s
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/\/[^/]*_test.go:func / /' | sort -u | \
 	while read -r dir name; do \
 		echo "$$dir $$name"; $(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(T) "$$dir" || exit 1; \
 	done
 
-bench:
+bench: ## the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem $(GOFLAGS_TEST) ./...
 
-# what the default pipeline costs on programs of 1,000 to 1,000,000 operators
-bench-cost:
+bench-cost: ## time of the default pipeline on programs of 1,000 to 1,000,000 operators
 	$(GO) run ./tools/bench/cost
 
 # every pass of the default pipeline, before and after, on random inputs of the cases in CASES
-passcheck:
+passcheck: ## every pass before and after on random inputs; CASES=DIR FILTER=RE
 	$(GO) run ./tools/passcheck -cases $(CASES) $(if $(FILTER),-filter '$(FILTER)')
 
 # Variables: CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker) LARGE=1 (of the models also the large ones)
-conformance: build .venv/ready
+conformance: build .venv/ready ## the score on programs of PyTorch; FILTER, OPSET, FORMAT=pt2, QUICK=1, UPDATE=1
 	$(CONFORMANCE)
 
 # programs on the edges of numbers, from testdata/edges.tar.gz: OPSETS=7,9,13 for a table of several opsets
-conformance-edges: build .venv/ready
+conformance-edges: build .venv/ready ## programs on the edges of numbers; OPSETS=7,9,13
 	$(CONFORMANCE) --set edges $(if $(OPSETS),--opsets $(OPSETS))
 
 # the archive of these programs, made by PyTorch: PYTHON=FILE names one that has it
-edges:
+edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
 	$(PYTHON) tools/edges/edges.py --harness $(SHARED)/conformance --out out/edges
 	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
-conformance-models: build .venv/ready
+conformance-models: build .venv/ready ## whole networks; LARGE=1 for the large ones too
 	$(CONFORMANCE) --set models
 
 # the other suites as an older PyTorch saves them
-conformance-old: build .venv/ready
+conformance-old: build .venv/ready ## the other suites as an older PyTorch saves them
 	$(CONFORMANCE) --set old
 
 .venv/ready: tools/conformance/requirements.txt
@@ -134,30 +133,31 @@ conformance-old: build .venv/ready
 MODEL ?= testdata/fixtures/torch2.15/convnet.script.pt
 INPUT ?= x:f32[N,3,18,18]
 DATA  ?= $(MODEL:.pt=.safetensors)
-demo: build
+demo: build ## export, verify and show a model, with nothing but Go; MODEL=FILE INPUT=SPEC DATA=FILE
 	@mkdir -p out
 	bin/aton export $(MODEL) -o out/demo.onnx --input '$(INPUT)' --verbose
 	bin/aton verify out/demo.onnx --data $(DATA)
 
 # the archives and expected outputs of `make test`; each PYTHONS has another PyTorch
 PYTHONS ?= /usr/bin/python3
-fixtures:
+fixtures: ## make the archives that the tests read; PYTHONS have PyTorch
 	set -e; for p in $(PYTHONS); do $$p tools/fixtures/make.py testdata/fixtures; done
 
 # AlexNet beside cp and torch.onnx: PYTHONS have PyTorch, the first one torchvision too
-bench-export: build
+bench-export: build ## AlexNet beside cp and torch.onnx; PYTHONS have PyTorch
 	python3 tools/bench/alexnet.py $(foreach p,$(PYTHONS),--torch $(p))
 
 # raw ONNX files of torch.onnx, optimized by aton, onnxsim and onnxslim: nodes, seconds, numbers (hours for all; FILTER=RE).
 # PYTHON has torch 2.15, torchvision, onnx, onnxruntime, onnxscript, onnxsim, onnxslim
-onnxfiles: build
+onnxfiles: build ## ONNX files optimized by aton, onnxsim and onnxslim (hours); FILTER=RE
 	$(PYTHON) tools/nodecount/onnxmodels.py out/onnxmodels $(if $(FILTER),--filter '$(FILTER)')
 	$(PYTHON) tools/nodecount/onnxfiles.py out/onnxmodels --markdown $(if $(FILTER),--filter '$(FILTER)')
 
-lint:
+lint: ## gofmt, go vet, staticcheck and our own analyzers
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }
 	$(GO) vet -tags data ./...
 	$(GO) tool staticcheck -tags data ./...
+	$(GO) run ./tools/analyzers/cmd/atonvet ./...
 
-clean:
+clean: ## remove bin/ and out/
 	rm -rf bin out

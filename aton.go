@@ -13,6 +13,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
@@ -83,6 +84,12 @@ type Options struct {
 	Warn func(message string)
 	// Note receives what is taken from the file because Inputs do not state it, and how to state it; nil drops it.
 	Note func(message string)
+	// Pipeline names the passes to run instead of the default ones, such as "raise,optimize{opset=$opset}"; empty stands
+	// for "export". $opset, $target, $eval, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
+	// the words of the pipeline export. Its passes must be for the opset that the module is converted to.
+	Pipeline string
+	// Passes are further passes that Pipeline may name.
+	Passes []*passes.Pass
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
 }
@@ -175,6 +182,9 @@ func Stages() []string {
 // conversion failed is of no use any more.
 func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if o.OperatorExport == Raw {
+		if o.Pipeline != "" {
+			return nil, fmt.Errorf("operator export type %s has a pipeline of its own: leave Options.Pipeline empty", Raw)
+		}
 		return o.raw(m)
 	}
 	mode, err := o.OperatorExport.mode()
@@ -273,16 +283,35 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	if o.LearnedNames {
 		names = "learned"
 	}
+	if o.Pipeline == "" && len(o.Passes) > 0 {
+		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.Pipeline", o.Passes[0].Name)
+	}
 	set := all.Set
-	if o.Table != nil {
+	if o.Table != nil || o.Pipeline != "" {
 		set = all.New(o.Table)
+	}
+	name := "export"
+	if o.Pipeline != "" {
+		name = "pipeline-of-the-options"
+		set.Passes = append(set.Passes, o.Passes...)
+		i := slices.IndexFunc(set.Named, func(n passes.Named) bool { return n.Name == "export" })
+		set.Named = append(slices.Clip(set.Named), passes.Named{Name: name, Text: o.Pipeline, Options: set.Named[i].Options})
 	}
 	state := o.State
 	if state == "" {
 		state = string(specialize.StateDropped)
 	}
-	return set.Parse(fmt.Sprintf("export{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,lift=%t,unroll=%d}",
-		n, target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, o.NoWeights || o.InitializersAsInputs, max(o.Unroll, 0)))
+	p, err := set.Parse(fmt.Sprintf("%s{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,lift=%t,unroll=%d}",
+		name, n, target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, o.NoWeights || o.InitializersAsInputs, max(o.Unroll, 0)))
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range p.OptionValues("opset") {
+		if v != strconv.Itoa(n) {
+			return nil, fmt.Errorf("pipeline %q has a pass for opset %s, and the model is converted to opset %d: write opset=$opset", o.Pipeline, v, n)
+		}
+	}
+	return p, nil
 }
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
@@ -300,7 +329,8 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	}
 	part, ok := p.Until(stage)
 	if !ok {
-		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, Stages()), strings.Join(Stages(), ", "))
+		stages := append([]string{"import"}, p.Passes()...)
+		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
 	return part.Run(m, o.Runner)
 }

@@ -32,13 +32,14 @@ func TestLit(t *testing.T) {
 			return aton.Main(append(args, "--verify-each", "--repro="), stdin, stdout, stderr)
 		},
 	}}
-	files := 0
+	files, ran := 0, 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".ir") || strings.Contains(path, "fixtures") {
 			return err
 		}
 		files++
 		t.Run(strings.TrimSuffix(filepath.ToSlash(path), ".ir"), func(t *testing.T) {
+			ran++ // before Parallel, files take turns
 			t.Parallel()
 			runFile(t, runner, path)
 		})
@@ -49,6 +50,9 @@ func TestLit(t *testing.T) {
 	}
 	if files == 0 {
 		t.Fatal("no .ir files found")
+	}
+	if ran == 0 {
+		t.Fatalf("none of %d .ir files has a name that fits -run", files)
 	}
 }
 

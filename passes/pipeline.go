@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"strconv"
@@ -282,18 +283,42 @@ func (p *Pipeline) Until(pass string) (part *Pipeline, ok bool) {
 // Passes lists the names of the passes in order, each once.
 func (p *Pipeline) Passes() []string {
 	var names []string
-	var walk func(steps []step)
-	walk = func(steps []step) {
+	for s := range all(p.steps) {
+		if !slices.Contains(names, s.pass.Name) {
+			names = append(names, s.pass.Name)
+		}
+	}
+	return names
+}
+
+// OptionValues lists the values that passes of the pipeline have for an option of that name, in order, each once.
+func (p *Pipeline) OptionValues(name string) []string {
+	var values []string
+	for s := range all(p.steps) {
+		if v, ok := s.options[name]; ok && !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// all goes through the passes in order, those of fixpoints included.
+func all(steps []step) iter.Seq[*step] {
+	return func(yield func(*step) bool) {
 		for i := range steps {
-			if steps[i].pass == nil {
-				walk(steps[i].body)
-			} else if !slices.Contains(names, steps[i].pass.Name) {
-				names = append(names, steps[i].pass.Name)
+			if steps[i].pass != nil {
+				if !yield(&steps[i]) {
+					return
+				}
+				continue
+			}
+			for s := range all(steps[i].body) {
+				if !yield(s) {
+					return
+				}
 			}
 		}
 	}
-	walk(p.steps)
-	return names
 }
 
 func has(s *step, pass string) bool {

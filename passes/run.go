@@ -22,6 +22,8 @@ type Runner struct {
 	// Reload makes the module anew that the run began with. With it, the reproducer costs nothing unless there is a
 	// failure; without it, the module is printed before every pass.
 	Reload func() (*ssa.Module, error)
+	// Bisect, if not nil, stops the passes after a number of changes.
+	Bisect *Bisect
 }
 
 // Observer watches a run. Its functions may be nil; they must not change the module.
@@ -185,6 +187,9 @@ func (r *run) pass(s *step, depth int) (bool, error) {
 	if r.index == r.until {
 		return false, errStop
 	}
+	if !r.Bisect.allows(s.pass.Name + s.given) {
+		return false, nil
+	}
 	if r.Repro != "" && r.Reload == nil {
 		r.text = spelledOut(r.m)
 	}
@@ -208,6 +213,7 @@ func (r *run) pass(s *step, depth int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	r.Bisect.ran(e)
 	for _, o := range r.Observers {
 		if o.AfterPass != nil {
 			o.AfterPass(e)

@@ -88,7 +88,7 @@ func Dict(kv ...Literal) Literal { return Literal{Kind: DictLit, Elems: kv} }
 // ObjectValue makes a literal that refers to a module object.
 func ObjectValue(o *Object) Literal { return Literal{Kind: ObjectLit, Object: o} }
 
-// Func makes a literal that names a function.
+// FuncName makes a literal that names a function.
 func FuncName(name string) Literal { return Literal{Kind: FuncLit, s: name} }
 
 // Enum makes an enum member of a qualified name (__torch__.Color.GREEN).

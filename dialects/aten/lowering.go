@@ -755,7 +755,7 @@ func (l *Lowering) MulSize(a, b Size) Size { return l.sizeOp("Mul", sym.Expr.Mul
 // DivSize is a // b for sizes that are not negative.
 func (l *Lowering) DivSize(a, b Size) Size { return l.sizeOp("Div", sym.Expr.FloorDiv, a, b) }
 
-// Loc is the user's line of the op at hand.
+// NodeLoc is the user's line of the op at hand.
 func (l *Lowering) NodeLoc() diag.Loc { return l.Node.Loc }
 
 // SchemaByName finds a schema by its full name, such as aten::add.Tensor; nil if there is none.

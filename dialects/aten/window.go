@@ -88,7 +88,7 @@ func repeatInt(v int64, n int) []int64 {
 	return out
 }
 
-// repeatSize is the known sizes v.
+// constSizes makes sizes of known numbers.
 func constSizes(v []int64) []Size {
 	out := make([]Size, len(v))
 	for i, n := range v {

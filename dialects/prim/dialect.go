@@ -5,6 +5,7 @@ package prim
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/aton-project/aton/ssa"
@@ -21,6 +22,18 @@ func Schemas(k ssa.Kind) []*ssa.Schema { return table().Lookup(k) }
 
 // Kinds lists the prim operators that have declarations.
 func Kinds() []ssa.Kind { return table().Kinds() }
+
+// Undeclared lists the operators of TorchScript that the dialect knows without a declaration, in alphabetical order.
+func Undeclared() []ssa.Kind {
+	var out []ssa.Kind
+	for k := range infos() {
+		if len(Schemas(k)) == 0 {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 // Operators of TorchScript that have no declaration.
 const (

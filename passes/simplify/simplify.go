@@ -16,7 +16,6 @@ import (
 	"github.com/aton-project/aton/dialects/onnx/facts"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -55,7 +54,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 	if err != nil {
 		panic(err) // a table of ours is wrong
 	}
-	res := rewrite.Run(f, set, rewrite.Config{Create: create, IsConst: isConst, Abandon: abandon})
+	res := rewrite.Run(f, set, onnx.RewriteConfig(smallFold))
 	for _, name := range res.Applied {
 		c.Changed(name)
 	}
@@ -101,28 +100,9 @@ type simplifier struct {
 // smallFold bounds what is computed when an op is created: larger constants are left to the pass that folds.
 const smallFold = 1 << 10
 
-func create(before *ssa.Op, loc diag.Loc, kind ssa.Kind, results int, operands []*ssa.Value, attrs []ssa.Attr) (vs []*ssa.Value, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			be, ok := p.(*onnx.BuildError)
-			if !ok {
-				panic(p)
-			}
-			vs, err = nil, be
-		}
-	}()
-	b := onnx.Builder{Block: before.Block(), Before: before, Loc: loc, FoldLimit: smallFold}
-	return b.Create(kind, results, operands, attrs...), nil
-}
-
 func isConst(v *ssa.Value) bool {
 	t := onnx.ConstOf(v)
 	return t != nil && t.HasData()
-}
-
-func abandon(p any) bool {
-	_, ok := p.(*onnx.BuildError)
-	return ok
 }
 
 func attr(name string, v ssa.Literal) ssa.Attr { return ssa.Attr{Name: name, Value: v} }

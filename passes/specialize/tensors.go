@@ -74,15 +74,15 @@ func (s *spec) operands(args []value) []*ssa.Value {
 // viewKind classes operators by what their result shares.
 type viewKind int
 
-// views lists the operators whose results share memory with their first
-// argument; the schemas annotate most of them, not the last two kinds.
+// classify says whether the results of an operator share memory with its first argument. The schemas annotate most such
+// operators, not those of the last two kinds.
 func classify(o *ssa.Op) viewKind {
 	switch o.Kind {
 	case "aten::reshape", "aten::flatten", "aten::ravel", "aten::reshape_as":
 		return mayView
 	case "aten::contiguous", "aten::to", "aten::type_as", "aten::dropout", "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout",
 		"aten::float", "aten::double", "aten::half", "aten::bfloat16", "aten::int", "aten::long", "aten::short", "aten::char", "aten::byte", "aten::bool",
-		"aten::cpu", "aten::cuda", "aten::resolve_conj", "aten::resolve_neg", "aten::_to_copy_alias", "aten::positive", "aten::requires_grad_",
+		"aten::cpu", "aten::cuda", "aten::resolve_conj", "aten::resolve_neg", "aten::positive", "aten::requires_grad_",
 		"aten::rename", "aten::refine_names", "aten::align_to", "aten::real":
 		return sameView
 	case "aten::_unsafe_view", "aten::lift_fresh", "aten::lift", "aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d":

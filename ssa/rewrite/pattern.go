@@ -1,7 +1,10 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +25,7 @@ type compiled struct {
 
 // line is an op of a pattern.
 type line struct {
+	number   int // in From or To, from 1
 	results  []string
 	kind     ssa.Kind // empty: the results are operands, as in "%y = %x"
 	attrs    []attrPattern
@@ -39,6 +43,7 @@ type operandPattern struct {
 	isNew  bool   // defined by an earlier line of the pattern
 	shared bool   // may have other users
 	konst  bool
+	mark   int // the offset in the line of its first * or !
 }
 
 // Compile reads the patterns of rules. The syntax of a line is that of the IR without types:
@@ -50,6 +55,7 @@ type operandPattern struct {
 //	  - A value that an earlier line defines has no other user, unless it is written %t*.
 //	  - $p binds an attribute's literal, None if it is absent. In To it is the bound literal, left out when it is None.
 //	  - * allows further attributes in From; in To it copies those that the root has besides the named ones.
+//	  - ! and * behind values stand in the operands of From and nowhere else.
 //	  - To may say %y = %x: the value is passed on.
 //
 // The last line of From is the root; its results are what To defines.
@@ -76,8 +82,8 @@ func Compile(rules ...Rule) (*Set, error) {
 			continue
 		}
 		var err error
-		if c.from, err = parseLines(r.From); err == nil {
-			c.to, err = parseLines(r.To)
+		if c.from, err = parseLines("From", r.From); err == nil {
+			c.to, err = parseLines("To", r.To)
 		}
 		if err == nil {
 			err = c.check()
@@ -105,6 +111,9 @@ func (c *compiled) check() error {
 		for j := range l.operands {
 			o := &l.operands[j]
 			o.isNew = defines(c.from[:i], o.name)
+			if o.shared && !o.isNew {
+				return fmt.Errorf("%s:%d:%d: * stands behind a value that an earlier line defines; none defines %%%s", "From", l.number, o.mark+1, o.name)
+			}
 			known[o.name] = true
 		}
 		for _, r := range l.results {
@@ -115,6 +124,9 @@ func (c *compiled) check() error {
 	made := map[string]bool{}
 	for _, l := range c.to {
 		for _, o := range l.operands {
+			if o.shared || o.konst {
+				return fmt.Errorf("%s:%d:%d: * and ! say what From matches and mean nothing in To", "To", l.number, o.mark+1)
+			}
 			if o.name != "" && !known[o.name] && !made[o.name] {
 				return fmt.Errorf("%%%s is not defined", o.name)
 			}
@@ -142,33 +154,78 @@ func defines(lines []line, name string) bool {
 	return false
 }
 
-func parseLines(text string) ([]line, error) {
+// place is a column of a line, counted from 1, and what is wrong there.
+type place struct {
+	column int
+	what   string
+}
+
+func (p *place) Error() string { return p.what }
+
+// wrong makes the error for what stands at an offset of a line.
+func wrong(offset int, format string, args ...any) error {
+	return &place{offset + 1, fmt.Sprintf(format, args...)}
+}
+
+// parseLines reads From or To, which the side names in errors.
+func parseLines(side, text string) ([]line, error) {
 	var out []line
-	for _, s := range strings.Split(text, "\n") {
-		if s = strings.TrimSpace(s); s == "" {
+	for i, s := range strings.Split(text, "\n") {
+		if strings.TrimSpace(s) == "" {
 			continue
 		}
 		l, err := parseLine(s)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", s, err)
+			column := len(s) - len(strings.TrimLeft(s, " \t")) + 1
+			var at *place
+			if errors.As(err, &at) {
+				column = at.column
+			}
+			return nil, fmt.Errorf("%s:%d:%d: %q: %w", side, i+1, column, strings.TrimSpace(s), err)
 		}
+		l.number = i + 1
 		out = append(out, l)
 	}
 	return out, nil
 }
+
+// field is a part of a line between commas, without blanks, and its offset in the line.
+type field struct {
+	text   string
+	offset int
+}
+
+// fields cuts a part of a line, which begins at the offset, at its commas.
+func fields(s string, offset int) []field {
+	var out []field
+	for f := range strings.SplitSeq(s, ",") {
+		blanks := len(f) - len(strings.TrimLeft(f, " \t"))
+		out = append(out, field{strings.TrimSpace(f), offset + blanks})
+		offset += len(f) + 1
+	}
+	return out
+}
+
+var valueName = regexp.MustCompile(`^[\w.]+$`)
 
 func parseLine(s string) (l line, err error) {
 	left, right, ok := strings.Cut(s, " = ")
 	if !ok {
 		return l, fmt.Errorf("no =")
 	}
-	for _, f := range strings.Split(left, ",") {
-		f = strings.TrimSpace(f)
-		if !strings.HasPrefix(f, "%") || len(f) < 2 {
-			return l, fmt.Errorf("%q is no value", f)
+	for _, f := range fields(left, 0) {
+		name, is := strings.CutPrefix(f.text, "%")
+		if base := strings.TrimRight(name, "*!"); is && base != name {
+			return l, wrong(f.offset+1+len(base), "%s stands behind an operand, not behind the value that a line defines", name[len(base):])
 		}
-		l.results = append(l.results, f[1:])
+		if !is || !valueName.MatchString(name) {
+			return l, wrong(f.offset, "%q is no value", f.text)
+		}
+		l.results = append(l.results, name)
 	}
+	start := len(left) + len(" = ")
+	blanks := len(right) - len(strings.TrimLeft(right, " \t"))
+	start, right = start+blanks, strings.TrimSpace(right)
 	args := right
 	if !strings.HasPrefix(right, "%") {
 		open := strings.IndexByte(right, '(')
@@ -177,6 +234,7 @@ func parseLine(s string) (l line, err error) {
 		}
 		head := right[:open]
 		args = right[open+1 : len(right)-1]
+		start += open + 1
 		if name, rest, has := strings.Cut(head, "["); has {
 			if !strings.HasSuffix(rest, "]") {
 				return l, fmt.Errorf("no ]")
@@ -188,24 +246,13 @@ func parseLine(s string) (l line, err error) {
 		}
 		l.kind = ssa.Kind(head)
 	}
-	for _, f := range strings.Split(args, ",") {
-		f = strings.TrimSpace(f)
-		var o operandPattern
-		switch {
-		case f == "":
+	for _, f := range fields(args, start) {
+		if f.text == "" {
 			continue
-		case f == "_":
-		case strings.HasPrefix(f, "%"):
-			f = f[1:]
-			if g, is := strings.CutSuffix(f, "*"); is {
-				f, o.shared = g, true
-			}
-			if g, is := strings.CutSuffix(f, "!"); is {
-				f, o.konst = g, true
-			}
-			o.name = f
-		default:
-			return l, fmt.Errorf("%q is no operand", f)
+		}
+		o, err := parseOperand(f)
+		if err != nil {
+			return l, err
 		}
 		l.operands = append(l.operands, o)
 	}
@@ -213,6 +260,25 @@ func parseLine(s string) (l line, err error) {
 		return l, fmt.Errorf("%d values for %d results", len(l.operands), len(l.results))
 	}
 	return l, nil
+}
+
+// parseOperand reads _, %x, %x! or %x*.
+func parseOperand(f field) (o operandPattern, err error) {
+	if f.text == "_" {
+		return o, nil
+	}
+	name, is := strings.CutPrefix(f.text, "%")
+	if name, o.shared = strings.CutSuffix(name, "*"); o.shared {
+		o.mark = f.offset + len(f.text) - 1
+	}
+	if name, o.konst = strings.CutSuffix(name, "!"); o.konst {
+		o.mark = f.offset + 1 + len(name)
+	}
+	if !is || !valueName.MatchString(name) {
+		return o, wrong(f.offset, "%q is no operand", f.text)
+	}
+	o.name = name
+	return o, nil
 }
 
 func (l *line) parseAttrs(s string) error {
@@ -342,6 +408,9 @@ func (r *Rewriter) table(c *compiled, o *ssa.Op) bool {
 		made := operands
 		if l.kind != "" {
 			made = r.CreateN(l.kind, len(l.results), operands, l.build(m, o, root)...)
+			if r.cfg.Create == nil {
+				l.takeTypes(made, o, root)
+			}
 		}
 		for i, name := range l.results {
 			m.values[name] = made[i]
@@ -362,6 +431,15 @@ func (r *Rewriter) table(c *compiled, o *ssa.Op) bool {
 func finer(a, b ssa.Type) bool {
 	x, y := ssa.AsTensor(a), ssa.AsTensor(b)
 	return x != nil && y != nil && (x.DType == y.DType || y.DType == 0) && !y.Ranked
+}
+
+// takeTypes gives results of a line that replace results of the root the types of those.
+func (l *line) takeTypes(made []*ssa.Value, o *ssa.Op, root *line) {
+	for i, name := range l.results {
+		if k := slices.Index(root.results, name); k >= 0 {
+			made[i].Type = o.Results[k].Type
+		}
+	}
 }
 
 func (l *line) build(m *Match, o *ssa.Op, root *line) []ssa.Attr {
@@ -430,7 +508,7 @@ func (r *Rewriter) match(c *compiled, m *Match, i int, o *ssa.Op) bool {
 			}
 			continue
 		}
-		if v == nil || p.konst && !r.cfg.IsConst(v) {
+		if v == nil || p.konst && !r.cfg.isConst(v) {
 			return false
 		}
 		if old, bound := m.values[p.name]; bound {

@@ -44,17 +44,42 @@ type Rule struct {
 	Apply func(r *Rewriter, o *ssa.Op) bool
 }
 
-// Config says how rules are applied.
+// Config says how rules are applied. The zero value serves for rules that give types to what they create.
 type Config struct {
 	// Create makes an op before another one and gives its results, which may
 	// be existing values when the op folds. An error abandons the rule.
+	// Nil makes just the op. Its results have [ssa.AnyTensor] as type, except
+	// those of a table rule that replace results of the root: they have the
+	// types of those.
 	Create func(before *ssa.Op, loc diag.Loc, kind ssa.Kind, results int, operands []*ssa.Value, attrs []ssa.Attr) ([]*ssa.Value, error)
-	// IsConst tells values that "!" in patterns asks for.
+	// IsConst tells values that "!" in patterns asks for. Nil stands for the
+	// results of ops that are called Constant, in any namespace.
 	IsConst func(v *ssa.Value) bool
 	// Abandon tells panics of Apply and Check that mean that the rule does not apply; others go through.
 	Abandon func(panicked any) bool
 	// Explain is told of table rules that matched and did not pass their Check; nil for nobody.
 	Explain func(rule string, o *ssa.Op, whyNot string)
+}
+
+func (c *Config) isConst(v *ssa.Value) bool {
+	if c.IsConst != nil {
+		return c.IsConst(v)
+	}
+	return v.Def() != nil && !counts(v.Def())
+}
+
+// create is Create, or what stands for it.
+func (c *Config) create(before *ssa.Op, kind ssa.Kind, results int, operands []*ssa.Value, attrs []ssa.Attr) ([]*ssa.Value, error) {
+	if c.Create != nil {
+		return c.Create(before, before.Loc, kind, results, operands, attrs)
+	}
+	types := make([]ssa.Type, results)
+	for i := range types {
+		types[i] = ssa.AnyTensor
+	}
+	o := before.Block().InsertBefore(before, kind, before.Loc, operands, types...)
+	o.Attrs = attrs
+	return o.Results, nil
 }
 
 // Result is what a run did.
@@ -114,7 +139,7 @@ func (r *Rewriter) Create(kind ssa.Kind, operands []*ssa.Value, attrs ...ssa.Att
 
 // CreateN is Create for any number of results.
 func (r *Rewriter) CreateN(kind ssa.Kind, results int, operands []*ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
-	vs, err := r.cfg.Create(r.root, r.root.Loc, kind, results, operands, attrs)
+	vs, err := r.cfg.create(r.root, kind, results, operands, attrs)
 	if err != nil {
 		panic(abandoned{err})
 	}

@@ -37,8 +37,10 @@ const (
 	Uint32
 	Uint64
 	String
-	// Of these the elements only pass through: nothing computes with them. In memory each takes a byte, integers with
-	// their sign; see Bits.
+
+	// Elements of the types below only pass through: nothing computes with them. In memory each takes a byte, integers
+	// with their sign; see Bits.
+
 	Uint4
 	Int4
 	Uint2

@@ -1,4 +1,4 @@
-// aton-opt reads graph text, runs passes on it, and prints what comes out.
+// aton-opt reads a model, runs passes on it, and prints what comes out.
 package main
 
 import (

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -101,6 +102,21 @@ func mark(c *cobra.Command, ran *bool) {
 	for _, sub := range c.Commands() {
 		mark(sub, ran)
 	}
+}
+
+// Version is what the Go command recorded of the module and of the commit that it built.
+func Version() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	out := b.Main.Version
+	for _, s := range b.Settings {
+		if s.Key == "vcs.revision" && !strings.Contains(out, s.Value[:min(12, len(s.Value))]) {
+			out += " " + s.Value
+		}
+	}
+	return out
 }
 
 // Problem is an error as data.

@@ -85,7 +85,9 @@ const (
 	FToS    // float to signed integer, towards zero; the value must fit
 	FToU    // float to unsigned integer, towards zero; the value must fit
 	Bitcast // same size
-	// what follows has effects, or depends on them, and stays where it is built
+
+	// What follows has effects, or depends on them, and stays where it is built.
+
 	Load    // Mem[Args[0] ... +Width-1]
 	Store   // Mem[Args[0] ... ] = Args[1:]
 	Barrier // of all threads of the block

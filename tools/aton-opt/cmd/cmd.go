@@ -14,18 +14,25 @@ import (
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/frontend"
+	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cli"
 )
 
-// Main runs aton-opt and gives its exit status.
+// Main runs aton-opt with the built-in passes and gives its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return cli.Run(New(), args, stdin, stdout, stderr)
+	return cli.Run(New(all.Set), args, stdin, stdout, stderr)
 }
 
 type options struct {
+	set                                             *passes.Set
+	inputs                                          []string
+	load                                            frontend.Options
+	bisect                                          int
+	bisecting                                       bool
 	passes, output, repro                           string
 	printAfter                                      []string
 	printChanged, verifyEach, timing, stats         bool
@@ -34,15 +41,18 @@ type options struct {
 	opset                                           int
 }
 
-// New makes the command.
-func New() *cobra.Command {
-	var o options
+// New makes the command, with the passes and pipelines of a set. A set of one's own begins with all.New.
+func New(set *passes.Set) *cobra.Command {
+	o := options{set: set}
 	c := &cobra.Command{
 		Use:   "aton-opt FILE|- [--passes PIPELINE]",
-		Short: "Run passes on graph text",
-		Long: `aton-opt reads graph text as PyTorch prints it, runs passes on it, and prints the result.
+		Short: "Run passes on a model",
+		Long: `aton-opt reads a model, runs passes on it, and prints the result as graph text. The model is graph text as PyTorch
+prints it, an archive of torch.jit.save or of torch.export.save, or an ONNX file; which one is recognised by its content.
 Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opset=17}'.`,
+		Version: cli.Version(),
 		Example: `  aton-opt graph.ir                                   # check and print again
+  aton-opt model.pt --passes 'inline,freeze'
   aton-opt graph.ir --passes 'fixpoint(cse,dce)' -o out.ir
   aton-opt - --passes cse --print-changed < graph.ir
   aton-opt --help-passes`,
@@ -60,7 +70,12 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 	f.StringSliceVar(&o.printAfter, "print-after", nil, "print the module after these passes, or 'all', to standard error")
 	f.BoolVar(&o.printChanged, "print-changed", false, "print what each pass changes, as a diff, to standard error")
 	f.IntVar(&o.opset, "opset", 0, "the opset that the ONNX operators of the text are at (default: they are in their newest form)")
-	f.BoolVar(&o.verifyEach, "verify-each", false, "verify the module, and what passes promise, after every pass")
+	// not a StringSlice: specs have commas
+	f.StringArrayVar(&o.inputs, "input", nil, "`NAME:TYPE` of an input of an archive or ONNX file, such as x:f32[N,3,224,224]")
+	f.StringVar(&o.load.Method, "method", "", "the method of a TorchScript module to read (default forward)")
+	f.StringVar(&o.load.Program, "program", "", "the program to read of a torch.export archive that holds several (default model)")
+	f.IntVar(&o.bisect, "bisect-limit", -1, "run no pass after `N` runs that changed something, and list these on standard error; with -1 run all, and list them")
+	f.BoolVar(&o.verifyEach, "verify-each", false, "verify the module, and what passes promise, after every pass, and name the pass that broke it")
 	f.BoolVar(&o.timing, "timing", false, "tell how long passes take, on standard error")
 	f.BoolVar(&o.stats, "stats", false, "tell what passes did and how often, on standard error")
 	f.BoolVar(&o.listPasses, "list-passes", false, "list passes and named pipelines")
@@ -80,12 +95,12 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if o.listPasses || o.helpPasses {
 		return o.describe(c.OutOrStdout())
 	}
-	pipeline, err := all.Set.Parse(o.passes)
+	pipeline, err := o.set.Parse(o.passes)
 	if err != nil {
 		return cli.Misuse(err)
 	}
 	for _, name := range o.printAfter {
-		if name != "all" && all.Set.Pass(name) == nil {
+		if name != "all" && o.set.Pass(name) == nil {
 			return cli.Misusef("--print-after: unknown pass %q", name)
 		}
 	}
@@ -96,6 +111,9 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	name := args[0]
 	if name == "-" {
 		name = "<stdin>"
+	}
+	if err := o.prepare(c, name, text); err != nil {
+		return err
 	}
 	parts := []string{string(text)}
 	if o.split {
@@ -150,6 +168,60 @@ func splitInput(text string) []string {
 	return append(parts, part.String())
 }
 
+// isText reports that the input is to be read as graph text: it is, or it is nothing else either.
+func isText(text []byte) bool {
+	f := frontend.Recognize(text)
+	return f == frontend.Text || f == frontend.Unknown
+}
+
+// prepare reads what is said of the input and refuses what does not fit its format.
+func (o *options) prepare(c *cobra.Command, name string, text []byte) error {
+	flags := c.Flags()
+	o.bisecting = flags.Changed("bisect-limit")
+	if isText(text) {
+		for _, f := range []string{"input", "method", "program"} {
+			if flags.Changed(f) {
+				return cli.Misusef("--%s: %s is graph text, which says itself what its inputs are", f, name)
+			}
+		}
+		return nil
+	}
+	for _, f := range []string{"split-input-file", "verify-diagnostics", "opset"} {
+		if flags.Changed(f) {
+			return cli.Misusef("--%s is for graph text, and %s is none", f, name)
+		}
+	}
+	for _, s := range o.inputs {
+		in, err := spec.Parse(s)
+		if err != nil {
+			return cli.Misusef("--input '%s': %w", s, err)
+		}
+		o.load.Inputs = append(o.load.Inputs, in)
+	}
+	o.load.Dialects = all.Dialects()
+	o.load.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+message) }
+	return nil
+}
+
+// read makes the module of a part of the input: of graph text, or of any other format that aton knows.
+func (o *options) read(name, text string) (*ssa.Module, error) {
+	if isText([]byte(text)) {
+		return o.parse(name, text)
+	}
+	var m *ssa.Module
+	var err error
+	if name == "<stdin>" {
+		m, err = frontend.Read([]byte(text), name, o.load)
+	} else { // an ONNX file may have weights in files beside it
+		m, err = frontend.Load(name, o.load)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.Dialects = all.Dialects()
+	return m, nil
+}
+
 func (o *options) parse(name, text string) (*ssa.Module, error) {
 	m, err := ssa.Parse(text, name, all.Dialects()...)
 	if err != nil {
@@ -165,7 +237,7 @@ func (o *options) parse(name, text string) (*ssa.Module, error) {
 // one runs the pipeline on one part.
 func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes.Pipeline) error {
 	watch := stopwatch{on: o.timing, w: stderr, began: time.Now()}
-	m, err := o.parse(name, text)
+	m, err := o.read(name, text)
 	if err != nil {
 		return err
 	}
@@ -175,7 +247,7 @@ func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes
 	}
 	watch.lap("verify")
 	r, report := o.runner(stderr)
-	r.Reload = func() (*ssa.Module, error) { return o.parse(name, text) }
+	r.Reload = func() (*ssa.Module, error) { return o.read(name, text) }
 	if _, err = pipeline.Run(m, r); err != nil {
 		return err
 	}
@@ -192,6 +264,9 @@ func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes
 
 func (o *options) runner(stderr io.Writer) (*passes.Runner, func()) {
 	r := &passes.Runner{VerifyEach: o.verifyEach, Repro: o.repro}
+	if o.bisecting {
+		r.Bisect = &passes.Bisect{Limit: o.bisect, Log: stderr}
+	}
 	var reports []func(io.Writer)
 	if len(o.printAfter) > 0 {
 		r.Observers = append(r.Observers, passes.PrintAfter(stderr, o.printAfter...))
@@ -255,7 +330,7 @@ func (o *options) describe(w io.Writer) error {
 		}
 		return out
 	}
-	ps := slices.Clone(all.Set.Passes)
+	ps := slices.Clone(o.set.Passes)
 	slices.SortFunc(ps, func(a, b *passes.Pass) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range ps {
 		d := passData{Name: p.Name, Doc: p.Doc, Options: optionsOf(p.Options)}
@@ -264,7 +339,7 @@ func (o *options) describe(w io.Writer) error {
 		}
 		list = append(list, d)
 	}
-	for _, n := range all.Set.Named {
+	for _, n := range o.set.Named {
 		list = append(list, passData{Name: n.Name, Doc: n.Doc, Options: optionsOf(n.Options), Text: n.Text})
 	}
 	if o.json {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +41,7 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
   aton inspect model.pt --at import
   aton check model.pt --opset 13 --json`,
-		Version: version(),
+		Version: cli.Version(),
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return cli.Misusef("a command is missing: export, inspect, check, verify or gpu")
@@ -50,21 +49,6 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 	}
 	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU())
 	return c
-}
-
-// version is what the Go command recorded of the module and of the commit that it built.
-func version() string {
-	b, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	out := b.Main.Version
-	for _, s := range b.Settings {
-		if s.Key == "vcs.revision" && !strings.Contains(out, s.Value[:min(12, len(s.Value))]) {
-			out += " " + s.Value
-		}
-	}
-	return out
 }
 
 // model are the options that all commands have.

@@ -1,0 +1,101 @@
+package aton_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/all"
+	"github.com/aton-project/aton/ssa/rewrite"
+)
+
+// A pass of one's own behind those that make ONNX of the program: the pipeline is the text of export, and one name more.
+func ExampleOptions_pipeline() {
+	quick, err := passes.FromRules("quick", "a gelu of the quick kind", onnx.RewriteConfig(0),
+		rewrite.Rule{Name: "tanh", From: `%y = onnx::Gelu[approximate=$how](%x)`, To: `%y = onnx::Gelu[approximate="tanh"](%x)`,
+			Check: func(m *rewrite.Match) string {
+				if m.Attr("how").Str() == "tanh" {
+					return "it is quick already"
+				}
+				return ""
+			}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	exported(`graph(%x : Float(2, 3)):
+  %how : str = prim::Constant[value="none"]()
+  %y : Float(2, 3) = aten::gelu(%x, %how)
+  return (%y)
+`, aton.Options{
+		Passes:   []*passes.Pass{quick},
+		Pipeline: "inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},quick,optimize{opset=$opset},legalize{opset=$opset},arrange",
+	})
+	// Output:
+	// graph @main_graph(%x : Float(2, 3)):
+	//   %output : Float(2, 3) = onnx::Gelu[approximate="tanh"](%x)
+	//   return (%output)
+}
+
+// TestPipelineWithoutLegalize refuses to write operators in a form that the opset does not have.
+func TestPipelineWithoutLegalize(t *testing.T) {
+	o := aton.Options{Opset: 13, Pipeline: "raise,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},arrange"}
+	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 3)):\n  %a : Long(1) = onnx::Constant[value={1}]()\n  %y : Float(2, 1) = onnx::ReduceMean(%x, %a)\n  return (%y)\n"), "graph.ir", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := aton.ExportTo(&file, m, o); err == nil {
+		t.Errorf("ReduceMean with axes as an operand is written at opset 13: %d bytes", file.Len())
+	} else {
+		t.Log(err)
+	}
+}
+
+// TestPipeline refuses pipelines that cannot be read, and those for another opset than the model's.
+func TestPipeline(t *testing.T) {
+	const graph = "graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"
+	for _, c := range []struct {
+		pipeline string
+		opset    int
+		want     string // "" for success
+	}{
+		{"export{opset=$opset}", 13, ""},
+		{"export{opset=$opset,target=$target,eval=$eval,names=$names,fallthrough=\"$fallthrough\",mode=$mode,state=$state,unroll=$unroll}", 0, ""},
+		{"export", 13, "has a pass for opset 20, and the model is converted to opset 13"},
+		{"cze", 0, `unknown pass "cze", did you mean "cse"?`},
+		{"cse", 0, "aten::relu: cannot be converted to ONNX"},
+	} {
+		o := aton.Options{Opset: c.opset, Pipeline: c.pipeline}
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = aton.Lower(m, o); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.pipeline, err)
+		}
+		if c.want == "" && onnx.DefaultOpset(m) != cmp.Or(c.opset, aton.DefaultOpset) {
+			t.Errorf("%s: opset %d", c.pipeline, onnx.DefaultOpset(m))
+		}
+	}
+	for want, o := range map[string]aton.Options{
+		"RAW has a pipeline of its own":  {Pipeline: "cse", OperatorExport: aton.Raw},
+		"no pipeline names the pass cse": {Passes: []*passes.Pass{all.Set.Pass("cse")}},
+	} {
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = aton.Lower(m, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	if all.Set.Pass("quick") != nil {
+		t.Error("a pass of one call is known to the next")
+	}
+}

@@ -1,0 +1,4 @@
+// Package ssa stands for the real one.
+package ssa
+
+type Kind string
