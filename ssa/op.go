@@ -94,8 +94,13 @@ func (v *Value) Block() *Block {
 	return v.blk
 }
 
-// Tensor is the value's type if it is a tensor, else nil.
-func (v *Value) Tensor() *TensorType { return AsTensor(v.Type) }
+// Tensor is the value's type if it is a tensor, else nil. An operand that is left out, nil, has none.
+func (v *Value) Tensor() *TensorType {
+	if v == nil {
+		return nil
+	}
+	return AsTensor(v.Type)
+}
 
 // DType is the element type of a tensor value, Undefined for others.
 func (v *Value) DType() tensor.DType {

@@ -519,6 +519,12 @@ func inferAttention(c *infer) {
 		return
 	}
 	if flat {
+		for _, name := range [...]string{"q_num_heads", "kv_num_heads"} {
+			if c.o.AttrInt(name, 0) == 0 {
+				c.fail("operands of rank 3 need the attribute %s", name)
+				return
+			}
+		}
 		split := func(x []sym.Expr, heads sym.Expr) []sym.Expr {
 			return []sym.Expr{x[0], heads, x[1], x[2].FloorDiv(heads)}
 		}

@@ -47,14 +47,18 @@ func run(c *passes.Context) error {
 		c.Report(diag.Diagnostic{ID: "opset", Message: err.Error()})
 		return nil
 	}
+	bad := &diag.List{Table: &m.Locs}
 	for _, f := range m.Funcs {
 		n := onnx.RaiseBlock(f.Body, opset, func(o *ssa.Op, err error) {
-			c.Report(diag.Diagnostic{ID: "onnx-op", Op: string(o.Kind), Loc: o.Loc, Message: err.Error()})
+			bad.Add(diag.Diagnostic{ID: "onnx-op", Op: string(o.Kind), Loc: o.Loc, Message: err.Error()})
 		})
 		for range n {
 			c.Changed("raise")
 		}
 	}
 	onnx.SetOpset(m, onnx.Newest)
-	return nil
+	for _, d := range bad.Items {
+		c.Report(d)
+	}
+	return bad.Err() // what is partly raised is at no opset: the passes behind cannot go on
 }

@@ -852,7 +852,9 @@ def find(paths):
     for p in paths:
         if os.path.isdir(p):
             for root, _, names in sorted(os.walk(p)):
-                out += [os.path.join(root, n) for n in sorted(names) if n.endswith(".onnx")]
+                # model.onnx of a node test, not what rewrites of it lie beside
+                only = ["model.onnx"] if "model.onnx" in names else names
+                out += [os.path.join(root, n) for n in sorted(only) if n.endswith(".onnx")]
         else:
             out.append(p)
     return out
