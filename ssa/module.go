@@ -34,6 +34,9 @@ type Module struct {
 	// known.
 	Recorded map[string]int64
 
+	// SizesSolved reports that who made the program has solved what it demands of the sizes of its inputs, as torch.export does.
+	SizesSolved bool
+
 	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
 	Weights map[string]*tensor.Tensor
 

@@ -260,5 +260,7 @@ func (r *reader) checkVersion(major, minor int) {
 }
 
 func newModule() *ssa.Module {
-	return ssa.NewModule(append([]ssa.Dialect{prim.Dialect{}}, aten.Dialects()...)...)
+	m := ssa.NewModule(append([]ssa.Dialect{prim.Dialect{}}, aten.Dialects()...)...)
+	m.SizesSolved = true
+	return m
 }

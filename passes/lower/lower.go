@@ -78,7 +78,11 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
 	l.low.Regrid = true
 	l.low.Assume = l.assume
-	l.sizes.declare(src.Body.Params)
+	if m.SizesSolved {
+		l.sizes.declare(nil)
+	} else {
+		l.sizes.declare(src.Body.Params)
+	}
 	l.low.Require = l.require
 	for _, p := range src.Body.Params {
 		q := dst.Body.AddParam(p.Name, onnxType(l.m, p.Type))
