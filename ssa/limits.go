@@ -18,20 +18,22 @@ type Limit struct {
 // String is the limit as the metadata has it.
 func (l Limit) String() string { return l.Symbol + ">=" + strconv.FormatInt(l.Min, 10) }
 
-// ParseLimits reads limits, separated by commas. Of several for one symbol the greatest holds. The order is that in which the
-// symbols are first named.
-func ParseLimits(text string) ([]Limit, error) {
+// ParseLimits reads lists of limits, separated by commas. Of several for one symbol the greatest holds. The order is that
+// in which the symbols are first named.
+func ParseLimits(texts ...string) ([]Limit, error) {
 	var out []Limit
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
+	for _, text := range texts {
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			name, number, ok := strings.Cut(part, ">=")
+			n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+			if !ok || err != nil {
+				return nil, fmt.Errorf("%q is no bound of a size, such as N>=2", part)
+			}
+			out = withLimit(out, Limit{strings.TrimSpace(name), n})
 		}
-		name, number, ok := strings.Cut(part, ">=")
-		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-		if !ok || err != nil {
-			return nil, fmt.Errorf("%q is no bound of a size, such as N>=2", part)
-		}
-		out = withLimit(out, Limit{strings.TrimSpace(name), n})
 	}
 	return out, nil
 }
@@ -46,12 +48,15 @@ func withLimit(ls []Limit, l Limit) []Limit {
 	return append(ls, l)
 }
 
-// AtLeast records that the module is right only where the size that the symbol stands for is n or more: in Limits, for the
-// passes, and in the metadata, for the readers of the file.
+// AtLeast records in the metadata that the module is right only where the size that the symbol stands for is n or more.
 func (m *Module) AtLeast(symbol string, n int64) {
-	m.Limits = withLimit(m.Limits, Limit{symbol, n})
-	parts := make([]string, len(m.Limits))
-	for i, l := range m.Limits {
+	ls, err := ParseLimits(m.GetMetadata(LimitsKey))
+	if err != nil { // somebody else's text
+		ls = nil
+	}
+	ls = withLimit(ls, Limit{symbol, n})
+	parts := make([]string, len(ls))
+	for i, l := range ls {
 		parts[i] = l.String()
 	}
 	m.SetMetadata(LimitsKey, strings.Join(parts, ", "))

@@ -37,9 +37,6 @@ type Module struct {
 	// SizesSolved reports that who made the program has solved what it demands of the sizes of its inputs, as torch.export does.
 	SizesSolved bool
 
-	// Limits are sizes of dynamic axes that the module is right for and that the pass guard has not made it check yet.
-	Limits []Limit
-
 	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
 	Weights map[string]*tensor.Tensor
 

@@ -10,9 +10,8 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass adds a check for each dynamic axis that Module.Limits bounds from below (N>=2): with a smaller size the model fails
-// at run time instead of giving a wrong number. The metadata aton.symbols, which a file may have from anywhere, says the
-// same to people and is not read.
+// Pass adds a check for each dynamic axis that the metadata aton.symbols bounds from below (N>=2): with a smaller size the
+// model fails at run time instead of giving a wrong number.
 //
 // ONNX has no assertion. A Reshape of one element to as many elements as are missing, plus one, fails where some are, and
 // an Expand by its result, which is 1, ties the input to it. Optimizers take operators not to fail, so the pass comes
@@ -40,7 +39,7 @@ graph(%x : Float(N, 4)):
   return (%y)`,
 	Demo: `least="N>=2"`,
 	Options: []passes.Option{
-		{Name: "least", Default: "", Doc: "bounds beside those that the passes found, such as N>=2"},
+		{Name: "least", Default: "", Doc: "bounds beside those of the metadata, such as N>=2"},
 	},
 	Run: run,
 }
@@ -50,12 +49,10 @@ func run(c *passes.Context) error {
 	if f == nil {
 		return nil
 	}
-	further, err := ssa.ParseLimits(c.Option("least"))
+	limits, err := ssa.ParseLimits(c.Module.GetMetadata(ssa.LimitsKey), c.Option("least"))
 	if err != nil {
 		return err
 	}
-	limits := append(c.Module.Limits, further...)
-	c.Module.Limits = nil // a module that is converted again has its checks
 	for _, l := range limits {
 		p, axis := inputOf(f, l.Symbol)
 		if p == nil {
