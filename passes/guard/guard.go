@@ -49,7 +49,11 @@ func run(c *passes.Context) error {
 	if f == nil {
 		return nil
 	}
-	limits, err := ssa.ParseLimits(c.Module.GetMetadata(ssa.LimitsKey), c.Option("least"))
+	said := c.Module.GetMetadata(ssa.LimitsKey)
+	if _, err := ssa.ParseLimits(said); err != nil {
+		said = "" // a file had it, from somebody else
+	}
+	limits, err := ssa.ParseLimits(said, c.Option("least"))
 	if err != nil {
 		return err
 	}
