@@ -54,6 +54,18 @@ type FileInfo struct {
 	Graph         string
 	GraphDoc      string
 	GraphMetadata []KeyValue
+	// Nodes has the notes of nodes by their location; a node's name is Func of its frame.
+	Nodes map[diag.Loc]Note
+	// Values has the notes of inputs, outputs, weights and other values by their names.
+	Values map[string]Note
+	// Dropped says, a sentence each, what of the file is not kept.
+	Dropped []string
+}
+
+// Note is what a node or a value carries for people and tools.
+type Note struct {
+	Doc      string
+	Metadata []KeyValue
 }
 
 // KeyValue is one entry of Metadata.
