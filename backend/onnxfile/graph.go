@@ -271,9 +271,12 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 	// Names of outputs come before all others: the user asked for them.
 	outputs := make([]string, f.Body.NumReturns())
 	for i := range outputs {
+		v := f.Body.Return(i)
 		if i < len(b.opts.OutputNames) {
-			outputs[i] = b.names.unique(b.opts.OutputNames[i])
-		} else if v := f.Body.Return(i); v.Name != "" && b.value[v.ID] == "" && onnx.ConstOf(v) == nil && !slices.Contains(f.Body.Returns()[:i], v) {
+			if outputs[i] = b.opts.OutputNames[i]; v.Param() != f.Body || b.value[v.ID] != outputs[i] { // an input may be an output
+				outputs[i] = b.names.unique(outputs[i])
+			}
+		} else if v.Name != "" && b.value[v.ID] == "" && onnx.ConstOf(v) == nil && !slices.Contains(f.Body.Returns()[:i], v) {
 			outputs[i] = b.names.unique(v.Name)
 		}
 	}

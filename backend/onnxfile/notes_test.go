@@ -77,3 +77,23 @@ func TestDropped(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// Outputs keep their names where they are inputs or other outputs again.
+func TestOutputNames(t *testing.T) {
+	m := sample()
+	m.Main().OutputNames = []string{"a", "b", "x", "d"}
+	var b bytes.Buffer
+	if err := WriteTo(&b, m, Options{OutputNames: m.Main().OutputNames}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m.Main().OutputNames, again.Main().OutputNames); diff != "" {
+		t.Errorf("names of outputs:\n%s", diff)
+	}
+	if r := again.Main().Body.Return(2); r.Param() == nil {
+		t.Errorf("the output x is %s, no longer the input", r.Name)
+	}
+}

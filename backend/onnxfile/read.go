@@ -234,10 +234,10 @@ func (r *reader) graph(g *onnxpb.GraphProto, inits []namedTensor) error {
 		r.constant(f.Body, s, in.name, in.t)
 		r.noteValue(in.name, in.note)
 	}
-	if err := r.body(f.Body, s, g); err != nil {
-		return err
+	for _, out := range g.Output {
+		f.OutputNames = append(f.OutputNames, out.GetName())
 	}
-	return nil
+	return r.body(f.Body, s, g)
 }
 
 func (r *reader) param(b *ssa.Block, s *scope, in *onnxpb.ValueInfoProto) error {
