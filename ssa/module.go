@@ -278,16 +278,19 @@ func (m *Module) SetMetadata(key, value string) {
 	m.Metadata = append(m.Metadata, KeyValue{key, value})
 }
 
-// Assume adds to the metadata that users read in the file, under aton.assumes, what the model takes for granted.
-func (m *Module) Assume(what string) {
+// Assume adds to the metadata that users read in the file, under aton.assumes, what the model takes for granted. It
+// reports whether that is new.
+func (m *Module) Assume(what string) (added bool) {
 	const key = "aton.assumes"
 	said := m.GetMetadata(key)
-	switch {
-	case said == "":
-		m.SetMetadata(key, what)
-	case !slices.Contains(strings.Split(said, "; "), what):
-		m.SetMetadata(key, said+"; "+what)
+	if slices.Contains(strings.Split(said, "; "), what) {
+		return false
 	}
+	if said != "" {
+		what = said + "; " + what
+	}
+	m.SetMetadata(key, what)
+	return true
 }
 
 // GetMetadata gives an entry of Metadata, "" if there is none.

@@ -14,7 +14,9 @@ import (
 // Names, documentation and metadata of a file's parts are those of the file that is written from it.
 func TestNotes(t *testing.T) {
 	str := proto.String
-	props := func(v string) []*onnxpb.StringStringEntryProto { return []*onnxpb.StringStringEntryProto{entry("team", v)} }
+	props := func(v string) []*onnxpb.StringStringEntryProto {
+		return []*onnxpb.StringStringEntryProto{entry("team", v)}
+	}
 	floats := &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(1),
 		Shape: &onnxpb.TensorShapeProto{Dim: []*onnxpb.TensorShapeProto_Dimension{{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: 2}}}}}}}
 	g := &onnxpb.GraphProto{
