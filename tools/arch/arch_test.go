@@ -4,6 +4,7 @@ package arch
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -118,7 +119,7 @@ func ruleFor(pkg string) (rule, bool) {
 }
 
 func TestImports(t *testing.T) {
-	all, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedImports, Dir: "../.."}, "./...")
+	all, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports, Dir: "../.."}, "./...")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +129,11 @@ func TestImports(t *testing.T) {
 	for _, p := range all {
 		for _, err := range p.Errors {
 			t.Errorf("%s: %v", p.PkgPath, err)
+		}
+		for _, file := range p.GoFiles { // so that go test runs this again when one has changed
+			if _, err := os.Stat(file); err != nil {
+				t.Error(err)
+			}
 		}
 		from := strings.TrimPrefix(strings.TrimPrefix(p.PkgPath, module), "/")
 		r, ok := ruleFor(from)

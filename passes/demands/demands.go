@@ -1,7 +1,9 @@
+// Package demands is the pass that tells what a model demands of the dynamic axes of its inputs.
 package demands
 
 import (
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/sizes"
 	"github.com/aton-project/aton/dialects/onnx/typecheck"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
@@ -32,12 +34,9 @@ func run(c *passes.Context) error {
 	if f == nil || onnx.DefaultOpset(m) == 0 || m.SizesSolved { // the operators have not the form that inference knows
 		return nil
 	}
-	s := New(f.Body.Params)
-	if len(s.axes) == 0 {
-		return nil
-	}
+	s := sizes.New(f.Body.Params)
 	typecheck.Demands(m, func(op *ssa.Op, x, y sym.Expr, broadcast bool) {
-		s.Require(Demand{X: x, Y: y, Broadcast: broadcast, Op: op})
+		s.Require(sizes.Demand{X: x, Y: y, Broadcast: broadcast, Op: op})
 	})
 	conflicts, grants := s.Solve(&m.Locs)
 	warn := func(op *ssa.Op, id, assumed, message, hint string) {
@@ -49,7 +48,7 @@ func run(c *passes.Context) error {
 		warn(k.Op, "axis-size", k.Message, k.Message, k.Hint)
 	}
 	for _, g := range grants {
-		warn(g.Op, "assumes", g.What, "the model takes for granted that "+g.What+": "+Why, "")
+		warn(g.Op, "assumes", g.What, "the model takes for granted that "+g.What+": "+sizes.Why, "")
 	}
 	return nil
 }

@@ -1,17 +1,14 @@
-package demands
+package sizes
 
 import (
 	"testing"
 
 	"github.com/aton-project/aton/dialects/onnx"
-	"github.com/aton-project/aton/passes/passtest"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestPass(t *testing.T) { passtest.Check(t, &Pass, onnx.Dialect{}) }
 
 // Solve sorts demands into those that the names of the axes contradict and those that some sizes meet.
 func TestSolve(t *testing.T) {

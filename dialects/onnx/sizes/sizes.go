@@ -1,5 +1,5 @@
-// Package demands solves what a program demands of the dynamic axes of its inputs: that two sizes are equal, or broadcast.
-package demands
+// Package sizes solves what a program demands of the dynamic axes of its inputs: that two sizes are equal, or broadcast.
+package sizes
 
 import (
 	"fmt"
