@@ -10,13 +10,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/aton-project/aton/backend/atomicfile"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -183,33 +183,7 @@ func WriteFile(name string, stdout io.Writer, write func(w io.Writer) error) err
 		_, err := stdout.Write(b.Bytes())
 		return err
 	}
-	// devices and pipes cannot be renamed to
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return plain(err)
-		}
-		return errors.Join(write(f), f.Close())
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return plain(err)
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Chmod(0o666 &^ umask())
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return plain(err)
-	}
-	return nil
+	return plain(atomicfile.Write(name, write))
 }
 
 // Terminal says whether a person is likely to watch what is written.

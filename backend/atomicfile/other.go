@@ -1,0 +1,18 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package atomicfile
+
+import (
+	"io/fs"
+	"sync"
+)
+
+func umask() fs.FileMode { return 0 }
+
+var commits sync.Mutex
+
+// lock waits until nobody else in this process commits.
+func lock(string) (unlock func()) {
+	commits.Lock()
+	return commits.Unlock
+}
