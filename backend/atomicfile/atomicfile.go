@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -61,35 +62,18 @@ type Group struct {
 	files []member
 }
 
-type member struct{ temporary, path string }
+type member struct {
+	temporary, path string
+	held            io.Closer // says that the temporary file is in use
+}
 
 // Add has fill write a file that Commit puts in its place.
 func (g *Group) Add(path string, fill func(io.Writer) error) error {
-	name, err := g.create(path, fill)
+	f, held, err := g.create(path)
 	if err != nil {
 		return named(path, err)
 	}
-	g.files = append(g.files, member{name, path})
-	return nil
-}
-
-// Rename changes the name that the file added last gets.
-func (g *Group) Rename(path string) { g.files[len(g.files)-1].path = path }
-
-func (g *Group) create(path string, fill func(io.Writer) error) (name string, err error) {
-	if err := g.step("create"); err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return "", err
-	}
-	live.add(f.Name())
-	defer func() {
-		if err != nil {
-			remove(f.Name())
-		}
-	}()
+	g.files = append(g.files, member{f.Name(), path, held})
 	err = buffered(faulty{f, g}, fill)
 	if err == nil {
 		err = f.Chmod(0o666 &^ umask())
@@ -100,7 +84,44 @@ func (g *Group) create(path string, fill func(io.Writer) error) (name string, er
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
-	return f.Name(), err
+	return named(path, err)
+}
+
+// Rename changes the name that the file added last gets.
+func (g *Group) Rename(path string) { g.files[len(g.files)-1].path = path }
+
+// create makes a temporary file, and removes those that killed processes have left.
+func (g *Group) create(path string) (f *os.File, held io.Closer, err error) {
+	if err := g.step("create"); err != nil {
+		return nil, nil, err
+	}
+	dir, pattern := filepath.Dir(path), "."+filepath.Base(path)+".*.tmp"
+	unlock := lock(dir)
+	defer unlock()
+	if old, err := filepath.Glob(filepath.Join(literal(dir), literal("."+filepath.Base(path))+".*.tmp")); err == nil {
+		for _, name := range old {
+			if abandoned(name) {
+				os.Remove(name)
+			}
+		}
+	}
+	if f, err = os.CreateTemp(dir, pattern); err != nil {
+		return nil, nil, err
+	}
+	live.add(f.Name())
+	return f, hold(f.Name()), nil
+}
+
+// literal is a pattern of package filepath that stands for the name itself.
+func literal(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if strings.ContainsRune(`*?[\`, r) && os.PathSeparator == '/' {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // Commit puts the files in their places, in the order in which they were added: who reads the last one finds all. If one
@@ -129,6 +150,7 @@ func (g *Group) Commit() error {
 			return named(f.path, err)
 		}
 		live.drop(f.temporary)
+		f.held.Close()
 		if errors.Is(statErr, fs.ErrNotExist) {
 			made = append(made, f.path)
 		}
@@ -143,7 +165,9 @@ func (g *Group) Commit() error {
 // Abandon removes what was not committed.
 func (g *Group) Abandon() {
 	for _, f := range g.files {
-		remove(f.temporary)
+		os.Remove(f.temporary)
+		live.drop(f.temporary)
+		f.held.Close()
 	}
 	g.files = nil
 }
@@ -202,11 +226,6 @@ func (r *registry) drop(name string) {
 	r.Lock()
 	defer r.Unlock()
 	delete(r.names, name)
-}
-
-func remove(name string) {
-	os.Remove(name)
-	live.drop(name)
 }
 
 // RemoveTemporary removes the temporary files of the process, which is about to end by a signal.

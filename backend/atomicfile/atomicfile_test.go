@@ -102,3 +102,33 @@ func TestRemoveTemporary(t *testing.T) {
 	}
 	g.Abandon()
 }
+
+// What a killed process has left goes with the next export to that path; what another one is at stays.
+func TestAbandoned(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a[1]*")
+	left := filepath.Join(dir, ".a[1]*.123.tmp")
+	other := filepath.Join(dir, ".a1x.123.tmp")
+	for _, name := range []string{left, other} {
+		if err := os.WriteFile(name, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var busy Group
+	if err := busy.Add(path, text("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, text("two")); err != nil {
+		t.Fatal(err)
+	}
+	if err := busy.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a[1]*": "one", ".a1x.123.tmp": ""}
+	if !abandoned(other) { // a system without locks
+		want[".a[1]*.123.tmp"] = ""
+	}
+	if diff := cmp.Diff(want, files(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"sync"
@@ -25,4 +26,25 @@ func lock(dir string) (unlock func()) {
 	for syscall.Flock(int(f.Fd()), syscall.LOCK_EX) == syscall.EINTR {
 	}
 	return func() { f.Close() }
+}
+
+// hold locks a temporary file for as long as the process lives or until it is closed.
+func hold(name string) io.Closer {
+	f, err := os.Open(name)
+	if err != nil {
+		return io.NopCloser(nil)
+	}
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // without locks nothing is taken for abandoned
+	return f
+}
+
+// abandoned reports a temporary file that no process holds.
+func abandoned(name string) bool {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular() && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }

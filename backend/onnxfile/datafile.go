@@ -2,9 +2,11 @@ package onnxfile
 
 import (
 	"encoding/hex"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/aton-project/aton/ssa"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -49,6 +51,21 @@ func dataFiles(path string) []string {
 		return nil
 	})
 	return out
+}
+
+// isSource reports whether the file at path is one that the module's weights lie in.
+func isSource(path string, m *ssa.Module) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, s := range sourcesOf(m) {
+		f, _ := s.Source()
+		if of, err := f.Stat(); err == nil && os.SameFile(info, of) {
+			return true
+		}
+	}
+	return false
 }
 
 func isDataName(path, name string) bool {

@@ -71,6 +71,9 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return &os.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
 	}
+	if isSource(path, m) {
+		return fmt.Errorf("%s: the model is read from this file; write to another one", path)
+	}
 	stream := !atomicfile.Replaceable(path)
 	if opts.External == Always || opts.External == Auto && !stream && out.size(false) > limit {
 		if stream {
