@@ -127,3 +127,32 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// Functions that call each other twice, 40 deep, are more nodes than any machine has.
+func TestInlineBudget(t *testing.T) {
+	str := proto.String
+	imports := []*onnxpb.OperatorSetIdProto{{Domain: str(""), Version: proto.Int64(20)}, {Domain: str("f"), Version: proto.Int64(1)}}
+	value := func(name string) *onnxpb.ValueInfoProto {
+		return &onnxpb.ValueInfoProto{Name: &name, Type: typeProto(ssa.Tensor(tensor.Float32, sym.Const(3)))}
+	}
+	call := func(i int, in, out string) *onnxpb.NodeProto {
+		return &onnxpb.NodeProto{OpType: str(fmt.Sprint("F", i)), Domain: str("f"), Input: []string{in}, Output: []string{out}}
+	}
+	p := &onnxpb.ModelProto{IrVersion: proto.Int64(10), OpsetImport: imports, Graph: &onnxpb.GraphProto{Name: str("g"), Node: []*onnxpb.NodeProto{call(40, "x", "y")},
+		Input: []*onnxpb.ValueInfoProto{value("x")}, Output: []*onnxpb.ValueInfoProto{value("y")}}}
+	for i := range 41 {
+		f := &onnxpb.FunctionProto{Name: str(fmt.Sprint("F", i)), Domain: str("f"), Input: []string{"a"}, Output: []string{"b"}, OpsetImport: imports,
+			Node: []*onnxpb.NodeProto{{OpType: str("Relu"), Input: []string{"a"}, Output: []string{"b"}}}}
+		if i > 0 {
+			f.Node = []*onnxpb.NodeProto{call(i-1, "a", "c"), call(i-1, "c", "b")}
+		}
+		p.Functions = append(p.Functions, f)
+	}
+	b, err := proto.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Parse(b); err == nil || err.Error() != "too many nodes: the calls of functions make more than 500000" {
+		t.Errorf("error %v", err)
+	}
+}

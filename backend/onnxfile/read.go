@@ -41,11 +41,14 @@ func Read(path string) (*ssa.Module, error) {
 // Parse reads a model from memory, which the module keeps. External data is refused.
 func Parse(b []byte) (*ssa.Module, error) { return read(b, "") }
 
-// maxInline bounds the nesting of calls of model-local functions, and maxNodes the nodes they make.
+// maxInline bounds the nesting of calls of model-local functions, maxInlined the nodes they make, and maxNodes all nodes.
 const (
-	maxInline = 64
-	maxNodes  = 10_000_000
+	maxInline  = 64
+	maxInlined = 500_000
+	maxNodes   = 10_000_000
 )
+
+var errTooMany = errors.New("too many nodes")
 
 func read(b []byte, dir string) (*ssa.Module, error) {
 	p, graph, err := split(b)
@@ -176,6 +179,7 @@ type reader struct {
 	functions map[string]*onnxpb.FunctionProto
 	used      map[string]int // value names of the function, with how often they were asked for
 	nodes     int
+	inlined   int // of these, in calls of functions
 	stated    []diag.Diagnostic // types of constants that are stated wrongly
 }
 
@@ -314,10 +318,13 @@ func (r *reader) body(b *ssa.Block, s *scope, g *onnxpb.GraphProto) error {
 func (r *reader) node(b *ssa.Block, s *scope, n *onnxpb.NodeProto, index int) error {
 	loc := r.loc(n, index, s.node)
 	at := func(err error) error {
+		if errors.Is(err, errTooMany) { // of the whole model
+			return err
+		}
 		return fmt.Errorf("node %q (%s): %w", n.GetName(), n.GetOpType(), err)
 	}
 	if r.nodes++; r.nodes > maxNodes {
-		return fmt.Errorf("more than %d nodes", maxNodes)
+		return fmt.Errorf("%w: more than %d", errTooMany, maxNodes)
 	}
 	operands := make([]*ssa.Value, len(n.Input))
 	for i, name := range n.Input {
@@ -484,6 +491,9 @@ func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.F
 		}
 	}
 	for i, node := range f.Node {
+		if r.inlined++; r.inlined > maxInlined {
+			return fmt.Errorf("%w: the calls of functions make more than %d", errTooMany, maxInlined)
+		}
 		if err := r.node(b, inner, absent(node, inner), i); err != nil {
 			return err
 		}
