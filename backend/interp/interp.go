@@ -51,6 +51,8 @@ type Interpreter struct {
 	Seed uint64
 	// MaxTrips bounds the iterations of a loop; 0 means 1<<31.
 	MaxTrips int64
+	// MaxOps bounds the operators of a run, those of each iteration counted; 0 means 1<<23, some seconds.
+	MaxOps int64
 }
 
 // Run runs the module's main function. Inputs go by name; a missing one is an
@@ -85,7 +87,10 @@ func (in *Interpreter) RunFunc(f *ssa.Func, args []Value) ([]Value, error) {
 	if len(args) != len(f.Body.Params) {
 		return nil, fmt.Errorf("%d arguments for %d inputs", len(args), len(f.Body.Params))
 	}
-	r := &run{Interpreter: in, m: f.Module(), opset: opset, values: make([]Value, f.NumValues()), random: rand.New(rand.NewPCG(in.Seed, 0x9e3779b97f4a7c15))}
+	r := &run{Interpreter: in, m: f.Module(), opset: opset, values: make([]Value, f.NumValues()), random: rand.New(rand.NewPCG(in.Seed, 0x9e3779b97f4a7c15)), limit: in.MaxOps}
+	if r.limit <= 0 {
+		r.limit = defaultMaxOps
+	}
 	return r.block(f.Body, args)
 }
 
@@ -95,7 +100,12 @@ type run struct {
 	opset  int
 	values []Value // by value ID
 	random *rand.Rand
+	ops    int64 // done so far
+	limit  int64 // of ops
 }
+
+// defaultMaxOps is far more than a model of thousands of operators does in a loop of a thousand iterations.
+const defaultMaxOps = 1 << 23
 
 // block runs a block and gives what it returns. Values that only the block uses are dropped after their last use.
 func (r *run) block(b *ssa.Block, args []Value) ([]Value, error) {
@@ -114,6 +124,9 @@ func (r *run) block(b *ssa.Block, args []Value) ([]Value, error) {
 		}
 	}
 	for o := range b.Ops() {
+		if r.ops++; r.ops > r.limit {
+			return nil, r.at(o, fmt.Errorf("the run takes more than %d operators", r.limit))
+		}
 		in := make([]Value, o.NumOperands())
 		for i := range in {
 			if v := o.Operand(i); v != nil {

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -111,5 +112,25 @@ func TestOldEncodings(t *testing.T) {
 		if got := out[0].Tensor; !slices.Equal(got.Shape, c.shape) || got.Float64s()[0] != c.first {
 			t.Errorf("%s-%d gives %v %v", c.kind, c.opset, got, got.Float64s())
 		}
+	}
+}
+
+// A loop that would run for hours ends with an error.
+func TestMaxOps(t *testing.T) {
+	m := ssa.NewModule(onnx.Dialect{})
+	f := m.NewFunc("main")
+	x := f.Body.AddParam("x", ssa.Tensor(tensor.Int64))
+	n := f.Body.Append("onnx::Constant", 0, nil, ssa.Tensor(tensor.Int64))
+	n.SetAttr("value", ssa.TensorValue(tensor.ScalarInt(1_000_000_000_000)))
+	loop := f.Body.Append("onnx::Loop", 0, []*ssa.Value{n.Result(0), nil, x}, x.Type)
+	b := loop.AddBlock()
+	b.AddParam("i", ssa.Tensor(tensor.Int64))
+	c, s := b.AddParam("c", ssa.Tensor(tensor.Bool)), b.AddParam("s", x.Type)
+	b.SetReturns(c, b.Append("onnx::Add", 0, []*ssa.Value{s, s}, x.Type).Result(0))
+	f.Body.SetReturns(loop.Result(0))
+	in := Interpreter{MaxOps: 1000, MaxTrips: math.MaxInt64}
+	_, err := in.RunFunc(f, []Value{Of(tensor.ScalarInt(1))})
+	if err == nil || !strings.Contains(err.Error(), "the run takes more than 1000 operators") {
+		t.Errorf("error %v", err)
 	}
 }

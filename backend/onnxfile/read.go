@@ -179,7 +179,7 @@ type reader struct {
 	functions map[string]*onnxpb.FunctionProto
 	used      map[string]int // value names of the function, with how often they were asked for
 	nodes     int
-	inlined   int // of these, in calls of functions
+	inlined   int               // of these, in calls of functions
 	stated    []diag.Diagnostic // types of constants that are stated wrongly
 }
 
