@@ -87,10 +87,7 @@ func (in *Interpreter) RunFunc(f *ssa.Func, args []Value) ([]Value, error) {
 	if len(args) != len(f.Body.Params) {
 		return nil, fmt.Errorf("%d arguments for %d inputs", len(args), len(f.Body.Params))
 	}
-	r := &run{Interpreter: in, m: f.Module(), opset: opset, values: make([]Value, f.NumValues()), random: rand.New(rand.NewPCG(in.Seed, 0x9e3779b97f4a7c15)), limit: in.MaxOps}
-	if r.limit <= 0 {
-		r.limit = defaultMaxOps
-	}
+	r := &run{Interpreter: in, m: f.Module(), opset: opset, values: make([]Value, f.NumValues()), random: rand.New(rand.NewPCG(in.Seed, 0x9e3779b97f4a7c15))}
 	return r.block(f.Body, args)
 }
 
@@ -101,11 +98,18 @@ type run struct {
 	values []Value // by value ID
 	random *rand.Rand
 	ops    int64 // done so far
-	limit  int64 // of ops
 }
 
 // defaultMaxOps is far more than a model of thousands of operators does in a loop of a thousand iterations.
 const defaultMaxOps = 1 << 23
+
+// limit is how many operators the run may do.
+func (in *Interpreter) limit() int64 {
+	if in.MaxOps > 0 {
+		return in.MaxOps
+	}
+	return defaultMaxOps
+}
 
 // block runs a block and gives what it returns. Values that only the block uses are dropped after their last use.
 func (r *run) block(b *ssa.Block, args []Value) ([]Value, error) {
@@ -124,8 +128,8 @@ func (r *run) block(b *ssa.Block, args []Value) ([]Value, error) {
 		}
 	}
 	for o := range b.Ops() {
-		if r.ops++; r.ops > r.limit {
-			return nil, r.at(o, fmt.Errorf("the run takes more than %d operators", r.limit))
+		if r.ops++; r.ops > r.limit() {
+			return nil, r.at(o, fmt.Errorf("the run takes more than %d operators", r.limit()))
 		}
 		in := make([]Value, o.NumOperands())
 		for i := range in {
