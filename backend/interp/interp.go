@@ -51,7 +51,7 @@ type Interpreter struct {
 	Seed uint64
 	// MaxTrips bounds the iterations of a loop; 0 means 1<<31.
 	MaxTrips int64
-	// MaxOps bounds the operators of a run, those of each iteration counted; 0 means 1<<23, some seconds.
+	// MaxOps bounds the operators of a run, those of each iteration counted; 0 means 1<<22, some seconds.
 	MaxOps int64
 }
 
@@ -101,7 +101,7 @@ type run struct {
 }
 
 // defaultMaxOps is far more than a model of thousands of operators does in a loop of a thousand iterations.
-const defaultMaxOps = 1 << 23
+const defaultMaxOps = 1 << 22
 
 // limit is how many operators the run may do.
 func (in *Interpreter) limit() int64 {
