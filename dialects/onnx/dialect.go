@@ -33,10 +33,10 @@ func (Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 		return ssa.OpInfo{Effects: ssa.Unknown}, false
 	}
 	info := ssa.OpInfo{Effects: ssa.Pure}
-	switch o.Kind.Name() {
-	case "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli":
+	switch {
+	case rowOf(o.Kind.Name()).traits&random != 0:
 		info.Effects = ssa.Random
-	case "Dropout":
+	case o.Kind == "onnx::Dropout":
 		if mode := o.Operand(2); mode != nil {
 			if c := ConstOf(mode); c == nil || !c.HasData() || c.NumElements() != 1 || c.Int64s()[0] != 0 {
 				info.Effects = ssa.Random

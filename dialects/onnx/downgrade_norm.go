@@ -1,8 +1,6 @@
 package onnx
 
 import (
-	"math"
-
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -143,25 +141,6 @@ func hardSwish(d *Downgrade, x *ssa.Value) *ssa.Value {
 
 func floatAttr(name string, v float64) ssa.Attr { return ssa.Attr{Name: name, Value: ssa.Float(v)} }
 
-func mish(d *Downgrade, x *ssa.Value) *ssa.Value {
-	return d.Op("Mul", x, d.Op("Tanh", d.Op("Softplus", x)))
-}
-
-// swish is x * sigmoid(alpha*x).
-func swish(d *Downgrade, x *ssa.Value) *ssa.Value {
-	in := x
-	if a := d.Node.AttrFloat("alpha", 1); a != 1 {
-		in = d.Op("Mul", x, d.like(x, a))
-	}
-	return d.Op("Mul", x, d.Op("Sigmoid", in))
-}
-
-// swishFallback is swish for a target that cannot run the operator.
-func swishFallback(d *Downgrade, t tensor.DType) bool {
-	d.Replace(d.cast(swish(d, d.up(d.in(0))), t))
-	return true
-}
-
 // celu is Elu, stretched: alpha*(exp(x/alpha) - 1) for negative x.
 func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
 	a := d.Node.AttrFloat("alpha", 1)
@@ -169,19 +148,6 @@ func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
 		return d.Op("Elu", x)
 	}
 	return d.Op("Mul", d.Op("Elu", d.Op("Div", x, d.like(x, a))), d.like(x, a))
-}
-
-func gelu(d *Downgrade, x *ssa.Value) *ssa.Value {
-	h := d.Op("Mul", x, d.like(x, 0.5))
-	var t *ssa.Value
-	if d.Node.AttrStr("approximate", "none") == "tanh" {
-		cube := d.Op("Mul", d.Op("Mul", x, x), x)
-		in := d.Op("Add", x, d.Op("Mul", cube, d.like(x, 0.044715)))
-		t = d.Op("Tanh", d.Op("Mul", in, d.like(x, math.Sqrt(2/math.Pi))))
-	} else {
-		t = d.Op("Erf", d.Op("Mul", x, d.like(x, math.Sqrt2/2)))
-	}
-	return d.Op("Mul", h, d.Op("Add", t, d.like(x, 1)))
 }
 
 // thresholdedRelu is x where it is greater than alpha, else 0.

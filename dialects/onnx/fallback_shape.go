@@ -89,14 +89,6 @@ func hardmax(d *Downgrade, t tensor.DType) bool {
 	return true
 }
 
-// preluByWhere serves integers too.
-func preluByWhere(d *Downgrade, t tensor.DType) bool {
-	x := d.in(0)
-	zero := d.Const(tensor.FromInts(t, []int64{}, []int64{0}))
-	d.Replace(d.Op("Where", d.Op("Less", x, zero), d.Op("Mul", x, d.in(1)), x))
-	return true
-}
-
 // gemmByMatMul serves integers, whose factors are whole.
 func gemmByMatMul(d *Downgrade, t tensor.DType) bool {
 	turn := func(v *ssa.Value, attr string) *ssa.Value {
