@@ -7,7 +7,7 @@ import (
 
 // joining holds operators that join tensors, repeat them, or reorder their elements.
 var joining = Defs{
-	"aten::cat":                    {Doc: "joins tensors along a dimension", Lower: lowerCat},
+	"aten::cat":                    {Doc: "joins tensors along a dimension", Type: ofJoin, Lower: lowerCat},
 	"aten::concat":                 {Doc: "cat", Lower: lowerCat},
 	"aten::concatenate":            {Doc: "cat", Lower: lowerCat},
 	"aten::stack":                  {Doc: "joins tensors along a new dimension", Lower: lowerStack},

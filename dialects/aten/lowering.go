@@ -23,6 +23,9 @@ type Def struct {
 	// gives a list of tensors they are its elements, or, if the length is not
 	// known, one value of list type: an ONNX sequence.
 	LowerN func(l *Lowering) []*ssa.Value
+	// Type gives the type of the result of Lower, where the types of the arguments tell it; nil where they do not. It is
+	// there to be quick: without it, types are inferred by lowering into a scratch function. See [Table.TypeOf].
+	Type func(l *Lowering) *ssa.TensorType
 	// Since is the lowest opset at which the entry holds; 0 stands for 7.
 	Since int
 	// Why says why no opset can express the operator. Set instead of Lower.
@@ -73,7 +76,7 @@ type Lowering struct {
 
 // NewLowering makes a context; env maps values of the source program to ONNX values.
 func NewLowering(t *Table, opset int, b onnx.Builder, env func(*ssa.Value) *ssa.Value) *Lowering {
-	return &Lowering{Builder: b, Opset: opset, table: t, env: env, real: map[*ssa.Value]bool{}}
+	return &Lowering{Builder: b, Opset: opset, table: t, env: env}
 }
 
 // Lower lowers an op at the builder's insertion point and gives its results.

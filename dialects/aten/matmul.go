@@ -12,7 +12,7 @@ import (
 var matmul = Defs{
 	"aten::linear":            {Doc: "x @ weight.T + bias", Lower: lowerLinear},
 	"aten::mkldnn_linear":     {Doc: "x @ weight.T + bias", Lower: lowerLinear},
-	"aten::matmul":            {Doc: "matrix product with NumPy's rules for ranks", Lower: productOf("self", "other")},
+	"aten::matmul":            {Doc: "matrix product with NumPy's rules for ranks", Type: ofProduct, Lower: productOf("self", "other")},
 	"aten::linalg_matmul":     {Doc: "matrix product with NumPy's rules for ranks", Lower: productOf("self", "other")},
 	"aten::mm":                {Doc: "matrix product", Lower: productOf("self", "mat2")},
 	"aten::bmm":               {Doc: "product of each pair of matrices", Lower: productOf("self", "mat2")},

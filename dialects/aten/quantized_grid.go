@@ -45,6 +45,9 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 	defer func() {
 		if !ok {
 			for _, v := range path {
+				if l.real == nil {
+					l.real = map[*ssa.Value]bool{}
+				}
 				l.real[v] = true
 			}
 		}

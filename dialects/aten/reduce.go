@@ -10,10 +10,10 @@ import (
 
 // reduce holds sums, products, extremes and moments over dimensions (ATen/native/ReduceOps.cpp).
 var reduce = Defs{
-	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
+	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Type: ofReduction, Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
 	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Lower: func(l *Lowering) *ssa.Value { return l.total(l.prodOver) }},
 	"aten::nansum":            {Doc: "sum over dim, NaN counts as 0", Lower: lowerNansum},
-	"aten::mean":              {Doc: "mean over dim", Lower: lowerMean},
+	"aten::mean":              {Doc: "mean over dim", Type: ofReduction, Lower: lowerMean},
 	"aten::nanmean":           {Doc: "mean over dim of what is not NaN", Lower: lowerNanmean},
 	"aten::amax":              {Doc: "maximum over dim", Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMax") }},
 	"aten::amin":              {Doc: "minimum over dim", Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMin") }},

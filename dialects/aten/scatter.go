@@ -14,7 +14,7 @@ var scattering = Defs{
 	"aten::gather":         {Doc: "out[i][j] = self[index[i][j]][j] for dim 0", Lower: lowerGather},
 	"aten::take_along_dim": {Doc: "gather with broadcasting; over all elements without dim", Lower: lowerTakeAlongDim},
 	"aten::take":           {Doc: "elements of the flattened tensor", Lower: lowerTake},
-	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Lower: lowerIndexSelect},
+	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Type: ofIndexSelect, Lower: lowerIndexSelect},
 	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Lower: lowerScatter},
 	"aten::scatter_add":    {Doc: "self[index[i][j]][j] += src[i][j] for dim 0", Lower: lowerScatterAdd},
 	"aten::scatter_reduce": {Doc: "scatter that combines elements by sum, prod, mean, amax or amin", Lower: lowerScatterReduce},

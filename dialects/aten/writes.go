@@ -8,8 +8,8 @@ import (
 // writes holds the functional forms of writes through views: self with the part
 // that a view shows replaced by src.
 var writes = Defs{
-	"aten::select_scatter": {Doc: "self with the part at one index of a dimension replaced", Lower: lowerSelectScatter},
-	"aten::slice_scatter":  {Doc: "self with start:end:step of a dimension replaced", Lower: lowerSliceScatter},
+	"aten::select_scatter": {Doc: "self with the part at one index of a dimension replaced", Type: ofSelectScatter, Lower: lowerSelectScatter},
+	"aten::slice_scatter":  {Doc: "self with start:end:step of a dimension replaced", Type: ofSliceScatter, Lower: lowerSliceScatter},
 	"aten::select_backward": {Doc: "zeros with the part at one index replaced", Lower: func(l *Lowering) *ssa.Value {
 		g := l.Tensor("grad_output")
 		zeros := l.Fill(l.SizeTensor(l.Sizes("input_sizes")), l.DType(g), ssa.Int(0))
@@ -32,12 +32,14 @@ func lowerSelectScatter(l *Lowering) *ssa.Value {
 // ownMemory refuses a tensor whose windows overlap: PyTorch's copy keeps the strides, so that one write shows
 // in several places. What expand repeats is copied apart (clone_preserve_strides, aten/src/ATen/native/TensorShape.cpp).
 func (l *Lowering) ownMemory() {
-	if d := l.Arg("self").Def(); d != nil {
-		switch d.Kind {
-		case "aten::unfold", "aten::as_strided":
-			l.Fail("writes to a tensor that shows an element of memory in several places; use .clone() before")
-		}
+	if l.sharesMemory() {
+		l.Fail("writes to a tensor that shows an element of memory in several places; use .clone() before")
 	}
+}
+
+func (l *Lowering) sharesMemory() bool {
+	d := l.Arg("self").Def()
+	return d != nil && (d.Kind == "aten::unfold" || d.Kind == "aten::as_strided")
 }
 
 // maskLimit bounds the size of a dimension whose mask is stored as a constant.

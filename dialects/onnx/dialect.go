@@ -29,12 +29,13 @@ func (Dialect) Namespace() string { return Namespace }
 
 // Info gives an op's effects; ok is false for operators that no opset has.
 func (Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
-	if Versions(string(o.Kind)) == nil {
+	r := rows[o.Kind.Name()]
+	if r == nil {
 		return ssa.OpInfo{Effects: ssa.Unknown}, false
 	}
 	info := ssa.OpInfo{Effects: ssa.Pure}
 	switch {
-	case rowOf(o.Kind.Name()).traits&random != 0:
+	case r.traits&random != 0:
 		info.Effects = ssa.Random
 	case o.Kind == "onnx::Dropout":
 		if mode := o.Operand(2); mode != nil {

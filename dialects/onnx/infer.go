@@ -239,29 +239,44 @@ func (c *infer) broadcast(shapes ...[]sym.Expr) []sym.Expr {
 			out = slices.Clone(s)
 			continue
 		}
-		if len(s) > len(out) {
-			pad := make([]sym.Expr, len(s)-len(out), len(s))
-			for k := range pad {
-				pad[k] = sym.Const(1)
-			}
-			out = append(pad, out...)
+		before := out
+		var ok bool
+		if out, ok = BroadcastDims(out, s); !ok {
+			c.fail("shapes %v and %v cannot be broadcast together", dimString(shapes[0]), dimString(s))
 		}
-		off := len(out) - len(s)
-		for k, d := range s {
-			e := out[off+k]
-			if a, ok := e.Int(); ok && a != 1 {
-				if b, ok := d.Int(); ok && b != 1 && a != b {
-					c.fail("shapes %v and %v cannot be broadcast together", dimString(shapes[0]), dimString(s))
-				}
+		if c.require != nil {
+			for k := min(len(before), len(s)); k > 0; k-- {
+				c.require.pair(c.o.Block(), before[len(before)-k], s[len(s)-k], true)
 			}
-			c.require.pair(c.o.Block(), e, d, true)
-			out[off+k] = e.Broadcast(d)
 		}
 	}
 	if out == nil {
 		out = []sym.Expr{}
 	}
 	return out
+}
+
+// BroadcastDims combines two shapes as NumPy does; ok is false if sizes that are known do not go together.
+func BroadcastDims(a, b []sym.Expr) (out []sym.Expr, ok bool) {
+	ok = true
+	if len(a) < len(b) {
+		out = make([]sym.Expr, len(b)-len(a), len(b))
+		for k := range out {
+			out[k] = sym.Const(1)
+		}
+	}
+	out = append(out, a...)
+	off := len(out) - len(b)
+	for k, d := range b {
+		e := out[off+k]
+		if n, known := e.Int(); known && n != 1 {
+			if m, known := d.Int(); known && m != 1 && m != n {
+				ok = false
+			}
+		}
+		out[off+k] = e.Broadcast(d)
+	}
+	return out, ok
 }
 
 func dimString(d []sym.Expr) string {
