@@ -100,6 +100,7 @@ type Rewriter struct {
 	erased int
 	made   int
 	done   bool
+	found  Match // of the pattern at hand
 }
 
 // Func is the function being rewritten.
