@@ -105,7 +105,7 @@ func lowerCelu(l *Lowering) *ssa.Value {
 	if alpha == 1 {
 		return l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, x)
 	}
-	if l.DType(x) == tensor.Float32 && l.Opset >= 12 {
+	if l.DType(x) == tensor.Float32 {
 		return l.OpA("Celu", []ssa.Attr{floatAttr("alpha", alpha)}, x)
 	}
 	return l.Scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, l.Scale(x, 1/alpha)), alpha)
@@ -141,12 +141,7 @@ func lowerSilu(l *Lowering) *ssa.Value {
 }
 
 func lowerMish(l *Lowering) *ssa.Value {
-	x := l.FloatArg("self")
-	if l.Opset >= 18 && l.DType(x) != tensor.Float64 {
-		return l.Op("Mish", x)
-	}
-	x, back := l.widen(x)
-	return back(l.Mul(x, l.Op("Tanh", l.Op("Softplus", x))))
+	return l.Op("Mish", l.FloatArg("self"))
 }
 
 func lowerGelu(l *Lowering) *ssa.Value {
@@ -155,17 +150,7 @@ func lowerGelu(l *Lowering) *ssa.Value {
 	if approx == "" {
 		approx = "none"
 	}
-	if l.Opset >= 20 {
-		return l.OpA("Gelu", []ssa.Attr{attr("approximate", ssa.Str(approx))}, x)
-	}
-	x, back := l.widen(x)
-	half := l.Mul(x, l.Like(x, 0.5))
-	if approx == "tanh" {
-		cube := l.Mul(l.Mul(x, x), x)
-		inner := l.Scale(l.Add(x, l.Scale(cube, 0.044715)), math.Sqrt(2/math.Pi))
-		return back(l.Mul(half, l.Add(l.Op("Tanh", inner), l.Like(x, 1))))
-	}
-	return back(l.Mul(half, l.Add(l.Op("Erf", l.Scale(x, math.Sqrt2/2)), l.Like(x, 1))))
+	return l.OpA("Gelu", []ssa.Attr{attr("approximate", ssa.Str(approx))}, x)
 }
 
 func lowerGlu(l *Lowering) *ssa.Value {
@@ -183,14 +168,7 @@ func lowerHardsigmoid(l *Lowering) *ssa.Value {
 	return l.OpA("HardSigmoid", []ssa.Attr{floatAttr("alpha", 1.0/6), floatAttr("beta", 0.5)}, x)
 }
 
-func lowerHardswish(l *Lowering) *ssa.Value {
-	x := l.Tensor("self")
-	// of float64 runtimes have neither: an op that is a function by its schema only moves the problem
-	if l.Opset >= 14 && l.DType(x) != tensor.Float64 {
-		return l.Op("HardSwish", x)
-	}
-	return l.Mul(x, lowerHardsigmoid(l))
-}
+func lowerHardswish(l *Lowering) *ssa.Value { return l.Op("HardSwish", l.Tensor("self")) }
 
 // lowerSoftplus keeps the threshold only where it can be seen: above 20 the
 // difference between x and softplus(x) is below 3e-9.

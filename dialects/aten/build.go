@@ -69,7 +69,7 @@ func (l *Lowering) ReshapeTo(x, shape *ssa.Value) *ssa.Value {
 			mayBeZero = mayBeZero || e.Min() < 1 && !e.Is(-1)
 		}
 	}
-	if mayBeZero && l.Opset >= 14 {
+	if mayBeZero {
 		hasMinusOne := false
 		if t := onnx.ConstOf(shape); t != nil {
 			for _, n := range t.Int64s() {

@@ -222,7 +222,7 @@ func kernelShape(w *ssa.Value) ([]int64, bool) {
 // reducible reports a kernel of known size, as convByProduct needs it.
 func (l *Lowering) reducible(c convArgs) bool {
 	_, ok := kernelShape(c.w)
-	return ok && (!c.transposed || l.Opset >= 16)
+	return ok && (!c.transposed || l.scatterReduces(scatterAdds))
 }
 
 // convByProduct lays out the windows and multiplies matrices: ONNX's Conv takes

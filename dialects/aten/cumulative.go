@@ -107,7 +107,7 @@ func lowerCumprod(l *Lowering) *ssa.Value {
 	if d.IsInt() && d != tensor.Int64 || d == tensor.Bool {
 		x = l.Cast(x, tensor.Int64)
 	}
-	if l.Opset >= 26 && l.Rank(x) > 0 {
+	if l.Rank(x) > 0 {
 		return l.Cast(l.Op("CumProd", x, l.ScalarInt(tensor.Int64, int64(dim))), d)
 	}
 	return l.Cast(l.scan(x, dim, l.Like(x, 1), "ReduceProd", l.Mul), d)

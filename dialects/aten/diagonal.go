@@ -163,33 +163,13 @@ func (l *Lowering) triangleOf(upper bool) *ssa.Value {
 		l.Fail("expects at least 2 dimensions, found %d", rank)
 	}
 	k := l.SizeArg("diagonal")
-	if l.Opset >= 14 {
-		up := int64(0)
-		if upper {
-			up = 1
-		}
-		var by *ssa.Value
-		if n, ok := k.Int(); !ok || n != 0 {
-			by = l.SizeValue(k)
-		}
-		return l.OpA("Trilu", []ssa.Attr{intAttr("upper", up)}, x, by)
-	}
-	rows, cols := l.SizeOf(x, rank-2), l.SizeOf(x, rank-1)
-	offset, known := k.Int()
-	if known && allConst(rows, cols) {
-		r, _ := rows.Int()
-		c, _ := cols.Int()
-		mask := l.boolMask([]int64{r, c}, func(i int64) bool {
-			if upper {
-				return i%c-i/c >= offset
-			}
-			return i%c-i/c <= offset
-		})
-		return l.Where(mask, x, l.Like(x, 0))
-	}
-	over := l.Sub(l.Unsqueeze(l.rangeOf(cols), 0), l.Unsqueeze(l.rangeOf(rows), 1))
+	up := int64(0)
 	if upper {
-		return l.Where(l.Op("Less", over, l.SizeValue(k)), l.Like(x, 0), x)
+		up = 1
 	}
-	return l.Where(l.Op("Greater", over, l.SizeValue(k)), l.Like(x, 0), x)
+	var by *ssa.Value
+	if n, ok := k.Int(); !ok || n != 0 {
+		by = l.SizeValue(k)
+	}
+	return l.OpA("Trilu", []ssa.Attr{intAttr("upper", up)}, x, by)
 }

@@ -87,7 +87,7 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 		rows = l.Where(l.Unsqueeze(counts, 1), rows, l.Like(w, 0))
 	}
 	var sum *ssa.Value
-	if l.Opset >= 16 {
+	if l.scatterReduces(scatterAdds) {
 		wide := l.compute(rows)
 		zeros := l.Fill(l.SizeTensor([]Size{B, l.SizeOf(w, 1)}), l.DType(wide), ssa.Int(0))
 		sum = l.Cast(l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, l.Unsqueeze(bag, 1), wide), d)

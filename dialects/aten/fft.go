@@ -182,6 +182,7 @@ func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 	d := l.DType(s.re)
 	n := l.SizeOf(s.re, axis)
 	// A product is exact to the last bits; onnxruntime's DFT loses some where the size is no power of 2.
+	// Before opset 17 there is no DFT, and the product is the only way.
 	if k, ok := n.Int(); ok && (k <= 32 || k&(k-1) != 0 && k <= 256 || l.Opset < 17) {
 		return l.dftByMatrix(s, axis, k, inverse)
 	}

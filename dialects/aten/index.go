@@ -150,9 +150,6 @@ func (l *Lowering) index(x *ssa.Value, entries []indexEntry) *ssa.Value {
 
 // gatherWrapped is Gather by indices that may be negative.
 func (l *Lowering) gatherWrapped(x, idx *ssa.Value, dim int) *ssa.Value {
-	if l.Opset < 11 && mayBeNegative(idx) {
-		idx = l.wrapIndices(l.Cast(idx, tensor.Int64), l.SizeOf(x, dim))
-	}
 	return l.Gather(x, l.plainRange(idx), dim)
 }
 
@@ -174,14 +171,6 @@ func (l *Lowering) plainRange(idx *ssa.Value) *ssa.Value {
 	}
 	neg := func(v *ssa.Value) *ssa.Value { return l.Op("Neg", v) }
 	return neg(l.Op("Range", neg(d.Operand(0)), neg(d.Operand(1)), neg(d.Operand(2))))
-}
-
-func mayBeNegative(idx *ssa.Value) bool {
-	c, ok := constInts(idx)
-	for _, v := range c {
-		ok = ok && v >= 0
-	}
-	return !ok
 }
 
 // wrapIndices adds n to negative int64 indices.
@@ -305,7 +294,7 @@ func (l *Lowering) gatherPlan(x *ssa.Value, p indexPlan) *ssa.Value {
 		_, ok := l.Shape(x)[d].Int()
 		constant = constant && ok
 	}
-	if !p.front && (constant || l.Opset < 11) {
+	if !p.front && constant {
 		// one index into the merged dims
 		first, last := p.dims[0], p.dims[len(p.dims)-1]
 		return l.Gather(l.flattenDims(x, first, last), l.linearIndex(x, p.dims, idx), first)
@@ -314,16 +303,7 @@ func (l *Lowering) gatherPlan(x *ssa.Value, p indexPlan) *ssa.Value {
 	if perm != nil {
 		x = l.Transpose(x, perm...)
 	}
-	var y *ssa.Value
-	if l.Opset < 11 {
-		lead := make([]int, len(p.dims))
-		for i := range lead {
-			lead[i] = i
-		}
-		y = l.Gather(l.flattenDims(x, 0, len(p.dims)-1), l.linearIndex(x, lead, idx), 0)
-	} else {
-		y = l.Op("GatherND", x, l.stackLast(idx))
-	}
+	y := l.Op("GatherND", x, l.stackLast(idx))
 	if !p.front && p.dims[0] > 0 {
 		y = l.Transpose(y, blockPerm(l.Rank(y), len(sizes), p.dims[0], false)...)
 	}
@@ -477,7 +457,7 @@ func (l *Lowering) clampIndices(x *ssa.Value, list []*ssa.Value) []*ssa.Value {
 		}
 		last := l.SizeValue(l.SubSize(l.SizeOf(x, i), ConstSize(1)))
 		v = l.Cast(v, tensor.Int64)
-		out[i] = l.intExtremum("Max", l.intExtremum("Min", v, last), l.Const(tensor.ScalarInt(0)))
+		out[i] = l.Op("Max", l.Op("Min", v, last), l.Const(tensor.ScalarInt(0)))
 	}
 	return out
 }

@@ -448,18 +448,7 @@ func (l *Lowering) flip(x *ssa.Value, dims ...int64) *ssa.Value {
 	if len(axes) == 0 {
 		return x
 	}
-	if l.Opset >= 10 {
-		return l.Op("Slice", x, l.I64(starts...), l.I64(ends...), l.I64(axes...), l.I64(steps...))
-	}
-	for _, a := range axes {
-		n := l.Static(x, int(a))
-		idx := make([]int64, n)
-		for i := range idx {
-			idx[i] = n - 1 - int64(i)
-		}
-		x = l.Gather(x, l.I64(idx...), int(a))
-	}
-	return x
+	return l.Op("Slice", x, l.I64(starts...), l.I64(ends...), l.I64(axes...), l.I64(steps...))
 }
 
 func lowerRot90(l *Lowering) *ssa.Value {
@@ -549,7 +538,7 @@ func lowerPixelShuffle(l *Lowering) *ssa.Value {
 	if rank < 3 || r < 1 {
 		l.Fail("expects at least 3 dimensions and a positive factor")
 	}
-	if rank == 4 && l.Opset >= 11 && (l.DType(x) == tensor.Float32 || l.DType(x) == tensor.Float64) {
+	if rank == 4 && (l.DType(x) == tensor.Float32 || l.DType(x) == tensor.Float64) {
 		return l.OpA("DepthToSpace", []ssa.Attr{intAttr("blocksize", r), attr("mode", ssa.Str("CRD"))}, x)
 	}
 	dims := l.SizesOf(x)

@@ -735,7 +735,7 @@ func (l *Lowering) sizeOp(op string, f func(a, b sym.Expr) sym.Expr, a, b Size) 
 	}
 	var v *ssa.Value
 	if op == "Min" || op == "Max" {
-		v = l.intExtremum(op, l.SizeValue(a), l.SizeValue(b))
+		v = l.Op(op, l.SizeValue(a), l.SizeValue(b))
 	} else {
 		v = l.Op(op, l.SizeValue(a), l.SizeValue(b))
 	}

@@ -271,7 +271,7 @@ func (l *Lowering) normalizedAxes(x *ssa.Value) int {
 // layerNorm normalizes over the last n axes.
 func (l *Lowering) layerNorm(x, w, b *ssa.Value, n int, eps float64) *ssa.Value {
 	d := l.DType(x)
-	if l.Opset >= 17 && (w == nil || l.DType(w) == d) && (b == nil || l.DType(b) == d) {
+	if (w == nil || l.DType(w) == d) && (b == nil || l.DType(b) == d) {
 		if w == nil {
 			shape, ok := l.trailing(x, n)
 			if !ok {
@@ -352,7 +352,7 @@ func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
 func lowerGroupNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
 	g, eps, d := l.Int("num_groups"), l.Float("eps"), l.DType(x)
-	if l.Opset >= 21 && w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
+	if w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
 		return l.OpA("GroupNormalization", []ssa.Attr{floatAttr("epsilon", eps), intAttr("num_groups", g)}, x, w, b)
 	}
 	wide := l.compute(x)
@@ -395,7 +395,7 @@ func lowerRMSNorm(l *Lowering) *ssa.Value {
 	x, w := l.Tensor("input"), l.TensorOr("weight")
 	n := len(l.Sizes("normalized_shape"))
 	eps := l.FloatOr("eps", epsilonOf(l.DType(x)))
-	if l.Opset >= 23 && w != nil && l.DType(w) == l.DType(x) {
+	if w != nil && l.DType(w) == l.DType(x) {
 		return l.OpA("RMSNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps)}, x, w)
 	}
 	y, _ := l.rmsNorm(x, w, n, eps)

@@ -1,7 +1,6 @@
 package aten
 
 import (
-	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -93,33 +92,7 @@ func (l *Lowering) pad(x *ssa.Value, before, after []Size, value *ssa.Value) *ss
 	} else {
 		b, a = before, after
 	}
-	if l.Opset < 11 && (!l.DType(x).IsFloat() || !allConst(append(b[:len(b):len(b)], a...)...) || !isConst(value)) {
-		return l.padByConcat(x, b, a, value)
-	}
 	return l.OpA("Pad", nil, x, l.SizeTensor(append(append([]Size(nil), b...), a...)), value)
-}
-
-// isConst reports an ONNX value that is known at export.
-func isConst(v *ssa.Value) bool { return onnx.ConstOf(v) != nil }
-
-// padByConcat pads where the pads of Pad are attributes and its elements floats.
-func (l *Lowering) padByConcat(x *ssa.Value, before, after []Size, value *ssa.Value) *ssa.Value {
-	for i := range before {
-		block := func(n Size) *ssa.Value {
-			sizes := l.SizesOf(x)
-			sizes[i] = n
-			return l.ExpandTo(value, sizes)
-		}
-		parts := []*ssa.Value{x}
-		if n, ok := before[i].Int(); !ok || n > 0 {
-			parts = []*ssa.Value{block(before[i]), x}
-		}
-		if n, ok := after[i].Int(); !ok || n > 0 {
-			parts = append(parts, block(after[i]))
-		}
-		x = l.ConcatV(int64(i), parts...)
-	}
-	return x
 }
 
 func allZero(ss []Size) bool {

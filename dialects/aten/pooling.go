@@ -118,14 +118,6 @@ func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.V
 			fits = fits && p.pad[i] < p.kernel[i]
 		}
 	}
-	if l.Opset < 10 { // without ceil_mode and dilations
-		for _, v := range p.dilation {
-			fits = fits && v == 1
-		}
-		if !fits || !static {
-			return l.maxPoolInt(x, p, indices)
-		}
-	}
 	if !fits && (!static || indices) {
 		return l.maxPoolInt(x, p, indices)
 	}

@@ -69,16 +69,22 @@ func (l *Lowering) along(v *ssa.Value, axis, rank int) *ssa.Value {
 	return l.Reshape(v, shape...)
 }
 
-// linear8 reports integers that QuantizeLinear and DequantizeLinear have in all opsets with them.
-func (l *Lowering) linear8(d tensor.DType, axis int) bool {
-	return (d == tensor.Int8 || d == tensor.Uint8) && (l.Opset >= 13 || l.Opset >= 10 && axis < 0)
+// linear8 reports integers that QuantizeLinear and DequantizeLinear have in all opsets with them. Scales for each part of an
+// axis came with opset 13; with fused, so did what onnxruntime makes of them: it puts a Round, which opset 10 lacks, into
+// what it finds. Before, the arithmetic itself is what these opsets have, and a step down could not tell fused ones.
+func (l *Lowering) linear8(d tensor.DType, fusedOrAxis bool) bool {
+	since := 10
+	if fusedOrAxis {
+		since = 13
+	}
+	return (d == tensor.Int8 || d == tensor.Uint8) && l.Opset >= since
 }
 
 func (l *Lowering) quantize(scale, zero string, axis int) *ssa.Value {
 	x := l.Cast(l.Value(l.must("input")), tensor.Float32)
 	d := l.DTypeArg("dtype")
 	lo, hi := l.Int("quant_min"), l.Int("quant_max")
-	if l.linear8(d, axis) {
+	if l.linear8(d, axis >= 0) {
 		s, z := l.qparams(scale, zero, axis, d)
 		q := l.OpA("QuantizeLinear", axisAttr(axis), x, s, z)
 		if full := d == tensor.Int8 && lo == -128 && hi == 127 || d == tensor.Uint8 && lo == 0 && hi == 255; full {
@@ -104,7 +110,7 @@ func (l *Lowering) dequantize(scale, zero string, axis int) *ssa.Value {
 	if out == tensor.Undefined {
 		out = tensor.Float32
 	}
-	if d := l.DType(x); l.linear8(d, axis) && out == tensor.Float32 {
+	if d := l.DType(x); l.linear8(d, axis >= 0) && out == tensor.Float32 {
 		s, z := l.qparams(scale, zero, axis, d)
 		return l.OpA("DequantizeLinear", axisAttr(axis), x, s, z)
 	}

@@ -119,7 +119,7 @@ func limits(d tensor.DType) (lo, hi int64) {
 // toGrid gives the integers of the grid points nearest to x, ties to the even one.
 func (l *Lowering) toGrid(x *ssa.Value, g grid) *ssa.Value {
 	x = l.Cast(x, tensor.Float32)
-	if l.Opset >= 13 && l.linear8(g.dtype, g.axis) { // onnxruntime puts a Round, which opset 10 lacks, into what it finds
+	if l.linear8(g.dtype, true) {
 		return l.OpA("QuantizeLinear", axisAttr(g.axis), x, g.scale, l.Cast(g.zero, g.dtype))
 	}
 	rank := l.Rank(x)
@@ -135,7 +135,7 @@ func (l *Lowering) toGrid(x *ssa.Value, g grid) *ssa.Value {
 
 // fromGrid gives the numbers of integers.
 func (l *Lowering) fromGrid(q *ssa.Value, g grid) *ssa.Value {
-	if l.Opset >= 13 && l.linear8(g.dtype, g.axis) { // onnxruntime puts a Round, which opset 10 lacks, into what it finds
+	if l.linear8(g.dtype, true) {
 		return l.OpA("DequantizeLinear", axisAttr(g.axis), q, g.scale, l.Cast(g.zero, g.dtype))
 	}
 	rank := l.Rank(q)
@@ -217,7 +217,7 @@ func (l *Lowering) fakeQuantize() []*ssa.Value {
 	}
 	onlyResult := len(l.Node.Schema.Returns) == 1
 	for _, t := range []tensor.DType{tensor.Uint8, tensor.Int8} {
-		if least, most := limits(t); onlyResult && lo == least && hi == most && l.linear8(t, axis) {
+		if least, most := limits(t); onlyResult && lo == least && hi == most && l.linear8(t, axis >= 0) {
 			z := l.Cast(l.Op("Round", z), tensor.Int64)
 			return []*ssa.Value{l.Cast(l.snap(x, grid{s, z, t, axis}), d)}
 		}

@@ -122,6 +122,7 @@ func (l *Lowering) resize(x *ssa.Value, axes []axisScale, mode resizeMode, corne
 	if !changed {
 		return x
 	}
+	// Resize of opset 10 knows one way to place the elements, and not PyTorch's: no step leads down to it
 	if mode < resizeLinearAA && l.Opset >= 11 {
 		if y := l.resizeOp(x, axes, mode, corners); y != nil {
 			return y

@@ -78,10 +78,7 @@ func (l *Lowering) emptyLike(v *ssa.Value, d tensor.DType) *ssa.Value {
 }
 
 func (l *Lowering) gatherElements(x, index *ssa.Value, dim int) *ssa.Value {
-	if l.Opset >= 11 {
-		return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, x, index)
-	}
-	return l.Gather(l.Reshape(x, -1), l.elementIndex(x, index, dim), 0)
+	return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, x, index)
 }
 
 // elementIndex is the place in x, flattened, of the elements that index names along dim.
@@ -218,37 +215,19 @@ func (l *Lowering) scatter(x, index, src *ssa.Value, dim int, reduce string) *ss
 		return l.Cast(y, d)
 	}
 	name, since := onnxReduction(reduce)
-	if reduce != "" && l.Opset < since {
+	if reduce != "" && !l.scatterReduces(since) {
 		return l.scatterLoop(x, index, src, dim, reduce)
 	}
 	attrs := []ssa.Attr{intAttr("axis", int64(dim))}
 	if name != "" {
 		attrs = append(attrs, attr("reduction", ssa.Str(name)))
 	}
-	if l.Opset < 11 {
-		return l.OpA("Scatter", attrs, x, l.wrapIndices(l.Cast(index, tensor.Int64), l.SizeOf(x, dim)), src)
-	}
 	return l.OpA("ScatterElements", attrs, x, index, src)
 }
 
 // scatterND replaces the parts of x that the rows of idx name.
 func (l *Lowering) scatterND(x, idx, values *ssa.Value) *ssa.Value {
-	if l.Opset >= 11 {
-		return l.Op("ScatterND", x, idx, values)
-	}
-	// one index for each element of the indexed dims merged, the rest merged too
-	flat, at, rows := l.scatterRows(x, idx, values)
-	flat, rows = l.inOneRow(flat), l.inOneRow(rows)
-	y := l.scatter(flat, l.ExpandTo(l.Unsqueeze(at, 1), l.SizesOf(rows)), rows, 0, "")
-	return l.reshapeLike(y, x)
-}
-
-// inOneRow merges all dims but the first, of which there may be none.
-func (l *Lowering) inOneRow(v *ssa.Value) *ssa.Value {
-	if l.Rank(v) == 1 {
-		return l.Unsqueeze(v, 1)
-	}
-	return l.flattenDims(v, 1, l.Rank(v)-1)
+	return l.Op("ScatterND", x, idx, values)
 }
 
 // scatterRows merges the dims of x that the rows of idx name, and gives each row as one index into them.
@@ -274,13 +253,13 @@ func (l *Lowering) scatterRows(x, idx, values *ssa.Value) (flat, at, rows *ssa.V
 func onnxReduction(reduce string) (name string, since int) {
 	switch reduce {
 	case "sum":
-		return "add", 16
+		return "add", scatterAdds
 	case "prod":
-		return "mul", 16
+		return "mul", scatterAdds
 	case "amax":
-		return "max", 18
+		return "max", scatterCompares
 	case "amin":
-		return "min", 18
+		return "min", scatterCompares
 	}
 	return "", 9
 }
@@ -313,18 +292,23 @@ func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string) *ssa.Val
 	case "prod":
 		v = l.Mul(old, row)
 	case "amax", "amin":
-		op := map[string]string{"amax": "Max", "amin": "Min"}[reduce]
-		if l.DType(x).IsInt() {
-			v = l.intExtremum(op, old, row)
-		} else {
-			v = l.Op(op, old, row)
-		}
+		v = l.Op(map[string]string{"amax": "Max", "amin": "Min"}[reduce], old, row)
 	}
 	next := l.scatterND(acc, l.Unsqueeze(at, 1), v)
 	l.Builder = outer
 	body.SetReturns(c, next)
 	return loop.Results[0]
 }
+
+// Opsets of the reductions of ScatterElements and ScatterND.
+const (
+	scatterAdds     = 16 // and multiplies
+	scatterCompares = 18
+)
+
+// scatterReduces reports that scatters have a reduction. Before, it depends on the operator what is least: a loop over the
+// indices, a product with a matrix of ones, or a transposed convolution. No step down from a scatter alone can tell.
+func (l *Lowering) scatterReduces(since int) bool { return l.Opset >= since }
 
 // scatterNDAdd adds values at indices, which may repeat.
 func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
@@ -334,7 +318,7 @@ func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
 	if d := l.DType(x); d == tensor.Float16 || d == tensor.BFloat16 {
 		return l.Cast(l.scatterNDAdd(l.Cast(x, tensor.Float32), idx, l.Cast(values, tensor.Float32)), d)
 	}
-	if l.Opset >= 16 {
+	if l.scatterReduces(scatterAdds) {
 		return l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, x, idx, values)
 	}
 	flat, at, rows := l.scatterRows(x, idx, values)

@@ -52,17 +52,6 @@ func (l *Lowering) MinSize(a, b Size) Size { return l.sizeOp("Min", sym.Expr.Min
 // MaxSize is the greater of two sizes.
 func (l *Lowering) MaxSize(a, b Size) Size { return l.sizeOp("Max", sym.Expr.Max, a, b) }
 
-// intExtremum is Min or Max of int64 values, whose kernels come with opset 12.
-func (l *Lowering) intExtremum(op string, a, b *ssa.Value) *ssa.Value {
-	switch {
-	case l.Opset >= 12:
-		return l.Op(op, a, b)
-	case op == "Min":
-		return l.Where(l.Op("Less", a, b), a, b)
-	}
-	return l.Where(l.Op("Less", a, b), b, a)
-}
-
 // ProductSize is the product of sizes.
 func (l *Lowering) ProductSize(ss []Size) Size {
 	p := ConstSize(1)
@@ -114,11 +103,6 @@ func (l *Lowering) rangeOf(n Size) *ssa.Value {
 			vs[i] = int64(i)
 		}
 		return l.I64(vs...)
-	}
-	if l.Opset < 11 {
-		// the places of ones
-		ones := l.Fill(l.sizeVec(n), tensor.Int64, ssa.Int(1))
-		return l.Squeeze(l.Op("NonZero", ones), 0)
 	}
 	zero, one := l.Const(tensor.ScalarInt(0)), l.Const(tensor.ScalarInt(1))
 	return l.Op("Range", zero, l.SizeValue(n), one)

@@ -126,22 +126,6 @@ func (l *Lowering) splitSizes(x *ssa.Value, dim int, sizes []Size) []*ssa.Value 
 	case 1:
 		return []*ssa.Value{x}
 	}
-	dynamic := false
-	for _, s := range sizes {
-		_, ok := s.Int()
-		dynamic = dynamic || !ok
-	}
-	if dynamic && l.Opset < 13 {
-		// Split has its sizes as an attribute there
-		out := make([]*ssa.Value, len(sizes))
-		at := ConstSize(0)
-		for i, s := range sizes {
-			end := l.AddSize(at, s)
-			out[i] = l.sliceDim(x, dim, at, end, ConstSize(1))
-			at = end
-		}
-		return out
-	}
 	return l.Create("onnx::Split", len(sizes), []*ssa.Value{x, l.SizeTensor(sizes)}, intAttr("axis", int64(dim)))
 }
 

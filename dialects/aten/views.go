@@ -420,13 +420,6 @@ func (l *Lowering) selectAt(x *ssa.Value, dim int, index Size) *ssa.Value {
 			i += n
 		}
 	}
-	if i < 0 && l.Opset < 11 {
-		end := i + 1
-		if end == 0 {
-			end = toEnd
-		}
-		return l.Squeeze(l.SliceC(x, dim, i, end, 1), int64(dim))
-	}
 	return l.Gather(x, l.Const(tensor.ScalarInt(i)), dim)
 }
 
@@ -462,53 +455,9 @@ func (l *Lowering) sliceDim(x *ssa.Value, dim int, start, end, step Size) *ssa.V
 		if s == 0 && e == toEnd && k == 1 {
 			return x
 		}
-		switch {
-		case k == 1 || l.Opset >= 10:
-			return l.SliceC(x, dim, s, e, k)
-		case static:
-			return l.Gather(x, l.I64(sliceIndices(s, e, k, n)...), dim)
-		}
-		return l.sliceByMask(x, dim, start, end, step)
-	}
-	if l.Opset < 10 {
-		return l.sliceByMask(x, dim, start, end, step)
+		return l.SliceC(x, dim, s, e, k)
 	}
 	return l.Op("Slice", x, l.sizeVec(start), l.sizeVec(end), l.I64(int64(dim)), l.sizeVec(step))
-}
-
-// sliceByMask slices by bounds that are computed at run time where the bounds of Slice are attributes.
-func (l *Lowering) sliceByMask(x *ssa.Value, dim int, start, end, step Size) *ssa.Value {
-	n := l.SizeOf(x, dim)
-	s, e := l.sliceBounds(start, end, n)
-	at := l.rangeOf(n)
-	off := l.Sub(at, l.SizeValue(s))
-	keep := l.Op("And", l.Op("Not", l.Op("Less", off, l.Const(tensor.ScalarInt(0)))), l.Op("Less", at, l.SizeValue(e)))
-	if k, ok := step.Int(); !ok || k != 1 {
-		by := l.SizeValue(step)
-		keep = l.Op("And", keep, l.Op("Equal", l.Mul(l.Div(off, by), by), off))
-	}
-	y := l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(dim))}, x, keep)
-	if t := y.Tensor(); s.Known && e.Known && t != nil && t.Ranked && step.same(ConstSize(1)) {
-		dims := append([]sym.Expr(nil), t.Dims...)
-		dims[dim] = e.Expr.Sub(s.Expr)
-		y.Type = ssa.Tensor(t.DType, dims...)
-	}
-	return y
-}
-
-// sliceIndices lists the indices that start:end:step takes of n.
-func sliceIndices(s, e, step, n int64) []int64 {
-	clamp := func(v int64) int64 {
-		if v < 0 {
-			v += n
-		}
-		return min(max(v, 0), n)
-	}
-	out := []int64{}
-	for i := clamp(s); i < clamp(e); i += step {
-		out = append(out, i)
-	}
-	return out
 }
 
 func lowerNarrow(l *Lowering) *ssa.Value {

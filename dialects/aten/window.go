@@ -182,7 +182,7 @@ func (l *Lowering) gatherWindows(x *ssa.Value, counts []Size, kernel, stride, di
 // (N, C, k1, ..., kn, o1, ..., on) into a zero tensor (N, C, size...).
 func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, kernel, stride, dilation []int64) *ssa.Value {
 	n := len(kernel)
-	if l.Opset < 16 && l.DType(cols).IsFloat() {
+	if !l.scatterReduces(scatterAdds) && l.DType(cols).IsFloat() {
 		return l.foldWindows(cols, size, counts, kernel, stride, dilation)
 	}
 	var flat *ssa.Value // index into the plane, of shape (k1, ..., kn, o1, ..., on)

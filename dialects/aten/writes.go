@@ -81,7 +81,7 @@ func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Va
 	case static && isConst && n <= maskLimit:
 		shape[0] = n
 		mask = l.boolMask(shape, func(k int64) bool { return k == i })
-	case dim == 0 && l.Opset >= 11:
+	case dim == 0:
 		sizes := l.SizesOf(x)
 		sizes[0] = ConstSize(1)
 		return l.Op("ScatterND", x, l.Reshape(l.SizeValue(index), 1, 1), l.ExpandTo(src, sizes))

@@ -100,7 +100,8 @@ func groupNormalization(d *Downgrade) *ssa.Value {
 	rank := d.rank(x, 21)
 	groups := d.Node.AttrInt("num_groups", 1)
 	rows := d.reshape(d.up(x), 0, groups, -1)
-	y, _, _ := d.standard(rows, d.Node.AttrFloat("epsilon", 1e-5), 2)
+	one, zero := tensor.Full(rows.DType(), []int64{groups}, 1), tensor.Full(rows.DType(), []int64{groups}, 0)
+	y := d.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", d.Node.AttrFloat("epsilon", 1e-5))}, rows, d.Const(one), d.Const(zero))
 	y = d.Op("Reshape", y, d.sizes1(x, 0, rank))
 	return d.cast(d.affine(y, d.perChannel(d.up(d.in(1)), rank), d.perChannel(d.up(d.in(2)), rank)), x.DType())
 }

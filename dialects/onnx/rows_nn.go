@@ -43,7 +43,7 @@ func nnRows() map[string]row {
 		"GlobalAveragePool":         {infer: inferGlobalPool, other: globalByReduce("ReduceMean")},
 		"GlobalLpPool":              {infer: inferGlobalPool, up: []Rise{wholeNumber(2, "p")}, other: func(d *Downgrade, _ tensor.DType) bool { return globalLp(d) }, noGPU: noEmitter},
 		"GlobalMaxPool":             {infer: inferGlobalPool, other: globalByReduce("ReduceMax")},
-		"GridSample":                {infer: inferGridSample, down: []Step{{20, gridModes}, express(16, gridSample)}, up: []Rise{{20, linearModes}}, noGPU: noEmitter},
+		"GridSample":                {infer: inferGridSample, down: []Step{{20, gridModes}, express(16, gridSample)}, other: gridSampleOfAny, up: []Rise{{20, linearModes}}, noGPU: noEmitter},
 		"GroupNormalization":        {infer: inferUnary, down: []Step{express(21, groupNormalization)}, up: []Rise{{21, normChannels}}},
 		"Hardmax":                   {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}, other: hardmax, noGPU: noEmitter},
 		"InstanceNormalization":     {infer: inferUnary, other: instanceNormalization},

@@ -12,7 +12,7 @@ func shapeRows() map[string]row {
 		"Concat":          {infer: inferConcat, traits: moves, carries: allOperands, down: []Step{frontAxes(11, "axis")}, up: []Rise{was(4, "axis", ssa.Int(1))}},
 		"Constant":        {infer: inferConstant, traits: moves, noGPU: beforeRun},
 		"ConstantOfShape": {infer: inferConstantOfShape, limits: limitVector, traits: moves, down: []Step{express(9, constantOfShape)}},
-		"DepthToSpace":    {infer: inferDepthSpace, traits: moves, other: depthToSpace},
+		"DepthToSpace":    {infer: inferDepthSpace, traits: moves, down: []Step{{11, columnsFirst}}, other: depthToSpace},
 		"Expand":          {infer: inferExpand, limits: limitShape, traits: moves, carries: operands(0), down: []Step{express(8, expand)}},
 		"EyeLike":         {infer: inferLikeInput, traits: moves, down: []Step{express(9, eyeLike)}},
 		"Flatten":         {infer: inferFlatten, traits: moves, carries: operands(0), down: []Step{frontAxes(11, "axis")}},

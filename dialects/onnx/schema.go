@@ -14,6 +14,13 @@ import (
 // IR holds operators in the encoding of this opset until they are legalized.
 const Newest = 28
 
+// ExportOpset is the opset that programs are written for unless another is asked for, and ExportOpsetText its spelling in
+// the options of passes.
+const (
+	ExportOpset     = 20
+	ExportOpsetText = "20"
+)
+
 // OpSchema is one version of an operator as the ONNX standard declares it.
 type OpSchema struct {
 	Domain     string // "onnx" for the default domain
