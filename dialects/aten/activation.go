@@ -30,11 +30,11 @@ var activation = Defs{
 	"aten::log_sigmoid":   {Doc: "log(sigmoid(x))", Type: likeFloats, Lower: lowerLogSigmoid},
 	"aten::log_sigmoid_forward": {Doc: "log(sigmoid(x)), and nothing", LowerN: func(l *Lowering) []*ssa.Value {
 		x := l.Tensor("self")
-		return []*ssa.Value{lowerLogSigmoid(l), l.Fill(l.I64(0), l.DType(x), ssa.Int(0))}
+		return []*ssa.Value{lowerLogSigmoid(l), l.fill(l.i64(0), l.DType(x), ssa.Int(0))}
 	}},
 	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Type: likeFloats, Lower: lowerSoftshrink},
 	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Type: likeFloats, Lower: lowerHardshrink},
-	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Sub(x, l.Op("Tanh", x)) })},
+	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.sub(x, l.Op("Tanh", x)) })},
 	"aten::softsign":            {Doc: "x / (1 + |x|)", Lower: floatOp("Softsign")},
 	"aten::threshold":           {Doc: "x if x > threshold else value", Type: likeFloats, Lower: lowerThreshold},
 	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
@@ -46,11 +46,11 @@ var activation = Defs{
 	"aten::special_log_softmax": {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::_softmax_backward_data": {Doc: "gradient of softmax: (g - sum(g * y)) * y", Lower: func(l *Lowering) *ssa.Value {
 		g, y, dim, back := l.softmaxGradient()
-		return back(l.Mul(l.Sub(g, l.reduceOver("ReduceSum", l.Mul(g, y), dim, true)), y))
+		return back(l.mul(l.sub(g, l.reduceOver("ReduceSum", l.mul(g, y), dim, true)), y))
 	}},
 	"aten::_log_softmax_backward_data": {Doc: "gradient of log_softmax: g - exp(y) * sum(g)", Lower: func(l *Lowering) *ssa.Value {
 		g, y, dim, back := l.softmaxGradient()
-		return back(l.Sub(g, l.Mul(l.Exp(y), l.reduceOver("ReduceSum", g, dim, true))))
+		return back(l.sub(g, l.mul(l.exp(y), l.reduceOver("ReduceSum", g, dim, true))))
 	}},
 	"aten::hardtanh_backward": {Doc: "grad_output inside the bounds, else 0", Lower: lowerHardtanhBackward},
 }
@@ -58,7 +58,7 @@ var activation = Defs{
 func lowerRelu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if !l.DType(x).IsFloat() {
-		return l.Max(x, l.Like(x, 0)) // runtimes have Relu for floats
+		return l.max(x, l.Like(x, 0)) // runtimes have Relu for floats
 	}
 	return l.Op("Relu", x)
 }
@@ -79,20 +79,20 @@ func lowerHardtanh(l *Lowering) *ssa.Value {
 
 func lowerHardtanhBackward(l *Lowering) *ssa.Value {
 	g, x := l.Tensor("grad_output"), l.Tensor("self")
-	inside := l.And(l.Greater(x, l.Like(x, l.Float("min_val"))), l.Less(x, l.Like(x, l.Float("max_val"))))
-	return l.Where(inside, g, l.Like(g, 0))
+	inside := l.and(l.greater(x, l.Like(x, l.Float("min_val"))), l.less(x, l.Like(x, l.Float("max_val"))))
+	return l.where(inside, g, l.Like(g, 0))
 }
 
 func lowerElu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	alpha, scale, inScale := l.Float("alpha"), l.Float("scale"), l.Float("input_scale")
 	if inScale == 1 {
-		return l.Scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", alpha)}, x), scale)
+		return l.scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", alpha)}, x), scale)
 	}
 	// input_scale acts on the negative side alone, so onnx::Elu cannot carry it.
-	e := l.Op("Exp", l.Scale(x, inScale))
-	negative := l.Scale(l.Sub(e, l.Like(x, 1)), alpha)
-	return l.Scale(l.Where(l.Op("Greater", x, l.Like(x, 0)), x, negative), scale)
+	e := l.Op("Exp", l.scale(x, inScale))
+	negative := l.scale(l.sub(e, l.Like(x, 1)), alpha)
+	return l.scale(l.where(l.Op("Greater", x, l.Like(x, 0)), x, negative), scale)
 }
 
 func lowerSelu(l *Lowering) *ssa.Value {
@@ -108,7 +108,7 @@ func lowerCelu(l *Lowering) *ssa.Value {
 	if l.DType(x) == tensor.Float32 {
 		return l.OpA("Celu", []ssa.Attr{floatAttr("alpha", alpha)}, x)
 	}
-	return l.Scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, l.Scale(x, 1/alpha)), alpha)
+	return l.scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, l.scale(x, 1/alpha)), alpha)
 }
 
 func lowerLeakyRelu(l *Lowering) *ssa.Value {
@@ -123,13 +123,13 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 		n := l.Shape(w)[0]
 		switch {
 		case n.Is(1) && rank == 0:
-			w = l.Squeeze(w, 0)
+			w = l.squeeze(w, 0)
 		case !n.Is(1) && rank > 2:
 			axes := make([]int64, rank-2)
 			for i := range axes {
 				axes[i] = int64(i + 1)
 			}
-			w = l.Unsqueeze(w, axes...)
+			w = l.unsqueeze(w, axes...)
 		}
 	}
 	return l.Op("PRelu", x, w)
@@ -137,7 +137,7 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 
 func lowerSilu(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
-	return back(l.Mul(x, l.Op("Sigmoid", x)))
+	return back(l.mul(x, l.Op("Sigmoid", x)))
 }
 
 func lowerMish(l *Lowering) *ssa.Value {
@@ -156,11 +156,11 @@ func lowerGelu(l *Lowering) *ssa.Value {
 func lowerGlu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	dim := l.Dim("dim", l.Rank(x))
-	half := l.DivSize(l.SizeOf(x, dim), ConstSize(2))
-	rs := l.Create("onnx::Split", 2, []*ssa.Value{x, l.SizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
+	half := l.divSize(l.sizeOf(x, dim), ConstSize(2))
+	rs := l.Create("onnx::Split", 2, []*ssa.Value{x, l.sizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
 	a, back := l.widen(rs[0])
 	b, _ := l.widen(rs[1])
-	return back(l.Mul(a, l.Op("Sigmoid", b)))
+	return back(l.mul(a, l.Op("Sigmoid", b)))
 }
 
 func lowerHardsigmoid(l *Lowering) *ssa.Value {
@@ -175,34 +175,34 @@ func lowerHardswish(l *Lowering) *ssa.Value { return l.Op("HardSwish", l.Tensor(
 func lowerSoftplus(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
 	beta, threshold := l.FloatOr("beta", 1), l.FloatOr("threshold", 20)
-	scaled := l.Scale(x, beta)
-	y := l.Scale(l.Op("Softplus", scaled), 1/beta)
+	scaled := l.scale(x, beta)
+	y := l.scale(l.Op("Softplus", scaled), 1/beta)
 	if threshold < 20 {
-		y = l.Where(l.Greater(scaled, l.Like(x, threshold)), x, y)
+		y = l.where(l.greater(scaled, l.Like(x, threshold)), x, y)
 	}
 	return back(y)
 }
 
 func lowerLogSigmoid(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
-	return back(l.Neg(l.Op("Softplus", l.Neg(x))))
+	return back(l.neg(l.Op("Softplus", l.neg(x))))
 }
 
 // lowerSoftshrink keeps NaN, of which onnx::Shrink makes 0.
 func lowerSoftshrink(l *Lowering) *ssa.Value {
 	x, lambd := l.Tensor("self"), l.FloatOr("lambd", 0.5)
-	return l.Sub(x, l.clip(x, -lambd, lambd))
+	return l.sub(x, l.clip(x, -lambd, lambd))
 }
 
 func lowerHardshrink(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	return l.Where(l.LessEqual(l.Abs(x), l.Like(x, l.FloatOr("lambd", 0.5))), l.Like(x, 0), x)
+	return l.where(l.lessEqual(l.abs(x), l.Like(x, l.FloatOr("lambd", 0.5))), l.Like(x, 0), x)
 }
 
 func lowerThreshold(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	d := l.DType(x)
-	return l.Where(l.LessEqual(x, l.As("threshold", d)), l.As("value", d), x)
+	return l.where(l.lessEqual(x, l.as("threshold", d)), l.as("value", d), x)
 }
 
 // softmax along dim; dtype, if given, is applied first.
@@ -216,13 +216,13 @@ func (l *Lowering) softmax(op string) *ssa.Value {
 	rank := l.Rank(x)
 	dim := l.Dim("dim", rank)
 	if rank == 0 {
-		return l.Squeeze(l.OpA(op, []ssa.Attr{intAttr("axis", 0)}, l.Unsqueeze(x, 0)), 0)
+		return l.squeeze(l.OpA(op, []ssa.Attr{intAttr("axis", 0)}, l.unsqueeze(x, 0)), 0)
 	}
 	if op == "LogSoftmax" && l.DType(x) == tensor.Float64 {
 		// onnxruntime's kernel for float64 gives -inf beside an infinity, where PyTorch gives NaN
 		axis := []int64{int64(dim)}
-		c := l.Sub(x, l.Reduce("ReduceMax", x, axis, true))
-		return l.Sub(c, l.Op("Log", l.Reduce("ReduceSum", l.Exp(c), axis, true)))
+		c := l.sub(x, l.reduce("ReduceMax", x, axis, true))
+		return l.sub(c, l.Op("Log", l.reduce("ReduceSum", l.exp(c), axis, true)))
 	}
 	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(dim))}, x)
 }
@@ -232,11 +232,11 @@ func lowerSafeSoftmax(l *Lowering) *ssa.Value {
 	// softmax of -inf alone is NaN
 	x := l.Tensor("self")
 	rank := l.Rank(x)
-	masked := l.Equal(x, l.Like(x, math.Inf(-1)))
+	masked := l.equal(x, l.Like(x, math.Inf(-1)))
 	if rank > 0 {
 		masked = l.allTrue(masked, []int64{int64(l.Dim("dim", rank))}, true)
 	}
-	return l.Where(masked, l.Like(y, 0), y)
+	return l.where(masked, l.Like(y, 0), y)
 }
 
 func (l *Lowering) softmaxGradient() (g, y *ssa.Value, dim []int64, back func(*ssa.Value) *ssa.Value) {

@@ -80,22 +80,22 @@ func lowerCopy(l *Lowering) *ssa.Value {
 	if sameShape(x, src) {
 		return src
 	}
-	return l.Expand(src, l.ShapeOf(x))
+	return l.expand(src, l.shapeOf(x))
 }
 
 // filled makes a tensor like x that holds a number, known or not.
 func (l *Lowering) filled(x *ssa.Value, name string) *ssa.Value {
-	return l.full(l.ShapeOf(x), l.DType(x), name)
+	return l.full(l.shapeOf(x), l.DType(x), name)
 }
 
 // full makes a tensor of a shape that holds the number of an argument.
 func (l *Lowering) full(shape *ssa.Value, d tensor.DType, name string) *ssa.Value {
 	if lit, ok := literalOf(l.must(name)); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit {
-		return l.Fill(shape, d, lit)
+		return l.fill(shape, d, lit)
 	}
 	v := l.Tensor(name)
 	if l.Rank(v) > 0 {
-		v = l.ReshapeTo(v, l.Const(tensor.Ints()))
+		v = l.reshapeTo(v, l.Const(tensor.Ints()))
 	}
-	return l.Expand(l.Cast(v, d), shape)
+	return l.expand(l.Cast(v, d), shape)
 }

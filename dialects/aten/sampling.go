@@ -38,7 +38,7 @@ func lowerGridSample(l *Lowering) *ssa.Value {
 }
 
 func lowerAffineGrid(l *Lowering) *ssa.Value {
-	theta, size, corners := l.Tensor("theta"), l.Sizes("size"), l.Bool("align_corners")
+	theta, size, corners := l.Tensor("theta"), l.sizes("size"), l.Bool("align_corners")
 	n := len(size) - 2
 	if n != 2 && n != 3 {
 		l.Fail("affine_grid_generator of size with %d entries", len(size))
@@ -47,12 +47,12 @@ func lowerAffineGrid(l *Lowering) *ssa.Value {
 	if corners {
 		align = 1
 	}
-	return l.OpA("AffineGrid", []ssa.Attr{intAttr("align_corners", align)}, theta, l.SizeTensor(size))
+	return l.OpA("AffineGrid", []ssa.Attr{intAttr("align_corners", align)}, theta, l.sizeTensor(size))
 }
 
 // columns reads the arguments of im2col and col2im.
 func (l *Lowering) columnArgs() (kernel, dilation, pad, stride []int64) {
-	return l.IntsN("kernel_size", 2), l.IntsN("dilation", 2), l.IntsN("padding", 2), l.IntsN("stride", 2)
+	return l.intsN("kernel_size", 2), l.intsN("dilation", 2), l.intsN("padding", 2), l.intsN("stride", 2)
 }
 
 func lowerIm2Col(l *Lowering) *ssa.Value {
@@ -60,11 +60,11 @@ func lowerIm2Col(l *Lowering) *ssa.Value {
 	x, lone := l.batched(l.Tensor("self"), 4)
 	counts := make([]Size, 2)
 	for i := range counts {
-		counts[i] = l.windowCount(l.SizeOf(x, 2+i), kernel[i], stride[i], dilation[i], pad[i], pad[i], false)
+		counts[i] = l.windowCount(l.sizeOf(x, 2+i), kernel[i], stride[i], dilation[i], pad[i], pad[i], false)
 	}
-	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
 	cols := l.gatherWindows(l.padSpatial(x, pad, pad, nil), counts, kernel, stride, dilation)
-	y := l.reshapeSizes(cols, N, l.MulSize(C, ConstSize(kernel[0]*kernel[1])), l.MulSize(counts[0], counts[1]))
+	y := l.reshapeSizes(cols, N, l.mulSize(C, ConstSize(kernel[0]*kernel[1])), l.mulSize(counts[0], counts[1]))
 	return l.unbatched(y, lone)
 }
 
@@ -75,21 +75,21 @@ func lowerCol2Im(l *Lowering) *ssa.Value {
 	if l.DType(x).IsFloat() {
 		y := l.OpA("Col2Im", []ssa.Attr{
 			attr("dilations", ssa.Ints(dilation...)), attr("pads", ssa.Ints(pad[0], pad[1], pad[0], pad[1])), attr("strides", ssa.Ints(stride...)),
-		}, x, l.SizeTensor(size), l.I64(kernel...))
+		}, x, l.sizeTensor(size), l.i64(kernel...))
 		return l.unbatched(y, lone)
 	}
-	N := l.SizeOf(x, 0)
-	C := l.DivSize(l.SizeOf(x, 1), ConstSize(kernel[0]*kernel[1]))
+	N := l.sizeOf(x, 0)
+	C := l.divSize(l.sizeOf(x, 1), ConstSize(kernel[0]*kernel[1]))
 	counts, full := make([]Size, 2), make([]Size, 2)
 	for i := range counts {
 		counts[i] = l.windowCount(size[i], kernel[i], stride[i], dilation[i], pad[i], pad[i], false)
-		full[i] = l.AddSize(size[i], ConstSize(2*pad[i]))
+		full[i] = l.addSize(size[i], ConstSize(2*pad[i]))
 	}
 	cols := l.reshapeSizes(x, N, C, ConstSize(kernel[0]), ConstSize(kernel[1]), counts[0], counts[1])
 	y := l.scatterWindows(cols, full, counts, kernel, stride, dilation)
 	if pad[0] != 0 || pad[1] != 0 {
-		ends := l.SizeTensor([]Size{l.AddSize(size[0], ConstSize(pad[0])), l.AddSize(size[1], ConstSize(pad[1]))})
-		y = l.Op("Slice", y, l.I64(pad...), ends, l.I64(2, 3))
+		ends := l.sizeTensor([]Size{l.addSize(size[0], ConstSize(pad[0])), l.addSize(size[1], ConstSize(pad[1]))})
+		y = l.Op("Slice", y, l.i64(pad...), ends, l.i64(2, 3))
 	}
 	return l.unbatched(y, lone)
 }

@@ -119,7 +119,7 @@ func likeFloats(l *Lowering) *ssa.TensorType {
 // asFloats is the rule of functions of one number: integers become float32.
 func asFloats(l *Lowering) *ssa.TensorType {
 	if t := l.typed("self"); t != nil {
-		return t.WithDType(l.FloatType("self"))
+		return t.WithDType(l.floatType("self"))
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (l *Lowering) constAlpha() bool {
 
 // ofPair is the rule of arithmetic on self and other.
 func ofPair(l *Lowering) *ssa.TensorType {
-	d := l.ArgType("self", "other")
+	d := l.argType("self", "other")
 	dims, ok := l.broadcastArgs("self", "other")
 	if !ok || d == tensor.Bool || !l.constAlpha() {
 		return nil
@@ -184,7 +184,7 @@ func ofQuotient(l *Lowering) *ssa.TensorType {
 	if !ok {
 		return nil
 	}
-	return ssa.Tensor(l.FloatType("self", "other"), dims...)
+	return ssa.Tensor(l.floatType("self", "other"), dims...)
 }
 
 // ofComparison is the rule of comparisons.
