@@ -13,7 +13,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
@@ -30,7 +29,7 @@ import (
 )
 
 // DefaultOpset is the opset that models of PyTorch are written for unless another is asked for.
-const DefaultOpset = 20
+const DefaultOpset = onnx.ExportOpset
 
 // OldestOpset is the oldest opset that models are written for.
 const OldestOpset = 7
@@ -301,14 +300,16 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	if state == "" {
 		state = string(specialize.StateDropped)
 	}
-	p, err := set.Parse(fmt.Sprintf("%s{opset=%d,target=%s,eval=%t,names=%s,fallthrough=%q,mode=%s,state=%s,lift=%t,unroll=%d}",
-		name, n, target, o.Eval, names, strings.Join(o.Fallthrough, ","), mode, state, o.NoWeights || o.InitializersAsInputs, max(o.Unroll, 0)))
+	p, err := set.Build(name, map[string]any{
+		"opset": n, "target": target, "eval": o.Eval, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
+		"state": state, "lift": o.NoWeights || o.InitializersAsInputs, "unroll": max(o.Unroll, 0),
+	})
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range p.OptionValues("opset") {
-		if v != strconv.Itoa(n) {
-			return nil, fmt.Errorf("pipeline %q has a pass for opset %s, and the model is converted to opset %d: write opset=$opset", o.Pipeline, v, n)
+		if v != n {
+			return nil, fmt.Errorf("pipeline %q has a pass for opset %v, and the model is converted to opset %d: write opset=$opset", o.Pipeline, v, n)
 		}
 	}
 	return p, nil

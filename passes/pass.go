@@ -43,17 +43,39 @@ type Option struct {
 	Values    []string // if not empty, the only values
 }
 
-func (o *Option) check(value string) error {
+// parse reads a value as it is spelled: an int, a bool or a string.
+func (o *Option) parse(text string) (any, error) {
 	switch {
 	case o.Int:
-		if _, err := strconv.Atoi(value); err != nil {
-			return fmt.Errorf("option %s: %q is no number", o.Name, value)
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("option %s: %q is no number", o.Name, text)
 		}
+		return n, nil
 	case o.Bool:
-		if value != "true" && value != "false" {
-			return fmt.Errorf("option %s: it is true or false, not %q", o.Name, value)
+		if text != "true" && text != "false" {
+			return nil, fmt.Errorf("option %s: it is true or false, not %q", o.Name, text)
 		}
-	case len(o.Values) > 0 && !slices.Contains(o.Values, value):
+		return text == "true", nil
+	}
+	return text, o.check(text)
+}
+
+// check reports a value that is not of the option's type, or none of its values.
+func (o *Option) check(value any) error {
+	var ok bool
+	switch {
+	case o.Int:
+		_, ok = value.(int)
+	case o.Bool:
+		_, ok = value.(bool)
+	default:
+		_, ok = value.(string)
+	}
+	if !ok {
+		return fmt.Errorf("option %s: %v has the wrong type", o.Name, value)
+	}
+	if len(o.Values) > 0 && !slices.Contains(o.Values, value.(string)) {
 		return fmt.Errorf("option %s: %q is none of %v", o.Name, value, o.Values)
 	}
 	return nil
@@ -71,33 +93,29 @@ type Context struct {
 	// Diags collects what is wrong with the user's program.
 	Diags *diag.List
 
-	options map[string]string
+	options map[string]any
 	counts  map[string]int
 }
 
 // Report tells of a problem in the user's program.
 func (c *Context) Report(d diag.Diagnostic) { c.Diags.Add(d) }
 
-// Option gives a setting's value. Only declared options may be asked for.
-func (c *Context) Option(name string) string {
-	v, ok := c.options[name]
+// Option gives the value of an option that is declared without Int and Bool. Only declared options may be asked for.
+func (c *Context) Option(name string) string { return option[string](c, name) }
+
+// IntOption gives the value of an option that is declared as Int.
+func (c *Context) IntOption(name string) int { return option[int](c, name) }
+
+// BoolOption gives the value of an option that is declared as Bool.
+func (c *Context) BoolOption(name string) bool { return option[bool](c, name) }
+
+func option[T any](c *Context, name string) T {
+	v, ok := c.options[name].(T)
 	if !ok {
-		panic("passes: no option " + name)
+		panic("passes: no option " + name + " of this type")
 	}
 	return v
 }
-
-// IntOption gives the value of an option that is declared as Int.
-func (c *Context) IntOption(name string) int {
-	n, err := strconv.Atoi(c.Option(name))
-	if err != nil {
-		panic("passes: " + err.Error())
-	}
-	return n
-}
-
-// BoolOption gives the value of an option that is declared as Bool.
-func (c *Context) BoolOption(name string) bool { return c.Option(name) == "true" }
 
 // Changed tells that a change was made, under the name of what made it. Every change must be told: fixpoints
 // end when no pass tells of any, and statistics count them.

@@ -21,16 +21,35 @@ type Pipeline struct {
 
 type step struct {
 	pass    *Pass
-	options map[string]string // all that the pass declares
-	given   string            // those that were spelled, as spelled
-	body    []step            // of a fixpoint
+	options map[string]any // all that the pass declares: an int, a bool or a string
+	given   string         // those that were spelled, as spelled
+	body    []step         // of a fixpoint
 	max     int
 }
 
-// Named is a pipeline with a name and options of its own: $opset in Text is the option opset.
+// Named is a pipeline with a name and options of its own. An option of a pass whose value is $opset has that of the
+// pipeline's option opset.
 type Named struct {
-	Name, Doc, Text string
-	Options         []Option
+	Name, Doc string
+	// Text spells the pipeline; Steps do it one by one, with reasons. One of them is set.
+	Text    string
+	Steps   []Step
+	Options []Option
+}
+
+// Step is a part of a pipeline, such as "cse" or "fixpoint(cse,dce)", and why it stands where it does.
+type Step struct{ Run, Why string }
+
+// Spelling is the text of the pipeline.
+func (n *Named) Spelling() string {
+	if len(n.Steps) == 0 {
+		return n.Text
+	}
+	runs := make([]string, len(n.Steps))
+	for i, s := range n.Steps {
+		runs[i] = s.Run
+	}
+	return strings.Join(runs, ",")
 }
 
 // Set is what pipeline strings may name.
@@ -57,11 +76,30 @@ const defaultRounds = 10
 
 // Parse reads a pipeline.
 func (s *Set) Parse(text string) (*Pipeline, error) {
-	steps, err := s.parse(text, 0)
+	steps, err := s.parse(text, nil, 0)
 	if err != nil {
 		return nil, err
 	}
 	return &Pipeline{steps}, nil
+}
+
+// Build makes a named pipeline with values for its options: an int for those that are declared as Int, a bool for Bool,
+// a string for others. What has no value has its default.
+func (s *Set) Build(name string, values map[string]any) (*Pipeline, error) {
+	for i := range s.Named {
+		if n := &s.Named[i]; n.Name == name {
+			options, err := complete(name, n.Options, values)
+			if err != nil {
+				return nil, err
+			}
+			steps, err := s.parse(n.Spelling(), options, 0)
+			if err != nil {
+				return nil, err
+			}
+			return &Pipeline{steps}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no pipeline %q", name)
 }
 
 type pipelineParser struct {
@@ -69,13 +107,15 @@ type pipelineParser struct {
 	text  string
 	pos   int
 	depth int
+	// vars are the values of $names: the options of the named pipeline whose text this is.
+	vars map[string]any
 }
 
-func (s *Set) parse(text string, depth int) ([]step, error) {
+func (s *Set) parse(text string, vars map[string]any, depth int) ([]step, error) {
 	if depth > 20 {
 		return nil, fmt.Errorf("pipelines name each other in a circle: %s", text)
 	}
-	p := &pipelineParser{set: s, text: text, depth: depth}
+	p := &pipelineParser{set: s, text: text, vars: vars, depth: depth}
 	steps, err := p.list()
 	if err == nil && p.pos < len(p.text) {
 		err = fmt.Errorf("unexpected %q", p.text[p.pos:])
@@ -133,19 +173,16 @@ func (p *pipelineParser) item() ([]step, error) {
 	if name == "" {
 		return nil, fmt.Errorf("a pass is missing at %q", p.text[p.pos:])
 	}
-	start := p.pos
-	given, err := p.options()
+	given, spelled, err := p.options()
 	if err != nil {
 		return nil, err
 	}
-	spelled := p.text[start:p.pos]
 	if name == "fixpoint" {
 		options, err := fill(name, []Option{{Name: "max", Default: fmt.Sprint(defaultRounds), Int: true}}, given)
 		if err != nil {
 			return nil, err
 		}
-		var most int
-		fmt.Sscan(options["max"], &most)
+		most, _ := options["max"].(int)
 		if !p.take('(') {
 			return nil, fmt.Errorf("fixpoint: '(' is missing")
 		}
@@ -170,11 +207,7 @@ func (p *pipelineParser) item() ([]step, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := n.Text
-		for k, v := range options {
-			text = strings.ReplaceAll(text, "$"+k, v)
-		}
-		return p.set.parse(text, p.depth+1)
+		return p.set.parse(n.Spelling(), options, p.depth+1)
 	}
 	known := []string{"fixpoint"}
 	for _, q := range p.set.Passes {
@@ -186,60 +219,106 @@ func (p *pipelineParser) item() ([]step, error) {
 	return nil, fmt.Errorf("unknown pass %q%s", name, DidYouMean(name, known))
 }
 
-func (p *pipelineParser) options() (map[string]string, error) {
+// options reads the options of a pass or pipeline: values as they are spelled, or those of $names, which have types. spelled
+// says the same again, with the values of names.
+func (p *pipelineParser) options() (given map[string]any, spelled string, err error) {
+	start := p.pos
 	if !p.take('{') {
-		return nil, nil
+		return nil, "", nil
 	}
-	given := map[string]string{}
+	given = map[string]any{}
+	var again []string
+	named := false
 	for !p.take('}') {
 		name := p.name()
 		if name == "" {
-			return nil, fmt.Errorf("the name of an option is missing at %q", p.text[p.pos:])
+			return nil, "", fmt.Errorf("the name of an option is missing at %q", p.text[p.pos:])
 		}
-		value := "true" // {verbose} is {verbose=true}
+		text := "true" // {verbose} is {verbose=true}
 		if p.take('=') {
 			if p.take('"') {
 				p.pos--
 				quoted, err := strconv.QuotedPrefix(p.text[p.pos:])
 				if err != nil {
-					return nil, fmt.Errorf("option %s: no closing '\"'", name)
+					return nil, "", fmt.Errorf("option %s: no closing '\"'", name)
 				}
 				p.pos += len(quoted)
-				if value, err = strconv.Unquote(quoted); err != nil {
-					return nil, fmt.Errorf("option %s: %w", name, err)
+				if text, err = strconv.Unquote(quoted); err != nil {
+					return nil, "", fmt.Errorf("option %s: %w", name, err)
 				}
 			} else {
-				value = p.name()
+				text = p.name()
 			}
 		}
 		if _, twice := given[name]; twice {
-			return nil, fmt.Errorf("option %s comes twice", name)
+			return nil, "", fmt.Errorf("option %s comes twice", name)
 		}
-		given[name] = value
+		given[name] = spelling(text)
+		if v, ok := p.vars[strings.TrimPrefix(text, "$")]; ok && strings.HasPrefix(text, "$") {
+			given[name], named = v, true
+		}
+		again = append(again, name+"="+quoteOption(given[name]))
 		if !p.take(',') {
 			if !p.take('}') {
-				return nil, fmt.Errorf("'}' is missing")
+				return nil, "", fmt.Errorf("'}' is missing")
 			}
 			break
 		}
 	}
-	return given, nil
+	if named {
+		return given, "{" + strings.Join(again, ",") + "}", nil
+	}
+	return given, p.text[start:p.pos], nil
+}
+
+// spelling is a value that an option's type has yet to read.
+type spelling string
+
+// quoteOption spells a value, in quotes where it needs them.
+func quoteOption(v any) string {
+	s := fmt.Sprint(v)
+	if s == "" || strings.ContainsAny(s, ",(){}= \t\n\"") {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // fill adds the defaults to the options that were given.
-func fill(owner string, declared []Option, given map[string]string) (map[string]string, error) {
-	all := map[string]string{}
+func fill(owner string, declared []Option, given map[string]any) (map[string]any, error) {
+	typed := make(map[string]any, len(given))
+	for name, v := range given {
+		typed[name] = v
+		text, isText := v.(spelling)
+		if !isText {
+			continue
+		}
+		if i := slices.IndexFunc(declared, func(o Option) bool { return o.Name == name }); i >= 0 {
+			var err error
+			if typed[name], err = declared[i].parse(string(text)); err != nil {
+				return nil, fmt.Errorf("%s: %w", owner, err)
+			}
+		}
+	}
+	return complete(owner, declared, typed)
+}
+
+// complete checks values of options and adds the defaults.
+func complete(owner string, declared []Option, given map[string]any) (map[string]any, error) {
+	all := map[string]any{}
 	names := make([]string, 0, len(declared))
 	for i := range declared {
 		o := &declared[i]
 		names = append(names, o.Name)
-		all[o.Name] = o.Default
-		if v, ok := given[o.Name]; ok {
-			if err := o.check(v); err != nil {
+		v, ok := given[o.Name]
+		if !ok {
+			var err error
+			if v, err = o.parse(o.Default); err != nil && o.Default != "" {
 				return nil, fmt.Errorf("%s: %w", owner, err)
 			}
-			all[o.Name] = v
+		} else if err := o.check(v); err != nil {
+			return nil, fmt.Errorf("%s: %w", owner, err)
 		}
+		all[o.Name] = v
 	}
 	var wrong []string
 	for name := range given {
@@ -292,8 +371,8 @@ func (p *Pipeline) Passes() []string {
 }
 
 // OptionValues lists the values that passes of the pipeline have for an option of that name, in order, each once.
-func (p *Pipeline) OptionValues(name string) []string {
-	var values []string
+func (p *Pipeline) OptionValues(name string) []any {
+	var values []any
 	for s := range all(p.steps) {
 		if v, ok := s.options[name]; ok && !slices.Contains(values, v) {
 			values = append(values, v)

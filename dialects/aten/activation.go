@@ -9,34 +9,34 @@ import (
 
 // activation holds the activation functions (ATen/native/Activation.cpp).
 var activation = Defs{
-	"aten::relu":          {Doc: "max(x, 0)", Lower: lowerRelu},
-	"aten::relu6":         {Doc: "min(max(x, 0), 6)", Lower: func(l *Lowering) *ssa.Value { return l.clip(l.Tensor("self"), 0, 6) }},
-	"aten::hardtanh":      {Doc: "x clamped to [min_val, max_val]", Lower: lowerHardtanh},
-	"aten::elu":           {Doc: "scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))", Lower: lowerElu},
-	"aten::selu":          {Doc: "scaled elu with fixed constants", Lower: lowerSelu},
-	"aten::celu":          {Doc: "x if x > 0 else alpha * (exp(x / alpha) - 1)", Lower: lowerCelu},
-	"aten::leaky_relu":    {Doc: "x if x > 0 else negative_slope * x", Lower: lowerLeakyRelu},
+	"aten::relu":          {Doc: "max(x, 0)", Type: likeFloats, Lower: lowerRelu},
+	"aten::relu6":         {Doc: "min(max(x, 0), 6)", Type: likeFloats, Lower: func(l *Lowering) *ssa.Value { return l.clip(l.Tensor("self"), 0, 6) }},
+	"aten::hardtanh":      {Doc: "x clamped to [min_val, max_val]", Type: likeFloats, Lower: lowerHardtanh},
+	"aten::elu":           {Doc: "scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))", Type: likeFloats, Lower: lowerElu},
+	"aten::selu":          {Doc: "scaled elu with fixed constants", Type: likeFloats, Lower: lowerSelu},
+	"aten::celu":          {Doc: "x if x > 0 else alpha * (exp(x / alpha) - 1)", Type: likeFloats, Lower: lowerCelu},
+	"aten::leaky_relu":    {Doc: "x if x > 0 else negative_slope * x", Type: likeFloats, Lower: lowerLeakyRelu},
 	"aten::prelu":         {Doc: "x if x > 0 else weight * x, a weight for each channel or one for all", Lower: lowerPrelu},
 	"aten::_prelu_kernel": {Doc: "x if x > 0 else weight * x", Lower: func(l *Lowering) *ssa.Value { return l.Op("PRelu", l.Tensor("self"), l.Tensor("weight")) }},
-	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Lower: floatOp("Sigmoid")},
-	"aten::tanh":          {Doc: "hyperbolic tangent", Lower: floatOp("Tanh")},
-	"aten::silu":          {Doc: "x * sigmoid(x)", Lower: lowerSilu},
-	"aten::mish":          {Doc: "x * tanh(softplus(x))", Lower: lowerMish},
-	"aten::gelu":          {Doc: "x times the normal CDF of x, exact or by tanh", Lower: lowerGelu},
+	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Type: asFloats, Lower: floatOp("Sigmoid")},
+	"aten::tanh":          {Doc: "hyperbolic tangent", Type: asFloats, Lower: floatOp("Tanh")},
+	"aten::silu":          {Doc: "x * sigmoid(x)", Type: likeFloats, Lower: lowerSilu},
+	"aten::mish":          {Doc: "x * tanh(softplus(x))", Type: likeFloats, Lower: lowerMish},
+	"aten::gelu":          {Doc: "x times the normal CDF of x, exact or by tanh", Type: likeFloats, Lower: lowerGelu},
 	"aten::glu":           {Doc: "one half along dim times the sigmoid of the other", Lower: lowerGlu},
-	"aten::hardsigmoid":   {Doc: "min(max(x + 3, 0), 6) / 6", Lower: lowerHardsigmoid},
-	"aten::hardswish":     {Doc: "x * hardsigmoid(x)", Lower: lowerHardswish},
-	"aten::softplus":      {Doc: "log(1 + exp(beta * x)) / beta, x where beta * x > threshold", Lower: lowerSoftplus},
-	"aten::log_sigmoid":   {Doc: "log(sigmoid(x))", Lower: lowerLogSigmoid},
+	"aten::hardsigmoid":   {Doc: "min(max(x + 3, 0), 6) / 6", Type: likeFloats, Lower: lowerHardsigmoid},
+	"aten::hardswish":     {Doc: "x * hardsigmoid(x)", Type: likeFloats, Lower: lowerHardswish},
+	"aten::softplus":      {Doc: "log(1 + exp(beta * x)) / beta, x where beta * x > threshold", Type: likeFloats, Lower: lowerSoftplus},
+	"aten::log_sigmoid":   {Doc: "log(sigmoid(x))", Type: likeFloats, Lower: lowerLogSigmoid},
 	"aten::log_sigmoid_forward": {Doc: "log(sigmoid(x)), and nothing", LowerN: func(l *Lowering) []*ssa.Value {
 		x := l.Tensor("self")
-		return []*ssa.Value{lowerLogSigmoid(l), l.Fill(l.I64(0), l.DType(x), ssa.Int(0))}
+		return []*ssa.Value{lowerLogSigmoid(l), l.fill(l.i64(0), l.DType(x), ssa.Int(0))}
 	}},
-	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Lower: lowerSoftshrink},
-	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Lower: lowerHardshrink},
-	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Sub(x, l.Op("Tanh", x)) })},
+	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Type: likeFloats, Lower: lowerSoftshrink},
+	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Type: likeFloats, Lower: lowerHardshrink},
+	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.sub(x, l.Op("Tanh", x)) })},
 	"aten::softsign":            {Doc: "x / (1 + |x|)", Lower: floatOp("Softsign")},
-	"aten::threshold":           {Doc: "x if x > threshold else value", Lower: lowerThreshold},
+	"aten::threshold":           {Doc: "x if x > threshold else value", Type: likeFloats, Lower: lowerThreshold},
 	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
 	"aten::_softmax":            {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
 	"aten::special_softmax":     {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
@@ -46,11 +46,11 @@ var activation = Defs{
 	"aten::special_log_softmax": {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::_softmax_backward_data": {Doc: "gradient of softmax: (g - sum(g * y)) * y", Lower: func(l *Lowering) *ssa.Value {
 		g, y, dim, back := l.softmaxGradient()
-		return back(l.Mul(l.Sub(g, l.reduceOver("ReduceSum", l.Mul(g, y), dim, true)), y))
+		return back(l.mul(l.sub(g, l.reduceOver("ReduceSum", l.mul(g, y), dim, true)), y))
 	}},
 	"aten::_log_softmax_backward_data": {Doc: "gradient of log_softmax: g - exp(y) * sum(g)", Lower: func(l *Lowering) *ssa.Value {
 		g, y, dim, back := l.softmaxGradient()
-		return back(l.Sub(g, l.Mul(l.Exp(y), l.reduceOver("ReduceSum", g, dim, true))))
+		return back(l.sub(g, l.mul(l.exp(y), l.reduceOver("ReduceSum", g, dim, true))))
 	}},
 	"aten::hardtanh_backward": {Doc: "grad_output inside the bounds, else 0", Lower: lowerHardtanhBackward},
 }
@@ -58,7 +58,7 @@ var activation = Defs{
 func lowerRelu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if !l.DType(x).IsFloat() {
-		return l.Max(x, l.Like(x, 0)) // runtimes have Relu for floats
+		return l.max(x, l.Like(x, 0)) // runtimes have Relu for floats
 	}
 	return l.Op("Relu", x)
 }
@@ -79,20 +79,20 @@ func lowerHardtanh(l *Lowering) *ssa.Value {
 
 func lowerHardtanhBackward(l *Lowering) *ssa.Value {
 	g, x := l.Tensor("grad_output"), l.Tensor("self")
-	inside := l.And(l.Greater(x, l.Like(x, l.Float("min_val"))), l.Less(x, l.Like(x, l.Float("max_val"))))
-	return l.Where(inside, g, l.Like(g, 0))
+	inside := l.and(l.greater(x, l.Like(x, l.Float("min_val"))), l.less(x, l.Like(x, l.Float("max_val"))))
+	return l.where(inside, g, l.Like(g, 0))
 }
 
 func lowerElu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	alpha, scale, inScale := l.Float("alpha"), l.Float("scale"), l.Float("input_scale")
 	if inScale == 1 {
-		return l.Scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", alpha)}, x), scale)
+		return l.scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", alpha)}, x), scale)
 	}
 	// input_scale acts on the negative side alone, so onnx::Elu cannot carry it.
-	e := l.Op("Exp", l.Scale(x, inScale))
-	negative := l.Scale(l.Sub(e, l.Like(x, 1)), alpha)
-	return l.Scale(l.Where(l.Op("Greater", x, l.Like(x, 0)), x, negative), scale)
+	e := l.Op("Exp", l.scale(x, inScale))
+	negative := l.scale(l.sub(e, l.Like(x, 1)), alpha)
+	return l.scale(l.where(l.Op("Greater", x, l.Like(x, 0)), x, negative), scale)
 }
 
 func lowerSelu(l *Lowering) *ssa.Value {
@@ -105,10 +105,10 @@ func lowerCelu(l *Lowering) *ssa.Value {
 	if alpha == 1 {
 		return l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, x)
 	}
-	if l.DType(x) == tensor.Float32 && l.Opset >= 12 {
+	if l.DType(x) == tensor.Float32 {
 		return l.OpA("Celu", []ssa.Attr{floatAttr("alpha", alpha)}, x)
 	}
-	return l.Scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, l.Scale(x, 1/alpha)), alpha)
+	return l.scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, l.scale(x, 1/alpha)), alpha)
 }
 
 func lowerLeakyRelu(l *Lowering) *ssa.Value {
@@ -123,13 +123,13 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 		n := l.Shape(w)[0]
 		switch {
 		case n.Is(1) && rank == 0:
-			w = l.Squeeze(w, 0)
+			w = l.squeeze(w, 0)
 		case !n.Is(1) && rank > 2:
 			axes := make([]int64, rank-2)
 			for i := range axes {
 				axes[i] = int64(i + 1)
 			}
-			w = l.Unsqueeze(w, axes...)
+			w = l.unsqueeze(w, axes...)
 		}
 	}
 	return l.Op("PRelu", x, w)
@@ -137,16 +137,11 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 
 func lowerSilu(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
-	return back(l.Mul(x, l.Op("Sigmoid", x)))
+	return back(l.mul(x, l.Op("Sigmoid", x)))
 }
 
 func lowerMish(l *Lowering) *ssa.Value {
-	x := l.FloatArg("self")
-	if l.Opset >= 18 && l.DType(x) != tensor.Float64 {
-		return l.Op("Mish", x)
-	}
-	x, back := l.widen(x)
-	return back(l.Mul(x, l.Op("Tanh", l.Op("Softplus", x))))
+	return l.Op("Mish", l.FloatArg("self"))
 }
 
 func lowerGelu(l *Lowering) *ssa.Value {
@@ -155,27 +150,17 @@ func lowerGelu(l *Lowering) *ssa.Value {
 	if approx == "" {
 		approx = "none"
 	}
-	if l.Opset >= 20 {
-		return l.OpA("Gelu", []ssa.Attr{attr("approximate", ssa.Str(approx))}, x)
-	}
-	x, back := l.widen(x)
-	half := l.Mul(x, l.Like(x, 0.5))
-	if approx == "tanh" {
-		cube := l.Mul(l.Mul(x, x), x)
-		inner := l.Scale(l.Add(x, l.Scale(cube, 0.044715)), math.Sqrt(2/math.Pi))
-		return back(l.Mul(half, l.Add(l.Op("Tanh", inner), l.Like(x, 1))))
-	}
-	return back(l.Mul(half, l.Add(l.Op("Erf", l.Scale(x, math.Sqrt2/2)), l.Like(x, 1))))
+	return l.OpA("Gelu", []ssa.Attr{attr("approximate", ssa.Str(approx))}, x)
 }
 
 func lowerGlu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	dim := l.Dim("dim", l.Rank(x))
-	half := l.DivSize(l.SizeOf(x, dim), ConstSize(2))
-	rs := l.Create("onnx::Split", 2, []*ssa.Value{x, l.SizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
+	half := l.divSize(l.sizeOf(x, dim), ConstSize(2))
+	rs := l.Create("onnx::Split", 2, []*ssa.Value{x, l.sizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
 	a, back := l.widen(rs[0])
 	b, _ := l.widen(rs[1])
-	return back(l.Mul(a, l.Op("Sigmoid", b)))
+	return back(l.mul(a, l.Op("Sigmoid", b)))
 }
 
 func lowerHardsigmoid(l *Lowering) *ssa.Value {
@@ -183,48 +168,41 @@ func lowerHardsigmoid(l *Lowering) *ssa.Value {
 	return l.OpA("HardSigmoid", []ssa.Attr{floatAttr("alpha", 1.0/6), floatAttr("beta", 0.5)}, x)
 }
 
-func lowerHardswish(l *Lowering) *ssa.Value {
-	x := l.Tensor("self")
-	// of float64 runtimes have neither: an op that is a function by its schema only moves the problem
-	if l.Opset >= 14 && l.DType(x) != tensor.Float64 {
-		return l.Op("HardSwish", x)
-	}
-	return l.Mul(x, lowerHardsigmoid(l))
-}
+func lowerHardswish(l *Lowering) *ssa.Value { return l.Op("HardSwish", l.Tensor("self")) }
 
 // lowerSoftplus keeps the threshold only where it can be seen: above 20 the
 // difference between x and softplus(x) is below 3e-9.
 func lowerSoftplus(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
 	beta, threshold := l.FloatOr("beta", 1), l.FloatOr("threshold", 20)
-	scaled := l.Scale(x, beta)
-	y := l.Scale(l.Op("Softplus", scaled), 1/beta)
+	scaled := l.scale(x, beta)
+	y := l.scale(l.Op("Softplus", scaled), 1/beta)
 	if threshold < 20 {
-		y = l.Where(l.Greater(scaled, l.Like(x, threshold)), x, y)
+		y = l.where(l.greater(scaled, l.Like(x, threshold)), x, y)
 	}
 	return back(y)
 }
 
 func lowerLogSigmoid(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
-	return back(l.Neg(l.Op("Softplus", l.Neg(x))))
+	return back(l.neg(l.Op("Softplus", l.neg(x))))
 }
 
 // lowerSoftshrink keeps NaN, of which onnx::Shrink makes 0.
 func lowerSoftshrink(l *Lowering) *ssa.Value {
 	x, lambd := l.Tensor("self"), l.FloatOr("lambd", 0.5)
-	return l.Sub(x, l.clip(x, -lambd, lambd))
+	return l.sub(x, l.clip(x, -lambd, lambd))
 }
 
 func lowerHardshrink(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	return l.Where(l.LessEqual(l.Abs(x), l.Like(x, l.FloatOr("lambd", 0.5))), l.Like(x, 0), x)
+	return l.where(l.lessEqual(l.abs(x), l.Like(x, l.FloatOr("lambd", 0.5))), l.Like(x, 0), x)
 }
 
 func lowerThreshold(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	d := l.DType(x)
-	return l.Where(l.LessEqual(x, l.As("threshold", d)), l.As("value", d), x)
+	return l.where(l.lessEqual(x, l.as("threshold", d)), l.as("value", d), x)
 }
 
 // softmax along dim; dtype, if given, is applied first.
@@ -238,13 +216,13 @@ func (l *Lowering) softmax(op string) *ssa.Value {
 	rank := l.Rank(x)
 	dim := l.Dim("dim", rank)
 	if rank == 0 {
-		return l.Squeeze(l.OpA(op, []ssa.Attr{intAttr("axis", 0)}, l.Unsqueeze(x, 0)), 0)
+		return l.squeeze(l.OpA(op, []ssa.Attr{intAttr("axis", 0)}, l.unsqueeze(x, 0)), 0)
 	}
 	if op == "LogSoftmax" && l.DType(x) == tensor.Float64 {
 		// onnxruntime's kernel for float64 gives -inf beside an infinity, where PyTorch gives NaN
 		axis := []int64{int64(dim)}
-		c := l.Sub(x, l.Reduce("ReduceMax", x, axis, true))
-		return l.Sub(c, l.Op("Log", l.Reduce("ReduceSum", l.Exp(c), axis, true)))
+		c := l.sub(x, l.reduce("ReduceMax", x, axis, true))
+		return l.sub(c, l.Op("Log", l.reduce("ReduceSum", l.exp(c), axis, true)))
 	}
 	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(dim))}, x)
 }
@@ -254,11 +232,11 @@ func lowerSafeSoftmax(l *Lowering) *ssa.Value {
 	// softmax of -inf alone is NaN
 	x := l.Tensor("self")
 	rank := l.Rank(x)
-	masked := l.Equal(x, l.Like(x, math.Inf(-1)))
+	masked := l.equal(x, l.Like(x, math.Inf(-1)))
 	if rank > 0 {
 		masked = l.allTrue(masked, []int64{int64(l.Dim("dim", rank))}, true)
 	}
-	return l.Where(masked, l.Like(y, 0), y)
+	return l.where(masked, l.Like(y, 0), y)
 }
 
 func (l *Lowering) softmaxGradient() (g, y *ssa.Value, dim []int64, back func(*ssa.Value) *ssa.Value) {

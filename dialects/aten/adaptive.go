@@ -20,7 +20,7 @@ var adaptive = Defs{
 
 // outputSize reads output_size, one entry for each of n axes.
 func (l *Lowering) outputSize(n int) []Size {
-	s := l.Sizes("output_size")
+	s := l.sizes("output_size")
 	if len(s) == 1 && n > 1 {
 		for len(s) < n {
 			s = append(s, s[0])
@@ -49,11 +49,11 @@ func (l *Lowering) evenKernel(x *ssa.Value, out []Size) ([]int64, bool) {
 // bins gives the starts and the ends (exclusive) of the bins along an axis.
 func (l *Lowering) bins(in, out Size) (start, end *ssa.Value) {
 	i := l.countTo(out)
-	n, size := l.SizeValue(out), l.SizeValue(in)
-	one := l.ScalarInt(tensor.Int64, 1)
-	start = l.Div(l.Mul(i, size), n)
-	next := l.Mul(l.Add(i, one), size)
-	end = l.Div(l.Add(next, l.Sub(n, one)), n)
+	n, size := l.sizeValue(out), l.sizeValue(in)
+	one := l.scalarInt(tensor.Int64, 1)
+	start = l.div(l.mul(i, size), n)
+	next := l.mul(l.add(i, one), size)
+	end = l.div(l.add(next, l.sub(n, one)), n)
 	return start, end
 }
 
@@ -75,7 +75,7 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 	}
 	if allSizes(out, 1) {
 		if d == tensor.Float64 { // no runtime pools it
-			return l.unbatched(l.Reduce("ReduceMean", x, axesFrom(2, n), true), lone)
+			return l.unbatched(l.reduce("ReduceMean", x, axesFrom(2, n), true), lone)
 		}
 		return l.unbatched(l.OpA("GlobalAveragePool", nil, x), lone)
 	}
@@ -84,22 +84,22 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 	}
 	if l.noSum(x, x) {
 		shape := append(l.sizesOf(x, 0, 2), out...)
-		return l.unbatched(l.Fill(l.SizeTensor(shape), d, ssa.Int(0)), lone)
+		return l.unbatched(l.fill(l.sizeTensor(shape), d, ssa.Int(0)), lone)
 	}
 	l.assume("adaptive average pooling meets no infinity", "windows of different sizes are a product with a matrix, in which an infinity times 0 is NaN")
 	wide := l.compute(x)
 	wd := l.DType(wide)
 	for i := range n {
-		in := l.SizeOf(wide, 2+i)
+		in := l.sizeOf(wide, 2+i)
 		if out[i].Known && in.Expr.Equal(out[i].Expr) {
 			continue
 		}
 		// A mean is a product with the matrix that has 1/length in each bin.
 		start, end := l.bins(in, out[i])
-		at := l.Unsqueeze(l.countTo(in), 0)
-		inside := l.Op("And", l.Op("Less", at, l.Unsqueeze(end, 1)), l.Op("Not", l.Op("Less", at, l.Unsqueeze(start, 1))))
-		length := l.Unsqueeze(l.Sub(end, start), 1)
-		m := l.Div(l.Cast(inside, wd), l.Cast(length, wd)) // (out, in)
+		at := l.unsqueeze(l.countTo(in), 0)
+		inside := l.Op("And", l.Op("Less", at, l.unsqueeze(end, 1)), l.Op("Not", l.Op("Less", at, l.unsqueeze(start, 1))))
+		length := l.unsqueeze(l.sub(end, start), 1)
+		m := l.div(l.Cast(inside, wd), l.Cast(length, wd)) // (out, in)
 		wide = l.alongAxis(wide, m, 2+i)
 	}
 	return l.unbatched(l.Cast(wide, d), lone)
@@ -109,7 +109,7 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 func (l *Lowering) alongAxis(x, m *ssa.Value, axis int) *ssa.Value {
 	r := l.Rank(x)
 	if axis == r-1 {
-		return l.Op("MatMul", x, l.Transpose(m, 1, 0))
+		return l.Op("MatMul", x, l.transpose(m, 1, 0))
 	}
 	if axis == r-2 {
 		return l.Op("MatMul", m, x)
@@ -117,7 +117,7 @@ func (l *Lowering) alongAxis(x, m *ssa.Value, axis int) *ssa.Value {
 	shape := l.sizesOf(x, 0, r)
 	flat := l.reshapeSizes(x, append(append([]Size{}, shape[:axis+1]...), l.sizeProduct(shape[axis+1:]...))...)
 	y := l.Op("MatMul", m, flat)
-	shape[axis] = l.SizeOf(m, 0)
+	shape[axis] = l.sizeOf(m, 0)
 	return l.reshapeSizes(y, shape...)
 }
 
@@ -132,12 +132,12 @@ func (l *Lowering) adaptiveMax(n int) []*ssa.Value {
 	} else {
 		tables := make([]*ssa.Value, n)
 		for i := range n {
-			in := l.SizeOf(x, 2+i)
+			in := l.sizeOf(x, 2+i)
 			start, end := l.bins(in, out[i])
 			// no bin is longer than ceil(in / out) + 1
-			longest := l.AddSize(l.DivSize(l.AddSize(in, l.SubSize(out[i], ConstSize(1))), out[i]), ConstSize(1))
-			at := l.Add(l.Unsqueeze(start, 1), l.Unsqueeze(l.countTo(longest), 0))
-			tables[i] = l.Op("Min", at, l.Sub(l.Unsqueeze(end, 1), l.ScalarInt(tensor.Int64, 1)))
+			longest := l.addSize(l.divSize(l.addSize(in, l.subSize(out[i], ConstSize(1))), out[i]), ConstSize(1))
+			at := l.add(l.unsqueeze(start, 1), l.unsqueeze(l.countTo(longest), 0))
+			tables[i] = l.Op("Min", at, l.sub(l.unsqueeze(end, 1), l.scalarInt(tensor.Int64, 1)))
 		}
 		vs = l.maxOverTables(x, tables, out, true)
 	}

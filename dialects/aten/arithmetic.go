@@ -10,16 +10,16 @@ import (
 // arithmetic holds the operators on two or three operands (ATen/native/BinaryOps.cpp, PointwiseOps.cpp).
 // The forms on Python numbers, aten::add.int(int a, int b), share the entries.
 var arithmetic = Defs{
-	"aten::add":             {Doc: "self + alpha * other", Lower: lowerAdd},
+	"aten::add":             {Doc: "self + alpha * other", Type: ofPair, Lower: lowerAdd},
 	"aten::_add_relu":       {Doc: "max(self + alpha * other, 0)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", lowerAdd(l)) }},
-	"aten::sub":             {Doc: "self - alpha * other", Lower: lowerSub},
-	"aten::subtract":        {Doc: "self - alpha * other", Lower: lowerSub},
-	"aten::rsub":            {Doc: "other - alpha * self", Lower: lowerRsub},
-	"aten::mul":             {Doc: "self * other", Lower: lowerMul},
-	"aten::multiply":        {Doc: "self * other", Lower: lowerMul},
-	"aten::div":             {Doc: "self / other, exact, truncated or floored", Lower: lowerDiv},
-	"aten::divide":          {Doc: "self / other, exact, truncated or floored", Lower: lowerDiv},
-	"aten::true_divide":     {Doc: "self / other, never integer", Lower: lowerDiv},
+	"aten::sub":             {Doc: "self - alpha * other", Type: ofPair, Lower: lowerSub},
+	"aten::subtract":        {Doc: "self - alpha * other", Type: ofPair, Lower: lowerSub},
+	"aten::rsub":            {Doc: "other - alpha * self", Type: ofPair, Lower: lowerRsub},
+	"aten::mul":             {Doc: "self * other", Type: ofPair, Lower: lowerMul},
+	"aten::multiply":        {Doc: "self * other", Type: ofPair, Lower: lowerMul},
+	"aten::div":             {Doc: "self / other, exact, truncated or floored", Type: ofQuotient, Lower: lowerDiv},
+	"aten::divide":          {Doc: "self / other, exact, truncated or floored", Type: ofQuotient, Lower: lowerDiv},
+	"aten::true_divide":     {Doc: "self / other, never integer", Type: ofQuotient, Lower: lowerDiv},
 	"aten::floor_divide":    {Doc: "the floor of self / other", Lower: lowerFloorDivide},
 	"aten::_floor_divide":   {Doc: "the floor of self / other", Lower: lowerFloorDivide},
 	"aten::floordiv":        {Doc: "a // b of numbers", Lower: lowerFloorDivide},
@@ -30,10 +30,10 @@ var arithmetic = Defs{
 	"aten::addcmul":         {Doc: "self + value * tensor1 * tensor2", Lower: lowerAddcmul},
 	"aten::addcdiv":         {Doc: "self + value * tensor1 / tensor2", Lower: lowerAddcdiv},
 	"aten::lerp":            {Doc: "self + weight * (end - self)", Lower: lowerLerp},
-	"aten::maximum":         {Doc: "the greater of both, NaN if one is", Lower: lowerMaximum},
-	"aten::minimum":         {Doc: "the lesser of both, NaN if one is", Lower: lowerMinimum},
-	"aten::fmax":            {Doc: "the greater of both; a number wins over NaN", Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.Max) }},
-	"aten::fmin":            {Doc: "the lesser of both; a number wins over NaN", Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.Min) }},
+	"aten::maximum":         {Doc: "the greater of both, NaN if one is", Type: ofPair, Lower: lowerMaximum},
+	"aten::minimum":         {Doc: "the lesser of both, NaN if one is", Type: ofPair, Lower: lowerMinimum},
+	"aten::fmax":            {Doc: "the greater of both; a number wins over NaN", Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.max) }},
+	"aten::fmin":            {Doc: "the lesser of both; a number wins over NaN", Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.min) }},
 	"aten::clamp":           {Doc: "min(max(self, min), max)", Lower: lowerClamp},
 	"aten::clip":            {Doc: "min(max(self, min), max)", Lower: lowerClamp},
 	"aten::clamp_min":       {Doc: "max(self, min)", Lower: lowerClamp},
@@ -45,8 +45,8 @@ var arithmetic = Defs{
 	"aten::nextafter":       {Doc: "the float next to self in the direction of other", Lower: lowerNextafter},
 	"aten::ldexp":           {Doc: "self * 2^other", Lower: lowerLdexp},
 	"aten::heaviside":       {Doc: "0 below 0, values at 0, else 1", Lower: lowerHeaviside},
-	"aten::xlogy":           {Doc: "self * log(other), 0 where self is 0", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.Log) }},
-	"aten::special_xlogy":   {Doc: "self * log(other), 0 where self is 0", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.Log) }},
+	"aten::xlogy":           {Doc: "self * log(other), 0 where self is 0", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log) }},
+	"aten::special_xlogy":   {Doc: "self * log(other), 0 where self is 0", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log) }},
 	"aten::special_xlog1py": {Doc: "self * log1p(other), 0 where self is 0", Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log1p) }},
 	"aten::logaddexp":       {Doc: "log(exp(self) + exp(other))", Lower: func(l *Lowering) *ssa.Value { return l.lowerLogaddexp(1) }},
 	"aten::logaddexp2":      {Doc: "log2(2^self + 2^other)", Lower: func(l *Lowering) *ssa.Value { return l.lowerLogaddexp(math.Ln2) }},
@@ -60,7 +60,7 @@ func (l *Lowering) numbers() bool { return l.HasArg("a") && l.HasArg("b") }
 // pair gives the operands in their common type: int64 or float64 for Python numbers.
 func (l *Lowering) pair() (a, b *ssa.Value, d tensor.DType) {
 	if !l.numbers() {
-		vs, d := l.Promoted("self", "other")
+		vs, d := l.promoted("self", "other")
 		return vs[0], vs[1], d
 	}
 	a, b = l.Tensor("a"), l.Tensor("b")
@@ -77,8 +77,8 @@ func (l *Lowering) floatPair() (a, b *ssa.Value, result tensor.DType) {
 		d := tensor.Float64
 		return l.Cast(l.Tensor("a"), d), l.Cast(l.Tensor("b"), d), d
 	}
-	d := l.FloatType("self", "other")
-	return l.As("self", computing(d)), l.As("other", computing(d)), d
+	d := l.floatType("self", "other")
+	return l.as("self", computing(d)), l.as("other", computing(d)), d
 }
 
 // times multiplies x by the argument alpha, if there is one.
@@ -88,9 +88,9 @@ func (l *Lowering) times(x *ssa.Value, alpha string) *ssa.Value {
 	}
 	d := l.DType(x)
 	if d == tensor.Bool {
-		return l.And(x, l.As(alpha, d))
+		return l.and(x, l.as(alpha, d))
 	}
-	return l.Mul(x, l.As(alpha, d))
+	return l.mul(x, l.as(alpha, d))
 }
 
 func lowerAdd(l *Lowering) *ssa.Value {
@@ -100,42 +100,42 @@ func lowerAdd(l *Lowering) *ssa.Value {
 	a, b, d := l.pair()
 	b = l.times(b, "alpha")
 	if d == tensor.Bool {
-		return l.Or(a, b)
+		return l.or(a, b)
 	}
-	return l.Add(a, b)
+	return l.add(a, b)
 }
 
 func lowerSub(l *Lowering) *ssa.Value {
 	a, b, _ := l.pair()
-	return l.Sub(a, l.times(b, "alpha"))
+	return l.sub(a, l.times(b, "alpha"))
 }
 
 func lowerRsub(l *Lowering) *ssa.Value {
 	a, b, _ := l.pair()
-	return l.Sub(b, l.times(a, "alpha"))
+	return l.sub(b, l.times(a, "alpha"))
 }
 
 func lowerMul(l *Lowering) *ssa.Value {
 	a, b, d := l.pair()
 	if d == tensor.Bool {
-		return l.And(a, b)
+		return l.and(a, b)
 	}
-	return l.Mul(a, b)
+	return l.mul(a, b)
 }
 
 func lowerDiv(l *Lowering) *ssa.Value {
 	if l.numbers() {
-		return l.Div(l.Cast(l.Tensor("a"), tensor.Float64), l.Cast(l.Tensor("b"), tensor.Float64))
+		return l.div(l.Cast(l.Tensor("a"), tensor.Float64), l.Cast(l.Tensor("b"), tensor.Float64))
 	}
 	switch mode := l.Str("rounding_mode"); mode {
 	case "":
-		d := l.FloatType("self", "other")
-		return l.Div(l.As("self", d), l.As("other", d))
+		d := l.floatType("self", "other")
+		return l.div(l.as("self", d), l.as("other", d))
 	case "floor":
 		return lowerFloorDivide(l)
 	case "trunc":
 		a, b, d := l.pair()
-		q := l.Div(a, b)
+		q := l.div(a, b)
 		if d.IsFloat() {
 			return l.trunc(q)
 		}
@@ -158,43 +158,43 @@ func lowerFloorDivide(l *Lowering) *ssa.Value {
 func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
 	d := l.DType(a)
 	if !d.IsFloat() {
-		q := l.Div(a, b)
+		q := l.div(a, b)
 		switch {
 		case d.IsUnsigned() || atLeast(a, 0) && atLeast(b, 1):
 			return q
 		case atLeast(b, 1):
 			// truncation went up exactly where q * b lies above a
-			return l.Sub(q, l.Cast(l.Less(a, l.Mul(q, b)), d))
+			return l.sub(q, l.Cast(l.less(a, l.mul(q, b)), d))
 		}
-		inexact := l.Not(l.Equal(l.Mul(q, b), a))
-		signs := l.Xor(l.IsNegative(a), l.IsNegative(b))
-		return l.Sub(q, l.Cast(l.And(inexact, signs), d))
+		inexact := l.not(l.equal(l.mul(q, b), a))
+		signs := l.xor(l.isNegative(a), l.isNegative(b))
+		return l.sub(q, l.Cast(l.and(inexact, signs), d))
 	}
 	// c10::div_floor_floating: the quotient of a less its remainder is exact,
 	// where a / b may round up to the next integer.
 	k, known := number(b)
 	if known && k != 0 && math.Abs(math.Log2(math.Abs(k))) == math.Trunc(math.Abs(math.Log2(math.Abs(k)))) {
-		return l.Op("Floor", l.Div(a, b)) // exact for powers of 2
+		return l.Op("Floor", l.div(a, b)) // exact for powers of 2
 	}
 	r := l.cmod(a, b)
-	q := l.Div(l.Sub(a, r), b)
+	q := l.div(l.sub(a, r), b)
 	var below *ssa.Value
 	if known && k > 0 {
-		below = l.IsNegative(r)
+		below = l.isNegative(r)
 	} else {
-		below = l.And(l.Not(l.IsZero(r)), l.Xor(l.IsNegative(r), l.IsNegative(b)))
+		below = l.and(l.not(l.isZero(r)), l.xor(l.isNegative(r), l.isNegative(b)))
 	}
-	q = l.Op("Round", l.Sub(q, l.Cast(below, d)))
+	q = l.Op("Round", l.sub(q, l.Cast(below, d)))
 	if known && k != 0 {
 		return q
 	}
-	return l.Where(l.IsZero(b), l.Div(a, b), q)
+	return l.where(l.isZero(b), l.div(a, b), q)
 }
 
 // cmod is C's fmod, with the sign of a.
 func (l *Lowering) cmod(a, b *ssa.Value) *ssa.Value {
 	if !l.DType(a).IsFloat() { // runtimes take Mod[fmod=1] of integers in float64
-		return l.Sub(a, l.Mul(l.Div(a, b), b))
+		return l.sub(a, l.mul(l.div(a, b), b))
 	}
 	return l.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, a, b)
 }
@@ -206,10 +206,10 @@ func (l *Lowering) pymod(a, b *ssa.Value) *ssa.Value {
 	}
 	r := l.cmod(a, b)
 	if k, ok := number(b); ok && k > 0 {
-		return l.Where(l.IsNegative(r), l.Add(r, b), r)
+		return l.where(l.isNegative(r), l.add(r, b), r)
 	}
-	wrong := l.And(l.Not(l.IsZero(r)), l.Xor(l.IsNegative(r), l.IsNegative(b)))
-	return l.Where(wrong, l.Add(r, b), r)
+	wrong := l.and(l.not(l.isZero(r)), l.xor(l.isNegative(r), l.isNegative(b)))
+	return l.where(wrong, l.add(r, b), r)
 }
 
 func lowerRemainder(l *Lowering) *ssa.Value {
@@ -233,15 +233,15 @@ func lowerPow(l *Lowering) *ssa.Value {
 		}
 		return l.power(a, b)
 	}
-	d := l.ArgType("self", "exponent")
-	return l.power(l.As("self", d), l.As("exponent", d))
+	d := l.argType("self", "exponent")
+	return l.power(l.as("self", d), l.as("exponent", d))
 }
 
 func lowerFloatPower(l *Lowering) *ssa.Value {
-	if l.ArgType("self", "exponent").IsComplex() {
+	if l.argType("self", "exponent").IsComplex() {
 		l.Fail("complex numbers")
 	}
-	return l.power(l.As("self", tensor.Float64), l.As("exponent", tensor.Float64))
+	return l.power(l.as("self", tensor.Float64), l.as("exponent", tensor.Float64))
 }
 
 // power is x to the power e, both of one type. The short forms are those of
@@ -263,19 +263,19 @@ func (l *Lowering) power(x, e *ssa.Value) *ssa.Value {
 			if d == tensor.Float16 || d == tensor.BFloat16 {
 				break // their kernel has pow itself, by which -inf gives inf
 			}
-			return l.Sqrt(x)
+			return l.sqrt(x)
 		case 1:
 			return x
 		case 2:
-			return l.Square(x)
+			return l.square(x)
 		case 3:
-			return l.Mul(l.Square(x), x)
+			return l.mul(l.square(x), x)
 		case -0.5:
-			return l.Op("Reciprocal", l.Sqrt(x))
+			return l.Op("Reciprocal", l.sqrt(x))
 		case -1:
 			return l.Op("Reciprocal", x)
 		case -2:
-			return l.Op("Reciprocal", l.Square(x))
+			return l.Op("Reciprocal", l.square(x))
 		}
 	}
 	return l.Op("Pow", x, e)
@@ -296,11 +296,11 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 				if result == nil {
 					result = square
 				} else {
-					result = l.Mul(result, square)
+					result = l.mul(result, square)
 				}
 			}
 			if n > 1 {
-				square = l.Square(square)
+				square = l.square(square)
 			}
 		}
 		if result == nil {
@@ -312,43 +312,43 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 	x, e = l.Cast(x, wide), l.Cast(e, wide)
 	if base, ok := number(x); ok && base == 2 {
 		// powers of 2 are exact in floating point
-		return l.Cast(l.Op("Pow", x, l.Max(e, l.Like(e, 0))), d)
+		return l.Cast(l.Op("Pow", x, l.max(e, l.Like(e, 0))), d)
 	}
 	p := l.intPow(x, e)
 	if d.IsUnsigned() {
 		return l.Cast(p, d)
 	}
 	// a negative power is 0 but for 1 and -1
-	one := l.Equal(l.Abs(x), l.Like(x, 1))
-	sign := l.Where(l.Equal(l.Op("Mod", e, l.Like(e, 2)), l.Like(e, 0)), l.Like(x, 1), x)
-	small := l.Where(one, sign, l.Like(x, 0))
-	return l.Cast(l.Where(l.IsNegative(e), small, p), d)
+	one := l.equal(l.abs(x), l.Like(x, 1))
+	sign := l.where(l.equal(l.Op("Mod", e, l.Like(e, 2)), l.Like(e, 0)), l.Like(x, 1), x)
+	small := l.where(one, sign, l.Like(x, 0))
+	return l.Cast(l.where(l.isNegative(e), small, p), d)
 }
 
 func lowerAddcmul(l *Lowering) *ssa.Value {
-	d := l.ArgType("self", "tensor1", "tensor2")
+	d := l.argType("self", "tensor1", "tensor2")
 	w := computing(d)
-	p := l.Mul(l.times(l.As("tensor1", w), "value"), l.As("tensor2", w))
-	return l.Cast(l.Add(l.As("self", w), p), d)
+	p := l.mul(l.times(l.as("tensor1", w), "value"), l.as("tensor2", w))
+	return l.Cast(l.add(l.as("self", w), p), d)
 }
 
 func lowerAddcdiv(l *Lowering) *ssa.Value {
-	d := l.FloatType("self", "tensor1", "tensor2")
+	d := l.floatType("self", "tensor1", "tensor2")
 	w := computing(d)
-	q := l.Div(l.times(l.As("tensor1", w), "value"), l.As("tensor2", w))
-	return l.Cast(l.Add(l.As("self", w), q), d)
+	q := l.div(l.times(l.as("tensor1", w), "value"), l.as("tensor2", w))
+	return l.Cast(l.add(l.as("self", w), q), d)
 }
 
 func lowerLerp(l *Lowering) *ssa.Value {
-	d := l.ArgType("self", "end")
+	d := l.argType("self", "end")
 	if l.Arg("weight").Tensor() != nil {
-		d = l.ArgType("self", "end", "weight")
+		d = l.argType("self", "end", "weight")
 	}
 	wide := computing(d)
-	a, b, w := l.As("self", wide), l.As("end", wide), l.As("weight", wide)
-	diff := l.Sub(b, a)
-	low := func() *ssa.Value { return l.Cast(l.Add(a, l.Mul(w, diff)), d) }
-	high := func() *ssa.Value { return l.Cast(l.Sub(b, l.Mul(diff, l.Sub(l.Like(w, 1), w))), d) }
+	a, b, w := l.as("self", wide), l.as("end", wide), l.as("weight", wide)
+	diff := l.sub(b, a)
+	low := func() *ssa.Value { return l.Cast(l.add(a, l.mul(w, diff)), d) }
+	high := func() *ssa.Value { return l.Cast(l.sub(b, l.mul(diff, l.sub(l.Like(w, 1), w))), d) }
 	if k, ok := number(w); ok {
 		if math.Abs(k) < 0.5 {
 			return low()
@@ -356,17 +356,17 @@ func lowerLerp(l *Lowering) *ssa.Value {
 		return high()
 	}
 	// exact at both ends, as at::native::lerp is
-	return l.Where(l.Less(l.Abs(w), l.Like(w, 0.5)), low(), high())
+	return l.where(l.less(l.abs(w), l.Like(w, 0.5)), low(), high())
 }
 
 func lowerMaximum(l *Lowering) *ssa.Value {
 	a, b, _ := l.pair()
-	return l.Max(a, b)
+	return l.max(a, b)
 }
 
 func lowerMinimum(l *Lowering) *ssa.Value {
 	a, b, _ := l.pair()
-	return l.Min(a, b)
+	return l.min(a, b)
 }
 
 func (l *Lowering) skipNaN(f func(a, b *ssa.Value) *ssa.Value) *ssa.Value {
@@ -374,12 +374,12 @@ func (l *Lowering) skipNaN(f func(a, b *ssa.Value) *ssa.Value) *ssa.Value {
 	if !d.IsFloat() {
 		return f(a, b)
 	}
-	return l.Where(l.isNaN(a), b, l.Where(l.isNaN(b), a, f(a, b)))
+	return l.where(l.isNaN(a), b, l.where(l.isNaN(b), a, f(a, b)))
 }
 
 func lowerClamp(l *Lowering) *ssa.Value {
-	d := l.ArgType("self", "min", "max")
-	x := l.As("self", d)
+	d := l.argType("self", "min", "max")
+	x := l.as("self", d)
 	var lo, hi *ssa.Value
 	if !l.IsNone("min") {
 		lo = l.bound("min", d)
@@ -397,10 +397,10 @@ func lowerClamp(l *Lowering) *ssa.Value {
 		return l.Op("Clip", x, lo, hi)
 	}
 	if lo != nil {
-		x = l.Max(x, lo)
+		x = l.max(x, lo)
 	}
 	if hi != nil {
-		x = l.Min(x, hi)
+		x = l.min(x, hi)
 	}
 	return x
 }
@@ -416,12 +416,12 @@ func (l *Lowering) boundOr(bound *ssa.Value, d tensor.DType, v float64) *ssa.Val
 // bound is an argument converted to d; a number beyond the range of an integer type becomes the end of it.
 func (l *Lowering) bound(name string, d tensor.DType) *ssa.Value {
 	if v := l.Arg(name); v.Tensor() != nil || !d.IsInt() || d == tensor.Int64 {
-		return l.As(name, d)
+		return l.as(name, d)
 	}
-	v := l.As(name, tensor.Int64)
+	v := l.as(name, tensor.Int64)
 	lo, hi := intRange(d)
-	v = l.Max(v, l.ScalarInt(tensor.Int64, lo))
-	return l.Cast(l.Min(v, l.ScalarInt(tensor.Int64, hi)), d)
+	v = l.max(v, l.scalarInt(tensor.Int64, lo))
+	return l.Cast(l.min(v, l.scalarInt(tensor.Int64, hi)), d)
 }
 
 // intRange gives the least and the greatest number of an integer type of less than 64 bits.
@@ -444,31 +444,31 @@ func (l *Lowering) constBound(v *ssa.Value) bool {
 
 func lowerHypot(l *Lowering) *ssa.Value {
 	a, b, d := l.pair()
-	a, b = l.Abs(l.Cast(a, computing(d))), l.Abs(l.Cast(b, computing(d)))
-	big, small := l.Max(a, b), l.Min(a, b)
-	r := l.Div(small, big)
-	h := l.Mul(big, l.Sqrt(l.Offset(l.Square(r), 1)))
-	h = l.Where(l.IsZero(big), big, h) // not 0/0
+	a, b = l.abs(l.Cast(a, computing(d))), l.abs(l.Cast(b, computing(d)))
+	big, small := l.max(a, b), l.min(a, b)
+	r := l.div(small, big)
+	h := l.mul(big, l.sqrt(l.offset(l.square(r), 1)))
+	h = l.where(l.isZero(big), big, h) // not 0/0
 	// an infinity wins over NaN
-	return l.Cast(l.Where(l.Or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h), d)
+	return l.Cast(l.where(l.or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h), d)
 }
 
 func lowerAtan2(l *Lowering) *ssa.Value {
 	y, x, result := l.floatPair()
 	d := l.DType(x)
-	ay, ax := l.Abs(y), l.Abs(x)
+	ay, ax := l.abs(y), l.abs(x)
 	// 0/0 counts as 0 and inf/inf as 1
-	same := l.Cast(l.Not(l.IsZero(ay)), d)
-	ratio := l.Where(l.Equal(ay, ax), same, l.Div(ay, ax))
+	same := l.Cast(l.not(l.isZero(ay)), d)
+	ratio := l.where(l.equal(ay, ax), same, l.div(ay, ax))
 	angle := l.Op("Atan", ratio)
-	angle = l.Where(l.signBit(x), l.Sub(l.Like(x, math.Pi), angle), angle)
-	return l.Cast(l.Where(l.signBit(y), l.Neg(angle), angle), result)
+	angle = l.where(l.signBit(x), l.sub(l.Like(x, math.Pi), angle), angle)
+	return l.Cast(l.where(l.signBit(y), l.neg(angle), angle), result)
 }
 
 func lowerCopysign(l *Lowering) *ssa.Value {
 	x, y, d := l.floatPair()
-	x = l.Abs(x)
-	return l.Cast(l.Where(l.signBit(y), l.Neg(x), x), d)
+	x = l.abs(x)
+	return l.Cast(l.where(l.signBit(y), l.neg(x), x), d)
 }
 
 // lowerNextafter steps in float64, where a little more than half a unit in the
@@ -488,52 +488,52 @@ func lowerNextafter(l *Lowering) *ssa.Value {
 	}
 	x, y := l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
 	above := 1 + math.Ldexp(1, -digits+3)
-	half := l.Max(l.Scale(l.Abs(x), math.Ldexp(above, -digits-1)), l.Like(x, math.Ldexp(1.5, least-1)))
-	step := l.Cast(l.Add(x, l.Mul(l.Op("Sign", l.Sub(y, x)), half)), d)
+	half := l.max(l.scale(l.abs(x), math.Ldexp(above, -digits-1)), l.Like(x, math.Ldexp(1.5, least-1)))
+	step := l.Cast(l.add(x, l.mul(l.Op("Sign", l.sub(y, x)), half)), d)
 	// inf steps to the greatest float
-	most := l.Mul(l.Op("Sign", a), l.Like(a, greatest(d)))
-	step = l.Where(l.Op("IsInf", a), most, step)
-	step = l.Where(l.Equal(a, b), b, step)
-	return l.Where(l.Or(l.isNaN(a), l.isNaN(b)), l.Like(a, math.NaN()), step)
+	most := l.mul(l.Op("Sign", a), l.Like(a, greatest(d)))
+	step = l.where(l.Op("IsInf", a), most, step)
+	step = l.where(l.equal(a, b), b, step)
+	return l.where(l.or(l.isNaN(a), l.isNaN(b)), l.Like(a, math.NaN()), step)
 }
 
 func lowerLdexp(l *Lowering) *ssa.Value {
 	if l.HasArg("i") { // math.ldexp(x, i)
-		return l.Mul(l.Tensor("x"), l.exp2(l.Cast(l.Tensor("i"), tensor.Float64)))
+		return l.mul(l.Tensor("x"), l.exp2(l.Cast(l.Tensor("i"), tensor.Float64)))
 	}
 	x, e, d := l.floatPair()
-	return l.Cast(l.Mul(x, l.exp2(e)), d)
+	return l.Cast(l.mul(x, l.exp2(e)), d)
 }
 
 func lowerHeaviside(l *Lowering) *ssa.Value {
-	vs, d := l.Promoted("self", "values")
+	vs, d := l.promoted("self", "values")
 	x, v := vs[0], vs[1]
 	if d == tensor.Bool {
-		return l.Or(x, v)
+		return l.or(x, v)
 	}
-	return l.Where(l.IsZero(x), v, l.Cast(l.Greater(x, l.Like(x, 0)), d))
+	return l.where(l.isZero(x), v, l.Cast(l.greater(x, l.Like(x, 0)), d))
 }
 
 // xlogy is x * log(y); 0 * log(0) is 0 and NaN in y is kept.
 func (l *Lowering) xlogy(log func(*ssa.Value) *ssa.Value) *ssa.Value {
-	d := l.FloatType("self", "other")
-	x, y := l.As("self", computing(d)), l.As("other", computing(d))
-	v := l.Mul(x, log(y))
-	return l.Cast(l.Where(l.And(l.IsZero(x), l.Not(l.isNaN(y))), l.Like(x, 0), v), d)
+	d := l.floatType("self", "other")
+	x, y := l.as("self", computing(d)), l.as("other", computing(d))
+	v := l.mul(x, log(y))
+	return l.Cast(l.where(l.and(l.isZero(x), l.not(l.isNaN(y))), l.Like(x, 0), v), d)
 }
 
 // lowerLogaddexp works in the base exp(unit).
 func (l *Lowering) lowerLogaddexp(unit float64) *ssa.Value {
-	d := l.FloatType("self", "other")
-	return l.Cast(l.logaddexp(l.As("self", computing(d)), l.As("other", computing(d)), unit), d)
+	d := l.floatType("self", "other")
+	return l.Cast(l.logaddexp(l.as("self", computing(d)), l.as("other", computing(d)), unit), d)
 }
 
 // logaddexp is max(a, b) + log(1 + exp(-|a - b|)); equal infinities have no difference.
 func (l *Lowering) logaddexp(a, b *ssa.Value, unit float64) *ssa.Value {
-	big := l.Max(a, b)
-	gap := l.Neg(l.Abs(l.Sub(a, b)))
-	s := l.Scale(l.log1p(l.Exp(l.Scale(gap, unit))), 1/unit)
-	return l.Where(l.And(l.Equal(a, b), l.Op("IsInf", a)), a, l.Add(big, s))
+	big := l.max(a, b)
+	gap := l.neg(l.abs(l.sub(a, b)))
+	s := l.scale(l.log1p(l.exp(l.scale(gap, unit))), 1/unit)
+	return l.where(l.and(l.equal(a, b), l.Op("IsInf", a)), a, l.add(big, s))
 }
 
 func lowerGcd(l *Lowering) *ssa.Value {
@@ -546,14 +546,14 @@ func lowerGcd(l *Lowering) *ssa.Value {
 
 // gcd runs Euclid's algorithm in a loop until all remainders are 0.
 func (l *Lowering) gcd(a, b *ssa.Value) *ssa.Value {
-	a, b = l.broadcast(l.Abs(a), l.Abs(b))
-	more := func(r *ssa.Value) *ssa.Value { return l.anyTrue(l.Not(l.IsZero(r)), nil, false) }
+	a, b = l.broadcast(l.abs(a), l.abs(b))
+	more := func(r *ssa.Value) *ssa.Value { return l.anyTrue(l.not(l.isZero(r)), nil, false) }
 	vs := l.loop(more(b), []*ssa.Value{a, b}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
 		x, y := vs[0], vs[1]
-		done := l.IsZero(y)
+		done := l.isZero(y)
 		// Mod by 0 is an error in runtimes, so finished pairs divide by 1
-		r := l.Op("Mod", x, l.Where(done, l.Like(y, 1), y))
-		nx, ny := l.Where(done, x, y), l.Where(done, y, r)
+		r := l.Op("Mod", x, l.where(done, l.Like(y, 1), y))
+		nx, ny := l.where(done, x, y), l.where(done, y, r)
 		return more(ny), []*ssa.Value{nx, ny}
 	})
 	return vs[0]
@@ -565,8 +565,8 @@ func lowerLcm(l *Lowering) *ssa.Value {
 		a, b = l.Cast(a, tensor.Int32), l.Cast(b, tensor.Int32)
 	}
 	g := l.gcd(a, b)
-	none := l.IsZero(g)
-	return l.Cast(l.Abs(l.Mul(l.Div(a, l.Where(none, l.Like(g, 1), g)), b)), d)
+	none := l.isZero(g)
+	return l.Cast(l.abs(l.mul(l.div(a, l.where(none, l.Like(g, 1), g)), b)), d)
 }
 
 // loop builds an onnx::Loop that runs while a condition holds. The carried
@@ -576,7 +576,7 @@ func (l *Lowering) loop(cond *ssa.Value, init []*ssa.Value, f func(vs []*ssa.Val
 	for i, v := range init {
 		types[i] = v.Type
 	}
-	o := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, append([]*ssa.Value{l.ScalarInt(tensor.Int64, math.MaxInt64), cond}, init...), types...)
+	o := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, append([]*ssa.Value{l.scalarInt(tensor.Int64, math.MaxInt64), cond}, init...), types...)
 	body := o.AddBlock()
 	body.AddParam("", ssa.Tensor(tensor.Int64))
 	body.AddParam("", ssa.Tensor(tensor.Bool))

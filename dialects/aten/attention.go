@@ -60,37 +60,37 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 		if e, ok := l.dimension(q, r-1).Int(); ok {
 			scale = l.Like(q, 1/math.Sqrt(float64(e)))
 		} else {
-			scale = l.Op("Reciprocal", l.Op("Sqrt", l.Cast(l.SizeValue(l.SizeOf(q, r-1)), d)))
+			scale = l.Op("Reciprocal", l.Op("Sqrt", l.Cast(l.sizeValue(l.sizeOf(q, r-1)), d)))
 		}
 	} else {
 		scale = l.Like(q, l.Float("scale"))
 	}
-	scores := l.Op("MatMul", l.Mul(q, scale), l.SwapAxes(k, l.Rank(k)-1, l.Rank(k)-2))
+	scores := l.Op("MatMul", l.mul(q, scale), l.swapAxes(k, l.Rank(k)-1, l.Rank(k)-2))
 	empty := false // a row may have nothing to attend to
 	hidden := l.Like(q, math.Inf(-1))
 	if constant := l.IsConst("is_causal"); !constant || l.Bool("is_causal") {
 		// query i sees keys 0..i, counted from the start of both
-		rows := l.Unsqueeze(l.countTo(l.SizeOf(q, r-2)), 1)
-		cols := l.Unsqueeze(l.countTo(l.SizeOf(k, l.Rank(k)-2)), 0)
+		rows := l.unsqueeze(l.countTo(l.sizeOf(q, r-2)), 1)
+		cols := l.unsqueeze(l.countTo(l.sizeOf(k, l.Rank(k)-2)), 0)
 		later := l.Op("Less", rows, cols)
 		if !constant {
 			later = l.Op("And", later, l.Tensor("is_causal"))
 		}
-		scores = l.Where(later, hidden, scores)
+		scores = l.where(later, hidden, scores)
 	}
 	if mask != nil {
 		empty = true
 		if l.DType(mask) == tensor.Bool {
-			scores = l.Where(mask, scores, hidden)
+			scores = l.where(mask, scores, hidden)
 		} else {
-			scores = l.Add(scores, l.Cast(mask, d))
+			scores = l.add(scores, l.Cast(mask, d))
 		}
 	}
 	p := l.OpA("Softmax", []ssa.Attr{intAttr("axis", -1)}, scores)
 	if empty {
 		// PyTorch gives 0 where a row is hidden altogether (_safe_softmax).
-		top := l.Reduce("ReduceMax", scores, []int64{-1}, true)
-		p = l.Where(l.Op("Equal", top, hidden), l.Like(q, 0), p)
+		top := l.reduce("ReduceMax", scores, []int64{-1}, true)
+		p = l.where(l.Op("Equal", top, hidden), l.Like(q, 0), p)
 	}
 	return sdpaResult{l, l.Op("MatMul", p, v), p, scores}
 }
@@ -98,15 +98,15 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 // repeatHeads repeats the heads (axis -3) of k as often as q has more of them.
 func (l *Lowering) repeatHeads(k, q *ssa.Value) *ssa.Value {
 	r := l.Rank(k)
-	hk, hq := l.SizeOf(k, r-3), l.SizeOf(q, l.Rank(q)-3)
+	hk, hq := l.sizeOf(k, r-3), l.sizeOf(q, l.Rank(q)-3)
 	if hk.Known && hq.Known && hk.Expr.Equal(hq.Expr) {
 		return k
 	}
-	times := l.DivSize(hq, hk)
-	wide := l.Unsqueeze(k, int64(r-2))
+	times := l.divSize(hq, hk)
+	wide := l.unsqueeze(k, int64(r-2))
 	shape := append(l.sizesOf(k, 0, r-2), times)
 	shape = append(shape, l.sizesOf(k, r-2, r)...)
-	wide = l.Expand(wide, l.SizeTensor(shape))
+	wide = l.expand(wide, l.sizeTensor(shape))
 	out := append(l.sizesOf(k, 0, r-3), hq)
 	return l.reshapeSizes(wide, append(out, l.sizesOf(k, r-2, r)...)...)
 }
@@ -120,13 +120,13 @@ func lowerFlash(mask string, extra int) func(*Lowering) []*ssa.Value {
 		if l.DType(scores).Size() < 4 {
 			scores = l.Cast(scores, tensor.Float32)
 		}
-		lse := l.Reduce("ReduceLogSumExp", scores, []int64{-1}, false)
+		lse := l.reduce("ReduceLogSumExp", scores, []int64{-1}, false)
 		out := []*ssa.Value{a.out, lse}
 		for i := range extra {
 			if 2+i < len(l.Node.Results) && l.Node.Results[2+i].HasUses() {
 				l.Fail("result %d exists for the backward pass only", 2+i)
 			}
-			out = append(out, l.ScalarInt(tensor.Int64, 0))
+			out = append(out, l.scalarInt(tensor.Int64, 0))
 		}
 		return out
 	}
@@ -143,9 +143,9 @@ type mhaArgs struct {
 
 // splitHeads makes (B, T, D) into (B, heads, T, D/heads).
 func (l *Lowering) splitHeads(x *ssa.Value, heads int64) *ssa.Value {
-	b, t, e := l.SizeOf(x, 0), l.SizeOf(x, 1), l.SizeOf(x, 2)
-	x = l.reshapeSizes(x, b, t, ConstSize(heads), l.DivSize(e, ConstSize(heads)))
-	return l.Transpose(x, 0, 2, 1, 3)
+	b, t, e := l.sizeOf(x, 0), l.sizeOf(x, 1), l.sizeOf(x, 2)
+	x = l.reshapeSizes(x, b, t, ConstSize(heads), l.divSize(e, ConstSize(heads)))
+	return l.transpose(x, 0, 2, 1, 3)
 }
 
 // nativeMHA is native_multi_head_attention_cpu: the output and the weights of each head.
@@ -153,13 +153,13 @@ func (l *Lowering) nativeMHA(q, k, v *ssa.Value, a mhaArgs) (out, probs *ssa.Val
 	if l.Rank(q) != 3 {
 		l.Fail("multi-head attention expects an input of rank 3, found %d", l.Rank(q))
 	}
-	D := l.Static(q, 2)
+	D := l.static(q, 2)
 	third := func(i int64) (w, b *ssa.Value) {
-		return l.SliceC(a.qkvW, 0, i*D, (i+1)*D, 1), l.SliceC(a.qkvB, 0, i*D, (i+1)*D, 1)
+		return l.sliceC(a.qkvW, 0, i*D, (i+1)*D, 1), l.sliceC(a.qkvB, 0, i*D, (i+1)*D, 1)
 	}
 	var qkv [3]*ssa.Value
 	if q == k && k == v {
-		parts := l.Create("onnx::Split", 3, []*ssa.Value{l.linear(q, a.qkvW, a.qkvB), l.I64(D, D, D)}, intAttr("axis", 2))
+		parts := l.Create("onnx::Split", 3, []*ssa.Value{l.linear(q, a.qkvW, a.qkvB), l.i64(D, D, D)}, intAttr("axis", 2))
 		copy(qkv[:], parts)
 	} else {
 		for i, x := range []*ssa.Value{q, k, v} {
@@ -170,11 +170,11 @@ func (l *Lowering) nativeMHA(q, k, v *ssa.Value, a mhaArgs) (out, probs *ssa.Val
 	for i := range qkv {
 		qkv[i] = l.splitHeads(qkv[i], a.heads)
 	}
-	query := l.Scale(qkv[0], 1/math.Sqrt(float64(D/a.heads)))
-	scores := l.Op("MatMul", query, l.Transpose(qkv[1], 0, 1, 3, 2))
+	query := l.scale(qkv[0], 1/math.Sqrt(float64(D/a.heads)))
+	scores := l.Op("MatMul", query, l.transpose(qkv[1], 0, 1, 3, 2))
 	probs = l.maskedSoftmax(scores, a.mask, a.maskType, a.maskKnown)
-	y := l.Transpose(l.Op("MatMul", probs, qkv[2]), 0, 2, 1, 3)
-	y = l.reshapeSizes(y, l.SizeOf(q, 0), l.SizeOf(q, 1), ConstSize(D))
+	y := l.transpose(l.Op("MatMul", probs, qkv[2]), 0, 2, 1, 3)
+	y = l.reshapeSizes(y, l.sizeOf(q, 0), l.sizeOf(q, 1), ConstSize(D))
 	return l.linear(y, a.projW, a.projB), probs
 }
 
@@ -191,15 +191,15 @@ func (l *Lowering) maskedSoftmax(scores, mask *ssa.Value, kind int64, known bool
 		case !known:
 			l.Fail("a mask without mask_type")
 		case kind == 1:
-			mask = l.Unsqueeze(mask, 1, 2)
+			mask = l.unsqueeze(mask, 1, 2)
 		}
 	}
 	if l.DType(mask) != tensor.Bool {
 		l.Fail("a mask of %v", l.DType(mask))
 	}
 	hidden := l.Like(scores, math.Inf(-1))
-	p := softmax(l.Where(mask, hidden, scores))
-	return l.Where(mask, l.Like(scores, 0), p)
+	p := softmax(l.where(mask, hidden, scores))
+	return l.where(mask, l.Like(scores, 0), p)
 }
 
 func lowerMaskedSoftmax(l *Lowering) *ssa.Value {
@@ -222,7 +222,7 @@ func lowerNativeMHA(l *Lowering) []*ssa.Value {
 		return []*ssa.Value{out, l.emptyVector(l.DType(out))}
 	}
 	if l.Bool("average_attn_weights") {
-		probs = l.Reduce("ReduceMean", probs, []int64{1}, false)
+		probs = l.reduce("ReduceMean", probs, []int64{1}, false)
 	}
 	return []*ssa.Value{out, probs}
 }
@@ -243,7 +243,7 @@ func lowerEncoderLayer(l *Lowering) *ssa.Value {
 		h = norm(h, "1")
 	}
 	h, _ = l.nativeMHA(h, h, h, a)
-	h = l.Add(h, x)
+	h = l.add(h, x)
 	if !first {
 		h = norm(h, "1")
 	}
@@ -257,7 +257,7 @@ func lowerEncoderLayer(l *Lowering) *ssa.Value {
 	} else {
 		h = l.Op("Relu", h)
 	}
-	h = l.Add(l.linear(h, l.Tensor("ffn_weight_2"), l.Tensor("ffn_bias_2")), rest)
+	h = l.add(l.linear(h, l.Tensor("ffn_weight_2"), l.Tensor("ffn_bias_2")), rest)
 	if !first {
 		h = norm(h, "2")
 	}

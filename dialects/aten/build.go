@@ -16,16 +16,16 @@ func intAttr(name string, v int64) ssa.Attr { return attr(name, ssa.Int(v)) }
 // floatAttr is a float attribute.
 func floatAttr(name string, v float64) ssa.Attr { return attr(name, ssa.Float(v)) }
 
-// I64 makes a rank 1 int64 constant.
-func (l *Lowering) I64(v ...int64) *ssa.Value { return l.Const(tensor.Ints(v...)) }
+// i64 makes a rank 1 int64 constant.
+func (l *Lowering) i64(v ...int64) *ssa.Value { return l.Const(tensor.Ints(v...)) }
 
 // Scalar makes a rank 0 constant of a type.
 func (l *Lowering) Scalar(d tensor.DType, v float64) *ssa.Value {
 	return l.Const(tensor.FromFloats(d, []int64{}, []float64{v}))
 }
 
-// ScalarInt makes a rank 0 constant of a type from an integer, exact over all of int64.
-func (l *Lowering) ScalarInt(d tensor.DType, v int64) *ssa.Value {
+// scalarInt makes a rank 0 constant of a type from an integer, exact over all of int64.
+func (l *Lowering) scalarInt(d tensor.DType, v int64) *ssa.Value {
 	return l.Const(tensor.FromInts(d, []int64{}, []int64{v}))
 }
 
@@ -50,13 +50,13 @@ func (l *Lowering) Cast(x *ssa.Value, d tensor.DType) *ssa.Value {
 	return l.OpA("Cast", []ssa.Attr{intAttr("to", int64(d.ONNX()))}, x)
 }
 
-// Reshape changes the shape to known sizes; one may be -1. Sizes of 0 mean 0.
-func (l *Lowering) Reshape(x *ssa.Value, shape ...int64) *ssa.Value {
-	return l.ReshapeTo(x, l.I64(shape...))
+// reshape changes the shape to known sizes; one may be -1. Sizes of 0 mean 0.
+func (l *Lowering) reshape(x *ssa.Value, shape ...int64) *ssa.Value {
+	return l.reshapeTo(x, l.i64(shape...))
 }
 
-// ReshapeTo changes the shape to that in a rank 1 int64 tensor; a 0 in it means 0.
-func (l *Lowering) ReshapeTo(x, shape *ssa.Value) *ssa.Value {
+// reshapeTo changes the shape to that in a rank 1 int64 tensor; a 0 in it means 0.
+func (l *Lowering) reshapeTo(x, shape *ssa.Value) *ssa.Value {
 	mayBeZero := true
 	if t := onnx.ConstOf(shape); t != nil {
 		mayBeZero = false
@@ -69,7 +69,7 @@ func (l *Lowering) ReshapeTo(x, shape *ssa.Value) *ssa.Value {
 			mayBeZero = mayBeZero || e.Min() < 1 && !e.Is(-1)
 		}
 	}
-	if mayBeZero && l.Opset >= 14 {
+	if mayBeZero {
 		hasMinusOne := false
 		if t := onnx.ConstOf(shape); t != nil {
 			for _, n := range t.Int64s() {
@@ -83,56 +83,56 @@ func (l *Lowering) ReshapeTo(x, shape *ssa.Value) *ssa.Value {
 	return l.Op("Reshape", x, shape)
 }
 
-// Unsqueeze inserts axes of size 1 at the given places of the result.
-func (l *Lowering) Unsqueeze(x *ssa.Value, axes ...int64) *ssa.Value {
+// unsqueeze inserts axes of size 1 at the given places of the result.
+func (l *Lowering) unsqueeze(x *ssa.Value, axes ...int64) *ssa.Value {
 	if len(axes) == 0 {
 		return x
 	}
-	return l.Op("Unsqueeze", x, l.I64(axes...))
+	return l.Op("Unsqueeze", x, l.i64(axes...))
 }
 
-// Squeeze removes axes of size 1.
-func (l *Lowering) Squeeze(x *ssa.Value, axes ...int64) *ssa.Value {
+// squeeze removes axes of size 1.
+func (l *Lowering) squeeze(x *ssa.Value, axes ...int64) *ssa.Value {
 	if len(axes) == 0 {
 		return x
 	}
-	return l.Op("Squeeze", x, l.I64(axes...))
+	return l.Op("Squeeze", x, l.i64(axes...))
 }
 
-// Transpose permutes the axes.
-func (l *Lowering) Transpose(x *ssa.Value, perm ...int64) *ssa.Value {
+// transpose permutes the axes.
+func (l *Lowering) transpose(x *ssa.Value, perm ...int64) *ssa.Value {
 	return l.OpA("Transpose", []ssa.Attr{attr("perm", ssa.Ints(perm...))}, x)
 }
 
-// SwapAxes exchanges two axes.
-func (l *Lowering) SwapAxes(x *ssa.Value, a, b int) *ssa.Value {
+// swapAxes exchanges two axes.
+func (l *Lowering) swapAxes(x *ssa.Value, a, b int) *ssa.Value {
 	l.dimension(x, a)
 	l.dimension(x, b)
 	perm := axesFrom(0, l.Rank(x))
 	perm[a], perm[b] = perm[b], perm[a]
-	return l.Transpose(x, perm...)
+	return l.transpose(x, perm...)
 }
 
-// ConcatV joins along an axis.
-func (l *Lowering) ConcatV(axis int64, vs ...*ssa.Value) *ssa.Value {
+// concatV joins along an axis.
+func (l *Lowering) concatV(axis int64, vs ...*ssa.Value) *ssa.Value {
 	if len(vs) == 1 {
 		return vs[0]
 	}
 	return l.OpA("Concat", []ssa.Attr{intAttr("axis", axis)}, vs...)
 }
 
-// Gather picks along an axis by constant or computed indices.
-func (l *Lowering) Gather(x, indices *ssa.Value, axis int) *ssa.Value {
+// gather picks along an axis by constant or computed indices.
+func (l *Lowering) gather(x, indices *ssa.Value, axis int) *ssa.Value {
 	return l.OpA("Gather", []ssa.Attr{intAttr("axis", int64(axis))}, x, indices)
 }
 
-// SliceC slices one axis by constants.
-func (l *Lowering) SliceC(x *ssa.Value, axis int, start, end, step int64) *ssa.Value {
-	return l.Op("Slice", x, l.I64(start), l.I64(end), l.I64(int64(axis)), l.I64(step))
+// sliceC slices one axis by constants.
+func (l *Lowering) sliceC(x *ssa.Value, axis int, start, end, step int64) *ssa.Value {
+	return l.Op("Slice", x, l.i64(start), l.i64(end), l.i64(int64(axis)), l.i64(step))
 }
 
-// Reduce applies a Reduce operator over axes; no axes means all of them.
-func (l *Lowering) Reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa.Value {
+// reduce applies a Reduce operator over axes; no axes means all of them.
+func (l *Lowering) reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa.Value {
 	k := int64(0)
 	if keep {
 		k = 1
@@ -140,17 +140,17 @@ func (l *Lowering) Reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa
 	if len(axes) == 0 {
 		return l.OpA(op, []ssa.Attr{intAttr("keepdims", k)}, x)
 	}
-	return l.OpA(op, []ssa.Attr{intAttr("keepdims", k)}, x, l.I64(axes...))
+	return l.OpA(op, []ssa.Attr{intAttr("keepdims", k)}, x, l.i64(axes...))
 }
 
-// ShapeOf is the shape as a rank 1 int64 tensor.
-func (l *Lowering) ShapeOf(x *ssa.Value) *ssa.Value { return l.Op("Shape", x) }
+// shapeOf is the shape as a rank 1 int64 tensor.
+func (l *Lowering) shapeOf(x *ssa.Value) *ssa.Value { return l.Op("Shape", x) }
 
-// Expand broadcasts to a shape in a rank 1 int64 tensor.
-func (l *Lowering) Expand(x, shape *ssa.Value) *ssa.Value { return l.Op("Expand", x, shape) }
+// expand broadcasts to a shape in a rank 1 int64 tensor.
+func (l *Lowering) expand(x, shape *ssa.Value) *ssa.Value { return l.Op("Expand", x, shape) }
 
-// Fill makes a tensor of the shape in a rank 1 int64 tensor, all v.
-func (l *Lowering) Fill(shape *ssa.Value, d tensor.DType, v ssa.Literal) *ssa.Value {
+// fill makes a tensor of the shape in a rank 1 int64 tensor, all v.
+func (l *Lowering) fill(shape *ssa.Value, d tensor.DType, v ssa.Literal) *ssa.Value {
 	one := l.fillValue(d, v)
 	return l.OpA("ConstantOfShape", []ssa.Attr{attr("value", ssa.TensorValue(one))}, shape)
 }
@@ -164,27 +164,27 @@ func (l *Lowering) fillValue(d tensor.DType, v ssa.Literal) *tensor.Tensor {
 
 // Arithmetic on values of one type.
 
-// Add is a + b.
-func (l *Lowering) Add(a, b *ssa.Value) *ssa.Value { return l.Op("Add", a, b) }
+// add is a + b.
+func (l *Lowering) add(a, b *ssa.Value) *ssa.Value { return l.Op("Add", a, b) }
 
-// Sub is a - b.
-func (l *Lowering) Sub(a, b *ssa.Value) *ssa.Value { return l.Op("Sub", a, b) }
+// sub is a - b.
+func (l *Lowering) sub(a, b *ssa.Value) *ssa.Value { return l.Op("Sub", a, b) }
 
-// Mul is a * b.
-func (l *Lowering) Mul(a, b *ssa.Value) *ssa.Value { return l.Op("Mul", a, b) }
+// mul is a * b.
+func (l *Lowering) mul(a, b *ssa.Value) *ssa.Value { return l.Op("Mul", a, b) }
 
-// Div is a / b; integers truncate.
-func (l *Lowering) Div(a, b *ssa.Value) *ssa.Value { return l.Op("Div", a, b) }
+// div is a / b; integers truncate.
+func (l *Lowering) div(a, b *ssa.Value) *ssa.Value { return l.Op("Div", a, b) }
 
-// Where selects a where c is true, else b.
-func (l *Lowering) Where(c, a, b *ssa.Value) *ssa.Value { return l.Op("Where", c, a, b) }
+// where selects a where c is true, else b.
+func (l *Lowering) where(c, a, b *ssa.Value) *ssa.Value { return l.Op("Where", c, a, b) }
 
-// Scale multiplies by a constant; nothing is built for 1.
-func (l *Lowering) Scale(x *ssa.Value, k float64) *ssa.Value {
+// scale multiplies by a constant; nothing is built for 1.
+func (l *Lowering) scale(x *ssa.Value, k float64) *ssa.Value {
 	if k == 1 {
 		return x
 	}
-	return l.Mul(x, l.Like(x, k))
+	return l.mul(x, l.Like(x, k))
 }
 
 // Aten lowers another operator with the given arguments in schema order:

@@ -9,21 +9,21 @@ import (
 
 // compare holds comparisons, logic and questions about values; all give bool.
 var compare = Defs{
-	"aten::eq":            {Doc: "self == other", Lower: comparison((*Lowering).Equal)},
-	"aten::ne":            {Doc: "self != other", Lower: comparison((*Lowering).notEqual)},
-	"aten::not_equal":     {Doc: "self != other", Lower: comparison((*Lowering).notEqual)},
-	"aten::lt":            {Doc: "self < other", Lower: comparison((*Lowering).Less)},
-	"aten::less":          {Doc: "self < other", Lower: comparison((*Lowering).Less)},
-	"aten::le":            {Doc: "self <= other", Lower: comparison((*Lowering).LessEqual)},
-	"aten::less_equal":    {Doc: "self <= other", Lower: comparison((*Lowering).LessEqual)},
-	"aten::gt":            {Doc: "self > other", Lower: comparison((*Lowering).Greater)},
-	"aten::greater":       {Doc: "self > other", Lower: comparison((*Lowering).Greater)},
-	"aten::ge":            {Doc: "self >= other", Lower: comparison((*Lowering).GreaterEqual)},
-	"aten::greater_equal": {Doc: "self >= other", Lower: comparison((*Lowering).GreaterEqual)},
-	"aten::logical_and":   {Doc: "both are not 0", Lower: logical((*Lowering).And)},
-	"aten::logical_or":    {Doc: "one is not 0", Lower: logical((*Lowering).Or)},
-	"aten::logical_xor":   {Doc: "just one is not 0", Lower: logical((*Lowering).Xor)},
-	"aten::logical_not":   {Doc: "x is 0", Lower: func(l *Lowering) *ssa.Value { return l.IsZero(l.Tensor("self")) }},
+	"aten::eq":            {Doc: "self == other", Type: ofComparison, Lower: comparison((*Lowering).equal)},
+	"aten::ne":            {Doc: "self != other", Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
+	"aten::not_equal":     {Doc: "self != other", Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
+	"aten::lt":            {Doc: "self < other", Type: ofComparison, Lower: comparison((*Lowering).less)},
+	"aten::less":          {Doc: "self < other", Type: ofComparison, Lower: comparison((*Lowering).less)},
+	"aten::le":            {Doc: "self <= other", Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
+	"aten::less_equal":    {Doc: "self <= other", Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
+	"aten::gt":            {Doc: "self > other", Type: ofComparison, Lower: comparison((*Lowering).greater)},
+	"aten::greater":       {Doc: "self > other", Type: ofComparison, Lower: comparison((*Lowering).greater)},
+	"aten::ge":            {Doc: "self >= other", Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
+	"aten::greater_equal": {Doc: "self >= other", Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
+	"aten::logical_and":   {Doc: "both are not 0", Lower: logical((*Lowering).and)},
+	"aten::logical_or":    {Doc: "one is not 0", Lower: logical((*Lowering).or)},
+	"aten::logical_xor":   {Doc: "just one is not 0", Lower: logical((*Lowering).xor)},
+	"aten::logical_not":   {Doc: "x is 0", Lower: func(l *Lowering) *ssa.Value { return l.isZero(l.Tensor("self")) }},
 	"aten::isnan":         {Doc: "x is not a number", Lower: func(l *Lowering) *ssa.Value { return l.isNaN(l.self()) }},
 	"aten::isinf":         {Doc: "x is infinite", Lower: func(l *Lowering) *ssa.Value { return l.isInf(l.self()) }},
 	"aten::isposinf":      {Doc: "x is inf", Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(true) }},
@@ -48,9 +48,9 @@ func (l *Lowering) self() *ssa.Value {
 
 func (l *Lowering) notEqual(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.Xor(a, b)
+		return l.xor(a, b)
 	}
-	return l.Not(l.Equal(a, b))
+	return l.not(l.equal(a, b))
 }
 
 // comparison promotes both operands and compares; bool counts as 0 and 1.
@@ -101,16 +101,16 @@ func (l *Lowering) isFinite(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 1)
 	}
-	return l.Less(l.Abs(x), l.Like(x, math.Inf(1)))
+	return l.less(l.abs(x), l.Like(x, math.Inf(1)))
 }
 
 func lowerIsClose(l *Lowering) *ssa.Value {
-	vs, d := l.Promoted("self", "other")
+	vs, d := l.promoted("self", "other")
 	a, b := vs[0], vs[1]
 	rtol, atol := l.FloatOr("rtol", 1e-5), l.FloatOr("atol", 1e-8)
-	same := l.Equal(a, b)
+	same := l.equal(a, b)
 	if d.IsFloat() && l.Bool("equal_nan") {
-		same = l.Or(same, l.And(l.isNaN(a), l.isNaN(b)))
+		same = l.or(same, l.and(l.isNaN(a), l.isNaN(b)))
 	}
 	if rtol == 0 && atol == 0 {
 		return same
@@ -118,17 +118,17 @@ func lowerIsClose(l *Lowering) *ssa.Value {
 	if !d.IsFloat() {
 		a, b = l.Cast(a, tensor.Float32), l.Cast(b, tensor.Float32)
 	}
-	allowed := l.Offset(l.Abs(l.Scale(b, rtol)), atol)
-	gap := l.Abs(l.Sub(a, b))
-	near := l.LessEqual(gap, allowed)
+	allowed := l.offset(l.abs(l.scale(b, rtol)), atol)
+	gap := l.abs(l.sub(a, b))
+	near := l.lessEqual(gap, allowed)
 	if d.IsFloat() {
-		near = l.And(near, l.isFinite(gap))
+		near = l.and(near, l.isFinite(gap))
 	}
-	return l.Or(same, near)
+	return l.or(same, near)
 }
 
 func lowerEqual(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("self", "other")
+	vs, _ := l.promoted("self", "other")
 	s, t := l.Shape(vs[0]), l.Shape(vs[1])
 	differ := len(s) != len(t)
 	unsure := false
@@ -143,12 +143,12 @@ func lowerEqual(l *Lowering) *ssa.Value {
 		}
 	}
 	if differ {
-		return l.ScalarInt(tensor.Bool, 0)
+		return l.scalarInt(tensor.Bool, 0)
 	}
 	if unsure {
 		l.Fail("whether tensors are equal whose shapes may differ; compare shapes first, or make the axes static in --input")
 	}
-	return l.allTrue(l.Equal(vs[0], vs[1]), nil, false)
+	return l.allTrue(l.equal(vs[0], vs[1]), nil, false)
 }
 
 func lowerIsIn(l *Lowering) *ssa.Value {
@@ -159,11 +159,11 @@ func lowerIsIn(l *Lowering) *ssa.Value {
 	if l.HasArg("test_element") {
 		among = "test_element"
 	}
-	vs, _ := l.Promoted(name, among)
-	x, set := vs[0], l.Reshape(vs[1], -1)
-	found := l.anyTrue(l.Equal(l.Unsqueeze(x, -1), set), []int64{-1}, false)
+	vs, _ := l.promoted(name, among)
+	x, set := vs[0], l.reshape(vs[1], -1)
+	found := l.anyTrue(l.equal(l.unsqueeze(x, -1), set), []int64{-1}, false)
 	if l.Bool("invert") {
-		return l.Not(found)
+		return l.not(found)
 	}
 	return found
 }

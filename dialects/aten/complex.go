@@ -69,7 +69,7 @@ func (l *Lowering) partsAs(name string, d tensor.DType) (re, im *ssa.Value) {
 	re, im = l.parts(l.Value(v))
 	if im == nil {
 		re = l.Cast(re, d)
-		return re, l.Fill(l.ShapeOf(re), d, ssa.Int(0))
+		return re, l.fill(l.shapeOf(re), d, ssa.Int(0))
 	}
 	return l.Cast(re, d), l.Cast(im, d)
 }
@@ -174,7 +174,7 @@ func (l *Lowering) onParts(k ...int) []*ssa.Value {
 		seen++
 		re, im := l.parts(l.Value(v))
 		if im == nil { // a real member of a list
-			im = l.Fill(l.ShapeOf(re), l.DType(re), ssa.Int(0))
+			im = l.fill(l.shapeOf(re), l.DType(re), ssa.Int(0))
 		}
 		if which == 1 {
 			re = im
@@ -279,8 +279,8 @@ func (l *Lowering) complexBilinear() []*ssa.Value {
 		}
 		return l.pairUp(l.onParts(0), l.onParts(1))
 	case n == 2 && other == 0:
-		sub := func(a, b []*ssa.Value) []*ssa.Value { return []*ssa.Value{l.Sub(a[0], b[0])} }
-		add := func(a, b []*ssa.Value) []*ssa.Value { return []*ssa.Value{l.Add(a[0], b[0])} }
+		sub := func(a, b []*ssa.Value) []*ssa.Value { return []*ssa.Value{l.sub(a[0], b[0])} }
+		add := func(a, b []*ssa.Value) []*ssa.Value { return []*ssa.Value{l.add(a[0], b[0])} }
 		return l.pairUp(sub(l.onParts(0, 0), l.onParts(1, 1)), add(l.onParts(0, 1), l.onParts(1, 0)))
 	}
 	l.Fail("a complex product of several operands")
@@ -289,7 +289,7 @@ func (l *Lowering) complexBilinear() []*ssa.Value {
 
 // complexType is the type of the parts of what the arguments promote to.
 func (l *Lowering) complexType(names ...string) tensor.DType {
-	d := realOf(l.ArgType(names...))
+	d := realOf(l.argType(names...))
 	if d == tensor.Undefined {
 		return tensor.Float32
 	}
@@ -301,7 +301,7 @@ func (l *Lowering) complexTimesNumber() *ssa.Value {
 	d := l.complexType("self", "other")
 	a, b := l.partsAs("self", d)
 	c, e := l.partsAs("other", d)
-	return l.complexOf(l.Sub(l.Mul(a, c), l.Mul(b, e)), l.Add(l.Mul(a, e), l.Mul(b, c)))
+	return l.complexOf(l.sub(l.mul(a, c), l.mul(b, e)), l.add(l.mul(a, e), l.mul(b, c)))
 }
 
 func (l *Lowering) complexSum(sign float64) *ssa.Value {
@@ -311,7 +311,7 @@ func (l *Lowering) complexSum(sign float64) *ssa.Value {
 	if l.HasArg("alpha") {
 		sign *= l.Float("alpha")
 	}
-	return l.complexOf(l.Add(a, l.Scale(c, sign)), l.Add(b, l.Scale(e, sign)))
+	return l.complexOf(l.add(a, l.scale(c, sign)), l.add(b, l.scale(e, sign)))
 }
 
 func complexDiv(l *Lowering) *ssa.Value {
@@ -321,24 +321,24 @@ func complexDiv(l *Lowering) *ssa.Value {
 	d := l.complexType("self", "other")
 	a, b := l.partsAs("self", d)
 	if !isComplexValue(l.Arg("other")) {
-		c := l.As("other", d)
-		return l.complexOf(l.Div(a, c), l.Div(b, c))
+		c := l.as("other", d)
+		return l.complexOf(l.div(a, c), l.div(b, c))
 	}
 	c, e := l.partsAs("other", d)
-	n := l.Add(l.Mul(c, c), l.Mul(e, e))
-	re, im := l.Add(l.Mul(a, c), l.Mul(b, e)), l.Sub(l.Mul(b, c), l.Mul(a, e))
-	return l.complexOf(l.Div(re, n), l.Div(im, n))
+	n := l.add(l.mul(c, c), l.mul(e, e))
+	re, im := l.add(l.mul(a, c), l.mul(b, e)), l.sub(l.mul(b, c), l.mul(a, e))
+	return l.complexOf(l.div(re, n), l.div(im, n))
 }
 
 func complexReciprocal(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	n := l.Add(l.Mul(a, a), l.Mul(b, b))
-	return l.complexOf(l.Div(a, n), l.Op("Neg", l.Div(b, n)))
+	n := l.add(l.mul(a, a), l.mul(b, b))
+	return l.complexOf(l.div(a, n), l.Op("Neg", l.div(b, n)))
 }
 
 func (l *Lowering) complexSquare() *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.complexOf(l.Sub(l.Mul(a, a), l.Mul(b, b)), l.Scale(l.Mul(a, b), 2))
+	return l.complexOf(l.sub(l.mul(a, a), l.mul(b, b)), l.scale(l.mul(a, b), 2))
 }
 
 func complexPow(l *Lowering) *ssa.Value {
@@ -355,12 +355,12 @@ func complexPow(l *Lowering) *ssa.Value {
 func complexExp(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	r := l.Op("Exp", a)
-	return l.complexOf(l.Mul(r, l.Op("Cos", b)), l.Mul(r, l.Op("Sin", b)))
+	return l.complexOf(l.mul(r, l.Op("Cos", b)), l.mul(r, l.Op("Sin", b)))
 }
 
 func complexAbs(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Op("Sqrt", l.Add(l.Mul(a, a), l.Mul(b, b)))
+	return l.Op("Sqrt", l.add(l.mul(a, a), l.mul(b, b)))
 }
 
 func complexAngle(l *Lowering) *ssa.Value {
@@ -380,7 +380,7 @@ func complexWhere(l *Lowering) *ssa.Value {
 	c := l.Cast(l.Tensor("condition"), tensor.Bool)
 	a, b := l.partsAs("self", d)
 	x, y := l.partsAs("other", d)
-	return l.complexOf(l.Where(c, a, x), l.Where(c, b, y))
+	return l.complexOf(l.where(c, a, x), l.where(c, b, y))
 }
 
 // castComplex converts where one of the types is complex: a real number has the
@@ -393,7 +393,7 @@ func (l *Lowering) castComplex(x *ssa.Value, d tensor.DType) *ssa.Value {
 	rd := realOf(d)
 	re = l.Cast(re, rd)
 	if im == nil {
-		return l.complexOf(re, l.Fill(l.ShapeOf(re), rd, ssa.Int(0)))
+		return l.complexOf(re, l.fill(l.shapeOf(re), rd, ssa.Int(0)))
 	}
 	return l.complexOf(re, l.Cast(im, rd))
 }
@@ -412,20 +412,20 @@ var complexNumbers = Defs{
 func lowerComplex(l *Lowering) *ssa.Value {
 	re, im := l.Tensor("real"), l.Tensor("imag")
 	if !ssa.SameType(re.Tensor(), im.Tensor()) {
-		shape := l.ShapeOf(l.Add(re, im))
-		re, im = l.Expand(re, shape), l.Expand(im, shape)
+		shape := l.shapeOf(l.add(re, im))
+		re, im = l.expand(re, shape), l.expand(im, shape)
 	}
 	return l.complexOf(re, im)
 }
 
 func lowerPolarForm(l *Lowering) *ssa.Value {
 	r, a := l.Tensor("abs"), l.Tensor("angle")
-	return l.complexOf(l.Mul(r, l.Op("Cos", a)), l.Mul(r, l.Op("Sin", a)))
+	return l.complexOf(l.mul(r, l.Op("Cos", a)), l.mul(r, l.Op("Sin", a)))
 }
 
 func lowerViewAsComplex(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	at := func(i int64) *ssa.Value { return l.Gather(x, l.ScalarInt(tensor.Int64, i), l.Rank(x)-1) }
+	at := func(i int64) *ssa.Value { return l.gather(x, l.scalarInt(tensor.Int64, i), l.Rank(x)-1) }
 	return l.complexOf(at(0), at(1))
 }
 
@@ -435,7 +435,7 @@ func lowerViewAsReal(l *Lowering) *ssa.Value {
 		l.Fail("view_as_real of a real tensor")
 	}
 	r := int64(l.Rank(re))
-	return l.ConcatV(r, l.Unsqueeze(re, r), l.Unsqueeze(im, r))
+	return l.concatV(r, l.unsqueeze(re, r), l.unsqueeze(im, r))
 }
 
 func lowerImag(l *Lowering) *ssa.Value {

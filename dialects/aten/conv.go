@@ -50,7 +50,7 @@ func convOf(l *Lowering, x, w *ssa.Value) convArgs {
 	}
 	c := convArgs{x: x, w: w, bias: l.TensorOr("bias"), groups: l.IntOr("groups", 1)}
 	list := func(name string, def int64) []int64 {
-		if v := l.IntsN(name, n); len(v) == n {
+		if v := l.intsN(name, n); len(v) == n {
 			return v
 		} else if len(v) != 0 {
 			l.Fail("argument %q must have %d entries", name, n)
@@ -68,7 +68,7 @@ func convOf(l *Lowering, x, w *ssa.Value) convArgs {
 				if c.stride[i] != 1 {
 					l.Fail("padding 'same' with a stride")
 				}
-				total := c.dilation[i] * (l.Static(w, 2+i) - 1)
+				total := c.dilation[i] * (l.static(w, 2+i) - 1)
 				c.padBegin[i], c.padEnd[i] = total/2, total-total/2
 			}
 		default:
@@ -94,7 +94,7 @@ func lowerConvRelu(l *Lowering) *ssa.Value { return l.Op("Relu", lowerConvSelf(l
 func lowerConvDepthwise(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	c := convOf(l, x, l.Tensor("weight"))
-	c.groups = l.Static(x, l.Rank(x)-l.Rank(c.w)+1)
+	c.groups = l.static(x, l.Rank(x)-l.Rank(c.w)+1)
 	return l.conv(c)
 }
 
@@ -120,10 +120,10 @@ func lowerConvolution(l *Lowering) *ssa.Value {
 func lowerConvTBC(l *Lowering) *ssa.Value {
 	p := []int64{l.Int("pad")}
 	y := l.conv(convArgs{
-		x: l.Transpose(l.Tensor("self"), 1, 2, 0), w: l.Transpose(l.Tensor("weight"), 2, 1, 0), bias: l.TensorOr("bias"),
+		x: l.transpose(l.Tensor("self"), 1, 2, 0), w: l.transpose(l.Tensor("weight"), 2, 1, 0), bias: l.TensorOr("bias"),
 		stride: []int64{1}, dilation: []int64{1}, padBegin: p, padEnd: p, outPads: []int64{0}, groups: 1,
 	})
-	return l.Transpose(y, 2, 0, 1)
+	return l.transpose(y, 2, 0, 1)
 }
 
 func (l *Lowering) conv(c convArgs) *ssa.Value {
@@ -222,7 +222,7 @@ func kernelShape(w *ssa.Value) ([]int64, bool) {
 // reducible reports a kernel of known size, as convByProduct needs it.
 func (l *Lowering) reducible(c convArgs) bool {
 	_, ok := kernelShape(c.w)
-	return ok && (!c.transposed || l.Opset >= 16)
+	return ok && (!c.transposed || l.scatterReduces(scatterAdds))
 }
 
 // convByProduct lays out the windows and multiplies matrices: ONNX's Conv takes
@@ -235,47 +235,47 @@ func (l *Lowering) convByProduct(x *ssa.Value, c convArgs) *ssa.Value {
 	n := len(c.stride)
 	kernel := make([]int64, n)
 	for i := range n {
-		kernel[i] = l.Static(c.w, 2+i)
+		kernel[i] = l.static(c.w, 2+i)
 	}
-	N, G := l.SizeOf(x, 0), ConstSize(c.groups)
+	N, G := l.sizeOf(x, 0), ConstSize(c.groups)
 	var y *ssa.Value
 	if !c.transposed {
 		counts := make([]Size, n)
 		for i := range n {
-			counts[i] = l.windowCount(l.SizeOf(x, 2+i), kernel[i], c.stride[i], c.dilation[i], c.padBegin[i], c.padEnd[i], false)
+			counts[i] = l.windowCount(l.sizeOf(x, 2+i), kernel[i], c.stride[i], c.dilation[i], c.padBegin[i], c.padEnd[i], false)
 		}
 		x = l.padSpatial(x, c.padBegin, c.padEnd, nil)
 		cols := l.gatherWindows(x, counts, kernel, c.stride, c.dilation)
-		inner := l.sizeProduct(append([]Size{l.SizeOf(c.w, 1)}, constSizes(kernel)...)...)
+		inner := l.sizeProduct(append([]Size{l.sizeOf(c.w, 1)}, constSizes(kernel)...)...)
 		cols = l.reshapeSizes(cols, N, G, inner, l.sizeProduct(counts...))
-		w := l.reshapeSizes(c.w, G, l.DivSize(l.SizeOf(c.w, 0), G), inner)
+		w := l.reshapeSizes(c.w, G, l.divSize(l.sizeOf(c.w, 0), G), inner)
 		y = l.intMatMul(w, cols)
-		y = l.reshapeSizes(y, append([]Size{N, l.SizeOf(c.w, 0)}, counts...)...)
+		y = l.reshapeSizes(y, append([]Size{N, l.sizeOf(c.w, 0)}, counts...)...)
 	} else {
 		counts := l.sizesOf(x, 2, n+2)
 		out, full := make([]Size, n), make([]Size, n)
 		for i := range n {
 			// one window for each place of the input
-			reach := l.MulSize(l.SubSize(counts[i], ConstSize(1)), ConstSize(c.stride[i]))
-			out[i] = l.AddSize(reach, ConstSize(c.dilation[i]*(kernel[i]-1)+1+c.outPads[i]-2*c.padBegin[i]))
-			full[i] = l.AddSize(out[i], ConstSize(2*c.padBegin[i]))
+			reach := l.mulSize(l.subSize(counts[i], ConstSize(1)), ConstSize(c.stride[i]))
+			out[i] = l.addSize(reach, ConstSize(c.dilation[i]*(kernel[i]-1)+1+c.outPads[i]-2*c.padBegin[i]))
+			full[i] = l.addSize(out[i], ConstSize(2*c.padBegin[i]))
 		}
-		inC := l.DivSize(l.SizeOf(c.w, 0), G)
-		inner := l.sizeProduct(append([]Size{l.SizeOf(c.w, 1)}, constSizes(kernel)...)...)
-		w := l.Transpose(l.reshapeSizes(c.w, G, inC, inner), 0, 2, 1)
+		inC := l.divSize(l.sizeOf(c.w, 0), G)
+		inner := l.sizeProduct(append([]Size{l.sizeOf(c.w, 1)}, constSizes(kernel)...)...)
+		w := l.transpose(l.reshapeSizes(c.w, G, inC, inner), 0, 2, 1)
 		cols := l.intMatMul(w, l.reshapeSizes(x, N, G, inC, l.sizeProduct(counts...)))
-		outC := l.MulSize(G, l.SizeOf(c.w, 1))
+		outC := l.mulSize(G, l.sizeOf(c.w, 1))
 		shape := append(append([]Size{N, outC}, constSizes(kernel)...), counts...)
 		y = l.scatterWindows(l.reshapeSizes(cols, shape...), full, counts, kernel, c.stride, c.dilation)
 		for i, p := range c.padBegin {
 			if p > 0 {
-				end := l.SizeTensor([]Size{l.AddSize(out[i], ConstSize(p))})
-				y = l.Op("Slice", y, l.I64(p), end, l.I64(int64(2+i)))
+				end := l.sizeTensor([]Size{l.addSize(out[i], ConstSize(p))})
+				y = l.Op("Slice", y, l.i64(p), end, l.i64(int64(2+i)))
 			}
 		}
 	}
 	if c.bias != nil {
-		y = l.Add(y, l.Unsqueeze(c.bias, axesFrom(1, n)...))
+		y = l.add(y, l.unsqueeze(c.bias, axesFrom(1, n)...))
 	}
 	return y
 }

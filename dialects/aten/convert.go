@@ -26,8 +26,8 @@ var convert = Defs{
 	"aten::_cast_BFloat16":                 {Doc: "x as bfloat16", Lower: castTo(tensor.BFloat16)},
 	"aten::_cast_ComplexFloat":             {Doc: "x as complex numbers of float32", Lower: castTo(tensor.Complex64)},
 	"aten::_cast_ComplexDouble":            {Doc: "x as complex numbers of float64", Lower: castTo(tensor.Complex128)},
-	"aten::clone":                          {Doc: "x", Lower: same("self")},
-	"aten::contiguous":                     {Doc: "x", Lower: same("self")},
+	"aten::clone":                          {Doc: "x", Type: likeSelf, Lower: same("self")},
+	"aten::contiguous":                     {Doc: "x", Type: likeSelf, Lower: same("self")},
 	"aten::detach":                         {Doc: "x", Lower: same("self")},
 	"aten::detach_copy":                    {Doc: "x", Lower: same("self")},
 	"aten::alias":                          {Doc: "x", Lower: same("self")},
@@ -80,22 +80,22 @@ func lowerCopy(l *Lowering) *ssa.Value {
 	if sameShape(x, src) {
 		return src
 	}
-	return l.Expand(src, l.ShapeOf(x))
+	return l.expand(src, l.shapeOf(x))
 }
 
 // filled makes a tensor like x that holds a number, known or not.
 func (l *Lowering) filled(x *ssa.Value, name string) *ssa.Value {
-	return l.full(l.ShapeOf(x), l.DType(x), name)
+	return l.full(l.shapeOf(x), l.DType(x), name)
 }
 
 // full makes a tensor of a shape that holds the number of an argument.
 func (l *Lowering) full(shape *ssa.Value, d tensor.DType, name string) *ssa.Value {
 	if lit, ok := literalOf(l.must(name)); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit {
-		return l.Fill(shape, d, lit)
+		return l.fill(shape, d, lit)
 	}
 	v := l.Tensor(name)
 	if l.Rank(v) > 0 {
-		v = l.ReshapeTo(v, l.Const(tensor.Ints()))
+		v = l.reshapeTo(v, l.Const(tensor.Ints()))
 	}
-	return l.Expand(l.Cast(v, d), shape)
+	return l.expand(l.Cast(v, d), shape)
 }

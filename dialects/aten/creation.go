@@ -60,7 +60,7 @@ func (l *Lowering) typeArg(def tensor.DType) tensor.DType {
 
 func filledWith(v float64) func(*Lowering) *ssa.Value {
 	return func(l *Lowering) *ssa.Value {
-		return l.Fill(l.SizeTensor(l.Sizes("size")), l.typeArg(tensor.Float32), ssa.Float(v))
+		return l.fill(l.sizeTensor(l.sizes("size")), l.typeArg(tensor.Float32), ssa.Float(v))
 	}
 }
 
@@ -80,11 +80,11 @@ func (l *Lowering) numberType(name string) tensor.DType {
 }
 
 func lowerFull(l *Lowering) *ssa.Value {
-	return l.full(l.SizeTensor(l.Sizes("size")), l.typeArg(l.numberType("fill_value")), "fill_value")
+	return l.full(l.sizeTensor(l.sizes("size")), l.typeArg(l.numberType("fill_value")), "fill_value")
 }
 
 func lowerFullLike(l *Lowering) *ssa.Value {
-	return l.full(l.ShapeOf(l.Tensor("self")), l.typeArg(tensor.Undefined), "fill_value")
+	return l.full(l.shapeOf(l.Tensor("self")), l.typeArg(tensor.Undefined), "fill_value")
 }
 
 func lowerScalarTensor(l *Lowering) *ssa.Value {
@@ -133,9 +133,9 @@ func (l *Lowering) nested(v *ssa.Value) *ssa.Value {
 		d = Promote(d, l.DType(parts[i]))
 	}
 	for i := range parts {
-		parts[i] = l.Unsqueeze(l.Cast(parts[i], d), 0)
+		parts[i] = l.unsqueeze(l.Cast(parts[i], d), 0)
 	}
-	return l.ConcatV(0, parts...)
+	return l.concatV(0, parts...)
 }
 
 // nestedLiteral makes a tensor of a constant list, nil if it is ragged or holds no numbers.
@@ -244,8 +244,8 @@ func lowerArange(l *Lowering) *ssa.Value {
 	if !inclusive && d.IsInt() && l.DType(start).IsInt() && l.DType(end).IsInt() && l.DType(step).IsInt() {
 		if ok3 && k < 0 && !(ok2 && e >= 0) {
 			// onnxruntime merges Range into Gather as a Slice, where a negative limit counts from the end
-			n := l.Op("Range", l.Scalar(tensor.Int64, 0), l.Div(l.Sub(l.Cast(start, tensor.Int64), l.Cast(l.Offset(end, k+1), tensor.Int64)), l.ScalarInt(tensor.Int64, int64(-k))), l.Scalar(tensor.Int64, 1))
-			return l.Cast(l.Add(l.Cast(start, tensor.Int64), l.Mul(n, l.ScalarInt(tensor.Int64, int64(k)))), d)
+			n := l.Op("Range", l.Scalar(tensor.Int64, 0), l.div(l.sub(l.Cast(start, tensor.Int64), l.Cast(l.offset(end, k+1), tensor.Int64)), l.scalarInt(tensor.Int64, int64(-k))), l.Scalar(tensor.Int64, 1))
+			return l.Cast(l.add(l.Cast(start, tensor.Int64), l.mul(n, l.scalarInt(tensor.Int64, int64(k)))), d)
 		}
 		return l.Cast(l.Op("Range", l.Cast(start, tensor.Int64), l.Cast(end, tensor.Int64), l.Cast(step, tensor.Int64)), d)
 	}
@@ -253,14 +253,14 @@ func lowerArange(l *Lowering) *ssa.Value {
 		l.Fail("arange of integers from floats that are not known")
 	}
 	f := tensor.Float64
-	count := l.Div(l.Sub(l.Cast(end, f), l.Cast(start, f)), l.Cast(step, f))
+	count := l.div(l.sub(l.Cast(end, f), l.Cast(start, f)), l.Cast(step, f))
 	if inclusive {
-		count = l.Offset(l.Op("Floor", count), 1)
+		count = l.offset(l.Op("Floor", count), 1)
 	} else {
 		count = l.Op("Ceil", count)
 	}
 	i := l.Op("Range", l.Scalar(tensor.Int64, 0), l.Cast(count, tensor.Int64), l.Scalar(tensor.Int64, 1))
-	return l.Cast(l.Add(l.Cast(start, f), l.Mul(l.Cast(i, f), l.Cast(step, f))), d)
+	return l.Cast(l.add(l.Cast(start, f), l.mul(l.Cast(i, f), l.Cast(step, f))), d)
 }
 
 // progression is n numbers from start by step. Integer types take start and step truncated, as ATen does.
@@ -290,7 +290,7 @@ func intProgression(start, end, step int64) *tensor.Tensor {
 
 func lowerDimArange(l *Lowering) *ssa.Value {
 	x := l.Tensor("like")
-	return l.rangeTo(l.SizeValue(l.SizeOf(x, l.Dim("dim", l.Rank(x)))))
+	return l.rangeTo(l.sizeValue(l.sizeOf(x, l.Dim("dim", l.Rank(x)))))
 }
 
 // rangeTo is 0, 1 ... n-1 for an int64 n of rank 0.
@@ -307,7 +307,7 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 	if d == tensor.Undefined {
 		d = tensor.Float32
 	}
-	steps := l.Sizes("steps")[0]
+	steps := l.sizes("steps")[0]
 	n, fixed := steps.Int()
 	if !fixed && !d.IsFloat() {
 		n = l.Int("steps") // fails: integers hang on roundings
@@ -320,7 +320,7 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 		l.Fail("start and end must have rank 0")
 	}
 	if !fixed {
-		return l.linspaceOf(l.SizeValue(steps), start, end, base, d)
+		return l.linspaceOf(l.sizeValue(steps), start, end, base, d)
 	}
 	s, ok := number(start)
 	e, ok2 := number(end)
@@ -336,12 +336,12 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 			up[i], down[i] = float64(i), float64(int(n)-1-i)
 			first[i] = boolToInt(int64(i) < n/2)
 		}
-		step := l.Div(l.Sub(end, start), l.Scalar(f, math.Max(float64(n-1), 1)))
-		fromStart := l.Add(start, l.Mul(step, l.Const(tensor.FromFloats(f, []int64{n}, up))))
-		fromEnd := l.Sub(end, l.Mul(step, l.Const(tensor.FromFloats(f, []int64{n}, down))))
+		step := l.div(l.sub(end, start), l.Scalar(f, math.Max(float64(n-1), 1)))
+		fromStart := l.add(start, l.mul(step, l.Const(tensor.FromFloats(f, []int64{n}, up))))
+		fromEnd := l.sub(end, l.mul(step, l.Const(tensor.FromFloats(f, []int64{n}, down))))
 		v := fromStart
 		if n > 1 {
-			v = l.Where(l.Const(tensor.FromInts(tensor.Bool, []int64{n}, first)), fromStart, fromEnd)
+			v = l.where(l.Const(tensor.FromInts(tensor.Bool, []int64{n}, first)), fromStart, fromEnd)
 		}
 		if base != 0 {
 			v = l.Op("Pow", l.Scalar(f, base), v)
@@ -378,14 +378,14 @@ func (l *Lowering) linspaceOf(steps, start, end *ssa.Value, base float64, d tens
 	one, two := l.Scalar(tensor.Int64, 1), l.Scalar(tensor.Int64, 2)
 	i := l.Op("Range", l.Scalar(tensor.Int64, 0), steps, one)
 	start, end = l.Cast(start, f), l.Cast(end, f)
-	last := l.Sub(steps, one)
-	step := l.Div(l.Sub(end, start), l.Cast(l.Max(last, one), f))
+	last := l.sub(steps, one)
+	step := l.div(l.sub(end, start), l.Cast(l.max(last, one), f))
 	if d == tensor.Float32 {
 		step = l.Cast(l.Cast(step, d), f)
 	}
-	fromStart := l.Add(start, l.Mul(step, l.Cast(i, f)))
-	fromEnd := l.Sub(end, l.Mul(step, l.Cast(l.Sub(last, i), f)))
-	v := l.Where(l.Less(i, l.Max(l.Div(steps, two), one)), fromStart, fromEnd) // one step is at the start
+	fromStart := l.add(start, l.mul(step, l.Cast(i, f)))
+	fromEnd := l.sub(end, l.mul(step, l.Cast(l.sub(last, i), f)))
+	v := l.where(l.less(i, l.max(l.div(steps, two), one)), fromStart, fromEnd) // one step is at the start
 	if base != 0 {
 		v = l.Op("Pow", l.Scalar(f, base), v)
 	}
@@ -401,10 +401,10 @@ func boolToInt(b bool) int64 {
 
 func lowerEye(l *Lowering) *ssa.Value {
 	d := l.typeArg(tensor.Float32)
-	n := l.Sizes("n")
+	n := l.sizes("n")
 	m := n
 	if l.HasArg("m") {
-		m = l.Sizes("m")
+		m = l.sizes("m")
 	}
 	r, ok := n[0].Int()
 	c, ok2 := m[0].Int()
@@ -415,8 +415,8 @@ func lowerEye(l *Lowering) *ssa.Value {
 		}
 		return l.Const(tensor.FromInts(d, []int64{r, c}, v))
 	}
-	i, j := l.rangeTo(l.SizeValue(n[0])), l.rangeTo(l.SizeValue(m[0]))
-	return l.Cast(l.Equal(l.Unsqueeze(i, 1), j), d)
+	i, j := l.rangeTo(l.sizeValue(n[0])), l.rangeTo(l.sizeValue(m[0]))
+	return l.Cast(l.equal(l.unsqueeze(i, 1), j), d)
 }
 
 // triangle lists the positions of a triangle row by row.
@@ -444,7 +444,7 @@ func lowerVander(l *Lowering) *ssa.Value {
 	x := l.Tensor("x")
 	var n *ssa.Value
 	if l.IsNone("N") {
-		n = l.SizeValue(l.SizeOf(x, 0))
+		n = l.sizeValue(l.sizeOf(x, 0))
 	} else {
 		n = l.Tensor("N")
 	}
@@ -453,9 +453,9 @@ func lowerVander(l *Lowering) *ssa.Value {
 	}
 	e := l.rangeTo(n)
 	if !l.Bool("increasing") {
-		e = l.Sub(l.Sub(n, l.Like(n, 1)), e)
+		e = l.sub(l.sub(n, l.Like(n, 1)), e)
 	}
-	return l.Op("Pow", l.Unsqueeze(x, 1), l.Cast(e, l.DType(x)))
+	return l.Op("Pow", l.unsqueeze(x, 1), l.Cast(e, l.DType(x)))
 }
 
 // windowOf makes a window function; f gives its value at a place in [0, 1].

@@ -16,17 +16,17 @@ var ctc = Defs{
 func lowerCTC(l *Lowering) *ssa.Value {
 	loss, lengths, lone := l.ctcLoss()
 	if l.Bool("zero_infinity") {
-		loss = l.Where(l.Op("Equal", loss, l.Like(loss, math.Inf(1))), l.Like(loss, 0), loss)
+		loss = l.where(l.Op("Equal", loss, l.Like(loss, math.Inf(1))), l.Like(loss, 0), loss)
 	}
 	switch l.Int("reduction") {
 	case 1:
-		n := l.Cast(l.Op("Max", lengths, l.ScalarInt(tensor.Int64, 1)), l.DType(loss))
-		return l.Reduce("ReduceMean", l.Div(loss, n), nil, false)
+		n := l.Cast(l.Op("Max", lengths, l.scalarInt(tensor.Int64, 1)), l.DType(loss))
+		return l.reduce("ReduceMean", l.div(loss, n), nil, false)
 	case 2:
-		return l.Reduce("ReduceSum", loss, nil, false)
+		return l.reduce("ReduceSum", loss, nil, false)
 	}
 	if lone {
-		return l.Squeeze(loss, 0)
+		return l.squeeze(loss, 0)
 	}
 	return loss
 }
@@ -37,10 +37,10 @@ func lowerCTCForward(l *Lowering) []*ssa.Value {
 	}
 	loss, _, lone := l.ctcLoss()
 	if l.Bool("zero_infinity") {
-		loss = l.Where(l.Op("Equal", loss, l.Like(loss, math.Inf(1))), l.Like(loss, 0), loss)
+		loss = l.where(l.Op("Equal", loss, l.Like(loss, math.Inf(1))), l.Like(loss, 0), loss)
 	}
 	if lone {
-		loss = l.Squeeze(loss, 0)
+		loss = l.squeeze(loss, 0)
 	}
 	return []*ssa.Value{loss, l.emptyVector(l.DType(loss))}
 }
@@ -48,72 +48,72 @@ func lowerCTCForward(l *Lowering) []*ssa.Value {
 // ctcLoss gives the loss of each sample, the target lengths, and whether there was no batch axis.
 func (l *Lowering) ctcLoss() (loss, targetLengths *ssa.Value, lone bool) {
 	lp, targets := l.Tensor("log_probs"), l.Cast(l.Tensor("targets"), tensor.Int64)
-	lengths := func(name string) *ssa.Value { return l.Reshape(l.Cast(l.Tensor(name), tensor.Int64), -1) }
+	lengths := func(name string) *ssa.Value { return l.reshape(l.Cast(l.Tensor(name), tensor.Int64), -1) }
 	inLen, tgLen := lengths("input_lengths"), lengths("target_lengths")
 	if lone = l.Rank(lp) == 2; lone {
-		lp = l.Unsqueeze(lp, 1)
+		lp = l.unsqueeze(lp, 1)
 	}
-	blank := l.ScalarInt(tensor.Int64, l.Int("blank"))
+	blank := l.scalarInt(tensor.Int64, l.Int("blank"))
 	d := l.DType(lp)
-	zero, one := l.ScalarInt(tensor.Int64, 0), l.ScalarInt(tensor.Int64, 1)
-	T, N := l.SizeOf(lp, 0), l.SizeOf(lp, 1)
+	zero, one := l.scalarInt(tensor.Int64, 0), l.scalarInt(tensor.Int64, 1)
+	T, N := l.sizeOf(lp, 0), l.sizeOf(lp, 1)
 	if l.Rank(targets) == 1 {
 		// all targets in one row: sample n starts where the ones before it end
-		longest := Size{Value: l.Reduce("ReduceMax", tgLen, nil, false)}
+		longest := Size{Value: l.reduce("ReduceMax", tgLen, nil, false)}
 		if t := tgLen.Sym; len(t) == 1 {
 			longest.Expr, longest.Known = t[0], true
 		}
-		starts := l.Sub(l.Op("CumSum", tgLen, l.ScalarInt(tensor.Int64, 0)), tgLen)
-		at := l.Add(l.Unsqueeze(starts, 1), l.Unsqueeze(l.countTo(longest), 0))
-		last := l.Sub(l.SizeValue(l.SizeOf(targets, 0)), one)
-		targets = l.Gather(targets, l.Op("Max", l.Op("Min", at, last), zero), 0)
+		starts := l.sub(l.Op("CumSum", tgLen, l.scalarInt(tensor.Int64, 0)), tgLen)
+		at := l.add(l.unsqueeze(starts, 1), l.unsqueeze(l.countTo(longest), 0))
+		last := l.sub(l.sizeValue(l.sizeOf(targets, 0)), one)
+		targets = l.gather(targets, l.Op("Max", l.Op("Min", at, last), zero), 0)
 	}
 	// labels: blank, t0, blank, t1, ..., blank of length 2S+1
-	S := l.SizeOf(targets, 1)
-	column := l.Expand(blank, l.SizeTensor([]Size{N, S, ConstSize(1)}))
-	pairs := l.ConcatV(2, column, l.Unsqueeze(targets, 2))
-	twice := l.MulSize(S, ConstSize(2))
-	labels := l.ConcatV(1, l.reshapeSizes(pairs, N, twice), l.Expand(blank, l.SizeTensor([]Size{N, ConstSize(1)})))
-	K := l.AddSize(twice, ConstSize(1))
-	index := l.Expand(l.Unsqueeze(labels, 0), l.SizeTensor([]Size{T, N, K}))
+	S := l.sizeOf(targets, 1)
+	column := l.expand(blank, l.sizeTensor([]Size{N, S, ConstSize(1)}))
+	pairs := l.concatV(2, column, l.unsqueeze(targets, 2))
+	twice := l.mulSize(S, ConstSize(2))
+	labels := l.concatV(1, l.reshapeSizes(pairs, N, twice), l.expand(blank, l.sizeTensor([]Size{N, ConstSize(1)})))
+	K := l.addSize(twice, ConstSize(1))
+	index := l.expand(l.unsqueeze(labels, 0), l.sizeTensor([]Size{T, N, K}))
 	// Entries beyond a sample's target may be out of range; they do not reach its loss.
-	classes := l.SizeValue(l.SubSize(l.SizeOf(lp, 2), ConstSize(1)))
+	classes := l.sizeValue(l.subSize(l.sizeOf(lp, 2), ConstSize(1)))
 	index = l.Op("Min", l.Op("Max", index, zero), classes)
 	emit := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, lp, index) // (T, N, K)
 
 	never := l.Scalar(d, math.Inf(-1))
-	place := l.Unsqueeze(l.countTo(K), 0)
+	place := l.unsqueeze(l.countTo(K), 0)
 	// a label may follow the one two before it unless both are the same (blanks are)
-	padLabels := l.ConcatV(1, l.Expand(l.ScalarInt(tensor.Int64, -1), l.SizeTensor([]Size{N, ConstSize(2)})), l.Op("Slice", labels, l.I64(0), l.I64(-2), l.I64(1)))
-	skip := l.Op("And", l.Op("Not", l.Op("Equal", labels, padLabels)), l.Op("Not", l.Op("Less", place, l.ScalarInt(tensor.Int64, 2))))
+	padLabels := l.concatV(1, l.expand(l.scalarInt(tensor.Int64, -1), l.sizeTensor([]Size{N, ConstSize(2)})), l.Op("Slice", labels, l.i64(0), l.i64(-2), l.i64(1)))
+	skip := l.Op("And", l.Op("Not", l.Op("Equal", labels, padLabels)), l.Op("Not", l.Op("Less", place, l.scalarInt(tensor.Int64, 2))))
 	// before the first step only place 0 (as if it had come from "place -1") and place 1 can start
-	start := l.Expand(l.Where(l.Op("Less", place, one), l.Scalar(d, 0), never), l.SizeTensor([]Size{N, K}))
+	start := l.expand(l.where(l.Op("Less", place, one), l.Scalar(d, 0), never), l.sizeTensor([]Size{N, K}))
 	steps := l.countTo(T)
 	finals, _ := l.scanOver([]*ssa.Value{start}, []*ssa.Value{emit, steps}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		a := st[0]
 		shift := func(by int64) *ssa.Value {
-			fill := l.Expand(never, l.SizeTensor([]Size{N, ConstSize(by)}))
-			return l.ConcatV(1, fill, l.Op("Slice", a, l.I64(0), l.I64(-by), l.I64(1)))
+			fill := l.expand(never, l.sizeTensor([]Size{N, ConstSize(by)}))
+			return l.concatV(1, fill, l.Op("Slice", a, l.i64(0), l.i64(-by), l.i64(1)))
 		}
 		// At the first step nothing may jump from place 0 to 2; the start has no blank behind it, so skip does not apply.
-		next := l.Add(l.logSumExp3(a, shift(1), l.Where(skip, shift(2), never), never), el[0])
-		alive := l.Op("Less", el[1], l.Unsqueeze(inLen, 1))
-		return []*ssa.Value{l.Where(alive, next, a)}, nil
+		next := l.add(l.logSumExp3(a, shift(1), l.where(skip, shift(2), never), never), el[0])
+		alive := l.Op("Less", el[1], l.unsqueeze(inLen, 1))
+		return []*ssa.Value{l.where(alive, next, a)}, nil
 	})
 	alpha := finals[0]
-	end := l.Mul(l.Unsqueeze(tgLen, 1), l.ScalarInt(tensor.Int64, 2))
+	end := l.mul(l.unsqueeze(tgLen, 1), l.scalarInt(tensor.Int64, 2))
 	at := func(i *ssa.Value) *ssa.Value {
-		return l.Squeeze(l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, alpha, i), 1)
+		return l.squeeze(l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, alpha, i), 1)
 	}
 	whole := at(end)
-	short := l.Where(l.Op("Equal", tgLen, zero), never, at(l.Op("Max", l.Sub(end, one), zero)))
+	short := l.where(l.Op("Equal", tgLen, zero), never, at(l.Op("Max", l.sub(end, one), zero)))
 	return l.Op("Neg", l.logSumExp3(whole, short, never, never)), tgLen, lone
 }
 
 // logSumExp3 is log(exp(a) + exp(b) + exp(c)), -inf where all are.
 func (l *Lowering) logSumExp3(a, b, c, never *ssa.Value) *ssa.Value {
 	top := l.Op("Max", l.Op("Max", a, b), c)
-	top = l.Where(l.Op("Equal", top, never), l.Like(top, 0), top)
-	e := func(v *ssa.Value) *ssa.Value { return l.Op("Exp", l.Sub(v, top)) }
-	return l.Add(l.Op("Log", l.Add(l.Add(e(a), e(b)), e(c))), top)
+	top = l.where(l.Op("Equal", top, never), l.Like(top, 0), top)
+	e := func(v *ssa.Value) *ssa.Value { return l.Op("Exp", l.sub(v, top)) }
+	return l.add(l.Op("Log", l.add(l.add(e(a), e(b)), e(c))), top)
 }

@@ -36,7 +36,7 @@ func (l *Lowering) cumsum(x *ssa.Value, dim int) *ssa.Value {
 	if l.Rank(x) == 0 {
 		return x
 	}
-	return l.Op("CumSum", x, l.ScalarInt(tensor.Int64, int64(dim)))
+	return l.Op("CumSum", x, l.scalarInt(tensor.Int64, int64(dim)))
 }
 
 // scan is an inclusive scan of an associative f with a neutral element along
@@ -48,10 +48,10 @@ func (l *Lowering) scan(x *ssa.Value, dim int, neutral *ssa.Value, op string, f 
 	}
 	n, ok := l.Shape(x)[dim].Int()
 	if !ok {
-		last := l.Unsqueeze(l.toLast(x, dim), -2)
-		i := l.rangeTo(l.SizeValue(l.SizeOf(x, dim)))
-		prefix := l.Where(l.GreaterEqual(l.Unsqueeze(i, 1), i), last, neutral)
-		y := l.Reduce(op, prefix, []int64{-1}, false)
+		last := l.unsqueeze(l.toLast(x, dim), -2)
+		i := l.rangeTo(l.sizeValue(l.sizeOf(x, dim)))
+		prefix := l.where(l.greaterEqual(l.unsqueeze(i, 1), i), last, neutral)
+		y := l.reduce(op, prefix, []int64{-1}, false)
 		return l.fromLast(y, dim)
 	}
 	pads := make([]int64, 2*l.Rank(x))
@@ -59,7 +59,7 @@ func (l *Lowering) scan(x *ssa.Value, dim int, neutral *ssa.Value, op string, f 
 		pads[dim] = step
 		// negative padding at the end drops what moves out
 		pads[l.Rank(x)+dim] = -step
-		moved := l.Op("Pad", x, l.I64(pads...), neutral)
+		moved := l.Op("Pad", x, l.i64(pads...), neutral)
 		x = f(moved, x)
 	}
 	return x
@@ -77,7 +77,7 @@ func (l *Lowering) toLast(x *ssa.Value, dim int) *ssa.Value {
 			perm = append(perm, int64(i))
 		}
 	}
-	return l.Transpose(x, append(perm, int64(dim))...)
+	return l.transpose(x, append(perm, int64(dim))...)
 }
 
 // fromLast moves the last axis to the place dim.
@@ -97,7 +97,7 @@ func (l *Lowering) fromLast(x *ssa.Value, dim int) *ssa.Value {
 			perm = append(perm, int64(i-1))
 		}
 	}
-	return l.Transpose(x, perm...)
+	return l.transpose(x, perm...)
 }
 
 func lowerCumprod(l *Lowering) *ssa.Value {
@@ -107,10 +107,10 @@ func lowerCumprod(l *Lowering) *ssa.Value {
 	if d.IsInt() && d != tensor.Int64 || d == tensor.Bool {
 		x = l.Cast(x, tensor.Int64)
 	}
-	if l.Opset >= 26 && l.Rank(x) > 0 {
-		return l.Cast(l.Op("CumProd", x, l.ScalarInt(tensor.Int64, int64(dim))), d)
+	if l.Rank(x) > 0 {
+		return l.Cast(l.Op("CumProd", x, l.scalarInt(tensor.Int64, int64(dim))), d)
 	}
-	return l.Cast(l.scan(x, dim, l.Like(x, 1), "ReduceProd", l.Mul), d)
+	return l.Cast(l.scan(x, dim, l.Like(x, 1), "ReduceProd", l.mul), d)
 }
 
 // runningExtreme finds the indices as the running maximum of the places where an element equals the extreme so far.
@@ -125,26 +125,26 @@ func (l *Lowering) runningExtreme(op string) []*ssa.Value {
 	if d == tensor.Bool {
 		w = l.Cast(x, tensor.Int32)
 	}
-	f, neutral := l.Max, l.lowest(l.DType(w))
+	f, neutral := l.max, l.lowest(l.DType(w))
 	if op == "Min" {
-		f, neutral = l.Min, l.highest(l.DType(w))
+		f, neutral = l.min, l.highest(l.DType(w))
 	}
 	v := l.scan(w, dim, neutral, "Reduce"+op, f)
-	hit := l.Equal(w, v)
+	hit := l.equal(w, v)
 	if d.IsFloat() {
 		if _, ok := l.Shape(w)[dim].Int(); !ok {
 			// reductions need not pass NaN on
 			seen := l.cumsum(l.Cast(l.isNaN(w), tensor.Int32), dim)
-			v = l.Where(l.Cast(seen, tensor.Bool), l.Like(w, math.NaN()), v)
+			v = l.where(l.Cast(seen, tensor.Bool), l.Like(w, math.NaN()), v)
 		}
-		hit = l.Or(hit, l.isNaN(w))
+		hit = l.or(hit, l.isNaN(w))
 	}
-	i := l.rangeTo(l.SizeValue(l.SizeOf(x, dim)))
+	i := l.rangeTo(l.sizeValue(l.sizeOf(x, dim)))
 	for range l.Rank(x) - 1 - dim {
-		i = l.Unsqueeze(i, -1)
+		i = l.unsqueeze(i, -1)
 	}
-	places := l.Where(hit, i, l.ScalarInt(tensor.Int64, 0))
-	return []*ssa.Value{l.Cast(v, d), l.scan(places, dim, l.Scalar(tensor.Int64, 0), "ReduceMax", l.Max)}
+	places := l.where(hit, i, l.scalarInt(tensor.Int64, 0))
+	return []*ssa.Value{l.Cast(v, d), l.scan(places, dim, l.Scalar(tensor.Int64, 0), "ReduceMax", l.max)}
 }
 
 // lowest is the least number of a type.
@@ -155,7 +155,7 @@ func (l *Lowering) lowest(d tensor.DType) *ssa.Value {
 	case d.IsUnsigned() || d == tensor.Bool:
 		return l.Scalar(d, 0)
 	}
-	return l.ScalarInt(d, -1<<(8*d.Size()-1))
+	return l.scalarInt(d, -1<<(8*d.Size()-1))
 }
 
 // highest is the greatest number of a type.
@@ -164,9 +164,9 @@ func (l *Lowering) highest(d tensor.DType) *ssa.Value {
 	case d.IsFloat():
 		return l.Scalar(d, math.Inf(1))
 	case d.IsUnsigned():
-		return l.ScalarInt(d, -1) // all bits
+		return l.scalarInt(d, -1) // all bits
 	}
-	return l.ScalarInt(d, math.MaxInt64>>(64-8*d.Size()))
+	return l.scalarInt(d, math.MaxInt64>>(64-8*d.Size()))
 }
 
 func lowerLogcumsumexp(l *Lowering) *ssa.Value {
@@ -196,7 +196,7 @@ func lowerDiff(l *Lowering) *ssa.Value {
 	for i := range parts {
 		parts[i] = l.Cast(parts[i], d)
 	}
-	return l.diff(l.ConcatV(int64(dim), parts...), dim, n)
+	return l.diff(l.concatV(int64(dim), parts...), dim, n)
 }
 
 // diff is the n-th difference of neighbours; of bool, whether they differ.
@@ -205,11 +205,11 @@ func (l *Lowering) diff(x *ssa.Value, dim int, n int64) *ssa.Value {
 		if s, ok := l.dimension(x, dim).Int(); ok && s == 0 {
 			return x
 		}
-		next, prev := l.SliceC(x, dim, 1, math.MaxInt64, 1), l.SliceC(x, dim, 0, -1, 1)
+		next, prev := l.sliceC(x, dim, 1, math.MaxInt64, 1), l.sliceC(x, dim, 0, -1, 1)
 		if l.DType(x) == tensor.Bool {
-			x = l.Xor(next, prev)
+			x = l.xor(next, prev)
 		} else {
-			x = l.Sub(next, prev)
+			x = l.sub(next, prev)
 		}
 	}
 	return x
@@ -238,7 +238,7 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 		if running {
 			return y
 		}
-		return l.Reduce("ReduceSum", y, []int64{int64(dim)}, false)
+		return l.reduce("ReduceSum", y, []int64{int64(dim)}, false)
 	}
 	if x == nil {
 		return l.evenTrapezoid(y, dim, result, running)
@@ -250,7 +250,7 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 	case xr == 1 && rank != 1:
 		dx = l.diff(x, 0, 1)
 		for range rank - 1 - dim {
-			dx = l.Unsqueeze(dx, -1)
+			dx = l.unsqueeze(dx, -1)
 		}
 	case dim-rank+xr < 0:
 		l.Fail("x has fewer dimensions than y")
@@ -259,27 +259,27 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 	default:
 		dx = l.diff(x, dim-rank+xr, 1)
 	}
-	sum := l.Add(l.SliceC(y, dim, 1, math.MaxInt64, 1), l.SliceC(y, dim, 0, -1, 1))
-	area := l.accumulated(l.Mul(sum, dx))
+	sum := l.add(l.sliceC(y, dim, 1, math.MaxInt64, 1), l.sliceC(y, dim, 0, -1, 1))
+	area := l.accumulated(l.mul(sum, dx))
 	dim += l.Rank(area) - rank
 	if running {
 		area = l.cumsum(area, dim)
 	} else {
-		area = l.Reduce("ReduceSum", area, []int64{int64(dim)}, false)
+		area = l.reduce("ReduceSum", area, []int64{int64(dim)}, false)
 	}
-	return l.Scale(l.Cast(area, result), 0.5)
+	return l.scale(l.Cast(area, result), 0.5)
 }
 
 // evenTrapezoid has one distance for all.
 func (l *Lowering) evenTrapezoid(y *ssa.Value, dim int, result tensor.DType, running bool) *ssa.Value {
 	dx := l.FloatOr("dx", 1)
 	if running {
-		sum := l.Add(l.SliceC(y, dim, 1, math.MaxInt64, 1), l.SliceC(y, dim, 0, -1, 1))
-		return l.cumsum(l.Scale(l.Cast(sum, result), dx/2), dim)
+		sum := l.add(l.sliceC(y, dim, 1, math.MaxInt64, 1), l.sliceC(y, dim, 0, -1, 1))
+		return l.cumsum(l.scale(l.Cast(sum, result), dx/2), dim)
 	}
-	ends := l.Cast(l.Add(l.SliceC(y, dim, 0, 1, 1), l.SliceC(y, dim, -1, math.MaxInt64, 1)), result)
-	all := l.Cast(l.Reduce("ReduceSum", l.accumulated(y), []int64{int64(dim)}, false), result)
-	return l.Scale(l.Sub(all, l.Scale(l.Squeeze(ends, int64(dim)), 0.5)), dx)
+	ends := l.Cast(l.add(l.sliceC(y, dim, 0, 1, 1), l.sliceC(y, dim, -1, math.MaxInt64, 1)), result)
+	all := l.Cast(l.reduce("ReduceSum", l.accumulated(y), []int64{int64(dim)}, false), result)
+	return l.scale(l.sub(all, l.scale(l.squeeze(ends, int64(dim)), 0.5)), dx)
 }
 
 // lowerGradient is at::gradient: spacing is one number, one for each dimension, or coordinates for each.
@@ -317,43 +317,43 @@ func lowerGradient(l *Lowering) []*ssa.Value {
 }
 
 func (l *Lowering) gradientAlong(x *ssa.Value, dim int, at *ssa.Value, step float64, order int64) *ssa.Value {
-	cut := func(v *ssa.Value, axis int, from, to int64) *ssa.Value { return l.SliceC(v, axis, from, to, 1) }
+	cut := func(v *ssa.Value, axis int, from, to int64) *ssa.Value { return l.sliceC(v, axis, from, to, 1) }
 	const end = math.MaxInt64
 	if at == nil {
-		inner := l.Scale(l.Sub(cut(x, dim, 2, end), cut(x, dim, 0, -2)), 1/(2*step))
+		inner := l.scale(l.sub(cut(x, dim, 2, end), cut(x, dim, 0, -2)), 1/(2*step))
 		var first, last *ssa.Value
 		if order == 1 {
-			first = l.Scale(l.Sub(cut(x, dim, 1, 2), cut(x, dim, 0, 1)), 1/step)
-			last = l.Scale(l.Sub(cut(x, dim, -1, end), cut(x, dim, -2, -1)), 1/step)
+			first = l.scale(l.sub(cut(x, dim, 1, 2), cut(x, dim, 0, 1)), 1/step)
+			last = l.scale(l.sub(cut(x, dim, -1, end), cut(x, dim, -2, -1)), 1/step)
 		} else {
 			three := func(a, b, c *ssa.Value, sign float64) *ssa.Value {
-				v := l.Sub(l.Sub(l.Scale(b, 2), l.Scale(a, 1.5)), l.Scale(c, 0.5))
-				return l.Scale(v, sign/step)
+				v := l.sub(l.sub(l.scale(b, 2), l.scale(a, 1.5)), l.scale(c, 0.5))
+				return l.scale(v, sign/step)
 			}
 			first = three(cut(x, dim, 0, 1), cut(x, dim, 1, 2), cut(x, dim, 2, 3), 1)
 			last = three(cut(x, dim, -1, end), cut(x, dim, -2, -1), cut(x, dim, -3, -2), -1)
 		}
-		return l.ConcatV(int64(dim), first, inner, last)
+		return l.concatV(int64(dim), first, inner, last)
 	}
 	h := l.diff(l.Cast(at, l.DType(x)), 0, 1)
 	lift := func(v *ssa.Value) *ssa.Value {
 		for range l.Rank(x) - 1 - dim {
-			v = l.Unsqueeze(v, -1)
+			v = l.unsqueeze(v, -1)
 		}
 		return v
 	}
-	slope := l.Div(l.diff(x, dim, 1), lift(h))
+	slope := l.div(l.diff(x, dim, 1), lift(h))
 	left, right := lift(cut(h, 0, 0, -1)), lift(cut(h, 0, 1, end))
 	// the slopes of both sides, weighted by the other side's step
-	inner := l.Div(l.Add(l.Mul(cut(slope, dim, 0, -1), right), l.Mul(cut(slope, dim, 1, end), left)), l.Add(left, right))
+	inner := l.div(l.add(l.mul(cut(slope, dim, 0, -1), right), l.mul(cut(slope, dim, 1, end), left)), l.add(left, right))
 	if order == 1 {
-		return l.ConcatV(int64(dim), cut(slope, dim, 0, 1), inner, cut(slope, dim, -1, end))
+		return l.concatV(int64(dim), cut(slope, dim, 0, 1), inner, cut(slope, dim, -1, end))
 	}
 	// the parabola through three points: the slope at the end goes on as it changes
 	edge := func(outer, next, h1, h2 *ssa.Value) *ssa.Value {
-		return l.Add(outer, l.Div(l.Mul(l.Sub(outer, next), h1), l.Add(h1, h2)))
+		return l.add(outer, l.div(l.mul(l.sub(outer, next), h1), l.add(h1, h2)))
 	}
 	first := edge(cut(slope, dim, 0, 1), cut(slope, dim, 1, 2), lift(cut(h, 0, 0, 1)), lift(cut(h, 0, 1, 2)))
 	last := edge(cut(slope, dim, -1, end), cut(slope, dim, -2, -1), lift(cut(h, 0, -1, end)), lift(cut(h, 0, -2, -1)))
-	return l.ConcatV(int64(dim), first, inner, last)
+	return l.concatV(int64(dim), first, inner, last)
 }

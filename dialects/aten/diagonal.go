@@ -31,14 +31,14 @@ func (l *Lowering) diagonal(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Val
 		l.Fail("expects two different dimensions")
 	}
 	x = l.moveDims(x, []int64{int64(dim1), int64(dim2)}, []int64{-2, -1})
-	rows, cols := l.SizeOf(x, rank-2), l.SizeOf(x, rank-1)
+	rows, cols := l.sizeOf(x, rank-2), l.sizeOf(x, rank-1)
 	n := l.diagonalLength(rows, cols, offset)
-	step := l.AddSize(cols, ConstSize(1))
+	step := l.addSize(cols, ConstSize(1))
 	start := ConstSize(offset)
 	if offset < 0 {
-		start = l.MulSize(ConstSize(-offset), cols)
+		start = l.mulSize(ConstSize(-offset), cols)
 	}
-	end := l.AddSize(start, l.MulSize(n, step))
+	end := l.addSize(start, l.mulSize(n, step))
 	flat := l.flattenDims(x, rank-2, rank-1)
 	if c, ok := n.Int(); ok && c == 0 {
 		return l.sliceDim(flat, rank-2, ConstSize(0), ConstSize(0), ConstSize(1))
@@ -47,7 +47,7 @@ func (l *Lowering) diagonal(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Val
 		// the last stride would reach over the end, which slicing allows
 		return l.sliceDim(flat, rank-2, start, end, step)
 	}
-	return l.Op("Slice", flat, l.sizeVec(start), l.sizeVec(end), l.I64(int64(rank-2)), l.sizeVec(step))
+	return l.Op("Slice", flat, l.sizeVec(start), l.sizeVec(end), l.i64(int64(rank-2)), l.sizeVec(step))
 }
 
 // allConst reports that all sizes are known.
@@ -63,11 +63,11 @@ func allConst(ss ...Size) bool {
 // diagonalLength is the number of elements on a diagonal.
 func (l *Lowering) diagonalLength(rows, cols Size, offset int64) Size {
 	if offset >= 0 {
-		cols = l.SubSize(cols, ConstSize(offset))
+		cols = l.subSize(cols, ConstSize(offset))
 	} else {
-		rows = l.AddSize(rows, ConstSize(offset))
+		rows = l.addSize(rows, ConstSize(offset))
 	}
-	return l.MaxSize(l.MinSize(rows, cols), ConstSize(0))
+	return l.greatestSize(l.leastSize(rows, cols), ConstSize(0))
 }
 
 func lowerDiag(l *Lowering) *ssa.Value {
@@ -90,7 +90,7 @@ func lowerDiagEmbed(l *Lowering) *ssa.Value {
 }
 
 func lowerDiagflat(l *Lowering) *ssa.Value {
-	return l.diagEmbed(l.Reshape(l.Tensor("self"), -1), l.Int("offset"), 0, 1)
+	return l.diagEmbed(l.reshape(l.Tensor("self"), -1), l.Int("offset"), 0, 1)
 }
 
 // diagonalMask marks the elements [k, k+offset] of a rows by cols matrix.
@@ -102,9 +102,9 @@ func (l *Lowering) diagonalMask(rows, cols Size, offset int64) *ssa.Value {
 	}
 	at := l.rangeOf(rows)
 	if offset != 0 {
-		at = l.Add(at, l.Const(tensor.ScalarInt(offset)))
+		at = l.add(at, l.Const(tensor.ScalarInt(offset)))
 	}
-	return l.Op("Equal", l.Unsqueeze(at, 1), l.Unsqueeze(l.rangeOf(cols), 0))
+	return l.Op("Equal", l.unsqueeze(at, 1), l.unsqueeze(l.rangeOf(cols), 0))
 }
 
 // diagEmbed puts the last dim on a diagonal of two new dims.
@@ -114,8 +114,8 @@ func (l *Lowering) diagEmbed(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Va
 		l.Fail("expects at least one dimension, and two different new ones")
 	}
 	far := max(offset, -offset)
-	n := l.SizeOf(x, rank-1)
-	m := l.AddSize(n, ConstSize(far))
+	n := l.sizeOf(x, rank-1)
+	m := l.addSize(n, ConstSize(far))
 	if far > 0 {
 		x = l.padZeros(x, rank-1, ConstSize(0), ConstSize(far))
 	}
@@ -124,7 +124,7 @@ func (l *Lowering) diagEmbed(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Va
 	if offset < 0 {
 		at = int64(rank - 1)
 	}
-	y := l.Where(l.diagonalMask(m, m, offset), l.Unsqueeze(x, at), l.Like(x, 0))
+	y := l.where(l.diagonalMask(m, m, offset), l.unsqueeze(x, at), l.Like(x, 0))
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 
@@ -139,19 +139,19 @@ func lowerDiagonalScatter(l *Lowering) *ssa.Value {
 		l.Fail("expects two different dimensions")
 	}
 	y := l.moveDims(x, []int64{int64(dim1), int64(dim2)}, []int64{-2, -1})
-	rows, cols := l.SizeOf(y, rank-2), l.SizeOf(y, rank-1)
+	rows, cols := l.sizeOf(y, rank-2), l.sizeOf(y, rank-1)
 	n := l.diagonalLength(rows, cols, offset)
 	along, at := rows, int64(-1)
 	if offset < 0 {
 		along, at = cols, -2
 	}
 	if r := l.Rank(src); r > 0 && !l.Shape(src)[r-1].Is(1) {
-		src = l.padZeros(src, r-1, ConstSize(0), l.SubSize(along, n))
-		src = l.Unsqueeze(src, at+int64(r+1))
+		src = l.padZeros(src, r-1, ConstSize(0), l.subSize(along, n))
+		src = l.unsqueeze(src, at+int64(r+1))
 	} else if r > 0 {
-		src = l.Unsqueeze(src, int64(r))
+		src = l.unsqueeze(src, int64(r))
 	}
-	y = l.Where(l.diagonalMask(rows, cols, offset), src, y)
+	y = l.where(l.diagonalMask(rows, cols, offset), src, y)
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 
@@ -162,34 +162,14 @@ func (l *Lowering) triangleOf(upper bool) *ssa.Value {
 	if rank < 2 {
 		l.Fail("expects at least 2 dimensions, found %d", rank)
 	}
-	k := l.SizeArg("diagonal")
-	if l.Opset >= 14 {
-		up := int64(0)
-		if upper {
-			up = 1
-		}
-		var by *ssa.Value
-		if n, ok := k.Int(); !ok || n != 0 {
-			by = l.SizeValue(k)
-		}
-		return l.OpA("Trilu", []ssa.Attr{intAttr("upper", up)}, x, by)
-	}
-	rows, cols := l.SizeOf(x, rank-2), l.SizeOf(x, rank-1)
-	offset, known := k.Int()
-	if known && allConst(rows, cols) {
-		r, _ := rows.Int()
-		c, _ := cols.Int()
-		mask := l.boolMask([]int64{r, c}, func(i int64) bool {
-			if upper {
-				return i%c-i/c >= offset
-			}
-			return i%c-i/c <= offset
-		})
-		return l.Where(mask, x, l.Like(x, 0))
-	}
-	over := l.Sub(l.Unsqueeze(l.rangeOf(cols), 0), l.Unsqueeze(l.rangeOf(rows), 1))
+	k := l.sizeArg("diagonal")
+	up := int64(0)
 	if upper {
-		return l.Where(l.Op("Less", over, l.SizeValue(k)), l.Like(x, 0), x)
+		up = 1
 	}
-	return l.Where(l.Op("Greater", over, l.SizeValue(k)), l.Like(x, 0), x)
+	var by *ssa.Value
+	if n, ok := k.Int(); !ok || n != 0 {
+		by = l.sizeValue(k)
+	}
+	return l.OpA("Trilu", []ssa.Attr{intAttr("upper", up)}, x, by)
 }

@@ -40,24 +40,29 @@ var random = sync.OnceValue(func() map[string]bool {
 	return m
 })
 
-// training maps operators to the argument that must be true for them to be
-// random or to write their running statistics.
-func training(name string) (arg string, effects ssa.Effect) {
-	switch strings.TrimSuffix(name, "_") {
-	case "dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "native_dropout":
-		return "train", ssa.Random
-	case "rrelu", "rrelu_with_noise":
-		return "training", ssa.Random
-	case "lstm", "gru", "rnn_tanh", "rnn_relu":
-		return "train", ssa.Random
-	case "scaled_dot_product_attention":
-		return "dropout_p", ssa.Random
-	case "batch_norm", "_batch_norm_impl_index", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm":
-		return "training", ssa.Writes
-	case "instance_norm":
-		return "use_input_stats", ssa.Writes
-	}
-	return "", 0
+// training maps operators, without a trailing "_", to the argument that must be true for them to be random or to write
+// their running statistics.
+var training = map[string]effects{
+	"dropout":               {arg: "train", unlessFalse: ssa.Random},
+	"alpha_dropout":         {arg: "train", unlessFalse: ssa.Random},
+	"feature_dropout":       {arg: "train", unlessFalse: ssa.Random},
+	"feature_alpha_dropout": {arg: "train", unlessFalse: ssa.Random},
+	"native_dropout":        {arg: "train", unlessFalse: ssa.Random},
+	"rrelu":                 {arg: "training", unlessFalse: ssa.Random},
+	"rrelu_with_noise":      {arg: "training", unlessFalse: ssa.Random},
+	"lstm":                  {arg: "train", unlessFalse: ssa.Random},
+	"gru":                   {arg: "train", unlessFalse: ssa.Random},
+	"rnn_tanh":              {arg: "train", unlessFalse: ssa.Random},
+	"rnn_relu":              {arg: "train", unlessFalse: ssa.Random},
+
+	"scaled_dot_product_attention": {arg: "dropout_p", unlessFalse: ssa.Random},
+
+	"batch_norm":             {arg: "training", unlessFalse: ssa.Writes},
+	"_batch_norm_impl_index": {arg: "training", unlessFalse: ssa.Writes},
+	"native_batch_norm":      {arg: "training", unlessFalse: ssa.Writes},
+	"cudnn_batch_norm":       {arg: "training", unlessFalse: ssa.Writes},
+	"miopen_batch_norm":      {arg: "training", unlessFalse: ssa.Writes},
+	"instance_norm":          {arg: "use_input_stats", unlessFalse: ssa.Writes},
 }
 
 // messages lists operators that print, warn or raise.
@@ -81,23 +86,43 @@ func (d Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 		}
 	}
 	e := s.Effects()
-	name := o.Kind.Name()
-	if arg, effects := training(name); arg != "" {
-		if !constFalse(o, s.Arg(arg)) {
-			e |= effects
+	if u, ok := undeclared()[o.Kind.Name()]; ok {
+		e |= u.always
+		if u.arg != "" && !constFalse(o, s.Arg(u.arg)) {
+			e |= u.unlessFalse
 		}
-	} else if random()[strings.TrimSuffix(name, "_")] {
-		e |= ssa.Random
-	}
-	if messages[name] {
-		e |= ssa.Raises
-	}
-	switch name {
-	case "set_grad_enabled", "manual_seed", "save", "_set_item":
-		e |= ssa.Writes
 	}
 	return ssa.OpInfo{Effects: e}, true
 }
+
+// effects are those of an operator that its declaration leaves out.
+type effects struct {
+	always      ssa.Effect
+	arg         string     // an argument
+	unlessFalse ssa.Effect // what holds besides unless the argument is false
+}
+
+// undeclared are the effects that declarations leave out, by the names of the operators.
+var undeclared = sync.OnceValue(func() map[string]effects {
+	m := map[string]effects{}
+	for name := range random() {
+		m[name], m[name+"_"] = effects{always: ssa.Random}, effects{always: ssa.Random}
+	}
+	for name, e := range training {
+		m[name], m[name+"_"] = e, e
+	}
+	for name := range messages {
+		e := m[name]
+		e.always |= ssa.Raises
+		m[name] = e
+	}
+	for _, name := range [...]string{"set_grad_enabled", "manual_seed", "save", "_set_item"} {
+		e := m[name]
+		e.always |= ssa.Writes
+		m[name] = e
+	}
+	return m
+})
 
 // constFalse reports an operand that is the constant False, 0 or 0.0.
 func constFalse(o *ssa.Op, i int) bool {

@@ -101,6 +101,7 @@ func lowerEinsum(l *Lowering) *ssa.Value {
 			}
 		}
 	}
+	// before opset 12 there is what other equations need in any case; a step down would have to contract once more
 	if l.Opset >= 12 && l.plainEinsum(equation, parts, explicit) {
 		return l.OpA("Einsum", []ssa.Attr{attr("equation", ssa.Str(equation))}, operands...)
 	}
@@ -157,15 +158,15 @@ func (l *Lowering) diagonals(t labelled) labelled {
 				}
 			}
 			rest := l.transposeIf(t.v, append(perm, int64(i), int64(j)))
-			n := l.SizeOf(t.v, i)
-			sizes := append(l.sizesOf(rest, 0, r-2), l.MulSize(n, n))
+			n := l.sizeOf(t.v, i)
+			sizes := append(l.sizesOf(rest, 0, r-2), l.mulSize(n, n))
 			flat := l.reshapeSizes(rest, sizes...)
-			idx := l.Mul(l.countTo(n), l.SizeValue(l.AddSize(n, ConstSize(1))))
+			idx := l.mul(l.countTo(n), l.sizeValue(l.addSize(n, ConstSize(1))))
 			labels := []int{}
 			for _, k := range perm {
 				labels = append(labels, t.labels[k])
 			}
-			return l.diagonals(labelled{l.Gather(flat, idx, r-2), append(labels, t.labels[i])})
+			return l.diagonals(labelled{l.gather(flat, idx, r-2), append(labels, t.labels[i])})
 		}
 	}
 	return t
@@ -175,7 +176,7 @@ func (l *Lowering) diagonals(t labelled) labelled {
 func (l *Lowering) transposeIf(x *ssa.Value, perm []int64) *ssa.Value {
 	for i, p := range perm {
 		if int64(i) != p {
-			return l.Transpose(x, perm...)
+			return l.transpose(x, perm...)
 		}
 	}
 	return x
@@ -250,9 +251,9 @@ func (l *Lowering) sumLabels(t labelled, keep []int) labelled {
 
 func (l *Lowering) sumAxes(x *ssa.Value, axes []int64) *ssa.Value {
 	if d := l.DType(x); d.IsInt() && d.Size() < 4 {
-		return l.Cast(l.Reduce("ReduceSum", l.Cast(x, tensor.Int32), axes, false), d)
+		return l.Cast(l.reduce("ReduceSum", l.Cast(x, tensor.Int32), axes, false), d)
 	}
-	return l.Reduce("ReduceSum", x, axes, false)
+	return l.reduce("ReduceSum", x, axes, false)
 }
 
 // contract multiplies two operands and sums over the labels that are not in keep.
@@ -293,7 +294,7 @@ func (l *Lowering) contract(a, b labelled, keep []int) labelled {
 	pick := func(t labelled, labels []int) []Size {
 		s := make([]Size, len(labels))
 		for i, x := range labels {
-			s[i] = l.SizeOf(t.v, indexOf(t.labels, x))
+			s[i] = l.sizeOf(t.v, indexOf(t.labels, x))
 		}
 		return s
 	}
@@ -328,7 +329,7 @@ func (l *Lowering) spread(t labelled, labels []int) *ssa.Value {
 			missing = append(missing, int64(i))
 		}
 	}
-	return l.Unsqueeze(l.transposeIf(t.v, perm), missing...)
+	return l.unsqueeze(l.transposeIf(t.v, perm), missing...)
 }
 
 func lowerTensordot(l *Lowering) *ssa.Value {
@@ -378,12 +379,12 @@ func contains(v []int64, x int64) bool {
 }
 
 func lowerTrilinear(l *Lowering) *ssa.Value {
-	x := l.Unsqueeze(l.Tensor("i1"), l.Ints("expand1")...)
-	y := l.Unsqueeze(l.Tensor("i2"), l.Ints("expand2")...)
-	z := l.Unsqueeze(l.Tensor("i3"), l.Ints("expand3")...)
-	p := l.Mul(l.Mul(x, y), z)
+	x := l.unsqueeze(l.Tensor("i1"), l.Ints("expand1")...)
+	y := l.unsqueeze(l.Tensor("i2"), l.Ints("expand2")...)
+	z := l.unsqueeze(l.Tensor("i3"), l.Ints("expand3")...)
+	p := l.mul(l.mul(x, y), z)
 	if axes := l.Ints("sumdim"); len(axes) > 0 {
-		return l.Reduce("ReduceSum", p, axes, false)
+		return l.reduce("ReduceSum", p, axes, false)
 	}
 	return p
 }

@@ -19,20 +19,20 @@ var embedding = Defs{
 }
 
 func lowerEmbedding(l *Lowering) *ssa.Value {
-	return l.Gather(l.Tensor("weight"), l.Tensor("indices"), 0)
+	return l.gather(l.Tensor("weight"), l.Tensor("indices"), 0)
 }
 
 func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
 	w, idx := l.Tensor("self"), l.Cast(l.Tensor("indices"), tensor.Int64)
 	limit := l.Float("max_norm")
 	norm := l.pNorm(w, l.Float("norm_type"), true)
-	scale := l.Div(l.Like(w, limit), l.Add(norm, l.Like(w, 1e-7)))
-	flat := l.Reshape(idx, -1)
-	ones := l.Expand(l.ScalarInt(tensor.Int32, 1), l.ShapeOf(flat))
-	zeros := l.Fill(l.SizeTensor([]Size{l.SizeOf(w, 0)}), tensor.Int32, ssa.Int(0))
+	scale := l.div(l.Like(w, limit), l.add(norm, l.Like(w, 1e-7)))
+	flat := l.reshape(idx, -1)
+	ones := l.expand(l.scalarInt(tensor.Int32, 1), l.shapeOf(flat))
+	zeros := l.fill(l.sizeTensor([]Size{l.sizeOf(w, 0)}), tensor.Int32, ssa.Int(0))
 	used := l.Cast(l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 0)}, zeros, flat, ones), tensor.Bool)
-	hit := l.Op("And", l.Unsqueeze(used, 1), l.Op("Greater", norm, l.Like(w, limit)))
-	return l.Where(hit, l.Mul(w, scale), w)
+	hit := l.Op("And", l.unsqueeze(used, 1), l.Op("Greater", norm, l.Like(w, limit)))
+	return l.where(hit, l.mul(w, scale), w)
 }
 
 // lowerEmbeddingBag gives the bags; the other results serve the backward pass only.
@@ -47,13 +47,13 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 		}
 	}
 	if l.Bool("include_last_offset") {
-		off = l.Op("Slice", off, l.I64(0), l.I64(-1), l.I64(0))
+		off = l.Op("Slice", off, l.i64(0), l.i64(-1), l.i64(0))
 	}
-	L, B := l.SizeOf(idx, 0), l.SizeOf(off, 0)
-	rows := l.Gather(w, idx, 0) // (L, D)
+	L, B := l.sizeOf(idx, 0), l.sizeOf(off, 0)
+	rows := l.gather(w, idx, 0) // (L, D)
 	per := l.TensorOr("per_sample_weights")
 	if per != nil {
-		rows = l.Mul(rows, l.Unsqueeze(l.Cast(per, d), 1))
+		rows = l.mul(rows, l.unsqueeze(l.Cast(per, d), 1))
 	}
 	var counts *ssa.Value // (L) bool, nil for all: the rows that are not padding
 	pad := l.IntOr("padding_idx", -1)
@@ -61,41 +61,41 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 		pad = l.wrapIndex(pad, w)
 	}
 	if pad >= 0 {
-		counts = l.Op("Not", l.Op("Equal", idx, l.ScalarInt(tensor.Int64, pad)))
+		counts = l.Op("Not", l.Op("Equal", idx, l.scalarInt(tensor.Int64, pad)))
 	}
 	if n, ok := evenBags(off, L); ok && counts == nil {
-		D := l.SizeOf(w, 1)
+		D := l.sizeOf(w, 1)
 		bags := l.reshapeSizes(rows, B, ConstSize(n), D)
 		op := map[int64]string{0: "ReduceSum", 1: "ReduceMean", 2: "ReduceMax"}[mode]
-		return l.bagResults(l.Reduce(op, bags, []int64{1}, false))
+		return l.bagResults(l.reduce(op, bags, []int64{1}, false))
 	}
 	// bag[i] is the last bag that starts at or before i
 	at := l.countTo(L)
-	starts := l.Op("Not", l.Op("Less", l.Unsqueeze(at, 0), l.Unsqueeze(off, 1))) // (B, L)
-	bag := l.Sub(l.Reduce("ReduceSum", l.Cast(starts, tensor.Int64), []int64{0}, false), l.ScalarInt(tensor.Int64, 1))
-	member := l.Op("Equal", l.Unsqueeze(l.countTo(B), 1), l.Unsqueeze(bag, 0)) // (B, L)
+	starts := l.Op("Not", l.Op("Less", l.unsqueeze(at, 0), l.unsqueeze(off, 1))) // (B, L)
+	bag := l.sub(l.reduce("ReduceSum", l.Cast(starts, tensor.Int64), []int64{0}, false), l.scalarInt(tensor.Int64, 1))
+	member := l.Op("Equal", l.unsqueeze(l.countTo(B), 1), l.unsqueeze(bag, 0)) // (B, L)
 	if counts != nil {
-		member = l.Op("And", member, l.Unsqueeze(counts, 0))
+		member = l.Op("And", member, l.unsqueeze(counts, 0))
 	}
-	number := l.Reduce("ReduceSum", l.Cast(member, tensor.Int64), []int64{1}, true) // (B, 1)
+	number := l.reduce("ReduceSum", l.Cast(member, tensor.Int64), []int64{1}, true) // (B, 1)
 	if mode == 2 {
-		spread := l.Where(l.Unsqueeze(member, 2), l.Unsqueeze(rows, 0), l.Like(w, math.Inf(-1)))
-		top := l.Reduce("ReduceMax", spread, []int64{1}, false)
-		return l.bagResults(l.Where(l.Op("Equal", number, l.ScalarInt(tensor.Int64, 0)), l.Like(w, 0), top))
+		spread := l.where(l.unsqueeze(member, 2), l.unsqueeze(rows, 0), l.Like(w, math.Inf(-1)))
+		top := l.reduce("ReduceMax", spread, []int64{1}, false)
+		return l.bagResults(l.where(l.Op("Equal", number, l.scalarInt(tensor.Int64, 0)), l.Like(w, 0), top))
 	}
 	if counts != nil {
-		rows = l.Where(l.Unsqueeze(counts, 1), rows, l.Like(w, 0))
+		rows = l.where(l.unsqueeze(counts, 1), rows, l.Like(w, 0))
 	}
 	var sum *ssa.Value
-	if l.Opset >= 16 {
+	if l.scatterReduces(scatterAdds) {
 		wide := l.compute(rows)
-		zeros := l.Fill(l.SizeTensor([]Size{B, l.SizeOf(w, 1)}), l.DType(wide), ssa.Int(0))
-		sum = l.Cast(l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, l.Unsqueeze(bag, 1), wide), d)
+		zeros := l.fill(l.sizeTensor([]Size{B, l.sizeOf(w, 1)}), l.DType(wide), ssa.Int(0))
+		sum = l.Cast(l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, l.unsqueeze(bag, 1), wide), d)
 	} else {
 		sum = l.Op("MatMul", l.Cast(member, d), rows)
 	}
 	if mode == 1 {
-		sum = l.Div(sum, l.Cast(l.Op("Max", number, l.ScalarInt(tensor.Int64, 1)), d))
+		sum = l.div(sum, l.Cast(l.Op("Max", number, l.scalarInt(tensor.Int64, 1)), d))
 	}
 	return l.bagResults(sum)
 }
@@ -107,7 +107,7 @@ func (l *Lowering) bagResults(y *ssa.Value) []*ssa.Value {
 
 func (l *Lowering) wrapIndex(i int64, w *ssa.Value) int64 {
 	if i < 0 {
-		return i + l.Static(w, 0)
+		return i + l.static(w, 0)
 	}
 	return i
 }
@@ -135,15 +135,15 @@ func evenBags(off *ssa.Value, length Size) (int64, bool) {
 func lowerOneHot(l *Lowering) *ssa.Value {
 	x := l.Cast(l.Tensor("self"), tensor.Int64)
 	var depth Size
-	if s := l.Sizes("num_classes")[0]; !s.Known || !s.Expr.Is(-1) {
+	if s := l.sizes("num_classes")[0]; !s.Known || !s.Expr.Is(-1) {
 		depth = s
 	} else {
-		top := l.Reduce("ReduceMax", x, nil, false)
-		depth = Size{Value: l.Add(top, l.ScalarInt(tensor.Int64, 1))}
+		top := l.reduce("ReduceMax", x, nil, false)
+		depth = Size{Value: l.add(top, l.scalarInt(tensor.Int64, 1))}
 	}
-	n := l.SizeTensor([]Size{depth})
+	n := l.sizeTensor([]Size{depth})
 	if l.Rank(x) == 0 {
-		return l.Squeeze(l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, l.Unsqueeze(x, 0), n, l.I64(0, 1)), 0)
+		return l.squeeze(l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, l.unsqueeze(x, 0), n, l.i64(0, 1)), 0)
 	}
-	return l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, x, n, l.I64(0, 1))
+	return l.OpA("OneHot", []ssa.Attr{intAttr("axis", -1)}, x, n, l.i64(0, 1))
 }

@@ -23,9 +23,9 @@ func (l *Lowering) sumOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	v, n := l.mergeLast(x, dims)
 	var ones *ssa.Value
 	if k, ok := n.Int(); ok && k <= maxFolded {
-		ones = l.I64(slices.Repeat([]int64{1}, int(k))...)
+		ones = l.i64(slices.Repeat([]int64{1}, int(k))...)
 	} else {
-		ones = l.Expand(l.ScalarInt(tensor.Int64, 1), l.SizeTensor([]Size{n}))
+		ones = l.expand(l.scalarInt(tensor.Int64, 1), l.sizeTensor([]Size{n}))
 	}
 	return l.unmerge(l.Op("MatMul", v, ones), x, dims, keep)
 }
@@ -38,24 +38,24 @@ func (l *Lowering) prodOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	}
 	v, n := l.mergeLast(x, dims)
 	last := l.Rank(v) - 1
-	element := func(i *ssa.Value) *ssa.Value { return l.Gather(v, i, last) }
+	element := func(i *ssa.Value) *ssa.Value { return l.gather(v, i, last) }
 	if k, ok := n.Int(); ok && k <= 16 {
-		y := element(l.ScalarInt(tensor.Int64, 0))
+		y := element(l.scalarInt(tensor.Int64, 0))
 		for i := int64(1); i < k; i++ {
-			y = l.Mul(y, element(l.ScalarInt(tensor.Int64, i)))
+			y = l.mul(y, element(l.scalarInt(tensor.Int64, i)))
 		}
 		return l.unmerge(y, x, dims, keep)
 	}
-	one, end := l.ScalarInt(tensor.Int64, 1), l.SizeValue(n)
+	one, end := l.scalarInt(tensor.Int64, 1), l.sizeValue(n)
 	more := func(i *ssa.Value) *ssa.Value { return l.Op("Less", i, end) }
-	start := l.ScalarInt(tensor.Int64, 0)
+	start := l.scalarInt(tensor.Int64, 0)
 	ones := one
 	if last > 0 {
-		ones = l.Expand(one, l.SizeTensor(l.sizesOf(v, 0, last)))
+		ones = l.expand(one, l.sizeTensor(l.sizesOf(v, 0, last)))
 	}
 	vs := l.loop(more(start), []*ssa.Value{start, ones}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
-		next := l.Add(vs[0], one)
-		return more(next), []*ssa.Value{next, l.Mul(vs[1], element(vs[0]))}
+		next := l.add(vs[0], one)
+		return more(next), []*ssa.Value{next, l.mul(vs[1], element(vs[0]))}
 	})
 	return l.unmerge(vs[1], x, dims, keep)
 }
@@ -67,11 +67,11 @@ func (l *Lowering) intPow(x, e *ssa.Value) *ssa.Value {
 	zero, one, two := l.Like(e, 0), l.Like(e, 1), l.Like(e, 2)
 	more := func(e *ssa.Value) *ssa.Value { return l.anyTrue(l.Op("Greater", e, zero), nil, false) }
 	ones := l.constLike(x, tensor.Int64, 1)
-	vs := l.loop(more(e), []*ssa.Value{x, l.Max(e, zero), ones}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
+	vs := l.loop(more(e), []*ssa.Value{x, l.max(e, zero), ones}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
 		base, left, result := vs[0], vs[1], vs[2]
-		odd := l.Equal(l.Op("Mod", left, two), one)
-		left = l.Div(left, two)
-		return more(left), []*ssa.Value{l.Mul(base, base), left, l.Where(odd, l.Mul(result, base), result)}
+		odd := l.equal(l.Op("Mod", left, two), one)
+		left = l.div(left, two)
+		return more(left), []*ssa.Value{l.mul(base, base), left, l.where(odd, l.mul(result, base), result)}
 	})
 	return vs[2]
 }
@@ -144,12 +144,12 @@ func (l *Lowering) mergeLast(x *ssa.Value, dims []int64) (v *ssa.Value, n Size) 
 	var perm []int64
 	for i := range r {
 		if !slices.Contains(dims, int64(i)) {
-			kept, perm = append(kept, l.SizeOf(x, i)), append(perm, int64(i))
+			kept, perm = append(kept, l.sizeOf(x, i)), append(perm, int64(i))
 		}
 	}
 	sorted := slices.Sorted(slices.Values(dims))
 	if perm = append(perm, sorted...); !slices.IsSorted(perm) {
-		x = l.Transpose(x, perm...)
+		x = l.transpose(x, perm...)
 	}
 	if len(dims) > 1 {
 		x = l.reshapeSizes(x, append(kept, n)...)
@@ -165,5 +165,5 @@ func (l *Lowering) unmerge(y, x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 	if len(dims) == 0 {
 		dims = axesFrom(0, l.Rank(x))
 	}
-	return l.Unsqueeze(y, slices.Sorted(slices.Values(dims))...)
+	return l.unsqueeze(y, slices.Sorted(slices.Values(dims))...)
 }

@@ -24,15 +24,15 @@ func (l *Lowering) matrixOf(name string) *ssa.Value {
 }
 
 // rowCount and colCount are the sizes of the last two axes.
-func (l *Lowering) rowCount(a *ssa.Value) Size { return l.SizeOf(a, l.Rank(a)-2) }
-func (l *Lowering) colCount(a *ssa.Value) Size { return l.SizeOf(a, l.Rank(a)-1) }
+func (l *Lowering) rowCount(a *ssa.Value) Size { return l.sizeOf(a, l.Rank(a)-2) }
+func (l *Lowering) colCount(a *ssa.Value) Size { return l.sizeOf(a, l.Rank(a)-1) }
 
 // batchOf is the sizes of all axes but the last two.
 func (l *Lowering) batchOf(a *ssa.Value) []Size { return l.sizesOf(a, 0, l.Rank(a)-2) }
 
 // zerosOf makes zeros of a shape.
 func (l *Lowering) zerosOf(d tensor.DType, sizes ...Size) *ssa.Value {
-	return l.Fill(l.SizeTensor(sizes), d, ssa.Int(0))
+	return l.fill(l.sizeTensor(sizes), d, ssa.Int(0))
 }
 
 // isEmpty reports a size that is known to be 0.
@@ -51,42 +51,42 @@ func (l *Lowering) emptyMatrix(a *ssa.Value) bool { return l.noSum(a, a) }
 // adjoint exchanges the last two axes.
 func (l *Lowering) adjoint(a *ssa.Value) *ssa.Value {
 	r := l.Rank(a)
-	return l.SwapAxes(a, r-2, r-1)
+	return l.swapAxes(a, r-2, r-1)
 }
 
 // eye is the identity (n, n), or its first columns (n, m).
 func (l *Lowering) eye(d tensor.DType, n, m Size) *ssa.Value {
-	return l.Cast(l.Op("Equal", l.Unsqueeze(l.countTo(n), 1), l.Unsqueeze(l.countTo(m), 0)), d)
+	return l.Cast(l.Op("Equal", l.unsqueeze(l.countTo(n), 1), l.unsqueeze(l.countTo(m), 0)), d)
 }
 
 // column and row pick by a rank 0 index.
-func (l *Lowering) column(a, k *ssa.Value) *ssa.Value { return l.Gather(a, k, l.Rank(a)-1) }
-func (l *Lowering) row(a, k *ssa.Value) *ssa.Value    { return l.Gather(a, k, l.Rank(a)-2) }
+func (l *Lowering) column(a, k *ssa.Value) *ssa.Value { return l.gather(a, k, l.Rank(a)-1) }
+func (l *Lowering) row(a, k *ssa.Value) *ssa.Value    { return l.gather(a, k, l.Rank(a)-2) }
 
 // tall makes a column of a vector, wide a row.
-func (l *Lowering) tall(v *ssa.Value) *ssa.Value { return l.Unsqueeze(v, int64(l.Rank(v))) }
-func (l *Lowering) wide(v *ssa.Value) *ssa.Value { return l.Unsqueeze(v, int64(l.Rank(v)-1)) }
+func (l *Lowering) tall(v *ssa.Value) *ssa.Value { return l.unsqueeze(v, int64(l.Rank(v))) }
+func (l *Lowering) wide(v *ssa.Value) *ssa.Value { return l.unsqueeze(v, int64(l.Rank(v)-1)) }
 
 // tri keeps the triangle of a on and below (or above) the diagonal that is offset to the right.
 func (l *Lowering) tri(a *ssa.Value, lower bool, offset int64) *ssa.Value {
-	r := l.Unsqueeze(l.countTo(l.rowCount(a)), 1)
-	c := l.Unsqueeze(l.countTo(l.colCount(a)), 0)
+	r := l.unsqueeze(l.countTo(l.rowCount(a)), 1)
+	c := l.unsqueeze(l.countTo(l.colCount(a)), 0)
 	if offset != 0 {
-		r = l.Add(r, l.ScalarInt(tensor.Int64, offset))
+		r = l.add(r, l.scalarInt(tensor.Int64, offset))
 	}
 	hidden := l.Op("Less", c, r)
 	if lower {
 		hidden = l.Op("Greater", c, r)
 	}
-	return l.Where(hidden, l.Like(a, 0), a)
+	return l.where(hidden, l.Like(a, 0), a)
 }
 
 // diagonalOf is the main diagonal.
 func (l *Lowering) diagonalOf(a *ssa.Value) *ssa.Value {
 	n := l.minSize(l.rowCount(a), l.colCount(a))
-	step := l.AddSize(l.colCount(a), ConstSize(1))
-	flat := l.reshapeSizes(a, append(l.batchOf(a), l.MulSize(l.rowCount(a), l.colCount(a)))...)
-	return l.Gather(flat, l.Mul(l.countTo(n), l.SizeValue(step)), l.Rank(flat)-1)
+	step := l.addSize(l.colCount(a), ConstSize(1))
+	flat := l.reshapeSizes(a, append(l.batchOf(a), l.mulSize(l.rowCount(a), l.colCount(a)))...)
+	return l.gather(flat, l.mul(l.countTo(n), l.sizeValue(step)), l.Rank(flat)-1)
 }
 
 // lastAxis moves axis 0, along which Scan stacks, to the end.
@@ -108,55 +108,55 @@ func (l *Lowering) lu(a *ssa.Value, pivot bool) luResult {
 	batch := l.batchOf(a)
 	rows, cols := l.countTo(m), l.countTo(n)
 	zero := l.Like(a, 0)
-	perm := l.Expand(rows, l.SizeTensor(append(append([]Size{}, batch...), m)))
-	shape := l.ShapeOf(a)
+	perm := l.expand(rows, l.sizeTensor(append(append([]Size{}, batch...), m)))
+	shape := l.shapeOf(a)
 	finals, outs := l.scanOver([]*ssa.Value{a, perm}, []*ssa.Value{l.countTo(k)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		a, perm, at := st[0], st[1], el[0]
 		var p *ssa.Value // (..., 1)
 		if pivot {
-			mag := l.Where(l.Op("Less", rows, at), l.Like(a, -1), l.Op("Abs", l.column(a, at)))
+			mag := l.where(l.Op("Less", rows, at), l.Like(a, -1), l.Op("Abs", l.column(a, at)))
 			p = l.OpA("ArgMax", []ssa.Attr{intAttr("axis", -1), intAttr("keepdims", 1)}, mag)
-			idx := l.Where(l.Op("Equal", rows, at), p, l.Where(l.Op("Equal", rows, p), at, rows))
-			a = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(l.Rank(a)-2))}, a, l.Expand(l.tall(idx), shape))
+			idx := l.where(l.Op("Equal", rows, at), p, l.where(l.Op("Equal", rows, p), at, rows))
+			a = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(l.Rank(a)-2))}, a, l.expand(l.tall(idx), shape))
 			perm = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(l.Rank(a)-2))}, perm, idx)
 		} else {
-			p = l.Expand(l.Unsqueeze(at, 0), l.SizeTensor(append(append([]Size{}, batch...), ConstSize(1))))
+			p = l.expand(l.unsqueeze(at, 0), l.sizeTensor(append(append([]Size{}, batch...), ConstSize(1))))
 		}
 		top, col := l.row(a, at), l.column(a, at)
-		value := l.Unsqueeze(l.Gather(top, at, l.Rank(top)-1), int64(l.Rank(top)-1))
+		value := l.unsqueeze(l.gather(top, at, l.Rank(top)-1), int64(l.Rank(top)-1))
 		below := l.Op("Greater", rows, at)
 		usable := l.Op("And", below, l.Op("Not", l.Op("Equal", value, zero)))
-		f := l.Where(usable, l.Div(col, l.Where(l.Op("Equal", value, zero), l.Like(a, 1), value)), zero)
-		right := l.Where(l.Op("Greater", cols, at), top, zero)
-		a = l.Sub(a, l.Mul(l.tall(f), l.wide(right)))
-		here := l.Op("And", l.Op("Equal", cols, at), l.Unsqueeze(below, 1))
-		a = l.Where(here, l.tall(f), a)
-		return []*ssa.Value{a, perm}, []*ssa.Value{l.Squeeze(p, -1)}
+		f := l.where(usable, l.div(col, l.where(l.Op("Equal", value, zero), l.Like(a, 1), value)), zero)
+		right := l.where(l.Op("Greater", cols, at), top, zero)
+		a = l.sub(a, l.mul(l.tall(f), l.wide(right)))
+		here := l.Op("And", l.Op("Equal", cols, at), l.unsqueeze(below, 1))
+		a = l.where(here, l.tall(f), a)
+		return []*ssa.Value{a, perm}, []*ssa.Value{l.squeeze(p, -1)}
 	})
-	pivots := l.Cast(l.Add(l.lastAxis(outs[0]), l.ScalarInt(tensor.Int64, 1)), tensor.Int32)
+	pivots := l.Cast(l.add(l.lastAxis(outs[0]), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
 	return luResult{finals[0], finals[1], pivots}
 }
 
 // swapSign is -1 for an odd number of row exchanges, else 1.
 func (l *Lowering) swapSign(r luResult, d tensor.DType) *ssa.Value {
-	k := l.SizeOf(r.pivots, l.Rank(r.pivots)-1)
-	own := l.Cast(l.Add(l.countTo(k), l.ScalarInt(tensor.Int64, 1)), tensor.Int32)
+	k := l.sizeOf(r.pivots, l.Rank(r.pivots)-1)
+	own := l.Cast(l.add(l.countTo(k), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
 	moved := l.Cast(l.Op("Not", l.Op("Equal", r.pivots, own)), tensor.Int64)
-	odd := l.Op("Mod", l.Reduce("ReduceSum", moved, []int64{-1}, false), l.ScalarInt(tensor.Int64, 2))
-	return l.Sub(l.Scalar(d, 1), l.Mul(l.Cast(odd, d), l.Scalar(d, 2)))
+	odd := l.Op("Mod", l.reduce("ReduceSum", moved, []int64{-1}, false), l.scalarInt(tensor.Int64, 2))
+	return l.sub(l.Scalar(d, 1), l.mul(l.Cast(odd, d), l.Scalar(d, 2)))
 }
 
 // permutation is P of P L U, from the order of the rows.
 func (l *Lowering) permutation(perm *ssa.Value, d tensor.DType) *ssa.Value {
-	m := l.SizeOf(perm, l.Rank(perm)-1)
-	return l.Cast(l.Op("Equal", l.Unsqueeze(l.countTo(m), 1), l.wide(perm)), d)
+	m := l.sizeOf(perm, l.Rank(perm)-1)
+	return l.Cast(l.Op("Equal", l.unsqueeze(l.countTo(m), 1), l.wide(perm)), d)
 }
 
 // unitLower and upperPart split a packed LU into (m, k) and (k, n).
 func (l *Lowering) unitLower(lu *ssa.Value) *ssa.Value {
 	m, n := l.rowCount(lu), l.colCount(lu)
 	k := l.minSize(m, n)
-	return l.Add(l.tri(l.firstColumns(lu, k), true, -1), l.eye(l.DType(lu), m, k))
+	return l.add(l.tri(l.firstColumns(lu, k), true, -1), l.eye(l.DType(lu), m, k))
 }
 
 func (l *Lowering) upperPart(lu *ssa.Value) *ssa.Value {
@@ -164,11 +164,11 @@ func (l *Lowering) upperPart(lu *ssa.Value) *ssa.Value {
 }
 
 func (l *Lowering) firstColumns(a *ssa.Value, k Size) *ssa.Value {
-	return l.Op("Slice", a, l.I64(0), l.SizeTensor([]Size{k}), l.I64(-1))
+	return l.Op("Slice", a, l.i64(0), l.sizeTensor([]Size{k}), l.i64(-1))
 }
 
 func (l *Lowering) firstRows(a *ssa.Value, k Size) *ssa.Value {
-	return l.Op("Slice", a, l.I64(0), l.SizeTensor([]Size{k}), l.I64(-2))
+	return l.Op("Slice", a, l.i64(0), l.sizeTensor([]Size{k}), l.i64(-2))
 }
 
 // zeroPivot is the place, counted from 1, of the first zero on the diagonal of U, 0 if there is none: LAPACK's info.
@@ -182,20 +182,20 @@ func (l *Lowering) zeroPivot(lu *ssa.Value) *ssa.Value {
 // firstTrue is the place, counted from 1, of the first true value along the last axis, else 0; int32.
 func (l *Lowering) firstTrue(bad *ssa.Value) *ssa.Value {
 	n := l.Cast(bad, tensor.Int32)
-	any := l.Reduce("ReduceMax", n, []int64{-1}, false)
+	any := l.reduce("ReduceMax", n, []int64{-1}, false)
 	at := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", -1), intAttr("keepdims", 0)}, n)
-	return l.Mul(any, l.Add(l.Cast(at, tensor.Int32), l.ScalarInt(tensor.Int32, 1)))
+	return l.mul(any, l.add(l.Cast(at, tensor.Int32), l.scalarInt(tensor.Int32, 1)))
 }
 
 // matchBatch gives two matrices the same batch axes.
 func (l *Lowering) matchBatch(a, b *ssa.Value) (*ssa.Value, *ssa.Value) {
 	r := max(l.Rank(a), l.Rank(b))
-	a = l.Unsqueeze(a, axesFrom(0, r-l.Rank(a))...)
-	b = l.Unsqueeze(b, axesFrom(0, r-l.Rank(b))...)
+	a = l.unsqueeze(a, axesFrom(0, r-l.Rank(a))...)
+	b = l.unsqueeze(b, axesFrom(0, r-l.Rank(b))...)
 	same := true
 	batch := make([]Size, r-2)
 	for i := range batch {
-		x, y := l.SizeOf(a, i), l.SizeOf(b, i)
+		x, y := l.sizeOf(a, i), l.sizeOf(b, i)
 		same = same && x.Expr.Equal(y.Expr)
 		switch {
 		case x.Expr.Is(1):
@@ -210,7 +210,7 @@ func (l *Lowering) matchBatch(a, b *ssa.Value) (*ssa.Value, *ssa.Value) {
 		return a, b
 	}
 	grow := func(v *ssa.Value) *ssa.Value {
-		return l.Expand(v, l.SizeTensor(append(append([]Size{}, batch...), l.rowCount(v), l.colCount(v))))
+		return l.expand(v, l.sizeTensor(append(append([]Size{}, batch...), l.rowCount(v), l.colCount(v))))
 	}
 	return grow(a), grow(b)
 }
@@ -223,15 +223,15 @@ func (l *Lowering) solveTriangle(t, b *ssa.Value, upper, unit bool) *ssa.Value {
 	}
 	t = l.tri(t, !upper, 0)
 	n := l.rowCount(b)
-	rows := l.Unsqueeze(l.countTo(n), 1)
-	finals, _ := l.scanOver([]*ssa.Value{l.Fill(l.ShapeOf(b), l.DType(b), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, upper, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	rows := l.unsqueeze(l.countTo(n), 1)
+	finals, _ := l.scanOver([]*ssa.Value{l.fill(l.shapeOf(b), l.DType(b), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, upper, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		x, i := st[0], el[0]
 		ti := l.row(t, i)
-		v := l.Sub(l.wide(l.row(b, i)), l.Op("MatMul", l.wide(ti), x))
+		v := l.sub(l.wide(l.row(b, i)), l.Op("MatMul", l.wide(ti), x))
 		if !unit {
-			v = l.Div(v, l.tall(l.tall(l.Gather(ti, i, l.Rank(ti)-1))))
+			v = l.div(v, l.tall(l.tall(l.gather(ti, i, l.Rank(ti)-1))))
 		}
-		return []*ssa.Value{l.Where(l.Op("Equal", rows, i), v, x)}, nil
+		return []*ssa.Value{l.where(l.Op("Equal", rows, i), v, x)}, nil
 	})
 	return finals[0]
 }
@@ -242,8 +242,8 @@ func (l *Lowering) solveLU(r luResult, b *ssa.Value) *ssa.Value {
 	if l.emptyMatrix(b) {
 		return b
 	}
-	perm := l.Expand(r.perm, l.SizeTensor(append(l.batchOf(b), l.rowCount(b))))
-	b = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(l.Rank(b)-2))}, b, l.Expand(l.tall(perm), l.ShapeOf(b)))
+	perm := l.expand(r.perm, l.sizeTensor(append(l.batchOf(b), l.rowCount(b))))
+	b = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(l.Rank(b)-2))}, b, l.expand(l.tall(perm), l.shapeOf(b)))
 	return l.solveTriangle(lu, l.solveTriangle(lu, b, false, true), true, false)
 }
 
@@ -252,12 +252,12 @@ func (l *Lowering) cholesky(a *ssa.Value) (lower, info *ssa.Value) {
 	n := l.rowCount(a)
 	rows, cols := l.countTo(n), l.countTo(n)
 	zero := l.Like(a, 0)
-	finals, outs := l.scanOver([]*ssa.Value{l.Fill(l.ShapeOf(a), l.DType(a), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, outs := l.scanOver([]*ssa.Value{l.fill(l.shapeOf(a), l.DType(a), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		f, j := st[0], el[0]
-		c := l.Sub(l.column(a, j), l.Squeeze(l.Op("MatMul", f, l.tall(l.row(f, j))), -1))
-		square := l.tall(l.Gather(c, j, l.Rank(c)-1))
-		c = l.Where(l.Op("Less", rows, j), zero, l.Div(c, l.Op("Sqrt", square)))
-		return []*ssa.Value{l.Where(l.Op("Equal", cols, j), l.tall(c), f)}, []*ssa.Value{l.Squeeze(square, -1)}
+		c := l.sub(l.column(a, j), l.squeeze(l.Op("MatMul", f, l.tall(l.row(f, j))), -1))
+		square := l.tall(l.gather(c, j, l.Rank(c)-1))
+		c = l.where(l.Op("Less", rows, j), zero, l.div(c, l.Op("Sqrt", square)))
+		return []*ssa.Value{l.where(l.Op("Equal", cols, j), l.tall(c), f)}, []*ssa.Value{l.squeeze(square, -1)}
 	})
 	squares := l.lastAxis(outs[0])
 	return finals[0], l.firstTrue(l.Op("Not", l.Op("Greater", squares, zero)))
@@ -275,25 +275,25 @@ func (l *Lowering) householder(a *ssa.Value) reflectors {
 		r, k := st[0], el[0]
 		x := l.column(r, k)
 		below := l.Op("Greater", rows, k)
-		tail := l.Where(below, x, zero)
-		alpha := l.tall(l.Gather(x, k, l.Rank(x)-1)) // (..., 1)
-		rest := l.Reduce("ReduceSum", l.Mul(tail, tail), []int64{-1}, true)
-		norm := l.Op("Sqrt", l.Add(l.Mul(alpha, alpha), rest))
-		beta := l.Where(l.Op("Less", alpha, zero), norm, l.Op("Neg", norm))
+		tail := l.where(below, x, zero)
+		alpha := l.tall(l.gather(x, k, l.Rank(x)-1)) // (..., 1)
+		rest := l.reduce("ReduceSum", l.mul(tail, tail), []int64{-1}, true)
+		norm := l.Op("Sqrt", l.add(l.mul(alpha, alpha), rest))
+		beta := l.where(l.Op("Less", alpha, zero), norm, l.Op("Neg", norm))
 		none := l.Op("Equal", rest, zero) // nothing to annihilate: H is the identity
-		tau := l.Where(none, zero, l.Div(l.Sub(beta, alpha), l.Where(none, one, beta)))
-		v := l.Where(below, l.Div(tail, l.Where(none, one, l.Sub(alpha, beta))), zero)
-		full := l.Where(l.Op("Equal", rows, k), one, v)
+		tau := l.where(none, zero, l.div(l.sub(beta, alpha), l.where(none, one, beta)))
+		v := l.where(below, l.div(tail, l.where(none, one, l.sub(alpha, beta))), zero)
+		full := l.where(l.Op("Equal", rows, k), one, v)
 		// columns to the right: r - tau v (v' r)
 		proj := l.Op("MatMul", l.wide(full), r)
-		next := l.Sub(r, l.Mul(l.Mul(l.tall(full), proj), l.tall(tau)))
+		next := l.sub(r, l.mul(l.mul(l.tall(full), proj), l.tall(tau)))
 		right := l.Op("Greater", cols, k)
-		next = l.Where(right, next, r)
+		next = l.where(right, next, r)
 		// column k: beta on the diagonal, the vector's tail below
-		diag := l.Where(l.Op("Equal", rows, k), l.Where(none, alpha, beta), x)
-		own := l.Where(below, v, diag)
-		next = l.Where(l.Op("Equal", cols, k), l.tall(own), next)
-		return []*ssa.Value{next}, []*ssa.Value{l.Squeeze(tau, -1)}
+		diag := l.where(l.Op("Equal", rows, k), l.where(none, alpha, beta), x)
+		own := l.where(below, v, diag)
+		next = l.where(l.Op("Equal", cols, k), l.tall(own), next)
+		return []*ssa.Value{next}, []*ssa.Value{l.squeeze(tau, -1)}
 	})
 	return reflectors{finals[0], l.lastAxis(outs[0])}
 }
@@ -303,17 +303,17 @@ func (l *Lowering) householder(a *ssa.Value) reflectors {
 func (l *Lowering) reflect(v, tau, c *ssa.Value, transpose bool) *ssa.Value {
 	rows := l.countTo(l.rowCount(v))
 	zero, one := l.Like(v, 0), l.Like(v, 1)
-	k := l.SizeOf(tau, l.Rank(tau)-1)
+	k := l.sizeOf(tau, l.Rank(tau)-1)
 	if l.emptyMatrix(c) || isEmpty(k) {
 		return c
 	}
 	finals, _ := l.scanOver([]*ssa.Value{c}, []*ssa.Value{l.countTo(k)}, !transpose, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		c, i := st[0], el[0]
 		x := l.column(v, i)
-		x = l.Where(l.Op("Equal", rows, i), one, l.Where(l.Op("Greater", rows, i), x, zero))
-		t := l.tall(l.tall(l.Gather(tau, i, l.Rank(tau)-1)))
+		x = l.where(l.Op("Equal", rows, i), one, l.where(l.Op("Greater", rows, i), x, zero))
+		t := l.tall(l.tall(l.gather(tau, i, l.Rank(tau)-1)))
 		proj := l.Op("MatMul", l.wide(x), c)
-		return []*ssa.Value{l.Sub(c, l.Mul(l.Mul(l.tall(x), proj), t))}, nil
+		return []*ssa.Value{l.sub(c, l.mul(l.mul(l.tall(x), proj), t))}, nil
 	})
 	return finals[0]
 }
@@ -324,7 +324,7 @@ func (l *Lowering) identityLike(a *ssa.Value, n, m Size) *ssa.Value {
 	if l.Rank(a) == 2 {
 		return e
 	}
-	return l.Expand(e, l.SizeTensor(append(l.batchOf(a), n, m)))
+	return l.expand(e, l.sizeTensor(append(l.batchOf(a), n, m)))
 }
 
 // maxJacobi bounds the size of matrices whose eigenvalues or singular values
@@ -353,20 +353,20 @@ func (l *Lowering) rotations(n int64) *ssa.Value {
 func (l *Lowering) rotation(app, aqq, apq *ssa.Value) (c, s *ssa.Value) {
 	zero, one := l.Like(app, 0), l.Like(app, 1)
 	none := l.Op("Equal", apq, zero)
-	theta := l.Div(l.Sub(aqq, app), l.Mul(l.Where(none, one, apq), l.Like(app, 2)))
-	sign := l.Where(l.Op("Less", theta, zero), l.Op("Neg", one), one)
-	t := l.Div(sign, l.Add(l.Op("Abs", theta), l.Op("Sqrt", l.Add(l.Mul(theta, theta), one))))
-	t = l.Where(none, zero, t)
-	c = l.Op("Reciprocal", l.Op("Sqrt", l.Add(l.Mul(t, t), one)))
-	return c, l.Mul(t, c)
+	theta := l.div(l.sub(aqq, app), l.mul(l.where(none, one, apq), l.Like(app, 2)))
+	sign := l.where(l.Op("Less", theta, zero), l.Op("Neg", one), one)
+	t := l.div(sign, l.add(l.Op("Abs", theta), l.Op("Sqrt", l.add(l.mul(theta, theta), one))))
+	t = l.where(none, zero, t)
+	c = l.Op("Reciprocal", l.Op("Sqrt", l.add(l.mul(t, t), one)))
+	return c, l.mul(t, c)
 }
 
 // rotateColumns turns columns p and q of a by the angle (c, s), of shape (..., 1).
 func (l *Lowering) rotateColumns(a, p, q, c, s, cols *ssa.Value) *ssa.Value {
 	x, y := l.column(a, p), l.column(a, q)
-	nx := l.Sub(l.Mul(c, x), l.Mul(s, y))
-	ny := l.Add(l.Mul(s, x), l.Mul(c, y))
-	return l.Where(l.Op("Equal", cols, p), l.tall(nx), l.Where(l.Op("Equal", cols, q), l.tall(ny), a))
+	nx := l.sub(l.mul(c, x), l.mul(s, y))
+	ny := l.add(l.mul(s, x), l.mul(c, y))
+	return l.where(l.Op("Equal", cols, p), l.tall(nx), l.where(l.Op("Equal", cols, q), l.tall(ny), a))
 }
 
 // svdResult is A V = U S: rotated columns and the rotation, in float64, not sorted.
@@ -378,25 +378,25 @@ type svdResult struct {
 // jacobiSVD is the one-sided Jacobi method (Hestenes) for m >= n, in float64.
 func (l *Lowering) jacobiSVD(a *ssa.Value) svdResult {
 	a = l.Cast(a, tensor.Float64)
-	n := l.Static(a, l.Rank(a)-1)
+	n := l.static(a, l.Rank(a)-1)
 	cols := l.countTo(ConstSize(n))
 	v := l.identityLike(a, ConstSize(n), ConstSize(n))
 	if n > 1 {
 		finals, _ := l.scanOver([]*ssa.Value{a, v}, []*ssa.Value{l.rotations(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
-			p, q := l.Gather(el[0], l.ScalarInt(tensor.Int64, 0), 0), l.Gather(el[0], l.ScalarInt(tensor.Int64, 1), 0)
+			p, q := l.gather(el[0], l.scalarInt(tensor.Int64, 0), 0), l.gather(el[0], l.scalarInt(tensor.Int64, 1), 0)
 			x, y := l.column(st[0], p), l.column(st[0], q)
-			dot := func(a, b *ssa.Value) *ssa.Value { return l.Reduce("ReduceSum", l.Mul(a, b), []int64{-1}, true) }
+			dot := func(a, b *ssa.Value) *ssa.Value { return l.reduce("ReduceSum", l.mul(a, b), []int64{-1}, true) }
 			c, s := l.rotation(dot(x, x), dot(y, y), dot(x, y))
 			return []*ssa.Value{l.rotateColumns(st[0], p, q, c, s, cols), l.rotateColumns(st[1], p, q, c, s, cols)}, nil
 		})
 		a, v = finals[0], finals[1]
 	}
-	return svdResult{a, v, l.Op("Sqrt", l.Reduce("ReduceSum", l.Mul(a, a), []int64{-2}, false))}
+	return svdResult{a, v, l.Op("Sqrt", l.reduce("ReduceSum", l.mul(a, a), []int64{-2}, false))}
 }
 
 // sorted sorts along the last axis.
 func (l *Lowering) sorted(x *ssa.Value, largest int64) *ssa.Value {
-	k := l.SizeTensor([]Size{l.SizeOf(x, l.Rank(x)-1)})
+	k := l.sizeTensor([]Size{l.sizeOf(x, l.Rank(x)-1)})
 	return l.Create("onnx::TopK", 2, []*ssa.Value{x, k}, intAttr("axis", -1), intAttr("largest", largest))[0]
 }
 
@@ -427,17 +427,17 @@ type eighResult struct{ w, v *ssa.Value }
 func (l *Lowering) jacobiEigh(a *ssa.Value, lower bool) eighResult {
 	a = l.Cast(a, tensor.Float64)
 	r := l.Rank(a)
-	n := l.Static(a, r-1)
+	n := l.static(a, r-1)
 	half := l.tri(a, lower, map[bool]int64{true: -1, false: 1}[lower])
 	eye := l.eye(tensor.Float64, ConstSize(n), ConstSize(n))
-	a = l.Add(l.Add(half, l.adjoint(half)), l.Mul(a, eye))
+	a = l.add(l.add(half, l.adjoint(half)), l.mul(a, eye))
 	v := l.identityLike(a, ConstSize(n), ConstSize(n))
 	cols := l.countTo(ConstSize(n))
 	if n > 1 {
 		finals, _ := l.scanOver([]*ssa.Value{a, v}, []*ssa.Value{l.rotations(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
-			p, q := l.Gather(el[0], l.ScalarInt(tensor.Int64, 0), 0), l.Gather(el[0], l.ScalarInt(tensor.Int64, 1), 0)
+			p, q := l.gather(el[0], l.scalarInt(tensor.Int64, 0), 0), l.gather(el[0], l.scalarInt(tensor.Int64, 1), 0)
 			x, y := l.column(st[0], p), l.column(st[0], q)
-			at := func(c, i *ssa.Value) *ssa.Value { return l.tall(l.Gather(c, i, l.Rank(c)-1)) }
+			at := func(c, i *ssa.Value) *ssa.Value { return l.tall(l.gather(c, i, l.Rank(c)-1)) }
 			c, s := l.rotation(at(x, p), at(y, q), at(y, p))
 			b := l.rotateColumns(st[0], p, q, c, s, cols)
 			b = l.adjoint(l.rotateColumns(l.adjoint(b), p, q, c, s, cols))
@@ -451,16 +451,16 @@ func (l *Lowering) jacobiEigh(a *ssa.Value, lower bool) eighResult {
 // singularFloor is the number below which singular values count as 0: the
 // greater of atol and rtol * the greatest one, with PyTorch's default for rtol.
 func (l *Lowering) singularFloor(s, atol, rtol, a *ssa.Value) *ssa.Value {
-	top := l.Reduce("ReduceMax", s, []int64{-1}, true)
+	top := l.reduce("ReduceMax", s, []int64{-1}, true)
 	if rtol == nil {
-		n := l.Cast(l.SizeValue(l.maxSize(l.rowCount(a), l.colCount(a))), tensor.Float64)
-		rtol = l.Mul(n, l.Scalar(tensor.Float64, epsilonOf(l.DType(a))))
+		n := l.Cast(l.sizeValue(l.maxSize(l.rowCount(a), l.colCount(a))), tensor.Float64)
+		rtol = l.mul(n, l.Scalar(tensor.Float64, epsilonOf(l.DType(a))))
 		if atol != nil {
 			// with a positive atol the default is 0
-			rtol = l.Where(l.Op("Greater", atol, l.Like(atol, 0)), l.Like(rtol, 0), rtol)
+			rtol = l.where(l.Op("Greater", atol, l.Like(atol, 0)), l.Like(rtol, 0), rtol)
 		}
 	}
-	floor := l.Mul(top, rtol)
+	floor := l.mul(top, rtol)
 	if atol != nil {
 		floor = l.Op("Max", floor, atol)
 	}
@@ -478,7 +478,7 @@ func (l *Lowering) pseudoInverse(a, atol, rtol *ssa.Value) *ssa.Value {
 	}
 	r := l.jacobiSVD(a)
 	keep := l.Op("Greater", r.s, l.singularFloor(r.s, atol, rtol, a))
-	square := l.Where(keep, l.Mul(r.s, r.s), l.Like(r.s, math.Inf(1)))
-	y := l.Op("MatMul", l.Div(r.v, l.wide(square)), l.adjoint(r.av))
+	square := l.where(keep, l.mul(r.s, r.s), l.Like(r.s, math.Inf(1)))
+	y := l.Op("MatMul", l.div(r.v, l.wide(square)), l.adjoint(r.av))
 	return l.Cast(y, d)
 }

@@ -62,14 +62,14 @@ func (l *Lowering) both(s spectrum, f func(v *ssa.Value) *ssa.Value) spectrum {
 // value is the complex tensor.
 func (l *Lowering) spectrumValue(s spectrum) *ssa.Value {
 	if s.im == nil {
-		s.im = l.Fill(l.ShapeOf(s.re), l.DType(s.re), ssa.Int(0))
+		s.im = l.fill(l.shapeOf(s.re), l.DType(s.re), ssa.Int(0))
 	}
 	return l.complexOf(s.re, s.im)
 }
 
 // resizeAxisTo cuts or pads with zeros at the end.
 func (l *Lowering) resizeAxisTo(x *ssa.Value, axis int, n Size) *ssa.Value {
-	have := l.SizeOf(x, axis)
+	have := l.sizeOf(x, axis)
 	if n.Known && have.Expr.Equal(n.Expr) {
 		return x
 	}
@@ -80,13 +80,13 @@ func (l *Lowering) resizeAxisTo(x *ssa.Value, axis int, n Size) *ssa.Value {
 		for i := range pads {
 			pads[i] = ConstSize(0)
 		}
-		pads[l.Rank(x)+axis] = l.maxSize(l.SubSize(n, have), ConstSize(0))
-		x = l.Op("Pad", x, l.SizeTensor(pads), l.Like(x, 0))
+		pads[l.Rank(x)+axis] = l.maxSize(l.subSize(n, have), ConstSize(0))
+		x = l.Op("Pad", x, l.sizeTensor(pads), l.Like(x, 0))
 		if okA && okB {
 			return x
 		}
 	}
-	return l.Op("Slice", x, l.I64(0), l.SizeTensor([]Size{n}), l.I64(int64(axis)))
+	return l.Op("Slice", x, l.i64(0), l.sizeTensor([]Size{n}), l.i64(int64(axis)))
 }
 
 // fftArgs reads the axes and their sizes; size is not Known and without Value where the input decides.
@@ -95,14 +95,14 @@ func (l *Lowering) fftArgs(rank int) (dims []int, sizes []*Size) {
 		dims = []int{l.Dim("dim", rank)}
 		sizes = []*Size{nil}
 		if !l.IsNone("n") {
-			n := l.Sizes("n")[0]
+			n := l.sizes("n")[0]
 			sizes[0] = &n
 		}
 		return dims, sizes
 	}
 	var given []Size
 	if !l.IsNone("s") {
-		given = l.Sizes("s")
+		given = l.sizes("s")
 	}
 	switch {
 	case !l.IsNone("dim"):
@@ -162,7 +162,7 @@ func (l *Lowering) sizePower(n Size, power float64, d tensor.DType) *ssa.Value {
 	if k, ok := n.Int(); ok {
 		return l.Scalar(d, math.Pow(float64(k), power))
 	}
-	v := l.Cast(l.SizeValue(n), d)
+	v := l.Cast(l.sizeValue(n), d)
 	if power == -0.5 {
 		v = l.Op("Sqrt", v)
 	}
@@ -173,33 +173,34 @@ func (l *Lowering) scaled(s spectrum, k *ssa.Value) spectrum {
 	if k == nil {
 		return s
 	}
-	return l.both(s, func(v *ssa.Value) *ssa.Value { return l.Mul(v, k) })
+	return l.both(s, func(v *ssa.Value) *ssa.Value { return l.mul(v, k) })
 }
 
 // dft transforms along an axis without a factor: exp(-2 pi i j k / n), with a plus for the inverse.
 func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 	r := l.Rank(s.re)
 	d := l.DType(s.re)
-	n := l.SizeOf(s.re, axis)
+	n := l.sizeOf(s.re, axis)
 	// A product is exact to the last bits; onnxruntime's DFT loses some where the size is no power of 2.
+	// Before opset 17 there is no DFT, and the product is the only way.
 	if k, ok := n.Int(); ok && (k <= 32 || k&(k-1) != 0 && k <= 256 || l.Opset < 17) {
 		return l.dftByMatrix(s, axis, k, inverse)
 	}
 	l.NeedOpset(17, "a Fourier transform of unknown size")
-	x := l.Unsqueeze(s.re, int64(r))
+	x := l.unsqueeze(s.re, int64(r))
 	if s.im != nil {
-		x = l.ConcatV(int64(r), x, l.Unsqueeze(s.im, int64(r)))
+		x = l.concatV(int64(r), x, l.unsqueeze(s.im, int64(r)))
 	}
 	// An inverse transform is the forward one with the parts exchanged.
 	if inverse {
 		im := s.im
 		if im == nil {
-			im = l.Fill(l.ShapeOf(s.re), d, ssa.Int(0))
+			im = l.fill(l.shapeOf(s.re), d, ssa.Int(0))
 		}
-		x = l.ConcatV(int64(r), l.Unsqueeze(im, int64(r)), l.Unsqueeze(s.re, int64(r)))
+		x = l.concatV(int64(r), l.unsqueeze(im, int64(r)), l.unsqueeze(s.re, int64(r)))
 	}
-	y := l.Op("DFT", x, nil, l.ScalarInt(tensor.Int64, int64(axis)))
-	at := func(i int64) *ssa.Value { return l.Gather(y, l.ScalarInt(tensor.Int64, i), r) }
+	y := l.Op("DFT", x, nil, l.scalarInt(tensor.Int64, int64(axis)))
+	at := func(i int64) *ssa.Value { return l.gather(y, l.scalarInt(tensor.Int64, i), r) }
 	if inverse {
 		return spectrum{at(1), at(0)}
 	}
@@ -228,7 +229,7 @@ func (l *Lowering) dftByMatrix(s spectrum, axis int, n int64, inverse bool) spec
 	if s.im == nil {
 		return spectrum{mul(s.re, cos), mul(s.re, sin)}
 	}
-	return spectrum{l.Sub(mul(s.re, cos), mul(s.im, sin)), l.Add(mul(s.re, sin), mul(s.im, cos))}
+	return spectrum{l.sub(mul(s.re, cos), mul(s.im, sin)), l.add(mul(s.re, sin), mul(s.im, cos))}
 }
 
 // fftDims are the axes of the primitive forms.
@@ -253,7 +254,7 @@ func lowerFFTr2c(l *Lowering) *ssa.Value {
 		l.Fail("a transform of real numbers of a complex tensor, or along no axis")
 	}
 	last := dims[len(dims)-1]
-	half := l.AddSize(l.DivSize(l.SizeOf(s.re, last), ConstSize(2)), ConstSize(1))
+	half := l.addSize(l.divSize(l.sizeOf(s.re, last), ConstSize(2)), ConstSize(1))
 	s = l.fftOver(s, dims, make([]*Size, len(dims)), false)
 	if l.Bool("onesided") {
 		s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, last, half) })
@@ -269,7 +270,7 @@ func lowerFFTc2r(l *Lowering) *ssa.Value {
 	}
 	k := len(dims) - 1
 	s = l.fftOver(s, dims[:k], make([]*Size, k), true)
-	n := l.Sizes("last_dim_size")[0]
+	n := l.sizes("last_dim_size")[0]
 	return l.hermitianToReal(s, dims[k], n, false, l.fftScale(true, n, l.DType(s.re)))
 }
 
@@ -291,7 +292,7 @@ func (l *Lowering) fftOver(s spectrum, dims []int, sizes []*Size, inverse bool) 
 		}
 	}
 	for _, d := range dims {
-		n := l.SizeOf(s.re, d)
+		n := l.sizeOf(s.re, d)
 		s = l.scaled(l.dft(s, d, inverse), l.fftScale(inverse, n, l.DType(s.re)))
 	}
 	return s
@@ -314,8 +315,8 @@ func (l *Lowering) rfft(hermitian bool) *ssa.Value {
 		}
 	}
 	last := dims[len(dims)-1]
-	n := l.SizeOf(s.re, last)
-	half := l.AddSize(l.DivSize(n, ConstSize(2)), ConstSize(1))
+	n := l.sizeOf(s.re, last)
+	half := l.addSize(l.divSize(n, ConstSize(2)), ConstSize(1))
 	s = l.scaled(l.dft(s, last, hermitian), l.fftScale(hermitian, n, l.DType(s.re)))
 	s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, last, half) })
 	return l.spectrumValue(l.fftOver(s, dims[:len(dims)-1], make([]*Size, len(dims)-1), hermitian))
@@ -336,7 +337,7 @@ func (l *Lowering) irfft(forward bool) *ssa.Value {
 	if sizes[k] != nil {
 		n = *sizes[k]
 	} else {
-		n = l.MulSize(ConstSize(2), l.SubSize(l.SizeOf(s.re, last), ConstSize(1)))
+		n = l.mulSize(ConstSize(2), l.subSize(l.sizeOf(s.re, last), ConstSize(1)))
 	}
 	if v, ok := n.Int(); ok && v < 1 {
 		l.Fail("a transform of %d numbers", v)
@@ -346,21 +347,21 @@ func (l *Lowering) irfft(forward bool) *ssa.Value {
 
 // hermitianToReal is the transform of n numbers, the first half of which is given.
 func (l *Lowering) hermitianToReal(s spectrum, axis int, n Size, forward bool, scale *ssa.Value) *ssa.Value {
-	half := l.AddSize(l.DivSize(n, ConstSize(2)), ConstSize(1))
+	half := l.addSize(l.divSize(n, ConstSize(2)), ConstSize(1))
 	s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, axis, half) })
 	// place j > n/2 is the conjugate of place n-j
 	at := l.countTo(n)
-	mirrored := l.Op("Min", at, l.Sub(l.SizeValue(n), at))
-	re := l.Gather(s.re, mirrored, axis)
+	mirrored := l.Op("Min", at, l.sub(l.sizeValue(n), at))
+	re := l.gather(s.re, mirrored, axis)
 	full := spectrum{re: re}
 	if s.im != nil {
-		tail := l.Op("Less", l.Sub(l.SizeValue(n), at), at)
-		sign := l.Where(tail, l.Like(re, -1), l.Like(re, 1))
+		tail := l.Op("Less", l.sub(l.sizeValue(n), at), at)
+		sign := l.where(tail, l.Like(re, -1), l.Like(re, 1))
 		// a real transform does not see the imaginary parts of places 0 and n/2
-		own := l.Op("Equal", l.Op("Mod", l.Add(at, at), l.SizeValue(n)), l.ScalarInt(tensor.Int64, 0))
-		sign = l.Where(own, l.Like(re, 0), sign)
-		sign = l.Unsqueeze(sign, axesFrom(1, l.Rank(re)-1-axis)...)
-		full.im = l.Mul(l.Gather(s.im, mirrored, axis), sign)
+		own := l.Op("Equal", l.Op("Mod", l.add(at, at), l.sizeValue(n)), l.scalarInt(tensor.Int64, 0))
+		sign = l.where(own, l.Like(re, 0), sign)
+		sign = l.unsqueeze(sign, axesFrom(1, l.Rank(re)-1-axis)...)
+		full.im = l.mul(l.gather(s.im, mirrored, axis), sign)
 	}
 	return l.scaled(spectrum{re: l.dft(full, axis, !forward).re}, scale).re
 }
@@ -373,17 +374,17 @@ func (l *Lowering) fftShift(inverse bool) *ssa.Value {
 		dims = nil
 	}
 	for _, d := range dims {
-		n := l.SizeOf(x, int(d))
-		half := l.DivSize(n, ConstSize(2))
+		n := l.sizeOf(x, int(d))
+		half := l.divSize(n, ConstSize(2))
 		// rolling by k puts the last k first
-		cut := l.SubSize(n, half)
+		cut := l.subSize(n, half)
 		if inverse {
 			cut = half
 		}
-		at := l.SizeTensor([]Size{cut})
-		axis := l.I64(d)
-		end := l.I64(math.MaxInt64)
-		x = l.ConcatV(d, l.Op("Slice", x, at, end, axis), l.Op("Slice", x, l.I64(0), at, axis))
+		at := l.sizeTensor([]Size{cut})
+		axis := l.i64(d)
+		end := l.i64(math.MaxInt64)
+		x = l.concatV(d, l.Op("Slice", x, at, end, axis), l.Op("Slice", x, l.i64(0), at, axis))
 	}
 	return x
 }
@@ -427,7 +428,7 @@ func (l *Lowering) windowArg(n, length int64, d tensor.DType) *ssa.Value {
 	w = l.Cast(w, d)
 	if length < n {
 		left := (n - length) / 2
-		w = l.Op("Pad", w, l.I64(left, n-length-left), l.Like(w, 0))
+		w = l.Op("Pad", w, l.i64(left, n-length-left), l.Like(w, 0))
 	}
 	return w
 }
@@ -442,18 +443,18 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 	hop, length := l.IntOr("hop_length", n/4), l.IntOr("win_length", n)
 	lone := l.Rank(x) == 1
 	if lone {
-		x = l.Unsqueeze(x, 0)
+		x = l.unsqueeze(x, 0)
 	}
 	if l.HasArg("center") && l.Bool("center") {
 		mode := l.Str("pad_mode")
 		half := n / 2
 		switch mode {
 		case "constant":
-			x = l.Op("Pad", x, l.I64(0, half, 0, half), l.Like(x, 0))
+			x = l.Op("Pad", x, l.i64(0, half, 0, half), l.Like(x, 0))
 		case "reflect":
-			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("reflect"))}, x, l.I64(0, half, 0, half))
+			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("reflect"))}, x, l.i64(0, half, 0, half))
 		case "replicate":
-			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("edge"))}, x, l.I64(0, half, 0, half))
+			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("edge"))}, x, l.i64(0, half, 0, half))
 		default:
 			l.Fail("stft with pad_mode %q", mode)
 		}
@@ -461,23 +462,23 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 	if !l.IsNone("align_to_window") && l.Bool("align_to_window") {
 		l.Fail("stft with align_to_window")
 	}
-	count := l.windowCount(l.SizeOf(x, 1), n, hop, 1, 0, 0, false)
-	index := l.Add(l.Unsqueeze(l.Mul(l.countTo(count), l.ScalarInt(tensor.Int64, hop)), 1), l.I64(iotaInts(n)...))
-	frames := l.Gather(x, index, 1) // (B, frames, n)
+	count := l.windowCount(l.sizeOf(x, 1), n, hop, 1, 0, 0, false)
+	index := l.add(l.unsqueeze(l.mul(l.countTo(count), l.scalarInt(tensor.Int64, hop)), 1), l.i64(iotaInts(n)...))
+	frames := l.gather(x, index, 1) // (B, frames, n)
 	if w := l.windowArg(n, length, d); w != nil {
-		frames = l.Mul(frames, w)
+		frames = l.mul(frames, w)
 	}
 	s := l.dft(spectrum{re: frames}, 2, false)
 	if l.IsNone("onesided") || l.Bool("onesided") {
-		s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.SliceC(v, 2, 0, n/2+1, 1) })
+		s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.sliceC(v, 2, 0, n/2+1, 1) })
 	}
 	s = l.both(s, func(v *ssa.Value) *ssa.Value {
 		if l.Bool("normalized") {
-			v = l.Scale(v, 1/math.Sqrt(float64(n)))
+			v = l.scale(v, 1/math.Sqrt(float64(n)))
 		}
-		v = l.Transpose(v, 0, 2, 1)
+		v = l.transpose(v, 0, 2, 1)
 		if lone {
-			v = l.Squeeze(v, 0)
+			v = l.squeeze(v, 0)
 		}
 		return v
 	})
@@ -486,7 +487,7 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 		return y
 	}
 	r := int64(l.Rank(s.re))
-	return l.ConcatV(r, l.Unsqueeze(s.re, r), l.Unsqueeze(s.im, r))
+	return l.concatV(r, l.unsqueeze(s.re, r), l.unsqueeze(s.im, r))
 }
 
 func lowerISTFT(l *Lowering) *ssa.Value {
@@ -503,9 +504,9 @@ func lowerISTFT(l *Lowering) *ssa.Value {
 	lone := l.Rank(re) == 2
 	s := l.both(spectrum{re, im}, func(v *ssa.Value) *ssa.Value {
 		if lone {
-			v = l.Unsqueeze(v, 0)
+			v = l.unsqueeze(v, 0)
 		}
-		return l.Transpose(v, 0, 2, 1) // (B, frames, frequencies)
+		return l.transpose(v, 0, 2, 1) // (B, frames, frequencies)
 	})
 	onesided := true
 	if !l.IsNone("onesided") {
@@ -521,38 +522,38 @@ func lowerISTFT(l *Lowering) *ssa.Value {
 	if onesided {
 		frames = l.hermitianToReal(s, 2, ConstSize(n), false, l.Scalar(d, factor))
 	} else {
-		frames = l.Scale(l.dft(s, 2, true).re, factor)
+		frames = l.scale(l.dft(s, 2, true).re, factor)
 	}
 	window := l.windowArg(n, length, d)
 	if window == nil {
 		window = l.Const(tensor.Full(d, []int64{n}, 1))
 	}
-	frames = l.Mul(frames, window)
-	count := l.SizeOf(frames, 1)
-	total := l.AddSize(l.MulSize(l.SubSize(count, ConstSize(1)), ConstSize(hop)), ConstSize(n))
+	frames = l.mul(frames, window)
+	count := l.sizeOf(frames, 1)
+	total := l.addSize(l.mulSize(l.subSize(count, ConstSize(1)), ConstSize(hop)), ConstSize(n))
 	overlap := func(f *ssa.Value) *ssa.Value { // (B, frames, n) to (B, total)
-		cols := l.Unsqueeze(l.Transpose(f, 0, 2, 1), 1)
+		cols := l.unsqueeze(l.transpose(f, 0, 2, 1), 1)
 		y := l.scatterWindows(cols, []Size{total}, []Size{count}, []int64{n}, []int64{hop}, []int64{1})
-		return l.Squeeze(y, 1)
+		return l.squeeze(y, 1)
 	}
-	squares := l.Expand(l.Mul(window, window), l.SizeTensor([]Size{ConstSize(1), count, ConstSize(n)}))
+	squares := l.expand(l.mul(window, window), l.sizeTensor([]Size{ConstSize(1), count, ConstSize(n)}))
 	y, envelope := overlap(frames), overlap(squares)
 	start, end := ConstSize(0), total
 	if l.Bool("center") {
-		start, end = ConstSize(n/2), l.SubSize(total, ConstSize(n/2))
+		start, end = ConstSize(n/2), l.subSize(total, ConstSize(n/2))
 	}
 	if !l.IsNone("length") {
-		end = l.AddSize(start, l.Sizes("length")[0])
+		end = l.addSize(start, l.sizes("length")[0])
 	}
 	cut := func(v *ssa.Value) *ssa.Value {
-		return l.Op("Slice", v, l.SizeTensor([]Size{start}), l.SizeTensor([]Size{end}), l.I64(1))
+		return l.Op("Slice", v, l.sizeTensor([]Size{start}), l.sizeTensor([]Size{end}), l.i64(1))
 	}
-	y = l.Div(cut(y), cut(envelope))
+	y = l.div(cut(y), cut(envelope))
 	if !l.IsNone("length") {
-		y = l.resizeAxisTo(y, 1, l.Sizes("length")[0])
+		y = l.resizeAxisTo(y, 1, l.sizes("length")[0])
 	}
 	if lone {
-		y = l.Squeeze(y, 0)
+		y = l.squeeze(y, 0)
 	}
 	return y
 }

@@ -83,7 +83,7 @@ func (l *Lowering) scalarMasks(x *ssa.Value, list []*ssa.Value) (*ssa.Value, []*
 		}
 		rank := l.Rank(v)
 		if rank == 0 {
-			x, list[i] = l.Unsqueeze(x, int64(at)), l.Unsqueeze(v, 0)
+			x, list[i] = l.unsqueeze(x, int64(at)), l.unsqueeze(v, 0)
 			ones = append(ones, int64(at))
 			rank = 1
 		}
@@ -117,11 +117,11 @@ func (l *Lowering) nonzeroRows(mask *ssa.Value) []*ssa.Value {
 	nz := l.Op("NonZero", mask)
 	rank := l.Rank(mask)
 	if rank == 1 {
-		return []*ssa.Value{l.Squeeze(nz, 0)}
+		return []*ssa.Value{l.squeeze(nz, 0)}
 	}
 	rows := make([]*ssa.Value, rank)
 	for i := range rows {
-		rows[i] = l.Gather(nz, l.Const(tensor.ScalarInt(int64(i))), 0)
+		rows[i] = l.gather(nz, l.Const(tensor.ScalarInt(int64(i))), 0)
 	}
 	return rows
 }
@@ -150,10 +150,7 @@ func (l *Lowering) index(x *ssa.Value, entries []indexEntry) *ssa.Value {
 
 // gatherWrapped is Gather by indices that may be negative.
 func (l *Lowering) gatherWrapped(x, idx *ssa.Value, dim int) *ssa.Value {
-	if l.Opset < 11 && mayBeNegative(idx) {
-		idx = l.wrapIndices(l.Cast(idx, tensor.Int64), l.SizeOf(x, dim))
-	}
-	return l.Gather(x, l.plainRange(idx), dim)
+	return l.gather(x, l.plainRange(idx), dim)
 }
 
 // plainRange rebuilds a range with bounds that may be negative from its mirror
@@ -174,14 +171,6 @@ func (l *Lowering) plainRange(idx *ssa.Value) *ssa.Value {
 	}
 	neg := func(v *ssa.Value) *ssa.Value { return l.Op("Neg", v) }
 	return neg(l.Op("Range", neg(d.Operand(0)), neg(d.Operand(1)), neg(d.Operand(2))))
-}
-
-func mayBeNegative(idx *ssa.Value) bool {
-	c, ok := constInts(idx)
-	for _, v := range c {
-		ok = ok && v >= 0
-	}
-	return !ok
 }
 
 // wrapIndices adds n to negative int64 indices.
@@ -206,7 +195,7 @@ func (l *Lowering) wrapIndices(idx *ssa.Value, n Size) *ssa.Value {
 		}
 	}
 	zero := l.Const(tensor.ScalarInt(0))
-	return l.Where(l.Op("Less", idx, zero), l.Add(idx, l.SizeValue(n)), idx)
+	return l.where(l.Op("Less", idx, zero), l.add(idx, l.sizeValue(n)), idx)
 }
 
 // compress keeps the parts of x whose mask holds, in one dim at the mask's first.
@@ -214,7 +203,7 @@ func (l *Lowering) compress(x, mask *ssa.Value, at int) *ssa.Value {
 	span, rank := l.Rank(mask), l.Rank(x)
 	if span == rank {
 		if span > 1 {
-			mask = l.Reshape(mask, -1)
+			mask = l.reshape(mask, -1)
 		}
 		if rank == 1 {
 			return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, x, mask)
@@ -222,7 +211,7 @@ func (l *Lowering) compress(x, mask *ssa.Value, at int) *ssa.Value {
 		return l.OpA("Compress", nil, x, mask)
 	}
 	if span > 1 {
-		x, mask = l.flattenDims(x, at, at+span-1), l.Reshape(mask, -1)
+		x, mask = l.flattenDims(x, at, at+span-1), l.reshape(mask, -1)
 	}
 	return l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(at))}, x, mask)
 }
@@ -231,12 +220,12 @@ func (l *Lowering) compress(x, mask *ssa.Value, at int) *ssa.Value {
 func (l *Lowering) broadcastIndices(idx []*ssa.Value) (out []*ssa.Value, sizes []Size) {
 	shapes := make([][]Size, len(idx))
 	for i, v := range idx {
-		shapes[i] = l.SizesOf(v)
+		shapes[i] = l.allSizes(v)
 	}
-	sizes = l.BroadcastSizes(shapes...)
+	sizes = l.broadcastSizes(shapes...)
 	out = make([]*ssa.Value, len(idx))
 	for i, v := range idx {
-		out[i] = l.Cast(l.ExpandTo(v, sizes), tensor.Int64)
+		out[i] = l.Cast(l.expandTo(v, sizes), tensor.Int64)
 	}
 	return out, sizes
 }
@@ -305,27 +294,18 @@ func (l *Lowering) gatherPlan(x *ssa.Value, p indexPlan) *ssa.Value {
 		_, ok := l.Shape(x)[d].Int()
 		constant = constant && ok
 	}
-	if !p.front && (constant || l.Opset < 11) {
+	if !p.front && constant {
 		// one index into the merged dims
 		first, last := p.dims[0], p.dims[len(p.dims)-1]
-		return l.Gather(l.flattenDims(x, first, last), l.linearIndex(x, p.dims, idx), first)
+		return l.gather(l.flattenDims(x, first, last), l.linearIndex(x, p.dims, idx), first)
 	}
 	perm, _ := toFront(rank, p.dims)
 	if perm != nil {
-		x = l.Transpose(x, perm...)
+		x = l.transpose(x, perm...)
 	}
-	var y *ssa.Value
-	if l.Opset < 11 {
-		lead := make([]int, len(p.dims))
-		for i := range lead {
-			lead[i] = i
-		}
-		y = l.Gather(l.flattenDims(x, 0, len(p.dims)-1), l.linearIndex(x, lead, idx), 0)
-	} else {
-		y = l.Op("GatherND", x, l.stackLast(idx))
-	}
+	y := l.Op("GatherND", x, l.stackLast(idx))
 	if !p.front && p.dims[0] > 0 {
-		y = l.Transpose(y, blockPerm(l.Rank(y), len(sizes), p.dims[0], false)...)
+		y = l.transpose(y, blockPerm(l.Rank(y), len(sizes), p.dims[0], false)...)
 	}
 	return y
 }
@@ -334,13 +314,13 @@ func (l *Lowering) gatherPlan(x *ssa.Value, p indexPlan) *ssa.Value {
 func (l *Lowering) linearIndex(x *ssa.Value, dims []int, idx []*ssa.Value) *ssa.Value {
 	var at *ssa.Value
 	for i, v := range idx {
-		n := l.SizeOf(x, dims[i])
+		n := l.sizeOf(x, dims[i])
 		v = l.wrapIndices(v, n)
 		if at == nil {
 			at = v
 			continue
 		}
-		at = l.Add(l.Mul(at, l.SizeValue(n)), v)
+		at = l.add(l.mul(at, l.sizeValue(n)), v)
 	}
 	return at
 }
@@ -350,21 +330,21 @@ func (l *Lowering) stackLast(idx []*ssa.Value) *ssa.Value {
 	rank := int64(l.Rank(idx[0]))
 	parts := make([]*ssa.Value, len(idx))
 	for i, v := range idx {
-		parts[i] = l.Unsqueeze(v, rank)
+		parts[i] = l.unsqueeze(v, rank)
 	}
-	return l.ConcatV(rank, parts...)
+	return l.concatV(rank, parts...)
 }
 
 func lowerIndexPut(l *Lowering) *ssa.Value {
 	x, list, ones := l.scalarMasks(l.Tensor("self"), l.Tensors("indices"))
 	values := l.Cast(l.Tensor("values"), l.DType(x))
-	return l.Squeeze(l.indexPut(x, l.indexEntries(x, list), values, l.Bool("accumulate")), ones...)
+	return l.squeeze(l.indexPut(x, l.indexEntries(x, list), values, l.Bool("accumulate")), ones...)
 }
 
 func (l *Lowering) indexPut(x *ssa.Value, entries []indexEntry, values *ssa.Value, accumulate bool) *ssa.Value {
 	rank := l.Rank(x)
 	if len(entries) == 0 {
-		values = l.ExpandTo(values, l.SizesOf(x))
+		values = l.expandTo(values, l.allSizes(x))
 		if accumulate {
 			return l.addTo(x, values)
 		}
@@ -378,7 +358,7 @@ func (l *Lowering) indexPut(x *ssa.Value, entries []indexEntry, values *ssa.Valu
 	p := l.plan(entries)
 	idx, sizes := l.broadcastIndices(p.idx)
 	// the shape that a read by these indices has
-	dims := l.SizesOf(x)
+	dims := l.allSizes(x)
 	var rest []Size
 	indexed := map[int]bool{}
 	for _, d := range p.dims {
@@ -394,13 +374,13 @@ func (l *Lowering) indexPut(x *ssa.Value, entries []indexEntry, values *ssa.Valu
 		at = p.dims[0]
 	}
 	shape := append(append(append([]Size(nil), rest[:at]...), sizes...), rest[at:]...)
-	values = l.ExpandTo(l.dropLeadingOnes(values, len(shape)), shape)
+	values = l.expandTo(l.dropLeadingOnes(values, len(shape)), shape)
 	if at > 0 {
-		values = l.Transpose(values, blockPerm(len(shape), len(sizes), at, true)...)
+		values = l.transpose(values, blockPerm(len(shape), len(sizes), at, true)...)
 	}
 	perm, back := toFront(rank, p.dims)
 	if perm != nil {
-		x = l.Transpose(x, perm...)
+		x = l.transpose(x, perm...)
 	}
 	var y *ssa.Value
 	if accumulate {
@@ -409,7 +389,7 @@ func (l *Lowering) indexPut(x *ssa.Value, entries []indexEntry, values *ssa.Valu
 		y = l.scatterND(x, l.stackLast(idx), values)
 	}
 	if back != nil {
-		y = l.Transpose(y, back...)
+		y = l.transpose(y, back...)
 	}
 	return y
 }
@@ -423,7 +403,7 @@ func (l *Lowering) dropLeadingOnes(v *ssa.Value, rank int) *ssa.Value {
 		}
 		axes = append(axes, int64(i))
 	}
-	return l.Squeeze(v, axes...)
+	return l.squeeze(v, axes...)
 }
 
 // addTo adds; for bools that is or.
@@ -431,7 +411,7 @@ func (l *Lowering) addTo(x, v *ssa.Value) *ssa.Value {
 	if l.DType(x) == tensor.Bool {
 		return l.Op("Or", x, v)
 	}
-	return l.Add(x, v)
+	return l.add(x, v)
 }
 
 // maskPut writes one value for all true elements, nil if values differ by element.
@@ -452,9 +432,9 @@ func (l *Lowering) maskPut(x *ssa.Value, e indexEntry, values *ssa.Value, accumu
 			for i := range span - 1 {
 				axes = append(axes, int64(vr-rest+i))
 			}
-			values = l.Unsqueeze(values, axes...)
+			values = l.unsqueeze(values, axes...)
 		} else {
-			values = l.Squeeze(values, 0)
+			values = l.squeeze(values, 0)
 		}
 	}
 	mask := e.v
@@ -462,11 +442,11 @@ func (l *Lowering) maskPut(x *ssa.Value, e indexEntry, values *ssa.Value, accumu
 	for i := range rest {
 		axes = append(axes, int64(span+i))
 	}
-	mask = l.Unsqueeze(mask, axes...)
+	mask = l.unsqueeze(mask, axes...)
 	if accumulate {
 		values = l.addTo(x, values)
 	}
-	return l.Where(mask, values, x)
+	return l.where(mask, values, x)
 }
 
 func (l *Lowering) clampIndices(x *ssa.Value, list []*ssa.Value) []*ssa.Value {
@@ -475,21 +455,21 @@ func (l *Lowering) clampIndices(x *ssa.Value, list []*ssa.Value) []*ssa.Value {
 		if v == nil {
 			continue
 		}
-		last := l.SizeValue(l.SubSize(l.SizeOf(x, i), ConstSize(1)))
+		last := l.sizeValue(l.subSize(l.sizeOf(x, i), ConstSize(1)))
 		v = l.Cast(v, tensor.Int64)
-		out[i] = l.intExtremum("Max", l.intExtremum("Min", v, last), l.Const(tensor.ScalarInt(0)))
+		out[i] = l.Op("Max", l.Op("Min", v, last), l.Const(tensor.ScalarInt(0)))
 	}
 	return out
 }
 
 func lowerMaskedIndex(l *Lowering) *ssa.Value {
 	x, mask := l.Tensor("self"), l.Tensor("mask")
-	fill := l.As("fill", l.DType(x))
+	fill := l.as("fill", l.DType(x))
 	if _, ok := dimsOf(l.Shape(x)); ok && anyZero(l.Shape(x)) {
 		l.Fail("reads a tensor without elements")
 	}
 	y := l.index(x, l.indexEntries(x, l.clampIndices(x, l.Tensors("indices"))))
-	return l.Where(l.Cast(mask, tensor.Bool), y, fill)
+	return l.where(l.Cast(mask, tensor.Bool), y, fill)
 }
 
 func lowerMaskedIndexPut(l *Lowering) *ssa.Value {
@@ -498,6 +478,6 @@ func lowerMaskedIndexPut(l *Lowering) *ssa.Value {
 	if anyZero(l.Shape(x)) {
 		return x
 	}
-	values = l.Where(l.Cast(mask, tensor.Bool), values, l.Like(x, 0))
+	values = l.where(l.Cast(mask, tensor.Bool), values, l.Like(x, 0))
 	return l.indexPut(x, l.indexEntries(x, l.clampIndices(x, l.Tensors("indices"))), values, true)
 }

@@ -11,11 +11,11 @@ func lowerInterpolate(l *Lowering) *ssa.Value {
 	}
 	axes := make([]axisScale, n)
 	for i := range axes {
-		axes[i].in = l.SizeOf(x, 2+i)
+		axes[i].in = l.sizeOf(x, 2+i)
 	}
 	switch {
 	case !l.IsNone("size"):
-		sizes := l.Sizes("size")
+		sizes := l.sizes("size")
 		for i := range axes {
 			axes[i].out = sizes[min(i, len(sizes)-1)]
 		}

@@ -7,7 +7,7 @@ import (
 
 // joining holds operators that join tensors, repeat them, or reorder their elements.
 var joining = Defs{
-	"aten::cat":                    {Doc: "joins tensors along a dimension", Lower: lowerCat},
+	"aten::cat":                    {Doc: "joins tensors along a dimension", Type: ofJoin, Lower: lowerCat},
 	"aten::concat":                 {Doc: "cat", Lower: lowerCat},
 	"aten::concatenate":            {Doc: "cat", Lower: lowerCat},
 	"aten::stack":                  {Doc: "joins tensors along a new dimension", Lower: lowerStack},
@@ -23,7 +23,7 @@ var joining = Defs{
 	"aten::meshgrid":               {Doc: "vectors spread over a common grid", LowerN: lowerMeshgrid},
 	"aten::broadcast_tensors":      {Doc: "tensors expanded to their common shape", LowerN: lowerBroadcastTensors},
 	"aten::_chunk_cat":             {Doc: "chunks of tensors, filled up with zeros and flattened, side by side", Lower: lowerChunkCat},
-	"aten::repeat":                 {Doc: "repeats the tensor along dimensions", Lower: func(l *Lowering) *ssa.Value { return l.repeat(l.Tensor("self"), l.Sizes("repeats")) }},
+	"aten::repeat":                 {Doc: "repeats the tensor along dimensions", Lower: func(l *Lowering) *ssa.Value { return l.repeat(l.Tensor("self"), l.sizes("repeats")) }},
 	"aten::tile":                   {Doc: "repeat, with missing repeats 1", Lower: lowerTile},
 	"aten::repeat_interleave":      {Doc: "repeats each element of a dimension", Lower: lowerRepeatInterleave},
 	"aten::flip":                   {Doc: "reverses dimensions", Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), l.Ints("dims")...) }},
@@ -45,7 +45,7 @@ func (l *Lowering) promotedTensors(name string) []*ssa.Value {
 }
 
 func (l *Lowering) promoteAll(vs []*ssa.Value) []*ssa.Value {
-	d := l.ResultType(vs...)
+	d := l.resultType(vs...)
 	out := make([]*ssa.Value, len(vs))
 	for i, v := range vs {
 		out[i] = l.Cast(v, d)
@@ -54,7 +54,7 @@ func (l *Lowering) promoteAll(vs []*ssa.Value) []*ssa.Value {
 }
 
 func lowerCat(l *Lowering) *ssa.Value {
-	if l.IsSequence("tensors") {
+	if l.isSequence("tensors") {
 		return l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", l.Int("dim")), intAttr("new_axis", 0)}, l.Tensor("tensors"))
 	}
 	return l.cat(l.Tensors("tensors"), l.Int("dim"))
@@ -90,12 +90,12 @@ func (l *Lowering) cat(vs []*ssa.Value, dim int64) *ssa.Value {
 	if rank > 0 {
 		dim = int64(l.wrap(dim, rank))
 	}
-	return l.ConcatV(dim, parts...)
+	return l.concatV(dim, parts...)
 }
 
 func lowerStack(l *Lowering) *ssa.Value {
 	dim := l.Int("dim")
-	if l.IsSequence("tensors") {
+	if l.isSequence("tensors") {
 		return l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", dim), intAttr("new_axis", 1)}, l.Tensor("tensors"))
 	}
 	vs := l.promotedTensors("tensors")
@@ -104,9 +104,9 @@ func lowerStack(l *Lowering) *ssa.Value {
 	}
 	at := int64(l.wrap(dim, l.Rank(vs[0])+1))
 	for i := range vs {
-		vs[i] = l.Unsqueeze(vs[i], at)
+		vs[i] = l.unsqueeze(vs[i], at)
 	}
-	return l.ConcatV(at, vs...)
+	return l.concatV(at, vs...)
 }
 
 // joinSequence joins the tensors of a list of unknown length. at gives, for the
@@ -128,7 +128,7 @@ func (l *Lowering) joinSequence(at func(rank int) (axis int64, stack bool, ones 
 		n = 1
 	}
 	y := l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", axis), intAttr("new_axis", n)}, list)
-	return l.Unsqueeze(y, ones...)
+	return l.unsqueeze(y, ones...)
 }
 
 // stackAs joins tensors that f gives enough dimensions.
@@ -141,7 +141,7 @@ func (l *Lowering) stackAs(f func(*ssa.Value) *ssa.Value, dim int64) *ssa.Value 
 }
 
 func lowerVstack(l *Lowering) *ssa.Value {
-	if l.IsSequence("tensors") {
+	if l.isSequence("tensors") {
 		return l.joinSequence(func(rank int) (int64, bool, []int64) {
 			if rank == 0 {
 				return 0, true, []int64{1}
@@ -153,7 +153,7 @@ func lowerVstack(l *Lowering) *ssa.Value {
 }
 
 func lowerDstack(l *Lowering) *ssa.Value {
-	if l.IsSequence("tensors") {
+	if l.isSequence("tensors") {
 		return l.joinSequence(func(rank int) (int64, bool, []int64) {
 			switch rank {
 			case 0:
@@ -168,7 +168,7 @@ func lowerDstack(l *Lowering) *ssa.Value {
 }
 
 func lowerHstack(l *Lowering) *ssa.Value {
-	if l.IsSequence("tensors") {
+	if l.isSequence("tensors") {
 		return l.joinSequence(func(rank int) (int64, bool, []int64) { return int64(min(max(rank-1, 0), 1)), rank == 0, nil })
 	}
 	vs := l.promotedTensors("tensors")
@@ -185,7 +185,7 @@ func lowerHstack(l *Lowering) *ssa.Value {
 }
 
 func lowerColumnStack(l *Lowering) *ssa.Value {
-	if l.IsSequence("tensors") {
+	if l.isSequence("tensors") {
 		return l.joinSequence(func(rank int) (int64, bool, []int64) {
 			if rank == 0 {
 				return 0, true, []int64{0}
@@ -196,9 +196,9 @@ func lowerColumnStack(l *Lowering) *ssa.Value {
 	return l.stackAs(func(x *ssa.Value) *ssa.Value {
 		switch l.Rank(x) {
 		case 0:
-			return l.Unsqueeze(x, 0, 1)
+			return l.unsqueeze(x, 0, 1)
 		case 1:
-			return l.Unsqueeze(x, 1)
+			return l.unsqueeze(x, 1)
 		}
 		return x
 	}, 1)
@@ -212,7 +212,7 @@ func lowerBlockDiag(l *Lowering) *ssa.Value {
 		if l.Rank(vs[i]) != 2 {
 			l.Fail("expects tensors of at most 2 dimensions")
 		}
-		total = l.AddSize(total, l.SizeOf(vs[i], 1))
+		total = l.addSize(total, l.sizeOf(vs[i], 1))
 	}
 	if len(vs) == 0 {
 		l.Fail("expects at least one tensor")
@@ -220,12 +220,12 @@ func lowerBlockDiag(l *Lowering) *ssa.Value {
 	left := ConstSize(0)
 	rows := make([]*ssa.Value, len(vs))
 	for i, v := range vs {
-		n := l.SizeOf(v, 1)
-		right := l.SubSize(l.SubSize(total, left), n)
+		n := l.sizeOf(v, 1)
+		right := l.subSize(l.subSize(total, left), n)
 		rows[i] = l.padZeros(v, 1, left, right)
-		left = l.AddSize(left, n)
+		left = l.addSize(left, n)
 	}
-	return l.ConcatV(0, rows...)
+	return l.concatV(0, rows...)
 }
 
 func lowerCartesianProd(l *Lowering) *ssa.Value {
@@ -235,9 +235,9 @@ func lowerCartesianProd(l *Lowering) *ssa.Value {
 	}
 	grid := l.gridOf(l.promoteAll(vs))
 	for i := range grid {
-		grid[i] = l.Unsqueeze(l.Reshape(grid[i], -1), 1)
+		grid[i] = l.unsqueeze(l.reshape(grid[i], -1), 1)
 	}
-	return l.ConcatV(1, grid...)
+	return l.concatV(1, grid...)
 }
 
 // gridOf spreads vectors over the grid of their sizes, in "ij" order.
@@ -248,7 +248,7 @@ func (l *Lowering) gridOf(vs []*ssa.Value) []*ssa.Value {
 		case 0:
 			sizes[i] = ConstSize(1)
 		case 1:
-			sizes[i] = l.SizeOf(v, 0)
+			sizes[i] = l.sizeOf(v, 0)
 		default:
 			l.Fail("expects vectors, found %d dimensions", l.Rank(v))
 		}
@@ -263,7 +263,7 @@ func (l *Lowering) gridOf(vs []*ssa.Value) []*ssa.Value {
 		if _, ok := sizes[i].Int(); !ok {
 			shape[i] = ConstSize(-1)
 		}
-		out[i] = l.ExpandTo(l.ReshapeSizes(v, shape), sizes)
+		out[i] = l.expandTo(l.reshapeInto(v, shape), sizes)
 	}
 	return out
 }
@@ -285,11 +285,11 @@ func lowerBroadcastTensors(l *Lowering) []*ssa.Value {
 	vs := l.Tensors("tensors")
 	shapes := make([][]Size, len(vs))
 	for i, v := range vs {
-		shapes[i] = l.SizesOf(v)
+		shapes[i] = l.allSizes(v)
 	}
-	to := l.BroadcastSizes(shapes...)
+	to := l.broadcastSizes(shapes...)
 	for i := range vs {
-		vs[i] = l.ExpandTo(vs[i], to)
+		vs[i] = l.expandTo(vs[i], to)
 	}
 	return vs
 }
@@ -327,27 +327,27 @@ func lowerCombinations(l *Lowering) *ssa.Value {
 			}
 		}
 		walk(0)
-		return l.Gather(x, l.Const(tensor.Of(tensor.Int64, []int64{int64(len(flat) / r), int64(r)}, flat)), 0)
+		return l.gather(x, l.Const(tensor.Of(tensor.Int64, []int64{int64(len(flat) / r), int64(r)}, flat)), 0)
 	}
 	// ascending index tuples are where each index is less than the next
 	op := "Less"
 	if again {
 		op = "LessOrEqual"
 	}
-	idx := l.rangeOf(l.SizeOf(x, 0))
+	idx := l.rangeOf(l.sizeOf(x, 0))
 	grid := make([]*ssa.Value, r)
 	for i := range grid {
 		grid[i] = idx
 	}
 	grid = l.gridOf(grid)
 	if r == 1 {
-		return l.Unsqueeze(x, 1)
+		return l.unsqueeze(x, 1)
 	}
 	mask := l.Op(op, grid[0], grid[1])
 	for i := 1; i+1 < r; i++ {
 		mask = l.Op("And", mask, l.Op(op, grid[i], grid[i+1]))
 	}
-	return l.Gather(x, l.Transpose(l.Op("NonZero", mask), 1, 0), 0)
+	return l.gather(x, l.transpose(l.Op("NonZero", mask), 1, 0), 0)
 }
 
 // repeat repeats along each of the last dimensions; more repeats than dimensions add dimensions in front.
@@ -360,10 +360,10 @@ func (l *Lowering) repeat(x *ssa.Value, times []Size) *ssa.Value {
 	for i := range len(times) - rank {
 		axes = append(axes, int64(i))
 	}
-	x = l.Unsqueeze(x, axes...)
+	x = l.unsqueeze(x, axes...)
 	for _, t := range times {
 		if n, ok := t.Int(); !ok || n != 1 {
-			return l.Op("Tile", x, l.SizeTensor(times))
+			return l.Op("Tile", x, l.sizeTensor(times))
 		}
 	}
 	return x
@@ -371,7 +371,7 @@ func (l *Lowering) repeat(x *ssa.Value, times []Size) *ssa.Value {
 
 func lowerTile(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	times := l.Sizes("dims")
+	times := l.sizes("dims")
 	for len(times) < l.Rank(x) {
 		times = append([]Size{ConstSize(1)}, times...)
 	}
@@ -385,33 +385,33 @@ func lowerRepeatInterleave(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	dim := 0
 	if l.IsNone("dim") {
-		x = l.Reshape(x, -1)
+		x = l.reshape(x, -1)
 	} else {
 		x = l.atLeast1(x)
 		dim = l.Dim("dim", l.Rank(x))
 	}
 	var one Size
 	if t := l.Arg("repeats").Tensor(); t == nil {
-		one = l.SizeArg("repeats")
+		one = l.sizeArg("repeats")
 	} else {
 		times := l.Tensor("repeats")
 		if l.Rank(times) == 1 && !l.Shape(times)[0].Is(1) {
 			if l.Rank(times) == 1 && l.Shape(x)[dim].IsConst() && l.Shape(times)[0].IsConst() && !l.Shape(x)[dim].Equal(l.Shape(times)[0]) {
 				l.Fail("repeats must have one entry for each index of dimension %d", dim)
 			}
-			return l.Gather(x, l.interleaveIndex(times), dim)
+			return l.gather(x, l.interleaveIndex(times), dim)
 		}
-		one = Size{Value: l.Cast(l.Reshape(times), tensor.Int64)}
+		one = Size{Value: l.Cast(l.reshape(times), tensor.Int64)}
 		if c, ok := constInts(times); ok {
 			one = ConstSize(c[0])
 		}
 	}
 	// each element becomes a row of copies, and the rows are joined
 	rank := l.Rank(x)
-	spread := l.Unsqueeze(x, int64(dim+1))
+	spread := l.unsqueeze(x, int64(dim+1))
 	times := repeatSize(ConstSize(1), int64(rank+1))
 	times[dim+1] = one
-	return l.flattenDims(l.Op("Tile", spread, l.SizeTensor(times)), dim, dim+1)
+	return l.flattenDims(l.Op("Tile", spread, l.sizeTensor(times)), dim, dim+1)
 }
 
 // interleaveIndex gives index i so many times as repeats[i] says.
@@ -423,15 +423,15 @@ func (l *Lowering) interleaveIndex(times *ssa.Value) *ssa.Value {
 				idx = append(idx, int64(i))
 			}
 		}
-		return l.I64(idx...)
+		return l.i64(idx...)
 	}
 	l.NeedOpset(11, "repeat_interleave by a tensor")
 	// position p belongs to the index after all those whose copies end at or before p
 	ends := l.Op("CumSum", l.Cast(times, tensor.Int64), l.Const(tensor.ScalarInt(0)))
-	total := l.Reduce("ReduceSum", l.Cast(times, tensor.Int64), nil, false)
+	total := l.reduce("ReduceSum", l.Cast(times, tensor.Int64), nil, false)
 	at := l.Op("Range", l.Const(tensor.ScalarInt(0)), total, l.Const(tensor.ScalarInt(1)))
-	done := l.Op("Not", l.Op("Less", l.Unsqueeze(at, 1), l.Unsqueeze(ends, 0)))
-	return l.Reduce("ReduceSum", l.Cast(done, tensor.Int64), []int64{1}, false)
+	done := l.Op("Not", l.Op("Less", l.unsqueeze(at, 1), l.unsqueeze(ends, 0)))
+	return l.reduce("ReduceSum", l.Cast(done, tensor.Int64), []int64{1}, false)
 }
 
 // flip reverses dims.
@@ -448,18 +448,7 @@ func (l *Lowering) flip(x *ssa.Value, dims ...int64) *ssa.Value {
 	if len(axes) == 0 {
 		return x
 	}
-	if l.Opset >= 10 {
-		return l.Op("Slice", x, l.I64(starts...), l.I64(ends...), l.I64(axes...), l.I64(steps...))
-	}
-	for _, a := range axes {
-		n := l.Static(x, int(a))
-		idx := make([]int64, n)
-		for i := range idx {
-			idx[i] = n - 1 - int64(i)
-		}
-		x = l.Gather(x, l.I64(idx...), int(a))
-	}
-	return x
+	return l.Op("Slice", x, l.i64(starts...), l.i64(ends...), l.i64(axes...), l.i64(steps...))
 }
 
 func lowerRot90(l *Lowering) *ssa.Value {
@@ -475,18 +464,18 @@ func lowerRot90(l *Lowering) *ssa.Value {
 	}
 	switch ((l.Int("k") % 4) + 4) % 4 {
 	case 1:
-		return l.SwapAxes(l.flip(x, int64(b)), a, b)
+		return l.swapAxes(l.flip(x, int64(b)), a, b)
 	case 2:
 		return l.flip(x, int64(a), int64(b))
 	case 3:
-		return l.SwapAxes(l.flip(x, int64(a)), a, b)
+		return l.swapAxes(l.flip(x, int64(a)), a, b)
 	}
 	return x
 }
 
 func lowerRoll(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	shifts, dims := l.Sizes("shifts"), l.Ints("dims")
+	shifts, dims := l.sizes("shifts"), l.Ints("dims")
 	if len(dims) == 0 {
 		if len(shifts) != 1 {
 			l.Fail("one shift for the flattened tensor, found %d", len(shifts))
@@ -494,7 +483,7 @@ func lowerRoll(l *Lowering) *ssa.Value {
 		if l.Rank(x) < 2 {
 			return l.rollDim(x, 0, shifts[0])
 		}
-		flat := l.rollDim(l.Reshape(x, -1), 0, shifts[0])
+		flat := l.rollDim(l.reshape(x, -1), 0, shifts[0])
 		return l.reshapeLike(flat, x)
 	}
 	if len(shifts) != len(dims) {
@@ -513,14 +502,14 @@ func (l *Lowering) reshapeLike(x, y *ssa.Value) *ssa.Value {
 	for i, d := range dims {
 		sizes[i] = Size{Expr: d, Known: true}
 	}
-	return l.reshapeLazy(x, sizes, func(i int) Size { return l.SizeOf(y, i) })
+	return l.reshapeLazy(x, sizes, func(i int) Size { return l.sizeOf(y, i) })
 }
 
 func (l *Lowering) rollDim(x *ssa.Value, dim int, shift Size) *ssa.Value {
 	if l.Rank(x) == 0 {
 		return x
 	}
-	n := l.SizeOf(x, dim)
+	n := l.sizeOf(x, dim)
 	var cut Size // the result starts with the elements from here on
 	c, isConst := shift.Int()
 	size, static := n.Int()
@@ -531,15 +520,15 @@ func (l *Lowering) rollDim(x *ssa.Value, dim int, shift Size) *ssa.Value {
 		cut = ConstSize((((-c) % size) + size) % size)
 	default:
 		// dimension sizes of 0 must not divide
-		by := l.SizeValue(l.MaxSize(n, ConstSize(1)))
-		cut = Size{Value: l.Op("Mod", l.Op("Neg", l.SizeValue(shift)), by)}
+		by := l.sizeValue(l.greatestSize(n, ConstSize(1)))
+		cut = Size{Value: l.Op("Mod", l.Op("Neg", l.sizeValue(shift)), by)}
 	}
 	if k, ok := cut.Int(); ok && k == 0 {
 		return x
 	}
 	one := ConstSize(1)
 	tail := l.sliceDim(x, dim, cut, ConstSize(toEnd), one)
-	return l.ConcatV(int64(dim), tail, l.sliceDim(x, dim, ConstSize(0), cut, one))
+	return l.concatV(int64(dim), tail, l.sliceDim(x, dim, ConstSize(0), cut, one))
 }
 
 func lowerPixelShuffle(l *Lowering) *ssa.Value {
@@ -549,17 +538,17 @@ func lowerPixelShuffle(l *Lowering) *ssa.Value {
 	if rank < 3 || r < 1 {
 		l.Fail("expects at least 3 dimensions and a positive factor")
 	}
-	if rank == 4 && l.Opset >= 11 && (l.DType(x) == tensor.Float32 || l.DType(x) == tensor.Float64) {
+	if rank == 4 && (l.DType(x) == tensor.Float32 || l.DType(x) == tensor.Float64) {
 		return l.OpA("DepthToSpace", []ssa.Attr{intAttr("blocksize", r), attr("mode", ssa.Str("CRD"))}, x)
 	}
-	dims := l.SizesOf(x)
+	dims := l.allSizes(x)
 	lead := rank - 3
 	c, h, w, by := dims[lead], dims[lead+1], dims[lead+2], ConstSize(r)
-	small := l.DivSize(c, ConstSize(r*r))
+	small := l.divSize(c, ConstSize(r*r))
 	sizes := append(append([]Size(nil), dims[:lead]...), small, by, by, h, w)
-	y := l.ReshapeSizes(x, sizes)
-	y = l.Transpose(y, tailPerm(lead, 0, 3, 1, 4, 2)...)
-	return l.ReshapeSizes(y, append(append([]Size(nil), dims[:lead]...), small, l.MulSize(h, by), l.MulSize(w, by)))
+	y := l.reshapeInto(x, sizes)
+	y = l.transpose(y, tailPerm(lead, 0, 3, 1, 4, 2)...)
+	return l.reshapeInto(y, append(append([]Size(nil), dims[:lead]...), small, l.mulSize(h, by), l.mulSize(w, by)))
 }
 
 func lowerPixelUnshuffle(l *Lowering) *ssa.Value {
@@ -569,13 +558,13 @@ func lowerPixelUnshuffle(l *Lowering) *ssa.Value {
 	if rank < 3 || r < 1 {
 		l.Fail("expects at least 3 dimensions and a positive factor")
 	}
-	dims := l.SizesOf(x)
+	dims := l.allSizes(x)
 	lead := rank - 3
 	c, by := dims[lead], ConstSize(r)
-	h, w := l.DivSize(dims[lead+1], by), l.DivSize(dims[lead+2], by)
-	y := l.ReshapeSizes(x, append(append([]Size(nil), dims[:lead]...), c, h, by, w, by))
-	y = l.Transpose(y, tailPerm(lead, 0, 2, 4, 1, 3)...)
-	return l.ReshapeSizes(y, append(append([]Size(nil), dims[:lead]...), l.MulSize(c, ConstSize(r*r)), h, w))
+	h, w := l.divSize(dims[lead+1], by), l.divSize(dims[lead+2], by)
+	y := l.reshapeInto(x, append(append([]Size(nil), dims[:lead]...), c, h, by, w, by))
+	y = l.transpose(y, tailPerm(lead, 0, 2, 4, 1, 3)...)
+	return l.reshapeInto(y, append(append([]Size(nil), dims[:lead]...), l.mulSize(c, ConstSize(r*r)), h, w))
 }
 
 // tailPerm keeps the first dims and permutes those after them.
@@ -600,16 +589,16 @@ func lowerChannelShuffle(l *Lowering) *ssa.Value {
 	if g == 1 {
 		return x
 	}
-	dims := l.SizesOf(x)
-	per := l.DivSize(dims[1], ConstSize(g))
-	y := l.ReshapeSizes(x, append([]Size{dims[0], ConstSize(g), per}, dims[2:]...))
-	return l.reshapeLike(l.SwapAxes(y, 1, 2), x)
+	dims := l.allSizes(x)
+	per := l.divSize(dims[1], ConstSize(g))
+	y := l.reshapeInto(x, append([]Size{dims[0], ConstSize(g), per}, dims[2:]...))
+	return l.reshapeLike(l.swapAxes(y, 1, 2), x)
 }
 
 func lowerFlattenTensors(l *Lowering) *ssa.Value {
 	vs := l.Tensors("tensors")
 	for i := range vs {
-		vs[i] = l.Reshape(vs[i], -1)
+		vs[i] = l.reshape(vs[i], -1)
 	}
 	return l.cat(vs, 0)
 }
@@ -625,10 +614,10 @@ func lowerChunkCat(l *Lowering) *ssa.Value {
 		if dim >= l.Rank(v) {
 			l.Fail("dimension %d is out of range for rank %d", dim, l.Rank(v))
 		}
-		n := l.SizeOf(v, dim)
-		per := l.DivSize(l.AddSize(n, ConstSize(k-1)), ConstSize(k))
-		v = l.padZeros(v, dim, ConstSize(0), l.SubSize(l.MulSize(per, ConstSize(k)), n))
-		vs[i] = l.ReshapeSizes(v, append(l.SizesOf(v)[:dim:dim], ConstSize(k), ConstSize(-1)))
+		n := l.sizeOf(v, dim)
+		per := l.divSize(l.addSize(n, ConstSize(k-1)), ConstSize(k))
+		v = l.padZeros(v, dim, ConstSize(0), l.subSize(l.mulSize(per, ConstSize(k)), n))
+		vs[i] = l.reshapeInto(v, append(l.allSizes(v)[:dim:dim], ConstSize(k), ConstSize(-1)))
 	}
 	return l.cat(vs, int64(dim+1))
 }

@@ -83,11 +83,12 @@ func lowerDet(l *Lowering) *ssa.Value {
 	}
 	a := l.matrixOf(name)
 	if isEmpty(l.rowCount(a)) {
-		return l.Fill(l.SizeTensor(l.batchOf(a)), l.DType(a), ssa.Int(1))
+		return l.fill(l.sizeTensor(l.batchOf(a)), l.DType(a), ssa.Int(1))
 	}
 	if isEmpty(l.batchOf(a)...) {
 		return l.zerosOf(l.DType(a), l.batchOf(a)...)
 	}
+	// before opset 11 there is what float64 needs in any case; a step down would have to factorize once more
 	if l.Opset >= 11 && l.DType(a) == tensor.Float32 {
 		return l.Op("Det", a)
 	}
@@ -95,7 +96,7 @@ func lowerDet(l *Lowering) *ssa.Value {
 }
 
 func (l *Lowering) detOf(r luResult, d tensor.DType) *ssa.Value {
-	return l.Mul(l.swapSign(r, d), l.Reduce("ReduceProd", l.diagonalOf(r.lu), []int64{-1}, false))
+	return l.mul(l.swapSign(r, d), l.reduce("ReduceProd", l.diagonalOf(r.lu), []int64{-1}, false))
 }
 
 func lowerDetLU(l *Lowering) []*ssa.Value {
@@ -111,18 +112,18 @@ func (l *Lowering) slogdet() (sign, logabs *ssa.Value, r luResult) {
 	a := l.matrixOf(name)
 	d := l.DType(a)
 	if l.emptyMatrix(a) {
-		shape := l.SizeTensor(l.batchOf(a))
-		return l.Fill(shape, d, ssa.Int(1)), l.Fill(shape, d, ssa.Int(0)), luResult{lu: a, pivots: l.zerosOf(tensor.Int32, append(l.batchOf(a), ConstSize(0))...)}
+		shape := l.sizeTensor(l.batchOf(a))
+		return l.fill(shape, d, ssa.Int(1)), l.fill(shape, d, ssa.Int(0)), luResult{lu: a, pivots: l.zerosOf(tensor.Int32, append(l.batchOf(a), ConstSize(0))...)}
 	}
 	r = l.lu(a, true)
 	u := l.diagonalOf(r.lu)
-	sign = l.Mul(l.swapSign(r, d), l.Reduce("ReduceProd", l.Op("Sign", u), []int64{-1}, false))
-	return sign, l.Reduce("ReduceSum", l.Op("Log", l.Op("Abs", u)), []int64{-1}, false), r
+	sign = l.mul(l.swapSign(r, d), l.reduce("ReduceProd", l.Op("Sign", u), []int64{-1}, false))
+	return sign, l.reduce("ReduceSum", l.Op("Log", l.Op("Abs", u)), []int64{-1}, false), r
 }
 
 func lowerLogdet(l *Lowering) *ssa.Value {
 	sign, logabs, _ := l.slogdet()
-	return l.Where(l.Op("Less", sign, l.Like(sign, 0)), l.Like(sign, math.NaN()), logabs)
+	return l.where(l.Op("Less", sign, l.Like(sign, 0)), l.Like(sign, math.NaN()), logabs)
 }
 
 func (l *Lowering) inverse(a *ssa.Value) *ssa.Value {
@@ -154,7 +155,7 @@ func (l *Lowering) solveSystem() (*ssa.Value, luResult) {
 	if l.emptyMatrix(a) || l.emptyMatrix(b) {
 		x, _ := l.matchBatch(b, a)
 		if vector {
-			x = l.Squeeze(x, -1)
+			x = l.squeeze(x, -1)
 		}
 		return x, luResult{lu: a, pivots: l.zerosOf(tensor.Int32, append(l.batchOf(a), l.rowCount(a))...)}
 	}
@@ -166,7 +167,7 @@ func (l *Lowering) solveSystem() (*ssa.Value, luResult) {
 		x = l.adjoint(l.solveLU(l.lu(l.adjoint(a), true), l.adjoint(b)))
 	}
 	if vector {
-		x = l.Squeeze(x, -1)
+		x = l.squeeze(x, -1)
 	}
 	return x, r
 }
@@ -203,9 +204,9 @@ func (l *Lowering) factorLU(name string) luResult {
 	}
 	if l.emptyMatrix(a) {
 		k := l.minSize(l.rowCount(a), l.colCount(a))
-		perm := l.Expand(l.countTo(l.rowCount(a)), l.SizeTensor(append(l.batchOf(a), l.rowCount(a))))
-		own := l.Cast(l.Add(l.countTo(k), l.ScalarInt(tensor.Int64, 1)), tensor.Int32)
-		return luResult{a, perm, l.Expand(own, l.SizeTensor(append(l.batchOf(a), k)))}
+		perm := l.expand(l.countTo(l.rowCount(a)), l.sizeTensor(append(l.batchOf(a), l.rowCount(a))))
+		own := l.Cast(l.add(l.countTo(k), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
+		return luResult{a, perm, l.expand(own, l.sizeTensor(append(l.batchOf(a), k)))}
 	}
 	return l.lu(a, true)
 }
@@ -224,16 +225,16 @@ func (l *Lowering) luWithInfo(name string) []*ssa.Value {
 func (l *Lowering) rowOrder(pivots *ssa.Value, m Size) *ssa.Value {
 	r := l.Rank(pivots)
 	rows := l.countTo(m)
-	perm := l.Expand(rows, l.SizeTensor(append(l.sizesOf(pivots, 0, r-1), m)))
-	k := l.SizeOf(pivots, r-1)
+	perm := l.expand(rows, l.sizeTensor(append(l.sizesOf(pivots, 0, r-1), m)))
+	k := l.sizeOf(pivots, r-1)
 	if isEmpty(k, m) || isEmpty(l.sizesOf(pivots, 0, r-1)...) {
 		return perm
 	}
-	p := l.Sub(l.Cast(pivots, tensor.Int64), l.ScalarInt(tensor.Int64, 1))
+	p := l.sub(l.Cast(pivots, tensor.Int64), l.scalarInt(tensor.Int64, 1))
 	first := l.transposeIf(p, append([]int64{int64(r - 1)}, axesFrom(0, r-1)...)) // (k, ...)
 	finals, _ := l.scanOver([]*ssa.Value{perm}, []*ssa.Value{l.countTo(k), first}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		at, to := el[0], l.tall(el[1])
-		idx := l.Where(l.Op("Equal", rows, at), to, l.Where(l.Op("Equal", rows, to), at, rows))
+		idx := l.where(l.Op("Equal", rows, at), to, l.where(l.Op("Equal", rows, to), at, rows))
 		return []*ssa.Value{l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(r-1))}, st[0], idx)}, nil
 	})
 	return finals[0]
@@ -401,13 +402,13 @@ func lowerMatrixExp(l *Lowering) *ssa.Value {
 		l.Fail("matrix_exp of float64, which would lose digits")
 	}
 	const squarings, terms = 12, 13
-	x := l.Mul(l.Cast(a, tensor.Float64), l.Scalar(tensor.Float64, math.Ldexp(1, -squarings)))
+	x := l.mul(l.Cast(a, tensor.Float64), l.Scalar(tensor.Float64, math.Ldexp(1, -squarings)))
 	n := l.rowCount(a)
 	one := l.eye(tensor.Float64, n, n)
 	// Horner: 1 + x (1 + x/2 (1 + x/3 (...)))
-	y := l.Add(one, l.Mul(x, l.Scalar(tensor.Float64, 1.0/terms)))
+	y := l.add(one, l.mul(x, l.Scalar(tensor.Float64, 1.0/terms)))
 	for k := terms - 1; k > 0; k-- {
-		y = l.Add(one, l.Mul(l.Op("MatMul", x, y), l.Scalar(tensor.Float64, 1/float64(k))))
+		y = l.add(one, l.mul(l.Op("MatMul", x, y), l.Scalar(tensor.Float64, 1/float64(k))))
 	}
 	for range squarings {
 		y = l.Op("MatMul", y, y)
@@ -521,7 +522,7 @@ func lowerMatrixSqrth(l *Lowering) *ssa.Value {
 	}
 	e := l.jacobiEigh(a, true)
 	root := l.Op("Sqrt", l.Op("Max", e.w, l.Like(e.w, 0)))
-	return l.Cast(l.Op("MatMul", l.Mul(e.v, l.wide(root)), l.adjoint(e.v)), l.DType(a))
+	return l.Cast(l.Op("MatMul", l.mul(e.v, l.wide(root)), l.adjoint(e.v)), l.DType(a))
 }
 
 // lowerPolar: A = (A V S^-1 V') (V S V').
@@ -537,8 +538,8 @@ func lowerPolar(l *Lowering) []*ssa.Value {
 	}
 	r := l.jacobiSVD(a)
 	vt := l.adjoint(r.v)
-	u := l.Op("MatMul", l.Div(r.av, l.wide(r.s)), vt)
-	h := l.Op("MatMul", l.Mul(r.v, l.wide(r.s)), vt)
+	u := l.Op("MatMul", l.div(r.av, l.wide(r.s)), vt)
+	h := l.Op("MatMul", l.mul(r.v, l.wide(r.s)), vt)
 	return []*ssa.Value{l.Cast(u, d), l.Cast(h, d)}
 }
 
@@ -569,7 +570,7 @@ func lowerPinv(l *Lowering) *ssa.Value {
 	if l.Bool("hermitian") && !l.emptyMatrix(a) {
 		half := l.tri(a, true, -1)
 		n := l.rowCount(a)
-		a = l.Add(l.Add(half, l.adjoint(half)), l.Mul(a, l.eye(l.DType(a), n, n)))
+		a = l.add(l.add(half, l.adjoint(half)), l.mul(a, l.eye(l.DType(a), n, n)))
 	}
 	return l.pseudoInverse(a, atol, rtol)
 }
@@ -594,11 +595,11 @@ func lowerMatrixRank(l *Lowering) *ssa.Value {
 	if l.Bool("hermitian") {
 		half := l.tri(a, true, -1)
 		n := l.rowCount(a)
-		a = l.Add(l.Add(half, l.adjoint(half)), l.Mul(a, l.eye(l.DType(a), n, n)))
+		a = l.add(l.add(half, l.adjoint(half)), l.mul(a, l.eye(l.DType(a), n, n)))
 	}
 	s := l.Cast(l.singularValues(a), tensor.Float64)
 	big := l.Op("Greater", s, l.singularFloor(s, atol, rtol, a))
-	return l.Reduce("ReduceSum", l.Cast(big, tensor.Int64), []int64{-1}, false)
+	return l.reduce("ReduceSum", l.Cast(big, tensor.Int64), []int64{-1}, false)
 }
 
 // lowerCond: the ratio of singular values for p = 2 and -2, else |A| |A^-1|.
@@ -620,11 +621,11 @@ func lowerCond(l *Lowering) *ssa.Value {
 	}
 	if math.Abs(p) == 2 {
 		s := l.singularValues(a)
-		top, low := l.Reduce("ReduceMax", s, []int64{-1}, false), l.Reduce("ReduceMin", s, []int64{-1}, false)
+		top, low := l.reduce("ReduceMax", s, []int64{-1}, false), l.reduce("ReduceMin", s, []int64{-1}, false)
 		if p > 0 {
-			return l.Div(top, low)
+			return l.div(top, low)
 		}
-		return l.Div(low, top)
+		return l.div(low, top)
 	}
 	norm := func(v *ssa.Value) *ssa.Value {
 		if s, ok := ord.(string); ok {
@@ -632,7 +633,7 @@ func lowerCond(l *Lowering) *ssa.Value {
 		}
 		return l.Aten("aten::linalg_matrix_norm", v, ord)
 	}
-	return l.Mul(norm(a), norm(l.inverse(a)))
+	return l.mul(norm(a), norm(l.inverse(a)))
 }
 
 // lowerLstsq is the solution of least norm by the pseudo-inverse, which all of
@@ -661,7 +662,7 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 	}
 	s := l.Cast(l.singularValues(a), tensor.Float64)
 	big := l.Op("Greater", s, l.singularFloor(s, nil, rtol, a))
-	rank := l.Reduce("ReduceSum", l.Cast(big, tensor.Int64), []int64{-1}, false)
+	rank := l.reduce("ReduceSum", l.Cast(big, tensor.Int64), []int64{-1}, false)
 	x := l.Op("MatMul", l.pseudoInverse(a, nil, rtol), b)
 	residuals := l.emptyVector(d)
 	rows, ok := m.Int()
@@ -669,17 +670,17 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 	switch {
 	case driver == "gelsy" || ok && ok2 && rows <= cols:
 	case driver == "gels" && ok && ok2:
-		e := l.Sub(l.Op("MatMul", a, x), b)
-		residuals = l.Reduce("ReduceSum", l.Mul(e, e), []int64{-2}, false)
+		e := l.sub(l.Op("MatMul", a, x), b)
+		residuals = l.reduce("ReduceSum", l.mul(e, e), []int64{-2}, false)
 	case l.Rank(a) == 2:
 		// they are there if there are more rows than columns, and the columns are independent
-		e := l.Sub(l.Op("MatMul", a, x), b)
-		there := l.Op("Greater", l.SizeValue(m), l.SizeValue(n))
+		e := l.sub(l.Op("MatMul", a, x), b)
+		there := l.Op("Greater", l.sizeValue(m), l.sizeValue(n))
 		if driver != "gels" {
-			there = l.And(there, l.Equal(rank, l.SizeValue(n)))
+			there = l.and(there, l.equal(rank, l.sizeValue(n)))
 		}
-		k := l.Mul(l.Cast(there, tensor.Int64), l.SizeValue(l.colCount(b)))
-		residuals = l.Op("Slice", l.Reduce("ReduceSum", l.Mul(e, e), []int64{-2}, false), l.I64(0), l.Unsqueeze(k, 0), l.I64(0))
+		k := l.mul(l.Cast(there, tensor.Int64), l.sizeValue(l.colCount(b)))
+		residuals = l.Op("Slice", l.reduce("ReduceSum", l.mul(e, e), []int64{-2}, false), l.i64(0), l.unsqueeze(k, 0), l.i64(0))
 	case l.Node.Results[1].HasUses():
 		l.Fail("residuals, which exist or not depending on the rank that driver %s finds", driver)
 	}
@@ -691,7 +692,7 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 		rank = l.Const(tensor.Ints())
 	}
 	if vector {
-		x = l.Squeeze(x, -1)
+		x = l.squeeze(x, -1)
 	}
 	return []*ssa.Value{x, residuals, rank, values}
 }
@@ -699,13 +700,13 @@ func lowerLstsq(l *Lowering) []*ssa.Value {
 // emptyLstsq is lstsq of a matrix without rows or columns.
 func (l *Lowering) emptyLstsq(a, b *ssa.Value, driver string, vector bool) []*ssa.Value {
 	d, r := l.DType(a), l.Rank(a)
-	m, n := l.Static(a, r-2), l.Static(a, r-1)
-	fill := func(d tensor.DType, sizes ...Size) *ssa.Value { return l.Fill(l.SizeTensor(sizes), d, ssa.Int(0)) }
+	m, n := l.static(a, r-2), l.static(a, r-1)
+	fill := func(d tensor.DType, sizes ...Size) *ssa.Value { return l.fill(l.sizeTensor(sizes), d, ssa.Int(0)) }
 	batch := l.sizesOf(a, 0, r-2)
-	x := fill(d, append(slices.Clone(batch), ConstSize(n), l.SizeOf(b, r-1))...)
+	x := fill(d, append(slices.Clone(batch), ConstSize(n), l.sizeOf(b, r-1))...)
 	residuals, values, rank := l.emptyVector(d), l.emptyVector(d), l.Const(tensor.Ints())
 	if m > n && driver != "gelsy" {
-		residuals = l.Reduce("ReduceSum", l.Mul(b, b), []int64{-2}, false)
+		residuals = l.reduce("ReduceSum", l.mul(b, b), []int64{-2}, false)
 	}
 	if driver != "gels" {
 		rank = fill(tensor.Int64, batch...)
@@ -714,7 +715,7 @@ func (l *Lowering) emptyLstsq(a, b *ssa.Value, driver string, vector bool) []*ss
 		values = fill(d, append(slices.Clone(batch), ConstSize(min(m, n)))...)
 	}
 	if vector {
-		x = l.Squeeze(x, -1)
+		x = l.squeeze(x, -1)
 	}
 	return []*ssa.Value{x, residuals, rank, values}
 }

@@ -58,7 +58,7 @@ func elemDType(lt *ssa.ListType) tensor.DType {
 
 // number1 is a number argument as a vector of one.
 func (l *Lowering) number1(name string, list *ssa.Value) *ssa.Value {
-	return l.Unsqueeze(l.As(name, l.DType(list)), 0)
+	return l.unsqueeze(l.as(name, l.DType(list)), 0)
 }
 
 // cutAt gives what lies before and from place i of a vector.
@@ -76,7 +76,7 @@ func (l *Lowering) list(name string) *ssa.Value {
 	if es, ok := ListElems(v); ok && len(es) == 0 {
 		return nil
 	}
-	return l.Sequence(v)
+	return l.sequence(v)
 }
 
 // listArg finds the list argument, whose name differs by operator.
@@ -107,10 +107,10 @@ func lowerListGet(l *Lowering) *ssa.Value {
 	if v != nil {
 		// a list of numbers is a vector
 		if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
-			return l.Gather(l.Value(v), l.SizeValue(l.SizeArg("idx")), 0)
+			return l.gather(l.Value(v), l.sizeValue(l.sizeArg("idx")), 0)
 		}
 		if es, ok := ListElems(v); ok {
-			if i, isConst := l.SizeArg("idx").Int(); isConst {
+			if i, isConst := l.sizeArg("idx").Int(); isConst {
 				if i < 0 {
 					i += int64(len(es))
 				}
@@ -121,7 +121,7 @@ func lowerListGet(l *Lowering) *ssa.Value {
 			}
 		}
 	}
-	return l.Op("SequenceAt", l.nonempty(), l.SizeValue(l.SizeArg("idx")))
+	return l.Op("SequenceAt", l.nonempty(), l.sizeValue(l.sizeArg("idx")))
 }
 
 func lowerListLen(l *Lowering) *ssa.Value {
@@ -132,12 +132,12 @@ func lowerListLen(l *Lowering) *ssa.Value {
 	if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
 		return l.Op("Size", l.Value(v))
 	}
-	return l.Op("SequenceLength", l.Sequence(v))
+	return l.Op("SequenceLength", l.sequence(v))
 }
 
 func lowerListAppend(l *Lowering) *ssa.Value {
 	if v := l.numberList("self"); v != nil {
-		return l.ConcatV(0, v, l.number1("el", v))
+		return l.concatV(0, v, l.number1("el", v))
 	}
 	list, el := l.listArg(), l.Tensor("el")
 	if list == nil {
@@ -149,44 +149,44 @@ func lowerListAppend(l *Lowering) *ssa.Value {
 // listPlace clamps a place as list.insert does: 0 <= place <= length.
 func (l *Lowering) listPlace(list *ssa.Value, idx Size) *ssa.Value {
 	if n, ok := idx.Int(); ok && n == 0 {
-		return l.SizeValue(idx)
+		return l.sizeValue(idx)
 	}
 	n := Size{Value: l.Op("SequenceLength", list)}
-	return l.SizeValue(l.MinSize(l.MaxSize(l.wrapSize(idx, n), ConstSize(0)), n))
+	return l.sizeValue(l.leastSize(l.greatestSize(l.wrapSize(idx, n), ConstSize(0)), n))
 }
 
 func lowerListInsert(l *Lowering) *ssa.Value {
 	if v := l.numberList("self"); v != nil {
-		head, tail := l.cutAt(v, l.SizeArg("idx"))
-		return l.ConcatV(0, head, l.number1("el", v), tail)
+		head, tail := l.cutAt(v, l.sizeArg("idx"))
+		return l.concatV(0, head, l.number1("el", v), tail)
 	}
 	list, el := l.listArg(), l.Tensor("el")
 	if list == nil {
 		return l.Op("SequenceConstruct", el)
 	}
-	return l.Op("SequenceInsert", list, el, l.listPlace(list, l.SizeArg("idx")))
+	return l.Op("SequenceInsert", list, el, l.listPlace(list, l.sizeArg("idx")))
 }
 
 func lowerListPop(l *Lowering) *ssa.Value {
 	if v := l.numberList("self"); v != nil {
-		head, tail := l.cutAt(v, l.wrapSize(l.SizeArgOr("idx", -1), l.SizeOf(v, 0)))
-		return l.ConcatV(0, head, l.sliceDim(tail, 0, ConstSize(1), ConstSize(toEnd), ConstSize(1)))
+		head, tail := l.cutAt(v, l.wrapSize(l.sizeArgOr("idx", -1), l.sizeOf(v, 0)))
+		return l.concatV(0, head, l.sliceDim(tail, 0, ConstSize(1), ConstSize(toEnd), ConstSize(1)))
 	}
 	list := l.nonempty()
-	idx := l.SizeArgOr("idx", -1)
+	idx := l.sizeArgOr("idx", -1)
 	if n, ok := idx.Int(); ok && n == -1 {
 		return l.Op("SequenceErase", list)
 	}
-	return l.Op("SequenceErase", list, l.SizeValue(idx))
+	return l.Op("SequenceErase", list, l.sizeValue(idx))
 }
 
 func lowerListSet(l *Lowering) *ssa.Value {
 	if v := l.numberList("l"); v != nil {
-		return l.selectScatter(v, l.As("el", l.DType(v)), 0, l.SizeArg("idx"))
+		return l.selectScatter(v, l.as("el", l.DType(v)), 0, l.sizeArg("idx"))
 	}
 	list := l.nonempty()
-	idx := l.SizeArg("idx")
-	at := l.SizeValue(l.wrapSize(idx, Size{Value: l.Op("SequenceLength", list)}))
+	idx := l.sizeArg("idx")
+	at := l.sizeValue(l.wrapSize(idx, Size{Value: l.Op("SequenceLength", list)}))
 	return l.Op("SequenceInsert", l.Op("SequenceErase", list, at), l.Tensor("el"), at)
 }
 
@@ -199,7 +199,7 @@ func lowerListConcat(l *Lowering) *ssa.Value {
 		a, b = "a", "b"
 	}
 	if v, w := l.numberList(a), l.numberList(b); v != nil && w != nil {
-		return l.ConcatV(0, v, w)
+		return l.concatV(0, v, w)
 	}
 	left, right := l.list(a), l.list(b)
 	switch {
@@ -254,7 +254,7 @@ func (l *Lowering) emptySequence(list *ssa.Value) *ssa.Value {
 
 func lowerListSlice(l *Lowering) *ssa.Value {
 	v := l.must("l")
-	start, end, step := l.SizeArgOr("start", 0), l.SizeArgOr("end", toEnd), l.SizeArgOr("step", 1)
+	start, end, step := l.sizeArgOr("start", 0), l.sizeArgOr("end", toEnd), l.sizeArgOr("step", 1)
 	if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
 		return l.sliceDim(l.Value(v), 0, start, end, step)
 	}
@@ -271,22 +271,22 @@ func lowerListSlice(l *Lowering) *ssa.Value {
 	if k > 0 {
 		var e Size
 		s, e = l.sliceBounds(start, end, n)
-		count = l.DivSize(l.AddSize(l.SubSize(e, s), ConstSize(k-1)), ConstSize(k))
+		count = l.divSize(l.addSize(l.subSize(e, s), ConstSize(k-1)), ConstSize(k))
 	} else {
-		last := l.SubSize(n, ConstSize(1))
+		last := l.subSize(n, ConstSize(1))
 		clamp := func(name string, absent Size) Size {
 			if l.IsNone(name) {
 				return absent
 			}
-			return l.MinSize(l.MaxSize(l.wrapSize(l.SizeArg(name), n), ConstSize(-1)), last)
+			return l.leastSize(l.greatestSize(l.wrapSize(l.sizeArg(name), n), ConstSize(-1)), last)
 		}
 		s = clamp("start", last)
-		left := l.MaxSize(l.SubSize(s, clamp("end", ConstSize(-1))), ConstSize(0))
-		count = l.DivSize(l.AddSize(left, ConstSize(-k-1)), ConstSize(-k))
+		left := l.greatestSize(l.subSize(s, clamp("end", ConstSize(-1))), ConstSize(0))
+		count = l.divSize(l.addSize(left, ConstSize(-k-1)), ConstSize(-k))
 	}
-	from, by := l.SizeValue(s), l.Const(tensor.ScalarInt(k))
-	return l.listLoop(l.emptySequence(list), l.SizeValue(count), func(i *ssa.Value) *ssa.Value {
-		return l.Op("SequenceAt", list, l.Add(from, l.Mul(i, by)))
+	from, by := l.sizeValue(s), l.Const(tensor.ScalarInt(k))
+	return l.listLoop(l.emptySequence(list), l.sizeValue(count), func(i *ssa.Value) *ssa.Value {
+		return l.Op("SequenceAt", list, l.add(from, l.mul(i, by)))
 	})
 }
 
@@ -296,8 +296,8 @@ func lowerListReverse(l *Lowering) *ssa.Value {
 	}
 	list := l.nonempty()
 	n := l.Op("SequenceLength", list)
-	last := l.Sub(n, l.Const(tensor.ScalarInt(1)))
+	last := l.sub(n, l.Const(tensor.ScalarInt(1)))
 	return l.listLoop(l.emptySequence(list), n, func(i *ssa.Value) *ssa.Value {
-		return l.Op("SequenceAt", list, l.Sub(last, i))
+		return l.Op("SequenceAt", list, l.sub(last, i))
 	})
 }

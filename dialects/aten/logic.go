@@ -8,92 +8,92 @@ import (
 
 // Short forms for logic and for questions about values.
 
-// Not negates a bool tensor.
-func (l *Lowering) Not(x *ssa.Value) *ssa.Value { return l.Op("Not", x) }
+// not negates a bool tensor.
+func (l *Lowering) not(x *ssa.Value) *ssa.Value { return l.Op("Not", x) }
 
-// And is a && b for bool tensors.
-func (l *Lowering) And(a, b *ssa.Value) *ssa.Value { return l.Op("And", a, b) }
+// and is a && b for bool tensors.
+func (l *Lowering) and(a, b *ssa.Value) *ssa.Value { return l.Op("And", a, b) }
 
-// Or is a || b for bool tensors.
-func (l *Lowering) Or(a, b *ssa.Value) *ssa.Value { return l.Op("Or", a, b) }
+// or is a || b for bool tensors.
+func (l *Lowering) or(a, b *ssa.Value) *ssa.Value { return l.Op("Or", a, b) }
 
-// Xor is a != b for bool tensors.
-func (l *Lowering) Xor(a, b *ssa.Value) *ssa.Value { return l.Op("Xor", a, b) }
+// xor is a != b for bool tensors.
+func (l *Lowering) xor(a, b *ssa.Value) *ssa.Value { return l.Op("Xor", a, b) }
 
-// Equal is a == b.
-func (l *Lowering) Equal(a, b *ssa.Value) *ssa.Value { return l.Op("Equal", a, b) }
+// equal is a == b.
+func (l *Lowering) equal(a, b *ssa.Value) *ssa.Value { return l.Op("Equal", a, b) }
 
-// Less is a < b.
-func (l *Lowering) Less(a, b *ssa.Value) *ssa.Value { return l.Op("Less", a, b) }
+// less is a < b.
+func (l *Lowering) less(a, b *ssa.Value) *ssa.Value { return l.Op("Less", a, b) }
 
-// Greater is a > b.
-func (l *Lowering) Greater(a, b *ssa.Value) *ssa.Value { return l.Op("Greater", a, b) }
+// greater is a > b.
+func (l *Lowering) greater(a, b *ssa.Value) *ssa.Value { return l.Op("Greater", a, b) }
 
-// LessEqual is a <= b.
-func (l *Lowering) LessEqual(a, b *ssa.Value) *ssa.Value { return l.Op("LessOrEqual", a, b) }
+// lessEqual is a <= b.
+func (l *Lowering) lessEqual(a, b *ssa.Value) *ssa.Value { return l.Op("LessOrEqual", a, b) }
 
-// GreaterEqual is a >= b.
-func (l *Lowering) GreaterEqual(a, b *ssa.Value) *ssa.Value { return l.Op("GreaterOrEqual", a, b) }
+// greaterEqual is a >= b.
+func (l *Lowering) greaterEqual(a, b *ssa.Value) *ssa.Value { return l.Op("GreaterOrEqual", a, b) }
 
-// IsZero is x == 0, for bool tensors !x.
-func (l *Lowering) IsZero(x *ssa.Value) *ssa.Value {
+// isZero is x == 0, for bool tensors !x.
+func (l *Lowering) isZero(x *ssa.Value) *ssa.Value {
 	if l.DType(x) == tensor.Bool {
-		return l.Not(x)
+		return l.not(x)
 	}
-	return l.Equal(x, l.Like(x, 0))
+	return l.equal(x, l.Like(x, 0))
 }
 
-// IsNegative is x < 0; never for types without negative numbers.
-func (l *Lowering) IsNegative(x *ssa.Value) *ssa.Value { return l.Less(x, l.Like(x, 0)) }
+// isNegative is x < 0; never for types without negative numbers.
+func (l *Lowering) isNegative(x *ssa.Value) *ssa.Value { return l.less(x, l.Like(x, 0)) }
 
-// Abs is the absolute value.
-func (l *Lowering) Abs(x *ssa.Value) *ssa.Value {
+// abs is the absolute value.
+func (l *Lowering) abs(x *ssa.Value) *ssa.Value {
 	if d := l.DType(x); d == tensor.Bool || d.IsUnsigned() {
 		return x
 	}
 	return l.Op("Abs", x)
 }
 
-// Neg is -x; unsigned integers wrap.
-func (l *Lowering) Neg(x *ssa.Value) *ssa.Value {
+// neg is -x; unsigned integers wrap.
+func (l *Lowering) neg(x *ssa.Value) *ssa.Value {
 	if d := l.DType(x); d.IsUnsigned() {
-		return l.Sub(l.Like(x, 0), x)
+		return l.sub(l.Like(x, 0), x)
 	}
 	return l.Op("Neg", x)
 }
 
-// Square is x * x.
-func (l *Lowering) Square(x *ssa.Value) *ssa.Value { return l.Mul(x, x) }
+// square is x * x.
+func (l *Lowering) square(x *ssa.Value) *ssa.Value { return l.mul(x, x) }
 
-// Sqrt is the square root.
-func (l *Lowering) Sqrt(x *ssa.Value) *ssa.Value { return l.Op("Sqrt", x) }
+// sqrt is the square root.
+func (l *Lowering) sqrt(x *ssa.Value) *ssa.Value { return l.Op("Sqrt", x) }
 
-// Exp is e to the power x.
-func (l *Lowering) Exp(x *ssa.Value) *ssa.Value { return l.Op("Exp", x) }
+// exp is e to the power x.
+func (l *Lowering) exp(x *ssa.Value) *ssa.Value { return l.Op("Exp", x) }
 
-// Log is the natural logarithm.
-func (l *Lowering) Log(x *ssa.Value) *ssa.Value { return l.Op("Log", x) }
+// log is the natural logarithm.
+func (l *Lowering) log(x *ssa.Value) *ssa.Value { return l.Op("Log", x) }
 
-// Offset adds a constant; nothing is built for 0.
-func (l *Lowering) Offset(x *ssa.Value, k float64) *ssa.Value {
+// offset adds a constant; nothing is built for 0.
+func (l *Lowering) offset(x *ssa.Value, k float64) *ssa.Value {
 	if k == 0 {
 		return x
 	}
-	return l.Add(x, l.Like(x, k))
+	return l.add(x, l.Like(x, k))
 }
 
-// Max is the greater of both, NaN if one is; true if one is for bool tensors.
-func (l *Lowering) Max(a, b *ssa.Value) *ssa.Value {
+// max is the greater of both, NaN if one is; true if one is for bool tensors.
+func (l *Lowering) max(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.Or(a, b)
+		return l.or(a, b)
 	}
 	return l.Op("Max", a, b)
 }
 
-// Min is the lesser of both, NaN if one is; true if both are for bool tensors.
-func (l *Lowering) Min(a, b *ssa.Value) *ssa.Value {
+// min is the lesser of both, NaN if one is; true if both are for bool tensors.
+func (l *Lowering) min(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.And(a, b)
+		return l.and(a, b)
 	}
 	return l.Op("Min", a, b)
 }
@@ -103,12 +103,12 @@ func (l *Lowering) signBit(x *ssa.Value) *ssa.Value {
 	d := l.DType(x)
 	switch {
 	case d == tensor.Bool || d.IsUnsigned():
-		return l.Less(l.Cast(x, tensor.Int64), l.Scalar(tensor.Int64, 0))
+		return l.less(l.Cast(x, tensor.Int64), l.Scalar(tensor.Int64, 0))
 	case !d.IsFloat():
-		return l.IsNegative(x)
+		return l.isNegative(x)
 	}
-	zero := l.And(l.IsZero(x), l.IsNegative(l.Op("Reciprocal", x)))
-	return l.Or(l.IsNegative(x), zero)
+	zero := l.and(l.isZero(x), l.isNegative(l.Op("Reciprocal", x)))
+	return l.or(l.isNegative(x), zero)
 }
 
 // isNaN is x != x; never for integers.
@@ -129,7 +129,7 @@ func (l *Lowering) isInf(x *ssa.Value) *ssa.Value {
 
 // constLike makes a tensor of x's shape that holds one number.
 func (l *Lowering) constLike(x *ssa.Value, d tensor.DType, v float64) *ssa.Value {
-	return l.Fill(l.ShapeOf(x), d, ssa.Float(v))
+	return l.fill(l.shapeOf(x), d, ssa.Float(v))
 }
 
 // number is the content of a value of rank 0 if it is known.
@@ -176,7 +176,7 @@ func (l *Lowering) broadcast(a, b *ssa.Value) (*ssa.Value, *ssa.Value) {
 		return a, b
 	}
 	// Expand broadcasts both ways
-	return l.Expand(a, l.ShapeOf(b)), l.Expand(b, l.ShapeOf(a))
+	return l.expand(a, l.shapeOf(b)), l.expand(b, l.shapeOf(a))
 }
 
 func sameShape(a, b *ssa.Value) bool {
@@ -213,7 +213,7 @@ func (l *Lowering) allTrue(x *ssa.Value, axes []int64, keep bool) *ssa.Value {
 	if mayBeEmpty(x) {
 		op = "ReduceProd"
 	}
-	return l.Cast(l.Reduce(op, l.Cast(x, tensor.Int32), axes, keep), tensor.Bool)
+	return l.Cast(l.reduce(op, l.Cast(x, tensor.Int32), axes, keep), tensor.Bool)
 }
 
 // anyTrue is the disjunction over axes, false where there is nothing.
@@ -222,5 +222,5 @@ func (l *Lowering) anyTrue(x *ssa.Value, axes []int64, keep bool) *ssa.Value {
 	if mayBeEmpty(x) {
 		op = "ReduceSum"
 	}
-	return l.Cast(l.Reduce(op, l.Cast(x, tensor.Int32), axes, keep), tensor.Bool)
+	return l.Cast(l.reduce(op, l.Cast(x, tensor.Int32), axes, keep), tensor.Bool)
 }

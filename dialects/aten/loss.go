@@ -9,8 +9,8 @@ import (
 
 // losses holds the loss functions (ATen/native/Loss*.cpp). reduction is 0 for none, 1 for mean, 2 for sum.
 var losses = Defs{
-	"aten::mse_loss":             {Doc: "(x - y)^2", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.Sub(x, y); return l.Mul(d, d) })},
-	"aten::l1_loss":              {Doc: "|x - y|", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.Sub(x, y)) })},
+	"aten::mse_loss":             {Doc: "(x - y)^2", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.sub(x, y); return l.mul(d, d) })},
+	"aten::l1_loss":              {Doc: "|x - y|", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.sub(x, y)) })},
 	"aten::smooth_l1_loss":       {Doc: "d^2 / (2 beta) for d = |x - y| below beta, else d - beta / 2", Lower: elementLoss(smoothL1)},
 	"aten::huber_loss":           {Doc: "d^2 / 2 for d = |x - y| up to delta, else delta * (d - delta / 2)", Lower: elementLoss(huber)},
 	"aten::soft_margin_loss":     {Doc: "log(1 + exp(-x * y))", Lower: elementLoss(softMargin)},
@@ -42,9 +42,9 @@ func (l *Lowering) reduceLoss(x *ssa.Value) *ssa.Value {
 	case 0:
 		return x
 	case 1:
-		return l.Reduce("ReduceMean", x, nil, false)
+		return l.reduce("ReduceMean", x, nil, false)
 	case 2:
-		return l.Reduce("ReduceSum", x, nil, false)
+		return l.reduce("ReduceSum", x, nil, false)
 	default:
 		l.Fail("reduction %d", r)
 	}
@@ -54,7 +54,7 @@ func (l *Lowering) reduceLoss(x *ssa.Value) *ssa.Value {
 // elementLoss is a loss of promoted self and target, element by element.
 func elementLoss(f func(l *Lowering, x, y *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
 	return func(l *Lowering) *ssa.Value {
-		vs, d := l.Promoted("self", "target")
+		vs, d := l.promoted("self", "target")
 		if !d.IsFloat() {
 			l.Fail("a loss of %v", d)
 		}
@@ -63,55 +63,55 @@ func elementLoss(f func(l *Lowering, x, y *ssa.Value) *ssa.Value) func(*Lowering
 }
 
 func smoothL1(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	d := l.Op("Abs", l.Sub(x, y))
+	d := l.Op("Abs", l.sub(x, y))
 	beta := l.Float("beta")
 	if beta == 0 {
 		return d
 	}
-	return l.Where(l.Op("Less", d, l.Like(d, beta)), l.Div(l.Mul(l.Mul(d, d), l.Like(d, 0.5)), l.Like(d, beta)), l.Sub(d, l.Like(d, beta/2)))
+	return l.where(l.Op("Less", d, l.Like(d, beta)), l.div(l.mul(l.mul(d, d), l.Like(d, 0.5)), l.Like(d, beta)), l.sub(d, l.Like(d, beta/2)))
 }
 
 func huber(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	d := l.Op("Abs", l.Sub(x, y))
+	d := l.Op("Abs", l.sub(x, y))
 	delta := l.Float("delta")
-	return l.Where(l.Op("Greater", d, l.Like(d, delta)), l.Scale(l.Sub(d, l.Like(d, delta/2)), delta), l.Mul(l.Mul(d, d), l.Like(d, 0.5)))
+	return l.where(l.Op("Greater", d, l.Like(d, delta)), l.scale(l.sub(d, l.Like(d, delta/2)), delta), l.mul(l.mul(d, d), l.Like(d, 0.5)))
 }
 
 func softMargin(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	return l.Op("Log", l.Add(l.Op("Exp", l.Mul(l.Op("Neg", x), y)), l.Like(x, 1)))
+	return l.Op("Log", l.add(l.Op("Exp", l.mul(l.Op("Neg", x), y)), l.Like(x, 1)))
 }
 
 func klDiv(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	if l.Bool("log_target") {
-		return l.Mul(l.Op("Exp", y), l.Sub(y, x))
+		return l.mul(l.Op("Exp", y), l.sub(y, x))
 	}
 	// xlogy: 0 where y is 0
 	zero := l.Like(y, 0)
 	isZero := l.Op("Equal", y, zero)
-	ylog := l.Where(isZero, zero, l.Mul(y, l.Op("Log", l.Where(isZero, l.Like(y, 1), y))))
-	return l.Sub(ylog, l.Mul(y, x))
+	ylog := l.where(isZero, zero, l.mul(y, l.Op("Log", l.where(isZero, l.Like(y, 1), y))))
+	return l.sub(ylog, l.mul(y, x))
 }
 
 func hingeEmbedding(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	zero := l.Like(x, 0)
-	far := l.Op("Max", l.Sub(l.Like(x, l.Float("margin")), x), zero)
+	far := l.Op("Max", l.sub(l.Like(x, l.Float("margin")), x), zero)
 	one := l.Like(y, 1)
-	return l.Add(l.Where(l.Op("Equal", y, one), zero, far), l.Where(l.Op("Equal", y, l.Like(y, -1)), zero, x))
+	return l.add(l.where(l.Op("Equal", y, one), zero, far), l.where(l.Op("Equal", y, l.Like(y, -1)), zero, x))
 }
 
 func lowerPoissonNLL(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("input", "target")
+	vs, _ := l.promoted("input", "target")
 	x, y := vs[0], vs[1]
 	var loss *ssa.Value
 	if l.Bool("log_input") {
-		loss = l.Sub(l.Op("Exp", x), l.Mul(y, x))
+		loss = l.sub(l.Op("Exp", x), l.mul(y, x))
 	} else {
-		loss = l.Sub(x, l.Mul(y, l.Op("Log", l.Add(x, l.Like(x, l.Float("eps"))))))
+		loss = l.sub(x, l.mul(y, l.Op("Log", l.add(x, l.Like(x, l.Float("eps"))))))
 	}
 	if l.Bool("full") {
 		// Stirling's approximation of log(y!) for y above 1
-		s := l.Add(l.Sub(l.Mul(y, l.Op("Log", y)), y), l.Scale(l.Op("Log", l.Scale(y, 2*math.Pi)), 0.5))
-		loss = l.Add(loss, l.Where(l.Op("Greater", y, l.Like(y, 1)), s, l.Like(y, 0)))
+		s := l.add(l.sub(l.mul(y, l.Op("Log", y)), y), l.scale(l.Op("Log", l.scale(y, 2*math.Pi)), 0.5))
+		loss = l.add(loss, l.where(l.Op("Greater", y, l.Like(y, 1)), s, l.Like(y, 0)))
 	}
 	return l.reduceLoss(loss)
 }
@@ -121,28 +121,28 @@ func lowerBCE(l *Lowering) *ssa.Value {
 	y := l.Cast(l.Tensor("target"), l.DType(x))
 	one, floor := l.Like(x, 1), l.Like(x, -100)
 	logX := l.Op("Max", l.Op("Log", x), floor)
-	logNot := l.Op("Max", l.Op("Log", l.Sub(one, x)), floor)
+	logNot := l.Op("Max", l.Op("Log", l.sub(one, x)), floor)
 	// (y - 1) * log(1 - x) - y * log(x)
-	loss := l.Sub(l.Mul(l.Sub(y, one), logNot), l.Mul(y, logX))
+	loss := l.sub(l.mul(l.sub(y, one), logNot), l.mul(y, logX))
 	if w := l.TensorOr("weight"); w != nil {
-		loss = l.Mul(loss, w)
+		loss = l.mul(loss, w)
 	}
 	return l.reduceLoss(loss)
 }
 
 func lowerBCELogits(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("self", "target")
+	vs, _ := l.promoted("self", "target")
 	x, y := vs[0], vs[1]
 	one := l.Like(x, 1)
 	// log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
-	logSigmoid := l.Sub(l.Op("Min", x, l.Like(x, 0)), l.Op("Log", l.Add(l.Op("Exp", l.Op("Neg", l.Op("Abs", x))), one)))
+	logSigmoid := l.sub(l.Op("Min", x, l.Like(x, 0)), l.Op("Log", l.add(l.Op("Exp", l.Op("Neg", l.Op("Abs", x))), one)))
 	factor := logSigmoid
 	if pw := l.TensorOr("pos_weight"); pw != nil {
-		factor = l.Mul(l.Add(l.Mul(l.Sub(pw, one), y), one), logSigmoid)
+		factor = l.mul(l.add(l.mul(l.sub(pw, one), y), one), logSigmoid)
 	}
-	loss := l.Sub(l.Mul(l.Sub(one, y), x), factor)
+	loss := l.sub(l.mul(l.sub(one, y), x), factor)
 	if w := l.TensorOr("weight"); w != nil {
-		loss = l.Mul(loss, w)
+		loss = l.mul(loss, w)
 	}
 	return l.reduceLoss(loss)
 }
@@ -163,27 +163,27 @@ func (l *Lowering) nll(x, target, weight *ssa.Value, reduction, ignore int64) []
 	if l.Rank(target) != l.Rank(x)-1 {
 		l.Fail("nll_loss of rank %d expects a target of rank %d, found %d", l.Rank(x), l.Rank(x)-1, l.Rank(target))
 	}
-	ignored := l.Op("Equal", target, l.ScalarInt(tensor.Int64, ignore))
-	safe := l.Where(ignored, l.ScalarInt(tensor.Int64, 0), target)
-	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(axis))}, x, l.Unsqueeze(safe, int64(axis)))
-	picked = l.Squeeze(picked, int64(axis))
+	ignored := l.Op("Equal", target, l.scalarInt(tensor.Int64, ignore))
+	safe := l.where(ignored, l.scalarInt(tensor.Int64, 0), target)
+	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(axis))}, x, l.unsqueeze(safe, int64(axis)))
+	picked = l.squeeze(picked, int64(axis))
 	w := l.Like(x, 1)
 	if weight != nil {
-		w = l.Gather(weight, safe, 0)
+		w = l.gather(weight, safe, 0)
 	}
-	w = l.Where(ignored, l.Like(x, 0), w)
-	loss := l.Op("Neg", l.Where(ignored, l.Like(x, 0), l.Mul(picked, w)))
+	w = l.where(ignored, l.Like(x, 0), w)
+	loss := l.Op("Neg", l.where(ignored, l.Like(x, 0), l.mul(picked, w)))
 	if weight == nil {
-		loss = l.Op("Neg", l.Where(ignored, l.Like(x, 0), picked))
+		loss = l.Op("Neg", l.where(ignored, l.Like(x, 0), picked))
 	}
-	total := l.Reduce("ReduceSum", w, nil, false)
+	total := l.reduce("ReduceSum", w, nil, false)
 	switch reduction {
 	case 0:
 		return []*ssa.Value{loss, l.Like(x, 0)}
 	case 1:
-		return []*ssa.Value{l.Div(l.Reduce("ReduceSum", loss, nil, false), total), total}
+		return []*ssa.Value{l.div(l.reduce("ReduceSum", loss, nil, false), total), total}
 	case 2:
-		return []*ssa.Value{l.Reduce("ReduceSum", loss, nil, false), total}
+		return []*ssa.Value{l.reduce("ReduceSum", loss, nil, false), total}
 	}
 	l.Fail("reduction %d of %v", reduction, d)
 	return nil
@@ -198,7 +198,7 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 		axis = 0
 	}
 	logp := l.OpA("LogSoftmax", []ssa.Attr{intAttr("axis", int64(axis))}, x)
-	classes := l.SizeOf(x, axis)
+	classes := l.sizeOf(x, axis)
 	perClass := func() *ssa.Value {
 		shape := make([]int64, 0, r)
 		for i := range r {
@@ -206,32 +206,32 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 				shape = append(shape, int64(i))
 			}
 		}
-		return l.Unsqueeze(weight, shape...)
+		return l.unsqueeze(weight, shape...)
 	}
 	if l.Rank(target) == r && l.DType(target).IsFloat() {
 		// class probabilities
 		target = l.Cast(target, l.DType(x))
 		if smoothing > 0 {
-			target = l.Add(l.Scale(target, 1-smoothing), l.Div(l.Like(x, smoothing), l.Cast(l.SizeValue(classes), l.DType(x))))
+			target = l.add(l.scale(target, 1-smoothing), l.div(l.Like(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x))))
 		}
-		p := l.Mul(logp, target)
+		p := l.mul(logp, target)
 		if weight != nil {
-			p = l.Mul(p, perClass())
+			p = l.mul(p, perClass())
 		}
 		switch reduction {
 		case 0:
-			return l.Op("Neg", l.Reduce("ReduceSum", p, []int64{int64(axis)}, false))
+			return l.Op("Neg", l.reduce("ReduceSum", p, []int64{int64(axis)}, false))
 		case 1:
-			sum := l.Op("Neg", l.Reduce("ReduceSum", p, nil, false))
+			sum := l.Op("Neg", l.reduce("ReduceSum", p, nil, false))
 			n := ConstSize(1)
 			for i := range r {
 				if i != axis {
-					n = l.MulSize(n, l.SizeOf(x, i))
+					n = l.mulSize(n, l.sizeOf(x, i))
 				}
 			}
-			return l.Div(sum, l.Cast(l.SizeValue(n), l.DType(x)))
+			return l.div(sum, l.Cast(l.sizeValue(n), l.DType(x)))
 		}
-		return l.Op("Neg", l.Reduce("ReduceSum", p, nil, false))
+		return l.Op("Neg", l.reduce("ReduceSum", p, nil, false))
 	}
 	ignore := l.Int("ignore_index")
 	hard := l.nll(logp, target, weight, reduction, ignore)
@@ -240,60 +240,60 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	}
 	smooth := logp
 	if weight != nil {
-		smooth = l.Mul(logp, perClass())
+		smooth = l.mul(logp, perClass())
 	}
-	smooth = l.Op("Neg", l.Reduce("ReduceSum", smooth, []int64{int64(axis)}, false))
-	ignored := l.Op("Equal", l.Cast(target, tensor.Int64), l.ScalarInt(tensor.Int64, ignore))
-	smooth = l.Where(ignored, l.Like(x, 0), smooth)
+	smooth = l.Op("Neg", l.reduce("ReduceSum", smooth, []int64{int64(axis)}, false))
+	ignored := l.Op("Equal", l.Cast(target, tensor.Int64), l.scalarInt(tensor.Int64, ignore))
+	smooth = l.where(ignored, l.Like(x, 0), smooth)
 	switch reduction {
 	case 1:
 		// mean over the targets that count, weighted
-		smooth = l.Div(l.Reduce("ReduceSum", smooth, nil, false), hard[1])
+		smooth = l.div(l.reduce("ReduceSum", smooth, nil, false), hard[1])
 	case 2:
-		smooth = l.Reduce("ReduceSum", smooth, nil, false)
+		smooth = l.reduce("ReduceSum", smooth, nil, false)
 	}
-	share := l.Div(l.Like(x, smoothing), l.Cast(l.SizeValue(classes), l.DType(x)))
-	return l.Add(l.Scale(hard[0], 1-smoothing), l.Mul(smooth, share))
+	share := l.div(l.Like(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x)))
+	return l.add(l.scale(hard[0], 1-smoothing), l.mul(smooth, share))
 }
 
 func lowerCosineEmbedding(l *Lowering) *ssa.Value {
 	const eps = 1e-12
-	d := l.ArgType("input1", "input2")
+	d := l.argType("input1", "input2")
 	if !d.IsFloat() {
 		d = tensor.Int64 // sums of products are exact before they meet the epsilon
 	}
-	a, b := l.As("input1", d), l.As("input2", d)
+	a, b := l.as("input1", d), l.as("input2", d)
 	y := l.Tensor("target")
 	axis := []int64{int64(l.Rank(y))}
 	sum := func(v *ssa.Value) *ssa.Value {
-		v = l.Reduce("ReduceSum", v, axis, false)
+		v = l.reduce("ReduceSum", v, axis, false)
 		if d.IsFloat() {
 			return v
 		}
 		return l.Cast(v, tensor.Float32)
 	}
-	prod := sum(l.Mul(a, b))
-	m1, m2 := l.Add(sum(l.Mul(a, a)), l.Like(prod, eps)), l.Add(sum(l.Mul(b, b)), l.Like(prod, eps))
-	cos := l.Div(prod, l.Op("Sqrt", l.Mul(m1, m2)))
+	prod := sum(l.mul(a, b))
+	m1, m2 := l.add(sum(l.mul(a, a)), l.Like(prod, eps)), l.add(sum(l.mul(b, b)), l.Like(prod, eps))
+	cos := l.div(prod, l.Op("Sqrt", l.mul(m1, m2)))
 	zero := l.Like(cos, 0)
-	pos := l.Sub(l.Like(cos, 1), cos)
-	neg := l.Op("Max", l.Sub(cos, l.Like(cos, l.Float("margin"))), zero)
+	pos := l.sub(l.Like(cos, 1), cos)
+	neg := l.Op("Max", l.sub(cos, l.Like(cos, l.Float("margin"))), zero)
 	if l.DType(y) == tensor.Bool {
 		y = l.Cast(y, tensor.Int64)
 	}
-	loss := l.Add(l.Where(l.Op("Equal", y, l.Like(y, 1)), pos, zero), l.Where(l.Op("Equal", y, l.Like(y, -1)), neg, zero))
+	loss := l.add(l.where(l.Op("Equal", y, l.Like(y, 1)), pos, zero), l.where(l.Op("Equal", y, l.Like(y, -1)), neg, zero))
 	return l.reduceLoss(loss)
 }
 
 func lowerMarginRanking(l *Lowering) *ssa.Value {
-	d := l.ArgType("input1", "input2", "target")
-	a, b, y := l.As("input1", d), l.As("input2", d), l.As("target", d)
-	v := l.Mul(l.Op("Neg", y), l.Sub(a, b))
+	d := l.argType("input1", "input2", "target")
+	a, b, y := l.as("input1", d), l.as("input2", d), l.as("target", d)
+	v := l.mul(l.Op("Neg", y), l.sub(a, b))
 	if !d.IsFloat() {
 		v = l.Cast(v, tensor.Float32) // the margin is a float
 	}
 	if m := l.Float("margin"); m != 0 {
-		v = l.Add(v, l.Like(v, m))
+		v = l.add(v, l.Like(v, m))
 	}
 	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
 }
@@ -303,39 +303,39 @@ func (l *Lowering) pNorm(x *ssa.Value, p float64, keep bool) *ssa.Value {
 	axis := []int64{int64(l.Rank(x) - 1)}
 	switch {
 	case p == 2:
-		return l.Reduce("ReduceL2", x, axis, keep)
+		return l.reduce("ReduceL2", x, axis, keep)
 	case p == 1:
-		return l.Reduce("ReduceL1", x, axis, keep)
+		return l.reduce("ReduceL1", x, axis, keep)
 	case p == 0:
 		nonzero := l.Op("Not", l.Op("Equal", x, l.Like(x, 0)))
-		return l.Reduce("ReduceSum", l.Cast(nonzero, l.DType(x)), axis, keep)
+		return l.reduce("ReduceSum", l.Cast(nonzero, l.DType(x)), axis, keep)
 	case math.IsInf(p, 1):
-		return l.Reduce("ReduceMax", l.Op("Abs", x), axis, keep)
+		return l.reduce("ReduceMax", l.Op("Abs", x), axis, keep)
 	case math.IsInf(p, -1):
-		return l.Reduce("ReduceMin", l.Op("Abs", x), axis, keep)
+		return l.reduce("ReduceMin", l.Op("Abs", x), axis, keep)
 	}
-	s := l.Reduce("ReduceSum", l.Op("Pow", l.Op("Abs", x), l.Like(x, p)), axis, keep)
+	s := l.reduce("ReduceSum", l.Op("Pow", l.Op("Abs", x), l.Like(x, p)), axis, keep)
 	return l.Op("Pow", s, l.Like(x, 1/p))
 }
 
 // distance is the p-norm of a - b + eps along the last axis.
 func (l *Lowering) distance(a, b *ssa.Value, p, eps float64, keep bool) *ssa.Value {
-	d := l.Sub(a, b)
+	d := l.sub(a, b)
 	if !l.DType(d).IsFloat() {
 		d = l.Cast(d, tensor.Float32) // eps is a float
 	}
-	return l.pNorm(l.Add(d, l.Like(d, eps)), p, keep)
+	return l.pNorm(l.add(d, l.Like(d, eps)), p, keep)
 }
 
 func lowerTripletMargin(l *Lowering) *ssa.Value {
 	p, eps := l.Float("p"), l.Float("eps")
-	d := l.ArgType("anchor", "positive", "negative")
-	a, b, c := l.As("anchor", d), l.As("positive", d), l.As("negative", d)
+	d := l.argType("anchor", "positive", "negative")
+	a, b, c := l.as("anchor", d), l.as("positive", d), l.as("negative", d)
 	near, far := l.distance(a, b, p, eps, false), l.distance(a, c, p, eps, false)
 	if l.Bool("swap") {
 		far = l.Op("Min", far, l.distance(b, c, p, eps, false))
 	}
-	v := l.Sub(l.Add(near, l.Like(near, l.Float("margin"))), far)
+	v := l.sub(l.add(near, l.Like(near, l.Float("margin"))), far)
 	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
 }
 
@@ -343,31 +343,31 @@ func lowerMultiMargin(l *Lowering) *ssa.Value {
 	x, y, w := l.Tensor("self"), l.Cast(l.Tensor("target"), tensor.Int64), l.TensorOr("weight")
 	lone := l.Rank(x) < 2
 	if l.Rank(x) == 0 {
-		x = l.Unsqueeze(x, 0)
+		x = l.unsqueeze(x, 0)
 	}
 	if lone {
-		x, y = l.Unsqueeze(x, 0), l.Reshape(y, 1)
+		x, y = l.unsqueeze(x, 0), l.reshape(y, 1)
 	}
 	p, margin := l.Float("p"), l.Float("margin")
-	classes := l.SizeOf(x, 1)
-	at := l.Unsqueeze(y, 1)
+	classes := l.sizeOf(x, 1)
+	at := l.unsqueeze(y, 1)
 	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, at)
-	v := l.Op("Max", l.Add(l.Sub(l.Like(x, margin), picked), x), l.Like(x, 0))
+	v := l.Op("Max", l.add(l.sub(l.Like(x, margin), picked), x), l.Like(x, 0))
 	switch p {
 	case 1:
 	case 2:
-		v = l.Mul(v, v)
+		v = l.mul(v, v)
 	default:
 		l.Fail("multi_margin_loss with p = %v", p)
 	}
 	if w != nil {
-		v = l.Mul(v, l.Gather(w, at, 0))
+		v = l.mul(v, l.gather(w, at, 0))
 	}
-	own := l.Op("Equal", at, l.Unsqueeze(l.countTo(classes), 0))
-	v = l.Where(own, l.Like(x, 0), v)
-	loss := l.Div(l.Reduce("ReduceSum", v, []int64{1}, false), l.Cast(l.SizeValue(classes), l.DType(x)))
+	own := l.Op("Equal", at, l.unsqueeze(l.countTo(classes), 0))
+	v = l.where(own, l.Like(x, 0), v)
+	loss := l.div(l.reduce("ReduceSum", v, []int64{1}, false), l.Cast(l.sizeValue(classes), l.DType(x)))
 	if lone && l.Int("reduction") == 0 {
-		return l.Squeeze(loss, 0)
+		return l.squeeze(loss, 0)
 	}
 	return l.reduceLoss(loss)
 }
@@ -376,34 +376,34 @@ func lowerMultiMargin(l *Lowering) *ssa.Value {
 func (l *Lowering) multilabelMargin() []*ssa.Value {
 	x, y := l.Tensor("self"), l.Cast(l.Tensor("target"), tensor.Int64)
 	r := l.Rank(x)
-	shape := l.ShapeOf(x)
+	shape := l.shapeOf(x)
 	switch r {
 	case 0:
-		x, y = l.Unsqueeze(x, 0, 1), l.Reshape(y, 1, 1)
+		x, y = l.unsqueeze(x, 0, 1), l.reshape(y, 1, 1)
 	case 1:
-		x, y = l.Unsqueeze(x, 0), l.Unsqueeze(y, 0)
+		x, y = l.unsqueeze(x, 0), l.unsqueeze(y, 0)
 	}
 	d := l.DType(x)
-	classes := l.SizeOf(x, 1)
-	zero := l.ScalarInt(tensor.Int64, 0)
+	classes := l.sizeOf(x, 1)
+	zero := l.scalarInt(tensor.Int64, 0)
 	ends := l.Cast(l.Op("Less", y, zero), tensor.Int64)
-	before := l.Op("CumSum", ends, l.ScalarInt(tensor.Int64, 1))
+	before := l.Op("CumSum", ends, l.scalarInt(tensor.Int64, 1))
 	valid := l.Op("Equal", before, zero) // (N, T)
-	safe := l.Where(valid, y, zero)
+	safe := l.where(valid, y, zero)
 	// isTarget[n, c]: some valid target of n is c
-	hit := l.Op("And", l.Op("Equal", l.Unsqueeze(y, 2), l.Unsqueeze(l.countTo(classes), 0, 1)), l.Unsqueeze(valid, 2))
-	isTarget := l.Reduce("ReduceMax", l.Cast(hit, tensor.Float32), []int64{1}, false) // (N, C)
+	hit := l.Op("And", l.Op("Equal", l.unsqueeze(y, 2), l.unsqueeze(l.countTo(classes), 0, 1)), l.unsqueeze(valid, 2))
+	isTarget := l.reduce("ReduceMax", l.Cast(hit, tensor.Float32), []int64{1}, false) // (N, C)
 	other := l.Op("Less", isTarget, l.Scalar(tensor.Float32, 0.5))
 	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, safe) // (N, T)
-	v := l.Add(l.Sub(l.Like(x, 1), l.Unsqueeze(picked, 2)), l.Unsqueeze(x, 1)) // (N, T, C)
+	v := l.add(l.sub(l.Like(x, 1), l.unsqueeze(picked, 2)), l.unsqueeze(x, 1)) // (N, T, C)
 	v = l.Op("Max", v, l.Like(x, 0))
-	counts := l.Op("And", l.Unsqueeze(valid, 2), l.Unsqueeze(other, 1))
-	v = l.Where(counts, v, l.Like(x, 0))
-	loss := l.Div(l.Reduce("ReduceSum", v, []int64{1, 2}, false), l.Cast(l.SizeValue(classes), d))
+	counts := l.Op("And", l.unsqueeze(valid, 2), l.unsqueeze(other, 1))
+	v = l.where(counts, v, l.Like(x, 0))
+	loss := l.div(l.reduce("ReduceSum", v, []int64{1, 2}, false), l.Cast(l.sizeValue(classes), d))
 	if r < 2 && l.Int("reduction") == 0 {
-		loss = l.Squeeze(loss, 0)
+		loss = l.squeeze(loss, 0)
 	} else {
 		loss = l.reduceLoss(loss)
 	}
-	return []*ssa.Value{loss, l.ReshapeTo(l.Cast(isTarget, d), shape)}
+	return []*ssa.Value{loss, l.reshapeTo(l.Cast(isTarget, d), shape)}
 }

@@ -23,6 +23,9 @@ type Def struct {
 	// gives a list of tensors they are its elements, or, if the length is not
 	// known, one value of list type: an ONNX sequence.
 	LowerN func(l *Lowering) []*ssa.Value
+	// Type gives the type of the result of Lower, where the types of the arguments tell it; nil where they do not. It is
+	// there to be quick: without it, types are inferred by lowering into a scratch function. See [Table.TypeOf].
+	Type func(l *Lowering) *ssa.TensorType
 	// Since is the lowest opset at which the entry holds; 0 stands for 7.
 	Since int
 	// Why says why no opset can express the operator. Set instead of Lower.
@@ -50,6 +53,15 @@ func (f *Failure) Error() string {
 // Lowering is the context in which an operator is lowered: its arguments, by
 // schema name, and a builder for ONNX operators. Methods that cannot do what
 // is asked abandon the lowering with a Failure; rules read as straight lines.
+//
+// A rule of one's own uses these methods, in groups:
+//
+//   - arguments by the names of the schema: Arg, HasArg, IsNone, IsConst; constants Int, IntOr, Ints, Float, FloatOr,
+//     Floats, Bool, Str, Literal, Dim, Dims, DTypeArg; values Tensor, TensorOr, Tensors, FloatArg, Value
+//   - arguments by place, where there is no schema: NumInputs, Input, InputLiteral, PythonName, PythonScalars
+//   - what is known of a value: DType, Rank, Shape
+//   - building: Op, OpA, Create and Const of the Builder, Cast, Scalar, Like; operators of other domains Custom, Aten, AtenN
+//   - giving up: Fail, NeedOpset
 type Lowering struct {
 	onnx.Builder
 	// Node is the operator at hand with its types, location and schema.
@@ -73,7 +85,7 @@ type Lowering struct {
 
 // NewLowering makes a context; env maps values of the source program to ONNX values.
 func NewLowering(t *Table, opset int, b onnx.Builder, env func(*ssa.Value) *ssa.Value) *Lowering {
-	return &Lowering{Builder: b, Opset: opset, table: t, env: env, real: map[*ssa.Value]bool{}}
+	return &Lowering{Builder: b, Opset: opset, table: t, env: env}
 }
 
 // Lower lowers an op at the builder's insertion point and gives its results.
@@ -347,8 +359,8 @@ func (l *Lowering) Floats(name string) []float64 {
 	return v
 }
 
-// IntsN is Ints spread to n entries: one entry stands for all, as in int[2] arguments.
-func (l *Lowering) IntsN(name string, n int) []int64 {
+// intsN is Ints spread to n entries: one entry stands for all, as in int[2] arguments.
+func (l *Lowering) intsN(name string, n int) []int64 {
 	v := l.Ints(name)
 	if len(v) == 1 && n != 1 {
 		out := make([]int64, n)
@@ -437,7 +449,7 @@ func (l *Lowering) Value(v *ssa.Value) *ssa.Value {
 		if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
 			return l.stackScalars(v)
 		}
-		return l.Sequence(v)
+		return l.sequence(v)
 	}
 	w := l.env(v)
 	if w == nil {
@@ -478,13 +490,13 @@ func (l *Lowering) stackScalars(v *ssa.Value) *ssa.Value {
 		return l.Const(tensor.Ints())
 	}
 	for i := range d.NumOperands() {
-		parts = append(parts, l.Op("Unsqueeze", l.Value(d.Operand(i)), l.I64(0)))
+		parts = append(parts, l.Op("Unsqueeze", l.Value(d.Operand(i)), l.i64(0)))
 	}
-	return l.ConcatV(0, parts...)
+	return l.concatV(0, parts...)
 }
 
-// Elems are the source values of a list argument whose length is known.
-func (l *Lowering) Elems(name string) []*ssa.Value {
+// elems are the source values of a list argument whose length is known.
+func (l *Lowering) elems(name string) []*ssa.Value {
 	v := l.must(name)
 	es, ok := ListElems(v)
 	if !ok {
@@ -502,8 +514,8 @@ func ListElems(v *ssa.Value) ([]*ssa.Value, bool) {
 	return nil, false
 }
 
-// IsSequence reports that the argument is a list of tensors of unknown length.
-func (l *Lowering) IsSequence(name string) bool {
+// isSequence reports that the argument is a list of tensors of unknown length.
+func (l *Lowering) isSequence(name string) bool {
 	v := l.must(name)
 	if _, ok := ListElems(v); ok {
 		return false
@@ -514,7 +526,7 @@ func (l *Lowering) IsSequence(name string) bool {
 
 // Tensors is a list argument as ONNX tensors; an element that is None is nil.
 func (l *Lowering) Tensors(name string) []*ssa.Value {
-	es := l.Elems(name)
+	es := l.elems(name)
 	out := make([]*ssa.Value, len(es))
 	for i, e := range es {
 		if lit, ok := literalOf(e); ok && lit.IsNone() {
@@ -525,8 +537,8 @@ func (l *Lowering) Tensors(name string) []*ssa.Value {
 	return out
 }
 
-// Sequence makes an ONNX sequence of a list of tensors.
-func (l *Lowering) Sequence(v *ssa.Value) *ssa.Value {
+// sequence makes an ONNX sequence of a list of tensors.
+func (l *Lowering) sequence(v *ssa.Value) *ssa.Value {
 	es, ok := ListElems(v)
 	if !ok {
 		w := l.env(v)
@@ -553,8 +565,8 @@ func (l *Lowering) Sequence(v *ssa.Value) *ssa.Value {
 	return l.Op("SequenceConstruct", vs...)
 }
 
-// Sizes is a list of ints that may depend on shapes: each entry is known, symbolic, or data.
-func (l *Lowering) Sizes(name string) []Size {
+// sizes is a list of ints that may depend on shapes: each entry is known, symbolic, or data.
+func (l *Lowering) sizes(name string) []Size {
 	v := l.must(name)
 	if lit, ok := literalOf(v); ok {
 		if lit.Kind == ssa.IntLit {
@@ -606,7 +618,7 @@ func (l *Lowering) size(e *ssa.Value) Size {
 	w := l.Value(e)
 	s := Size{Value: w}
 	if t := w.Tensor(); t != nil && t.Rank() > 0 {
-		s.Value = l.Reshape(w)
+		s.Value = l.reshape(w)
 	}
 	if len(w.Sym) == 1 {
 		s.Expr, s.Known = w.Sym[0], true
@@ -631,8 +643,8 @@ func (s Size) Int() (int64, bool) {
 	return s.Expr.Int()
 }
 
-// SizeTensor makes a rank 1 int64 tensor of sizes.
-func (l *Lowering) SizeTensor(ss []Size) *ssa.Value {
+// sizeTensor makes a rank 1 int64 tensor of sizes.
+func (l *Lowering) sizeTensor(ss []Size) *ssa.Value {
 	var parts []*ssa.Value
 	var run []int64
 	flush := func() {
@@ -647,7 +659,7 @@ func (l *Lowering) SizeTensor(ss []Size) *ssa.Value {
 			continue
 		}
 		flush()
-		parts = append(parts, l.Op("Unsqueeze", l.Cast(s.Value, tensor.Int64), l.I64(0)))
+		parts = append(parts, l.Op("Unsqueeze", l.Cast(s.Value, tensor.Int64), l.i64(0)))
 	}
 	flush()
 	switch len(parts) {
@@ -656,11 +668,11 @@ func (l *Lowering) SizeTensor(ss []Size) *ssa.Value {
 	case 1:
 		return parts[0]
 	}
-	return l.ConcatV(0, parts...)
+	return l.concatV(0, parts...)
 }
 
-// SizeValue makes a rank 0 int64 tensor of a size.
-func (l *Lowering) SizeValue(s Size) *ssa.Value {
+// sizeValue makes a rank 0 int64 tensor of a size.
+func (l *Lowering) sizeValue(s Size) *ssa.Value {
 	if n, ok := s.Int(); ok {
 		return l.Const(tensor.ScalarInt(n))
 	}
@@ -703,8 +715,8 @@ func (l *Lowering) dimension(v *ssa.Value, dim int) sym.Expr {
 	return dims[dim]
 }
 
-// Static gives the size of a dimension that must be known.
-func (l *Lowering) Static(v *ssa.Value, dim int) int64 {
+// static gives the size of a dimension that must be known.
+func (l *Lowering) static(v *ssa.Value, dim int) int64 {
 	n, ok := l.dimension(v, dim).Int()
 	if !ok {
 		panic(&Failure{ID: "dynamic-axis", Message: fmt.Sprintf("needs the size of dimension %d, which is %s", dim, l.dimension(v, dim)), Hint: "make this axis static in --input"})
@@ -712,8 +724,8 @@ func (l *Lowering) Static(v *ssa.Value, dim int) int64 {
 	return n
 }
 
-// SizeOf is the size of a dimension, computed at run time if it is not known.
-func (l *Lowering) SizeOf(v *ssa.Value, dim int) Size {
+// sizeOf is the size of a dimension, computed at run time if it is not known.
+func (l *Lowering) sizeOf(v *ssa.Value, dim int) Size {
 	e := l.dimension(v, dim)
 	s := Size{Expr: e, Known: true}
 	if !e.IsConst() {
@@ -741,9 +753,9 @@ func (l *Lowering) sizeOp(op string, f func(a, b sym.Expr) sym.Expr, a, b Size) 
 	}
 	var v *ssa.Value
 	if op == "Min" || op == "Max" {
-		v = l.intExtremum(op, l.SizeValue(a), l.SizeValue(b))
+		v = l.Op(op, l.sizeValue(a), l.sizeValue(b))
 	} else {
-		v = l.Op(op, l.SizeValue(a), l.SizeValue(b))
+		v = l.Op(op, l.sizeValue(a), l.sizeValue(b))
 	}
 	s := Size{Value: v}
 	if a.Known && b.Known {
@@ -752,17 +764,17 @@ func (l *Lowering) sizeOp(op string, f func(a, b sym.Expr) sym.Expr, a, b Size) 
 	return s
 }
 
-// AddSize is a + b.
-func (l *Lowering) AddSize(a, b Size) Size { return l.sizeOp("Add", sym.Expr.Add, a, b) }
+// addSize is a + b.
+func (l *Lowering) addSize(a, b Size) Size { return l.sizeOp("Add", sym.Expr.Add, a, b) }
 
-// SubSize is a - b.
-func (l *Lowering) SubSize(a, b Size) Size { return l.sizeOp("Sub", sym.Expr.Sub, a, b) }
+// subSize is a - b.
+func (l *Lowering) subSize(a, b Size) Size { return l.sizeOp("Sub", sym.Expr.Sub, a, b) }
 
-// MulSize is a * b.
-func (l *Lowering) MulSize(a, b Size) Size { return l.sizeOp("Mul", sym.Expr.Mul, a, b) }
+// mulSize is a * b.
+func (l *Lowering) mulSize(a, b Size) Size { return l.sizeOp("Mul", sym.Expr.Mul, a, b) }
 
-// DivSize is a // b for sizes that are not negative.
-func (l *Lowering) DivSize(a, b Size) Size { return l.sizeOp("Div", sym.Expr.FloorDiv, a, b) }
+// divSize is a // b for sizes that are not negative.
+func (l *Lowering) divSize(a, b Size) Size { return l.sizeOp("Div", sym.Expr.FloorDiv, a, b) }
 
 // NodeLoc is the user's line of the op at hand.
 func (l *Lowering) NodeLoc() diag.Loc { return l.Node.Loc }

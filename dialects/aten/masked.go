@@ -8,7 +8,7 @@ import (
 // masks holds operators that choose elements by a condition.
 var masks = Defs{
 	"aten::where":          {Doc: "self where the condition holds, else other; without these, nonzero as a list", LowerN: lowerWhere},
-	"aten::masked_fill":    {Doc: "value where mask holds, else self", Lower: lowerMaskedFill},
+	"aten::masked_fill":    {Doc: "value where mask holds, else self", Type: ofFill, Lower: lowerMaskedFill},
 	"aten::masked_select":  {Doc: "the elements where mask holds, in one dimension", Lower: lowerMaskedSelect},
 	"aten::masked_scatter": {Doc: "the elements of source, in order, where mask holds, else self", Lower: lowerMaskedScatter},
 	"aten::nonzero":        {Doc: "the indices of elements that are not 0, a row for each", Lower: lowerNonzero},
@@ -18,52 +18,52 @@ var masks = Defs{
 }
 
 // boolOf is a condition as bool; masks may be uint8.
-func (l *Lowering) boolOf(name string) *ssa.Value { return l.As(name, tensor.Bool) }
+func (l *Lowering) boolOf(name string) *ssa.Value { return l.as(name, tensor.Bool) }
 
 func lowerWhere(l *Lowering) []*ssa.Value {
 	if !l.HasArg("self") {
 		return l.nonzeroList(l.Tensor("condition"))
 	}
-	vs, d := l.Promoted("self", "other")
+	vs, d := l.promoted("self", "other")
 	if d.IsComplex() {
 		l.Fail("ONNX has no arithmetic on complex numbers")
 	}
-	return []*ssa.Value{l.Where(l.boolOf("condition"), vs[0], vs[1])}
+	return []*ssa.Value{l.where(l.boolOf("condition"), vs[0], vs[1])}
 }
 
 func lowerMaskedFill(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	return l.Where(l.boolOf("mask"), l.As("value", l.DType(x)), x)
+	return l.where(l.boolOf("mask"), l.as("value", l.DType(x)), x)
 }
 
 func lowerMaskedSelect(l *Lowering) *ssa.Value {
 	x, mask := l.Tensor("self"), l.boolOf("mask")
 	xt, mt := x.Tensor(), mask.Tensor()
 	if xt == nil || mt == nil || !xt.Ranked || !mt.Ranked {
-		shape := l.ShapeOf(l.Op("And", mask, l.Cast(x, tensor.Bool)))
-		return l.OpA("Compress", nil, l.Expand(x, shape), l.Reshape(l.Expand(mask, shape), -1))
+		shape := l.shapeOf(l.Op("And", mask, l.Cast(x, tensor.Bool)))
+		return l.OpA("Compress", nil, l.expand(x, shape), l.reshape(l.expand(mask, shape), -1))
 	}
-	sizes := l.BroadcastSizes(l.SizesOf(x), l.SizesOf(mask))
-	x, mask = l.ExpandTo(x, sizes), l.ExpandTo(mask, sizes)
+	sizes := l.broadcastSizes(l.allSizes(x), l.allSizes(mask))
+	x, mask = l.expandTo(x, sizes), l.expandTo(mask, sizes)
 	switch len(sizes) {
 	case 0:
-		x, mask = l.Unsqueeze(x, 0), l.Unsqueeze(mask, 0)
+		x, mask = l.unsqueeze(x, 0), l.unsqueeze(mask, 0)
 	case 1:
 	default:
-		return l.OpA("Compress", nil, x, l.Reshape(mask, -1))
+		return l.OpA("Compress", nil, x, l.reshape(mask, -1))
 	}
 	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, x, mask)
 }
 
 func lowerMaskedScatter(l *Lowering) *ssa.Value {
 	x, mask := l.Tensor("self"), l.boolOf("mask")
-	source := l.Reshape(l.Cast(l.Tensor("source"), l.DType(x)), -1)
-	sizes := l.BroadcastSizes(l.SizesOf(x), l.SizesOf(mask))
-	x, mask = l.ExpandTo(x, sizes), l.ExpandTo(mask, sizes)
+	source := l.reshape(l.Cast(l.Tensor("source"), l.DType(x)), -1)
+	sizes := l.broadcastSizes(l.allSizes(x), l.allSizes(mask))
+	x, mask = l.expandTo(x, sizes), l.expandTo(mask, sizes)
 	rank := len(sizes)
 	l.oneDim(&x, &mask)
-	idx := l.Transpose(l.Op("NonZero", mask), 1, 0)
-	count := l.SizeOf(idx, 0)
+	idx := l.transpose(l.Op("NonZero", mask), 1, 0)
+	count := l.sizeOf(idx, 0)
 	return l.likeRank(l.scatterND(x, idx, l.sliceDim(source, 0, ConstSize(0), count, ConstSize(1))), rank)
 }
 
@@ -86,11 +86,11 @@ func (l *Lowering) nonzero(x *ssa.Value) *ssa.Value {
 	case 0:
 		// one row without columns, or none
 		count := l.Cast(l.Cast(x, tensor.Bool), tensor.Int64)
-		return l.Fill(l.ConcatV(0, l.Unsqueeze(count, 0), l.I64(0)), tensor.Int64, ssa.Int(0))
+		return l.fill(l.concatV(0, l.unsqueeze(count, 0), l.i64(0)), tensor.Int64, ssa.Int(0))
 	case 1:
-		return l.Reshape(l.nonzeroColumns(x), -1, 1)
+		return l.reshape(l.nonzeroColumns(x), -1, 1)
 	}
-	return l.Transpose(l.nonzeroColumns(x), 1, 0)
+	return l.transpose(l.nonzeroColumns(x), 1, 0)
 }
 
 func (l *Lowering) nonzeroList(x *ssa.Value) []*ssa.Value {
@@ -99,12 +99,12 @@ func (l *Lowering) nonzeroList(x *ssa.Value) []*ssa.Value {
 
 func lowerNonzeroStatic(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	size := l.SizeArg("size")
+	size := l.sizeArg("size")
 	rows := l.nonzero(x)
 	if l.Rank(x) == 0 {
-		return l.Fill(l.SizeTensor([]Size{size, ConstSize(0)}), tensor.Int64, ssa.Int(0))
+		return l.fill(l.sizeTensor([]Size{size, ConstSize(0)}), tensor.Int64, ssa.Int(0))
 	}
 	// fill up with as many rows as may be missing, then cut
-	filler := l.Fill(l.SizeTensor([]Size{size, ConstSize(int64(l.Rank(x)))}), tensor.Int64, ssa.Int(l.Int("fill_value")))
-	return l.sliceDim(l.ConcatV(0, rows, filler), 0, ConstSize(0), size, ConstSize(1))
+	filler := l.fill(l.sizeTensor([]Size{size, ConstSize(int64(l.Rank(x)))}), tensor.Int64, ssa.Int(l.Int("fill_value")))
+	return l.sliceDim(l.concatV(0, rows, filler), 0, ConstSize(0), size, ConstSize(1))
 }

@@ -12,7 +12,7 @@ import (
 var matmul = Defs{
 	"aten::linear":            {Doc: "x @ weight.T + bias", Lower: lowerLinear},
 	"aten::mkldnn_linear":     {Doc: "x @ weight.T + bias", Lower: lowerLinear},
-	"aten::matmul":            {Doc: "matrix product with NumPy's rules for ranks", Lower: productOf("self", "other")},
+	"aten::matmul":            {Doc: "matrix product with NumPy's rules for ranks", Type: ofProduct, Lower: productOf("self", "other")},
 	"aten::linalg_matmul":     {Doc: "matrix product with NumPy's rules for ranks", Lower: productOf("self", "other")},
 	"aten::mm":                {Doc: "matrix product", Lower: productOf("self", "mat2")},
 	"aten::bmm":               {Doc: "product of each pair of matrices", Lower: productOf("self", "mat2")},
@@ -55,7 +55,7 @@ func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
 	}
 	if l.noSum(a, b) {
 		// a sum of nothing, which onnxruntime does not take everywhere
-		return l.Expand(l.Like(a, 0), l.ShapeOf(l.Op("MatMul", a, b)))
+		return l.expand(l.Like(a, 0), l.shapeOf(l.Op("MatMul", a, b)))
 	}
 	return l.Op("MatMul", a, b)
 }
@@ -123,16 +123,16 @@ func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 	if l.Rank(w) == 1 {
 		y := l.intMatMul(x, w)
 		if b != nil {
-			y = l.Add(y, b)
+			y = l.add(y, b)
 		}
 		return y
 	}
 	if l.Rank(x) == 2 && b != nil && l.Rank(b) == 1 && l.DType(x).IsFloat() && !l.noSum(x, w) {
 		return l.OpA("Gemm", []ssa.Attr{intAttr("transB", 1)}, x, w, b)
 	}
-	y := l.intMatMul(x, l.Transpose(w, 1, 0))
+	y := l.intMatMul(x, l.transpose(w, 1, 0))
 	if b != nil {
-		y = l.Add(y, b)
+		y = l.add(y, b)
 	}
 	return y
 }
@@ -147,14 +147,14 @@ func lowerInner(l *Lowering) *ssa.Value {
 		return l.intMatMul(a, b)
 	}
 	if rb == 2 {
-		return l.intMatMul(a, l.Transpose(b, 1, 0))
+		return l.intMatMul(a, l.transpose(b, 1, 0))
 	}
 	return l.tensordot(a, b, []int64{int64(ra - 1)}, []int64{int64(rb - 1)})
 }
 
 func lowerOuter(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("self", "vec2")
-	return l.product(l.Unsqueeze(vs[0], 1), l.Unsqueeze(vs[1], 0))
+	vs, _ := l.promoted("self", "vec2")
+	return l.product(l.unsqueeze(vs[0], 1), l.unsqueeze(vs[1], 0))
 }
 
 // product is a * b with bool products, which ONNX's Mul lacks.
@@ -162,32 +162,32 @@ func (l *Lowering) product(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
 		return l.Op("And", a, b)
 	}
-	return l.Mul(a, b)
+	return l.mul(a, b)
 }
 
 func lowerVecdot(l *Lowering) *ssa.Value {
 	x, y := l.Tensor("x"), l.Tensor("y")
-	p := l.Mul(x, y)
-	return l.Reduce("ReduceSum", p, []int64{int64(l.Dim("dim", l.Rank(p)))}, false)
+	p := l.mul(x, y)
+	return l.reduce("ReduceSum", p, []int64{int64(l.Dim("dim", l.Rank(p)))}, false)
 }
 
 // affine is beta * c + alpha * y. A beta of 0 drops c, NaNs included.
 func (l *Lowering) affine(c, y *ssa.Value) *ssa.Value {
 	d := l.DType(y)
 	if !l.isNumber("alpha", 1) {
-		y = l.product(y, l.As("alpha", d))
+		y = l.product(y, l.as("alpha", d))
 	}
 	if l.isNumber("beta", 0) {
 		return y // y has the full shape already
 	}
 	c = l.Cast(c, d)
 	if !l.isNumber("beta", 1) {
-		c = l.product(c, l.As("beta", d))
+		c = l.product(c, l.as("beta", d))
 	}
 	if d == tensor.Bool {
 		return l.Op("Or", c, y)
 	}
-	return l.Add(c, y)
+	return l.add(c, y)
 }
 
 // isNumber reports that an argument is the constant v.
@@ -220,7 +220,7 @@ func lowerAddmm(l *Lowering) *ssa.Value {
 		return l.affine(c, l.intMatMul(a, b))
 	}
 	if beta == 0 {
-		return l.Scale(l.Op("MatMul", a, b), alpha)
+		return l.scale(l.Op("MatMul", a, b), alpha)
 	}
 	var attrs []ssa.Attr
 	if alpha != 1 {
@@ -268,8 +268,8 @@ func lowerAddbmm(l *Lowering) *ssa.Value {
 }
 
 func lowerAddr(l *Lowering) *ssa.Value {
-	d := l.ArgType("self", "vec1", "vec2")
-	y := l.product(l.Unsqueeze(l.As("vec1", d), 1), l.Unsqueeze(l.As("vec2", d), 0))
+	d := l.argType("self", "vec1", "vec2")
+	y := l.product(l.unsqueeze(l.as("vec1", d), 1), l.unsqueeze(l.as("vec2", d), 0))
 	return l.affine(l.Tensor("self"), y)
 }
 
@@ -290,32 +290,32 @@ func lowerMultiDot(name string) func(*Lowering) *ssa.Value {
 // bilinear: (..., I), (..., J), weight (K, I, J).
 func lowerBilinear(l *Lowering) *ssa.Value {
 	x1, x2, w, b := l.Tensor("input1"), l.Tensor("input2"), l.Tensor("weight"), l.TensorOr("bias")
-	K, I, J := l.SizeOf(w, 0), l.SizeOf(w, 1), l.SizeOf(w, 2)
-	flat := l.reshapeSizes(l.Transpose(w, 1, 0, 2), I, l.MulSize(K, J))
+	K, I, J := l.sizeOf(w, 0), l.sizeOf(w, 1), l.sizeOf(w, 2)
+	flat := l.reshapeSizes(l.transpose(w, 1, 0, 2), I, l.mulSize(K, J))
 	t := l.intMatMul(x1, flat) // (..., K*J)
 	r := l.Rank(x1)
 	t = l.reshapeSizes(t, append(l.sizesOf(x1, 0, r-1), K, J)...)
-	y := l.Squeeze(l.intMatMul(t, l.Unsqueeze(x2, int64(r))), int64(r))
+	y := l.squeeze(l.intMatMul(t, l.unsqueeze(x2, int64(r))), int64(r))
 	if b != nil {
-		y = l.Add(y, b)
+		y = l.add(y, b)
 	}
 	return y
 }
 
 func lowerKron(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("self", "other")
+	vs, _ := l.promoted("self", "other")
 	a, b := vs[0], vs[1]
 	r := max(l.Rank(a), l.Rank(b))
-	a = l.Unsqueeze(a, axesFrom(0, r-l.Rank(a))...)
-	b = l.Unsqueeze(b, axesFrom(0, r-l.Rank(b))...)
+	a = l.unsqueeze(a, axesFrom(0, r-l.Rank(a))...)
+	b = l.unsqueeze(b, axesFrom(0, r-l.Rank(b))...)
 	out := make([]Size, r)
 	var odd, even []int64
 	for i := range r {
-		out[i] = l.MulSize(l.SizeOf(a, i), l.SizeOf(b, i))
+		out[i] = l.mulSize(l.sizeOf(a, i), l.sizeOf(b, i))
 		even = append(even, int64(2*i))
 		odd = append(odd, int64(2*i+1))
 	}
-	p := l.product(l.Unsqueeze(a, odd...), l.Unsqueeze(b, even...))
+	p := l.product(l.unsqueeze(a, odd...), l.unsqueeze(b, even...))
 	if r == 0 {
 		return p
 	}
@@ -323,7 +323,7 @@ func lowerKron(l *Lowering) *ssa.Value {
 }
 
 func lowerCross(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("self", "other")
+	vs, _ := l.promoted("self", "other")
 	a, b := vs[0], vs[1]
 	r := l.Rank(a)
 	dim := -1
@@ -340,13 +340,13 @@ func lowerCross(l *Lowering) *ssa.Value {
 	} else {
 		dim = l.Dim("dim", r)
 	}
-	next, prev := l.I64(1, 2, 0), l.I64(2, 0, 1)
-	return l.Sub(l.Mul(l.Gather(a, next, dim), l.Gather(b, prev, dim)), l.Mul(l.Gather(a, prev, dim), l.Gather(b, next, dim)))
+	next, prev := l.i64(1, 2, 0), l.i64(2, 0, 1)
+	return l.sub(l.mul(l.gather(a, next, dim), l.gather(b, prev, dim)), l.mul(l.gather(a, prev, dim), l.gather(b, next, dim)))
 }
 
 // powers gives 1, x, x^2, ..., x^(n-1) along a new last axis.
 func (l *Lowering) powers(x *ssa.Value, n int64) *ssa.Value {
-	one := l.Op("Expand", l.ScalarInt(l.DType(x), 1), l.ShapeOf(x))
+	one := l.Op("Expand", l.scalarInt(l.DType(x), 1), l.shapeOf(x))
 	cols := make([]*ssa.Value, n)
 	p := one
 	last := int64(l.Rank(x))
@@ -354,15 +354,15 @@ func (l *Lowering) powers(x *ssa.Value, n int64) *ssa.Value {
 		if i == 1 {
 			p = x
 		} else if i > 1 {
-			p = l.Mul(p, x)
+			p = l.mul(p, x)
 		}
-		cols[i] = l.Unsqueeze(p, last)
+		cols[i] = l.unsqueeze(p, last)
 	}
 	if n == 0 {
 		shape := append(l.sizesOf(x, 0, int(last)), ConstSize(0))
-		return l.Fill(l.SizeTensor(shape), l.DType(x), ssa.Int(0))
+		return l.fill(l.sizeTensor(shape), l.DType(x), ssa.Int(0))
 	}
-	return l.ConcatV(last, cols...)
+	return l.concatV(last, cols...)
 }
 
 // maxPowers bounds the columns that are written out.
@@ -375,10 +375,10 @@ func lowerLinalgVander(l *Lowering) *ssa.Value {
 	}
 	n := int64(0)
 	if l.Rank(x) == 0 {
-		x = l.Unsqueeze(x, 0)
+		x = l.unsqueeze(x, 0)
 	}
 	if l.IsNone("N") {
-		n = l.Static(x, l.Rank(x)-1)
+		n = l.static(x, l.Rank(x)-1)
 	} else {
 		n = l.Int("N")
 	}
@@ -393,8 +393,8 @@ func lowerTrace(l *Lowering) *ssa.Value {
 	if d := l.DType(x); d.IsInt() || d == tensor.Bool {
 		x = l.Cast(x, tensor.Int64)
 	}
-	n := l.minSize(l.SizeOf(x, 0), l.SizeOf(x, 1))
-	step := l.AddSize(l.SizeOf(x, 1), ConstSize(1))
-	idx := l.Mul(l.countTo(n), l.SizeValue(step))
-	return l.Reduce("ReduceSum", l.Gather(l.Reshape(x, -1), idx, 0), nil, false)
+	n := l.minSize(l.sizeOf(x, 0), l.sizeOf(x, 1))
+	step := l.addSize(l.sizeOf(x, 1), ConstSize(1))
+	idx := l.mul(l.countTo(n), l.sizeValue(step))
+	return l.reduce("ReduceSum", l.gather(l.reshape(x, -1), idx, 0), nil, false)
 }

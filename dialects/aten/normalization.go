@@ -38,10 +38,10 @@ type stats struct{ centered, mean, rstd *ssa.Value }
 
 // statsOf computes mean and 1 / sqrt(biased variance + eps).
 func (l *Lowering) statsOf(x *ssa.Value, axes []int64, eps float64) stats {
-	mean := l.Reduce("ReduceMean", x, axes, true)
-	c := l.Sub(x, mean)
-	v := l.Reduce("ReduceMean", l.Mul(c, c), axes, true)
-	return stats{c, mean, l.Op("Reciprocal", l.Op("Sqrt", l.Add(v, l.Like(x, eps))))}
+	mean := l.reduce("ReduceMean", x, axes, true)
+	c := l.sub(x, mean)
+	v := l.reduce("ReduceMean", l.mul(c, c), axes, true)
+	return stats{c, mean, l.Op("Reciprocal", l.Op("Sqrt", l.add(v, l.Like(x, eps))))}
 }
 
 // compute gives x in the type that PyTorch computes in: half types in float32.
@@ -57,7 +57,7 @@ func (l *Lowering) channelVector(v *ssa.Value, rank int) *ssa.Value {
 	if rank <= 2 {
 		return v
 	}
-	return l.Unsqueeze(v, axesFrom(1, rank-2)...)
+	return l.unsqueeze(v, axesFrom(1, rank-2)...)
 }
 
 // fullVector is v, or a vector of the constant c as long as dimension dim of x.
@@ -65,11 +65,11 @@ func (l *Lowering) fullVector(v, x *ssa.Value, dim int, d tensor.DType, c float6
 	if v != nil {
 		return v
 	}
-	n := l.SizeOf(x, dim)
+	n := l.sizeOf(x, dim)
 	if k, ok := n.Int(); ok {
 		return l.Const(tensor.Full(d, []int64{k}, c))
 	}
-	return l.Fill(l.SizeTensor([]Size{n}), d, ssa.Float(c))
+	return l.fill(l.sizeTensor([]Size{n}), d, ssa.Float(c))
 }
 
 // batchNormEval normalizes by given statistics.
@@ -104,7 +104,7 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rst
 	d := l.DType(x)
 	wide := l.compute(x)
 	r := l.Rank(x)
-	if r == 1 && l.Shape(x)[0].IsConst() && l.Static(x, 0) == 0 {
+	if r == 1 && l.Shape(x)[0].IsConst() && l.static(x, 0) == 0 {
 		return x, l.emptyVector(d), l.emptyVector(d)
 	}
 	if r < 2 {
@@ -113,14 +113,14 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rst
 	l.sameChannels(x, w, b)
 	axes := append([]int64{0}, axesFrom(2, r-2)...)
 	s := l.statsOf(wide, axes, eps)
-	y = l.Mul(s.centered, s.rstd)
+	y = l.mul(s.centered, s.rstd)
 	if w != nil {
-		y = l.Mul(y, l.channelVector(l.Cast(w, l.DType(wide)), r))
+		y = l.mul(y, l.channelVector(l.Cast(w, l.DType(wide)), r))
 	}
 	if b != nil {
-		y = l.Add(y, l.channelVector(l.Cast(b, l.DType(wide)), r))
+		y = l.add(y, l.channelVector(l.Cast(b, l.DType(wide)), r))
 	}
-	return l.Cast(y, d), l.Reshape(s.mean, -1), l.Reshape(s.rstd, -1)
+	return l.Cast(y, d), l.reshape(s.mean, -1), l.reshape(s.rstd, -1)
 }
 
 func (l *Lowering) epsArg() float64 {
@@ -183,7 +183,7 @@ func lowerNativeBatchNorm(results int) func(*Lowering) []*ssa.Value {
 }
 
 func lowerBatchNormImpl(l *Lowering) []*ssa.Value {
-	return append(lowerNativeBatchNorm(4)(l), l.ScalarInt(tensor.Int64, 0))
+	return append(lowerNativeBatchNorm(4)(l), l.scalarInt(tensor.Int64, 0))
 }
 
 // lowerBatchNormFunctional also gives the running statistics after the update.
@@ -204,12 +204,12 @@ func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
 	wide := l.compute(x)
 	s := l.statsOf(wide, axes, l.epsArg())
 	n := l.sizeProduct(append(l.sizesOf(x, 0, 1), l.sizesOf(x, 2, r)...)...)
-	sum := l.Reduce("ReduceSum", l.Mul(s.centered, s.centered), axes, false)
-	unbiased := l.Div(sum, l.Cast(l.SizeValue(l.SubSize(n, ConstSize(1))), l.DType(wide)))
+	sum := l.reduce("ReduceSum", l.mul(s.centered, s.centered), axes, false)
+	unbiased := l.div(sum, l.Cast(l.sizeValue(l.subSize(n, ConstSize(1))), l.DType(wide)))
 	blend := func(old, now *ssa.Value) *ssa.Value {
-		return l.Add(l.Scale(old, 1-m), l.Scale(l.Cast(now, d), m))
+		return l.add(l.scale(old, 1-m), l.scale(l.Cast(now, d), m))
 	}
-	return append(out, blend(mean, l.Reshape(s.mean, -1)), blend(variance, unbiased))
+	return append(out, blend(mean, l.reshape(s.mean, -1)), blend(variance, unbiased))
 }
 
 // sameChannels demands as many elements of vectors, which may be nil, as x of (N, C, ...) has channels.
@@ -250,7 +250,7 @@ func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps float64) *ssa.Value {
 		l.Fail("the input has %d dimensions, too few for this operator", r)
 	}
 	s := l.statsOf(x, axesFrom(2, r-2), eps)
-	return l.Add(l.Mul(l.Mul(s.centered, s.rstd), l.channelVector(w, r)), l.channelVector(b, r))
+	return l.add(l.mul(l.mul(s.centered, s.rstd), l.channelVector(w, r)), l.channelVector(b, r))
 }
 
 func lowerLayerNorm(l *Lowering) *ssa.Value {
@@ -260,7 +260,7 @@ func lowerLayerNorm(l *Lowering) *ssa.Value {
 
 // normalizedAxes is the number of axes of x that normalized_shape names. Their sizes must be the ones named.
 func (l *Lowering) normalizedAxes(x *ssa.Value) int {
-	shape := l.Sizes("normalized_shape")
+	shape := l.sizes("normalized_shape")
 	if dims := l.Shape(x); len(dims) >= len(shape) {
 		for i, d := range dims[len(dims)-len(shape):] {
 			if shape[i].Known {
@@ -274,7 +274,7 @@ func (l *Lowering) normalizedAxes(x *ssa.Value) int {
 // layerNorm normalizes over the last n axes.
 func (l *Lowering) layerNorm(x, w, b *ssa.Value, n int, eps float64) *ssa.Value {
 	d := l.DType(x)
-	if l.Opset >= 17 && (w == nil || l.DType(w) == d) && (b == nil || l.DType(b) == d) {
+	if (w == nil || l.DType(w) == d) && (b == nil || l.DType(b) == d) {
 		if w == nil {
 			shape, ok := l.trailing(x, n)
 			if !ok {
@@ -313,12 +313,12 @@ func (l *Lowering) layerNormByHand(x, w, b *ssa.Value, n int, eps float64) norma
 	d := l.DType(x)
 	wide := l.compute(x)
 	s := l.statsOf(wide, axesFrom(l.Rank(x)-n, n), eps)
-	y := l.Mul(s.centered, s.rstd)
+	y := l.mul(s.centered, s.rstd)
 	if w != nil {
-		y = l.Mul(y, l.Cast(w, l.DType(wide)))
+		y = l.mul(y, l.Cast(w, l.DType(wide)))
 	}
 	if b != nil {
-		y = l.Add(y, l.Cast(b, l.DType(wide)))
+		y = l.add(y, l.Cast(b, l.DType(wide)))
 	}
 	return normalized{l.Cast(y, d), s}
 }
@@ -337,17 +337,17 @@ func lowerNativeLayerNorm(l *Lowering) []*ssa.Value {
 
 // groups reshapes (N, C, ...) to (N, groups, rest).
 func (l *Lowering) groups(x *ssa.Value, groups int64) *ssa.Value {
-	N := l.SizeOf(x, 0)
+	N := l.sizeOf(x, 0)
 	rest := l.sizeProduct(l.sizesOf(x, 1, l.Rank(x))...)
-	return l.reshapeSizes(x, N, ConstSize(groups), l.DivSize(rest, ConstSize(groups)))
+	return l.reshapeSizes(x, N, ConstSize(groups), l.divSize(rest, ConstSize(groups)))
 }
 
 func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
 	if w != nil {
-		y = l.Mul(y, l.channelVector(l.Cast(w, l.DType(y)), r))
+		y = l.mul(y, l.channelVector(l.Cast(w, l.DType(y)), r))
 	}
 	if b != nil {
-		y = l.Add(y, l.channelVector(l.Cast(b, l.DType(y)), r))
+		y = l.add(y, l.channelVector(l.Cast(b, l.DType(y)), r))
 	}
 	return y
 }
@@ -355,7 +355,7 @@ func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
 func lowerGroupNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
 	g, eps, d := l.Int("num_groups"), l.Float("eps"), l.DType(x)
-	if l.Opset >= 21 && w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
+	if w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
 		return l.OpA("GroupNormalization", []ssa.Attr{floatAttr("epsilon", eps), intAttr("num_groups", g)}, x, w, b)
 	}
 	wide := l.compute(x)
@@ -373,12 +373,12 @@ func lowerNativeGroupNorm(l *Lowering) []*ssa.Value {
 	wide := l.compute(x)
 	r := l.Rank(x)
 	s := l.statsOf(l.groups(wide, l.Int("group")), []int64{2}, l.Float("eps"))
-	y := l.reshapeSizes(l.Mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
+	y := l.reshapeSizes(l.mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
 	sd := d
 	if w != nil {
 		sd = l.DType(w)
 	}
-	return []*ssa.Value{l.Cast(l.affineChannels(y, w, b, r), d), l.Cast(l.Squeeze(s.mean, 2), sd), l.Cast(l.Squeeze(s.rstd, 2), sd)}
+	return []*ssa.Value{l.Cast(l.affineChannels(y, w, b, r), d), l.Cast(l.squeeze(s.mean, 2), sd), l.Cast(l.squeeze(s.rstd, 2), sd)}
 }
 
 // epsilonOf is the distance from 1 to the next number of a type.
@@ -396,9 +396,9 @@ func epsilonOf(d tensor.DType) float64 {
 
 func lowerRMSNorm(l *Lowering) *ssa.Value {
 	x, w := l.Tensor("input"), l.TensorOr("weight")
-	n := len(l.Sizes("normalized_shape"))
+	n := len(l.sizes("normalized_shape"))
 	eps := l.FloatOr("eps", epsilonOf(l.DType(x)))
-	if l.Opset >= 23 && w != nil && l.DType(w) == l.DType(x) {
+	if w != nil && l.DType(w) == l.DType(x) {
 		return l.OpA("RMSNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps)}, x, w)
 	}
 	y, _ := l.rmsNorm(x, w, n, eps)
@@ -407,18 +407,18 @@ func lowerRMSNorm(l *Lowering) *ssa.Value {
 
 func (l *Lowering) rmsNorm(x, w *ssa.Value, n int, eps float64) (y, rstd *ssa.Value) {
 	wide := l.compute(x)
-	sq := l.Reduce("ReduceMean", l.Mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
-	rstd = l.Op("Reciprocal", l.Op("Sqrt", l.Add(sq, l.Like(wide, eps))))
-	y = l.Mul(wide, rstd)
+	sq := l.reduce("ReduceMean", l.mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
+	rstd = l.Op("Reciprocal", l.Op("Sqrt", l.add(sq, l.Like(wide, eps))))
+	y = l.mul(wide, rstd)
 	if w != nil {
-		y = l.Mul(y, l.Cast(w, l.DType(wide)))
+		y = l.mul(y, l.Cast(w, l.DType(wide)))
 	}
 	return l.Cast(y, l.DType(x)), rstd
 }
 
 func lowerFusedRMSNorm(l *Lowering) []*ssa.Value {
 	x := l.Tensor("input")
-	y, r := l.rmsNorm(x, l.TensorOr("weight"), len(l.Sizes("normalized_shape")), l.FloatOr("eps", epsilonOf(l.DType(x))))
+	y, r := l.rmsNorm(x, l.TensorOr("weight"), len(l.sizes("normalized_shape")), l.FloatOr("eps", epsilonOf(l.DType(x))))
 	return []*ssa.Value{y, r}
 }
 
@@ -437,9 +437,9 @@ func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 	}
 	switch {
 	case p == 2:
-		return l.Op("Sqrt", l.Reduce("ReduceSum", l.Mul(v, v), axes, keep))
+		return l.Op("Sqrt", l.reduce("ReduceSum", l.mul(v, v), axes, keep))
 	case p == 1:
-		return l.Reduce("ReduceSum", l.Op("Abs", v), axes, keep)
+		return l.reduce("ReduceSum", l.Op("Abs", v), axes, keep)
 	}
 	l.Fail("a weight norm of power %v", p)
 	return nil
@@ -448,5 +448,5 @@ func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 func lowerWeightNorm(l *Lowering) []*ssa.Value {
 	v, g := l.Tensor("v"), l.Tensor("g")
 	norm := l.normExcept(v, l.Int("dim"), 2)
-	return []*ssa.Value{l.Mul(v, l.Div(g, norm)), norm}
+	return []*ssa.Value{l.mul(v, l.div(g, norm)), norm}
 }

@@ -30,7 +30,7 @@ func (l *Lowering) topK(x, k *ssa.Value, dim int, largest, sorted bool) (values,
 		key = l.Cast(x, tensor.Int32)
 	case d.IsFloat():
 		// NaN counts as the greatest, of which runtimes know nothing; infinity, as the greatest finite number, is next
-		key = l.Where(l.isNaN(x), l.Like(x, math.Inf(1)), l.Min(x, l.Like(x, maxFinite(d))))
+		key = l.where(l.isNaN(x), l.Like(x, math.Inf(1)), l.min(x, l.Like(x, maxFinite(d))))
 	}
 	axis := intAttr("axis", int64(dim))
 	rs := l.Create("onnx::TopK", 2, []*ssa.Value{key, k}, axis, intAttr("largest", boolToInt(largest)), intAttr("sorted", boolToInt(sorted)))
@@ -42,7 +42,7 @@ func (l *Lowering) topK(x, k *ssa.Value, dim int, largest, sorted bool) (values,
 
 // sortNumbers sorts a float tensor that has no NaN.
 func (l *Lowering) sortNumbers(x *ssa.Value, dim int) (values, indices *ssa.Value) {
-	rs := l.Create("onnx::TopK", 2, []*ssa.Value{x, l.SizeTensor([]Size{l.SizeOf(x, dim)})}, intAttr("axis", int64(dim)), intAttr("largest", 0), intAttr("sorted", 1))
+	rs := l.Create("onnx::TopK", 2, []*ssa.Value{x, l.sizeTensor([]Size{l.sizeOf(x, dim)})}, intAttr("axis", int64(dim)), intAttr("largest", 0), intAttr("sorted", 1))
 	return rs[0], rs[1]
 }
 
@@ -51,7 +51,7 @@ func (l *Lowering) sortBy(x *ssa.Value, dim int, descending bool) (values, indic
 	if l.Rank(x) == 0 {
 		return x, l.Scalar(tensor.Int64, 0)
 	}
-	return l.topK(x, l.SizeTensor([]Size{l.SizeOf(x, dim)}), dim, descending, true)
+	return l.topK(x, l.sizeTensor([]Size{l.sizeOf(x, dim)}), dim, descending, true)
 }
 
 func lowerSort(l *Lowering) []*ssa.Value {
@@ -72,16 +72,16 @@ func lowerTopK(l *Lowering) []*ssa.Value {
 	if rank == 0 {
 		return []*ssa.Value{x, l.Scalar(tensor.Int64, 0)}
 	}
-	v, i := l.topK(x, l.SizeTensor(l.Sizes("k")), dim, l.Bool("largest"), l.Bool("sorted"))
+	v, i := l.topK(x, l.sizeTensor(l.sizes("k")), dim, l.Bool("largest"), l.Bool("sorted"))
 	return []*ssa.Value{v, i}
 }
 
 // pick takes the element at place i, a rank 0 or rank 1 index, along dim and drops the axis unless keep.
 func (l *Lowering) pick(x *ssa.Value, dim int, i *ssa.Value, keep bool) *ssa.Value {
 	if keep {
-		return l.Gather(x, l.Reshape(i, 1), dim)
+		return l.gather(x, l.reshape(i, 1), dim)
 	}
-	return l.Gather(x, l.scalarOf(i, tensor.Int64), dim)
+	return l.gather(x, l.scalarOf(i, tensor.Int64), dim)
 }
 
 func lowerKthValue(l *Lowering) []*ssa.Value {
@@ -91,12 +91,12 @@ func lowerKthValue(l *Lowering) []*ssa.Value {
 	if rank == 0 {
 		return []*ssa.Value{x, l.Scalar(tensor.Int64, 0)}
 	}
-	return l.kth(x, l.Sizes("k")[0], dim, l.Bool("keepdim"))
+	return l.kth(x, l.sizes("k")[0], dim, l.Bool("keepdim"))
 }
 
 // kth is the k-th least element along dim and its index, counted from 1.
 func (l *Lowering) kth(x *ssa.Value, k Size, dim int, keep bool) []*ssa.Value {
-	v, i := l.topK(x, l.SizeTensor([]Size{k}), dim, false, true)
+	v, i := l.topK(x, l.sizeTensor([]Size{k}), dim, false, true)
 	last := l.Scalar(tensor.Int64, -1)
 	return []*ssa.Value{l.pick(v, dim, last, keep), l.pick(i, dim, last, keep)}
 }
@@ -107,7 +107,7 @@ func (l *Lowering) median(skipNaN bool) []*ssa.Value {
 	d := l.DType(x)
 	all := !l.HasArg("dim")
 	if all {
-		x = l.Reshape(x, -1)
+		x = l.reshape(x, -1)
 	}
 	rank := l.Rank(x)
 	if rank == 0 {
@@ -118,7 +118,7 @@ func (l *Lowering) median(skipNaN bool) []*ssa.Value {
 		dim, keep = l.Dim("dim", rank), l.Bool("keepdim")
 	}
 	var rs []*ssa.Value
-	n := l.SizeOf(x, dim)
+	n := l.sizeOf(x, dim)
 	if c, ok := n.Int(); ok && c == 0 {
 		if !all || !d.IsFloat() {
 			l.Fail("the median of nothing")
@@ -126,7 +126,7 @@ func (l *Lowering) median(skipNaN bool) []*ssa.Value {
 		return []*ssa.Value{l.Scalar(d, math.NaN())}
 	}
 	if !d.IsFloat() {
-		rs = l.kth(x, l.DivSize(l.AddSize(n, ConstSize(1)), ConstSize(2)), dim, keep)
+		rs = l.kth(x, l.divSize(l.addSize(n, ConstSize(1)), ConstSize(2)), dim, keep)
 	} else {
 		rs = l.floatMedian(x, dim, keep, skipNaN)
 	}
@@ -141,30 +141,30 @@ func (l *Lowering) median(skipNaN bool) []*ssa.Value {
 func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa.Value {
 	nan := l.isNaN(x)
 	axis := []int64{int64(dim)}
-	filled := l.Where(nan, l.Like(x, math.Inf(1)), x)
+	filled := l.where(nan, l.Like(x, math.Inf(1)), x)
 	if !skipNaN {
-		n := l.SizeOf(x, dim)
-		rs := l.kth(filled, l.DivSize(l.AddSize(n, ConstSize(1)), ConstSize(2)), dim, keep)
+		n := l.sizeOf(x, dim)
+		rs := l.kth(filled, l.divSize(l.addSize(n, ConstSize(1)), ConstSize(2)), dim, keep)
 		bad := l.anyTrue(nan, axis, keep)
 		first := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", boolToInt(keep))}, l.Cast(nan, tensor.Int32))
-		return []*ssa.Value{l.Where(bad, l.Like(x, math.NaN()), rs[0]), l.Where(bad, first, rs[1])}
+		return []*ssa.Value{l.where(bad, l.Like(x, math.NaN()), rs[0]), l.where(bad, first, rs[1])}
 	}
 	v, i := l.sortNumbers(filled, dim)
-	count := l.Reduce("ReduceSum", l.Cast(l.Not(nan), tensor.Int64), axis, true)
+	count := l.reduce("ReduceSum", l.Cast(l.not(nan), tensor.Int64), axis, true)
 	one := l.Scalar(tensor.Int64, 1)
-	at := l.Div(l.Sub(l.Max(count, one), one), l.Scalar(tensor.Int64, 2))
+	at := l.div(l.sub(l.max(count, one), one), l.Scalar(tensor.Int64, 2))
 	gather := func(t *ssa.Value) *ssa.Value {
 		g := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, t, at)
 		if keep {
 			return g
 		}
-		return l.Squeeze(g, axis...)
+		return l.squeeze(g, axis...)
 	}
-	none := l.IsZero(count)
+	none := l.isZero(count)
 	if !keep {
-		none = l.Squeeze(none, axis...)
+		none = l.squeeze(none, axis...)
 	}
-	return []*ssa.Value{l.Where(none, l.Like(x, math.NaN()), gather(v)), gather(i)}
+	return []*ssa.Value{l.where(none, l.Like(x, math.NaN()), gather(v)), gather(i)}
 }
 
 // lowerMode counts equal elements pairwise; of equally frequent ones the least
@@ -183,14 +183,14 @@ func lowerMode(l *Lowering) []*ssa.Value {
 		w = l.Cast(w, tensor.Int32)
 	}
 	last := []int64{-1}
-	counts := l.Reduce("ReduceSum", l.Cast(l.Equal(l.Unsqueeze(w, -1), l.Unsqueeze(w, -2)), tensor.Int64), last, false)
-	most := l.Equal(counts, l.Reduce("ReduceMax", counts, last, true))
-	v := l.Reduce("ReduceMin", l.Where(most, w, l.highest(l.DType(w))), last, true)
-	hit := l.Cast(l.Equal(w, v), tensor.Int32)
+	counts := l.reduce("ReduceSum", l.Cast(l.equal(l.unsqueeze(w, -1), l.unsqueeze(w, -2)), tensor.Int64), last, false)
+	most := l.equal(counts, l.reduce("ReduceMax", counts, last, true))
+	v := l.reduce("ReduceMin", l.where(most, w, l.highest(l.DType(w))), last, true)
+	hit := l.Cast(l.equal(w, v), tensor.Int32)
 	i := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", int64(rank-1)), intAttr("keepdims", 1), intAttr("select_last_index", 1)}, hit)
 	v, i = l.fromLast(l.Cast(v, d), dim), l.fromLast(i, dim)
 	if !keep {
-		v, i = l.Squeeze(v, int64(dim)), l.Squeeze(i, int64(dim))
+		v, i = l.squeeze(v, int64(dim)), l.squeeze(i, int64(dim))
 	}
 	return []*ssa.Value{v, i}
 }
@@ -211,9 +211,9 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	dim := 0
 	switch {
 	case l.IsNone("dim"):
-		x = l.Reshape(x, -1)
+		x = l.reshape(x, -1)
 	case rank == 0:
-		x = l.Reshape(x, 1)
+		x = l.reshape(x, 1)
 	default:
 		dim = l.Dim("dim", rank)
 		x = l.toLast(x, dim)
@@ -221,19 +221,19 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	nan := l.isNaN(x)
 	last := []int64{-1}
 	axis := l.Rank(x) - 1
-	v, _ := l.sortNumbers(l.Where(nan, l.Like(x, math.Inf(1)), x), axis)
+	v, _ := l.sortNumbers(l.where(nan, l.Like(x, math.Inf(1)), x), axis)
 	// places of quantiles, with the quantiles along a new last axis
-	size := l.Cast(l.SizeValue(l.SizeOf(x, axis)), d)
+	size := l.Cast(l.sizeValue(l.sizeOf(x, axis)), d)
 	var count *ssa.Value
 	if skipNaN {
-		count = l.Reduce("ReduceSum", l.Cast(l.Not(nan), d), last, true)
+		count = l.reduce("ReduceSum", l.Cast(l.not(nan), d), last, true)
 	} else {
 		count = size
 	}
 	one := l.Like(x, 1)
-	places := l.Mul(l.Reshape(q, -1), l.Max(l.Sub(count, one), l.Like(x, 0)))
+	places := l.mul(l.reshape(q, -1), l.max(l.sub(count, one), l.Like(x, 0)))
 	low, high := l.Op("Floor", places), l.Op("Ceil", places)
-	weight := l.Sub(places, low)
+	weight := l.sub(places, low)
 	switch mode := l.Str("interpolation"); mode {
 	case "linear", "":
 	case "lower":
@@ -251,7 +251,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	read := func(at *ssa.Value) *ssa.Value {
 		at = l.Cast(at, tensor.Int64)
 		if !skipNaN {
-			return l.Gather(v, at, axis)
+			return l.gather(v, at, axis)
 		}
 		return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(axis))}, v, at)
 	}
@@ -261,34 +261,34 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	}
 	var bad *ssa.Value
 	if skipNaN {
-		bad = l.IsZero(count)
+		bad = l.isZero(count)
 	} else {
 		bad = l.anyTrue(nan, last, true)
 	}
-	y = l.Where(bad, l.Like(x, math.NaN()), y)
+	y = l.where(bad, l.Like(x, math.NaN()), y)
 	// y has the quantiles last: they go first, and the reduced axis comes back as 1
 	r := l.Rank(y)
 	perm := []int64{int64(r - 1)}
 	for i := range r - 1 {
 		perm = append(perm, int64(i))
 	}
-	y = l.Transpose(y, perm...)
+	y = l.transpose(y, perm...)
 	if keep && outRank > 0 {
 		if l.IsNone("dim") {
 			for range outRank {
-				y = l.Unsqueeze(y, 1)
+				y = l.unsqueeze(y, 1)
 			}
 		} else {
-			y = l.Unsqueeze(y, int64(dim+1))
+			y = l.unsqueeze(y, int64(dim+1))
 		}
 	}
 	if qRank == 0 {
-		return l.Squeeze(y, 0)
+		return l.squeeze(y, 0)
 	}
 	return y
 }
 
 // lerp is a + w * (b - a); equal infinities have no difference.
 func (l *Lowering) lerp(a, b, w *ssa.Value) *ssa.Value {
-	return l.Where(l.Equal(a, b), a, l.Add(a, l.Mul(w, l.Sub(b, a))))
+	return l.where(l.equal(a, b), a, l.add(a, l.mul(w, l.sub(b, a))))
 }

@@ -1,7 +1,6 @@
 package aten
 
 import (
-	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -10,10 +9,10 @@ import (
 // (ATen/native/PadNd.cpp). Pads come in pairs, the last dimension first; a
 // negative one crops.
 var padding = Defs{
-	"aten::constant_pad_nd":   {Doc: "pads with a value", Lower: func(l *Lowering) *ssa.Value { return l.padConstant(l.Tensor("self"), l.Sizes("pad")) }},
+	"aten::constant_pad_nd":   {Doc: "pads with a value", Lower: func(l *Lowering) *ssa.Value { return l.padConstant(l.Tensor("self"), l.sizes("pad")) }},
 	"aten::pad":               {Doc: "pads with a value, a reflection, the edge or the other side", Lower: lowerPad},
 	"aten::_pad_enum":         {Doc: "pad with the mode as a number", Lower: lowerPad},
-	"aten::_pad_circular":     {Doc: "pads with the other side", Lower: func(l *Lowering) *ssa.Value { return l.padCircular(l.Tensor("self"), l.Sizes("pad")) }},
+	"aten::_pad_circular":     {Doc: "pads with the other side", Lower: func(l *Lowering) *ssa.Value { return l.padCircular(l.Tensor("self"), l.sizes("pad")) }},
 	"aten::reflection_pad1d":  {Doc: "pads with a reflection without the edge", Lower: lowerPadMode("reflect")},
 	"aten::reflection_pad2d":  {Doc: "pads with a reflection without the edge", Lower: lowerPadMode("reflect")},
 	"aten::reflection_pad3d":  {Doc: "pads with a reflection without the edge", Lower: lowerPadMode("reflect")},
@@ -23,11 +22,11 @@ var padding = Defs{
 }
 
 func lowerPadMode(mode string) func(l *Lowering) *ssa.Value {
-	return func(l *Lowering) *ssa.Value { return l.padMode(l.Tensor("self"), l.Sizes("padding"), mode) }
+	return func(l *Lowering) *ssa.Value { return l.padMode(l.Tensor("self"), l.sizes("padding"), mode) }
 }
 
 func lowerPad(l *Lowering) *ssa.Value {
-	x, pad := l.Tensor("self"), l.Sizes("pad")
+	x, pad := l.Tensor("self"), l.sizes("pad")
 	mode := "constant"
 	if lit := l.Literal("mode"); lit.Kind == ssa.IntLit {
 		// at::padding_mode
@@ -70,7 +69,7 @@ func (l *Lowering) padConstant(x *ssa.Value, pad []Size) *ssa.Value {
 	before, after := l.padPairs(x, pad)
 	value := l.Like(x, 0)
 	if !l.IsNone("value") {
-		value = l.Reshape(l.As("value", l.DType(x)))
+		value = l.reshape(l.as("value", l.DType(x)))
 	}
 	return l.pad(x, before, after, value)
 }
@@ -93,33 +92,7 @@ func (l *Lowering) pad(x *ssa.Value, before, after []Size, value *ssa.Value) *ss
 	} else {
 		b, a = before, after
 	}
-	if l.Opset < 11 && (!l.DType(x).IsFloat() || !allConst(append(b[:len(b):len(b)], a...)...) || !isConst(value)) {
-		return l.padByConcat(x, b, a, value)
-	}
-	return l.OpA("Pad", nil, x, l.SizeTensor(append(append([]Size(nil), b...), a...)), value)
-}
-
-// isConst reports an ONNX value that is known at export.
-func isConst(v *ssa.Value) bool { return onnx.ConstOf(v) != nil }
-
-// padByConcat pads where the pads of Pad are attributes and its elements floats.
-func (l *Lowering) padByConcat(x *ssa.Value, before, after []Size, value *ssa.Value) *ssa.Value {
-	for i := range before {
-		block := func(n Size) *ssa.Value {
-			sizes := l.SizesOf(x)
-			sizes[i] = n
-			return l.ExpandTo(value, sizes)
-		}
-		parts := []*ssa.Value{x}
-		if n, ok := before[i].Int(); !ok || n > 0 {
-			parts = []*ssa.Value{block(before[i]), x}
-		}
-		if n, ok := after[i].Int(); !ok || n > 0 {
-			parts = append(parts, block(after[i]))
-		}
-		x = l.ConcatV(int64(i), parts...)
-	}
-	return x
+	return l.OpA("Pad", nil, x, l.sizeTensor(append(append([]Size(nil), b...), a...)), value)
 }
 
 func allZero(ss []Size) bool {
@@ -147,17 +120,17 @@ func (l *Lowering) cropNegative(x *ssa.Value, before, after []Size) (y *ssa.Valu
 		if before[i].least() >= 0 && after[i].least() >= 0 {
 			continue
 		}
-		start := l.MaxSize(l.SubSize(zero, before[i]), zero)
+		start := l.greatestSize(l.subSize(zero, before[i]), zero)
 		end := ConstSize(toEnd)
 		if after[i].least() < 0 {
 			if n, ok := after[i].Int(); ok {
 				end = ConstSize(n)
 			} else {
-				end = l.AddSize(l.SizeOf(x, i), l.MinSize(after[i], zero))
+				end = l.addSize(l.sizeOf(x, i), l.leastSize(after[i], zero))
 			}
 		}
 		y = l.sliceDim(y, i, start, end, ConstSize(1))
-		b[i], a[i] = l.MaxSize(before[i], zero), l.MaxSize(after[i], zero)
+		b[i], a[i] = l.greatestSize(before[i], zero), l.greatestSize(after[i], zero)
 	}
 	return y, b, a
 }
@@ -171,18 +144,18 @@ func (l *Lowering) padMode(x *ssa.Value, pad []Size, mode string) *ssa.Value {
 	for i := range before {
 		b[i], a[i] = before[i], after[i]
 		if b[i].least() < 0 {
-			b[i] = l.MaxSize(b[i], zero)
+			b[i] = l.greatestSize(b[i], zero)
 		}
 		if a[i].least() < 0 {
-			a[i] = l.MaxSize(a[i], zero)
+			a[i] = l.greatestSize(a[i], zero)
 		}
 	}
 	y := x
 	if !allZero(b) || !allZero(a) {
-		y = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str(mode))}, x, l.SizeTensor(append(append([]Size(nil), b...), a...)))
+		y = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str(mode))}, x, l.sizeTensor(append(append([]Size(nil), b...), a...)))
 	}
 	for i := range before {
-		before[i], after[i] = l.MinSize(before[i], zero), l.MinSize(after[i], zero)
+		before[i], after[i] = l.leastSize(before[i], zero), l.leastSize(after[i], zero)
 	}
 	y, _, _ = l.cropNegative(y, before, after)
 	return y
@@ -196,7 +169,7 @@ func (l *Lowering) padCircular(x *ssa.Value, pad []Size) *ssa.Value {
 	for i := range before {
 		var parts []*ssa.Value
 		if n, ok := before[i].Int(); !ok || n > 0 {
-			start := l.SubSize(l.SizeOf(x, i), before[i])
+			start := l.subSize(l.sizeOf(x, i), before[i])
 			if ok {
 				start = ConstSize(-n)
 			}
@@ -206,7 +179,7 @@ func (l *Lowering) padCircular(x *ssa.Value, pad []Size) *ssa.Value {
 		if n, ok := after[i].Int(); !ok || n > 0 {
 			parts = append(parts, l.sliceDim(x, i, zero, after[i], one))
 		}
-		x = l.ConcatV(int64(i), parts...)
+		x = l.concatV(int64(i), parts...)
 	}
 	return x
 }

@@ -32,7 +32,7 @@ type poolArgs struct {
 }
 
 func (l *Lowering) poolArgs(n int) poolArgs {
-	p := poolArgs{kernel: l.IntsN("kernel_size", n), stride: l.IntsN("stride", n), pad: l.IntsN("padding", n), dilation: l.IntsN("dilation", n), ceil: l.Bool("ceil_mode")}
+	p := poolArgs{kernel: l.intsN("kernel_size", n), stride: l.intsN("stride", n), pad: l.intsN("padding", n), dilation: l.intsN("dilation", n), ceil: l.Bool("ceil_mode")}
 	if len(p.stride) == 0 {
 		p.stride = p.kernel
 	}
@@ -59,7 +59,7 @@ func (l *Lowering) poolArgs(n int) poolArgs {
 func (p *poolArgs) counts(l *Lowering, x *ssa.Value) []Size {
 	out := make([]Size, len(p.kernel))
 	for i := range out {
-		out[i] = l.windowCount(l.SizeOf(x, 2+i), p.kernel[i], p.stride[i], p.dilation[i], p.pad[i], p.pad[i], p.ceil)
+		out[i] = l.windowCount(l.sizeOf(x, 2+i), p.kernel[i], p.stride[i], p.dilation[i], p.pad[i], p.pad[i], p.ceil)
 	}
 	return out
 }
@@ -118,14 +118,6 @@ func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.V
 			fits = fits && p.pad[i] < p.kernel[i]
 		}
 	}
-	if l.Opset < 10 { // without ceil_mode and dilations
-		for _, v := range p.dilation {
-			fits = fits && v == 1
-		}
-		if !fits || !static {
-			return l.maxPoolInt(x, p, indices)
-		}
-	}
 	if !fits && (!static || indices) {
 		return l.maxPoolInt(x, p, indices)
 	}
@@ -148,7 +140,7 @@ func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.V
 	}
 	vs := l.Create("onnx::MaxPool", 2, []*ssa.Value{x}, attrs...)
 	// ONNX counts through the whole tensor, PyTorch through the plane.
-	return []*ssa.Value{vs[0], l.Op("Mod", vs[1], l.SizeValue(plane))}
+	return []*ssa.Value{vs[0], l.Op("Mod", vs[1], l.sizeValue(plane))}
 }
 
 // maxPoolInt takes the maximum over gathered windows, for types that ONNX's MaxPool lacks.
@@ -158,23 +150,23 @@ func (l *Lowering) maxPoolInt(x *ssa.Value, p poolArgs, indices bool) []*ssa.Val
 	tables := make([]*ssa.Value, n)
 	for i := range n {
 		// Places outside of the input are replaced by the nearest ones of the same window inside of it.
-		in := l.SizeOf(x, 2+i)
-		start := l.Sub(l.Mul(l.countTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
-		start = l.Unsqueeze(start, 1)
+		in := l.sizeOf(x, 2+i)
+		start := l.sub(l.mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
+		start = l.unsqueeze(start, 1)
 		step := make([]int64, p.kernel[i])
 		for k := range step {
 			step[k] = int64(k) * p.dilation[i]
 		}
-		idx := l.Add(start, l.Unsqueeze(l.I64(step...), 0)) // (o, k)
+		idx := l.add(start, l.unsqueeze(l.i64(step...), 0)) // (o, k)
 		if p.pad[i] == 0 && !p.ceil {
 			tables[i] = idx
 			continue
 		}
 		dil := p.dilation[i]
 		// first place inside: start mod dilation if start is negative; last: the greatest start + k*dilation below the size
-		first := l.Op("Max", start, l.Op("Mod", start, l.ScalarInt(tensor.Int64, dil)))
-		room := l.Sub(l.SizeValue(l.SubSize(in, ConstSize(1))), first)
-		last := l.Add(first, l.Mul(l.Div(room, l.ScalarInt(tensor.Int64, dil)), l.ScalarInt(tensor.Int64, dil)))
+		first := l.Op("Max", start, l.Op("Mod", start, l.scalarInt(tensor.Int64, dil)))
+		room := l.sub(l.sizeValue(l.subSize(in, ConstSize(1))), first)
+		last := l.add(first, l.mul(l.div(room, l.scalarInt(tensor.Int64, dil)), l.scalarInt(tensor.Int64, dil)))
 		tables[i] = l.Op("Min", l.Op("Max", idx, first), last)
 	}
 	return l.maxOverTables(x, tables, counts, indices)
@@ -193,25 +185,25 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 				axes = append(axes, int64(j))
 			}
 		}
-		idx := l.Unsqueeze(t, axes...) // axes: o1..on, k1..kn
+		idx := l.unsqueeze(t, axes...) // axes: o1..on, k1..kn
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.Add(l.Mul(flat, l.SizeValue(l.SizeOf(x, 2+i))), idx)
+			flat = l.add(l.mul(flat, l.sizeValue(l.sizeOf(x, 2+i))), idx)
 		}
 	}
-	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
 	O := l.sizeProduct(counts...)
 	places := make([]Size, n)
 	for i, t := range tables {
-		places[i] = l.SizeOf(t, 1)
+		places[i] = l.sizeOf(t, 1)
 	}
 	L := l.sizeProduct(places...)
 	table := l.reshapeSizes(flat, O, L)
 	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
-	w := l.Gather(l.reshapeSizes(x, N, C, plane), table, 2) // (N, C, O, L)
+	w := l.gather(l.reshapeSizes(x, N, C, plane), table, 2) // (N, C, O, L)
 	out := append([]Size{N, C}, counts...)
-	y := l.reshapeSizes(l.Reduce("ReduceMax", w, []int64{3}, false), out...)
+	y := l.reshapeSizes(l.reduce("ReduceMax", w, []int64{3}, false), out...)
 	if !indices {
 		return []*ssa.Value{y}
 	}
@@ -219,8 +211,8 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 		w = l.Cast(w, tensor.Int32)
 	}
 	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 0)}, w)
-	at := l.Add(k, l.Mul(l.countTo(O), l.SizeValue(L)))
-	return []*ssa.Value{y, l.reshapeSizes(l.Gather(l.Reshape(table, -1), at, 0), out...)}
+	at := l.add(k, l.mul(l.countTo(O), l.sizeValue(L)))
+	return []*ssa.Value{y, l.reshapeSizes(l.gather(l.reshape(table, -1), at, 0), out...)}
 }
 
 func (l *Lowering) avgPool(n int) *ssa.Value {
@@ -274,7 +266,7 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 			}
 			return l.OpA("AveragePool", attrs(pads, k), x)
 		}
-		return l.Scale(l.OpA("AveragePool", attrs(pads, 1), x), float64(area)/float64(divisor))
+		return l.scale(l.OpA("AveragePool", attrs(pads, 1), x), float64(area)/float64(divisor))
 	}
 	// Windows that reach beyond the padding: average over zeros all the way, then correct the count.
 	counted := l.countedPlaces(x, p, counts, include)
@@ -288,31 +280,31 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	y := l.OpA("AveragePool", attrs(repeatInt(0, 2*n), 1), l.padSpatial(x, p.pad, far, l.Like(x, 0)))
 	if !static {
 		zero, axes := repeatInt(0, n), axesFrom(2, n)
-		y = l.Op("Slice", y, l.I64(zero...), l.SizeTensor(counts), l.I64(axes...))
+		y = l.Op("Slice", y, l.i64(zero...), l.sizeTensor(counts), l.i64(axes...))
 	}
 	if divisor != 0 {
-		return l.Scale(y, float64(area)/float64(divisor))
+		return l.scale(y, float64(area)/float64(divisor))
 	}
-	factor := l.Div(l.Like(x, float64(area)), l.Cast(counted, l.DType(x)))
-	return l.Mul(y, factor)
+	factor := l.div(l.Like(x, float64(area)), l.Cast(counted, l.DType(x)))
+	return l.mul(y, factor)
 }
 
 // countedPlaces is the number of places that PyTorch counts in each window, of shape (o1, ..., on).
 func (l *Lowering) countedPlaces(x *ssa.Value, p poolArgs, counts []Size, include bool) *ssa.Value {
 	var counted *ssa.Value
 	for i := range counts {
-		in := l.SizeOf(x, 2+i)
+		in := l.sizeOf(x, 2+i)
 		lo, hi := int64(0), in
 		if include {
-			lo, hi = -p.pad[i], l.AddSize(in, ConstSize(p.pad[i]))
+			lo, hi = -p.pad[i], l.addSize(in, ConstSize(p.pad[i]))
 		}
-		start := l.Sub(l.Mul(l.countTo(counts[i]), l.ScalarInt(tensor.Int64, p.stride[i])), l.ScalarInt(tensor.Int64, p.pad[i]))
-		stop := l.Op("Min", l.Add(start, l.ScalarInt(tensor.Int64, p.kernel[i])), l.SizeValue(hi))
-		c := l.Sub(stop, l.Op("Max", start, l.ScalarInt(tensor.Int64, lo)))
+		start := l.sub(l.mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
+		stop := l.Op("Min", l.add(start, l.scalarInt(tensor.Int64, p.kernel[i])), l.sizeValue(hi))
+		c := l.sub(stop, l.Op("Max", start, l.scalarInt(tensor.Int64, lo)))
 		if counted == nil {
 			counted = c
 		} else {
-			counted = l.Mul(l.Unsqueeze(counted, int64(i)), c)
+			counted = l.mul(l.unsqueeze(counted, int64(i)), c)
 		}
 	}
 	return counted
@@ -331,7 +323,7 @@ func (l *Lowering) avgByWindows(x *ssa.Value, p poolArgs, include bool, divisor 
 			far[i] += p.stride[i] - 1
 		}
 	}
-	by := l.ScalarInt(tensor.Int64, divisor)
+	by := l.scalarInt(tensor.Int64, divisor)
 	if divisor == 0 {
 		by = l.countedPlaces(x, p, counts, include)
 	}
@@ -341,8 +333,8 @@ func (l *Lowering) avgByWindows(x *ssa.Value, p poolArgs, include bool, divisor 
 	}
 	wide := l.padSpatial(l.Cast(x, wd), p.pad, far, nil)
 	w := l.gatherWindows(wide, counts, p.kernel, p.stride, p.dilation)
-	sum := l.Reduce("ReduceSum", w, axesFrom(2, n), false)
-	return l.Cast(l.Div(sum, l.Cast(by, wd)), d)
+	sum := l.reduce("ReduceSum", w, axesFrom(2, n), false)
+	return l.Cast(l.div(sum, l.Cast(by, wd)), d)
 }
 
 func lowerMaxPoolBackward(l *Lowering) *ssa.Value {
@@ -350,10 +342,10 @@ func lowerMaxPoolBackward(l *Lowering) *ssa.Value {
 	x, lone := l.batched(l.Tensor("self"), 4)
 	g, _ := l.batched(l.Tensor("grad_output"), 4)
 	idx, _ := l.batched(l.Tensor("indices"), 4)
-	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
 	in, out := l.sizeProduct(l.sizesOf(g, 2, 4)...), l.sizeProduct(l.sizesOf(x, 2, 4)...)
 	wide := l.compute(g)
-	zeros := l.Fill(l.SizeTensor([]Size{N, C, out}), l.DType(wide), ssa.Int(0))
+	zeros := l.fill(l.sizeTensor([]Size{N, C, out}), l.DType(wide), ssa.Int(0))
 	y := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 2), attr("reduction", ssa.Str("add"))}, zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(wide, N, C, in))
 	return l.unbatched(l.Cast(l.reshapeSizes(y, l.sizesOf(x, 0, 4)...), l.DType(g)), lone)
 }
@@ -361,16 +353,16 @@ func lowerMaxPoolBackward(l *Lowering) *ssa.Value {
 func (l *Lowering) maxUnpool(n int) *ssa.Value {
 	x, lone := l.batched(l.Tensor("self"), n+2)
 	idx, _ := l.batched(l.Tensor("indices"), n+2)
-	size := l.Sizes("output_size")
+	size := l.sizes("output_size")
 	if len(size) == n+2 {
 		size = size[2:]
 	}
 	if len(size) != n {
 		l.Fail("output_size must have %d entries", n)
 	}
-	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
 	in, out := l.sizeProduct(l.sizesOf(x, 2, n+2)...), l.sizeProduct(size...)
-	zeros := l.Fill(l.SizeTensor([]Size{N, C, out}), l.DType(x), ssa.Int(0))
+	zeros := l.fill(l.sizeTensor([]Size{N, C, out}), l.DType(x), ssa.Int(0))
 	y := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 2)}, zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(x, N, C, in))
 	return l.unbatched(l.reshapeSizes(y, append([]Size{N, C}, size...)...), lone)
 }
@@ -379,52 +371,52 @@ func (l *Lowering) maxUnpool(n int) *ssa.Value {
 // sample, channel and axis (ATen/native/FractionalMaxPool2d.cpp).
 func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
 	x, lone := l.batched(l.Tensor("self"), n+2)
-	kernel, out := l.IntsN("kernel_size", n), l.IntsN("output_size", n)
+	kernel, out := l.intsN("kernel_size", n), l.intsN("output_size", n)
 	samples := l.Tensor("random_samples") // (N, C, n), the last axis in the order W, H, (T)
 	d := l.DType(x)
-	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
+	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
 	var flat *ssa.Value // (N, C, o1..on, k1..kn)
 	for i := range n {
-		in := l.SizeOf(x, 2+i)
-		room := l.SubSize(in, ConstSize(kernel[i]))
+		in := l.sizeOf(x, 2+i)
+		room := l.subSize(in, ConstSize(kernel[i]))
 		at := n - 1 - i
 		if n == 3 {
 			at = i
 		}
-		s := l.Unsqueeze(l.Gather(samples, l.ScalarInt(tensor.Int64, int64(at)), 2), 2) // (N, C, 1)
-		start := l.Unsqueeze(l.SizeTensor([]Size{room}), 0, 1)                          // (1, 1, 1)
+		s := l.unsqueeze(l.gather(samples, l.scalarInt(tensor.Int64, int64(at)), 2), 2) // (N, C, 1)
+		start := l.unsqueeze(l.sizeTensor([]Size{room}), 0, 1)                          // (1, 1, 1)
 		if out[i] > 1 {
-			alpha := l.Div(l.Cast(l.SizeValue(room), d), l.Like(samples, float64(out[i]-1)))
+			alpha := l.div(l.Cast(l.sizeValue(room), d), l.Like(samples, float64(out[i]-1)))
 			steps := l.Const(tensor.FromFloats(d, []int64{1, 1, out[i] - 1}, iota64(out[i]-1)))
 			trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
-			first := l.Sub(trunc(l.Mul(l.Add(steps, s), alpha)), trunc(l.Mul(s, alpha)))
-			lastShape := l.SizeTensor([]Size{N, C, ConstSize(1)})
-			start = l.ConcatV(2, first, l.Expand(start, lastShape))
+			first := l.sub(trunc(l.mul(l.add(steps, s), alpha)), trunc(l.mul(s, alpha)))
+			lastShape := l.sizeTensor([]Size{N, C, ConstSize(1)})
+			start = l.concatV(2, first, l.expand(start, lastShape))
 		}
-		idx := l.Add(l.Unsqueeze(start, 3), l.I64(iotaInts(kernel[i])...)) // (N, C, o, k)
+		idx := l.add(l.unsqueeze(start, 3), l.i64(iotaInts(kernel[i])...)) // (N, C, o, k)
 		var axes []int64
 		for j := range 2 * n {
 			if j != i && j != n+i {
 				axes = append(axes, int64(2+j))
 			}
 		}
-		idx = l.Unsqueeze(idx, axes...)
+		idx = l.unsqueeze(idx, axes...)
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.Add(l.Mul(flat, l.SizeValue(in)), idx)
+			flat = l.add(l.mul(flat, l.sizeValue(in)), idx)
 		}
 	}
 	O, L := l.sizeProduct(constSizes(out)...), l.sizeProduct(constSizes(kernel)...)
 	full := append(append([]Size{N, C}, constSizes(out)...), constSizes(kernel)...)
-	flat = l.reshapeSizes(l.Expand(flat, l.SizeTensor(full)), N, C, l.MulSize(O, L))
+	flat = l.reshapeSizes(l.expand(flat, l.sizeTensor(full)), N, C, l.mulSize(O, L))
 	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
 	w := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, l.reshapeSizes(x, N, C, plane), flat)
 	w = l.reshapeSizes(w, N, C, O, L)
 	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 1)}, w)
 	at := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 3)}, l.reshapeSizes(flat, N, C, O, L), k)
 	shape := append([]Size{N, C}, constSizes(out)...)
-	y := l.reshapeSizes(l.Reduce("ReduceMax", w, []int64{3}, false), shape...)
+	y := l.reshapeSizes(l.reduce("ReduceMax", w, []int64{3}, false), shape...)
 	return []*ssa.Value{l.unbatched(y, lone), l.unbatched(l.reshapeSizes(at, shape...), lone)}
 }
 

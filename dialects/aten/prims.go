@@ -12,11 +12,11 @@ var primitives = withPrims(Defs{
 	"prims::broadcast_in_dim": {Doc: "a with its axes at the places of broadcast_dimensions, expanded to shape", Lower: lowerBroadcastInDim},
 	"prims::reshape":          {Doc: "a in another shape", Lower: lowerPrimsReshape},
 	"prims::resize":           {Doc: "a in another shape of as many elements", Lower: lowerPrimsReshape},
-	"prims::squeeze":          {Doc: "a without the axes of size 1 that are named", Lower: func(l *Lowering) *ssa.Value { return l.Squeeze(l.Tensor("a"), l.primDims("a", "dimensions")...) }},
-	"prims::transpose":        {Doc: "a with its axes permuted", Lower: func(l *Lowering) *ssa.Value { return l.Transpose(l.Tensor("a"), l.primDims("a", "permutation")...) }},
+	"prims::squeeze":          {Doc: "a without the axes of size 1 that are named", Lower: func(l *Lowering) *ssa.Value { return l.squeeze(l.Tensor("a"), l.primDims("a", "dimensions")...) }},
+	"prims::transpose":        {Doc: "a with its axes permuted", Lower: func(l *Lowering) *ssa.Value { return l.transpose(l.Tensor("a"), l.primDims("a", "permutation")...) }},
 	"prims::sum":              {Doc: "sum over axes", Lower: lowerPrimsSum},
 	"prims::var":              {Doc: "variance over axes", Lower: lowerPrimsVar},
-	"prims::where":            {Doc: "a where pred, else b", Lower: func(l *Lowering) *ssa.Value { return l.Where(l.Tensor("pred"), l.Tensor("a"), l.Tensor("b")) }},
+	"prims::where":            {Doc: "a where pred, else b", Lower: func(l *Lowering) *ssa.Value { return l.where(l.Tensor("pred"), l.Tensor("a"), l.Tensor("b")) }},
 	"prims::div": {Doc: "a / b, towards zero for integers", Lower: func(l *Lowering) *ssa.Value {
 		a, b := l.Input(0), l.Input(1)
 		if l.DType(a).IsInt() {
@@ -60,7 +60,7 @@ func (l *Lowering) primDims(of, name string) []int64 {
 
 func lowerBroadcastInDim(l *Lowering) *ssa.Value {
 	x := l.Tensor("a")
-	shape := l.Sizes("shape")
+	shape := l.sizes("shape")
 	at := map[int64]bool{}
 	for _, d := range l.Ints("broadcast_dimensions") {
 		at[int64(l.wrap(d, len(shape)))] = true
@@ -71,11 +71,11 @@ func lowerBroadcastInDim(l *Lowering) *ssa.Value {
 			added = append(added, int64(i))
 		}
 	}
-	return l.Expand(l.Unsqueeze(x, added...), l.SizeTensor(shape))
+	return l.expand(l.unsqueeze(x, added...), l.sizeTensor(shape))
 }
 
 func lowerPrimsReshape(l *Lowering) *ssa.Value {
-	return l.ReshapeTo(l.Tensor("a"), l.SizeTensor(l.Sizes("shape")))
+	return l.reshapeTo(l.Tensor("a"), l.sizeTensor(l.sizes("shape")))
 }
 
 func lowerPrimsSum(l *Lowering) *ssa.Value {

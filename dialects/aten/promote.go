@@ -162,8 +162,8 @@ func (l *Lowering) numberDType(v *ssa.Value) tensor.DType {
 	return tensor.Float32
 }
 
-// ResultType is torch.result_type of source values; nil ones do not count.
-func (l *Lowering) ResultType(vs ...*ssa.Value) tensor.DType {
+// resultType is torch.result_type of source values; nil ones do not count.
+func (l *Lowering) resultType(vs ...*ssa.Value) tensor.DType {
 	var by [3]tensor.DType
 	for _, v := range vs {
 		if v == nil {
@@ -184,46 +184,46 @@ func (l *Lowering) ResultType(vs ...*ssa.Value) tensor.DType {
 	return combine(by[dimensioned], combine(by[zeroDim], by[wrapped]))
 }
 
-// ArgType is ResultType of the arguments of the given names.
-func (l *Lowering) ArgType(names ...string) tensor.DType {
+// argType is ResultType of the arguments of the given names.
+func (l *Lowering) argType(names ...string) tensor.DType {
 	vs := make([]*ssa.Value, len(names))
 	for i, n := range names {
 		vs[i] = l.Arg(n)
 	}
-	return l.ResultType(vs...)
+	return l.resultType(vs...)
 }
 
-// FloatType is ArgType with integers and bool made the default float type, float32.
-func (l *Lowering) FloatType(names ...string) tensor.DType {
-	d := l.ArgType(names...)
+// floatType is ArgType with integers and bool made the default float type, float32.
+func (l *Lowering) floatType(names ...string) tensor.DType {
+	d := l.argType(names...)
 	if category(d) < 2 {
 		return tensor.Float32
 	}
 	return d
 }
 
-// As is an argument converted to an element type.
-func (l *Lowering) As(name string, d tensor.DType) *ssa.Value { return l.asType(l.must(name), d) }
+// as is an argument converted to an element type.
+func (l *Lowering) as(name string, d tensor.DType) *ssa.Value { return l.asType(l.must(name), d) }
 
 func (l *Lowering) asType(v *ssa.Value, d tensor.DType) *ssa.Value {
 	if lit, ok := literalOf(v); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit && !d.IsComplex() {
 		if lit.Kind == ssa.FloatLit {
 			return l.Scalar(d, lit.Float())
 		}
-		return l.ScalarInt(d, lit.Int())
+		return l.scalarInt(d, lit.Int())
 	}
 	return l.Cast(l.Value(v), d)
 }
 
-// Promoted gives the arguments converted to their common type.
-func (l *Lowering) Promoted(names ...string) (vs []*ssa.Value, d tensor.DType) {
-	d = l.ArgType(names...)
+// promoted gives the arguments converted to their common type.
+func (l *Lowering) promoted(names ...string) (vs []*ssa.Value, d tensor.DType) {
+	d = l.argType(names...)
 	vs = make([]*ssa.Value, len(names))
 	for i, n := range names {
-		vs[i] = l.As(n, d)
+		vs[i] = l.as(n, d)
 	}
 	return vs, d
 }
 
 // FloatArg is an argument converted to float32 if it holds integers or bools.
-func (l *Lowering) FloatArg(name string) *ssa.Value { return l.As(name, l.FloatType(name)) }
+func (l *Lowering) FloatArg(name string) *ssa.Value { return l.as(name, l.floatType(name)) }

@@ -36,14 +36,14 @@ var pt2e = Defs{
 
 // qparams gives scale and zero point in the given types: of rank 0, or of rank 1 along an axis.
 func (l *Lowering) qparams(scale, zero string, axis int, zeroType tensor.DType) (s, z *ssa.Value) {
-	s = l.As(scale, tensor.Float32)
+	s = l.as(scale, tensor.Float32)
 	if l.IsNone(zero) {
-		z = l.Cast(l.Scale(s, 0), zeroType)
+		z = l.Cast(l.scale(s, 0), zeroType)
 	} else {
-		z = l.As(zero, zeroType)
+		z = l.as(zero, zeroType)
 	}
 	if axis < 0 { // one-element tensors of any rank
-		return l.Reshape(s), l.Reshape(z)
+		return l.reshape(s), l.reshape(z)
 	}
 	return s, z
 }
@@ -66,25 +66,31 @@ func (l *Lowering) along(v *ssa.Value, axis, rank int) *ssa.Value {
 		shape[i] = 1
 	}
 	shape[axis] = -1
-	return l.Reshape(v, shape...)
+	return l.reshape(v, shape...)
 }
 
-// linear8 reports integers that QuantizeLinear and DequantizeLinear have in all opsets with them.
-func (l *Lowering) linear8(d tensor.DType, axis int) bool {
-	return (d == tensor.Int8 || d == tensor.Uint8) && (l.Opset >= 13 || l.Opset >= 10 && axis < 0)
+// linear8 reports integers that QuantizeLinear and DequantizeLinear have in all opsets with them. Scales for each part of an
+// axis came with opset 13; with fused, so did what onnxruntime makes of them: it puts a Round, which opset 10 lacks, into
+// what it finds. Before, the arithmetic itself is what these opsets have, and a step down could not tell fused ones.
+func (l *Lowering) linear8(d tensor.DType, fusedOrAxis bool) bool {
+	since := 10
+	if fusedOrAxis {
+		since = 13
+	}
+	return (d == tensor.Int8 || d == tensor.Uint8) && l.Opset >= since
 }
 
 func (l *Lowering) quantize(scale, zero string, axis int) *ssa.Value {
 	x := l.Cast(l.Value(l.must("input")), tensor.Float32)
 	d := l.DTypeArg("dtype")
 	lo, hi := l.Int("quant_min"), l.Int("quant_max")
-	if l.linear8(d, axis) {
+	if l.linear8(d, axis >= 0) {
 		s, z := l.qparams(scale, zero, axis, d)
 		q := l.OpA("QuantizeLinear", axisAttr(axis), x, s, z)
 		if full := d == tensor.Int8 && lo == -128 && hi == 127 || d == tensor.Uint8 && lo == 0 && hi == 255; full {
 			return q
 		}
-		return l.Op("Clip", q, l.ScalarInt(d, lo), l.ScalarInt(d, hi))
+		return l.Op("Clip", q, l.scalarInt(d, lo), l.scalarInt(d, hi))
 	}
 	if !d.IsInt() {
 		l.Fail("quantization to %v", d)
@@ -94,7 +100,7 @@ func (l *Lowering) quantize(scale, zero string, axis int) *ssa.Value {
 		rank = l.Rank(x)
 	}
 	s, z := l.qparams(scale, zero, axis, tensor.Float32)
-	q := l.Add(l.Op("Round", l.Div(x, l.along(s, axis, rank))), l.along(z, axis, rank))
+	q := l.add(l.Op("Round", l.div(x, l.along(s, axis, rank))), l.along(z, axis, rank))
 	return l.Cast(l.Op("Clip", q, l.Scalar(tensor.Float32, float64(lo)), l.Scalar(tensor.Float32, float64(hi))), d)
 }
 
@@ -104,7 +110,7 @@ func (l *Lowering) dequantize(scale, zero string, axis int) *ssa.Value {
 	if out == tensor.Undefined {
 		out = tensor.Float32
 	}
-	if d := l.DType(x); l.linear8(d, axis) && out == tensor.Float32 {
+	if d := l.DType(x); l.linear8(d, axis >= 0) && out == tensor.Float32 {
 		s, z := l.qparams(scale, zero, axis, d)
 		return l.OpA("DequantizeLinear", axisAttr(axis), x, s, z)
 	}
@@ -113,7 +119,7 @@ func (l *Lowering) dequantize(scale, zero string, axis int) *ssa.Value {
 		rank = l.Rank(x)
 	}
 	s, z := l.qparams(scale, zero, axis, tensor.Float32)
-	y := l.Mul(l.Sub(l.Cast(x, tensor.Float32), l.along(z, axis, rank)), l.along(s, axis, rank))
+	y := l.mul(l.sub(l.Cast(x, tensor.Float32), l.along(z, axis, rank)), l.along(s, axis, rank))
 	return l.Cast(y, out)
 }
 
@@ -121,10 +127,10 @@ func lowerChooseQParams(l *Lowering) []*ssa.Value {
 	x := l.Cast(l.Value(l.must("input")), tensor.Float32)
 	lo, hi := l.Int("quant_min"), l.Int("quant_max")
 	zero := l.Scalar(tensor.Float32, 0)
-	least := l.Op("Min", l.Reduce("ReduceMin", x, nil, false), zero)
-	most := l.Op("Max", l.Reduce("ReduceMax", x, nil, false), zero)
-	scale := l.Op("Max", l.Div(l.Sub(most, least), l.Scalar(tensor.Float32, float64(hi-lo))), l.Scalar(tensor.Float32, l.Float("eps")))
-	point := l.Sub(l.Scalar(tensor.Float32, float64(lo)), l.Op("Round", l.Div(least, scale)))
+	least := l.Op("Min", l.reduce("ReduceMin", x, nil, false), zero)
+	most := l.Op("Max", l.reduce("ReduceMax", x, nil, false), zero)
+	scale := l.Op("Max", l.div(l.sub(most, least), l.Scalar(tensor.Float32, float64(hi-lo))), l.Scalar(tensor.Float32, l.Float("eps")))
+	point := l.sub(l.Scalar(tensor.Float32, float64(lo)), l.Op("Round", l.div(least, scale)))
 	point = l.Op("Clip", point, l.Scalar(tensor.Float32, float64(lo)), l.Scalar(tensor.Float32, float64(hi)))
-	return []*ssa.Value{l.Reshape(l.Cast(scale, tensor.Float64), 1), l.Reshape(l.Cast(point, tensor.Int64), 1)}
+	return []*ssa.Value{l.reshape(l.Cast(scale, tensor.Float64), 1), l.reshape(l.Cast(point, tensor.Int64), 1)}
 }

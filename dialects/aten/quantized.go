@@ -74,7 +74,7 @@ var quantized = Defs{
 	"quantized::relu6":                                 {Doc: "aten::relu6 of a quantized tensor", Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::relu6", l.Tensor("qx")) }},
 	"quantized::dropout":                               {Doc: "a quantized tensor: it is not for training", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
 	"aten::fake_quantize_per_tensor_affine_cachemask_backward": {Doc: "gradient where nothing was clamped", Lower: func(l *Lowering) *ssa.Value {
-		return l.Mul(l.Tensor("grad"), l.Cast(l.Tensor("mask"), l.DType(l.Tensor("grad"))))
+		return l.mul(l.Tensor("grad"), l.Cast(l.Tensor("mask"), l.DType(l.Tensor("grad"))))
 	}},
 }
 
@@ -88,7 +88,7 @@ type grid struct {
 
 // gridArgs is the grid that arguments of an op name.
 func (l *Lowering) gridArgs(scale, zero string, d tensor.DType) grid {
-	return grid{l.Reshape(l.As(scale, tensor.Float32)), l.Reshape(l.As(zero, tensor.Int64)), d, -1}
+	return grid{l.reshape(l.as(scale, tensor.Float32)), l.reshape(l.as(zero, tensor.Int64)), d, -1}
 }
 
 // intType is the integers of a quantized type.
@@ -119,7 +119,7 @@ func limits(d tensor.DType) (lo, hi int64) {
 // toGrid gives the integers of the grid points nearest to x, ties to the even one.
 func (l *Lowering) toGrid(x *ssa.Value, g grid) *ssa.Value {
 	x = l.Cast(x, tensor.Float32)
-	if l.Opset >= 13 && l.linear8(g.dtype, g.axis) { // onnxruntime puts a Round, which opset 10 lacks, into what it finds
+	if l.linear8(g.dtype, true) {
 		return l.OpA("QuantizeLinear", axisAttr(g.axis), x, g.scale, l.Cast(g.zero, g.dtype))
 	}
 	rank := l.Rank(x)
@@ -127,20 +127,20 @@ func (l *Lowering) toGrid(x *ssa.Value, g grid) *ssa.Value {
 	if g.dtype == tensor.Int32 { // it has more digits
 		wide = tensor.Float64
 	}
-	q := l.Op("Round", l.Div(l.Cast(x, wide), l.Cast(l.along(g.scale, g.axis, rank), wide)))
-	q = l.Add(q, l.Cast(l.along(g.zero, g.axis, rank), wide))
+	q := l.Op("Round", l.div(l.Cast(x, wide), l.Cast(l.along(g.scale, g.axis, rank), wide)))
+	q = l.add(q, l.Cast(l.along(g.zero, g.axis, rank), wide))
 	lo, hi := limits(g.dtype)
 	return l.Cast(l.Op("Clip", q, l.Scalar(wide, float64(lo)), l.Scalar(wide, float64(hi))), g.dtype)
 }
 
 // fromGrid gives the numbers of integers.
 func (l *Lowering) fromGrid(q *ssa.Value, g grid) *ssa.Value {
-	if l.Opset >= 13 && l.linear8(g.dtype, g.axis) { // onnxruntime puts a Round, which opset 10 lacks, into what it finds
+	if l.linear8(g.dtype, true) {
 		return l.OpA("DequantizeLinear", axisAttr(g.axis), q, g.scale, l.Cast(g.zero, g.dtype))
 	}
 	rank := l.Rank(q)
-	steps := l.Sub(l.Cast(q, tensor.Int64), l.along(g.zero, g.axis, rank))
-	return l.Mul(l.Cast(steps, tensor.Float32), l.along(g.scale, g.axis, rank))
+	steps := l.sub(l.Cast(q, tensor.Int64), l.along(g.zero, g.axis, rank))
+	return l.mul(l.Cast(steps, tensor.Float32), l.along(g.scale, g.axis, rank))
 }
 
 func (l *Lowering) snap(x *ssa.Value, g grid) *ssa.Value { return l.fromGrid(l.toGrid(x, g), g) }
@@ -183,7 +183,7 @@ func lowerQuantizePerTensor(l *Lowering) *ssa.Value {
 
 func lowerQuantizePerChannel(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	return l.snap(x, grid{l.As("scales", tensor.Float32), l.As("zero_points", tensor.Int64), l.intType(l.DTypeArg("dtype")), l.Dim("axis", l.Rank(x))})
+	return l.snap(x, grid{l.as("scales", tensor.Float32), l.as("zero_points", tensor.Int64), l.intType(l.DTypeArg("dtype")), l.Dim("axis", l.Rank(x))})
 }
 
 func lowerDequantize(l *Lowering) []*ssa.Value {
@@ -211,13 +211,13 @@ func (l *Lowering) fakeQuantize() []*ssa.Value {
 	if l.HasArg("axis") {
 		axis = l.Dim("axis", l.Rank(x))
 	}
-	s, z := l.As("scale", tensor.Float32), l.As("zero_point", tensor.Float32)
+	s, z := l.as("scale", tensor.Float32), l.as("zero_point", tensor.Float32)
 	if axis < 0 {
-		s, z = l.Reshape(s), l.Reshape(z)
+		s, z = l.reshape(s), l.reshape(z)
 	}
 	onlyResult := len(l.Node.Schema.Returns) == 1
 	for _, t := range []tensor.DType{tensor.Uint8, tensor.Int8} {
-		if least, most := limits(t); onlyResult && lo == least && hi == most && l.linear8(t, axis) {
+		if least, most := limits(t); onlyResult && lo == least && hi == most && l.linear8(t, axis >= 0) {
 			z := l.Cast(l.Op("Round", z), tensor.Int64)
 			return []*ssa.Value{l.Cast(l.snap(x, grid{s, z, t, axis}), d)}
 		}
@@ -225,12 +225,12 @@ func (l *Lowering) fakeQuantize() []*ssa.Value {
 	rank := l.Rank(x)
 	s, z = l.along(s, axis, rank), l.along(l.Op("Round", z), axis, rank)
 	f := func(v int64) *ssa.Value { return l.Scalar(tensor.Float32, float64(v)) }
-	q := l.Add(l.Op("Round", l.Div(l.Cast(x, tensor.Float32), s)), z)
-	y := l.Cast(l.Mul(l.Sub(l.Op("Clip", q, f(lo), f(hi)), z), s), d)
+	q := l.add(l.Op("Round", l.div(l.Cast(x, tensor.Float32), s)), z)
+	y := l.Cast(l.mul(l.sub(l.Op("Clip", q, f(lo), f(hi)), z), s), d)
 	if onlyResult {
 		return []*ssa.Value{y}
 	}
-	return []*ssa.Value{y, l.And(l.LessEqual(f(lo), q), l.LessEqual(q, f(hi)))}
+	return []*ssa.Value{y, l.and(l.lessEqual(f(lo), q), l.lessEqual(q, f(hi)))}
 }
 
 // rangeGrid is the grid of integers for the range of x, 0 included
@@ -242,11 +242,11 @@ func (l *Lowering) rangeGrid(x *ssa.Value, d tensor.DType, reduced bool) grid {
 	}
 	f := tensor.Float64
 	zero := l.Scalar(f, 0)
-	least := l.Op("Min", l.Cast(l.Reduce("ReduceMin", x, nil, false), f), zero)
-	most := l.Op("Max", l.Cast(l.Reduce("ReduceMax", x, nil, false), f), zero)
-	scale := l.Div(l.Sub(most, least), l.Scalar(f, float64(hi-lo)))
-	scale = l.Where(l.Op("Less", scale, l.Scalar(f, math.SmallestNonzeroFloat32)), l.Scalar(f, 0.1), scale)
-	point := l.Sub(l.Scalar(f, float64(lo)), l.Div(least, scale))
+	least := l.Op("Min", l.Cast(l.reduce("ReduceMin", x, nil, false), f), zero)
+	most := l.Op("Max", l.Cast(l.reduce("ReduceMax", x, nil, false), f), zero)
+	scale := l.div(l.sub(most, least), l.Scalar(f, float64(hi-lo)))
+	scale = l.where(l.Op("Less", scale, l.Scalar(f, math.SmallestNonzeroFloat32)), l.Scalar(f, 0.1), scale)
+	point := l.sub(l.Scalar(f, float64(lo)), l.div(least, scale))
 	point = l.Op("Clip", l.Op("Round", point), l.Scalar(f, float64(lo)), l.Scalar(f, float64(hi)))
 	return grid{l.Cast(scale, tensor.Float32), l.Cast(point, tensor.Int64), d, -1}
 }

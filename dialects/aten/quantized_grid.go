@@ -45,6 +45,9 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 	defer func() {
 		if !ok {
 			for _, v := range path {
+				if l.real == nil {
+					l.real = map[*ssa.Value]bool{}
+				}
 				l.real[v] = true
 			}
 		}
@@ -72,7 +75,7 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 		if g.dtype == tensor.Int8 {
 			zero -= 128
 		}
-		return grid{l.Scalar(tensor.Float32, own.scale), l.ScalarInt(tensor.Int64, zero), g.dtype, -1}, true
+		return grid{l.Scalar(tensor.Float32, own.scale), l.scalarInt(tensor.Int64, zero), g.dtype, -1}, true
 	}
 	saved := l.Node
 	l.Node = o
@@ -82,7 +85,7 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 		return l.gridArgs("scale", "zero_point", l.intType(l.DTypeArg("dtype"))), true
 	case "aten::quantize_per_channel":
 		axis := l.Dim("axis", l.Rank(l.Tensor("self")))
-		return grid{l.As("scales", tensor.Float32), l.As("zero_points", tensor.Int64), l.intType(l.DTypeArg("dtype")), axis}, true
+		return grid{l.as("scales", tensor.Float32), l.as("zero_points", tensor.Int64), l.intType(l.DTypeArg("dtype")), axis}, true
 	case "aten::quantize_per_tensor_dynamic":
 		return l.rangeGrid(l.Tensor("self"), l.intType(l.DTypeArg("dtype")), l.Bool("reduce_range")), true
 	case "quantized::cat", "quantized::cat_relu":
@@ -96,12 +99,12 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 			g := l.quantOf(l.must("qa"))
 			switch b := l.Float("b"); {
 			case b == 0:
-				g.scale, g.zero = l.Scalar(tensor.Float32, 0.1), l.ScalarInt(tensor.Int64, 0)
+				g.scale, g.zero = l.Scalar(tensor.Float32, 0.1), l.scalarInt(tensor.Int64, 0)
 			case b < 0:
 				lo, hi := limits(g.dtype)
-				g.scale, g.zero = l.Scale(g.scale, -b), l.Sub(l.ScalarInt(tensor.Int64, lo+hi), g.zero)
+				g.scale, g.zero = l.scale(g.scale, -b), l.sub(l.scalarInt(tensor.Int64, lo+hi), g.zero)
 			default:
-				g.scale = l.Scale(g.scale, b)
+				g.scale = l.scale(g.scale, b)
 			}
 			return g, true
 		}

@@ -67,11 +67,11 @@ func lowerQConv(l *Lowering) *ssa.Value {
 	rank := l.Rank(c.x)
 	lone := rank == l.Rank(c.w)-1 // one dimension, packed as two
 	if lone {
-		c.x = l.Unsqueeze(c.x, int64(rank-1))
+		c.x = l.unsqueeze(c.x, int64(rank-1))
 	}
 	y := l.conv(c)
 	if lone {
-		y = l.Squeeze(y, int64(rank-1))
+		y = l.squeeze(y, int64(rank-1))
 	}
 	return l.onGrid(l.relued(y))
 }
@@ -88,9 +88,9 @@ func (l *Lowering) linearPacked(x *ssa.Value, p packedWeight) *ssa.Value {
 	if g.axis >= 0 {
 		g.axis = 1 - g.axis
 	}
-	y := l.Op("MatMul", x, l.fromGrid(l.Transpose(p.q, 1, 0), g)) // the transposed integers are a constant
+	y := l.Op("MatMul", x, l.fromGrid(l.transpose(p.q, 1, 0), g)) // the transposed integers are a constant
 	if p.bias != nil {
-		y = l.Add(y, p.bias)
+		y = l.add(y, p.bias)
 	}
 	return y
 }
@@ -104,57 +104,57 @@ func lowerQLinearDynamic(l *Lowering) *ssa.Value {
 func lowerQAdd(l *Lowering) *ssa.Value {
 	a, b := l.Tensor("qa"), l.Arg("qb")
 	if b != nil {
-		return l.onGrid(l.relued(l.Add(a, l.Value(b))))
+		return l.onGrid(l.relued(l.add(a, l.Value(b))))
 	}
 	// ATen/native/quantized/cpu/BinaryOps.cpp, add_scalar: the number moves the
 	// zero point, and stretches the scale if that leaves the range.
 	g := l.quantOf(l.must("qa"))
-	return l.relued(l.snap(l.Add(a, l.Mul(l.Cast(l.gridSteps(g), tensor.Float32), g.scale)), l.shiftedGrid(g)))
+	return l.relued(l.snap(l.add(a, l.mul(l.Cast(l.gridSteps(g), tensor.Float32), g.scale)), l.shiftedGrid(g)))
 }
 
 // gridSteps is the number argument b in steps of a grid.
 func (l *Lowering) gridSteps(g grid) *ssa.Value {
-	return l.Cast(l.Op("Round", l.Div(l.Scalar(tensor.Float32, l.Float("b")), g.scale)), tensor.Int64)
+	return l.Cast(l.Op("Round", l.div(l.Scalar(tensor.Float32, l.Float("b")), g.scale)), tensor.Int64)
 }
 
 // shiftedGrid is the grid of a quantized tensor plus the number b.
 func (l *Lowering) shiftedGrid(g grid) grid {
 	lo, hi := limits(g.dtype)
-	low, high := l.ScalarInt(tensor.Int64, lo), l.ScalarInt(tensor.Int64, hi)
-	z := l.Sub(g.zero, l.gridSteps(g))
-	reach := l.Op("Max", l.Sub(high, z), l.Sub(z, low))
-	stretch := l.Div(l.Cast(reach, tensor.Float32), l.Scalar(tensor.Float32, float64(hi-lo)))
-	inside := l.And(l.LessEqual(low, z), l.LessEqual(z, high))
+	low, high := l.scalarInt(tensor.Int64, lo), l.scalarInt(tensor.Int64, hi)
+	z := l.sub(g.zero, l.gridSteps(g))
+	reach := l.Op("Max", l.sub(high, z), l.sub(z, low))
+	stretch := l.div(l.Cast(reach, tensor.Float32), l.Scalar(tensor.Float32, float64(hi-lo)))
+	inside := l.and(l.lessEqual(low, z), l.lessEqual(z, high))
 	return grid{
-		scale: l.Where(inside, g.scale, l.Mul(g.scale, stretch)),
+		scale: l.where(inside, g.scale, l.mul(g.scale, stretch)),
 		zero:  l.Op("Min", l.Op("Max", z, low), high), dtype: g.dtype, axis: -1,
 	}
 }
 
 func lowerQMul(l *Lowering) *ssa.Value {
 	if b := l.Arg("qb"); b != nil {
-		return l.onGrid(l.relued(l.Mul(l.Tensor("qa"), l.Value(b))))
+		return l.onGrid(l.relued(l.mul(l.Tensor("qa"), l.Value(b))))
 	}
-	return l.relued(l.Scale(l.Tensor("qa"), l.Float("b"))) // of the scale alone
+	return l.relued(l.scale(l.Tensor("qa"), l.Float("b"))) // of the scale alone
 }
 
 func lowerQCat(l *Lowering) *ssa.Value {
-	es := l.Elems("qx")
+	es := l.elems("qx")
 	if len(es) == 0 {
 		l.Fail("cat of no tensors")
 	}
-	y := l.relued(l.ConcatV(int64(l.Dim("dim", l.Rank(l.Value(es[0])))), l.Tensors("qx")...))
+	y := l.relued(l.concatV(int64(l.Dim("dim", l.Rank(l.Value(es[0])))), l.Tensors("qx")...))
 	return l.snap(y, l.catGrid())
 }
 
 // catGrid is the grid of quantized::cat: that of its first operand, unless it names one.
 func (l *Lowering) catGrid() grid {
-	g := l.quantOf(l.Elems("qx")[0])
+	g := l.quantOf(l.elems("qx")[0])
 	if !l.IsNone("scale") {
-		g.scale = l.Reshape(l.As("scale", tensor.Float32))
+		g.scale = l.reshape(l.as("scale", tensor.Float32))
 	}
 	if !l.IsNone("zero_point") {
-		g.zero = l.Reshape(l.As("zero_point", tensor.Int64))
+		g.zero = l.reshape(l.as("zero_point", tensor.Int64))
 	}
 	return g
 }

@@ -23,13 +23,13 @@ var distributions = Defs{
 	"aten::randperm":          {Doc: "a random permutation", Lower: lowerRandperm},
 	"aten::normal":            {Doc: "normal of a mean and a standard deviation", Lower: lowerNormal},
 	"aten::normal_functional": {Doc: "normal of a mean and a standard deviation", Lower: lowerNormal},
-	"aten::exponential":       {Doc: "exponential of rate lambd", Lower: func(l *Lowering) *ssa.Value { return l.Scale(l.expDraw(l.Tensor("self")), 1/l.FloatOr("lambd", 1)) }},
+	"aten::exponential":       {Doc: "exponential of rate lambd", Lower: func(l *Lowering) *ssa.Value { return l.scale(l.expDraw(l.Tensor("self")), 1/l.FloatOr("lambd", 1)) }},
 	"aten::log_normal": {Doc: "exp of a normal number", Lower: func(l *Lowering) *ssa.Value {
-		return l.Exp(l.Offset(l.Scale(l.normal(l.Tensor("self")), l.FloatOr("std", 2)), l.FloatOr("mean", 1)))
+		return l.exp(l.offset(l.scale(l.normal(l.Tensor("self")), l.FloatOr("std", 2)), l.FloatOr("mean", 1)))
 	}},
 	"aten::cauchy": {Doc: "Cauchy of a median and a scale", Lower: func(l *Lowering) *ssa.Value {
 		u := l.uniform(l.Tensor("self"), -math.Pi/2, math.Pi/2)
-		return l.Offset(l.Scale(l.Op("Tan", u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
+		return l.offset(l.scale(l.Op("Tan", u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
 	}},
 	"aten::geometric":             {Doc: "trials up to the first success", Lower: lowerGeometric},
 	"aten::bernoulli":             {Doc: "1 with probability p, else 0", Lower: lowerBernoulli},
@@ -46,7 +46,7 @@ var distributions = Defs{
 // emptyOf is a tensor of the shape and type that a random operator fills.
 func (l *Lowering) emptyOf() *ssa.Value {
 	if l.HasArg("size") {
-		return l.Fill(l.SizeTensor(l.Sizes("size")), l.typeArg(tensor.Float32), ssa.Int(0))
+		return l.fill(l.sizeTensor(l.sizes("size")), l.typeArg(tensor.Float32), ssa.Int(0))
 	}
 	x := l.Tensor("self")
 	if d := l.typeArg(tensor.Undefined); d != l.DType(x) {
@@ -82,7 +82,7 @@ func (l *Lowering) normal(x *ssa.Value) *ssa.Value {
 // expDraw is -log(1 - u), exponential of rate 1.
 func (l *Lowering) expDraw(x *ssa.Value) *ssa.Value {
 	u := l.uniform(x, 0, 1)
-	return l.Neg(l.Log(l.Sub(l.Like(u, 1), u)))
+	return l.neg(l.log(l.sub(l.Like(u, 1), u)))
 }
 
 func lowerRandint(l *Lowering) *ssa.Value {
@@ -92,7 +92,7 @@ func lowerRandint(l *Lowering) *ssa.Value {
 		if d == tensor.Undefined {
 			d = tensor.Int64
 		}
-		x = l.Fill(l.SizeTensor(l.Sizes("size")), tensor.Float64, ssa.Int(0))
+		x = l.fill(l.sizeTensor(l.sizes("size")), tensor.Float64, ssa.Int(0))
 	} else {
 		self := l.Tensor("self")
 		if d == tensor.Undefined {
@@ -113,7 +113,7 @@ func lowerRandint(l *Lowering) *ssa.Value {
 		}
 	}
 	u := l.uniform(x, 0, 1)
-	return l.Cast(l.Op("Floor", l.Add(low, l.Mul(u, l.Sub(high, low)))), d)
+	return l.Cast(l.Op("Floor", l.add(low, l.mul(u, l.sub(high, low)))), d)
 }
 
 func lowerRandperm(l *Lowering) *ssa.Value {
@@ -121,8 +121,8 @@ func lowerRandperm(l *Lowering) *ssa.Value {
 	if d == tensor.Undefined {
 		d = tensor.Int64
 	}
-	n := l.SizeTensor(l.Sizes("n"))
-	u := l.uniform(l.Fill(n, tensor.Float32, ssa.Int(0)), 0, 1)
+	n := l.sizeTensor(l.sizes("n"))
+	u := l.uniform(l.fill(n, tensor.Float32, ssa.Int(0)), 0, 1)
 	_, i := l.topK(u, n, 0, true, true)
 	return l.Cast(i, d)
 }
@@ -132,7 +132,7 @@ func lowerNormal(l *Lowering) *ssa.Value {
 		x := l.emptyOf()
 		z := l.normal(x)
 		d := l.DType(z)
-		return l.Add(l.Mul(z, l.As("std", d)), l.As("mean", d))
+		return l.add(l.mul(z, l.as("std", d)), l.as("mean", d))
 	}
 	var x *ssa.Value
 	for _, n := range []string{"mean", "std"} {
@@ -141,19 +141,19 @@ func lowerNormal(l *Lowering) *ssa.Value {
 			if x == nil {
 				x = v
 			} else {
-				x = l.Add(l.Mul(x, l.Like(x, 0)), l.Mul(v, l.Like(v, 0)))
+				x = l.add(l.mul(x, l.Like(x, 0)), l.mul(v, l.Like(v, 0)))
 			}
 		}
 	}
 	z := l.normal(x)
 	d := l.DType(z)
-	return l.Add(l.Mul(z, l.As("std", d)), l.As("mean", d))
+	return l.add(l.mul(z, l.as("std", d)), l.as("mean", d))
 }
 
 func lowerGeometric(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	p := l.Float("p")
-	return l.Cast(l.Op("Ceil", l.Scale(l.expDraw(x), -1/math.Log1p(-p))), l.DType(x))
+	return l.Cast(l.Op("Ceil", l.scale(l.expDraw(x), -1/math.Log1p(-p))), l.DType(x))
 }
 
 func lowerBernoulli(l *Lowering) *ssa.Value {
@@ -163,7 +163,7 @@ func lowerBernoulli(l *Lowering) *ssa.Value {
 		p = l.Tensor("p")
 	}
 	u := l.uniform(x, 0, 1)
-	return l.Cast(l.Less(u, l.Cast(p, l.DType(u))), l.DType(x))
+	return l.Cast(l.less(u, l.Cast(p, l.DType(u))), l.DType(x))
 }
 
 // lowerMultinomial takes the greatest of log p plus Gumbel noise, which draws
@@ -171,22 +171,22 @@ func lowerBernoulli(l *Lowering) *ssa.Value {
 func lowerMultinomial(l *Lowering) *ssa.Value {
 	p := l.Tensor("self")
 	rank := l.Rank(p)
-	n := l.Sizes("num_samples")
-	logp := l.Log(p)
+	n := l.sizes("num_samples")
+	logp := l.log(p)
 	if k, ok := n[0].Int(); l.Bool("replacement") && ok && k != 1 {
 		if rank == 1 {
-			logp = l.Unsqueeze(logp, 0)
+			logp = l.unsqueeze(logp, 0)
 		}
 		s := l.OpA("Multinomial", []ssa.Attr{intAttr("dtype", int64(tensor.Int64.ONNX())), intAttr("sample_size", k)}, logp)
 		if rank == 1 {
-			return l.Squeeze(s, 0)
+			return l.squeeze(s, 0)
 		}
 		return s
 	} else if l.Bool("replacement") && !ok {
 		l.Fail("the number of samples must be a constant")
 	}
-	noise := l.Neg(l.Log(l.expDraw(p)))
-	_, i := l.topK(l.Add(logp, noise), l.SizeTensor(n), rank-1, true, true)
+	noise := l.neg(l.log(l.expDraw(p)))
+	_, i := l.topK(l.add(logp, noise), l.sizeTensor(n), rank-1, true, true)
 	return i
 }
 
@@ -214,7 +214,7 @@ func (l *Lowering) dropout(x *ssa.Value, p float64) []*ssa.Value {
 	if p == 1 {
 		return []*ssa.Value{l.constLike(x, l.DType(x), 0), l.constLike(x, tensor.Bool, 0)}
 	}
-	return l.Create("onnx::Dropout", 2, []*ssa.Value{x, l.Scalar(tensor.Float32, p), l.ScalarInt(tensor.Bool, 1)})
+	return l.Create("onnx::Dropout", 2, []*ssa.Value{x, l.Scalar(tensor.Float32, p), l.scalarInt(tensor.Bool, 1)})
 }
 
 func lowerNativeDropout(l *Lowering) []*ssa.Value {
@@ -243,21 +243,21 @@ func (l *Lowering) noisy(feature, alpha bool) *ssa.Value {
 		if rank < 2 {
 			l.Fail("feature dropout needs at least two dimensions")
 		}
-		sizes := []Size{l.SizeOf(x, 0), l.SizeOf(x, 1)}
+		sizes := []Size{l.sizeOf(x, 0), l.sizeOf(x, 1)}
 		for range rank - 2 {
 			sizes = append(sizes, ConstSize(1))
 		}
-		shape = l.Fill(l.SizeTensor(sizes), l.DType(x), ssa.Int(0))
+		shape = l.fill(l.sizeTensor(sizes), l.DType(x), ssa.Int(0))
 	}
 	u := l.uniform(shape, 0, 1)
-	kept := l.Cast(l.Less(u, l.Like(u, 1-p)), l.DType(x))
+	kept := l.Cast(l.less(u, l.Like(u, 1-p)), l.DType(x))
 	if !alpha {
-		return l.Mul(x, l.Scale(kept, 1/(1-p)))
+		return l.mul(x, l.scale(kept, 1/(1-p)))
 	}
 	const saturation = 1.7580993408473766
 	a := 1 / math.Sqrt((saturation*saturation*p+1)*(1-p))
-	shift := l.Offset(l.Scale(l.Offset(kept, -1), saturation*a), saturation*a*p)
-	return l.Add(l.Mul(x, l.Scale(kept, a)), shift)
+	shift := l.offset(l.scale(l.offset(kept, -1), saturation*a), saturation*a*p)
+	return l.add(l.mul(x, l.scale(kept, a)), shift)
 }
 
 func lowerRrelu(l *Lowering) *ssa.Value {
@@ -266,5 +266,5 @@ func lowerRrelu(l *Lowering) *ssa.Value {
 	if !l.training() {
 		return l.OpA("LeakyRelu", []ssa.Attr{floatAttr("alpha", (low+high)/2)}, x)
 	}
-	return l.Where(l.LessEqual(x, l.Like(x, 0)), l.Mul(x, l.uniform(x, low, high)), x)
+	return l.where(l.lessEqual(x, l.Like(x, 0)), l.mul(x, l.uniform(x, low, high)), x)
 }

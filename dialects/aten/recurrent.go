@@ -51,7 +51,7 @@ func (l *Lowering) rnnLayer(op, activation string) []*ssa.Value {
 			l.Fail("a recurrent layer expects an input of rank 3, found %d", l.Rank(x))
 		}
 		if l.Bool("batch_first") {
-			x = l.Transpose(x, 1, 0, 2)
+			x = l.transpose(x, 1, 0, 2)
 		}
 	}
 	var states []*ssa.Value
@@ -70,7 +70,7 @@ func (l *Lowering) rnnLayer(op, activation string) []*ssa.Value {
 		for i, s := range states {
 			init[i] = s
 			if layers > 1 && s != nil {
-				init[i] = l.SliceC(s, 0, layer*dirs, (layer+1)*dirs, 1)
+				init[i] = l.sliceC(s, 0, layer*dirs, (layer+1)*dirs, 1)
 			}
 		}
 		var lens *ssa.Value
@@ -86,11 +86,11 @@ func (l *Lowering) rnnLayer(op, activation string) []*ssa.Value {
 	if seqs != nil {
 		x = l.Op("GatherND", x, seqs.index)
 	} else if l.Bool("batch_first") {
-		x = l.Transpose(x, 1, 0, 2)
+		x = l.transpose(x, 1, 0, 2)
 	}
 	out := []*ssa.Value{x}
 	for _, f := range finals {
-		out = append(out, l.ConcatV(0, f...))
+		out = append(out, l.concatV(0, f...))
 	}
 	return out
 }
@@ -140,9 +140,9 @@ func (l *Lowering) reorderGates(w *ssa.Value, order []int64, h int64) *ssa.Value
 	}
 	parts := make([]*ssa.Value, len(order))
 	for i, g := range order {
-		parts[i] = l.SliceC(w, 0, g*h, (g+1)*h, 1)
+		parts[i] = l.sliceC(w, 0, g*h, (g+1)*h, 1)
 	}
-	return l.ConcatV(0, parts...)
+	return l.concatV(0, parts...)
 }
 
 // isZeros reports a value that is known to hold only zeros.
@@ -188,20 +188,20 @@ func (l *Lowering) rnnOne(op, activation string, x, lens *ssa.Value, init []*ssa
 		return l.projectedLSTM(x, init, ps)
 	}
 	order := gateOrder(op)
-	h := l.Static(ps[0].wHH, 1)
+	h := l.static(ps[0].wHH, 1)
 	stack := func(get func(p rnnParams) *ssa.Value) *ssa.Value {
 		parts := make([]*ssa.Value, len(ps))
 		for i, p := range ps {
-			parts[i] = l.Unsqueeze(get(p), 0)
+			parts[i] = l.unsqueeze(get(p), 0)
 		}
-		return l.ConcatV(0, parts...)
+		return l.concatV(0, parts...)
 	}
 	w := stack(func(p rnnParams) *ssa.Value { return l.reorderGates(p.wIH, order, h) })
 	r := stack(func(p rnnParams) *ssa.Value { return l.reorderGates(p.wHH, order, h) })
 	var b *ssa.Value
 	if ps[0].bIH != nil {
 		b = stack(func(p rnnParams) *ssa.Value {
-			return l.ConcatV(0, l.reorderGates(p.bIH, order, h), l.reorderGates(p.bHH, order, h))
+			return l.concatV(0, l.reorderGates(p.bIH, order, h), l.reorderGates(p.bHH, order, h))
 		})
 	}
 	attrs := []ssa.Attr{intAttr("hidden_size", h)}
@@ -232,10 +232,10 @@ func (l *Lowering) rnnOne(op, activation string, x, lens *ssa.Value, init []*ssa
 	vs := l.Create(ssa.Kind("onnx::"+op), 1+len(init), operands, attrs...)
 	y := vs[0] // (T, D, B, H)
 	if len(ps) == 1 {
-		y = l.Squeeze(y, 1)
+		y = l.squeeze(y, 1)
 	} else {
-		y = l.Transpose(y, 0, 2, 1, 3)
-		y = l.reshapeSizes(y, l.SizeOf(x, 0), l.SizeOf(x, 1), ConstSize(2*h))
+		y = l.transpose(y, 0, 2, 1, 3)
+		y = l.reshapeSizes(y, l.sizeOf(x, 0), l.sizeOf(x, 1), ConstSize(2*h))
 	}
 	return y, vs[1:]
 }
@@ -244,20 +244,20 @@ func (l *Lowering) rnnOne(op, activation string, x, lens *ssa.Value, init []*ssa
 func (l *Lowering) projectedLSTM(x *ssa.Value, init []*ssa.Value, ps []rnnParams) (*ssa.Value, []*ssa.Value) {
 	var ys, hs, cs []*ssa.Value
 	for i, p := range ps {
-		h0 := l.Squeeze(l.SliceC(init[0], 0, int64(i), int64(i+1), 1), 0)
-		c0 := l.Squeeze(l.SliceC(init[1], 0, int64(i), int64(i+1), 1), 0)
+		h0 := l.squeeze(l.sliceC(init[0], 0, int64(i), int64(i+1), 1), 0)
+		c0 := l.squeeze(l.sliceC(init[1], 0, int64(i), int64(i+1), 1), 0)
 		// the input's part of the gates does not depend on the state
 		gates := l.linear(x, p.wIH, p.bIH)
 		finals, outs := l.scanOver([]*ssa.Value{h0, c0}, []*ssa.Value{gates}, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
-			h, c := l.lstmStep(l.Add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
-			h = l.Op("MatMul", h, l.Transpose(p.wHR, 1, 0))
+			h, c := l.lstmStep(l.add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
+			h = l.Op("MatMul", h, l.transpose(p.wHR, 1, 0))
 			return []*ssa.Value{h, c}, []*ssa.Value{h}
 		})
 		ys = append(ys, outs[0])
-		hs = append(hs, l.Unsqueeze(finals[0], 0))
-		cs = append(cs, l.Unsqueeze(finals[1], 0))
+		hs = append(hs, l.unsqueeze(finals[0], 0))
+		cs = append(cs, l.unsqueeze(finals[1], 0))
 	}
-	return l.ConcatV(2, ys...), []*ssa.Value{l.ConcatV(0, hs...), l.ConcatV(0, cs...)}
+	return l.concatV(2, ys...), []*ssa.Value{l.concatV(0, hs...), l.concatV(0, cs...)}
 }
 
 // scanOver builds an onnx::Scan: body maps states and the elements of xs along
@@ -309,21 +309,21 @@ func (l *Lowering) scanOver(states, xs []*ssa.Value, reverse bool, body func(sta
 
 // cellSum is W x + b + R h + c.
 func (l *Lowering) cellSum() *ssa.Value {
-	return l.Add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(l.Tensor("hx"), l.Tensor("w_hh"), l.TensorOr("b_hh")))
+	return l.add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(l.Tensor("hx"), l.Tensor("w_hh"), l.TensorOr("b_hh")))
 }
 
 // chunkGates splits the last axis into n equal parts.
 func (l *Lowering) chunkGates(x *ssa.Value, n int64) []*ssa.Value {
 	axis := l.Rank(x) - 1
-	h := l.Static(x, axis) / n
-	return l.Create("onnx::Split", int(n), []*ssa.Value{x, l.I64(repeatInt(h, int(n))...)}, intAttr("axis", int64(axis)))
+	h := l.static(x, axis) / n
+	return l.Create("onnx::Split", int(n), []*ssa.Value{x, l.i64(repeatInt(h, int(n))...)}, intAttr("axis", int64(axis)))
 }
 
 func (l *Lowering) lstmStep(gates, c *ssa.Value) (h, cNext *ssa.Value) {
 	g := l.chunkGates(gates, 4)
 	in, forget, out := l.Op("Sigmoid", g[0]), l.Op("Sigmoid", g[1]), l.Op("Sigmoid", g[3])
-	cNext = l.Add(l.Mul(forget, c), l.Mul(in, l.Op("Tanh", g[2])))
-	return l.Mul(out, l.Op("Tanh", cNext)), cNext
+	cNext = l.add(l.mul(forget, c), l.mul(in, l.Op("Tanh", g[2])))
+	return l.mul(out, l.Op("Tanh", cNext)), cNext
 }
 
 func lowerLSTMCell(l *Lowering) []*ssa.Value {
@@ -331,7 +331,7 @@ func lowerLSTMCell(l *Lowering) []*ssa.Value {
 	if len(st) != 2 {
 		l.Fail("an LSTM has two states, found %d", len(st))
 	}
-	gates := l.Add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(st[0], l.Tensor("w_hh"), l.TensorOr("b_hh")))
+	gates := l.add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(st[0], l.Tensor("w_hh"), l.TensorOr("b_hh")))
 	h, c := l.lstmStep(gates, st[1])
 	return []*ssa.Value{h, c}
 }
@@ -340,60 +340,60 @@ func lowerGRUCell(l *Lowering) *ssa.Value {
 	h := l.Tensor("hx")
 	x := l.chunkGates(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), 3)
 	r := l.chunkGates(l.linear(h, l.Tensor("w_hh"), l.TensorOr("b_hh")), 3)
-	reset, update := l.Op("Sigmoid", l.Add(x[0], r[0])), l.Op("Sigmoid", l.Add(x[1], r[1]))
-	n := l.Op("Tanh", l.Add(x[2], l.Mul(reset, r[2])))
-	return l.Add(l.Mul(l.Sub(h, n), update), n)
+	reset, update := l.Op("Sigmoid", l.add(x[0], r[0])), l.Op("Sigmoid", l.add(x[1], r[1]))
+	n := l.Op("Tanh", l.add(x[2], l.mul(reset, r[2])))
+	return l.add(l.mul(l.sub(h, n), update), n)
 }
 
 // unpack pads packed data with a number: (T, B, ...).
 func (l *Lowering) unpack(data, batchSizes *ssa.Value, padding float64) (*ssa.Value, packed) {
 	batchSizes = l.Cast(batchSizes, tensor.Int64)
-	B := Size{Value: l.Gather(batchSizes, l.ScalarInt(tensor.Int64, 0), 0)}
+	B := Size{Value: l.gather(batchSizes, l.scalarInt(tensor.Int64, 0), 0)}
 	if s := batchSizes.Sym; len(s) > 0 {
 		B.Expr, B.Known = s[0], true
 	}
-	T := l.SizeOf(batchSizes, 0)
-	alive := l.Op("Less", l.Unsqueeze(l.countTo(B), 0), l.Unsqueeze(batchSizes, 1)) // (T, B)
+	T := l.sizeOf(batchSizes, 0)
+	alive := l.Op("Less", l.unsqueeze(l.countTo(B), 0), l.unsqueeze(batchSizes, 1)) // (T, B)
 	p := packed{
-		lens:  l.Reduce("ReduceSum", l.Cast(alive, tensor.Int64), []int64{0}, false),
-		index: l.Transpose(l.Op("NonZero", alive), 1, 0),
+		lens:  l.reduce("ReduceSum", l.Cast(alive, tensor.Int64), []int64{0}, false),
+		index: l.transpose(l.Op("NonZero", alive), 1, 0),
 	}
 	shape := append([]Size{T, B}, l.sizesOf(data, 1, l.Rank(data))...)
 	lit := ssa.Float(padding)
-	blank := l.Fill(l.SizeTensor(shape), l.DType(data), lit)
+	blank := l.fill(l.sizeTensor(shape), l.DType(data), lit)
 	return l.Op("ScatterND", blank, p.index, data), p
 }
 
 func lowerPackPadded(l *Lowering) []*ssa.Value {
 	x, lens := l.Tensor("input"), l.Cast(l.Tensor("lengths"), tensor.Int64)
 	if l.Bool("batch_first") {
-		x = l.SwapAxes(x, 0, 1)
+		x = l.swapAxes(x, 0, 1)
 	}
-	longest := Size{Value: l.Gather(lens, l.ScalarInt(tensor.Int64, 0), 0)} // the lengths fall
+	longest := Size{Value: l.gather(lens, l.scalarInt(tensor.Int64, 0), 0)} // the lengths fall
 	if s := lens.Sym; len(s) > 0 {
 		longest.Expr, longest.Known = s[0], true
 	}
-	alive := l.Op("Less", l.Unsqueeze(l.countTo(longest), 1), l.Unsqueeze(lens, 0)) // (T, B)
-	index := l.Transpose(l.Op("NonZero", alive), 1, 0)
-	sizes := l.Reduce("ReduceSum", l.Cast(alive, tensor.Int64), []int64{1}, false)
+	alive := l.Op("Less", l.unsqueeze(l.countTo(longest), 1), l.unsqueeze(lens, 0)) // (T, B)
+	index := l.transpose(l.Op("NonZero", alive), 1, 0)
+	sizes := l.reduce("ReduceSum", l.Cast(alive, tensor.Int64), []int64{1}, false)
 	return []*ssa.Value{l.Op("GatherND", x, index), sizes}
 }
 
 func lowerPadPacked(l *Lowering) []*ssa.Value {
 	data := l.Tensor("data")
 	x, p := l.unpack(data, l.Tensor("batch_sizes"), l.Float("padding_value"))
-	total, T := l.Sizes("total_length")[0], l.SizeOf(x, 0)
+	total, T := l.sizes("total_length")[0], l.sizeOf(x, 0)
 	n, known := total.Int()
 	if !(known && n <= 0) && !(total.Known && total.Expr.Equal(T.Expr)) {
 		// pad up to the total length; PyTorch insists that it is not below the longest
-		more := l.SizeTensor([]Size{l.maxSize(l.SubSize(total, T), ConstSize(0))})
-		zeros := func(n int) *ssa.Value { return l.I64(repeatInt(0, n)...) }
+		more := l.sizeTensor([]Size{l.maxSize(l.subSize(total, T), ConstSize(0))})
+		zeros := func(n int) *ssa.Value { return l.i64(repeatInt(0, n)...) }
 		r := l.Rank(x)
-		pads := l.ConcatV(0, zeros(r), more, zeros(r-1))
+		pads := l.concatV(0, zeros(r), more, zeros(r-1))
 		x = l.Op("Pad", x, pads, l.Like(x, l.Float("padding_value")))
 	}
 	if l.Bool("batch_first") {
-		x = l.SwapAxes(x, 0, 1)
+		x = l.swapAxes(x, 0, 1)
 	}
 	return []*ssa.Value{x, p.lens}
 }

@@ -10,10 +10,10 @@ import (
 
 // reduce holds sums, products, extremes and moments over dimensions (ATen/native/ReduceOps.cpp).
 var reduce = Defs{
-	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
+	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Type: ofReduction, Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
 	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Lower: func(l *Lowering) *ssa.Value { return l.total(l.prodOver) }},
 	"aten::nansum":            {Doc: "sum over dim, NaN counts as 0", Lower: lowerNansum},
-	"aten::mean":              {Doc: "mean over dim", Lower: lowerMean},
+	"aten::mean":              {Doc: "mean over dim", Type: ofReduction, Lower: lowerMean},
 	"aten::nanmean":           {Doc: "mean over dim of what is not NaN", Lower: lowerNanmean},
 	"aten::amax":              {Doc: "maximum over dim", Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMax") }},
 	"aten::amin":              {Doc: "minimum over dim", Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMin") }},
@@ -25,9 +25,9 @@ var reduce = Defs{
 	"aten::any":               {Doc: "whether one is not 0 over dim", Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.anyTrue) }},
 	"aten::all":               {Doc: "whether none is 0 over dim", Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.allTrue) }},
 	"aten::var":               {Doc: "variance over dim", Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return v }},
-	"aten::std":               {Doc: "standard deviation over dim", Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.Sqrt(v) }},
+	"aten::std":               {Doc: "standard deviation over dim", Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.sqrt(v) }},
 	"aten::var_mean":          {Doc: "variance and mean over dim", LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{v, m} }},
-	"aten::std_mean":          {Doc: "standard deviation and mean over dim", LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.Sqrt(v), m} }},
+	"aten::std_mean":          {Doc: "standard deviation and mean over dim", LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.sqrt(v), m} }},
 	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Lower: lowerLogsumexp},
 	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Lower: lowerLogsumexp},
 	"aten::count_nonzero":     {Doc: "how many are not 0 over dim", Lower: lowerCountNonzero},
@@ -52,7 +52,7 @@ func (l *Lowering) reduceOver(op string, x *ssa.Value, dims []int64, keep bool) 
 	if l.Rank(x) == 0 {
 		return x
 	}
-	return l.Reduce(op, x, dims, keep)
+	return l.reduce(op, x, dims, keep)
 }
 
 // accumulated is the operand in the type that sums have.
@@ -81,7 +81,7 @@ func (l *Lowering) zeroNaN(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return x
 	}
-	return l.Where(l.isNaN(x), l.Like(x, 0), x)
+	return l.where(l.isNaN(x), l.Like(x, 0), x)
 }
 
 func lowerNansum(l *Lowering) *ssa.Value {
@@ -117,16 +117,16 @@ func (l *Lowering) meanOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	case ok && k > 0:
 		return l.reduceOver("ReduceMean", x, dims, keep)
 	case ok:
-		return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Like(x, 0))
+		return l.div(l.reduceOver("ReduceSum", x, dims, keep), l.Like(x, 0))
 	}
-	return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Cast(l.SizeValue(n), l.DType(x)))
+	return l.div(l.reduceOver("ReduceSum", x, dims, keep), l.Cast(l.sizeValue(n), l.DType(x)))
 }
 
 func lowerNanmean(l *Lowering) *ssa.Value {
 	x := l.floating("self")
 	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
-	n := l.reduceOver("ReduceSum", l.Cast(l.Not(l.isNaN(x)), l.DType(x)), dims, keep)
-	return l.Div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
+	n := l.reduceOver("ReduceSum", l.Cast(l.not(l.isNaN(x)), l.DType(x)), dims, keep)
+	return l.div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
 }
 
 // reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch; runtimes need not pass it on.
@@ -144,7 +144,7 @@ func (l *Lowering) reduceExtreme(op string, x *ssa.Value, dims []int64, keep boo
 
 // withNaN makes the result y of a reduction of x NaN where x has one: the sum of the NaNs goes on top.
 func (l *Lowering) withNaN(y, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
-	return l.Add(y, l.Reduce("ReduceSum", l.Where(l.isNaN(x), x, l.Like(x, 0)), dims, keep))
+	return l.add(y, l.reduce("ReduceSum", l.where(l.isNaN(x), x, l.Like(x, 0)), dims, keep))
 }
 
 // maxFinite is the greatest finite number of a float type.
@@ -194,19 +194,19 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 	if l.DType(x).IsFloat() {
 		// NaN is the extreme one, and an infinity is next: it counts as the greatest finite number
 		if op == "ArgMin" {
-			x = l.Where(l.isNaN(x), l.lowest(l.DType(x)), l.Max(x, l.Like(x, -maxFinite(l.DType(x)))))
+			x = l.where(l.isNaN(x), l.lowest(l.DType(x)), l.max(x, l.Like(x, -maxFinite(l.DType(x)))))
 		} else {
-			x = l.Where(l.isNaN(x), l.highest(l.DType(x)), l.Min(x, l.Like(x, maxFinite(l.DType(x)))))
+			x = l.where(l.isNaN(x), l.highest(l.DType(x)), l.min(x, l.Like(x, maxFinite(l.DType(x)))))
 		}
 	}
 	if l.IsNone("dim") {
-		i := l.OpA(op, []ssa.Attr{intAttr("axis", 0), intAttr("keepdims", 0)}, l.Reshape(x, -1))
+		i := l.OpA(op, []ssa.Attr{intAttr("axis", 0), intAttr("keepdims", 0)}, l.reshape(x, -1))
 		if keep == 1 {
 			ones := make([]int64, rank)
 			for i := range ones {
 				ones[i] = 1
 			}
-			return l.Reshape(i, ones...)
+			return l.reshape(i, ones...)
 		}
 		return i
 	}
@@ -242,11 +242,11 @@ func (l *Lowering) countOver(x *ssa.Value, dims []int64) Size {
 	n := ConstSize(1)
 	if dims == nil {
 		for i := range l.Rank(x) {
-			n = l.MulSize(n, l.SizeOf(x, i))
+			n = l.mulSize(n, l.sizeOf(x, i))
 		}
 	}
 	for _, d := range dims {
-		n = l.MulSize(n, l.SizeOf(x, int(d)))
+		n = l.mulSize(n, l.sizeOf(x, int(d)))
 	}
 	return n
 }
@@ -271,7 +271,7 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 
 // variance divides by the count less the correction, but not by less than 0.
 func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction float64) (variance, mean *ssa.Value) {
-	squares := l.Square(l.Sub(x, l.reduceOver("ReduceMean", x, dims, true)))
+	squares := l.square(l.sub(x, l.reduceOver("ReduceMean", x, dims, true)))
 	mean = l.meanOver(x, dims, keep)
 	if correction == 0 {
 		return l.meanOver(squares, dims, keep), mean
@@ -279,10 +279,10 @@ func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction fl
 	sum := l.reduceOver("ReduceSum", squares, dims, keep)
 	n := l.countOver(x, dims)
 	if k, ok := n.Int(); ok {
-		return l.Div(sum, l.Like(x, math.Max(0, float64(k)-correction))), mean
+		return l.div(sum, l.Like(x, math.Max(0, float64(k)-correction))), mean
 	}
-	f := l.Sub(l.Cast(l.SizeValue(n), l.DType(x)), l.Like(x, correction))
-	return l.Div(sum, l.Max(f, l.Like(x, 0))), mean
+	f := l.sub(l.Cast(l.sizeValue(n), l.DType(x)), l.Like(x, correction))
+	return l.div(sum, l.max(f, l.Like(x, 0))), mean
 }
 
 func lowerLogsumexp(l *Lowering) *ssa.Value {
@@ -291,7 +291,7 @@ func lowerLogsumexp(l *Lowering) *ssa.Value {
 		return x
 	}
 	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
-	return l.withNaN(l.Reduce("ReduceLogSumExp", x, dims, keep), x, dims, keep)
+	return l.withNaN(l.reduce("ReduceLogSumExp", x, dims, keep), x, dims, keep)
 }
 
 func lowerCountNonzero(l *Lowering) *ssa.Value {
@@ -301,7 +301,7 @@ func lowerCountNonzero(l *Lowering) *ssa.Value {
 
 func lowerSumToSize(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	sizes := l.Sizes("size")
+	sizes := l.sizes("size")
 	dims := l.Shape(x)
 	lead := len(dims) - len(sizes)
 	if lead < 0 {
@@ -335,5 +335,5 @@ func lowerSumToSize(l *Lowering) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		x = l.Cast(x, tensor.Int64)
 	}
-	return l.Squeeze(l.Reduce("ReduceSum", x, axes, true), outer...)
+	return l.squeeze(l.reduce("ReduceSum", x, axes, true), outer...)
 }

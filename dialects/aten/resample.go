@@ -58,7 +58,7 @@ func upsample(n int, mode resizeMode) func(*Lowering) *ssa.Value {
 		}
 		axes := make([]axisScale, n)
 		for i := range axes {
-			axes[i].in = l.SizeOf(x, 2+i)
+			axes[i].in = l.sizeOf(x, 2+i)
 		}
 		if l.HasArg("scale_factors") {
 			factors := l.Floats("scale_factors")
@@ -100,9 +100,9 @@ func (l *Lowering) scaledSize(in Size, factor float64) Size {
 		return ConstSize(int64(float64(n) * factor))
 	}
 	if k := int64(factor); float64(k) == factor {
-		return l.MulSize(in, ConstSize(k))
+		return l.mulSize(in, ConstSize(k))
 	}
-	f := l.Mul(l.Cast(l.SizeValue(in), tensor.Float64), l.Scalar(tensor.Float64, factor))
+	f := l.mul(l.Cast(l.sizeValue(in), tensor.Float64), l.Scalar(tensor.Float64, factor))
 	return Size{Value: l.Cast(l.Op("Floor", f), tensor.Int64)}
 }
 
@@ -122,6 +122,7 @@ func (l *Lowering) resize(x *ssa.Value, axes []axisScale, mode resizeMode, corne
 	if !changed {
 		return x
 	}
+	// Resize of opset 10 knows one way to place the elements, and not PyTorch's: no step leads down to it
 	if mode < resizeLinearAA && l.Opset >= 11 {
 		if y := l.resizeOp(x, axes, mode, corners); y != nil {
 			return y
@@ -221,11 +222,11 @@ func (l *Lowering) resizeOp(x *ssa.Value, axes []axisScale, mode resizeMode, cor
 			}
 		}
 	}
-	sizes := []Size{l.SizeOf(x, 0), l.SizeOf(x, 1)}
+	sizes := []Size{l.sizeOf(x, 0), l.sizeOf(x, 1)}
 	for _, a := range axes {
 		sizes = append(sizes, a.out)
 	}
-	return l.OpA("Resize", attrs, x, nil, nil, l.SizeTensor(sizes))
+	return l.OpA("Resize", attrs, x, nil, nil, l.sizeTensor(sizes))
 }
 
 func powerOfTwo(f float64) bool {
@@ -276,17 +277,17 @@ func sameNearest(in, out int64, a axisScale, mode resizeMode) bool {
 
 // ratio is the step between source coordinates in type d, a rank 0 value.
 func (l *Lowering) ratio(a axisScale, d tensor.DType, corners bool) *ssa.Value {
-	size := func(s Size) *ssa.Value { return l.Cast(l.SizeValue(s), d) }
+	size := func(s Size) *ssa.Value { return l.Cast(l.sizeValue(s), d) }
 	if corners {
 		one := l.Like(size(a.in), 1)
-		span := l.Sub(size(a.out), one)
+		span := l.sub(size(a.out), one)
 		// an output of one pixel stands at 0
-		return l.Where(l.Op("Greater", span, l.Like(span, 0)), l.Div(l.Sub(size(a.in), one), l.Op("Max", span, one)), l.Like(span, 0))
+		return l.where(l.Op("Greater", span, l.Like(span, 0)), l.div(l.sub(size(a.in), one), l.Op("Max", span, one)), l.Like(span, 0))
 	}
 	if a.given && a.factor > 0 {
 		return l.Scalar(d, 1/a.factor)
 	}
-	return l.Div(size(a.in), size(a.out))
+	return l.div(size(a.in), size(a.out))
 }
 
 // resizeAxis resizes one axis by gathering source pixels at computed places.
@@ -299,48 +300,48 @@ func (l *Lowering) resizeAxis(x *ssa.Value, a axisScale, axis int, mode resizeMo
 	r := l.ratio(a, td, corners)
 	i := l.Cast(l.countTo(a.out), td)
 	half := l.Scalar(td, 0.5)
-	last := l.SizeValue(l.SubSize(a.in, ConstSize(1)))
-	zero, one := l.ScalarInt(tensor.Int64, 0), l.ScalarInt(tensor.Int64, 1)
+	last := l.sizeValue(l.subSize(a.in, ConstSize(1)))
+	zero, one := l.scalarInt(tensor.Int64, 0), l.scalarInt(tensor.Int64, 1)
 	if mode >= resizeLinearAA {
 		return l.resizeAntialias(x, a, axis, mode, corners)
 	}
 	switch mode {
 	case resizeNearest, resizeNearestExact:
 		if mode == resizeNearestExact {
-			i = l.Add(i, half)
+			i = l.add(i, half)
 		}
-		idx := l.Op("Min", l.Cast(l.Op("Floor", l.Mul(i, r)), tensor.Int64), last)
-		return l.Gather(x, idx, axis)
+		idx := l.Op("Min", l.Cast(l.Op("Floor", l.mul(i, r)), tensor.Int64), last)
+		return l.gather(x, idx, axis)
 	}
 	var src *ssa.Value
 	if corners {
-		src = l.Mul(i, r)
+		src = l.mul(i, r)
 	} else {
-		src = l.Sub(l.Mul(l.Add(i, half), r), half)
+		src = l.sub(l.mul(l.add(i, half), r), half)
 		if mode == resizeLinear {
 			src = l.Op("Max", src, l.Scalar(td, 0))
 		}
 	}
 	low := l.Op("Floor", src)
-	t := l.Sub(src, low)
+	t := l.sub(src, low)
 	at := l.Cast(low, tensor.Int64)
 	tail := l.Rank(x) - 1 - axis
-	column := func(w *ssa.Value) *ssa.Value { return l.Unsqueeze(w, axesFrom(1, tail)...) }
+	column := func(w *ssa.Value) *ssa.Value { return l.unsqueeze(w, axesFrom(1, tail)...) }
 	if mode == resizeLinear {
 		lo := l.Op("Min", at, last)
-		hi := l.Op("Min", l.Add(at, one), last)
+		hi := l.Op("Min", l.add(at, one), last)
 		w := column(t)
-		return l.Add(l.Mul(l.Gather(x, lo, axis), l.Sub(l.Scalar(td, 1), w)), l.Mul(l.Gather(x, hi, axis), w))
+		return l.add(l.mul(l.gather(x, lo, axis), l.sub(l.Scalar(td, 1), w)), l.mul(l.gather(x, hi, axis), w))
 	}
 	var sum *ssa.Value
 	for k, w := range l.cubicWeights(t, -0.75) {
-		idx := l.Add(at, l.ScalarInt(tensor.Int64, int64(k-1)))
+		idx := l.add(at, l.scalarInt(tensor.Int64, int64(k-1)))
 		idx = l.Op("Min", l.Op("Max", idx, zero), last)
-		term := l.Mul(l.Gather(x, idx, axis), column(w))
+		term := l.mul(l.gather(x, idx, axis), column(w))
 		if sum == nil {
 			sum = term
 		} else {
-			sum = l.Add(sum, term)
+			sum = l.add(sum, term)
 		}
 	}
 	return sum
@@ -351,14 +352,14 @@ func (l *Lowering) cubicWeights(t *ssa.Value, a float64) [4]*ssa.Value {
 	c := func(v float64) *ssa.Value { return l.Like(t, v) }
 	// |x| <= 1: ((a+2)x - (a+3))x^2 + 1
 	near := func(x *ssa.Value) *ssa.Value {
-		return l.Add(l.Mul(l.Mul(l.Sub(l.Mul(c(a+2), x), c(a+3)), x), x), c(1))
+		return l.add(l.mul(l.mul(l.sub(l.mul(c(a+2), x), c(a+3)), x), x), c(1))
 	}
 	// 1 < |x| < 2: ((ax - 5a)x + 8a)x - 4a
 	far := func(x *ssa.Value) *ssa.Value {
-		return l.Sub(l.Mul(l.Add(l.Mul(l.Sub(l.Mul(c(a), x), c(5*a)), x), c(8*a)), x), c(4*a))
+		return l.sub(l.mul(l.add(l.mul(l.sub(l.mul(c(a), x), c(5*a)), x), c(8*a)), x), c(4*a))
 	}
-	u := l.Sub(c(1), t)
-	return [4]*ssa.Value{far(l.Add(t, c(1))), near(t), near(u), far(l.Add(u, c(1)))}
+	u := l.sub(c(1), t)
+	return [4]*ssa.Value{far(l.add(t, c(1))), near(t), near(u), far(l.add(u, c(1)))}
 }
 
 // resizeAntialias multiplies with the matrix of normalized filter weights
@@ -369,19 +370,19 @@ func (l *Lowering) resizeAntialias(x *ssa.Value, a axisScale, axis int, mode res
 	r := l.ratio(a, d, corners)
 	reach := map[resizeMode]float64{resizeLinearAA: 1, resizeCubicAA: 2, resizeLanczosAA: 3}[mode]
 	wide := l.Op("Max", r, c(1))
-	support := l.Mul(wide, c(reach))
+	support := l.mul(wide, c(reach))
 	inverse := l.Op("Reciprocal", wide)
-	center := l.Unsqueeze(l.Mul(r, l.Add(l.Cast(l.countTo(a.out), d), c(0.5))), 1) // (out, 1)
-	at := l.Unsqueeze(l.countTo(a.in), 0)
+	center := l.unsqueeze(l.mul(r, l.add(l.Cast(l.countTo(a.out), d), c(0.5))), 1) // (out, 1)
+	at := l.unsqueeze(l.countTo(a.in), 0)
 	trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
-	lo := l.Op("Max", trunc(l.Add(l.Sub(center, support), c(0.5))), l.ScalarInt(tensor.Int64, 0))
-	hi := l.Op("Min", trunc(l.Add(l.Add(center, support), c(0.5))), l.SizeValue(a.in))
+	lo := l.Op("Max", trunc(l.add(l.sub(center, support), c(0.5))), l.scalarInt(tensor.Int64, 0))
+	hi := l.Op("Min", trunc(l.add(l.add(center, support), c(0.5))), l.sizeValue(a.in))
 	inside := l.Op("And", l.Op("Not", l.Op("Less", at, lo)), l.Op("Less", at, hi))
-	arg := l.Mul(l.Add(l.Sub(l.Cast(at, d), center), c(0.5)), inverse)
+	arg := l.mul(l.add(l.sub(l.Cast(at, d), center), c(0.5)), inverse)
 	w := l.filter(arg, mode)
-	w = l.Where(inside, w, c(0))
-	total := l.Reduce("ReduceSum", w, []int64{1}, true)
-	w = l.Where(l.Op("Equal", total, c(0)), w, l.Div(w, total))
+	w = l.where(inside, w, c(0))
+	total := l.reduce("ReduceSum", w, []int64{1}, true)
+	w = l.where(l.Op("Equal", total, c(0)), w, l.div(w, total))
 	return l.alongAxis(x, w, axis)
 }
 
@@ -392,17 +393,17 @@ func (l *Lowering) filter(x *ssa.Value, mode resizeMode) *ssa.Value {
 	below := func(v float64) *ssa.Value { return l.Op("Less", x, c(v)) }
 	switch mode {
 	case resizeLinearAA:
-		return l.Op("Max", l.Sub(c(1), x), c(0))
+		return l.Op("Max", l.sub(c(1), x), c(0))
 	case resizeCubicAA:
 		const a = -0.5
-		near := l.Add(l.Mul(l.Mul(l.Sub(l.Mul(c(a+2), x), c(a+3)), x), x), c(1))
-		far := l.Sub(l.Mul(l.Add(l.Mul(l.Sub(l.Mul(c(a), x), c(5*a)), x), c(8*a)), x), c(4*a))
-		return l.Where(below(1), near, l.Where(below(2), far, c(0)))
+		near := l.add(l.mul(l.mul(l.sub(l.mul(c(a+2), x), c(a+3)), x), x), c(1))
+		far := l.sub(l.mul(l.add(l.mul(l.sub(l.mul(c(a), x), c(5*a)), x), c(8*a)), x), c(4*a))
+		return l.where(below(1), near, l.where(below(2), far, c(0)))
 	}
 	sinc := func(v *ssa.Value) *ssa.Value {
-		p := l.Mul(v, c(math.Pi))
+		p := l.mul(v, c(math.Pi))
 		isZero := l.Op("Equal", v, c(0))
-		return l.Where(isZero, c(1), l.Div(l.Op("Sin", p), l.Where(isZero, c(1), p)))
+		return l.where(isZero, c(1), l.div(l.Op("Sin", p), l.where(isZero, c(1), p)))
 	}
-	return l.Where(below(3), l.Mul(sinc(x), sinc(l.Mul(x, c(1.0/3)))), c(0))
+	return l.where(below(3), l.mul(sinc(x), sinc(l.mul(x, c(1.0/3)))), c(0))
 }

@@ -25,32 +25,32 @@ var scalar = Defs{
 	"prim::max":                 {Doc: "the greatest of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
 	"prim::abs":                 {Doc: "absolute value of a number", Lower: lowerAbsNumber},
 	"aten::fabs":                {Doc: "absolute value of a number as a float", Lower: floatOp("Abs")},
-	"aten::degrees":             {Doc: "radians to degrees", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, 180/math.Pi) })},
-	"aten::radians":             {Doc: "degrees to radians", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, math.Pi/180) })},
+	"aten::degrees":             {Doc: "radians to degrees", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, 180/math.Pi) })},
+	"aten::radians":             {Doc: "degrees to radians", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
 	"aten::mathremainder": {Doc: "a less the nearest multiple of b", Lower: func(l *Lowering) *ssa.Value {
 		a, b, _ := l.floatPair()
-		return l.Sub(a, l.Mul(b, l.Op("Round", l.Div(a, b))))
+		return l.sub(a, l.mul(b, l.Op("Round", l.div(a, b))))
 	}},
 	"aten::factorial": {Doc: "n!, up to 20", Lower: lowerFactorial},
 	"aten::gamma": {Doc: "the gamma function of a number", Lower: func(l *Lowering) *ssa.Value {
 		x := l.operand()
-		y := l.Exp(l.lgamma(x))
+		y := l.exp(l.lgamma(x))
 		// below 0 the sign changes at each integer
-		odd := l.Not(l.IsZero(l.cmod(l.Op("Floor", x), l.Like(x, 2))))
-		return l.Where(l.And(l.IsNegative(x), odd), l.Neg(y), y)
+		odd := l.not(l.isZero(l.cmod(l.Op("Floor", x), l.Like(x, 2))))
+		return l.where(l.and(l.isNegative(x), odd), l.neg(y), y)
 	}},
 	"aten::modf":                     {Doc: "fraction and whole part of a number", LowerN: lowerModf},
 	"aten::sym_max":                  {Doc: "the greatest of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
 	"aten::sym_min":                  {Doc: "the least of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
 	"prim::unchecked_cast":           {Doc: "x with a narrower type", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("x") }},
 	"aten::_number_to_tensor":        {Doc: "a number as a tensor of rank 0", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("a") }},
-	"aten::__round_to_zero_floordiv": {Doc: "a / b of ints, truncated", Lower: func(l *Lowering) *ssa.Value { a, b, _ := l.pair(); return l.Div(a, b) }},
+	"aten::__round_to_zero_floordiv": {Doc: "a / b of ints, truncated", Lower: func(l *Lowering) *ssa.Value { a, b, _ := l.pair(); return l.div(a, b) }},
 }
 
 // scalarOf is the only element of a tensor as a rank 0 value of a type.
 func (l *Lowering) scalarOf(x *ssa.Value, d tensor.DType) *ssa.Value {
 	if l.Rank(x) > 0 {
-		x = l.ReshapeTo(x, l.Const(tensor.Ints()))
+		x = l.reshapeTo(x, l.Const(tensor.Ints()))
 	}
 	return l.Cast(x, d)
 }
@@ -70,24 +70,24 @@ func (l *Lowering) item(x *ssa.Value) *ssa.Value {
 func lowerRangeLength(l *Lowering) *ssa.Value {
 	lo, hi, step := l.Tensor("lo"), l.Tensor("hi"), l.Tensor("step")
 	zero := l.Scalar(tensor.Int64, 0)
-	span := l.Sub(hi, lo)
+	span := l.sub(hi, lo)
 	if isNumber(step, 1) {
 		if atLeast(span, 0) {
 			return span
 		}
-		return l.Max(span, zero)
+		return l.max(span, zero)
 	}
 	// ceil(a / b) is -((-a) // b)
-	return l.Max(l.Neg(l.floorDiv(l.Neg(span), step)), zero)
+	return l.max(l.neg(l.floorDiv(l.neg(span), step)), zero)
 }
 
 func lowerDeriveIndex(l *Lowering) *ssa.Value {
 	v := l.Tensor("index")
 	if step := l.Tensor("step"); !isNumber(step, 1) {
-		v = l.Mul(v, step)
+		v = l.mul(v, step)
 	}
 	if start := l.Tensor("start"); !isNumber(start, 0) {
-		v = l.Add(start, v)
+		v = l.add(start, v)
 	}
 	return v
 }
@@ -105,7 +105,7 @@ func (l *Lowering) extremeNumber(op string) *ssa.Value {
 	if d == tensor.Bool {
 		x = l.Cast(x, tensor.Int32)
 	}
-	return l.Cast(l.Reduce("Reduce"+op, x, nil, false), d)
+	return l.Cast(l.reduce("Reduce"+op, x, nil, false), d)
 }
 
 func lowerAbsNumber(l *Lowering) *ssa.Value {
@@ -113,13 +113,13 @@ func lowerAbsNumber(l *Lowering) *ssa.Value {
 	if !l.HasArg(name) {
 		name = "x"
 	}
-	return l.Abs(l.Tensor(name))
+	return l.abs(l.Tensor(name))
 }
 
 func lowerModf(l *Lowering) []*ssa.Value {
 	x := l.operand()
 	whole := l.trunc(x)
-	return []*ssa.Value{l.Sub(x, whole), whole}
+	return []*ssa.Value{l.sub(x, whole), whole}
 }
 
 // lowerFactorial looks the result up: no more than 20! fits into an int.
@@ -128,5 +128,5 @@ func lowerFactorial(l *Lowering) *ssa.Value {
 	for i := int64(1); i <= 20; i++ {
 		v = append(v, v[i-1]*i)
 	}
-	return l.Gather(l.I64(v...), l.Tensor("a"), 0)
+	return l.gather(l.i64(v...), l.Tensor("a"), 0)
 }

@@ -14,7 +14,7 @@ var scattering = Defs{
 	"aten::gather":         {Doc: "out[i][j] = self[index[i][j]][j] for dim 0", Lower: lowerGather},
 	"aten::take_along_dim": {Doc: "gather with broadcasting; over all elements without dim", Lower: lowerTakeAlongDim},
 	"aten::take":           {Doc: "elements of the flattened tensor", Lower: lowerTake},
-	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Lower: lowerIndexSelect},
+	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Type: ofIndexSelect, Lower: lowerIndexSelect},
 	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Lower: lowerScatter},
 	"aten::scatter_add":    {Doc: "self[index[i][j]][j] += src[i][j] for dim 0", Lower: lowerScatterAdd},
 	"aten::scatter_reduce": {Doc: "scatter that combines elements by sum, prod, mean, amax or amin", Lower: lowerScatterReduce},
@@ -51,7 +51,7 @@ func (l *Lowering) sameRank(x *ssa.Value, name string, v *ssa.Value) {
 // likeRank undoes oneDim for a result.
 func (l *Lowering) likeRank(y *ssa.Value, rank int) *ssa.Value {
 	if rank == 0 {
-		return l.Reshape(y)
+		return l.reshape(y)
 	}
 	return y
 }
@@ -81,19 +81,16 @@ func (l *Lowering) emptyLike(v *ssa.Value, d tensor.DType) *ssa.Value {
 	if shape, ok := dimsOf(l.Shape(v)); ok {
 		return l.emptyConst(d, shape...)
 	}
-	return l.Expand(l.Scalar(d, 0), l.ShapeOf(v))
+	return l.expand(l.Scalar(d, 0), l.shapeOf(v))
 }
 
 func (l *Lowering) gatherElements(x, index *ssa.Value, dim int) *ssa.Value {
-	if l.Opset >= 11 {
-		return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, x, index)
-	}
-	return l.Gather(l.Reshape(x, -1), l.elementIndex(x, index, dim), 0)
+	return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, x, index)
 }
 
 // elementIndex is the place in x, flattened, of the elements that index names along dim.
 func (l *Lowering) elementIndex(x, index *ssa.Value, dim int) *ssa.Value {
-	dims, sizes := l.SizesOf(x), l.SizesOf(index)
+	dims, sizes := l.allSizes(x), l.allSizes(index)
 	rank := len(dims)
 	stride := ConstSize(1)
 	var at *ssa.Value
@@ -104,17 +101,17 @@ func (l *Lowering) elementIndex(x, index *ssa.Value, dim int) *ssa.Value {
 		} else {
 			shape := repeatSize(ConstSize(1), int64(rank))
 			shape[i] = ConstSize(-1)
-			part = l.ReshapeSizes(l.rangeOf(sizes[i]), shape)
+			part = l.reshapeInto(l.rangeOf(sizes[i]), shape)
 		}
 		if n, ok := stride.Int(); !ok || n != 1 {
-			part = l.Mul(part, l.SizeValue(stride))
+			part = l.mul(part, l.sizeValue(stride))
 		}
 		if at == nil {
 			at = part
 		} else {
-			at = l.Add(at, part)
+			at = l.add(at, part)
 		}
-		stride = l.MulSize(stride, dims[i])
+		stride = l.mulSize(stride, dims[i])
 	}
 	return at
 }
@@ -122,7 +119,7 @@ func (l *Lowering) elementIndex(x, index *ssa.Value, dim int) *ssa.Value {
 func lowerTakeAlongDim(l *Lowering) *ssa.Value {
 	x, index := l.Tensor("self"), l.indexArg("indices")
 	if l.IsNone("dim") {
-		return l.gatherElements(l.Reshape(x, -1), l.Reshape(index, -1), 0)
+		return l.gatherElements(l.reshape(x, -1), l.reshape(index, -1), 0)
 	}
 	rank := l.Rank(x)
 	if l.Rank(index) != rank {
@@ -131,20 +128,20 @@ func lowerTakeAlongDim(l *Lowering) *ssa.Value {
 	dim := l.Dim("dim", rank)
 	if rank == 0 {
 		l.oneDim(&x, &index)
-		return l.Reshape(l.gatherElements(x, index, 0))
+		return l.reshape(l.gatherElements(x, index, 0))
 	}
-	xs, is := l.SizesOf(x), l.SizesOf(index)
+	xs, is := l.allSizes(x), l.allSizes(index)
 	for i := range xs {
 		if i != dim {
 			xs[i] = l.broadcastSize(xs[i], is[i])
 			is[i] = xs[i]
 		}
 	}
-	return l.gatherElements(l.ExpandTo(x, xs), l.ExpandTo(index, is), dim)
+	return l.gatherElements(l.expandTo(x, xs), l.expandTo(index, is), dim)
 }
 
 func lowerTake(l *Lowering) *ssa.Value {
-	x := l.Reshape(l.Tensor("self"), -1)
+	x := l.reshape(l.Tensor("self"), -1)
 	return l.gatherWrapped(x, l.indexArg("index"), 0)
 }
 
@@ -154,7 +151,7 @@ func lowerIndexSelect(l *Lowering) *ssa.Value {
 	if rank == 0 {
 		return x // the index can only be 0
 	}
-	return l.Gather(x, l.plainRange(l.atLeast1(index)), l.Dim("dim", rank))
+	return l.gather(x, l.plainRange(l.atLeast1(index)), l.Dim("dim", rank))
 }
 
 // cropTo cuts src to the shape of index: elements beyond it do not count.
@@ -172,7 +169,7 @@ func (l *Lowering) cropTo(src, index *ssa.Value) *ssa.Value {
 	}
 	for i := range a {
 		if !a[i].Equal(b[i]) {
-			src = l.sliceDim(src, i, ConstSize(0), l.SizeOf(index, i), ConstSize(1))
+			src = l.sliceDim(src, i, ConstSize(0), l.sizeOf(index, i), ConstSize(1))
 		}
 	}
 	return src
@@ -206,7 +203,7 @@ func (l *Lowering) scatterArgs(x, index *ssa.Value, reduce string) *ssa.Value {
 	l.sameRank(x, "index", index)
 	var src *ssa.Value
 	if l.HasArg("value") {
-		src = l.ExpandTo(l.Reshape(l.As("value", l.DType(x))), l.SizesOf(index))
+		src = l.expandTo(l.reshape(l.as("value", l.DType(x))), l.allSizes(index))
 	} else {
 		src = l.cropTo(l.atLeast1(l.Cast(l.Tensor("src"), l.DType(x))), index)
 	}
@@ -226,37 +223,19 @@ func (l *Lowering) scatter(x, index, src *ssa.Value, dim int, reduce string) *ss
 		return l.Cast(y, d)
 	}
 	name, since := onnxReduction(reduce)
-	if reduce != "" && l.Opset < since {
+	if reduce != "" && !l.scatterReduces(since) {
 		return l.scatterLoop(x, index, src, dim, reduce)
 	}
 	attrs := []ssa.Attr{intAttr("axis", int64(dim))}
 	if name != "" {
 		attrs = append(attrs, attr("reduction", ssa.Str(name)))
 	}
-	if l.Opset < 11 {
-		return l.OpA("Scatter", attrs, x, l.wrapIndices(l.Cast(index, tensor.Int64), l.SizeOf(x, dim)), src)
-	}
 	return l.OpA("ScatterElements", attrs, x, index, src)
 }
 
 // scatterND replaces the parts of x that the rows of idx name.
 func (l *Lowering) scatterND(x, idx, values *ssa.Value) *ssa.Value {
-	if l.Opset >= 11 {
-		return l.Op("ScatterND", x, idx, values)
-	}
-	// one index for each element of the indexed dims merged, the rest merged too
-	flat, at, rows := l.scatterRows(x, idx, values)
-	flat, rows = l.inOneRow(flat), l.inOneRow(rows)
-	y := l.scatter(flat, l.ExpandTo(l.Unsqueeze(at, 1), l.SizesOf(rows)), rows, 0, "")
-	return l.reshapeLike(y, x)
-}
-
-// inOneRow merges all dims but the first, of which there may be none.
-func (l *Lowering) inOneRow(v *ssa.Value) *ssa.Value {
-	if l.Rank(v) == 1 {
-		return l.Unsqueeze(v, 1)
-	}
-	return l.flattenDims(v, 1, l.Rank(v)-1)
+	return l.Op("ScatterND", x, idx, values)
 }
 
 // scatterRows merges the dims of x that the rows of idx name, and gives each row as one index into them.
@@ -267,42 +246,42 @@ func (l *Lowering) scatterRows(x, idx, values *ssa.Value) (flat, at, rows *ssa.V
 	}
 	parts, dims := make([]*ssa.Value, k), make([]int, k)
 	for i := range parts {
-		parts[i] = l.Gather(idx, l.Const(tensor.ScalarInt(int64(i))), l.Rank(idx)-1)
+		parts[i] = l.gather(idx, l.Const(tensor.ScalarInt(int64(i))), l.Rank(idx)-1)
 		dims[i] = i
 	}
 	at = l.linearIndex(x, dims, parts)
 	rows = l.flattenDims(values, 0, l.Rank(at)-1)
 	if l.Rank(at) == 0 {
-		rows = l.Unsqueeze(values, 0)
+		rows = l.unsqueeze(values, 0)
 	}
-	return l.flattenDims(x, 0, int(k)-1), l.Reshape(at, -1), rows
+	return l.flattenDims(x, 0, int(k)-1), l.reshape(at, -1), rows
 }
 
 // onnxReduction names a reduction as ScatterElements and ScatterND do, with the opset that has it.
 func onnxReduction(reduce string) (name string, since int) {
 	switch reduce {
 	case "sum":
-		return "add", 16
+		return "add", scatterAdds
 	case "prod":
-		return "mul", 16
+		return "mul", scatterAdds
 	case "amax":
-		return "max", 18
+		return "max", scatterCompares
 	case "amin":
-		return "min", 18
+		return "min", scatterCompares
 	}
 	return "", 9
 }
 
 // scatterLoop is scatter one element at a time, for opsets whose scatters cannot reduce.
 func (l *Lowering) scatterLoop(x, index, src *ssa.Value, dim int, reduce string) *ssa.Value {
-	flat := l.reduceLoop(l.Reshape(x, -1), l.Reshape(l.elementIndex(x, index, dim), -1), l.Reshape(src, -1), reduce)
+	flat := l.reduceLoop(l.reshape(x, -1), l.reshape(l.elementIndex(x, index, dim), -1), l.reshape(src, -1), reduce)
 	return l.reshapeLike(flat, x)
 }
 
 // reduceLoop combines rows[i] into x[index[i]] for each i, in order. x has any
 // rank, index is a vector that indexes its first dim.
 func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string) *ssa.Value {
-	count := l.SizeValue(l.SizeOf(index, 0))
+	count := l.sizeValue(l.sizeOf(index, 0))
 	cond := l.boolScalar(true)
 	loop := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, []*ssa.Value{count, cond, x}, x.Type)
 	body := loop.AddBlock()
@@ -311,28 +290,33 @@ func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string) *ssa.Val
 	acc := body.AddParam("", x.Type)
 	outer := l.Builder
 	l.Block, l.Before = body, nil
-	at := l.Gather(index, l.Unsqueeze(i, 0), 0)
-	old := l.Gather(acc, at, 0)
-	row := l.Gather(rows, l.Unsqueeze(i, 0), 0)
+	at := l.gather(index, l.unsqueeze(i, 0), 0)
+	old := l.gather(acc, at, 0)
+	row := l.gather(rows, l.unsqueeze(i, 0), 0)
 	var v *ssa.Value
 	switch reduce {
 	case "sum":
-		v = l.Add(old, row)
+		v = l.add(old, row)
 	case "prod":
-		v = l.Mul(old, row)
+		v = l.mul(old, row)
 	case "amax", "amin":
-		op := map[string]string{"amax": "Max", "amin": "Min"}[reduce]
-		if l.DType(x).IsInt() {
-			v = l.intExtremum(op, old, row)
-		} else {
-			v = l.Op(op, old, row)
-		}
+		v = l.Op(map[string]string{"amax": "Max", "amin": "Min"}[reduce], old, row)
 	}
-	next := l.scatterND(acc, l.Unsqueeze(at, 1), v)
+	next := l.scatterND(acc, l.unsqueeze(at, 1), v)
 	l.Builder = outer
 	body.SetReturns(c, next)
 	return loop.Results[0]
 }
+
+// Opsets of the reductions of ScatterElements and ScatterND.
+const (
+	scatterAdds     = 16 // and multiplies
+	scatterCompares = 18
+)
+
+// scatterReduces reports that scatters have a reduction. Before, it depends on the operator what is least: a loop over the
+// indices, a product with a matrix of ones, or a transposed convolution. No step down from a scatter alone can tell.
+func (l *Lowering) scatterReduces(since int) bool { return l.Opset >= since }
 
 // scatterNDAdd adds values at indices, which may repeat.
 func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
@@ -342,7 +326,7 @@ func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
 	if d := l.DType(x); d == tensor.Float16 || d == tensor.BFloat16 {
 		return l.Cast(l.scatterNDAdd(l.Cast(x, tensor.Float32), idx, l.Cast(values, tensor.Float32)), d)
 	}
-	if l.Opset >= 16 {
+	if l.scatterReduces(scatterAdds) {
 		return l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, x, idx, values)
 	}
 	flat, at, rows := l.scatterRows(x, idx, values)
@@ -367,7 +351,7 @@ func lowerScatterReduce(l *Lowering) *ssa.Value {
 func (l *Lowering) scatterReduce(x, index, src *ssa.Value, dim int, reduce string, include bool) *ssa.Value {
 	d := l.DType(x)
 	fill := func(y *ssa.Value, v *ssa.Value) *ssa.Value {
-		return l.scatter(y, index, l.ExpandTo(v, l.SizesOf(index)), dim, "")
+		return l.scatter(y, index, l.expandTo(v, l.allSizes(index)), dim, "")
 	}
 	mean := reduce == "mean"
 	if mean {
@@ -390,25 +374,25 @@ func (l *Lowering) scatterReduce(x, index, src *ssa.Value, dim int, reduce strin
 		return y
 	}
 	one := l.Like(x, 1)
-	count := l.ExpandTo(one, l.SizesOf(x))
+	count := l.expandTo(one, l.allSizes(x))
 	if !include {
 		count = fill(count, l.Like(x, 0))
 	}
-	count = l.scatter(count, index, l.ExpandTo(one, l.SizesOf(index)), dim, "sum")
+	count = l.scatter(count, index, l.expandTo(one, l.allSizes(index)), dim, "sum")
 	if d.IsInt() {
 		return l.Aten("aten::div.Tensor_mode", y, count, "floor")
 	}
-	return l.Div(y, count)
+	return l.div(y, count)
 }
 
 // spreadNaN makes an element NaN if any of those that it combines is NaN; the
 // runtimes' maximum and minimum may skip them.
 func (l *Lowering) spreadNaN(y, base, index, src *ssa.Value, dim int) *ssa.Value {
 	n := l.Cast(l.Op("IsNaN", src), tensor.Int32)
-	zeros := l.ExpandTo(l.Scalar(tensor.Int32, 0), l.SizesOf(base))
+	zeros := l.expandTo(l.Scalar(tensor.Int32, 0), l.allSizes(base))
 	hit := l.Cast(l.scatter(zeros, index, n, dim, "sum"), tensor.Bool)
 	hit = l.Op("Or", hit, l.Op("IsNaN", base))
-	return l.Where(hit, l.Like(y, math.NaN()), y)
+	return l.where(hit, l.Like(y, math.NaN()), y)
 }
 
 // neutral is the value that a reduction starts from.
@@ -428,20 +412,20 @@ func (l *Lowering) neutral(d tensor.DType, reduce string) *ssa.Value {
 	case d.IsFloat():
 		return l.Scalar(d, math.Inf(1))
 	case d.IsUnsigned() && low:
-		return l.ScalarInt(d, 0)
+		return l.scalarInt(d, 0)
 	case d.IsUnsigned():
-		return l.ScalarInt(d, 1<<(8*d.Size())-1)
+		return l.scalarInt(d, 1<<(8*d.Size())-1)
 	case low:
-		return l.ScalarInt(d, -1<<(8*d.Size()-1))
+		return l.scalarInt(d, -1<<(8*d.Size()-1))
 	}
-	return l.ScalarInt(d, 1<<(8*d.Size()-1)-1)
+	return l.scalarInt(d, 1<<(8*d.Size()-1)-1)
 }
 
 // indexRows gives an index vector the shape of source, along dim.
 func (l *Lowering) indexRows(index, source *ssa.Value, dim int) *ssa.Value {
 	shape := repeatSize(ConstSize(1), int64(l.Rank(source)))
 	shape[dim] = ConstSize(-1)
-	return l.ExpandTo(l.ReshapeSizes(index, shape), l.SizesOf(source))
+	return l.expandTo(l.reshapeInto(index, shape), l.allSizes(source))
 }
 
 // indexParts prepares self, index and source of the index_ operators.
@@ -456,7 +440,7 @@ func (l *Lowering) indexParts() (x, index, source *ssa.Value, dim, rank int) {
 		for i := range shape {
 			shape[i] = 1
 		}
-		source = l.Reshape(source, shape...)
+		source = l.reshape(source, shape...)
 	}
 	l.sameRank(x, "source", source)
 	return x, index, source, dim, rank
@@ -465,19 +449,19 @@ func (l *Lowering) indexParts() (x, index, source *ssa.Value, dim, rank int) {
 func lowerIndexAdd(l *Lowering) *ssa.Value {
 	x, index, source, dim, rank := l.indexParts()
 	if !l.IsConst("alpha") {
-		source = l.Mul(source, l.As("alpha", l.DType(x)))
+		source = l.mul(source, l.as("alpha", l.DType(x)))
 	} else if l.Float("alpha") != 1 {
 		if l.DType(x) == tensor.Bool {
-			source = l.Op("And", source, l.As("alpha", tensor.Bool))
+			source = l.Op("And", source, l.as("alpha", tensor.Bool))
 		} else {
-			source = l.Mul(source, l.As("alpha", l.DType(x)))
+			source = l.mul(source, l.as("alpha", l.DType(x)))
 		}
 	}
 	if anyZero(l.Shape(index)) {
 		return l.likeRank(x, rank)
 	}
 	if dim == 0 {
-		return l.likeRank(l.scatterNDAdd(x, l.Cast(l.Unsqueeze(index, 1), tensor.Int64), source), rank)
+		return l.likeRank(l.scatterNDAdd(x, l.Cast(l.unsqueeze(index, 1), tensor.Int64), source), rank)
 	}
 	return l.likeRank(l.scatter(x, l.indexRows(index, source, dim), source, dim, "sum"), rank)
 }
@@ -488,7 +472,7 @@ func lowerIndexCopy(l *Lowering) *ssa.Value {
 		return l.likeRank(x, rank)
 	}
 	if dim == 0 {
-		return l.likeRank(l.scatterND(x, l.Cast(l.Unsqueeze(index, 1), tensor.Int64), source), rank)
+		return l.likeRank(l.scatterND(x, l.Cast(l.unsqueeze(index, 1), tensor.Int64), source), rank)
 	}
 	return l.likeRank(l.scatter(x, l.indexRows(index, source, dim), source, dim, ""), rank)
 }
@@ -501,10 +485,10 @@ func lowerIndexFill(l *Lowering) *ssa.Value {
 		return l.likeRank(x, rank)
 	}
 	dim := l.Dim("dim", l.Rank(x))
-	value := l.Reshape(l.As("value", l.DType(x)))
-	sizes := l.SizesOf(x)
-	sizes[dim] = l.SizeOf(index, 0)
-	filled := l.ExpandTo(value, sizes)
+	value := l.reshape(l.as("value", l.DType(x)))
+	sizes := l.allSizes(x)
+	sizes[dim] = l.sizeOf(index, 0)
+	filled := l.expandTo(value, sizes)
 	return l.likeRank(l.scatter(x, l.indexRows(index, filled, dim), filled, dim, ""), rank)
 }
 
@@ -517,8 +501,8 @@ func lowerIndexReduce(l *Lowering) *ssa.Value {
 }
 
 func lowerPut(l *Lowering) *ssa.Value {
-	x, index := l.Tensor("self"), l.Reshape(l.indexArg("index"), -1)
-	source := l.Reshape(l.Cast(l.Tensor("source"), l.DType(x)), -1)
+	x, index := l.Tensor("self"), l.reshape(l.indexArg("index"), -1)
+	source := l.reshape(l.Cast(l.Tensor("source"), l.DType(x)), -1)
 	if anyZero(l.Shape(index)) {
 		return x
 	}
@@ -526,5 +510,5 @@ func lowerPut(l *Lowering) *ssa.Value {
 	if l.Bool("accumulate") {
 		reduce = "sum"
 	}
-	return l.reshapeLike(l.scatter(l.Reshape(x, -1), index, source, 0, reduce), x)
+	return l.reshapeLike(l.scatter(l.reshape(x, -1), index, source, 0, reduce), x)
 }

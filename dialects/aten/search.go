@@ -28,24 +28,24 @@ var search = Defs{
 
 // countBelow counts, for each element of v, the sorted elements before its place.
 func (l *Lowering) countBelow(sorted, v *ssa.Value, right bool) *ssa.Value {
-	s, x := l.Unsqueeze(sorted, -2), l.Unsqueeze(v, -1)
+	s, x := l.unsqueeze(sorted, -2), l.unsqueeze(v, -1)
 	var before *ssa.Value
 	if l.DType(s) == tensor.Bool {
 		s, x = l.Cast(s, tensor.Int32), l.Cast(x, tensor.Int32)
 	}
 	if right {
-		before = l.LessEqual(s, x)
+		before = l.lessEqual(s, x)
 	} else {
-		before = l.Less(s, x)
+		before = l.less(s, x)
 	}
 	if l.DType(x).IsFloat() {
-		before = l.Or(before, l.isNaN(x)) // NaN comes after all numbers
+		before = l.or(before, l.isNaN(x)) // NaN comes after all numbers
 	}
 	d := tensor.Int64
 	if l.Bool("out_int32") {
-		return l.Cast(l.Reduce("ReduceSum", l.Cast(before, d), []int64{-1}, false), tensor.Int32)
+		return l.Cast(l.reduce("ReduceSum", l.Cast(before, d), []int64{-1}, false), tensor.Int32)
 	}
-	return l.Reduce("ReduceSum", l.Cast(before, d), []int64{-1}, false)
+	return l.reduce("ReduceSum", l.Cast(before, d), []int64{-1}, false)
 }
 
 func lowerBucketize(l *Lowering) *ssa.Value {
@@ -59,13 +59,13 @@ func lowerBucketize(l *Lowering) *ssa.Value {
 // countRow is countBelow for one sorted row.
 func (l *Lowering) countRow(row, v *ssa.Value, right bool) *ssa.Value {
 	if l.Rank(v) == 0 {
-		return l.scalarKeep(l.countBelow(row, l.Unsqueeze(v, 0), right))
+		return l.scalarKeep(l.countBelow(row, l.unsqueeze(v, 0), right))
 	}
 	return l.countBelow(row, v, right)
 }
 
 // scalarKeep drops the only axis, of size 1.
-func (l *Lowering) scalarKeep(x *ssa.Value) *ssa.Value { return l.Squeeze(x, 0) }
+func (l *Lowering) scalarKeep(x *ssa.Value) *ssa.Value { return l.squeeze(x, 0) }
 
 func lowerSearchSorted(l *Lowering) *ssa.Value {
 	seq, v := l.Tensor("sorted_sequence"), l.Tensor("self")
@@ -104,42 +104,42 @@ func lowerHistc(l *Lowering) *ssa.Value {
 	if bins <= 0 {
 		l.Fail("histc needs at least one bin")
 	}
-	x = l.Reshape(x, -1)
+	x = l.reshape(x, -1)
 	var lo, hi *ssa.Value
 	a, b := l.Float("min"), l.Float("max")
 	switch {
 	case a != b:
 		lo, hi = l.Like(x, a), l.Like(x, b)
 	case l.nothingIn(x, nil):
-		return l.Fill(l.I64(bins), d, ssa.Int(0))
+		return l.fill(l.i64(bins), d, ssa.Int(0))
 	default:
-		lo, hi = l.Reduce("ReduceMin", x, nil, false), l.Reduce("ReduceMax", x, nil, false)
-		same := l.Cast(l.Equal(lo, hi), d)
-		lo, hi = l.Sub(lo, same), l.Add(hi, same)
+		lo, hi = l.reduce("ReduceMin", x, nil, false), l.reduce("ReduceMax", x, nil, false)
+		same := l.Cast(l.equal(lo, hi), d)
+		lo, hi = l.sub(lo, same), l.add(hi, same)
 	}
 	n := float64(bins)
-	at := l.Op("Floor", l.Div(l.Scale(l.Sub(x, lo), n), l.Sub(hi, lo)))
-	at = l.Min(at, l.Like(x, n-1)) // the upper end belongs to the last bin
-	inside := l.And(l.GreaterEqual(x, lo), l.LessEqual(x, hi))
-	at = l.Where(inside, at, l.Like(x, -1))
+	at := l.Op("Floor", l.div(l.scale(l.sub(x, lo), n), l.sub(hi, lo)))
+	at = l.min(at, l.Like(x, n-1)) // the upper end belongs to the last bin
+	inside := l.and(l.greaterEqual(x, lo), l.lessEqual(x, hi))
+	at = l.where(inside, at, l.Like(x, -1))
 	index := l.Const(progression(d, 0, 1, int(bins)))
-	return l.Reduce("ReduceSum", l.Cast(l.Equal(l.Unsqueeze(index, 1), at), d), []int64{1}, false)
+	return l.reduce("ReduceSum", l.Cast(l.equal(l.unsqueeze(index, 1), at), d), []int64{1}, false)
 }
 
 func lowerBincount(l *Lowering) *ssa.Value {
 	x := l.Cast(l.Tensor("self"), tensor.Int64)
-	n := l.SizeValue(l.Sizes("minlength")[0])
+	n := l.sizeValue(l.sizes("minlength")[0])
 	// -1 is put in so that there is a maximum
-	top := l.Reduce("ReduceMax", l.ConcatV(0, x, l.I64(-1)), nil, false)
-	n = l.Max(n, l.Offset(top, 1))
-	hit := l.Equal(l.Unsqueeze(l.rangeTo(n), 1), x)
+	top := l.reduce("ReduceMax", l.concatV(0, x, l.i64(-1)), nil, false)
+	n = l.max(n, l.offset(top, 1))
+	hit := l.equal(l.unsqueeze(l.rangeTo(n), 1), x)
 	if w := l.TensorOr("weights"); w != nil {
 		if d := l.DType(w); d != tensor.Float32 {
 			w = l.Cast(w, tensor.Float64)
 		}
-		return l.Reduce("ReduceSum", l.Mul(l.Cast(hit, l.DType(w)), w), []int64{1}, false)
+		return l.reduce("ReduceSum", l.mul(l.Cast(hit, l.DType(w)), w), []int64{1}, false)
 	}
-	return l.Reduce("ReduceSum", l.Cast(hit, tensor.Int64), []int64{1}, false)
+	return l.reduce("ReduceSum", l.Cast(hit, tensor.Int64), []int64{1}, false)
 }
 
 // lowerUnique gives elements or slices, inverse and counts; those that were not asked for are empty.
@@ -157,7 +157,7 @@ func lowerUnique(l *Lowering) []*ssa.Value {
 	rs := l.Create("onnx::Unique", 4, []*ssa.Value{x}, attrs...)
 	inverse := rs[2]
 	if !byDim && l.Rank(x) != 1 {
-		inverse = l.ReshapeTo(inverse, l.ShapeOf(x))
+		inverse = l.reshapeTo(inverse, l.shapeOf(x))
 	}
 	out := []*ssa.Value{l.Cast(rs[0], d), inverse, rs[3]}
 	if !byDim {
@@ -171,11 +171,11 @@ func lowerUnique(l *Lowering) []*ssa.Value {
 
 func lowerUniqueConsecutive(l *Lowering) []*ssa.Value {
 	x := l.Tensor("self")
-	shape := l.ShapeOf(x)
+	shape := l.shapeOf(x)
 	dim := 0
 	flat := l.IsNone("dim")
 	if flat {
-		x = l.Reshape(x, -1)
+		x = l.reshape(x, -1)
 	} else {
 		dim = l.Dim("dim", l.Rank(x))
 	}
@@ -183,7 +183,7 @@ func lowerUniqueConsecutive(l *Lowering) []*ssa.Value {
 	if rank == 0 {
 		l.Fail("unique_consecutive along a dimension of a tensor of rank 0")
 	}
-	next, prev := l.SliceC(x, dim, 1, math.MaxInt64, 1), l.SliceC(x, dim, 0, -1, 1)
+	next, prev := l.sliceC(x, dim, 1, math.MaxInt64, 1), l.sliceC(x, dim, 0, -1, 1)
 	differ := l.notEqual(next, prev)
 	var others []int64
 	for i := range rank {
@@ -192,24 +192,24 @@ func lowerUniqueConsecutive(l *Lowering) []*ssa.Value {
 		}
 	}
 	if len(others) > 0 {
-		differ = l.Cast(l.Reduce("ReduceMax", l.Cast(differ, tensor.Int32), others, false), tensor.Bool)
+		differ = l.Cast(l.reduce("ReduceMax", l.Cast(differ, tensor.Int32), others, false), tensor.Bool)
 	}
-	n := l.SizeOf(x, dim)
+	n := l.sizeOf(x, dim)
 	if c, ok := n.Int(); ok && c == 0 {
-		return []*ssa.Value{x, l.I64(), l.I64()}
+		return []*ssa.Value{x, l.i64(), l.i64()}
 	}
-	start := l.ConcatV(0, l.Const(tensor.FromInts(tensor.Bool, []int64{1}, []int64{1})), differ)
+	start := l.concatV(0, l.Const(tensor.FromInts(tensor.Bool, []int64{1}, []int64{1})), differ)
 	if _, ok := n.Int(); !ok {
 		// of an empty operand there is no first element either
-		start = l.Op("Slice", start, l.I64(0), l.SizeTensor([]Size{n}), l.I64(0), l.I64(1))
+		start = l.Op("Slice", start, l.i64(0), l.sizeTensor([]Size{n}), l.i64(0), l.i64(1))
 	}
 	values := l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(dim))}, x, start)
-	inverse := l.Offset(l.cumsum(l.Cast(start, tensor.Int64), 0), -1)
+	inverse := l.offset(l.cumsum(l.Cast(start, tensor.Int64), 0), -1)
 	if flat {
-		inverse = l.ReshapeTo(inverse, shape)
+		inverse = l.reshapeTo(inverse, shape)
 	}
-	places := l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, l.rangeTo(l.SizeValue(n)), start)
-	ends := l.ConcatV(0, places, l.SizeTensor([]Size{n}))
+	places := l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, l.rangeTo(l.sizeValue(n)), start)
+	ends := l.concatV(0, places, l.sizeTensor([]Size{n}))
 	counts := l.diff(ends, 0, 1)
 	out := []*ssa.Value{values, inverse, counts}
 	l.dropUnasked(out)
@@ -220,7 +220,7 @@ func lowerUniqueConsecutive(l *Lowering) []*ssa.Value {
 func (l *Lowering) dropUnasked(out []*ssa.Value) {
 	for i, name := range []string{"return_inverse", "return_counts"} {
 		if l.HasArg(name) && !l.Bool(name) {
-			out[i+1] = l.I64()
+			out[i+1] = l.i64()
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (l *Lowering) cov(correction float64) *ssa.Value {
 	x, back := l.widen(x)
 	d = l.DType(x)
 	if rank < 2 {
-		x = l.Reshape(x, 1, -1)
+		x = l.reshape(x, 1, -1)
 	}
 	var w, fw *ssa.Value
 	if l.HasArg("fweights") {
@@ -270,32 +270,32 @@ func (l *Lowering) cov(correction float64) *ssa.Value {
 		if w == nil {
 			w = aw
 		} else {
-			w = l.Mul(w, aw)
+			w = l.mul(w, aw)
 		}
 	}
 	var mean, norm *ssa.Value
 	if w == nil {
-		mean = l.Reduce("ReduceMean", x, []int64{1}, true)
-		norm = l.Sub(l.Cast(l.SizeValue(l.SizeOf(x, 1)), d), l.Scalar(d, correction))
+		mean = l.reduce("ReduceMean", x, []int64{1}, true)
+		norm = l.sub(l.Cast(l.sizeValue(l.sizeOf(x, 1)), d), l.Scalar(d, correction))
 	} else {
-		sum := l.Reduce("ReduceSum", w, nil, false)
-		mean = l.Div(l.Reduce("ReduceSum", l.Mul(x, w), []int64{1}, true), sum)
+		sum := l.reduce("ReduceSum", w, nil, false)
+		mean = l.div(l.reduce("ReduceSum", l.mul(x, w), []int64{1}, true), sum)
 		switch {
 		case aw == nil || correction == 0:
-			norm = l.Sub(sum, l.Scalar(d, correction))
+			norm = l.sub(sum, l.Scalar(d, correction))
 		default:
-			norm = l.Sub(sum, l.Div(l.Scale(l.Reduce("ReduceSum", l.Mul(w, aw), nil, false), correction), sum))
+			norm = l.sub(sum, l.div(l.scale(l.reduce("ReduceSum", l.mul(w, aw), nil, false), correction), sum))
 		}
 	}
-	norm = l.Max(norm, l.Scalar(d, 0))
-	c := l.Sub(x, mean)
+	norm = l.max(norm, l.Scalar(d, 0))
+	c := l.sub(x, mean)
 	cw := c
 	if w != nil {
-		cw = l.Mul(c, w)
+		cw = l.mul(c, w)
 	}
-	v := back(l.Div(l.Op("MatMul", c, l.Transpose(cw, 1, 0)), norm))
+	v := back(l.div(l.Op("MatMul", c, l.transpose(cw, 1, 0)), norm))
 	if l.Shape(x)[0].Is(1) {
-		return l.ReshapeTo(v, l.Const(tensor.Ints()))
+		return l.reshapeTo(v, l.Const(tensor.Ints()))
 	}
 	return v
 }
@@ -304,20 +304,20 @@ func lowerCorrcoef(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	c := l.cov(1)
 	if l.Rank(c) < 2 {
-		return l.Div(c, c)
+		return l.div(c, c)
 	}
-	n := l.SizeValue(l.SizeOf(x, 0))
+	n := l.sizeValue(l.sizeOf(x, 0))
 	i := l.rangeTo(n)
-	eye := l.Equal(l.Unsqueeze(i, 1), i)
-	dev := l.Sqrt(l.Reduce("ReduceSum", l.Where(eye, c, l.Like(c, 0)), []int64{1}, true))
-	r := l.Div(l.Div(c, dev), l.Transpose(dev, 1, 0))
+	eye := l.equal(l.unsqueeze(i, 1), i)
+	dev := l.sqrt(l.reduce("ReduceSum", l.where(eye, c, l.Like(c, 0)), []int64{1}, true))
+	r := l.div(l.div(c, dev), l.transpose(dev, 1, 0))
 	return l.Op("Clip", r, l.Like(c, -1), l.Like(c, 1))
 }
 
 // lowerHistogram takes bins that are closed below and open above, but for the last one.
 func lowerHistogram(l *Lowering) []*ssa.Value {
 	x := l.histogramOf()
-	x = l.Reshape(x, -1)
+	x = l.reshape(x, -1)
 	var edges *ssa.Value
 	if t := l.Arg("bins").Tensor(); t != nil {
 		edges = l.Cast(l.Tensor("bins"), l.DType(x))
@@ -326,11 +326,11 @@ func lowerHistogram(l *Lowering) []*ssa.Value {
 	}
 	counts := l.Cast(l.inBins(x, edges), l.DType(x))
 	if w := l.TensorOr("weight"); w != nil {
-		counts = l.Mul(counts, l.Unsqueeze(l.Cast(l.Reshape(w, -1), l.DType(x)), -1))
+		counts = l.mul(counts, l.unsqueeze(l.Cast(l.reshape(w, -1), l.DType(x)), -1))
 	}
-	hist := l.Reduce("ReduceSum", counts, []int64{0}, false)
+	hist := l.reduce("ReduceSum", counts, []int64{0}, false)
 	if l.Bool("density") {
-		hist = l.Div(l.Div(hist, l.Reduce("ReduceSum", hist, nil, false)), l.binWidths(edges))
+		hist = l.div(l.div(hist, l.reduce("ReduceSum", hist, nil, false)), l.binWidths(edges))
 	}
 	return []*ssa.Value{hist, edges}
 }
@@ -356,28 +356,28 @@ func (l *Lowering) binEdges(x *ssa.Value, n int64, limits []float64) *ssa.Value 
 		}
 		lo, hi = l.Like(x, a), l.Like(x, b)
 	} else {
-		lo, hi = l.Reduce("ReduceMin", x, nil, false), l.Reduce("ReduceMax", x, nil, false)
-		same := l.Scale(l.Cast(l.Equal(lo, hi), l.DType(x)), 0.5)
-		lo, hi = l.Sub(lo, same), l.Add(hi, same)
+		lo, hi = l.reduce("ReduceMin", x, nil, false), l.reduce("ReduceMax", x, nil, false)
+		same := l.scale(l.Cast(l.equal(lo, hi), l.DType(x)), 0.5)
+		lo, hi = l.sub(lo, same), l.add(hi, same)
 	}
 	up, down := make([]float64, n+1), make([]float64, n+1)
 	for i := range up {
 		up[i], down[i] = float64(i)/float64(n), 1-float64(i)/float64(n)
 	}
 	// both ends are exact
-	return l.Add(l.Mul(lo, l.floats(x, down...)), l.Mul(hi, l.floats(x, up...)))
+	return l.add(l.mul(lo, l.floats(x, down...)), l.mul(hi, l.floats(x, up...)))
 }
 
 // inBins says for each number of a vector which bin it is in: (numbers, bins).
 // A bin has its lower edge; the last one has both.
 func (l *Lowering) inBins(x, edges *ssa.Value) *ssa.Value {
-	low, high := l.SliceC(edges, 0, 0, -1, 1), l.SliceC(edges, 0, 1, math.MaxInt64, 1)
-	v := l.Unsqueeze(x, -1)
-	last := l.SliceC(edges, 0, -1, math.MaxInt64, 1)
-	inside := l.And(l.GreaterEqual(v, low), l.Less(v, high))
-	return l.Or(inside, l.And(l.Equal(v, last), l.Equal(high, last)))
+	low, high := l.sliceC(edges, 0, 0, -1, 1), l.sliceC(edges, 0, 1, math.MaxInt64, 1)
+	v := l.unsqueeze(x, -1)
+	last := l.sliceC(edges, 0, -1, math.MaxInt64, 1)
+	inside := l.and(l.greaterEqual(v, low), l.less(v, high))
+	return l.or(inside, l.and(l.equal(v, last), l.equal(high, last)))
 }
 
 func (l *Lowering) binWidths(edges *ssa.Value) *ssa.Value {
-	return l.Sub(l.SliceC(edges, 0, 1, math.MaxInt64, 1), l.SliceC(edges, 0, 0, -1, 1))
+	return l.sub(l.sliceC(edges, 0, 1, math.MaxInt64, 1), l.sliceC(edges, 0, 0, -1, 1))
 }

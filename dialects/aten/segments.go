@@ -25,58 +25,58 @@ func lowerSegmentReduce(l *Lowering) *ssa.Value {
 	var from, to *ssa.Value // (..., segments)
 	switch {
 	case !l.IsNone("lengths"):
-		n := l.As("lengths", tensor.Int64)
-		to = l.OpA("CumSum", nil, n, l.ScalarInt(tensor.Int64, int64(axis)))
-		from = l.Sub(to, n)
+		n := l.as("lengths", tensor.Int64)
+		to = l.OpA("CumSum", nil, n, l.scalarInt(tensor.Int64, int64(axis)))
+		from = l.sub(to, n)
 	case !l.IsNone("offsets"):
-		o := l.As("offsets", tensor.Int64)
-		from, to = l.SliceC(o, axis, 0, -1, 1), l.SliceC(o, axis, 1, math.MaxInt64, 1)
+		o := l.as("offsets", tensor.Int64)
+		from, to = l.sliceC(o, axis, 0, -1, 1), l.sliceC(o, axis, 1, math.MaxInt64, 1)
 	default:
 		l.Fail("segments by indices")
 	}
 	// (..., segments, places, rest)
-	places := l.countTo(l.SizeOf(x, axis))
-	from, to = l.Unsqueeze(from, int64(axis+1)), l.Unsqueeze(to, int64(axis+1))
-	in := l.And(l.LessEqual(from, places), l.Less(places, to))
+	places := l.countTo(l.sizeOf(x, axis))
+	from, to = l.unsqueeze(from, int64(axis+1)), l.unsqueeze(to, int64(axis+1))
+	in := l.and(l.lessEqual(from, places), l.less(places, to))
 	var rest []int64
 	for i := axis + 1; i < l.Rank(x); i++ {
 		rest = append(rest, int64(i+1))
 	}
-	in = l.Unsqueeze(in, rest...)
-	wide := l.Unsqueeze(x, int64(axis))
-	pick := func(neutral float64) *ssa.Value { return l.Where(in, wide, l.Scalar(d, neutral)) }
+	in = l.unsqueeze(in, rest...)
+	wide := l.unsqueeze(x, int64(axis))
+	pick := func(neutral float64) *ssa.Value { return l.where(in, wide, l.Scalar(d, neutral)) }
 	over := []int64{int64(axis + 1)}
-	empty := l.Equal(from, to)
-	empty = l.Unsqueeze(l.Squeeze(empty, int64(axis+1)), decremented(rest)...)
+	empty := l.equal(from, to)
+	empty = l.unsqueeze(l.squeeze(empty, int64(axis+1)), decremented(rest)...)
 	switch reduce := l.Str("reduce"); reduce {
 	case "sum", "mean":
 		y := l.offsetBy(l.Aten("aten::sum.dim_IntList", pick(0), over, false), "initial")
 		if reduce == "sum" {
 			return y
 		}
-		n := l.Cast(l.Unsqueeze(l.Squeeze(l.Sub(to, from), int64(axis+1)), decremented(rest)...), d)
+		n := l.Cast(l.unsqueeze(l.squeeze(l.sub(to, from), int64(axis+1)), decremented(rest)...), d)
 		if l.IsNone("initial") {
-			return l.Div(y, n) // NaN for no elements
+			return l.div(y, n) // NaN for no elements
 		}
-		return l.Where(empty, y, l.Div(y, n))
+		return l.where(empty, y, l.div(y, n))
 	case "prod":
 		y := l.Aten("aten::prod.dim_int", pick(1), over[0], false)
 		if l.IsNone("initial") {
 			return y
 		}
-		return l.Mul(y, l.As("initial", d))
+		return l.mul(y, l.as("initial", d))
 	case "max":
 		y := l.Aten("aten::amax", pick(math.Inf(-1)), over, false)
 		if l.IsNone("initial") {
 			return y
 		}
-		return l.Aten("aten::maximum", y, l.As("initial", d))
+		return l.Aten("aten::maximum", y, l.as("initial", d))
 	case "min":
 		y := l.Aten("aten::amin", pick(math.Inf(1)), over, false)
 		if l.IsNone("initial") {
 			return y
 		}
-		return l.Aten("aten::minimum", y, l.As("initial", d))
+		return l.Aten("aten::minimum", y, l.as("initial", d))
 	default:
 		l.Fail("reduction %q", reduce)
 	}
@@ -96,7 +96,7 @@ func (l *Lowering) offsetBy(x *ssa.Value, name string) *ssa.Value {
 	if l.IsNone(name) {
 		return x
 	}
-	return l.Add(x, l.As(name, l.DType(x)))
+	return l.add(x, l.as(name, l.DType(x)))
 }
 
 // boxes counts the points, which lie along the last axis, in the boxes that
@@ -104,8 +104,8 @@ func (l *Lowering) offsetBy(x *ssa.Value, name string) *ssa.Value {
 func (l *Lowering) boxes() (hist *ssa.Value, edges []*ssa.Value) {
 	x := l.histogramOf()
 	d := l.DType(x)
-	dims := l.Static(x, l.Rank(x)-1)
-	x = l.Reshape(x, -1, dims)
+	dims := l.static(x, l.Rank(x)-1)
+	x = l.reshape(x, -1, dims)
 	limits := l.Floats("range")
 	if limits != nil && int64(len(limits)) != 2*dims {
 		l.Fail("%d limits for %d axes", len(limits), dims)
@@ -116,13 +116,13 @@ func (l *Lowering) boxes() (hist *ssa.Value, edges []*ssa.Value) {
 		given = l.Tensors("bins")
 		bins = make([]int64, len(given))
 	} else {
-		bins = l.IntsN("bins", int(dims))
+		bins = l.intsN("bins", int(dims))
 	}
 	if int64(len(bins)) != dims {
 		l.Fail("bins of %d axes for points of %d", len(bins), dims)
 	}
 	for i := range bins {
-		column := l.Squeeze(l.SliceC(x, 1, int64(i), int64(i)+1, 1), 1)
+		column := l.squeeze(l.sliceC(x, 1, int64(i), int64(i)+1, 1), 1)
 		var e *ssa.Value
 		if given != nil {
 			e = l.Cast(given[i], d)
@@ -138,25 +138,25 @@ func (l *Lowering) boxes() (hist *ssa.Value, edges []*ssa.Value) {
 		if i == 0 {
 			hist = in
 			if w := l.TensorOr("weight"); w != nil {
-				hist = l.Mul(in, l.Cast(l.Reshape(w, -1, 1), d))
+				hist = l.mul(in, l.Cast(l.reshape(w, -1, 1), d))
 			}
 			continue
 		}
 		// (points, boxes so far, bins), the two flattened
-		n := l.Static(in, 1) * l.Static(hist, 1)
-		hist = l.Reshape(l.Mul(l.Unsqueeze(hist, 2), l.Unsqueeze(in, 1)), -1, n)
+		n := l.static(in, 1) * l.static(hist, 1)
+		hist = l.reshape(l.mul(l.unsqueeze(hist, 2), l.unsqueeze(in, 1)), -1, n)
 	}
 	shape := make([]int64, dims)
 	for i, e := range edges {
-		shape[i] = l.Static(e, 0) - 1
+		shape[i] = l.static(e, 0) - 1
 	}
-	hist = l.Reshape(l.Reduce("ReduceSum", hist, []int64{0}, false), shape...)
+	hist = l.reshape(l.reduce("ReduceSum", hist, []int64{0}, false), shape...)
 	if l.Bool("density") {
-		hist = l.Div(hist, l.Reduce("ReduceSum", hist, nil, false))
+		hist = l.div(hist, l.reduce("ReduceSum", hist, nil, false))
 		for i, e := range edges {
 			w := repeatInt(1, int(dims))
 			w[i] = -1
-			hist = l.Div(hist, l.Reshape(l.binWidths(e), w...))
+			hist = l.div(hist, l.reshape(l.binWidths(e), w...))
 		}
 	}
 	return hist, edges

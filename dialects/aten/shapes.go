@@ -9,7 +9,7 @@ import (
 var shapes = Defs{
 	"aten::size":               {Doc: "the shape, or the size of one dimension", Lower: lowerSize},
 	"aten::sym_size":           {Doc: "size", Lower: lowerSize},
-	"aten::_shape_as_tensor":   {Doc: "the shape as a tensor", Lower: func(l *Lowering) *ssa.Value { return l.ShapeOf(l.Tensor("self")) }},
+	"aten::_shape_as_tensor":   {Doc: "the shape as a tensor", Lower: func(l *Lowering) *ssa.Value { return l.shapeOf(l.Tensor("self")) }},
 	"aten::broadcast_shapes":   {Doc: "the common shape of two shapes", Lower: lowerBroadcastShapes},
 	"aten::numel":              {Doc: "the number of elements", Lower: lowerNumel},
 	"aten::sym_numel":          {Doc: "the number of elements", Lower: lowerNumel},
@@ -21,7 +21,7 @@ var shapes = Defs{
 	"aten::storage_offset":     {Doc: "the place of the first element in its storage", Lower: lowerStorageOffset},
 	"aten::sym_storage_offset": {Doc: "storage_offset", Lower: lowerStorageOffset},
 	"aten::element_size": {Doc: "the bytes of an element", Lower: func(l *Lowering) *ssa.Value {
-		return l.ScalarInt(tensor.Int64, int64(l.DType(l.Tensor("self")).Size()))
+		return l.scalarInt(tensor.Int64, int64(l.DType(l.Tensor("self")).Size()))
 	}},
 	"aten::is_floating_point":            answers(func(d tensor.DType) bool { return d.IsFloat() }),
 	"aten::is_complex":                   answers(func(d tensor.DType) bool { return d.IsComplex() }),
@@ -49,26 +49,26 @@ func (l *Lowering) boolScalar(v bool) *ssa.Value {
 	if v {
 		n = 1
 	}
-	return l.ScalarInt(tensor.Bool, n)
+	return l.scalarInt(tensor.Bool, n)
 }
 
 func lowerSize(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if !l.HasArg("dim") {
-		return l.ShapeOf(x)
+		return l.shapeOf(x)
 	}
 	t := x.Tensor()
 	if t == nil || !t.Ranked || !l.IsConst("dim") {
-		return l.Gather(l.ShapeOf(x), l.SizeValue(l.SizeArg("dim")), 0)
+		return l.gather(l.shapeOf(x), l.sizeValue(l.sizeArg("dim")), 0)
 	}
 	if len(t.Dims) == 0 {
 		l.Fail("a tensor of rank 0 has no size(dim)")
 	}
-	return l.SizeValue(l.SizeOf(x, l.Dim("dim", len(t.Dims))))
+	return l.sizeValue(l.sizeOf(x, l.Dim("dim", len(t.Dims))))
 }
 
 func lowerBroadcastShapes(l *Lowering) *ssa.Value {
-	a, b := l.Sizes("a"), l.Sizes("b")
+	a, b := l.sizes("a"), l.sizes("b")
 	for i := 1; i <= min(len(a), len(b)); i++ {
 		m, ok := a[len(a)-i].Int()
 		n, ok2 := b[len(b)-i].Int()
@@ -76,7 +76,7 @@ func lowerBroadcastShapes(l *Lowering) *ssa.Value {
 			l.Fail("sizes %d and %d do not broadcast", m, n)
 		}
 	}
-	return l.SizeTensor(l.BroadcastSizes(a, b))
+	return l.sizeTensor(l.broadcastSizes(a, b))
 }
 
 func lowerNumel(l *Lowering) *ssa.Value { return l.Op("Size", l.Tensor("self")) }
@@ -84,9 +84,9 @@ func lowerNumel(l *Lowering) *ssa.Value { return l.Op("Size", l.Tensor("self")) 
 func lowerDimCount(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if t := x.Tensor(); t != nil && t.Ranked {
-		return l.ScalarInt(tensor.Int64, int64(len(t.Dims)))
+		return l.scalarInt(tensor.Int64, int64(len(t.Dims)))
 	}
-	return l.Op("Size", l.ShapeOf(x))
+	return l.Op("Size", l.shapeOf(x))
 }
 
 func lowerLen(l *Lowering) *ssa.Value {
@@ -97,7 +97,7 @@ func lowerLen(l *Lowering) *ssa.Value {
 	if l.Rank(x) == 0 {
 		l.Fail("len of a tensor of rank 0")
 	}
-	return l.SizeValue(l.SizeOf(x, 0))
+	return l.sizeValue(l.sizeOf(x, 0))
 }
 
 // lowerStride answers for tensors that are known to be row-major.
@@ -106,24 +106,24 @@ func lowerStride(l *Lowering) *ssa.Value {
 	if !rowMajor(l.Arg("self"), maxTrace) {
 		l.Fail("the strides of this tensor depend on how it was made")
 	}
-	dims := l.SizesOf(x)
+	dims := l.allSizes(x)
 	strides := make([]Size, len(dims))
 	step := ConstSize(1)
 	for i := len(dims) - 1; i >= 0; i-- {
 		strides[i] = step
-		step = l.MulSize(step, l.MaxSize(dims[i], ConstSize(1)))
+		step = l.mulSize(step, l.greatestSize(dims[i], ConstSize(1)))
 	}
 	if l.HasArg("dim") {
-		return l.SizeValue(strides[l.Dim("dim", len(dims))])
+		return l.sizeValue(strides[l.Dim("dim", len(dims))])
 	}
-	return l.SizeTensor(strides)
+	return l.sizeTensor(strides)
 }
 
 func lowerStorageOffset(l *Lowering) *ssa.Value {
 	if !rowMajor(l.Arg("self"), maxTrace) {
 		l.Fail("the storage offset of this tensor depends on how it was made")
 	}
-	return l.ScalarInt(tensor.Int64, 0)
+	return l.scalarInt(tensor.Int64, 0)
 }
 
 func lowerIsContiguous(l *Lowering) *ssa.Value {
@@ -149,6 +149,6 @@ func lowerIsSameSize(l *Lowering) *ssa.Value {
 	if equal {
 		return l.boolScalar(true)
 	}
-	same := l.Cast(l.Op("Equal", l.ShapeOf(x), l.ShapeOf(y)), tensor.Int64)
-	return l.Cast(l.Reduce("ReduceMin", same, []int64{0}, false), tensor.Bool)
+	same := l.Cast(l.Op("Equal", l.shapeOf(x), l.shapeOf(y)), tensor.Int64)
+	return l.Cast(l.reduce("ReduceMin", same, []int64{0}, false), tensor.Bool)
 }

@@ -14,63 +14,43 @@ import (
 // toEnd as the end of a slice means all that is left.
 const toEnd = math.MaxInt64
 
-// SizesOf gives all sizes of a value of known rank.
-func (l *Lowering) SizesOf(x *ssa.Value) []Size {
+// allSizes gives all sizes of a value of known rank.
+func (l *Lowering) allSizes(x *ssa.Value) []Size {
 	out := make([]Size, l.Rank(x))
 	for i := range out {
-		out[i] = l.SizeOf(x, i)
+		out[i] = l.sizeOf(x, i)
 	}
 	return out
 }
 
-// SizeArg is an int argument that may be computed at run time.
-func (l *Lowering) SizeArg(name string) Size {
+// sizeArg is an int argument that may be computed at run time.
+func (l *Lowering) sizeArg(name string) Size {
 	if lit, ok := literalOf(l.Arg(name)); ok && lit.Kind == ssa.TensorLit {
 		return ConstSize(l.Int(name))
 	}
-	ss := l.Sizes(name)
+	ss := l.sizes(name)
 	if len(ss) != 1 {
 		l.Fail("argument %q must be an int", name)
 	}
 	return ss[0]
 }
 
-// SizeArgOr is SizeArg, def if the argument is None or the overload lacks it.
-func (l *Lowering) SizeArgOr(name string, def int64) Size {
+// sizeArgOr is SizeArg, def if the argument is None or the overload lacks it.
+func (l *Lowering) sizeArgOr(name string, def int64) Size {
 	if l.IsNone(name) {
 		return ConstSize(def)
 	}
-	return l.SizeArg(name)
+	return l.sizeArg(name)
 }
 
 // sizeVec is a size as a rank 1 tensor of one element.
-func (l *Lowering) sizeVec(s Size) *ssa.Value { return l.SizeTensor([]Size{s}) }
+func (l *Lowering) sizeVec(s Size) *ssa.Value { return l.sizeTensor([]Size{s}) }
 
-// MinSize is the lesser of two sizes.
-func (l *Lowering) MinSize(a, b Size) Size { return l.sizeOp("Min", sym.Expr.Minimum, a, b) }
+// leastSize is the lesser of two sizes.
+func (l *Lowering) leastSize(a, b Size) Size { return l.sizeOp("Min", sym.Expr.Minimum, a, b) }
 
-// MaxSize is the greater of two sizes.
-func (l *Lowering) MaxSize(a, b Size) Size { return l.sizeOp("Max", sym.Expr.Max, a, b) }
-
-// intExtremum is Min or Max of int64 values, whose kernels come with opset 12.
-func (l *Lowering) intExtremum(op string, a, b *ssa.Value) *ssa.Value {
-	switch {
-	case l.Opset >= 12:
-		return l.Op(op, a, b)
-	case op == "Min":
-		return l.Where(l.Op("Less", a, b), a, b)
-	}
-	return l.Where(l.Op("Less", a, b), b, a)
-}
-
-// ProductSize is the product of sizes.
-func (l *Lowering) ProductSize(ss []Size) Size {
-	p := ConstSize(1)
-	for _, s := range ss {
-		p = l.MulSize(p, s)
-	}
-	return p
-}
+// greatestSize is the greater of two sizes.
+func (l *Lowering) greatestSize(a, b Size) Size { return l.sizeOp("Max", sym.Expr.Max, a, b) }
 
 // least is a lower bound of a size.
 func (s Size) least() int64 {
@@ -89,21 +69,21 @@ func (l *Lowering) wrapSize(i, n Size) Size {
 		return i
 	}
 	if c, ok := i.Int(); ok {
-		return l.AddSize(ConstSize(c), n)
+		return l.addSize(ConstSize(c), n)
 	}
-	v := l.SizeValue(i)
-	return Size{Value: l.Where(l.Op("Less", v, l.Const(tensor.ScalarInt(0))), l.Add(v, l.SizeValue(n)), v)}
+	v := l.sizeValue(i)
+	return Size{Value: l.where(l.Op("Less", v, l.Const(tensor.ScalarInt(0))), l.add(v, l.sizeValue(n)), v)}
 }
 
 // sliceBounds gives the bounds of x[start:end] over n elements as PyTorch
 // clamps them: 0 <= start <= end <= n.
 func (l *Lowering) sliceBounds(start, end, n Size) (s, e Size) {
-	clamp := func(v Size) Size { return l.MinSize(l.MaxSize(l.wrapSize(v, n), ConstSize(0)), n) }
+	clamp := func(v Size) Size { return l.leastSize(l.greatestSize(l.wrapSize(v, n), ConstSize(0)), n) }
 	s = clamp(start)
 	if c, ok := end.Int(); ok && c == toEnd {
 		return s, n
 	}
-	return s, l.MaxSize(clamp(end), s)
+	return s, l.greatestSize(clamp(end), s)
 }
 
 // rangeOf is 0, 1, ..., n-1.
@@ -113,15 +93,10 @@ func (l *Lowering) rangeOf(n Size) *ssa.Value {
 		for i := range vs {
 			vs[i] = int64(i)
 		}
-		return l.I64(vs...)
-	}
-	if l.Opset < 11 {
-		// the places of ones
-		ones := l.Fill(l.sizeVec(n), tensor.Int64, ssa.Int(1))
-		return l.Squeeze(l.Op("NonZero", ones), 0)
+		return l.i64(vs...)
 	}
 	zero, one := l.Const(tensor.ScalarInt(0)), l.Const(tensor.ScalarInt(1))
-	return l.Op("Range", zero, l.SizeValue(n), one)
+	return l.Op("Range", zero, l.sizeValue(n), one)
 }
 
 // boolMask makes a constant mask.
@@ -181,16 +156,16 @@ func (l *Lowering) broadcastSize(a, b Size) Size {
 	if _, ok := b.Int(); ok {
 		return b
 	}
-	va, vb := l.SizeValue(a), l.SizeValue(b)
-	s := Size{Value: l.Where(l.Op("Equal", va, l.Const(tensor.ScalarInt(1))), vb, va)}
+	va, vb := l.sizeValue(a), l.sizeValue(b)
+	s := Size{Value: l.where(l.Op("Equal", va, l.Const(tensor.ScalarInt(1))), vb, va)}
 	if a.Known && b.Known {
 		s.Expr, s.Known = a.Expr.Broadcast(b.Expr), true
 	}
 	return s
 }
 
-// BroadcastSizes is the shape of several shapes broadcast together.
-func (l *Lowering) BroadcastSizes(shapes ...[]Size) []Size {
+// broadcastSizes is the shape of several shapes broadcast together.
+func (l *Lowering) broadcastSizes(shapes ...[]Size) []Size {
 	rank := 0
 	for _, s := range shapes {
 		rank = max(rank, len(s))
@@ -207,8 +182,8 @@ func (l *Lowering) BroadcastSizes(shapes ...[]Size) []Size {
 	return out
 }
 
-// ExpandTo broadcasts to the given sizes; nothing is built where x has them.
-func (l *Lowering) ExpandTo(x *ssa.Value, sizes []Size) *ssa.Value {
+// expandTo broadcasts to the given sizes; nothing is built where x has them.
+func (l *Lowering) expandTo(x *ssa.Value, sizes []Size) *ssa.Value {
 	dims := l.Shape(x)
 	shift := len(sizes) - len(dims)
 	if shift < 0 {
@@ -234,7 +209,7 @@ func (l *Lowering) ExpandTo(x *ssa.Value, sizes []Size) *ssa.Value {
 	if !changes {
 		return x
 	}
-	y := l.Expand(x, l.SizeTensor(to))
+	y := l.expand(x, l.sizeTensor(to))
 	// PyTorch expands to exactly these sizes, where ONNX would broadcast both ways
 	if t := y.Tensor(); t != nil && t.Rank() == len(sizes) {
 		exact := append([]sym.Expr(nil), t.Dims...)
@@ -248,8 +223,8 @@ func (l *Lowering) ExpandTo(x *ssa.Value, sizes []Size) *ssa.Value {
 	return y
 }
 
-// ReshapeSizes changes the shape; one size may be -1.
-func (l *Lowering) ReshapeSizes(x *ssa.Value, sizes []Size) *ssa.Value {
+// reshapeInto changes the shape; one size may be -1.
+func (l *Lowering) reshapeInto(x *ssa.Value, sizes []Size) *ssa.Value {
 	return l.reshapeLazy(x, sizes, func(i int) Size { return sizes[i] })
 }
 
@@ -258,7 +233,7 @@ func (l *Lowering) ReshapeSizes(x *ssa.Value, sizes []Size) *ssa.Value {
 func (l *Lowering) reshapeLazy(x *ssa.Value, sizes []Size, value func(i int) Size) *ssa.Value {
 	t := x.Tensor()
 	if t == nil || !t.Ranked {
-		return l.ReshapeTo(x, l.reshapeValues(sizes, value))
+		return l.reshapeTo(x, l.reshapeValues(sizes, value))
 	}
 	numel := sym.Const(1)
 	for _, d := range t.Dims {
@@ -297,7 +272,7 @@ func (l *Lowering) reshapeLazy(x *ssa.Value, sizes []Size, value func(i int) Siz
 		case inferred < 0:
 			inferred, codes[i] = i, -1
 		default:
-			return l.ReshapeTo(x, l.reshapeValues(sizes, value))
+			return l.reshapeTo(x, l.reshapeValues(sizes, value))
 		}
 	}
 	if inferred >= 0 && inferred != asked {
@@ -308,10 +283,10 @@ func (l *Lowering) reshapeLazy(x *ssa.Value, sizes []Size, value func(i int) Siz
 			p = p.Mul(s.Expr)
 		}
 		if least < 1 || !known || !p.Equal(numel) {
-			return l.ReshapeTo(x, l.reshapeValues(sizes, value))
+			return l.reshapeTo(x, l.reshapeValues(sizes, value))
 		}
 	}
-	return l.OpA("Reshape", nil, x, l.I64(codes...))
+	return l.OpA("Reshape", nil, x, l.i64(codes...))
 }
 
 func (l *Lowering) reshapeValues(sizes []Size, value func(i int) Size) *ssa.Value {
@@ -322,7 +297,7 @@ func (l *Lowering) reshapeValues(sizes []Size, value func(i int) Size) *ssa.Valu
 			ss[i] = value(i)
 		}
 	}
-	return l.SizeTensor(ss)
+	return l.sizeTensor(ss)
 }
 
 // emptyReshape is a reshape to a shape that holds a 0.
@@ -331,7 +306,7 @@ func (l *Lowering) emptyReshape(x *ssa.Value, sizes []Size, value func(i int) Si
 	for i, s := range sizes {
 		n, ok := s.Int()
 		if !ok || n < 0 {
-			return l.ReshapeTo(x, l.reshapeValues(sizes, value))
+			return l.reshapeTo(x, l.reshapeValues(sizes, value))
 		}
 		shape[i] = n
 	}
@@ -342,7 +317,7 @@ func (l *Lowering) emptyReshape(x *ssa.Value, sizes []Size, value func(i int) Si
 func (l *Lowering) flattenDims(x *ssa.Value, start, end int) *ssa.Value {
 	dims := l.Shape(x)
 	if len(dims) == 0 {
-		return l.Reshape(x, 1)
+		return l.reshape(x, 1)
 	}
 	if start >= end {
 		return x
@@ -353,7 +328,7 @@ func (l *Lowering) flattenDims(x *ssa.Value, start, end int) *ssa.Value {
 		}
 	}
 	if start == 0 && end == len(dims)-1 {
-		return l.Reshape(x, -1)
+		return l.reshape(x, -1)
 	}
 	var sizes []Size
 	merged := sym.Const(1)
@@ -370,13 +345,13 @@ func (l *Lowering) flattenDims(x *ssa.Value, start, end int) *ssa.Value {
 	return l.reshapeLazy(x, sizes, func(i int) Size {
 		switch {
 		case i < start:
-			return l.SizeOf(x, i)
+			return l.sizeOf(x, i)
 		case i > start:
-			return l.SizeOf(x, i+end-start)
+			return l.sizeOf(x, i+end-start)
 		}
 		p := ConstSize(1)
 		for j := start; j <= end; j++ {
-			p = l.MulSize(p, l.SizeOf(x, j))
+			p = l.mulSize(p, l.sizeOf(x, j))
 		}
 		return p
 	})

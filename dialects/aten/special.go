@@ -15,7 +15,7 @@ var special = Defs{
 	"aten::special_erfcx":        {Doc: "exp(x^2) * erfc(x)", Lower: inDouble((*Lowering).erfcx)},
 	"aten::erfinv":               {Doc: "the inverse of erf", Lower: inDouble((*Lowering).erfinv)},
 	"aten::special_erfinv":       {Doc: "the inverse of erf", Lower: inDouble((*Lowering).erfinv)},
-	"aten::special_ndtr":         {Doc: "the normal CDF", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(l.erfc(l.Scale(x, -math.Sqrt2/2)), 0.5) })},
+	"aten::special_ndtr":         {Doc: "the normal CDF", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(l.erfc(l.scale(x, -math.Sqrt2/2)), 0.5) })},
 	"aten::special_ndtri":        {Doc: "the inverse of the normal CDF", Lower: inDouble((*Lowering).ndtri)},
 	"aten::special_log_ndtr":     {Doc: "log of the normal CDF", Lower: inDouble((*Lowering).logNdtr)},
 	"aten::special_entr":         {Doc: "-x log(x), 0 at 0, -inf below", Lower: floatUnary((*Lowering).entr)},
@@ -49,9 +49,9 @@ func (l *Lowering) floats(x *ssa.Value, v ...float64) *ssa.Value {
 
 // horner is the polynomial with the given coefficients, highest power first.
 func (l *Lowering) horner(x *ssa.Value, c ...float64) *ssa.Value {
-	y := l.Offset(l.Scale(x, c[0]), c[1])
+	y := l.offset(l.scale(x, c[0]), c[1])
 	for _, k := range c[2:] {
-		y = l.Offset(l.Mul(y, x), k)
+		y = l.offset(l.mul(y, x), k)
 	}
 	return y
 }
@@ -63,121 +63,121 @@ func (l *Lowering) series(x *ssa.Value, c ...float64) *ssa.Value {
 	for i := range powers {
 		powers[i] = float64(i)
 	}
-	terms := l.Mul(l.Op("Pow", l.Unsqueeze(x, -1), l.floats(x, powers...)), l.floats(x, c...))
+	terms := l.mul(l.Op("Pow", l.unsqueeze(x, -1), l.floats(x, powers...)), l.floats(x, c...))
 	return l.sumLast(terms)
 }
 
 // sumLast sums along the last axis.
 func (l *Lowering) sumLast(x *ssa.Value) *ssa.Value {
-	return l.Reduce("ReduceSum", x, []int64{-1}, false)
+	return l.reduce("ReduceSum", x, []int64{-1}, false)
 }
 
 // erfcxAbs is erfcx for x >= 0, to 1.2e-7 (Numerical Recipes, erfcc).
 func (l *Lowering) erfcxAbs(x *ssa.Value) *ssa.Value {
-	t := l.Op("Reciprocal", l.Offset(l.Scale(x, 0.5), 1))
+	t := l.Op("Reciprocal", l.offset(l.scale(x, 0.5), 1))
 	p := l.horner(t, 0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223)
-	return l.Mul(t, l.Exp(p))
+	return l.mul(t, l.exp(p))
 }
 
 func (l *Lowering) erfc(x *ssa.Value) *ssa.Value {
-	a := l.Abs(x)
-	r := l.Mul(l.Exp(l.Neg(l.Square(a))), l.erfcxAbs(a))
-	return l.Where(l.IsNegative(x), l.Sub(l.Like(x, 2), r), r)
+	a := l.abs(x)
+	r := l.mul(l.exp(l.neg(l.square(a))), l.erfcxAbs(a))
+	return l.where(l.isNegative(x), l.sub(l.Like(x, 2), r), r)
 }
 
 func (l *Lowering) erfcx(x *ssa.Value) *ssa.Value {
-	r := l.erfcxAbs(l.Abs(x))
-	return l.Where(l.IsNegative(x), l.Sub(l.Scale(l.Exp(l.Square(x)), 2), r), r)
+	r := l.erfcxAbs(l.abs(x))
+	return l.where(l.isNegative(x), l.sub(l.scale(l.exp(l.square(x)), 2), r), r)
 }
 
 func (l *Lowering) logNdtr(x *ssa.Value) *ssa.Value {
-	t := l.Scale(x, math.Sqrt2/2)
-	low := l.Sub(l.Log(l.Scale(l.erfcx(l.Neg(t)), 0.5)), l.Square(t))
-	high := l.log1p(l.Scale(l.erfc(t), -0.5))
-	return l.Where(l.Less(x, l.Like(x, -1)), low, high)
+	t := l.scale(x, math.Sqrt2/2)
+	low := l.sub(l.log(l.scale(l.erfcx(l.neg(t)), 0.5)), l.square(t))
+	high := l.log1p(l.scale(l.erfc(t), -0.5))
+	return l.where(l.less(x, l.Like(x, -1)), low, high)
 }
 
 func (l *Lowering) ndtri(p *ssa.Value) *ssa.Value {
-	q := l.Sub(l.Like(p, 1), p)
-	return l.normalQuantile(l.Offset(p, -0.5), l.Min(p, q))
+	q := l.sub(l.Like(p, 1), p)
+	return l.normalQuantile(l.offset(p, -0.5), l.min(p, q))
 }
 
 func (l *Lowering) erfinv(x *ssa.Value) *ssa.Value {
-	tail := l.Scale(l.Sub(l.Like(x, 1), l.Abs(x)), 0.5)
-	return l.Scale(l.normalQuantile(l.Scale(x, 0.5), tail), math.Sqrt2/2)
+	tail := l.scale(l.sub(l.Like(x, 1), l.abs(x)), 0.5)
+	return l.scale(l.normalQuantile(l.scale(x, 0.5), tail), math.Sqrt2/2)
 }
 
 // normalQuantile is the inverse of the normal CDF at 1/2 + y, where tail is the
 // lesser of that and 1 less it (Cephes ndtri: a rational function of y in the
 // middle, two of sqrt(-2 log tail) at the ends).
 func (l *Lowering) normalQuantile(y, tail *ssa.Value) *ssa.Value {
-	y2 := l.Square(y)
+	y2 := l.square(y)
 	p0 := l.horner(y2, -59.9633501014107895267, 98.0010754185999661536, -56.6762857469070293439, 13.9312609387279679503, -1.23916583867381258016)
 	q0 := l.horner(y2, 1, 1.95448858338141759834, 4.67627912898881538453, 86.3602421390890590575, -225.462687854119370527, 200.260212380060660359, -82.0372256168333339912, 15.9056225126211695515, -1.18331621121330003142)
-	middle := l.Scale(l.Add(y, l.Mul(y, l.Mul(y2, l.Div(p0, q0)))), math.Sqrt(2*math.Pi))
-	x := l.Sqrt(l.Scale(l.Log(tail), -2))
+	middle := l.scale(l.add(y, l.mul(y, l.mul(y2, l.div(p0, q0)))), math.Sqrt(2*math.Pi))
+	x := l.sqrt(l.scale(l.log(tail), -2))
 	z := l.Op("Reciprocal", x)
 	p1 := l.horner(z, 4.05544892305962419923, 31.5251094599893866154, 57.1628192246421288162, 44.0805073893200834700, 14.6849561928858024014, 2.18663306850790267539, -0.140256079171354495875, -0.0350424626827848203418, -8.57456785154685413611e-4)
 	q1 := l.horner(z, 1, 15.7799883256466749731, 45.3907635128879210584, 41.3172038254672030440, 15.0425385692907503408, 2.50464946208309415979, -0.142182922854787788574, -0.0380806407691578277194, -9.33259480895457427372e-4)
 	p2 := l.horner(z, 3.23774891776946035970, 6.91522889068984211695, 3.93881025292474443415, 1.33303460815807542389, 0.201485389549179081538, 0.0123716634817820021358, 3.01581553508235416007e-4, 2.65806974686737550832e-6, 6.23974539184983293730e-9)
 	q2 := l.horner(z, 1, 6.02427039364742014255, 3.67983563856160859403, 1.37702099489081330271, 0.216236993594496635890, 0.0134204006088543189037, 3.28014464682127739104e-4, 2.89247864745380683936e-6, 6.79019408009981274425e-9)
-	far := l.Where(l.Less(x, l.Like(x, 8)), l.Div(p1, q1), l.Div(p2, q2))
-	end := l.Sub(l.Sub(x, l.Div(l.Log(x), x)), l.Mul(z, far))
-	end = l.Where(l.IsZero(tail), l.Like(x, math.Inf(1)), end)
-	end = l.Where(l.IsNegative(y), l.Neg(end), end)
-	v := l.Where(l.Greater(tail, l.Like(x, math.Exp(-2))), middle, end)
-	return l.Where(l.IsNegative(tail), l.Like(x, math.NaN()), v)
+	far := l.where(l.less(x, l.Like(x, 8)), l.div(p1, q1), l.div(p2, q2))
+	end := l.sub(l.sub(x, l.div(l.log(x), x)), l.mul(z, far))
+	end = l.where(l.isZero(tail), l.Like(x, math.Inf(1)), end)
+	end = l.where(l.isNegative(y), l.neg(end), end)
+	v := l.where(l.greater(tail, l.Like(x, math.Exp(-2))), middle, end)
+	return l.where(l.isNegative(tail), l.Like(x, math.NaN()), v)
 }
 
 func (l *Lowering) entr(x *ssa.Value) *ssa.Value {
-	v := l.Neg(l.Mul(x, l.Log(x)))
-	v = l.Where(l.IsZero(x), l.Like(x, 0), v)
-	return l.Where(l.IsNegative(x), l.Like(x, math.Inf(-1)), v)
+	v := l.neg(l.mul(x, l.log(x)))
+	v = l.where(l.isZero(x), l.Like(x, 0), v)
+	return l.where(l.isNegative(x), l.Like(x, math.Inf(-1)), v)
 }
 
 // lgamma uses Lanczos' approximation above 1/2 and reflection below.
 func (l *Lowering) lgamma(x *ssa.Value) *ssa.Value {
 	lanczos := [...]float64{676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7} // g = 7, n = 9
-	low := l.Less(x, l.Like(x, 0.5))
-	y := l.Where(low, l.Sub(l.Like(x, 1), x), x)
+	low := l.less(x, l.Like(x, 0.5))
+	y := l.where(low, l.sub(l.Like(x, 1), x), x)
 	steps := make([]float64, len(lanczos))
 	for i := range steps {
 		steps[i] = float64(i)
 	}
-	a := l.sumLast(l.Div(l.floats(x, lanczos[:]...), l.Add(l.Unsqueeze(y, -1), l.floats(x, steps...))))
-	a = l.Offset(a, 0.99999999999980993)
-	t := l.Offset(y, 6.5)
-	v := l.Sub(l.Mul(l.Offset(y, -0.5), l.Log(t)), t)
-	v = l.Offset(l.Add(v, l.Log(a)), 0.5*math.Log(2*math.Pi))
-	sine := l.Abs(l.sinPi(x))
-	reflected := l.Sub(l.Neg(l.Log(l.Scale(sine, 1/math.Pi))), v)
-	v = l.Where(low, reflected, v)
-	return l.Where(l.Op("IsInf", x), l.Like(x, math.Inf(1)), v)
+	a := l.sumLast(l.div(l.floats(x, lanczos[:]...), l.add(l.unsqueeze(y, -1), l.floats(x, steps...))))
+	a = l.offset(a, 0.99999999999980993)
+	t := l.offset(y, 6.5)
+	v := l.sub(l.mul(l.offset(y, -0.5), l.log(t)), t)
+	v = l.offset(l.add(v, l.log(a)), 0.5*math.Log(2*math.Pi))
+	sine := l.abs(l.sinPi(x))
+	reflected := l.sub(l.neg(l.log(l.scale(sine, 1/math.Pi))), v)
+	v = l.where(low, reflected, v)
+	return l.where(l.Op("IsInf", x), l.Like(x, math.Inf(1)), v)
 }
 
 // fraction is x less the nearest integer.
-func (l *Lowering) fraction(x *ssa.Value) *ssa.Value { return l.Sub(x, l.Op("Round", x)) }
+func (l *Lowering) fraction(x *ssa.Value) *ssa.Value { return l.sub(x, l.Op("Round", x)) }
 
 // sinPi is the sine of pi * x up to its sign, exactly 0 at integers.
 func (l *Lowering) sinPi(x *ssa.Value) *ssa.Value {
-	return l.Op("Sin", l.Scale(l.fraction(x), math.Pi))
+	return l.Op("Sin", l.scale(l.fraction(x), math.Pi))
 }
 
 // digamma goes up by ten steps to where the asymptotic series holds, after reflection of what is below 0.
 func (l *Lowering) digamma(x *ssa.Value) *ssa.Value {
-	low := l.IsNegative(x)
-	y := l.Where(low, l.Sub(l.Like(x, 1), x), x)
-	steps := l.sumLast(l.Op("Reciprocal", l.Add(l.Unsqueeze(y, -1), l.floats(x, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9))))
-	z := l.Offset(y, 10)
-	r := l.Op("Reciprocal", l.Square(z))
-	tail := l.Mul(r, l.horner(r, -1.0/132, 1.0/240, -1.0/252, 1.0/120, -1.0/12))
-	v := l.Sub(l.Add(l.Sub(l.Log(z), l.Scale(l.Op("Reciprocal", z), 0.5)), tail), steps)
-	angle := l.Scale(l.fraction(x), math.Pi)
-	cot := l.Div(l.Op("Cos", angle), l.Op("Sin", angle))
-	v = l.Where(low, l.Sub(v, l.Scale(cot, math.Pi)), v)
-	pole := l.And(low, l.IsZero(angle))
-	v = l.Where(pole, l.Like(x, math.NaN()), v)
-	return l.Where(l.IsZero(x), l.Neg(l.Op("Reciprocal", x)), v)
+	low := l.isNegative(x)
+	y := l.where(low, l.sub(l.Like(x, 1), x), x)
+	steps := l.sumLast(l.Op("Reciprocal", l.add(l.unsqueeze(y, -1), l.floats(x, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9))))
+	z := l.offset(y, 10)
+	r := l.Op("Reciprocal", l.square(z))
+	tail := l.mul(r, l.horner(r, -1.0/132, 1.0/240, -1.0/252, 1.0/120, -1.0/12))
+	v := l.sub(l.add(l.sub(l.log(z), l.scale(l.Op("Reciprocal", z), 0.5)), tail), steps)
+	angle := l.scale(l.fraction(x), math.Pi)
+	cot := l.div(l.Op("Cos", angle), l.Op("Sin", angle))
+	v = l.where(low, l.sub(v, l.scale(cot, math.Pi)), v)
+	pole := l.and(low, l.isZero(angle))
+	v = l.where(pole, l.Like(x, math.NaN()), v)
+	return l.where(l.isZero(x), l.neg(l.Op("Reciprocal", x)), v)
 }
 
 func lowerPolygamma(l *Lowering) *ssa.Value {
@@ -200,64 +200,64 @@ func lowerPolygamma(l *Lowering) *ssa.Value {
 	if n%2 == 0 {
 		f = -f
 	}
-	return l.Cast(l.Scale(l.zeta(l.Like(x, float64(n+1)), x), f), d)
+	return l.Cast(l.scale(l.zeta(l.Like(x, float64(n+1)), x), f), d)
 }
 
 // trigamma reflects below 1/2 and goes up by six steps, as ATen does, but for
 // the sine of pi x, which is exact here: at negative integers it gives inf.
 func (l *Lowering) trigamma(x *ssa.Value) *ssa.Value {
-	low := l.Less(x, l.Like(x, 0.5))
-	y := l.Where(low, l.Sub(l.Like(x, 1), x), x)
-	steps := l.sumLast(l.Op("Reciprocal", l.Square(l.Add(l.Unsqueeze(y, -1), l.floats(x, 0, 1, 2, 3, 4, 5)))))
-	z := l.Offset(y, 6)
-	r := l.Op("Reciprocal", l.Square(z))
-	tail := l.Offset(l.Scale(l.Op("Reciprocal", z), 0.5), 1)
-	tail = l.Add(tail, l.Mul(r, l.horner(r, 1.0/42, -1.0/30, 1.0/6)))
-	v := l.Add(steps, l.Div(tail, z))
-	s := l.Scale(l.sinPi(x), 1/math.Pi)
-	return l.Where(low, l.Sub(l.Op("Reciprocal", l.Square(s)), v), v)
+	low := l.less(x, l.Like(x, 0.5))
+	y := l.where(low, l.sub(l.Like(x, 1), x), x)
+	steps := l.sumLast(l.Op("Reciprocal", l.square(l.add(l.unsqueeze(y, -1), l.floats(x, 0, 1, 2, 3, 4, 5)))))
+	z := l.offset(y, 6)
+	r := l.Op("Reciprocal", l.square(z))
+	tail := l.offset(l.scale(l.Op("Reciprocal", z), 0.5), 1)
+	tail = l.add(tail, l.mul(r, l.horner(r, 1.0/42, -1.0/30, 1.0/6)))
+	v := l.add(steps, l.div(tail, z))
+	s := l.scale(l.sinPi(x), 1/math.Pi)
+	return l.where(low, l.sub(l.Op("Reciprocal", l.square(s)), v), v)
 }
 
 func lowerZeta(l *Lowering) *ssa.Value {
-	d := l.FloatType("self", "other")
+	d := l.floatType("self", "other")
 	f := tensor.Float64
-	return l.Cast(l.zeta(l.Cast(l.As("self", d), f), l.Cast(l.As("other", d), f)), d)
+	return l.Cast(l.zeta(l.Cast(l.as("self", d), f), l.Cast(l.as("other", d), f)), d)
 }
 
 // zeta sums (q + k)^-x until q + k is at least 10 and takes the rest by
 // Euler and Maclaurin. How many terms that takes depends on the least q.
 func (l *Lowering) zeta(x, q *ssa.Value) *ssa.Value {
-	low := l.And(l.IsNegative(q), l.isFinite(q))
-	least := l.Reduce("ReduceMax", l.Reshape(l.Where(low, l.Neg(q), l.Like(q, 0)), -1), nil, false)
-	n := l.Offset(l.Op("Ceil", least), 10)
+	low := l.and(l.isNegative(q), l.isFinite(q))
+	least := l.reduce("ReduceMax", l.reshape(l.where(low, l.neg(q), l.Like(q, 0)), -1), nil, false)
+	n := l.offset(l.Op("Ceil", least), 10)
 	k := l.Cast(l.rangeTo(l.Cast(n, tensor.Int64)), tensor.Float64)
-	minus := l.Neg(x)
+	minus := l.neg(x)
 	if l.Rank(minus) > 0 {
-		minus = l.Unsqueeze(minus, -1)
+		minus = l.unsqueeze(minus, -1)
 	}
-	sum := l.sumLast(l.Op("Pow", l.Add(l.Unsqueeze(q, -1), k), minus))
-	w := l.Add(q, n)
-	b := l.Op("Pow", w, l.Neg(x))
-	less := l.Offset(x, -1)
-	sum = l.Add(sum, l.Add(l.Div(l.Mul(b, w), less), l.Scale(b, 0.5)))
+	sum := l.sumLast(l.Op("Pow", l.add(l.unsqueeze(q, -1), k), minus))
+	w := l.add(q, n)
+	b := l.Op("Pow", w, l.neg(x))
+	less := l.offset(x, -1)
+	sum = l.add(sum, l.add(l.div(l.mul(b, w), less), l.scale(b, 0.5)))
 	// Bernoulli numbers over factorials of even order
 	c := [...]float64{1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000}
-	factor := l.Mul(x, l.Div(b, w))
+	factor := l.mul(x, l.div(b, w))
 	for i, k := range c {
-		sum = l.Add(sum, l.Scale(factor, k))
+		sum = l.add(sum, l.scale(factor, k))
 		if i+1 < len(c) {
 			j := float64(2*i + 1)
-			factor = l.Div(l.Mul(factor, l.Mul(l.Offset(x, j), l.Offset(x, j+1))), l.Square(w))
+			factor = l.div(l.mul(factor, l.mul(l.offset(x, j), l.offset(x, j+1))), l.square(w))
 		}
 	}
 	nan, inf := l.Like(x, math.NaN()), l.Like(x, math.Inf(1))
-	notPositive := l.LessEqual(q, l.Like(q, 0))
-	whole := func(v *ssa.Value) *ssa.Value { return l.Equal(v, l.Op("Floor", v)) }
-	sum = l.Where(l.And(notPositive, l.Not(whole(x))), nan, sum)
-	sum = l.Where(l.And(notPositive, whole(q)), inf, sum)
-	sum = l.Where(l.Op("IsInf", q), nan, sum)
-	sum = l.Where(l.Less(x, l.Like(x, 1)), nan, sum)
-	return l.Where(l.Equal(x, l.Like(x, 1)), inf, sum)
+	notPositive := l.lessEqual(q, l.Like(q, 0))
+	whole := func(v *ssa.Value) *ssa.Value { return l.equal(v, l.Op("Floor", v)) }
+	sum = l.where(l.and(notPositive, l.not(whole(x))), nan, sum)
+	sum = l.where(l.and(notPositive, whole(q)), inf, sum)
+	sum = l.where(l.Op("IsInf", q), nan, sum)
+	sum = l.where(l.less(x, l.Like(x, 1)), nan, sum)
+	return l.where(l.equal(x, l.Like(x, 1)), inf, sum)
 }
 
 func lowerMvlgamma(l *Lowering) *ssa.Value {
@@ -271,69 +271,69 @@ func lowerMvlgamma(l *Lowering) *ssa.Value {
 	for i := range halves {
 		halves[i] = -float64(i) / 2
 	}
-	sum := l.sumLast(l.lgamma(l.Add(l.Unsqueeze(w, -1), l.floats(w, halves...))))
-	return l.Cast(l.Offset(sum, float64(p*(p-1))/4*math.Log(math.Pi)), l.DType(x))
+	sum := l.sumLast(l.lgamma(l.add(l.unsqueeze(w, -1), l.floats(w, halves...))))
+	return l.Cast(l.offset(sum, float64(p*(p-1))/4*math.Log(math.Pi)), l.DType(x))
 }
 
 // incompleteGamma takes the power series where x < a + 1 and Legendre's
 // continued fraction elsewhere, both until nothing changes (Numerical Recipes, gser and gcf).
 func (l *Lowering) incompleteGamma(lower bool) *ssa.Value {
-	d := l.FloatType("self", "other")
+	d := l.floatType("self", "other")
 	f := tensor.Float64
-	a, x := l.broadcast(l.Cast(l.As("self", d), f), l.Cast(l.As("other", d), f))
+	a, x := l.broadcast(l.Cast(l.as("self", d), f), l.Cast(l.as("other", d), f))
 	one, nan := l.Scalar(f, 1), l.Scalar(f, math.NaN())
-	good := l.And(l.And(l.isFinite(a), l.isFinite(x)), l.And(l.Greater(a, l.Like(a, 0)), l.Greater(x, l.Like(x, 0))))
-	below := l.Less(x, l.Offset(a, 1))
-	inSeries := l.And(good, below)
-	inFraction := l.And(good, l.Not(below))
+	good := l.and(l.and(l.isFinite(a), l.isFinite(x)), l.and(l.greater(a, l.Like(a, 0)), l.greater(x, l.Like(x, 0))))
+	below := l.less(x, l.offset(a, 1))
+	inSeries := l.and(good, below)
+	inFraction := l.and(good, l.not(below))
 	scale := func(a, x *ssa.Value) *ssa.Value {
-		return l.Exp(l.Sub(l.Sub(l.Mul(a, l.Log(x)), x), l.lgamma(a)))
+		return l.exp(l.sub(l.sub(l.mul(a, l.log(x)), x), l.lgamma(a)))
 	}
 	// arguments that converge at once stand in where the other form is taken
-	sa, sx := l.Where(inSeries, a, one), l.Where(inSeries, x, l.Scalar(f, 0.5))
-	fa, fx := l.Where(inFraction, a, one), l.Where(inFraction, x, l.Scalar(f, 3))
-	first := l.Div(one, sa)
-	vs := l.loop(l.ScalarInt(tensor.Bool, 1), []*ssa.Value{sa, first, first}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
-		k := l.Offset(vs[0], 1)
-		term := l.Mul(vs[1], l.Div(sx, k))
-		sum := l.Add(vs[2], term)
-		more := l.Greater(term, l.Scale(sum, 1e-16))
+	sa, sx := l.where(inSeries, a, one), l.where(inSeries, x, l.Scalar(f, 0.5))
+	fa, fx := l.where(inFraction, a, one), l.where(inFraction, x, l.Scalar(f, 3))
+	first := l.div(one, sa)
+	vs := l.loop(l.scalarInt(tensor.Bool, 1), []*ssa.Value{sa, first, first}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
+		k := l.offset(vs[0], 1)
+		term := l.mul(vs[1], l.div(sx, k))
+		sum := l.add(vs[2], term)
+		more := l.greater(term, l.scale(sum, 1e-16))
 		return l.anyTrue(more, nil, false), []*ssa.Value{k, term, sum}
 	})
-	p := l.Mul(vs[2], scale(sa, sx))
+	p := l.mul(vs[2], scale(sa, sx))
 	const tiny = 1e-300
-	b := l.Offset(l.Sub(fx, fa), 1)
-	h := l.Div(one, b)
-	huge := l.Add(l.Mul(b, l.Scalar(f, 0)), l.Scalar(f, 1/tiny))
-	vs = l.loop(l.ScalarInt(tensor.Bool, 1), []*ssa.Value{l.Scalar(f, 1), b, huge, h, h}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
+	b := l.offset(l.sub(fx, fa), 1)
+	h := l.div(one, b)
+	huge := l.add(l.mul(b, l.Scalar(f, 0)), l.Scalar(f, 1/tiny))
+	vs = l.loop(l.scalarInt(tensor.Bool, 1), []*ssa.Value{l.Scalar(f, 1), b, huge, h, h}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
 		i, b, c, d, h := vs[0], vs[1], vs[2], vs[3], vs[4]
-		an := l.Mul(l.Neg(i), l.Sub(i, fa))
-		b = l.Offset(b, 2)
+		an := l.mul(l.neg(i), l.sub(i, fa))
+		b = l.offset(b, 2)
 		guard := func(v *ssa.Value) *ssa.Value {
-			return l.Where(l.Less(l.Abs(v), l.Like(v, tiny)), l.Like(v, tiny), v)
+			return l.where(l.less(l.abs(v), l.Like(v, tiny)), l.Like(v, tiny), v)
 		}
-		d = l.Op("Reciprocal", guard(l.Add(l.Mul(an, d), b)))
-		c = guard(l.Add(b, l.Div(an, c)))
-		delta := l.Mul(d, c)
-		more := l.Greater(l.Abs(l.Offset(delta, -1)), l.Like(delta, 1e-15))
-		again := l.And(l.anyTrue(more, nil, false), l.Less(i, l.Like(i, 100000)))
-		return again, []*ssa.Value{l.Offset(i, 1), b, c, d, l.Mul(h, delta)}
+		d = l.Op("Reciprocal", guard(l.add(l.mul(an, d), b)))
+		c = guard(l.add(b, l.div(an, c)))
+		delta := l.mul(d, c)
+		more := l.greater(l.abs(l.offset(delta, -1)), l.Like(delta, 1e-15))
+		again := l.and(l.anyTrue(more, nil, false), l.less(i, l.Like(i, 100000)))
+		return again, []*ssa.Value{l.offset(i, 1), b, c, d, l.mul(h, delta)}
 	})
-	q := l.Mul(vs[4], scale(fa, fx))
-	v := l.Where(below, p, l.Sub(one, q))
+	q := l.mul(vs[4], scale(fa, fx))
+	v := l.where(below, p, l.sub(one, q))
 	if !lower {
-		v = l.Where(below, l.Sub(one, p), q)
+		v = l.where(below, l.sub(one, p), q)
 	}
 	// the edges, as in ATen's calc_igamma
 	zero, full := l.Scalar(f, 0), one
 	if !lower {
 		zero, full = one, l.Scalar(f, 0)
 	}
-	v = l.Where(l.Op("IsInf", x), full, v)
-	v = l.Where(l.Op("IsInf", a), l.Where(l.Op("IsInf", x), nan, zero), v)
-	v = l.Where(l.IsZero(x), zero, v)
-	v = l.Where(l.IsZero(a), l.Where(l.Greater(x, l.Like(x, 0)), full, nan), v)
-	bad := l.Or(l.IsNegative(a), l.IsNegative(x))
-	bad = l.Or(bad, l.Or(l.isNaN(a), l.isNaN(x)))
-	return l.Cast(l.Where(bad, nan, v), d)
+	v = l.where(l.Op("IsInf", x), full, v)
+	v = l.where(l.Op("IsInf", a), l.where(l.Op("IsInf", x), nan, zero), v)
+	v = l.where(l.isZero(x), zero, v)
+	v = l.where(l.isZero(a), l.where(l.greater(x, l.Like(x, 0)), full, nan), v)
+	bad := l.or(l.isNegative(a), l.isNegative(x))
+	bad = l.or(bad, l.or(l.isNaN(a), l.isNaN(x)))
+	return l.Cast(l.where(bad, nan, v), d)
 }

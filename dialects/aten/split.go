@@ -39,9 +39,9 @@ func lowerSplit(l *Lowering) []*ssa.Value {
 			continue
 		}
 		if _, isList := v.Type.(*ssa.ListType); isList {
-			return l.splitSizes(x, dim, l.Sizes(name))
+			return l.splitSizes(x, dim, l.sizes(name))
 		}
-		return l.splitEvery(x, dim, l.SizeArg(name))
+		return l.splitEvery(x, dim, l.sizeArg(name))
 	}
 	l.Fail("this overload of split is not known")
 	return nil
@@ -80,15 +80,15 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size) []*ssa.Value {
 		}
 	}
 	if !splitsToSequence(l.DType(x)) {
-		total := l.SizeValue(l.SizeOf(x, dim))
-		by := l.SizeValue(size)
-		count := l.Div(l.Sub(l.Add(total, by), l.Const(tensor.ScalarInt(1))), by)
+		total := l.sizeValue(l.sizeOf(x, dim))
+		by := l.sizeValue(size)
+		count := l.div(l.sub(l.add(total, by), l.Const(tensor.ScalarInt(1))), by)
 		return l.partList(x, dim, count, func(i *ssa.Value) *ssa.Value {
-			at := l.Mul(i, by)
-			return l.Op("Slice", x, l.Unsqueeze(at, 0), l.Unsqueeze(l.Add(at, by), 0), l.I64(int64(dim)))
+			at := l.mul(i, by)
+			return l.Op("Slice", x, l.unsqueeze(at, 0), l.unsqueeze(l.add(at, by), 0), l.i64(int64(dim)))
 		})
 	}
-	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, l.SizeValue(size))}
+	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, l.sizeValue(size))}
 }
 
 // splitsToSequence reports the element types of onnxruntime's SplitToSequence;
@@ -126,23 +126,7 @@ func (l *Lowering) splitSizes(x *ssa.Value, dim int, sizes []Size) []*ssa.Value 
 	case 1:
 		return []*ssa.Value{x}
 	}
-	dynamic := false
-	for _, s := range sizes {
-		_, ok := s.Int()
-		dynamic = dynamic || !ok
-	}
-	if dynamic && l.Opset < 13 {
-		// Split has its sizes as an attribute there
-		out := make([]*ssa.Value, len(sizes))
-		at := ConstSize(0)
-		for i, s := range sizes {
-			end := l.AddSize(at, s)
-			out[i] = l.sliceDim(x, dim, at, end, ConstSize(1))
-			at = end
-		}
-		return out
-	}
-	return l.Create("onnx::Split", len(sizes), []*ssa.Value{x, l.SizeTensor(sizes)}, intAttr("axis", int64(dim)))
+	return l.Create("onnx::Split", len(sizes), []*ssa.Value{x, l.sizeTensor(sizes)}, intAttr("axis", int64(dim)))
 }
 
 func lowerChunk(l *Lowering) []*ssa.Value {
@@ -165,11 +149,11 @@ func lowerChunk(l *Lowering) []*ssa.Value {
 	if k == 1 {
 		return []*ssa.Value{x}
 	}
-	n := l.SizeOf(x, dim)
+	n := l.sizeOf(x, dim)
 	if _, ok := d.Divide(ConstSize(k).Expr); ok {
-		return l.splitSizes(x, dim, repeatSize(l.DivSize(n, ConstSize(k)), k))
+		return l.splitSizes(x, dim, repeatSize(l.divSize(n, ConstSize(k)), k))
 	}
-	return l.splitEvery(x, dim, l.DivSize(l.AddSize(n, ConstSize(k-1)), ConstSize(k)))
+	return l.splitEvery(x, dim, l.divSize(l.addSize(n, ConstSize(k-1)), ConstSize(k)))
 }
 
 func lowerHsplit(l *Lowering) []*ssa.Value {
@@ -192,14 +176,14 @@ func (l *Lowering) tensorSplit(dim int) []*ssa.Value {
 		t := v.Tensor()
 		if name == "sections" || t != nil && t.Rank() == 0 {
 			if !l.IsConst(name) {
-				return l.splitSectionsDynamic(x, dim, l.SizeArg(name))
+				return l.splitSectionsDynamic(x, dim, l.sizeArg(name))
 			}
 			return l.splitSections(x, dim, l.Int(name))
 		}
 		if t != nil && t.Ranked && !t.Dims[0].IsConst() {
 			return l.splitAtIndices(x, dim, l.Tensor(name))
 		}
-		cuts := l.Sizes(name)
+		cuts := l.sizes(name)
 		out := make([]*ssa.Value, len(cuts)+1)
 		at := ConstSize(0)
 		for i := range out {
@@ -233,25 +217,25 @@ func (l *Lowering) splitSections(x *ssa.Value, dim int, k int64) []*ssa.Value {
 		return l.splitSizes(x, dim, sizes)
 	}
 	// part i has (n + k - 1 - i) // k elements
-	n := l.SizeOf(x, dim)
+	n := l.sizeOf(x, dim)
 	sizes := make([]Size, k)
 	for i := range sizes {
-		sizes[i] = l.DivSize(l.AddSize(n, ConstSize(k-1-int64(i))), ConstSize(k))
+		sizes[i] = l.divSize(l.addSize(n, ConstSize(k-1-int64(i))), ConstSize(k))
 	}
 	return l.splitSizes(x, dim, sizes)
 }
 
 // splitSectionsDynamic is splitSections into a number of parts that is known at run time.
 func (l *Lowering) splitSectionsDynamic(x *ssa.Value, dim int, k Size) []*ssa.Value {
-	by := l.SizeValue(k)
-	last := l.Sub(l.Add(l.SizeValue(l.SizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
-	sizes := l.Div(l.Sub(last, l.rangeOf(k)), by)
+	by := l.sizeValue(k)
+	last := l.sub(l.add(l.sizeValue(l.sizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
+	sizes := l.div(l.sub(last, l.rangeOf(k)), by)
 	if !splitsToSequence(l.DType(x)) {
 		ends := l.Op("CumSum", sizes, l.Const(tensor.ScalarInt(0)))
-		starts := l.Sub(ends, sizes)
+		starts := l.sub(ends, sizes)
 		return l.partList(x, dim, by, func(i *ssa.Value) *ssa.Value {
-			at := l.Unsqueeze(i, 0)
-			return l.Op("Slice", x, l.Gather(starts, at, 0), l.Gather(ends, at, 0), l.I64(int64(dim)))
+			at := l.unsqueeze(i, 0)
+			return l.Op("Slice", x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)))
 		})
 	}
 	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, sizes)}
@@ -259,10 +243,10 @@ func (l *Lowering) splitSectionsDynamic(x *ssa.Value, dim int, k Size) []*ssa.Va
 
 // splitAtIndices cuts at indices whose number is known at run time.
 func (l *Lowering) splitAtIndices(x *ssa.Value, dim int, cuts *ssa.Value) []*ssa.Value {
-	starts, ends := l.ConcatV(0, l.I64(0), cuts), l.ConcatV(0, cuts, l.I64(toEnd))
+	starts, ends := l.concatV(0, l.i64(0), cuts), l.concatV(0, cuts, l.i64(toEnd))
 	return l.partList(x, dim, l.Op("Size", starts), func(i *ssa.Value) *ssa.Value {
-		at := l.Unsqueeze(i, 0)
-		return l.Op("Slice", x, l.Gather(starts, at, 0), l.Gather(ends, at, 0), l.I64(int64(dim)))
+		at := l.unsqueeze(i, 0)
+		return l.Op("Slice", x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)))
 	})
 }
 
@@ -278,14 +262,14 @@ func lowerUnbind(l *Lowering) []*ssa.Value {
 		list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
 		dims := append(append([]sym.Expr(nil), l.Shape(x)[:dim]...), l.Shape(x)[dim+1:]...)
 		list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), dims...)}
-		return []*ssa.Value{l.listLoop(list, l.SizeValue(l.SizeOf(x, dim)), func(i *ssa.Value) *ssa.Value { return l.Gather(x, i, dim) })}
+		return []*ssa.Value{l.listLoop(list, l.sizeValue(l.sizeOf(x, dim)), func(i *ssa.Value) *ssa.Value { return l.gather(x, i, dim) })}
 	}
 	if !ok {
 		return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 0)}, x)}
 	}
 	out := make([]*ssa.Value, n)
 	for i := range out {
-		out[i] = l.Gather(x, l.Const(tensor.ScalarInt(int64(i))), dim)
+		out[i] = l.gather(x, l.Const(tensor.ScalarInt(int64(i))), dim)
 	}
 	return out
 }

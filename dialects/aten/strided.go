@@ -127,7 +127,7 @@ func lowerUnfold(l *Lowering) *ssa.Value {
 		l.Fail("expects a size that is not negative and a positive step")
 	}
 	if l.Rank(x) == 0 {
-		return l.sliceDim(l.Unsqueeze(x, 0), 0, ConstSize(0), ConstSize(size), ConstSize(1))
+		return l.sliceDim(l.unsqueeze(x, 0), 0, ConstSize(0), ConstSize(size), ConstSize(1))
 	}
 	rank := l.Rank(x)
 	var idx *ssa.Value
@@ -145,11 +145,11 @@ func lowerUnfold(l *Lowering) *ssa.Value {
 		idx = l.Const(tensor.Of(tensor.Int64, []int64{count, size}, flat))
 	} else {
 		l.NeedOpset(11, "unfold of a dynamic axis")
-		end := l.SubSize(l.SizeOf(x, dim), ConstSize(size-1))
-		starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.SizeValue(end), l.Const(tensor.ScalarInt(step)))
-		idx = l.Add(l.Unsqueeze(starts, 1), l.Unsqueeze(l.rangeOf(ConstSize(size)), 0))
+		end := l.subSize(l.sizeOf(x, dim), ConstSize(size-1))
+		starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.sizeValue(end), l.Const(tensor.ScalarInt(step)))
+		idx = l.add(l.unsqueeze(starts, 1), l.unsqueeze(l.rangeOf(ConstSize(size)), 0))
 	}
-	return l.moveDims(l.Gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(rank)})
+	return l.moveDims(l.gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(rank)})
 }
 
 // stridedSource finds the storage that as_strided reads, flat, and the index of each element in it.
@@ -162,12 +162,12 @@ func (l *Lowering) stridedSource() (base, idx *ssa.Value, sizes []Size) {
 		l.Fail("as_strided of a tensor whose layout depends on how it was made")
 	}
 	base = l.Value(src)
-	sizes = l.Sizes("size")
-	strides := l.Sizes("stride")
+	sizes = l.sizes("size")
+	strides := l.sizes("stride")
 	if len(sizes) != len(strides) {
 		l.Fail("%d sizes and %d strides", len(sizes), len(strides))
 	}
-	return base, l.stridedIndex(sizes, strides, l.SizeArgOr("storage_offset", 0)), sizes
+	return base, l.stridedIndex(sizes, strides, l.sizeArgOr("storage_offset", 0)), sizes
 }
 
 // stridedIndex is offset + sum of i_k * stride_k over a grid of the given sizes.
@@ -190,17 +190,17 @@ func (l *Lowering) stridedIndex(sizes, strides []Size, offset Size) *ssa.Value {
 		}
 		return l.Const(tensor.Of(tensor.Int64, shape, flat))
 	}
-	idx := l.SizeValue(offset)
+	idx := l.sizeValue(offset)
 	for i := range sizes {
-		at := l.Mul(l.rangeOf(sizes[i]), l.SizeValue(strides[i]))
-		idx = l.Add(l.Unsqueeze(idx, int64(l.Rank(idx))), at)
+		at := l.mul(l.rangeOf(sizes[i]), l.sizeValue(strides[i]))
+		idx = l.add(l.unsqueeze(idx, int64(l.Rank(idx))), at)
 	}
 	return idx
 }
 
 func lowerAsStrided(l *Lowering) *ssa.Value {
 	base, idx, _ := l.stridedSource()
-	return l.Gather(l.Reshape(base, -1), idx, 0)
+	return l.gather(l.reshape(base, -1), idx, 0)
 }
 
 func lowerAsStridedScatter(l *Lowering) *ssa.Value {
@@ -210,7 +210,7 @@ func lowerAsStridedScatter(l *Lowering) *ssa.Value {
 	}
 	_, idx, sizes := l.stridedSource()
 	src := l.Cast(l.Tensor("src"), l.DType(x))
-	flat := l.Reshape(x, -1)
-	out := l.scatter(flat, l.Reshape(idx, -1), l.Reshape(l.ExpandTo(src, sizes), -1), 0, "")
+	flat := l.reshape(x, -1)
+	out := l.scatter(flat, l.reshape(idx, -1), l.reshape(l.expandTo(src, sizes), -1), 0, "")
 	return l.reshapeLike(out, x)
 }

@@ -10,58 +10,58 @@ import (
 // unary holds the functions of one number (ATen/native/UnaryOps.cpp). The
 // forms on Python numbers, aten::sqrt.float(float a), share the entries.
 var unary = Defs{
-	"aten::exp":            {Doc: "e to the power x", Lower: floatOp("Exp")},
-	"aten::log":            {Doc: "natural logarithm", Lower: lowerLog},
-	"aten::sqrt":           {Doc: "square root", Lower: floatOp("Sqrt")},
-	"aten::sin":            {Doc: "sine", Lower: floatOp("Sin")},
-	"aten::cos":            {Doc: "cosine", Lower: floatOp("Cos")},
-	"aten::tan":            {Doc: "tangent", Lower: floatOp("Tan")},
-	"aten::asin":           {Doc: "inverse sine", Lower: floatOp("Asin")},
-	"aten::acos":           {Doc: "inverse cosine", Lower: floatOp("Acos")},
-	"aten::atan":           {Doc: "inverse tangent", Lower: floatOp("Atan")},
-	"aten::sinh":           {Doc: "hyperbolic sine", Lower: floatOp("Sinh")},
-	"aten::cosh":           {Doc: "hyperbolic cosine", Lower: floatOp("Cosh")},
-	"aten::asinh":          {Doc: "inverse hyperbolic sine", Lower: floatOp("Asinh")},
-	"aten::acosh":          {Doc: "inverse hyperbolic cosine", Lower: floatOp("Acosh")},
-	"aten::atanh":          {Doc: "inverse hyperbolic tangent", Lower: floatOp("Atanh")},
-	"aten::arcsin":         {Doc: "inverse sine", Lower: floatOp("Asin")},
-	"aten::arccos":         {Doc: "inverse cosine", Lower: floatOp("Acos")},
-	"aten::arctan":         {Doc: "inverse tangent", Lower: floatOp("Atan")},
-	"aten::arcsinh":        {Doc: "inverse hyperbolic sine", Lower: floatOp("Asinh")},
-	"aten::arccosh":        {Doc: "inverse hyperbolic cosine", Lower: floatOp("Acosh")},
-	"aten::arctanh":        {Doc: "inverse hyperbolic tangent", Lower: floatOp("Atanh")},
-	"aten::erf":            {Doc: "error function", Lower: floatOp("Erf")},
-	"aten::special_erf":    {Doc: "error function", Lower: floatOp("Erf")},
-	"aten::special_expit":  {Doc: "1 / (1 + exp(-x))", Lower: floatOp("Sigmoid")},
-	"aten::reciprocal":     {Doc: "1 / x", Lower: floatOp("Reciprocal")},
-	"aten::rsqrt":          {Doc: "1 / sqrt(x)", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Reciprocal", l.Sqrt(x)) })},
-	"aten::exp2":           {Doc: "2 to the power x", Lower: floatUnary((*Lowering).exp2)},
-	"aten::special_exp2":   {Doc: "2 to the power x", Lower: floatUnary((*Lowering).exp2)},
-	"aten::expm1":          {Doc: "exp(x) - 1, exact near 0", Lower: floatUnary((*Lowering).expm1)},
-	"aten::special_expm1":  {Doc: "exp(x) - 1, exact near 0", Lower: floatUnary((*Lowering).expm1)},
-	"aten::log1p":          {Doc: "log(1 + x), exact near 0", Lower: floatUnary((*Lowering).log1p)},
-	"aten::special_log1p":  {Doc: "log(1 + x), exact near 0", Lower: floatUnary((*Lowering).log1p)},
-	"aten::log2":           {Doc: "logarithm of base 2", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(l.Log(x), 1/math.Ln2) })},
-	"aten::log10":          {Doc: "logarithm of base 10", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(l.Log(x), 1/math.Ln10) })},
-	"aten::deg2rad":        {Doc: "degrees to radians", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, math.Pi/180) })},
-	"aten::rad2deg":        {Doc: "radians to degrees", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Scale(x, 180/math.Pi) })},
-	"aten::sinc":           {Doc: "sin(pi x) / (pi x), 1 at 0", Lower: floatUnary((*Lowering).sinc)},
-	"aten::special_sinc":   {Doc: "sin(pi x) / (pi x), 1 at 0", Lower: floatUnary((*Lowering).sinc)},
-	"aten::logit":          {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Lower: lowerLogit},
-	"aten::special_logit":  {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Lower: lowerLogit},
-	"aten::abs":            {Doc: "absolute value", Lower: func(l *Lowering) *ssa.Value { return l.Abs(l.Tensor("self")) }},
-	"aten::absolute":       {Doc: "absolute value", Lower: func(l *Lowering) *ssa.Value { return l.Abs(l.Tensor("self")) }},
-	"aten::neg":            {Doc: "-x", Lower: lowerNeg},
-	"aten::negative":       {Doc: "-x", Lower: lowerNeg},
-	"aten::positive":       {Doc: "x", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
-	"aten::sign":           {Doc: "-1, 0 or 1", Lower: lowerSign},
-	"aten::sgn":            {Doc: "-1, 0 or 1", Lower: lowerSign},
-	"aten::square":         {Doc: "x * x", Lower: lowerSquare},
-	"aten::ceil":           {Doc: "the least integer not below x", Lower: rounding("Ceil")},
-	"aten::floor":          {Doc: "the greatest integer not above x", Lower: rounding("Floor")},
-	"aten::trunc":          {Doc: "x without its fraction", Lower: lowerTrunc},
-	"aten::fix":            {Doc: "x without its fraction", Lower: lowerTrunc},
-	"aten::frac":           {Doc: "the fraction of x, with its sign", Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.Sub(x, l.trunc(x)) }},
+	"aten::exp":            {Doc: "e to the power x", Type: asFloats, Lower: floatOp("Exp")},
+	"aten::log":            {Doc: "natural logarithm", Type: asFloats, Lower: lowerLog},
+	"aten::sqrt":           {Doc: "square root", Type: asFloats, Lower: floatOp("Sqrt")},
+	"aten::sin":            {Doc: "sine", Type: asFloats, Lower: floatOp("Sin")},
+	"aten::cos":            {Doc: "cosine", Type: asFloats, Lower: floatOp("Cos")},
+	"aten::tan":            {Doc: "tangent", Type: asFloats, Lower: floatOp("Tan")},
+	"aten::asin":           {Doc: "inverse sine", Type: asFloats, Lower: floatOp("Asin")},
+	"aten::acos":           {Doc: "inverse cosine", Type: asFloats, Lower: floatOp("Acos")},
+	"aten::atan":           {Doc: "inverse tangent", Type: asFloats, Lower: floatOp("Atan")},
+	"aten::sinh":           {Doc: "hyperbolic sine", Type: asFloats, Lower: floatOp("Sinh")},
+	"aten::cosh":           {Doc: "hyperbolic cosine", Type: asFloats, Lower: floatOp("Cosh")},
+	"aten::asinh":          {Doc: "inverse hyperbolic sine", Type: asFloats, Lower: floatOp("Asinh")},
+	"aten::acosh":          {Doc: "inverse hyperbolic cosine", Type: asFloats, Lower: floatOp("Acosh")},
+	"aten::atanh":          {Doc: "inverse hyperbolic tangent", Type: asFloats, Lower: floatOp("Atanh")},
+	"aten::arcsin":         {Doc: "inverse sine", Type: asFloats, Lower: floatOp("Asin")},
+	"aten::arccos":         {Doc: "inverse cosine", Type: asFloats, Lower: floatOp("Acos")},
+	"aten::arctan":         {Doc: "inverse tangent", Type: asFloats, Lower: floatOp("Atan")},
+	"aten::arcsinh":        {Doc: "inverse hyperbolic sine", Type: asFloats, Lower: floatOp("Asinh")},
+	"aten::arccosh":        {Doc: "inverse hyperbolic cosine", Type: asFloats, Lower: floatOp("Acosh")},
+	"aten::arctanh":        {Doc: "inverse hyperbolic tangent", Type: asFloats, Lower: floatOp("Atanh")},
+	"aten::erf":            {Doc: "error function", Type: asFloats, Lower: floatOp("Erf")},
+	"aten::special_erf":    {Doc: "error function", Type: asFloats, Lower: floatOp("Erf")},
+	"aten::special_expit":  {Doc: "1 / (1 + exp(-x))", Type: asFloats, Lower: floatOp("Sigmoid")},
+	"aten::reciprocal":     {Doc: "1 / x", Type: asFloats, Lower: floatOp("Reciprocal")},
+	"aten::rsqrt":          {Doc: "1 / sqrt(x)", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Reciprocal", l.sqrt(x)) })},
+	"aten::exp2":           {Doc: "2 to the power x", Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
+	"aten::special_exp2":   {Doc: "2 to the power x", Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
+	"aten::expm1":          {Doc: "exp(x) - 1, exact near 0", Type: asFloats, Lower: floatUnary((*Lowering).expm1)},
+	"aten::special_expm1":  {Doc: "exp(x) - 1, exact near 0", Type: asFloats, Lower: floatUnary((*Lowering).expm1)},
+	"aten::log1p":          {Doc: "log(1 + x), exact near 0", Type: asFloats, Lower: floatUnary((*Lowering).log1p)},
+	"aten::special_log1p":  {Doc: "log(1 + x), exact near 0", Type: asFloats, Lower: floatUnary((*Lowering).log1p)},
+	"aten::log2":           {Doc: "logarithm of base 2", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(l.log(x), 1/math.Ln2) })},
+	"aten::log10":          {Doc: "logarithm of base 10", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(l.log(x), 1/math.Ln10) })},
+	"aten::deg2rad":        {Doc: "degrees to radians", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
+	"aten::rad2deg":        {Doc: "radians to degrees", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, 180/math.Pi) })},
+	"aten::sinc":           {Doc: "sin(pi x) / (pi x), 1 at 0", Type: asFloats, Lower: floatUnary((*Lowering).sinc)},
+	"aten::special_sinc":   {Doc: "sin(pi x) / (pi x), 1 at 0", Type: asFloats, Lower: floatUnary((*Lowering).sinc)},
+	"aten::logit":          {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Type: asFloats, Lower: lowerLogit},
+	"aten::special_logit":  {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Type: asFloats, Lower: lowerLogit},
+	"aten::abs":            {Doc: "absolute value", Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.abs(l.Tensor("self")) }},
+	"aten::absolute":       {Doc: "absolute value", Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.abs(l.Tensor("self")) }},
+	"aten::neg":            {Doc: "-x", Type: likeNumbers, Lower: lowerNeg},
+	"aten::negative":       {Doc: "-x", Type: likeNumbers, Lower: lowerNeg},
+	"aten::positive":       {Doc: "x", Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
+	"aten::sign":           {Doc: "-1, 0 or 1", Type: likeNumbers, Lower: lowerSign},
+	"aten::sgn":            {Doc: "-1, 0 or 1", Type: likeNumbers, Lower: lowerSign},
+	"aten::square":         {Doc: "x * x", Type: likeNumbers, Lower: lowerSquare},
+	"aten::ceil":           {Doc: "the least integer not below x", Type: likeNumbers, Lower: rounding("Ceil")},
+	"aten::floor":          {Doc: "the greatest integer not above x", Type: likeNumbers, Lower: rounding("Floor")},
+	"aten::trunc":          {Doc: "x without its fraction", Type: likeNumbers, Lower: lowerTrunc},
+	"aten::fix":            {Doc: "x without its fraction", Type: likeNumbers, Lower: lowerTrunc},
+	"aten::frac":           {Doc: "the fraction of x, with its sign", Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.sub(x, l.trunc(x)) }},
 	"aten::round":          {Doc: "the nearest integer, or the nearest number of so many decimals; halves go to even", Lower: lowerRound},
 	"aten::special_round":  {Doc: "the nearest integer, or the nearest number of so many decimals; halves go to even", Lower: lowerRound},
 	"aten::nan_to_num":     {Doc: "NaN and infinities replaced", Lower: lowerNanToNum},
@@ -107,30 +107,30 @@ func floatUnary(f func(*Lowering, *ssa.Value) *ssa.Value) func(*Lowering) *ssa.V
 
 func lowerLog(l *Lowering) *ssa.Value {
 	if l.numbers() { // math.log(a, base)
-		return l.Div(l.Log(l.Cast(l.Tensor("a"), tensor.Float64)), l.Log(l.Cast(l.Tensor("b"), tensor.Float64)))
+		return l.div(l.log(l.Cast(l.Tensor("a"), tensor.Float64)), l.log(l.Cast(l.Tensor("b"), tensor.Float64)))
 	}
-	return l.Log(l.operand())
+	return l.log(l.operand())
 }
 
 func (l *Lowering) exp2(x *ssa.Value) *ssa.Value { return l.Op("Pow", l.Like(x, 2), x) }
 
 // expm1 uses tanh(x / 2) = (exp(x) - 1) / (exp(x) + 1), which cancels nothing.
 func (l *Lowering) expm1(x *ssa.Value) *ssa.Value {
-	return l.Mul(l.Op("Tanh", l.Scale(x, 0.5)), l.Offset(l.Exp(x), 1))
+	return l.mul(l.Op("Tanh", l.scale(x, 0.5)), l.offset(l.exp(x), 1))
 }
 
 // log1p corrects log(1 + x) for what the sum lost, to first order.
 func (l *Lowering) log1p(x *ssa.Value) *ssa.Value {
-	u := l.Offset(x, 1)
-	kept := l.Offset(u, -1)
-	y := l.Log(u)
-	fixed := l.Sub(y, l.Div(l.Sub(kept, x), u))
-	return l.Where(l.Equal(kept, x), y, fixed)
+	u := l.offset(x, 1)
+	kept := l.offset(u, -1)
+	y := l.log(u)
+	fixed := l.sub(y, l.div(l.sub(kept, x), u))
+	return l.where(l.equal(kept, x), y, fixed)
 }
 
 func (l *Lowering) sinc(x *ssa.Value) *ssa.Value {
-	px := l.Scale(x, math.Pi)
-	return l.Where(l.IsZero(x), l.Like(x, 1), l.Div(l.Op("Sin", px), px))
+	px := l.scale(x, math.Pi)
+	return l.where(l.isZero(x), l.Like(x, 1), l.div(l.Op("Sin", px), px))
 }
 
 func lowerLogit(l *Lowering) *ssa.Value {
@@ -139,14 +139,14 @@ func lowerLogit(l *Lowering) *ssa.Value {
 		if eps := l.Float("eps"); eps >= 0 {
 			lo, hi := l.Like(x, eps), l.Like(x, 1-eps)
 			if eps <= 0.5 {
-				x = l.Min(l.Max(x, lo), hi)
+				x = l.min(l.max(x, lo), hi)
 			} else {
 				// bounds that cross: PyTorch asks about the lower one first
-				x = l.Where(l.Less(x, lo), lo, l.Where(l.Greater(x, hi), hi, x))
+				x = l.where(l.less(x, lo), lo, l.where(l.greater(x, hi), hi, x))
 			}
 		}
 	}
-	return back(l.Log(l.Div(x, l.Sub(l.Like(x, 1), x))))
+	return back(l.log(l.div(x, l.sub(l.Like(x, 1), x))))
 }
 
 func lowerNeg(l *Lowering) *ssa.Value {
@@ -155,9 +155,9 @@ func lowerNeg(l *Lowering) *ssa.Value {
 		if l.DType(x) == tensor.Bool {
 			x = l.Cast(x, tensor.Int64)
 		}
-		return l.Neg(x)
+		return l.neg(x)
 	}
-	return l.Neg(l.Tensor("self"))
+	return l.neg(l.Tensor("self"))
 }
 
 func lowerSign(l *Lowering) *ssa.Value {
@@ -166,7 +166,7 @@ func lowerSign(l *Lowering) *ssa.Value {
 		return x
 	}
 	if l.DType(x).IsFloat() {
-		return l.Where(l.isNaN(x), l.Like(x, 0), l.Op("Sign", x)) // NaN is neither above nor below 0
+		return l.where(l.isNaN(x), l.Like(x, 0), l.Op("Sign", x)) // NaN is neither above nor below 0
 	}
 	return l.Op("Sign", x)
 }
@@ -176,7 +176,7 @@ func lowerSquare(l *Lowering) *ssa.Value {
 	if l.DType(x) == tensor.Bool {
 		x = l.Cast(x, tensor.Int64)
 	}
-	return l.Square(x)
+	return l.square(x)
 }
 
 // rounding lowers floor and ceil: of a number to an int, of a tensor within its type.
@@ -203,7 +203,7 @@ func (l *Lowering) trunc(x *ssa.Value) *ssa.Value {
 		return x
 	}
 	// the sign of zero stays: where |x| < 1, Floor gives 0 and x itself is the sign; onnxruntime's Where would lose it
-	return l.Mul(l.Op("Floor", l.Op("Abs", x)), l.Op("Clip", x, l.Like(x, -1), l.Like(x, 1)))
+	return l.mul(l.Op("Floor", l.Op("Abs", x)), l.Op("Clip", x, l.Like(x, -1), l.Like(x, 1)))
 }
 
 func lowerTrunc(l *Lowering) *ssa.Value { return l.trunc(l.Tensor("self")) }
@@ -223,9 +223,9 @@ func lowerRound(l *Lowering) *ssa.Value {
 	// as at::native::round_decimals: scaled by ten^|n|, multiplied or divided
 	ten := l.Like(x, math.Pow10(int(max(n, -n))))
 	if n > 0 {
-		return l.Div(l.Op("Round", l.Mul(x, ten)), ten)
+		return l.div(l.Op("Round", l.mul(x, ten)), ten)
 	}
-	return l.Mul(l.Op("Round", l.Div(x, ten)), ten)
+	return l.mul(l.Op("Round", l.div(x, ten)), ten)
 }
 
 // greatest is the greatest finite number of a float type.
@@ -247,11 +247,11 @@ func lowerNanToNum(l *Lowering) *ssa.Value {
 	if !d.IsFloat() {
 		return x
 	}
-	y := l.Where(l.isNaN(x), l.Like(x, l.FloatOr("nan", 0)), x)
-	pos := l.Equal(x, l.Like(x, math.Inf(1)))
-	neg := l.Equal(x, l.Like(x, math.Inf(-1)))
-	y = l.Where(pos, l.Like(x, l.FloatOr("posinf", greatest(d))), y)
-	return l.Where(neg, l.Like(x, l.FloatOr("neginf", -greatest(d))), y)
+	y := l.where(l.isNaN(x), l.Like(x, l.FloatOr("nan", 0)), x)
+	pos := l.equal(x, l.Like(x, math.Inf(1)))
+	neg := l.equal(x, l.Like(x, math.Inf(-1)))
+	y = l.where(pos, l.Like(x, l.FloatOr("posinf", greatest(d))), y)
+	return l.where(neg, l.Like(x, l.FloatOr("neginf", -greatest(d))), y)
 }
 
 func lowerAngle(l *Lowering) *ssa.Value {
@@ -259,8 +259,8 @@ func lowerAngle(l *Lowering) *ssa.Value {
 	if l.DType(x).IsComplex() {
 		l.Fail("complex numbers")
 	}
-	y := l.Where(l.IsNegative(x), l.Like(x, math.Pi), l.Like(x, 0))
-	return l.Where(l.isNaN(x), x, y)
+	y := l.where(l.isNegative(x), l.Like(x, math.Pi), l.Like(x, 0))
+	return l.where(l.isNaN(x), x, y)
 }
 
 func lowerReal(l *Lowering) *ssa.Value {
@@ -280,22 +280,22 @@ func lowerFrexp(l *Lowering) []*ssa.Value {
 		exponent = tensor.Int64
 	}
 	w := l.Cast(x, tensor.Float64)
-	a := l.Abs(w)
-	special := l.Or(l.IsZero(a), l.Or(l.Op("IsInf", a), l.isNaN(a)))
-	a = l.Where(special, l.Like(a, 1), a)
-	e := l.Op("Floor", l.Scale(l.Log(a), 1/math.Ln2))
-	e = l.Offset(e, 1)
+	a := l.abs(w)
+	special := l.or(l.isZero(a), l.or(l.Op("IsInf", a), l.isNaN(a)))
+	a = l.where(special, l.Like(a, 1), a)
+	e := l.Op("Floor", l.scale(l.log(a), 1/math.Ln2))
+	e = l.offset(e, 1)
 	// by two halves of the exponent, since the power itself may overflow
 	scaled := func(v, e *ssa.Value) *ssa.Value {
-		half := l.Op("Floor", l.Scale(e, 0.5))
-		return l.Div(l.Div(v, l.exp2(half)), l.exp2(l.Sub(e, half)))
+		half := l.Op("Floor", l.scale(e, 0.5))
+		return l.div(l.div(v, l.exp2(half)), l.exp2(l.sub(e, half)))
 	}
 	m := scaled(a, e)
-	e = l.Add(e, l.Cast(l.GreaterEqual(m, l.Like(m, 1)), tensor.Float64))
-	e = l.Sub(e, l.Cast(l.Less(m, l.Like(m, 0.5)), tensor.Float64))
-	e = l.Where(special, l.Like(e, 0), e)
+	e = l.add(e, l.Cast(l.greaterEqual(m, l.Like(m, 1)), tensor.Float64))
+	e = l.sub(e, l.Cast(l.less(m, l.Like(m, 0.5)), tensor.Float64))
+	e = l.where(special, l.Like(e, 0), e)
 	return []*ssa.Value{
-		l.Cast(l.Where(special, w, scaled(w, e)), d),
+		l.Cast(l.where(special, w, scaled(w, e)), d),
 		l.Cast(e, exponent),
 	}
 }

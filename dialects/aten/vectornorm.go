@@ -34,30 +34,30 @@ func (l *Lowering) pnorm(x *ssa.Value, p float64, dims []int64, keep bool) *ssa.
 		return l.Cast(l.pnorm(l.Cast(x, tensor.Float32), p, dims, keep), d)
 	}
 	if l.Rank(x) == 0 {
-		x = l.Abs(x)
+		x = l.abs(x)
 		if p == 0 {
 			return l.Cast(l.Cast(x, tensor.Bool), l.DType(x))
 		}
 		return x
 	}
 	if l.nothingIn(x, dims) {
-		return l.Reduce("ReduceSum", x, dims, keep)
+		return l.reduce("ReduceSum", x, dims, keep)
 	}
 	switch {
 	case p == 0:
-		return l.Reduce("ReduceSum", l.Cast(l.Cast(x, tensor.Bool), l.DType(x)), dims, keep)
+		return l.reduce("ReduceSum", l.Cast(l.Cast(x, tensor.Bool), l.DType(x)), dims, keep)
 	case p == 1:
-		return l.Reduce("ReduceL1", x, dims, keep)
+		return l.reduce("ReduceL1", x, dims, keep)
 	case p == 2:
-		return l.Reduce("ReduceL2", x, dims, keep)
+		return l.reduce("ReduceL2", x, dims, keep)
 	case math.IsInf(p, 1):
-		return l.reduceExtreme("ReduceMax", l.Abs(x), dims, keep)
+		return l.reduceExtreme("ReduceMax", l.abs(x), dims, keep)
 	case math.IsInf(p, -1):
-		return l.reduceExtreme("ReduceMin", l.Abs(x), dims, keep)
+		return l.reduceExtreme("ReduceMin", l.abs(x), dims, keep)
 	}
 	x, back := l.widen(x)
-	powers := l.power(l.Abs(x), l.Like(x, p))
-	return back(l.power(l.Reduce("ReduceSum", powers, dims, keep), l.Like(x, 1/p)))
+	powers := l.power(l.abs(x), l.Like(x, p))
+	return back(l.power(l.reduce("ReduceSum", powers, dims, keep), l.Like(x, 1/p)))
 }
 
 // order is an argument p or ord; def stands for None.
@@ -108,17 +108,17 @@ func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 		l.Fail("a matrix norm takes two dimensions")
 	}
 	if l.nothingIn(x, dims) {
-		return l.Reduce("ReduceSum", x, dims, keep)
+		return l.reduce("ReduceSum", x, dims, keep)
 	}
 	if lit := l.Literal("ord"); lit.Kind == ssa.StrLit {
 		if lit.Str() == "fro" {
-			return l.Reduce("ReduceL2", x, dims, keep)
+			return l.reduce("ReduceL2", x, dims, keep)
 		}
 		return l.spectralNorm(x, dims, keep, "ReduceSum")
 	}
 	p := l.order("ord", 2)
 	if l.noSum(x, x) && p > 0 {
-		return l.Reduce("ReduceSum", l.Abs(x), dims, keep) // 0, as no element is greater
+		return l.reduce("ReduceSum", l.abs(x), dims, keep) // 0, as no element is greater
 	}
 	sum, pick := dims[0], dims[1]
 	switch {
@@ -136,11 +136,11 @@ func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 	if p < 0 {
 		op = "ReduceMin"
 	}
-	y := l.reduceExtreme(op, l.Reduce("ReduceL1", x, []int64{sum}, true), []int64{pick}, true)
+	y := l.reduceExtreme(op, l.reduce("ReduceL1", x, []int64{sum}, true), []int64{pick}, true)
 	if keep {
 		return y
 	}
-	return l.Squeeze(y, dims...)
+	return l.squeeze(y, dims...)
 }
 
 func lowerDist(l *Lowering) *ssa.Value {
@@ -148,32 +148,32 @@ func lowerDist(l *Lowering) *ssa.Value {
 	if !d.IsFloat() {
 		l.Fail("distances of %v", d)
 	}
-	return l.pnorm(l.Sub(a, b), l.order("p", 2), nil, false)
+	return l.pnorm(l.sub(a, b), l.order("p", 2), nil, false)
 }
 
 func lowerCdist(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("x1", "x2")
+	vs, _ := l.promoted("x1", "x2")
 	p := l.FloatOr("p", 2)
-	diff := l.Sub(l.Unsqueeze(vs[0], -2), l.Unsqueeze(vs[1], -3))
+	diff := l.sub(l.unsqueeze(vs[0], -2), l.unsqueeze(vs[1], -3))
 	return l.pnorm(diff, p, []int64{int64(l.Rank(diff) - 1)}, false)
 }
 
 func lowerPdist(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	diff := l.Sub(l.Unsqueeze(x, 1), x)
-	all := l.Reshape(l.pnorm(diff, l.FloatOr("p", 2), []int64{2}, false), -1)
-	i := l.rangeTo(l.SizeValue(l.SizeOf(x, 0)))
-	upper := l.Reshape(l.Less(l.Unsqueeze(i, 1), i), -1)
+	diff := l.sub(l.unsqueeze(x, 1), x)
+	all := l.reshape(l.pnorm(diff, l.FloatOr("p", 2), []int64{2}, false), -1)
+	i := l.rangeTo(l.sizeValue(l.sizeOf(x, 0)))
+	upper := l.reshape(l.less(l.unsqueeze(i, 1), i), -1)
 	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, all, upper)
 }
 
 func lowerPairwiseDistance(l *Lowering) *ssa.Value {
-	vs, _ := l.Promoted("x1", "x2")
-	diff := l.Sub(vs[0], vs[1])
+	vs, _ := l.promoted("x1", "x2")
+	diff := l.sub(vs[0], vs[1])
 	if !l.DType(diff).IsFloat() {
 		diff = l.Cast(diff, tensor.Float32) // eps is a float
 	}
-	diff = l.Offset(diff, l.FloatOr("eps", 1e-6))
+	diff = l.offset(diff, l.FloatOr("eps", 1e-6))
 	return l.pnorm(diff, l.FloatOr("p", 2), []int64{int64(l.Rank(diff) - 1)}, l.Bool("keepdim"))
 }
 
@@ -192,13 +192,13 @@ func lowerRenorm(l *Lowering) *ssa.Value {
 	}
 	most := l.Float("maxnorm")
 	n := l.pnorm(x, l.Float("p"), others, true)
-	factor := l.Div(l.Like(x, most), l.Offset(n, 1e-7))
-	return l.Mul(x, l.Where(l.Greater(n, l.Like(x, most)), factor, l.Like(x, 1)))
+	factor := l.div(l.Like(x, most), l.offset(n, 1e-7))
+	return l.mul(x, l.where(l.greater(n, l.Like(x, most)), factor, l.Like(x, 1)))
 }
 
 // lowerCosineSimilarity normalizes first, bounding each norm by eps, as ATen does.
 func lowerCosineSimilarity(l *Lowering) *ssa.Value {
-	vs, d := l.Promoted("x1", "x2")
+	vs, d := l.promoted("x1", "x2")
 	a, b := vs[0], vs[1]
 	if !d.IsFloat() {
 		l.Fail("cosine similarity of %v", d)
@@ -209,9 +209,9 @@ func lowerCosineSimilarity(l *Lowering) *ssa.Value {
 	}
 	dim := []int64{int64(l.Dim("dim", rank))}
 	unit := func(x *ssa.Value) *ssa.Value {
-		return l.Div(x, l.Max(l.pnorm(x, 2, dim, true), l.Like(x, l.FloatOr("eps", 1e-8))))
+		return l.div(x, l.max(l.pnorm(x, 2, dim, true), l.Like(x, l.FloatOr("eps", 1e-8))))
 	}
-	return l.reduceOver("ReduceSum", l.Mul(unit(a), unit(b)), dim, false)
+	return l.reduceOver("ReduceSum", l.mul(unit(a), unit(b)), dim, false)
 }
 
 // spectralNorm reduces the singular values: their sum is the nuclear norm.
@@ -227,10 +227,10 @@ func (l *Lowering) spectralNorm(x *ssa.Value, dims []int64, keep bool, op string
 	if l.emptyMatrix(x) && op != "ReduceMin" {
 		y = l.zerosOf(l.DType(x), l.batchOf(x)...)
 	} else {
-		y = l.Reduce(op, l.singularValues(x), []int64{-1}, false)
+		y = l.reduce(op, l.singularValues(x), []int64{-1}, false)
 	}
 	if !keep {
 		return y
 	}
-	return l.Unsqueeze(y, min(dims[0], dims[1]), max(dims[0], dims[1]))
+	return l.unsqueeze(y, min(dims[0], dims[1]), max(dims[0], dims[1]))
 }

@@ -9,31 +9,31 @@ import (
 // views holds operators that show the elements of one tensor in another shape
 // or order (ATen/native/TensorShape.cpp).
 var views = Defs{
-	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Lower: lowerView},
-	"aten::view_copy":            {Doc: "view", Lower: lowerView},
-	"aten::_reshape_from_tensor": {Doc: "the elements in the shape that a tensor holds", Lower: func(l *Lowering) *ssa.Value { return l.ReshapeSizes(l.Tensor("self"), l.Sizes("shape")) }},
-	"aten::reshape":              {Doc: "the elements in another shape", Lower: func(l *Lowering) *ssa.Value { return l.ReshapeSizes(l.Tensor("self"), l.Sizes("shape")) }},
-	"aten::_unsafe_view":         {Doc: "view", Lower: lowerView},
+	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Type: ofReshape("size"), Lower: lowerView},
+	"aten::view_copy":            {Doc: "view", Type: ofReshape("size"), Lower: lowerView},
+	"aten::_reshape_from_tensor": {Doc: "the elements in the shape that a tensor holds", Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
+	"aten::reshape":              {Doc: "the elements in another shape", Type: ofReshape("shape"), Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
+	"aten::_unsafe_view":         {Doc: "view", Type: ofReshape("size"), Lower: lowerView},
 	"aten::_reshape_copy":        {Doc: "view", Lower: lowerView},
 	"aten::_reshape_alias":       {Doc: "view with given strides, which do not show", Lower: lowerView},
 	"aten::view_as":              {Doc: "self in the shape of other", Lower: lowerViewAs},
 	"aten::reshape_as":           {Doc: "self in the shape of other", Lower: lowerViewAs},
 	"aten::flatten":              {Doc: "merges the dimensions start_dim to end_dim", Lower: lowerFlatten},
-	"aten::ravel":                {Doc: "all elements in one dimension", Lower: func(l *Lowering) *ssa.Value { return l.Reshape(l.Tensor("self"), -1) }},
+	"aten::ravel":                {Doc: "all elements in one dimension", Lower: func(l *Lowering) *ssa.Value { return l.reshape(l.Tensor("self"), -1) }},
 	"aten::unflatten":            {Doc: "splits a dimension into several", Lower: lowerUnflatten},
 
 	"aten::squeeze":        {Doc: "removes dimensions of size 1", Lower: lowerSqueeze},
 	"aten::squeeze_copy":   {Doc: "squeeze", Lower: lowerSqueeze},
-	"aten::unsqueeze":      {Doc: "inserts a dimension of size 1", Lower: lowerUnsqueeze},
-	"aten::unsqueeze_copy": {Doc: "unsqueeze", Lower: lowerUnsqueeze},
+	"aten::unsqueeze":      {Doc: "inserts a dimension of size 1", Type: ofUnsqueeze, Lower: lowerUnsqueeze},
+	"aten::unsqueeze_copy": {Doc: "unsqueeze", Type: ofUnsqueeze, Lower: lowerUnsqueeze},
 	"aten::atleast_1d":     {Doc: "at least one dimension", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast1) }},
 	"aten::atleast_2d":     {Doc: "at least two dimensions", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast2) }},
 	"aten::atleast_3d":     {Doc: "at least three dimensions", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast3) }},
 
-	"aten::transpose":      {Doc: "exchanges two dimensions", Lower: lowerSwap("dim0", "dim1")},
-	"aten::transpose_copy": {Doc: "transpose", Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapdims":       {Doc: "transpose", Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapaxes":       {Doc: "transpose", Lower: lowerSwap("axis0", "axis1")},
+	"aten::transpose":      {Doc: "exchanges two dimensions", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::transpose_copy": {Doc: "transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapdims":       {Doc: "transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapaxes":       {Doc: "transpose", Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
 	"aten::t":              {Doc: "transpose of a matrix; lower ranks pass", Lower: lowerT},
 	"aten::t_copy":         {Doc: "t", Lower: lowerT},
 	"aten::numpy_T":        {Doc: "the dimensions in reverse order", Lower: lowerReverseDims},
@@ -41,17 +41,17 @@ var views = Defs{
 	"aten::mH":             {Doc: "mT of the conjugate", Lower: lowerMatrixT},
 	"aten::adjoint":        {Doc: "mT of the conjugate", Lower: lowerMatrixT},
 	"aten::matrix_H":       {Doc: "mT of the conjugate", Lower: lowerMatrixT},
-	"aten::permute":        {Doc: "the dimensions in a given order", Lower: lowerPermute},
-	"aten::permute_copy":   {Doc: "permute", Lower: lowerPermute},
+	"aten::permute":        {Doc: "the dimensions in a given order", Type: ofPermutation, Lower: lowerPermute},
+	"aten::permute_copy":   {Doc: "permute", Type: ofPermutation, Lower: lowerPermute},
 	"aten::movedim":        {Doc: "moves dimensions to other places", Lower: lowerMovedim},
 	"aten::moveaxis":       {Doc: "movedim", Lower: lowerMovedim},
 
-	"aten::select":      {Doc: "the part at one index of a dimension; an element of a list", Lower: lowerSelect},
-	"aten::select_copy": {Doc: "select", Lower: lowerSelect},
-	"aten::slice":       {Doc: "start:end:step of a dimension, with Python's clamping; part of a list", Lower: lowerSlice},
-	"aten::slice_copy":  {Doc: "slice", Lower: lowerSlice},
-	"aten::narrow":      {Doc: "length elements of a dimension from start", Lower: lowerNarrow},
-	"aten::narrow_copy": {Doc: "narrow", Lower: lowerNarrow},
+	"aten::select":      {Doc: "the part at one index of a dimension; an element of a list", Type: ofSelect, Lower: lowerSelect},
+	"aten::select_copy": {Doc: "select", Type: ofSelect, Lower: lowerSelect},
+	"aten::slice":       {Doc: "start:end:step of a dimension, with Python's clamping; part of a list", Type: ofSlice, Lower: lowerSlice},
+	"aten::slice_copy":  {Doc: "slice", Type: ofSlice, Lower: lowerSlice},
+	"aten::narrow":      {Doc: "length elements of a dimension from start", Type: ofNarrow, Lower: lowerNarrow},
+	"aten::narrow_copy": {Doc: "narrow", Type: ofNarrow, Lower: lowerNarrow},
 
 	"aten::expand":       {Doc: "broadcasts to a size, -1 keeps a dimension", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
 	"aten::expand_copy":  {Doc: "expand", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
@@ -73,7 +73,7 @@ func realOnly(l *Lowering) *ssa.Value {
 func lowerView(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if !l.HasArg("dtype") {
-		return l.ReshapeSizes(x, l.Sizes("size"))
+		return l.reshapeInto(x, l.sizes("size"))
 	}
 	from, to := l.DType(x), l.DTypeArg("dtype")
 	switch {
@@ -92,19 +92,19 @@ func lowerViewAs(l *Lowering) *ssa.Value {
 	x, other := l.Tensor("self"), l.Tensor("other")
 	t := other.Tensor()
 	if t == nil || !t.Ranked {
-		return l.ReshapeTo(x, l.ShapeOf(other))
+		return l.reshapeTo(x, l.shapeOf(other))
 	}
 	sizes := make([]Size, len(t.Dims))
 	for i, d := range t.Dims {
 		sizes[i] = Size{Expr: d, Known: true}
 	}
-	return l.reshapeLazy(x, sizes, func(i int) Size { return l.SizeOf(other, i) })
+	return l.reshapeLazy(x, sizes, func(i int) Size { return l.sizeOf(other, i) })
 }
 
 func lowerFlatten(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if l.IsConst("start_dim") && l.Int("start_dim") == 0 && l.Int("end_dim") == -1 {
-		return l.Reshape(x, -1)
+		return l.reshape(x, -1)
 	}
 	rank := l.Rank(x)
 	start, end := l.Dim("start_dim", rank), l.Dim("end_dim", rank)
@@ -118,7 +118,7 @@ func lowerUnflatten(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	rank := l.Rank(x)
 	dim := l.Dim("dim", rank)
-	parts := l.Sizes("sizes")
+	parts := l.sizes("sizes")
 	var sizes []Size
 	at := func(i int) int { return i }
 	for i, d := range l.Shape(x) {
@@ -147,18 +147,18 @@ func lowerUnflatten(l *Lowering) *ssa.Value {
 	return l.reshapeLazy(x, sizes, func(i int) Size {
 		switch {
 		case i < dim:
-			return l.SizeOf(x, at(i))
+			return l.sizeOf(x, at(i))
 		case i >= dim+len(parts):
-			return l.SizeOf(x, i-len(parts)+1)
+			return l.sizeOf(x, i-len(parts)+1)
 		}
 		// an inferred part: the size of the dimension over the others
 		rest := ConstSize(1)
 		for j, p := range parts {
 			if j != i-dim {
-				rest = l.MulSize(rest, p)
+				rest = l.mulSize(rest, p)
 			}
 		}
-		return l.DivSize(l.SizeOf(x, dim), rest)
+		return l.divSize(l.sizeOf(x, dim), rest)
 	})
 }
 
@@ -193,15 +193,15 @@ func lowerSqueeze(l *Lowering) *ssa.Value {
 		}
 	}
 	if !unknown {
-		return l.Squeeze(x, ones...)
+		return l.squeeze(x, ones...)
 	}
 	// whether a dynamic dimension goes, and so the rank, depends on its size at run time
 	var y *ssa.Value
 	if l.HasArg("dim") {
-		shape := l.ShapeOf(x)
-		keep := l.Op("Not", l.Op("Equal", shape, l.I64(1)))
+		shape := l.shapeOf(x)
+		keep := l.Op("Not", l.Op("Equal", shape, l.i64(1)))
 		fixed := l.boolMask([]int64{int64(rank)}, func(i int64) bool { return !wanted[i] })
-		y = l.ReshapeTo(x, l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, shape, l.Op("Or", keep, fixed)))
+		y = l.reshapeTo(x, l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, shape, l.Op("Or", keep, fixed)))
 	} else {
 		y = l.Op("Squeeze", x)
 	}
@@ -213,9 +213,9 @@ func lowerUnsqueeze(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	d := l.Int("dim")
 	if t := x.Tensor(); t != nil && !t.Ranked && d >= 0 {
-		return l.Unsqueeze(x, d)
+		return l.unsqueeze(x, d)
 	}
-	return l.Unsqueeze(x, int64(l.wrap(d, l.Rank(x)+1)))
+	return l.unsqueeze(x, int64(l.wrap(d, l.Rank(x)+1)))
 }
 
 // atLeast applies f to a tensor or to each of a list.
@@ -232,7 +232,7 @@ func (l *Lowering) atLeast(f func(*ssa.Value) *ssa.Value) []*ssa.Value {
 
 func (l *Lowering) atLeast1(x *ssa.Value) *ssa.Value {
 	if l.Rank(x) == 0 {
-		return l.Unsqueeze(x, 0)
+		return l.unsqueeze(x, 0)
 	}
 	return x
 }
@@ -240,9 +240,9 @@ func (l *Lowering) atLeast1(x *ssa.Value) *ssa.Value {
 func (l *Lowering) atLeast2(x *ssa.Value) *ssa.Value {
 	switch l.Rank(x) {
 	case 0:
-		return l.Unsqueeze(x, 0, 1)
+		return l.unsqueeze(x, 0, 1)
 	case 1:
-		return l.Unsqueeze(x, 0)
+		return l.unsqueeze(x, 0)
 	}
 	return x
 }
@@ -250,11 +250,11 @@ func (l *Lowering) atLeast2(x *ssa.Value) *ssa.Value {
 func (l *Lowering) atLeast3(x *ssa.Value) *ssa.Value {
 	switch l.Rank(x) {
 	case 0:
-		return l.Unsqueeze(x, 0, 1, 2)
+		return l.unsqueeze(x, 0, 1, 2)
 	case 1:
-		return l.Unsqueeze(x, 0, 2)
+		return l.unsqueeze(x, 0, 2)
 	case 2:
-		return l.Unsqueeze(x, 2)
+		return l.unsqueeze(x, 2)
 	}
 	return x
 }
@@ -267,7 +267,7 @@ func lowerSwap(a, b string) func(l *Lowering) *ssa.Value {
 		if i == j {
 			return x
 		}
-		return l.SwapAxes(x, i, j)
+		return l.swapAxes(x, i, j)
 	}
 }
 
@@ -279,7 +279,7 @@ func lowerT(l *Lowering) *ssa.Value {
 	case rank < 2:
 		return x
 	}
-	return l.SwapAxes(x, 0, 1)
+	return l.swapAxes(x, 0, 1)
 }
 
 func lowerReverseDims(l *Lowering) *ssa.Value {
@@ -292,7 +292,7 @@ func lowerReverseDims(l *Lowering) *ssa.Value {
 	for i := range perm {
 		perm[i] = int64(rank - 1 - i)
 	}
-	return l.Transpose(x, perm...)
+	return l.transpose(x, perm...)
 }
 
 func lowerMatrixT(l *Lowering) *ssa.Value {
@@ -307,14 +307,14 @@ func lowerMatrixT(l *Lowering) *ssa.Value {
 	case 1:
 		l.Fail("expects a matrix, found 1 dimension")
 	}
-	return l.SwapAxes(x, rank-2, rank-1)
+	return l.swapAxes(x, rank-2, rank-1)
 }
 
 func lowerPermute(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	rank := l.Rank(x)
 	if !l.IsConst("dims") {
-		return l.permuteBy(x, l.Sizes("dims"))
+		return l.permuteBy(x, l.sizes("dims"))
 	}
 	dims := l.Ints("dims")
 	if len(dims) != rank {
@@ -327,12 +327,12 @@ func lowerPermute(l *Lowering) *ssa.Value {
 	for i, d := range dims {
 		perm[i] = int64(l.wrap(d, rank))
 	}
-	return l.Transpose(x, perm...)
+	return l.transpose(x, perm...)
 }
 
 // permuteBy permutes by an order that is known at run time: each element is read by its place in x.
 func (l *Lowering) permuteBy(x *ssa.Value, order []Size) *ssa.Value {
-	dims := l.SizesOf(x)
+	dims := l.allSizes(x)
 	if len(order) != len(dims) {
 		l.Fail("%d dims for a tensor of rank %d", len(order), len(dims))
 	}
@@ -340,17 +340,17 @@ func (l *Lowering) permuteBy(x *ssa.Value, order []Size) *ssa.Value {
 	step := ConstSize(1)
 	for i := len(dims) - 1; i >= 0; i-- {
 		strides[i] = step
-		step = l.MulSize(step, dims[i])
+		step = l.mulSize(step, dims[i])
 	}
-	perm := l.SizeTensor(order)
-	sizes, steps := l.Gather(l.SizeTensor(dims), perm, 0), l.Gather(l.SizeTensor(strides), perm, 0)
+	perm := l.sizeTensor(order)
+	sizes, steps := l.gather(l.sizeTensor(dims), perm, 0), l.gather(l.sizeTensor(strides), perm, 0)
 	part := func(v *ssa.Value, i int) Size {
-		return Size{Value: l.Gather(v, l.Const(tensor.ScalarInt(int64(i))), 0)}
+		return Size{Value: l.gather(v, l.Const(tensor.ScalarInt(int64(i))), 0)}
 	}
 	for i := range dims {
 		dims[i], strides[i] = part(sizes, i), part(steps, i)
 	}
-	return l.Gather(l.Reshape(x, -1), l.stridedIndex(dims, strides, ConstSize(0)), 0)
+	return l.gather(l.reshape(x, -1), l.stridedIndex(dims, strides, ConstSize(0)), 0)
 }
 
 func lowerMovedim(l *Lowering) *ssa.Value {
@@ -390,7 +390,7 @@ func (l *Lowering) moveDims(x *ssa.Value, from, to []int64) *ssa.Value {
 		perm[i] = int64(next)
 		next++
 	}
-	return l.Transpose(x, perm...)
+	return l.transpose(x, perm...)
 }
 
 func lowerSelect(l *Lowering) *ssa.Value {
@@ -402,14 +402,14 @@ func lowerSelect(l *Lowering) *ssa.Value {
 	if rank == 0 {
 		l.Fail("select needs a dimension, found rank 0")
 	}
-	return l.selectAt(x, l.Dim("dim", rank), l.SizeArg("index"))
+	return l.selectAt(x, l.Dim("dim", rank), l.sizeArg("index"))
 }
 
 // selectAt takes the part at one index and drops the dimension.
 func (l *Lowering) selectAt(x *ssa.Value, dim int, index Size) *ssa.Value {
 	i, isConst := index.Int()
 	if !isConst {
-		return l.Gather(x, l.SizeValue(index), dim)
+		return l.gather(x, l.sizeValue(index), dim)
 	}
 	n, static := l.Shape(x)[dim].Int()
 	if static {
@@ -420,14 +420,7 @@ func (l *Lowering) selectAt(x *ssa.Value, dim int, index Size) *ssa.Value {
 			i += n
 		}
 	}
-	if i < 0 && l.Opset < 11 {
-		end := i + 1
-		if end == 0 {
-			end = toEnd
-		}
-		return l.Squeeze(l.SliceC(x, dim, i, end, 1), int64(dim))
-	}
-	return l.Gather(x, l.Const(tensor.ScalarInt(i)), dim)
+	return l.gather(x, l.Const(tensor.ScalarInt(i)), dim)
 }
 
 func lowerSlice(l *Lowering) *ssa.Value {
@@ -440,7 +433,7 @@ func lowerSlice(l *Lowering) *ssa.Value {
 		l.Fail("slice needs a dimension, found rank 0")
 	}
 	dim := l.Dim("dim", rank)
-	return l.sliceDim(x, dim, l.SizeArgOr("start", 0), l.SizeArgOr("end", toEnd), l.SizeArgOr("step", 1))
+	return l.sliceDim(x, dim, l.sizeArgOr("start", 0), l.sizeArgOr("end", toEnd), l.sizeArgOr("step", 1))
 }
 
 // sliceDim slices one dimension; bounds are wrapped and clamped as PyTorch and ONNX both do.
@@ -462,53 +455,9 @@ func (l *Lowering) sliceDim(x *ssa.Value, dim int, start, end, step Size) *ssa.V
 		if s == 0 && e == toEnd && k == 1 {
 			return x
 		}
-		switch {
-		case k == 1 || l.Opset >= 10:
-			return l.SliceC(x, dim, s, e, k)
-		case static:
-			return l.Gather(x, l.I64(sliceIndices(s, e, k, n)...), dim)
-		}
-		return l.sliceByMask(x, dim, start, end, step)
+		return l.sliceC(x, dim, s, e, k)
 	}
-	if l.Opset < 10 {
-		return l.sliceByMask(x, dim, start, end, step)
-	}
-	return l.Op("Slice", x, l.sizeVec(start), l.sizeVec(end), l.I64(int64(dim)), l.sizeVec(step))
-}
-
-// sliceByMask slices by bounds that are computed at run time where the bounds of Slice are attributes.
-func (l *Lowering) sliceByMask(x *ssa.Value, dim int, start, end, step Size) *ssa.Value {
-	n := l.SizeOf(x, dim)
-	s, e := l.sliceBounds(start, end, n)
-	at := l.rangeOf(n)
-	off := l.Sub(at, l.SizeValue(s))
-	keep := l.Op("And", l.Op("Not", l.Op("Less", off, l.Const(tensor.ScalarInt(0)))), l.Op("Less", at, l.SizeValue(e)))
-	if k, ok := step.Int(); !ok || k != 1 {
-		by := l.SizeValue(step)
-		keep = l.Op("And", keep, l.Op("Equal", l.Mul(l.Div(off, by), by), off))
-	}
-	y := l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(dim))}, x, keep)
-	if t := y.Tensor(); s.Known && e.Known && t != nil && t.Ranked && step.same(ConstSize(1)) {
-		dims := append([]sym.Expr(nil), t.Dims...)
-		dims[dim] = e.Expr.Sub(s.Expr)
-		y.Type = ssa.Tensor(t.DType, dims...)
-	}
-	return y
-}
-
-// sliceIndices lists the indices that start:end:step takes of n.
-func sliceIndices(s, e, step, n int64) []int64 {
-	clamp := func(v int64) int64 {
-		if v < 0 {
-			v += n
-		}
-		return min(max(v, 0), n)
-	}
-	out := []int64{}
-	for i := clamp(s); i < clamp(e); i += step {
-		out = append(out, i)
-	}
-	return out
+	return l.Op("Slice", x, l.sizeVec(start), l.sizeVec(end), l.i64(int64(dim)), l.sizeVec(step))
 }
 
 func lowerNarrow(l *Lowering) *ssa.Value {
@@ -517,19 +466,19 @@ func lowerNarrow(l *Lowering) *ssa.Value {
 	if rank == 0 {
 		l.Fail("narrow needs a dimension, found rank 0")
 	}
-	return l.narrow(x, l.Dim("dim", rank), l.SizeArg("start"), l.SizeArg("length"))
+	return l.narrow(x, l.Dim("dim", rank), l.sizeArg("start"), l.sizeArg("length"))
 }
 
 // narrow takes length elements from start, which may be negative.
 func (l *Lowering) narrow(x *ssa.Value, dim int, start, length Size) *ssa.Value {
 	if _, ok := start.Int(); !ok || start.least() < 0 {
-		start = l.wrapSize(start, l.SizeOf(x, dim))
+		start = l.wrapSize(start, l.sizeOf(x, dim))
 	}
-	return l.sliceDim(x, dim, start, l.AddSize(start, length), ConstSize(1))
+	return l.sliceDim(x, dim, start, l.addSize(start, length), ConstSize(1))
 }
 
 func (l *Lowering) expandArg(name string) *ssa.Value {
-	return l.expandKeep(l.Tensor("self"), l.Sizes(name))
+	return l.expandKeep(l.Tensor("self"), l.sizes(name))
 }
 
 // expandKeep expands; a size of -1 keeps the dimension.
@@ -548,13 +497,13 @@ func (l *Lowering) expandKeep(x *ssa.Value, sizes []Size) *ssa.Value {
 			out[i] = Size{Expr: dims[i-shift], Known: true}
 		}
 	}
-	return l.ExpandTo(x, out)
+	return l.expandTo(x, out)
 }
 
 func lowerExpandAs(l *Lowering) *ssa.Value {
 	x, other := l.Tensor("self"), l.Tensor("other")
 	if t := other.Tensor(); t == nil || !t.Ranked {
-		return l.Expand(x, l.ShapeOf(other))
+		return l.expand(x, l.shapeOf(other))
 	}
-	return l.ExpandTo(x, l.SizesOf(other))
+	return l.expandTo(x, l.allSizes(other))
 }

@@ -17,11 +17,11 @@ var vision = Defs{
 func lowerNMS(l *Lowering) *ssa.Value {
 	l.NeedOpset(10, "nms")
 	boxes, scores := l.Tensor("dets"), l.Tensor("scores")
-	limit := l.SizeTensor([]Size{l.SizeOf(scores, 0)})
+	limit := l.sizeTensor([]Size{l.sizeOf(scores, 0)})
 	picked := l.Op("NonMaxSuppression",
-		l.Unsqueeze(l.Cast(boxes, tensor.Float32), 0), l.Unsqueeze(l.Cast(scores, tensor.Float32), 0, 1),
+		l.unsqueeze(l.Cast(boxes, tensor.Float32), 0), l.unsqueeze(l.Cast(scores, tensor.Float32), 0, 1),
 		limit, l.Const(tensor.FromFloats(tensor.Float32, []int64{1}, []float64{l.Float("iou_threshold")})))
-	return l.Gather(picked, l.ScalarInt(tensor.Int64, 2), 1)
+	return l.gather(picked, l.scalarInt(tensor.Int64, 2), 1)
 }
 
 // roiAlign pools regions (K, 5) whose first column is the sample.
@@ -32,12 +32,12 @@ func (l *Lowering) roiAlign(x, rois *ssa.Value, aligned bool) *ssa.Value {
 		l.NeedOpset(16, "roi_align with aligned=True")
 		mode = "half_pixel"
 	}
-	sample := l.Cast(l.Gather(rois, l.ScalarInt(tensor.Int64, 0), 1), tensor.Int64)
+	sample := l.Cast(l.gather(rois, l.scalarInt(tensor.Int64, 0), 1), tensor.Int64)
 	return l.OpA("RoiAlign", []ssa.Attr{
 		attr("coordinate_transformation_mode", ssa.Str(mode)),
 		intAttr("output_height", l.Int("pooled_height")), intAttr("output_width", l.Int("pooled_width")),
 		intAttr("sampling_ratio", max(l.Int("sampling_ratio"), 0)), floatAttr("spatial_scale", l.Float("spatial_scale")),
-	}, x, l.SliceC(rois, 1, 1, 5, 1), sample)
+	}, x, l.sliceC(rois, 1, 1, 5, 1), sample)
 }
 
 func lowerRoiAlign(l *Lowering) *ssa.Value {
@@ -64,14 +64,14 @@ func lowerPSRoiAlign(l *Lowering) []*ssa.Value {
 	x := l.Tensor("input")
 	bins := l.Int("pooled_height") * l.Int("pooled_width")
 	all := l.roiAlign(x, l.Tensor("rois"), true) // (K, C, height, width)
-	C := l.DivSize(l.SizeOf(x, 1), ConstSize(bins))
-	K := l.SizeOf(all, 0)
+	C := l.divSize(l.sizeOf(x, 1), ConstSize(bins))
+	K := l.sizeOf(all, 0)
 	flat := l.reshapeSizes(all, K, C, ConstSize(bins*bins))
 	diagonal := make([]int64, bins)
 	for i := range diagonal {
 		diagonal[i] = int64(i) * (bins + 1)
 	}
-	y := l.Gather(flat, l.I64(diagonal...), 2)
+	y := l.gather(flat, l.i64(diagonal...), 2)
 	return []*ssa.Value{l.reshapeSizes(y, K, C, ConstSize(l.Int("pooled_height")), ConstSize(l.Int("pooled_width"))), l.unusedResult()}
 }
 
@@ -86,44 +86,8 @@ func lowerDeformConv(l *Lowering) *ssa.Value {
 	if l.Bool("use_mask") {
 		mask = l.Tensor("mask")
 	}
-	if l.Opset >= 19 {
-		return l.OpA("DeformConv", []ssa.Attr{
-			attr("dilations", ssa.Ints(dh, dw)), intAttr("group", groups), attr("kernel_shape", ssa.Ints(l.Static(w, 2), l.Static(w, 3))),
-			intAttr("offset_group", l.Int("offset_groups")), attr("pads", ssa.Ints(ph, pw, ph, pw)), attr("strides", ssa.Ints(sh, sw)),
-		}, x, w, offset, bias, mask)
-	}
-	// Bilinear reads at the displaced places, then one product with the weights.
-	kh, kw, og := l.Static(w, 2), l.Static(w, 3), l.Int("offset_groups")
-	N, C := l.SizeOf(x, 0), l.SizeOf(x, 1)
-	oh, ow := l.SizeOf(offset, 2), l.SizeOf(offset, 3)
-	k := kh * kw
-	d := l.DType(x)
-	G := ConstSize(og)
-	off := l.reshapeSizes(offset, N, G, ConstSize(k), ConstSize(2), oh, ow)
-	part := func(i int64) *ssa.Value { return l.Gather(off, l.ScalarInt(tensor.Int64, i), 3) } // (N, G, k, oh, ow)
-	base := func(out Size, stride, pad int64) *ssa.Value {
-		return l.Sub(l.Mul(l.countTo(out), l.ScalarInt(tensor.Int64, stride)), l.ScalarInt(tensor.Int64, pad))
-	}
-	ky, kx := make([]int64, k), make([]int64, k)
-	for i := range k {
-		ky[i], kx[i] = i/kw*dh, i%kw*dw
-	}
-	y := l.Add(part(0), l.Cast(l.Add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1, 1}, ky)), l.Unsqueeze(base(oh, sh, ph), 1)), d))
-	z := l.Add(part(1), l.Cast(l.Add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1, 1}, kx)), base(ow, sw, pw)), d))
-	P := l.sizeProduct(ConstSize(k), oh, ow)
-	groupC := l.DivSize(C, G)
-	NG := l.MulSize(N, G)
-	g := gridSampler{Lowering: l, x: x, sizes: l.sizesOf(x, 2, 4)}
-	g.flat = l.reshapeSizes(x, NG, groupC, l.sizeProduct(g.sizes...))
-	g.wide = l.SizeTensor([]Size{NG, groupC, P})
-	cols := g.linear([]*ssa.Value{l.reshapeSizes(y, NG, P), l.reshapeSizes(z, NG, P)}) // (N*G, C/G, P)
-	cols = l.reshapeSizes(cols, N, G, groupC, ConstSize(k), oh, ow)
-	if mask != nil {
-		cols = l.Mul(cols, l.reshapeSizes(mask, N, G, ConstSize(1), ConstSize(k), oh, ow))
-	}
-	inner := l.MulSize(l.SizeOf(w, 1), ConstSize(k))
-	cols = l.reshapeSizes(cols, N, ConstSize(groups), inner, l.MulSize(oh, ow))
-	out := l.Op("MatMul", l.reshapeSizes(w, ConstSize(groups), l.DivSize(l.SizeOf(w, 0), ConstSize(groups)), inner), cols)
-	out = l.reshapeSizes(out, N, l.SizeOf(w, 0), oh, ow)
-	return l.Add(out, l.Unsqueeze(bias, 1, 2))
+	return l.OpA("DeformConv", []ssa.Attr{
+		attr("dilations", ssa.Ints(dh, dw)), intAttr("group", groups), attr("kernel_shape", ssa.Ints(l.static(w, 2), l.static(w, 3))),
+		intAttr("offset_group", l.Int("offset_groups")), attr("pads", ssa.Ints(ph, pw, ph, pw)), attr("strides", ssa.Ints(sh, sw)),
+	}, x, w, offset, bias, mask)
 }

@@ -14,7 +14,7 @@ import (
 func (l *Lowering) sizesOf(x *ssa.Value, from, to int) []Size {
 	out := make([]Size, 0, max(to-from, 0))
 	for i := from; i < to; i++ {
-		out = append(out, l.SizeOf(x, i))
+		out = append(out, l.sizeOf(x, i))
 	}
 	return out
 }
@@ -34,16 +34,16 @@ func (l *Lowering) reshapeSizes(x *ssa.Value, sizes ...Size) *ssa.Value {
 		zero = zero || n == 0
 	}
 	if unknown == 0 || unknown == 1 && !zero && at >= 0 {
-		return l.Reshape(x, shape...)
+		return l.reshape(x, shape...)
 	}
-	return l.ReshapeTo(x, l.SizeTensor(sizes))
+	return l.reshapeTo(x, l.sizeTensor(sizes))
 }
 
 // sizeProduct multiplies sizes.
 func (l *Lowering) sizeProduct(ss ...Size) Size {
 	p := ConstSize(1)
 	for _, s := range ss {
-		p = l.MulSize(p, s)
+		p = l.mulSize(p, s)
 	}
 	return p
 }
@@ -55,9 +55,9 @@ func (l *Lowering) countTo(n Size) *ssa.Value {
 		for i := range v {
 			v[i] = int64(i)
 		}
-		return l.I64(v...)
+		return l.i64(v...)
 	}
-	return l.Op("Range", l.ScalarInt(tensor.Int64, 0), l.SizeValue(n), l.ScalarInt(tensor.Int64, 1))
+	return l.Op("Range", l.scalarInt(tensor.Int64, 0), l.sizeValue(n), l.scalarInt(tensor.Int64, 1))
 }
 
 // batched gives x a leading batch axis if its rank is one less than rank.
@@ -66,7 +66,7 @@ func (l *Lowering) batched(x *ssa.Value, rank int) (*ssa.Value, bool) {
 	case rank:
 		return x, false
 	case rank - 1:
-		return l.Unsqueeze(x, 0), true
+		return l.unsqueeze(x, 0), true
 	}
 	panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the input has %d dimensions instead of %d or %d", l.Rank(x), rank-1, rank), Hint: "correct the shape in --input"})
 }
@@ -74,7 +74,7 @@ func (l *Lowering) batched(x *ssa.Value, rank int) (*ssa.Value, bool) {
 // unbatched undoes batched.
 func (l *Lowering) unbatched(x *ssa.Value, was bool) *ssa.Value {
 	if was {
-		return l.Squeeze(x, 0)
+		return l.squeeze(x, 0)
 	}
 	return x
 }
@@ -106,7 +106,7 @@ func (l *Lowering) windowCount(in Size, k, stride, dilation, padBegin, padEnd in
 	if size, ok := in.Int(); ok && size+span < 0 {
 		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("no window of %d fits into a size of %d", dilation*(k-1)+1, size+padBegin+padEnd), Hint: "give a larger size in --input"})
 	}
-	n := l.AddSize(l.DivSize(l.AddSize(in, ConstSize(span)), ConstSize(stride)), ConstSize(1))
+	n := l.addSize(l.divSize(l.addSize(in, ConstSize(span)), ConstSize(stride)), ConstSize(1))
 	if !ceil {
 		return n
 	}
@@ -122,7 +122,7 @@ func (l *Lowering) windowCount(in Size, k, stride, dilation, padBegin, padEnd in
 	if stride == 1 {
 		return n
 	}
-	last := l.AddSize(l.DivSize(l.AddSize(in, ConstSize(padBegin-1)), ConstSize(stride)), ConstSize(1))
+	last := l.addSize(l.divSize(l.addSize(in, ConstSize(padBegin-1)), ConstSize(stride)), ConstSize(1))
 	return l.minSize(n, last)
 }
 
@@ -140,9 +140,9 @@ func (l *Lowering) windowIndex(n Size, k, stride, dilation int64) *ssa.Value {
 	}
 	start := l.countTo(n)
 	if stride != 1 {
-		start = l.Mul(start, l.ScalarInt(tensor.Int64, stride))
+		start = l.mul(start, l.scalarInt(tensor.Int64, stride))
 	}
-	return l.Add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1}, place)), l.Unsqueeze(start, 0))
+	return l.add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1}, place)), l.unsqueeze(start, 0))
 }
 
 // padSpatial pads the axes from 2 on with a constant.
@@ -156,14 +156,14 @@ func (l *Lowering) padSpatial(x *ssa.Value, begin, end []int64, value *ssa.Value
 	}
 	pads := append(append([]int64{0, 0}, begin...), 0, 0)
 	pads = append(pads, end...)
-	return l.Op("Pad", x, l.I64(pads...), value)
+	return l.Op("Pad", x, l.i64(pads...), value)
 }
 
 // gatherWindows turns padded (N, C, d1, ..., dn) into (N, C, k1, ..., kn, o1, ..., on).
 func (l *Lowering) gatherWindows(x *ssa.Value, counts []Size, kernel, stride, dilation []int64) *ssa.Value {
 	n := len(kernel)
 	for i := range kernel {
-		x = l.Gather(x, l.windowIndex(counts[i], kernel[i], stride[i], dilation[i]), 2+2*i)
+		x = l.gather(x, l.windowIndex(counts[i], kernel[i], stride[i], dilation[i]), 2+2*i)
 	}
 	if n == 1 {
 		return x
@@ -175,14 +175,14 @@ func (l *Lowering) gatherWindows(x *ssa.Value, counts []Size, kernel, stride, di
 	for i := range kernel {
 		perm = append(perm, int64(3+2*i))
 	}
-	return l.Transpose(x, perm...)
+	return l.transpose(x, perm...)
 }
 
 // scatterWindows is the adjoint of gatherWindows: it adds windows
 // (N, C, k1, ..., kn, o1, ..., on) into a zero tensor (N, C, size...).
 func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, kernel, stride, dilation []int64) *ssa.Value {
 	n := len(kernel)
-	if l.Opset < 16 && l.DType(cols).IsFloat() {
+	if !l.scatterReduces(scatterAdds) && l.DType(cols).IsFloat() {
 		return l.foldWindows(cols, size, counts, kernel, stride, dilation)
 	}
 	var flat *ssa.Value // index into the plane, of shape (k1, ..., kn, o1, ..., on)
@@ -194,34 +194,34 @@ func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, k
 				axes = append(axes, int64(j))
 			}
 		}
-		idx = l.Unsqueeze(idx, axes...)
+		idx = l.unsqueeze(idx, axes...)
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.Add(l.Mul(flat, l.SizeValue(size[i])), idx)
+			flat = l.add(l.mul(flat, l.sizeValue(size[i])), idx)
 		}
 	}
-	N, C := l.SizeOf(cols, 0), l.SizeOf(cols, 1)
-	index := l.Reshape(flat, -1, 1)
+	N, C := l.sizeOf(cols, 0), l.sizeOf(cols, 1)
+	index := l.reshape(flat, -1, 1)
 	perm := make([]int64, 2*n+2)
 	for i := range 2 * n {
 		perm[i] = int64(i + 2)
 	}
 	perm[2*n], perm[2*n+1] = 0, 1
-	updates := l.Transpose(cols, perm...)
+	updates := l.transpose(cols, perm...)
 	places := l.sizeProduct(append(constSizes(kernel), counts...)...)
 	updates = l.reshapeSizes(updates, places, N, C)
-	zeros := l.Fill(l.SizeTensor([]Size{l.sizeProduct(size...), N, C}), l.DType(cols), ssa.Int(0))
+	zeros := l.fill(l.sizeTensor([]Size{l.sizeProduct(size...), N, C}), l.DType(cols), ssa.Int(0))
 	l.NeedOpset(16, "adding up overlapping windows")
 	sum := l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, index, updates)
-	return l.reshapeSizes(l.Transpose(sum, 1, 2, 0), append([]Size{N, C}, size...)...)
+	return l.reshapeSizes(l.transpose(sum, 1, 2, 0), append([]Size{N, C}, size...)...)
 }
 
 // foldWindows is scatterWindows without ScatterND's addition: the adjoint of a
 // convolution whose kernels pick one place each.
 func (l *Lowering) foldWindows(cols *ssa.Value, size []Size, counts []Size, kernel, stride, dilation []int64) *ssa.Value {
 	n := len(kernel)
-	N, C := l.SizeOf(cols, 0), l.SizeOf(cols, 1)
+	N, C := l.sizeOf(cols, 0), l.sizeOf(cols, 1)
 	places := int64(1)
 	for _, k := range kernel {
 		places *= k
@@ -235,14 +235,14 @@ func (l *Lowering) foldWindows(cols *ssa.Value, size []Size, counts []Size, kern
 		pick[i*places+i] = 1
 	}
 	w := l.Const(tensor.FromFloats(d, append([]int64{places, 1}, kernel...), pick))
-	x := l.reshapeSizes(cols, append([]Size{l.MulSize(N, C), ConstSize(places)}, counts...)...)
+	x := l.reshapeSizes(cols, append([]Size{l.mulSize(N, C), ConstSize(places)}, counts...)...)
 	y := l.conv(convArgs{x: x, w: w, stride: stride, dilation: dilation, padBegin: repeatInt(0, n), padEnd: repeatInt(0, n), outPads: repeatInt(0, n), groups: 1, transposed: true})
 	pads := constSizes(repeatInt(0, 2*(n+2)))
 	for i, s := range size {
-		pads[n+4+i] = l.SubSize(s, l.SizeOf(y, 2+i)) // places behind the last window
+		pads[n+4+i] = l.subSize(s, l.sizeOf(y, 2+i)) // places behind the last window
 	}
 	if !allSizes(pads, 0) {
-		y = l.Op("Pad", y, l.SizeTensor(pads), l.Like(y, 0))
+		y = l.Op("Pad", y, l.sizeTensor(pads), l.Like(y, 0))
 	}
 	return l.reshapeSizes(y, append([]Size{N, C}, size...)...)
 }

@@ -8,17 +8,17 @@ import (
 // writes holds the functional forms of writes through views: self with the part
 // that a view shows replaced by src.
 var writes = Defs{
-	"aten::select_scatter": {Doc: "self with the part at one index of a dimension replaced", Lower: lowerSelectScatter},
-	"aten::slice_scatter":  {Doc: "self with start:end:step of a dimension replaced", Lower: lowerSliceScatter},
+	"aten::select_scatter": {Doc: "self with the part at one index of a dimension replaced", Type: ofSelectScatter, Lower: lowerSelectScatter},
+	"aten::slice_scatter":  {Doc: "self with start:end:step of a dimension replaced", Type: ofSliceScatter, Lower: lowerSliceScatter},
 	"aten::select_backward": {Doc: "zeros with the part at one index replaced", Lower: func(l *Lowering) *ssa.Value {
 		g := l.Tensor("grad_output")
-		zeros := l.Fill(l.SizeTensor(l.Sizes("input_sizes")), l.DType(g), ssa.Int(0))
-		return l.selectScatter(zeros, g, l.Dim("dim", l.Rank(zeros)), l.SizeArg("index"))
+		zeros := l.fill(l.sizeTensor(l.sizes("input_sizes")), l.DType(g), ssa.Int(0))
+		return l.selectScatter(zeros, g, l.Dim("dim", l.Rank(zeros)), l.sizeArg("index"))
 	}},
 	"aten::slice_backward": {Doc: "zeros with a slice replaced", Lower: func(l *Lowering) *ssa.Value {
 		g := l.Tensor("grad_output")
-		zeros := l.Fill(l.SizeTensor(l.Sizes("input_sizes")), l.DType(g), ssa.Int(0))
-		return l.sliceScatter(zeros, g, l.Dim("dim", l.Rank(zeros)), l.SizeArg("start"), l.SizeArg("end"), l.SizeArg("step"))
+		zeros := l.fill(l.sizeTensor(l.sizes("input_sizes")), l.DType(g), ssa.Int(0))
+		return l.sliceScatter(zeros, g, l.Dim("dim", l.Rank(zeros)), l.sizeArg("start"), l.sizeArg("end"), l.sizeArg("step"))
 	}},
 }
 
@@ -26,18 +26,20 @@ func lowerSelectScatter(l *Lowering) *ssa.Value {
 	l.ownMemory()
 	x := l.Tensor("self")
 	src := l.Cast(l.Tensor("src"), l.DType(x))
-	return l.selectScatter(x, src, l.Dim("dim", l.Rank(x)), l.SizeArg("index"))
+	return l.selectScatter(x, src, l.Dim("dim", l.Rank(x)), l.sizeArg("index"))
 }
 
 // ownMemory refuses a tensor whose windows overlap: PyTorch's copy keeps the strides, so that one write shows
 // in several places. What expand repeats is copied apart (clone_preserve_strides, aten/src/ATen/native/TensorShape.cpp).
 func (l *Lowering) ownMemory() {
-	if d := l.Arg("self").Def(); d != nil {
-		switch d.Kind {
-		case "aten::unfold", "aten::as_strided":
-			l.Fail("writes to a tensor that shows an element of memory in several places; use .clone() before")
-		}
+	if l.sharesMemory() {
+		l.Fail("writes to a tensor that shows an element of memory in several places; use .clone() before")
 	}
+}
+
+func (l *Lowering) sharesMemory() bool {
+	d := l.Arg("self").Def()
+	return d != nil && (d.Kind == "aten::unfold" || d.Kind == "aten::as_strided")
 }
 
 // maskLimit bounds the size of a dimension whose mask is stored as a constant.
@@ -63,12 +65,12 @@ func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Va
 		index = ConstSize(i)
 	}
 	if after := rank - 1 - dim; l.Rank(src) > after {
-		src = l.Unsqueeze(src, int64(l.Rank(src)-after))
+		src = l.unsqueeze(src, int64(l.Rank(src)-after))
 	} else {
-		src = l.ExpandTo(src, append([]Size{ConstSize(1)}, l.SizesOf(x)[dim+1:]...))
+		src = l.expandTo(src, append([]Size{ConstSize(1)}, l.allSizes(x)[dim+1:]...))
 	}
 	if static && n == 1 {
-		return l.ExpandTo(src, l.SizesOf(x))
+		return l.expandTo(src, l.allSizes(x))
 	}
 	shape := make([]int64, rank-dim)
 	for j := range shape {
@@ -79,23 +81,23 @@ func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Va
 	case static && isConst && n <= maskLimit:
 		shape[0] = n
 		mask = l.boolMask(shape, func(k int64) bool { return k == i })
-	case dim == 0 && l.Opset >= 11:
-		sizes := l.SizesOf(x)
+	case dim == 0:
+		sizes := l.allSizes(x)
 		sizes[0] = ConstSize(1)
-		return l.Op("ScatterND", x, l.Reshape(l.SizeValue(index), 1, 1), l.ExpandTo(src, sizes))
+		return l.Op("ScatterND", x, l.reshape(l.sizeValue(index), 1, 1), l.expandTo(src, sizes))
 	default:
 		shape[0] = -1
-		at := l.wrapSize(index, l.SizeOf(x, dim))
-		mask = l.Reshape(l.Op("Equal", l.rangeOf(l.SizeOf(x, dim)), l.SizeValue(at)), shape...)
+		at := l.wrapSize(index, l.sizeOf(x, dim))
+		mask = l.reshape(l.Op("Equal", l.rangeOf(l.sizeOf(x, dim)), l.sizeValue(at)), shape...)
 	}
-	return l.Where(mask, src, x)
+	return l.where(mask, src, x)
 }
 
 func lowerSliceScatter(l *Lowering) *ssa.Value {
 	l.ownMemory()
 	x := l.Tensor("self")
 	src := l.Cast(l.Tensor("src"), l.DType(x))
-	return l.sliceScatter(x, src, l.Dim("dim", l.Rank(x)), l.SizeArgOr("start", 0), l.SizeArgOr("end", toEnd), l.SizeArgOr("step", 1))
+	return l.sliceScatter(x, src, l.Dim("dim", l.Rank(x)), l.sizeArgOr("start", 0), l.sizeArgOr("end", toEnd), l.sizeArgOr("step", 1))
 }
 
 func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Size) *ssa.Value {
@@ -107,15 +109,15 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 	if !ok || k < 1 {
 		l.Fail("a slice step must be a positive constant")
 	}
-	n := l.SizeOf(x, dim)
+	n := l.sizeOf(x, dim)
 	s, e := l.sliceBounds(start, end, n)
-	count := l.MaxSize(l.SubSize(e, s), ConstSize(0))
+	count := l.greatestSize(l.subSize(e, s), ConstSize(0))
 	if k > 1 {
-		count = l.DivSize(l.AddSize(count, ConstSize(k-1)), ConstSize(k))
+		count = l.divSize(l.addSize(count, ConstSize(k-1)), ConstSize(k))
 	}
-	sizes := l.SizesOf(x)
+	sizes := l.allSizes(x)
 	sizes[dim] = count
-	src = l.ExpandTo(l.dropLeadingOnes(src, rank), sizes)
+	src = l.expandTo(l.dropLeadingOnes(src, rank), sizes)
 	if k == 1 {
 		var parts []*ssa.Value
 		if c, ok := s.Int(); !ok || c != 0 {
@@ -125,7 +127,7 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 		if !e.same(n) {
 			parts = append(parts, l.sliceDim(x, dim, e, ConstSize(toEnd), ConstSize(1)))
 		}
-		return l.ConcatV(int64(dim), parts...)
+		return l.concatV(int64(dim), parts...)
 	}
 	// each place reads itself, or its element of src behind x
 	var idx *ssa.Value
@@ -141,15 +143,15 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 				flat[i] = size + (at-from)/k
 			}
 		}
-		idx = l.I64(flat...)
+		idx = l.i64(flat...)
 	} else {
 		at := l.rangeOf(n)
-		off := l.Sub(at, l.SizeValue(s))
+		off := l.sub(at, l.sizeValue(s))
 		by := l.Const(tensor.ScalarInt(k))
 		zero := l.Const(tensor.ScalarInt(0))
-		outside := l.Op("Or", l.Op("Less", off, zero), l.Op("Not", l.Op("Less", at, l.SizeValue(e))))
+		outside := l.Op("Or", l.Op("Less", off, zero), l.Op("Not", l.Op("Less", at, l.sizeValue(e))))
 		between := l.Op("Not", l.Op("Equal", l.Op("Mod", off, by), zero))
-		idx = l.Where(l.Op("Or", outside, between), at, l.Add(l.Div(off, by), l.SizeValue(n)))
+		idx = l.where(l.Op("Or", outside, between), at, l.add(l.div(off, by), l.sizeValue(n)))
 	}
-	return l.Gather(l.ConcatV(int64(dim), x, src), idx, dim)
+	return l.gather(l.concatV(int64(dim), x, src), idx, dim)
 }

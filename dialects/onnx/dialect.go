@@ -13,6 +13,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -29,14 +30,15 @@ func (Dialect) Namespace() string { return Namespace }
 
 // Info gives an op's effects; ok is false for operators that no opset has.
 func (Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
-	if Versions(string(o.Kind)) == nil {
+	r := rows[o.Kind.Name()]
+	if r == nil {
 		return ssa.OpInfo{Effects: ssa.Unknown}, false
 	}
 	info := ssa.OpInfo{Effects: ssa.Pure}
-	switch o.Kind.Name() {
-	case "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli":
+	switch {
+	case r.traits&random != 0:
 		info.Effects = ssa.Random
-	case "Dropout":
+	case o.Kind == "onnx::Dropout":
 		if mode := o.Operand(2); mode != nil {
 			if c := ConstOf(mode); c == nil || !c.HasData() || c.NumElements() != 1 || c.Int64s()[0] != 0 {
 				info.Effects = ssa.Random
@@ -182,14 +184,21 @@ func typesOf(vs []*ssa.Value) []ssa.Type {
 // CheckTypes checks the number and the types of operands and results; nil stands for an absent one. What is unknown of
 // a type is taken to be right.
 func (s *OpSchema) CheckTypes(in, out []ssa.Type) error {
-	vars := map[string]tensor.DType{}
-	if err := s.checkParams("input", s.Inputs, in, vars); err != nil {
+	var few [4]binding
+	vars := few[:0]
+	if err := s.checkParams("input", s.Inputs, in, &vars); err != nil {
 		return err
 	}
-	return s.checkParams("output", s.Outputs, out, vars)
+	return s.checkParams("output", s.Outputs, out, &vars)
 }
 
-func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars map[string]tensor.DType) error {
+// binding is the element type that a type variable stands for.
+type binding struct {
+	name  string
+	dtype tensor.DType
+}
+
+func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars *[]binding) error {
 	if least, most := Arity(ps); len(types) < least || most >= 0 && len(types) > most {
 		return fmt.Errorf("%s-%d takes %s, not %d", s.Kind(), s.Since, ArityString(what, least, most), len(types))
 	}
@@ -208,9 +217,10 @@ func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars m
 		if p.Option == VariadicMixed || elem == tensor.Undefined {
 			continue
 		}
-		if d, ok := vars[p.Var]; !ok {
-			vars[p.Var] = elem
-		} else if d.ONNX() != elem.ONNX() {
+		bound := slices.IndexFunc(*vars, func(b binding) bool { return b.name == p.Var })
+		if bound < 0 {
+			*vars = append(*vars, binding{p.Var, elem})
+		} else if d := (*vars)[bound].dtype; d.ONNX() != elem.ONNX() {
 			return fmt.Errorf("%s %s of %s-%d has elements of type %v, and another parameter of type %s has %v", what, p.Name, s.Kind(), s.Since, elem, p.Var, d)
 		}
 	}

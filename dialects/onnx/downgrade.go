@@ -15,10 +15,6 @@ type Step struct {
 	Down  func(d *Downgrade)
 }
 
-// Steps lists the steps of an operator, newest first. An operator that did not
-// exist has a step at the opset in which it appeared, if it can be expressed by others.
-func Steps(name string) []Step { return downgrades[name] }
-
 // Downgrade is an op, Node, on its way to an older opset, with a builder before it.
 type Downgrade struct {
 	Builder

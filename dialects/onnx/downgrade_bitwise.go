@@ -25,8 +25,22 @@ func bitwise(logic string) func(d *Downgrade) *ssa.Value {
 			weights[width-1] = math.MinInt64 >> (64 - width)
 		}
 		on := d.cast(d.Op(logic, a, b), tensor.Int64)
-		sum := d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, d.Op("Mul", on, d.ints(weights...)), d.ints(-1))
-		return d.cast(sum, t)
+		add := func(weights []int64) *ssa.Value {
+			return d.OpA("ReduceSum", []ssa.Attr{intAttr("keepdims", 0)}, d.Op("Mul", on, d.ints(weights...)), d.ints(-1))
+		}
+		if width <= 32 {
+			return d.cast(add(weights), t)
+		}
+		// runtimes add integers in float64, which is exact for each half
+		low, high := make([]int64, width), make([]int64, width)
+		for k, w := range weights {
+			if k < 32 {
+				low[k] = w
+			} else {
+				high[k] = w >> 32
+			}
+		}
+		return d.cast(d.Op("Add", add(low), d.Op("Mul", add(high), d.long(1<<32))), t)
 	}
 }
 

@@ -1,6 +1,9 @@
 package onnx
 
-import "github.com/aton-project/aton/ssa"
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
 
 // col2Im expresses Col2Im, which came with opset 18: the columns are added up
 // at the places of their windows in the padded image, whose pads are cut off
@@ -14,15 +17,15 @@ func col2Im(d *Downgrade) *ssa.Value {
 	if !ok {
 		d.Fail(18, "an image of unknown rank")
 	}
-	if d.Opset < 16 {
-		d.Fail(16, "adding up columns")
-	}
 	r := int(size)
 	at := func(name string, i int, def int64) int64 {
 		if l := d.Node.AttrInts(name); i < len(l) {
 			return l[i]
 		}
 		return def
+	}
+	if d.Opset < 16 {
+		return d.columnsByConv(r, at)
 	}
 	long := func(v *ssa.Value) *ssa.Value { return d.Op("Unsqueeze", v, d.ints(0)) }
 	var index *ssa.Value // places in the padded image: [block..., windows...]
@@ -67,4 +70,42 @@ func col2Im(d *Downgrade) *ssa.Value {
 		y = d.Op("Slice", y, d.concat(0, starts...), d.concat(0, ends...), d.concat(0, axes...))
 	}
 	return y
+}
+
+// columnsByConv expresses Col2Im before opset 16, where scatters do not add up: a transposed convolution adds each column
+// at the place of its window, with a kernel that picks it. Sizes of image and block must be known. attr gives an entry of an
+// attribute, or what is implied.
+func (d *Downgrade) columnsByConv(r int, attr func(name string, i int, def int64) int64) *ssa.Value {
+	x := d.in(0)
+	image, ok := ConstInts(d.in(1))
+	block, known := ConstInts(d.in(2))
+	if !ok || !known {
+		d.Fail(16, "adding up columns of a size that is computed at run time")
+	}
+	if x.DType() == tensor.Float64 { // no runtime has the convolution
+		d.Fail(16, "adding up columns of float64")
+	}
+	taps := int64(1)
+	for _, n := range block {
+		taps *= n
+	}
+	pick := make([]float64, taps*taps)
+	for i := range taps {
+		pick[i*taps+i] = 1
+	}
+	windows := make([]int64, r)
+	var pads, ends, strides, dilations, more []int64
+	for i := range r {
+		before, after, stride, dilation := attr("pads", i, 0), attr("pads", i+r, 0), attr("strides", i, 1), attr("dilations", i, 1)
+		reach := (block[i]-1)*dilation + 1
+		whole := image[i] + before + after
+		windows[i] = (whole-reach)/stride + 1
+		pads, ends, strides, dilations = append(pads, before), append(ends, after), append(strides, stride), append(dilations, dilation)
+		more = append(more, whole-reach-(windows[i]-1)*stride) // places behind the last window
+	}
+	kernel := d.Const(tensor.FromFloats(x.DType(), append([]int64{taps, 1}, block...), pick))
+	y := d.OpA("ConvTranspose", []ssa.Attr{
+		intsAttr("pads", append(pads, ends...)...), intsAttr("strides", strides...), intsAttr("dilations", dilations...), intsAttr("output_padding", more...),
+	}, d.reshape(x, append([]int64{-1, taps}, windows...)...), kernel)
+	return d.Op("Reshape", y, d.concat(0, d.sizes1(x, 0, 1), d.ints(append([]int64{-1}, image...)...)))
 }

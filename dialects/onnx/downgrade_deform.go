@@ -32,9 +32,13 @@ func deformConv(d *Downgrade) *ssa.Value {
 	for i := range around {
 		g.lens = append(g.lens, d.size(x, i+2))
 		c := d.Op("Add", d.gather(moved, d.long(int64(i)), 3), d.cast(d.windowPlaces(offset, i, kh, kw), g.t))
-		around[i] = g.taps(d.Op("Reshape", c, d.concat(0, both, d.ints(-1))), i)
+		c = d.Op("Reshape", c, d.concat(0, both, d.ints(-1)))
+		if g.wide == nil {
+			g.wide = d.concat(0, d.sizes1(g.flat, 0, 2), d.sizes1(c, 1, 2))
+		}
+		around[i] = g.taps(c, i)
 	}
-	columns := d.Op("Reshape", g.sum(around, nil, nil), d.concat(0, batch, d.ints(offsets), divided(channels, offsets), d.ints(taps, -1)))
+	columns := d.Op("Reshape", g.sum(around, nil), d.concat(0, batch, d.ints(offsets), divided(channels, offsets), d.ints(taps, -1)))
 	if mask := d.up(d.in(4)); mask != nil {
 		columns = d.Op("Mul", columns, d.Op("Reshape", mask, d.concat(0, batch, d.ints(offsets, 1, taps, -1))))
 	}

@@ -261,6 +261,16 @@ func scatterND(d *Downgrade) *ssa.Value {
 	reductionIsNone(d)
 	x, at, updates := d.in(0), d.in(1), d.in(2)
 	n, rank := d.tupleLength(at), d.rank(x, 11)
+	if t := at.Tensor(); d.Opset < 9 && n == 1 && len(t.Dims) == 2 && t.Dims[0].Is(1) { // nothing writes by index there
+		size := d.size(x, 0)
+		here := d.Op("Equal", d.Op("Range", d.long(0), size, d.long(1)), d.fromFront(d.reshape(at), size))
+		shape := make([]int64, rank)
+		for i := range shape {
+			shape[i] = 1
+		}
+		shape[0] = -1
+		return d.Op("Where", d.reshape(here, shape...), updates, x)
+	}
 	place := d.reshape(d.tuplePlaces(x, at, n), -1)
 	shape := d.sizes1(x, 0, rank)
 	axis := []ssa.Attr{intAttr("axis", 0)}
@@ -320,12 +330,19 @@ func (d *Downgrade) sliceByRange() {
 				return hi
 			} else if ok && c[0] <= -math.MaxInt32 {
 				return lo
-			} else if !ok || c[0] < 0 {
-				v = d.fromFront(v, n)
-			} else if c[0] == 0 && step > 0 {
+			} else if ok && c[0] == 0 && step > 0 {
 				return v
 			}
-			v = d.Op("Where", d.Op("Less", v, lo), lo, v)
+			low := int64(-1) // the least that it may be
+			if s, ok := SymOf(v); ok && len(s) == 1 {
+				low = s[0].Min()
+			}
+			if low < 0 {
+				v = d.fromFront(v, n)
+			}
+			if low < 0 || step < 0 {
+				v = d.Op("Where", d.Op("Less", v, lo), lo, v)
+			}
 			return d.Op("Where", d.Op("Greater", v, hi), hi, v)
 		}
 		x = d.gather(x, d.Op("Range", bound(d.in(1)), bound(d.in(2)), d.long(step)), axis)
@@ -446,33 +463,23 @@ func (d *Downgrade) cumulative(opset int, op string, neutral int64) *ssa.Value {
 	if axis < 0 {
 		axis += int64(rank)
 	}
-	n, ok := x.Tensor().Dims[axis].Int()
-	if !ok {
-		d.Fail(opset, "running results along an axis of unknown size")
-	}
 	wide := x.DType()
 	if wide == tensor.Float16 || wide == tensor.BFloat16 {
 		x = d.cast(x, tensor.Float32)
 	}
+	n, ok := x.Tensor().Dims[axis].Int()
+	if !ok {
+		return d.cast(d.cumulativeByMask(x, op, neutral, int(axis)), wide)
+	}
 	forward := d.Node.AttrInt("reverse", 0) == 0
-	shift := func(v *ssa.Value, by int64) *ssa.Value {
-		if by >= n {
-			by = n
+	fill := d.Const(tensor.FromInts(x.DType(), []int64{}, []int64{neutral}))
+	shift := func(v *ssa.Value, by int64) *ssa.Value { // negative pads drop what moves out
+		by = min(by, n)
+		pads := make([]int64, 2*rank)
+		if pads[axis], pads[int64(rank)+axis] = by, -by; !forward {
+			pads[axis], pads[int64(rank)+axis] = -by, by
 		}
-		one := d.Const(tensor.FromInts(x.DType(), []int64{}, []int64{neutral}))
-		parts := make([]*ssa.Value, 0, rank)
-		for a := range rank {
-			if int64(a) == axis {
-				parts = append(parts, d.ints(by))
-			} else {
-				parts = append(parts, d.sizes1(x, a, a+1))
-			}
-		}
-		fill := d.Op("Expand", one, d.concat(0, parts...))
-		if forward {
-			return d.concat(axis, fill, d.Op("Slice", v, d.ints(0), d.ints(n-by), d.ints(axis)))
-		}
-		return d.concat(axis, d.Op("Slice", v, d.ints(by), d.ints(n), d.ints(axis)), fill)
+		return d.Op("Pad", v, d.ints(pads...), fill)
 	}
 	if n > 0 && d.Node.AttrInt("exclusive", 0) != 0 {
 		x = shift(x, 1)
@@ -481,4 +488,30 @@ func (d *Downgrade) cumulative(opset int, op string, neutral int64) *ssa.Value {
 		x = d.Op(op, x, shift(x, by))
 	}
 	return d.cast(x, wide)
+}
+
+// cumulativeByMask reduces, for each place along an axis, what lies before it. The square of the size is the cost of not
+// knowing it.
+func (d *Downgrade) cumulativeByMask(x *ssa.Value, op string, neutral int64, axis int) *ssa.Value {
+	reduce := map[string]string{"Add": "ReduceSum", "Mul": "ReduceProd"}[op]
+	compare := "GreaterOrEqual"
+	if d.Node.AttrInt("exclusive", 0) != 0 {
+		compare = "Greater"
+	}
+	places := d.Op("Range", d.long(0), d.size(x, axis), d.long(1))
+	a, b := d.Op("Unsqueeze", places, d.ints(1)), places
+	if d.Node.AttrInt("reverse", 0) != 0 {
+		a, b = b, a
+	}
+	shape := []int64{-1} // the sizes behind the axis
+	for range x.Tensor().Rank() - axis - 1 {
+		shape = append(shape, 1)
+	}
+	mask := d.Op(compare, a, b)
+	if len(shape) > 1 {
+		mask = d.Op("Reshape", mask, d.concat(0, d.Op("Shape", mask), d.ints(shape[1:]...)))
+	}
+	fill := d.Const(tensor.FromInts(x.DType(), []int64{}, []int64{neutral}))
+	prefix := d.Op("Where", mask, d.Op("Unsqueeze", x, d.ints(int64(axis))), fill)
+	return d.OpA(reduce, []ssa.Attr{intAttr("keepdims", 0)}, prefix, d.ints(int64(axis+1)))
 }

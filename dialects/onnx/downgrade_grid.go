@@ -10,14 +10,19 @@ import (
 type gridReader struct {
 	*Downgrade
 	flat    *ssa.Value   // the input, [batch, channels, elements]
+	wide    *ssa.Value   // the shape [batch, channels, points]
 	lens    []*ssa.Value // the sizes of the spatial axes, int64 scalars
 	t       tensor.DType // what coordinates and weights are computed in
 	padding string
 	corners bool
 }
 
-// tap is an element along an axis and its weight, nil for 1. Elements are whole numbers of the type of coordinates.
-type tap struct{ at, weight *ssa.Value }
+// tap is an element along an axis.
+type tap struct {
+	at     *ssa.Value // its place, int64
+	inside *ssa.Value // whether it is there; nil if it always is
+	weight *ssa.Value // nil for 1
+}
 
 func gridSample(d *Downgrade) *ssa.Value {
 	x, grid := d.in(0), d.in(1)
@@ -30,15 +35,21 @@ func gridSample(d *Downgrade) *ssa.Value {
 	g := &gridReader{Downgrade: d, t: x.DType(), padding: d.Node.AttrStr("padding_mode", "zeros"), corners: d.Node.AttrInt("align_corners", 0) != 0}
 	g.flat = d.Op("Reshape", x, d.concat(0, d.sizes1(x, 0, 2), d.ints(-1)))
 	rows := d.Op("Reshape", d.cast(grid, g.t), d.concat(0, d.sizes1(grid, 0, 1), d.ints(-1, int64(rank-2))))
+	g.wide = d.concat(0, d.sizes1(g.flat, 0, 2), d.sizes1(rows, 1, 2))
 	taps := make([][]tap, rank-2)
 	for i := range taps {
 		g.lens = append(g.lens, d.size(x, i+2))
 		c := g.place(d.gather(rows, d.long(int64(rank-3-i)), 2), i) // the grid tells the innermost axis first
 		taps[i] = g.taps(c, i)
 	}
-	y := g.sum(taps, nil, nil)
+	y := g.sum(taps, nil)
 	y = d.Op("Reshape", y, d.concat(0, d.sizes1(x, 0, 2), d.sizes1(grid, 1, rank-1)))
 	return d.cast(y, dtype)
+}
+
+func gridSampleOfAny(d *Downgrade, _ tensor.DType) bool {
+	d.Replace(gridSample(d))
+	return true
 }
 
 func (g *gridReader) num(v float64) *ssa.Value   { return g.scalar(g.t, v) }
@@ -80,20 +91,18 @@ func (g *gridReader) pad(c *ssa.Value, axis int) *ssa.Value {
 
 // taps gives the elements along an axis that make a value at coordinates.
 func (g *gridReader) taps(c *ssa.Value, axis int) []tap {
-	low := g.Op("Floor", c)
-	at := func(i int) *ssa.Value { return g.Op("Add", low, g.num(float64(i))) }
-	whole := func(v *ssa.Value) *ssa.Value { return g.Op("Round", g.pad(v, axis)) }
 	switch m := g.Node.AttrStr("mode", "linear"); m {
 	case "nearest":
-		return []tap{{at: whole(g.Op("Round", c))}}
+		return []tap{g.tap(g.Op("Round", c), axis, nil)}
 	case "linear", "bilinear":
+		low := g.Op("Floor", c)
 		part := g.Op("Sub", c, low)
-		return []tap{{whole(low), g.Op("Sub", g.num(1), part)}, {whole(at(1)), part}}
+		return []tap{g.tap(low, axis, g.Op("Sub", g.num(1), part)), g.tap(g.Op("Add", low, g.num(1)), axis, part)}
 	case "cubic", "bicubic":
+		low := g.Op("Floor", c)
 		var ts []tap
-		for i := -1; i <= 2; i++ {
-			dist := g.Op("Abs", g.Op("Sub", c, at(i)))
-			ts = append(ts, tap{whole(at(i)), g.cubicWeights(dist, -0.75)})
+		for i, w := range g.cubicTaps(g.Op("Sub", c, low), -0.75) {
+			ts = append(ts, g.tap(g.Op("Add", low, g.num(float64(i-1))), axis, w))
 		}
 		return ts
 	default:
@@ -102,23 +111,54 @@ func (g *gridReader) taps(c *ssa.Value, axis int) []tap {
 	}
 }
 
-// sum adds up the elements of all combinations of taps; at and weight are
-// those of the axes before.
-func (g *gridReader) sum(taps [][]tap, at []*ssa.Value, weight *ssa.Value) *ssa.Value {
-	if len(at) == len(taps) {
-		v := g.read(at)
-		if weight != nil {
-			v = g.Op("Mul", v, g.Op("Unsqueeze", weight, g.ints(1)))
+// tap is the element at whole coordinates along an axis, which may lie beyond its ends.
+func (g *gridReader) tap(c *ssa.Value, axis int, weight *ssa.Value) tap {
+	t := tap{weight: weight}
+	switch g.padding {
+	case "zeros":
+		t.inside = g.Op("And", g.Op("Greater", c, g.num(-1)), g.Op("Less", c, g.length(axis)))
+		c = g.clip(c, axis)
+	case "reflection":
+		c = g.Op("Add", g.pad(c, axis), g.num(0.5)) // the remainder may be off by a little; the cast drops the fraction
+	default:
+		c = g.pad(c, axis)
+	}
+	t.at = g.cast(c, tensor.Int64)
+	return t
+}
+
+// cubicTaps are the weights of the elements one before a place, at it, and one and two behind it, for a place that is
+// part behind an element: those of cubicWeights at the distances 1 + part, part, 1 - part and 2 - part.
+func (g *gridReader) cubicTaps(part *ssa.Value, a float64) [4]*ssa.Value {
+	horner := func(x *ssa.Value, coefficients ...float64) *ssa.Value {
+		sum := g.Op("Mul", x, g.num(coefficients[0]))
+		for i, c := range coefficients[1:] {
+			if c != 0 {
+				sum = g.Op("Add", sum, g.num(c))
+			}
+			if i+2 < len(coefficients) {
+				sum = g.Op("Mul", sum, x)
+			}
 		}
-		return v
+		return sum
+	}
+	near := func(x *ssa.Value) *ssa.Value { return horner(x, a+2, -(a + 3), 0, 1) }
+	far := func(x *ssa.Value) *ssa.Value { return horner(x, a, -5*a, 8*a, -4*a) }
+	rest := g.Op("Sub", g.num(1), part)
+	return [4]*ssa.Value{far(g.Op("Add", part, g.num(1))), near(part), near(rest), far(g.Op("Add", rest, g.num(1)))}
+}
+
+// sum adds up the elements of all combinations of taps, axis by axis; chosen are those of the axes before.
+func (g *gridReader) sum(taps [][]tap, chosen []tap) *ssa.Value {
+	if len(chosen) == len(taps) {
+		return g.read(chosen)
 	}
 	var total *ssa.Value
-	for _, t := range taps[len(at)] {
-		w := t.weight
-		if weight != nil {
-			w = g.Op("Mul", weight, w)
+	for _, t := range taps[len(chosen)] {
+		v := g.sum(taps, append(chosen[:len(chosen):len(chosen)], t))
+		if t.weight != nil {
+			v = g.Op("Mul", v, g.Op("Unsqueeze", t.weight, g.ints(1)))
 		}
-		v := g.sum(taps, append(at[:len(at):len(at)], t.at), w)
 		if total == nil {
 			total = v
 		} else {
@@ -128,22 +168,21 @@ func (g *gridReader) sum(taps [][]tap, at []*ssa.Value, weight *ssa.Value) *ssa.
 	return total
 }
 
-// read gives the elements at whole coordinates, [batch, channels, points]; 0 beyond the ends if that is the padding.
-func (g *gridReader) read(at []*ssa.Value) *ssa.Value {
+// read gives elements, [batch, channels, points]; 0 for those beyond the ends if that is the padding.
+func (g *gridReader) read(at []tap) *ssa.Value {
 	var index, inside *ssa.Value
-	for i, c := range at {
-		k := g.cast(g.clip(c, i), tensor.Int64)
-		ok := g.Op("Equal", g.cast(k, g.t), c) // clipping has not moved it
+	for i, t := range at {
 		if index == nil {
-			index, inside = k, ok
-		} else {
-			index, inside = g.Op("Add", g.Op("Mul", index, g.lens[i]), k), g.Op("And", inside, ok)
+			index, inside = t.at, t.inside
+			continue
+		}
+		index = g.Op("Add", g.Op("Mul", index, g.lens[i]), t.at)
+		if inside != nil {
+			inside = g.Op("And", inside, t.inside)
 		}
 	}
-	index = g.Op("Unsqueeze", index, g.ints(1))
-	shape := g.concat(0, g.sizes1(g.flat, 0, 2), g.Op("Unsqueeze", g.size(index, 2), g.ints(0)))
-	v := g.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, g.flat, g.Op("Expand", index, shape))
-	if g.padding == "zeros" {
+	v := g.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, g.flat, g.Op("Expand", g.Op("Unsqueeze", index, g.ints(1)), g.wide))
+	if inside != nil {
 		v = g.Op("Where", g.Op("Unsqueeze", inside, g.ints(1)), v, g.num(0))
 	}
 	return v

@@ -1,8 +1,6 @@
 package onnx
 
 import (
-	"math"
-
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -102,7 +100,8 @@ func groupNormalization(d *Downgrade) *ssa.Value {
 	rank := d.rank(x, 21)
 	groups := d.Node.AttrInt("num_groups", 1)
 	rows := d.reshape(d.up(x), 0, groups, -1)
-	y, _, _ := d.standard(rows, d.Node.AttrFloat("epsilon", 1e-5), 2)
+	one, zero := tensor.Full(rows.DType(), []int64{groups}, 1), tensor.Full(rows.DType(), []int64{groups}, 0)
+	y := d.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", d.Node.AttrFloat("epsilon", 1e-5))}, rows, d.Const(one), d.Const(zero))
 	y = d.Op("Reshape", y, d.sizes1(x, 0, rank))
 	return d.cast(d.affine(y, d.perChannel(d.up(d.in(1)), rank), d.perChannel(d.up(d.in(2)), rank)), x.DType())
 }
@@ -143,25 +142,6 @@ func hardSwish(d *Downgrade, x *ssa.Value) *ssa.Value {
 
 func floatAttr(name string, v float64) ssa.Attr { return ssa.Attr{Name: name, Value: ssa.Float(v)} }
 
-func mish(d *Downgrade, x *ssa.Value) *ssa.Value {
-	return d.Op("Mul", x, d.Op("Tanh", d.Op("Softplus", x)))
-}
-
-// swish is x * sigmoid(alpha*x).
-func swish(d *Downgrade, x *ssa.Value) *ssa.Value {
-	in := x
-	if a := d.Node.AttrFloat("alpha", 1); a != 1 {
-		in = d.Op("Mul", x, d.like(x, a))
-	}
-	return d.Op("Mul", x, d.Op("Sigmoid", in))
-}
-
-// swishFallback is swish for a target that cannot run the operator.
-func swishFallback(d *Downgrade, t tensor.DType) bool {
-	d.Replace(d.cast(swish(d, d.up(d.in(0))), t))
-	return true
-}
-
 // celu is Elu, stretched: alpha*(exp(x/alpha) - 1) for negative x.
 func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
 	a := d.Node.AttrFloat("alpha", 1)
@@ -169,19 +149,6 @@ func celu(d *Downgrade, x *ssa.Value) *ssa.Value {
 		return d.Op("Elu", x)
 	}
 	return d.Op("Mul", d.Op("Elu", d.Op("Div", x, d.like(x, a))), d.like(x, a))
-}
-
-func gelu(d *Downgrade, x *ssa.Value) *ssa.Value {
-	h := d.Op("Mul", x, d.like(x, 0.5))
-	var t *ssa.Value
-	if d.Node.AttrStr("approximate", "none") == "tanh" {
-		cube := d.Op("Mul", d.Op("Mul", x, x), x)
-		in := d.Op("Add", x, d.Op("Mul", cube, d.like(x, 0.044715)))
-		t = d.Op("Tanh", d.Op("Mul", in, d.like(x, math.Sqrt(2/math.Pi))))
-	} else {
-		t = d.Op("Erf", d.Op("Mul", x, d.like(x, math.Sqrt2/2)))
-	}
-	return d.Op("Mul", h, d.Op("Add", t, d.like(x, 1)))
 }
 
 // thresholdedRelu is x where it is greater than alpha, else 0.

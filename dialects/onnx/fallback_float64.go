@@ -47,14 +47,6 @@ func (w *wideMath) scale(x *ssa.Value, k float64) *ssa.Value {
 
 func (w *wideMath) plus(x *ssa.Value, k float64) *ssa.Value { return w.add(x, w.num(k)) }
 
-// attr is a float attribute of the op.
-func (w *wideMath) attr(name string, def float64) float64 { return w.Node.AttrFloat(name, def) }
-
-// positive chooses a where x > 0.
-func (w *wideMath) positive(x, a, b *ssa.Value) *ssa.Value {
-	return w.Op("Where", w.Op("Greater", x, w.num(0)), a, b)
-}
-
 // expm1 is tanh(x/2) * (exp(x) + 1), which cancels nothing.
 func (w *wideMath) expm1(x *ssa.Value) *ssa.Value {
 	return w.mul(w.Op("Tanh", w.scale(x, 0.5)), w.plus(w.exp(x), 1))
@@ -120,14 +112,6 @@ func (w *wideMath) erf(x *ssa.Value) *ssa.Value {
 	return w.Op("Where", w.Op("Less", size, w.num(3)), near, far)
 }
 
-func (w *wideMath) elu(x *ssa.Value, alpha, gamma float64) *ssa.Value {
-	return w.scale(w.positive(x, x, w.scale(w.expm1(x), alpha)), gamma)
-}
-
-func (w *wideMath) hardSigmoid(x *ssa.Value, alpha, beta float64) *ssa.Value {
-	return w.Op("Clip", w.plus(w.scale(x, alpha), beta), w.num(0), w.num(1))
-}
-
 // softplus is max(x, 0) + log1p(exp(-|x|)), which does not overflow.
 func (w *wideMath) softplus(x *ssa.Value) *ssa.Value {
 	return w.add(w.Op("Max", x, w.num(0)), w.log1p(w.exp(w.Op("Neg", w.abs(x)))))
@@ -135,68 +119,4 @@ func (w *wideMath) softplus(x *ssa.Value) *ssa.Value {
 
 func (w *wideMath) cosh(x *ssa.Value) *ssa.Value {
 	return w.scale(w.add(w.exp(x), w.exp(w.Op("Neg", x))), 0.5)
-}
-
-func (w *wideMath) gelu(x *ssa.Value) *ssa.Value {
-	half := w.scale(x, 0.5)
-	if w.Node.AttrStr("approximate", "none") == "tanh" {
-		inner := w.add(x, w.scale(w.mul(w.sq(x), x), 0.044715))
-		return w.mul(half, w.plus(w.Op("Tanh", w.scale(inner, math.Sqrt(2/math.Pi))), 1))
-	}
-	return w.mul(half, w.plus(w.erf(w.scale(x, math.Sqrt2/2)), 1))
-}
-
-func float64Fallbacks() map[string]func(*Downgrade, tensor.DType) bool {
-	type value = *ssa.Value
-	return map[string]func(*Downgrade, tensor.DType) bool{
-		"Acos": wide(func(w *wideMath, x value) value {
-			return w.scale(w.atan(w.sqrt(w.div(w.sub(w.num(1), x), w.plus(x, 1)))), 2)
-		}),
-		"Acosh": wide(func(w *wideMath, x value) value {
-			t := w.plus(x, -1)
-			return w.log1p(w.add(t, w.sqrt(w.mul(t, w.plus(t, 2)))))
-		}),
-		"Asin": wide(func(w *wideMath, x value) value {
-			return w.atan(w.div(x, w.sqrt(w.mul(w.sub(w.num(1), x), w.plus(x, 1)))))
-		}),
-		"Asinh": wide(func(w *wideMath, x value) value {
-			a := w.abs(x)
-			a2 := w.sq(a)
-			y := w.log1p(w.add(a, w.div(a2, w.plus(w.sqrt(w.plus(a2, 1)), 1))))
-			// where the square could overflow, 1 is nothing beside it
-			far := w.plus(w.Op("Log", a), math.Ln2)
-			return w.mul(w.sign(x), w.Op("Where", w.Op("Less", a, w.num(1e9)), y, far))
-		}),
-		"Atan": wide((*wideMath).atan),
-		"Atanh": wide(func(w *wideMath, x value) value {
-			a := w.abs(x)
-			return w.mul(w.scale(w.sign(x), 0.5), w.log1p(w.div(w.scale(a, 2), w.sub(w.num(1), a))))
-		}),
-		"Celu": wide(func(w *wideMath, x value) value {
-			k := w.attr("alpha", 1)
-			return w.positive(x, x, w.scale(w.expm1(w.scale(x, 1/k)), k))
-		}),
-		"Cosh":      wide((*wideMath).cosh),
-		"Elu":       wide(func(w *wideMath, x value) value { return w.elu(x, w.attr("alpha", 1), 1) }),
-		"Erf":       wide((*wideMath).erf),
-		"Gelu":      wide((*wideMath).gelu),
-		"HardSwish": wide(func(w *wideMath, x value) value { return w.mul(x, w.hardSigmoid(x, 1.0/6, 0.5)) }),
-		"HardSigmoid": wide(func(w *wideMath, x value) value {
-			return w.hardSigmoid(x, w.attr("alpha", 0.2), w.attr("beta", 0.5))
-		}),
-		"LeakyRelu": wide(func(w *wideMath, x value) value {
-			return w.positive(x, x, w.scale(x, w.attr("alpha", 0.01)))
-		}),
-		"Mish": wide(func(w *wideMath, x value) value { return w.mul(x, w.Op("Tanh", w.softplus(x))) }),
-		"Selu": wide(func(w *wideMath, x value) value {
-			return w.elu(x, w.attr("alpha", 1.67326319217681884765625), w.attr("gamma", 1.05070102214813232421875))
-		}),
-		"Sinh":     wide(func(w *wideMath, x value) value { return w.mul(w.Op("Tanh", x), w.cosh(x)) }),
-		"Softplus": wide((*wideMath).softplus),
-		"Softsign": wide(func(w *wideMath, x value) value { return w.div(x, w.plus(w.abs(x), 1)) }),
-		"Tan":      wide(func(w *wideMath, x value) value { return w.div(w.Op("Sin", x), w.Op("Cos", x)) }),
-		"ThresholdedRelu": wide(func(w *wideMath, x value) value {
-			return w.Op("Where", w.Op("Greater", x, w.num(w.attr("alpha", 1))), x, w.num(0))
-		}),
-	}
 }

@@ -15,21 +15,31 @@ func depthToSpace(d *Downgrade, _ tensor.DType) bool {
 		return false
 	}
 	b := d.Node.AttrInt("blocksize", 1)
-	c, ok := x.Tensor().Dims[1].Int()
-	if !ok || b < 1 {
+	if b < 1 {
 		return false
 	}
 	h, w := d.sizes1(x, 2, 3), d.sizes1(x, 3, 4)
-	batch := d.sizes1(x, 0, 1)
-	apart, perm := d.ints(b, b, c/(b*b)), []int64{0, 3, 4, 1, 5, 2}
+	batch, c := d.sizes1(x, 0, 1), d.Op("Div", d.sizes1(x, 1, 2), d.ints(b*b))
+	apart, perm := d.concat(0, d.ints(b, b), c), []int64{0, 3, 4, 1, 5, 2}
 	if d.Node.AttrStr("mode", "DCR") == "CRD" {
-		apart, perm = d.ints(c/(b*b), b, b), []int64{0, 1, 4, 2, 5, 3}
+		apart, perm = d.concat(0, c, d.ints(b, b)), []int64{0, 1, 4, 2, 5, 3}
 	}
 	y := d.Op("Reshape", x, d.concat(0, batch, apart, h, w))
 	y = d.OpA("Transpose", []ssa.Attr{intsAttr("perm", perm...)}, y)
 	times := func(v *ssa.Value) *ssa.Value { return d.Op("Mul", v, d.ints(b)) }
-	d.Replace(d.Op("Reshape", y, d.concat(0, batch, d.ints(c/(b*b)), times(h), times(w))))
+	d.Replace(d.Op("Reshape", y, d.concat(0, batch, c, times(h), times(w))))
 	return true
+}
+
+// columnsFirst: DepthToSpace took the blocks apart before the channels only.
+func columnsFirst(d *Downgrade) {
+	if d.Node.AttrStr("mode", "DCR") == "CRD" {
+		if !depthToSpace(d, d.in(0).DType()) {
+			d.Fail(11, "the mode CRD of a tensor of unknown rank")
+		}
+		return
+	}
+	d.Node.RemoveAttr("mode")
 }
 
 // spaceToDepth is the reverse.
@@ -86,14 +96,6 @@ func hardmax(d *Downgrade, t tensor.DType) bool {
 		places = d.Op("Unsqueeze", places, d.ints(axes...))
 	}
 	d.Replace(d.cast(d.Op("Equal", best, places), t))
-	return true
-}
-
-// preluByWhere serves integers too.
-func preluByWhere(d *Downgrade, t tensor.DType) bool {
-	x := d.in(0)
-	zero := d.Const(tensor.FromInts(t, []int64{}, []int64{0}))
-	d.Replace(d.Op("Where", d.Op("Less", x, zero), d.Op("Mul", x, d.in(1)), x))
 	return true
 }
 

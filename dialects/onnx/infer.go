@@ -28,7 +28,7 @@ func InferWith(o *ssa.Op, require Require) error {
 	default:
 		return nil
 	}
-	f := inferRule(o.Kind.Name())
+	f := rowOf(o.Kind.Name()).infer
 	if f == nil {
 		return fmt.Errorf("%s is not an operator of ONNX", o.Kind)
 	}
@@ -239,29 +239,44 @@ func (c *infer) broadcast(shapes ...[]sym.Expr) []sym.Expr {
 			out = slices.Clone(s)
 			continue
 		}
-		if len(s) > len(out) {
-			pad := make([]sym.Expr, len(s)-len(out), len(s))
-			for k := range pad {
-				pad[k] = sym.Const(1)
-			}
-			out = append(pad, out...)
+		before := out
+		var ok bool
+		if out, ok = BroadcastDims(out, s); !ok {
+			c.fail("shapes %v and %v cannot be broadcast together", dimString(shapes[0]), dimString(s))
 		}
-		off := len(out) - len(s)
-		for k, d := range s {
-			e := out[off+k]
-			if a, ok := e.Int(); ok && a != 1 {
-				if b, ok := d.Int(); ok && b != 1 && a != b {
-					c.fail("shapes %v and %v cannot be broadcast together", dimString(shapes[0]), dimString(s))
-				}
+		if c.require != nil {
+			for k := min(len(before), len(s)); k > 0; k-- {
+				c.require.pair(c.o.Block(), before[len(before)-k], s[len(s)-k], true)
 			}
-			c.require.pair(c.o.Block(), e, d, true)
-			out[off+k] = e.Broadcast(d)
 		}
 	}
 	if out == nil {
 		out = []sym.Expr{}
 	}
 	return out
+}
+
+// BroadcastDims combines two shapes as NumPy does; ok is false if sizes that are known do not go together.
+func BroadcastDims(a, b []sym.Expr) (out []sym.Expr, ok bool) {
+	ok = true
+	if len(a) < len(b) {
+		out = make([]sym.Expr, len(b)-len(a), len(b))
+		for k := range out {
+			out[k] = sym.Const(1)
+		}
+	}
+	out = append(out, a...)
+	off := len(out) - len(b)
+	for k, d := range b {
+		e := out[off+k]
+		if n, known := e.Int(); known && n != 1 {
+			if m, known := d.Int(); known && m != 1 && m != n {
+				ok = false
+			}
+		}
+		out[off+k] = e.Broadcast(d)
+	}
+	return out, ok
 }
 
 func dimString(d []sym.Expr) string {
@@ -348,59 +363,33 @@ func Varies(e sym.Expr) bool {
 	return found
 }
 
-// inferRule finds the rule of an operator, nil if ONNX has none of that name.
-func inferRule(name string) func(*infer) {
-	switch name {
-	case "Abs", "Neg", "Sign", "BitwiseNot":
-		return inferUnary
-	case "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu",
-		"HardSigmoid", "HardSwish", "Hardmax", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization",
-		"Mish", "Not", "PRelu", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt",
-		"Swish", "Tan", "Tanh", "ThresholdedRelu", "InstanceNormalization", "GroupNormalization", "CumProd", "CumSum", "ReverseSequence",
-		"ScatterElements", "ScatterND", "Scatter", "Trilu", "TensorScatter", "RotaryEmbedding", "Clip":
-		return inferUnary
-	case "RMSNormalization":
-		return func(c *infer) { c.out(0, ranked(c.in(1).DType, c.dims(0))) }
-	case "Identity":
-		return inferIdentity
-	case "Add", "Sub", "Mul", "Div", "Mod", "Pow", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "SwiGLU",
-		"Max", "Min", "Mean", "Sum":
-		return inferBroadcast
-	case "And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual":
-		return inferCompare
-	case "IsInf", "IsNaN":
-		return func(c *infer) { c.out(0, c.in(0).WithDType(tensor.Bool)) }
-	case "Where":
-		return inferWhere
-	case "Cast", "BitCast", "CastLike":
-		return inferCast
-	case "Bernoulli", "RandomNormalLike", "RandomUniformLike", "EyeLike":
-		return func(c *infer) { c.out(0, c.in(0).WithDType(c.dtypeAttr("dtype", c.in(0).DType))) }
-	case "RandomNormal", "RandomUniform":
-		return func(c *infer) {
-			c.out(0, ssa.Tensor(c.dtypeAttr("dtype", tensor.Float32), ssa.Sizes(c.o.AttrInts("shape"))...))
-		}
-	case "Constant":
-		return inferConstant
-	case "Dropout":
-		return func(c *infer) { c.out(0, c.in(0)); c.out(1, c.in(0).WithDType(tensor.Bool)) }
-	case "QuantizeLinear":
-		return inferQuantize
-	case "DequantizeLinear":
-		return func(c *infer) { c.out(0, c.in(0).WithDType(c.dtypeAttr("output_dtype", c.in(1).DType))) }
-	case "DynamicQuantizeLinear":
-		return func(c *infer) {
-			c.out(0, c.in(0).WithDType(tensor.Uint8))
-			c.out(1, ssa.Tensor(tensor.Float32))
-			c.out(2, ssa.Tensor(tensor.Uint8))
-		}
-	}
-	for _, family := range [...]func(string) func(*infer){shapeRule, reduceRule, nnRule, controlRule, miscRule} {
-		if f := family(name); f != nil {
-			return f
-		}
-	}
-	return nil
+// inferRMSNorm: the result has the element type of the scale.
+func inferRMSNorm(c *infer) { c.out(0, ranked(c.in(1).DType, c.dims(0))) }
+
+// inferIs: a test of each element.
+func inferIs(c *infer) { c.out(0, c.in(0).WithDType(tensor.Bool)) }
+
+// inferLikeInput: the shape of the input, with elements of the attribute dtype.
+func inferLikeInput(c *infer) { c.out(0, c.in(0).WithDType(c.dtypeAttr("dtype", c.in(0).DType))) }
+
+// inferRandom: the shape is an attribute.
+func inferRandom(c *infer) {
+	c.out(0, ssa.Tensor(c.dtypeAttr("dtype", tensor.Float32), ssa.Sizes(c.o.AttrInts("shape"))...))
+}
+
+// inferDropout: the mask is the second result.
+func inferDropout(c *infer) { c.out(0, c.in(0)); c.out(1, c.in(0).WithDType(tensor.Bool)) }
+
+// inferDequantize: the scale has the element type of the result.
+func inferDequantize(c *infer) {
+	c.out(0, c.in(0).WithDType(c.dtypeAttr("output_dtype", c.in(1).DType)))
+}
+
+// inferDynamicQuantize: the quantized tensor, its scale and its zero point.
+func inferDynamicQuantize(c *infer) {
+	c.out(0, c.in(0).WithDType(tensor.Uint8))
+	c.out(1, ssa.Tensor(tensor.Float32))
+	c.out(2, ssa.Tensor(tensor.Uint8))
 }
 
 func inferUnary(c *infer) {

@@ -8,49 +8,30 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// controlRule finds the rules of control flow, sequences and optionals.
-func controlRule(name string) func(*infer) {
-	switch name {
-	case "If":
-		return inferIf
-	case "Loop":
-		return inferLoop
-	case "Scan":
-		return inferScan
-	case "SequenceMap":
-		return inferSequenceMap
-	case "SequenceConstruct":
-		return inferSequenceConstruct
-	case "SequenceEmpty":
-		return func(c *infer) {
-			c.out(0, &ssa.ListType{Elem: ssa.Unranked(c.dtypeAttr("dtype", tensor.Float32))})
-		}
-	case "SequenceInsert":
-		return inferSequenceInsert
-	case "SequenceErase":
-		return func(c *infer) { c.out(0, c.o.Operand(0).Type) }
-	case "SequenceAt":
-		return func(c *infer) { c.out(0, c.element(c.o.Operand(0).Type)) }
-	case "SequenceLength":
-		return func(c *infer) { c.out(0, ssa.Tensor(tensor.Int64)) }
-	case "SplitToSequence":
-		return inferSplitToSequence
-	case "ConcatFromSequence":
-		return inferConcatFromSequence
-	case "Optional":
-		return inferOptional
-	case "OptionalHasElement":
-		return func(c *infer) { c.out(0, ssa.Tensor(tensor.Bool)) }
-	case "OptionalGetElement":
-		return func(c *infer) {
-			if t, ok := c.o.Operand(0).Type.(*ssa.OptionalType); ok {
-				c.out(0, t.Elem)
-			} else {
-				c.out(0, c.o.Operand(0).Type)
-			}
-		}
+// inferSequenceEmpty: of the element type of the attribute dtype.
+func inferSequenceEmpty(c *infer) {
+	c.out(0, &ssa.ListType{Elem: ssa.Unranked(c.dtypeAttr("dtype", tensor.Float32))})
+}
+
+// inferSequenceErase: a sequence of the same elements.
+func inferSequenceErase(c *infer) { c.out(0, c.o.Operand(0).Type) }
+
+// inferSequenceAt: an element.
+func inferSequenceAt(c *infer) { c.out(0, c.element(c.o.Operand(0).Type)) }
+
+// inferSequenceLength: a number.
+func inferSequenceLength(c *infer) { c.out(0, ssa.Tensor(tensor.Int64)) }
+
+// inferHasElement: a bool.
+func inferHasElement(c *infer) { c.out(0, ssa.Tensor(tensor.Bool)) }
+
+// inferGetElement: what the optional holds, or the operand, which always is.
+func inferGetElement(c *infer) {
+	if t, ok := c.o.Operand(0).Type.(*ssa.OptionalType); ok {
+		c.out(0, t.Elem)
+	} else {
+		c.out(0, c.o.Operand(0).Type)
 	}
-	return nil
 }
 
 // join is Join with fresh symbols for result i. Values that cannot have one

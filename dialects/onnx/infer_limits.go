@@ -12,54 +12,63 @@ func (c *infer) limits() {
 	if k := c.o.AttrInt("keepdims", 1); k != 0 && k != 1 {
 		c.fail("keepdims is %d, neither 0 nor 1", k)
 	}
-	switch c.o.Kind.Name() {
-	case "Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "RMSNormalization":
-		if in := c.dims(0); len(in) > 0 {
-			c.axis(c.o.AttrInt("axis", -1), len(in))
+	if r := rowOf(c.o.Kind.Name()); r.limits != nil {
+		r.limits(c)
+	}
+}
+
+func limitAxis(c *infer) {
+	if in := c.dims(0); len(in) > 0 {
+		c.axis(c.o.AttrInt("axis", -1), len(in))
+	}
+}
+
+func limitShape(c *infer) {
+	c.vector(1)
+}
+
+func limitVector(c *infer) {
+	c.vector(0)
+}
+
+func limitSlice(c *infer) {
+	for i := 1; i < c.o.NumOperands(); i++ {
+		c.vector(i)
+	}
+}
+
+func limitGatherElements(c *infer) {
+	c.sameRank(0, 1)
+}
+
+func limitScatterElements(c *infer) {
+	c.sameRank(0, 1)
+	c.sameRank(1, 2)
+}
+
+func limitDet(c *infer) {
+	if in := c.dims(0); in != nil && len(in) < 2 {
+		c.fail("input of rank %d", len(in))
+	} else if in != nil {
+		c.equal("the matrices' sizes", in[len(in)-2], in[len(in)-1])
+	}
+}
+
+func limitAttention(c *infer) {
+	if len(c.o.Results) == 2 {
+		c.fail("present_key and present_value are results together")
+	}
+	for _, name := range [...]string{"left_window_size", "right_window_size"} {
+		if n := c.o.AttrInt(name, -1); n < -1 {
+			c.fail("%s is %d, neither -1 nor a size", name, n)
 		}
-	case "Reshape", "Expand", "Tile":
-		c.vector(1)
-	case "ConstantOfShape":
-		c.vector(0)
-	case "Slice":
-		for i := 1; i < c.o.NumOperands(); i++ {
-			c.vector(i)
-		}
-	case "Resize":
-		c.resizeLimits()
-	case "GatherElements":
-		c.sameRank(0, 1)
-	case "ScatterElements":
-		c.sameRank(0, 1)
-		c.sameRank(1, 2)
-	case "Det":
-		if in := c.dims(0); in != nil && len(in) < 2 {
-			c.fail("input of rank %d", len(in))
-		} else if in != nil {
-			c.equal("the matrices' sizes", in[len(in)-2], in[len(in)-1])
-		}
-	case "BatchNormalization":
-		c.batchNormLimits()
-	case "NegativeLogLikelihoodLoss":
-		c.lossLimits()
-	case "Attention":
-		if len(c.o.Results) == 2 {
-			c.fail("present_key and present_value are results together")
-		}
-		for _, name := range [...]string{"left_window_size", "right_window_size"} {
-			if n := c.o.AttrInt(name, -1); n < -1 {
-				c.fail("%s is %d, neither -1 nor a size", name, n)
-			}
-		}
-		c.positive("q_num_heads", "kv_num_heads")
-	case "LinearAttention":
-		c.linearAttentionLimits()
-	case "ConvTranspose":
-		if p := c.o.AttrInts("output_padding"); len(p) > 0 && slices.Min(p) < 0 {
-			c.fail("output_padding %v is negative", p)
-		}
-	case "Pad":
-		c.padLimits()
+	}
+	c.positive("q_num_heads", "kv_num_heads")
+}
+
+func limitConvTranspose(c *infer) {
+	if p := c.o.AttrInts("output_padding"); len(p) > 0 && slices.Min(p) < 0 {
+		c.fail("output_padding %v is negative", p)
 	}
 }
 

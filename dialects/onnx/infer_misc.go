@@ -8,75 +8,63 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// miscRule finds the rules of signal processing, detection, losses and strings.
-func miscRule(name string) func(*infer) {
-	switch name {
-	case "HannWindow", "HammingWindow", "BlackmanWindow":
-		return func(c *infer) {
-			n := c.fresh(0, 0, 1)
-			if s, ok := c.syms(0); ok && len(s) == 1 {
-				n = s[0]
-			}
-			c.out(0, ssa.Tensor(c.dtypeAttr("output_datatype", tensor.Float32), n))
-		}
-	case "MelWeightMatrix":
-		return inferMel
-	case "DFT":
-		return inferDFT
-	case "STFT":
-		return inferSTFT
-	case "NonMaxSuppression":
-		return func(c *infer) { c.out(0, ssa.Tensor(tensor.Int64, c.fresh(0, 0, 2), sym.Const(3))) }
-	case "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss":
-		return inferLoss
-	case "Multinomial":
-		return func(c *infer) {
-			n := c.fresh(0, 0, 2)
-			if d := c.dims(0); len(d) == 2 {
-				n = d[0]
-			}
-			c.out(0, ssa.Tensor(c.dtypeAttr("dtype", tensor.Int32), n, sym.Const(c.o.AttrInt("sample_size", 1))))
-		}
-	case "StringConcat":
-		return func(c *infer) { c.out(0, ranked(tensor.String, c.broadcast(c.dims(0), c.dims(1)))) }
-	case "RegexFullMatch":
-		return func(c *infer) { c.out(0, c.in(0).WithDType(tensor.Bool)) }
-	case "StringSplit":
-		return func(c *infer) {
-			c.out(1, c.in(0).WithDType(tensor.Int64))
-			in := c.dims(0)
-			if in == nil {
-				c.out(0, ssa.Unranked(tensor.String))
-				return
-			}
-			c.out(0, ssa.Tensor(tensor.String, append(in, c.fresh(0, len(in), len(in)+1))...))
-		}
-	case "StringNormalizer":
-		return func(c *infer) {
-			in := c.dims(0)
-			if in == nil {
-				c.out(0, ssa.Unranked(tensor.String))
-				return
-			}
-			if len(in) == 0 {
-				c.fail("input of rank 0")
-				return
-			}
-			in[len(in)-1] = c.fresh(0, len(in)-1, len(in))
-			c.out(0, ssa.Tensor(tensor.String, in...))
-		}
-	case "TfIdfVectorizer":
-		return inferTfIdf
-	case "ImageDecoder":
-		return func(c *infer) {
-			n := sym.Const(3)
-			if c.o.AttrStr("pixel_format", "RGB") == "Grayscale" {
-				n = sym.Const(1)
-			}
-			c.out(0, ssa.Tensor(tensor.Uint8, c.fresh(0, 0, 3), c.fresh(0, 1, 3), n))
-		}
+// inferWindow: as many elements as the operand says.
+func inferWindow(c *infer) {
+	n := c.fresh(0, 0, 1)
+	if s, ok := c.syms(0); ok && len(s) == 1 {
+		n = s[0]
 	}
-	return nil
+	c.out(0, ssa.Tensor(c.dtypeAttr("output_datatype", tensor.Float32), n))
+}
+
+// inferNonMax: a row of batch, class and box for each that is selected.
+func inferNonMax(c *infer) { c.out(0, ssa.Tensor(tensor.Int64, c.fresh(0, 0, 2), sym.Const(3))) }
+
+// inferMultinomial: a row of samples for each row.
+func inferMultinomial(c *infer) {
+	n := c.fresh(0, 0, 2)
+	if d := c.dims(0); len(d) == 2 {
+		n = d[0]
+	}
+	c.out(0, ssa.Tensor(c.dtypeAttr("dtype", tensor.Int32), n, sym.Const(c.o.AttrInt("sample_size", 1))))
+}
+
+// inferStringConcat: the operands broadcast together.
+func inferStringConcat(c *infer) { c.out(0, ranked(tensor.String, c.broadcast(c.dims(0), c.dims(1)))) }
+
+// inferStringSplit: one axis more, for the parts; their numbers are the second result.
+func inferStringSplit(c *infer) {
+	c.out(1, c.in(0).WithDType(tensor.Int64))
+	in := c.dims(0)
+	if in == nil {
+		c.out(0, ssa.Unranked(tensor.String))
+		return
+	}
+	c.out(0, ssa.Tensor(tensor.String, append(in, c.fresh(0, len(in), len(in)+1))...))
+}
+
+// inferStringNormalizer: stop words fall out of the last axis.
+func inferStringNormalizer(c *infer) {
+	in := c.dims(0)
+	if in == nil {
+		c.out(0, ssa.Unranked(tensor.String))
+		return
+	}
+	if len(in) == 0 {
+		c.fail("input of rank 0")
+		return
+	}
+	in[len(in)-1] = c.fresh(0, len(in)-1, len(in))
+	c.out(0, ssa.Tensor(tensor.String, in...))
+}
+
+// inferImage: height, width and channels.
+func inferImage(c *infer) {
+	n := sym.Const(3)
+	if c.o.AttrStr("pixel_format", "RGB") == "Grayscale" {
+		n = sym.Const(1)
+	}
+	c.out(0, ssa.Tensor(tensor.Uint8, c.fresh(0, 0, 3), c.fresh(0, 1, 3), n))
 }
 
 func inferMel(c *infer) {

@@ -9,56 +9,23 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// nnRule finds the rules of convolutions, pools, normalizations, recurrent layers and attention.
-func nnRule(name string) func(*infer) {
-	switch name {
-	case "Conv", "ConvInteger", "QLinearConv", "DeformConv":
-		return inferConv
-	case "ConvTranspose":
-		return inferConvTranspose
-	case "MaxPool", "AveragePool", "LpPool":
-		return inferPool
-	case "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool":
-		return func(c *infer) {
-			in := c.dims(0)
-			for i := 2; i < len(in); i++ {
-				in[i] = sym.Const(1)
-			}
-			c.out(0, ranked(c.in(0).DType, in))
-		}
-	case "MaxUnpool":
-		return inferMaxUnpool
-	case "BatchNormalization":
-		return func(c *infer) {
-			if len(c.o.Results) > 1 && c.o.AttrInt("training_mode", 0) == 0 {
-				c.fail("statistics are results in training mode only")
-			}
-			c.out(0, c.in(0))
-			c.out(1, c.in(3))
-			c.out(2, c.in(4))
-		}
-	case "LayerNormalization":
-		return inferLayerNorm
-	case "RNN", "GRU", "LSTM":
-		return inferRNN
-	case "Resize", "Upsample":
-		return inferResize
-	case "GridSample":
-		return inferGridSample
-	case "AffineGrid":
-		return inferAffineGrid
-	case "RoiAlign", "MaxRoiPool":
-		return inferRoi
-	case "Col2Im":
-		return inferCol2Im
-	case "Attention":
-		return inferAttention
-	case "LinearAttention":
-		return inferLinearAttention
-	case "CausalConvWithState":
-		return inferCausalConv
+// inferGlobalPool: one element for each channel.
+func inferGlobalPool(c *infer) {
+	in := c.dims(0)
+	for i := 2; i < len(in); i++ {
+		in[i] = sym.Const(1)
 	}
-	return nil
+	c.out(0, ranked(c.in(0).DType, in))
+}
+
+// inferBatchNorm: the statistics are results of training only.
+func inferBatchNorm(c *infer) {
+	if len(c.o.Results) > 1 && c.o.AttrInt("training_mode", 0) == 0 {
+		c.fail("statistics are results in training mode only")
+	}
+	c.out(0, c.in(0))
+	c.out(1, c.in(3))
+	c.out(2, c.in(4))
 }
 
 // window is the geometry of a convolution or pool along one axis.

@@ -9,34 +9,16 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// reduceRule finds the rules of reductions, sorting and matrix products.
-func reduceRule(name string) func(*infer) {
-	switch name {
-	case "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare":
-		return inferReduce
-	case "ArgMax", "ArgMin":
-		return inferArgMax
-	case "TopK":
-		return inferTopK
-	case "MatMul", "MatMulInteger", "QLinearMatMul":
-		return inferMatMul
-	case "Gemm":
-		return inferGemm
-	case "Einsum":
-		return inferEinsum
-	case "Det":
-		return func(c *infer) {
-			in := c.dims(0)
-			if in == nil {
-				c.out(0, ssa.Unranked(c.in(0).DType))
-			} else if len(in) < 2 {
-				c.fail("rank %d", len(in))
-			} else {
-				c.out(0, ssa.Tensor(c.in(0).DType, in[:len(in)-2]...))
-			}
-		}
+// inferDet: a number for each matrix.
+func inferDet(c *infer) {
+	in := c.dims(0)
+	if in == nil {
+		c.out(0, ssa.Unranked(c.in(0).DType))
+	} else if len(in) < 2 {
+		c.fail("rank %d", len(in))
+	} else {
+		c.out(0, ssa.Tensor(c.in(0).DType, in[:len(in)-2]...))
 	}
-	return nil
 }
 
 func inferReduce(c *infer) {

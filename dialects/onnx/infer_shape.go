@@ -8,70 +8,24 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// shapeRule finds the rules of operators that move elements without computing.
-func shapeRule(name string) func(*infer) {
-	switch name {
-	case "Shape":
-		return inferShape
-	case "Size":
-		return func(c *infer) {
-			c.out(0, ssa.Tensor(tensor.Int64))
-			if d := c.dims(0); d != nil {
-				c.outSym([]sym.Expr{product(d)})
-			}
-		}
-	case "Reshape":
-		return inferReshape
-	case "Flatten":
-		return inferFlatten
-	case "Squeeze":
-		return inferSqueeze
-	case "Unsqueeze":
-		return inferUnsqueeze
-	case "Transpose":
-		return inferTranspose
-	case "Concat":
-		return inferConcat
-	case "Split":
-		return inferSplit
-	case "Slice":
-		return inferSlice
-	case "Gather":
-		return inferGather
-	case "GatherElements":
-		return func(c *infer) { c.out(0, ranked(c.in(0).DType, c.dims(1))) }
-	case "GatherND":
-		return inferGatherND
-	case "Expand":
-		return inferExpand
-	case "Tile":
-		return inferTile
-	case "Pad":
-		return inferPad
-	case "ConstantOfShape":
-		return inferConstantOfShape
-	case "Range":
-		return inferRange
-	case "OneHot":
-		return inferOneHot
-	case "NonZero":
-		return func(c *infer) {
-			if d := c.dims(0); d != nil {
-				c.out(0, ssa.Tensor(tensor.Int64, sym.Const(int64(len(d))), c.fresh(0, 1, 2)))
-			} else {
-				c.out(0, ssa.Tensor(tensor.Int64, c.freshDims(0, 2)...))
-			}
-		}
-	case "Compress":
-		return inferCompress
-	case "DepthToSpace", "SpaceToDepth":
-		return inferDepthSpace
-	case "CenterCropPad":
-		return inferCenterCropPad
-	case "Unique":
-		return inferUnique
+// inferSize: the number of elements.
+func inferSize(c *infer) {
+	c.out(0, ssa.Tensor(tensor.Int64))
+	if d := c.dims(0); d != nil {
+		c.outSym([]sym.Expr{product(d)})
 	}
-	return nil
+}
+
+// inferGatherElements: the shape of the indices.
+func inferGatherElements(c *infer) { c.out(0, ranked(c.in(0).DType, c.dims(1))) }
+
+// inferNonZero: one column for each element that is not zero.
+func inferNonZero(c *infer) {
+	if d := c.dims(0); d != nil {
+		c.out(0, ssa.Tensor(tensor.Int64, sym.Const(int64(len(d))), c.fresh(0, 1, 2)))
+	} else {
+		c.out(0, ssa.Tensor(tensor.Int64, c.freshDims(0, 2)...))
+	}
 }
 
 func inferShape(c *infer) {

@@ -14,6 +14,13 @@ import (
 // IR holds operators in the encoding of this opset until they are legalized.
 const Newest = 28
 
+// ExportOpset is the opset that programs are written for unless another is asked for, and ExportOpsetText its spelling in
+// the options of passes.
+const (
+	ExportOpset     = 20
+	ExportOpsetText = "20"
+)
+
 // OpSchema is one version of an operator as the ONNX standard declares it.
 type OpSchema struct {
 	Domain     string // "onnx" for the default domain
@@ -245,13 +252,32 @@ func Lookup(name string, opset int) *OpSchema {
 
 // Versions lists all versions of an operator, oldest first.
 func Versions(name string) []OpSchema {
-	name = strings.TrimPrefix(name, "onnx::")
-	i := sort.Search(len(opIndex), func(i int) bool { return opIndex[i].name >= name })
-	if i == len(opIndex) || opIndex[i].name != name {
-		return nil
+	if e := entries[strings.TrimPrefix(name, Namespace+"::")]; e != nil {
+		return e.versions
 	}
-	return schemas[opIndex[i].first:opIndex[i].end]
+	return nil
 }
+
+// entry is what schemas.txt has of an operator.
+type entry struct {
+	versions []OpSchema
+	newest   *OpSchema // that is not deprecated, nil if all are
+}
+
+// entries are the operators of all domains by the names that Lookup takes.
+var entries = func() map[string]*entry {
+	all := make(map[string]*entry, len(opIndex))
+	for _, i := range opIndex {
+		e := &entry{versions: schemas[i.first:i.end]}
+		for k := range e.versions {
+			if s := &e.versions[k]; !s.Deprecated {
+				e.newest = s
+			}
+		}
+		all[i.name] = e
+	}
+	return all
+}()
 
 // Names lists the operators of all domains in the spelling that Lookup takes, sorted.
 func Names() []string {
@@ -270,12 +296,8 @@ type opEntry struct {
 
 // SchemaOf finds the newest version of the operator of an IR kind, nil for unknown ones.
 func SchemaOf(k ssa.Kind) *OpSchema {
-	name := string(k)
-	vs := Versions(name)
-	for i := len(vs) - 1; i >= 0; i-- {
-		if !vs[i].Deprecated {
-			return &vs[i]
-		}
+	if e := entries[strings.TrimPrefix(string(k), Namespace+"::")]; e != nil {
+		return e.newest
 	}
 	return nil
 }

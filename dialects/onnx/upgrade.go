@@ -95,7 +95,7 @@ func climb(o *ssa.Op, opset int) (replaced bool, err error) {
 // the other's steps above it follow.
 func (u *Upgrade) rise(opset int) bool {
 	kind := u.Node.Kind
-	for _, s := range upgrades[kind.Name()] {
+	for _, s := range rowOf(kind.Name()).up {
 		if s.Opset <= opset {
 			continue
 		}
@@ -114,7 +114,7 @@ func Rises(kind ssa.Kind, opset int) bool {
 	if kind.Namespace() != Namespace {
 		return false
 	}
-	steps := upgrades[kind.Name()]
+	steps := rowOf(kind.Name()).up
 	return len(steps) > 0 && steps[len(steps)-1].Opset > opset
 }
 

@@ -27,20 +27,19 @@ type importer struct {
 	guards *guards
 	free   []string // symbols of the inputs, in the order in which they occur
 
-	used      map[string]bool // names of values
-	suffix    map[string]int
-	consts    map[string]*ssa.Value
-	ints      map[int64]*ssa.Value
-	lastConst *ssa.Op
-	frames    map[locKey]diag.Frame
-	depth     int
-	ops       int
-	asserts   []assertion
-	values    map[string]string // of symbols that depend on data: the value that is one, and its line
+	names   *ssa.Names
+	consts  map[string]*ssa.Value
+	ints    map[int64]*ssa.Value
+	head    ssa.Head // the constants at the start
+	frames  map[locKey]diag.Frame
+	depth   int
+	ops     int
+	asserts []assertion
+	values  map[string]string // of symbols that depend on data: the value that is one, and its line
 }
 
 func newImporter(r *reader, p *program) *importer {
-	im := &importer{reader: r, p: p, m: newModule(), used: map[string]bool{}, suffix: map[string]int{}, consts: map[string]*ssa.Value{},
+	im := &importer{reader: r, p: p, m: newModule(), consts: map[string]*ssa.Value{},
 		ints: map[int64]*ssa.Value{}, frames: map[locKey]diag.Frame{}, values: map[string]string{}}
 	im.syms = newSymbols(r.warn)
 	return im
@@ -93,6 +92,7 @@ func (im *importer) run() {
 		im.warn("a guard is not understood: %s", g)
 	}
 	im.f = im.m.NewFunc("main")
+	im.names, im.head = ssa.NamesOf(im.f), ssa.Head{Block: im.f.Body}
 	sc := &scope{g: p.graph, b: im.f.Body, vals: map[string]*ssa.Value{}}
 	im.params(sc)
 	im.narrow()
@@ -156,25 +156,6 @@ func (im *importer) readLeaves() {
 	}
 }
 
-// unique makes a value's name unique in the function.
-func (im *importer) unique(name string) string {
-	if name == "" {
-		return ""
-	}
-	if !im.used[name] {
-		im.used[name] = true
-		return name
-	}
-	for {
-		im.suffix[name]++
-		n := fmt.Sprintf("%s.%d", name, im.suffix[name])
-		if !im.used[n] {
-			im.used[n] = true
-			return n
-		}
-	}
-}
-
 // tensorType is the type that the file claims for a value.
 func (im *importer) tensorType(g *graph, name string) *ssa.TensorType {
 	m := g.tensors[name]
@@ -226,7 +207,7 @@ func (im *importer) params(sc *scope) {
 		if sc.vals[a.s] != nil {
 			im.fail(im.record, "", "there are two inputs %s", a.s)
 		}
-		v := im.f.Body.AddParam(im.unique(a.s), im.valueType(im.p.graph, a))
+		v := im.f.Body.AddParam(im.names.Unique(a.s), im.valueType(im.p.graph, a))
 		if a.tag == tagSymInt {
 			v.Sym = []sym.Expr{im.syms.size(im.p.graph.ints[a.s])}
 		}
@@ -272,7 +253,7 @@ func (im *importer) constants(sc *scope) {
 				o := im.hoist(ssa.TensorOf(t))
 				o.SetAttr("value", ssa.TensorValue(t))
 				v = o.Results[0]
-				v.Name = im.unique(in.target)
+				v.Name = im.names.Unique(in.target)
 				bound[t] = v
 			}
 			sc.vals[in.arg.s] = v
@@ -285,19 +266,14 @@ func (im *importer) constants(sc *scope) {
 		}
 		o := im.hoist(ssa.TensorOf(t))
 		o.SetAttr("value", ssa.TensorValue(t))
-		o.Results[0].Name = im.unique(c.name)
+		o.Results[0].Name = im.names.Unique(c.name)
 		sc.vals[c.name] = o.Results[0]
 	}
 }
 
 // hoist adds a constant behind those that are there, before all other operators.
 func (im *importer) hoist(t ssa.Type) *ssa.Op {
-	before := im.f.Body.First()
-	if im.lastConst != nil {
-		before = im.lastConst.Next()
-	}
-	im.lastConst = im.f.Body.InsertBefore(before, "prim::Constant", 0, nil, t)
-	return im.lastConst
+	return im.head.Insert("prim::Constant", 0, t)
 }
 
 // constant gives a literal as a value; equal ones are one.
@@ -701,6 +677,6 @@ func (im *importer) define(sc *scope, name string, v *ssa.Value) {
 		im.unbacked(sc, name)
 	}
 	if v.Name == "" && v.Def() != nil && v.Def().Kind != "prim::Constant" {
-		v.Name = im.unique(name)
+		v.Name = im.names.Unique(name)
 	}
 }

@@ -120,7 +120,7 @@ func (im *importer) whileLoop(sc *scope, n *node) {
 	operands := append([]*ssa.Value{im.constant(ssa.Int(math.MaxInt64)), check(sc.b, carried)}, carried...)
 	o := sc.b.Append("prim::Loop", sc.at, operands, im.outputTypes(sc, n)...)
 	b := o.AddBlock()
-	b.AddParam(im.unique("i"), ssa.IntType)
+	b.AddParam(im.names.Unique("i"), ssa.IntType)
 	state := make([]*ssa.Value, len(carried))
 	for i, v := range carried {
 		state[i] = b.AddParam("", loosely(v.Type))
@@ -200,7 +200,7 @@ func (im *importer) scan(sc *scope, n *node, carries bool) {
 	yes := im.constant(ssa.Bool(true))
 	loop := sc.b.Append("prim::Loop", sc.at, append([]*ssa.Value{trips, yes}, carried...), types...)
 	b := loop.AddBlock()
-	i := b.AddParam(im.unique("i"), ssa.IntType)
+	i := b.AddParam(im.names.Unique("i"), ssa.IntType)
 	var operands []*ssa.Value
 	for _, v := range carried {
 		operands = append(operands, b.AddParam("", loosely(v.Type)))
@@ -358,7 +358,7 @@ func (im *importer) functionalized(sc *scope, n *node, v2 bool) {
 	}
 	var written []*ssa.Value
 	temp := func(v *ssa.Value) *argument { // a value as an argument
-		name := " " + im.unique("copy")
+		name := " " + im.names.Unique("copy")
 		sc.vals[name] = v
 		return &argument{tag: tagTensor, s: name}
 	}

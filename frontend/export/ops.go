@@ -88,7 +88,7 @@ func (im *importer) linearCrossEntropy(sc *scope, n *node, args []*argument, nam
 		im.failNode(sc, "", "it has no result")
 	}
 	logits := im.operator(sc, "aten::linear", "", []*argument{given["input"], given["linear_weight"], given["linear_bias"]}, []string{"input", "weight", "bias"}, nil)
-	name := " " + im.unique("logits")
+	name := " " + im.names.Unique("logits")
 	sc.vals[name] = logits[0]
 	loss := im.operator(sc, "aten::cross_entropy_loss", "",
 		[]*argument{{tag: tagTensor, s: name}, given["target"], given["weight"], &reduction, given["ignore_index"], given["label_smoothing"]},

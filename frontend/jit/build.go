@@ -3,7 +3,6 @@ package jit
 import (
 	"math"
 	"sort"
-	"strconv"
 
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/frontend/jit/pyast"
@@ -76,9 +75,9 @@ type builder struct {
 	fn       *ssa.Func
 	block    *ssa.Block
 	scope    *scope
-	constEnd *ssa.Op // the last of the constants at the start of the function
+	head     ssa.Head // the constants at the start of the function
 	pool     map[poolKey]*ssa.Value
-	names    map[string]int
+	names    *ssa.Names
 	loc      diag.Loc // meant for the operators to come, unless where says
 	where    [2]int   // positions whose location is not looked up yet
 	pending  bool
@@ -114,9 +113,9 @@ func (l *loader) compile(f *function) {
 	if f.fn == nil {
 		f.fn = l.m.NewFunc(f.name)
 	}
-	b := &builder{l: l, f: f, fn: f.fn, block: f.fn.Body, scope: newScope(nil), pool: map[poolKey]*ssa.Value{}, names: map[string]int{}}
+	b := &builder{l: l, f: f, fn: f.fn, block: f.fn.Body, scope: newScope(nil), pool: map[poolKey]*ssa.Value{}, names: ssa.NamesOf(f.fn), head: ssa.Head{Block: f.fn.Body}}
 	for _, p := range f.params {
-		v := b.fn.Body.AddParam(b.unique(p.Name), p.Type)
+		v := b.fn.Body.AddParam(b.names.Unique(p.Name), p.Type)
 		b.scope.vars[p.Name] = v
 	}
 	b.statements(f.def.Body, true)
@@ -165,27 +164,6 @@ func (b *builder) location() diag.Loc {
 
 // restore sets a location that location gave before.
 func (b *builder) restore(loc diag.Loc) { b.loc, b.pending = loc, false }
-
-// unique makes a value name that the function does not have yet.
-func (b *builder) unique(name string) string {
-	if name == "" {
-		return ""
-	}
-	n := b.names[name]
-	b.names[name] = n + 1
-	if n == 0 {
-		return name
-	}
-	for {
-		s := name + "." + strconv.Itoa(n)
-		if b.names[s] == 0 {
-			b.names[s] = 1
-			return s
-		}
-		n++
-		b.names[name] = n + 1
-	}
-}
 
 // temporary reports a name that the writer of archives made up: _0, _12.
 func temporary(name string) bool {
@@ -245,12 +223,7 @@ func (b *builder) constant(v ssa.Literal, t ssa.Type) *ssa.Value {
 
 func (b *builder) insertConstant(t ssa.Type) *ssa.Op {
 	b.l.ops++
-	before := b.fn.Body.First()
-	if b.constEnd != nil {
-		before = b.constEnd.Next()
-	}
-	b.constEnd = b.fn.Body.InsertBefore(before, prim.Constant, b.location(), nil, t)
-	return b.constEnd
+	return b.head.Insert(prim.Constant, b.location(), t)
 }
 
 // function gives the constant that names a function.
@@ -307,7 +280,7 @@ func (b *builder) statements(body []pyast.Stmt, top bool) {
 func (b *builder) set(name string, v val) {
 	if x, ok := v.(*ssa.Value); ok && x.Name == "" && !temporary(name) && x.Block() == b.block {
 		if d := x.Def(); d != nil && d.Kind != prim.Constant {
-			x.Name = b.unique(name)
+			x.Name = b.names.Unique(name)
 		}
 	}
 	b.scope.vars[name] = v
@@ -602,7 +575,7 @@ func (b *builder) loop(pos int, target *pyast.Name, trips *ssa.Value, cond pyast
 	_, _ = b.body(o, func() {
 		induction := ""
 		if target != nil && !temporary(target.ID) {
-			induction = b.unique(target.ID)
+			induction = b.names.Unique(target.ID)
 		}
 		i := b.block.AddParam(induction, ssa.IntType)
 		if target != nil {
@@ -613,7 +586,7 @@ func (b *builder) loop(pos int, target *pyast.Name, trips *ssa.Value, cond pyast
 			if temporary(n) {
 				name = ""
 			}
-			b.scope.vars[n] = b.block.AddParam(b.unique(name), types[k])
+			b.scope.vars[n] = b.block.AddParam(b.names.Unique(name), types[k])
 		}
 		b.statements(body, false)
 		next := first

@@ -424,7 +424,7 @@ func (b *builder) fork(e *pyast.Call) val {
 	f := &function{name: name, def: c.def, src: b.f.src, state: 2}
 	b.l.functions[name] = f
 	f.fn = b.l.m.NewFunc(name)
-	in := &builder{l: b.l, f: f, fn: f.fn, block: f.fn.Body, scope: newScope(nil), pool: map[poolKey]*ssa.Value{}, names: map[string]int{}}
+	in := &builder{l: b.l, f: f, fn: f.fn, block: f.fn.Body, scope: newScope(nil), pool: map[poolKey]*ssa.Value{}, names: ssa.NamesOf(f.fn), head: ssa.Head{Block: f.fn.Body}}
 	var operands []*ssa.Value
 	for _, n := range sortedKeys(free) {
 		captured, ok := c.scope.get(n)
@@ -433,7 +433,7 @@ func (b *builder) fork(e *pyast.Call) val {
 		}
 		if x, ok := captured.(*ssa.Value); ok {
 			operands = append(operands, x)
-			captured = in.fn.Body.AddParam(in.unique(n), x.Type)
+			captured = in.fn.Body.AddParam(in.names.Unique(n), x.Type)
 		}
 		in.scope.vars[n] = captured
 	}

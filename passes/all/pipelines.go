@@ -1,26 +1,46 @@
 package all
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/lower"
 )
 
 // pipelines are sequences with names of their own.
 var pipelines = []passes.Named{
-	{Name: "cleanup", Doc: "remove what is computed twice or in vain", Text: "fixpoint(cse,dce)"},
+	{Name: "cleanup", Doc: "remove what is computed twice or in vain", Steps: []passes.Step{{Run: "fixpoint(cse,dce)", Why: "what is merged leaves operators that nothing uses"}}},
 	{
 		Name: "optimize", Doc: "make an ONNX graph smaller, with the same results",
-		Text: "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold,unroll{max=$unroll},dce)",
+		Steps: []passes.Step{{
+			Run: "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold,unroll{max=$unroll},dce)",
+			Why: "each finds more to do in what the others leave; cse first, since rules ask whether a value has one use",
+		}},
 		Options: []passes.Option{
-			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
 			{Name: "unroll", Default: "0", Doc: "unroll loops of a known number of iterations, up to this many", Int: true},
 		},
 	},
 	{
 		Name: "export", Doc: "from a program as it was imported, of PyTorch or of ONNX, to ONNX operators of the opset",
-		Text: "raise,demands,inline,canonicalize,freeze{eval=$eval},specialize{opset=$opset,state=$state,keep=$lift},lift{weights=$lift},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset,unroll=$unroll},guard,legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
+		Steps: []passes.Step{
+			{Run: "raise", Why: "an ONNX file of any opset is in the newest form from here on; a program of PyTorch passes"},
+			{Run: "demands", Why: "what the operators of an ONNX file need the dynamic axes to be is told where its author wrote it"},
+			{Run: "inline", Why: "one function is left, with methods and their objects in it"},
+			{Run: "canonicalize", Why: "constants of a trace are the numbers that they were in Python"},
+			{Run: "freeze{eval=$eval}", Why: "attributes of objects become constants: what the program depends on is in the graph"},
+			{Run: "specialize{opset=$opset,state=$state,keep=$lift}", Why: "Python runs: no mutation, no containers, a type for each value"},
+			{Run: "lift{weights=$lift}", Why: "weights become inputs, if asked for, before a pass computes with them"},
+			{Run: "unroll{max=$unroll}", Why: "loops of a known number of iterations go, if asked for, while their bodies are small"},
+			{Run: "cleanup", Why: "what is computed twice is lowered once"},
+			{Run: "lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode}", Why: "aten becomes ONNX, in the newest form"},
+			{Run: "optimize{opset=$opset,unroll=$unroll}", Why: "the rules know the newest form"},
+			{Run: "guard", Why: "checks of sizes at run time come behind the rules, which would take them for computation"},
+			{Run: "legalize{opset=$opset,target=$target}", Why: "the newest form becomes that of the opset, with types that the target has kernels for"},
+			{Run: "cleanup", Why: "steps down build constants and casts many times"},
+			{Run: "arrange{names=$names}", Why: "the order and the names of weights in the file: nothing makes a weight any more"},
+		},
 		Options: []passes.Option{
-			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted"},
 			{Name: "eval", Default: "false", Bool: true, Doc: "take the module as being in eval mode"},

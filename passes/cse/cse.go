@@ -26,13 +26,13 @@ graph(%x : Float(4)):
 }
 
 func run(c *passes.Context, f *ssa.Func) error {
-	e := eliminator{c: c, table: map[uint64]*ssa.Op{}, storages: map[*tensor.Storage]int64{}}
+	e := eliminator{c: c, storages: map[*tensor.Storage]int64{}}
+	n := 0
 	for o := range f.Body.AllOps() {
-		if c.Module.Effects(o)&(ssa.Writes|ssa.Unknown) != 0 {
-			e.mutates = true
-			break
-		}
+		n++
+		e.mutates = e.mutates || c.Module.Effects(o)&(ssa.Writes|ssa.Unknown) != 0
 	}
+	e.table = make(map[uint64]*ssa.Op, n)
 	e.block(f.Body)
 	return nil
 }
@@ -74,7 +74,9 @@ func (e *eliminator) block(b *ssa.Block) {
 			continue
 		}
 		e.table[h] = o
-		added = append(added, h)
+		if b.Owner() != nil {
+			added = append(added, h)
+		}
 	}
 	for _, h := range added { // the scope ends
 		delete(e.table, h)

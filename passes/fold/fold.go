@@ -7,7 +7,6 @@
 package fold
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -275,7 +274,7 @@ func (g groups) join(a, b any) {
 // replace puts constants in the place of what is folded.
 func (s *folder) replace(c *passes.Context) {
 	first := s.f.Body.First()
-	var names map[string]bool
+	var names *ssa.Names
 	var gone []*ssa.Op
 	for _, o := range s.ops {
 		if !s.fold[o] {
@@ -296,9 +295,9 @@ func (s *folder) replace(c *passes.Context) {
 				v.Name, r.Name = r.Name, ""
 			} else if base := s.origin(r, 0); base != "" {
 				if names == nil {
-					names = allNames(s.f)
+					names = ssa.NamesOf(s.f)
 				}
-				v.Name = unique(names, base)
+				v.Name = names.Unique(base)
 			}
 			r.ReplaceUses(v)
 		}
@@ -349,32 +348,4 @@ func (s *folder) origin(v *ssa.Value, depth int) string {
 		}
 	}
 	return ""
-}
-
-func allNames(f *ssa.Func) map[string]bool {
-	names := map[string]bool{}
-	note := func(vs []*ssa.Value) {
-		for _, v := range vs {
-			if v.Name != "" {
-				names[v.Name] = true
-			}
-		}
-	}
-	note(f.Body.Params)
-	for o := range f.Body.AllOps() {
-		note(o.Results)
-		for _, b := range o.Blocks {
-			note(b.Params)
-		}
-	}
-	return names
-}
-
-func unique(names map[string]bool, want string) string {
-	name := want
-	for i := 1; names[name]; i++ {
-		name = fmt.Sprintf("%s.%d", want, i)
-	}
-	names[name] = true
-	return name
 }

@@ -82,8 +82,8 @@ type freezer struct {
 	weights map[*tensor.Tensor]*ssa.Value
 	holders map[*ssa.Object]*ssa.Value
 	inputs  map[string]*ssa.Value
-	names   map[string]bool
-	last    *ssa.Op // of the constants at the start
+	names   *ssa.Names
+	head    ssa.Head // the constants at the start
 }
 
 func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
@@ -94,8 +94,7 @@ func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
 	z := &freezer{m: m, f: f, diags: diags, eval: eval, changed: changed,
 		objects: map[*ssa.Value]instance{}, origins: map[*ssa.Value][]place{}, state: map[place]bool{}, replaced: map[place]bool{}, assigned: map[string]bool{},
 		paths: map[*tensor.Tensor]string{}, weights: map[*tensor.Tensor]*ssa.Value{}, holders: map[*ssa.Object]*ssa.Value{},
-		inputs: map[string]*ssa.Value{}, names: map[string]bool{}}
-	z.takeNames()
+		inputs: map[string]*ssa.Value{}, names: ssa.NamesOf(f), head: ssa.Head{Block: f.Body}}
 	// an object that is assigned while the module runs is not the one that the file has
 	for again := true; again; {
 		again = false
@@ -179,22 +178,6 @@ func (z *freezer) roots() {
 			z.objects[p] = instance{object: z.m.Root}
 		}
 		return // self comes first; other objects are the user's inputs
-	}
-}
-
-func (z *freezer) takeNames() {
-	for _, p := range z.f.Body.Params {
-		z.names[p.Name] = true
-	}
-	for o := range z.f.Body.AllOps() {
-		for _, r := range o.Results {
-			z.names[r.Name] = true
-		}
-		for _, b := range o.Blocks {
-			for _, p := range b.Params {
-				z.names[p.Name] = true
-			}
-		}
 	}
 }
 
@@ -429,7 +412,7 @@ func (z *freezer) freeze(o *ssa.Op) {
 	if name == "training" && z.eval {
 		v = ssa.Bool(false)
 	}
-	delete(z.names, o.Result(0).Name) // free for the constant
+	z.names.Free(o.Result(0).Name) // for the constant
 	o.Replace(z.constant(v, o, join(inst.path, name), o.Result(0).Type))
 	z.changed("attribute")
 }
@@ -478,31 +461,16 @@ func (z *freezer) input(o *ssa.Op, path string) {
 	}
 	v := z.inputs[path]
 	if v == nil {
-		v = z.f.Body.AddParam(z.unique(path), t)
+		v = z.f.Body.AddParam(z.names.Unique(path), t)
 		z.inputs[path] = v
 	}
 	o.Replace(v)
 	z.changed("input")
 }
 
-// unique makes a name that the function does not have.
-func (z *freezer) unique(name string) string {
-	s := name
-	for i := 1; z.names[s]; i++ {
-		s = name + "." + strconv.Itoa(i)
-	}
-	z.names[s] = true
-	return s
-}
-
 // atStart inserts a constant among those at the start of the function.
 func (z *freezer) atStart(o *ssa.Op, t ssa.Type) *ssa.Op {
-	before := z.f.Body.First()
-	if z.last != nil {
-		before = z.last.Next()
-	}
-	z.last = z.f.Body.InsertBefore(before, prim.Constant, o.Loc, nil, t)
-	return z.last
+	return z.head.Insert(prim.Constant, o.Loc, t)
 }
 
 // constant makes the value of an attribute, of the declared type t, before op o.
@@ -524,7 +492,7 @@ func (z *freezer) constant(v ssa.Literal, o *ssa.Op, path string, t ssa.Type) *s
 			name = path
 		}
 		w := c.Result(0)
-		w.Name = z.unique(name)
+		w.Name = z.names.Unique(name)
 		z.weights[v.Tensor] = w
 		return w
 	case ssa.ObjectLit:

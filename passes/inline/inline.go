@@ -3,7 +3,6 @@ package inline
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/prim"
@@ -70,8 +69,7 @@ func Run(m *ssa.Module) *diag.List {
 // Into inlines the calls of one function and leaves all others as they are.
 func Into(m *ssa.Module, f *ssa.Func) *diag.List {
 	list := &diag.List{Table: &m.Locs}
-	in := &inliner{m: m, diags: list, changed: func(string) {}, f: f, objects: map[*ssa.Value]instance{}, called: map[*ssa.Func]bool{}, names: map[string]int{}, sizes: map[*ssa.Func]int{}}
-	in.takeNames()
+	in := &inliner{m: m, diags: list, changed: func(string) {}, f: f, objects: map[*ssa.Value]instance{}, called: map[*ssa.Func]bool{}, names: ssa.NamesOf(f), sizes: map[*ssa.Func]int{}}
 	in.roots()
 	in.block(f.Body, "", 0)
 	in.settle()
@@ -91,7 +89,7 @@ type inliner struct {
 	objects map[*ssa.Value]instance
 	called  map[*ssa.Func]bool
 	calling []*ssa.Func
-	names   map[string]int // how often a name was given
+	names   *ssa.Names
 	sizes   map[*ssa.Func]int
 	ops     int
 	stopped bool
@@ -117,8 +115,7 @@ func run(m *ssa.Module, diags *diag.List, changed func(string)) error {
 		if i > 0 && referenced[f] {
 			continue
 		}
-		in := &inliner{m: m, diags: diags, changed: changed, f: f, objects: map[*ssa.Value]instance{}, called: called, names: map[string]int{}, sizes: map[*ssa.Func]int{}}
-		in.takeNames()
+		in := &inliner{m: m, diags: diags, changed: changed, f: f, objects: map[*ssa.Value]instance{}, called: called, names: ssa.NamesOf(f), sizes: map[*ssa.Func]int{}}
 		in.roots()
 		in.block(f.Body, "", 0)
 		in.settle()
@@ -134,42 +131,6 @@ func run(m *ssa.Module, diags *diag.List, changed func(string)) error {
 		m.RemoveFunc(f)
 	}
 	return nil
-}
-
-// takeNames notes the names that the function has.
-func (in *inliner) takeNames() {
-	take := func(vs []*ssa.Value) {
-		for _, v := range vs {
-			if v.Name != "" {
-				in.names[v.Name] = 1
-			}
-		}
-	}
-	take(in.f.Body.Params)
-	for o := range in.f.Body.AllOps() {
-		take(o.Results)
-		for _, b := range o.Blocks {
-			take(b.Params)
-		}
-	}
-}
-
-// unique makes a name that the function does not have.
-func (in *inliner) unique(name string) string {
-	n := in.names[name]
-	in.names[name] = n + 1
-	if n == 0 {
-		return name
-	}
-	for {
-		s := name + "." + strconv.Itoa(n)
-		if in.names[s] == 0 {
-			in.names[s] = 1
-			return s
-		}
-		n++
-		in.names[name] = n + 1
-	}
 }
 
 // roots notes the parameter that holds the top object.
@@ -376,7 +337,7 @@ func (in *inliner) inline(o *ssa.Op, g *ssa.Func, args []*ssa.Value, scope strin
 		at := in.m.Locs.Add(f)
 		places[l] = at
 		return at
-	}, in.unique)
+	}, in.names.Unique)
 	results := make([]*ssa.Value, len(o.Results))
 	for i, r := range g.Body.Returns() {
 		results[i] = r

@@ -159,7 +159,15 @@ var specials = map[string]func(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema
 	"ConstantOfShape": constantOfShape,
 	"OneHot":          oneHot,
 	"Dropout":         dropout,
+	"GridSample":      cubicVolumes,
 	"Constant":        func(*legalizer, *onnx.Downgrade, *onnx.OpSchema) bool { return true },
+}
+
+// cubicVolumes: onnxruntime samples volumes in all modes but the cubic one.
+func cubicVolumes(l *legalizer, d *onnx.Downgrade, _ *onnx.OpSchema) bool {
+	x := d.Node.Operand(0).Tensor()
+	return l.target == onnx.OnnxRuntime && x != nil && x.Ranked && len(x.Dims) > 4 && d.Node.AttrStr("mode", "linear") == "cubic" &&
+		onnx.TypeFallback("GridSample")(d, x.DType)
 }
 
 // nonZero: all it asks of an element is whether it is zero, which a bool says.

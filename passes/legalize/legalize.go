@@ -79,20 +79,13 @@ func (l *legalizer) op(o *ssa.Op) {
 	if err := l.try(d); err != nil {
 		for p := o.Prev(); p != before; { // what was built in vain
 			prev := p.Prev()
-			erase(p)
+			if p.Unused() {
+				p.Erase()
+			}
 			p = prev
 		}
 		l.report(kind, loc, d.Hint, err)
 	}
-}
-
-func erase(o *ssa.Op) {
-	for _, r := range o.Results {
-		if r.HasUses() {
-			return
-		}
-	}
-	o.Erase()
 }
 
 func (l *legalizer) report(kind ssa.Kind, loc diag.Loc, hint string, err *onnx.Unsupported) {
@@ -154,18 +147,4 @@ func (l *legalizer) try(d *onnx.Downgrade) (err *onnx.Unsupported) {
 	}
 	l.conform(d, schema)
 	return nil
-}
-
-// sweep erases constants that no op uses any more.
-func (l *legalizer) sweep(b *ssa.Block) {
-	for o := b.Last(); o != nil; {
-		prev := o.Prev()
-		for _, c := range o.Blocks {
-			l.sweep(c)
-		}
-		if o.Kind == "onnx::Constant" || o.Kind == "onnx::Cast" {
-			erase(o)
-		}
-		o = prev
-	}
 }

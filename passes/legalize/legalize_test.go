@@ -7,51 +7,6 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 )
 
-// needsOpset are the operators that nothing expresses before the opset that
-// brought them: exporting one for an older opset names the opset that would do.
-var needsOpset = []string{
-	"BitShift", "BlackmanWindow", "CausalConvWithState", "Compress", "ConcatFromSequence", "ConvInteger",
-	"DFT", "DequantizeLinear", "Det", "DynamicQuantizeLinear", "Einsum", "HammingWindow",
-	"HannWindow", "ImageDecoder", "LinearAttention", "MatMulInteger", "MaxUnpool", "MelWeightMatrix",
-	"NegativeLogLikelihoodLoss", "NonMaxSuppression", "NonZero", "Optional", "OptionalGetElement", "OptionalHasElement",
-	"QLinearConv", "QLinearMatMul", "QuantizeLinear", "RegexFullMatch", "Resize", "ReverseSequence", "RoiAlign",
-	"STFT", "Scan", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
-	"SequenceInsert", "SequenceLength", "SequenceMap", "SoftmaxCrossEntropyLoss", "SplitToSequence", "StringConcat",
-	"StringNormalizer", "StringSplit", "SwiGLU", "TfIdfVectorizer", "Unique",
-}
-
-// TestEveryOperatorHasAWay walks all operators and opsets: an operator is
-// there, or a step expresses it by others, or it is known to need its opset.
-func TestEveryOperatorHasAWay(t *testing.T) {
-	var without []string
-	for _, name := range onnx.Names() {
-		vs := onnx.Versions(name)
-		if vs[0].Domain != "onnx" || vs[len(vs)-1].Deprecated {
-			continue
-		}
-		first := vs[0].Since
-		for opset := 7; opset <= onnx.Newest; opset++ {
-			if onnx.Lookup(name, opset) != nil || opset >= first {
-				continue
-			}
-			if !slices.ContainsFunc(onnx.Steps(name), func(s onnx.Step) bool {
-				return s.Opset == first || s.Opset > opset && s.Down != nil && expresses(name, s)
-			}) {
-				without = append(without, name)
-				break
-			}
-		}
-	}
-	if !slices.Equal(without, needsOpset) {
-		t.Errorf("operators without a way to opsets before them are\n%q, the list says\n%q", without, needsOpset)
-	}
-}
-
-// expresses says that a step of an operator replaces it though an old version exists under another name.
-func expresses(name string, s onnx.Step) bool {
-	return name == "GroupNormalization" && s.Opset == 21
-}
-
 // TestEveryChangeHasAStep walks the versions: where an attribute became an
 // input there is a step back.
 func TestEveryChangeHasAStep(t *testing.T) {

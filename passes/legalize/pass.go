@@ -24,7 +24,7 @@ graph(%x : Float(2, 3)):
   return (%y)`,
 	Demo: "opset=17",
 	Options: []passes.Option{
-		{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
+		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
 		{Name: "target", Default: "ort", Doc: "whose kernels decide on element types: onnxruntime's, or none", Values: []string{string(onnx.OnnxRuntime), string(onnx.Standard)}},
 	},
 	Run: run,
@@ -42,7 +42,7 @@ func run(c *passes.Context) error {
 	l := &legalizer{c: c, m: m, opset: opset, target: onnx.Target(c.Option("target")), done: map[*ssa.Op]bool{}, kept: map[*ssa.Op]bool{}}
 	for _, f := range m.Funcs {
 		l.block(f.Body)
-		l.sweep(f.Body)
+		ssa.EraseUnused(f.Body, func(o *ssa.Op) bool { return o.Kind == "onnx::Constant" || o.Kind == "onnx::Cast" })
 		l.returns(f.Body)
 	}
 	onnx.SetOpset(m, opset)

@@ -16,6 +16,7 @@ type group struct {
 	results  []int
 	allowed  uint32
 	dtype    tensor.DType
+	few      [3]int // where operands and results begin to grow
 }
 
 // types gives the op element types that the opset's version of the operator
@@ -205,17 +206,13 @@ func (l *legalizer) groups(o *ssa.Op, s *onnx.OpSchema) []*group {
 	newest := onnx.SchemaOf(o.Kind)
 	var out []*group
 	find := func(p *onnx.Param, v *ssa.Value) *group {
-		if p.Option == onnx.VariadicMixed {
-			g := &group{name: p.Var, allowed: l.target.Types(s, p), dtype: v.DType()}
-			out = append(out, g)
-			return g
-		}
 		for _, g := range out {
-			if g.name == p.Var {
+			if g.name == p.Var && p.Option != onnx.VariadicMixed {
 				return g
 			}
 		}
 		g := &group{name: p.Var, allowed: l.target.Types(s, p), dtype: v.DType()}
+		g.operands, g.results = g.few[0:0:2], g.few[2:2:3]
 		out = append(out, g)
 		return g
 	}

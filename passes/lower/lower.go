@@ -103,7 +103,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	l.solveSizes()
 	if !l.stuck() {
 		dst.Body.SetReturns(rets...)
-		removeDead(dst.Body)
+		ssa.EraseUnused(dst.Body, func(o *ssa.Op) bool { return len(o.Results) > 0 })
 		l.findComplex()
 	}
 	if l.stuck() {
@@ -573,25 +573,6 @@ func (l *lowerer) loop(o *ssa.Op, dst *ssa.Block) {
 	l.block(src, b)
 	l.returns(src, b, nil)
 	l.finish(o, n)
-}
-
-// removeDead erases pure ops whose results nothing uses.
-func removeDead(b *ssa.Block) {
-	for o := b.Last(); o != nil; {
-		prev := o.Prev()
-		used := false
-		for _, r := range o.Results {
-			used = used || r.HasUses()
-		}
-		if !used && len(o.Results) > 0 {
-			o.Erase()
-		} else {
-			for _, c := range o.Blocks {
-				removeDead(c)
-			}
-		}
-		o = prev
-	}
 }
 
 // Summary groups what could not be converted by operator, in order of first appearance.

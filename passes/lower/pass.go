@@ -27,7 +27,7 @@ graph(%x : Float(N, 3)):
   %y : Float(N, 3) = onnx::LeakyRelu[alpha=0.5](%x)
   return (%y)`,
 		Options: []passes.Option{
-			{Name: "opset", Default: "20", Doc: "the ONNX opset to lower for", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset to lower for", Int: true},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted; * for all"},
 			{Name: "mode", Default: string(Strict), Doc: "what becomes of operators that cannot be converted", Values: Modes()},
 		},

@@ -40,7 +40,7 @@ graph(%x : Float(N, 4)):
   %y : Long(2) = onnx::Concat[axis=0](%m, %m)
   return (%y)`,
 	Options: []passes.Option{
-		{Name: "opset", Default: "20", Doc: "the ONNX opset that the module is for: Shape has start and end from 15 on", Int: true},
+		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset that the module is for: Shape has start and end from 15 on", Int: true},
 	},
 	Run: passes.EachFunc(run),
 }
@@ -64,23 +64,9 @@ func run(c *passes.Context, f *ssa.Func) error {
 	facts.Refresh(f)
 	s.block(f.Body)
 	for i := len(s.dead) - 1; i >= 0; i-- {
-		s.erase(s.dead[i])
+		ssa.EraseChain(s.dead[i], func(o *ssa.Op) bool { return len(o.Results) == 1 && c.Module.Effects(o) == ssa.Pure })
 	}
 	return nil
-}
-
-// erase removes an op that has become useless, and what it alone used.
-func (s *pass) erase(o *ssa.Op) {
-	if o.Block() == nil || len(o.Results) != 1 || o.Results[0].HasUses() || s.c.Module.Effects(o) != ssa.Pure {
-		return
-	}
-	operands := o.Operands()
-	o.Erase()
-	for _, v := range operands {
-		if v != nil && v.Def() != nil && !v.HasUses() {
-			s.erase(v.Def())
-		}
-	}
 }
 
 // place is an axis of an input.

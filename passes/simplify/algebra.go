@@ -30,10 +30,7 @@ func (s *simplifier) algebra() []rewrite.Rule {
 }
 
 // elementwise operators broadcast their operands.
-var elementwise = []ssa.Kind{
-	"onnx::Add", "onnx::Sub", "onnx::Mul", "onnx::Div", "onnx::Pow", "onnx::Mod", "onnx::And", "onnx::Or", "onnx::Xor", "onnx::Equal", "onnx::Greater", "onnx::Less",
-	"onnx::GreaterOrEqual", "onnx::LessOrEqual", "onnx::Where", "onnx::Max", "onnx::Min", "onnx::BitwiseAnd", "onnx::BitwiseOr", "onnx::BitwiseXor",
-}
+var elementwise = onnx.Broadcasting()
 
 func passesOn(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if v := onnx.PassesOn(o); v != nil {

@@ -3,6 +3,7 @@ package simplify
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 )
@@ -16,14 +17,6 @@ func (s *simplifier) moves() []rewrite.Rule {
 		{Name: "gather-transposed", Kinds: []ssa.Kind{"onnx::Gather"}, Apply: gatherTransposed},
 		{Name: "reduce-transposed", Kinds: reductions, Apply: reduceTransposed},
 	}
-}
-
-// unary operators treat all elements alike.
-var unary = map[ssa.Kind]bool{
-	"onnx::Relu": true, "onnx::Sigmoid": true, "onnx::Tanh": true, "onnx::Exp": true, "onnx::Log": true, "onnx::Sqrt": true, "onnx::Neg": true, "onnx::Abs": true, "onnx::Erf": true,
-	"onnx::Gelu": true, "onnx::Elu": true, "onnx::Selu": true, "onnx::Celu": true, "onnx::LeakyRelu": true, "onnx::HardSigmoid": true, "onnx::HardSwish": true, "onnx::Softplus": true,
-	"onnx::Softsign": true, "onnx::Mish": true, "onnx::Cast": true, "onnx::Not": true, "onnx::Floor": true, "onnx::Ceil": true, "onnx::Round": true, "onnx::Sign": true, "onnx::Reciprocal": true,
-	"onnx::Sin": true, "onnx::Cos": true, "onnx::Clip": true, "onnx::ThresholdedRelu": true, "onnx::Swish": true, "onnx::IsNaN": true, "onnx::IsInf": true,
 }
 
 var reductions = []ssa.Kind{"onnx::ReduceMean", "onnx::ReduceSum", "onnx::ReduceMax", "onnx::ReduceMin", "onnx::ReduceProd", "onnx::ReduceL1", "onnx::ReduceL2", "onnx::ReduceLogSum", "onnx::ReduceLogSumExp", "onnx::ReduceSumSquare"}
@@ -67,7 +60,7 @@ func sinkTranspose(r *rewrite.Rewriter, o *ssa.Op) bool {
 			return false
 		}
 		i := 0
-		if !unary[d.Kind] {
+		if !onnx.Pointwise(d.Kind) {
 			var ok bool
 			if i, ok = scalarWith(d); !ok {
 				return false

@@ -10,8 +10,6 @@
 package simplify
 
 import (
-	"fmt"
-
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/facts"
 	"github.com/aton-project/aton/passes"
@@ -36,7 +34,7 @@ graph(%x : Float(N, 4, 8)):
   %y : Float(N, 4, 8) = onnx::Relu(%x)
   return (%y)`,
 	Options: []passes.Option{
-		{Name: "opset", Default: "20", Doc: "the ONNX opset that the module is for: some rules need what it has", Int: true},
+		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset that the module is for: some rules need what it has", Int: true},
 	},
 	Run: passes.EachFunc(run),
 }
@@ -92,7 +90,7 @@ func RuleNames() []string {
 type simplifier struct {
 	opset int
 	f     *ssa.Func
-	names map[string]bool // of values; made when it is first needed
+	names *ssa.Names // made when they are first needed
 	// folded holds weights that were made already, by what they were made of.
 	folded map[string][2]*ssa.Value
 }
@@ -123,36 +121,12 @@ func (s *simplifier) weight(r *rewrite.Rewriter, t *tensor.Tensor, base *ssa.Val
 	v := constant(r, t)
 	r.Hoist(v.Def(), first)
 	if base != nil && base.Name != "" {
-		v.Name = s.unique(base.Name + "." + what)
+		if s.names == nil {
+			s.names = ssa.NamesOf(s.f)
+		}
+		v.Name = s.names.Unique(base.Name + "." + what)
 	}
 	return v
-}
-
-// unique makes a name that no value of the function has.
-func (s *simplifier) unique(want string) string {
-	if s.names == nil {
-		s.names = map[string]bool{}
-		note := func(vs []*ssa.Value) {
-			for _, v := range vs {
-				if v.Name != "" {
-					s.names[v.Name] = true
-				}
-			}
-		}
-		note(s.f.Body.Params)
-		for o := range s.f.Body.AllOps() {
-			note(o.Results)
-			for _, b := range o.Blocks {
-				note(b.Params)
-			}
-		}
-	}
-	name := want
-	for i := 1; s.names[name]; i++ {
-		name = fmt.Sprintf("%s.%d", want, i)
-	}
-	s.names[name] = true
-	return name
 }
 
 // constInts gives the elements of an integer constant.

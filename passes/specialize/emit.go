@@ -265,7 +265,7 @@ func (s *spec) scratchBlock() *ssa.Block {
 	return s.scratch.Body
 }
 
-// infer finds the result types of o by lowering it into a scratch block. An
+// infer finds the result types of o: by the rule of its family, or by lowering it into a scratch block. An
 // operator that cannot be lowered keeps the types of its schema: the lower
 // pass reports it.
 func (s *spec) infer(o *ssa.Op) []*ssa.Value {
@@ -275,6 +275,10 @@ func (s *spec) infer(o *ssa.Op) []*ssa.Value {
 				r.Type = generalType(lt.Elem)
 			}
 		}
+	}
+	if t, ok := s.opts.Table.TypeOf(o, s.opts.Opset); ok {
+		o.Results[0].Type, o.Results[0].Sym = t, nil
+		return o.Results
 	}
 	b := s.scratchBlock()
 	defer b.Clear()

@@ -354,38 +354,77 @@ func parseLiteral(s string) (ssa.Literal, error) {
 	return ssa.None, fmt.Errorf("literal %q", s)
 }
 
-// Match is what a pattern has found. Check may bind more.
+// Match is what a pattern has found. Check may bind more, and must not keep it.
 type Match struct {
 	// Root is the op that the last line of From stands for.
 	Root   *ssa.Op
-	values map[string]*ssa.Value
-	attrs  map[string]ssa.Literal
+	values bindings[*ssa.Value]
+	attrs  bindings[ssa.Literal]
+}
+
+// bindings are what names stand for. A pattern has few of them, and is tried on every operator: a list that is used again
+// is quicker than a map.
+type bindings[V any] []binding[V]
+
+type binding[V any] struct {
+	name string
+	v    V
+}
+
+func (b bindings[V]) get(name string) (v V, bound bool) {
+	for i := range b {
+		if b[i].name == name {
+			return b[i].v, true
+		}
+	}
+	return v, false
+}
+
+func (b *bindings[V]) set(name string, v V) {
+	for i := range *b {
+		if (*b)[i].name == name {
+			(*b)[i].v = v
+			return
+		}
+	}
+	*b = append(*b, binding[V]{name, v})
+}
+
+func (m *Match) value(name string) *ssa.Value {
+	v, _ := m.values.get(name)
+	return v
+}
+
+func (m *Match) attr(name string) ssa.Literal {
+	l, _ := m.attrs.get(name)
+	return l
 }
 
 // Value is what %name stands for.
-func (m *Match) Value(name string) *ssa.Value { return m.values[name] }
+func (m *Match) Value(name string) *ssa.Value { return m.value(name) }
 
 // Attr is what $name stands for, None if the attribute is absent.
-func (m *Match) Attr(name string) ssa.Literal { return m.attrs[name] }
+func (m *Match) Attr(name string) ssa.Literal { return m.attr(name) }
 
 // Ints is the list of ints that $name stands for, nil if there is none.
 func (m *Match) Ints(name string) []int64 {
-	v, _ := m.attrs[name].IntList()
+	v, _ := m.attr(name).IntList()
 	return v
 }
 
 // Set binds $name for To.
-func (m *Match) Set(name string, l ssa.Literal) { m.attrs[name] = l }
+func (m *Match) Set(name string, l ssa.Literal) { m.attrs.set(name, l) }
 
 // SetInts binds $name to a list of ints.
-func (m *Match) SetInts(name string, v []int64) { m.attrs[name] = ssa.Ints(v...) }
+func (m *Match) SetInts(name string, v []int64) { m.attrs.set(name, ssa.Ints(v...)) }
 
 // SetValue binds %name for To.
-func (m *Match) SetValue(name string, v *ssa.Value) { m.values[name] = v }
+func (m *Match) SetValue(name string, v *ssa.Value) { m.values.set(name, v) }
 
 // table tries a rule of patterns.
 func (r *Rewriter) table(c *compiled, o *ssa.Op) bool {
-	m := &Match{Root: o, values: map[string]*ssa.Value{}, attrs: map[string]ssa.Literal{}}
+	m := &r.found
+	m.Root, m.values, m.attrs = o, m.values[:0], m.attrs[:0]
 	if !r.match(c, m, len(c.from)-1, o) {
 		return false
 	}
@@ -402,7 +441,7 @@ func (r *Rewriter) table(c *compiled, o *ssa.Op) bool {
 		operands := make([]*ssa.Value, len(l.operands))
 		for i, p := range l.operands {
 			if p.name != "" {
-				operands[i] = m.values[p.name]
+				operands[i] = m.value(p.name)
 			}
 		}
 		made := operands
@@ -413,12 +452,12 @@ func (r *Rewriter) table(c *compiled, o *ssa.Op) bool {
 			}
 		}
 		for i, name := range l.results {
-			m.values[name] = made[i]
+			m.values.set(name, made[i])
 		}
 	}
 	out := make([]*ssa.Value, len(root.results))
 	for i, name := range root.results {
-		out[i] = m.values[name]
+		out[i] = m.value(name)
 		if !ssa.SameType(out[i].Type, o.Results[i].Type) && !finer(out[i].Type, o.Results[i].Type) {
 			return false // inference lost something
 		}
@@ -458,7 +497,7 @@ func (l *line) build(m *Match, o *ssa.Op, root *line) []ssa.Attr {
 	for _, p := range l.attrs {
 		v := p.value
 		if p.bind != "" {
-			v = m.attrs[p.bind]
+			v = m.attr(p.bind)
 		}
 		if !v.IsNone() {
 			out = append(out, ssa.Attr{Name: p.name, Value: v})
@@ -488,17 +527,17 @@ func (r *Rewriter) match(c *compiled, m *Match, i int, o *ssa.Op) bool {
 			if !has || !v.Equal(p.value) {
 				return false
 			}
-		} else if old, bound := m.attrs[p.bind]; bound && !old.Equal(v) {
+		} else if old, bound := m.attrs.get(p.bind); bound && !old.Equal(v) {
 			return false
 		} else {
-			m.attrs[p.bind] = v
+			m.attrs.set(p.bind, v)
 		}
 	}
 	if !l.others && named != len(o.Attrs) {
 		return false
 	}
 	for k, name := range l.results {
-		m.values[name] = o.Results[k]
+		m.values.set(name, o.Results[k])
 	}
 	for k, p := range l.operands {
 		v := o.Operand(k)
@@ -511,21 +550,21 @@ func (r *Rewriter) match(c *compiled, m *Match, i int, o *ssa.Op) bool {
 		if v == nil || p.konst && !r.cfg.isConst(v) {
 			return false
 		}
-		if old, bound := m.values[p.name]; bound {
+		if old, bound := m.values.get(p.name); bound {
 			if old != v {
 				return false
 			}
 			continue
 		}
 		if !p.isNew {
-			m.values[p.name] = v
+			m.values.set(p.name, v)
 			continue
 		}
 		if v.Def() == nil || !p.shared && !v.HasOneUse() {
 			return false
 		}
 		at := lineOf(c.from[:i], p.name)
-		if !r.match(c, m, at, v.Def()) || m.values[p.name] != v {
+		if !r.match(c, m, at, v.Def()) || m.value(p.name) != v {
 			return false
 		}
 	}

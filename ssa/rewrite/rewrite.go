@@ -100,6 +100,7 @@ type Rewriter struct {
 	erased int
 	made   int
 	done   bool
+	found  Match // of the pattern at hand
 }
 
 // Func is the function being rewritten.
@@ -278,7 +279,7 @@ func (r *Rewriter) release(vs []*ssa.Value) {
 		if d == nil || d.Block() == nil {
 			continue
 		}
-		if d != r.root && unused(d) && r.f.Module().Effects(d) == ssa.Pure {
+		if d != r.root && d.Unused() && r.f.Module().Effects(d) == ssa.Pure {
 			r.Erase(d)
 			continue
 		}
@@ -292,15 +293,6 @@ func (r *Rewriter) release(vs []*ssa.Value) {
 			}
 		}
 	}
-}
-
-func unused(o *ssa.Op) bool {
-	for _, v := range o.Results {
-		if v.HasUses() {
-			return false
-		}
-	}
-	return true
 }
 
 // counts says whether an op is a node of the graph: constants are not.
@@ -341,13 +333,13 @@ func (r *Rewriter) discard() {
 	}
 	for o := r.root.Prev(); o != nil && o != r.mark; {
 		prev := o.Prev()
-		if unused(o) {
+		if o.Unused() {
 			o.Erase()
 		}
 		o = prev
 	}
 	for i := len(r.news) - 1; i >= 0; i-- { // hoisted ones
-		if o := r.news[i]; o.Block() != nil && unused(o) {
+		if o := r.news[i]; o.Block() != nil && o.Unused() {
 			o.Erase()
 		}
 	}
@@ -431,7 +423,7 @@ func (r *Rewriter) try(c *compiled, o *ssa.Op) (ok bool) {
 		r.collect()
 	}
 	for i := len(r.news) - 1; i >= 0; i-- {
-		if o := r.news[i]; o.Block() != nil && unused(o) && r.f.Module().Effects(o) == ssa.Pure {
+		if o := r.news[i]; o.Block() != nil && o.Unused() && r.f.Module().Effects(o) == ssa.Pure {
 			r.Erase(o)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -58,30 +59,6 @@ func ULP(d tensor.DType, x float64) float64 {
 	}
 	_, e := math.Frexp(x)
 	return max(math.Ldexp(Eps(d), e-1), smallest(d))
-}
-
-// functions are the ulp of operators that compute with package approx, in the type that they are computed in. Where
-// scale is set, they are those of the operand or 1, whatever is greater: what is subtracted from each other is of that size.
-func functions(name string) (ulp float64, ofOperand bool) {
-	switch name {
-	case "Exp", "Sin", "Cos", "Erf", "Tanh", "Log":
-		return 2, false
-	case "Atan", "Sigmoid", "Celu", "Elu", "Selu", "Softsign":
-		return 4, false
-	case "Acos": // the interpreter loses digits near 1
-		return 4, true
-	case "Tan", "Asin", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Softplus", "Swish":
-		return 6, false
-	case "Pow": // of doubles: math.Pow, which the interpreter takes, is off by up to 21 for large exponents
-		return 32, false
-	case "HardSigmoid", "HardSwish", "Mish", "Gelu", "SwiGLU":
-		return 4, true
-	case "Resize": // weights are rounded to the type of the data
-		return 16, true
-	case "LRN", "BatchNormalization", "Mean", "LeakyRelu", "ThresholdedRelu", "PRelu", "Shrink", "Range":
-		return 4, true
-	}
-	return 0, false
 }
 
 // Tolerance gives, for each element of result i of an operator, how far it may be off. in are the operands, nil for absent
@@ -156,7 +133,8 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 		}
 		return func(at int) float64 { return 32*change + 8*ULP(wide, y[at]) + half(at) }, nil
 	}
-	ulp, ofOperand := functions(name)
+	of := onnx.ErrorOf(kind) // in the type that it is computed in
+	ulp := of.ULP
 	if name == "Pow" && wide == tensor.Float32 {
 		ulp = 2
 	}
@@ -164,7 +142,7 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 		return exact, nil
 	}
 	top := 0.0
-	if ofOperand {
+	if of.OfOperand {
 		for _, t := range in {
 			if t != nil && t.DType.IsFloat() {
 				for _, v := range t.Float64s() {

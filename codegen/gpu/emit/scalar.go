@@ -5,6 +5,8 @@ import (
 
 	"github.com/aton-project/aton/codegen/gpu/approx"
 	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -103,12 +105,6 @@ func (s *scalarPoint) min(x, y value) value {
 	return s.b.Select(s.b.IsNaN(y), y, v)
 }
 
-// clampTo keeps NaN.
-func (s *scalarPoint) clampTo(x value, lo, hi float64) value {
-	x = s.b.Select(s.b.Lt(x, s.num(lo)), s.num(lo), x)
-	return s.b.Select(s.b.Lt(s.num(hi), x), s.num(hi), x)
-}
-
 // unary makes an entry of a function of package approx.
 func unary(f func(b *kir.Builder, x value) value) func(*scalarPoint, []value) value {
 	return func(s *scalarPoint, x []value) value { return f(s.b, x[0]) }
@@ -152,14 +148,8 @@ func (s *scalarPoint) lessEqual(x, y value) value {
 	return s.b.Compare(kir.Le, x, y)
 }
 
-// expm1Scaled is g*x above 0 and g*a*(e^(x/k) - 1) below.
-func expm1Scaled(s *scalarPoint, x value, g, a, k float64) value {
-	b := s.b
-	low := b.Mul(b.Mul(approx.Expm1(b, b.Div(x, s.num(k))), s.num(a)), s.num(g))
-	return b.Select(b.Lt(s.num(0), x), b.Mul(x, s.num(g)), low)
-}
-
-// scalars is the table of the elementwise operators.
+// scalars is the table of the elementwise operators. Those that are made of others have an expression in their row in
+// package onnx, which serves unless there is an entry here.
 var scalars = [...]scalar{
 	{"Add", numbers, fold(func(s *scalarPoint, x, y value) value { return s.b.Add(x, y) })},
 	{"Sum", numbers, fold(func(s *scalarPoint, x, y value) value { return s.b.Add(x, y) })},
@@ -261,39 +251,8 @@ var scalars = [...]scalar{
 	{"Atanh", floats, unary(approx.Atanh)},
 	{"Sigmoid", floats, unary(approx.Sigmoid)},
 	{"Softplus", floats, unary(approx.Softplus)},
-	{"Softsign", floats, func(s *scalarPoint, x []value) value {
-		return s.b.Div(x[0], s.b.Add(s.num(1), s.b.Unary(kir.Abs, x[0])))
-	}},
-	{"HardSigmoid", floats, func(s *scalarPoint, x []value) value {
-		return s.clampTo(s.b.Fma(x[0], s.num(s.float("alpha")), s.num(s.float("beta"))), 0, 1)
-	}},
-	{"HardSwish", floats, func(s *scalarPoint, x []value) value {
-		return s.b.Mul(x[0], s.clampTo(s.b.Add(s.b.Div(x[0], s.num(6)), s.num(0.5)), 0, 1))
-	}},
-	{"Mish", floats, func(s *scalarPoint, x []value) value {
-		return s.b.Mul(x[0], approx.Tanh(s.b, approx.Softplus(s.b, x[0])))
-	}},
-	{"Swish", floats, func(s *scalarPoint, x []value) value {
-		return s.b.Mul(x[0], approx.Sigmoid(s.b, s.b.Mul(x[0], s.num(s.float("alpha")))))
-	}},
-	{"Celu", floats, func(s *scalarPoint, x []value) value {
-		return expm1Scaled(s, x[0], 1, s.float("alpha"), s.float("alpha"))
-	}},
-	{"Elu", floats, func(s *scalarPoint, x []value) value { return expm1Scaled(s, x[0], 1, s.float("alpha"), 1) }},
-	{"Selu", floats, func(s *scalarPoint, x []value) value {
-		return expm1Scaled(s, x[0], s.float("gamma"), s.float("alpha"), 1)
-	}},
+	// with fma, which loses fewer digits in float32 than the row's expression
 	{"Gelu", floats, (*scalarPoint).gelu},
-	{"LeakyRelu", floats, func(s *scalarPoint, x []value) value {
-		return s.b.Select(s.b.Lt(x[0], s.num(0)), s.b.Mul(x[0], s.num(s.float("alpha"))), x[0])
-	}},
-	{"PRelu", floats, func(s *scalarPoint, x []value) value {
-		return s.b.Select(s.b.Lt(x[0], s.num(0)), s.b.Mul(x[0], x[1]), x[0])
-	}},
-	{"ThresholdedRelu", floats, func(s *scalarPoint, x []value) value {
-		keep := s.b.Or(s.b.Lt(s.num(s.float("alpha")), x[0]), s.b.IsNaN(x[0]))
-		return s.b.Select(keep, x[0], s.num(0))
-	}},
 	{"Shrink", floats, func(s *scalarPoint, x []value) value {
 		b, bias, lambda := s.b, s.num(s.float("bias")), s.float("lambd")
 		v := b.Select(b.IsNaN(x[0]), x[0], s.num(0))
@@ -309,7 +268,38 @@ func scalarOf(name string) *scalar {
 			return &scalars[i]
 		}
 	}
+	if e := onnx.ExprOf(onnx.Namespace + "::" + ssa.Kind(name)); e != nil {
+		return &scalar{name, floats, func(s *scalarPoint, x []value) value { return onnx.Eval[value](e, kernelMath{s, x}) }}
+	}
 	return nil
+}
+
+// kernelMath evaluates expressions to values of a kernel.
+type kernelMath struct {
+	*scalarPoint
+	in []value
+}
+
+func (k kernelMath) Number(v float64) value    { return k.num(v) }
+func (k kernelMath) Operand(i int) value       { return k.in[i] }
+func (k kernelMath) Float(name string) float64 { return k.float(name) }
+func (k kernelMath) Text(name string) string   { return k.str(name) }
+
+func (k kernelMath) Call(name string, x ...value) value {
+	switch name {
+	case "Fma":
+		return k.b.Fma(x[0], x[1], x[2])
+	case "Expm1":
+		return approx.Expm1(k.b, x[0])
+	case "Clip": // the bounds of expressions are constants: which of two zeros it is makes no difference
+		v := k.b.Select(k.b.Lt(x[0], x[1]), x[1], x[0])
+		return k.b.Select(k.b.Lt(x[2], v), x[2], v)
+	}
+	s := scalarOf(name)
+	if s == nil {
+		refuse("no kernel for the function %s", name)
+	}
+	return s.f(k.scalarPoint, x)
 }
 
 // quotient of integers is truncated. Division by 0 gives 0 on a device, where the interpreter reports it.
@@ -409,8 +399,8 @@ func (s *scalarPoint) gelu(x []value) value {
 	b, v := s.b, x[0]
 	half, one := s.num(0.5), s.num(1)
 	if s.str("approximate") == "tanh" {
-		inner := b.Fma(b.Mul(s.num(0.044715), b.Mul(v, v)), v, v)
-		return b.Mul(b.Mul(half, v), b.Add(one, approx.Tanh(b, b.Mul(inner, s.num(math.Sqrt(2/math.Pi))))))
+		inner := b.Fma(b.Mul(s.num(onnx.GeluCube), b.Mul(v, v)), v, v)
+		return b.Mul(b.Mul(half, v), b.Add(one, approx.Tanh(b, b.Mul(inner, s.num(onnx.GeluScale)))))
 	}
 	return b.Mul(b.Mul(half, v), b.Add(one, approx.Erf(b, b.Mul(v, s.num(math.Sqrt2/2)))))
 }

@@ -11,32 +11,13 @@ import (
 // maxContent bounds the elements of the integer tensors that are followed.
 const maxContent = 256
 
-// carried tells which operands of an operator become elements of its results unchanged; nil for operators that compute.
-func carried(o *ssa.Op) []int {
-	switch o.Kind.Name() {
-	case "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather", "GatherND", "GatherElements", "Expand", "Tile":
-		return []int{0}
-	case "Concat":
-		all := make([]int, o.NumOperands())
-		for i := range all {
-			all[i] = i
-		}
-		return all
-	case "ScatterND", "ScatterElements":
-		if o.AttrStr("reduction", "none") == "none" {
-			return []int{0, 2}
-		}
-	}
-	return nil
-}
-
 // move finds the elements of an op's results where it only moves those of integer operands: its kernel runs on numbers that
 // stand for the elements.
 func (w *walk) move(o *ssa.Op) {
 	if len(o.Results) == 0 || o.NumOperands() == 0 || !integer(o.Results[0].DType()) || !w.wanted(o) {
 		return
 	}
-	from := carried(o)
+	from := onnx.Carried(o)
 	if from == nil || w.elements(o.Operand(0)) == nil {
 		return
 	}

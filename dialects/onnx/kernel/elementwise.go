@@ -3,6 +3,8 @@ package kernel
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -41,33 +43,16 @@ func elementwise(name string) kernel {
 		return evalCast
 	case "BitCast":
 		return evalBitCast
-	case "PRelu":
-		return func(c *call) []*tensor.Tensor {
-			return one(zipFloat(c, c.t(0), c.t(1), func(x, s float64) float64 {
-				if x < 0 {
-					return x * s
-				}
-				return x
-			}))
-		}
-	case "SwiGLU":
-		return func(c *call) []*tensor.Tensor {
-			alpha := c.float("alpha")
-			return one(zipFloat(c, c.t(0), c.t(1), func(x, y float64) float64 { return x * sigmoid(alpha*x) * y }))
-		}
 	case "Dropout":
 		return evalDropout
 	case "Shrink":
 		return evalShrink
 	}
-	if unary(name) != nil {
-		return func(c *call) []*tensor.Tensor {
-			x := c.t(0)
-			if !x.DType.IsFloat() {
-				c.fail("element type %v", x.DType)
-			}
-			return one(mapFloat(x, unary(name)(c)))
-		}
+	if f := functions[name]; f != nil {
+		return func(c *call) []*tensor.Tensor { return one(mapFloat(c.floating(0), f)) }
+	}
+	if e := onnx.ExprOf(onnx.Namespace + "::" + ssa.Kind(name)); e != nil {
+		return func(c *call) []*tensor.Tensor { return one(c.evalExpr(e)) }
 	}
 	return nil
 }
@@ -87,134 +72,30 @@ func softplus(x float64) float64 {
 	return math.Log1p(math.Exp(x))
 }
 
-func plain(f func(float64) float64) func(*call) func(float64) float64 {
-	return func(*call) func(float64) float64 { return f }
-}
-
-// unary gives functions of one float.
-func unary(name string) func(c *call) func(float64) float64 {
-	switch name {
-	case "Acos":
-		return plain(math.Acos)
-	case "Acosh":
-		return plain(math.Acosh)
-	case "Asin":
-		return plain(math.Asin)
-	case "Asinh":
-		return plain(math.Asinh)
-	case "Atan":
-		return plain(math.Atan)
-	case "Atanh":
-		return plain(math.Atanh)
-	case "Ceil":
-		return plain(math.Ceil)
-	case "Cos":
-		return plain(math.Cos)
-	case "Cosh":
-		return plain(math.Cosh)
-	case "Erf":
-		return plain(math.Erf)
-	case "Exp":
-		return plain(math.Exp)
-	case "Floor":
-		return plain(math.Floor)
-	case "Log":
-		return plain(math.Log)
-	case "Reciprocal":
-		return plain(func(x float64) float64 { return 1 / x })
-	case "Round":
-		return plain(math.RoundToEven)
-	case "Sigmoid":
-		return plain(sigmoid)
-	case "Sin":
-		return plain(math.Sin)
-	case "Sinh":
-		return plain(math.Sinh)
-	case "Softplus":
-		return plain(softplus)
-	case "Softsign":
-		return plain(func(x float64) float64 { return x / (1 + math.Abs(x)) })
-	case "Sqrt":
-		return plain(math.Sqrt)
-	case "Tan":
-		return plain(math.Tan)
-	case "Tanh":
-		return plain(math.Tanh)
-	case "HardSwish":
-		return plain(func(x float64) float64 { return x * clamp(x/6+0.5, 0, 1) })
-	case "Mish":
-		return plain(func(x float64) float64 { return x * math.Tanh(softplus(x)) })
-	case "Celu":
-		return func(c *call) func(float64) float64 {
-			a := c.float("alpha")
-			return func(x float64) float64 {
-				if x > 0 {
-					return x
-				}
-				return a * math.Expm1(x/a)
-			}
-		}
-	case "Elu":
-		return func(c *call) func(float64) float64 {
-			a := c.float("alpha")
-			return func(x float64) float64 {
-				if x > 0 {
-					return x
-				}
-				return a * math.Expm1(x)
-			}
-		}
-	case "Selu":
-		return func(c *call) func(float64) float64 {
-			a, g := c.float("alpha"), c.float("gamma")
-			return func(x float64) float64 {
-				if x > 0 {
-					return g * x
-				}
-				return g * a * math.Expm1(x)
-			}
-		}
-	case "Gelu":
-		return func(c *call) func(float64) float64 {
-			if c.str("approximate") == "tanh" {
-				return func(x float64) float64 {
-					return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
-				}
-			}
-			return func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) }
-		}
-	case "HardSigmoid":
-		return func(c *call) func(float64) float64 {
-			a, b := c.float("alpha"), c.float("beta")
-			return func(x float64) float64 { return clamp(a*x+b, 0, 1) }
-		}
-	case "LeakyRelu":
-		return func(c *call) func(float64) float64 {
-			a := c.float("alpha")
-			return func(x float64) float64 {
-				if x < 0 {
-					return a * x
-				}
-				return x
-			}
-		}
-	case "Swish":
-		return func(c *call) func(float64) float64 {
-			a := c.float("alpha")
-			return func(x float64) float64 { return x * sigmoid(a*x) }
-		}
-	case "ThresholdedRelu":
-		return func(c *call) func(float64) float64 {
-			a := c.float("alpha")
-			return func(x float64) float64 {
-				if x > a || x != x {
-					return x
-				}
-				return 0
-			}
-		}
-	}
-	return nil
+// functions of one float. Operators that are made of them have an expression in their row instead.
+var functions = map[string]func(float64) float64{
+	"Acos":       math.Acos,
+	"Acosh":      math.Acosh,
+	"Asin":       math.Asin,
+	"Asinh":      math.Asinh,
+	"Atan":       math.Atan,
+	"Atanh":      math.Atanh,
+	"Ceil":       math.Ceil,
+	"Cos":        math.Cos,
+	"Cosh":       math.Cosh,
+	"Erf":        math.Erf,
+	"Exp":        math.Exp,
+	"Floor":      math.Floor,
+	"Log":        math.Log,
+	"Reciprocal": func(x float64) float64 { return 1 / x },
+	"Round":      math.RoundToEven,
+	"Sigmoid":    sigmoid,
+	"Sin":        math.Sin,
+	"Sinh":       math.Sinh,
+	"Softplus":   softplus,
+	"Sqrt":       math.Sqrt,
+	"Tan":        math.Tan,
+	"Tanh":       math.Tanh,
 }
 
 // clamp keeps NaN.

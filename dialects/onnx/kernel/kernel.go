@@ -79,7 +79,7 @@ type kernel func(c *call) []*tensor.Tensor
 
 // run computes with half-precision inputs widened to float32.
 func (c *call) run(f kernel) []*tensor.Tensor {
-	if moves(c.kind.Name()) {
+	if onnx.Moves(c.kind) {
 		return c.trim(f(c))
 	}
 	widened := false
@@ -283,16 +283,4 @@ func find(name string) kernel {
 		}
 	}
 	return nil
-}
-
-// moves reports operators that move elements without computing, for which every element type is alike.
-func moves(name string) bool {
-	switch name {
-	case "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Concat", "Split", "Slice", "Gather", "GatherElements", "GatherND",
-		"Expand", "Tile", "Pad", "ConstantOfShape", "Shape", "Size", "Where", "Compress", "DepthToSpace", "SpaceToDepth", "CenterCropPad", "Cast", "CastLike",
-		"BitCast", "NonZero", "ReverseSequence", "Trilu", "OneHot", "TensorScatter", "EyeLike", "Constant",
-		"QuantizeLinear", "DequantizeLinear", "Dropout":
-		return true
-	}
-	return false
 }

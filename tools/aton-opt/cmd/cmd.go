@@ -344,7 +344,7 @@ func (o *options) describe(w io.Writer) error {
 		list = append(list, d)
 	}
 	for _, n := range o.set.Named {
-		list = append(list, passData{Name: n.Name, Doc: n.Doc, Options: optionsOf(n.Options), Text: n.Text})
+		list = append(list, passData{Name: n.Name, Doc: n.Doc, Options: optionsOf(n.Options), Text: n.Spelling()})
 	}
 	if o.json {
 		e := json.NewEncoder(w)

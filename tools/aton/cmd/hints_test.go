@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// An opset that a hint names converts the whole model: nonzero is there from opset 9 on, a running sum from 11 on.
+// An opset that a hint names converts the whole model: nonzero is there from opset 9 on, unique elements from 11 on.
 func TestOpsetHints(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "g.ir")
 	text := `graph(%x : Float(N, 3)):
-  %0 : int = prim::Constant[value=0]()
-  %none : NoneType = prim::Constant()
+  %t : bool = prim::Constant[value=1]()
+  %f : bool = prim::Constant[value=0]()
   %a : Tensor = aten::nonzero(%x)
-  %b : Tensor = aten::cumsum(%x, %0, %none)
+  %b : Tensor, %c : Tensor, %d : Tensor = aten::_unique2(%x, %t, %f, %f)
   return (%a, %b)
 `
 	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {

@@ -1,0 +1,29 @@
+package onnx
+
+// controlRows holds the operators on control flow, sequences and optionals.
+func controlRows() map[string]row {
+	return map[string]row{
+		"ConcatFromSequence": {infer: inferConcatFromSequence, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"If":                 {infer: inferIf, down: []Step{{11, sameRanks}}, noKernel: inInterpreter, noGPU: byHost},
+		"Loop":               {infer: inferLoop, down: []Step{{11, loopCarries}}, noKernel: inInterpreter, noGPU: byHost},
+		"Optional":           {infer: inferOptional, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"OptionalGetElement": {infer: inferGetElement, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"OptionalHasElement": {infer: inferHasElement, down: []Step{{18, hasElement}}, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"Scan": {
+			infer:    inferScan,
+			down:     []Step{{9, scanBatched}},
+			up:       []Rise{refused(9, "the batched Scan of opset 8 cannot be told since opset 9")},
+			noStep:   "before 9 a Scan took a batch",
+			noKernel: inInterpreter,
+			noGPU:    byHost,
+		},
+		"SequenceAt":        {infer: inferSequenceAt, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"SequenceConstruct": {infer: inferSequenceConstruct, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"SequenceEmpty":     {infer: inferSequenceEmpty, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"SequenceErase":     {infer: inferSequenceErase, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"SequenceInsert":    {infer: inferSequenceInsert, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"SequenceLength":    {infer: inferSequenceLength, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"SequenceMap":       {infer: inferSequenceMap, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+		"SplitToSequence":   {infer: inferSplitToSequence, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
+	}
+}

@@ -1,0 +1,194 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+)
+
+// The constants of Gelu by tanh: tanh(GeluScale * (x + GeluCube*x^3)) is near erf(x/sqrt(2)) (Hendrycks and Gimpel, 2016).
+const (
+	GeluCube  = 0.044715
+	GeluScale = 0.7978845608028654 // sqrt(2/pi)
+)
+
+// elementwiseRows holds the operators that work on each element alone.
+func elementwiseRows() map[string]row {
+	x, y := operand(0), operand(1)
+	return map[string]row{
+		"Abs": {infer: inferUnary, traits: pointwise},
+		"Acos": {
+			infer:  inferUnary,
+			traits: pointwise,
+			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
+				return w.scale(w.atan(w.sqrt(w.div(w.sub(w.num(1), x), w.plus(x, 1)))), 2)
+			}),
+			off: ofOperand(4),
+		},
+		"Acosh": {
+			infer:  inferUnary,
+			traits: pointwise,
+			down:   []Step{{9, throughDouble}},
+			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
+				t := w.plus(x, -1)
+				return w.log1p(w.add(t, w.sqrt(w.mul(t, w.plus(t, 2)))))
+			}),
+			off: ofResult(6),
+		},
+		"Add": {infer: inferBroadcast, traits: broadcasts, up: []Rise{{7, broadcastAt}}},
+		"And": {infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}},
+		"Asin": {
+			infer:  inferUnary,
+			traits: pointwise,
+			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
+				return w.atan(w.div(x, w.sqrt(w.mul(w.sub(w.num(1), x), w.plus(x, 1)))))
+			}),
+			off: ofResult(6),
+		},
+		"Asinh": {
+			infer:  inferUnary,
+			traits: pointwise,
+			down:   []Step{{9, throughDouble}},
+			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
+				a := w.abs(x)
+				a2 := w.sq(a)
+				y := w.log1p(w.add(a, w.div(a2, w.plus(w.sqrt(w.plus(a2, 1)), 1))))
+				// where the square could overflow, 1 is nothing beside it
+				far := w.plus(w.Op("Log", a), math.Ln2)
+				return w.mul(w.sign(x), w.Op("Where", w.Op("Less", a, w.num(1e9)), y, far))
+			}),
+			off: ofResult(6),
+		},
+		"Atan": {infer: inferUnary, traits: pointwise, other: wide((*wideMath).atan), off: ofResult(4)},
+		"Atanh": {
+			infer:  inferUnary,
+			traits: pointwise,
+			down:   []Step{{9, throughDouble}},
+			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
+				a := w.abs(x)
+				return w.mul(w.scale(w.sign(x), 0.5), w.log1p(w.div(w.scale(a, 2), w.sub(w.num(1), a))))
+			}),
+			off: ofResult(6),
+		},
+		"BitCast":    {infer: inferCast, traits: moves, down: []Step{express(26, bitCast)}, noGPU: noEmitter},
+		"BitShift":   {infer: inferBroadcast, noStep: nothingElse},
+		"BitwiseAnd": {infer: inferBroadcast, traits: broadcasts, down: []Step{express(18, bitwise("And"))}},
+		"BitwiseNot": {infer: inferUnary, traits: pointwise, down: []Step{express(18, bitwiseNot)}},
+		"BitwiseOr":  {infer: inferBroadcast, traits: broadcasts, down: []Step{express(18, bitwise("Or"))}},
+		"BitwiseXor": {infer: inferBroadcast, traits: broadcasts, down: []Step{express(18, bitwise("Xor"))}},
+		"Cast":       {infer: inferCast, traits: moves | pointwise, down: []Step{unsaid(24, "round_mode"), unsaid(19, "saturate")}, up: []Rise{{6, castByName}}},
+		"CastLike":   {infer: inferCast, traits: moves, down: []Step{express(15, castLike)}},
+		"Ceil":       {infer: inferUnary, traits: pointwise},
+		"Celu": {
+			infer: inferUnary, traits: pointwise,
+			expr: where(apply("Greater", x, number(0)), x, times(apply("Expm1", quotient(x, attribute("alpha"))), attribute("alpha"))),
+			down: []Step{half(12, celu)}, other: byExpression, off: ofResult(4),
+		},
+		"Clip":             {infer: inferUnary, traits: pointwise, down: []Step{{11, clipAttrs}}, up: []Rise{{11, clipInputs}}, other: clipByMinMax},
+		"Cos":              {infer: inferUnary, traits: pointwise, off: ofResult(2)},
+		"Cosh":             {infer: inferUnary, traits: pointwise, down: []Step{{9, throughDouble}}, other: wide((*wideMath).cosh), off: ofResult(6)},
+		"DequantizeLinear": {infer: inferDequantize, traits: moves, noStep: nothingElse, noGPU: quantized},
+		"Div":              {infer: inferBroadcast, traits: broadcasts, up: []Rise{{7, broadcastAt}}},
+		"Elu": {
+			infer: inferUnary, traits: pointwise,
+			expr:  where(apply("Greater", x, number(0)), x, times(apply("Expm1", x), attribute("alpha"))),
+			other: byExpression, off: ofResult(4),
+		},
+		"Equal": {infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}, other: equalByOrder},
+		"Erf":   {infer: inferUnary, traits: pointwise, down: []Step{{9, throughDouble}}, other: wide((*wideMath).erf), off: ofResult(2)},
+		"Exp":   {infer: inferUnary, traits: pointwise, off: ofResult(2)},
+		"Floor": {infer: inferUnary, traits: pointwise},
+		"Gelu": {
+			infer: inferUnary, traits: pointwise,
+			expr: times(times(x, number(0.5)), sum(either("approximate", "tanh",
+				apply("Tanh", times(sum(x, times(times(times(x, x), x), number(GeluCube))), number(GeluScale))),
+				apply("Erf", times(x, number(math.Sqrt2/2)))), number(1))),
+			down: []Step{expressed(20)}, other: byExpression, off: ofOperand(4),
+		},
+		"Greater":        {infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}, other: orderOfLong},
+		"GreaterOrEqual": {infer: inferCompare, traits: broadcasts, down: []Step{express(12, orEqual("Greater", "Less"))}},
+		"HardSigmoid": {
+			infer: inferUnary, traits: pointwise,
+			expr:  apply("Clip", apply("Fma", x, attribute("alpha"), attribute("beta")), number(0), number(1)),
+			other: byExpression, off: ofOperand(4),
+		},
+		"HardSwish": {
+			infer: inferUnary, traits: pointwise,
+			expr: times(x, apply("Clip", sum(quotient(x, number(6)), number(0.5)), number(0), number(1))),
+			down: []Step{half(14, hardSwish)}, other: byExpression, off: ofOperand(4),
+		},
+		"IsInf": {infer: inferIs, traits: pointwise, down: []Step{express(10, isInf)}},
+		"IsNaN": {infer: inferIs, traits: pointwise, down: []Step{express(9, isNaN)}},
+		"LeakyRelu": {
+			infer: inferUnary, traits: pointwise,
+			expr:  where(apply("Less", x, number(0)), times(x, attribute("alpha")), x),
+			other: byExpression, off: ofOperand(4),
+		},
+		"Less":        {infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}, other: orderOfLong},
+		"LessOrEqual": {infer: inferCompare, traits: broadcasts, down: []Step{express(12, orEqual("Less", "Greater"))}},
+		"Log":         {infer: inferUnary, traits: pointwise, off: ofResult(2)},
+		"Max":         {infer: inferBroadcast, traits: broadcasts, down: []Step{{8, sameShapes}}, other: extremeByWhere},
+		"Mean":        {infer: inferBroadcast, other: sumByAdd, off: ofOperand(4)},
+		"Min":         {infer: inferBroadcast, traits: broadcasts, down: []Step{{8, sameShapes}}, other: extremeByWhere},
+		"Mish": {
+			infer: inferUnary, traits: pointwise,
+			expr: times(x, apply("Tanh", apply("Softplus", x))),
+			down: []Step{expressed(18)}, other: byExpression, off: ofOperand(4),
+		},
+		"Mod": {infer: inferBroadcast, traits: broadcasts, down: []Step{express(10, modByDiv)}},
+		"Mul": {infer: inferBroadcast, traits: broadcasts, up: []Rise{{7, broadcastAt}}},
+		"Neg": {infer: inferUnary, traits: pointwise},
+		"Not": {infer: inferUnary, traits: pointwise},
+		"Or":  {infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}},
+		"PRelu": {
+			infer: inferUnary,
+			expr:  where(apply("Less", x, number(0)), times(x, y), x),
+			up:    []Rise{{7, slopePerChannel}}, other: byExpressionOfAny, off: ofOperand(4),
+		},
+		"Pow":        {infer: inferBroadcast, traits: broadcasts, down: []Step{{12, powTypes}}, up: []Rise{{7, broadcastAt}}, other: powByProducts, off: ofResult(32)},
+		"Reciprocal": {infer: inferUnary, traits: pointwise},
+		"Relu":       {infer: inferUnary, traits: pointwise, other: reluByMax},
+		"Round":      {infer: inferUnary, traits: pointwise, down: []Step{express(11, roundByFloor)}},
+		"Selu": {
+			infer: inferUnary, traits: pointwise,
+			expr:  times(where(apply("Greater", x, number(0)), x, times(apply("Expm1", x), attribute("alpha"))), attribute("gamma")),
+			up:    []Rise{was(6, "alpha", ssa.Float(1.6732)), was(6, "gamma", ssa.Float(1.0507))},
+			other: byExpression, off: ofResult(4),
+		},
+		"Shrink":   {infer: inferUnary, traits: pointwise, down: []Step{half(9, shrink)}, off: ofOperand(4)},
+		"Sigmoid":  {infer: inferUnary, traits: pointwise, off: ofResult(4)},
+		"Sign":     {infer: inferUnary, traits: pointwise, down: []Step{express(9, signByOrder)}},
+		"Sin":      {infer: inferUnary, traits: pointwise, off: ofResult(2)},
+		"Sinh":     {infer: inferUnary, traits: pointwise, down: []Step{{9, throughDouble}}, other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value { return w.mul(w.Op("Tanh", x), w.cosh(x)) }), off: ofResult(6)},
+		"Softplus": {infer: inferUnary, traits: pointwise, other: wide((*wideMath).softplus), off: ofResult(6)},
+		"Softsign": {
+			infer: inferUnary, traits: pointwise,
+			expr:  quotient(x, sum(apply("Abs", x), number(1))),
+			other: byExpression, off: ofResult(4),
+		},
+		"Sqrt": {infer: inferUnary, traits: pointwise},
+		"Sub":  {infer: inferBroadcast, traits: broadcasts, up: []Rise{{7, broadcastAt}}},
+		"Sum":  {infer: inferBroadcast, other: sumByAdd},
+		"SwiGLU": {
+			infer: inferBroadcast,
+			expr:  times(times(x, apply("Sigmoid", times(x, attribute("alpha")))), y),
+			down:  []Step{expressed(28)}, off: ofOperand(4),
+		},
+		"Swish": {
+			infer: inferUnary, traits: pointwise,
+			expr: times(x, apply("Sigmoid", times(x, attribute("alpha")))),
+			down: []Step{expressed(24)}, other: byExpressionOfAny, off: ofResult(6),
+		},
+		"Tan":  {infer: inferUnary, traits: pointwise, other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value { return w.div(w.Op("Sin", x), w.Op("Cos", x)) }), off: ofResult(6)},
+		"Tanh": {infer: inferUnary, traits: pointwise, off: ofResult(2)},
+		"ThresholdedRelu": {
+			infer: inferUnary, traits: pointwise,
+			expr: where(apply("Or", apply("Greater", x, attribute("alpha")), apply("IsNaN", x)), x, number(0)),
+			// IsNaN came with opset 9; runtimes give 0 for NaN as well
+			down: []Step{half(10, thresholdedRelu)}, off: ofOperand(4),
+			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value { return thresholdedRelu(w.Downgrade, x) }),
+		},
+		"Where": {infer: inferWhere, traits: moves | broadcasts, down: []Step{express(9, whereOld)}},
+		"Xor":   {infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}},
+	}
+}

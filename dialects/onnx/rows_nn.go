@@ -1,0 +1,77 @@
+package onnx
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// nnRows holds the operators on layers of networks.
+func nnRows() map[string]row {
+	return map[string]row{
+		"AffineGrid":  {infer: inferAffineGrid, down: []Step{express(20, affineGrid)}, noGPU: noEmitter},
+		"Attention":   {infer: inferAttention, limits: limitAttention, down: []Step{{25, attentionWindow}, {24, attentionPadding}, {23, attention}}, noGPU: noEmitter},
+		"AveragePool": {infer: inferPool, down: []Step{{19, poolDilated}, {10, poolCeil}}, other: averagePoolFallback},
+		"BatchNormalization": {
+			infer:  inferBatchNorm,
+			limits: (*infer).batchNormLimits,
+			down:   []Step{without(14, "training_mode", ssa.Int(0))},
+			up: []Rise{
+				only(7, "is_test", 1, 0, "statistics of the batch (is_test=0) cannot be told since opset 7"),
+				only(9, "spatial", 1, 1, "statistics for each element (spatial=0) cannot be told since opset 9"),
+				{14, normTraining},
+			},
+			off: ofOperand(4),
+		},
+		"CausalConvWithState": {infer: inferCausalConv, noStep: nothingElse, noGPU: noEmitter},
+		"Col2Im":              {infer: inferCol2Im, down: []Step{express(18, col2Im)}, noGPU: noEmitter},
+		"Conv":                {infer: inferConv},
+		"ConvInteger":         {infer: inferConv, noStep: nothingElse, noGPU: quantized},
+		"ConvTranspose":       {infer: inferConvTranspose, limits: limitConvTranspose},
+		"DeformConv":          {infer: inferConv, down: []Step{express(19, deformConv)}, noGPU: noEmitter},
+		"Dropout": {
+			infer:  inferDropout,
+			traits: moves,
+			down:   []Step{{12, dropoutAttr}},
+			up: []Rise{
+				only(7, "is_test", 1, 0, "dropout in training (is_test=0) cannot be told since opset 7"),
+				{10, dropoutMask},
+				dropped(12, "ratio"), // it counts in training only, which these versions do not do
+			},
+			other: dropoutByMask,
+		},
+		"GRU":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, noGPU: noEmitter},
+		"GlobalAveragePool":         {infer: inferGlobalPool, other: globalByReduce("ReduceMean")},
+		"GlobalLpPool":              {infer: inferGlobalPool, up: []Rise{wholeNumber(2, "p")}, other: func(d *Downgrade, _ tensor.DType) bool { return globalLp(d) }, noGPU: noEmitter},
+		"GlobalMaxPool":             {infer: inferGlobalPool, other: globalByReduce("ReduceMax")},
+		"GridSample":                {infer: inferGridSample, down: []Step{{20, gridModes}, express(16, gridSample)}, other: gridSampleOfAny, up: []Rise{{20, linearModes}}, noGPU: noEmitter},
+		"GroupNormalization":        {infer: inferUnary, down: []Step{express(21, groupNormalization)}, up: []Rise{{21, normChannels}}},
+		"Hardmax":                   {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}, other: hardmax, noGPU: noEmitter},
+		"InstanceNormalization":     {infer: inferUnary, other: instanceNormalization},
+		"LRN":                       {infer: inferUnary, off: ofOperand(4)},
+		"LSTM":                      {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, noGPU: noEmitter},
+		"LayerNormalization":        {infer: inferLayerNorm, down: []Step{{17, layerNormalization}}},
+		"LinearAttention":           {infer: inferLinearAttention, limits: (*infer).linearAttentionLimits, noStep: nothingElse, noGPU: noEmitter},
+		"LogSoftmax":                {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
+		"LpNormalization":           {infer: inferUnary, limits: limitAxis},
+		"LpPool":                    {infer: inferPool, down: []Step{without(18, "ceil_mode", ssa.Int(0)), without(18, "dilations", ssa.Ints(1))}, up: []Rise{wholeNumber(2, "p")}},
+		"MaxPool":                   {infer: inferPool, down: []Step{{10, poolCeil}, {8, poolPlaces}}},
+		"MaxRoiPool":                {infer: inferRoi, noGPU: noEmitter},
+		"MaxUnpool":                 {infer: inferMaxUnpool, noStep: nothingElse, noGPU: noEmitter},
+		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{express(9, meanVarianceNormalization)}, other: mvnFallback},
+		"QLinearConv":               {infer: inferConv, noStep: nothingElse, noGPU: quantized},
+		"RMSNormalization":          {infer: inferRMSNorm, limits: limitAxis, down: []Step{express(23, rmsNormalization)}},
+		"RNN":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, noGPU: noEmitter},
+		"Resize": {
+			infer:  inferResize,
+			limits: (*infer).resizeLimits,
+			down:   []Step{{18, resizeAxes}, {13, resizeInputs}},
+			up:     []Rise{{11, resizeCoordinates}, {13, resizeAbsent}},
+			off:    ofOperand(16),
+			noStep: nothingElse,
+		},
+		"RoiAlign":        {infer: inferRoi, down: []Step{{16, roiAlignMode}}, up: []Rise{was(16, "coordinate_transformation_mode", ssa.Str("output_half_pixel"))}, noStep: nothingElse, noGPU: noEmitter},
+		"RotaryEmbedding": {infer: inferUnary, down: []Step{express(23, rotaryEmbedding)}, noGPU: noEmitter},
+		"Softmax":         {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
+		"Upsample":        {infer: inferResize, up: []Rise{{7, upsampleScales}, {9, scalesInput}, toKind(10, "Resize")}, noKernel: superseded, noGPU: superseded},
+	}
+}

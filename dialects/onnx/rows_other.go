@@ -1,0 +1,30 @@
+package onnx
+
+// otherRows holds the operators on random numbers, quantization, signals, detection, losses and text.
+func otherRows() map[string]row {
+	return map[string]row{
+		"Bernoulli":                 {infer: inferLikeInput, traits: random, down: []Step{express(15, bernoulli)}, noKernel: drawn, noGPU: byHost},
+		"BlackmanWindow":            {infer: inferWindow, noStep: nothingElse, noGPU: noEmitter},
+		"DFT":                       {infer: inferDFT, down: []Step{{20, dftAxis}}, up: []Rise{{20, dftAxisInput}}, noStep: nothingElse, noGPU: noEmitter},
+		"DynamicQuantizeLinear":     {infer: inferDynamicQuantize, noStep: nothingElse, noGPU: quantized},
+		"HammingWindow":             {infer: inferWindow, noStep: nothingElse, noGPU: noEmitter},
+		"HannWindow":                {infer: inferWindow, noStep: nothingElse, noGPU: noEmitter},
+		"ImageDecoder":              {infer: inferImage, noStep: nothingElse, noKernel: "decoding pictures is not arithmetic", noGPU: byHost},
+		"MelWeightMatrix":           {infer: inferMel, noStep: nothingElse, noGPU: noEmitter},
+		"Multinomial":               {infer: inferMultinomial, traits: random, other: multinomial, noKernel: drawn, noGPU: byHost},
+		"NegativeLogLikelihoodLoss": {infer: inferLoss, limits: (*infer).lossLimits, noStep: nothingElse, noGPU: noEmitter},
+		"NonMaxSuppression":         {infer: inferNonMax, noStep: nothingElse, noGPU: bySize},
+		"QuantizeLinear":            {infer: inferQuantize, traits: moves, noStep: nothingElse, noGPU: quantized},
+		"RandomNormal":              {infer: inferRandom, traits: random, other: randomNormal, noKernel: drawn, noGPU: byHost},
+		"RandomNormalLike":          {infer: inferLikeInput, traits: random, other: randomNormal, noKernel: drawn, noGPU: byHost},
+		"RandomUniform":             {infer: inferRandom, traits: random, other: randomUniform, noKernel: drawn, noGPU: byHost},
+		"RandomUniformLike":         {infer: inferLikeInput, traits: random, other: randomUniform, noKernel: drawn, noGPU: byHost},
+		"RegexFullMatch":            {infer: inferIs, noStep: nothingElse, noKernel: ofText, noGPU: byHost},
+		"STFT":                      {infer: inferSTFT, noStep: nothingElse, noGPU: noEmitter},
+		"SoftmaxCrossEntropyLoss":   {infer: inferLoss, noStep: nothingElse, noGPU: noEmitter},
+		"StringConcat":              {infer: inferStringConcat, noStep: nothingElse, noKernel: ofText, noGPU: byHost},
+		"StringNormalizer":          {infer: inferStringNormalizer, noStep: nothingElse, noKernel: ofText, noGPU: byHost},
+		"StringSplit":               {infer: inferStringSplit, noStep: nothingElse, noKernel: ofText, noGPU: byHost},
+		"TfIdfVectorizer":           {infer: inferTfIdf, noStep: nothingElse, noKernel: ofText, noGPU: byHost},
+	}
+}

@@ -1,0 +1,28 @@
+package onnx
+
+// reduceRows holds the operators on reductions, sorting and products of matrices.
+func reduceRows() map[string]row {
+	return map[string]row{
+		"ArgMax":          {infer: inferArgMax, down: []Step{{12, lastIndex}, frontAxes(11, "axis")}},
+		"ArgMin":          {infer: inferArgMax, down: []Step{{12, lastIndex}, frontAxes(11, "axis")}},
+		"CumProd":         {infer: inferUnary, down: []Step{express(26, cumProd)}},
+		"CumSum":          {infer: inferUnary, down: []Step{express(11, cumSum)}},
+		"Det":             {infer: inferDet, limits: limitDet, noStep: nothingElse, noGPU: noEmitter},
+		"Einsum":          {infer: inferEinsum, noStep: nothingElse, noGPU: noEmitter},
+		"Gemm":            {infer: inferGemm, down: []Step{{11, gemmBias}}, up: []Rise{dropped(7, "broadcast")}, other: gemmByMatMul},
+		"MatMul":          {infer: inferMatMul, other: matMulByProducts},
+		"MatMulInteger":   {infer: inferMatMul, noStep: nothingElse, noGPU: quantized},
+		"QLinearMatMul":   {infer: inferMatMul, noStep: nothingElse, noGPU: quantized},
+		"ReduceL1":        {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"ReduceL2":        {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"ReduceLogSum":    {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"ReduceLogSumExp": {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"ReduceMax":       {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"ReduceMean":      {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"ReduceMin":       {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"ReduceProd":      {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"ReduceSum":       {infer: inferReduce, down: []Step{{13, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(13, 1, "axes")}},
+		"ReduceSumSquare": {infer: inferReduce, down: []Step{{18, reduceAxes}, frontAxes(11, "axes")}, up: []Rise{input(18, 1, "axes")}},
+		"TopK":            {infer: inferTopK, down: []Step{{11, topKLargest}, {10, topKAttr}}, up: []Rise{{10, topKInput}}, noGPU: noEmitter},
+	}
+}
