@@ -3,6 +3,10 @@ package specialize
 import (
 	"sort"
 
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -10,45 +14,23 @@ import (
 
 // outcome is what the evaluation of a block gave.
 type outcome struct {
-	results []value
-	changes map[*cell]any // contents of cells at the end, undone outside
+	results []py.Value
+	changes journal.Changes // contents of cells at the end, undone outside
 	raised  *raised
-}
-
-// under runs f as if the changes were in force.
-func under(changes map[*cell]any, f func()) {
-	saved := make(map[*cell]any, len(changes))
-	for c, content := range changes {
-		saved[c] = c.content
-		c.content = content
-	}
-	defer func() {
-		for c, content := range saved {
-			c.content = content
-		}
-	}()
-	f()
-}
-
-func contentIn(changes map[*cell]any, c *cell) any {
-	if x, ok := changes[c]; ok {
-		return x
-	}
-	return c.content
 }
 
 // branch evaluates a source block into a target block and undoes its changes.
 func (s *spec) branch(src, dst *ssa.Block) (out outcome) {
-	mark, cur, loc, op := len(s.journal), s.cur, s.loc, s.op
-	s.cur = dst
+	mark, cur, loc, op := s.heap.Mark(), s.build.cur, s.loc, s.op
+	s.build.cur = dst
 	defer func() {
-		s.cur = cur
+		s.build.cur = cur
 		if r := recover(); r != nil {
 			x, ok := r.(raised)
 			if !ok {
 				panic(r)
 			}
-			s.undo(mark)
+			s.heap.Rewind(mark)
 			s.loc, s.op = loc, op
 			out = outcome{raised: &x}
 		}
@@ -57,13 +39,13 @@ func (s *spec) branch(src, dst *ssa.Block) (out outcome) {
 	for _, v := range src.Returns() {
 		out.results = append(out.results, s.get(v))
 	}
-	out.changes = s.undo(mark)
+	out.changes = s.heap.Rewind(mark)
 	return out
 }
 
 func (s *spec) ifOp(o *ssa.Op) {
 	c := s.get(o.Operand(0))
-	if l, ok := c.(ssa.Literal); ok {
+	if l, ok := c.(py.Const); ok {
 		b := o.Blocks[0]
 		if !l.Bool() {
 			b = o.Blocks[1]
@@ -74,12 +56,12 @@ func (s *spec) ifOp(o *ssa.Op) {
 		}
 		return
 	}
-	cond, ok := c.(*ssa.Value)
+	cond, ok := c.(py.Dynamic)
 	if !ok {
 		s.fail("unsupported-value", "the condition is not a bool")
 	}
-	start := s.cells
-	n := s.cur.Append("prim::If", s.loc, []*ssa.Value{cond})
+	start := s.heap.Mark().Last
+	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond.Value})
 	b0, b1 := n.AddBlock(), n.AddBlock()
 	out0 := s.branch(o.Blocks[0], b0)
 	out1 := s.branch(o.Blocks[1], b1)
@@ -96,8 +78,8 @@ func (s *spec) ifOp(o *ssa.Op) {
 		s.only(o, n, keep, [2]outcome{out0, out1}[keep])
 		return
 	}
-	m := &merger{s: s, n: n, blocks: [2]*ssa.Block{b0, b1}, changes: [2]map[*cell]any{out0.changes, out1.changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{}}
-	if empty, count, ok := emptyBranch(cond); ok && m.onlyRank([2]outcome{out0, out1}, empty, count) {
+	m := &merger{s: s, n: n, blocks: [2]*ssa.Block{b0, b1}, changes: [2]journal.Changes{out0.changes, out1.changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{}}
+	if empty, count, ok := emptyBranch(cond.Value); ok && m.onlyRank([2]outcome{out0, out1}, empty, count) {
 		if s.opts.nonEmpty {
 			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
 			s.m.Assume("sizes that " + s.m.Locs.String(s.loc) + " compares with 0 are at least 1")
@@ -106,31 +88,31 @@ func (s *spec) ifOp(o *ssa.Op) {
 		}
 		s.ranks++
 	}
-	results := make([]value, len(o.Results))
+	results := make([]py.Value, len(o.Results))
 	for i := range o.Results {
 		results[i] = m.merge(out0.results[i], out1.results[i])
 	}
-	cells := map[*cell]any{}
+	cells := journal.Changes{}
 	for c := range out0.changes {
 		cells[c] = nil
 	}
 	for c := range out1.changes {
 		cells[c] = nil
 	}
-	for _, c := range ordered(cells) {
-		if c.id <= start {
-			cells[c] = m.mergeContent(contentIn(out0.changes, c), contentIn(out1.changes, c))
+	for _, c := range journal.Ordered(cells) {
+		if c.ID() <= start {
+			cells[c] = m.mergeContent(out0.changes.Of(c), out1.changes.Of(c))
 		}
 	}
-	for _, c := range ordered(cells) { // only now: merging reads what was before
-		if c.id <= start {
-			s.set(c, cells[c])
+	for _, c := range journal.Ordered(cells) { // only now: merging reads what was before
+		if c.ID() <= start {
+			s.heap.Set(c, cells[c])
 		}
 	}
 	b0.SetReturns(m.rets[0]...)
 	b1.SetReturns(m.rets[1]...)
 	for i, r := range o.Results {
-		s.name(results[i], r.Name)
+		s.build.name(results[i], r.Name)
 		s.put(r, results[i])
 	}
 	if len(n.Results) == 0 {
@@ -140,23 +122,14 @@ func (s *spec) ifOp(o *ssa.Op) {
 
 // only puts one block in the place of the If n that was made for o.
 func (s *spec) only(o, n *ssa.Op, keep int, out outcome) {
-	s.cur.Splice(n, n.Blocks[keep])
+	s.build.cur.Splice(n, n.Blocks[keep])
 	n.Erase()
-	for _, c := range ordered(out.changes) {
-		s.set(c, out.changes[c])
+	for _, c := range journal.Ordered(out.changes) {
+		s.heap.Set(c, out.changes[c])
 	}
 	for i, r := range o.Results {
 		s.put(r, out.results[i])
 	}
-}
-
-func ordered(cells map[*cell]any) []*cell {
-	out := make([]*cell, 0, len(cells))
-	for c := range cells {
-		out = append(out, c)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].id < out[j].id })
-	return out
 }
 
 // merger joins what two branches gave into results of the If.
@@ -164,7 +137,7 @@ type merger struct {
 	s       *spec
 	n       *ssa.Op
 	blocks  [2]*ssa.Block
-	changes [2]map[*cell]any
+	changes [2]journal.Changes
 	rets    [2][]*ssa.Value
 	start   int // cells with a greater id were made in a branch
 	memo    map[[2]*ssa.Value]*ssa.Value
@@ -172,10 +145,10 @@ type merger struct {
 
 // in materializes a value at the end of branch i.
 func (m *merger) in(i int, f func() *ssa.Value) (v *ssa.Value) {
-	cur := m.s.cur
-	m.s.cur = m.blocks[i]
-	under(m.changes[i], func() { v = f() })
-	m.s.cur = cur
+	cur := m.s.build.cur
+	m.s.build.cur = m.blocks[i]
+	m.changes[i].Under(func() { v = f() })
+	m.s.build.cur = cur
 	return v
 }
 
@@ -198,7 +171,7 @@ func (m *merger) pair(v0, v1 *ssa.Value, t ssa.Type) *ssa.Value {
 }
 
 // joinTensors is the type of a tensor that is one of two.
-func (s *spec) joinTensors(a, b *ssa.TensorType) *ssa.TensorType {
+func (s *builder) joinTensors(a, b *ssa.TensorType) *ssa.TensorType {
 	d := a.DType
 	if a.DType != b.DType {
 		if a.DType != tensor.Undefined && b.DType != tensor.Undefined {
@@ -230,36 +203,36 @@ func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
 	if r := m.memo[[2]*ssa.Value{v0, v1}]; r != nil {
 		return r
 	}
-	return m.pair(v0, v1, m.s.joinTensors(t0, t1))
+	return m.pair(v0, v1, m.s.build.joinTensors(t0, t1))
 }
 
-func (m *merger) merge(x, y value) value {
+func (m *merger) merge(x, y py.Value) py.Value {
 	s := m.s
-	if same(x, y) {
+	if py.Same(x, y) {
 		return x
 	}
-	if _, ok := x.(unset); ok {
+	if _, ok := x.(py.Unset); ok {
 		return m.only(1, y)
 	}
-	if _, ok := y.(unset); ok {
+	if _, ok := y.(py.Unset); ok {
 		return m.only(0, x)
 	}
-	if isNone(x) || isNone(y) {
+	if py.IsNone(x) || py.IsNone(y) {
 		return m.optional(x, y)
 	}
-	if _, ok := x.(*maybe); ok {
+	if _, ok := x.(*py.Maybe); ok {
 		return m.optional(x, y)
 	}
-	if _, ok := y.(*maybe); ok {
+	if _, ok := y.(*py.Maybe); ok {
 		return m.optional(x, y)
 	}
-	if tx, ok := numberType(x); ok {
-		ty, ok := numberType(y)
+	if tx, ok := py.NumberType(x); ok {
+		ty, ok := py.NumberType(y)
 		if !ok {
 			s.fail("unsupported-value", "a value is a number in one branch only")
 		}
-		v0 := m.in(0, func() *ssa.Value { return s.materialize(x) })
-		v1 := m.in(1, func() *ssa.Value { return s.materialize(y) })
+		v0 := m.in(0, func() *ssa.Value { return s.vals.materialize(x) })
+		v1 := m.in(1, func() *ssa.Value { return s.vals.materialize(y) })
 		if tx != ty {
 			if tx == ssa.BoolType || ty == ssa.BoolType {
 				s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
@@ -269,165 +242,165 @@ func (m *merger) merge(x, y value) value {
 					if t == ssa.FloatType {
 						return v
 					}
-					return s.emitName("aten::Float.Scalar", v)
+					return s.vals.emitName("aten::Float.Scalar", v)
 				}
 			}
 			v0, v1, tx = m.in(0, toFloat(v0, tx)), m.in(1, toFloat(v1, ty)), ssa.FloatType
 		}
-		return m.pair(v0, v1, tx)
+		return py.Dyn(m.pair(v0, v1, tx))
 	}
 	switch x := x.(type) {
-	case *tensorRef:
-		y, ok := y.(*tensorRef)
+	case *py.Tensor:
+		y, ok := y.(*py.Tensor)
 		if !ok {
 			s.fail("unsupported-value", "a value is a tensor in one branch only")
 		}
 		if t := m.view(x, y); t != nil {
-			s.twin(t.c, x.c)
-			s.twin(t.c, y.c)
+			s.heap.Twin(t.Cell, x.Cell)
+			s.heap.Twin(t.Cell, y.Cell)
 			return t
 		}
-		v0 := m.in(0, func() *ssa.Value { return s.read(x) })
-		v1 := m.in(1, func() *ssa.Value { return s.read(y) })
-		t := m.tensor(v0, v1, x.c, y.c)
+		v0 := m.in(0, func() *ssa.Value { return s.vals.read(x) })
+		v1 := m.in(1, func() *ssa.Value { return s.vals.read(y) })
+		t := m.tensor(v0, v1, x.Cell, y.Cell)
 		m.relate(t, 0, x)
 		m.relate(t, 1, y)
-		s.twin(t.c, x.c)
-		s.twin(t.c, y.c)
+		s.heap.Twin(t.Cell, x.Cell)
+		s.heap.Twin(t.Cell, y.Cell)
 		return t
-	case *tuple:
-		y, ok := y.(*tuple)
-		if ok && len(x.elems) == len(y.elems) {
-			elems := make([]value, len(x.elems))
+	case *py.Tuple:
+		y, ok := y.(*py.Tuple)
+		if ok && len(x.Elems) == len(y.Elems) {
+			elems := make([]py.Value, len(x.Elems))
 			for i := range elems {
-				elems[i] = m.merge(x.elems[i], y.elems[i])
+				elems[i] = m.merge(x.Elems[i], y.Elems[i])
 			}
-			return &tuple{elems: elems, typ: x.typ}
+			return &py.Tuple{Elems: elems, Typ: x.Typ}
 		}
-	case *list:
-		if y, ok := y.(*list); ok {
-			c := m.mergeContent(contentIn(m.changes[0], x.c), contentIn(m.changes[1], y.c))
-			elem := x.elem
-			if len(c.(*listState).elems) == 0 {
-				elem = y.elem
+	case *py.List:
+		if y, ok := y.(*py.List); ok {
+			c := m.mergeContent(m.changes[0].Of(x.Cell), m.changes[1].Of(y.Cell))
+			elem := x.Elem
+			if len(c.(*py.ListState).Elems) == 0 {
+				elem = y.Elem
 			}
-			return &list{c: s.newCell(c), elem: elem}
+			return &py.List{Cell: s.heap.New(c), Elem: elem}
 		}
-	case *dict:
-		if y, ok := y.(*dict); ok {
-			return &dict{c: s.newCell(m.mergeContent(contentIn(m.changes[0], x.c), contentIn(m.changes[1], y.c))), typ: x.typ}
+	case *py.Dict:
+		if y, ok := y.(*py.Dict); ok {
+			return &py.Dict{Cell: s.heap.New(m.mergeContent(m.changes[0].Of(x.Cell), m.changes[1].Of(y.Cell))), Typ: x.Typ}
 		}
-	case *object:
-		if y, ok := y.(*object); ok && x.class == y.class && x.src == nil && y.src == nil {
-			o := &object{class: x.class, attrs: map[string]*cell{}}
-			names := make([]string, 0, len(x.attrs))
-			for n := range x.attrs {
+	case *py.Object:
+		if y, ok := y.(*py.Object); ok && x.Class == y.Class && x.Src == nil && y.Src == nil {
+			o := &py.Object{Class: x.Class, Attrs: map[string]*journal.Cell{}}
+			names := make([]string, 0, len(x.Attrs))
+			for n := range x.Attrs {
 				names = append(names, n)
 			}
 			sort.Strings(names)
 			for _, n := range names {
-				if y.attrs[n] == nil {
+				if y.Attrs[n] == nil {
 					continue
 				}
-				o.attrs[n] = s.newCell(m.mergeContent(contentIn(m.changes[0], x.attrs[n]), contentIn(m.changes[1], y.attrs[n])))
+				o.Attrs[n] = s.heap.New(m.mergeContent(m.changes[0].Of(x.Attrs[n]), m.changes[1].Of(y.Attrs[n])))
 			}
 			return o
 		}
 	}
-	if choosable(x) && choosable(y) {
-		return &choice{cond: m.n.Operand(0), yes: m.lift(0, x), no: m.lift(1, y)}
+	if py.Choosable(x) && py.Choosable(y) {
+		return &py.Choice{Cond: m.n.Operand(0), Yes: m.lift(0, x), No: m.lift(1, y)}
 	}
 	s.fail("unsupported-value", "the two branches give values that have no common form in ONNX")
 	return nil
 }
 
 // tensor is a tensor that is v0, with the state in c0, in one branch and v1 in the other.
-func (m *merger) tensor(v0, v1 *ssa.Value, c0, c1 *cell) *tensorRef {
+func (m *merger) tensor(v0, v1 *ssa.Value, c0, c1 *journal.Cell) *py.Tensor {
 	s := m.s
 	v := m.pairTensors(v0, v1)
-	a, b := contentIn(m.changes[0], c0).(*tensorState).strides, contentIn(m.changes[1], c1).(*tensorState).strides
+	a, b := m.changes[0].Of(c0).(*heap.View).Strides, m.changes[1].Of(c1).(*heap.View).Strides
 	same := a != nil && len(a) == len(b)
 	for i := range a {
 		same = same && a[i].Equal(b[i])
 	}
 	if same {
-		return s.newLaid(v, a)
+		return s.heap.Laid(v, a)
 	}
-	how0, _ := s.isContiguous(a, v0.Tensor())
-	how1, _ := s.isContiguous(b, v1.Tensor())
-	if how0 == shares && how1 == shares {
-		return s.newTensor(v)
+	how0 := s.views.axes.IsRowMajor(a, v0.Tensor())
+	how1 := s.views.axes.IsRowMajor(b, v1.Tensor())
+	if how0 == layout.Shares && how1 == layout.Shares {
+		return s.heap.Tensor(v)
 	}
-	return s.newLaid(v, nil)
+	return s.heap.Laid(v, nil)
 }
 
 // relate records that the merged tensor t is x where the If takes branch i.
-func (m *merger) relate(t *tensorRef, i int, x *tensorRef) {
-	from := t.state().st
-	state := contentIn(m.changes[i], x.c).(*tensorState)
-	from.listed = from.listed || state.st.listed
-	if to := state.st; to.c.id <= m.start {
-		l := &link{from: from, to: to, cond: m.n.Operand(0), side: i == 0, view: state}
-		from.links, to.links = append(from.links, l), append(to.links, l)
+func (m *merger) relate(t *py.Tensor, i int, x *py.Tensor) {
+	from := heap.ViewOf(t).Storage
+	state := m.changes[i].Of(x.Cell).(*heap.View)
+	m.s.heap.Inherit(from, state.Storage)
+	if to := state.Storage; to.Cell.ID() <= m.start {
+		l := &heap.Link{From: from, To: to, Cond: m.n.Operand(0), Side: i == 0, View: state}
+		m.s.heap.Link(l)
 		return
 	}
 	// memory of the branch, which may itself be related to memory outside
-	m.relateInner(t, i, state.st, state, nil)
+	m.relateInner(t, i, state.Storage, state, nil)
 }
 
 // only gives a value that branch i alone sets; the other one never reads it.
-func (m *merger) only(i int, x value) value {
+func (m *merger) only(i int, x py.Value) py.Value {
 	s := m.s
-	join := func(v *ssa.Value, other value) *ssa.Value {
-		o := m.in(1-i, func() *ssa.Value { return s.materialize(other) })
+	join := func(v *ssa.Value, other py.Value) *ssa.Value {
+		o := m.in(1-i, func() *ssa.Value { return s.vals.materialize(other) })
 		if i == 0 {
 			return m.pair(v, o, v.Type)
 		}
 		return m.pair(o, v, v.Type)
 	}
-	each := func(xs []value) []value {
-		out := make([]value, len(xs))
+	each := func(xs []py.Value) []py.Value {
+		out := make([]py.Value, len(xs))
 		for k, e := range xs {
 			out[k] = m.only(i, e)
 		}
 		return out
 	}
 	switch x := x.(type) {
-	case *ssa.Value:
-		return join(x, s.dummy(x, m.changes[i]))
-	case *tensorRef:
-		v := m.in(i, func() *ssa.Value { return s.read(x) })
-		st := contentIn(m.changes[i], x.c).(*tensorState)
-		t := s.newLaid(join(v, s.dummyTensor(v.Tensor())), st.strides)
+	case py.Dynamic:
+		return py.Dyn(join(x.Value, s.dummy(x, m.changes[i])))
+	case *py.Tensor:
+		v := m.in(i, func() *ssa.Value { return s.vals.read(x) })
+		st := m.changes[i].Of(x.Cell).(*heap.View)
+		t := s.heap.Laid(join(v, s.dummyTensor(v.Tensor())), st.Strides)
 		m.relate(t, i, x)
 		return t
-	case *tuple:
-		return &tuple{elems: each(x.elems), typ: x.typ}
-	case *list:
-		if st := contentIn(m.changes[i], x.c).(*listState); st.dyn == nil {
-			return s.newList(x.elem, each(st.elems))
+	case *py.Tuple:
+		return &py.Tuple{Elems: each(x.Elems), Typ: x.Typ}
+	case *py.List:
+		if st := m.changes[i].Of(x.Cell).(*py.ListState); st.Dyn == nil {
+			return s.heap.List(x.Elem, each(st.Elems))
 		}
 		s.fail("unsupported-value", "a list of run-time length is set in one branch only")
-	case *dict:
-		st := contentIn(m.changes[i], x.c).(*dictState)
-		return &dict{c: s.newCell(&dictState{keys: st.keys, vals: each(st.vals)}), typ: x.typ}
-	case *maybe:
-		return &maybe{has: join(x.has, ssa.Bool(false)), val: m.only(i, x.val)}
+	case *py.Dict:
+		st := m.changes[i].Of(x.Cell).(*py.DictState)
+		return &py.Dict{Cell: s.heap.New(&py.DictState{Keys: st.Keys, Vals: each(st.Vals)}), Typ: x.Typ}
+	case *py.Maybe:
+		return &py.Maybe{Has: join(x.Has, py.Bool(false)), Val: m.only(i, x.Val)}
 	}
 	return x
 }
 
 // optional joins None or maybes with values.
-func (m *merger) optional(x, y value) value {
+func (m *merger) optional(x, y py.Value) py.Value {
 	s := m.s
-	split := func(v value) (has *ssa.Value, val value) {
-		if mb, ok := v.(*maybe); ok {
-			return mb.has, mb.val
+	split := func(v py.Value) (has *ssa.Value, val py.Value) {
+		if mb, ok := v.(*py.Maybe); ok {
+			return mb.Has, mb.Val
 		}
-		if isNone(v) {
-			return s.constant(ssa.Bool(false)), nil
+		if py.IsNone(v) {
+			return s.build.constant(ssa.Bool(false)), nil
 		}
-		return s.constant(ssa.Bool(true)), v
+		return s.build.constant(ssa.Bool(true)), v
 	}
 	h0, v0 := split(x)
 	h1, v1 := split(y)
@@ -437,43 +410,43 @@ func (m *merger) optional(x, y value) value {
 	if v1 == nil {
 		v1 = s.dummy(v0, m.changes[0])
 	}
-	return &maybe{has: m.pair(h0, h1, ssa.BoolType), val: m.merge(v0, v1)}
+	return &py.Maybe{Has: m.pair(h0, h1, ssa.BoolType), Val: m.merge(v0, v1)}
 }
 
 // dummy makes a value of the form of v that stands where None is.
-func (s *spec) dummy(v value, changes map[*cell]any) value {
+func (s *spec) dummy(v py.Value, changes journal.Changes) py.Value {
 	switch v := v.(type) {
-	case *tensorRef:
+	case *py.Tensor:
 		var t *ssa.TensorType
-		under(changes, func() {
-			if v.val != nil {
-				t = v.val.Tensor()
+		changes.Under(func() {
+			if v.Val != nil {
+				t = v.Val.Tensor()
 			} else {
-				t = s.read(v).Tensor()
+				t = s.vals.read(v).Tensor()
 			}
 		})
 		return s.dummyTensor(t)
-	case *tuple:
-		t := &tuple{typ: v.typ}
-		for _, e := range v.elems {
-			t.elems = append(t.elems, s.dummy(e, changes))
+	case *py.Tuple:
+		t := &py.Tuple{Typ: v.Typ}
+		for _, e := range v.Elems {
+			t.Elems = append(t.Elems, s.dummy(e, changes))
 		}
 		return t
 	}
-	switch t, _ := numberType(v); t {
+	switch t, _ := py.NumberType(v); t {
 	case ssa.IntType:
-		return ssa.Int(0)
+		return py.Int(0)
 	case ssa.FloatType:
-		return ssa.Float(0)
+		return py.Float(0)
 	case ssa.BoolType:
-		return ssa.Bool(false)
+		return py.Bool(false)
 	}
 	s.fail("optional-data", "whether this value is None depends on data")
 	return nil
 }
 
 // dummyTensor is a constant of a tensor's type, of size 1 where sizes are not known.
-func (s *spec) dummyTensor(t *ssa.TensorType) *tensorRef {
+func (s *spec) dummyTensor(t *ssa.TensorType) *py.Tensor {
 	if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {
 		s.fail("optional-data", "whether this tensor is None depends on data, and its type is not known")
 	}
@@ -484,31 +457,31 @@ func (s *spec) dummyTensor(t *ssa.TensorType) *tensorRef {
 			shape[i] = n
 		}
 	}
-	v := s.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0)))
+	v := s.build.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0)))
 	if _, static := t.Static(); !static {
 		v = s.expanded(v, t.Dims)
 	}
-	return s.newTensor(v)
+	return s.heap.Tensor(v)
 }
 
 // expanded is the constant v in a shape of sizes of the inputs, computed at the head of the program; v itself where other
 // sizes are among dims. Before opset 11 onnxruntime insists on the sizes even of a value that nobody reads.
 func (s *spec) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
-	cur, last := s.cur, s.out.Body.Last()
-	s.cur = s.out.Body
-	defer func() { s.cur = cur }()
+	cur, last := s.build.cur, s.build.out.Body.Last()
+	s.build.cur = s.build.out.Body
+	defer func() { s.build.cur = cur }()
 	sizes := make([]*ssa.Value, len(dims))
 	for i, d := range dims {
 		if n, ok := d.Int(); ok {
-			sizes[i] = s.constant(ssa.Int(n))
+			sizes[i] = s.build.constant(ssa.Int(n))
 		} else if sizes[i] = s.inputSize(d); sizes[i] == nil {
 			return v
 		}
 	}
-	list := s.cur.Append("prim::ListConstruct", s.loc, sizes, &ssa.ListType{Elem: ssa.IntType})
-	v = s.emitName("aten::expand", v, list.Result(0), false)
-	head := s.lastCon.Next()
-	for o := last.Next(); o != nil && last != s.lastCon; {
+	list := s.build.cur.Append("prim::ListConstruct", s.loc, sizes, &ssa.ListType{Elem: ssa.IntType})
+	v = s.vals.emitName("aten::expand", v, list.Result(0), false)
+	head := s.build.lastCon.Next()
+	for o := last.Next(); o != nil && last != s.build.lastCon; {
 		next := o.Next()
 		o.MoveBefore(head)
 		o = next
@@ -518,14 +491,14 @@ func (s *spec) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
 
 // inputSize gives a size as a number, nil if no input has it.
 func (s *spec) inputSize(d sym.Expr) *ssa.Value {
-	for _, p := range s.out.Body.Params {
+	for _, p := range s.build.out.Body.Params {
 		t := p.Tensor()
 		if t == nil || !t.Ranked {
 			continue
 		}
 		for i, e := range t.Dims {
 			if e.Equal(d) {
-				v := s.emitName("aten::size.int", p, i)
+				v := s.vals.emitName("aten::size.int", p, i)
 				v.Sym = []sym.Expr{d}
 				return v
 			}
@@ -537,57 +510,57 @@ func (s *spec) inputSize(d sym.Expr) *ssa.Value {
 func (m *merger) mergeContent(a, b any) any {
 	s := m.s
 	switch a := a.(type) {
-	case storageState:
-		b := b.(storageState)
-		v := a.base
-		if a.base != b.base {
-			v = m.pairTensors(a.base, b.base)
+	case heap.State:
+		b := b.(heap.State)
+		v := a.Base
+		if a.Base != b.Base {
+			v = m.pairTensors(a.Base, b.Base)
 		}
-		stale := a.stale
+		stale := a.Stale
 		if stale == "" {
-			stale = b.stale
+			stale = b.Stale
 		}
-		return storageState{base: v, stale: stale}
-	case *tensorState:
-		b := b.(*tensorState)
+		return heap.State{Base: v, Stale: stale}
+	case *heap.View:
+		b := b.(*heap.View)
 		if a == b {
 			return a
 		}
-		tmp0, tmp1 := &tensorRef{c: &cell{content: a}}, &tensorRef{c: &cell{content: b}}
-		v0 := m.in(0, func() *ssa.Value { return s.read(tmp0) })
-		v1 := m.in(1, func() *ssa.Value { return s.read(tmp1) })
-		t := m.tensor(v0, v1, tmp0.c, tmp1.c)
+		tmp0, tmp1 := &py.Tensor{Cell: journal.Loose(a)}, &py.Tensor{Cell: journal.Loose(b)}
+		v0 := m.in(0, func() *ssa.Value { return s.vals.read(tmp0) })
+		v1 := m.in(1, func() *ssa.Value { return s.vals.read(tmp1) })
+		t := m.tensor(v0, v1, tmp0.Cell, tmp1.Cell)
 		m.relate(t, 0, tmp0)
 		m.relate(t, 1, tmp1)
-		return t.state()
-	case *listState:
-		b := b.(*listState)
+		return heap.ViewOf(t)
+	case *py.ListState:
+		b := b.(*py.ListState)
 		if a == b {
 			return a
 		}
-		if a.dyn == nil && b.dyn == nil && len(a.elems) == len(b.elems) {
-			elems := make([]value, len(a.elems))
+		if a.Dyn == nil && b.Dyn == nil && len(a.Elems) == len(b.Elems) {
+			elems := make([]py.Value, len(a.Elems))
 			for i := range elems {
-				elems[i] = m.merge(a.elems[i], b.elems[i])
+				elems[i] = m.merge(a.Elems[i], b.Elems[i])
 			}
-			return &listState{elems: elems}
+			return &py.ListState{Elems: elems}
 		}
-		v0 := m.in(0, func() *ssa.Value { return s.dynamic(a, b) })
-		v1 := m.in(1, func() *ssa.Value { return s.dynamic(b, a) })
-		return &listState{dyn: m.pair(v0, v1, v0.Type)}
-	case *dictState:
-		b := b.(*dictState)
+		v0 := m.in(0, func() *ssa.Value { return s.vals.dynamic(a, b) })
+		v1 := m.in(1, func() *ssa.Value { return s.vals.dynamic(b, a) })
+		return &py.ListState{Dyn: m.pair(v0, v1, v0.Type)}
+	case *py.DictState:
+		b := b.(*py.DictState)
 		if a == b {
 			return a
 		}
-		if len(a.keys) == len(b.keys) {
-			d := &dictState{keys: a.keys}
-			for i, k := range a.keys {
-				j := b.find(k)
+		if len(a.Keys) == len(b.Keys) {
+			d := &py.DictState{Keys: a.Keys}
+			for i, k := range a.Keys {
+				j := b.Find(k)
 				if j < 0 {
 					s.fail("dynamic-container", "the keys of a dict depend on data")
 				}
-				d.vals = append(d.vals, m.merge(a.vals[i], b.vals[j]))
+				d.Vals = append(d.Vals, m.merge(a.Vals[i], b.Vals[j]))
 			}
 			return d
 		}
@@ -598,15 +571,15 @@ func (m *merger) mergeContent(a, b any) any {
 	if b == nil {
 		return a
 	}
-	return m.merge(a, b)
+	return m.merge(py.AsValue(a), py.AsValue(b))
 }
 
 // dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
-func (s *spec) dynamic(a, other *listState) *ssa.Value {
-	if a.dyn != nil {
+func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
+	if a.Dyn != nil {
 		return s.dynOf(a)
 	}
-	hold(a.elems...)
+	s.heap.Hold(a.Elems...)
 	elem := s.dynElem(a)
 	if elem == nil && other != nil {
 		elem = s.dynElem(other)
@@ -614,28 +587,28 @@ func (s *spec) dynamic(a, other *listState) *ssa.Value {
 	if elem == nil {
 		s.fail("dynamic-container", "the element type of a list whose length depends on data is not known")
 	}
-	vs := make([]*ssa.Value, len(a.elems))
-	for i, e := range a.elems {
+	vs := make([]*ssa.Value, len(a.Elems))
+	for i, e := range a.Elems {
 		vs[i] = s.materialize(e)
 	}
-	return s.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem}).Results[0]
+	return s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem}).Results[0]
 }
 
 // dynElem is the element type of a run-time list, nil for an empty one: a tensor type or a number.
-func (s *spec) dynElem(a *listState) ssa.Type {
-	if a.dyn != nil {
-		return a.dyn.Type.(*ssa.ListType).Elem
+func (s *values) dynElem(a *py.ListState) ssa.Type {
+	if a.Dyn != nil {
+		return a.Dyn.Type.(*ssa.ListType).Elem
 	}
 	var t ssa.Type
-	for _, e := range a.elems {
+	for _, e := range a.Elems {
 		var et ssa.Type
 		switch e := e.(type) {
-		case *tensorRef:
+		case *py.Tensor:
 			et = s.read(e).Tensor()
 		default:
-			n, ok := numberType(e)
+			n, ok := py.NumberType(e)
 			if !ok {
-				s.fail("dynamic-container", "a list of %T cannot have a length that depends on data in ONNX", e)
+				s.fail("dynamic-container", "a list of %s cannot have a length that depends on data in ONNX", py.Describe(e))
 			}
 			et = n
 		}
@@ -644,7 +617,7 @@ func (s *spec) dynElem(a *listState) ssa.Type {
 		case t == nil:
 			t = et
 		case a != nil && b != nil && !ssa.SameType(a, b):
-			t = s.joinTensors(a, b)
+			t = s.build.joinTensors(a, b)
 		}
 	}
 	return t

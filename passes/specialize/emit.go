@@ -7,6 +7,9 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -14,7 +17,7 @@ import (
 )
 
 // constant gives the value of a prim::Constant at the top of the function.
-func (s *spec) constant(l ssa.Literal) *ssa.Value {
+func (s *builder) constant(l ssa.Literal) *ssa.Value {
 	key := ""
 	if l.Kind != ssa.TensorLit {
 		key = l.Type().String() + " " + l.String()
@@ -52,37 +55,37 @@ func symOfTensor(t *tensor.Tensor) []sym.Expr {
 }
 
 // materialize gives a value of the target function for x.
-func (s *spec) materialize(x value) *ssa.Value {
+func (s *values) materialize(x py.Value) *ssa.Value {
 	switch x := x.(type) {
-	case ssa.Literal:
+	case py.Const:
 		if x.Kind == ssa.ObjectLit || x.Kind == ssa.FuncLit || x.Kind == ssa.TypeLit {
 			s.fail("unsupported-value", "a value of type %s cannot be computed in ONNX", x.Type())
 		}
-		return s.constant(x)
-	case *ssa.Value:
-		if !inScope(x, s.cur) {
+		return s.build.constant(x.Literal)
+	case py.Dynamic:
+		if !inScope(x.Value, s.build.cur) {
 			s.fail("alias", "a view depends on a value that a branch or a loop made; use .clone()")
 		}
-		return x
-	case *tensorRef:
+		return x.Value
+	case *py.Tensor:
 		return s.read(x)
-	case *list:
-		st := x.state()
-		if st.dyn != nil {
+	case *py.List:
+		st := x.State()
+		if st.Dyn != nil {
 			return s.dynOf(st)
 		}
-		if l, ok := s.literalOf(x); ok && l.Kind == ssa.ListLit && !hasTensor(l) {
-			return s.constant(l)
+		if l, ok := py.LiteralOf(x); ok && l.Kind == ssa.ListLit && !hasTensor(l) {
+			return s.build.constant(l)
 		}
-		vs := make([]*ssa.Value, len(st.elems))
-		for i, e := range st.elems {
+		vs := make([]*ssa.Value, len(st.Elems))
+		for i, e := range st.Elems {
 			vs[i] = s.materialize(e)
 		}
-		elem := x.elem
+		elem := x.Elem
 		if len(vs) > 0 && (elem == nil || ssa.AsTensor(elem) == nil) {
 			elem = generalType(vs[0].Type)
-			for i, e := range st.elems {
-				if isNone(e) && vs[i].Type == ssa.NoneType && ssa.AsTensor(elem) == nil && i+1 < len(vs) {
+			for i, e := range st.Elems {
+				if py.IsNone(e) && vs[i].Type == ssa.NoneType && ssa.AsTensor(elem) == nil && i+1 < len(vs) {
 					elem = generalType(vs[i+1].Type)
 				}
 			}
@@ -90,30 +93,30 @@ func (s *spec) materialize(x value) *ssa.Value {
 		if elem == nil {
 			elem = ssa.AnyTensor
 		}
-		o := s.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem})
+		o := s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem})
 		if elem == ssa.IntType {
 			o.Results[0].Sym = symsOf(vs)
 		}
 		return o.Results[0]
-	case *tuple:
-		vs := make([]*ssa.Value, len(x.elems))
+	case *py.Tuple:
+		vs := make([]*ssa.Value, len(x.Elems))
 		tt := &ssa.TupleType{}
-		for i, e := range x.elems {
+		for i, e := range x.Elems {
 			vs[i] = s.materialize(e)
 			tt.Elems = append(tt.Elems, generalType(vs[i].Type))
 		}
-		return s.cur.Append("prim::TupleConstruct", s.loc, vs, tt).Results[0]
-	case *maybe:
+		return s.build.cur.Append("prim::TupleConstruct", s.loc, vs, tt).Results[0]
+	case *py.Maybe:
 		s.fail("optional-data", "whether this value is None depends on data")
-	case *dict:
+	case *py.Dict:
 		s.fail("unsupported-value", "a dict cannot be an operand in ONNX")
-	case *object:
-		if strings.HasPrefix(x.class, packedClasses) {
-			return s.packed(x)
+	case *py.Object:
+		if strings.HasPrefix(x.Class, packedClasses) {
+			return s.module.packed(x)
 		}
-		s.fail("unsupported-value", "an object of class %s cannot be an operand", x.class)
+		s.fail("unsupported-value", "an object of class %s cannot be an operand", x.Class)
 	}
-	s.fail("internal", "cannot materialize %T", x)
+	s.fail("internal", "%s have no form in the target function", py.Describe(x))
 	return nil
 }
 
@@ -147,51 +150,9 @@ func symsOf(vs []*ssa.Value) []sym.Expr {
 	return out
 }
 
-// literalOf gives x as a literal if all of it is constant. Tensors are not looked into.
-func (s *spec) literalOf(x value) (ssa.Literal, bool) {
-	switch x := x.(type) {
-	case ssa.Literal:
-		return x, true
-	case *ssa.Value:
-		if x.Type == ssa.IntType && len(x.Sym) == 1 {
-			if n, ok := x.Sym[0].Int(); ok {
-				return ssa.Int(n), true
-			}
-		}
-	case *list:
-		st := x.state()
-		if st.dyn != nil {
-			return ssa.None, false
-		}
-		l := ssa.Literal{Kind: ssa.ListLit, Elem: x.elem}
-		for _, e := range st.elems {
-			le, ok := s.literalOf(e)
-			if !ok {
-				return ssa.None, false
-			}
-			l.Elems = append(l.Elems, le)
-		}
-		if len(l.Elems) > 0 && (l.Elem == nil || l.Elem == ssa.AnyType) {
-			l.Elem = l.Elems[0].Type()
-		}
-		return l, true
-	case *tuple:
-		l := ssa.Literal{Kind: ssa.TupleLit}
-		for _, e := range x.elems {
-			le, ok := s.literalOf(e)
-			if !ok {
-				return ssa.None, false
-			}
-			l.Elems = append(l.Elems, le)
-		}
-		return l, true
-	}
-	return ssa.None, false
-}
-
 // constTensor gives the data of a tensor that is known at export.
-func (s *spec) constTensor(x value) *tensor.Tensor {
-	t, ok := x.(*tensorRef)
+func (s *values) constTensor(x py.Value) *tensor.Tensor {
+	t, ok := x.(*py.Tensor)
 	if !ok {
 		return nil
 	}
@@ -200,7 +161,7 @@ func (s *spec) constTensor(x value) *tensor.Tensor {
 
 // emit adds a pure op with inferred result types and gives its results; what
 // turns out to be constant is folded.
-func (s *spec) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) []*ssa.Value {
+func (s *builder) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) []*ssa.Value {
 	types := make([]ssa.Type, len(schema.Returns))
 	for i := range types {
 		types[i] = schema.Returns[i].Type
@@ -212,7 +173,7 @@ func (s *spec) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) [
 
 // emitName is emit for an overload by its full name, such as aten::select_scatter.
 // Operands are values of the target function, or Go constants.
-func (s *spec) emitName(name string, args ...any) *ssa.Value {
+func (s *values) emitName(name string, args ...any) *ssa.Value {
 	schema := aten.SchemaByName(name)
 	if schema == nil {
 		s.fail("internal", "no schema %s", name)
@@ -229,22 +190,22 @@ func (s *spec) emitName(name string, args ...any) *ssa.Value {
 		case *ssa.Value:
 			operands[i] = a
 		case nil:
-			operands[i] = s.constant(ssa.None)
+			operands[i] = s.build.constant(ssa.None)
 		case ssa.Literal:
-			operands[i] = s.constant(a)
+			operands[i] = s.build.constant(a)
 		case int:
-			operands[i] = s.constant(ssa.Int(int64(a)))
+			operands[i] = s.build.constant(ssa.Int(int64(a)))
 		case int64:
-			operands[i] = s.constant(ssa.Int(a))
+			operands[i] = s.build.constant(ssa.Int(a))
 		case bool:
-			operands[i] = s.constant(ssa.Bool(a))
+			operands[i] = s.build.constant(ssa.Bool(a))
 		case []int64:
-			operands[i] = s.constant(ssa.Ints(a...))
-		case value:
+			operands[i] = s.build.constant(ssa.Ints(a...))
+		case py.Value:
 			operands[i] = s.materialize(a)
 		}
 	}
-	return s.emit(ssa.Kind(schema.Name), schema, operands...)[0]
+	return s.build.emit(ssa.Kind(schema.Name), schema, operands...)[0]
 }
 
 // scratchOps is the number of inferences after which scratch memory is given back.
@@ -253,7 +214,7 @@ const scratchOps = 512
 // foldElems is the number of elements up to which results are computed at export.
 const foldElems = 1 << 14
 
-func (s *spec) scratchBlock() *ssa.Block {
+func (s *builder) scratchBlock() *ssa.Block {
 	if s.scratch == nil || s.nscr >= scratchOps {
 		if s.scratch != nil {
 			s.m.RemoveFunc(s.scratch)
@@ -268,7 +229,7 @@ func (s *spec) scratchBlock() *ssa.Block {
 // infer finds the result types of o by lowering it into a scratch block. An
 // operator that cannot be lowered keeps the types of its schema: the lower
 // pass reports it.
-func (s *spec) infer(o *ssa.Op) []*ssa.Value {
+func (s *builder) infer(o *ssa.Op) []*ssa.Value {
 	for _, r := range o.Results {
 		if _, ok := r.Type.(*ssa.VarType); ok && o.NumOperands() > 0 { // an element of a list
 			if lt, ok := o.Operand(0).Type.(*ssa.ListType); ok {
@@ -329,7 +290,7 @@ func (s *spec) infer(o *ssa.Op) []*ssa.Value {
 }
 
 // foldable keeps random operators from being folded, and weights that are to stay what they are.
-func (s *spec) foldable(o *ssa.Op) bool {
+func (s *builder) foldable(o *ssa.Op) bool {
 	if s.m.Effects(o)&(ssa.Random|ssa.Unknown) != 0 {
 		return false
 	}
@@ -344,7 +305,7 @@ func (s *spec) foldable(o *ssa.Op) bool {
 	return true
 }
 
-func (s *spec) foldedConstant(t ssa.Type, c *tensor.Tensor) *ssa.Value {
+func (s *builder) foldedConstant(t ssa.Type, c *tensor.Tensor) *ssa.Value {
 	if ssa.AsTensor(t) != nil {
 		return s.constant(ssa.TensorValue(c))
 	}
@@ -379,7 +340,7 @@ func scalarLiteral(t ssa.Type, c *tensor.Tensor) (ssa.Literal, bool) {
 }
 
 // inferList splits a result list of known length into values of their own.
-func (s *spec) inferList(o *ssa.Op, vs []*ssa.Value) []*ssa.Value {
+func (s *builder) inferList(o *ssa.Op, vs []*ssa.Value) []*ssa.Value {
 	if len(vs) == 1 {
 		if _, ok := vs[0].Type.(*ssa.ListType); ok {
 			o.Results[0].Type = vs[0].Type
@@ -444,81 +405,81 @@ func basicOf(t ssa.Type) ssa.Type {
 }
 
 // wrap makes a program value of a target value.
-func (s *spec) wrap(v *ssa.Value) value {
+func (s *values) wrap(v *ssa.Value) py.Value {
 	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
 		lit, _ := d.Attr("value")
 		if lit.Kind != ssa.TensorLit {
-			return s.fromLiteral(lit, v.Type)
+			return s.module.fromLiteral(lit, v.Type)
 		}
 	}
 	if v.Tensor() != nil {
-		return s.newTensor(v)
+		return s.heap.Tensor(v)
 	}
 	switch t := v.Type.(type) {
 	case *ssa.ListType:
 		if t.Elem == ssa.IntType && v.Sym != nil {
-			elems := make([]value, len(v.Sym))
+			elems := make([]py.Value, len(v.Sym))
 			for i := range elems {
 				elems[i] = s.wrap(s.emitName("aten::__getitem__.t", v, i))
 			}
-			return s.newList(ssa.IntType, elems)
+			return s.heap.List(ssa.IntType, elems)
 		}
-		return &list{c: s.newCell(&listState{dyn: v}), elem: t.Elem}
+		return &py.List{Cell: s.heap.New(&py.ListState{Dyn: v}), Elem: t.Elem}
 	}
 	if v.Type == ssa.IntType && len(v.Sym) == 1 {
 		if n, ok := v.Sym[0].Int(); ok {
-			return ssa.Int(n)
+			return py.Int(n)
 		}
 	}
-	return v
+	return py.Dyn(v)
 }
 
 // fromLiteral makes a program value of a constant; containers become mutable.
-func (s *spec) fromLiteral(l ssa.Literal, t ssa.Type) value {
+func (s *module) fromLiteral(l ssa.Literal, t ssa.Type) py.Value {
 	switch l.Kind {
 	case ssa.TensorLit:
 		if r := s.weights[l.Tensor]; r != nil {
 			return r
 		}
-		var r *tensorRef
-		s.asBefore(func() { r = s.newLaid(s.constant(l), ssa.Sizes(l.Tensor.Strides)) })
-		r.state().st.origin = "parameter"
+		var r *py.Tensor
+		s.heap.AsBefore(func() { r = s.heap.Laid(s.build.constant(l), ssa.Sizes(l.Tensor.Strides)) })
+		heap.ViewOf(r).Storage.Origin = "parameter"
 		s.weights[l.Tensor] = r
-		s.shareMemory(l.Tensor, r.state().st)
+		s.shareMemory(l.Tensor, heap.ViewOf(r).Storage)
 		return r
 	case ssa.ListLit:
 		elem := l.Elem
 		if lt, ok := t.(*ssa.ListType); ok {
 			elem = lt.Elem
 		}
-		elems := make([]value, len(l.Elems))
+		elems := make([]py.Value, len(l.Elems))
 		for i, e := range l.Elems {
 			elems[i] = s.fromLiteral(e, elem)
 		}
-		return s.newList(elem, elems)
+		return s.heap.List(elem, elems)
 	case ssa.TupleLit:
 		tt, _ := t.(*ssa.TupleType)
-		elems := make([]value, len(l.Elems))
+		elems := make([]py.Value, len(l.Elems))
 		for i, e := range l.Elems {
-			elems[i] = s.fromLiteral(e, memberType(t, i))
+			elems[i] = s.fromLiteral(e, py.MemberType(t, i))
 		}
-		return &tuple{elems: elems, typ: tt}
+		return &py.Tuple{Elems: elems, Typ: tt}
 	case ssa.DictLit:
-		d := &dictState{}
+		d := &py.DictState{}
 		for i := 0; i+1 < len(l.Elems); i += 2 {
-			d.keys = append(d.keys, l.Elems[i])
-			d.vals = append(d.vals, s.fromLiteral(l.Elems[i+1], memberType(t, 1)))
+			d.Keys = append(d.Keys, l.Elems[i])
+			d.Vals = append(d.Vals, s.fromLiteral(l.Elems[i+1], py.MemberType(t, 1)))
 		}
-		return &dict{c: s.newCell(d), typ: t}
+		return &py.Dict{Cell: s.heap.New(d), Typ: t}
 	case ssa.ObjectLit:
 		return s.object(l.Object)
 	}
-	return l
+	return py.Of(l)
 }
 
 // shareMemory links weights whose elements overlap in the file: what is written
 // to one would be seen through the other.
-func (s *spec) shareMemory(t *tensor.Tensor, st *storage) {
+func (s *module) shareMemory(t *tensor.Tensor, st *heap.Storage) {
 	if t.Storage == nil {
 		return
 	}
@@ -535,7 +496,7 @@ func (s *spec) shareMemory(t *tensor.Tensor, st *storage) {
 	}
 	for _, p := range s.shared[t.Storage] {
 		if p.from < o.to && o.from < p.to {
-			s.peer(p.st, st)
+			s.heap.Peer(p.st, st)
 		}
 	}
 	s.shared[t.Storage] = append(s.shared[t.Storage], o)
@@ -543,44 +504,44 @@ func (s *spec) shareMemory(t *tensor.Tensor, st *storage) {
 
 // overlap is the range of bytes that a weight may have in a storage of the file.
 type overlap struct {
-	st       *storage
+	st       *heap.Storage
 	from, to int64
 }
 
 // object is the one program object for a module object.
-func (s *spec) object(o *ssa.Object) *object {
+func (s *module) object(o *ssa.Object) *py.Object {
 	x := s.objects[o]
 	if x == nil {
-		x = &object{class: o.Class, path: o.Path, src: o, attrs: map[string]*cell{}}
+		x = &py.Object{Class: o.Class, Path: o.Path, Src: o, Attrs: map[string]*journal.Cell{}}
 		s.objects[o] = x
 	}
 	return x
 }
 
 // attr is the cell of an attribute.
-func (s *spec) attr(o *object, name string) *cell {
-	if c := o.attrs[name]; c != nil {
+func (s *module) attr(o *py.Object, name string) *journal.Cell {
+	if c := o.Attrs[name]; c != nil {
 		return c
 	}
-	if o.src == nil {
-		c := s.newCell(nil)
-		o.attrs[name] = c
+	if o.Src == nil {
+		c := s.heap.New(nil)
+		o.Attrs[name] = c
 		return c
 	}
-	s.asBefore(func() { o.attrs[name] = s.stateAttr(o, name) })
-	return o.attrs[name]
+	s.heap.AsBefore(func() { o.Attrs[name] = s.stateAttr(o, name) })
+	return o.Attrs[name]
 }
 
 // stateAttr is the cell of an attribute that the module has in its file.
-func (s *spec) stateAttr(o *object, name string) *cell {
-	l, ok := o.src.Get(name)
+func (s *module) stateAttr(o *py.Object, name string) *journal.Cell {
+	l, ok := o.Src.Get(name)
 	if !ok {
-		s.fail("attribute", "an object of class %s has no attribute %q", o.class, name)
+		s.fail("attribute", "an object of class %s has no attribute %q", o.Class, name)
 	}
 	v := s.fromLiteral(l, nil)
-	if t, ok := v.(*tensorRef); ok && t.val.Name == "" && t.val.Def() != nil {
-		t.val.Name = joinPath(o.path, name)
-		t.state().st.name = t.val.Name
+	if t, ok := v.(*py.Tensor); ok && t.Val.Name == "" && t.Val.Def() != nil {
+		t.Val.Name = joinPath(o.Path, name)
+		heap.ViewOf(t).Storage.Name = t.Val.Name
 	}
-	return s.newCell(v)
+	return s.heap.New(v)
 }

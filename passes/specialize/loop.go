@@ -3,6 +3,9 @@ package specialize
 import (
 	"strings"
 
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -16,22 +19,22 @@ const maxAliased = 64
 
 func (s *spec) loopOp(o *ssa.Op) {
 	trip, cond := s.get(o.Operand(0)), s.get(o.Operand(1))
-	inits := make([]value, len(o.Results))
+	inits := make([]py.Value, len(o.Results))
 	for i := range inits {
 		inits[i] = s.get(o.Operand(i + 2))
 	}
-	tripLit, tripKnown := s.literalOf(trip)
-	condLit, condKnown := s.literalOf(cond)
+	tripLit, tripKnown := py.LiteralOf(trip)
+	condLit, condKnown := py.LiteralOf(cond)
 	if tripKnown && tripLit.Int() <= 0 || condKnown && !condLit.Bool() {
 		for i, r := range o.Results {
 			s.put(r, inits[i])
 		}
 		return
 	}
-	loc, op, cur, mark := s.loc, s.op, s.cur, len(s.journal)
+	loc, op, cur, mark := s.loc, s.op, s.build.cur, s.heap.Mark()
 	reset := func() {
-		s.undo(mark)
-		s.loc, s.op, s.cur = loc, op, cur
+		s.heap.Rewind(mark)
+		s.loc, s.op, s.build.cur = loc, op, cur
 	}
 	if tripKnown && condKnown && !computes(o.Blocks[0]) {
 		if s.iterate(o, tripLit.Int(), inits, maxEvaluated) {
@@ -121,24 +124,24 @@ func computes(b *ssa.Block) bool {
 
 // iterate runs a loop at export. It gives up, with changes made, when the
 // condition depends on data or after limit iterations.
-func (s *spec) iterate(o *ssa.Op, trip int64, inits []value, limit int) bool {
+func (s *spec) iterate(o *ssa.Op, trip int64, inits []py.Value, limit int) bool {
 	body := o.Blocks[0]
 	carried := inits
 	for i := int64(0); i < trip; i++ {
 		if i >= int64(limit) {
 			return false
 		}
-		s.put(body.Params[0], ssa.Int(i))
+		s.put(body.Params[0], py.Int(i))
 		for k, v := range carried {
 			s.put(body.Params[k+1], v)
 		}
 		s.block(body)
-		next := make([]value, len(carried))
+		next := make([]py.Value, len(carried))
 		for k := range next {
 			next[k] = s.get(body.Return(k + 1))
 		}
 		carried = next
-		c, ok := s.literalOf(s.get(body.Return(0)))
+		c, ok := py.LiteralOf(s.get(body.Return(0)))
 		if !ok {
 			if i+1 == trip {
 				break // whatever the condition is, the loop ends here
@@ -160,21 +163,21 @@ func (s *spec) iterate(o *ssa.Op, trip int64, inits []value, limit int) bool {
 const maxRounds = 64
 
 // keep emits a prim::Loop.
-func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
+func (s *spec) keep(o *ssa.Op, trip, cond py.Value, inits []py.Value, counted bool) {
 	body := o.Blocks[0]
-	outer := s.cur
+	outer := s.build.cur
 	slots := make([]*slot, len(inits))
 	for i, v := range inits {
 		slots[i] = &slot{kind: fixed, val: v}
 	}
-	var cells []*cell
-	heap := map[*cell]*slot{}
-	stale := map[*cell]string{} // storages that an iteration leaves unreadable
-	start := s.cells
-	tripV, condV := s.materialize(trip), s.materialize(cond)
-	least, _ := exprOf(trip)
-	condLit, condKnown := s.literalOf(cond)
-	tripLit, tripKnown := s.literalOf(trip)
+	var cells []*journal.Cell
+	inCells := map[*journal.Cell]*slot{}
+	stale := map[*journal.Cell]string{} // storages that an iteration leaves unreadable
+	start := s.heap.Mark().Last
+	tripV, condV := s.vals.materialize(trip), s.vals.materialize(cond)
+	least, _ := py.ExprOf(trip)
+	condLit, condKnown := py.LiteralOf(cond)
+	tripLit, tripKnown := py.LiteralOf(trip)
 	mayBeEmpty := least.Min() < 1 || !condKnown || !condLit.Bool()
 	for round := 0; ; round++ {
 		if round > maxRounds {
@@ -186,53 +189,53 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 		i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
 		l := &loopState{s: s, counted: counted, start: start}
 		param := func(t ssa.Type) *ssa.Value { return b.AddParam("", t) }
-		mark, loc, op := len(s.journal), s.loc, s.op
-		s.put(body.Params[0], i)
+		mark, loc, op := s.heap.Mark(), s.loc, s.op
+		s.put(body.Params[0], py.Dyn(i))
 		for k, sl := range slots {
 			x := l.bind(sl, param)
 			s.relateLoop(x, inits[k])
-			s.put(body.Params[k+1], x)
+			s.put(body.Params[k+1], py.AsValue(x))
 		}
 		for _, c := range cells {
-			s.set(c, l.content(c.content, l.bind(heap[c], param)))
+			s.heap.Set(c, l.content(c.Content(), l.bind(inCells[c], param)))
 		}
-		for _, c := range orderedStale(stale) {
-			st := c.content.(storageState)
-			st.stale = stale[c]
-			s.set(c, st)
+		for _, c := range journal.Ordered(stale) {
+			st := c.Content().(heap.State)
+			st.Stale = stale[c]
+			s.heap.Set(c, st)
 		}
-		s.cur = b
+		s.build.cur = b
 		s.block(body)
-		s.cur = b
+		s.build.cur = b
 		s.loc, s.op = loc, op
-		outs := make([]value, len(slots))
+		outs := make([]py.Value, len(slots))
 		for k := range outs {
 			outs[k] = s.get(body.Return(k + 1))
 		}
 		again := s.get(body.Return(0))
-		l.changes = s.undo(mark)
+		l.changes = s.heap.Rewind(mark)
 		changed := false
 		for k, sl := range slots {
 			changed = l.widen(sl, outs[k]) || changed
 		}
-		for _, c := range ordered(l.changes) {
-			if c.id > start {
+		for _, c := range journal.Ordered(l.changes) {
+			if c.ID() > start {
 				continue
 			}
-			if st, ok := l.changes[c].(storageState); ok && st.stale != "" && stale[c] == "" && c.content.(storageState).stale == "" {
-				stale[c] = st.stale
+			if st, ok := l.changes[c].(heap.State); ok && st.Stale != "" && stale[c] == "" && c.Content().(heap.State).Stale == "" {
+				stale[c] = st.Stale
 				changed = true
 				if counted && tripKnown && tripLit.Int() <= maxAliased {
-					s.unroll("%s", st.stale)
+					s.unroll("%s", st.Stale)
 				}
 			}
-			sl := heap[c]
+			sl := inCells[c]
 			if sl == nil {
-				sl = &slot{kind: fixed, val: rawOf(c.content)}
+				sl = &slot{kind: fixed, val: rawOf(c.Content())}
 				if !l.widen(sl, rawOf(l.changes[c])) {
 					continue
 				}
-				heap[c] = sl
+				inCells[c] = sl
 				cells = append(cells, c)
 				changed = true
 				continue
@@ -240,29 +243,29 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 			changed = l.widen(sl, rawOf(l.changes[c])) || changed
 		}
 		if changed {
-			s.cur = outer
+			s.build.cur = outer
 			n.Erase()
 			continue
 		}
 		// the types hold: close the loop
 		var rets []*ssa.Value
-		under(l.changes, func() {
-			rets = append(rets, s.materialize(again))
+		l.changes.Under(func() {
+			rets = append(rets, s.vals.materialize(again))
 			for k, sl := range slots {
 				rets = l.flatten(sl, outs[k], rets)
 			}
 			for _, c := range cells {
-				rets = l.flatten(heap[c], rawOf(c.content), rets)
+				rets = l.flatten(inCells[c], rawOf(c.Content()), rets)
 			}
 		})
 		b.SetReturns(rets...)
-		s.cur = outer
+		s.build.cur = outer
 		operands := []*ssa.Value{tripV, condV}
 		for k, sl := range slots {
 			operands = l.flatten(sl, inits[k], operands)
 		}
 		for _, c := range cells {
-			operands = l.flatten(heap[c], rawOf(c.content), operands)
+			operands = l.flatten(inCells[c], rawOf(c.Content()), operands)
 		}
 		n.MoveToEnd(outer)
 		n.SetOperands(operands...)
@@ -278,52 +281,44 @@ func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
 				s.relateLoop(x, inits[k])
 			}
 			s.relateOut(x, outs[k], start)
-			s.name(x, o.Results[k].Name)
-			s.put(o.Results[k], x)
+			s.build.name(py.AsValue(x), o.Results[k].Name)
+			s.put(o.Results[k], py.AsValue(x))
 		}
 		for _, c := range cells {
-			s.set(c, l.content(c.content, l.bind(l.after(heap[c]), result)))
+			s.heap.Set(c, l.content(c.Content(), l.bind(l.after(inCells[c]), result)))
 		}
-		for _, c := range orderedStale(stale) {
-			st := c.content.(storageState)
-			st.stale = stale[c]
-			s.set(c, st)
+		for _, c := range journal.Ordered(stale) {
+			st := c.Content().(heap.State)
+			st.Stale = stale[c]
+			s.heap.Set(c, st)
 		}
 		return
 	}
-}
-
-func orderedStale(stale map[*cell]string) []*cell {
-	cells := map[*cell]any{}
-	for c := range stale {
-		cells[c] = nil
-	}
-	return ordered(cells)
 }
 
 // relateOut records what the result x of a loop may share memory with, given
 // the value y that the body ends with.
 func (s *spec) relateOut(x, y any, start int) {
 	switch x := x.(type) {
-	case *tensorRef:
-		t, ok := y.(*tensorRef)
+	case *py.Tensor:
+		t, ok := y.(*py.Tensor)
 		if !ok || x == t {
 			return
 		}
-		mine, st := x.state().st, t.state().st
-		mine.listed = mine.listed || st.listed
-		for _, p := range outside(st, start) {
-			s.peer(mine, p)
+		mine, st := heap.ViewOf(x).Storage, heap.ViewOf(t).Storage
+		s.heap.Inherit(mine, st)
+		for _, p := range heap.Outside(st, start) {
+			s.heap.Peer(mine, p)
 		}
-	case *tuple:
-		if y, ok := y.(*tuple); ok {
-			for i := range min(len(x.elems), len(y.elems)) {
-				s.relateOut(x.elems[i], y.elems[i], start)
+	case *py.Tuple:
+		if y, ok := y.(*py.Tuple); ok {
+			for i := range min(len(x.Elems), len(y.Elems)) {
+				s.relateOut(x.Elems[i], y.Elems[i], start)
 			}
 		}
-	case *list:
-		if y, ok := y.(*list); ok && x != y {
-			a, b := x.state().elems, y.state().elems
+	case *py.List:
+		if y, ok := y.(*py.List); ok && x != y {
+			a, b := x.State().Elems, y.State().Elems
 			for i := range min(len(a), len(b)) {
 				s.relateOut(a[i], b[i], start)
 			}
@@ -335,21 +330,21 @@ func (s *spec) relateOut(x, y any, start int) {
 // in the first iteration it is, later it may be.
 func (s *spec) relateLoop(x, y any) {
 	switch x := x.(type) {
-	case *tensorRef:
-		y, ok := y.(*tensorRef)
-		if ok && x != y && x.state().st != y.state().st {
-			s.peer(x.state().st, y.state().st)
-			s.twin(x.c, y.c)
+	case *py.Tensor:
+		y, ok := y.(*py.Tensor)
+		if ok && x != y && heap.ViewOf(x).Storage != heap.ViewOf(y).Storage {
+			s.heap.Peer(heap.ViewOf(x).Storage, heap.ViewOf(y).Storage)
+			s.heap.Twin(x.Cell, y.Cell)
 		}
-	case *tuple:
-		if y, ok := y.(*tuple); ok {
-			for i := range min(len(x.elems), len(y.elems)) {
-				s.relateLoop(x.elems[i], y.elems[i])
+	case *py.Tuple:
+		if y, ok := y.(*py.Tuple); ok {
+			for i := range min(len(x.Elems), len(y.Elems)) {
+				s.relateLoop(x.Elems[i], y.Elems[i])
 			}
 		}
-	case *list:
-		if y, ok := y.(*list); ok && x != y {
-			a, b := x.state().elems, y.state().elems
+	case *py.List:
+		if y, ok := y.(*py.List); ok && x != y {
+			a, b := x.State().Elems, y.State().Elems
 			for i := range min(len(a), len(b)) {
 				s.relateLoop(a[i], b[i])
 			}

@@ -4,19 +4,20 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // tensorOf evaluates aten::tensor and its kin on constants.
-func (s *spec) tensorOf(o *ssa.Op, args []value) ([]value, bool) {
-	l, ok := s.literalOf(args[0])
+func (s *containers) tensorOf(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	l, ok := py.LiteralOf(args[0])
 	if !ok {
 		return nil, false
 	}
 	d := tensor.Undefined
 	if i := o.Schema.Arg("dtype"); i >= 0 {
-		dl, ok := args[i].(ssa.Literal)
+		dl, ok := args[i].(py.Const)
 		if !ok {
 			return nil, false
 		}
@@ -105,7 +106,7 @@ func (s *spec) tensorOf(o *ssa.Op, args []value) ([]value, bool) {
 		}
 		t = tensor.FromInts(d, shape, v)
 	}
-	return []value{s.newTensor(s.constant(ssa.TensorValue(t)))}, true
+	return []py.Value{s.heap.Tensor(s.build.constant(ssa.TensorValue(t)))}, true
 }
 
 func leafType(l ssa.Literal, t ssa.Type) ssa.Type {
@@ -119,8 +120,8 @@ func leafType(l ssa.Literal, t ssa.Type) ssa.Type {
 }
 
 // toList is Tensor.tolist() for a known shape.
-func (s *spec) toList(x value, t ssa.Type) value {
-	ref, ok := x.(*tensorRef)
+func (s *containers) toList(x py.Value, t ssa.Type) py.Value {
+	ref, ok := x.(*py.Tensor)
 	if !ok {
 		return x
 	}
@@ -134,9 +135,9 @@ func (s *spec) toList(x value, t ssa.Type) value {
 			name = "aten::Bool.Tensor"
 		}
 		fake := aten.SchemaByName(name)
-		return s.number(s.emit(ssa.Kind(strings.TrimSuffix(name, ".Tensor")), fake, s.read(ref))[0])
+		return s.vals.number(s.build.emit(ssa.Kind(strings.TrimSuffix(name, ".Tensor")), fake, s.vals.read(ref))[0])
 	}
-	tt := s.read(ref).Tensor()
+	tt := s.vals.read(ref).Tensor()
 	if tt == nil || !tt.Ranked || len(tt.Dims) == 0 {
 		s.fail("dynamic-container", "tolist() needs a known shape")
 	}
@@ -144,10 +145,10 @@ func (s *spec) toList(x value, t ssa.Type) value {
 	if !ok {
 		s.fail("dynamic-container", "tolist() of an axis of size %s: the length must be known at export", tt.Dims[0])
 	}
-	elems := make([]value, n)
+	elems := make([]py.Value, n)
 	for i := range elems {
-		e := s.newTensor(s.emitName("aten::select.int", s.read(ref), 0, i))
+		e := s.heap.Tensor(s.vals.emitName("aten::select.int", s.vals.read(ref), 0, i))
 		elems[i] = s.toList(e, lt.Elem)
 	}
-	return s.newList(lt.Elem, elems)
+	return s.heap.List(lt.Elem, elems)
 }

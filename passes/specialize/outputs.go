@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -25,11 +26,11 @@ const (
 // stateChange is a piece of the module's state that the program changes.
 type stateChange struct {
 	name string
-	read func(*spec) value
+	read func() py.Value
 }
 
 // noteState records a change of state, or refuses it.
-func (s *spec) noteState(name string, read func(*spec) value) {
+func (s *writes) noteState(name string, read func() py.Value) {
 	if s.opts.State == StateRefused {
 		s.fail("state", "%s is changed by the model, which an ONNX model cannot keep from run to run", name)
 	}
@@ -115,7 +116,7 @@ func inputTree(name string, a ssa.Input) (tree any, nested bool) {
 		n := e.Name
 		switch {
 		case a.Container == "dict":
-			n = keyName(a.Keys[i])
+			n = py.KeyName(a.Keys[i])
 		case n == "" || a.Container == "list":
 			n = fmt.Sprint(i)
 		}
@@ -132,50 +133,50 @@ func (s *spec) outputs(b *ssa.Block) {
 	s.op = nil
 	var vals []*ssa.Value
 	var paths []string
-	var walk func(x value, path string) any
+	var walk func(x py.Value, path string) any
 	join := func(path, k string) string {
 		if path == "" {
 			return k
 		}
 		return path + "." + k
 	}
-	walk = func(x value, path string) any {
+	walk = func(x py.Value, path string) any {
 		switch x := x.(type) {
-		case *tuple:
+		case *py.Tuple:
 			t := &treeNode{kind: "tuple"}
-			for i, e := range x.elems {
+			for i, e := range x.Elems {
 				n := fmt.Sprint(i)
-				if x.typ != nil && x.typ.Names != nil {
-					n = x.typ.Names[i]
-					t.kind, t.keys = x.typ.Name, append(t.keys, n)
+				if x.Typ != nil && x.Typ.Names != nil {
+					n = x.Typ.Names[i]
+					t.kind, t.keys = x.Typ.Name, append(t.keys, n)
 				}
 				t.elems = append(t.elems, walk(e, join(path, n)))
 			}
 			return t
-		case *list:
-			if st := x.state(); st.dyn == nil {
+		case *py.List:
+			if st := x.State(); st.Dyn == nil {
 				t := &treeNode{kind: "list"}
-				for i, e := range st.elems {
+				for i, e := range st.Elems {
 					t.elems = append(t.elems, walk(e, join(path, fmt.Sprint(i))))
 				}
 				return t
 			}
-		case *dict:
-			st := x.state()
+		case *py.Dict:
+			st := x.State()
 			t := &treeNode{kind: "dict"}
-			for i, k := range st.keys {
-				t.keys = append(t.keys, keyName(k))
-				t.elems = append(t.elems, walk(st.vals[i], join(path, keyName(k))))
+			for i, k := range st.Keys {
+				t.keys = append(t.keys, py.KeyName(k))
+				t.elems = append(t.elems, walk(st.Vals[i], join(path, py.KeyName(k))))
 			}
 			return t
-		case *object:
-			if x.src == nil && len(x.attrs) == 0 {
+		case *py.Object:
+			if x.Src == nil && len(x.Attrs) == 0 {
 				return nil
 			}
-			s.fail("output", "an object of class %s cannot be an output", x.class)
-		case *maybe:
+			s.fail("output", "an object of class %s cannot be an output", x.Class)
+		case *py.Maybe:
 			s.fail("output", "output %s is None or not depending on data: ONNX outputs must always be there", path)
-		case ssa.Literal:
+		case py.Const:
 			switch x.Kind {
 			case ssa.NoneLit:
 				return nil
@@ -184,7 +185,7 @@ func (s *spec) outputs(b *ssa.Block) {
 				return leftOut(x.String())
 			}
 		}
-		v := s.materialize(x)
+		v := s.vals.materialize(x)
 		if t := v.Tensor(); t != nil && !t.Ranked && len(s.causes) == 0 && !s.typeless && !s.unrankedInput() {
 			if t.DType == tensor.Undefined {
 				s.fail("dynamic-rank", "the type of output %q depends on data, which ONNX cannot say of an output", path)
@@ -206,8 +207,8 @@ func (s *spec) outputs(b *ssa.Block) {
 	}
 	own := len(vals)
 	if s.opts.State == StateOutput {
-		for _, c := range s.changed {
-			walk(c.read(s), c.name)
+		for _, c := range s.writes.changed {
+			walk(c.read(), c.name)
 		}
 	}
 	for i := range vals {
@@ -226,8 +227,8 @@ func (s *spec) outputs(b *ssa.Block) {
 	if len(s.opts.OutputNames) > len(vals) {
 		s.fail("output-names", "%d output names for %d outputs", len(s.opts.OutputNames), len(vals))
 	}
-	s.out.Body.SetReturns(vals...)
-	s.out.OutputNames = names
+	s.build.out.Body.SetReturns(vals...)
+	s.build.out.OutputNames = names
 	tree := any(top)
 	if len(top.elems) == 1 {
 		tree = top.elems[0]

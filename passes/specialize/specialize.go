@@ -7,6 +7,10 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -76,15 +80,7 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks openRanks, err
 	}
 	aten.BindSchemas(m) // graph text does not name overloads
 	out := m.NewFunc(src.Name + ".specialized")
-	s := &spec{
-		m: m, src: src, out: out, opts: opts, cur: out.Body,
-		env:     make([]value, src.NumValues()),
-		consts:  map[string]*ssa.Value{},
-		weights: map[*tensor.Tensor]*tensorRef{},
-		objects: map[*ssa.Object]*object{},
-		warn:    &diag.List{Table: &m.Locs},
-		errs:    &diag.List{Table: &m.Locs},
-	}
+	s := newSpec(m, src, out, opts)
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -107,11 +103,11 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks openRanks, err
 		warnings, ranks, err = s.warn, openRanks{s.ranks, len(s.openRanks)}, s.errs.Err()
 	}()
 	s.inputs()
-	s.axes = map[string]bool{}
+	s.views.axes = layout.Axes{}
 	for _, p := range out.Body.Params {
 		if t := p.Tensor(); t != nil {
 			for _, d := range t.Dims {
-				d.Symbols(func(name string) { s.axes[name] = true })
+				d.Symbols(func(name string) { s.views.axes[name] = true })
 			}
 		}
 	}
@@ -128,41 +124,20 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks openRanks, err
 	}
 	m.AdoptFunc(out, "main")
 	m.Root, m.Inputs = nil, nil
-	if s.scratch != nil {
-		s.scratch.Body.Clear()
-		m.RemoveFunc(s.scratch)
+	if s.build.scratch != nil {
+		s.build.scratch.Body.Clear()
+		m.RemoveFunc(s.build.scratch)
 	}
 	return s.warn, openRanks{s.ranks, len(s.openRanks)}, s.errs.Err()
 }
 
-type spec struct {
+// context is what all parts of the pass share: the module, the options, the place in the source program that is being
+// evaluated, and what is reported of it.
+type context struct {
 	m    *ssa.Module
-	src  *ssa.Func
-	out  *ssa.Func
 	opts Options
-	cur  *ssa.Block
 	loc  diag.Loc
 	op   *ssa.Op // being evaluated
-
-	env     []value // by ID of the source value
-	consts  map[string]*ssa.Value
-	lastCon *ssa.Op // the last hoisted constant
-	weights map[*tensor.Tensor]*tensorRef
-	shared  map[*tensor.Storage][]overlap // weights by the memory that they are in
-	objects map[*ssa.Object]*object
-	cells   int
-	// stateCells counts the cells of the module's state; before is set while such are made.
-	stateCells int
-	before     bool
-
-	calls   int
-	axes    map[string]bool // names of the declared dynamic axes
-	journal []change
-	twins   map[*cell][]*cell // tensor objects that are, or are not, the same object: see twin.go
-	scratch *ssa.Func
-	nscr    int
-	names   map[string]bool
-	changed []stateChange // state that the program changes, in the order of the first write
 
 	warn, errs *diag.List
 	ranks      int // results of Ifs with another rank where they have no elements
@@ -173,6 +148,92 @@ type spec struct {
 	// openRanks are the places where a size at run time decides a rank. Where an operator needs the rank, they are the cause.
 	openRanks  []diag.Diagnostic
 	rankNeeded bool
+}
+
+// builder appends operators to the target function.
+type builder struct {
+	*context
+	out     *ssa.Func
+	cur     *ssa.Block
+	consts  map[string]*ssa.Value
+	lastCon *ssa.Op // the last hoisted constant
+	names   map[string]bool
+	scratch *ssa.Func
+	nscr    int
+}
+
+// module gives the objects and weights of the source program as values.
+type module struct {
+	*context
+	build   *builder
+	heap    *heap.Heap
+	weights map[*tensor.Tensor]*py.Tensor
+	shared  map[*tensor.Storage][]overlap // weights by the memory that they are in
+	objects map[*ssa.Object]*py.Object
+}
+
+// values turns values of the program into values of the target function, and back.
+type values struct {
+	*context
+	build  *builder
+	heap   *heap.Heap
+	module *module
+}
+
+// views evaluates operators whose results share memory with their operands.
+type views struct {
+	*context
+	build *builder
+	heap  *heap.Heap
+	vals  *values
+	axes  layout.Axes
+}
+
+// writes evaluates operators that write to tensors.
+type writes struct {
+	*context
+	build   *builder
+	heap    *heap.Heap
+	vals    *values
+	views   *views
+	changed []stateChange // state that the program changes, in the order of the first write
+}
+
+// containers evaluates operators on lists, dicts, tuples and strings.
+type containers struct {
+	*context
+	build *builder
+	heap  *heap.Heap
+	vals  *values
+	views *views
+}
+
+// spec is the walk over the source program.
+type spec struct {
+	*context
+	build  *builder
+	heap   *heap.Heap
+	module *module
+	vals   *values
+	views  *views
+	writes *writes
+	lists  *containers
+
+	src   *ssa.Func
+	env   []py.Value // by ID of the source value
+	calls int
+}
+
+func newSpec(m *ssa.Module, src, out *ssa.Func, opts Options) *spec {
+	c := &context{m: m, opts: opts, warn: &diag.List{Table: &m.Locs}, errs: &diag.List{Table: &m.Locs}}
+	h := &heap.Heap{}
+	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
+	mod := &module{context: c, build: b, heap: h, weights: map[*tensor.Tensor]*py.Tensor{}, objects: map[*ssa.Object]*py.Object{}}
+	vals := &values{context: c, build: b, heap: h, module: mod}
+	vw := &views{context: c, build: b, heap: h, vals: vals, axes: layout.Axes{}}
+	wr := &writes{context: c, build: b, heap: h, vals: vals, views: vw}
+	lists := &containers{context: c, build: b, heap: h, vals: vals, views: vw}
+	return &spec{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues())}
 }
 
 // failure aborts the pass with a message at the user's line.
@@ -190,7 +251,7 @@ type needUnroll struct {
 	reason string
 }
 
-func (s *spec) fail(id, format string, args ...any) {
+func (s *context) fail(id, format string, args ...any) {
 	op := ""
 	if s.op != nil {
 		op = string(s.op.Kind)
@@ -198,7 +259,10 @@ func (s *spec) fail(id, format string, args ...any) {
 	panic(&failure{diag.Diagnostic{ID: id, Loc: s.loc, Op: op, Message: fmt.Sprintf(format, args...)}})
 }
 
-func (s *spec) warnf(id, format string, args ...any) {
+// raised is the end of the path at hand: PyTorch raises there.
+func (s *context) raised(message string) raised { return raised{s.loc, message} }
+
+func (s *context) warnf(id, format string, args ...any) {
 	d := diag.Diagnostic{Severity: diag.Warning, ID: id, Loc: s.loc, Message: fmt.Sprintf(format, args...)}
 	if s.op != nil {
 		d.Op = string(s.op.Kind)
@@ -206,12 +270,12 @@ func (s *spec) warnf(id, format string, args ...any) {
 	s.warn.Add(d)
 }
 
-func (s *spec) unroll(format string, args ...any) {
+func (s *context) unroll(format string, args ...any) {
 	panic(needUnroll{s.loc, fmt.Sprintf(format, args...)})
 }
 
 // get is what a source value is known to be.
-func (s *spec) get(v *ssa.Value) value {
+func (s *spec) get(v *ssa.Value) py.Value {
 	x := s.env[v.ID]
 	if x == nil {
 		s.fail("internal", "%%%s has no value here", v.Name)
@@ -219,7 +283,7 @@ func (s *spec) get(v *ssa.Value) value {
 	return x
 }
 
-func (s *spec) put(v *ssa.Value, x value) { s.env[v.ID] = x }
+func (s *spec) put(v *ssa.Value, x py.Value) { s.env[v.ID] = x }
 
 // block evaluates the ops of a source block in the current target block.
 func (s *spec) block(b *ssa.Block) {
@@ -240,7 +304,7 @@ func (s *spec) eval(o *ssa.Op) {
 	case "prim::Loop":
 		s.loopOp(o)
 	default:
-		args := make([]value, o.NumOperands())
+		args := make([]py.Value, o.NumOperands())
 		for i := range args {
 			args[i] = s.get(o.Operand(i))
 		}
@@ -249,7 +313,7 @@ func (s *spec) eval(o *ssa.Op) {
 			s.fail("internal", "gives %d results for %d", len(rs), len(o.Results))
 		}
 		for i, r := range rs {
-			s.name(r, o.Results[i].Name)
+			s.build.name(r, o.Results[i].Name)
 			s.put(o.Results[i], r)
 		}
 	}
@@ -257,16 +321,16 @@ func (s *spec) eval(o *ssa.Op) {
 }
 
 // name keeps the user's variable name on the value that was emitted for it.
-func (s *spec) name(x value, name string) {
+func (s *builder) name(x py.Value, name string) {
 	if name == "" {
 		return
 	}
 	var v *ssa.Value
 	switch x := x.(type) {
-	case *ssa.Value:
-		v = x
-	case *tensorRef:
-		v = x.val
+	case py.Dynamic:
+		v = x.Value
+	case *py.Tensor:
+		v = x.Val
 	}
 	if v == nil || v.Name != "" || v.Def() == nil || v.Def().Kind == "prim::Constant" {
 		return
@@ -309,9 +373,9 @@ func (s *spec) inputs() {
 	for i, p := range params {
 		if c, ok := p.Type.(*ssa.ClassType); ok && i == 0 {
 			if s.m.Root == nil {
-				s.put(p, &object{class: c.Name, attrs: map[string]*cell{}})
+				s.put(p, &py.Object{Class: c.Name, Attrs: map[string]*journal.Cell{}})
 			} else {
-				s.put(p, s.object(s.m.Root))
+				s.put(p, s.module.object(s.m.Root))
 			}
 			continue
 		}
@@ -376,38 +440,38 @@ func defaultArg(name string, t ssa.Type) ssa.Input {
 	return ssa.Input{Name: name, Type: t}
 }
 
-func (s *spec) input(name string, a ssa.Input, declared ssa.Type) value {
+func (s *spec) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 	if a.Const != nil {
 		l := *a.Const
 		if l.Kind == ssa.IntLit && declared == ssa.FloatType {
 			l = ssa.Float(float64(l.Int()))
 		}
-		return s.fromLiteral(l, declared)
+		return s.module.fromLiteral(l, declared)
 	}
 	switch a.Container {
 	case "list", "tuple":
-		var elems []value
+		var elems []py.Value
 		for i, e := range a.Elems {
 			n := e.Name
 			if n == "" || a.Container == "list" {
 				n = fmt.Sprint(i)
 			}
-			elems = append(elems, s.input(name+"."+n, e, memberType(declared, i)))
+			elems = append(elems, s.input(name+"."+n, e, py.MemberType(declared, i)))
 		}
 		if a.Container == "tuple" {
 			if _, ok := declared.(*ssa.ListType); !ok {
 				tt, _ := declared.(*ssa.TupleType)
-				return &tuple{elems: elems, typ: tt}
+				return &py.Tuple{Elems: elems, Typ: tt}
 			}
 		}
-		return s.newList(memberType(declared, 0), elems)
+		return s.heap.List(py.MemberType(declared, 0), elems)
 	case "dict":
-		d := &dictState{}
+		d := &py.DictState{}
 		for i, e := range a.Elems {
-			d.keys = append(d.keys, a.Keys[i])
-			d.vals = append(d.vals, s.input(name+"."+keyName(a.Keys[i]), e, memberType(declared, 1)))
+			d.Keys = append(d.Keys, a.Keys[i])
+			d.Vals = append(d.Vals, s.input(name+"."+py.KeyName(a.Keys[i]), e, py.MemberType(declared, 1)))
 		}
-		return &dict{c: s.newCell(d), typ: declared}
+		return &py.Dict{Cell: s.heap.New(d), Typ: declared}
 	}
 	t := a.Type
 	if t == nil {
@@ -421,8 +485,8 @@ func (s *spec) input(name string, a ssa.Input, declared ssa.Type) value {
 		if b, ok := t.(ssa.Basic); ok && b == ssa.NumberType {
 			t = ssa.FloatType
 		}
-		p := s.out.Body.AddParam(name, t)
-		s.names = addName(s.names, name)
+		p := s.build.out.Body.AddParam(name, t)
+		s.build.names = addName(s.build.names, name)
 		if t == ssa.IntType {
 			p.Sym = []sym.Expr{sym.Symbol(name, minInt)}
 		}
@@ -432,7 +496,7 @@ func (s *spec) input(name string, a ssa.Input, declared ssa.Type) value {
 			p.Type, p.Sym = ssa.Tensor(dt), nil
 			return s.inputTensor(p, name)
 		}
-		return p
+		return py.Dyn(p)
 	}
 	if tt := ssa.AsTensor(t); tt != nil {
 		if tt.DType == tensor.Undefined {
@@ -440,11 +504,11 @@ func (s *spec) input(name string, a ssa.Input, declared ssa.Type) value {
 			s.warnf("input-spec", "input %s has no --input: taken as float32 of unknown shape", name)
 			tt = tt.WithDType(tensor.Float32)
 		}
-		p := s.out.Body.AddParam(name, atLeastOne(tt))
-		s.names = addName(s.names, name)
+		p := s.build.out.Body.AddParam(name, atLeastOne(tt))
+		s.build.names = addName(s.build.names, name)
 		if declared == ssa.IntType || declared == ssa.FloatType || declared == ssa.BoolType {
 			p.Type = declared
-			return p
+			return py.Dyn(p)
 		}
 		return s.inputTensor(p, name)
 	}
@@ -471,41 +535,15 @@ func addName(m map[string]bool, n string) map[string]bool {
 	return m
 }
 
-func (s *spec) inputTensor(p *ssa.Value, name string) value {
-	t := s.newTensor(p)
-	t.state().st.origin, t.state().st.name = "input", name
+func (s *spec) inputTensor(p *ssa.Value, name string) py.Value {
+	t := s.heap.Tensor(p)
+	heap.ViewOf(t).Storage.Origin, heap.ViewOf(t).Storage.Name = "input", name
 	return t
-}
-
-func keyName(k ssa.Literal) string {
-	if k.Kind == ssa.StrLit {
-		return k.Str()
-	}
-	return k.String()
-}
-
-func memberType(t ssa.Type, i int) ssa.Type {
-	switch t := t.(type) {
-	case *ssa.ListType:
-		return t.Elem
-	case *ssa.OptionalType:
-		return memberType(t.Elem, i)
-	case *ssa.TupleType:
-		if i < len(t.Elems) {
-			return t.Elems[i]
-		}
-	case *ssa.DictType:
-		if i == 1 {
-			return t.Value
-		}
-		return t.Key
-	}
-	return ssa.AnyType
 }
 
 // unrankedInput reports that the user left the rank of an input open.
 func (s *spec) unrankedInput() bool {
-	for _, p := range s.out.Body.Params {
+	for _, p := range s.build.out.Body.Params {
 		if t := p.Tensor(); t != nil && !t.Ranked {
 			return true
 		}
