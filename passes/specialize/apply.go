@@ -43,8 +43,7 @@ func (s *spec) apply(o *ssa.Op, args []py.Value) []py.Value {
 	}
 	for i, a := range args {
 		if m, ok := a.(*py.Maybe); ok {
-			_ = m
-			s.fail("optional-data", "argument %q is None or not depending on data", o.Schema.Args[i].Name)
+			s.undecided(m, "argument %q is None or not depending on data", o.Schema.Args[i].Name)
 		}
 	}
 	s.check(o, args)
@@ -58,7 +57,7 @@ func (s *spec) apply(o *ssa.Op, args []py.Value) []py.Value {
 		return []py.Value{s.views.asStrided(args)}
 	}
 	if o.Kind == "aten::squeeze" {
-		if rs, ok := s.views.squeezed(o, args); ok {
+		if rs, ok := s.views.squeeze(o, args); ok {
 			return rs
 		}
 	}
@@ -210,31 +209,4 @@ func (s *values) size(t *py.Tensor, i int) py.Value {
 	r := s.emitName("aten::size.int", v, i)
 	r.Sym = []sym.Expr{e}
 	return py.Dyn(r)
-}
-
-// maxCalls bounds the depth of calls.
-const maxCalls = 200
-
-// call evaluates a function of the module on the given arguments.
-func (s *spec) call(name string, args []py.Value) py.Value {
-	f := s.m.Func(name)
-	if f == nil {
-		s.fail("missing-function", "%s is not in the model", name)
-	}
-	if len(args) != len(f.Body.Params) || f.Body.NumReturns() != 1 {
-		s.fail("internal", "%s is called with %d arguments", name, len(args))
-	}
-	if s.calls++; s.calls > maxCalls {
-		s.fail("recursion", "calls are nested too deeply at %s", name)
-	}
-	env := s.env
-	s.env = make([]py.Value, f.NumValues())
-	for i, p := range f.Body.Params {
-		s.put(p, args[i])
-	}
-	s.block(f.Body)
-	r := s.get(f.Body.Return(0))
-	s.env = env
-	s.calls--
-	return r
 }

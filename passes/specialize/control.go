@@ -12,126 +12,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// outcome is what the evaluation of a block gave.
-type outcome struct {
-	results []py.Value
-	changes journal.Changes // contents of cells at the end, undone outside
-	raised  *raised
-}
-
-// branch evaluates a source block into a target block and undoes its changes.
-func (s *spec) branch(src, dst *ssa.Block) (out outcome) {
-	mark, cur, loc, op := s.heap.Mark(), s.build.cur, s.loc, s.op
-	s.build.cur = dst
-	defer func() {
-		s.build.cur = cur
-		if r := recover(); r != nil {
-			x, ok := r.(raised)
-			if !ok {
-				panic(r)
-			}
-			s.heap.Rewind(mark)
-			s.loc, s.op = loc, op
-			out = outcome{raised: &x}
-		}
-	}()
-	s.block(src)
-	for _, v := range src.Returns() {
-		out.results = append(out.results, s.get(v))
-	}
-	out.changes = s.heap.Rewind(mark)
-	return out
-}
-
-func (s *spec) ifOp(o *ssa.Op) {
-	c := s.get(o.Operand(0))
-	if l, ok := c.(py.Const); ok {
-		b := o.Blocks[0]
-		if !l.Bool() {
-			b = o.Blocks[1]
-		}
-		s.block(b)
-		for i, r := range o.Results {
-			s.put(r, s.get(b.Return(i)))
-		}
-		return
-	}
-	cond, ok := c.(py.Dynamic)
-	if !ok {
-		s.fail("unsupported-value", "the condition is not a bool")
-	}
-	start := s.heap.Mark().Last
-	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond.Value})
-	b0, b1 := n.AddBlock(), n.AddBlock()
-	out0 := s.branch(o.Blocks[0], b0)
-	out1 := s.branch(o.Blocks[1], b1)
-	if out0.raised != nil && out1.raised != nil {
-		n.Erase()
-		panic(*out0.raised)
-	}
-	if out0.raised != nil || out1.raised != nil {
-		keep, why := 0, out1.raised
-		if out0.raised != nil {
-			keep, why = 1, out0.raised
-		}
-		s.warnf("dropped-assert", "a check on data is left out (%s)", why.message)
-		s.only(o, n, keep, [2]outcome{out0, out1}[keep])
-		return
-	}
-	m := &merger{s: s, n: n, blocks: [2]*ssa.Block{b0, b1}, changes: [2]journal.Changes{out0.changes, out1.changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{}}
-	if empty, count, ok := emptyBranch(cond.Value); ok && m.onlyRank([2]outcome{out0, out1}, empty, count) {
-		if s.opts.nonEmpty {
-			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
-			s.m.Assume("sizes that " + s.m.Locs.String(s.loc) + " compares with 0 are at least 1")
-			s.only(o, n, 1-empty, [2]outcome{out0, out1}[1-empty])
-			return
-		}
-		s.ranks++
-	}
-	results := make([]py.Value, len(o.Results))
-	for i := range o.Results {
-		results[i] = m.merge(out0.results[i], out1.results[i])
-	}
-	cells := journal.Changes{}
-	for c := range out0.changes {
-		cells[c] = nil
-	}
-	for c := range out1.changes {
-		cells[c] = nil
-	}
-	for _, c := range journal.Ordered(cells) {
-		if c.ID() <= start {
-			cells[c] = m.mergeContent(out0.changes.Of(c), out1.changes.Of(c))
-		}
-	}
-	for _, c := range journal.Ordered(cells) { // only now: merging reads what was before
-		if c.ID() <= start {
-			s.heap.Set(c, cells[c])
-		}
-	}
-	b0.SetReturns(m.rets[0]...)
-	b1.SetReturns(m.rets[1]...)
-	for i, r := range o.Results {
-		s.build.name(results[i], r.Name)
-		s.put(r, results[i])
-	}
-	if len(n.Results) == 0 {
-		n.Erase()
-	}
-}
-
-// only puts one block in the place of the If n that was made for o.
-func (s *spec) only(o, n *ssa.Op, keep int, out outcome) {
-	s.build.cur.Splice(n, n.Blocks[keep])
-	n.Erase()
-	for _, c := range journal.Ordered(out.changes) {
-		s.heap.Set(c, out.changes[c])
-	}
-	for i, r := range o.Results {
-		s.put(r, out.results[i])
-	}
-}
-
 // merger joins what two branches gave into results of the If.
 type merger struct {
 	s       *spec
@@ -141,6 +21,44 @@ type merger struct {
 	rets    [2][]*ssa.Value
 	start   int // cells with a greater id were made in a branch
 	memo    map[[2]*ssa.Value]*ssa.Value
+}
+
+// join gives the values that the two branches give, and makes the writes of both.
+func (m *merger) join(outs [2]outcome) []py.Value {
+	s := m.s
+	if empty, count, ok := emptyBranch(m.n.Operand(0)); ok && m.onlyRank(outs, empty, count) {
+		if s.opts.nonEmpty {
+			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
+			s.assumed = append(s.assumed, "sizes that "+s.m.Locs.String(s.loc)+" compares with 0 are at least 1")
+			return s.only(m.n, 1-empty, outs[1-empty])
+		}
+		s.empty++
+	}
+	results := make([]py.Value, len(outs[0].results))
+	for i := range results {
+		results[i] = m.merge(outs[0].results[i], outs[1].results[i])
+	}
+	cells := journal.Changes{}
+	for _, changes := range m.changes {
+		for c := range changes {
+			if c.ID() <= m.start {
+				cells[c] = nil
+			}
+		}
+	}
+	for _, c := range journal.Ordered(cells) {
+		cells[c] = m.mergeContent(m.changes[0].Of(c), m.changes[1].Of(c))
+	}
+	for _, c := range journal.Ordered(cells) { // only now: merging reads what was before
+		s.heap.Set(c, cells[c])
+	}
+	for i, b := range m.blocks {
+		b.SetReturns(m.rets[i]...)
+	}
+	if len(m.n.Results) == 0 {
+		m.n.Erase()
+	}
+	return results
 }
 
 // in materializes a value at the end of branch i.

@@ -107,7 +107,7 @@ func (s *values) materialize(x py.Value) *ssa.Value {
 		}
 		return s.build.cur.Append("prim::TupleConstruct", s.loc, vs, tt).Results[0]
 	case *py.Maybe:
-		s.fail("optional-data", "whether this value is None depends on data")
+		s.undecided(x, "whether this value is None depends on data")
 	case *py.Dict:
 		s.fail("unsupported-value", "a dict cannot be an operand in ONNX")
 	case *py.Object:

@@ -351,7 +351,7 @@ func (s *writes) viewInPlace(o *ssa.Op, args []py.Value, self *py.Tensor) []py.V
 		s.fail("mutation", "no pure twin %s", name)
 	}
 	if name == "aten::squeeze" {
-		if rs, ok := s.views.squeezed(o, args); ok {
+		if rs, ok := s.views.squeeze(o, args); ok {
 			next := rs[0].(*py.Tensor)
 			s.reshape(self, heap.ViewOf(next))
 			self.Base, self.Val = next.Base, next.Val

@@ -17,79 +17,55 @@ const maxEvaluated = 1 << 16
 // carries a tensor and writes memory that it may share.
 const maxAliased = 64
 
+// loopOp evaluates a loop: at export where it only computes numbers, else as a
+// loop that stays one, else iteration by iteration.
 func (s *spec) loopOp(o *ssa.Op) {
-	trip, cond := s.get(o.Operand(0)), s.get(o.Operand(1))
-	inits := make([]py.Value, len(o.Results))
-	for i := range inits {
-		inits[i] = s.get(o.Operand(i + 2))
+	l := &sourceLoop{op: o, body: o.Blocks[0], trip: s.get(o.Operand(0)), cond: s.get(o.Operand(1))}
+	l.inits = make([]py.Value, len(o.Results))
+	for i := range l.inits {
+		l.inits[i] = s.get(o.Operand(i + 2))
 	}
-	tripLit, tripKnown := py.LiteralOf(trip)
-	condLit, condKnown := py.LiteralOf(cond)
-	if tripKnown && tripLit.Int() <= 0 || condKnown && !condLit.Bool() {
+	trip, tripKnown := py.IntOf(l.trip, 0)
+	cond, condKnown := py.LiteralOf(l.cond)
+	if tripKnown && trip <= 0 || condKnown && !cond.Bool() {
 		for i, r := range o.Results {
-			s.put(r, inits[i])
+			s.put(r, l.inits[i])
 		}
 		return
 	}
-	loc, op, cur, mark := s.loc, s.op, s.build.cur, s.heap.Mark()
-	reset := func() {
-		s.heap.Rewind(mark)
-		s.loc, s.op, s.build.cur = loc, op, cur
-	}
-	if tripKnown && condKnown && !computes(o.Blocks[0]) {
-		if s.iterate(o, tripLit.Int(), inits, maxEvaluated) {
-			return
-		}
-		reset()
-	}
-	counted := tripKnown && condKnown && tripLit.Int() <= int64(s.opts.UnrollMax)
-	var why *needUnroll
-	func() {
-		last := cur.Last()
-		defer func() {
-			if r := recover(); r != nil {
-				x, ok := r.(needUnroll)
-				if f, failed := r.(*failure); failed && counted && f.d.ID == "alias" {
-					x, ok = needUnroll{f.d.Loc, f.d.Message}, true // iteration by iteration it may be known
-				}
-				if ok {
-					reset()
-					eraseAfter(cur, last)
-					why = &x
-					return
-				}
-				panic(r)
-			}
-		}()
-		s.keep(o, trip, cond, inits, counted)
-	}()
-	if why == nil {
+	known := tripKnown && condKnown
+	if known && !computes(l.body) && s.iterate(l, trip, maxEvaluated) {
 		return
 	}
-	if counted && s.iterate(o, tripLit.Int(), inits, s.opts.UnrollMax) {
+	l.counted = known && trip <= int64(s.opts.UnrollMax) && s.mode == unrolling
+	l.few = known && trip <= maxAliased
+	end := s.try(func() { s.keep(l) })
+	switch {
+	case end.verdict == done:
+		return
+	case end.verdict == mustUnroll:
+	case end.verdict == failed && l.counted && end.failure.d.ID == "alias": // iteration by iteration it may be known
+	default:
+		end.propagate()
+	}
+	if l.counted && s.iterate(l, trip, s.opts.UnrollMax) {
 		return
 	}
-	reset()
 	// the loop has to stay: take the forms that work at run time
-	saved := s.opts.UnrollMax
-	s.opts.UnrollMax = -1
-	s.keep(o, trip, cond, inits, false)
-	s.opts.UnrollMax = saved
+	l.counted = false
+	defer func(m mode) { s.mode = m }(s.mode)
+	s.mode = keepingLoops
+	s.keep(l)
 }
 
-// eraseAfter removes what was appended to b after last.
-func eraseAfter(b *ssa.Block, last *ssa.Op) {
-	for o := b.Last(); o != nil && o != last; {
-		prev := o.Prev()
-		used := false
-		for _, r := range o.Results {
-			used = used || r.HasUses()
-		}
-		if !used && o.Kind != "prim::Constant" { // constants are shared
-			o.Erase()
-		}
-		o = prev
-	}
+// sourceLoop is a loop of the source program.
+type sourceLoop struct {
+	op         *ssa.Op
+	body       *ssa.Block
+	trip, cond py.Value
+	inits      []py.Value
+	counted    bool // it may be unrolled
+	few        bool // it has at most maxAliased iterations
 }
 
 // computes reports that a block has operators on tensors, besides questions about their shapes.
@@ -122,178 +98,184 @@ func computes(b *ssa.Block) bool {
 	return false
 }
 
-// iterate runs a loop at export. It gives up, with changes made, when the
+// iterate runs a loop at export. It gives up, and changes nothing, when the
 // condition depends on data or after limit iterations.
-func (s *spec) iterate(o *ssa.Op, trip int64, inits []py.Value, limit int) bool {
-	body := o.Blocks[0]
-	carried := inits
-	for i := int64(0); i < trip; i++ {
-		if i >= int64(limit) {
-			return false
-		}
-		s.put(body.Params[0], py.Int(i))
-		for k, v := range carried {
-			s.put(body.Params[k+1], v)
-		}
-		s.block(body)
-		next := make([]py.Value, len(carried))
-		for k := range next {
-			next[k] = s.get(body.Return(k + 1))
-		}
-		carried = next
-		c, ok := py.LiteralOf(s.get(body.Return(0)))
-		if !ok {
-			if i+1 == trip {
-				break // whatever the condition is, the loop ends here
+func (s *spec) iterate(l *sourceLoop, trip int64, limit int) bool {
+	gaveUp := false
+	giveUp := func(format string, args ...any) {
+		gaveUp = true
+		s.unroll(format, args...)
+	}
+	end := s.try(func() {
+		carried := l.inits
+		for i := int64(0); i < trip; i++ {
+			if i >= int64(limit) {
+				giveUp("a loop has more than %d iterations", limit)
 			}
-			return false
+			s.put(l.body.Params[0], py.Int(i))
+			for k, v := range carried {
+				s.put(l.body.Params[k+1], v)
+			}
+			rets := s.block(l.body)
+			carried = rets[1:]
+			c, ok := py.LiteralOf(rets[0])
+			if !ok && i+1 < trip { // behind the last iteration it does not matter
+				giveUp("the condition of a loop depends on data")
+			}
+			if ok && !c.Bool() {
+				break
+			}
 		}
-		if !c.Bool() {
-			break
+		for i, r := range l.op.Results {
+			s.put(r, carried[i])
 		}
+	})
+	if !gaveUp {
+		end.propagate()
 	}
-	for i, r := range o.Results {
-		s.put(r, carried[i])
-	}
-	return true
+	return !gaveUp
 }
 
 // maxRounds bounds the search for types that fit all iterations; every round
 // widens something, and dims and ranks widen once.
 const maxRounds = 64
 
-// keep emits a prim::Loop.
-func (s *spec) keep(o *ssa.Op, trip, cond py.Value, inits []py.Value, counted bool) {
-	body := o.Blocks[0]
-	outer := s.build.cur
-	slots := make([]*slot, len(inits))
-	for i, v := range inits {
-		slots[i] = &slot{kind: fixed, val: v}
+// keep emits a prim::Loop. Rounds over the body find what it has to carry; the
+// last one, after which nothing has to change, stays.
+func (s *spec) keep(src *sourceLoop) {
+	l := &loopState{
+		s: s, src: src, outer: s.build.cur, start: s.heap.Mark().Last, counted: src.counted,
+		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{},
+		trip: s.vals.materialize(src.trip), cond: s.vals.materialize(src.cond),
 	}
-	var cells []*journal.Cell
-	inCells := map[*journal.Cell]*slot{}
-	stale := map[*journal.Cell]string{} // storages that an iteration leaves unreadable
-	start := s.heap.Mark().Last
-	tripV, condV := s.vals.materialize(trip), s.vals.materialize(cond)
-	least, _ := py.ExprOf(trip)
-	condLit, condKnown := py.LiteralOf(cond)
-	tripLit, tripKnown := py.LiteralOf(trip)
-	mayBeEmpty := least.Min() < 1 || !condKnown || !condLit.Bool()
-	for round := 0; ; round++ {
-		if round > maxRounds {
-			s.fail("loop-carried", "no types were found that fit all iterations")
+	for _, v := range src.inits {
+		l.slots = append(l.slots, &slot{kind: fixed, val: v})
+	}
+	for range maxRounds + 1 {
+		l.round()
+		if !l.settle() {
+			l.close()
+			return
 		}
-		n := outer.Append("prim::Loop", s.loc, []*ssa.Value{tripV, condV})
-		b := n.AddBlock()
-		i := b.AddParam("", ssa.IntType)
-		i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
-		l := &loopState{s: s, counted: counted, start: start}
-		param := func(t ssa.Type) *ssa.Value { return b.AddParam("", t) }
-		mark, loc, op := s.heap.Mark(), s.loc, s.op
-		s.put(body.Params[0], py.Dyn(i))
-		for k, sl := range slots {
-			x := l.bind(sl, param)
-			s.relateLoop(x, inits[k])
-			s.put(body.Params[k+1], py.AsValue(x))
-		}
-		for _, c := range cells {
-			s.heap.Set(c, l.content(c.Content(), l.bind(inCells[c], param)))
-		}
-		for _, c := range journal.Ordered(stale) {
-			st := c.Content().(heap.State)
-			st.Stale = stale[c]
-			s.heap.Set(c, st)
-		}
-		s.build.cur = b
-		s.block(body)
-		s.build.cur = b
-		s.loc, s.op = loc, op
-		outs := make([]py.Value, len(slots))
-		for k := range outs {
-			outs[k] = s.get(body.Return(k + 1))
-		}
-		again := s.get(body.Return(0))
-		l.changes = s.heap.Rewind(mark)
-		changed := false
-		for k, sl := range slots {
-			changed = l.widen(sl, outs[k]) || changed
-		}
-		for _, c := range journal.Ordered(l.changes) {
-			if c.ID() > start {
-				continue
-			}
-			if st, ok := l.changes[c].(heap.State); ok && st.Stale != "" && stale[c] == "" && c.Content().(heap.State).Stale == "" {
-				stale[c] = st.Stale
-				changed = true
-				if counted && tripKnown && tripLit.Int() <= maxAliased {
-					s.unroll("%s", st.Stale)
-				}
-			}
-			sl := inCells[c]
-			if sl == nil {
-				sl = &slot{kind: fixed, val: rawOf(c.Content())}
-				if !l.widen(sl, rawOf(l.changes[c])) {
-					continue
-				}
-				inCells[c] = sl
-				cells = append(cells, c)
-				changed = true
-				continue
-			}
-			changed = l.widen(sl, rawOf(l.changes[c])) || changed
-		}
-		if changed {
-			s.build.cur = outer
-			n.Erase()
+		s.build.cur = l.outer
+		l.n.Erase()
+	}
+	s.fail("loop-carried", "no types were found that fit all iterations")
+}
+
+// round evaluates the body once, with what is carried by now.
+func (l *loopState) round() {
+	s, body := l.s, l.src.body
+	l.n = l.outer.Append("prim::Loop", s.loc, []*ssa.Value{l.trip, l.cond})
+	l.block = l.n.AddBlock()
+	i := l.block.AddParam("", ssa.IntType)
+	i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
+	param := func(t ssa.Type) *ssa.Value { return l.block.AddParam("", t) }
+	at := s.moment()
+	s.put(body.Params[0], py.Dyn(i))
+	for k, sl := range l.slots {
+		x := py.AsValue(l.bind(sl, param))
+		s.relateLoop(x, l.src.inits[k])
+		s.put(body.Params[k+1], x)
+	}
+	l.setCells(func(sl *slot) any { return l.bind(sl, param) })
+	s.build.cur = l.block
+	rets := s.block(body)
+	l.again, l.outs = rets[0], rets[1:]
+	l.changes = s.heap.Rewind(at.heap)
+	s.restore(at)
+	s.build.cur = l.block
+}
+
+// setCells writes the carried cells, and makes those unreadable that an iteration leaves so.
+func (l *loopState) setCells(bind func(sl *slot) any) {
+	for _, c := range l.cells {
+		l.s.heap.Set(c, l.content(c.Content(), bind(l.inCells[c])))
+	}
+	for _, c := range journal.Ordered(l.stale) {
+		st := c.Content().(heap.State)
+		st.Stale = l.stale[c]
+		l.s.heap.Set(c, st)
+	}
+}
+
+// settle makes what is carried fit what the body leaves, and reports whether it had to change.
+func (l *loopState) settle() (changed bool) {
+	for k, sl := range l.slots {
+		changed = l.widen(sl, l.outs[k]) || changed
+	}
+	for _, c := range journal.Ordered(l.changes) {
+		if c.ID() > l.start {
 			continue
 		}
-		// the types hold: close the loop
-		var rets []*ssa.Value
-		l.changes.Under(func() {
-			rets = append(rets, s.vals.materialize(again))
-			for k, sl := range slots {
-				rets = l.flatten(sl, outs[k], rets)
-			}
-			for _, c := range cells {
-				rets = l.flatten(inCells[c], rawOf(c.Content()), rets)
-			}
-		})
-		b.SetReturns(rets...)
-		s.build.cur = outer
-		operands := []*ssa.Value{tripV, condV}
-		for k, sl := range slots {
-			operands = l.flatten(sl, inits[k], operands)
-		}
-		for _, c := range cells {
-			operands = l.flatten(inCells[c], rawOf(c.Content()), operands)
-		}
-		n.MoveToEnd(outer)
-		n.SetOperands(operands...)
-		for _, v := range rets {
-			if v.Type == ssa.IntType && v.Sym == nil {
-				v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
+		if st, ok := l.changes[c].(heap.State); ok && st.Stale != "" && l.stale[c] == "" && c.Content().(heap.State).Stale == "" {
+			l.stale[c] = st.Stale
+			changed = true
+			if l.counted && l.src.few {
+				l.s.unroll("%s", st.Stale)
 			}
 		}
-		result := func(t ssa.Type) *ssa.Value { return n.AddResult(t) }
-		for k, sl := range slots {
-			x := l.bind(l.after(sl), result)
-			if mayBeEmpty {
-				s.relateLoop(x, inits[k])
-			}
-			s.relateOut(x, outs[k], start)
-			s.build.name(py.AsValue(x), o.Results[k].Name)
-			s.put(o.Results[k], py.AsValue(x))
+		if sl := l.inCells[c]; sl != nil {
+			changed = l.widen(sl, rawOf(l.changes[c])) || changed
+			continue
 		}
-		for _, c := range cells {
-			s.heap.Set(c, l.content(c.Content(), l.bind(l.after(inCells[c]), result)))
+		sl := &slot{kind: fixed, val: rawOf(c.Content())}
+		if l.widen(sl, rawOf(l.changes[c])) {
+			l.inCells[c] = sl
+			l.cells = append(l.cells, c)
+			changed = true
 		}
-		for _, c := range journal.Ordered(stale) {
-			st := c.Content().(heap.State)
-			st.Stale = stale[c]
-			s.heap.Set(c, st)
-		}
-		return
 	}
+	return changed
+}
+
+// close gives the loop its operands, the returns of its body and its results.
+func (l *loopState) close() {
+	s := l.s
+	var rets []*ssa.Value
+	l.changes.Under(func() {
+		rets = append(rets, s.vals.materialize(l.again))
+		for k, sl := range l.slots {
+			rets = l.flatten(sl, l.outs[k], rets)
+		}
+		for _, c := range l.cells {
+			rets = l.flatten(l.inCells[c], rawOf(c.Content()), rets)
+		}
+	})
+	l.block.SetReturns(rets...)
+	s.build.cur = l.outer
+	operands := []*ssa.Value{l.trip, l.cond}
+	for k, sl := range l.slots {
+		operands = l.flatten(sl, l.src.inits[k], operands)
+	}
+	for _, c := range l.cells {
+		operands = l.flatten(l.inCells[c], rawOf(c.Content()), operands)
+	}
+	l.n.MoveToEnd(l.outer)
+	l.n.SetOperands(operands...)
+	for _, v := range rets {
+		if v.Type == ssa.IntType && v.Sym == nil {
+			v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
+		}
+	}
+	result := func(t ssa.Type) *ssa.Value { return l.n.AddResult(t) }
+	for k, sl := range l.slots {
+		x := py.AsValue(l.bind(l.after(sl), result))
+		if l.mayBeEmpty() {
+			s.relateLoop(x, l.src.inits[k])
+		}
+		s.relateOut(x, l.outs[k], l.start)
+		s.build.name(x, l.src.op.Results[k].Name)
+		s.put(l.src.op.Results[k], x)
+	}
+	l.setCells(func(sl *slot) any { return l.bind(l.after(sl), result) })
+}
+
+// mayBeEmpty reports that the loop may have no iteration.
+func (l *loopState) mayBeEmpty() bool {
+	least, _ := py.ExprOf(l.src.trip)
+	cond, known := py.LiteralOf(l.src.cond)
+	return least.Min() < 1 || !known || !cond.Bool()
 }
 
 // relateOut records what the result x of a loop may share memory with, given

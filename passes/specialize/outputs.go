@@ -129,7 +129,7 @@ func inputTree(name string, a ssa.Input) (tree any, nested bool) {
 }
 
 // outputs returns the flattened results of the program.
-func (s *spec) outputs(b *ssa.Block) {
+func (s *spec) outputs(results []py.Value) {
 	s.op = nil
 	var vals []*ssa.Value
 	var paths []string
@@ -198,16 +198,16 @@ func (s *spec) outputs(b *ssa.Block) {
 	}
 	top := &treeNode{kind: "tuple"}
 	var names []string
-	for i := range b.NumReturns() {
+	for i := range results {
 		path := ""
-		if b.NumReturns() > 1 {
+		if len(results) > 1 {
 			path = fmt.Sprint(i)
 		}
-		top.elems = append(top.elems, walk(s.get(b.Return(i)), path))
+		top.elems = append(top.elems, walk(results[i], path))
 	}
 	own := len(vals)
 	if s.opts.State == StateOutput {
-		for _, c := range s.writes.changed {
+		for _, c := range s.changed {
 			walk(c.read(), c.name)
 		}
 	}

@@ -49,8 +49,6 @@ func init() {
 		"prim::max":                       (*spec).primNumbers,
 		"prim::abs":                       (*spec).primNumbers,
 		"prim::rangelist":                 (*spec).rangeList,
-		"prim::CallFunction":              (*spec).callFunction,
-		"prim::CallMethod":                (*spec).callMethod,
 	}
 }
 
@@ -276,7 +274,7 @@ func (s *spec) instance(x py.Value, t, declared ssa.Type) bool {
 	case *py.Object:
 		return t.String() == x.Class
 	case *py.Maybe:
-		s.fail("optional-data", "isinstance depends on data")
+		s.undecided(x, "isinstance depends on data")
 	}
 	return false
 }
@@ -388,20 +386,4 @@ func joinPath(path, name string) string {
 		return name
 	}
 	return path + "." + name
-}
-
-func (s *spec) callFunction(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	l, ok := args[0].(py.Const)
-	if !ok || l.Kind != ssa.FuncLit {
-		s.fail("unsupported-value", "the function that is called is not known")
-	}
-	return one(s.call(l.Str(), args[1:]))
-}
-
-func (s *spec) callMethod(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	x, ok := args[0].(*py.Object)
-	if !ok {
-		s.fail("unsupported-value", "a method of a value that is no object")
-	}
-	return one(s.call(x.Class+"."+o.AttrStr("name", ""), args))
 }

@@ -1,8 +1,6 @@
 package specialize
 
 import (
-	"errors"
-
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -72,14 +70,4 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 		out[i] = s.wrap(v)
 	}
 	return out
-}
-
-// fold computes an operator on constants; ok is false where it has no meaning for them.
-func (s *context) fold(name string, ret ssa.Type, args ...ssa.Literal) (l ssa.Literal, ok bool) {
-	l, err := py.Eval(name, ret, args...)
-	var raises *py.Exception
-	if errors.As(err, &raises) {
-		panic(s.raised(raises.Message))
-	}
-	return l, err == nil
 }

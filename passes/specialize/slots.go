@@ -77,8 +77,23 @@ func sameRaw(a, b any) bool {
 // loopState is the attempt to keep one loop.
 type loopState struct {
 	s       *spec
+	src     *sourceLoop
 	counted bool // unrolling is possible
 	start   int  // cells with a greater id were made in the loop
+	trip    *ssa.Value
+	cond    *ssa.Value
+	outer   *ssa.Block
+
+	slots   []*slot // of the carried values of the source loop
+	cells   []*journal.Cell
+	inCells map[*journal.Cell]*slot
+	stale   map[*journal.Cell]string // storages that an iteration leaves unreadable
+
+	// of the last round
+	n       *ssa.Op
+	block   *ssa.Block
+	again   py.Value
+	outs    []py.Value
 	changes journal.Changes
 }
 

@@ -37,40 +37,20 @@ type Options struct {
 	nonEmpty bool
 	// plural takes dynamic axes that are squeezed to be 2 or more: the model refuses others at run time.
 	plural bool
+	// split evaluates what follows an If once for each branch, if these give values of unlike form.
+	split bool
 }
 
 // Run specializes the main function in place. Problems of the user's program
 // come as *diag.List; warnings are returned beside.
 //
-// A program whose ranks hang on sizes at run time is tried as it is first. Where an operator needs a rank that is not
-// known then, it is tried again for axes of 2 and more, and for tensors that have elements.
+// A program is tried as it is first. Where an operator needs a rank that is not
+// known then, it is tried again for axes of 2 and more, for tensors that have
+// elements, and with the paths split at Ifs that give values of unlike form.
 func Run(m *ssa.Module, opts Options) (*diag.List, error) {
-	warnings, ranks, err := run(m, opts)
-	first := err
-	if err != nil && ranks.squeezed > 0 {
-		opts.plural = true
-		warnings, ranks, err = run(m, opts)
-	}
-	if err != nil && ranks.empty > 0 {
-		opts.nonEmpty = true
-		warnings, _, err = run(m, opts)
-	}
-	if err != nil {
-		err = first
-	}
-	return warnings, err
-}
-
-// openRanks counts the places where a size at run time decides the number of dimensions.
-type openRanks struct {
-	empty    int // Ifs whose results have another rank where they have no elements
-	squeezed int // squeezes of an axis that may be 1
-}
-
-func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks openRanks, err error) {
 	src := m.Main()
 	if src == nil {
-		return nil, ranks, errors.New("the module has no function")
+		return nil, errors.New("the module has no function")
 	}
 	if opts.Table == nil {
 		opts.Table = aten.NewTable()
@@ -79,42 +59,61 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks openRanks, err
 		opts.UnrollMax = 1024
 	}
 	aten.BindSchemas(m) // graph text does not name overloads
+	found, first := run(m, opts)
+	err := first
+	if err != nil && found.squeezed > 0 {
+		opts.plural = true
+		found, err = run(m, opts)
+	}
+	if err != nil && found.empty > 0 {
+		opts.nonEmpty = true
+		found, err = run(m, opts)
+	}
+	if err != nil && found.unlike > 0 {
+		opts.split = true
+		found, err = run(m, opts)
+	}
+	warnings := &diag.List{Table: &m.Locs, Items: found.warnings}
+	if err != nil {
+		return warnings, first
+	}
+	return warnings, nil
+}
+
+// run is one try at the program. On failure the module is as it was.
+func run(m *ssa.Module, opts Options) (found findings, err error) {
+	src := m.Main()
 	out := m.NewFunc(src.Name + ".specialized")
 	s := newSpec(m, src, out, opts)
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-			return
-		case *failure:
-			if len(s.causes) > 0 && (r.d.ID == "unknown-shape" || r.d.ID == "unknown-dtype" || r.d.ID == "dynamic-rank") {
-				// An unknown type usually follows from an operator that could not be lowered: report those instead.
-				s.errs.Items = append(s.errs.Items, s.causes...)
-				break
-			}
-			s.errs.Add(r.d)
-		case raised:
-			s.errs.Add(diag.Diagnostic{ID: "raises", Loc: r.loc, Op: "prim::RaiseException", Message: "the model raises for these inputs: " + r.message, Hint: "check the shapes and types given by --input"})
-		case needUnroll:
-			s.errs.Add(diag.Diagnostic{ID: "dynamic-container", Loc: r.loc, Message: r.reason})
-		default:
-			panic(r)
-		}
-		m.RemoveFunc(out)
-		warnings, ranks, err = s.warn, openRanks{s.ranks, len(s.openRanks)}, s.errs.Err()
-	}()
-	s.inputs()
-	s.views.axes = layout.Axes{}
-	for _, p := range out.Body.Params {
-		if t := p.Tensor(); t != nil {
-			for _, d := range t.Dims {
-				d.Symbols(func(name string) { s.views.axes[name] = true })
+	end := s.try(func() {
+		s.inputs()
+		s.views.axes = layout.Axes{}
+		for _, p := range out.Body.Params {
+			if t := p.Tensor(); t != nil {
+				for _, d := range t.Dims {
+					d.Symbols(func(name string) { s.views.axes[name] = true })
+				}
 			}
 		}
+		s.outputs(s.block(src.Body))
+		if s.rankNeeded {
+			panic(&failure{d: s.openRanks[0], found: s.findings})
+		}
+	})
+	if s.build.scratch != nil {
+		s.build.scratch.Body.Clear()
+		m.RemoveFunc(s.build.scratch)
 	}
-	s.block(src.Body)
-	s.outputs(src.Body)
-	if s.rankNeeded {
-		panic(&failure{s.openRanks[0]})
+	if end.verdict != done {
+		m.RemoveFunc(out)
+		found, problems := end.problems()
+		return found, &diag.List{Table: &m.Locs, Items: problems}
+	}
+	for _, what := range s.assumed {
+		m.Assume(what)
+	}
+	for _, l := range s.least {
+		m.AtLeast(l.symbol, l.n)
 	}
 	m.RemoveFunc(src)
 	m.RemoveFunc(out)
@@ -124,30 +123,23 @@ func run(m *ssa.Module, opts Options) (warnings *diag.List, ranks openRanks, err
 	}
 	m.AdoptFunc(out, "main")
 	m.Root, m.Inputs = nil, nil
-	if s.build.scratch != nil {
-		s.build.scratch.Body.Clear()
-		m.RemoveFunc(s.build.scratch)
-	}
-	return s.warn, openRanks{s.ranks, len(s.openRanks)}, s.errs.Err()
+	return s.findings, nil
 }
 
-// context is what all parts of the pass share: the module, the options, the place in the source program that is being
-// evaluated, and what is reported of it.
-type context struct {
-	m    *ssa.Module
-	opts Options
-	loc  diag.Loc
-	op   *ssa.Op // being evaluated
-
-	warn, errs *diag.List
-	ranks      int // results of Ifs with another rank where they have no elements
-	// typeless is set when an operator of a user gives a tensor of unknown rank.
-	typeless bool
-	// causes are the operators whose lowering failed for reasons of their own, so that they have no known types.
-	causes []diag.Diagnostic
-	// openRanks are the places where a size at run time decides a rank. Where an operator needs the rank, they are the cause.
-	openRanks  []diag.Diagnostic
-	rankNeeded bool
+// problems is how the ending of a whole program is reported.
+func (e ending) problems() (findings, []diag.Diagnostic) {
+	switch e.verdict {
+	case raises:
+		return findings{}, []diag.Diagnostic{{ID: "raises", Loc: e.raised.loc, Op: "prim::RaiseException", Message: "the model raises for these inputs: " + e.raised.message, Hint: "check the shapes and types given by --input"}}
+	case mustUnroll:
+		return findings{}, []diag.Diagnostic{{ID: "dynamic-container", Loc: e.unroll.loc, Message: e.unroll.reason}}
+	}
+	f := e.failure
+	if id := f.d.ID; len(f.found.causes) > 0 && (id == "unknown-shape" || id == "unknown-dtype" || id == "dynamic-rank") {
+		// An unknown type usually follows from an operator that could not be lowered: report those instead.
+		return f.found, f.found.causes
+	}
+	return f.found, []diag.Diagnostic{f.d}
 }
 
 // builder appends operators to the target function.
@@ -192,11 +184,10 @@ type views struct {
 // writes evaluates operators that write to tensors.
 type writes struct {
 	*context
-	build   *builder
-	heap    *heap.Heap
-	vals    *values
-	views   *views
-	changed []stateChange // state that the program changes, in the order of the first write
+	build *builder
+	heap  *heap.Heap
+	vals  *values
+	views *views
 }
 
 // containers evaluates operators on lists, dicts, tuples and strings.
@@ -208,24 +199,8 @@ type containers struct {
 	views *views
 }
 
-// spec is the walk over the source program.
-type spec struct {
-	*context
-	build  *builder
-	heap   *heap.Heap
-	module *module
-	vals   *values
-	views  *views
-	writes *writes
-	lists  *containers
-
-	src   *ssa.Func
-	env   []py.Value // by ID of the source value
-	calls int
-}
-
 func newSpec(m *ssa.Module, src, out *ssa.Func, opts Options) *spec {
-	c := &context{m: m, opts: opts, warn: &diag.List{Table: &m.Locs}, errs: &diag.List{Table: &m.Locs}}
+	c := &context{m: m, opts: opts}
 	h := &heap.Heap{}
 	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
 	mod := &module{context: c, build: b, heap: h, weights: map[*tensor.Tensor]*py.Tensor{}, objects: map[*ssa.Object]*py.Object{}}
@@ -234,90 +209,6 @@ func newSpec(m *ssa.Module, src, out *ssa.Func, opts Options) *spec {
 	wr := &writes{context: c, build: b, heap: h, vals: vals, views: vw}
 	lists := &containers{context: c, build: b, heap: h, vals: vals, views: vw}
 	return &spec{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues())}
-}
-
-// failure aborts the pass with a message at the user's line.
-type failure struct{ d diag.Diagnostic }
-
-// raised ends a path of the program that raises an exception.
-type raised struct {
-	loc     diag.Loc
-	message string
-}
-
-// needUnroll says that a loop cannot stay a loop.
-type needUnroll struct {
-	loc    diag.Loc
-	reason string
-}
-
-func (s *context) fail(id, format string, args ...any) {
-	op := ""
-	if s.op != nil {
-		op = string(s.op.Kind)
-	}
-	panic(&failure{diag.Diagnostic{ID: id, Loc: s.loc, Op: op, Message: fmt.Sprintf(format, args...)}})
-}
-
-// raised is the end of the path at hand: PyTorch raises there.
-func (s *context) raised(message string) raised { return raised{s.loc, message} }
-
-func (s *context) warnf(id, format string, args ...any) {
-	d := diag.Diagnostic{Severity: diag.Warning, ID: id, Loc: s.loc, Message: fmt.Sprintf(format, args...)}
-	if s.op != nil {
-		d.Op = string(s.op.Kind)
-	}
-	s.warn.Add(d)
-}
-
-func (s *context) unroll(format string, args ...any) {
-	panic(needUnroll{s.loc, fmt.Sprintf(format, args...)})
-}
-
-// get is what a source value is known to be.
-func (s *spec) get(v *ssa.Value) py.Value {
-	x := s.env[v.ID]
-	if x == nil {
-		s.fail("internal", "%%%s has no value here", v.Name)
-	}
-	return x
-}
-
-func (s *spec) put(v *ssa.Value, x py.Value) { s.env[v.ID] = x }
-
-// block evaluates the ops of a source block in the current target block.
-func (s *spec) block(b *ssa.Block) {
-	for o := range b.Ops() {
-		s.eval(o)
-	}
-}
-
-func (s *spec) eval(o *ssa.Op) {
-	savedLoc, savedOp := s.loc, s.op
-	s.op = o
-	if o.Loc != 0 {
-		s.loc = o.Loc
-	}
-	switch o.Kind {
-	case "prim::If":
-		s.ifOp(o)
-	case "prim::Loop":
-		s.loopOp(o)
-	default:
-		args := make([]py.Value, o.NumOperands())
-		for i := range args {
-			args[i] = s.get(o.Operand(i))
-		}
-		rs := s.apply(o, args)
-		if len(rs) != len(o.Results) {
-			s.fail("internal", "gives %d results for %d", len(rs), len(o.Results))
-		}
-		for i, r := range rs {
-			s.build.name(r, o.Results[i].Name)
-			s.put(o.Results[i], r)
-		}
-	}
-	s.loc, s.op = savedLoc, savedOp
 }
 
 // name keeps the user's variable name on the value that was emitted for it.

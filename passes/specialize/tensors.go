@@ -67,7 +67,7 @@ func (s *values) operands(args []py.Value) []*ssa.Value {
 
 // squeezed evaluates squeeze where a dynamic axis that is known to be 2 or more is among the ones to remove: it stays.
 // Where the axis may be 1 at run time, the rank of the result depends on data: see squeezedMaybe.
-func (s *views) squeezed(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	self, ok := args[0].(*py.Tensor)
 	if !ok {
 		return nil, false
@@ -120,12 +120,6 @@ func (s *views) squeezed(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return []py.Value{s.viewOf("aten::squeeze.dims", self, s.heap.List(ssa.IntType, ones))}, true
 }
 
-// needPlural notes that the symbols of a size must be 2 or more, which the pass guard has the model check.
-func (s *context) needPlural(e sym.Expr) {
-	s.warnf("axis-of-one", "axis of size %s is squeezed, and operators behind it need the number of dimensions; the model fails at run time where it is 1", e)
-	e.Symbols(func(name string) { s.m.AtLeast(name, 2) })
-}
-
 // squeezedMaybe leaves the rank of a squeeze open where a size that is known at run time only decides whether a dim goes.
 func (s *views) squeezedMaybe(kind ssa.Kind, args []py.Value, self, v *ssa.Value) {
 	t := self.Tensor()
@@ -150,7 +144,8 @@ func (s *views) squeezedMaybe(kind ssa.Kind, args []py.Value, self, v *ssa.Value
 	for i, d := range t.Dims {
 		if !d.IsConst() && d.Min() < 2 && wanted(int64(i)) {
 			v.Type = ssa.Unranked(v.DType())
-			s.openRanks = append(s.openRanks, diag.Diagnostic{ID: "dynamic-rank", Loc: s.loc, Op: string(kind),
+			s.squeezed++
+			s.openRank(diag.Diagnostic{Op: string(kind),
 				Message: fmt.Sprintf("axis %d, of size %s, goes if it is 1 at run time, so the number of dimensions depends on data, and an operator behind it needs that", i, d),
 				Hint:    "name the axes to remove, such as squeeze(1), or give the axis a fixed size in --input"})
 		}

@@ -27,7 +27,7 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 		return "this tensor may share memory with one that was written " + s.where() + "; use .clone() to make it independent"
 	})
 	if assumed {
-		s.assume()
+		s.assumeNoOnes()
 	}
 	if err != nil {
 		s.fail("alias", "%v", err)
@@ -67,13 +67,6 @@ func keepShape(v, old *ssa.Value) {
 	if a != nil && b != nil && b.Ranked && a.DType == b.DType && (!a.Ranked || len(a.Dims) == len(b.Dims)) {
 		v.Type = b
 	}
-}
-
-// assume notes that the graph is right only for dynamic axes of size 2 and more:
-// with size 1, a reshape or contiguous() that copies would share memory with a tensor that is written.
-func (s *context) assume() {
-	s.warnf("axis-of-one", "a copy here would be a view if a dynamic axis had size 1, and what is written after it would show; the model is right for sizes of 2 and more")
-	s.m.Assume("dynamic axes are not of size 1")
 }
 
 // writeByPlace writes v through steps by the place in the base that each
@@ -210,12 +203,4 @@ func (g graph) Tensors(elems []*ssa.Value) py.Value {
 func (s *values) intOp(name string, a, b py.Value) py.Value {
 	schema := aten.SchemaByName("aten::" + name + ".int")
 	return s.scalar(ssa.Kind("aten::"+name), schema, []py.Value{a, b})[0]
-}
-
-// where names the line at hand in a message on something later.
-func (s *context) where() string {
-	if at := s.m.Locs.String(s.loc); at != "" {
-		return "at " + at
-	}
-	return "before"
 }
