@@ -44,6 +44,7 @@ func (e ending) propagate() {
 // moment is all that an attempt can change.
 type moment struct {
 	heap  journal.Mark
+	frame *frame
 	env   []py.Value
 	cur   *ssa.Block
 	last  *ssa.Op // of cur
@@ -54,12 +55,12 @@ type moment struct {
 }
 
 func (s *spec) moment() moment {
-	return moment{heap: s.heap.Mark(), env: s.env, cur: s.build.cur, last: s.build.cur.Last(), loc: s.loc, op: s.op, found: s.findings, mode: s.mode}
+	return moment{heap: s.heap.Mark(), frame: s.frame, env: s.env, cur: s.build.cur, last: s.build.cur.Last(), loc: s.loc, op: s.op, found: s.findings, mode: s.mode}
 }
 
 // restore goes on at a moment: with its block, its variables, and its place in the source.
 func (s *spec) restore(m moment) {
-	s.env, s.build.cur, s.loc, s.op, s.mode = m.env, m.cur, m.loc, m.op, m.mode
+	s.frame, s.env, s.build.cur, s.loc, s.op, s.mode = m.frame, m.env, m.cur, m.loc, m.op, m.mode
 }
 
 // rollback makes all be as it was at a moment. Constants that were hoisted stay: other operators may find them.

@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"fmt"
 	"sort"
 
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
@@ -8,6 +9,7 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -21,6 +23,7 @@ type merger struct {
 	rets    [2][]*ssa.Value
 	start   int // cells with a greater id were made in a branch
 	memo    map[[2]*ssa.Value]*ssa.Value
+	reach   reach // nil stands for all cells
 }
 
 // join gives the values that the two branches give, and makes the writes of both.
@@ -41,7 +44,7 @@ func (m *merger) join(outs [2]outcome) []py.Value {
 	cells := journal.Changes{}
 	for _, changes := range m.changes {
 		for c := range changes {
-			if c.ID() <= m.start {
+			if c.ID() <= m.start && (m.reach == nil || m.reach.has(c)) {
 				cells[c] = nil
 			}
 		}
@@ -121,7 +124,16 @@ func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
 	if r := m.memo[[2]*ssa.Value{v0, v1}]; r != nil {
 		return r
 	}
-	return m.pair(v0, v1, m.s.build.joinTensors(t0, t1))
+	t := m.s.build.joinTensors(t0, t1)
+	if t0.Ranked && t1.Ranked && !t.Ranked && !m.s.opts.openRanks {
+		m.s.unlike++
+		why := fmt.Sprintf("a tensor has %d or %d dimensions depending on data, and an operator behind it needs their number", len(t0.Dims), len(t1.Dims))
+		if m.s.opts.split {
+			m.s.fail("dynamic-rank", "%s", why)
+		}
+		m.s.openRank(diag.Diagnostic{Op: "prim::If", Message: why})
+	}
+	return m.pair(v0, v1, t)
 }
 
 func (m *merger) merge(x, y py.Value) py.Value {
@@ -311,6 +323,10 @@ func (m *merger) only(i int, x py.Value) py.Value {
 // optional joins None or maybes with values.
 func (m *merger) optional(x, y py.Value) py.Value {
 	s := m.s
+	s.unlike++
+	if s.opts.split {
+		s.fail("optional-data", "a value is None in one branch of an If only")
+	}
 	split := func(v py.Value) (has *ssa.Value, val py.Value) {
 		if mb, ok := v.(*py.Maybe); ok {
 			return mb.Has, mb.Val

@@ -190,6 +190,7 @@ func (s *spec) outputs(results []py.Value) {
 			if t.DType == tensor.Undefined {
 				s.fail("dynamic-rank", "the type of output %q depends on data, which ONNX cannot say of an output", path)
 			}
+			s.rankNeeded = s.rankNeeded || len(s.openRanks) > 0 && s.unlike > 0
 			s.warnf("dynamic-rank", "the number of dimensions of output %q depends on data: the model states no shape for it", cmp.Or(path, "0"))
 		}
 		vals = append(vals, v)

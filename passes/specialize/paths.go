@@ -97,7 +97,7 @@ func (f *frame) until(bottom *frame, o *ssa.Op) *frame {
 		c.next = o
 	}
 	if f == bottom {
-		c.up = nil
+		c.up, c.outer = nil, f.outside()
 	} else {
 		c.up = f.up.until(bottom, nil)
 	}
@@ -114,7 +114,7 @@ func (s *spec) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
 		}
 		var results []py.Value
 		end := s.try(func() {
-			results = s.both(need.cond, func(side int) []py.Value {
+			results = s.both(need.cond, bottom, func(side int) []py.Value {
 				saved := s.facts
 				defer func() { s.facts = saved }()
 				s.facts = s.facts.with(need.cond, side == 0)
@@ -159,8 +159,10 @@ func (s *spec) path(dst *ssa.Block, f func() []py.Value) (out outcome) {
 }
 
 // both emits an If on cond whose branches are the two paths, and gives what they
-// both give. Where that has no form, it ends in a needSplit on cond.
-func (s *spec) both(cond *ssa.Value, f func(side int) []py.Value) []py.Value {
+// both give. Where that has no form, it ends in a needSplit on cond. If the paths go to
+// the end of a frame, bottom is that frame, and only what can be reached from
+// outside of it is joined.
+func (s *spec) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value) []py.Value {
 	start := s.heap.Mark().Last
 	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond})
 	blocks := [2]*ssa.Block{n.AddBlock(), n.AddBlock()}
@@ -184,6 +186,9 @@ func (s *spec) both(cond *ssa.Value, f func(side int) []py.Value) []py.Value {
 		return s.dropCheck(n, 1, outs[1], outs[0].raised)
 	}
 	m := &merger{s: s, n: n, blocks: blocks, changes: [2]journal.Changes{outs[0].changes, outs[1].changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{}}
+	if bottom != nil {
+		m.reach = s.reachable(outs, bottom)
+	}
 	var results []py.Value
 	end = s.try(func() { results = m.join(outs) })
 	if end.verdict == failed {
@@ -215,7 +220,7 @@ func (s *spec) ifOp(o *ssa.Op) {
 	if !ok {
 		s.fail("unsupported-value", "the condition is not a bool")
 	}
-	results := s.both(cond.Value, func(side int) []py.Value { return s.block(o.Blocks[side]) })
+	results := s.both(cond.Value, nil, func(side int) []py.Value { return s.block(o.Blocks[side]) })
 	for i, r := range o.Results {
 		s.build.name(results[i], r.Name)
 		s.put(r, results[i])

@@ -39,6 +39,8 @@ type Options struct {
 	plural bool
 	// split evaluates what follows an If once for each branch, if these give values of unlike form.
 	split bool
+	// openRanks lets ranks be open that differ between the branches of an If: the pass lower says what needs them.
+	openRanks bool
 }
 
 // Run specializes the main function in place. Problems of the user's program
@@ -71,6 +73,10 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	}
 	if err != nil && found.unlike > 0 {
 		opts.split = true
+		found, err = run(m, opts)
+	}
+	if err != nil && found.unlike > 0 {
+		opts.split, opts.openRanks = false, true
 		found, err = run(m, opts)
 	}
 	warnings := &diag.List{Table: &m.Locs, Items: found.warnings}

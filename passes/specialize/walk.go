@@ -20,6 +20,7 @@ type spec struct {
 
 	src   *ssa.Func
 	env   []py.Value // of the function that is being evaluated, by ID of the source value
+	frame *frame     // whose operator is being evaluated
 	mode  mode
 	facts facts
 	paths int // how often the path was split
@@ -38,6 +39,7 @@ const (
 // If, and so has the body of a function that is called.
 type frame struct {
 	up    *frame // that waits for the results; nil at the bottom
+	outer *frame // of the frame at the bottom: the one in whose operator it is evaluated
 	op    *ssa.Op
 	env   []py.Value
 	block *ssa.Block
@@ -51,14 +53,14 @@ const maxCalls = 200
 
 // block evaluates a block of the function at hand in the current target block, and gives its returns.
 func (s *spec) block(b *ssa.Block) []py.Value {
-	return s.run(&frame{env: s.env, block: b, next: b.First(), loc: s.loc})
+	return s.run(&frame{outer: s.frame, env: s.env, block: b, next: b.First(), loc: s.loc})
 }
 
 // run evaluates what is left of the blocks on a stack, and gives the returns of the one at the bottom.
 func (s *spec) run(f *frame) []py.Value {
 	at := s.moment()
 	for {
-		s.env, s.loc, s.op = f.env, f.loc, at.op
+		s.frame, s.env, s.loc, s.op = f, f.env, f.loc, at.op
 		if f.next == nil {
 			results := make([]py.Value, f.block.NumReturns())
 			for i := range results {
