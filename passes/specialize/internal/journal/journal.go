@@ -82,8 +82,13 @@ func (j *Journal) Set(c *Cell, content any) {
 
 // Learn records that something became known outside of the cells, such as that
 // two of them may share memory, and how to forget it. A Rewind keeps it, since it
-// holds of the target program; a Rollback forgets it.
-func (j *Journal) Learn(forget func()) { j.facts = append(j.facts, forget) }
+// holds of the target program; a Rollback forgets it. What is learned of the
+// module's state is never forgotten.
+func (j *Journal) Learn(forget func()) {
+	if !j.before {
+		j.facts = append(j.facts, forget)
+	}
+}
 
 // Mark is the present moment.
 func (j *Journal) Mark() Mark { return Mark{len(j.writes), len(j.facts), j.cells} }
