@@ -9,7 +9,7 @@ import (
 )
 
 // apply evaluates an op without blocks.
-func (s *spec) apply(o *ssa.Op, args []py.Value) []py.Value {
+func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 	if o.Kind.Namespace() == "prim" {
 		if rs, ok := s.chosen(o, args); ok {
 			return rs
@@ -105,7 +105,7 @@ func (s *views) results(o *ssa.Op, args []py.Value, vs []*ssa.Value) []py.Value 
 }
 
 // opaque emits an operator without a schema, for a fall-through or a user's symbolic function.
-func (s *spec) opaque(o *ssa.Op, args []py.Value) []py.Value {
+func (s *walk) opaque(o *ssa.Op, args []py.Value) []py.Value {
 	types := make([]ssa.Type, len(o.Results))
 	for i, r := range o.Results {
 		types[i] = s.declaredType(r.Type)
@@ -124,7 +124,7 @@ func (s *spec) opaque(o *ssa.Op, args []py.Value) []py.Value {
 
 // complete fills in the types of results that inference knows little of: what it cannot say, the program may.
 // Declared sizes are those of the inputs that the program was made with, and hold for these only.
-func (s *spec) complete(o *ssa.Op, vs []*ssa.Value) {
+func (s *walk) complete(o *ssa.Op, vs []*ssa.Value) {
 	if len(vs) != len(o.Results) {
 		return
 	}
@@ -145,7 +145,7 @@ func (s *spec) complete(o *ssa.Op, vs []*ssa.Value) {
 }
 
 // declaredType is a type of the source program, with sizes only if they hold.
-func (s *spec) declaredType(t ssa.Type) ssa.Type {
+func (s *walk) declaredType(t ssa.Type) ssa.Type {
 	tt, ok := t.(*ssa.TensorType)
 	if !ok || !tt.Ranked || s.inputsAsDeclared() {
 		return t
@@ -159,7 +159,7 @@ func (s *spec) declaredType(t ssa.Type) ssa.Type {
 }
 
 // inputsAsDeclared reports that all inputs have the sizes that the program declares.
-func (s *spec) inputsAsDeclared() bool {
+func (s *walk) inputsAsDeclared() bool {
 	want := map[string]*ssa.TensorType{}
 	for _, p := range s.src.Body.Params {
 		want[argName(p.Name)] = p.Tensor()

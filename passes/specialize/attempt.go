@@ -54,17 +54,17 @@ type moment struct {
 	mode  mode
 }
 
-func (s *spec) moment() moment {
+func (s *walk) moment() moment {
 	return moment{heap: s.heap.Mark(), frame: s.frame, env: s.env, cur: s.build.cur, last: s.build.cur.Last(), loc: s.loc, op: s.op, found: s.findings, mode: s.mode}
 }
 
 // restore goes on at a moment: with its block, its variables, and its place in the source.
-func (s *spec) restore(m moment) {
+func (s *walk) restore(m moment) {
 	s.frame, s.env, s.build.cur, s.loc, s.op, s.mode = m.frame, m.env, m.cur, m.loc, m.op, m.mode
 }
 
 // rollback makes all be as it was at a moment. Constants that were hoisted stay: other operators may find them.
-func (s *spec) rollback(m moment) {
+func (s *walk) rollback(m moment) {
 	s.heap.Rollback(m.heap)
 	s.restore(m)
 	s.findings = m.found
@@ -72,7 +72,7 @@ func (s *spec) rollback(m moment) {
 }
 
 // try runs f. Where f is not done, everything is as it was before.
-func (s *spec) try(f func()) (end ending) {
+func (s *walk) try(f func()) (end ending) {
 	at := s.moment()
 	defer func() {
 		switch r := recover().(type) {

@@ -8,7 +8,7 @@ import (
 
 // check ends the path where PyTorch raises whatever the data are: a branch
 // that cannot be taken to its end says nothing of the values behind it.
-func (s *spec) check(o *ssa.Op, args []py.Value) {
+func (s *walk) check(o *ssa.Op, args []py.Value) {
 	if len(args) == 0 {
 		return
 	}
@@ -42,7 +42,7 @@ func (s *spec) check(o *ssa.Op, args []py.Value) {
 }
 
 // checkIndices is check for x[indices]: there are not more than dims, and masks have the sizes of theirs.
-func (s *spec) checkIndices(x *ssa.TensorType, indices []py.Value) {
+func (s *walk) checkIndices(x *ssa.TensorType, indices []py.Value) {
 	if x == nil || !x.Ranked {
 		return
 	}

@@ -22,7 +22,7 @@ func (m *merger) lift(i int, x py.Value) py.Value {
 }
 
 // chosen evaluates an operator on numbers, strings and the like for both alternatives of a choice.
-func (s *spec) chosen(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func (s *walk) chosen(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	at := -1
 	for i, a := range args {
 		if _, ok := a.(*py.Choice); ok {

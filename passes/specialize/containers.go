@@ -2,6 +2,7 @@ package specialize
 
 import (
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
@@ -17,6 +18,16 @@ func (s *containers) index(x py.Value, n int) (int, bool) {
 		panic(s.raised(err.Error()))
 	}
 	return i, true
+}
+
+// set writes to a list, a dict or an attribute. Of an object that may be another
+// one, the other would not show it.
+func (s *containers) set(c *journal.Cell, content any) {
+	if s.heap.HasTwins(c) {
+		s.unlike++
+		s.fail("alias", "what is written is one of several objects, and which one depends on data; write to each of them in the branches")
+	}
+	s.heap.Set(c, content)
 }
 
 // getItem is l[at].
@@ -108,8 +119,8 @@ func init() {
 		"list": func(s *containers, t *py.Tuple, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 			return one(s.heap.List(py.MemberType(o.Results[0].Type, 0), t.Elems))
 		},
-		"eq": (*containers).equalTuples,
-		"ne": (*containers).equalTuples,
+		"eq": equalTuples,
+		"ne": equalTuples,
 		"add": func(_ *containers, t *py.Tuple, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			u, ok := args[1].(*py.Tuple)
 			if !ok {
@@ -119,12 +130,12 @@ func init() {
 		},
 	}
 	constOps = map[string]constHandler{
-		"list":          (*containers).characters,
+		"list":          characters,
 		"format":        unknownText,
 		"percentFormat": unknownText,
-		"join":          (*containers).joinStrings,
-		"tensor":        (*containers).numberAsTensor,
-		"scalar_tensor": (*containers).numberAsTensor,
+		"join":          joinStrings,
+		"tensor":        numberAsTensor,
+		"scalar_tensor": numberAsTensor,
 	}
 }
 
@@ -176,7 +187,7 @@ func (s *containers) newDict(args []py.Value) (*py.DictState, bool) {
 	return s.dictOfPairs(l)
 }
 
-func (s *containers) equalTuples(t *py.Tuple, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func equalTuples(s *containers, t *py.Tuple, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	r, ok := s.equalElems(t.Elems, py.ElemsOf(args[1]))
 	if !ok {
 		return nil, false
@@ -184,7 +195,7 @@ func (s *containers) equalTuples(t *py.Tuple, o *ssa.Op, args []py.Value) ([]py.
 	return one(s.negateIf(r, o.Kind == "aten::ne"))
 }
 
-func (s *containers) characters(x py.Const, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+func characters(s *containers, x py.Const, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	if x.Kind != ssa.StrLit {
 		return nil, false
 	}
@@ -205,7 +216,7 @@ func unknownText(_ *containers, _ py.Const, _ *ssa.Op, args []py.Value) ([]py.Va
 	return nil, false
 }
 
-func (s *containers) joinStrings(x py.Const, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func joinStrings(s *containers, x py.Const, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	l, ok := py.LiteralOf(args[1])
 	if !ok || x.Kind != ssa.StrLit {
 		return nil, false
@@ -214,7 +225,7 @@ func (s *containers) joinStrings(x py.Const, _ *ssa.Op, args []py.Value) ([]py.V
 	return []py.Value{py.Of(r)}, ok
 }
 
-func (s *containers) numberAsTensor(x py.Const, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func numberAsTensor(s *containers, x py.Const, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if !x.IsNumber() || o.Kind == "aten::scalar_tensor" && x.Kind == ssa.ComplexLit {
 		return nil, false
 	}

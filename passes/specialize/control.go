@@ -2,7 +2,8 @@ package specialize
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
@@ -16,7 +17,7 @@ import (
 
 // merger joins what two branches gave into results of the If.
 type merger struct {
-	s       *spec
+	s       *walk
 	n       *ssa.Op
 	blocks  [2]*ssa.Block
 	changes [2]journal.Changes
@@ -24,6 +25,9 @@ type merger struct {
 	start   int // cells with a greater id were made in a branch
 	memo    map[[2]*ssa.Value]*ssa.Value
 	reach   reach // nil stands for all cells
+	// merged are the objects that pairs of objects became, and mergedCells the last ones of cells of such.
+	merged      map[[2]py.Value]py.Value
+	mergedCells map[*journal.Cell]*journal.Cell
 }
 
 // join gives the values that the two branches give, and makes the writes of both.
@@ -136,8 +140,8 @@ func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
 	return m.pair(v0, v1, t)
 }
 
+// merge gives the value that is x in one branch and y in the other.
 func (m *merger) merge(x, y py.Value) py.Value {
-	s := m.s
 	if py.Same(x, y) {
 		return x
 	}
@@ -147,101 +151,151 @@ func (m *merger) merge(x, y py.Value) py.Value {
 	if _, ok := y.(py.Unset); ok {
 		return m.only(0, x)
 	}
-	if py.IsNone(x) || py.IsNone(y) {
+	if isOptional(x) || isOptional(y) {
 		return m.optional(x, y)
 	}
-	if _, ok := x.(*py.Maybe); ok {
-		return m.optional(x, y)
+	if _, ok := py.NumberType(x); ok {
+		return m.numbers(x, y)
 	}
-	if _, ok := y.(*py.Maybe); ok {
-		return m.optional(x, y)
-	}
-	if tx, ok := py.NumberType(x); ok {
-		ty, ok := py.NumberType(y)
-		if !ok {
-			s.fail("unsupported-value", "a value is a number in one branch only")
-		}
-		v0 := m.in(0, func() *ssa.Value { return s.vals.materialize(x) })
-		v1 := m.in(1, func() *ssa.Value { return s.vals.materialize(y) })
-		if tx != ty {
-			if tx == ssa.BoolType || ty == ssa.BoolType {
-				s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
-			}
-			toFloat := func(v *ssa.Value, t ssa.Type) func() *ssa.Value {
-				return func() *ssa.Value {
-					if t == ssa.FloatType {
-						return v
-					}
-					return s.vals.emitName("aten::Float.Scalar", v)
-				}
-			}
-			v0, v1, tx = m.in(0, toFloat(v0, tx)), m.in(1, toFloat(v1, ty)), ssa.FloatType
-		}
-		return py.Dyn(m.pair(v0, v1, tx))
-	}
+	var z py.Value
 	switch x := x.(type) {
 	case *py.Tensor:
 		y, ok := y.(*py.Tensor)
 		if !ok {
-			s.fail("unsupported-value", "a value is a tensor in one branch only")
+			m.s.fail("unsupported-value", "a value is a tensor in one branch only")
 		}
-		if t := m.view(x, y); t != nil {
-			s.heap.Twin(t.Cell, x.Cell)
-			s.heap.Twin(t.Cell, y.Cell)
-			return t
-		}
-		v0 := m.in(0, func() *ssa.Value { return s.vals.read(x) })
-		v1 := m.in(1, func() *ssa.Value { return s.vals.read(y) })
-		t := m.tensor(v0, v1, x.Cell, y.Cell)
-		m.relate(t, 0, x)
-		m.relate(t, 1, y)
-		s.heap.Twin(t.Cell, x.Cell)
-		s.heap.Twin(t.Cell, y.Cell)
-		return t
+		return m.tensors(x, y)
 	case *py.Tuple:
-		y, ok := y.(*py.Tuple)
-		if ok && len(x.Elems) == len(y.Elems) {
-			elems := make([]py.Value, len(x.Elems))
-			for i := range elems {
-				elems[i] = m.merge(x.Elems[i], y.Elems[i])
-			}
-			return &py.Tuple{Elems: elems, Typ: x.Typ}
-		}
-	case *py.List:
-		if y, ok := y.(*py.List); ok {
-			c := m.mergeContent(m.changes[0].Of(x.Cell), m.changes[1].Of(y.Cell))
-			elem := x.Elem
-			if len(c.(*py.ListState).Elems) == 0 {
-				elem = y.Elem
-			}
-			return &py.List{Cell: s.heap.New(c), Elem: elem}
-		}
-	case *py.Dict:
-		if y, ok := y.(*py.Dict); ok {
-			return &py.Dict{Cell: s.heap.New(m.mergeContent(m.changes[0].Of(x.Cell), m.changes[1].Of(y.Cell))), Typ: x.Typ}
-		}
-	case *py.Object:
-		if y, ok := y.(*py.Object); ok && x.Class == y.Class && x.Src == nil && y.Src == nil {
-			o := &py.Object{Class: x.Class, Attrs: map[string]*journal.Cell{}}
-			names := make([]string, 0, len(x.Attrs))
-			for n := range x.Attrs {
-				names = append(names, n)
-			}
-			sort.Strings(names)
-			for _, n := range names {
-				if y.Attrs[n] == nil {
-					continue
-				}
-				o.Attrs[n] = s.heap.New(m.mergeContent(m.changes[0].Of(x.Attrs[n]), m.changes[1].Of(y.Attrs[n])))
-			}
-			return o
-		}
+		z = m.tuples(x, y)
+	case *py.List, *py.Dict, *py.Object:
+		z = m.objects(x, y)
+	}
+	if z != nil {
+		return z
 	}
 	if py.Choosable(x) && py.Choosable(y) {
 		return &py.Choice{Cond: m.n.Operand(0), Yes: m.lift(0, x), No: m.lift(1, y)}
 	}
-	s.fail("unsupported-value", "the two branches give values that have no common form in ONNX")
+	m.s.fail("unsupported-value", "the two branches give values that have no common form in ONNX")
 	return nil
+}
+
+func isOptional(x py.Value) bool {
+	_, ok := x.(*py.Maybe)
+	return ok || py.IsNone(x)
+}
+
+// numbers merges two numbers. An int and a float make a float.
+func (m *merger) numbers(x, y py.Value) py.Value {
+	s := m.s
+	tx, _ := py.NumberType(x)
+	ty, ok := py.NumberType(y)
+	if !ok {
+		s.fail("unsupported-value", "a value is a number in one branch only")
+	}
+	v0 := m.in(0, func() *ssa.Value { return s.vals.materialize(x) })
+	v1 := m.in(1, func() *ssa.Value { return s.vals.materialize(y) })
+	if tx == ty {
+		return py.Dyn(m.pair(v0, v1, tx))
+	}
+	if tx == ssa.BoolType || ty == ssa.BoolType {
+		s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
+	}
+	toFloat := func(v *ssa.Value, t ssa.Type) func() *ssa.Value {
+		return func() *ssa.Value {
+			if t == ssa.FloatType {
+				return v
+			}
+			return s.vals.emitName("aten::Float.Scalar", v)
+		}
+	}
+	return py.Dyn(m.pair(m.in(0, toFloat(v0, tx)), m.in(1, toFloat(v1, ty)), ssa.FloatType))
+}
+
+func (m *merger) tensors(x, y *py.Tensor) py.Value {
+	s := m.s
+	t := m.view(x, y)
+	if t == nil {
+		v0 := m.in(0, func() *ssa.Value { return s.vals.read(x) })
+		v1 := m.in(1, func() *ssa.Value { return s.vals.read(y) })
+		t = m.tensor(v0, v1, x.Cell, y.Cell)
+		m.relate(t, 0, x)
+		m.relate(t, 1, y)
+	}
+	s.heap.Twin(t.Cell, x.Cell)
+	s.heap.Twin(t.Cell, y.Cell)
+	return t
+}
+
+// tuples merges two tuples of one length, nil for others.
+func (m *merger) tuples(x *py.Tuple, other py.Value) py.Value {
+	y, ok := other.(*py.Tuple)
+	if !ok || len(x.Elems) != len(y.Elems) {
+		return nil
+	}
+	elems := make([]py.Value, len(x.Elems))
+	for i := range elems {
+		elems[i] = m.merge(x.Elems[i], y.Elems[i])
+	}
+	return &py.Tuple{Elems: elems, Typ: x.Typ}
+}
+
+// objects merges two lists, two dicts or two objects of one class, nil for others.
+// The object that it gives is another one than these, which are its twins if the
+// program can still reach them: nothing may be written to it then.
+func (m *merger) objects(x, y py.Value) py.Value {
+	key := [2]py.Value{x, y}
+	if z := m.merged[key]; z != nil {
+		return z
+	}
+	var z py.Value
+	switch x := x.(type) {
+	case *py.List:
+		if y, ok := y.(*py.List); ok {
+			c := m.cell(x.Cell, y.Cell)
+			elem := x.Elem
+			if len(c.Content().(*py.ListState).Elems) == 0 {
+				elem = y.Elem
+			}
+			z = &py.List{Cell: c, Elem: elem}
+		}
+	case *py.Dict:
+		if y, ok := y.(*py.Dict); ok {
+			z = &py.Dict{Cell: m.cell(x.Cell, y.Cell), Typ: x.Typ}
+		}
+	case *py.Object:
+		if y, ok := y.(*py.Object); ok && x.Class == y.Class && x.Src == nil && y.Src == nil {
+			o := &py.Object{Class: x.Class, Attrs: map[string]*journal.Cell{}}
+			for _, n := range slices.Sorted(maps.Keys(x.Attrs)) {
+				if y.Attrs[n] != nil {
+					o.Attrs[n] = m.cell(x.Attrs[n], y.Attrs[n])
+				}
+			}
+			z = o
+		}
+	}
+	if z != nil {
+		m.merged[key] = z
+	}
+	return z
+}
+
+// cell makes the cell of an object that is one of two.
+func (m *merger) cell(x, y *journal.Cell) *journal.Cell {
+	z := m.s.heap.New(m.mergeContent(m.changes[0].Of(x), m.changes[1].Of(y)))
+	for _, c := range []*journal.Cell{x, y} {
+		if c.ID() <= m.start {
+			if m.s.opts.split {
+				m.s.fail("alias", "which of several objects a name means depends on data")
+			}
+			m.s.heap.Twin(z, c)
+		}
+		if other := m.mergedCells[c]; other != nil { // c is in two pairs
+			m.s.heap.Twin(z, other)
+		}
+		m.mergedCells[c] = z
+	}
+	return z
 }
 
 // tensor is a tensor that is v0, with the state in c0, in one branch and v1 in the other.
@@ -348,7 +402,7 @@ func (m *merger) optional(x, y py.Value) py.Value {
 }
 
 // dummy makes a value of the form of v that stands where None is.
-func (s *spec) dummy(v py.Value, changes journal.Changes) py.Value {
+func (s *walk) dummy(v py.Value, changes journal.Changes) py.Value {
 	switch v := v.(type) {
 	case *py.Tensor:
 		var t *ssa.TensorType
@@ -380,7 +434,7 @@ func (s *spec) dummy(v py.Value, changes journal.Changes) py.Value {
 }
 
 // dummyTensor is a constant of a tensor's type, of size 1 where sizes are not known.
-func (s *spec) dummyTensor(t *ssa.TensorType) *py.Tensor {
+func (s *walk) dummyTensor(t *ssa.TensorType) *py.Tensor {
 	if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {
 		s.fail("optional-data", "whether this tensor is None depends on data, and its type is not known")
 	}
@@ -400,7 +454,7 @@ func (s *spec) dummyTensor(t *ssa.TensorType) *py.Tensor {
 
 // expanded is the constant v in a shape of sizes of the inputs, computed at the head of the program; v itself where other
 // sizes are among dims. Before opset 11 onnxruntime insists on the sizes even of a value that nobody reads.
-func (s *spec) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
+func (s *walk) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
 	cur, last := s.build.cur, s.build.out.Body.Last()
 	s.build.cur = s.build.out.Body
 	defer func() { s.build.cur = cur }()
@@ -424,7 +478,7 @@ func (s *spec) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
 }
 
 // inputSize gives a size as a number, nil if no input has it.
-func (s *spec) inputSize(d sym.Expr) *ssa.Value {
+func (s *walk) inputSize(d sym.Expr) *ssa.Value {
 	for _, p := range s.build.out.Body.Params {
 		t := p.Tensor()
 		if t == nil || !t.Ranked {

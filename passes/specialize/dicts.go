@@ -33,15 +33,15 @@ var dictOps = map[string]dictHandler{
 		if i := st.Find(k); i >= 0 {
 			return one(st.Vals[i])
 		}
-		s.heap.Set(d.Cell, st.With(k, args[2]))
+		s.set(d.Cell, st.With(k, args[2]))
 		return one(args[2])
 	},
 	"_set_item": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-		s.heap.Set(d.Cell, st.With(s.key(args[1]), args[2]))
+		s.set(d.Cell, st.With(s.key(args[1]), args[2]))
 		return nil, true
 	},
 	"Delete": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-		s.heap.Set(d.Cell, st.Without(s.mustFind(st, args[1])))
+		s.set(d.Cell, st.Without(s.mustFind(st, args[1])))
 		return nil, true
 	},
 	"pop": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
@@ -49,7 +49,7 @@ var dictOps = map[string]dictHandler{
 			return one(args[2])
 		}
 		i := s.mustFind(st, args[1])
-		s.heap.Set(d.Cell, st.Without(i))
+		s.set(d.Cell, st.Without(i))
 		return one(st.Vals[i])
 	},
 	"popitem": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
@@ -57,11 +57,11 @@ var dictOps = map[string]dictHandler{
 		if i < 0 {
 			panic(s.raised("the dict is empty"))
 		}
-		s.heap.Set(d.Cell, st.Without(i))
+		s.set(d.Cell, st.Without(i))
 		return one(&py.Tuple{Elems: []py.Value{py.Of(st.Keys[i]), st.Vals[i]}})
 	},
 	"clear": func(s *containers, d *py.Dict, _ *py.DictState, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
-		s.heap.Set(d.Cell, &py.DictState{})
+		s.set(d.Cell, &py.DictState{})
 		return nil, true
 	},
 	"update": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
@@ -72,7 +72,7 @@ var dictOps = map[string]dictHandler{
 		for i, k := range other.State().Keys {
 			st = st.With(k, other.State().Vals[i])
 		}
-		s.heap.Set(d.Cell, st)
+		s.set(d.Cell, st)
 		return nil, true
 	},
 	"copy": copyDict,

@@ -39,7 +39,7 @@ func (s *containers) makeDynamic(l *py.List) {
 	s.setDyn(l, s.vals.materialize(l))
 }
 
-func (s *containers) setDyn(l *py.List, dyn *ssa.Value) { s.heap.Set(l.Cell, &py.ListState{Dyn: dyn}) }
+func (s *containers) setDyn(l *py.List, dyn *ssa.Value) { s.set(l.Cell, &py.ListState{Dyn: dyn}) }
 
 // newDyn makes a list object that holds a run-time list.
 func (s *containers) newDyn(dyn *ssa.Value, elem ssa.Type) *py.List {
@@ -70,9 +70,9 @@ func init() {
 			s.setDyn(l, s.pureList("aten::_set_item.t", dyn, args[1], args[2]))
 			return one(l)
 		},
-		"extend": (*containers).joinDyn,
-		"add_":   (*containers).joinDyn,
-		"add":    (*containers).joinDyn,
+		"extend": joinDyn,
+		"add_":   joinDyn,
+		"add":    joinDyn,
 		"pop": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			at := py.Value(py.Int(-1))
 			if len(args) > 1 {
@@ -161,7 +161,7 @@ func tensorElem(dyn *ssa.Value) *ssa.TensorType {
 }
 
 // joinDyn evaluates l + other, l += other and l.extend(other).
-func (s *containers) joinDyn(l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func joinDyn(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	other, ok := args[1].(*py.List)
 	if !ok {
 		s.fail("dynamic-container", "a list of run-time length is joined with something that is not a list")

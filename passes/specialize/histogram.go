@@ -8,7 +8,7 @@ import (
 
 // histogramdd takes apart the operator that gives a tensor and a list: no value
 // of the target program is both. PyTorch has the parts as operators of their own.
-func (s *spec) histogramdd(o *ssa.Op, args []py.Value) []py.Value {
+func (s *walk) histogramdd(o *ssa.Op, args []py.Value) []py.Value {
 	in := map[string]py.Value{}
 	for i, a := range o.Schema.Args {
 		in[a.Name] = args[i]

@@ -28,37 +28,37 @@ func init() {
 			s.setList(l, append(copied(es), args[1]))
 			return one(l)
 		},
-		"insert": (*containers).insert,
-		"pop":    (*containers).pop,
-		"remove": (*containers).find,
-		"index":  (*containers).find,
-		"count":  (*containers).find,
-		"Delete": (*containers).deleteItem,
+		"insert": insertItem,
+		"pop":    popItem,
+		"remove": findItem,
+		"index":  findItem,
+		"count":  findItem,
+		"Delete": deleteItem,
 		"clear": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 			s.setList(l, nil)
 			return nil, true
 		},
-		"reverse":      (*containers).reverse,
-		"_set_item":    (*containers).setItem,
-		"copy":         (*containers).copyList,
-		"list":         (*containers).copyList,
-		"slice":        (*containers).slice,
-		"add":          (*containers).join,
-		"add_":         (*containers).join,
-		"extend":       (*containers).join,
-		"mul":          (*containers).repeat,
-		"mul_":         (*containers).repeat,
-		"eq":           (*containers).equalLists,
-		"ne":           (*containers).equalLists,
-		"__contains__": (*containers).contains,
-		"sort":         (*containers).sort,
-		"sorted":       (*containers).sort,
-		"any":          (*containers).fold1,
-		"all":          (*containers).fold1,
-		"sum":          (*containers).fold1,
-		"str":          (*containers).fold1,
-		"min":          (*containers).fold1,
-		"max":          (*containers).fold1,
+		"reverse":      reverseList,
+		"_set_item":    setItem,
+		"copy":         copyList,
+		"list":         copyList,
+		"slice":        sliceList,
+		"add":          joinLists,
+		"add_":         joinLists,
+		"extend":       joinLists,
+		"mul":          repeatList,
+		"mul_":         repeatList,
+		"eq":           equalLists,
+		"ne":           equalLists,
+		"__contains__": containsItem,
+		"sort":         sortList,
+		"sorted":       sortList,
+		"any":          foldList,
+		"all":          foldList,
+		"sum":          foldList,
+		"str":          foldList,
+		"min":          foldList,
+		"max":          foldList,
 		"tensor": func(s *containers, _ *py.List, _ []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return s.tensorOf(o, args)
 		},
@@ -85,10 +85,10 @@ func copied(es []py.Value) []py.Value { return append([]py.Value(nil), es...) }
 func without(es []py.Value, i int) []py.Value { return append(copied(es)[:i:i], es[i+1:]...) }
 
 func (s *containers) setList(l *py.List, elems []py.Value) {
-	s.heap.Set(l.Cell, &py.ListState{Elems: elems})
+	s.set(l.Cell, &py.ListState{Elems: elems})
 }
 
-func (s *containers) insert(l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func insertItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	at, ok := py.LiteralOf(args[1])
 	if !ok {
 		s.unroll("insert at a place that is only known at run time")
@@ -102,7 +102,7 @@ func (s *containers) insert(l *py.List, es []py.Value, _ *ssa.Op, args []py.Valu
 	return nil, true
 }
 
-func (s *containers) pop(l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func popItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if len(es) == 0 {
 		panic(s.raised("pop from empty list"))
 	}
@@ -118,8 +118,8 @@ func (s *containers) pop(l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) 
 	return one(es[i])
 }
 
-// find evaluates index, count and remove.
-func (s *containers) find(l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+// findItem evaluates index, count and remove.
+func findItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	n := int64(0)
 	for i, e := range es {
 		r, ok := s.equalElems([]py.Value{e}, []py.Value{args[1]})
@@ -145,7 +145,7 @@ func (s *containers) find(l *py.List, es []py.Value, o *ssa.Op, args []py.Value)
 	panic(s.raised("the value is not in the list"))
 }
 
-func (s *containers) deleteItem(l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func deleteItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	i, ok := s.index(args[1], len(es))
 	if ok {
 		s.setList(l, without(es, i))
@@ -153,14 +153,14 @@ func (s *containers) deleteItem(l *py.List, es []py.Value, _ *ssa.Op, args []py.
 	return nil, ok
 }
 
-func (s *containers) reverse(l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+func reverseList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	n := copied(es)
 	slices.Reverse(n)
 	s.setList(l, n)
 	return nil, true
 }
 
-func (s *containers) setItem(l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func setItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	i, ok := s.index(args[1], len(es))
 	if !ok {
 		s.unroll("a list is written at a place that is only known at run time")
@@ -171,11 +171,11 @@ func (s *containers) setItem(l *py.List, es []py.Value, _ *ssa.Op, args []py.Val
 	return one(l)
 }
 
-func (s *containers) copyList(l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+func copyList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	return one(s.heap.List(l.Elem, copied(es)))
 }
 
-func (s *containers) slice(l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func sliceList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	bounds := [3]int64{0, math.MaxInt64, 1} // start, end and step where they are not given
 	for i := range bounds {
 		if i+1 < len(args) {
@@ -189,8 +189,8 @@ func (s *containers) slice(l *py.List, es []py.Value, _ *ssa.Op, args []py.Value
 	return one(s.heap.List(l.Elem, py.Slice(es, bounds[0], bounds[1], bounds[2])))
 }
 
-// join evaluates l + other, l += other and l.extend(other).
-func (s *containers) join(l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+// joinLists evaluates l + other, l += other and l.extend(other).
+func joinLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	other, ok := args[1].(*py.List)
 	if !ok {
 		return nil, false
@@ -215,7 +215,7 @@ func (s *containers) join(l *py.List, es []py.Value, o *ssa.Op, args []py.Value)
 	return one(s.heap.List(elem, n))
 }
 
-func (s *containers) repeat(l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	k, ok := py.LiteralOf(args[1])
 	if !ok {
 		s.unroll("a list is repeated a number of times that is only known at run time")
@@ -231,7 +231,7 @@ func (s *containers) repeat(l *py.List, es []py.Value, o *ssa.Op, args []py.Valu
 	return one(s.heap.List(l.Elem, n))
 }
 
-func (s *containers) equalLists(_ *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func equalLists(s *containers, _ *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	other, ok := args[1].(*py.List)
 	if !ok || other.State().Dyn != nil {
 		return nil, false
@@ -282,7 +282,7 @@ func (s *containers) equalNumbers(a, b py.Value) (py.Value, bool) {
 	return s.vals.scalar("aten::eq", aten.SchemaByName("aten::eq.int"), []py.Value{a, b})[0], true
 }
 
-func (s *containers) contains(_ *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func containsItem(s *containers, _ *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	found := py.Value(py.Bool(false))
 	for _, e := range es {
 		r, ok := s.equalElems([]py.Value{e}, []py.Value{args[1]})
@@ -304,7 +304,7 @@ func (s *containers) contains(_ *py.List, es []py.Value, _ *ssa.Op, args []py.Va
 	return one(found)
 }
 
-func (s *containers) sort(l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func sortList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	lit, ok := py.LiteralOf(l)
 	if !ok {
 		s.fail("dynamic-container", "a list that depends on data cannot be sorted at export")
@@ -337,8 +337,8 @@ func (s *containers) sort(l *py.List, es []py.Value, o *ssa.Op, args []py.Value)
 	return nil, true
 }
 
-// fold1 evaluates what makes one number or string of a list.
-func (s *containers) fold1(l *py.List, es []py.Value, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+// foldList evaluates what makes one number or string of a list.
+func foldList(s *containers, l *py.List, es []py.Value, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	if py.Tensorial(es) {
 		return nil, false
 	}

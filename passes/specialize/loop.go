@@ -19,7 +19,7 @@ const maxAliased = 64
 
 // loopOp evaluates a loop: at export where it only computes numbers, else as a
 // loop that stays one, else iteration by iteration.
-func (s *spec) loopOp(o *ssa.Op) {
+func (s *walk) loopOp(o *ssa.Op) {
 	l := &sourceLoop{op: o, body: o.Blocks[0], trip: s.get(o.Operand(0)), cond: s.get(o.Operand(1))}
 	l.inits = make([]py.Value, len(o.Results))
 	for i := range l.inits {
@@ -100,7 +100,7 @@ func computes(b *ssa.Block) bool {
 
 // iterate runs a loop at export. It gives up, and changes nothing, when the
 // condition depends on data or after limit iterations.
-func (s *spec) iterate(l *sourceLoop, trip int64, limit int) bool {
+func (s *walk) iterate(l *sourceLoop, trip int64, limit int) bool {
 	gaveUp := false
 	giveUp := func(format string, args ...any) {
 		gaveUp = true
@@ -142,7 +142,7 @@ const maxRounds = 64
 
 // keep emits a prim::Loop. Rounds over the body find what it has to carry; the
 // last one, after which nothing has to change, stays.
-func (s *spec) keep(src *sourceLoop) {
+func (s *walk) keep(src *sourceLoop) {
 	l := &loopState{
 		s: s, src: src, outer: s.build.cur, start: s.heap.Mark().Last, counted: src.counted,
 		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{},
@@ -280,7 +280,7 @@ func (l *loopState) mayBeEmpty() bool {
 
 // relateOut records what the result x of a loop may share memory with, given
 // the value y that the body ends with.
-func (s *spec) relateOut(x, y any, start int) {
+func (s *walk) relateOut(x, y any, start int) {
 	switch x := x.(type) {
 	case *py.Tensor:
 		t, ok := y.(*py.Tensor)
@@ -300,17 +300,24 @@ func (s *spec) relateOut(x, y any, start int) {
 		}
 	case *py.List:
 		if y, ok := y.(*py.List); ok && x != y {
+			if y.Cell.ID() <= start {
+				s.heap.Twin(x.Cell, y.Cell)
+			}
 			a, b := x.State().Elems, y.State().Elems
 			for i := range min(len(a), len(b)) {
 				s.relateOut(a[i], b[i], start)
 			}
+		}
+	case *py.Dict:
+		if y, ok := y.(*py.Dict); ok && x != y && y.Cell.ID() <= start {
+			s.heap.Twin(x.Cell, y.Cell)
 		}
 	}
 }
 
 // relateLoop records that a carried tensor may be the memory of one outside:
 // in the first iteration it is, later it may be.
-func (s *spec) relateLoop(x, y any) {
+func (s *walk) relateLoop(x, y any) {
 	switch x := x.(type) {
 	case *py.Tensor:
 		y, ok := y.(*py.Tensor)
@@ -326,10 +333,15 @@ func (s *spec) relateLoop(x, y any) {
 		}
 	case *py.List:
 		if y, ok := y.(*py.List); ok && x != y {
+			s.heap.Twin(x.Cell, y.Cell)
 			a, b := x.State().Elems, y.State().Elems
 			for i := range min(len(a), len(b)) {
 				s.relateLoop(a[i], b[i])
 			}
+		}
+	case *py.Dict:
+		if y, ok := y.(*py.Dict); ok && x != y {
+			s.heap.Twin(x.Cell, y.Cell)
 		}
 	}
 }

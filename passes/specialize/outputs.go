@@ -129,7 +129,7 @@ func inputTree(name string, a ssa.Input) (tree any, nested bool) {
 }
 
 // outputs returns the flattened results of the program.
-func (s *spec) outputs(results []py.Value) {
+func (s *walk) outputs(results []py.Value) {
 	s.op = nil
 	var vals []*ssa.Value
 	var paths []string

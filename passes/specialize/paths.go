@@ -106,7 +106,7 @@ func (f *frame) until(bottom *frame, o *ssa.Op) *frame {
 
 // split evaluates o and what follows it for both values of a bool. It gives the
 // frame at whose end the two paths were joined, and its results.
-func (s *spec) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
+func (s *walk) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
 	for bottom := f; bottom != nil; bottom = bottom.up {
 		if s.paths++; s.paths > maxPaths {
 			need.why.d.Hint = "what follows would have to be in the model more than " + fmt.Sprint(maxPaths) + " times, once for each case"
@@ -140,7 +140,7 @@ type outcome struct {
 }
 
 // path evaluates one branch of an If into a target block and undoes its changes.
-func (s *spec) path(dst *ssa.Block, f func() []py.Value) (out outcome) {
+func (s *walk) path(dst *ssa.Block, f func() []py.Value) (out outcome) {
 	at := s.moment()
 	end := s.try(func() {
 		s.build.cur = dst
@@ -162,7 +162,7 @@ func (s *spec) path(dst *ssa.Block, f func() []py.Value) (out outcome) {
 // both give. Where that has no form, it ends in a needSplit on cond. If the paths go to
 // the end of a frame, bottom is that frame, and only what can be reached from
 // outside of it is joined.
-func (s *spec) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value) []py.Value {
+func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value) []py.Value {
 	start := s.heap.Mark().Last
 	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond})
 	blocks := [2]*ssa.Block{n.AddBlock(), n.AddBlock()}
@@ -185,7 +185,8 @@ func (s *spec) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 	case outs[0].raised != nil:
 		return s.dropCheck(n, 1, outs[1], outs[0].raised)
 	}
-	m := &merger{s: s, n: n, blocks: blocks, changes: [2]journal.Changes{outs[0].changes, outs[1].changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{}}
+	m := &merger{s: s, n: n, blocks: blocks, changes: [2]journal.Changes{outs[0].changes, outs[1].changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{},
+		merged: map[[2]py.Value]py.Value{}, mergedCells: map[*journal.Cell]*journal.Cell{}}
 	if bottom != nil {
 		m.reach = s.reachable(outs, bottom)
 	}
@@ -199,13 +200,13 @@ func (s *spec) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 }
 
 // dropCheck takes the one path of an If whose other path raises an exception.
-func (s *spec) dropCheck(n *ssa.Op, keep int, out outcome, why *raised) []py.Value {
+func (s *walk) dropCheck(n *ssa.Op, keep int, out outcome, why *raised) []py.Value {
 	s.warnf("dropped-assert", "a check on data is left out (%s)", why.message)
 	return s.only(n, keep, out)
 }
 
 // only puts one block in the place of an If.
-func (s *spec) only(n *ssa.Op, keep int, out outcome) []py.Value {
+func (s *walk) only(n *ssa.Op, keep int, out outcome) []py.Value {
 	s.build.cur.Splice(n, n.Blocks[keep])
 	n.Erase()
 	for _, c := range journal.Ordered(out.changes) {
@@ -215,7 +216,7 @@ func (s *spec) only(n *ssa.Op, keep int, out outcome) []py.Value {
 }
 
 // ifOp evaluates an If whose condition is known at run time only.
-func (s *spec) ifOp(o *ssa.Op) {
+func (s *walk) ifOp(o *ssa.Op) {
 	cond, ok := s.get(o.Operand(0)).(py.Dynamic)
 	if !ok {
 		s.fail("unsupported-value", "the condition is not a bool")

@@ -12,43 +12,43 @@ import (
 )
 
 // handler evaluates an operator; done is false where it has nothing to say of these arguments.
-type handler func(s *spec, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
+type handler func(s *walk, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
 
 // primOps are the operators of the namespace prim. Calls, Ifs and Loops are in eval.
 var primOps map[ssa.Kind]handler
 
 func init() {
 	primOps = map[ssa.Kind]handler{
-		"prim::Constant":                  (*spec).constantOp,
-		"prim::ListConstruct":             (*spec).listConstruct,
-		"prim::TupleConstruct":            (*spec).tupleConstruct,
-		"prim::DictConstruct":             (*spec).dictConstruct,
-		"prim::ListUnpack":                (*spec).unpack,
-		"prim::TupleUnpack":               (*spec).unpack,
-		"prim::ConstantChunk":             (*spec).constantParts,
-		"prim::ConstantSplit":             (*spec).constantParts,
-		"prim::TupleIndex":                (*spec).tupleIndex,
-		"prim::TupleSlice":                (*spec).tupleSlice,
-		"prim::GetAttr":                   (*spec).getAttr,
-		"prim::SetAttr":                   (*spec).setAttr,
-		"prim::CreateObject":              (*spec).createObject,
-		"prim::RaiseException":            (*spec).raiseException,
+		"prim::Constant":                  constantOp,
+		"prim::ListConstruct":             listConstruct,
+		"prim::TupleConstruct":            tupleConstruct,
+		"prim::DictConstruct":             dictConstruct,
+		"prim::ListUnpack":                unpackOp,
+		"prim::TupleUnpack":               unpackOp,
+		"prim::ConstantChunk":             constantParts,
+		"prim::ConstantSplit":             constantParts,
+		"prim::TupleIndex":                tupleIndex,
+		"prim::TupleSlice":                tupleSlice,
+		"prim::GetAttr":                   getAttr,
+		"prim::SetAttr":                   setAttr,
+		"prim::CreateObject":              createObject,
+		"prim::RaiseException":            raiseException,
 		"prim::Print":                     nothing,
 		"prim::Uninitialized":             constantly(py.Unset{}),
 		"prim::unchecked_cast":            present,
 		"prim::unchecked_unwrap_optional": present,
-		"prim::isinstance":                (*spec).isInstance,
+		"prim::isinstance":                isInstance,
 		"prim::Enter":                     enter,
 		"prim::Exit":                      enter,
 		"prim::EnumName":                  enumName,
-		"prim::EnumValue":                 (*spec).enumValue,
-		"prim::tolist":                    (*spec).tolist,
-		"prim::data":                      (*spec).data,
-		"prim::NumToTensor":               (*spec).numToTensor,
-		"prim::min":                       (*spec).primNumbers,
-		"prim::max":                       (*spec).primNumbers,
-		"prim::abs":                       (*spec).primNumbers,
-		"prim::rangelist":                 (*spec).rangeList,
+		"prim::EnumValue":                 enumValue,
+		"prim::tolist":                    toListOp,
+		"prim::data":                      dataOf,
+		"prim::NumToTensor":               numToTensor,
+		"prim::min":                       primNumbers,
+		"prim::max":                       primNumbers,
+		"prim::abs":                       primNumbers,
+		"prim::rangelist":                 rangeList,
 	}
 }
 
@@ -56,13 +56,13 @@ func one(v py.Value) ([]py.Value, bool) { return []py.Value{v}, true }
 
 // constantly answers the same whatever the arguments are.
 func constantly(v py.Value) handler {
-	return func(*spec, *ssa.Op, []py.Value) ([]py.Value, bool) { return one(v) }
+	return func(*walk, *ssa.Op, []py.Value) ([]py.Value, bool) { return one(v) }
 }
 
 // nothing drops an operator without results.
-func nothing(*spec, *ssa.Op, []py.Value) ([]py.Value, bool) { return nil, true }
+func nothing(*walk, *ssa.Op, []py.Value) ([]py.Value, bool) { return nil, true }
 
-func (s *spec) constantOp(o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+func constantOp(s *walk, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	l, ok := o.Attr("value")
 	if n, has := o.Attr("name"); !ok && has {
 		l = ssa.FuncName(n.Str())
@@ -86,7 +86,7 @@ func (s *spec) constantOp(o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	return one(v)
 }
 
-func (s *spec) listConstruct(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func listConstruct(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	elem := ssa.Type(ssa.AnyType)
 	if lt, ok := o.Results[0].Type.(*ssa.ListType); ok {
 		elem = lt.Elem
@@ -94,12 +94,12 @@ func (s *spec) listConstruct(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(s.heap.List(elem, args))
 }
 
-func (s *spec) tupleConstruct(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func tupleConstruct(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	tt, _ := o.Results[0].Type.(*ssa.TupleType)
 	return one(&py.Tuple{Elems: args, Typ: tt})
 }
 
-func (s *spec) dictConstruct(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func dictConstruct(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	d := &py.DictState{}
 	for i := 0; i+1 < len(args); i += 2 {
 		d = d.With(s.lists.key(args[i]), args[i+1])
@@ -107,7 +107,7 @@ func (s *spec) dictConstruct(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(&py.Dict{Cell: s.heap.New(d), Typ: o.Results[0].Type})
 }
 
-func (s *spec) unpack(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func unpackOp(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	x := args[0]
 	if m, ok := x.(*py.Maybe); ok {
 		x = m.Val
@@ -134,7 +134,7 @@ func (s *spec) unpack(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 }
 
 // constantParts does what chunk and split do, with attributes for arguments and a result for each part.
-func (s *spec) constantParts(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func constantParts(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	name, by := "aten::chunk", "chunks"
 	if o.Kind == "prim::ConstantSplit" {
 		name, by = "aten::split.Tensor", "split_size"
@@ -150,7 +150,7 @@ func (s *spec) constantParts(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return nil, false
 }
 
-func (s *spec) tupleIndex(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func tupleIndex(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t, ok := args[0].(*py.Tuple)
 	l, ok2 := args[1].(py.Const)
 	if !ok || !ok2 {
@@ -163,7 +163,7 @@ func (s *spec) tupleIndex(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(t.Elems[i])
 }
 
-func (s *spec) tupleSlice(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func tupleSlice(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t, ok := args[0].(*py.Tuple)
 	if !ok {
 		s.fail("unsupported-value", "TupleSlice of something that is not a tuple")
@@ -172,7 +172,7 @@ func (s *spec) tupleSlice(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(&py.Tuple{Elems: t.Elems[lo:hi]})
 }
 
-func (s *spec) getAttr(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func getAttr(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	x, ok := args[0].(*py.Object)
 	if !ok {
 		s.fail("attribute", "GetAttr on something that is not an object")
@@ -185,7 +185,7 @@ func (s *spec) getAttr(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(py.AsValue(v))
 }
 
-func (s *spec) setAttr(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func setAttr(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	x, ok := args[0].(*py.Object)
 	if !ok {
 		s.fail("attribute", "SetAttr on something that is not an object")
@@ -195,11 +195,11 @@ func (s *spec) setAttr(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if x.Src != nil {
 		s.writes.noteState(joinPath(x.Path, name), func() py.Value { return py.AsValue(c.Content()) })
 	}
-	s.heap.Set(c, args[1])
+	s.lists.set(c, args[1])
 	return nil, true
 }
 
-func (s *spec) createObject(o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+func createObject(s *walk, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	x := &py.Object{Attrs: map[string]*journal.Cell{}}
 	if c, ok := o.Results[0].Type.(*ssa.ClassType); ok {
 		x.Class = c.Name
@@ -207,7 +207,7 @@ func (s *spec) createObject(o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	return one(x)
 }
 
-func (s *spec) raiseException(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func raiseException(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	msg := "an exception"
 	if l, ok := args[0].(py.Const); ok && l.Kind == ssa.StrLit {
 		msg = l.Str()
@@ -216,25 +216,25 @@ func (s *spec) raiseException(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 }
 
 // present is the value of an Optional that the program has found not to be None.
-func present(_ *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func present(_ *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if m, ok := args[0].(*py.Maybe); ok {
 		return one(m.Val)
 	}
 	return one(args[0])
 }
 
-func (s *spec) isInstance(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func isInstance(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	l, _ := o.Attr("types")
 	for _, e := range l.Elems {
-		if s.instance(args[0], e.Elem, o.Operand(0).Type) {
+		if isInstanceOf(s, args[0], e.Elem, o.Operand(0).Type) {
 			return one(py.Bool(true))
 		}
 	}
 	return one(py.Bool(false))
 }
 
-// instance decides isinstance(x, t); declared is the static type of x.
-func (s *spec) instance(x py.Value, t, declared ssa.Type) bool {
+// isInstanceOf decides isinstance(x, t); declared is the static type of x.
+func isInstanceOf(s *walk, x py.Value, t, declared ssa.Type) bool {
 	switch x := x.(type) {
 	case py.Const:
 		return constInstance(x, t)
@@ -262,7 +262,7 @@ func (s *spec) instance(x py.Value, t, declared ssa.Type) bool {
 			return false
 		}
 		for i, e := range x.Elems {
-			if !s.instance(e, tt.Elems[i], ssa.AnyType) {
+			if !isInstanceOf(s, e, tt.Elems[i], ssa.AnyType) {
 				return false
 			}
 		}
@@ -292,7 +292,7 @@ func constInstance(x py.Const, t ssa.Type) bool {
 	return false
 }
 
-func enter(_ *spec, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func enter(_ *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if len(o.Results) == 0 {
 		return nil, true
 	}
@@ -300,7 +300,7 @@ func enter(_ *spec, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 }
 
 // enumName is the part of Class.NAME behind the last dot.
-func enumName(s *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func enumName(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	l, ok := args[0].(py.Const)
 	if !ok || l.Kind != ssa.EnumLit {
 		s.fail("unsupported-value", "the name of an enum that is not known")
@@ -308,7 +308,7 @@ func enumName(s *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(py.String(l.Str()[strings.LastIndexByte(l.Str(), '.')+1:]))
 }
 
-func (s *spec) enumValue(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func enumValue(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	l, ok := args[0].(py.Const)
 	if !ok || l.Kind != ssa.EnumLit || len(l.Elems) == 0 {
 		s.fail("unsupported-value", "the value of an enum that is not known")
@@ -316,12 +316,12 @@ func (s *spec) enumValue(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(s.module.fromLiteral(l.Elems[0], o.Results[0].Type))
 }
 
-func (s *spec) tolist(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func toListOp(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(s.lists.toList(args[0], o.Results[0].Type))
 }
 
-// data is x.data: another tensor object, of the same memory.
-func (s *spec) data(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+// dataOf is x.data: another tensor object, of the same memory.
+func dataOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t, ok := args[0].(*py.Tensor)
 	if !ok {
 		return nil, false
@@ -330,7 +330,7 @@ func (s *spec) data(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(s.heap.View(v.Storage, v.Chain, v.Strides, t.Base, t.Val))
 }
 
-func (s *spec) numToTensor(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func numToTensor(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	l, ok := args[0].(py.Const)
 	if !ok {
 		return nil, false
@@ -352,7 +352,7 @@ func numberTensor(l ssa.Literal) *tensor.Tensor {
 }
 
 // primNumbers is min, max and abs of numbers; min and max of a list are those of its elements.
-func (s *spec) primNumbers(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func primNumbers(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if py.Tensorial(args) {
 		return nil, false
 	}
@@ -369,7 +369,7 @@ func (s *spec) primNumbers(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return s.vals.scalar(o.Kind, o.Schema, args), true
 }
 
-func (s *spec) rangeList(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func rangeList(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	l, ok := args[0].(py.Const)
 	if !ok {
 		return nil, false

@@ -32,23 +32,23 @@ func init() {
 		"aten::manual_seed":              dropped,
 		"aten::_log_api_usage_once":      dropped,
 		"aten::_functional_assert_async": dropped,
-		"aten::_assert_async":            (*spec).assertAsync,
+		"aten::_assert_async":            assertAsync,
 
-		"aten::_unwrap_optional": (*spec).unwrapOptional,
+		"aten::_unwrap_optional": unwrapOptional,
 		"aten::wait":             awaited,
 		"prim::AutogradZero":     awaited,
-		"aten::__is__":           (*spec).isOp,
-		"aten::__isnot__":        (*spec).isOp,
-		"aten::__not__": func(s *spec, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+		"aten::__is__":           isOp,
+		"aten::__isnot__":        isOp,
+		"aten::__not__": func(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return s.vals.scalar(o.Kind, o.Schema, args), true
 		},
-		"aten::broadcast_shapes": func(s *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.lists.broadcastShapes(args) },
-		"aten::_infer_size":      func(s *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.lists.broadcastShapes(args) },
-		"aten::histogramdd":      func(s *spec, o *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.histogramdd(o, args), true },
-		"aten::flatten":          (*spec).unflattenedOp,
-		"aten::atleast_1d":       (*spec).unflattenedOp,
-		"aten::atleast_2d":       (*spec).unflattenedOp,
-		"aten::atleast_3d":       (*spec).unflattenedOp,
+		"aten::broadcast_shapes": func(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.lists.broadcastShapes(args) },
+		"aten::_infer_size":      func(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.lists.broadcastShapes(args) },
+		"aten::histogramdd":      func(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.histogramdd(o, args), true },
+		"aten::flatten":          unflattenedOp,
+		"aten::atleast_1d":       unflattenedOp,
+		"aten::atleast_2d":       unflattenedOp,
+		"aten::atleast_3d":       unflattenedOp,
 	}
 	// an exported model runs on one device, without gradients
 	for _, k := range []ssa.Kind{"aten::is_grad_enabled", "aten::is_autocast_enabled", "aten::is_autocast_cpu_enabled", "prim::is_grad_enabled",
@@ -68,29 +68,29 @@ func init() {
 		"aten::element_size":      dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
 		"prim::itemsize":          dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
 		"aten::itemsize":          dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
-		"aten::dim":               (*spec).rank,
-		"aten::ndimension":        (*spec).rank,
-		"prim::ndim":              (*spec).rank,
-		"aten::size":              (*spec).sizes,
-		"prim::shape":             (*spec).sizes,
-		"aten::sym_size":          (*spec).sizes,
-		"prim::size":              (*spec).sizes,
-		"aten::len":               (*spec).tensorLen,
-		"aten::numel":             (*spec).numel,
-		"aten::sym_numel":         (*spec).numel,
-		"aten::is_contiguous":     (*spec).isContiguous,
-		"aten::is_same_size":      (*spec).isSameSize,
-		"aten::stride":            (*spec).stride,
-		"aten::sym_stride":        (*spec).stride,
-		"aten::storage_offset":    (*spec).storageOffset,
+		"aten::dim":               rankOf,
+		"aten::ndimension":        rankOf,
+		"prim::ndim":              rankOf,
+		"aten::size":              sizesOf,
+		"prim::shape":             sizesOf,
+		"aten::sym_size":          sizesOf,
+		"prim::size":              sizesOf,
+		"aten::len":               tensorLen,
+		"aten::numel":             numelOf,
+		"aten::sym_numel":         numelOf,
+		"aten::is_contiguous":     isContiguousOp,
+		"aten::is_same_size":      isSameSize,
+		"aten::stride":            strideOf,
+		"aten::sym_stride":        strideOf,
+		"aten::storage_offset":    storageOffset,
 	}
 	for _, k := range []ssa.Kind{"aten::item", "aten::Int", "aten::Float", "aten::Bool", "aten::IntImplicit", "aten::FloatImplicit",
 		"aten::ScalarImplicit", "aten::Complex", "aten::_local_scalar_dense", "aten::is_nonzero"} {
-		tensorQueries[k] = (*spec).item
+		tensorQueries[k] = itemOf
 	}
 }
 
-func device(_ *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func device(_ *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if len(args) > 0 {
 		if l, ok := args[0].(py.Const); ok && l.Kind == ssa.StrLit {
 			return one(py.Device(l.Str()))
@@ -100,7 +100,7 @@ func device(_ *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 }
 
 // dropped evaluates what has no effect in a model: its results are None.
-func dropped(_ *spec, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+func dropped(_ *walk, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	rs := make([]py.Value, len(o.Results))
 	for i := range rs {
 		rs[i] = py.None
@@ -108,12 +108,12 @@ func dropped(_ *spec, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	return rs, true
 }
 
-func (s *spec) assertAsync(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func assertAsync(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	s.warnf("dropped-assert", "an assertion on data is left out")
 	return dropped(s, o, args)
 }
 
-func (s *spec) unwrapOptional(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func unwrapOptional(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if m, ok := args[0].(*py.Maybe); ok {
 		return one(m.Val)
 	}
@@ -124,11 +124,11 @@ func (s *spec) unwrapOptional(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 }
 
 // awaited is the value of a future, which is its only argument.
-func awaited(_ *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func awaited(_ *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return args, len(args) == 1
 }
 
-func (s *spec) isOp(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func isOp(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	want := o.Kind == "aten::__is__"
 	m, ok := args[0].(*py.Maybe)
 	if !ok || !py.IsNone(args[1]) {
@@ -159,7 +159,7 @@ func isSame(a, b py.Value) bool {
 }
 
 // unflattenedOp gives the very same tensor where flatten or atleast_nd has nothing to do.
-func (s *spec) unflattenedOp(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func unflattenedOp(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t, ok := args[0].(*py.Tensor)
 	if !ok || !unflattened(o, args, s.vals.read(t).Tensor()) {
 		return nil, false
@@ -199,7 +199,7 @@ func unflattened(o *ssa.Op, args []py.Value, t *ssa.TensorType) bool {
 }
 
 // typeOf is the type of a tensor argument, nil where its rank is not known.
-func (s *spec) typeOf(x py.Value) *ssa.TensorType {
+func typeOf(s *walk, x py.Value) *ssa.TensorType {
 	if t, ok := x.(*py.Tensor); ok {
 		if tt := s.vals.read(t).Tensor(); tt != nil && tt.Ranked {
 			return tt
@@ -210,10 +210,10 @@ func (s *spec) typeOf(x py.Value) *ssa.TensorType {
 
 // dtypeQuery is a question that the dtype answers.
 func dtypeQuery(answer func(tensor.DType) py.Value) handler {
-	return func(s *spec, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return one(answer(s.dtype(args[0]))) }
+	return func(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return one(answer(dtypeOf(s, args[0]))) }
 }
 
-func (s *spec) dtype(x py.Value) tensor.DType {
+func dtypeOf(s *walk, x py.Value) tensor.DType {
 	d := s.vals.read(x.(*py.Tensor)).DType()
 	if d == tensor.Undefined {
 		s.fail("unknown-dtype", "the dtype of its operand is not known")
@@ -221,16 +221,16 @@ func (s *spec) dtype(x py.Value) tensor.DType {
 	return d
 }
 
-func (s *spec) rank(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	t := s.typeOf(args[0])
+func rankOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	t := typeOf(s, args[0])
 	if t == nil {
 		s.fail("unknown-shape", "the rank of its operand is not known; give the inputs' shapes, such as --input 'x:f32[N,3]'")
 	}
 	return one(py.Int(int64(len(t.Dims))))
 }
 
-func (s *spec) sizes(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	t := s.typeOf(args[0])
+func sizesOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	t := typeOf(s, args[0])
 	if t == nil {
 		return nil, false
 	}
@@ -253,16 +253,16 @@ func (s *spec) sizes(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(s.vals.size(self, d))
 }
 
-func (s *spec) tensorLen(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	t := s.typeOf(args[0])
+func tensorLen(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	t := typeOf(s, args[0])
 	if t == nil || len(t.Dims) == 0 {
 		return nil, false
 	}
 	return one(s.vals.size(args[0].(*py.Tensor), 0))
 }
 
-func (s *spec) numel(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	t := s.typeOf(args[0])
+func numelOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	t := typeOf(s, args[0])
 	if t == nil {
 		return nil, false
 	}
@@ -273,7 +273,7 @@ func (s *spec) numel(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(n)
 }
 
-func (s *spec) isContiguous(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func isContiguousOp(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if len(args) > 1 {
 		if l, ok := args[1].(py.Const); ok && !l.IsNone() && l.Int() != 0 {
 			return one(py.Bool(false))
@@ -292,8 +292,8 @@ func (s *spec) isContiguous(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(py.Bool(all))
 }
 
-func (s *spec) isSameSize(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	a, b := s.typeOf(args[0]), s.typeOf(args[1])
+func isSameSize(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	a, b := typeOf(s, args[0]), typeOf(s, args[1])
 	switch {
 	case a == nil || b == nil:
 		return nil, false
@@ -305,7 +305,7 @@ func (s *spec) isSameSize(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return nil, false
 }
 
-func (s *spec) stride(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func strideOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	st := heap.ViewOf(args[0].(*py.Tensor)).Strides
 	if st == nil {
 		return nil, false
@@ -330,15 +330,15 @@ func (s *spec) stride(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return one(s.heap.List(ssa.IntType, ints))
 }
 
-func (s *spec) storageOffset(_ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func storageOffset(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if len(heap.ViewOf(args[0].(*py.Tensor)).Chain) > 0 {
 		return nil, false
 	}
 	return one(py.Int(0))
 }
 
-// item turns a tensor of one element into a number: at export if it is a constant.
-func (s *spec) item(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+// itemOf turns a tensor of one element into a number: at export if it is a constant.
+func itemOf(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t := args[0].(*py.Tensor)
 	asIs := o.Kind == "aten::item" || o.Kind == "aten::_local_scalar_dense"
 	if c := s.vals.constTensor(t); c != nil && c.NumElements() == 1 && c.HasData() && !c.DType.IsComplex() {
@@ -359,7 +359,7 @@ func (s *spec) item(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		return one(s.vals.number(s.build.emit(o.Kind, o.Schema, v)[0]))
 	}
 	name := "aten::Float.Tensor" // what it is at run time the dtype decides
-	switch d := s.dtype(t); {
+	switch d := dtypeOf(s, t); {
 	case d == tensor.Bool:
 		name = "aten::Bool.Tensor"
 	case d.IsInt():

@@ -12,7 +12,7 @@ type reach map[*journal.Cell]bool
 
 // reachable gives the cells that the results of two paths, the variables outside
 // of a frame and the state of the module lead to.
-func (s *spec) reachable(outs [2]outcome, bottom *frame) reach {
+func (s *walk) reachable(outs [2]outcome, bottom *frame) reach {
 	r := reach{}
 	for _, out := range outs {
 		out.changes.Under(func() {

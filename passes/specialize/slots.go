@@ -76,7 +76,7 @@ func sameRaw(a, b any) bool {
 
 // loopState is the attempt to keep one loop.
 type loopState struct {
-	s       *spec
+	s       *walk
 	src     *sourceLoop
 	counted bool // unrolling is possible
 	start   int  // cells with a greater id were made in the loop

@@ -90,7 +90,7 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 func run(m *ssa.Module, opts Options) (found findings, err error) {
 	src := m.Main()
 	out := m.NewFunc(src.Name + ".specialized")
-	s := newSpec(m, src, out, opts)
+	s := newWalk(m, src, out, opts)
 	end := s.try(func() {
 		s.inputs()
 		s.views.axes = layout.Axes{}
@@ -205,7 +205,7 @@ type containers struct {
 	views *views
 }
 
-func newSpec(m *ssa.Module, src, out *ssa.Func, opts Options) *spec {
+func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
 	c := &context{m: m, opts: opts}
 	h := &heap.Heap{}
 	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
@@ -214,7 +214,7 @@ func newSpec(m *ssa.Module, src, out *ssa.Func, opts Options) *spec {
 	vw := &views{context: c, build: b, heap: h, vals: vals, axes: layout.Axes{}}
 	wr := &writes{context: c, build: b, heap: h, vals: vals, views: vw}
 	lists := &containers{context: c, build: b, heap: h, vals: vals, views: vw}
-	return &spec{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues())}
+	return &walk{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues())}
 }
 
 // name keeps the user's variable name on the value that was emitted for it.
@@ -256,7 +256,7 @@ func (s *builder) name(x py.Value, name string) {
 }
 
 // inputs makes the parameters of the target function.
-func (s *spec) inputs() {
+func (s *walk) inputs() {
 	known := map[string]bool{}
 	byName := map[string]ssa.Input{}
 	for _, a := range s.m.Inputs {
@@ -337,7 +337,7 @@ func defaultArg(name string, t ssa.Type) ssa.Input {
 	return ssa.Input{Name: name, Type: t}
 }
 
-func (s *spec) input(name string, a ssa.Input, declared ssa.Type) py.Value {
+func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 	if a.Const != nil {
 		l := *a.Const
 		if l.Kind == ssa.IntLit && declared == ssa.FloatType {
@@ -432,14 +432,14 @@ func addName(m map[string]bool, n string) map[string]bool {
 	return m
 }
 
-func (s *spec) inputTensor(p *ssa.Value, name string) py.Value {
+func (s *walk) inputTensor(p *ssa.Value, name string) py.Value {
 	t := s.heap.Tensor(p)
 	heap.ViewOf(t).Storage.Origin, heap.ViewOf(t).Storage.Name = "input", name
 	return t
 }
 
 // unrankedInput reports that the user left the rank of an input open.
-func (s *spec) unrankedInput() bool {
+func (s *walk) unrankedInput() bool {
 	for _, p := range s.build.out.Body.Params {
 		if t := p.Tensor(); t != nil && !t.Ranked {
 			return true

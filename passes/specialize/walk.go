@@ -7,8 +7,8 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// spec is the walk over the source program.
-type spec struct {
+// walk is the walk over the source program.
+type walk struct {
 	*context
 	build  *builder
 	heap   *heap.Heap
@@ -52,12 +52,12 @@ type frame struct {
 const maxCalls = 200
 
 // block evaluates a block of the function at hand in the current target block, and gives its returns.
-func (s *spec) block(b *ssa.Block) []py.Value {
+func (s *walk) block(b *ssa.Block) []py.Value {
 	return s.run(&frame{outer: s.frame, env: s.env, block: b, next: b.First(), loc: s.loc})
 }
 
 // run evaluates what is left of the blocks on a stack, and gives the returns of the one at the bottom.
-func (s *spec) run(f *frame) []py.Value {
+func (s *walk) run(f *frame) []py.Value {
 	at := s.moment()
 	for {
 		s.frame, s.env, s.loc, s.op = f, f.env, f.loc, at.op
@@ -99,7 +99,7 @@ func (s *spec) run(f *frame) []py.Value {
 }
 
 // enter gives the frame of the block that an operator stands for, nil if it is evaluated as it is.
-func (s *spec) enter(f *frame, o *ssa.Op) *frame {
+func (s *walk) enter(f *frame, o *ssa.Op) *frame {
 	switch o.Kind {
 	case "prim::If":
 		c, ok := s.get(o.Operand(0)).(py.Const)
@@ -128,7 +128,7 @@ func (s *spec) enter(f *frame, o *ssa.Op) *frame {
 }
 
 // call gives the frame of a function of the module.
-func (s *spec) call(f *frame, o *ssa.Op, name string, args []*ssa.Value) *frame {
+func (s *walk) call(f *frame, o *ssa.Op, name string, args []*ssa.Value) *frame {
 	fn := s.m.Func(name)
 	if fn == nil {
 		s.fail("missing-function", "%s is not in the model", name)
@@ -147,7 +147,7 @@ func (s *spec) call(f *frame, o *ssa.Op, name string, args []*ssa.Value) *frame 
 }
 
 // finish gives the results of a block to the frame that waits for them.
-func (s *spec) finish(f *frame, results []py.Value) *frame {
+func (s *walk) finish(f *frame, results []py.Value) *frame {
 	s.env = f.up.env
 	for i, r := range f.op.Results {
 		if f.op.Kind != "prim::If" {
@@ -159,7 +159,7 @@ func (s *spec) finish(f *frame, results []py.Value) *frame {
 }
 
 // get is what a source value is known to be.
-func (s *spec) get(v *ssa.Value) py.Value {
+func (s *walk) get(v *ssa.Value) py.Value {
 	x := s.env[v.ID]
 	if x == nil {
 		s.fail("internal", "%%%s has no value here", v.Name)
@@ -167,10 +167,10 @@ func (s *spec) get(v *ssa.Value) py.Value {
 	return s.facts.refine(x)
 }
 
-func (s *spec) put(v *ssa.Value, x py.Value) { s.env[v.ID] = x }
+func (s *walk) put(v *ssa.Value, x py.Value) { s.env[v.ID] = x }
 
 // eval evaluates one operator in the current target block.
-func (s *spec) eval(o *ssa.Op) {
+func (s *walk) eval(o *ssa.Op) {
 	switch o.Kind {
 	case "prim::If":
 		s.ifOp(o)

@@ -30,7 +30,7 @@ import (
 // Heap makes lists, storages and tensors, and records what is known of them.
 type Heap struct {
 	journal.Journal
-	// twins are tensor objects that are the same object in some case.
+	// twins are tensors, lists, dicts and attributes that are the same object in some case.
 	twins map[*journal.Cell][]*journal.Cell
 }
 
@@ -222,8 +222,8 @@ func Outside(st *Storage, last int) []*Storage {
 	return out
 }
 
-// Twin records that two tensor objects are one in some case, as v is x in `v = x if c else y`:
-// what changes the shape of one in place may change that of the other.
+// Twin records that two objects are one in some case, as v is x in `v = x if c else y`:
+// what changes one of them in place may change the other.
 func (h *Heap) Twin(a, b *journal.Cell) {
 	if a == b {
 		return
@@ -235,6 +235,9 @@ func (h *Heap) Twin(a, b *journal.Cell) {
 	h.twins[a], h.twins[b] = append(was[:len(was):len(was)], b), append(wasB[:len(wasB):len(wasB)], a)
 	h.Learn(func() { h.twins[a], h.twins[b] = was, wasB })
 }
+
+// HasTwins reports that a cell may be the one of another object: what is written to it may show there.
+func (h *Heap) HasTwins(c *journal.Cell) bool { return len(h.twins[c]) > 0 }
 
 // Reshape makes a tensor object another view of its memory, in place. Those that may be the same object cannot
 // be read any more, for the reason why.
