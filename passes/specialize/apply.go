@@ -77,33 +77,6 @@ func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 	return rs
 }
 
-// results makes program values of an op's results; a list result of known length comes as its elements.
-func (s *views) results(o *ssa.Op, args []py.Value, vs []*ssa.Value) []py.Value {
-	if len(o.Results) == 1 {
-		if lt, ok := o.Results[0].Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
-			if len(vs) == 1 {
-				if _, dyn := vs[0].Type.(*ssa.ListType); dyn {
-					return []py.Value{&py.List{Cell: s.heap.New(&py.ListState{Dyn: vs[0]}), Elem: lt.Elem}}
-				}
-			}
-			elems := make([]py.Value, len(vs))
-			for i, v := range vs {
-				elems[i] = s.heap.Laid(v, s.resultStrides(o, args, v))
-			}
-			return []py.Value{s.heap.List(lt.Elem, elems)}
-		}
-	}
-	out := make([]py.Value, len(vs))
-	for i, v := range vs {
-		if v.Tensor() != nil {
-			out[i] = s.heap.Laid(v, s.resultStrides(o, args, v))
-			continue
-		}
-		out[i] = s.vals.wrap(v)
-	}
-	return out
-}
-
 // opaque emits an operator without a schema, for a fall-through or a user's symbolic function.
 func (s *walk) opaque(o *ssa.Op, args []py.Value) []py.Value {
 	types := make([]ssa.Type, len(o.Results))
@@ -189,24 +162,4 @@ func returnsTensor(schema *ssa.Schema) bool {
 		}
 	}
 	return false
-}
-
-// number gives an emitted int a symbol of its own, so that equal ones compare equal.
-func (s *values) number(v *ssa.Value) py.Value {
-	if v.Type == ssa.IntType && v.Sym == nil {
-		v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
-	}
-	return s.wrap(v)
-}
-
-// size is one size of a tensor.
-func (s *values) size(t *py.Tensor, i int) py.Value {
-	v := s.read(t)
-	e := v.Tensor().Dims[i]
-	if n, ok := e.Int(); ok {
-		return py.Int(n)
-	}
-	r := s.emitName("aten::size.int", v, i)
-	r.Sym = []sym.Expr{e}
-	return py.Dyn(r)
 }

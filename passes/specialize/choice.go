@@ -49,23 +49,3 @@ func (s *walk) chosen(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	}
 	return out, true
 }
-
-// choose gives the value that is a where cond is true, else b.
-func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
-	if py.Same(a, b) {
-		return a
-	}
-	if py.Choosable(a) && py.Choosable(b) {
-		return &py.Choice{Cond: cond, Yes: a, No: b}
-	}
-	ta, ok := py.NumberType(a)
-	tb, ok2 := py.NumberType(b)
-	if !ok || !ok2 || ta != tb {
-		s.fail("string-data", "a value that a string decides has no form in ONNX")
-	}
-	va, vb := s.materialize(a), s.materialize(b)
-	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, ta)
-	n.AddBlock().SetReturns(va)
-	n.AddBlock().SetReturns(vb)
-	return s.number(n.Results[0])
-}

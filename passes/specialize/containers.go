@@ -75,23 +75,6 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 	return x
 }
 
-func (s *values) number2(v *ssa.Value) py.Value {
-	if v.Type == ssa.IntType {
-		return s.number(v)
-	}
-	return s.wrap(v)
-}
-
-// inLoop reports that the current block is in the body of a loop that is kept.
-func (s *builder) inLoop() bool {
-	for b := s.cur; b != nil && b.Owner() != nil; b = b.Owner().Block() {
-		if b.Owner().Kind == "prim::Loop" {
-			return true
-		}
-	}
-	return false
-}
-
 // tupleHandler evaluates an operator whose first argument is a tuple.
 type tupleHandler func(s *containers, t *py.Tuple, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
-	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -180,33 +179,6 @@ func (s *writes) refuseOverlap(self, other *py.Tensor) {
 	}
 }
 
-// places gives where in the storage the elements of a view are, nil if it is not known.
-func (s *views) places(st *heap.View) []int64 {
-	shape, ok := staticShape(st.Storage.State().Base)
-	if !ok {
-		return nil
-	}
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	if n > maxPlaces {
-		return nil
-	}
-	v := make([]int64, n)
-	for i := range v {
-		v[i] = int64(i)
-	}
-	at := s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, shape, v)))
-	for i := range st.Chain {
-		at = s.vals.step(&st.Chain[i], at)
-	}
-	if c := onnx.ConstOf(at); c != nil {
-		return c.Int64s()
-	}
-	return nil
-}
-
 func staticShape(v *ssa.Value) ([]int64, bool) {
 	if t := v.Tensor(); t != nil {
 		return t.Static()
@@ -259,14 +231,6 @@ func fitsInto(t, c *ssa.TensorType) bool {
 	return true
 }
 
-func (s *values) tensor(x py.Value) *py.Tensor {
-	if t, ok := x.(*py.Tensor); ok {
-		return t
-	}
-	s.fail("mutation", "expected a tensor")
-	return nil
-}
-
 func sameDims(a, b *ssa.TensorType) bool {
 	if len(a.Dims) != len(b.Dims) {
 		return false
@@ -287,15 +251,6 @@ func (s *writes) noteMutation(t *py.Tensor) {
 			return s.heap.View(st, nil, st.Strides, base, base)
 		})
 	}
-}
-
-// castLike converts v to the dtype of like.
-func (s *values) castLike(v, like *ssa.Value) *ssa.Value {
-	d := like.DType()
-	if d == tensor.Undefined || v.DType() == d {
-		return v
-	}
-	return s.emitName("aten::to.dtype", v, ssa.Int(int64(d.Code())), false, false, nil)
 }
 
 // functional finds the pure overload that takes the arguments of an in-place one.

@@ -175,7 +175,7 @@ func (l *loopState) round() {
 	s.put(body.Params[0], py.Dyn(i))
 	for k, sl := range l.slots {
 		x := py.AsValue(l.bind(sl, param))
-		s.relateLoop(x, l.src.inits[k])
+		l.relateLoop(x, l.src.inits[k])
 		s.put(body.Params[k+1], x)
 	}
 	l.setCells(func(sl *slot) any { return l.bind(sl, param) })
@@ -262,9 +262,9 @@ func (l *loopState) close() {
 	for k, sl := range l.slots {
 		x := py.AsValue(l.bind(l.after(sl), result))
 		if l.mayBeEmpty() {
-			s.relateLoop(x, l.src.inits[k])
+			l.relateLoop(x, l.src.inits[k])
 		}
-		s.relateOut(x, l.outs[k], l.start)
+		l.relateOut(x, l.outs[k], l.start)
 		s.build.name(x, l.src.op.Results[k].Name)
 		s.put(l.src.op.Results[k], x)
 	}
@@ -280,7 +280,7 @@ func (l *loopState) mayBeEmpty() bool {
 
 // relateOut records what the result x of a loop may share memory with, given
 // the value y that the body ends with.
-func (s *walk) relateOut(x, y any, start int) {
+func (l *loopState) relateOut(x, y any, start int) {
 	switch x := x.(type) {
 	case *py.Tensor:
 		t, ok := y.(*py.Tensor)
@@ -288,60 +288,60 @@ func (s *walk) relateOut(x, y any, start int) {
 			return
 		}
 		mine, st := heap.ViewOf(x).Storage, heap.ViewOf(t).Storage
-		s.heap.Inherit(mine, st)
+		l.s.heap.Inherit(mine, st)
 		for _, p := range heap.Outside(st, start) {
-			s.heap.Peer(mine, p)
+			l.s.heap.Peer(mine, p)
 		}
 	case *py.Tuple:
 		if y, ok := y.(*py.Tuple); ok {
 			for i := range min(len(x.Elems), len(y.Elems)) {
-				s.relateOut(x.Elems[i], y.Elems[i], start)
+				l.relateOut(x.Elems[i], y.Elems[i], start)
 			}
 		}
 	case *py.List:
 		if y, ok := y.(*py.List); ok && x != y {
 			if y.Cell.ID() <= start {
-				s.heap.Twin(x.Cell, y.Cell)
+				l.s.heap.Twin(x.Cell, y.Cell)
 			}
 			a, b := x.State().Elems, y.State().Elems
 			for i := range min(len(a), len(b)) {
-				s.relateOut(a[i], b[i], start)
+				l.relateOut(a[i], b[i], start)
 			}
 		}
 	case *py.Dict:
 		if y, ok := y.(*py.Dict); ok && x != y && y.Cell.ID() <= start {
-			s.heap.Twin(x.Cell, y.Cell)
+			l.s.heap.Twin(x.Cell, y.Cell)
 		}
 	}
 }
 
 // relateLoop records that a carried tensor may be the memory of one outside:
 // in the first iteration it is, later it may be.
-func (s *walk) relateLoop(x, y any) {
+func (l *loopState) relateLoop(x, y any) {
 	switch x := x.(type) {
 	case *py.Tensor:
 		y, ok := y.(*py.Tensor)
 		if ok && x != y && heap.ViewOf(x).Storage != heap.ViewOf(y).Storage {
-			s.heap.Peer(heap.ViewOf(x).Storage, heap.ViewOf(y).Storage)
-			s.heap.Twin(x.Cell, y.Cell)
+			l.s.heap.Peer(heap.ViewOf(x).Storage, heap.ViewOf(y).Storage)
+			l.s.heap.Twin(x.Cell, y.Cell)
 		}
 	case *py.Tuple:
 		if y, ok := y.(*py.Tuple); ok {
 			for i := range min(len(x.Elems), len(y.Elems)) {
-				s.relateLoop(x.Elems[i], y.Elems[i])
+				l.relateLoop(x.Elems[i], y.Elems[i])
 			}
 		}
 	case *py.List:
 		if y, ok := y.(*py.List); ok && x != y {
-			s.heap.Twin(x.Cell, y.Cell)
+			l.s.heap.Twin(x.Cell, y.Cell)
 			a, b := x.State().Elems, y.State().Elems
 			for i := range min(len(a), len(b)) {
-				s.relateLoop(a[i], b[i])
+				l.relateLoop(a[i], b[i])
 			}
 		}
 	case *py.Dict:
 		if y, ok := y.(*py.Dict); ok && x != y {
-			s.heap.Twin(x.Cell, y.Cell)
+			l.s.heap.Twin(x.Cell, y.Cell)
 		}
 	}
 }

@@ -100,7 +100,6 @@ type loopState struct {
 // widen makes sl fit x too and reports whether it had to change. It reads
 // tensors under the changes of the body.
 func (l *loopState) widen(sl *slot, x any) bool {
-	s := l.s
 	if _, ok := x.(py.Unset); ok {
 		return false
 	}
@@ -124,75 +123,19 @@ func (l *loopState) widen(sl *slot, x any) bool {
 	case viewed:
 		return l.widenView(sl, x)
 	case number:
-		t, ok := py.NumberType(py.AsValue(x))
-		if !ok {
-			l.refuse("a loop-carried number becomes something else")
-		}
-		if t != sl.typ {
-			if sl.typ == ssa.IntType && t == ssa.FloatType || sl.typ == ssa.FloatType && t == ssa.IntType {
-				changed := sl.typ != ssa.FloatType
-				sl.typ = ssa.FloatType
-				return changed
-			}
-			l.refuse("a loop-carried number changes its type")
-		}
-		return false
+		return l.widenNumber(sl, x)
 	case tens:
-		var v *ssa.Value
-		loosened := false
-		switch x := x.(type) {
-		case rawBase:
-			v = x.v
-		case *py.Tensor:
-			l.changes.Under(func() {
-				v = s.vals.read(x)
-				loosened = l.loosen(sl, x, v)
-			})
-		default:
-			l.refuse("a loop-carried tensor becomes something else")
-		}
-		return l.widenTensor(sl, v.Tensor()) || loosened
+		return l.widenCarried(sl, x)
 	case tup:
 		t, ok := x.(*py.Tuple)
 		if !ok || len(t.Elems) != len(sl.elems) {
 			l.refuse("a loop-carried tuple changes its form")
 		}
-		changed := false
-		for i, e := range t.Elems {
-			changed = l.widen(sl.elems[i], e) || changed
-		}
-		return changed
+		return l.widenAll(sl, t.Elems)
 	case lst:
-		st := listContent(x, l.changes)
-		if st == nil {
-			l.refuse("a loop-carried list becomes something else")
-		}
-		if st.Dyn != nil || len(st.Elems) != len(sl.elems) {
-			if l.counted {
-				s.unroll("a list changes its length in the loop")
-			}
-			l.toDynamic(sl, st)
-			return true
-		}
-		changed := false
-		for i, e := range st.Elems {
-			changed = l.widen(sl.elems[i], e) || changed
-		}
-		return changed
+		return l.widenList(sl, x)
 	case dct:
-		st := dictContent(x, l.changes)
-		if st == nil || len(st.Keys) != len(sl.keys) {
-			l.refuse("the keys of a dict change in the loop")
-		}
-		changed := false
-		for i, k := range sl.keys {
-			j := st.Find(k)
-			if j < 0 {
-				l.refuse("the keys of a dict change in the loop")
-			}
-			changed = l.widen(sl.elems[i], st.Vals[j]) || changed
-		}
-		return changed
+		return l.widenDict(sl, x)
 	case dynList:
 		st := listContent(x, l.changes)
 		if st == nil {
@@ -213,6 +156,78 @@ func (l *loopState) widen(sl *slot, x any) bool {
 		return l.widen(sl.elems[0], x)
 	}
 	return false
+}
+
+func (l *loopState) widenNumber(sl *slot, x any) bool {
+	t, ok := py.NumberType(py.AsValue(x))
+	switch {
+	case !ok:
+		l.refuse("a loop-carried number becomes something else")
+	case t == sl.typ:
+		return false
+	case sl.typ == ssa.IntType && t == ssa.FloatType:
+		sl.typ = ssa.FloatType
+		return true
+	case sl.typ == ssa.FloatType && t == ssa.IntType:
+		return false
+	}
+	l.refuse("a loop-carried number changes its type")
+	return false
+}
+
+// widenCarried makes the slot of a tensor, or of the memory of one, fit x too.
+func (l *loopState) widenCarried(sl *slot, x any) bool {
+	var v *ssa.Value
+	loosened := false
+	switch x := x.(type) {
+	case rawBase:
+		v = x.v
+	case *py.Tensor:
+		l.changes.Under(func() {
+			v = l.s.vals.read(x)
+			loosened = l.loosen(sl, x, v)
+		})
+	default:
+		l.refuse("a loop-carried tensor becomes something else")
+	}
+	return l.widenTensor(sl, v.Tensor()) || loosened
+}
+
+func (l *loopState) widenAll(sl *slot, xs []py.Value) (changed bool) {
+	for i, e := range xs {
+		changed = l.widen(sl.elems[i], e) || changed
+	}
+	return changed
+}
+
+func (l *loopState) widenList(sl *slot, x any) bool {
+	st := listContent(x, l.changes)
+	if st == nil {
+		l.refuse("a loop-carried list becomes something else")
+	}
+	if st.Dyn == nil && len(st.Elems) == len(sl.elems) {
+		return l.widenAll(sl, st.Elems)
+	}
+	if l.counted {
+		l.s.unroll("a list changes its length in the loop")
+	}
+	l.toDynamic(sl, st)
+	return true
+}
+
+func (l *loopState) widenDict(sl *slot, x any) (changed bool) {
+	st := dictContent(x, l.changes)
+	if st == nil || len(st.Keys) != len(sl.keys) {
+		l.refuse("the keys of a dict change in the loop")
+	}
+	for i, k := range sl.keys {
+		j := st.Find(k)
+		if j < 0 {
+			l.refuse("the keys of a dict change in the loop")
+		}
+		changed = l.widen(sl.elems[i], st.Vals[j]) || changed
+	}
+	return changed
 }
 
 func (l *loopState) refuse(why string) {
@@ -244,81 +259,70 @@ func dictContent(x any, changes journal.Changes) *py.DictState {
 
 // open turns a fixed slot into the carried form of its value.
 func (l *loopState) open(sl *slot) {
-	s := l.s
-	v := sl.val
-	fix := func(x py.Value) *slot { return &slot{kind: fixed, val: x} }
-	switch x := v.(type) {
+	switch x := sl.val.(type) {
 	case rawBase:
-		*sl = slot{kind: tens, typ: x.v.Tensor(), raw: true}
-		sl.wide = make([]bool, len(x.v.Tensor().Dims))
-		return
+		t := x.v.Tensor()
+		*sl = slot{kind: tens, typ: t, raw: true, wide: make([]bool, len(t.Dims))}
 	case *py.ListState:
-		if x.Dyn != nil {
-			*sl = slot{kind: dynList, raw: true}
-			l.joinElem(sl, x.Dyn.Type.(*ssa.ListType).Elem)
-			return
-		}
-		*sl = slot{kind: lst, raw: true}
-		for _, e := range x.Elems {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
+		l.openList(sl, x, slot{kind: lst, raw: true})
 	case *py.DictState:
-		*sl = slot{kind: dct, raw: true, keys: x.Keys}
-		for _, e := range x.Vals {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
+		*sl = slot{kind: dct, raw: true, keys: x.Keys, elems: fixedSlots(x.Vals)}
 	case *heap.View:
 		l.refuse("a tensor's shape is changed in place in the loop")
 	case nil:
 		l.refuse("an attribute is set in the loop only")
 	case *py.Tensor:
-		t := s.vals.read(x).Tensor()
+		t := l.s.vals.read(x).Tensor()
 		*sl = slot{kind: tens, typ: t, wide: make([]bool, len(t.Dims))}
-		l.loosen(sl, x, s.vals.read(x))
-		return
+		l.loosen(sl, x, l.s.vals.read(x))
 	case *py.Tuple:
-		*sl = slot{kind: tup, ttyp: x.Typ}
-		for _, e := range x.Elems {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
+		*sl = slot{kind: tup, ttyp: x.Typ, elems: fixedSlots(x.Elems)}
 	case *py.List:
-		st := x.State()
-		if st.Dyn != nil {
-			*sl = slot{kind: dynList}
-			l.joinElem(sl, st.Dyn.Type.(*ssa.ListType).Elem)
-			return
-		}
-		*sl = slot{kind: lst, elem: x.Elem}
-		for _, e := range st.Elems {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
+		l.openList(sl, x.State(), slot{kind: lst, elem: x.Elem})
 	case *py.Dict:
-		*sl = slot{kind: dct, keys: x.State().Keys, dtyp: x.Typ}
-		for _, e := range x.State().Vals {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
+		*sl = slot{kind: dct, keys: x.State().Keys, dtyp: x.Typ, elems: fixedSlots(x.State().Vals)}
 	case *py.Maybe:
-		*sl = slot{kind: opt, elems: []*slot{fix(x.Val)}}
+		*sl = slot{kind: opt, elems: fixedSlots([]py.Value{x.Val})}
 		l.open(sl.elems[0])
+	default:
+		l.openConstant(sl, py.AsValue(x))
+	}
+}
+
+// fixedSlots are slots of values that do not change.
+func fixedSlots(xs []py.Value) []*slot {
+	var out []*slot
+	for _, x := range xs {
+		out = append(out, &slot{kind: fixed, val: x})
+	}
+	return out
+}
+
+// openList is open for a list; known is the slot of one of known length.
+func (l *loopState) openList(sl *slot, st *py.ListState, known slot) {
+	if st.Dyn != nil {
+		*sl = slot{kind: dynList, raw: known.raw}
+		l.joinElem(sl, st.Dyn.Type.(*ssa.ListType).Elem)
 		return
 	}
-	if py.IsNone(py.AsValue(v)) {
+	known.elems = fixedSlots(st.Elems)
+	*sl = known
+}
+
+// openConstant is open for numbers, and for None before the loop.
+func (l *loopState) openConstant(sl *slot, x py.Value) {
+	if py.IsNone(x) {
 		if l.counted {
-			s.unroll("a value is None before the loop and set in it")
+			l.s.unroll("a value is None before the loop and set in it")
 		}
 		*sl = slot{kind: opt, elems: []*slot{nil}}
 		return
 	}
-	if t, ok := py.NumberType(py.AsValue(v)); ok {
+	if t, ok := py.NumberType(x); ok {
 		*sl = slot{kind: number, typ: t}
 		return
 	}
-	if lit, ok := v.(py.Const); ok && lit.Kind == ssa.StrLit {
+	if lit, ok := x.(py.Const); ok && lit.Kind == ssa.StrLit {
 		l.refuse("a string changes in the loop")
 	}
 	l.refuse("a value that changes in the loop has no form in ONNX")
@@ -604,9 +608,9 @@ func (l *loopState) dummies(sl *slot, out []*ssa.Value) []*ssa.Value {
 	case fixed:
 		return out
 	case number:
-		return append(out, s.vals.materialize(s.dummy(py.Dyn(&ssa.Value{Type: sl.typ}), nil)))
+		return append(out, s.vals.materialize(s.vals.dummy(py.Dyn(&ssa.Value{Type: sl.typ}), nil)))
 	case tens:
-		return append(out, s.vals.read(s.dummyTensor(sl.typ.(*ssa.TensorType))))
+		return append(out, s.vals.read(s.vals.dummyTensor(sl.typ.(*ssa.TensorType))))
 	case opt:
 		return l.dummies(sl.elems[0], append(out, s.build.constant(ssa.Bool(false))))
 	case tup, lst, dct, viewed:

@@ -1,7 +1,6 @@
 package specialize
 
 import (
-	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -140,22 +139,6 @@ func (s *writes) When(cond *ssa.Value, side bool, v *ssa.Value, f func() *ssa.Va
 // Reaches implements heap.Graph.
 func (s *writes) Reaches(v *ssa.Value) bool { return inScope(v, s.build.cur) }
 
-// when emits an If that gives f() where cond is side, else v.
-func (s *builder) when(cond *ssa.Value, side bool, v *ssa.Value, f func() *ssa.Value) *ssa.Value {
-	n := s.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, v.Type)
-	blocks := [2]*ssa.Block{n.AddBlock(), n.AddBlock()}
-	i := 1
-	if side {
-		i = 0
-	}
-	cur := s.cur
-	s.cur = blocks[i]
-	blocks[i].SetReturns(f())
-	s.cur = cur
-	blocks[1-i].SetReturns(v)
-	return n.Results[0]
-}
-
 // invert gives the base after its view of one step was replaced by v.
 func (s *writes) invert(st *heap.Step, base, v *ssa.Value) *ssa.Value {
 	if at, ok := st.Args[len(st.Args)-1].(py.Dynamic); ok && st.Kind == "aten::take" {
@@ -197,10 +180,4 @@ func (g graph) Tensors(elems []*ssa.Value) py.Value {
 		out[i] = py.Dyn(e)
 	}
 	return g.vals.heap.List(ssa.AnyTensor, out)
-}
-
-// intOp computes with ints that may be symbolic.
-func (s *values) intOp(name string, a, b py.Value) py.Value {
-	schema := aten.SchemaByName("aten::" + name + ".int")
-	return s.scalar(ssa.Kind("aten::"+name), schema, []py.Value{a, b})[0]
 }

@@ -3,6 +3,7 @@ package specialize
 import (
 	"fmt"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -13,56 +14,13 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// read gives the current value of a tensor.
-func (s *values) read(t *py.Tensor) *ssa.Value {
-	st := heap.ViewOf(t)
-	ss := st.Storage.State()
-	if st.Lost != "" {
-		s.fail("alias", "%s", st.Lost)
-	}
-	if ss.Stale != "" {
-		s.fail("alias", "%s", ss.Stale)
-	}
-	if t.Val != nil && t.Base == ss.Base && inScope(t.Val, s.build.cur) {
-		return t.Val
-	}
-	v := ss.Base
-	for i := range st.Chain {
-		v = s.step(&st.Chain[i], v)
-	}
-	t.Base, t.Val = ss.Base, v
-	return v
-}
-
-func inScope(v *ssa.Value, b *ssa.Block) bool {
-	home := v.Block()
-	return home != nil && home.Encloses(b)
-}
-
-// step derives the view of one step from a base value.
-func (s *values) step(st *heap.Step, base *ssa.Value) *ssa.Value {
-	operands := s.operands(st.Args)
-	operands[0] = base
-	vs := s.build.emit(st.Kind, st.Schema, operands...)
-	narrowed(&ssa.Op{Kind: st.Kind, Schema: st.Schema}, st.Args, vs[0])
-	if st.N > 0 {
-		if len(vs) != st.N {
-			s.fail("alias", "%s gives another number of views than before", st.Kind)
-		}
-		return vs[st.Index]
-	}
-	return vs[0]
-}
-
-func (s *values) operands(args []py.Value) []*ssa.Value {
-	out := make([]*ssa.Value, len(args))
-	for i, a := range args {
-		if a == nil {
-			continue
-		}
-		out[i] = s.materialize(a)
-	}
-	return out
+// views evaluates operators whose results share memory with their operands.
+type views struct {
+	*context
+	build *builder
+	heap  *heap.Heap
+	vals  *values
+	axes  layout.Axes
 }
 
 // squeezed evaluates squeeze where a dynamic axis that is known to be 2 or more is among the ones to remove: it stays.
@@ -213,45 +171,6 @@ func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
 	return []py.Value{s.heap.View(st.Storage, st.Then(step), strides, st.Storage.State().Base, v)}
 }
 
-// freeze keeps the arguments of a view as they are now: the program may change
-// lists, and tensors that only lend their shape, later.
-func (s *values) freeze(args []py.Value) []py.Value {
-	out := append([]py.Value(nil), args...)
-	out[0] = nil // the base changes
-	for i, a := range out {
-		switch a := a.(type) {
-		case *py.List:
-			out[i] = &py.List{Cell: s.heap.New(a.Cell.Content()), Elem: a.Elem}
-		case *py.Tensor:
-			out[i] = py.Dyn(s.read(a))
-		}
-	}
-	return out
-}
-
-// narrowed gives the result of narrow the length that was asked for: PyTorch
-// raises if there are fewer elements.
-func narrowed(o *ssa.Op, args []py.Value, v *ssa.Value) {
-	if o.Kind != "aten::narrow" {
-		return
-	}
-	dim, ok := py.LiteralOf(args[1])
-	n, ok2 := py.LiteralOf(args[3])
-	t := v.Tensor()
-	if !ok || !ok2 || t == nil || !t.Ranked || v.Def() == nil || v.Def().Kind == "prim::Constant" {
-		return
-	}
-	d := dim.Int()
-	if d < 0 {
-		d += int64(len(t.Dims))
-	}
-	if d >= 0 && d < int64(len(t.Dims)) {
-		dims := append([]sym.Expr(nil), t.Dims...)
-		dims[d] = sym.Const(n.Int())
-		v.Type = ssa.Tensor(t.DType, dims...)
-	}
-}
-
 // unchanged reports that an operator such as to() gives self itself.
 func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
 	arg := func(name string) py.Value {
@@ -304,4 +223,63 @@ func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
 	}
 	to := view.Of(o.Kind).To
 	return to == tensor.Undefined || d == to
+}
+
+// strides gives the strides of a view of self, nil if they are not known.
+func (s *views) strides(step heap.Step, in []sym.Expr, self, out *ssa.Value) []sym.Expr {
+	return view.Strides(&view.Call{Step: &step, Strides: in, Self: self.Tensor(), Out: out.Tensor(), Axes: s.axes})
+}
+
+// places gives where in the storage the elements of a view are, nil if it is not known.
+func (s *views) places(st *heap.View) []int64 {
+	shape, ok := staticShape(st.Storage.State().Base)
+	if !ok {
+		return nil
+	}
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	if n > maxPlaces {
+		return nil
+	}
+	v := make([]int64, n)
+	for i := range v {
+		v[i] = int64(i)
+	}
+	at := s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, shape, v)))
+	for i := range st.Chain {
+		at = s.vals.step(&st.Chain[i], at)
+	}
+	if c := onnx.ConstOf(at); c != nil {
+		return c.Int64s()
+	}
+	return nil
+}
+
+// results makes program values of an op's results; a list result of known length comes as its elements.
+func (s *views) results(o *ssa.Op, args []py.Value, vs []*ssa.Value) []py.Value {
+	if len(o.Results) == 1 {
+		if lt, ok := o.Results[0].Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
+			if len(vs) == 1 {
+				if _, dyn := vs[0].Type.(*ssa.ListType); dyn {
+					return []py.Value{&py.List{Cell: s.heap.New(&py.ListState{Dyn: vs[0]}), Elem: lt.Elem}}
+				}
+			}
+			elems := make([]py.Value, len(vs))
+			for i, v := range vs {
+				elems[i] = s.heap.Laid(v, s.resultStrides(o, args, v))
+			}
+			return []py.Value{s.heap.List(lt.Elem, elems)}
+		}
+	}
+	out := make([]py.Value, len(vs))
+	for i, v := range vs {
+		if v.Tensor() != nil {
+			out[i] = s.heap.Laid(v, s.resultStrides(o, args, v))
+			continue
+		}
+		out[i] = s.vals.wrap(v)
+	}
+	return out
 }

@@ -95,28 +95,6 @@ func (m *merger) pair(v0, v1 *ssa.Value, t ssa.Type) *ssa.Value {
 	return r
 }
 
-// joinTensors is the type of a tensor that is one of two.
-func (s *builder) joinTensors(a, b *ssa.TensorType) *ssa.TensorType {
-	d := a.DType
-	if a.DType != b.DType {
-		if a.DType != tensor.Undefined && b.DType != tensor.Undefined {
-			s.fail("dynamic-dtype", "a tensor is %v or %v depending on data; ONNX needs one type: convert with .to() in one of the branches", a.DType, b.DType)
-		}
-		d = tensor.Undefined
-	}
-	if !a.Ranked || !b.Ranked || len(a.Dims) != len(b.Dims) {
-		return ssa.Unranked(d)
-	}
-	dims := make([]sym.Expr, len(a.Dims))
-	for i := range dims {
-		dims[i] = a.Dims[i]
-		if !a.Dims[i].Equal(b.Dims[i]) {
-			dims[i] = s.m.FreshSymbol("u", max(0, min(a.Dims[i].Min(), b.Dims[i].Min())))
-		}
-	}
-	return ssa.Tensor(d, dims...)
-}
-
 func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
 	if v0 == v1 {
 		return v0
@@ -351,11 +329,11 @@ func (m *merger) only(i int, x py.Value) py.Value {
 	}
 	switch x := x.(type) {
 	case py.Dynamic:
-		return py.Dyn(join(x.Value, s.dummy(x, m.changes[i])))
+		return py.Dyn(join(x.Value, s.vals.dummy(x, m.changes[i])))
 	case *py.Tensor:
 		v := m.in(i, func() *ssa.Value { return s.vals.read(x) })
 		st := m.changes[i].Of(x.Cell).(*heap.View)
-		t := s.heap.Laid(join(v, s.dummyTensor(v.Tensor())), st.Strides)
+		t := s.heap.Laid(join(v, s.vals.dummyTensor(v.Tensor())), st.Strides)
 		m.relate(t, i, x)
 		return t
 	case *py.Tuple:
@@ -393,16 +371,16 @@ func (m *merger) optional(x, y py.Value) py.Value {
 	h0, v0 := split(x)
 	h1, v1 := split(y)
 	if v0 == nil {
-		v0 = s.dummy(v1, m.changes[1])
+		v0 = s.vals.dummy(v1, m.changes[1])
 	}
 	if v1 == nil {
-		v1 = s.dummy(v0, m.changes[0])
+		v1 = s.vals.dummy(v0, m.changes[0])
 	}
 	return &py.Maybe{Has: m.pair(h0, h1, ssa.BoolType), Val: m.merge(v0, v1)}
 }
 
 // dummy makes a value of the form of v that stands where None is.
-func (s *walk) dummy(v py.Value, changes journal.Changes) py.Value {
+func (s *values) dummy(v py.Value, changes journal.Changes) py.Value {
 	switch v := v.(type) {
 	case *py.Tensor:
 		var t *ssa.TensorType
@@ -410,7 +388,7 @@ func (s *walk) dummy(v py.Value, changes journal.Changes) py.Value {
 			if v.Val != nil {
 				t = v.Val.Tensor()
 			} else {
-				t = s.vals.read(v).Tensor()
+				t = s.read(v).Tensor()
 			}
 		})
 		return s.dummyTensor(t)
@@ -434,7 +412,7 @@ func (s *walk) dummy(v py.Value, changes journal.Changes) py.Value {
 }
 
 // dummyTensor is a constant of a tensor's type, of size 1 where sizes are not known.
-func (s *walk) dummyTensor(t *ssa.TensorType) *py.Tensor {
+func (s *values) dummyTensor(t *ssa.TensorType) *py.Tensor {
 	if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {
 		s.fail("optional-data", "whether this tensor is None depends on data, and its type is not known")
 	}
@@ -454,7 +432,7 @@ func (s *walk) dummyTensor(t *ssa.TensorType) *py.Tensor {
 
 // expanded is the constant v in a shape of sizes of the inputs, computed at the head of the program; v itself where other
 // sizes are among dims. Before opset 11 onnxruntime insists on the sizes even of a value that nobody reads.
-func (s *walk) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
+func (s *values) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
 	cur, last := s.build.cur, s.build.out.Body.Last()
 	s.build.cur = s.build.out.Body
 	defer func() { s.build.cur = cur }()
@@ -467,7 +445,7 @@ func (s *walk) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
 		}
 	}
 	list := s.build.cur.Append("prim::ListConstruct", s.loc, sizes, &ssa.ListType{Elem: ssa.IntType})
-	v = s.vals.emitName("aten::expand", v, list.Result(0), false)
+	v = s.emitName("aten::expand", v, list.Result(0), false)
 	head := s.build.lastCon.Next()
 	for o := last.Next(); o != nil && last != s.build.lastCon; {
 		next := o.Next()
@@ -478,7 +456,7 @@ func (s *walk) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
 }
 
 // inputSize gives a size as a number, nil if no input has it.
-func (s *walk) inputSize(d sym.Expr) *ssa.Value {
+func (s *values) inputSize(d sym.Expr) *ssa.Value {
 	for _, p := range s.build.out.Body.Params {
 		t := p.Tensor()
 		if t == nil || !t.Ranked {
@@ -486,7 +464,7 @@ func (s *walk) inputSize(d sym.Expr) *ssa.Value {
 		}
 		for i, e := range t.Dims {
 			if e.Equal(d) {
-				v := s.vals.emitName("aten::size.int", p, i)
+				v := s.emitName("aten::size.int", p, i)
 				v.Sym = []sym.Expr{d}
 				return v
 			}
@@ -560,53 +538,4 @@ func (m *merger) mergeContent(a, b any) any {
 		return a
 	}
 	return m.merge(py.AsValue(a), py.AsValue(b))
-}
-
-// dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
-func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
-	if a.Dyn != nil {
-		return s.dynOf(a)
-	}
-	s.heap.Hold(a.Elems...)
-	elem := s.dynElem(a)
-	if elem == nil && other != nil {
-		elem = s.dynElem(other)
-	}
-	if elem == nil {
-		s.fail("dynamic-container", "the element type of a list whose length depends on data is not known")
-	}
-	vs := make([]*ssa.Value, len(a.Elems))
-	for i, e := range a.Elems {
-		vs[i] = s.materialize(e)
-	}
-	return s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem}).Results[0]
-}
-
-// dynElem is the element type of a run-time list, nil for an empty one: a tensor type or a number.
-func (s *values) dynElem(a *py.ListState) ssa.Type {
-	if a.Dyn != nil {
-		return a.Dyn.Type.(*ssa.ListType).Elem
-	}
-	var t ssa.Type
-	for _, e := range a.Elems {
-		var et ssa.Type
-		switch e := e.(type) {
-		case *py.Tensor:
-			et = s.read(e).Tensor()
-		default:
-			n, ok := py.NumberType(e)
-			if !ok {
-				s.fail("dynamic-container", "a list of %s cannot have a length that depends on data in ONNX", py.Describe(e))
-			}
-			et = n
-		}
-		a, b := ssa.AsTensor(t), ssa.AsTensor(et)
-		switch {
-		case t == nil:
-			t = et
-		case a != nil && b != nil && !ssa.SameType(a, b):
-			t = s.build.joinTensors(a, b)
-		}
-	}
-	return t
 }

@@ -1,0 +1,463 @@
+package specialize
+
+import (
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// values turns values of the program into values of the target function, and back.
+type values struct {
+	*context
+	build  *builder
+	heap   *heap.Heap
+	module *module
+}
+
+// materialize gives a value of the target function for x.
+func (s *values) materialize(x py.Value) *ssa.Value {
+	switch x := x.(type) {
+	case py.Const:
+		if x.Kind == ssa.ObjectLit || x.Kind == ssa.FuncLit || x.Kind == ssa.TypeLit {
+			s.fail("unsupported-value", "a value of type %s cannot be computed in ONNX", x.Type())
+		}
+		return s.build.constant(x.Literal)
+	case py.Dynamic:
+		if !inScope(x.Value, s.build.cur) {
+			s.fail("alias", "a view depends on a value that a branch or a loop made; use .clone()")
+		}
+		return x.Value
+	case *py.Tensor:
+		return s.read(x)
+	case *py.List:
+		st := x.State()
+		if st.Dyn != nil {
+			return s.dynOf(st)
+		}
+		if l, ok := py.LiteralOf(x); ok && l.Kind == ssa.ListLit && !hasTensor(l) {
+			return s.build.constant(l)
+		}
+		vs := make([]*ssa.Value, len(st.Elems))
+		for i, e := range st.Elems {
+			vs[i] = s.materialize(e)
+		}
+		elem := x.Elem
+		if len(vs) > 0 && (elem == nil || ssa.AsTensor(elem) == nil) {
+			elem = generalType(vs[0].Type)
+			for i, e := range st.Elems {
+				if py.IsNone(e) && vs[i].Type == ssa.NoneType && ssa.AsTensor(elem) == nil && i+1 < len(vs) {
+					elem = generalType(vs[i+1].Type)
+				}
+			}
+		}
+		if elem == nil {
+			elem = ssa.AnyTensor
+		}
+		o := s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem})
+		if elem == ssa.IntType {
+			o.Results[0].Sym = symsOf(vs)
+		}
+		return o.Results[0]
+	case *py.Tuple:
+		vs := make([]*ssa.Value, len(x.Elems))
+		tt := &ssa.TupleType{}
+		for i, e := range x.Elems {
+			vs[i] = s.materialize(e)
+			tt.Elems = append(tt.Elems, generalType(vs[i].Type))
+		}
+		return s.build.cur.Append("prim::TupleConstruct", s.loc, vs, tt).Results[0]
+	case *py.Maybe:
+		s.undecided(x, "whether this value is None depends on data")
+	case *py.Dict:
+		s.fail("unsupported-value", "a dict cannot be an operand in ONNX")
+	case *py.Object:
+		if strings.HasPrefix(x.Class, packedClasses) {
+			return s.module.packed(x)
+		}
+		s.fail("unsupported-value", "an object of class %s cannot be an operand", x.Class)
+	}
+	s.fail("internal", "%s have no form in the target function", py.Describe(x))
+	return nil
+}
+
+// constTensor gives the data of a tensor that is known at export.
+func (s *values) constTensor(x py.Value) *tensor.Tensor {
+	t, ok := x.(*py.Tensor)
+	if !ok {
+		return nil
+	}
+	return onnx.ConstOf(s.read(t))
+}
+
+// emitName is emit for an overload by its full name, such as aten::select_scatter.
+// Operands are values of the target function, or Go constants.
+func (s *values) emitName(name string, args ...any) *ssa.Value {
+	schema := aten.SchemaByName(name)
+	if schema == nil {
+		s.fail("internal", "no schema %s", name)
+	}
+	operands := make([]*ssa.Value, len(schema.Args))
+	for i := range schema.Args {
+		var a any
+		if i < len(args) {
+			a = args[i]
+		} else if schema.Args[i].HasDefault {
+			a = schema.Args[i].Default
+		}
+		switch a := a.(type) {
+		case *ssa.Value:
+			operands[i] = a
+		case nil:
+			operands[i] = s.build.constant(ssa.None)
+		case ssa.Literal:
+			operands[i] = s.build.constant(a)
+		case int:
+			operands[i] = s.build.constant(ssa.Int(int64(a)))
+		case int64:
+			operands[i] = s.build.constant(ssa.Int(a))
+		case bool:
+			operands[i] = s.build.constant(ssa.Bool(a))
+		case []int64:
+			operands[i] = s.build.constant(ssa.Ints(a...))
+		case py.Value:
+			operands[i] = s.materialize(a)
+		}
+	}
+	return s.build.emit(ssa.Kind(schema.Name), schema, operands...)[0]
+}
+
+// wrap makes a program value of a target value.
+func (s *values) wrap(v *ssa.Value) py.Value {
+	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
+		lit, _ := d.Attr("value")
+		if lit.Kind != ssa.TensorLit {
+			return s.module.fromLiteral(lit, v.Type)
+		}
+	}
+	if v.Tensor() != nil {
+		return s.heap.Tensor(v)
+	}
+	switch t := v.Type.(type) {
+	case *ssa.ListType:
+		if t.Elem == ssa.IntType && v.Sym != nil {
+			elems := make([]py.Value, len(v.Sym))
+			for i := range elems {
+				elems[i] = s.wrap(s.emitName("aten::__getitem__.t", v, i))
+			}
+			return s.heap.List(ssa.IntType, elems)
+		}
+		return &py.List{Cell: s.heap.New(&py.ListState{Dyn: v}), Elem: t.Elem}
+	}
+	if v.Type == ssa.IntType && len(v.Sym) == 1 {
+		if n, ok := v.Sym[0].Int(); ok {
+			return py.Int(n)
+		}
+	}
+	return py.Dyn(v)
+}
+
+// read gives the current value of a tensor.
+func (s *values) read(t *py.Tensor) *ssa.Value {
+	st := heap.ViewOf(t)
+	ss := st.Storage.State()
+	if st.Lost != "" {
+		s.fail("alias", "%s", st.Lost)
+	}
+	if ss.Stale != "" {
+		s.fail("alias", "%s", ss.Stale)
+	}
+	if t.Val != nil && t.Base == ss.Base && inScope(t.Val, s.build.cur) {
+		return t.Val
+	}
+	v := ss.Base
+	for i := range st.Chain {
+		v = s.step(&st.Chain[i], v)
+	}
+	t.Base, t.Val = ss.Base, v
+	return v
+}
+
+// step derives the view of one step from a base value.
+func (s *values) step(st *heap.Step, base *ssa.Value) *ssa.Value {
+	operands := s.operands(st.Args)
+	operands[0] = base
+	vs := s.build.emit(st.Kind, st.Schema, operands...)
+	narrowed(&ssa.Op{Kind: st.Kind, Schema: st.Schema}, st.Args, vs[0])
+	if st.N > 0 {
+		if len(vs) != st.N {
+			s.fail("alias", "%s gives another number of views than before", st.Kind)
+		}
+		return vs[st.Index]
+	}
+	return vs[0]
+}
+
+func (s *values) operands(args []py.Value) []*ssa.Value {
+	out := make([]*ssa.Value, len(args))
+	for i, a := range args {
+		if a == nil {
+			continue
+		}
+		out[i] = s.materialize(a)
+	}
+	return out
+}
+
+// freeze keeps the arguments of a view as they are now: the program may change
+// lists, and tensors that only lend their shape, later.
+func (s *values) freeze(args []py.Value) []py.Value {
+	out := append([]py.Value(nil), args...)
+	out[0] = nil // the base changes
+	for i, a := range out {
+		switch a := a.(type) {
+		case *py.List:
+			out[i] = &py.List{Cell: s.heap.New(a.Cell.Content()), Elem: a.Elem}
+		case *py.Tensor:
+			out[i] = py.Dyn(s.read(a))
+		}
+	}
+	return out
+}
+
+// scalar evaluates an operator on numbers, strings and constants: at export if
+// they are known, symbolically for ints, else by emitting it.
+func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py.Value {
+	if kind == "aten::divmod" && schema != nil {
+		var out []py.Value
+		for _, k := range []ssa.Kind{"aten::floordiv", "aten::remainder"} {
+			out = append(out, s.scalar(k, aten.SchemaByName(string(k)+"."+schema.Overload), args)...)
+		}
+		return out
+	}
+	lits := make([]ssa.Literal, len(args))
+	all := true
+	for i, a := range args {
+		l, ok := py.LiteralOf(a)
+		lits[i] = l
+		all = all && ok
+	}
+	ret := ssa.Type(ssa.AnyType)
+	if schema != nil && len(schema.Returns) == 1 {
+		ret = schema.Returns[0].Type
+	}
+	if all {
+		if l, ok := s.fold(kind.Name(), ret, lits...); ok {
+			return []py.Value{s.module.fromLiteral(l, ret)}
+		}
+		if schema == nil || ret == ssa.StrType {
+			s.fail("unsupported-op", "cannot be computed at export on these constants")
+		}
+	}
+	expr, answer, isBool, known := py.Symbolic(kind.Name(), args)
+	if known {
+		if isBool {
+			return []py.Value{py.Bool(answer)}
+		}
+		if n, ok := expr.Int(); ok {
+			return []py.Value{py.Int(n)}
+		}
+	}
+	for _, a := range args {
+		switch a.(type) {
+		case *py.Maybe, *py.Dict, *py.Object:
+			s.fail("unsupported-op", "cannot be computed on data")
+		}
+	}
+	for _, l := range lits {
+		if l.Kind == ssa.StrLit {
+			s.fail("string-data", "a string that depends on data cannot be computed in ONNX")
+		}
+	}
+	if schema == nil {
+		s.fail("unsupported-op", "the operator has no schema")
+	}
+	vs := s.build.emit(kind, schema, s.operands(args)...)
+	out := make([]py.Value, len(vs))
+	for i, v := range vs {
+		if known && v.Type == ssa.IntType {
+			v.Sym = []sym.Expr{expr}
+		} else if v.Type == ssa.IntType && v.Sym == nil {
+			v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
+		}
+		out[i] = s.wrap(v)
+	}
+	return out
+}
+
+func (s *values) number2(v *ssa.Value) py.Value {
+	if v.Type == ssa.IntType {
+		return s.number(v)
+	}
+	return s.wrap(v)
+}
+
+// choose gives the value that is a where cond is true, else b.
+func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
+	if py.Same(a, b) {
+		return a
+	}
+	if py.Choosable(a) && py.Choosable(b) {
+		return &py.Choice{Cond: cond, Yes: a, No: b}
+	}
+	ta, ok := py.NumberType(a)
+	tb, ok2 := py.NumberType(b)
+	if !ok || !ok2 || ta != tb {
+		s.fail("string-data", "a value that a string decides has no form in ONNX")
+	}
+	va, vb := s.materialize(a), s.materialize(b)
+	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, ta)
+	n.AddBlock().SetReturns(va)
+	n.AddBlock().SetReturns(vb)
+	return s.number(n.Results[0])
+}
+
+// dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
+func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
+	if a.Dyn != nil {
+		return s.dynOf(a)
+	}
+	s.heap.Hold(a.Elems...)
+	elem := s.dynElem(a)
+	if elem == nil && other != nil {
+		elem = s.dynElem(other)
+	}
+	if elem == nil {
+		s.fail("dynamic-container", "the element type of a list whose length depends on data is not known")
+	}
+	vs := make([]*ssa.Value, len(a.Elems))
+	for i, e := range a.Elems {
+		vs[i] = s.materialize(e)
+	}
+	return s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem}).Results[0]
+}
+
+// dynElem is the element type of a run-time list, nil for an empty one: a tensor type or a number.
+func (s *values) dynElem(a *py.ListState) ssa.Type {
+	if a.Dyn != nil {
+		return a.Dyn.Type.(*ssa.ListType).Elem
+	}
+	var t ssa.Type
+	for _, e := range a.Elems {
+		var et ssa.Type
+		switch e := e.(type) {
+		case *py.Tensor:
+			et = s.read(e).Tensor()
+		default:
+			n, ok := py.NumberType(e)
+			if !ok {
+				s.fail("dynamic-container", "a list of %s cannot have a length that depends on data in ONNX", py.Describe(e))
+			}
+			et = n
+		}
+		a, b := ssa.AsTensor(t), ssa.AsTensor(et)
+		switch {
+		case t == nil:
+			t = et
+		case a != nil && b != nil && !ssa.SameType(a, b):
+			t = s.build.joinTensors(a, b)
+		}
+	}
+	return t
+}
+
+// intOp computes with ints that may be symbolic.
+func (s *values) intOp(name string, a, b py.Value) py.Value {
+	schema := aten.SchemaByName("aten::" + name + ".int")
+	return s.scalar(ssa.Kind("aten::"+name), schema, []py.Value{a, b})[0]
+}
+
+func (s *values) tensor(x py.Value) *py.Tensor {
+	if t, ok := x.(*py.Tensor); ok {
+		return t
+	}
+	s.fail("mutation", "expected a tensor")
+	return nil
+}
+
+// castLike converts v to the dtype of like.
+func (s *values) castLike(v, like *ssa.Value) *ssa.Value {
+	d := like.DType()
+	if d == tensor.Undefined || v.DType() == d {
+		return v
+	}
+	return s.emitName("aten::to.dtype", v, ssa.Int(int64(d.Code())), false, false, nil)
+}
+
+// number gives an emitted int a symbol of its own, so that equal ones compare equal.
+func (s *values) number(v *ssa.Value) py.Value {
+	if v.Type == ssa.IntType && v.Sym == nil {
+		v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
+	}
+	return s.wrap(v)
+}
+
+// size is one size of a tensor.
+func (s *values) size(t *py.Tensor, i int) py.Value {
+	v := s.read(t)
+	e := v.Tensor().Dims[i]
+	if n, ok := e.Int(); ok {
+		return py.Int(n)
+	}
+	r := s.emitName("aten::size.int", v, i)
+	r.Sym = []sym.Expr{e}
+	return py.Dyn(r)
+}
+
+func hasTensor(l ssa.Literal) bool {
+	if l.Kind == ssa.TensorLit {
+		return true
+	}
+	for _, e := range l.Elems {
+		if hasTensor(e) {
+			return true
+		}
+	}
+	return false
+}
+
+func generalType(t ssa.Type) ssa.Type {
+	if ssa.AsTensor(t) != nil {
+		return ssa.AnyTensor
+	}
+	return t
+}
+
+func symsOf(vs []*ssa.Value) []sym.Expr {
+	out := make([]sym.Expr, len(vs))
+	for i, v := range vs {
+		if len(v.Sym) != 1 {
+			return nil
+		}
+		out[i] = v.Sym[0]
+	}
+	return out
+}
+
+// narrowed gives the result of narrow the length that was asked for: PyTorch
+// raises if there are fewer elements.
+func narrowed(o *ssa.Op, args []py.Value, v *ssa.Value) {
+	if o.Kind != "aten::narrow" {
+		return
+	}
+	dim, ok := py.LiteralOf(args[1])
+	n, ok2 := py.LiteralOf(args[3])
+	t := v.Tensor()
+	if !ok || !ok2 || t == nil || !t.Ranked || v.Def() == nil || v.Def().Kind == "prim::Constant" {
+		return
+	}
+	d := dim.Int()
+	if d < 0 {
+		d += int64(len(t.Dims))
+	}
+	if d >= 0 && d < int64(len(t.Dims)) {
+		dims := append([]sym.Expr(nil), t.Dims...)
+		dims[d] = sym.Const(n.Int())
+		v.Type = ssa.Tensor(t.DType, dims...)
+	}
+}
