@@ -106,7 +106,7 @@ func newSupport(t *aten.Table, opset int) *support {
 // of says whether an operator can be converted with some arguments; if not, why, and from which opset on it could.
 func (s *support) of(k ssa.Kind) (ok bool, why string, opset int) {
 	d, ok := s.table.Lookup(k, s.opset)
-	n := aten.LowestOpset(k)
+	n := s.table.LowestOpset(k, s.opset)
 	switch {
 	case ok && d.Why == "" && n > s.opset:
 		return false, fmt.Sprintf("needs opset %d", n), n
@@ -146,7 +146,7 @@ func Operators(t *aten.Table, opset int) []Operator {
 		}
 		op := Operator{Name: string(k), Since: 7, Overloads: []string{}}
 		if d, _ := s.table.Lookup(k, 0); d.Since > 0 {
-			op.Since, op.Notes = max(d.Since, aten.LowestOpset(k)), d.Doc
+			op.Since, op.Notes = max(d.Since, s.table.LowestOpset(k, s.opset)), d.Doc
 		}
 		for _, schema := range aten.Schemas(k) {
 			op.Overloads = append(op.Overloads, schema.Overload)

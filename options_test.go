@@ -111,3 +111,27 @@ func TestInvalidRule(t *testing.T) {
 		}
 	}
 }
+
+// What was seen of a built-in operator says nothing of one that a user's table puts in its place.
+func TestOperatorsOfATable(t *testing.T) {
+	since := func(table *aten.Table, name string) int {
+		for _, op := range aton.Operators(table, 7) {
+			if op.Name == name {
+				return op.Since
+			}
+		}
+		return 0
+	}
+	const name = "aten::_unique2"
+	if n := since(nil, name); n != 0 {
+		t.Fatalf("%s converts at opset 7 (%d): take another operator for this test", name, n)
+	}
+	table := aten.NewTable()
+	err := table.Register(name, aten.Def{Since: 7, Lower: func(l *aten.Lowering) *ssa.Value { return l.Arg("self") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := since(table, name); n != 7 {
+		t.Errorf("the operator of the table is listed from opset %d on, not 7", n)
+	}
+}

@@ -114,6 +114,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 		if err != nil {
 			return nil, err
 		}
+		o.tellDropped(m, path)
 		return m, ApplyInputs(m, o.Inputs)
 	}
 	m, err := Read(mapping.Data, path, o)
@@ -139,7 +140,10 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 		return export.Read(data, name, export.Options{Inputs: o.Inputs, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:
 		var list *diag.List
-		if m, err = onnxfile.Parse(data); err != nil && !errors.As(err, &list) {
+		switch m, err = onnxfile.Parse(data); {
+		case err == nil:
+			o.tellDropped(m, name)
+		case !errors.As(err, &list):
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	case Text:
@@ -168,6 +172,15 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 		tellTraced(examples, o.Note)
 	}
 	return m, recordTraced(m, examples)
+}
+
+// tellDropped warns of what the module does not keep of an ONNX file.
+func (o Options) tellDropped(m *ssa.Module, name string) {
+	for _, what := range m.File.Dropped {
+		if o.Warn != nil {
+			o.Warn(name + ": " + what)
+		}
+	}
 }
 
 func readText(text, name string, o Options) (*ssa.Module, error) {

@@ -3,7 +3,9 @@ package passes
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -89,14 +91,38 @@ func (p *Pipeline) Run(m *ssa.Module, r *Runner) (*diag.List, error) {
 		if errors.As(err, &f) && r.Repro != "" {
 			if text, ok := state.reproducer(p.steps); ok {
 				text = fmt.Sprintf("# RUN: aton-opt %%s --verify-each --passes='%s'\n# %s\n%s", f.Pass, strings.ReplaceAll(f.Cause.Error(), "\n", "\n# "), text)
-				if os.WriteFile(r.Repro, []byte(text), 0o666) == nil {
-					f.Repro = r.Repro
-				}
+				f.Repro = writeNew(r.Repro, text)
 			}
 		}
 		return state.diags, err
 	}
 	return state.diags, state.diags.Err()
+}
+
+// writeNew writes a file that was not there, under the name or, if that is taken, with a number in it: a reproducer never
+// takes the place of another file. It returns the name, "" if it cannot.
+func writeNew(name, text string) string {
+	ext := filepath.Ext(name)
+	for i := range 100 {
+		try := name
+		if i > 0 {
+			try = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), i+1, ext)
+		}
+		f, err := os.OpenFile(try, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // which follows no link
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return ""
+		}
+		_, err = f.WriteString(text)
+		if errors.Join(err, f.Close()) != nil {
+			os.Remove(try)
+			return ""
+		}
+		return try
+	}
+	return ""
 }
 
 // reproducer gives the text of the module as it was before the pass that failed.
@@ -248,7 +274,11 @@ func (r *run) contract(ps []Predicate, verb string) error {
 // call runs the pass. A panic is our bug and becomes a Failure.
 func (r *run) call(p *Pass, c *Context, text string) (err error) {
 	defer func() {
-		if v := recover(); v != nil {
+		v := recover()
+		if _, fault := v.(interface{ Addr() uintptr }); fault { // of a file that is mapped, which is no bug: the command tells
+			panic(v)
+		}
+		if v != nil {
 			err = &Failure{Pass: text, Cause: fmt.Errorf("panic: %v", v), Stack: string(debug.Stack())}
 		}
 	}()

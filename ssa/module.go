@@ -54,6 +54,18 @@ type FileInfo struct {
 	Graph         string
 	GraphDoc      string
 	GraphMetadata []KeyValue
+	// Nodes has the notes of nodes by their location; a node's name is Func of its frame.
+	Nodes map[diag.Loc]Note
+	// Values has the notes of inputs, outputs, weights and other values by their names.
+	Values map[string]Note
+	// Dropped says, a sentence each, what of the file is not kept.
+	Dropped []string
+}
+
+// Note is what a node or a value carries for people and tools.
+type Note struct {
+	Doc      string
+	Metadata []KeyValue
 }
 
 // KeyValue is one entry of Metadata.
@@ -266,16 +278,19 @@ func (m *Module) SetMetadata(key, value string) {
 	m.Metadata = append(m.Metadata, KeyValue{key, value})
 }
 
-// Assume adds to the metadata that users read in the file, under aton.assumes, what the model takes for granted.
-func (m *Module) Assume(what string) {
+// Assume adds to the metadata that users read in the file, under aton.assumes, what the model takes for granted. It
+// reports whether that is new.
+func (m *Module) Assume(what string) (added bool) {
 	const key = "aton.assumes"
 	said := m.GetMetadata(key)
-	switch {
-	case said == "":
-		m.SetMetadata(key, what)
-	case !slices.Contains(strings.Split(said, "; "), what):
-		m.SetMetadata(key, said+"; "+what)
+	if slices.Contains(strings.Split(said, "; "), what) {
+		return false
 	}
+	if said != "" {
+		what = said + "; " + what
+	}
+	m.SetMetadata(key, what)
+	return true
 }
 
 // GetMetadata gives an entry of Metadata, "" if there is none.

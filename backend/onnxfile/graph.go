@@ -164,12 +164,7 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 		name = "main_graph"
 	}
 	g.DocString = unlessEmpty(info.GraphDoc)
-	for _, kv := range info.GraphMetadata { // like that of nodes
-		if IRVersion(b.opset) < 10 {
-			break
-		}
-		g.MetadataProps = append(g.MetadataProps, entry(kv.Key, kv.Value))
-	}
+	g.MetadataProps = b.metadata(info.GraphMetadata)
 	g.Name = &name
 	whole := &onnxpb.ModelProto{IrVersion: head.IrVersion, OpsetImport: tail.OpsetImport, MetadataProps: tail.MetadataProps}
 	if err := b.check(whole, g); err != nil {
@@ -276,9 +271,12 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 	// Names of outputs come before all others: the user asked for them.
 	outputs := make([]string, f.Body.NumReturns())
 	for i := range outputs {
+		v := f.Body.Return(i)
 		if i < len(b.opts.OutputNames) {
-			outputs[i] = b.names.unique(b.opts.OutputNames[i])
-		} else if v := f.Body.Return(i); v.Name != "" && b.value[v.ID] == "" && onnx.ConstOf(v) == nil && !slices.Contains(f.Body.Returns()[:i], v) {
+			if outputs[i] = b.opts.OutputNames[i]; v.Param() != f.Body || b.value[v.ID] != outputs[i] { // an input may be an output
+				outputs[i] = b.names.unique(outputs[i])
+			}
+		} else if v.Name != "" && b.value[v.ID] == "" && onnx.ConstOf(v) == nil && !slices.Contains(f.Body.Returns()[:i], v) {
 			outputs[i] = b.names.unique(v.Name)
 		}
 	}
@@ -315,7 +313,8 @@ func (b *builder) returns(blk *ssa.Block, outputs []string) {
 }
 
 func (b *builder) info(name string, t ssa.Type) *onnxpb.ValueInfoProto {
-	return &onnxpb.ValueInfoProto{Name: &name, Type: typeProto(t)}
+	note := b.m.File.Values[name]
+	return &onnxpb.ValueInfoProto{Name: &name, Type: typeProto(t), DocString: unlessEmpty(note.Doc), MetadataProps: b.metadata(note.Metadata)}
 }
 
 // valueInfo records the types of what the main graph's nodes compute.
@@ -374,7 +373,8 @@ func (b *builder) constants(blk *ssa.Block) {
 
 // initializer adds a tensor to the file.
 func (b *builder) initializer(name string, t *tensor.Tensor) {
-	in, err := newInitializer(name, t)
+	note := b.m.File.Values[name]
+	in, err := newInitializer(&onnxpb.TensorProto{Name: &name, DocString: unlessEmpty(note.Doc), MetadataProps: b.metadata(note.Metadata)}, t)
 	if err != nil {
 		b.fail("%v", err)
 		return
@@ -413,8 +413,7 @@ func (b *builder) block(blk *ssa.Block, outputs []string) []*onnxpb.NodeProto {
 }
 
 func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
-	frame := b.m.Locs.Frame(o.Loc)
-	name := b.nodes.unique(nodeName(frame.Scope, o.Kind))
+	name := b.nodes.unique(nodeName(b.m.Locs.Frame(o.Loc), o.Kind))
 	domain := o.Kind.Namespace()
 	if domain == onnx.Namespace {
 		domain = ""
@@ -465,14 +464,7 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 	}
 	n.Output = trimEmpty(n.Output)
 	b.attributes(o, n)
-	if IRVersion(b.opset) >= 10 {
-		if frame.Scope != "" {
-			n.MetadataProps = append(n.MetadataProps, entry("namespace", frame.Scope))
-		}
-		if at := b.m.Locs.String(o.Loc); at != "" {
-			n.MetadataProps = append(n.MetadataProps, entry("source", at))
-		}
-	}
+	b.nodeNotes(o.Loc, n)
 	return n
 }
 
@@ -542,7 +534,7 @@ func attribute(a ssa.Attr) (*onnxpb.AttributeProto, error) {
 		p.S = []byte(l.Str())
 	case ssa.TensorLit:
 		set(onnxpb.AttributeProto_TENSOR)
-		in, err := newInitializer("", l.Tensor)
+		in, err := newInitializer(&onnxpb.TensorProto{Name: proto.String("")}, l.Tensor)
 		if err != nil {
 			return nil, err
 		}

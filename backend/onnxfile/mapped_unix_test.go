@@ -50,11 +50,3 @@ func TestCopiesFromMappedFile(t *testing.T) {
 		t.Errorf("the file was cut: %v", err)
 	}
 }
-
-var errFull = errors.New("no space left")
-
-// fuse lets n bytes through.
-type fuse struct {
-	w io.Writer
-	n *int
-}

@@ -29,3 +29,11 @@ func mapFile(path string) (*mapped, error) {
 	b, err := io.ReadAll(f)
 	return &mapped{nil, b}, err
 }
+
+// close gives the memory back, of a file that no tensor refers to.
+func (m *mapped) close() {
+	if m.file != nil {
+		_ = syscall.Munmap(m.data)
+		_ = m.file.Close() // was only read
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 // names hands out names that are unique over the graph and its subgraphs.
@@ -29,10 +30,13 @@ func (n *names) unique(name string) string {
 	}
 }
 
-// nodeName is /scope/OpType.
-func nodeName(scope string, k ssa.Kind) string {
-	if scope == "" {
+// nodeName is the name that the node had in the file that it comes from, or else /scope/OpType.
+func nodeName(f diag.Frame, k ssa.Kind) string {
+	switch {
+	case f.Node > 0 && f.Func != "":
+		return f.Func
+	case f.Scope == "":
 		return "/" + k.Name()
 	}
-	return "/" + strings.ReplaceAll(scope, ".", "/") + "/" + k.Name()
+	return "/" + strings.ReplaceAll(f.Scope, ".", "/") + "/" + k.Name()
 }

@@ -75,9 +75,7 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	if _, ok := r.m.Opsets[""]; !ok {
 		r.m.Opsets[""] = 1
 	}
-	for _, kv := range p.MetadataProps {
-		r.m.Metadata = append(r.m.Metadata, ssa.KeyValue{Key: kv.GetKey(), Value: kv.GetValue()})
-	}
+	r.m.Metadata = keyValues(p.MetadataProps)
 	if name := p.GetProducerName(); name != "" && name != defaultProducer && r.m.GetMetadata(sourceProducer) == "" {
 		r.m.SetMetadata(sourceProducer, strings.TrimSpace(name+" "+p.GetProducerVersion()))
 	}
@@ -86,6 +84,7 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 		r.functions[functionKey(f.GetDomain(), f.GetName(), f.GetOverload())] = f
 	}
 	noteSymbols(g, r.m)
+	r.noteDropped(p, g)
 	if err := r.graph(g, inits); err != nil {
 		return nil, err
 	}
@@ -122,6 +121,7 @@ func split(b []byte) (model *onnxpb.ModelProto, graph []byte, err error) {
 type namedTensor struct {
 	name string
 	t    *tensor.Tensor
+	note noted
 	err  error
 }
 
@@ -138,7 +138,7 @@ func (r *reader) splitGraph(b []byte) (g *onnxpb.GraphProto, inits []namedTensor
 			return err
 		}
 		t, err := tensorOf(p, r.ext)
-		inits = append(inits, namedTensor{p.GetName(), t, err})
+		inits = append(inits, namedTensor{p.GetName(), t, &onnxpb.TensorProto{DocString: p.DocString, MetadataProps: p.MetadataProps}, err})
 		return nil
 	})
 	if err != nil {
@@ -215,9 +215,7 @@ func (r *reader) graph(g *onnxpb.GraphProto, inits []namedTensor) error {
 		name = "main_graph"
 	}
 	r.m.File.Graph, r.m.File.GraphDoc = g.GetName(), g.GetDocString()
-	for _, kv := range g.MetadataProps {
-		r.m.File.GraphMetadata = append(r.m.File.GraphMetadata, ssa.KeyValue{Key: kv.GetKey(), Value: kv.GetValue()})
-	}
+	r.m.File.GraphMetadata = keyValues(g.MetadataProps)
 	f := r.m.NewFunc(name)
 	s := newScope(nil)
 	isInit := map[string]bool{}
@@ -234,11 +232,12 @@ func (r *reader) graph(g *onnxpb.GraphProto, inits []namedTensor) error {
 	}
 	for _, in := range inits {
 		r.constant(f.Body, s, in.name, in.t)
+		r.noteValue(in.name, in.note)
 	}
-	if err := r.body(f.Body, s, g); err != nil {
-		return err
+	for _, out := range g.Output {
+		f.OutputNames = append(f.OutputNames, out.GetName())
 	}
-	return nil
+	return r.body(f.Body, s, g)
 }
 
 func (r *reader) param(b *ssa.Block, s *scope, in *onnxpb.ValueInfoProto) error {
@@ -249,7 +248,9 @@ func (r *reader) param(b *ssa.Block, s *scope, in *onnxpb.ValueInfoProto) error 
 	if err != nil {
 		return fmt.Errorf("input %q: %v", in.GetName(), err)
 	}
-	s.values[in.GetName()] = b.AddParam(r.name(in.GetName()), t)
+	v := b.AddParam(r.name(in.GetName()), t)
+	r.noteValue(v.Name, in)
+	s.values[in.GetName()] = v
 	return nil
 }
 
@@ -289,6 +290,9 @@ func (r *reader) body(b *ssa.Block, s *scope, g *onnxpb.GraphProto) error {
 		for _, v := range list {
 			if v.Type != nil {
 				s.types[v.GetName()] = v.Type
+			}
+			if s.outer == nil { // names of values in subgraphs may be changed
+				r.noteValue(v.GetName(), v)
 			}
 		}
 	}
@@ -439,7 +443,9 @@ func (r *reader) loc(n *onnxpb.NodeProto, index int, outer diag.Loc) diag.Loc {
 			f.Scope = kv.GetValue()
 		}
 	}
-	return r.m.Locs.Add(f)
+	loc := r.m.Locs.Add(f)
+	r.noteNode(loc, n)
+	return loc
 }
 
 // inline reads the body of a model-local function in place of its call.

@@ -43,7 +43,9 @@ func marshal(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
-func newInitializer(name string, t *tensor.Tensor) (initializer, error) {
+// newInitializer makes an initializer of t whose name and notes p has.
+func newInitializer(p *onnxpb.TensorProto, t *tensor.Tensor) (initializer, error) {
+	name := p.GetName()
 	if t.DType.ONNX() == 0 {
 		return initializer{}, fmt.Errorf("ONNX has no element type for the %v tensor %s", t.DType, name)
 	}
@@ -53,7 +55,7 @@ func newInitializer(name string, t *tensor.Tensor) (initializer, error) {
 	if err := t.Check(); err != nil {
 		return initializer{}, fmt.Errorf("tensor %s: %v", name, err)
 	}
-	p := &onnxpb.TensorProto{Name: &name, Dims: t.Shape, DataType: proto.Int32(int32(t.DType.ONNX()))}
+	p.Dims, p.DataType = t.Shape, proto.Int32(int32(t.DType.ONNX()))
 	raw := t.DType != tensor.String
 	if !raw {
 		for _, s := range t.StringData() {

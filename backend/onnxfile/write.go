@@ -7,16 +7,16 @@ package onnxfile
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
+	"github.com/aton-project/aton/backend/atomicfile"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -46,18 +46,18 @@ type Options struct {
 	// NoWeights leaves Module.Weights out: they are inputs only.
 	NoWeights bool
 
-	// for tests: the size that forces external data, and what stands between the writer and a file
+	// for tests: the size that forces external data, and what makes steps of writing files fail
 	limit int64
-	wrap  func(io.Writer) io.Writer
+	fault func(step string) error
 }
 
 // maxMessage is protobuf's limit on the size of a message.
 const maxMessage = math.MaxInt32
 
-// Write writes the module's main function to a file, and its weights to
-// path.data where they go beside it. Both appear under their names only when
-// they are complete; what was there under these names stays until then. A path
-// that is no regular file, such as a pipe, is written to as it is.
+// Write writes the module's main function to a file, and its weights to a data file where they go beside it. Both appear
+// under their names only when they are complete, and what was there stays until then. The data file's name has a hash of
+// its content, model.onnx.HASH.data, so that no model ever finds the weights of another one, however the writing ends; the
+// data file of the model that is replaced is removed. A path that is no regular file, such as a pipe, is written to as it is.
 // Errors of the system name the path.
 func Write(path string, m *ssa.Module, opts Options) (err error) {
 	out, err := newModel(m, opts)
@@ -68,66 +68,48 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 	if opts.limit > 0 {
 		limit = opts.limit
 	}
-	info, statErr := os.Stat(path)
-	if statErr == nil && info.IsDir() {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return &os.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
 	}
-	stream := statErr == nil && !info.Mode().IsRegular()
+	if isSource(path, m) {
+		return fmt.Errorf("%s: the model is read from this file; write to another one", path)
+	}
+	stream := !atomicfile.Replaceable(path)
 	if opts.External == Always || opts.External == Auto && !stream && out.size(false) > limit {
 		if stream {
 			return fmt.Errorf("%s: is no regular file, so no data file can lie beside it", path)
 		}
-		out.location = filepath.Base(path) + ".data"
+		out.location = dataName(path, nil) // of the length that the name will have
 	}
 	if n := out.size(true); n > limit {
 		return fmt.Errorf("the model takes %d bytes, more than the %d that a protobuf message can have", n, limit)
 	}
-	write := func(to string, flags int, f func(io.Writer) error) error {
-		return named(path, writeFile(to, flags, opts.wrap, f))
-	}
 	if stream {
-		return write(path, os.O_WRONLY, out.write)
+		return atomicfile.Write(path, out.write)
 	}
-	var made []string // temporary files, to rename or remove
-	defer func() {
-		if err != nil {
-			for _, name := range made {
-				os.Remove(name)
-			}
-		}
-	}()
-	temporary := func(to string, f func(io.Writer) error) error {
-		name := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"."+strconv.Itoa(os.Getpid())+".tmp")
-		made = append(made, name)
-		return write(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, f)
-	}
+	g := atomicfile.Group{Fault: opts.fault}
+	defer g.Abandon()
 	if out.location != "" {
-		if err := temporary(path+".data", out.writeData); err != nil {
+		sum := sha256.New()
+		if err := g.Add(path+".data", func(w io.Writer) error { return out.writeData(io.MultiWriter(w, sum)) }); err != nil {
 			return err
 		}
+		out.location = dataName(path, sum.Sum(nil))
+		g.Rename(filepath.Join(filepath.Dir(path), out.location))
 	}
-	if err := temporary(path, out.write); err != nil {
+	if err := g.Add(path, out.write); err != nil {
 		return err
 	}
-	if out.location != "" {
-		if err := os.Rename(made[0], path+".data"); err != nil {
-			return named(path, err)
+	var replaced []string
+	g.Before = func() { replaced = dataFiles(path) }
+	g.After = func() {
+		for _, name := range replaced {
+			if name != out.location {
+				os.Remove(filepath.Join(filepath.Dir(path), name))
+			}
 		}
 	}
-	return named(path, os.Rename(made[len(made)-1], path))
-}
-
-// named puts the path that the user knows into errors about temporary files.
-func named(path string, err error) error {
-	var p *os.PathError
-	var l *os.LinkError
-	switch {
-	case errors.As(err, &l):
-		return &os.PathError{Op: "write", Path: path, Err: l.Err}
-	case errors.As(err, &p) && strings.HasSuffix(p.Path, ".tmp"):
-		return &os.PathError{Op: "write", Path: path, Err: p.Err}
-	}
-	return err
+	return g.Commit()
 }
 
 // WriteTo writes the module's main function as one message.
@@ -142,30 +124,9 @@ func WriteTo(w io.Writer, m *ssa.Module, opts Options) error {
 	if n := out.size(false); n > maxMessage {
 		return fmt.Errorf("the model takes %d bytes, more than a protobuf message can have; write it to a file with external data", n)
 	}
-	return buffered(w, out.write)
-}
-
-func buffered(w io.Writer, f func(io.Writer) error) error {
 	b := bufio.NewWriterSize(w, 1<<16)
-	if err := f(b); err != nil {
+	if err := out.write(b); err != nil {
 		return err
 	}
 	return b.Flush()
-}
-
-// writeFile opens a file and has it filled.
-func writeFile(name string, flags int, wrap func(io.Writer) io.Writer, f func(io.Writer) error) error {
-	file, err := os.OpenFile(name, flags, 0o666)
-	if err != nil {
-		return err
-	}
-	w := io.Writer(file)
-	if wrap != nil {
-		w = wrap(w)
-	}
-	err = buffered(w, f)
-	if e := file.Close(); err == nil {
-		err = e
-	}
-	return err
 }

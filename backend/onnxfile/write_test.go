@@ -1,17 +1,19 @@
 package onnxfile
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/google/go-cmp/cmp"
 )
 
 // big is a module with one weight of n floats, and its bytes.
@@ -30,36 +32,101 @@ func big(n int) (*ssa.Module, []byte) {
 	return m, w.Bytes()
 }
 
-func (f fuse) Write(b []byte) (int, error) {
-	if len(b) > *f.n {
-		k, _ := f.w.Write(b[:*f.n])
-		*f.n = 0
-		return k, &os.PathError{Op: "write", Path: ".m.onnx.1.tmp", Err: errFull}
-	}
-	*f.n -= len(b)
-	return f.w.Write(b)
-}
-
-// However much fits on the disk: an error that names the file, no new file, and the old one as it was.
-func TestDiskFull(t *testing.T) {
+// Whichever step of writing fails: an error that names the file, no new file, and the old model as it was, with its data.
+func TestFaults(t *testing.T) {
+	boom := errors.New("no space left on device")
 	for _, external := range []External{Never, Always} {
-		for room := 0; room < 12<<10; room += 997 {
-			dir := t.TempDir()
-			path := filepath.Join(dir, "m.onnx")
-			if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
-				t.Fatal(err)
+		dir := t.TempDir()
+		path := filepath.Join(dir, "m.onnx")
+		old, weights := big(2000)
+		if err := Write(path, old, Options{External: external}); err != nil {
+			t.Fatal(err)
+		}
+		before := contents(t, dir)
+		m, _ := big(30000)
+		steps := 0
+		if err := Write(filepath.Join(t.TempDir(), "m.onnx"), m, Options{External: external, fault: func(string) error { steps++; return nil }}); err != nil {
+			t.Fatal(err)
+		}
+		if steps < 5 {
+			t.Fatalf("only %d steps", steps)
+		}
+		for fail := range steps {
+			n := 0
+			err := Write(path, m, Options{External: external, fault: func(step string) error {
+				if n++; n == fail+1 {
+					return &os.PathError{Op: step, Path: "x", Err: boom}
+				}
+				return nil
+			}})
+			if !errors.Is(err, boom) || !strings.Contains(err.Error(), path) {
+				t.Fatalf("step %d of %d: %v", fail, steps, err)
 			}
-			m, _ := big(3000)
-			left := room
-			err := Write(path, m, Options{External: external, wrap: func(w io.Writer) io.Writer { return fuse{w, &left} }})
-			if !errors.Is(err, errFull) || !strings.Contains(err.Error(), path) {
-				t.Fatalf("%d bytes of room: %v", room, err)
-			}
-			files, _ := os.ReadDir(dir)
-			if b, _ := os.ReadFile(path); len(files) != 1 || string(b) != "old" {
-				t.Fatalf("%d bytes of room: left behind %v, and %q in the old file", room, files, b)
+			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
+				t.Fatalf("step %d of %d: the folder was changed:\n%s", fail, steps, diff)
 			}
 		}
+		again, err := Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := onnx.ConstOf(again.Main().Body.First().Result(0)).Bytes(); !bytes.Equal(got, weights) {
+			t.Error("the old model has other weights")
+		}
+		if err := Write(path, m, Options{External: external}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(contents(t, dir)); n != len(before) {
+			t.Errorf("%d files after the second export, %d after the first", n, len(before))
+		}
+	}
+}
+
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[e.Name()] = string(b)
+	}
+	return out
+}
+
+// Of exports to one path at once one remains, with its own weights.
+func TestConcurrent(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.onnx")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range 10 {
+				m, _ := big(1000 + i)
+				if err := Write(path, m, Options{External: Always}); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	m, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, want := big(int(m.Main().Body.Params[0].Tensor().Dims[0].Min()))
+	if got := onnx.ConstOf(m.Main().Body.First().Result(0)).Bytes(); !bytes.Equal(got, want) {
+		t.Error("the model has the weights of another one")
+	}
+	if n := len(contents(t, dir)); n != 2 {
+		t.Errorf("%d files, not a model and its data", n)
 	}
 }
 

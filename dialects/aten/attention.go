@@ -57,7 +57,7 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 	mask := l.TensorOr(maskName)
 	var scale *ssa.Value
 	if l.IsNone("scale") {
-		if e, ok := l.Shape(q)[r-1].Int(); ok {
+		if e, ok := l.dimension(q, r-1).Int(); ok {
 			scale = l.Like(q, 1/math.Sqrt(float64(e)))
 		} else {
 			scale = l.Op("Reciprocal", l.Op("Sqrt", l.Cast(l.SizeValue(l.SizeOf(q, r-1)), d)))
@@ -65,9 +65,7 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 	} else {
 		scale = l.Like(q, l.Float("scale"))
 	}
-	perm := axesFrom(0, l.Rank(k))
-	perm[len(perm)-1], perm[len(perm)-2] = perm[len(perm)-2], perm[len(perm)-1]
-	scores := l.Op("MatMul", l.Mul(q, scale), l.Transpose(k, perm...))
+	scores := l.Op("MatMul", l.Mul(q, scale), l.SwapAxes(k, l.Rank(k)-1, l.Rank(k)-2))
 	empty := false // a row may have nothing to attend to
 	hidden := l.Like(q, math.Inf(-1))
 	if constant := l.IsConst("is_causal"); !constant || l.Bool("is_causal") {

@@ -106,10 +106,9 @@ func (l *Lowering) Transpose(x *ssa.Value, perm ...int64) *ssa.Value {
 
 // SwapAxes exchanges two axes.
 func (l *Lowering) SwapAxes(x *ssa.Value, a, b int) *ssa.Value {
-	perm := make([]int64, l.Rank(x))
-	for i := range perm {
-		perm[i] = int64(i)
-	}
+	l.dimension(x, a)
+	l.dimension(x, b)
+	perm := axesFrom(0, l.Rank(x))
 	perm[a], perm[b] = perm[b], perm[a]
 	return l.Transpose(x, perm...)
 }

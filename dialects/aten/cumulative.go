@@ -202,7 +202,7 @@ func lowerDiff(l *Lowering) *ssa.Value {
 // diff is the n-th difference of neighbours; of bool, whether they differ.
 func (l *Lowering) diff(x *ssa.Value, dim int, n int64) *ssa.Value {
 	for range n {
-		if s, ok := l.Shape(x)[dim].Int(); ok && s == 0 {
+		if s, ok := l.dimension(x, dim).Int(); ok && s == 0 {
 			return x
 		}
 		next, prev := l.SliceC(x, dim, 1, math.MaxInt64, 1), l.SliceC(x, dim, 0, -1, 1)

@@ -694,18 +694,27 @@ func (l *Lowering) Shape(v *ssa.Value) []sym.Expr {
 	return v.Tensor().Dims
 }
 
+// dimension is the size of a dimension that the operator needs to be there.
+func (l *Lowering) dimension(v *ssa.Value, dim int) sym.Expr {
+	dims := l.Shape(v)
+	if dim < 0 || dim >= len(dims) {
+		l.Fail("an operand has %d dimensions, too few for this operator", len(dims))
+	}
+	return dims[dim]
+}
+
 // Static gives the size of a dimension that must be known.
 func (l *Lowering) Static(v *ssa.Value, dim int) int64 {
-	n, ok := l.Shape(v)[dim].Int()
+	n, ok := l.dimension(v, dim).Int()
 	if !ok {
-		panic(&Failure{ID: "dynamic-axis", Message: fmt.Sprintf("needs the size of dimension %d, which is %s", dim, l.Shape(v)[dim]), Hint: "make this axis static in --input"})
+		panic(&Failure{ID: "dynamic-axis", Message: fmt.Sprintf("needs the size of dimension %d, which is %s", dim, l.dimension(v, dim)), Hint: "make this axis static in --input"})
 	}
 	return n
 }
 
 // SizeOf is the size of a dimension, computed at run time if it is not known.
 func (l *Lowering) SizeOf(v *ssa.Value, dim int) Size {
-	e := l.Shape(v)[dim]
+	e := l.dimension(v, dim)
 	s := Size{Expr: e, Known: true}
 	if !e.IsConst() {
 		s.Value = l.Op("Gather", l.Op("Shape", v), l.Const(tensor.ScalarInt(int64(dim))))

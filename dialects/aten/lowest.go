@@ -25,6 +25,11 @@ var lowest = sync.OnceValue(func() map[ssa.Kind]int {
 	return out
 })
 
-// LowestOpset returns the lowest opset at which a built-in operator was seen to convert, 0 where that is the oldest or is
-// not known.
-func LowestOpset(k ssa.Kind) int { return lowest()[k] }
+// LowestOpset returns the lowest opset at which an operator that is built in was seen to convert. It is 0 where that is the
+// oldest, and where a definition of the user's holds at the given opset, of which nothing was seen.
+func (t *Table) LowestOpset(k ssa.Kind, opset int) int {
+	if list := t.custom[k]; len(list) > 0 && list[0].Since <= opset {
+		return 0
+	}
+	return lowest()[k]
+}

@@ -246,6 +246,9 @@ func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps float64) *ssa.Value {
 	if l.DType(x) == tensor.Float32 && r > 2 {
 		return l.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", eps)}, x, w, b)
 	}
+	if r < 2 {
+		l.Fail("the input has %d dimensions, too few for this operator", r)
+	}
 	s := l.statsOf(x, axesFrom(2, r-2), eps)
 	return l.Add(l.Mul(l.Mul(s.centered, s.rstd), l.channelVector(w, r)), l.channelVector(b, r))
 }

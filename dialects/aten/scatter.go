@@ -41,6 +41,13 @@ func (l *Lowering) oneDim(vs ...**ssa.Value) {
 	}
 }
 
+// sameRank abandons the lowering unless the argument v has as many dimensions as self, x.
+func (l *Lowering) sameRank(x *ssa.Value, name string, v *ssa.Value) {
+	if l.Rank(v) != l.Rank(x) {
+		l.Fail("%s has %d dimensions and self has %d; they must have the same number", name, l.Rank(v), l.Rank(x))
+	}
+}
+
 // likeRank undoes oneDim for a result.
 func (l *Lowering) likeRank(y *ssa.Value, rank int) *ssa.Value {
 	if rank == 0 {
@@ -52,11 +59,11 @@ func (l *Lowering) likeRank(y *ssa.Value, rank int) *ssa.Value {
 func lowerGather(l *Lowering) *ssa.Value {
 	x, index := l.Tensor("self"), l.indexArg("index")
 	rank := l.Rank(index)
-	// an index of another rank can only be empty
-	if anyZero(l.Shape(index)) || max(rank, 1) != max(l.Rank(x), 1) {
+	if anyZero(l.Shape(index)) { // of any rank
 		return l.emptyLike(index, l.DType(x))
 	}
 	l.oneDim(&x, &index)
+	l.sameRank(x, "index", index)
 	return l.likeRank(l.gatherElements(x, index, l.Dim("dim", l.Rank(x))), rank)
 }
 
@@ -191,11 +198,12 @@ func lowerScatterAdd(l *Lowering) *ssa.Value {
 }
 
 func (l *Lowering) scatterArgs(x, index *ssa.Value, reduce string) *ssa.Value {
-	if anyZero(l.Shape(index)) || max(l.Rank(index), 1) != max(l.Rank(x), 1) {
-		return x // an index of another rank can only be empty
+	if anyZero(l.Shape(index)) { // of any rank
+		return x
 	}
 	rank := l.Rank(x)
 	l.oneDim(&x, &index)
+	l.sameRank(x, "index", index)
 	var src *ssa.Value
 	if l.HasArg("value") {
 		src = l.ExpandTo(l.Reshape(l.As("value", l.DType(x))), l.SizesOf(index))
@@ -348,6 +356,8 @@ func lowerScatterReduce(l *Lowering) *ssa.Value {
 	}
 	rank := l.Rank(x)
 	l.oneDim(&x, &index, &src)
+	l.sameRank(x, "index", index)
+	l.sameRank(x, "src", src)
 	src = l.cropTo(l.Cast(src, l.DType(x)), index)
 	return l.likeRank(l.scatterReduce(x, index, src, l.Dim("dim", l.Rank(x)), l.Str("reduce"), l.Bool("include_self")), rank)
 }
@@ -448,6 +458,7 @@ func (l *Lowering) indexParts() (x, index, source *ssa.Value, dim, rank int) {
 		}
 		source = l.Reshape(source, shape...)
 	}
+	l.sameRank(x, "source", source)
 	return x, index, source, dim, rank
 }
 

@@ -55,7 +55,7 @@ func (b *Builder) Create(kind ssa.Kind, n int, operands []*ssa.Value, attrs ...s
 	}
 	o := b.Block.InsertBefore(b.Before, kind, b.Loc, operands, types...)
 	o.Attrs = attrs
-	if err := inferWith(o, b.Require); err != nil {
+	if err := InferWith(o, b.Require); err != nil {
 		o.Erase()
 		panic(&BuildError{kind, err})
 	}

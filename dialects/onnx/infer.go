@@ -17,10 +17,10 @@ import (
 // the way. What cannot be known stays unknown: an unranked type, a fresh
 // symbol. An error means that the op cannot run. Ops of other domains are left
 // as they are.
-func Infer(o *ssa.Op) error { return inferWith(o, nil) }
+func Infer(o *ssa.Op) error { return InferWith(o, nil) }
 
-// inferWith is Infer that also tells require of the sizes that must be equal.
-func inferWith(o *ssa.Op, require Require) error {
+// InferWith is Infer that also tells require of the sizes that must be equal.
+func InferWith(o *ssa.Op, require Require) error {
 	switch o.Kind.Namespace() {
 	case Namespace:
 	case trainingDomain:

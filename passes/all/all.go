@@ -10,6 +10,7 @@ import (
 	"github.com/aton-project/aton/passes/canonicalize"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
+	"github.com/aton-project/aton/passes/demands"
 	"github.com/aton-project/aton/passes/fold"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/guard"
@@ -42,6 +43,7 @@ func New(table *aten.Table) *passes.Set {
 			&canonicalize.Pass,
 			&cse.Pass,
 			&dce.Pass,
+			&demands.Pass,
 			&fold.Pass,
 			&freeze.Pass,
 			&guard.Pass,

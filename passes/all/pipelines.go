@@ -10,12 +10,15 @@ var pipelines = []passes.Named{
 	{Name: "cleanup", Doc: "remove what is computed twice or in vain", Text: "fixpoint(cse,dce)"},
 	{
 		Name: "optimize", Doc: "make an ONNX graph smaller, with the same results",
-		Text:    "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold,dce)",
-		Options: []passes.Option{{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true}},
+		Text: "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold,unroll{max=$unroll},dce)",
+		Options: []passes.Option{
+			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
+			{Name: "unroll", Default: "0", Doc: "unroll loops of a known number of iterations, up to this many", Int: true},
+		},
 	},
 	{
 		Name: "export", Doc: "from a program as it was imported, of PyTorch or of ONNX, to ONNX operators of the opset",
-		Text: "raise,inline,canonicalize,freeze{eval=$eval},specialize{opset=$opset,state=$state,keep=$lift},lift{weights=$lift},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset},guard,legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
+		Text: "raise,demands,inline,canonicalize,freeze{eval=$eval},specialize{opset=$opset,state=$state,keep=$lift},lift{weights=$lift},unroll{max=$unroll},cleanup,lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode},optimize{opset=$opset,unroll=$unroll},guard,legalize{opset=$opset,target=$target},cleanup,arrange{names=$names}",
 		Options: []passes.Option{
 			{Name: "opset", Default: "20", Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
@@ -38,6 +41,8 @@ var orders = []passes.Order{
 	{First: "freeze", Then: "specialize", Why: "specialize reads constants by their names"},
 	{First: "specialize", Then: "lower", Why: "lower takes a pure graph with types"},
 	{First: "raise", Then: "lower", Why: "what the passes build is in the newest form: the rest must be"},
+	{First: "raise", Then: "demands", Why: "inference knows operators in their newest form"},
+	{First: "demands", Then: "simplify", Why: "what an operator demands is told where the user wrote it"},
 	{First: "raise", Then: "simplify", Why: "the rules know operators in their newest form"},
 	{First: "specialize", Then: "lift", Why: "specialize decides by the elements of constants"},
 	{First: "lift", Then: "cse", Why: "equal weights are inputs of their own"},

@@ -3,6 +3,7 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
@@ -59,7 +60,7 @@ func run(c *passes.Context) error {
 	}
 	for _, l := range limits {
 		p, axis := inputOf(f, l.Symbol)
-		if p == nil {
+		if p == nil || isProtected(p, axis, l) {
 			continue
 		}
 		protect(f, p, axis, l)
@@ -82,6 +83,52 @@ func inputOf(f *ssa.Func, symbol string) (*ssa.Value, int) {
 		}
 	}
 	return nil, 0
+}
+
+// isProtected reports whether the input p is tied to a check of this axis already, as in a file that was written with one.
+// The pattern is that of protect; a check that an optimizer has taken apart is made anew.
+func isProtected(p *ssa.Value, axis int, l ssa.Limit) bool {
+	for u := range p.Uses() {
+		o := u.Op()
+		if o == nil || o.Kind != "onnx::Expand" || o.Operand(0) != p {
+			continue
+		}
+		less := source(o, operand{1, "onnx::Reshape"}, operand{1, "onnx::Add"}, operand{0, "onnx::Cast"}, operand{0, "onnx::Less"})
+		gather := source(less, operand{0, "onnx::Gather"})
+		shape := source(gather, operand{0, "onnx::Shape"})
+		if shape == nil || shape.Operand(0) != p {
+			continue
+		}
+		index, known := onnx.ConstInts(gather.Operand(1))
+		least, bounded := onnx.ConstInts(less.Operand(1))
+		if known && bounded && slices.Equal(index, []int64{int64(axis)}) && len(least) == 1 && least[0] >= l.Min {
+			return true
+		}
+	}
+	return false
+}
+
+// operand says which operator defines an operand.
+type operand struct {
+	index int
+	kind  ssa.Kind
+}
+
+// source follows operands up from o to the operator that defines the last of them. It is nil where one is defined otherwise.
+func source(o *ssa.Op, path ...operand) *ssa.Op {
+	for _, step := range path {
+		if o == nil {
+			return nil
+		}
+		v := o.Operand(step.index)
+		if v == nil {
+			return nil
+		}
+		if o = v.Def(); o == nil || o.Kind != step.kind {
+			return nil
+		}
+	}
+	return o
 }
 
 // protect ties all uses of the input p to the check that its axis is long enough.

@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
+	"github.com/aton-project/aton/dialects/onnx/sizes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -78,10 +79,9 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
 	l.low.Regrid = true
 	l.low.Assume = l.assume
-	if m.SizesSolved {
-		l.sizes.declare(nil)
-	} else {
-		l.sizes.declare(src.Body.Params)
+	l.sizes = sizes.New(nil)
+	if !m.SizesSolved {
+		l.sizes = sizes.New(src.Body.Params)
 	}
 	l.low.Require = l.require
 	for _, p := range src.Body.Params {
@@ -131,14 +131,34 @@ type assumption struct {
 }
 
 // assume notes what the operator at hand takes for granted.
-func (l *lowerer) assume(what, why string) {
+func (l *lowerer) assume(what, why string) { l.assumeAt(l.low.Node, what, why) }
+
+func (l *lowerer) assumeAt(op *ssa.Op, what, why string) {
 	for i := range l.assumed {
 		if l.assumed[i].what == what {
-			l.assumed[i].ops = append(l.assumed[i].ops, l.low.Node)
+			l.assumed[i].ops = append(l.assumed[i].ops, op)
 			return
 		}
 	}
-	l.assumed = append(l.assumed, assumption{what, why, []*ssa.Op{l.low.Node}})
+	l.assumed = append(l.assumed, assumption{what, why, []*ssa.Op{op}})
+}
+
+// require notes what the operator at hand demands of sizes.
+func (l *lowerer) require(b *ssa.Block, x, y sym.Expr, broadcast bool) {
+	if b == l.dst.Body && l.low.Node != nil {
+		l.sizes.Require(sizes.Demand{X: x, Y: y, Broadcast: broadcast, Op: l.low.Node})
+	}
+}
+
+// solveSizes reports demands that cannot be met, and takes the others for granted.
+func (l *lowerer) solveSizes() {
+	conflicts, grants := l.sizes.Solve(&l.m.Locs)
+	for _, c := range conflicts {
+		l.bad = append(l.bad, Unconverted{Kind: c.Op.Kind, Loc: c.Op.Loc, Failure: &aten.Failure{ID: "axis-size", Message: c.Message, Hint: c.Hint}})
+	}
+	for _, g := range grants {
+		l.assumeAt(g.Op, g.What, sizes.Why)
+	}
 }
 
 // tellAssumptions puts what is taken for granted into the metadata and warns of each once, at its first place.
@@ -209,7 +229,7 @@ func onnxType(m *ssa.Module, t ssa.Type) ssa.Type {
 }
 
 type lowerer struct {
-	sizes   sizes
+	sizes   *sizes.Solver
 	assumed []assumption
 	m       *ssa.Module
 	opts    Options

@@ -3,14 +3,19 @@
 package unroll
 
 import (
+	"slices"
+
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass unrolls the loops of a program with at most max iterations. No default
-// pipeline has it: a loop stays a loop unless something in it has to be known at
-// export, which specialize sees to. With this pass in front of specialize or behind it
-// the user decides.
+// Pass unrolls the loops of a program, prim::Loop and onnx::Loop, with at most max iterations. A loop that runs once at
+// most is no loop and goes in any case. Of others, a loop stays a loop unless something in it has to be known at
+// export, which specialize sees to, or the user asks for it with max.
 var Pass = passes.Pass{
 	Name: "unroll",
 	Doc:  "put the iterations of loops with a known number of them one behind the other",
@@ -30,31 +35,50 @@ graph(%x : Float(2)):
   %0 : int = prim::Constant[value=0]()
   %1 : Float(2) = aten::mul(%x, %0)
   %2 : int = prim::Constant[value=1]()
-  %3 : Float(2) = aten::mul(%1, %2)
-  return (%3)`,
+  %y : Float(2) = aten::mul(%1, %2)
+  return (%y)`,
 	Options: []passes.Option{
-		{Name: "max", Default: "16", Doc: "the greatest number of iterations", Int: true},
+		{Name: "max", Default: "16", Doc: "the greatest number of iterations; 0 and 1 are the same", Int: true},
 	},
 	Run: func(c *passes.Context) error {
 		for _, f := range c.Module.Funcs {
-			block(c, f.Body, int64(c.IntOption("max")))
+			u := unroller{c: c, limit: max(int64(c.IntOption("max")), 1)}
+			u.block(f.Body)
 		}
 		return nil
 	},
 }
 
-// maxOps bounds what nested loops can become.
-const maxOps = 1 << 16
+// What unrolling may make: of one loop, and of all loops of a function.
+const (
+	maxOps   = 1 << 16
+	maxTotal = 1 << 20
+)
 
-func block(c *passes.Context, b *ssa.Block, limit int64) {
+type unroller struct {
+	c     *passes.Context
+	limit int64
+	made  int64
+	// values has what stands for the values of the body that is copied, by their ID; it serves all loops in turn.
+	values []*ssa.Value
+}
+
+func (u *unroller) block(b *ssa.Block) {
 	for o := range b.Ops() {
 		for _, inner := range o.Blocks { // inner loops first: what is copied is small then
-			block(c, inner, limit)
+			u.block(inner)
 		}
-		if n, ok := trips(o); ok && n <= limit && n*int64(size(o.Blocks[0])) <= maxOps {
-			unroll(o, n)
-			c.Changed("unrolled")
+		l, ok := loopOf(o)
+		if !ok || l.trips > u.limit {
+			continue
 		}
+		n := l.trips * int64(size(o.Blocks[0])+1)
+		if n > maxOps && l.trips > 1 || u.made+n > maxTotal {
+			continue
+		}
+		u.made += n
+		u.unroll(o, l)
+		u.c.Changed("unrolled")
 	}
 }
 
@@ -65,49 +89,165 @@ func size(b *ssa.Block) (n int) {
 	return n
 }
 
-// trips gives the number of iterations of a loop that runs all of them.
-func trips(o *ssa.Op) (int64, bool) {
-	if o.Kind != "prim::Loop" {
-		return 0, false
-	}
-	n, ok := constant(o.Operand(0))
-	first, ok1 := constant(o.Operand(1))
-	again, ok2 := constant(o.Blocks[0].Return(0))
-	if !ok || !ok1 || !ok2 || n.Kind != ssa.IntLit || !again.Bool() {
-		return 0, false
-	}
-	if !first.Bool() {
-		return 0, true
-	}
-	return max(n.Int(), 0), true
+// loop is a Loop of a known number of iterations. Its body has the parameters (iteration, [condition,] carried...) and
+// returns (condition, carried..., [scanned...]).
+type loop struct {
+	trips int64
+	// index makes the number of an iteration, a constant.
+	index func(b *ssa.Block, before *ssa.Op, i int64) *ssa.Value
+	// condition is the parameter that has the condition, nil in the prim dialect.
+	condition *ssa.Value
+	carried   []*ssa.Value // initial values
+	params    []*ssa.Value // what they are in the body
 }
 
-func constant(v *ssa.Value) (ssa.Literal, bool) {
+// loopOf describes an op that is such a loop.
+func loopOf(o *ssa.Op) (loop, bool) {
+	switch o.Kind {
+	case "prim::Loop":
+		return primLoop(o)
+	case "onnx::Loop":
+		return onnxLoop(o)
+	}
+	return loop{}, false
+}
+
+func primLoop(o *ssa.Op) (loop, bool) {
+	n, ok := literal(o.Operand(0))
+	first, ok1 := literal(o.Operand(1))
+	again, ok2 := literal(o.Blocks[0].Return(0))
+	if !ok || !ok1 || !ok2 || n.Kind != ssa.IntLit || !again.Bool() {
+		return loop{}, false
+	}
+	l := loop{trips: max(n.Int(), 0), carried: o.Operands()[2:], params: o.Blocks[0].Params[1:]}
+	if !first.Bool() {
+		l.trips = 0
+	}
+	l.index = func(b *ssa.Block, before *ssa.Op, i int64) *ssa.Value {
+		at := b.InsertBefore(before, "prim::Constant", o.Loc, nil, ssa.IntType)
+		at.SetAttr("value", ssa.Int(i))
+		return at.Result(0)
+	}
+	return l, true
+}
+
+func literal(v *ssa.Value) (ssa.Literal, bool) {
 	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
 		return d.Attr("value")
 	}
 	return ssa.None, false
 }
 
-func unroll(o *ssa.Op, n int64) {
+func onnxLoop(o *ssa.Op) (loop, bool) {
+	if len(o.Blocks) != 1 || len(o.Blocks[0].Params) != max(o.NumOperands(), 2) {
+		return loop{}, false
+	}
 	body := o.Blocks[0]
-	carried := append([]*ssa.Value(nil), o.Operands()[2:]...)
-	for i := range n {
-		values := make([]*ssa.Value, o.Block().Func().NumValues())
-		at := o.Block().InsertBefore(o, "prim::Constant", o.Loc, nil, ssa.IntType)
-		at.SetAttr("value", ssa.Int(i))
-		values[body.Params[0].ID] = at.Result(0)
-		for k, v := range carried {
-			values[body.Params[k+1].ID] = v
-		}
-		o.Block().CopyInto(o, body, values, nil, nil)
-		for k := range carried {
-			r := body.Return(k + 1)
-			carried[k] = r
-			if v := values[r.ID]; v != nil {
-				carried[k] = v
+	trips, bounded := int64(0), false
+	if n, ok := onnx.ConstInts(o.Operand(0)); ok && len(n) == 1 {
+		trips, bounded = max(n[0], 0), true
+	} else if o.Operand(0) != nil {
+		return loop{}, false
+	}
+	first, known := truth(o.Operand(1))
+	if o.Operand(1) == nil {
+		first, known = true, true
+	}
+	again, decided := truth(body.Return(0))
+	if body.Return(0) == body.Params[1] {
+		again, decided = first, known
+	}
+	switch {
+	case known && !first, bounded && trips == 0:
+		trips = 0
+	case !known:
+		return loop{}, false
+	case decided && !again:
+		trips = 1
+	case !decided && bounded && trips == 1: // whether to go on is not asked
+	case !decided || !bounded:
+		return loop{}, false
+	}
+	l := loop{trips: trips, condition: body.Params[1], params: body.Params[2:]}
+	if o.NumOperands() > 2 {
+		l.carried = o.Operands()[2:]
+	}
+	if trips == 0 && len(o.Results) > len(l.carried) {
+		return loop{}, false // what is scanned is empty, of a shape that only the body knows
+	}
+	l.index = func(b *ssa.Block, before *ssa.Op, i int64) *ssa.Value {
+		return (&onnx.Builder{Block: b, Before: before, Loc: o.Loc}).Const(tensor.ScalarInt(i))
+	}
+	return l, !slices.Contains(l.carried, nil)
+}
+
+// truth is the value of a bool that never changes.
+func truth(v *ssa.Value) (value, known bool) {
+	n, ok := onnx.ConstInts(v)
+	return ok && len(n) == 1 && n[0] != 0, ok && len(n) == 1
+}
+
+func (u *unroller) unroll(o *ssa.Op, l loop) {
+	at, body := o.Block(), o.Blocks[0]
+	carried := slices.Clone(l.carried)
+	scanned := make([][]*ssa.Value, max(len(o.Results)-len(carried), 0))
+	condition := o.Operand(1)
+	for i := range l.trips {
+		u.values = append(u.values, make([]*ssa.Value, at.Func().NumValues()-len(u.values))...)
+		u.values[body.Params[0].ID] = l.index(at, o, i)
+		if l.condition != nil {
+			if condition == nil || i > 0 {
+				condition = (&onnx.Builder{Block: at, Before: o, Loc: o.Loc}).Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1}))
 			}
+			u.values[l.condition.ID] = condition
+		}
+		for k, v := range carried {
+			u.values[l.params[k].ID] = v
+		}
+		at.CopyInto(o, body, u.values, nil, nil)
+		for k := range carried {
+			carried[k] = u.of(body.Return(k + 1))
+		}
+		for k := range scanned {
+			scanned[k] = append(scanned[k], row(o, u.of(body.Return(len(carried)+1+k))))
 		}
 	}
-	o.Replace(carried...)
+	for k, r := range o.Results {
+		switch {
+		case k < len(carried):
+			takeOver(r, carried[k])
+		case r.HasUses():
+			all := at.InsertBefore(o, "onnx::Concat", o.Loc, scanned[k-len(carried)], r.Type)
+			all.SetAttr("axis", ssa.Int(0))
+			rewrite.TakeOver(r, all.Result(0))
+		}
+	}
+	o.Erase()
+}
+
+// takeOver has v take the place of the loop's result r, whose type may say more than the body does.
+func takeOver(r, v *ssa.Value) {
+	old, now := r.Tensor(), v.Tensor()
+	if old != nil && now != nil && v.Def() != nil && old.Ranked && !now.Ranked && (now.DType == old.DType || now.DType == 0) {
+		v.Type = r.Type
+	}
+	rewrite.TakeOver(r, v)
+}
+
+// of is what stands for a value of the body in the iteration at hand.
+func (u *unroller) of(v *ssa.Value) *ssa.Value {
+	if v.ID < len(u.values) && u.values[v.ID] != nil {
+		return u.values[v.ID]
+	}
+	return v
+}
+
+// row is v as one row of what a loop scans.
+func row(o *ssa.Op, v *ssa.Value) *ssa.Value {
+	axes := (&onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}).Const(tensor.Ints(0))
+	t := ssa.Unranked(v.DType())
+	if old := v.Tensor(); old != nil && old.Ranked {
+		t = ssa.Tensor(old.DType, append([]sym.Expr{sym.Const(1)}, old.Dims...)...)
+	}
+	return o.Block().InsertBefore(o, "onnx::Unsqueeze", o.Loc, []*ssa.Value{v, axes}, t).Result(0)
 }

@@ -10,13 +10,17 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/aton-project/aton/backend/atomicfile"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -50,16 +54,16 @@ func Misusef(format string, args ...any) error { return usageError{fmt.Errorf(fo
 var ErrQuiet = errors.New("failed")
 
 // Run runs a command in this process. Its flag --json, if it has one, makes errors data.
-func Run(c *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c.SetArgs(args)
-	c.SetIn(stdin)
-	c.SetOut(stdout)
-	c.SetErr(stderr)
-	c.SilenceErrors, c.SilenceUsage = true, true
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Misuse(err) })
+func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	command.SetArgs(args)
+	command.SetIn(stdin)
+	command.SetOut(stdout)
+	command.SetErr(stderr)
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Misuse(err) })
 	ran := false
-	mark(c, &ran)
-	found, err := c.ExecuteC()
+	mark(command, &ran)
+	found, err := execute(command)
 	if err == nil {
 		return Done
 	}
@@ -78,17 +82,74 @@ func Run(c *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Wri
 		fmt.Fprintf(stderr, "%s\n", b)
 		return status
 	}
-	for _, line := range strings.Split(err.Error(), "\n") {
-		fmt.Fprintln(stderr, line)
-	}
+	fmt.Fprintln(stderr, Printable(err.Error()))
 	var f *passes.Failure
-	if errors.As(err, &f) && f.Stack != "" {
+	var c *crash
+	switch {
+	case errors.As(err, &f):
 		fmt.Fprint(stderr, f.Stack)
+	case errors.As(err, &c):
+		fmt.Fprint(stderr, c.stack)
 	}
 	if status == Usage {
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", found.CommandPath())
 	}
 	return status
+}
+
+// execute runs a command. A panic is an error of ours and ends as one; so is a fault of memory, by which the system tells
+// that a mapped file has become shorter.
+func execute(c *cobra.Command) (found *cobra.Command, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			found, err = c, errors.New("a file was changed or cut while it was read; run the command again when it is complete")
+		default:
+			found, err = c, &crash{r, string(debug.Stack())}
+		}
+	}()
+	return c.ExecuteC()
+}
+
+// crash is a panic outside of the passes.
+type crash struct {
+	cause any
+	stack string
+}
+
+func (c *crash) Error() string {
+	return fmt.Sprintf("internal error: %v; this is a defect of aton: report it, with the model and what follows", c.cause)
+}
+
+// Printable is text that a terminal shows as it is: names in a file may hold sequences that steer it.
+func Printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		q := strconv.QuoteRune(r)
+		b.WriteString(q[1 : len(q)-1])
+	}
+	return b.String()
+}
+
+// Signals has the process remove its temporary files before a signal from the keyboard or the system ends it.
+func Signals() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-c
+		atomicfile.RemoveTemporary()
+		status := 1
+		if n, ok := s.(syscall.Signal); ok {
+			status = 128 + int(n) // as shells count
+		}
+		os.Exit(status)
+	}()
 }
 
 // mark notes when a command's own code begins to run.
@@ -154,10 +215,22 @@ func Problems(err error) []Problem {
 	return []Problem{{Level: "error", Message: err.Error()}}
 }
 
+// maxStream is how much is read of standard input, in bytes.
+var maxStream int64 = 2 << 30 // less in a test
+
+// ReadStream reads all of standard input, which may be endless.
+func ReadStream(stdin io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(stdin, maxStream+1))
+	if err == nil && int64(len(b)) > maxStream {
+		return nil, fmt.Errorf("standard input has more than %d GiB; give a file", maxStream>>30)
+	}
+	return b, err
+}
+
 // ReadFile reads a file; "-" is standard input.
 func ReadFile(name string, stdin io.Reader) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(stdin)
+		return ReadStream(stdin)
 	}
 	b, err := os.ReadFile(name)
 	return b, plain(err)
@@ -183,33 +256,7 @@ func WriteFile(name string, stdout io.Writer, write func(w io.Writer) error) err
 		_, err := stdout.Write(b.Bytes())
 		return err
 	}
-	// devices and pipes cannot be renamed to
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return plain(err)
-		}
-		return errors.Join(write(f), f.Close())
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return plain(err)
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Chmod(0o666 &^ umask())
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return plain(err)
-	}
-	return nil
+	return plain(atomicfile.Write(name, write))
 }
 
 // Terminal says whether a person is likely to watch what is written.

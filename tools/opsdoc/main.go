@@ -136,7 +136,7 @@ Opset is the lowest at which an entry holds; arguments may ask for more, which t
 		fmt.Fprintf(&b, "\n## %s\n\n| operator | overloads | opset | notes |\n| --- | --- | --- | --- |\n", title(names[i]))
 		for _, k := range kinds {
 			d, _ := table.Lookup(k, 0)
-			opset, notes := fmt.Sprint(max(d.Since, aten.LowestOpset(k))), d.Doc
+			opset, notes := fmt.Sprint(max(d.Since, table.LowestOpset(k, 0))), d.Doc
 			if d.Why != "" {
 				opset, notes = "-", d.Why
 			}

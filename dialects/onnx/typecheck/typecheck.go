@@ -17,6 +17,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -37,11 +38,7 @@ func Module(m *ssa.Module) *diag.List {
 	if f == nil {
 		return c.list
 	}
-	g, values := c.copy(f)
-	if onnx.RaiseUnchecked(g.Module()) == nil { // what is not understood is not inferred
-		c.byName(g.Body)
-		c.infer(g.Body)
-	}
+	values := c.inferCopy(f, nil)
 	wrong := map[*ssa.Op]bool{} // operands are the root of what inference found
 	var operands []diag.Diagnostic
 	for o := range f.Body.AllOps() {
@@ -65,6 +62,32 @@ func Module(m *ssa.Module) *diag.List {
 	return c.list
 }
 
+// inferCopy infers a copy of a function in the newest encoding. It returns the values of the copy by the ID of the value
+// that they stand for.
+func (c *checker) inferCopy(f *ssa.Func, require onnx.Require) []*ssa.Value {
+	g, values := c.copy(f)
+	if onnx.RaiseUnchecked(g.Module()) == nil { // what is not understood is not inferred
+		c.byName(g.Body)
+		c.infer(g.Body, require)
+	}
+	return values
+}
+
+// Demands calls require for the sizes that operators of the main function, outside of branches and loops, need to be equal.
+// The op is one of a copy in the newest encoding, at the location of the module's.
+func Demands(m *ssa.Module, require func(op *ssa.Op, x, y sym.Expr, broadcast bool)) {
+	f := m.Main()
+	if f == nil {
+		return
+	}
+	c := &checker{m: m, list: &diag.List{Table: &m.Locs}}
+	c.inferCopy(f, func(b *ssa.Block, x, y sym.Expr, broadcast bool) {
+		if b.Owner() == nil {
+			require(c.at, x, y, broadcast)
+		}
+	})
+}
+
 // finding is what inference found, and the op of the module.
 type finding struct {
 	diag.Diagnostic
@@ -80,6 +103,7 @@ type checker struct {
 	ids    map[*ssa.Value]int
 	ops    []*ssa.Op // by ID, the op of the module that computes the value
 	found  []finding
+	at     *ssa.Op // the op of the copy that is inferred
 }
 
 // copy copies a function to a module of its own. Every value is named by the ID of the one that it stands for.
@@ -138,9 +162,10 @@ func (c *checker) byName(b *ssa.Block) {
 }
 
 // infer infers a block of the copy, and compares. An op that fails has results of which nothing is known.
-func (c *checker) infer(b *ssa.Block) {
+func (c *checker) infer(b *ssa.Block, require onnx.Require) {
 	for o := range b.Ops() {
-		err := onnx.Infer(o)
+		c.at = o
+		err := onnx.InferWith(o, require)
 		if err == nil {
 			c.compare(o)
 			continue

@@ -248,8 +248,12 @@ func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes
 	watch.lap("verify")
 	r, report := o.runner(stderr)
 	r.Reload = func() (*ssa.Module, error) { return o.read(name, text) }
-	if _, err = pipeline.Run(m, r); err != nil {
+	list, err := pipeline.Run(m, r)
+	if err != nil {
 		return err
+	}
+	for _, d := range list.Items {
+		fmt.Fprintln(stderr, list.Format(d))
 	}
 	watch.lap("passes")
 	report()

@@ -184,8 +184,8 @@ func TestExportFlags(t *testing.T) {
 		{"--output-names scores", []string{"return (%scores)"}, nil},
 		{"--no-weights", []string{"%features.0.weight : Float(4, 3, 5, 5)"}, nil},
 		{"--keep-initializers-as-inputs", []string{"%features.0.weight : Float(4, 3, 5, 5)"}, nil},
-		{"--external-data always", []string{"%classifier.1.weight : Float(8, 24)"}, nil},
 		{"--opset 7", []string{"onnx::Gemm["}, nil},
+		{"--external-data always", []string{"%classifier.1.weight : Float(8, 24)"}, nil},
 	} {
 		out := filepath.Join(dir, "o.onnx")
 		args := append([]string{"export", model, "-o", out, "--input", "x:f32[N,3,18,18]"}, strings.Fields(c.args)...)
@@ -208,8 +208,8 @@ func TestExportFlags(t *testing.T) {
 			}
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "o.onnx.data")); err != nil {
-		t.Error(err)
+	if data, err := filepath.Glob(filepath.Join(dir, "o.onnx.*.data")); len(data) != 1 {
+		t.Error(data, err)
 	}
 }
 
@@ -261,5 +261,39 @@ func TestVerify(t *testing.T) {
 		if status, _, said := call("", append([]string{"verify", model, "--input", "x:f32[N,3,18,18]"}, strings.Fields(args)...)...); status == 0 || !strings.Contains(said, want) {
 			t.Errorf("verify %s: status %d: %s", args, status, said)
 		}
+	}
+}
+
+// An output never takes the place of what it is made of, and a tolerance is a number.
+func TestRefusedCalls(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(dir, "m.onnx")
+	if status, _, said := call("", "export", fixtures+"convnet.script.pt", "-o", model, "--external-data", "always", "--input", "x:f32[N,3,18,18]"); status != 0 {
+		t.Fatal(said)
+	}
+	data, err := filepath.Glob(filepath.Join(dir, "m.onnx.*.data"))
+	if err != nil || len(data) != 1 {
+		t.Fatal(data, err)
+	}
+	link := filepath.Join(dir, "link.onnx")
+	if err := os.Link(model, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"export", model, "-o", model}, "the model is read from this file; write to another one"},
+		{[]string{"export", model, "-o", link}, "the model is read from this file; write to another one"},
+		{[]string{"export", model, "-o", data[0]}, "the model is read from this file; write to another one"},
+		{[]string{"verify", model, "--rtol", "nan", "--data", dir}, "--rtol: it is a number from 0 on, not NaN"},
+		{[]string{"verify", model, "--atol=-1", "--data", dir}, "--atol: it is a number from 0 on, not -1"},
+	} {
+		if status, _, said := call("", c.args...); status == 0 || !strings.Contains(said, c.want) {
+			t.Errorf("%s: status %d: %s", c.args, status, said)
+		}
+	}
+	if status, _, said := call("", "inspect", model); status != 0 {
+		t.Errorf("the model was damaged: %s", said)
 	}
 }

@@ -105,9 +105,9 @@ func oneModel(c *cobra.Command, args []string) error {
 // prepare reads the options.
 func (m *model) prepare(c *cobra.Command, name string) error {
 	m.name = name
-	m.opts.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+message) }
+	m.opts.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+cli.Printable(message)) }
 	if !m.json {
-		m.opts.Note = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "note: "+message) }
+		m.opts.Note = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "note: "+cli.Printable(message)) }
 	}
 	if c.Flags().Changed("opset") && (m.opset < aton.OldestOpset || m.opset > onnx.Newest) {
 		return cli.Misusef("--opset: %d is not between %d and %d", m.opset, aton.OldestOpset, onnx.Newest)
@@ -192,7 +192,7 @@ func (m *model) read(stdin io.Reader) (*ssa.Module, error) {
 		return aton.Load(m.name, m.opts)
 	}
 	if m.bytes == nil {
-		b, err := io.ReadAll(stdin)
+		b, err := cli.ReadStream(stdin)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -80,6 +81,11 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 	m := &v.model
 	if v.fusion != string(fuse.None) && v.fusion != string(fuse.Light) {
 		return cli.Misusef("--fusion: it is none or light, not %q", v.fusion)
+	}
+	for name, x := range map[string]float64{"rtol": v.tol.Relative, "atol": v.tol.Absolute, "atol-of-max": v.tol.OfMax} {
+		if !(x >= 0) || math.IsInf(x, 1) {
+			return cli.Misusef("--%s: it is a number from 0 on, not %v", name, x)
+		}
 	}
 	if v.data == "" && (v.device == "interp" && v.reference == "") {
 		return cli.Misusef("--data is missing: what should the outputs be compared with?")

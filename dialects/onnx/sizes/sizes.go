@@ -1,36 +1,57 @@
-package lower
+// Package sizes solves what a program demands of the dynamic axes of its inputs: that two sizes are equal, or broadcast.
+package sizes
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
 )
 
-// demand is a pair of sizes that an operator needs to be equal; with broadcast, one of them may be 1.
-type demand struct {
-	x, y      sym.Expr
-	broadcast bool
-	op        *ssa.Op
+// Demand is a pair of sizes that an operator needs to be equal; with Broadcast, one of them may be 1.
+type Demand struct {
+	X, Y      sym.Expr
+	Broadcast bool
+	Op        *ssa.Op
 }
 
-// sizes collects what the program demands of the dynamic axes of its inputs.
-type sizes struct {
+// Conflict is a demand that the dynamic axes as they are declared do not meet: a symbol can have one value only, or none,
+// or two symbols must go together. The hint says how to declare them.
+type Conflict struct {
+	Op            *ssa.Op
+	Message, Hint string
+}
+
+// Grant is what a demand leaves to chance, such as "N is at least 2": the program is right where it holds.
+type Grant struct {
+	Op   *ssa.Op
+	What string
+}
+
+// Why is the reason for a Grant, to be told with it.
+const Why = "the operator takes no other sizes"
+
+// Solver collects demands and solves them.
+type Solver struct {
 	axes    map[string]string // by symbol: "axis 0 of input x"
 	unnamed map[string]bool   // symbols that stand for "?" of the user
 	least   map[string]int64  // by symbol: the smallest size that the input may have
-	demands []demand
+	demands []Demand
 	seen    map[string]bool
+
+	locs      *diag.Table
+	conflicts []Conflict
+	grants    []Grant
 }
 
-// declare notes the dynamic axes of the inputs. Those that have no name of the user's, in a printed graph that does
+// New makes a solver for the dynamic axes of the inputs. Those that have no name of the user's, in a printed graph that does
 // not say all sizes, are left out: nobody promised anything of them.
-func (s *sizes) declare(params []*ssa.Value) {
-	s.axes, s.unnamed, s.least, s.seen = map[string]string{}, map[string]bool{}, map[string]int64{}, map[string]bool{}
-	for _, p := range params {
+func New(inputs []*ssa.Value) *Solver {
+	s := &Solver{axes: map[string]string{}, unnamed: map[string]bool{}, least: map[string]int64{}, seen: map[string]bool{}}
+	for _, p := range inputs {
 		t := p.Tensor()
 		if t == nil {
 			continue
@@ -45,6 +66,7 @@ func (s *sizes) declare(params []*ssa.Value) {
 			s.unnamed[name] = ofInput && strings.Trim(number, "0123456789") == ""
 		}
 	}
+	return s
 }
 
 // invented reports a name that ssa.Module.FreshSymbol gives to sizes that printed graphs leave open.
@@ -52,61 +74,66 @@ func invented(name string) bool {
 	return len(name) > 1 && name[0] == 'u' && strings.Trim(name[1:], "0123456789") == ""
 }
 
-// require notes a demand of the operator at hand. What holds in a branch or a loop only is no demand of the program.
-func (l *lowerer) require(b *ssa.Block, x, y sym.Expr, broadcast bool) {
-	if b != l.dst.Body || l.low.Node == nil || !l.sizes.known(x) || !l.sizes.known(y) {
+// Require notes a demand. What holds in a branch or a loop only is no demand of the program, and the caller's to leave out;
+// sizes that depend on other things than axes of inputs are left out here.
+func (s *Solver) Require(d Demand) {
+	if !s.known(d.X) || !s.known(d.Y) {
 		return
 	}
-	key := fmt.Sprint(x, "=", y, broadcast)
-	if !l.sizes.seen[key] {
-		l.sizes.seen[key] = true
-		l.sizes.demands = append(l.sizes.demands, demand{x, y, broadcast, l.low.Node})
+	key := fmt.Sprint(d.X, "=", d.Y, d.Broadcast)
+	if !s.seen[key] {
+		s.seen[key] = true
+		s.demands = append(s.demands, d)
 	}
 }
 
 // known reports a size that depends on dynamic axes of inputs alone.
-func (s *sizes) known(e sym.Expr) bool {
+func (s *Solver) known(e sym.Expr) bool {
 	ok := true
 	e.Symbols(func(name string) { ok = ok && s.axes[name] != "" })
 	return ok
 }
 
-// solveSizes reports what the demands leave of the dynamic axes: an error for a symbol that can have one value only, or
-// none, and for two that must go together; the rest is taken for granted.
-func (l *lowerer) solveSizes() {
+// Solve says what the demands leave of the dynamic axes. Places in messages are those of locs.
+func (s *Solver) Solve(locs *diag.Table) ([]Conflict, []Grant) {
+	s.locs, s.conflicts, s.grants = locs, nil, nil
 	fixed := map[string][]solution{}
 	var order []string
-	for _, d := range l.sizes.demands {
-		names := symbolsOf(d.x.Sub(d.y))
-		if d.broadcast {
-			l.grant(d, names)
+	for _, d := range s.demands {
+		if d.X.Equal(d.Y) {
 			continue
 		}
-		switch line, ok := lineOf(d.x.Sub(d.y), names); {
+		names := symbolsOf(d.X.Sub(d.Y))
+		if d.Broadcast {
+			s.grant(d, names)
+			continue
+		}
+		switch line, ok := lineOf(d.X.Sub(d.Y), names); {
 		case !ok:
-			l.grant(d, names)
+			s.grant(d, names)
 		case len(names) == 0:
-			l.badSize(d.op, fmt.Sprintf("%s and %s must be equal, which no sizes are", d.x, d.y), "correct the sizes in --input")
+			s.conflict(d.Op, fmt.Sprintf("%s and %s must be equal, which no sizes are", d.X, d.Y), "correct the sizes in --input")
 		case len(names) == 1:
 			value := sym.Const(-line.constant)
 			n, whole := value.Divide(sym.Const(line.slopes[0]))
 			if n.Min() < 0 || !whole {
-				l.badSize(d.op, fmt.Sprintf("%s must be %s, which no %s gives", d.x, d.y, names[0]), "correct the sizes in --input")
+				s.conflict(d.Op, fmt.Sprintf("%s must be %s, which no %s gives", d.X, d.Y, names[0]), "correct the sizes in --input")
 				continue
 			}
 			if len(fixed[names[0]]) == 0 {
 				order = append(order, names[0])
 			}
-			fixed[names[0]] = addSolution(fixed[names[0]], solution{n.Min(), d.op})
-		case slices.ContainsFunc(names, func(name string) bool { return l.sizes.unnamed[name] }):
-			l.grant(d, names) // a "?" may well be another axis's size
+			fixed[names[0]] = addSolution(fixed[names[0]], solution{n.Min(), d.Op})
+		case slices.ContainsFunc(names, func(name string) bool { return s.unnamed[name] }):
+			s.grant(d, names) // a "?" may well be another axis's size
 		default:
-			l.together(d, names, line)
+			s.together(d, names, line)
 		}
 	}
 	for _, name := range order {
-		l.onlyValue(name, fixed[name])
+		s.onlyValue(name, fixed[name])
 	}
+	return s.conflicts, s.grants
 }
 
 // solution is the one value that an operator leaves to a symbol.
@@ -123,38 +150,38 @@ func addSolution(all []solution, s solution) []solution {
 }
 
 // onlyValue reports a symbol that can have one value, or, where several are demanded, none.
-func (l *lowerer) onlyValue(name string, all []solution) {
-	first, where := all[0], l.sizes.axes[name]
+func (s *Solver) onlyValue(name string, all []solution) {
+	first, where := all[0], s.axes[name]
 	if len(all) == 1 {
-		l.badSize(first.op, fmt.Sprintf("%s must be %d (%s)", name, first.n, where), fmt.Sprintf("write %d for %s in --input", first.n, name))
+		s.conflict(first.op, fmt.Sprintf("%s must be %d (%s)", name, first.n, where), fmt.Sprintf("write %d for %s in --input", first.n, name))
 		return
 	}
-	for _, s := range all[1:] {
-		l.badSize(s.op, fmt.Sprintf("%s must be %d here and %d at %s (%s): no size is both", name, s.n, first.n, l.m.Locs.String(first.op.Loc), where),
+	for _, other := range all[1:] {
+		s.conflict(other.op, fmt.Sprintf("%s must be %d here and %d at %s (%s): no size is both", name, other.n, first.n, s.locs.String(first.op.Loc), where),
 			"give axes of different sizes different names in --input")
 	}
 }
 
 // together reports symbols that the program ties to each other.
-func (l *lowerer) together(d demand, names []string, line line) {
+func (s *Solver) together(d Demand, names []string, line line) {
 	if len(names) == 2 && line.constant == 0 && line.slopes[0] == -line.slopes[1] {
-		l.badSize(d.op, fmt.Sprintf("%s (%s) and %s (%s) must be equal", names[0], l.sizes.axes[names[0]], names[1], l.sizes.axes[names[1]]),
+		s.conflict(d.Op, fmt.Sprintf("%s (%s) and %s (%s) must be equal", names[0], s.axes[names[0]], names[1], s.axes[names[1]]),
 			fmt.Sprintf("give them one name in --input: %s for both", names[0]))
 		return
 	}
 	for i := len(names) - 1; i >= 0; i-- {
 		if k := line.slopes[i]; k == 1 || k == -1 {
 			x := sym.Symbol(names[i], 0)
-			value := x.Sub(d.x.Sub(d.y).Mul(sym.Const(k))) // k * k is 1
-			l.badSize(d.op, fmt.Sprintf("%s (%s) must be %s", names[i], l.sizes.axes[names[i]], value), fmt.Sprintf("write %s for %s in --input", value, names[i]))
+			value := x.Sub(d.X.Sub(d.Y).Mul(sym.Const(k))) // k * k is 1
+			s.conflict(d.Op, fmt.Sprintf("%s (%s) must be %s", names[i], s.axes[names[i]], value), fmt.Sprintf("write %s for %s in --input", value, names[i]))
 			return
 		}
 	}
-	l.grant(d, names)
+	s.grant(d, names)
 }
 
-func (l *lowerer) badSize(op *ssa.Op, message, hint string) {
-	l.bad = append(l.bad, Unconverted{Kind: op.Kind, Loc: op.Loc, Failure: &aten.Failure{ID: "axis-size", Message: message, Hint: hint}})
+func (s *Solver) conflict(op *ssa.Op, message, hint string) {
+	s.conflicts = append(s.conflicts, Conflict{op, message, hint})
 }
 
 // symbolsOf lists the symbols of an expression, each once, in order of name.
@@ -197,34 +224,38 @@ func lineOf(e sym.Expr, names []string) (line, bool) {
 }
 
 // grant takes a demand for granted that leaves several sizes, unless it holds for all of them.
-func (l *lowerer) grant(d demand, names []string) {
-	if strings.Contains(d.x.String()+d.y.String(), "bcast(") {
+func (s *Solver) grant(d Demand, names []string) {
+	if strings.Contains(d.X.String()+d.Y.String(), "bcast(") {
 		return // it follows from the demand of the operator that broadcasts
 	}
-	holds, fails := l.sizes.sample(d, names)
+	holds, fails := s.sample(d, names)
 	if fails == 0 {
 		return
 	}
-	what := fmt.Sprintf("%s is %s", d.x, d.y)
-	if d.x.IsConst() {
-		what = fmt.Sprintf("%s is %s", d.y, d.x)
+	what := fmt.Sprintf("%s is %s", d.X, d.Y)
+	if rest := s.withoutFactors(d.X.Sub(d.Y), names); !d.Broadcast && len(symbolsOf(rest)) == 1 { // 16*L*N is 80*N
+		names = symbolsOf(rest)
+		holds, _ = s.sample(Demand{X: rest, Y: sym.Const(0)}, names)
 	}
-	if s := describe(holds); len(names) == 1 && s != "" {
-		what = names[0] + " is " + s
-	} else if d.broadcast {
+	if d.X.IsConst() {
+		what = fmt.Sprintf("%s is %s", d.Y, d.X)
+	}
+	if said := describe(holds); len(names) == 1 && said != "" {
+		what = names[0] + " is " + said
+	} else if d.Broadcast {
 		what += ", or one of them is 1"
 	}
-	l.grantAt(d.op, what)
+	s.grants = append(s.grants, Grant{d.Op, what})
 }
 
-func (l *lowerer) grantAt(op *ssa.Op, what string) {
-	for i := range l.assumed {
-		if l.assumed[i].what == what {
-			l.assumed[i].ops = append(l.assumed[i].ops, op)
-			return
+// withoutFactors divides an expression by the symbols that are factors of it: no size is 0 here.
+func (s *Solver) withoutFactors(e sym.Expr, names []string) sym.Expr {
+	for _, name := range names {
+		if q, ok := e.Divide(sym.Symbol(name, s.least[name])); ok {
+			e = q
 		}
 	}
-	l.assumed = append(l.assumed, assumption{what, "the operator takes no other sizes", []*ssa.Op{op}})
+	return e
 }
 
 // sampled is the greatest size of a lone symbol that is tried.
@@ -232,12 +263,12 @@ const sampled = 2048
 
 // sample tries a demand on sizes: all small ones of a lone symbol, some of several. It gives those of a lone symbol for
 // which the demand holds, and the number of failures.
-func (s *sizes) sample(d demand, names []string) (holds []int64, fails int) {
+func (s *Solver) sample(d Demand, names []string) (holds []int64, fails int) {
 	at := map[string]int64{}
 	try := func() bool {
-		x, okX := d.x.Eval(at)
-		y, okY := d.y.Eval(at)
-		return !okX || !okY || x == y || d.broadcast && (x == 1 || y == 1)
+		x, okX := d.X.Eval(at)
+		y, okY := d.Y.Eval(at)
+		return !okX || !okY || x == y || d.Broadcast && (x == 1 || y == 1)
 	}
 	if len(names) == 1 {
 		for n := s.least[names[0]]; n <= sampled; n++ {

@@ -1,0 +1,76 @@
+package onnxfile
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aton-project/aton/ssa"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// hashBytes is how much of a hash of the content is in the name of a data file.
+const hashBytes = 8
+
+// dataName is the name of the data file of the model at path, by the hash of its content.
+func dataName(path string, hash []byte) string {
+	var b [hashBytes]byte
+	copy(b[:], hash)
+	return filepath.Base(path) + "." + hex.EncodeToString(b[:]) + ".data"
+}
+
+// dataFiles lists the data files of the model at path that Write has named; none if there is no model.
+func dataFiles(path string) []string {
+	m, err := mapFile(path)
+	if err != nil {
+		return nil
+	}
+	defer m.close()
+	_, graph, err := split(m.data)
+	if err != nil {
+		return nil
+	}
+	found := map[string]bool{}
+	var out []string
+	// what cannot be read has no data file of ours
+	_ = fields(graph, func(num protowire.Number, typ protowire.Type, field, value []byte) error {
+		if num != fieldGraphInitializer || typ != protowire.BytesType {
+			return nil
+		}
+		p, err := unmarshalTensor(value)
+		if err != nil {
+			return err
+		}
+		for _, kv := range p.ExternalData {
+			if name := kv.GetValue(); kv.GetKey() == "location" && !found[name] && isDataName(path, name) {
+				found[name] = true
+				out = append(out, name)
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// isSource reports whether the file at path is one that the module's weights lie in.
+func isSource(path string, m *ssa.Module) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, s := range sourcesOf(m) {
+		f, _ := s.Source()
+		if of, err := f.Stat(); err == nil && os.SameFile(info, of) {
+			return true
+		}
+	}
+	return false
+}
+
+func isDataName(path, name string) bool {
+	rest, ok := strings.CutPrefix(name, filepath.Base(path)+".")
+	rest, data := strings.CutSuffix(rest, ".data")
+	hash, err := hex.DecodeString(rest)
+	return ok && data && err == nil && len(hash) == hashBytes
+}

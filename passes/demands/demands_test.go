@@ -1,0 +1,10 @@
+package demands
+
+import (
+	"testing"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes/passtest"
+)
+
+func TestPass(t *testing.T) { passtest.Check(t, &Pass, onnx.Dialect{}) }
