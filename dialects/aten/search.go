@@ -122,6 +122,7 @@ func lowerHistc(l *Lowering) *ssa.Value {
 	at = l.Min(at, l.Like(x, n-1)) // the upper end belongs to the last bin
 	inside := l.And(l.GreaterEqual(x, lo), l.LessEqual(x, hi))
 	at = l.Where(inside, at, l.Like(x, -1))
+	l.atMost(bins, maxMade, "bins")
 	index := l.Const(progression(d, 0, 1, int(bins)))
 	return l.Reduce("ReduceSum", l.Cast(l.Equal(l.Unsqueeze(index, 1), at), d), []int64{1}, false)
 }

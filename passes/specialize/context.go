@@ -18,6 +18,7 @@ type context struct {
 	loc  diag.Loc
 	op   *ssa.Op // being evaluated
 	findings
+	spent budget
 }
 
 // findings are what is to be said of the program at the end. An attempt that is
@@ -133,6 +134,9 @@ func (s *context) openRank(d diag.Diagnostic) {
 // fold computes an operator on constants; ok is false where it has no meaning for them.
 func (s *context) fold(name string, ret ssa.Type, args ...ssa.Literal) (l ssa.Literal, ok bool) {
 	l, err := py.Eval(name, ret, args...)
+	if errors.Is(err, py.ErrTooLarge) {
+		s.take(maxBytes)
+	}
 	var raises *py.Exception
 	if errors.As(err, &raises) {
 		panic(s.raised(raises.Message))

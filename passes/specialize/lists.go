@@ -24,8 +24,8 @@ func init() {
 		"__getitem__": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return one(s.getItem(l, args[1]))
 		},
-		"append": func(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			s.setList(l, append(copied(es), args[1]))
+		"append": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			s.set(l.Cell, l.State().With(args[1]))
 			return one(l)
 		},
 		"insert": insertItem,
@@ -220,10 +220,14 @@ func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.V
 	if !ok {
 		s.unroll("a list is repeated a number of times that is only known at run time")
 	}
-	var n []py.Value
-	for range max(k.Int(), 0) {
-		n = append(n, es...)
+	times := max(k.Int(), 0)
+	if len(es) > 0 {
+		if times > maxBytes/elemBytes {
+			times = maxBytes // whatever the elements, too many
+		}
+		s.take(times * int64(len(es)) * elemBytes)
 	}
+	n := slices.Repeat(es, int(times*int64(min(len(es), 1))))
 	if o.Kind == "aten::mul_" {
 		s.setList(l, n)
 		return one(l)

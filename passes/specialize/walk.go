@@ -73,6 +73,7 @@ func (s *walk) run(f *frame) []py.Value {
 			f = s.finish(f, results)
 			continue
 		}
+		s.step()
 		o := f.next
 		f.next = o.Next()
 		if s.op = o; o.Loc != 0 {
@@ -188,6 +189,7 @@ func (s *walk) eval(o *ssa.Op) {
 		s.fail("internal", "gives %d results for %d", len(rs), len(o.Results))
 	}
 	for i, r := range rs {
+		s.made(r, args)
 		s.build.name(r, o.Results[i].Name)
 		s.put(o.Results[i], r)
 	}

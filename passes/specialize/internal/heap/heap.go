@@ -179,9 +179,8 @@ func (h *Heap) pair(a, b *Storage) {
 	if a == b || slices.Contains(a.peers, b) {
 		return
 	}
-	was, wasB := a.peers, b.peers
-	a.peers, b.peers = append(was[:len(was):len(was)], b), append(wasB[:len(wasB):len(wasB)], a)
-	h.Learn(func() { a.peers, b.peers = was, wasB })
+	a.peers, b.peers = append(a.peers, b), append(b.peers, a)
+	h.Learn(func() { a.peers, b.peers = a.peers[:len(a.peers)-1], b.peers[:len(b.peers)-1] })
 }
 
 // Relate records what is not known of two storages.
@@ -190,9 +189,8 @@ func (h *Heap) Relate(a, b *Storage, how layout.Sharing) {
 	case layout.Unknown:
 		h.Peer(a, b)
 	case layout.Assumed:
-		was, wasB := a.apart, b.apart
-		a.apart, b.apart = append(was[:len(was):len(was)], b), append(wasB[:len(wasB):len(wasB)], a)
-		h.Learn(func() { a.apart, b.apart = was, wasB })
+		a.apart, b.apart = append(a.apart, b), append(b.apart, a)
+		h.Learn(func() { a.apart, b.apart = a.apart[:len(a.apart)-1], b.apart[:len(b.apart)-1] })
 	}
 }
 

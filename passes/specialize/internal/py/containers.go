@@ -2,6 +2,7 @@ package py
 
 import (
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
 )
@@ -18,13 +19,34 @@ func (d *DictState) Find(k ssa.Literal) int {
 
 // With is the dict after d[k] = v. A key that is there keeps its place.
 func (d *DictState) With(k ssa.Literal, v Value) *DictState {
-	n := &DictState{Keys: append([]ssa.Literal(nil), d.Keys...), Vals: append([]Value(nil), d.Vals...)}
-	if i := n.Find(k); i >= 0 {
+	n := *d
+	if i := d.Find(k); i >= 0 {
+		n.Vals, n.grownVals = slices.Clone(d.Vals), nil
 		n.Vals[i] = v
-		return n
+		return &n
 	}
-	n.Keys, n.Vals = append(n.Keys, k), append(n.Vals, v)
-	return n
+	n.Keys, n.grownKeys = grow(d.Keys, d.grownKeys, k)
+	n.Vals, n.grownVals = grow(d.Vals, d.grownVals, v)
+	return &n
+}
+
+// With is the list after append(v).
+func (l *ListState) With(v Value) *ListState {
+	n := *l
+	n.Elems, n.grown = grow(l.Elems, l.grown, v)
+	return &n
+}
+
+// grow is es with one more element. Many states of a container share memory: es lies at the head of what memory is. If
+// nothing came behind it there, the element goes there, else es is copied. So a thousand appends do not copy a thousand
+// lists, and a state that is gone back to is still what it was.
+func grow[E any](es []E, memory *[]E, e E) ([]E, *[]E) {
+	if memory == nil || len(*memory) != len(es) {
+		own := append(make([]E, 0, len(es)+1), es...)
+		memory = &own
+	}
+	*memory = append(*memory, e)
+	return slices.Clip((*memory)[:len(es)+1]), memory
 }
 
 // Without is the dict without the key at an index.

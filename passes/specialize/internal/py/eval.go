@@ -22,6 +22,12 @@ func (e *Exception) Error() string { return e.Message }
 // ErrUnknown says that an operator has no meaning here for the constants it is given.
 var ErrUnknown = errors.New("not computed on these constants")
 
+// ErrTooLarge says that a string would be longer than maxText.
+var ErrTooLarge = errors.New("too large a string")
+
+// maxText is the greatest number of bytes of a string.
+const maxText = 1 << 26
+
 // Eval computes an operator of TorchScript, named without its namespace, on
 // constants. The result type of its schema, ret, decides where Python's numbers
 // do not: pow of two ints is an int or a float. The error is ErrUnknown, or an

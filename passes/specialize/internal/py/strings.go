@@ -11,9 +11,12 @@ import (
 // texts are the operators whose first argument is a string. TorchScript counts
 // the bytes of a string, not its characters.
 var texts = map[string]func(x string, a arguments) (ssa.Literal, error){
-	"add": func(x string, a arguments) (ssa.Literal, error) { return ssa.Str(x + a.str(1)), nil },
+	"add": func(x string, a arguments) (ssa.Literal, error) {
+		return bounded(len(x)+len(a.str(1)), 1, func() string { return x + a.str(1) })
+	},
 	"mul": func(x string, a arguments) (ssa.Literal, error) {
-		return ssa.Str(strings.Repeat(x, int(max(a.int(1, 0), 0)))), nil
+		n := max(a.int(1, 0), 0)
+		return bounded(len(x), n, func() string { return strings.Repeat(x, int(n)) })
 	},
 	"len": func(x string, a arguments) (ssa.Literal, error) { return ssa.Int(int64(len(x))), nil },
 	"Int": func(x string, a arguments) (ssa.Literal, error) {
@@ -53,7 +56,7 @@ var texts = map[string]func(x string, a arguments) (ssa.Literal, error){
 		return ssa.Int(int64(strings.Count(x, a.str(1)))), nil
 	},
 	"replace": func(x string, a arguments) (ssa.Literal, error) {
-		return ssa.Str(strings.ReplaceAll(x, a.str(1), a.str(2))), nil
+		return bounded(len(a.str(2))+1, int64(strings.Count(x, a.str(1))), func() string { return strings.ReplaceAll(x, a.str(1), a.str(2)) })
 	},
 	"strip":  stripped(strings.Trim),
 	"lstrip": stripped(strings.TrimLeft),
@@ -72,7 +75,7 @@ var texts = map[string]func(x string, a arguments) (ssa.Literal, error){
 		for _, e := range a[1].Elems {
 			parts = append(parts, e.Str())
 		}
-		return ssa.Str(strings.Join(parts, x)), nil
+		return bounded(len(x)+1, int64(len(parts)), func() string { return strings.Join(parts, x) })
 	},
 	"isdigit": func(x string, a arguments) (ssa.Literal, error) {
 		return ssa.Bool(x != "" && strings.Trim(x, "0123456789") == ""), nil
@@ -96,6 +99,14 @@ var texts = map[string]func(x string, a arguments) (ssa.Literal, error){
 	},
 	"format":        filled("{}", 2),
 	"percentFormat": filled("%", 2),
+}
+
+// bounded makes a string of times n bytes, and what it is made of besides, unless that is too much.
+func bounded(n int, times int64, text func() string) (ssa.Literal, error) {
+	if n > 0 && times > maxText/int64(n) {
+		return ssa.None, ErrTooLarge
+	}
+	return ssa.Str(text()), nil
 }
 
 // arguments are those of an operator on strings, the string first.

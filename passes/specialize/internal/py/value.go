@@ -38,6 +38,7 @@ type ListState struct {
 	Dyn *ssa.Value
 	// Parts is set if Dyn holds views of a tensor.
 	Parts *Parts
+	grown *[]Value // the memory that Elems lies in, if With made it
 }
 
 // Parts says that a run-time list holds the views of a tensor that split, chunk
@@ -66,6 +67,9 @@ type Dict struct {
 type DictState struct {
 	Keys []ssa.Literal
 	Vals []Value
+
+	grownKeys *[]ssa.Literal // as grown of a list
+	grownVals *[]Value
 }
 
 // Object is a module or another class instance.

@@ -1,6 +1,7 @@
 package py
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -247,6 +248,49 @@ func TestSymbolic(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.op, got, c.want)
+		}
+	}
+}
+
+// States of a list share memory, and each stays what it was: appends after going back do not show in another one.
+func TestGrow(t *testing.T) {
+	text := func(l *ListState) string {
+		var b strings.Builder
+		for _, e := range l.Elems {
+			b.WriteString(Str(e.(Const).Literal))
+		}
+		return b.String()
+	}
+	one := (&ListState{}).With(Int(1))
+	two := one.With(Int(2))
+	three := two.With(Int(3))
+	other := two.With(Int(4)) // of a path that went back to two
+	more := three.With(Int(5))
+	for _, c := range []struct {
+		l    *ListState
+		want string
+	}{{one, "1"}, {two, "12"}, {three, "123"}, {other, "124"}, {more, "1235"}} {
+		if got := text(c.l); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+	a := (&DictState{}).With(ssa.Str("k"), Int(1))
+	b, c := a.With(ssa.Str("l"), Int(2)), a.With(ssa.Str("m"), Int(3))
+	d := b.With(ssa.Str("k"), Int(9))
+	if len(a.Keys) != 1 || b.Find(ssa.Str("m")) >= 0 || c.Find(ssa.Str("l")) >= 0 || Str(b.Vals[0].(Const).Literal) != "1" || Str(d.Vals[0].(Const).Literal) != "9" {
+		t.Errorf("%v %v %v %v", a, b, c, d)
+	}
+}
+
+// A string that would take the memory of a machine is not made.
+func TestTooLarge(t *testing.T) {
+	long := ssa.Str(strings.Repeat("a", 1<<20))
+	for name, args := range map[string][]ssa.Literal{
+		"mul":     {ssa.Str("a"), ssa.Int(1 << 40)},
+		"replace": {long, ssa.Str("a"), ssa.Str(strings.Repeat("b", 1<<10))},
+	} {
+		if _, err := Eval(name, ssa.StrType, args...); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }
