@@ -270,6 +270,9 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 	}
 	// Names of outputs come before all others: the user asked for them.
 	outputs := make([]string, f.Body.NumReturns())
+	if len(outputs) == 0 {
+		b.fail("the model gives nothing: no runtime loads a graph without outputs; return what it computes")
+	}
 	for i := range outputs {
 		v := f.Body.Return(i)
 		if i < len(b.opts.OutputNames) {

@@ -43,6 +43,10 @@ func marshal(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
+// maxExpanded is the number of bytes from which on a tensor must have most of them in memory: one of stride 0 shows a single
+// element as often as it likes.
+const maxExpanded = 1 << 28
+
 // newInitializer makes an initializer of t whose name and notes p has.
 func newInitializer(p *onnxpb.TensorProto, t *tensor.Tensor) (initializer, error) {
 	name := p.GetName()
@@ -51,6 +55,9 @@ func newInitializer(p *onnxpb.TensorProto, t *tensor.Tensor) (initializer, error
 	}
 	if !t.HasData() {
 		return initializer{}, fmt.Errorf("the elements of the tensor %s are not at hand", name)
+	}
+	if n := t.NumBytes(); t.Storage != nil && n > maxExpanded && n/16 > int64(len(t.Storage.Bytes)) {
+		return initializer{}, fmt.Errorf("the tensor %s shows %d bytes of memory as %d; keep it small, and expand it in the program", name, len(t.Storage.Bytes), n)
 	}
 	if err := t.Check(); err != nil {
 		return initializer{}, fmt.Errorf("tensor %s: %v", name, err)

@@ -315,6 +315,7 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 	if n < 0 {
 		l.Fail("a negative number of steps")
 	}
+	l.atMost(n, maxMade, "numbers")
 	start, end := l.Tensor("start"), l.Tensor("end")
 	if l.Rank(start) > 0 || l.Rank(end) > 0 {
 		l.Fail("start and end must have rank 0")

@@ -3,6 +3,7 @@ package aten
 import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"math"
 )
 
 // joining holds operators that join tensors, repeat them, or reorder their elements.
@@ -308,6 +309,11 @@ func lowerCombinations(l *Lowering) *ssa.Value {
 	}
 	n, ok := l.Shape(x)[0].Int()
 	if ok {
+		tuples := float64(1) // an upper bound
+		for i := range r {
+			tuples *= (float64(n) + float64(i)) / float64(i+1)
+		}
+		l.atMost(int64(math.Min(tuples*float64(r), math.MaxInt64/2)), maxMade, "indices")
 		flat := []int64{}
 		pick := make([]int64, 0, r)
 		var walk func(from int64)

@@ -122,6 +122,7 @@ func lowerHistc(l *Lowering) *ssa.Value {
 	at = l.min(at, l.Like(x, n-1)) // the upper end belongs to the last bin
 	inside := l.and(l.greaterEqual(x, lo), l.lessEqual(x, hi))
 	at = l.where(inside, at, l.Like(x, -1))
+	l.atMost(bins, maxMade, "bins")
 	index := l.Const(progression(d, 0, 1, int(bins)))
 	return l.reduce("ReduceSum", l.Cast(l.equal(l.unsqueeze(index, 1), at), d), []int64{1}, false)
 }

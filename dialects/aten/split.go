@@ -1,6 +1,9 @@
 package aten
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -64,6 +67,7 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size) []*ssa.Value {
 		if n <= k {
 			return []*ssa.Value{x}
 		}
+		l.atMost((n+k-1)/k, maxParts, "parts")
 		var sizes []Size
 		for at := int64(0); at < n; at += k {
 			sizes = append(sizes, ConstSize(min(k, n-at)))
@@ -110,6 +114,27 @@ func (l *Lowering) partList(x *ssa.Value, dim int, count *ssa.Value, part func(i
 	return []*ssa.Value{l.listLoop(list, count, part)}
 }
 
+// What an operator may make at export: tensors of its own, and elements of a constant.
+const (
+	maxParts = 1 << 16
+	maxMade  = 1 << 24
+)
+
+// atMost abandons the lowering where it would make more than a limit of something.
+func (l *Lowering) atMost(n, limit int64, what string) {
+	if n > limit {
+		panic(&Failure{ID: "budget", Message: fmt.Sprintf("makes %d %s, more than the %d that are made at export", n, what, limit)})
+	}
+}
+
+// satMul is the product of two counts, or the greatest int64.
+func satMul(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
 func repeatSize(s Size, n int64) []Size {
 	out := make([]Size, n)
 	for i := range out {
@@ -139,6 +164,7 @@ func lowerChunk(l *Lowering) []*ssa.Value {
 	if k < 1 {
 		l.Fail("the number of chunks must be positive")
 	}
+	l.atMost(k, maxParts, "parts")
 	d := l.Shape(x)[dim]
 	if n, ok := d.Int(); ok {
 		if n == 0 {
@@ -267,6 +293,7 @@ func lowerUnbind(l *Lowering) []*ssa.Value {
 	if !ok {
 		return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 0)}, x)}
 	}
+	l.atMost(n, maxParts, "parts")
 	out := make([]*ssa.Value, n)
 	for i := range out {
 		out[i] = l.gather(x, l.Const(tensor.ScalarInt(int64(i))), dim)

@@ -136,6 +136,7 @@ func lowerUnfold(l *Lowering) *ssa.Value {
 			l.Fail("windows of %d elements in a dimension of size %d", size, n)
 		}
 		count := (n-size)/step + 1
+		l.atMost(satMul(count, size), maxMade, "indices")
 		flat := make([]int64, 0, count*size)
 		for w := range count {
 			for i := range size {

@@ -78,7 +78,7 @@ func Into(m *ssa.Module, f *ssa.Func) *diag.List {
 
 const (
 	maxDepth = 500
-	maxOps   = 4 << 20
+	maxOps   = 1 << 19
 )
 
 type inliner struct {
@@ -119,6 +119,9 @@ func run(m *ssa.Module, diags *diag.List, changed func(string)) error {
 		in.roots()
 		in.block(f.Body, "", 0)
 		in.settle()
+		if in.stopped { // nothing behind this pass can go on
+			return diags.Err()
+		}
 	}
 	main := m.Main()
 	var gone []*ssa.Func

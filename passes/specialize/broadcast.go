@@ -1,24 +1,27 @@
 package specialize
 
-import "github.com/aton-project/aton/ssa"
+import (
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+)
 
 // broadcastShapes joins two lists of sizes as broadcasting does; ok is false if
 // a size that decides is not known to be 1 or not.
-func (s *spec) broadcastShapes(args []value) ([]value, bool) {
-	a, ok := args[0].(*list)
-	b, ok2 := args[1].(*list)
-	if !ok || !ok2 || a.state().dyn != nil || b.state().dyn != nil {
+func (s *containers) broadcastShapes(args []py.Value) ([]py.Value, bool) {
+	a, ok := args[0].(*py.List)
+	b, ok2 := args[1].(*py.List)
+	if !ok || !ok2 || a.State().Dyn != nil || b.State().Dyn != nil {
 		return nil, false
 	}
-	x, y := a.state().elems, b.state().elems
+	x, y := a.State().Elems, b.State().Elems
 	if len(x) < len(y) {
 		x, y = y, x
 	}
-	out := append([]value(nil), x...)
+	out := append([]py.Value(nil), x...)
 	skip := len(x) - len(y)
 	for i := range y {
-		m, ok := exprOf(x[skip+i])
-		n, ok2 := exprOf(y[i])
+		m, ok := py.ExprOf(x[skip+i])
+		n, ok2 := py.ExprOf(y[i])
 		switch {
 		case !ok || !ok2:
 			return nil, false
@@ -26,7 +29,7 @@ func (s *spec) broadcastShapes(args []value) ([]value, bool) {
 		case m.Is(1):
 			out[skip+i] = y[i]
 		case m.IsConst() && n.IsConst():
-			panic(raised{s.loc, "the sizes of two tensors do not broadcast"})
+			panic(s.raised("the sizes of two tensors do not broadcast"))
 		case n.IsConst():
 			out[skip+i] = y[i] // a known size other than 1 wins
 		case m.IsConst():
@@ -34,5 +37,5 @@ func (s *spec) broadcastShapes(args []value) ([]value, bool) {
 			return nil, false
 		}
 	}
-	return []value{s.newList(ssa.IntType, out)}, true
+	return []py.Value{s.heap.List(ssa.IntType, out)}, true
 }

@@ -2,176 +2,225 @@ package specialize
 
 import (
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
 
 // index resolves a list index; ok is false if it is only known at run time.
-func (s *spec) index(x value, n int) (int, bool) {
-	l, ok := s.literalOf(x)
+func (s *containers) index(x py.Value, n int) (int, bool) {
+	l, ok := py.LiteralOf(x)
 	if !ok {
 		return 0, false
 	}
-	i := l.Int()
-	if i < 0 {
-		i += int64(n)
+	i, err := py.Index(l.Int(), n)
+	if err != nil {
+		panic(s.raised(err.Error()))
 	}
-	if i < 0 || i >= int64(n) {
-		panic(raised{s.loc, "list index out of range"})
-	}
-	return int(i), true
+	return i, true
 }
 
-func (s *spec) getItem(l *list, at value) value {
-	st := l.state()
-	if st.dyn == nil {
-		if i, ok := s.index(at, len(st.elems)); ok {
-			return st.elems[i]
+// set writes to a list, a dict or an attribute. Of an object that may be another
+// one, the other would not show it.
+func (s *containers) set(c *journal.Cell, content any) {
+	if s.heap.HasTwins(c) {
+		s.unlike++
+		s.fail("alias", "what is written is one of several objects, and which one depends on data; write to each of them in the branches")
+	}
+	s.heap.Set(c, content)
+}
+
+// getItem is l[at].
+func (s *containers) getItem(l *py.List, at py.Value) py.Value {
+	st := l.State()
+	if st.Dyn == nil {
+		if i, ok := s.index(at, len(st.Elems)); ok {
+			return st.Elems[i]
 		}
-		if len(st.elems) == 0 {
-			panic(raised{s.loc, "list index out of range"})
+		if len(st.Elems) == 0 {
+			panic(s.raised("list index out of range"))
 		}
 		// an element chosen at run time
-		for _, e := range st.elems {
+		for _, e := range st.Elems {
 			switch e.(type) {
-			case *tensorRef:
-			case *ssa.Value, ssa.Literal:
-				if _, ok := numberType(e); !ok {
+			case *py.Tensor:
+			case py.Dynamic, py.Const:
+				if _, ok := py.NumberType(e); !ok {
 					s.unroll("a list is indexed by a value that is only known at run time")
 				}
 			default:
 				s.unroll("a list is indexed by a value that is only known at run time")
 			}
 		}
-		if tensorial(st.elems) && s.inLoop() {
+		if py.Tensorial(st.Elems) && s.build.inLoop() {
 			s.unroll("a list of tensors is indexed by the loop variable")
 		}
 	}
-	if st.parts != nil {
-		if v := s.part(st.parts, at); v != nil {
-			if t, ok := v.(*tensorRef); ok {
-				t.element = true
+	if st.Parts != nil {
+		if v := s.views.part(st.Parts, at); v != nil {
+			if t, ok := v.(*py.Tensor); ok {
+				t.Element = true
 			}
 			return v
 		}
 	}
 	schema := aten.SchemaByName("aten::__getitem__.t")
-	v := s.emit("aten::__getitem__", schema, s.materialize(l), s.materialize(at))[0]
+	v := s.build.emit("aten::__getitem__", schema, s.vals.materialize(l), s.vals.materialize(at))[0]
 	s.elementType(v, l)
-	x := s.number2(v)
-	hold(x)
-	if t, ok := x.(*tensorRef); ok {
-		t.element = true
+	x := s.vals.number2(v)
+	s.heap.Hold(x)
+	if t, ok := x.(*py.Tensor); ok {
+		t.Element = true
 	}
 	return x
 }
 
-func numberType(x value) (ssa.Type, bool) {
-	switch x := x.(type) {
-	case ssa.Literal:
-		if x.IsNumber() {
-			return x.Type(), true
-		}
-	case *ssa.Value:
-		if b, ok := x.Type.(ssa.Basic); ok {
-			return b, b == ssa.IntType || b == ssa.FloatType || b == ssa.BoolType
-		}
-	}
-	return nil, false
-}
+// tupleHandler evaluates an operator whose first argument is a tuple.
+type tupleHandler func(s *containers, t *py.Tuple, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
 
-func (s *spec) number2(v *ssa.Value) value {
-	if v.Type == ssa.IntType {
-		return s.number(v)
-	}
-	return s.wrap(v)
-}
+// tupleOps are operators of the namespace aten on tuples.
+var tupleOps map[string]tupleHandler
 
-// inLoop reports that the current block is in the body of a loop that is kept.
-func (s *spec) inLoop() bool {
-	for b := s.cur; b != nil && b.Owner() != nil; b = b.Owner().Block() {
-		if b.Owner().Kind == "prim::Loop" {
-			return true
-		}
+// constHandler evaluates an operator whose first argument is a constant, where it is more than a number or a string that comes of it.
+type constHandler func(s *containers, x py.Const, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
+
+// constOps are operators of the namespace aten on strings and numbers that make containers or tensors, or that take them.
+var constOps map[string]constHandler
+
+func init() {
+	tupleOps = map[string]tupleHandler{
+		"len": func(_ *containers, t *py.Tuple, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+			return one(py.Int(int64(len(t.Elems))))
+		},
+		"__getitem__": func(s *containers, t *py.Tuple, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			i, ok := s.index(args[1], len(t.Elems))
+			if !ok {
+				return nil, false
+			}
+			return one(t.Elems[i])
+		},
+		"list": func(s *containers, t *py.Tuple, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+			return one(s.heap.List(py.MemberType(o.Results[0].Type, 0), t.Elems))
+		},
+		"eq": equalTuples,
+		"ne": equalTuples,
+		"add": func(_ *containers, t *py.Tuple, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			u, ok := args[1].(*py.Tuple)
+			if !ok {
+				return nil, false
+			}
+			return one(&py.Tuple{Elems: append(copied(t.Elems), u.Elems...)})
+		},
 	}
-	return false
+	constOps = map[string]constHandler{
+		"list":          characters,
+		"format":        unknownText,
+		"percentFormat": unknownText,
+		"join":          joinStrings,
+		"tensor":        numberAsTensor,
+		"scalar_tensor": numberAsTensor,
+	}
 }
 
 // container evaluates operators on lists, dicts, tuples and strings.
-func (s *spec) container(o *ssa.Op, args []value) ([]value, bool) {
-	if o.Kind == "aten::dict" && len(args) == 0 {
-		return []value{&dict{c: s.newCell(&dictState{}), typ: o.Results[0].Type}}, true
-	}
-	if l, ok := firstList(args); ok && o.Kind == "aten::dict" {
-		if d, ok := s.dictOfPairs(l); ok {
-			return []value{&dict{c: s.newCell(d), typ: o.Results[0].Type}}, true
-		}
-	}
-	if o.Kind.Namespace() != "aten" || len(args) == 0 {
+func (s *containers) container(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	if o.Kind.Namespace() != "aten" {
 		return nil, false
 	}
+	if o.Kind == "aten::dict" {
+		if d, ok := s.newDict(args); ok {
+			return one(&py.Dict{Cell: s.heap.New(d), Typ: o.Results[0].Type})
+		}
+	}
+	if len(args) == 0 {
+		return nil, false
+	}
+	name := o.Kind.Name()
 	switch x := args[0].(type) {
-	case *list:
+	case *py.List:
 		return s.listOp(o, x, args)
-	case *dict:
+	case *py.Dict:
 		return s.dictOp(o, x, args)
-	case *tuple:
-		switch o.Kind {
-		case "aten::len":
-			return []value{ssa.Int(int64(len(x.elems)))}, true
-		case "aten::__getitem__":
-			if i, ok := s.index(args[1], len(x.elems)); ok {
-				return []value{x.elems[i]}, true
-			}
-		case "aten::list":
-			return []value{s.newList(memberType(o.Results[0].Type, 0), x.elems)}, true
-		case "aten::eq", "aten::ne":
-			if r, ok := s.equalElems(x.elems, elemsOf(args[1])); ok {
-				return []value{s.negateIf(r, o.Kind == "aten::ne")}, true
-			}
-		case "aten::add":
-			if y, ok := args[1].(*tuple); ok {
-				return []value{&tuple{elems: append(append([]value(nil), x.elems...), y.elems...)}}, true
+	case *py.Tuple:
+		if h := tupleOps[name]; h != nil {
+			if rs, ok := h(s, x, o, args); ok {
+				return rs, true
 			}
 		}
-	case ssa.Literal:
-		switch {
-		case x.Kind == ssa.StrLit && o.Kind == "aten::list":
-			var es []value
-			for _, r := range x.Str() {
-				es = append(es, ssa.Str(string(r)))
-			}
-			return []value{s.newList(ssa.StrType, es)}, true
-		case x.Kind == ssa.StrLit && (o.Kind == "aten::format" || o.Kind == "aten::percentFormat"):
-			for _, a := range args {
-				if _, ok := s.literalOf(a); !ok {
-					// text for a message about data: nothing in the graph can use it
-					return []value{ssa.Str("")}, true
-				}
-			}
-		case x.Kind == ssa.StrLit && o.Kind == "aten::join":
-			if l, ok := s.literalOf(args[1]); ok {
-				if r, ok := foldString(s, "join", []ssa.Literal{x, l}); ok {
-					return []value{r}, true
-				}
-			}
-		case x.IsNumber() && (o.Kind == "aten::tensor" || o.Kind == "aten::scalar_tensor" && x.Kind != ssa.ComplexLit):
-			return s.tensorOf(o, args)
+	case py.Const:
+		if h := constOps[name]; h != nil {
+			return h(s, x, o, args)
 		}
 	}
 	if o.Kind == "aten::str" {
-		if _, ok := s.literalOf(args[0]); !ok {
-			return []value{ssa.Str("")}, true
+		return unknownText(s, py.None, o, args)
+	}
+	return nil, false
+}
+
+// newDict is what dict() or dict([(key, value), ...]) holds.
+func (s *containers) newDict(args []py.Value) (*py.DictState, bool) {
+	if len(args) == 0 {
+		return &py.DictState{}, true
+	}
+	l, ok := firstList(args)
+	if !ok {
+		return nil, false
+	}
+	return s.dictOfPairs(l)
+}
+
+func equalTuples(s *containers, t *py.Tuple, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	r, ok := s.equalElems(t.Elems, py.ElemsOf(args[1]))
+	if !ok {
+		return nil, false
+	}
+	return one(s.negateIf(r, o.Kind == "aten::ne"))
+}
+
+func characters(s *containers, x py.Const, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+	if x.Kind != ssa.StrLit {
+		return nil, false
+	}
+	var es []py.Value
+	for _, r := range x.Str() {
+		es = append(es, py.String(string(r)))
+	}
+	return one(s.heap.List(ssa.StrType, es))
+}
+
+// unknownText is text for a message about data: nothing in the graph can use it.
+func unknownText(_ *containers, _ py.Const, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	for _, a := range args {
+		if _, ok := py.LiteralOf(a); !ok {
+			return one(py.String(""))
 		}
 	}
 	return nil, false
 }
 
-func (s *spec) negateIf(v value, neg bool) value {
+func joinStrings(s *containers, x py.Const, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	l, ok := py.LiteralOf(args[1])
+	if !ok || x.Kind != ssa.StrLit {
+		return nil, false
+	}
+	r, ok := s.fold("join", ssa.StrType, x.Literal, l)
+	return []py.Value{py.Of(r)}, ok
+}
+
+func numberAsTensor(s *containers, x py.Const, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	if !x.IsNumber() || o.Kind == "aten::scalar_tensor" && x.Kind == ssa.ComplexLit {
+		return nil, false
+	}
+	return s.tensorOf(o, args)
+}
+
+func (s *containers) negateIf(v py.Value, neg bool) py.Value {
 	if !neg {
 		return v
 	}
-	if l, ok := v.(ssa.Literal); ok {
-		return ssa.Bool(!l.Bool())
+	if l, ok := v.(py.Const); ok {
+		return py.Bool(!l.Bool())
 	}
-	return s.wrap(s.emitName("aten::__not__", v.(*ssa.Value)))
+	return s.vals.wrap(s.vals.emitName("aten::__not__", v.(py.Dynamic)))
 }

@@ -2,23 +2,24 @@ package specialize
 
 import (
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
 
 // elementType replaces a schema's type variable by the list's element type.
-func (s *spec) elementType(v *ssa.Value, l *list) {
+func (s *containers) elementType(v *ssa.Value, l *py.List) {
 	if _, ok := v.Type.(*ssa.VarType); !ok {
 		return
 	}
 	switch {
-	case l.elem != nil && l.elem != ssa.AnyType:
-		v.Type = l.elem
-	case l.state().dyn != nil:
-		if lt, ok := l.state().dyn.Type.(*ssa.ListType); ok {
+	case l.Elem != nil && l.Elem != ssa.AnyType:
+		v.Type = l.Elem
+	case l.State().Dyn != nil:
+		if lt, ok := l.State().Dyn.Type.(*ssa.ListType); ok {
 			v.Type = lt.Elem
 		}
 	default:
-		if t, ok := numberType(l.state().elems[0]); ok {
+		if t, ok := py.NumberType(l.State().Elems[0]); ok {
 			v.Type = t
 		} else {
 			v.Type = ssa.AnyTensor
@@ -27,111 +28,163 @@ func (s *spec) elementType(v *ssa.Value, l *list) {
 }
 
 // makeDynamic turns a list into one whose length is known at run time only.
-func (s *spec) makeDynamic(l *list) {
-	if l.state().dyn != nil {
+func (s *containers) makeDynamic(l *py.List) {
+	if l.State().Dyn != nil {
 		return
 	}
-	if st := l.state(); len(st.elems) > 0 && ssa.AsTensor(s.dynElem(st)) != nil {
-		s.set(l.c, &listState{dyn: s.dynamic(st, nil)})
+	if st := l.State(); len(st.Elems) > 0 && ssa.AsTensor(s.vals.dynElem(st)) != nil {
+		s.setDyn(l, s.vals.dynamic(st, nil))
 		return
 	}
-	s.set(l.c, &listState{dyn: s.materialize(l)})
+	s.setDyn(l, s.vals.materialize(l))
 }
 
-// dynListOp works on a list of unknown length in pure form: an op that changes
-// the list gives the new list.
-func (s *spec) dynListOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
-	dyn := s.dynOf(l.state())
-	one := func(v value) ([]value, bool) { return []value{v}, true }
-	lt := dyn.Type
-	pure := func(name string, rest ...value) *ssa.Value {
-		schema := aten.SchemaByName(name)
-		operands := []*ssa.Value{dyn}
-		for _, r := range rest {
-			operands = append(operands, s.materialize(r))
-		}
-		n := s.cur.Append(ssa.Kind(schema.Name), s.loc, operands, lt)
-		n.Schema = schema
-		vs := s.infer(n)
-		if t, ok := lt.(*ssa.ListType); ok && ssa.AsTensor(t.Elem) != nil && len(rest) > 0 {
-			if x, ok := rest[len(rest)-1].(*tensorRef); ok { // a list takes in what is put into it
-				a, b := ssa.AsTensor(t.Elem), s.read(x).Tensor()
-				if !ssa.SameType(a, b) && a.DType == b.DType {
-					lt = &ssa.ListType{Elem: s.joinTensors(a, b)}
-				}
-			}
-		}
-		vs[0].Type = lt
-		return vs[0]
-	}
-	name := o.Kind.Name()
-	switch name {
-	case "append":
-		hold(args[1])
-		s.set(l.c, &listState{dyn: pure("aten::append.t", args[1])})
-		return one(l)
-	case "insert":
-		hold(args[2])
-		s.set(l.c, &listState{dyn: pure("aten::insert.t", args[1], args[2])})
-		return nil, true
-	case "extend", "add_", "add":
-		other, ok := args[1].(*list)
-		if !ok {
-			s.fail("dynamic-container", "a list of run-time length is joined with something that is not a list")
-		}
-		if w := other.state().dyn; w != nil {
-			if a, ok := lt.(*ssa.ListType); ok && ssa.AsTensor(a.Elem) != nil {
-				if b, ok := w.Type.(*ssa.ListType); ok && ssa.AsTensor(b.Elem) != nil {
-					lt = &ssa.ListType{Elem: s.joinTensors(ssa.AsTensor(a.Elem), ssa.AsTensor(b.Elem))}
-				}
-			}
-			dyn = pure("aten::add.t", other)
-		}
-		hold(other.state().elems...)
-		for _, e := range other.state().elems {
-			dyn = pure("aten::append.t", e)
-			lt = dyn.Type
-		}
-		if name == "add" {
-			return one(&list{c: s.newCell(&listState{dyn: dyn}), elem: l.elem})
-		}
-		s.set(l.c, &listState{dyn: dyn})
-		if name == "extend" {
+func (s *containers) setDyn(l *py.List, dyn *ssa.Value) { s.set(l.Cell, &py.ListState{Dyn: dyn}) }
+
+// newDyn makes a list object that holds a run-time list.
+func (s *containers) newDyn(dyn *ssa.Value, elem ssa.Type) *py.List {
+	return &py.List{Cell: s.heap.New(&py.ListState{Dyn: dyn}), Elem: elem}
+}
+
+// dynHandler evaluates an operator on a run-time list; dyn is its value.
+type dynHandler func(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
+
+// dynListOps are operators of the namespace aten on lists of unknown length, in
+// pure form: one that changes the list gives the new list.
+var dynListOps map[string]dynHandler
+
+func init() {
+	dynListOps = map[string]dynHandler{
+		"append": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			s.heap.Hold(args[1])
+			s.setDyn(l, s.pureList("aten::append.t", dyn, args[1]))
+			return one(l)
+		},
+		"insert": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			s.heap.Hold(args[2])
+			s.setDyn(l, s.pureList("aten::insert.t", dyn, args[1], args[2]))
 			return nil, true
-		}
-		return one(l)
-	case "_set_item":
-		hold(args[2])
-		s.set(l.c, &listState{dyn: pure("aten::_set_item.t", args[1], args[2])})
-		return one(l)
-	case "pop":
-		at := value(ssa.Int(-1))
-		if len(args) > 1 {
-			at = args[1]
-		}
-		x := s.getItem(l, at)
-		s.set(l.c, &listState{dyn: pure("aten::Delete.t", at)})
-		return one(x)
-	case "Delete":
-		s.set(l.c, &listState{dyn: pure("aten::Delete.t", args[1])})
-		return nil, true
-	case "clear":
-		s.setList(l, nil)
-		return nil, true
-	case "copy", "list":
-		return one(&list{c: s.newCell(&listState{dyn: dyn}), elem: l.elem})
-	case "slice":
-		return one(&list{c: s.newCell(&listState{dyn: pure("aten::slice.t", args[1:]...)}), elem: l.elem})
-	case "__getitem__":
-		return one(s.getItem(l, args[1]))
-	case "len":
-		v := s.emitName("aten::len.t", dyn)
-		return one(s.number(v))
-	case "reverse":
-		s.set(l.c, &listState{dyn: pure("aten::reverse.t")})
-		return nil, true
-	case "sort", "remove", "index", "count":
-		s.fail("dynamic-container", "%s on a list whose length is only known at run time has no ONNX form", name)
+		},
+		"_set_item": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			s.heap.Hold(args[2])
+			s.setDyn(l, s.pureList("aten::_set_item.t", dyn, args[1], args[2]))
+			return one(l)
+		},
+		"extend": joinDyn,
+		"add_":   joinDyn,
+		"add":    joinDyn,
+		"pop": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			at := py.Value(py.Int(-1))
+			if len(args) > 1 {
+				at = args[1]
+			}
+			x := s.getItem(l, at)
+			s.setDyn(l, s.pureList("aten::Delete.t", dyn, at))
+			return one(x)
+		},
+		"Delete": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			s.setDyn(l, s.pureList("aten::Delete.t", dyn, args[1]))
+			return nil, true
+		},
+		"clear": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+			s.setList(l, nil)
+			return nil, true
+		},
+		"copy": copyDyn,
+		"list": copyDyn,
+		"slice": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			return one(s.newDyn(s.pureList("aten::slice.t", dyn, args[1:]...), l.Elem))
+		},
+		"__getitem__": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			return one(s.getItem(l, args[1]))
+		},
+		"len": func(s *containers, _ *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+			return one(s.vals.number(s.vals.emitName("aten::len.t", dyn)))
+		},
+		"reverse": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+			s.setDyn(l, s.pureList("aten::reverse.t", dyn))
+			return nil, true
+		},
+		"sort":   noDynForm,
+		"remove": noDynForm,
+		"index":  noDynForm,
+		"count":  noDynForm,
+	}
+}
+
+// dynListOp evaluates an operator on a list of unknown length.
+func (s *containers) dynListOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
+	dyn := s.vals.dynOf(l.State())
+	if h := dynListOps[o.Kind.Name()]; h != nil {
+		return h(s, l, dyn, o, args)
 	}
 	return nil, false
+}
+
+func copyDyn(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+	return one(s.newDyn(dyn, l.Elem))
+}
+
+func noDynForm(s *containers, _ *py.List, _ *ssa.Value, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+	s.fail("dynamic-container", "%s on a list whose length is only known at run time has no ONNX form", o.Kind.Name())
+	return nil, false
+}
+
+// pureList emits the pure form of an operator that changes a run-time list. The
+// element type takes in what is put into the list.
+func (s *containers) pureList(name string, dyn *ssa.Value, rest ...py.Value) *ssa.Value {
+	schema := aten.SchemaByName(name)
+	operands := append([]*ssa.Value{dyn}, s.vals.operands(rest)...)
+	n := s.build.cur.Append(ssa.Kind(schema.Name), s.loc, operands, dyn.Type)
+	n.Schema = schema
+	v := s.build.infer(n)[0]
+	v.Type = dyn.Type
+	elem := tensorElem(dyn)
+	if elem == nil || len(rest) == 0 {
+		return v
+	}
+	if x, ok := rest[len(rest)-1].(*py.Tensor); ok {
+		t := s.vals.read(x).Tensor()
+		if !ssa.SameType(elem, t) && elem.DType == t.DType {
+			v.Type = &ssa.ListType{Elem: s.build.joinTensors(elem, t)}
+		}
+	}
+	return v
+}
+
+// tensorElem is the type of the tensors in a run-time list, nil if it holds others.
+func tensorElem(dyn *ssa.Value) *ssa.TensorType {
+	if lt, ok := dyn.Type.(*ssa.ListType); ok {
+		return ssa.AsTensor(lt.Elem)
+	}
+	return nil
+}
+
+// joinDyn evaluates l + other, l += other and l.extend(other).
+func joinDyn(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	other, ok := args[1].(*py.List)
+	if !ok {
+		s.fail("dynamic-container", "a list of run-time length is joined with something that is not a list")
+	}
+	if w := other.State().Dyn; w != nil {
+		t := dyn.Type
+		if a, b := tensorElem(dyn), tensorElem(w); a != nil && b != nil {
+			t = &ssa.ListType{Elem: s.build.joinTensors(a, b)}
+		}
+		dyn = s.pureList("aten::add.t", dyn, other)
+		dyn.Type = t
+	}
+	s.heap.Hold(other.State().Elems...)
+	for _, e := range other.State().Elems {
+		dyn = s.pureList("aten::append.t", dyn, e)
+	}
+	switch o.Kind {
+	case "aten::add":
+		return one(s.newDyn(dyn, l.Elem))
+	case "aten::extend":
+		s.setDyn(l, dyn)
+		return nil, true
+	}
+	s.setDyn(l, dyn)
+	return one(l)
 }

@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -57,8 +58,8 @@ func emptyBranch(cond *ssa.Value) (block int, n sym.Expr, ok bool) {
 // onlyRank reports that a tensor without elements in the first outcome, for n = 0, has another rank in the second one.
 func (m *merger) onlyRank(outs [2]outcome, empty int, n sym.Expr) bool {
 	typeIn := func(i, k int) *ssa.TensorType {
-		if t, ok := outs[i].results[k].(*tensorRef); ok {
-			return m.in(i, func() *ssa.Value { return m.s.read(t) }).Tensor()
+		if t, ok := outs[i].results[k].(*py.Tensor); ok {
+			return m.in(i, func() *ssa.Value { return m.s.vals.read(t) }).Tensor()
 		}
 		return nil
 	}

@@ -1,111 +1,152 @@
 package specialize
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
-	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
+// inPlaceHandler evaluates an operator that writes to self, its first argument.
+type inPlaceHandler func(s *writes, o *ssa.Op, args []py.Value, self *py.Tensor) []py.Value
+
+// objectOps change the tensor object, or nothing, and not the memory. The names are of the namespace aten.
+var objectOps = map[string]inPlaceHandler{
+	"unsqueeze_":      (*writes).viewInPlace,
+	"squeeze_":        (*writes).viewInPlace,
+	"transpose_":      (*writes).viewInPlace,
+	"t_":              (*writes).viewInPlace,
+	"swapaxes_":       (*writes).viewInPlace,
+	"swapdims_":       (*writes).viewInPlace,
+	"as_strided_":     (*writes).asStridedInPlace,
+	"detach_":         unchangedSelf,
+	"requires_grad_":  unchangedSelf,
+	"rename_":         unchangedSelf,
+	"resize_":         (*writes).resize,
+	"set_":            (*writes).refuseResize,
+	"resize_as_":      (*writes).refuseResize,
+	"_resize_output_": (*writes).refuseResize,
+}
+
+// contentOps give the new content of a tensor whose present value is cur, where
+// that is not the operator of the same name without the underscore.
+var contentOps = map[string]func(s *writes, o *ssa.Op, args []py.Value, cur *ssa.Value) *ssa.Value{
+	"copy_": func(s *writes, _ *ssa.Op, args []py.Value, cur *ssa.Value) *ssa.Value {
+		if other, ok := args[1].(*py.Tensor); ok {
+			return s.vals.castLike(s.vals.read(other), cur)
+		}
+		return s.vals.emitName("aten::full_like", cur, args[1])
+	},
+	"polygamma_": func(s *writes, _ *ssa.Op, args []py.Value, cur *ssa.Value) *ssa.Value { // the pure form has the number first
+		return s.vals.emitName("aten::polygamma", args[1], cur)
+	},
+	"fill_diagonal_": func(s *writes, _ *ssa.Op, args []py.Value, cur *ssa.Value) *ssa.Value {
+		return s.filledDiagonal(cur, args[1], args[2])
+	},
+	"zero_": func(s *writes, _ *ssa.Op, _ []py.Value, cur *ssa.Value) *ssa.Value {
+		return s.vals.emitName("aten::zeros_like", cur)
+	},
+}
+
 // inPlace evaluates an operator that writes to its arguments.
-func (s *spec) inPlace(o *ssa.Op, args []value) []value {
-	schema := o.Schema
-	name := strings.TrimPrefix(o.Kind.Name(), "")
-	ns := o.Kind.Namespace()
-	if out := schema.Arg("out"); out >= 0 && schema.Args[out].Writes {
+func (s *writes) inPlace(o *ssa.Op, args []py.Value) []py.Value {
+	if out := o.Schema.Arg("out"); out >= 0 && o.Schema.Args[out].Writes {
 		return s.outVariant(o, args)
 	}
 	if rs, ok := s.functionalTwin(o, args); ok {
 		return rs
 	}
-	self, ok := args[0].(*tensorRef)
+	self, ok := args[0].(*py.Tensor)
 	if !ok {
 		s.fail("mutation", "the operator writes to something that is not a tensor")
 	}
-	// metadata only: the tensor object becomes another view
-	switch name {
-	case "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_":
-		return s.viewInPlace(o, args, self)
-	case "as_strided_":
-		s.reshape(self.c, s.asStrided(args).c.content)
-		self.base, self.val = nil, nil
-		return []value{self}
-	case "detach_", "requires_grad_", "rename_":
-		return []value{self}
-	case "set_", "resize_", "resize_as_", "_resize_output_":
-		if name == "resize_" {
-			if l, ok := args[1].(*list); ok {
-				cur := s.read(self).Tensor()
-				if lit, ok := s.literalOf(l); ok && cur != nil {
-					want, _ := lit.IntList()
-					if have, ok := cur.Static(); ok && fmt.Sprint(have) == fmt.Sprint(want) {
-						return []value{self}
-					}
-				}
-			}
-		}
-		s.fail("mutation", "%s changes a tensor's memory in place, which has no pure form", name)
+	name := o.Kind.Name()
+	if h := objectOps[name]; h != nil {
+		return h(s, o, args, self)
 	}
 	if !strings.HasSuffix(name, "fill_") { // those read their value once, before they write
 		for _, a := range args[1:] {
-			if other, ok := a.(*tensorRef); ok {
+			if other, ok := a.(*py.Tensor); ok {
 				s.refuseOverlap(self, other)
 			}
 		}
 	}
-	cur := s.read(self)
+	cur := s.vals.read(self)
 	var v *ssa.Value
-	switch name {
-	case "copy_":
-		if other, ok := args[1].(*tensorRef); ok {
-			v = s.castLike(s.read(other), cur)
-		} else {
-			v = s.emitName("aten::full_like", cur, args[1])
-		}
-	case "polygamma_": // the pure form has the number first
-		v = s.emitName("aten::polygamma", args[1], cur)
-	case "fill_diagonal_":
-		v = s.filledDiagonal(cur, args[1], args[2])
-	case "zero_":
-		v = s.emitName("aten::zeros_like", cur)
-	default:
-		base := strings.TrimSuffix(name, "_")
-		switch base {
-		case "normal": // aten::normal is another function
-			base = "normal_functional"
-		case "__iand_", "__ior_", "__ixor_", "__ilshift_", "__irshift_":
-			base = "__" + strings.TrimPrefix(base, "__i") + "_"
-		}
-		fs := s.functional(ns+"::"+base, schema)
-		if fs == nil {
-			s.fail("mutation", "the in-place operator has no pure twin %s::%s", ns, base)
-		}
-		operands := s.operands(args)
-		if len(operands) > len(fs.Args) {
-			operands = operands[:len(fs.Args)]
-		}
-		for len(operands) < len(fs.Args) {
-			a := fs.Args[len(operands)]
-			if !a.HasDefault {
-				s.fail("mutation", "%s takes an argument %q that %s lacks", fs.FullName(), a.Name, schema.FullName())
-			}
-			operands = append(operands, s.constant(a.Default))
-		}
-		v = s.emit(ssa.Kind(fs.Name), fs, operands...)[0]
-		v = s.castLike(v, cur)
+	if f := contentOps[name]; f != nil {
+		v = f(s, o, args, cur)
+	} else {
+		v = s.vals.castLike(s.pureTwin(o, args), cur)
 	}
 	if !fitsInto(v.Tensor(), cur.Tensor()) {
-		panic(raised{s.loc, "the result does not fit the tensor that is written"})
+		panic(s.raised("the result does not fit the tensor that is written"))
 	}
 	if t, c := v.Tensor(), cur.Tensor(); t != nil && c != nil && !ssa.SameType(t, c) && (!t.Ranked || !c.Ranked || !sameDims(t, c)) {
-		v = s.emitName("aten::expand_as", v, cur)
+		v = s.vals.emitName("aten::expand_as", v, cur)
 	}
 	s.noteMutation(self)
 	s.write(self, v)
-	return []value{self}
+	return []py.Value{self}
+}
+
+// pureTwin emits the operator of the same name without the underscore.
+func (s *writes) pureTwin(o *ssa.Op, args []py.Value) *ssa.Value {
+	base := strings.TrimSuffix(o.Kind.Name(), "_")
+	if base == "normal" { // aten::normal is another function
+		base = "normal_functional"
+	}
+	if rest, ok := strings.CutPrefix(base, "__i"); ok && strings.HasSuffix(base, "_") { // __iand__ is x &= y
+		base = "__" + rest + "_"
+	}
+	name := o.Kind.Namespace() + "::" + base
+	fs := functional(name, o.Schema)
+	if fs == nil {
+		s.fail("mutation", "the in-place operator has no pure twin %s", name)
+	}
+	operands := s.vals.operands(args)
+	if len(operands) > len(fs.Args) {
+		operands = operands[:len(fs.Args)]
+	}
+	for len(operands) < len(fs.Args) {
+		a := fs.Args[len(operands)]
+		if !a.HasDefault {
+			s.fail("mutation", "%s takes an argument %q that %s lacks", fs.FullName(), a.Name, o.Schema.FullName())
+		}
+		operands = append(operands, s.build.constant(a.Default))
+	}
+	return s.build.emit(ssa.Kind(fs.Name), fs, operands...)[0]
+}
+
+func unchangedSelf(_ *writes, _ *ssa.Op, _ []py.Value, self *py.Tensor) []py.Value {
+	return []py.Value{self}
+}
+
+func (s *writes) asStridedInPlace(_ *ssa.Op, args []py.Value, self *py.Tensor) []py.Value {
+	s.reshape(self, heap.ViewOf(s.views.asStrided(args)))
+	self.Base, self.Val = nil, nil
+	return []py.Value{self}
+}
+
+// resize is resize_ to the sizes that the tensor has; others are refused.
+func (s *writes) resize(o *ssa.Op, args []py.Value, self *py.Tensor) []py.Value {
+	lit, ok := py.LiteralOf(args[1])
+	want, isList := lit.IntList()
+	if cur := s.vals.read(self).Tensor(); ok && isList && cur != nil {
+		if have, ok := cur.Static(); ok && slices.Equal(have, want) {
+			return []py.Value{self}
+		}
+	}
+	return s.refuseResize(o, args, self)
+}
+
+func (s *writes) refuseResize(o *ssa.Op, _ []py.Value, _ *py.Tensor) []py.Value {
+	s.fail("mutation", "%s changes a tensor's memory in place, which has no pure form", o.Kind.Name())
+	return nil
 }
 
 // maxPlaces is the number of elements up to which overlap is looked into.
@@ -113,12 +154,12 @@ const maxPlaces = 1 << 12
 
 // refuseOverlap fails when an operator reads, through another view, some of the
 // elements that it writes: its result would hang on the order in which it goes.
-func (s *spec) refuseOverlap(self, other *tensorRef) {
-	a, b := self.state(), other.state()
-	if self == other || a.st != b.st || len(a.chain) == 0 && len(b.chain) == 0 {
+func (s *writes) refuseOverlap(self, other *py.Tensor) {
+	a, b := heap.ViewOf(self), heap.ViewOf(other)
+	if self == other || a.Storage != b.Storage || len(a.Chain) == 0 && len(b.Chain) == 0 {
 		return
 	}
-	p, q := s.places(a), s.places(b)
+	p, q := s.views.places(a), s.views.places(b)
 	if p == nil || q == nil {
 		return
 	}
@@ -138,33 +179,6 @@ func (s *spec) refuseOverlap(self, other *tensorRef) {
 	}
 }
 
-// places gives where in the storage the elements of a view are, nil if it is not known.
-func (s *spec) places(st *tensorState) []int64 {
-	shape, ok := staticShape(st.st.state().base)
-	if !ok {
-		return nil
-	}
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	if n > maxPlaces {
-		return nil
-	}
-	v := make([]int64, n)
-	for i := range v {
-		v[i] = int64(i)
-	}
-	at := s.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, shape, v)))
-	for i := range st.chain {
-		at = s.step(&st.chain[i], at)
-	}
-	if c := onnx.ConstOf(at); c != nil {
-		return c.Int64s()
-	}
-	return nil
-}
-
 func staticShape(v *ssa.Value) ([]int64, bool) {
 	if t := v.Tensor(); t != nil {
 		return t.Static()
@@ -173,9 +187,9 @@ func staticShape(v *ssa.Value) ([]int64, bool) {
 }
 
 // filledDiagonal is fill_diagonal_, also of more than two dimensions, which then are of one size.
-func (s *spec) filledDiagonal(cur *ssa.Value, fill, wrap value) *ssa.Value {
+func (s *writes) filledDiagonal(cur *ssa.Value, fill, wrap py.Value) *ssa.Value {
 	shape, ok := staticShape(cur)
-	if w, isLit := s.literalOf(wrap); !isLit || w.Bool() || len(shape) > 2 && !ok {
+	if w, isLit := py.LiteralOf(wrap); !isLit || w.Bool() || len(shape) > 2 && !ok {
 		s.fail("mutation", "fill_diagonal_ with wrap, or of dimensions whose sizes are not known")
 	}
 	t := cur.Tensor()
@@ -183,8 +197,8 @@ func (s *spec) filledDiagonal(cur *ssa.Value, fill, wrap value) *ssa.Value {
 		s.fail("mutation", "fill_diagonal_ needs at least two dimensions")
 	}
 	if len(t.Dims) == 2 {
-		d := s.emitName("aten::diagonal", cur)
-		return s.emitName("aten::diagonal_scatter", cur, s.emitName("aten::full_like", d, fill))
+		d := s.vals.emitName("aten::diagonal", cur)
+		return s.vals.emitName("aten::diagonal_scatter", cur, s.vals.emitName("aten::full_like", d, fill))
 	}
 	step, n := int64(0), int64(1)
 	for i := len(shape) - 1; i >= 0; i-- {
@@ -195,8 +209,8 @@ func (s *spec) filledDiagonal(cur *ssa.Value, fill, wrap value) *ssa.Value {
 	for i := range places {
 		places[i] = int64(i) * step
 	}
-	at := s.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, []int64{shape[0]}, places)))
-	return s.emitName("aten::put", cur, at, s.emitName("aten::full_like", s.emitName("aten::take", cur, at), fill))
+	at := s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, []int64{shape[0]}, places)))
+	return s.vals.emitName("aten::put", cur, at, s.vals.emitName("aten::full_like", s.vals.emitName("aten::take", cur, at), fill))
 }
 
 // fitsInto reports that a tensor of type t may be broadcast to c, as far as is known.
@@ -217,14 +231,6 @@ func fitsInto(t, c *ssa.TensorType) bool {
 	return true
 }
 
-func asTensor(s *spec, x value) *tensorRef {
-	if t, ok := x.(*tensorRef); ok {
-		return t
-	}
-	s.fail("mutation", "expected a tensor")
-	return nil
-}
-
 func sameDims(a, b *ssa.TensorType) bool {
 	if len(a.Dims) != len(b.Dims) {
 		return false
@@ -237,27 +243,18 @@ func sameDims(a, b *ssa.TensorType) bool {
 	return true
 }
 
-func (s *spec) noteMutation(t *tensorRef) {
-	st := t.state().st
-	if st.origin == "parameter" && st.name != "" {
-		s.noteState(st.name, func(s *spec) value {
-			base := st.state().base
-			return s.newView(st, nil, st.strides, base, base)
+func (s *writes) noteMutation(t *py.Tensor) {
+	st := heap.ViewOf(t).Storage
+	if st.Origin == "parameter" && st.Name != "" {
+		s.noteState(st.Name, func() py.Value {
+			base := st.State().Base
+			return s.heap.View(st, nil, st.Strides, base, base)
 		})
 	}
 }
 
-// castLike converts v to the dtype of like.
-func (s *spec) castLike(v, like *ssa.Value) *ssa.Value {
-	d := like.DType()
-	if d == tensor.Undefined || v.DType() == d {
-		return v
-	}
-	return s.emitName("aten::to.dtype", v, ssa.Int(int64(d.Code())), false, false, nil)
-}
-
 // functional finds the pure overload that takes the arguments of an in-place one.
-func (s *spec) functional(name string, in *ssa.Schema) *ssa.Schema {
+func functional(name string, in *ssa.Schema) *ssa.Schema {
 	var same *ssa.Schema
 	for _, f := range aten.Schemas(ssa.Kind(name)) {
 		if f.Mutates() {
@@ -293,38 +290,42 @@ func fits(f, in *ssa.Schema) bool {
 	return true
 }
 
+// reshape makes a tensor object another view of its memory.
+func (s *writes) reshape(t *py.Tensor, view *heap.View) {
+	s.heap.Reshape(t.Cell, view, "the shape of what may be this tensor was changed in place "+s.where()+"; use the form without _ there")
+}
+
 // viewInPlace changes what a tensor object views.
-func (s *spec) viewInPlace(o *ssa.Op, args []value, self *tensorRef) []value {
-	if self.element {
+func (s *writes) viewInPlace(o *ssa.Op, args []py.Value, self *py.Tensor) []py.Value {
+	if self.Element {
 		s.fail("alias", "the shape of an element of a list whose length is only known at run time is changed in place")
 	}
 	name := "aten::" + strings.TrimSuffix(o.Kind.Name(), "_")
-	fs := s.functional(name, o.Schema)
+	fs := functional(name, o.Schema)
 	if fs == nil {
 		s.fail("mutation", "no pure twin %s", name)
 	}
 	if name == "aten::squeeze" {
-		if rs, ok := s.squeezed(o, args); ok {
-			next := rs[0].(*tensorRef)
-			s.reshape(self.c, next.c.content)
-			self.base, self.val = next.base, next.val
-			return []value{self}
+		if rs, ok := s.views.squeeze(o, args); ok {
+			next := rs[0].(*py.Tensor)
+			s.reshape(self, heap.ViewOf(next))
+			self.Base, self.Val = next.Base, next.Val
+			return []py.Value{self}
 		}
 	}
-	st := self.state()
-	operands := s.operands(args)
-	v := s.emit(ssa.Kind(name), fs, operands...)[0]
-	s.squeezedMaybe(ssa.Kind(name), args, operands[0], v)
-	step := viewStep{kind: ssa.Kind(name), schema: fs, args: s.freeze(args)}
-	fake := &ssa.Op{Kind: ssa.Kind(name), Schema: fs}
-	next := &tensorState{st: st.st, chain: append(st.chain[:len(st.chain):len(st.chain)], step), strides: s.viewStrides(fake, args, st.strides, operands[0], v)}
-	s.reshape(self.c, next)
-	self.base, self.val = st.st.state().base, v
-	return []value{self}
+	st := heap.ViewOf(self)
+	operands := s.vals.operands(args)
+	v := s.build.emit(ssa.Kind(name), fs, operands...)[0]
+	s.views.squeezedMaybe(ssa.Kind(name), args, operands[0], v)
+	step := heap.Step{Kind: ssa.Kind(name), Schema: fs, Args: s.vals.freeze(args)}
+	next := &heap.View{Storage: st.Storage, Chain: st.Then(step), Strides: s.views.strides(step, st.Strides, operands[0], v)}
+	s.reshape(self, next)
+	self.Base, self.Val = st.Storage.State().Base, v
+	return []py.Value{self}
 }
 
 // outVariant evaluates op(..., out=t).
-func (s *spec) outVariant(o *ssa.Op, args []value) []value {
+func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 	var outs []int
 	for i := range o.Schema.Args {
 		if o.Schema.Args[i].Writes {
@@ -348,21 +349,21 @@ func (s *spec) outVariant(o *ssa.Op, args []value) []value {
 	if fs == nil {
 		s.fail("mutation", "%s has no pure twin", o.Schema.FullName())
 	}
-	vs := s.emit(o.Kind, fs, s.operands(args[:len(fs.Args)])...)
-	var rs []value
+	vs := s.build.emit(o.Kind, fs, s.vals.operands(args[:len(fs.Args)])...)
+	var rs []py.Value
 	for k, i := range outs {
-		t := asTensor(s, args[i])
-		cur := s.read(t)
-		v := s.castLike(vs[k], cur)
+		t := s.vals.tensor(args[i])
+		cur := s.vals.read(t)
+		v := s.vals.castLike(vs[k], cur)
 		a, b := v.Tensor(), cur.Tensor()
 		s.noteMutation(t)
 		if a != nil && b != nil && a.Ranked && b.Ranked && sameDims(a, b) {
 			s.write(t, v)
-		} else if len(t.state().chain) == 0 {
+		} else if len(heap.ViewOf(t).Chain) == 0 {
 			// out= resizes a tensor of another size: it gets new memory
-			st := s.newStorage(v, contiguous(v))
-			s.set(t.c, &tensorState{st: st, strides: contiguous(v)})
-			t.base, t.val = v, v
+			st := s.heap.Storage(v, layout.RowMajor(v.Tensor()))
+			s.heap.Set(t.Cell, &heap.View{Storage: st, Strides: layout.RowMajor(v.Tensor())})
+			t.Base, t.Val = v, v
 		} else {
 			s.fail("mutation", "out= resizes a view")
 		}

@@ -1,23 +1,39 @@
 package specialize
 
 import (
-	_ "embed"
-	"strings"
+	"iter"
+	"maps"
+	"slices"
 
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/passes/specialize/internal/view"
 	"github.com/aton-project/aton/ssa"
 )
 
-// kindsText is what tools/opsdoc finds in the cases of this package.
-//
-//go:embed kinds.txt
-var kindsText string
-
 // Kinds lists the operators that the pass itself gives meaning to, in
-// alphabetical order: those on containers, numbers, types and shapes.
+// alphabetical order: those on containers, numbers, types and shapes, views, and
+// those that write. They are the keys of the tables by which the pass finds its
+// functions.
 func Kinds() []ssa.Kind {
-	var out []ssa.Kind
-	for _, k := range strings.Fields(kindsText) {
-		out = append(out, ssa.Kind(k))
+	kinds := map[ssa.Kind]bool{"prim::If": true, "prim::Loop": true, "prim::CallFunction": true, "prim::CallMethod": true, "aten::divmod": true, "aten::as_strided": true}
+	for _, table := range []map[ssa.Kind]handler{primOps, queries, tensorQueries} {
+		for k := range table {
+			kinds[k] = true
+		}
 	}
-	return out
+	for _, names := range []iter.Seq[string]{maps.Keys(listOps), maps.Keys(dictOps), maps.Keys(tupleOps), maps.Keys(constOps), maps.Keys(dynListOps),
+		maps.Keys(objectOps), maps.Keys(contentOps), slices.Values(py.Names())} {
+		for name := range names {
+			if k := ssa.Kind("aten::" + name); aten.Schemas(k) != nil {
+				kinds[k] = true
+			}
+		}
+	}
+	for _, k := range view.Kinds() {
+		if r := view.Of(k); r.Missing == "" || r.Inverse != nil {
+			kinds[k] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(kinds))
 }

@@ -2,350 +2,360 @@ package specialize
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
 
-func elemsOf(x value) []value {
-	switch x := x.(type) {
-	case *tuple:
-		return x.elems
-	case *list:
-		if st := x.state(); st.dyn == nil {
-			return st.elems
+// listHandler evaluates an operator on a list of known length; es are its elements.
+type listHandler func(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
+
+// listOps are operators of the namespace aten whose first argument is a list of known length.
+var listOps map[string]listHandler
+
+func init() {
+	listOps = map[string]listHandler{
+		"len": func(_ *containers, _ *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+			return one(py.Int(int64(len(es))))
+		},
+		"__getitem__": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			return one(s.getItem(l, args[1]))
+		},
+		"append": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			s.set(l.Cell, l.State().With(args[1]))
+			return one(l)
+		},
+		"insert": insertItem,
+		"pop":    popItem,
+		"remove": findItem,
+		"index":  findItem,
+		"count":  findItem,
+		"Delete": deleteItem,
+		"clear": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+			s.setList(l, nil)
+			return nil, true
+		},
+		"reverse":      reverseList,
+		"_set_item":    setItem,
+		"copy":         copyList,
+		"list":         copyList,
+		"slice":        sliceList,
+		"add":          joinLists,
+		"add_":         joinLists,
+		"extend":       joinLists,
+		"mul":          repeatList,
+		"mul_":         repeatList,
+		"eq":           equalLists,
+		"ne":           equalLists,
+		"__contains__": containsItem,
+		"sort":         sortList,
+		"sorted":       sortList,
+		"any":          foldList,
+		"all":          foldList,
+		"sum":          foldList,
+		"str":          foldList,
+		"min":          foldList,
+		"max":          foldList,
+		"tensor": func(s *containers, _ *py.List, _ []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			return s.tensorOf(o, args)
+		},
+		"as_tensor": func(s *containers, _ *py.List, _ []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			return s.tensorOf(o, args)
+		},
+	}
+}
+
+// listOp evaluates an operator on a list.
+func (s *containers) listOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
+	st := l.State()
+	if st.Dyn != nil {
+		return s.dynListOp(o, l, args)
+	}
+	if h := listOps[o.Kind.Name()]; h != nil {
+		return h(s, l, st.Elems, o, args)
+	}
+	return nil, false
+}
+
+func copied(es []py.Value) []py.Value { return append([]py.Value(nil), es...) }
+
+func without(es []py.Value, i int) []py.Value { return append(copied(es)[:i:i], es[i+1:]...) }
+
+func (s *containers) setList(l *py.List, elems []py.Value) {
+	s.set(l.Cell, &py.ListState{Elems: elems})
+}
+
+func insertItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	at, ok := py.LiteralOf(args[1])
+	if !ok {
+		s.unroll("insert at a place that is only known at run time")
+	}
+	i := at.Int()
+	if i < 0 {
+		i += int64(len(es))
+	}
+	i = min(max(i, 0), int64(len(es)))
+	s.setList(l, append(append(copied(es)[:i:i], args[2]), es[i:]...))
+	return nil, true
+}
+
+func popItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	if len(es) == 0 {
+		panic(s.raised("pop from empty list"))
+	}
+	at := py.Value(py.Int(-1))
+	if len(args) > 1 {
+		at = args[1]
+	}
+	i, ok := s.index(at, len(es))
+	if !ok {
+		s.unroll("pop at a place that is only known at run time")
+	}
+	s.setList(l, without(es, i))
+	return one(es[i])
+}
+
+// findItem evaluates index, count and remove.
+func findItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	n := int64(0)
+	for i, e := range es {
+		r, ok := s.equalElems([]py.Value{e}, []py.Value{args[1]})
+		lit, isLit := r.(py.Const)
+		if !ok || !isLit {
+			s.fail("dynamic-container", "the contents of the list are only known at run time")
+		}
+		if !lit.Bool() {
+			continue
+		}
+		switch o.Kind {
+		case "aten::index":
+			return one(py.Int(int64(i)))
+		case "aten::remove":
+			s.setList(l, without(es, i))
+			return nil, true
+		}
+		n++
+	}
+	if o.Kind == "aten::count" {
+		return one(py.Int(n))
+	}
+	panic(s.raised("the value is not in the list"))
+}
+
+func deleteItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	i, ok := s.index(args[1], len(es))
+	if ok {
+		s.setList(l, without(es, i))
+	}
+	return nil, ok
+}
+
+func reverseList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+	n := copied(es)
+	slices.Reverse(n)
+	s.setList(l, n)
+	return nil, true
+}
+
+func setItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	i, ok := s.index(args[1], len(es))
+	if !ok {
+		s.unroll("a list is written at a place that is only known at run time")
+	}
+	n := copied(es)
+	n[i] = args[2]
+	s.setList(l, n)
+	return one(l)
+}
+
+func copyList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+	return one(s.heap.List(l.Elem, copied(es)))
+}
+
+func sliceList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	bounds := [3]int64{0, math.MaxInt64, 1} // start, end and step where they are not given
+	for i := range bounds {
+		if i+1 < len(args) {
+			n, ok := py.IntOf(args[i+1], bounds[i])
+			if !ok {
+				s.unroll("a list is sliced by bounds that are only known at run time")
+			}
+			bounds[i] = n
 		}
 	}
-	return nil
+	return one(s.heap.List(l.Elem, py.Slice(es, bounds[0], bounds[1], bounds[2])))
+}
+
+// joinLists evaluates l + other, l += other and l.extend(other).
+func joinLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	other, ok := args[1].(*py.List)
+	if !ok {
+		return nil, false
+	}
+	if other.State().Dyn != nil {
+		s.makeDynamic(l)
+		return s.dynListOp(o, l, args)
+	}
+	n := append(copied(es), other.State().Elems...)
+	switch o.Kind {
+	case "aten::extend":
+		s.setList(l, n)
+		return nil, true
+	case "aten::add_":
+		s.setList(l, n)
+		return one(l)
+	}
+	elem := l.Elem
+	if len(es) == 0 {
+		elem = other.Elem
+	}
+	return one(s.heap.List(elem, n))
+}
+
+func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	k, ok := py.LiteralOf(args[1])
+	if !ok {
+		s.unroll("a list is repeated a number of times that is only known at run time")
+	}
+	times := max(k.Int(), 0)
+	if len(es) > 0 {
+		if times > maxBytes/elemBytes {
+			times = maxBytes // whatever the elements, too many
+		}
+		s.take(times * int64(len(es)) * elemBytes)
+	}
+	n := slices.Repeat(es, int(times*int64(min(len(es), 1))))
+	if o.Kind == "aten::mul_" {
+		s.setList(l, n)
+		return one(l)
+	}
+	return one(s.heap.List(l.Elem, n))
+}
+
+func equalLists(s *containers, _ *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	other, ok := args[1].(*py.List)
+	if !ok || other.State().Dyn != nil {
+		return nil, false
+	}
+	r, ok := s.equalElems(es, other.State().Elems)
+	if !ok {
+		return nil, false
+	}
+	return one(s.negateIf(r, o.Kind == "aten::ne"))
 }
 
 // equalElems compares two lists of numbers or strings.
-func (s *spec) equalElems(a, b []value) (value, bool) {
+func (s *containers) equalElems(a, b []py.Value) (py.Value, bool) {
 	if len(a) != len(b) {
-		return ssa.Bool(false), true
+		return py.Bool(false), true
 	}
-	all := value(ssa.Bool(true))
+	all := py.Value(py.Bool(true))
 	for i := range a {
-		if tensorial(a[i:i+1]) || tensorial(b[i:i+1]) {
+		if py.Tensorial(a[i:i+1]) || py.Tensorial(b[i:i+1]) {
 			return nil, false
 		}
-		var r value
-		if la, ok := s.literalOf(a[i]); ok {
-			if lb, ok := s.literalOf(b[i]); ok {
-				eq, ok := literalEq(la, lb)
-				if !ok {
-					return nil, false
-				}
-				r = ssa.Bool(eq)
-			}
+		r, ok := s.equalNumbers(a[i], b[i])
+		if !ok {
+			return nil, false
 		}
-		if r == nil {
-			r = s.scalar("aten::eq", aten.SchemaByName("aten::eq.int"), []value{a[i], b[i]})[0]
-		}
-		if l, ok := r.(ssa.Literal); ok {
+		if l, ok := r.(py.Const); ok {
 			if !l.Bool() {
 				return l, true
 			}
 			continue
 		}
-		if l, ok := all.(ssa.Literal); ok && l.Bool() {
+		if l, ok := all.(py.Const); ok && l.Bool() {
 			all = r
 		} else {
-			all = s.scalar("aten::__and__", aten.SchemaByName("aten::__and__.bool"), []value{all, r})[0]
+			all = s.vals.scalar("aten::__and__", aten.SchemaByName("aten::__and__.bool"), []py.Value{all, r})[0]
 		}
 	}
 	return all, true
 }
 
-func (s *spec) setList(l *list, elems []value) { s.set(l.c, &listState{elems: elems}) }
-
-func (s *spec) listOp(o *ssa.Op, l *list, args []value) ([]value, bool) {
-	st := l.state()
-	one := func(v value) ([]value, bool) { return []value{v}, true }
-	if st.dyn != nil {
-		return s.dynListOp(o, l, args)
+func (s *containers) equalNumbers(a, b py.Value) (py.Value, bool) {
+	la, ok := py.LiteralOf(a)
+	lb, ok2 := py.LiteralOf(b)
+	if ok && ok2 {
+		eq, ok := py.Equal(la, lb)
+		return py.Bool(eq), ok
 	}
-	es := st.elems
-	name := o.Kind.Name()
-	copied := func() []value { return append([]value(nil), es...) }
-	switch name {
-	case "len":
-		return one(ssa.Int(int64(len(es))))
-	case "__getitem__":
-		return one(s.getItem(l, args[1]))
-	case "append":
-		s.setList(l, append(copied(), args[1]))
-		return one(l)
-	case "insert":
-		at, ok := s.literalOf(args[1])
-		if !ok {
-			s.unroll("insert at a place that is only known at run time")
-		}
-		i := at.Int()
-		if i < 0 {
-			i += int64(len(es))
-		}
-		i = min(max(i, 0), int64(len(es)))
-		n := append(copied()[:i:i], args[2])
-		s.setList(l, append(n, es[i:]...))
-		return nil, true
-	case "pop":
-		if len(es) == 0 {
-			panic(raised{s.loc, "pop from empty list"})
-		}
-		at := value(ssa.Int(-1))
-		if len(args) > 1 {
-			at = args[1]
-		}
-		i, ok := s.index(at, len(es))
-		if !ok {
-			s.unroll("pop at a place that is only known at run time")
-		}
-		s.setList(l, append(copied()[:i:i], es[i+1:]...))
-		return one(es[i])
-	case "remove", "index", "count":
-		n := 0
-		for i, e := range es {
-			r, ok := s.equalElems([]value{e}, []value{args[1]})
-			lit, isLit := r.(ssa.Literal)
-			if !ok || !isLit {
-				s.fail("dynamic-container", "the contents of the list are only known at run time")
-			}
-			if !lit.Bool() {
-				continue
-			}
-			n++
-			switch name {
-			case "index":
-				return one(ssa.Int(int64(i)))
-			case "remove":
-				s.setList(l, append(copied()[:i:i], es[i+1:]...))
-				return nil, true
-			}
-		}
-		if name == "count" {
-			return one(ssa.Int(int64(n)))
-		}
-		panic(raised{s.loc, "the value is not in the list"})
-	case "Delete":
-		if i, ok := s.index(args[1], len(es)); ok {
-			s.setList(l, append(copied()[:i:i], es[i+1:]...))
-			return nil, true
-		}
-	case "clear":
-		s.setList(l, nil)
-		return nil, true
-	case "reverse":
-		n := copied()
-		for i, j := 0, len(n)-1; i < j; i, j = i+1, j-1 {
-			n[i], n[j] = n[j], n[i]
-		}
-		s.setList(l, n)
-		return nil, true
-	case "_set_item":
-		i, ok := s.index(args[1], len(es))
-		if !ok {
-			s.unroll("a list is written at a place that is only known at run time")
-		}
-		n := copied()
-		n[i] = args[2]
-		s.setList(l, n)
-		return one(l)
-	case "copy", "list":
-		return one(s.newList(l.elem, copied()))
-	case "slice":
-		lo, ok1 := s.literalOr(args, 1, 0)
-		hi, ok2 := s.literalOr(args, 2, math.MaxInt64)
-		step, ok3 := s.literalOr(args, 3, 1)
-		if !ok1 || !ok2 || !ok3 {
-			s.unroll("a list is sliced by bounds that are only known at run time")
-		}
-		return one(s.newList(l.elem, sliceElems(es, lo, hi, step)))
-	case "add", "add_", "extend":
-		other, ok := args[1].(*list)
-		if !ok {
-			return nil, false
-		}
-		if other.state().dyn != nil {
-			s.makeDynamic(l)
-			return s.dynListOp(o, l, args)
-		}
-		n := append(copied(), other.state().elems...)
-		if name == "extend" {
-			s.setList(l, n)
-			return nil, true
-		}
-		if name == "add_" {
-			s.setList(l, n)
-			return one(l)
-		}
-		elem := l.elem
-		if len(es) == 0 {
-			elem = other.elem
-		}
-		return one(s.newList(elem, n))
-	case "mul", "mul_":
-		k, ok := s.literalOf(args[1])
-		if !ok {
-			s.unroll("a list is repeated a number of times that is only known at run time")
-		}
-		var n []value
-		for range max(k.Int(), 0) {
-			n = append(n, es...)
-		}
-		if name == "mul_" {
-			s.setList(l, n)
-			return one(l)
-		}
-		return one(s.newList(l.elem, n))
-	case "eq", "ne":
-		if other, ok := args[1].(*list); ok && other.state().dyn == nil {
-			if r, ok := s.equalElems(es, other.state().elems); ok {
-				return one(s.negateIf(r, name == "ne"))
-			}
-		}
-		return nil, false
-	case "__contains__":
-		found := value(ssa.Bool(false))
-		for _, e := range es {
-			r, ok := s.equalElems([]value{e}, []value{args[1]})
-			if !ok {
-				s.fail("dynamic-container", "membership in a list of tensors depends on data")
-			}
-			if lit, ok := r.(ssa.Literal); ok {
-				if lit.Bool() {
-					return one(lit)
-				}
-				continue
-			}
-			if lit, ok := found.(ssa.Literal); ok && !lit.Bool() {
-				found = r
-			} else {
-				found = s.scalar("aten::__or__", aten.SchemaByName("aten::__or__.bool"), []value{found, r})[0]
-			}
-		}
-		return one(found)
-	case "sort", "sorted":
-		lit, ok := s.literalOf(l)
-		if !ok {
-			s.fail("dynamic-container", "a list that depends on data cannot be sorted at export")
-		}
-		n := copied()
-		idx := make([]int, len(n))
-		for i := range idx {
-			idx[i] = i
-		}
-		rev := false
-		if len(args) > 1 {
-			if r, ok := s.literalOf(args[1]); ok {
-				rev = r.Bool()
-			}
-		}
-		sort.SliceStable(idx, func(i, j int) bool {
-			a, b := lit.Elems[idx[i]], lit.Elems[idx[j]]
-			if rev {
-				a, b = b, a
-			}
-			return literalLess(a, b)
-		})
-		for i, j := range idx {
-			n[i] = es[j]
-		}
-		if name == "sorted" {
-			return one(s.newList(l.elem, n))
-		}
-		s.setList(l, n)
-		return nil, true
-	case "any", "all", "sum", "str", "min", "max":
-		if tensorial(es) {
-			return nil, false
-		}
-		if lit, ok := s.literalOf(l); ok {
-			if r, ok := foldList(name, o.Results[0].Type, lit); ok {
-				return one(r)
-			}
-			return nil, false
-		}
-		if name == "sum" {
-			sum := value(ssa.Int(0))
-			for _, e := range es {
-				sum = s.scalar("aten::add", aten.SchemaByName("aten::add.int"), []value{sum, e})[0]
-			}
-			return one(sum)
-		}
-		return nil, false
-	case "tensor", "as_tensor":
-		return s.tensorOf(o, args)
-	case "join":
-		return nil, false
-	}
-	return nil, false
+	return s.vals.scalar("aten::eq", aten.SchemaByName("aten::eq.int"), []py.Value{a, b})[0], true
 }
 
-func (s *spec) literalOr(args []value, i int, def int64) (int64, bool) {
-	if i >= len(args) {
-		return def, true
+func containsItem(s *containers, _ *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	found := py.Value(py.Bool(false))
+	for _, e := range es {
+		r, ok := s.equalElems([]py.Value{e}, []py.Value{args[1]})
+		if !ok {
+			s.fail("dynamic-container", "membership in a list of tensors depends on data")
+		}
+		if lit, ok := r.(py.Const); ok {
+			if lit.Bool() {
+				return one(lit)
+			}
+			continue
+		}
+		if lit, ok := found.(py.Const); ok && !lit.Bool() {
+			found = r
+		} else {
+			found = s.vals.scalar("aten::__or__", aten.SchemaByName("aten::__or__.bool"), []py.Value{found, r})[0]
+		}
 	}
-	l, ok := s.literalOf(args[i])
+	return one(found)
+}
+
+func sortList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	lit, ok := py.LiteralOf(l)
 	if !ok {
-		return 0, false
+		s.fail("dynamic-container", "a list that depends on data cannot be sorted at export")
 	}
-	if l.IsNone() {
-		return def, true
+	order := make([]int, len(es))
+	for i := range order {
+		order[i] = i
 	}
-	return l.Int(), true
+	reverse := false
+	if len(args) > 1 {
+		if r, ok := py.LiteralOf(args[1]); ok {
+			reverse = r.Bool()
+		}
+	}
+	sort.SliceStable(order, func(i, j int) bool {
+		a, b := lit.Elems[order[i]], lit.Elems[order[j]]
+		if reverse {
+			a, b = b, a
+		}
+		return py.Less(a, b)
+	})
+	n := make([]py.Value, len(es))
+	for i, j := range order {
+		n[i] = es[j]
+	}
+	if o.Kind == "aten::sorted" {
+		return one(s.heap.List(l.Elem, n))
+	}
+	s.setList(l, n)
+	return nil, true
 }
 
-func sliceElems(es []value, lo, hi, step int64) []value {
-	n := int64(len(es))
-	var out []value
-	if step > 0 {
-		lo, hi, _ = sliceBounds(n, lo, hi)
-		for i := lo; i < hi; i += step {
-			out = append(out, es[i])
-		}
-		return out
+// foldList evaluates what makes one number or string of a list.
+func foldList(s *containers, l *py.List, es []py.Value, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+	if py.Tensorial(es) {
+		return nil, false
 	}
-	if step == 0 {
-		return nil
+	if lit, ok := py.LiteralOf(l); ok {
+		r, ok := s.fold(o.Kind.Name(), o.Results[0].Type, lit)
+		return []py.Value{py.Of(r)}, ok
 	}
-	if lo == 0 && hi == math.MaxInt64 { // [::-k] as TorchScript writes it
-		lo, hi = n-1, -1
-	} else {
-		if lo < 0 {
-			lo += n
-		}
-		if hi < 0 {
-			hi += n
-		}
-		lo = min(lo, n-1)
+	if o.Kind != "aten::sum" {
+		return nil, false
 	}
-	for i := lo; i > hi && i >= 0; i += step {
-		out = append(out, es[i])
+	sum := py.Value(py.Int(0))
+	for _, e := range es {
+		sum = s.vals.scalar("aten::add", aten.SchemaByName("aten::add.int"), []py.Value{sum, e})[0]
 	}
-	return out
-}
-
-func literalLess(a, b ssa.Literal) bool {
-	switch {
-	case a.Kind == ssa.StrLit && b.Kind == ssa.StrLit:
-		return a.Str() < b.Str()
-	case a.IsNumber() && b.IsNumber():
-		if a.Kind == ssa.IntLit && b.Kind == ssa.IntLit {
-			return a.Int() < b.Int()
-		}
-		return a.Float() < b.Float()
-	case len(a.Elems) > 0 && len(b.Elems) > 0:
-		for i := range min(len(a.Elems), len(b.Elems)) {
-			if literalLess(a.Elems[i], b.Elems[i]) {
-				return true
-			}
-			if literalLess(b.Elems[i], a.Elems[i]) {
-				return false
-			}
-		}
-		return len(a.Elems) < len(b.Elems)
-	}
-	return false
+	return one(sum)
 }

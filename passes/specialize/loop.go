@@ -3,6 +3,9 @@ package specialize
 import (
 	"strings"
 
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -14,79 +17,55 @@ const maxEvaluated = 1 << 16
 // carries a tensor and writes memory that it may share.
 const maxAliased = 64
 
-func (s *spec) loopOp(o *ssa.Op) {
-	trip, cond := s.get(o.Operand(0)), s.get(o.Operand(1))
-	inits := make([]value, len(o.Results))
-	for i := range inits {
-		inits[i] = s.get(o.Operand(i + 2))
+// loopOp evaluates a loop: at export where it only computes numbers, else as a
+// loop that stays one, else iteration by iteration.
+func (s *walk) loopOp(o *ssa.Op) {
+	l := &sourceLoop{op: o, body: o.Blocks[0], trip: s.get(o.Operand(0)), cond: s.get(o.Operand(1))}
+	l.inits = make([]py.Value, len(o.Results))
+	for i := range l.inits {
+		l.inits[i] = s.get(o.Operand(i + 2))
 	}
-	tripLit, tripKnown := s.literalOf(trip)
-	condLit, condKnown := s.literalOf(cond)
-	if tripKnown && tripLit.Int() <= 0 || condKnown && !condLit.Bool() {
+	trip, tripKnown := py.IntOf(l.trip, 0)
+	cond, condKnown := py.LiteralOf(l.cond)
+	if tripKnown && trip <= 0 || condKnown && !cond.Bool() {
 		for i, r := range o.Results {
-			s.put(r, inits[i])
+			s.put(r, l.inits[i])
 		}
 		return
 	}
-	loc, op, cur, mark := s.loc, s.op, s.cur, len(s.journal)
-	reset := func() {
-		s.undo(mark)
-		s.loc, s.op, s.cur = loc, op, cur
-	}
-	if tripKnown && condKnown && !computes(o.Blocks[0]) {
-		if s.iterate(o, tripLit.Int(), inits, maxEvaluated) {
-			return
-		}
-		reset()
-	}
-	counted := tripKnown && condKnown && tripLit.Int() <= int64(s.opts.UnrollMax)
-	var why *needUnroll
-	func() {
-		last := cur.Last()
-		defer func() {
-			if r := recover(); r != nil {
-				x, ok := r.(needUnroll)
-				if f, failed := r.(*failure); failed && counted && f.d.ID == "alias" {
-					x, ok = needUnroll{f.d.Loc, f.d.Message}, true // iteration by iteration it may be known
-				}
-				if ok {
-					reset()
-					eraseAfter(cur, last)
-					why = &x
-					return
-				}
-				panic(r)
-			}
-		}()
-		s.keep(o, trip, cond, inits, counted)
-	}()
-	if why == nil {
+	known := tripKnown && condKnown
+	if known && !computes(l.body) && s.iterate(l, trip, maxEvaluated) {
 		return
 	}
-	if counted && s.iterate(o, tripLit.Int(), inits, s.opts.UnrollMax) {
+	l.counted = known && trip <= int64(s.opts.UnrollMax) && s.mode == unrolling
+	l.few = known && trip <= maxAliased
+	end := s.try(func() { s.keep(l) })
+	switch {
+	case end.verdict == done:
+		return
+	case end.verdict == mustUnroll:
+	case end.verdict == failed && l.counted && end.failure.d.ID == "alias": // iteration by iteration it may be known
+	default:
+		end.propagate()
+	}
+	if l.counted && s.iterate(l, trip, s.opts.UnrollMax) {
 		return
 	}
-	reset()
 	// the loop has to stay: take the forms that work at run time
-	saved := s.opts.UnrollMax
-	s.opts.UnrollMax = -1
-	s.keep(o, trip, cond, inits, false)
-	s.opts.UnrollMax = saved
+	l.counted = false
+	defer func(m mode) { s.mode = m }(s.mode)
+	s.mode = keepingLoops
+	s.keep(l)
 }
 
-// eraseAfter removes what was appended to b after last.
-func eraseAfter(b *ssa.Block, last *ssa.Op) {
-	for o := b.Last(); o != nil && o != last; {
-		prev := o.Prev()
-		used := false
-		for _, r := range o.Results {
-			used = used || r.HasUses()
-		}
-		if !used && o.Kind != "prim::Constant" { // constants are shared
-			o.Erase()
-		}
-		o = prev
-	}
+// sourceLoop is a loop of the source program.
+type sourceLoop struct {
+	op         *ssa.Op
+	body       *ssa.Block
+	trip, cond py.Value
+	inits      []py.Value
+	counted    bool // it may be unrolled
+	few        bool // it has at most maxAliased iterations
 }
 
 // computes reports that a block has operators on tensors, besides questions about their shapes.
@@ -119,240 +98,250 @@ func computes(b *ssa.Block) bool {
 	return false
 }
 
-// iterate runs a loop at export. It gives up, with changes made, when the
+// iterate runs a loop at export. It gives up, and changes nothing, when the
 // condition depends on data or after limit iterations.
-func (s *spec) iterate(o *ssa.Op, trip int64, inits []value, limit int) bool {
-	body := o.Blocks[0]
-	carried := inits
-	for i := int64(0); i < trip; i++ {
-		if i >= int64(limit) {
-			return false
-		}
-		s.put(body.Params[0], ssa.Int(i))
-		for k, v := range carried {
-			s.put(body.Params[k+1], v)
-		}
-		s.block(body)
-		next := make([]value, len(carried))
-		for k := range next {
-			next[k] = s.get(body.Return(k + 1))
-		}
-		carried = next
-		c, ok := s.literalOf(s.get(body.Return(0)))
-		if !ok {
-			if i+1 == trip {
-				break // whatever the condition is, the loop ends here
+func (s *walk) iterate(l *sourceLoop, trip int64, limit int) bool {
+	gaveUp := false
+	giveUp := func(format string, args ...any) {
+		gaveUp = true
+		s.unroll(format, args...)
+	}
+	end := s.try(func() {
+		carried := l.inits
+		for i := int64(0); i < trip; i++ {
+			if i >= int64(limit) {
+				giveUp("a loop has more than %d iterations", limit)
 			}
-			return false
+			s.put(l.body.Params[0], py.Int(i))
+			for k, v := range carried {
+				s.put(l.body.Params[k+1], v)
+			}
+			rets := s.block(l.body)
+			carried = rets[1:]
+			c, ok := py.LiteralOf(rets[0])
+			if !ok && i+1 < trip { // behind the last iteration it does not matter
+				giveUp("the condition of a loop depends on data")
+			}
+			if ok && !c.Bool() {
+				break
+			}
 		}
-		if !c.Bool() {
-			break
+		for i, r := range l.op.Results {
+			s.put(r, carried[i])
 		}
+	})
+	if !gaveUp {
+		end.propagate()
 	}
-	for i, r := range o.Results {
-		s.put(r, carried[i])
-	}
-	return true
+	return !gaveUp
 }
 
 // maxRounds bounds the search for types that fit all iterations; every round
 // widens something, and dims and ranks widen once.
 const maxRounds = 64
 
-// keep emits a prim::Loop.
-func (s *spec) keep(o *ssa.Op, trip, cond value, inits []value, counted bool) {
-	body := o.Blocks[0]
-	outer := s.cur
-	slots := make([]*slot, len(inits))
-	for i, v := range inits {
-		slots[i] = &slot{kind: fixed, val: v}
+// keep emits a prim::Loop. Rounds over the body find what it has to carry; the
+// last one, after which nothing has to change, stays.
+func (s *walk) keep(src *sourceLoop) {
+	l := &loopState{
+		s: s, src: src, outer: s.build.cur, start: s.heap.Mark().Last, counted: src.counted,
+		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{},
+		trip: s.vals.materialize(src.trip), cond: s.vals.materialize(src.cond),
 	}
-	var cells []*cell
-	heap := map[*cell]*slot{}
-	stale := map[*cell]string{} // storages that an iteration leaves unreadable
-	start := s.cells
-	tripV, condV := s.materialize(trip), s.materialize(cond)
-	least, _ := exprOf(trip)
-	condLit, condKnown := s.literalOf(cond)
-	tripLit, tripKnown := s.literalOf(trip)
-	mayBeEmpty := least.Min() < 1 || !condKnown || !condLit.Bool()
-	for round := 0; ; round++ {
-		if round > maxRounds {
-			s.fail("loop-carried", "no types were found that fit all iterations")
+	for _, v := range src.inits {
+		l.slots = append(l.slots, &slot{kind: fixed, val: v})
+	}
+	for range maxRounds + 1 {
+		l.round()
+		if !l.settle() {
+			l.close()
+			return
 		}
-		n := outer.Append("prim::Loop", s.loc, []*ssa.Value{tripV, condV})
-		b := n.AddBlock()
-		i := b.AddParam("", ssa.IntType)
-		i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
-		l := &loopState{s: s, counted: counted, start: start}
-		param := func(t ssa.Type) *ssa.Value { return b.AddParam("", t) }
-		mark, loc, op := len(s.journal), s.loc, s.op
-		s.put(body.Params[0], i)
-		for k, sl := range slots {
-			x := l.bind(sl, param)
-			s.relateLoop(x, inits[k])
-			s.put(body.Params[k+1], x)
-		}
-		for _, c := range cells {
-			s.set(c, l.content(c.content, l.bind(heap[c], param)))
-		}
-		for _, c := range orderedStale(stale) {
-			st := c.content.(storageState)
-			st.stale = stale[c]
-			s.set(c, st)
-		}
-		s.cur = b
-		s.block(body)
-		s.cur = b
-		s.loc, s.op = loc, op
-		outs := make([]value, len(slots))
-		for k := range outs {
-			outs[k] = s.get(body.Return(k + 1))
-		}
-		again := s.get(body.Return(0))
-		l.changes = s.undo(mark)
-		changed := false
-		for k, sl := range slots {
-			changed = l.widen(sl, outs[k]) || changed
-		}
-		for _, c := range ordered(l.changes) {
-			if c.id > start {
-				continue
-			}
-			if st, ok := l.changes[c].(storageState); ok && st.stale != "" && stale[c] == "" && c.content.(storageState).stale == "" {
-				stale[c] = st.stale
-				changed = true
-				if counted && tripKnown && tripLit.Int() <= maxAliased {
-					s.unroll("%s", st.stale)
-				}
-			}
-			sl := heap[c]
-			if sl == nil {
-				sl = &slot{kind: fixed, val: rawOf(c.content)}
-				if !l.widen(sl, rawOf(l.changes[c])) {
-					continue
-				}
-				heap[c] = sl
-				cells = append(cells, c)
-				changed = true
-				continue
-			}
-			changed = l.widen(sl, rawOf(l.changes[c])) || changed
-		}
-		if changed {
-			s.cur = outer
-			n.Erase()
-			continue
-		}
-		// the types hold: close the loop
-		var rets []*ssa.Value
-		under(l.changes, func() {
-			rets = append(rets, s.materialize(again))
-			for k, sl := range slots {
-				rets = l.flatten(sl, outs[k], rets)
-			}
-			for _, c := range cells {
-				rets = l.flatten(heap[c], rawOf(c.content), rets)
-			}
-		})
-		b.SetReturns(rets...)
-		s.cur = outer
-		operands := []*ssa.Value{tripV, condV}
-		for k, sl := range slots {
-			operands = l.flatten(sl, inits[k], operands)
-		}
-		for _, c := range cells {
-			operands = l.flatten(heap[c], rawOf(c.content), operands)
-		}
-		n.MoveToEnd(outer)
-		n.SetOperands(operands...)
-		for _, v := range rets {
-			if v.Type == ssa.IntType && v.Sym == nil {
-				v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
-			}
-		}
-		result := func(t ssa.Type) *ssa.Value { return n.AddResult(t) }
-		for k, sl := range slots {
-			x := l.bind(l.after(sl), result)
-			if mayBeEmpty {
-				s.relateLoop(x, inits[k])
-			}
-			s.relateOut(x, outs[k], start)
-			s.name(x, o.Results[k].Name)
-			s.put(o.Results[k], x)
-		}
-		for _, c := range cells {
-			s.set(c, l.content(c.content, l.bind(l.after(heap[c]), result)))
-		}
-		for _, c := range orderedStale(stale) {
-			st := c.content.(storageState)
-			st.stale = stale[c]
-			s.set(c, st)
-		}
-		return
+		s.build.cur = l.outer
+		l.n.Erase()
+	}
+	s.fail("loop-carried", "no types were found that fit all iterations")
+}
+
+// round evaluates the body once, with what is carried by now.
+func (l *loopState) round() {
+	s, body := l.s, l.src.body
+	l.n = l.outer.Append("prim::Loop", s.loc, []*ssa.Value{l.trip, l.cond})
+	l.block = l.n.AddBlock()
+	i := l.block.AddParam("", ssa.IntType)
+	i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
+	param := func(t ssa.Type) *ssa.Value { return l.block.AddParam("", t) }
+	at := s.moment()
+	s.put(body.Params[0], py.Dyn(i))
+	for k, sl := range l.slots {
+		x := py.AsValue(l.bind(sl, param))
+		l.relateLoop(x, l.src.inits[k])
+		s.put(body.Params[k+1], x)
+	}
+	l.setCells(func(sl *slot) any { return l.bind(sl, param) })
+	s.build.cur = l.block
+	rets := s.block(body)
+	l.again, l.outs = rets[0], rets[1:]
+	l.changes = s.heap.Rewind(at.heap)
+	s.restore(at)
+	s.build.cur = l.block
+}
+
+// setCells writes the carried cells, and makes those unreadable that an iteration leaves so.
+func (l *loopState) setCells(bind func(sl *slot) any) {
+	for _, c := range l.cells {
+		l.s.heap.Set(c, l.content(c.Content(), bind(l.inCells[c])))
+	}
+	for _, c := range journal.Ordered(l.stale) {
+		st := c.Content().(heap.State)
+		st.Stale = l.stale[c]
+		l.s.heap.Set(c, st)
 	}
 }
 
-func orderedStale(stale map[*cell]string) []*cell {
-	cells := map[*cell]any{}
-	for c := range stale {
-		cells[c] = nil
+// settle makes what is carried fit what the body leaves, and reports whether it had to change.
+func (l *loopState) settle() (changed bool) {
+	for k, sl := range l.slots {
+		changed = l.widen(sl, l.outs[k]) || changed
 	}
-	return ordered(cells)
+	for _, c := range journal.Ordered(l.changes) {
+		if c.ID() > l.start {
+			continue
+		}
+		if st, ok := l.changes[c].(heap.State); ok && st.Stale != "" && l.stale[c] == "" && c.Content().(heap.State).Stale == "" {
+			l.stale[c] = st.Stale
+			changed = true
+			if l.counted && l.src.few {
+				l.s.unroll("%s", st.Stale)
+			}
+		}
+		if sl := l.inCells[c]; sl != nil {
+			changed = l.widen(sl, rawOf(l.changes[c])) || changed
+			continue
+		}
+		sl := &slot{kind: fixed, val: rawOf(c.Content())}
+		if l.widen(sl, rawOf(l.changes[c])) {
+			l.inCells[c] = sl
+			l.cells = append(l.cells, c)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// close gives the loop its operands, the returns of its body and its results.
+func (l *loopState) close() {
+	s := l.s
+	var rets []*ssa.Value
+	l.changes.Under(func() {
+		rets = append(rets, s.vals.materialize(l.again))
+		for k, sl := range l.slots {
+			rets = l.flatten(sl, l.outs[k], rets)
+		}
+		for _, c := range l.cells {
+			rets = l.flatten(l.inCells[c], rawOf(c.Content()), rets)
+		}
+	})
+	l.block.SetReturns(rets...)
+	s.build.cur = l.outer
+	operands := []*ssa.Value{l.trip, l.cond}
+	for k, sl := range l.slots {
+		operands = l.flatten(sl, l.src.inits[k], operands)
+	}
+	for _, c := range l.cells {
+		operands = l.flatten(l.inCells[c], rawOf(c.Content()), operands)
+	}
+	l.n.MoveToEnd(l.outer)
+	l.n.SetOperands(operands...)
+	for _, v := range rets {
+		if v.Type == ssa.IntType && v.Sym == nil {
+			v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
+		}
+	}
+	result := func(t ssa.Type) *ssa.Value { return l.n.AddResult(t) }
+	for k, sl := range l.slots {
+		x := py.AsValue(l.bind(l.after(sl), result))
+		if l.mayBeEmpty() {
+			l.relateLoop(x, l.src.inits[k])
+		}
+		l.relateOut(x, l.outs[k], l.start)
+		s.build.name(x, l.src.op.Results[k].Name)
+		s.put(l.src.op.Results[k], x)
+	}
+	l.setCells(func(sl *slot) any { return l.bind(l.after(sl), result) })
+}
+
+// mayBeEmpty reports that the loop may have no iteration.
+func (l *loopState) mayBeEmpty() bool {
+	least, _ := py.ExprOf(l.src.trip)
+	cond, known := py.LiteralOf(l.src.cond)
+	return least.Min() < 1 || !known || !cond.Bool()
 }
 
 // relateOut records what the result x of a loop may share memory with, given
 // the value y that the body ends with.
-func (s *spec) relateOut(x, y any, start int) {
+func (l *loopState) relateOut(x, y any, start int) {
 	switch x := x.(type) {
-	case *tensorRef:
-		t, ok := y.(*tensorRef)
+	case *py.Tensor:
+		t, ok := y.(*py.Tensor)
 		if !ok || x == t {
 			return
 		}
-		mine, st := x.state().st, t.state().st
-		mine.listed = mine.listed || st.listed
-		for _, p := range outside(st, start) {
-			s.peer(mine, p)
+		mine, st := heap.ViewOf(x).Storage, heap.ViewOf(t).Storage
+		l.s.heap.Inherit(mine, st)
+		for _, p := range heap.Outside(st, start) {
+			l.s.heap.Peer(mine, p)
 		}
-	case *tuple:
-		if y, ok := y.(*tuple); ok {
-			for i := range min(len(x.elems), len(y.elems)) {
-				s.relateOut(x.elems[i], y.elems[i], start)
+	case *py.Tuple:
+		if y, ok := y.(*py.Tuple); ok {
+			for i := range min(len(x.Elems), len(y.Elems)) {
+				l.relateOut(x.Elems[i], y.Elems[i], start)
 			}
 		}
-	case *list:
-		if y, ok := y.(*list); ok && x != y {
-			a, b := x.state().elems, y.state().elems
+	case *py.List:
+		if y, ok := y.(*py.List); ok && x != y {
+			if y.Cell.ID() <= start {
+				l.s.heap.Twin(x.Cell, y.Cell)
+			}
+			a, b := x.State().Elems, y.State().Elems
 			for i := range min(len(a), len(b)) {
-				s.relateOut(a[i], b[i], start)
+				l.relateOut(a[i], b[i], start)
 			}
+		}
+	case *py.Dict:
+		if y, ok := y.(*py.Dict); ok && x != y && y.Cell.ID() <= start {
+			l.s.heap.Twin(x.Cell, y.Cell)
 		}
 	}
 }
 
 // relateLoop records that a carried tensor may be the memory of one outside:
 // in the first iteration it is, later it may be.
-func (s *spec) relateLoop(x, y any) {
+func (l *loopState) relateLoop(x, y any) {
 	switch x := x.(type) {
-	case *tensorRef:
-		y, ok := y.(*tensorRef)
-		if ok && x != y && x.state().st != y.state().st {
-			s.peer(x.state().st, y.state().st)
-			s.twin(x.c, y.c)
+	case *py.Tensor:
+		y, ok := y.(*py.Tensor)
+		if ok && x != y && heap.ViewOf(x).Storage != heap.ViewOf(y).Storage {
+			l.s.heap.Peer(heap.ViewOf(x).Storage, heap.ViewOf(y).Storage)
+			l.s.heap.Twin(x.Cell, y.Cell)
 		}
-	case *tuple:
-		if y, ok := y.(*tuple); ok {
-			for i := range min(len(x.elems), len(y.elems)) {
-				s.relateLoop(x.elems[i], y.elems[i])
+	case *py.Tuple:
+		if y, ok := y.(*py.Tuple); ok {
+			for i := range min(len(x.Elems), len(y.Elems)) {
+				l.relateLoop(x.Elems[i], y.Elems[i])
 			}
 		}
-	case *list:
-		if y, ok := y.(*list); ok && x != y {
-			a, b := x.state().elems, y.state().elems
+	case *py.List:
+		if y, ok := y.(*py.List); ok && x != y {
+			l.s.heap.Twin(x.Cell, y.Cell)
+			a, b := x.State().Elems, y.State().Elems
 			for i := range min(len(a), len(b)) {
-				s.relateLoop(a[i], b[i])
+				l.relateLoop(a[i], b[i])
 			}
+		}
+	case *py.Dict:
+		if y, ok := y.(*py.Dict); ok && x != y {
+			l.s.heap.Twin(x.Cell, y.Cell)
 		}
 	}
 }

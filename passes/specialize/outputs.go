@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -25,11 +26,11 @@ const (
 // stateChange is a piece of the module's state that the program changes.
 type stateChange struct {
 	name string
-	read func(*spec) value
+	read func() py.Value
 }
 
 // noteState records a change of state, or refuses it.
-func (s *spec) noteState(name string, read func(*spec) value) {
+func (s *writes) noteState(name string, read func() py.Value) {
 	if s.opts.State == StateRefused {
 		s.fail("state", "%s is changed by the model, which an ONNX model cannot keep from run to run", name)
 	}
@@ -115,7 +116,7 @@ func inputTree(name string, a ssa.Input) (tree any, nested bool) {
 		n := e.Name
 		switch {
 		case a.Container == "dict":
-			n = keyName(a.Keys[i])
+			n = py.KeyName(a.Keys[i])
 		case n == "" || a.Container == "list":
 			n = fmt.Sprint(i)
 		}
@@ -128,106 +129,39 @@ func inputTree(name string, a ssa.Input) (tree any, nested bool) {
 }
 
 // outputs returns the flattened results of the program.
-func (s *spec) outputs(b *ssa.Block) {
+func (s *walk) outputs(results []py.Value) {
 	s.op = nil
-	var vals []*ssa.Value
-	var paths []string
-	var walk func(x value, path string) any
-	join := func(path, k string) string {
-		if path == "" {
-			return k
-		}
-		return path + "." + k
-	}
-	walk = func(x value, path string) any {
-		switch x := x.(type) {
-		case *tuple:
-			t := &treeNode{kind: "tuple"}
-			for i, e := range x.elems {
-				n := fmt.Sprint(i)
-				if x.typ != nil && x.typ.Names != nil {
-					n = x.typ.Names[i]
-					t.kind, t.keys = x.typ.Name, append(t.keys, n)
-				}
-				t.elems = append(t.elems, walk(e, join(path, n)))
-			}
-			return t
-		case *list:
-			if st := x.state(); st.dyn == nil {
-				t := &treeNode{kind: "list"}
-				for i, e := range st.elems {
-					t.elems = append(t.elems, walk(e, join(path, fmt.Sprint(i))))
-				}
-				return t
-			}
-		case *dict:
-			st := x.state()
-			t := &treeNode{kind: "dict"}
-			for i, k := range st.keys {
-				t.keys = append(t.keys, keyName(k))
-				t.elems = append(t.elems, walk(st.vals[i], join(path, keyName(k))))
-			}
-			return t
-		case *object:
-			if x.src == nil && len(x.attrs) == 0 {
-				return nil
-			}
-			s.fail("output", "an object of class %s cannot be an output", x.class)
-		case *maybe:
-			s.fail("output", "output %s is None or not depending on data: ONNX outputs must always be there", path)
-		case ssa.Literal:
-			switch x.Kind {
-			case ssa.NoneLit:
-				return nil
-			case ssa.StrLit, ssa.DeviceLit, ssa.EnumLit:
-				s.warnf("dropped-output", "output %s is the constant %s and is left out", path, x)
-				return leftOut(x.String())
-			}
-		}
-		v := s.materialize(x)
-		if t := v.Tensor(); t != nil && !t.Ranked && len(s.causes) == 0 && !s.typeless && !s.unrankedInput() {
-			if t.DType == tensor.Undefined {
-				s.fail("dynamic-rank", "the type of output %q depends on data, which ONNX cannot say of an output", path)
-			}
-			s.warnf("dynamic-rank", "the number of dimensions of output %q depends on data: the model states no shape for it", cmp.Or(path, "0"))
-		}
-		vals = append(vals, v)
-		paths = append(paths, path)
-		return leaf(len(vals) - 1)
-	}
+	f := &flattening{s: s}
 	top := &treeNode{kind: "tuple"}
-	var names []string
-	for i := range b.NumReturns() {
+	for i, x := range results {
 		path := ""
-		if b.NumReturns() > 1 {
+		if len(results) > 1 {
 			path = fmt.Sprint(i)
 		}
-		top.elems = append(top.elems, walk(s.get(b.Return(i)), path))
+		top.elems = append(top.elems, f.add(x, path))
 	}
-	own := len(vals)
+	own := len(f.vals)
 	if s.opts.State == StateOutput {
 		for _, c := range s.changed {
-			walk(c.read(s), c.name)
+			f.add(c.read(), c.name)
 		}
 	}
-	for i := range vals {
-		n := paths[i]
-		if n == "" {
-			n = "output"
-		}
+	if len(s.opts.OutputNames) > len(f.vals) {
+		s.fail("output-names", "%d output names for %d outputs", len(s.opts.OutputNames), len(f.vals))
+	}
+	names := make([]string, len(f.vals))
+	for i := range names {
 		switch {
 		case i < len(s.opts.OutputNames):
-			n = s.opts.OutputNames[i]
+			names[i] = s.opts.OutputNames[i]
 		case i < len(s.src.OutputNames): // an exported program names its outputs
-			n = s.src.OutputNames[i]
+			names[i] = s.src.OutputNames[i]
+		default:
+			names[i] = cmp.Or(f.paths[i], "output")
 		}
-		names = append(names, n)
 	}
-	if len(s.opts.OutputNames) > len(vals) {
-		s.fail("output-names", "%d output names for %d outputs", len(s.opts.OutputNames), len(vals))
-	}
-	s.out.Body.SetReturns(vals...)
-	s.out.OutputNames = names
+	s.build.out.Body.SetReturns(f.vals...)
+	s.build.out.OutputNames = names
 	tree := any(top)
 	if len(top.elems) == 1 {
 		tree = top.elems[0]
@@ -238,4 +172,79 @@ func (s *spec) outputs(b *ssa.Block) {
 	if own < len(names) {
 		s.m.SetMetadata("aton.state_outputs", strings.Join(names[own:], ","))
 	}
+}
+
+// flattening lists the outputs that the results of a program are made of.
+type flattening struct {
+	s     *walk
+	vals  []*ssa.Value
+	paths []string // where in the results each of vals is
+}
+
+// add lists the outputs in x, and gives what describes it: a *treeNode, leaf, leftOut, or nil for None.
+func (f *flattening) add(x py.Value, path string) any {
+	s := f.s
+	switch x := x.(type) {
+	case *py.Tuple:
+		t := &treeNode{kind: "tuple"}
+		for i, e := range x.Elems {
+			n := fmt.Sprint(i)
+			if x.Typ != nil && x.Typ.Names != nil {
+				n = x.Typ.Names[i]
+				t.kind, t.keys = x.Typ.Name, append(t.keys, n)
+			}
+			t.elems = append(t.elems, f.add(e, joinPath(path, n)))
+		}
+		return t
+	case *py.List:
+		if st := x.State(); st.Dyn == nil {
+			t := &treeNode{kind: "list"}
+			for i, e := range st.Elems {
+				t.elems = append(t.elems, f.add(e, joinPath(path, fmt.Sprint(i))))
+			}
+			return t
+		}
+	case *py.Dict:
+		st := x.State()
+		t := &treeNode{kind: "dict"}
+		for i, k := range st.Keys {
+			t.keys = append(t.keys, py.KeyName(k))
+			t.elems = append(t.elems, f.add(st.Vals[i], joinPath(path, py.KeyName(k))))
+		}
+		return t
+	case *py.Object:
+		if x.Src == nil && len(x.Attrs) == 0 {
+			return nil
+		}
+		s.fail("output", "an object of class %s cannot be an output", x.Class)
+	case *py.Maybe:
+		s.fail("output", "output %q is None or not depending on data: ONNX outputs must always be there", cmp.Or(path, "0"))
+	case py.Const:
+		switch x.Kind {
+		case ssa.NoneLit:
+			return nil
+		case ssa.StrLit, ssa.DeviceLit, ssa.EnumLit:
+			s.warnf("dropped-output", "output %s is the constant %s and is left out", path, x)
+			return leftOut(x.String())
+		}
+	}
+	v := s.vals.materialize(x)
+	f.checkRank(v, path)
+	f.vals = append(f.vals, v)
+	f.paths = append(f.paths, path)
+	return leaf(len(f.vals) - 1)
+}
+
+// checkRank tells of an output whose rank depends on data.
+func (f *flattening) checkRank(v *ssa.Value, path string) {
+	s := f.s
+	t := v.Tensor()
+	if t == nil || t.Ranked || len(s.causes) > 0 || s.typeless || s.unrankedInput() {
+		return
+	}
+	if t.DType == tensor.Undefined {
+		s.fail("dynamic-rank", "the type of output %q depends on data, which ONNX cannot say of an output", path)
+	}
+	s.rankNeeded = s.rankNeeded || len(s.openRanks) > 0 && s.unlike > 0
+	s.warnf("dynamic-rank", "the number of dimensions of output %q depends on data: the model states no shape for it", cmp.Or(path, "0"))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -18,15 +19,15 @@ import (
 const packedClasses = "__torch__.torch.classes.quantized."
 
 // packed gives the tuple of a packed object.
-func (s *spec) packed(x *object) *ssa.Value {
-	if c := x.attrs[""]; c != nil {
-		return c.content.(*ssa.Value)
+func (s *module) packed(x *py.Object) *ssa.Value {
+	if c := x.Attrs[""]; c != nil {
+		return c.Content().(py.Dynamic).Value
 	}
-	class := strings.TrimPrefix(x.class, packedClasses)
-	if x.src == nil {
+	class := strings.TrimPrefix(x.Class, packedClasses)
+	if x.Src == nil {
 		s.fail("unsupported-value", "packed weights of class %s that are made at run time", class)
 	}
-	weight, bias, ints, ok := unpack(x.src)
+	weight, bias, ints, ok := unpack(x.Src)
 	if !ok || weight.Quant == nil {
 		s.fail("unsupported-value", "packed weights of class %s that are not quantized to integers of 8 bits", class)
 	}
@@ -46,17 +47,17 @@ func (s *spec) packed(x *object) *ssa.Value {
 		shape = []int64{int64(len(q.Scales))}
 	}
 	named := func(t *tensor.Tensor, name string) *ssa.Value {
-		v := s.constant(ssa.TensorValue(t))
-		v.Name = x.path + "." + name
+		v := s.build.constant(ssa.TensorValue(t))
+		v.Name = x.Path + "." + name
 		return v
 	}
 	elems := []*ssa.Value{
 		named(&w, "weight"),
 		named(tensor.FromFloats(tensor.Float32, shape, q.Scales), "scale"),
 		named(tensor.FromInts(w.DType, shape, q.ZeroPoints), "zero_point"),
-		s.constant(ssa.Int(int64(q.Axis))),
-		s.constant(ssa.None),
-		s.constant(ssa.Ints(ints...)),
+		s.build.constant(ssa.Int(int64(q.Axis))),
+		s.build.constant(ssa.None),
+		s.build.constant(ssa.Ints(ints...)),
 	}
 	if bias != nil {
 		elems[4] = named(bias, "bias")
@@ -66,9 +67,9 @@ func (s *spec) packed(x *object) *ssa.Value {
 		types[i] = e.Type
 	}
 	// at the top, so that all users see it
-	v := s.out.Body.InsertBefore(s.lastCon.Next(), "prim::TupleConstruct", 0, elems, &ssa.TupleType{Elems: types}).Results[0]
-	s.lastCon = v.Def()
-	x.attrs[""] = s.newCell(v)
+	v := s.build.out.Body.InsertBefore(s.build.lastCon.Next(), "prim::TupleConstruct", 0, elems, &ssa.TupleType{Elems: types}).Results[0]
+	s.build.lastCon = v.Def()
+	x.Attrs[""] = s.heap.New(py.Dyn(v))
 	return v
 }
 

@@ -2,21 +2,14 @@ package specialize
 
 import (
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/passes/specialize/internal/view"
 	"github.com/aton-project/aton/ssa"
 )
 
-// parts says that a run-time list holds the views of a tensor that split, chunk
-// or unbind give, in a number that is only known at run time.
-type parts struct {
-	op   *ssa.Op
-	args []value
-	self *tensorRef
-	dim  int
-	val  *ssa.Value // the tensor's value that the list was made of
-}
-
 // partsOf recognises the operators whose parts can be found by their index.
-func (s *spec) partsOf(o *ssa.Op, args []value, self *tensorRef, val *ssa.Value) *parts {
+func (s *views) partsOf(o *ssa.Op, args []py.Value, self *py.Tensor, val *ssa.Value) *py.Parts {
 	t := val.Tensor()
 	if t == nil || !t.Ranked || len(t.Dims) == 0 {
 		return nil
@@ -27,7 +20,7 @@ func (s *spec) partsOf(o *ssa.Op, args []value, self *tensorRef, val *ssa.Value)
 		return nil
 	}
 	i := o.Schema.Arg("dim")
-	l, ok := args[i].(ssa.Literal)
+	l, ok := args[i].(py.Const)
 	if !ok {
 		return nil
 	}
@@ -38,79 +31,62 @@ func (s *spec) partsOf(o *ssa.Op, args []value, self *tensorRef, val *ssa.Value)
 	if dim < 0 || dim >= int64(len(t.Dims)) {
 		return nil
 	}
-	return &parts{op: o, args: s.freeze(args), self: self, dim: int(dim), val: val}
+	return &py.Parts{Op: o, Args: s.vals.freeze(args), Self: self, Dim: int(dim), Val: val}
 }
 
 // part is element at of the list, as a view.
-func (s *spec) part(p *parts, at value) value {
-	dim := ssa.Int(int64(p.dim))
-	if p.op.Kind == "aten::unbind" {
-		return s.viewOf("aten::select.int", p.self, dim, at)
+func (s *views) part(p *py.Parts, at py.Value) py.Value {
+	dim := ssa.Int(int64(p.Dim))
+	if p.Op.Kind == "aten::unbind" {
+		return s.viewOf("aten::select.int", p.Self, py.Of(dim), at)
 	}
-	n := s.size(p.self, p.dim)
-	size := p.args[1]
-	if p.op.Kind == "aten::chunk" {
+	n := s.vals.size(p.Self, p.Dim)
+	size := p.Args[1]
+	if p.Op.Kind == "aten::chunk" {
 		// every chunk but the last has ceil(n / chunks) elements
-		size = s.intOp("floordiv", s.intOp("add", n, s.intOp("sub", size, ssa.Int(1))), size)
+		size = s.vals.intOp("floordiv", s.vals.intOp("add", n, s.vals.intOp("sub", size, py.Int(1))), size)
 	}
-	l, ok := s.literalOf(at)
-	if e, known := exprOf(at); !ok && (!known || e.Min() < 0) {
+	l, ok := py.LiteralOf(at)
+	if e, known := py.ExprOf(at); !ok && (!known || e.Min() < 0) {
 		return nil // it may be negative
 	}
 	if ok && l.Int() < 0 {
-		count := s.intOp("floordiv", s.intOp("add", n, s.intOp("sub", size, ssa.Int(1))), size)
-		at = s.intOp("add", count, at)
+		count := s.vals.intOp("floordiv", s.vals.intOp("add", n, s.vals.intOp("sub", size, py.Int(1))), size)
+		at = s.vals.intOp("add", count, at)
 	}
-	start := s.intOp("mul", at, size)
-	return s.viewOf("aten::slice.Tensor", p.self, dim, start, s.intOp("add", start, size), ssa.Int(1))
+	start := s.vals.intOp("mul", at, size)
+	return s.viewOf("aten::slice.Tensor", p.Self, py.Of(dim), start, s.vals.intOp("add", start, size), py.Int(1))
 }
 
 // viewOf evaluates a view operator by its full name.
-func (s *spec) viewOf(name string, self *tensorRef, rest ...value) value {
+func (s *views) viewOf(name string, self *py.Tensor, rest ...py.Value) py.Value {
 	schema := aten.SchemaByName(name)
 	o := &ssa.Op{Kind: ssa.Kind(schema.Name), Schema: schema, Results: []*ssa.Value{{Type: ssa.AnyTensor}}}
-	return s.view(o, append([]value{self}, rest...), isView)[0]
-}
-
-// constantParts does what chunk and split do, with attributes for arguments and a result for each part.
-func (s *spec) constantParts(o *ssa.Op, args []value) []value {
-	name, by := "aten::chunk", "chunks"
-	if o.Kind == "prim::ConstantSplit" {
-		name, by = "aten::split.Tensor", "split_size"
-	}
-	schema := aten.SchemaByName(name)
-	parts := &ssa.ListType{Elem: ssa.AnyTensor}
-	split := &ssa.Op{Kind: ssa.Kind(schema.Name), Schema: schema, Loc: o.Loc, Results: []*ssa.Value{{Type: parts}}}
-	out := s.apply(split, []value{args[0], ssa.Int(o.AttrInt(by, 1)), ssa.Int(o.AttrInt("dim", 0))})
-	if l, ok := out[0].(*list); ok && l.state().dyn == nil && len(l.state().elems) >= len(o.Results) {
-		return l.state().elems[:len(o.Results)]
-	}
-	s.fail("dynamic-axis", "the number of parts depends on data")
-	return nil
+	return s.view(o, append([]py.Value{self}, rest...), view.Always)[0]
 }
 
 // eachView evaluates operators that give a view of each tensor of a list.
-func (s *spec) eachView(o *ssa.Op, args []value) ([]value, bool) {
+func (s *views) eachView(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	switch o.Kind {
 	case "aten::broadcast_tensors", "aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d":
 	default:
 		return nil, false
 	}
-	l, ok := args[0].(*list)
-	if !ok || l.state().dyn != nil {
+	l, ok := args[0].(*py.List)
+	if !ok || l.State().Dyn != nil {
 		return nil, false
 	}
-	var like value
+	var like py.Value
 	if o.Kind == "aten::broadcast_tensors" {
-		vs := s.emit(o.Kind, o.Schema, s.operands(args)...)
-		if len(vs) != len(l.state().elems) || len(vs) == 0 {
+		vs := s.build.emit(o.Kind, o.Schema, s.vals.operands(args)...)
+		if len(vs) != len(l.State().Elems) || len(vs) == 0 {
 			return nil, false
 		}
-		like = s.newTensor(vs[0])
+		like = s.heap.Tensor(vs[0])
 	}
-	var out []value
-	for _, e := range l.state().elems {
-		t, ok := e.(*tensorRef)
+	var out []py.Value
+	for _, e := range l.State().Elems {
+		t, ok := e.(*py.Tensor)
 		if !ok {
 			return nil, false
 		}
@@ -119,49 +95,50 @@ func (s *spec) eachView(o *ssa.Op, args []value) ([]value, bool) {
 			continue
 		}
 		one := &ssa.Op{Kind: o.Kind, Schema: aten.SchemaByName(string(o.Kind)), Results: []*ssa.Value{{Type: ssa.AnyTensor}}}
-		out = append(out, s.apply(one, []value{t})...)
+		if unflattened(one, []py.Value{t}, s.vals.read(t).Tensor()) {
+			out = append(out, t)
+			continue
+		}
+		out = append(out, s.view(one, []py.Value{t}, view.Always)...)
 	}
-	return []value{s.newList(l.elem, out)}, true
+	return []py.Value{s.heap.List(l.Elem, out)}, true
 }
 
 // mayShare notes that the results of operators that sometimes give a view may share memory with their operands.
-func (s *spec) mayShare(o *ssa.Op, args, results []value) {
-	switch o.Kind {
-	case "aten::meshgrid", "aten::cartesian_prod", "aten::sum_to_size", "aten::chain_matmul", "aten::linalg_multi_dot":
-	case "aten::einsum": // of one operand it is a permutation
-		if l, ok := args[1].(*list); !ok || l.state().dyn != nil || len(l.state().elems) != 1 {
-			return
-		}
-	default:
+func (s *views) mayShare(o *ssa.Op, args, results []py.Value) {
+	if view.ClassOf(o.Kind, o.Schema) != view.Sometimes {
 		return
 	}
-	var each func(xs []value, f func(*tensorRef))
-	each = func(xs []value, f func(*tensorRef)) {
+	if o.Kind == "aten::einsum" && len(py.ElemsOf(args[1])) != 1 { // of one operand it is a permutation
+		return
+	}
+	var each func(xs []py.Value, f func(*py.Tensor))
+	each = func(xs []py.Value, f func(*py.Tensor)) {
 		for _, x := range xs {
 			switch x := x.(type) {
-			case *tensorRef:
+			case *py.Tensor:
 				f(x)
-			case *list:
-				each(x.state().elems, f)
+			case *py.List:
+				each(x.State().Elems, f)
 			}
 		}
 	}
-	each(results, func(r *tensorRef) {
-		each(args, func(a *tensorRef) { s.peer(r.state().st, a.state().st) })
+	each(results, func(r *py.Tensor) {
+		each(args, func(a *py.Tensor) { s.heap.Peer(heap.ViewOf(r).Storage, heap.ViewOf(a).Storage) })
 	})
 }
 
 // dynOf is the run-time list of st, made anew if the tensor whose parts it holds was written.
-func (s *spec) dynOf(st *listState) *ssa.Value {
-	p := st.parts
+func (s *values) dynOf(st *py.ListState) *ssa.Value {
+	p := st.Parts
 	if p == nil {
-		return st.dyn
+		return st.Dyn
 	}
-	cur := s.read(p.self)
-	if cur != p.val {
-		operands := s.operands(p.args)
+	cur := s.read(p.Self)
+	if cur != p.Val {
+		operands := s.operands(p.Args)
 		operands[0] = cur
-		return s.emit(p.op.Kind, p.op.Schema, operands...)[0]
+		return s.build.emit(p.Op.Kind, p.Op.Schema, operands...)[0]
 	}
-	return st.dyn
+	return st.Dyn
 }

@@ -1,105 +1,59 @@
 package specialize
 
 import (
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
 
-// argPlace is an argument of a step of a view chain.
-type argPlace struct{ step, arg int }
-
-// alike compares two views of one storage that take the same steps: it gives
-// the places of numbers in which they differ. ok is false if they differ in more.
-func (s *spec) alike(a, b *tensorState) (places []argPlace, ok bool) {
-	if a.st != b.st || len(a.chain) == 0 || len(a.chain) != len(b.chain) || len(a.strides) != len(b.strides) || a.strides == nil {
-		return nil, false
-	}
-	for i := range a.strides {
-		if !a.strides[i].Equal(b.strides[i]) {
-			return nil, false
-		}
-	}
-	for i := range a.chain {
-		x, y := &a.chain[i], &b.chain[i]
-		if x.kind != y.kind || x.schema != y.schema || x.index != y.index || x.n != y.n || len(x.args) != len(y.args) {
-			return nil, false
-		}
-		for k := 1; k < len(x.args); k++ {
-			if s.sameArg(x.args[k], y.args[k]) {
-				continue
-			}
-			tx, ok := numberType(x.args[k])
-			ty, ok2 := numberType(y.args[k])
-			if !ok || !ok2 || tx != ssa.IntType || ty != ssa.IntType || !movable(x.kind, x.schema.Args[k].Name) {
-				return nil, false
-			}
-			places = append(places, argPlace{i, k})
-		}
-	}
-	return places, true
-}
-
-// movable are the arguments that say where a view begins, and not what form it has.
-func movable(kind ssa.Kind, arg string) bool {
-	return kind == "aten::select" && arg == "index" || kind == "aten::narrow" && arg == "start"
-}
-
-func (s *spec) sameArg(a, b value) bool {
-	if same(a, b) {
-		return true
-	}
-	x, ok := s.literalOf(a)
-	y, ok2 := s.literalOf(b)
-	return ok && ok2 && x.Equal(y)
-}
-
 // movedTo is a view of the form of st with other numbers in some places.
-func (s *spec) movedTo(st *tensorState, places []argPlace, args []value) *tensorRef {
-	chain := append([]viewStep(nil), st.chain...)
+func (s *views) movedTo(st *heap.View, places []heap.Place, args []py.Value) *py.Tensor {
+	chain := append([]heap.Step(nil), st.Chain...)
 	for i, p := range places {
-		old := chain[p.step].args
-		chain[p.step].args = append([]value(nil), old...)
-		chain[p.step].args[p.arg] = args[i]
+		old := chain[p.Step].Args
+		chain[p.Step].Args = append([]py.Value(nil), old...)
+		chain[p.Step].Args[p.Arg] = args[i]
 	}
-	return s.newView(st.st, chain, st.strides, nil, nil)
+	return s.heap.View(st.Storage, chain, st.Strides, nil, nil)
 }
 
 // view makes the tensor that is x or y, two views of one storage, if they take the same steps.
-func (m *merger) view(x, y *tensorRef) *tensorRef {
-	a, b := contentIn(m.changes[0], x.c).(*tensorState), contentIn(m.changes[1], y.c).(*tensorState)
-	if a.st.c.id > m.start {
+func (m *merger) view(x, y *py.Tensor) *py.Tensor {
+	a, b := m.changes[0].Of(x.Cell).(*heap.View), m.changes[1].Of(y.Cell).(*heap.View)
+	if a.Storage.Cell.ID() > m.start {
 		return nil
 	}
-	places, ok := m.s.alike(a, b)
+	places, ok := heap.Alike(a, b)
 	if !ok {
 		return nil
 	}
-	if !m.s.staysAt(a, places, m.s.cur) {
+	if !staysAt(a, places, m.s.build.cur) {
 		return nil
 	}
-	var args []value
+	var args []py.Value
 	for _, p := range places {
-		args = append(args, m.merge(a.chain[p.step].args[p.arg], b.chain[p.step].args[p.arg]))
+		args = append(args, m.merge(a.Chain[p.Step].Args[p.Arg], b.Chain[p.Step].Args[p.Arg]))
 	}
-	return m.s.movedTo(a, places, args)
+	return m.s.views.movedTo(a, places, args)
 }
 
 // staysAt reports that the arguments of a view's steps, but for those in places, are there in a block.
-func (s *spec) staysAt(st *tensorState, places []argPlace, b *ssa.Block) bool {
-	moves := map[argPlace]bool{}
+func staysAt(st *heap.View, places []heap.Place, b *ssa.Block) bool {
+	moves := map[heap.Place]bool{}
 	for _, p := range places {
 		moves[p] = true
 	}
-	for i := range st.chain {
-		for k, arg := range st.chain[i].args {
-			v, ok := arg.(*ssa.Value)
-			if l, isList := arg.(*list); isList {
-				for _, e := range l.state().elems {
-					if v, ok := e.(*ssa.Value); ok && !inScope(v, b) {
+	for i := range st.Chain {
+		for k, arg := range st.Chain[i].Args {
+			v, ok := arg.(py.Dynamic)
+			if l, isList := arg.(*py.List); isList {
+				for _, e := range l.State().Elems {
+					if v, ok := e.(py.Dynamic); ok && !inScope(v.Value, b) {
 						return false
 					}
 				}
 			}
-			if ok && !moves[argPlace{i, k}] && !inScope(v, b) {
+			if ok && !moves[heap.Place{Step: i, Arg: k}] && !inScope(v.Value, b) {
 				return false
 			}
 		}
@@ -110,16 +64,16 @@ func (s *spec) staysAt(st *tensorState, places []argPlace, b *ssa.Block) bool {
 // openView makes a slot that holds a view one whose place is carried, if x is a
 // view of the same storage that takes the same steps.
 func (l *loopState) openView(sl *slot, x any) bool {
-	t, ok := sl.val.(*tensorRef)
-	u, ok2 := x.(*tensorRef)
-	if !ok || !ok2 || t.state().st.c.id > l.start {
+	t, ok := sl.val.(*py.Tensor)
+	u, ok2 := x.(*py.Tensor)
+	if !ok || !ok2 || heap.ViewOf(t).Storage.Cell.ID() > l.start {
 		return false
 	}
-	places, ok := l.s.alike(t.state(), contentIn(l.changes, u.c).(*tensorState))
+	places, ok := heap.Alike(heap.ViewOf(t), l.changes.Of(u.Cell).(*heap.View))
 	if !ok {
 		return false
 	}
-	*sl = slot{kind: viewed, val: t, view: t.state(), places: places}
+	*sl = slot{kind: viewed, val: t, view: heap.ViewOf(t), places: places}
 	for range places {
 		sl.elems = append(sl.elems, &slot{kind: number, typ: ssa.IntType})
 	}
@@ -128,9 +82,9 @@ func (l *loopState) openView(sl *slot, x any) bool {
 
 // widenView makes a slot of a view fit x too; what is no such view makes it a tensor.
 func (l *loopState) widenView(sl *slot, x any) bool {
-	if u, ok := x.(*tensorRef); ok {
-		if places, ok := l.s.alike(sl.view, contentIn(l.changes, u.c).(*tensorState)); ok {
-			known := map[argPlace]bool{}
+	if u, ok := x.(*py.Tensor); ok {
+		if places, ok := heap.Alike(sl.view, l.changes.Of(u.Cell).(*heap.View)); ok {
+			known := map[heap.Place]bool{}
 			for _, p := range sl.places {
 				known[p] = true
 			}

@@ -1,6 +1,10 @@
 package specialize
 
 import (
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -23,7 +27,7 @@ const (
 // slot describes how a value is carried from one iteration to the next.
 type slot struct {
 	kind  slotKind
-	val   value // fixed: the value
+	val   any // fixed: the value, or the content of a cell
 	typ   ssa.Type
 	wide  []bool // dims of a tensor that differ between iterations
 	elems []*slot
@@ -33,8 +37,8 @@ type slot struct {
 	dtyp  ssa.Type
 	raw   bool // the content of a cell instead of a value
 	// view is the form of a viewed slot, and places the arguments in it that are carried.
-	view   *tensorState
-	places []argPlace
+	view   *heap.View
+	places []heap.Place
 	loose  bool // a tensor that is not known to be row-major in all iterations
 }
 
@@ -42,8 +46,8 @@ type slot struct {
 type rawBase struct{ v *ssa.Value }
 
 func rawOf(content any) any {
-	if st, ok := content.(storageState); ok {
-		return rawBase{st.base}
+	if st, ok := content.(heap.State); ok {
+		return rawBase{st.Base}
 	}
 	return content
 }
@@ -53,43 +57,57 @@ func sameRaw(a, b any) bool {
 	case rawBase:
 		b, ok := b.(rawBase)
 		return ok && a.v == b.v
-	case *listState:
-		b, ok := b.(*listState)
-		if !ok || a.dyn != b.dyn || len(a.elems) != len(b.elems) {
+	case *py.ListState:
+		b, ok := b.(*py.ListState)
+		if !ok || a.Dyn != b.Dyn || len(a.Elems) != len(b.Elems) {
 			return false
 		}
-		for i := range a.elems {
-			if !same(a.elems[i], b.elems[i]) {
+		for i := range a.Elems {
+			if !py.Same(a.Elems[i], b.Elems[i]) {
 				return false
 			}
 		}
 		return true
-	case *tensorState, *dictState:
+	case *heap.View, *py.DictState:
 		return a == b
 	}
-	return same(a, b)
+	return py.Same(py.AsValue(a), py.AsValue(b))
 }
 
 // loopState is the attempt to keep one loop.
 type loopState struct {
-	s       *spec
+	s       *walk
+	src     *sourceLoop
 	counted bool // unrolling is possible
 	start   int  // cells with a greater id were made in the loop
-	changes map[*cell]any
+	trip    *ssa.Value
+	cond    *ssa.Value
+	outer   *ssa.Block
+
+	slots   []*slot // of the carried values of the source loop
+	cells   []*journal.Cell
+	inCells map[*journal.Cell]*slot
+	stale   map[*journal.Cell]string // storages that an iteration leaves unreadable
+
+	// of the last round
+	n       *ssa.Op
+	block   *ssa.Block
+	again   py.Value
+	outs    []py.Value
+	changes journal.Changes
 }
 
 // widen makes sl fit x too and reports whether it had to change. It reads
 // tensors under the changes of the body.
 func (l *loopState) widen(sl *slot, x any) bool {
-	s := l.s
-	if _, ok := x.(unset); ok {
+	if _, ok := x.(py.Unset); ok {
 		return false
 	}
 	if sl.kind == fixed {
 		if sameRaw(sl.val, x) {
 			return false
 		}
-		if _, ok := sl.val.(unset); ok {
+		if _, ok := sl.val.(py.Unset); ok {
 			// set in the loop only: what it is before does not matter
 			l.openLike(sl, x)
 			return true
@@ -105,75 +123,19 @@ func (l *loopState) widen(sl *slot, x any) bool {
 	case viewed:
 		return l.widenView(sl, x)
 	case number:
-		t, ok := numberType(x)
-		if !ok {
-			l.refuse("a loop-carried number becomes something else")
-		}
-		if t != sl.typ {
-			if sl.typ == ssa.IntType && t == ssa.FloatType || sl.typ == ssa.FloatType && t == ssa.IntType {
-				changed := sl.typ != ssa.FloatType
-				sl.typ = ssa.FloatType
-				return changed
-			}
-			l.refuse("a loop-carried number changes its type")
-		}
-		return false
+		return l.widenNumber(sl, x)
 	case tens:
-		var v *ssa.Value
-		loosened := false
-		switch x := x.(type) {
-		case rawBase:
-			v = x.v
-		case *tensorRef:
-			under(l.changes, func() {
-				v = s.read(x)
-				loosened = l.loosen(sl, x, v)
-			})
-		default:
-			l.refuse("a loop-carried tensor becomes something else")
-		}
-		return l.widenTensor(sl, v.Tensor()) || loosened
+		return l.widenCarried(sl, x)
 	case tup:
-		t, ok := x.(*tuple)
-		if !ok || len(t.elems) != len(sl.elems) {
+		t, ok := x.(*py.Tuple)
+		if !ok || len(t.Elems) != len(sl.elems) {
 			l.refuse("a loop-carried tuple changes its form")
 		}
-		changed := false
-		for i, e := range t.elems {
-			changed = l.widen(sl.elems[i], e) || changed
-		}
-		return changed
+		return l.widenAll(sl, t.Elems)
 	case lst:
-		st := listContent(x, l.changes)
-		if st == nil {
-			l.refuse("a loop-carried list becomes something else")
-		}
-		if st.dyn != nil || len(st.elems) != len(sl.elems) {
-			if l.counted {
-				s.unroll("a list changes its length in the loop")
-			}
-			l.toDynamic(sl, st)
-			return true
-		}
-		changed := false
-		for i, e := range st.elems {
-			changed = l.widen(sl.elems[i], e) || changed
-		}
-		return changed
+		return l.widenList(sl, x)
 	case dct:
-		st := dictContent(x, l.changes)
-		if st == nil || len(st.keys) != len(sl.keys) {
-			l.refuse("the keys of a dict change in the loop")
-		}
-		changed := false
-		for i, k := range sl.keys {
-			j := st.find(k)
-			if j < 0 {
-				l.refuse("the keys of a dict change in the loop")
-			}
-			changed = l.widen(sl.elems[i], st.vals[j]) || changed
-		}
-		return changed
+		return l.widenDict(sl, x)
 	case dynList:
 		st := listContent(x, l.changes)
 		if st == nil {
@@ -181,19 +143,91 @@ func (l *loopState) widen(sl *slot, x any) bool {
 		}
 		return l.widenElem(sl, st)
 	case opt:
-		if m, ok := x.(*maybe); ok {
-			x = m.val
-		} else if isNone(x) {
+		if m, ok := x.(*py.Maybe); ok {
+			x = m.Val
+		} else if py.IsNone(py.AsValue(x)) {
 			return false
 		}
 		if sl.elems[0] == nil {
-			sl.elems[0] = &slot{kind: fixed, val: unset{}}
+			sl.elems[0] = &slot{kind: fixed, val: py.Unset{}}
 			l.widen(sl.elems[0], x)
 			return true
 		}
 		return l.widen(sl.elems[0], x)
 	}
 	return false
+}
+
+func (l *loopState) widenNumber(sl *slot, x any) bool {
+	t, ok := py.NumberType(py.AsValue(x))
+	switch {
+	case !ok:
+		l.refuse("a loop-carried number becomes something else")
+	case t == sl.typ:
+		return false
+	case sl.typ == ssa.IntType && t == ssa.FloatType:
+		sl.typ = ssa.FloatType
+		return true
+	case sl.typ == ssa.FloatType && t == ssa.IntType:
+		return false
+	}
+	l.refuse("a loop-carried number changes its type")
+	return false
+}
+
+// widenCarried makes the slot of a tensor, or of the memory of one, fit x too.
+func (l *loopState) widenCarried(sl *slot, x any) bool {
+	var v *ssa.Value
+	loosened := false
+	switch x := x.(type) {
+	case rawBase:
+		v = x.v
+	case *py.Tensor:
+		l.changes.Under(func() {
+			v = l.s.vals.read(x)
+			loosened = l.loosen(sl, x, v)
+		})
+	default:
+		l.refuse("a loop-carried tensor becomes something else")
+	}
+	return l.widenTensor(sl, v.Tensor()) || loosened
+}
+
+func (l *loopState) widenAll(sl *slot, xs []py.Value) (changed bool) {
+	for i, e := range xs {
+		changed = l.widen(sl.elems[i], e) || changed
+	}
+	return changed
+}
+
+func (l *loopState) widenList(sl *slot, x any) bool {
+	st := listContent(x, l.changes)
+	if st == nil {
+		l.refuse("a loop-carried list becomes something else")
+	}
+	if st.Dyn == nil && len(st.Elems) == len(sl.elems) {
+		return l.widenAll(sl, st.Elems)
+	}
+	if l.counted {
+		l.s.unroll("a list changes its length in the loop")
+	}
+	l.toDynamic(sl, st)
+	return true
+}
+
+func (l *loopState) widenDict(sl *slot, x any) (changed bool) {
+	st := dictContent(x, l.changes)
+	if st == nil || len(st.Keys) != len(sl.keys) {
+		l.refuse("the keys of a dict change in the loop")
+	}
+	for i, k := range sl.keys {
+		j := st.Find(k)
+		if j < 0 {
+			l.refuse("the keys of a dict change in the loop")
+		}
+		changed = l.widen(sl.elems[i], st.Vals[j]) || changed
+	}
+	return changed
 }
 
 func (l *loopState) refuse(why string) {
@@ -203,103 +237,92 @@ func (l *loopState) refuse(why string) {
 	l.s.fail("loop-carried", "%s", why)
 }
 
-func listContent(x any, changes map[*cell]any) *listState {
+func listContent(x any, changes journal.Changes) *py.ListState {
 	switch x := x.(type) {
-	case *listState:
+	case *py.ListState:
 		return x
-	case *list:
-		return contentIn(changes, x.c).(*listState)
+	case *py.List:
+		return changes.Of(x.Cell).(*py.ListState)
 	}
 	return nil
 }
 
-func dictContent(x any, changes map[*cell]any) *dictState {
+func dictContent(x any, changes journal.Changes) *py.DictState {
 	switch x := x.(type) {
-	case *dictState:
+	case *py.DictState:
 		return x
-	case *dict:
-		return contentIn(changes, x.c).(*dictState)
+	case *py.Dict:
+		return changes.Of(x.Cell).(*py.DictState)
 	}
 	return nil
 }
 
 // open turns a fixed slot into the carried form of its value.
 func (l *loopState) open(sl *slot) {
-	s := l.s
-	v := sl.val
-	fix := func(x value) *slot { return &slot{kind: fixed, val: x} }
-	switch x := v.(type) {
+	switch x := sl.val.(type) {
 	case rawBase:
-		*sl = slot{kind: tens, typ: x.v.Tensor(), raw: true}
-		sl.wide = make([]bool, len(x.v.Tensor().Dims))
-		return
-	case *listState:
-		if x.dyn != nil {
-			*sl = slot{kind: dynList, raw: true}
-			l.joinElem(sl, x.dyn.Type.(*ssa.ListType).Elem)
-			return
-		}
-		*sl = slot{kind: lst, raw: true}
-		for _, e := range x.elems {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
-	case *dictState:
-		*sl = slot{kind: dct, raw: true, keys: x.keys}
-		for _, e := range x.vals {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
-	case *tensorState:
+		t := x.v.Tensor()
+		*sl = slot{kind: tens, typ: t, raw: true, wide: make([]bool, len(t.Dims))}
+	case *py.ListState:
+		l.openList(sl, x, slot{kind: lst, raw: true})
+	case *py.DictState:
+		*sl = slot{kind: dct, raw: true, keys: x.Keys, elems: fixedSlots(x.Vals)}
+	case *heap.View:
 		l.refuse("a tensor's shape is changed in place in the loop")
 	case nil:
 		l.refuse("an attribute is set in the loop only")
-	case *tensorRef:
-		t := s.read(x).Tensor()
+	case *py.Tensor:
+		t := l.s.vals.read(x).Tensor()
 		*sl = slot{kind: tens, typ: t, wide: make([]bool, len(t.Dims))}
-		l.loosen(sl, x, s.read(x))
-		return
-	case *tuple:
-		*sl = slot{kind: tup, ttyp: x.typ}
-		for _, e := range x.elems {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
-	case *list:
-		st := x.state()
-		if st.dyn != nil {
-			*sl = slot{kind: dynList}
-			l.joinElem(sl, st.dyn.Type.(*ssa.ListType).Elem)
-			return
-		}
-		*sl = slot{kind: lst, elem: x.elem}
-		for _, e := range st.elems {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
-	case *dict:
-		*sl = slot{kind: dct, keys: x.state().keys, dtyp: x.typ}
-		for _, e := range x.state().vals {
-			sl.elems = append(sl.elems, fix(e))
-		}
-		return
-	case *maybe:
-		*sl = slot{kind: opt, elems: []*slot{fix(x.val)}}
+		l.loosen(sl, x, l.s.vals.read(x))
+	case *py.Tuple:
+		*sl = slot{kind: tup, ttyp: x.Typ, elems: fixedSlots(x.Elems)}
+	case *py.List:
+		l.openList(sl, x.State(), slot{kind: lst, elem: x.Elem})
+	case *py.Dict:
+		*sl = slot{kind: dct, keys: x.State().Keys, dtyp: x.Typ, elems: fixedSlots(x.State().Vals)}
+	case *py.Maybe:
+		*sl = slot{kind: opt, elems: fixedSlots([]py.Value{x.Val})}
 		l.open(sl.elems[0])
+	default:
+		l.openConstant(sl, py.AsValue(x))
+	}
+}
+
+// fixedSlots are slots of values that do not change.
+func fixedSlots(xs []py.Value) []*slot {
+	var out []*slot
+	for _, x := range xs {
+		out = append(out, &slot{kind: fixed, val: x})
+	}
+	return out
+}
+
+// openList is open for a list; known is the slot of one of known length.
+func (l *loopState) openList(sl *slot, st *py.ListState, known slot) {
+	if st.Dyn != nil {
+		*sl = slot{kind: dynList, raw: known.raw}
+		l.joinElem(sl, st.Dyn.Type.(*ssa.ListType).Elem)
 		return
 	}
-	if isNone(v) {
+	known.elems = fixedSlots(st.Elems)
+	*sl = known
+}
+
+// openConstant is open for numbers, and for None before the loop.
+func (l *loopState) openConstant(sl *slot, x py.Value) {
+	if py.IsNone(x) {
 		if l.counted {
-			s.unroll("a value is None before the loop and set in it")
+			l.s.unroll("a value is None before the loop and set in it")
 		}
 		*sl = slot{kind: opt, elems: []*slot{nil}}
 		return
 	}
-	if t, ok := numberType(v); ok {
+	if t, ok := py.NumberType(x); ok {
 		*sl = slot{kind: number, typ: t}
 		return
 	}
-	if lit, ok := v.(ssa.Literal); ok && lit.Kind == ssa.StrLit {
+	if lit, ok := x.(py.Const); ok && lit.Kind == ssa.StrLit {
 		l.refuse("a string changes in the loop")
 	}
 	l.refuse("a value that changes in the loop has no form in ONNX")
@@ -308,54 +331,54 @@ func (l *loopState) open(sl *slot) {
 // openLike gives a slot that holds nothing yet the form of x. Nothing of x is
 // kept but constants: x belongs to a round that is thrown away.
 func (l *loopState) openLike(sl *slot, x any) {
-	like := func(xs []value) []*slot {
+	like := func(xs []py.Value) []*slot {
 		out := make([]*slot, len(xs))
 		for i, e := range xs {
-			out[i] = &slot{kind: fixed, val: unset{}}
+			out[i] = &slot{kind: fixed, val: py.Unset{}}
 			l.widen(out[i], e)
 		}
 		return out
 	}
 	switch x := x.(type) {
-	case ssa.Literal:
+	case py.Const:
 		sl.val = x
 		return
-	case *tensorRef:
-		under(l.changes, func() {
-			t := l.s.read(x).Tensor()
+	case *py.Tensor:
+		l.changes.Under(func() {
+			t := l.s.vals.read(x).Tensor()
 			*sl = slot{kind: tens, typ: t, wide: make([]bool, len(t.Dims))}
-			l.loosen(sl, x, l.s.read(x))
+			l.loosen(sl, x, l.s.vals.read(x))
 		})
 		return
-	case *ssa.Value:
+	case py.Dynamic:
 		*sl = slot{kind: number, typ: x.Type}
 		return
-	case *tuple:
-		*sl = slot{kind: tup, ttyp: x.typ, elems: like(x.elems)}
+	case *py.Tuple:
+		*sl = slot{kind: tup, ttyp: x.Typ, elems: like(x.Elems)}
 		return
-	case *list:
-		if st := listContent(x, l.changes); st.dyn == nil {
-			*sl = slot{kind: lst, elem: x.elem, elems: like(st.elems)}
+	case *py.List:
+		if st := listContent(x, l.changes); st.Dyn == nil {
+			*sl = slot{kind: lst, elem: x.Elem, elems: like(st.Elems)}
 			return
 		}
 		*sl = slot{kind: dynList}
 		l.widen(sl, x)
 		return
-	case *dict:
+	case *py.Dict:
 		st := dictContent(x, l.changes)
-		*sl = slot{kind: dct, dtyp: x.typ, keys: st.keys, elems: like(st.vals)}
+		*sl = slot{kind: dct, dtyp: x.Typ, keys: st.Keys, elems: like(st.Vals)}
 		return
-	case *maybe:
-		*sl = slot{kind: opt, elems: []*slot{{kind: fixed, val: unset{}}}}
-		l.widen(sl.elems[0], x.val)
+	case *py.Maybe:
+		*sl = slot{kind: opt, elems: []*slot{{kind: fixed, val: py.Unset{}}}}
+		l.widen(sl.elems[0], x.Val)
 		return
 	}
 	l.refuse("a value that is set in the loop has no form in ONNX")
 }
 
 // loosen notes that x, whose value is v, is not row-major, and reports whether that is new.
-func (l *loopState) loosen(sl *slot, x *tensorRef, v *ssa.Value) bool {
-	if how, _ := l.s.isContiguous(x.state().strides, v.Tensor()); how == shares || sl.loose {
+func (l *loopState) loosen(sl *slot, x *py.Tensor, v *ssa.Value) bool {
+	if how := l.s.views.axes.IsRowMajor(heap.ViewOf(x).Strides, v.Tensor()); how == layout.Shares || sl.loose {
 		return false
 	}
 	sl.loose = true
@@ -400,9 +423,9 @@ func (l *loopState) widenTensor(sl *slot, t *ssa.TensorType) bool {
 }
 
 // widenElem makes the element type of a run-time list fit the elements of st too.
-func (l *loopState) widenElem(sl *slot, st *listState) bool {
+func (l *loopState) widenElem(sl *slot, st *py.ListState) bool {
 	var e ssa.Type
-	under(l.changes, func() { e = l.s.dynElem(st) })
+	l.changes.Under(func() { e = l.s.vals.dynElem(st) })
 	return l.joinElem(sl, e)
 }
 
@@ -426,12 +449,12 @@ func (l *loopState) joinElem(sl *slot, e ssa.Type) bool {
 }
 
 // toDynamic turns a list of fixed length into one of run-time length.
-func (l *loopState) toDynamic(sl *slot, st *listState) {
+func (l *loopState) toDynamic(sl *slot, st *py.ListState) {
 	next := slot{kind: dynList, raw: sl.raw}
 	for _, e := range sl.elems {
 		switch e.kind {
 		case fixed:
-			under(l.changes, func() { l.joinElem(&next, l.s.dynElem(&listState{elems: []value{e.val}})) })
+			l.changes.Under(func() { l.joinElem(&next, l.s.vals.dynElem(&py.ListState{Elems: []py.Value{py.AsValue(e.val)}})) })
 		case tens, number:
 			l.joinElem(&next, e.typ)
 		}
@@ -451,46 +474,46 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 		if sl.typ == ssa.IntType {
 			v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
 		}
-		return v
+		return py.Dyn(v)
 	case viewed:
-		args := make([]value, len(sl.elems))
+		args := make([]py.Value, len(sl.elems))
 		for i, e := range sl.elems {
-			args[i] = l.bind(e, next)
+			args[i] = py.AsValue(l.bind(e, next))
 		}
-		return s.movedTo(sl.view, sl.places, args)
+		return s.views.movedTo(sl.view, sl.places, args)
 	case tens:
 		v := next(sl.typ)
 		if sl.raw {
 			return rawBase{v}
 		}
 		if sl.loose {
-			return s.newLaid(v, nil)
+			return s.heap.Laid(v, nil)
 		}
-		return s.newTensor(v)
+		return s.heap.Tensor(v)
 	case tup:
-		t := &tuple{typ: sl.ttyp}
+		t := &py.Tuple{Typ: sl.ttyp}
 		for _, e := range sl.elems {
-			t.elems = append(t.elems, l.bind(e, next))
+			t.Elems = append(t.Elems, py.AsValue(l.bind(e, next)))
 		}
 		return t
 	case lst:
-		elems := make([]value, len(sl.elems))
+		elems := make([]py.Value, len(sl.elems))
 		for i, e := range sl.elems {
-			elems[i] = l.bind(e, next)
+			elems[i] = py.AsValue(l.bind(e, next))
 		}
 		if sl.raw {
-			return &listState{elems: elems}
+			return &py.ListState{Elems: elems}
 		}
-		return s.newList(sl.elem, elems)
+		return s.heap.List(sl.elem, elems)
 	case dct:
-		d := &dictState{keys: sl.keys}
+		d := &py.DictState{Keys: sl.keys}
 		for _, e := range sl.elems {
-			d.vals = append(d.vals, l.bind(e, next))
+			d.Vals = append(d.Vals, py.AsValue(l.bind(e, next)))
 		}
 		if sl.raw {
 			return d
 		}
-		return &dict{c: s.newCell(d), typ: sl.dtyp}
+		return &py.Dict{Cell: s.heap.New(d), Typ: sl.dtyp}
 	case dynList:
 		elem := sl.elem
 		if elem == nil {
@@ -498,15 +521,15 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 		}
 		v := next(&ssa.ListType{Elem: elem})
 		if sl.raw {
-			return &listState{dyn: v}
+			return &py.ListState{Dyn: v}
 		}
-		return &list{c: s.newCell(&listState{dyn: v}), elem: elem}
+		return &py.List{Cell: s.heap.New(&py.ListState{Dyn: v}), Elem: elem}
 	case opt:
 		has := next(ssa.BoolType)
 		if sl.elems[0] == nil {
-			return ssa.None
+			return py.None
 		}
-		return &maybe{has: has, val: l.bind(sl.elems[0], next)}
+		return &py.Maybe{Has: has, Val: py.AsValue(l.bind(sl.elems[0], next))}
 	}
 	return nil
 }
@@ -514,62 +537,62 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 // flatten gives the carried values of x in the order in which bind asks for them.
 func (l *loopState) flatten(sl *slot, x any, out []*ssa.Value) []*ssa.Value {
 	s := l.s
-	if _, ok := x.(unset); ok {
+	if _, ok := x.(py.Unset); ok {
 		return l.dummies(sl, out)
 	}
 	switch sl.kind {
 	case number:
-		v := s.materialize(x)
+		v := s.vals.materialize(py.AsValue(x))
 		if v.Type == ssa.IntType && sl.typ == ssa.FloatType {
-			v = s.emitName("aten::Float.Scalar", v)
+			v = s.vals.emitName("aten::Float.Scalar", v)
 		}
 		return append(out, v)
 	case viewed:
-		chain := x.(*tensorRef).state().chain
+		chain := heap.ViewOf(x.(*py.Tensor)).Chain
 		for i, p := range sl.places {
-			out = l.flatten(sl.elems[i], chain[p.step].args[p.arg], out)
+			out = l.flatten(sl.elems[i], chain[p.Step].Args[p.Arg], out)
 		}
 		return out
 	case tens:
 		if r, ok := x.(rawBase); ok {
 			return append(out, r.v)
 		}
-		return append(out, s.read(x.(*tensorRef)))
+		return append(out, s.vals.read(x.(*py.Tensor)))
 	case tup:
-		for i, e := range x.(*tuple).elems {
+		for i, e := range x.(*py.Tuple).Elems {
 			out = l.flatten(sl.elems[i], e, out)
 		}
 	case lst:
-		for i, e := range listContent(x, nil).elems {
+		for i, e := range listContent(x, nil).Elems {
 			out = l.flatten(sl.elems[i], e, out)
 		}
 	case dct:
 		st := dictContent(x, nil)
 		for i, k := range sl.keys {
-			out = l.flatten(sl.elems[i], st.vals[st.find(k)], out)
+			out = l.flatten(sl.elems[i], st.Vals[st.Find(k)], out)
 		}
 	case dynList:
 		st := listContent(x, nil)
-		if st.dyn == nil && len(st.elems) == 0 {
+		if st.Dyn == nil && len(st.Elems) == 0 {
 			elem := sl.elem
 			if elem == nil {
 				elem = ssa.Unranked(tensor.Float32)
 			}
-			return append(out, s.cur.Append("prim::ListConstruct", s.loc, nil, &ssa.ListType{Elem: elem}).Results[0])
+			return append(out, s.build.cur.Append("prim::ListConstruct", s.loc, nil, &ssa.ListType{Elem: elem}).Results[0])
 		}
-		return append(out, s.dynamic(st, nil))
+		return append(out, s.vals.dynamic(st, nil))
 	case opt:
 		switch m := x.(type) {
-		case *maybe:
-			out = append(out, m.has)
-			return l.flatten(sl.elems[0], m.val, out)
-		case ssa.Literal:
+		case *py.Maybe:
+			out = append(out, m.Has)
+			return l.flatten(sl.elems[0], m.Val, out)
+		case py.Const:
 			if m.IsNone() {
-				out = append(out, s.constant(ssa.Bool(false)))
+				out = append(out, s.build.constant(ssa.Bool(false)))
 				return l.dummies(sl.elems[0], out)
 			}
 		}
-		out = append(out, s.constant(ssa.Bool(true)))
+		out = append(out, s.build.constant(ssa.Bool(true)))
 		return l.flatten(sl.elems[0], x, out)
 	}
 	return out
@@ -585,11 +608,11 @@ func (l *loopState) dummies(sl *slot, out []*ssa.Value) []*ssa.Value {
 	case fixed:
 		return out
 	case number:
-		return append(out, s.materialize(s.dummy(&ssa.Value{Type: sl.typ}, nil)))
+		return append(out, s.vals.materialize(s.vals.dummy(py.Dyn(&ssa.Value{Type: sl.typ}), nil)))
 	case tens:
-		return append(out, s.read(s.dummyTensor(sl.typ.(*ssa.TensorType))))
+		return append(out, s.vals.read(s.vals.dummyTensor(sl.typ.(*ssa.TensorType))))
 	case opt:
-		return l.dummies(sl.elems[0], append(out, s.constant(ssa.Bool(false))))
+		return l.dummies(sl.elems[0], append(out, s.build.constant(ssa.Bool(false))))
 	case tup, lst, dct, viewed:
 		for _, e := range sl.elems {
 			out = l.dummies(e, out)
@@ -603,8 +626,8 @@ func (l *loopState) dummies(sl *slot, out []*ssa.Value) []*ssa.Value {
 // content puts a raw value back into the form of a cell's content.
 func (l *loopState) content(old any, raw any) any {
 	if r, ok := raw.(rawBase); ok {
-		st := old.(storageState)
-		st.base = r.v
+		st := old.(heap.State)
+		st.Base = r.v
 		return st
 	}
 	return raw

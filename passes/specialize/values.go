@@ -1,256 +1,463 @@
 package specialize
 
 import (
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// value is what a TorchScript value is known to be:
-//
-//	ssa.Literal   a constant: number, string, None, dtype, device, enum, function, type
-//	*ssa.Value    a number that depends on data or on symbolic shapes
-//	*tensorRef    a tensor
-//	*list         a list
-//	*tuple        a tuple
-//	*dict         a dict
-//	*object       a module or another class instance
-//	*maybe        None or a value, decided at run time
-//	*choice       one of two constants that are not numbers, decided at run time
-//	unset         prim::Uninitialized: never read, so any value will do
-type value any
-
-type unset struct{}
-
-// cell is a place that the program can write to. Its content is immutable.
-type cell struct {
-	id      int // negative for what was there before the program ran: weights and attributes
-	content any
+// values turns values of the program into values of the target function, and back.
+type values struct {
+	*context
+	build  *builder
+	heap   *heap.Heap
+	module *module
 }
 
-type change struct {
-	c   *cell
-	old any
-}
-
-func (s *spec) newCell(content any) *cell {
-	if s.before {
-		s.stateCells++
-		return &cell{id: -s.stateCells, content: content}
-	}
-	s.cells++
-	return &cell{id: s.cells, content: content}
-}
-
-// asBefore runs f with cells that count as older than all blocks: the state of
-// the module is filled in when it is first read, which may be in a branch.
-func (s *spec) asBefore(f func()) {
-	saved := s.before
-	s.before = true
-	defer func() { s.before = saved }()
-	f()
-}
-
-// set writes a cell and remembers what it held, so that branches can be undone.
-func (s *spec) set(c *cell, content any) {
-	s.journal = append(s.journal, change{c, c.content})
-	c.content = content
-}
-
-// undo takes back all writes since the journal had length mark and gives the
-// last contents of the cells that were written, in the order of their ids.
-func (s *spec) undo(mark int) map[*cell]any {
-	last := map[*cell]any{}
-	for i := len(s.journal) - 1; i >= mark; i-- {
-		e := s.journal[i]
-		if _, seen := last[e.c]; !seen {
-			last[e.c] = e.c.content
+// materialize gives a value of the target function for x.
+func (s *values) materialize(x py.Value) *ssa.Value {
+	switch x := x.(type) {
+	case py.Const:
+		if x.Kind == ssa.ObjectLit || x.Kind == ssa.FuncLit || x.Kind == ssa.TypeLit {
+			s.fail("unsupported-value", "a value of type %s cannot be computed in ONNX", x.Type())
 		}
-		e.c.content = e.old
-	}
-	s.journal = s.journal[:mark]
-	return last
-}
-
-// tensorRef is one tensor object of the program: what Python's `is` compares.
-type tensorRef struct {
-	c *cell // *tensorState
-	// base and val remember the last value read: val is the view of base.
-	base, val *ssa.Value
-	// element is set for what was taken out of a run-time list: the object that the list holds is another one.
-	element bool
-}
-
-// tensorState is a view of a storage.
-type tensorState struct {
-	st      *storage
-	chain   []viewStep
-	strides []sym.Expr // in elements; nil if unknown
-	// reshaped, if set, says why the shape is not known: it changed in place if this object is another one.
-	reshaped string
-}
-
-// storage is memory that tensors share.
-type storage struct {
-	c *cell // storageState
-	// strides are those of the memory itself, nil if they are not known.
-	strides []sym.Expr
-	// peers may or may not be the same memory: a write to one makes the others unreadable.
-	peers []*storage
-	// links tell of storages that are views of the same memory where a condition holds.
-	links []*link
-	// apart may be the same memory only if a dynamic axis has size 1.
-	apart []*storage
-	// origin says what kind of memory it is, for messages: "", "input", "parameter".
-	origin string
-	name   string
-	// listed is set when a run-time list holds the tensor: as the list has a copy,
-	// the memory must not be written. It is never reset, so that a loop which
-	// writes before it appends is found when its body is gone through again.
-	listed bool
-}
-
-// link says that from is the view of to where cond is side.
-type link struct {
-	from, to *storage
-	cond     *ssa.Value
-	side     bool
-	view     *tensorState
-}
-
-type storageState struct {
-	base *ssa.Value
-	// stale is set when another storage that may be the same memory was written.
-	stale string
-}
-
-type list struct {
-	c    *cell // listState
-	elem ssa.Type
-}
-
-// listState holds either elements, or a run-time list.
-type listState struct {
-	elems []value
-	// dyn is a list of unknown length: of type Tensor[], int[], float[] or bool[].
-	dyn *ssa.Value
-	// parts is set if dyn holds views of a tensor.
-	parts *parts
-}
-
-type tuple struct {
-	elems []value
-	typ   *ssa.TupleType
-}
-
-type dict struct {
-	c   *cell // dictState
-	typ ssa.Type
-}
-
-type dictState struct {
-	keys []ssa.Literal
-	vals []value
-}
-
-type object struct {
-	class string
-	path  string
-	src   *ssa.Object
-	attrs map[string]*cell // of value; filled on first access
-}
-
-// maybe is val when has is true, else None.
-type maybe struct {
-	has *ssa.Value
-	val value
-}
-
-func (s *spec) newList(elem ssa.Type, elems []value) *list {
-	return &list{c: s.newCell(&listState{elems: elems}), elem: elem}
-}
-
-func (l *list) state() *listState { return l.c.content.(*listState) }
-
-func (d *dict) state() *dictState { return d.c.content.(*dictState) }
-
-func (t *tensorRef) state() *tensorState { return t.c.content.(*tensorState) }
-
-func (st *storage) state() storageState { return st.c.content.(storageState) }
-
-// hold notes that a run-time list holds the elements.
-func hold(elems ...value) {
-	for _, e := range elems {
-		if t, ok := e.(*tensorRef); ok {
-			t.state().st.listed = true
+		return s.build.constant(x.Literal)
+	case py.Dynamic:
+		if !inScope(x.Value, s.build.cur) {
+			s.fail("alias", "a view depends on a value that a branch or a loop made; use .clone()")
 		}
+		return x.Value
+	case *py.Tensor:
+		return s.read(x)
+	case *py.List:
+		st := x.State()
+		if st.Dyn != nil {
+			return s.dynOf(st)
+		}
+		if l, ok := py.LiteralOf(x); ok && l.Kind == ssa.ListLit && !hasTensor(l) {
+			return s.build.constant(l)
+		}
+		vs := make([]*ssa.Value, len(st.Elems))
+		for i, e := range st.Elems {
+			vs[i] = s.materialize(e)
+		}
+		elem := x.Elem
+		if len(vs) > 0 && (elem == nil || ssa.AsTensor(elem) == nil) {
+			elem = generalType(vs[0].Type)
+			for i, e := range st.Elems {
+				if py.IsNone(e) && vs[i].Type == ssa.NoneType && ssa.AsTensor(elem) == nil && i+1 < len(vs) {
+					elem = generalType(vs[i+1].Type)
+				}
+			}
+		}
+		if elem == nil {
+			elem = ssa.AnyTensor
+		}
+		o := s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem})
+		if elem == ssa.IntType {
+			o.Results[0].Sym = symsOf(vs)
+		}
+		return o.Results[0]
+	case *py.Tuple:
+		vs := make([]*ssa.Value, len(x.Elems))
+		tt := &ssa.TupleType{}
+		for i, e := range x.Elems {
+			vs[i] = s.materialize(e)
+			tt.Elems = append(tt.Elems, generalType(vs[i].Type))
+		}
+		return s.build.cur.Append("prim::TupleConstruct", s.loc, vs, tt).Results[0]
+	case *py.Maybe:
+		s.undecided(x, "whether this value is None depends on data")
+	case *py.Dict:
+		s.fail("unsupported-value", "a dict cannot be an operand in ONNX")
+	case *py.Object:
+		if strings.HasPrefix(x.Class, packedClasses) {
+			return s.module.packed(x)
+		}
+		s.fail("unsupported-value", "an object of class %s cannot be an operand", x.Class)
 	}
+	s.fail("internal", "%s have no form in the target function", py.Describe(x))
+	return nil
 }
 
-// newStorage makes memory that holds v with these strides.
-func (s *spec) newStorage(v *ssa.Value, strides []sym.Expr) *storage {
-	return &storage{c: s.newCell(storageState{base: v}), strides: strides}
-}
-
-// newTensor makes a tensor object of memory of its own.
-func (s *spec) newTensor(v *ssa.Value) *tensorRef {
-	return s.newLaid(v, contiguous(v))
-}
-
-// newLaid makes a tensor object of memory of its own with these strides.
-func (s *spec) newLaid(v *ssa.Value, strides []sym.Expr) *tensorRef {
-	return s.newView(s.newStorage(v, strides), nil, strides, v, v)
-}
-
-// newView makes a tensor object that views a storage; val is its current value for base.
-func (s *spec) newView(st *storage, chain []viewStep, strides []sym.Expr, base, val *ssa.Value) *tensorRef {
-	return &tensorRef{c: s.newCell(&tensorState{st: st, chain: chain, strides: strides}), base: base, val: val}
-}
-
-// contiguous gives row-major strides of a value, nil if its rank is unknown.
-func contiguous(v *ssa.Value) []sym.Expr {
-	t := v.Tensor()
-	if t == nil || !t.Ranked {
+// constTensor gives the data of a tensor that is known at export.
+func (s *values) constTensor(x py.Value) *tensor.Tensor {
+	t, ok := x.(*py.Tensor)
+	if !ok {
 		return nil
 	}
-	out := make([]sym.Expr, len(t.Dims))
-	n := sym.Const(1)
-	for i := len(out) - 1; i >= 0; i-- {
-		out[i] = n
-		n = n.Mul(t.Dims[i])
+	return onnx.ConstOf(s.read(t))
+}
+
+// emitName is emit for an overload by its full name, such as aten::select_scatter.
+// Operands are values of the target function, or Go constants.
+func (s *values) emitName(name string, args ...any) *ssa.Value {
+	schema := aten.SchemaByName(name)
+	if schema == nil {
+		s.fail("internal", "no schema %s", name)
+	}
+	operands := make([]*ssa.Value, len(schema.Args))
+	for i := range schema.Args {
+		var a any
+		if i < len(args) {
+			a = args[i]
+		} else if schema.Args[i].HasDefault {
+			a = schema.Args[i].Default
+		}
+		switch a := a.(type) {
+		case *ssa.Value:
+			operands[i] = a
+		case nil:
+			operands[i] = s.build.constant(ssa.None)
+		case ssa.Literal:
+			operands[i] = s.build.constant(a)
+		case int:
+			operands[i] = s.build.constant(ssa.Int(int64(a)))
+		case int64:
+			operands[i] = s.build.constant(ssa.Int(a))
+		case bool:
+			operands[i] = s.build.constant(ssa.Bool(a))
+		case []int64:
+			operands[i] = s.build.constant(ssa.Ints(a...))
+		case py.Value:
+			operands[i] = s.materialize(a)
+		}
+	}
+	return s.build.emit(ssa.Kind(schema.Name), schema, operands...)[0]
+}
+
+// wrap makes a program value of a target value.
+func (s *values) wrap(v *ssa.Value) py.Value {
+	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
+		lit, _ := d.Attr("value")
+		if lit.Kind != ssa.TensorLit {
+			return s.module.fromLiteral(lit, v.Type)
+		}
+	}
+	if v.Tensor() != nil {
+		return s.heap.Tensor(v)
+	}
+	switch t := v.Type.(type) {
+	case *ssa.ListType:
+		if t.Elem == ssa.IntType && v.Sym != nil {
+			elems := make([]py.Value, len(v.Sym))
+			for i := range elems {
+				elems[i] = s.wrap(s.emitName("aten::__getitem__.t", v, i))
+			}
+			return s.heap.List(ssa.IntType, elems)
+		}
+		return &py.List{Cell: s.heap.New(&py.ListState{Dyn: v}), Elem: t.Elem}
+	}
+	if v.Type == ssa.IntType && len(v.Sym) == 1 {
+		if n, ok := v.Sym[0].Int(); ok {
+			return py.Int(n)
+		}
+	}
+	return py.Dyn(v)
+}
+
+// read gives the current value of a tensor.
+func (s *values) read(t *py.Tensor) *ssa.Value {
+	st := heap.ViewOf(t)
+	ss := st.Storage.State()
+	if st.Lost != "" {
+		s.fail("alias", "%s", st.Lost)
+	}
+	if ss.Stale != "" {
+		s.fail("alias", "%s", ss.Stale)
+	}
+	if t.Val != nil && t.Base == ss.Base && inScope(t.Val, s.build.cur) {
+		return t.Val
+	}
+	v := ss.Base
+	for i := range st.Chain {
+		v = s.step(&st.Chain[i], v)
+	}
+	t.Base, t.Val = ss.Base, v
+	return v
+}
+
+// step derives the view of one step from a base value.
+func (s *values) step(st *heap.Step, base *ssa.Value) *ssa.Value {
+	operands := s.operands(st.Args)
+	operands[0] = base
+	vs := s.build.emit(st.Kind, st.Schema, operands...)
+	narrowed(&ssa.Op{Kind: st.Kind, Schema: st.Schema}, st.Args, vs[0])
+	if st.N > 0 {
+		if len(vs) != st.N {
+			s.fail("alias", "%s gives another number of views than before", st.Kind)
+		}
+		return vs[st.Index]
+	}
+	return vs[0]
+}
+
+func (s *values) operands(args []py.Value) []*ssa.Value {
+	out := make([]*ssa.Value, len(args))
+	for i, a := range args {
+		if a == nil {
+			continue
+		}
+		out[i] = s.materialize(a)
 	}
 	return out
 }
 
-func isNone(v value) bool {
-	l, ok := v.(ssa.Literal)
-	return ok && l.IsNone()
+// freeze keeps the arguments of a view as they are now: the program may change
+// lists, and tensors that only lend their shape, later.
+func (s *values) freeze(args []py.Value) []py.Value {
+	out := append([]py.Value(nil), args...)
+	out[0] = nil // the base changes
+	for i, a := range out {
+		switch a := a.(type) {
+		case *py.List:
+			out[i] = &py.List{Cell: s.heap.New(a.Cell.Content()), Elem: a.Elem}
+		case *py.Tensor:
+			out[i] = py.Dyn(s.read(a))
+		}
+	}
+	return out
 }
 
-// same reports that two values are the same constant or the same object.
-func same(a, b value) bool {
-	la, ok := a.(ssa.Literal)
-	if ok {
-		lb, ok := b.(ssa.Literal)
-		return ok && la.Equal(lb)
-	}
-	if _, ok := b.(ssa.Literal); ok {
-		return false
-	}
-	if ta, ok := a.(*tuple); ok {
-		tb, ok := b.(*tuple)
-		if !ok || len(ta.elems) != len(tb.elems) {
-			return false
+// scalar evaluates an operator on numbers, strings and constants: at export if
+// they are known, symbolically for ints, else by emitting it.
+func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py.Value {
+	if kind == "aten::divmod" && schema != nil {
+		var out []py.Value
+		for _, k := range []ssa.Kind{"aten::floordiv", "aten::remainder"} {
+			out = append(out, s.scalar(k, aten.SchemaByName(string(k)+"."+schema.Overload), args)...)
 		}
-		for i := range ta.elems {
-			if !same(ta.elems[i], tb.elems[i]) {
-				return false
+		return out
+	}
+	lits := make([]ssa.Literal, len(args))
+	all := true
+	for i, a := range args {
+		l, ok := py.LiteralOf(a)
+		lits[i] = l
+		all = all && ok
+	}
+	ret := ssa.Type(ssa.AnyType)
+	if schema != nil && len(schema.Returns) == 1 {
+		ret = schema.Returns[0].Type
+	}
+	if all {
+		if l, ok := s.fold(kind.Name(), ret, lits...); ok {
+			return []py.Value{s.module.fromLiteral(l, ret)}
+		}
+		if schema == nil || ret == ssa.StrType {
+			s.fail("unsupported-op", "cannot be computed at export on these constants")
+		}
+	}
+	expr, answer, isBool, known := py.Symbolic(kind.Name(), args)
+	if known {
+		if isBool {
+			return []py.Value{py.Bool(answer)}
+		}
+		if n, ok := expr.Int(); ok {
+			return []py.Value{py.Int(n)}
+		}
+	}
+	for _, a := range args {
+		switch a.(type) {
+		case *py.Maybe, *py.Dict, *py.Object:
+			s.fail("unsupported-op", "cannot be computed on data")
+		}
+	}
+	for _, l := range lits {
+		if l.Kind == ssa.StrLit {
+			s.fail("string-data", "a string that depends on data cannot be computed in ONNX")
+		}
+	}
+	if schema == nil {
+		s.fail("unsupported-op", "the operator has no schema")
+	}
+	vs := s.build.emit(kind, schema, s.operands(args)...)
+	out := make([]py.Value, len(vs))
+	for i, v := range vs {
+		if known && v.Type == ssa.IntType {
+			v.Sym = []sym.Expr{expr}
+		} else if v.Type == ssa.IntType && v.Sym == nil {
+			v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
+		}
+		out[i] = s.wrap(v)
+	}
+	return out
+}
+
+func (s *values) number2(v *ssa.Value) py.Value {
+	if v.Type == ssa.IntType {
+		return s.number(v)
+	}
+	return s.wrap(v)
+}
+
+// choose gives the value that is a where cond is true, else b.
+func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
+	if py.Same(a, b) {
+		return a
+	}
+	if py.Choosable(a) && py.Choosable(b) {
+		return &py.Choice{Cond: cond, Yes: a, No: b}
+	}
+	ta, ok := py.NumberType(a)
+	tb, ok2 := py.NumberType(b)
+	if !ok || !ok2 || ta != tb {
+		s.fail("string-data", "a value that a string decides has no form in ONNX")
+	}
+	va, vb := s.materialize(a), s.materialize(b)
+	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, ta)
+	n.AddBlock().SetReturns(va)
+	n.AddBlock().SetReturns(vb)
+	return s.number(n.Results[0])
+}
+
+// dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
+func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
+	if a.Dyn != nil {
+		return s.dynOf(a)
+	}
+	s.heap.Hold(a.Elems...)
+	elem := s.dynElem(a)
+	if elem == nil && other != nil {
+		elem = s.dynElem(other)
+	}
+	if elem == nil {
+		s.fail("dynamic-container", "the element type of a list whose length depends on data is not known")
+	}
+	vs := make([]*ssa.Value, len(a.Elems))
+	for i, e := range a.Elems {
+		vs[i] = s.materialize(e)
+	}
+	return s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem}).Results[0]
+}
+
+// dynElem is the element type of a run-time list, nil for an empty one: a tensor type or a number.
+func (s *values) dynElem(a *py.ListState) ssa.Type {
+	if a.Dyn != nil {
+		return a.Dyn.Type.(*ssa.ListType).Elem
+	}
+	var t ssa.Type
+	for _, e := range a.Elems {
+		var et ssa.Type
+		switch e := e.(type) {
+		case *py.Tensor:
+			et = s.read(e).Tensor()
+		default:
+			n, ok := py.NumberType(e)
+			if !ok {
+				s.fail("dynamic-container", "a list of %s cannot have a length that depends on data in ONNX", py.Describe(e))
 			}
+			et = n
 		}
+		a, b := ssa.AsTensor(t), ssa.AsTensor(et)
+		switch {
+		case t == nil:
+			t = et
+		case a != nil && b != nil && !ssa.SameType(a, b):
+			t = s.build.joinTensors(a, b)
+		}
+	}
+	return t
+}
+
+// intOp computes with ints that may be symbolic.
+func (s *values) intOp(name string, a, b py.Value) py.Value {
+	schema := aten.SchemaByName("aten::" + name + ".int")
+	return s.scalar(ssa.Kind("aten::"+name), schema, []py.Value{a, b})[0]
+}
+
+func (s *values) tensor(x py.Value) *py.Tensor {
+	if t, ok := x.(*py.Tensor); ok {
+		return t
+	}
+	s.fail("mutation", "expected a tensor")
+	return nil
+}
+
+// castLike converts v to the dtype of like.
+func (s *values) castLike(v, like *ssa.Value) *ssa.Value {
+	d := like.DType()
+	if d == tensor.Undefined || v.DType() == d {
+		return v
+	}
+	return s.emitName("aten::to.dtype", v, ssa.Int(int64(d.Code())), false, false, nil)
+}
+
+// number gives an emitted int a symbol of its own, so that equal ones compare equal.
+func (s *values) number(v *ssa.Value) py.Value {
+	if v.Type == ssa.IntType && v.Sym == nil {
+		v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
+	}
+	return s.wrap(v)
+}
+
+// size is one size of a tensor.
+func (s *values) size(t *py.Tensor, i int) py.Value {
+	v := s.read(t)
+	e := v.Tensor().Dims[i]
+	if n, ok := e.Int(); ok {
+		return py.Int(n)
+	}
+	r := s.emitName("aten::size.int", v, i)
+	r.Sym = []sym.Expr{e}
+	return py.Dyn(r)
+}
+
+func hasTensor(l ssa.Literal) bool {
+	if l.Kind == ssa.TensorLit {
 		return true
 	}
-	if va, ok := a.(*ssa.Value); ok {
-		vb, ok := b.(*ssa.Value)
-		return ok && va == vb
+	for _, e := range l.Elems {
+		if hasTensor(e) {
+			return true
+		}
 	}
-	return a == b
+	return false
+}
+
+func generalType(t ssa.Type) ssa.Type {
+	if ssa.AsTensor(t) != nil {
+		return ssa.AnyTensor
+	}
+	return t
+}
+
+func symsOf(vs []*ssa.Value) []sym.Expr {
+	out := make([]sym.Expr, len(vs))
+	for i, v := range vs {
+		if len(v.Sym) != 1 {
+			return nil
+		}
+		out[i] = v.Sym[0]
+	}
+	return out
+}
+
+// narrowed gives the result of narrow the length that was asked for: PyTorch
+// raises if there are fewer elements.
+func narrowed(o *ssa.Op, args []py.Value, v *ssa.Value) {
+	if o.Kind != "aten::narrow" {
+		return
+	}
+	dim, ok := py.LiteralOf(args[1])
+	n, ok2 := py.LiteralOf(args[3])
+	t := v.Tensor()
+	if !ok || !ok2 || t == nil || !t.Ranked || v.Def() == nil || v.Def().Kind == "prim::Constant" {
+		return
+	}
+	d := dim.Int()
+	if d < 0 {
+		d += int64(len(t.Dims))
+	}
+	if d >= 0 && d < int64(len(t.Dims)) {
+		dims := append([]sym.Expr(nil), t.Dims...)
+		dims[d] = sym.Const(n.Int())
+		v.Type = ssa.Tensor(t.DType, dims...)
+	}
 }

@@ -1,5 +1,4 @@
-// Command opsdoc writes dialects/aten/OPS.md, the page of all operators, and
-// passes/specialize/kinds.txt, the operators that specialize evaluates. It runs
+// Command opsdoc writes dialects/aten/OPS.md, the page of all operators. It runs
 // in dialects/aten, by go generate.
 package main
 
@@ -12,11 +11,11 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -49,9 +48,9 @@ func run(root string) error {
 
 // generate gives the files by name.
 func generate(root string) (map[string]string, error) {
-	kinds, err := evaluated(filepath.Join(root, "passes/specialize"))
-	if err != nil {
-		return nil, err
+	var kinds []string
+	for _, k := range specialize.Kinds() {
+		kinds = append(kinds, string(k))
 	}
 	names, err := familyNames(filepath.Join(root, "dialects/aten/table.go"))
 	if err != nil {
@@ -66,7 +65,7 @@ func generate(root string) (map[string]string, error) {
 		return nil, err
 	}
 	front, err := insert(string(readme), page)
-	return map[string]string{"dialects/aten/OPS.md": page, "README.md": front, "passes/specialize/kinds.txt": strings.Join(kinds, "\n") + "\n"}, err
+	return map[string]string{"dialects/aten/OPS.md": page, "README.md": front}, err
 }
 
 // The README repeats the table of coverage between these lines.
@@ -82,78 +81,6 @@ func insert(readme, page string) (string, error) {
 		return "", errors.New("README.md has no place for the table of coverage")
 	}
 	return head + coverageBegin + table + "\n" + coverageEnd + tail, nil
-}
-
-// evaluated finds the operators in the cases of a package's switches.
-func evaluated(dir string) ([]string, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]bool{}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			return nil, err
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CaseClause:
-				for _, e := range n.List {
-					if s := literal(e); strings.Contains(s, "::") {
-						found[s] = true
-					}
-				}
-			case *ast.BinaryExpr:
-				if s := literal(n.Y); n.Op == token.EQL && strings.Contains(s, "::") {
-					found[s] = true
-				}
-			case *ast.SwitchStmt: // of the names of aten's operators on containers and numbers
-				if !namesKind(n.Tag) {
-					break
-				}
-				for _, c := range n.Body.List {
-					for _, e := range c.(*ast.CaseClause).List {
-						if s := literal(e); s != "" && aten.Schemas(ssa.Kind("aten::"+s)) != nil {
-							found["aten::"+s] = true
-						}
-					}
-				}
-			}
-			return true
-		})
-	}
-	var out []string
-	for k := range found {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-// literal is the string that an expression spells, "" if it is none.
-func literal(e ast.Expr) string {
-	lit, ok := e.(*ast.BasicLit)
-	if !ok || lit.Kind != token.STRING {
-		return ""
-	}
-	s, _ := strconv.Unquote(lit.Value)
-	return s
-}
-
-// namesKind reports the tags o.Kind.Name(), kind.Name() and name.
-func namesKind(tag ast.Expr) bool {
-	switch t := tag.(type) {
-	case *ast.CallExpr:
-		sel, ok := t.Fun.(*ast.SelectorExpr)
-		return ok && sel.Sel.Name == "Name" && len(t.Args) == 0
-	case *ast.Ident:
-		return t.Name == "name"
-	}
-	return false
 }
 
 // familyNames gives the variables that the function families lists, in order.

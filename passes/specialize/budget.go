@@ -1,0 +1,79 @@
+package specialize
+
+import (
+	"slices"
+
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+)
+
+// budget bounds what the evaluation of a program may take. A few lines can double a list forty times, or run a loop of a
+// million iterations within another one. What an attempt has spent is spent, also where it is thrown away.
+type budget struct {
+	steps    int64 // operators that were evaluated
+	maxSteps int64
+	bytes    int64 // of strings and lists that were made
+}
+
+// The limits of a budget, some seconds and some hundred megabytes: steps of any program, and further ones for each of its
+// operators; bytes.
+const (
+	baseSteps  = 1 << 20
+	stepsPerOp = 16
+	maxBytes   = 1 << 28
+)
+
+func newBudget(m *ssa.Module) budget {
+	ops := int64(0)
+	for _, f := range m.Funcs {
+		for range f.Body.AllOps() {
+			ops++
+		}
+	}
+	return budget{maxSteps: baseSteps + stepsPerOp*ops}
+}
+
+// step spends one operator.
+func (s *context) step() {
+	if s.spent.steps++; s.spent.steps > s.spent.maxSteps {
+		s.fail("budget", "evaluating the program takes more than %d steps", s.spent.maxSteps)
+	}
+}
+
+// made spends a result that is new: what an operator gives of its arguments is free.
+func (s *context) made(x py.Value, args []py.Value) {
+	n := sizeOf(x)
+	if n <= smallValue {
+		return
+	}
+	if l, ok := x.(*py.List); ok && slices.ContainsFunc(args, func(a py.Value) bool { b, ok := a.(*py.List); return ok && b == l }) {
+		return
+	}
+	s.take(n)
+}
+
+// take spends bytes that are about to be made.
+func (s *context) take(n int64) {
+	if s.spent.bytes += n; n < 0 || s.spent.bytes < 0 || s.spent.bytes > maxBytes {
+		s.fail("budget", "the strings and lists that the program makes take more than %d bytes", maxBytes)
+	}
+}
+
+// Bytes of an element of a list, and of values that are not counted.
+const (
+	elemBytes  = 16
+	smallValue = 256
+)
+
+func sizeOf(x py.Value) int64 {
+	switch x := x.(type) {
+	case py.Const:
+		if x.Kind == ssa.StrLit {
+			return int64(len(x.Str()))
+		}
+		return elemBytes * int64(len(x.Elems))
+	case *py.List:
+		return elemBytes * int64(len(x.State().Elems))
+	}
+	return 0
+}

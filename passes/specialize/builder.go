@@ -1,0 +1,369 @@
+package specialize
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
+	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// builder appends operators to the target function.
+type builder struct {
+	*context
+	out     *ssa.Func
+	cur     *ssa.Block
+	consts  map[string]*ssa.Value
+	lastCon *ssa.Op // the last hoisted constant
+	names   map[string]bool
+	scratch *ssa.Func
+	nscr    int
+}
+
+// constant gives the value of a prim::Constant at the top of the function.
+func (s *builder) constant(l ssa.Literal) *ssa.Value {
+	key := ""
+	if l.Kind != ssa.TensorLit {
+		key = l.Type().String() + " " + l.String()
+		if v := s.consts[key]; v != nil {
+			return v
+		}
+	}
+	before := s.out.Body.First()
+	if s.lastCon != nil {
+		before = s.lastCon.Next()
+	}
+	o := s.out.Body.InsertBefore(before, "prim::Constant", 0, nil, l.Type())
+	if !l.IsNone() {
+		o.SetAttr("value", l)
+	}
+	v := o.Results[0]
+	switch l.Kind {
+	case ssa.IntLit:
+		v.Sym = []sym.Expr{sym.Const(l.Int())}
+	case ssa.TensorLit:
+		v.Sym = symOfTensor(l.Tensor)
+	}
+	s.lastCon = o
+	if key != "" {
+		s.consts[key] = v
+	}
+	return v
+}
+
+// emit adds a pure op with inferred result types and gives its results; what
+// turns out to be constant is folded.
+func (s *builder) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) []*ssa.Value {
+	types := make([]ssa.Type, len(schema.Returns))
+	for i := range types {
+		types[i] = schema.Returns[i].Type
+	}
+	o := s.cur.Append(kind, s.loc, operands, types...)
+	o.Schema = schema
+	return s.infer(o)
+}
+
+func (s *builder) scratchBlock() *ssa.Block {
+	if s.scratch == nil || s.nscr >= scratchOps {
+		if s.scratch != nil {
+			s.m.RemoveFunc(s.scratch)
+		}
+		s.scratch = s.m.NewFunc("scratch")
+		s.nscr = 0
+	}
+	s.nscr++
+	return s.scratch.Body
+}
+
+// infer finds the result types of o: by the rule of its family, or by lowering it into a scratch block. An
+// operator that cannot be lowered keeps the types of its schema: the lower
+// pass reports it.
+func (s *builder) infer(o *ssa.Op) []*ssa.Value {
+	for _, r := range o.Results {
+		if _, ok := r.Type.(*ssa.VarType); ok && o.NumOperands() > 0 { // an element of a list
+			if lt, ok := o.Operand(0).Type.(*ssa.ListType); ok {
+				r.Type = generalType(lt.Elem)
+			}
+		}
+	}
+	if t, ok := s.opts.Table.TypeOf(o, s.opts.Opset); ok {
+		o.Results[0].Type, o.Results[0].Sym = t, nil
+		return o.Results
+	}
+	b := s.scratchBlock()
+	defer b.Clear()
+	l := aten.NewLowering(s.opts.Table, s.opts.Opset, onnx.Builder{Eval: kernel.Eval, Block: b, Loc: o.Loc, FoldLimit: foldElems}, func(v *ssa.Value) *ssa.Value {
+		return placeholder(b, v)
+	})
+	vs, err := l.Lower(o)
+	if err != nil {
+		if err.ID != "unknown-shape" && err.ID != "unknown-dtype" {
+			s.causes = append(s.causes, diag.Diagnostic{ID: err.ID, Loc: o.Loc, Op: string(o.Kind), Message: err.Message, Hint: err.Hint, Opset: err.Opset})
+		}
+		s.rankNeeded = s.rankNeeded || err.ID == "unknown-shape" && len(s.openRanks) > 0
+		return o.Results
+	}
+	if len(o.Results) == 1 {
+		if lt, ok := o.Results[0].Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
+			return s.inferList(o, vs)
+		}
+	}
+	if len(vs) != len(o.Results) {
+		s.fail("internal", "the lowering gives %d results, the schema %d", len(vs), len(o.Results))
+	}
+	folded := make([]*ssa.Value, len(vs))
+	all := s.foldable(o)
+	for i, v := range vs {
+		if v == nil {
+			all = false
+			continue
+		}
+		r := o.Results[i]
+		r.Sym = v.Sym
+		if ssa.AsTensor(r.Type) != nil {
+			if t := v.Tensor(); t != nil {
+				r.Type = t
+			}
+		}
+		t := onnx.ConstOf(v)
+		if t == nil || !t.HasData() || t.NumElements() > foldElems {
+			all = false
+			continue
+		}
+		if all {
+			folded[i] = s.foldedConstant(r.Type, t)
+			all = folded[i] != nil
+		}
+	}
+	if all {
+		o.Erase()
+		return folded
+	}
+	return o.Results
+}
+
+// foldable keeps random operators from being folded, and weights that are to stay what they are.
+func (s *builder) foldable(o *ssa.Op) bool {
+	if s.m.Effects(o)&(ssa.Random|ssa.Unknown) != 0 {
+		return false
+	}
+	if !s.opts.KeepWeights {
+		return true
+	}
+	for _, v := range o.Operands() {
+		if v != nil && v.Name != "" && v.DType().IsFloat() && v.Def() != nil && v.Def().Kind == prim.Constant {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *builder) foldedConstant(t ssa.Type, c *tensor.Tensor) *ssa.Value {
+	if ssa.AsTensor(t) != nil {
+		return s.constant(ssa.TensorValue(c))
+	}
+	if l, ok := scalarLiteral(t, c); ok {
+		return s.constant(l)
+	}
+	return nil
+}
+
+// inferList splits a result list of known length into values of their own.
+func (s *builder) inferList(o *ssa.Op, vs []*ssa.Value) []*ssa.Value {
+	if len(vs) == 1 {
+		if _, ok := vs[0].Type.(*ssa.ListType); ok {
+			o.Results[0].Type = vs[0].Type
+			return o.Results // a sequence: its length is not known
+		}
+	}
+	types := make([]ssa.Type, len(vs))
+	for i, v := range vs {
+		types[i] = v.Type
+	}
+	u := s.cur.Append("prim::ListUnpack", o.Loc, []*ssa.Value{o.Results[0]}, types...)
+	for i, v := range vs {
+		u.Results[i].Sym = v.Sym
+	}
+	return u.Results
+}
+
+// inLoop reports that the current block is in the body of a loop that is kept.
+func (s *builder) inLoop() bool {
+	for b := s.cur; b != nil && b.Owner() != nil; b = b.Owner().Block() {
+		if b.Owner().Kind == "prim::Loop" {
+			return true
+		}
+	}
+	return false
+}
+
+// joinTensors is the type of a tensor that is one of two.
+func (s *builder) joinTensors(a, b *ssa.TensorType) *ssa.TensorType {
+	d := a.DType
+	if a.DType != b.DType {
+		if a.DType != tensor.Undefined && b.DType != tensor.Undefined {
+			s.fail("dynamic-dtype", "a tensor is %v or %v depending on data; ONNX needs one type: convert with .to() in one of the branches", a.DType, b.DType)
+		}
+		d = tensor.Undefined
+	}
+	if !a.Ranked || !b.Ranked || len(a.Dims) != len(b.Dims) {
+		return ssa.Unranked(d)
+	}
+	dims := make([]sym.Expr, len(a.Dims))
+	for i := range dims {
+		dims[i] = a.Dims[i]
+		if !a.Dims[i].Equal(b.Dims[i]) {
+			dims[i] = s.m.FreshSymbol("u", max(0, min(a.Dims[i].Min(), b.Dims[i].Min())))
+		}
+	}
+	return ssa.Tensor(d, dims...)
+}
+
+// when emits an If that gives f() where cond is side, else v.
+func (s *builder) when(cond *ssa.Value, side bool, v *ssa.Value, f func() *ssa.Value) *ssa.Value {
+	n := s.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, v.Type)
+	blocks := [2]*ssa.Block{n.AddBlock(), n.AddBlock()}
+	i := 1
+	if side {
+		i = 0
+	}
+	cur := s.cur
+	s.cur = blocks[i]
+	blocks[i].SetReturns(f())
+	s.cur = cur
+	blocks[1-i].SetReturns(v)
+	return n.Results[0]
+}
+
+// name keeps the user's variable name on the value that was emitted for it.
+func (s *builder) name(x py.Value, name string) {
+	if name == "" {
+		return
+	}
+	var v *ssa.Value
+	switch x := x.(type) {
+	case py.Dynamic:
+		v = x.Value
+	case *py.Tensor:
+		v = x.Val
+	}
+	if v == nil || v.Name != "" || v.Def() == nil || v.Def().Kind == "prim::Constant" {
+		return
+	}
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	if s.names[name] {
+		stem := strings.TrimRight(name, "0123456789")
+		stem = strings.TrimSuffix(stem, ".")
+		if stem == "" {
+			return
+		}
+		for i := 1; ; i++ {
+			name = fmt.Sprintf("%s.%d", stem, i)
+			if !s.names[name] {
+				break
+			}
+			if i > 16 { // long runs of one name: leave it to the printer
+				return
+			}
+		}
+	}
+	s.names[name] = true
+	v.Name = name
+}
+
+func symOfTensor(t *tensor.Tensor) []sym.Expr {
+	if t.DType.IsInt() && len(t.Shape) <= 1 && t.NumElements() <= 64 && t.HasData() {
+		return ssa.Sizes(t.Int64s())
+	}
+	return nil
+}
+
+// scratchOps is the number of inferences after which scratch memory is given back.
+const scratchOps = 512
+
+// foldElems is the number of elements up to which results are computed at export.
+const foldElems = 1 << 14
+
+func scalarLiteral(t ssa.Type, c *tensor.Tensor) (ssa.Literal, bool) {
+	if lt, ok := t.(*ssa.ListType); ok {
+		switch {
+		case lt.Elem == ssa.IntType && c.DType.IsInt():
+			return ssa.Ints(c.Int64s()...), true
+		case lt.Elem == ssa.FloatType && c.DType.IsFloat():
+			return ssa.Floats(c.Float64s()...), true
+		}
+		return ssa.None, false
+	}
+	if c.NumElements() != 1 || c.DType.IsComplex() || c.DType == tensor.String {
+		return ssa.None, false
+	}
+	switch {
+	case t == ssa.IntType || t == ssa.NumberType && c.DType.IsInt():
+		return ssa.Int(c.Int64s()[0]), true
+	case t == ssa.FloatType || t == ssa.NumberType && c.DType.IsFloat():
+		return ssa.Float(c.Float64s()[0]), true
+	case t == ssa.BoolType || t == ssa.NumberType && c.DType == tensor.Bool:
+		return ssa.Bool(c.Int64s()[0] != 0), true
+	}
+	return ssa.None, false
+}
+
+// placeholder stands for a source value in scratch code: tensors for
+// themselves, numbers as rank 0 tensors, lists of numbers as rank 1 tensors.
+func placeholder(b *ssa.Block, v *ssa.Value) *ssa.Value {
+	if v.Tensor() != nil {
+		return v
+	}
+	var t ssa.Type
+	switch vt := v.Type.(type) {
+	case ssa.Basic:
+		switch vt {
+		case ssa.IntType:
+			t = ssa.Tensor(tensor.Int64)
+		case ssa.FloatType, ssa.NumberType:
+			t = ssa.Tensor(tensor.Float64)
+		case ssa.BoolType:
+			t = ssa.Tensor(tensor.Bool)
+		default:
+			return nil
+		}
+	case *ssa.ListType:
+		d := map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.BoolType: tensor.Bool}[basicOf(vt.Elem)]
+		switch {
+		case ssa.AsTensor(vt.Elem) != nil:
+			t = vt
+		case d == tensor.Undefined:
+			return nil
+		case v.Sym != nil:
+			t = ssa.Tensor(d, sym.Const(int64(len(v.Sym))))
+		default:
+			t = ssa.Tensor(d, b.Func().Module().FreshSymbol("len", 0))
+		}
+	default:
+		return nil
+	}
+	o := b.InsertBefore(b.First(), "prim::Placeholder", 0, nil, t)
+	o.Results[0].Sym = v.Sym
+	return o.Results[0]
+}
+
+func basicOf(t ssa.Type) ssa.Type {
+	if b, ok := t.(ssa.Basic); ok {
+		return b
+	}
+	return ssa.NoneType
+}
+
+func inScope(v *ssa.Value, b *ssa.Block) bool {
+	home := v.Block()
+	return home != nil && home.Encloses(b)
+}

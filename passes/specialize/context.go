@@ -1,0 +1,145 @@
+package specialize
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// context is what all parts of the pass share: the module, the options, the
+// place in the source program that is being evaluated, and what was found there.
+type context struct {
+	m    *ssa.Module
+	opts Options
+	loc  diag.Loc
+	op   *ssa.Op // being evaluated
+	findings
+	spent budget
+}
+
+// findings are what is to be said of the program at the end. An attempt that is
+// thrown away takes back its own. Slices only grow, so a copy holds.
+type findings struct {
+	warnings []diag.Diagnostic
+	// causes are the operators whose lowering failed for reasons of their own, so that they have no known types.
+	causes []diag.Diagnostic
+	// openRanks are the places where what is known at run time decides a rank; rankNeeded is set where an operator needs it.
+	openRanks  []diag.Diagnostic
+	rankNeeded bool
+	squeezed   int // squeezes of an axis that may be 1
+	empty      int // Ifs whose results have another rank where they have no elements
+	unlike     int // Ifs whose results differ in rank, or are None in one branch
+	// typeless is set when an operator of a user gives a tensor of unknown rank.
+	typeless bool
+	assumed  []string
+	least    []leastSize
+	changed  []stateChange // state that the program changes, in the order of the first write
+}
+
+// leastSize says that the size of a symbol must be n or more.
+type leastSize struct {
+	symbol string
+	n      int64
+}
+
+// failure is why the program cannot be converted, at the user's line.
+type failure struct {
+	d     diag.Diagnostic
+	found findings
+	// unjoined is set where two paths could not be joined at the end of a block.
+	unjoined bool
+}
+
+// raised ends a path of the program that raises an exception.
+type raised struct {
+	loc     diag.Loc
+	message string
+}
+
+// needUnroll says that a loop cannot stay a loop.
+type needUnroll struct {
+	loc    diag.Loc
+	reason string
+}
+
+// needSplit says that what follows has to be evaluated once for each value of a
+// bool. If that cannot be done, why is the error.
+type needSplit struct {
+	cond *ssa.Value
+	why  *failure
+}
+
+func (s *context) failure(id, format string, args ...any) *failure {
+	d := diag.Diagnostic{ID: id, Loc: s.loc, Message: fmt.Sprintf(format, args...)}
+	if s.op != nil {
+		d.Op = string(s.op.Kind)
+	}
+	return &failure{d: d, found: s.findings}
+}
+
+// fail ends the pass.
+func (s *context) fail(id, format string, args ...any) { panic(s.failure(id, format, args...)) }
+
+// undecided ends the evaluation of an operator that has to know whether m is None.
+func (s *context) undecided(m *py.Maybe, format string, args ...any) {
+	panic(needSplit{m.Has, s.failure("optional-data", format, args...)})
+}
+
+// raised is the end of the path at hand: PyTorch raises there.
+func (s *context) raised(message string) raised { return raised{s.loc, message} }
+
+func (s *context) unroll(format string, args ...any) {
+	panic(needUnroll{s.loc, fmt.Sprintf(format, args...)})
+}
+
+func (s *context) warnf(id, format string, args ...any) {
+	d := diag.Diagnostic{Severity: diag.Warning, ID: id, Loc: s.loc, Message: fmt.Sprintf(format, args...)}
+	if s.op != nil {
+		d.Op = string(s.op.Kind)
+	}
+	s.warnings = append(s.warnings, d)
+}
+
+// where names the line at hand in a message on something later.
+func (s *context) where() string {
+	if at := s.m.Locs.String(s.loc); at != "" {
+		return "at " + at
+	}
+	return "before"
+}
+
+// assumeNoOnes notes that the graph is right only for dynamic axes of size 2 and more:
+// with size 1, a reshape or contiguous() that copies would share memory with a tensor that is written.
+func (s *context) assumeNoOnes() {
+	s.warnf("axis-of-one", "a copy here would be a view if a dynamic axis had size 1, and what is written after it would show; the model is right for sizes of 2 and more")
+	s.assumed = append(s.assumed, "dynamic axes are not of size 1")
+}
+
+// needPlural notes that the symbols of a size must be 2 or more, which the pass guard has the model check.
+func (s *context) needPlural(e sym.Expr) {
+	s.warnf("axis-of-one", "axis of size %s is squeezed, and operators behind it need the number of dimensions; the model fails at run time where it is 1", e)
+	e.Symbols(func(name string) { s.least = append(s.least, leastSize{name, 2}) })
+}
+
+// openRank notes that a rank is not known at export.
+func (s *context) openRank(d diag.Diagnostic) {
+	d.ID, d.Loc = "dynamic-rank", s.loc
+	s.openRanks = append(s.openRanks, d)
+}
+
+// fold computes an operator on constants; ok is false where it has no meaning for them.
+func (s *context) fold(name string, ret ssa.Type, args ...ssa.Literal) (l ssa.Literal, ok bool) {
+	l, err := py.Eval(name, ret, args...)
+	if errors.Is(err, py.ErrTooLarge) {
+		s.take(maxBytes)
+	}
+	var raises *py.Exception
+	if errors.As(err, &raises) {
+		panic(s.raised(raises.Message))
+	}
+	return l, err == nil
+}

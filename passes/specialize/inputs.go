@@ -1,0 +1,215 @@
+package specialize
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// inputs makes the parameters of the target function.
+func (s *walk) inputs() {
+	known := map[string]bool{}
+	byName := map[string]ssa.Input{}
+	for _, a := range s.m.Inputs {
+		if _, dup := byName[a.Name]; dup {
+			s.fail("input-spec", "input %q is given twice", a.Name)
+		}
+		byName[a.Name] = a
+	}
+	params := s.src.Body.Params
+	var free []*ssa.Value
+	for i, p := range params {
+		if c, ok := p.Type.(*ssa.ClassType); ok && i == 0 {
+			if s.m.Root == nil {
+				s.put(p, &py.Object{Class: c.Name, Attrs: map[string]*journal.Cell{}})
+			} else {
+				s.put(p, s.module.object(s.m.Root))
+			}
+			continue
+		}
+		free = append(free, p)
+	}
+	for _, p := range free {
+		known[argName(p.Name)] = true
+	}
+	for _, a := range s.m.Inputs {
+		if !known[a.Name] {
+			var have []string
+			for _, p := range free {
+				have = append(have, argName(p.Name))
+			}
+			s.fail("input-spec", "the model has no input %q (it has: %s)", a.Name, strings.Join(have, ", "))
+		}
+	}
+	var trees []any
+	nested := false
+	for _, p := range free {
+		name := argName(p.Name)
+		a, ok := byName[name]
+		if !ok {
+			a = defaultArg(name, p.Type)
+		}
+		tree, inner := inputTree(name, a)
+		trees, nested = append(trees, []any{name, tree}), nested || inner
+		s.put(p, s.input(name, a, p.Type))
+	}
+	if nested {
+		if text, err := json.Marshal(map[string]any{"arguments": trees}); err == nil { // strings and lists always have a form
+			s.m.SetMetadata("aton.inputs", string(text))
+		}
+	}
+}
+
+// argName strips the number that PyTorch adds to make a graph's names unique: x.1.
+func argName(n string) string {
+	i := strings.LastIndexByte(n, '.')
+	if i > 0 && i+1 < len(n) && strings.Trim(n[i+1:], "0123456789") == "" {
+		return n[:i]
+	}
+	return n
+}
+
+func defaultArg(name string, t ssa.Type) ssa.Input {
+	switch t := t.(type) {
+	case *ssa.OptionalType:
+		none := ssa.None
+		return ssa.Input{Name: name, Const: &none}
+	case *ssa.TupleType:
+		a := ssa.Input{Name: name, Container: "tuple", Type: t}
+		for i, e := range t.Elems {
+			n := fmt.Sprint(i)
+			if t.Names != nil {
+				n = t.Names[i]
+			}
+			a.Elems = append(a.Elems, defaultArg(n, e))
+		}
+		return a
+	}
+	return ssa.Input{Name: name, Type: t}
+}
+
+// input is the value of an argument: a constant, a container of inputs, a number or a tensor.
+func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
+	if a.Const != nil {
+		l := *a.Const
+		if l.Kind == ssa.IntLit && declared == ssa.FloatType {
+			l = ssa.Float(float64(l.Int()))
+		}
+		return s.module.fromLiteral(l, declared)
+	}
+	if a.Container != "" {
+		return s.inputContainer(name, a, declared)
+	}
+	t := a.Type
+	if t == nil {
+		t = declared
+	}
+	if o, ok := t.(*ssa.OptionalType); ok {
+		t = o.Elem
+	}
+	switch t {
+	case ssa.IntType, ssa.BoolType, ssa.FloatType, ssa.NumberType:
+		return s.inputNumber(name, t, declared)
+	}
+	tt := ssa.AsTensor(t)
+	if tt == nil {
+		s.fail("input-spec", "input %s of type %s needs a --input", name, t)
+	}
+	if tt.DType == tensor.Undefined {
+		// torch's default; the exporter says so
+		s.warnf("input-spec", "input %s has no --input: taken as float32 of unknown shape", name)
+		tt = tt.WithDType(tensor.Float32)
+	}
+	p := s.build.out.Body.AddParam(name, atLeastOne(tt))
+	s.build.names = addName(s.build.names, name)
+	if declared == ssa.IntType || declared == ssa.FloatType || declared == ssa.BoolType {
+		p.Type = declared
+		return py.Dyn(p)
+	}
+	return s.inputTensor(p, name)
+}
+
+func (s *walk) inputContainer(name string, a ssa.Input, declared ssa.Type) py.Value {
+	if a.Container == "dict" {
+		d := &py.DictState{}
+		for i, e := range a.Elems {
+			d.Keys = append(d.Keys, a.Keys[i])
+			d.Vals = append(d.Vals, s.input(name+"."+py.KeyName(a.Keys[i]), e, py.MemberType(declared, 1)))
+		}
+		return &py.Dict{Cell: s.heap.New(d), Typ: declared}
+	}
+	var elems []py.Value
+	for i, e := range a.Elems {
+		n := e.Name
+		if n == "" || a.Container == "list" {
+			n = fmt.Sprint(i)
+		}
+		elems = append(elems, s.input(name+"."+n, e, py.MemberType(declared, i)))
+	}
+	if _, list := declared.(*ssa.ListType); a.Container == "tuple" && !list {
+		tt, _ := declared.(*ssa.TupleType)
+		return &py.Tuple{Elems: elems, Typ: tt}
+	}
+	return s.heap.List(py.MemberType(declared, 0), elems)
+}
+
+// inputNumber makes a number an input; one that is given for a tensor is a tensor of rank 0.
+func (s *walk) inputNumber(name string, t, declared ssa.Type) py.Value {
+	if t == ssa.NumberType {
+		t = ssa.FloatType
+	}
+	p := s.build.out.Body.AddParam(name, t)
+	s.build.names = addName(s.build.names, name)
+	if declared != nil && ssa.AsTensor(declared) != nil {
+		p.Type = ssa.Tensor(map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.BoolType: tensor.Bool}[t])
+		return s.inputTensor(p, name)
+	}
+	if t == ssa.IntType {
+		p.Sym = []sym.Expr{sym.Symbol(name, minInt)}
+	}
+	return py.Dyn(p)
+}
+
+// atLeastOne says of dynamic axes that they are not empty.
+func atLeastOne(t *ssa.TensorType) *ssa.TensorType {
+	dims := make([]sym.Expr, len(t.Dims))
+	for i, d := range t.Dims {
+		dims[i] = d.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, max(1, sym.Least(d, name))), true })
+	}
+	c := *t
+	c.Dims = dims
+	return &c
+}
+
+func addName(m map[string]bool, n string) map[string]bool {
+	if m == nil {
+		m = map[string]bool{}
+	}
+	m[n] = true
+	return m
+}
+
+func (s *walk) inputTensor(p *ssa.Value, name string) py.Value {
+	t := s.heap.Tensor(p)
+	heap.ViewOf(t).Storage.Origin, heap.ViewOf(t).Storage.Name = "input", name
+	return t
+}
+
+// unrankedInput reports that the user left the rank of an input open.
+func (s *walk) unrankedInput() bool {
+	for _, p := range s.build.out.Body.Params {
+		if t := p.Tensor(); t != nil && !t.Ranked {
+			return true
+		}
+	}
+	return false
+}
+
+const minInt = -1 << 63

@@ -1,0 +1,266 @@
+// Package heap has the memory of a program: storages, the tensors that view
+// them, and what is known of storages that may share memory.
+//
+// A tensor object is a cell that holds a View: a storage, and the chain of steps
+// from it to the view. The value of a storage is replaced when any view of it is
+// written (see Write). Views are derived anew when they are read, so that a write
+// shows through all of them.
+//
+// What two storages have to do with each other may depend on data. A Link says
+// that one is a view of the other where a condition holds, and a write goes along
+// it under that condition. Peers may or may not be the same memory; nothing says
+// when, so a write to one makes the others unreadable.
+//
+// The heap knows nothing of the walk over the program. What a step of a view
+// computes, a Graph says.
+package heap
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// Heap makes lists, storages and tensors, and records what is known of them.
+type Heap struct {
+	journal.Journal
+	// twins are tensors, lists, dicts and attributes that are the same object in some case.
+	twins map[*journal.Cell][]*journal.Cell
+}
+
+// Step is one step from a base to a view of it.
+type Step struct {
+	Kind   ssa.Kind
+	Schema *ssa.Schema
+	Args   []py.Value // by schema; Args[0] is the base and not looked at
+	Index  int        // for operators that give a list of views: which one
+	N      int        // the length of that list, 0 for others
+}
+
+// Arg is an argument by its name, None if the operator has none of that name.
+func (st *Step) Arg(name string) py.Value {
+	if i := st.Schema.Arg(name); i >= 0 && i < len(st.Args) {
+		return st.Args[i]
+	}
+	return py.None
+}
+
+// View is what a tensor object is at one time.
+type View struct {
+	Storage *Storage
+	Chain   []Step
+	Strides []sym.Expr // in elements; nil if unknown
+	// Lost, if set, says why the shape is not known: it changed in place if this object is another one.
+	Lost string
+}
+
+// Storage is memory that tensors share.
+type Storage struct {
+	Cell *journal.Cell // of State
+	// Strides are those of the memory itself, nil if they are not known.
+	Strides []sym.Expr
+	// Origin says what kind of memory it is, for messages: "", "input", "parameter".
+	Origin string
+	Name   string
+
+	peers []*Storage // may or may not be the same memory
+	apart []*Storage // the same memory only if a dynamic axis has size 1
+	links []*Link
+	// listed is set when a run-time list holds the tensor: as the list has a copy,
+	// the memory must not be written. A Rewind keeps it, so that a loop which
+	// writes before it appends is found when its body is gone through again.
+	listed bool
+}
+
+// State is what a storage holds.
+type State struct {
+	Base *ssa.Value
+	// Stale says why Base is not known: another storage that may be the same memory was written.
+	Stale string
+}
+
+// Link says that From is the view View of To where Cond is Side.
+type Link struct {
+	From, To *Storage
+	Cond     *ssa.Value
+	Side     bool
+	View     *View
+}
+
+// State is what the storage holds now.
+func (st *Storage) State() State { return st.Cell.Content().(State) }
+
+// ViewOf is what a tensor is at present.
+func ViewOf(t *py.Tensor) *View { return t.Cell.Content().(*View) }
+
+// List makes a list of known length.
+func (h *Heap) List(elem ssa.Type, elems []py.Value) *py.List {
+	return &py.List{Cell: h.New(&py.ListState{Elems: elems}), Elem: elem}
+}
+
+// Storage makes memory that holds v with these strides.
+func (h *Heap) Storage(v *ssa.Value, strides []sym.Expr) *Storage {
+	return &Storage{Cell: h.New(State{Base: v}), Strides: strides}
+}
+
+// Tensor makes a tensor object of row-major memory of its own.
+func (h *Heap) Tensor(v *ssa.Value) *py.Tensor { return h.Laid(v, layout.RowMajor(v.Tensor())) }
+
+// Laid makes a tensor object of memory of its own with these strides.
+func (h *Heap) Laid(v *ssa.Value, strides []sym.Expr) *py.Tensor {
+	return h.View(h.Storage(v, strides), nil, strides, v, v)
+}
+
+// View makes a tensor object that views a storage; val is its current value for base.
+func (h *Heap) View(st *Storage, chain []Step, strides []sym.Expr, base, val *ssa.Value) *py.Tensor {
+	return &py.Tensor{Cell: h.New(&View{Storage: st, Chain: chain, Strides: strides}), Base: base, Val: val}
+}
+
+// Then is the chain with one more step.
+func (v *View) Then(step Step) []Step { return append(v.Chain[:len(v.Chain):len(v.Chain)], step) }
+
+// Hold notes that a run-time list holds the elements.
+func (h *Heap) Hold(elems ...py.Value) {
+	for _, e := range elems {
+		if t, ok := e.(*py.Tensor); ok {
+			h.list(ViewOf(t).Storage)
+		}
+	}
+}
+
+func (h *Heap) list(st *Storage) {
+	if !st.listed {
+		st.listed = true
+		h.Learn(func() { st.listed = false })
+	}
+}
+
+// Listed reports that a run-time list holds the memory.
+func (st *Storage) Listed() bool { return st.listed }
+
+// Inherit makes to listed if from is: to may be the memory of from.
+func (h *Heap) Inherit(to, from *Storage) {
+	if from.listed {
+		h.list(to)
+	}
+}
+
+// Links are those at either end of which the storage is.
+func (st *Storage) Links() []*Link { return st.links }
+
+// Link records a link.
+func (h *Heap) Link(l *Link) {
+	from, to := l.From.links, l.To.links
+	l.From.links, l.To.links = append(from[:len(from):len(from)], l), append(to[:len(to):len(to)], l)
+	h.Learn(func() { l.From.links, l.To.links = from, to })
+}
+
+// Peers are the storages that may be the same memory.
+func (st *Storage) Peers() []*Storage { return st.peers }
+
+// Peer records that two storages may be the same memory. What may be one of them may be the other too.
+func (h *Heap) Peer(a, b *Storage) {
+	for _, p := range slices.Clone(a.peers) {
+		h.pair(p, b)
+	}
+	for _, p := range slices.Clone(b.peers) {
+		h.pair(p, a)
+	}
+	h.pair(a, b)
+}
+
+func (h *Heap) pair(a, b *Storage) {
+	if a == b || slices.Contains(a.peers, b) {
+		return
+	}
+	a.peers, b.peers = append(a.peers, b), append(b.peers, a)
+	h.Learn(func() { a.peers, b.peers = a.peers[:len(a.peers)-1], b.peers[:len(b.peers)-1] })
+}
+
+// Relate records what is not known of two storages.
+func (h *Heap) Relate(a, b *Storage, how layout.Sharing) {
+	switch how {
+	case layout.Unknown:
+		h.Peer(a, b)
+	case layout.Assumed:
+		a.apart, b.apart = append(a.apart, b), append(b.apart, a)
+		h.Learn(func() { a.apart, b.apart = a.apart[:len(a.apart)-1], b.apart[:len(b.apart)-1] })
+	}
+}
+
+// Outside lists the storages not newer than the cell numbered last that st is, or may be in some case.
+func Outside(st *Storage, last int) []*Storage {
+	var out []*Storage
+	seen := map[*Storage]bool{}
+	var visit func(st *Storage)
+	visit = func(st *Storage) {
+		if seen[st] {
+			return
+		}
+		seen[st] = true
+		if st.Cell.ID() <= last {
+			out = append(out, st)
+			return
+		}
+		for _, p := range st.peers {
+			visit(p)
+		}
+		for _, l := range st.links {
+			visit(l.From)
+			visit(l.To)
+		}
+	}
+	visit(st)
+	return out
+}
+
+// Twin records that two objects are one in some case, as v is x in `v = x if c else y`:
+// what changes one of them in place may change the other.
+func (h *Heap) Twin(a, b *journal.Cell) {
+	if a == b {
+		return
+	}
+	if h.twins == nil {
+		h.twins = map[*journal.Cell][]*journal.Cell{}
+	}
+	was, wasB := h.twins[a], h.twins[b]
+	h.twins[a], h.twins[b] = append(was[:len(was):len(was)], b), append(wasB[:len(wasB):len(wasB)], a)
+	h.Learn(func() { h.twins[a], h.twins[b] = was, wasB })
+}
+
+// HasTwins reports that a cell may be the one of another object: what is written to it may show there.
+func (h *Heap) HasTwins(c *journal.Cell) bool { return len(h.twins[c]) > 0 }
+
+// Reshape makes a tensor object another view of its memory, in place. Those that may be the same object cannot
+// be read any more, for the reason why.
+func (h *Heap) Reshape(c *journal.Cell, view *View, why string) {
+	h.Set(c, view)
+	seen := map[*journal.Cell]bool{c: true}
+	var visit func(c *journal.Cell)
+	visit = func(c *journal.Cell) {
+		for _, t := range h.twins[c] {
+			if seen[t] {
+				continue
+			}
+			seen[t] = true
+			if v, ok := t.Content().(*View); ok {
+				lost := *v
+				lost.Lost = why
+				h.Set(t, &lost)
+			}
+			visit(t)
+		}
+	}
+	visit(c)
+}
+
+// byAge lists storages from the oldest to the newest.
+func byAge(set map[*Storage]bool) []*Storage {
+	return slices.SortedFunc(maps.Keys(set), func(a, b *Storage) int { return cmp.Compare(a.Cell.ID(), b.Cell.ID()) })
+}

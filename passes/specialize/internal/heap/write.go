@@ -1,0 +1,117 @@
+package heap
+
+import (
+	"errors"
+
+	"github.com/aton-project/aton/ssa"
+)
+
+// Graph builds values of the target program for the heap.
+type Graph interface {
+	// Derive gives the view of one step of a base.
+	Derive(step *Step, base *ssa.Value) *ssa.Value
+	// Replace gives the base after its view was replaced by v.
+	Replace(view *View, base, v *ssa.Value) *ssa.Value
+	// When gives f() where cond is side at run time, else v.
+	When(cond *ssa.Value, side bool, v *ssa.Value, f func() *ssa.Value) *ssa.Value
+	// Reaches reports that a value can be used at the place where the graph is built.
+	Reaches(v *ssa.Value) bool
+}
+
+// ErrListed is the error of a write to memory that a run-time list holds.
+var ErrListed = errors.New("an element of a list whose length is only known at run time is written; use .clone() to make it independent")
+
+// Derive gives the value of a view, for a value of its storage.
+func (v *View) Derive(g Graph, base *ssa.Value) *ssa.Value {
+	for i := range v.Chain {
+		base = g.Derive(&v.Chain[i], base)
+	}
+	return base
+}
+
+// Write sets the value of a storage, and of those that are views of the same
+// memory where a condition holds. Storages that may be the same memory become
+// unreadable, for the reason why. assumed reports that the model is right only
+// if dynamic axes are not of size 1: then two storages are apart.
+//
+// For given conditions the active links join storages to trees: what is written
+// at one goes up to those that it is a view of, and from there down to their views.
+func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (assumed bool, err error) {
+	s := st.State()
+	s.Base = v
+	h.Set(st.Cell, s)
+	if len(st.links)+len(st.peers)+len(st.apart) == 0 {
+		return false, nil
+	}
+	reach := map[*Storage]bool{st: true}
+	// a storage is made after those that it may be a view of
+	for at := st; at != nil; at = before(reach, at) {
+		from := at.State().Base
+		for _, l := range at.links {
+			if l.From != at || !l.active(g, l.To) {
+				continue
+			}
+			to := l.To.State()
+			to.Base = g.When(l.Cond, l.Side, to.Base, func() *ssa.Value { return g.Replace(l.View, to.Base, from) })
+			h.Set(l.To.Cell, to)
+			reach[l.To] = true
+		}
+	}
+	for _, at := range byAge(reach) {
+		h.writeDown(g, at, st, reach)
+	}
+	for _, at := range byAge(reach) {
+		if at != st && at.listed {
+			return assumed, ErrListed
+		}
+		for _, p := range at.apart {
+			assumed = assumed || p.State().Stale == "" && !reach[p]
+		}
+		for _, p := range at.peers {
+			if p == st {
+				continue
+			}
+			if p.listed {
+				return assumed, ErrListed
+			}
+			ps := p.State() // where p was reached, it was only for some conditions
+			if ps.Stale == "" {
+				ps.Stale = why()
+				h.Set(p.Cell, ps)
+			}
+		}
+	}
+	return assumed, nil
+}
+
+// writeDown derives the storages anew that are views of one that was written.
+func (h *Heap) writeDown(g Graph, at, written *Storage, reach map[*Storage]bool) {
+	base := at.State().Base
+	for _, l := range at.links {
+		if l.To != at || l.From == written || !l.active(g, l.From) {
+			continue
+		}
+		from := l.From.State()
+		from.Base = g.When(l.Cond, l.Side, from.Base, func() *ssa.Value { return l.View.Derive(g, base) })
+		h.Set(l.From.Cell, from)
+		reach[l.From] = true
+		h.writeDown(g, l.From, written, reach)
+	}
+}
+
+// active reports that a link can be followed to its other end here.
+func (l *Link) active(g Graph, other *Storage) bool {
+	s := other.State()
+	return s.Stale == "" && g.Reaches(l.Cond) && g.Reaches(s.Base)
+}
+
+// before is the newest storage of a set that is older than at, nil if there is none.
+func before(set map[*Storage]bool, at *Storage) *Storage {
+	var best *Storage
+	for st := range set {
+		if st.Cell.ID() < at.Cell.ID() && (best == nil || st.Cell.ID() > best.Cell.ID()) {
+			best = st
+		}
+	}
+	return best
+}

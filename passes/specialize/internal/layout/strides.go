@@ -1,0 +1,188 @@
+package layout
+
+import (
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+)
+
+// Axes are the names of the declared dynamic axes.
+type Axes map[string]bool
+
+// Moved permutes as movedim does: the dims from go to the places to, the others keep their order.
+func Moved(in []sym.Expr, from, to []int64) []sym.Expr {
+	n := int64(len(in))
+	out := make([]sym.Expr, n)
+	filled, taken := make([]bool, n), make([]bool, n)
+	for i := range from {
+		f, t := from[i], to[i]
+		if f < 0 {
+			f += n
+		}
+		if t < 0 {
+			t += n
+		}
+		if f < 0 || f >= n || t < 0 || t >= n {
+			return nil
+		}
+		out[t], filled[t], taken[f] = in[f], true, true
+	}
+	k := 0
+	for i := range in {
+		if taken[i] {
+			continue
+		}
+		for filled[k] {
+			k++
+		}
+		out[k], filled[k] = in[i], true
+	}
+	return out
+}
+
+// Sharing says whether a result is a view.
+type Sharing int
+
+const (
+	Copies  Sharing = iota // memory of its own
+	Shares                 // a view
+	Unknown                // not known at export
+	Assumed                // memory of its own, unless a dynamic axis has size 1
+)
+
+// Reshape gives the strides of a reshape that shares memory, as
+// ATen/TensorUtils.cpp (computeStride) has it. Sizes that are not the same
+// expression count as different; if that decides, the answer is assumed.
+func (x Axes) Reshape(in []sym.Expr, t, ot *ssa.TensorType) ([]sym.Expr, Sharing) {
+	if in == nil || t == nil || ot == nil || !t.Ranked || !ot.Ranked || len(in) != len(t.Dims) {
+		return nil, Unknown
+	}
+	if ssa.SameType(t, ot) || len(t.Dims) == 1 && len(ot.Dims) == 1 {
+		return in, Shares
+	}
+	if x.IsRowMajor(in, t) == Shares || len(t.Dims) == 0 {
+		return RowMajor(ot), Shares
+	}
+	for _, d := range t.Dims {
+		if d.Is(0) {
+			return RowMajor(ot), Shares
+		}
+	}
+	certain := true // no decision hung on a symbolic size
+	guess := false  // one hung on how symbolic sizes divide, where any size may do
+	differ := func(a, b sym.Expr) bool {
+		if a.Equal(b) {
+			return false
+		}
+		certain = certain && a.IsConst() && b.IsConst()
+		return true
+	}
+	fresh := false
+	for _, d := range in {
+		fresh = fresh || !x.Declared(d)
+	}
+	for _, dims := range [][]sym.Expr{t.Dims, ot.Dims} {
+		for _, d := range dims {
+			fresh = fresh || !d.Is(1) && !x.Plural(d)
+		}
+	}
+	no := func() ([]sym.Expr, Sharing) {
+		switch {
+		case certain:
+			return nil, Copies
+		case fresh || guess && len(ot.Dims) > 1:
+			return nil, Unknown
+		}
+		return nil, Assumed
+	}
+	res := make([]sym.Expr, len(ot.Dims))
+	d := len(ot.Dims) - 1
+	chunk := in[len(in)-1]
+	tnum, vnum := sym.Const(1), sym.Const(1)
+	for i := len(t.Dims) - 1; i >= 0; i-- {
+		tnum = tnum.Mul(t.Dims[i])
+		if i > 0 && (t.Dims[i-1].Is(1) || !differ(in[i-1], tnum.Mul(chunk))) {
+			continue
+		}
+		for d >= 0 && (!vnum.Equal(tnum) || ot.Dims[d].Is(1)) {
+			if n, ok := vnum.Int(); ok {
+				if m, ok := tnum.Int(); ok && n > m {
+					return no()
+				}
+			}
+			if !vnum.IsConst() || !tnum.IsConst() || !ot.Dims[d].IsConst() {
+				certain, guess = false, true
+			}
+			res[d] = vnum.Mul(chunk)
+			vnum = vnum.Mul(ot.Dims[d])
+			d--
+		}
+		if !vnum.Equal(tnum) {
+			return no()
+		}
+		if i > 0 {
+			chunk = in[i-1]
+			tnum, vnum = sym.Const(1), sym.Const(1)
+		}
+	}
+	if d != -1 {
+		return no()
+	}
+	return res, Shares
+}
+
+// IsRowMajor says whether strides are row-major: shares if they are.
+func (x Axes) IsRowMajor(in []sym.Expr, t *ssa.TensorType) Sharing {
+	if in == nil || t == nil || !t.Ranked || len(in) != len(t.Dims) {
+		return Unknown
+	}
+	result := Shares
+	n := sym.Const(1)
+	for i := len(in) - 1; i >= 0; i-- {
+		if !t.Dims[i].Is(1) && !n.Equal(in[i]) {
+			switch {
+			case n.IsConst() && in[i].IsConst() && t.Dims[i].IsConst():
+				if result != Unknown {
+					result = Copies
+				}
+			case x.Declared(n) && x.Declared(in[i]) && x.Plural(t.Dims[i]):
+				if result == Shares {
+					result = Assumed
+				}
+			default:
+				result = Unknown
+			}
+		}
+		n = n.Mul(t.Dims[i])
+	}
+	return result
+}
+
+// Plural reports that a size is at least 2 when all declared dynamic axes are, and has nothing else in it.
+func (x Axes) Plural(e sym.Expr) bool {
+	if !x.Declared(e) {
+		return false
+	}
+	two := e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 2), true })
+	return two.Min() >= 2
+}
+
+// Declared reports that only sizes that the user declared are in e.
+func (x Axes) Declared(e sym.Expr) bool {
+	ok := true
+	e.Symbols(func(name string) { ok = ok && x[name] })
+	return ok
+}
+
+// RowMajor gives the strides of a row-major tensor in elements, nil if its rank is unknown.
+func RowMajor(t *ssa.TensorType) []sym.Expr {
+	if t == nil || !t.Ranked {
+		return nil
+	}
+	out := make([]sym.Expr, len(t.Dims))
+	n := sym.Const(1)
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = n
+		n = n.Mul(t.Dims[i])
+	}
+	return out
+}

@@ -1,0 +1,187 @@
+// Package view has the table of view operators: those whose result shares, or
+// may share, memory with their first argument. Whoever asks whether an operator
+// gives a view, what strides the view has, where in memory it begins, or how
+// what is written to it goes back to its base, asks here.
+package view
+
+import (
+	"strings"
+
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Class says what the result of an operator shares with its first argument.
+type Class int
+
+const (
+	Never       Class = iota // memory of its own
+	Always                   // a view
+	IfStrides                // a view if the strides allow it, else a copy
+	IfUnchanged              // the argument itself when nothing changes, else a copy
+	Sometimes                // results that may share memory with some operand: nothing says when
+)
+
+// Row is what is known of a view operator. What it has no function for is not
+// known, and Missing says why.
+type Row struct {
+	Class Class
+	// Strides gives the strides of the view in elements, nil where they are not known.
+	Strides func(c *Call) []sym.Expr
+	// Place gives how many elements behind the first one of its base the view begins; ok is false where that is not known.
+	Place func(c *Call) (at sym.Expr, ok bool)
+	// Inverse gives the base after its view was replaced by v, nil where it has no such form.
+	Inverse func(g Graph, st *heap.Step, base, v *ssa.Value) *ssa.Value
+	// Spreads says that one element of the base can have several places in the view: a write goes by places.
+	Spreads bool
+	// To is the dtype that an operator of class IfUnchanged converts to, if its name says so.
+	To tensor.DType
+	// Missing says why a view has no Strides, or no Inverse.
+	Missing string
+}
+
+// Graph builds the values of the target program that an Inverse needs.
+type Graph interface {
+	// Emit appends an operator by the full name of its schema. Arguments are values or Go constants.
+	Emit(name string, args ...any) *ssa.Value
+	// EmitOp appends an operator.
+	EmitOp(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) []*ssa.Value
+	// Operands gives arguments as values of the target program.
+	Operands(args []py.Value) []*ssa.Value
+	// IntOp computes with two ints that may be symbolic, by the name of the operator.
+	IntOp(name string, a, b py.Value) py.Value
+	// Tensors makes a list.
+	Tensors(elems []*ssa.Value) py.Value
+}
+
+// Call is one use of a view operator.
+type Call struct {
+	*heap.Step
+	Strides   []sym.Expr // of the base, as many as it has dims
+	Self, Out *ssa.TensorType
+	Axes      layout.Axes
+}
+
+// Of is the row of an operator; operators that the table does not have give no views.
+func Of(kind ssa.Kind) *Row {
+	if kind.Namespace() == "aten" {
+		if r := table[kind.Name()]; r != nil {
+			return r
+		}
+	}
+	return &never
+}
+
+var never Row
+
+// Kinds lists the operators of the table.
+func Kinds() []ssa.Kind {
+	out := make([]ssa.Kind, 0, len(table))
+	for name := range table {
+		out = append(out, ssa.Kind("aten::"+name))
+	}
+	return out
+}
+
+// ClassOf is the class of an operator. One that is not in the table is of the
+// class that its schema says.
+func ClassOf(kind ssa.Kind, schema *ssa.Schema) Class {
+	if kind.Namespace() == "aten" {
+		if r := table[kind.Name()]; r != nil {
+			return r.Class
+		}
+	}
+	if Annotated(schema) {
+		return Always
+	}
+	return Never
+}
+
+// Annotated reports that by its schema the first result of an operator shares
+// memory with its first argument, a tensor that it does not write.
+func Annotated(s *ssa.Schema) bool {
+	if s == nil || len(s.Args) == 0 || len(s.Returns) == 0 {
+		return false
+	}
+	a, r := s.Args[0], s.Returns[0]
+	if ssa.AsTensor(a.Type) == nil || a.Alias == "" || a.Writes {
+		return false
+	}
+	return r.Alias != "" && strings.Trim(r.Alias, "*") != "" || a.Alias == "a" && a.AliasAfter == "*"
+}
+
+// Strides gives the strides of a view, nil if they are not known.
+func Strides(c *Call) []sym.Expr {
+	f := Of(c.Kind).Strides
+	if f == nil || c.Strides == nil || c.Self == nil || !c.Self.Ranked || len(c.Strides) != len(c.Self.Dims) {
+		return nil
+	}
+	return f(c)
+}
+
+// Place gives how far behind the first element of its base the first element of a view is.
+func Place(c *Call) (sym.Expr, bool) {
+	if f := Of(c.Kind).Place; f != nil {
+		return f(c)
+	}
+	return sym.Expr{}, false
+}
+
+// Spread is the first step of a chain that can give one element several places, -1 if there is none.
+func Spread(chain []heap.Step) int {
+	for i := range chain {
+		if Of(chain[i].Kind).Spreads {
+			return i
+		}
+	}
+	return -1
+}
+
+// BeginsAtBase reports that the first element of a view is the first one of its storage, whatever the sizes are.
+func BeginsAtBase(chain []heap.Step) bool {
+	for i := range chain {
+		at, ok := Place(&Call{Step: &chain[i]})
+		if !ok || !at.Is(0) {
+			return false
+		}
+	}
+	return true
+}
+
+// int is an argument that is a known int.
+func (c *Call) int(name string) (int64, bool) {
+	l, ok := c.Arg(name).(py.Const)
+	return l.Int(), ok && l.Kind == ssa.IntLit
+}
+
+// dim is an argument that names one of n dims.
+func (c *Call) dim(name string, n int) (int, bool) {
+	d, ok := c.int(name)
+	if !ok {
+		return 0, false
+	}
+	return wrapDim(d, n)
+}
+
+func wrapDim(d int64, n int) (int, bool) {
+	if d < 0 {
+		d += int64(n)
+	}
+	return int(d), d >= 0 && d < int64(n)
+}
+
+// dims are the two dims that an operator exchanges.
+func (c *Call) exchanged(n int) (a, b int, ok bool) {
+	for _, names := range [][2]string{{"dim0", "dim1"}, {"axis0", "axis1"}} {
+		a, ok1 := c.dim(names[0], n)
+		b, ok2 := c.dim(names[1], n)
+		if ok1 && ok2 {
+			return a, b, true
+		}
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,541 @@
+package specialize
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// merger joins what two branches gave into results of the If.
+type merger struct {
+	s       *walk
+	n       *ssa.Op
+	blocks  [2]*ssa.Block
+	changes [2]journal.Changes
+	rets    [2][]*ssa.Value
+	start   int // cells with a greater id were made in a branch
+	memo    map[[2]*ssa.Value]*ssa.Value
+	reach   reach // nil stands for all cells
+	// merged are the objects that pairs of objects became, and mergedCells the last ones of cells of such.
+	merged      map[[2]py.Value]py.Value
+	mergedCells map[*journal.Cell]*journal.Cell
+}
+
+// join gives the values that the two branches give, and makes the writes of both.
+func (m *merger) join(outs [2]outcome) []py.Value {
+	s := m.s
+	if empty, count, ok := emptyBranch(m.n.Operand(0)); ok && m.onlyRank(outs, empty, count) {
+		if s.opts.nonEmpty {
+			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
+			s.assumed = append(s.assumed, "sizes that "+s.m.Locs.String(s.loc)+" compares with 0 are at least 1")
+			return s.only(m.n, 1-empty, outs[1-empty])
+		}
+		s.empty++
+	}
+	results := make([]py.Value, len(outs[0].results))
+	for i := range results {
+		results[i] = m.merge(outs[0].results[i], outs[1].results[i])
+	}
+	cells := journal.Changes{}
+	for _, changes := range m.changes {
+		for c := range changes {
+			if c.ID() <= m.start && (m.reach == nil || m.reach.has(c)) {
+				cells[c] = nil
+			}
+		}
+	}
+	for _, c := range journal.Ordered(cells) {
+		cells[c] = m.mergeContent(m.changes[0].Of(c), m.changes[1].Of(c))
+	}
+	for _, c := range journal.Ordered(cells) { // only now: merging reads what was before
+		s.heap.Set(c, cells[c])
+	}
+	for i, b := range m.blocks {
+		b.SetReturns(m.rets[i]...)
+	}
+	if len(m.n.Results) == 0 {
+		m.n.Erase()
+	}
+	return results
+}
+
+// in materializes a value at the end of branch i.
+func (m *merger) in(i int, f func() *ssa.Value) (v *ssa.Value) {
+	cur := m.s.build.cur
+	m.s.build.cur = m.blocks[i]
+	m.changes[i].Under(func() { v = f() })
+	m.s.build.cur = cur
+	return v
+}
+
+func (m *merger) pair(v0, v1 *ssa.Value, t ssa.Type) *ssa.Value {
+	key := [2]*ssa.Value{v0, v1}
+	if r := m.memo[key]; r != nil {
+		return r
+	}
+	m.rets[0], m.rets[1] = append(m.rets[0], v0), append(m.rets[1], v1)
+	r := m.n.AddResult(t)
+	if t == ssa.IntType {
+		if len(v0.Sym) == 1 && len(v1.Sym) == 1 && v0.Sym[0].Equal(v1.Sym[0]) {
+			r.Sym = v0.Sym
+		} else {
+			r.Sym = []sym.Expr{m.s.m.FreshSymbol("n", minInt)}
+		}
+	}
+	m.memo[key] = r
+	return r
+}
+
+func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
+	if v0 == v1 {
+		return v0
+	}
+	t0, t1 := v0.Tensor(), v1.Tensor()
+	if t0 == nil || t1 == nil {
+		m.s.fail("unsupported-value", "a value is a tensor in one branch only")
+	}
+	if r := m.memo[[2]*ssa.Value{v0, v1}]; r != nil {
+		return r
+	}
+	t := m.s.build.joinTensors(t0, t1)
+	if t0.Ranked && t1.Ranked && !t.Ranked && !m.s.opts.openRanks {
+		m.s.unlike++
+		why := fmt.Sprintf("a tensor has %d or %d dimensions depending on data, and an operator behind it needs their number", len(t0.Dims), len(t1.Dims))
+		if m.s.opts.split {
+			m.s.fail("dynamic-rank", "%s", why)
+		}
+		m.s.openRank(diag.Diagnostic{Op: "prim::If", Message: why})
+	}
+	return m.pair(v0, v1, t)
+}
+
+// merge gives the value that is x in one branch and y in the other.
+func (m *merger) merge(x, y py.Value) py.Value {
+	if py.Same(x, y) {
+		return x
+	}
+	if _, ok := x.(py.Unset); ok {
+		return m.only(1, y)
+	}
+	if _, ok := y.(py.Unset); ok {
+		return m.only(0, x)
+	}
+	if isOptional(x) || isOptional(y) {
+		return m.optional(x, y)
+	}
+	if _, ok := py.NumberType(x); ok {
+		return m.numbers(x, y)
+	}
+	var z py.Value
+	switch x := x.(type) {
+	case *py.Tensor:
+		y, ok := y.(*py.Tensor)
+		if !ok {
+			m.s.fail("unsupported-value", "a value is a tensor in one branch only")
+		}
+		return m.tensors(x, y)
+	case *py.Tuple:
+		z = m.tuples(x, y)
+	case *py.List, *py.Dict, *py.Object:
+		z = m.objects(x, y)
+	}
+	if z != nil {
+		return z
+	}
+	if py.Choosable(x) && py.Choosable(y) {
+		return &py.Choice{Cond: m.n.Operand(0), Yes: m.lift(0, x), No: m.lift(1, y)}
+	}
+	m.s.fail("unsupported-value", "the two branches give values that have no common form in ONNX")
+	return nil
+}
+
+func isOptional(x py.Value) bool {
+	_, ok := x.(*py.Maybe)
+	return ok || py.IsNone(x)
+}
+
+// numbers merges two numbers. An int and a float make a float.
+func (m *merger) numbers(x, y py.Value) py.Value {
+	s := m.s
+	tx, _ := py.NumberType(x)
+	ty, ok := py.NumberType(y)
+	if !ok {
+		s.fail("unsupported-value", "a value is a number in one branch only")
+	}
+	v0 := m.in(0, func() *ssa.Value { return s.vals.materialize(x) })
+	v1 := m.in(1, func() *ssa.Value { return s.vals.materialize(y) })
+	if tx == ty {
+		return py.Dyn(m.pair(v0, v1, tx))
+	}
+	if tx == ssa.BoolType || ty == ssa.BoolType {
+		s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
+	}
+	toFloat := func(v *ssa.Value, t ssa.Type) func() *ssa.Value {
+		return func() *ssa.Value {
+			if t == ssa.FloatType {
+				return v
+			}
+			return s.vals.emitName("aten::Float.Scalar", v)
+		}
+	}
+	return py.Dyn(m.pair(m.in(0, toFloat(v0, tx)), m.in(1, toFloat(v1, ty)), ssa.FloatType))
+}
+
+func (m *merger) tensors(x, y *py.Tensor) py.Value {
+	s := m.s
+	t := m.view(x, y)
+	if t == nil {
+		v0 := m.in(0, func() *ssa.Value { return s.vals.read(x) })
+		v1 := m.in(1, func() *ssa.Value { return s.vals.read(y) })
+		t = m.tensor(v0, v1, x.Cell, y.Cell)
+		m.relate(t, 0, x)
+		m.relate(t, 1, y)
+	}
+	s.heap.Twin(t.Cell, x.Cell)
+	s.heap.Twin(t.Cell, y.Cell)
+	return t
+}
+
+// tuples merges two tuples of one length, nil for others.
+func (m *merger) tuples(x *py.Tuple, other py.Value) py.Value {
+	y, ok := other.(*py.Tuple)
+	if !ok || len(x.Elems) != len(y.Elems) {
+		return nil
+	}
+	elems := make([]py.Value, len(x.Elems))
+	for i := range elems {
+		elems[i] = m.merge(x.Elems[i], y.Elems[i])
+	}
+	return &py.Tuple{Elems: elems, Typ: x.Typ}
+}
+
+// objects merges two lists, two dicts or two objects of one class, nil for others.
+// The object that it gives is another one than these, which are its twins if the
+// program can still reach them: nothing may be written to it then.
+func (m *merger) objects(x, y py.Value) py.Value {
+	key := [2]py.Value{x, y}
+	if z := m.merged[key]; z != nil {
+		return z
+	}
+	var z py.Value
+	switch x := x.(type) {
+	case *py.List:
+		if y, ok := y.(*py.List); ok {
+			c := m.cell(x.Cell, y.Cell)
+			elem := x.Elem
+			if len(c.Content().(*py.ListState).Elems) == 0 {
+				elem = y.Elem
+			}
+			z = &py.List{Cell: c, Elem: elem}
+		}
+	case *py.Dict:
+		if y, ok := y.(*py.Dict); ok {
+			z = &py.Dict{Cell: m.cell(x.Cell, y.Cell), Typ: x.Typ}
+		}
+	case *py.Object:
+		if y, ok := y.(*py.Object); ok && x.Class == y.Class && x.Src == nil && y.Src == nil {
+			o := &py.Object{Class: x.Class, Attrs: map[string]*journal.Cell{}}
+			for _, n := range slices.Sorted(maps.Keys(x.Attrs)) {
+				if y.Attrs[n] != nil {
+					o.Attrs[n] = m.cell(x.Attrs[n], y.Attrs[n])
+				}
+			}
+			z = o
+		}
+	}
+	if z != nil {
+		m.merged[key] = z
+	}
+	return z
+}
+
+// cell makes the cell of an object that is one of two.
+func (m *merger) cell(x, y *journal.Cell) *journal.Cell {
+	z := m.s.heap.New(m.mergeContent(m.changes[0].Of(x), m.changes[1].Of(y)))
+	for _, c := range []*journal.Cell{x, y} {
+		if c.ID() <= m.start {
+			if m.s.opts.split {
+				m.s.fail("alias", "which of several objects a name means depends on data")
+			}
+			m.s.heap.Twin(z, c)
+		}
+		if other := m.mergedCells[c]; other != nil { // c is in two pairs
+			m.s.heap.Twin(z, other)
+		}
+		m.mergedCells[c] = z
+	}
+	return z
+}
+
+// tensor is a tensor that is v0, with the state in c0, in one branch and v1 in the other.
+func (m *merger) tensor(v0, v1 *ssa.Value, c0, c1 *journal.Cell) *py.Tensor {
+	s := m.s
+	v := m.pairTensors(v0, v1)
+	a, b := m.changes[0].Of(c0).(*heap.View).Strides, m.changes[1].Of(c1).(*heap.View).Strides
+	same := a != nil && len(a) == len(b)
+	for i := range a {
+		same = same && a[i].Equal(b[i])
+	}
+	if same {
+		return s.heap.Laid(v, a)
+	}
+	how0 := s.views.axes.IsRowMajor(a, v0.Tensor())
+	how1 := s.views.axes.IsRowMajor(b, v1.Tensor())
+	if how0 == layout.Shares && how1 == layout.Shares {
+		return s.heap.Tensor(v)
+	}
+	return s.heap.Laid(v, nil)
+}
+
+// relate records that the merged tensor t is x where the If takes branch i.
+func (m *merger) relate(t *py.Tensor, i int, x *py.Tensor) {
+	from := heap.ViewOf(t).Storage
+	state := m.changes[i].Of(x.Cell).(*heap.View)
+	m.s.heap.Inherit(from, state.Storage)
+	if to := state.Storage; to.Cell.ID() <= m.start {
+		l := &heap.Link{From: from, To: to, Cond: m.n.Operand(0), Side: i == 0, View: state}
+		m.s.heap.Link(l)
+		return
+	}
+	// memory of the branch, which may itself be related to memory outside
+	m.relateInner(t, i, state.Storage, state, nil)
+}
+
+// only gives a value that branch i alone sets; the other one never reads it.
+func (m *merger) only(i int, x py.Value) py.Value {
+	s := m.s
+	join := func(v *ssa.Value, other py.Value) *ssa.Value {
+		o := m.in(1-i, func() *ssa.Value { return s.vals.materialize(other) })
+		if i == 0 {
+			return m.pair(v, o, v.Type)
+		}
+		return m.pair(o, v, v.Type)
+	}
+	each := func(xs []py.Value) []py.Value {
+		out := make([]py.Value, len(xs))
+		for k, e := range xs {
+			out[k] = m.only(i, e)
+		}
+		return out
+	}
+	switch x := x.(type) {
+	case py.Dynamic:
+		return py.Dyn(join(x.Value, s.vals.dummy(x, m.changes[i])))
+	case *py.Tensor:
+		v := m.in(i, func() *ssa.Value { return s.vals.read(x) })
+		st := m.changes[i].Of(x.Cell).(*heap.View)
+		t := s.heap.Laid(join(v, s.vals.dummyTensor(v.Tensor())), st.Strides)
+		m.relate(t, i, x)
+		return t
+	case *py.Tuple:
+		return &py.Tuple{Elems: each(x.Elems), Typ: x.Typ}
+	case *py.List:
+		if st := m.changes[i].Of(x.Cell).(*py.ListState); st.Dyn == nil {
+			return s.heap.List(x.Elem, each(st.Elems))
+		}
+		s.fail("unsupported-value", "a list of run-time length is set in one branch only")
+	case *py.Dict:
+		st := m.changes[i].Of(x.Cell).(*py.DictState)
+		return &py.Dict{Cell: s.heap.New(&py.DictState{Keys: st.Keys, Vals: each(st.Vals)}), Typ: x.Typ}
+	case *py.Maybe:
+		return &py.Maybe{Has: join(x.Has, py.Bool(false)), Val: m.only(i, x.Val)}
+	}
+	return x
+}
+
+// optional joins None or maybes with values.
+func (m *merger) optional(x, y py.Value) py.Value {
+	s := m.s
+	s.unlike++
+	if s.opts.split {
+		s.fail("optional-data", "a value is None in one branch of an If only")
+	}
+	split := func(v py.Value) (has *ssa.Value, val py.Value) {
+		if mb, ok := v.(*py.Maybe); ok {
+			return mb.Has, mb.Val
+		}
+		if py.IsNone(v) {
+			return s.build.constant(ssa.Bool(false)), nil
+		}
+		return s.build.constant(ssa.Bool(true)), v
+	}
+	h0, v0 := split(x)
+	h1, v1 := split(y)
+	if v0 == nil {
+		v0 = s.vals.dummy(v1, m.changes[1])
+	}
+	if v1 == nil {
+		v1 = s.vals.dummy(v0, m.changes[0])
+	}
+	return &py.Maybe{Has: m.pair(h0, h1, ssa.BoolType), Val: m.merge(v0, v1)}
+}
+
+// dummy makes a value of the form of v that stands where None is.
+func (s *values) dummy(v py.Value, changes journal.Changes) py.Value {
+	switch v := v.(type) {
+	case *py.Tensor:
+		var t *ssa.TensorType
+		changes.Under(func() {
+			if v.Val != nil {
+				t = v.Val.Tensor()
+			} else {
+				t = s.read(v).Tensor()
+			}
+		})
+		return s.dummyTensor(t)
+	case *py.Tuple:
+		t := &py.Tuple{Typ: v.Typ}
+		for _, e := range v.Elems {
+			t.Elems = append(t.Elems, s.dummy(e, changes))
+		}
+		return t
+	}
+	switch t, _ := py.NumberType(v); t {
+	case ssa.IntType:
+		return py.Int(0)
+	case ssa.FloatType:
+		return py.Float(0)
+	case ssa.BoolType:
+		return py.Bool(false)
+	}
+	s.fail("optional-data", "whether this value is None depends on data")
+	return nil
+}
+
+// dummyTensor is a constant of a tensor's type, of size 1 where sizes are not known.
+func (s *values) dummyTensor(t *ssa.TensorType) *py.Tensor {
+	if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {
+		s.fail("optional-data", "whether this tensor is None depends on data, and its type is not known")
+	}
+	shape := make([]int64, len(t.Dims))
+	for i, d := range t.Dims {
+		shape[i] = 1
+		if n, ok := d.Int(); ok {
+			shape[i] = n
+		}
+	}
+	v := s.build.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0)))
+	if _, static := t.Static(); !static {
+		v = s.expanded(v, t.Dims)
+	}
+	return s.heap.Tensor(v)
+}
+
+// expanded is the constant v in a shape of sizes of the inputs, computed at the head of the program; v itself where other
+// sizes are among dims. Before opset 11 onnxruntime insists on the sizes even of a value that nobody reads.
+func (s *values) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
+	cur, last := s.build.cur, s.build.out.Body.Last()
+	s.build.cur = s.build.out.Body
+	defer func() { s.build.cur = cur }()
+	sizes := make([]*ssa.Value, len(dims))
+	for i, d := range dims {
+		if n, ok := d.Int(); ok {
+			sizes[i] = s.build.constant(ssa.Int(n))
+		} else if sizes[i] = s.inputSize(d); sizes[i] == nil {
+			return v
+		}
+	}
+	list := s.build.cur.Append("prim::ListConstruct", s.loc, sizes, &ssa.ListType{Elem: ssa.IntType})
+	v = s.emitName("aten::expand", v, list.Result(0), false)
+	head := s.build.lastCon.Next()
+	for o := last.Next(); o != nil && last != s.build.lastCon; {
+		next := o.Next()
+		o.MoveBefore(head)
+		o = next
+	}
+	return v
+}
+
+// inputSize gives a size as a number, nil if no input has it.
+func (s *values) inputSize(d sym.Expr) *ssa.Value {
+	for _, p := range s.build.out.Body.Params {
+		t := p.Tensor()
+		if t == nil || !t.Ranked {
+			continue
+		}
+		for i, e := range t.Dims {
+			if e.Equal(d) {
+				v := s.emitName("aten::size.int", p, i)
+				v.Sym = []sym.Expr{d}
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+func (m *merger) mergeContent(a, b any) any {
+	s := m.s
+	switch a := a.(type) {
+	case heap.State:
+		b := b.(heap.State)
+		v := a.Base
+		if a.Base != b.Base {
+			v = m.pairTensors(a.Base, b.Base)
+		}
+		stale := a.Stale
+		if stale == "" {
+			stale = b.Stale
+		}
+		return heap.State{Base: v, Stale: stale}
+	case *heap.View:
+		b := b.(*heap.View)
+		if a == b {
+			return a
+		}
+		tmp0, tmp1 := &py.Tensor{Cell: journal.Loose(a)}, &py.Tensor{Cell: journal.Loose(b)}
+		v0 := m.in(0, func() *ssa.Value { return s.vals.read(tmp0) })
+		v1 := m.in(1, func() *ssa.Value { return s.vals.read(tmp1) })
+		t := m.tensor(v0, v1, tmp0.Cell, tmp1.Cell)
+		m.relate(t, 0, tmp0)
+		m.relate(t, 1, tmp1)
+		return heap.ViewOf(t)
+	case *py.ListState:
+		b := b.(*py.ListState)
+		if a == b {
+			return a
+		}
+		if a.Dyn == nil && b.Dyn == nil && len(a.Elems) == len(b.Elems) {
+			elems := make([]py.Value, len(a.Elems))
+			for i := range elems {
+				elems[i] = m.merge(a.Elems[i], b.Elems[i])
+			}
+			return &py.ListState{Elems: elems}
+		}
+		v0 := m.in(0, func() *ssa.Value { return s.vals.dynamic(a, b) })
+		v1 := m.in(1, func() *ssa.Value { return s.vals.dynamic(b, a) })
+		return &py.ListState{Dyn: m.pair(v0, v1, v0.Type)}
+	case *py.DictState:
+		b := b.(*py.DictState)
+		if a == b {
+			return a
+		}
+		if len(a.Keys) == len(b.Keys) {
+			d := &py.DictState{Keys: a.Keys}
+			for i, k := range a.Keys {
+				j := b.Find(k)
+				if j < 0 {
+					s.fail("dynamic-container", "the keys of a dict depend on data")
+				}
+				d.Vals = append(d.Vals, m.merge(a.Vals[i], b.Vals[j]))
+			}
+			return d
+		}
+		s.fail("dynamic-container", "the keys of a dict depend on data")
+	case nil:
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	return m.merge(py.AsValue(a), py.AsValue(b))
+}

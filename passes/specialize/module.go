@@ -1,0 +1,131 @@
+package specialize
+
+import (
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// module gives the objects and weights of the source program as values.
+type module struct {
+	*context
+	build   *builder
+	heap    *heap.Heap
+	weights map[*tensor.Tensor]*py.Tensor
+	shared  map[*tensor.Storage][]overlap // weights by the memory that they are in
+	objects map[*ssa.Object]*py.Object
+}
+
+// fromLiteral makes a program value of a constant; containers become mutable.
+func (s *module) fromLiteral(l ssa.Literal, t ssa.Type) py.Value {
+	switch l.Kind {
+	case ssa.TensorLit:
+		if r := s.weights[l.Tensor]; r != nil {
+			return r
+		}
+		var r *py.Tensor
+		s.heap.AsBefore(func() { r = s.heap.Laid(s.build.constant(l), ssa.Sizes(l.Tensor.Strides)) })
+		heap.ViewOf(r).Storage.Origin = "parameter"
+		s.weights[l.Tensor] = r
+		s.shareMemory(l.Tensor, heap.ViewOf(r).Storage)
+		return r
+	case ssa.ListLit:
+		elem := l.Elem
+		if lt, ok := t.(*ssa.ListType); ok {
+			elem = lt.Elem
+		}
+		elems := make([]py.Value, len(l.Elems))
+		for i, e := range l.Elems {
+			elems[i] = s.fromLiteral(e, elem)
+		}
+		return s.heap.List(elem, elems)
+	case ssa.TupleLit:
+		tt, _ := t.(*ssa.TupleType)
+		elems := make([]py.Value, len(l.Elems))
+		for i, e := range l.Elems {
+			elems[i] = s.fromLiteral(e, py.MemberType(t, i))
+		}
+		return &py.Tuple{Elems: elems, Typ: tt}
+	case ssa.DictLit:
+		d := &py.DictState{}
+		for i := 0; i+1 < len(l.Elems); i += 2 {
+			d.Keys = append(d.Keys, l.Elems[i])
+			d.Vals = append(d.Vals, s.fromLiteral(l.Elems[i+1], py.MemberType(t, 1)))
+		}
+		return &py.Dict{Cell: s.heap.New(d), Typ: t}
+	case ssa.ObjectLit:
+		return s.object(l.Object)
+	}
+	return py.Of(l)
+}
+
+// shareMemory links weights whose elements overlap in the file: what is written
+// to one would be seen through the other.
+func (s *module) shareMemory(t *tensor.Tensor, st *heap.Storage) {
+	if t.Storage == nil {
+		return
+	}
+	if s.shared == nil {
+		s.shared = map[*tensor.Storage][]overlap{}
+	}
+	size := int64(max(t.DType.Size(), 1))
+	o := overlap{st: st, from: t.Offset * size, to: (t.Offset + 1) * size}
+	for i, n := range t.Shape {
+		if n == 0 {
+			return
+		}
+		o.to += (n - 1) * t.Strides[i] * size
+	}
+	for _, p := range s.shared[t.Storage] {
+		if p.from < o.to && o.from < p.to {
+			s.heap.Peer(p.st, st)
+		}
+	}
+	s.shared[t.Storage] = append(s.shared[t.Storage], o)
+}
+
+// object is the one program object for a module object.
+func (s *module) object(o *ssa.Object) *py.Object {
+	x := s.objects[o]
+	if x == nil {
+		x = &py.Object{Class: o.Class, Path: o.Path, Src: o, Attrs: map[string]*journal.Cell{}}
+		s.objects[o] = x
+	}
+	return x
+}
+
+// attr is the cell of an attribute.
+func (s *module) attr(o *py.Object, name string) *journal.Cell {
+	if c := o.Attrs[name]; c != nil {
+		return c
+	}
+	if o.Src == nil {
+		c := s.heap.New(nil)
+		o.Attrs[name] = c
+		return c
+	}
+	s.heap.AsBefore(func() { o.Attrs[name] = s.stateAttr(o, name) })
+	return o.Attrs[name]
+}
+
+// stateAttr is the cell of an attribute that the module has in its file.
+func (s *module) stateAttr(o *py.Object, name string) *journal.Cell {
+	l, ok := o.Src.Get(name)
+	if !ok {
+		s.fail("attribute", "an object of class %s has no attribute %q", o.Class, name)
+	}
+	v := s.fromLiteral(l, nil)
+	if t, ok := v.(*py.Tensor); ok && t.Val.Name == "" && t.Val.Def() != nil {
+		t.Val.Name = joinPath(o.Path, name)
+		heap.ViewOf(t).Storage.Name = t.Val.Name
+	}
+	return s.heap.New(v)
+}
+
+// overlap is the range of bytes that a weight may have in a storage of the file.
+type overlap struct {
+	st       *heap.Storage
+	from, to int64
+}

@@ -1,0 +1,229 @@
+package specialize
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+)
+
+// Where what follows hangs on a fact that is known at run time only - whether an
+// Optional is None, which rank or dtype a tensor has, which object a name means -
+// the path is split: an If is emitted whose branches both have the rest of the
+// block, each evaluated with the fact known. The branches are joined at the end
+// of the block, if their results have a common form. Else the rest of the block
+// around it, or of the caller, goes into the branches too, as far as it needs to.
+
+// maxPaths bounds how often paths are split in a program, since each split copies what follows.
+const maxPaths = 64
+
+// facts are bools of the target function that are known on the path at hand.
+type facts map[*ssa.Value]bool
+
+// with is the facts and one more: that v is yes, and what follows from that.
+func (f facts) with(v *ssa.Value, yes bool) facts {
+	out := maps.Clone(f)
+	if out == nil {
+		out = facts{}
+	}
+	out.add(v, yes)
+	return out
+}
+
+func (f facts) add(v *ssa.Value, yes bool) {
+	f[v] = yes
+	d := v.Def()
+	if d == nil {
+		return
+	}
+	switch {
+	case d.Kind == "aten::__not__":
+		f.add(d.Operand(0), !yes)
+	case d.Kind == "aten::__and__" && yes, d.Kind == "aten::__or__" && !yes:
+		for _, a := range d.Operands() {
+			if a.Type == ssa.BoolType {
+				f.add(a, yes)
+			}
+		}
+	}
+}
+
+// of is what is known of a bool.
+func (f facts) of(v *ssa.Value) (yes, known bool) {
+	if yes, known = f[v]; known {
+		return yes, true
+	}
+	if d := v.Def(); d != nil && d.Kind == "aten::__not__" {
+		yes, known = f.of(d.Operand(0))
+		return !yes, known
+	}
+	return false, false
+}
+
+// refine is a value as the facts leave it.
+func (f facts) refine(x py.Value) py.Value {
+	if len(f) == 0 {
+		return x
+	}
+	switch v := x.(type) {
+	case py.Dynamic:
+		if v.Type == ssa.BoolType {
+			if yes, known := f.of(v.Value); known {
+				return py.Bool(yes)
+			}
+		}
+	case *py.Maybe:
+		if yes, known := f.of(v.Has); known && yes {
+			return f.refine(v.Val)
+		} else if known {
+			return py.None
+		}
+	case *py.Choice:
+		if yes, known := f.of(v.Cond); known && yes {
+			return f.refine(v.Yes)
+		} else if known {
+			return f.refine(v.No)
+		}
+	}
+	return x
+}
+
+// until copies the stack from f down to the frame bottom, with o as the next operator of f.
+func (f *frame) until(bottom *frame, o *ssa.Op) *frame {
+	c := *f
+	if o != nil {
+		c.next = o
+	}
+	if f == bottom {
+		c.up, c.outer = nil, f.outside()
+	} else {
+		c.up = f.up.until(bottom, nil)
+	}
+	return &c
+}
+
+// split evaluates o and what follows it for both values of a bool. It gives the
+// frame at whose end the two paths were joined, and its results.
+func (s *walk) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
+	for bottom := f; bottom != nil; bottom = bottom.up {
+		if s.paths++; s.paths > maxPaths {
+			need.why.d.Hint = "what follows would have to be in the model more than " + fmt.Sprint(maxPaths) + " times, once for each case"
+			break
+		}
+		var results []py.Value
+		end := s.try(func() {
+			results = s.both(need.cond, bottom, func(side int) []py.Value {
+				saved := s.facts
+				defer func() { s.facts = saved }()
+				s.facts = s.facts.with(need.cond, side == 0)
+				return s.run(f.until(bottom, o))
+			})
+		})
+		switch end.verdict {
+		case done:
+			return bottom, results
+		case raises, mustUnroll:
+			end.propagate()
+		}
+	}
+	need.why.unjoined = true
+	panic(need.why)
+}
+
+// outcome is what the evaluation of a path gave.
+type outcome struct {
+	results []py.Value
+	changes journal.Changes // contents of cells at the end, undone outside
+	raised  *raised
+}
+
+// path evaluates one branch of an If into a target block and undoes its changes.
+func (s *walk) path(dst *ssa.Block, f func() []py.Value) (out outcome) {
+	at := s.moment()
+	end := s.try(func() {
+		s.build.cur = dst
+		out.results = f()
+	})
+	switch end.verdict {
+	case done:
+		out.changes = s.heap.Rewind(at.heap)
+		s.restore(at)
+		return out
+	case raises:
+		return outcome{raised: &end.raised}
+	}
+	end.propagate()
+	return out
+}
+
+// both emits an If on cond whose branches are the two paths, and gives what they
+// both give. Where that has no form, it ends in a needSplit on cond. If the paths go to
+// the end of a frame, bottom is that frame, and only what can be reached from
+// outside of it is joined.
+func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value) []py.Value {
+	start := s.heap.Mark().Last
+	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond})
+	blocks := [2]*ssa.Block{n.AddBlock(), n.AddBlock()}
+	var outs [2]outcome
+	end := s.try(func() {
+		for side, b := range blocks {
+			outs[side] = s.path(b, func() []py.Value { return f(side) })
+		}
+	})
+	if end.failure != nil && end.failure.unjoined { // with what follows this If, it may have a form
+		panic(needSplit{cond, end.failure})
+	}
+	end.propagate()
+	switch {
+	case outs[0].raised != nil && outs[1].raised != nil:
+		n.Erase()
+		panic(*outs[0].raised)
+	case outs[1].raised != nil:
+		return s.dropCheck(n, 0, outs[0], outs[1].raised)
+	case outs[0].raised != nil:
+		return s.dropCheck(n, 1, outs[1], outs[0].raised)
+	}
+	m := &merger{s: s, n: n, blocks: blocks, changes: [2]journal.Changes{outs[0].changes, outs[1].changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{},
+		merged: map[[2]py.Value]py.Value{}, mergedCells: map[*journal.Cell]*journal.Cell{}}
+	if bottom != nil {
+		m.reach = s.reachable(outs, bottom)
+	}
+	var results []py.Value
+	end = s.try(func() { results = m.join(outs) })
+	if end.verdict == failed {
+		panic(needSplit{cond, end.failure})
+	}
+	end.propagate()
+	return results
+}
+
+// dropCheck takes the one path of an If whose other path raises an exception.
+func (s *walk) dropCheck(n *ssa.Op, keep int, out outcome, why *raised) []py.Value {
+	s.warnf("dropped-assert", "a check on data is left out (%s)", why.message)
+	return s.only(n, keep, out)
+}
+
+// only puts one block in the place of an If.
+func (s *walk) only(n *ssa.Op, keep int, out outcome) []py.Value {
+	s.build.cur.Splice(n, n.Blocks[keep])
+	n.Erase()
+	for _, c := range journal.Ordered(out.changes) {
+		s.heap.Set(c, out.changes[c])
+	}
+	return out.results
+}
+
+// ifOp evaluates an If whose condition is known at run time only.
+func (s *walk) ifOp(o *ssa.Op) {
+	cond, ok := s.get(o.Operand(0)).(py.Dynamic)
+	if !ok {
+		s.fail("unsupported-value", "the condition is not a bool")
+	}
+	results := s.both(cond.Value, nil, func(side int) []py.Value { return s.block(o.Blocks[side]) })
+	for i, r := range o.Results {
+		s.build.name(results[i], r.Name)
+		s.put(r, results[i])
+	}
+}

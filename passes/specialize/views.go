@@ -1,0 +1,285 @@
+package specialize
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/passes/specialize/internal/view"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// views evaluates operators whose results share memory with their operands.
+type views struct {
+	*context
+	build *builder
+	heap  *heap.Heap
+	vals  *values
+	axes  layout.Axes
+}
+
+// squeezed evaluates squeeze where a dynamic axis that is known to be 2 or more is among the ones to remove: it stays.
+// Where the axis may be 1 at run time, the rank of the result depends on data: see squeezedMaybe.
+func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	self, ok := args[0].(*py.Tensor)
+	if !ok {
+		return nil, false
+	}
+	t := s.vals.read(self).Tensor()
+	if t == nil || !t.Ranked {
+		return nil, false
+	}
+	rank := int64(len(t.Dims))
+	var dims []int64
+	if len(args) == 1 {
+		for i := range rank {
+			dims = append(dims, i)
+		}
+	} else {
+		l, ok := py.LiteralOf(args[1])
+		if !ok {
+			return nil, false
+		}
+		dims = py.IntsOf(l)
+	}
+	var ones []py.Value
+	dynamic := false
+	for _, d := range dims {
+		if d < 0 {
+			d += rank
+		}
+		if d < 0 || d >= rank {
+			return nil, false
+		}
+		switch e := t.Dims[d]; {
+		case e.Is(1):
+			ones = append(ones, py.Int(d))
+		case !e.IsConst():
+			if e.Min() < 2 && !(s.opts.plural && s.axes.Plural(e)) {
+				return nil, false
+			}
+			if e.Min() < 2 {
+				s.needPlural(e)
+			}
+			dynamic = true
+		}
+	}
+	if !dynamic {
+		return nil, false
+	}
+	if len(ones) == 0 {
+		return []py.Value{s.viewOf("aten::detach", self)}, true
+	}
+	return []py.Value{s.viewOf("aten::squeeze.dims", self, s.heap.List(ssa.IntType, ones))}, true
+}
+
+// squeezedMaybe leaves the rank of a squeeze open where a size that is known at run time only decides whether a dim goes.
+func (s *views) squeezedMaybe(kind ssa.Kind, args []py.Value, self, v *ssa.Value) {
+	t := self.Tensor()
+	if kind != "aten::squeeze" || t == nil || !t.Ranked || v.DType() == tensor.Undefined {
+		return
+	}
+	wanted := func(int64) bool { return true }
+	if len(args) > 1 {
+		l, ok := py.LiteralOf(args[1])
+		if !ok {
+			return
+		}
+		wanted = func(i int64) bool {
+			for _, d := range py.IntsOf(l) {
+				if d == i || d+int64(len(t.Dims)) == i {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for i, d := range t.Dims {
+		if !d.IsConst() && d.Min() < 2 && wanted(int64(i)) {
+			v.Type = ssa.Unranked(v.DType())
+			s.squeezed++
+			s.openRank(diag.Diagnostic{Op: string(kind),
+				Message: fmt.Sprintf("axis %d, of size %s, goes if it is 1 at run time, so the number of dimensions depends on data, and an operator behind it needs that", i, d),
+				Hint:    "name the axes to remove, such as squeeze(1), or give the axis a fixed size in --input"})
+		}
+	}
+}
+
+// view evaluates an operator whose results share memory with self.
+func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
+	self, ok := args[0].(*py.Tensor)
+	if !ok {
+		return nil
+	}
+	st := heap.ViewOf(self)
+	if o.Kind == "aten::real" && s.vals.read(self).DType().IsComplex() {
+		class = view.Always
+	}
+	if class == view.IfUnchanged && s.unchanged(o, args, self) {
+		return []py.Value{self}
+	}
+	operands := s.vals.operands(args)
+	vs := s.build.emit(o.Kind, o.Schema, operands...)
+	lt, isList := o.Results[0].Type.(*ssa.ListType)
+	if class == view.IfUnchanged {
+		t := s.heap.Laid(vs[0], s.resultStrides(o, args, vs[0]))
+		how := layout.Copies
+		if o.Kind == "aten::contiguous" {
+			how = s.axes.IsRowMajor(st.Strides, operands[0].Tensor())
+		} else if vs[0].DType() == tensor.Undefined || operands[0].DType() == tensor.Undefined {
+			how = layout.Unknown
+		}
+		s.heap.Relate(heap.ViewOf(t).Storage, st.Storage, how)
+		return []py.Value{t}
+	}
+	if isList {
+		if len(vs) == 1 && vs[0].Type != nil {
+			if _, dyn := vs[0].Type.(*ssa.ListType); dyn {
+				ls := &py.ListState{Dyn: vs[0], Parts: s.partsOf(o, args, self, operands[0])}
+				return []py.Value{&py.List{Cell: s.heap.New(ls), Elem: lt.Elem}}
+			}
+		}
+		elems := make([]py.Value, len(vs))
+		for i, v := range vs {
+			step := heap.Step{Kind: o.Kind, Schema: o.Schema, Args: s.vals.freeze(args), Index: i, N: len(vs)}
+			elems[i] = s.heap.View(st.Storage, st.Then(step), s.strides(step, st.Strides, operands[0], v), st.Storage.State().Base, v)
+		}
+		return []py.Value{s.heap.List(lt.Elem, elems)}
+	}
+	v := vs[0]
+	narrowed(o, args, v)
+	s.squeezedMaybe(o.Kind, args, operands[0], v)
+	step := heap.Step{Kind: o.Kind, Schema: o.Schema, Args: s.vals.freeze(args)}
+	strides := s.strides(step, st.Strides, operands[0], v)
+	if class == view.IfStrides {
+		same, how := s.axes.Reshape(st.Strides, operands[0].Tensor(), v.Tensor())
+		if o.Kind == "aten::ravel" { // contiguous().view(-1): it copies where a reshape need not
+			how = s.axes.IsRowMajor(st.Strides, operands[0].Tensor())
+		}
+		if how != layout.Shares {
+			t := s.heap.Tensor(v)
+			s.heap.Relate(heap.ViewOf(t).Storage, st.Storage, how)
+			return []py.Value{t}
+		}
+		strides = same
+	}
+	return []py.Value{s.heap.View(st.Storage, st.Then(step), strides, st.Storage.State().Base, v)}
+}
+
+// unchanged reports that an operator such as to() gives self itself.
+func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
+	arg := func(name string) py.Value {
+		if i := o.Schema.Arg(name); i >= 0 && i < len(args) {
+			return args[i]
+		}
+		return py.None
+	}
+	litBool := func(name string) bool {
+		l, ok := arg(name).(py.Const)
+		return ok && l.Kind == ssa.BoolLit && l.Bool()
+	}
+	cur := s.vals.read(self)
+	d := cur.DType()
+	switch o.Kind {
+	case "aten::dropout", "aten::alpha_dropout", "aten::feature_dropout", "aten::feature_alpha_dropout":
+		l, ok := arg("train").(py.Const)
+		if ok && !l.Bool() {
+			return true
+		}
+		return false
+	case "aten::to":
+		if litBool("copy") {
+			return false
+		}
+		if mf, ok := arg("memory_format").(py.Const); ok && !mf.IsNone() && mf.Int() != 1 && mf.Int() != 0 {
+			return false
+		}
+		if o.Schema.Overload == "other" {
+			other, ok := arg("other").(*py.Tensor)
+			if !ok {
+				return false
+			}
+			return d != tensor.Undefined && s.vals.read(other).DType() == d
+		}
+		l, ok := arg("dtype").(py.Const)
+		if !ok {
+			return false
+		}
+		if l.IsNone() {
+			return true
+		}
+		return d != tensor.Undefined && tensor.FromCode(int(l.Int())) == d
+	case "aten::type_as":
+		other, ok := arg("other").(*py.Tensor)
+		return ok && d != tensor.Undefined && s.vals.read(other).DType() == d
+	case "aten::contiguous":
+		how := s.axes.IsRowMajor(heap.ViewOf(self).Strides, cur.Tensor())
+		return how == layout.Shares
+	}
+	to := view.Of(o.Kind).To
+	return to == tensor.Undefined || d == to
+}
+
+// strides gives the strides of a view of self, nil if they are not known.
+func (s *views) strides(step heap.Step, in []sym.Expr, self, out *ssa.Value) []sym.Expr {
+	return view.Strides(&view.Call{Step: &step, Strides: in, Self: self.Tensor(), Out: out.Tensor(), Axes: s.axes})
+}
+
+// places gives where in the storage the elements of a view are, nil if it is not known.
+func (s *views) places(st *heap.View) []int64 {
+	shape, ok := staticShape(st.Storage.State().Base)
+	if !ok {
+		return nil
+	}
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	if n > maxPlaces {
+		return nil
+	}
+	v := make([]int64, n)
+	for i := range v {
+		v[i] = int64(i)
+	}
+	at := s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, shape, v)))
+	for i := range st.Chain {
+		at = s.vals.step(&st.Chain[i], at)
+	}
+	if c := onnx.ConstOf(at); c != nil {
+		return c.Int64s()
+	}
+	return nil
+}
+
+// results makes program values of an op's results; a list result of known length comes as its elements.
+func (s *views) results(o *ssa.Op, args []py.Value, vs []*ssa.Value) []py.Value {
+	if len(o.Results) == 1 {
+		if lt, ok := o.Results[0].Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
+			if len(vs) == 1 {
+				if _, dyn := vs[0].Type.(*ssa.ListType); dyn {
+					return []py.Value{&py.List{Cell: s.heap.New(&py.ListState{Dyn: vs[0]}), Elem: lt.Elem}}
+				}
+			}
+			elems := make([]py.Value, len(vs))
+			for i, v := range vs {
+				elems[i] = s.heap.Laid(v, s.resultStrides(o, args, v))
+			}
+			return []py.Value{s.heap.List(lt.Elem, elems)}
+		}
+	}
+	out := make([]py.Value, len(vs))
+	for i, v := range vs {
+		if v.Tensor() != nil {
+			out[i] = s.heap.Laid(v, s.resultStrides(o, args, v))
+			continue
+		}
+		out[i] = s.vals.wrap(v)
+	}
+	return out
+}
