@@ -42,7 +42,7 @@ type slot struct {
 	loose  bool // a tensor that is not known to be row-major in all iterations
 }
 
-// rawBase, *listState and *dictState are the contents of cells when they are carried.
+// rawBase, *py.ListState and *py.DictState are the contents of cells when they are carried.
 type rawBase struct{ v *ssa.Value }
 
 func rawOf(content any) any {

@@ -33,6 +33,12 @@ var table = []rule{
 
 	{"passes", "ssa/...", ""},
 	{"passes/all", "ssa/... dialects/... passes/...", ""},
+	// the rooms of specialize: each knows those above it
+	{"passes/specialize/internal/journal", "", ""},
+	{"passes/specialize/internal/py", "ssa/... dialects/aten passes/specialize/internal/journal", ""},
+	{"passes/specialize/internal/layout", "ssa/...", ""},
+	{"passes/specialize/internal/heap", "ssa/... passes/specialize/internal/journal passes/specialize/internal/py passes/specialize/internal/layout", ""},
+	{"passes/specialize/internal/view", "ssa/... dialects/aten passes/specialize/internal/py passes/specialize/internal/layout passes/specialize/internal/heap", ""},
 	{"passes/*", "ssa/... dialects/... passes", ""}, // never another pass
 
 	{"frontend", "ssa/... dialects/prim dialects/aten/... frontend/... backend/onnxfile", ""},
