@@ -55,25 +55,20 @@ func main() {
 	flag.DurationVar(&o.timeout, "timeout", 2*time.Minute, "for one run of a package's tests; a change that takes longer is noticed")
 	flag.IntVar(&o.jobs, "jobs", 2, "runs at a time")
 	flag.Parse()
-	fmt.Print("| package | changes | tried | noticed | |\n| --- | --- | --- | --- | --- |\n")
-	var survivors []string
 	for _, dir := range flag.Args() {
 		all, tried, err := run(o, dir)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "mutate:", err)
 			os.Exit(1)
 		}
-		killed := 0
+		var survivors []string
 		for _, m := range tried {
-			if m.killed {
-				killed++
-			} else {
-				survivors = append(survivors, fmt.Sprintf("- %s:%d: %s", filepath.ToSlash(filepath.Clean(m.file)), m.line, m.what))
+			if !m.killed {
+				survivors = append(survivors, fmt.Sprintf("- %s:%d: %s\n", filepath.ToSlash(filepath.Clean(m.file)), m.line, m.what))
 			}
 		}
-		fmt.Printf("| %s | %d | %d | %d | %.0f %% |\n", dir, all, len(tried), killed, 100*float64(killed)/float64(max(len(tried), 1)))
+		fmt.Printf("%s: %d of %d tried changes are noticed (there are %d)\n%s", dir, len(tried)-len(survivors), len(tried), all, strings.Join(survivors, ""))
 	}
-	fmt.Printf("\nNot noticed:\n\n%s\n", strings.Join(survivors, "\n"))
 }
 
 func run(o options, dir string) (int, []*mutant, error) {
