@@ -694,18 +694,28 @@ func (l *Lowering) Shape(v *ssa.Value) []sym.Expr {
 	return v.Tensor().Dims
 }
 
+// dimension is the size of a dimension; a value without it is a failure.
+func (l *Lowering) dimension(v *ssa.Value, dim int) sym.Expr {
+	s := l.Shape(v)
+	if dim < 0 || dim >= len(s) {
+		l.Fail("an operand of rank %d has too few dimensions", len(s))
+	}
+	return s[dim]
+}
+
 // Static gives the size of a dimension that must be known.
 func (l *Lowering) Static(v *ssa.Value, dim int) int64 {
-	n, ok := l.Shape(v)[dim].Int()
+	e := l.dimension(v, dim)
+	n, ok := e.Int()
 	if !ok {
-		panic(&Failure{ID: "dynamic-axis", Message: fmt.Sprintf("needs the size of dimension %d, which is %s", dim, l.Shape(v)[dim]), Hint: "make this axis static in --input"})
+		panic(&Failure{ID: "dynamic-axis", Message: fmt.Sprintf("needs the size of dimension %d, which is %s", dim, e), Hint: "make this axis static in --input"})
 	}
 	return n
 }
 
 // SizeOf is the size of a dimension, computed at run time if it is not known.
 func (l *Lowering) SizeOf(v *ssa.Value, dim int) Size {
-	e := l.Shape(v)[dim]
+	e := l.dimension(v, dim)
 	s := Size{Expr: e, Known: true}
 	if !e.IsConst() {
 		s.Value = l.Op("Gather", l.Op("Shape", v), l.Const(tensor.ScalarInt(int64(dim))))
