@@ -125,11 +125,11 @@ conformance: build .venv/ready ## the score on programs of PyTorch (make cases);
 	$(CONFORMANCE)
 
 # changes packages in small ways, one at a time, and lists those that no test notices: N of each package, chosen by SEED.
-# The last result is in tools/mutate/README.md. Specialize is left out for its size.
+# The last result is in tools/mutate/README.md. Specialize is left out for its size. SEED chooses others.
 N ?= 40
 MUTATE ?= ./ssa $(filter-out ./passes/specialize ./passes/passtest ./passes/all,$(patsubst %/,./%,$(wildcard passes/*/))) ./dialects/onnx
 mutate: ## small changes that no test notices; N of each package in MUTATE (an hour)
-	$(GO) run ./tools/mutate -n $(N) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./tools/cases $(MUTATE)
+	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,. $(MUTATE)
 
 # cases for a checkout that has no ../shared: operator samples, modules, indexing and scripts. TORCH is a Python with PyTorch and expecttest
 TORCH ?= python3

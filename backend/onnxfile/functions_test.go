@@ -75,7 +75,9 @@ graph { name: "g"`+input+output+`
 // TestRefusedModels has models that are not whole, each with the reason.
 func TestRefusedModels(t *testing.T) {
 	graph := func(body string) string { return opset17 + ` graph { name: "g"` + input + output + body + ` }` }
-	node := func(op, in, out string) string { return ` node { op_type: "` + op + `" input: "` + in + `" output: "` + out + `" }` }
+	node := func(op, in, out string) string {
+		return ` node { op_type: "` + op + `" input: "` + in + `" output: "` + out + `" }`
+	}
 	for _, c := range []struct{ model, want string }{
 		{graph(node("Relu", "nosuch", "y")), `"nosuch" is defined nowhere`},
 		{graph(node("Relu", "x", "z")), `"y" of the graph is computed by no node`},
