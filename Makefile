@@ -8,10 +8,10 @@ PYTHON ?= .venv/bin/python
 GOFLAGS_TEST ?= -p 2
 
 CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON) \
-	$(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
+	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
 
 all: build lint test ## build, lint and test
 
@@ -26,8 +26,26 @@ test: ## all tests; needs only Go
 	$(GO) vet ./...
 	$(GO) test $(GOFLAGS_TEST) ./...
 
-race: ## all tests with the race detector
-	$(GO) test -race $(GOFLAGS_TEST) ./...
+# those that start goroutines or share tables between them, and the tests that convert many models at a time
+RACE ?= ./ssa ./dialects/... ./backend/interp ./codegen/gpu/sim ./codegen/gpu/driver ./tools/cli ./tools/damage ./tools/cases
+race: ## the race detector on packages with goroutines; RACE=./... for all
+	$(GO) test -race $(GOFLAGS_TEST) $(RACE)
+
+# the statements of all packages that the tests of any package reach; FLOOR is what must be reached
+FLOOR ?= 0
+cover: ## the part of the statements that the tests reach, by package; fails below FLOOR
+	@mkdir -p out
+	$(GO) test $(GOFLAGS_TEST) -coverpkg=./... -coverprofile=out/cover.profile ./... > out/cover.log || { grep -v 'coverage:' out/cover.log; exit 1; }
+	$(GO) run ./tools/cover -floor $(FLOOR) out/cover.profile
+
+# chooses the cases of testdata/cases.tar.gz and nodes.tar.gz by what they reach. PICK are folders of cases: out/cases-made and those of ../shared
+PICK ?= out/cases-made $(wildcard out/cases)
+pick: .venv/ready ## choose the cases that the tests run, from out/cases-made and out/cases
+	@mkdir -p out
+	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
+	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	GOCOVERDIR=out out/pick -out testdata/nodes -formats model.onnx -largest 6000 -least 0.01 -opsets 7,9,11,13,17,20,23,26 out/nodetests
+	GOCOVERDIR=out out/pick -out testdata/cases $(PICK)
 
 lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)'
@@ -53,7 +71,7 @@ gpu-routes: ## every kernel from its IR, its PTX and that of every llc on PATH (
 # the interpreter on the tests that the onnx package has for its operators, with inferred types compared on the way
 node-tests: .venv/ready ## ONNX's node tests in the interpreter
 	$(PYTHON) tools/nodetests/generate.py out/nodetests
-	ATON_NODE_TESTS=$(CURDIR)/out/nodetests $(GO) test -tags data ./backend/interp -run 'TestNodes$$' -count=1 -v > out/nodetests.log || \
+	ATON_NODE_TESTS=$(CURDIR)/out/nodetests $(GO) test ./backend/interp -run 'TestNodes$$' -count=1 -v > out/nodetests.log || \
 		{ grep -A20 -e '--- FAIL' out/nodetests.log | head -100; exit 1; }
 	@sed -n '/passed, .* left out/,/^--- /p' out/nodetests.log | grep -v '^--- '
 
@@ -102,9 +120,23 @@ bench-cost: ## time of the default pipeline on programs of 1,000 to 1,000,000 op
 passcheck: ## every pass before and after on random inputs; CASES=DIR FILTER=RE
 	$(GO) run ./tools/passcheck -cases $(CASES) $(if $(FILTER),-filter '$(FILTER)')
 
-# Variables: CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker) LARGE=1 (of the models also the large ones)
-conformance: build .venv/ready ## the score on programs of PyTorch; FILTER, OPSET, FORMAT=pt2, QUICK=1, UPDATE=1
+# Variables: SET=made (those of make cases; the default without ../shared) CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker) LARGE=1 (of the models also the large ones)
+conformance: build .venv/ready ## the score on programs of PyTorch (make cases); FILTER, OPSET, FORMAT=pt2, QUICK=1, UPDATE=1
 	$(CONFORMANCE)
+
+# changes packages in small ways, one at a time, and lists those that no test notices: N of each package, chosen by SEED.
+# The last result is in tools/mutate/README.md. Specialize is left out for its size. SEED chooses others.
+N ?= 40
+MUTATE ?= ./ssa $(filter-out ./passes/specialize ./passes/passtest ./passes/all,$(patsubst %/,./%,$(wildcard passes/*/))) ./dialects/onnx
+mutate: ## small changes that no test notices; N of each package in MUTATE (an hour)
+	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,. $(MUTATE)
+
+# cases for a checkout that has no ../shared: operator samples, modules, indexing and scripts. TORCH is a Python with PyTorch and expecttest
+TORCH ?= python3
+cases: ## make the cases of make conformance; TORCH=PYTHON has PyTorch (half an hour)
+	rm -rf out/cases-made
+	$(TORCH) tools/conformance/make_cases.py --out out/cases-made --pt2
+	touch out/cases-made/.complete
 
 # programs on the edges of numbers, from testdata/edges.tar.gz: OPSETS=7,9,13 for a table of several opsets
 conformance-edges: build .venv/ready ## programs on the edges of numbers; OPSETS=7,9,13
@@ -112,7 +144,7 @@ conformance-edges: build .venv/ready ## programs on the edges of numbers; OPSETS
 
 # the archive of these programs, made by PyTorch: PYTHON=FILE names one that has it
 edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
-	$(PYTHON) tools/edges/edges.py --harness $(SHARED)/conformance --out out/edges
+	$(PYTHON) tools/edges/edges.py --out out/edges
 	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)

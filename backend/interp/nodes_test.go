@@ -1,8 +1,7 @@
-//go:build data
-
 package interp
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/tools/cases/pack"
 )
 
 // leftOut tells why a test of the onnx package does not apply.
@@ -142,13 +142,21 @@ func differ(got, want Value, rtol, atol float64) string {
 	return ""
 }
 
-// TestNodes runs the tests of the onnx package that tools/nodetests wrote to
-// the folder in ATON_NODE_TESTS (make node-tests). It also compares the inferred types with what comes out. Tests that do
-// not apply are counted by reason; a model that cannot be read for another one fails.
+// TestNodes runs tests that the onnx package has for its operators: those in testdata/nodes.tar.gz, or all of them, which
+// tools/nodetests wrote to the folder in ATON_NODE_TESTS (make node-tests). It also compares the inferred types with what comes
+// out. Tests that do not apply are counted by reason; a model that cannot be read for another one fails.
 func TestNodes(t *testing.T) {
-	cases, _ := filepath.Glob(filepath.Join(os.Getenv("ATON_NODE_TESTS"), "*", "model.onnx"))
+	dir := os.Getenv("ATON_NODE_TESTS")
+	if dir == "" {
+		dir = t.TempDir()
+		if _, err := pack.Unpack(filepath.Join("..", "..", "testdata", "nodes.tar.gz"), dir); err != nil {
+			t.Fatal(err)
+		}
+		dir = filepath.Join(dir, "nodes")
+	}
+	cases, _ := filepath.Glob(filepath.Join(dir, "*", "model.onnx"))
 	if len(cases) == 0 {
-		t.Fatal("there are no tests in the folder that ATON_NODE_TESTS names: make node-tests")
+		t.Fatalf("there are no tests in %s: make node-tests", dir)
 	}
 	sort.Strings(cases)
 	out := map[string]int{}
@@ -184,10 +192,15 @@ func TestNodes(t *testing.T) {
 }
 
 func runCase(t *testing.T, m *ssa.Module, folder string) {
-	rtol, atol := 1e-3, 1e-7
-	if b, err := os.ReadFile(filepath.Join(folder, "tolerance.txt")); err == nil {
-		fmt.Sscan(string(b), &rtol, &atol)
+	text, err := os.ReadFile(filepath.Join(folder, "case.json"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	var c struct{ Rtol, Atol float64 }
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	rtol, atol := c.Rtol, c.Atol
 	inferred := true
 	if onnx.DefaultOpset(m) < onnx.Newest { // run as it stands, then in the newest encoding
 		runData(t, m, folder, rtol, atol, false)
@@ -211,24 +224,31 @@ func runData(t *testing.T, m *ssa.Module, folder string, rtol, atol float64, inf
 		}
 		in := &Interpreter{}
 		if inferred {
-			// First with the sizes of the file, then with a symbol for each size.
-			for _, symbolic := range [...]bool{false, true} {
+			// First with the sizes of the file, then with a symbol for each size, then with nothing known but element types.
+			for _, known := range [...]string{"sizes", "symbols", "element types"} {
 				env := map[string]int64{}
-				if symbolic {
+				switch known {
+				case "symbols":
 					env = symbols(m, args)
+				case "element types":
+					for i, p := range m.Main().Body.Params {
+						if t := p.Tensor(); t != nil && args[i].Tensor != nil {
+							p.Type = ssa.Unranked(t.DType)
+						}
+					}
 				}
 				if err := onnx.InferBlock(m.Main().Body); err != nil {
 					t.Errorf("inference: %v", err)
 					continue
 				}
 				if err := ssa.Verify(m); err != nil {
-					t.Errorf("inferred (symbolic: %v): %v", symbolic, err)
+					t.Errorf("inferred from %s: %v", known, err)
 				}
 				in.Observe = func(o *ssa.Op, _, out []Value) error {
 					for i, v := range out {
 						if i < len(o.Results) {
 							if why := mismatch(o.Results[i], v, env); why != "" {
-								t.Errorf("inference of %s result %d: %s (symbolic: %v)", o.Kind, i, why, symbolic)
+								t.Errorf("inference of %s result %d from %s: %s", o.Kind, i, known, why)
 							}
 						}
 					}

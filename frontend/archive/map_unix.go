@@ -20,7 +20,11 @@ type Mapping struct {
 // from the file, so that no page of the mapping is touched.
 func (m *Mapping) Source() (*os.File, []byte) { return m.file, m.Data }
 
-// Map maps a file for reading. The data is valid until Close.
+// smallestMap is the size in bytes from which files are mapped. Tensors keep a mapping for the life of the process, which may
+// have 65,530 of them on Linux: a program that reads many small files reaches that.
+const smallestMap = 1 << 16
+
+// Map maps a file for reading, or reads a small one. The data is valid until Close.
 func Map(path string) (*Mapping, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -41,7 +45,7 @@ func mapOpen(f *os.File, path string) (*Mapping, error) {
 	if st.IsDir() {
 		return nil, fmt.Errorf("%s: this is a folder; give a file", path)
 	}
-	if !st.Mode().IsRegular() || st.Size() == 0 { // a pipe cannot be mapped
+	if !st.Mode().IsRegular() || st.Size() < smallestMap { // a pipe cannot be mapped
 		data, err := io.ReadAll(f)
 		if err != nil {
 			return nil, err

@@ -468,7 +468,41 @@ func (m *machine) text(c byte) error {
 		}
 		return m.push(v)
 	}
-	return m.push(s) // UNICODE
+	u, err := rawUnicode(s)
+	if err != nil {
+		return err
+	}
+	return m.push(u)
+}
+
+// rawUnicode decodes Python's raw-unicode-escape: a byte is the code point of its value, \uXXXX and \UXXXXXXXX are others.
+func rawUnicode(s string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		digits := 0
+		if s[i] == '\\' && i+1 < len(s) {
+			switch s[i+1] {
+			case 'u':
+				digits = 4
+			case 'U':
+				digits = 8
+			}
+		}
+		if digits == 0 {
+			b.WriteRune(rune(s[i]))
+			continue
+		}
+		if i+2+digits > len(s) {
+			return "", fmt.Errorf("a string ends in an escape")
+		}
+		n, err := strconv.ParseUint(s[i+2:i+2+digits], 16, 32)
+		if err != nil || n > utf8.MaxRune {
+			return "", fmt.Errorf("%.12q is no escape", s[i:])
+		}
+		b.WriteRune(rune(n))
+		i += 1 + digits
+	}
+	return b.String(), nil
 }
 
 // long reads a little-endian two's complement integer.

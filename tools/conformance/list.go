@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 )
 
-// row is a case's result as the harness writes it.
+// row is a case's result as run.py writes it.
 type row struct {
 	ID     string `json:"id"`
 	Suite  string `json:"suite"`

@@ -1,13 +1,12 @@
-// The conformance command exports the cases that PyTorch made, has the results compared with PyTorch's by
-// ../shared/conformance/conformance.py, prints the score beside that of torch.onnx, and holds it:
+// The conformance command exports cases that PyTorch made, has tools/conformance/run.py run the results in onnxruntime and compare
+// them with PyTorch's, prints the score beside that of torch.onnx where that is known, and holds it:
 // a case that fails and is not on the list of expected failures is an error, and so is one on the list that passes.
 //
-// The harness may be called directly, for cases that lie elsewhere:
+// The cases are those of ../shared/cases, or, in a checkout without them, those that make_cases.py makes (`make cases`). Each has lists
+// of its own. run.py may be called directly, for cases that lie elsewhere:
 //
-//	.venv/bin/python ../shared/conformance/conformance.py run --cases DIR --jobs 2 \
-//	  --exporter 'bin/aton export {model} -o {output} --opset {opset} {specs:--input}' --results out/mine.jsonl
-//	.venv/bin/python ../shared/conformance/conformance.py summary out/mine.jsonl
-//	.venv/bin/python ../shared/conformance/conformance.py diff out/before.jsonl out/mine.jsonl
+//	.venv/bin/python tools/conformance/run.py --cases DIR --jobs 2 --results out/mine.jsonl \
+//	  --exporter 'bin/aton export {model} -o {output} --opset {opset} {specs:--input}'
 package main
 
 import (
@@ -30,8 +29,8 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.shared, "shared", "../shared", "the folder with conformance/ and cases/")
-	flag.StringVar(&o.set, "set", "shipped", "shipped (PyTorch 2.15's cases), edges (numbers at their edges, testdata/edges.tar.gz), models (whole networks, made by the system's PyTorch) or old (the other suites, made by it)")
+	flag.StringVar(&o.shared, "shared", "../shared", "the folder with cases/ (and conformance/, which makes the models)")
+	flag.StringVar(&o.set, "set", "", "shipped (the cases in --shared, the default where they are), made (those of make cases), edges (numbers at their edges, testdata/edges.tar.gz), models (whole networks, made by the system's PyTorch) or old (the other suites, made by it)")
 	flag.StringVar(&o.cases, "cases", "", "where the cases lie or are put (default out/cases, out/cases-SET)")
 	flag.StringVar(&o.filter, "filter", "", "only cases whose SUITE/ID matches this regular expression")
 	flag.StringVar(&o.share, "share", "", "only that part of the cases, such as 0.15")
@@ -60,10 +59,22 @@ func run(o options) (int, error) {
 	if o.format != "archive" && o.format != "pt2" {
 		return 0, fmt.Errorf("--input-format is archive or pt2, not %q", o.format)
 	}
-	name := map[string]string{"shipped": "", "edges": "-edges", "models": "-models", "old": "-old"}
+	shipped := filepath.Join(o.shared, "cases", "torch2.15.tar.xz")
+	if _, err := os.Stat(shipped); o.set == "" && err == nil {
+		o.set = "shipped"
+	} else if o.set == "" {
+		o.set = "made"
+	}
+	if _, err := os.Stat(filepath.Join(o.shared, "conformance")); err != nil {
+		o.shared = "" // models and old cases are made by what is here
+	}
+	name := map[string]string{"shipped": "", "made": "-made", "edges": "-edges", "models": "-models", "old": "-old"}
 	suffix, ok := name[o.set]
 	if !ok {
-		return 0, fmt.Errorf("--set is shipped, edges, models or old, not %q", o.set)
+		return 0, fmt.Errorf("--set is shipped, made, edges, models or old, not %q", o.set)
+	}
+	if o.shared == "" && (o.set == "models" || o.set == "old") {
+		suffix = "-made" + suffix
 	}
 	if o.cases == "" {
 		o.cases = filepath.Join("out", "cases"+suffix)
@@ -104,9 +115,11 @@ func run(o options) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	peers, err := readPeers(filepath.Join(o.shared, "cases", "peer_results.tsv"))
-	if err != nil {
-		return 0, err
+	peers := map[string]peer{}
+	if o.set == "shipped" {
+		if peers, err = readPeers(filepath.Join(filepath.Dir(shipped), "peer_results.tsv")); err != nil {
+			return 0, err
+		}
 	}
 	fmt.Print(scoreboard(rows, peers))
 	fmt.Printf("\nresults: %s\n", o.results)
@@ -152,6 +165,9 @@ func prepare(o options) error {
 	if _, err := os.Stat(o.cases); err == nil && !o.fresh && !strings.HasPrefix(filepath.Clean(o.cases), "out"+string(filepath.Separator)) {
 		return nil // somebody's own folder of cases
 	}
+	if o.set == "made" {
+		return fmt.Errorf("there are no cases in %s: make cases TORCH=PYTHON makes them, with a Python that has PyTorch (half an hour)", o.cases)
+	}
 	if err := os.MkdirAll(o.cases, 0o777); err != nil {
 		return err
 	}
@@ -167,6 +183,19 @@ func prepare(o options) error {
 	}
 	if err := exec.Command(python, "-c", "import torch, torchvision").Run(); err != nil {
 		return fmt.Errorf("%s has no PyTorch with torchvision to make the cases with: on Debian, apt-get install python3-torch python3-torchvision", python)
+	}
+	if o.shared == "" {
+		args := []string{filepath.Join("tools", "conformance", "make_cases.py"), "--out", o.cases, "--jobs", o.jobs}
+		if o.set == "models" {
+			args = append(args, "--suite", "models")
+		}
+		if o.large {
+			args = append(args, "--large")
+		}
+		if err := tell(python, args...); err != nil {
+			return err
+		}
+		return os.WriteFile(mark, nil, 0o666)
 	}
 	suites := []string{"models"}
 	if o.set == "old" {
@@ -197,7 +226,7 @@ func unpack(archive, folder, mark string) error {
 	return os.WriteFile(mark, nil, 0o666)
 }
 
-// score has the harness run the exporter and judge what it wrote.
+// score has run.py run the exporter and judge what it wrote.
 func score(o options) error {
 	if err := os.MkdirAll(filepath.Dir(o.results), 0o777); err != nil {
 		return err
@@ -210,7 +239,7 @@ func score(o options) error {
 			return fmt.Errorf("there is no exporter %s: make build", program)
 		}
 	}
-	args := []string{filepath.Join(o.shared, "conformance", "conformance.py"), "run", "--cases", o.cases,
+	args := []string{filepath.Join("tools", "conformance", "run.py"), "--cases", o.cases,
 		"--jobs", o.jobs, "--exporter", o.exporter, "--results", o.results, "--input-format", o.format}
 	if o.filter != "" {
 		args = append(args, "--filter", o.filter)
@@ -225,8 +254,8 @@ func score(o options) error {
 		args = append(args, "--no-check")
 	}
 	cmd := exec.Command(o.python, args...)
-	cmd.Stderr = os.Stderr // its scoreboard is left out: ours has the peers beside it
-	return wrap(cmd.Run(), "conformance.py")
+	cmd.Stderr = os.Stderr
+	return wrap(cmd.Run(), "run.py")
 }
 
 func tell(name string, args ...string) error {

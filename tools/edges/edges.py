@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes programs on the edges of numbers, with what PyTorch gives for them, as cases of the conformance harness.
+"""Writes programs on the edges of numbers, with what PyTorch gives for them, as cases (tools/cases).
 
-    python3 tools/edges/edges.py --harness ../shared/conformance --out DIR [--filter RE]
+    python3 tools/edges/edges.py --out DIR [--filter RE]
 
 DIR/edges/ID has the archive, the inputs and the outputs. `testdata/edges.tar.gz` is packed from it by tools/randprog/pack.py.
 A program is a line of Python over its inputs; the values that make it an edge are in the inputs, never in the program.
@@ -12,6 +12,9 @@ import re
 import sys
 
 import torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance"))
+import casefile  # noqa: E402
 
 INF, NAN = float("inf"), float("nan")
 BIG = 2**53 + 1  # the first integer that float64 does not hold
@@ -143,13 +146,9 @@ def module(expression):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__)
-    ap.add_argument("--harness", required=True, help="folder of conformance.py")
     ap.add_argument("--out", required=True)
     ap.add_argument("--filter", default="")
     opts = ap.parse_args()
-    sys.path.insert(0, opts.harness)
-    from harness import cases
-
     made, ids = 0, set()
     for name, expression, first, second in programs():
         if not re.search(opts.filter, name):
@@ -160,18 +159,12 @@ def main():
         if len(names) < len(first):
             first = first[1:] if names == ["y"] else first[: len(names)]
 
-        def make(m=m, first=first, second=second):
-            return (m, tuple(a.clone() for a in first)) + ((tuple(a.clone() for a in second),) if second else ())
-
         half = first[0].dtype == F16
-        spec = cases.Spec(name, "edge", make, variants=("trace",), rtol=2e-3 if half else 1e-5, atol=1e-3 if half else 1e-6)
         try:
-            cases.build(spec, "trace", "edges", opts.out)
+            casefile.write(opts.out, name, m, [first] + [second] * bool(second), suite="edges", op="edge", tolerance=(2e-3, 1e-3) if half else (1e-5, 1e-6))
             made += 1
-        except cases.Skip as e:
+        except casefile.Skip as e:
             print(f"{name}: skipped: {e}")
-        except Exception as e:  # PyTorch refuses the program
-            print(f"{name}: {type(e).__name__}: {str(e).splitlines()[0][:120]}")
     print(made, "cases")
 
 

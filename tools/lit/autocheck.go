@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// A file with a line "# AUTOCHECK" or "# AUTOCHECK PREFIX" has its check lines made: the
-// block of "# PREFIX..." lines right behind that line belongs to the runner. All other checks are somebody's own.
+// A file with a line "# AUTOCHECK" or "# AUTOCHECK PREFIX" has its check lines made: all "# PREFIX..." lines of the file belong to
+// the runner. Checks of other prefixes are somebody's own. What a function becomes stands right above the function; what is
+// printed before the first one, and what has no function in the file, stands behind the AUTOCHECK line.
 var autoLine = regexp.MustCompile(`^#[ \t]*AUTOCHECK(?:[ \t]+([A-Za-z][A-Za-z0-9_-]*))?[ \t]*$`)
 
 // Update is the text of a test file with its AUTOCHECK blocks made anew from what the commands
 // print now. It is the text itself when there are none.
 func (r *Runner) Update(t *Test, scratch string) (string, error) {
 	lines := strings.Split(t.Text, "\n")
-	var out []string
-	for i := 0; i < len(lines); i++ {
-		out = append(out, lines[i])
-		m := autoLine.FindStringSubmatch(lines[i])
+	for n, line := range lines {
+		m := autoLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -27,14 +26,94 @@ func (r *Runner) Update(t *Test, scratch string) (string, error) {
 		}
 		printed, err := r.checked(t, prefix, scratch)
 		if err != nil {
-			return "", fmt.Errorf("%s:%d: %w", t.Path, i+1, err)
+			return "", fmt.Errorf("%s:%d: %w", t.Path, n+1, err)
 		}
-		for i+1 < len(lines) && strings.HasPrefix(lines[i+1], "# "+prefix) {
-			i++
-		}
-		out = append(out, checkLines(string(printed), prefix)...)
+		lines = place(without(lines, prefix), line, prefix, sections(string(printed)))
 	}
-	return strings.Join(out, "\n"), nil
+	return strings.Join(lines, "\n"), nil
+}
+
+// without drops the check lines of a prefix.
+func without(lines []string, prefix string) []string {
+	check := regexp.MustCompile(`^# ` + regexp.QuoteMeta(prefix) + `(-[A-Z0-9-]+)?:`)
+	var out []string
+	for _, line := range lines {
+		if !check.MatchString(line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// section is a function as it is printed; that before the first one has no lines of a function.
+type section struct {
+	name  string // @name, or "" for a function without one
+	lines []string
+}
+
+var functionName = regexp.MustCompile(`^\w+ (@[A-Za-z0-9_.$]+)`)
+
+func nameOf(line string) string {
+	if m := functionName.FindStringSubmatch(line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// sections splits what is printed at its functions; the first one is what stands before them.
+func sections(printed string) []section {
+	out := []section{{}}
+	for _, line := range strings.Split(strings.TrimRight(printed, "\n"), "\n") {
+		line = strings.TrimRight(line, " \t")
+		if graphLine.MatchString(line) {
+			out = append(out, section{name: nameOf(line)})
+		}
+		last := &out[len(out)-1]
+		last.lines = append(last.lines, line)
+	}
+	for i := range out {
+		for n := len(out[i].lines); n > 0 && (out[i].lines[n-1] == "" || partLine.MatchString(out[i].lines[n-1])); n-- {
+			out[i].lines = out[i].lines[:n-1]
+		}
+	}
+	return out
+}
+
+// place puts the checks of each section above the function of the file that has its name, or, if it has none (a file's only
+// function is printed without it), the next one. Checks must be in the order of what is printed, so a section whose function is not there
+// goes with the one before it.
+func place(lines []string, auto, prefix string, printed []section) []string {
+	checks := map[int][]string{} // by line of the file: what goes above it
+	behind := -1                 // the line of the function that the last section went to
+	var head []string
+	for i, s := range printed {
+		found := -1
+		for n := behind + 1; i > 0 && n < len(lines); n++ {
+			if graphLine.MatchString(lines[n]) && (s.name == "" || nameOf(lines[n]) == s.name) {
+				found = n
+				break
+			}
+		}
+		made := checkLines(s.lines, prefix, i > 0)
+		switch {
+		case found >= 0:
+			behind = found
+			checks[found] = made
+		case behind >= 0:
+			checks[behind] = append(checks[behind], made...)
+		default:
+			head = append(head, made...)
+		}
+	}
+	var out []string
+	for n, line := range lines {
+		out = append(out, checks[n]...)
+		out = append(out, line)
+		if line == auto {
+			out = append(out, head...)
+		}
+	}
+	return out
 }
 
 // checked gives what the one FileCheck command with the prefix reads.
@@ -81,26 +160,29 @@ func prefixOf(args []string) string {
 var (
 	valueName = regexp.MustCompile(`%[A-Za-z0-9_][A-Za-z0-9_.]*`)
 	graphLine = regexp.MustCompile(`^(graph|func|module|define)\b`)
+	partLine  = regexp.MustCompile(`^(#|//) -----$`)
+	labelled  = regexp.MustCompile(`^\w+ ?(@[A-Za-z0-9_.$]+)?\(`)
 	notWord   = regexp.MustCompile(`[^A-Za-z0-9]+`)
 )
 
-// checkLines spells each printed line as a check, values as variables: renumbering changes no test.
-func checkLines(printed, prefix string) []string {
+// checkLines spells each printed line as a check, values as variables: renumbering changes no test. A function begins with a
+// LABEL, which holds no variable.
+func checkLines(printed []string, prefix string, function bool) []string {
 	var out []string
 	names := map[string]string{} // value to variable
 	taken := map[string]bool{}
-	first := true
-	for _, line := range strings.Split(strings.TrimRight(printed, "\n"), "\n") {
-		line = strings.TrimRight(line, " \t")
-		if graphLine.MatchString(line) {
-			names, taken = map[string]string{}, map[string]bool{}
-		}
-		directive := prefix + "-NEXT"
-		if first {
-			directive = prefix
+	for n, line := range printed {
+		directive := prefix + "-NEXT: "
+		if n == 0 {
+			directive = prefix + ": "
+			if label := labelled.FindString(line); function && label != "" {
+				out = append(out, "# "+prefix+"-LABEL: "+escape(label))
+				directive = prefix + "-SAME: "
+				line = line[len(label):]
+			}
 		}
 		if line == "" {
-			if !first {
+			if n > 0 {
 				out = append(out, "# "+prefix+"-EMPTY:")
 			}
 			continue
@@ -121,8 +203,7 @@ func checkLines(printed, prefix string) []string {
 			fmt.Fprintf(&b, "[[%s]]", name)
 		}
 		b.WriteString(escape(line[pos:]))
-		out = append(out, "# "+directive+": "+b.String())
-		first = false
+		out = append(out, "# "+directive+b.String())
 	}
 	return out
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/aton-project/aton/tools/filecheck"
 )
 
@@ -95,12 +97,17 @@ const auto = `# RUN: cat %s | FileCheck %s
 # CHECK: old
 # CHECK-NEXT: older
 
-# CHECK: {{^}}graph
+# a function without a name
 graph(%x.1 : int, %0 : int[[]]):
   %x_1 : int = f(%x.1, %0, %0)
   return (%x_1)
 
-graph(%x.1 : int):
+# CHECK-LABEL: another old one
+# OWN: graph
+graph @gone(%x.1 : int):
+
+graph @named(%x.1 : int):
+  return (%x.1)
 `
 
 func TestUpdate(t *testing.T) {
@@ -108,7 +115,18 @@ func TestUpdate(t *testing.T) {
 	r := testRunner()
 	// the check lines would be part of the output
 	r.Commands["cat"] = func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-		io.WriteString(stdout, auto[strings.Index(auto, "\ngraph")+1:])
+		io.WriteString(stdout, `a remark
+graph(%x.1 : int, %0 : int[[]]):
+  %x_1 : int = f(%x.1, %0, %0)
+  return (%x_1)
+
+graph @made(%y : int):
+
+# -----
+
+graph @named(%x.1 : int):
+  return (%x.1)
+`)
 		return 0
 	}
 	got, err := r.Update(test, t.TempDir())
@@ -117,18 +135,32 @@ func TestUpdate(t *testing.T) {
 	}
 	want := `# RUN: cat %s | FileCheck %s
 # AUTOCHECK
-# CHECK: graph([[X_1:%[A-Za-z0-9_.]+]] : int, [[V0:%[A-Za-z0-9_.]+]] : int{{\[\[}}]]):
+# CHECK: a remark
+
+# a function without a name
+# CHECK-LABEL: graph(
+# CHECK-SAME: [[X_1:%[A-Za-z0-9_.]+]] : int, [[V0:%[A-Za-z0-9_.]+]] : int{{\[\[}}]]):
 # CHECK-NEXT:   [[X_1_2:%[A-Za-z0-9_.]+]] : int = f([[X_1]], [[V0]], [[V0]])
 # CHECK-NEXT:   return ([[X_1_2]])
-# CHECK-EMPTY:
-# CHECK-NEXT: graph([[X_1:%[A-Za-z0-9_.]+]] : int):
+# CHECK-LABEL: graph @made(
+# CHECK-SAME: [[Y:%[A-Za-z0-9_.]+]] : int):
+graph(%x.1 : int, %0 : int[[]]):
+  %x_1 : int = f(%x.1, %0, %0)
+  return (%x_1)
 
-# CHECK: {{^}}graph
-` + auto[strings.Index(auto, "graph(%x.1 : int, %0"):]
-	if got != want {
-		t.Errorf("got:\n%s", got)
+# OWN: graph
+graph @gone(%x.1 : int):
+
+# CHECK-LABEL: graph @named(
+# CHECK-SAME: [[X_1:%[A-Za-z0-9_.]+]] : int):
+# CHECK-NEXT:   return ([[X_1]])
+graph @named(%x.1 : int):
+  return (%x.1)
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
-	if err := os.WriteFile(test.Path, []byte(strings.Replace(got, "# CHECK: {{^}}graph\n", "", 1)), 0o666); err != nil {
+	if err := os.WriteFile(test.Path, []byte(got), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if test, err = Parse(test.Path); err != nil {

@@ -4,8 +4,9 @@
 usage: generate.py OUT            (needs the Python packages onnx and numpy)
 
 OUT/CASE/model.onnx, OUT/CASE/data_K/{input,output}_I.pb. An element of a sequence is input_I.seq/N.pb, an empty optional
-input_I.none. OUT/CASE/tolerance.txt holds rtol and atol.
+input_I.none. OUT/CASE/case.json holds rtol and atol, as tools/cases says.
 """
+import json
 import os
 import sys
 import warnings
@@ -40,8 +41,9 @@ def main(out):
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "model.onnx"), "wb") as f:
             f.write(case.model.SerializeToString())
-        with open(os.path.join(folder, "tolerance.txt"), "w") as f:
-            f.write(f"{case.rtol} {case.atol}\n")
+        with open(os.path.join(folder, "case.json"), "w") as f:
+            json.dump({"id": case.name, "suite": "nodes", "op": case.model.graph.node[0].op_type, "rtol": case.rtol, "atol": case.atol,
+                       "data_sets": [{"dir": f"data_{k}"} for k in range(len(case.data_sets))]}, f)
         for k, (inputs, outputs) in enumerate(case.data_sets):
             data = os.path.join(folder, f"data_{k}")
             os.makedirs(data, exist_ok=True)

@@ -121,7 +121,9 @@ def judge(folder, path, opset):
     want = recorded(folder, "output")
     if len(got) != len(want):
         return f"wrong: {len(got)} outputs"
-    rtol, atol = map(float, open(os.path.join(folder, "tolerance.txt")).read().split())
+    with open(os.path.join(folder, "case.json")) as f:
+        case = json.load(f)
+    rtol, atol = case["rtol"], case["atol"]
     for i, (a, b) in enumerate(zip(got, want)):
         why = differ(a, b, rtol, atol)
         if why:

@@ -3,7 +3,7 @@
 //
 //	go run ./tools/passcheck -cases DIR [-suites nn,indexing,script] [-filter RE] [-opset 17] [-seeds 1]
 //
-// DIR holds suites of cases of the conformance harness. Inputs have the shapes
+// DIR holds suites of cases (tools/cases). Inputs have the shapes
 // and element types of the recorded ones, with elements drawn from the range of
 // these, so that indices stay in bounds; the recorded inputs themselves are
 // tried too, against PyTorch's outputs. Passes on ONNX operators are evaluated as

@@ -3,9 +3,9 @@
 
 Every program is run by PyTorch while it grows, so that all of its statements
 are valid; it is then traced or scripted, saved, and its outputs recorded, as
-a case of the conformance harness (whose folder --harness names).
+a case (tools/cases).
 
-    python3 randprog.py --harness ../../../shared/conformance --out DIR --count 200 --seed 1
+    python3 randprog.py --out DIR --count 200 --seed 1
 """
 import argparse
 import os
@@ -13,6 +13,9 @@ import random
 import sys
 
 import torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance"))
+import casefile  # noqa: E402
 
 FLOATS = [torch.float32]
 LIMIT = 1e4  # values beyond are not kept: differences in rounding would grow
@@ -253,23 +256,21 @@ class Program:
         return "\n".join(["x = x.clone()", "y = y.clone()"] + self.lines + ["return " + ", ".join(o + ".clone()" for o in outs)])
 
 
-def write(cases, suite, name, text, opts, made, skipped):
-    for spec in suite.specs(name, None, None):
-        try:
-            cases.build(spec, spec.variants[0], opts.suite, opts.out, seed=opts.seed)
-            made += 1
-            with open(os.path.join(opts.out, opts.suite, f"{spec.id}.{spec.variants[0]}", "program.py"), "w") as f:
-                f.write(text)
-        except cases.Skip as e:
-            skipped += 1
-            if opts.verbose:
-                print(name, e)
-    return made, skipped
+def write(name, module, text, sets, script, opts):
+    """Writes the program as a case, and its text beside it; says whether it is one."""
+    try:
+        path = casefile.write(opts.out, name, module, [s for s in sets if s], script=script, suite=opts.suite, op="random")
+    except casefile.Skip as e:
+        if opts.verbose:
+            print(name, e)
+        return False
+    with open(os.path.join(path, "program.py"), "w") as f:
+        f.write(text)
+    return True
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__)
-    ap.add_argument("--harness", required=True, help="folder of conformance.py")
     ap.add_argument("--out", required=True)
     ap.add_argument("--count", type=int, default=100)
     ap.add_argument("--seed", type=int, default=0)
@@ -278,33 +279,30 @@ def main():
     ap.add_argument("--wide", action="store_true", help="whole modules: containers, buffers, functions, scalars, all dtypes (wide.py)")
     ap.add_argument("--verbose", action="store_true", help="say why a program was left out")
     opts = ap.parse_args()
-    sys.path.insert(0, opts.harness)
-    from harness import cases
-    from harness.registry import Make, Registry
     if opts.wide:
         from wide import Wide
     made = skipped = 0
     for k in range(opts.count):
         rng = random.Random(f"{opts.seed}/{k}")
         script = rng.random() < 0.6
-        suite = Registry()
         if opts.wide:
             p = Wide(rng, script)
             p.grow(rng.randint(2, opts.steps))
             lines = p.body()
             if lines is None:
                 continue
-            name = f"w{opts.seed}_{k:04d}"
-            text = p.case(suite, name, lines)
-            made, skipped = write(cases, suite, name, text, opts, made, skipped)
-            continue
-        p = Program(rng, script)
-        p.grow(rng.randint(3, opts.steps))
-        fixed = lambda t: Make(lambda: t)  # noqa: E731
-        ins = dict(zip("xyi", map(fixed, p.inputs())))
-        alt = dict(zip("xyi", map(fixed, p.inputs(1)))) if p.shapes[1] else None
-        suite.code(f"p{opts.seed}_{k:04d}", p.body(), alt, op="random", variants=("script" if script else "trace",), **ins)
-        made, skipped = write(cases, suite, f"p{opts.seed}_{k:04d}", p.body() + "\n", opts, made, skipped)
+            name, text = f"w{opts.seed}_{k:04d}", p.module_text(lines)
+            module = casefile.source(text)["Case"]()
+        else:
+            p = Program(rng, script)
+            p.grow(rng.randint(3, opts.steps))
+            name, text = f"p{opts.seed}_{k:04d}", p.body() + "\n"
+            module = casefile.module_of("x, y, i", text)
+        sets = [p.inputs(), p.inputs(1) if p.shapes[1] else None]
+        if write(name, module, text, sets, script, opts):
+            made += 1
+        else:
+            skipped += 1
     print(f"{made} programs, {skipped} skipped")
 
 

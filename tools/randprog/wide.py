@@ -5,6 +5,7 @@ module and of its submodules. Statements read and write all of them, so that ali
 """
 import torch
 
+import casefile
 from randprog import Program
 
 PRELUDE = '''
@@ -130,8 +131,7 @@ class Wide(Program):
     def run(self, lines, which=0):
         if not hasattr(self, "kind"):
             self.kind = "f32"
-        from harness import registry
-        scope = dict(registry.SCOPE)
+        scope = dict(casefile.SCOPE)
         scope["__name__"] = "probe"
         try:
             exec(self.module_text(lines + ["return locals()"]), scope)
@@ -179,9 +179,8 @@ class Wide(Program):
         return True
 
     def scripts(self):
-        from harness import registry
         try:
-            cls = registry.source(self.module_text(self.lines + ["return x"]), "probe")["Case"]
+            cls = casefile.source(self.module_text(self.lines + ["return x"]))["Case"]
             torch.jit.script(cls())
             return True
         except Exception:
@@ -510,15 +509,3 @@ class Wide(Program):
     @staticmethod
     def top(text, at):
         return at == len(text) or not (text[at].startswith(" ") or text[at].startswith("el"))
-
-    def case(self, suite, id, lines):
-        """Adds the program to the registry of the harness."""
-        from harness import registry
-        text = self.module_text(lines)
-        ins = [registry.Make(lambda v=v: v) for v in self.inputs()]
-        alt = [registry.Make(lambda v=v: v) for v in self.inputs(1)] if self.shapes[1] else None
-        tolerance = dict(f16=("float16",), bf16=("bfloat16",)).get(self.kind, ("float32",))[0]
-        if "torch.float16" in text and tolerance == "float32":
-            tolerance = "float16"
-        suite.module(id, lambda: registry.source(text, id)["Case"](), ins, alt, op="random", variants=("script" if self.script else "trace",), dtype=tolerance)
-        return text

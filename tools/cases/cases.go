@@ -1,0 +1,160 @@
+// Package cases reads test cases that PyTorch recorded, and checks aton on them in this process: the program is exported,
+// the file is read again and run in the reference interpreter, and its outputs are compared with PyTorch's.
+//
+// A case is a folder:
+//
+//	model.pt                    the archive of torch.jit.save
+//	model.pt2                   the same program by torch.export.save, if there is one
+//	case.json                   inputs, dynamic axes, tolerances
+//	test_data_set_0/input_0.pb  an input; output_0.pb is what PyTorch gives for it
+//	test_data_set_1/...         the same at other sizes, if there is one
+//
+// tools/conformance/make_cases.py makes such folders. Those of ONNX's node tests, which tools/nodetests/generate.py makes,
+// have a model.onnx instead of a program. Package pack has the archives of cases in testdata.
+package cases
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/frontend/spec"
+)
+
+// Case is a case.json.
+type Case struct {
+	// Dir is the folder of the case.
+	Dir string `json:"-"`
+	ID  string `json:"id"`
+	// Suite and Op tell where the case comes from.
+	Suite string `json:"suite"`
+	Op    string `json:"op"`
+	DType string `json:"dtype"`
+	// InputSpecs are the inputs as --input takes them, DynamicAxes the name of each dynamic axis of an input.
+	InputSpecs  []string                     `json:"input_specs"`
+	DynamicAxes map[string]map[string]string `json:"dynamic_axes"`
+	Rtol        float64                      `json:"rtol"`
+	Atol        float64                      `json:"atol"`
+	AtolOfMax   float64                      `json:"atol_of_max"`
+	DataSets    []DataSet                    `json:"data_sets"`
+	// PT2DataSets are the indices of the data sets that model.pt2 takes; nil if it takes all.
+	PT2DataSets []int `json:"pt2_data_sets"`
+}
+
+// DataSet is a folder of inputs and outputs.
+type DataSet struct {
+	Dir string `json:"dir"`
+}
+
+// Read reads the case.json of a folder.
+func Read(dir string) (*Case, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "case.json"))
+	if err != nil {
+		return nil, err
+	}
+	c := &Case{Dir: dir}
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return c, nil
+}
+
+// Format is a form of a program, by the name of its file in a case.
+type Format string
+
+// The formats.
+const (
+	Archive  Format = "model.pt"
+	Exported Format = "model.pt2"
+	ONNX     Format = "model.onnx"
+)
+
+// Has says whether the case has its program in the format.
+func (c *Case) Has(f Format) bool {
+	_, err := os.Stat(filepath.Join(c.Dir, string(f)))
+	return err == nil
+}
+
+// Options are those that the case is converted with.
+func (c *Case) Options(f Format, opset int) (aton.Options, error) {
+	opts := aton.Options{Opset: opset}
+	if f != Archive { // it states its own inputs
+		return opts, nil
+	}
+	var err error
+	opts.Inputs, err = spec.ParseAll(c.InputSpecs, c.DynamicAxes)
+	return opts, err
+}
+
+// Tolerance is that of the case.
+func (c *Case) Tolerance() aton.Tolerance {
+	return aton.Tolerance{Relative: c.Rtol, Absolute: c.Atol, OfMax: c.AtolOfMax}
+}
+
+// Read reads the tensors of the data set.
+func (d DataSet) Read(c *Case) (aton.DataSet, error) {
+	sets, err := aton.ReadData(filepath.Join(c.Dir, d.Dir))
+	if err != nil {
+		return aton.DataSet{}, err
+	}
+	return sets[0], nil
+}
+
+// Refusal is an export that aton does not do, with its reason.
+type Refusal struct{ Reason error }
+
+// Error gives the reason.
+func (r *Refusal) Error() string { return "refused: " + r.Reason.Error() }
+
+// Unwrap gives the reason.
+func (r *Refusal) Unwrap() error { return r.Reason }
+
+// Check exports the case at an opset and compares what the file computes with what PyTorch recorded. The error is a
+// *Refusal if nothing was exported; any other says what is wrong.
+func (c *Case) Check(f Format, opset int) error {
+	opts, err := c.Options(f, opset)
+	if err != nil {
+		return err
+	}
+	m, err := aton.Load(filepath.Join(c.Dir, string(f)), opts)
+	if err != nil {
+		return &Refusal{err}
+	}
+	var file bytes.Buffer
+	if err := aton.ExportTo(&file, m, opts); err != nil {
+		return &Refusal{err}
+	}
+	m, err = aton.LoadBytes(file.Bytes(), fmt.Sprintf("opset%d.onnx", opset), aton.Options{})
+	if err != nil {
+		return fmt.Errorf("the exported file: %w", err)
+	}
+	var wrong []string
+	for i, d := range c.DataSets {
+		if f == Exported && c.PT2DataSets != nil && !slices.Contains(c.PT2DataSets, i) {
+			continue
+		}
+		set, err := d.Read(c)
+		if err != nil {
+			return err
+		}
+		compared, err := aton.Verify(m, set, c.Tolerance())
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.Dir, err)
+		}
+		for _, r := range compared {
+			if r.Wrong != "" {
+				wrong = append(wrong, fmt.Sprintf("%s, output %s: %s", d.Dir, r.Name, r.Wrong))
+			}
+		}
+	}
+	if wrong != nil {
+		return errors.New(strings.Join(wrong, "\n"))
+	}
+	return nil
+}
