@@ -59,9 +59,8 @@ func isSource(path string, m *ssa.Module) bool {
 	if err != nil {
 		return false
 	}
-	for _, s := range sourcesOf(m) {
-		f, _ := s.Source()
-		if of, err := f.Stat(); err == nil && os.SameFile(info, of) {
+	for _, k := range m.Keep {
+		if s, ok := k.(interface{ Info() os.FileInfo }); ok && s.Info() != nil && os.SameFile(info, s.Info()) {
 			return true
 		}
 	}

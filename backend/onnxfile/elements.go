@@ -14,7 +14,11 @@ import (
 type mapped struct {
 	file *os.File
 	data []byte
+	info os.FileInfo // nil if it is not known
 }
+
+// Info is the file that the data is of, mapped or not.
+func (m *mapped) Info() os.FileInfo { return m.info }
 
 // Source is what makes a module's Keep a source.
 func (m *mapped) Source() (*os.File, []byte) { return m.file, m.data }

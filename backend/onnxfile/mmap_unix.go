@@ -23,7 +23,7 @@ func mapFile(path string) (*mapped, error) {
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size() >= smallestMap && info.Size() <= math.MaxInt {
 		if b, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_PRIVATE); err == nil {
-			return &mapped{f, b}, nil
+			return &mapped{f, b, info}, nil
 		}
 	}
 	defer f.Close()
@@ -31,7 +31,7 @@ func mapFile(path string) (*mapped, error) {
 		return nil, err
 	}
 	b, err := io.ReadAll(f)
-	return &mapped{nil, b}, err
+	return &mapped{nil, b, info}, err
 }
 
 // close gives the memory back, of a file that no tensor refers to.

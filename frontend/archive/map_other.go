@@ -5,7 +5,13 @@ package archive
 import "os"
 
 // Mapping is a file in memory.
-type Mapping struct{ Data []byte }
+type Mapping struct {
+	Data []byte
+	info os.FileInfo
+}
+
+// Info is the file that the data is of; nil if it is not known.
+func (m *Mapping) Info() os.FileInfo { return m.info }
 
 // Map reads a file. The data is valid until Close.
 func Map(path string) (*Mapping, error) {
@@ -13,7 +19,8 @@ func Map(path string) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mapping{data}, nil
+	info, _ := os.Stat(path) // nil is nothing known
+	return &Mapping{data, info}, nil
 }
 
 // Close drops the data.

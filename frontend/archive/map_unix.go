@@ -14,7 +14,11 @@ import (
 type Mapping struct {
 	Data []byte
 	file *os.File // nil if the data is a copy
+	info os.FileInfo
 }
+
+// Info is the file that the data is of, mapped or not.
+func (m *Mapping) Info() os.FileInfo { return m.info }
 
 // Source gives the file that is mapped and its bytes, or nil if the data is a copy. Who only moves bytes reads them
 // from the file, so that no page of the mapping is touched.
@@ -50,7 +54,7 @@ func mapOpen(f *os.File, path string) (*Mapping, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Mapping{Data: data}, nil
+		return &Mapping{Data: data, info: st}, nil
 	}
 	if int64(int(st.Size())) != st.Size() {
 		return nil, fmt.Errorf("%s: too large for this machine", path)
@@ -59,7 +63,7 @@ func mapOpen(f *os.File, path string) (*Mapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot map: %w", path, err)
 	}
-	return &Mapping{data, f}, nil
+	return &Mapping{data, f, st}, nil
 }
 
 // Close ends the mapping. Nothing read from it may be used afterwards.
