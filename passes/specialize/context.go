@@ -121,7 +121,7 @@ func (s *context) assumeNoOnes() {
 
 // needPlural notes that the symbols of a size must be 2 or more, which the pass guard has the model check.
 func (s *context) needPlural(e sym.Expr) {
-	s.warnf("axis-of-one", "axis of size %s is squeezed, and operators behind it need the number of dimensions; the model fails at run time where it is 1", e)
+	s.warnf("axis-of-one", "axis of size %s is squeezed, and what is behind it needs the number of dimensions; the model fails at run time where it is 1", e)
 	e.Symbols(func(name string) { s.least = append(s.least, leastSize{name, 2}) })
 }
 
