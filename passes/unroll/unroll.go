@@ -14,7 +14,7 @@ import (
 )
 
 // Pass unrolls the loops of a program, prim::Loop and onnx::Loop, with at most max iterations. A loop that runs once at
-// most is no loop and goes in any case. Of others, a loop stays a loop unless something in it has to be known at
+// most is no loop and goes in any case, and so does a short one that works on constants alone: it is computed then. Of others, a loop stays a loop unless something in it has to be known at
 // export, which specialize sees to, or the user asks for it with max.
 var Pass = passes.Pass{
 	Name: "unroll",
@@ -49,10 +49,11 @@ graph(%x : Float(2)):
 	},
 }
 
-// What unrolling may make: of one loop, and of all loops of a function.
+// What unrolling may make: of one loop, of one that is computed, and of all loops of a function.
 const (
-	maxOps   = 1 << 16
-	maxTotal = 1 << 20
+	maxOps      = 1 << 16
+	maxComputed = 1 << 10
+	maxTotal    = 1 << 20
 )
 
 type unroller struct {
@@ -69,10 +70,13 @@ func (u *unroller) block(b *ssa.Block) {
 			u.block(inner)
 		}
 		l, ok := loopOf(o)
-		if !ok || l.trips > u.limit {
+		if !ok {
 			continue
 		}
 		n := l.trips * int64(size(o.Blocks[0])+1)
+		if l.trips > u.limit && (l.trips > maxComputed || n > maxComputed || !onConstants(o)) {
+			continue
+		}
 		if n > maxOps && l.trips > 1 || u.made+n > maxTotal {
 			continue
 		}
@@ -80,6 +84,28 @@ func (u *unroller) block(b *ssa.Block) {
 		u.unroll(o, l)
 		u.c.Changed("unrolled")
 	}
+}
+
+// onConstants reports a loop of ONNX of which all that it takes, and all that its body reads from outside, is constant.
+func onConstants(o *ssa.Op) bool {
+	if o.Kind.Namespace() != onnx.Namespace {
+		return false
+	}
+	body := o.Blocks[0]
+	constant := func(v *ssa.Value) bool { return v == nil || onnx.ConstOf(v) != nil || body.Encloses(v.Block()) }
+	for _, v := range o.Operands() {
+		if !constant(v) {
+			return false
+		}
+	}
+	for inner := range body.AllOps() {
+		for _, v := range inner.Operands() {
+			if !constant(v) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func size(b *ssa.Block) (n int) {
