@@ -444,13 +444,18 @@ func (l *Lowering) constBound(v *ssa.Value) bool {
 
 func lowerHypot(l *Lowering) *ssa.Value {
 	a, b, d := l.pair()
-	a, b = l.abs(l.Cast(a, computing(d))), l.abs(l.Cast(b, computing(d)))
+	return l.Cast(l.hypot(l.Cast(a, computing(d)), l.Cast(b, computing(d))), d)
+}
+
+// hypot is sqrt(a^2 + b^2) with squares of numbers up to 1 only.
+func (l *Lowering) hypot(a, b *ssa.Value) *ssa.Value {
+	a, b = l.abs(a), l.abs(b)
 	big, small := l.max(a, b), l.min(a, b)
 	r := l.div(small, big)
 	h := l.mul(big, l.sqrt(l.offset(l.square(r), 1)))
 	h = l.where(l.isZero(big), big, h) // not 0/0
 	// an infinity wins over NaN
-	return l.Cast(l.where(l.or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h), d)
+	return l.where(l.or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h)
 }
 
 func lowerAtan2(l *Lowering) *ssa.Value {

@@ -358,9 +358,15 @@ func complexExp(l *Lowering) *ssa.Value {
 	return l.complexOf(l.mul(r, l.Op("Cos", b)), l.mul(r, l.Op("Sin", b)))
 }
 
+// complexAbs is the length of a number; squares of what float32 holds, small and large, are in the range of float64.
 func complexAbs(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Op("Sqrt", l.add(l.mul(a, a), l.mul(b, b)))
+	d := l.DType(a)
+	if d == tensor.Float64 {
+		return l.hypot(a, b)
+	}
+	a, b = l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
+	return l.Cast(l.sqrt(l.add(l.square(a), l.square(b))), d)
 }
 
 func complexAngle(l *Lowering) *ssa.Value {
