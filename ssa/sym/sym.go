@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -643,6 +644,21 @@ func (e Expr) Symbols(f func(name string)) {
 			}
 		}
 	}
+}
+
+// Summarized reports that a summary stands for e or for a part of it, so that e cannot be compared with what it was made of.
+func (e Expr) Summarized() bool {
+	if e.p == nil {
+		return false
+	}
+	for _, t := range e.p.terms {
+		for _, a := range t.atoms {
+			if a.op == summary || slices.ContainsFunc(a.args, Expr.Summarized) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Least is the least value that a symbol of e may have; 0 if e has no such symbol.

@@ -112,6 +112,9 @@ func TestSummary(t *testing.T) {
 	if _, ok := x.Eval(map[string]int64{"m": 2, "n": 3}); ok {
 		t.Error("the value of a summary is not known")
 	}
+	if n := Symbol("n", 1); !x.Summarized() || !x.Add(n).Mod(Const(7)).Summarized() || n.Summarized() || n.Add(Const(1)).Mod(Const(7)).Summarized() {
+		t.Error("a summary is not seen, or seen where there is none")
+	}
 }
 
 func BenchmarkGrow(b *testing.B) {

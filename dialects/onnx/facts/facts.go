@@ -84,6 +84,8 @@ func (w *walk) open(o *ssa.Op) bool {
 		if !t.Ranked || v.Sym == nil && len(o.Blocks) == 0 && len(t.Dims) <= 1 && integer(t.DType) {
 			open = true
 		}
+		// what stands for sizes that were too long to write down may be known by now
+		open = open || slices.ContainsFunc(v.Sym, sym.Expr.Summarized)
 		if len(o.Blocks) > 0 { // inferring a body again for a size costs more than it brings
 			continue
 		}
@@ -91,6 +93,7 @@ func (w *walk) open(o *ssa.Op) bool {
 			if d.IsConst() {
 				continue
 			}
+			open = open || d.Summarized()
 			d.Symbols(func(name string) {
 				if !w.seen[name] {
 					w.seen[name], open = true, true
