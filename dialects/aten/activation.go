@@ -21,6 +21,7 @@ var activation = Defs{
 	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Type: asFloats, Lower: floatOp("Sigmoid")},
 	"aten::tanh":          {Doc: "hyperbolic tangent", Type: asFloats, Lower: floatOp("Tanh")},
 	"aten::silu":          {Doc: "x * sigmoid(x)", Type: likeFloats, Lower: lowerSilu},
+	"aten::silu_backward": {Doc: "gradient of silu: g * s * (1 + x * (1 - s)), s the sigmoid of x", Lower: lowerSiluBackward},
 	"aten::mish":          {Doc: "x * tanh(softplus(x))", Type: likeFloats, Lower: lowerMish},
 	"aten::gelu":          {Doc: "x times the normal CDF of x, exact or by tanh", Type: likeFloats, Lower: lowerGelu},
 	"aten::glu":           {Doc: "one half along dim times the sigmoid of the other", Lower: lowerGlu},
@@ -138,6 +139,13 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 func lowerSilu(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
 	return back(l.mul(x, l.Op("Sigmoid", x)))
+}
+
+func lowerSiluBackward(l *Lowering) *ssa.Value {
+	x, back := l.widen(l.FloatArg("self"))
+	s := l.Op("Sigmoid", x)
+	slope := l.mul(s, l.offset(l.mul(x, l.sub(l.Like(x, 1), s)), 1))
+	return back(l.mul(l.Cast(l.FloatArg("grad_output"), l.DType(x)), slope))
 }
 
 func lowerMish(l *Lowering) *ssa.Value {
