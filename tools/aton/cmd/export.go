@@ -47,7 +47,7 @@ func newExport() *cobra.Command {
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
 	f.StringVar(&names, "param-names", "state", "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
-	f.StringVar(&external, "external-data", "auto", "weights in a file beside the model: auto (where the model would pass 2 GiB), always, never")
+	f.StringVar(&external, "external-data", "auto", "weights in a file beside the model, MODEL.HASH.data: auto (where the model would pass 2 GiB), always, never")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if output == "" {
 			if output = besides(args[0]); output == "" {
