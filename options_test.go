@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -133,5 +135,30 @@ func TestOperatorsOfATable(t *testing.T) {
 	}
 	if n := since(table, name); n != 7 {
 		t.Errorf("the operator of the table is listed from opset %d on, not 7", n)
+	}
+}
+
+// Weights that are inputs and get other names have their values under these names.
+func TestLearnedInputs(t *testing.T) {
+	opts := aton.Options{LearnedNames: true, InitializersAsInputs: true}
+	in, err := spec.Parse("x:f32[N,3,18,18]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Inputs = append(opts.Inputs, in)
+	m, err := aton.Load("testdata/fixtures/torch2.15/convnet.script.pt", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := aton.ExportTo(&b, m, opts); err != nil {
+		t.Fatal(err)
+	}
+	again, err := onnxfile.Parse(b.Bytes()) // an input with a value is a constant
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(again.Main().Body.Params); n != 1 {
+		t.Errorf("%d inputs have no value, not one", n)
 	}
 }
