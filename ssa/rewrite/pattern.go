@@ -3,12 +3,11 @@ package rewrite
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/pattern"
 )
 
 // Set is a list of rules, ready to run.
@@ -43,10 +42,10 @@ type operandPattern struct {
 	isNew  bool   // defined by an earlier line of the pattern
 	shared bool   // may have other users
 	konst  bool
-	mark   int // the offset in the line of its first * or !
+	mark   int // the column of its first * or !
 }
 
-// Compile reads the patterns of rules. The syntax of a line is that of the IR without types:
+// Compile reads the patterns of rules, in the language of package pattern. A line is one of the IR without types:
 //
 //		%y = onnx::Op[name=3, other=$p, *](%x, %w!, _)
 //
@@ -112,7 +111,7 @@ func (c *compiled) check() error {
 			o := &l.operands[j]
 			o.isNew = defines(c.from[:i], o.name)
 			if o.shared && !o.isNew {
-				return fmt.Errorf("%s:%d:%d: * stands behind a value that an earlier line defines; none defines %%%s", "From", l.number, o.mark+1, o.name)
+				return fmt.Errorf("%s:%d:%d: * stands behind a value that an earlier line defines; none defines %%%s", "From", l.number, o.mark, o.name)
 			}
 			known[o.name] = true
 		}
@@ -125,7 +124,7 @@ func (c *compiled) check() error {
 	for _, l := range c.to {
 		for _, o := range l.operands {
 			if o.shared || o.konst {
-				return fmt.Errorf("%s:%d:%d: * and ! say what From matches and mean nothing in To", "To", l.number, o.mark+1)
+				return fmt.Errorf("%s:%d:%d: * and ! say what From matches and mean nothing in To", "To", l.number, o.mark)
 			}
 			if o.name != "" && !known[o.name] && !made[o.name] {
 				return fmt.Errorf("%%%s is not defined", o.name)
@@ -154,204 +153,66 @@ func defines(lines []line, name string) bool {
 	return false
 }
 
-// place is a column of a line, counted from 1, and what is wrong there.
-type place struct {
-	column int
-	what   string
-}
-
-func (p *place) Error() string { return p.what }
-
-// wrong makes the error for what stands at an offset of a line.
-func wrong(offset int, format string, args ...any) error {
-	return &place{offset + 1, fmt.Sprintf(format, args...)}
-}
-
 // parseLines reads From or To, which the side names in errors.
 func parseLines(side, text string) ([]line, error) {
-	var out []line
-	for i, s := range strings.Split(text, "\n") {
-		if strings.TrimSpace(s) == "" {
-			continue
-		}
-		l, err := parseLine(s)
-		if err != nil {
-			column := len(s) - len(strings.TrimLeft(s, " \t")) + 1
-			var at *place
-			if errors.As(err, &at) {
-				column = at.column
+	read, err := pattern.Parse(text)
+	if err == nil {
+		out := make([]line, len(read))
+		for i := range read {
+			if out[i], err = plain(&read[i]); err != nil {
+				break
 			}
-			return nil, fmt.Errorf("%s:%d:%d: %q: %w", side, i+1, column, strings.TrimSpace(s), err)
 		}
-		l.number = i + 1
-		out = append(out, l)
+		if err == nil {
+			return out, nil
+		}
+	}
+	var at *pattern.Error
+	if !errors.As(err, &at) {
+		return nil, err
+	}
+	s := strings.Split(text, "\n")[at.Line-1]
+	return nil, fmt.Errorf("%s:%d:%d: %q: %w", side, at.Line, at.Column, strings.TrimSpace(s), err)
+}
+
+// plain is a line of the language without what only rules in a file have: lists, arguments by name, stated types.
+func plain(l *pattern.Line) (line, error) {
+	wrong := func(column int, format string, args ...any) (line, error) {
+		return line{}, &pattern.Error{Line: l.Number, Column: column, Message: fmt.Sprintf(format, args...)}
+	}
+	out := line{number: l.Number, kind: l.Kind, others: l.Others}
+	for _, r := range l.Results {
+		if r.Type != nil {
+			return wrong(r.Type.At, "the types of results are inferred here")
+		}
+		out.results = append(out.results, r.Name)
+	}
+	for i := range l.Attrs {
+		a := &l.Attrs[i]
+		p := attrPattern{name: a.Name}
+		if a.Value.Kind == pattern.Bound {
+			p.bind = a.Value.Name
+		} else {
+			v, ok := a.Value.Fixed()
+			if !ok {
+				return wrong(a.Value.At, "the value of attribute %s is no literal", a.Name)
+			}
+			p.value = v
+		}
+		out.attrs = append(out.attrs, p)
+	}
+	for i := range l.Operands {
+		o := &l.Operands[i]
+		if o.Arg != "" || o.Spread || o.Kind != pattern.Value && o.Kind != pattern.Absent {
+			return wrong(o.At, "an operand is %%x or _ here")
+		}
+		p := operandPattern{shared: o.Shared, konst: o.Const, mark: o.Mark}
+		if o.Kind == pattern.Value {
+			p.name = o.Name
+		}
+		out.operands = append(out.operands, p)
 	}
 	return out, nil
-}
-
-// field is a part of a line between commas, without blanks, and its offset in the line.
-type field struct {
-	text   string
-	offset int
-}
-
-// fields cuts a part of a line, which begins at the offset, at its commas.
-func fields(s string, offset int) []field {
-	var out []field
-	for f := range strings.SplitSeq(s, ",") {
-		blanks := len(f) - len(strings.TrimLeft(f, " \t"))
-		out = append(out, field{strings.TrimSpace(f), offset + blanks})
-		offset += len(f) + 1
-	}
-	return out
-}
-
-var valueName = regexp.MustCompile(`^[\w.]+$`)
-
-func parseLine(s string) (l line, err error) {
-	left, right, ok := strings.Cut(s, " = ")
-	if !ok {
-		return l, fmt.Errorf("no =")
-	}
-	for _, f := range fields(left, 0) {
-		name, is := strings.CutPrefix(f.text, "%")
-		if base := strings.TrimRight(name, "*!"); is && base != name {
-			return l, wrong(f.offset+1+len(base), "%s stands behind an operand, not behind the value that a line defines", name[len(base):])
-		}
-		if !is || !valueName.MatchString(name) {
-			return l, wrong(f.offset, "%q is no value", f.text)
-		}
-		l.results = append(l.results, name)
-	}
-	start := len(left) + len(" = ")
-	blanks := len(right) - len(strings.TrimLeft(right, " \t"))
-	start, right = start+blanks, strings.TrimSpace(right)
-	args := right
-	if !strings.HasPrefix(right, "%") {
-		open := strings.IndexByte(right, '(')
-		if open < 0 || !strings.HasSuffix(right, ")") {
-			return l, fmt.Errorf("no operands")
-		}
-		head := right[:open]
-		args = right[open+1 : len(right)-1]
-		start += open + 1
-		if name, rest, has := strings.Cut(head, "["); has {
-			if !strings.HasSuffix(rest, "]") {
-				return l, fmt.Errorf("no ]")
-			}
-			if err := l.parseAttrs(rest[:len(rest)-1]); err != nil {
-				return l, err
-			}
-			head = name
-		}
-		l.kind = ssa.Kind(head)
-	}
-	for _, f := range fields(args, start) {
-		if f.text == "" {
-			continue
-		}
-		o, err := parseOperand(f)
-		if err != nil {
-			return l, err
-		}
-		l.operands = append(l.operands, o)
-	}
-	if l.kind == "" && len(l.operands) != len(l.results) {
-		return l, fmt.Errorf("%d values for %d results", len(l.operands), len(l.results))
-	}
-	return l, nil
-}
-
-// parseOperand reads _, %x, %x! or %x*.
-func parseOperand(f field) (o operandPattern, err error) {
-	if f.text == "_" {
-		return o, nil
-	}
-	name, is := strings.CutPrefix(f.text, "%")
-	if name, o.shared = strings.CutSuffix(name, "*"); o.shared {
-		o.mark = f.offset + len(f.text) - 1
-	}
-	if name, o.konst = strings.CutSuffix(name, "!"); o.konst {
-		o.mark = f.offset + 1 + len(name)
-	}
-	if !is || !valueName.MatchString(name) {
-		return o, wrong(f.offset, "%q is no operand", f.text)
-	}
-	o.name = name
-	return o, nil
-}
-
-func (l *line) parseAttrs(s string) error {
-	for _, f := range splitAttrs(s) {
-		if f == "*" {
-			l.others = true
-			continue
-		}
-		name, value, ok := strings.Cut(f, "=")
-		if !ok {
-			return fmt.Errorf("attribute %q has no value", f)
-		}
-		a := attrPattern{name: name}
-		if bind, is := strings.CutPrefix(value, "$"); is {
-			a.bind = bind
-		} else {
-			v, err := parseLiteral(value)
-			if err != nil {
-				return err
-			}
-			a.value = v
-		}
-		l.attrs = append(l.attrs, a)
-	}
-	return nil
-}
-
-// splitAttrs cuts at commas outside of brackets.
-func splitAttrs(s string) []string {
-	var out []string
-	depth, start := 0, 0
-	for i := 0; i <= len(s); i++ {
-		switch {
-		case i == len(s) || s[i] == ',' && depth == 0:
-			if f := strings.TrimSpace(s[start:i]); f != "" {
-				out = append(out, f)
-			}
-			start = i + 1
-		case s[i] == '[':
-			depth++
-		case s[i] == ']':
-			depth--
-		}
-	}
-	return out
-}
-
-func parseLiteral(s string) (ssa.Literal, error) {
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return ssa.Int(n), nil
-	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil {
-		return ssa.Float(f), nil
-	}
-	if strings.HasPrefix(s, `"`) {
-		t, err := strconv.Unquote(s)
-		return ssa.Str(t), err
-	}
-	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
-		ints := []int64{}
-		for _, f := range strings.Split(s[1:len(s)-1], ",") {
-			if f = strings.TrimSpace(f); f == "" {
-				continue
-			}
-			n, err := strconv.ParseInt(f, 10, 64)
-			if err != nil {
-				return ssa.None, err
-			}
-			ints = append(ints, n)
-		}
-		return ssa.Ints(ints...), nil
-	}
-	return ssa.None, fmt.Errorf("literal %q", s)
 }
 
 // Match is what a pattern has found. Check may bind more, and must not keep it.

@@ -23,6 +23,7 @@ var table = []rule{
 	{"ssa/tensor", "", ""},
 	{"ssa/sym", "", ""},
 	{"ssa", "ssa/diag ssa/tensor ssa/sym", ""},
+	{"ssa/rewrite", "ssa ssa/diag ssa/pattern", ""},
 	{"ssa/...", "ssa ssa/diag ssa/tensor ssa/sym", ""},
 
 	{"dialects/prim", "ssa/...", ""},
