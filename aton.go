@@ -164,7 +164,7 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 
 func (o Options) frontend() frontend.Options {
 	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
-		NoWeights: o.NoWeights, Eval: o.Eval, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
+		NoWeights: o.NoWeights, Eval: o.Eval, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
 }
 
 // Stages names the places of the conversion at which Inspect can look.

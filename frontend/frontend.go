@@ -51,6 +51,8 @@ type Options struct {
 	NoWeights bool
 	// Dialects says what the operators of graph text mean; nil means PyTorch's.
 	Dialects []ssa.Dialect
+	// Table has the operators of a user's library that are declared; nil for none.
+	Table *aten.Table
 	// Warn receives remarks on the file; nil drops them.
 	Warn func(message string)
 	// Note receives what is taken from the file because the user did not state it; nil drops it.
@@ -135,9 +137,9 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	}
 	switch f {
 	case TorchScript:
-		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Eval: o.Eval, Warn: o.Warn})
+		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Eval: o.Eval, Table: o.Table, Warn: o.Warn})
 	case Exported: // it says itself what its inputs are; what the user states must fit
-		return export.Read(data, name, export.Options{Inputs: o.Inputs, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
+		return export.Read(data, name, export.Options{Inputs: o.Inputs, Table: o.Table, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:
 		var list *diag.List
 		switch m, err = onnxfile.Parse(data); {
@@ -208,6 +210,6 @@ func readText(text, name string, o Options) (*ssa.Module, error) {
 			o.Warn(fmt.Sprintf("%s: %d of the %d tensors of %s are not used, %s the first", name, len(unused), len(s.Names), o.Weights, unused[0]))
 		}
 	}
-	aten.BindSchemas(m)
+	o.Table.BindSchemas(m)
 	return m, ssa.Verify(m)
 }

@@ -62,7 +62,7 @@ func (l *Lowering) parts(v *ssa.Value) (re, im *ssa.Value) {
 // partsAs gives both parts of an argument, a number or a tensor, in a real type.
 func (l *Lowering) partsAs(name string, d tensor.DType) (re, im *ssa.Value) {
 	v := l.must(name)
-	if lit, ok := literalOf(v); ok && lit.IsNumber() {
+	if lit, ok := LiteralOf(v); ok && lit.IsNumber() {
 		c := lit.Complex()
 		return l.Scalar(d, real(c)), l.Scalar(d, imag(c))
 	}

@@ -114,7 +114,7 @@ func lowerTensor(l *Lowering) *ssa.Value {
 
 // nested makes a tensor of lists of numbers, of any depth.
 func (l *Lowering) nested(v *ssa.Value) *ssa.Value {
-	if lit, ok := literalOf(v); ok && lit.Kind == ssa.ListLit {
+	if lit, ok := LiteralOf(v); ok && lit.Kind == ssa.ListLit {
 		if t := nestedLiteral(lit); t != nil {
 			return l.Const(t)
 		}

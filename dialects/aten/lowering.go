@@ -61,7 +61,7 @@ func (f *Failure) Error() string {
 //   - arguments by place, where there is no schema: NumInputs, Input, InputLiteral, PythonName, PythonScalars
 //   - what is known of a value: DType, Rank, Shape
 //   - building: Op, OpA, Create and Const of the Builder, Cast, Scalar, Like; operators of other domains Custom, Aten, AtenN
-//   - giving up: Fail, NeedOpset
+//   - giving up: Fail, NeedOpset; Decline leaves the operator to the built-in definition
 type Lowering struct {
 	onnx.Builder
 	// Node is the operator at hand with its types, location and schema.
@@ -92,15 +92,41 @@ func NewLowering(t *Table, opset int, b onnx.Builder, env func(*ssa.Value) *ssa.
 // Ops that were built before a failure stay behind, unused.
 func (l *Lowering) Lower(o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 	d, ok := l.table.complexDef(o)
-	if !ok {
-		d, ok = l.table.Lookup(o.Kind, l.Opset)
+	if ok {
+		return l.lowerBy(d, o)
 	}
+	d, ok = l.table.Lookup(o.Kind, l.Opset)
 	if !ok {
 		if d.Since > 0 {
 			return nil, &Failure{ID: "opset", Message: fmt.Sprintf("needs opset %d", d.Since), Hint: fmt.Sprintf("export with --opset %d", d.Since), Opset: d.Since}
 		}
 		return nil, &Failure{ID: "unsupported-op", Message: "the operator is not supported", Hint: "register a symbolic function for it, or export with --fallthrough " + o.Kind.Namespace()}
 	}
+	var why *Failure // of the first that declined: it is the user's
+	for n := 1; ; n++ {
+		if vs, err = l.lowerBy(d, o); err == nil || err.ID != declined {
+			return vs, err
+		}
+		if why == nil {
+			why = err
+		}
+		if d, ok = l.table.next(o.Kind, l.Opset, n); !ok {
+			return nil, why
+		}
+	}
+}
+
+// declined is the ID of a failure of a definition that leaves the operator to others.
+const declined = "no-rule"
+
+// Decline abandons the lowering in favor of the definition that would hold without this one: that for a lower opset, or the
+// built-in one. Where there is none, the message is the error.
+func (l *Lowering) Decline(format string, args ...any) {
+	panic(&Failure{ID: declined, Message: fmt.Sprintf(format, args...)})
+}
+
+// lowerBy lowers an op by a definition.
+func (l *Lowering) lowerBy(d Def, o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 	if d.Lower == nil && d.LowerN == nil {
 		return nil, &Failure{ID: "not-expressible", Message: d.Why}
 	}
@@ -175,15 +201,15 @@ func (l *Lowering) must(name string) *ssa.Value {
 
 // ConstInt is the int that a source value is known to be.
 func ConstInt(v *ssa.Value) (int64, bool) {
-	lit, ok := literalOf(v)
+	lit, ok := LiteralOf(v)
 	if !ok || lit.Kind != ssa.IntLit {
 		return 0, false
 	}
 	return lit.Int(), true
 }
 
-// literalOf is the constant that a source value holds.
-func literalOf(v *ssa.Value) (ssa.Literal, bool) {
+// LiteralOf gives the constant that a source value holds; ok is false if it is none. An absent value is None.
+func LiteralOf(v *ssa.Value) (lit ssa.Literal, ok bool) {
 	if v == nil {
 		return ssa.None, true
 	}
@@ -203,7 +229,7 @@ func literalOf(v *ssa.Value) (ssa.Literal, bool) {
 			lit.Elem = lt.Elem
 		}
 		for i := range d.NumOperands() {
-			e, ok := literalOf(d.Operand(i))
+			e, ok := LiteralOf(d.Operand(i))
 			if !ok {
 				return ssa.None, false
 			}
@@ -232,7 +258,7 @@ func literalOf(v *ssa.Value) (ssa.Literal, bool) {
 
 // Literal is the constant value of an argument; a value that depends on data is a failure.
 func (l *Lowering) Literal(name string) ssa.Literal {
-	lit, ok := literalOf(l.must(name))
+	lit, ok := LiteralOf(l.must(name))
 	if !ok {
 		panic(&Failure{ID: "const-arg", Message: fmt.Sprintf("argument %q must be a constant", name), Hint: "pass a Python number, or declare the input that it comes from as a constant (--input name:int=3)"})
 	}
@@ -241,7 +267,7 @@ func (l *Lowering) Literal(name string) ssa.Literal {
 
 // IsConst reports that the argument is known at export.
 func (l *Lowering) IsConst(name string) bool {
-	_, ok := literalOf(l.Arg(name))
+	_, ok := LiteralOf(l.Arg(name))
 	return ok
 }
 
@@ -251,7 +277,7 @@ func (l *Lowering) IsNone(name string) bool {
 	if v == nil {
 		return true
 	}
-	lit, ok := literalOf(v)
+	lit, ok := LiteralOf(v)
 	return ok && lit.IsNone()
 }
 
@@ -529,7 +555,7 @@ func (l *Lowering) Tensors(name string) []*ssa.Value {
 	es := l.elems(name)
 	out := make([]*ssa.Value, len(es))
 	for i, e := range es {
-		if lit, ok := literalOf(e); ok && lit.IsNone() {
+		if lit, ok := LiteralOf(e); ok && lit.IsNone() {
 			continue
 		}
 		out[i] = l.Value(e)
@@ -568,7 +594,7 @@ func (l *Lowering) sequence(v *ssa.Value) *ssa.Value {
 // sizes is a list of ints that may depend on shapes: each entry is known, symbolic, or data.
 func (l *Lowering) sizes(name string) []Size {
 	v := l.must(name)
-	if lit, ok := literalOf(v); ok {
+	if lit, ok := LiteralOf(v); ok {
 		if lit.Kind == ssa.IntLit {
 			return []Size{{Expr: sym.Const(lit.Int()), Known: true}}
 		}
@@ -612,7 +638,7 @@ func (l *Lowering) sizes(name string) []Size {
 }
 
 func (l *Lowering) size(e *ssa.Value) Size {
-	if lit, ok := literalOf(e); ok && (lit.Kind == ssa.IntLit || lit.Kind == ssa.BoolLit) {
+	if lit, ok := LiteralOf(e); ok && (lit.Kind == ssa.IntLit || lit.Kind == ssa.BoolLit) {
 		return Size{Expr: sym.Const(lit.Int()), Known: true}
 	}
 	w := l.Value(e)

@@ -22,7 +22,7 @@ func (l *Lowering) positional(i int) *ssa.Value {
 // Input is operand i as an ONNX value, nil if it is None.
 func (l *Lowering) Input(i int) *ssa.Value {
 	v := l.positional(i)
-	if lit, ok := literalOf(v); ok && lit.IsNone() {
+	if lit, ok := LiteralOf(v); ok && lit.IsNone() {
 		return nil
 	}
 	return l.Value(v)
@@ -30,7 +30,7 @@ func (l *Lowering) Input(i int) *ssa.Value {
 
 // InputLiteral is the constant value of operand i; a value that depends on data is a failure.
 func (l *Lowering) InputLiteral(i int) ssa.Literal {
-	lit, ok := literalOf(l.positional(i))
+	lit, ok := LiteralOf(l.positional(i))
 	if !ok {
 		panic(&Failure{ID: "const-arg", Message: "an operand must be a constant", Hint: "pass a Python number, or declare the input that it comes from as a constant (--input name:int=3)"})
 	}

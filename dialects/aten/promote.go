@@ -133,7 +133,7 @@ func priorityOf(v *ssa.Value) int {
 
 // numberDType is the type that a Python number brings into promotion.
 func (l *Lowering) numberDType(v *ssa.Value) tensor.DType {
-	lit, ok := literalOf(v)
+	lit, ok := LiteralOf(v)
 	if ok {
 		switch lit.Kind {
 		case ssa.BoolLit:
@@ -169,7 +169,7 @@ func (l *Lowering) resultType(vs ...*ssa.Value) tensor.DType {
 		if v == nil {
 			continue
 		}
-		if lit, ok := literalOf(v); ok && lit.IsNone() {
+		if lit, ok := LiteralOf(v); ok && lit.IsNone() {
 			continue
 		}
 		p := priorityOf(v)
@@ -206,7 +206,7 @@ func (l *Lowering) floatType(names ...string) tensor.DType {
 func (l *Lowering) as(name string, d tensor.DType) *ssa.Value { return l.asType(l.must(name), d) }
 
 func (l *Lowering) asType(v *ssa.Value, d tensor.DType) *ssa.Value {
-	if lit, ok := literalOf(v); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit && !d.IsComplex() {
+	if lit, ok := LiteralOf(v); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit && !d.IsComplex() {
 		if lit.Kind == ssa.FloatLit {
 			return l.Scalar(d, lit.Float())
 		}

@@ -25,10 +25,10 @@ func (l *Lowering) packedWeight() packedWeight {
 		if !ok || len(es) != 6 {
 			l.Fail("the weights are not packed by the program")
 		}
-		axis, _ := literalOf(es[3])
-		ints, _ := literalOf(es[5])
+		axis, _ := LiteralOf(es[3])
+		ints, _ := LiteralOf(es[5])
 		p := packedWeight{}
-		if bias, ok := literalOf(es[4]); !ok || !bias.IsNone() {
+		if bias, ok := LiteralOf(es[4]); !ok || !bias.IsNone() {
 			p.bias = l.Value(es[4])
 		}
 		q := l.Value(es[0])

@@ -15,6 +15,10 @@ type Table struct {
 	defs    map[ssa.Kind][]Def // ascending Since
 	custom  map[ssa.Kind][]Def // the same, of users
 	complex Defs               // of operators on complex numbers
+	// declared are the schemas of operators that PyTorch does not have.
+	declared map[ssa.Kind][]*ssa.Schema
+	// absorbed are operators that definitions of others convert along with these.
+	absorbed map[ssa.Kind]bool
 }
 
 var symbolicName = regexp.MustCompile(`^[A-Za-z0-9_-]+::[A-Za-z_-][A-Za-z0-9_-]*$`)
@@ -73,6 +77,71 @@ func symbolicKind(k ssa.Kind) (ssa.Kind, error) {
 	return k, nil
 }
 
+// Declare adds the schema of an operator of a user's library, so that its calls are read with the names, defaults and results
+// that it has there. Operators that PyTorch declares cannot be declared again, nor can those that write to an argument or
+// return one: what these do to memory is not known from their declaration alone.
+func (t *Table) Declare(s *ssa.Schema) error {
+	k := ssa.Kind(s.Name)
+	if !symbolicName.MatchString(s.Name) {
+		return fmt.Errorf("%q is no name of an operator, such as ns::op", s.Name)
+	}
+	switch ns := k.Namespace(); {
+	case ns == onnx.Namespace || ns == "prim" || ns == "aten" || len(Schemas(k)) > 0:
+		return fmt.Errorf("%s: the operators of %s are declared already", s.FullName(), ns)
+	case s.Vararg || s.VarReturn:
+		return fmt.Errorf("%s: \"...\" is for operators of PyTorch's own", s.FullName())
+	case len(s.Returns) == 0:
+		return fmt.Errorf("%s: an operator without results cannot be a part of a graph", s.FullName())
+	}
+	for _, a := range append(slices.Clone(s.Args), s.Returns...) {
+		if a.Writes || a.Alias != "" {
+			return fmt.Errorf("%s: an operator that writes to an argument or returns one cannot be declared; call a functional one in the model", s.FullName())
+		}
+	}
+	for _, other := range t.declared[k] {
+		if other.Overload == s.Overload {
+			return fmt.Errorf("%s is declared twice", s.FullName())
+		}
+	}
+	if t.declared == nil {
+		t.declared = map[ssa.Kind][]*ssa.Schema{}
+	}
+	t.declared[k] = append(t.declared[k], s)
+	return nil
+}
+
+// Schemas gives the declarations of an operator: PyTorch's, or those of [Table.Declare]. A nil table has PyTorch's.
+func (t *Table) Schemas(k ssa.Kind) []*ssa.Schema {
+	if t != nil {
+		if s := t.declared[k]; s != nil {
+			return s
+		}
+	}
+	return Schemas(k)
+}
+
+// Schema gives one overload, nil if there is none.
+func (t *Table) Schema(k ssa.Kind, overload string) *ssa.Schema {
+	for _, s := range t.Schemas(k) {
+		if s.Overload == overload {
+			return s
+		}
+	}
+	return nil
+}
+
+// Absorb says that definitions of other operators convert this one along with themselves: that it has no definition of its
+// own is an error only where its result is needed besides.
+func (t *Table) Absorb(k ssa.Kind) {
+	if t.absorbed == nil {
+		t.absorbed = map[ssa.Kind]bool{}
+	}
+	t.absorbed[k] = true
+}
+
+// Absorbs reports what Absorb has said.
+func (t *Table) Absorbs(k ssa.Kind) bool { return t.absorbed[k] }
+
 // insert keeps the definitions of an operator in the order of their opsets.
 func insert(defs map[ssa.Kind][]Def, k ssa.Kind, d Def) {
 	if d.Since == 0 {
@@ -99,6 +168,23 @@ func (t *Table) Lookup(k ssa.Kind, opset int) (d Def, ok bool) {
 		}
 		if len(list) > 0 && (d.Since == 0 || list[0].Since < d.Since) {
 			d = list[0]
+		}
+	}
+	return d, false
+}
+
+// next finds the definition that holds where the one found by Lookup declines: of the same list the one below it, behind
+// those of users the built-in one.
+func (t *Table) next(k ssa.Kind, opset int, declined int) (d Def, ok bool) {
+	for _, list := range [][]Def{t.custom[k], t.defs[k]} {
+		for i := len(list) - 1; i >= 0; i-- {
+			if list[i].Since > opset {
+				continue
+			}
+			if declined == 0 {
+				return list[i], true
+			}
+			declined--
 		}
 	}
 	return d, false

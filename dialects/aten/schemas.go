@@ -42,13 +42,16 @@ func Kinds() []ssa.Kind { return table().Kinds() }
 // BindSchemas gives the operators of a module that have none yet the overload
 // that their operands match: graph text does not name overloads. It returns the
 // operators that are declared but match no overload.
-func BindSchemas(m *ssa.Module) (unmatched []*ssa.Op) {
+func BindSchemas(m *ssa.Module) (unmatched []*ssa.Op) { return (*Table)(nil).BindSchemas(m) }
+
+// BindSchemas is the function of that name for the operators of the table.
+func (t *Table) BindSchemas(m *ssa.Module) (unmatched []*ssa.Op) {
 	for _, f := range m.Funcs {
 		for o := range f.Body.AllOps() {
 			if o.Schema != nil {
 				continue
 			}
-			all := Schemas(o.Kind)
+			all := t.Schemas(o.Kind)
 			if len(all) == 0 {
 				continue
 			}

@@ -25,7 +25,7 @@ func (l *Lowering) allSizes(x *ssa.Value) []Size {
 
 // sizeArg is an int argument that may be computed at run time.
 func (l *Lowering) sizeArg(name string) Size {
-	if lit, ok := literalOf(l.Arg(name)); ok && lit.Kind == ssa.TensorLit {
+	if lit, ok := LiteralOf(l.Arg(name)); ok && lit.Kind == ssa.TensorLit {
 		return ConstSize(l.Int(name))
 	}
 	ss := l.sizes(name)

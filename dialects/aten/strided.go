@@ -64,7 +64,7 @@ func inOrder(v *ssa.Value, depth int) bool {
 		return false
 	case "aten::contiguous", "aten::clone", "aten::to", "aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like":
 		if i := schemaArg(d, "memory_format"); i >= 0 {
-			lit, ok := literalOf(d.Operand(i))
+			lit, ok := LiteralOf(d.Operand(i))
 			switch {
 			case !ok || lit.Kind == ssa.IntLit && lit.Int() > 1:
 				return false

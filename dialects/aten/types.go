@@ -131,7 +131,7 @@ func (l *Lowering) operandDims(name string) []sym.Expr {
 		return nil
 	}
 	if v.Tensor() == nil {
-		if lit, ok := literalOf(v); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit {
+		if lit, ok := LiteralOf(v); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit {
 			return []sym.Expr{}
 		}
 		return nil
@@ -493,7 +493,7 @@ func ofReshape(name string) func(*Lowering) *ssa.TensorType {
 func knownSizes(v *ssa.Value) []sym.Expr {
 	es, ok := ListElems(v)
 	if !ok {
-		lit, ok := literalOf(v)
+		lit, ok := LiteralOf(v)
 		if ints, isList := lit.IntList(); ok && isList {
 			return ssa.Sizes(ints)
 		}

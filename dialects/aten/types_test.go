@@ -178,7 +178,7 @@ func compareType(t *testing.T, m *ssa.Module, table *Table, o *ssa.Op, opset int
 		var b strings.Builder
 		for _, v := range o.Operands() {
 			fmt.Fprintf(&b, " %v", v.Type)
-			if lit, ok := literalOf(v); ok {
+			if lit, ok := LiteralOf(v); ok {
 				fmt.Fprintf(&b, "=%v", lit)
 			}
 		}

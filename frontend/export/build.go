@@ -482,7 +482,7 @@ func (im *importer) call(sc *scope, n *node) {
 
 // operator emits an operator of torch.ops with arguments by name, and gives its results.
 func (im *importer) operator(sc *scope, k ssa.Kind, overload string, args []*argument, names []string, outputs []argument) []*ssa.Value {
-	schema := aten.Schema(k, overload)
+	schema := im.opts.Table.Schema(k, overload)
 	if schema == nil {
 		return im.custom(sc, k, overload, args, names, outputs)
 	}

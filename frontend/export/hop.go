@@ -298,7 +298,7 @@ func (im *importer) withEffects(sc *scope, n *node) {
 	if k == "aten::_print" {
 		return
 	}
-	schema := aten.Schema(k, overload)
+	schema := im.opts.Table.Schema(k, overload)
 	var args []*argument
 	var names []string
 	for i := 2; i < len(n.inputs); i++ {
@@ -331,7 +331,7 @@ func (im *importer) bindResults(sc *scope, outputs []argument, results []*ssa.Va
 // copies of the tensors that it writes to, and the copies are results.
 func (im *importer) functionalized(sc *scope, n *node, v2 bool) {
 	k, overload := im.operatorOf(sc, im.positional(sc, n, 0, tagOperator))
-	schema := aten.Schema(k, overload)
+	schema := im.opts.Table.Schema(k, overload)
 	byName := map[string]*argument{}
 	var args []*argument
 	var names []string

@@ -43,6 +43,8 @@ type Options struct {
 	Inputs []spec.Input
 	// NoWeights accepts files without the values of weights.
 	NoWeights bool
+	// Table has the operators of a user's library that are declared; nil for none.
+	Table *aten.Table
 	// Warn receives remarks on the file; nil drops them.
 	Warn func(message string)
 	// MaxOps bounds the operators of all graphs together; 0 means 20 million.

@@ -403,6 +403,15 @@ func (b *builder) unpack(v val, n, pos int) []val {
 			}
 			return out
 		}
+		if o := v.Def(); b.l.guessed[o] && !v.HasUses() { // how many results it has is only seen here
+			for len(o.Results) < n {
+				o.AddResult(ssa.AnyTensor)
+			}
+			for i, r := range o.Results {
+				out[i] = r
+			}
+			return out
+		}
 		b.fail(pos, "", "cannot unpack %s into %d names", v.Type, n)
 	}
 	b.fail(pos, "", "cannot unpack this into %d names", n)

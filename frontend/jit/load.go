@@ -26,6 +26,8 @@ type Options struct {
 	Method string
 	// Eval sets training to false in the whole object tree.
 	Eval bool
+	// Table has the operators of a user's library that are declared; nil for none.
+	Table *aten.Table
 	// Warn receives remarks on the file; nil drops them.
 	Warn func(message string)
 	// MaxOps bounds the operators of all functions together; 0 means 4 million.
@@ -141,6 +143,7 @@ type loader struct {
 	steps     int // of the evaluator
 	eval      *evaluator
 	warned    map[string]bool
+	guessed   map[*ssa.Op]bool // operators that nothing declares
 }
 
 func newLoader(a *archive.Archive, opts Options) *loader {
@@ -155,7 +158,7 @@ func newLoader(a *archive.Archive, opts Options) *loader {
 		a: a, opts: opts, m: ssa.NewModule(dialects...),
 		sources: map[string]*source{}, classes: map[string]*class{},
 		objects: map[*pickle.Object]*ssa.Object{}, isLive: map[string]bool{},
-		functions: map[string]*function{}, virtual: map[string]bool{}, warned: map[string]bool{},
+		functions: map[string]*function{}, virtual: map[string]bool{}, warned: map[string]bool{}, guessed: map[*ssa.Op]bool{},
 	}
 }
 

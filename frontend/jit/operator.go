@@ -13,7 +13,7 @@ import (
 func (b *builder) operator(k ssa.Kind, args []argument, pos ...int) val {
 	at := pos[0]
 	b.at(pos...)
-	overloads := aten.Schemas(k)
+	overloads := b.l.opts.Table.Schemas(k)
 	if len(overloads) == 0 {
 		return b.unknown(k, args, at)
 	}
@@ -121,8 +121,9 @@ func (b *builder) unknown(k ssa.Kind, args []argument, pos int) val {
 			names = append(names, ssa.Str(a.name))
 		}
 	}
-	b.l.warn("%s is not known; its result is taken to be a tensor", k)
+	b.l.warn("%s is not known; its results are taken to be tensors", k)
 	o := b.emit(k, operands, ssa.AnyTensor)
+	b.l.guessed[o] = true
 	if len(names) > 0 {
 		o.SetAttr("arg_names", ssa.List(ssa.StrType, names...))
 	}

@@ -7,7 +7,7 @@ import (
 // ownFailure reports that a failure is about the operator itself, whatever its operands are.
 func ownFailure(id string) bool {
 	switch id {
-	case "unsupported-op", "not-expressible", "opset", "const-arg", "invalid-onnx":
+	case "unsupported-op", "no-rule", "not-expressible", "opset", "const-arg", "invalid-onnx":
 		return true
 	}
 	return false

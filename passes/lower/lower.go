@@ -73,9 +73,9 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	if opts.FoldLimit == 0 {
 		opts.FoldLimit = 1 << 12
 	}
-	aten.BindSchemas(m) // graph text does not name overloads
+	opts.Table.BindSchemas(m) // graph text does not name overloads
 	dst := m.NewFunc(src.Name + ".onnx")
-	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}}
+	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}, absent: map[*ssa.Value]*aten.Failure{}}
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
 	l.low.Regrid = true
 	l.low.Assume = l.assume
@@ -238,7 +238,8 @@ type lowerer struct {
 	lists   map[*ssa.Value][]*ssa.Value // elements of list results of known length
 	low     *aten.Lowering
 	bad     []Unconverted
-	lost    bool // a block cannot be completed
+	absent  map[*ssa.Value]*aten.Failure // results that only the operators that absorb theirs can do without
+	lost    bool                         // a block cannot be completed
 }
 
 func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {
@@ -252,6 +253,10 @@ func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {
 		if lit.Kind == ssa.TensorLit {
 			return l.constant(v, lit)
 		}
+	}
+	if why := l.absent[v]; why != nil {
+		panic(&aten.Failure{ID: why.ID, Opset: why.Opset, Hint: why.Hint,
+			Message: fmt.Sprintf("its operand is the result of %s, of which: %s", v.Def().Kind, why.Message)})
 	}
 	return nil
 }
@@ -374,6 +379,11 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 	if err != nil {
 		keep := l.keeping(o, isAten)
 		switch {
+		case l.opts.Table.Absorbs(o.Kind) && ownFailure(err.ID):
+			for _, r := range o.Results {
+				l.absent[r] = err
+			}
+			return
 		case keep == nil:
 		case len(o.Results) > 0:
 			l.keep(o, keep)

@@ -55,7 +55,7 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	if opts.UnrollMax == 0 {
 		opts.UnrollMax = 1024
 	}
-	aten.BindSchemas(m) // graph text does not name overloads
+	opts.Table.BindSchemas(m) // graph text does not name overloads
 	found, first := run(m, opts)
 	err := first
 	if err != nil && found.squeezed > 0 {

@@ -286,7 +286,7 @@ func (p *parser) line() Line {
 	if !p.take("=") {
 		p.fail(p.i, "%q stands where = is due", p.field(p.i))
 	}
-	if p.peek() != '%' {
+	if c := p.peek(); c != '%' && c != '[' {
 		p.blanks()
 		l.At = p.i + 1
 		l.Kind = ssa.Kind(p.word("._:-"))

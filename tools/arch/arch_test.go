@@ -72,6 +72,7 @@ var table = []rule{
 
 	{"tools/...", "...", "*"},
 	{"lit-tests", "...", "*"},
+	{"docs/...", "...", "*"},
 	{"", "... !tools/... !lit-tests !codegen/gpu/driver !codegen/gpu/cuda", ""}, // the library's face, without purego
 }
 

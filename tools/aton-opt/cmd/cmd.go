@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/aten/rules"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/frontend"
 	"github.com/aton-project/aton/frontend/spec"
@@ -29,7 +30,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 type options struct {
 	set                                             *passes.Set
-	inputs                                          []string
+	inputs, rules                                   []string
+	table                                           *aten.Table // nil: the built-in operators
 	load                                            frontend.Options
 	bisect                                          int
 	bisecting                                       bool
@@ -72,6 +74,7 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 	f.IntVar(&o.opset, "opset", 0, "the opset that the ONNX operators of the text are at (default: they are in their newest form)")
 	// not a StringSlice: specs have commas
 	f.StringArrayVar(&o.inputs, "input", nil, "`NAME:TYPE` of an input of an archive or ONNX file, such as x:f32[N,3,224,224]")
+	f.StringArrayVar(&o.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
 	f.StringVar(&o.load.Method, "method", "", "the method of a TorchScript module to read (default forward)")
 	f.StringVar(&o.load.Program, "program", "", "the program to read of a torch.export archive that holds several (default model)")
 	f.IntVar(&o.bisect, "bisect-limit", -1, "run no pass after `N` runs that changed something, and list these on standard error; with -1 run all, and list them")
@@ -94,6 +97,9 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 func (o *options) run(c *cobra.Command, args []string) error {
 	if o.listPasses || o.helpPasses {
 		return o.describe(c.OutOrStdout())
+	}
+	if err := o.readRules(); err != nil {
+		return err
 	}
 	pipeline, err := o.set.Parse(o.passes)
 	if err != nil {
@@ -146,6 +152,30 @@ func (o *options) run(c *cobra.Command, args []string) error {
 		_, err := io.WriteString(w, out.String())
 		return err
 	})
+}
+
+// readRules has the passes know the rules of the files.
+func (o *options) readRules() error {
+	if len(o.rules) == 0 {
+		return nil
+	}
+	set, err := rules.Load(o.rules...)
+	if err != nil {
+		return err
+	}
+	o.table = aten.NewTable()
+	if err := set.Register(o.table); err != nil {
+		return err
+	}
+	with := all.New(o.table)
+	for _, p := range o.set.Passes {
+		if with.Pass(p.Name) == nil { // one of who made the command
+			with.Passes = append(with.Passes, p)
+		}
+	}
+	with.Named, with.Orders = o.set.Named, o.set.Orders
+	o.set, o.load.Table = with, o.table
+	return nil
 }
 
 const separator = "# -----"
@@ -227,7 +257,7 @@ func (o *options) parse(name, text string) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	aten.BindSchemas(m)
+	o.table.BindSchemas(m)
 	if o.opset != 0 {
 		onnx.SetOpset(m, o.opset)
 	}

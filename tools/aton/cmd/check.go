@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/cli"
 )
@@ -39,7 +40,7 @@ func newCheck() *cobra.Command {
 			return err
 		}
 		if listOps {
-			return listOperators(c.OutOrStdout(), m.opset, m.json)
+			return listOperators(c.OutOrStdout(), m.opts.Table, m.opset, m.json)
 		}
 		mod, err := m.read(c.InOrStdin())
 		if err != nil {
@@ -51,6 +52,7 @@ func newCheck() *cobra.Command {
 			return m.locate(err)
 		}
 		m.tryOpsets(list.Err())
+		m.tellUnused()
 		list.Sort()
 		if m.json {
 			problems := cli.Problems(list)
@@ -80,10 +82,10 @@ func newCheck() *cobra.Command {
 }
 
 // listOperators tells what converts at an opset.
-func listOperators(w io.Writer, opset int, asJSON bool) error {
-	ops := aton.Operators(nil, opset)
+func listOperators(w io.Writer, table *aten.Table, opset int, asJSON bool) error {
+	ops := aton.Operators(table, opset)
 	if asJSON {
-		return printJSON(w, map[string]any{"opset": opsetOf(opset), "operators": ops, "refused": aton.Refused(nil, opset)})
+		return printJSON(w, map[string]any{"opset": opsetOf(opset), "operators": ops, "refused": aton.Refused(table, opset)})
 	}
 	var b strings.Builder
 	for _, op := range ops {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/aten/rules"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
@@ -54,6 +57,7 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 // model are the options that all commands have.
 type model struct {
 	inputs, inputFiles []string
+	rules              []string
 	opset              int
 	target, repro      string
 	state              string
@@ -67,6 +71,7 @@ type model struct {
 	name  string
 	bytes []byte // of standard input
 	opts  aton.Options
+	set   *rules.Set // of --rules
 }
 
 func (m *model) flags(c *cobra.Command) {
@@ -81,6 +86,7 @@ func (m *model) flags(c *cobra.Command) {
 	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset, %d to %d (default %d; for an ONNX file the one that it is at)", aton.OldestOpset, onnx.Newest, aton.DefaultOpset))
 	f.BoolVar(&m.opts.Eval, "eval", false, "take the module as being in eval mode, however it was saved")
 	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
+	f.StringArrayVar(&m.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
 	f.StringVar(&m.state, "state", "drop", "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
@@ -111,6 +117,9 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	}
 	if c.Flags().Changed("opset") && (m.opset < aton.OldestOpset || m.opset > onnx.Newest) {
 		return cli.Misusef("--opset: %d is not between %d and %d", m.opset, aton.OldestOpset, onnx.Newest)
+	}
+	if err := m.loadRules(); err != nil {
+		return err
 	}
 	for _, s := range m.custom {
 		domain, version, _ := strings.Cut(s, "=")
@@ -165,6 +174,37 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	}
 	m.opts.Runner = r
 	return nil
+}
+
+// loadRules reads the files of --rules. A version in --custom-opset goes before one in a file.
+func (m *model) loadRules() error {
+	if len(m.rules) == 0 {
+		return nil
+	}
+	set, err := rules.Load(m.rules...)
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return filed{path, "check the path after --rules"}
+	}
+	if err != nil {
+		return err
+	}
+	table := aten.NewTable()
+	if err := set.Register(table); err != nil {
+		return err
+	}
+	m.set, m.opts.Table, m.opts.CustomOpsets = set, table, maps.Clone(set.Domains)
+	return nil
+}
+
+// tellUnused warns of rules that the conversion had no use for.
+func (m *model) tellUnused() {
+	if m.set == nil {
+		return
+	}
+	for _, w := range m.set.Unused() {
+		m.opts.Warn(w)
+	}
 }
 
 // progress names the pass at work once the conversion takes long enough for somebody to wonder.

@@ -98,6 +98,7 @@ func newExport() *cobra.Command {
 			m.tryOpsets(err)
 			return m.locate(err)
 		}
+		m.tellUnused()
 		if m.timing {
 			timing.Report(c.ErrOrStderr())
 		}

@@ -142,6 +142,7 @@ func (v *verifier) lowered(stdin io.Reader, m *model) (*ssa.Module, error) {
 		if _, err := aton.Lower(mod, m.opts); err != nil {
 			return nil, err
 		}
+		m.tellUnused()
 	}
 	return mod, nil
 }
