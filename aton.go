@@ -67,6 +67,8 @@ type Options struct {
 	InitializersAsInputs bool
 	// External says where the elements of weights go.
 	External onnxfile.External
+	// Functions are bodies of operators of custom domains: the file carries those that it calls.
+	Functions *onnxfile.Functions
 	// Method is the method of a TorchScript module to convert; empty means forward.
 	Method string
 	// Program is the program to convert of a torch.export archive that holds several.
@@ -363,5 +365,5 @@ func (o Options) file(m *ssa.Module) onnxfile.Options {
 	if f := m.Main(); f != nil && len(f.OutputNames) > len(names) {
 		names = append(names, f.OutputNames[len(names):]...)
 	}
-	return onnxfile.Options{External: o.External, OutputNames: names, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	return onnxfile.Options{External: o.External, OutputNames: names, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs, Functions: o.Functions}
 }

@@ -72,7 +72,7 @@ func fixture(t *testing.T, path string, specs []string) {
 			t.Fatal(err)
 		}
 		for _, set := range sets {
-			results, err := aton.Verify(m, set, aton.DefaultTolerance)
+			results, err := aton.Verifier{Tolerance: aton.DefaultTolerance}.Verify(m, set)
 			if err != nil {
 				t.Errorf("opset %d, data set %s: %v", opset, set.Name, err)
 			}

@@ -115,15 +115,55 @@ type Compared struct {
 	Difference *bound.Difference `json:"difference,omitempty"`
 }
 
+// Verifier runs modules and compares what they give.
+type Verifier struct {
+	// Tolerance is how far floats may be off; the zero value lets nothing pass. [DefaultTolerance] suits most models.
+	Tolerance Tolerance
+	// Kernels compute operators of custom domains in the reference interpreter.
+	Kernels map[ssa.Kind]interp.Kernel
+}
+
+// FunctionKernels makes kernels of bodies in operators of ONNX.
+func FunctionKernels(f *onnxfile.Functions) map[ssa.Kind]interp.Kernel {
+	kernels := map[ssa.Kind]interp.Kernel{}
+	for _, k := range f.Kinds() {
+		kernels[k] = func(o *ssa.Op, operands []interp.Value) ([]interp.Value, error) {
+			types := make([]ssa.Type, len(operands))
+			var args []interp.Value
+			for i, v := range operands {
+				switch {
+				case v.Tensor != nil:
+					types[i] = ssa.TensorOf(v.Tensor)
+				case v.IsList && len(v.List) > 0:
+					types[i] = &ssa.ListType{Elem: ssa.Unranked(v.List[0].DType)}
+				case v.IsList:
+					types[i] = o.Operand(i).Type
+				default:
+					continue
+				}
+				args = append(args, v)
+			}
+			m, err := f.Expand(o, types)
+			if err != nil {
+				return nil, err
+			}
+			return (&interp.Interpreter{Kernels: kernels}).RunFunc(m.Main(), args)
+		}
+	}
+	return kernels
+}
+
+func (v Verifier) interpreter() *interp.Interpreter { return &interp.Interpreter{Kernels: v.Kernels} }
+
 // Verify runs a module of the ONNX dialect, one that Lower made or that was read from an ONNX file, in the reference
 // interpreter, and compares its outputs with those of the data set. Inputs go by name if all of the model's are there,
 // else in order.
-func Verify(m *ssa.Module, data DataSet, tol Tolerance) ([]Compared, error) {
+func (v Verifier) Verify(m *ssa.Module, data DataSet) ([]Compared, error) {
 	args, err := arguments(m, data)
 	if err != nil {
 		return nil, err
 	}
-	values, err := new(interp.Interpreter).RunFunc(m.Main(), args)
+	values, err := v.interpreter().RunFunc(m.Main(), args)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +173,7 @@ func Verify(m *ssa.Module, data DataSet, tol Tolerance) ([]Compared, error) {
 	}
 	var out []Compared
 	for i, want := range data.Outputs {
-		out = append(out, compare(want.Name, got[i], want.Tensor, tol))
+		out = append(out, compare(want.Name, got[i], want.Tensor, v.Tolerance))
 	}
 	return out, nil
 }

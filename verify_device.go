@@ -47,7 +47,7 @@ type DeviceOptions struct {
 // VerifyOn runs a module of the ONNX dialect on a device and compares its outputs with those of the data set, or, if it has
 // none, with the interpreter's. If they differ, each node is run alone, and the first whose kernel gives something else
 // than the interpreter is named.
-func VerifyOn(m *ssa.Module, data DataSet, tol Tolerance, o DeviceOptions) (*OnDevice, error) {
+func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDevice, error) {
 	if o.Fusion == "" {
 		o.Fusion = fuse.Light
 	}
@@ -61,7 +61,7 @@ func VerifyOn(m *ssa.Module, data DataSet, tol Tolerance, o DeviceOptions) (*OnD
 	}
 	want := data.Outputs
 	if len(want) == 0 {
-		values, err := new(interp.Interpreter).RunFunc(m.Main(), args)
+		values, err := v.interpreter().RunFunc(m.Main(), args)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func VerifyOn(m *ssa.Module, data DataSet, tol Tolerance, o DeviceOptions) (*OnD
 			return nil, fmt.Errorf("the model gives %d outputs, data set %s has %d", len(got), data.Name, len(want))
 		}
 		for i := range want {
-			c := compare(want[i].Name, got[i], want[i].Tensor, tol)
+			c := compare(want[i].Name, got[i], want[i].Tensor, v.Tolerance)
 			wrong = wrong || c.Wrong != ""
 			r.Outputs = append(r.Outputs, c)
 		}

@@ -58,7 +58,7 @@ type tracedOp struct {
 }
 
 // runTraced runs the module and keeps all values. Values inside of the blocks of control flow are not kept.
-func runTraced(m *ssa.Module, data DataSet) (*trace, error) {
+func (v Verifier) runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 	args, err := arguments(m, data)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,8 @@ func runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 	f := m.Main()
 	t := &trace{module: m}
 	at := map[*ssa.Value]int{}
-	in := &interp.Interpreter{Observe: func(o *ssa.Op, _, out []interp.Value) error {
+	in := v.interpreter()
+	in.Observe = func(o *ssa.Op, _, out []interp.Value) error {
 		if o.Block() != f.Body {
 			return nil
 		}
@@ -74,9 +75,9 @@ func runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 		if len(o.Results) > 0 && o.Results[0].Name != "" {
 			op.name += " " + o.Results[0].Name
 		}
-		for _, v := range o.Operands() {
-			if v != nil {
-				if k, ok := at[v]; ok {
+		for _, x := range o.Operands() {
+			if x != nil {
+				if k, ok := at[x]; ok {
 					op.in = append(op.in, k)
 				}
 			}
@@ -86,7 +87,7 @@ func runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 		}
 		t.ops = append(t.ops, op)
 		return nil
-	}}
+	}
 	values, err := in.RunFunc(f, args)
 	if err != nil {
 		return nil, err
@@ -154,7 +155,8 @@ func culprit(before, after *trace, tol Tolerance) int {
 
 // FirstBadPass runs the conversion again, pass by pass, and the interpreter on each graph that it understands. It gives the
 // first pass after which an output is not what it was, nil if there is none. load makes the module anew.
-func FirstBadPass(load func() (*ssa.Module, error), data DataSet, tol Tolerance, o Options) (*Suspect, error) {
+func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o Options) (*Suspect, error) {
+	tol := v.Tolerance
 	m, err := load()
 	if err != nil {
 		return nil, err
@@ -167,10 +169,10 @@ func FirstBadPass(load func() (*ssa.Module, error), data DataSet, tol Tolerance,
 		runner = *o.Runner
 	}
 	runner.Observers = append(slices.Clone(runner.Observers), passes.Observer{AfterPass: func(e *passes.Event) {
-		if found != nil || failed != nil || !runs(e.Module) {
+		if found != nil || failed != nil || !v.runs(e.Module) {
 			return
 		}
-		now, err := runTraced(e.Module, data)
+		now, err := v.runTraced(e.Module, data)
 		if err != nil {
 			if last != nil { // an earlier graph ran
 				found = &Suspect{Pass: e.Text, Output: "none", Detail: err.Error()}
@@ -216,12 +218,13 @@ func FirstBadPass(load func() (*ssa.Module, error), data DataSet, tol Tolerance,
 
 // FirstDifference compares a module, such as one read from an ONNX file, with another one that it should be the same as:
 // the first operator or constant of it that the other one does not have. Nil if the outputs agree.
-func FirstDifference(reference, m *ssa.Module, data DataSet, tol Tolerance) (*Suspect, error) {
-	before, err := runTraced(reference, data)
+func (v Verifier) FirstDifference(reference, m *ssa.Module, data DataSet) (*Suspect, error) {
+	tol := v.Tolerance
+	before, err := v.runTraced(reference, data)
 	if err != nil {
 		return nil, fmt.Errorf("the reference: %w", err)
 	}
-	after, err := runTraced(m, data)
+	after, err := v.runTraced(m, data)
 	if err != nil {
 		return nil, err
 	}
@@ -243,13 +246,13 @@ func FirstDifference(reference, m *ssa.Module, data DataSet, tol Tolerance) (*Su
 }
 
 // runs reports a module that the interpreter understands.
-func runs(m *ssa.Module) bool {
+func (v Verifier) runs(m *ssa.Module) bool {
 	f := m.Main()
 	if f == nil {
 		return false
 	}
 	for o := range f.Body.AllOps() {
-		if o.Kind.Namespace() != onnx.Namespace {
+		if o.Kind.Namespace() != onnx.Namespace && v.Kernels[o.Kind] == nil {
 			return false
 		}
 	}

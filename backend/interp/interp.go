@@ -42,11 +42,17 @@ func (v Value) String() string {
 	return "nothing"
 }
 
+// Kernel computes an operator of a custom domain: a value for each of its results, from one for each of its operands. Its
+// attributes are those of the op.
+type Kernel func(o *ssa.Op, operands []Value) ([]Value, error)
+
 // Interpreter runs modules. The zero value is ready for use.
 type Interpreter struct {
 	// Observe, if set, is called after each op, in blocks of control flow too.
 	// An error stops the run.
 	Observe func(o *ssa.Op, in, out []Value) error
+	// Kernels compute operators that are not ONNX's own, by their kind.
+	Kernels map[ssa.Kind]Kernel
 	// Seed starts the generator of the random operators.
 	Seed uint64
 	// MaxTrips bounds the iterations of a loop; 0 means 1<<31.
@@ -198,9 +204,22 @@ func (r *run) at(o *ssa.Op, err error) error {
 	return fmt.Errorf("%s%s: %w", where, o.Kind, err)
 }
 
+// custom runs an operator that is not ONNX's own.
+func (r *run) custom(o *ssa.Op, in []Value) ([]Value, error) {
+	k := r.Kernels[o.Kind]
+	if k == nil {
+		return nil, fmt.Errorf("the operator is not ONNX's own, and no kernel is given for it")
+	}
+	out, err := k(o, in)
+	if err == nil && len(out) != len(o.Results) {
+		err = fmt.Errorf("its kernel gives %d results of %d", len(out), len(o.Results))
+	}
+	return out, err
+}
+
 func (r *run) op(o *ssa.Op, in []Value) ([]Value, error) {
 	if o.Kind.Namespace() != onnx.Namespace {
-		return nil, fmt.Errorf("the interpreter runs operators of ONNX only")
+		return r.custom(o, in)
 	}
 	if onnx.Rises(o.Kind, r.opset) {
 		return r.raised(o, in)

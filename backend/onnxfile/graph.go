@@ -144,6 +144,10 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 		producer = defaultProducer
 	}
 	info := &b.m.File
+	functions := b.called(g)
+	if b.err != nil {
+		return nil, b.err
+	}
 	head := &onnxpb.ModelProto{IrVersion: proto.Int64(IRVersion(b.opset)), ProducerName: &producer}
 	head.Domain, head.DocString = unlessEmpty(info.Domain), unlessEmpty(info.Doc)
 	if info.Version != 0 {
@@ -152,7 +156,10 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	if b.opts.Version != "" {
 		head.ProducerVersion = &b.opts.Version
 	}
-	tail := &onnxpb.ModelProto{OpsetImport: b.imports()}
+	if len(functions) > 0 {
+		head.IrVersion = proto.Int64(max(head.GetIrVersion(), functionsIR))
+	}
+	tail := &onnxpb.ModelProto{OpsetImport: b.imports(), Functions: functions}
 	for _, kv := range b.m.Metadata {
 		tail.MetadataProps = append(tail.MetadataProps, entry(kv.Key, kv.Value))
 	}
@@ -166,7 +173,7 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	g.DocString = unlessEmpty(info.GraphDoc)
 	g.MetadataProps = b.metadata(info.GraphMetadata)
 	g.Name = &name
-	whole := &onnxpb.ModelProto{IrVersion: head.IrVersion, OpsetImport: tail.OpsetImport, MetadataProps: tail.MetadataProps}
+	whole := &onnxpb.ModelProto{IrVersion: head.IrVersion, OpsetImport: tail.OpsetImport, MetadataProps: tail.MetadataProps, Functions: functions}
 	if err := b.check(whole, g); err != nil {
 		return nil, err
 	}
@@ -184,6 +191,9 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	}
 	return out, nil
 }
+
+// functionsIR is the first version of the file format that has local functions.
+const functionsIR = 8
 
 // The name of the producer that files get, and the key under which the one of the file that was read is kept.
 const (

@@ -463,7 +463,7 @@ func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.F
 	if inner.depth > maxInline {
 		return fmt.Errorf("functions are nested too deeply")
 	}
-	if err := r.compatible(f); err != nil {
+	if err := compatible(f, onnx.DefaultOpset(r.m)); err != nil {
 		return err
 	}
 	inner.attrs = map[string]*onnxpb.AttributeProto{}
@@ -513,8 +513,8 @@ func (r *reader) inline(b *ssa.Block, s *scope, n *onnxpb.NodeProto, f *onnxpb.F
 
 // compatible reports a function whose operators of the default domain are of other versions than the model's: its nodes
 // would mean something else in the model. The standard forbids it.
-func (r *reader) compatible(f *onnxpb.FunctionProto) error {
-	model, own := onnx.DefaultOpset(r.m), 0
+func compatible(f *onnxpb.FunctionProto, model int) error {
+	own := 0
 	for _, o := range f.OpsetImport {
 		if d := o.GetDomain(); d == "" || d == "ai.onnx" {
 			own = int(o.GetVersion())

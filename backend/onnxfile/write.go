@@ -46,6 +46,9 @@ type Options struct {
 	// NoWeights leaves Module.Weights out: they are inputs only.
 	NoWeights bool
 
+	// Functions are bodies of operators of custom domains; the file carries those that it calls.
+	Functions *Functions
+
 	// for tests: the size that forces external data, and what makes steps of writing files fail
 	limit int64
 	fault func(step string) error

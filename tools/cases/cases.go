@@ -143,7 +143,7 @@ func (c *Case) Check(f Format, opset int) error {
 		if err != nil {
 			return err
 		}
-		compared, err := aton.Verify(m, set, c.Tolerance())
+		compared, err := aton.Verifier{Tolerance: c.Tolerance()}.Verify(m, set)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.Dir, err)
 		}

@@ -57,7 +57,7 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 // model are the options that all commands have.
 type model struct {
 	inputs, inputFiles []string
-	rules              []string
+	rules, functions   []string
 	opset              int
 	target, repro      string
 	state              string
@@ -100,6 +100,11 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringVar(&m.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
 }
 
+// functionsFlag adds the option of the commands that write or run operators of custom domains.
+func (m *model) functionsFlag(c *cobra.Command) {
+	c.Flags().StringArrayVar(&m.functions, "functions", nil, "an ONNX `FILE` with local functions: the bodies of operators of custom domains, which the model carries and verify runs")
+}
+
 // oneModel demands one argument.
 func oneModel(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
@@ -120,6 +125,12 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	}
 	if err := m.loadRules(); err != nil {
 		return err
+	}
+	if len(m.functions) > 0 {
+		var err error
+		if m.opts.Functions, err = onnxfile.ReadFunctions(m.functions...); err != nil {
+			return beside(err, "--functions")
+		}
 	}
 	for _, s := range m.custom {
 		domain, version, _ := strings.Cut(s, "=")
@@ -182,12 +193,8 @@ func (m *model) loadRules() error {
 		return nil
 	}
 	set, err := rules.Load(m.rules...)
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return filed{path, "check the path after --rules"}
-	}
 	if err != nil {
-		return err
+		return beside(err, "--rules")
 	}
 	table := aten.NewTable()
 	if err := set.Register(table); err != nil {
@@ -195,6 +202,15 @@ func (m *model) loadRules() error {
 	}
 	m.set, m.opts.Table, m.opts.CustomOpsets = set, table, maps.Clone(set.Domains)
 	return nil
+}
+
+// beside says which option an unreadable file was given with.
+func beside(err error, option string) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return filed{path, "check the path after " + option}
+	}
+	return err
 }
 
 // tellUnused warns of rules that the conversion had no use for.

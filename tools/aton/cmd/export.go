@@ -40,6 +40,7 @@ func newExport() *cobra.Command {
 		Args: oneModel,
 	}
 	m.flags(c)
+	m.functionsFlag(c)
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output (default the model's name with .onnx, in this folder)")
 	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order")

@@ -50,11 +50,11 @@ func TestVerifyBinds(t *testing.T) {
 		return aton.Named{Name: name, Tensor: tensor.Full(tensor.Float32, shape, 1)}
 	}
 	set := aton.DataSet{Name: "d", Inputs: []aton.Named{of("x", 1, 3), of("y", 2, 3), of("z", 2)}, Outputs: []aton.Named{of("a", 2, 3)}}
-	if _, err := aton.Verify(m, set, aton.DefaultTolerance); err == nil || !strings.Contains(err.Error(), "N is 1 in input x (axis 0) and 2 in input y (axis 0)") {
+	if _, err := (aton.Verifier{Tolerance: aton.DefaultTolerance}).Verify(m, set); err == nil || !strings.Contains(err.Error(), "N is 1 in input x (axis 0) and 2 in input y (axis 0)") {
 		t.Errorf("two sizes: %v", err)
 	}
 	set.Inputs[0] = of("x", 2, 3)
-	if r, err := aton.Verify(m, set, aton.DefaultTolerance); err != nil || len(r) != 1 {
+	if r, err := (aton.Verifier{Tolerance: aton.DefaultTolerance}).Verify(m, set); err != nil || len(r) != 1 {
 		t.Errorf("one size: %v", err)
 	}
 }

@@ -62,6 +62,7 @@ interpreter on the same operands, for the first pass after which the graph compu
 		Args: oneModel,
 	}
 	v.flags(c)
+	v.functionsFlag(c)
 	f := c.Flags()
 	f.StringVar(&v.data, "data", "", "the folder or file with inputs and outputs")
 	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim, ptx or cuda")
@@ -147,6 +148,11 @@ func (v *verifier) lowered(stdin io.Reader, m *model) (*ssa.Module, error) {
 	return mod, nil
 }
 
+// judge compares within the tolerance, with the functions of --functions as kernels.
+func (v *verifier) judge() aton.Verifier {
+	return aton.Verifier{Tolerance: v.tol, Kernels: aton.FunctionKernels(v.opts.Functions)}
+}
+
 // report is what verify found.
 type report struct {
 	Model   string         `json:"model"`
@@ -160,7 +166,7 @@ type report struct {
 func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, backend exec.Backend, r *report) error {
 	wrong := 0
 	if len(set.Outputs) > 0 {
-		results, err := aton.Verify(mod, set, v.tol)
+		results, err := v.judge().Verify(mod, set)
 		if err != nil {
 			return err
 		}
@@ -173,7 +179,7 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 		}
 	}
 	if backend != nil {
-		d, err := aton.VerifyOn(mod, set, v.tol, aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), Nodes: v.nodes, Session: v.session})
+		d, err := v.judge().VerifyOn(mod, set, aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), Nodes: v.nodes, Session: v.session})
 		if d != nil {
 			r.Device = append(r.Device, onDevice{set.Name, d})
 			for _, out := range d.Outputs {
@@ -199,7 +205,7 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 			return err
 		}
 		if fresh.UsesNamespace("aten") || fresh.UsesNamespace("prim") {
-			s, err := aton.FirstBadPass(func() (*ssa.Module, error) { return fresh, nil }, set, v.tol, opts)
+			s, err := v.judge().FirstBadPass(func() (*ssa.Module, error) { return fresh, nil }, set, opts)
 			if err != nil {
 				return err
 			}
@@ -215,7 +221,7 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 		if err != nil {
 			return err
 		}
-		s, err := aton.FirstDifference(other, mod, set, v.tol)
+		s, err := v.judge().FirstDifference(other, mod, set)
 		if err != nil {
 			return err
 		}
