@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles lint clean
 
 all: build lint test ## build, lint and test
 
@@ -119,6 +119,17 @@ bench-cost: ## time of the default pipeline on programs of 1,000 to 1,000,000 op
 # every pass of the default pipeline, before and after, on random inputs of the cases in CASES
 passcheck: ## every pass before and after on random inputs; CASES=DIR FILTER=RE
 	$(GO) run ./tools/passcheck -cases $(CASES) $(if $(FILTER),-filter '$(FILTER)')
+
+# The steps of docs/custom-operators.md that need Python: TORCH has PyTorch, onnx and onnxruntime, and for the step with a function of Python
+# onnxruntime-extensions. The files go to out/tutorial.
+tutorial: build ## docs/custom-operators.md from end to end; TORCH=PYTHON has torch, onnx, onnxruntime
+	rm -rf out/tutorial
+	mkdir -p out/tutorial
+	cp docs/custom_operators/*.py docs/custom_operators/my.rules out/tutorial
+	cd out/tutorial && $(TORCH) model.py && $(TORCH) functions.py && \
+		../../bin/aton export model.pt2 -o model.onnx --rules my.rules && \
+		../../bin/aton export model.pt2 -o carrying.onnx --rules my.rules --functions functions.onnx && \
+		$(TORCH) run.py
 
 # Variables: SET=made (those of make cases; the default without ../shared) CASES=DIR FILTER=RE OPSET=N FORMAT=pt2 UPDATE=1 (writes the list of expected failures) QUICK=1 (no onnx.checker) LARGE=1 (of the models also the large ones)
 conformance: build .venv/ready ## the score on programs of PyTorch (make cases); FILTER, OPSET, FORMAT=pt2, QUICK=1, UPDATE=1

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -209,8 +210,8 @@ func Example_operatorExport() {
 	}
 	// Output:
 	// ONNX
-	// aten::no_such_operator: the operator is not supported; register a symbolic function for it, or export with --fallthrough aten
-	// foo::forward: the operator is not supported; register a symbolic function for it, or export with --fallthrough foo
+	// aten::no_such_operator: the operator is not supported; give a rule for it (--rules), register a symbolic function, or export with --fallthrough aten
+	// foo::forward: the operator is not supported; give a rule for it (--rules), register a symbolic function, or export with --fallthrough foo
 	// ONNX_FALLTHROUGH
 	// graph @main_graph(%x : Float(2, 3)):
 	//   %onnx::no_such_operator_const : Long() = onnx::Constant[value={7}]()
@@ -249,4 +250,37 @@ func Example_operatorExport() {
 	// org.pytorch.aten: version 1
 	// prim: version 1
 	// foo: version 1
+}
+
+// An operator that ONNX does not have runs in the interpreter by a function of Go.
+func Example_kernel() {
+	m, err := aton.LoadBytes([]byte(`graph(%x : Float(3)):
+  %y : Float(3) = my.domain::Double(%x)
+  return (%y)
+`), "graph.ir", aton.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x := tensor.FromFloats(tensor.Float32, []int64{3}, []float64{1, 2, 3})
+	verifier := aton.Verifier{Tolerance: aton.DefaultTolerance, Kernels: map[ssa.Kind]interp.Kernel{
+		"my.domain::Double": func(o *ssa.Op, operands []interp.Value) ([]interp.Value, error) {
+			v := operands[0].Tensor.Float64s()
+			for i := range v {
+				v[i] *= 2
+			}
+			return []interp.Value{interp.Of(tensor.FromFloats(tensor.Float32, operands[0].Tensor.Shape, v))}, nil
+		},
+	}}
+	results, err := verifier.Verify(m, aton.DataSet{
+		Inputs:  []aton.Named{{Name: "x", Tensor: x}},
+		Outputs: []aton.Named{{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{3}, []float64{2, 4, 7})}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(results[0].Wrong)
+	// Output:
+	// 1 of 3 elements differ, the first one at [2] is 6, expected 7
 }

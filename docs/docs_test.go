@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	opt "github.com/aton-project/aton/tools/aton-opt/cmd"
+	aton "github.com/aton-project/aton/tools/aton/cmd"
 )
 
 // blocks gives the fenced blocks of a page, with what stands behind the fence.
@@ -62,5 +63,50 @@ func TestRules(t *testing.T) {
 	}
 	if graphs < 2 {
 		t.Errorf("the page shows %d graphs", graphs)
+	}
+}
+
+// TestTutorial runs the commands of the tutorial, and compares what they print with what the page shows.
+func TestTutorial(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("custom_operators")); err != nil {
+		t.Fatal(err)
+	}
+	page := blocks(t, "custom-operators.md")
+	t.Chdir(dir)
+	commands := 0
+	for _, b := range page {
+		switch b.kind {
+		case "rules", "python": // what the page shows of a file is in it
+			files, err := filepath.Glob("*")
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := false
+			for _, f := range files {
+				text, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				shown = shown || strings.Contains(string(text), b.text)
+			}
+			if !shown {
+				t.Errorf("custom-operators.md:%d: no file has this block", b.line)
+			}
+		case "console":
+			for _, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
+				commands++
+				line, want, _ := strings.Cut(part, "\n")
+				args := strings.Fields(strings.ReplaceAll(line, "'", ""))
+				var out bytes.Buffer
+				aton.Main(args[1:], strings.NewReader(""), &out, &out)
+				if got := strings.TrimSpace(out.String()); got != strings.TrimSpace(want) {
+					t.Errorf("custom-operators.md:%d: %s prints\n%s", b.line, line, got)
+				}
+			}
+		}
+	}
+	if commands < 5 {
+		t.Errorf("the page has %d commands", commands)
 	}
 }

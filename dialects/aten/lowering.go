@@ -100,7 +100,7 @@ func (l *Lowering) Lower(o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 		if d.Since > 0 {
 			return nil, &Failure{ID: "opset", Message: fmt.Sprintf("needs opset %d", d.Since), Hint: fmt.Sprintf("export with --opset %d", d.Since), Opset: d.Since}
 		}
-		return nil, &Failure{ID: "unsupported-op", Message: "the operator is not supported", Hint: "register a symbolic function for it, or export with --fallthrough " + o.Kind.Namespace()}
+		return nil, &Failure{ID: "unsupported-op", Message: "the operator is not supported", Hint: "give a rule for it (--rules), register a symbolic function, or export with --fallthrough " + o.Kind.Namespace()}
 	}
 	var why *Failure // of the first that declined: it is the user's
 	for n := 1; ; n++ {

@@ -94,7 +94,7 @@ func TestFailureLeavesNothing(t *testing.T) {
 	out := filepath.Join(dir, "o.onnx")
 	model := write(t, foreign)
 	status, _, said := call("", "export", model, "-o", out)
-	want := model + ": net.py:7: aten::no_such_operator: the operator is not supported; register a symbolic function for it, or export with --fallthrough aten (2 times)\n"
+	want := model + ": net.py:7: aten::no_such_operator: the operator is not supported; give a rule for it (--rules), register a symbolic function, or export with --fallthrough aten (2 times)\n"
 	if status != 1 || said != want {
 		t.Errorf("status %d: %s", status, said)
 	}
