@@ -83,6 +83,8 @@ type Options struct {
 	OperatorExport OperatorExportType
 	// Warn receives remarks on the file that is read; nil drops them.
 	Warn func(message string)
+	// Diagnosed receives all that a conversion has to say, warnings too, as data; nil drops it.
+	Diagnosed func(list *diag.List)
 	// Note receives what is taken from the file because Inputs do not state it, and how to state it; nil drops it.
 	Note func(message string)
 	// Pipeline names the passes to run instead of the default ones, such as "raise,optimize{opset=$opset}"; empty stands
@@ -198,6 +200,9 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	}
 	opset, converted := o.OpsetFor(m), onnx.DefaultOpset(m) != 0
 	list, err := p.Run(m, o.Runner)
+	if list != nil && o.Diagnosed != nil {
+		defer o.Diagnosed(list)
+	}
 	if err != nil {
 		onnx.SetOpset(m, onnx.Failed)
 		return list, err

@@ -14,6 +14,24 @@ func ApplyInputs(m *ssa.Module, inputs []spec.Input) error {
 	if len(inputs) == 0 {
 		return nil
 	}
+	if err := applyInputs(m, inputs); err != nil {
+		return misfit{err}
+	}
+	return nil
+}
+
+// misfit is why what the user says of the inputs does not fit the model.
+type misfit struct{ error }
+
+func (e misfit) Unwrap() error { return e.error }
+
+// ProblemID is the identifier of the problem, for tools.
+func (misfit) ProblemID() string {
+	id := "input-spec"
+	return id
+}
+
+func applyInputs(m *ssa.Module, inputs []spec.Input) error {
 	f := m.Main()
 	if f == nil {
 		return fmt.Errorf("the model has no inputs")

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton/backend/atomicfile"
+	"github.com/aton-project/aton/docs/diagnostics"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -38,6 +39,12 @@ type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
+
+// IsMisuse reports an error of a wrong call.
+func IsMisuse(err error) bool {
+	var misuse usageError
+	return errors.As(err, &misuse)
+}
 
 // Misuse makes an error of a wrong call: exit status 2. It keeps nil.
 func Misuse(err error) error {
@@ -91,10 +98,31 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 	case errors.As(err, &c):
 		fmt.Fprint(stderr, c.stack)
 	}
+	if ids := explainable(found, err); len(ids) > 0 && Terminal(stderr) {
+		fmt.Fprintf(stderr, "Run '%s explain %s' for more.\n", found.Root().Name(), strings.Join(ids, " "))
+	}
 	if status == Usage {
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", found.CommandPath())
 	}
 	return status
+}
+
+// explainable lists the identifiers in an error that the command's explain has more to say of.
+func explainable(c *cobra.Command, err error) []string {
+	if !slices.ContainsFunc(c.Root().Commands(), func(s *cobra.Command) bool { return s.Name() == "explain" }) {
+		return nil
+	}
+	var list *diag.List
+	if !errors.As(err, &list) {
+		return nil
+	}
+	var ids []string
+	for _, d := range list.Items {
+		if _, ok := diagnostics.Page(d.ID); ok && d.Severity == diag.Error && !slices.Contains(ids, d.ID) {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
 }
 
 // execute runs a command. A panic is an error of ours and ends as one; so is a fault of memory, by which the system tells
@@ -212,7 +240,27 @@ func Problems(err error) []Problem {
 	case errors.As(err, &parse):
 		return []Problem{{ID: "syntax", File: parse.File, Line: parse.Line, Column: parse.Col, Level: "error", Message: parse.Message}}
 	}
-	return []Problem{{Level: "error", Message: err.Error()}}
+	return []Problem{{ID: identify(err), Level: "error", Message: err.Error()}}
+}
+
+// identify finds the identifier of an error that is no list.
+func identify(err error) string {
+	var named interface{ ProblemID() string }
+	var path *fs.PathError
+	var failure *passes.Failure
+	var c *crash
+	id := "failed"
+	switch {
+	case IsMisuse(err):
+		id = "usage"
+	case errors.As(err, &failure), errors.As(err, &c):
+		id = "internal"
+	case errors.As(err, &path):
+		id = "file"
+	case errors.As(err, &named):
+		id = named.ProblemID()
+	}
+	return id
 }
 
 // maxStream is how much is read of standard input, in bytes.

@@ -166,14 +166,15 @@ func (s *Set) Register(t *aten.Table) error {
 }
 
 // Unused lists the rules that no conversion has used so far, as warnings.
-func (s *Set) Unused() []string {
-	var out []string
+func (s *Set) Unused() *diag.List {
+	list := &diag.List{Table: &s.locs}
 	for _, u := range s.rules {
 		if !u.used.Load() {
-			out = append(out, fmt.Sprintf("%s: rule %s fits nothing in the model", u.place, u.name))
+			loc := s.locs.Add(diag.Frame{File: u.place.file, Line: u.place.line, Col: u.place.column - 1})
+			list.Add(diag.Diagnostic{Severity: diag.Warning, ID: "unused-rule", Loc: loc, Message: "rule " + u.name + " fits nothing in the model"})
 		}
 	}
-	return out
+	return list
 }
 
 func (u *rule) root() *fromLine { return &u.from[len(u.from)-1] }

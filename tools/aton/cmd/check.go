@@ -30,11 +30,11 @@ func newCheck() *cobra.Command {
 		},
 	}
 	m.flags(c)
+	m.sarifFlag(c)
 	c.Flags().BoolVar(&listOps, "list-ops", false, "list the operators that convert at the opset, without a model; with --json also those that cannot, and why")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		name := ""
-		if len(args) > 0 {
-			name = args[0]
+	run := func(c *cobra.Command, name string) error {
+		if m.sarif == "-" && m.json {
+			return cli.Misusef("--json writes to standard output as well: --sarif needs a file")
 		}
 		if err := m.prepare(c, name); err != nil {
 			return err
@@ -54,6 +54,7 @@ func newCheck() *cobra.Command {
 		m.tryOpsets(list.Err())
 		m.tellUnused()
 		list.Sort()
+		m.found = append(m.found, list)
 		if m.json {
 			problems := cli.Problems(list)
 			if problems == nil {
@@ -75,8 +76,18 @@ func newCheck() *cobra.Command {
 		if err := list.Err(); err != nil {
 			return m.locate(err)
 		}
+		if m.sarif == "-" {
+			return nil // the log says it
+		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opset)
 		return err
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name := ""
+		if len(args) > 0 {
+			name = args[0]
+		}
+		return m.logged(c, name, func() error { return run(c, name) })
 	}
 	return c
 }

@@ -47,10 +47,10 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 		Version: cli.Version(),
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Misusef("a command is missing: export, inspect, check, verify or gpu")
+			return cli.Misusef("a command is missing: export, inspect, check, verify, gpu or explain")
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU())
+	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU(), newExplain())
 	return c
 }
 
@@ -72,6 +72,9 @@ type model struct {
 	bytes []byte // of standard input
 	opts  aton.Options
 	set   *rules.Set // of --rules
+
+	sarif string       // where a log goes
+	found []*diag.List // what is known besides the error that ends the command
 }
 
 func (m *model) flags(c *cobra.Command) {
@@ -103,6 +106,34 @@ func (m *model) flags(c *cobra.Command) {
 // functionsFlag adds the option of the commands that write or run operators of custom domains.
 func (m *model) functionsFlag(c *cobra.Command) {
 	c.Flags().StringArrayVar(&m.functions, "functions", nil, "an ONNX `FILE` with local functions: the bodies of operators of custom domains, which the model carries and verify runs")
+}
+
+// sarifFlag adds the option of the commands that tell what is wrong with a model.
+func (m *model) sarifFlag(c *cobra.Command) {
+	c.Flags().StringVar(&m.sarif, "sarif", "", "write what is found to this file as a SARIF 2.1.0 log, for editors and code scanning; '-' is standard output")
+}
+
+// logged runs a command, and writes what it finds to the log of --sarif, whether it fails or not.
+func (m *model) logged(c *cobra.Command, name string, run func() error) error {
+	err := run()
+	if m.sarif == "" || cli.IsMisuse(err) {
+		return err
+	}
+	var problems []cli.Problem
+	for _, list := range m.found {
+		problems = append(problems, cli.Problems(list)...)
+	}
+	if err != nil && !errors.Is(err, cli.ErrQuiet) {
+		for _, p := range cli.Problems(err) {
+			if !slices.Contains(problems, p) {
+				problems = append(problems, p)
+			}
+		}
+	}
+	if failed := cli.WriteFile(m.sarif, c.OutOrStdout(), func(w io.Writer) error { return cli.WriteSARIF(w, name, problems, err == nil) }); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // oneModel demands one argument.
@@ -218,8 +249,11 @@ func (m *model) tellUnused() {
 	if m.set == nil {
 		return
 	}
-	for _, w := range m.set.Unused() {
-		m.opts.Warn(w)
+	list := m.set.Unused()
+	m.found = append(m.found, list)
+	for _, d := range list.Items {
+		d.Severity = diag.Error // who is warned knows that it is a warning
+		m.opts.Warn(list.Format(d))
 	}
 }
 
@@ -243,6 +277,17 @@ func progress(w io.Writer) passes.Observer {
 
 // read loads the model; standard input only once.
 func (m *model) read(stdin io.Reader) (*ssa.Module, error) {
+	mod, err := m.load(stdin)
+	var list *diag.List
+	var path *fs.PathError
+	var named interface{ ProblemID() string }
+	if err != nil && !errors.As(err, &list) && !errors.As(err, &path) && !errors.As(err, &named) {
+		err = unreadable{err}
+	}
+	return mod, err
+}
+
+func (m *model) load(stdin io.Reader) (*ssa.Module, error) {
 	defer func() { m.opts.Note = nil }() // a second reading has nothing new to say
 	if m.name != "-" {
 		return aton.Load(m.name, m.opts)
@@ -255,6 +300,17 @@ func (m *model) read(stdin io.Reader) (*ssa.Module, error) {
 		m.bytes = b
 	}
 	return aton.LoadBytes(m.bytes, "<stdin>", m.opts)
+}
+
+// unreadable is why a file is no model.
+type unreadable struct{ error }
+
+func (e unreadable) Unwrap() error { return e.error }
+
+// ProblemID is the identifier of the problem.
+func (unreadable) ProblemID() (id string) {
+	id = "unreadable"
+	return id
 }
 
 // located puts the model's name before messages about its program.

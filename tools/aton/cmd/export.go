@@ -10,6 +10,7 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/cli"
 )
 
@@ -41,6 +42,7 @@ func newExport() *cobra.Command {
 	}
 	m.flags(c)
 	m.functionsFlag(c)
+	m.sarifFlag(c)
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output (default the model's name with .onnx, in this folder)")
 	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order")
@@ -49,7 +51,11 @@ func newExport() *cobra.Command {
 	f.StringVar(&names, "param-names", "state", "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
 	f.StringVar(&external, "external-data", "auto", "weights in a file beside the model, MODEL.HASH.data: auto (where the model would pass 2 GiB), always, never")
-	c.RunE = func(c *cobra.Command, args []string) error {
+	run := func(c *cobra.Command, args []string) error {
+		if m.sarif == "-" && (m.json || verbose || output == "-") {
+			return cli.Misusef("--sarif needs a file: something else goes to standard output")
+		}
+		m.opts.Diagnosed = func(list *diag.List) { m.found = append(m.found, list) }
 		if output == "" {
 			if output = besides(args[0]); output == "" {
 				return cli.Misusef("-o is missing: where should the model go?")
@@ -114,6 +120,9 @@ func newExport() *cobra.Command {
 			return printJSON(c.OutOrStdout(), describe(mod, output, values, outputs))
 		}
 		return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return m.logged(c, args[0], func() error { return run(c, args) })
 	}
 	return c
 }

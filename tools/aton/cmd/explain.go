@@ -1,0 +1,64 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aton-project/aton/docs/diagnostics"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/tools/cli"
+)
+
+func newExplain() *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use:   "explain [ID...]",
+		Short: "Tell what a message means, why it comes, and what to do",
+		Long: `explain prints the page of an identifier, such as unsupported-op. On a terminal, errors end with the identifiers that
+there are pages for; --json and --sarif have them with each message. Without an identifier it lists them all.`,
+		Example: `  aton explain
+  aton explain const-arg dynamic-axis`,
+		ValidArgs: diagnostics.IDs(),
+		RunE: func(c *cobra.Command, args []string) error {
+			var b strings.Builder
+			for _, id := range args {
+				page, ok := diagnostics.Page(id)
+				if !ok {
+					return cli.Misusef("there is no identifier %q%s; 'aton explain' lists them", id, passes.DidYouMean(id, diagnostics.IDs()))
+				}
+				b.WriteString(page)
+			}
+			if asJSON {
+				list := args
+				if len(list) == 0 {
+					list = diagnostics.IDs()
+				}
+				pages := make([]explained, len(list))
+				for i, id := range list {
+					page, _ := diagnostics.Page(id)
+					pages[i] = explained{id, diagnostics.Title(id), page}
+				}
+				return printJSON(c.OutOrStdout(), pages)
+			}
+			if len(args) == 0 {
+				for _, id := range diagnostics.IDs() {
+					fmt.Fprintf(&b, "%-20s %s\n", id, diagnostics.Title(id))
+				}
+			}
+			_, err := io.WriteString(c.OutOrStdout(), b.String())
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "the pages as JSON")
+	return c
+}
+
+// explained is a page with --json.
+type explained struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Page  string `json:"page"`
+}
