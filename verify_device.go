@@ -202,15 +202,25 @@ func outputName(m *ssa.Module, i int) string {
 	return fmt.Sprintf("output_%d", i)
 }
 
-// RandomData makes inputs for a module whose input types are known: floats of a normal distribution, integers of 0 to 9.
-// A symbolic axis gets size 2. The numbers are the same each time.
-func RandomData(m *ssa.Module) (DataSet, error) {
+// RandomOptions say what random inputs are like. The zero value makes the same numbers each time.
+type RandomOptions struct {
+	Seed uint64
+	// Sizes are those of dynamic axes, by name; 2 for others.
+	Sizes map[string]int64
+}
+
+// RandomData makes inputs for a module whose input types are known: floats of a normal distribution, integers of 0 to 9. The
+// same options make the same numbers.
+func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 	set := DataSet{Name: "random"}
+	if o.Seed > 0 {
+		set.Name = fmt.Sprintf("random %d", o.Seed)
+	}
 	f := m.Main()
 	if f == nil {
 		return set, fmt.Errorf("the module has no function")
 	}
-	r := rand.New(rand.NewPCG(1, 2))
+	r := rand.New(rand.NewPCG(1+o.Seed, 2))
 	for _, p := range f.Body.Params {
 		t := p.Tensor()
 		if t == nil || !t.Ranked || t.DType == tensor.Undefined {
@@ -221,7 +231,11 @@ func RandomData(m *ssa.Module) (DataSet, error) {
 		}
 		env := map[string]int64{}
 		for _, d := range t.Dims {
-			d.Symbols(func(name string) { env[name] = 2 })
+			d.Symbols(func(name string) {
+				if env[name] = 2; o.Sizes[name] > 0 {
+					env[name] = o.Sizes[name]
+				}
+			})
 		}
 		shape, n := []int64{}, int64(1)
 		for _, d := range t.Dims {

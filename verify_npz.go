@@ -15,16 +15,16 @@ import (
 
 // readNPZ reads the arrays of a file of numpy.savez. Their names are those of safetensors, SET/in/NUMBER/NAME and
 // SET/out/NUMBER/NAME, or input_NUMBER and output_NUMBER.
-func readNPZ(path string) ([]DataSet, error) {
+func readNPZ(path string, parse func(name string, at int) (entry, error)) ([]DataSet, error) {
 	z, err := zip.OpenReader(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	defer z.Close()
 	var entries []entry
-	for _, f := range z.File {
+	for i, f := range z.File {
 		name := strings.TrimSuffix(f.Name, ".npy")
-		e, err := parseEntry(name)
+		e, err := parse(name, i)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -126,7 +126,7 @@ type entry struct {
 }
 
 // parseEntry reads a name: SET/in/NUMBER/NAME, SET/out/NUMBER/NAME, input_NUMBER or output_NUMBER.
-func parseEntry(name string) (entry, error) {
+func parseEntry(name string, _ int) (entry, error) {
 	if parts := strings.SplitN(name, "/", 4); len(parts) == 4 && (parts[1] == "in" || parts[1] == "out") {
 		n, err := strconv.Atoi(parts[2])
 		if err != nil {
@@ -140,6 +140,15 @@ func parseEntry(name string) (entry, error) {
 		}
 	}
 	return entry{}, fmt.Errorf("%q is not SET/in/NUMBER/NAME or SET/out/NUMBER/NAME", name)
+}
+
+// anyName is parseEntry for a file of outputs: any other name is that of one, and their order is that of the file.
+func anyName(name string, at int) (entry, error) {
+	e, err := parseEntry(name, at)
+	if err != nil {
+		return entry{set: "0", kind: "out", number: at, Named: Named{Name: name}}, nil
+	}
+	return e, nil
 }
 
 // gatherSets sorts the tensors of a file into its data sets.

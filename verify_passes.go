@@ -23,6 +23,9 @@ type Suspect struct {
 	Source string `json:"source,omitempty"` // the line of the user's program
 	Output string `json:"output"`
 	Detail string `json:"detail"`
+	// Piece is Node alone, with the inputs that it had; nil where it is a constant, or takes or gives a sequence. What is expected of
+	// it is known where it gives an output of the model; elsewhere its outputs are those that it gives.
+	Piece *Piece `json:"-"`
 }
 
 // String tells it in a line.
@@ -48,9 +51,11 @@ type trace struct {
 	ops     []tracedOp
 	outputs []*tensor.Tensor
 	module  *ssa.Module
+	values  runValues
 }
 
 type tracedOp struct {
+	op           *ssa.Op
 	name, source string
 	in           []int // which ops its operands come from, in ops
 	out          []*tensor.Tensor
@@ -64,14 +69,22 @@ func (v Verifier) runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 		return nil, err
 	}
 	f := m.Main()
-	t := &trace{module: m}
+	t := &trace{module: m, values: runValues{}}
+	for i, p := range f.Body.Params {
+		t.values[p] = args[i]
+	}
 	at := map[*ssa.Value]int{}
 	in := v.interpreter()
 	in.Observe = func(o *ssa.Op, _, out []interp.Value) error {
 		if o.Block() != f.Body {
 			return nil
 		}
-		op := tracedOp{name: string(o.Kind), source: m.Locs.String(o.Loc), out: leaves(out), constant: onnx.ConstOf(o.Results[0]) != nil}
+		for i, r := range o.Results {
+			if i < len(out) {
+				t.values[r] = out[i]
+			}
+		}
+		op := tracedOp{op: o, name: string(o.Kind), source: m.Locs.String(o.Loc), out: leaves(out), constant: onnx.ConstOf(o.Results[0]) != nil}
 		if len(o.Results) > 0 && o.Results[0].Name != "" {
 			op.name += " " + o.Results[0].Name
 		}
@@ -153,6 +166,23 @@ func culprit(before, after *trace, tol Tolerance) int {
 	return slices.Index(reached, true)
 }
 
+// accuse names op k of the trace after as the one that is wrong.
+func (s *Suspect) accuse(before, after *trace, k int) {
+	o := after.ops[k]
+	s.Node, s.Source = o.name, o.source
+	if o.constant {
+		return
+	}
+	if s.Piece = cut(after.module, []*ssa.Op{o.op}, after.values); s.Piece == nil {
+		return
+	}
+	for i, t := range s.Piece.Data.Outputs {
+		if at := slices.Index(after.outputs, t.Tensor); at >= 0 && at < len(before.outputs) {
+			s.Piece.Data.Outputs[i].Tensor = before.outputs[at]
+		}
+	}
+}
+
 // FirstBadPass runs the conversion again, pass by pass, and the interpreter on each graph that it understands. It gives the
 // first pass after which an output is not what it was, nil if there is none. load makes the module anew.
 func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o Options) (*Suspect, error) {
@@ -202,7 +232,7 @@ func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o
 			} else {
 				found.Pass = e.Text
 				if k := culprit(last, now, tol); k >= 0 {
-					found.Node, found.Source = now.ops[k].name, now.ops[k].source
+					found.accuse(last, now, k)
 				}
 			}
 			return
@@ -238,7 +268,7 @@ func (v Verifier) FirstDifference(reference, m *ssa.Module, data DataSet) (*Susp
 		}
 		s := &Suspect{Output: c.Name, Detail: c.Wrong}
 		if k := culprit(before, after, tol); k >= 0 {
-			s.Node, s.Source = after.ops[k].name, after.ops[k].source
+			s.accuse(before, after, k)
 		}
 		return s, nil
 	}

@@ -9,6 +9,17 @@ import "github.com/aton-project/aton/ssa/diag"
 // function. loc, if not nil, gives the location of each copy, and name its name,
 // which must be unique; without it copies have no names.
 func (b *Block) CopyInto(p *Op, src *Block, values []*Value, loc func(diag.Loc) diag.Loc, name func(string) string) {
+	for o := src.first; o != nil; o = o.next {
+		o.copyBefore(b, p, values, loc, name)
+	}
+}
+
+// CopyTo copies an op, and the blocks in it, to the end of b. The arguments are those of [Block.CopyInto].
+func (o *Op) CopyTo(b *Block, values []*Value, loc func(diag.Loc) diag.Loc, name func(string) string) *Op {
+	return o.copyBefore(b, nil, values, loc, name)
+}
+
+func (o *Op) copyBefore(b *Block, p *Op, values []*Value, loc func(diag.Loc) diag.Loc, name func(string) string) *Op {
 	get := func(v *Value) *Value {
 		if v == nil {
 			return nil
@@ -18,43 +29,42 @@ func (b *Block) CopyInto(p *Op, src *Block, values []*Value, loc func(diag.Loc) 
 		}
 		return v
 	}
-	for o := src.first; o != nil; o = o.next {
-		operands := make([]*Value, len(o.operands))
-		for i := range o.operands {
-			operands[i] = get(o.operands[i].value)
-		}
-		types := make([]Type, len(o.Results))
-		for i, r := range o.Results {
-			types[i] = r.Type
-		}
-		at := o.Loc
-		if loc != nil {
-			at = loc(at)
-		}
-		c := b.InsertBefore(p, o.Kind, at, operands, types...)
-		c.Schema = o.Schema
-		c.Attrs = append([]Attr(nil), o.Attrs...)
-		for i, r := range o.Results {
-			values[r.ID] = c.Results[i]
-			if name != nil && r.Name != "" {
-				c.Results[i].Name = name(r.Name)
-			}
-		}
-		for _, inner := range o.Blocks {
-			n := c.AddBlock()
-			for _, prm := range inner.Params {
-				label := ""
-				if name != nil && prm.Name != "" {
-					label = name(prm.Name)
-				}
-				values[prm.ID] = n.AddParam(label, prm.Type)
-			}
-			n.CopyInto(nil, inner, values, loc, name)
-			returns := make([]*Value, len(inner.returns))
-			for i := range inner.returns {
-				returns[i] = get(inner.returns[i].value)
-			}
-			n.SetReturns(returns...)
+	operands := make([]*Value, len(o.operands))
+	for i := range o.operands {
+		operands[i] = get(o.operands[i].value)
+	}
+	types := make([]Type, len(o.Results))
+	for i, r := range o.Results {
+		types[i] = r.Type
+	}
+	at := o.Loc
+	if loc != nil {
+		at = loc(at)
+	}
+	c := b.InsertBefore(p, o.Kind, at, operands, types...)
+	c.Schema = o.Schema
+	c.Attrs = append([]Attr(nil), o.Attrs...)
+	for i, r := range o.Results {
+		values[r.ID] = c.Results[i]
+		if name != nil && r.Name != "" {
+			c.Results[i].Name = name(r.Name)
 		}
 	}
+	for _, inner := range o.Blocks {
+		n := c.AddBlock()
+		for _, prm := range inner.Params {
+			label := ""
+			if name != nil && prm.Name != "" {
+				label = name(prm.Name)
+			}
+			values[prm.ID] = n.AddParam(label, prm.Type)
+		}
+		n.CopyInto(nil, inner, values, loc, name)
+		returns := make([]*Value, len(inner.returns))
+		for i := range inner.returns {
+			returns[i] = get(inner.returns[i].value)
+		}
+		n.SetReturns(returns...)
+	}
+	return c
 }

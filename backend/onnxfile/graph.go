@@ -547,17 +547,9 @@ func attribute(a ssa.Attr) (*onnxpb.AttributeProto, error) {
 		p.S = []byte(l.Str())
 	case ssa.TensorLit:
 		set(onnxpb.AttributeProto_TENSOR)
-		in, err := newInitializer(&onnxpb.TensorProto{Name: proto.String("")}, l.Tensor)
-		if err != nil {
+		var err error
+		if p.T, err = tensorProto(l.Tensor); err != nil {
 			return nil, err
-		}
-		p.T = &onnxpb.TensorProto{}
-		if err := proto.Unmarshal(in.meta, p.T); err != nil {
-			return nil, err
-		}
-		p.T.Name = nil
-		if in.raw {
-			p.T.RawData = append([]byte{}, in.t.Bytes()...)
 		}
 	case ssa.TypeLit:
 		set(onnxpb.AttributeProto_TYPE_PROTO)

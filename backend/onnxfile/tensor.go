@@ -3,12 +3,14 @@ package onnxfile
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/aton-project/aton/backend/atomicfile"
 	"github.com/aton-project/aton/backend/onnxfile/check"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -89,6 +91,40 @@ func unmarshalTensor(b []byte) (*onnxpb.TensorProto, error) {
 		}
 	}
 	return p, nil
+}
+
+// tensorProto makes a message of a tensor, without a name.
+func tensorProto(t *tensor.Tensor) (*onnxpb.TensorProto, error) {
+	in, err := newInitializer(&onnxpb.TensorProto{Name: proto.String("")}, t)
+	if err != nil {
+		return nil, err
+	}
+	p := &onnxpb.TensorProto{}
+	if err := proto.Unmarshal(in.meta, p); err != nil {
+		return nil, err
+	}
+	p.Name = nil
+	if in.raw {
+		p.RawData = append([]byte{}, in.t.Bytes()...)
+	}
+	return p, nil
+}
+
+// WriteTensor writes a TensorProto file, such as input_0.pb of an ONNX test case.
+func WriteTensor(path, name string, t *tensor.Tensor) error {
+	p, err := tensorProto(t)
+	if err != nil {
+		return err
+	}
+	p.Name = &name
+	b, err := marshal(p)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
 }
 
 // ReadTensor decodes a TensorProto file, such as input_0.pb of an ONNX test case.

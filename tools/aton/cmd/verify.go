@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +32,16 @@ type onDevice struct {
 
 type verifier struct {
 	model
-	data, device, fusion, reference string
-	tol                             aton.Tolerance
-	nodes, check, noPasses          bool
+	data                      []string
+	device, fusion, reference string
+	expected, minimize        string
+	random                    int
+	seed                      uint64
+	sizes                     map[string]int64
+	anyDType, anyShape        bool
+	percent                   float64
+	tol                       aton.Tolerance
+	nodes, check, noPasses    bool
 	// session sees the sessions of the device before they run, and observers the passes: tests plant faults with them.
 	session   func(*exec.Session)
 	observers []passes.Observer
@@ -55,16 +65,25 @@ data, a device is compared with the interpreter on random inputs.
 
 If an output differs, verify looks for the culprit: for the first node whose kernel gives something else than the
 interpreter on the same operands, for the first pass after which the graph computes something else, and with
---reference for the first operator or weight that the reference does not have.`,
+--reference for the first operator or weight that the reference does not have. --minimize writes it, or the smallest part of
+the model that a device computes wrongly, as a model of its own with its inputs and outputs, in the form of ONNX's test cases.`,
 		Example: `  aton verify model.pt --input 'x:f32[N,3,224,224]' --data test_data_set_0
   aton verify model.pt --input 'x:f32[1,3,64,64]' --device sim
-  aton verify model.onnx --data test_data_set_0 --reference model.pt`,
+  aton verify model.onnx --data test_data_set_0 --reference model.pt
+  aton verify model.pt2 --random 5 --size N=3
+  aton verify model.onnx --data inputs.npz --expected ort.npz --acceptable-error-percentage 0.1
+  aton verify model.onnx --data data.npz --device cuda --minimize wrong`,
 		Args: oneModel,
 	}
 	v.flags(c)
 	v.functionsFlag(c)
 	f := c.Flags()
-	f.StringVar(&v.data, "data", "", "the folder or file with inputs and outputs")
+	f.StringArrayVar(&v.data, "data", nil, "a folder or `FILE` with inputs and outputs; may be given several times")
+	f.StringVar(&v.expected, "expected", "", "a folder or `FILE` with the outputs that are expected of the one data set, in place of its own")
+	f.IntVar(&v.random, "random", 0, "make up `N` data sets of random inputs; without --device and --reference, every pass must leave what they give")
+	f.Uint64Var(&v.seed, "seed", 0, "which random inputs")
+	f.StringToInt64Var(&v.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2)")
+	f.StringVar(&v.minimize, "minimize", "", "write the smallest part of the model that is wrong by itself to this `FOLDER`, with its inputs and outputs")
 	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim, ptx or cuda")
 	f.StringVar(&v.fusion, "fusion", "light", "what kernels of a device share: none, light")
 	f.StringVar(&v.reference, "reference", "", "the `MODEL` that an ONNX file was made of, to look for the first difference in")
@@ -73,6 +92,9 @@ interpreter on the same operands, for the first pass after which the graph compu
 	f.BoolVar(&v.noPasses, "no-passes", false, "do not look for the first wrong pass")
 	f.Float64Var(&v.tol.Relative, "rtol", v.tol.Relative, "how far floats may be off, relative to what is expected")
 	f.Float64Var(&v.tol.Absolute, "atol", v.tol.Absolute, "how far floats may be off besides")
+	f.Float64Var(&v.percent, "acceptable-error-percentage", 0, "how many percent of an output's elements may be further off")
+	f.BoolVar(&v.anyDType, "any-dtype", false, "compare the numbers of outputs of another element type")
+	f.BoolVar(&v.anyShape, "any-shape", false, "compare outputs of another shape that have as many elements, in their order")
 	f.Float64Var(&v.tol.OfMax, "atol-of-max", 0, "how far floats may be off besides, times the greatest element of the output")
 	c.RunE = func(c *cobra.Command, args []string) error { return v.run(c, args[0]) }
 	return c
@@ -88,9 +110,10 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 			return cli.Misusef("--%s: it is a number from 0 on, not %v", name, x)
 		}
 	}
-	if v.data == "" && (v.device == "interp" && v.reference == "") {
-		return cli.Misusef("--data is missing: what should the outputs be compared with?")
+	if err := v.checkData(c); err != nil {
+		return err
 	}
+	v.tol.Share, v.tol.AnyDType, v.tol.AnyShape = v.percent/100, v.anyDType, v.anyShape
 	var backend exec.Backend
 	if v.device != "interp" {
 		b, err := newBackend(v.device, v.check)
@@ -106,23 +129,23 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 		return err
 	}
 	m.opts.Runner.Observers = append(m.opts.Runner.Observers, v.observers...)
-	var sets []aton.DataSet
-	if v.data != "" {
-		var err error
-		if sets, err = aton.ReadData(v.data); err != nil {
-			return m.locate(err)
-		}
+	sets, err := v.recorded()
+	if err != nil {
+		return m.locate(err)
 	}
 	mod, err := v.lowered(c.InOrStdin(), m)
 	if err != nil {
 		return m.locate(err)
 	}
-	if v.data == "" {
-		set, err := aton.RandomData(mod)
+	for i := range v.random {
+		set, err := aton.RandomData(mod, aton.RandomOptions{Seed: v.seed + uint64(i), Sizes: v.sizes})
 		if err != nil {
 			return m.locate(err)
 		}
-		sets = []aton.DataSet{set}
+		sets = append(sets, set)
+	}
+	if err := v.expect(mod, sets); err != nil {
+		return m.locate(err)
 	}
 	r := &report{Model: m.name, Outputs: []verified{}}
 	for _, set := range sets {
@@ -131,6 +154,82 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 		}
 	}
 	return v.print(c.OutOrStdout(), r)
+}
+
+// checkData refuses options on data that do not go together.
+func (v *verifier) checkData(c *cobra.Command) error {
+	flags := c.Flags()
+	if len(v.data) == 0 && v.random == 0 && (v.device != "interp" || v.reference != "" || v.expected != "") {
+		v.random = 1
+	}
+	switch {
+	case len(v.data) == 0 && v.random == 0:
+		return cli.Misusef("--data is missing: what should the outputs be compared with?")
+	case v.random < 0 || v.random > 1<<16:
+		return cli.Misusef("--random: it is a number of data sets, not %d", v.random)
+	case v.random == 0 && (flags.Changed("seed") || flags.Changed("size")):
+		return cli.Misusef("--seed and --size are about random inputs: give --random 1")
+	case v.expected != "" && len(v.data)+v.random != 1:
+		return cli.Misusef("--expected has the outputs of one data set; there are %d", len(v.data)+v.random)
+	case !(v.percent >= 0 && v.percent <= 100):
+		return cli.Misusef("--acceptable-error-percentage: it is a number from 0 to 100, not %v", v.percent)
+	}
+	for name, n := range v.sizes {
+		if n < 1 {
+			return cli.Misusef("--size %s: it is a number from 1 on, not %d", name, n)
+		}
+	}
+	return nil
+}
+
+// recorded reads the data sets of --data, with the outputs of --expected.
+func (v *verifier) recorded() ([]aton.DataSet, error) {
+	var sets []aton.DataSet
+	for _, path := range v.data {
+		more, err := aton.ReadData(path)
+		if err != nil {
+			return nil, err
+		}
+		if len(v.data) > 1 { // sets of several files are told apart by the files
+			for i := range more {
+				more[i].Name = filepath.Base(path) + "/" + more[i].Name
+			}
+		}
+		sets = append(sets, more...)
+	}
+	return sets, nil
+}
+
+// expect gives the one data set the outputs of --expected. They go by name if all of the model's are there, else in order.
+func (v *verifier) expect(mod *ssa.Module, sets []aton.DataSet) error {
+	if v.expected == "" {
+		return nil
+	}
+	if len(sets) != 1 {
+		return fmt.Errorf("--expected has the outputs of one data set; there are %d in --data", len(sets))
+	}
+	outputs, err := aton.ReadOutputs(v.expected)
+	if err != nil {
+		return err
+	}
+	_, names, err := aton.FileNames(mod, v.opts)
+	if err != nil {
+		return err
+	}
+	var ordered []aton.Named
+	for _, name := range names {
+		if i := slices.IndexFunc(outputs, func(n aton.Named) bool { return n.Name == name }); i >= 0 {
+			ordered = append(ordered, outputs[i])
+		}
+	}
+	if len(ordered) != len(names) {
+		numbered := func(n aton.Named) bool { return strings.HasPrefix(n.Name, "output_") }
+		if ordered = outputs; !slices.ContainsFunc(outputs, numbered) {
+			return fmt.Errorf("%s: its names are not those of the model's outputs (%s); give these, or output_0, output_1, ...", v.expected, strings.Join(names, ", "))
+		}
+	}
+	sets[0].Outputs = ordered
+	return nil
 }
 
 // lowered loads a model and brings it to the ONNX dialect.
@@ -153,14 +252,24 @@ func (v *verifier) judge() aton.Verifier {
 	return aton.Verifier{Tolerance: v.tol, Kernels: aton.FunctionKernels(v.opts.Functions)}
 }
 
+// smallest is the part of a model that --minimize has written.
+type smallest struct {
+	Folder string `json:"folder"`
+	Nodes  int    `json:"nodes"`
+	First  string `json:"first"`
+}
+
 // report is what verify found.
 type report struct {
 	Model   string         `json:"model"`
 	Outputs []verified     `json:"outputs"`
 	Device  []onDevice     `json:"device,omitempty"`
 	Suspect []aton.Suspect `json:"suspects,omitempty"`
-	wrong   int
-	checked int
+	// Unchanged are the data sets without expected outputs that every pass left alone.
+	Unchanged []string  `json:"unchanged,omitempty"`
+	Smallest  *smallest `json:"smallest,omitempty"`
+	wrong     int
+	checked   int
 }
 
 func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, backend exec.Backend, r *report) error {
@@ -179,7 +288,8 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 		}
 	}
 	if backend != nil {
-		d, err := v.judge().VerifyOn(mod, set, aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), Nodes: v.nodes, Session: v.session})
+		options := aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), Nodes: v.nodes, Session: v.session}
+		d, err := v.judge().VerifyOn(mod, set, options)
 		if d != nil {
 			r.Device = append(r.Device, onDevice{set.Name, d})
 			for _, out := range d.Outputs {
@@ -191,13 +301,23 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 			if d.Node != nil {
 				r.wrong++
 			}
+			if r.wrong > 0 && v.minimize != "" && r.Smallest == nil {
+				piece, err := v.judge().Minimize(mod, set, options)
+				if err != nil {
+					return err
+				}
+				if err := v.write(r, piece); err != nil {
+					return err
+				}
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	r.wrong += wrong
-	if wrong > 0 && v.reference == "" && !v.noPasses && v.name != "-" {
+	unchecked := len(set.Outputs) == 0 && backend == nil && v.reference == "" // but for what passes do
+	if (wrong > 0 || unchecked) && v.reference == "" && !v.noPasses && v.name != "-" {
 		opts := v.opts
 		again := &v.model
 		fresh, err := again.read(nil)
@@ -211,8 +331,23 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 			}
 			if s != nil {
 				r.Suspect = append(r.Suspect, *s)
+				if err := v.write(r, s.Piece); err != nil {
+					return err
+				}
 			}
+			if unchecked {
+				r.checked++
+				if s != nil {
+					r.wrong++
+				} else {
+					r.Unchanged = append(r.Unchanged, set.Name)
+				}
+			}
+		} else if unchecked {
+			return fmt.Errorf("there is nothing to compare an ONNX file with: give --reference, --device or the outputs that are expected (--expected)")
 		}
+	} else if unchecked {
+		return fmt.Errorf("there is nothing to compare the outputs with: leave --no-passes out, give a file in place of standard input, or the outputs that are expected (--expected)")
 	}
 	if v.reference != "" {
 		ref := v.model
@@ -230,9 +365,24 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 			if wrong == 0 {
 				r.wrong++
 			}
+			if err := v.write(r, s.Piece); err != nil {
+				return err
+			}
 		}
 		r.checked++
 	}
+	return nil
+}
+
+// write writes the first wrong part that is found to the folder of --minimize.
+func (v *verifier) write(r *report, p *aton.Piece) error {
+	if v.minimize == "" || p == nil || r.Smallest != nil {
+		return nil
+	}
+	if err := p.Write(v.minimize); err != nil {
+		return err
+	}
+	r.Smallest = &smallest{v.minimize, p.Nodes, p.First}
 	return nil
 }
 
@@ -285,6 +435,19 @@ func (v *verifier) print(w io.Writer, r *report) error {
 	}
 	for i := range r.Suspect {
 		p.printf("%s\n", r.Suspect[i].String())
+	}
+	for _, set := range r.Unchanged {
+		p.printf("data set %s: no pass changes what the graph computes\n", set)
+	}
+	switch s := r.Smallest; {
+	case s != nil:
+		nodes := "1 node"
+		if s.Nodes > 1 {
+			nodes = fmt.Sprintf("%d nodes", s.Nodes)
+		}
+		p.printf("the smallest part that is wrong by itself has %s, %s: %s\n", nodes, s.First, filepath.Join(s.Folder, "model.onnx"))
+	case v.minimize != "" && r.wrong > 0:
+		p.printf("no part of the model is wrong by itself: nothing is written to %s\n", v.minimize)
 	}
 	if p.err != nil {
 		return p.err
