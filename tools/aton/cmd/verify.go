@@ -225,7 +225,7 @@ func (v *verifier) expect(mod *ssa.Module, sets []aton.DataSet) error {
 	if len(ordered) != len(names) {
 		numbered := func(n aton.Named) bool { return strings.HasPrefix(n.Name, "output_") }
 		if ordered = outputs; !slices.ContainsFunc(outputs, numbered) {
-			return fmt.Errorf("%s: its names are not those of the model's outputs (%s); give these, or output_0, output_1, ...", v.expected, strings.Join(names, ", "))
+			return fmt.Errorf("%s: its names are not those of the model's outputs (%s); give these, or output_N", v.expected, strings.Join(names, ", "))
 		}
 	}
 	sets[0].Outputs = ordered
