@@ -404,6 +404,7 @@ func (b *builder) unpack(v val, n, pos int) []val {
 			return out
 		}
 		if o := v.Def(); b.l.guessed[o] && !v.HasUses() { // how many results it has is only seen here
+			delete(b.l.guessed, o)
 			for len(o.Results) < n {
 				o.AddResult(ssa.AnyTensor)
 			}
