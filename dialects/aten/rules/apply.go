@@ -101,7 +101,9 @@ func (m *match) bind(i int, t *pattern.Term, v *ssa.Value, what string) string {
 			return what + " is not known"
 		}
 		if k, is := m.u.from[i].defines[t.Name]; is {
-			if v.Def() == nil {
+			if old := m.source[t.Name]; old == v {
+				return "" // sought before: a line may be used many times
+			} else if v.Def() == nil {
 				return what + " is an input"
 			}
 			if no := m.seek(k, v.Def()); no != "" {
