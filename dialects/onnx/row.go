@@ -83,7 +83,7 @@ func init() {
 	for _, family := range [...]map[string]row{elementwiseRows(), shapeRows(), reduceRows(), nnRows(), controlRows(), otherRows()} {
 		for name, r := range family {
 			if rows[name] != nil {
-				panic(fmt.Sprintf("two rows for %s", name))
+				panic(fmt.Sprintf("two rows for %s", name)) // before anything is read
 			}
 			rows[name] = &r
 		}
