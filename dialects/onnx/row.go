@@ -17,6 +17,8 @@ type row struct {
 	// limits checks what the operator demands of its operands besides what infer needs.
 	limits func(c *infer)
 	traits trait
+	// class says in which other types the operator computes the same.
+	class Class
 	// carries are the operands whose elements become those of the results unchanged; nil for operators that compute.
 	carries func(o *ssa.Op) []int
 	// expr computes an element from those of the operands at the same place. The kernel, the kernel of a GPU, steps down
