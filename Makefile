@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles wheel python-test lint clean
 
 all: build lint test ## build, lint and test
 
@@ -197,6 +197,15 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 	$(GO) vet -tags data ./...
 	$(GO) tool staticcheck -tags data ./...
 	$(GO) run ./tools/analyzers/cmd/atonvet ./...
+
+# TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
+TARGET  ?=
+BUILDER ?= $(PYTHON)
+wheel: ## the Python package with the commands inside, into out/dist
+	ATON_TARGET=$(TARGET) $(BUILDER) -m build --wheel --no-isolation -o out/dist tools/python
+
+python-test: build ## the tests of the Python package; BUILDER has PyTorch, onnxruntime, pytest and mypy
+	cd tools/python && $(BUILDER) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=src $(BUILDER) -m pytest -q
 
 clean: ## remove bin/ and out/
 	rm -rf bin out
