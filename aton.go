@@ -56,8 +56,18 @@ type Options struct {
 	Unroll int
 	// Target is the runtime whose kernels decide on element types: ort (the default), or onnx for the bare standard.
 	Target string
-	// OutputNames name the outputs in order; a prefix will do.
+	// InputNames name what the file takes, as input_names of torch.onnx.export does: its inputs in order, and then the weights
+	// in the order of the state dict, the unused ones too. A prefix will do; "" leaves a name as it is. Inputs is about the
+	// program and has the names that it has there.
+	InputNames []string
+	// OutputNames name the outputs in order; a prefix will do, and "" leaves a name as it is.
 	OutputNames []string
+	// Names has new names of inputs, weights and outputs by those that the file would have. A name that is taken is an error,
+	// here as in InputNames and OutputNames.
+	Names map[string]string
+	// OutputAxes name axes of outputs, by the name of the output in the file and the axis, which counts from the end when it
+	// is negative: {"boxes": {0: "detections"}}. Sizes that depend on data have made-up names otherwise.
+	OutputAxes map[string]map[int]string
 	// LearnedNames calls weights learned_0, learned_1, ... instead of what the state dict calls them.
 	LearnedNames bool
 	// NoWeights leaves the weights out of the file: each is an input under its name in the state dict.
@@ -194,7 +204,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	opset, converted := o.OpsetFor(m), onnx.DefaultOpset(m) != 0
+	opset, converted, state := o.OpsetFor(m), onnx.DefaultOpset(m) != 0, stateNames(m)
 	list, err := p.Run(m, o.Runner)
 	if err != nil {
 		onnx.SetOpset(m, onnx.Failed)
@@ -212,7 +222,10 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 			}
 		}
 	}
-	return list, errors.Join(list.Err(), o.domains(m))
+	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
+		return list, err
+	}
+	return list, o.rename(m, state)
 }
 
 // raw readies the TorchScript graph for a file.
@@ -221,12 +234,16 @@ func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
+	state := stateNames(m)
 	list, err := p.Run(m, o.Runner)
 	if err != nil {
 		return list, err
 	}
 	list.Items = append(list.Items, lower.Raw(m, o.OpsetFor(m)).Items...)
-	return list, errors.Join(list.Err(), o.domains(m))
+	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
+		return list, err
+	}
+	return list, o.rename(m, state)
 }
 
 // domains gives the domains in use their versions.
@@ -359,9 +376,9 @@ func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
 }
 
 func (o Options) file(m *ssa.Module) onnxfile.Options {
-	names := slices.Clone(o.OutputNames)
-	if f := m.Main(); f != nil && len(f.OutputNames) > len(names) {
-		names = append(names, f.OutputNames[len(names):]...)
+	file := onnxfile.Options{External: o.External, OutputAxes: o.OutputAxes, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	if f := m.Main(); f != nil {
+		file.OutputNames = f.OutputNames
 	}
-	return onnxfile.Options{External: o.External, OutputNames: names, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	return file
 }

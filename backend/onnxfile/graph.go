@@ -292,6 +292,7 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 	for i := range outputs {
 		g.Output = append(g.Output, b.info(outputs[i], f.Body.Return(i).Type))
 	}
+	b.axes(g, f.Body)
 	if IRVersion(b.opset) < 4 {
 		g.Input = append(g.Input, b.weight...)
 	}

@@ -35,6 +35,9 @@ type Options struct {
 	External External
 	// OutputNames names the outputs in order; a prefix will do.
 	OutputNames []string
+	// OutputAxes name axes of outputs, by the output's name and the axis; a negative one counts from the end. An axis of a
+	// known size, and a name that is another size's, are errors.
+	OutputAxes map[string]map[int]string
 	// GraphName is that of the file that was read, or main_graph, if empty.
 	GraphName string
 	// Producer and Version fill producer_name and producer_version; aton and nothing if empty.

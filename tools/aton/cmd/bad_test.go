@@ -182,6 +182,8 @@ func TestExportFlags(t *testing.T) {
 		{"", []string{"%x : Float(N, 3, 18, 18),", "%features.0.weight : Float(4, 3, 5, 5),", "onnx::Conv["}, nil},
 		{"--param-names learned", []string{"%learned_0 : Float(4, 3, 5, 5),"}, []string{"features.0.weight :"}},
 		{"--output-names scores", []string{"return (%scores)"}, nil},
+		{"--input-names image,w --output-names y --output-axes y:0=rows", []string{"%image : Float(N, 3, 18, 18)", "%w : Float(4, 3, 5, 5)", "return (%y)"}, []string{"%x :"}},
+		{"--rename x=image,features.0.weight=w,output=y", []string{"%image : Float(N, 3, 18, 18)", "%w : Float(4, 3, 5, 5)", "return (%y)"}, []string{"%x :"}},
 		{"--no-weights", []string{"%features.0.weight : Float(4, 3, 5, 5)"}, nil},
 		{"--keep-initializers-as-inputs", []string{"%features.0.weight : Float(4, 3, 5, 5)"}, nil},
 		{"--opset 7", []string{"onnx::Gemm["}, nil},

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,19 +31,24 @@ type named struct {
 func newExport() *cobra.Command {
 	var m model
 	var output, external, names string
+	var renames, axes []string
 	var verbose bool
 	c := &cobra.Command{
 		Use:   "export MODEL [-o OUT.onnx]",
 		Short: "Convert a model to ONNX",
 		Example: `  aton export model.pt --input 'x:f32[N,3,224,224]'
   aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]' --verbose
+  aton export model.pt --input 'x:f32[N,3]' --input-names image --output-names scores --rename fc.weight=w --output-axes scores:0=rows
   aton export graph.ir -o - --input 'x:f32[2,3]' --input 'mode:str="mean"' --opset 13 > model.onnx`,
 		Args: oneModel,
 	}
 	m.flags(c)
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output (default the model's name with .onnx, in this folder)")
-	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order")
+	f.StringSliceVar(&m.opts.InputNames, "input-names", nil, "names of the inputs, in order, and then of the weights, in the order of the state dict; the first ones will do")
+	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order; the first ones will do")
+	f.StringSliceVar(&renames, "rename", nil, "`OLD=NEW`: another name for an input, an output or a weight")
+	f.StringArrayVar(&axes, "output-axes", nil, "`NAME:AXIS=AXISNAME,...`: names of axes of an output, such as boxes:0=detections")
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
 	f.StringVar(&names, "param-names", "state", "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
@@ -73,11 +79,18 @@ func newExport() *cobra.Command {
 			return cli.Misusef("--param-names: it is state or learned, not %q", names)
 		}
 		m.opts.LearnedNames = names == "learned"
+		var err error
+		if m.opts.Names, err = parseRenames(renames); err != nil {
+			return err
+		}
+		if m.opts.OutputAxes, err = parseAxes(axes); err != nil {
+			return err
+		}
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
 		}
 		var mod *ssa.Module
-		err := m.timed(c, "read", func() (err error) {
+		err = m.timed(c, "read", func() (err error) {
 			mod, err = m.read(c.InOrStdin())
 			return err
 		})
@@ -114,6 +127,45 @@ func newExport() *cobra.Command {
 		return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
 	}
 	return c
+}
+
+// parseRenames reads OLD=NEW, ....
+func parseRenames(pairs []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, s := range pairs {
+		old, new, ok := strings.Cut(s, "=")
+		if !ok || old == "" || new == "" {
+			return nil, cli.Misusef("--rename %s: it is OLD=NEW, such as fc.weight=w", s)
+		}
+		if _, twice := out[old]; twice {
+			return nil, cli.Misusef("--rename: %s is renamed twice", old)
+		}
+		out[old] = new
+	}
+	return out, nil
+}
+
+// parseAxes reads NAME:AXIS=AXISNAME,....
+func parseAxes(specs []string) (map[string]map[int]string, error) {
+	out := map[string]map[int]string{}
+	for _, s := range specs {
+		i := strings.LastIndexByte(s, ':')
+		if i < 1 {
+			return nil, cli.Misusef("--output-axes %s: it is NAME:AXIS=AXISNAME, such as boxes:0=detections", s)
+		}
+		for _, pair := range strings.Split(s[i+1:], ",") {
+			axis, name, _ := strings.Cut(pair, "=")
+			n, err := strconv.Atoi(axis)
+			if err != nil || name == "" {
+				return nil, cli.Misusef("--output-axes %s: %q is no AXIS=AXISNAME, such as 0=detections", s, pair)
+			}
+			if out[s[:i]] == nil {
+				out[s[:i]] = map[int]string{}
+			}
+			out[s[:i]][n] = name
+		}
+	}
+	return out, nil
 }
 
 // besides is the file that a model goes to when none is named, as go build does it: model.onnx of dir/model.pt. It is
