@@ -376,7 +376,7 @@ func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
 }
 
 func (o Options) file(m *ssa.Module) onnxfile.Options {
-	file := onnxfile.Options{External: o.External, OutputAxes: o.OutputAxes, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
 	if f := m.Main(); f != nil {
 		file.OutputNames = f.OutputNames
 	}

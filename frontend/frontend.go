@@ -104,14 +104,20 @@ func Recognize(data []byte) Format {
 
 // Load reads a file. Weights stay in it: the module keeps its mapping.
 func Load(path string, o Options) (*ssa.Module, error) {
+	if err := folder(path); err != nil {
+		return nil, err
+	}
 	mapping, err := archive.Map(path)
 	if err != nil {
 		return nil, err
 	}
 	if Recognize(mapping.Data) == ONNX { // it may have weights in files beside it
-		_ = mapping.Close() // was only looked at
+		defer func() { _ = mapping.Close() }() // was only looked at
 		m, err := onnxfile.Read(path)
 		if err != nil {
+			if isSavedModel(path, mapping.Data) {
+				err = fmt.Errorf("%s: this is a SavedModel of TensorFlow; %s", path, otherFramework)
+			}
 			return nil, err
 		}
 		o.tellDropped(m, path)
@@ -130,6 +136,9 @@ func Load(path string, o Options) (*ssa.Module, error) {
 // use. The name is for messages.
 func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	f := Recognize(data)
+	if what, todo := foreign(data); what != "" && f != Weights {
+		return nil, fmt.Errorf("%s: %s; %s", name, what, todo)
+	}
 	if o.Weights != "" && f != Text {
 		return nil, fmt.Errorf("%s: only graph text takes weights from another file; this one has its own", name)
 	}
@@ -149,7 +158,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	case Text:
 		m, err = readText(string(data), name, o)
 	case Weights:
-		err = fmt.Errorf("%s: this file has weights and no program; save the module with torch.jit.save or torch.export.save", name)
+		err = fmt.Errorf("%s: this file has weights and no program; %s", name, saveModule)
 	case Flatbuffer:
 		err = fmt.Errorf("%s: this is a model for mobile in flatbuffer form; give the archive that torch.jit.save wrote", name)
 	case Preview:

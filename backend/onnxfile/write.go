@@ -14,6 +14,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/aton-project/aton/backend/atomicfile"
@@ -78,7 +79,8 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 		return fmt.Errorf("%s: the model is read from this file; write to another one", path)
 	}
 	stream := !atomicfile.Replaceable(path)
-	if opts.External == Always || opts.External == Auto && !stream && out.size(false) > limit {
+	always := opts.External == Always && (stream || slices.ContainsFunc(out.inits, func(in initializer) bool { return in.large() }))
+	if always || opts.External == Auto && !stream && out.size(false) > limit {
 		if stream {
 			return fmt.Errorf("%s: is no regular file, so no data file can lie beside it", path)
 		}

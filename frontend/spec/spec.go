@@ -2,7 +2,7 @@
 //
 //	x:f32[N,3,224,224]      a tensor; a number is a size, a name a dynamic axis, which is the same size wherever it stands
 //	x:f32[2*N,?]            sizes may be computed from others; ? is a dynamic axis without a name
-//	x:f32[]  x:f32[...]     of rank 0; of unknown rank
+//	x:f32[]  x:f32[...]     of rank 0; of unknown rank; float32 and torch.float32 are f32 as well
 //	n:int  n:int=3          an argument; one with a value is built into the model
 //	s:str="mean"  y:none
 //	xs:list(f32[2],f32[3])  p:tuple(f32[2],int)  d:dict(key=f32[2],"other key"=none)
@@ -241,18 +241,43 @@ func (p *parser) typ(depth int) (Type, error) {
 	}
 	word := p.word()
 	// bool is a scalar, bool[] a tensor
-	if d := tensor.FromSpec(word); d != tensor.Undefined && (word != "bool" && word != "str" || p.next('[')) {
+	if d := dtype(word); d != tensor.Undefined && (word != "bool" && word != "str" || p.next('[')) {
 		return p.tensor(word, d)
 	}
 	for k, name := range kindNames {
 		if name == word && Kind(k) != Tensor {
-			return p.other(Kind(k), depth)
+			t, err := p.other(Kind(k), depth)
+			if meant := tensorsOf[Kind(k)]; meant != "" && err == nil && p.next('[') {
+				err = fmt.Errorf("%s[...] is no type; write %s for a tensor", word, meant)
+			}
+			return t, err
 		}
 	}
 	if word == "" {
 		return Type{}, fmt.Errorf("a type is missing at %q", p.s[p.pos:])
 	}
 	return Type{}, fmt.Errorf("unknown type %q: tensors are f32[...], f64 f16 bf16 i64 i32 i16 i8 u8 bool; others int float bool str none list() tuple() dict()", word)
+}
+
+// tensorsOf has the element types that the word may stand for where a shape follows it: PyTorch and Python differ.
+var tensorsOf = map[Kind]string{Int: "i64[...] or i32[...]", Float: "f32[...] or f64[...]"}
+
+// longNames are PyTorch's words in names of element types, and those of specs.
+var longNames = [...][2]string{{"bfloat", "bf"}, {"float", "f"}, {"uint", "u"}, {"int", "i"}, {"complex", "c"}}
+
+// dtype finds an element type by its name in specs, such as f32, or by PyTorch's, float32 or torch.float32. It is Undefined
+// if there is none.
+func dtype(word string) tensor.DType {
+	word = strings.TrimPrefix(word, "torch.")
+	if d := tensor.FromSpec(word); d != tensor.Undefined {
+		return d
+	}
+	for _, l := range longNames {
+		if bits, ok := strings.CutPrefix(word, l[0]); ok && bits != "" {
+			return tensor.FromSpec(l[1] + strings.ReplaceAll(bits, "_", ""))
+		}
+	}
+	return tensor.Undefined
 }
 
 func (p *parser) next(c byte) bool {
@@ -289,7 +314,7 @@ func (p *parser) tensor(word string, d tensor.DType) (Type, error) {
 			return Type{}, fmt.Errorf("%s[%s]: %q is no size: it is a number, a name, or computed such as 2*N", word, text, dim)
 		}
 		if n, ok := e.Int(); ok && n < 0 {
-			return Type{}, fmt.Errorf("%s[%s]: a size is negative", word, text)
+			return Type{}, fmt.Errorf("%s[%s]: a size is negative; a name such as N, or ?, stands for any size", word, text)
 		}
 		t.Dims = append(t.Dims, e)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,8 +40,8 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
   aton inspect model.pt --at import
   aton check model.pt --opset 13 --json`,
-		Version: cli.Version(),
-		Args:    cobra.NoArgs,
+		Version: aton.Version(),
+		Args:    cli.Commands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return cli.Misusef("a command is missing: export, inspect, check, verify or gpu")
 		},
@@ -83,15 +82,31 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
-	f.StringVar(&m.state, "state", "drop", "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
-	f.StringVar(&m.target, "target", "ort", "whose kernels decide on element types: ort, or onnx for the bare standard")
-	f.StringVar(&m.operators, "operator-export-type", "ONNX", "what becomes of operators that cannot be converted: ONNX, ONNX_FALLTHROUGH, ONNX_ATEN_FALLBACK, ONNX_ATEN, RAW")
+	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
+	cli.Choice(c, &m.target, "target", []string{"ort", "onnx"}, "whose kernels decide on element types: ort, or onnx for the bare standard")
+	var types []string
+	for _, t := range aton.OperatorExportTypes() {
+		types = append(types, string(t))
+	}
+	cli.Choice(c, &m.operators, "operator-export-type", types, "what becomes of operators that cannot be converted: "+strings.Join(types, ", "))
 	f.BoolVar(&m.json, "json", false, "errors and results as JSON")
 	f.BoolVar(&m.timing, "timing", false, "tell how long each part takes, on standard error")
 	f.BoolVar(&m.each, "verify-each", false, "verify the module after every pass")
 	f.BoolVar(&m.changed, "print-changed", false, "print what each pass changes, as a diff, to standard error")
 	f.StringSliceVar(&m.after, "print-after", nil, "print the module after these passes, or 'all', to standard error")
+	cli.Complete(c, "opset", opsets()...)
+	stages := aton.Stages()
+	cli.CompleteWith(c, "print-after", cli.List(append([]string{"all"}, stages[1:]...), ","))
 	f.StringVar(&m.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
+}
+
+// opsets lists those that models are written for, the newest first.
+func opsets() []string {
+	var out []string
+	for n := onnx.Newest; n >= aton.OldestOpset; n-- {
+		out = append(out, strconv.Itoa(n))
+	}
+	return out
 }
 
 // oneModel demands one argument.
@@ -123,12 +138,6 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		}
 		m.opts.CustomOpsets[domain] = n
 	}
-	if m.state != "drop" && m.state != "outputs" && m.state != "refuse" {
-		return cli.Misusef("--state: it is drop, outputs or refuse, not %q", m.state)
-	}
-	if m.target != "ort" && m.target != "onnx" {
-		return cli.Misusef("--target: it is ort or onnx, not %q", m.target)
-	}
 	for _, s := range m.inputs {
 		in, err := spec.Parse(s)
 		if err != nil {
@@ -148,9 +157,6 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		m.opts.Inputs = append(m.opts.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
 	}
 	m.opts.OperatorExport = aton.OperatorExportType(m.operators)
-	if !slices.Contains(aton.OperatorExportTypes(), m.opts.OperatorExport) {
-		return cli.Misusef("--operator-export-type: no type %q (there are: %v)", m.operators, aton.OperatorExportTypes())
-	}
 	m.opts.Opset, m.opts.Target, m.opts.State, m.opts.Unroll = m.opset, m.target, m.state, m.unroll
 	stderr := c.ErrOrStderr()
 	r := &passes.Runner{VerifyEach: m.each, Repro: m.repro, Reload: func() (*ssa.Module, error) { return m.read(nil) }}

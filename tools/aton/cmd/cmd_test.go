@@ -45,11 +45,15 @@ func TestStatus(t *testing.T) {
 		said   string
 	}{
 		{"", 2, "a command is missing"},
-		{"exprot", 2, "unknown command"},
+		{"exprot", 2, `unknown command "exprot" for "aton", did you mean "export"?`},
 		{"export", 2, "takes one model"},
 		{"export -", 2, "-o is missing"},
 		{"export " + out, 2, "-o is missing"},
 		{"export " + good + " -o " + out + " --nonsense", 2, "unknown flag: --nonsense"},
+		{"export " + good + " --opsett 3", 2, `unknown flag: --opsett, did you mean "--opset"?`},
+		{"export " + good + " --opset x", 2, `--opset: it takes a whole number, not "x"`},
+		{"export " + good + " --json=maybe", 2, `--json: it takes true or false, not "maybe"`},
+		{"verify " + good + " --rtol x", 2, `--rtol: it takes a number, not "x"`},
 		{"export " + good + " -o " + out + " --input x:f33[2]", 2, "unknown type"},
 		{"export " + good + " -o " + out + " --input y:f32[2]", 1, `no input "y" (it has: x, n)`},
 		{"export " + good + " -o " + out + " --opset 6", 2, "not between 7 and"},

@@ -1,9 +1,13 @@
 package cmd
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,20 +55,17 @@ func newExport() *cobra.Command {
 	f.StringArrayVar(&axes, "output-axes", nil, "`NAME:AXIS=AXISNAME,...`: names of axes of an output, such as boxes:0=detections")
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
-	f.StringVar(&names, "param-names", "state", "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
+	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
-	f.StringVar(&external, "external-data", "auto", "weights in a file beside the model, MODEL.HASH.data: auto (where the model would pass 2 GiB), always, never")
+	cli.Choice(c, &external, "external-data", []string{"auto", "always", "never"}, "weights in a file beside the model, MODEL.HASH.data: auto (where the model would pass 2 GiB), always, never")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		began := time.Now()
 		if output == "" {
 			if output = besides(args[0]); output == "" {
 				return cli.Misusef("-o is missing: where should the model go?")
 			}
 		}
-		modes := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}
-		mode, ok := modes[external]
-		if !ok {
-			return cli.Misusef("--external-data: it is auto, always or never, not %q", external)
-		}
+		mode := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}[external]
 		if mode == onnxfile.Always && output == "-" {
 			return cli.Misusef("--external-data=always needs a file to write to, not '-'")
 		}
@@ -74,9 +75,6 @@ func newExport() *cobra.Command {
 		}
 		if verbose && (m.json || output == "-") {
 			return cli.Misusef("--verbose writes to standard output: -o needs a file, and --json cannot be there")
-		}
-		if names != "state" && names != "learned" {
-			return cli.Misusef("--param-names: it is state or learned, not %q", names)
 		}
 		m.opts.LearnedNames = names == "learned"
 		var err error
@@ -114,17 +112,26 @@ func newExport() *cobra.Command {
 		if m.timing {
 			timing.Report(c.ErrOrStderr())
 		}
-		if !m.json && !verbose {
+		person := cli.Terminal(c.ErrOrStderr()) && !m.json
+		if !m.json && !verbose && !person {
 			return nil
 		}
 		values, outputs, err := aton.FileNames(mod, m.opts)
 		if err != nil {
 			return err
 		}
-		if m.json {
-			return printJSON(c.OutOrStdout(), describe(mod, output, values, outputs))
+		if person {
+			defer func() {
+				_, _ = io.WriteString(c.ErrOrStderr(), summary(describe(mod, output, values, outputs), time.Since(began)))
+			}()
 		}
-		return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
+		switch {
+		case m.json:
+			return printJSON(c.OutOrStdout(), describe(mod, output, values, outputs))
+		case verbose:
+			return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
+		}
+		return nil
 	}
 	return c
 }
@@ -183,6 +190,39 @@ func besides(model string) string {
 // of the file.
 func listing(names []string) ssa.PrintOptions {
 	return ssa.PrintOptions{WeightsAsInputs: true, Names: names}
+}
+
+// summary tells a person what was written, in how much time, and what goes in and comes out.
+func summary(e exported, took time.Duration) string {
+	var b strings.Builder
+	size := ""
+	if info, err := os.Stat(e.Output); err == nil && info.Mode().IsRegular() {
+		size = fmt.Sprintf(" (%s, opset %d)", bytesOf(info.Size()), e.Opsets[""])
+	}
+	fmt.Fprintf(&b, "%s%s in %.1f s\n", e.Output, size, took.Seconds())
+	for _, list := range []struct {
+		what  string
+		names []named
+	}{{"input", e.Inputs}, {"output", e.Outputs}} {
+		for _, n := range list.names {
+			fmt.Fprintf(&b, "  %-6s %s : %s\n", list.what, n.Name, n.Type)
+		}
+	}
+	return cli.Printable(b.String())
+}
+
+// bytesOf spells a size: 512 B, 1.5 kB, 244.4 MB.
+func bytesOf(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x := float64(n)
+	for _, unit := range [...]string{"kB", "MB"} {
+		if x /= 1000; x < 999.95 {
+			return fmt.Sprintf("%.1f %s", x, unit)
+		}
+	}
+	return fmt.Sprintf("%.1f GB", x/1000)
 }
 
 // describe says what is in the file; names are those that it has for values and for outputs.
