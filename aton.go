@@ -46,8 +46,11 @@ type Options struct {
 	// Fallthrough are namespaces whose operators stay, as nodes of custom domains, when they cannot be converted: aten
 	// becomes the domain org.pytorch.aten. "*" stands for all.
 	Fallthrough []string
-	// Eval takes the module as being in eval mode, however it was saved.
-	Eval bool
+	// Training is the mode that the module is taken to be in; empty is Preserve.
+	Training TrainingMode
+	// NoFolding keeps each weight as the state dict has it: what the program, or a pass, computes of weights alone is
+	// computed by the operators of the file. The modes of training do so too.
+	NoFolding bool
 	// State says what becomes of buffers and attributes that the program changes: drop (the default, with a warning),
 	// outputs (further outputs, named as the state is), or refuse.
 	State string
@@ -94,13 +97,45 @@ type Options struct {
 	// Note receives what is taken from the file because Inputs do not state it, and how to state it; nil drops it.
 	Note func(message string)
 	// Pipeline names the passes to run instead of the default ones, such as "raise,optimize{opset=$opset}"; empty stands
-	// for "export". $opset, $target, $eval, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
+	// for "export". $opset, $target, $training, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
 	// the words of the pipeline export. Its passes must be for the opset that the module is converted to.
 	Pipeline string
 	// Passes are further passes that Pipeline may name.
 	Passes []*passes.Pass
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
+}
+
+// TrainingMode says whether dropout drops and batch normalization takes the statistics of the batch.
+type TrainingMode string
+
+// The modes of torch.onnx.
+const (
+	// Preserve takes each module to be in the mode that it was saved in, or traced in.
+	Preserve TrainingMode = "PRESERVE"
+	// Eval takes all modules to be in eval mode.
+	Eval TrainingMode = "EVAL"
+	// Train takes all modules to be in training mode, and writes weights as the state dict has them. Dropout is an operator in
+	// training, and so is BatchNormalization from opset 14 on for the target onnx. For onnxruntime it is the arithmetic of the
+	// batch's statistics: its optimizer folds one in training into the convolution before it as if it were in evaluation.
+	Train TrainingMode = "TRAINING"
+)
+
+// TrainingModes lists them.
+func TrainingModes() []TrainingMode { return []TrainingMode{Preserve, Eval, Train} }
+
+// frozen is the mode in the words of the pass freeze, and what frontends are told, nil to leave the mode as it is.
+func (t TrainingMode) frozen() (pass string, all *bool, err error) {
+	on, off := true, false
+	switch t {
+	case "", Preserve:
+		return "preserve", nil, nil
+	case Eval:
+		return "eval", &off, nil
+	case Train:
+		return "train", &on, nil
+	}
+	return "", nil, fmt.Errorf("no training mode %q", string(t))
 }
 
 // OperatorExportType says what becomes of operators that cannot be converted.
@@ -173,8 +208,9 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 }
 
 func (o Options) frontend() frontend.Options {
+	_, training, _ := o.Training.frozen() // Lower tells of a mode that there is not
 	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
-		NoWeights: o.NoWeights, Eval: o.Eval, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
+		NoWeights: o.NoWeights, Training: training, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
 }
 
 // Stages names the places of the conversion at which Inspect can look.
@@ -317,9 +353,13 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	if state == "" {
 		state = string(specialize.StateDropped)
 	}
+	training, _, err := o.Training.frozen()
+	if err != nil {
+		return nil, err
+	}
 	p, err := set.Build(name, map[string]any{
-		"opset": n, "target": target, "eval": o.Eval, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
-		"state": state, "lift": o.NoWeights || o.InitializersAsInputs, "unroll": max(o.Unroll, 0),
+		"opset": n, "target": target, "training": training, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
+		"state": state, "lift": o.NoWeights || o.InitializersAsInputs || o.NoFolding || o.Training == Train, "unroll": max(o.Unroll, 0),
 	})
 	if err != nil {
 		return nil, err

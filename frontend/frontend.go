@@ -45,8 +45,8 @@ type Options struct {
 	Program string
 	// Weights is a file of named tensors to go with graph text; WeightsKey is the path of the state dict in it.
 	Weights, WeightsKey string
-	// Eval takes a TorchScript module as being in eval mode, whatever the archive says.
-	Eval bool
+	// Training, if not nil, is the mode that the modules of TorchScript are taken to be in, whatever the archive says.
+	Training *bool
 	// NoWeights leaves the elements of weights unread.
 	NoWeights bool
 	// Dialects says what the operators of graph text mean; nil means PyTorch's.
@@ -144,7 +144,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	}
 	switch f {
 	case TorchScript:
-		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Eval: o.Eval, Warn: o.Warn})
+		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Training: o.Training, Warn: o.Warn})
 	case Exported: // it says itself what its inputs are; what the user states must fit
 		return export.Read(data, name, export.Options{Inputs: o.Inputs, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:

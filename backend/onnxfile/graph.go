@@ -451,7 +451,7 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 	}
 	schema := onnx.SchemaOf(o.Kind)
 	for i, r := range o.Results {
-		if schema != nil && !r.HasUses() {
+		if schema != nil && !r.HasUses() && !onnx.NamesAll(o) {
 			if p := schema.Output(i); p != nil && p.Option == onnx.Optional {
 				n.Output = append(n.Output, "")
 				continue

@@ -24,8 +24,8 @@ import (
 type Options struct {
 	// Method is the method of the top module to convert; empty means forward.
 	Method string
-	// Eval sets training to false in the whole object tree.
-	Eval bool
+	// Training, if not nil, is what training is in the whole object tree.
+	Training *bool
 	// Warn receives remarks on the file; nil drops them.
 	Warn func(message string)
 	// MaxOps bounds the operators of all functions together; 0 means 4 million.

@@ -228,8 +228,8 @@ func (l *loader) object(p *pickle.Object, path string, depth int) *ssa.Object {
 			at = path + "." + s
 		}
 		v := l.literal(d.Values[i], c.attrs[s], at, depth+1)
-		if l.opts.Eval && s == "training" && v.Kind == ssa.BoolLit {
-			v = ssa.Bool(false)
+		if l.opts.Training != nil && s == "training" && v.Kind == ssa.BoolLit {
+			v = ssa.Bool(*l.opts.Training)
 		}
 		o.Fields = append(o.Fields, ssa.Attr{Name: s, Value: v})
 	}

@@ -58,6 +58,8 @@ type model struct {
 	state              string
 	unroll             int
 	operators          string
+	training           string
+	eval               bool
 	json, timing, each bool
 	custom             []string
 	changed            bool
@@ -78,7 +80,12 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringVar(&m.opts.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
 	f.StringVar(&m.opts.WeightsKey, "weights-key", "", "the path of the state dict in a checkpoint, such as model.encoder (default the first one)")
 	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset, %d to %d (default %d; for an ONNX file the one that it is at)", aton.OldestOpset, onnx.Newest, aton.DefaultOpset))
-	f.BoolVar(&m.opts.Eval, "eval", false, "take the module as being in eval mode, however it was saved")
+	var modes []string
+	for _, mode := range aton.TrainingModes() {
+		modes = append(modes, string(mode))
+	}
+	cli.Choice(c, &m.training, "training", modes, "the mode that the modules are taken to be in: PRESERVE (as they were saved), EVAL, or TRAINING (dropout drops, batches are normalized by their own statistics, and weights stay as they are)")
+	f.BoolVar(&m.eval, "eval", false, "short for --training EVAL")
 	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
@@ -157,6 +164,13 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		m.opts.Inputs = append(m.opts.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
 	}
 	m.opts.OperatorExport = aton.OperatorExportType(m.operators)
+	m.opts.Training = aton.TrainingMode(m.training)
+	if m.eval {
+		if c.Flags().Changed("training") && m.opts.Training != aton.Eval {
+			return cli.Misusef("--eval and --training %s cannot be there both", m.training)
+		}
+		m.opts.Training = aton.Eval
+	}
 	m.opts.Opset, m.opts.Target, m.opts.State, m.opts.Unroll = m.opset, m.target, m.state, m.unroll
 	stderr := c.ErrOrStderr()
 	r := &passes.Runner{VerifyEach: m.each, Repro: m.repro, Reload: func() (*ssa.Module, error) { return m.read(nil) }}
