@@ -78,6 +78,10 @@ type Options struct {
 	// InitializersAsInputs lists the weights among the inputs too, each under its name in the state dict and as it is there,
 	// so that a runtime may replace them.
 	InitializersAsInputs bool
+	// ModuleFunctions makes functions of the file of the calls of modules: those at paths (features.0), of classes (Conv2d,
+	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share one; what their attributes
+	// differ in are attributes of the function.
+	ModuleFunctions []string
 	// External says where the elements of weights go.
 	External onnxfile.External
 	// Method is the method of a TorchScript module to convert; empty means forward.
@@ -241,6 +245,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		return nil, err
 	}
 	opset, converted, state := o.OpsetFor(m), onnx.DefaultOpset(m) != 0, stateNames(m)
+	o.noteClasses(m)
 	list, err := p.Run(m, o.Runner)
 	if err != nil {
 		onnx.SetOpset(m, onnx.Failed)
@@ -259,6 +264,9 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		}
 	}
 	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
+		return list, err
+	}
+	if _, err := o.modules(m); err != nil {
 		return list, err
 	}
 	return list, o.rename(m, state)
@@ -419,6 +427,7 @@ func (o Options) file(m *ssa.Module) onnxfile.Options {
 	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
 	if f := m.Main(); f != nil {
 		file.OutputNames = f.OutputNames
+		file.Modules, _ = o.modules(m) // Lower has told of an error
 	}
 	return file
 }

@@ -63,7 +63,11 @@ type builder struct {
 	byView map[view]string
 	weight []*onnxpb.ValueInfoProto // types of the initializers
 	used   map[string]bool          // domains
-	err    error
+	scope  map[*onnxpb.NodeProto]string
+	// isInit has the names of the initializers, unnamed the tensors of those that are no weights.
+	isInit  map[string]bool
+	unnamed map[string]*tensor.Tensor
+	err     error
 }
 
 // view identifies a tensor by what it shows of which storage.
@@ -86,7 +90,8 @@ func (b *builder) fail(format string, args ...any) {
 
 func newBuilder(m *ssa.Module, f *ssa.Func, opts Options) *builder {
 	b := &builder{m: m, opts: opts, opset: onnx.DefaultOpset(m), names: names{map[string]int{"": 0}}, nodes: names{map[string]int{}},
-		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true}}
+		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true},
+		scope: map[*onnxpb.NodeProto]string{}, isInit: map[string]bool{}, unnamed: map[string]*tensor.Tensor{}}
 	return b
 }
 
@@ -152,7 +157,11 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	if b.opts.Version != "" {
 		head.ProducerVersion = &b.opts.Version
 	}
-	tail := &onnxpb.ModelProto{OpsetImport: b.imports()}
+	functions := b.outline(g)
+	if len(functions) > 0 {
+		head.IrVersion = proto.Int64(max(IRVersion(b.opset), functionsIR))
+	}
+	tail := &onnxpb.ModelProto{OpsetImport: b.imports(), Functions: functions}
 	for _, kv := range b.m.Metadata {
 		tail.MetadataProps = append(tail.MetadataProps, entry(kv.Key, kv.Value))
 	}
@@ -166,7 +175,7 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	g.DocString = unlessEmpty(info.GraphDoc)
 	g.MetadataProps = b.metadata(info.GraphMetadata)
 	g.Name = &name
-	whole := &onnxpb.ModelProto{IrVersion: head.IrVersion, OpsetImport: tail.OpsetImport, MetadataProps: tail.MetadataProps}
+	whole := &onnxpb.ModelProto{IrVersion: head.IrVersion, OpsetImport: tail.OpsetImport, MetadataProps: tail.MetadataProps, Functions: functions}
 	if err := b.check(whole, g); err != nil {
 		return nil, err
 	}
@@ -368,6 +377,9 @@ func (b *builder) constants(blk *ssa.Block) {
 			b.value[r.ID] = name
 			b.weight = append(b.weight, b.info(name, ssa.TensorOf(t)))
 			b.initializer(name, t)
+			if !named {
+				b.unnamed[name] = t
+			}
 			if t.Storage != nil {
 				b.byView[viewOf(t)] = name
 			}
@@ -384,6 +396,7 @@ func (b *builder) initializer(name string, t *tensor.Tensor) {
 		return
 	}
 	b.inits = append(b.inits, in)
+	b.isInit[name] = true
 }
 
 // block translates the ops of a block and, at its end, the outputs that are not
@@ -417,7 +430,8 @@ func (b *builder) block(blk *ssa.Block, outputs []string) []*onnxpb.NodeProto {
 }
 
 func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
-	name := b.nodes.unique(nodeName(b.m.Locs.Frame(o.Loc), o.Kind))
+	frame := b.m.Locs.Frame(o.Loc)
+	name := b.nodes.unique(nodeName(frame, o.Kind))
 	domain := o.Kind.Namespace()
 	if domain == onnx.Namespace {
 		domain = ""
@@ -469,6 +483,7 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 	n.Output = trimEmpty(n.Output)
 	b.attributes(o, n)
 	b.nodeNotes(o.Loc, n)
+	b.scope[n] = frame.Scope
 	return n
 }
 

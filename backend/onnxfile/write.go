@@ -39,6 +39,8 @@ type Options struct {
 	// OutputAxes name axes of outputs, by the output's name and the axis; a negative one counts from the end. An axis of a
 	// known size, and a name that is another size's, are errors.
 	OutputAxes map[string]map[int]string
+	// Modules makes local functions of the calls of modules, by their paths; the file is of IR version 8 at least then.
+	Modules map[string]ModuleFunction
 	// GraphName is that of the file that was read, or main_graph, if empty.
 	GraphName string
 	// Producer and Version fill producer_name and producer_version; aton and nothing if empty.

@@ -273,7 +273,7 @@ func (l *loader) entry() {
 		if len(names) > 0 {
 			hint = "name one of: " + strings.Join(names, ", ")
 		}
-		l.fail(c.src.record, hint, "%s has no method %s", short(c.name), l.opts.Method)
+		l.fail(c.src.record, hint, "%s has no method %s", PythonName(c.name), l.opts.Method)
 	}
 	if len(c.hooks) > 0 {
 		l.warn("forward hooks of the top module are not called by its forward: %s", strings.Join(c.hooks, ", "))
@@ -301,8 +301,8 @@ func (l *loader) entry() {
 	}
 }
 
-// short drops the prefix and the mangling of a class name.
-func short(qual string) string {
+// PythonName is the name of a class as Python has it: TorchScript puts __torch__ before it, and numbers of its own into it.
+func PythonName(qual string) string {
 	qual = strings.TrimPrefix(qual, "__torch__.")
 	var parts []string
 	for _, p := range strings.Split(qual, ".") {

@@ -43,6 +43,7 @@ func newExport() *cobra.Command {
 		Example: `  aton export model.pt --input 'x:f32[N,3,224,224]'
   aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]' --verbose
   aton export model.pt --input 'x:f32[N,3]' --input-names image --output-names scores --rename fc.weight=w --output-axes scores:0=rows
+  aton export model.pt2 --modules-as-functions Conv2d,classifier
   aton export graph.ir -o - --input 'x:f32[2,3]' --input 'mode:str="mean"' --opset 13 > model.onnx`,
 		Args: oneModel,
 	}
@@ -55,6 +56,7 @@ func newExport() *cobra.Command {
 	f.StringArrayVar(&axes, "output-axes", nil, "`NAME:AXIS=AXISNAME,...`: names of axes of an output, such as boxes:0=detections")
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
+	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
 	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "write the weights as the state dict has them: operators compute what depends on them alone, and no normalization is folded into a convolution")
 	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
