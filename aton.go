@@ -78,6 +78,9 @@ type Options struct {
 	// InitializersAsInputs lists the weights among the inputs too, each under its name in the state dict and as it is there,
 	// so that a runtime may replace them.
 	InitializersAsInputs bool
+	// DocStrings writes the line of the program as the documentation of each node, at any opset. From opset 21 on it is in the
+	// metadata of the nodes in any case.
+	DocStrings bool
 	// ModuleFunctions makes functions of the file of the calls of modules: those at paths (features.0), of classes (Conv2d,
 	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share one; what their attributes
 	// differ in are attributes of the function.
@@ -156,7 +159,7 @@ const (
 	ONNXATenFallback OperatorExportType = "ONNX_ATEN_FALLBACK"
 	// ONNXATen makes ATen nodes of all operators of aten.
 	ONNXATen OperatorExportType = "ONNX_ATEN"
-	// Raw writes the TorchScript graph as it is.
+	// Raw writes the TorchScript graph as it is: no model that a runtime loads, and not checked as one.
 	Raw OperatorExportType = "RAW"
 )
 
@@ -283,7 +286,7 @@ func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	if err != nil {
 		return list, err
 	}
-	list.Items = append(list.Items, lower.Raw(m, o.OpsetFor(m)).Items...)
+	lower.Raw(m, o.OpsetFor(m))
 	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
 		return list, err
 	}
@@ -424,8 +427,9 @@ func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
 }
 
 func (o Options) file(m *ssa.Module) onnxfile.Options {
-	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
 	if f := m.Main(); f != nil {
+		file.Unchecked = o.OperatorExport == Raw
 		file.OutputNames = f.OutputNames
 		file.Modules, _ = o.modules(m) // Lower has told of an error
 	}

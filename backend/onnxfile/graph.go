@@ -176,8 +176,10 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	g.MetadataProps = b.metadata(info.GraphMetadata)
 	g.Name = &name
 	whole := &onnxpb.ModelProto{IrVersion: head.IrVersion, OpsetImport: tail.OpsetImport, MetadataProps: tail.MetadataProps, Functions: functions}
-	if err := b.check(whole, g); err != nil {
-		return nil, err
+	if !b.opts.Unchecked {
+		if err := b.check(whole, g); err != nil {
+			return nil, err
+		}
 	}
 	graphHead := &onnxpb.GraphProto{Node: g.Node, Name: &name}
 	g.Node, g.Name = nil, nil
@@ -265,7 +267,7 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 		}
 		b.value[p.ID] = b.names.unique(name)
 		info := b.info(b.value[p.ID], p.Type)
-		if info.Type == nil {
+		if info.Type == nil && !b.opts.Unchecked {
 			b.fail("the element type of input %s is unknown", name)
 		}
 		if t := b.m.Weights[p.Name]; t != nil && !b.opts.NoWeights {

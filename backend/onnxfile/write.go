@@ -41,6 +41,10 @@ type Options struct {
 	OutputAxes map[string]map[int]string
 	// Modules makes local functions of the calls of modules, by their paths; the file is of IR version 8 at least then.
 	Modules map[string]ModuleFunction
+	// Unchecked writes what is no model of ONNX: operators of other languages, values without types.
+	Unchecked bool
+	// DocStrings writes the line of the program, and the module, as the documentation of nodes that have none.
+	DocStrings bool
 	// GraphName is that of the file that was read, or main_graph, if empty.
 	GraphName string
 	// Producer and Version fill producer_name and producer_version; aton and nothing if empty.
