@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
 
 all: build lint test ## build, lint and test
 
@@ -146,6 +146,13 @@ conformance-edges: build .venv/ready ## programs on the edges of numbers; OPSETS
 edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
 	$(PYTHON) tools/edges/edges.py --out out/edges
 	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
+
+operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch
+	@mkdir -p out
+	rm -rf out/operators
+	$(PYTHON) tools/operators/operators.py --out out/operators
+	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
+	GOCOVERDIR=out out/pick -out testdata/operators -least 1e9 out/operators
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
 conformance-models: build .venv/ready ## whole networks; LARGE=1 for the large ones too

@@ -18,6 +18,7 @@ import (
 	"github.com/aton-project/aton/frontend/weights"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // Format is a kind of file.
@@ -107,7 +108,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 	if err := folder(path); err != nil {
 		return nil, err
 	}
-	mapping, err := archive.Map(path)
+	mapping, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
