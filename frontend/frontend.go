@@ -10,6 +10,7 @@ import (
 
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/frontend/export"
@@ -219,5 +220,6 @@ func readText(text, name string, o Options) (*ssa.Module, error) {
 		}
 	}
 	aten.BindSchemas(m)
+	onnx.RaiseFitting(m.Main())
 	return m, ssa.Verify(m)
 }
