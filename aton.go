@@ -46,8 +46,11 @@ type Options struct {
 	// Fallthrough are namespaces whose operators stay, as nodes of custom domains, when they cannot be converted: aten
 	// becomes the domain org.pytorch.aten. "*" stands for all.
 	Fallthrough []string
-	// Eval takes the module as being in eval mode, however it was saved.
-	Eval bool
+	// Training is the mode that the module is taken to be in; empty is Preserve.
+	Training TrainingMode
+	// NoFolding keeps each weight as the state dict has it: what the program, or a pass, computes of weights alone is
+	// computed by the operators of the file. The modes of training do so too.
+	NoFolding bool
 	// State says what becomes of buffers and attributes that the program changes: drop (the default, with a warning),
 	// outputs (further outputs, named as the state is), or refuse.
 	State string
@@ -56,8 +59,18 @@ type Options struct {
 	Unroll int
 	// Target is the runtime whose kernels decide on element types: ort (the default), or onnx for the bare standard.
 	Target string
-	// OutputNames name the outputs in order; a prefix will do.
+	// InputNames name what the file takes, as input_names of torch.onnx.export does: its inputs in order, and then the weights
+	// in the order of the state dict, the unused ones too. A prefix will do; "" leaves a name as it is. Inputs is about the
+	// program and has the names that it has there.
+	InputNames []string
+	// OutputNames name the outputs in order; a prefix will do, and "" leaves a name as it is.
 	OutputNames []string
+	// Names has new names of inputs, weights and outputs by those that the file would have. A name that is taken is an error,
+	// here as in InputNames and OutputNames.
+	Names map[string]string
+	// OutputAxes name axes of outputs, by the name of the output in the file and the axis, which counts from the end when it
+	// is negative: {"boxes": {0: "detections"}}. Sizes that depend on data have made-up names otherwise.
+	OutputAxes map[string]map[int]string
 	// LearnedNames calls weights learned_0, learned_1, ... instead of what the state dict calls them.
 	LearnedNames bool
 	// NoWeights leaves the weights out of the file: each is an input under its name in the state dict.
@@ -65,6 +78,13 @@ type Options struct {
 	// InitializersAsInputs lists the weights among the inputs too, each under its name in the state dict and as it is there,
 	// so that a runtime may replace them.
 	InitializersAsInputs bool
+	// DocStrings writes the line of the program as the documentation of each node, at any opset. From opset 21 on it is in the
+	// metadata of the nodes in any case.
+	DocStrings bool
+	// ModuleFunctions makes functions of the file of the calls of modules: those at paths (features.0), of classes (Conv2d,
+	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share one; what their attributes
+	// differ in are attributes of the function.
+	ModuleFunctions []string
 	// External says where the elements of weights go.
 	External onnxfile.External
 	// Functions are bodies of operators of custom domains: the file carries those that it calls.
@@ -88,13 +108,45 @@ type Options struct {
 	// Note receives what is taken from the file because Inputs do not state it, and how to state it; nil drops it.
 	Note func(message string)
 	// Pipeline names the passes to run instead of the default ones, such as "raise,optimize{opset=$opset}"; empty stands
-	// for "export". $opset, $target, $eval, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
+	// for "export". $opset, $target, $training, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
 	// the words of the pipeline export. Its passes must be for the opset that the module is converted to.
 	Pipeline string
 	// Passes are further passes that Pipeline may name.
 	Passes []*passes.Pass
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
+}
+
+// TrainingMode says whether dropout drops and batch normalization takes the statistics of the batch.
+type TrainingMode string
+
+// The modes of torch.onnx.
+const (
+	// Preserve takes each module to be in the mode that it was saved in, or traced in.
+	Preserve TrainingMode = "PRESERVE"
+	// Eval takes all modules to be in eval mode.
+	Eval TrainingMode = "EVAL"
+	// Train takes all modules to be in training mode, and writes weights as the state dict has them. Dropout is an operator in
+	// training, and so is BatchNormalization from opset 14 on for the target onnx. For onnxruntime it is the arithmetic of the
+	// batch's statistics: its optimizer folds one in training into the convolution before it as if it were in evaluation.
+	Train TrainingMode = "TRAINING"
+)
+
+// TrainingModes lists them.
+func TrainingModes() []TrainingMode { return []TrainingMode{Preserve, Eval, Train} }
+
+// frozen is the mode in the words of the pass freeze, and what frontends are told, nil to leave the mode as it is.
+func (t TrainingMode) frozen() (pass string, all *bool, err error) {
+	on, off := true, false
+	switch t {
+	case "", Preserve:
+		return "preserve", nil, nil
+	case Eval:
+		return "eval", &off, nil
+	case Train:
+		return "train", &on, nil
+	}
+	return "", nil, fmt.Errorf("no training mode %q", string(t))
 }
 
 // OperatorExportType says what becomes of operators that cannot be converted.
@@ -111,7 +163,7 @@ const (
 	ONNXATenFallback OperatorExportType = "ONNX_ATEN_FALLBACK"
 	// ONNXATen makes ATen nodes of all operators of aten.
 	ONNXATen OperatorExportType = "ONNX_ATEN"
-	// Raw writes the TorchScript graph as it is.
+	// Raw writes the TorchScript graph as it is: no model that a runtime loads, and not checked as one.
 	Raw OperatorExportType = "RAW"
 )
 
@@ -167,8 +219,9 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 }
 
 func (o Options) frontend() frontend.Options {
+	_, training, _ := o.Training.frozen() // Lower tells of a mode that there is not
 	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
-		NoWeights: o.NoWeights, Eval: o.Eval, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
+		NoWeights: o.NoWeights, Training: training, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
 }
 
 // Stages names the places of the conversion at which Inspect can look.
@@ -198,7 +251,8 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	opset, converted := o.OpsetFor(m), onnx.DefaultOpset(m) != 0
+	opset, converted, state := o.OpsetFor(m), onnx.DefaultOpset(m) != 0, stateNames(m)
+	o.noteClasses(m)
 	list, err := p.Run(m, o.Runner)
 	if list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
@@ -219,7 +273,13 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 			}
 		}
 	}
-	return list, errors.Join(list.Err(), o.domains(m))
+	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
+		return list, err
+	}
+	if _, err := o.modules(m); err != nil {
+		return list, err
+	}
+	return list, o.rename(m, state)
 }
 
 // raw readies the TorchScript graph for a file.
@@ -228,12 +288,16 @@ func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
+	state := stateNames(m)
 	list, err := p.Run(m, o.Runner)
 	if err != nil {
 		return list, err
 	}
-	list.Items = append(list.Items, lower.Raw(m, o.OpsetFor(m)).Items...)
-	return list, errors.Join(list.Err(), o.domains(m))
+	lower.Raw(m, o.OpsetFor(m))
+	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
+		return list, err
+	}
+	return list, o.rename(m, state)
 }
 
 // domains gives the domains in use their versions.
@@ -307,9 +371,13 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	if state == "" {
 		state = string(specialize.StateDropped)
 	}
+	training, _, err := o.Training.frozen()
+	if err != nil {
+		return nil, err
+	}
 	p, err := set.Build(name, map[string]any{
-		"opset": n, "target": target, "eval": o.Eval, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
-		"state": state, "lift": o.NoWeights || o.InitializersAsInputs, "unroll": max(o.Unroll, 0),
+		"opset": n, "target": target, "training": training, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
+		"state": state, "lift": o.NoWeights || o.InitializersAsInputs || o.NoFolding || o.Training == Train, "unroll": max(o.Unroll, 0),
 	})
 	if err != nil {
 		return nil, err
@@ -366,9 +434,12 @@ func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
 }
 
 func (o Options) file(m *ssa.Module) onnxfile.Options {
-	names := slices.Clone(o.OutputNames)
-	if f := m.Main(); f != nil && len(f.OutputNames) > len(names) {
-		names = append(names, f.OutputNames[len(names):]...)
+	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	if f := m.Main(); f != nil {
+		file.Unchecked = o.OperatorExport == Raw
+		file.OutputNames = f.OutputNames
+		file.Modules, _ = o.modules(m) // Lower has told of an error
 	}
-	return onnxfile.Options{External: o.External, OutputNames: names, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs, Functions: o.Functions}
+	file.Functions = o.Functions
+	return file
 }

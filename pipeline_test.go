@@ -66,7 +66,7 @@ func TestPipeline(t *testing.T) {
 		want     string // "" for success
 	}{
 		{"export{opset=$opset}", 13, ""},
-		{"export{opset=$opset,target=$target,eval=$eval,names=$names,fallthrough=\"$fallthrough\",mode=$mode,state=$state,unroll=$unroll}", 0, ""},
+		{"export{opset=$opset,target=$target,training=$training,names=$names,fallthrough=\"$fallthrough\",mode=$mode,state=$state,unroll=$unroll}", 0, ""},
 		{"export", 13, "has a pass for opset 20, and the model is converted to opset 13"},
 		{"cze", 0, `unknown pass "cze", did you mean "cse"?`},
 		{"cse", 0, "aten::relu: cannot be converted to ONNX"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/frontend/export"
@@ -46,8 +47,8 @@ type Options struct {
 	Program string
 	// Weights is a file of named tensors to go with graph text; WeightsKey is the path of the state dict in it.
 	Weights, WeightsKey string
-	// Eval takes a TorchScript module as being in eval mode, whatever the archive says.
-	Eval bool
+	// Training, if not nil, is the mode that the modules of TorchScript are taken to be in, whatever the archive says.
+	Training *bool
 	// NoWeights leaves the elements of weights unread.
 	NoWeights bool
 	// Dialects says what the operators of graph text mean; nil means PyTorch's.
@@ -107,14 +108,20 @@ func Recognize(data []byte) Format {
 
 // Load reads a file. Weights stay in it: the module keeps its mapping.
 func Load(path string, o Options) (*ssa.Module, error) {
+	if err := folder(path); err != nil {
+		return nil, err
+	}
 	mapping, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	if Recognize(mapping.Data) == ONNX { // it may have weights in files beside it
-		_ = mapping.Close() // was only looked at
+		defer func() { _ = mapping.Close() }() // was only looked at
 		m, err := onnxfile.Read(path)
 		if err != nil {
+			if isSavedModel(path, mapping.Data) {
+				err = fmt.Errorf("%s: this is a SavedModel of TensorFlow; %s", path, otherFramework)
+			}
 			return nil, err
 		}
 		o.tellDropped(m, path)
@@ -133,12 +140,15 @@ func Load(path string, o Options) (*ssa.Module, error) {
 // use. The name is for messages.
 func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	f := Recognize(data)
+	if what, todo := foreign(data); what != "" && f != Weights {
+		return nil, fmt.Errorf("%s: %s; %s", name, what, todo)
+	}
 	if o.Weights != "" && f != Text {
 		return nil, fmt.Errorf("%s: only graph text takes weights from another file; this one has its own", name)
 	}
 	switch f {
 	case TorchScript:
-		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Eval: o.Eval, Table: o.Table, Warn: o.Warn})
+		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Training: o.Training, Table: o.Table, Warn: o.Warn})
 	case Exported: // it says itself what its inputs are; what the user states must fit
 		return export.Read(data, name, export.Options{Inputs: o.Inputs, Table: o.Table, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:
@@ -152,7 +162,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	case Text:
 		m, err = readText(string(data), name, o)
 	case Weights:
-		err = fmt.Errorf("%s: this file has weights and no program; save the module with torch.jit.save or torch.export.save", name)
+		err = fmt.Errorf("%s: this file has weights and no program; %s", name, saveModule)
 	case Flatbuffer:
 		err = fmt.Errorf("%s: this is a model for mobile in flatbuffer form; give the archive that torch.jit.save wrote", name)
 	case Preview:
@@ -212,5 +222,6 @@ func readText(text, name string, o Options) (*ssa.Module, error) {
 		}
 	}
 	o.Table.BindSchemas(m)
+	onnx.RaiseFitting(m.Main())
 	return m, ssa.Verify(m)
 }

@@ -90,6 +90,10 @@ func moduleInput(name string, t spec.Type) ssa.Input {
 		none := ssa.None
 		in.Const = &none
 	case spec.List, spec.Tuple, spec.Dict:
+		if t.Open {
+			in.Type = t.SSA()
+			break
+		}
 		in.Container = t.Kind.String()
 		for i, e := range t.Elems {
 			key := ""

@@ -45,7 +45,7 @@ func specType(in ssa.Input) spec.Type {
 		for i, e := range in.Elems {
 			t.Elems = append(t.Elems, specType(e))
 			if k == spec.Dict {
-				t.Keys = append(t.Keys, in.Keys[i].Str())
+				t.Keys = append(t.Keys, keyText(in.Keys[i]))
 			}
 		}
 		return t
@@ -62,6 +62,14 @@ func specType(in ssa.Input) spec.Type {
 		return spec.Type{Kind: k, Const: in.Const}
 	}
 	return spec.Type{Kind: spec.None}
+}
+
+// keyText is the key of a dict as the user would write it.
+func keyText(k ssa.Literal) string {
+	if k.Kind == ssa.StrLit {
+		return k.Str()
+	}
+	return k.String()
 }
 
 // recordTraced notes the sizes that named axes had in the example that was traced. One name for axes that had

@@ -17,6 +17,8 @@ type Module struct {
 	Funcs []*Func
 	// Root is the top module object of an archive, nil for others.
 	Root *Object
+	// Classes are those of modules by their paths, where known: torch.nn.modules.conv.Conv2d for features.0.
+	Classes map[string]string
 	// Locs resolves the locations of ops.
 	Locs diag.Table
 	// Opsets maps ONNX domains to versions; empty before lowering.

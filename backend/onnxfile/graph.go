@@ -63,7 +63,11 @@ type builder struct {
 	byView map[view]string
 	weight []*onnxpb.ValueInfoProto // types of the initializers
 	used   map[string]bool          // domains
-	err    error
+	scope  map[*onnxpb.NodeProto]string
+	// isInit has the names of the initializers, unnamed the tensors of those that are no weights.
+	isInit  map[string]bool
+	unnamed map[string]*tensor.Tensor
+	err     error
 }
 
 // view identifies a tensor by what it shows of which storage.
@@ -86,7 +90,8 @@ func (b *builder) fail(format string, args ...any) {
 
 func newBuilder(m *ssa.Module, f *ssa.Func, opts Options) *builder {
 	b := &builder{m: m, opts: opts, opset: onnx.DefaultOpset(m), names: names{map[string]int{"": 0}}, nodes: names{map[string]int{}},
-		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true}}
+		value: make([]string, f.NumValues()), byView: map[view]string{}, used: map[string]bool{"": true},
+		scope: map[*onnxpb.NodeProto]string{}, isInit: map[string]bool{}, unnamed: map[string]*tensor.Tensor{}}
 	return b
 }
 
@@ -156,6 +161,7 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	if b.opts.Version != "" {
 		head.ProducerVersion = &b.opts.Version
 	}
+	functions = append(functions, b.outline(g)...)
 	if len(functions) > 0 {
 		head.IrVersion = proto.Int64(max(head.GetIrVersion(), functionsIR))
 	}
@@ -174,8 +180,10 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	g.MetadataProps = b.metadata(info.GraphMetadata)
 	g.Name = &name
 	whole := &onnxpb.ModelProto{IrVersion: head.IrVersion, OpsetImport: tail.OpsetImport, MetadataProps: tail.MetadataProps, Functions: functions}
-	if err := b.check(whole, g); err != nil {
-		return nil, err
+	if !b.opts.Unchecked {
+		if err := b.check(whole, g); err != nil {
+			return nil, err
+		}
 	}
 	graphHead := &onnxpb.GraphProto{Node: g.Node, Name: &name}
 	g.Node, g.Name = nil, nil
@@ -266,7 +274,7 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 		}
 		b.value[p.ID] = b.names.unique(name)
 		info := b.info(b.value[p.ID], p.Type)
-		if info.Type == nil {
+		if info.Type == nil && !b.opts.Unchecked {
 			b.fail("the element type of input %s is unknown", name)
 		}
 		if t := b.m.Weights[p.Name]; t != nil && !b.opts.NoWeights {
@@ -302,6 +310,7 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 	for i := range outputs {
 		g.Output = append(g.Output, b.info(outputs[i], f.Body.Return(i).Type))
 	}
+	b.axes(g, f.Body)
 	if IRVersion(b.opset) < 4 {
 		g.Input = append(g.Input, b.weight...)
 	}
@@ -377,6 +386,9 @@ func (b *builder) constants(blk *ssa.Block) {
 			b.value[r.ID] = name
 			b.weight = append(b.weight, b.info(name, ssa.TensorOf(t)))
 			b.initializer(name, t)
+			if !named {
+				b.unnamed[name] = t
+			}
 			if t.Storage != nil {
 				b.byView[viewOf(t)] = name
 			}
@@ -393,6 +405,7 @@ func (b *builder) initializer(name string, t *tensor.Tensor) {
 		return
 	}
 	b.inits = append(b.inits, in)
+	b.isInit[name] = true
 }
 
 // block translates the ops of a block and, at its end, the outputs that are not
@@ -426,7 +439,8 @@ func (b *builder) block(blk *ssa.Block, outputs []string) []*onnxpb.NodeProto {
 }
 
 func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
-	name := b.nodes.unique(nodeName(b.m.Locs.Frame(o.Loc), o.Kind))
+	frame := b.m.Locs.Frame(o.Loc)
+	name := b.nodes.unique(nodeName(frame, o.Kind))
 	domain := o.Kind.Namespace()
 	if domain == onnx.Namespace {
 		domain = ""
@@ -460,7 +474,7 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 	}
 	schema := onnx.SchemaOf(o.Kind)
 	for i, r := range o.Results {
-		if schema != nil && !r.HasUses() {
+		if schema != nil && !r.HasUses() && !onnx.NamesAll(o) {
 			if p := schema.Output(i); p != nil && p.Option == onnx.Optional {
 				n.Output = append(n.Output, "")
 				continue
@@ -478,6 +492,7 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 	n.Output = trimEmpty(n.Output)
 	b.attributes(o, n)
 	b.nodeNotes(o.Loc, n)
+	b.scope[n] = frame.Scope
 	return n
 }
 

@@ -98,6 +98,9 @@ func (b *builder) nodeNotes(loc diag.Loc, n *onnxpb.NodeProto) {
 			entries = append(entries[:len(entries):len(entries)], ssa.KeyValue{Key: key, Value: value})
 		}
 	}
+	if b.opts.DocStrings && n.DocString == nil {
+		n.DocString = unlessEmpty(b.m.Locs.String(loc))
+	}
 	add("namespace", b.m.Locs.Frame(loc).Scope)
 	add("source", b.m.Locs.String(loc))
 	n.MetadataProps = b.metadata(entries)

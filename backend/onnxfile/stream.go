@@ -75,8 +75,11 @@ func newInitializer(p *onnxpb.TensorProto, t *tensor.Tensor) (initializer, error
 
 // external reports whether the elements go to the data file.
 func (m *model) external(in *initializer) bool {
-	return m.location != "" && in.raw && in.t.NumBytes() >= externalThreshold
+	return m.location != "" && in.large()
 }
+
+// large reports elements that may lie in a data file.
+func (in *initializer) large() bool { return in.raw && in.t.NumBytes() >= externalThreshold }
 
 // encode gives the bytes of the TensorProto before the elements, and how many bytes of elements follow.
 func (m *model) encode(in *initializer, offset int64) (b []byte, data int64) {

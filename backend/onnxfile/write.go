@@ -14,6 +14,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/aton-project/aton/backend/atomicfile"
@@ -35,6 +36,15 @@ type Options struct {
 	External External
 	// OutputNames names the outputs in order; a prefix will do.
 	OutputNames []string
+	// OutputAxes name axes of outputs, by the output's name and the axis; a negative one counts from the end. An axis of a
+	// known size, and a name that is another size's, are errors.
+	OutputAxes map[string]map[int]string
+	// Modules makes local functions of the calls of modules, by their paths; the file is of IR version 8 at least then.
+	Modules map[string]ModuleFunction
+	// Unchecked writes what is no model of ONNX: operators of other languages, values without types.
+	Unchecked bool
+	// DocStrings writes the line of the program, and the module, as the documentation of nodes that have none.
+	DocStrings bool
 	// GraphName is that of the file that was read, or main_graph, if empty.
 	GraphName string
 	// Producer and Version fill producer_name and producer_version; aton and nothing if empty.
@@ -78,7 +88,8 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 		return fmt.Errorf("%s: the model is read from this file; write to another one", path)
 	}
 	stream := !atomicfile.Replaceable(path)
-	if opts.External == Always || opts.External == Auto && !stream && out.size(false) > limit {
+	always := opts.External == Always && (stream || slices.ContainsFunc(out.inits, func(in initializer) bool { return in.large() }))
+	if always || opts.External == Auto && !stream && out.size(false) > limit {
 		if stream {
 			return fmt.Errorf("%s: is no regular file, so no data file can lie beside it", path)
 		}

@@ -71,6 +71,9 @@ type Lowering struct {
 	// Regrid puts the results of operators that PyTorch computes on quantized
 	// tensors on the grid of these. No type depends on it: inference needs it not.
 	Regrid bool
+	// Training makes an operator in training of a normalization by the batch, for those who train the file; the same numbers
+	// come of plain arithmetic. Types do not depend on it.
+	Training bool
 
 	// Assume receives what the ONNX form takes for granted of its operands, such as "no NaN reaches max pooling", and
 	// why. Nil drops it: types do not depend on it.

@@ -123,6 +123,24 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rst
 	return l.Cast(y, d), l.reshape(s.mean, -1), l.reshape(s.rstd, -1)
 }
 
+// batchNormTrainable is ONNX's operator in training, nil where it cannot be used: before opset 14 it does not train. Its new
+// running variance is ONNX's, of all elements, where PyTorch's is of one less; nothing here reads it.
+func (l *Lowering) batchNormTrainable(x, w, b *ssa.Value) *ssa.Value {
+	const least = 14
+	if !l.Training || l.Opset < least || l.IsNone("running_mean") || l.IsNone("running_var") || l.IsNone("momentum") || !l.IsConst("momentum") ||
+		l.Rank(x) < 2 {
+		return nil
+	}
+	mean, variance := l.Tensor("running_mean"), l.Tensor("running_var")
+	if l.DType(x) != tensor.Float32 || l.DType(mean) != tensor.Float32 || l.DType(variance) != tensor.Float32 {
+		return nil
+	}
+	w, b = l.fullVector(w, x, 1, tensor.Float32, 1), l.fullVector(b, x, 1, tensor.Float32, 0)
+	l.sameChannels(x, w, b)
+	return l.Create("onnx::BatchNormalization", 3, []*ssa.Value{x, w, b, mean, variance}, floatAttr("epsilon", l.epsArg()),
+		floatAttr("momentum", 1-l.Float("momentum")), intAttr("training_mode", 1))[0]
+}
+
 func (l *Lowering) epsArg() float64 {
 	if l.HasArg("epsilon") {
 		return l.Float("epsilon")
@@ -144,6 +162,9 @@ func (l *Lowering) trains() bool {
 func lowerBatchNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
 	if l.trains() {
+		if y := l.batchNormTrainable(x, w, b); y != nil {
+			return y
+		}
 		y, _, _ := l.batchNormTrain(x, w, b, l.epsArg())
 		return y
 	}

@@ -48,6 +48,12 @@ func (Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 	return info, true
 }
 
+// NamesAll reports an op all of whose results stand in a file, optional ones that nothing uses among them: a
+// BatchNormalization in training is told by its three outputs.
+func NamesAll(o *ssa.Op) bool {
+	return o.Kind == "onnx::BatchNormalization" && o.AttrInt("training_mode", 0) != 0
+}
+
 // StaysQuantized reports an op on constants that is not to be computed at export:
 // runtimes compute with the integers of quantized weights, and these are small.
 func StaysQuantized(o *ssa.Op) bool {

@@ -350,18 +350,8 @@ func Join(a, b ssa.Type, fresh func(axis, rank int) sym.Expr) (t ssa.Type, ok bo
 	return a, a != nil && b != nil && ssa.SameType(a, b)
 }
 
-// varyPrefix starts the name of a symbol that stands, in the element type of a
-// sequence, for a size that differs from element to element.
-const varyPrefix = "vary"
-
-func varying(axis, rank int) sym.Expr { return sym.Symbol(fmt.Sprintf("%s%d", varyPrefix, axis), 0) }
-
-// Varies reports that a size may differ from one element of a sequence to the next.
-func Varies(e sym.Expr) bool {
-	found := false
-	e.Symbols(func(name string) { found = found || strings.HasPrefix(name, varyPrefix) })
-	return found
-}
+// varying is sym.Varying for Join.
+func varying(axis, _ int) sym.Expr { return sym.Varying(axis) }
 
 // inferRMSNorm: the result has the element type of the scale.
 func inferRMSNorm(c *infer) { c.out(0, ranked(c.in(1).DType, c.dims(0))) }

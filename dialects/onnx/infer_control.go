@@ -352,7 +352,7 @@ func (c *infer) element(t ssa.Type) ssa.Type {
 	}
 	dims := slices.Clone(x.Dims)
 	for i, d := range dims {
-		if Varies(d) {
+		if sym.Varies(d) {
 			dims[i] = c.fresh(0, i, len(dims))
 		}
 	}
@@ -389,7 +389,7 @@ func inferSequenceMap(c *infer) {
 			dims := slices.Clone(x.Dims)
 			for k, d := range dims {
 				if !d.IsConst() {
-					dims[k] = varying(k, len(dims))
+					dims[k] = sym.Varying(k)
 				}
 			}
 			e = ssa.Tensor(x.DType, dims...)
@@ -459,7 +459,7 @@ func inferSplitToSequence(c *infer) {
 	case ok && len(c.dims(1)) == 1 && len(s) > 0 && allEqual(s):
 		in[axis] = s[0]
 	default:
-		in[axis] = varying(axis, len(in))
+		in[axis] = sym.Varying(axis)
 	}
 	c.out(0, &ssa.ListType{Elem: ssa.Tensor(d, in...)})
 }
@@ -500,7 +500,7 @@ func inferConcatFromSequence(c *infer) {
 		dims = slices.Insert(dims, axis, sym.Const(0))
 	}
 	for i := range dims {
-		if i == axis || Varies(dims[i]) {
+		if i == axis || sym.Varies(dims[i]) {
 			dims[i] = c.fresh(0, i, rank)
 		}
 	}

@@ -225,6 +225,50 @@ func raiseUnchecked(o *ssa.Op, opset int) error {
 	return nil
 }
 
+// RaiseFitting brings the operators of printed graphs to the newest encoding. A listing says no opset, and those of old
+// exporters are at no single one: an operator that does not fit its newest version is taken to be of the newest one that it
+// fits. What fits none stays, for the verifier to tell of.
+func RaiseFitting(f *ssa.Func) {
+	var ops []*ssa.Op
+	for o := range f.Body.AllOps() {
+		if o.Kind.Namespace() == Namespace {
+			ops = append(ops, o)
+		}
+	}
+	for _, o := range ops {
+		vs := Versions(string(o.Kind))
+		for i := range o.Attrs {
+			wholeFloat(&o.Attrs[i], vs)
+		}
+		for i := len(vs) - 1; i >= 0; i-- {
+			if vs[i].Deprecated || vs[i].verify(o) != nil {
+				continue
+			}
+			if i < len(vs)-1 {
+				_ = Raise(o, vs[i].Since) // what cannot be raised fits no version that is read
+			}
+			break
+		}
+	}
+}
+
+// wholeFloat makes a float of a number that is one by the schema: a listing has alpha=1.
+func wholeFloat(a *ssa.Attr, versions []OpSchema) {
+	if a.Value.Kind != ssa.IntLit {
+		return
+	}
+	for i := range versions {
+		for j := range versions[i].Attrs {
+			if s := &versions[i].Attrs[j]; s.Name == a.Name {
+				if s.Type == AttrFloat {
+					a.Value = ssa.Float(float64(a.Value.Int()))
+				}
+				return
+			}
+		}
+	}
+}
+
 // seedBlocks gives the parameters of an op's blocks the element types of what they start as: the steps of the ops in
 // there need them, and files need not state them.
 func seedBlocks(o *ssa.Op) {

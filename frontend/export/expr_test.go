@@ -133,7 +133,7 @@ func TestStacks(t *testing.T) {
 		"L__self__,,__main__.M[int, str];1234,fc,torch.nn.Linear":                                               "fc",
 		"_empty_nn_module_stack_from_metadata_hook,_empty_nn_module_stack_from_metadata_hook,x":                 "",
 	} {
-		if got := parseModules(text); got != want {
+		if got := (&importer{m: newModule()}).parseModules(text); got != want {
 			t.Errorf("%q: module %q, not %q", text, got, want)
 		}
 	}

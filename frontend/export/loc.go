@@ -16,7 +16,7 @@ func (im *importer) loc(n *node, around diag.Loc) diag.Loc {
 	frame, ok := im.frames[key]
 	if !ok {
 		frame = parseStack(n.stack)
-		frame.Scope = parseModules(n.modules)
+		frame.Scope = im.parseModules(n.modules)
 		im.frames[key] = frame
 	}
 	if frame.File == "" && around != 0 {
@@ -57,31 +57,34 @@ func isTorch(file string) bool {
 	return strings.HasPrefix(file, "<eval_with_key>") || strings.HasPrefix(file, "torch/") || strings.Contains(file, "-packages/torch/")
 }
 
-// parseModules gives the path of the innermost module of "key,path,class;...".
-func parseModules(stack string) string {
-	if stack == "" {
-		return ""
-	}
+// parseModules gives the path of the innermost module of "key,path,class;...", and notes the classes of all.
+func (im *importer) parseModules(stack string) (innermost string) {
 	depth, start := 0, 0
-	for i := 0; i < len(stack); i++ { // the last entry
-		switch stack[i] {
-		case '[', '(':
-			depth++
-		case ']', ')':
-			depth--
-		case ';':
-			if depth == 0 {
-				start = i + 1
+	for i := 0; i <= len(stack); i++ {
+		if i < len(stack) {
+			switch stack[i] {
+			case '[', '(':
+				depth++
+			case ']', ')':
+				depth--
+			}
+			if stack[i] != ';' || depth != 0 {
+				continue
 			}
 		}
+		_, rest, ok := strings.Cut(stack[start:i], ",")
+		start, innermost = i+1, ""
+		path, class, _ := strings.Cut(rest, ",")
+		if !ok || strings.HasPrefix(path, "_empty_nn_module_stack") {
+			continue
+		}
+		innermost = path
+		if path != "" && class != "" {
+			if im.m.Classes == nil {
+				im.m.Classes = map[string]string{}
+			}
+			im.m.Classes[path] = class
+		}
 	}
-	_, rest, ok := strings.Cut(stack[start:], ",")
-	if !ok {
-		return ""
-	}
-	path, _, _ := strings.Cut(rest, ",")
-	if strings.HasPrefix(path, "_empty_nn_module_stack") {
-		return ""
-	}
-	return path
+	return innermost
 }

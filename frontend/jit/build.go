@@ -671,7 +671,7 @@ func (b *builder) with(s *pyast.With) {
 	if c := b.l.class(ct.Name); c != nil {
 		for _, m := range []string{"__enter__", "__exit__"} {
 			if c.methods[m] == nil {
-				b.fail(s.At(), "", "%s has no %s", short(ct.Name), m)
+				b.fail(s.At(), "", "%s has no %s", PythonName(ct.Name), m)
 			}
 			f := b.l.method(c, m)
 			b.l.need(f)

@@ -35,7 +35,7 @@ func (b *builder) call(e *pyast.Call, hint ssa.Type) val {
 		}
 		args := b.arguments(e)
 		if len(args) == 0 || args[0].name != "" {
-			b.fail(e.At(), "", "%s.%s is called without an object", short(fn.c.name), fn.name)
+			b.fail(e.At(), "", "%s.%s is called without an object", PythonName(fn.c.name), fn.name)
 		}
 		self := b.value(args[0].v, nil, e.At())
 		return b.callMethod(self, fn.c, fn.name, args[1:], e)
@@ -80,7 +80,7 @@ func (b *builder) named(path string, e *pyast.Call) val {
 func (b *builder) passArgs(name string, params []ssa.SchemaArg, args []argument, e *pyast.Call) []*ssa.Value {
 	plans, _, why := b.matchArgs(params, false, args, true, false)
 	if why != "" {
-		b.fail(e.At(), "", "%s%s: %s", short(name), b.describe(args), why)
+		b.fail(e.At(), "", "%s%s: %s", PythonName(name), b.describe(args), why)
 	}
 	b.at(e.Paren, e.At())
 	operands := make([]*ssa.Value, len(plans))
@@ -95,7 +95,7 @@ func (b *builder) passArgs(name string, params []ssa.SchemaArg, args []argument,
 func (b *builder) returns(f *function, e *pyast.Call) ssa.Type {
 	if f.ret == nil {
 		if f.state == 2 {
-			b.fail(e.At(), "", "%s calls itself and has no return type", short(f.name))
+			b.fail(e.At(), "", "%s calls itself and has no return type", PythonName(f.name))
 		}
 		b.l.compile(f)
 	}
@@ -114,7 +114,7 @@ func (b *builder) callFunction(f *function, args []argument, e *pyast.Call) val 
 func (b *builder) callMethod(self *ssa.Value, c *class, name string, args []argument, e *pyast.Call) val {
 	f := b.l.method(c, name)
 	if len(f.params) == 0 {
-		b.fail(e.At(), "", "method %s.%s has no self", short(c.name), name)
+		b.fail(e.At(), "", "method %s.%s has no self", PythonName(c.name), name)
 	}
 	operands := b.passArgs(f.name, f.params[1:], args, e)
 	if c.kind == interfaceClass {
@@ -152,13 +152,13 @@ func (b *builder) method(m *bound, e *pyast.Call) val {
 			return b.customMethod(m, t, e)
 		}
 		if c.methods[m.name] == nil {
-			b.fail(e.At(), "", "%s has no method %s", short(t.Name), m.name)
+			b.fail(e.At(), "", "%s has no method %s", PythonName(t.Name), m.name)
 		}
 		return b.callMethod(m.self, c, m.name, b.arguments(e), e)
 	case *ssa.InterfaceType:
 		c := b.l.class(t.Name)
 		if c == nil || c.methods[m.name] == nil {
-			b.fail(e.At(), "", "interface %s has no method %s", short(t.Name), m.name)
+			b.fail(e.At(), "", "interface %s has no method %s", PythonName(t.Name), m.name)
 		}
 		return b.callMethod(m.self, c, m.name, b.arguments(e), e)
 	case *ssa.WrapType:
@@ -222,7 +222,7 @@ func (b *builder) construct(c *class, e *pyast.Call) val {
 		}
 		return obj
 	}
-	b.fail(e.At(), "", "an object of %s cannot be made here", short(c.name))
+	b.fail(e.At(), "", "an object of %s cannot be made here", PythonName(c.name))
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (e *evaluator) fail(f *function, o *ssa.Op, format string, args ...any) {
 	if fr.File != "" {
 		hint = fmt.Sprintf("the code is %s:%d", fr.File, fr.Line)
 	}
-	panic(&Error{File: e.l.a.File, Record: f.src.record, Offset: -1, Message: fmt.Sprintf("%s: %s", short(f.name), fmt.Sprintf(format, args...)), Hint: hint})
+	panic(&Error{File: e.l.a.File, Record: f.src.record, Offset: -1, Message: fmt.Sprintf("%s: %s", PythonName(f.name), fmt.Sprintf(format, args...)), Hint: hint})
 }
 
 // call runs a function.
@@ -59,7 +59,7 @@ func (e *evaluator) call(f *function, args []ssa.Literal, depth int) ssa.Literal
 	e.l.compile(f)
 	env := make([]ssa.Literal, f.fn.NumValues())
 	if len(args) != len(f.fn.Body.Params) {
-		e.l.failAt(f.src, f.def.At(), "", "%s takes %d arguments, not %d", short(f.name), len(f.fn.Body.Params), len(args))
+		e.l.failAt(f.src, f.def.At(), "", "%s takes %d arguments, not %d", PythonName(f.name), len(f.fn.Body.Params), len(args))
 	}
 	for i, p := range f.fn.Body.Params {
 		env[p.ID] = args[i]
@@ -219,7 +219,7 @@ func (e *evaluator) callMethod(f *function, o *ssa.Op, in []ssa.Literal, depth i
 		}
 	}
 	if c == nil || c.methods[name] == nil {
-		e.fail(f, o, "%s has no method %s", short(obj.Class), name)
+		e.fail(f, o, "%s has no method %s", PythonName(obj.Class), name)
 	}
 	return e.call(e.l.method(c, name), in, depth+1)
 }

@@ -203,7 +203,7 @@ func (b *builder) value(v val, hint ssa.Type, pos int) *ssa.Value {
 	case *namespace:
 		b.fail(pos, "", "%s is not a value", v.path)
 	case *classRef:
-		b.fail(pos, "", "class %s is not a value", short(v.c.name))
+		b.fail(pos, "", "class %s is not a value", PythonName(v.c.name))
 	case *bound:
 		b.fail(pos, "", "%s has no attribute %s", v.self.Type, v.name)
 	}
@@ -282,7 +282,7 @@ func (b *builder) getAttr(obj *ssa.Value, t *ssa.ClassType, name string, pos int
 	}
 	at := c.attrs[name]
 	if at == nil {
-		b.fail(pos, "", "%s has no attribute %s", short(t.Name), name)
+		b.fail(pos, "", "%s has no attribute %s", PythonName(t.Name), name)
 	}
 	o := b.emit(prim.GetAttr, []*ssa.Value{obj}, at)
 	o.SetAttr("name", ssa.Str(name))
@@ -364,7 +364,7 @@ func (b *builder) classMember(c *class, name string, pos int) val {
 	if name == "__new__" || c.methods[name] != nil {
 		return &unbound{c, name}
 	}
-	b.fail(pos, "", "%s has no member %s", short(c.name), name)
+	b.fail(pos, "", "%s has no member %s", PythonName(c.name), name)
 	return nil
 }
 

@@ -72,7 +72,11 @@ func exampleInput(name string, l ssa.Literal) ssa.Input {
 		in.Container = "dict"
 		for i := 0; i+1 < len(l.Elems); i += 2 {
 			in.Keys = append(in.Keys, l.Elems[i])
-			in.Elems = append(in.Elems, exampleInput(l.Elems[i].Str(), l.Elems[i+1]))
+			name := l.Elems[i].String()
+			if l.Elems[i].Kind == ssa.StrLit {
+				name = l.Elems[i].Str()
+			}
+			in.Elems = append(in.Elems, exampleInput(name, l.Elems[i+1]))
 		}
 	default:
 		in.Const = &l

@@ -25,8 +25,8 @@ import (
 type Options struct {
 	// Method is the method of the top module to convert; empty means forward.
 	Method string
-	// Eval sets training to false in the whole object tree.
-	Eval bool
+	// Training, if not nil, is what training is in the whole object tree.
+	Training *bool
 	// Table has the operators of a user's library that are declared; nil for none.
 	Table *aten.Table
 	// Warn receives remarks on the file; nil drops them.
@@ -277,7 +277,7 @@ func (l *loader) entry() {
 		if len(names) > 0 {
 			hint = "name one of: " + strings.Join(names, ", ")
 		}
-		l.fail(c.src.record, hint, "%s has no method %s", short(c.name), l.opts.Method)
+		l.fail(c.src.record, hint, "%s has no method %s", PythonName(c.name), l.opts.Method)
 	}
 	if len(c.hooks) > 0 {
 		l.warn("forward hooks of the top module are not called by its forward: %s", strings.Join(c.hooks, ", "))
@@ -305,8 +305,8 @@ func (l *loader) entry() {
 	}
 }
 
-// short drops the prefix and the mangling of a class name.
-func short(qual string) string {
+// PythonName is the name of a class as Python has it: TorchScript puts __torch__ before it, and numbers of its own into it.
+func PythonName(qual string) string {
 	qual = strings.TrimPrefix(qual, "__torch__.")
 	var parts []string
 	for _, p := range strings.Split(qual, ".") {

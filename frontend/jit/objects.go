@@ -142,7 +142,7 @@ func (l *loader) literal(v any, t ssa.Type, path string, depth int) ssa.Literal 
 				}
 			}
 		}
-		l.fail("data.pkl", "", "%s has no member of value %s", short(v.class), value)
+		l.fail("data.pkl", "", "%s has no member of value %s", PythonName(v.class), value)
 	case pickle.Tuple:
 		var elems []ssa.Type
 		if tt, ok := t.(*ssa.TupleType); ok && len(tt.Elems) == len(v) {
@@ -216,20 +216,20 @@ func (l *loader) object(p *pickle.Object, path string, depth int) *ssa.Object {
 	}
 	d, ok := p.State.(*pickle.Dict)
 	if !ok {
-		panic(&Error{File: l.a.File, Record: "data.pkl", Offset: p.Offset, Message: fmt.Sprintf("the state of %s is %s", short(name), pickle.Describe(p.State))})
+		panic(&Error{File: l.a.File, Record: "data.pkl", Offset: p.Offset, Message: fmt.Sprintf("the state of %s is %s", PythonName(name), pickle.Describe(p.State))})
 	}
 	for i, k := range d.Keys {
 		s, ok := k.(string)
 		if !ok {
-			panic(&Error{File: l.a.File, Record: "data.pkl", Offset: p.Offset, Message: fmt.Sprintf("an attribute of %s is named by %s", short(name), pickle.Describe(k))})
+			panic(&Error{File: l.a.File, Record: "data.pkl", Offset: p.Offset, Message: fmt.Sprintf("an attribute of %s is named by %s", PythonName(name), pickle.Describe(k))})
 		}
 		at := s
 		if path != "" {
 			at = path + "." + s
 		}
 		v := l.literal(d.Values[i], c.attrs[s], at, depth+1)
-		if l.opts.Eval && s == "training" && v.Kind == ssa.BoolLit {
-			v = ssa.Bool(false)
+		if l.opts.Training != nil && s == "training" && v.Kind == ssa.BoolLit {
+			v = ssa.Bool(*l.opts.Training)
 		}
 		o.Fields = append(o.Fields, ssa.Attr{Name: s, Value: v})
 	}

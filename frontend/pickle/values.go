@@ -110,5 +110,5 @@ func Describe(v any) string {
 	case *Call:
 		return "the result of " + v.Fn.String()
 	}
-	return fmt.Sprintf("a %T", v)
+	return "a value of another kind"
 }

@@ -2,9 +2,10 @@
 //
 //	x:f32[N,3,224,224]      a tensor; a number is a size, a name a dynamic axis, which is the same size wherever it stands
 //	x:f32[2*N,?]            sizes may be computed from others; ? is a dynamic axis without a name
-//	x:f32[]  x:f32[...]     of rank 0; of unknown rank
+//	x:f32[]  x:f32[...]     of rank 0; of unknown rank; float32 and torch.float32 are f32 as well
 //	n:int  n:int=3          an argument; one with a value is built into the model
 //	s:str="mean"  y:none
+//	xs:list(f32[N,?],...)   any number of members, all of one type; N is the same in all, ? may differ
 //	xs:list(f32[2],f32[3])  p:tuple(f32[2],int)  d:dict(key=f32[2],"other key"=none)
 package spec
 
@@ -53,6 +54,7 @@ type Type struct {
 	// Const is the value of an Int, Float, Bool or Str that is built into the model; nil: it is an input.
 	Const *ssa.Literal
 	Elems []Type   // of a List, Tuple or Dict
+	Open  bool     // a List of any number of members, which are of the type of the only one of Elems
 	Keys  []string // of a Dict
 }
 
@@ -69,7 +71,9 @@ func (t Type) String() string {
 		}
 		dims := make([]string, len(t.Tensor.Dims))
 		for i, d := range t.Tensor.Dims {
-			dims[i] = d.String()
+			if dims[i] = d.String(); sym.Varies(d) {
+				dims[i] = "?"
+			}
 		}
 		return name + "[" + strings.Join(dims, ",") + "]"
 	case List, Tuple, Dict:
@@ -79,6 +83,9 @@ func (t Type) String() string {
 			if t.Kind == Dict {
 				parts[i] = spellKey(t.Keys[i]) + "=" + parts[i]
 			}
+		}
+		if t.Open {
+			parts = append(parts, "...")
 		}
 		return t.Kind.String() + "(" + strings.Join(parts, ",") + ")"
 	}
@@ -98,7 +105,7 @@ func (t Type) String() string {
 
 func spellKey(s string) string {
 	for i := 0; i < len(s); i++ {
-		if !wordByte(s[i]) {
+		if !wordByte(s[i]) && (i > 0 || s[i] != '-' || len(s) == 1) {
 			return strconv.Quote(s)
 		}
 	}
@@ -171,6 +178,7 @@ type parser struct {
 	pos   int
 	name  string // of the input
 	fresh int    // dynamic axes without names so far
+	open  bool   // in a list of unknown length
 }
 
 // Parse reads NAME:TYPE.
@@ -241,18 +249,43 @@ func (p *parser) typ(depth int) (Type, error) {
 	}
 	word := p.word()
 	// bool is a scalar, bool[] a tensor
-	if d := tensor.FromSpec(word); d != tensor.Undefined && (word != "bool" && word != "str" || p.next('[')) {
+	if d := dtype(word); d != tensor.Undefined && (word != "bool" && word != "str" || p.next('[')) {
 		return p.tensor(word, d)
 	}
 	for k, name := range kindNames {
 		if name == word && Kind(k) != Tensor {
-			return p.other(Kind(k), depth)
+			t, err := p.other(Kind(k), depth)
+			if meant := tensorsOf[Kind(k)]; meant != "" && err == nil && p.next('[') {
+				err = fmt.Errorf("%s[...] is no type; write %s for a tensor", word, meant)
+			}
+			return t, err
 		}
 	}
 	if word == "" {
 		return Type{}, fmt.Errorf("a type is missing at %q", p.s[p.pos:])
 	}
 	return Type{}, fmt.Errorf("unknown type %q: tensors are f32[...], f64 f16 bf16 i64 i32 i16 i8 u8 bool; others int float bool str none list() tuple() dict()", word)
+}
+
+// tensorsOf has the element types that the word may stand for where a shape follows it: PyTorch and Python differ.
+var tensorsOf = map[Kind]string{Int: "i64[...] or i32[...]", Float: "f32[...] or f64[...]"}
+
+// longNames are PyTorch's words in names of element types, and those of specs.
+var longNames = [...][2]string{{"bfloat", "bf"}, {"float", "f"}, {"uint", "u"}, {"int", "i"}, {"complex", "c"}}
+
+// dtype finds an element type by its name in specs, such as f32, or by PyTorch's, float32 or torch.float32. It is Undefined
+// if there is none.
+func dtype(word string) tensor.DType {
+	word = strings.TrimPrefix(word, "torch.")
+	if d := tensor.FromSpec(word); d != tensor.Undefined {
+		return d
+	}
+	for _, l := range longNames {
+		if bits, ok := strings.CutPrefix(word, l[0]); ok && bits != "" {
+			return tensor.FromSpec(l[1] + strings.ReplaceAll(bits, "_", ""))
+		}
+	}
+	return tensor.Undefined
 }
 
 func (p *parser) next(c byte) bool {
@@ -279,6 +312,10 @@ func (p *parser) tensor(word string, d tensor.DType) (Type, error) {
 	}
 	for _, dim := range splitDims(text) {
 		dim = strings.TrimSpace(dim)
+		if dim == "?" && p.open {
+			t.Dims = append(t.Dims, sym.Varying(len(t.Dims)))
+			continue
+		}
 		if dim == "?" {
 			t.Dims = append(t.Dims, sym.Symbol(fmt.Sprintf("%s_%d", symbolName(p.name), p.fresh), 0))
 			p.fresh++
@@ -289,7 +326,7 @@ func (p *parser) tensor(word string, d tensor.DType) (Type, error) {
 			return Type{}, fmt.Errorf("%s[%s]: %q is no size: it is a number, a name, or computed such as 2*N", word, text, dim)
 		}
 		if n, ok := e.Int(); ok && n < 0 {
-			return Type{}, fmt.Errorf("%s[%s]: a size is negative", word, text)
+			return Type{}, fmt.Errorf("%s[%s]: a size is negative; a name such as N, or ?, stands for any size", word, text)
 		}
 		t.Dims = append(t.Dims, e)
 	}
@@ -387,6 +424,9 @@ func (p *parser) container(t Type, depth int) (Type, error) {
 	if p.take(')') {
 		return t, nil
 	}
+	if t.Kind == List && p.isOpen() {
+		return p.openList(t, depth)
+	}
 	seen := map[string]bool{}
 	for {
 		if t.Kind == Dict {
@@ -415,10 +455,61 @@ func (p *parser) container(t Type, depth int) (Type, error) {
 	}
 }
 
+// isOpen reports a list whose only type is followed by dots. The parenthesis has been taken.
+func (p *parser) isOpen() bool {
+	depth := 0
+	for i := p.pos; i < len(p.s); i++ {
+		switch p.s[i] {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth >= 0 {
+				continue
+			}
+			head, ok := strings.CutSuffix(strings.TrimRight(p.s[p.pos:i], " \t"), "...")
+			return ok && strings.HasSuffix(strings.TrimRight(head, " \t"), ",")
+		}
+	}
+	return false
+}
+
+// openList reads TYPE,...) of a list of any length.
+func (p *parser) openList(t Type, depth int) (Type, error) {
+	outer := p.open
+	p.open, t.Open = true, true
+	defer func() { p.open = outer }()
+	e, err := p.typ(depth + 1)
+	if err != nil {
+		return t, err
+	}
+	if e.Kind > Bool || e.Const != nil {
+		return t, fmt.Errorf("a list of any length is of tensors, ints, floats or bools, not of %s", e)
+	}
+	t.Elems = []Type{e}
+	if p.take(',') {
+		p.blanks()
+		if strings.HasPrefix(p.s[p.pos:], "...") {
+			p.pos += len("...")
+			if p.take(')') {
+				return t, nil
+			}
+		}
+	}
+	return t, fmt.Errorf("a list of any length has one type: list(f32[2],...)")
+}
+
+// bareKey reads a word or a number.
+func (p *parser) bareKey() string {
+	if p.take('-') {
+		return "-" + p.word()
+	}
+	return p.word()
+}
+
 func (p *parser) key() (key string, err error) {
 	if p.next('"') {
 		key, err = p.quoted()
-	} else if key = p.word(); key == "" {
+	} else if key = p.bareKey(); key == "" {
 		err = fmt.Errorf("a key is missing at %q", p.s[p.pos:])
 	}
 	if err == nil && !p.take('=') {

@@ -9,7 +9,8 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass moves weights to the front. Only constants with names are weights; those without are the program's own.
+// Pass moves weights to the front, and drops those that are parameters and that nothing uses. Only constants with names are
+// weights; those without are the program's own.
 var Pass = passes.Pass{
 	Name: "arrange",
 	Doc:  "bring the weights to the front of the graph, in the order in which the program uses them",
@@ -38,6 +39,13 @@ func run(c *passes.Context) error {
 	f := c.Module.Main()
 	if f == nil {
 		return nil
+	}
+	for i := len(f.Body.Params) - 1; i >= 0; i-- { // what the passes found no use for
+		if p := f.Body.Params[i]; !p.HasUses() && c.Module.Weights[p.Name] != nil {
+			delete(c.Module.Weights, p.Name)
+			f.Body.RemoveParam(i)
+			c.Changed("dropped")
+		}
 	}
 	var weights []*ssa.Op
 	seen := map[*ssa.Op]bool{}

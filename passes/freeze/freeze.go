@@ -37,17 +37,30 @@ graph(%x : Tensor,
       %fc.bias : Tensor):
   %y : Tensor = aten::linear(%x, %fc.weight, %fc.bias)
   return (%y)`,
-	Options: []passes.Option{{Name: "eval", Default: "false", Bool: true, Doc: "take the whole module as being in eval mode, whatever the archive says"}},
+	Options: []passes.Option{{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"},
+		Doc: "the mode that all modules are taken to be in; preserve: each the one that it was saved in"}},
 	Run: func(c *passes.Context) error {
-		run(c.Module, c.Diags, c.BoolOption("eval"), c.Changed)
+		run(c.Module, c.Diags, modes[c.Option("training")], c.Changed)
 		return nil
 	},
 }
 
+// A Mode says whether modules are taken to be in training.
+type Mode uint8
+
+// The modes: each module in the one that it was saved in, all in eval mode, all in training.
+const (
+	Preserve Mode = iota
+	Eval
+	Train
+)
+
+var modes = map[string]Mode{"preserve": Preserve, "eval": Eval, "train": Train}
+
 // Run freezes a module's main function; remarks on the program are in the list.
-func Run(m *ssa.Module, eval bool) *diag.List {
+func Run(m *ssa.Module, mode Mode) *diag.List {
 	list := &diag.List{Table: &m.Locs}
-	run(m, list, eval, func(string) {})
+	run(m, list, mode, func(string) {})
 	return list
 }
 
@@ -68,7 +81,7 @@ type freezer struct {
 	m       *ssa.Module
 	f       *ssa.Func
 	diags   *diag.List
-	eval    bool
+	mode    Mode
 	changed func(string)
 
 	objects  map[*ssa.Value]instance
@@ -86,12 +99,12 @@ type freezer struct {
 	head    ssa.Head // the constants at the start
 }
 
-func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
+func run(m *ssa.Module, diags *diag.List, mode Mode, changed func(string)) {
 	f := m.Main()
 	if f == nil {
 		return
 	}
-	z := &freezer{m: m, f: f, diags: diags, eval: eval, changed: changed,
+	z := &freezer{m: m, f: f, diags: diags, mode: mode, changed: changed,
 		objects: map[*ssa.Value]instance{}, origins: map[*ssa.Value][]place{}, state: map[place]bool{}, replaced: map[place]bool{}, assigned: map[string]bool{},
 		paths: map[*tensor.Tensor]string{}, weights: map[*tensor.Tensor]*ssa.Value{}, holders: map[*ssa.Object]*ssa.Value{},
 		inputs: map[string]*ssa.Value{}, names: ssa.NamesOf(f), head: ssa.Head{Block: f.Body}}
@@ -119,15 +132,15 @@ func run(m *ssa.Module, diags *diag.List, eval bool, changed func(string)) {
 	}
 	if m.Root != nil {
 		z.namePaths()
-		if t, ok := m.Root.Get("training"); ok && t.Bool() && !eval {
+		if t, ok := m.Root.Get("training"); ok && t.Bool() && mode == Preserve {
 			z.diags.Add(diag.Diagnostic{Severity: diag.Warning, ID: "training-mode",
-				Message: "the module was saved in training mode and is converted so", Hint: "call eval() before saving, or convert with --eval"})
+				Message: "the module was saved in training mode and is converted so", Hint: "call eval() before saving, or convert with --training EVAL"})
 		}
 	}
 	var gets []*ssa.Op
 	for o := range f.Body.AllOps() {
-		if eval {
-			z.evalMode(o)
+		if mode != Preserve {
+			z.setMode(o)
 		}
 		if o.Kind == prim.GetAttr {
 			gets = append(gets, o)
@@ -409,36 +422,81 @@ func (z *freezer) freeze(o *ssa.Op) {
 		z.input(o, join(inst.path, name))
 		return
 	}
-	if name == "training" && z.eval {
-		v = ssa.Bool(false)
+	if name == "training" && z.mode != Preserve {
+		v = ssa.Bool(z.mode == Train)
 	}
 	z.names.Free(o.Result(0).Name) // for the constant
 	o.Replace(z.constant(v, o, join(inst.path, name), o.Result(0).Type))
 	z.changed("attribute")
 }
 
-// evalMode overrides what tracing has recorded of the mode: an argument of each operator that has one.
-func (z *freezer) evalMode(o *ssa.Op) {
+// modeArgs are the arguments that tell an operator the mode. The last one is of instance_norm, which has the statistics of
+// its input in any mode where it has no others.
+var modeArgs = [...]string{"train", "training", "use_input_stats"}
+
+// setMode overrides what tracing has recorded of the mode: an argument of each operator that has one.
+func (z *freezer) setMode(o *ssa.Op) {
 	if o.Schema == nil {
 		return
 	}
-	for _, name := range [...]string{"train", "training"} {
+	train := z.mode == Train
+	if train {
+		z.tellLost(o)
+	}
+	for _, name := range modeArgs {
 		i := o.Schema.Arg(name)
-		if i < 0 || i >= o.NumOperands() || o.Operand(i) == nil {
+		if i < 0 || i >= o.NumOperands() || o.Operand(i) == nil || name == "use_input_stats" && isNone(z.arg(o, "running_mean")) {
 			continue
 		}
 		def := o.Operand(i).Def()
 		if def == nil || def.Kind != prim.Constant {
 			continue
 		}
-		if l, ok := def.Attr("value"); !ok || l.Kind != ssa.BoolLit || !l.Bool() {
+		if l, ok := def.Attr("value"); !ok || l.Kind != ssa.BoolLit || l.Bool() == train {
 			continue
 		}
 		c := o.Block().InsertBefore(o, prim.Constant, o.Loc, nil, ssa.BoolType)
-		c.SetAttr("value", ssa.Bool(false))
+		c.SetAttr("value", ssa.Bool(train))
 		o.SetOperand(i, c.Result(0))
 		z.changed("training")
 	}
+}
+
+// tellLost tells of operators of a program that was recorded in eval mode and does not say what they do in training.
+func (z *freezer) tellLost(o *ssa.Op) {
+	switch o.Kind {
+	case "aten::_native_batch_norm_legit_no_training":
+		z.diags.Add(diag.Diagnostic{Severity: diag.Error, ID: "training-mode", Op: string(o.Kind), Loc: o.Loc,
+			Message: "the program was exported in eval mode and does not say what it does in training", Hint: "call train() before torch.export.export"})
+	case "aten::scaled_dot_product_attention":
+		p := z.arg(o, "dropout_p")
+		if p == nil || p.Def() == nil || p.Def().Kind != prim.Constant {
+			return
+		}
+		if l, _ := p.Def().Attr("value"); l.IsNumber() && l.Float() == 0 {
+			z.diags.Add(diag.Diagnostic{Severity: diag.Warning, ID: "training-mode", Op: string(o.Kind), Loc: o.Loc,
+				Message: "the attention was recorded without dropout, and stays so in training"})
+		}
+	}
+}
+
+// arg is the operand for an argument of the operator's schema, nil if there is none.
+func (z *freezer) arg(o *ssa.Op, name string) *ssa.Value {
+	if i := o.Schema.Arg(name); i >= 0 && i < o.NumOperands() {
+		return o.Operand(i)
+	}
+	return nil
+}
+
+func isNone(v *ssa.Value) bool {
+	if v == nil {
+		return true
+	}
+	if v.Def() == nil || v.Def().Kind != prim.Constant {
+		return false
+	}
+	l, ok := v.Def().Attr("value")
+	return !ok || l.IsNone()
 }
 
 // input makes an attribute whose value is not known an input of the graph.

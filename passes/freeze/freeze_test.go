@@ -37,7 +37,7 @@ func TestShared(t *testing.T) {
 	m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{
 		{Name: "all", Value: ssa.List(ssa.AnyTensor, ssa.TensorValue(w))},
 		{Name: "first", Value: ssa.TensorValue(w)}, {Name: "second", Value: ssa.TensorValue(w)}}}
-	if err := Run(m, false).Err(); err != nil {
+	if err := Run(m, Preserve).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := ssa.Verify(m); err != nil {
@@ -62,7 +62,7 @@ func TestState(t *testing.T) {
   return (%u, %k, %w)`)
 	one := func() ssa.Literal { return ssa.TensorValue(tensor.Ints(1)) }
 	m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{{Name: "n", Value: one()}, {Name: "k", Value: one()}, {Name: "w", Value: one()}}}
-	if err := Run(m, false).Err(); err != nil {
+	if err := Run(m, Preserve).Err(); err != nil {
 		t.Fatal(err)
 	}
 	s := ssa.Print(m)
@@ -83,7 +83,7 @@ func TestNumbersAreNotMemory(t *testing.T) {
   %m : int[] = aten::append(%l, %b)
   return (%m)`)
 	m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{{Name: "p", Value: ssa.Tuple(ssa.Int(1), ssa.Int(2))}}}
-	Run(m, false)
+	Run(m, Preserve)
 	if s := ssa.Print(m); strings.Contains(s, "GetAttr") {
 		t.Errorf("not frozen:\n%s", s)
 	}
@@ -109,7 +109,7 @@ func TestReplacedObject(t *testing.T) {
 		return ssa.ObjectValue(&ssa.Object{Class: "__torch__.P", Fields: []ssa.Attr{{Name: "k", Value: ssa.Int(k)}}})
 	}
 	m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{{Name: "p", Value: point(1)}, {Name: "q", Value: point(2)}}}
-	if err := Run(m, false).Err(); err != nil {
+	if err := Run(m, Preserve).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := ssa.Verify(m); err != nil {

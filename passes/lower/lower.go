@@ -27,6 +27,8 @@ type Options struct {
 	// FoldLimit bounds the number of elements that constant folding reads or
 	// makes; 0 stands for 1 << 12: what is larger is left to the pass that folds, which looks at all uses of a weight.
 	FoldLimit int64
+	// Training makes operators in training of normalizations by the batch.
+	Training bool
 	// Warn receives what the ONNX form takes for granted, once for each such thing; nil drops it.
 	Warn func(diag.Diagnostic)
 }
@@ -77,7 +79,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	dst := m.NewFunc(src.Name + ".onnx")
 	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}, absent: map[*ssa.Value]*aten.Failure{}}
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
-	l.low.Regrid = true
+	l.low.Regrid, l.low.Training = true, opts.Training
 	l.low.Assume = l.assume
 	l.sizes = sizes.New(nil)
 	if !m.SizesSolved {

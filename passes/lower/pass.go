@@ -29,13 +29,15 @@ graph(%x : Float(N, 3)):
 		Options: []passes.Option{
 			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset to lower for", Int: true},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted; * for all"},
+			{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"}, Doc: "train: normalizations by the batch are operators in training, for the target onnx"},
+			{Name: "target", Default: "ort", Values: []string{"ort", "onnx"}, Doc: "the runtime; onnxruntime's optimizer takes a BatchNormalization behind a Conv to be in evaluation"},
 			{Name: "mode", Default: string(Strict), Doc: "what becomes of operators that cannot be converted", Values: Modes()},
 		},
 		Run: func(c *passes.Context) error {
 			if onnx.DefaultOpset(c.Module) != 0 || !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {
 				return nil // an ONNX model, or converted already
 			}
-			opts := Options{Opset: c.IntOption("opset"), Table: table, Mode: Mode(c.Option("mode")), Warn: c.Report}
+			opts := Options{Opset: c.IntOption("opset"), Table: table, Mode: Mode(c.Option("mode")), Warn: c.Report, Training: c.Option("training") == "train" && c.Option("target") == "onnx"}
 			if f := c.Option("fallthrough"); f != "" {
 				opts.Fallthrough = splitComma(f)
 			}

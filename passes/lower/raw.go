@@ -4,18 +4,16 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // Raw readies an inlined and frozen TorchScript graph for a file as it is:
 // operators keep their names, prim and aten become domains, numbers are tensors
-// of rank 0 (operator_export_type RAW). What a file cannot hold is in the list.
-func Raw(m *ssa.Module, opset int) *diag.List {
-	list := &diag.List{Table: &m.Locs}
+// of rank 0, and what the format has no form for is text, as it is printed (operator_export_type RAW).
+func Raw(m *ssa.Module, opset int) {
 	f := m.Main()
 	if f == nil {
-		return list
+		return
 	}
 	given := map[string]ssa.Type{}
 	for _, in := range m.Inputs {
@@ -45,8 +43,10 @@ func Raw(m *ssa.Module, opset int) *diag.List {
 		for i, a := range o.Attrs {
 			v := plain(a.Value)
 			switch v.Kind {
-			case ssa.ObjectLit, ssa.FuncLit, ssa.DictLit, ssa.ComplexLit:
-				list.Add(diag.Diagnostic{ID: "unsupported-value", Op: string(o.Kind), Loc: o.Loc, Message: "a value of type " + v.Type().String() + " has no form in an ONNX file"})
+			case ssa.ObjectLit:
+				v = ssa.Str(v.Type().String() + " " + v.Object.Path)
+			case ssa.FuncLit, ssa.DictLit, ssa.ComplexLit:
+				v = ssa.Str(v.String()) // as it is printed
 			}
 			o.Attrs[i].Value = v
 		}
@@ -55,5 +55,4 @@ func Raw(m *ssa.Module, opset int) *diag.List {
 		m.Opsets = map[string]int{}
 	}
 	m.Opsets[""] = opset
-	return list
 }

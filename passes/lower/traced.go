@@ -15,7 +15,7 @@ func (l *lowerer) tellUnused() {
 		return
 	}
 	for _, p := range l.dst.Body.Params {
-		if !p.HasUses() {
+		if !p.HasUses() && l.m.Weights[p.Name] == nil {
 			l.opts.Warn(diag.Diagnostic{Severity: diag.Warning, ID: "unused-input", Message: fmt.Sprintf("input %s is not used: no output depends on it", p.Name)})
 		}
 	}

@@ -131,7 +131,7 @@ func key(v *ssa.Value) (string, bool) {
 	for _, e := range v.Sym {
 		b.WriteByte(' ')
 		b.WriteString(e.String())
-		ok = ok && !onnx.Varies(e)
+		ok = ok && !sym.Varies(e)
 	}
 	return b.String(), ok
 }
@@ -216,7 +216,7 @@ func (s *pass) join(o *ssa.Op, want []sym.Expr) *ssa.Value {
 			parts[len(parts)-1].ints = append(parts[len(parts)-1].ints, n)
 		case isConst:
 			parts = append(parts, part{ints: []int64{n}})
-		case have != nil && !onnx.Varies(e):
+		case have != nil && !sym.Varies(e):
 			parts = append(parts, part{have: have})
 		default:
 			p, ok := s.find([]sym.Expr{e})

@@ -3,6 +3,7 @@ package specialize
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
@@ -62,7 +63,7 @@ func (s *walk) inputs() {
 	}
 	if nested {
 		if text, err := json.Marshal(map[string]any{"arguments": trees}); err == nil { // strings and lists always have a form
-			s.m.SetMetadata("aton.inputs", string(text))
+			s.m.SetMetadata(InputTree, string(text))
 		}
 	}
 }
@@ -114,6 +115,9 @@ func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 	if o, ok := t.(*ssa.OptionalType); ok {
 		t = o.Elem
 	}
+	if l, ok := t.(*ssa.ListType); ok && a.Type != nil {
+		return s.inputList(name, l, declared)
+	}
 	switch t {
 	case ssa.IntType, ssa.BoolType, ssa.FloatType, ssa.NumberType:
 		return s.inputNumber(name, t, declared)
@@ -136,11 +140,54 @@ func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 	return s.inputTensor(p, name)
 }
 
+// inputList makes an input of a list of any length: a sequence of tensors, or a vector of numbers.
+func (s *walk) inputList(name string, l *ssa.ListType, declared ssa.Type) py.Value {
+	if tt := ssa.AsTensor(l.Elem); tt != nil {
+		l = &ssa.ListType{Elem: atLeastOne(tt)}
+	}
+	if o, ok := declared.(*ssa.OptionalType); ok {
+		declared = o.Elem
+	}
+	if want, ok := declared.(*ssa.ListType); ok && (ssa.AsTensor(want.Elem) == nil) != (ssa.AsTensor(l.Elem) == nil) || !ok && declared != ssa.AnyType {
+		s.fail("input-spec", "input %s is a %s in the program, not a list of %s", name, declared, l.Elem)
+	}
+	p := s.build.out.Body.AddParam(name, l)
+	s.build.names = addName(s.build.names, name)
+	return s.vals.wrap(p)
+}
+
+// key is the key of a dict as the program has it: its type decides what the text in a spec is.
+func (s *walk) key(name string, k ssa.Literal, declared ssa.Type) ssa.Literal {
+	if k.Kind != ssa.StrLit {
+		return k
+	}
+	text := k.Str()
+	var err error
+	switch declared {
+	case ssa.IntType:
+		var n int64
+		n, err = strconv.ParseInt(text, 10, 64)
+		k = ssa.Int(n)
+	case ssa.FloatType:
+		var f float64
+		f, err = strconv.ParseFloat(text, 64)
+		k = ssa.Float(f)
+	case ssa.BoolType:
+		var b bool
+		b, err = strconv.ParseBool(strings.ToLower(text))
+		k = ssa.Bool(b)
+	}
+	if err != nil {
+		s.fail("input-spec", "the key %q of input %s is no %s, which the keys are in the program", text, name, declared)
+	}
+	return k
+}
+
 func (s *walk) inputContainer(name string, a ssa.Input, declared ssa.Type) py.Value {
 	if a.Container == "dict" {
 		d := &py.DictState{}
 		for i, e := range a.Elems {
-			d.Keys = append(d.Keys, a.Keys[i])
+			d.Keys = append(d.Keys, s.key(name, a.Keys[i], py.MemberType(declared, 0)))
 			d.Vals = append(d.Vals, s.input(name+"."+py.KeyName(a.Keys[i]), e, py.MemberType(declared, 1)))
 		}
 		return &py.Dict{Cell: s.heap.New(d), Typ: declared}

@@ -47,6 +47,19 @@ func Symbol(name string, min int64) Expr {
 	return fromAtom(&atom{key: name, min: min})
 }
 
+// varyPrefix starts the names of symbols that Varying makes.
+const varyPrefix = "vary"
+
+// Varying stands, in the element type of a sequence, for a size that differs from element to element.
+func Varying(axis int) Expr { return Symbol(varyPrefix+strconv.Itoa(axis), 0) }
+
+// Varies reports that a size may differ from one element of a sequence to the next.
+func Varies(e Expr) bool {
+	found := false
+	e.Symbols(func(name string) { found = found || strings.HasPrefix(name, varyPrefix) })
+	return found
+}
+
 func fromAtom(a *atom) Expr { return build([]term{{1, []*atom{a}}}) }
 
 // Int gives the value if it is known.

@@ -42,7 +42,7 @@ var table = []rule{
 	{"passes/specialize/internal/view", "ssa/... dialects/aten passes/specialize/internal/py passes/specialize/internal/layout passes/specialize/internal/heap", ""},
 	{"passes/*", "ssa/... dialects/... passes", ""}, // never another pass
 
-	{"frontend", "ssa/... dialects/prim dialects/aten/... frontend/... backend/onnxfile", ""},
+	{"frontend", "ssa/... dialects/prim dialects/aten/... dialects/onnx frontend/... backend/onnxfile", ""},
 	{"frontend/spec", "ssa/...", ""},
 	// the importers share readers, but know nothing of each other
 	{"frontend/jit/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/export/...", ""},

@@ -67,7 +67,7 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 	command.SetOut(stdout)
 	command.SetErr(stderr)
 	command.SilenceErrors, command.SilenceUsage = true, true
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Misuse(err) })
+	command.SetFlagErrorFunc(flagError)
 	ran := false
 	mark(command, &ran)
 	found, err := execute(command)
@@ -191,21 +191,6 @@ func mark(c *cobra.Command, ran *bool) {
 	for _, sub := range c.Commands() {
 		mark(sub, ran)
 	}
-}
-
-// Version is what the Go command recorded of the module and of the commit that it built.
-func Version() string {
-	b, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	out := b.Main.Version
-	for _, s := range b.Settings {
-		if s.Key == "vcs.revision" && !strings.Contains(out, s.Value[:min(12, len(s.Value))]) {
-			out += " " + s.Value
-		}
-	}
-	return out
 }
 
 // Problem is an error as data.

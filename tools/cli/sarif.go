@@ -78,11 +78,11 @@ type (
 	}
 )
 
-// WriteSARIF writes problems with a model as a SARIF log. A problem without a line of the user's program is one of the model's
+// WriteSARIF writes problems with a model as a SARIF log of a version of the program. A problem without a line of the user's program is one of the model's
 // file. The same problems give the same bytes.
-func WriteSARIF(w io.Writer, model string, problems []Problem, successful bool) error {
+func WriteSARIF(w io.Writer, version, model string, problems []Problem, successful bool) error {
 	run := sarifRun{
-		Tool:        sarifTool{sarifDriver{Name: "aton", Version: Version(), Rules: []sarifRule{}}},
+		Tool:        sarifTool{sarifDriver{Name: "aton", Version: version, Rules: []sarifRule{}}},
 		Invocations: []sarifInvocation{{successful}},
 		Artifacts:   []sarifArtifact{{sarifPlace{fileURI(model)}}},
 		Results:     []sarifResult{},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the seed examples (../shared/data/seed_examples.py OUT) through aton.
+"""Runs the seed examples (../shared/data/seed_examples.py OUT) through aton, and the table of features.
 
 Every case is exported, checked by onnx, run by onnxruntime on its data sets,
 compared, and its graph held against the structural expectations of case.json.
@@ -7,12 +7,25 @@ Custom operators are exported with --fallthrough and compared by their nodes;
 graphs with Python functions by plugin, a program that registers rules for them.
 
     python3 seedcheck.py --cases OUT --aton bin/aton [--opset 17]
+    python3 seedcheck.py --cases OUT --features tools/seedcheck/features.tsv [--row S004]
+
+The table has a row for each thing that torch.onnx's pages say a user can do, with a command that shows it:
+
+    case[@OPSET] NAME...     the seed examples of these names are right (* for all)
+    aton ARGS                the command ends well; {NAME} is the folder of a seed example, {here} this folder, {out} a file
+    aton ARGS => TEXT        and prints a match of the expression; aton ARGS !> TEXT: it fails, and says so
+    A ;; B                   both, one after the other
+    go test ARGS             the test passes, and there is one
+    lit FOLDER...            the text tests of these folders pass
+    not applicable: WHY      no feature
+    point N: WHY             not there yet
 """
 import argparse
 import glob
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -159,13 +172,100 @@ def check(folder, case, opts):
     return None
 
 
+def run_aton(command, opts, tmp):
+    """Runs one aton command of the table. The result is what is wrong, None for nothing."""
+    command, fails, want = (command.partition(" !> ") if " !> " in command else command.partition(" => "))
+    for name in re.findall(r"{(\w+)}", command):
+        value = {"here": os.path.dirname(os.path.abspath(__file__)), "out": os.path.join(tmp, "m.onnx"), "out2": os.path.join(tmp, "n.onnx")}.get(name)
+        command = command.replace("{" + name + "}", value or os.path.join(os.path.abspath(opts.cases), name))
+    r = subprocess.run([os.path.abspath(opts.aton)] + shlex.split(command)[1:], capture_output=True, cwd=tmp)
+    said = r.stdout.decode(errors="replace") + r.stderr.decode(errors="replace")
+    if (r.returncode != 0) != (fails.strip() == "!>"):
+        return f"status {r.returncode}: {said.strip().splitlines()[-1][:200] if said.strip() else ''}"
+    if want and not re.search(want, said):
+        return f"no {want} in what it prints"
+    return None
+
+
+def run_tests(args, cwd):
+    r = subprocess.run(args, capture_output=True, text=True, cwd=cwd)
+    if r.returncode:
+        return (r.stdout + r.stderr).strip()[-300:]
+    if all("no tests to run" in line or "no test files" in line for line in r.stdout.strip().splitlines()):
+        return "there is no such test"
+    return None
+
+
+def run_cases(command, opts):
+    kind, *names = command.split()
+    opset = int(kind.partition("@")[2] or opts.opset)
+    if names == ["*"]:
+        names = [os.path.basename(os.path.dirname(f)) for f in sorted(glob.glob(os.path.join(opts.cases, "*", "case.json")))]
+    for name in names:
+        folder = os.path.join(opts.cases, name)
+        with open(os.path.join(folder, "case.json")) as f:
+            why = check(folder, json.load(f), argparse.Namespace(**{**vars(opts), "opset": opset}))
+        if why:
+            return f"{name}: {why}"
+    return None
+
+
+def feature(command, opts):
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if command.startswith(("point ", "case")):
+        return command if command.startswith("point ") else run_cases(command, opts)
+    if command.startswith("go test"):
+        return run_tests(shlex.split(command), root)
+    if command.startswith("lit "):
+        for folder in command.split()[1:]:
+            why = run_tests(["make", "lit", "FILTER=" + folder], root)
+            if why:
+                return f"{folder}: {why}"
+        return None
+    with tempfile.TemporaryDirectory() as tmp:
+        for part in command.split(" ;; "):
+            why = run_aton(part, opts, tmp)
+            if why:
+                return why
+    return None
+
+
+def features(opts):
+    """Runs the rows of the table, and tells of those that do not work."""
+    count = {"work": 0, "do not": 0, "are no features": 0}
+    known = {}  # rows may share a command
+    with open(opts.features) as f:
+        rows = [line.rstrip("\n").split("\t") for line in f][1:]
+    for row, what, command in rows:
+        if opts.row and row not in opts.row.split(","):
+            continue
+        if command.startswith("not applicable"):
+            count["are no features"] += 1
+            continue
+        if command not in known:
+            try:
+                known[command] = feature(command, opts)
+            except Exception as e:  # what breaks the checker is a failure
+                known[command] = f"{type(e).__name__}: {e}"[:300]
+        why = known[command]
+        count["do not" if why else "work"] += 1
+        if why:
+            print(f"{row} {what}: {command}: {why}", flush=True)
+    print(", ".join(f"{n} {k}" for k, n in count.items()))
+    return 1 if count["do not"] else 0
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--cases", required=True)
     ap.add_argument("--aton", default="bin/aton")
     ap.add_argument("--plugin", default="bin/plugin", help="tools/seedcheck/plugin, built")
     ap.add_argument("--opset", type=int, default=17)
+    ap.add_argument("--features", help="the table of features")
+    ap.add_argument("--row", help="rows of it, separated by commas")
     opts = ap.parse_args()
+    if opts.features:
+        sys.exit(features(opts))
     bad = good = 0
     for f in sorted(glob.glob(os.path.join(opts.cases, "*", "case.json"))):
         case = json.load(open(f))

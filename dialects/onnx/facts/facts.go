@@ -140,7 +140,7 @@ func (w *walk) meet(was, is []sym.Expr) []sym.Expr {
 		}
 		name, lone := d.Name()
 		switch {
-		case lone && !onnx.Varies(d) && w.mayStandFor(name, e):
+		case lone && !sym.Varies(d) && w.mayStandFor(name, e):
 			w.solved[name] = e
 			out[i] = e
 		case !lone && e.IsConst():
@@ -153,7 +153,7 @@ func (w *walk) meet(was, is []sym.Expr) []sym.Expr {
 // mayStandFor reports that a symbol is one of inference's own, and not part of the expression. The sizes that differ within a
 // sequence share names.
 func (w *walk) mayStandFor(name string, e sym.Expr) bool {
-	ok := !w.declared[name] && !onnx.Varies(e)
+	ok := !w.declared[name] && !sym.Varies(e)
 	e.Symbols(func(s string) { ok = ok && s != name })
 	return ok
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/aten/rules"
 	"github.com/aton-project/aton/dialects/onnx"
@@ -52,7 +53,7 @@ func New(set *passes.Set) *cobra.Command {
 		Long: `aton-opt reads a model, runs passes on it, and prints the result as graph text. The model is graph text as PyTorch
 prints it, an archive of torch.jit.save or of torch.export.save, or an ONNX file; which one is recognised by its content.
 Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opset=17}'.`,
-		Version: cli.Version(),
+		Version: aton.Version(),
 		Example: `  aton-opt graph.ir                                   # check and print again
   aton-opt model.pt --passes 'inline,freeze'
   aton-opt graph.ir --passes 'fixpoint(cse,dce)' -o out.ir
@@ -91,6 +92,15 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no module")
 	f.StringVar(&o.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
 	f.BoolVar(&o.json, "json", false, "errors, and lists of passes, as JSON")
+	var names []string
+	for _, p := range set.Passes {
+		names = append(names, p.Name)
+	}
+	cli.CompleteWith(c, "print-after", cli.List(append([]string{"all"}, names...), ","))
+	for _, p := range set.Named {
+		names = append(names, p.Name)
+	}
+	cli.CompleteWith(c, "passes", cli.List(append(names, "fixpoint("), ",("))
 	return c
 }
 

@@ -3,13 +3,16 @@ package cmd
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 const fixtures = "../../../testdata/fixtures/torch2.15/"
@@ -182,6 +185,8 @@ func TestExportFlags(t *testing.T) {
 		{"", []string{"%x : Float(N, 3, 18, 18),", "%features.0.weight : Float(4, 3, 5, 5),", "onnx::Conv["}, nil},
 		{"--param-names learned", []string{"%learned_0 : Float(4, 3, 5, 5),"}, []string{"features.0.weight :"}},
 		{"--output-names scores", []string{"return (%scores)"}, nil},
+		{"--input-names image,w --output-names y --output-axes y:0=rows", []string{"%image : Float(N, 3, 18, 18)", "%w : Float(4, 3, 5, 5)", "return (%y)"}, []string{"%x :"}},
+		{"--rename x=image,features.0.weight=w,output=y", []string{"%image : Float(N, 3, 18, 18)", "%w : Float(4, 3, 5, 5)", "return (%y)"}, []string{"%x :"}},
 		{"--no-weights", []string{"%features.0.weight : Float(4, 3, 5, 5)"}, nil},
 		{"--keep-initializers-as-inputs", []string{"%features.0.weight : Float(4, 3, 5, 5)"}, nil},
 		{"--opset 7", []string{"onnx::Gemm["}, nil},
@@ -210,6 +215,30 @@ func TestExportFlags(t *testing.T) {
 	}
 	if data, err := filepath.Glob(filepath.Join(dir, "o.onnx.*.data")); len(data) != 1 {
 		t.Error(data, err)
+	}
+}
+
+// A person is told what was written; a model without large weights has no data file.
+func TestSummary(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "o.onnx")
+	status, text, said := call("", "export", fixtures+"residual.script.pt", "-o", out, "--input", "x:f32[N,4,9,9]", "--json", "--external-data", "always")
+	if status != 0 {
+		t.Fatal(said)
+	}
+	var e exported
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		t.Fatal(err)
+	}
+	if said := summary(e, 1500*time.Millisecond); !regexp.MustCompile(`^.*o\.onnx \(.* kB, opset 20\) in 1\.5 s\n  input  x : Float\(N, 4, 9, 9\)\n  output output : Float\(.*\)\n$`).MatchString(said) {
+		t.Error(said)
+	}
+	if data, _ := filepath.Glob(out + ".*"); len(data) > 0 {
+		t.Errorf("there is nothing for %v", data)
+	}
+	for n, want := range map[int64]string{7: "7 B", 1500: "1.5 kB", 244_400_000: "244.4 MB", 3e9: "3.0 GB"} {
+		if have := bytesOf(n); have != want {
+			t.Errorf("%d bytes are %s, want %s", n, have, want)
+		}
 	}
 }
 

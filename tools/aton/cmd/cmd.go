@@ -44,8 +44,8 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
   aton inspect model.pt --at import
   aton check model.pt --opset 13 --json`,
-		Version: cli.Version(),
-		Args:    cobra.NoArgs,
+		Version: aton.Version(),
+		Args:    cli.Commands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return cli.Misusef("a command is missing: export, inspect, check, verify, gpu or explain")
 		},
@@ -63,6 +63,8 @@ type model struct {
 	state              string
 	unroll             int
 	operators          string
+	training           string
+	eval               bool
 	json, timing, each bool
 	custom             []string
 	changed            bool
@@ -87,19 +89,31 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringVar(&m.opts.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
 	f.StringVar(&m.opts.WeightsKey, "weights-key", "", "the path of the state dict in a checkpoint, such as model.encoder (default the first one)")
 	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset, %d to %d (default %d; for an ONNX file the one that it is at)", aton.OldestOpset, onnx.Newest, aton.DefaultOpset))
-	f.BoolVar(&m.opts.Eval, "eval", false, "take the module as being in eval mode, however it was saved")
+	var modes []string
+	for _, mode := range aton.TrainingModes() {
+		modes = append(modes, string(mode))
+	}
+	cli.Choice(c, &m.training, "training", modes, "the mode that the modules are taken to be in: PRESERVE (as they were saved), EVAL, or TRAINING (dropout drops, batches are normalized by their own statistics, and weights stay as they are)")
+	f.BoolVar(&m.eval, "eval", false, "short for --training EVAL")
 	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
 	f.StringArrayVar(&m.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
-	f.StringVar(&m.state, "state", "drop", "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
-	f.StringVar(&m.target, "target", "ort", "whose kernels decide on element types: ort, or onnx for the bare standard")
-	f.StringVar(&m.operators, "operator-export-type", "ONNX", "what becomes of operators that cannot be converted: ONNX, ONNX_FALLTHROUGH, ONNX_ATEN_FALLBACK, ONNX_ATEN, RAW")
+	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
+	cli.Choice(c, &m.target, "target", []string{"ort", "onnx"}, "whose kernels decide on element types: ort, or onnx for the bare standard")
+	var types []string
+	for _, t := range aton.OperatorExportTypes() {
+		types = append(types, string(t))
+	}
+	cli.Choice(c, &m.operators, "operator-export-type", types, "what becomes of operators that cannot be converted: "+strings.Join(types, ", "))
 	f.BoolVar(&m.json, "json", false, "errors and results as JSON")
 	f.BoolVar(&m.timing, "timing", false, "tell how long each part takes, on standard error")
 	f.BoolVar(&m.each, "verify-each", false, "verify the module after every pass")
 	f.BoolVar(&m.changed, "print-changed", false, "print what each pass changes, as a diff, to standard error")
 	f.StringSliceVar(&m.after, "print-after", nil, "print the module after these passes, or 'all', to standard error")
+	cli.Complete(c, "opset", opsets()...)
+	stages := aton.Stages()
+	cli.CompleteWith(c, "print-after", cli.List(append([]string{"all"}, stages[1:]...), ","))
 	f.StringVar(&m.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
 }
 
@@ -130,10 +144,19 @@ func (m *model) logged(c *cobra.Command, name string, run func() error) error {
 			}
 		}
 	}
-	if failed := cli.WriteFile(m.sarif, c.OutOrStdout(), func(w io.Writer) error { return cli.WriteSARIF(w, name, problems, err == nil) }); failed != nil {
+	if failed := cli.WriteFile(m.sarif, c.OutOrStdout(), func(w io.Writer) error { return cli.WriteSARIF(w, aton.Version(), name, problems, err == nil) }); failed != nil {
 		return failed
 	}
 	return err
+}
+
+// opsets lists those that models are written for, the newest first.
+func opsets() []string {
+	var out []string
+	for n := onnx.Newest; n >= aton.OldestOpset; n-- {
+		out = append(out, strconv.Itoa(n))
+	}
+	return out
 }
 
 // oneModel demands one argument.
@@ -174,12 +197,6 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		}
 		m.opts.CustomOpsets[domain] = n
 	}
-	if m.state != "drop" && m.state != "outputs" && m.state != "refuse" {
-		return cli.Misusef("--state: it is drop, outputs or refuse, not %q", m.state)
-	}
-	if m.target != "ort" && m.target != "onnx" {
-		return cli.Misusef("--target: it is ort or onnx, not %q", m.target)
-	}
 	for _, s := range m.inputs {
 		in, err := spec.Parse(s)
 		if err != nil {
@@ -199,8 +216,12 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		m.opts.Inputs = append(m.opts.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
 	}
 	m.opts.OperatorExport = aton.OperatorExportType(m.operators)
-	if !slices.Contains(aton.OperatorExportTypes(), m.opts.OperatorExport) {
-		return cli.Misusef("--operator-export-type: no type %q (there are: %v)", m.operators, aton.OperatorExportTypes())
+	m.opts.Training = aton.TrainingMode(m.training)
+	if m.eval {
+		if c.Flags().Changed("training") && m.opts.Training != aton.Eval {
+			return cli.Misusef("--eval and --training %s cannot be there both", m.training)
+		}
+		m.opts.Training = aton.Eval
 	}
 	m.opts.Opset, m.opts.Target, m.opts.State, m.opts.Unroll = m.opset, m.target, m.state, m.unroll
 	stderr := c.ErrOrStderr()

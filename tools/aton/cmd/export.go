@@ -1,8 +1,13 @@
 package cmd
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,12 +36,15 @@ type named struct {
 func newExport() *cobra.Command {
 	var m model
 	var output, external, names string
+	var renames, axes []string
 	var verbose bool
 	c := &cobra.Command{
 		Use:   "export MODEL [-o OUT.onnx]",
 		Short: "Convert a model to ONNX",
 		Example: `  aton export model.pt --input 'x:f32[N,3,224,224]'
   aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]' --verbose
+  aton export model.pt --input 'x:f32[N,3]' --input-names image --output-names scores --rename fc.weight=w --output-axes scores:0=rows
+  aton export model.pt2 --modules-as-functions Conv2d,classifier
   aton export graph.ir -o - --input 'x:f32[2,3]' --input 'mode:str="mean"' --opset 13 > model.onnx`,
 		Args: oneModel,
 	}
@@ -45,27 +53,30 @@ func newExport() *cobra.Command {
 	m.sarifFlag(c)
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output (default the model's name with .onnx, in this folder)")
-	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order")
+	f.StringSliceVar(&m.opts.InputNames, "input-names", nil, "names of the inputs, in order, and then of the weights, in the order of the state dict; the first ones will do")
+	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order; the first ones will do")
+	f.StringSliceVar(&renames, "rename", nil, "`OLD=NEW`: another name for an input, an output or a weight")
+	f.StringArrayVar(&axes, "output-axes", nil, "`NAME:AXIS=AXISNAME,...`: names of axes of an output, such as boxes:0=detections")
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
-	f.StringVar(&names, "param-names", "state", "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
+	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
+	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the documentation of each node, at any opset (from 21 on it is in the metadata)")
+	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "write the weights as the state dict has them: operators compute what depends on them alone, and no normalization is folded into a convolution")
+	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
-	f.StringVar(&external, "external-data", "auto", "weights in a file beside the model, MODEL.HASH.data: auto (where the model would pass 2 GiB), always, never")
+	cli.Choice(c, &external, "external-data", []string{"auto", "always", "never"}, "weights in a file beside the model, MODEL.HASH.data: auto (where the model would pass 2 GiB), always, never")
 	run := func(c *cobra.Command, args []string) error {
 		if m.sarif == "-" && (m.json || verbose || output == "-") {
 			return cli.Misusef("--sarif needs a file: something else goes to standard output")
 		}
 		m.opts.Diagnosed = func(list *diag.List) { m.found = append(m.found, list) }
+		began := time.Now()
 		if output == "" {
 			if output = besides(args[0]); output == "" {
 				return cli.Misusef("-o is missing: where should the model go?")
 			}
 		}
-		modes := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}
-		mode, ok := modes[external]
-		if !ok {
-			return cli.Misusef("--external-data: it is auto, always or never, not %q", external)
-		}
+		mode := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}[external]
 		if mode == onnxfile.Always && output == "-" {
 			return cli.Misusef("--external-data=always needs a file to write to, not '-'")
 		}
@@ -76,15 +87,19 @@ func newExport() *cobra.Command {
 		if verbose && (m.json || output == "-") {
 			return cli.Misusef("--verbose writes to standard output: -o needs a file, and --json cannot be there")
 		}
-		if names != "state" && names != "learned" {
-			return cli.Misusef("--param-names: it is state or learned, not %q", names)
-		}
 		m.opts.LearnedNames = names == "learned"
+		var err error
+		if m.opts.Names, err = parseRenames(renames); err != nil {
+			return err
+		}
+		if m.opts.OutputAxes, err = parseAxes(axes); err != nil {
+			return err
+		}
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
 		}
 		var mod *ssa.Module
-		err := m.timed(c, "read", func() (err error) {
+		err = m.timed(c, "read", func() (err error) {
 			mod, err = m.read(c.InOrStdin())
 			return err
 		})
@@ -109,22 +124,70 @@ func newExport() *cobra.Command {
 		if m.timing {
 			timing.Report(c.ErrOrStderr())
 		}
-		if !m.json && !verbose {
+		person := cli.Terminal(c.ErrOrStderr()) && !m.json
+		if !m.json && !verbose && !person {
 			return nil
 		}
 		values, outputs, err := aton.FileNames(mod, m.opts)
 		if err != nil {
 			return err
 		}
-		if m.json {
-			return printJSON(c.OutOrStdout(), describe(mod, output, values, outputs))
+		if person {
+			defer func() {
+				_, _ = io.WriteString(c.ErrOrStderr(), summary(describe(mod, output, values, outputs), time.Since(began)))
+			}()
 		}
-		return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
+		switch {
+		case m.json:
+			return printJSON(c.OutOrStdout(), describe(mod, output, values, outputs))
+		case verbose:
+			return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
+		}
+		return nil
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return m.logged(c, args[0], func() error { return run(c, args) })
 	}
 	return c
+}
+
+// parseRenames reads OLD=NEW, ....
+func parseRenames(pairs []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, s := range pairs {
+		old, new, ok := strings.Cut(s, "=")
+		if !ok || old == "" || new == "" {
+			return nil, cli.Misusef("--rename %s: it is OLD=NEW, such as fc.weight=w", s)
+		}
+		if _, twice := out[old]; twice {
+			return nil, cli.Misusef("--rename: %s is renamed twice", old)
+		}
+		out[old] = new
+	}
+	return out, nil
+}
+
+// parseAxes reads NAME:AXIS=AXISNAME,....
+func parseAxes(specs []string) (map[string]map[int]string, error) {
+	out := map[string]map[int]string{}
+	for _, s := range specs {
+		i := strings.LastIndexByte(s, ':')
+		if i < 1 {
+			return nil, cli.Misusef("--output-axes %s: it is NAME:AXIS=AXISNAME, such as boxes:0=detections", s)
+		}
+		for _, pair := range strings.Split(s[i+1:], ",") {
+			axis, name, _ := strings.Cut(pair, "=")
+			n, err := strconv.Atoi(axis)
+			if err != nil || name == "" {
+				return nil, cli.Misusef("--output-axes %s: %q is no AXIS=AXISNAME, such as 0=detections", s, pair)
+			}
+			if out[s[:i]] == nil {
+				out[s[:i]] = map[int]string{}
+			}
+			out[s[:i]][n] = name
+		}
+	}
+	return out, nil
 }
 
 // besides is the file that a model goes to when none is named, as go build does it: model.onnx of dir/model.pt. It is
@@ -142,6 +205,39 @@ func besides(model string) string {
 // of the file.
 func listing(names []string) ssa.PrintOptions {
 	return ssa.PrintOptions{WeightsAsInputs: true, Names: names}
+}
+
+// summary tells a person what was written, in how much time, and what goes in and comes out.
+func summary(e exported, took time.Duration) string {
+	var b strings.Builder
+	size := ""
+	if info, err := os.Stat(e.Output); err == nil && info.Mode().IsRegular() {
+		size = fmt.Sprintf(" (%s, opset %d)", bytesOf(info.Size()), e.Opsets[""])
+	}
+	fmt.Fprintf(&b, "%s%s in %.1f s\n", e.Output, size, took.Seconds())
+	for _, list := range []struct {
+		what  string
+		names []named
+	}{{"input", e.Inputs}, {"output", e.Outputs}} {
+		for _, n := range list.names {
+			fmt.Fprintf(&b, "  %-6s %s : %s\n", list.what, n.Name, n.Type)
+		}
+	}
+	return cli.Printable(b.String())
+}
+
+// bytesOf spells a size: 512 B, 1.5 kB, 244.4 MB.
+func bytesOf(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x := float64(n)
+	for _, unit := range [...]string{"kB", "MB"} {
+		if x /= 1000; x < 999.95 {
+			return fmt.Sprintf("%.1f %s", x, unit)
+		}
+	}
+	return fmt.Sprintf("%.1f GB", x/1000)
 }
 
 // describe says what is in the file; names are those that it has for values and for outputs.

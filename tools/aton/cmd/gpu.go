@@ -74,6 +74,9 @@ launched. Nothing is run. What to print:
 	f.StringVar(&print, "print", "facts", "what to print: facts, plan, kir, llir, ptx")
 	f.StringVar(&fusion, "fusion", "light", "what kernels share: none, light")
 	f.StringVar(&route, "route", "printer", "who makes PTX: printer (aton's own), or llc")
+	cli.Complete(c, "print", "facts", "plan", "kir", "llir", "ptx")
+	cli.Complete(c, "fusion", "none", "light")
+	cli.Complete(c, "route", "printer", "llc")
 	f.StringVar(&target, "arch", "sm_80", "the processor that PTX is for")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if fusion != string(fuse.None) && fusion != string(fuse.Light) {

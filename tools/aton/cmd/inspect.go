@@ -30,6 +30,7 @@ func newInspect() *cobra.Command {
 	m.flags(c)
 	f := c.Flags()
 	f.StringVar(&at, "at", "import", "the stage")
+	cli.Complete(c, "at", aton.Stages()...)
 	f.StringVarP(&output, "output", "o", "-", "where the text goes")
 	f.BoolVar(&source, "source", false, "with the line of the program behind each operator")
 	f.BoolVar(&constants, "print-constants", false, "the elements of large constants too")

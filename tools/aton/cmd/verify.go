@@ -86,6 +86,8 @@ the model that a device computes wrongly, as a model of its own with its inputs 
 	f.StringVar(&v.minimize, "minimize", "", "write the smallest part of the model that is wrong by itself to this `FOLDER`, with its inputs and outputs")
 	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim, ptx or cuda")
 	f.StringVar(&v.fusion, "fusion", "light", "what kernels of a device share: none, light")
+	cli.Complete(c, "device", "interp", "sim", "ptx", "cuda")
+	cli.Complete(c, "fusion", "none", "light")
 	f.StringVar(&v.reference, "reference", "", "the `MODEL` that an ONNX file was made of, to look for the first difference in")
 	f.BoolVar(&v.nodes, "nodes", false, "compare every node on the device with the interpreter, even if the outputs are right")
 	f.BoolVar(&v.check, "check", false, "let the simulator look for races and for reads of what nothing wrote")

@@ -1,0 +1,38 @@
+package aton
+
+import (
+	"runtime/debug"
+	"strings"
+	"sync"
+)
+
+// modulePath is what go.mod calls this module.
+const modulePath = "github.com/aton-project/aton"
+
+// Version is what the Go command recorded of this module, or of the commit that it was built from; "(unknown)" where it
+// recorded nothing. It is the producer_version of the files that Export writes.
+var Version = sync.OnceValue(func() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return version(b)
+})
+
+func version(b *debug.BuildInfo) string {
+	if b.Main.Path != modulePath { // a program that uses the package
+		for _, d := range b.Deps {
+			if d.Path == modulePath {
+				return d.Version
+			}
+		}
+		return "(unknown)"
+	}
+	out := b.Main.Version
+	for _, s := range b.Settings {
+		if s.Key == "vcs.revision" && !strings.Contains(out, s.Value[:min(12, len(s.Value))]) {
+			out += " " + s.Value
+		}
+	}
+	return out
+}
