@@ -71,11 +71,15 @@ func (e *env) clone() *env {
 // arr gives a tensor variable.
 func (e *env) arr(name string) *array { return e.vars[name].(*array) }
 
-// stmt is a statement: its lines, and what it does.
+// stmt is a statement: its lines, what it does, and the blocks in it.
 type stmt struct {
-	lines []string
-	run   func(*env)
+	lines  func() []string
+	run    func(*env)
+	blocks []*[]*stmt
 }
+
+// line is the text of a statement that has no blocks.
+func line(text string) func() []string { return func() []string { return []string{text} } }
 
 // input is an input of the program, with its values in each set.
 type input struct {
@@ -91,6 +95,7 @@ type generator struct {
 	names   []string // variables in scope, in order
 	n       int      // names that were given
 	depth   int
+	body    []*stmt
 	outputs []string
 }
 
@@ -140,12 +145,11 @@ func newGenerator(rng *rand.Rand) *generator {
 	return g
 }
 
-// program makes a program of some statements and gives its text.
-func (g *generator) program(size int) string {
-	var body []string
+// program makes a program of some statements.
+func (g *generator) program(size int) {
 	add := func(s *stmt) {
 		if s != nil {
-			body = append(body, s.lines...)
+			g.body = append(g.body, s)
 		}
 	}
 	for _, name := range []string{"x", "y"} { // whoever calls a model keeps its inputs
@@ -158,6 +162,10 @@ func (g *generator) program(size int) string {
 	tensors = slices.DeleteFunc(tensors, func(n string) bool { return n == "i" })
 	g.rng.Shuffle(len(tensors), func(i, k int) { tensors[i], tensors[k] = tensors[k], tensors[i] })
 	g.outputs = tensors[:min(len(tensors), 1+g.rng.IntN(4))]
+}
+
+// code is the method forward.
+func (g *generator) code() string {
 	var params []string
 	for _, in := range g.inputs {
 		params = append(params, in.name+": Tensor")
@@ -167,7 +175,7 @@ func (g *generator) program(size int) string {
 		result = "Tuple[" + strings.Join(slices.Repeat([]string{"Tensor"}, len(g.outputs)), ", ") + "]"
 		value = "(" + strings.Join(g.outputs, ", ") + ")"
 	}
-	return fmt.Sprintf("  def forward(self: __torch__.Program,\n    %s) -> %s:\n%s\n    return %s\n", strings.Join(params, ",\n    "), result, strings.Join(indent(indent(body)), "\n"), value)
+	return fmt.Sprintf("  def forward(self: __torch__.Program,\n    %s) -> %s:\n%s\n    return %s\n", strings.Join(params, ",\n    "), result, strings.Join(indent(indent(text(g.body))), "\n"), value)
 }
 
 func indent(lines []string) []string {
@@ -216,7 +224,7 @@ func (g *generator) name() string {
 // define is a statement that gives a value a new name. Nil if it is not valid.
 func (g *generator) define(text string, value func(*env) any) *stmt {
 	name := g.name()
-	s := &stmt{[]string{name + " = " + text}, func(e *env) { e.vars[name] = value(e) }}
+	s := &stmt{lines: line(name + " = " + text), run: func(e *env) { e.vars[name] = value(e) }}
 	if !g.try(s) {
 		return nil
 	}
@@ -226,7 +234,7 @@ func (g *generator) define(text string, value func(*env) any) *stmt {
 
 // effect is a statement whose value nobody uses. Nil if it is not valid.
 func (g *generator) effect(text string, run func(*env)) *stmt {
-	s := &stmt{[]string{"_" + g.name() + " = " + text}, run}
+	s := &stmt{lines: line("_" + g.name() + " = " + text), run: run}
 	if !g.try(s) {
 		return nil
 	}
@@ -279,7 +287,7 @@ func (g *generator) block(size int, finish func() []*stmt) []*stmt {
 func text(stmts []*stmt) []string {
 	var out []string
 	for _, s := range stmts {
-		out = append(out, s.lines...)
+		out = append(out, s.lines()...)
 	}
 	if out == nil {
 		return []string{"pass"}
@@ -300,7 +308,7 @@ func (g *generator) assign(names []string, kinds map[string]dtype) func() []*stm
 		for _, n := range names {
 			from := g.of(func(v any) bool { a, ok := v.(*array); return ok && (kinds == nil || a.kind == kinds[n]) })
 			v := from[len(from)-1-g.rng.IntN(min(len(from), 5))]
-			s := &stmt{[]string{n + " = " + v}, func(e *env) { e.vars[n] = e.vars[v] }}
+			s := &stmt{lines: line(n + " = " + v), run: func(e *env) { e.vars[n] = e.vars[v] }}
 			if g.try(s) {
 				out = append(out, s)
 			}
@@ -332,8 +340,11 @@ func (g *generator) branch() *stmt {
 			runAll(other, e)
 		}
 	}}
-	s.lines = append([]string{"if " + cond + ":"}, indent(text(then))...)
-	s.lines = append(append(s.lines, "else:"), indent(text(other))...)
+	s.blocks = []*[]*stmt{&then, &other}
+	s.lines = func() []string {
+		out := append([]string{"if " + cond + ":"}, indent(text(then))...)
+		return append(append(out, "else:"), indent(text(other))...)
+	}
 	if !g.try(s) {
 		return nil
 	}
@@ -385,10 +396,14 @@ func (g *generator) loop() *stmt {
 			runAll(body, e)
 		}
 	}}
-	for _, b := range before {
-		s.lines = append(s.lines, b.lines...)
+	s.blocks = []*[]*stmt{&body}
+	s.lines = func() []string {
+		var out []string
+		for _, b := range before {
+			out = append(out, b.lines()...)
+		}
+		return append(append(out, "for "+i+" in range("+trips+"):"), indent(text(body))...)
 	}
-	s.lines = append(append(s.lines, "for "+i+" in range("+trips+"):"), indent(text(body))...)
 	if !g.try(s) {
 		return undo()
 	}
@@ -915,4 +930,56 @@ func (g *generator) container() *stmt {
 		}
 		return g.define(fmt.Sprintf("[%s, %s]", v, w), func(e *env) any { return &list{[]*array{e.arr(v), e.arr(w)}} })
 	})
+}
+
+// reduce drops what it can of a program while it stays as it is by some test.
+func (g *generator) reduce(still func() bool) {
+	for again, rounds := true, 0; again && rounds < 5; rounds++ {
+		again = false
+		for i := len(g.outputs) - 1; i >= 0 && len(g.outputs) > 1; i-- {
+			was := g.outputs
+			g.outputs = slices.Delete(slices.Clone(was), i, i+1)
+			if !g.evaluate() || !still() {
+				g.outputs = was
+			}
+		}
+		var drop func(list *[]*stmt)
+		drop = func(list *[]*stmt) {
+			for i := len(*list) - 1; i >= 0; i-- {
+				was := *list
+				*list = slices.Delete(slices.Clone(was), i, i+1)
+				if g.evaluate() && still() {
+					again = true
+					continue
+				}
+				*list = was
+				for _, b := range was[i].blocks {
+					drop(b)
+				}
+			}
+		}
+		drop(&g.body)
+	}
+	g.evaluate()
+}
+
+// evaluate runs the whole program; false if it is not valid.
+func (g *generator) evaluate() (ok bool) {
+	defer func() {
+		if recover() != nil { // a variable that nothing gives a value is one that has another type
+			ok = false
+		}
+	}()
+	for k := range g.envs {
+		e := &env{vars: map[string]any{}}
+		for _, in := range g.inputs {
+			e.vars[in.name] = in.values[k]
+		}
+		g.envs[k] = e.clone()
+		runAll(g.body, g.envs[k])
+		for _, o := range g.outputs {
+			g.envs[k].arr(o)
+		}
+	}
+	return true
 }

@@ -26,7 +26,8 @@ import (
 func (w *worker) random(rng *rand.Rand) (string, error) {
 	w.doing.Store("generating")
 	g := newGenerator(rng)
-	code := g.program(4 + rng.IntN(14))
+	g.program(4 + rng.IntN(14))
+	code := g.code()
 	archive, err := archiveOf(code)
 	if err != nil {
 		return "", err
@@ -43,26 +44,52 @@ func (w *worker) random(rng *rand.Rand) (string, error) {
 	}
 	opset := []int{0, 0, 0, 9, 11, 13, 17, 18, 21, 23, 26}[rng.IntN(11)]
 	w.doing.Store("converting")
-	outcome := ""
-	func() {
-		defer func() {
-			if r := recover(); r != nil {
-				w.found(fmt.Sprintf("panic: %v", r), string(debug.Stack()))
-			}
-		}()
-		outcome, err = w.compare(archive, specs, opset, g)
-	}()
+	outcome, err := w.outcome(archive, specs, opset, g)
 	if w.only >= 0 {
 		fmt.Fprintf(w.w, "%s\n%s\n%s %v\n", strings.Join(specs, " "), code, outcome, err)
 	}
+	if says := finding(outcome, err); says != "" {
+		w.doing.Store("reducing")
+		g.reduce(func() bool {
+			archive, err := archiveOf(g.code())
+			if err != nil {
+				return false
+			}
+			return kindOf(finding(w.outcome(archive, specs, opset, g))) == kindOf(says)
+		})
+		w.found(says, fmt.Sprintf("opset %d, inputs %s\n%s\nreduced to\n%s", opset, strings.Join(specs, " "), code, g.code()))
+	}
+	return outcome, nil
+}
+
+// finding is what is wrong with an outcome; a refusal is not, unless it is an error of ours.
+func finding(outcome string, err error) string {
 	var failure *passes.Failure
 	switch {
 	case errors.As(err, &failure):
-		w.found(failure.Error(), failure.Stack)
+		return failure.Error() + "\n" + failure.Stack
 	case err != nil && outcome != "refused":
-		w.found(err.Error(), fmt.Sprintf("opset %d, inputs %s\n%s", opset, strings.Join(specs, " "), code))
+		return err.Error()
 	}
-	return outcome, nil
+	return ""
+}
+
+// kindOf tells findings apart that reducing must not take for one another.
+func kindOf(says string) string {
+	if strings.Contains(says, "output") && strings.Contains(says, "instead of") {
+		return "wrong"
+	}
+	return signature(says)
+}
+
+// outcome is compare, with a panic as an error.
+func (w *worker) outcome(archive []byte, specs []string, opset int, g *generator) (outcome string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			outcome, err = "panic", fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return w.compare(archive, specs, opset, g)
 }
 
 // compare converts a program. The outcome is refused, with the reason, or converted; any other error is a finding.
