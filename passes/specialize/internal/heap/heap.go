@@ -175,6 +175,19 @@ func (h *Heap) Peer(a, b *Storage) {
 	h.pair(a, b)
 }
 
+// Perhaps records that st may be the memory of another storage, or of one of its peers. What st may be besides is not that at the
+// same time: two storages that st may be are no peers for it.
+func (h *Heap) Perhaps(st, other *Storage) {
+	for _, p := range slices.Clone(other.peers) {
+		h.pair(st, p)
+	}
+	h.pair(st, other)
+}
+
+// Together records that two storages may be the same memory, which is none that is known by another name: their peers are
+// not concerned.
+func (h *Heap) Together(a, b *Storage) { h.pair(a, b) }
+
 func (h *Heap) pair(a, b *Storage) {
 	if a == b || slices.Contains(a.peers, b) {
 		return
@@ -196,7 +209,17 @@ func (h *Heap) Relate(a, b *Storage, how layout.Sharing) {
 
 // Outside lists the storages not newer than the cell numbered last that st is, or may be in some case.
 func Outside(st *Storage, last int) []*Storage {
-	var out []*Storage
+	out, _ := around(st, last)
+	return out
+}
+
+// Inside lists the newer ones: st itself if it is one, and those that it may be without going by way of an older one.
+func Inside(st *Storage, last int) []*Storage {
+	_, in := around(st, last)
+	return in
+}
+
+func around(st *Storage, last int) (out, in []*Storage) {
 	seen := map[*Storage]bool{}
 	var visit func(st *Storage)
 	visit = func(st *Storage) {
@@ -208,6 +231,7 @@ func Outside(st *Storage, last int) []*Storage {
 			out = append(out, st)
 			return
 		}
+		in = append(in, st)
 		for _, p := range st.peers {
 			visit(p)
 		}
@@ -217,7 +241,7 @@ func Outside(st *Storage, last int) []*Storage {
 		}
 	}
 	visit(st)
-	return out
+	return out, in
 }
 
 // Twin records that two objects are one in some case, as v is x in `v = x if c else y`:

@@ -78,17 +78,37 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 			if p == st {
 				continue
 			}
-			if p.listed {
-				return assumed, ErrListed
-			}
-			ps := p.State() // where p was reached, it was only for some conditions
-			if ps.Stale == "" {
-				ps.Stale = why()
-				h.Set(p.Cell, ps)
+			if err := h.spoil(p, st, why); err != nil {
+				return assumed, err
 			}
 		}
 	}
 	return assumed, nil
+}
+
+// spoil makes a storage unreadable that may be memory which was written, and those that are views of the same memory in some case.
+// Where one of them was reached by links too, that was for some conditions only.
+func (h *Heap) spoil(p, written *Storage, why func() string) error {
+	if p == written {
+		return nil
+	}
+	if p.listed {
+		return ErrListed
+	}
+	s := p.State()
+	if s.Stale != "" {
+		return nil
+	}
+	s.Stale = why()
+	h.Set(p.Cell, s)
+	for _, l := range p.links {
+		for _, other := range [...]*Storage{l.From, l.To} {
+			if err := h.spoil(other, written, why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // written gives f() where the write came up to a storage, else v. At most one of the ways to it is taken.
