@@ -67,6 +67,9 @@ type Options struct {
 	InitializersAsInputs bool
 	// External says where the elements of weights go.
 	External onnxfile.External
+	// Budget multiplies the limits of what the conversion and a run in the interpreter may take: steps of evaluation, bytes,
+	// operators and elements that a program makes. 0 is 1, which is right for all but huge models. See ssa.Module.Allow.
+	Budget int
 	// Method is the method of a TorchScript module to convert; empty means forward.
 	Method string
 	// Program is the program to convert of a torch.export archive that holds several.
@@ -148,7 +151,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Dialects = all.Dialects()
+	m.Dialects, m.Budget = all.Dialects(), o.Budget
 	return m, nil
 }
 
@@ -158,7 +161,7 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Dialects = all.Dialects()
+	m.Dialects, m.Budget = all.Dialects(), o.Budget
 	return m, nil
 }
 

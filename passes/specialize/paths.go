@@ -109,10 +109,11 @@ func (f *frame) until(bottom *frame, o *ssa.Op) *frame {
 // frame at whose end the two paths were joined, and its results.
 func (s *walk) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
 	for bottom := f; bottom != nil; bottom = bottom.up {
-		if s.paths++; s.paths > maxPaths {
-			need.why.d.Hint = "what follows would have to be in the model more than " + fmt.Sprint(maxPaths) + " times, once for each case"
+		if most := s.m.Allow(maxPaths); int64(s.paths) >= most {
+			need.why.d.Hint = fmt.Sprintf("what follows would have to be in the model more than %d times, once for each case; %s", most, ssa.BudgetHint)
 			break
 		}
+		s.paths++
 		var results []py.Value
 		end := s.try(func() {
 			results = s.both(need.cond, bottom, func(side int) []py.Value {

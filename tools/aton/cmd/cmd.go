@@ -83,6 +83,7 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
+	f.IntVar(&m.opts.Budget, "budget", 1, "multiply the limits of what a program may take to convert and to run: steps, bytes, operators, elements")
 	f.StringVar(&m.state, "state", "drop", "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
 	f.StringVar(&m.target, "target", "ort", "whose kernels decide on element types: ort, or onnx for the bare standard")
 	f.StringVar(&m.operators, "operator-export-type", "ONNX", "what becomes of operators that cannot be converted: ONNX, ONNX_FALLTHROUGH, ONNX_ATEN_FALLBACK, ONNX_ATEN, RAW")
@@ -122,6 +123,9 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 			m.opts.CustomOpsets = map[string]int{}
 		}
 		m.opts.CustomOpsets[domain] = n
+	}
+	if m.opts.Budget < 1 {
+		return cli.Misusef("--budget: it is a number from 1 on, not %d", m.opts.Budget)
 	}
 	if m.state != "drop" && m.state != "outputs" && m.state != "refuse" {
 		return cli.Misusef("--state: it is drop, outputs or refuse, not %q", m.state)

@@ -11,6 +11,9 @@ type Axes map[string]bool
 // Moved permutes as movedim does: the dims from go to the places to, the others keep their order.
 func Moved(in []sym.Expr, from, to []int64) []sym.Expr {
 	n := int64(len(in))
+	if len(from) != len(to) {
+		return nil
+	}
 	out := make([]sym.Expr, n)
 	filled, taken := make([]bool, n), make([]bool, n)
 	for i := range from {
@@ -21,7 +24,7 @@ func Moved(in []sym.Expr, from, to []int64) []sym.Expr {
 		if t < 0 {
 			t += n
 		}
-		if f < 0 || f >= n || t < 0 || t >= n {
+		if f < 0 || f >= n || t < 0 || t >= n || taken[f] || filled[t] {
 			return nil
 		}
 		out[t], filled[t], taken[f] = in[f], true, true
