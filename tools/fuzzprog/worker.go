@@ -233,7 +233,7 @@ func (w *worker) commands(file string, specs []string, pipeline string, rng *ran
 	outcome := "refused"
 	if w.aton(with("export", append(more, "-o", out)...)) == 0 {
 		outcome = "exported"
-		if status, said := w.run("check of what was written", cmd.Main, []string{"check", out, "--repro", ""}); whole && status != 0 {
+		if status, said := w.run("check of what was written", cmd.Main, []string{"check", out, "--target", "onnx", "--repro", ""}); whole && status != 0 {
 			w.found("what export writes is refused: "+firstLine(said), said)
 		}
 	}
@@ -283,8 +283,8 @@ func (w *worker) run(what string, command func([]string, io.Reader, io.Writer, i
 	said = stderr.String()
 	if i := strings.Index(said, "internal error"); i >= 0 {
 		w.found(fmt.Sprintf("%s: %s", what, firstLine(said[i:])), said)
-	} else if strings.Contains(said, "goroutine ") || strings.Contains(said, "runtime error") {
-		w.found(fmt.Sprintf("%s: %s", what, firstLine(said)), said)
+	} else if i := strings.Index(said, "runtime error"); i >= 0 {
+		w.found(fmt.Sprintf("%s: %s", what, firstLine(said[strings.LastIndex(said[:i], "\n")+1:])), said)
 	}
 	if w.only >= 0 {
 		fmt.Fprintf(w.w, "%d %s\n", status, said)
