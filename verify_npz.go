@@ -105,7 +105,7 @@ func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
 	// the length that the file states may be any: what is there is read, and no more is taken
 	var data bytes.Buffer
 	if n, err := io.CopyN(&data, r, count*int64(d.Size())); err != nil {
-		return nil, fmt.Errorf("it ends after %d of %d bytes: %w", n, count*int64(d.Size()), err)
+		return nil, fmt.Errorf("it ends too early, after %d of %d bytes: %w", n, count*int64(d.Size()), err)
 	}
 	if string(order[1]) == "False" || len(shape) < 2 {
 		return tensor.New(d, shape, data.Bytes()), nil

@@ -122,8 +122,21 @@ func (h *Heap) View(st *Storage, chain []Step, strides []sym.Expr, base, val *ss
 	return &py.Tensor{Cell: h.New(&View{Storage: st, Chain: chain, Strides: strides}), Base: base, Val: val}
 }
 
-// Then is the chain with one more step.
-func (v *View) Then(step Step) []Step { return append(v.Chain[:len(v.Chain):len(v.Chain)], step) }
+// Then is the chain with one more step. The first chain that goes on from another one takes the place behind it, if there is
+// one, so that a long chain is not copied for each step; a place without a kind is free.
+func (v *View) Then(step Step) []Step {
+	n := len(v.Chain)
+	if n < cap(v.Chain) {
+		if longer := v.Chain[:n+1]; longer[n].Kind == "" {
+			longer[n] = step
+			return longer
+		}
+	}
+	longer := make([]Step, n+1, 2*n+1)
+	copy(longer, v.Chain)
+	longer[n] = step
+	return longer
+}
 
 // Hold notes that a run-time list holds the elements.
 func (h *Heap) Hold(elems ...py.Value) {
