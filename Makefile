@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo ptxas gpu-routes fixtures bench-export onnxfiles wheel python-test lint clean
 
 all: build lint test ## build, lint and test
 
@@ -128,8 +128,8 @@ conformance: build .venv/ready ## the score on programs of PyTorch (make cases);
 # The last result is in tools/mutate/README.md. Specialize is left out for its size. SEED chooses others.
 N ?= 40
 MUTATE ?= ./ssa $(filter-out ./passes/specialize ./passes/passtest ./passes/all,$(patsubst %/,./%,$(wildcard passes/*/))) ./dialects/onnx
-mutate: ## small changes that no test notices; N of each package in MUTATE (an hour)
-	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,. $(MUTATE)
+mutate: ## small changes that no test notices; N of each package in MUTATE (hours)
+	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,.,./tools/cases $(MUTATE)
 
 # cases for a checkout that has no ../shared: operator samples, modules, indexing and scripts. TORCH is a Python with PyTorch and expecttest
 TORCH ?= python3
@@ -146,6 +146,13 @@ conformance-edges: build .venv/ready ## programs on the edges of numbers; OPSETS
 edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
 	$(PYTHON) tools/edges/edges.py --out out/edges
 	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
+
+operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch
+	@mkdir -p out
+	rm -rf out/operators
+	$(PYTHON) tools/operators/operators.py --out out/operators
+	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
+	GOCOVERDIR=out out/pick -out testdata/operators -least 1e9 out/operators
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
 conformance-models: build .venv/ready ## whole networks; LARGE=1 for the large ones too
@@ -190,6 +197,15 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 	$(GO) vet -tags data ./...
 	$(GO) tool staticcheck -tags data ./...
 	$(GO) run ./tools/analyzers/cmd/atonvet ./...
+
+# TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
+TARGET  ?=
+BUILDER ?= $(PYTHON)
+wheel: ## the Python package with the commands inside, into out/dist
+	ATON_TARGET=$(TARGET) $(BUILDER) -m build --wheel --no-isolation -o out/dist tools/python
+
+python-test: build ## the tests of the Python package; BUILDER has PyTorch, onnxruntime, pytest and mypy
+	cd tools/python && $(BUILDER) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=src $(BUILDER) -m pytest -q
 
 clean: ## remove bin/ and out/
 	rm -rf bin out

@@ -1,17 +1,12 @@
 package aton_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"sort"
-	"strings"
 	"testing"
 
 	"github.com/aton-project/aton"
@@ -21,49 +16,17 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/tools/cases/pack"
 )
 
 // unpack writes a committed archive of cases to a folder and lists them.
 func unpack(t *testing.T, name string) []string {
 	t.Helper()
-	f, err := os.Open(name)
+	dirs, err := pack.Unpack(name, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	gz, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	seen := map[string]bool{}
-	for r := tar.NewReader(gz); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, filepath.FromSlash(h.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		seen[filepath.Join(dir, strings.SplitN(h.Name, "/", 2)[0])] = true
-	}
-	var cases []string
-	for c := range seen {
-		cases = append(cases, c)
-	}
-	sort.Strings(cases)
-	return cases
+	return dirs
 }
 
 type randomCase struct {

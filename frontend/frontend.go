@@ -18,6 +18,7 @@ import (
 	"github.com/aton-project/aton/frontend/weights"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // Format is a kind of file.
@@ -104,7 +105,7 @@ func Recognize(data []byte) Format {
 
 // Load reads a file. Weights stay in it: the module keeps its mapping.
 func Load(path string, o Options) (*ssa.Module, error) {
-	mapping, err := archive.Map(path)
+	mapping, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

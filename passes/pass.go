@@ -109,6 +109,7 @@ func (c *Context) IntOption(name string) int { return option[int](c, name) }
 // BoolOption gives the value of an option that is declared as Bool.
 func (c *Context) BoolOption(name string) bool { return option[bool](c, name) }
 
+// option panics for an option that the pass does not declare.
 func option[T any](c *Context, name string) T {
 	v, ok := c.options[name].(T)
 	if !ok {

@@ -113,7 +113,7 @@ func (b *Block) AddParam(name string, t Type) *Value {
 	return v
 }
 
-// RemoveParam removes parameter i, which must have no uses.
+// RemoveParam removes parameter i. It panics if that has uses.
 func (b *Block) RemoveParam(i int) {
 	if b.Params[i].uses != nil {
 		panic("ssa: removing a parameter in use")

@@ -293,7 +293,7 @@ func (o *Op) AttrInts(name string) []int64 {
 	return v
 }
 
-// Erase removes the op and its blocks. Its results must have no uses.
+// Erase removes the op and its blocks. It panics if a result has uses.
 func (o *Op) Erase() {
 	for _, r := range o.Results {
 		if r.uses != nil {
@@ -343,7 +343,7 @@ func (o *Op) AddResult(t Type) *Value {
 	return v
 }
 
-// RemoveResult removes result i, which must have no uses.
+// RemoveResult removes result i. It panics if that has uses.
 func (o *Op) RemoveResult(i int) {
 	if o.Results[i].uses != nil {
 		panic("ssa: removing a result in use of " + string(o.Kind))

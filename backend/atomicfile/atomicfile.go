@@ -95,33 +95,21 @@ func (g *Group) create(path string) (f *os.File, held io.Closer, err error) {
 	if err := g.step("create"); err != nil {
 		return nil, nil, err
 	}
-	dir, pattern := filepath.Dir(path), "."+filepath.Base(path)+".*.tmp"
+	const suffix = ".tmp"
+	dir, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
 	unlock := lock(dir)
 	defer unlock()
-	if old, err := filepath.Glob(filepath.Join(literal(dir), literal("."+filepath.Base(path))+".*.tmp")); err == nil {
-		for _, name := range old {
-			if abandoned(name) {
-				os.Remove(name)
-			}
+	entries, _ := os.ReadDir(dir) // who may write a folder may be unable to list it
+	for _, e := range entries {
+		if name := filepath.Join(dir, e.Name()); strings.HasPrefix(e.Name(), prefix) && strings.HasSuffix(e.Name(), suffix) && abandoned(name) {
+			os.Remove(name)
 		}
 	}
-	if f, err = os.CreateTemp(dir, pattern); err != nil {
+	if f, err = os.CreateTemp(dir, prefix+"*"+suffix); err != nil {
 		return nil, nil, err
 	}
 	live.add(f.Name())
 	return f, hold(f.Name()), nil
-}
-
-// literal is a pattern of package filepath that stands for the name itself.
-func literal(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if strings.ContainsRune(`*?[\`, r) && os.PathSeparator == '/' {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // Commit puts the files in their places, in the order in which they were added: who reads the last one finds all. If one

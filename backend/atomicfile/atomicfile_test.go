@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aton-project/aton/backend/internal/filetest"
 )
 
 func text(s string) func(io.Writer) error {
@@ -15,23 +17,6 @@ func text(s string) func(io.Writer) error {
 		_, err := io.WriteString(w, s)
 		return err
 	}
-}
-
-func files(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]string{}
-	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[e.Name()] = string(b)
-	}
-	return out
 }
 
 // A file is as if os.WriteFile had written it, and is left alone when filling it fails.
@@ -54,7 +39,7 @@ func TestWrite(t *testing.T) {
 	if err := Write(path, func(w io.Writer) error { _ = text("two")(w); return boom }); !errors.Is(err, boom) {
 		t.Errorf("error %v", err)
 	}
-	if diff := cmp.Diff(map[string]string{"a": "one"}, files(t, dir)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "one"}, filetest.Contents(t, dir)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -83,7 +68,7 @@ func TestGroup(t *testing.T) {
 		if (err == nil) != (fail >= n) {
 			t.Errorf("step %d of %d failed: %v", fail, n, err)
 		}
-		if diff := cmp.Diff(want, files(t, dir)); diff != "" {
+		if diff := cmp.Diff(want, filetest.Contents(t, dir)); diff != "" {
 			t.Errorf("step %d failed:\n%s", fail, diff)
 		}
 	}
@@ -97,7 +82,7 @@ func TestRemoveTemporary(t *testing.T) {
 		t.Fatal(err)
 	}
 	RemoveTemporary()
-	if left := files(t, dir); len(left) != 0 {
+	if left := filetest.Contents(t, dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	g.Abandon()
@@ -128,7 +113,7 @@ func TestAbandoned(t *testing.T) {
 	if !abandoned(other) { // a system without locks
 		want[".a[1]*.123.tmp"] = ""
 	}
-	if diff := cmp.Diff(want, files(t, dir)); diff != "" {
+	if diff := cmp.Diff(want, filetest.Contents(t, dir)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -22,12 +23,12 @@ func dataName(path string, hash []byte) string {
 
 // dataFiles lists the data files of the model at path that Write has named; none if there is no model.
 func dataFiles(path string) []string {
-	m, err := mapFile(path)
+	m, err := mapfile.Open(path)
 	if err != nil {
 		return nil
 	}
-	defer m.close()
-	_, graph, err := split(m.data)
+	defer m.Close() // was only read
+	_, graph, err := split(m.Data)
 	if err != nil {
 		return nil
 	}

@@ -10,19 +10,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// mapped is a file in memory. file is nil if data is a copy.
-type mapped struct {
-	file *os.File
-	data []byte
-	info os.FileInfo // nil if it is not known
-}
-
-// Info is the file that the data is of, mapped or not.
-func (m *mapped) Info() os.FileInfo { return m.info }
-
-// Source is what makes a module's Keep a source.
-func (m *mapped) Source() (*os.File, []byte) { return m.file, m.data }
-
 // source is a mapped file that storages of a module may lie in; what a front end keeps alive for them has this method.
 type source interface {
 	Source() (*os.File, []byte)

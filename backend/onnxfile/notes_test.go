@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -17,8 +20,7 @@ func TestNotes(t *testing.T) {
 	props := func(v string) []*onnxpb.StringStringEntryProto {
 		return []*onnxpb.StringStringEntryProto{entry("team", v)}
 	}
-	floats := &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(1),
-		Shape: &onnxpb.TensorShapeProto{Dim: []*onnxpb.TensorShapeProto_Dimension{{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: 2}}}}}}}
+	floats := typeProto(ssa.Tensor(tensor.Float32, sym.Const(2)))
 	g := &onnxpb.GraphProto{
 		Name: str("g"), DocString: str("a graph"), MetadataProps: props("graph"),
 		Node: []*onnxpb.NodeProto{

@@ -13,6 +13,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
@@ -22,11 +23,11 @@ import (
 // file. Operators stay in the encoding of the file's opset; calls of the
 // model's own functions are inlined. Types are those that the file states.
 func Read(path string) (*ssa.Module, error) {
-	b, err := mapFile(path)
+	b, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	m, err := read(b.data, filepath.Dir(path))
+	m, err := read(b.Data, filepath.Dir(path))
 	var list *diag.List
 	switch {
 	case errors.As(err, &list):

@@ -12,6 +12,7 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile/check"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
@@ -20,7 +21,7 @@ import (
 type externalFiles struct {
 	dir   string
 	files map[string]*tensor.Storage
-	maps  []*mapped
+	maps  []*mapfile.File
 }
 
 // open maps a data file. Names that lead out of the model's folder are refused,
@@ -54,11 +55,11 @@ func (e *externalFiles) open(location string) (*tensor.Storage, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("external data %q is not a regular file", location)
 	}
-	b, err := mapFile(real)
+	b, err := mapfile.Open(real)
 	if err != nil {
 		return nil, err
 	}
-	s := &tensor.Storage{Bytes: b.data}
+	s := &tensor.Storage{Bytes: b.Data}
 	e.files[location] = s
 	e.maps = append(e.maps, b)
 	return s, nil
@@ -93,11 +94,11 @@ func unmarshalTensor(b []byte) (*onnxpb.TensorProto, error) {
 
 // ReadTensor decodes a TensorProto file, such as input_0.pb of an ONNX test case.
 func ReadTensor(path string) (name string, t *tensor.Tensor, err error) {
-	b, err := mapFile(path)
+	b, err := mapfile.Open(path)
 	if err != nil {
 		return "", nil, err
 	}
-	p, err := unmarshalTensor(b.data)
+	p, err := unmarshalTensor(b.Data)
 	if err != nil {
 		return "", nil, err
 	}

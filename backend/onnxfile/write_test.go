@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aton-project/aton/backend/internal/filetest"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -42,7 +43,7 @@ func TestFaults(t *testing.T) {
 		if err := Write(path, old, Options{External: external}); err != nil {
 			t.Fatal(err)
 		}
-		before := contents(t, dir)
+		before := filetest.Contents(t, dir)
 		m, _ := big(30000)
 		steps := 0
 		if err := Write(filepath.Join(t.TempDir(), "m.onnx"), m, Options{External: external, fault: func(string) error { steps++; return nil }}); err != nil {
@@ -62,7 +63,7 @@ func TestFaults(t *testing.T) {
 			if !errors.Is(err, boom) || !strings.Contains(err.Error(), path) {
 				t.Fatalf("step %d of %d: %v", fail, steps, err)
 			}
-			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
+			if diff := cmp.Diff(before, filetest.Contents(t, dir)); diff != "" {
 				t.Fatalf("step %d of %d: the folder was changed:\n%s", fail, steps, diff)
 			}
 		}
@@ -76,27 +77,10 @@ func TestFaults(t *testing.T) {
 		if err := Write(path, m, Options{External: external}); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(contents(t, dir)); n != len(before) {
+		if n := len(filetest.Contents(t, dir)); n != len(before) {
 			t.Errorf("%d files after the second export, %d after the first", n, len(before))
 		}
 	}
-}
-
-func contents(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[e.Name()] = string(b)
-	}
-	return out
 }
 
 // Of exports to one path at once one remains, with its own weights.
@@ -125,7 +109,7 @@ func TestConcurrent(t *testing.T) {
 	if got := onnx.ConstOf(m.Main().Body.First().Result(0)).Bytes(); !bytes.Equal(got, want) {
 		t.Error("the model has the weights of another one")
 	}
-	if n := len(contents(t, dir)); n != 2 {
+	if n := len(filetest.Contents(t, dir)); n != 2 {
 		t.Errorf("%d files, not a model and its data", n)
 	}
 }

@@ -29,9 +29,8 @@ var activation = Defs{
 	"aten::hardswish":     {Doc: "x * hardsigmoid(x)", Type: likeFloats, Lower: lowerHardswish},
 	"aten::softplus":      {Doc: "log(1 + exp(beta * x)) / beta, x where beta * x > threshold", Type: likeFloats, Lower: lowerSoftplus},
 	"aten::log_sigmoid":   {Doc: "log(sigmoid(x))", Type: likeFloats, Lower: lowerLogSigmoid},
-	"aten::log_sigmoid_forward": {Doc: "log(sigmoid(x)), and nothing", LowerN: func(l *Lowering) []*ssa.Value {
-		x := l.Tensor("self")
-		return []*ssa.Value{lowerLogSigmoid(l), l.fill(l.i64(0), l.DType(x), ssa.Int(0))}
+	"aten::log_sigmoid_forward": {Doc: "log(sigmoid(x)), and exp(-|x|) as on the CPU", LowerN: func(l *Lowering) []*ssa.Value {
+		return []*ssa.Value{lowerLogSigmoid(l), l.Op("Exp", l.neg(l.Op("Abs", l.Tensor("self"))))}
 	}},
 	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Type: likeFloats, Lower: lowerSoftshrink},
 	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Type: likeFloats, Lower: lowerHardshrink},

@@ -116,7 +116,7 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 		return Def{}, false
 	}
 	switch name {
-	case "stft", "istft", "is_complex", "is_floating_point", "is_signed", "to", "_to_copy", "type_as", "view_as_real", "real", "imag":
+	case "stft", "istft", "is_complex", "is_floating_point", "is_signed", "to", "_to_copy", "type_as", "view_as_real", "view_as_real_copy", "real", "imag":
 		return Def{}, false // their own rules know complex numbers
 	}
 	return Def{Why: "complex numbers: ONNX has no operators on them, and the operator is not among those that aton takes apart"}, true

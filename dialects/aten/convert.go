@@ -37,6 +37,8 @@ var convert = Defs{
 	"aten::lift_fresh_copy":                {Doc: "x", Lower: same("self")},
 	"aten::cpu":                            {Doc: "x", Lower: same("self")},
 	"aten::cuda":                           {Doc: "x", Lower: same("self")},
+	"aten::to_mkldnn":                      {Doc: "x, in another layout, which ONNX does not know", Lower: lowerLayout},
+	"aten::to_dense":                       {Doc: "x, which is no sparse tensor", Lower: lowerLayout},
 	"aten::pin_memory":                     {Doc: "x", Lower: same("self")},
 	"aten::requires_grad_":                 {Doc: "x", Lower: same("self")},
 	"aten::_assert_async":                  {Doc: "x", Lower: same("self")},
@@ -48,6 +50,12 @@ var convert = Defs{
 	"aten::copy":                           {Doc: "src broadcast to the shape of self, in its element type", Lower: lowerCopy},
 	"aten::fill":                           {Doc: "value everywhere", Lower: func(l *Lowering) *ssa.Value { return l.filled(l.Tensor("self"), "value") }},
 	"aten::zero":                           {Doc: "0 everywhere", Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.constLike(x, l.DType(x), 0) }},
+}
+
+// lowerLayout gives x in the element type that is asked for.
+func lowerLayout(l *Lowering) *ssa.Value {
+	x := l.Tensor("self")
+	return l.Cast(x, l.typeArg(l.DType(x)))
 }
 
 // same gives an argument back.

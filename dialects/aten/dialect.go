@@ -33,7 +33,7 @@ var random = sync.OnceValue(func() map[string]bool {
 	for _, name := range strings.Fields(`
 		alpha_dropout bernoulli binomial cauchy dropout exponential feature_alpha_dropout feature_dropout
 		geometric log_normal multinomial native_dropout normal poisson rand rand_like randint randint_like
-		randn randn_like random randperm rrelu rrelu_with_noise uniform _sample_dirichlet _standard_gamma
+		randn randn_like random randperm rrelu rrelu_with_noise rrelu_with_noise_functional uniform _sample_dirichlet _standard_gamma
 		gumbel_softmax fractional_max_pool2d fractional_max_pool3d seed manual_seed initial_seed`) {
 		m[name] = true
 	}
@@ -43,17 +43,18 @@ var random = sync.OnceValue(func() map[string]bool {
 // training maps operators, without a trailing "_", to the argument that must be true for them to be random or to write
 // their running statistics.
 var training = map[string]effects{
-	"dropout":               {arg: "train", unlessFalse: ssa.Random},
-	"alpha_dropout":         {arg: "train", unlessFalse: ssa.Random},
-	"feature_dropout":       {arg: "train", unlessFalse: ssa.Random},
-	"feature_alpha_dropout": {arg: "train", unlessFalse: ssa.Random},
-	"native_dropout":        {arg: "train", unlessFalse: ssa.Random},
-	"rrelu":                 {arg: "training", unlessFalse: ssa.Random},
-	"rrelu_with_noise":      {arg: "training", unlessFalse: ssa.Random},
-	"lstm":                  {arg: "train", unlessFalse: ssa.Random},
-	"gru":                   {arg: "train", unlessFalse: ssa.Random},
-	"rnn_tanh":              {arg: "train", unlessFalse: ssa.Random},
-	"rnn_relu":              {arg: "train", unlessFalse: ssa.Random},
+	"dropout":                     {arg: "train", unlessFalse: ssa.Random},
+	"alpha_dropout":               {arg: "train", unlessFalse: ssa.Random},
+	"feature_dropout":             {arg: "train", unlessFalse: ssa.Random},
+	"feature_alpha_dropout":       {arg: "train", unlessFalse: ssa.Random},
+	"native_dropout":              {arg: "train", unlessFalse: ssa.Random},
+	"rrelu":                       {arg: "training", unlessFalse: ssa.Random},
+	"rrelu_with_noise":            {arg: "training", unlessFalse: ssa.Random},
+	"rrelu_with_noise_functional": {arg: "training", unlessFalse: ssa.Random},
+	"lstm":                        {arg: "train", unlessFalse: ssa.Random},
+	"gru":                         {arg: "train", unlessFalse: ssa.Random},
+	"rnn_tanh":                    {arg: "train", unlessFalse: ssa.Random},
+	"rnn_relu":                    {arg: "train", unlessFalse: ssa.Random},
 
 	"scaled_dot_product_attention": {arg: "dropout_p", unlessFalse: ssa.Random},
 

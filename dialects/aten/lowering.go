@@ -583,6 +583,9 @@ func (l *Lowering) sizes(name string) []Size {
 			return []Size{{Expr: sym.Const(lit.Int()), Known: true}}
 		}
 		ints, ok := lit.IntList()
+		if t := lit.Tensor; t != nil && t.DType.IsInt() && len(t.Shape) == 1 {
+			ints, ok = t.Int64s(), true
+		}
 		if !ok {
 			l.Fail("argument %q must be a list of ints", name)
 		}

@@ -31,16 +31,17 @@ var distributions = Defs{
 		u := l.uniform(l.Tensor("self"), -math.Pi/2, math.Pi/2)
 		return l.offset(l.scale(l.Op("Tan", u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
 	}},
-	"aten::geometric":             {Doc: "trials up to the first success", Lower: lowerGeometric},
-	"aten::bernoulli":             {Doc: "1 with probability p, else 0", Lower: lowerBernoulli},
-	"aten::multinomial":           {Doc: "indices drawn by weight", Lower: lowerMultinomial},
-	"aten::dropout":               {Doc: "x; in training, zeros with probability p and the rest scaled", Lower: lowerDropout},
-	"aten::native_dropout":        {Doc: "dropout and what it kept", LowerN: lowerNativeDropout},
-	"aten::feature_dropout":       {Doc: "dropout of whole channels", Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, false) }},
-	"aten::alpha_dropout":         {Doc: "dropout that keeps mean and variance", Lower: func(l *Lowering) *ssa.Value { return l.noisy(false, true) }},
-	"aten::feature_alpha_dropout": {Doc: "alpha dropout of whole channels", Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, true) }},
-	"aten::rrelu":                 {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Lower: lowerRrelu},
-	"aten::rrelu_with_noise":      {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Lower: lowerRrelu},
+	"aten::geometric":                   {Doc: "trials up to the first success", Lower: lowerGeometric},
+	"aten::bernoulli":                   {Doc: "1 with probability p, else 0", Lower: lowerBernoulli},
+	"aten::multinomial":                 {Doc: "indices drawn by weight", Lower: lowerMultinomial},
+	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", Lower: lowerDropout},
+	"aten::native_dropout":              {Doc: "dropout and what it kept", LowerN: lowerNativeDropout},
+	"aten::feature_dropout":             {Doc: "dropout of whole channels", Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, false) }},
+	"aten::alpha_dropout":               {Doc: "dropout that keeps mean and variance", Lower: func(l *Lowering) *ssa.Value { return l.noisy(false, true) }},
+	"aten::feature_alpha_dropout":       {Doc: "alpha dropout of whole channels", Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, true) }},
+	"aten::rrelu":                       {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Lower: lowerRrelu},
+	"aten::rrelu_with_noise":            {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Lower: lowerRrelu},
+	"aten::rrelu_with_noise_functional": {Doc: "rrelu_with_noise, and the noise as it is afterwards", LowerN: lowerRreluFunctional},
 }
 
 // emptyOf is a tensor of the shape and type that a random operator fills.
@@ -267,4 +268,11 @@ func lowerRrelu(l *Lowering) *ssa.Value {
 		return l.OpA("LeakyRelu", []ssa.Attr{floatAttr("alpha", (low+high)/2)}, x)
 	}
 	return l.where(l.lessEqual(x, l.Like(x, 0)), l.mul(x, l.uniform(x, low, high)), x)
+}
+
+func lowerRreluFunctional(l *Lowering) []*ssa.Value {
+	if l.training() {
+		l.Fail("in training, what it writes to the noise is not known")
+	}
+	return []*ssa.Value{lowerRrelu(l), l.Tensor("noise")}
 }

@@ -17,6 +17,8 @@ type row struct {
 	// limits checks what the operator demands of its operands besides what infer needs.
 	limits func(c *infer)
 	traits trait
+	// class says in which other types the operator computes the same.
+	class Class
 	// carries are the operands whose elements become those of the results unchanged; nil for operators that compute.
 	carries func(o *ssa.Op) []int
 	// expr computes an element from those of the operands at the same place. The kernel, the kernel of a GPU, steps down
@@ -83,7 +85,7 @@ func init() {
 	for _, family := range [...]map[string]row{elementwiseRows(), shapeRows(), reduceRows(), nnRows(), controlRows(), otherRows()} {
 		for name, r := range family {
 			if rows[name] != nil {
-				panic(fmt.Sprintf("two rows for %s", name))
+				panic(fmt.Sprintf("two rows for %s", name)) // before anything is read
 			}
 			rows[name] = &r
 		}

@@ -33,6 +33,7 @@ import (
 	"github.com/aton-project/aton/frontend/pickle"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // Options says what to read of an archive.
@@ -85,7 +86,7 @@ var defaultLimits = archive.Limits{Records: 1 << 20, Inflated: 4 << 30, Text: 1 
 
 // Load maps a file and reads it. The module keeps the mapping in Keep.
 func Load(path string, opts Options) (*ssa.Module, error) {
-	mapping, err := archive.Map(path)
+	mapping, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/frontend/pickle"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // Options says what to read of an archive.
@@ -77,7 +78,7 @@ const (
 
 // Load maps a file and reads it. The module keeps the mapping in Keep.
 func Load(path string, opts Options) (*ssa.Module, error) {
-	mapping, err := archive.Map(path)
+	mapping, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

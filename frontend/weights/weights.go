@@ -12,13 +12,14 @@ import (
 	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/frontend/pickle"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // Set is an ordered collection of named tensors. The tensors are views of the
 // file; they are valid while the mapping is.
 type Set struct {
 	Names   []string
-	Mapping *archive.Mapping // nil for a set that was read from memory
+	Mapping *mapfile.File // nil for a set that was read from memory
 
 	tensors map[string]*tensor.Tensor
 }
@@ -66,7 +67,7 @@ func (e *Error) Error() string {
 // Load maps a file and reads it. key is the path of the state dict in a
 // checkpoint, such as model.encoder; empty means the first one found.
 func Load(path, key string) (*Set, error) {
-	m, err := archive.Map(path)
+	m, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -194,6 +194,7 @@ func (m *marker) owners(b *ssa.Block) {
 	}
 }
 
+// index is the place of a value in a list that has it; it panics for another one.
 func index(vs []*ssa.Value, v *ssa.Value) int {
 	for i, w := range vs {
 		if v == w {

@@ -35,6 +35,9 @@ func run(c *passes.Context) error {
 		return nil
 	}
 	s := sizes.New(f.Body.Params)
+	if !s.Dynamic() { // nothing to ask, which saves an inference of all types
+		return nil
+	}
 	typecheck.Demands(m, func(op *ssa.Op, x, y sym.Expr, broadcast bool) {
 		s.Require(sizes.Demand{X: x, Y: y, Broadcast: broadcast, Op: op})
 	})

@@ -6,55 +6,13 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// class says in which other types an operator computes the same.
-type class int
-
-const (
-	// real: elements are real numbers; halves are computed in float32, as PyTorch does.
-	real class = iota
-	// moves: elements are copied; any type that holds them will do.
-	moves
-	// orders: elements are compared or picked; any type that holds them will do.
-	orders
-	// ring: sums and products; integers wrap around, so wider ones will do.
-	ring
-	// quotients: values of a wider type are right, wrapped ones are not.
-	quotients
-)
-
-func classOf(o *ssa.Op) class {
-	switch o.Kind.Name() {
-	case "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Concat", "Split", "Slice", "Gather", "GatherElements",
-		"GatherND", "Expand", "Tile", "Pad", "Where", "Compress", "ReverseSequence", "SpaceToDepth", "DepthToSpace", "Trilu", "OneHot",
-		"CenterCropPad", "EyeLike", "ConstantOfShape", "Scatter", "MaxUnpool", "Size", "Shape", "TensorScatter":
-		return moves
-	case "ScatterElements", "ScatterND":
-		switch o.AttrStr("reduction", "none") {
-		case "none":
-			return moves
-		case "add", "mul":
-			return ring
-		}
-		return orders
-	case "Max", "Min", "TopK", "ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual",
-		"Sign", "Relu", "Clip", "IsNaN", "IsInf", "MaxPool", "GlobalMaxPool", "Unique", "Hardmax", "Range", "RoiAlign":
-		return orders
-	case "Abs", "Add", "Sub", "Mul", "Neg", "Sum", "ReduceSum", "ReduceSumSquare", "ReduceProd", "CumSum", "CumProd", "MatMul", "Gemm", "Einsum",
-		"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift":
-		return ring
-	case "Div", "Mod", "Pow":
-		return quotients
-	}
-	return real
-}
-
 // exactBack says that the op gives only elements that its operands had: the
 // cast back from a wider type loses nothing.
 func exactBack(o *ssa.Op) bool {
-	switch classOf(o) {
-	case moves:
+	switch onnx.ClassOf(o) {
+	case onnx.Copies:
 		return true
-	case orders:
+	case onnx.Orders:
 		return o.Kind != "onnx::Range"
 	}
 	return false
@@ -94,11 +52,7 @@ func wider(d tensor.DType) []tensor.DType {
 // computing finds a type in which the op computes the same for the type
 // variable, Undefined if there is none.
 func (l *legalizer) computing(o *ssa.Op, g *group) tensor.DType {
-	c := classOf(o)
-	if o.Kind == "onnx::NonZero" {
-		c = moves
-	}
-	for _, d := range candidates(c, g.dtype) {
+	for _, d := range candidates(onnx.ClassOf(o), g.dtype) {
 		if holds(g.allowed, d) && (d != tensor.BFloat16 || l.opset >= 13) {
 			return d
 		}
@@ -106,9 +60,9 @@ func (l *legalizer) computing(o *ssa.Op, g *group) tensor.DType {
 	return tensor.Undefined
 }
 
-func candidates(c class, d tensor.DType) []tensor.DType {
+func candidates(c onnx.Class, d tensor.DType) []tensor.DType {
 	switch c {
-	case moves:
+	case onnx.Copies:
 		switch d {
 		case tensor.Uint32: // as good as a renaming
 			return append([]tensor.DType{tensor.Int32}, wider(d)...)
@@ -116,9 +70,9 @@ func candidates(c class, d tensor.DType) []tensor.DType {
 			return []tensor.DType{tensor.Int64}
 		}
 		return wider(d)
-	case orders:
+	case onnx.Orders:
 		return wider(d)
-	case ring:
+	case onnx.Ring:
 		switch d {
 		case tensor.Uint64:
 			return []tensor.DType{tensor.Int64}
@@ -126,7 +80,7 @@ func candidates(c class, d tensor.DType) []tensor.DType {
 			return nil
 		}
 		return onlyLike(d, wider(d))
-	case quotients:
+	case onnx.Quotients:
 		if d == tensor.Bool {
 			return nil
 		}

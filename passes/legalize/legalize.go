@@ -56,7 +56,7 @@ func (l *legalizer) block(b *ssa.Block) {
 		if first == next {
 			rounds = 0
 		} else if rounds++; rounds > maxRounds {
-			panic(fmt.Sprintf("legalize: %s at opset %d: no end of rewriting", o.Kind, l.opset))
+			panic(fmt.Sprintf("legalize: %s at opset %d: no end of rewriting", o.Kind, l.opset)) // a mistake in the steps: each leads to an older form
 		}
 		o = first
 	}

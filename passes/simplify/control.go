@@ -6,13 +6,13 @@ import (
 	"github.com/aton-project/aton/ssa/rewrite"
 )
 
-// control holds the rules on If and Loop. What branches and loops carry in vain is dead code, which the pass dce removes.
+// control holds the rules on If and Loop. What branches and loops carry in vain is dead code, which the pass dce removes, and
+// a loop that runs once at most is unrolled by the pass unroll.
 func (s *simplifier) control() []rewrite.Rule {
 	return []rewrite.Rule{
 		{Name: "if-decided", Kinds: []ssa.Kind{"onnx::If"}, Apply: ifDecided},
 		{Name: "if-same", Kinds: []ssa.Kind{"onnx::If"}, Apply: ifSame},
 		{Name: "loop-invariant", Kinds: []ssa.Kind{"onnx::Loop"}, Apply: loopInvariant},
-		{Name: "loop-never", Kinds: []ssa.Kind{"onnx::Loop"}, Apply: loopNever},
 	}
 }
 
@@ -85,20 +85,4 @@ func loopInvariant(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 	}
 	return done
-}
-
-// loopNever takes the initial values of a Loop that does not run once.
-func loopNever(r *rewrite.Rewriter, o *ssa.Op) bool {
-	trips, ok := constOne(o.Operand(0))
-	never := ok && trips <= 0 || o.Operand(1) != nil && allAre(o.Operand(1), 0)
-	if !never || len(o.Results) != o.NumOperands()-2 { // scan outputs would be empty tensors
-		return false
-	}
-	for i, v := range o.Results {
-		if o.Operand(i+2) == nil || !r.Fits(o.Operand(i+2), v) {
-			return false
-		}
-	}
-	r.Replace(o, o.Operands()[2:]...)
-	return true
 }

@@ -169,11 +169,10 @@ func onnxLoop(o *ssa.Op) (loop, bool) {
 		return loop{}, false
 	}
 	body := o.Blocks[0]
-	trips, bounded := int64(0), false
-	if n, ok := onnx.ConstInts(o.Operand(0)); ok && len(n) == 1 {
+	trips, bounded := int64(0), false // no operand: no bound
+	n, constant := onnx.ConstInts(o.Operand(0))
+	if constant && len(n) == 1 {
 		trips, bounded = max(n[0], 0), true
-	} else if o.Operand(0) != nil {
-		return loop{}, false
 	}
 	first, known := truth(o.Operand(1))
 	if o.Operand(1) == nil {
@@ -186,7 +185,7 @@ func onnxLoop(o *ssa.Op) (loop, bool) {
 	switch {
 	case known && !first, bounded && trips == 0:
 		trips = 0
-	case !known:
+	case !known, o.Operand(0) != nil && !bounded:
 		return loop{}, false
 	case decided && !again:
 		trips = 1

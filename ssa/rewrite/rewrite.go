@@ -150,7 +150,8 @@ func (r *Rewriter) CreateN(kind ssa.Kind, results int, operands []*ssa.Value, at
 type abandoned struct{ err error }
 
 // Replace makes the users of an op's results use other values, and erases the
-// op and what it alone used. A nil value is right for a result without use.
+// op and what it alone used. A nil value is right for a result without use. It panics if
+// there are not as many values as results.
 func (r *Rewriter) Replace(o *ssa.Op, values ...*ssa.Value) {
 	if len(values) != len(o.Results) {
 		panic(fmt.Sprintf("rewrite: %d values for %d results of %s", len(values), len(o.Results), o.Kind))
@@ -345,7 +346,8 @@ func (r *Rewriter) discard() {
 	}
 }
 
-// Run applies compiled rules to a function until none fits.
+// Run applies compiled rules to a function until none fits. It panics if the rules undo each other without end: that is a
+// mistake in them, whatever the function is.
 func Run(f *ssa.Func, set *Set, cfg Config) Result {
 	r := &Rewriter{cfg: cfg, f: f, queued: map[*ssa.Op]bool{}}
 	var res Result

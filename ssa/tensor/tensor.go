@@ -58,7 +58,7 @@ type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// Of wraps a slice of elements, which is kept, not copied. T must have d's size.
+// Of wraps a slice of elements, which is kept, not copied. It panics if T has not d's size.
 func Of[T Number](d DType, shape []int64, data []T) *Tensor {
 	var z T
 	if int(unsafe.Sizeof(z)) != d.Size() {
@@ -229,7 +229,7 @@ func (t *Tensor) walk(f func(at int64)) {
 
 // Data gives the elements as a Go slice of the matching type in row-major
 // order, without a copy where the data is contiguous and aligned. The caller
-// must not write to it.
+// must not write to it. It panics if T has not the size of t's elements.
 func Data[T Number](t *Tensor) []T {
 	var z T
 	if int(unsafe.Sizeof(z)) != t.DType.Size() {
@@ -312,7 +312,7 @@ func (t *Tensor) Float64s() []float64 {
 	return out
 }
 
-// Int64s converts the elements of any real type to int64; floats are truncated.
+// Int64s converts the elements of any real type to int64; floats are truncated. It panics for other types.
 func (t *Tensor) Int64s() []int64 {
 	out := make([]int64, 0, t.NumElements())
 	switch t.DType {
@@ -347,7 +347,8 @@ func widen[T int8 | int16 | int32 | uint8 | uint16 | uint32](out []int64, t *Ten
 }
 
 // FromFloats makes a tensor of type d from float64 values, rounding to nearest
-// for floats and truncating for integers. See HoldsNumbers for the types that it makes.
+// for floats and truncating for integers. It makes the types that HoldsNumbers reports, and
+// panics for others.
 func FromFloats(d DType, shape []int64, v []float64) *Tensor {
 	switch d {
 	case Float64:
@@ -375,7 +376,7 @@ func FromFloats(d DType, shape []int64, v []float64) *Tensor {
 	return FromInts(d, shape, ints)
 }
 
-// FromInts makes a tensor of type d from int64 values; narrower integers wrap.
+// FromInts makes a tensor of type d from int64 values; narrower integers wrap. It panics for a type of which HoldsNumbers is false.
 func FromInts(d DType, shape []int64, v []int64) *Tensor {
 	switch d {
 	case Int64:

@@ -48,6 +48,7 @@ var table = []rule{
 	{"frontend/export/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/jit/...", ""},
 	{"frontend/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/jit/... !frontend/export/...", ""},
 
+	{"backend/internal/filetest", "", ""},
 	{"backend/atomicfile", "", ""},
 	{"backend/onnxfile/...", "ssa/... dialects/prim dialects/onnx/... backend/onnxfile/... backend/atomicfile", "google.golang.org/protobuf"},
 	{"backend/interp/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... backend/interp/...", ""},

@@ -25,6 +25,7 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/passes"
 )
 
 // Case is a case.json.
@@ -45,6 +46,9 @@ type Case struct {
 	DataSets    []DataSet                    `json:"data_sets"`
 	// PT2DataSets are the indices of the data sets that model.pt2 takes; nil if it takes all.
 	PT2DataSets []int `json:"pt2_data_sets"`
+
+	// Runner watches the passes of its exports; nil for none.
+	Runner *passes.Runner `json:"-"`
 }
 
 // DataSet is a folder of inputs and outputs.
@@ -83,7 +87,7 @@ func (c *Case) Has(f Format) bool {
 
 // Options are those that the case is converted with.
 func (c *Case) Options(f Format, opset int) (aton.Options, error) {
-	opts := aton.Options{Opset: opset}
+	opts := aton.Options{Opset: opset, Runner: c.Runner}
 	if f != Archive { // it states its own inputs
 		return opts, nil
 	}

@@ -148,15 +148,15 @@ def work():
 
 def judge_all(items, jobs):
     """Verdicts for (task, folder or model, path, opset). A worker that dies has judged the item that it was at."""
-    verdicts, todo, lock = {}, list(reversed(items)), threading.Lock()
+    verdicts, left, lock = {}, list(reversed(items)), threading.Lock()
 
     def loop():
         p = None
         while True:
             with lock:
-                if not todo:
+                if not left:
                     break
-                item = todo.pop()
+                item = left.pop()
             if p is None:
                 p = subprocess.Popen([sys.executable, __file__, "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             p.stdin.write("\t".join(map(str, item)) + "\n")

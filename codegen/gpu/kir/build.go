@@ -99,7 +99,7 @@ func (b *Builder) Num(t Type, f float64) Value {
 	return b.Int(t, int64(f))
 }
 
-// pure makes an operation without effects, in the outermost block where its operands are.
+// pure makes an operation without effects, in the outermost block where its operands are. It panics if no block has them all.
 func (b *Builder) pure(op Op, t Type, n int64, args ...Value) Value {
 	home := b.K.Body
 	for _, a := range args {
@@ -140,6 +140,7 @@ func (b *Builder) effect(v *Node) *Node {
 	return v
 }
 
+// same panics if the operands of an operation differ in type.
 func (b *Builder) same(op Op, x, y Value) {
 	if x.Type != y.Type {
 		panic(fmt.Sprintf("kir: %s: %s of %s and %s", b.K.Name, op, x.Type, y.Type))
@@ -304,7 +305,7 @@ func (b *Builder) LoadVec(m *Mem, at Value, n int) []Value {
 	return b.results(b.effect(&Node{Op: Load, Mem: m, Width: n, Args: []Value{at}}), n, func(int) Type { return m.Elem })
 }
 
-// Store writes elements, 1, 2 or 4, from a place on that is a multiple of their number.
+// Store writes elements, 1, 2 or 4, from a place on that is a multiple of their number. It panics for elements of another type.
 func (b *Builder) Store(m *Mem, at Value, vs ...Value) {
 	for _, v := range vs {
 		if v.Type != m.Elem {
@@ -317,7 +318,8 @@ func (b *Builder) Store(m *Mem, at Value, vs ...Value) {
 // Barrier waits for all threads of the block.
 func (b *Builder) Barrier() { b.effect(&Node{Op: Barrier}) }
 
-// Shuffle is x of the lane whose number differs in the bits of mask; all lanes of the warp must take part.
+// Shuffle is x of the lane whose number differs in the bits of mask; all lanes of the warp must take part. It panics for
+// types of less than 32 bits, predicates excepted.
 func (b *Builder) Shuffle(x Value, mask int64) Value {
 	switch x.Type {
 	case I32, F32:
@@ -348,6 +350,7 @@ func (b *Builder) open() *Block {
 }
 
 // For counts from a number to below another one and carries values; body gives the next ones. The results are the last ones.
+// It panics if the body gives another number of values.
 func (b *Builder) For(from, to, step Value, carried []Value, body func(i Value, carried []Value) []Value) []Value {
 	if from.Op == Const && to.Op == Const && step.Op == Const && from.Int+step.Int >= to.Int {
 		if from.Int >= to.Int {
@@ -373,7 +376,8 @@ func (b *Builder) For(from, to, step Value, carried []Value, body func(i Value, 
 	return b.results(loop, len(carried), func(i int) Type { return carried[i].Type })
 }
 
-// If runs one of two bodies, which give as many values; otherwise may be nil if there are none.
+// If runs one of two bodies, which give as many values; otherwise may be nil if there are none. It
+// panics if their numbers differ.
 func (b *Builder) If(cond Value, then, otherwise func() []Value) []Value {
 	if cond.Op == Const {
 		if cond.Int != 0 {

@@ -108,7 +108,7 @@ func elem(t kir.Type) types.Type {
 	case kir.F64:
 		return types.Double
 	}
-	panic("llvm: no type " + t.String())
+	panic("llvm: no type " + t.String()) // the cases are all types of kir
 }
 
 // value gives what a node was lowered to.
@@ -127,7 +127,7 @@ func (l *lowering) value(v *kir.Node) value.Value {
 	}
 	x := l.values[v]
 	if x == nil {
-		panic("llvm: " + v.Op.String() + " is used before it is lowered")
+		panic("llvm: " + v.Op.String() + " is used before it is lowered") // a Builder adds nodes behind their operands
 	}
 	return x
 }
@@ -343,7 +343,7 @@ func floatBinary(b *ir.Block, op kir.Op, x, y value.Value) value.Value {
 	case kir.Div:
 		return b.NewFDiv(x, y)
 	}
-	panic("llvm: no " + op.String() + " of floats")
+	panic("llvm: no " + op.String() + " of floats") // lowerings of kernels make no other on floats
 }
 
 func intBinary(b *ir.Block, op kir.Op, x, y value.Value) value.Value {
@@ -375,7 +375,7 @@ func intBinary(b *ir.Block, op kir.Op, x, y value.Value) value.Value {
 	case kir.AShr:
 		return b.NewAShr(x, y)
 	}
-	panic("llvm: no " + op.String() + " of integers")
+	panic("llvm: no " + op.String() + " of integers") // nor on integers
 }
 
 // math calls the intrinsics that every LLVM lowers to one instruction.

@@ -74,6 +74,9 @@ func invented(name string) bool {
 	return len(name) > 1 && name[0] == 'u' && strings.Trim(name[1:], "0123456789") == ""
 }
 
+// Dynamic reports whether any axis of the inputs is left open: without one, no demand says anything.
+func (s *Solver) Dynamic() bool { return len(s.axes) > 0 }
+
 // Require notes a demand. What holds in a branch or a loop only is no demand of the program, and the caller's to leave out;
 // sizes that depend on other things than axes of inputs are left out here.
 func (s *Solver) Require(d Demand) {

@@ -22,9 +22,8 @@ import (
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/tools/analyzers/internal/typename"
 )
-
-const module = "github.com/aton-project/aton/"
 
 // Analyzer reports operators that no schema declares and that undeclared.txt does not list either.
 //
@@ -117,7 +116,7 @@ func check(pass *analysis.Pass, at token.Pos, k ssa.Kind) {
 // literal checks a string literal of type ssa.Kind.
 func literal(pass *analysis.Pass, n *ast.BasicLit) {
 	tv := pass.TypesInfo.Types[n]
-	if !named(tv.Type, "ssa", "Kind") || tv.Value == nil {
+	if !typename.Is(tv.Type, "ssa", "Kind") || tv.Value == nil {
 		return
 	}
 	if k := ssa.Kind(constant.StringVal(tv.Value)); whole.MatchString(string(k)) {
@@ -141,7 +140,7 @@ func call(pass *analysis.Pass, n *ast.CallExpr) {
 		return
 	}
 	recv := method.Signature().Recv().Type()
-	if !named(recv, "dialects/onnx", "Builder") && !named(recv, "dialects/aten", "Lowering") {
+	if !typename.Is(recv, "dialects/onnx", "Builder") && !typename.Is(recv, "dialects/aten", "Lowering") {
 		return
 	}
 	if v := pass.TypesInfo.Types[n.Args[0]].Value; v != nil && v.Kind() == constant.String {
@@ -151,7 +150,7 @@ func call(pass *analysis.Pass, n *ast.CallExpr) {
 
 // rule checks the patterns of a rewrite.Rule.
 func rule(pass *analysis.Pass, n *ast.CompositeLit) {
-	if !named(pass.TypesInfo.Types[n].Type, "ssa/rewrite", "Rule") {
+	if !typename.Is(pass.TypesInfo.Types[n].Type, "ssa/rewrite", "Rule") {
 		return
 	}
 	for _, e := range n.Elts {
@@ -168,13 +167,4 @@ func rule(pass *analysis.Pass, n *ast.CompositeLit) {
 			check(pass, kv.Value.Pos(), ssa.Kind(k))
 		}
 	}
-}
-
-// named reports that t, or what it points to, is a type of a package of this module.
-func named(t types.Type, pkg, name string) bool {
-	if p, ok := t.(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	n, ok := t.(*types.Named)
-	return ok && n.Obj().Name() == name && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == module+pkg
 }

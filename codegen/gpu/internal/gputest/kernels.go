@@ -42,7 +42,7 @@ func Bytes[T any](x []T) []byte {
 	return b
 }
 
-// Values reads n numbers of a buffer.
+// Values reads n numbers of a buffer. It panics if there are fewer.
 func Values[T any](b *sim.Buffer, n int) []T {
 	x := make([]T, n)
 	if _, err := binary.Decode(b.Bytes(), binary.LittleEndian, x); err != nil {

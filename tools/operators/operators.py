@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Writes one small program for each operator that the other suites do not reach, with what PyTorch gives for it, as cases (tools/cases).
+
+    python3 tools/operators/operators.py --out DIR [--filter RE]
+
+DIR/operators/ID has the archive, the inputs and the outputs. `testdata/operators.tar.gz` is packed from it by tools/randprog/pack.py.
+Most of these operators are what torch.export and TorchScript decompose others into, aliases, and forms of one backend.
+"""
+import argparse
+import os
+import re
+import sys
+
+import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers quantized_decomposed)
+
+try:
+    import torchvision  # noqa: F401  (registers its operators)
+except ImportError:
+    torchvision = None
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance"))
+import casefile  # noqa: E402
+
+torch.manual_seed(0)
+
+
+def r(*shape):
+    return torch.randn(*shape)
+
+
+def ints(*values):
+    return torch.tensor(values, dtype=torch.int64)
+
+
+X, Y = torch.tensor([[-1.5, 0.25, 2.0], [0.5, -0.75, 3.5]]), torch.tensor([[0.5, 1.5, -2.0], [0.5, 2.25, 1.0]])
+UNIT = torch.tensor([[-0.9, -0.25, 0.0], [0.3, 0.75, 0.99]])  # in (-1, 1)
+MORE = torch.tensor([[1.0, 1.25, 2.0], [3.5, 10.0, 30.0]])  # from 1 on
+MASK = torch.tensor([[True, False, False], [False, True, False]])
+IMAGE, VOLUME = r(1, 2, 5, 6), r(1, 2, 4, 4, 5)
+CHANNELS = (torch.tensor([1.5, 0.5]), torch.tensor([0.1, -0.2]), torch.tensor([0.3, -0.4]), torch.tensor([0.9, 1.7]))
+SYMMETRIC = torch.tensor([[2.0, 0.5, 0.1], [0.5, 3.0, 0.2], [0.1, 0.2, 1.0]])
+REGULAR = torch.tensor([[2.0, 0.5, 0.1], [0.3, 3.0, 0.2], [0.4, 0.2, 1.0]])
+
+
+def programs():
+    """(id, expression, inputs) and, behind them, "program" where only torch.export has the operators.
+
+    The scales of quantized products leave no ties: PyTorch multiplies integers by one rounded factor, the pairs of DequantizeLinear
+    and QuantizeLinear that ONNX has for them multiply real numbers, and a tie may go the other way by one quantum.
+    """
+    # aliases and single functions
+    for name in "absolute adjoint alias arctan arcsinh negative detach_copy fix lift lift_fresh lift_fresh_copy special_erf special_erfc special_exp2 special_expit special_expm1 special_i0 special_sinc special_round conj _neg_view _neg_view_copy inverse:3 det:3 slogdet:3 _cast_Byte:+ _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short _shape_as_tensor log_sigmoid_forward".split():
+        name, _, kind = name.partition(":")
+        yield name, f"a.{name}(x)", ({"": X, "3": REGULAR, "+": MORE}[kind],)
+    yield "_conj_copy", "torch.view_as_real(a._conj_copy(torch.view_as_complex(x))), torch.view_as_real(a._conj_physical(torch.view_as_complex(x)))", (r(3, 2),)
+    for name in "arccos arcsin arctanh special_erfinv special_logit".split():
+        yield name, f"a.{name}(x)", (UNIT * 0.9 if name != "special_logit" else UNIT.abs() * 0.9 + 0.05,)
+    for name in "arccosh special_log1p special_gammaln special_digamma special_psi".split():
+        yield name, f"a.{name}(x)", (MORE,)
+    yield "special_multigammaln", "a.special_multigammaln(x, 2)", (MORE + 1,)
+    for name in "arctan2 greater greater_equal less less_equal multiply not_equal".split():
+        yield name, f"a.{name}(x, y)", (X, Y)
+    yield "special_xlogy", "a.special_xlogy(x, y)", (X, MORE)
+    for name in ("special_gammainc", "special_gammaincc"):
+        yield name, f"a.{name}(x, y)", (MORE, MORE.flip(1))
+    yield "clip", "a.clip(x, -1.0, 1.0)", (X,)
+    for name in "concat concatenate row_stack _stack".split():
+        yield name, f"a.{name}([x, y])", (X, Y)
+    yield "ger", "a.ger(x[0], y[1])", (X, Y)
+    yield "moveaxis", "a.moveaxis(x, 0, -1)", (IMAGE,)
+    yield "moveaxis_list", "a.moveaxis(x, [0, 1], [2, 0])", (IMAGE,)
+    yield "swapaxes", "a.swapaxes(x, 0, 1), a.swapdims(x, 1, 0)", (X,)
+    yield "chain_matmul", "a.chain_matmul([x, y.t(), x])", (X, Y)
+    yield "linalg_matmul", "a.linalg_matmul(x, y.t())", (X, Y)
+    yield "matrix_power", "a.matrix_power(x, 3), a.matrix_power(x, 0), a.matrix_power(x, -2)", (REGULAR,)
+    yield "vander", "a.vander(x[0]), a.vander(x[1], 4, True)", (X,)
+    yield "frobenius_norm", "a.frobenius_norm(x, [1], True), a.frobenius_norm(x, [0, 1])", (X,)
+    yield "norm_except_dim", "a.norm_except_dim(x, 2, 0), a.norm_except_dim(x, 2, 1)", (IMAGE,)
+    yield "special_softmax", "a.special_softmax(x, 1), a.special_log_softmax(x, 0), a.special_logsumexp(x, [1])", (X,)
+    yield "_softmax", "a._softmax(x, 1, False), a._log_softmax(x, -1, False)", (X,)
+    yield "_masked_softmax", "a._masked_softmax(x, y, 1, 2)", (X, MASK)
+    yield "allclose", "a.allclose(x, y), a.equal(x, x), a.is_same_size(x, y), a.allclose(x, x + 1e-7)", (X, Y)
+    yield "equal_differs", "a.equal(x, y), a.equal(x[:1], x)", (X, Y)
+    yield "flatten_dense_tensors", "a.flatten_dense_tensors([x, y])", (X, Y)
+    yield "native_channel_shuffle", "a.native_channel_shuffle(x, 2)", (r(1, 4, 2, 3),)
+    yield "_dim_arange", "a._dim_arange(x, 1)", (X,)
+    yield "windows", "a.bartlett_window(7) + x, a.blackman_window(7) + x, a.hamming_window(7) + x, a.hann_window(7) + x, a.kaiser_window(7) + x", (r(7),)
+    yield "windows_whole", "a.bartlett_window(6, False) + x, a.blackman_window(6, False) + x, a.hamming_window(6, False) + x, a.hann_window(6, False) + x, a.kaiser_window(6, False) + x", (r(6),)
+    yield "windows_of", "a.hamming_window(5, True, 0.4, 0.6) + x, a.kaiser_window(5, True, 8.0) + x", (r(5),)
+    yield "frequencies", "a.fft_fftfreq(6, 0.5) + x, a.fft_rfftfreq(10) + x", (r(6),)
+    yield "indices", "a.tril_indices(3, 4, 1) + x, a.triu_indices(3, 4, -1) + x[:, :1]", (torch.zeros(2, 9, dtype=torch.int64),)
+    yield "range", "a.range(1, 5, 1.5) + x", (r(3),)
+    # kinds of tensors
+    yield "kinds", "a.is_complex(x), a.is_conj(x), a.is_neg(x), a.is_signed(x), a.is_distributed(x), a.element_size(x), a.is_inference(x), a.is_pinned(x), a.stride(x, 0)", (X,)
+    yield "is_nonzero", "a.is_nonzero(x[0, 0]), x.is_nonzero()", (X[:1, :1],)
+    yield "_local_scalar_dense", "a._local_scalar_dense(x[0, 1]) + x", (X,), "program"
+    # views and copies
+    yield "_reshape_alias", "a._reshape_alias(x, [3, 2], [2, 1]), a._reshape_copy(x, [6]), a._unsafe_view(x, [3, 2])", (X,)
+    yield "_reshape_from_tensor", "a._reshape_from_tensor(x, torch.tensor([3, 2]))", (X,)
+    yield "select_copy", "a.select_copy(x, 1, 2), a.slice_copy(x, 1, 0, 3, 2)", (X,)
+    yield "select_backward", "a.select_backward(x, [2, 4], 1, 1), a.slice_backward(y, [2, 7], 1, 1, 6, 2)", (r(2), r(2, 3))
+    yield "split_copy", "a.split_copy(x, 2, 1)", (X,)
+    yield "unsafe_split_with_sizes", "a.unsafe_split_with_sizes(x, [1, 2], 1)", (X,)
+    yield "_to_copy", "a._to_copy(x, dtype=torch.float64), a._to_copy(x)", (X,)
+    yield "view_as_real_copy", "a.view_as_real_copy(a.view_as_complex_copy(x) * 2)", (r(3, 2),)
+    yield "empty_like_forms", "a.empty_permuted(x.shape, [1, 0]) * 0 + x, a.empty_strided([2, 3], [3, 1]).zero_() + x, a.new_empty(x, [2, 3]).fill_(2) + x", (X,)
+    yield "_unsafe_index", "a._unsafe_index(x, [y]), a._unsafe_index_put(x, [y], x[:2] * 2)", (r(4, 3), ints(2, 0))
+    yield "_index_put_impl", "a._index_put_impl(x, [y], x[:2] * 2, True), a._index_put_impl(x, [y], x[:2])", (r(4, 3), ints(2, 2))
+    # products
+    yield "_int_mm", "a._int_mm(x, y)", (torch.randint(-9, 9, (20, 8), dtype=torch.int8), torch.randint(-9, 9, (8, 8), dtype=torch.int8))
+    yield "_addmm_activation", "a._addmm_activation(x[0], x, y.t() @ y), a._addmm_activation(x[0], x, y.t() @ y, beta=0.5, alpha=2, use_gelu=True)", (X, Y)
+    yield "_add_relu", "a._add_relu(x, y), a._add_relu(x, y, alpha=2)", (X, Y)
+    yield "_trilinear", "a._trilinear(x, y, z, [1, 3], [0], [1, 2], [2, 3])", (r(2, 3), r(4, 3, 5), r(2, 5))
+    yield "mkldnn_linear", "a.mkldnn_linear(x.to_mkldnn(), y, z).to_dense()", (X, Y, r(2))
+    yield "_linalg_det", "a._linalg_det(x)[0], a._linalg_slogdet(x)[:2], a._linalg_solve_ex(x, x[0])[0]", (REGULAR,)
+    yield "_linalg_eigh", "a._linalg_eigh(x)[0], a._linalg_svd(y)[1]", (SYMMETRIC, REGULAR)
+    yield "_euclidean_dist", "a._euclidean_dist(x, y), a._cdist_forward(x, y, 2.0, 2), a._cdist_forward(x, y, 1.0, 0)", (r(3, 4), r(2, 4))
+    yield "_pdist_forward", "a._pdist_forward(x, 2.0), a._pdist_forward(x, 1.0)", (r(4, 3),)
+    yield "orgqr", "a.orgqr(x, y[0])", (r(3, 3), r(1, 3))
+    # Fourier transforms
+    yield "_fft_r2c", "torch.view_as_real(a._fft_r2c(x, [1], 0, True)), torch.view_as_real(a._fft_r2c(x, [1], 1, False))", (r(2, 8),)
+    yield "_fft_c2r", "a._fft_c2r(torch.view_as_complex(x), [0], 2, 8)", (r(5, 2),)
+    yield "_fft_c2c", "torch.view_as_real(a._fft_c2c(torch.view_as_complex(x), [0], 0, True)), torch.view_as_real(a._fft_c2c(torch.view_as_complex(x), [0], 2, False))", (r(6, 2),)
+    # padding, pooling, resizing
+    for n, x in ((1, r(1, 2, 5)), (2, IMAGE), (3, VOLUME)):
+        pad = [1, 2, 0, 1, 2, 1][: 2 * n]
+        yield f"reflection_pad{n}d", f"a.reflection_pad{n}d(x, {pad}), a.replication_pad{n}d(x, {pad})", (x,)
+    yield "_pad_circular", "a._pad_circular(x, [1, 2]), a._pad_enum(x, [1, 1], 0, None), a._pad_enum(x, [1, 0], 3, 2.5), a._pad_enum(x, [2, 1], 1, None), a._pad_enum(x, [2, 1], 2, None)", (r(1, 2, 5),)
+    yield "_adaptive_avg_pool2d", "a._adaptive_avg_pool2d(x, [2, 3])", (r(1, 2, 4, 6),)
+    yield "_adaptive_avg_pool3d", "a._adaptive_avg_pool3d(x, [2, 2, 1])", (VOLUME,)
+    yield "mkldnn_max_pool2d", "torch.mkldnn_max_pool2d(x.to_mkldnn(), [2, 2], [2, 2]).to_dense()", (IMAGE,)
+    yield "mkldnn_max_pool3d", "torch.mkldnn_max_pool3d(x.to_mkldnn(), [2, 2, 2], [2, 2, 2]).to_dense()", (VOLUME,)
+    yield "_grid_sampler_2d_cpu_fallback", "a._grid_sampler_2d_cpu_fallback(x, y, 0, 0, False), a._grid_sampler_2d_cpu_fallback(x, y, 1, 1, True)", (IMAGE, torch.rand(1, 3, 4, 2) * 2 - 1)
+    # convolutions
+    yield "convolution", "a.convolution(x, y, z, [1, 2], [1, 0], [1, 1], False, [0, 0], 1), a.convolution(x, y.transpose(0, 1), None, [2, 2], [0, 1], [1, 1], True, [1, 0], 1)", (IMAGE, r(3, 2, 2, 3), r(3))
+    yield "thnn_conv2d", "a.thnn_conv2d(x, y, [2, 3], z, [1, 2], [1, 0]), a.slow_conv_dilated2d(x, y, [2, 3], z, [1, 1], [1, 2], [2, 1])", (IMAGE, r(3, 2, 2, 3), r(3))
+    yield "_conv_depthwise2d", "a.convolution(x, y, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 2)", (IMAGE, r(2, 1, 2, 3))
+    yield "slow_conv_transpose2d", "a.slow_conv_transpose2d(x, y, [2, 3], z, [2, 1], [1, 0], [1, 0])", (IMAGE, r(2, 3, 2, 3), r(3))
+    yield "slow_conv3d", "a.slow_conv3d(x, y, [2, 2, 2], z), a.slow_conv_dilated3d(x, y, [2, 2, 2], z, [1, 1, 1], [1, 0, 1], [1, 1, 2])", (VOLUME, r(3, 2, 2, 2, 2), r(3))
+    yield "slow_conv_transpose3d", "a.slow_conv_transpose3d(x, y, [2, 2, 2], z, [1, 2, 1])", (VOLUME, r(2, 3, 2, 2, 2), r(3))
+    yield "conv_tbc", "a.conv_tbc(x, y, z, 1)", (r(5, 2, 3), r(2, 3, 4), r(4))
+    # normalization
+    bn = (IMAGE, *CHANNELS)
+    yield "_batch_norm_impl_index", "a._batch_norm_impl_index(x, y, z, v, w, False, 0.1, 1e-5, False)[0]", bn
+    yield "_native_batch_norm_legit_no_training", "a._native_batch_norm_legit_no_training(x, y, z, v, w, 0.1, 1e-5)[0], a._batch_norm_no_update(x, y, z, v, w, 0.1, 1e-5)[0]", bn
+    yield "_fused_rms_norm", "a._fused_rms_norm(x, [3], y[0], 1e-6)[0], a._fused_rms_norm(x, [2, 3], None, None)[0]", (X, Y)
+    yield "_weight_norm_interface", "a._weight_norm_interface(x, y, 0)[0]", (IMAGE[0], r(2, 1, 1))
+    yield "_prelu_kernel", "a._prelu_kernel(x, y)", (X, Y[:1])
+    yield "rrelu_with_noise", "a.rrelu_with_noise(x, torch.zeros(2, 3))", (X,)
+    yield "native_dropout", "a.native_dropout(x, 0.5, False)[0]", (X,)
+    yield "rnn_relu_cell", "a.rnn_relu_cell(x, y, z, v, w, w)", (r(2, 3), r(2, 4), r(4, 3), r(4, 4), r(4))
+    # losses
+    logits = torch.log_softmax(r(4, 3), 1)
+    yield "nll_loss", "a.nll_loss(x, y), a.nll_loss(x, y, z, 2), a.nll_loss(x, y, z, 0), a.nll_loss(x, y, None, 1, 1), a.nll_loss_forward(x, y, z, 1, -100), a.nll_loss_forward(x, y, None, 0, -100)[0]", (logits, ints(1, 0, 2, 1), torch.tensor([0.5, 1.0, 2.0]))
+    yield "nll_loss2d", "a.nll_loss2d(x, y), a.nll_loss2d_forward(x, y, None, 2, -100)", (torch.log_softmax(r(2, 3, 2, 2), 1), torch.randint(0, 3, (2, 2, 2)))
+    yield "multilabel_margin_loss_forward", "a.multilabel_margin_loss_forward(x, y, 1)", (r(2, 4), torch.tensor([[3, 0, -1, 1], [1, -1, 0, 2]]))
+    yield "_ctc_loss", "a._ctc_loss(x, y, [5, 5], [2, 3])[0]", (torch.log_softmax(r(5, 2, 4), 2), torch.tensor([[1, 2, 0], [3, 1, 2]]))
+    yield "hardtanh_backward", "a.hardtanh_backward(x, y, -1.0, 1.0), a.silu_backward(x, y), a._log_softmax_backward_data(x, y, 1, torch.float32)", (X, Y)
+    # embedding, attention, sets
+    yield "_embedding_bag", "a._embedding_bag(x, y, z)[0], a._embedding_bag_forward_only(x, y, z, False, 1)[0]", (r(5, 3), ints(1, 2, 4, 0), ints(0, 2))
+    attention = (r(1, 2, 4, 8), r(1, 2, 4, 8), r(1, 2, 4, 8))
+    yield "_scaled_dot_product_attention_math", "a._scaled_dot_product_attention_math(x, y, z)[0], a._scaled_dot_product_attention_math(x, y, z, None, 0.0, True, scale=0.3)[0]", attention
+    yield "_scaled_dot_product_fused_attention_overrideable", "a._scaled_dot_product_flash_attention_for_cpu(x, y, z, 0.0, True)[0]", attention
+    yield "_unique", "a._unique(x, True, True)", (ints(3, 1, 3, 2, 1),)
+    yield "unique_dim_consecutive", "a.unique_dim_consecutive(x, 0, True, True)", (torch.tensor([[1, 2], [1, 2], [0, 3], [1, 2]]),)
+    yield "_histogramdd_from_bin_tensors", "a._histogramdd_from_bin_tensors(x, [y, y])", (torch.rand(6, 2) * 2 - 1, torch.tensor([-1.0, -0.2, 0.4, 1.0]))
+    # sizes of images
+    yield "_upsample_nearest_exact1d", "a._upsample_nearest_exact1d(x, [7])", (r(1, 2, 5),)
+    yield "_upsample_nearest_exact3d", "a._upsample_nearest_exact3d(x, [7, 3, 5])", (VOLUME,)
+    yield "_upsample_bicubic2d_aa", "a._upsample_bicubic2d_aa(x, [3, 4], False), a._upsample_bicubic2d_aa(x, [8, 7], True)", (IMAGE,)
+    if hasattr(torch.ops.aten, "_upsample_lanczos2d_aa"):
+        yield "_upsample_lanczos2d_aa", "a._upsample_lanczos2d_aa(x, [3, 4], False)", (IMAGE,)
+    # other functions
+    yield "matrix_exp", "a.matrix_exp(x)", (REGULAR,)
+    yield "special_polygamma", "a.special_polygamma(1, x), a.polygamma(2, x)", (MORE,)
+    yield "empty_like", "a.empty_like(x).fill_(2.5) + x", (X,)
+    yield "true_divide", "a.true_divide(x, y), a.true_divide(x.long(), 2)", (X, Y)
+    yield "as_tensor", "torch.as_tensor(x.size(0)) + x, torch.as_tensor(2.5) * x", (X,)
+    yield "conv_transpose3d", "a.conv_transpose3d(x, y, z, [1, 2, 1])", (VOLUME, r(2, 3, 2, 2, 2), r(3))
+    # quantization
+    yield "fake_quantize", "a.fake_quantize_per_tensor_affine(x, 0.1, 3, -128, 127), a.fake_quantize_per_tensor_affine_cachemask(x, 0.02, 0, 0, 255), a.fake_quantize_per_tensor_affine_cachemask_backward(x, x > 0)", (X,)
+    yield "fake_quantize_per_channel", "a.fake_quantize_per_channel_affine(x, y, z, 1, 0, 255), a.fake_quantize_per_channel_affine_cachemask(x, y, z, 1, 0, 15)", (X, torch.tensor([0.1, 0.2, 0.05]), torch.tensor([0, 3, 7], dtype=torch.int32))
+    q = "a.quantize_per_tensor({}, 0.05, 10, torch.quint8)"
+    qx, qy = q.format("x"), q.format("y")
+    yield "quantize_per_tensor", f"a.dequantize({qx}), a.int_repr({qx}), a.dequantize(a.quantize_per_tensor(x, 0.1, 0, torch.qint8))", (X,)
+    yield "quantize_per_channel", "a.dequantize(a.quantize_per_channel(x, torch.tensor([0.1, 0.2, 0.05]), torch.tensor([0, 3, -7]), 1, torch.qint8))", (X,)
+    yield "quantize_per_tensor_dynamic", "a.dequantize(a.quantize_per_tensor_dynamic(x, torch.quint8, False)), a.dequantize(a.quantize_per_tensor_dynamic(x, torch.qint8, False))", (X,)
+    yield "q_scale", f"a.dequantize({qx}) + {qx}.q_scale() * {qx}.q_zero_point()", (X,)
+    d = "torch.dequantize(torch.ops.quantized.{})"
+    for name in "add add_relu mul mul_relu".split():
+        yield "quantized_" + name, d.format(f"{name}({qx}, {qy}, 0.07, 60)"), (X, Y)
+    yield "quantized_matmul", d.format(f"matmul({qx}, a.quantize_per_tensor(y.t(), 0.05, 10, torch.quint8), 0.09, 80)"), (X, Y)
+    for name in "add_scalar mul_scalar".split():
+        yield "quantized_" + name, d.format(f"{name}({qx}, 1.5)") + ", " + d.format(f"{name}({qx}, -0.5)"), (X,)
+    yield "quantized_cat", d.format(f"cat([{qx}, {qy}], 1, 0.06, 20)") + ", " + d.format(f"cat_relu([{qx}, {qy}], 0, 0.06, 20)"), (X, Y)
+    for call in ["celu({}, 0.05, 40)", "elu({}, 0.05, 40)", "elu({}, 0.05, 40, 0.5)", "hardswish({}, 0.03, 5)", "leaky_relu({}, 0.1, False, 0.05, 30)", "relu6({})", "sigmoid({}, 0.00390625, 0)", "softmax({}, 1, 0.00390625, 0)",
+                 "dropout({}, 0.05, 10)", "layer_norm({}, [3], None, None, 1e-5, 0.05, 60)"]:
+        name = re.match(r"\w+", call)[0] + ("_half" if call.endswith("0.5)") else "")
+        yield "quantized_" + name, d.format(call.format(qx)), (X,)
+    for n, x in ((1, r(1, 2, 5)), (2, IMAGE), (3, VOLUME)):
+        for relu in ("", "_relu"):
+            yield f"quantized_batch_norm{n}d{relu}", d.format(f"batch_norm{n}d{relu}({qx}, y, z, v, w, 1e-5, 0.05, 60)"), (x, *CHANNELS)
+    yield "quantized_batch_norm", d.format(f"batch_norm({qx}, y, z, v, w, 1e-5, 0.05, 60)") + ", " + d.format(f"batch_norm_relu({qx}, y, z, v, w, 1e-5, 0.05, 60)"), bn
+    yield "quantized_group_norm", d.format(f"group_norm({qx}, 1, y, z, 1e-5, 0.05, 60)") + ", " + d.format(f"instance_norm({qx}, y, z, 1e-5, 0.05, 60)"), bn[:3]
+    s = "torch.ops.quantized_decomposed."
+    yield "decomposed_per_tensor", f"{s}dequantize_per_tensor({s}quantize_per_tensor(x, 0.05, 10, 0, 255, torch.uint8), 0.05, 10, 0, 255, torch.uint8)", (X,), "program"
+    yield "decomposed_per_channel", f"{s}dequantize_per_channel({s}quantize_per_channel(x, y, z, 1, -128, 127, torch.int8), y, z, 1, -128, 127, torch.int8)", (X, torch.tensor([0.1, 0.2, 0.05]), ints(0, 3, -7)), "program"
+    yield "decomposed_choose_qparams", f"{s}choose_qparams.tensor(x, 0, 255, 1e-6, torch.uint8)", (X,), "program"
+    # what decompositions of torch.export end in
+    p = "torch.ops.prims."
+    for name in "abs ceil clone cos cosh erf exp floor neg round sin sinh sqrt:+ tan tanh atan asinh acos:1 asin:1 atanh:1 acosh:+ log:+".split():
+        name, _, kind = name.partition(":")
+        yield "prims_" + name, f"{p}{name}(x)", ({"": X, "1": UNIT * 0.9, "+": MORE}[kind],), "program"
+    for name in "add sub mul div eq ne lt le gt ge".split():
+        yield "prims_" + name, f"{p}{name}(x, y)", (X, Y), "program"
+    yield "prims_pow", f"{p}pow(x, y), {p}remainder(y, x)", (MORE, Y), "program"
+    yield "prims_where", f"{p}where(y, x, x * 2)", (X, MASK), "program"
+    yield "prims_shapes", f"{p}broadcast_in_dim(x, [2, 4, 3], [0, 2]), {p}reshape(x, [3, 2]), {p}squeeze(x.unsqueeze(1), [1]), {p}transpose(x, [1, 0]), {p}view_of(x) + 1", (X,), "program"
+    yield "prims_types", f"{p}convert_element_type(x, torch.float64)", (X,), "program"
+    yield "prims_sums", f"{p}sum(x, [1]), {p}sum(x, [0, 1]), {p}var(x, [1], 1.0), {p}var(x, [0], 0.0)", (X,), "program"
+    yield "symbols", "a.sym_size(x, 0) * x, a.sym_numel(x) + x, a.sym_stride(x, 0) + x, a.sym_storage_offset(x) + x", (X,)
+    # Python's mathematics in scripted code
+    yield "math", "math.degrees(n) + x, math.radians(n) + x, math.fabs(-n) + x, math.gamma(n) + x, math.factorial(k) + x, math.modf(n)[0] + x, math.remainder(n, 2.0) + x", (X, 2.75, 4)
+    if torchvision:
+        v = "torch.ops.torchvision."
+        boxes = torch.tensor([[0, 0.0, 0.0, 4.0, 3.0], [0, 1.0, 1.0, 5.0, 4.0]])
+        yield "roi_pool", f"{v}roi_pool(x, y, 1.0, 2, 2)[0], {v}ps_roi_align(x.repeat(1, 2, 1, 1), y, 1.0, 2, 2, 2)[0]", (IMAGE, boxes)
+        yield "deform_conv2d", f"{v}deform_conv2d(x, y, z, w, v, 1, 1, 0, 0, 1, 1, 1, 1, True)", (IMAGE, r(3, 2, 2, 2), r(1, 8, 4, 5) * 0.5, r(3), torch.rand(1, 4, 4, 5))
+
+
+TYPES = {float: "float", int: "int"}
+
+
+def module(expression, inputs):
+    """A module whose forward gives the expression. Tensors are x, y, z, v, w, numbers n and k, each in the order of the inputs."""
+    tensors, numbers = iter("xyzvw"), iter("nk")
+    arguments = ", ".join(f"{next(tensors)}: Tensor" if isinstance(i, torch.Tensor) else f"{next(numbers)}: {TYPES[type(i)]}" for i in inputs)
+    return casefile.module_of(arguments, "return " + re.sub(r"\ba\.", "torch.ops.aten.", expression))
+
+
+def write(out, name, m, inputs, form):
+    """Writes a case and reports whether there is one. A script says what is called, a trace what that decomposes into: a script is tried first."""
+    skipped = []
+    for script in (True, False):
+        if script and form == "program":
+            continue
+        try:
+            path = casefile.write(out, name, m, [inputs], script=script, suite="operators", op=name, pt2=form == "program")
+        except casefile.Skip as e:
+            skipped.append(str(e))
+            continue
+        if form == "program":  # TorchScript has no declarations of these
+            os.remove(os.path.join(path, "model.pt"))
+        return True
+    print(f"{name}: skipped: {'; '.join(skipped)}")
+    return False
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__)
+    ap.add_argument("--out", required=True)
+    ap.add_argument("--filter", default="")
+    opts = ap.parse_args()
+    made, ids = 0, set()
+    for name, expression, inputs, *form in programs():
+        if not re.search(opts.filter, name):
+            continue
+        assert name not in ids, name
+        ids.add(name)
+        made += write(opts.out, name, module(expression, inputs), inputs, form[0] if form else "")
+    print(made, "cases")
+
+
+if __name__ == "__main__":
+    main()

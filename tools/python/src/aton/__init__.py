@@ -1,0 +1,33 @@
+"""PyTorch models to ONNX, with the interface of torch.onnx.
+
+    import aton
+    aton.export(model, (x,), "model.onnx", input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+
+The work is done by a static binary in the wheel; PyTorch only saves the model. See `export` for what to give, and
+`aton --help` for the command.
+"""
+from ._binary import find_binary
+from ._errors import Diagnostic, Error, ExportError, ExportWarning, VerificationError
+from ._export import check, convert, convert_version, export, optimize, verify
+from ._patch import patch, unpatch
+from ._program import ONNXProgram
+from ._version import __version__
+
+__all__ = [
+    "Diagnostic",
+    "Error",
+    "ExportError",
+    "ExportWarning",
+    "ONNXProgram",
+    "VerificationError",
+    "__version__",
+    "check",
+    "convert",
+    "convert_version",
+    "export",
+    "find_binary",
+    "optimize",
+    "patch",
+    "unpatch",
+    "verify",
+]

@@ -1,0 +1,213 @@
+"""How models are saved: what there is of PyTorch in this package."""
+import contextlib
+import inspect
+import warnings
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
+
+from ._inputs import leaves
+
+
+def kind(model: Any) -> str:
+    """What a model is: "module", "script" or "program"."""
+    import torch
+
+    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        return "script"
+    if has_programs() and isinstance(model, torch.export.ExportedProgram):
+        return "program"
+    if callable(model):
+        return "module"
+    raise TypeError(f"a {type(model).__name__} is no model: give an nn.Module, a ScriptModule or an ExportedProgram; aton.convert takes files")
+
+
+def has_programs() -> bool:
+    """Reports whether PyTorch has torch.export."""
+    import torch
+
+    return hasattr(torch, "export") and hasattr(getattr(torch, "export"), "save")
+
+
+def mode_name(training: Any) -> str:
+    """EVAL, PRESERVE or TRAINING."""
+    return str(getattr(training, "name", training))
+
+
+def parameters(model: Any) -> List[str]:
+    """The names of the parameters of forward."""
+    if kind(model) == "script":
+        schema = model.schema if hasattr(model, "schema") and not hasattr(model, "forward") else model.forward.schema
+        return [a.name for a in schema.arguments if a.name != "self"]
+    if kind(model) == "program":
+        return [str(n) for n in model.graph_signature.user_inputs]
+    function = model.forward if hasattr(model, "forward") else model
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
+def bind(model: Any, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Dict[str, Any]:
+    """The arguments by name, in the order of forward's parameters; those of *args are args_0, args_1 ..."""
+    if kind(model) == "module":
+        function = model.forward if hasattr(model, "forward") else model
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        named: Dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            how = bound.signature.parameters[name].kind
+            if how is inspect.Parameter.VAR_POSITIONAL:
+                named.update({f"{name}_{i}": v for i, v in enumerate(value)})
+            elif how is inspect.Parameter.VAR_KEYWORD:
+                named.update(value)
+            else:
+                named[name] = value
+        return named
+    names = parameters(model)
+    if kind(model) == "program":  # its inputs are the tensors in the arguments
+        return dict(zip(names, [*leaves(args), *leaves(kwargs)]))
+    if len(args) > len(names):
+        raise TypeError(f"{len(args)} arguments are given, forward takes {len(names)}")
+    named = dict(zip(names, args))
+    named.update(kwargs)
+    return {n: named[n] for n in names if n in named}
+
+
+def outputs(value: Any) -> Any:
+    """An output as containers: classes of outputs become what they hold."""
+    if hasattr(value, "to_tuple"):
+        return value.to_tuple()
+    return value
+
+
+def clones(value: Any) -> Any:
+    """The same with tensors of its own: a model may write to its inputs."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {k: clones(v) for k, v in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(clones(v) for v in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(clones(v) for v in value)
+    return value
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Leaves out PyTorch's warnings about saving: what matters is said by the conversion."""
+    import torch
+
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def program(model: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], shapes: Any) -> Any:
+    """The program of torch.export."""
+    import torch
+
+    if not has_programs():
+        raise RuntimeError(f"PyTorch {torch.__version__} has no torch.export; use source='trace'")
+    if not isinstance(model, torch.nn.Module):
+        model = type("Function", (torch.nn.Module,), {"forward": staticmethod(model)})()
+    with quiet():
+        return torch.export.export(model, clones(args), clones(kwargs) or None, dynamic_shapes=shapes)
+
+
+def shapes_of(value: Any, axes: Iterator[Mapping[int, str]]) -> Any:
+    """What torch.export is told of the sizes of an argument."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        dynamic = getattr(torch.export.Dim, "DYNAMIC", None)
+        return {k: dynamic if dynamic is not None else torch.export.Dim(n) for k, n in next(axes).items()} or None
+    if isinstance(value, Mapping):
+        return {k: shapes_of(v, axes) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(shapes_of(v, axes) for v in value)
+    return None
+
+
+def save_program(exported: Any, path: str) -> None:
+    """Writes a program."""
+    import torch
+
+    with quiet(), open(path, "wb") as f:  # by its name it must end in .pt2
+        torch.export.save(exported, f)
+
+
+def save_script(module: Any, path: str) -> None:
+    """Writes a TorchScript module."""
+    import torch
+
+    with quiet():
+        torch.jit.save(module, path)
+
+
+def trace(model: Any, arguments: Mapping[str, Any]) -> Tuple[Any, Dict[str, Any]]:
+    """A trace of the model, and the arguments that it takes: the tensors. Others are part of it, as torch.onnx has it."""
+    import torch
+
+    tensors = all(isinstance(v, torch.Tensor) for v in arguments.values())
+    function = model.forward if hasattr(model, "forward") else model
+    names = list(inspect.signature(function).parameters)
+    if tensors and names[:len(arguments)] == list(arguments) and isinstance(model, torch.nn.Module):
+        try:
+            with quiet():
+                return torch.jit.trace(model, tuple(clones(v) for v in arguments.values()), check_trace=False, strict=False), dict(arguments)
+        except RuntimeError:  # outputs that TorchScript has no type for
+            pass
+    flat: Dict[str, Any] = {}
+    for name, value in arguments.items():
+        found = leaves(value)
+        for i, t in enumerate(found):
+            flat[name if isinstance(value, torch.Tensor) else f"{name}_{i}"] = t
+    with quiet():
+        return torch.jit.trace(_flat(model, arguments, list(flat)), tuple(clones(t) for t in flat.values()), check_trace=False, strict=False), flat
+
+
+def _flat(model: Any, arguments: Mapping[str, Any], names: List[str]) -> Any:
+    """A module that takes the tensors in the arguments. It has the model's parts under their own names."""
+    import torch
+
+    def call(*tensors: Any) -> Any:
+        left = iter(tensors)
+        values = {k: _refill(v, left) for k, v in arguments.items()}
+        if hasattr(model, "forward"):
+            signature = inspect.signature(model.forward)
+        else:
+            signature = inspect.signature(model)
+        args, kwargs = [], {}
+        for k, v in values.items():
+            p = signature.parameters.get(k)
+            if p is None and any(q.kind is q.VAR_POSITIONAL for q in signature.parameters.values()) and not any(q.kind is q.VAR_KEYWORD for q in signature.parameters.values()):
+                args.append(v)
+            elif p is not None and p.kind is p.POSITIONAL_ONLY:
+                args.append(v)
+            else:
+                kwargs[k] = v
+        if args:  # what stands before *args must go by its place
+            args = [kwargs.pop(k) for k, p in signature.parameters.items() if k in kwargs and p.kind is p.POSITIONAL_OR_KEYWORD] + args
+        return tuple(leaves(outputs(model(*args, **kwargs))))
+
+    scope: Dict[str, Any] = {"call": call}
+    exec(f"def forward(self, {', '.join(names)}):\n    return call({', '.join(names)})\n", scope)
+    wrapper = type("Flat", (torch.nn.Module,), {"forward": scope["forward"]})()
+    if isinstance(model, torch.nn.Module):
+        for attribute in ("_modules", "_parameters", "_buffers"):
+            getattr(wrapper, attribute).update(getattr(model, attribute))
+        wrapper.train(model.training)
+    return wrapper
+
+
+def _refill(value: Any, tensors: Iterator[Any]) -> Any:
+    """The value with other tensors, depth first."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return next(tensors)
+    if isinstance(value, dict):
+        return type(value)((k, _refill(v, tensors)) for k, v in value.items())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_refill(v, tensors) for v in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(_refill(v, tensors) for v in value)
+    return value
