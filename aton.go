@@ -34,7 +34,9 @@ const DefaultOpset = onnx.ExportOpset
 // OldestOpset is the oldest opset that models are written for.
 const OldestOpset = 7
 
-// Options say what to make of a model. The zero value is what most callers want.
+// Options say what to make of a model. The zero value is what most callers want. Conversions that run at once may share them,
+// if Warn, Note and the observers of Runner can be called from several goroutines. A module is for one goroutine: a conversion
+// changes it. Load it again for another one; what was mapped of its file may be shared.
 type Options struct {
 	// Inputs say what archives leave open: types, sizes and dynamic axes.
 	Inputs []spec.Input

@@ -217,7 +217,7 @@ func Spec(s string, rng *rand.Rand) string {
 		return tokens(s, types, rng)
 	}
 	dims := strings.FieldsFunc(shape, func(r rune) bool { return r == ',' })
-	size := []string{"0", "1", "2", "5", "N", "M", "N", "4611686018427387904", "1000000", "-1"}[rng.IntN(10)]
+	size := []string{"0", "1", "2", "5", "N", "M", "N", "4611686018427387904", "100", "-1"}[rng.IntN(10)]
 	switch k := rng.IntN(5); {
 	case k == 0:
 		kind = types[rng.IntN(len(types))]
