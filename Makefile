@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles wheel python-test lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms wheel python-test lint clean
 
 all: build lint test ## build, lint and test
 
@@ -92,6 +92,19 @@ damaged: .venv/ready ## damaged ONNX files beside onnx.checker and onnxruntime; 
 	$(PYTHON) tools/damage/damage.py out/damaged out/nodetests --seed $(SEED) --per-kind $(PER_KIND)
 	$(GO) run ./tools/damage out/damaged
 	$(GO) run ./tools/damage -mutants $(MUTANTS) -seed $(SEED) -every 4 out/nodetests
+
+# changed programs and random ones through all commands, in child processes: panics, time, memory, files that are not valid, and numbers
+# that differ. SEED chooses others; KINDS=random,code,... some kinds. What was run is in tools/fuzzprog/README.md
+KINDS ?=
+fuzz-programs: ## changed and random programs through the whole line; T=1h, SEED, KINDS
+	$(GO) run ./tools/fuzzprog -t $(T) -seed $(SEED) -out out/fuzz-programs $(if $(KINDS),-kinds $(KINDS))
+
+# the commands for other systems, each built twice: the bytes are the same. s390x does not build: purego has no calls for it
+PLATFORMS ?= linux/amd64 linux/386 windows/amd64
+platforms: ## builds the commands for PLATFORMS, twice; fails if two builds differ
+	@set -e; for p in $(PLATFORMS); do for n in 1 2; do \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o out/platforms/$$n/$$p/ ./tools/aton ./tools/aton-opt; done; \
+		diff -r out/platforms/1/$$p out/platforms/2/$$p; echo "$$p"; done
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR

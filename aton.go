@@ -34,7 +34,9 @@ const DefaultOpset = onnx.ExportOpset
 // OldestOpset is the oldest opset that models are written for.
 const OldestOpset = 7
 
-// Options say what to make of a model. The zero value is what most callers want.
+// Options say what to make of a model. The zero value is what most callers want. Conversions that run at once may share them,
+// if Warn, Note and the observers of Runner can be called from several goroutines. A module is for one goroutine: a conversion
+// changes it. Load it again for another one; what was mapped of its file may be shared.
 type Options struct {
 	// Inputs say what archives leave open: types, sizes and dynamic axes.
 	Inputs []spec.Input
@@ -89,6 +91,9 @@ type Options struct {
 	External onnxfile.External
 	// Functions are bodies of operators of custom domains: the file carries those that it calls.
 	Functions *onnxfile.Functions
+	// Budget multiplies the limits of what the conversion and a run in the interpreter may take: steps of evaluation, bytes,
+	// operators and elements that a program makes. 0 is 1, which is right for all but huge models. See ssa.Module.Allow.
+	Budget int
 	// Method is the method of a TorchScript module to convert; empty means forward.
 	Method string
 	// Program is the program to convert of a torch.export archive that holds several.
@@ -204,7 +209,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Dialects = all.Dialects()
+	m.Dialects, m.Budget = all.Dialects(), o.Budget
 	return m, nil
 }
 
@@ -214,7 +219,7 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Dialects = all.Dialects()
+	m.Dialects, m.Budget = all.Dialects(), o.Budget
 	return m, nil
 }
 

@@ -202,6 +202,9 @@ func outputName(m *ssa.Module, i int) string {
 	return fmt.Sprintf("output_%d", i)
 }
 
+// maxMadeUp is how many elements of an input are made up.
+const maxMadeUp = 1 << 24
+
 // RandomOptions say what random inputs are like. The zero value makes the same numbers each time.
 type RandomOptions struct {
 	Seed uint64
@@ -237,11 +240,11 @@ func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 				}
 			})
 		}
-		shape, n := []int64{}, int64(1)
+		shape, n, most := []int64{}, int64(1), m.Allow(maxMadeUp)
 		for _, d := range t.Dims {
 			s, ok := d.Eval(env)
-			if !ok || s < 0 || s > 1<<28 || n*max(s, 1) > 1<<28 {
-				return set, fmt.Errorf("input %s of type %s is too large to make up", p.Name, t)
+			if !ok || s < 0 || s > most || n > most/max(s, 1) {
+				return set, fmt.Errorf("input %s of type %s has more than the %d elements that are made up: give data, or --budget 10 for ten times as many", p.Name, t, most)
 			}
 			shape = append(shape, s)
 			n *= s

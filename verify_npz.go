@@ -2,6 +2,7 @@ package aton
 
 import (
 	"archive/zip"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -98,18 +99,19 @@ func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
 		shape = append(shape, v)
 		count *= v
 	}
-	if count > limit {
+	if count > limit || count*int64(d.Size()) > limit {
 		return nil, fmt.Errorf("its shape is (%s)", dims[1])
 	}
-	data := make([]byte, count*int64(d.Size()))
-	if _, err := io.ReadFull(r, data); err != nil {
-		return nil, fmt.Errorf("it ends too early: %w", err)
+	// the length that the file states may be any: what is there is read, and no more is taken
+	var data bytes.Buffer
+	if n, err := io.CopyN(&data, r, count*int64(d.Size())); err != nil {
+		return nil, fmt.Errorf("it ends too early, after %d of %d bytes: %w", n, count*int64(d.Size()), err)
 	}
 	if string(order[1]) == "False" || len(shape) < 2 {
-		return tensor.New(d, shape, data), nil
+		return tensor.New(d, shape, data.Bytes()), nil
 	}
 	// column-major: the strides run the other way
-	t := tensor.New(d, shape, data)
+	t := tensor.New(d, shape, data.Bytes())
 	stride := int64(1)
 	for i := range shape {
 		t.Strides[i] = stride

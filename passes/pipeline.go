@@ -52,7 +52,8 @@ func (n *Named) Spelling() string {
 	return strings.Join(runs, ",")
 }
 
-// Set is what pipeline strings may name.
+// Set is what pipeline strings may name. Goroutines may share it, and pipelines that it gives; a Runner with observers is for one run
+// at a time.
 type Set struct {
 	Passes []*Pass
 	Named  []Named

@@ -39,6 +39,9 @@ type Module struct {
 	// SizesSolved reports that who made the program has solved what it demands of the sizes of its inputs, as torch.export does.
 	SizesSolved bool
 
+	// Budget multiplies the limits of what may be taken for this program; 0 is 1. See Allow.
+	Budget int
+
 	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
 	Weights map[string]*tensor.Tensor
 

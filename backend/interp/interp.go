@@ -57,7 +57,8 @@ type Interpreter struct {
 	Seed uint64
 	// MaxTrips bounds the iterations of a loop; 0 means 1<<31.
 	MaxTrips int64
-	// MaxOps bounds the operators of a run, those of each iteration counted; 0 means 1<<22, some seconds.
+	// MaxOps bounds the operators of a run, those of each iteration counted; 0 means 1<<22, some seconds, times the module's
+	// Budget.
 	MaxOps int64
 }
 
@@ -110,11 +111,11 @@ type run struct {
 const defaultMaxOps = 1 << 22
 
 // limit is how many operators the run may do.
-func (in *Interpreter) limit() int64 {
-	if in.MaxOps > 0 {
-		return in.MaxOps
+func (r *run) limit() int64 {
+	if r.MaxOps > 0 {
+		return r.MaxOps
 	}
-	return defaultMaxOps
+	return r.m.Allow(defaultMaxOps)
 }
 
 // block runs a block and gives what it returns. Values that only the block uses are dropped after their last use.
@@ -135,7 +136,7 @@ func (r *run) block(b *ssa.Block, args []Value) ([]Value, error) {
 	}
 	for o := range b.Ops() {
 		if r.ops++; r.ops > r.limit() {
-			return nil, r.at(o, fmt.Errorf("the run takes more than %d operators", r.limit()))
+			return nil, r.at(o, fmt.Errorf("the run takes more than %d operators; %s", r.limit(), ssa.BudgetHint))
 		}
 		in := make([]Value, o.NumOperands())
 		for i := range in {

@@ -3,6 +3,8 @@ package aten
 import (
 	"fmt"
 	"math"
+
+	"github.com/aton-project/aton/ssa"
 )
 
 // What an operator may make at export: tensors of its own, and elements of a constant.
@@ -13,8 +15,11 @@ const (
 
 // atMost abandons the lowering where it would make more than a limit of something.
 func (l *Lowering) atMost(n, limit int64, what string) {
+	if l.Node != nil && l.Node.Block() != nil {
+		limit = l.Node.Block().Func().Module().Allow(limit)
+	}
 	if n > limit {
-		panic(&Failure{ID: "budget", Message: fmt.Sprintf("makes %d %s, more than the %d that are made at export", n, what, limit)})
+		panic(&Failure{ID: "budget", Message: fmt.Sprintf("makes %d %s, more than the %d that are made at export", n, what, limit), Hint: ssa.BudgetHint})
 	}
 }
 

@@ -100,11 +100,11 @@ func (l *Lowering) diagonalMask(rows, cols Size, offset int64) *ssa.Value {
 			return l.boolMask([]int64{r, c}, func(i int64) bool { return i/c+offset == i%c })
 		}
 	}
-	at := l.rangeOf(rows)
+	at := l.countTo(rows)
 	if offset != 0 {
 		at = l.add(at, l.Const(tensor.ScalarInt(offset)))
 	}
-	return l.Op("Equal", l.unsqueeze(at, 1), l.unsqueeze(l.rangeOf(cols), 0))
+	return l.Op("Equal", l.unsqueeze(at, 1), l.unsqueeze(l.countTo(cols), 0))
 }
 
 // diagEmbed puts the last dim on a diagonal of two new dims.

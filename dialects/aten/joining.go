@@ -340,7 +340,7 @@ func lowerCombinations(l *Lowering) *ssa.Value {
 	if again {
 		op = "LessOrEqual"
 	}
-	idx := l.rangeOf(l.sizeOf(x, 0))
+	idx := l.countTo(l.sizeOf(x, 0))
 	grid := make([]*ssa.Value, r)
 	for i := range grid {
 		grid[i] = idx

@@ -3,6 +3,7 @@ package aten
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
@@ -147,6 +148,9 @@ func (l *Lowering) lowerBy(d Def, o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 			panic(r)
 		}
 	}()
+	if o.Kind.Namespace() == "aten" && slices.ContainsFunc(o.Operands(), isText) {
+		return nil, &Failure{ID: "unsupported-type", Message: "PyTorch has no tensors of strings"}
+	}
 	if d.LowerN != nil {
 		vs = d.LowerN(l)
 	} else {
@@ -156,6 +160,12 @@ func (l *Lowering) lowerBy(d Def, o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 		vs = l.regrid(o, vs)
 	}
 	return vs, nil
+}
+
+// isText reports a tensor of strings.
+func isText(v *ssa.Value) bool {
+	t := v.Tensor()
+	return t != nil && t.DType == tensor.String
 }
 
 // assume notes that the ONNX form at hand is right only where what holds.

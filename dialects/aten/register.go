@@ -10,7 +10,8 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// Table finds the definition of an operator: that of a user, else the built-in one.
+// Table finds the definition of an operator: that of a user, else the built-in one. Once all is registered, goroutines may share it:
+// conversions only read it.
 type Table struct {
 	defs    map[ssa.Kind][]Def // ascending Since
 	custom  map[ssa.Kind][]Def // the same, of users

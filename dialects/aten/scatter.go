@@ -101,7 +101,7 @@ func (l *Lowering) elementIndex(x, index *ssa.Value, dim int) *ssa.Value {
 		} else {
 			shape := repeatSize(ConstSize(1), int64(rank))
 			shape[i] = ConstSize(-1)
-			part = l.reshapeInto(l.rangeOf(sizes[i]), shape)
+			part = l.reshapeInto(l.countTo(sizes[i]), shape)
 		}
 		if n, ok := stride.Int(); !ok || n != 1 {
 			part = l.mul(part, l.sizeValue(stride))

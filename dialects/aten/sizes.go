@@ -86,19 +86,6 @@ func (l *Lowering) sliceBounds(start, end, n Size) (s, e Size) {
 	return s, l.greatestSize(clamp(end), s)
 }
 
-// rangeOf is 0, 1, ..., n-1.
-func (l *Lowering) rangeOf(n Size) *ssa.Value {
-	if c, ok := n.Int(); ok {
-		vs := make([]int64, c)
-		for i := range vs {
-			vs[i] = int64(i)
-		}
-		return l.i64(vs...)
-	}
-	zero, one := l.Const(tensor.ScalarInt(0)), l.Const(tensor.ScalarInt(1))
-	return l.Op("Range", zero, l.sizeValue(n), one)
-}
-
 // boolMask makes a constant mask.
 func (l *Lowering) boolMask(shape []int64, at func(i int64) bool) *ssa.Value {
 	n := int64(1)

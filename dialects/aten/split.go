@@ -231,7 +231,7 @@ func (l *Lowering) splitSections(x *ssa.Value, dim int, k int64) []*ssa.Value {
 func (l *Lowering) splitSectionsDynamic(x *ssa.Value, dim int, k Size) []*ssa.Value {
 	by := l.sizeValue(k)
 	last := l.sub(l.add(l.sizeValue(l.sizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
-	sizes := l.div(l.sub(last, l.rangeOf(k)), by)
+	sizes := l.div(l.sub(last, l.countTo(k)), by)
 	if !splitsToSequence(l.DType(x)) {
 		ends := l.Op("CumSum", sizes, l.Const(tensor.ScalarInt(0)))
 		starts := l.sub(ends, sizes)

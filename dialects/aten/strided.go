@@ -148,7 +148,7 @@ func lowerUnfold(l *Lowering) *ssa.Value {
 		l.NeedOpset(11, "unfold of a dynamic axis")
 		end := l.subSize(l.sizeOf(x, dim), ConstSize(size-1))
 		starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.sizeValue(end), l.Const(tensor.ScalarInt(step)))
-		idx = l.add(l.unsqueeze(starts, 1), l.unsqueeze(l.rangeOf(ConstSize(size)), 0))
+		idx = l.add(l.unsqueeze(starts, 1), l.unsqueeze(l.countTo(ConstSize(size)), 0))
 	}
 	return l.moveDims(l.gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(rank)})
 }
@@ -193,7 +193,7 @@ func (l *Lowering) stridedIndex(sizes, strides []Size, offset Size) *ssa.Value {
 	}
 	idx := l.sizeValue(offset)
 	for i := range sizes {
-		at := l.mul(l.rangeOf(sizes[i]), l.sizeValue(strides[i]))
+		at := l.mul(l.countTo(sizes[i]), l.sizeValue(strides[i]))
 		idx = l.add(l.unsqueeze(idx, int64(l.Rank(idx))), at)
 	}
 	return idx

@@ -48,9 +48,9 @@ func (l *Lowering) sizeProduct(ss ...Size) Size {
 	return p
 }
 
-// countTo is the rank 1 int64 tensor 0, 1, ..., n-1.
+// countTo is the rank 1 int64 tensor 0, 1, ..., n-1: a constant unless it would be a large one.
 func (l *Lowering) countTo(n Size) *ssa.Value {
-	if k, ok := n.Int(); ok {
+	if k, ok := n.Int(); ok && k <= maxMade {
 		v := make([]int64, max(k, 0))
 		for i := range v {
 			v[i] = int64(i)
@@ -134,7 +134,8 @@ func (l *Lowering) maxSize(a, b Size) Size { return l.sizeOp("Max", sym.Expr.Max
 
 // windowIndex is the index table [k, n] of windows: w*dilation + i*stride for window i, place w.
 func (l *Lowering) windowIndex(n Size, k, stride, dilation int64) *ssa.Value {
-	place := make([]int64, k)
+	l.atMost(k, maxMade, "places of a window")
+	place := make([]int64, max(k, 0))
 	for i := range place {
 		place[i] = int64(i) * dilation
 	}

@@ -88,7 +88,7 @@ func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Va
 	default:
 		shape[0] = -1
 		at := l.wrapSize(index, l.sizeOf(x, dim))
-		mask = l.reshape(l.Op("Equal", l.rangeOf(l.sizeOf(x, dim)), l.sizeValue(at)), shape...)
+		mask = l.reshape(l.Op("Equal", l.countTo(l.sizeOf(x, dim)), l.sizeValue(at)), shape...)
 	}
 	return l.where(mask, src, x)
 }
@@ -145,7 +145,7 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 		}
 		idx = l.i64(flat...)
 	} else {
-		at := l.rangeOf(n)
+		at := l.countTo(n)
 		off := l.sub(at, l.sizeValue(s))
 		by := l.Const(tensor.ScalarInt(k))
 		zero := l.Const(tensor.ScalarInt(0))

@@ -54,6 +54,9 @@ func Raise(o *ssa.Op, opset int) (err error) {
 		}
 		return fmt.Errorf("opset %d does not have the operator", opset)
 	}
+	if o.Kind == "onnx::Constant" { // initializers are such, and of any type at any opset
+		v = SchemaOf(o.Kind)
+	}
 	if err := v.verify(o); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@
 package fold
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -37,8 +38,13 @@ graph(%x : Float(N, 2)):
 	Run: passes.EachFunc(run),
 }
 
-// maxWork bounds the elements that one operator may make.
-const maxWork = 1 << 27
+// What a run of the pass may compute: elements of one result, and bytes of all of them, further ones for each byte of the
+// constants of the program. Views of constants are free.
+const (
+	maxWork      = 1 << 27
+	maxBytes     = 1 << 27
+	bytesPerByte = 4
+)
 
 // splatLimit bounds the bytes of results that are one element repeated: a file holds each of them, the operators that make
 // them are few.
@@ -46,16 +52,21 @@ const splatLimit = 1 << 10
 
 func run(c *passes.Context, f *ssa.Func) error {
 	s := &folder{limit: int64(c.IntOption("limit")), f: f, value: map[*ssa.Value]*tensor.Tensor{}, fold: map[*ssa.Op]bool{}}
-	s.evaluate()
-	if len(s.ops) == 0 {
-		return nil
-	}
+	total := int64(0)
 	for o := range f.Body.AllOps() {
 		if o.Kind == "onnx::Constant" {
 			if t := onnx.ConstOf(o.Result(0)); t != nil {
 				s.budget += t.NumBytes() / 100
+				if !t.IsSplat() {
+					total += t.NumBytes()
+				}
 			}
 		}
+	}
+	s.left = c.Module.Allow(maxBytes) + bytesPerByte*total
+	s.evaluate()
+	if len(s.ops) == 0 {
+		return nil
 	}
 	s.decide()
 	s.replace(c)
@@ -70,6 +81,7 @@ type folder struct {
 	fold  map[*ssa.Op]bool              // those of ops that still shall be
 	// budget is the number of bytes that large results may add.
 	budget int64
+	left   int64 // bytes that may be computed yet
 }
 
 func (s *folder) constant(v *ssa.Value) *tensor.Tensor {
@@ -105,13 +117,16 @@ func (s *folder) evaluate() {
 		if info, known := (onnx.Dialect{}).Info(o); !known || info.Effects != ssa.Pure {
 			continue
 		}
+		if slices.ContainsFunc(o.Results, open) && onnx.Infer(o) != nil { // the sizes of the operands were not known when it was made
+			continue
+		}
 		for _, r := range o.Results {
 			t := r.Tensor()
 			ok = ok && t != nil && t.DType.ONNX() > 0
 			if !ok {
 				break
 			}
-			if n, static := elements(t); static && n > maxWork {
+			if n, static := elements(t); static && (n > maxWork || n*int64(max(t.DType.Size(), 1)) > s.left) {
 				ok = false
 			}
 		}
@@ -129,12 +144,29 @@ func (s *folder) evaluate() {
 			continue
 		}
 		for i, t := range outs {
-			if t != nil {
-				s.value[o.Results[i]] = t
+			if t == nil {
+				continue
+			}
+			s.value[o.Results[i]] = t
+			if open(o.Results[i]) {
+				o.Results[i].Type = ssa.TensorOf(t)
+			}
+			if !t.IsSplat() && !slices.ContainsFunc(ins, func(in *tensor.Tensor) bool { return in != nil && in.Storage == t.Storage }) {
+				s.left -= t.NumBytes()
 			}
 		}
 		s.ops, s.fold[o] = append(s.ops, o), true
 	}
+}
+
+// open reports a tensor whose sizes are not numbers.
+func open(v *ssa.Value) bool {
+	t := v.Tensor()
+	if t == nil {
+		return false
+	}
+	_, static := t.Static()
+	return !static
 }
 
 func elements(t *ssa.TensorType) (int64, bool) {

@@ -305,8 +305,13 @@ func (in *inliner) inline(o *ssa.Op, g *ssa.Func, args []*ssa.Value, scope strin
 			return
 		}
 	}
-	if in.ops += 1 + in.size(g); depth > maxDepth || in.ops > maxOps {
-		in.report(o, "too-large", "", "inlining gives more than %d operators, or calls nested deeper than %d", maxOps, maxDepth)
+	if in.ops += 1 + in.size(g); depth > maxDepth {
+		in.report(o, "too-large", "", "calls are nested deeper than %d", maxDepth)
+		in.stopped = true
+		return
+	}
+	if most := in.m.Allow(maxOps); int64(in.ops) > most {
+		in.report(o, "budget", ssa.BudgetHint, "inlining gives more than %d operators", most)
 		in.stopped = true
 		return
 	}

@@ -105,7 +105,8 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	l.solveSizes()
 	if !l.stuck() {
 		dst.Body.SetReturns(rets...)
-		ssa.EraseUnused(dst.Body, func(o *ssa.Op) bool { return len(o.Results) > 0 })
+		// an If or a Loop without results was there for what it raises, and nothing in ONNX does
+		ssa.EraseUnused(dst.Body, func(o *ssa.Op) bool { return len(o.Results) > 0 || o.Kind == "onnx::If" || o.Kind == "onnx::Loop" })
 		l.findComplex()
 	}
 	if l.stuck() {

@@ -265,21 +265,40 @@ func slicesToSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return true
 }
 
-// flattenConcat takes over the operands of Concats along the same axis, and leaves out empty ones.
+// flattenConcat takes over the operands of Concats along the same axis, and leaves out empty ones. The last one of a chain takes
+// those of all at once: a chain is as long as the program.
 func flattenConcat(r *rewrite.Rewriter, o *ssa.Op) bool {
 	n := rank(o.Result(0))
 	axis, ok := axisOf(o, "axis", 0, n)
 	if !ok {
 		return false
 	}
+	joins := func(v *ssa.Value) bool { // as an operand of a Concat along the axis
+		d := v.Def()
+		if d == nil || d.Kind != "onnx::Concat" || !v.HasOneUse() {
+			return false
+		}
+		a, ok := axisOf(d, "axis", 0, n)
+		return ok && a == axis
+	}
+	if y := o.Result(0); joins(y) {
+		for u := range y.Uses() {
+			if user := u.Op(); user != nil && user.Kind == "onnx::Concat" && rank(user.Result(0)) == n {
+				if a, ok := axisOf(user, "axis", 0, n); ok && a == axis {
+					return false
+				}
+			}
+		}
+	}
 	var operands []*ssa.Value
 	changed := false
-	for _, v := range o.Operands() {
-		if d := v.Def(); d != nil && d.Kind == "onnx::Concat" && v.HasOneUse() {
-			if a, ok := axisOf(d, "axis", 0, n); ok && a == axis {
-				operands, changed = append(operands, d.Operands()...), true
-				continue
-			}
+	left := reversed(o.Operands()) // the next one is the last
+	for len(left) > 0 {
+		v := left[len(left)-1]
+		left = left[:len(left)-1]
+		if v != nil && joins(v) {
+			left, changed = append(left, reversed(v.Def().Operands())...), true
+			continue
 		}
 		if t := v.Tensor(); t != nil && t.Rank() == n && t.Dims[axis].Is(0) && o.NumOperands() > 1 {
 			changed = true
@@ -296,6 +315,12 @@ func flattenConcat(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	r.Replace(o, y)
 	return true
+}
+
+func reversed(vs []*ssa.Value) []*ssa.Value {
+	out := slices.Clone(vs)
+	slices.Reverse(out)
+	return out
 }
 
 // concatSplit finds that a Concat puts together what a Split took apart.

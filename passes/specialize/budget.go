@@ -13,6 +13,7 @@ type budget struct {
 	steps    int64 // operators that were evaluated
 	maxSteps int64
 	bytes    int64 // of strings and lists that were made
+	maxBytes int64
 }
 
 // The limits of a budget, some seconds and some hundred megabytes: steps of any program, and further ones for each of its
@@ -30,13 +31,13 @@ func newBudget(m *ssa.Module) budget {
 			ops++
 		}
 	}
-	return budget{maxSteps: baseSteps + stepsPerOp*ops}
+	return budget{maxSteps: m.Allow(baseSteps + stepsPerOp*ops), maxBytes: m.Allow(maxBytes)}
 }
 
 // step spends one operator.
 func (s *context) step() {
 	if s.spent.steps++; s.spent.steps > s.spent.maxSteps {
-		s.fail("budget", "evaluating the program takes more than %d steps", s.spent.maxSteps)
+		s.fail("budget", "evaluating the program takes more than %d steps; %s", s.spent.maxSteps, ssa.BudgetHint)
 	}
 }
 
@@ -54,8 +55,8 @@ func (s *context) made(x py.Value, args []py.Value) {
 
 // take spends bytes that are about to be made.
 func (s *context) take(n int64) {
-	if s.spent.bytes += n; n < 0 || s.spent.bytes < 0 || s.spent.bytes > maxBytes {
-		s.fail("budget", "the strings and lists that the program makes take more than %d bytes", maxBytes)
+	if s.spent.bytes += n; n < 0 || s.spent.bytes < 0 || s.spent.bytes > s.spent.maxBytes {
+		s.fail("budget", "the strings and lists that the program makes take more than %d bytes; %s", s.spent.maxBytes, ssa.BudgetHint)
 	}
 }
 

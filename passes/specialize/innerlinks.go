@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -22,7 +24,7 @@ func (m *merger) relateInner(t *py.Tensor, i int, at *heap.Storage, state *heap.
 		}
 		s.heap.Inherit(from, l.To)
 		way := append(when[:len(when):len(when)], l)
-		chain := append(l.View.Chain[:len(l.View.Chain):len(l.View.Chain)], state.Chain...)
+		chain := slices.Concat(l.View.Chain, state.Chain)
 		view := &heap.View{Storage: l.To, Chain: chain, Strides: state.Strides}
 		switch {
 		case l.To.Cell.ID() > m.start:

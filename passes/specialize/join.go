@@ -28,6 +28,8 @@ type merger struct {
 	// merged are the objects that pairs of objects became, and mergedCells the last ones of cells of such.
 	merged      map[[2]py.Value]py.Value
 	mergedCells map[*journal.Cell]*journal.Cell
+	// held are the storages of merged tensors that may be memory which a branch made.
+	held map[*heap.Storage][]*heap.Storage
 }
 
 // join gives the values that the two branches give, and makes the writes of both.
@@ -192,6 +194,10 @@ func (m *merger) numbers(x, y py.Value) py.Value {
 
 func (m *merger) tensors(x, y *py.Tensor) py.Value {
 	s := m.s
+	key := [2]py.Value{x, y}
+	if t := m.merged[key]; t != nil { // two names of one tensor stay that
+		return t
+	}
 	t := m.view(x, y)
 	if t == nil {
 		v0 := m.in(0, func() *ssa.Value { return s.vals.read(x) })
@@ -202,6 +208,7 @@ func (m *merger) tensors(x, y *py.Tensor) py.Value {
 	}
 	s.heap.Twin(t.Cell, x.Cell)
 	s.heap.Twin(t.Cell, y.Cell)
+	m.merged[key] = t
 	return t
 }
 
@@ -306,7 +313,13 @@ func (m *merger) relate(t *py.Tensor, i int, x *py.Tensor) {
 		m.s.heap.Link(l)
 		return
 	}
-	// memory of the branch, which may itself be related to memory outside
+	// memory of the branch, which may itself be related to memory outside, and may be what another merged tensor is
+	for _, inner := range heap.Inside(state.Storage, m.start) {
+		for _, other := range m.held[inner] {
+			m.s.heap.Together(from, other)
+		}
+		m.held[inner] = append(m.held[inner], from)
+	}
 	m.relateInner(t, i, state.Storage, state, nil)
 }
 

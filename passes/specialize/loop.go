@@ -145,7 +145,7 @@ const maxRounds = 64
 func (s *walk) keep(src *sourceLoop) {
 	l := &loopState{
 		s: s, src: src, outer: s.build.cur, start: s.heap.Mark().Last, counted: src.counted,
-		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{},
+		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{}, sharing: sharing{map[string][]*heap.Storage{}, map[[2]string]bool{}},
 		trip: s.vals.materialize(src.trip), cond: s.vals.materialize(src.cond),
 	}
 	for _, v := range src.inits {
@@ -173,12 +173,14 @@ func (l *loopState) round() {
 	param := func(t ssa.Type) *ssa.Value { return l.block.AddParam("", t) }
 	at := s.moment()
 	s.put(body.Params[0], py.Dyn(i))
+	xs, last := make([]py.Value, len(l.slots)), s.heap.Mark().Last
 	for k, sl := range l.slots {
-		x := py.AsValue(l.bind(sl, param))
-		l.relateLoop(x, l.src.inits[k])
-		s.put(body.Params[k+1], x)
+		xs[k] = py.AsValue(l.bind(sl, param))
+		l.relateLoop(xs[k], l.src.inits[k])
+		s.put(body.Params[k+1], xs[k])
 	}
 	l.setCells(func(sl *slot) any { return l.bind(sl, param) })
+	l.relateCarried(xs, last)
 	s.build.cur = l.block
 	rets := s.block(body)
 	l.again, l.outs = rets[0], rets[1:]
@@ -201,6 +203,7 @@ func (l *loopState) setCells(bind func(sl *slot) any) {
 
 // settle makes what is carried fit what the body leaves, and reports whether it had to change.
 func (l *loopState) settle() (changed bool) {
+	changed = l.learn()
 	for k, sl := range l.slots {
 		changed = l.widen(sl, l.outs[k]) || changed
 	}
@@ -259,8 +262,10 @@ func (l *loopState) close() {
 		}
 	}
 	result := func(t ssa.Type) *ssa.Value { return l.n.AddResult(t) }
+	xs, last := make([]py.Value, len(l.slots)), s.heap.Mark().Last
 	for k, sl := range l.slots {
 		x := py.AsValue(l.bind(l.after(sl), result))
+		xs[k] = x
 		if l.mayBeEmpty() {
 			l.relateLoop(x, l.src.inits[k])
 		}
@@ -269,6 +274,7 @@ func (l *loopState) close() {
 		s.put(l.src.op.Results[k], x)
 	}
 	l.setCells(func(sl *slot) any { return l.bind(l.after(sl), result) })
+	l.relateCarried(xs, last)
 }
 
 // mayBeEmpty reports that the loop may have no iteration.
@@ -290,7 +296,7 @@ func (l *loopState) relateOut(x, y any, start int) {
 		mine, st := heap.ViewOf(x).Storage, heap.ViewOf(t).Storage
 		l.s.heap.Inherit(mine, st)
 		for _, p := range heap.Outside(st, start) {
-			l.s.heap.Peer(mine, p)
+			l.s.heap.Perhaps(mine, p)
 		}
 	case *py.Tuple:
 		if y, ok := y.(*py.Tuple); ok {
@@ -322,7 +328,7 @@ func (l *loopState) relateLoop(x, y any) {
 	case *py.Tensor:
 		y, ok := y.(*py.Tensor)
 		if ok && x != y && heap.ViewOf(x).Storage != heap.ViewOf(y).Storage {
-			l.s.heap.Peer(heap.ViewOf(x).Storage, heap.ViewOf(y).Storage)
+			l.s.heap.Perhaps(heap.ViewOf(x).Storage, heap.ViewOf(y).Storage)
 			l.s.heap.Twin(x.Cell, y.Cell)
 		}
 	case *py.Tuple:

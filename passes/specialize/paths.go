@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -108,10 +109,11 @@ func (f *frame) until(bottom *frame, o *ssa.Op) *frame {
 // frame at whose end the two paths were joined, and its results.
 func (s *walk) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
 	for bottom := f; bottom != nil; bottom = bottom.up {
-		if s.paths++; s.paths > maxPaths {
-			need.why.d.Hint = "what follows would have to be in the model more than " + fmt.Sprint(maxPaths) + " times, once for each case"
+		if most := s.m.Allow(maxPaths); int64(s.paths) >= most {
+			need.why.d.Hint = fmt.Sprintf("what follows would have to be in the model more than %d times, once for each case; %s", most, ssa.BudgetHint)
 			break
 		}
+		s.paths++
 		var results []py.Value
 		end := s.try(func() {
 			results = s.both(need.cond, bottom, func(side int) []py.Value {
@@ -186,7 +188,7 @@ func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 		return s.dropCheck(n, 1, outs[1], outs[0].raised)
 	}
 	m := &merger{s: s, n: n, blocks: blocks, changes: [2]journal.Changes{outs[0].changes, outs[1].changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{},
-		merged: map[[2]py.Value]py.Value{}, mergedCells: map[*journal.Cell]*journal.Cell{}}
+		merged: map[[2]py.Value]py.Value{}, mergedCells: map[*journal.Cell]*journal.Cell{}, held: map[*heap.Storage][]*heap.Storage{}}
 	if bottom != nil {
 		m.reach = s.reachable(outs, bottom)
 	}

@@ -88,6 +88,7 @@ type loopState struct {
 	cells   []*journal.Cell
 	inCells map[*journal.Cell]*slot
 	stale   map[*journal.Cell]string // storages that an iteration leaves unreadable
+	sharing sharing
 
 	// of the last round
 	n       *ssa.Op

@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -21,6 +23,7 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 		s.fail("alias", "%v", heap.ErrListed)
 	}
 	w := s.writeBack(st, ss.Base, v)
+	keepShape(w, ss.Base)
 	keepShape(v, t.Val)
 	assumed, err := s.heap.Write(s, st.Storage, w, func() string {
 		return "this tensor may share memory with one that was written " + s.where() + "; use .clone() to make it independent"
@@ -53,7 +56,6 @@ func (s *writes) writeBack(st *heap.View, base, v *ssa.Value) *ssa.Value {
 	for i := last; i >= 0; i-- {
 		w = s.invert(&chain[i], bases[i], w)
 	}
-	keepShape(w, base)
 	return w
 }
 
@@ -126,9 +128,24 @@ func (s *writes) sameForAll() bool {
 // Derive implements heap.Graph.
 func (s *writes) Derive(st *heap.Step, base *ssa.Value) *ssa.Value { return s.vals.step(st, base) }
 
-// Replace implements heap.Graph.
+// Replace implements heap.Graph. It is called for one case of several, in which v has the shape of the view though its own type
+// may say less, or be that of v in all cases.
 func (s *writes) Replace(view *heap.View, base, v *ssa.Value) *ssa.Value {
-	return s.writeBack(view, base, v)
+	if shown := view.Derive(s, base); !sameSizes(shown, v) {
+		v = s.vals.emitName("aten::view_as", v, shown)
+		keepShape(v, shown)
+	}
+	w := s.writeBack(view, base, v)
+	if w != v {
+		keepShape(w, base)
+	}
+	return w
+}
+
+// sameSizes reports two values that are known to have one shape.
+func sameSizes(a, b *ssa.Value) bool {
+	x, y := a.Tensor(), b.Tensor()
+	return x != nil && y != nil && x.Ranked && y.Ranked && slices.EqualFunc(x.Dims, y.Dims, sym.Expr.Equal)
 }
 
 // When implements heap.Graph.

@@ -77,7 +77,7 @@ func (u *unroller) block(b *ssa.Block) {
 		if l.trips > u.limit && (l.trips > maxComputed || n > maxComputed || !onConstants(o)) {
 			continue
 		}
-		if n > maxOps && l.trips > 1 || u.made+n > maxTotal {
+		if n > u.c.Module.Allow(maxOps) && l.trips > 1 || u.made+n > u.c.Module.Allow(maxTotal) {
 			continue
 		}
 		u.made += n

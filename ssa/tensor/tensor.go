@@ -102,15 +102,27 @@ func Strings(shape []int64, v []string) *Tensor {
 
 // NumElements is the product of the shape, 1 for rank 0.
 func (t *Tensor) NumElements() int64 {
-	n := int64(1)
+	n, zero := int64(1), false
 	for _, s := range t.Shape {
-		n *= s
+		zero = zero || s == 0
+		n = times(n, s)
+	}
+	if zero {
+		return 0
 	}
 	return n
 }
 
-// NumBytes is the size of the row-major data.
-func (t *Tensor) NumBytes() int64 { return t.NumElements() * int64(t.DType.Size()) }
+// NumBytes is the size of the row-major data; of one element repeated more often than an int64 counts, the greatest int64.
+func (t *Tensor) NumBytes() int64 { return times(t.NumElements(), int64(t.DType.Size())) }
+
+// times is the product of two counts, or the greatest int64.
+func times(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
 
 // HasData reports whether the elements are at hand.
 func (t *Tensor) HasData() bool { return t.Storage != nil || t.NumElements() == 0 }

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
-	"math/rand"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/tools/fuzzprog/mutant"
 )
 
 var update = flag.Bool("update", false, "write the messages anew")
@@ -123,7 +124,7 @@ func ask(t *testing.T, name string, b []byte, seed int64) {
 	if proto.Unmarshal(b, p) != nil {
 		return
 	}
-	c, err := proto.Marshal(mutate(p, rand.New(rand.NewSource(seed))))
+	c, err := proto.Marshal(mutant.Model(p, rand.New(rand.NewPCG(uint64(seed), 0))))
 	if err != nil {
 		return // text that is no UTF-8
 	}

@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +26,7 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/tools/aton/cmd"
+	"github.com/aton-project/aton/tools/fuzzprog/mutant"
 )
 
 func main() {
@@ -151,7 +152,7 @@ func mutants(w io.Writer, dir string, n, every int, seed int64) (bool, error) {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		for k := range n {
-			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(mutate(p, rand.New(rand.NewSource(seed*1_000_003+int64(made)))))
+			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(mutant.Model(p, rand.New(rand.NewPCG(uint64(seed), uint64(made)))))
 			made++
 			if err != nil { // text that is no UTF-8
 				continue

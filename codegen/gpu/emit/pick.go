@@ -84,9 +84,15 @@ func gatherElements(p *point) value {
 func gatherND(p *point) value {
 	x, ix := p.in(0), p.in(1)
 	batch, r := int(p.int("batch_dims")), rank(ix)-1
+	if r < 0 || batch > min(r, rank(x)) {
+		refuse("the indices have too few dimensions")
+	}
 	m, ok := shapeOf(ix)[r].Int()
 	if !ok {
 		refuse("the number of coordinates depends on the run")
+	}
+	if m > int64(rank(x)-batch) {
+		refuse("an index has more coordinates than the tensor has dimensions")
 	}
 	coords := append([]index.Expr(nil), p.coords[:batch]...)
 	for j := range m {

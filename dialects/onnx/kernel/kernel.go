@@ -9,6 +9,7 @@ package kernel
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -35,7 +36,13 @@ func Eval(kind ssa.Kind, attrs []ssa.Attr, inputs []*tensor.Tensor, numOutputs i
 			return nil, fmt.Errorf("%s: input %s is absent", kind, p.Name)
 		}
 	}
+	if least, _ := onnx.Arity(schema.Inputs); len(inputs) < least {
+		return nil, fmt.Errorf("%s takes %d inputs, not %d", kind, least, len(inputs))
+	}
 	for i, t := range inputs {
+		if p := schema.Input(i); t == nil && p != nil && (p.Option == onnx.Variadic || p.Option == onnx.VariadicMixed) {
+			return nil, fmt.Errorf("%s: input %d is absent", kind, i)
+		}
 		if t != nil && !t.HasData() {
 			return nil, fmt.Errorf("%s: the elements of input %d are not at hand", kind, i)
 		}
@@ -53,7 +60,11 @@ func Eval(kind ssa.Kind, attrs []ssa.Attr, inputs []*tensor.Tensor, numOutputs i
 		case failure:
 			out, err = nil, fmt.Errorf("%s: %s", kind, string(r))
 		case runtime.Error: // an index or a size that the operator's inputs made impossible
-			out, err = nil, fmt.Errorf("%s: inputs do not fit: %v", kind, r)
+			what, cause := strings.CutPrefix(r.Error(), "runtime error: ")
+			if !cause || strings.Contains(what, "nil pointer") { // no inputs may lead to that
+				panic(r)
+			}
+			out, err = nil, fmt.Errorf("%s: inputs do not fit: %s", kind, what)
 		case string: // the same, found by package tensor
 			out, err = nil, fmt.Errorf("%s: inputs do not fit: %s", kind, r)
 		default:

@@ -1,6 +1,9 @@
 package pyast
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const maxDepth = 1000 // of nested expressions and of nested blocks
 
@@ -312,6 +315,9 @@ func (p *parser) def() Stmt {
 			}
 		} else {
 			prm.Name = p.ident("in a list of parameters")
+			if slices.ContainsFunc(d.Params, func(q Param) bool { return q.Name == prm.Name }) {
+				p.fail(int(prm.Pos), "the parameter %s is there twice", prm.Name)
+			}
 			if p.take(":") {
 				prm.Type = p.expr()
 			}

@@ -99,6 +99,7 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringArrayVar(&m.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
+	f.IntVar(&m.opts.Budget, "budget", 1, "multiply the limits of what a program may take to convert and to run: steps, bytes, operators, elements")
 	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
 	cli.Choice(c, &m.target, "target", []string{"ort", "onnx"}, "whose kernels decide on element types: ort, or onnx for the bare standard")
 	var types []string
@@ -196,6 +197,9 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 			m.opts.CustomOpsets = map[string]int{}
 		}
 		m.opts.CustomOpsets[domain] = n
+	}
+	if m.opts.Budget < 1 {
+		return cli.Misusef("--budget: it is a number from 1 on, not %d", m.opts.Budget)
 	}
 	for _, s := range m.inputs {
 		in, err := spec.Parse(s)

@@ -122,8 +122,21 @@ func (h *Heap) View(st *Storage, chain []Step, strides []sym.Expr, base, val *ss
 	return &py.Tensor{Cell: h.New(&View{Storage: st, Chain: chain, Strides: strides}), Base: base, Val: val}
 }
 
-// Then is the chain with one more step.
-func (v *View) Then(step Step) []Step { return append(v.Chain[:len(v.Chain):len(v.Chain)], step) }
+// Then is the chain with one more step. The first chain that goes on from another one takes the place behind it, if there is
+// one, so that a long chain is not copied for each step; a place without a kind is free.
+func (v *View) Then(step Step) []Step {
+	n := len(v.Chain)
+	if n < cap(v.Chain) {
+		if longer := v.Chain[:n+1]; longer[n].Kind == "" {
+			longer[n] = step
+			return longer
+		}
+	}
+	longer := make([]Step, n+1, 2*n+1)
+	copy(longer, v.Chain)
+	longer[n] = step
+	return longer
+}
 
 // Hold notes that a run-time list holds the elements.
 func (h *Heap) Hold(elems ...py.Value) {
@@ -175,6 +188,19 @@ func (h *Heap) Peer(a, b *Storage) {
 	h.pair(a, b)
 }
 
+// Perhaps records that st may be the memory of another storage, or of one of its peers. What st may be besides is not that at the
+// same time: two storages that st may be are no peers for it.
+func (h *Heap) Perhaps(st, other *Storage) {
+	for _, p := range slices.Clone(other.peers) {
+		h.pair(st, p)
+	}
+	h.pair(st, other)
+}
+
+// Together records that two storages may be the same memory, which is none that is known by another name: their peers are
+// not concerned.
+func (h *Heap) Together(a, b *Storage) { h.pair(a, b) }
+
 func (h *Heap) pair(a, b *Storage) {
 	if a == b || slices.Contains(a.peers, b) {
 		return
@@ -196,7 +222,17 @@ func (h *Heap) Relate(a, b *Storage, how layout.Sharing) {
 
 // Outside lists the storages not newer than the cell numbered last that st is, or may be in some case.
 func Outside(st *Storage, last int) []*Storage {
-	var out []*Storage
+	out, _ := around(st, last)
+	return out
+}
+
+// Inside lists the newer ones: st itself if it is one, and those that it may be without going by way of an older one.
+func Inside(st *Storage, last int) []*Storage {
+	_, in := around(st, last)
+	return in
+}
+
+func around(st *Storage, last int) (out, in []*Storage) {
 	seen := map[*Storage]bool{}
 	var visit func(st *Storage)
 	visit = func(st *Storage) {
@@ -208,6 +244,7 @@ func Outside(st *Storage, last int) []*Storage {
 			out = append(out, st)
 			return
 		}
+		in = append(in, st)
 		for _, p := range st.peers {
 			visit(p)
 		}
@@ -217,7 +254,7 @@ func Outside(st *Storage, last int) []*Storage {
 		}
 	}
 	visit(st)
-	return out
+	return out, in
 }
 
 // Twin records that two objects are one in some case, as v is x in `v = x if c else y`:

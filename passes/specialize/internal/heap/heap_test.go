@@ -173,6 +173,52 @@ func TestWriteMakesPeersStale(t *testing.T) {
 	want(t, "the reason for x", ViewOf(x).Storage.State().Stale, "")
 }
 
+// v is x or y, and w perhaps v: a write to w may be one to x, and to y.
+func TestWriteMakesWhatPeersViewStale(t *testing.T) {
+	var h Heap
+	var g terms
+	x, y, v, w := h.Tensor(term("x")), h.Tensor(term("y")), h.Tensor(term("v")), h.Tensor(term("w"))
+	h.Link(&Link{From: ViewOf(v).Storage, To: ViewOf(x).Storage, Cond: term("c"), Side: true, View: ViewOf(x)})
+	h.Link(&Link{From: ViewOf(v).Storage, To: ViewOf(y).Storage, Cond: term("c"), Side: false, View: ViewOf(y)})
+	h.Peer(ViewOf(w).Storage, ViewOf(v).Storage)
+	g.write(t, &h, w, "z")
+	for _, p := range []*py.Tensor{x, y, v} {
+		want(t, "the reason", ViewOf(p).Storage.State().Stale, "x was written")
+	}
+}
+
+// What may be x or y makes these no peers; what two may be that are made anew does.
+func TestAlternativesAreApart(t *testing.T) {
+	var h Heap
+	var g terms
+	x, y, u, v := h.Tensor(term("x")), h.Tensor(term("y")), h.Tensor(term("u")), h.Tensor(term("v"))
+	h.Perhaps(ViewOf(u).Storage, ViewOf(x).Storage)
+	h.Perhaps(ViewOf(u).Storage, ViewOf(y).Storage)
+	h.Together(ViewOf(u).Storage, ViewOf(v).Storage)
+	g.write(t, &h, x, "z")
+	want(t, "y", g.read(y), "y")
+	want(t, "v", g.read(v), "v")
+	want(t, "the reason", ViewOf(u).Storage.State().Stale, "x was written")
+	g.write(t, &h, v, "z")
+	want(t, "y", g.read(y), "y")
+}
+
+// v is b where d holds, else x; b is y where c holds, else x. A write to v that does not go to b leaves what b is as it is.
+func TestWriteGoesUpTwoWays(t *testing.T) {
+	var h Heap
+	var g terms
+	x, y, b, v := h.Tensor(term("x")), h.Tensor(term("y")), h.Tensor(term("b")), h.Tensor(term("v"))
+	link := func(from, to *py.Tensor, cond string, side bool) {
+		h.Link(&Link{From: ViewOf(from).Storage, To: ViewOf(to).Storage, Cond: term(cond), Side: side, View: ViewOf(to)})
+	}
+	link(b, y, "c", true)
+	link(b, x, "c", false)
+	link(v, b, "d", true)
+	link(v, x, "d", false)
+	g.write(t, &h, v, "z")
+	want(t, "x", g.read(x), "d?c?d?x:[x:=[v:=z]]:[d?x:[x:=[v:=z]]:=d?[b:=[v:=z]]:b]:d?x:[x:=[v:=z]]")
+}
+
 // Two storages that are one only if an axis has size 1 are taken to be two, which the caller is told.
 func TestWriteTellsOfAssumptions(t *testing.T) {
 	var h Heap

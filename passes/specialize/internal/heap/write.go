@@ -44,6 +44,7 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 		return false, nil
 	}
 	reach := map[*Storage]bool{st: true}
+	ways := map[*Storage][]*Link{} // by which the writes came up to a storage
 	// a storage is made after those that it may be a view of
 	for at := st; at != nil; at = before(reach, at) {
 		from := at.State().Base
@@ -52,9 +53,15 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 				continue
 			}
 			to := l.To.State()
-			to.Base = g.When(l.Cond, l.Side, to.Base, func() *ssa.Value { return g.Replace(l.View, to.Base, from) })
+			replaced := func() *ssa.Value { return g.Replace(l.View, to.Base, from) }
+			if reach[l.To] && at != st { // it was written on another way: at may be what it was before that
+				to.Base = h.written(g, at, ways, to.Base, func() *ssa.Value { return g.When(l.Cond, l.Side, to.Base, replaced) })
+			} else {
+				to.Base = g.When(l.Cond, l.Side, to.Base, replaced)
+			}
 			h.Set(l.To.Cell, to)
 			reach[l.To] = true
+			ways[l.To] = append(ways[l.To], l)
 		}
 	}
 	for _, at := range byAge(reach) {
@@ -71,17 +78,49 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 			if p == st {
 				continue
 			}
-			if p.listed {
-				return assumed, ErrListed
-			}
-			ps := p.State() // where p was reached, it was only for some conditions
-			if ps.Stale == "" {
-				ps.Stale = why()
-				h.Set(p.Cell, ps)
+			if err := h.spoil(p, st, why); err != nil {
+				return assumed, err
 			}
 		}
 	}
 	return assumed, nil
+}
+
+// spoil makes a storage unreadable that may be memory which was written, and those that are views of the same memory in some case.
+// Where one of them was reached by links too, that was for some conditions only.
+func (h *Heap) spoil(p, written *Storage, why func() string) error {
+	if p == written {
+		return nil
+	}
+	if p.listed {
+		return ErrListed
+	}
+	s := p.State()
+	if s.Stale != "" {
+		return nil
+	}
+	s.Stale = why()
+	h.Set(p.Cell, s)
+	for _, l := range p.links {
+		for _, other := range [...]*Storage{l.From, l.To} {
+			if err := h.spoil(other, written, why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// written gives f() where the write came up to a storage, else v. At most one of the ways to it is taken.
+func (h *Heap) written(g Graph, at *Storage, ways map[*Storage][]*Link, v *ssa.Value, f func() *ssa.Value) *ssa.Value {
+	if len(ways[at]) == 0 { // the write began there
+		return f()
+	}
+	for _, l := range ways[at] {
+		was := v
+		v = h.written(g, l.From, ways, was, func() *ssa.Value { return g.When(l.Cond, l.Side, was, f) })
+	}
+	return v
 }
 
 // writeDown derives the storages anew that are views of one that was written.

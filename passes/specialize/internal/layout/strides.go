@@ -11,6 +11,9 @@ type Axes map[string]bool
 // Moved permutes as movedim does: the dims from go to the places to, the others keep their order.
 func Moved(in []sym.Expr, from, to []int64) []sym.Expr {
 	n := int64(len(in))
+	if len(from) != len(to) {
+		return nil
+	}
 	out := make([]sym.Expr, n)
 	filled, taken := make([]bool, n), make([]bool, n)
 	for i := range from {
@@ -21,7 +24,7 @@ func Moved(in []sym.Expr, from, to []int64) []sym.Expr {
 		if t < 0 {
 			t += n
 		}
-		if f < 0 || f >= n || t < 0 || t >= n {
+		if f < 0 || f >= n || t < 0 || t >= n || taken[f] || filled[t] {
 			return nil
 		}
 		out[t], filled[t], taken[f] = in[f], true, true
@@ -69,14 +72,15 @@ func (x Axes) Reshape(in []sym.Expr, t, ot *ssa.TensorType) ([]sym.Expr, Sharing
 	}
 	certain := true // no decision hung on a symbolic size
 	guess := false  // one hung on how symbolic sizes divide, where any size may do
+	fresh := false  // one hung on sizes of which nothing is known
 	differ := func(a, b sym.Expr) bool {
 		if a.Equal(b) {
 			return false
 		}
 		certain = certain && a.IsConst() && b.IsConst()
+		fresh = fresh || !x.apart(a, b)
 		return true
 	}
-	fresh := false
 	for _, d := range in {
 		fresh = fresh || !x.Declared(d)
 	}
@@ -144,7 +148,7 @@ func (x Axes) IsRowMajor(in []sym.Expr, t *ssa.TensorType) Sharing {
 				if result != Unknown {
 					result = Copies
 				}
-			case x.Declared(n) && x.Declared(in[i]) && x.Plural(t.Dims[i]):
+			case x.Declared(n) && x.Declared(in[i]) && x.Plural(t.Dims[i]) && x.apart(n, in[i]):
 				if result == Shares {
 					result = Assumed
 				}
@@ -164,6 +168,21 @@ func (x Axes) Plural(e sym.Expr) bool {
 	}
 	two := e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 2), true })
 	return two.Min() >= 2
+}
+
+// apart reports that two sizes differ whenever all declared dynamic axes are at least 2.
+func (x Axes) apart(a, b sym.Expr) bool {
+	two := func(e sym.Expr) sym.Expr {
+		return e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 2), true })
+	}
+	if sign, ok := two(a).Compare(two(b)); ok && sign != 0 {
+		return true
+	}
+	times := func(a, b sym.Expr) bool {
+		q, ok := a.Divide(b)
+		return ok && two(q).Min() >= 2
+	}
+	return times(a, b) || times(b, a)
 }
 
 // Declared reports that only sizes that the user declared are in e.

@@ -1,8 +1,7 @@
-package main
+package mutant
 
 import (
-	"math"
-	"math/rand"
+	"math/rand/v2"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -10,13 +9,13 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 )
 
-// mutate changes a few fields of a model, of any message in it, without knowing what they mean.
-func mutate(p *onnxpb.ModelProto, rng *rand.Rand) *onnxpb.ModelProto {
+// Model changes a few fields of an ONNX model, of any message in it, without knowing what they mean.
+func Model(p *onnxpb.ModelProto, rng *rand.Rand) *onnxpb.ModelProto {
 	p = proto.CloneOf(p)
-	for range 1 + rng.Intn(3) {
+	for range 1 + rng.IntN(3) {
 		var all []protoreflect.Message
 		collect(p.ProtoReflect(), &all)
-		mutateMessage(all[rng.Intn(len(all))], rng)
+		mutateMessage(all[rng.IntN(len(all))], rng)
 	}
 	return p
 }
@@ -42,17 +41,17 @@ func collect(m protoreflect.Message, to *[]protoreflect.Message) {
 
 func mutateMessage(m protoreflect.Message, rng *rand.Rand) {
 	fields := m.Descriptor().Fields()
-	f := fields.Get(rng.Intn(fields.Len()))
+	f := fields.Get(rng.IntN(fields.Len()))
 	for range 3 { // mostly what is there
 		if m.Has(f) {
 			break
 		}
-		f = fields.Get(rng.Intn(fields.Len()))
+		f = fields.Get(rng.IntN(fields.Len()))
 	}
 	switch {
 	case f.IsList():
 		mutateList(m.Mutable(f).List(), f, rng)
-	case rng.Intn(4) == 0:
+	case rng.IntN(4) == 0:
 		m.Clear(f)
 	case f.Message() != nil:
 		m.Mutable(f)
@@ -71,8 +70,8 @@ func mutateList(l protoreflect.List, f protoreflect.FieldDescriptor, rng *rand.R
 		}
 		return
 	}
-	i, j := rng.Intn(n), rng.Intn(n)
-	switch rng.Intn(5) {
+	i, j := rng.IntN(n), rng.IntN(n)
+	switch rng.IntN(5) {
 	case 0: // drop
 		for k := i; k+1 < n; k++ {
 			l.Set(k, l.Get(k+1))
@@ -99,43 +98,37 @@ func mutateList(l protoreflect.List, f protoreflect.FieldDescriptor, rng *rand.R
 	}
 }
 
-var (
-	hostileInts   = []int64{0, 1, -1, 2, 3, 7, 16, -2, 100, -100, 1 << 31, 1 << 40, math.MaxInt64, math.MinInt64}
-	hostileFloats = []float64{0, -1, 0.5, 1e30, math.NaN(), math.Inf(1), math.Inf(-1)}
-	hostileNames  = []string{"", "x", "y", "a", "Relu", "If", "Loop", "Reshape", "Slice", "Constant", "linear", "nonexistent", "\x00", "::"}
-)
-
 // hostile makes a value of a field's kind, often one near what was there.
 func hostile(f protoreflect.FieldDescriptor, was protoreflect.Value, rng *rand.Rand) protoreflect.Value {
-	n := hostileInts[rng.Intn(len(hostileInts))]
+	n := hostileInts[rng.IntN(len(hostileInts))]
 	switch f.Kind() {
 	case protoreflect.Int32Kind:
-		if rng.Intn(2) == 0 {
-			return protoreflect.ValueOfInt32(int32(was.Int()) + int32(rng.Intn(5)-2))
+		if rng.IntN(2) == 0 {
+			return protoreflect.ValueOfInt32(int32(was.Int()) + int32(rng.IntN(5)-2))
 		}
 		return protoreflect.ValueOfInt32(int32(n))
 	case protoreflect.Int64Kind:
-		if rng.Intn(2) == 0 {
-			return protoreflect.ValueOfInt64(was.Int() + int64(rng.Intn(5)-2))
+		if rng.IntN(2) == 0 {
+			return protoreflect.ValueOfInt64(was.Int() + int64(rng.IntN(5)-2))
 		}
 		return protoreflect.ValueOfInt64(n)
 	case protoreflect.Uint64Kind:
 		return protoreflect.ValueOfUint64(uint64(n))
 	case protoreflect.FloatKind:
-		return protoreflect.ValueOfFloat32(float32(hostileFloats[rng.Intn(len(hostileFloats))]))
+		return protoreflect.ValueOfFloat32(float32(hostileFloats[rng.IntN(len(hostileFloats))]))
 	case protoreflect.DoubleKind:
-		return protoreflect.ValueOfFloat64(hostileFloats[rng.Intn(len(hostileFloats))])
+		return protoreflect.ValueOfFloat64(hostileFloats[rng.IntN(len(hostileFloats))])
 	case protoreflect.StringKind:
-		return protoreflect.ValueOfString(hostileNames[rng.Intn(len(hostileNames))])
+		return protoreflect.ValueOfString(hostileNames[rng.IntN(len(hostileNames))])
 	case protoreflect.EnumKind:
 		values := f.Enum().Values()
-		return protoreflect.ValueOfEnum(values.Get(rng.Intn(values.Len())).Number())
+		return protoreflect.ValueOfEnum(values.Get(rng.IntN(values.Len())).Number())
 	case protoreflect.BytesKind:
 		b := append([]byte(nil), was.Bytes()...)
-		if len(b) > 0 && rng.Intn(2) == 0 {
-			b[rng.Intn(len(b))] ^= byte(1 << rng.Intn(8))
+		if len(b) > 0 && rng.IntN(2) == 0 {
+			b[rng.IntN(len(b))] ^= byte(1 << rng.IntN(8))
 		} else {
-			b = append(b, byte(rng.Intn(256)))
+			b = append(b, byte(rng.IntN(256)))
 		}
 		return protoreflect.ValueOfBytes(b)
 	}

@@ -1,0 +1,98 @@
+package specialize
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+)
+
+// sharing is what the tensors that a loop carries may share memory with, as the rounds find it: an iteration begins with what
+// another one ended with. Tensors go by where they are in what is carried, which all rounds have in common.
+type sharing struct {
+	outside map[string][]*heap.Storage // memory from before the loop
+	pairs   map[[2]string]bool         // others of the tensors
+}
+
+// learn adds what the end of an iteration tells, and reports whether that is new.
+func (l *loopState) learn() (changed bool) {
+	var places []string
+	inside := map[*heap.Storage][]string{}
+	l.carried(l.outs, l.changes, func(place string, t *py.Tensor) {
+		st := l.changes.Of(t.Cell).(*heap.View).Storage
+		places = append(places, place)
+		for _, o := range heap.Outside(st, l.start) {
+			if !slices.Contains(l.sharing.outside[place], o) {
+				l.sharing.outside[place] = append(l.sharing.outside[place], o)
+				changed = true
+			}
+		}
+		for _, in := range heap.Inside(st, l.start) {
+			for _, other := range inside[in] {
+				if key := [2]string{other, place}; !l.sharing.pairs[key] {
+					l.sharing.pairs[key] = true
+					changed = true
+				}
+			}
+			inside[in] = append(inside[in], place)
+		}
+	})
+	return changed
+}
+
+// relateCarried records what the tensors at hand may share memory with: those that an iteration begins with, or the results.
+// Tensors that were not made for this have their memory anyway.
+func (l *loopState) relateCarried(values []py.Value, last int) {
+	at := map[string]*heap.Storage{}
+	l.carried(values, nil, func(place string, t *py.Tensor) {
+		if t.Cell.ID() <= last {
+			return
+		}
+		st := heap.ViewOf(t).Storage
+		at[place] = st
+		for _, o := range l.sharing.outside[place] {
+			if o != st {
+				l.s.heap.Inherit(st, o)
+				l.s.heap.Perhaps(st, o)
+			}
+		}
+	})
+	for _, p := range slices.SortedFunc(maps.Keys(l.sharing.pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		if x, y := at[p[0]], at[p[1]]; x != nil && y != nil && x != y {
+			l.s.heap.Together(x, y)
+		}
+	}
+}
+
+// carried visits the tensors among the carried values and in the carried cells.
+func (l *loopState) carried(values []py.Value, changes journal.Changes, visit func(place string, t *py.Tensor)) {
+	for k, v := range values {
+		tensorsIn(v, strconv.Itoa(k), changes, visit)
+	}
+	for _, c := range l.cells {
+		tensorsIn(changes.Of(c), "cell"+strconv.Itoa(c.ID()), changes, visit)
+	}
+}
+
+// tensorsIn visits the tensors of a value or of the content of a cell.
+func tensorsIn(x any, place string, changes journal.Changes, visit func(place string, t *py.Tensor)) {
+	var elems []py.Value
+	switch x := x.(type) {
+	case *py.Tensor:
+		visit(place, x)
+	case *py.Tuple:
+		elems = x.Elems
+	case *py.List, *py.ListState:
+		elems = listContent(x, changes).Elems
+	case *py.Dict, *py.DictState:
+		elems = dictContent(x, changes).Vals
+	case *py.Maybe:
+		elems = []py.Value{x.Val}
+	}
+	for i, e := range elems {
+		tensorsIn(e, place+"."+strconv.Itoa(i), changes, visit)
+	}
+}
