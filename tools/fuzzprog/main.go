@@ -129,7 +129,7 @@ func (r *record) child(o options, from int) (last int, err error) {
 	left := min(o.t-time.Since(r.began), 5*time.Minute)
 	c := exec.Command(self, "-worker", "-t", left.String(), "-seed", strconv.FormatUint(o.seed, 10), "-from", strconv.Itoa(from), "-n", strconv.Itoa(o.from+o.n-from),
 		"-out", o.out, "-root", o.root, "-kinds", strings.Join(o.kinds, ","))
-	var stderr tail
+	var stderr beginning
 	c.Stderr = &stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -236,16 +236,16 @@ func keep(o options, i int, kind, text string) error {
 	return os.WriteFile(filepath.Join(dir, "finding.txt"), []byte(text+"\n"), 0o666)
 }
 
-// tail keeps the first and the last of what is written.
-type tail struct{ head, end bytes.Buffer }
+// beginning keeps the first 16 KiB or so of what is written.
+type beginning struct{ head bytes.Buffer }
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *beginning) Write(b []byte) (int, error) {
 	if t.head.Len() < 1<<14 {
 		t.head.Write(b)
 	}
 	return len(b), nil
 }
 
-func (t *tail) String() string { return t.head.String() }
+func (t *beginning) String() string { return t.head.String() }
 
-var _ io.Writer = (*tail)(nil)
+var _ io.Writer = (*beginning)(nil)

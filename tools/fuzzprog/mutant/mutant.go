@@ -195,13 +195,13 @@ func clone(v any) any {
 
 // scalar is a value of the kind of the old one mostly.
 func scalar(was any, rng *rand.Rand) any {
-	switch was.(type) {
+	switch was := was.(type) {
 	case json.Number:
 		return json.Number(fmt.Sprint(hostileInts[rng.IntN(len(hostileInts))]))
 	case string:
 		return hostileNames[rng.IntN(len(hostileNames))]
 	case bool:
-		return !was.(bool)
+		return !was
 	}
 	return []any{nil, true, "", json.Number("-1"), []any{}, map[string]any{}}[rng.IntN(6)]
 }
