@@ -96,15 +96,13 @@ damaged: .venv/ready ## damaged ONNX files beside onnx.checker and onnxruntime; 
 # changed programs and random ones through all commands, in child processes: panics, time, memory, files that are not valid, and numbers
 # that differ. SEED chooses others; KINDS=random,code,... some kinds. What was run is in tools/fuzzprog/README.md
 KINDS ?=
-fuzz-programs: ## changed and random programs through the whole line; T=1h, SEED, KINDS
-	$(GO) run ./tools/fuzzprog -t $(T) -seed $(SEED) -out out/fuzz-programs $(if $(KINDS),-kinds $(KINDS))
+fuzz-programs: ## changed and random programs through the whole line; T=1h, SEED, KINDS, PROGRAMS
+	$(GO) run ./tools/fuzzprog -t $(T) $(if $(PROGRAMS),-n $(PROGRAMS)) -seed $(SEED) -out out/fuzz-programs $(if $(KINDS),-kinds $(KINDS))
 
 # the commands for other systems, each built twice: the bytes are the same. s390x does not build: purego has no calls for it
-PLATFORMS ?= linux/amd64 linux/386 windows/amd64
-platforms: ## builds the commands for PLATFORMS, twice; fails if two builds differ
-	@set -e; for p in $(PLATFORMS); do for n in 1 2; do \
-		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o out/platforms/$$n/$$p/ ./tools/aton ./tools/aton-opt; done; \
-		diff -r out/platforms/1/$$p out/platforms/2/$$p; echo "$$p"; done
+PLATFORMS ?= linux/386 linux/arm64 linux/s390x windows/amd64 darwin/arm64
+platforms: ## builds for PLATFORMS, and what they write under qemu-user: the same bytes everywhere
+	tools/platforms/run.sh out/platforms $(PLATFORMS)
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR

@@ -2,6 +2,7 @@ package aten
 
 import (
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -84,11 +85,29 @@ func lowerConvertElementType(l *Lowering) *ssa.Value {
 
 func lowerCopy(l *Lowering) *ssa.Value {
 	x, src := l.Tensor("self"), l.Tensor("src")
+	if to, from := x.Tensor(), src.Tensor(); to.Ranked && from.Ranked && !fitsInto(from.Dims, to.Dims) {
+		l.Fail("%v cannot be written to %v", from, to) // Expand would make it larger
+	}
 	src = l.Cast(src, l.DType(x))
 	if sameShape(x, src) {
 		return src
 	}
 	return l.expand(src, l.shapeOf(x))
+}
+
+// fitsInto reports sizes that are broadcast to others, as far as they are known.
+func fitsInto(from, to []sym.Expr) bool {
+	for i := range from {
+		k := len(to) - len(from) + i
+		if k < 0 {
+			return false
+		}
+		n, known := from[i].Int()
+		if m, fixed := to[k].Int(); known && fixed && n != 1 && n != m {
+			return false
+		}
+	}
+	return true
 }
 
 // filled makes a tensor like x that holds a number, known or not.

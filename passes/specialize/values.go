@@ -400,7 +400,11 @@ func (s *values) number(v *ssa.Value) py.Value {
 // size is one size of a tensor.
 func (s *values) size(t *py.Tensor, i int) py.Value {
 	v := s.read(t)
-	e := v.Tensor().Dims[i]
+	held := v.Tensor()
+	if !held.Ranked { // something of unknown rank was written to it
+		s.fail("unknown-shape", "the rank of its operand is not known")
+	}
+	e := held.Dims[i]
 	if n, ok := e.Int(); ok {
 		return py.Int(n)
 	}

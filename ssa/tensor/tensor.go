@@ -58,7 +58,8 @@ type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// Of wraps a slice of elements, which is kept, not copied. It panics if T has not d's size.
+// Of wraps a slice of elements, which is kept, not copied, where the machine has the bytes of a number in the order of files. It
+// panics if T has not d's size. Nobody may write to the slice afterwards.
 func Of[T Number](d DType, shape []int64, data []T) *Tensor {
 	var z T
 	if int(unsafe.Sizeof(z)) != d.Size() {
@@ -71,7 +72,30 @@ func asBytes[T any](data []T) []byte {
 	if len(data) == 0 {
 		return nil
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(&data[0])), len(data)*int(unsafe.Sizeof(data[0])))
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&data[0])), len(data)*int(unsafe.Sizeof(data[0])))
+	if bigEndian {
+		b = swapped(b, numberSize(data[0]))
+	}
+	return b
+}
+
+// bigEndian reports a machine whose numbers begin with the greatest byte. Those of a Storage begin with the least one.
+var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
+
+// swapped copies numbers of size bytes, each with its bytes in the other order.
+func swapped(b []byte, size int) []byte {
+	out := append(make([]byte, 0, len(b)+8), b...)
+	Swap(out, size)
+	return out
+}
+
+// numberSize is the size of the numbers that an element is made of: a complex one has two.
+func numberSize[T any](z T) int {
+	switch any(z).(type) {
+	case complex64, complex128:
+		return int(unsafe.Sizeof(z)) / 2
+	}
+	return int(unsafe.Sizeof(z))
 }
 
 // Ints makes an int64 tensor of rank 1.
@@ -250,6 +274,9 @@ func Data[T Number](t *Tensor) []T {
 	b := t.Bytes()
 	if len(b) == 0 {
 		return nil
+	}
+	if bigEndian {
+		b = swapped(b, numberSize(z))
 	}
 	if uintptr(unsafe.Pointer(&b[0]))%unsafe.Alignof(z) != 0 {
 		b = append(make([]byte, 0, len(b)+8), b...)

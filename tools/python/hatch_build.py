@@ -10,7 +10,7 @@ from typing import Any, Dict
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# The oldest systems that Go's binaries run on: static, so that any Linux will do.
+# The oldest systems that Go's binaries run on: without the CUDA driver they are static, so that any Linux will do.
 TAGS = {
     "linux/amd64": "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
     "linux/arm64": "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
@@ -37,7 +37,7 @@ class Hook(BuildHookInterface[Any]):
         env = dict(os.environ, GOOS=goos, GOARCH=goarch, CGO_ENABLED="0")
         for name in COMMANDS:
             file = name + (".exe" if goos == "windows" else "")
-            subprocess.run(["go", "build", "-trimpath", "-ldflags=-s -w", "-o", str(out / file), f"./tools/{name}"],
+            subprocess.run(["go", "build", "-trimpath", "-tags=nocuda", "-ldflags=-s -w", "-o", str(out / file), f"./tools/{name}"],
                            cwd=top, env=env, check=True)
             build_data["shared_scripts"][str(out / file)] = file
         build_data["pure_python"] = False

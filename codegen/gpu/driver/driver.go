@@ -1,5 +1,6 @@
 // Package driver runs kernels on an NVIDIA GPU through the CUDA driver, which it loads at run time: building needs
-// neither CUDA nor cgo. Where there is no driver, Open says so with ErrNoDriver.
+// neither CUDA nor cgo. Where there is no driver, Open says so with ErrNoDriver. Loading needs the system's dynamic loader: the
+// build tag nocuda leaves it out, for a static binary.
 package driver
 
 import (
