@@ -99,7 +99,7 @@ KINDS ?=
 fuzz-programs: ## changed and random programs through the whole line; T=1h, SEED, KINDS, PROGRAMS
 	$(GO) run ./tools/fuzzprog -t $(T) $(if $(PROGRAMS),-n $(PROGRAMS)) -seed $(SEED) -out out/fuzz-programs $(if $(KINDS),-kinds $(KINDS))
 
-# the commands for other systems, each built twice: the bytes are the same. s390x does not build: purego has no calls for it
+# a build for this machine is made twice; those for others are static, without the CUDA driver. qemu-user runs the ones for Linux
 PLATFORMS ?= linux/386 linux/arm64 linux/s390x windows/amd64 darwin/arm64
 platforms: ## builds for PLATFORMS, and what they write under qemu-user: the same bytes everywhere
 	tools/platforms/run.sh out/platforms $(PLATFORMS)
