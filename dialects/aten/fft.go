@@ -518,12 +518,10 @@ func lowerISTFT(l *Lowering) *ssa.Value {
 	if l.Bool("normalized") {
 		factor = 1 / math.Sqrt(float64(n))
 	}
-	var frames *ssa.Value
-	if onesided {
-		frames = l.hermitianToReal(s, 2, ConstSize(n), false, l.Scalar(d, factor))
-	} else {
-		frames = l.scale(l.dft(s, 2, true).re, factor)
+	if !onesided { // the other frequencies are taken to be the conjugates of these, whatever they are
+		s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.sliceC(v, 2, 0, n/2+1, 1) })
 	}
+	frames := l.hermitianToReal(s, 2, ConstSize(n), false, l.Scalar(d, factor))
 	window := l.windowArg(n, length, d)
 	if window == nil {
 		window = l.Const(tensor.Full(d, []int64{n}, 1))

@@ -122,6 +122,7 @@ def programs():
     yield "_fft_r2c", "torch.view_as_real(a._fft_r2c(x, [1], 0, True)), torch.view_as_real(a._fft_r2c(x, [1], 1, False))", (r(2, 8),)
     yield "_fft_c2r", "a._fft_c2r(torch.view_as_complex(x), [0], 2, 8)", (r(5, 2),)
     yield "_fft_c2c", "torch.view_as_real(a._fft_c2c(torch.view_as_complex(x), [0], 0, True)), torch.view_as_real(a._fft_c2c(torch.view_as_complex(x), [0], 2, False))", (r(6, 2),)
+    yield "istft_twosided", "torch.istft(torch.view_as_complex(x), 10, return_complex=False, onesided=False), torch.istft(torch.view_as_complex(x), 10, hop_length=5)", (r(10, 4, 2),)
     # padding, pooling, resizing
     for n, x in ((1, r(1, 2, 5)), (2, IMAGE), (3, VOLUME)):
         pad = [1, 2, 0, 1, 2, 1][: 2 * n]
