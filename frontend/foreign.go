@@ -23,7 +23,7 @@ const (
 var magic = []struct {
 	at         int
 	begin      string
-	what, todo string
+	what, advice string
 }{
 	{0, "\x89HDF\r\n\x1a\n", "this is an HDF5 file, as Keras writes them", otherFramework},
 	{4, "TFL3", "this is a model of TensorFlow Lite", otherFramework},
@@ -37,10 +37,10 @@ var magic = []struct {
 
 // foreign says what a file is that is none of those that are read, and what its owner can do. It is empty where that is
 // not known.
-func foreign(data []byte) (what, todo string) {
+func foreign(data []byte) (what, advice string) {
 	for _, m := range magic {
 		if len(data) > m.at && bytes.HasPrefix(data[m.at:], []byte(m.begin)) {
-			return m.what, m.todo
+			return m.what, m.advice
 		}
 	}
 	if !archive.IsZip(data) {

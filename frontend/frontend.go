@@ -140,8 +140,8 @@ func Load(path string, o Options) (*ssa.Module, error) {
 // use. The name is for messages.
 func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	f := Recognize(data)
-	if what, todo := foreign(data); what != "" && f != Weights {
-		return nil, fmt.Errorf("%s: %s; %s", name, what, todo)
+	if what, advice := foreign(data); what != "" && f != Weights {
+		return nil, fmt.Errorf("%s: %s; %s", name, what, advice)
 	}
 	if o.Weights != "" && f != Text {
 		return nil, fmt.Errorf("%s: only graph text takes weights from another file; this one has its own", name)

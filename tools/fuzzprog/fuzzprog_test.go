@@ -11,9 +11,6 @@ import (
 
 // A short run of all kinds finds nothing, and says the same when it is repeated.
 func TestRun(t *testing.T) {
-	if testing.Short() {
-		t.Skip("some seconds")
-	}
 	var said [2]bytes.Buffer
 	for i := range said {
 		o := options{t: 1 << 40, seed: 7, n: 70, only: -1, out: t.TempDir(), root: "../..", kinds: kinds}
