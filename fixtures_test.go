@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton"
-	"github.com/aton-project/aton/frontend/spec"
 )
 
 // TestFixtures converts archives that PyTorch wrote, at old and new opsets, runs the files in the interpreter, and compares
@@ -36,38 +35,14 @@ func TestFixtures(t *testing.T) {
 }
 
 func fixture(t *testing.T, path string, specs []string) {
-	var opts aton.Options
-	for _, s := range specs {
-		in, err := spec.Parse(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts.Inputs = append(opts.Inputs, in)
-	}
-	stem := strings.TrimSuffix(path, ".pt")
-	if s, ok := strings.CutSuffix(path, ".pt2"); ok {
-		stem = s + ".export"
-	}
-	sets, err := aton.ReadData(stem + ".safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	opts, sets := withInputs(t, aton.Options{}, specs...), recorded(t, path)
 	for _, opset := range []int{11, 13, 17, 20, 24} {
 		opts.Opset = opset
-		var files [2]bytes.Buffer
-		for i := range files {
-			m, err := aton.Load(path, opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := aton.ExportTo(&files[i], m, opts); err != nil {
-				t.Fatalf("opset %d: %v", opset, err)
-			}
-		}
-		if !bytes.Equal(files[0].Bytes(), files[1].Bytes()) {
+		file := writtenFrom(t, path, opts)
+		if !bytes.Equal(file, writtenFrom(t, path, opts)) {
 			t.Errorf("opset %d: two exports differ", opset)
 		}
-		m, err := aton.LoadBytes(files[0].Bytes(), fmt.Sprintf("opset%d.onnx", opset), aton.Options{})
+		m, err := aton.LoadBytes(file, fmt.Sprintf("opset%d.onnx", opset), aton.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

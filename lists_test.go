@@ -1,13 +1,11 @@
 package aton_test
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
-	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -26,21 +24,10 @@ func TestListOfAnyLength(t *testing.T) {
   %x : Tensor = aten::__getitem__(%xs, %last)
   return (%y, %x)
 `
-	o := withInput(t, withInput(t, aton.Options{}, "xs:list(f32[?,2],...)"), "ns:list(int,...)")
+	o := withInputs(t, aton.Options{}, "xs:list(f32[?,2],...)", "ns:list(int,...)")
 	for _, opset := range []int{11, 13, 20} {
 		o.Opset = opset
-		m, err := aton.LoadBytes([]byte(text), "list.ir", o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if err := aton.ExportTo(&b, m, o); err != nil {
-			t.Fatal(err)
-		}
-		back, err := onnxfile.Parse(b.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		back := parsed(t, writtenText(t, text, o))
 		for n := int64(1); n < 4; n++ {
 			var xs []*tensor.Tensor
 			var want []float64
@@ -48,10 +35,7 @@ func TestListOfAnyLength(t *testing.T) {
 				xs = append(xs, tensor.Full(tensor.Float32, []int64{i + 1, 2}, float64(i)))
 				want = append(want, slices.Repeat([]float64{float64(i + 5*n)}, int(2*(i+1)))...)
 			}
-			out, err := interp.Run(back, map[string]interp.Value{"xs": interp.ListOf(xs...), "ns": interp.Of(tensor.Ints(3, 5))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := run(t, back, map[string]interp.Value{"xs": interp.ListOf(xs...), "ns": interp.Of(tensor.Ints(3, 5))})
 			if got := out[0].Tensor.Float64s(); !slices.Equal(got, want) {
 				t.Errorf("opset %d, %d members: %v, want %v", opset, n, got, want)
 			}
@@ -71,7 +55,7 @@ func TestDictKeys(t *testing.T) {
 		{"Dict(str, Tensor)", `str = prim::Constant[value="7"]()`, "7"},
 	} {
 		text := "graph(%d : " + c.declared + "):\n  %k : " + c.constant + "\n  %x : Tensor = aten::__getitem__(%d, %k)\n  return (%x)\n"
-		o := withInput(t, aton.Options{}, "d:dict("+c.key+"=f32[2])")
+		o := withInputs(t, aton.Options{}, "d:dict("+c.key+"=f32[2])")
 		m, err := aton.LoadBytes([]byte(text), "dict.ir", o)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package aton_test
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
-	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -39,18 +37,7 @@ func normalized(mode string) string {
 // kindsAndOutputs gives the operators of the file that a graph becomes, and what it computes.
 func kindsAndOutputs(t *testing.T, text string, o aton.Options) (kinds []string, outputs []*tensor.Tensor) {
 	t.Helper()
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, o); err != nil {
-		t.Fatal(err)
-	}
-	back, err := onnxfile.Parse(b.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := parsed(t, writtenText(t, text, o))
 	for op := range back.Main().Body.AllOps() {
 		kinds = append(kinds, op.Kind.Name())
 	}
@@ -58,11 +45,7 @@ func kindsAndOutputs(t *testing.T, text string, o aton.Options) (kinds []string,
 	for i := range x {
 		x[i] = math.Sin(float64(i * i))
 	}
-	values, err := interp.Run(back, map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{4, 2, 3}, x))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range values {
+	for _, v := range run(t, back, map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{4, 2, 3}, x))}) {
 		outputs = append(outputs, v.Tensor)
 	}
 	return kinds, outputs
@@ -129,11 +112,11 @@ func TestTrainingLost(t *testing.T) {
 // TestNoFolding: without folding the weights are those of the state dict, and the numbers are the same.
 func TestNoFolding(t *testing.T) {
 	const model, input = "testdata/fixtures/torch2.15/convnet.script.pt", "x:f32[N,3,18,18]"
-	folded, err := written(t, model, aton.Options{}, input)
+	folded, err := protoOf(t, model, aton.Options{}, input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := written(t, model, aton.Options{NoFolding: true}, input)
+	plain, err := protoOf(t, model, aton.Options{NoFolding: true}, input)
 	if err != nil {
 		t.Fatal(err)
 	}

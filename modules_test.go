@@ -2,7 +2,6 @@ package aton_test
 
 import (
 	"bytes"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
-	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 )
 
@@ -30,14 +28,14 @@ func TestModuleFunctions(t *testing.T) {
 			path := "testdata/fixtures/" + path
 			var o aton.Options
 			if want.spec != "" {
-				o = withInput(t, o, want.spec)
+				o = withInputs(t, o, want.spec)
 			}
-			flat := exportedBytes(t, path, o)
+			flat := writtenFrom(t, path, o)
 			o.ModuleFunctions = []string{"*"}
-			if got := exportedBytes(t, path, o); !bytes.Equal(got, exportedBytes(t, path, o)) {
+			if got := writtenFrom(t, path, o); !bytes.Equal(got, writtenFrom(t, path, o)) {
 				t.Error("two runs differ")
 			}
-			nested := exportedBytes(t, path, o)
+			nested := writtenFrom(t, path, o)
 			var p onnxpb.ModelProto
 			if err := proto.Unmarshal(nested, &p); err != nil {
 				t.Fatal(err)
@@ -49,15 +47,7 @@ func TestModuleFunctions(t *testing.T) {
 			if !slices.Contains(have, want.function) || p.GetIrVersion() < 8 {
 				t.Errorf("functions %v, IR version %d", have, p.GetIrVersion())
 			}
-			stem := strings.TrimSuffix(path, ".pt")
-			if s, ok := strings.CutSuffix(path, ".pt2"); ok {
-				stem = s + ".export"
-			}
-			sets, err := aton.ReadData(stem + ".safetensors")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, set := range sets {
+			for _, set := range recorded(t, path) {
 				a, b := outputsOf(t, flat, set), outputsOf(t, nested, set)
 				for i := range a {
 					if !bytes.Equal(a[i].Tensor.Bytes(), b[i].Tensor.Bytes()) {
@@ -69,34 +59,14 @@ func TestModuleFunctions(t *testing.T) {
 	}
 }
 
-func exportedBytes(t *testing.T, path string, o aton.Options) []byte {
-	t.Helper()
-	m, err := aton.Load(filepath.FromSlash(path), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, o); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
 func outputsOf(t *testing.T, file []byte, set aton.DataSet) []interp.Value {
 	t.Helper()
-	m, err := onnxfile.Parse(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := parsed(t, file)
 	feed := map[string]interp.Value{}
 	for i, p := range m.Main().Body.Params {
 		feed[p.Name] = interp.Of(set.Inputs[i].Tensor)
 	}
-	out, err := interp.Run(m, feed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return run(t, m, feed)
 }
 
 // layers has two modules of one class whose slopes differ, one of which is called twice, and of whose parts one stands
@@ -122,12 +92,8 @@ func TestFunctionsOfScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Classes = map[string]string{"a": "pkg.Tanh", "b": "pkg.Sigmoid", "a.act": "pkg.act.Leaky", "b.act": "pkg.act.Leaky"}
-	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, o); err != nil {
-		t.Fatal(err)
-	}
 	var p onnxpb.ModelProto
-	if err := proto.Unmarshal(b.Bytes(), &p); err != nil {
+	if err := proto.Unmarshal(written(t, m, o), &p); err != nil {
 		t.Fatal(err)
 	}
 	var calls, functions []string

@@ -11,19 +11,12 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
-	"github.com/aton-project/aton/frontend/spec"
 )
 
-// written exports a model with options, and returns what the file holds.
-func written(t *testing.T, path string, o aton.Options, specs ...string) (*onnxpb.ModelProto, error) {
+// protoOf exports a model with options, and returns what the file holds.
+func protoOf(t *testing.T, path string, o aton.Options, specs ...string) (*onnxpb.ModelProto, error) {
 	t.Helper()
-	for _, s := range specs {
-		in, err := spec.Parse(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Inputs = append(o.Inputs, in)
-	}
+	o = withInputs(t, o, specs...)
 	m, err := aton.Load(path, o)
 	if err != nil {
 		return nil, err
@@ -71,7 +64,7 @@ const (
 
 // TestNames: names go to the inputs, then to the weights in the order of the state dict, or to those that are named.
 func TestNames(t *testing.T) {
-	plain, err := written(t, perceptron, aton.Options{}, perceptronInput)
+	plain, err := protoOf(t, perceptron, aton.Options{}, perceptronInput)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +88,7 @@ func TestNames(t *testing.T) {
 		{"exchanged", aton.Options{Names: map[string]string{weights[0]: weights[1], weights[1]: weights[0]}}, "x(N,*)", []string{weights[1], weights[0]}, "output(N,*)"},
 		{"weights as inputs", aton.Options{NoWeights: true, Names: map[string]string{weights[0]: "w"}}, "x(N,*)", nil, "output(N,*)"},
 	} {
-		p, err := written(t, perceptron, c.o, perceptronInput)
+		p, err := protoOf(t, perceptron, c.o, perceptronInput)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -113,7 +106,7 @@ func TestNames(t *testing.T) {
 
 // TestTakenNames: a name that is taken, or that nothing has, is an error.
 func TestTakenNames(t *testing.T) {
-	plain, err := written(t, perceptron, aton.Options{}, perceptronInput)
+	plain, err := protoOf(t, perceptron, aton.Options{}, perceptronInput)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +126,7 @@ func TestTakenNames(t *testing.T) {
 		`the output has 2 axes`:                          {OutputAxes: map[string]map[int]string{"output": {-3: "n"}}},
 		`the name is empty`:                              {OutputAxes: map[string]map[int]string{"output": {0: ""}}},
 	} {
-		if _, err := written(t, perceptron, o, perceptronInput); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := protoOf(t, perceptron, o, perceptronInput); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -150,11 +143,11 @@ func TestNamesInside(t *testing.T) {
   %t : Tensor = aten::tanh(%x)
   %r : Tensor = aten::mul(%t, %y)
   return (%t, %r)
-`), "nested.ir", withInput(t, o, "p:tuple(f32[N],list(f32[N]))"))
+`), "nested.ir", withInputs(t, o, "p:tuple(f32[N],list(f32[N]))"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := aton.Lower(m, withInput(t, o, "p:tuple(f32[N],list(f32[N]))")); err != nil {
+	if _, err := aton.Lower(m, withInputs(t, o, "p:tuple(f32[N],list(f32[N]))")); err != nil {
 		t.Fatal(err)
 	}
 	if have := m.GetMetadata("aton.inputs"); have != `{"arguments":[["p",{"tuple":["a",{"list":["t"]}]}]]}` {
@@ -171,14 +164,4 @@ func TestNamesInside(t *testing.T) {
 	if count["t"] != 1 || count["a"] != 1 {
 		t.Errorf("names %v", slices.Sorted(maps.Keys(count)))
 	}
-}
-
-func withInput(t *testing.T, o aton.Options, s string) aton.Options {
-	t.Helper()
-	in, err := spec.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Inputs = append(o.Inputs, in)
-	return o
 }

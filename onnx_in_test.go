@@ -9,7 +9,6 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
-	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -27,15 +26,6 @@ const softened = `graph(%x : Float(N, 3, 4)):
   return (%y)
 `
 
-func writtenAt(t *testing.T, m *ssa.Module, opset int) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, aton.Options{Opset: opset}); err != nil {
-		t.Fatalf("opset %d: %v", opset, err)
-	}
-	return b.Bytes()
-}
-
 func readBack(t *testing.T, b []byte) *ssa.Module {
 	t.Helper()
 	m, err := aton.LoadBytes(b, "model.onnx", aton.Options{})
@@ -48,18 +38,11 @@ func readBack(t *testing.T, b []byte) *ssa.Module {
 // evaluated runs a file's own operators, at its own opset.
 func evaluated(t *testing.T, b []byte) []float64 {
 	t.Helper()
-	m, err := onnxfile.Parse(b)
-	if err != nil {
-		t.Fatal(err)
-	}
 	v := make([]float64, 24)
 	for i := range v {
 		v[i] = float64(i*i%11) / 4
 	}
-	out, err := interp.Run(m, map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{2, 3, 4}, v))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := run(t, parsed(t, b), map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{2, 3, 4}, v))})
 	return out[0].Tensor.Float64s()
 }
 
@@ -73,7 +56,7 @@ func TestOpsets(t *testing.T) {
 	opsets := []int{20, 9, 28, 7, 13}
 	var want []float64
 	for _, n := range opsets {
-		file := writtenAt(t, m, n)
+		file := written(t, m, aton.Options{Opset: n})
 		if got := readBack(t, file).Opsets[""]; got != n {
 			t.Errorf("asked for opset %d, the file is at %d", n, got)
 		}
@@ -81,7 +64,7 @@ func TestOpsets(t *testing.T) {
 			want = evaluated(t, file)
 		}
 		for _, k := range opsets {
-			again := writtenAt(t, readBack(t, file), k)
+			again := written(t, readBack(t, file), aton.Options{Opset: k})
 			if got := readBack(t, again).Opsets[""]; got != k {
 				t.Errorf("from opset %d asked for %d, the file is at %d", n, k, got)
 			}
@@ -103,7 +86,7 @@ func TestDefaultOpset(t *testing.T) {
 	if n := (aton.Options{}).OpsetFor(m); n != aton.DefaultOpset {
 		t.Errorf("a program goes to opset %d", n)
 	}
-	if n := (aton.Options{}).OpsetFor(readBack(t, writtenAt(t, m, 13))); n != 13 {
+	if n := (aton.Options{}).OpsetFor(readBack(t, written(t, m, aton.Options{Opset: 13}))); n != 13 {
 		t.Errorf("a file of opset 13 goes to %d", n)
 	}
 }

@@ -15,7 +15,7 @@ func TestRaw(t *testing.T) {
 		t.Fatalf("%d archives: %v", len(archives), err)
 	}
 	for _, path := range archives {
-		p, err := written(t, path, aton.Options{OperatorExport: aton.Raw})
+		p, err := protoOf(t, path, aton.Options{OperatorExport: aton.Raw})
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -36,7 +36,7 @@ func TestRaw(t *testing.T) {
 func TestDocStrings(t *testing.T) {
 	for _, opset := range []int{9, 20, 21} {
 		for _, asked := range []bool{false, true} {
-			p, err := written(t, perceptron, aton.Options{DocStrings: asked, Opset: opset}, perceptronInput)
+			p, err := protoOf(t, perceptron, aton.Options{DocStrings: asked, Opset: opset}, perceptronInput)
 			if err != nil {
 				t.Fatal(err)
 			}
