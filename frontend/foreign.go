@@ -21,8 +21,8 @@ const (
 
 // magic begins a file that is no model of ours.
 var magic = []struct {
-	at         int
-	begin      string
+	at           int
+	begin        string
 	what, advice string
 }{
 	{0, "\x89HDF\r\n\x1a\n", "this is an HDF5 file, as Keras writes them", otherFramework},
