@@ -118,7 +118,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 	v.tol.Share, v.tol.AnyDType, v.tol.AnyShape = v.percent/100, v.anyDType, v.anyShape
 	var backend exec.Backend
 	if v.device != "interp" {
-		b, err := newBackend(v.device, v.check)
+		b, err := newBackend(v.device, v.check, m.opts.Budget)
 		if err != nil {
 			return err
 		}
