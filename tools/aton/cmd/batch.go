@@ -1,5 +1,3 @@
-//go:build !noqueue
-
 package cmd
 
 import (
@@ -7,70 +5,113 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/aton-project/aton"
-	"github.com/aton-project/aton/tools/aton/internal/batch"
+	"github.com/aton-project/aton/tools/batch/limited"
 	"github.com/aton-project/aton/tools/cli"
 )
 
-// many are the commands for many models. They bring the queue, half of the program's size: a build with the tag noqueue has none of it.
-func many() []*cobra.Command { return []*cobra.Command{newBatch(), newWorker(), newLimited()} }
-
-// commandFlags gives the flags of the commands that batch runs, fresh ones in each call.
-func commandFlags(do string) *pflag.FlagSet {
-	switch do {
-	case "export":
-		return newExport().Flags()
-	case "check":
-		return newCheck().Flags()
-	case "verify":
-		return newVerify().Flags()
-	}
-	return nil
+// Many does what the commands batch and worker say. The program aton has none: the queue would make it nearly twice as large and slower to
+// start. It hands these commands over to the program aton-batch, which lies beside it (see [HandOver]).
+type Many interface {
+	Batch(c *cobra.Command, o *BatchOptions) error
+	Worker(c *cobra.Command, o *WorkerOptions) error
 }
+
+// missing says that there is no aton-batch.
+type missing struct{}
+
+var errMissing = errors.New("the program " + batchProgram + " is not here: put that of the same version beside aton (go build ./tools/aton-batch)")
+
+func (missing) Batch(*cobra.Command, *BatchOptions) error   { return errMissing }
+func (missing) Worker(*cobra.Command, *WorkerOptions) error { return errMissing }
+
+// batchProgram is the program that has the commands batch and worker.
+const batchProgram = "aton-batch"
+
+// Program is the variable of the environment by which aton tells aton-batch which program models are to be converted by.
+const Program = "ATON_PROGRAM"
+
+// HandOver runs aton-batch in the place of this program if the arguments ask for a command of it. It comes back, with false, if they do not
+// or there is no such program.
+func HandOver(args []string) (status int, done bool) {
+	if len(args) == 0 || args[0] != "batch" && args[0] != "worker" {
+		return 0, false
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return 0, false
+	}
+	program := filepath.Join(filepath.Dir(self), batchProgram+filepath.Ext(self))
+	if _, err := os.Stat(program); err != nil {
+		return 0, false
+	}
+	return become(program, args, append(os.Environ(), Program+"="+self))
+}
+
+// withheld are the options of commands that are not for batch: it decides itself where things go, and watches no passes.
+var withheld = []string{
+	"output", "json", "sarif", "verbose", "repro", "timing", "print-changed", "print-after", "verify-each", "minimize", "list-ops", "help",
+}
+
+// CommandFlags gives the flags of export, check or verify that a batch may have, fresh ones in each call; nil for any other word.
+func CommandFlags(do string) *pflag.FlagSet {
+	commands := map[string]func() *cobra.Command{"export": newExport, "check": newCheck, "verify": newVerify}
+	if commands[do] == nil {
+		return nil
+	}
+	f := pflag.NewFlagSet(do, pflag.ContinueOnError)
+	commands[do]().Flags().VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(withheld, flag.Name) {
+			f.AddFlag(flag)
+		}
+	})
+	return f
+}
+
+// Given is an option as it was given.
+type Given struct{ Name, Value string }
 
 // recorded is the value of a flag that keeps what it was given, in order.
 type recorded struct {
 	pflag.Value
 	name string
-	to   *[]batch.Option
+	to   *[]Given
 }
 
 func (r recorded) Set(s string) error {
 	if err := r.Value.Set(s); err != nil {
 		return err
 	}
-	*r.to = append(*r.to, batch.Option{Name: r.name, Value: s})
+	*r.to = append(*r.to, Given{r.name, s})
 	return nil
 }
 
-// sizeFlag is a number of bytes, such as 4GB or 500MB.
-type sizeFlag uint64
+// Bytes is a size as a flag has it, such as 4GB or 500MB.
+type Bytes uint64
 
-func (s *sizeFlag) String() string {
+// String is the number.
+func (s *Bytes) String() string {
 	if *s == 0 {
 		return ""
 	}
 	return strconv.FormatUint(uint64(*s), 10)
 }
 
-func (s *sizeFlag) Type() string { return "bytes" }
+// Type is what help calls it.
+func (s *Bytes) Type() string { return "bytes" }
 
-func (s *sizeFlag) Set(text string) error {
+// Set reads a number with a unit.
+func (s *Bytes) Set(text string) error {
 	number, factor := text, uint64(1)
 	for i, unit := range []string{"kB", "MB", "GB", "TB"} {
 		if before, ok := strings.CutSuffix(text, unit); ok {
@@ -84,91 +125,69 @@ func (s *sizeFlag) Set(text string) error {
 	if err != nil || n > (1<<62)/factor {
 		return errors.New("it is a number of bytes, such as 4GB or 500MB")
 	}
-	*s = sizeFlag(n * factor)
+	*s = Bytes(n * factor)
 	return nil
 }
 
-// working are the options that batch and worker have in common.
-type working struct {
-	jobs    int
-	timeout time.Duration
-	memory  sizeFlag
-	cache   string
-	noCache bool
-	access  batch.Access
-	silence time.Duration
+// WorkOptions are those that batch and worker have in common. Zero limits are none.
+type WorkOptions struct {
+	Jobs    int
+	Timeout time.Duration
+	Memory  Bytes
+	Cache   string // its folder; empty for the user's
+	NoCache bool
+	// Queue is where the server is, the others are files: what to come in with, and TLS.
+	Queue, Creds, NKey, Token, CA, Cert, Key string
+	// Silence is how long a worker may say nothing.
+	Silence time.Duration
 }
 
-func (w *working) flags(c *cobra.Command) {
+func (w *WorkOptions) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVarP(&w.jobs, "jobs", "j", runtime.NumCPU(), "how many models are done at a time on this machine")
-	f.DurationVar(&w.timeout, "timeout", 0, "the time that a model may take, such as 90s or 10m; 0 is no limit")
-	f.Var(&w.memory, "memory", "the memory that a model may take, such as 4GB")
-	f.StringVar(&w.cache, "cache", "", "the `FOLDER` of the cache (default aton/batch in the user's folder for caches)")
-	f.BoolVar(&w.noCache, "no-cache", false, "do every model, and keep nothing")
-	f.StringVar(&w.access.URLs, "queue", "", "the `URL` of a NATS server with JetStream (nats:// or tls://), or of several of a cluster, with commas")
-	f.StringVar(&w.access.Creds, "queue-creds", "", "a credentials `FILE` of NATS")
-	f.StringVar(&w.access.NKey, "queue-nkey", "", "a `FILE` with the seed of an NKey")
-	f.StringVar(&w.access.Token, "queue-token-file", "", "a `FILE` with a token")
-	f.StringVar(&w.access.CA, "queue-ca", "", "a `FILE` with the certificates that the server's must be signed by")
-	f.StringVar(&w.access.Cert, "queue-cert", "", "a `FILE` with a certificate to show to the server")
-	f.StringVar(&w.access.Key, "queue-key", "", "a `FILE` with the key of --queue-cert")
-	f.DurationVar(&w.silence, "ack-wait", batch.DefaultSilence, "how long a worker may say nothing before its model goes to another one; the same everywhere")
+	f.IntVarP(&w.Jobs, "jobs", "j", runtime.NumCPU(), "how many models are done at a time on this machine")
+	f.DurationVar(&w.Timeout, "timeout", 0, "the time that a model may take, such as 90s or 10m; 0 is no limit")
+	f.Var(&w.Memory, "memory", "the memory that a model may take, such as 4GB")
+	f.StringVar(&w.Cache, "cache", "", "the `FOLDER` of the cache (default aton/batch in the user's folder for caches)")
+	f.BoolVar(&w.NoCache, "no-cache", false, "do every model, and keep nothing")
+	f.StringVar(&w.Queue, "queue", "", "the `URL` of a NATS server with JetStream (nats:// or tls://), or of several of a cluster, with commas")
+	f.StringVar(&w.Creds, "queue-creds", "", "a credentials `FILE` of NATS")
+	f.StringVar(&w.NKey, "queue-nkey", "", "a `FILE` with the seed of an NKey")
+	f.StringVar(&w.Token, "queue-token-file", "", "a `FILE` with a token")
+	f.StringVar(&w.CA, "queue-ca", "", "a `FILE` with the certificates that the server's must be signed by")
+	f.StringVar(&w.Cert, "queue-cert", "", "a `FILE` with a certificate to show to the server")
+	f.StringVar(&w.Key, "queue-key", "", "a `FILE` with the key of --queue-cert")
+	f.DurationVar(&w.Silence, "ack-wait", 15*time.Second, "how long a worker may say nothing before its model goes to another one; the same everywhere")
 }
 
-// worker makes the worker of this process.
-func (w *working) worker(root string) (*batch.Worker, error) {
-	if w.jobs < 0 || w.jobs > 4096 {
-		return nil, cli.Misusef("--jobs: it is a number of models, not %d", w.jobs)
+func (w *WorkOptions) check() error {
+	switch {
+	case w.Jobs < 0 || w.Jobs > 4096:
+		return cli.Misusef("--jobs: it is a number of models, not %d", w.Jobs)
+	case w.Timeout < 0:
+		return cli.Misusef("--timeout: it is a time from 0 on, not %v", w.Timeout)
+	case w.Silence < time.Second:
+		return cli.Misusef("--ack-wait: it is a time from 1s on, not %v", w.Silence)
+	case (w.Cert == "") != (w.Key == ""):
+		return cli.Misusef("--queue-cert and --queue-key go together")
 	}
-	if w.timeout < 0 {
-		return nil, cli.Misusef("--timeout: it is a time from 0 on, not %v", w.timeout)
-	}
-	if w.silence < time.Second {
-		return nil, cli.Misusef("--ack-wait: it is a time from 1s on, not %v", w.silence)
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	build, err := batch.Build(aton.Version(), program)
-	if err != nil {
-		return nil, err
-	}
-	b := &batch.Worker{
-		Commands: commandFlags, Process: batch.NewProcess(w.jobs, program, "limited"),
-		Root: root, Version: aton.Version(), Build: build,
-	}
-	b.Name, _ = os.Hostname() // may be empty
-	if !w.noCache {
-		folder := w.cache
-		if folder == "" {
-			if folder, err = os.UserCacheDir(); err != nil {
-				return nil, cli.Misusef("there is no folder for caches (%w); name one with --cache, or give --no-cache", err)
-			}
-			folder = filepath.Join(folder, "aton", "batch")
-		}
-		b.Cache = &batch.Cache{Dir: folder}
-	}
-	return b, nil
+	return nil
 }
 
-// stopped is a context that ends with a signal from the keyboard or the system, so that what was taken is given back at once.
-func stopped(c *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx := c.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	signal.Reset(os.Interrupt, syscall.SIGTERM) // main ends the process at once
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+// BatchOptions are those of batch.
+type BatchOptions struct {
+	WorkOptions
+	// Models is a manifest or a folder, Output the folder for what is written.
+	Models, Output string
+	// Do is the command, Given what was given of its options.
+	Do                  string
+	Given               []Given
+	JSON, Upload, Retry bool
+	Tries               int
+	Listen              string
 }
 
-func newBatch() *cobra.Command {
-	var w working
-	var out, do, listen string
-	var options []batch.Option
-	var asJSON, upload, retry bool
-	var tries int
+func newBatch(many Many) *cobra.Command {
+	var o BatchOptions
 	c := &cobra.Command{
 		Use:   "batch MANIFEST|DIR -o DIR",
 		Short: "Convert, check or verify many models, on all cores or several machines",
@@ -198,118 +217,55 @@ comes to, or a server elsewhere with --queue. The exit status is 1 if a model is
 			return nil
 		},
 	}
-	w.flags(c)
+	o.flags(c)
 	f := c.Flags()
-	f.StringVarP(&out, "output", "o", "", "the `FOLDER` for results.jsonl and what is written")
-	cli.Choice(c, &do, "do", []string{"export", "check", "verify"}, "the command: export, check or verify")
-	f.BoolVar(&asJSON, "json", false, "write each result to standard output as it comes in, as a line of JSON; errors as JSON")
-	f.BoolVar(&upload, "upload", false, "send the models through the queue, for workers that do not see the files of this machine")
-	f.BoolVar(&retry, "retry", false, "do again what failed or passed a limit before")
-	f.IntVar(&tries, "tries", 3, "how many workers may take a model and not come to an end with it before it is set aside")
-	f.StringVar(&listen, "listen", "", "`HOST:PORT` where the server in this process lets workers in")
+	f.StringVarP(&o.Output, "output", "o", "", "the `FOLDER` for results.jsonl and what is written")
+	cli.Choice(c, &o.Do, "do", []string{"export", "check", "verify"}, "the command: export, check or verify")
+	f.BoolVar(&o.JSON, "json", false, "write each result to standard output as it comes in, as a line of JSON; errors as JSON")
+	f.BoolVar(&o.Upload, "upload", false, "send the models through the queue, for workers that do not see the files of this machine")
+	f.BoolVar(&o.Retry, "retry", false, "do again what failed or passed a limit before")
+	f.IntVar(&o.Tries, "tries", 3, "how many workers may take a model and not come to an end with it before it is set aside")
+	f.StringVar(&o.Listen, "listen", "", "`HOST:PORT` where the server in this process lets workers in")
 	for _, do := range []string{"export", "check", "verify"} {
-		commandFlags(do).VisitAll(func(flag *pflag.Flag) {
-			if f.Lookup(flag.Name) == nil && batch.Allowed(flag.Name) {
-				flag.Value = recorded{flag.Value, flag.Name, &options}
+		CommandFlags(do).VisitAll(func(flag *pflag.Flag) {
+			if f.Lookup(flag.Name) == nil {
+				flag.Value = recorded{flag.Value, flag.Name, &o.Given}
 				f.AddFlag(flag)
 			}
 		})
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if out == "" {
+		o.Models = args[0]
+		switch err := o.check(); {
+		case err != nil:
+			return err
+		case o.Output == "":
 			return cli.Misusef("-o is missing: which folder should the results go to?")
-		}
-		if tries < 1 {
-			return cli.Misusef("--tries: it is a number from 1 on, not %d", tries)
-		}
-		if listen != "" && w.access.URLs != "" {
+		case o.Tries < 1:
+			return cli.Misusef("--tries: it is a number from 1 on, not %d", o.Tries)
+		case o.Listen != "" && o.Queue != "":
 			return cli.Misusef("--listen is for the server in this process: it cannot be there with --queue")
-		}
-		if w.jobs == 0 && listen == "" && w.access.URLs == "" {
+		case o.Jobs == 0 && o.Listen == "" && o.Queue == "":
 			return cli.Misusef("--jobs 0 leaves the work to other machines: give --queue or --listen")
 		}
-		worker, err := w.worker("")
-		if err != nil {
-			return err
-		}
-		plan, err := batch.NewPlan(commandFlags, batch.Request{
-			Models: args[0], Out: out, Do: do, Options: options, Tries: tries, Build: worker.Build,
-			Limits: batch.Limits{Timeout: w.timeout, Memory: uint64(w.memory)},
-		})
-		if err != nil {
-			return cli.Misuse(err)
-		}
-		worker.Root = plan.Root
-		stderr := c.ErrOrStderr()
-		log := func(format string, args ...any) {
-			fmt.Fprintln(stderr, "warning: "+cli.Printable(fmt.Sprintf(format, args...)))
-		}
-		b := &batch.Batch{
-			Plan: plan, Out: out, Access: w.access, Listen: listen, Worker: worker, Jobs: w.jobs, Upload: upload, Retry: retry, Silence: w.silence, Log: log,
-			Listening: func(address, token string) {
-				fmt.Fprintf(stderr, "workers: aton worker --queue %s --queue-token-file %s\n", address, token)
-			},
-		}
-		show := bar(stderr, len(plan.Items), asJSON)
-		lines := json.NewEncoder(c.OutOrStdout())
-		lines.SetEscapeHTML(false)
-		b.Progress = func(r *batch.Result, done, all int) {
-			show(done)
-			if asJSON {
-				_ = lines.Encode(r) // who reads no more has the file
-			}
-		}
-		ctx, cancel := stopped(c)
-		defer cancel()
-		began := time.Now()
-		found, err := b.Run(ctx)
-		show(-1)
-		if err != nil {
-			if errors.Is(err, context.Canceled) {
-				return fmt.Errorf("stopped; the same command goes on")
-			}
-			return err
-		}
-		if worker.Cache != nil {
-			if err := worker.Cache.Trim(); err != nil {
-				log("the cache: %v", err)
-			}
-		}
-		to := c.OutOrStdout()
-		if asJSON {
-			to = stderr
-		}
-		fmt.Fprintf(to, "%s%.1f s; %s\n", batch.Summary(found), time.Since(began).Seconds(), filepath.Join(out, batch.Results))
-		if slices.ContainsFunc(found, func(r *batch.Result) bool { return r.Status != batch.OK }) {
-			return cli.ErrQuiet
-		}
-		return nil
+		return many.Batch(c, &o)
 	}
 	return c
 }
 
-// bar shows a person how far the work is; what it gives is called with the number of models that are done, and with -1 in the end.
-func bar(w io.Writer, all int, quiet bool) func(done int) {
-	if quiet || !cli.Terminal(w) {
-		return func(int) {}
-	}
-	p := progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("models"), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-	return func(done int) {
-		if done < 0 {
-			_ = p.Clear() // a terminal that is gone
-			return
-		}
-		_ = p.Set(done)
-	}
+// WorkerOptions are those of worker.
+type WorkerOptions struct {
+	WorkOptions
+	// Root is the folder that paths begin at, Folder one for files that are worked on; empty for the system's.
+	Root, Folder string
+	AnyPath      bool
+	URLs         []string
+	// Idle is how long the worker waits for work; 0 for ever.
+	Idle time.Duration
 }
 
-func newWorker() *cobra.Command {
-	var w working
-	var root, folder string
-	var anyPath bool
-	var urls []string
-	var idle time.Duration
+func newWorker(many Many) *cobra.Command {
+	var o WorkerOptions
 	c := &cobra.Command{
 		Use:   "worker --queue URL",
 		Short: "Do models of a batch that runs on another machine",
@@ -321,45 +277,23 @@ was at goes to another one.`,
   aton worker --queue tls://queue:4222 --queue-ca ca.pem --queue-token-file token --url https://models.example.org/ --memory 8GB`,
 		Args: cobra.NoArgs,
 	}
-	w.flags(c)
+	o.flags(c)
 	f := c.Flags()
-	f.StringVar(&root, "root", ".", "the `FOLDER` that paths of models begin at, in which the manifest or the folder of models lies; nothing else is read")
-	f.BoolVar(&anyPath, "any-path", false, "read any file: absolute paths, and links that lead out of --root")
-	f.StringArrayVar(&urls, "url", nil, "the beginning of `URLS` that may be fetched; may be given several times")
-	f.StringVar(&folder, "work", "", "the `FOLDER` for files that are worked on (default one in the system's folder for temporary files)")
-	f.DurationVar(&idle, "idle", 0, "end when there was nothing to do for so long; 0 is never")
+	f.StringVar(&o.Root, "root", ".", "the `FOLDER` that paths of models begin at, in which the manifest or the folder of models lies; nothing else is read")
+	f.BoolVar(&o.AnyPath, "any-path", false, "read any file: absolute paths, and links that lead out of --root")
+	f.StringArrayVar(&o.URLs, "url", nil, "the beginning of `URLS` that may be fetched; may be given several times")
+	f.StringVar(&o.Folder, "work", "", "the `FOLDER` for files that are worked on (default one in the system's folder for temporary files)")
+	f.DurationVar(&o.Idle, "idle", 0, "end when there was nothing to do for so long; 0 is never")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if w.access.URLs == "" {
+		switch err := o.check(); {
+		case err != nil:
+			return err
+		case o.Queue == "":
 			return cli.Misusef("--queue is missing: where does the work come from?")
-		}
-		if w.jobs == 0 {
+		case o.Jobs == 0:
 			return cli.Misusef("--jobs: it is a number of models from 1 on, not 0")
 		}
-		root, err := filepath.Abs(root)
-		if err != nil {
-			return err
-		}
-		worker, err := w.worker(root)
-		if err != nil {
-			return err
-		}
-		worker.AnyPath, worker.URLs = anyPath, urls
-		worker.Limits = batch.Limits{Timeout: w.timeout, Memory: uint64(w.memory)}
-		free, err := worker.Home(folder)
-		if err != nil {
-			return err
-		}
-		defer free()
-		ctx, cancel := stopped(c)
-		defer cancel()
-		q, err := batch.Dial(ctx, w.access, worker.Version, w.silence)
-		if err != nil {
-			return err
-		}
-		defer q.Close()
-		return worker.Take(ctx, q, batch.Serving{Jobs: w.jobs, Idle: idle, Log: func(format string, args ...any) {
-			fmt.Fprintln(c.ErrOrStderr(), "warning: "+cli.Printable(fmt.Sprintf(format, args...)))
-		}})
+		return many.Worker(c, &o)
 	}
 	return c
 }
@@ -370,8 +304,8 @@ func newLimited() *cobra.Command {
 	c := &cobra.Command{Use: "limited --memory BYTES -- COMMAND ...", Hidden: true, Short: "Run a command for batch", Args: cobra.MinimumNArgs(1)}
 	c.Flags().Uint64Var(&memory, "memory", 0, "bytes; 0 is no limit")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return batch.Serve(memory, c.InOrStdin(), c.OutOrStdout(), func() batch.Report {
-			var report batch.Report
+		return limited.Serve(memory, c.InOrStdin(), c.OutOrStdout(), func() limited.Report {
+			var report limited.Report
 			told := false
 			inner := New()
 			inner.SetContext(context.WithValue(context.Background(), listener{}, func(problems []cli.Problem) { report.Problems, told = problems, true }))

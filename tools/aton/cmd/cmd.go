@@ -33,8 +33,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return cli.Run(New(), args, stdin, stdout, stderr)
 }
 
-// New makes the command with its subcommands.
-func New() *cobra.Command {
+// New makes the command with its subcommands. Those for many models say that they are in another program.
+func New() *cobra.Command { return NewWith(missing{}) }
+
+// NewWith makes the command with its subcommands, and with what those for many models do.
+func NewWith(many Many) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "aton",
 		Short: "Convert saved PyTorch graphs to ONNX",
@@ -50,8 +53,7 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 			return cli.Misusef("a command is missing: export, inspect, check, verify, batch, gpu or explain")
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU(), newExplain())
-	c.AddCommand(many()...)
+	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU(), newExplain(), newBatch(many), newWorker(many), newLimited())
 	return c
 }
 

@@ -3,7 +3,6 @@ package batch
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -12,21 +11,13 @@ import (
 	"github.com/aton-project/aton/tools/cli"
 )
 
-// Commands gives the flags of aton export, check and verify, fresh ones in each call; nil for any other word.
+// Commands gives those flags of aton export, check and verify that a batch may have, fresh ones in each call; nil for any other word.
 type Commands func(do string) *pflag.FlagSet
 
 // paths are the options whose values are paths; those that are true have NAME= before the path.
 var paths = map[string]bool{
 	"input-file": true, "weights": false, "rules": false, "functions": false, "data": false, "expected": false, "reference": false,
 }
-
-// withheld are the options that are not for batch: it decides itself where things go, and watches no passes.
-var withheld = []string{
-	"output", "json", "sarif", "verbose", "repro", "timing", "print-changed", "print-after", "verify-each", "minimize", "list-ops", "help",
-}
-
-// Allowed says whether an option of a command is one of batch too.
-func Allowed(name string) bool { return !slices.Contains(withheld, name) }
 
 // check says what is wrong with options of a command.
 func (c Commands) check(do string, options []Option) error {
@@ -36,13 +27,9 @@ func (c Commands) check(do string, options []Option) error {
 	}
 	for _, o := range options {
 		f := flags.Lookup(o.Name)
-		if f == nil || !Allowed(o.Name) {
+		if f == nil {
 			var known []string
-			flags.VisitAll(func(f *pflag.Flag) {
-				if Allowed(f.Name) {
-					known = append(known, f.Name)
-				}
-			})
+			flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 			return fmt.Errorf("%s has no option %q%s", do, o.Name, passes.DidYouMean(o.Name, known))
 		}
 		named, isPath := paths[o.Name]

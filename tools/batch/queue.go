@@ -69,13 +69,8 @@ const (
 	files    = "ATON_FILES_"
 )
 
-// Times of the queue.
-const (
-	// window is how long the server knows the identifiers of messages.
-	window = time.Hour
-	// DefaultSilence is how long a worker may say nothing before its item goes to another one.
-	DefaultSilence = 15 * time.Second
-)
+// window is how long the server knows the identifiers of messages.
+const window = time.Hour
 
 // Queue is a connection to a server with JetStream.
 type Queue struct {

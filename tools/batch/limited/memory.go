@@ -1,4 +1,4 @@
-package batch
+package limited
 
 import (
 	"runtime/debug"

@@ -1,4 +1,4 @@
-package batch
+package limited
 
 import (
 	"bytes"
@@ -36,8 +36,8 @@ func peak() uint64 {
 	return kb << 10
 }
 
-// peakOf is that of a process that has ended, or of the parent, if that had more.
-func peakOf(p *os.ProcessState) uint64 {
+// PeakOf is the most memory that a process had which has ended, in bytes, or its parent, if that had more.
+func PeakOf(p *os.ProcessState) uint64 {
 	if r, ok := p.SysUsage().(*syscall.Rusage); ok {
 		return uint64(r.Maxrss) << 10
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package batch
+package limited
 
 import "os"
 
@@ -9,5 +9,5 @@ func limitSystem(uint64) {}
 // peak is what the runtime of Go has from the system, which it gives back late.
 func peak() uint64 { return used() }
 
-// peakOf is not known where the process could not tell.
-func peakOf(*os.ProcessState) uint64 { return 0 }
+// PeakOf is the most memory that a process had which has ended: it is not known, 0.
+func PeakOf(*os.ProcessState) uint64 { return 0 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,25 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aton-project/aton/tools/batch/limited"
 	"github.com/aton-project/aton/tools/cli"
 )
 
-// Report is what a process tells of its command, as JSON on standard output.
-type Report struct {
-	// Exit is the exit status of the command, Problems what it found, Output what it wrote to standard output.
-	Exit     int           `json:"exit"`
-	Problems []cli.Problem `json:"problems"`
-	Output   string        `json:"output,omitempty"`
-	// PeakMemory is the most memory that the process had, in bytes; 0 where the system does not tell.
-	PeakMemory uint64 `json:"peak_memory"`
-}
-
-// MemoryExit is the exit status of a process that passes its limit of memory.
-const MemoryExit = 8
-
 // Process runs a command of aton with its limits: the program itself, with the words that Args gives before those of the command.
 type Process struct {
-	// Args is the program and its first words: those of its subcommand that calls [Serve].
+	// Args is the program and its first words: those of its subcommand that calls limited.Serve.
 	Args []string
 	// Threads bounds how many processors it uses; 0 is no bound.
 	Threads int
@@ -58,17 +44,17 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// limited fails when more is written than there should be.
-type limited struct {
+// bounded fails when more is written than there should be.
+type bounded struct {
 	bytes.Buffer
 	max int
 }
 
-func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > l.max {
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.max {
 		return 0, errors.New("too much output")
 	}
-	return l.Buffer.Write(p)
+	return b.Buffer.Write(p)
 }
 
 // Run runs the words of a command. The result has its status, diagnostics, seconds and memory.
@@ -85,7 +71,7 @@ func (p *Process) Run(ctx context.Context, words []string, limits Limits) *Resul
 	if p.Threads > 0 {
 		c.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(p.Threads))
 	}
-	stdout, stderr := &limited{max: 64 << 20}, &tail{max: 8 << 10}
+	stdout, stderr := &bounded{max: 64 << 20}, &tail{max: 8 << 10}
 	c.Stdout, c.Stderr = stdout, stderr
 	began := time.Now()
 	r := &Result{Diagnostics: []cli.Problem{}, Outputs: []File{}}
@@ -100,14 +86,14 @@ func (p *Process) Run(ctx context.Context, words []string, limits Limits) *Resul
 	err = c.Wait()
 	_ = stdin.Close()
 	r.Seconds = float64(time.Since(began).Milliseconds()) / 1000
-	r.PeakMemory = peakOf(c.ProcessState)
-	var report Report
+	r.PeakMemory = limited.PeakOf(c.ProcessState)
+	var report limited.Report
 	told := json.Unmarshal(stdout.Bytes(), &report) == nil
 	said := strings.TrimSpace(string(stderr.b))
 	switch {
 	case within.Err() != nil && ctx.Err() == nil && !told:
 		r.Status, r.Diagnostics = Timeout, []cli.Problem{refusal("timeout", "it takes more than %v; give it more time with --timeout", limits.Timeout)}
-	case c.ProcessState.ExitCode() == MemoryExit || !told && limits.Memory > 0 && outOfMemory(said):
+	case c.ProcessState.ExitCode() == limited.Exit || !told && limits.Memory > 0 && outOfMemory(said):
 		r.Status, r.Diagnostics = Memory, []cli.Problem{refusal("memory", "it takes more than %d bytes of memory; give it more with --memory", limits.Memory)}
 	case !told:
 		if i := strings.Index(said, "\n"); i >= 0 {
@@ -129,7 +115,7 @@ func outOfMemory(said string) bool {
 var causes = []string{"internal", "failed", "file", "usage", "differs"}
 
 // judge takes status and diagnostics from what the process told.
-func (r *Result) judge(do string, report *Report) {
+func (r *Result) judge(do string, report *limited.Report) {
 	if report.PeakMemory > 0 {
 		r.PeakMemory = report.PeakMemory
 	}
@@ -177,20 +163,4 @@ func differences(output string) (found []cli.Problem) {
 		found = append(found, refusal("differs", "suspect: %s", s))
 	}
 	return found
-}
-
-// Serve is what the process of one model does: it sets the limit of memory, runs the command and writes a [Report]. When standard input
-// ends, the process that started it is gone, and it ends too.
-func Serve(memory uint64, stdin io.Reader, stdout io.Writer, command func() Report) error {
-	go func() {
-		_, _ = io.Copy(io.Discard, stdin)
-		os.Exit(1)
-	}()
-	limitMemory(memory, func() {
-		fmt.Fprintln(os.Stderr, "out of memory: the limit is passed")
-		os.Exit(MemoryExit)
-	})
-	report := command()
-	report.PeakMemory = peak()
-	return json.NewEncoder(stdout).Encode(report)
 }

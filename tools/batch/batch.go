@@ -39,7 +39,7 @@ type Batch struct {
 	Upload bool
 	// Retry does items again that failed or passed a limit in a run before.
 	Retry bool
-	// Silence is how long a worker may say nothing; 0 for DefaultSilence.
+	// Silence is how long a worker may say nothing before its item goes to another one.
 	Silence time.Duration
 	// Progress is told of each result that comes in, with how many there are of how many; it may be nil.
 	Progress func(r *Result, done, all int)
@@ -77,9 +77,6 @@ func (b *Batch) Run(ctx context.Context) (found []*Result, err error) {
 		return nil, fmt.Errorf("%s: %w", b.Out, errors.Join(ErrBusy, err))
 	}
 	defer lock.Close()
-	if b.Silence == 0 {
-		b.Silence = DefaultSilence
-	}
 	r := &run{Batch: b, items: map[string]*Item{}}
 	if err := r.resume(); err != nil {
 		return nil, err
