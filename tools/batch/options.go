@@ -19,6 +19,12 @@ var paths = map[string]bool{
 	"input-file": true, "weights": false, "rules": false, "functions": false, "data": false, "expected": false, "reference": false,
 }
 
+// IsPath says whether the value of an option is a path, or has one.
+func IsPath(option string) bool {
+	_, ok := paths[option]
+	return ok
+}
+
 // check says what is wrong with options of a command.
 func (c Commands) check(do string, options []Option) error {
 	flags := c(do)

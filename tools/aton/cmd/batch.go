@@ -123,7 +123,7 @@ func (s *Bytes) Set(text string) error {
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 63)
 	if err != nil || n > (1<<62)/factor {
-		return errors.New("it is a number of bytes, such as 4GB or 500MB")
+		return errors.New("this is no number of bytes")
 	}
 	*s = Bytes(n * factor)
 	return nil
