@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,31 +186,36 @@ func (q *Queue) endJob(ctx context.Context, id string) error {
 	return errors.Join(err, q.js.DeleteKeyValue(ctx, results+id), q.js.DeleteObjectStore(ctx, files+id))
 }
 
+// atOnce is how many messages are on their way to the server at a time; the library gives up where it is many more.
+const atOnce = 256
+
 // publish puts items into the queue. An item whose message the server knows already is not put there again.
 func (q *Queue) publish(ctx context.Context, items []*Item, again map[string]bool) error {
-	var futures []jetstream.PubAckFuture
-	for _, it := range items {
-		text, err := json.Marshal(it)
-		if err != nil {
-			return err
+	for part := range slices.Chunk(items, atOnce) {
+		var futures []jetstream.PubAckFuture
+		for _, it := range part {
+			text, err := json.Marshal(it)
+			if err != nil {
+				return err
+			}
+			id := it.Job + it.Key
+			if again[it.Key] { // its message was done, and what came of it is lost
+				id += fmt.Sprint(time.Now().UnixNano())
+			}
+			f, err := q.js.PublishMsgAsync(&nats.Msg{Subject: subjects + "." + q.build + "." + it.Job, Data: text}, jetstream.WithMsgID(id))
+			if err != nil {
+				return fmt.Errorf("%s: %w", it.Name, err)
+			}
+			futures = append(futures, f)
 		}
-		id := it.Job + it.Key
-		if again[it.Key] { // its message was done, and what came of it is lost
-			id += fmt.Sprint(time.Now().UnixNano())
-		}
-		f, err := q.js.PublishMsgAsync(&nats.Msg{Subject: subjects + "." + q.build + "." + it.Job, Data: text}, jetstream.WithMsgID(id))
-		if err != nil {
-			return fmt.Errorf("%s: %w", it.Name, err)
-		}
-		futures = append(futures, f)
-	}
-	for _, f := range futures {
-		select {
-		case <-f.Ok():
-		case err := <-f.Err():
-			return fmt.Errorf("the queue takes no items: %w", err)
-		case <-ctx.Done():
-			return ctx.Err()
+		for _, f := range futures {
+			select {
+			case <-f.Ok():
+			case err := <-f.Err():
+				return fmt.Errorf("the queue takes no items: %w", err)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 	return nil

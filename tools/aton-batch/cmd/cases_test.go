@@ -107,7 +107,8 @@ func (f *farm) start() *exec.Cmd {
 func (f *farm) run(manifest, out string, each func()) string {
 	f.Helper()
 	c := built(f.T, append([]string{"batch", manifest, "-o", out, "--jobs", "0", "--json", "--tries", "10"}, f.queue...)...)
-	c.Stderr = nil
+	var said strings.Builder
+	c.Stderr = &said
 	var text []byte
 	ended := make(chan struct{})
 	go func() {
@@ -119,6 +120,7 @@ func (f *farm) run(manifest, out string, each func()) string {
 		case <-tick.C:
 			each()
 		case <-ended:
+			f.Log(strings.TrimSpace(said.String()))
 			return string(text)
 		}
 	}
@@ -145,7 +147,7 @@ func TestCases(t *testing.T) {
 	took := time.Since(began)
 	came, got, want := read(t, text), results(t, stormy), results(t, calm)
 	if len(came) != n || len(got) != n || len(want) != n {
-		t.Errorf("%d models: %d results came in, %d are in the file, %d without kills", n, len(came), len(got), len(want))
+		t.Fatalf("%d models: %d results came in, %d are in the file, %d without kills", n, len(came), len(got), len(want))
 	}
 	count := map[batch.Status]int{}
 	tries, files := 0, 0
