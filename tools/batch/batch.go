@@ -193,7 +193,8 @@ func (r *run) ours(it *Item) bool {
 
 // work does items by the queue.
 func (r *run) work(ctx context.Context, state string, todo []*Item) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
+	cancel := func() { stop(nil) }
 	defer cancel()
 	id := filepath.Join(state, "job")
 	if err := r.identify(id); err != nil {
@@ -225,8 +226,13 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 			return err
 		}
 		w.Trusted = r.ours
-		ended := make(chan error, 1)
-		go func() { ended <- w.Take(ctx, r.queue, Serving{Jobs: r.Jobs, Place: r.place, Log: r.Log}) }()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if err := w.Take(ctx, r.queue, Serving{Jobs: r.Jobs, Place: r.place, Log: r.Log}); err != nil {
+				stop(err) // nobody would do the items
+			}
+		}()
 		defer func() {
 			cancel()
 			<-ended
@@ -349,7 +355,7 @@ func (r *run) collect(ctx context.Context, updates <-chan jetstream.KeyValueEntr
 			}
 			e = entry
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		if e == nil || e.Operation() != jetstream.KeyValuePut {
 			continue // nil ends those that were there before

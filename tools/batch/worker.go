@@ -80,7 +80,14 @@ func (w *Worker) do(ctx context.Context, it *Item, dir string) (*Result, error) 
 		return nil, &stop{refusal("usage", "%v", err)}
 	}
 	trusted := w.Trusted != nil && w.Trusted(it)
-	model, err := w.bring(ctx, it.Job, it.Model, filepath.Join(dir, "model"), trusted)
+	limits := it.Limits.Within(w.Limits)
+	fetching := ctx // has as much time as the command after it
+	if limits.Timeout > 0 {
+		var cancel context.CancelFunc
+		fetching, cancel = context.WithTimeout(ctx, limits.Timeout)
+		defer cancel()
+	}
+	model, err := w.bring(fetching, it.Job, it.Model, filepath.Join(dir, "model"), trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +104,7 @@ func (w *Worker) do(ctx context.Context, it *Item, dir string) (*Result, error) 
 	for i, o := range it.Options {
 		value := o.Value
 		if o.File != nil {
-			file, err := w.bring(ctx, it.Job, *o.File, filepath.Join(dir, fmt.Sprint("option", i)), trusted)
+			file, err := w.bring(fetching, it.Job, *o.File, filepath.Join(dir, fmt.Sprint("option", i)), trusted)
 			if err != nil {
 				return nil, err
 			}
@@ -141,7 +148,7 @@ func (w *Worker) do(ctx context.Context, it *Item, dir string) (*Result, error) 
 	if it.Do == "export" {
 		words = append(words, "--output="+filepath.Join(out, file))
 	}
-	r := w.Process.Run(ctx, words, it.Limits.Within(w.Limits))
+	r := w.Process.Run(ctx, words, limits)
 	r.Hash = hash
 	if r.Status == OK {
 		if r.Outputs, err = written(out, file); err != nil {
