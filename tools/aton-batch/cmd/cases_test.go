@@ -103,8 +103,8 @@ func (f *farm) start() *exec.Cmd {
 	return c
 }
 
-// run does a manifest, and calls each second what is done meanwhile. It gives the lines that came in.
-func (f *farm) run(manifest, out string, each func()) string {
+// run does a manifest, and calls each second what is done meanwhile. It gives the lines that came in, and the processor time of batch.
+func (f *farm) run(manifest, out string, each func()) (lines string, spent time.Duration) {
 	f.Helper()
 	c := built(f.T, append([]string{"batch", manifest, "-o", out, "--jobs", "0", "--json", "--tries", "10"}, f.queue...)...)
 	var said strings.Builder
@@ -121,7 +121,7 @@ func (f *farm) run(manifest, out string, each func()) string {
 			each()
 		case <-ended:
 			f.Log(strings.TrimSpace(said.String()))
-			return string(text)
+			return string(text), c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestCases(t *testing.T) {
 	f := newFarm(t, 3)
 	kills := 0
 	began = time.Now()
-	text := f.run(manifest, stormy, func() {
+	text, _ := f.run(manifest, stormy, func() {
 		i := kills % len(f.workers)
 		_ = f.workers[i].Process.Kill()
 		_ = f.workers[i].Wait()
@@ -174,21 +174,36 @@ func TestCases(t *testing.T) {
 	t.Logf("three workers, one killed every second: %.0f s, %d kills, %d tries; %v, %d files, the same bytes", took.Seconds(), kills, tries, count, files)
 }
 
-// TestThroughput prints how many models a second are done by one process and by workers. ATON_NTH=10 takes every tenth case.
+// TestThroughput prints how many models a second are done by one process and by workers, and how much processor time a model takes,
+// with the processes of the models. ATON_NTH=10 takes every tenth case.
 func TestThroughput(t *testing.T) {
 	nth, _ := strconv.Atoi(os.Getenv("ATON_NTH"))
 	manifest, n := manifestOf(t, max(1, nth))
-	rate := func(what string, run func()) {
+	spent := func(c *exec.Cmd) time.Duration { return c.ProcessState.UserTime() + c.ProcessState.SystemTime() }
+	rate := func(what string, run func() time.Duration) {
 		began := time.Now()
-		run()
+		processors := run()
 		took := time.Since(began).Seconds()
-		fmt.Printf("%-40s %6.1f s  %6.1f models/s\n", what, took, float64(n)/took)
+		fmt.Printf("| %s | %.1f | %.1f ms |\n", what, float64(n)/took, 1000*processors.Seconds()/float64(n))
 	}
 	for _, jobs := range []string{"1", "2", "4"} {
-		rate("one process, --jobs "+jobs, func() { _ = built(t, "batch", manifest, "-o", t.TempDir(), "--no-cache", "--jobs", jobs).Run() })
+		rate("one process, --jobs "+jobs, func() time.Duration {
+			c := built(t, "batch", manifest, "-o", t.TempDir(), "--no-cache", "--jobs", jobs)
+			_ = c.Run() // the status says that some are refused
+			return spent(c)
+		})
 	}
 	for _, workers := range []int{1, 2, 4} {
 		f := newFarm(t, workers)
-		rate(fmt.Sprintf("%d workers", workers), func() { f.run(manifest, t.TempDir(), func() {}) })
+		rate(fmt.Sprintf("%d workers", workers), func() time.Duration {
+			_, all := f.run(manifest, t.TempDir(), func() {})
+			for _, w := range f.workers {
+				_ = w.Process.Kill()
+				_ = w.Wait()
+				all += spent(w)
+			}
+			f.workers = nil
+			return all
+		})
 	}
 }
