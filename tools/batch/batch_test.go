@@ -54,6 +54,12 @@ func convert(model string, options []string) limited.Report {
 				panic("the limit does not hold")
 			}
 		}
+	case "gulp": // at once, which the system refuses where it can
+		b := make([]byte, 1<<30)
+		for i := range b {
+			b[i] = 1
+		}
+		time.Sleep(time.Hour)
 	case "die":
 		panic("a defect")
 	case "refuse":
@@ -176,16 +182,19 @@ func (b *bench) run() map[string]*Result {
 
 // Each model has one result, whatever becomes of its process, and only what is right has a file.
 func TestEnds(t *testing.T) {
-	b := newBench(t, map[string]string{"a.ir": "fine", "sub/b.pt": "refuse", "c.ir": "sleep", "d.ir": "eat", "e.ir": "die"})
+	b := newBench(t, map[string]string{"a.ir": "fine", "sub/b.pt": "refuse", "c.ir": "sleep", "d.ir": "eat", "e.ir": "die", "f.ir": "gulp"})
 	b.limits = Limits{Timeout: 8 * time.Second, Memory: 256 << 20}
 	if raceDetector {
 		t.Skip("the race detector has more memory than the limit of this test")
 	}
 	found := b.run()
-	for name, want := range map[string]Status{"a": OK, "sub/b": Refused, "c": Timeout, "d": Memory, "e": Failed} {
+	for name, want := range map[string]Status{"a": OK, "sub/b": Refused, "c": Timeout, "d": Memory, "e": Failed, "f": Memory} {
 		if r := found[name]; r == nil || r.Status != want {
 			t.Errorf("%s: %+v, want %s", name, r, want)
 		}
+	}
+	if d := found["e"].Diagnostics[0]; d.ID != "internal" || !strings.Contains(d.Message, "a defect") {
+		t.Errorf("%+v", d)
 	}
 	if text, err := os.ReadFile(b.out("a.onnx")); err != nil || string(text) != "made of fine" {
 		t.Error(string(text), err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/aton-project/aton/backend/atomicfile"
@@ -128,8 +129,10 @@ func link(from, to string) error {
 	if err := os.Link(from, temporary); err != nil {
 		return copyFile(from, to)
 	}
-	_ = os.Chmod(temporary, 0o444) // a file of another owner stays as it is
-	defer os.Remove(temporary)     // rename leaves both names if they are of one file already
+	if runtime.GOOS != "windows" { // where nothing could be put in the place of such a file
+		_ = os.Chmod(temporary, 0o444) // a file of another owner stays as it is
+	}
+	defer os.Remove(temporary) // rename leaves both names if they are of one file already
 	return os.Rename(temporary, to)
 }
 

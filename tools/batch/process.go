@@ -30,17 +30,14 @@ func NewProcess(n int, args ...string) *Process {
 	return &Process{Args: args, Threads: max(1, runtime.GOMAXPROCS(0)/max(1, n))}
 }
 
-// tail keeps the last bytes that are written.
-type tail struct {
+// head keeps the first bytes that are written: what a runtime says when it ends comes before its stacks.
+type head struct {
 	b   []byte
 	max int
 }
 
-func (t *tail) Write(p []byte) (int, error) {
-	t.b = append(t.b, p...)
-	if len(t.b) > t.max {
-		t.b = append(t.b[:0], t.b[len(t.b)-t.max:]...)
-	}
+func (h *head) Write(p []byte) (int, error) {
+	h.b = append(h.b, p[:min(len(p), h.max-len(h.b))]...)
 	return len(p), nil
 }
 
@@ -71,7 +68,7 @@ func (p *Process) Run(ctx context.Context, words []string, limits Limits) *Resul
 	if p.Threads > 0 {
 		c.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(p.Threads))
 	}
-	stdout, stderr := &bounded{max: 64 << 20}, &tail{max: 8 << 10}
+	stdout, stderr := &bounded{max: 64 << 20}, &head{max: 8 << 10}
 	c.Stdout, c.Stderr = stdout, stderr
 	began := time.Now()
 	r := &Result{Diagnostics: []cli.Problem{}, Outputs: []File{}}
