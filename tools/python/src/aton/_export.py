@@ -4,7 +4,7 @@ import os
 import tempfile
 from typing import Any, BinaryIO, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _save
+from . import _rules, _save
 from ._binary import memory_file, run, warn
 from ._errors import Diagnostic, ExportError, VerificationError
 from ._inputs import Axes, axes_of, axes_of_shapes, leaves, type_of
@@ -44,7 +44,7 @@ def export(
     artifacts_dir: Path = ".",
     fallback: bool = True,
     source: str = "auto",
-    rules: Union[Path, Sequence[Path]] = (),
+    rules: _rules.Given = (),
     state: str = "drop",
     target: str = "ort",
     options: Sequence[str] = (),
@@ -57,7 +57,7 @@ def export(
     source says how a module is saved: "program" by torch.export, "trace" by torch.jit.trace, "auto" tries them in this order; the result's
     `source` names the one that it was. A program keeps what a trace builds in, such as sizes. dynamo=True is "program", dynamo=False "trace".
 
-    rules are files of rewrite rules for operators of other libraries, or their text. state says what becomes of buffers that the model
+    rules are files of rewrite rules for operators of other libraries, their text, or functions of onnxscript (see aton.rule). state says what becomes of buffers that the model
     changes (drop, outputs, refuse), target whose kernels decide on element types (ort, onnx); options are further flags of `aton export`.
 
     Raises ExportError with all that cannot be converted, each with the line of the model's Python.
@@ -77,7 +77,7 @@ def export(
     flags += list(options)
     folder = tempfile.TemporaryDirectory(prefix="aton-") if f is None or hasattr(f, "write") else None
     path = os.path.join(folder.name, "model.onnx") if folder else os.fspath(f)  # type: ignore[arg-type]
-    with _rules(rules) as rule_flags, _mode(model, training):
+    with _rules.flags(rules) as rule_flags, _mode(model, training):
         flags += rule_flags
         saved = _Saver(model, args, kwargs, dynamic_axes, dynamic_shapes, input_names, output_names)
         program = saved.convert(source, path, flags, folder)
@@ -194,23 +194,6 @@ def _names(input_names: Optional[Sequence[str]], output_names: Optional[Sequence
     if output_names:
         flags += ["--output-names", ",".join(output_names)]
     return flags
-
-
-@contextlib.contextmanager
-def _rules(rules: Union[Path, Sequence[Path]]) -> Iterator[List[str]]:
-    """The flags for rules; what is no file is text, which is written to one."""
-    given = [rules] if isinstance(rules, (str, os.PathLike)) else list(rules)
-    with contextlib.ExitStack() as stack:
-        flags: List[str] = []
-        for r in given:
-            path = os.fspath(r)
-            if "\n" in path:
-                file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".rules", delete=True))
-                file.write(path)
-                file.flush()
-                path = file.name
-            flags += ["--rules", path]
-        yield flags
 
 
 @contextlib.contextmanager
