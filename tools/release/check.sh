@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=$1
 copy=$(mktemp -d)
-trap 'rm -rf "$copy"' EXIT
+trap 'rm -rf "$copy" || { sleep 5; rm -rf "$copy"; }' EXIT # wine writes for a while after it has ended
 [ -z "$(git status --porcelain)" ] || { echo "the checkout has changes: a release is made of a commit"; exit 1; }
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
@@ -30,7 +30,14 @@ start() { # NAME COMMAND...: its version is the release's, and it converts a mod
 start linux/amd64 out/release/linux-amd64/aton
 if command -v qemu-aarch64 >/dev/null; then start linux/arm64 qemu-aarch64 out/release/linux-arm64/aton; else echo "linux/arm64: not started, qemu-user is missing"; fi
 wine=$(command -v wine64 wine || ls /usr/lib/wine/wine64 2>/dev/null || true); wine=${wine%%$'\n'*}
-if [ -n "$wine" ]; then WINEDEBUG=-all WINEPREFIX=$copy/wine start windows/amd64 "$wine" out/release/windows-amd64/aton.exe; else echo "windows/amd64: not started, wine is missing"; fi
+export WINEDEBUG=-all WINEPREFIX=$copy/wine
+if [ -z "$wine" ]; then
+  echo "windows/amd64: not started, wine is missing"
+elif "$wine" out/release/windows-amd64/aton.exe --version 2>&1 | grep -q 'bcryptprimitives.dll not found'; then
+  echo "windows/amd64: not started, this wine is too old for programs of Go (before 9)"
+else
+  start windows/amd64 "$wine" out/release/windows-amd64/aton.exe
+fi
 echo "darwin, windows/arm64: built, not started"
 if [ "$(id -u)" = 0 ]; then # what a container from scratch has: nothing but the binary
   mkdir "$copy/root"

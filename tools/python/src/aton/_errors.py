@@ -53,6 +53,17 @@ class ExportError(Error):
             for d in self.diagnostics)
         return f"<table><tr><th>line</th><th>operator</th><th>what is wrong</th><th>what to do</th><th>identifier</th></tr>{rows}</table>"
 
+    def _render_traceback_(self) -> List[str]:
+        """What IPython writes for an error that nobody catches. In a notebook the table stands above it: IPython does not ask an exception for HTML."""
+        from IPython import get_ipython
+        from IPython.display import HTML, display
+
+        shell = get_ipython()
+        if hasattr(shell, "kernel"):
+            display(HTML(self._repr_html_()))
+        lines: List[str] = shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__, tb_offset=1)
+        return lines
+
 
 class VerificationError(Error):
     """An exported model that gives other numbers than the module."""

@@ -9,8 +9,11 @@ from ._binary import memory_file, run, warn
 from ._errors import Diagnostic, ExportError, VerificationError
 from ._inputs import Axes, axes_of, axes_of_shapes, leaves, type_of
 from ._program import ONNXProgram
+from ._progress import stage
 
 Path = Union[str, "os.PathLike[str]"]
+
+_SAVING = {"program": "saving by torch.export", "trace": "saving by torch.jit.trace", "script": "saving the ScriptModule"}
 
 
 def export(
@@ -135,7 +138,8 @@ def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str]
     if opset_version is not None:
         flags += ["--opset", str(opset_version)]
     flags += _names(input_names, output_names)
-    result, warnings = run("export", os.fspath(path), "-o", target, *flags)
+    with stage("converting"):
+        result, warnings = run("export", os.fspath(path), "-o", target, *flags)
     warn(warnings, 2)
     return ONNXProgram(target, "file", result, warnings, folder)
 
@@ -249,14 +253,18 @@ class _Saver:
         if descriptor is not None:
             try:
                 name = f"/proc/self/fd/{descriptor}"
-                specs = self.save(source, f"/proc/{os.getpid()}/fd/{descriptor}")
-                return run("export", name, "-o", path, *specs, *self.names(), *flags, pass_fds=[descriptor])
+                with stage(_SAVING[source]):
+                    specs = self.save(source, f"/proc/{os.getpid()}/fd/{descriptor}")
+                with stage("converting"):
+                    return run("export", name, "-o", path, *specs, *self.names(), *flags, pass_fds=[descriptor])
             finally:
                 os.close(descriptor)
         with tempfile.TemporaryDirectory(prefix="aton-") as folder:
             name = os.path.join(folder, "model" + suffix)
-            specs = self.save(source, name)
-            return run("export", name, "-o", path, *specs, *self.names(), *flags)
+            with stage(_SAVING[source]):
+                specs = self.save(source, name)
+            with stage("converting"):
+                return run("export", name, "-o", path, *specs, *self.names(), *flags)
 
     def save(self, source: str, path: str) -> List[str]:
         """Saves the model, and gives the flags that say what its inputs are."""
@@ -335,7 +343,8 @@ def _compare(model: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], program:
     with _mode(model, None), torch.no_grad():
         runnable = model.module() if _save.kind(model) == "program" else model
         want = leaves(_save.outputs(runnable(*_save.clones(args), **_save.clones(kwargs))))
-    got = program(*[v for v in _save.bind(model, args, kwargs).values()])
+    with stage("running in onnxruntime"):
+        got = program(*[v for v in _save.bind(model, args, kwargs).values()])
     wrong = [] if len(got) == len(want) else [f"{len(got)} outputs instead of {len(want)}"]
     for name, g, w in zip(program.output_names, got, want):
         try:

@@ -7,6 +7,9 @@ from typing import Any, Callable, Iterator, List, Sequence, Tuple, Union
 
 _SCHEMA = re.compile(r"([\w.]+)::(\w+)(?:\.\w+)?\((.*)\)\s*->\s*(.+)")
 
+#: the namespaces whose operators aton knows: they are not declared again
+_PYTORCH = ("aten", "quantized", "torchvision")
+
 
 class Rule:
     """An operator of PyTorch that becomes a function of ONNX. It is made by `rule`, and is one of the rules of `aton.export`."""
@@ -60,7 +63,7 @@ def rule(schema: str, types: Union[str, Sequence[str]]) -> Callable[[Any], Rule]
         values = ", ".join(f"{a}=${a}" for a in attributes)
         text = "\n".join([
             f"domain {proto.domain} {max(1, getattr(function.opset, 'version', 1))}",
-            f"declare {schema}",
+            *([] if schema.strip().partition("::")[0] in _PYTORCH else [f"declare {schema}"]),
             f"rule {proto.name}",
             "  from",
             f"    {', '.join('%' + r for r in results)} = {schema.partition('(')[0].strip()}({operands})",
