@@ -1,5 +1,6 @@
 """Progress on a terminal, and a notebook that runs: the table of an ExportError and the line of progress."""
 import io
+import re
 import time
 
 import pytest
@@ -46,5 +47,6 @@ def test_notebook(tmp_path):
     assert "<table>" in page and "aten::linalg_ldl_factor" in page and ":3</td>" in page
     failed = [o for o in notebook.cells[2].outputs if o.output_type == "error"]
     assert failed[0].ename == "ExportError"
+    said = re.sub(r"\x1b\[[\d;]*m", "", "".join(failed[0].traceback))
+    assert "aton.export(Refused()" in said and "_export.py" not in said, "the user's calls, and none of the package's"
     assert "waiting" in "".join(o.get("text", "") for o in notebook.cells[3].outputs)
-    nbformat.write(notebook, tmp_path / "notebook.ipynb")
