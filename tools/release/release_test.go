@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -226,8 +227,32 @@ func action(t *testing.T, release string) {
 	if b, err := os.ReadFile(filepath.Join(logs, "1.sarif")); err != nil || !bytes.Contains(b, []byte("2.1.0")) {
 		t.Errorf("the action writes no log: %v", err)
 	}
+	hook(t, home, models)
 	if said, err := steps(models + "/nothing*"); err == nil {
 		t.Errorf("the action takes a pattern that names nothing:\n%s", said)
+	}
+}
+
+// hook runs the hook of pre-commit, with the aton that the action has installed, on a model that converts and on one that does not exist.
+func hook(t *testing.T, home, models string) {
+	text, err := os.ReadFile("../../.pre-commit-hooks.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hooks []struct{ Entry, Files string }
+	if err := yaml.Unmarshal(text, &hooks); err != nil || len(hooks) != 1 {
+		t.Fatalf("%v: %v", err, hooks)
+	}
+	if !regexp.MustCompile(hooks[0].Files).MatchString("models/net.pt2") {
+		t.Errorf("the hook is for %s", hooks[0].Files)
+	}
+	for args, want := range map[string]bool{"convnet.pt2 residual.pt2": true, "none.pt2 convnet.pt2": false} {
+		c := exec.Command("sh", "-c", hooks[0].Entry+" "+args)
+		c.Dir = models
+		c.Env = append(os.Environ(), "PATH="+home+"/aton:"+os.Getenv("PATH"))
+		if said, err := c.CombinedOutput(); (err == nil) != want {
+			t.Errorf("the hook on %s: %v\n%s", args, err, said)
+		}
 	}
 }
 
