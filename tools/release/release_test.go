@@ -35,7 +35,7 @@ func TestDocuments(t *testing.T) {
 		"completions/aton.ps1":      "Register-ArgumentCompleter",
 		"completions/aton-opt.bash": "__start_aton-opt",
 		"man/man1/aton.1":           "aton v1.2.3",
-		"man/man1/aton-export.1":    "dynamic axis",
+		"man/man1/aton-export.1":    "opset",
 		"man/man1/aton-opt.1":       "print-changed",
 	} {
 		i := slices.IndexFunc(docs, func(f file) bool { return f.name == name })

@@ -10,13 +10,12 @@ The tests are those of the version of PyTorch that runs them. The Python has tor
 import argparse
 import collections
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import tempfile
-import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -28,28 +27,19 @@ def fetch(tag, folder):
     subprocess.run(["git", "-C", folder, "sparse-checkout", "set", "test/onnx"], check=True)
 
 
-def run(tests, files, select, through):
-    """The result of each test: passed, skipped, or the message of its failure."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = os.path.join(folder, "report.xml")
-        command = [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", f"--junitxml={report}", *files]
-        if select:
-            command += ["-k", select]
-        if through:
-            command += ["-p", "through_aton"]
-        path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(command, cwd=tests, env=dict(os.environ, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1"), capture_output=True, text=True)
-        if not os.path.exists(report):
-            sys.exit(f"pytest ends with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        out = {}
-        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-            name = f"{case.get('classname')}.{case.get('name')}"
-            found = [c for c in case if c.tag in ("failure", "error")]
-            if found:
-                out[name] = (found[0].get("message") or "failed").strip()
-            else:
-                out[name] = "skipped" if case.find("skipped") is not None else "passed"
-        return out
+def run(tests, files, select, through, results):
+    """The result of each test: passed, skipped, crashed, or the message of its failure. Those that the file of results has are not run again."""
+    command = [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-p", "recorded", *files]
+    if select:
+        command += ["-k", select]
+    if through:
+        command += ["-p", "through_aton"]
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    env = dict(os.environ, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1", ATON_RESULTS=str(results))
+    while subprocess.run(command, cwd=tests, env=env, stdout=subprocess.DEVNULL).returncode < 0:  # a test took the process with it
+        pass
+    with open(results) as f:
+        return dict(json.loads(line) for line in f)
 
 
 def cause(message):
@@ -74,13 +64,16 @@ def main():
     p.add_argument("--fetch", metavar="TAG", help="get the tests of this version into the folder, and end")
     p.add_argument("--files", nargs="+", default=["test_pytorch_onnx_onnxruntime.py"])
     p.add_argument("--select", default="", help="as -k of pytest")
+    p.add_argument("--work", type=pathlib.Path, default=pathlib.Path("out/pytorch-tests"), help="the folder of the results so far")
     p.add_argument("--out", help="a table of the failures")
     a = p.parse_args()
     if a.fetch:
         fetch(a.fetch, a.tests)
         return
+    a.work.mkdir(parents=True, exist_ok=True)
+    work = a.work.resolve()
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        plain, ours = pool.map(lambda through: run(a.tests, a.files, a.select, through), (False, True))
+        plain, ours = pool.map(lambda through: run(a.tests, a.files, a.select, through, work / ("aton.jsonl" if through else "torch.jsonl")), (False, True))
     passed = sorted(n for n, r in plain.items() if r == "passed")
     failed = {n: ours.get(n, "not run") for n in passed if ours.get(n) != "passed"}
     more = sum(r == "passed" for n, r in ours.items() if plain.get(n) not in ("passed", "skipped"))
