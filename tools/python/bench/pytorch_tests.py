@@ -47,14 +47,16 @@ def cause(message):
     refused = re.search(r"\[([\w-]+) ([\w:.]*)\]", message)
     if "ExportError" in message and refused:
         return f"refused: {refused[1]}" + (f", {refused[2]}" if refused[2] else "")
-    if re.search(r"not close|not equal|Not equal|differ|shape mismatch", message):
-        return "other numbers, types or shapes"
-    if re.search(r"Invalid Feed Input Name|Required inputs|missing from input feed|zip|number of inputs", message):
-        return "an input is kept that torch.onnx leaves out, or the other way round"
-    if "onnxruntime" in message or "ONNXRuntimeError" in message:
-        return "onnxruntime: " + re.sub(r"\d+", "N", message.splitlines()[0])[-100:]
-    if re.search(r"DID NOT RAISE|not raised", message):
-        return "an error is expected, and aton converts"
+    kinds = {
+        r"not close|not equal|Not equal|attribute '(shape|dtype)'": "other numbers, types or shapes",
+        r"too many positional inputs|Invalid Feed Input Name|are missing from input feed": "an input is there that torch.onnx leaves out, or the other way round",
+        r"inputs of torch\.q\w+ are not supported": "refused: a quantized tensor as an input",
+        r"ONNXRuntimeError": "onnxruntime cannot run the file",
+        r"DID NOT RAISE|not raised": "an error is expected, and aton converts",
+    }
+    for pattern, text in kinds.items():
+        if re.search(pattern, message):
+            return text
     return "other: " + re.sub(r"0x[0-9a-f]+|\d+", "N", message.splitlines()[0])[:100]
 
 
