@@ -279,7 +279,7 @@ def table(path, rows):
             cells += ["no" if r["wrong"] else "yes", str(r.get("nodes", "")), f"{r['seconds']:.1f}" if "seconds" in r else "", f"{r['megabytes']:.0f}" if "megabytes" in r else ""]
         lines.append(f"| {name} | " + " | ".join(cells) + " |\n")
     right = {m: sum(not r["wrong"] for r in of[m].values()) for m in of}
-    both = [n for n in of["aton"] if not any(of[m][n]["wrong"] for m in of)]
+    both = [n for n in MODELS if all(n in of[m] and not of[m][n]["wrong"] for m in of)]
     sums = {m: [sum(of[m][n][k] for n in both) for k in ("nodes", "seconds")] for m in of}
     largest = {m: max((of[m][n]["megabytes"] for n in both), default=0) for m in of}
     lines.append("| **right** | " + " | ".join(f"**{right[m]} of {len(of[m])}** | | | " for m in of).rstrip() + "\n")
