@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms wheel python-test dist dist-check gallery lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test wheel python-test dist dist-check gallery lint clean
 
 all: build lint test ## build, lint and test
 
@@ -27,7 +27,7 @@ test: ## all tests; needs only Go
 	$(GO) test $(GOFLAGS_TEST) ./...
 
 # those that start goroutines or share tables between them, and the tests that convert many models at a time
-RACE ?= ./ssa ./dialects/... ./backend/interp ./codegen/gpu/sim ./codegen/gpu/driver ./tools/cli ./tools/damage ./tools/cases
+RACE ?= ./ssa ./dialects/... ./backend/interp ./codegen/gpu/sim ./codegen/gpu/driver ./tools/cli ./tools/damage ./tools/cases ./tools/batch ./tools/aton-batch/cmd
 race: ## the race detector on packages with goroutines; RACE=./... for all
 	$(GO) test -race $(GOFLAGS_TEST) $(RACE)
 
@@ -103,6 +103,12 @@ fuzz-programs: ## changed and random programs through the whole line; T=1h, SEED
 PLATFORMS ?= linux/386 linux/arm64 linux/s390x windows/amd64 darwin/arm64
 platforms: ## builds for PLATFORMS, and what they write under qemu-user: the same bytes everywhere
 	tools/platforms/run.sh out/platforms $(PLATFORMS)
+
+# The cases (CASES=DIR, or those that make conformance has unpacked) by three workers, one of which is killed every second, beside a run
+# without kills; then how many models a second one process does, and 1, 2 and 4 workers, on every NTH case. Results: tools/batch/README.md
+NTH ?= 10
+batch-test: build ## aton batch on all cases, workers killed every second; throughput. CASES=DIR NTH=10
+	ATON_CASES=$(abspath $(or $(CASES),out/cases)) ATON_NTH=$(NTH) $(GO) test -tags data ./tools/aton-batch/cmd -run 'TestCases|TestThroughput' -v -count=1 -timeout 60m
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR

@@ -2,6 +2,7 @@ package aton_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aton-project/aton"
@@ -99,6 +100,92 @@ graph(%x : Float(2, 2), %c : bool):
       %r2 : Tensor = aten::add_(%r, %k, %1)
       -> ()
   return (%w)`, [][]float64{{11, 12, 3, 4}}, [][]float64{{1, 2, 3, 4}}},
+	{"a copy to one of two ranks", `
+graph(%x : Float(2, 2), %c : bool):
+  %0 : int = prim::Constant[value=0]()
+  %f : bool = prim::Constant[value=0]()
+  %n : NoneType = prim::Constant()
+  %s : Tensor = aten::sum(%x, %n)
+  %v : Tensor = prim::If(%c)
+    block0():
+      %d : Tensor = aten::neg(%x)
+      -> (%d)
+    block1():
+      %k : Tensor = aten::clone(%x, %n)
+      %u : Tensor = aten::unsqueeze(%k, %0)
+      -> (%u)
+  %w : Tensor = prim::If(%c)
+    block0():
+      -> (%s)
+    block1():
+      %m : Tensor = aten::neg(%x)
+      -> (%m)
+  %y : Tensor = aten::copy_(%v, %w, %f)
+  return (%v)`, [][]float64{{10, 10, 10, 10}}, [][]float64{{-1, -2, -3, -4}}},
+}
+
+// sharedPrograms write to memory that a tensor has in some case only, which nobody can tell where the tensor is read. They are
+// refused. A loop whose body is not empty gives one of two tensors, %a after no iteration, %b after one.
+var sharedPrograms = []struct{ name, writes, result, says string }{
+	{"a peer that was written before", `
+  %v : Tensor = prim::If(%c)
+    block0():
+      %w : Tensor = aten::relu_(%l)
+      -> (%l)
+    block1():
+      -> (%b)
+  %z : Tensor = aten::neg_(%l)`, "%v", "may share memory with one that was written"},
+	{"a write that cannot be followed", `
+  %v : Tensor = prim::If(%c)
+    block0():
+      %w : Tensor = aten::relu_(%b)
+      -> (%a)
+    block1():
+      -> (%l)
+  %z : Tensor = aten::neg_(%v)`, "%b", "may share memory with one that was written"},
+	{"a part of what has elements in one place", `
+  %sizes : int[] = prim::ListConstruct(%2, %m1, %m1)
+  %e : Tensor = aten::expand(%a, %sizes, %f)
+  %v : Tensor = prim::If(%c)
+    block0():
+      -> (%e)
+    block1():
+      %part : Tensor = aten::narrow(%e, %0, %1, %1)
+      -> (%part)
+  %d : Tensor = aten::diagonal(%v, %0, %0, %1)
+  %z : Tensor = aten::relu_(%d)`, "%a", "several elements in one place of memory"},
+}
+
+func TestSharedMemory(t *testing.T) {
+	for _, p := range sharedPrograms {
+		t.Run(p.name, func(t *testing.T) {
+			o := aton.Options{}
+			m, err := aton.LoadBytes([]byte(`
+graph(%x : Float(2, 2), %i : Long(2), %c : bool):
+  %n : NoneType = prim::Constant()
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %m1 : int = prim::Constant[value=-1]()
+  %t : bool = prim::Constant[value=1]()
+  %f : bool = prim::Constant[value=0]()
+  %a : Tensor = aten::clone(%x, %n)
+  %b : Tensor = aten::clone(%x, %n)
+  %l : Tensor = prim::Loop(%1, %t, %a)
+    block0(%trip : int, %carried : Tensor):
+      %same : Tensor = aten::eq(%i, %i)
+      -> (%t, %b)`+p.writes+`
+  %y : Tensor = aten::abs(`+p.result+`)
+  return (%y)
+`), "graph.ir", o)
+			if err == nil {
+				_, err = aton.Lower(m, o)
+			}
+			if err == nil || !strings.Contains(err.Error(), p.says) {
+				t.Errorf("error %v instead of %q", err, p.says)
+			}
+		})
+	}
 }
 
 func TestSplitPaths(t *testing.T) {

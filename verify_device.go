@@ -1,6 +1,7 @@
 package aton
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -78,6 +80,9 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 	values, report, runErr := session.Run(args)
 	if err := session.Close(); err != nil {
 		return nil, err
+	}
+	if errors.Is(runErr, sim.ErrBudget) {
+		return nil, runErr
 	}
 	wrong := runErr != nil
 	if runErr == nil {

@@ -42,8 +42,11 @@ func (s *Schema) FullName() string {
 	return s.Name + "." + s.Overload
 }
 
-// Arg is the index of an argument, -1 if there is none of that name.
+// Arg is the index of an argument, -1 if there is none of that name. An operator whose schema is not known has none.
 func (s *Schema) Arg(name string) int {
+	if s == nil {
+		return -1
+	}
 	for i := range s.Args {
 		if s.Args[i].Name == name {
 			return i

@@ -3,8 +3,10 @@
 package atomicfile
 
 import (
+	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"sync"
 )
 
@@ -22,3 +24,12 @@ func hold(string) io.Closer { return io.NopCloser(nil) }
 
 // abandoned is for systems whose locks end with the process.
 func abandoned(string) bool { return false }
+
+// Claim makes a file and keeps it open. Windows removes no file that is open, so the error says that another process has it; elsewhere
+// nobody is kept out.
+func Claim(path string) (io.Closer, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+}

@@ -318,6 +318,9 @@ func runSequence(r *run, o *ssa.Op, in []Value) ([]Value, error) {
 		if err != nil || len(in) < 2 || in[1].Tensor == nil {
 			return nil, fmt.Errorf("no tensor to insert, or no place: %v", err)
 		}
+		if err := r.takeOps(int64(n) / insertedAsOp); err != nil {
+			return nil, err
+		}
 		return []Value{ListOf(slices.Insert(slices.Clone(list), int(p), in[1].Tensor)...)}, nil
 	}
 	if len(list) == 0 {

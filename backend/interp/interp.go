@@ -107,17 +107,6 @@ type run struct {
 	ops    int64 // done so far
 }
 
-// defaultMaxOps is far more than a model of thousands of operators does in a loop of a thousand iterations.
-const defaultMaxOps = 1 << 22
-
-// limit is how many operators the run may do.
-func (r *run) limit() int64 {
-	if r.MaxOps > 0 {
-		return r.MaxOps
-	}
-	return r.m.Allow(defaultMaxOps)
-}
-
 // block runs a block and gives what it returns. Values that only the block uses are dropped after their last use.
 func (r *run) block(b *ssa.Block, args []Value) ([]Value, error) {
 	if len(args) != len(b.Params) {
@@ -135,8 +124,8 @@ func (r *run) block(b *ssa.Block, args []Value) ([]Value, error) {
 		}
 	}
 	for o := range b.Ops() {
-		if r.ops++; r.ops > r.limit() {
-			return nil, r.at(o, fmt.Errorf("the run takes more than %d operators; %s", r.limit(), ssa.BudgetHint))
+		if err := r.takeOps(1); err != nil {
+			return nil, r.at(o, err)
 		}
 		in := make([]Value, o.NumOperands())
 		for i := range in {
@@ -224,6 +213,9 @@ func (r *run) op(o *ssa.Op, in []Value) ([]Value, error) {
 	}
 	if onnx.Rises(o.Kind, r.opset) {
 		return r.raised(o, in)
+	}
+	if err := r.outsized(o, in); err != nil {
+		return nil, err
 	}
 	if f := special(o.Kind.Name()); f != nil {
 		return f(r, o, in)

@@ -57,28 +57,13 @@ func (l *Lowering) reshape(x *ssa.Value, shape ...int64) *ssa.Value {
 
 // reshapeTo changes the shape to that in a rank 1 int64 tensor; a 0 in it means 0.
 func (l *Lowering) reshapeTo(x, shape *ssa.Value) *ssa.Value {
-	mayBeZero := true
-	if t := onnx.ConstOf(shape); t != nil {
-		mayBeZero = false
-		for _, n := range t.Int64s() {
-			mayBeZero = mayBeZero || n == 0
-		}
-	} else if shape.Sym != nil {
-		mayBeZero = false
-		for _, e := range shape.Sym {
-			mayBeZero = mayBeZero || e.Min() < 1 && !e.Is(-1)
-		}
+	sizes, known := onnx.SymOf(shape)
+	mayBeZero := !known
+	for _, e := range sizes {
+		mayBeZero = mayBeZero || e.Min() < 1 && !e.Is(-1)
 	}
 	if mayBeZero {
-		hasMinusOne := false
-		if t := onnx.ConstOf(shape); t != nil {
-			for _, n := range t.Int64s() {
-				hasMinusOne = hasMinusOne || n == -1
-			}
-		}
-		if !hasMinusOne && shape.Sym != nil || onnx.ConstOf(shape) != nil && !hasMinusOne {
-			return l.OpA("Reshape", []ssa.Attr{intAttr("allowzero", 1)}, x, shape)
-		}
+		return l.OpA("Reshape", []ssa.Attr{intAttr("allowzero", 1)}, x, shape)
 	}
 	return l.Op("Reshape", x, shape)
 }

@@ -41,14 +41,14 @@ func lowerSplit(l *Lowering) []*ssa.Value {
 		if _, isList := v.Type.(*ssa.ListType); isList {
 			return l.splitSizes(x, dim, l.sizes(name))
 		}
-		return l.splitEvery(x, dim, l.sizeArg(name))
+		return l.splitEvery(x, dim, l.sizeArg(name), 1)
 	}
 	l.Fail("this overload of split is not known")
 	return nil
 }
 
-// splitEvery cuts a dimension into parts of one size; the last may be smaller.
-func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size) []*ssa.Value {
+// splitEvery cuts a dimension into parts of one size; the last may be smaller. A dimension of size 0 has some empty parts.
+func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size, empty int64) []*ssa.Value {
 	d := l.Shape(x)[dim]
 	n, static := d.Int()
 	k, isConst := size.Int()
@@ -80,16 +80,32 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size) []*ssa.Value {
 			}
 		}
 	}
-	if !splitsToSequence(l.DType(x)) {
-		total := l.sizeValue(l.sizeOf(x, dim))
-		by := l.sizeValue(size)
-		count := l.div(l.sub(l.add(total, by), l.Const(tensor.ScalarInt(1))), by)
-		return l.partList(x, dim, count, func(i *ssa.Value) *ssa.Value {
-			at := l.mul(i, by)
-			return l.Op("Slice", x, l.unsqueeze(at, 0), l.unsqueeze(l.add(at, by), 0), l.i64(int64(dim)))
-		})
+	sequence := splitsToSequence(l.DType(x))
+	if sequence && d.Min() >= 1 {
+		return []*ssa.Value{l.splitToSequence(x, dim, l.sizeValue(size))}
 	}
-	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, l.sizeValue(size))}
+	total, by := l.sizeValue(l.sizeOf(x, dim)), l.sizeValue(size)
+	zero, one := l.Const(tensor.ScalarInt(0)), l.Const(tensor.ScalarInt(1))
+	if !size.Known || size.Expr.Min() < 1 {
+		by = l.max(by, one)
+	}
+	count := l.div(l.sub(l.add(total, by), one), by)
+	if d.Min() < 1 {
+		count = l.where(l.equal(total, zero), l.Const(tensor.ScalarInt(empty)), count)
+	}
+	if sequence { // by lengths: of an empty dimension and one length for all, ONNX makes no part
+		starts := l.mul(l.Op("Range", zero, count, one), by)
+		return []*ssa.Value{l.splitToSequence(x, dim, l.max(l.min(by, l.sub(total, starts)), zero))}
+	}
+	return l.partList(x, dim, count, func(i *ssa.Value) *ssa.Value {
+		at := l.mul(i, by)
+		return l.Op("Slice", x, l.unsqueeze(at, 0), l.unsqueeze(l.add(at, by), 0), l.i64(int64(dim)))
+	})
+}
+
+// splitToSequence cuts a dimension into parts of one length (a scalar), or of a length each.
+func (l *Lowering) splitToSequence(x *ssa.Value, dim int, lengths *ssa.Value) *ssa.Value {
+	return l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, lengths)
 }
 
 // splitsToSequence reports the element types of onnxruntime's SplitToSequence;
@@ -146,7 +162,7 @@ func lowerChunk(l *Lowering) []*ssa.Value {
 		if n == 0 {
 			return l.splitSizes(x, dim, repeatSize(ConstSize(0), k))
 		}
-		return l.splitEvery(x, dim, ConstSize((n+k-1)/k))
+		return l.splitEvery(x, dim, ConstSize((n+k-1)/k), k)
 	}
 	if k == 1 {
 		return []*ssa.Value{x}
@@ -155,7 +171,7 @@ func lowerChunk(l *Lowering) []*ssa.Value {
 	if _, ok := d.Divide(ConstSize(k).Expr); ok {
 		return l.splitSizes(x, dim, repeatSize(l.divSize(n, ConstSize(k)), k))
 	}
-	return l.splitEvery(x, dim, l.divSize(l.addSize(n, ConstSize(k-1)), ConstSize(k)))
+	return l.splitEvery(x, dim, l.divSize(l.addSize(n, ConstSize(k-1)), ConstSize(k)), k)
 }
 
 func lowerHsplit(l *Lowering) []*ssa.Value {

@@ -131,8 +131,7 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 	}
 	// each place reads itself, or its element of src behind x
 	var idx *ssa.Value
-	if allConst(s, e, n) {
-		size, _ := n.Int()
+	if size, _ := n.Int(); allConst(s, e, n) && size <= maxMade {
 		from, _ := s.Int()
 		to, _ := e.Int()
 		flat := make([]int64, size)

@@ -111,15 +111,7 @@ func centerCropPad(d *Downgrade) *ssa.Value {
 			axes = append(axes, i)
 		}
 	}
-	for i, a := range axes {
-		if a < 0 {
-			a += rank
-		}
-		if a < 0 || a >= rank {
-			d.Fail(0, "axis %d is out of range for rank %d", a, rank)
-		}
-		axes[i] = a
-	}
+	axes = d.axes(axes, int(rank))
 	have := d.gather(d.Op("Shape", x), d.ints(axes...), 0)
 	two, zero := d.ints(2), d.ints(0)
 	more := d.Op("Sub", want, have)

@@ -32,10 +32,7 @@ func resizeAxes(d *Downgrade) {
 	for i := range place {
 		place[i] = -1
 	}
-	for k, a := range axes {
-		if a < 0 {
-			a += int64(rank)
-		}
+	for k, a := range d.axes(axes, rank) {
 		place[a] = k
 	}
 	join := func(v *ssa.Value, other func(i int) *ssa.Value) *ssa.Value {

@@ -14,22 +14,15 @@ type resizedAxis struct {
 	in, out, scale *ssa.Value
 }
 
-// resizeAxisList is the axes that scales and sizes speak of, from the front.
-func (d *Downgrade) resizeAxisList(rank int) []int {
+// resizeAxes is the axes that scales and sizes speak of, from the front.
+func (d *Downgrade) resizeAxes(rank int) []int64 {
 	given := d.Node.AttrInts("axes")
 	if given == nil {
 		for i := range rank {
 			given = append(given, int64(i))
 		}
 	}
-	axes := make([]int, len(given))
-	for i, a := range given {
-		if a < 0 {
-			a += int64(rank)
-		}
-		axes[i] = int(a)
-	}
-	return axes
+	return d.axes(given, rank)
 }
 
 // keepsAspect settles the sizes of an aspect policy if they are known, and if
@@ -41,7 +34,7 @@ func (d *Downgrade) keepsAspect(policy string) bool {
 	if !ok || t == nil || !t.Ranked {
 		return false
 	}
-	axes := d.resizeAxisList(len(t.Dims))
+	axes := d.resizeAxes(len(t.Dims))
 	have := make([]int64, len(axes))
 	for i, a := range axes {
 		if have[i], ok = t.Dims[a].Int(); !ok || have[i] == 0 || len(want) != len(axes) {
@@ -85,11 +78,11 @@ func (d *Downgrade) resizeByAxes() {
 // resizedAxes gives the sizes and the scale of each axis that is resized.
 func (d *Downgrade) resizedAxes(rank int) []resizedAxis {
 	f := tensor.Float32
-	axes := d.resizeAxisList(rank)
+	axes := d.resizeAxes(rank)
 	as := make([]resizedAxis, len(axes))
 	scales := make([]*ssa.Value, len(axes))
 	for i, axis := range axes {
-		a := resizedAxis{axis: axis, in: d.size(d.in(0), axis)}
+		a := resizedAxis{axis: int(axis), in: d.size(d.in(0), int(axis))}
 		if sizes := d.in(3); sizes != nil {
 			a.out = d.cast(d.gather(sizes, d.long(int64(i)), 0), tensor.Int64)
 			a.scale = d.Op("Div", d.cast(a.out, f), d.cast(a.in, f))

@@ -18,13 +18,14 @@ func frontUnsqueeze(d *Downgrade) {
 	d.positiveAxes("axes", func() int { return d.rank(d.in(0), 11) + len(d.Node.AttrInts("axes")) })
 }
 
-// reshapeZero: a 0 in the shape always meant the input's size.
+// reshapeZero: a 0 in the shape always meant the input's size. A size that may be 0 and is not the input's there
+// becomes -1 where it is 0. Two of them at once are an error at run time.
 func reshapeZero(d *Downgrade) {
-	if d.Node.AttrInt("allowzero", 0) == 0 {
-		d.Node.RemoveAttr("allowzero")
+	allow := d.Node.AttrInt("allowzero", 0) != 0
+	d.Node.RemoveAttr("allowzero")
+	if !allow {
 		return
 	}
-	d.Node.RemoveAttr("allowzero")
 	x, shape := d.in(0), d.in(1)
 	want, ok := SymOf(shape)
 	if !ok {
@@ -32,31 +33,27 @@ func reshapeZero(d *Downgrade) {
 			want, ok = t.Dims, true
 		}
 	}
+	zero := d.long(-1) // what a 0 becomes
 	if ok {
 		in := x.Tensor()
-		zero := false
+		become := make([]int64, len(want))
+		copied := true
 		for i, e := range want {
-			if e.Min() >= 1 || e.Is(-1) {
-				continue
+			if e.Is(0) { // any tensor without elements of that shape does
+				fill := tensor.FromInts(x.DType(), []int64{1}, []int64{0})
+				d.Replace(d.OpA("ConstantOfShape", []ssa.Attr{{Name: "value", Value: ssa.TensorValue(fill)}}, shape))
+				return
 			}
-			// where the size is the input's there, a 0 is copied rightly
-			if in != nil && in.Ranked && i < len(in.Dims) && in.Dims[i].Equal(e) {
-				continue
+			if e.Min() < 1 && !e.Is(-1) && !(in != nil && in.Ranked && i < len(in.Dims) && in.Dims[i].Equal(e)) {
+				become[i], copied = -1, false
 			}
-			zero = true
 		}
-		if !zero {
+		if copied {
 			return
 		}
-		if c, isConst := ConstInts(shape); isConst {
-			// no elements: any tensor without elements of that shape does
-			fill := tensor.FromInts(x.DType(), []int64{1}, []int64{0})
-			d.Replace(d.OpA("ConstantOfShape", []ssa.Attr{{Name: "value", Value: ssa.TensorValue(fill)}}, d.ints(c...)))
-			return
-		}
+		zero = d.ints(become...)
 	}
-	// Where a size turns out to be 0 at run time the runtime copies the input's
-	// and finds that the numbers of elements differ: an error, no wrong number.
+	d.Node.SetOperand(1, d.Op("Where", d.Op("Equal", shape, d.long(0)), zero, shape))
 }
 
 // shapeRange: all sizes were given.
@@ -298,6 +295,20 @@ func padAxesAtRun(d *Downgrade, rank int) {
 	d.Node.SetOperands(d.in(0), all, d.in(2))
 }
 
+// axes counts axes from the front. It fails on one that is out of range.
+func (d *Downgrade) axes(given []int64, rank int) []int64 {
+	out := make([]int64, len(given))
+	for i, a := range given {
+		if out[i] = a; a < 0 {
+			out[i] += int64(rank)
+		}
+		if out[i] < 0 || out[i] >= int64(rank) {
+			d.Fail(0, "axis %d is out of range for rank %d", a, rank)
+		}
+	}
+	return out
+}
+
 // padWrap: the wrap mode did not exist; it joins the ends to the input.
 func padWrap(d *Downgrade) {
 	if d.Node.AttrStr("mode", "constant") != "wrap" {
@@ -321,10 +332,7 @@ func padWrap(d *Downgrade) {
 	if len(pads) != 2*n {
 		d.Fail(0, "%d pads for %d axes", len(pads), n)
 	}
-	for k, a := range axes {
-		if a < 0 {
-			a += int64(rank)
-		}
+	for k, a := range d.axes(axes, rank) {
 		before, after := pads[k], pads[k+n]
 		if before < 0 || after < 0 {
 			d.Fail(19, "mode wrap with negative pads")
@@ -364,10 +372,7 @@ func padAxes(d *Downgrade) {
 			d.Fail(0, "%d pads for %d axes", len(pads), n)
 		}
 		all := make([]int64, 2*rank)
-		for k, a := range axes {
-			if a < 0 {
-				a += int64(rank)
-			}
+		for k, a := range d.axes(axes, rank) {
 			all[a], all[int(a)+rank] = pads[k], pads[k+n]
 		}
 		d.Node.SetOperand(1, d.ints(all...))
@@ -377,10 +382,7 @@ func padAxes(d *Downgrade) {
 		for i := range at {
 			at[i] = int64(2 * n)
 		}
-		for k, a := range axes {
-			if a < 0 {
-				a += int64(rank)
-			}
+		for k, a := range d.axes(axes, rank) {
 			at[a], at[int(a)+rank] = int64(k), int64(k+n)
 		}
 		zero := d.OpA("Concat", []ssa.Attr{intAttr("axis", 0)}, d.in(1), d.ints(0))

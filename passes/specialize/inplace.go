@@ -38,7 +38,11 @@ var objectOps = map[string]inPlaceHandler{
 var contentOps = map[string]func(s *writes, o *ssa.Op, args []py.Value, cur *ssa.Value) *ssa.Value{
 	"copy_": func(s *writes, _ *ssa.Op, args []py.Value, cur *ssa.Value) *ssa.Value {
 		if other, ok := args[1].(*py.Tensor); ok {
-			return s.vals.castLike(s.vals.read(other), cur)
+			v := s.vals.castLike(s.vals.read(other), cur)
+			if t, c := v.Tensor(), cur.Tensor(); t != nil && c != nil && !t.Ranked && !c.Ranked { // of one type, but not of one shape
+				v = s.vals.emitName("aten::expand_as", v, cur)
+			}
+			return v
 		}
 		return s.vals.emitName("aten::full_like", cur, args[1])
 	},

@@ -238,10 +238,9 @@ func (s *views) places(st *heap.View) []int64 {
 	}
 	n := int64(1)
 	for _, d := range shape {
-		n *= d
-	}
-	if n > maxPlaces {
-		return nil
+		if n *= min(d, maxPlaces+1); n > maxPlaces {
+			return nil
+		}
 	}
 	v := make([]int64, n)
 	for i := range v {

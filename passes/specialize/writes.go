@@ -22,7 +22,7 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 	if st.Storage.Listed() {
 		s.fail("alias", "%v", heap.ErrListed)
 	}
-	w := s.writeBack(st, ss.Base, v)
+	w := s.writeBack(st, ss.Base, v, s.sameForAll())
 	keepShape(w, ss.Base)
 	keepShape(v, t.Val)
 	assumed, err := s.heap.Write(s, st.Storage, w, func() string {
@@ -37,8 +37,9 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 	t.Base, t.Val = w, v
 }
 
-// writeBack gives the base after its view st was replaced by v.
-func (s *writes) writeBack(st *heap.View, base, v *ssa.Value) *ssa.Value {
+// writeBack gives the base after its view st was replaced by v. same says that elements of one place get the same value; if they may not,
+// none may share a place.
+func (s *writes) writeBack(st *heap.View, base, v *ssa.Value, same bool) *ssa.Value {
 	chain := st.Chain
 	bases := make([]*ssa.Value, len(chain)+1)
 	bases[0] = base
@@ -50,11 +51,11 @@ func (s *writes) writeBack(st *heap.View, base, v *ssa.Value) *ssa.Value {
 	w := v
 	last := len(chain) - 1
 	if k := view.Spread(chain); k >= 0 {
-		w = s.writeByPlace(chain[k:], st.Strides, bases[k], w)
+		w = s.writeByPlace(chain[k:], st.Strides, bases[k], w, same)
 		last = k - 1
 	}
 	for i := last; i >= 0; i-- {
-		w = s.invert(&chain[i], bases[i], w)
+		w = s.invert(&chain[i], bases[i], w, same)
 	}
 	return w
 }
@@ -74,7 +75,7 @@ func keepShape(v, old *ssa.Value) {
 // element of the view has. PyTorch refuses writes to elements that share a
 // place where it notices; else the last one wins, which is only well defined if
 // all of them write the same.
-func (s *writes) writeByPlace(chain []heap.Step, strides []sym.Expr, base, v *ssa.Value) *ssa.Value {
+func (s *writes) writeByPlace(chain []heap.Step, strides []sym.Expr, base, v *ssa.Value, same bool) *ssa.Value {
 	at := s.vals.emitName("aten::view_as", s.vals.emitName("aten::arange", s.vals.emitName("aten::numel", base)), base)
 	for i := range chain {
 		at = s.vals.step(&chain[i], at)
@@ -90,7 +91,7 @@ func (s *writes) writeByPlace(chain []heap.Step, strides []sym.Expr, base, v *ss
 	if places != nil {
 		overlap = repeats(places.Int64s())
 	}
-	if overlap && !s.sameForAll() {
+	if overlap && !same {
 		s.fail("view-write", "the tensor that is written has several elements in one place of memory; use .clone() before writing")
 	}
 	return s.vals.emitName("aten::put", base, at, v)
@@ -129,13 +130,13 @@ func (s *writes) sameForAll() bool {
 func (s *writes) Derive(st *heap.Step, base *ssa.Value) *ssa.Value { return s.vals.step(st, base) }
 
 // Replace implements heap.Graph. It is called for one case of several, in which v has the shape of the view though its own type
-// may say less, or be that of v in all cases.
+// may say less, or be that of v in all cases. v may have been written in part: elements of one place differ then, whatever the operator at hand is.
 func (s *writes) Replace(view *heap.View, base, v *ssa.Value) *ssa.Value {
 	if shown := view.Derive(s, base); !sameSizes(shown, v) {
 		v = s.vals.emitName("aten::view_as", v, shown)
 		keepShape(v, shown)
 	}
-	w := s.writeBack(view, base, v)
+	w := s.writeBack(view, base, v, false)
 	if w != v {
 		keepShape(w, base)
 	}
@@ -157,9 +158,9 @@ func (s *writes) When(cond *ssa.Value, side bool, v *ssa.Value, f func() *ssa.Va
 func (s *writes) Reaches(v *ssa.Value) bool { return inScope(v, s.build.cur) }
 
 // invert gives the base after its view of one step was replaced by v.
-func (s *writes) invert(st *heap.Step, base, v *ssa.Value) *ssa.Value {
+func (s *writes) invert(st *heap.Step, base, v *ssa.Value, same bool) *ssa.Value {
 	if at, ok := st.Args[len(st.Args)-1].(py.Dynamic); ok && st.Kind == "aten::take" {
-		if places := onnx.ConstOf(at.Value); places != nil && repeats(places.Int64s()) && !s.sameForAll() {
+		if places := onnx.ConstOf(at.Value); places != nil && repeats(places.Int64s()) && !same {
 			s.failWrite(st)
 		}
 	}

@@ -71,6 +71,10 @@ var table = []rule{
 	{"codegen/gpu/plan", "ssa/... dialects/onnx backend/interp codegen/gpu/... !codegen/gpu/exec/... !codegen/gpu/driver !codegen/gpu/sim", ""},
 	{"codegen/gpu/...", "ssa/... dialects/onnx/... backend/interp codegen/gpu/...", "github.com/llir/llvm"},
 
+	// many models: the queue is in aton-batch alone, so that aton stays small and quick to start
+	{"tools/batch/limited", "tools/cli", ""},
+	{"tools/batch", "frontend ssa/tensor/mapfile backend/atomicfile passes tools/cli tools/batch/limited", "github.com/nats-io github.com/spf13/pflag google.golang.org/protobuf/encoding/protowire"},
+	{"tools/aton/...", "... !tools/batch !tools/aton-batch/...", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"tools/...", "...", "*"},
 	{"lit-tests", "...", "*"},
 	{"docs/...", "...", "*"},

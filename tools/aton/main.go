@@ -10,6 +10,9 @@ import (
 )
 
 func main() {
+	if status, done := cmd.HandOver(os.Args[1:]); done {
+		os.Exit(status)
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // a short run with a small live heap: collecting less often halves the time
 	}

@@ -28,7 +28,9 @@ func flagError(c *cobra.Command, err error) error {
 		if errors.As(err, &choice) {
 			return Misusef("%s: %w", name, choice)
 		}
-		what := map[string]string{"int": "a whole number", "float64": "a number", "bool": "true or false"}[value.GetFlag().Value.Type()]
+		what := map[string]string{
+			"int": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a time, such as 90s or 10m", "bytes": "a number of bytes, such as 4GB",
+		}[value.GetFlag().Value.Type()]
 		if what == "" {
 			what = "a value of another form"
 		}

@@ -28,7 +28,13 @@ func (g *generator) integer() *stmt {
 		a := g.envs[0].arr(v)
 		switch {
 		case a.rank() == 0 && a.kind == i64:
-			return g.define("int("+v+")", func(e *env) any { return int(e.arr(v).values()[0]) })
+			return g.define("int("+v+")", func(e *env) any {
+				values := e.arr(v).values()
+				if len(values) != 1 {
+					reject("no one number")
+				}
+				return int(values[0])
+			})
 		case a.rank() == 0:
 			return g.define("torch.dim("+v+")", func(e *env) any { return e.arr(v).rank() })
 		}

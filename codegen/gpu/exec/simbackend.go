@@ -1,12 +1,14 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
+	"github.com/aton-project/aton/ssa"
 )
 
 // Sim is the simulator as a backend.
@@ -17,6 +19,10 @@ type Sim struct {
 	PTX bool
 	// Steps bounds the instructions of a block, 0 for the simulator's own limit.
 	Steps int64
+	// Budget bounds the lane instructions of all launches, 0 for no bound. A launch that passes it ends with sim.ErrBudget.
+	Budget int64
+
+	used int64 // lane instructions of the launches so far
 }
 
 type simKernel struct {
@@ -81,6 +87,9 @@ func (s *Sim) Download(m Memory, data []byte) error { copy(data, m.([]byte)); re
 func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
 	c := k.(*simKernel)
 	l := sim.Launch{Grid: grid, Block: [3]int{c.threads, 1, 1}, Check: s.Check, Steps: s.Steps}
+	if s.Budget > 0 {
+		l.Most = max(s.Budget-s.used, 1)
+	}
 	for _, a := range args {
 		if a.Memory != nil {
 			l.Args = append(l.Args, sim.Ptr(sim.NewBuffer(a.Memory.([]byte))))
@@ -89,6 +98,10 @@ func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
 		}
 	}
 	stats, err := c.Run(l)
+	s.used += stats.LaneInstructions
+	if errors.Is(err, sim.ErrBudget) {
+		err = fmt.Errorf("%w: the simulator runs %d lane instructions; %s", err, s.Budget, ssa.BudgetHint)
+	}
 	return Stats{LaneInstructions: stats.LaneInstructions}, err
 }
 

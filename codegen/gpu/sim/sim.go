@@ -16,6 +16,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -63,7 +64,11 @@ type Launch struct {
 	Args        []Arg
 	Check       bool  // races, uninitialised shared reads, global memory shared between blocks
 	Steps       int64 // instructions a block may run before it counts as hanging; 0 is 1<<26
+	Most        int64 // lane instructions of all blocks before the run ends with ErrBudget; 0 is no bound
 }
+
+// ErrBudget says that a launch takes more lane instructions than Launch.Most. It blames no kernel.
+var ErrBudget = errors.New("too many instructions")
 
 // Stats counts what ran.
 type Stats struct {
@@ -265,9 +270,13 @@ type launch struct {
 	steps   int64
 	next    atomic.Int64
 	least   atomic.Int64 // number of the first block that failed
+	lanes   atomic.Int64 // lane instructions of the blocks that are done
 	mu      sync.Mutex
 	faults  map[int64]*Fault
 }
+
+// spent reports that the blocks that are done took more than the launch may.
+func (r *launch) spent() bool { return r.Most > 0 && r.lanes.Load() > r.Most }
 
 // Run executes the kernel. A *Fault in the error says what went wrong and where; of several blocks that fail it is
 // that of the first. Faults do not depend on the number of workers, nor do results unless blocks touch what others write, which
@@ -340,6 +349,9 @@ func (k *Kernel) Run(l Launch) (Stats, error) {
 	for _, s := range stats {
 		sum.LaneInstructions += s.LaneInstructions
 		sum.Barriers += s.Barriers
+	}
+	if r.spent() {
+		return sum, fmt.Errorf("kernel %s: %w", k.Name, ErrBudget)
 	}
 	if n := r.least.Load(); n < total {
 		f := r.faults[n]

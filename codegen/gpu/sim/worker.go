@@ -139,13 +139,15 @@ func (w *worker) thread(i int) [3]int {
 func (w *worker) loop() {
 	for {
 		n := w.next.Add(1) - 1
-		if n >= w.least.Load() { // also the number of blocks
+		if n >= w.least.Load() || w.launch.spent() { // least is also the number of blocks
 			return
 		}
+		before := w.stats.LaneInstructions
 		w.number = n
 		x, y := int64(w.grid[0]), int64(w.grid[1])
 		w.ctaid = [3]int{int(n % x), int(n / x % y), int(n / (x * y))}
 		w.run()
+		w.lanes.Add(w.stats.LaneInstructions - before)
 		if w.fault != nil {
 			w.mu.Lock()
 			w.faults[n] = w.fault

@@ -33,8 +33,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return cli.Run(New(), args, stdin, stdout, stderr)
 }
 
-// New makes the command with its subcommands.
-func New() *cobra.Command {
+// New makes the command with its subcommands. Those for many models say that they are in another program.
+func New() *cobra.Command { return NewWith(missing{}) }
+
+// NewWith makes the command with its subcommands, and with what those for many models do.
+func NewWith(many Many) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "aton",
 		Short: "Convert saved PyTorch graphs to ONNX",
@@ -47,10 +50,10 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 		Version: aton.Version(),
 		Args:    cli.Commands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Misusef("a command is missing: export, inspect, check, verify, gpu or explain")
+			return cli.Misusef("a command is missing: export, inspect, check, verify, batch, gpu or explain")
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU(), newExplain())
+	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU(), newExplain(), newBatch(many), newWorker(many), newLimited())
 	return c
 }
 
@@ -128,10 +131,14 @@ func (m *model) sarifFlag(c *cobra.Command) {
 	c.Flags().StringVar(&m.sarif, "sarif", "", "write what is found to this file as a SARIF 2.1.0 log, for editors and code scanning; '-' is standard output")
 }
 
-// logged runs a command, and writes what it finds to the log of --sarif, whether it fails or not.
+// listener is the key of a function in a command's context that is told what the command finds: a func([]cli.Problem).
+type listener struct{}
+
+// logged runs a command, and writes what it finds to the log of --sarif, whether it fails or not. A listener is told too.
 func (m *model) logged(c *cobra.Command, name string, run func() error) error {
 	err := run()
-	if m.sarif == "" || cli.IsMisuse(err) {
+	told, _ := c.Context().Value(listener{}).(func([]cli.Problem))
+	if m.sarif == "" && told == nil || cli.IsMisuse(err) {
 		return err
 	}
 	var problems []cli.Problem
@@ -144,6 +151,12 @@ func (m *model) logged(c *cobra.Command, name string, run func() error) error {
 				problems = append(problems, p)
 			}
 		}
+	}
+	if told != nil {
+		told(problems)
+	}
+	if m.sarif == "" {
+		return err
 	}
 	if failed := cli.WriteFile(m.sarif, c.OutOrStdout(), func(w io.Writer) error { return cli.WriteSARIF(w, aton.Version(), name, problems, err == nil) }); failed != nil {
 		return failed

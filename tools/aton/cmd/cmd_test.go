@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +74,10 @@ func TestStatus(t *testing.T) {
 		{"export " + good + " -o " + filepath.Join(out, "deeper"), 1, "o.onnx/deeper: no such file or directory; make the folder first"},
 		{"export " + good + ".not -o " + out, 1, good + ".not: no such file or directory; "},
 		{"inspect " + good + " --at nowhere", 2, "no stage"},
+		{"batch " + good, 2, "-o is missing"},
+		{"batch " + good + " -o " + out, 1, "aton-batch is not here"},
+		{"batch --help", 0, ""},
+		{"worker", 2, "--queue is missing"},
 		{"inspect " + good, 0, ""},
 		{"export --help", 0, ""},
 		{"completion bash", 0, ""},
@@ -179,5 +184,31 @@ func TestConstants(t *testing.T) {
 `
 	if status != 0 || text != want {
 		t.Errorf("status %d: %s%s", status, text, said)
+	}
+}
+
+// TestLimited runs a command in the form in which a batch does, in this process: what it finds is data.
+func TestLimited(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want string
+	}{
+		{convertible, `{"exit":0,"problems":null`},
+		{foreign, `{"exit":1,"problems":[{"id":"unsupported-op"`},
+	} {
+		r, _ := io.Pipe() // never ends: that would end this process, as the one that started it would be gone
+		var out, errs bytes.Buffer
+		status := Main([]string{"limited", "--memory=0", "--", "check", write(t, c.text), "--json"}, r, &out, &errs)
+		if status != 0 || !strings.HasPrefix(out.String(), c.want) {
+			t.Errorf("status %d: %s%s", status, out.String(), errs.String())
+		}
+	}
+}
+
+func TestHandOver(t *testing.T) {
+	for _, args := range [][]string{nil, {"export", "batch"}, {"batch"}} { // there is no aton-batch beside this test
+		if _, done := HandOver(args); done {
+			t.Errorf("%v is handed over", args)
+		}
 	}
 }

@@ -17,16 +17,21 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
+	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cli"
 )
 
-// newBackend opens a device.
-func newBackend(name string, check bool) (exec.Backend, error) {
+// simulated is how many lane instructions a run in the simulator may take: a minute or two on two cores.
+const simulated = 1 << 36
+
+// newBackend opens a device. The simulator takes budget times what it has for programs that anybody may have written.
+func newBackend(name string, check bool, budget int) (exec.Backend, error) {
+	most := (&ssa.Module{Budget: budget}).Allow(simulated)
 	switch name {
 	case "sim":
-		return &exec.Sim{Check: check}, nil
+		return &exec.Sim{Check: check, Budget: most}, nil
 	case "ptx":
-		return &exec.Sim{Check: check, PTX: true}, nil
+		return &exec.Sim{Check: check, PTX: true, Budget: most}, nil
 	case "cuda":
 		return cuda.Open()
 	}

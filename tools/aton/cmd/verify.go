@@ -98,7 +98,9 @@ the model that a device computes wrongly, as a model of its own with its inputs 
 	f.BoolVar(&v.anyDType, "any-dtype", false, "compare the numbers of outputs of another element type")
 	f.BoolVar(&v.anyShape, "any-shape", false, "compare outputs of another shape that have as many elements, in their order")
 	f.Float64Var(&v.tol.OfMax, "atol-of-max", 0, "how far floats may be off besides, times the greatest element of the output")
-	c.RunE = func(c *cobra.Command, args []string) error { return v.run(c, args[0]) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return v.logged(c, args[0], func() error { return v.run(c, args[0]) })
+	}
 	return c
 }
 
@@ -118,7 +120,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 	v.tol.Share, v.tol.AnyDType, v.tol.AnyShape = v.percent/100, v.anyDType, v.anyShape
 	var backend exec.Backend
 	if v.device != "interp" {
-		b, err := newBackend(v.device, v.check)
+		b, err := newBackend(v.device, v.check, m.opts.Budget)
 		if err != nil {
 			return err
 		}

@@ -45,11 +45,16 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 	}
 	reach := map[*Storage]bool{st: true}
 	ways := map[*Storage][]*Link{} // by which the writes came up to a storage
+	var lost []*Storage            // written in some case, which cannot be told here
 	// a storage is made after those that it may be a view of
 	for at := st; at != nil; at = before(reach, at) {
 		from := at.State().Base
 		for _, l := range at.links {
-			if l.From != at || !l.active(g, l.To) {
+			if l.From != at {
+				continue
+			}
+			if !l.active(g, l.To) {
+				lost = append(lost, l.To)
 				continue
 			}
 			to := l.To.State()
@@ -67,6 +72,12 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 	for _, at := range byAge(reach) {
 		h.writeDown(g, at, st, reach)
 	}
+	spoil := &spoiler{h: h, written: st, why: why, seen: map[*Storage]bool{}}
+	for _, at := range lost {
+		if err := spoil.spoilAll(at); err != nil {
+			return assumed, err
+		}
+	}
 	for _, at := range byAge(reach) {
 		if at != st && at.listed {
 			return assumed, ErrListed
@@ -75,10 +86,7 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 			assumed = assumed || p.State().Stale == "" && !reach[p]
 		}
 		for _, p := range at.peers {
-			if p == st {
-				continue
-			}
-			if err := h.spoil(p, st, why); err != nil {
+			if err := spoil.spoil(p); err != nil {
 				return assumed, err
 			}
 		}
@@ -86,24 +94,51 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 	return assumed, nil
 }
 
-// spoil makes a storage unreadable that may be memory which was written, and those that are views of the same memory in some case.
-// Where one of them was reached by links too, that was for some conditions only.
-func (h *Heap) spoil(p, written *Storage, why func() string) error {
-	if p == written {
+// spoiler makes storages unreadable that may be memory which was written.
+type spoiler struct {
+	h       *Heap
+	written *Storage
+	why     func() string
+	seen    map[*Storage]bool
+}
+
+// spoil goes on to the storages that are views of the same memory in some case, also from one that was unreadable before: those
+// may have been made since. Where one of them was reached by links too, that was for some conditions only.
+func (s *spoiler) spoil(p *Storage) error {
+	if p == s.written || s.seen[p] {
 		return nil
 	}
+	s.seen[p] = true
 	if p.listed {
 		return ErrListed
 	}
-	s := p.State()
-	if s.Stale != "" {
-		return nil
+	if state := p.State(); state.Stale == "" {
+		state.Stale = s.why()
+		s.h.Set(p.Cell, state)
 	}
-	s.Stale = why()
-	h.Set(p.Cell, s)
 	for _, l := range p.links {
 		for _, other := range [...]*Storage{l.From, l.To} {
-			if err := h.spoil(other, written, why); err != nil {
+			if err := s.spoil(other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// spoilAll spoils a storage that is written in some case, and those that may be the same memory.
+func (s *spoiler) spoilAll(p *Storage) error {
+	if err := s.spoil(p); err != nil {
+		return err
+	}
+	for _, q := range p.peers {
+		if err := s.spoil(q); err != nil {
+			return err
+		}
+	}
+	for _, l := range p.links {
+		if l.From == p {
+			if err := s.spoilAll(l.To); err != nil {
 				return err
 			}
 		}

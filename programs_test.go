@@ -1,0 +1,107 @@
+package aton_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// emptyPrograms have tensors whose sizes are 0 for some inputs only, which random programs found wrong. Each is run with x of
+// shape [n, 3], counted up from 1, and gives what want says for n.
+var emptyPrograms = []struct {
+	name, graph string
+	want        map[int64][]float64
+}{
+	{"split of nothing has one part, chunk all that it is asked for", `
+graph(%x : Float(N, 3)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %3 : int = prim::Constant[value=3]()
+  %m3 : int = prim::Constant[value=-3]()
+  %inner : Tensor = aten::slice(%x, %0, %3, %m3, %1)
+  %s : Tensor[] = aten::split(%inner, %2, %0)
+  %parts : int = aten::len(%s)
+  %c : Tensor[] = aten::chunk(%inner, %2, %0)
+  %chunks : int = aten::len(%c)
+  %joined : Tensor = aten::cat(%c, %0)
+  %rows : int = aten::size(%joined, %0)
+  %l : int[] = prim::ListConstruct(%parts, %chunks, %rows)
+  %n : NoneType = prim::Constant()
+  %f : bool = prim::Constant[value=0]()
+  %y : Tensor = aten::tensor(%l, %n, %n, %f)
+  return (%y)`, map[int64][]float64{2: {1, 2, 0}, 6: {1, 2, 0}, 7: {1, 1, 1}, 9: {2, 2, 3}}},
+	{"a reshape to no columns", `
+graph(%x : Float(N, 3)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %e : Tensor = aten::slice(%x, %1, %0, %0, %1)
+  %d : Tensor = aten::diagonal(%e, %0, %0, %1)
+  %s : int = aten::size(%d, %0)
+  %n : NoneType = prim::Constant()
+  %f : bool = prim::Constant[value=0]()
+  %y : Tensor = aten::tensor(%s, %n, %n, %f)
+  return (%y)`, map[int64][]float64{1: {0}, 4: {0}}},
+	{"a reshape to rows that may be none", `
+graph(%x : Float(N, 3)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %3 : int = prim::Constant[value=3]()
+  %m1 : int = prim::Constant[value=-1]()
+  %e : Tensor = aten::slice(%x, %0, %2, %m1, %1)
+  %rows : int = aten::size(%e, %0)
+  %shape : int[] = prim::ListConstruct(%3, %rows)
+  %t : Tensor = aten::reshape(%e, %shape)
+  %dims : int[] = prim::ListConstruct(%1)
+  %f : bool = prim::Constant[value=0]()
+  %n : NoneType = prim::Constant()
+  %y : Tensor = aten::sum(%t, %dims, %f, %n)
+  return (%y)`, map[int64][]float64{2: {0, 0, 0}, 3: {0, 0, 0}, 4: {7, 8, 9}}},
+	{"a shape of unknown rank", `
+graph(%x : Float(N, 3)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %5 : int = prim::Constant[value=5]()
+  %m1 : int = prim::Constant[value=-1]()
+  %n : NoneType = prim::Constant()
+  %s : Tensor = aten::sum(%x, %n)
+  %g : Tensor = aten::gt(%s, %5)
+  %c : bool = aten::Bool(%g)
+  %v : Tensor = prim::If(%c)
+    block0():
+      -> (%x)
+    block1():
+      %u : Tensor = aten::unsqueeze(%x, %0)
+      %e : Tensor = aten::slice(%u, %1, %0, %0, %1)
+      -> (%e)
+  %l : int[] = prim::ListConstruct(%m1)
+  %w : Tensor = aten::view(%v, %l)
+  %q : Tensor = aten::neg_(%w)
+  %y : Tensor = aten::neg(%x)
+  return (%y)`, map[int64][]float64{1: {1, 2, 3}}},
+}
+
+func TestEmpty(t *testing.T) {
+	for _, p := range emptyPrograms {
+		t.Run(p.name, func(t *testing.T) {
+			for _, opset := range []int{11, 13, 14, 17, 23} {
+				m := parsed(t, writtenText(t, p.graph, aton.Options{Opset: opset}))
+				for n, want := range p.want {
+					v := make([]float64, n*3)
+					for i := range v {
+						v[i] = float64(i + 1)
+					}
+					out := run(t, m, map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{n, 3}, v))})
+					if got := out[0].Tensor.Float64s(); !slices.Equal(got, want) {
+						t.Errorf("opset %d, %d rows: %s", opset, n, fmt.Sprint(got, " instead of ", want))
+					}
+				}
+			}
+		})
+	}
+}
