@@ -28,7 +28,7 @@ var sections = []struct {
 	{"The file that was saved", "", []string{"unreadable", "file", "syntax", "missing-function", "no-body", "bad-call", "attribute", "output", "output-names"}},
 	{"An ONNX file as the model", "A file that breaks the rules of ONNX is not converted, since nobody knows what it means.",
 		[]string{"onnx-arity", "onnx-attribute", "onnx-function", "onnx-name", "onnx-op", "onnx-operator", "onnx-shape", "onnx-stated", "onnx-tensor", "onnx-type", "onnx-version"}},
-	{"Rules and the command", "", []string{"rules", "usage", "failed"}},
+	{"Rules and the command", "", []string{"rules", "usage", "differs", "failed"}},
 	{"Warnings", "These refuse nothing. The model is right where what they say holds.",
 		[]string{"assumes", "axis-of-one", "not-empty", "traced-size", "training-mode", "autocast", "dropped-assert", "dropped-output", "unused-input", "unused-rule"}},
 	{"Defects of aton", "Please report them, with the reproducer that is written.", []string{"internal", "invalid-onnx", "verify"}},
