@@ -29,6 +29,7 @@ var sections = []struct {
 	{"An ONNX file as the model", "A file that breaks the rules of ONNX is not converted, since nobody knows what it means.",
 		[]string{"onnx-arity", "onnx-attribute", "onnx-function", "onnx-name", "onnx-op", "onnx-operator", "onnx-shape", "onnx-stated", "onnx-tensor", "onnx-type", "onnx-version"}},
 	{"Rules and the command", "", []string{"rules", "usage", "differs", "failed"}},
+	{"Many models at once", "", []string{"memory", "timeout", "not-allowed", "set-aside"}},
 	{"Warnings", "These refuse nothing. The model is right where what they say holds.",
 		[]string{"assumes", "axis-of-one", "not-empty", "traced-size", "training-mode", "autocast", "dropped-assert", "dropped-output", "unused-input", "unused-rule"}},
 	{"Defects of aton", "Please report them, with the reproducer that is written.", []string{"internal", "invalid-onnx", "verify"}},
