@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test wheel python-test lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test wheel python-test dist dist-check gallery lint clean
 
 all: build lint test ## build, lint and test
 
@@ -225,6 +225,7 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 	$(GO) vet -tags data ./...
 	$(GO) tool staticcheck -tags data ./...
 	$(GO) run ./tools/analyzers/cmd/atonvet ./...
+	cd tools/release && $(GO) vet ./...
 
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=
@@ -234,6 +235,18 @@ wheel: ## the Python package with the commands inside, into out/dist
 
 python-test: build ## the tests of the Python package; BUILDER has PyTorch, onnxruntime, pytest and mypy
 	cd tools/python && $(BUILDER) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=src $(BUILDER) -m pytest -q
+
+# a release is made of a commit: binaries, archives, Debian packages, wheels of all systems. BUILDER as for wheel
+dist: ## the files of a release, into out/dist; BUILDER has build and hatchling
+	$(GO) -C tools/release run . -python $(BUILDER)
+
+dist-check: ## a release twice, byte by byte, and every binary started; FRESH=1 without the build cache
+	cd tools/release && $(GO) vet ./... && $(GO) test ./...
+	tools/release/check.sh $(BUILDER)
+
+# the examples of docs/gallery, one after the other, and the table of their results
+gallery: build ## docs/gallery in onnxruntime beside PyTorch; BUILDER has torch, torchvision, transformers, onnxruntime
+	ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=$(CURDIR)/tools/python/src $(BUILDER) docs/gallery/run.py
 
 clean: ## remove bin/ and out/
 	rm -rf bin out

@@ -9,9 +9,15 @@ import (
 // modulePath is what go.mod calls this module.
 const modulePath = "github.com/aton-project/aton"
 
-// Version is what the Go command recorded of this module, or of the commit that it was built from; "(unknown)" where it
-// recorded nothing. It is the producer_version of the files that Export writes.
+// release is the version of a released build, which the linker sets (tools/release): the last tag, and how far the commit is from it.
+var release string
+
+// Version is that of the release; elsewhere what the Go command recorded of this module, or of the commit that it was built from;
+// "(unknown)" where it recorded nothing. It is the producer_version of the files that Export writes.
 var Version = sync.OnceValue(func() string {
+	if release != "" {
+		return release
+	}
 	b, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"

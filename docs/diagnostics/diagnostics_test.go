@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,6 +27,9 @@ func identifiers(t *testing.T) map[string]string {
 			return fs.SkipDir
 		case "codegen", "analyzers": // buffers and kernels have IDs of their own
 			return fs.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
+			return fs.SkipDir // another module
 		}
 		return scan(path, found)
 	})

@@ -1,8 +1,10 @@
 """Builds the aton commands with Go and puts them into the wheel, as scripts on PATH.
 
-ATON_TARGET=linux/arm64 (GOOS/GOARCH) builds for another machine; without it, for this one.
+ATON_TARGET=linux/arm64 (GOOS/GOARCH) builds for another machine; without it, for this one. A release has built them already: ATON_BINARIES is
+the folder. ATON_VERSION is the version, in the form of git describe, which is asked where it is not set.
 """
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +22,35 @@ TAGS = {
     "windows/arm64": "win_arm64",
 }
 COMMANDS = ("aton", "aton-opt")
+NOTICES = "THIRD-PARTY-LICENSES"
+
+
+def described() -> str:
+    """The version as git names it, v1.2.3 or v1.2.3-4-g0123456; v0.0.0 where there is no tag."""
+    given = os.environ.get("ATON_VERSION")
+    if given:
+        return given
+    try:
+        return subprocess.run(["git", "describe", "--tags", "--match", "v[0-9]*", "--dirty"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "v0.0.0"
+
+
+def python_version() -> str:
+    """The version as Python's packages have it: a commit behind a tag is a development version of the next release."""
+    found = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)(?:-(a|b|rc)\.?(\d+))?(?:-(\d+)-g(\w+))?(-dirty)?", described())
+    if not found:
+        raise ValueError(f"{described()} is no version of the form v1.2.3, v1.2.3-rc.1 or v1.2.3-4-g0123456")
+    major, minor, patch, phase, number, commits, commit, dirty = found.groups()
+    last = f"{phase}{number}" if phase else ""
+    local = ".".join(w for w in ("g" + commit if commit else "", "dirty" if dirty else "") if w)
+    if commits:
+        if phase:
+            last = f"{phase}{int(number) + 1}"
+        else:
+            patch = str(int(patch) + 1)
+        last += f".dev{commits}"
+    return f"{major}.{minor}.{patch}{last}" + (f"+{local}" if local else "")
 
 
 class Hook(BuildHookInterface[Any]):
@@ -33,13 +64,18 @@ class Hook(BuildHookInterface[Any]):
             sys.exit(f"there are no wheels for {target}; ATON_TARGET is one of {', '.join(TAGS)}")
         goos, goarch = target.split("/")
         top = Path(self.root).parent.parent
-        out = top / "out" / "wheel" / target.replace("/", "-")
+        built = os.environ.get("ATON_BINARIES")
+        out = Path(built) if built else top / "out" / "wheel" / target.replace("/", "-")
         env = dict(os.environ, GOOS=goos, GOARCH=goarch, CGO_ENABLED="0")
         for name in COMMANDS:
             file = name + (".exe" if goos == "windows" else "")
-            subprocess.run(["go", "build", "-trimpath", "-tags=nocuda", "-ldflags=-s -w", "-o", str(out / file), f"./tools/{name}"],
-                           cwd=top, env=env, check=True)
+            if not built:
+                flags = f"-ldflags=-s -w -X github.com/aton-project/aton.release={described()}"
+                subprocess.run(["go", "build", "-trimpath", "-buildvcs=false", "-tags=nocuda", flags, "-o", str(out / file), f"./tools/{name}"],
+                               cwd=top, env=env, check=True)
             build_data["shared_scripts"][str(out / file)] = file
+        if built:
+            build_data["extra_metadata"][str(out / NOTICES)] = NOTICES
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-" + TAGS[target]
 

@@ -11,6 +11,7 @@ from ._errors import Diagnostic, Error, ExportError, ExportWarning, Verification
 from ._export import check, convert, convert_version, export, optimize, verify
 from ._patch import patch, unpatch
 from ._program import ONNXProgram
+from ._rules import Rule, rule
 from ._version import __version__
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "ExportError",
     "ExportWarning",
     "ONNXProgram",
+    "Rule",
     "VerificationError",
     "__version__",
     "check",
@@ -28,6 +30,7 @@ __all__ = [
     "find_binary",
     "optimize",
     "patch",
+    "rule",
     "unpatch",
     "verify",
 ]

@@ -1,7 +1,8 @@
 """What can go wrong, as data."""
 import html
 from dataclasses import dataclass, field
-from typing import Any, Dict, List
+from types import TracebackType
+from typing import Any, Dict, List, Optional
 
 
 class Error(Exception):
@@ -52,6 +53,26 @@ class ExportError(Error):
             f"<td>{html.escape(d.message)}</td><td>{html.escape(d.hint)}</td><td>{html.escape(d.id)}</td></tr>"
             for d in self.diagnostics)
         return f"<table><tr><th>line</th><th>operator</th><th>what is wrong</th><th>what to do</th><th>identifier</th></tr>{rows}</table>"
+
+    def _render_traceback_(self) -> List[str]:
+        """What IPython writes for an error that nobody catches: the user's calls, without those in this package. In a notebook the table stands above
+        them, since IPython does not ask an exception for HTML."""
+        from IPython import get_ipython
+        from IPython.display import HTML, display
+
+        shell = get_ipython()
+        if hasattr(shell, "kernel"):
+            display(HTML(self._repr_html_()))
+        frames: List[TracebackType] = []
+        at = self.__traceback__
+        while at is not None and at.tb_frame.f_globals.get("__package__") != __package__:
+            frames.append(at)
+            at = at.tb_next
+        shown: Optional[TracebackType] = None
+        for t in reversed(frames):
+            shown = TracebackType(shown, t.tb_frame, t.tb_lasti, t.tb_lineno)
+        lines: List[str] = shell.InteractiveTB.structured_traceback(type(self), self, shown, tb_offset=1)
+        return lines
 
 
 class VerificationError(Error):

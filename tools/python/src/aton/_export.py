@@ -4,13 +4,16 @@ import os
 import tempfile
 from typing import Any, BinaryIO, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _save
+from . import _rules, _save
 from ._binary import memory_file, run, warn
 from ._errors import Diagnostic, ExportError, VerificationError
 from ._inputs import Axes, axes_of, axes_of_shapes, leaves, type_of
 from ._program import ONNXProgram
+from ._progress import stage
 
 Path = Union[str, "os.PathLike[str]"]
+
+_SAVING = {"program": "saving by torch.export", "trace": "saving by torch.jit.trace", "script": "saving the ScriptModule"}
 
 
 def export(
@@ -44,7 +47,7 @@ def export(
     artifacts_dir: Path = ".",
     fallback: bool = True,
     source: str = "auto",
-    rules: Union[Path, Sequence[Path]] = (),
+    rules: _rules.Given = (),
     state: str = "drop",
     target: str = "ort",
     options: Sequence[str] = (),
@@ -57,7 +60,7 @@ def export(
     source says how a module is saved: "program" by torch.export, "trace" by torch.jit.trace, "auto" tries them in this order; the result's
     `source` names the one that it was. A program keeps what a trace builds in, such as sizes. dynamo=True is "program", dynamo=False "trace".
 
-    rules are files of rewrite rules for operators of other libraries, or their text. state says what becomes of buffers that the model
+    rules are files of rewrite rules for operators of other libraries, their text, or functions of onnxscript (see aton.rule). state says what becomes of buffers that the model
     changes (drop, outputs, refuse), target whose kernels decide on element types (ort, onnx); options are further flags of `aton export`.
 
     Raises ExportError with all that cannot be converted, each with the line of the model's Python.
@@ -77,7 +80,7 @@ def export(
     flags += list(options)
     folder = tempfile.TemporaryDirectory(prefix="aton-") if f is None or hasattr(f, "write") else None
     path = os.path.join(folder.name, "model.onnx") if folder else os.fspath(f)  # type: ignore[arg-type]
-    with _rules(rules) as rule_flags, _mode(model, training):
+    with _rules.flags(rules) as rule_flags, _mode(model, training):
         flags += rule_flags
         saved = _Saver(model, args, kwargs, dynamic_axes, dynamic_shapes, input_names, output_names)
         program = saved.convert(source, path, flags, folder)
@@ -135,7 +138,8 @@ def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str]
     if opset_version is not None:
         flags += ["--opset", str(opset_version)]
     flags += _names(input_names, output_names)
-    result, warnings = run("export", os.fspath(path), "-o", target, *flags)
+    with stage("converting"):
+        result, warnings = run("export", os.fspath(path), "-o", target, *flags)
     warn(warnings, 2)
     return ONNXProgram(target, "file", result, warnings, folder)
 
@@ -197,23 +201,6 @@ def _names(input_names: Optional[Sequence[str]], output_names: Optional[Sequence
 
 
 @contextlib.contextmanager
-def _rules(rules: Union[Path, Sequence[Path]]) -> Iterator[List[str]]:
-    """The flags for rules; what is no file is text, which is written to one."""
-    given = [rules] if isinstance(rules, (str, os.PathLike)) else list(rules)
-    with contextlib.ExitStack() as stack:
-        flags: List[str] = []
-        for r in given:
-            path = os.fspath(r)
-            if "\n" in path:
-                file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".rules", delete=True))
-                file.write(path)
-                file.flush()
-                path = file.name
-            flags += ["--rules", path]
-        yield flags
-
-
-@contextlib.contextmanager
 def _mode(model: Any, training: Any) -> Iterator[None]:
     """The module in the mode that it is exported in: eval if nothing is said. Afterwards each part is in its own mode again."""
     if not hasattr(model, "modules") or not hasattr(model, "train"):
@@ -266,14 +253,18 @@ class _Saver:
         if descriptor is not None:
             try:
                 name = f"/proc/self/fd/{descriptor}"
-                specs = self.save(source, f"/proc/{os.getpid()}/fd/{descriptor}")
-                return run("export", name, "-o", path, *specs, *self.names(), *flags, pass_fds=[descriptor])
+                with stage(_SAVING[source]):
+                    specs = self.save(source, f"/proc/{os.getpid()}/fd/{descriptor}")
+                with stage("converting"):
+                    return run("export", name, "-o", path, *specs, *self.names(), *flags, pass_fds=[descriptor])
             finally:
                 os.close(descriptor)
         with tempfile.TemporaryDirectory(prefix="aton-") as folder:
             name = os.path.join(folder, "model" + suffix)
-            specs = self.save(source, name)
-            return run("export", name, "-o", path, *specs, *self.names(), *flags)
+            with stage(_SAVING[source]):
+                specs = self.save(source, name)
+            with stage("converting"):
+                return run("export", name, "-o", path, *specs, *self.names(), *flags)
 
     def save(self, source: str, path: str) -> List[str]:
         """Saves the model, and gives the flags that say what its inputs are."""
@@ -352,7 +343,8 @@ def _compare(model: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], program:
     with _mode(model, None), torch.no_grad():
         runnable = model.module() if _save.kind(model) == "program" else model
         want = leaves(_save.outputs(runnable(*_save.clones(args), **_save.clones(kwargs))))
-    got = program(*[v for v in _save.bind(model, args, kwargs).values()])
+    with stage("running in onnxruntime"):
+        got = program(*[v for v in _save.bind(model, args, kwargs).values()])
     wrong = [] if len(got) == len(want) else [f"{len(got)} outputs instead of {len(want)}"]
     for name, g, w in zip(program.output_names, got, want):
         try:

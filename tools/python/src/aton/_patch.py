@@ -15,20 +15,26 @@ class _Patch:
 
 
 def patch() -> _Patch:
-    """Makes torch.onnx.export go through aton, until unpatch or the end of a with block."""
-    import torch.onnx
-
+    """Makes torch.onnx.export go through aton, by both of its names, until unpatch or the end of a with block."""
     from ._export import export
 
     if not _saved:
-        _saved["export"] = torch.onnx.export
-        torch.onnx.export = export
+        for name, module in _modules().items():
+            _saved[name] = module.export
+            module.export = export
     return _Patch()
 
 
 def unpatch() -> None:
     """Gives torch.onnx.export back what it was."""
-    if _saved:
-        import torch.onnx
+    for name, module in _modules().items():
+        if name in _saved:
+            module.export = _saved.pop(name)
 
-        torch.onnx.export = _saved.pop("export")
+
+def _modules() -> Dict[str, Any]:
+    """The modules that have torch.onnx.export."""
+    import torch.onnx
+    import torch.onnx.utils
+
+    return {"torch.onnx": torch.onnx, "torch.onnx.utils": torch.onnx.utils}

@@ -1,2 +1,7 @@
 """The version of the package."""
-__version__ = "0.1.0"
+from importlib import metadata
+
+try:
+    __version__ = metadata.version("aton-onnx")
+except metadata.PackageNotFoundError:  # the sources, without an installation
+    __version__ = "0.0.0"
