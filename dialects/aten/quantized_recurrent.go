@@ -5,16 +5,8 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// quantizedRecurrent holds recurrent layers and cells whose weights are quantized, and whose inputs and states are by their range
-// when they meet these (ATen/native/RNN.cpp, QuantizedCellParamsDynamic): the input of a layer as a whole, the state at each step.
-var quantizedRecurrent = Defs{
-	"aten::quantized_lstm":                       {Doc: "an LSTM with dynamically quantized products", LowerN: func(l *Lowering) []*ssa.Value { return l.quantizedLayers(true) }},
-	"aten::quantized_gru":                        {Doc: "a GRU with dynamically quantized products", LowerN: func(l *Lowering) []*ssa.Value { return l.quantizedLayers(false) }},
-	"quantized::quantized_lstm_cell_dynamic":     {Doc: "one step of an LSTM with dynamically quantized products", LowerN: lowerQuantizedLSTMCell},
-	"quantized::quantized_gru_cell_dynamic":      {Doc: "one step of a GRU with dynamically quantized products", Lower: lowerQuantizedGRUCell},
-	"quantized::quantized_rnn_tanh_cell_dynamic": {Doc: "tanh(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.quantizedSum(l.Tensor("hx"))) }},
-	"quantized::quantized_rnn_relu_cell_dynamic": {Doc: "relu(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.quantizedSum(l.Tensor("hx"))) }},
-}
+// Recurrent layers and cells whose weights are quantized put their inputs and states on the grid of their range where they meet these
+// (ATen/native/RNN.cpp, QuantizedCellParamsDynamic): the input of a layer as a whole, the state at each step.
 
 // dynamicLinear is a product with quantized weights, whose real numbers are at hand: (I, O), with a bias.
 type dynamicLinear struct {

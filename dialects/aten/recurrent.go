@@ -9,16 +9,22 @@ import (
 // recurrent holds recurrent layers and cells (ATen/native/RNN.cpp). PyTorch's
 // gates stand in the order i f g o (LSTM) and r z n (GRU), ONNX's in i o f c and z r h.
 var recurrent = Defs{
-	"aten::rnn_tanh":              {Doc: "h' = tanh(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Tanh") }},
-	"aten::rnn_relu":              {Doc: "h' = relu(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Relu") }},
-	"aten::gru":                   {Doc: "gated recurrent units over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("GRU", "") }},
-	"aten::lstm":                  {Doc: "long short-term memory over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("LSTM", "") }},
-	"aten::rnn_tanh_cell":         {Doc: "tanh(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.cellSum()) }},
-	"aten::rnn_relu_cell":         {Doc: "relu(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.cellSum()) }},
-	"aten::gru_cell":              {Doc: "one step of a GRU", Lower: lowerGRUCell},
-	"aten::lstm_cell":             {Doc: "one step of an LSTM", LowerN: lowerLSTMCell},
-	"aten::_pack_padded_sequence": {Doc: "the steps of sequences of falling lengths without the padding, and the number of sequences at each step", LowerN: lowerPackPadded},
-	"aten::_pad_packed_sequence":  {Doc: "the reverse of _pack_padded_sequence, and the lengths", LowerN: lowerPadPacked},
+	"aten::rnn_tanh":                             {Doc: "h' = tanh(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Tanh") }},
+	"aten::rnn_relu":                             {Doc: "h' = relu(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Relu") }},
+	"aten::gru":                                  {Doc: "gated recurrent units over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("GRU", "") }},
+	"aten::lstm":                                 {Doc: "long short-term memory over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("LSTM", "") }},
+	"aten::rnn_tanh_cell":                        {Doc: "tanh(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.cellSum()) }},
+	"aten::rnn_relu_cell":                        {Doc: "relu(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.cellSum()) }},
+	"aten::gru_cell":                             {Doc: "one step of a GRU", Lower: lowerGRUCell},
+	"aten::lstm_cell":                            {Doc: "one step of an LSTM", LowerN: lowerLSTMCell},
+	"aten::quantized_lstm":                       {Doc: "an LSTM with dynamically quantized products", LowerN: func(l *Lowering) []*ssa.Value { return l.quantizedLayers(true) }},
+	"aten::quantized_gru":                        {Doc: "a GRU with dynamically quantized products", LowerN: func(l *Lowering) []*ssa.Value { return l.quantizedLayers(false) }},
+	"quantized::quantized_lstm_cell_dynamic":     {Doc: "one step of an LSTM with dynamically quantized products", LowerN: lowerQuantizedLSTMCell},
+	"quantized::quantized_gru_cell_dynamic":      {Doc: "one step of a GRU with dynamically quantized products", Lower: lowerQuantizedGRUCell},
+	"quantized::quantized_rnn_tanh_cell_dynamic": {Doc: "tanh(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.quantizedSum(l.Tensor("hx"))) }},
+	"quantized::quantized_rnn_relu_cell_dynamic": {Doc: "relu(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.quantizedSum(l.Tensor("hx"))) }},
+	"aten::_pack_padded_sequence":                {Doc: "the steps of sequences of falling lengths without the padding, and the number of sequences at each step", LowerN: lowerPackPadded},
+	"aten::_pad_packed_sequence":                 {Doc: "the reverse of _pack_padded_sequence, and the lengths", LowerN: lowerPadPacked},
 }
 
 // rnnParams are the weights of one direction of one layer; biases and projection may be nil.

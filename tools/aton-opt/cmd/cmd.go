@@ -30,18 +30,18 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 type options struct {
-	set                                             *passes.Set
-	inputs, rules                                   []string
-	table                                           *aten.Table // nil: the built-in operators
-	load                                            frontend.Options
-	bisect                                          int
-	bisecting                                       bool
-	passes, output, repro                           string
-	printAfter                                      []string
-	printChanged, verifyEach, timing, stats         bool
-	listPasses, helpPasses, split, verifyDiags      bool
+	set                                                       *passes.Set
+	inputs, rules                                             []string
+	table                                                     *aten.Table // nil: the built-in operators
+	load                                                      frontend.Options
+	bisect                                                    int
+	bisecting                                                 bool
+	passes, output, repro                                     string
+	printAfter                                                []string
+	printChanged, verifyEach, timing, stats                   bool
+	listPasses, helpPasses, split, verifyDiags                bool
 	noLocs, examples, constants, weightsAsInputs, json, quiet bool
-	opset                                           int
+	opset                                                     int
 }
 
 // New makes the command, with the passes and pipelines of a set. A set of one's own begins with all.New.
