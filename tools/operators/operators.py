@@ -205,6 +205,7 @@ def programs():
     yield "quantized_batch_norm", d.format(f"batch_norm({qx}, y, z, v, w, 1e-5, 0.05, 60)") + ", " + d.format(f"batch_norm_relu({qx}, y, z, v, w, 1e-5, 0.05, 60)"), bn
     yield "quantized_group_norm", d.format(f"group_norm({qx}, 1, y, z, 1e-5, 0.05, 60)") + ", " + d.format(f"instance_norm({qx}, y, z, 1e-5, 0.05, 60)"), bn[:3]
     yield from quantized_recurrent()
+    yield "nested_encoder", NestedEncoder().eval(), (r(3, 4, 4), torch.arange(4) >= torch.tensor([[4], [2], [3]]))
     s = "torch.ops.quantized_decomposed."
     yield "decomposed_per_tensor", f"{s}dequantize_per_tensor({s}quantize_per_tensor(x, 0.05, 10, 0, 255, torch.uint8), 0.05, 10, 0, 255, torch.uint8)", (X,), "program"
     yield "decomposed_per_channel", f"{s}dequantize_per_channel({s}quantize_per_channel(x, y, z, 1, -128, 127, torch.int8), y, z, 1, -128, 127, torch.int8)", (X, torch.tensor([0.1, 0.2, 0.05]), ints(0, 3, -7)), "program"
@@ -229,6 +230,19 @@ def programs():
         boxes = torch.tensor([[0, 0.0, 0.0, 4.0, 3.0], [0, 1.0, 1.0, 5.0, 4.0]])
         yield "roi_pool", f"{v}roi_pool(x, y, 1.0, 2, 2)[0], {v}ps_roi_align(x.repeat(1, 2, 1, 1), y, 1.0, 2, 2, 2)[0]", (IMAGE, boxes)
         yield "deform_conv2d", f"{v}deform_conv2d(x, y, z, w, v, 1, 1, 0, 0, 1, 1, 1, 1, True)", (IMAGE, r(3, 2, 2, 2), r(1, 8, 4, 5) * 0.5, r(3), torch.rand(1, 4, 4, 5))
+
+
+class NestedEncoder(torch.nn.Module):
+    """Layers on a nested tensor, where the padding mask hides the ends of sequences."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        layer = torch.nn.TransformerEncoderLayer(4, 2, 6, batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, 2)
+
+    def forward(self, x: torch.Tensor, hidden: torch.Tensor):
+        return self.encoder(x, src_key_padding_mask=hidden)
 
 
 def quantized_recurrent():
