@@ -89,7 +89,9 @@ func (p *parser) baseType(depth int) Type {
 		// FloatTensor(requires_grad=0): the rank is not known
 		t := &TensorType{DType: tensor.FromTorch(strings.TrimSuffix(word, "Tensor"))}
 		if p.peek() == '(' {
-			p.dims(&TensorType{})
+			noted := &TensorType{}
+			p.dims(noted)
+			t.Example = noted.Example
 		}
 		p.takeUndefined()
 		return t
@@ -212,7 +214,8 @@ func (p *parser) dims(t *TensorType) {
 		}
 		item := strings.TrimSpace(p.src[start:p.pos])
 		if strings.Contains(item, "=") {
-			continue // strides, requires_grad, device
+			t.note(item)
+			continue
 		}
 		item = strings.TrimSuffix(item, "!")
 		if i := strings.IndexByte(item, ':'); i >= 0 {

@@ -16,6 +16,8 @@ type PrintOptions struct {
 	// AllConstants writes tensors of any size; else those of more than
 	// elideAbove elements print as <Tensor>.
 	AllConstants bool
+	// Examples prints what the text said of the strides, the device and the gradient of traced tensors, as PyTorch does.
+	Examples bool
 	// WeightsAsInputs lists named constants among the inputs, as torch.onnx prints graphs.
 	WeightsAsInputs bool
 	// Names are what the main function's values are called, by ID. Those without a name here keep their own.
@@ -217,6 +219,8 @@ func (p *printer) typed(v *Value) {
 	p.w.WriteString(" : ")
 	if v.Type == nil {
 		p.w.WriteString("Tensor")
+	} else if p.opts.Examples {
+		p.w.WriteString(typeText(v.Type))
 	} else {
 		p.w.WriteString(v.Type.String())
 	}

@@ -47,6 +47,8 @@ type TensorType struct {
 	DType  tensor.DType // Undefined: unknown
 	Ranked bool
 	Dims   []sym.Expr // when Ranked
+	// Example is of text that states it; nil in types that aton makes.
+	Example *Example
 }
 
 // AnyTensor is the tensor type of which nothing is known.
@@ -99,7 +101,7 @@ func (t *TensorType) Static() ([]int64, bool) {
 // WithDType is the type with another element type.
 func (t *TensorType) WithDType(d tensor.DType) *TensorType {
 	c := *t
-	c.DType = d
+	c.DType, c.Example = d, nil
 	return &c
 }
 

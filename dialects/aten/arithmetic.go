@@ -310,9 +310,8 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 	}
 	wide := tensor.Int64
 	x, e = l.Cast(x, wide), l.Cast(e, wide)
-	if base, ok := number(x); ok && base == 2 {
-		// powers of 2 are exact in floating point
-		return l.Cast(l.Op("Pow", x, l.max(e, l.Like(e, 0))), d)
+	if base, ok := number(x); ok && base != 0 && math.Mod(base, 2) == 0 {
+		return l.Cast(l.evenPower(int64(base), e), d)
 	}
 	p := l.intPow(x, e)
 	if d.IsUnsigned() {
@@ -323,6 +322,19 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 	sign := l.where(l.equal(l.Op("Mod", e, l.Like(e, 2)), l.Like(e, 0)), l.Like(x, 1), x)
 	small := l.where(one, sign, l.Like(x, 0))
 	return l.Cast(l.where(l.isNegative(e), small, p), d)
+}
+
+// evenPower is an even base to the power e, from a table: a power from 64 on has no bits left in an int64, and one below 0
+// is 0 as well.
+func (l *Lowering) evenPower(base int64, e *ssa.Value) *ssa.Value {
+	table := make([]int64, 65)
+	for i, p := 0, int64(1); i < 64; i++ {
+		table[i] = p
+		p *= base
+	}
+	none := l.Like(e, 64)
+	at := l.where(l.isNegative(e), none, l.min(e, none))
+	return l.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, l.i64(table...), at)
 }
 
 func lowerAddcmul(l *Lowering) *ssa.Value {

@@ -19,10 +19,8 @@ var attention = Defs{
 	"aten::_native_multi_head_attention":                     {Doc: "multi-head attention of batch-first inputs with packed projections", LowerN: lowerNativeMHA},
 	"aten::_transformer_encoder_layer_fwd":                   {Doc: "a transformer encoder layer on batch-first input", Lower: lowerEncoderLayer},
 	"aten::_masked_softmax":                                  {Doc: "softmax over what a mask does not hide", Lower: lowerMaskedSoftmax},
-	"aten::_nested_tensor_from_mask":                         {Why: "ONNX has no nested tensors"},
+	"aten::_nested_tensor_from_mask_left_aligned":            {Doc: "nothing that the mask keeps is behind what it hides", Lower: lowerLeftAligned},
 	"aten::_nested_tensor_from_tensor_list":                  {Why: "ONNX has no nested tensors"},
-	"aten::nested_to_padded_tensor":                          {Why: "ONNX has no nested tensors"},
-	"aten::to_padded_tensor":                                 {Why: "ONNX has no nested tensors"},
 }
 
 // sdpaResult is an attention: its output, and the pieces that some overloads give as well.
@@ -172,6 +170,9 @@ func (l *Lowering) nativeMHA(q, k, v *ssa.Value, a mhaArgs) (out, probs *ssa.Val
 	}
 	query := l.scale(qkv[0], 1/math.Sqrt(float64(D/a.heads)))
 	scores := l.Op("MatMul", query, l.transpose(qkv[1], 0, 1, 3, 2))
+	if a.mask != nil {
+		a.mask = l.Cast(a.mask, tensor.Bool) // as PyTorch does: of floats, all that is not 0 hides
+	}
 	probs = l.maskedSoftmax(scores, a.mask, a.maskType, a.maskKnown)
 	y := l.transpose(l.Op("MatMul", probs, qkv[2]), 0, 2, 1, 3)
 	y = l.reshapeSizes(y, l.sizeOf(q, 0), l.sizeOf(q, 1), ConstSize(D))
@@ -180,7 +181,7 @@ func (l *Lowering) nativeMHA(q, k, v *ssa.Value, a mhaArgs) (out, probs *ssa.Val
 
 // maskedSoftmax is the softmax along the last axis of scores (B, H, T, S) of
 // what the mask does not hide. Masks of kind 0 are (T, S), of kind 1 (B, S).
-// A row that is hidden altogether gives 0, as PyTorch's kernel does.
+// A row that is hidden altogether gives NaN, as PyTorch's kernel does.
 func (l *Lowering) maskedSoftmax(scores, mask *ssa.Value, kind int64, known bool) *ssa.Value {
 	softmax := func(x *ssa.Value) *ssa.Value { return l.OpA("Softmax", []ssa.Attr{intAttr("axis", -1)}, x) }
 	if mask == nil {
@@ -197,9 +198,7 @@ func (l *Lowering) maskedSoftmax(scores, mask *ssa.Value, kind int64, known bool
 	if l.DType(mask) != tensor.Bool {
 		l.Fail("a mask of %v", l.DType(mask))
 	}
-	hidden := l.Like(scores, math.Inf(-1))
-	p := softmax(l.where(mask, hidden, scores))
-	return l.where(mask, l.Like(scores, 0), p)
+	return softmax(l.where(mask, l.Like(scores, math.Inf(-1)), scores))
 }
 
 func lowerMaskedSoftmax(l *Lowering) *ssa.Value {
@@ -209,6 +208,15 @@ func lowerMaskedSoftmax(l *Lowering) *ssa.Value {
 		l.Fail("_masked_softmax along another axis than the last")
 	}
 	return l.maskedSoftmax(x, l.Tensor("mask"), l.IntOr("mask_type", 2), !l.IsNone("mask_type"))
+}
+
+func lowerLeftAligned(l *Lowering) *ssa.Value {
+	mask := l.Cast(l.Tensor("mask"), tensor.Bool)
+	if l.Rank(mask) != 2 {
+		l.Fail("the mask of a nested tensor has rank 2, found %d", l.Rank(mask))
+	}
+	before, behind := l.sliceC(mask, 1, 0, -1, 1), l.sliceC(mask, 1, 1, math.MaxInt64, 1)
+	return l.allTrue(l.Op("Or", before, l.not(behind)), nil, false)
 }
 
 func lowerNativeMHA(l *Lowering) []*ssa.Value {

@@ -33,8 +33,15 @@ func lowerWhere(l *Lowering) []*ssa.Value {
 
 func lowerMaskedFill(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
+	if d := l.DType(l.Tensor("mask")); !isMask(d) {
+		// PyTorch 2 refuses them; before, it read the first byte of each element, which of -inf is 0
+		l.Fail("masked_fill with a mask of %v; PyTorch fills where a mask of bool or uint8 is true", d)
+	}
 	return l.where(l.boolOf("mask"), l.as("value", l.DType(x)), x)
 }
+
+// isMask reports that PyTorch takes tensors of a dtype as masks.
+func isMask(d tensor.DType) bool { return d == tensor.Bool || d == tensor.Uint8 }
 
 func lowerMaskedSelect(l *Lowering) *ssa.Value {
 	x, mask := l.Tensor("self"), l.boolOf("mask")

@@ -138,6 +138,12 @@ func (l *Lowering) fromGrid(q *ssa.Value, g grid) *ssa.Value {
 	if l.linear8(g.dtype, true) {
 		return l.OpA("DequantizeLinear", axisAttr(g.axis), q, g.scale, l.Cast(g.zero, g.dtype))
 	}
+	return l.unpaired(q, g)
+}
+
+// unpaired is fromGrid in plain arithmetic. onnxruntime takes the product with a DequantizeLinear of weights for one that may
+// round what it multiplies to 8 bits (MatMulNBits), which it may not where PyTorch has put that on another grid.
+func (l *Lowering) unpaired(q *ssa.Value, g grid) *ssa.Value {
 	rank := l.Rank(q)
 	steps := l.sub(l.Cast(q, tensor.Int64), l.along(g.zero, g.axis, rank))
 	return l.mul(l.Cast(steps, tensor.Float32), l.along(g.scale, g.axis, rank))

@@ -16,7 +16,7 @@ var sameGrid = map[ssa.Kind]bool{
 	"aten::transpose": false, "aten::t": false, "aten::contiguous": false, "aten::clone": false, "aten::select": false, "aten::slice": false,
 	"aten::unsqueeze": false, "aten::squeeze": false, "aten::expand": false, "aten::channel_shuffle": false, "aten::dropout": false,
 	"quantized::dropout": false, "aten::index_select": false, "aten::unflatten": false, "aten::detach": false, "aten::alias": false, "aten::max": false, "aten::min": false,
-	"aten::chunk": false, "aten::split": false, "aten::pad": false, "aten::constant_pad_nd": false, "aten::reflection_pad1d": false, "aten::_unsafe_view": false,
+	"aten::chunk": false, "aten::split": false, "aten::split_with_sizes": false, "aten::tensor_split": false, "aten::unbind": false, "prim::ListUnpack": false, "aten::pad": false, "aten::constant_pad_nd": false, "aten::reflection_pad1d": false, "aten::_unsafe_view": false,
 	"aten::reflection_pad2d": false, "aten::to": false,
 }
 

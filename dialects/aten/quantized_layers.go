@@ -21,32 +21,37 @@ func (l *Lowering) packedWeight() packedWeight {
 		if !l.HasArg(n) {
 			continue
 		}
-		es, ok := ListElems(l.must(n))
-		if !ok || len(es) != 6 {
-			l.Fail("the weights are not packed by the program")
-		}
-		axis, _ := LiteralOf(es[3])
-		ints, _ := LiteralOf(es[5])
-		p := packedWeight{}
-		if bias, ok := LiteralOf(es[4]); !ok || !bias.IsNone() {
-			p.bias = l.Value(es[4])
-		}
-		q := l.Value(es[0])
-		p.q, p.grid = q, grid{l.Value(es[1]), l.Cast(l.Value(es[2]), tensor.Int64), l.DType(q), int(axis.Int())}
-		list, _ := ints.IntList()
-		if n := l.Rank(q) - 2; n > 0 {
-			if len(list) != 4*n+2 {
-				l.Fail("the weights are not those of a convolution")
-			}
-			p.conv = convArgs{
-				w: l.fromGrid(q, p.grid), bias: p.bias, stride: list[:n], padBegin: list[n : 2*n], padEnd: list[n : 2*n], dilation: list[2*n : 3*n],
-				outPads: list[3*n : 4*n], groups: list[4*n], transposed: list[4*n+1] != 0,
-			}
-		}
-		return p
+		return l.packedOf(l.must(n))
 	}
 	l.Fail("this overload has no packed weights")
 	return packedWeight{}
+}
+
+// packedOf reads packed weights.
+func (l *Lowering) packedOf(v *ssa.Value) packedWeight {
+	es, ok := ListElems(v)
+	if !ok || len(es) != 6 {
+		l.Fail("the weights are not packed by the program")
+	}
+	axis, _ := LiteralOf(es[3])
+	ints, _ := LiteralOf(es[5])
+	p := packedWeight{}
+	if bias, ok := LiteralOf(es[4]); !ok || !bias.IsNone() {
+		p.bias = l.Value(es[4])
+	}
+	q := l.Value(es[0])
+	p.q, p.grid = q, grid{l.Value(es[1]), l.Cast(l.Value(es[2]), tensor.Int64), l.DType(q), int(axis.Int())}
+	list, _ := ints.IntList()
+	if n := l.Rank(q) - 2; n > 0 {
+		if len(list) != 4*n+2 {
+			l.Fail("the weights are not those of a convolution")
+		}
+		p.conv = convArgs{
+			w: l.fromGrid(q, p.grid), bias: p.bias, stride: list[:n], padBegin: list[n : 2*n], padEnd: list[n : 2*n], dilation: list[2*n : 3*n],
+			outPads: list[3*n : 4*n], groups: list[4*n], transposed: list[4*n+1] != 0,
+		}
+	}
+	return p
 }
 
 // relued is relu of y if the operator's name says so.
@@ -83,6 +88,14 @@ func lowerQLinear(l *Lowering) *ssa.Value {
 func (l *Lowering) linearPacked(x *ssa.Value, p packedWeight) *ssa.Value {
 	if p.bias != nil && l.Rank(x) == 2 {
 		return l.linear(x, l.fromGrid(p.q, p.grid), p.bias)
+	}
+	l.Rank(x)
+	if shape, static := x.Tensor().Static(); p.bias != nil && static && len(shape) > 2 {
+		// onnxruntime makes of a MatMul and an Add of known sizes a product that rounds x to 8 bits once more
+		k := shape[len(shape)-1]
+		rows := l.reshape(x, -1, k)
+		y := l.linear(rows, l.fromGrid(p.q, p.grid), p.bias)
+		return l.reshapeSizes(y, append(l.sizesOf(x, 0, len(shape)-1), l.sizeOf(y, 1))...)
 	}
 	g := p.grid
 	if g.axis >= 0 {

@@ -9,16 +9,22 @@ import (
 // recurrent holds recurrent layers and cells (ATen/native/RNN.cpp). PyTorch's
 // gates stand in the order i f g o (LSTM) and r z n (GRU), ONNX's in i o f c and z r h.
 var recurrent = Defs{
-	"aten::rnn_tanh":              {Doc: "h' = tanh(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Tanh") }},
-	"aten::rnn_relu":              {Doc: "h' = relu(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Relu") }},
-	"aten::gru":                   {Doc: "gated recurrent units over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("GRU", "") }},
-	"aten::lstm":                  {Doc: "long short-term memory over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("LSTM", "") }},
-	"aten::rnn_tanh_cell":         {Doc: "tanh(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.cellSum()) }},
-	"aten::rnn_relu_cell":         {Doc: "relu(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.cellSum()) }},
-	"aten::gru_cell":              {Doc: "one step of a GRU", Lower: lowerGRUCell},
-	"aten::lstm_cell":             {Doc: "one step of an LSTM", LowerN: lowerLSTMCell},
-	"aten::_pack_padded_sequence": {Doc: "the steps of sequences of falling lengths without the padding, and the number of sequences at each step", LowerN: lowerPackPadded},
-	"aten::_pad_packed_sequence":  {Doc: "the reverse of _pack_padded_sequence, and the lengths", LowerN: lowerPadPacked},
+	"aten::rnn_tanh":                             {Doc: "h' = tanh(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Tanh") }},
+	"aten::rnn_relu":                             {Doc: "h' = relu(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Relu") }},
+	"aten::gru":                                  {Doc: "gated recurrent units over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("GRU", "") }},
+	"aten::lstm":                                 {Doc: "long short-term memory over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("LSTM", "") }},
+	"aten::rnn_tanh_cell":                        {Doc: "tanh(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.cellSum()) }},
+	"aten::rnn_relu_cell":                        {Doc: "relu(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.cellSum()) }},
+	"aten::gru_cell":                             {Doc: "one step of a GRU", Lower: lowerGRUCell},
+	"aten::lstm_cell":                            {Doc: "one step of an LSTM", LowerN: lowerLSTMCell},
+	"aten::quantized_lstm":                       {Doc: "an LSTM with dynamically quantized products", LowerN: func(l *Lowering) []*ssa.Value { return l.quantizedLayers(true) }},
+	"aten::quantized_gru":                        {Doc: "a GRU with dynamically quantized products", LowerN: func(l *Lowering) []*ssa.Value { return l.quantizedLayers(false) }},
+	"quantized::quantized_lstm_cell_dynamic":     {Doc: "one step of an LSTM with dynamically quantized products", LowerN: lowerQuantizedLSTMCell},
+	"quantized::quantized_gru_cell_dynamic":      {Doc: "one step of a GRU with dynamically quantized products", Lower: lowerQuantizedGRUCell},
+	"quantized::quantized_rnn_tanh_cell_dynamic": {Doc: "tanh(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.quantizedSum(l.Tensor("hx"))) }},
+	"quantized::quantized_rnn_relu_cell_dynamic": {Doc: "relu(W x + b + R h + c) with dynamically quantized products", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.quantizedSum(l.Tensor("hx"))) }},
+	"aten::_pack_padded_sequence":                {Doc: "the steps of sequences of falling lengths without the padding, and the number of sequences at each step", LowerN: lowerPackPadded},
+	"aten::_pad_packed_sequence":                 {Doc: "the reverse of _pack_padded_sequence, and the lengths", LowerN: lowerPadPacked},
 }
 
 // rnnParams are the weights of one direction of one layer; biases and projection may be nil.
@@ -31,6 +37,19 @@ type packed struct {
 }
 
 func (l *Lowering) rnnLayer(op, activation string) []*ssa.Value {
+	var params []rnnParams
+	return l.recurrentLayers(op == "LSTM", func(x, lens *ssa.Value, init []*ssa.Value, layer, dirs, layers int64) (*ssa.Value, []*ssa.Value) {
+		if params == nil {
+			params = l.rnnParams(layers*dirs, l.Bool("has_biases"))
+		}
+		return l.rnnOne(op, activation, x, lens, init, params[layer*dirs:(layer+1)*dirs])
+	})
+}
+
+// recurrentLayers runs the layers of the operator at hand, of which each sees what the one before gives. One runs a layer in
+// all directions over x (T, B, I), from the states init (D, B, H), and gives (T, B, D*H) and the final states; lens are the
+// lengths of packed sequences, else nil.
+func (l *Lowering) recurrentLayers(lstm bool, one func(x, lens *ssa.Value, init []*ssa.Value, layer, dirs, layers int64) (*ssa.Value, []*ssa.Value)) []*ssa.Value {
 	layers, bidirectional := l.Int("num_layers"), l.Bool("bidirectional")
 	if l.Bool("train") && l.Float("dropout") != 0 && layers > 1 {
 		l.Fail("dropout between recurrent layers; export the model in eval mode")
@@ -55,7 +74,7 @@ func (l *Lowering) rnnLayer(op, activation string) []*ssa.Value {
 		}
 	}
 	var states []*ssa.Value
-	if op == "LSTM" {
+	if lstm {
 		states = l.Tensors("hx")
 		if len(states) != 2 {
 			l.Fail("an LSTM has two states, found %d", len(states))
@@ -63,7 +82,6 @@ func (l *Lowering) rnnLayer(op, activation string) []*ssa.Value {
 	} else {
 		states = []*ssa.Value{l.Tensor("hx")}
 	}
-	params := l.rnnParams(layers*dirs, l.Bool("has_biases"))
 	finals := make([][]*ssa.Value, len(states))
 	for layer := range layers {
 		init := make([]*ssa.Value, len(states))
@@ -77,7 +95,7 @@ func (l *Lowering) rnnLayer(op, activation string) []*ssa.Value {
 		if seqs != nil {
 			lens = seqs.lens
 		}
-		y, last := l.rnnOne(op, activation, x, lens, init, params[layer*dirs:(layer+1)*dirs])
+		y, last := one(x, lens, init, layer, dirs, layers)
 		x = y
 		for i, v := range last {
 			finals[i] = append(finals[i], v)
@@ -338,8 +356,12 @@ func lowerLSTMCell(l *Lowering) []*ssa.Value {
 
 func lowerGRUCell(l *Lowering) *ssa.Value {
 	h := l.Tensor("hx")
-	x := l.chunkGates(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), 3)
-	r := l.chunkGates(l.linear(h, l.Tensor("w_hh"), l.TensorOr("b_hh")), 3)
+	return l.gruStep(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(h, l.Tensor("w_hh"), l.TensorOr("b_hh")), h)
+}
+
+// gruStep is the next state of a GRU, of the gates' parts of the input and of the state h.
+func (l *Lowering) gruStep(ofInput, ofState, h *ssa.Value) *ssa.Value {
+	x, r := l.chunkGates(ofInput, 3), l.chunkGates(ofState, 3)
 	reset, update := l.Op("Sigmoid", l.add(x[0], r[0])), l.Op("Sigmoid", l.add(x[1], r[1]))
 	n := l.Op("Tanh", l.add(x[2], l.mul(reset, r[2])))
 	return l.add(l.mul(l.sub(h, n), update), n)

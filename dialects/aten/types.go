@@ -199,8 +199,9 @@ func ofComparison(l *Lowering) *ssa.TensorType {
 // ofFill is the rule of masked_fill: self broadcast with the mask.
 func ofFill(l *Lowering) *ssa.TensorType {
 	x := l.typed("self")
+	mask := l.typed("mask")
 	dims, ok := l.broadcastArgs("mask", "value", "self")
-	if x == nil || !ok {
+	if x == nil || !ok || mask == nil || !isMask(mask.DType) {
 		return nil
 	}
 	return ssa.Tensor(x.DType, dims...)

@@ -33,7 +33,95 @@ func elements(v *ssa.Value) ([]*ssa.Value, bool) {
 	return nil, false
 }
 
+// gathered gives the elements of a sequence that a Loop grows by one of them each time, as a tensor of one axis more: the
+// Loop gathers them itself (a scan output), which copies each once, and which opsets below 13 have, where a Loop carries no
+// sequences. It is nil where the elements may have unlike shapes, and where the sequence is used in a way that has no such form.
+func gathered(r *rewrite.Rewriter, v *ssa.Value) *ssa.Value {
+	if v == nil || v.Def() == nil || v.Def().Kind != "onnx::Loop" {
+		return nil
+	}
+	loop := v.Def()
+	i := slices.Index(loop.Results, v)
+	if i+2 >= loop.NumOperands() || len(loop.Blocks) != 1 {
+		return nil // gathered already
+	}
+	first, body := loop.Operand(i+2), loop.Blocks[0]
+	if vs, ok := elements(first); !ok || len(vs) > 0 {
+		return nil
+	}
+	grown := body.Return(i + 1)
+	insert := grown.Def()
+	if insert == nil || insert.Kind != "onnx::SequenceInsert" || insert.Block() != body || insert.Operand(0) != body.Params[i+2] ||
+		insert.Operand(2) != nil || !body.Params[i+2].HasOneUse() || !grown.HasOneUse() {
+		return nil
+	}
+	elem := insert.Operand(1)
+	t := elem.Tensor()
+	if t == nil || !t.Ranked || !takesGathered(r.Root(), t) {
+		return nil
+	}
+	for k := loop.NumOperands() - 2; k < len(loop.Results); k++ {
+		if body.Return(k+1) == elem {
+			return loop.Results[k]
+		}
+	}
+	if !sizesOfInputs(r.Func(), t) {
+		return nil
+	}
+	for u := range v.Uses() {
+		if u.Op() == nil || !takesGathered(u.Op(), t) {
+			return nil
+		}
+	}
+	body.SetReturns(append(body.Returns(), elem)...)
+	r.Touch(loop)
+	return loop.AddResult(ssa.Tensor(t.DType, slices.Insert(slices.Clone(t.Dims), 0, r.Func().Module().FreshSymbol("u", 0))...))
+}
+
+// takesGathered reports that an operator on a sequence of tensors of type t has a form on the tensor of all of them.
+func takesGathered(o *ssa.Op, t *ssa.TensorType) bool {
+	switch o.Kind {
+	case "onnx::SequenceLength", "onnx::SequenceAt":
+		return true
+	case "onnx::ConcatFromSequence":
+		if o.AttrInt("new_axis", 0) != 0 {
+			return true
+		}
+		if axis, ok := axisOf(o, "axis", 0, t.Rank()); !ok || axis != 0 {
+			return false
+		}
+		for _, d := range t.Dims[1:] {
+			if n, ok := d.Int(); !ok || n == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// sizesOfInputs reports that a type has sizes of the function's inputs only, which are the same in each turn of a loop.
+func sizesOfInputs(f *ssa.Func, t *ssa.TensorType) bool {
+	known := map[string]bool{}
+	for _, p := range f.Body.Params {
+		if pt := p.Tensor(); pt != nil {
+			for _, d := range pt.Dims {
+				d.Symbols(func(name string) { known[name] = true })
+			}
+		}
+	}
+	ok := true
+	for _, d := range t.Dims {
+		d.Symbols(func(name string) { ok = ok && known[name] })
+	}
+	return ok
+}
+
 func sequenceAt(r *rewrite.Rewriter, o *ssa.Op) bool {
+	if all := gathered(r, o.Operand(0)); all != nil {
+		r.Replace(o, r.Create("onnx::Gather", []*ssa.Value{all, o.Operand(1)}, attr("axis", ssa.Int(0))))
+		return true
+	}
 	vs, ok := elements(o.Operand(0))
 	i, okI := constOne(o.Operand(1))
 	if i < 0 {
@@ -52,6 +140,11 @@ func sameDType(a, b *ssa.Value) bool {
 }
 
 func sequenceLength(r *rewrite.Rewriter, o *ssa.Op) bool {
+	if all := gathered(r, o.Operand(0)); all != nil {
+		shape := r.Create("onnx::Shape", []*ssa.Value{all})
+		r.Replace(o, r.Create("onnx::Gather", []*ssa.Value{shape, constant(r, tensor.ScalarInt(0))}, attr("axis", ssa.Int(0))))
+		return true
+	}
 	vs, ok := elements(o.Operand(0))
 	if !ok {
 		return false
@@ -61,6 +154,9 @@ func sequenceLength(r *rewrite.Rewriter, o *ssa.Op) bool {
 }
 
 func concatSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
+	if all := gathered(r, o.Operand(0)); all != nil {
+		return concatGathered(r, o, all)
+	}
 	vs, ok := elements(o.Operand(0))
 	if !ok || len(vs) == 0 || o.AttrInt("new_axis", 0) != 0 || !o.Operand(0).HasOneUse() && len(vs) > 1 {
 		return false
@@ -70,6 +166,34 @@ func concatSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	r.Replace(o, y)
+	return true
+}
+
+// concatGathered joins the elements that lie along axis 0 of a tensor.
+func concatGathered(r *rewrite.Rewriter, o *ssa.Op, all *ssa.Value) bool {
+	n := rank(all)
+	if o.AttrInt("new_axis", 0) == 0 {
+		sizes := []int64{-1}
+		for _, d := range all.Tensor().Dims[2:] {
+			k, _ := d.Int()
+			sizes = append(sizes, k)
+		}
+		r.Replace(o, r.Create("onnx::Reshape", []*ssa.Value{all, ints(r, sizes...)}))
+		return true
+	}
+	axis, ok := axisOf(o, "axis", 0, n)
+	if !ok {
+		return false
+	}
+	if axis > 0 {
+		var perm []int64
+		for i := range n {
+			perm = append(perm, int64(i))
+		}
+		perm = slices.Insert(perm[1:], axis, 0)
+		all = r.Create("onnx::Transpose", []*ssa.Value{all}, attr("perm", ssa.Ints(perm...)))
+	}
+	r.Replace(o, all)
 	return true
 }
 

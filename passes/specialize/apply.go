@@ -23,6 +23,9 @@ func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 	if rs, ok := s.chosen(o, args); ok {
 		return rs
 	}
+	if rs, ok := s.nestedOp(o, args); ok {
+		return rs
+	}
 	if h := queries[o.Kind]; h != nil {
 		if rs, ok := h(s, o, args); ok {
 			return rs
@@ -44,6 +47,9 @@ func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 	for i, a := range args {
 		if m, ok := a.(*py.Maybe); ok {
 			s.undecided(m, "argument %q is None or not depending on data", o.Schema.Args[i].Name)
+		}
+		if isNested(a) {
+			s.fail("unsupported-op", "ONNX has no nested tensors; only the layers of nn.TransformerEncoder take them")
 		}
 	}
 	s.check(o, args)

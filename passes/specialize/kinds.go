@@ -17,7 +17,7 @@ import (
 // functions.
 func Kinds() []ssa.Kind {
 	kinds := map[ssa.Kind]bool{"prim::If": true, "prim::Loop": true, "prim::CallFunction": true, "prim::CallMethod": true, "aten::divmod": true, "aten::as_strided": true}
-	for _, table := range []map[ssa.Kind]handler{primOps, queries, tensorQueries} {
+	for _, table := range []map[ssa.Kind]handler{primOps, queries, tensorQueries, nestedOps} {
 		for k := range table {
 			kinds[k] = true
 		}

@@ -18,6 +18,40 @@ import (
 
 const packedClasses = "__torch__.torch.classes.quantized."
 
+// cellParamsClass are the weights of one direction of a quantized recurrent layer, which its lowering reads as (the packed weights
+// for the input, those for the state, whether the grid of what they meet is reduced).
+const cellParamsClass = "__torch__.torch.classes.rnn.CellParamsBase"
+
+// cellParams gives the tuple of an object of class CellParamsBase. Its state has five parts: the name of the kind, tensors,
+// floats, ints, and the packed objects (CellParamsSerializationType in ATen/native/RNN.h).
+func (s *module) cellParams(x *py.Object) *ssa.Value {
+	if c := x.Attrs[""]; c != nil {
+		return c.Content().(py.Dynamic).Value
+	}
+	var state ssa.Literal
+	if x.Src != nil {
+		state, _ = x.Src.Get("state")
+	}
+	if len(state.Elems) != 5 {
+		s.fail("unsupported-value", "recurrent weights that are made at run time")
+	}
+	kind, ints, weights := state.Elems[0], state.Elems[3].Elems, state.Elems[4].Elems
+	if kind.Kind != ssa.StrLit || kind.Str() != "quantized_dynamic" || len(ints) != 1 || len(weights) != 2 {
+		s.fail("unsupported-value", "recurrent weights of the kind %s; those of quantized_dynamic with 8 bits can be converted", kind)
+	}
+	elems := make([]*ssa.Value, 0, 3)
+	for _, w := range weights {
+		if w.Kind != ssa.ObjectLit {
+			s.fail("unsupported-value", "recurrent weights that are not packed")
+		}
+		elems = append(elems, s.packed(s.object(w.Object)))
+	}
+	elems = append(elems, s.build.constant(ssa.Bool(ints[0].Int() != 0)))
+	v := s.build.atTop(elems)
+	x.Attrs[""] = s.heap.New(py.Dyn(v))
+	return v
+}
+
 // packed gives the tuple of a packed object.
 func (s *module) packed(x *py.Object) *ssa.Value {
 	if c := x.Attrs[""]; c != nil {
@@ -62,14 +96,19 @@ func (s *module) packed(x *py.Object) *ssa.Value {
 	if bias != nil {
 		elems[4] = named(bias, "bias")
 	}
+	v := s.build.atTop(elems)
+	x.Attrs[""] = s.heap.New(py.Dyn(v))
+	return v
+}
+
+// atTop makes a tuple among the constants, so that all users see it.
+func (s *builder) atTop(elems []*ssa.Value) *ssa.Value {
 	types := make([]ssa.Type, len(elems))
 	for i, e := range elems {
 		types[i] = e.Type
 	}
-	// at the top, so that all users see it
-	v := s.build.out.Body.InsertBefore(s.build.lastCon.Next(), "prim::TupleConstruct", 0, elems, &ssa.TupleType{Elems: types}).Results[0]
-	s.build.lastCon = v.Def()
-	x.Attrs[""] = s.heap.New(py.Dyn(v))
+	v := s.out.Body.InsertBefore(s.lastCon.Next(), "prim::TupleConstruct", 0, elems, &ssa.TupleType{Elems: types}).Results[0]
+	s.lastCon = v.Def()
 	return v
 }
 

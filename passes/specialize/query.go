@@ -42,13 +42,14 @@ func init() {
 		"aten::__not__": func(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return s.vals.scalar(o.Kind, o.Schema, args), true
 		},
-		"aten::broadcast_shapes": func(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.lists.broadcastShapes(args) },
-		"aten::_infer_size":      func(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.lists.broadcastShapes(args) },
-		"aten::histogramdd":      func(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.histogramdd(o, args), true },
-		"aten::flatten":          unflattenedOp,
-		"aten::atleast_1d":       unflattenedOp,
-		"aten::atleast_2d":       unflattenedOp,
-		"aten::atleast_3d":       unflattenedOp,
+		"aten::broadcast_shapes":         func(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.lists.broadcastShapes(args) },
+		"aten::_infer_size":              func(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.lists.broadcastShapes(args) },
+		"aten::histogramdd":              func(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) { return s.histogramdd(o, args), true },
+		"aten::_nested_tensor_from_mask": nestedFromMask,
+		"aten::flatten":                  unflattenedOp,
+		"aten::atleast_1d":               unflattenedOp,
+		"aten::atleast_2d":               unflattenedOp,
+		"aten::atleast_3d":               unflattenedOp,
 	}
 	// an exported model runs on one device, without gradients
 	for _, k := range []ssa.Kind{"aten::is_grad_enabled", "aten::is_autocast_enabled", "aten::is_autocast_cpu_enabled", "prim::is_grad_enabled",

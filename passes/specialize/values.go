@@ -80,6 +80,9 @@ func (s *values) materialize(x py.Value) *ssa.Value {
 		if strings.HasPrefix(x.Class, packedClasses) {
 			return s.module.packed(x)
 		}
+		if x.Class == cellParamsClass {
+			return s.module.cellParams(x)
+		}
 		s.fail("unsupported-value", "an object of class %s cannot be an operand", x.Class)
 	}
 	s.fail("internal", "%s have no form in the target function", py.Describe(x))

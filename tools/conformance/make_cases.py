@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the cases of `make conformance` from a PyTorch that pip installs: its own samples of operators and modules, and the
-programs of programs.py. The suite models has the networks of torchvision.
+programs of programs.py. The suite models has the networks of torchvision, attention the masks of masks.py.
 
     python3 make_cases.py --out DIR [--suite operators,modules,indexing,scripts] [--filter RE] [--samples N] [--jobs N] [--pt2]
 
@@ -19,9 +19,11 @@ from torch.utils import _pytree as pytree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import casefile  # noqa: E402
+import masks  # noqa: E402
 import programs  # noqa: E402
 
-SUITES = ("operators", "modules", "indexing", "scripts")  # and models, which needs torchvision
+SUITES = ("operators", "modules", "indexing", "scripts")
+MORE = ("models", "attention")  # where they are asked for: models needs torchvision, attention takes an hour
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16, torch.complex64)
 
 
@@ -126,6 +128,15 @@ def scripts(opts, keep):
             yield name, (case, "script")
 
 
+def attention(opts, keep):
+    for name, module, sets in masks.modules():
+        if keep(name):
+            for script in (False, True):
+                def case(module=module, sets=sets, script=script):
+                    return module, sets, script
+                yield name, (case, "attention")
+
+
 def models(opts, keep):
     """torchvision's networks with random weights: those of classification and segmentation; --large adds the big ones and video."""
     import torchvision
@@ -192,10 +203,10 @@ def main():
         return make(opts.suite, opts)
     suites = opts.suite.split(",")
     for s in suites:
-        if s not in SUITES + ("models",):
-            ap.error(f"there is no suite {s}: {', '.join(SUITES)}")
+        if s not in SUITES + MORE:
+            ap.error(f"there is no suite {s}: {', '.join(SUITES + MORE)}")
     # several processes: one that PyTorch takes down, or that hangs, costs its part only
-    parts = {"operators": 16, "modules": 2, "models": 8}  # each imports its tables for some seconds
+    parts = {"operators": 16, "modules": 2, "models": 8, "attention": 8}  # each imports its tables for some seconds
     work = [(s, f"{k}/{parts.get(s, 1)}") for s in suites for k in range(parts.get(s, 1))]
     for s in suites:
         os.makedirs(os.path.join(opts.out, s), exist_ok=True)

@@ -72,6 +72,7 @@ def programs():
         yield "int64_by_" + name, e, (FAR, NEAR), None
     yield "int64_pow_tensor", "x ** y", (ints(3, -3, 7, 2, 10, 1), ints(39, 33, 20, 62, 18, 100)), None
     yield "int64_pow_of_base", "2 ** y", (FAR, ints(0, 1, 53, 54, 62, 63)), None
+    yield "int64_pow_of_even_base", "torch.pow(2, y), torch.pow(10, y), torch.pow(-6, y)", (FAR, ints(0, 1, 2, 24, 63, 64, 65, 100, -1, -7)), None
     yield "int64_prod_wraps", "x.prod()", (ints(2**31 + 1, 2**31 + 3, 5),), None
     yield "int64_arange", f"torch.arange({BIG}, {BIG} + 5) + x", (ints(0, 1, 2, 3, 4),), None
     yield "int32_sum", "x.sum()", (t(2**31 - 1, 2**31 - 1, 3, d=I32),), None

@@ -204,6 +204,8 @@ def programs():
             yield f"quantized_batch_norm{n}d{relu}", d.format(f"batch_norm{n}d{relu}({qx}, y, z, v, w, 1e-5, 0.05, 60)"), (x, *CHANNELS)
     yield "quantized_batch_norm", d.format(f"batch_norm({qx}, y, z, v, w, 1e-5, 0.05, 60)") + ", " + d.format(f"batch_norm_relu({qx}, y, z, v, w, 1e-5, 0.05, 60)"), bn
     yield "quantized_group_norm", d.format(f"group_norm({qx}, 1, y, z, 1e-5, 0.05, 60)") + ", " + d.format(f"instance_norm({qx}, y, z, 1e-5, 0.05, 60)"), bn[:3]
+    yield from quantized_recurrent()
+    yield "nested_encoder", NestedEncoder().eval(), (r(3, 4, 4), torch.arange(4) >= torch.tensor([[4], [2], [3]]))
     s = "torch.ops.quantized_decomposed."
     yield "decomposed_per_tensor", f"{s}dequantize_per_tensor({s}quantize_per_tensor(x, 0.05, 10, 0, 255, torch.uint8), 0.05, 10, 0, 255, torch.uint8)", (X,), "program"
     yield "decomposed_per_channel", f"{s}dequantize_per_channel({s}quantize_per_channel(x, y, z, 1, -128, 127, torch.int8), y, z, 1, -128, 127, torch.int8)", (X, torch.tensor([0.1, 0.2, 0.05]), ints(0, 3, -7)), "program"
@@ -230,11 +232,38 @@ def programs():
         yield "deform_conv2d", f"{v}deform_conv2d(x, y, z, w, v, 1, 1, 0, 0, 1, 1, 1, 1, True)", (IMAGE, r(3, 2, 2, 2), r(1, 8, 4, 5) * 0.5, r(3), torch.rand(1, 4, 4, 5))
 
 
+class NestedEncoder(torch.nn.Module):
+    """Layers on a nested tensor, where the padding mask hides the ends of sequences."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        layer = torch.nn.TransformerEncoderLayer(4, 2, 6, batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, 2)
+
+    def forward(self, x: torch.Tensor, hidden: torch.Tensor):
+        return self.encoder(x, src_key_padding_mask=hidden)
+
+
+def quantized_recurrent():
+    """Dynamically quantized layers and cells, as modules: their weights are objects that no expression makes."""
+    sequence, row = r(5, 3, 4), r(3, 4)
+    for kind, options, inputs in (("LSTM", {}, sequence), ("LSTM", dict(num_layers=2, bidirectional=True, batch_first=True), sequence), ("GRU", {}, sequence),
+                                  ("GRU", dict(bidirectional=True), sequence), ("LSTMCell", {}, row), ("GRUCell", {}, row),
+                                  ("RNNCell", {}, row), ("RNNCell", dict(nonlinearity="relu"), row)):
+        torch.manual_seed(0)
+        holder = torch.nn.Sequential(getattr(torch.nn, kind)(4, 6, **options)).eval()
+        m = torch.ao.quantization.quantize_dynamic(holder, {getattr(torch.nn, kind)}, dtype=torch.qint8)
+        yield ".".join(["quantized_" + kind.lower()] + [str(v) if not isinstance(v, bool) else k for k, v in options.items()]), m, (inputs,)
+
+
 TYPES = {float: "float", int: "int"}
 
 
 def module(expression, inputs):
-    """A module whose forward gives the expression. Tensors are x, y, z, v, w, numbers n and k, each in the order of the inputs."""
+    """A module whose forward gives the expression, or that is it already. Tensors are x, y, z, v, w, numbers n and k, each in the order of the inputs."""
+    if isinstance(expression, torch.nn.Module):
+        return expression
     tensors, numbers = iter("xyzvw"), iter("nk")
     arguments = ", ".join(f"{next(tensors)}: Tensor" if isinstance(i, torch.Tensor) else f"{next(numbers)}: {TYPES[type(i)]}" for i in inputs)
     return casefile.module_of(arguments, "return " + re.sub(r"\ba\.", "torch.ops.aten.", expression))

@@ -30,18 +30,18 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 type options struct {
-	set                                             *passes.Set
-	inputs, rules                                   []string
-	table                                           *aten.Table // nil: the built-in operators
-	load                                            frontend.Options
-	bisect                                          int
-	bisecting                                       bool
-	passes, output, repro                           string
-	printAfter                                      []string
-	printChanged, verifyEach, timing, stats         bool
-	listPasses, helpPasses, split, verifyDiags      bool
-	noLocs, constants, weightsAsInputs, json, quiet bool
-	opset                                           int
+	set                                                       *passes.Set
+	inputs, rules                                             []string
+	table                                                     *aten.Table // nil: the built-in operators
+	load                                                      frontend.Options
+	bisect                                                    int
+	bisecting                                                 bool
+	passes, output, repro                                     string
+	printAfter                                                []string
+	printChanged, verifyEach, timing, stats                   bool
+	listPasses, helpPasses, split, verifyDiags                bool
+	noLocs, examples, constants, weightsAsInputs, json, quiet bool
+	opset                                                     int
 }
 
 // New makes the command, with the passes and pipelines of a set. A set of one's own begins with all.New.
@@ -88,6 +88,7 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 	f.BoolVar(&o.verifyDiags, "verify-diagnostics", false, "compare errors with comments '# expected-error {{text}}' instead of printing")
 	f.BoolVar(&o.noLocs, "no-locs", false, "leave source locations out of the text")
 	f.BoolVar(&o.constants, "print-constants", false, "print the elements of large constants too")
+	f.BoolVar(&o.examples, "full-types", false, "print what the text says of traced tensors too: strides, requires_grad and device")
 	f.BoolVar(&o.weightsAsInputs, "weights-as-inputs", false, "print named constants as inputs, as torch.onnx does")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no module")
 	f.StringVar(&o.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
@@ -301,7 +302,7 @@ func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes
 		return fmt.Errorf("internal error: the module is invalid in the end: %w", err)
 	}
 	watch.lap("verify")
-	err = ssa.Fprint(out, m, ssa.PrintOptions{NoLocs: o.noLocs, AllConstants: o.constants, WeightsAsInputs: o.weightsAsInputs})
+	err = ssa.Fprint(out, m, ssa.PrintOptions{NoLocs: o.noLocs, Examples: o.examples, AllConstants: o.constants, WeightsAsInputs: o.weightsAsInputs})
 	watch.lap("print")
 	return err
 }

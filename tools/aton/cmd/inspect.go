@@ -15,7 +15,7 @@ import (
 func newInspect() *cobra.Command {
 	var m model
 	var at, output string
-	var source, constants bool
+	var source, constants, examples bool
 	c := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Print a model as graph text, at any stage of the conversion",
@@ -33,6 +33,7 @@ func newInspect() *cobra.Command {
 	cli.Complete(c, "at", aton.Stages()...)
 	f.StringVarP(&output, "output", "o", "-", "where the text goes")
 	f.BoolVar(&source, "source", false, "with the line of the program behind each operator")
+	f.BoolVar(&examples, "full-types", false, "what the text says of traced tensors too: strides, requires_grad and device")
 	f.BoolVar(&constants, "print-constants", false, "the elements of large constants too")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := m.prepare(c, args[0]); err != nil {
@@ -58,7 +59,7 @@ func newInspect() *cobra.Command {
 		}
 		// what cannot be converted can be looked at all the same
 		err = cli.WriteFile(output, c.OutOrStdout(), func(w io.Writer) error {
-			opts := ssa.PrintOptions{NoLocs: !source, AllConstants: constants, WeightsAsInputs: !constants && !mod.UsesNamespace("aten") && !mod.UsesNamespace("prim")}
+			opts := ssa.PrintOptions{NoLocs: !source, AllConstants: constants, Examples: examples, WeightsAsInputs: !constants && !mod.UsesNamespace("aten") && !mod.UsesNamespace("prim")}
 			if m.json {
 				var b strings.Builder
 				if err := ssa.Fprint(&b, mod, opts); err != nil {
