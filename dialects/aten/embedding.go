@@ -46,20 +46,27 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 			l.Fail("only the first result of embedding_bag is converted")
 		}
 	}
-	if l.Bool("include_last_offset") {
-		off = l.Op("Slice", off, l.i64(0), l.i64(-1), l.i64(0))
-	}
-	L, B := l.sizeOf(idx, 0), l.sizeOf(off, 0)
-	rows := l.gather(w, idx, 0) // (L, D)
 	per := l.TensorOr("per_sample_weights")
-	if per != nil {
-		rows = l.mul(rows, l.unsqueeze(l.Cast(per, d), 1))
-	}
-	var counts *ssa.Value // (L) bool, nil for all: the rows that are not padding
 	pad := l.IntOr("padding_idx", -1)
 	if pad < 0 && !l.IsNone("padding_idx") && l.HasArg("padding_idx") && l.Node.Kind == "aten::embedding_bag" {
 		pad = l.wrapIndex(pad, w)
 	}
+	if l.Bool("include_last_offset") {
+		if mode == 0 && pad < 0 && d != tensor.Float64 { // only PyTorch's fast sums end there; other bags go to the end of the indices
+			end := l.Op("Slice", off, l.i64(-1), l.i64(math.MaxInt64), l.i64(0))
+			idx = l.Op("Slice", idx, l.i64(0), end, l.i64(0))
+			if per != nil {
+				per = l.Op("Slice", per, l.i64(0), end, l.i64(0))
+			}
+		}
+		off = l.Op("Slice", off, l.i64(0), l.i64(-1), l.i64(0))
+	}
+	L, B := l.sizeOf(idx, 0), l.sizeOf(off, 0)
+	rows := l.gather(w, idx, 0) // (L, D)
+	if per != nil {
+		rows = l.mul(rows, l.unsqueeze(l.Cast(per, d), 1))
+	}
+	var counts *ssa.Value // (L) bool, nil for all: the rows that are not padding
 	if pad >= 0 {
 		counts = l.Op("Not", l.Op("Equal", idx, l.scalarInt(tensor.Int64, pad)))
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // commands are the programs of a release.
-var commands = []string{"aton", "aton-opt"}
+var commands = []string{"aton", "aton-batch", "aton-opt"}
 
 // target is a system that a release is for.
 type target struct{ os, arch string }
