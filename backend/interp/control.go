@@ -87,6 +87,9 @@ func runLoop(r *run, o *ssa.Op, in []Value) ([]Value, error) {
 		if i >= limit {
 			return nil, fmt.Errorf("more than %d iterations", limit)
 		}
+		if err := r.takeOps(1); err != nil { // a body may have no operators
+			return nil, err
+		}
 		args := append([]Value{Of(tensor.ScalarInt(i)), Of(tensor.FullInt(tensor.Bool, []int64{}, 1))}, carried...)
 		out, err := r.block(o.Blocks[0], args)
 		if err != nil {

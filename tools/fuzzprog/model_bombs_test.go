@@ -34,14 +34,15 @@ var modelBombs = []struct{ name, x, graph, says string }{
     block0(%i : Long(), %k : Bool(), %a : Float(2)[]):
       %b : Float(2)[] = onnx::SequenceInsert(%a, %x)
       -> (%k, %b)
-  %y : Long() = onnx::SequenceLength(%s)`, "the run takes more than 65536 operators"},
-	{"a tensor that doubles", "Float(2)", `
+  %0 : Long() = onnx::Constant[value={0}]()
+  %y : Float(2) = onnx::SequenceAt(%s, %0)`, "the run takes more than 65536 operators"},
+	{"a tensor that doubles", "Bool(2)", `
   %n : Long() = onnx::Constant[value={60}]()
   %c : Bool() = onnx::Constant[value={1}]()
-  %y : Float(N) = onnx::Loop(%n, %c, %x)
-    block0(%i : Long(), %k : Bool(), %a : Float(M)):
-      %b : Float(L) = onnx::Concat[axis=0](%a, %a)
-      -> (%k, %b)`, "a result Float(268435456) has more than 134217728 elements"},
+  %y : Bool(N) = onnx::Loop(%n, %c, %x)
+    block0(%i : Long(), %k : Bool(), %a : Bool(M)):
+      %b : Bool(L) = onnx::Concat[axis=0](%a, %a)
+      -> (%k, %b)`, "a result Bool(268435456) has more than 134217728 elements"},
 	{"ones", "Long(1)", `
   %y : Float(N) = onnx::ConstantOfShape(%x)`, "a result Float(1000000000000) has more than"},
 	{"ones that are constant", "Float(2)", `
