@@ -52,6 +52,7 @@ func TestFaults(t *testing.T) {
 		if steps < 5 {
 			t.Fatalf("only %d steps", steps)
 		}
+		t.Logf("external data %v: %d steps", external == Always, steps)
 		for fail := range steps {
 			n := 0
 			err := Write(path, m, Options{External: external, fault: func(step string) error {
