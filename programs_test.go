@@ -105,3 +105,33 @@ func TestEmpty(t *testing.T) {
 		})
 	}
 }
+
+// What a branch that may not run demands of two sizes says nothing of either outside of it.
+func TestBranchDemands(t *testing.T) {
+	m := parsed(t, writtenText(t, `
+graph(%x : Long(N), %i : Long(2), %c : bool):
+  %n : NoneType = prim::Constant()
+  %f : bool = prim::Constant[value=0]()
+  %v : Tensor = aten::clone(%x, %n)
+   = prim::If(%c)
+    block0():
+      %w : Tensor = aten::copy_(%v, %i, %f)
+      -> ()
+    block1():
+      -> ()
+  %j : Tensor = aten::neg(%i)
+  return (%v, %j)
+`, aton.Options{}))
+	in := map[string]interp.Value{}
+	for name, v := range map[string][]int64{"x": {1, 2, 3, 4, 5}, "i": {6, 7}} {
+		in[name] = interp.Of(tensor.FromInts(tensor.Int64, []int64{int64(len(v))}, v))
+	}
+	in["c"] = interp.Of(tensor.FromInts(tensor.Bool, []int64{}, []int64{0}))
+	if got := m.Main().Body.Params[1].Type.String(); got != "Long(2)" {
+		t.Errorf("input i is %s", got)
+	}
+	out := run(t, m, in)
+	if x, j := out[0].Tensor.Int64s(), out[1].Tensor.Int64s(); !slices.Equal(x, []int64{1, 2, 3, 4, 5}) || !slices.Equal(j, []int64{-6, -7}) {
+		t.Errorf("%v, %v", x, j)
+	}
+}

@@ -197,6 +197,9 @@ func (l *Lowering) expandTo(x *ssa.Value, sizes []Size) *ssa.Value {
 		return x
 	}
 	y := l.expand(x, l.sizeTensor(to))
+	if y == x { // sizes that cannot be told apart here, but that x has where the program is valid
+		return x
+	}
 	// PyTorch expands to exactly these sizes, where ONNX would broadcast both ways
 	if t := y.Tensor(); t != nil && t.Rank() == len(sizes) {
 		exact := append([]sym.Expr(nil), t.Dims...)
