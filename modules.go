@@ -29,24 +29,11 @@ func (o Options) noteClasses(m *ssa.Module) {
 	if m.Classes == nil {
 		m.Classes = map[string]string{}
 	}
-	seen := map[*ssa.Object]bool{}
-	var walk func(o *ssa.Object, path string)
-	walk = func(o *ssa.Object, path string) {
-		if seen[o] {
-			return
-		}
-		seen[o] = true
+	eachObject(m.Root, func(o *ssa.Object, path string) {
 		if path != "" {
 			m.Classes[path] = jit.PythonName(o.Class)
-			path += "."
 		}
-		for _, f := range o.Fields {
-			if f.Value.Kind == ssa.ObjectLit {
-				walk(f.Value.Object, path+f.Name)
-			}
-		}
-	}
-	walk(m.Root, "")
+	})
 }
 
 // modules gives the functions that Options.ModuleFunctions asks for, by the paths of the modules.

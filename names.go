@@ -14,6 +14,33 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
+// eachObject visits an object and those in its fields, each once, with the path by which it is found first: "" for the root.
+func eachObject(root *ssa.Object, visit func(o *ssa.Object, path string)) {
+	seen := map[*ssa.Object]bool{}
+	var walk func(o *ssa.Object, path string)
+	walk = func(o *ssa.Object, path string) {
+		if seen[o] {
+			return
+		}
+		seen[o] = true
+		visit(o, path)
+		for _, f := range o.Fields {
+			if f.Value.Kind == ssa.ObjectLit {
+				walk(f.Value.Object, inside(path, f.Name))
+			}
+		}
+	}
+	walk(root, "")
+}
+
+// inside is the path of a field of the object at a path.
+func inside(path, field string) string {
+	if path == "" {
+		return field
+	}
+	return path + "." + field
+}
+
 // stateNames lists the tensors of a program that has not been converted, parameters and buffers, as its state dict does:
 // those of an object before those of the objects in it. One that stands under two names is there once, and the unused ones
 // are there too.
@@ -27,25 +54,13 @@ func stateNames(m *ssa.Module) []string {
 		}
 	}
 	if m.Root != nil {
-		objects := map[*ssa.Object]bool{}
-		var walk func(o *ssa.Object, path string)
-		walk = func(o *ssa.Object, path string) {
-			if objects[o] {
-				return
-			}
-			objects[o] = true
+		eachObject(m.Root, func(o *ssa.Object, path string) {
 			for _, f := range o.Fields {
 				if f.Value.Kind == ssa.TensorLit {
-					tensors(path+f.Name, f.Value.Tensor)
+					tensors(inside(path, f.Name), f.Value.Tensor)
 				}
 			}
-			for _, f := range o.Fields {
-				if f.Value.Kind == ssa.ObjectLit {
-					walk(f.Value.Object, path+f.Name+".")
-				}
-			}
-		}
-		walk(m.Root, "")
+		})
 	}
 	f := m.Main()
 	if f == nil {

@@ -36,7 +36,7 @@ func TestUntrusted(t *testing.T) {
 	secret := b.write("../secret.ir", "fine")
 	root := filepath.Join(b.dir, "models")
 	if err := os.Symlink(secret, filepath.Join(root, "link.ir")); err != nil {
-		t.Skip("no links here")
+		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		item Item
