@@ -210,6 +210,22 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// The runtime has several words for memory that it does not get.
+func TestOutOfMemory(t *testing.T) {
+	const fault = "SIGSEGV: segmentation violation\nPC=0x43a41d m=0 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x20431e0 m=0 mp=0x20447c0 [idle]:\n"
+	for said, want := range map[string]bool{
+		"fatal error: runtime: out of memory": true,
+		"runtime: mmap(0x1, 4096) returned 0x0, errno=12\nfatal error: runtime: cannot allocate memory": true,
+		fault + "runtime.(*spanQueue).tryDrain(0x7ffd00000400?)":                                        true,
+		fault + "main.main()": false,
+		"panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0]": false,
+	} {
+		if got := outOfMemory(said); got != want {
+			t.Errorf("%v: %s", got, said)
+		}
+	}
+}
+
 // What is done is not done again, unless its files are gone or its model has changed; failures are with Retry.
 func TestAgain(t *testing.T) {
 	b := newBench(t, map[string]string{"a.ir": "fine a", "b.ir": "fine b", "c.ir": "die"})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -103,10 +104,13 @@ func (p *Process) Run(ctx context.Context, words []string, limits Limits) *Resul
 	return r
 }
 
-// outOfMemory recognizes what the runtime of Go says when the system gives no more.
+// outOfMemory recognizes what the runtime of Go says when the system gives no more. Its garbage collector reads from address 0 then (Go
+// 1.26, spanQueue.drain). A fault in other code is a panic, which says something else.
 func outOfMemory(said string) bool {
-	return strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory")
+	return strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") || runtimeFault.MatchString(said)
 }
+
+var runtimeFault = regexp.MustCompile(`^SIGSEGV: segmentation violation\nPC=.* addr=0x0\n\ngoroutine .*:\nruntime\.`)
 
 // causes are identifiers of problems that lie with aton, the machine or the call, and not with the model.
 var causes = []string{"internal", "failed", "file", "usage", "differs"}
