@@ -3,6 +3,7 @@ package onnx
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -30,6 +31,8 @@ type Builder struct {
 	Eval func(kind ssa.Kind, attrs []ssa.Attr, inputs []*tensor.Tensor, outputs int) ([]*tensor.Tensor, error)
 	// FoldLimit bounds the number of elements that folding reads or makes; 0 turns folding off.
 	FoldLimit int64
+	// Names gives the folds of weights, which have names, names of their own; nil leaves them without.
+	Names *ssa.Names
 	// Require receives the sizes that the ops made here demand to be equal; nil drops them.
 	Require Require
 }
@@ -138,11 +141,28 @@ func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 	if err != nil {
 		return nil // left for the runtime to judge
 	}
+	name := ""
+	for i := 0; i < o.NumOperands() && b.Names != nil && name == ""; i++ {
+		if v := o.Operand(i); v != nil {
+			name = FoldedName(v.Name, o.Kind)
+		}
+	}
 	vs := make([]*ssa.Value, len(outs))
 	for i, t := range outs {
-		vs[i] = b.Const(t)
+		if vs[i] = b.Const(t); b.Names != nil {
+			vs[i].Name = b.Names.Unique(name)
+		}
 	}
 	return vs
+}
+
+// FoldedName is the name of what an operator computes of a weight: the weight's, and the operator's, as in
+// fc.weight.transpose. That of a constant without a name is empty, for it is no weight.
+func FoldedName(weight string, kind ssa.Kind) string {
+	if weight == "" {
+		return ""
+	}
+	return weight + "." + strings.ToLower(kind.Name())
 }
 
 // foldEmpty makes constants of results that are known to have no elements:

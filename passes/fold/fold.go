@@ -8,7 +8,6 @@ package fold
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
@@ -375,7 +374,7 @@ func (s *folder) origin(v *ssa.Value, depth int) string {
 	for i := range o.NumOperands() {
 		if w := o.Operand(i); w != nil {
 			if base := s.origin(w, depth+1); base != "" {
-				return base + "." + strings.ToLower(o.Kind.Name())
+				return onnx.FoldedName(base, o.Kind)
 			}
 		}
 	}

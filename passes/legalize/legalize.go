@@ -28,6 +28,8 @@ type legalizer struct {
 	// kept are the casts back from a computing type that lose nothing: their
 	// operand has the elements of the result.
 	kept map[*ssa.Op]bool
+	// names are those of the values of the function at hand.
+	names *ssa.Names
 }
 
 // block legalizes the ops of a block in order. What a rewrite builds stands
@@ -71,7 +73,7 @@ func (l *legalizer) op(o *ssa.Op) {
 		return
 	}
 	d := &onnx.Downgrade{
-		Builder: onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc, Eval: kernel.Eval, FoldLimit: foldLimit},
+		Builder: onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc, Eval: kernel.Eval, FoldLimit: foldLimit, Names: l.names},
 		Node:    o, Opset: l.opset, Target: l.target,
 	}
 	before := o.Prev()

@@ -41,6 +41,7 @@ func run(c *passes.Context) error {
 	}
 	l := &legalizer{c: c, m: m, opset: opset, target: onnx.Target(c.Option("target")), done: map[*ssa.Op]bool{}, kept: map[*ssa.Op]bool{}}
 	for _, f := range m.Funcs {
+		l.names = ssa.NamesOf(f)
 		l.block(f.Body)
 		ssa.EraseUnused(f.Body, func(o *ssa.Op) bool { return o.Kind == "onnx::Constant" || o.Kind == "onnx::Cast" })
 		l.returns(f.Body)

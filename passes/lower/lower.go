@@ -78,7 +78,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	opts.Table.BindSchemas(m) // graph text does not name overloads
 	dst := m.NewFunc(src.Name + ".onnx")
 	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}, absent: map[*ssa.Value]*aten.Failure{}}
-	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit}, l.lookup)
+	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit, Names: ssa.NamesOf(src)}, l.lookup)
 	l.low.Regrid, l.low.Training = true, opts.Training
 	l.low.Assume = l.assume
 	l.sizes = sizes.New(nil)

@@ -2,6 +2,7 @@ package specialize
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -23,6 +24,7 @@ type builder struct {
 	consts  map[string]*ssa.Value
 	lastCon *ssa.Op // the last hoisted constant
 	names   map[string]bool
+	tried   map[string]int // for names that freeName was asked for, the numbers behind them that are taken
 	scratch *ssa.Func
 	nscr    int
 }
@@ -143,10 +145,51 @@ func (s *builder) infer(o *ssa.Op) []*ssa.Value {
 		}
 	}
 	if all {
+		s.nameFolded(o, folded)
 		o.Erase()
 		return folded
 	}
 	return o.Results
+}
+
+// nameFolded calls the tensors that were computed of a weight after it. Weights that stay what they are have no such names:
+// what has one would be a weight itself.
+func (s *builder) nameFolded(o *ssa.Op, folded []*ssa.Value) {
+	if s.opts.KeepWeights {
+		return
+	}
+	operands := o.Operands()
+	for i := 0; i < len(operands); i++ {
+		v := operands[i]
+		if v == nil || v.Def() == nil {
+			continue
+		}
+		if v.Def().Kind == prim.ListConstruct {
+			operands = slices.Insert(operands, i+1, v.Def().Operands()...)
+			continue
+		}
+		if name := onnx.FoldedName(v.Name, o.Kind); name != "" && v.Def().Kind == prim.Constant && v.Tensor() != nil {
+			for _, f := range folded {
+				if f.Tensor() != nil {
+					f.Name = s.freeName(name)
+				}
+			}
+			return
+		}
+	}
+}
+
+// freeName is the name, or the first of name.1, name.2, ... that no value has.
+func (s *builder) freeName(name string) string {
+	free, k := name, s.tried[name]
+	for ; s.names[free]; k++ {
+		free = fmt.Sprintf("%s.%d", name, k+1)
+	}
+	if s.tried == nil {
+		s.tried = map[string]int{}
+	}
+	s.tried[name], s.names = k, addName(s.names, free)
+	return free
 }
 
 // foldable keeps random operators from being folded, and weights that are to stay what they are.
