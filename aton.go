@@ -62,8 +62,8 @@ type Options struct {
 	// Target is the runtime whose kernels decide on element types: ort (the default), or onnx for the bare standard.
 	Target string
 	// InputNames name what the file takes, as input_names of torch.onnx.export does: its inputs in order, and then the weights
-	// in the order of the state dict, the unused ones too. A prefix will do; "" leaves a name as it is. Inputs is about the
-	// program and has the names that it has there.
+	// in the order of the state dict, the unused ones too. A prefix will do; "" leaves a name as it is. Inputs may use
+	// these names beside those of the program, which go before.
 	InputNames []string
 	// OutputNames name the outputs in order; a prefix will do, and "" leaves a name as it is.
 	OutputNames []string
@@ -225,7 +225,7 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 
 func (o Options) frontend() frontend.Options {
 	_, training, _ := o.Training.frozen() // Lower tells of a mode that there is not
-	return frontend.Options{Inputs: o.Inputs, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
+	return frontend.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
 		NoWeights: o.NoWeights, Training: training, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
 }
 

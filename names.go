@@ -151,16 +151,22 @@ func (r *renaming) choose(o Options) error {
 	if have := len(r.inputs) + len(r.state); len(o.InputNames) > have {
 		return fmt.Errorf("%d input names for %d inputs and %d weights", len(o.InputNames), len(r.inputs), len(r.state))
 	}
+	var lost []string
 	for i, name := range o.InputNames {
 		var v *ssa.Value
 		if i < len(r.inputs) {
 			v = r.inputs[i]
-		} else {
-			v = r.weights[r.state[i-len(r.inputs)]] // nil: the file has no use for it
+		} else if old := r.state[i-len(r.inputs)]; r.weights[old] != nil {
+			v = r.weights[old]
+		} else if name != "" {
+			lost = append(lost, fmt.Sprintf("%s (%s)", name, old))
 		}
 		if v != nil && name != "" {
 			r.to[v] = name
 		}
+	}
+	if len(lost) > 0 && o.Warn != nil {
+		o.Warn(fmt.Sprintf("no weight of the file has the name %s: nothing uses the weight in brackets, or it is part of another one", strings.Join(lost, ", ")))
 	}
 	byName := map[string]*ssa.Value{}
 	maps.Copy(byName, r.weights)

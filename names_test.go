@@ -3,6 +3,8 @@ package aton_test
 import (
 	"bytes"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -58,8 +60,9 @@ func edges(p *onnxpb.ModelProto) (inputs, weights, outputs []string) {
 }
 
 const (
-	perceptron      = "testdata/fixtures/torch2.15/perceptron.script.pt"
-	perceptronInput = "x:f32[N,6]"
+	perceptron         = "testdata/fixtures/torch2.15/perceptron.script.pt"
+	perceptronInput    = "x:f32[N,6]"
+	perceptronExported = "testdata/fixtures/torch2.15/perceptron.pt2"
 )
 
 // TestNames: names go to the inputs, then to the weights in the order of the state dict, or to those that are named.
@@ -100,6 +103,98 @@ func TestNames(t *testing.T) {
 		// names are all that differs
 		if len(p.Graph.Node) != len(plain.Graph.Node) && !c.o.NoWeights {
 			t.Errorf("%s: %d nodes, %d without names", c.name, len(p.Graph.Node), len(plain.Graph.Node))
+		}
+	}
+}
+
+// TestNewNamesOfInputs: what is said of inputs may use their names in the file, of every kind of model. The program's names go
+// before.
+func TestNewNamesOfInputs(t *testing.T) {
+	nested := filepath.Join(t.TempDir(), "nested.ir")
+	if err := os.WriteFile(nested, []byte(`graph(%x.1 : Tensor, %p : (Tensor, Tensor), %o : Tensor?, %y : Tensor):
+  %a : Tensor, %b : Tensor = prim::TupleUnpack(%p)
+  %1 : int = prim::Constant[value=1]()
+  %r : Tensor = aten::add(%x.1, %a, %1)
+  %s : Tensor = aten::add(%r, %b, %1)
+  %t : Tensor = aten::add(%s, %y, %1)
+  return (%t)
+`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		model string
+		o     aton.Options
+		specs []string
+		want  []string
+	}{
+		{perceptron, aton.Options{InputNames: []string{"image"}}, []string{"image:f32[N,6]"}, []string{"image(N,*)"}},
+		{perceptron, aton.Options{InputNames: []string{"image"}}, []string{"x:f32[N,6]"}, []string{"image(N,*)"}},
+		{perceptron, aton.Options{Names: map[string]string{"x": "image"}}, []string{"image:f32[N,6]"}, []string{"image(N,*)"}},
+		{perceptronExported, aton.Options{InputNames: []string{"image"}}, []string{"image:f32[4,6]"}, []string{"image(*,*)"}},
+		{perceptronExported, aton.Options{Names: map[string]string{"x": "image"}}, []string{"image:f32[4,6]"}, []string{"image(*,*)"}},
+		{nested, aton.Options{InputNames: []string{"i", "j", "k", "l"}}, []string{"i:f32[N]", "p:tuple(f32[N],f32[N])", "l:f32[4,N]"},
+			[]string{"i(N)", "j(N)", "k(N)", "l(*,N)"}},
+		{nested, aton.Options{InputNames: []string{"y", "", "", "x"}}, []string{"x:f32[N]", "p:tuple(f32[N],f32[N])", "y:f32[4,N]"},
+			[]string{"y(N)", "p.0(N)", "p.1(N)", "x(*,N)"}},
+	} {
+		o := c.o
+		o.Warn = func(message string) { t.Errorf("%s, %v: %s", c.model, c.specs, message) }
+		p, err := protoOf(t, c.model, o, c.specs...)
+		if err != nil {
+			t.Errorf("%s, %v: %v", c.model, c.specs, err)
+			continue
+		}
+		if in, _, _ := edges(p); !slices.Equal(in, c.want) {
+			t.Errorf("%s, %v: inputs %v, want %v", c.model, c.specs, in, c.want)
+		}
+	}
+	// a name of the file that no input has
+	if _, err := protoOf(t, nested, aton.Options{InputNames: []string{"i", "j", "k", "l"}}, "i:f32[N]", "p:tuple(f32[N],f32[N])", "k:f32[M]"); err == nil ||
+		!strings.Contains(err.Error(), `no input "k" (it has: x, p, o, y)`) {
+		t.Error(err)
+	}
+}
+
+// TestFoldedNames: what is computed of a weight before the file is written is called after it, and has a name of its own.
+func TestFoldedNames(t *testing.T) {
+	for _, c := range []struct{ model, input, want string }{
+		{"words_lstm.script.pt", "x:i64[N,T]", "rnn.weight_ih_l0.slice.concat.unsqueeze.concat"},
+		{"words_gru.script.pt", "x:i64[N,T]", "rnn.bias_ih_l0.slice.concat.concat.unsqueeze.concat"},
+		{"attention.script.pt", "x:f32[N,T,8]", "qkv.weight.transpose"},
+	} {
+		p, err := protoOf(t, "testdata/fixtures/torch2.15/"+c.model, aton.Options{}, c.input)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_, weights, _ := edges(p)
+		found := slices.Contains(weights, c.want)
+		for _, w := range p.Graph.Initializer {
+			n := int64(1)
+			for _, d := range w.Dims {
+				n *= d
+			}
+			if strings.HasPrefix(w.GetName(), "onnx::") && n > 1 && w.GetDataType() == int32(onnxpb.TensorProto_FLOAT) {
+				t.Errorf("%s: %s of %v", c.model, w.GetName(), w.Dims)
+			}
+		}
+		slices.Sort(weights)
+		if !found || len(slices.Compact(weights)) != len(weights) {
+			t.Errorf("%s: %v", c.model, weights)
+		}
+		// a name by position goes to no weight that is part of another one
+		var told []string
+		o := aton.Options{InputNames: []string{"a", "", "c"}, Warn: func(m string) { told = append(told, m) }}
+		if _, err := protoOf(t, "testdata/fixtures/torch2.15/"+c.model, o, c.input); err != nil ||
+			strings.Contains(c.model, "words") != slices.ContainsFunc(told, func(m string) bool { return strings.Contains(m, "the name c (rnn.weight_ih_l0)") }) {
+			t.Errorf("%s: %v, %v", c.model, told, err)
+		}
+		// the names are those that can be given others
+		o = aton.Options{Names: map[string]string{c.want: "w"}}
+		if p, err = protoOf(t, "testdata/fixtures/torch2.15/"+c.model, o, c.input); err != nil {
+			t.Error(err)
+		} else if _, weights, _ = edges(p); !slices.Contains(weights, "w") {
+			t.Errorf("%s: %v", c.model, weights)
 		}
 	}
 }

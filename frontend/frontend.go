@@ -41,6 +41,10 @@ const (
 type Options struct {
 	// Inputs is what the user states of the inputs.
 	Inputs []spec.Input
+	// InputNames are what the inputs are called in the file, in order, and Names has new names by the program's. Inputs may
+	// use both.
+	InputNames []string
+	Names      map[string]string
 	// Method is the method of a TorchScript module; empty means forward.
 	Method string
 	// Program names the program of a torch.export archive that holds several; empty means "model" or the only one.
@@ -125,7 +129,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 			return nil, err
 		}
 		o.tellDropped(m, path)
-		return m, ApplyInputs(m, o.Inputs)
+		return m, o.apply(m)
 	}
 	m, err := Read(mapping.Data, path, o)
 	if err != nil {
@@ -150,7 +154,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	case TorchScript:
 		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Training: o.Training, Table: o.Table, Warn: o.Warn})
 	case Exported: // it says itself what its inputs are; what the user states must fit
-		return export.Read(data, name, export.Options{Inputs: o.Inputs, Table: o.Table, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
+		return export.Read(data, name, export.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Table: o.Table, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:
 		var list *diag.List
 		switch m, err = onnxfile.Parse(data); {
@@ -178,7 +182,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 		return nil, err
 	}
 	examples := m.Inputs // of a trace
-	if err := ApplyInputs(m, o.Inputs); err != nil || f != TorchScript {
+	if err := o.apply(m); err != nil || f != TorchScript {
 		return m, err
 	}
 	if len(o.Inputs) == 0 && o.Note != nil {

@@ -2,19 +2,20 @@ package frontend
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 )
 
-// ApplyInputs records what the user stated of the inputs; the specialize pass
+// apply records what the user stated of the inputs; the specialize pass
 // matches it with the parameters.
-func ApplyInputs(m *ssa.Module, inputs []spec.Input) error {
-	if len(inputs) == 0 {
+func (o Options) apply(m *ssa.Module) error {
+	if len(o.Inputs) == 0 {
 		return nil
 	}
-	if err := applyInputs(m, inputs); err != nil {
+	if err := applyInputs(m, o.ownNames(m)); err != nil {
 		return misfit{err}
 	}
 	return nil
@@ -72,15 +73,85 @@ func applyInputs(m *ssa.Module, inputs []spec.Input) error {
 	return nil
 }
 
-// hasParam reports a parameter of that name, up to the number that PyTorch adds in printed graphs.
+// hasParam reports a parameter of that name.
 func hasParam(f *ssa.Func, name string) bool {
-	for _, p := range f.Body.Params {
-		base, number, _ := strings.Cut(p.Name, ".")
-		if p.Name == name || base == name && strings.Trim(number, "0123456789") == "" {
-			return true
+	return slices.ContainsFunc(f.Body.Params, func(p *ssa.Value) bool { return isCalled(p, name) })
+}
+
+// isCalled reports that a parameter has that name, up to the number that PyTorch adds in printed graphs.
+func isCalled(p *ssa.Value, name string) bool {
+	return p.Name == name || argName(p) == name
+}
+
+// argName is the name of a parameter without that number.
+func argName(p *ssa.Value) string {
+	if i := strings.LastIndexByte(p.Name, '.'); i > 0 && i+1 < len(p.Name) && strings.Trim(p.Name[i+1:], "0123456789") == "" {
+		return p.Name[:i]
+	}
+	return p.Name
+}
+
+// ownNames gives the specs with the program's names of inputs, where they have those of the file. A name that the program
+// has means what it means there.
+func (o Options) ownNames(m *ssa.Module) []spec.Input {
+	f := m.Main()
+	if f == nil || len(o.InputNames)+len(o.Names) == 0 {
+		return o.Inputs
+	}
+	specs := slices.Clone(o.Inputs)
+	for i, in := range specs {
+		if !hasParam(f, in.Name) {
+			specs[i].Name = spec.OldName(o.Names, in.Name)
 		}
 	}
-	return false
+	k := 0 // the inputs of the file before those of the parameter
+	for _, p := range f.Body.Params {
+		if _, self := p.Type.(*ssa.ClassType); self {
+			continue
+		}
+		var in ssa.Input
+		if i := slices.IndexFunc(m.Inputs, func(in ssa.Input) bool { return isCalled(p, in.Name) }); i >= 0 {
+			in = m.Inputs[i] // of a trace
+		}
+		count := inputsOf(in, p.Type)
+		i := slices.IndexFunc(specs, func(in spec.Input) bool { return isCalled(p, in.Name) })
+		if i < 0 && count == 1 && k < len(o.InputNames) && !hasParam(f, o.InputNames[k]) {
+			if i = slices.IndexFunc(specs, func(in spec.Input) bool { return in.Name == o.InputNames[k] }); i >= 0 {
+				specs[i].Name = argName(p)
+			}
+		}
+		if i >= 0 {
+			count = inputsOf(moduleInput("", specs[i].Type), p.Type)
+		}
+		k += count
+	}
+	return specs
+}
+
+// inputsOf counts the inputs that the file has for an argument of the declared type.
+func inputsOf(in ssa.Input, declared ssa.Type) int {
+	n := 0
+	switch {
+	case in.Const != nil:
+		return 0
+	case in.Container != "":
+		for _, e := range in.Elems {
+			n += inputsOf(e, nil)
+		}
+		return n
+	case in.Type != nil:
+		return 1
+	}
+	switch t := declared.(type) {
+	case *ssa.OptionalType: // None, if nothing is said
+		return 0
+	case *ssa.TupleType:
+		for _, e := range t.Elems {
+			n += inputsOf(ssa.Input{}, e)
+		}
+		return n
+	}
+	return 1
 }
 
 func moduleInput(name string, t spec.Type) ssa.Input {

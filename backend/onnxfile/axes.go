@@ -14,21 +14,21 @@ func (b *builder) axes(g *onnxpb.GraphProto, body *ssa.Block) {
 	if len(b.opts.OutputAxes) == 0 {
 		return
 	}
-	sizes := map[string]string{} // what each name stands for, in the terms of the program
-	note := func(t ssa.Type) {
+	sizes := map[string]namedSize{}
+	note := func(t ssa.Type, kind, name string) {
 		if tt := ssa.AsTensor(t); tt != nil {
-			for _, d := range tt.Dims {
-				if _, ok := d.Name(); ok {
-					sizes[d.String()] = d.String()
+			for axis, d := range tt.Dims {
+				if _, ok := d.Name(); ok && sizes[d.String()].size == "" {
+					sizes[d.String()] = namedSize{d.String(), fmt.Sprintf("axis %d of %s %s", axis, kind, name)}
 				}
 			}
 		}
 	}
 	for _, p := range body.Params {
-		note(p.Type)
+		note(p.Type, "input", b.value[p.ID])
 	}
-	for _, v := range body.Returns() {
-		note(v.Type)
+	for i, out := range g.Output {
+		note(body.Return(i).Type, "output", out.GetName())
 	}
 	known := map[string]bool{}
 	for i, out := range g.Output {
@@ -47,8 +47,11 @@ func (b *builder) axes(g *onnxpb.GraphProto, body *ssa.Block) {
 	}
 }
 
+// namedSize is what the name of a size stands for: the size in the terms of the program, and a place that has it.
+type namedSize struct{ size, where string }
+
 // nameAxis names one axis of an output of type t.
-func nameAxis(out *onnxpb.ValueInfoProto, t ssa.Type, axis int, name string, sizes map[string]string) error {
+func nameAxis(out *onnxpb.ValueInfoProto, t ssa.Type, axis int, name string, sizes map[string]namedSize) error {
 	tt := ssa.AsTensor(t)
 	shape := out.GetType().GetTensorType().GetShape()
 	if tt == nil || !tt.Ranked || shape == nil {
@@ -65,13 +68,13 @@ func nameAxis(out *onnxpb.ValueInfoProto, t ssa.Type, axis int, name string, siz
 	if n, ok := size.Int(); ok {
 		return fmt.Errorf("its size is %d always: only an axis that varies has a name", n)
 	}
-	if other, used := sizes[name]; used && other != size.String() {
-		return fmt.Errorf("its size is %s, and %s is the name of another one, %s", size, name, other)
+	if other, used := sizes[name]; used && other.size != size.String() {
+		return fmt.Errorf("the name %q is taken: %s has it, and may have another size; choose another name", name, other.where)
 	}
 	if name == "" {
 		return fmt.Errorf("the name is empty")
 	}
-	sizes[name] = size.String()
+	sizes[name] = namedSize{size.String(), fmt.Sprintf("axis %d of output %s", axis, out.GetName())}
 	shape.Dim[at] = &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: name}}
 	return nil
 }

@@ -42,6 +42,10 @@ type Options struct {
 	Model string
 	// Inputs narrow what the file says of the inputs: sizes of dynamic axes, their names, values of ints.
 	Inputs []spec.Input
+	// InputNames are what the inputs are called in the file, in order, and Names has new names by the program's. Inputs may
+	// use both.
+	InputNames []string
+	Names      map[string]string
 	// NoWeights accepts files without the values of weights.
 	NoWeights bool
 	// Table has the operators of a user's library that are declared; nil for none.

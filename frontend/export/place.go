@@ -24,6 +24,9 @@ func (im *importer) place(specs []spec.Input) []placed {
 	for _, in := range specs {
 		group := im.group(in.Name)
 		if len(group) == 0 {
+			group = im.renamed(in.Name)
+		}
+		if len(group) == 0 {
 			if in.Type.Kind != spec.None && len(in.Type.Elems)+len(in.Type.Keys) > 0 || in.Type.Kind <= spec.Str {
 				strangers = append(strangers, in) // an absent argument that is None or empty has no leaf
 			}
@@ -44,6 +47,25 @@ func (im *importer) place(specs []spec.Input) []placed {
 type part struct {
 	leaf int
 	way  []string
+}
+
+// renamed is the leaf that has that name in the file only.
+func (im *importer) renamed(name string) []part {
+	if old := spec.OldName(im.opts.Names, name); old != name {
+		return im.group(old)
+	}
+	k := 0
+	for i := range im.leaves {
+		l := &im.leaves[i]
+		if l.fixed != nil || im.param(l.name) == nil {
+			continue
+		}
+		if k < len(im.opts.InputNames) && im.opts.InputNames[k] == name {
+			return []part{{i, nil}}
+		}
+		k++
+	}
+	return nil
 }
 
 // group lists the leaves that a name means.

@@ -11,7 +11,9 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +47,16 @@ func (k Kind) String() string { return kindNames[k] }
 type Input struct {
 	Name string
 	Type Type
+}
+
+// OldName is the name that becomes the new one in a table of new names by old ones: the first in order, or the new name itself.
+func OldName(names map[string]string, new string) string {
+	for _, old := range slices.Sorted(maps.Keys(names)) {
+		if names[old] == new {
+			return old
+		}
+	}
+	return new
 }
 
 // Type is what an input is.

@@ -2,7 +2,6 @@ package specialize
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -158,24 +157,17 @@ func (s *builder) nameFolded(o *ssa.Op, folded []*ssa.Value) {
 	if s.opts.KeepWeights {
 		return
 	}
-	operands := o.Operands()
-	for i := 0; i < len(operands); i++ {
-		v := operands[i]
-		if v == nil || v.Def() == nil {
+	for _, v := range o.Operands() {
+		if v == nil || v.Def() == nil || v.Def().Kind != prim.Constant || v.Tensor() == nil || v.Name == "" {
 			continue
 		}
-		if v.Def().Kind == prim.ListConstruct {
-			operands = slices.Insert(operands, i+1, v.Def().Operands()...)
-			continue
-		}
-		if name := onnx.FoldedName(v.Name, o.Kind); name != "" && v.Def().Kind == prim.Constant && v.Tensor() != nil {
-			for _, f := range folded {
-				if f.Tensor() != nil {
-					f.Name = s.freeName(name)
-				}
+		name := onnx.FoldedName(v.Name, o.Kind)
+		for _, f := range folded {
+			if f.Tensor() != nil {
+				f.Name = s.freeName(name)
 			}
-			return
 		}
+		return
 	}
 }
 
