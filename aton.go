@@ -83,6 +83,9 @@ type Options struct {
 	// DocStrings writes the line of the program as the documentation of each node, at any opset. From opset 21 on it is in the
 	// metadata of the nodes in any case.
 	DocStrings bool
+	// NodeMetadata writes where each node comes from as its metadata at opsets below 21 too. The file has IR version 10 then,
+	// which runtimes read that read opset 21.
+	NodeMetadata bool
 	// ModuleFunctions makes functions of the file of the calls of modules: those at paths (features.0), of classes (Conv2d,
 	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share one; what their attributes
 	// differ in are attributes of the function.
@@ -439,7 +442,7 @@ func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
 }
 
 func (o Options) file(m *ssa.Module) onnxfile.Options {
-	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NodeMetadata: o.NodeMetadata, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
 	if f := m.Main(); f != nil {
 		file.Unchecked = o.OperatorExport == Raw
 		file.OutputNames = f.OutputNames

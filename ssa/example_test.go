@@ -61,5 +61,5 @@ func ExampleParse() {
 	_, err := ssa.Parse("graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%z)\n  return (%y)\n", "model.ir")
 	fmt.Println(err)
 	// Output:
-	// model.ir:2:32: %z is not defined here
+	// model.ir:2:32: %z is not defined here: put in the line that defines it, before this one
 }

@@ -68,6 +68,14 @@ func (p *parser) fail(format string, args ...any) {
 	panic(&ParseError{p.file, line, col, fmt.Sprintf(format, args...)})
 }
 
+// unexpected fails for text that is not what there must be.
+func (p *parser) unexpected(want string) {
+	if rest := strings.TrimLeft(p.src[p.pos:], " \t"); strings.HasPrefix(rest, "...") || strings.HasPrefix(rest, "…") || strings.HasPrefix(rest, "---") {
+		p.fail("lines of the graph are left out at %q: put them in, or take out what uses them", clip(rest))
+	}
+	p.fail("expected %s, found %q", want, clip(p.src[p.pos:]))
+}
+
 // blanks skips blanks on the line.
 func (p *parser) blanks() {
 	for p.pos < len(p.src) && (p.src[p.pos] == ' ' || p.src[p.pos] == '\t' || p.src[p.pos] == '\r') {
@@ -118,7 +126,7 @@ func (p *parser) takeS(s string) bool {
 
 func (p *parser) want(s string) {
 	if !p.takeS(s) {
-		p.fail("expected %q, found %q", s, clip(p.src[p.pos:]))
+		p.unexpected(strconv.Quote(s))
 	}
 }
 
@@ -202,7 +210,7 @@ func (p *parser) graph(name string) {
 // opening reads ":" or, in old text, "{" after a parameter list.
 func (p *parser) opening() {
 	if !p.takeS(":") && !p.takeS("{") {
-		p.fail("expected %q, found %q", ":", clip(p.src[p.pos:]))
+		p.unexpected(`":"`)
 	}
 }
 
@@ -258,7 +266,7 @@ func keepName(n string) string {
 func (p *parser) valueName() string {
 	p.blanks()
 	if p.peek() != '%' {
-		p.fail("expected a value (%%name), found %q", clip(p.src[p.pos:]))
+		p.unexpected("a value (%name)")
 	}
 	p.pos++
 	start := p.pos
@@ -304,7 +312,7 @@ func (p *parser) refs() []*Value {
 		name := p.valueName()
 		v := p.values[name]
 		if v == nil {
-			p.fail("%%%s is not defined here", name)
+			p.fail("%%%s is not defined here: put in the line that defines it, before this one", name)
 		}
 		vs = append(vs, v)
 	}

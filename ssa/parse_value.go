@@ -254,7 +254,7 @@ func (p *parser) attrValue(want Type, depth int) Literal {
 	case c == '-' || c == '+' || c >= '0' && c <= '9' || c == '.' || p.has("inf") || p.has("nan"):
 		f, i, isInt, ok := p.number()
 		if !ok {
-			p.fail("expected a value, found %q", clip(p.src[p.pos:]))
+			p.unexpected("a value")
 		}
 		if c := p.peek(); c == '+' || c == '-' {
 			save := p.pos
@@ -277,7 +277,7 @@ func (p *parser) attrValue(want Type, depth int) Literal {
 	word := p.dotted()
 	switch word {
 	case "":
-		p.fail("expected a value, found %q", clip(p.src[p.pos:]))
+		p.unexpected("a value")
 	case "None":
 		return None
 	case "True":

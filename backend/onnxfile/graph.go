@@ -50,6 +50,17 @@ func IRVersion(opset int) int64 {
 	return 14
 }
 
+// notesIR is the oldest IR version whose nodes, values and graphs have metadata.
+const notesIR = 10
+
+// ir is the IR version of the file.
+func (b *builder) ir() int64 {
+	if v := IRVersion(b.opset); v >= notesIR || !b.opts.NodeMetadata {
+		return v
+	}
+	return notesIR
+}
+
 // builder turns a function into a GraphProto and a list of initializers.
 type builder struct {
 	m     *ssa.Module
@@ -153,7 +164,7 @@ func (b *builder) encode(g *onnxpb.GraphProto) (*model, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	head := &onnxpb.ModelProto{IrVersion: proto.Int64(IRVersion(b.opset)), ProducerName: &producer}
+	head := &onnxpb.ModelProto{IrVersion: proto.Int64(b.ir()), ProducerName: &producer}
 	head.Domain, head.DocString = unlessEmpty(info.Domain), unlessEmpty(info.Doc)
 	if info.Version != 0 {
 		head.ModelVersion = &info.Version
@@ -311,7 +322,7 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 		g.Output = append(g.Output, b.info(outputs[i], f.Body.Return(i).Type))
 	}
 	b.axes(g, f.Body)
-	if IRVersion(b.opset) < 4 {
+	if b.ir() < 4 {
 		g.Input = append(g.Input, b.weight...)
 	}
 	if b.opts.ValueInfo {

@@ -73,7 +73,7 @@ func (r *reader) noteDropped(p *onnxpb.ModelProto, g *onnxpb.GraphProto) {
 
 // metadata gives entries for the file, whose IR version decides whether its nodes, values and graphs may have any.
 func (b *builder) metadata(kvs []ssa.KeyValue) []*onnxpb.StringStringEntryProto {
-	if IRVersion(b.opset) < 10 {
+	if b.ir() < notesIR {
 		return nil
 	}
 	var out []*onnxpb.StringStringEntryProto

@@ -45,6 +45,8 @@ type Options struct {
 	Unchecked bool
 	// DocStrings writes the line of the program, and the module, as the documentation of nodes that have none.
 	DocStrings bool
+	// NodeMetadata writes metadata of nodes, values and graphs at opsets below 21 too; the IR version is 10 then.
+	NodeMetadata bool
 	// GraphName is that of the file that was read, or main_graph, if empty.
 	GraphName string
 	// Producer and Version fill producer_name and producer_version; aton and nothing if empty.

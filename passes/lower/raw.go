@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
@@ -41,14 +43,7 @@ func Raw(m *ssa.Module, opset int) {
 	}
 	for o := range f.Body.AllOps() {
 		for i, a := range o.Attrs {
-			v := plain(a.Value)
-			switch v.Kind {
-			case ssa.ObjectLit:
-				v = ssa.Str(v.Type().String() + " " + v.Object.Path)
-			case ssa.FuncLit, ssa.DictLit, ssa.ComplexLit:
-				v = ssa.Str(v.String()) // as it is printed
-			}
-			o.Attrs[i].Value = v
+			o.Attrs[i].Value = storable(a.Value)
 		}
 	}
 	if m.Opsets == nil {
@@ -56,3 +51,36 @@ func Raw(m *ssa.Module, opset int) {
 	}
 	m.Opsets[""] = opset
 }
+
+// storable is a literal that the attribute of a file can be: itself, or the text that it is printed as.
+func storable(l ssa.Literal) ssa.Literal {
+	switch l = plain(l); l.Kind {
+	case ssa.IntLit, ssa.BoolLit, ssa.StrLit, ssa.TensorLit:
+		return l
+	case ssa.FloatLit:
+		if fitsFloat32(l.Float()) {
+			return l
+		}
+	case ssa.ObjectLit:
+		return ssa.Str(l.Type().String() + " " + l.Object.Path)
+	case ssa.ListLit:
+		if _, ok := l.IntList(); ok {
+			return l
+		}
+		if v, ok := l.FloatList(); ok && !slices.ContainsFunc(v, func(f float64) bool { return !fitsFloat32(f) }) {
+			return l
+		}
+		texts := make([]ssa.Literal, len(l.Elems))
+		for i, e := range l.Elems {
+			if texts[i] = e; e.Kind != ssa.StrLit {
+				texts[i] = ssa.Str(e.String())
+			}
+		}
+		l.Elem, l.Elems = ssa.StrType, texts
+		return l
+	}
+	return ssa.Str(l.String())
+}
+
+// fitsFloat32 reports that a number is not too large for the floats of attributes.
+func fitsFloat32(f float64) bool { return math.IsInf(f, 0) || !math.IsInf(float64(float32(f)), 0) }
