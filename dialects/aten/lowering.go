@@ -120,6 +120,15 @@ func (l *Lowering) Lower(o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 	}
 }
 
+// Replacement makes what the table has for an ONNX operator ([Table.Replace]); it is nil where that declines.
+func (l *Lowering) Replacement(o *ssa.Op) ([]*ssa.Value, *Failure) {
+	vs, err := l.lowerBy(l.table.replaced[o.Kind], o)
+	if err != nil && err.ID == declined {
+		return nil, nil
+	}
+	return vs, err
+}
+
 // declined is the ID of a failure of a definition that leaves the operator to others.
 const declined = "no-rule"
 

@@ -18,6 +18,8 @@ type Table struct {
 	complex Defs               // of operators on complex numbers
 	// declared are the schemas of operators that PyTorch does not have.
 	declared map[ssa.Kind][]*ssa.Schema
+	// replaced are definitions of users for ONNX operators.
+	replaced map[ssa.Kind]Def
 	// absorbed are operators that definitions of others convert along with these.
 	absorbed map[ssa.Kind]bool
 }
@@ -130,6 +132,28 @@ func (t *Table) Schema(k ssa.Kind, overload string) *ssa.Schema {
 	}
 	return nil
 }
+
+// Replace adds what is put in the place of an ONNX operator, in its newest form, of a program that was converted or of an ONNX
+// file; an earlier definition goes. A definition that declines ([Lowering.Decline]) leaves the operator as it is.
+func (t *Table) Replace(k ssa.Kind, d Def) error {
+	switch {
+	case k.Namespace() != onnx.Namespace || onnx.Lookup(k.Name(), onnx.Newest) == nil:
+		return fmt.Errorf("%s is no operator of ONNX", k)
+	case d.Lower == nil && d.LowerN == nil:
+		return fmt.Errorf("%s: nothing says what takes its place", k)
+	}
+	if t.replaced == nil {
+		t.replaced = map[ssa.Kind]Def{}
+	}
+	t.replaced[k] = d
+	return nil
+}
+
+// Replaces reports that the table has something for ONNX operators.
+func (t *Table) Replaces() bool { return len(t.replaced) > 0 }
+
+// Replaced reports that the table has something for this ONNX operator.
+func (t *Table) Replaced(k ssa.Kind) bool { _, ok := t.replaced[k]; return ok }
 
 // Absorb says that definitions of other operators convert this one along with themselves: that it has no definition of its
 // own is an error only where its result is needed besides.

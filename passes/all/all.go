@@ -19,6 +19,7 @@ import (
 	"github.com/aton-project/aton/passes/lift"
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/raise"
+	"github.com/aton-project/aton/passes/replace"
 	"github.com/aton-project/aton/passes/shapes"
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/passes/specialize"
@@ -36,7 +37,7 @@ var Set = New(nil)
 
 // New makes a set whose passes know the operators of a table; nil stands for the built-in ones.
 func New(table *aten.Table) *passes.Set {
-	low, spec := lower.New(table), specialize.New(table)
+	low, spec, repl := lower.New(table), specialize.New(table), replace.New(table)
 	return &passes.Set{
 		Passes: []*passes.Pass{
 			&arrange.Pass,
@@ -52,6 +53,7 @@ func New(table *aten.Table) *passes.Set {
 			&lift.Pass,
 			&low,
 			&raise.Pass,
+			&repl,
 			&shapes.Pass,
 			&simplify.Pass,
 			&spec,

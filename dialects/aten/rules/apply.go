@@ -60,6 +60,9 @@ func (m *match) seek(i int, o *ssa.Op) string {
 	if o.Kind != l.Kind {
 		return fmt.Sprintf("an operand is the result of %s, not of %s", o.Kind, l.Kind)
 	}
+	if l.onnx {
+		return m.seekONNX(i, o)
+	}
 	plan, ok := l.plans[o.Schema]
 	if !ok || len(o.Results) != len(l.Results) {
 		return fmt.Sprintf("this is a call of another overload of %s", o.Kind)
@@ -84,9 +87,75 @@ func (m *match) seek(i int, o *ssa.Op) string {
 	return ""
 }
 
+// seekONNX compares a line with an operator of ONNX. Operands that the line does not have are absent, and attributes have their
+// defaults, unless the line says [*].
+func (m *match) seekONNX(i int, o *ssa.Op) string {
+	l := &m.u.from[i]
+	if o.NumOperands() > len(l.Operands) || len(o.Results) != len(l.Results) {
+		return fmt.Sprintf("it has %s and %s", count(o.NumOperands(), "operand"), count(len(o.Results), "result"))
+	}
+	for k, res := range l.Results {
+		m.source[res.Name] = o.Results[k]
+	}
+	schema := onnx.Lookup(o.Kind.Name(), onnx.Newest)
+	named := map[string]bool{}
+	for k := range l.Attrs {
+		a := &l.Attrs[k]
+		named[a.Name] = true
+		have, ok := o.Attr(a.Name)
+		if !ok {
+			have, _ = schema.Attr(a.Name).Value()
+		}
+		if want, fixed := a.Value.Fixed(); fixed && !same(have, want) {
+			return fmt.Sprintf("the attribute %q is not %s", a.Name, want)
+		} else if old, bound := m.consts[a.Value.Name]; !fixed && bound && !same(have, old) {
+			return fmt.Sprintf("the attribute %q is not what $%s is already", a.Name, a.Value.Name)
+		} else if !fixed {
+			m.consts[a.Value.Name] = have
+		}
+	}
+	for _, a := range o.Attrs {
+		if d := schema.Attr(a.Name); !named[a.Name] && !l.Others && d != nil {
+			if def, ok := d.Value(); !ok || !same(a.Value, def) {
+				return fmt.Sprintf("the attribute %q is %s, and the rule does not name it", a.Name, a.Value)
+			}
+		}
+	}
+	for k := range l.Operands {
+		var v *ssa.Value
+		if k < o.NumOperands() {
+			v = o.Operand(k)
+		}
+		if no := m.bind(i, &l.Operands[k].Term, v, fmt.Sprintf("operand %d", k)); no != "" {
+			return no
+		}
+	}
+	return ""
+}
+
+// literalOf is what an operand of a line holds, if that is known. A constant of ONNX is a number or a list where it can be.
+func (m *match) literalOf(i int, v *ssa.Value) (ssa.Literal, bool) {
+	lit, known := aten.LiteralOf(v)
+	if !m.u.from[i].onnx || !known || lit.Kind != ssa.TensorLit || !lit.Tensor.HasData() {
+		return lit, known
+	}
+	switch t := lit.Tensor; {
+	case len(t.Shape) == 0:
+		return number(lit), true
+	case len(t.Shape) == 1 && t.NumElements() <= maxList && (t.DType.IsInt() || t.DType == tensor.Bool):
+		return ssa.Ints(t.Int64s()...), true
+	case len(t.Shape) == 1 && t.NumElements() <= maxList && t.DType.IsFloat():
+		return ssa.Floats(t.Float64s()...), true
+	}
+	return lit, true
+}
+
+// maxList is the number of elements up to which a constant of ONNX is compared with lists.
+const maxList = 64
+
 // bind compares an operand of a line with a value, which what names in messages.
 func (m *match) bind(i int, t *pattern.Term, v *ssa.Value, what string) string {
-	lit, known := aten.LiteralOf(v)
+	lit, known := m.literalOf(i, v)
 	none := known && lit.IsNone()
 	switch t.Kind {
 	case pattern.Absent:

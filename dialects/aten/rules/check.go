@@ -57,8 +57,11 @@ func (r *reader) checkFrom(u *rule, i int, sc *scope) {
 	case l.Kind == "":
 		r.fail(l.At, "write an operator, such as %y = mylib::op(%x)", "a line behind from has no operator")
 		return
+	case u.from[0].Kind.Namespace() == onnx.Namespace != (ns == onnx.Namespace):
+		r.fail(l.At, "write two rules", "a rule looks for operators of PyTorch and a library, or for those of ONNX, and %s is one of the others", l.Kind)
+		return
 	case ns == onnx.Namespace:
-		r.fail(l.At, "write the operator of PyTorch that it is made of", "rules convert operators of PyTorch, and %s is one of ONNX", l.Kind)
+		r.checkFromONNX(u, i, sc)
 		return
 	case len(all) == 0 && (ns == "aten" || ns == "prim" || ns == "quantized" || ns == "torchvision"):
 		r.fail(l.At, "aton inspect MODEL prints the operators of a model", "there is no operator %s", l.Kind)
@@ -106,6 +109,41 @@ func (r *reader) checkFrom(u *rule, i int, sc *scope) {
 	}
 	for k := range l.Operands {
 		r.checkSought(u, i, &l.Operands[k].Term)
+	}
+	maps.Copy(sc.values, types)
+}
+
+// checkFromONNX looks at an ONNX operator that is sought. Its operands go by their place, and its attributes by their names.
+func (r *reader) checkFromONNX(u *rule, i int, sc *scope) {
+	l := &u.from[i]
+	l.onnx, l.defines = true, map[string]int{}
+	s := r.schema(&l.Line)
+	if s == nil {
+		return
+	}
+	types := map[string]ssa.Type{}
+	for k := range l.Attrs {
+		a := &l.Attrs[k]
+		if _, fixed := a.Value.Fixed(); a.Value.Kind == pattern.Bound {
+			sc.consts[a.Value.Name] = true
+		} else if !fixed {
+			r.fail(a.Value.At, "write $p or a literal", "%q is nothing that an attribute can be compared with", a.Value.Text(l.text))
+		}
+		r.checkAttr(&l.Line, a, s)
+	}
+	for k := range l.Operands {
+		o := &l.Operands[k]
+		if o.Arg != "" {
+			r.fail(o.At, "give operands in their order, _ for an absent one", "operators of ONNX have no operands by name")
+		}
+		bindTerm(&o.Term, ssa.AnyTensor, types, sc.consts)
+		r.checkSought(u, i, &o.Term)
+		if _, fixed := o.Fixed(); o.Kind == pattern.List && !fixed {
+			r.fail(o.Term.At, "write the operands one by one", "an operator of ONNX takes no list of values")
+		}
+	}
+	for _, res := range l.Results {
+		types[res.Name] = ssa.AnyTensor
 	}
 	maps.Copy(sc.values, types)
 }
@@ -407,7 +445,7 @@ func (r *reader) checkMade(l *toLine, sc *scope, root *fromLine) {
 		r.checkType(res.Type, sc)
 	}
 	if l.Others {
-		r.fail(l.At, "name the attributes", "operators of PyTorch have no attributes to pass on")
+		r.fail(l.At, "name the attributes", "[*] says what is looked for")
 	}
 	ns := l.Kind.Namespace()
 	switch {
@@ -428,12 +466,42 @@ func (r *reader) checkMade(l *toLine, sc *scope, root *fromLine) {
 	}
 }
 
-// checkSchema compares a line with what the standard says of its operator.
+// checkSchema compares a line that makes an operator with what the standard says of it.
 func (r *reader) checkSchema(l *toLine) {
+	s := r.schema(&l.Line)
+	if s == nil {
+		return
+	}
+	given := map[string]bool{}
+	for i := range l.Attrs {
+		a := &l.Attrs[i]
+		given[a.Name] = true
+		r.checkAttr(&l.Line, a, s)
+	}
+	for i := range s.Attrs {
+		if d := &s.Attrs[i]; d.Required && !given[d.Name] {
+			r.fail(l.At, fmt.Sprintf("give it: %s[%s=...]", l.Kind, d.Name), "attribute %s of %s is missing", d.Name, l.Kind)
+		}
+	}
+}
+
+// checkAttr compares a literal with the type of the attribute.
+func (r *reader) checkAttr(l *pattern.Line, a *pattern.Attr, s *onnx.OpSchema) {
+	d := s.Attr(a.Name)
+	if v, fixed := a.Value.Fixed(); fixed && d != nil {
+		if _, ok := convert(v, d); !ok {
+			r.fail(a.Value.At, "", "attribute %s of %s is of type %s, and %s is not", a.Name, l.Kind, d.Type, v)
+		}
+	}
+}
+
+// schema finds what the standard says of the operator of a line, and compares the numbers of operands and results and the names
+// of attributes with it.
+func (r *reader) schema(l *pattern.Line) *onnx.OpSchema {
 	s := onnx.Lookup(l.Kind.Name(), onnx.Newest)
 	if s == nil {
 		r.fail(l.At, "operators are written as the newest opset has them, and brought to that of --opset", "ONNX has no operator %s", l.Kind.Name())
-		return
+		return nil
 	}
 	spread := slices.ContainsFunc(l.Operands, func(o pattern.Operand) bool { return o.Spread })
 	least, most := onnx.Arity(s.Inputs)
@@ -450,25 +518,16 @@ func (r *reader) checkSchema(l *toLine) {
 			r.fail(a.At, "keep one", "attribute %s is given twice", a.Name)
 		}
 		given[a.Name] = true
-		d := s.Attr(a.Name)
-		if d == nil {
+		if s.Attr(a.Name) == nil {
 			r.fail(a.At, hasAttrs(s), "%s has no attribute %s in the newest opset", l.Kind, a.Name)
-			continue
-		}
-		if v, fixed := a.Value.Fixed(); fixed {
-			if _, ok := convert(v, d); !ok {
-				r.fail(a.Value.At, "", "attribute %s of %s is of type %s, and %s is not", a.Name, l.Kind, d.Type, v)
-			}
 		}
 	}
 	for i := range s.Attrs {
-		d := &s.Attrs[i]
-		if d.Type == onnx.AttrGraph {
+		if d := &s.Attrs[i]; d.Type == onnx.AttrGraph {
 			r.fail(l.At, "register a lowering in Go for control flow", "%s has a graph in it, which a rule cannot write", l.Kind)
-		} else if d.Required && !given[d.Name] {
-			r.fail(l.At, fmt.Sprintf("give it: %s[%s=...]", l.Kind, d.Name), "attribute %s of %s is missing", d.Name, l.Kind)
 		}
 	}
+	return s
 }
 
 func hasAttrs(s *onnx.OpSchema) string {

@@ -59,6 +59,8 @@ type fromLine struct {
 	pattern.Line
 	text string
 	at   place
+	// onnx says that it is an operator of ONNX, whose operands go by their place.
+	onnx bool
 	// plans say, for each overload that the line may be a call of, which operand of the line its arguments must be; nil for
 	// an argument that is not named, and must have its default.
 	plans map[*ssa.Schema][]*pattern.Operand
@@ -152,12 +154,18 @@ func (s *Set) Register(t *aten.Table) error {
 		root := u.root()
 		byRoot[root.Kind] = append(byRoot[root.Kind], u)
 		for i := range u.from[:len(u.from)-1] {
-			t.Absorb(u.from[i].Kind)
+			if !u.from[i].onnx { // one that nothing uses any more goes
+				t.Absorb(u.from[i].Kind)
+			}
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(byRoot)) {
 		list := byRoot[k]
-		err := t.Register(k, aten.Def{Doc: "rules of a file", LowerN: func(l *aten.Lowering) []*ssa.Value { return apply(l, list) }})
+		register := t.Register
+		if list[0].root().onnx {
+			register = t.Replace
+		}
+		err := register(k, aten.Def{Doc: "rules of a file", LowerN: func(l *aten.Lowering) []*ssa.Value { return apply(l, list) }})
 		if err != nil {
 			return fmt.Errorf("%s: %w", list[0].place, err)
 		}
