@@ -8,5 +8,5 @@ var refused = Defs{
 	"aten::getitem":               {Why: "a name inside of PyTorch's exporter: programs have aten::__getitem__"},
 	"aten::get_pool_ceil_padding": {Why: "a function of torch.onnx, no operator"},
 	"onnx::Placeholder":           {Why: "a mark inside of torch.onnx's passes, no operator"},
-	"prim::PythonOp":              {Why: "a Python function that was not compiled; register a symbolic function for it, or export with --fallthrough prim"},
+	"prim::PythonOp":              {Why: "a Python function that was not compiled; give a rule for it (--rules, as python::NAME), register a symbolic function, or export with --fallthrough prim"},
 }

@@ -47,6 +47,7 @@ func BindSchemas(m *ssa.Module) (unmatched []*ssa.Op) { return (*Table)(nil).Bin
 // BindSchemas is the function of that name for the operators of the table.
 func (t *Table) BindSchemas(m *ssa.Module) (unmatched []*ssa.Op) {
 	for _, f := range m.Funcs {
+		t.bindPython(f)
 		for o := range f.Body.AllOps() {
 			if o.Schema != nil {
 				continue

@@ -32,7 +32,6 @@ var leftOut = map[string]string{
 	"tools/nodetests/rewrite":          "makes test data for a script that runs onnxruntime",
 	"tools/onnxgen/cmd/onnxgen":        "main of ten lines around a tested package",
 	"tools/passcheck":                  "runs on cases that PyTorch made",
-	"tools/seedcheck/plugin":           "loaded by a Python script",
 	"codegen/gpu/internal/minimax/gen": "main of ten lines around a tested package",
 }
 

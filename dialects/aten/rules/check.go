@@ -63,6 +63,9 @@ func (r *reader) checkFrom(u *rule, i int, sc *scope) {
 	case ns == onnx.Namespace:
 		r.checkFromONNX(u, i, sc)
 		return
+	case l.Kind == "prim::PythonOp":
+		r.fail(l.At, "declare it, such as: declare python::MyRelu(Tensor x) -> Tensor", "a Python function is named after its class: python::MyRelu")
+		return
 	case len(all) == 0 && (ns == "aten" || ns == "prim" || ns == "quantized" || ns == "torchvision"):
 		r.fail(l.At, "aton inspect MODEL prints the operators of a model", "there is no operator %s", l.Kind)
 		return
