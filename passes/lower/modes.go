@@ -45,6 +45,12 @@ type node struct {
 // keep puts a foreign node in the place of an operator.
 func (l *lowerer) keep(o *ssa.Op, form func(o *ssa.Op) node) {
 	n, err := formed(o, form)
+	for i, r := range o.Results {
+		if err == nil && l.needsType(r) {
+			err = &aten.Failure{ID: "unknown-dtype", Message: fmt.Sprintf("the element type of its result %d is not known, and what is behind it needs that", i),
+				Hint: fmt.Sprintf("state it in a rule (--rules), such as %%y : %%x = my.domain::%s(%%x)", o.Kind.Name())}
+		}
+	}
 	if err != nil {
 		l.fail(o, err)
 		return
@@ -64,6 +70,20 @@ func (l *lowerer) keep(o *ssa.Op, form func(o *ssa.Op) node) {
 	if domain := n.kind.Namespace(); l.m.Opsets[domain] == 0 {
 		l.m.Opsets[domain] = 1
 	}
+}
+
+// needsType reports that a result of a foreign operator has no element type, where it is an output of the program or an
+// operator that is to be converted takes it. A trace in graph text has the types; an archive has none.
+func (l *lowerer) needsType(r *ssa.Value) bool {
+	if t := ssa.AsTensor(r.Type); t == nil || t.DType != tensor.Undefined {
+		return false
+	}
+	for u := range r.Uses() {
+		if u.Op() == nil && u.Block().Owner() == nil || u.Op() != nil && l.opts.Mode == Strict && u.Op().Kind.Namespace() == "aten" && !l.falls("aten") {
+			return true
+		}
+	}
+	return false
 }
 
 func formed(o *ssa.Op, form func(o *ssa.Op) node) (n node, err *aten.Failure) {
