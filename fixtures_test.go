@@ -59,3 +59,21 @@ func fixture(t *testing.T, path string, specs []string) {
 		}
 	}
 }
+
+// TestDynamicLinear: a dynamically quantized linear layer is a Gemm, or a MatMul without bias, of the rounded operand and the
+// rounded weight.
+func TestDynamicLinear(t *testing.T) {
+	for _, variant := range []string{"trace", "script"} {
+		p, err := protoOf(t, "testdata/fixtures/torch2.15/dynamic."+variant+".pt", aton.Options{}, "input:f32[N,6]")
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{}
+		for _, n := range p.Graph.Node {
+			count[n.GetOpType()]++
+		}
+		if count["Gemm"]+count["MatMul"] != 2 || count["QuantizeLinear"] != 2 || count["DequantizeLinear"] != 4 {
+			t.Errorf("%s: %v", variant, count)
+		}
+	}
+}
