@@ -44,6 +44,8 @@ var quantized = Defs{
 	"quantized::linear":                                {Doc: "x @ w.T + b of quantized tensors", Lower: lowerQLinear},
 	"quantized::linear_relu":                           {Doc: "relu of x @ w.T + b of quantized tensors", Lower: lowerQLinear},
 	"quantized::linear_dynamic":                        {Doc: "x @ w.T + b with x quantized by its range", Lower: lowerQLinearDynamic},
+	"quantized::linear_dynamic_fp16":                   {Doc: "x @ w.T + b with w rounded to 16 bits", Lower: lowerHLinearDynamic},
+	"quantized::linear_relu_dynamic_fp16":              {Doc: "relu of x @ w.T + b with w rounded to 16 bits", Lower: lowerHLinearDynamic},
 	"quantized::linear_relu_dynamic":                   {Doc: "relu of x @ w.T + b with x quantized by its range", Lower: lowerQLinearDynamic},
 	"quantized::add":                                   {Doc: "a + b of quantized tensors", Lower: lowerQAdd},
 	"quantized::add_relu":                              {Doc: "relu of a + b of quantized tensors", Lower: lowerQAdd},

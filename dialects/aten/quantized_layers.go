@@ -35,6 +35,9 @@ func (l *Lowering) packedOf(v *ssa.Value) packedWeight {
 	}
 	axis, _ := LiteralOf(es[3])
 	ints, _ := LiteralOf(es[5])
+	if half(es) {
+		l.Fail("the weights have 16 bits, and the operator takes those of 8 bits")
+	}
 	p := packedWeight{}
 	if bias, ok := LiteralOf(es[4]); !ok || !bias.IsNone() {
 		p.bias = l.Value(es[4])
@@ -52,6 +55,33 @@ func (l *Lowering) packedOf(v *ssa.Value) packedWeight {
 		}
 	}
 	return p
+}
+
+// half reports packed weights of 16 bits, which are float32 here and have no grid.
+func half(packed []*ssa.Value) bool {
+	scale, known := LiteralOf(packed[1])
+	return known && scale.IsNone()
+}
+
+// halfOf reads packed weights of 16 bits: (O, I), and the bias, nil if there is none. ok is false for others.
+func (l *Lowering) halfOf(v *ssa.Value) (w, bias *ssa.Value, ok bool) {
+	es, listed := ListElems(v)
+	if !listed || len(es) != 6 || !half(es) {
+		return nil, nil, false
+	}
+	if none, known := LiteralOf(es[4]); !known || !none.IsNone() {
+		bias = l.Value(es[4])
+	}
+	return l.Value(es[0]), bias, true
+}
+
+// lowerHLinearDynamic is a linear layer whose weights were rounded to 16 bits; it computes in float32.
+func lowerHLinearDynamic(l *Lowering) *ssa.Value {
+	w, bias, ok := l.halfOf(l.must("W_prepack"))
+	if !ok {
+		l.Fail("the weights are not packed by the program to 16 bits")
+	}
+	return l.relued(l.linear(l.Tensor("X"), w, bias))
 }
 
 // relued is relu of y if the operator's name says so.

@@ -43,11 +43,43 @@ func (l *Lowering) cellParams(v *ssa.Value) (ofInput, ofState dynamicLinear) {
 	return l.dynamicLinear(es[0], reduced.Bool()), l.dynamicLinear(es[1], reduced.Bool())
 }
 
+// halfParams are the weights of layers of 16 bits, which compute in float32 as those that are not quantized do. ok is false for
+// others.
+func (l *Lowering) halfParams(packed []*ssa.Value) (params []rnnParams, ok bool) {
+	for _, v := range packed {
+		es, listed := ListElems(v)
+		if !listed || len(es) != 3 {
+			return nil, false
+		}
+		var p rnnParams
+		var a, b bool
+		p.wIH, p.bIH, a = l.halfOf(es[0])
+		p.wHH, p.bHH, b = l.halfOf(es[1])
+		if !a || !b {
+			return nil, false
+		}
+		params = append(params, p)
+	}
+	return params, true
+}
+
 func (l *Lowering) quantizedLayers(lstm bool) []*ssa.Value {
+	params, ok := ListElems(l.must("params"))
+	if halves, half := l.halfParams(params); half && ok {
+		op := "GRU"
+		if lstm {
+			op = "LSTM"
+		}
+		return l.recurrentLayers(lstm, func(x, lens *ssa.Value, init []*ssa.Value, layer, dirs, layers int64) (*ssa.Value, []*ssa.Value) {
+			if int64(len(halves)) != layers*dirs {
+				l.Fail("%d weights for %d directions", len(halves), layers*dirs)
+			}
+			return l.rnnOne(op, "", x, lens, init, halves[layer*dirs:(layer+1)*dirs])
+		})
+	}
 	if l.HasArg("data") {
 		l.Fail("a quantized recurrent layer over packed sequences: the range of the states at a step is that of the sequences that go on")
 	}
-	params, ok := ListElems(l.must("params"))
 	return l.recurrentLayers(lstm, func(x, _ *ssa.Value, init []*ssa.Value, layer, dirs, layers int64) (*ssa.Value, []*ssa.Value) {
 		if !ok || int64(len(params)) != layers*dirs {
 			l.Fail("%d weights for %d directions", len(params), layers*dirs)

@@ -15,6 +15,8 @@ import (
 // the elements of the weight, its scales, its zero points, the axis that these
 // go along (-1: one for all), the bias or None, and for convolutions the ints
 // (strides, paddings, dilations, output paddings, groups, whether transposed).
+// Weights of 16 bits of a linear layer have no grid: their scales and zero points
+// are None, and their elements float32, as the layer computes with them.
 
 const packedClasses = "__torch__.torch.classes.quantized."
 
@@ -36,8 +38,9 @@ func (s *module) cellParams(x *py.Object) *ssa.Value {
 		s.fail("unsupported-value", "recurrent weights that are made at run time")
 	}
 	kind, ints, weights := state.Elems[0], state.Elems[3].Elems, state.Elems[4].Elems
-	if kind.Kind != ssa.StrLit || kind.Str() != "quantized_dynamic" || len(ints) != 1 || len(weights) != 2 {
-		s.fail("unsupported-value", "recurrent weights of the kind %s; those of quantized_dynamic with 8 bits can be converted", kind)
+	half := kind.Kind == ssa.StrLit && kind.Str() == "quantized_fp16"
+	if !half && (kind.Kind != ssa.StrLit || kind.Str() != "quantized_dynamic" || len(ints) != 1) || len(weights) != 2 {
+		s.fail("unsupported-value", "recurrent weights of the kind %s; those of quantize_dynamic can be converted", kind)
 	}
 	elems := make([]*ssa.Value, 0, 3)
 	for _, w := range weights {
@@ -46,7 +49,7 @@ func (s *module) cellParams(x *py.Object) *ssa.Value {
 		}
 		elems = append(elems, s.packed(s.object(w.Object)))
 	}
-	elems = append(elems, s.build.constant(ssa.Bool(ints[0].Int() != 0)))
+	elems = append(elems, s.build.constant(ssa.Bool(!half && ints[0].Int() != 0)))
 	v := s.build.atTop(elems)
 	x.Attrs[""] = s.heap.New(py.Dyn(v))
 	return v
@@ -62,36 +65,35 @@ func (s *module) packed(x *py.Object) *ssa.Value {
 		s.fail("unsupported-value", "packed weights of class %s that are made at run time", class)
 	}
 	weight, bias, ints, ok := unpack(x.Src)
-	if !ok || weight.Quant == nil {
-		s.fail("unsupported-value", "packed weights of class %s that are not quantized to integers of 8 bits", class)
+	half := ok && weight.Quant == nil && isHalf(weight)
+	if !ok || weight.Quant == nil && !half {
+		s.fail("unsupported-value", "packed weights of class %s that are neither quantized to integers of 8 bits nor of 16 bits", class)
 	}
 	w := *weight
 	w.Quant = nil
-	switch weight.DType {
-	case tensor.QInt8:
+	switch {
+	case weight.DType == tensor.QInt8:
 		w.DType = tensor.Int8
-	case tensor.QUint8:
+	case weight.DType == tensor.QUint8:
 		w.DType = tensor.Uint8
-	default:
+	case !half:
 		s.fail("unsupported-value", "packed weights of %v", weight.DType)
-	}
-	q := weight.Quant
-	shape := []int64{}
-	if q.Axis >= 0 {
-		shape = []int64{int64(len(q.Scales))}
 	}
 	named := func(t *tensor.Tensor, name string) *ssa.Value {
 		v := s.build.constant(ssa.TensorValue(t))
 		v.Name = x.Path + "." + name
 		return v
 	}
-	elems := []*ssa.Value{
-		named(&w, "weight"),
-		named(tensor.FromFloats(tensor.Float32, shape, q.Scales), "scale"),
-		named(tensor.FromInts(w.DType, shape, q.ZeroPoints), "zero_point"),
-		s.build.constant(ssa.Int(int64(q.Axis))),
-		s.build.constant(ssa.None),
-		s.build.constant(ssa.Ints(ints...)),
+	none := s.build.constant(ssa.None)
+	elems := []*ssa.Value{named(&w, "weight"), none, none, s.build.constant(ssa.Int(-1)), none, s.build.constant(ssa.Ints(ints...))}
+	if q := weight.Quant; q != nil {
+		shape := []int64{}
+		if q.Axis >= 0 {
+			shape = []int64{int64(len(q.Scales))}
+		}
+		elems[1] = named(tensor.FromFloats(tensor.Float32, shape, q.Scales), "scale")
+		elems[2] = named(tensor.FromInts(w.DType, shape, q.ZeroPoints), "zero_point")
+		elems[3] = s.build.constant(ssa.Int(int64(q.Axis)))
 	}
 	if bias != nil {
 		elems[4] = named(bias, "bias")
@@ -137,6 +139,12 @@ func unpack(o *ssa.Object) (weight, bias *tensor.Tensor, ints []int64, ok bool) 
 			bias = t
 		}
 	}
+	if weight == nil && len(tensors) > 0 && len(tensors) <= 2 && len(ints) == 0 && len(tensors[0].Shape) == 2 { // a linear layer of 16 bits: the weight comes first
+		if weight, bias = tensors[0], nil; len(tensors) == 2 {
+			bias = tensors[1]
+		}
+		return weight, bias, nil, true
+	}
 	if weight == nil {
 		return nil, nil, nil, false
 	}
@@ -151,6 +159,15 @@ func unpack(o *ssa.Object) (weight, bias *tensor.Tensor, ints []int64, ok bool) 
 		return nil, nil, nil, false
 	}
 	return weight, bias, ints, true
+}
+
+// isHalf reports float32 elements that float16 has all of: PyTorch packs others anew as it loads them.
+func isHalf(t *tensor.Tensor) bool {
+	if t.DType != tensor.Float32 || !t.HasData() {
+		return false
+	}
+	v := t.Float64s()
+	return slices.Equal(v, tensor.FromFloats(tensor.Float16, t.Shape, v).Float64s())
 }
 
 // flatten lists tensors and ints of nested containers in order.
