@@ -539,10 +539,7 @@ func (m *match) operand(t *pattern.Term) []*ssa.Value {
 		}
 		return one(m.constant(lit, tensor.Undefined))
 	case pattern.Call: // const(VALUE, TYPE)
-		lit, fixed := t.Terms[0].Fixed()
-		if !fixed {
-			lit = m.consts[t.Terms[0].Name]
-		}
+		lit, _ := m.term(&t.Terms[0])
 		like := &t.Terms[1]
 		d, _ := pattern.DType(like.Name)
 		if like.Kind == pattern.Value {
@@ -550,7 +547,7 @@ func (m *match) operand(t *pattern.Term) []*ssa.Value {
 		}
 		return one(m.constant(lit, d))
 	}
-	lit, _ := t.Fixed() // the check leaves nothing else
+	lit, _ := m.term(t) // the check leaves literals, and lists of these and $p
 	return one(m.constant(lit, tensor.Undefined))
 }
 

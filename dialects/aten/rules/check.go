@@ -415,23 +415,42 @@ func (r *reader) checkOperand(l *toLine, t *pattern.Term, sc *scope) {
 			r.fail(t.At, "write const(2.0, f32), or const($p, %x) for a constant of the type of %x", "%q is no operand", t.Text(l.text))
 			return
 		}
-		if _, fixed := t.Terms[0].Fixed(); !fixed && t.Terms[0].Kind != pattern.Bound {
-			r.fail(t.Terms[0].At, "write a number, a list of numbers or $p", "%q is no constant", t.Terms[0].Text(l.text))
+		if !r.constant(&t.Terms[0], sc) {
+			r.fail(t.Terms[0].At, "write a number, $p or a list of these", "%q is no constant", t.Terms[0].Text(l.text))
 		}
-		r.known(&t.Terms[0], sc)
 		r.known(&t.Terms[1], sc)
 	case pattern.List:
-		if _, fixed := t.Fixed(); fixed {
+		if l.Kind != "" && r.constant(t, sc) {
 			return
 		}
 		for i := range t.Terms {
 			if e := &t.Terms[i]; e.Kind != pattern.Value || l.Kind != "" {
-				r.fail(e.At, "write %ys = [%a, %b] for a list that is a result, a list of numbers for a constant", "%q cannot stand in a list here", e.Text(l.text))
+				r.fail(e.At, "write %ys = [%a, %b] for a list that is a result, a list of numbers and $p for a constant", "%q cannot stand in a list here", e.Text(l.text))
 			} else {
 				r.known(e, sc)
 			}
 		}
 	}
+}
+
+// constant reports a term that is a constant when the rule is applied: a literal, $p, or a list of these.
+func (r *reader) constant(t *pattern.Term, sc *scope) bool {
+	if _, fixed := t.Fixed(); fixed {
+		return true
+	}
+	switch t.Kind {
+	case pattern.Bound:
+		r.known(t, sc)
+		return true
+	case pattern.List:
+		for i := range t.Terms {
+			if !r.constant(&t.Terms[i], sc) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 func typeTerm(t *pattern.Term) bool {
