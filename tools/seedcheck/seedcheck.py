@@ -7,18 +7,18 @@ Custom operators are exported by rules and compared by their nodes;
 graphs with Python functions by python.rules.
 
     python3 seedcheck.py --cases OUT --aton bin/aton [--opset 17]
-    python3 seedcheck.py --cases OUT --features tools/seedcheck/features.tsv [--row S004]
+    python3 seedcheck.py --cases OUT --features tools/seedcheck/features.tsv [--row S004] [--write tools/seedcheck/results.tsv]
 
 The table has a row for each thing that torch.onnx's pages say a user can do, with a command that shows it:
 
     case[@OPSET] NAME...     the seed examples of these names are right (* for all)
-    aton ARGS                the command ends well; {NAME} is the folder of a seed example, {here} this folder, {out} a file
+    aton ARGS                the command ends well; {NAME} is the folder of a seed example, {here} this folder, {graphs} that of its
+                             graphs, {fixtures} that of testdata, {out} and {out2} are files
+    alone aton ARGS          the same in an environment without variables
     aton ARGS => TEXT        and prints a match of the expression; aton ARGS !> TEXT: it fails, and says so
     A ;; B                   both, one after the other
     go test ARGS             the test passes, and there is one
-    lit FOLDER...            the text tests of these folders pass
     not applicable: WHY      no feature
-    point N: WHY             not there yet
 """
 import argparse
 import glob
@@ -34,6 +34,9 @@ import numpy as np
 import onnx
 import onnx.numpy_helper
 import onnxruntime
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 
 SPEC = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
         "uint8": "u8", "bool": "bool", "bfloat16": "bf16"}
@@ -123,7 +126,7 @@ def check(folder, case, opts):
         aton = opts.aton
         base = [aton, "export", model, "-o", out, "--opset", str(opset)]
         if not case["archive"] and "^My" in open(model).read():
-            base += ["--rules", os.path.join(os.path.dirname(os.path.abspath(__file__)), "python.rules")]
+            base += ["--rules", os.path.join(HERE, "python.rules")]
         cmd = list(base)
         for i in case["inputs"]:
             cmd += ["--input", spec(i, axes)]
@@ -197,9 +200,12 @@ def run_aton(command, opts, tmp):
     """Runs one aton command of the table. The result is what is wrong, None for nothing."""
     command, fails, want = (command.partition(" !> ") if " !> " in command else command.partition(" => "))
     for name in re.findall(r"{(\w+)}", command):
-        value = {"here": os.path.dirname(os.path.abspath(__file__)), "out": os.path.join(tmp, "m.onnx"), "out2": os.path.join(tmp, "n.onnx")}.get(name)
+        value = {"here": HERE, "graphs": os.path.join(HERE, "graphs"), "fixtures": os.path.join(ROOT, "testdata", "fixtures", "torch2.15"),
+                 "out": os.path.join(tmp, "m.onnx"), "out2": os.path.join(tmp, "n.onnx")}.get(name)
         command = command.replace("{" + name + "}", value or os.path.join(os.path.abspath(opts.cases), name))
-    r = subprocess.run([os.path.abspath(opts.aton)] + shlex.split(command)[1:], capture_output=True, cwd=tmp)
+    alone = command.startswith("alone ")
+    words = shlex.split(command.removeprefix("alone "))
+    r = subprocess.run([os.path.abspath(opts.aton)] + words[1:], capture_output=True, cwd=tmp, env={} if alone else None)
     said = r.stdout.decode(errors="replace") + r.stderr.decode(errors="replace")
     if (r.returncode != 0) != (fails.strip() == "!>"):
         return f"status {r.returncode}: {said.strip().splitlines()[-1][:200] if said.strip() else ''}"
@@ -232,17 +238,10 @@ def run_cases(command, opts):
 
 
 def feature(command, opts):
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if command.startswith(("point ", "case")):
-        return command if command.startswith("point ") else run_cases(command, opts)
+    if command.startswith("case"):
+        return run_cases(command, opts)
     if command.startswith("go test"):
-        return run_tests(shlex.split(command), root)
-    if command.startswith("lit "):
-        for folder in command.split()[1:]:
-            why = run_tests(["make", "lit", "FILTER=" + folder], root)
-            if why:
-                return f"{folder}: {why}"
-        return None
+        return run_tests(shlex.split(command), ROOT)
     with tempfile.TemporaryDirectory() as tmp:
         for part in command.split(" ;; "):
             why = run_aton(part, opts, tmp)
@@ -255,6 +254,7 @@ def features(opts):
     """Runs the rows of the table, and tells of those that do not work."""
     count = {"work": 0, "do not": 0, "are no features": 0}
     known = {}  # rows may share a command
+    results = []
     with open(opts.features) as f:
         rows = [line.rstrip("\n").split("\t") for line in f][1:]
     for row, what, command in rows:
@@ -262,6 +262,7 @@ def features(opts):
             continue
         if command.startswith("not applicable"):
             count["are no features"] += 1
+            results.append((row, "no feature", what))
             continue
         if command not in known:
             try:
@@ -270,9 +271,13 @@ def features(opts):
                 known[command] = f"{type(e).__name__}: {e}"[:300]
         why = known[command]
         count["do not" if why else "work"] += 1
+        results.append((row, "does not work" if why else "works", what))
         if why:
             print(f"{row} {what}: {command}: {why}", flush=True)
     print(", ".join(f"{n} {k}" for k, n in count.items()))
+    if opts.write:
+        with open(opts.write, "w") as f:
+            f.write("id\tresult\tfeature\n" + "".join("\t".join(r) + "\n" for r in results))
     return 1 if count["do not"] else 0
 
 
@@ -282,6 +287,7 @@ def main():
     ap.add_argument("--aton", default="bin/aton")
     ap.add_argument("--opset", type=int, default=17)
     ap.add_argument("--features", help="the table of features")
+    ap.add_argument("--write", help="a file for the result of each row")
     ap.add_argument("--row", help="rows of it, separated by commas")
     opts = ap.parse_args()
     if opts.features:
