@@ -54,9 +54,11 @@ func TestTorchONNX(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(fixtures + "*")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no fixtures", err)
+	graphs, err2 := filepath.Glob("../../seedcheck/graphs/*")
+	if err != nil || err2 != nil || len(files) == 0 || len(graphs) == 0 {
+		t.Fatal("no fixtures", err, err2)
 	}
+	files = append(files, graphs...)
 	dir := t.TempDir()
 	for _, f := range files {
 		b, err := os.ReadFile(f)
