@@ -257,12 +257,13 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 			s.fail("unsupported-op", "cannot be computed at export on these constants")
 		}
 	}
-	expr, answer, isBool, known := py.Symbolic(kind.Name(), args)
-	if known {
-		if isBool {
+	expr, known := sym.Expr{}, false
+	if es, ok := py.Exprs(args); ok {
+		var answer, isBool bool
+		if expr, answer, isBool, known = s.symbolic(kind.Name(), es); known && isBool {
 			return []py.Value{py.Bool(answer)}
 		}
-		if n, ok := expr.Int(); ok {
+		if n, ok := expr.Int(); ok && known {
 			return []py.Value{py.Int(n)}
 		}
 	}
