@@ -324,7 +324,7 @@ func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
 // dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
 func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
 	if a.Dyn != nil {
-		return s.dynOf(a)
+		return s.heldOf(a)
 	}
 	s.heap.Hold(a.Elems...)
 	elem := s.dynElem(a)
