@@ -158,7 +158,12 @@ func isTensor(t ssa.Type) bool {
 }
 
 // pythonLiteral reads a constant as Python spells it; what is none is a string.
-func pythonLiteral(text string) ssa.Literal {
+func pythonLiteral(text string) ssa.Literal { return pythonConstant(text, maxNesting) }
+
+// maxNesting is how deep the lists of a constant may lie in each other.
+const maxNesting = 8
+
+func pythonConstant(text string, depth int) ssa.Literal {
 	switch text {
 	case "None":
 		return ssa.None
@@ -173,10 +178,10 @@ func pythonLiteral(text string) ssa.Literal {
 	}
 	if n := len(text); n > 1 {
 		switch inner := text[1 : n-1]; {
-		case text[0] == '(' && text[n-1] == ')' || text[0] == '[' && text[n-1] == ']':
+		case depth > 0 && (text[0] == '(' && text[n-1] == ')' || text[0] == '[' && text[n-1] == ']'):
 			list := ssa.Literal{Kind: ssa.ListLit}
 			for _, item := range pythonItems(inner) {
-				list.Elems = append(list.Elems, pythonLiteral(item))
+				list.Elems = append(list.Elems, pythonConstant(item, depth-1))
 			}
 			if len(list.Elems) > 0 {
 				list.Elem = list.Elems[0].Type()

@@ -157,13 +157,20 @@ func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 }
 
 // FoldedName is the name of what an operator computes of a weight: the weight's, and the operator's, as in
-// fc.weight.transpose. That of a constant without a name is empty, for it is no weight.
+// fc.weight.transpose. That of a constant without a name is empty, for it is no weight. Names do not grow without end, so that
+// a long chain of operators costs no more than its length.
 func FoldedName(weight string, kind ssa.Kind) string {
-	if weight == "" {
+	switch {
+	case weight == "":
 		return ""
+	case len(weight) > longestFolded:
+		return strings.ToValidUTF8(weight[:longestFolded], "")
 	}
 	return weight + "." + strings.ToLower(kind.Name())
 }
+
+// longestFolded is the length in bytes up to which names of folded weights get longer.
+const longestFolded = 200
 
 // foldEmpty makes constants of results that are known to have no elements:
 // there is nothing to compute, and runtimes differ in how they get there.
