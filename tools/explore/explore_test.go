@@ -361,7 +361,7 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// The names at the top of the page's files are different ones: they become one module.
+// The names at the top of the page's files are different ones, and none is one that the browser has: they become one module.
 func TestProgram(t *testing.T) {
 	seen := map[string]string{}
 	top := regexp.MustCompile(`(?m)^(?:export )?(?:async )?(?:function|class|const|let) (\w+)`)
@@ -379,6 +379,9 @@ func TestProgram(t *testing.T) {
 		for _, m := range top.FindAllStringSubmatch(asset(e.Name()), -1) {
 			if other := seen[m[1]]; other != "" {
 				t.Errorf("%s is in %s and in %s", m[1], other, e.Name())
+			}
+			if slices.Contains(strings.Fields("history location document window name open close event status top parent self performance navigator"), m[1]) {
+				t.Errorf("%s: %s is the browser's", e.Name(), m[1])
 			}
 			seen[m[1]] = e.Name()
 		}

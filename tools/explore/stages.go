@@ -38,6 +38,9 @@ func newRecorder(doc *Document, m *ssa.Module) *recorder {
 			}
 		}
 		for _, o := range made {
+			if !r.alive[root] && r.steps[o] == nil { // made in this pass too, and perhaps gone already
+				r.steps[o] = slices.Clone(r.steps[root])
+			}
 			r.steps[o] = append(r.steps[o], step)
 			if r.from[o] == nil && o != root {
 				r.from[o] = root

@@ -175,7 +175,7 @@ export class Code {
       const longest = s.lines.reduce((n, t) => Math.max(n, this.app.doc.text[t].length), 0);
       pane.list.set(this.rows.length, longest);
       const changed = this.pairs.filter((p) => p[pane.side === "left" ? 0 : 1] >= 0 && !this.same(p)).length;
-      pane.info.textContent = changed ? `${changed} of ${s.lines.length} differ` : `${s.lines.length} lines`;
+      pane.info.textContent = changed ? `${changed} differ` : `${s.lines.length} lines`;
     }
   }
 

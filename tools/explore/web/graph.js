@@ -28,7 +28,7 @@ export class Picture {
     this.element = h("div", { class: "graph" });
     this.bar = h("div", { class: "bar" },
       h("button", { onclick: () => this.fit(), title: "f" }, "Fit"), h("button", { onclick: () => this.zoom(1.25), title: "+" }, "+"), h("button", { onclick: () => this.zoom(0.8), title: "-" }, "−"),
-      h("button", { onclick: () => this.openAll() }, "Open all"), h("button", { onclick: () => this.setOpen(new Set([""])) }, "Close all"),
+      h("button", { onclick: () => this.openAll() }, "Open all"), h("button", { onclick: () => this.setOpen(new Set([""]), null) }, "Close all"),
       h("button", { onclick: () => this.save("svg") }, "SVG"), h("button", { onclick: () => this.save("png") }, "PNG"), this.note = h("span", { class: "dim" }));
     this.view = h("section", { "aria-label": "graph", style: null }, this.bar, this.element);
     if (!g) {
@@ -40,13 +40,21 @@ export class Picture {
     this.open = wanted === null ? opened(this.tree, 90) : new Set(["", ...wanted.split(",").filter((x) => x)]);
   }
 
-  setOpen(open) {
+  // setOpen opens these groups. The box named stays where it is in sight; null shows the whole picture.
+  setOpen(open, keep) {
+    const before = keep && this.boxes && this.boxes.get(keep);
     this.open = open;
     this.app.set({ open: [...open].filter((x) => x).join(",") }, true);
+    if (keep === null) this.box = null;
     this.draw(true);
+    const after = before && this.boxes.get(keep);
+    if (!after) return;
+    this.box[0] += after.x - before.x;
+    this.box[1] += after.y - after.height / 2 - before.y + before.height / 2;
+    this.look();
   }
 
-  openAll() { this.setOpen(opened(this.tree, most)); }
+  openAll() { this.setOpen(opened(this.tree, most), null); }
 
   toggle(id) {
     const open = new Set(this.open);
@@ -57,7 +65,7 @@ export class Picture {
       const only = this.tree.groups.get(id).children;
       if (only.length === 1 && only[0].children) open.add(only[0].id);
     }
-    this.setOpen(open);
+    this.setOpen(open, "g" + id);
   }
 
   // reveal opens the groups that a node is in.
@@ -66,7 +74,9 @@ export class Picture {
     for (let g = this.tree.leaves[node].parent; g; g = g.parent) open.add(g.id);
     if (open.size !== this.open.size) this.setOpen(open);
     const box = this.boxes.get("n" + node);
-    if (box) this.center(box);
+    if (!box) return;
+    const [x, y, w, hgt] = this.box;
+    if (box.x < x + w * 0.05 || box.x > x + w * 0.95 || box.y < y + hgt * 0.05 || box.y > y + hgt * 0.95) this.center(box);
   }
 
   label(b) {
@@ -109,8 +119,7 @@ export class Picture {
     this.boxes = s.boxes;
     const layer = [], front = [], texts = [];
     for (const b of s.boxes.values()) {
-      const head = this.head(b); // the place of a group's name
-      const x = b.x - b.width / 2, y = b.y - b.height / 2 - head;
+      const x = b.x - b.width / 2, y = b.y - b.height / 2;
       const cls = b.group ? (b.open ? "open" : "group") : b.value !== undefined ? "io" : family(g.nodes[b.node].kind);
       const pick = () => {
         if (b.group) this.toggle(b.group.id);
@@ -121,7 +130,7 @@ export class Picture {
         onclick: (ev) => { if (!this.moved) { ev.stopPropagation(); pick(); } },
         onkeydown: (ev) => { if (ev.key === "Enter" || ev.key === " ") { ev.preventDefault(); pick(); } } },
         svg("title", {}, b.group ? `${b.group.id}\n${b.label[1]}` : b.node !== undefined ? `${g.nodes[b.node].name}\n${b.label.join("\n")}` : b.label.join("\n")),
-        svg("rect", { x, y, width: b.width, height: b.height + head, rx: b.value !== undefined ? 14 : 6 }));
+        svg("rect", { x, y, width: b.width, height: b.height, rx: b.value !== undefined ? 14 : 6 }));
       if (!b.open && !b.group && b.value === undefined) e.append(svg("rect", { class: "stripe", x, y: y + 3, width: 4, height: b.height - 6, rx: 2 }));
       if (b.open) texts.push(svg("text", { class: "t left", x: x + 8, y: y + 14 }, "− " + (b.group.title || "")));
       else {
@@ -191,12 +200,6 @@ export class Picture {
       rect.setAttribute("stroke", wrong ? c.bad : nan ? c.warn : strong ? c.accent : b.group ? c.accent : b.value !== undefined ? c.dim : c.line);
       rect.setAttribute("stroke-width", wrong || nan ? 3 : strong ? 2 : 1);
     }
-  }
-
-  // head is how much an open group is higher than what dagre makes it: its name stands there, above those of groups in it.
-  head(b) {
-    if (!b.open) return 0;
-    return 15 + Math.max(0, ...b.group.children.map((c) => (c.children && this.boxes.get("g" + c.id)?.open ? this.head(this.boxes.get("g" + c.id)) : 0)));
   }
 
   inside(g) {

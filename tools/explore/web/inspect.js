@@ -47,7 +47,7 @@ function opCard(app, op) {
   if (n !== undefined) for (const v of doc.graph.nodes[n].out) out.push(...numberCard(app, doc.graph.values[v].text));
   const places = index.places[o.frame];
   if (places.length) out.push(h("h3", {}, "Source"), places.slice(0, 6).map((p) => sourceLine(app, p)));
-  out.push(h("h3", {}, "History"), h("ul", { class: "steps" }, history(app, op)));
+  out.push(h("h3", {}, "History"), h("ul", { class: "steps" }, story(app, op)));
   const stages = doc.stages.map((s, i) => {
     const here = s.ops.map((x, j) => [x, j]).filter(([x]) => app.related.strong.has(x));
     return here.length ? h("li", {}, h("button", { class: "a", onclick: () => { app.set({ view: "code", right: i }); app.reveal(); } }, `${i} · ${s.name}`), " ", h("span", { class: "dim mono" }, [...new Set(here.map(([x]) => doc.ops[x].kind))].slice(0, 3).join(", "))) : null;
@@ -68,8 +68,8 @@ function valueLink(app, v) {
   return h("span", {}, h("button", { class: "a mono", onclick: () => app.select({ op: null, place: null, value: x.text }) }, x.name), " ", h("span", { class: "ty" }, x.type), x.note ? h("span", { class: "dim" }, " = " + x.note) : null);
 }
 
-// history tells who made an operator, and of what.
-function history(app, op) {
+// story tells who made an operator, and of what.
+function story(app, op) {
   const { doc } = app, out = [], seen = new Set();
   const tell = (i, depth) => {
     if (seen.has(i) || depth > 12) return;

@@ -1,5 +1,6 @@
 // The picture's boxes: modules and operators with bodies are groups, which are open or closed. dagre places them.
 
+const head = 16; // height of the name of an open group
 const chunk = 100; // children of a group, beyond which it is cut into parts
 
 // tree makes the groups of a graph. A group is {id, title, kind, children, nodes}, a leaf {node}.
@@ -39,13 +40,14 @@ export function tree(graph) {
     parent.children.push(leaf);
     for (let g = parent; g; g = g.parent) g.nodes++;
   });
-  // a module of one operator is that operator, and a long list of children has parts
+  // a module of one operator is that operator, one of one module is that module, and a long list of children has parts
   const settle = (g) => {
     g.children.forEach((c) => c.children && settle(c));
     g.children = g.children.map((c) => {
-      if (!c.children || c.children.length !== 1 || c.children[0].children || c.node !== undefined) return c;
+      const only = c.children && c.children.length === 1 && c.node === undefined ? c.children[0] : null;
+      if (!only || (only.children && only.node !== undefined)) return c;
       groups.delete(c.id);
-      return Object.assign(c.children[0], { parent: g, module: c.title });
+      return Object.assign(only, { parent: g }, only.children ? { title: c.title + "." + only.title } : { module: c.title });
     });
     if (g.children.length > 2 * chunk) {
       const parts = [];
@@ -137,10 +139,34 @@ export function place({ boxes, arrows }, size, labels) {
   }
   dagre.layout(g);
   for (const b of boxes.values()) Object.assign(b, (({ x, y, width, height }) => ({ x, y, width, height }))(g.node(b.id)));
+  // an open group has a line for its name: what is below its top moves down by that
+  const top = (b) => b.y - b.height / 2;
+  const tops = [...new Set([...boxes.values()].filter((b) => b.open).map((b) => Math.round(top(b))))].sort((x, y) => x - y);
+  const down = (y) => {
+    let lo = 0, hi = tops.length;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (tops[mid] <= Math.round(y)) lo = mid + 1;
+      else hi = mid;
+    }
+    return lo * head;
+  };
   for (const a of arrows) {
     const e = g.edge(a.from, a.to);
-    a.points = e.points;
-    a.at = e.x !== undefined ? { x: e.x, y: e.y } : e.points[e.points.length >> 1];
+    a.points = e.points.map((p) => ({ x: p.x, y: p.y + down(p.y) }));
+    a.at = e.x !== undefined ? { x: e.x, y: e.y + down(e.y) } : a.points[a.points.length >> 1];
   }
-  return { width: g.graph().width, height: g.graph().height };
+  for (const b of boxes.values()) {
+    if (!b.open) { b.y += down(b.y); continue; }
+    const from = top(b) + down(top(b)) - head, to = b.y + b.height / 2 + down(b.y + b.height / 2);
+    b.y = (from + to) / 2;
+    b.height = to - from;
+  }
+  // an arrow ends at its box, wherever that has moved
+  for (const a of arrows) {
+    const p = a.points, from = boxes.get(a.from), to = boxes.get(a.to);
+    if (Math.abs(p[0].y - from.y - from.height / 2) < 2 * head) p[0].y = from.y + from.height / 2;
+    if (Math.abs(p[p.length - 1].y - to.y + to.height / 2) < 2 * head) p[p.length - 1].y = to.y - to.height / 2;
+  }
+  return { width: g.graph().width, height: g.graph().height + tops.length * head };
 }

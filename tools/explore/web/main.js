@@ -27,7 +27,8 @@ class App {
   open(doc) {
     this.doc = doc;
     this.index = new Index(doc);
-    this.kernels = this.numbers = null;
+    this.kernels = this.source.payload?.kernels || null;
+    this.numbers = this.source.payload?.numbers || null;
     this.hovered = nothing;
     this.read();
     this.header = this.head();
