@@ -3,6 +3,7 @@ package explore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/aton-project/aton"
@@ -59,6 +60,15 @@ func (s *Session) Pipeline(text string) (*Document, error) {
 	}
 	s.opts, s.doc, s.module, s.failed, s.frames = other.opts, other.doc, other.module, other.failed, other.frames
 	return s.doc, nil
+}
+
+// Export writes the converted model as an ONNX file. The model is converted anew for it.
+func (s *Session) Export(w io.Writer) error {
+	m, err := s.load()
+	if err != nil {
+		return err
+	}
+	return aton.ExportTo(w, m, s.opts)
 }
 
 // Random makes inputs for the converted model.

@@ -30,8 +30,7 @@ export class Picture {
       h("button", { onclick: () => this.fit(), title: "f" }, "Fit"), h("button", { onclick: () => this.zoom(1.25), title: "+" }, "+"), h("button", { onclick: () => this.zoom(0.8), title: "-" }, "−"),
       h("button", { onclick: () => this.openAll() }, "Open all"), h("button", { onclick: () => this.setOpen(new Set([""]), null) }, "Close all"),
       h("button", { onclick: () => this.save("svg") }, "SVG"), h("button", { onclick: () => this.save("png") }, "PNG"), this.note = h("span", { class: "dim" }));
-    this.view = h("section", { "aria-label": "graph", style: null }, this.bar, this.element);
-    if (!g) {
+        if (!g) {
       this.element.append(h("p", { class: "busy" }, "The model is not converted: there is no ONNX graph. The tab Problems says why."));
       return;
     }

@@ -1,4 +1,5 @@
 import { h } from "./dom.js";
+import { chooser } from "./drop.js";
 import { openSource } from "./source.js";
 import { Index } from "./index.js";
 import { Code } from "./code.js";
@@ -47,7 +48,7 @@ class App {
     this.input = h("input", { type: "search", placeholder: "Search  /", "aria-label": "search by name, operator or type", oninput: () => this.search(), onkeydown: (e) => this.searchKey(e), onblur: () => setTimeout(() => this.found.replaceChildren(), 200) });
     this.found = h("ul", { class: "results", role: "listbox", hidden: true });
     return h("header", {}, h("h1", { title: doc.model }, doc.model.split(/[\\/]/).pop()), h("span", { class: "meta" }, doc.graph ? `opset ${doc.opset}, ${doc.graph.nodes.length} nodes` : h("b", { class: "bad" }, "not converted")),
-      h("nav", { role: "tablist", "aria-label": "views" }, this.tabs), h("div", { class: "search" }, this.input, this.found),
+      this.source.extras ? this.source.extras(this) : null, h("nav", { role: "tablist", "aria-label": "views" }, this.tabs), h("div", { class: "search" }, this.input, this.found),
       h("button", { "aria-label": "dark or light", title: "dark or light (t)", onclick: () => this.theme() }, "◐"), h("button", { "aria-label": "keys", title: "keys (?)", onclick: () => this.help() }, "?"));
   }
 
@@ -263,12 +264,17 @@ class App {
   }
 }
 
+// theme is what was chosen the last time, or what the system has.
+function theme() {
+  let chosen = null;
+  try { chosen = localStorage.getItem("aton-theme"); } catch { /* a file may have no storage */ }
+  document.documentElement.dataset.theme = chosen || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+}
+
 // start opens the page with a document.
 async function start(source) {
   const root = document.documentElement;
-  let theme = null;
-  try { theme = localStorage.getItem("aton-theme"); } catch { /* a file may have no storage */ }
-  root.dataset.theme = theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  theme();
   document.body.append(h("div", { class: "busy" }, "Reading the model…"));
   try {
     const app = new App(source, await source.document());
@@ -281,4 +287,12 @@ async function start(source) {
 }
 
 const source = openSource();
-if (source) start(source);
+if (source.file === undefined && source.load) {
+  theme();
+  const asks = chooser(source, async () => {
+    const app = new App(source, await source.document());
+    asks.remove();
+    document.documentElement.dataset.ready = Math.round(performance.now());
+    return app;
+  });
+} else start(source);

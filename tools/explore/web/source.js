@@ -1,3 +1,5 @@
+import { Beside } from "./drop.js";
+
 // Where the document comes from: the page itself, the server that gave the page, or a worker beside it. All have the same functions.
 
 class Embedded {
@@ -36,5 +38,5 @@ export function openSource() {
     case "embedded": return new Embedded();
     case "server": return new Server();
   }
-  return null; // main.js says what else there is
+  return new Beside();
 }
