@@ -257,12 +257,13 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 			s.fail("unsupported-op", "cannot be computed at export on these constants")
 		}
 	}
-	expr, answer, isBool, known := py.Symbolic(kind.Name(), args)
-	if known {
-		if isBool {
+	expr, known := sym.Expr{}, false
+	if es, ok := py.Exprs(args); ok {
+		var answer, isBool bool
+		if expr, answer, isBool, known = s.symbolic(kind.Name(), es); known && isBool {
 			return []py.Value{py.Bool(answer)}
 		}
-		if n, ok := expr.Int(); ok {
+		if n, ok := expr.Int(); ok && known {
 			return []py.Value{py.Int(n)}
 		}
 	}
@@ -323,7 +324,7 @@ func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
 // dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
 func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
 	if a.Dyn != nil {
-		return s.dynOf(a)
+		return s.heldOf(a)
 	}
 	s.heap.Hold(a.Elems...)
 	elem := s.dynElem(a)
