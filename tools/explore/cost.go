@@ -13,7 +13,7 @@ func (g *grapher) cost(o *ssa.Op) (flops, bytes int64) {
 	if len(o.Blocks) > 0 {
 		return -1, -1
 	}
-	var in, out []int64 // elements
+	var in []int64 // elements
 	for _, v := range o.Operands() {
 		if v == nil {
 			in = append(in, 0)
@@ -31,7 +31,7 @@ func (g *grapher) cost(o *ssa.Op) (flops, bytes int64) {
 		if n < 0 {
 			return -1, -1
 		}
-		out, bytes, total = append(out, n), add(bytes, b), add(total, n)
+		bytes, total = add(bytes, b), add(total, n)
 	}
 	largest := int64(0)
 	for _, n := range in {
