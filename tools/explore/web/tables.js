@@ -102,8 +102,8 @@ export function kernelsView(app) {
     h("section", {}, h("div", { class: "bar" }, h("b", {}, `${k.launch.filter((l) => l.kernel >= 0).length} launches of ${k.kernels.length} kernels`)),
       h("div", { class: "scroll" }, h("table", {}, h("tbody", {}, k.launch.map((l, n) => h("tr", { class: "link" + (of.includes(n) ? " on" : ""), tabindex: 0,
         onclick: () => app.set({ kernel: Math.max(0, l.kernel) }), onkeydown: (e) => e.key === "Enter" && app.set({ kernel: Math.max(0, l.kernel) }) },
-        h("td", { class: "r dim" }, n), h("td", { class: "mono" }, l.kernel >= 0 ? k.kernels[l.kernel].name : h("span", { class: "dim" }, "host: " + l.host)), h("td", { class: "dim mono" }, l.nodes.join(", ")),
-        h("td", { class: "mono dim" }, l.grid ? l.grid.join(" × ") : ""))))))),
+        h("td", { class: "r dim" }, n), h("td", { class: "mono" }, l.kernel >= 0 ? k.kernels[l.kernel].name : h("span", { class: "dim" }, "host: " + l.host)), h("td", { class: "dim mono" }, l.nodes.filter((n) => n).join(", ")),
+        h("td", { class: "r mono dim", title: l.grid ? l.grid.join(" × ") : null }, l.grid ? l.grid.map((x) => (x.length > 9 ? x.slice(0, 8) + "…" : x)).join(" × ") : ""))))))),
     h("section", {}, h("div", { class: "bar" }, h("b", { class: "mono" }, picked ? picked.name : ""), ["kir", "llvm", "ptx", "plan"].map((c) => h("button", { "aria-pressed": state.code === c ? "true" : "false", onclick: () => app.set({ code: c }) },
       { kir: "Kernel IR", llvm: "LLVM IR", ptx: "PTX", plan: "Launch plan" }[c])), picked ? h("span", { class: "dim" }, `${picked.class}, ${picked.threads} threads, ${bytes(picked.shared)} shared`) : null), code.element));
   section.style.gridTemplateColumns = "2fr 3fr";
