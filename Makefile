@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -220,12 +220,23 @@ onnxfiles: build ## ONNX files optimized by aton, onnxsim and onnxslim (hours); 
 	$(PYTHON) tools/nodecount/onnxmodels.py out/onnxmodels $(if $(FILTER),--filter '$(FILTER)')
 	$(PYTHON) tools/nodecount/onnxfiles.py out/onnxmodels --markdown $(if $(FILTER),--filter '$(FILTER)')
 
+web: ## the page that converts models in the browser, into out/web; needs npm
+	tools/wasm/build.sh out/web
+
+# needs Chromium; CHROMIUM=FILE names it where it is not on PATH
+browser-test: web ## the explorer in Chromium, without a window
+	cd tools/explore/browser && $(GO) vet ./... && ATON_WEB=$(CURDIR)/out/web $(GO) test -count=1 ./...
+
+explore-pictures: web ## the pictures of docs/explore.md, made by that test
+	cd tools/explore/browser && ATON_WEB=$(CURDIR)/out/web ATON_SCREENSHOTS=$(CURDIR)/docs/explore $(GO) test -count=1 ./...
+
 lint: ## gofmt, go vet, staticcheck and our own analyzers
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }
 	$(GO) vet -tags data ./...
 	$(GO) tool staticcheck -tags data ./...
 	$(GO) run ./tools/analyzers/cmd/atonvet ./...
 	cd tools/release && $(GO) vet ./...
+	cd tools/explore/browser && $(GO) vet ./...
 
 vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or GOVULNDB=file:///a/copy
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

@@ -153,6 +153,9 @@ type Verifier struct {
 	Tolerance Tolerance
 	// Kernels compute operators of custom domains in the reference interpreter.
 	Kernels map[ssa.Kind]interp.Kernel
+	// Observe, if set, is told of each operator that Run and Verify run, with what it took and gave, in blocks of control flow too.
+	// An error ends the run.
+	Observe func(o *ssa.Op, in, out []interp.Value) error
 }
 
 // FunctionKernels makes kernels of bodies in operators of ONNX.
@@ -187,25 +190,40 @@ func FunctionKernels(f *onnxfile.Functions) map[ssa.Kind]interp.Kernel {
 
 func (v Verifier) interpreter() *interp.Interpreter { return &interp.Interpreter{Kernels: v.Kernels} }
 
-// Verify runs a module of the ONNX dialect, one that Lower made or that was read from an ONNX file, in the reference
-// interpreter, and compares its outputs with those of the data set. Inputs go by name if all of the model's are there,
-// else in order.
-func (v Verifier) Verify(m *ssa.Module, data DataSet) ([]Compared, error) {
+// Run runs a module of the ONNX dialect in the reference interpreter on the inputs of a data set, as Verify does, and gives its
+// outputs.
+func (v Verifier) Run(m *ssa.Module, data DataSet) ([]Named, error) {
 	args, err := arguments(m, data)
 	if err != nil {
 		return nil, err
 	}
-	values, err := v.interpreter().RunFunc(m.Main(), args)
+	in := v.interpreter()
+	in.Observe = v.Observe
+	values, err := in.RunFunc(m.Main(), args)
 	if err != nil {
 		return nil, err
 	}
-	got := leaves(values)
+	var out []Named
+	for i, t := range leaves(values) {
+		out = append(out, Named{outputName(m, i), t})
+	}
+	return out, nil
+}
+
+// Verify runs a module of the ONNX dialect, one that Lower made or that was read from an ONNX file, in the reference
+// interpreter, and compares its outputs with those of the data set. Inputs go by name if all of the model's are there,
+// else in order.
+func (v Verifier) Verify(m *ssa.Module, data DataSet) ([]Compared, error) {
+	got, err := v.Run(m, data)
+	if err != nil {
+		return nil, err
+	}
 	if len(got) != len(data.Outputs) {
 		return nil, fmt.Errorf("the model gives %d outputs, data set %s has %d", len(got), data.Name, len(data.Outputs))
 	}
 	var out []Compared
 	for i, want := range data.Outputs {
-		out = append(out, compare(want.Name, got[i], want.Tensor, v.Tolerance))
+		out = append(out, compare(want.Name, got[i].Tensor, want.Tensor, v.Tolerance))
 	}
 	return out, nil
 }

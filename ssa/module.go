@@ -45,6 +45,12 @@ type Module struct {
 	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
 	Weights map[string]*tensor.Tensor
 
+	// Rewritten, if set, is told of each application of a rule, by its name: the operator that it was applied to, which may be
+	// gone, those that it made, and those that it changed in place. It must not change the module.
+	Rewritten func(rule string, root *Op, made, changed []*Op)
+	// Sources gives the text of the programs that Locs speaks of, as far as the model's file has it; nil where it has none.
+	Sources func() []diag.Source
+
 	// Keep holds what must stay alive as long as the module: mapped files.
 	Keep []any
 

@@ -22,6 +22,8 @@ type PrintOptions struct {
 	WeightsAsInputs bool
 	// Names are what the main function's values are called, by ID. Those without a name here keep their own.
 	Names []string
+	// Before, if set, is called before the line of each operator, when all that stands before it is written.
+	Before func(o *Op)
 }
 
 // elideAbove is the number of tensor elements above which the text holds <Tensor>.
@@ -143,6 +145,10 @@ func (p *printer) body(b *Block, depth int) {
 }
 
 func (p *printer) printOp(o *Op, depth int) {
+	if p.opts.Before != nil {
+		_ = p.w.Flush() // its error stays, and Fprint returns it
+		p.opts.Before(o)
+	}
 	p.indent(depth)
 	for i, r := range o.Results {
 		if i > 0 {

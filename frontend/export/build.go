@@ -25,7 +25,9 @@ type importer struct {
 	w      *weights
 	leaves []userLeaf
 	guards *guards
-	free   []string // symbols of the inputs, in the order in which they occur
+	// sources has the lines of the user's program that stack traces quote.
+	sources diag.SourceFiles
+	free    []string // symbols of the inputs, in the order in which they occur
 
 	names   *ssa.Names
 	consts  map[string]*ssa.Value

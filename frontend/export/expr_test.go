@@ -116,15 +116,18 @@ func TestHostileExpressions(t *testing.T) {
 	}
 }
 
+// nothing has no use for lines of text.
+func nothing(string, int, string) {}
+
 func TestStacks(t *testing.T) {
 	strict := "  File \"/x/site-packages/torch/_dynamo/functional_export.py\", line 243, in forward\n    res = f()\n          ^^^\n  File \"model.py\", line 11, in forward\n    return after(self.fc(x))\n                 ^^^^^^^^^^\n"
-	if f := parseStack(strict); f.File != "model.py" || f.Line != 11 || f.Func != "forward" {
+	if f := parseStack(strict, nothing); f.File != "model.py" || f.Line != 11 || f.Func != "forward" {
 		t.Errorf("strict: %+v", f)
 	}
-	if f := parseStack("File \"m.py\", line 3, in forward\n    x\nFile \"<eval_with_key>.4\", line 5, in forward\n    y"); f.Line != 3 {
+	if f := parseStack("File \"m.py\", line 3, in forward\n    x\nFile \"<eval_with_key>.4\", line 5, in forward\n    y", nothing); f.Line != 3 {
 		t.Errorf("generated code: %+v", f)
 	}
-	if f := parseStack("File \"torch/fx/passes/runtime_assert.py\", line 24, in insert"); f.File != "" {
+	if f := parseStack("File \"torch/fx/passes/runtime_assert.py\", line 24, in insert", nothing); f.File != "" {
 		t.Errorf("of PyTorch: %+v", f)
 	}
 	for text, want := range map[string]string{

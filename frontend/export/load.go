@@ -133,6 +133,7 @@ func Read(data []byte, name string, opts Options) (m *ssa.Module, err error) {
 	p := r.program()
 	im := newImporter(r, p)
 	im.run()
+	im.m.Sources = im.sources.Sources
 	return im.m, nil
 }
 

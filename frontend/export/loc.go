@@ -15,7 +15,7 @@ func (im *importer) loc(n *node, around diag.Loc) diag.Loc {
 	key := locKey{n.stack, n.modules}
 	frame, ok := im.frames[key]
 	if !ok {
-		frame = parseStack(n.stack)
+		frame = parseStack(n.stack, im.sources.Add)
 		frame.Scope = im.parseModules(n.modules)
 		im.frames[key] = frame
 	}
@@ -30,13 +30,19 @@ func (im *importer) loc(n *node, around diag.Loc) diag.Loc {
 	return im.m.Locs.Add(frame)
 }
 
-// parseStack finds the last frame of the user in a Python stack trace.
-func parseStack(stack string) (f diag.Frame) {
+// parseStack finds the last frame of the user in a Python stack trace. The lines of text in it go to text.
+func parseStack(stack string, text func(file string, line int, text string)) (f diag.Frame) {
+	var user bool // the line before was a frame of the user
 	for line := range strings.SplitSeq(stack, "\n") {
 		rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), `File "`)
 		if !ok {
+			if user && strings.Trim(line, " ^~") != "" {
+				text(f.File, f.Line, strings.TrimLeft(line, " "))
+			}
+			user = false
 			continue
 		}
+		user = false
 		file, rest, ok := strings.Cut(rest, `", line `)
 		if !ok || isTorch(file) {
 			continue
@@ -46,7 +52,7 @@ func parseStack(stack string) (f diag.Frame) {
 		if err != nil || n < 0 {
 			continue
 		}
-		f = diag.Frame{File: file, Line: n, Func: fn}
+		f, user = diag.Frame{File: file, Line: n, Func: fn}, true
 	}
 	return f
 }

@@ -112,6 +112,7 @@ func Read(data []byte, name string, opts Options) (m *ssa.Module, err error) {
 		}
 	}()
 	l.load()
+	l.m.Sources = l.sourceTexts
 	return l.m, nil
 }
 

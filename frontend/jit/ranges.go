@@ -105,32 +105,9 @@ func (r *ranges) at(offset int) (diag.Frame, bool) {
 }
 
 func (r *ranges) frame(span any) diag.Frame {
-	t, ok := span.(pickle.Tuple)
-	if !ok || len(t) < 3 {
+	file, first, lines, start, ok := r.text(span)
+	if !ok {
 		return diag.Frame{}
-	}
-	src, ok := t[0].(pickle.Tuple)
-	start, ok1 := t[1].(int64)
-	if !ok || !ok1 || len(src) < 3 || start < 0 {
-		return diag.Frame{}
-	}
-	first, _ := src[2].(int64)
-	var file string
-	var lines []string
-	switch text := src[0].(type) {
-	case string:
-		lines = strings.SplitAfter(text, "\n")
-		file, _ = src[1].(string)
-	default:
-		for _, ix := range sequence(text) {
-			if i, ok := ix.(int64); ok && i >= 0 && i < int64(len(r.strings)) {
-				s, _ := r.strings[i].(string)
-				lines = append(lines, s)
-			}
-		}
-		if i, ok := src[1].(int64); ok && i >= 0 && i < int64(len(r.strings)) {
-			file, _ = r.strings[i].(string)
-		}
 	}
 	if f, ok := stackFrame(lines); ok && start == 0 {
 		return f
@@ -147,6 +124,37 @@ func (r *ranges) frame(span any) diag.Frame {
 		line++
 	}
 	return diag.Frame{File: file, Line: line, Col: at}
+}
+
+// text gives the source that a span lies in: its file, the number of its first line, its lines, and the byte of it at which the
+// span begins.
+func (r *ranges) text(span any) (file string, first int64, lines []string, start int64, ok bool) {
+	t, ok := span.(pickle.Tuple)
+	if !ok || len(t) < 3 {
+		return "", 0, nil, 0, false
+	}
+	src, ok := t[0].(pickle.Tuple)
+	start, ok1 := t[1].(int64)
+	if !ok || !ok1 || len(src) < 3 || start < 0 {
+		return "", 0, nil, 0, false
+	}
+	first, _ = src[2].(int64)
+	switch text := src[0].(type) {
+	case string:
+		lines = strings.SplitAfter(text, "\n")
+		file, _ = src[1].(string)
+	default:
+		for _, ix := range sequence(text) {
+			if i, ok := ix.(int64); ok && i >= 0 && i < int64(len(r.strings)) {
+				s, _ := r.strings[i].(string)
+				lines = append(lines, s)
+			}
+		}
+		if i, ok := src[1].(int64); ok && i >= 0 && i < int64(len(r.strings)) {
+			file, _ = r.strings[i].(string)
+		}
+	}
+	return file, first, lines, start, true
 }
 
 // stackFrame reads the call stack that tracing leaves, one file(line): function

@@ -3,6 +3,8 @@ package diag
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -21,6 +23,53 @@ type Frame struct {
 	// is no such thing. Func is its name then, and Caller the node or function that it stands in.
 	Node   int
 	Caller Loc
+}
+
+// Source is the text of a file of a program, or what is known of it.
+type Source struct {
+	File string
+	// Saved says that it is a file of the model's own, such as TorchScript: PyTorch made it from the files that its lines name.
+	Saved bool
+	Lines []SourceLine // by rising numbers, which may leave some out
+}
+
+// SourceLine is a line of a Source.
+type SourceLine struct {
+	Number int // 1-based
+	Text   string
+	// From are the places that the line was made from.
+	From []Frame
+}
+
+// SourceFiles collects lines of files. The zero value is ready for use.
+type SourceFiles struct {
+	lines map[string]map[int]string
+}
+
+// Add notes a line of a file. The first text that is known of it stays.
+func (s *SourceFiles) Add(file string, line int, text string) {
+	if s.lines == nil {
+		s.lines = map[string]map[int]string{}
+	}
+	if s.lines[file] == nil {
+		s.lines[file] = map[int]string{}
+	}
+	if _, ok := s.lines[file][line]; !ok {
+		s.lines[file][line] = strings.TrimRight(text, "\r\n")
+	}
+}
+
+// Sources lists the files by name.
+func (s *SourceFiles) Sources() []Source {
+	var out []Source
+	for _, file := range slices.Sorted(maps.Keys(s.lines)) {
+		src := Source{File: file}
+		for _, n := range slices.Sorted(maps.Keys(s.lines[file])) {
+			src.Lines = append(src.Lines, SourceLine{Number: n, Text: s.lines[file][n]})
+		}
+		out = append(out, src)
+	}
+	return out
 }
 
 // Table interns frames. The zero value is ready for use.

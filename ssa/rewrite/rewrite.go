@@ -97,10 +97,12 @@ type Rewriter struct {
 	queue  []*ssa.Op
 	queued map[*ssa.Op]bool
 	news   []*ssa.Op // made by the rule at hand
-	erased int
-	made   int
-	done   bool
-	found  Match // of the pattern at hand
+	// touched were changed in place by the rule at hand
+	touched []*ssa.Op
+	erased  int
+	made    int
+	done    bool
+	found   Match // of the pattern at hand
 }
 
 // Func is the function being rewritten.
@@ -173,12 +175,12 @@ func (r *Rewriter) ReplaceUses(old, with *ssa.Value) {
 	}
 	for u := range old.Uses() {
 		if u.Op() != nil {
-			r.Touch(u.Op())
+			r.enqueue(u.Op())
 		}
 	}
 	TakeOver(old, with)
 	if d := with.Def(); d != nil {
-		r.Touch(d)
+		r.enqueue(d)
 	}
 }
 
@@ -206,6 +208,7 @@ func isOutput(v *ssa.Value) bool {
 // Touch has the driver visit an op again: rules that change an op in place say so.
 func (r *Rewriter) Touch(o *ssa.Op) {
 	r.done = true
+	r.touched = append(r.touched, o)
 	r.enqueue(o)
 }
 
@@ -286,10 +289,10 @@ func (r *Rewriter) release(vs []*ssa.Value) {
 		}
 		if v.HasOneUse() {
 			// the last user may fit now
-			r.Touch(d)
+			r.enqueue(d)
 			for u := range v.Uses() {
 				if u.Op() != nil {
-					r.Touch(u.Op())
+					r.enqueue(u.Op())
 				}
 			}
 		}
@@ -396,7 +399,7 @@ func (r *Rewriter) apply(set *Set, o *ssa.Op) string {
 }
 
 func (r *Rewriter) try(c *compiled, o *ssa.Op) (ok bool) {
-	r.root, r.mark, r.news, r.made, r.erased, r.done = o, o.Prev(), r.news[:0], 0, 0, false
+	r.root, r.mark, r.news, r.touched, r.made, r.erased, r.done = o, o.Prev(), r.news[:0], r.touched[:0], 0, 0, false
 	defer func() {
 		if p := recover(); p != nil {
 			if _, is := p.(abandoned); !is && (r.cfg.Abandon == nil || !r.cfg.Abandon(p)) {
@@ -428,6 +431,10 @@ func (r *Rewriter) try(c *compiled, o *ssa.Op) (ok bool) {
 		if o := r.news[i]; o.Block() != nil && o.Unused() && r.f.Module().Effects(o) == ssa.Pure {
 			r.Erase(o)
 		}
+	}
+	if told := r.f.Module().Rewritten; told != nil {
+		gone := func(o *ssa.Op) bool { return o.Block() == nil }
+		told(c.rule.Name, o, slices.DeleteFunc(slices.Clone(r.news), gone), slices.DeleteFunc(slices.Clone(r.touched), gone))
 	}
 	return true
 }

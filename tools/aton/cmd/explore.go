@@ -1,0 +1,190 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/tools/cli"
+	"github.com/aton-project/aton/tools/explore"
+)
+
+func newExplore() *cobra.Command {
+	var m model
+	var html, svg, dot, data string
+	var sizes map[string]int64
+	var noOpen, random bool
+	var port uint16
+	c := &cobra.Command{
+		Use:   "explore MODEL",
+		Short: "Show a model in the browser, from its source to its kernels",
+		Long: `explore converts a model and shows what happens to it: the Python and TorchScript that the file has, the graph after every
+pass beside that of another, the ONNX graph as a picture, weights, cost, kernels, and what cannot be converted. What is
+chosen in one place is marked in all others. The page is served on the loopback address until the command is interrupted;
+with --html it goes to a file that needs no network, and --svg and --dot draw the converted graph without a browser.
+
+The numbers of the graph's values are those of --data, or of random inputs. A model that cannot be converted is shown as
+far as it gets.`,
+		Example: `  aton explore model.pt --input 'x:f32[N,3,224,224]'
+  aton explore model.pt2 --data test_data_set_0
+  aton explore model.pt2 --html model.html --random
+  aton explore model.onnx --svg model.svg`,
+		Args: oneModel,
+	}
+	m.flags(c)
+	m.functionsFlag(c)
+	f := c.Flags()
+	f.StringVar(&html, "html", "", "write the page to this file, with the model in it; '-' is standard output")
+	f.StringVar(&svg, "svg", "", "draw the converted graph to this SVG file; '-' is standard output")
+	f.StringVar(&dot, "dot", "", "write the converted graph to this file in the language of Graphviz; '-' is standard output")
+	f.StringVar(&data, "data", "", "a folder or `FILE` with inputs, and outputs to compare with, as verify reads them; the first data set")
+	f.BoolVar(&random, "random", false, "with --html: the numbers of random inputs")
+	f.StringToInt64Var(&sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2) and in the cost of nodes (default 1)")
+	f.BoolVar(&noOpen, "no-open", false, "print the address, and open no browser")
+	f.Uint16Var(&port, "port", 0, "the port to listen at (default a free one)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := explorable(c, html, svg, dot, data, random, sizes); err != nil {
+			return err
+		}
+		if m.json {
+			return cli.Misusef("--json: explore has a page for people; inspect and check tell the same as data")
+		}
+		if err := m.prepare(c, args[0]); err != nil {
+			return err
+		}
+		var set *aton.DataSet
+		if data != "" {
+			sets, err := aton.ReadData(data)
+			if err != nil {
+				return m.locate(err)
+			}
+			set = &sets[0]
+		}
+		s, err := explore.New(m.name, func() (*ssa.Module, error) { return m.read(c.InOrStdin()) }, m.opts, sizes)
+		if err != nil {
+			return m.locate(err)
+		}
+		m.tellUnused()
+		if html == "" && svg == "" && dot == "" {
+			if s.Failed() != nil {
+				fmt.Fprintln(c.ErrOrStderr(), cli.Printable(m.locate(s.Failed()).Error()))
+			}
+			return serve(c, s, set, sizes, port, !noOpen)
+		}
+		return m.locate(writePages(c, s, html, svg, dot, set, random, sizes))
+	}
+	return c
+}
+
+// explorable refuses options that do not go together.
+func explorable(c *cobra.Command, html, svg, dot, data string, random bool, sizes map[string]int64) error {
+	files, streams := 0, 0
+	for _, f := range []string{html, svg, dot} {
+		if f != "" {
+			files++
+		}
+		if f == "-" {
+			streams++
+		}
+	}
+	for name, n := range sizes {
+		if n < 1 {
+			return cli.Misusef("--size %s: it is a number from 1 on, not %d", name, n)
+		}
+	}
+	switch {
+	case streams > 1:
+		return cli.Misusef("one file can go to standard output, not %d", streams)
+	case random && html == "":
+		return cli.Misusef("--random is about --html: the page that is served has a button for it")
+	case random && data != "":
+		return cli.Misusef("--random and --data cannot be there both")
+	case files > 0 && (c.Flags().Changed("port") || c.Flags().Changed("no-open")):
+		return cli.Misusef("--port and --no-open are about the page that is served: leave --html, --svg and --dot out")
+	}
+	return nil
+}
+
+// writePages writes the files that are asked for. A model that is not converted has a page and no picture.
+func writePages(c *cobra.Command, s *explore.Session, html, svg, dot string, set *aton.DataSet, random bool, sizes map[string]int64) error {
+	if html != "" {
+		if random && s.Failed() == nil {
+			made, err := s.Random(0, sizes)
+			if err != nil {
+				return err
+			}
+			set = &made
+		}
+		if err := cli.WriteFile(html, c.OutOrStdout(), func(w io.Writer) error { return s.HTML(w, set) }); err != nil {
+			return err
+		}
+	}
+	if s.Failed() != nil {
+		return s.Failed()
+	}
+	if svg != "" {
+		if err := cli.WriteFile(svg, c.OutOrStdout(), s.Document().Graph.SVG); err != nil {
+			return err
+		}
+	}
+	if dot != "" {
+		return cli.WriteFile(dot, c.OutOrStdout(), s.Document().Graph.DOT)
+	}
+	return nil
+}
+
+// serve shows the page until the command's context ends; a signal ends the process.
+func serve(c *cobra.Command, s *explore.Session, set *aton.DataSet, sizes map[string]int64, port uint16, open bool) error {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return err
+	}
+	handler := explore.NewServer(s, l, set, sizes)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintf(c.OutOrStdout(), "%s\n", handler.URL())
+	if open {
+		if err := openBrowser(handler.URL()); err != nil {
+			fmt.Fprintf(c.ErrOrStderr(), "note: no browser was opened (%v): open the address above\n", err)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-c.Context().Done():
+	}
+	last, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := server.Shutdown(last); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// openBrowser asks the system to show an address.
+func openBrowser(url string) error {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	c := exec.Command(name, args...)
+	if err := c.Start(); err != nil {
+		return err
+	}
+	go func() { _ = c.Wait() }() // it may last as long as the browser
+	return nil
+}
