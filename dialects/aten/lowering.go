@@ -428,11 +428,7 @@ func (l *Lowering) Floats(name string) []float64 {
 func (l *Lowering) intsN(name string, n int) []int64 {
 	v := l.Ints(name)
 	if len(v) == 1 && n != 1 {
-		out := make([]int64, n)
-		for i := range out {
-			out[i] = v[0]
-		}
-		return out
+		return slices.Repeat(v, n)
 	}
 	return v
 }
@@ -589,17 +585,34 @@ func (l *Lowering) isSequence(name string) bool {
 	return ok && ssa.AsTensor(lt.Elem) != nil
 }
 
-// Tensors is a list argument as ONNX tensors; an element that is None is nil.
+// Tensors is a list argument as ONNX tensors; an element that is None is nil, where the operator takes such.
 func (l *Lowering) Tensors(name string) []*ssa.Value {
 	es := l.elems(name)
 	out := make([]*ssa.Value, len(es))
 	for i, e := range es {
 		if lit, ok := LiteralOf(e); ok && lit.IsNone() {
+			if !l.takesNone(name) {
+				l.Fail("element %d of %q is None", i, name)
+			}
 			continue
 		}
 		out[i] = l.Value(e)
 	}
 	return out
+}
+
+// takesNone reports a list argument whose elements may be None.
+func (l *Lowering) takesNone(name string) bool {
+	i := l.Node.Schema.Arg(name)
+	if i < 0 {
+		return false
+	}
+	t, list := l.Node.Schema.Args[i].Type.(*ssa.ListType)
+	if !list {
+		return false
+	}
+	_, optional := t.Elem.(*ssa.OptionalType)
+	return optional
 }
 
 // sequence makes an ONNX sequence of a list of tensors.

@@ -116,6 +116,7 @@ func (l *Lowering) boxes() (hist *ssa.Value, edges []*ssa.Value) {
 		given = l.Tensors("bins")
 		bins = make([]int64, len(given))
 	} else {
+		l.atMost(dims, maxParts, "axes of bins")
 		bins = l.intsN("bins", int(dims))
 	}
 	if int64(len(bins)) != dims {
