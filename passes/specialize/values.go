@@ -260,6 +260,7 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 	expr, answer, isBool, known := py.Symbolic(kind.Name(), args)
 	if known {
 		if isBool {
+			s.tellEmpty(kind.Name(), args, answer)
 			return []py.Value{py.Bool(answer)}
 		}
 		if n, ok := expr.Int(); ok {
@@ -291,6 +292,28 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 		out[i] = s.wrap(v)
 	}
 	return out
+}
+
+// tellEmpty tells of a question that would have another answer if the axes of the inputs were empty: they are taken to have elements.
+func (s *values) tellEmpty(name string, args []py.Value, answer bool) {
+	empty := make([]py.Value, len(args))
+	var size sym.Expr
+	for i, a := range args {
+		e, _ := py.ExprOf(a)
+		zero := map[string]int64{}
+		e.Symbols(func(name string) { zero[name] = 0 })
+		n, ok := e.Eval(zero)
+		if !ok {
+			return
+		}
+		if empty[i] = py.Int(n); len(zero) > 0 {
+			size = e
+		}
+	}
+	if _, other, _, ok := py.Symbolic(name, empty); ok && other != answer {
+		s.warnf("not-empty", "the program does something else where %s is 0; the model is right for 1 and more", size)
+		s.assumed = append(s.assumed, "sizes that "+s.m.Locs.String(s.loc)+" compares are at least 1")
+	}
 }
 
 func (s *values) number2(v *ssa.Value) py.Value {
