@@ -2,8 +2,9 @@
 import contextlib
 import inspect
 import os
+import re
 import tempfile
-from typing import Any, BinaryIO, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from . import _patch, _rules, _save
 from ._binary import memory_file, run, warn
@@ -13,6 +14,10 @@ from ._program import ONNXProgram
 from ._progress import stage
 
 Path = Union[str, "os.PathLike[str]"]
+
+#: what the binary says of axes that are not dynamic
+_ONE_SIZE = re.compile(r"(\w+) must be (\d+) \(axis (\d+) of input (.+?)\)")
+_NO_NAME = re.compile(r"axis (-?\d+) of output (.+): its size is (\d+) always: .*")
 
 _SAVING = {"program": "saving by torch.export", "trace": "saving by torch.jit.trace", "script": "saving the ScriptModule"}
 
@@ -240,6 +245,10 @@ class _Saver:
         self.dynamic_axes, self.dynamic_shapes = dynamic_axes, dynamic_shapes
         self.as_trace, self.numbers = as_trace, False
         self.exported: Any = None
+        #: sizes of axes that are not dynamic, by the name that was given, axis and input; output axes that have no name
+        self.sizes: Dict[Tuple[str, int, str], str] = {}
+        self.unnamed: Set[Tuple[str, int]] = set()
+        self.static: List[Diagnostic] = []
 
     def ways(self, source: str) -> List[Tuple[str, bool]]:
         """How the model may be saved, the best way first: by what, and whether the numbers among the arguments are inputs."""
@@ -260,7 +269,7 @@ class _Saver:
         failures: List[Exception] = []
         for s, self.numbers in self.ways(source):
             try:
-                result, warnings = self.attempt(s, path, flags)
+                result, warnings = self.relaxed(s, path, flags)
             except Exception as e:  # torch.export and torch.jit fail in many ways, and the next source may do
                 failures.append(e)
                 tried = s
@@ -271,6 +280,33 @@ class _Saver:
                 warnings = [*warnings, Diagnostic("source", "warning", f"{text} ({first})")]
             return ONNXProgram(path, s, result, warnings, folder, self.numbers)
         raise failures[-1] from (failures[0] if len(failures) > 1 else None)
+
+    def relaxed(self, source: str, path: str, flags: List[str]) -> Tuple[Dict[str, Any], List[Diagnostic]]:
+        """Converts the model. torch.onnx takes it on trust that axes are dynamic when it traces; those that the program has one size for get that
+        size, with a warning."""
+        while True:
+            try:
+                result, warnings = self.attempt(source, path, flags)
+                return result, [*warnings, *self.static]
+            except ExportError as e:
+                found = [d for d in map(self.fix, e.diagnostics) if d] if self.as_trace else []
+                if not found:
+                    raise
+                self.static += found
+
+    def fix(self, d: Diagnostic) -> Optional[Diagnostic]:
+        """Makes an axis static that an error says to be. Gives the warning, None where there is nothing to make."""
+        size = _ONE_SIZE.match(d.message) if d.id == "axis-size" else None
+        named = _NO_NAME.fullmatch(d.message)
+        if size and (size[1], int(size[3]), size[4]) not in self.sizes:
+            self.sizes[size[1], int(size[3]), size[4]] = size[2]
+            text = f"axis {size[3]} of input {size[4]} is of size {size[2]} always, and not dynamic"
+        elif named and (named[2], int(named[1])) not in self.unnamed:
+            self.unnamed.add((named[2], int(named[1])))
+            text = f"axis {named[1]} of output {named[2]} is of size {named[3]} always: it has no name"
+        else:
+            return None
+        return Diagnostic("axis-size", "warning", text, d.op, d.file, d.line)
 
     def attempt(self, source: str, path: str, flags: List[str]) -> Tuple[Dict[str, Any], List[Diagnostic]]:
         """Saves the model to memory where the system can, to a file elsewhere, and converts it."""
@@ -334,7 +370,12 @@ class _Saver:
     def specs(self, arguments: Mapping[str, Any]) -> List[str]:
         """The flags --input."""
         axes = self.axes(arguments)
-        return [w for name, value in arguments.items() for w in ("--input", f"{name}:{type_of(value, axes, self.numbers)}")]
+        return [w for name, value in arguments.items() for w in ("--input", f"{name}:{type_of(value, self.known(name, axes), self.numbers)}")]
+
+    def known(self, name: str, axes: Iterator[Mapping[int, str]]) -> Iterator[Mapping[int, str]]:
+        """The same without the axes of an argument that are not dynamic."""
+        for given in axes:
+            yield {k: v for k, v in given.items() if not any(v == s or k == axis and name == of for s, axis, of in self.sizes)}
 
     def shapes(self) -> Any:
         """What torch.export is told of sizes."""
@@ -349,7 +390,7 @@ class _Saver:
         flags = _names(self.input_names, self.output_names)
         known = {n for name in self.dynamic_axes or () if name not in self.output_names for n in axes_of(self.dynamic_axes, name).values()}
         for name in self.output_names:
-            axes = {k: v for k, v in axes_of(self.dynamic_axes, name).items() if v != "?" and v not in known}
+            axes = {k: v for k, v in axes_of(self.dynamic_axes, name).items() if v != "?" and v not in known and (name, k) not in self.unnamed}
             if axes:
                 flags += ["--output-axes", f"{name}:" + ",".join(f"{k}={v}" for k, v in sorted(axes.items()))]
         return flags

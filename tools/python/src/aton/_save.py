@@ -244,6 +244,9 @@ def _flat(model: Any, arguments: Mapping[str, Any], names: List[str], numbers: b
     if isinstance(model, torch.nn.Module):
         for attribute in ("_modules", "_parameters", "_buffers"):
             getattr(wrapper, attribute).update(getattr(model, attribute))
+        for name, value in vars(model).items():
+            if isinstance(value, torch.ScriptObject):  # packed weights
+                setattr(wrapper, name, value)
         wrapper.train(model.training)
     return wrapper
 
