@@ -135,3 +135,36 @@ graph(%x : Long(N), %i : Long(2), %c : bool):
 		t.Errorf("%v, %v", x, j)
 	}
 }
+
+// What a size of 0 would turn is computed for 1 and more, and the model does not run with 0.
+func TestNonEmptySizes(t *testing.T) {
+	for name, compute := range map[string]string{
+		"decision": `
+  %some : bool = aten::gt(%n, %0)
+  %y : int = prim::If(%some)
+    block0():
+      -> (%n)
+    block1():
+      -> (%1)`,
+		"number": `
+  %y : int = prim::max(%n, %1)`,
+	} {
+		m := parsed(t, writtenText(t, `
+graph(%x : Float(N, 3)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %n : int = aten::size(%x, %0)`+compute+`
+  %r : Tensor = aten::add(%x, %y, %1)
+  return (%r, %y)`, aton.Options{}))
+		for n := range int64(4) {
+			in := map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{n, 3}, make([]float64, n*3)))}
+			if n == 0 {
+				if out, err := interp.Run(m, in); err == nil {
+					t.Errorf("%s: the model gives %v without rows", name, out[1].Tensor.Int64s())
+				}
+			} else if got := run(t, m, in)[1].Tensor.Int64s(); got[0] != n {
+				t.Errorf("%s of %d rows: %d", name, n, got)
+			}
+		}
+	}
+}

@@ -28,7 +28,7 @@ const (
 // [Print] writes. All graphs of the text become functions of the module; the
 // first one is its main function. Errors are *ParseError.
 func Parse(src, file string, dialects ...Dialect) (m *Module, err error) {
-	p := &parser{src: src, file: file, m: NewModule(dialects...)}
+	p := &parser{src: src, file: file, m: NewModule(dialects...), tensors: strings.Contains(src, "Type{")}
 	defer func() {
 		if r := recover(); r != nil {
 			pe, ok := r.(*ParseError)
@@ -50,6 +50,8 @@ type parser struct {
 	f      *Func
 	values map[string]*Value
 	depth  int
+	// tensors: the text may have tensors as PyTorch prints them.
+	tensors bool
 }
 
 func clip(s string) string {

@@ -417,15 +417,12 @@ func (p *parser) sane(shape []int64) bool {
 // tensorText reads numbers followed by [ CPUFloatType{2,3} ], with PyTorch's
 // matrix display: a factor "0.01 *" in front and "(1,.,.) =" before each plane.
 func (p *parser) tensorText() (Literal, bool) {
+	if !p.tensors {
+		return None, false
+	}
 	end := strings.IndexByte(p.src[p.pos:], '[')
 	if end < 0 {
 		return None, false
-	}
-	line := strings.IndexByte(p.src[p.pos:], '\n')
-	if line >= 0 && line < end {
-		if !strings.Contains(p.src[p.pos:], "Type{") {
-			return None, false
-		}
 	}
 	// cheap test before the real one: the bracket must open "[ CPU...Type{"
 	head := strings.TrimLeft(p.src[p.pos+end+1:], " ")

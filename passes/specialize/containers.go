@@ -63,6 +63,7 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 			}
 			return v
 		}
+		s.heap.Hold(st.Parts.Self)
 	}
 	schema := aten.SchemaByName("aten::__getitem__.t")
 	v := s.build.emit("aten::__getitem__", schema, s.vals.materialize(l), s.vals.materialize(at))[0]

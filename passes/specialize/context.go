@@ -3,6 +3,7 @@ package specialize
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -19,6 +20,8 @@ type context struct {
 	op   *ssa.Op // being evaluated
 	findings
 	spent budget
+	// nonEmpty are the symbols of inputs that are taken to be 1 or more, where the user has not said so.
+	nonEmpty map[string]bool
 }
 
 // findings are what is to be said of the program at the end. An attempt that is
@@ -123,6 +126,17 @@ func (s *context) assumeNoOnes() {
 func (s *context) needPlural(e sym.Expr) {
 	s.warnf("axis-of-one", "axis of size %s is squeezed, and what is behind it needs the number of dimensions; the model fails at run time where it is 1", e)
 	e.Symbols(func(name string) { s.least = append(s.least, leastSize{name, 2}) })
+}
+
+// needNonEmpty notes that what the program computes on sizes has this answer for axes of size 1 and more only, which the pass guard has the
+// model check.
+func (s *context) needNonEmpty(symbols []string) {
+	for _, name := range symbols {
+		if need := (leastSize{name, 1}); !slices.Contains(s.least, need) {
+			s.warnf("not-empty", "what is computed here takes %s to be 1 or more; the model fails at run time where it is 0", name)
+			s.least = append(s.least, need)
+		}
+	}
 }
 
 // openRank notes that a rank is not known at export.

@@ -50,8 +50,9 @@ func (s *containers) newDyn(dyn *ssa.Value, elem ssa.Type) *py.List {
 type dynHandler func(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
 
 // dynListOps are operators of the namespace aten on lists of unknown length, in
-// pure form: one that changes the list gives the new list.
-var dynListOps map[string]dynHandler
+// pure form: one that changes the list gives the new list. dynListReads take nothing out of the list that outlives a
+// write to the tensor whose parts it holds.
+var dynListOps, dynListReads map[string]dynHandler
 
 func init() {
 	dynListOps = map[string]dynHandler{
@@ -90,16 +91,8 @@ func init() {
 			s.setList(l, nil)
 			return nil, true
 		},
-		"copy": copyDyn,
-		"list": copyDyn,
 		"slice": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return one(s.newDyn(s.pureList("aten::slice.t", dyn, args[1:]...), l.Elem))
-		},
-		"__getitem__": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			return one(s.getItem(l, args[1]))
-		},
-		"len": func(s *containers, _ *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
-			return one(s.vals.number(s.vals.emitName("aten::len.t", dyn)))
 		},
 		"reverse": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 			s.setDyn(l, s.pureList("aten::reverse.t", dyn))
@@ -110,19 +103,32 @@ func init() {
 		"index":  noDynForm,
 		"count":  noDynForm,
 	}
+	dynListReads = map[string]dynHandler{
+		"copy": copyDyn,
+		"list": copyDyn,
+		"__getitem__": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			return one(s.getItem(l, args[1]))
+		},
+		"len": func(s *containers, _ *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+			return one(s.vals.number(s.vals.emitName("aten::len.t", dyn)))
+		},
+	}
 }
 
 // dynListOp evaluates an operator on a list of unknown length.
 func (s *containers) dynListOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
-	dyn := s.vals.dynOf(l.State())
+	if h := dynListReads[o.Kind.Name()]; h != nil {
+		return h(s, l, s.vals.dynOf(l.State()), o, args)
+	}
 	if h := dynListOps[o.Kind.Name()]; h != nil {
-		return h(s, l, dyn, o, args)
+		return h(s, l, s.vals.heldOf(l.State()), o, args)
 	}
 	return nil, false
 }
 
-func copyDyn(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
-	return one(s.newDyn(dyn, l.Elem))
+// copyDyn makes another list of the same elements: parts of a tensor stay such.
+func copyDyn(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+	return one(&py.List{Cell: s.heap.New(l.State()), Elem: l.Elem})
 }
 
 func noDynForm(s *containers, _ *py.List, _ *ssa.Value, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
@@ -171,6 +177,7 @@ func joinDyn(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Val
 		if a, b := tensorElem(dyn), tensorElem(w); a != nil && b != nil {
 			t = &ssa.ListType{Elem: s.build.joinTensors(a, b)}
 		}
+		s.vals.heldOf(other.State())
 		dyn = s.pureList("aten::add.t", dyn, other)
 		dyn.Type = t
 	}

@@ -8,7 +8,38 @@ import (
 
 // Programs guard what cannot be done without elements: if n > 0: x = x.reshape(n, -1, 4). Where the branch for n = 0
 // gives a tensor of another rank, nothing behind it has a known rank. Such a program is converted for n of 1 and more
-// when it cannot be converted otherwise, and the model says so; declared axes are at least 1 as well.
+// when it cannot be converted otherwise, and the model says so. Dynamic axes of inputs are taken to be 1 at least as well; what the
+// program computes on sizes shows where that matters, and there the model checks it.
+
+// symbolic is py.Symbolic. Where sizes of 0 give another answer, which no pass behind this one would know, the model has to check them.
+func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBool, ok bool) {
+	e, answer, isBool, ok = py.Symbolic(name, es)
+	if !ok {
+		return e, answer, isBool, ok
+	}
+	var taken []string
+	open := func(e sym.Expr) sym.Expr {
+		return e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 0), s.nonEmpty[name] })
+	}
+	opened := make([]sym.Expr, len(es))
+	for i, e := range es {
+		e.Symbols(func(name string) {
+			if s.nonEmpty[name] {
+				taken = append(taken, name)
+			}
+		})
+		opened[i] = open(e)
+	}
+	if taken == nil {
+		return e, answer, isBool, ok
+	}
+	e0, answer0, _, ok0 := py.Symbolic(name, opened)
+	byZero := !ok0 && (name == "floordiv" || name == "remainder") // raises
+	if same := ok0 && answer0 == answer && e0.Equal(open(e)); !same && !byZero {
+		s.needNonEmpty(taken)
+	}
+	return e, answer, isBool, ok
+}
 
 // emptyBranch is the index of the block that an If on cond takes for n = 0 only, where n is a number that is not negative.
 func emptyBranch(cond *ssa.Value) (block int, n sym.Expr, ok bool) {

@@ -131,7 +131,7 @@ func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 		s.warnf("input-spec", "input %s has no --input: taken as float32 of unknown shape", name)
 		tt = tt.WithDType(tensor.Float32)
 	}
-	p := s.build.out.Body.AddParam(name, atLeastOne(tt))
+	p := s.build.out.Body.AddParam(name, s.atLeastOne(tt))
 	s.build.names = addName(s.build.names, name)
 	if declared == ssa.IntType || declared == ssa.FloatType || declared == ssa.BoolType {
 		p.Type = declared
@@ -143,7 +143,7 @@ func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 // inputList makes an input of a list of any length: a sequence of tensors, or a vector of numbers.
 func (s *walk) inputList(name string, l *ssa.ListType, declared ssa.Type) py.Value {
 	if tt := ssa.AsTensor(l.Elem); tt != nil {
-		l = &ssa.ListType{Elem: atLeastOne(tt)}
+		l = &ssa.ListType{Elem: s.atLeastOne(tt)}
 	}
 	if o, ok := declared.(*ssa.OptionalType); ok {
 		declared = o.Elem
@@ -224,11 +224,17 @@ func (s *walk) inputNumber(name string, t, declared ssa.Type) py.Value {
 	return py.Dyn(p)
 }
 
-// atLeastOne says of dynamic axes that they are not empty.
-func atLeastOne(t *ssa.TensorType) *ssa.TensorType {
+// atLeastOne says of dynamic axes that they are not empty. Where this decides what the program computes, see nonEmptySizes.
+func (s *walk) atLeastOne(t *ssa.TensorType) *ssa.TensorType {
 	dims := make([]sym.Expr, len(t.Dims))
 	for i, d := range t.Dims {
-		dims[i] = d.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, max(1, sym.Least(d, name))), true })
+		dims[i] = d.Subst(func(name string) (sym.Expr, bool) {
+			least := sym.Least(d, name)
+			if least < 1 {
+				s.nonEmpty[name] = true
+			}
+			return sym.Symbol(name, max(1, least)), true
+		})
 	}
 	c := *t
 	c.Dims = dims

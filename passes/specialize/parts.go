@@ -128,6 +128,14 @@ func (s *views) mayShare(o *ssa.Op, args, results []py.Value) {
 	})
 }
 
+// heldOf is dynOf for what keeps the list, and does not follow later writes to the tensor whose parts it holds.
+func (s *values) heldOf(st *py.ListState) *ssa.Value {
+	if st.Parts != nil {
+		s.heap.Hold(st.Parts.Self)
+	}
+	return s.dynOf(st)
+}
+
 // dynOf is the run-time list of st, made anew if the tensor whose parts it holds was written.
 func (s *values) dynOf(st *py.ListState) *ssa.Value {
 	p := st.Parts

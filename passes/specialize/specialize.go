@@ -162,7 +162,7 @@ type containers struct {
 }
 
 func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
-	c := &context{m: m, opts: opts, spent: newBudget(m)}
+	c := &context{m: m, opts: opts, spent: newBudget(m), nonEmpty: map[string]bool{}}
 	h := &heap.Heap{}
 	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
 	mod := &module{context: c, build: b, heap: h, weights: map[*tensor.Tensor]*py.Tensor{}, objects: map[*ssa.Object]*py.Object{}}

@@ -257,13 +257,13 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 			s.fail("unsupported-op", "cannot be computed at export on these constants")
 		}
 	}
-	expr, answer, isBool, known := py.Symbolic(kind.Name(), args)
-	if known {
-		if isBool {
-			s.tellEmpty(kind.Name(), args, answer)
+	expr, known := sym.Expr{}, false
+	if es, ok := py.Exprs(args); ok {
+		var answer, isBool bool
+		if expr, answer, isBool, known = s.symbolic(kind.Name(), es); known && isBool {
 			return []py.Value{py.Bool(answer)}
 		}
-		if n, ok := expr.Int(); ok {
+		if n, ok := expr.Int(); ok && known {
 			return []py.Value{py.Int(n)}
 		}
 	}
@@ -292,28 +292,6 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 		out[i] = s.wrap(v)
 	}
 	return out
-}
-
-// tellEmpty tells of a question that would have another answer if the axes of the inputs were empty: they are taken to have elements.
-func (s *values) tellEmpty(name string, args []py.Value, answer bool) {
-	empty := make([]py.Value, len(args))
-	var size sym.Expr
-	for i, a := range args {
-		e, _ := py.ExprOf(a)
-		zero := map[string]int64{}
-		e.Symbols(func(name string) { zero[name] = 0 })
-		n, ok := e.Eval(zero)
-		if !ok {
-			return
-		}
-		if empty[i] = py.Int(n); len(zero) > 0 {
-			size = e
-		}
-	}
-	if _, other, _, ok := py.Symbolic(name, empty); ok && other != answer {
-		s.warnf("not-empty", "the program does something else where %s is 0; the model is right for 1 and more", size)
-		s.assumed = append(s.assumed, "sizes that "+s.m.Locs.String(s.loc)+" compares are at least 1")
-	}
 }
 
 func (s *values) number2(v *ssa.Value) py.Value {
@@ -346,7 +324,7 @@ func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
 // dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.
 func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
 	if a.Dyn != nil {
-		return s.dynOf(a)
+		return s.heldOf(a)
 	}
 	s.heap.Hold(a.Elems...)
 	elem := s.dynElem(a)

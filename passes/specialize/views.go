@@ -141,6 +141,9 @@ func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
 		if len(vs) == 1 && vs[0].Type != nil {
 			if _, dyn := vs[0].Type.(*ssa.ListType); dyn {
 				ls := &py.ListState{Dyn: vs[0], Parts: s.partsOf(o, args, self, operands[0])}
+				if ls.Parts == nil {
+					s.heap.Hold(self)
+				}
 				return []py.Value{&py.List{Cell: s.heap.New(ls), Elem: lt.Elem}}
 			}
 		}

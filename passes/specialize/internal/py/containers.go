@@ -7,8 +7,53 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
+// keys are the memory of the keys of a dict, with their indices.
+type keys struct {
+	all   []ssa.Literal
+	ints  map[int64]int
+	texts map[string]int
+	other bool // keys of another type, which have to be compared
+}
+
+// grownKeys is grow for keys.
+func grownKeys(ks []ssa.Literal, memory *keys, k ssa.Literal) ([]ssa.Literal, *keys) {
+	if memory == nil || len(memory.all) != len(ks) {
+		memory = &keys{ints: map[int64]int{}, texts: map[string]int{}}
+		for _, k := range ks {
+			memory.add(k)
+		}
+	}
+	memory.add(k)
+	return slices.Clip(memory.all[:len(ks)+1]), memory
+}
+
+func (m *keys) add(k ssa.Literal) {
+	switch k.Kind {
+	case ssa.IntLit:
+		m.ints[k.Int()] = len(m.all)
+	case ssa.StrLit:
+		m.texts[k.Str()] = len(m.all)
+	default:
+		m.other = true
+	}
+	m.all = append(m.all, k)
+}
+
 // Find is the index of a key, -1 if it is not there.
 func (d *DictState) Find(k ssa.Literal) int {
+	if m := d.grownKeys; m != nil && !m.other && (k.Kind == ssa.IntLit || k.Kind == ssa.StrLit) {
+		var i int
+		var ok bool
+		if k.Kind == ssa.IntLit {
+			i, ok = m.ints[k.Int()]
+		} else {
+			i, ok = m.texts[k.Str()]
+		}
+		if !ok || i >= len(d.Keys) { // a later state has it
+			return -1
+		}
+		return i
+	}
 	for i := range d.Keys {
 		if eq, ok := Equal(d.Keys[i], k); ok && eq {
 			return i
@@ -25,7 +70,7 @@ func (d *DictState) With(k ssa.Literal, v Value) *DictState {
 		n.Vals[i] = v
 		return &n
 	}
-	n.Keys, n.grownKeys = grow(d.Keys, d.grownKeys, k)
+	n.Keys, n.grownKeys = grownKeys(d.Keys, d.grownKeys, k)
 	n.Vals, n.grownVals = grow(d.Vals, d.grownVals, v)
 	return &n
 }

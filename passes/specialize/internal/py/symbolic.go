@@ -2,15 +2,20 @@ package py
 
 import "github.com/aton-project/aton/ssa/sym"
 
-// Symbolic computes an operator on ints of which some are symbolic. The result
-// is an expression, or, for questions that have one answer for all sizes, a bool.
-func Symbolic(name string, args []Value) (e sym.Expr, answer, isBool, ok bool) {
-	es := make([]sym.Expr, len(args))
+// Exprs are the ints args as expressions; ok is false where one has none.
+func Exprs(args []Value) (es []sym.Expr, ok bool) {
+	es = make([]sym.Expr, len(args))
 	for i, a := range args {
 		if es[i], ok = ExprOf(a); !ok {
-			return e, false, false, false
+			return nil, false
 		}
 	}
+	return es, true
+}
+
+// Symbolic computes an operator on ints of which some are symbolic. The result
+// is an expression, or, for questions that have one answer for all sizes, a bool.
+func Symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBool, ok bool) {
 	if q := symbolicQuestions[name]; q != nil && len(es) == 2 {
 		answer, ok = q(es[0], es[1])
 		return e, answer, true, ok

@@ -68,8 +68,8 @@ type DictState struct {
 	Keys []ssa.Literal
 	Vals []Value
 
-	grownKeys *[]ssa.Literal // as grown of a list
-	grownVals *[]Value
+	grownKeys *keys    // as grown of a list
+	grownVals *[]Value // likewise
 }
 
 // Object is a module or another class instance.
