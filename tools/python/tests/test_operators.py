@@ -41,3 +41,13 @@ def test_axes_that_are_not_dynamic():
     model = torch.nn.Linear(3, 4).eval()
     p = compare(model, (torch.randn(2, 3),), (torch.randn(5, 3),), input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "n", 1: "h"}, "y": {0: "n", 1: "k"}})
     assert [d.id for d in p.warnings].count("axis-size") == 2 and p.result["inputs"][0]["type"] == "Float(n, 3)"
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("last", [True, False])
+def test_bags_that_end_before_the_indices(mode, last):
+    if mode == "max" and last and torch.__version__.startswith("1."):
+        pytest.skip("PyTorch 1.13 writes behind its memory")
+    model = torch.nn.EmbeddingBag(10, 4, mode=mode, include_last_offset=last).eval()
+    indices = torch.arange(7)
+    compare(model, (indices, torch.tensor([0, 2, 5, 6])), (indices + 1, torch.tensor([0, 1, 1, 3])))
