@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test wheel python-test dist dist-check gallery lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery lint clean
 
 all: build lint test ## build, lint and test
 
@@ -226,6 +226,9 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 	$(GO) tool staticcheck -tags data ./...
 	$(GO) run ./tools/analyzers/cmd/atonvet ./...
 	cd tools/release && $(GO) vet ./...
+
+vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or GOVULNDB=file:///a/copy
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=

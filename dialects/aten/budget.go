@@ -23,6 +23,14 @@ func (l *Lowering) atMost(n, limit int64, what string) {
 	}
 }
 
+// count abandons the lowering where n is no number of elements that are made at export.
+func (l *Lowering) count(n int64) {
+	if n < 0 {
+		l.Fail("a size of %d", n)
+	}
+	l.atMost(n, maxMade, "elements")
+}
+
 // satMul is the product of two counts, or the greatest int64.
 func satMul(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64/b {

@@ -409,7 +409,7 @@ func lowerEye(l *Lowering) *ssa.Value {
 	}
 	r, ok := n[0].Int()
 	c, ok2 := m[0].Int()
-	if ok && ok2 && r >= 0 && c >= 0 && r*c <= maxFolded {
+	if ok && ok2 && r >= 0 && c >= 0 && satMul(r, c) <= maxFolded {
 		v := make([]int64, r*c)
 		for i := range min(r, c) {
 			v[i*c+i] = 1

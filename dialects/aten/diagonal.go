@@ -96,7 +96,7 @@ func lowerDiagflat(l *Lowering) *ssa.Value {
 // diagonalMask marks the elements [k, k+offset] of a rows by cols matrix.
 func (l *Lowering) diagonalMask(rows, cols Size, offset int64) *ssa.Value {
 	if r, ok := rows.Int(); ok {
-		if c, ok := cols.Int(); ok {
+		if c, ok := cols.Int(); ok && satMul(r, c) <= maxFolded {
 			return l.boolMask([]int64{r, c}, func(i int64) bool { return i/c+offset == i%c })
 		}
 	}

@@ -463,7 +463,7 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 		l.Fail("stft with align_to_window")
 	}
 	count := l.windowCount(l.sizeOf(x, 1), n, hop, 1, 0, 0, false)
-	index := l.add(l.unsqueeze(l.mul(l.countTo(count), l.scalarInt(tensor.Int64, hop)), 1), l.i64(iotaInts(n)...))
+	index := l.add(l.unsqueeze(l.mul(l.countTo(count), l.scalarInt(tensor.Int64, hop)), 1), l.i64(l.iotaInts(n)...))
 	frames := l.gather(x, index, 1) // (B, frames, n)
 	if w := l.windowArg(n, length, d); w != nil {
 		frames = l.mul(frames, w)

@@ -307,6 +307,7 @@ func lowerCombinations(l *Lowering) *ssa.Value {
 	if r == 0 {
 		return l.Const(tensor.New(l.DType(x), []int64{0}, nil))
 	}
+	l.atMost(int64(r), maxParts, "elements of a combination")
 	n, ok := l.Shape(x)[0].Int()
 	if ok {
 		tuples := float64(1) // an upper bound

@@ -159,7 +159,24 @@ func (l *Lowering) lowerBy(d Def, o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 	if l.Regrid {
 		vs = l.regrid(o, vs)
 	}
+	l.checkSizes(vs)
 	return vs, nil
+}
+
+// checkSizes fails where a result has a size that no tensor has.
+func (l *Lowering) checkSizes(vs []*ssa.Value) {
+	for _, v := range vs {
+		if v == nil {
+			continue
+		}
+		if t := v.Tensor(); t != nil {
+			for _, d := range t.Dims {
+				if n, ok := d.Int(); ok && n < 0 {
+					l.Fail("gives an axis of size %d", n)
+				}
+			}
+		}
+	}
 }
 
 // isText reports a tensor of strings.

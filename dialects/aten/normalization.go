@@ -363,6 +363,15 @@ func (l *Lowering) groups(x *ssa.Value, groups int64) *ssa.Value {
 	return l.reshapeSizes(x, N, ConstSize(groups), l.divSize(rest, ConstSize(groups)))
 }
 
+// numGroups is how many groups the channels of x are divided into.
+func (l *Lowering) numGroups(x *ssa.Value, name string) int64 {
+	g := l.Int(name)
+	if c, ok := l.Shape(x)[1].Int(); g < 1 || ok && c%g != 0 {
+		l.Fail("%d channels are not divided into %d groups", c, g)
+	}
+	return g
+}
+
 func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
 	if w != nil {
 		y = l.mul(y, l.channelVector(l.Cast(w, l.DType(y)), r))
@@ -375,7 +384,7 @@ func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
 
 func lowerGroupNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
-	g, eps, d := l.Int("num_groups"), l.Float("eps"), l.DType(x)
+	g, eps, d := l.numGroups(x, "num_groups"), l.Float("eps"), l.DType(x)
 	if w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
 		return l.OpA("GroupNormalization", []ssa.Attr{floatAttr("epsilon", eps), intAttr("num_groups", g)}, x, w, b)
 	}
@@ -393,7 +402,7 @@ func lowerNativeGroupNorm(l *Lowering) []*ssa.Value {
 	d := l.DType(x)
 	wide := l.compute(x)
 	r := l.Rank(x)
-	s := l.statsOf(l.groups(wide, l.Int("group")), []int64{2}, l.Float("eps"))
+	s := l.statsOf(l.groups(wide, l.numGroups(x, "group")), []int64{2}, l.Float("eps"))
 	y := l.reshapeSizes(l.mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
 	sd := d
 	if w != nil {

@@ -387,13 +387,13 @@ func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
 		start := l.unsqueeze(l.sizeTensor([]Size{room}), 0, 1)                          // (1, 1, 1)
 		if out[i] > 1 {
 			alpha := l.div(l.Cast(l.sizeValue(room), d), l.Like(samples, float64(out[i]-1)))
-			steps := l.Const(tensor.FromFloats(d, []int64{1, 1, out[i] - 1}, iota64(out[i]-1)))
+			steps := l.Const(tensor.FromFloats(d, []int64{1, 1, out[i] - 1}, l.iota64(out[i]-1)))
 			trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
 			first := l.sub(trunc(l.mul(l.add(steps, s), alpha)), trunc(l.mul(s, alpha)))
 			lastShape := l.sizeTensor([]Size{N, C, ConstSize(1)})
 			start = l.concatV(2, first, l.expand(start, lastShape))
 		}
-		idx := l.add(l.unsqueeze(start, 3), l.i64(iotaInts(kernel[i])...)) // (N, C, o, k)
+		idx := l.add(l.unsqueeze(start, 3), l.i64(l.iotaInts(kernel[i])...)) // (N, C, o, k)
 		var axes []int64
 		for j := range 2 * n {
 			if j != i && j != n+i {
@@ -421,7 +421,8 @@ func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
 }
 
 // iotaInts is 0, 1, ..., n-1.
-func iotaInts(n int64) []int64 {
+func (l *Lowering) iotaInts(n int64) []int64 {
+	l.count(n)
 	out := make([]int64, n)
 	for i := range out {
 		out[i] = int64(i)
@@ -430,7 +431,8 @@ func iotaInts(n int64) []int64 {
 }
 
 // iota64 is 0, 1, ..., n-1.
-func iota64(n int64) []float64 {
+func (l *Lowering) iota64(n int64) []float64 {
+	l.count(n)
 	out := make([]float64, n)
 	for i := range out {
 		out[i] = float64(i)

@@ -90,8 +90,9 @@ func (l *Lowering) sliceBounds(start, end, n Size) (s, e Size) {
 func (l *Lowering) boolMask(shape []int64, at func(i int64) bool) *ssa.Value {
 	n := int64(1)
 	for _, s := range shape {
-		n *= s
+		n = satMul(n, s)
 	}
+	l.count(n)
 	bits := make([]uint8, n)
 	for i := range bits {
 		if at(int64(i)) {

@@ -223,6 +223,7 @@ func (l *Lowering) splitSections(x *ssa.Value, dim int, k int64) []*ssa.Value {
 	if k < 1 {
 		l.Fail("the number of sections must be positive")
 	}
+	l.atMost(k, maxParts, "parts")
 	if n, ok := l.Shape(x)[dim].Int(); ok {
 		sizes := make([]Size, k)
 		for i := range sizes {

@@ -177,6 +177,15 @@ func (l *Lowering) stridedIndex(sizes, strides []Size, offset Size) *ssa.Value {
 		shape := make([]int64, len(sizes))
 		o, _ := offset.Int()
 		flat := []int64{o}
+		made := int64(1)
+		for _, size := range sizes {
+			n, _ := size.Int()
+			if n < 0 {
+				l.Fail("an axis of size %d", n)
+			}
+			made = satMul(made, n)
+		}
+		l.atMost(made, maxMade, "indices")
 		for i := range sizes {
 			n, _ := sizes[i].Int()
 			by, _ := strides[i].Int()

@@ -471,6 +471,9 @@ func lowerNarrow(l *Lowering) *ssa.Value {
 
 // narrow takes length elements from start, which may be negative.
 func (l *Lowering) narrow(x *ssa.Value, dim int, start, length Size) *ssa.Value {
+	if n, ok := length.Int(); ok && n < 0 {
+		l.Fail("a length of %d", n)
+	}
 	if _, ok := start.Int(); !ok || start.least() < 0 {
 		start = l.wrapSize(start, l.sizeOf(x, dim))
 	}

@@ -62,7 +62,12 @@ func lowerRoiPool(l *Lowering) []*ssa.Value {
 // ps_roi_align: bin (i, j) of channel c reads channel (c*height + i)*width + j.
 func lowerPSRoiAlign(l *Lowering) []*ssa.Value {
 	x := l.Tensor("input")
-	bins := l.Int("pooled_height") * l.Int("pooled_width")
+	height, width := l.Int("pooled_height"), l.Int("pooled_width")
+	if height < 1 || width < 1 {
+		l.Fail("bins of %d x %d", height, width)
+	}
+	bins := satMul(height, width)
+	l.atMost(satMul(bins, bins), maxMade, "bins")
 	all := l.roiAlign(x, l.Tensor("rois"), true) // (K, C, height, width)
 	C := l.divSize(l.sizeOf(x, 1), ConstSize(bins))
 	K := l.sizeOf(all, 0)
@@ -72,7 +77,7 @@ func lowerPSRoiAlign(l *Lowering) []*ssa.Value {
 		diagonal[i] = int64(i) * (bins + 1)
 	}
 	y := l.gather(flat, l.i64(diagonal...), 2)
-	return []*ssa.Value{l.reshapeSizes(y, K, C, ConstSize(l.Int("pooled_height")), ConstSize(l.Int("pooled_width"))), l.unusedResult()}
+	return []*ssa.Value{l.reshapeSizes(y, K, C, ConstSize(height), ConstSize(width)), l.unusedResult()}
 }
 
 func lowerDeformConv(l *Lowering) *ssa.Value {

@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"fmt"
+
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
@@ -44,10 +46,16 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 	sizes, strides := py.IntsOf(size), py.IntsOf(stride)
 	n := int64(1)
 	for _, d := range sizes {
-		n *= max(d, 0)
+		if d < 0 {
+			panic(s.raised(fmt.Sprintf("as_strided with a size of %d", d)))
+		}
+		n = min(n, foldElems+1) * min(d, foldElems+1)
 	}
-	if len(sizes) != len(strides) || n > foldElems {
-		s.fail("view", "as_strided of %d elements, or of sizes and strides that do not match", n)
+	if len(sizes) != len(strides) {
+		s.fail("view", "as_strided with %d sizes and %d strides", len(sizes), len(strides))
+	}
+	if n > foldElems {
+		s.fail("view", "as_strided of more than %d elements", foldElems)
 	}
 	places := make([]int64, n)
 	for i := range places {

@@ -227,12 +227,32 @@ func (t *Tensor) Bytes() []byte {
 	if t.IsContiguous() {
 		return src[:n*size]
 	}
-	out := make([]byte, n*size)
-	pos := 0
-	t.walk(func(at int64) {
-		copy(out[pos:pos+int(size)], src[at*size:])
-		pos += int(size)
-	})
+	r := len(t.Shape) - 1
+	length, stride := t.Shape[r], t.Strides[r]
+	out := make([]byte, 0, n*size)
+	rows := Tensor{Shape: t.Shape[:r], Strides: t.Strides[:r]}
+	rows.walk(func(at int64) { out = appendRow(out, src, int(at*size), int(length), int(stride*size), int(size)) })
+	return out
+}
+
+// appendRow appends n elements of src of a size in bytes, which lie stride bytes apart from the byte at on.
+func appendRow(out, src []byte, at, n, stride, size int) []byte {
+	if stride == size {
+		return append(out, src[at:at+n*size]...)
+	}
+	for range n {
+		switch size { // a copy of known length needs no call
+		case 4:
+			e := [4]byte(src[at:])
+			out = append(out, e[:]...)
+		case 8:
+			e := [8]byte(src[at:])
+			out = append(out, e[:]...)
+		default:
+			out = append(out, src[at:at+size]...)
+		}
+		at += stride
+	}
 	return out
 }
 

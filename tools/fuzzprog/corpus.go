@@ -37,7 +37,7 @@ const largest = 200_000
 // readCorpus reads the programs of the repository: its cases, fixtures and text tests.
 func readCorpus(root, tmp string) (*corpus, error) {
 	c := &corpus{sources: map[string][]source{}}
-	for _, name := range []string{"cases", "random", "edges", "nodes"} {
+	for _, name := range []string{"cases", "operators", "random", "edges", "nodes"} {
 		folders, err := pack.Unpack(filepath.Join(root, "testdata", name+".tar.gz"), filepath.Join(tmp, name))
 		if err != nil {
 			return nil, err

@@ -54,6 +54,7 @@ func TestMutants(t *testing.T) {
 	text := []byte(`{"a": [1, 2, {"b": "c"}], "d": null, "e": true}`)
 	for name, make := range map[string]func(seed uint64) string{
 		"text":   func(seed uint64) string { return mutant.Text(code, []string{"torch.sub"}, rng(seed)) },
+		"number": func(seed uint64) string { return mutant.Number(code, rng(seed)) },
 		"pickle": func(seed uint64) string { return string(mutant.Pickle(pickle, rng(seed))) },
 		"json":   func(seed uint64) string { return string(mutant.JSON(text, rng(seed))) },
 		"spec":   func(seed uint64) string { return mutant.Spec("x:f32[N,3]", rng(seed)) },

@@ -31,7 +31,7 @@ import (
 
 // kinds of programs. All but random are changed ones: the code of an archive, its pickles, the JSON of an exported program, the
 // fields of an ONNX model, graph text, and what is stated of the inputs.
-var kinds = []string{"random", "code", "pickle", "json", "proto", "text", "spec"}
+var kinds = []string{"random", "code", "number", "pickle", "json", "proto", "text", "spec"}
 
 type options struct {
 	t             time.Duration

@@ -164,7 +164,7 @@ func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] 
 
 // mutant changes a program of the corpus and runs the commands on it.
 func (w *worker) mutant(rng *rand.Rand) (string, error) {
-	ext := map[string]string{"code": ".pt", "pickle": ".pt", "json": ".pt2", "proto": ".onnx", "text": ".ir", "spec": ".pt"}[w.kind]
+	ext := map[string]string{"code": ".pt", "number": ".pt", "pickle": ".pt", "json": ".pt2", "proto": ".onnx", "text": ".ir", "spec": ".pt"}[w.kind]
 	s := pick(rng, w.corpus.sources[ext])
 	data, specs := s.data, s.specs
 	var err error
@@ -173,6 +173,8 @@ func (w *worker) mutant(rng *rand.Rand) (string, error) {
 		data, err = changed(data, func(n string) bool { return strings.HasSuffix(n, ".py") }, rng.IntN, func(b []byte) []byte {
 			return []byte(mutant.Text(string(b), w.corpus.words, rng))
 		})
+	case "number":
+		data, err = changed(data, func(n string) bool { return strings.HasSuffix(n, ".py") }, rng.IntN, func(b []byte) []byte { return []byte(mutant.Number(string(b), rng)) })
 	case "pickle":
 		data, err = changed(data, func(n string) bool { return strings.HasSuffix(n, ".pkl") }, rng.IntN, func(b []byte) []byte { return mutant.Pickle(b, rng) })
 	case "json":

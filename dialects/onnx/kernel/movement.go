@@ -704,13 +704,17 @@ func evalWhere(c *call) []*tensor.Tensor {
 	}
 	a, b := expand(x, shape).Bytes(), expand(y, shape).Bytes()
 	size := x.DType.Size()
-	out := make([]byte, len(a))
-	for i, t := range m {
-		if t != 0 {
-			copy(out[i*size:(i+1)*size], a[i*size:])
-		} else {
-			copy(out[i*size:(i+1)*size], b[i*size:])
+	out := slices.Clone(b)
+	for i := 0; i < len(m); {
+		if m[i] == 0 {
+			i++
+			continue
 		}
+		first := i
+		for i < len(m) && m[i] != 0 {
+			i++
+		}
+		copy(out[first*size:i*size], a[first*size:])
 	}
 	return one(tensor.New(x.DType, shape, out))
 }

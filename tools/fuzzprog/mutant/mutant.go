@@ -17,7 +17,7 @@ import (
 
 // Values that are at an edge somewhere.
 var (
-	hostileInts   = []int64{0, 1, -1, 2, 3, 7, 16, -2, 100, -100, 1 << 31, 1 << 40, math.MaxInt64, math.MinInt64}
+	hostileInts   = []int64{0, 1, -1, 2, 3, 7, 16, -2, 100, -100, 1 << 31, 1 << 40, 1 << 62, math.MaxInt64, math.MinInt64}
 	hostileFloats = []float64{0, -1, 0.5, 1e30, math.NaN(), math.Inf(1), math.Inf(-1)}
 	hostileNames  = []string{"", "x", "y", "a", "Relu", "If", "Loop", "Reshape", "Slice", "Constant", "linear", "nonexistent", "\x00", "::"}
 )
@@ -105,6 +105,22 @@ func number(rng *rand.Rand) string {
 		return fmt.Sprintf("%g", []float64{0, -1, 0.5, 1e30, 1e-30}[rng.IntN(5)])
 	}
 	return fmt.Sprint(hostileInts[rng.IntN(len(hostileInts))])
+}
+
+// Number changes one number of code or graph text. Text without numbers is as it was.
+func Number(text string, rng *rand.Rand) string {
+	t := token.FindAllString(text, -1)
+	var at []int
+	for i, w := range t {
+		if c := w[len(w)-1]; c >= '0' && c <= '9' && !word(w) {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return text
+	}
+	t[at[rng.IntN(len(at))]] = number(rng)
+	return strings.Join(t, "")
 }
 
 // Words lists the names of operators in code or graph text.
