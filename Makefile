@@ -248,7 +248,7 @@ wheel: ## the Python package with the commands inside, into out/dist
 	ATON_TARGET=$(TARGET) $(BUILDER) -m build --wheel --no-isolation -o out/dist tools/python
 
 python-test: build ## the tests of the Python package; BUILDER has PyTorch, onnxruntime, pytest and mypy
-	cd tools/python && $(BUILDER) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=src $(BUILDER) -m pytest -q
+	cd tools/python && $(BUILDER) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=$(CURDIR)/tools/python/src $(BUILDER) -m pytest -q
 
 # a release is made of a commit: binaries, archives, Debian packages, wheels of all systems. BUILDER as for wheel
 dist: ## the files of a release, into out/dist; BUILDER has build and hatchling

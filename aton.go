@@ -80,6 +80,9 @@ type Options struct {
 	// InitializersAsInputs lists the weights among the inputs too, each under its name in the state dict and as it is there,
 	// so that a runtime may replace them.
 	InitializersAsInputs bool
+	// DropUnused leaves out the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and receives the
+	// place of each among the inputs; nil keeps them. InputNames counts them all the same.
+	DropUnused func(place int)
 	// DocStrings writes the line of the program as the documentation of each node, at any opset. From opset 21 on it is in the
 	// metadata of the nodes in any case.
 	DocStrings bool
@@ -287,7 +290,28 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if _, err := o.modules(m); err != nil {
 		return list, err
 	}
-	return list, o.rename(m, state)
+	if err := o.rename(m, state); err != nil {
+		return list, err
+	}
+	if o.DropUnused != nil && m.Main() != nil {
+		dropUnused(m, o.DropUnused)
+	}
+	return list, nil
+}
+
+// dropUnused removes the inputs that nothing uses. Weights stay: who lists them among the inputs has asked for all of them.
+func dropUnused(m *ssa.Module, tell func(place int)) {
+	body, place := m.Main().Body, 0
+	for _, p := range slices.Clone(body.Params) {
+		if m.Weights[p.Name] != nil {
+			continue
+		}
+		if !p.HasUses() {
+			body.RemoveParam(slices.Index(body.Params, p))
+			tell(place)
+		}
+		place++
+	}
 }
 
 // raw readies the TorchScript graph for a file.

@@ -51,8 +51,12 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 	if pad < 0 && !l.IsNone("padding_idx") && l.HasArg("padding_idx") && l.Node.Kind == "aten::embedding_bag" {
 		pad = l.wrapIndex(pad, w)
 	}
+	var end *ssa.Value // (1), nil for the end of the indices: what is behind it counts in a mean and is not in its sum
 	if l.Bool("include_last_offset") {
-		if mode == 0 && pad < 0 && d != tensor.Float64 { // only PyTorch's fast sums end there; other bags go to the end of the indices
+		fast := pad < 0 && d != tensor.Float64 // only PyTorch's fast sums end at the last offset; other bags go to the end of the indices
+		if fast && mode == 1 && !endsWith(off, l.sizeOf(idx, 0)) {
+			end = l.Op("Slice", off, l.i64(-1), l.i64(math.MaxInt64), l.i64(0))
+		} else if fast && mode == 0 {
 			end := l.Op("Slice", off, l.i64(-1), l.i64(math.MaxInt64), l.i64(0))
 			idx = l.Op("Slice", idx, l.i64(0), end, l.i64(0))
 			if per != nil {
@@ -70,7 +74,7 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 	if pad >= 0 {
 		counts = l.Op("Not", l.Op("Equal", idx, l.scalarInt(tensor.Int64, pad)))
 	}
-	if n, ok := evenBags(off, L); ok && counts == nil {
+	if n, ok := evenBags(off, L); ok && counts == nil && end == nil {
 		D := l.sizeOf(w, 1)
 		bags := l.reshapeSizes(rows, B, ConstSize(n), D)
 		op := map[int64]string{0: "ReduceSum", 1: "ReduceMean", 2: "ReduceMax"}[mode]
@@ -90,8 +94,12 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 		top := l.reduce("ReduceMax", spread, []int64{1}, false)
 		return l.bagResults(l.where(l.Op("Equal", number, l.scalarInt(tensor.Int64, 0)), l.Like(w, 0), top))
 	}
-	if counts != nil {
-		rows = l.where(l.unsqueeze(counts, 1), rows, l.Like(w, 0))
+	summed := counts
+	if end != nil {
+		summed = l.Op("Less", at, end)
+	}
+	if summed != nil {
+		rows = l.where(l.unsqueeze(summed, 1), rows, l.Like(w, 0))
 	}
 	var sum *ssa.Value
 	if l.scatterReduces(scatterAdds) {
@@ -117,6 +125,17 @@ func (l *Lowering) wrapIndex(i int64, w *ssa.Value) int64 {
 		return i + l.static(w, 0)
 	}
 	return i
+}
+
+// endsWith reports that offsets are known to end with the number of indices.
+func endsWith(off *ssa.Value, length Size) bool {
+	t := onnx.ConstOf(off)
+	total, ok := length.Int()
+	if t == nil || !t.HasData() || !ok || t.NumElements() == 0 {
+		return false
+	}
+	starts := t.Int64s()
+	return starts[len(starts)-1] == total
 }
 
 // evenBags gives the size of bags that are all equally long.

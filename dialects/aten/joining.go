@@ -406,6 +406,9 @@ func lowerRepeatInterleave(l *Lowering) *ssa.Value {
 			if l.Rank(times) == 1 && l.Shape(x)[dim].IsConst() && l.Shape(times)[0].IsConst() && !l.Shape(x)[dim].Equal(l.Shape(times)[0]) {
 				l.Fail("repeats must have one entry for each index of dimension %d", dim)
 			}
+			if _, ok := constInts(times); !ok { // one that is known at run time only is for each index
+				times = l.expandTo(times, []Size{l.sizeOf(x, dim)})
+			}
 			return l.gather(x, l.interleaveIndex(times), dim)
 		}
 		one = Size{Value: l.Cast(l.reshape(times), tensor.Int64)}

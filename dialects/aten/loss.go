@@ -138,11 +138,11 @@ func lowerBCELogits(l *Lowering) *ssa.Value {
 	logSigmoid := l.sub(l.Op("Min", x, l.Like(x, 0)), l.Op("Log", l.add(l.Op("Exp", l.Op("Neg", l.Op("Abs", x))), one)))
 	factor := logSigmoid
 	if pw := l.TensorOr("pos_weight"); pw != nil {
-		factor = l.mul(l.add(l.mul(l.sub(pw, one), y), one), logSigmoid)
+		factor = l.mul(l.add(l.mul(l.sub(l.Cast(pw, l.DType(x)), one), y), one), logSigmoid)
 	}
 	loss := l.sub(l.mul(l.sub(one, y), x), factor)
 	if w := l.TensorOr("weight"); w != nil {
-		loss = l.mul(loss, w)
+		loss = l.mul(loss, l.Cast(w, l.DType(x)))
 	}
 	return l.reduceLoss(loss)
 }

@@ -455,6 +455,9 @@ func lowerFusedRMSNorm(l *Lowering) []*ssa.Value {
 // normExcept is the p-norm over all dimensions but dim (kept); over all of them for -1.
 func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 	r := l.Rank(v)
+	if dim < -1 && dim >= -int64(r) { // only -1 is none
+		dim += int64(r)
+	}
 	var axes []int64
 	for i := range r {
 		if int64(i) != dim {

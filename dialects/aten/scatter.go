@@ -448,6 +448,7 @@ func (l *Lowering) indexParts() (x, index, source *ssa.Value, dim, rank int) {
 
 func lowerIndexAdd(l *Lowering) *ssa.Value {
 	x, index, source, dim, rank := l.indexParts()
+	source = l.spreadSource(source, x, dim)
 	if !l.IsConst("alpha") {
 		source = l.mul(source, l.as("alpha", l.DType(x)))
 	} else if l.Float("alpha") != 1 {
@@ -464,6 +465,20 @@ func lowerIndexAdd(l *Lowering) *ssa.Value {
 		return l.likeRank(l.scatterNDAdd(x, l.Cast(l.unsqueeze(index, 1), tensor.Int64), source), rank)
 	}
 	return l.likeRank(l.scatter(x, l.indexRows(index, source, dim), source, dim, "sum"), rank)
+}
+
+// spreadSource repeats a source of size 1 along the axes but dim where x is larger: PyTorch's index_add did so before version 2.
+func (l *Lowering) spreadSource(source, x *ssa.Value, dim int) *ssa.Value {
+	sizes, change := l.allSizes(source), false
+	for i, s := range l.Shape(source) {
+		if want := l.Shape(x)[i]; i != dim && s.Is(1) && !want.Is(1) {
+			sizes[i], change = l.sizeOf(x, i), true
+		}
+	}
+	if !change {
+		return source
+	}
+	return l.expandTo(source, sizes)
 }
 
 func lowerIndexCopy(l *Lowering) *ssa.Value {

@@ -63,76 +63,89 @@ func run(c *passes.Context) error {
 		if p == nil || isProtected(p, axis, l) {
 			continue
 		}
-		protect(f, p, axis, l)
+		tied := p
+		if !p.HasUses() { // the program takes another branch where it is shorter
+			if tied = usedInput(f); tied == nil {
+				continue
+			}
+		}
+		protect(f, p, axis, l, tied)
 		c.Changed("guarded")
 	}
 	return nil
 }
 
-// inputOf finds a used input that has the symbol as a size.
-func inputOf(f *ssa.Func, symbol string) (*ssa.Value, int) {
+// inputOf finds an input that has the symbol as a size, one that is used if there is one.
+func inputOf(f *ssa.Func, symbol string) (found *ssa.Value, axis int) {
 	for _, p := range f.Body.Params {
 		t := p.Tensor()
-		if t == nil || !t.Ranked || !p.HasUses() {
+		if t == nil || !t.Ranked || found != nil && !p.HasUses() {
 			continue
 		}
 		for i, d := range t.Dims {
 			if d.String() == symbol {
-				return p, i
+				if found, axis = p, i; p.HasUses() {
+					return found, axis
+				}
+				break
 			}
 		}
 	}
-	return nil, 0
+	return found, axis
 }
 
-// isProtected reports whether the input p is tied to a check of this axis already, as in a file that was written with one.
+// usedInput finds an input that is used and has axes.
+func usedInput(f *ssa.Func) *ssa.Value {
+	for _, p := range f.Body.Params {
+		if t := p.Tensor(); t != nil && t.Ranked && t.Rank() > 0 && p.HasUses() {
+			return p
+		}
+	}
+	return nil
+}
+
+// isProtected reports whether an input is tied to a check of this axis already, as in a file that was written with one.
 // The pattern is that of protect; a check that an optimizer has taken apart is made anew.
 func isProtected(p *ssa.Value, axis int, l ssa.Limit) bool {
-	for u := range p.Uses() {
-		o := u.Op()
-		if o == nil || o.Kind != "onnx::Expand" || o.Operand(0) != p {
+	for _, gather := range users(p, operand{0, "onnx::Shape"}, operand{0, "onnx::Gather"}) {
+		if index, known := onnx.ConstInts(gather.Operand(1)); !known || !slices.Equal(index, []int64{int64(axis)}) {
 			continue
 		}
-		less := source(o, operand{1, "onnx::Reshape"}, operand{1, "onnx::Add"}, operand{0, "onnx::Cast"}, operand{0, "onnx::Less"})
-		gather := source(less, operand{0, "onnx::Gather"})
-		shape := source(gather, operand{0, "onnx::Shape"})
-		if shape == nil || shape.Operand(0) != p {
-			continue
-		}
-		index, known := onnx.ConstInts(gather.Operand(1))
-		least, bounded := onnx.ConstInts(less.Operand(1))
-		if known && bounded && slices.Equal(index, []int64{int64(axis)}) && len(least) == 1 && least[0] >= l.Min {
-			return true
+		for _, less := range users(gather.Result(0), operand{0, "onnx::Less"}) {
+			least, bounded := onnx.ConstInts(less.Operand(1))
+			if bounded && len(least) == 1 && least[0] >= l.Min &&
+				users(less.Result(0), operand{0, "onnx::Cast"}, operand{0, "onnx::Add"}, operand{1, "onnx::Reshape"}, operand{1, "onnx::Expand"}) != nil {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// operand says which operator defines an operand.
+// operand is an operand of operators of a kind.
 type operand struct {
 	index int
 	kind  ssa.Kind
 }
 
-// source follows operands up from o to the operator that defines the last of them. It is nil where one is defined otherwise.
-func source(o *ssa.Op, path ...operand) *ssa.Op {
-	for _, step := range path {
-		if o == nil {
-			return nil
+// users follows a value down to the operators that it gets to by a path of such operands.
+func users(v *ssa.Value, path ...operand) (found []*ssa.Op) {
+	for u := range v.Uses() {
+		o := u.Op()
+		if o == nil || o.Kind != path[0].kind || o.Operand(path[0].index) != v {
+			continue
 		}
-		v := o.Operand(step.index)
-		if v == nil {
-			return nil
-		}
-		if o = v.Def(); o == nil || o.Kind != step.kind {
-			return nil
+		if len(path) == 1 {
+			found = append(found, o)
+		} else {
+			found = append(found, users(o.Result(0), path[1:]...)...)
 		}
 	}
-	return o
+	return found
 }
 
-// protect ties all uses of the input p to the check that its axis is long enough.
-func protect(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit) {
+// protect ties all uses of an input to the check that an axis of the input p, which may be the same one, is long enough.
+func protect(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit, input *ssa.Value) {
 	b := onnx.Builder{Block: f.Body, Before: f.Body.First()}
 	shape := b.Op("Shape", p)
 	size := b.OpA("Gather", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, shape, b.Const(tensor.ScalarInt(int64(axis))))
@@ -141,9 +154,9 @@ func protect(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit) {
 	checked := b.Op("Reshape", one, b.Op("Add", short, one))
 	checked.Name = fmt.Sprintf("%s.is.at.least.%d", l.Symbol, l.Min)
 	checked.Type = one.Type
-	tied := b.Op("Expand", p, checked)
-	tied.Type = p.Type
-	p.ReplaceUses(tied)
+	tied := b.Op("Expand", input, checked)
+	tied.Type = input.Type
+	input.ReplaceUses(tied)
 	shape.Def().SetOperand(0, p)
-	tied.Def().SetOperand(0, p)
+	tied.Def().SetOperand(0, input)
 }

@@ -21,7 +21,7 @@ TAGS = {
     "windows/amd64": "win_amd64",
     "windows/arm64": "win_arm64",
 }
-COMMANDS = ("aton", "aton-opt")
+COMMANDS = ("aton", "aton-batch", "aton-opt")
 NOTICES = "THIRD-PARTY-LICENSES"
 
 

@@ -26,6 +26,8 @@ type exported struct {
 	Operators map[string]int `json:"operators"`
 	Inputs    []named        `json:"inputs"`
 	Outputs   []named        `json:"outputs"`
+	// Dropped are the places of the inputs that the file leaves out.
+	Dropped []int `json:"dropped,omitempty"`
 }
 
 type named struct {
@@ -37,7 +39,8 @@ func newExport() *cobra.Command {
 	var m model
 	var output, external, names string
 	var renames, axes []string
-	var verbose bool
+	var verbose, drop bool
+	var dropped []int
 	c := &cobra.Command{
 		Use:   "export MODEL [-o OUT.onnx]",
 		Short: "Convert a model to ONNX",
@@ -59,6 +62,7 @@ func newExport() *cobra.Command {
 	f.StringArrayVar(&axes, "output-axes", nil, "`NAME:AXIS=AXISNAME,...`: names of axes of an output, such as boxes:0=detections")
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
+	f.BoolVar(&drop, "drop-unused-inputs", false, "leave out the inputs that no output depends on")
 	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
 	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the documentation of each node, at any opset (from 21 on it is in the metadata)")
 	f.BoolVar(&m.opts.NodeMetadata, "node-metadata", false, "write where each node comes from as its metadata at opsets below 21 too (from 21 on it is there); the file's IR version is 10 then")
@@ -89,6 +93,9 @@ func newExport() *cobra.Command {
 			return cli.Misusef("--verbose writes to standard output: -o needs a file, and --json cannot be there")
 		}
 		m.opts.LearnedNames = names == "learned"
+		if drop {
+			m.opts.DropUnused = func(place int) { dropped = append(dropped, place) }
+		}
 		var err error
 		if m.opts.Names, err = parseRenames(renames); err != nil {
 			return err
@@ -140,7 +147,9 @@ func newExport() *cobra.Command {
 		}
 		switch {
 		case m.json:
-			return printJSON(c.OutOrStdout(), describe(mod, output, values, outputs))
+			told := describe(mod, output, values, outputs)
+			told.Dropped = dropped
+			return printJSON(c.OutOrStdout(), told)
 		case verbose:
 			return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
 		}

@@ -60,6 +60,11 @@ def cause(message):
     return "other: " + re.sub(r"0x[0-9a-f]+|\d+", "N", message.splitlines()[0])[:100]
 
 
+def part(test):
+    """The file and the class of a test."""
+    return test.rpartition("::")[0]
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("tests", help="the folder test/onnx of PyTorch")
@@ -79,10 +84,14 @@ def main():
     passed = sorted(n for n, r in plain.items() if r == "passed")
     failed = {n: ours.get(n, "not run") for n in passed if ours.get(n) != "passed"}
     more = sum(r == "passed" for n, r in ours.items() if plain.get(n) not in ("passed", "skipped"))
-    print(f"{len(plain)} tests; torch.onnx passes {len(passed)}; of these aton passes {len(passed) - len(failed)}; and {more} that torch.onnx fails")
-    causes = collections.Counter(cause(m) for m in failed.values())
-    for text, n in causes.most_common():
-        print(f"{n:6} {text}")
+    classes = sorted({part(n) for n in plain})
+    for c in classes:
+        of = [n for n in passed if part(n) == c]
+        print(f"{c}: {sum(part(n) == c for n in plain)} tests; torch.onnx passes {len(of)}; of these aton passes {sum(n not in failed for n in of)}")
+    print(f"together: {len(plain)} tests; torch.onnx passes {len(passed)}; of these aton passes {len(passed) - len(failed)}; and {more} that torch.onnx fails")
+    causes = collections.Counter((cause(m), part(n)) for n, m in failed.items())
+    for text in sorted({t for t, _ in causes}, key=lambda t: -sum(causes[t, c] for c in classes)):
+        print("| " + " | ".join([*(str(causes[text, c] or "") for c in classes), text]) + " |")
     if a.out:
         with open(a.out, "w") as f:
             f.write("test\tcause\tmessage\n")

@@ -1,10 +1,12 @@
 """The functions that users call."""
 import contextlib
+import inspect
 import os
+import re
 import tempfile
-from typing import Any, BinaryIO, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from . import _rules, _save
+from . import _patch, _rules, _save
 from ._binary import memory_file, run, warn
 from ._errors import Diagnostic, ExportError, VerificationError
 from ._inputs import Axes, axes_of, axes_of_shapes, leaves, type_of
@@ -12,6 +14,10 @@ from ._program import ONNXProgram
 from ._progress import stage
 
 Path = Union[str, "os.PathLike[str]"]
+
+#: what the binary says of axes that are not dynamic
+_ONE_SIZE = re.compile(r"(\w+) must be (\d+) \(axis (\d+) of input (.+?)\)")
+_NO_NAME = re.compile(r"axis (-?\d+) of output (.+): its size is (\d+) always: .*")
 
 _SAVING = {"program": "saving by torch.export", "trace": "saving by torch.jit.trace", "script": "saving the ScriptModule"}
 
@@ -60,6 +66,9 @@ def export(
     source says how a module is saved: "program" by torch.export, "trace" by torch.jit.trace, "auto" tries them in this order; the result's
     `source` names the one that it was. A program keeps what a trace builds in, such as sizes. dynamo=True is "program", dynamo=False "trace".
 
+    Where torch.onnx.export would trace the model (dynamo=False, or a PyTorch whose default that is), the file has the inputs that it has there: numbers
+    among the arguments are inputs without axes, and inputs that are not used are left out.
+
     rules are files of rewrite rules for operators of other libraries, their text, or functions of onnxscript (see aton.rule). state says what becomes of buffers that the model
     changes (drop, outputs, refuse), target whose kernels decide on element types (ort, onnx); options are further flags of `aton export`.
 
@@ -77,12 +86,13 @@ def export(
     args, kwargs = _arguments(model, args, kwargs)
     flags = _flags(export_params, training, operator_export_type, opset_version, do_constant_folding, keep_initializers_as_inputs, custom_opsets,
                    export_modules_as_functions, external_data, state, target)
-    flags += list(options)
+    as_trace = _traces(dynamo)
+    flags += (["--drop-unused-inputs"] if as_trace else []) + list(options)
     folder = tempfile.TemporaryDirectory(prefix="aton-") if f is None or hasattr(f, "write") else None
     path = os.path.join(folder.name, "model.onnx") if folder else os.fspath(f)  # type: ignore[arg-type]
     with _rules.flags(rules) as rule_flags, _mode(model, training):
         flags += rule_flags
-        saved = _Saver(model, args, kwargs, dynamic_axes, dynamic_shapes, input_names, output_names)
+        saved = _Saver(model, args, kwargs, dynamic_axes, dynamic_shapes, input_names, output_names, as_trace)
         program = saved.convert(source, path, flags, folder)
         if dump_exported_program and program.source == "program":
             saved.dump(os.path.join(os.fspath(artifacts_dir), "exported_program.pt2"))
@@ -167,6 +177,14 @@ def _arguments(model: Any, args: Any, kwargs: Optional[Mapping[str, Any]]) -> Tu
     return args, named
 
 
+def _traces(dynamo: Optional[bool]) -> bool:
+    """Reports that torch.onnx.export would trace the model: that exporter makes inputs of numbers, and leaves out inputs that are not used."""
+    if dynamo is not None:
+        return not dynamo
+    default = inspect.signature(_patch.original()).parameters.get("dynamo")
+    return default is None or not default.default
+
+
 def _flags(export_params: bool, training: Any, operator_export_type: Any, opset: Optional[int], folding: bool, as_inputs: Optional[bool],
            custom_opsets: Optional[Mapping[str, int]], functions: Union[bool, Collection[Any]], external: Union[bool, str], state: str, target: str) -> List[str]:
     flags = ["--state", state, "--target", target, "--repro", ""]
@@ -221,30 +239,74 @@ class _Saver:
     """A model that is saved, one way or another, and converted."""
 
     def __init__(self, model: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], dynamic_axes: Optional[Axes], dynamic_shapes: Any,
-                 input_names: Optional[Sequence[str]], output_names: Optional[Sequence[str]]):
+                 input_names: Optional[Sequence[str]], output_names: Optional[Sequence[str]], as_trace: bool):
         self.model, self.args, self.kwargs = model, args, kwargs
         self.input_names, self.output_names = list(input_names or ()), list(output_names or ())
         self.dynamic_axes, self.dynamic_shapes = dynamic_axes, dynamic_shapes
+        self.as_trace, self.numbers = as_trace, False
         self.exported: Any = None
+        #: sizes of axes that are not dynamic, by the name that was given, axis and input; output axes that have no name
+        self.sizes: Dict[Tuple[str, int, str], str] = {}
+        self.unnamed: Set[Tuple[str, int]] = set()
+        self.static: List[Diagnostic] = []
+
+    def ways(self, source: str) -> List[Tuple[str, bool]]:
+        """How the model may be saved, the best way first: by what, and whether the numbers among the arguments are inputs."""
+        kind = _save.kind(self.model)
+        given = (self.args, self.kwargs)
+        numbers = self.as_trace and len(leaves(given, numbers=True)) > len(leaves(given))
+        if kind != "module":
+            sources = [kind]
+        elif source != "auto":
+            sources = [source]
+        else:  # a program has numbers as constants
+            sources = ["program", "trace"] if _save.has_programs() and not numbers else ["trace"]
+        found = [(s, numbers and s != "program") for s in sources]
+        return found + [(s, False) for s, inputs in found if inputs]  # numbers that must be known, such as an axis
 
     def convert(self, source: str, path: str, flags: List[str], folder: Any) -> ONNXProgram:
-        """Converts the model, from the first source that does it."""
-        kind = _save.kind(self.model)
-        sources = {"module": ["program", "trace"] if source == "auto" else [source]}.get(kind, [kind])
-        if source == "auto" and kind == "module" and not _save.has_programs():
-            sources = ["trace"]
+        """Converts the model, in the first way that does it."""
         failures: List[Exception] = []
-        for s in sources:
+        for s, self.numbers in self.ways(source):
             try:
-                result, warnings = self.attempt(s, path, flags)
+                result, warnings = self.relaxed(s, path, flags)
             except Exception as e:  # torch.export and torch.jit fail in many ways, and the next source may do
                 failures.append(e)
+                tried = s
                 continue
             if failures:
                 first = (str(failures[0]).strip() or type(failures[0]).__name__).splitlines()[0]
-                warnings = [*warnings, Diagnostic("source", "warning", f"converted from a {s}: torch.export did not do ({first})")]
-            return ONNXProgram(path, s, result, warnings, folder)
+                text = f"converted from a {s}: torch.export did not do" if s != tried else "the numbers among the arguments are built in, and no inputs"
+                warnings = [*warnings, Diagnostic("source", "warning", f"{text} ({first})")]
+            return ONNXProgram(path, s, result, warnings, folder, self.numbers)
         raise failures[-1] from (failures[0] if len(failures) > 1 else None)
+
+    def relaxed(self, source: str, path: str, flags: List[str]) -> Tuple[Dict[str, Any], List[Diagnostic]]:
+        """Converts the model. torch.onnx takes it on trust that axes are dynamic when it traces; those that the program has one size for get that
+        size, with a warning."""
+        while True:
+            try:
+                result, warnings = self.attempt(source, path, flags)
+                return result, [*warnings, *self.static]
+            except ExportError as e:
+                found = [d for d in map(self.fix, e.diagnostics) if d] if self.as_trace else []
+                if not found:
+                    raise
+                self.static += found
+
+    def fix(self, d: Diagnostic) -> Optional[Diagnostic]:
+        """Makes an axis static that an error says to be. Gives the warning, None where there is nothing to make."""
+        size = _ONE_SIZE.match(d.message) if d.id == "axis-size" else None
+        named = _NO_NAME.fullmatch(d.message)
+        if size and (size[1], int(size[3]), size[4]) not in self.sizes:
+            self.sizes[size[1], int(size[3]), size[4]] = size[2]
+            text = f"axis {size[3]} of input {size[4]} is of size {size[2]} always, and not dynamic"
+        elif named and (named[2], int(named[1])) not in self.unnamed:
+            self.unnamed.add((named[2], int(named[1])))
+            text = f"axis {named[1]} of output {named[2]} is of size {named[3]} always: it has no name"
+        else:
+            return None
+        return Diagnostic("axis-size", "warning", text, d.op, d.file, d.line)
 
     def attempt(self, source: str, path: str, flags: List[str]) -> Tuple[Dict[str, Any], List[Diagnostic]]:
         """Saves the model to memory where the system can, to a file elsewhere, and converts it."""
@@ -280,7 +342,7 @@ class _Saver:
         if source == "script":
             _save.save_script(self.model, path)
             return self.specs(self.bound())
-        traced, arguments = _save.trace(self.model, self.bound())
+        traced, arguments = _save.trace(self.model, self.bound(), self.numbers)
         _save.save_script(traced, path)
         return self.specs(arguments)
 
@@ -300,7 +362,7 @@ class _Saver:
                 shapes = self.dynamic_shapes.get(name) if isinstance(self.dynamic_shapes, Mapping) else self.dynamic_shapes[i] if i < len(self.dynamic_shapes) else None
                 yield from axes_of_shapes(shapes, value, name)
                 continue
-            for _ in leaves(value):
+            for _ in leaves(value, self.numbers):
                 given = self.input_names[place] if place < len(self.input_names) else name
                 place += 1
                 yield axes_of(self.dynamic_axes, given) or axes_of(self.dynamic_axes, name)
@@ -308,7 +370,12 @@ class _Saver:
     def specs(self, arguments: Mapping[str, Any]) -> List[str]:
         """The flags --input."""
         axes = self.axes(arguments)
-        return [w for name, value in arguments.items() for w in ("--input", f"{name}:{type_of(value, axes)}")]
+        return [w for name, value in arguments.items() for w in ("--input", f"{name}:{type_of(value, self.known(name, axes), self.numbers)}")]
+
+    def known(self, name: str, axes: Iterator[Mapping[int, str]]) -> Iterator[Mapping[int, str]]:
+        """The same without the axes of an argument that are not dynamic."""
+        for given in axes:
+            yield {k: v for k, v in given.items() if not any(v == s or k == axis and name == of for s, axis, of in self.sizes)}
 
     def shapes(self) -> Any:
         """What torch.export is told of sizes."""
@@ -323,7 +390,7 @@ class _Saver:
         flags = _names(self.input_names, self.output_names)
         known = {n for name in self.dynamic_axes or () if name not in self.output_names for n in axes_of(self.dynamic_axes, name).values()}
         for name in self.output_names:
-            axes = {k: v for k, v in axes_of(self.dynamic_axes, name).items() if v != "?" and v not in known}
+            axes = {k: v for k, v in axes_of(self.dynamic_axes, name).items() if v != "?" and v not in known and (name, k) not in self.unnamed}
             if axes:
                 flags += ["--output-axes", f"{name}:" + ",".join(f"{k}={v}" for k, v in sorted(axes.items()))]
         return flags

@@ -28,27 +28,26 @@ def axes_of(dynamic_axes: Optional[Axes], name: str) -> Dict[int, str]:
     return {int(k): "?" for k in given}
 
 
-def type_of(value: Any, axes: Iterator[Mapping[int, str]]) -> str:
-    """The type of an argument, in the language of --input. Each tensor takes the next one of axes."""
+def type_of(value: Any, axes: Iterator[Mapping[int, str]], numbers: bool = False) -> str:
+    """The type of an argument, in the language of --input. Each tensor takes the next one of axes. Numbers are inputs, or built in."""
     import torch
 
     if isinstance(value, torch.Tensor):
         return tensor_type(value, next(axes))
     if value is None:
         return "none"
-    if isinstance(value, bool):
-        return f"bool={str(value).lower()}"
-    if isinstance(value, int):
-        return f"int={value}"
-    if isinstance(value, float):
-        return f"float={value!r}"
+    if isinstance(value, (bool, int, float)):
+        if numbers:
+            next(axes)
+            return type(value).__name__
+        return f"{type(value).__name__}={str(value).lower() if isinstance(value, bool) else repr(value)}"
     if isinstance(value, str):
         return "str=" + quote(value)
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
-        return f"{kind}({','.join(type_of(v, axes) for v in value)})"
+        return f"{kind}({','.join(type_of(v, axes, numbers) for v in value)})"
     if isinstance(value, Mapping):
-        return f"dict({','.join(quote(str(k)) + '=' + type_of(v, axes) for k, v in value.items())})"
+        return f"dict({','.join(quote(str(k)) + '=' + type_of(v, axes, numbers) for k, v in value.items())})"
     raise TypeError(f"an argument of type {type(value).__name__} is not supported: tensors, numbers, strings, None and containers of these are")
 
 
@@ -85,14 +84,26 @@ def quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def leaves(value: Any) -> List[Any]:
-    """The tensors in nested containers, depth first, dicts in their order."""
+def leaves(value: Any, numbers: bool = False) -> List[Any]:
+    """The tensors in nested containers, depth first, dicts in their order. With numbers, these too."""
     import torch
 
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) or numbers and isinstance(value, (bool, int, float)):
         return [value]
     if isinstance(value, Mapping):
-        return [t for v in value.values() for t in leaves(v)]
+        return [t for v in value.values() for t in leaves(v, numbers)]
     if isinstance(value, (list, tuple)):
-        return [t for v in value for t in leaves(v)]
+        return [t for v in value for t in leaves(v, numbers)]
     return []
+
+
+def parts(value: Any) -> Dict[str, Any]:
+    """What a tensor or a number is in a file, by what its name ends in. As torch.onnx has it, a number is a tensor without axes, and a quantized tensor
+    is its integers, its scale and its zero point."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return {"": torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)}
+    if value.dtype in (torch.qint8, torch.quint8):
+        return {"_value": value.int_repr(), "_scale": torch.tensor(value.q_scale(), dtype=torch.float64), "_zero_point": torch.tensor(value.q_zero_point())}
+    return {"": value}

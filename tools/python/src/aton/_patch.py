@@ -32,6 +32,14 @@ def unpatch() -> None:
             module.export = _saved.pop(name)
 
 
+def original() -> Callable[..., Any]:
+    """PyTorch's own torch.onnx.export."""
+    import torch.onnx
+
+    found: Callable[..., Any] = _saved.get("torch.onnx", torch.onnx.export)
+    return found
+
+
 def _modules() -> Dict[str, Any]:
     """The modules that have torch.onnx.export."""
     import torch.onnx

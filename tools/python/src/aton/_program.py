@@ -5,13 +5,14 @@ import tempfile
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 from ._errors import Diagnostic
-from ._inputs import leaves
+from ._inputs import leaves, parts
 
 
 class ONNXProgram:
     """An exported model. It is a file, of its own or a temporary one, with the weights beside it if they are large."""
 
-    def __init__(self, path: str, source: str, result: Dict[str, Any], warnings: List[Diagnostic], folder: Optional["tempfile.TemporaryDirectory[str]"] = None):
+    def __init__(self, path: str, source: str, result: Dict[str, Any], warnings: List[Diagnostic], folder: Optional["tempfile.TemporaryDirectory[str]"] = None,
+                 numbers: bool = False):
         #: the file
         self.path = path
         #: what the binary read: "program" (torch.export), "trace", "script" or "file"
@@ -20,6 +21,7 @@ class ONNXProgram:
         self.result = result
         self.warnings = warnings
         self._folder = folder
+        self._numbers = numbers  # numbers among the arguments are inputs
         self._session: Any = None
 
     def __repr__(self) -> str:
@@ -65,12 +67,15 @@ class ONNXProgram:
         return self._session
 
     def __call__(self, *args: Any, **kwargs: Any) -> List[Any]:
-        """Runs the model in onnxruntime on tensors, in the order of the inputs; gives tensors."""
+        """Runs the model in onnxruntime on the arguments of the module, or what tensors there are in them, in their order; gives tensors."""
         import torch
 
         session = self._session or self.initialize_inference_session()
-        tensors = leaves(args) + leaves(kwargs)
+        tensors = [t for v in leaves((args, kwargs), self._numbers) for t in parts(v).values()]
         names = [i.name for i in session.get_inputs()]
+        if len(tensors) > len(names):  # the file may leave out those that it does not use
+            dropped = set(self.result.get("dropped", ()))
+            tensors = [t for i, t in enumerate(tensors) if i not in dropped]
         if len(tensors) != len(names):
             raise TypeError(f"{len(tensors)} tensors are given, the model has the inputs {', '.join(names)}")
         feed = {n: t.detach().cpu().numpy() for n, t in zip(names, tensors)}

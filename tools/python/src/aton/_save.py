@@ -4,7 +4,7 @@ import inspect
 import warnings
 from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
-from ._inputs import leaves
+from ._inputs import leaves, parts
 
 
 def kind(model: Any) -> str:
@@ -130,8 +130,43 @@ def save_program(exported: Any, path: str) -> None:
     """Writes a program."""
     import torch
 
-    with quiet(), open(path, "wb") as f:  # by its name it must end in .pt2
+    with quiet(), _weights_in_place(), open(path, "wb") as f:  # by its name it must end in .pt2
         torch.export.save(exported, f)
+
+
+@contextlib.contextmanager
+def _weights_in_place() -> Iterator[None]:
+    """Has torch.export.save write weights from where they are, as torch.save does. It copies each one twice otherwise, which are gigabytes for the
+    embedding of a large model. What it calls is private: where that is another one, it copies."""
+    import torch
+
+    try:
+        from torch.export.pt2_archive import _package  # 2.8 and newer
+
+        names: List[Tuple[Any, str]] = [(_package, "_get_raw_tensor_bytes"), (_package.PT2ArchiveWriter, "write_bytes")]
+        raw, write = (getattr(holder, name) for holder, name in names)
+    except (ImportError, AttributeError):
+        yield
+        return
+
+    def storage(tensor: torch.Tensor) -> Any:
+        if type(tensor.data) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout == torch.strided and tensor.untyped_storage().nbytes() > 0:
+            return tensor.untyped_storage()
+        return raw(tensor)
+
+    def record(self: Any, name: str, data: Any) -> None:
+        if isinstance(data, torch.UntypedStorage):
+            self.archive_file.write_record(name, data, data.nbytes())
+        else:
+            write(self, name, data)
+
+    try:
+        for (holder, name), function in zip(names, (storage, record)):
+            setattr(holder, name, function)
+        yield
+    finally:
+        for (holder, name), function in zip(names, (raw, write)):
+            setattr(holder, name, function)
 
 
 def save_script(module: Any, path: str) -> None:
@@ -142,35 +177,50 @@ def save_script(module: Any, path: str) -> None:
         torch.jit.save(module, path)
 
 
-def trace(model: Any, arguments: Mapping[str, Any]) -> Tuple[Any, Dict[str, Any]]:
-    """A trace of the model, and the arguments that it takes: the tensors. Others are part of it, as torch.onnx has it."""
+def trace(model: Any, arguments: Mapping[str, Any], numbers: bool) -> Tuple[Any, Dict[str, Any]]:
+    """A trace of the model, and its inputs: the tensors in the arguments, and the numbers if they are to be inputs. What else there is is part of it."""
     import torch
 
-    tensors = all(isinstance(v, torch.Tensor) for v in arguments.values())
-    function = model.forward if hasattr(model, "forward") else model
-    names = list(inspect.signature(function).parameters)
-    if tensors and names[:len(arguments)] == list(arguments) and isinstance(model, torch.nn.Module):
-        try:
-            with quiet():
-                return torch.jit.trace(model, tuple(clones(v) for v in arguments.values()), check_trace=False, strict=False), dict(arguments)
-        except RuntimeError:  # outputs that TorchScript has no type for
-            pass
     flat: Dict[str, Any] = {}
     for name, value in arguments.items():
-        found = leaves(value)
-        for i, t in enumerate(found):
-            flat[name if isinstance(value, torch.Tensor) else f"{name}_{i}"] = t
+        single = not isinstance(value, (list, tuple, Mapping))
+        for i, leaf in enumerate(leaves(value, numbers)):
+            flat.update({(name if single else f"{name}_{i}") + end: t for end, t in parts(leaf).items()})
+    function = model.forward if hasattr(model, "forward") else model
+    names = list(inspect.signature(function).parameters)
+    if isinstance(model, torch.nn.Module) and names[:len(flat)] == list(flat) and len(flat) == len(arguments) and all(flat.get(n) is v for n, v in arguments.items()):
+        try:
+            with quiet():
+                traced = torch.jit.trace(model, tuple(clones(v) for v in flat.values()), check_trace=False, strict=False)
+            if not _quantizes(traced):
+                return traced, flat
+        except RuntimeError:  # outputs that TorchScript has no type for
+            pass
     with quiet():
-        return torch.jit.trace(_flat(model, arguments, list(flat)), tuple(clones(t) for t in flat.values()), check_trace=False, strict=False), flat
+        return torch.jit.trace(_flat(model, arguments, list(flat), numbers), tuple(clones(t) for t in flat.values()), check_trace=False, strict=False), flat
 
 
-def _flat(model: Any, arguments: Mapping[str, Any], names: List[str]) -> Any:
-    """A module that takes the tensors in the arguments. It has the model's parts under their own names."""
+def _quantizes(traced: Any) -> bool:
+    """Reports operators whose results are quantized, and may be outputs."""
+    return any(n.kind().startswith(("quantized::", "aten::quantize_")) for n in traced.inlined_graph.nodes())
+
+
+def _flat(model: Any, arguments: Mapping[str, Any], names: List[str], numbers: bool) -> Any:
+    """A module whose inputs and outputs are tensors, as parts has them. It has the model's parts under their own names."""
     import torch
+
+    def results(value: Any) -> Iterator[Any]:
+        for t in leaves(outputs(value)):
+            if t.is_quantized:
+                from ._quantized import parts
+
+                yield from parts(t)
+            else:
+                yield t
 
     def call(*tensors: Any) -> Any:
         left = iter(tensors)
-        values = {k: _refill(v, left) for k, v in arguments.items()}
+        values = {k: _refill(v, left, numbers) for k, v in arguments.items()}
         if hasattr(model, "forward"):
             signature = inspect.signature(model.forward)
         else:
@@ -186,7 +236,7 @@ def _flat(model: Any, arguments: Mapping[str, Any], names: List[str]) -> Any:
                 kwargs[k] = v
         if args:  # what stands before *args must go by its place
             args = [kwargs.pop(k) for k, p in signature.parameters.items() if k in kwargs and p.kind is p.POSITIONAL_OR_KEYWORD] + args
-        return tuple(leaves(outputs(model(*args, **kwargs))))
+        return tuple(results(model(*args, **kwargs)))
 
     scope: Dict[str, Any] = {"call": call}
     exec(f"def forward(self, {', '.join(names)}):\n    return call({', '.join(names)})\n", scope)
@@ -194,20 +244,26 @@ def _flat(model: Any, arguments: Mapping[str, Any], names: List[str]) -> Any:
     if isinstance(model, torch.nn.Module):
         for attribute in ("_modules", "_parameters", "_buffers"):
             getattr(wrapper, attribute).update(getattr(model, attribute))
+        for name, value in vars(model).items():
+            if isinstance(value, torch.ScriptObject):  # packed weights
+                setattr(wrapper, name, value)
         wrapper.train(model.training)
     return wrapper
 
 
-def _refill(value: Any, tensors: Iterator[Any]) -> Any:
+def _refill(value: Any, tensors: Iterator[Any], numbers: bool) -> Any:
     """The value with other tensors, depth first."""
     import torch
 
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and value.is_quantized:
+        integers, scale, zero = next(tensors), next(tensors).to(torch.float32), next(tensors)
+        return torch.quantize_per_tensor((integers.to(torch.float32) - zero) * scale, scale, zero, value.dtype)
+    if isinstance(value, torch.Tensor) or numbers and isinstance(value, (bool, int, float)):
         return next(tensors)
     if isinstance(value, dict):
-        return type(value)((k, _refill(v, tensors)) for k, v in value.items())
+        return type(value)((k, _refill(v, tensors, numbers)) for k, v in value.items())
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_refill(v, tensors) for v in value))
+        return type(value)(*(_refill(v, tensors, numbers) for v in value))
     if isinstance(value, (list, tuple)):
-        return type(value)(_refill(v, tensors) for v in value)
+        return type(value)(_refill(v, tensors, numbers) for v in value)
     return value
