@@ -2,8 +2,12 @@ package browser
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	bin "encoding/binary"
 	"fmt"
+	"image/png"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -339,6 +343,57 @@ func TestLinks(t *testing.T) {
 	if n := js[int](b, "document.querySelectorAll('.box').length"); n <= closed || !strings.Contains(js[string](b, "location.hash"), "open=") {
 		t.Errorf("%d boxes, then %d", closed, n)
 	}
+}
+
+// The picture is saved as SVG and as PNG.
+func TestDownloads(t *testing.T) {
+	b := newTab(t)
+	b.open(fixture(t, "quantized.pt") + "#view=graph")
+	folder := t.TempDir()
+	allowDownloads(b, folder)
+	b.click("main button", "SVG")
+	if got := downloaded(t, folder, "quantized.pt.svg"); !strings.HasPrefix(string(got), "<svg") || !strings.Contains(string(got), "MaxPool") {
+		t.Errorf("the SVG is %.80s", got)
+	}
+	b.click("main button", "PNG")
+	picture, err := png.Decode(bytes.NewReader(downloaded(t, folder, "quantized.pt.png")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := picture.Bounds().Size(); size.X < 200 || size.Y < 200 {
+		t.Errorf("the PNG has %v pixels", size)
+	}
+}
+
+// What differs from the recorded outputs is red: the output in the list of numbers, its node in the picture.
+func TestWrong(t *testing.T) {
+	b := newTab(t)
+	dir := t.TempDir()
+	model, data := filepath.Join(dir, "model.ir"), filepath.Join(dir, "data.safetensors")
+	const header = `{"0/in/0/x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"0/out/0/y":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}`
+	recorded := safetensors(header, -1, 1, 0, 2) // relu gives 0, 1
+	for file, text := range map[string]string{model: "graph(%x : Float(2)):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n", data: recorded} {
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.open(pageOf(t, model, "--data", data) + "#view=numbers")
+	b.until("document.querySelector('main .row.del .bad')")
+	if got := b.text("main .row.del"); !strings.Contains(got, "Relu") {
+		t.Errorf("the wrong node is %s", got)
+	}
+	b.click("nav button", "Graph")
+	b.until("document.querySelector('.box rect[stroke-width=\"3\"]')")
+}
+
+// safetensors is a file of a header and floats.
+func safetensors(header string, values ...float32) string {
+	out := bin.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	out = append(out, header...)
+	for _, v := range values {
+		out = bin.LittleEndian.AppendUint32(out, math.Float32bits(v))
+	}
+	return string(out)
 }
 
 // All of it can be done without a mouse.
