@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -67,6 +68,12 @@ func TestWeb(t *testing.T) {
 	if said := js[string](b, "document.getElementById('said').innerText"); !strings.Contains(said, "nonsense") {
 		t.Errorf("of a wrong input the page says %q", said)
 	}
+	js[bool](b, `(() => {
+		const dropped = new DataTransfer();
+		dropped.items.add(new File(["graph"], "dropped.ir"));
+		return document.querySelector(".drop").dispatchEvent(new DragEvent("drop", { dataTransfer: dropped, bubbles: true, cancelable: true }));
+	})()`)
+	b.has(".drop", "dropped.ir")
 	b = web(t)
 	allowDownloads(b, folder)
 	b.convert("testdata/resnet18.pt2", "")
@@ -100,8 +107,8 @@ func TestWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) < len(native)*9/10 || len(got) > len(native)*11/10 {
-		t.Errorf("the page wrote %d bytes, the command %d", len(got), len(native))
+	if !bytes.Equal(got, native) {
+		t.Errorf("the page wrote %d bytes, the command %d others", len(got), len(native))
 	}
 }
 
