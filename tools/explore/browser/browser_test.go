@@ -330,6 +330,9 @@ func TestLinks(t *testing.T) {
 	if n := js[int](b, "document.querySelectorAll('section[aria-label=sources] .hit, section[aria-label=sources] .soft').length"); n == 0 {
 		t.Error("no line of source is marked")
 	}
+	// what the mouse is on is marked at both stages
+	js[bool](b, `[...document.querySelectorAll("section[aria-label='right stage'] .row")].find((r) => r.innerText.includes("onnx::LayerNormalization")).dispatchEvent(new MouseEvent("mouseover", { bubbles: true }))`)
+	b.until("document.querySelector('section[aria-label=\"left stage\"] .hover') && document.querySelector('section[aria-label=\"right stage\"] .hover')")
 	b.open(url + hash)
 	if got := b.text("aside h2"); got != kind || js[int](b, "document.querySelectorAll('.row.hit').length") == 0 {
 		t.Errorf("the address shows %s", got)
