@@ -47,5 +47,5 @@ if [ "$(id -u)" = 0 ]; then # what a container from scratch has: nothing but the
   echo "linux/amd64: runs in an empty root"
 fi
 if command -v dpkg-deb >/dev/null; then
-  for package in out/dist/*.deb; do dpkg-deb --contents "$package" | grep -q ' ./usr/bin/aton$'; dpkg-deb --field "$package" Package Version Architecture | paste -sd' '; done
+  for package in out/dist/*.deb; do dpkg-deb --contents "$package" | grep ' ./usr/bin/aton$' >/dev/null; dpkg-deb --field "$package" Package Version Architecture | paste -sd' '; done
 fi
