@@ -33,7 +33,7 @@ wine=$(command -v wine64 wine || ls /usr/lib/wine/wine64 2>/dev/null || true); w
 export WINEDEBUG=-all WINEPREFIX=$copy/wine
 if [ -z "$wine" ]; then
   echo "windows/amd64: not started, wine is missing"
-elif "$wine" out/release/windows-amd64/aton.exe --version 2>&1 | grep -q 'bcryptprimitives.dll not found'; then
+elif [[ $("$wine" out/release/windows-amd64/aton.exe --version 2>&1 || true) == *'bcryptprimitives.dll not found'* ]]; then # no pipe to grep -q: wine fails when that ends
   echo "windows/amd64: not started, this wine is too old for programs of Go (before 9)"
 else
   start windows/amd64 "$wine" out/release/windows-amd64/aton.exe
@@ -47,5 +47,5 @@ if [ "$(id -u)" = 0 ]; then # what a container from scratch has: nothing but the
   echo "linux/amd64: runs in an empty root"
 fi
 if command -v dpkg-deb >/dev/null; then
-  for package in out/dist/*.deb; do dpkg-deb --contents "$package" | grep -q ' ./usr/bin/aton$'; dpkg-deb --field "$package" Package Version Architecture | paste -sd' '; done
+  for package in out/dist/*.deb; do dpkg-deb --contents "$package" | grep ' ./usr/bin/aton$' >/dev/null; dpkg-deb --field "$package" Package Version Architecture | paste -sd' '; done
 fi
