@@ -134,9 +134,6 @@ func TestDebianFiles(t *testing.T) {
 
 // TestOneTarget builds a release for this machine, twice, and looks at what is in it. It takes minutes where nothing has been built yet.
 func TestOneTarget(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds binaries")
-	}
 	t.Setenv("ATON_VERSION", "v1.2.3-rc.1")
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	var folders [2]string

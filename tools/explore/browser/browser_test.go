@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	bin "encoding/binary"
+	"encoding/binary"
 	"fmt"
 	"image/png"
 	"math"
@@ -21,16 +21,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// binary is the command aton, built once.
-var binary string
+// command is aton, built once.
+var command string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "aton-browser")
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "aton")
-	build := exec.Command("go", "build", "-o", binary, "./tools/aton")
+	command = filepath.Join(dir, "aton")
+	build := exec.Command("go", "build", "-o", command, "./tools/aton")
 	build.Dir = "../../.."
 	build.Stderr = os.Stderr
 	status := 1
@@ -54,12 +54,34 @@ var models = map[string][]string{
 func pageOf(t *testing.T, model string, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "page.html")
-	c := exec.Command(binary, append([]string{"explore", model, "--html", out}, args...)...)
+	c := exec.Command(command, append([]string{"explore", model, "--html", out}, args...)...)
 	said, err := c.CombinedOutput()
 	if _, statErr := os.Stat(out); statErr != nil {
 		t.Fatalf("%v: %v\n%s", c.Args, err, said)
 	}
 	return "file://" + out
+}
+
+// serve starts a server of a model's page, which ends with the test, and gives its address.
+func serve(t *testing.T, model string, args ...string) string {
+	t.Helper()
+	c := exec.Command(command, append([]string{"explore", model, "--no-open"}, args...)...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(url)
 }
 
 // fixture is the page of one of the models, with numbers.
@@ -391,10 +413,10 @@ func TestWrong(t *testing.T) {
 
 // safetensors is a file of a header and floats.
 func safetensors(header string, values ...float32) string {
-	out := bin.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	out := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	out = append(out, header...)
 	for _, v := range values {
-		out = bin.LittleEndian.AppendUint32(out, math.Float32bits(v))
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
 	}
 	return string(out)
 }
@@ -451,24 +473,9 @@ func TestKeyboard(t *testing.T) {
 
 // The page of a server runs the model, makes kernels, and runs other pipelines.
 func TestServer(t *testing.T) {
-	c := exec.Command(binary, "explore", "testdata/quantized.pt", "--input", "x:f32[N,3,8,8]", "--no-open")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-	}()
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	url := serve(t, "testdata/quantized.pt", "--input", "x:f32[N,3,8,8]")
 	b := newTab(t)
-	b.open(strings.TrimSpace(url))
+	b.open(url)
 	b.press("4")
 	b.click("main button", "Run in")
 	b.until("document.querySelector('main').innerText.includes('Data set random')")
@@ -543,25 +550,10 @@ func TestLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	c := exec.Command(binary, "explore", name, "--no-open")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-	}()
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	url := serve(t, name)
 	served := time.Since(began)
 	b := newTab(t)
-	b.open(strings.TrimSpace(url))
+	b.open(url)
 	b.has("header", "10000 nodes")
 	paint := js[float64](b, "performance.getEntriesByName('first-contentful-paint')[0].startTime")
 	ready := js[float64](b, "+document.documentElement.dataset.ready")

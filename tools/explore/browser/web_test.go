@@ -22,7 +22,7 @@ func web(t *testing.T) *tab {
 	t.Helper()
 	dir := os.Getenv("ATON_WEB")
 	if dir == "" {
-		t.Skip("ATON_WEB names no folder: make browser-test")
+		t.Fatal("ATON_WEB names no folder with the page: make browser-test")
 	}
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	t.Cleanup(server.Close)
@@ -100,7 +100,7 @@ func TestWeb(t *testing.T) {
 	b.wait("document.getElementById('said').innerText.includes('MB in')")
 	got := downloaded(t, folder, "resnet18.onnx")
 	out := filepath.Join(t.TempDir(), "native.onnx")
-	if said, err := exec.Command(binary, "export", "testdata/resnet18.pt2", "-o", out).CombinedOutput(); err != nil {
+	if said, err := exec.Command(command, "export", "testdata/resnet18.pt2", "-o", out).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
 	native, err := os.ReadFile(out)
@@ -112,22 +112,25 @@ func TestWeb(t *testing.T) {
 	}
 }
 
-// A large model, such as AlexNet's 244 MB, in the page: ATON_LARGE names it, ATON_LARGE_INPUT has the type of its input.
-func TestWebLarge(t *testing.T) {
-	file := os.Getenv("ATON_LARGE")
+// How long each step takes for ResNet-18, or for a large model, such as AlexNet's 244 MB: ATON_LARGE names it, ATON_LARGE_INPUT has the type of
+// its input.
+func TestWebTimes(t *testing.T) {
+	file, input := os.Getenv("ATON_LARGE"), os.Getenv("ATON_LARGE_INPUT")
 	if file == "" {
-		t.Skip("ATON_LARGE names no model")
+		file = "testdata/resnet18.pt2"
 	}
 	b := web(t)
+	said := "document.getElementById('said').innerText"
 	t.Logf("the page is there after %.0f ms", js[float64](b, "+document.documentElement.dataset.waiting"))
-	b.convert(file, os.Getenv("ATON_LARGE_INPUT"))
+	b.convert(file, input)
+	b.wait("document.documentElement.dataset.converted")
 	t.Logf("converted in %s ms: %s", js[string](b, "document.documentElement.dataset.converted"), b.text("header .meta"))
 	b.click("#download", "")
-	b.wait("document.getElementById('said').innerText.includes(' ')")
+	b.wait(said + ".includes('MB in')")
 	t.Logf("written: %s", b.text("#said"))
 	b.click("#run-ort", "")
-	b.wait("document.getElementById('outputs') || document.getElementById('said').innerText.includes(' ') && !document.getElementById('said').innerText.includes('MB')")
-	t.Logf("run: %s", js[string](b, "(document.getElementById('outputs') || document.getElementById('said')).innerText"))
+	b.wait("document.getElementById('outputs')")
+	t.Logf("run: %s", b.text("#outputs"))
 }
 
 // allowDownloads has files go to a folder.
