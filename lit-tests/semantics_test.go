@@ -24,7 +24,7 @@ import (
 // inputs. No graph grows.
 func TestSemantics(t *testing.T) {
 	applied := map[string]bool{}
-	for _, dir := range []string{"simplify", "fold", "shapes"} {
+	for _, dir := range []string{"simplify", "fold", "shapes", "contrib"} {
 		files, err := filepath.Glob("passes/" + dir + "/*.ir")
 		if err != nil {
 			t.Fatal(err)
