@@ -425,7 +425,7 @@ def count(args):
                 for opset in args.opsets.split(","):
                     dynamo = f"{args.dir}/{name}.dynamo{opset}.onnx"
                     theirs = count_nodes(dynamo) if os.path.exists(dynamo) else None
-                    peer = [str(sum(theirs.values())), "-" if args.no_run else verdict(dynamo, data)] if theirs else ["-", "refused"]
+                    peer = [str(sum(theirs.values())), "-" if args.no_run else verdict(dynamo, data)] if theirs else ["-", "-"]
                     for form in ("pt2", "pt"):
                         source = f"{args.dir}/{name}.{form}"
                         if not os.path.exists(source):
