@@ -141,7 +141,7 @@ func (s *walk) declaredType(t ssa.Type) ssa.Type {
 func (s *walk) inputsAsDeclared() bool {
 	want := map[string]*ssa.TensorType{}
 	for _, p := range s.src.Body.Params {
-		want[argName(p.Name)] = p.Tensor()
+		want[ssa.BareName(p.Name)] = p.Tensor()
 	}
 	for _, p := range s.build.out.Body.Params {
 		have, declared := p.Tensor(), want[p.Name]

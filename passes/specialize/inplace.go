@@ -209,7 +209,7 @@ func (s *writes) filledDiagonal(cur *ssa.Value, fill, wrap py.Value) *ssa.Value 
 		step += n
 		n *= shape[i]
 	}
-	s.take(8 * min(shape[0], 1<<40))
+	s.takeElems(shape[0], 8)
 	places := make([]int64, shape[0])
 	for i := range places {
 		places[i] = int64(i) * step

@@ -74,8 +74,8 @@ func constantOp(s *walk, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	v := s.module.fromLiteral(l, o.Results[0].Type)
 	t := v.(*py.Tensor)
 	if n := o.Results[0].Name; fresh && n != "" && t.Val.Name == "" {
-		if !s.build.names[n] {
-			s.build.names = addName(s.build.names, n)
+		if !s.build.names.Taken(n) {
+			s.build.names.Take(n)
 			t.Val.Name = n
 		}
 		heap.ViewOf(t).Storage.Name = n
