@@ -96,7 +96,8 @@ def main():
         with open(a.out, "w") as f:
             f.write("test\tcause\tmessage\n")
             for name, message in failed.items():
-                first = message.splitlines()[0][:200].replace("\t", " ")
+                here = message.splitlines()[0].replace(str(pathlib.Path(a.tests).resolve()) + os.sep, "")
+                first = here[:200].replace("\t", " ")
                 f.write(f"{name}\t{cause(message)}\t{first}\n")
 
 
