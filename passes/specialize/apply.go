@@ -10,6 +10,9 @@ import (
 
 // apply evaluates an op without blocks.
 func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
+	if rs, ok := s.text(o, args); ok {
+		return rs
+	}
 	if o.Kind.Namespace() == "prim" {
 		if rs, ok := s.chosen(o, args); ok {
 			return rs

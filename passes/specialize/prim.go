@@ -209,8 +209,8 @@ func createObject(s *walk, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 
 func raiseException(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	msg := "an exception"
-	if l, ok := args[0].(py.Const); ok && l.Kind == ssa.StrLit {
-		msg = l.Str()
+	if text, ok := textOf(args[0]); ok {
+		msg = text
 	}
 	panic(s.raised(msg))
 }

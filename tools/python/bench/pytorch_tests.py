@@ -38,6 +38,8 @@ def run(tests, files, select, through, results):
     env = dict(os.environ, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1", ATON_RESULTS=str(results))
     while subprocess.run(command, cwd=tests, env=env, stdout=subprocess.DEVNULL).returncode < 0:  # a test took the process with it
         pass
+    if not results.exists():
+        raise SystemExit(f"pytest ran none of {' '.join(files)}; see why: cd {tests} && {' '.join(command[:4])} --collect-only {' '.join(files)}")
     with open(results) as f:
         return dict(json.loads(line) for line in f)
 
