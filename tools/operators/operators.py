@@ -223,6 +223,9 @@ def programs():
     yield "prims_types", f"{p}convert_element_type(x, torch.float64)", (X,), "program"
     yield "prims_sums", f"{p}sum(x, [1]), {p}sum(x, [0, 1]), {p}var(x, [1], 1.0), {p}var(x, [0], 0.0)", (X,), "program"
     yield "symbols", "a.sym_size(x, 0) * x, a.sym_numel(x) + x, a.sym_stride(x, 0) + x, a.sym_storage_offset(x) + x", (X,)
+    # out= of what makes tensors, of the size that it needs and of another one
+    none = "torch.zeros([0])"
+    yield "out_made", f"torch.arange(5, out=torch.zeros([5], dtype=torch.int64)), torch.arange(0.5, n, 0.5, out={none}), torch.full([2, 3], 1.5, out={none}), torch.eye(3, 2, out={none}), torch.linspace(0.0, n, 5, out={none}), torch.ones([x.size(0), 2], out={none})", (X, 2.5)
     # Python's mathematics in scripted code
     yield "math", "math.degrees(n) + x, math.radians(n) + x, math.fabs(-n) + x, math.gamma(n) + x, math.factorial(k) + x, math.modf(n)[0] + x, math.remainder(n, 2.0) + x", (X, 2.75, 4)
     if torchvision:
