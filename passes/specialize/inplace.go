@@ -389,8 +389,10 @@ func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 		s.noteMutation(t)
 		if a != nil && b != nil && a.Ranked && b.Ranked && sameDims(a, b) {
 			s.write(t, v)
-		} else if len(heap.ViewOf(t).Chain) == 0 {
-			// out= resizes a tensor of another size: it gets new memory
+		} else { // out= resizes a tensor of another size: it gets new memory
+			if t.Element {
+				s.fail("alias", "out= changes the size of an element of a list whose length is only known at run time")
+			}
 			st := s.heap.Storage(v, layout.RowMajor(v.Tensor()))
 			err := s.heap.Resize(t.Cell, &heap.View{Storage: st, Strides: layout.RowMajor(v.Tensor())},
 				"out= "+s.where()+" changes the size of the memory that this tensor views; use the form without out=")
@@ -398,8 +400,6 @@ func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 				s.fail("alias", "%v", err)
 			}
 			t.Base, t.Val = v, v
-		} else {
-			s.fail("mutation", "out= resizes a view")
 		}
 		rs = append(rs, t)
 	}
