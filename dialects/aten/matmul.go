@@ -105,7 +105,7 @@ func productOf(a, b string) func(*Lowering) *ssa.Value {
 }
 
 func lowerIntMM(l *Lowering) *ssa.Value {
-	return l.intProduct("self", "mat2")
+	return l.Op("MatMul", l.Cast(l.Tensor("self"), tensor.Int32), l.Cast(l.Tensor("mat2"), tensor.Int32))
 }
 
 func lowerLinear(l *Lowering) *ssa.Value {

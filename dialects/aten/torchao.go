@@ -35,17 +35,6 @@ var torchao = Defs{
 		Doc:   "x * scale of 8-bit floats with a scale for each block",
 		Lower: lowerDequantizeFloat8,
 	},
-	"torchao::int_matmul": {
-		Doc:   "int8 matrix product in int32",
-		Lower: func(l *Lowering) *ssa.Value { return l.intProduct("a", "b") },
-	},
-	"torchao::int_scaled_matmul": {
-		Doc: "int8 matrix product in int32, times a scale for each row",
-		Lower: func(l *Lowering) *ssa.Value {
-			s := l.Tensor("scales1")
-			return l.mul(l.Cast(l.intProduct("a", "b"), l.DType(s)), s)
-		},
-	},
 	"aten::_weight_int8pack_mm": {
 		Doc:   "x @ weight.T * scales, the weight as int8",
 		Lower: lowerInt8PackMM,
@@ -536,11 +525,6 @@ func (l *Lowering) apart(b *ssa.Value) *ssa.Value {
 		y = l.transpose(y, 1, 0)
 	}
 	return y
-}
-
-// intProduct is the product of matrices of int8 in int32.
-func (l *Lowering) intProduct(a, b string) *ssa.Value {
-	return l.Op("MatMul", l.Cast(l.Tensor(a), tensor.Int32), l.Cast(l.Tensor(b), tensor.Int32))
 }
 
 func lowerInt8PackMM(l *Lowering) *ssa.Value {
