@@ -180,7 +180,7 @@ operators: ## make the archive of one program an operator that no other suite ha
 	rm -rf out/operators
 	$(PYTHON) tools/operators/operators.py --out out/operators
 	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
-	GOCOVERDIR=out out/pick -out testdata/operators -least 1e9 out/operators
+	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 out/operators
 
 # PYTHON has torchao beside PyTorch
 quantized: ## make the archive of programs that torchao quantized; PYTHON=FILE has torchao
