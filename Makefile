@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -181,6 +181,14 @@ operators: ## make the archive of one program an operator that no other suite ha
 	$(PYTHON) tools/operators/operators.py --out out/operators
 	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
 	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 out/operators
+
+# PYTHON has torchao beside PyTorch
+quantized: ## make the archive of programs that torchao quantized; PYTHON=FILE has torchao
+	rm -rf out/quantized
+	$(PYTHON) tools/torchao/torchao_table.py --cases out/quantized
+	cp out/quantized/quantized.tsv testdata/quantized.tsv
+	rm out/quantized/quantized.tsv
+	$(PYTHON) tools/randprog/pack.py out/quantized testdata/quantized.tar.gz --count 1000
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
 conformance-models: build .venv/ready ## whole networks; LARGE=1 for the large ones too

@@ -163,3 +163,49 @@ func evaluate(t *testing.T, m *ssa.Module, dir string, rtol, atol float64) error
 	}
 	return nil
 }
+
+// TestQuantizedWeights converts programs whose weights torchao quantized: no weight is in the file in more bits than it was
+// quantized to. That the numbers are PyTorch's is tested with the other recorded programs (tools/cases).
+func TestQuantizedWeights(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := pack.Unpack("testdata/quantized.tar.gz", dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		opset int
+		want  tensor.DType
+	}{
+		{"int8_weight_row.float32", 13, tensor.Int8},
+		{"int8_dynamic_int8_weight.bfloat16", 20, tensor.Int8},
+		{"float8_weight_row.float32", 20, tensor.Float8E4M3FN},
+		{"intx_int4_weight_group_32.float32", 20, tensor.Int8},
+		{"intx_int4_weight_group_32.float32", 21, tensor.Int4},
+		{"intx_int4_weight_group_32_zero_points.bfloat16", 21, tensor.Int4},
+		{"int8_dynamic_int4_weight_zero_points.float32", 21, tensor.Int4},
+		{"intx_int2_weight_group_32.float32", 25, tensor.Int2},
+	} {
+		opts := aton.Options{Opset: c.opset}
+		m, err := aton.Load(filepath.Join(dir, c.name, "model.pt2"), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := aton.Lower(m, opts); err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for o := range m.Main().Body.AllOps() {
+			lit, ok := o.Attr("value")
+			if !ok || lit.Tensor == nil || lit.Tensor.NumElements() < 8*64 {
+				continue
+			}
+			found = true
+			if lit.Tensor.DType != c.want {
+				t.Errorf("%s at opset %d: a weight of %v", c.name, c.opset, lit.Tensor.DType)
+			}
+		}
+		if !found {
+			t.Errorf("%s at opset %d: no weight", c.name, c.opset)
+		}
+	}
+}

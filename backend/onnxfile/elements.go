@@ -65,8 +65,20 @@ func (m *model) copyFile(w io.Writer, r *io.SectionReader) error {
 	return nil
 }
 
-// elements writes the elements in row-major order; strided data goes through a small buffer.
+// elements writes the elements in row-major order, as many of them in a byte as the type has.
 func (m *model) elements(w io.Writer, t *tensor.Tensor) error {
+	if bits := t.DType.Bits(); bits > 0 && bits < 8 {
+		p := &packer{w: w, bits: bits}
+		if err := m.wholeBytes(p, t); err != nil {
+			return err
+		}
+		return p.flush()
+	}
+	return m.wholeBytes(w, t)
+}
+
+// wholeBytes writes the elements as they are in memory; strided data goes through a small buffer.
+func (m *model) wholeBytes(w io.Writer, t *tensor.Tensor) error {
 	size, n := int64(t.DType.Size()), t.NumElements()
 	if n == 0 {
 		return nil
@@ -74,6 +86,16 @@ func (m *model) elements(w io.Writer, t *tensor.Tensor) error {
 	src := t.Storage.Bytes[t.Offset*size:]
 	if t.IsContiguous() {
 		return m.copyBytes(w, src[:n*size])
+	}
+	if r := len(t.Shape); r == 2 && t.Strides[0] == 1 && t.Shape[0] > 1 && t.Strides[1] >= t.Shape[0] && uintptr(unsafe.Pointer(&src[0]))%uintptr(size) == 0 {
+		switch size {
+		case 1:
+			return transposed[byte](w, src, t)
+		case 2:
+			return transposed[uint16](w, src, t)
+		case 4:
+			return transposed[uint32](w, src, t)
+		}
 	}
 	buf := make([]byte, 0, chunk+16)
 	r := len(t.Shape)
@@ -105,4 +127,41 @@ func (m *model) elements(w io.Writer, t *tensor.Tensor) error {
 			return err
 		}
 	}
+}
+
+// bandSize is about the number of bytes of a band of rows that transposed writes at once.
+const bandSize = 4 << 20
+
+// transposed writes a matrix that lies in memory column by column. Rows are made in bands, and a band in squares, each in a
+// place of its own: the rows of a band are often a power of two apart, where they would push each other out of the cache.
+func transposed[E byte | uint16 | uint32](w io.Writer, src []byte, t *tensor.Tensor) error {
+	const side = 32
+	size := int(t.DType.Size())
+	rows, columns, stride := int(t.Shape[0]), int(t.Shape[1]), int(t.Strides[1])
+	band := min(rows, max(bandSize/(columns*size), side))
+	buf := make([]E, band*columns)
+	var square [side * side]E
+	for first := 0; first < rows; first += band {
+		n := min(band, rows-first)
+		for c0 := 0; c0 < columns; c0 += side {
+			width := min(side, columns-c0)
+			for r0 := 0; r0 < n; r0 += side {
+				height := min(side, n-r0)
+				for c := range width {
+					at := ((c0+c)*stride + first + r0) * size
+					from := unsafe.Slice((*E)(unsafe.Pointer(&src[at])), height)
+					for r, e := range from {
+						square[r*side+c] = e
+					}
+				}
+				for r := range height {
+					copy(buf[(r0+r)*columns+c0:][:width], square[r*side:])
+				}
+			}
+		}
+		if _, err := w.Write(unsafe.Slice((*byte)(unsafe.Pointer(&buf[0])), n*columns*size)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,10 @@
 package onnxfile
 
-import "github.com/aton-project/aton/ssa/tensor"
+import (
+	"io"
+
+	"github.com/aton-project/aton/ssa/tensor"
+)
 
 // packedSize is the number of bytes that n elements take in a file.
 func packedSize(d tensor.DType, n int64) int64 { return (n*int64(d.Bits()) + 7) / 8 }
@@ -23,16 +27,36 @@ func unpack(d tensor.DType, n int64, b []byte) []byte {
 	return out
 }
 
-// pack is the other way round. Tensors of other types stay as they are.
-func pack(t *tensor.Tensor) *tensor.Tensor {
-	bits := t.DType.Bits()
-	if bits >= 8 || t.DType == tensor.String {
-		return t
+// packer writes elements of 4 or 2 bits, which it is given with a byte each, as a file has them.
+type packer struct {
+	w    io.Writer
+	bits int
+	// out is what is packed and not written yet; the last of its bytes has room for further elements where n is no multiple of
+	// those that a byte holds.
+	out []byte
+	n   int // elements in out
+}
+
+func (p *packer) Write(b []byte) (int, error) {
+	each := 8 / p.bits
+	for _, v := range b {
+		if p.n%each == 0 {
+			if len(p.out) >= chunk {
+				if err := p.flush(); err != nil {
+					return 0, err
+				}
+			}
+			p.out = append(p.out, 0)
+		}
+		p.out[len(p.out)-1] |= v & (1<<p.bits - 1) << (p.n % each * p.bits)
+		p.n++
 	}
-	n, each := t.NumElements(), 8/bits
-	out := make([]byte, packedSize(t.DType, n))
-	for i, v := range t.Bytes() {
-		out[i/each] |= v & (1<<bits - 1) << (i % each * bits)
-	}
-	return tensor.New(tensor.Uint8, []int64{int64(len(out))}, out)
+	return len(b), nil
+}
+
+// flush writes what there is; elements that follow begin a byte.
+func (p *packer) flush() error {
+	_, err := p.w.Write(p.out)
+	p.out, p.n = p.out[:0], 0
+	return err
 }

@@ -70,7 +70,7 @@ func newInitializer(p *onnxpb.TensorProto, t *tensor.Tensor) (initializer, error
 		}
 	}
 	meta, err := marshal(p)
-	return initializer{name, pack(t), meta, raw}, err
+	return initializer{name, t, meta, raw}, err
 }
 
 // external reports whether the elements go to the data file.
@@ -78,8 +78,11 @@ func (m *model) external(in *initializer) bool {
 	return m.location != "" && in.large()
 }
 
+// size is the number of bytes of the elements in a file.
+func (in *initializer) size() int64 { return packedSize(in.t.DType, in.t.NumElements()) }
+
 // large reports elements that may lie in a data file.
-func (in *initializer) large() bool { return in.raw && in.t.NumBytes() >= externalThreshold }
+func (in *initializer) large() bool { return in.raw && in.size() >= externalThreshold }
 
 // encode gives the bytes of the TensorProto before the elements, and how many bytes of elements follow.
 func (m *model) encode(in *initializer, offset int64) (b []byte, data int64) {
@@ -89,7 +92,7 @@ func (m *model) encode(in *initializer, offset int64) (b []byte, data int64) {
 	case m.external(in):
 		b = append(b, in.meta...)
 		for _, kv := range [...][2]string{
-			{"location", m.location}, {"offset", strconv.FormatInt(offset, 10)}, {"length", strconv.FormatInt(in.t.NumBytes(), 10)},
+			{"location", m.location}, {"offset", strconv.FormatInt(offset, 10)}, {"length", strconv.FormatInt(in.size(), 10)},
 		} {
 			var e []byte
 			e = protowire.AppendTag(e, 1, protowire.BytesType)
@@ -104,7 +107,7 @@ func (m *model) encode(in *initializer, offset int64) (b []byte, data int64) {
 	}
 	b = append(b, in.meta...)
 	b = protowire.AppendTag(b, fieldTensorRawData, protowire.BytesType)
-	return protowire.AppendVarint(b, uint64(in.t.NumBytes())), in.t.NumBytes()
+	return protowire.AppendVarint(b, uint64(in.size())), in.size()
 }
 
 func (m *model) graphSize(external bool) int64 {
@@ -144,7 +147,7 @@ func (m *model) eachOffset(f func(in *initializer, offset int64) error) error {
 		if err := f(in, at); err != nil {
 			return err
 		}
-		at += in.t.NumBytes()
+		at += in.size()
 	}
 	return nil
 }
@@ -192,7 +195,7 @@ func (m *model) writeData(w io.Writer) error {
 		if _, err := w.Write(pad[:offset-at]); err != nil {
 			return err
 		}
-		at = offset + in.t.NumBytes()
+		at = offset + in.size()
 		return m.elements(w, in.t)
 	})
 }

@@ -1,6 +1,7 @@
 package onnxfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -106,7 +107,11 @@ func tensorProto(t *tensor.Tensor) (*onnxpb.TensorProto, error) {
 	}
 	p.Name = nil
 	if in.raw {
-		p.RawData = append([]byte{}, in.t.Bytes()...)
+		var b bytes.Buffer
+		if err := (&model{}).elements(&b, in.t); err != nil {
+			return nil, err
+		}
+		p.RawData = append([]byte{}, b.Bytes()...)
 	}
 	return p, nil
 }

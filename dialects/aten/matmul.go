@@ -57,7 +57,7 @@ func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
 		// a sum of nothing, which onnxruntime does not take everywhere
 		return l.expand(l.Like(a, 0), l.shapeOf(l.Op("MatMul", a, b)))
 	}
-	return l.Op("MatMul", a, b)
+	return l.weighted(a, b)
 }
 
 // sameDType returns the element type that all operands have. Products do not promote: PyTorch raises where the types
@@ -130,11 +130,10 @@ func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 	if l.Rank(x) == 2 && b != nil && l.Rank(b) == 1 && l.DType(x).IsFloat() && !l.noSum(x, w) {
 		return l.OpA("Gemm", []ssa.Attr{intAttr("transB", 1)}, x, w, b)
 	}
-	y := l.intMatMul(x, l.transpose(w, 1, 0))
 	if b != nil {
-		y = l.add(y, b)
+		return l.add(l.intMatMul(x, l.apart(l.transpose(w, 1, 0))), b)
 	}
-	return y
+	return l.intMatMul(x, l.transpose(w, 1, 0))
 }
 
 func lowerInner(l *Lowering) *ssa.Value {

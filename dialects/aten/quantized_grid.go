@@ -17,7 +17,7 @@ var sameGrid = map[ssa.Kind]bool{
 	"aten::unsqueeze": false, "aten::squeeze": false, "aten::expand": false, "aten::channel_shuffle": false, "aten::dropout": false,
 	"quantized::dropout": false, "aten::index_select": false, "aten::unflatten": false, "aten::detach": false, "aten::alias": false, "aten::max": false, "aten::min": false,
 	"aten::chunk": false, "aten::split": false, "aten::split_with_sizes": false, "aten::tensor_split": false, "aten::unbind": false, "prim::ListUnpack": false, "aten::pad": false, "aten::constant_pad_nd": false, "aten::reflection_pad1d": false, "aten::_unsafe_view": false,
-	"aten::reflection_pad2d": false, "aten::to": false,
+	"aten::reflection_pad2d": false, "aten::to": false, "aten::cat": true, "aten::concat": true, "aten::stack": true,
 }
 
 // ownGrid are operators whose results are on a grid of their own: 256 steps from zero.
@@ -57,6 +57,14 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 		path = append(path, v)
 		if o = v.Def(); o == nil || o.NumOperands() == 0 {
 			break
+		}
+		if o.Kind == "aten::cat" || o.Kind == "aten::concat" || o.Kind == "aten::stack" { // the grid of the first one
+			es, ok := ListElems(o.Operand(0))
+			if !ok || len(es) == 0 {
+				break
+			}
+			v = es[0]
+			continue
 		}
 		if _, same := sameGrid[o.Kind]; !same {
 			break

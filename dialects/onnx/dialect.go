@@ -54,15 +54,56 @@ func NamesAll(o *ssa.Op) bool {
 	return o.Kind == "onnx::BatchNormalization" && o.AttrInt("training_mode", 0) != 0
 }
 
-// StaysQuantized reports an op on constants that is not to be computed at export:
-// runtimes compute with the integers of quantized weights, and these are small.
+// StaysQuantized reports an op on constants that is not to be computed at export: it makes numbers of more bits out of
+// quantized weights, which are small as long as they are integers or 8-bit floats. Runtimes compute with these, or compute it
+// when they load the file.
 func StaysQuantized(o *ssa.Op) bool {
-	if o.Kind != "onnx::DequantizeLinear" {
-		return false
+	switch o.Kind {
+	case "onnx::DequantizeLinear":
+		t := o.Operand(0).Tensor()
+		return t != nil && t.Ranked && len(t.Dims) > 0
+	case "onnx::Cast":
+		t := o.Operand(0).Tensor()
+		if t == nil || t.DType == tensor.Bool || !many(t) || tensor.FromONNX(int(o.AttrInt("to", 0))).Size() <= t.DType.Size() {
+			return false
+		}
+		return t.DType.Bits() <= 8 && t.DType.Size() > 0 || isScale(o.Results[0])
 	}
-	t := o.Operand(0).Tensor()
-	return t != nil && t.Ranked && len(t.Dims) > 0
+	return false
 }
+
+// isScale reports a value that is the scale of DequantizeLinears, and nothing else.
+func isScale(v *ssa.Value) bool {
+	for u := range v.Uses() {
+		if u.Op() == nil || u.Op().Kind != "onnx::DequantizeLinear" || u.Op().Operand(1) != v {
+			return false
+		}
+	}
+	return v.HasUses()
+}
+
+// CastScale converts the scales of a DequantizeLinear, which are as much a part of quantized weights: many constants stay as
+// they are, and a Cast is built ([StaysQuantized]).
+func (b *Builder) CastScale(v *ssa.Value, d tensor.DType) *ssa.Value {
+	as := *b
+	if t := v.Tensor(); t != nil && many(t) && v.DType().Size() < d.Size() {
+		as.FoldLimit = 0
+	}
+	return as.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(d.ONNX()))}}, v)
+}
+
+// many reports a tensor that is large enough to be a quantized weight.
+func many(t *ssa.TensorType) bool {
+	shape, ok := t.Static()
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	return ok && n >= quantizedWeight
+}
+
+// quantizedWeight is the number of elements from which on constants of 8 bits and less are taken for quantized weights.
+const quantizedWeight = 256
 
 // ConstOf gives the tensor that a value always has: that of an onnx::Constant or
 // of a prim::Constant of a tensor. Nil if there is none.

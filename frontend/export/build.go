@@ -37,12 +37,15 @@ type importer struct {
 	depth   int
 	ops     int
 	asserts []assertion
+	wrapped map[string]wrapped // inputs that are objects of tensor subclasses, and their parts that are
+	parts   map[*tensor.Tensor]*ssa.Value
 	values  map[string]string // of symbols that depend on data: the value that is one, and its line
 }
 
 func newImporter(r *reader, p *program) *importer {
 	im := &importer{reader: r, p: p, m: newModule(), consts: map[string]*ssa.Value{},
-		ints: map[int64]*ssa.Value{}, frames: map[locKey]diag.Frame{}, values: map[string]string{}}
+		ints: map[int64]*ssa.Value{}, frames: map[locKey]diag.Frame{}, values: map[string]string{},
+		wrapped: map[string]wrapped{}, parts: map[*tensor.Tensor]*ssa.Value{}}
 	im.syms = newSymbols(r.warn)
 	return im
 }
@@ -244,21 +247,15 @@ func (im *importer) symbolsOf(vs []*ssa.Value) []string {
 // constants makes the weights.
 func (im *importer) constants(sc *scope) {
 	im.w = im.openWeights()
-	bound := map[*tensor.Tensor]*ssa.Value{}
 	for i := range im.p.inputs {
 		in := &im.p.inputs[i]
 		switch in.kind {
 		case parameter, buffer, tensorConstant:
-			t := im.w.get(in.target)
-			v := bound[t]
-			if v == nil {
-				o := im.hoist(ssa.TensorOf(t))
-				o.SetAttr("value", ssa.TensorValue(t))
-				v = o.Results[0]
-				v.Name = im.names.Unique(in.target)
-				bound[t] = v
+			if o := im.w.subclass(in.target); o != nil {
+				im.wrapped[in.arg.s] = wrapped{in.target, o}
+				continue
 			}
-			sc.vals[in.arg.s] = v
+			sc.vals[in.arg.s] = im.weight(im.w.get(in.target), in.target)
 		}
 	}
 	for _, c := range sc.g.constants {
@@ -271,6 +268,19 @@ func (im *importer) constants(sc *scope) {
 		o.Results[0].Name = im.names.Unique(c.name)
 		sc.vals[c.name] = o.Results[0]
 	}
+}
+
+// weight makes a weight; a tensor that several names refer to is one value.
+func (im *importer) weight(t *tensor.Tensor, name string) *ssa.Value {
+	v := im.parts[t]
+	if v == nil {
+		o := im.hoist(ssa.TensorOf(t))
+		o.SetAttr("value", ssa.TensorValue(t))
+		v = o.Results[0]
+		v.Name = im.names.Unique(name)
+		im.parts[t] = v
+	}
+	return v
 }
 
 // hoist adds a constant behind those that are there, before all other operators.
@@ -352,6 +362,9 @@ func (im *importer) value(sc *scope, a *argument, t ssa.Type) *ssa.Value {
 	switch a.tag {
 	case tagTensor, tagSymInt, tagSymFloat, tagSymBool:
 		v := sc.vals[a.s]
+		if o, ok := im.wrapped[a.s]; ok && v == nil {
+			im.failNode(sc, "save ep.run_decompositions({}), which resolves it into operators on its parts", "%s is a tensor of class %s, and is used as a whole", o.name, o.object.Class)
+		}
 		if v == nil {
 			im.failNode(sc, "", "the value %q is not defined", a.s)
 		}

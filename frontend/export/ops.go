@@ -32,9 +32,6 @@ func (im *importer) special(sc *scope, n *node, k ssa.Kind, overload string, arg
 		im.linearCrossEntropy(sc, n, args, names)
 		return true
 	}
-	if k.Namespace() != "aten" {
-		return false
-	}
 	arg := func(name string) *argument {
 		for i := range names {
 			if names[i] == name {
@@ -42,6 +39,13 @@ func (im *importer) special(sc *scope, n *node, k ssa.Kind, overload string, arg
 			}
 		}
 		return nil
+	}
+	if k == "export::access_subclass_inner_tensor" {
+		im.innerTensor(sc, n, arg("src_subclass_tensor"), arg("attr"))
+		return true
+	}
+	if k.Namespace() != "aten" {
+		return false
 	}
 	switch k.Name() {
 	case "_assert_scalar", "_assert_async":

@@ -24,12 +24,16 @@ type weights struct {
 	tensors  map[string]*tensor.Tensor
 	storages map[string]*tensor.Storage
 	views    map[string]*tensor.Tensor // equal views of one storage are one tensor
-	names    []string
+	// wrapped are the weights that are objects of tensor subclasses, pickled those of all records that were read.
+	wrapped map[string]*pickle.Subclass
+	pickled map[string]any
+	names   []string
 }
 
 func (r *reader) openWeights() *weights {
 	w := &weights{r: r, raw: map[string]payload{}, folder: map[string]string{}, tensors: map[string]*tensor.Tensor{},
-		storages: map[string]*tensor.Storage{}, views: map[string]*tensor.Tensor{}}
+		storages: map[string]*tensor.Storage{}, views: map[string]*tensor.Tensor{}, wrapped: map[string]*pickle.Subclass{},
+		pickled: map[string]any{}}
 	if r.flat {
 		for _, base := range []string{"serialized_state_dict", "serialized_constants"} {
 			switch {
@@ -104,9 +108,12 @@ func (w *weights) saved(record string) {
 		if !ok {
 			w.r.fail(record, "", "a name is %s", pickle.Describe(k))
 		}
-		if t, ok := d.Values[i].(*tensor.Tensor); ok {
-			w.tensors[name] = t
+		switch v := d.Values[i].(type) {
+		case *tensor.Tensor:
+			w.tensors[name] = v
 			w.names = append(w.names, name)
+		case *pickle.Subclass:
+			w.wrapped[name] = v
 		}
 	}
 }
@@ -134,7 +141,34 @@ func (w *weights) unpickle(record string, data []byte) any {
 	return v
 }
 
-// get gives a weight. The data stays in the file.
+// subclass gives a weight that is an object of a tensor subclass, nil if it is a plain tensor.
+func (w *weights) subclass(name string) *pickle.Subclass {
+	p, ok := w.raw[name]
+	if !ok || !p.pickle {
+		return w.wrapped[name]
+	}
+	record := w.folder[name] + "/" + p.path
+	v, ok := w.pickled[record]
+	if !ok {
+		data, err := w.r.a.Bytes(record)
+		if err != nil {
+			w.r.failErr(record, err)
+		}
+		v = w.unpickle(record, data)
+		w.pickled[record] = v
+	}
+	switch v := v.(type) {
+	case *pickle.Subclass:
+		return v
+	case *tensor.Tensor:
+		w.tensors[name] = v
+	default:
+		w.r.fail(record, "", "%s is %s, not a tensor", name, pickle.Describe(v))
+	}
+	return nil
+}
+
+// get gives a weight that is a plain tensor. The data stays in the file.
 func (w *weights) get(name string) *tensor.Tensor {
 	if t := w.tensors[name]; t != nil {
 		return t
@@ -145,8 +179,6 @@ func (w *weights) get(name string) *tensor.Tensor {
 	}
 	record := w.folder[name] + "/" + p.path
 	switch {
-	case p.pickle:
-		w.r.fail(record, "export the model with plain tensors as weights", "%s is a tensor subclass or an object, which is stored as a pickle", name)
 	case p.meta == nil:
 		w.r.fail(record, "", "%s is no tensor", name)
 	case p.meta.layout != 7:

@@ -198,6 +198,10 @@ func (r *Tensors) Call(g Global, args Tuple) (any, bool, error) {
 			if fn == g {
 				return nil, true, fmt.Errorf("refers to itself")
 			}
+			if fn == wrapperSubclass {
+				s, err := subclass(args)
+				return s, true, err
+			}
 			return r.Call(fn, inner)
 		}
 	case "collections":
@@ -271,6 +275,33 @@ func (r *Tensors) Call(g Global, args Tuple) (any, bool, error) {
 		}
 	}
 	return nil, false, nil
+}
+
+// wrapperSubclass is the function that makes a tensor that wraps others. Its own arguments are the class, the type of the
+// elements and the sizes that the tensor pretends to have; the state of the object comes behind it.
+var wrapperSubclass = Global{"torch._utils", "_rebuild_wrapper_subclass"}
+
+// subclass reads (function, class, arguments, state) of a tensor that wraps others: torch._tensor._rebuild_from_type_v2.
+func subclass(args Tuple) (*Subclass, error) {
+	class, ok := args[1].(Global)
+	if !ok {
+		return nil, fmt.Errorf("the class is %s", Describe(args[1]))
+	}
+	if inner := args[2].(Tuple); len(inner) == 0 || inner[0] != any(class) {
+		return nil, fmt.Errorf("the arguments are not those of class %s", class)
+	}
+	if len(args) < 4 {
+		return nil, fmt.Errorf("the object of class %s has no state", class)
+	}
+	state := args[3]
+	if t, ok := state.(Tuple); ok && len(t) == 2 && t[1] == nil { // (the dict, what is in slots)
+		state = t[0]
+	}
+	d, ok := state.(*Dict)
+	if !ok {
+		return nil, fmt.Errorf("the state of the object of class %s is %s", class, Describe(state))
+	}
+	return &Subclass{Class: class, State: d}, nil
 }
 
 func pair(v any) ([]any, bool) {

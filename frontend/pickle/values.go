@@ -7,7 +7,7 @@ import "fmt"
 
 // A value of a pickle is one of: nil, bool, int64, *big.Int, float64,
 // complex128, string, Bytes, Tuple, *List, *Dict, *Set, Global, *Object, *Call,
-// or what a hook made.
+// or what a hook made, such as *tensor.Tensor and *Subclass ([Tensors]).
 type (
 	// Tuple is a tuple.
 	Tuple []any
@@ -40,6 +40,14 @@ type Call struct {
 	Fn    Global
 	Args  Tuple
 	State any
+}
+
+// Subclass is a tensor of a class of its own that wraps other tensors, as torch._utils._rebuild_wrapper_subclass makes
+// one: a quantized weight, for example. The class is a name and nothing of it runs; what its objects consist of is in State.
+type Subclass struct {
+	Class Global
+	// State has the attributes of the object: *tensor.Tensor, *Subclass, and plain data.
+	State *Dict
 }
 
 // Dict is a dict in insertion order.
@@ -107,6 +115,8 @@ func Describe(v any) string {
 		return "the name " + v.String()
 	case *Object:
 		return "an object of " + v.Class.String()
+	case *Subclass:
+		return "a tensor of class " + v.Class.String()
 	case *Call:
 		return "the result of " + v.Fn.String()
 	}

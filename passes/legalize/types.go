@@ -304,6 +304,9 @@ func (l *legalizer) cast(d *onnx.Downgrade, v *ssa.Value, c tensor.DType) *ssa.V
 	if v.DType() == c {
 		return v
 	}
+	if d.Node.Kind == "onnx::DequantizeLinear" {
+		return d.CastScale(v, c)
+	}
 	return d.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(c.ONNX()))}}, v)
 }
 

@@ -23,6 +23,7 @@ import (
 //
 //   - cases are programs of PyTorch, which `make pick` chooses by the statements that they reach,
 //   - operators are programs of one operator each that the cases have not (`make operators`),
+//   - quantized are programs whose weights torchao quantized (`make quantized`),
 //   - nodes are tests that the onnx package has for its operators, each written at other opsets.
 //
 // Together they have all operators of PyTorch that can be lowered, but for those that tested.txt leaves out: the analyzer
@@ -31,6 +32,7 @@ func TestRecorded(t *testing.T) {
 	var seen kinds
 	t.Run("cases", func(t *testing.T) { picked(t, "cases", 300, &seen) })
 	t.Run("operators", func(t *testing.T) { picked(t, "operators", 200, &seen) })
+	t.Run("quantized", func(t *testing.T) { picked(t, "quantized", 60, &seen) })
 	t.Run("nodes", func(t *testing.T) { picked(t, "nodes", 100, nil) })
 	const list = "../analyzers/deftest/tested.txt"
 	var tested strings.Builder

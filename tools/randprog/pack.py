@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packs cases into a reproducible tar.gz: model.pt, case.json and the data sets of the smallest ones.
+"""Packs cases into a reproducible tar.gz: model.pt (or model.pt2 where there is no other), case.json and the data sets of the smallest ones.
 
     python3 pack.py CASES OUT.tar.gz --count 200 [--skip RESULTS.jsonl]
 
@@ -12,6 +12,11 @@ import io
 import json
 import os
 import tarfile
+
+
+def program(folder):
+    archive = os.path.join(folder, "model.pt")
+    return archive if os.path.exists(archive) else archive + "2"
 
 
 def main():
@@ -32,11 +37,11 @@ def main():
         for case in sorted(os.listdir(os.path.join(opts.cases, suite))):
             folder = os.path.join(opts.cases, suite, case)
             if os.path.exists(os.path.join(folder, "case.json")) and f"{suite}/{case}" not in left_out:
-                found.append((os.path.getsize(os.path.join(folder, "model.pt")), case, folder))
+                found.append((os.path.getsize(program(folder)), case, folder))
     found = sorted(found)[:opts.count]
     with open(opts.out, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as gz, tarfile.open(fileobj=gz, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for _, case, folder in sorted(found, key=lambda f: f[1]):
-            names = ["model.pt", "case.json"]
+            names = [os.path.basename(program(folder)), "case.json"]
             for d in ("test_data_set_0", "test_data_set_1"):
                 if os.path.isdir(os.path.join(folder, d)):
                     names += [f"{d}/{n}" for n in sorted(os.listdir(os.path.join(folder, d)))]
