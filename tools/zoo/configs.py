@@ -40,6 +40,8 @@ def shrink(values, general, special, prefix=""):
             out[key] = [general.get(key, 1)]
     if values.get("head_dim") and values.get("head_dim") == values.get("qk_rope_head_dim") and prefix + "head_dim" not in special:
         out["head_dim"] = out["qk_rope_head_dim"]  # another name of the rotary part
+    if values.get("kv_lora_rank") and "num_key_value_heads" in out and prefix + "num_key_value_heads" not in special:
+        out["num_key_value_heads"] = out["num_attention_heads"]  # latent attention has a key for each head
     for path, value in special.items():  # what the default one does not have
         if path.startswith(prefix) and "." not in path[len(prefix):]:
             out[path[len(prefix):]] = value
@@ -79,12 +81,13 @@ def draw(model):
     """Draws the weights so that none of them is without effect: matrices that keep the size of what they multiply, scales near one,
     biases that are not zero."""
     generator = torch.Generator().manual_seed(1)
+    kernels = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.modules.conv._ConvNd)}
     with torch.no_grad():
         for name, p in model.named_parameters():
             if not p.is_floating_point() or p.numel() == 0:
                 continue
             if p.dim() >= 2:
-                p.normal_(0, p.shape[-1] ** -0.5, generator=generator)
+                p.normal_(0, (p[0].numel() if id(p) in kernels else p.shape[-1]) ** -0.5, generator=generator)
             elif bool((p == p.flatten()[0]).all()):
                 low, high = (0.8, 1.2) if p.flatten()[0] == 1 else (-0.1, 0.1)
                 p.uniform_(low, high, generator=generator)

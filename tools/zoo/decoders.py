@@ -21,12 +21,12 @@ def models():
 class Decoder(torch.nn.Module):
     """Logits and what the decoder keeps, of tokens, their mask, and what it kept before."""
 
-    def __init__(self, model):
+    def __init__(self, model, keeps=True):
         super().__init__()
-        self.model = model
+        self.model, self.keeps = model, keeps
         known = inspect.signature(model.forward).parameters
         self.masked = "attention_mask" in known
-        self.options = {k: v for k, v in (("use_cache", True), ("return_dict", True)) if k in known}
+        self.options = {k: v for k, v in (("use_cache", keeps), ("return_dict", True)) if k in known}
         self.slot = self.form = None
         self.paths = []
 
@@ -52,7 +52,7 @@ class Decoder(torch.nn.Module):
         if self.paths:
             kept = cache.rebuild(self.form, dict(zip(self.paths, tensors)))
         out = self.call(ids, mask, kept)
-        found = cache.find(out)
+        found = self.keeps and cache.find(out)
         return (out["logits"], *(t.clone() for _, t in cache.leaves(found[1]))) if found else (out["logits"],)
 
 
@@ -72,7 +72,7 @@ def chain(decoder, ids, mask):
         step = ids
         for _ in range(TOKENS + 1):
             out = decoder.call(step, mask, kept)
-            found = cache.find(out)
+            found = decoder.keeps and cache.find(out)
             logits.append(out["logits"][:, -1].clone())
             step = logits[-1].argmax(-1, keepdim=True)
             tokens.append(step)
@@ -110,20 +110,21 @@ def make(name):
     text = config.get_text_config(decoder=True)
     vocabulary = getattr(text, "vocab_size", None) or 80
 
-    said = chain(Decoder(model), *prompt(vocabulary, 2, 5))
+    keeps = configs.option(name, "_cache", True)
+    said = chain(Decoder(model, keeps), *prompt(vocabulary, 2, 5))
     with apply_patches("dynamo"):
-        first = Decoder(model)
+        first = Decoder(model, keeps)
         masks = 2 if first.masked else 1
         sizes = {(b, s): list(prompt(vocabulary, b, s)) for b, s in ((2, 5), (3, 5), (2, 7), (3, 7))}
         with torch.no_grad():
-            found = cache.find(first.call(*(programs.clone(sizes[2, 5]))))
+            found = keeps and cache.find(first.call(*(programs.clone(sizes[2, 5]))))
         kept = [p for p, _ in cache.leaves(found[1])] if found else []
         ins = ["input_ids", "attention_mask"][:masks]
         starts = {k: v[:masks] for k, v in sizes.items()}
         axes = programs.free({"B": (starts[2, 5], starts[3, 5]), "S": (starts[2, 5], starts[2, 7])})
         outs = ["logits"] + ["present" + p for p in kept]
         out = [programs.Program("prefill", first, ins, [starts[2, 5], starts[3, 7]], axes, outs)]
-        if not kept or not configs.option(name, "_cache", True):
+        if not kept:
             return out, said
 
         second = first.keeping(found[0], found[1])

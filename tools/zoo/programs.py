@@ -1,4 +1,6 @@
 """Programs of a model: what goes in, what comes out, which axes are free, and the two archives that PyTorch makes of each."""
+import inspect
+
 import torch
 
 TOLERANCE = 1e-3  # of the greatest element; what PyTorch's own programs must keep too
@@ -14,7 +16,12 @@ class Program:
     def __init__(self, name, module, names, samples, axes, output_names):
         self.name, self.module, self.names, self.samples, self.axes, self.output_names = name, module, names, samples, axes, output_names
         with torch.no_grad():
-            self.outputs = [module(*clone(s)) for s in samples]
+            self.outputs = [listed(module(*clone(s))) for s in samples]
+
+
+def listed(out):
+    """What a module gives, as a list."""
+    return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
 def clone(tensors):
@@ -46,8 +53,9 @@ def free(sizes):
 def export(p):
     """(exported program, the axes that it leaves free)."""
     shapes = tuple({i: torch.export.Dim.AUTO for i in axes} for axes in p.axes)
+    varied = any(q.kind is q.VAR_POSITIONAL for q in inspect.signature(p.module.forward).parameters.values())
     try:
-        program = torch.export.export(p.module, tuple(clone(p.samples[0])), dynamic_shapes=(shapes,), strict=False)
+        program = torch.export.export(p.module, tuple(clone(p.samples[0])), dynamic_shapes=(shapes,) if varied else shapes, strict=False)
     except Exception:
         try:  # a message about fixed sizes is not worth a model: the example's sizes then
             program = torch.export.export(p.module, tuple(clone(p.samples[0])), strict=False)
@@ -63,8 +71,7 @@ def holds(run, p, sample):
     """Whether PyTorch's own program gives the model's outputs for a sample."""
     try:
         with torch.no_grad():
-            got = run(*clone(p.samples[sample]))
+            got = listed(run(*clone(p.samples[sample])))
     except Exception:
         return False
-    got = got if isinstance(got, (tuple, list)) else (got,)
     return len(got) == len(p.outputs[sample]) and all(near(a, b) for a, b in zip(got, p.outputs[sample]))

@@ -155,7 +155,7 @@ def score(opts, name):
                 rows.append([name, row["name"], source, verdict, n, seconds, message])
             if not os.path.exists(os.path.join(folder, "said.npz")):
                 continue
-            if source not in what["follows"]:
+            if source not in what.get("follows", ["pt2", "trace"]):
                 rows.append([name, "tokens", source, "torch-cannot", "", "", "PyTorch's own programs give other logits when tokens are fed back, or are for one length"])
             elif all(v == "right" for v in verdicts.values()):
                 verdict, message = feed(folder, what, sessions)
