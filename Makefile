@@ -180,7 +180,7 @@ operators: ## make the archive of one program an operator that no other suite ha
 	rm -rf out/operators
 	$(PYTHON) tools/operators/operators.py --out out/operators
 	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
-	GOCOVERDIR=out out/pick -out testdata/operators -least 1e9 out/operators
+	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 out/operators
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
 conformance-models: build .venv/ready ## whole networks; LARGE=1 for the large ones too

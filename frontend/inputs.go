@@ -80,15 +80,7 @@ func hasParam(f *ssa.Func, name string) bool {
 
 // isCalled reports that a parameter has that name, up to the number that PyTorch adds in printed graphs.
 func isCalled(p *ssa.Value, name string) bool {
-	return p.Name == name || argName(p) == name
-}
-
-// argName is the name of a parameter without that number.
-func argName(p *ssa.Value) string {
-	if i := strings.LastIndexByte(p.Name, '.'); i > 0 && i+1 < len(p.Name) && strings.Trim(p.Name[i+1:], "0123456789") == "" {
-		return p.Name[:i]
-	}
-	return p.Name
+	return p.Name == name || ssa.BareName(p.Name) == name
 }
 
 // ownNames gives the specs with the program's names of inputs, where they have those of the file. A name that the program
@@ -117,7 +109,7 @@ func (o Options) ownNames(m *ssa.Module) []spec.Input {
 		i := slices.IndexFunc(specs, func(in spec.Input) bool { return isCalled(p, in.Name) })
 		if i < 0 && count == 1 && k < len(o.InputNames) && !hasParam(f, o.InputNames[k]) {
 			if i = slices.IndexFunc(specs, func(in spec.Input) bool { return in.Name == o.InputNames[k] }); i >= 0 {
-				specs[i].Name = argName(p)
+				specs[i].Name = ssa.BareName(p.Name)
 			}
 		}
 		if i >= 0 {

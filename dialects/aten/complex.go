@@ -1,10 +1,12 @@
 package aten
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -37,7 +39,7 @@ func (l *Lowering) parts(v *ssa.Value) (re, im *ssa.Value) {
 	if d := v.Def(); d != nil && d.Kind == complexPair {
 		return d.Operand(0), d.Operand(1)
 	}
-	rd := realOf(v.DType())
+	rd := RealOf(v.DType())
 	if t := onnx.ConstOf(v); t != nil && t.HasData() && t.DType != tensor.Complex32 {
 		n := t.NumElements()
 		a, b := make([]float64, n), make([]float64, n)
@@ -57,6 +59,18 @@ func (l *Lowering) parts(v *ssa.Value) (re, im *ssa.Value) {
 		return l.Block.InsertBefore(l.Before, k, l.Loc, []*ssa.Value{v}, t).Results[0]
 	}
 	return part(realOfOp), part(imagOfOp)
+}
+
+// Pair is the complex tensor of two real ones of one type and shape.
+func (l *Lowering) Pair(re, im *ssa.Value) *ssa.Value { return l.complexOf(re, im) }
+
+// Parts are the real and the imaginary part of a complex tensor, of the same shape.
+func (l *Lowering) Parts(v *ssa.Value) (re, im *ssa.Value) {
+	re, im = l.parts(v)
+	if a, b := re.Tensor(), im.Tensor(); !a.Ranked || !b.Ranked || !slices.EqualFunc(a.Dims, b.Dims, sym.Expr.Equal) {
+		im = l.Op("Expand", im, l.shapeOf(re))
+	}
+	return re, im
 }
 
 // partsAs gives both parts of an argument, a number or a tensor, in a real type.
@@ -289,7 +303,7 @@ func (l *Lowering) complexBilinear() []*ssa.Value {
 
 // complexType is the type of the parts of what the arguments promote to.
 func (l *Lowering) complexType(names ...string) tensor.DType {
-	d := realOf(l.argType(names...))
+	d := RealOf(l.argType(names...))
 	if d == tensor.Undefined {
 		return tensor.Float32
 	}
@@ -396,7 +410,7 @@ func (l *Lowering) castComplex(x *ssa.Value, d tensor.DType) *ssa.Value {
 	if !d.IsComplex() {
 		return l.Cast(re, d)
 	}
-	rd := realOf(d)
+	rd := RealOf(d)
 	re = l.Cast(re, rd)
 	if im == nil {
 		return l.complexOf(re, l.fill(l.shapeOf(re), rd, ssa.Int(0)))

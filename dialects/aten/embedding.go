@@ -54,14 +54,15 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 	var end *ssa.Value // (1), nil for the end of the indices: what is behind it counts in a mean and is not in its sum
 	if l.Bool("include_last_offset") {
 		fast := pad < 0 && d != tensor.Float64 // only PyTorch's fast sums end at the last offset; other bags go to the end of the indices
-		if fast && mode == 1 && !endsWith(off, l.sizeOf(idx, 0)) {
+		if fast && (mode == 0 || mode == 1 && !endsWith(off, l.sizeOf(idx, 0))) {
 			end = l.Op("Slice", off, l.i64(-1), l.i64(math.MaxInt64), l.i64(0))
-		} else if fast && mode == 0 {
-			end := l.Op("Slice", off, l.i64(-1), l.i64(math.MaxInt64), l.i64(0))
+		}
+		if end != nil && mode == 0 {
 			idx = l.Op("Slice", idx, l.i64(0), end, l.i64(0))
 			if per != nil {
 				per = l.Op("Slice", per, l.i64(0), end, l.i64(0))
 			}
+			end = nil // the indices themselves end there now
 		}
 		off = l.Op("Slice", off, l.i64(0), l.i64(-1), l.i64(0))
 	}

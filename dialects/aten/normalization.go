@@ -366,6 +366,9 @@ func (l *Lowering) groups(x *ssa.Value, groups int64) *ssa.Value {
 // numGroups is how many groups the channels of x are divided into.
 func (l *Lowering) numGroups(x *ssa.Value, name string) int64 {
 	g := l.Int(name)
+	if l.Rank(x) < 2 {
+		l.Fail("expects at least 2 dimensions, found %d", l.Rank(x))
+	}
 	if c, ok := l.Shape(x)[1].Int(); g < 1 || ok && c%g != 0 {
 		l.Fail("%d channels are not divided into %d groups", c, g)
 	}

@@ -22,7 +22,7 @@ func Promote(a, b tensor.DType) tensor.DType {
 		return a
 	case a.IsComplex() || b.IsComplex():
 		// the width of the wider real part
-		return complexOf(Promote(realOf(a), realOf(b)))
+		return complexOf(Promote(RealOf(a), RealOf(b)))
 	case a.IsFloat() && b.IsFloat():
 		if a.Size() == b.Size() {
 			return tensor.Float32 // float16 with bfloat16
@@ -59,7 +59,8 @@ func mixedSign(unsigned, signed tensor.DType) tensor.DType {
 	return tensor.Int64
 }
 
-func realOf(d tensor.DType) tensor.DType {
+// RealOf is the type of the parts of complex numbers of a type; types of real numbers are their own.
+func RealOf(d tensor.DType) tensor.DType {
 	switch d {
 	case tensor.Complex32:
 		return tensor.Float16

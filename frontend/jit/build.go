@@ -55,6 +55,8 @@ type (
 type scope struct {
 	vars   map[string]val
 	parent *scope
+	// optional are the types that variables are declared with which hold None.
+	optional map[string]*ssa.OptionalType
 }
 
 func (s *scope) get(name string) (val, bool) {
@@ -66,7 +68,27 @@ func (s *scope) get(name string) (val, bool) {
 	return nil, false
 }
 
-func newScope(parent *scope) *scope { return &scope{map[string]val{}, parent} }
+func newScope(parent *scope) *scope { return &scope{vars: map[string]val{}, parent: parent} }
+
+// declareOptional notes that a variable which holds None is of type t.
+func (s *scope) declareOptional(name string, t *ssa.OptionalType) {
+	if s.optional == nil {
+		s.optional = map[string]*ssa.OptionalType{}
+	}
+	s.optional[name] = t
+}
+
+// carried is the type with which a variable that holds x goes into a loop: one that is declared to be optional may be set there.
+func (s *scope) carried(name string, x *ssa.Value) ssa.Type {
+	if x.Type == ssa.NoneType {
+		for ; s != nil; s = s.parent {
+			if t := s.optional[name]; t != nil {
+				return t
+			}
+		}
+	}
+	return general(x.Type)
+}
 
 // builder compiles one function.
 type builder struct {
@@ -309,6 +331,11 @@ func (b *builder) assign(a *pyast.Assign) {
 			v = x
 		}
 		b.target(a.Targets[0], v)
+		if n, name := a.Targets[0].(*pyast.Name); name {
+			if t, optional := hint.(*ssa.OptionalType); optional {
+				b.scope.declareOptional(n.ID, t)
+			}
+		}
 		return
 	}
 	vals := b.unpack(b.expr(a.Value), len(a.Targets), a.Value.At())
@@ -577,7 +604,7 @@ func (b *builder) loop(pos int, target *pyast.Name, trips *ssa.Value, cond pyast
 		v, _ := b.scope.get(n)
 		x := v.(*ssa.Value)
 		operands = append(operands, x)
-		types[i] = general(x.Type)
+		types[i] = b.scope.carried(n, x)
 	}
 	b.at(pos)
 	loc := b.location()

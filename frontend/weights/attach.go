@@ -42,8 +42,8 @@ func Attach(m *ssa.Module, s *Set) (unused []string, err error) {
 func (s *Set) lookup(name string) (string, *tensor.Tensor) {
 	candidates := []string{name, strings.TrimPrefix(name, "self.")}
 	for _, n := range candidates {
-		if i := strings.LastIndexByte(n, '.'); i > 0 && strings.Trim(n[i+1:], "0123456789") == "" {
-			candidates = append(candidates, n[:i]) // the number that makes a name unique
+		if bare := ssa.BareName(n); bare != n {
+			candidates = append(candidates, bare)
 		}
 	}
 	for _, n := range candidates {

@@ -512,66 +512,97 @@ func (l *lowerer) returned(v *ssa.Value, b *ssa.Block) *ssa.Value {
 
 func (l *lowerer) ifOp(o *ssa.Op, dst *ssa.Block) {
 	cond := l.value(o.Operand(0))
-	types := make([]ssa.Type, len(o.Results))
-	for i, r := range o.Results {
-		types[i] = onnxType(l.m, r.Type)
-	}
 	if cond == nil {
 		l.lost = true
 		return
 	}
-	n := dst.Append("onnx::If", o.Loc, []*ssa.Value{cond}, types...)
+	n := dst.Append("onnx::If", o.Loc, []*ssa.Value{cond}, l.types(o.Results)...)
 	for _, src := range o.Blocks {
 		b := n.AddBlock()
 		l.block(src, b)
-		l.returns(src, b, nil)
+		l.returns(src, b)
 	}
-	l.finish(o, n)
+	l.finish(o, n, dst)
 }
 
-// returns sets what a block returns, after extra values.
-func (l *lowerer) returns(src, b *ssa.Block, want []ssa.Type) {
-	vs := make([]*ssa.Value, 0, src.NumReturns())
-	for i := range src.NumReturns() {
-		w := l.returned(src.Return(i), b)
+// isComplex reports a tensor of complex numbers, which goes into and out of blocks as a pair of real ones.
+func isComplex(v *ssa.Value) bool { return v.Tensor() != nil && v.DType().IsComplex() }
+
+// types are the ONNX types of what blocks give.
+func (l *lowerer) types(vs []*ssa.Value) []ssa.Type {
+	var types []ssa.Type
+	for _, v := range vs {
+		if isComplex(v) {
+			part := v.Tensor().WithDType(aten.RealOf(v.DType()))
+			types = append(types, part, part)
+		} else {
+			types = append(types, onnxType(l.m, v.Type))
+		}
+	}
+	return types
+}
+
+// passed converts values that go into blocks or out of them, at the end of b; ok is false if one has no form.
+func (l *lowerer) passed(vs []*ssa.Value, b *ssa.Block) (out []*ssa.Value, ok bool) {
+	for _, v := range vs {
+		w := l.returned(v, b)
 		if w == nil {
 			l.lost = true
-			return
+			return nil, false
 		}
-		vs = append(vs, w)
+		if isComplex(v) && isComplex(w) {
+			re, im := l.low.Parts(w)
+			out = append(out, re, im)
+		} else {
+			out = append(out, w)
+		}
 	}
-	if !l.stuck() {
+	return out, true
+}
+
+// returns sets what a block returns.
+func (l *lowerer) returns(src, b *ssa.Block) {
+	if vs, ok := l.passed(src.Returns(), b); ok && !l.stuck() {
 		b.SetReturns(vs...)
 	}
 }
 
-func (l *lowerer) finish(o, n *ssa.Op) {
+// received sets vs to what blocks give or take for them: ws, of which two are one that is complex.
+func (l *lowerer) received(vs, ws []*ssa.Value, b *ssa.Block) {
+	l.low.Block, l.low.Before = b, nil
+	for _, v := range vs {
+		w := ws[0]
+		if ws = ws[1:]; isComplex(v) {
+			w, ws = l.low.Pair(w, ws[0]), ws[1:]
+		}
+		l.set(v, w)
+	}
+}
+
+func (l *lowerer) finish(o, n *ssa.Op, dst *ssa.Block) {
 	if !l.stuck() {
 		if err := onnx.Infer(n); err != nil {
 			l.bad = append(l.bad, Unconverted{Kind: o.Kind, Loc: o.Loc, Failure: &aten.Failure{ID: "internal", Message: err.Error()}})
 		}
 	}
-	for i, r := range o.Results {
-		l.set(r, n.Results[i])
-	}
+	l.received(o.Results, n.Results, dst)
 }
 
 func (l *lowerer) loop(o *ssa.Op, dst *ssa.Block) {
-	operands := make([]*ssa.Value, o.NumOperands())
-	for i := range operands {
-		if operands[i] = l.returned(o.Operand(i), dst); operands[i] == nil {
-			l.lost = true
-			return
-		}
+	operands, ok := l.passed(o.Operands(), dst)
+	if !ok {
+		return
 	}
-	types := make([]ssa.Type, len(o.Results))
-	for i, r := range o.Results {
-		types[i] = onnxType(l.m, r.Type)
-	}
-	n := dst.Append("onnx::Loop", o.Loc, operands, types...)
+	n := dst.Append("onnx::Loop", o.Loc, operands, l.types(o.Results)...)
 	src := o.Blocks[0]
 	b := n.AddBlock()
 	param := func(p *ssa.Value) {
+		if isComplex(p) {
+			part := l.types([]*ssa.Value{p})[0]
+			re, im := b.AddParam("", part), b.AddParam("", part)
+			l.received([]*ssa.Value{p}, []*ssa.Value{re, im}, b)
+			return
+		}
 		q := b.AddParam(p.Name, onnxType(l.m, p.Type))
 		if p.Type == ssa.IntType {
 			q.Sym = p.Sym
@@ -584,8 +615,8 @@ func (l *lowerer) loop(o *ssa.Op, dst *ssa.Block) {
 		param(p)
 	}
 	l.block(src, b)
-	l.returns(src, b, nil)
-	l.finish(o, n)
+	l.returns(src, b)
+	l.finish(o, n, dst)
 }
 
 // Summary groups what could not be converted by operator, in order of first appearance.

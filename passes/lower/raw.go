@@ -3,7 +3,6 @@ package lower
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -29,11 +28,7 @@ func Raw(m *ssa.Module, opset int) {
 			f.Body.RemoveParam(i)
 			continue
 		}
-		name := p.Name
-		if dot := strings.LastIndexByte(name, '.'); dot > 0 && strings.Trim(name[dot+1:], "0123456789") == "" {
-			name = name[:dot] // x.1 is the user's x
-		}
-		if t, ok := given[name]; ok {
+		if t, ok := given[ssa.BareName(p.Name)]; ok {
 			p.Type = t
 		}
 		p.Type = onnxType(m, p.Type)

@@ -23,19 +23,18 @@ const constants = `  %none : NoneType = prim::Constant()
 `
 
 // kinds of programs: the operators of one unit, where @ is the number of the unit and < the result of the unit before. A
-// unit may name what head defines.
+// unit may name what its head defines.
 var kinds = map[string]struct {
 	params string
 	ops    int
 	unit   string
-	head   string
 }{
 	// operators one behind the other
 	"chain": {"%x : Float(N, 8, 16)", 4, `
   %a@ : Tensor = aten::relu(<)
   %b@ : Tensor = aten::mul(%a@, %half)
   %c@ : Tensor = aten::sigmoid(%b@)
-  %y@ : Tensor = aten::tanh(%c@)`, ""},
+  %y@ : Tensor = aten::tanh(%c@)`},
 	// layers of a residual network of matrix products, views with sizes that are computed, slices and joins
 	"layers": {"%x : Float(N, 8, 16), %w : Float(16, 16), %v : Float(16)", 20, `
   %a@ : Tensor = aten::matmul(<, %w)
@@ -57,7 +56,7 @@ var kinds = map[string]struct {
   %o@ : Tensor = aten::sigmoid(%k@)
   %q@ : Tensor = aten::mul(%o@, %h@)
   %r@ : Tensor = aten::tanh(%q@)
-  %y@ : Tensor = aten::add(%r@, <, %1)`, ""},
+  %y@ : Tensor = aten::add(%r@, <, %1)`},
 	// branches on data, with writes in one of them, and small loops
 	"branches": {"%x : Float(N, 8, 16)", 14, `
   %s@ : Tensor = aten::sum(<, %none)
@@ -77,7 +76,7 @@ var kinds = map[string]struct {
       %f@ : Tensor = aten::tanh(%e@)
       %h@ : Tensor = aten::mul(%f@, %half)
       %k@ : Tensor = aten::add(%h@, %x, %1)
-      -> (%true, %k@)`, ""},
+      -> (%true, %k@)`},
 	// views, views of views, and writes through them
 	"writes": {"%x : Float(N, 8, 16)", 14, `
   %z@ : Tensor = aten::clone(<, %none)
@@ -93,7 +92,7 @@ var kinds = map[string]struct {
   %j@ : Tensor = aten::add(%a@, %a@, %1)
   %k@ : Tensor = aten::unsqueeze(%j@, %1)
   %l@ : Tensor = aten::sub_(%z@, %k@, %1)
-  %y@ : Tensor = aten::mul(%z@, %half)`, ""},
+  %y@ : Tensor = aten::mul(%z@, %half)`},
 	// writes to one tensor all along, which has views from before
 	"aliases": {"%x : Float(N, 8, 16)", 6, `
   %a@ : Tensor = aten::select(%x, %1, %3)
@@ -101,7 +100,7 @@ var kinds = map[string]struct {
   %c@ : Tensor = aten::slice(%x, %2, %1, %4, %1)
   %d@ : Tensor = aten::mul_(%c@, %half)
   %e@ : Tensor = aten::relu(%a@)
-  %y@ : Tensor = aten::add_(%x, %half, %1)`, ""},
+  %y@ : Tensor = aten::add_(%x, %half, %1)`},
 	// reads and writes by index, mask and slice
 	"indexing": {"%x : Float(N, 8, 16), %i : Long(5)", 16, `
   %a@ : Tensor?[] = prim::ListConstruct(%none, %i)
@@ -119,27 +118,25 @@ var kinds = map[string]struct {
   %o@ : Tensor = aten::index_put(%l@, %a@, %b@, %true)
   %p@ : Tensor = aten::add(%k@, %n@, %1)
   %q@ : Tensor = aten::mul(%o@, %p@)
-  %y@ : Tensor = aten::tanh(%q@)`, ""},
+  %y@ : Tensor = aten::tanh(%q@)`},
 	// a dict that grows
 	"dicts": {"%x : Float(N, 8, 16)", 4, `
   %k@ : str = prim::Constant[value="k@"]()
    = aten::_set_item(%d, %k@, <)
   %a@ : Tensor = aten::__getitem__(%d, %k@)
-  %y@ : Tensor = aten::relu(%a@)`, `
-  %d : Dict(str, Tensor) = prim::DictConstruct()`},
+  %y@ : Tensor = aten::relu(%a@)`},
 	// a list that grows
 	"lists": {"%x : Float(N, 8, 16)", 3, `
   %l@ : Tensor[] = aten::append(%l, <)
   %a@ : Tensor = aten::__getitem__(%l, %m1)
-  %y@ : Tensor = aten::relu(%a@)`, `
-  %l : Tensor[] = prim::ListConstruct()`},
+  %y@ : Tensor = aten::relu(%a@)`},
 	// a tensor that grows
 	"joins": {"%x : Float(N, 8, 16)", 2, `
   %l@ : Tensor[] = prim::ListConstruct(<, %x)
-  %y@ : Tensor = aten::cat(%l@, %1)`, ""},
+  %y@ : Tensor = aten::cat(%l@, %1)`},
 	// a view of a view of a view
 	"views": {"%x : Float(N, 8, 16)", 1, `
-  %y@ : Tensor = aten::transpose(<, %1, %2)`, ""},
+  %y@ : Tensor = aten::transpose(<, %1, %2)`},
 }
 
 // Kinds are the kinds of programs that Program writes.
@@ -152,6 +149,14 @@ func Kinds() []string {
 	return out
 }
 
+// heads are the operators in front of the units, for the kinds that have some.
+var heads = map[string]string{
+	"dicts": `
+  %d : Dict(str, Tensor) = prim::DictConstruct()`,
+	"lists": `
+  %l : Tensor[] = prim::ListConstruct()`,
+}
+
 // Program writes a program of a kind of about n operators, as graph text, for
 // tests and benchmarks of what passes cost.
 func Program(kind string, n int) (string, error) {
@@ -161,9 +166,8 @@ func Program(kind string, n int) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("graph(" + k.params + "):\n" + constants)
-	b.WriteString(strings.TrimPrefix(k.head, "\n"))
-	if k.head != "" {
-		b.WriteByte('\n')
+	if head := heads[kind]; head != "" {
+		b.WriteString(strings.TrimPrefix(head, "\n") + "\n")
 	}
 	cur := "%x"
 	for i := range max(n/k.ops, 1) {

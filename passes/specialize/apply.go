@@ -10,6 +10,9 @@ import (
 
 // apply evaluates an op without blocks.
 func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
+	if rs, ok := s.text(o, args); ok {
+		return rs
+	}
 	if o.Kind.Namespace() == "prim" {
 		if rs, ok := s.chosen(o, args); ok {
 			return rs
@@ -141,7 +144,7 @@ func (s *walk) declaredType(t ssa.Type) ssa.Type {
 func (s *walk) inputsAsDeclared() bool {
 	want := map[string]*ssa.TensorType{}
 	for _, p := range s.src.Body.Params {
-		want[argName(p.Name)] = p.Tensor()
+		want[ssa.BareName(p.Name)] = p.Tensor()
 	}
 	for _, p := range s.build.out.Body.Params {
 		have, declared := p.Tensor(), want[p.Name]

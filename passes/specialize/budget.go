@@ -60,6 +60,14 @@ func (s *context) take(n int64) {
 	}
 }
 
+// takeElems spends n elements of so many bytes that are about to be made.
+func (s *context) takeElems(n, size int64) {
+	if n > s.spent.maxBytes/size { // the product may be more than an int64
+		n, size = s.spent.maxBytes+1, 1
+	}
+	s.take(n * size)
+}
+
 // Bytes of an element of a list, and of values that are not counted.
 const (
 	elemBytes  = 16

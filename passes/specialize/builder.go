@@ -22,8 +22,7 @@ type builder struct {
 	cur     *ssa.Block
 	consts  map[string]*ssa.Value
 	lastCon *ssa.Op // the last hoisted constant
-	names   map[string]bool
-	tried   map[string]int // for names that freeName was asked for, the numbers behind them that are taken
+	names   ssa.Names
 	scratch *ssa.Func
 	nscr    int
 }
@@ -164,24 +163,11 @@ func (s *builder) nameFolded(o *ssa.Op, folded []*ssa.Value) {
 		name := onnx.FoldedName(v.Name, o.Kind)
 		for _, f := range folded {
 			if f.Tensor() != nil {
-				f.Name = s.freeName(name)
+				f.Name = s.names.Unique(name)
 			}
 		}
 		return
 	}
-}
-
-// freeName is the name, or the first of name.1, name.2, ... that no value has.
-func (s *builder) freeName(name string) string {
-	free, k := name, s.tried[name]
-	for ; s.names[free]; k++ {
-		free = fmt.Sprintf("%s.%d", name, k+1)
-	}
-	if s.tried == nil {
-		s.tried = map[string]int{}
-	}
-	s.tried[name], s.names = k, addName(s.names, free)
-	return free
 }
 
 // foldable keeps random operators from being folded, and weights that are to stay what they are.
@@ -292,10 +278,7 @@ func (s *builder) name(x py.Value, name string) {
 	if v == nil || v.Name != "" || v.Def() == nil || v.Def().Kind == "prim::Constant" {
 		return
 	}
-	if s.names == nil {
-		s.names = map[string]bool{}
-	}
-	if s.names[name] {
+	if s.names.Taken(name) {
 		stem := strings.TrimRight(name, "0123456789")
 		stem = strings.TrimSuffix(stem, ".")
 		if stem == "" {
@@ -303,7 +286,7 @@ func (s *builder) name(x py.Value, name string) {
 		}
 		for i := 1; ; i++ {
 			name = fmt.Sprintf("%s.%d", stem, i)
-			if !s.names[name] {
+			if !s.names.Taken(name) {
 				break
 			}
 			if i > 16 { // long runs of one name: leave it to the printer
@@ -311,7 +294,7 @@ func (s *builder) name(x py.Value, name string) {
 			}
 		}
 	}
-	s.names[name] = true
+	s.names.Take(name)
 	v.Name = name
 }
 

@@ -21,6 +21,16 @@ func (m *merger) lift(i int, x py.Value) py.Value {
 	return &py.Choice{Cond: cond, Yes: m.lift(i, c.Yes), No: m.lift(i, c.No)}
 }
 
+// passesOn reports operators that do not look at strings which they are given: they keep or pass them on.
+func passesOn(k ssa.Kind) bool {
+	switch k {
+	case "prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::SetAttr", "prim::CallFunction", "prim::CallMethod", "aten::append", "aten::insert", "aten::_set_item",
+		"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::RaiseException", "aten::format", "prim::Print", "aten::warn":
+		return true
+	}
+	return false
+}
+
 // chosen evaluates an operator on numbers, strings and the like for both alternatives of a choice.
 func (s *walk) chosen(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	at := -1
@@ -33,9 +43,7 @@ func (s *walk) chosen(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if at < 0 || py.Tensorial(args) || o.Schema != nil && (o.Schema.Mutates() || returnsTensor(o.Schema)) {
 		return nil, false
 	}
-	switch o.Kind {
-	case "prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::SetAttr", "prim::CallFunction", "prim::CallMethod", "aten::append", "aten::insert", "aten::_set_item",
-		"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::RaiseException", "aten::format", "prim::Print", "aten::warn":
+	if passesOn(o.Kind) {
 		return nil, false
 	}
 	c := args[at].(*py.Choice)

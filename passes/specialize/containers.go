@@ -115,8 +115,8 @@ func init() {
 	}
 	constOps = map[string]constHandler{
 		"list":          characters,
-		"format":        unknownText,
-		"percentFormat": unknownText,
+		"format":        formatted,
+		"percentFormat": formatted,
 		"join":          joinStrings,
 		"tensor":        numberAsTensor,
 		"scalar_tensor": numberAsTensor,
@@ -154,7 +154,7 @@ func (s *containers) container(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		}
 	}
 	if o.Kind == "aten::str" {
-		return unknownText(s, py.None, o, args)
+		return formatted(s, py.None, o, args)
 	}
 	return nil, false
 }
@@ -191,15 +191,6 @@ func characters(s *containers, x py.Const, _ *ssa.Op, _ []py.Value) ([]py.Value,
 }
 
 // unknownText is text for a message about data: nothing in the graph can use it.
-func unknownText(_ *containers, _ py.Const, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	for _, a := range args {
-		if _, ok := py.LiteralOf(a); !ok {
-			return one(py.String(""))
-		}
-	}
-	return nil, false
-}
-
 func joinStrings(s *containers, x py.Const, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	l, ok := py.LiteralOf(args[1])
 	if !ok || x.Kind != ssa.StrLit {

@@ -177,7 +177,7 @@ func joinDyn(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Val
 		if a, b := tensorElem(dyn), tensorElem(w); a != nil && b != nil {
 			t = &ssa.ListType{Elem: s.build.joinTensors(a, b)}
 		}
-		s.vals.heldOf(other.State())
+		s.vals.hold(other.State())
 		dyn = s.pureList("aten::add.t", dyn, other)
 		dyn.Type = t
 	}

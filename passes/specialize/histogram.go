@@ -20,7 +20,7 @@ func (s *walk) histogramdd(o *ssa.Op, args []py.Value) []py.Value {
 		if x, ok := in["self"].(*py.Tensor); ok {
 			if t := s.vals.read(x).Tensor(); t != nil && t.Ranked && len(t.Dims) > 0 {
 				if n, ok := t.Dims[len(t.Dims)-1].Int(); ok {
-					s.take(elemBytes * min(n, 1<<40))
+					s.takeElems(n, elemBytes)
 					elems := make([]py.Value, n)
 					for i := range elems {
 						elems[i] = bins

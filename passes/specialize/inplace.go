@@ -209,7 +209,7 @@ func (s *writes) filledDiagonal(cur *ssa.Value, fill, wrap py.Value) *ssa.Value 
 		step += n
 		n *= shape[i]
 	}
-	s.take(8 * min(shape[0], 1<<40))
+	s.takeElems(shape[0], 8)
 	places := make([]int64, shape[0])
 	for i := range places {
 		places[i] = int64(i) * step
@@ -329,6 +329,32 @@ func (s *writes) viewInPlace(o *ssa.Op, args []py.Value, self *py.Tensor) []py.V
 	return []py.Value{self}
 }
 
+// options are the arguments that operators which make tensors have, and their forms with out= do not.
+var options = []string{"dtype", "layout", "device", "pin_memory"}
+
+// pureTwin is the schema of an operator with out= without its n tensors that are written. Those that make a tensor may have
+// options besides.
+func pureTwin(o *ssa.Op, n int) *ssa.Schema {
+	in := o.Schema.Args[:len(o.Schema.Args)-n]
+	for _, f := range aten.Schemas(o.Kind) {
+		if f.Mutates() || len(f.Returns) != n || len(f.Args) < len(in) {
+			continue
+		}
+		ok := true
+		for i, a := range f.Args {
+			if i < len(in) {
+				ok = ok && a.Name == in[i].Name && a.Type.String() == in[i].Type.String()
+			} else {
+				ok = ok && n == 1 && slices.Contains(options, a.Name)
+			}
+		}
+		if ok {
+			return f
+		}
+	}
+	return nil
+}
+
 // outVariant evaluates op(..., out=t).
 func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 	var outs []int
@@ -337,24 +363,23 @@ func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 			outs = append(outs, i)
 		}
 	}
-	var fs *ssa.Schema
-	for _, f := range aten.Schemas(o.Kind) {
-		if f.Mutates() || len(f.Args) != len(o.Schema.Args)-len(outs) || len(f.Returns) != len(outs) {
-			continue
-		}
-		ok := true
-		for i := range f.Args {
-			ok = ok && f.Args[i].Name == o.Schema.Args[i].Name && f.Args[i].Type.String() == o.Schema.Args[i].Type.String()
-		}
-		if ok {
-			fs = f
-			break
-		}
-	}
+	fs := pureTwin(o, len(outs))
 	if fs == nil {
 		s.fail("mutation", "%s has no pure twin", o.Schema.FullName())
 	}
-	vs := s.build.emit(o.Kind, fs, s.vals.operands(args[:len(fs.Args)])...)
+	pure := slices.Clone(args[:len(o.Schema.Args)-len(outs)])
+	for _, a := range fs.Args[len(pure):] {
+		x := py.None
+		if a.Name == "dtype" { // what is made is of the type of the tensor that it is written to
+			t := s.vals.read(s.vals.tensor(args[outs[0]])).Tensor()
+			if t == nil || t.DType.Code() < 0 {
+				s.fail("mutation", "the element type of the tensor that out= writes to is not known")
+			}
+			x = py.Int(int64(t.DType.Code()))
+		}
+		pure = append(pure, x)
+	}
+	vs := s.build.emit(o.Kind, fs, s.vals.operands(pure)...)
 	var rs []py.Value
 	for k, i := range outs {
 		t := s.vals.tensor(args[i])
@@ -364,13 +389,17 @@ func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 		s.noteMutation(t)
 		if a != nil && b != nil && a.Ranked && b.Ranked && sameDims(a, b) {
 			s.write(t, v)
-		} else if len(heap.ViewOf(t).Chain) == 0 {
-			// out= resizes a tensor of another size: it gets new memory
+		} else { // out= resizes a tensor of another size: it gets new memory
+			if t.Element {
+				s.fail("alias", "out= changes the size of an element of a list whose length is only known at run time")
+			}
 			st := s.heap.Storage(v, layout.RowMajor(v.Tensor()))
-			s.heap.Set(t.Cell, &heap.View{Storage: st, Strides: layout.RowMajor(v.Tensor())})
+			err := s.heap.Resize(t.Cell, &heap.View{Storage: st, Strides: layout.RowMajor(v.Tensor())},
+				"out= "+s.where()+" changes the size of the memory that this tensor views; use the form without out=")
+			if err != nil {
+				s.fail("alias", "%v", err)
+			}
 			t.Base, t.Val = v, v
-		} else {
-			s.fail("mutation", "out= resizes a view")
 		}
 		rs = append(rs, t)
 	}

@@ -38,13 +38,13 @@ func (s *walk) inputs() {
 		free = append(free, p)
 	}
 	for _, p := range free {
-		known[argName(p.Name)] = true
+		known[ssa.BareName(p.Name)] = true
 	}
 	for _, a := range s.m.Inputs {
 		if !known[a.Name] {
 			var have []string
 			for _, p := range free {
-				have = append(have, argName(p.Name))
+				have = append(have, ssa.BareName(p.Name))
 			}
 			s.fail("input-spec", "the model has no input %q (it has: %s)", a.Name, strings.Join(have, ", "))
 		}
@@ -52,7 +52,7 @@ func (s *walk) inputs() {
 	var trees []any
 	nested := false
 	for _, p := range free {
-		name := argName(p.Name)
+		name := ssa.BareName(p.Name)
 		a, ok := byName[name]
 		if !ok {
 			a = defaultArg(name, p.Type)
@@ -66,15 +66,6 @@ func (s *walk) inputs() {
 			s.m.SetMetadata(InputTree, string(text))
 		}
 	}
-}
-
-// argName strips the number that PyTorch adds to make a graph's names unique: x.1.
-func argName(n string) string {
-	i := strings.LastIndexByte(n, '.')
-	if i > 0 && i+1 < len(n) && strings.Trim(n[i+1:], "0123456789") == "" {
-		return n[:i]
-	}
-	return n
 }
 
 func defaultArg(name string, t ssa.Type) ssa.Input {
@@ -132,7 +123,7 @@ func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 		tt = tt.WithDType(tensor.Float32)
 	}
 	p := s.build.out.Body.AddParam(name, s.atLeastOne(tt))
-	s.build.names = addName(s.build.names, name)
+	s.build.names.Take(name)
 	if declared == ssa.IntType || declared == ssa.FloatType || declared == ssa.BoolType {
 		p.Type = declared
 		return py.Dyn(p)
@@ -152,7 +143,7 @@ func (s *walk) inputList(name string, l *ssa.ListType, declared ssa.Type) py.Val
 		s.fail("input-spec", "input %s is a %s in the program, not a list of %s", name, declared, l.Elem)
 	}
 	p := s.build.out.Body.AddParam(name, l)
-	s.build.names = addName(s.build.names, name)
+	s.build.names.Take(name)
 	return s.vals.wrap(p)
 }
 
@@ -213,7 +204,7 @@ func (s *walk) inputNumber(name string, t, declared ssa.Type) py.Value {
 		t = ssa.FloatType
 	}
 	p := s.build.out.Body.AddParam(name, t)
-	s.build.names = addName(s.build.names, name)
+	s.build.names.Take(name)
 	if declared != nil && ssa.AsTensor(declared) != nil {
 		p.Type = ssa.Tensor(map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.BoolType: tensor.Bool}[t])
 		return s.inputTensor(p, name)
@@ -224,7 +215,7 @@ func (s *walk) inputNumber(name string, t, declared ssa.Type) py.Value {
 	return py.Dyn(p)
 }
 
-// atLeastOne says of dynamic axes that they are not empty. Where this decides what the program computes, see nonEmptySizes.
+// atLeastOne says of dynamic axes that they are not empty. Where this decides what the program computes, see symbolic.
 func (s *walk) atLeastOne(t *ssa.TensorType) *ssa.TensorType {
 	dims := make([]sym.Expr, len(t.Dims))
 	for i, d := range t.Dims {
@@ -239,14 +230,6 @@ func (s *walk) atLeastOne(t *ssa.TensorType) *ssa.TensorType {
 	c := *t
 	c.Dims = dims
 	return &c
-}
-
-func addName(m map[string]bool, n string) map[string]bool {
-	if m == nil {
-		m = map[string]bool{}
-	}
-	m[n] = true
-	return m
 }
 
 func (s *walk) inputTensor(p *ssa.Value, name string) py.Value {

@@ -222,10 +222,7 @@ func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.V
 	}
 	times := max(k.Int(), 0)
 	if len(es) > 0 {
-		if times > maxBytes/elemBytes {
-			times = maxBytes // whatever the elements, too many
-		}
-		s.take(times * int64(len(es)) * elemBytes)
+		s.takeElems(times, elemBytes*int64(len(es)))
 	}
 	n := slices.Repeat(es, int(times*int64(min(len(es), 1))))
 	if o.Kind == "aten::mul_" {

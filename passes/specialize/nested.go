@@ -144,7 +144,7 @@ func (s *containers) toList(x py.Value, t ssa.Type) py.Value {
 	if !ok {
 		s.fail("dynamic-container", "tolist() of an axis of size %s: the length must be known at export", tt.Dims[0])
 	}
-	s.take(elemBytes * min(n, 1<<40))
+	s.takeElems(n, elemBytes)
 	elems := make([]py.Value, n)
 	for i := range elems {
 		e := s.heap.Tensor(s.vals.emitName("aten::select.int", s.vals.read(ref), 0, i))

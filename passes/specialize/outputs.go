@@ -264,6 +264,8 @@ func (f *flattening) add(x py.Value, path string) any {
 		s.fail("output", "an object of class %s cannot be an output", x.Class)
 	case *py.Maybe:
 		s.fail("output", "output %q is None or not depending on data: ONNX outputs must always be there", cmp.Or(path, "0"))
+	case py.Unknown:
+		s.fail("output", "output %q is a string that depends on data: ONNX has no operators that make one; return what it is made of", cmp.Or(path, "0"))
 	case py.Const:
 		switch x.Kind {
 		case ssa.NoneLit:

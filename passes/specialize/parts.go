@@ -128,11 +128,16 @@ func (s *views) mayShare(o *ssa.Op, args, results []py.Value) {
 	})
 }
 
-// heldOf is dynOf for what keeps the list, and does not follow later writes to the tensor whose parts it holds.
-func (s *values) heldOf(st *py.ListState) *ssa.Value {
+// hold is called for what keeps the list st and does not follow later writes to the tensor whose parts it holds.
+func (s *values) hold(st *py.ListState) {
 	if st.Parts != nil {
 		s.heap.Hold(st.Parts.Self)
 	}
+}
+
+// heldOf is dynOf for what keeps the list.
+func (s *values) heldOf(st *py.ListState) *ssa.Value {
+	s.hold(st)
 	return s.dynOf(st)
 }
 

@@ -219,11 +219,15 @@ func (s *walk) only(n *ssa.Op, keep int, out outcome) []py.Value {
 
 // ifOp evaluates an If whose condition is known at run time only.
 func (s *walk) ifOp(o *ssa.Op) {
-	cond, ok := s.get(o.Operand(0)).(py.Dynamic)
-	if !ok {
+	var results []py.Value
+	switch cond := s.get(o.Operand(0)).(type) {
+	case py.Unknown:
+		results = s.unknownIf(o)
+	case py.Dynamic:
+		results = s.both(cond.Value, nil, func(side int) []py.Value { return s.block(o.Blocks[side]) })
+	default:
 		s.fail("unsupported-value", "the condition is not a bool")
 	}
-	results := s.both(cond.Value, nil, func(side int) []py.Value { return s.block(o.Blocks[side]) })
 	for i, r := range o.Results {
 		s.build.name(results[i], r.Name)
 		s.put(r, results[i])

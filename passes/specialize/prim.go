@@ -74,8 +74,8 @@ func constantOp(s *walk, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	v := s.module.fromLiteral(l, o.Results[0].Type)
 	t := v.(*py.Tensor)
 	if n := o.Results[0].Name; fresh && n != "" && t.Val.Name == "" {
-		if !s.build.names[n] {
-			s.build.names = addName(s.build.names, n)
+		if !s.build.names.Taken(n) {
+			s.build.names.Take(n)
 			t.Val.Name = n
 		}
 		heap.ViewOf(t).Storage.Name = n
@@ -209,8 +209,8 @@ func createObject(s *walk, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 
 func raiseException(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	msg := "an exception"
-	if l, ok := args[0].(py.Const); ok && l.Kind == ssa.StrLit {
-		msg = l.Str()
+	if text, ok := textOf(args[0]); ok {
+		msg = text
 	}
 	panic(s.raised(msg))
 }

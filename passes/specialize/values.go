@@ -84,6 +84,8 @@ func (s *values) materialize(x py.Value) *ssa.Value {
 			return s.module.cellParams(x)
 		}
 		s.fail("unsupported-value", "an object of class %s cannot be an operand", x.Class)
+	case py.Unknown:
+		s.failText()
 	}
 	s.fail("internal", "%s have no form in the target function", py.Describe(x))
 	return nil
@@ -273,9 +275,12 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 			s.fail("unsupported-op", "cannot be computed on data")
 		}
 	}
+	if ret == ssa.StrType {
+		return []py.Value{py.Unknown{Text: unknown}}
+	}
 	for _, l := range lits {
 		if l.Kind == ssa.StrLit {
-			s.fail("string-data", "a string that depends on data cannot be computed in ONNX")
+			s.failText()
 		}
 	}
 	if schema == nil {

@@ -209,6 +209,8 @@ def programs():
     yield "quantized_batch_norm", d.format(f"batch_norm({qx}, y, z, v, w, 1e-5, 0.05, 60)") + ", " + d.format(f"batch_norm_relu({qx}, y, z, v, w, 1e-5, 0.05, 60)"), bn
     yield "quantized_group_norm", d.format(f"group_norm({qx}, 1, y, z, 1e-5, 0.05, 60)") + ", " + d.format(f"instance_norm({qx}, y, z, 1e-5, 0.05, 60)"), bn[:3]
     yield from quantized_recurrent()
+    for name, lines, signature, inputs in STATEMENTS:
+        yield name, casefile.module_of(signature, lines), inputs
     yield "nested_encoder", NestedEncoder().eval(), (r(3, 4, 4), torch.arange(4) >= torch.tensor([[4], [2], [3]]))
     s = "torch.ops.quantized_decomposed."
     yield "decomposed_per_tensor", f"{s}dequantize_per_tensor({s}quantize_per_tensor(x, 0.05, 10, 0, 255, torch.uint8), 0.05, 10, 0, 255, torch.uint8)", (X,), "program"
@@ -227,6 +229,9 @@ def programs():
     yield "prims_types", f"{p}convert_element_type(x, torch.float64)", (X,), "program"
     yield "prims_sums", f"{p}sum(x, [1]), {p}sum(x, [0, 1]), {p}var(x, [1], 1.0), {p}var(x, [0], 0.0)", (X,), "program"
     yield "symbols", "a.sym_size(x, 0) * x, a.sym_numel(x) + x, a.sym_stride(x, 0) + x, a.sym_storage_offset(x) + x", (X,)
+    # out= of what makes tensors, of the size that it needs and of another one
+    none = "torch.zeros([0])"
+    yield "out_made", f"torch.arange(5, out=torch.zeros([5], dtype=torch.int64)), torch.arange(0.5, n, 0.5, out={none}), torch.full([2, 3], 1.5, out={none}), torch.eye(3, 2, out={none}), torch.linspace(0.0, n, 5, out={none}), torch.ones([x.size(0), 2], out={none})", (X, 2.5)
     # Python's mathematics in scripted code
     yield "math", "math.degrees(n) + x, math.radians(n) + x, math.fabs(-n) + x, math.gamma(n) + x, math.factorial(k) + x, math.modf(n)[0] + x, math.remainder(n, 2.0) + x", (X, 2.75, 4)
     if torchvision:
@@ -264,6 +269,38 @@ def quantized_recurrent():
         m = torch.ao.quantization.quantize_dynamic(holder, {getattr(torch.nn, kind)}, dtype=torch.qint8)
         yield ".".join(["quantized_" + kind.lower()] + [str(v) if not isinstance(v, bool) else k for k, v in options.items()]), m, (inputs,)
 
+
+# What blocks take and give, in lines of Python.
+STATEMENTS = [
+    ("optional_state", """
+state: Optional[Tuple[Tensor, Tensor]] = None
+for k in range(x.size(0)):
+    if state is None:
+        state = (x[k], x[k] * 2)
+    else:
+        state = (state[0] + x[k], state[1] * 0.5)
+assert state is not None
+return state[0], state[1]
+""", "x: Tensor", (r(3, 2),)),
+    ("complex_blocks", """
+z = torch.view_as_complex(x)
+w = z * (1 + 0j)
+if n > 2:
+    z = z * z + 1
+else:
+    w = torch.complex(x[:, 0], x[:, 1] * 0)
+for k in range(n):
+    z, w = w, z * w
+return torch.view_as_real(z), torch.view_as_real(torch.fft.fft(w)), w.abs()
+""", "x: Tensor, n: int", (r(3, 2), 3)),
+    ("message", """
+text = str(int(x.max()))
+text = "n " if text.isnumeric() else text.upper() + "%d" % int(x.min())
+if x.sum() > 1000:
+    raise ValueError("too large: {} of {}".format(text, x.shape))
+return x + 1
+""", "x: Tensor", (X,)),
+]
 
 TYPES = {float: "float", int: "int"}
 

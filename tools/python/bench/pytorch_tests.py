@@ -38,6 +38,8 @@ def run(tests, files, select, through, results):
     env = dict(os.environ, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1", ATON_RESULTS=str(results))
     while subprocess.run(command, cwd=tests, env=env, stdout=subprocess.DEVNULL).returncode < 0:  # a test took the process with it
         pass
+    if not results.exists():
+        raise SystemExit(f"pytest ran none of {' '.join(files)}; see why: cd {tests} && {' '.join(command[:4])} --collect-only {' '.join(files)}")
     with open(results) as f:
         return dict(json.loads(line) for line in f)
 
@@ -96,7 +98,8 @@ def main():
         with open(a.out, "w") as f:
             f.write("test\tcause\tmessage\n")
             for name, message in failed.items():
-                first = message.splitlines()[0][:200].replace("\t", " ")
+                here = message.splitlines()[0].replace(str(pathlib.Path(a.tests).resolve()) + os.sep, "")
+                first = here[:200].replace("\t", " ")
                 f.write(f"{name}\t{cause(message)}\t{first}\n")
 
 

@@ -3,6 +3,7 @@ package heap
 import (
 	"errors"
 
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -92,6 +93,14 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 		}
 	}
 	return assumed, nil
+}
+
+// Resize gives the tensor object c the memory of view in place of its own, whose size was changed. What else views the memory
+// that it had, or may be the same object, cannot be read any more, for the reason why.
+func (h *Heap) Resize(c *journal.Cell, view *View, why string) error {
+	old := c.Content().(*View).Storage
+	h.Reshape(c, view, why)
+	return (&spoiler{h: h, why: func() string { return why }, seen: map[*Storage]bool{}}).spoilAll(old)
 }
 
 // spoiler makes storages unreadable that may be memory which was written.

@@ -7,7 +7,7 @@ import (
 )
 
 // Value is what a value of the program is known to be. The set is closed: Const,
-// Dynamic, *Tensor, *List, *Tuple, *Dict, *Object, *Maybe, *Choice, Unset.
+// Dynamic, *Tensor, *List, *Tuple, *Dict, *Object, *Maybe, *Choice, Unknown, Unset.
 type Value interface{ value() }
 
 // Const is a constant: a number, string, None, dtype, device, enum, function or type.
@@ -93,6 +93,12 @@ type Choice struct {
 	Yes, No Value // Const or *Choice
 }
 
+// Unknown is a string that data decides, which ONNX has no form for, or a number that follows from one. Only the messages of
+// exceptions may depend on it.
+type Unknown struct {
+	Text string // with "..." for what is not known; "" for numbers
+}
+
 // Unset is prim::Uninitialized: never read, so any value will do.
 type Unset struct{}
 
@@ -105,6 +111,7 @@ func (*Dict) value()   {}
 func (*Object) value() {}
 func (*Maybe) value()  {}
 func (*Choice) value() {}
+func (Unknown) value() {}
 func (Unset) value()   {}
 
 // Describe names the kind of a value for a message.
@@ -128,6 +135,8 @@ func Describe(x Value) string {
 		return "optional values"
 	case *Choice:
 		return "constants that depend on data"
+	case Unknown:
+		return "strings that depend on data"
 	}
 	return "unset values"
 }
@@ -314,7 +323,7 @@ func Tensorial(args []Value) bool {
 // Choosable reports that x can be an alternative of a Choice.
 func Choosable(x Value) bool {
 	switch x := x.(type) {
-	case *Choice:
+	case *Choice, Unknown:
 		return true
 	case Const:
 		return x.Kind == ssa.StrLit || x.Kind == ssa.EnumLit || x.Kind == ssa.DeviceLit
