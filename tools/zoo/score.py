@@ -4,7 +4,8 @@
 usage: score.py KIND --programs DIR --aton PATH --results FILE [--filter RE] [--opset N] [--jobs N] [--seconds N] [--again]
 
 A row of FILE, tab-separated: model, step (prefill, decode, tokens, forward), source (pt2, trace), verdict, nodes, seconds of the export, message. Verdicts:
-right, wrong, refused (by aton), failed (in onnxruntime), torch-cannot (no program, or one that PyTorch itself runs wrongly). Rows that are there are kept,
+right, wrong, refused (by aton), failed (in onnxruntime), torch-cannot (no program, or one that PyTorch itself runs wrongly), not-made (make.py has no
+configuration that builds it, or its limits were too small). Rows that are there are kept,
 unless --again; those of the models of the filter are made again. Compared are both sizes, where PyTorch's own program is right at
 both. Needs numpy, onnx and onnxruntime.
 """
@@ -143,7 +144,7 @@ def score(opts, name):
     with open(os.path.join(folder, "what.json")) as f:
         what = json.load(f)
     if "cannot" in what:
-        return [[name, "all", "-", "torch-cannot", "", "", text(what["cannot"])]]
+        return [[name, "all", "-", "not-made", "", "", text(what["cannot"])]]
     rows = []
     with tempfile.TemporaryDirectory() as work:
         for source in ("pt2", "trace"):
@@ -155,7 +156,7 @@ def score(opts, name):
                 rows.append([name, row["name"], source, verdict, n, seconds, message])
             if not os.path.exists(os.path.join(folder, "said.npz")):
                 continue
-            if source not in what.get("follows", ["pt2", "trace"]):
+            if source not in what.get("follows", ["pt2", "trace"]) or not any(what["programs"][-1]["sources"][source].get("axes", [])):
                 rows.append([name, "tokens", source, "torch-cannot", "", "", "PyTorch's own programs give other logits when tokens are fed back, or are for one length"])
             elif all(v == "right" for v in verdicts.values()):
                 verdict, message = feed(folder, what, sessions)
@@ -219,23 +220,22 @@ def main():
 def summary(rows):
     """By source: how many models are right in all steps, of those that PyTorch can."""
     out = []
+    missing = [n for n, all in sorted(rows.items()) if any(r[3] == "not-made" for r in all)]
     for source in ("pt2", "trace"):
-        right = can = 0
-        others = []
+        can, cannot, others = 0, [], []
         for name, all in sorted(rows.items()):
-            mine = [r for r in all if r[2] == source]
-            if not mine or any(r[3] == "torch-cannot" for r in mine if r[1] != "tokens"):
-                if any(r[1] == "all" and r[3] == "failed" for r in all):
-                    can += 1
-                    others.append(name)
+            mine = [r for r in all if r[2] in (source, "-")]
+            if name in missing:
+                continue
+            if any(r[3] == "torch-cannot" and r[1] != "tokens" for r in mine):
+                cannot.append(name)
                 continue
             can += 1
-            if all_right(mine):
-                right += 1
-            else:
+            if not all_right(mine):
                 others.append(name)
-        out.append(f"{source}: {right} of {can} right ({100 * right / max(can, 1):.1f} %), {len(rows) - can} that PyTorch cannot; not right: {' '.join(others)}")
-    return "\n".join(out)
+        right = can - len(others)
+        out.append(f"{source}: {right} of {can} right ({100 * right / max(can, 1):.1f} %), not right: {' '.join(others) or 'none'}; PyTorch cannot: {' '.join(cannot) or 'none'}")
+    return "\n".join(out + [f"not made: {len(missing)}: {' '.join(missing)}"])
 
 
 def all_right(rows):
