@@ -60,11 +60,11 @@ func checkRandom(t *testing.T, seed uint64, size int) (ran int) {
 		t.Errorf("seed %d: %d nodes become %d:\n%s\n%s", seed, a, b, ssa.Print(before), once)
 	}
 	for _, n := range []int64{2, 5} {
-		if _, err := (&interp.Interpreter{}).RunFunc(f, arguments(f, n)); err != nil {
+		if _, err := (&interp.Interpreter{}).RunFunc(f, arguments(f, n, true)); err != nil {
 			continue
 		}
 		ran++
-		compare(t, f, g, n, 1e-4)
+		compare(t, f, g, n, 1e-4, true)
 	}
 	if t.Failed() {
 		t.Fatalf("seed %d:\n%s", seed, ssa.Print(before))

@@ -198,6 +198,9 @@ func (r *run) at(o *ssa.Op, err error) error {
 func (r *run) custom(o *ssa.Op, in []Value) ([]Value, error) {
 	k := r.Kernels[o.Kind]
 	if k == nil {
+		k = contrib[o.Kind]
+	}
+	if k == nil {
 		return nil, fmt.Errorf("the operator is not ONNX's own, and no kernel is given for it")
 	}
 	out, err := k(o, in)

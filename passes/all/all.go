@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/arrange"
 	"github.com/aton-project/aton/passes/canonicalize"
+	"github.com/aton-project/aton/passes/contrib"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
 	"github.com/aton-project/aton/passes/demands"
@@ -42,6 +43,7 @@ func New(table *aten.Table) *passes.Set {
 		Passes: []*passes.Pass{
 			&arrange.Pass,
 			&canonicalize.Pass,
+			&contrib.Pass,
 			&cse.Pass,
 			&dce.Pass,
 			&demands.Pass,

@@ -1,0 +1,171 @@
+// Package contrib is the pass that puts operators of onnxruntime's own in the place of several of the standard.
+package contrib
+
+import (
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Pass is the pass. It comes behind all that knows operators of the standard only. Who asks for it has a file that onnxruntime
+// alone can run.
+var Pass = passes.Pass{
+	Name: "contrib",
+	Doc:  "put operators of the domain com.microsoft, which only onnxruntime has, in the place of several of the standard",
+	Before: `
+graph(%x : Float(N, 5, 4), %z : Float(N, 5, 4), %w : Float(4)):
+  %s : Float(N, 5, 4) = onnx::Add(%x, %z)
+  %y : Float(N, 5, 4) = onnx::RMSNormalization[axis=-1, epsilon=0.5](%s, %w)
+  return (%y, %s)`,
+	After: `
+graph(%x : Float(N, 5, 4), %z : Float(N, 5, 4), %w : Float(4)):
+  %y : Float(N, 5, 4), %0 : Float(N, 5, 1), %1 : Float(N, 5, 1), %s : Float(N, 5, 4) = com.microsoft::SkipSimplifiedLayerNormalization[epsilon=0.5](%x, %z, %w)
+  return (%y, %s)`,
+	Demo: "on=true",
+	Options: []passes.Option{
+		{Name: "on", Default: "false", Bool: true, Doc: "do it; the pass does nothing otherwise"},
+	},
+	Run: passes.EachFunc(run),
+}
+
+var rules = []rewrite.Rule{
+	{Name: "skip-normalization", Kinds: []ssa.Kind{"onnx::RMSNormalization", "onnx::LayerNormalization"}, Apply: skipNormalization},
+	{Name: "bias-gelu", Kinds: []ssa.Kind{"onnx::Gelu"}, Apply: biasGelu},
+	{Name: "quick-gelu", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: quickGelu},
+}
+
+func run(c *passes.Context, f *ssa.Func) error {
+	if !c.BoolOption("on") {
+		return nil
+	}
+	set, err := rewrite.Compile(rules...)
+	if err != nil {
+		panic(err) // a table of ours is wrong
+	}
+	for _, name := range rewrite.Run(f, set, onnx.RewriteConfig(0)).Applied {
+		c.Changed(name)
+	}
+	return nil
+}
+
+// float32Of is the type of a float32 whose rank is known, nil for other values.
+func float32Of(v *ssa.Value) *ssa.TensorType {
+	if v == nil {
+		return nil
+	}
+	t := v.Tensor()
+	if t == nil || t.DType != tensor.Float32 || !t.Ranked {
+		return nil
+	}
+	return t
+}
+
+// isVector reports a value of as many elements as the last axis of another one has.
+func isVector(v *ssa.Value, of *ssa.TensorType) bool {
+	t := float32Of(v)
+	return t != nil && len(t.Dims) == 1 && t.Dims[0].Equal(of.Dims[len(of.Dims)-1])
+}
+
+// maxApart bounds the operators between a sum and its normalization.
+const maxApart = 64
+
+// usedBetween reports that an op between two of the same block uses a value, or that this is not known.
+func usedBetween(v *ssa.Value, from, to *ssa.Op) bool {
+	o := from.Next()
+	for range maxApart {
+		if o == to {
+			return false
+		}
+		if o == nil || len(o.Blocks) > 0 {
+			return true
+		}
+		for i := range o.NumOperands() {
+			if o.Operand(i) == v {
+				return true
+			}
+		}
+		o = o.Next()
+	}
+	return true
+}
+
+// skipNormalization joins a residual sum and the normalization behind it: the operator gives both.
+func skipNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
+	sum := o.Operand(0).Def()
+	t := float32Of(o.Operand(0))
+	if sum == nil || sum.Kind != "onnx::Add" || sum.Block() != o.Block() || t == nil || len(t.Dims) != 3 || len(o.Results) != 1 {
+		return false
+	}
+	if a := o.AttrInt("axis", -1); a != -1 && a != 2 {
+		return false
+	}
+	if !ssa.SameType(sum.Operand(0).Type, t) || !ssa.SameType(sum.Operand(1).Type, t) || !isVector(o.Operand(1), t) || usedBetween(sum.Result(0), sum, o) {
+		return false
+	}
+	kind := ssa.Kind("com.microsoft::SkipSimplifiedLayerNormalization")
+	operands := []*ssa.Value{sum.Operand(0), sum.Operand(1), o.Operand(1)}
+	if o.Kind == "onnx::LayerNormalization" {
+		kind = "com.microsoft::SkipLayerNormalization"
+		if bias := o.Operand(2); bias != nil {
+			if !isVector(bias, t) {
+				return false
+			}
+			operands = append(operands, bias)
+		}
+	}
+	attrs := []ssa.Attr{{Name: "epsilon", Value: ssa.Float(o.AttrFloat("epsilon", 1e-5))}}
+	vs := r.CreateN(kind, 4, operands, attrs...)
+	stat := ssa.Tensor(tensor.Float32, t.Dims[0], t.Dims[1], sym.Const(1))
+	vs[0].Type, vs[1].Type, vs[2].Type, vs[3].Type = o.Result(0).Type, stat, stat, sum.Result(0).Type
+	r.Replace(sum, vs[3])
+	r.Replace(o, vs[0])
+	return true
+}
+
+// single makes an operator of one result in the place of another one.
+func single(r *rewrite.Rewriter, o *ssa.Op, kind ssa.Kind, operands []*ssa.Value, attrs ...ssa.Attr) bool {
+	y := r.Create(kind, operands, attrs...)
+	y.Type = o.Result(0).Type
+	r.Replace(o, y)
+	return true
+}
+
+// biasGelu joins the sum of a product and its bias, and the Gelu behind it.
+func biasGelu(r *rewrite.Rewriter, o *ssa.Op) bool {
+	sum := o.Operand(0).Def()
+	if sum == nil || sum.Kind != "onnx::Add" || !sum.Result(0).HasOneUse() || o.AttrStr("approximate", "none") != "none" {
+		return false
+	}
+	t := float32Of(sum.Operand(0))
+	if t == nil || len(t.Dims) == 0 || !isVector(sum.Operand(1), t) || !ssa.SameType(t, o.Result(0).Type) {
+		return false
+	}
+	return single(r, o, "com.microsoft::BiasGelu", sum.Operands())
+}
+
+// quickGelu joins x * sigmoid(alpha * x).
+func quickGelu(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range 2 {
+		x, gate := o.Operand(i), o.Operand(1-i)
+		if gate.Def() == nil || gate.Def().Kind != "onnx::Sigmoid" || !gate.HasOneUse() || float32Of(x) == nil || !ssa.SameType(x.Type, o.Result(0).Type) {
+			continue
+		}
+		alpha, in := 1.0, gate.Def().Operand(0)
+		if in != x {
+			scale := in.Def()
+			if scale == nil || scale.Kind != "onnx::Mul" || scale.Operand(0) != x || !in.HasOneUse() {
+				continue
+			}
+			k := onnx.ConstOf(scale.Operand(1))
+			if k == nil || !k.HasData() || k.NumElements() != 1 {
+				continue
+			}
+			alpha = k.Float64s()[0]
+		}
+		return single(r, o, "com.microsoft::QuickGelu", []*ssa.Value{x}, ssa.Attr{Name: "alpha", Value: ssa.Float(alpha)})
+	}
+	return false
+}
