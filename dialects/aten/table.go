@@ -30,7 +30,7 @@ func families() []Defs {
 		unary,
 		vectorNorm,
 		views, splits, joining, padding, diagonals, shapes, strided, indexing, scattering, masks, writes, lists,
-		convolution, matmul, contraction, normalization, pooling, adaptive, resample, sampling,
+		convolution, matmul, grouped, contraction, normalization, pooling, adaptive, resample, sampling,
 		linalg, fourier, complexNumbers, losses, ctc, attention, embedding, recurrent, vision,
 		pt2e, torchao, quantized, segments, primitives, refused,
 	}

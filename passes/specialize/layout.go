@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -31,7 +33,8 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 	if layout.Otherwise[name] {
 		return nil
 	}
-	if layout.AlwaysRowMajor[name] || reduction || (name == "cat" || name == "stack") && len(t.Dims) <= 3 {
+	fresh := (name == "cat" || name == "stack" || padsByConstant(o, args)) && len(t.Dims) <= 3 // with more dims they may keep channels last
+	if layout.AlwaysRowMajor[name] || reduction || fresh {
 		return layout.RowMajor(v.Tensor())
 	}
 	var ops []layout.Operand
@@ -66,4 +69,19 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 		return nil
 	}
 	return layout.LikeOperands(t.Dims, ops)
+}
+
+// padsByConstant reports a padding with a constant that is known to add elements: one that adds none clones its operand, strides and all.
+func padsByConstant(o *ssa.Op, args []py.Value) bool {
+	switch o.Kind {
+	case "aten::constant_pad_nd":
+	case "aten::pad":
+		if mode, ok := py.LiteralOf(args[2]); !ok || mode.Str() != "constant" {
+			return false
+		}
+	default:
+		return false
+	}
+	by, ok := py.LiteralOf(args[1])
+	return ok && slices.ContainsFunc(py.IntsOf(by), func(n int64) bool { return n != 0 })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/passes/specialize/internal/view"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -44,43 +45,69 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 		}
 	}
 	sizes, strides := py.IntsOf(size), py.IntsOf(stride)
-	n := int64(1)
-	for _, d := range sizes {
-		if d < 0 {
-			panic(s.raised(fmt.Sprintf("as_strided with a size of %d", d)))
-		}
-		n = min(n, foldElems+1) * min(d, foldElems+1)
-	}
 	if len(sizes) != len(strides) {
 		s.fail("view", "as_strided with %d sizes and %d strides", len(sizes), len(strides))
 	}
-	if n > foldElems {
-		s.fail("view", "as_strided of more than %d elements", foldElems)
-	}
-	places := make([]int64, n)
-	for i := range places {
-		rest, at := int64(i), offset
-		for d := len(sizes) - 1; d >= 0; d-- {
-			at += rest % sizes[d] * strides[d]
-			rest /= sizes[d]
+	n, first, last := 1.0, float64(offset), float64(offset) // float64 is beyond what int64 holds
+	for d, size := range sizes {
+		if size < 0 {
+			panic(s.raised(fmt.Sprintf("as_strided with a size of %d", size)))
 		}
-		places[i] = at
+		n *= float64(size)
+		reach := float64(size-1) * float64(strides[d])
+		first, last = first+min(reach, 0), last+max(reach, 0)
 	}
-	if total, ok := base.Tensor().Static(); ok {
-		have := int64(1)
+	if total, ok := base.Tensor().Static(); ok && n > 0 {
+		have := 1.0
 		for _, d := range total {
-			have *= d
+			have *= float64(d)
 		}
-		for _, p := range places {
-			if p < 0 || p >= have {
-				panic(s.raised("as_strided goes out of bounds of the storage"))
-			}
+		if first < 0 || last >= have {
+			panic(s.raised("as_strided goes out of bounds of the storage"))
 		}
 	}
-	at := s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, sizes, places)))
+	var at *ssa.Value
+	if n > foldElems {
+		at = s.grid(offset, ints(sizes), ints(strides))
+	} else {
+		places := make([]int64, int(n))
+		for i := range places {
+			rest, at := int64(i), offset
+			for d := len(sizes) - 1; d >= 0; d-- {
+				at += rest % sizes[d] * strides[d]
+				rest /= sizes[d]
+			}
+			places[i] = at
+		}
+		at = s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, sizes, places)))
+	}
+	return s.take(root, base, at, ssa.Sizes(strides))
+}
+
+// ints are integers as values of the program.
+func ints(of []int64) []py.Value {
+	out := make([]py.Value, len(of))
+	for i, n := range of {
+		out[i] = py.Of(ssa.Int(n))
+	}
+	return out
+}
+
+// grid is offset + sum of i_k * by_k over all i_k below n_k, computed at run time.
+func (s *views) grid(offset int64, n, by []py.Value) *ssa.Value {
+	at := s.build.constant(ssa.TensorValue(tensor.ScalarInt(offset)))
+	for i := range n {
+		row := s.vals.emitName("aten::mul.Tensor", s.vals.emitName("aten::arange", s.vals.materialize(n[i])), s.vals.materialize(by[i]))
+		at = s.vals.emitName("aten::add.Tensor", s.vals.emitName("aten::unsqueeze", at, ssa.Int(-1)), row)
+	}
+	return at
+}
+
+// take is the view of the elements at these places of a storage.
+func (s *views) take(root *heap.Storage, base, at *ssa.Value, strides []sym.Expr) *py.Tensor {
 	v := s.vals.emitName("aten::take", base, at)
 	step := heap.Step{Kind: "aten::take", Schema: aten.SchemaByName("aten::take"), Args: []py.Value{nil, py.Dyn(at)}}
-	return s.heap.View(root, []heap.Step{step}, ssa.Sizes(strides), base, v)
+	return s.heap.View(root, []heap.Step{step}, strides, base, v)
 }
 
 // dynamicStrided is asStrided where sizes or strides are computed at run time: the places are offset + sum of i_k * stride_k.
@@ -105,12 +132,5 @@ func (s *views) dynamicStrided(args []py.Value, root *heap.Storage, base *ssa.Va
 	if len(n) != len(by) {
 		s.fail("view", "as_strided with %d sizes and %d strides", len(n), len(by))
 	}
-	at := s.build.constant(ssa.TensorValue(tensor.ScalarInt(offset)))
-	for i := range n {
-		row := s.vals.emitName("aten::mul.Tensor", s.vals.emitName("aten::arange", s.vals.materialize(n[i])), s.vals.materialize(by[i]))
-		at = s.vals.emitName("aten::add.Tensor", s.vals.emitName("aten::unsqueeze", at, ssa.Int(-1)), row)
-	}
-	v := s.vals.emitName("aten::take", base, at)
-	step := heap.Step{Kind: "aten::take", Schema: aten.SchemaByName("aten::take"), Args: []py.Value{nil, py.Dyn(at)}}
-	return s.heap.View(root, []heap.Step{step}, nil, base, v)
+	return s.take(root, base, s.grid(offset, n, by), nil)
 }

@@ -18,6 +18,10 @@ try:
     import torchvision  # noqa: F401  (registers its operators)
 except ImportError:
     torchvision = None
+try:
+    import transformers.integrations.moe as transformers  # noqa: F401  (registers its operators)
+except ImportError:
+    transformers = None
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance"))
 import casefile  # noqa: E402
@@ -235,6 +239,10 @@ def programs():
         boxes = torch.tensor([[0, 0.0, 0.0, 4.0, 3.0], [0, 1.0, 1.0, 5.0, 4.0]])
         yield "roi_pool", f"{v}roi_pool(x, y, 1.0, 2, 2)[0], {v}ps_roi_align(x.repeat(1, 2, 1, 1), y, 1.0, 2, 2, 2)[0]", (IMAGE, boxes)
         yield "deform_conv2d", f"{v}deform_conv2d(x, y, z, w, v, 1, 1, 0, 0, 1, 1, 1, 1, True)", (IMAGE, r(3, 2, 2, 2), r(1, 8, 4, 5) * 0.5, r(3), torch.rand(1, 4, 4, 5))
+    experts = (r(7, 8), r(3, 8, 4), torch.tensor([2, 2, 7], dtype=torch.int32), r(3, 4, 8))
+    yield "_grouped_mm", "a._grouped_mm(x, y, z), a._grouped_mm(x, v.transpose(1, 2), z), a._grouped_mm(v, x.t(), z), a._grouped_mm(x.t(), x, z), a._grouped_mm(v, y)", experts
+    if transformers:
+        yield "grouped_mm_fallback", "torch.ops.transformers.grouped_mm_fallback(x, y, z), torch.ops.transformers.grouped_mm_fallback(x, v.transpose(1, 2), z - 1)", experts, "program"
 
 
 class NestedEncoder(torch.nn.Module):

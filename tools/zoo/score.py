@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Exports the programs that make.py made, runs them in onnxruntime, and compares with PyTorch; tokens are fed back through onnxruntime.
+
+usage: score.py KIND --programs DIR --aton PATH --results FILE [--filter RE] [--opset N] [--jobs N] [--seconds N] [--again]
+
+A row of FILE, tab-separated: model, step (prefill, decode, tokens, forward), source (pt2, trace), verdict, nodes, seconds of the export, message. Verdicts:
+right, wrong, refused (by aton), failed (in onnxruntime), torch-cannot (no program, or one that PyTorch itself runs wrongly), not-made (make.py has no
+configuration that builds it, or its limits were too small). Rows that are there are kept,
+unless --again; those of the models of the filter are made again. Compared are both sizes, where PyTorch's own program is right at
+both. Needs numpy, onnx and onnxruntime.
+"""
+import argparse
+import concurrent.futures
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+TOLERANCE = 1e-3  # of the greatest element of an output
+FIELDS = ["model", "step", "source", "verdict", "nodes", "seconds", "message"]
+TYPES = {"float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "bool": "bool", "float16": "f16", "uint8": "u8", "complex64": "c64"}
+ort.set_default_logger_severity(4)
+
+
+def text(e):
+    return " ".join(str(e).split())[:300]
+
+
+def nodes(graph):
+    return sum(1 + sum(nodes(g) for a in n.attribute for g in ([a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs)) for n in graph.node)
+
+
+def apart(got, want):
+    """Why two arrays differ, or None."""
+    if got.shape != want.shape:
+        return f"shape {list(got.shape)}, not {list(want.shape)}"
+    if got.dtype != want.dtype:
+        return f"type {got.dtype}, not {want.dtype}"
+    if want.dtype.kind not in "fc":
+        return None if np.array_equal(got, want) else f"{np.count_nonzero(got != want)} of {want.size} elements differ"
+    finite = np.abs(want[np.isfinite(want)])
+    scale = max(1e-3, float(finite.max()) if finite.size else 0)
+    if np.allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
+        return None
+    return f"differs by {np.nanmax(np.abs(got - want)) / scale:.2g} of the greatest element"
+
+
+class Refused(Exception):
+    pass
+
+
+def convert(opts, folder, row, entry, arrays, output):
+    """Exports a program, and gives (session, nodes, seconds)."""
+    command = [opts.aton, "export", os.path.join(folder, entry["file"]), "-o", output, "--opset", str(opts.opset)]
+    if entry["file"].endswith(".pt"):
+        for i, (name, axes) in enumerate(zip(entry["arguments"], entry["axes"])):
+            a = arrays[f"in.0.{i}"]
+            sizes = ",".join(axes.get(str(k), str(n)) for k, n in enumerate(a.shape))
+            command += ["--input", f"{name}:{TYPES[str(a.dtype)]}[{sizes}]"]
+    start = time.time()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=opts.seconds)
+    seconds = time.time() - start
+    if done.returncode:
+        lines = [l for l in done.stderr.splitlines() if l.strip() and ": warning" not in l and not l.startswith("warning")]
+        raise Refused(text(" | ".join(lines).replace(os.path.join(folder, entry["file"]), "")))
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(output, options, providers=["CPUExecutionProvider"]), nodes(onnx.load(output, load_external_data=False).graph), seconds
+
+
+def run(session, tensors):
+    """Outputs for inputs in the program's order; those that no output depends on may be absent of the model."""
+    names = [i.name for i in session.get_inputs()]
+    if len(names) != len(tensors):
+        raise RuntimeError(f"{len(names)} inputs, not {len(tensors)}")
+    return session.run(None, dict(zip(names, tensors)))
+
+
+def check(opts, folder, row, entry, work):
+    """(verdict, nodes, seconds, message, session) of one program."""
+    if "cannot" in entry:
+        return "torch-cannot", "", "", text(entry["cannot"]), None
+    arrays = np.load(os.path.join(folder, row["name"] + ".npz"))
+    try:
+        session, n, seconds = convert(opts, folder, row, entry, arrays, os.path.join(work, entry["file"] + ".onnx"))
+    except Refused as e:
+        return "refused", "", "", str(e), None
+    except Exception as e:
+        return "failed", "", "", text(e), None
+    for s in entry["samples"]:
+        try:
+            got = run(session, [arrays[f"in.{s}.{i}"] for i in range(len(row["inputs"]))])
+        except Exception as e:
+            return "failed", n, f"{seconds:.2f}", text(f"sample {s}: {e}"), None
+        for name, a, i in zip(row["outputs"], got, range(len(got))):
+            if why := apart(a, arrays[f"out.{s}.{i}"]):
+                return "wrong", n, f"{seconds:.2f}", f"sample {s}, {name}: {why}", None
+    return "right", n, f"{seconds:.2f}", "" if len(entry["samples"]) > 1 else "one size: PyTorch's program is for these only", session
+
+
+def feed(folder, what, sessions):
+    """(verdict, message) of eight tokens fed back."""
+    said = np.load(os.path.join(folder, "said.npz"))
+    prefill, decode = what["programs"][0], what["programs"][-1]
+    arrays = np.load(os.path.join(folder, "prefill.npz"))
+    start = [arrays[f"in.0.{i}"] for i in range(len(prefill["inputs"]))]
+    ids, mask = start[0], start[1] if len(start) > 1 else None
+    kept = None
+    steps = sum(1 for k in said.files if k.startswith("token."))
+    for step in range(steps):
+        session = sessions["prefill"] if kept is None or len(what["programs"]) == 1 else sessions["decode"]
+        given = [ids] + ([mask] if mask is not None else []) + (kept or [])
+        try:
+            logits, *out = run(session, given)
+        except Exception as e:
+            return "failed", text(f"token {step}: {e}")
+        if why := apart(logits[:, -1], said[f"logits.{step}"]):
+            return "wrong", f"token {step}: {why}"
+        token = said[f"token.{step}"]
+        if not np.array_equal(logits[:, -1].argmax(-1)[:, None], token):
+            near = said[f"logits.{step}"]
+            top = np.sort(near, -1)
+            if (top[:, -1] - top[:, -2]).min() > TOLERANCE * np.abs(near).max():
+                return "wrong", f"token {step} is another"
+        if len(what["programs"]) == 1:
+            ids = np.concatenate([ids, token], 1)
+        else:
+            ids, kept = token, out
+        if mask is not None:
+            mask = np.concatenate([mask, np.ones_like(mask[:, :1])], 1)
+    return "right", ""
+
+
+def score(opts, name):
+    folder = os.path.join(opts.programs, opts.kind, name)
+    with open(os.path.join(folder, "what.json")) as f:
+        what = json.load(f)
+    if "cannot" in what:
+        return [[name, "all", "-", "not-made", "", "", text(what["cannot"])]]
+    rows = []
+    with tempfile.TemporaryDirectory() as work:
+        for source in ("pt2", "trace"):
+            sessions, verdicts = {}, {}
+            for row in what["programs"]:
+                entry = row["sources"][source]
+                verdict, n, seconds, message, sessions[row["name"]] = check(opts, folder, row, entry, work)
+                verdicts[row["name"]] = verdict
+                rows.append([name, row["name"], source, verdict, n, seconds, message])
+            if not os.path.exists(os.path.join(folder, "said.npz")):
+                continue
+            if source not in what.get("follows", ["pt2", "trace"]) or not any(what["programs"][-1]["sources"][source].get("axes", [])):
+                rows.append([name, "tokens", source, "torch-cannot", "", "", "PyTorch's own programs give other logits when tokens are fed back, or are for one length"])
+            elif all(v == "right" for v in verdicts.values()):
+                verdict, message = feed(folder, what, sessions)
+                rows.append([name, "tokens", source, verdict, "", "", message])
+            else:
+                rows.append([name, "tokens", source, "refused", "", "", "a program is not right"])
+    return rows
+
+
+def alone(opts, name):
+    """The rows of a model, made in a process of its own: a runtime that ends the process ends one model."""
+    command = [sys.executable, os.path.abspath(__file__), opts.kind, "--programs", opts.programs, "--aton", opts.aton, "--opset", str(opts.opset),
+               "--seconds", str(opts.seconds), "--results", "-", "--one", name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=8 * opts.seconds)
+        return json.loads(done.stdout)
+    except (subprocess.TimeoutExpired, json.JSONDecodeError) as e:
+        return [[name, "all", "-", "failed", "", "", text(e)]]
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("kind", choices=["decoders", "encoders", "timm"])
+    arguments.add_argument("--programs", required=True)
+    arguments.add_argument("--aton", required=True)
+    arguments.add_argument("--results", required=True)
+    arguments.add_argument("--filter", default="")
+    arguments.add_argument("--opset", type=int, default=20)
+    arguments.add_argument("--jobs", type=int, default=2)
+    arguments.add_argument("--seconds", type=int, default=60)
+    arguments.add_argument("--again", action="store_true")
+    arguments.add_argument("--one", help=argparse.SUPPRESS)
+    opts = arguments.parse_args()
+    if opts.one:
+        json.dump(score(opts, opts.one), sys.stdout)
+        return 0
+    rows = {}
+    if os.path.exists(opts.results):
+        with open(opts.results, newline="") as f:
+            for r in csv.reader(f, delimiter="\t", quoting=csv.QUOTE_NONE):
+                if r and r != FIELDS and not r[0].startswith("#"):
+                    rows.setdefault(r[0], []).append(r)
+    made = os.path.join(opts.programs, opts.kind)
+    names = [n for n in sorted(os.listdir(made)) if re.search(opts.filter, n) and os.path.exists(os.path.join(made, n, "what.json"))]
+    todo = [n for n in names if n not in rows or opts.again or opts.filter]
+    with concurrent.futures.ThreadPoolExecutor(opts.jobs) as pool:
+        for i, new in enumerate(pool.map(lambda n: alone(opts, n), todo)):
+            rows[todo[i]] = new
+            bad = [f"{r[1]} {r[2]} {r[3]}: {r[6][:120]}" for r in new if r[3] not in ("right", "torch-cannot")]
+            print(f"{i + 1} of {len(todo)}  {todo[i]}  {'; '.join(bad)}", flush=True)
+            with open(opts.results + ".part", "w", newline="") as f:
+                writer = csv.writer(f, delimiter="\t", quoting=csv.QUOTE_NONE, escapechar="\\", lineterminator="\n")
+                writer.writerow(FIELDS)
+                for n in sorted(rows):
+                    writer.writerows([str(v).replace("\\", "/").replace("\t", " ") for v in r] for r in rows[n])
+            os.replace(opts.results + ".part", opts.results)
+    print(summary(rows))
+    return 0
+
+
+def summary(rows):
+    """By source: how many models are right in all steps, of those that PyTorch can."""
+    out = []
+    missing = [n for n, all in sorted(rows.items()) if any(r[3] == "not-made" for r in all)]
+    for source in ("pt2", "trace"):
+        can, cannot, others = 0, [], []
+        for name, all in sorted(rows.items()):
+            mine = [r for r in all if r[2] in (source, "-")]
+            if name in missing:
+                continue
+            if any(r[3] == "torch-cannot" and r[1] != "tokens" for r in mine):
+                cannot.append(name)
+                continue
+            can += 1
+            if not all_right(mine):
+                others.append(name)
+        right = can - len(others)
+        out.append(f"{source}: {right} of {can} right ({100 * right / max(can, 1):.1f} %), not right: {' '.join(others) or 'none'}; PyTorch cannot: {' '.join(cannot) or 'none'}")
+    return "\n".join(out + [f"not made: {len(missing)}: {' '.join(missing)}"])
+
+
+def all_right(rows):
+    return all(r[3] == "right" or r[3] == "torch-cannot" and r[1] == "tokens" for r in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
