@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/aton-project/aton"
@@ -15,6 +16,7 @@ import (
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/tools/cases/pack"
 )
@@ -165,7 +167,7 @@ func evaluate(t *testing.T, m *ssa.Module, dir string, rtol, atol float64) error
 }
 
 // TestQuantizedWeights converts programs whose weights torchao quantized: no weight is in the file in more bits than it was
-// quantized to. That the numbers are PyTorch's is tested with the other recorded programs (tools/cases).
+// quantized to where the opset has a type of so few, and a warning says where it has none. That the numbers are PyTorch's is tested with the other recorded programs (tools/cases).
 func TestQuantizedWeights(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := pack.Unpack("testdata/quantized.tar.gz", dir); err != nil {
@@ -175,23 +177,29 @@ func TestQuantizedWeights(t *testing.T) {
 		name  string
 		opset int
 		want  tensor.DType
+		wider bool
 	}{
-		{"int8_weight_row.float32", 13, tensor.Int8},
-		{"int8_dynamic_int8_weight.bfloat16", 20, tensor.Int8},
-		{"float8_weight_row.float32", 20, tensor.Float8E4M3FN},
-		{"intx_int4_weight_group_32.float32", 20, tensor.Int8},
-		{"intx_int4_weight_group_32.float32", 21, tensor.Int4},
-		{"intx_int4_weight_group_32_zero_points.bfloat16", 21, tensor.Int4},
-		{"int8_dynamic_int4_weight_zero_points.float32", 21, tensor.Int4},
-		{"intx_int2_weight_group_32.float32", 25, tensor.Int2},
+		{"int8_weight_row.float32", 13, tensor.Int8, false},
+		{"int8_dynamic_int8_weight.bfloat16", 20, tensor.Int8, false},
+		{"float8_weight_row.float32", 20, tensor.Float8E4M3FN, false},
+		{"intx_int4_weight_group_32.float32", 20, tensor.Int8, true},
+		{"intx_int4_weight_group_32.float32", 21, tensor.Int4, false},
+		{"intx_int4_weight_group_32_zero_points.bfloat16", 21, tensor.Int4, false},
+		{"int8_dynamic_int4_weight_zero_points.float32", 21, tensor.Int4, false},
+		{"intx_int2_weight_group_32.float32", 21, tensor.Int4, true},
+		{"intx_int2_weight_group_32.float32", 25, tensor.Int2, false},
 	} {
 		opts := aton.Options{Opset: c.opset}
 		m, err := aton.Load(filepath.Join(dir, c.name, "model.pt2"), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := aton.Lower(m, opts); err != nil {
+		said, err := aton.Lower(m, opts)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if wider := slices.ContainsFunc(said.Items, func(d diag.Diagnostic) bool { return d.ID == "wider-weights" }); wider != c.wider {
+			t.Errorf("%s at opset %d: warns of wider weights: %v", c.name, c.opset, wider)
 		}
 		found := false
 		for o := range m.Main().Body.AllOps() {

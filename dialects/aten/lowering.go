@@ -79,6 +79,8 @@ type Lowering struct {
 	// Assume receives what the ONNX form takes for granted of its operands, such as "no NaN reaches max pooling", and
 	// why. Nil drops it: types do not depend on it.
 	Assume func(what, why string)
+	// Wider receives the opset that could have kept weights of fewer bits, where they are written with more. Nil drops it.
+	Wider func(opset, bits, written int)
 
 	table *Table
 	// env gives the ONNX value for a value of the source program.

@@ -217,9 +217,12 @@ func (l *Lowering) dequantizeBlocks(x, scale *ssa.Value, f tensor.DType, b block
 			zeros = nil
 		}
 	}
-	d := l.narrowest(w, zeros)
+	d, _ := narrowest(w, zeros, l.Opset)
 	if d == tensor.Undefined {
 		return nil
+	}
+	if best, opset := narrowest(w, zeros, onnx.Newest); l.Wider != nil && best.Bits() < d.Bits() && w.NumElements() >= manyWeights {
+		l.Wider(opset, best.Bits(), d.Bits())
 	}
 	shape := make([]int64, len(b.size)) // of the scales
 	var several []int                   // the axes along which there are several of them
@@ -280,9 +283,12 @@ func (l *Lowering) dequantizeBlocks(x, scale *ssa.Value, f tensor.DType, b block
 	return nil
 }
 
+// manyWeights is the number of weights from which it matters, and can be no accident, that they are all small.
+const manyWeights = 256
+
 // narrowest is the type of the fewest bits that has the integers of x, which are of 8 bits, and the zero points, and that
-// DequantizeLinear takes; Undefined if there is none.
-func (l *Lowering) narrowest(x, zeros *tensor.Tensor) tensor.DType {
+// DequantizeLinear takes at an opset, with the first opset that has it; Undefined if there is none.
+func narrowest(x, zeros *tensor.Tensor, opset int) (d tensor.DType, since int) {
 	lo, hi := rangeOf(x)
 	if zeros != nil {
 		zlo, zhi := rangeOf(zeros)
@@ -293,16 +299,16 @@ func (l *Lowering) narrowest(x, zeros *tensor.Tensor) tensor.DType {
 		d      tensor.DType
 		signed bool
 		lo, hi int64
-		opset  int
+		since  int
 	}{
 		{tensor.Int2, true, -2, 1, 25}, {tensor.Int4, true, -8, 7, 21}, {tensor.Int8, true, math.MinInt8, math.MaxInt8, 13},
 		{tensor.Uint2, false, 0, 3, 25}, {tensor.Uint4, false, 0, 15, 21}, {tensor.Uint8, false, 0, math.MaxUint8, 13},
 	} {
-		if l.Opset >= k.opset && signed == k.signed && k.lo <= lo && hi <= k.hi {
-			return k.d
+		if opset >= k.since && signed == k.signed && k.lo <= lo && hi <= k.hi {
+			return k.d, k.since
 		}
 	}
-	return tensor.Undefined
+	return tensor.Undefined, 0
 }
 
 // rangeOf is the least and the greatest of integers.

@@ -81,6 +81,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit, Names: ssa.NamesOf(src)}, l.lookup)
 	l.low.Regrid, l.low.Training = true, opts.Training
 	l.low.Assume = l.assume
+	l.low.Wider = func(opset, bits, written int) { l.wider = append(l.wider, wider{opset, bits, written, l.low.Node}) }
 	l.sizes = sizes.New(nil)
 	if !m.SizesSolved {
 		l.sizes = sizes.New(src.Body.Params)
@@ -114,6 +115,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 		return l.bad, nil
 	}
 	l.tellAssumptions()
+	l.tellWider()
 	l.tellTraced(src.Body)
 	l.tellUnused()
 	dst.OutputNames = src.OutputNames
@@ -179,6 +181,29 @@ func (l *lowerer) tellAssumptions() {
 	}
 }
 
+// wider are weights that are written with more bits than they need, and the opset that would not.
+type wider struct {
+	opset, bits, written int
+	op                   *ssa.Op
+}
+
+// tellWider warns of such weights once for each number of bits, at the first place.
+func (l *lowerer) tellWider() {
+	if l.opts.Warn == nil {
+		return
+	}
+	told := map[int]bool{}
+	for _, w := range l.wider {
+		if told[w.bits] {
+			continue
+		}
+		told[w.bits] = true
+		l.opts.Warn(diag.Diagnostic{Severity: diag.Warning, ID: "wider-weights", Op: string(w.op.Kind), Loc: w.op.Loc,
+			Message: fmt.Sprintf("weights of %d bits are written with %d: opset %d has integers of %d bits", w.bits, w.written, w.opset, w.bits),
+			Hint:    fmt.Sprintf("convert with --opset %d if the runtime has it", w.opset)})
+	}
+}
+
 // stuck reports that there will be no graph: an operator is missing, or a value that blocks return.
 func (l *lowerer) stuck() bool { return l.lost || len(l.bad) > 0 && l.opts.Mode != Collect }
 
@@ -234,6 +259,7 @@ func onnxType(m *ssa.Module, t ssa.Type) ssa.Type {
 type lowerer struct {
 	sizes   *sizes.Solver
 	assumed []assumption
+	wider   []wider
 	m       *ssa.Module
 	opts    Options
 	dst     *ssa.Func
