@@ -21,8 +21,8 @@ const (
 	imagOfOp ssa.Kind = "aton::Imag"
 )
 
-// complexOf pairs two real tensors of one type, broadcast together.
-func (l *Lowering) complexOf(re, im *ssa.Value) *ssa.Value {
+// Pair is the complex tensor of two real ones of one type. It has the shape of the first, over which the second broadcasts.
+func (l *Lowering) Pair(re, im *ssa.Value) *ssa.Value {
 	t := re.Tensor()
 	if !t.Ranked {
 		l.Rank(re)
@@ -60,9 +60,6 @@ func (l *Lowering) parts(v *ssa.Value) (re, im *ssa.Value) {
 	}
 	return part(realOfOp), part(imagOfOp)
 }
-
-// Pair is the complex tensor of two real ones of one type and shape.
-func (l *Lowering) Pair(re, im *ssa.Value) *ssa.Value { return l.complexOf(re, im) }
 
 // Parts are the real and the imaginary part of a complex tensor, of the same shape.
 func (l *Lowering) Parts(v *ssa.Value) (re, im *ssa.Value) {
@@ -155,7 +152,7 @@ func complexRules() Defs {
 	for _, n := range []string{"conj", "_conj", "conj_physical", "_conj_physical", "_conj_copy"} {
 		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
 			re, im := l.parts(l.Tensor("self"))
-			return l.complexOf(re, l.Op("Neg", im))
+			return l.Pair(re, l.Op("Neg", im))
 		}}
 	}
 	for _, n := range strings.Fields("mul matmul mm bmm mv dot outer inner einsum tensordot linear") {
@@ -248,7 +245,7 @@ func (l *Lowering) pairUp(re, im []*ssa.Value) []*ssa.Value {
 		if re[i].Tensor() == nil {
 			l.Fail("a list of unknown length of complex tensors")
 		}
-		out[i] = l.complexOf(re[i], im[i])
+		out[i] = l.Pair(re[i], im[i])
 	}
 	return out
 }
@@ -315,7 +312,7 @@ func (l *Lowering) complexTimesNumber() *ssa.Value {
 	d := l.complexType("self", "other")
 	a, b := l.partsAs("self", d)
 	c, e := l.partsAs("other", d)
-	return l.complexOf(l.sub(l.mul(a, c), l.mul(b, e)), l.add(l.mul(a, e), l.mul(b, c)))
+	return l.Pair(l.sub(l.mul(a, c), l.mul(b, e)), l.add(l.mul(a, e), l.mul(b, c)))
 }
 
 func (l *Lowering) complexSum(sign float64) *ssa.Value {
@@ -325,7 +322,7 @@ func (l *Lowering) complexSum(sign float64) *ssa.Value {
 	if l.HasArg("alpha") {
 		sign *= l.Float("alpha")
 	}
-	return l.complexOf(l.add(a, l.scale(c, sign)), l.add(b, l.scale(e, sign)))
+	return l.Pair(l.add(a, l.scale(c, sign)), l.add(b, l.scale(e, sign)))
 }
 
 func complexDiv(l *Lowering) *ssa.Value {
@@ -336,23 +333,23 @@ func complexDiv(l *Lowering) *ssa.Value {
 	a, b := l.partsAs("self", d)
 	if !isComplexValue(l.Arg("other")) {
 		c := l.as("other", d)
-		return l.complexOf(l.div(a, c), l.div(b, c))
+		return l.Pair(l.div(a, c), l.div(b, c))
 	}
 	c, e := l.partsAs("other", d)
 	n := l.add(l.mul(c, c), l.mul(e, e))
 	re, im := l.add(l.mul(a, c), l.mul(b, e)), l.sub(l.mul(b, c), l.mul(a, e))
-	return l.complexOf(l.div(re, n), l.div(im, n))
+	return l.Pair(l.div(re, n), l.div(im, n))
 }
 
 func complexReciprocal(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	n := l.add(l.mul(a, a), l.mul(b, b))
-	return l.complexOf(l.div(a, n), l.Op("Neg", l.div(b, n)))
+	return l.Pair(l.div(a, n), l.Op("Neg", l.div(b, n)))
 }
 
 func (l *Lowering) complexSquare() *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.complexOf(l.sub(l.mul(a, a), l.mul(b, b)), l.scale(l.mul(a, b), 2))
+	return l.Pair(l.sub(l.mul(a, a), l.mul(b, b)), l.scale(l.mul(a, b), 2))
 }
 
 func complexPow(l *Lowering) *ssa.Value {
@@ -369,7 +366,7 @@ func complexPow(l *Lowering) *ssa.Value {
 func complexExp(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	r := l.Op("Exp", a)
-	return l.complexOf(l.mul(r, l.Op("Cos", b)), l.mul(r, l.Op("Sin", b)))
+	return l.Pair(l.mul(r, l.Op("Cos", b)), l.mul(r, l.Op("Sin", b)))
 }
 
 // complexAbs is the length of a number; squares of what float32 holds, small and large, are in the range of float64.
@@ -400,7 +397,7 @@ func complexWhere(l *Lowering) *ssa.Value {
 	c := l.Cast(l.Tensor("condition"), tensor.Bool)
 	a, b := l.partsAs("self", d)
 	x, y := l.partsAs("other", d)
-	return l.complexOf(l.where(c, a, x), l.where(c, b, y))
+	return l.Pair(l.where(c, a, x), l.where(c, b, y))
 }
 
 // castComplex converts where one of the types is complex: a real number has the
@@ -413,9 +410,9 @@ func (l *Lowering) castComplex(x *ssa.Value, d tensor.DType) *ssa.Value {
 	rd := RealOf(d)
 	re = l.Cast(re, rd)
 	if im == nil {
-		return l.complexOf(re, l.fill(l.shapeOf(re), rd, ssa.Int(0)))
+		return l.Pair(re, l.fill(l.shapeOf(re), rd, ssa.Int(0)))
 	}
-	return l.complexOf(re, l.Cast(im, rd))
+	return l.Pair(re, l.Cast(im, rd))
 }
 
 // complexNumbers holds the operators that take complex numbers apart and put them together.
@@ -435,18 +432,18 @@ func lowerComplex(l *Lowering) *ssa.Value {
 		shape := l.shapeOf(l.add(re, im))
 		re, im = l.expand(re, shape), l.expand(im, shape)
 	}
-	return l.complexOf(re, im)
+	return l.Pair(re, im)
 }
 
 func lowerPolarForm(l *Lowering) *ssa.Value {
 	r, a := l.Tensor("abs"), l.Tensor("angle")
-	return l.complexOf(l.mul(r, l.Op("Cos", a)), l.mul(r, l.Op("Sin", a)))
+	return l.Pair(l.mul(r, l.Op("Cos", a)), l.mul(r, l.Op("Sin", a)))
 }
 
 func lowerViewAsComplex(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	at := func(i int64) *ssa.Value { return l.gather(x, l.scalarInt(tensor.Int64, i), l.Rank(x)-1) }
-	return l.complexOf(at(0), at(1))
+	return l.Pair(at(0), at(1))
 }
 
 func lowerViewAsReal(l *Lowering) *ssa.Value {

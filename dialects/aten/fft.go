@@ -64,7 +64,7 @@ func (l *Lowering) spectrumValue(s spectrum) *ssa.Value {
 	if s.im == nil {
 		s.im = l.fill(l.shapeOf(s.re), l.DType(s.re), ssa.Int(0))
 	}
-	return l.complexOf(s.re, s.im)
+	return l.Pair(s.re, s.im)
 }
 
 // resizeAxisTo cuts or pads with zeros at the end.
@@ -482,7 +482,7 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 		}
 		return v
 	})
-	y := l.complexOf(s.re, s.im)
+	y := l.Pair(s.re, s.im)
 	if l.Bool("return_complex") {
 		return y
 	}

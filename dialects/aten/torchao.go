@@ -221,7 +221,7 @@ func (l *Lowering) dequantizeBlocks(x, scale *ssa.Value, f tensor.DType, b block
 	if d == tensor.Undefined {
 		return nil
 	}
-	if best, opset := narrowest(w, zeros, onnx.Newest); l.Wider != nil && best.Bits() < d.Bits() && w.NumElements() >= manyWeights {
+	if best, opset := narrowest(w, zeros, onnx.Newest); l.Wider != nil && best.Bits() < d.Bits() && w.NumElements() >= onnx.QuantizedWeight {
 		l.Wider(opset, best.Bits(), d.Bits())
 	}
 	shape := make([]int64, len(b.size)) // of the scales
@@ -282,9 +282,6 @@ func (l *Lowering) dequantizeBlocks(x, scale *ssa.Value, f tensor.DType, b block
 	}
 	return nil
 }
-
-// manyWeights is the number of weights from which it matters, and can be no accident, that they are all small.
-const manyWeights = 256
 
 // narrowest is the type of the fewest bits that has the integers of x, which are of 8 bits, and the zero points, and that
 // DequantizeLinear takes at an opset, with the first opset that has it; Undefined if there is none.

@@ -99,11 +99,11 @@ func many(t *ssa.TensorType) bool {
 	for _, d := range shape {
 		n *= d
 	}
-	return ok && n >= quantizedWeight
+	return ok && n >= QuantizedWeight
 }
 
-// quantizedWeight is the number of elements from which on constants of 8 bits and less are taken for quantized weights.
-const quantizedWeight = 256
+// QuantizedWeight is the number of elements from which on constants of 8 bits and less are taken for quantized weights.
+const QuantizedWeight = 256
 
 // ConstOf gives the tensor that a value always has: that of an onnx::Constant or
 // of a prim::Constant of a tensor. Nil if there is none.

@@ -2,6 +2,7 @@ package simplify
 
 import (
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
@@ -64,20 +65,19 @@ func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if product == nil {
 		return false
 	}
-	q, ok1 := m.unscaled(product.Operand(0))
-	k, ok2 := m.unscaled(product.Operand(1))
+	q, k := m.unscaled(product.Operand(0)), m.unscaled(product.Operand(1))
 	turn := definedBy(k, "onnx::Transpose")
-	if !ok1 || !ok2 || turn == nil || dimsOf(k, 4) == nil || dimsOf(q, 4) == nil {
+	if turn == nil || dimsOf(k, 4) == nil || dimsOf(q, 4) == nil {
 		return false
 	}
-	k, ok1 = m.unscaled(turn.Operand(0))
-	perm := append([]int64(nil), permOf(turn, 4)...)
+	k = m.unscaled(turn.Operand(0))
+	perm := slices.Clone(permOf(turn, 4))
 	perm[2], perm[3] = perm[3], perm[2]
 	if !isIdentity(perm) {
 		k = r.Create("onnx::Transpose", []*ssa.Value{k}, attr("perm", ssa.Ints(perm...)))
 	}
 	qd, kd := dimsOf(q, 4), dimsOf(k, 4)
-	if !ok1 || qd == nil || kd == nil || !(m.scale > 0) || math.IsInf(m.scale, 0) {
+	if qd == nil || kd == nil || !(m.scale > 0) || math.IsInf(m.scale, 0) {
 		return false
 	}
 	for i := range 2 { // no operand is repeated along the batch or the heads
@@ -227,7 +227,7 @@ func factorOf(d *ssa.Op) (float64, bool) {
 }
 
 // unscaled takes scales off queries or keys.
-func (m *scored) unscaled(v *ssa.Value) (*ssa.Value, bool) {
+func (m *scored) unscaled(v *ssa.Value) *ssa.Value {
 	for range maxChain {
 		d := v.Def()
 		if d == nil || d.Kind != "onnx::Mul" && d.Kind != "onnx::Div" {
@@ -240,7 +240,7 @@ func (m *scored) unscaled(v *ssa.Value) (*ssa.Value, bool) {
 		m.scale *= k
 		v = d.Operand(0)
 	}
-	return v, true
+	return v
 }
 
 // whole reports that every query has a key, or that softmax of what a query has is what Attention makes of it.
@@ -579,10 +579,8 @@ func attentionPast(r *rewrite.Rewriter, o *ssa.Op) bool {
 			return false
 		}
 		past[i], fresh[i] = c.Operand(0), c.Operand(1)
-		for u := range v.Uses() {
-			if u.Op() != o && (u.Op() != nil || u.Block() != o.Block()) {
-				return false
-			}
+		if !usedAtEnd(v, o) {
+			return false
 		}
 	}
 	if past[0].Tensor() == nil || past[1].Tensor() == nil || o.Operand(1) == o.Operand(2) {
@@ -649,9 +647,7 @@ func attentionRows(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range 3 {
 		operands[i] = rows(r, operands[i], heads[i])
 	}
-	var attrs []ssa.Attr
-	attrs = append(attrs, o.Attrs...)
-	attrs = append(attrs, attr("q_num_heads", ssa.Int(heads[0])), attr("kv_num_heads", ssa.Int(heads[1])))
+	attrs := append(slices.Clone(o.Attrs), attr("q_num_heads", ssa.Int(heads[0])), attr("kv_num_heads", ssa.Int(heads[1])))
 	n := len(o.Results)
 	// keys and values that are results of the block too: Attention gives them with the heads apart
 	kept := !given && o.Operand(4) == nil && k != v && isReturned(k, o) && isReturned(v, o)
@@ -686,9 +682,11 @@ func attentionRows(r *rewrite.Rewriter, o *ssa.Op) bool {
 
 // isReturned reports that the users of a value are an op and results of its block, of which there is one.
 func isReturned(v *ssa.Value, o *ssa.Op) bool {
-	if v.Def() == nil || v.Def().Block() != o.Block() || v.HasOneUse() {
-		return false
-	}
+	return v.Def() != nil && v.Def().Block() == o.Block() && !v.HasOneUse() && usedAtEnd(v, o)
+}
+
+// usedAtEnd reports that the users of a value are an op, or results of its block.
+func usedAtEnd(v *ssa.Value, o *ssa.Op) bool {
 	for u := range v.Uses() {
 		if u.Op() != o && (u.Op() != nil || u.Block() != o.Block()) {
 			return false
@@ -731,7 +729,7 @@ func rows(r *rewrite.Rewriter, v *ssa.Value, heads int64) *ssa.Value {
 	if d.Kind == "onnx::RotaryEmbedding" {
 		operands := d.Operands()
 		operands[0] = rows(r, operands[0], heads)
-		return r.Create(d.Kind, operands, append(append([]ssa.Attr(nil), d.Attrs...), attr("num_heads", ssa.Int(heads)))...)
+		return r.Create(d.Kind, operands, append(slices.Clone(d.Attrs), attr("num_heads", ssa.Int(heads)))...)
 	}
 	size, _ := v.Tensor().Dims[3].Int()
 	if d.Kind == "onnx::Transpose" && swapsHeads(d) {

@@ -178,14 +178,8 @@ func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 		panic(needSplit{cond, end.failure})
 	}
 	end.propagate()
-	switch {
-	case outs[0].raised != nil && outs[1].raised != nil:
-		n.Erase()
-		panic(*outs[0].raised)
-	case outs[1].raised != nil:
-		return s.dropCheck(n, 0, outs[0], outs[1].raised)
-	case outs[0].raised != nil:
-		return s.dropCheck(n, 1, outs[1], outs[0].raised)
+	if results, ok := s.unlessRaised(n, outs); ok {
+		return results
 	}
 	m := &merger{s: s, n: n, blocks: blocks, changes: [2]journal.Changes{outs[0].changes, outs[1].changes}, start: start, memo: map[[2]*ssa.Value]*ssa.Value{},
 		merged: map[[2]py.Value]py.Value{}, mergedCells: map[*journal.Cell]*journal.Cell{}, held: map[*heap.Storage][]*heap.Storage{}}
@@ -199,6 +193,21 @@ func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 	}
 	end.propagate()
 	return results
+}
+
+// unlessRaised takes the path of an If that raises no exception, where the other one does; ok is false where neither does. Where
+// both do, so does the If.
+func (s *walk) unlessRaised(n *ssa.Op, outs [2]outcome) (results []py.Value, ok bool) {
+	switch {
+	case outs[0].raised != nil && outs[1].raised != nil:
+		n.Erase()
+		panic(*outs[0].raised)
+	case outs[1].raised != nil:
+		return s.dropCheck(n, 0, outs[0], outs[1].raised), true
+	case outs[0].raised != nil:
+		return s.dropCheck(n, 1, outs[1], outs[0].raised), true
+	}
+	return nil, false
 }
 
 // dropCheck takes the one path of an If whose other path raises an exception.

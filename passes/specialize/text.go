@@ -85,14 +85,8 @@ func (s *walk) unknownIf(o *ssa.Op) []py.Value {
 	for side := range outs {
 		outs[side] = s.path(n.AddBlock(), func() []py.Value { return s.block(o.Blocks[side]) })
 	}
-	switch {
-	case outs[0].raised != nil && outs[1].raised != nil:
-		n.Erase()
-		panic(*outs[0].raised)
-	case outs[1].raised != nil:
-		return s.dropCheck(n, 0, outs[0], outs[1].raised)
-	case outs[0].raised != nil:
-		return s.dropCheck(n, 1, outs[1], outs[0].raised)
+	if results, ok := s.unlessRaised(n, outs); ok {
+		return results
 	}
 	for _, out := range outs {
 		for c := range out.changes {
