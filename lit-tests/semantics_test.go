@@ -59,6 +59,60 @@ func TestLegalKeepsNumbers(t *testing.T) {
 	}
 }
 
+// TestProductOfBlocks is TestSemantics for weights of 4 bits, which text does not spell: with an odd number of blocks in a row, so that
+// a row of zero points ends within a byte.
+func TestProductOfBlocks(t *testing.T) {
+	p, err := all.Set.Parse("contrib{on=true},dce")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		d     tensor.DType
+		zeros bool
+	}{{tensor.Int4, false}, {tensor.Int4, true}, {tensor.Uint4, false}, {tensor.Uint4, true}} {
+		least, zero, operand := 0, "", ""
+		if c.d == tensor.Int4 {
+			least = -8
+		}
+		matrix := func(rows, columns, seed int) string {
+			text := ""
+			for i := range rows * columns {
+				text += fmt.Sprintf(" %d ", least+(i*i*7+seed)%16)
+			}
+			return fmt.Sprintf("onnx::Constant[value=%s[ CPUCharType{%d,%d} ]]()", text, rows, columns)
+		}
+		if c.zeros {
+			zero, operand = "  %z : Char(2, 3) = "+matrix(2, 3, 5)+"\n", ", %z"
+		}
+		make := func() *ssa.Module {
+			m := parse(t, []byte("graph @f(%x : Float(N, 48)):\n  %w : Char(2, 48) = "+matrix(2, 48, 3)+"\n"+zero+`  %s : Float(2, 3) = onnx::Constant[value= 0.5  0.25  2  0.125  1  3 [ CPUFloatType{2,3} ]]()
+  %d : Float(2, 48) = onnx::DequantizeLinear[axis=1, block_size=16](%w, %s`+operand+`)
+  %y : Float(N, 2) = onnx::Gemm[transB=1](%x, %d)
+  return (%y)
+`))
+			for o := range m.Main().Body.AllOps() {
+				if lit, ok := o.Attr("value"); ok && lit.Tensor.DType == tensor.Int8 {
+					lit.Tensor.DType = c.d
+					o.Result(0).Type = ssa.TensorOf(lit.Tensor)
+				}
+			}
+			return m
+		}
+		before, after := make(), make()
+		if _, err := p.Run(after, &passes.Runner{}); err != nil {
+			t.Fatal(c, err)
+		}
+		found := false
+		for o := range after.Main().Body.AllOps() {
+			found = found || o.Kind == "com.microsoft::MatMulNBits"
+		}
+		if !found {
+			t.Errorf("%v: no product of blocks\n%s", c, after.Main())
+		}
+		compare(t, before.Main(), after.Main(), 3, 1e-5, false)
+	}
+}
+
 var (
 	runLine       = regexp.MustCompile(`--passes='?([^' ]+)`)
 	toleranceLine = regexp.MustCompile(`# TOLERANCE: (\S+)`)

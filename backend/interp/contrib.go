@@ -40,6 +40,7 @@ var contrib = map[ssa.Kind]Kernel{
 		y, err := standard("onnx::Mul", nil, in[0], gate)
 		return []Value{y}, err
 	},
+	"com.microsoft::MatMulNBits": matMulBlocks,
 }
 
 // standard computes an operator of the standard that has one result.
@@ -86,4 +87,52 @@ func skipNormalization(o *ssa.Op, in []Value, kind ssa.Kind, last int) ([]Value,
 		}
 	}
 	return out, nil
+}
+
+// matMulBlocks is x @ w.T + bias, w being (integer - zero point) * scale for each block of its rows: float[..., K], uint8[N, blocks,
+// bytes of a block], float[N, blocks], uint8[N, bytes of a row of zero points]. Without zero points they are in the middle.
+func matMulBlocks(o *ssa.Op, in []Value) ([]Value, error) {
+	ts := make([]*tensor.Tensor, 6) // x, integers, scales, zero points, indices of groups, bias
+	for i := range min(len(in), len(ts)) {
+		ts[i] = in[i].Tensor
+	}
+	x, q, scales, zeros, bias := ts[0], ts[1], ts[2], ts[3], ts[5]
+	if x == nil || q == nil || scales == nil || ts[4] != nil || q.DType != tensor.Uint8 {
+		return nil, fmt.Errorf("no inputs that there is a kernel for")
+	}
+	k, n, width, size := o.AttrInt("K", 0), o.AttrInt("N", 0), o.AttrInt("bits", 4), o.AttrInt("block_size", 0)
+	if k <= 0 || n <= 0 || size <= 0 || k%size != 0 || width != 4 && width != 8 || n > q.NumElements() || k > 2*q.NumElements() {
+		return nil, fmt.Errorf("%d rows of %d integers of %d bits in blocks of %d", n, k, width, size)
+	}
+	count := k / size
+	row := (count*width + 7) / 8
+	if q.NumElements() != n*k*width/8 || scales.NumElements() != n*count || zeros != nil && (zeros.NumElements() != n*row || zeros.DType != tensor.Uint8) {
+		return nil, fmt.Errorf("weights %v and scales %v for %d rows of %d", q.Shape, scales.Shape, n, k)
+	}
+	at := func(b []byte, i int64) float64 {
+		if width == 8 {
+			return float64(b[i])
+		}
+		return float64(b[i/2] >> (4 * (i % 2)) & 15)
+	}
+	qs, ss := q.Bytes(), scales.Float64s()
+	w := make([]float64, n*k)
+	for i := range int64(len(w)) {
+		r, block := i/k, i%k/size
+		zero := float64(int64(1) << (width - 1))
+		if zeros != nil {
+			zero = at(zeros.Bytes()[r*row:], block)
+		}
+		w[i] = (at(qs, i) - zero) * ss[r*count+block]
+	}
+	y, err := standard("onnx::MatMul", nil, in[0], Of(transposed(tensor.FromFloats(x.DType, []int64{n, k}, w))))
+	if err == nil && bias != nil {
+		y, err = standard("onnx::Add", nil, y, in[5])
+	}
+	return []Value{y}, err
+}
+
+// transposed is a view of a matrix.
+func transposed(t *tensor.Tensor) *tensor.Tensor {
+	return &tensor.Tensor{DType: t.DType, Shape: []int64{t.Shape[1], t.Shape[0]}, Strides: []int64{t.Strides[1], t.Strides[0]}, Offset: t.Offset, Storage: t.Storage}
 }

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -148,6 +149,32 @@ func complexRules() Defs {
 		"aten::eq":         {Lower: func(l *Lowering) *ssa.Value { return l.complexEqual() }},
 		"aten::ne":         {Lower: func(l *Lowering) *ssa.Value { return l.Op("Not", l.complexEqual()) }},
 		"aten::where":      {Lower: complexWhere},
+		"aten::log":        {Lower: complexLog},
+		"aten::sqrt":       {Lower: complexSqrt},
+		"aten::sgn":        {Lower: complexSgn},
+
+		"aten::masked_fill": {Lower: complexMaskedFill},
+		"aten::rsub":        {Lower: complexRsub},
+		"aten::cos":         {Lower: complexCos},
+		"aten::sin":         {Lower: complexSin},
+		"aten::fill":        {Lower: complexFill},
+	}
+	for _, n := range strings.Fields("zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty") {
+		d[ssa.Kind("aten::"+n)] = Def{Lower: complexLike}
+	}
+	for _, n := range strings.Fields("adjoint mH matrix_H H") {
+		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
+			return l.Pair(l.onParts(0)[0], l.Op("Neg", l.onParts(1)[0]))
+		}}
+	}
+	for n, join := range map[string]string{"isnan": "Or", "isinf": "Or", "isfinite": "And"} {
+		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value { return l.Op(join, l.onParts(0)[0], l.onParts(1)[0]) }}
+	}
+	// norms are of the lengths of the numbers
+	for _, n := range strings.Fields("norm linalg_norm linalg_vector_norm frobenius_norm") {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value {
+			return l.onReal(func(v *ssa.Value) *ssa.Value { return l.complexLength(v) })
+		}}
 	}
 	for _, n := range []string{"conj", "_conj", "conj_physical", "_conj_physical", "_conj_copy"} {
 		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
@@ -160,12 +187,14 @@ func complexRules() Defs {
 	}
 	// what moves elements, or adds them up
 	for _, n := range strings.Fields(`view reshape _unsafe_view _reshape_alias view_as reshape_as flatten unflatten ravel squeeze unsqueeze
-		transpose swapaxes swapdims permute t movedim moveaxis numpy_T mT adjoint expand expand_as broadcast_to repeat tile repeat_interleave
+		transpose swapaxes swapdims permute t movedim moveaxis numpy_T mT expand expand_as broadcast_to repeat tile repeat_interleave
 		slice select narrow index index_select gather take_along_dim unbind split split_with_sizes chunk tensor_split unsafe_split unsafe_chunk
 		cat concat concatenate stack hstack vstack dstack flip fliplr flipud roll rot90 fft_fftshift fft_ifftshift clone contiguous detach alias
 		lift lift_fresh lift_fresh_copy detach_copy alias_copy view_copy expand_copy permute_copy transpose_copy select_copy slice_copy
-		unsqueeze_copy squeeze_copy resolve_conj resolve_neg dropout diagonal diag_embed tril triu unfold constant_pad_nd
-		sum mean cumsum diff neg negative positive trace select_scatter slice_scatter`) {
+		unsqueeze_copy squeeze_copy resolve_conj resolve_neg dropout diagonal diag_embed tril triu unfold pad constant_pad_nd
+		reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular masked_select
+		sum mean cumsum diff neg negative positive trace select_scatter slice_scatter index_put scatter scatter_add index_add index_copy
+		masked_scatter`) {
 		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexParts}
 	}
 	for _, n := range strings.Fields("size dim numel sym_size sym_numel len") {
@@ -177,21 +206,29 @@ func complexRules() Defs {
 // onParts lowers the op at hand on part k[i] of its i-th complex operand, 0 for
 // the real and 1 for the imaginary one; the last entry stands for all that follow.
 func (l *Lowering) onParts(k ...int) []*ssa.Value {
-	o := l.Node
-	own := map[*ssa.Value]bool{}
 	seen := 0
-	part := func(v *ssa.Value) *ssa.Value {
+	return l.onReal(func(v *ssa.Value) *ssa.Value {
 		which := k[min(seen, len(k)-1)]
 		seen++
-		re, im := l.parts(l.Value(v))
+		re, im := l.parts(v)
+		if which == 0 {
+			return re
+		}
 		if im == nil { // a real member of a list
 			im = l.fill(l.shapeOf(re), l.DType(re), ssa.Int(0))
 		}
-		if which == 1 {
-			re = im
-		}
-		own[re] = true
-		return re
+		return im
+	})
+}
+
+// onReal lowers the op at hand on a real tensor for each complex operand.
+func (l *Lowering) onReal(of func(v *ssa.Value) *ssa.Value) []*ssa.Value {
+	o := l.Node
+	own := map[*ssa.Value]bool{}
+	part := func(v *ssa.Value) *ssa.Value {
+		x := of(l.Value(v))
+		own[x] = true
+		return x
 	}
 	operands := make([]*ssa.Value, o.NumOperands())
 	for i := range operands {
@@ -252,11 +289,13 @@ func (l *Lowering) pairUp(re, im []*ssa.Value) []*ssa.Value {
 
 // complexParts acts on each part alone.
 func (l *Lowering) complexParts() []*ssa.Value {
-	if l.HasArg("value") && l.Node.Kind == "aten::constant_pad_nd" && !l.isNumber("value", 0) {
-		l.Fail("padding of complex numbers with other numbers than 0")
+	if l.HasArg("value") && !l.IsNone("value") && !l.isNumber("value", 0) { // of pad and scatter
+		l.Fail("complex numbers filled up with another number than 0")
 	}
-	if l.HasArg("src") && isComplexValue(l.Arg("self")) != isComplexValue(l.Arg("src")) {
-		l.Fail("a real tensor written into a complex one")
+	for _, name := range []string{"src", "source", "values"} {
+		if l.HasArg(name) && l.Arg(name).Tensor() != nil && isComplexValue(l.Arg("self")) != isComplexValue(l.Arg(name)) {
+			l.Fail("a real tensor written into a complex one")
+		}
 	}
 	return l.pairUp(l.onParts(0), l.onParts(1))
 }
@@ -325,6 +364,18 @@ func (l *Lowering) complexSum(sign float64) *ssa.Value {
 	return l.Pair(l.add(a, l.scale(c, sign)), l.add(b, l.scale(e, sign)))
 }
 
+// complexRsub is other - alpha * self.
+func complexRsub(l *Lowering) *ssa.Value {
+	d := l.complexType("self", "other")
+	a, b := l.partsAs("self", d)
+	c, e := l.partsAs("other", d)
+	k := 1.0
+	if l.HasArg("alpha") {
+		k = l.Float("alpha")
+	}
+	return l.Pair(l.sub(c, l.scale(a, k)), l.sub(e, l.scale(b, k)))
+}
+
 func complexDiv(l *Lowering) *ssa.Value {
 	if l.Str("rounding_mode") != "" {
 		l.Fail("rounded division of complex numbers")
@@ -352,15 +403,30 @@ func (l *Lowering) complexSquare() *ssa.Value {
 	return l.Pair(l.sub(l.mul(a, a), l.mul(b, b)), l.scale(l.mul(a, b), 2))
 }
 
+// mostFactors bounds the products that a power is.
+const mostFactors = 16
+
 func complexPow(l *Lowering) *ssa.Value {
-	switch {
-	case l.isNumber("exponent", 2):
-		return l.complexSquare()
-	case l.isNumber("exponent", 1):
-		return l.Tensor("self")
+	k, ok := LiteralOf(l.Arg("exponent"))
+	if !ok || !k.IsNumber() || imag(k.Complex()) != 0 {
+		l.Fail("a power of complex numbers that is no real number")
 	}
-	l.Fail("a power of complex numbers other than 2")
-	return nil
+	switch p := real(k.Complex()); {
+	case p == 2:
+		return l.complexSquare()
+	case p == 0.5:
+		return complexSqrt(l)
+	case p == math.Trunc(p) && p >= 1 && p <= mostFactors:
+		a, b := l.parts(l.Tensor("self"))
+		re, im := a, b
+		for range int(p) - 1 {
+			re, im = l.sub(l.mul(re, a), l.mul(im, b)), l.add(l.mul(re, b), l.mul(im, a))
+		}
+		return l.Pair(re, im)
+	default:
+		l.Fail("a power of complex numbers other than a half and those from 1 to %d", mostFactors)
+		return nil
+	}
 }
 
 func complexExp(l *Lowering) *ssa.Value {
@@ -369,9 +435,11 @@ func complexExp(l *Lowering) *ssa.Value {
 	return l.Pair(l.mul(r, l.Op("Cos", b)), l.mul(r, l.Op("Sin", b)))
 }
 
-// complexAbs is the length of a number; squares of what float32 holds, small and large, are in the range of float64.
-func complexAbs(l *Lowering) *ssa.Value {
-	a, b := l.parts(l.Tensor("self"))
+func complexAbs(l *Lowering) *ssa.Value { return l.complexLength(l.Tensor("self")) }
+
+// complexLength is the length of a number; squares of what float32 holds, small and large, are in the range of float64.
+func (l *Lowering) complexLength(z *ssa.Value) *ssa.Value {
+	a, b := l.parts(z)
 	d := l.DType(a)
 	if d == tensor.Float64 {
 		return l.hypot(a, b)
@@ -383,6 +451,65 @@ func complexAbs(l *Lowering) *ssa.Value {
 func complexAngle(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	return l.Aten("aten::atan2", b, a)
+}
+
+// complexLog is that of the length, and the angle.
+func complexLog(l *Lowering) *ssa.Value {
+	return l.Pair(l.Op("Log", complexAbs(l)), complexAngle(l))
+}
+
+// complexSqrt has the root of the length, and half of the angle.
+func complexSqrt(l *Lowering) *ssa.Value {
+	r, angle := l.sqrt(complexAbs(l)), l.scale(complexAngle(l), 0.5)
+	return l.Pair(l.mul(r, l.Op("Cos", angle)), l.mul(r, l.Op("Sin", angle)))
+}
+
+// complexSgn is the number of length 1 in the same direction; 0 stays.
+func complexSgn(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	r := complexAbs(l)
+	r = l.where(l.Op("Equal", r, l.Scalar(l.DType(r), 0)), l.Scalar(l.DType(r), 1), r)
+	return l.Pair(l.div(a, r), l.div(b, r))
+}
+
+// complexCos is cos(a) cosh(b) - i sin(a) sinh(b).
+func complexCos(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	return l.Pair(l.mul(l.Op("Cos", a), l.Op("Cosh", b)), l.Op("Neg", l.mul(l.Op("Sin", a), l.Op("Sinh", b))))
+}
+
+// complexSin is sin(a) cosh(b) + i cos(a) sinh(b).
+func complexSin(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	return l.Pair(l.mul(l.Op("Sin", a), l.Op("Cosh", b)), l.mul(l.Op("Cos", a), l.Op("Sinh", b)))
+}
+
+// complexFill has one number everywhere.
+func complexFill(l *Lowering) *ssa.Value {
+	if !isComplexValue(l.Arg("self")) {
+		l.Fail("a real tensor filled with a complex number")
+	}
+	a, _ := l.parts(l.Tensor("self"))
+	x, y := l.partsAs("value", l.DType(a))
+	return l.Pair(l.expand(x, l.shapeOf(a)), l.expand(y, l.shapeOf(a)))
+}
+
+// complexLike makes a tensor of one real number in the type of a complex one, or in a real type.
+func complexLike(l *Lowering) *ssa.Value {
+	if d := l.DTypeArg("dtype"); d != tensor.Undefined && d.IsComplex() {
+		l.Fail("a complex type besides that of self")
+	} else if d != tensor.Undefined {
+		return l.onParts(0)[0]
+	}
+	x := l.onParts(0)[0]
+	return l.Pair(x, l.fill(l.shapeOf(x), l.DType(x), ssa.Int(0)))
+}
+
+func complexMaskedFill(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	mask := l.Cast(l.Tensor("mask"), tensor.Bool)
+	x, y := l.partsAs("value", l.DType(a))
+	return l.Pair(l.where(mask, x, a), l.where(mask, y, b))
 }
 
 func (l *Lowering) complexEqual() *ssa.Value {

@@ -38,7 +38,7 @@ type convArgs struct {
 	x, w, bias                *ssa.Value
 	stride, dilation          []int64
 	padBegin, padEnd, outPads []int64
-	groups                    int64
+	groups                    Size // known at run time only where the number of channels is
 	transposed                bool
 }
 
@@ -48,7 +48,7 @@ func convOf(l *Lowering, x, w *ssa.Value) convArgs {
 	if n < 1 {
 		l.Fail("a convolution weight of rank %d", n+2)
 	}
-	c := convArgs{x: x, w: w, bias: l.TensorOr("bias"), groups: l.IntOr("groups", 1)}
+	c := convArgs{x: x, w: w, bias: l.TensorOr("bias"), groups: l.sizeArgOr("groups", 1)}
 	list := func(name string, def int64) []int64 {
 		if v := l.intsN(name, n); len(v) == n {
 			return v
@@ -94,7 +94,7 @@ func lowerConvRelu(l *Lowering) *ssa.Value { return l.Op("Relu", lowerConvSelf(l
 func lowerConvDepthwise(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	c := convOf(l, x, l.Tensor("weight"))
-	c.groups = l.static(x, l.Rank(x)-l.Rank(c.w)+1)
+	c.groups = ConstSize(l.static(x, l.Rank(x)-l.Rank(c.w)+1))
 	return l.conv(c)
 }
 
@@ -121,7 +121,7 @@ func lowerConvTBC(l *Lowering) *ssa.Value {
 	p := []int64{l.Int("pad")}
 	y := l.conv(convArgs{
 		x: l.transpose(l.Tensor("self"), 1, 2, 0), w: l.transpose(l.Tensor("weight"), 2, 1, 0), bias: l.TensorOr("bias"),
-		stride: []int64{1}, dilation: []int64{1}, padBegin: p, padEnd: p, outPads: []int64{0}, groups: 1,
+		stride: []int64{1}, dilation: []int64{1}, padBegin: p, padEnd: p, outPads: []int64{0}, groups: ConstSize(1),
 	})
 	return l.transpose(y, 2, 0, 1)
 }
@@ -139,12 +139,16 @@ func (l *Lowering) conv(c convArgs) *ssa.Value {
 			l.Fail("a convolution with negative padding or a stride or dilation below 1")
 		}
 	}
-	if !d.IsFloat() || d == tensor.Float64 && l.reducible(c) {
+	groups, known := c.groups.Int()
+	if !known && !l.reducible(c) {
+		l.Fail("groups and sizes of the kernel that are known at run time only")
+	}
+	if !known || !d.IsFloat() || d == tensor.Float64 && l.reducible(c) {
 		return l.unbatched(l.convByProduct(x, c), lone)
 	}
 	attrs := []ssa.Attr{
 		attr("dilations", ssa.Ints(c.dilation...)),
-		intAttr("group", c.groups),
+		intAttr("group", groups),
 		attr("pads", ssa.Ints(append(append([]int64{}, c.padBegin...), c.padEnd...)...)),
 		attr("strides", ssa.Ints(c.stride...)),
 	}
@@ -184,10 +188,11 @@ func (c convArgs) smallOutputPadding() convArgs {
 func (l *Lowering) checkConv(x *ssa.Value, c convArgs) {
 	l.weighs(x, c.w)
 	channels, ok := l.Shape(x)[1].Int()
-	if !ok {
+	per, known := c.groups.Int()
+	if !ok || !known {
 		return
 	}
-	of, per := 1, c.groups
+	of := 1
 	if c.transposed {
 		of, per = 0, 1
 	}
@@ -225,8 +230,8 @@ func (l *Lowering) reducible(c convArgs) bool {
 	return ok && (!c.transposed || l.scatterReduces(scatterAdds))
 }
 
-// convByProduct lays out the windows and multiplies matrices: ONNX's Conv takes
-// no integers, and no runtime at hand convolves float64.
+// convByProduct lays out the windows and multiplies matrices: ONNX's Conv takes no integers and no number of groups that is
+// computed, and no runtime at hand convolves float64.
 func (l *Lowering) convByProduct(x *ssa.Value, c convArgs) *ssa.Value {
 	d := l.DType(x)
 	if d == tensor.Bool {
@@ -237,7 +242,7 @@ func (l *Lowering) convByProduct(x *ssa.Value, c convArgs) *ssa.Value {
 	for i := range n {
 		kernel[i] = l.static(c.w, 2+i)
 	}
-	N, G := l.sizeOf(x, 0), ConstSize(c.groups)
+	N, G := l.sizeOf(x, 0), c.groups
 	var y *ssa.Value
 	if !c.transposed {
 		counts := make([]Size, n)

@@ -51,7 +51,7 @@ func (l *Lowering) packedOf(v *ssa.Value) packedWeight {
 		}
 		p.conv = convArgs{
 			w: l.fromGrid(q, p.grid), bias: p.bias, stride: list[:n], padBegin: list[n : 2*n], padEnd: list[n : 2*n], dilation: list[2*n : 3*n],
-			outPads: list[3*n : 4*n], groups: list[4*n], transposed: list[4*n+1] != 0,
+			outPads: list[3*n : 4*n], groups: ConstSize(list[4*n]), transposed: list[4*n+1] != 0,
 		}
 	}
 	return p

@@ -237,7 +237,7 @@ func (l *Lowering) foldWindows(cols *ssa.Value, size []Size, counts []Size, kern
 	}
 	w := l.Const(tensor.FromFloats(d, append([]int64{places, 1}, kernel...), pick))
 	x := l.reshapeSizes(cols, append([]Size{l.mulSize(N, C), ConstSize(places)}, counts...)...)
-	y := l.conv(convArgs{x: x, w: w, stride: stride, dilation: dilation, padBegin: repeatInt(0, n), padEnd: repeatInt(0, n), outPads: repeatInt(0, n), groups: 1, transposed: true})
+	y := l.conv(convArgs{x: x, w: w, stride: stride, dilation: dilation, padBegin: repeatInt(0, n), padEnd: repeatInt(0, n), outPads: repeatInt(0, n), groups: ConstSize(1), transposed: true})
 	pads := constSizes(repeatInt(0, 2*(n+2)))
 	for i, s := range size {
 		pads[n+4+i] = l.subSize(s, l.sizeOf(y, 2+i)) // places behind the last window

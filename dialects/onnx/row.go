@@ -48,7 +48,6 @@ const (
 	byHost        = "the host runs what is no arithmetic on tensors of numbers"
 	beforeRun     = "the plan knows the result before the run"
 	bySize        = "the size of its result depends on data"
-	quantized     = "quantized models are not planned for GPUs"
 	noEmitter     = "no emitter yet: the host runs it"
 )
 

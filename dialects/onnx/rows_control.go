@@ -4,8 +4,8 @@ package onnx
 func controlRows() map[string]row {
 	return map[string]row{
 		"ConcatFromSequence": {infer: inferConcatFromSequence, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
-		"If":                 {infer: inferIf, down: []Step{{11, sameRanks}}, noKernel: inInterpreter, noGPU: byHost},
-		"Loop":               {infer: inferLoop, down: []Step{{11, loopCarries}}, noKernel: inInterpreter, noGPU: byHost},
+		"If":                 {infer: inferIf, down: []Step{{11, sameRanks}}, noKernel: inInterpreter},
+		"Loop":               {infer: inferLoop, down: []Step{{11, loopCarries}}, noKernel: inInterpreter},
 		"Optional":           {infer: inferOptional, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
 		"OptionalGetElement": {infer: inferGetElement, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
 		"OptionalHasElement": {infer: inferHasElement, down: []Step{{18, hasElement}}, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
@@ -15,7 +15,6 @@ func controlRows() map[string]row {
 			up:       []Rise{refused(9, "the batched Scan of opset 8 cannot be told since opset 9")},
 			noStep:   "before 9 a Scan took a batch",
 			noKernel: inInterpreter,
-			noGPU:    byHost,
 		},
 		"SequenceAt":        {infer: inferSequenceAt, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},
 		"SequenceConstruct": {infer: inferSequenceConstruct, noStep: noSuchType, noKernel: inInterpreter, noGPU: byHost},

@@ -70,7 +70,7 @@ func elementwiseRows() map[string]row {
 			}),
 			off: ofResult(6),
 		},
-		"BitCast":    {infer: inferCast, traits: moves, down: []Step{express(26, bitCast)}, noGPU: noEmitter},
+		"BitCast":    {infer: inferCast, traits: moves, down: []Step{express(26, bitCast)}},
 		"BitShift":   {class: Ring, infer: inferBroadcast, noStep: nothingElse},
 		"BitwiseAnd": {class: Ring, infer: inferBroadcast, traits: broadcasts, down: []Step{express(18, bitwise("And"))}},
 		"BitwiseNot": {class: Ring, infer: inferUnary, traits: pointwise, down: []Step{express(18, bitwiseNot)}},
@@ -87,7 +87,7 @@ func elementwiseRows() map[string]row {
 		"Clip":             {class: Orders, infer: inferUnary, traits: pointwise, down: []Step{{11, clipAttrs}}, up: []Rise{{11, clipInputs}}, other: clipByMinMax},
 		"Cos":              {infer: inferUnary, traits: pointwise, off: ofResult(2)},
 		"Cosh":             {infer: inferUnary, traits: pointwise, down: []Step{{9, throughDouble}}, other: wide((*wideMath).cosh), off: ofResult(6)},
-		"DequantizeLinear": {infer: inferDequantize, traits: moves, noStep: nothingElse, noGPU: quantized},
+		"DequantizeLinear": {infer: inferDequantize, traits: moves, noStep: nothingElse},
 		"Div":              {class: Quotients, infer: inferBroadcast, traits: broadcasts, up: []Rise{{7, broadcastAt}}},
 		"Elu": {
 			infer: inferUnary, traits: pointwise,

@@ -7,8 +7,8 @@ import (
 // shapeRows holds the operators on shapes, places and creation.
 func shapeRows() map[string]row {
 	return map[string]row{
-		"CenterCropPad":   {class: Copies, infer: inferCenterCropPad, traits: moves, down: []Step{express(18, centerCropPad)}, noGPU: noEmitter},
-		"Compress":        {class: Copies, infer: inferCompress, traits: moves, noStep: nothingElse, noGPU: bySize},
+		"CenterCropPad":   {class: Copies, infer: inferCenterCropPad, traits: moves, down: []Step{express(18, centerCropPad)}},
+		"Compress":        {class: Copies, infer: inferCompress, traits: moves, noStep: nothingElse},
 		"Concat":          {class: Copies, infer: inferConcat, traits: moves, carries: allOperands, down: []Step{frontAxes(11, "axis")}, up: []Rise{was(4, "axis", ssa.Int(1))}},
 		"Constant":        {infer: inferConstant, traits: moves, noGPU: beforeRun},
 		"ConstantOfShape": {class: Copies, infer: inferConstantOfShape, limits: limitVector, traits: moves, down: []Step{express(9, constantOfShape)}},
@@ -20,7 +20,7 @@ func shapeRows() map[string]row {
 		"GatherElements":  {class: Copies, infer: inferGatherElements, limits: limitGatherElements, traits: moves, carries: operands(0), down: []Step{express(11, gatherElements)}},
 		"GatherND":        {class: Copies, infer: inferGatherND, traits: moves, carries: operands(0), down: []Step{{12, noBatch}, express(11, gatherND)}},
 		"Identity":        {class: Copies, infer: inferIdentity, traits: moves, carries: operands(0)},
-		"NonZero":         {class: Copies, infer: inferNonZero, traits: moves, noStep: nothingElse, noGPU: bySize},
+		"NonZero":         {class: Copies, infer: inferNonZero, traits: moves, noStep: nothingElse},
 		"OneHot":          {class: Copies, infer: inferOneHot, traits: moves, down: []Step{express(9, oneHot)}, other: oneHotFallback},
 		"Pad": {
 			class: Copies, infer: inferPad,
@@ -48,11 +48,11 @@ func shapeRows() map[string]row {
 			up:      []Rise{input(13, 1, "split"), {18, splitEqually}},
 		},
 		"Squeeze":       {class: Copies, infer: inferSqueeze, traits: moves, carries: operands(0), down: []Step{{13, axesAttr}, frontAxes(11, "axes")}, up: []Rise{input(13, 1, "axes")}},
-		"TensorScatter": {class: Copies, infer: inferUnary, traits: moves, down: []Step{express(24, tensorScatter)}, noGPU: noEmitter},
+		"TensorScatter": {class: Copies, infer: inferUnary, traits: moves, down: []Step{express(24, tensorScatter)}},
 		"Tile":          {class: Copies, infer: inferTile, limits: limitShape, traits: moves, carries: operands(0), up: []Rise{{6, tileAxis}}},
 		"Transpose":     {class: Copies, infer: inferTranspose, traits: moves, carries: operands(0)},
 		"Trilu":         {class: Copies, infer: inferUnary, traits: moves, down: []Step{express(14, trilu)}},
-		"Unique":        {class: Orders, infer: inferUnique, noStep: nothingElse, noGPU: bySize},
+		"Unique":        {class: Orders, infer: inferUnique, noStep: nothingElse},
 		"Unsqueeze":     {class: Copies, infer: inferUnsqueeze, traits: moves, carries: operands(0), down: []Step{{13, axesAttr}, {11, frontUnsqueeze}}, up: []Rise{input(13, 1, "axes")}},
 	}
 }

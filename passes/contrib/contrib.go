@@ -31,17 +31,20 @@ graph(%x : Float(N, 5, 4), %z : Float(N, 5, 4), %w : Float(4)):
 	Run: passes.EachFunc(run),
 }
 
-var rules = []rewrite.Rule{
-	{Name: "skip-normalization", Kinds: []ssa.Kind{"onnx::RMSNormalization", "onnx::LayerNormalization"}, Apply: skipNormalization},
-	{Name: "bias-gelu", Kinds: []ssa.Kind{"onnx::Gelu"}, Apply: biasGelu},
-	{Name: "quick-gelu", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: quickGelu},
+func rules(f *ssa.Func) []rewrite.Rule {
+	return []rewrite.Rule{
+		{Name: "skip-normalization", Kinds: []ssa.Kind{"onnx::RMSNormalization", "onnx::LayerNormalization"}, Apply: skipNormalization},
+		{Name: "bias-gelu", Kinds: []ssa.Kind{"onnx::Gelu"}, Apply: biasGelu},
+		{Name: "quick-gelu", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: quickGelu},
+		{Name: "product-of-blocks", Kinds: []ssa.Kind{"onnx::MatMul", "onnx::Gemm"}, Apply: (&blocks{f: f}).product},
+	}
 }
 
 func run(c *passes.Context, f *ssa.Func) error {
 	if !c.BoolOption("on") {
 		return nil
 	}
-	set, err := rewrite.Compile(rules...)
+	set, err := rewrite.Compile(rules(f)...)
 	if err != nil {
 		panic(err) // a table of ours is wrong
 	}

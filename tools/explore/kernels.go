@@ -36,7 +36,7 @@ func (s *Session) Kernels() (*Kernels, error) {
 		out.Kernels = append(out.Kernels, Kernel{Name: k.Name, Class: k.Class, Threads: k.Threads, Shared: k.SharedBytes(), KIR: k.Kernel.String(),
 			LLVM: fmt.Sprint(ir), PTX: code})
 	}
-	for _, step := range p.Steps {
+	for step := range p.AllSteps() {
 		l := Launch{Nodes: []string{}, Frames: []int{}, Kernel: -1, Host: step.Host}
 		ops := step.Ops
 		if len(ops) == 0 {

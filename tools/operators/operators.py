@@ -58,6 +58,19 @@ def programs():
         name, _, kind = name.partition(":")
         yield name, f"a.{name}(x)", ({"": X, "3": REGULAR, "+": MORE}[kind],)
     yield "_conj_copy", "torch.view_as_real(a._conj_copy(torch.view_as_complex(x))), torch.view_as_real(a._conj_physical(torch.view_as_complex(x)))", (r(3, 2),)
+    yield "conv_groups", "torch.nn.functional.conv1d(x, y.repeat(x.size(1), 1, 1), groups=x.size(1), stride=2, padding=1)", (r(2, 4, 9), r(1, 1, 3))
+    z = "torch.view_as_complex(x)"
+    for name, expressions in {
+        "pad": ["torch.nn.functional.pad(z, (1, 2))", "torch.nn.functional.pad(z, (1, 2), mode='reflect')", "torch.nn.functional.pad(z, (1, 2), mode='circular')"],
+        "adjoint": ["z.adjoint().resolve_conj()", "z.mH.resolve_conj()", "z @ z.mH"],
+        "filled": ["z.masked_fill(y > 0, 2.0)", "z.masked_fill(y > 0, 1j)", "a.fill(z, 1.5)"],
+        "like": ["torch.zeros_like(z) + z", "torch.ones_like(z) * z", "z.new_full((2, 2), 3.0)", "torch.full_like(z, 2.0)"],
+        "functions": ["z.log()", "z.sqrt()", "(z * (y > 0)).sgn()", "z.cos()", "z.sin()", "z ** 3", "z ** 0.5", "2 - z"],
+        "places": ["z.index_add(0, torch.tensor([0, 0]), z[:2])", "z.scatter(1, torch.tensor([[0, 1], [1, 2]]), z[:2, :2] * 2)", "z.index_put((torch.tensor([0, 2]),), z[1:] * 2)"],
+    }.items():
+        parts = [re.sub(r"\bz\b", z, e) for e in expressions]
+        yield "complex_" + name, ", ".join(f"torch.view_as_real({e})" for e in parts), (r(3, 4, 2), r(3, 4))
+    yield "complex_norms", f"torch.linalg.vector_norm({z}, dim=1), torch.linalg.norm({z}), {z}.norm(p=1, dim=0), torch.isnan({z} / 0), torch.isfinite({z}), torch.isinf({z}), torch.zeros_like({z}, dtype=torch.float32)", (r(3, 4, 2),)
     for name in "arccos arcsin arctanh special_erfinv special_logit".split():
         yield name, f"a.{name}(x)", (UNIT * 0.9 if name != "special_logit" else UNIT.abs() * 0.9 + 0.05,)
     for name in "arccosh special_log1p special_gammaln special_digamma special_psi".split():

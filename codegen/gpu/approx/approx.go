@@ -406,3 +406,45 @@ func Pow(b *kir.Builder, x, y value) value {
 	v = b.Select(b.Eq(x, num(1)), num(1), v)
 	return b.Select(b.Eq(y, num(0)), num(1), v)
 }
+
+// Mod is the remainder of x / y with the sign of x, exactly, as C's fmod. The quotient is taken out in pieces of 52 bits, the
+// highest first: what is left of each is exact in one fma, and an overestimated piece is given back.
+func Mod(b *kir.Builder, x, y value) value {
+	if x.Type == kir.F32 { // quotients below 2**277
+		return b.Convert(kir.Round, mod(b, b.Convert(kir.Widen, x, kir.F64), b.Convert(kir.Widen, y, kir.F64), 6), kir.F32)
+	}
+	return mod(b, x, y, 41) // below 2**2098
+}
+
+func mod(b *kir.Builder, x, y value, pieces int64) value {
+	num := func(v float64) value { return b.Float(kir.F64, v) }
+	power := func(e value) value { // 2**e for -1022 <= e <= 1023
+		bits := b.Convert(kir.SExt, b.Add(e, b.I32(1023)), kir.I64)
+		return b.Convert(kir.Bitcast, b.Binary(kir.Shl, bits, b.Int(kir.I64, 52)), kir.F64)
+	}
+	const width, most = 52, 1000
+	size, by := b.Unary(kir.Abs, x), b.Unary(kir.Abs, y)
+	infinite := num(math.Inf(1))
+	rest := b.For(b.I32(0), b.I32(pieces), b.I32(1), []value{size}, func(i value, c []value) []value {
+		e := b.Mul(b.Sub(b.I32(pieces-1), i), b.I32(width))
+		scaled := by
+		for left := pieces * width; left > 0; left -= most { // a power of 2 at a time that a double can be
+			part := e
+			if left > most {
+				part = b.Select(b.Lt(b.I32(most), e), b.I32(most), e)
+			}
+			scaled = b.Mul(scaled, power(part))
+			e = b.Sub(e, part)
+		}
+		return b.If(b.And(b.Lt(scaled, infinite), b.Compare(kir.Le, scaled, c[0])), func() []value {
+			q := b.Unary(kir.Trunc, b.Div(c[0], scaled))
+			r := b.Fma(b.Neg(q), scaled, c[0])
+			return []value{b.Select(b.Lt(r, num(0)), b.Add(r, scaled), r)}
+		}, func() []value { return c })
+	})[0]
+	// the sign of x, also of a zero
+	negative := b.Lt(b.Convert(kir.Bitcast, x, kir.I64), b.Int(kir.I64, 0))
+	rest = b.Select(negative, b.Neg(rest), rest)
+	defined := b.And(b.And(b.Lt(size, infinite), b.Lt(num(0), by)), b.Not(b.IsNaN(y)))
+	return b.Select(defined, rest, num(math.NaN()))
+}

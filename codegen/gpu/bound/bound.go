@@ -7,7 +7,7 @@
 //	functions                          the ulp that package approx is tested for, of the greatest value that occurs in them
 //	sums, products, convolutions       4 eps sqrt(K) sum|a||b|, at least 2 ulp: a statistical bound for sums in another order
 //	softmax                            eps (8 + sqrt(n) + |ln y|) |y|
-//	normalizations                     32 times what changing the data by eps does
+//	normalizations, recurrent layers   32 times what changing the data by eps does
 //
 // A result of half precision may be off by one ulp more: what is nearly between two numbers is rounded to either.
 package bound
@@ -15,6 +15,7 @@ package bound
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -101,12 +102,15 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 		return exact, nil
 	}
 	switch name {
-	case "MatMul", "Gemm", "Conv", "ConvTranspose", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "GlobalAveragePool", "AveragePool", "LpPool", "CumSum":
+	case "MatMul", "Gemm", "Einsum", "Conv", "ConvTranspose", "ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "GlobalAveragePool", "AveragePool", "LpPool", "CumSum":
 		sums, err := magnitudes(kind, attrs, in, i, want)
 		if err != nil {
 			return nil, err
 		}
 		k := terms(name, in, want)
+		if name == "Einsum" {
+			k = summed(attrs, in)
+		}
 		return func(at int) float64 { return max(4*eps*math.Sqrt(k)*sums[at], 2*ULP(wide, y[at])) + half(at) }, nil
 	case "ReduceProd", "CumProd":
 		k := terms(name, in, want)
@@ -126,7 +130,7 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 	case "LogSoftmax":
 		k := math.Sqrt(terms(name, in, want))
 		return func(at int) float64 { return eps*(8+k) + 4*ULP(wide, y[at]) + half(at) }, nil
-	case "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
+	case "RNN", "GRU", "LSTM", "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
 		change, err := sensitivity(kind, attrs, in, i, eps)
 		if err != nil {
 			return nil, err
@@ -231,6 +235,33 @@ func terms(name string, in []*tensor.Tensor, want *tensor.Tensor) float64 {
 		}
 	}
 	return float64(max(n, 1))
+}
+
+// summed is how many terms the sums of an Einsum have: the sizes of the labels that its result has not.
+func summed(attrs []ssa.Attr, in []*tensor.Tensor) float64 {
+	n := 1.0
+	for _, a := range attrs {
+		e, ok := onnx.ParseEquation(a.Value.Str(), len(in))
+		if a.Name != "equation" || !ok {
+			continue
+		}
+		seen := map[byte]bool{}
+		for i, labels := range e.Inputs {
+			at := 0
+			for _, l := range labels {
+				if l == onnx.EllipsisLabel { // the result has its axes
+					at += len(in[i].Shape) - len(labels) + 1
+					continue
+				}
+				if !seen[l] && !slices.Contains(e.Output, l) {
+					n *= float64(max(in[i].Shape[at], 1))
+				}
+				seen[l] = true
+				at++
+			}
+		}
+	}
+	return n
 }
 
 // sensitivity is how much the result changes when the operands change by eps, the greatest change of all elements.

@@ -182,16 +182,17 @@ type point struct {
 // arg is operand i at the same place, broadcast.
 func (p *point) arg(i int) kir.Value { return p.at(p.in(i), p.broadcast(p.in(i))) }
 
-// broadcast is broadcast, of sizes that are known to fit: a symbolic size may be 1 at run time only if the result's is.
+// broadcast is broadcast. Of sizes of which only the run knows whether they are 1 the kernel finds out.
 func (p *point) broadcast(v *ssa.Value) []index.Expr {
 	shape, result := shapeOf(v), shapeOf(p.o.Results[p.out])
 	if len(shape) > len(result) {
 		refuse("an operand has more axes than the result")
 	}
+	out := broadcast(v, p.coords)
 	for i, n := range shape {
 		if m := result[len(result)-len(shape)+i]; !n.Is(1) && !n.Equal(m) {
-			refuse("whether size %s is broadcast to %s depends on the run", n, m)
+			out[i] = p.dim(p.b.Select(p.b.Eq(p.b.Size(n), p.b.I32(1)), p.b.I32(0), p.lower(out[i])), n)
 		}
 	}
-	return broadcast(v, p.coords)
+	return out
 }

@@ -9,6 +9,9 @@
 //	pool       MaxPool, AveragePool, LpPool                     1 element of the result
 //	transpose  Transpose that moves the last axis               through a tile of 32x33 in shared memory
 //	scan       CumSum, CumProd                                  a line
+//	recurrent  RNN, GRU, LSTM                                  a block of threads a sequence, for all its steps
+//	sort       TopK, Unique, NonMaxSuppression                  a block of threads a row, by merging
+//	select     NonZero, Compress                                1 element; their number is read from the device
 //
 // The operators are in their newest encoding, with inferred types. What an emitter does not take is a *Refusal with the
 // reason; the planner makes it a host step.
@@ -18,6 +21,7 @@
 package emit
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/aton-project/aton/codegen/gpu/index"
@@ -49,8 +53,46 @@ type Launch struct {
 	Grid    [3]sym.Expr  // blocks
 	// Guards are products that must stay below 2^31: indices are 32 bits wide.
 	Guards []sym.Expr
+	// Read, if set, is a tensor whose elements must be brought from the device before the launches that follow: they are the values
+	// of its Sym, on which their sizes depend. Nothing is launched then.
+	Read *ssa.Value
 	// Work is the number of multiplications and additions of floats of a matrix product or convolution, else nothing.
 	Work sym.Expr
+}
+
+// scratch makes memory that only the launches of a group use.
+func scratch(d tensor.DType, shape ...sym.Expr) *ssa.Value {
+	return &ssa.Value{ID: -1, Type: ssa.Tensor(d, shape...)}
+}
+
+// IsScratch reports a value of no graph: memory that only the launches of one group use.
+func IsScratch(v *ssa.Value) bool { return v.Def() == nil && v.Param() == nil }
+
+// Holds gives nil if a buffer can hold the value, else an error with the reason.
+func Holds(v *ssa.Value) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, ok := r.(refused)
+			if !ok {
+				panic(r) // a bug
+			}
+			err = errors.New(string(reason))
+		}
+	}()
+	if v.Type == nil {
+		refuse("a value without type")
+	}
+	checkTensor(v)
+	return nil
+}
+
+// Stack copies a tensor to its place in one that has a tensor of its shape for each value of turn.
+func Stack(part, all *ssa.Value, turn sym.Expr) Launch {
+	w := &writer{class: "loop"}
+	w.elementwise(all, shapeOf(part), func(s *index.Space, coords []index.Expr) index.Expr {
+		return s.Add(s.Linear(shapeOf(part), coords), index.Const(turn.Mul(index.Prod(shapeOf(part)))))
+	}, func(c *body, coords []index.Expr) kir.Value { return c.at(part, coords) })
+	return w.out[0]
 }
 
 // Refusal says why there is no kernel.
@@ -160,6 +202,20 @@ func heroes(name string) *emitter {
 		return &emitter{"loop", emitConcat, false}
 	case "Transpose":
 		return &emitter{"transpose", emitTranspose, false}
+	case "RNN", "GRU", "LSTM":
+		return &emitter{"recurrent", emitRecurrent, false}
+	case "TopK":
+		return &emitter{"sort", emitTopK, false}
+	case "Unique":
+		return &emitter{"sort", emitUnique, false}
+	case "NonMaxSuppression":
+		return &emitter{"sort", emitNonMaxSuppression, false}
+	case "NonZero":
+		return &emitter{"select", emitNonZero, false}
+	case "Compress":
+		return &emitter{"select", emitCompress, false}
+	case "Det":
+		return &emitter{"row", emitDet, false}
 	case "CumSum", "CumProd":
 		return &emitter{"scan", emitScan, false}
 	}

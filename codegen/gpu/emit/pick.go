@@ -42,6 +42,16 @@ func pickOf(name string) func(p *point) value {
 		return lrn
 	case "Resize":
 		return resize
+	case "GridSample":
+		return gridSample
+	case "Einsum":
+		return einsum
+	case "RoiAlign":
+		return roiAlign
+	case "QuantizeLinear":
+		return quantize
+	case "DequantizeLinear":
+		return dequantize
 	}
 	return nil
 }
@@ -50,7 +60,10 @@ func pickOf(name string) func(p *point) value {
 // buffer, where the simulator stops with the place.
 func (p *point) index(i int, coords []index.Expr, n sym.Expr) index.Expr {
 	b := p.b
-	v := p.at(p.in(i), coords)
+	v := p.number(i)
+	if v == nil {
+		v = p.at(p.in(i), coords)
+	}
 	if v.Type == kir.I64 {
 		v = b.Convert(kir.Narrow, v, kir.I32)
 	}
@@ -61,6 +74,14 @@ func (p *point) index(i int, coords []index.Expr, n sym.Expr) index.Expr {
 		return p.space.Dim(len(p.dims) - 1)
 	}
 	return p.dim(v, n)
+}
+
+// number is the only element of an operand that is known at the launch, as an i32, or nil.
+func (p *point) number(i int) value {
+	if s, ok := onnx.SymOf(p.in(i)); ok && len(s) == 1 {
+		return p.b.Size(s[0])
+	}
+	return nil
 }
 
 func gather(p *point) value {
@@ -140,11 +161,8 @@ func pad(p *point) value {
 			last := b.Sub(n, b.I32(1))
 			at = b.Select(b.Lt(at, b.I32(0)), b.I32(0), b.Select(b.Lt(last, at), last, at))
 		case "reflect":
-			// back and forth with the period 2(n-1)
-			if !shape[k].AtLeast(sym.Const(2)) {
-				refuse("an axis that may be too short to reflect")
-			}
-			period := b.Size(shape[k].Sub(sym.Const(1)).Mul(sym.Const(2)))
+			// back and forth with the period 2(n-1), of one element to the only one
+			period := b.Size(shape[k].Sub(sym.Const(1)).Mul(sym.Const(2)).Max(sym.Const(1)))
 			at = b.Binary(kir.Rem, at, period)
 			at = b.Select(b.Lt(at, b.I32(0)), b.Add(at, period), at)
 			at = b.Select(b.Lt(at, n), at, b.Sub(period, at))

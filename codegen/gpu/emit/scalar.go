@@ -324,7 +324,12 @@ func (s *scalarPoint) remainder(x, y value) value {
 	b := s.b
 	fmod := s.int("fmod") != 0
 	if s.t.IsFloat() {
-		refuse("Mod of floats needs an exact remainder")
+		r := approx.Mod(b, x, y)
+		if fmod {
+			return r
+		}
+		wrong := b.And(b.Compare(kir.Ne, r, s.num(0)), b.Compare(kir.Ne, b.Lt(r, s.num(0)), b.Lt(y, s.num(0))))
+		return b.Select(wrong, b.Add(r, y), r)
 	}
 	zero := b.Eq(y, s.num(0))
 	trivial := b.Or(zero, b.Eq(y, s.num(-1)))

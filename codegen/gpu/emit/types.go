@@ -104,7 +104,7 @@ func convert(b *kir.Builder, v kir.Value, from, to tensor.DType) kir.Value {
 		return b.Convert(kir.ZExt, v, rt)
 	case rf.IsFloat() && rt.IsFloat():
 		if rf == kir.F64 && (to == tensor.Float16 || to == tensor.BFloat16) {
-			refuse("Cast from double to %s rounds once, which takes two steps here", to)
+			return rounded(b, to, toOdd(b, v))
 		}
 		op := kir.Widen
 		if rt.Size() < rf.Size() {
@@ -124,17 +124,12 @@ func convert(b *kir.Builder, v kir.Value, from, to tensor.DType) kir.Value {
 		n := b.Convert(kir.FToS, b.Select(fits, whole, b.Float(rf, lo)), it)
 		return rounded(b, to, b.Convert(kir.SExt, n, rt))
 	case rt.IsFloat():
-		if (to == tensor.Float16 || to == tensor.BFloat16) && rf == kir.I64 {
-			refuse("Cast from %s to %s rounds once, which takes two steps here", from, to)
-		}
 		op := kir.SToF
 		if from == tensor.Uint64 {
 			op = kir.UToF
 		}
-		if to == tensor.Float16 || to == tensor.BFloat16 { // int32 is exact in double; halves of it are rounded once
-			if from == tensor.Int32 {
-				refuse("Cast from %s to %s rounds once, which takes two steps here", from, to)
-			}
+		if (to == tensor.Float16 || to == tensor.BFloat16) && from.Size() >= 4 {
+			return rounded(b, to, toOdd(b, b.Convert(op, v, kir.F64))) // by way of double, as the interpreter
 		}
 		return rounded(b, to, b.Convert(op, v, rt))
 	}
@@ -147,4 +142,16 @@ func convert(b *kir.Builder, v kir.Value, from, to tensor.DType) kir.Value {
 		v = b.Convert(kir.SExt, v, rt)
 	}
 	return rounded(b, to, v)
+}
+
+// toOdd brings a double to float32 so that rounding that once more, to half precision, is rounding once: what is not exact is cut
+// off, and its last bit set.
+func toOdd(b *kir.Builder, v kir.Value) kir.Value {
+	f := b.Convert(kir.Round, v, kir.F32)
+	back := b.Convert(kir.Widen, f, kir.F64)
+	bits := b.Convert(kir.Bitcast, f, kir.I32)
+	over := b.Lt(b.Unary(kir.Abs, v), b.Unary(kir.Abs, back))
+	cut := b.Or(b.Select(over, b.Sub(bits, b.I32(1)), bits), b.I32(1))
+	exact := b.Or(b.Eq(back, v), b.IsNaN(v))
+	return b.Select(exact, f, b.Convert(kir.Bitcast, cut, kir.F32))
 }

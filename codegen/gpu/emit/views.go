@@ -92,8 +92,16 @@ func sliced(p *point) []index.Expr {
 		switch {
 		case known && sign < 0:
 			from = n.Add(start).Max(zero)
-		case !start.AtLeast(zero):
-			refuse("whether start %s counts from the end depends on the run", start)
+		case !start.AtLeast(zero): // it may count from the end
+			b := p.b
+			last := b.Size(n.Sub(sym.Const(1)))
+			if steps[i] > 0 {
+				last = b.Size(n)
+			}
+			at := b.Select(b.Lt(b.Size(start), b.I32(0)), b.Add(b.Size(start), b.Size(n)), b.Size(start))
+			at = b.Select(b.Lt(at, b.I32(0)), b.I32(0), b.Select(b.Lt(last, at), last, at))
+			out[k] = p.space.Add(p.space.Scale(out[k], sym.Const(steps[i])), p.dim(at, n.Add(sym.Const(1))))
+			continue
 		}
 		if steps[i] < 0 {
 			from = from.Minimum(n.Sub(sym.Const(1)))

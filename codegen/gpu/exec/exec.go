@@ -2,6 +2,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -116,7 +117,7 @@ func (s *Session) Run(inputs []interp.Value) ([]interp.Value, *Report, error) {
 		return nil, nil, err
 	}
 	r := &run{Session: s, env: map[string]int64{}, host: make([]interp.Value, f.NumValues()), onHost: make([]bool, f.NumValues()),
-		memory: map[*plan.Buffer]Memory{}, fresh: map[*plan.Buffer]bool{}, report: &Report{Device: s.Backend.Name()}}
+		memory: map[*plan.Buffer]Memory{}, fresh: map[*plan.Buffer]bool{}, pool: newPool(), report: &Report{Device: s.Backend.Name()}}
 	began := time.Now()
 	defer r.free()
 	for i, p := range f.Body.Params {
@@ -125,33 +126,8 @@ func (s *Session) Run(inputs []interp.Value) ([]interp.Value, *Report, error) {
 		}
 		r.set(p, inputs[i])
 	}
-	for _, step := range s.Plan.Steps {
-		began := time.Now()
-		rep := StepReport{Step: step}
-		var err error
-		switch {
-		case step.Launch != nil:
-			err = r.launch(step, &rep)
-		case step.Host == "sizes":
-			err = r.fromSizes(step.Op)
-		default:
-			err = r.hostStep(step, &rep)
-		}
-		if err == nil && s.Observe != nil {
-			err = s.Observe(step, func(v *ssa.Value) (*tensor.Tensor, error) {
-				x, err := r.value(v)
-				return x.Tensor, err
-			})
-		}
-		if err != nil {
-			return nil, nil, &StepError{step, s.Plan.Source(step.Op), err}
-		}
-		rep.Elapsed = time.Since(began)
-		r.report.Steps = append(r.report.Steps, rep)
-		r.report.LaneInstructions += rep.LaneInstructions
-		if step.Launch != nil && !rep.Skipped {
-			r.report.Launches++
-		}
+	if err := r.steps(s.Plan.Steps); err != nil {
+		return nil, nil, err
 	}
 	var out []interp.Value
 	for _, v := range f.Body.Returns() {
@@ -163,6 +139,49 @@ func (s *Session) Run(inputs []interp.Value) ([]interp.Value, *Report, error) {
 	}
 	r.report.Elapsed = time.Since(began)
 	return out, r.report, nil
+}
+
+// steps runs steps in order. Its error is a *StepError of the innermost step that failed.
+func (r *run) steps(steps []*plan.Step) error {
+	for _, step := range steps {
+		began := time.Now()
+		rep := StepReport{Step: step}
+		var err error
+		switch {
+		case step.Launch != nil:
+			err = r.launch(step, &rep)
+		case step.Read != nil:
+			err = r.read(step.Read, &rep)
+		case step.Resolve:
+			err = r.resolve(step.Op, &rep)
+		case step.Control != nil:
+			err = r.control(step, &rep)
+		case step.Host == "sizes":
+			err = r.fromSizes(step.Op)
+		default:
+			err = r.hostStep(step, &rep)
+		}
+		if err == nil && r.Observe != nil {
+			err = r.Observe(step, func(v *ssa.Value) (*tensor.Tensor, error) {
+				x, err := r.value(v)
+				return x.Tensor, err
+			})
+		}
+		if err != nil {
+			var inner *StepError
+			if errors.As(err, &inner) {
+				return inner
+			}
+			return &StepError{step, r.Plan.Source(step.Op), err}
+		}
+		rep.Elapsed = time.Since(began)
+		r.report.Steps = append(r.report.Steps, rep)
+		r.report.LaneInstructions += rep.LaneInstructions
+		if step.Launch != nil && !rep.Skipped {
+			r.report.Launches++
+		}
+	}
+	return nil
 }
 
 // load brings kernels and weights to the device, once.
@@ -212,6 +231,7 @@ type run struct {
 	sizes  []int64
 	offset []int64
 	own    []Memory // freed at the end
+	pool   pool
 	report *Report
 }
 
@@ -231,35 +251,46 @@ func (r *run) bind(v *ssa.Value, x interp.Value) error {
 	if t.DType != tensor.Undefined && t.DType != have.DType {
 		return fmt.Errorf("is %v, expected %v", have, t)
 	}
-	if !t.Ranked {
-		return nil
-	}
-	if len(t.Dims) != len(have.Shape) {
-		return fmt.Errorf("is %v, expected %v", have, t)
-	}
-	pair := func(e sym.Expr, n int64) error {
-		if name, ok := e.Name(); ok {
-			if _, bound := r.env[name]; !bound {
-				r.env[name] = n
-				return nil
-			}
-		}
-		if want, ok := e.Eval(r.env); ok && want != n {
-			return fmt.Errorf("is %v, expected %v: size %s is %d", have, t, e, want)
-		}
-		return nil
-	}
-	for i, e := range t.Dims {
-		if err := pair(e, have.Shape[i]); err != nil {
-			return err
-		}
+	if err := r.bindShape(v, have.Shape); err != nil {
+		return err
 	}
 	if v.Sym != nil && have.DType.IsInt() && have.NumElements() == int64(len(v.Sym)) {
 		for i, n := range have.Int64s() {
-			if err := pair(v.Sym[i], n); err != nil {
+			if err := r.pair(v.Sym[i], n); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// bindShape gives the symbols in the sizes of a value their values, and checks the sizes that are known.
+func (r *run) bindShape(v *ssa.Value, shape []int64) error {
+	t := v.Tensor()
+	if !t.Ranked {
+		return nil
+	}
+	if len(t.Dims) != len(shape) {
+		return fmt.Errorf("has the sizes %v, expected %v", shape, t)
+	}
+	for i, e := range t.Dims {
+		if err := r.pair(e, shape[i]); err != nil {
+			return fmt.Errorf("has the sizes %v, expected %v: %w", shape, t, err)
+		}
+	}
+	return nil
+}
+
+// pair gives a symbol its value; any other expression, and a symbol that has one, must have that value.
+func (r *run) pair(e sym.Expr, n int64) error {
+	if name, ok := e.Name(); ok {
+		if _, bound := r.env[name]; !bound {
+			r.env[name] = n
+			return nil
+		}
+	}
+	if want, ok := e.Eval(r.env); ok && want != n {
+		return fmt.Errorf("size %s is %d, not %d", e, want, n)
 	}
 	return nil
 }
@@ -271,6 +302,8 @@ func (r *run) set(v *ssa.Value, x interp.Value) {
 		r.fresh[f] = false
 	}
 }
+
+func (r *run) isOnHost(v *ssa.Value) bool { return v.ID >= 0 && r.onHost[v.ID] }
 
 func (r *run) eval(e sym.Expr) (int64, error) {
 	n, ok := e.Eval(r.env)
@@ -300,7 +333,7 @@ func (r *run) value(v *ssa.Value) (interp.Value, error) {
 	if v == nil {
 		return interp.Value{}, nil
 	}
-	if r.onHost[v.ID] {
+	if r.isOnHost(v) {
 		return r.host[v.ID], nil
 	}
 	if t := onnx.ConstOf(v); t != nil {
@@ -359,15 +392,16 @@ func (r *run) device(f *plan.Buffer, reads bool) (Memory, error) {
 		if r.offset != nil && r.offset[f.ID] >= 0 {
 			m = r.Backend.Slice(r.arena, r.offset[f.ID], bytes)
 		} else {
-			if m, err = r.Backend.Alloc(bytes); err != nil {
+			h, err := r.take(bytes)
+			if err != nil {
 				return nil, err
 			}
-			r.own = append(r.own, m)
+			m, r.pool.held[f] = h.memory, h
 		}
 		r.memory[f] = m
 	}
 	if reads && !r.fresh[f] {
-		if !r.onHost[f.Value.ID] || r.host[f.Value.ID].Tensor == nil {
+		if !r.isOnHost(f.Value) || r.host[f.Value.ID].Tensor == nil {
 			return nil, fmt.Errorf("value %s is not at hand", f.Value.Name)
 		}
 		if err := r.Backend.Upload(m, r.host[f.Value.ID].Tensor.Bytes()); err != nil {

@@ -100,6 +100,8 @@ func ties(rows, n int64) *tensor.Tensor {
 //	Softmax, index of the exchange of the maximum: any number near the maximum may be subtracted
 //	"eq 0", who stores the result of a team: all its threads have it, and store the same
 //	ArgMax, comparisons of threads without elements: no thread of these rows is without
+//	Unique, comparisons of an element with a later one: for sorting it is enough whether it goes before
+//	Unique, the next element of a group instead of its first: they are equal
 func TestMutations(t *testing.T) {
 	f := func(seed uint64, shape ...int64) *tensor.Tensor { return fill(tensor.Float32, shape, seed, false) }
 	axes := func(v ...int64) *tensor.Tensor { return tensor.Ints(v...) }
@@ -122,6 +124,16 @@ func TestMutations(t *testing.T) {
 		{op: "Pad", in: []*tensor.Tensor{f(1, 5, 7), axes(1, 2, 3, 4)}, consts: []bool{false, true}},
 		{op: "Gather", in: []*tensor.Tensor{f(1, 5, 7), axes(0, 4, -1)}, consts: []bool{false, true}},
 		{op: "CumSum", in: []*tensor.Tensor{f(1, 5, 130), tensor.ScalarInt(1)}, consts: []bool{false, true}},
+		{op: "TopK", in: []*tensor.Tensor{few(tensor.Float32, 3, 300), axes(150)}, consts: []bool{false, true}, results: 2},
+		{op: "TopK", in: []*tensor.Tensor{few(tensor.Int32, 2, 2100), axes(2100)}, consts: []bool{false, true}, results: 2},
+		{op: "NonZero", in: []*tensor.Tensor{few(tensor.Float32, 3, 200)}},
+		{op: "Compress", in: []*tensor.Tensor{f(1, 600, 3), few(tensor.Bool, 590)}, attrs: []ssa.Attr{number("axis", 0)}},
+		{op: "Unique", in: []*tensor.Tensor{few(tensor.Int64, 290)}, results: 4},
+		{op: "Unique", in: []*tensor.Tensor{few(tensor.Float32, 270, 2)}, attrs: []ssa.Attr{number("axis", 0), number("sorted", 0)}, results: 4},
+		{op: "GridSample", in: []*tensor.Tensor{f(1, 1, 3, 5, 7), spots(tensor.Float32, 1, 9, 9, 2)}},
+		{op: "LSTM", in: []*tensor.Tensor{f(1, 3, 2, 4), f(2, 1, 20, 4), f(3, 1, 20, 5), f(4, 1, 40), nil, f(5, 1, 2, 5), f(6, 1, 2, 5)}, attrs: []ssa.Attr{number("hidden_size", 5)}, results: 3},
+		{op: "GRU", in: []*tensor.Tensor{f(1, 3, 2, 4), f(2, 1, 390, 4), f(3, 1, 390, 130)}, attrs: []ssa.Attr{number("hidden_size", 130)}, results: 2},
+		{op: "Mod", in: []*tensor.Tensor{f(1, 515), f(2, 515)}, attrs: []ssa.Attr{number("fmod", 1)}},
 	} {
 		m, args := n.module(t)
 		p, err := plan.New(m, fuse.None)
@@ -132,21 +144,23 @@ func TestMutations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range len(sites(p.Kernels[0].Kernel)) {
-			// kernels are changed in place: each fault needs a new plan
-			p, err := plan.New(m, fuse.None)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := exec.NewSession(p, &exec.Sim{Check: true})
-			s.Backend.(*exec.Sim).Steps = 1 << 22 // a fault may be an endless loop
-			broken := sites(p.Kernels[0].Kernel)[i]
-			broken.apply()
-			total++
-			if notices(s, p, n.in, args, want) {
-				found++
-			} else {
-				escaped = append(escaped, fmt.Sprintf("%s: %s", n.op, broken.what))
+		for k := range p.Kernels {
+			for i := range len(sites(p.Kernels[k].Kernel)) {
+				// kernels are changed in place: each fault needs a new plan
+				p, err := plan.New(m, fuse.None)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := exec.NewSession(p, &exec.Sim{Check: true})
+				s.Backend.(*exec.Sim).Steps = 1 << 22 // a fault may be an endless loop
+				broken := sites(p.Kernels[k].Kernel)[i]
+				broken.apply()
+				total++
+				if notices(s, p, n.in, args, want) {
+					found++
+				} else {
+					escaped = append(escaped, fmt.Sprintf("%s: kernel %d: %s", n.op, k, broken.what))
+				}
 			}
 		}
 	}

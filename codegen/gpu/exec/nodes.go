@@ -49,7 +49,7 @@ func CheckNodes(p *plan.Plan, s *Session, inputs []interp.Value, stop bool) ([]N
 	}
 	last := map[*ssa.Op]*plan.Step{} // an op may take several launches
 	kernels := map[*ssa.Op][]string{}
-	for _, step := range p.Steps {
+	for step := range p.AllSteps() {
 		if step.Launch != nil {
 			last[step.Op] = step
 			kernels[step.Op] = append(kernels[step.Op], step.Kernel.Name)
@@ -58,7 +58,7 @@ func CheckNodes(p *plan.Plan, s *Session, inputs []interp.Value, stop bool) ([]N
 	var out []NodeResult
 	var current *ssa.Op
 	s.Observe = func(step *plan.Step, read func(v *ssa.Value) (*tensor.Tensor, error)) error {
-		if step.Launch == nil || last[step.Op] != step {
+		if step.Launch == nil || last[step.Op] != step || len(step.Op.Blocks) > 0 { // what a loop gives is compared in its body
 			return nil
 		}
 		o := step.Op

@@ -39,6 +39,7 @@ func copyModule(m *ssa.Module) (*ssa.Module, error) {
 	for range last + 1 { // inference calls unknown sizes u0, u1, ...: not by the names that the inputs have
 		c.FreshSymbol("u", 0)
 	}
+	c.SharesSymbols(m) // nor by those that values have
 	g.Body.CopyInto(nil, f.Body, values, func(l diag.Loc) diag.Loc { return l }, func(name string) string { return name })
 	for _, v := range f.Body.Returns() {
 		g.Body.SetReturns(append(g.Body.Returns(), values[v.ID])...)

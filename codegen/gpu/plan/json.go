@@ -57,7 +57,12 @@ type jsonStep struct {
 	Args   []int    `json:"buffers,omitempty"`
 	Sizes  []string `json:"scalars,omitempty"`
 	Host   string   `json:"host,omitempty"`
-	Source string   `json:"source,omitempty"`
+	// Read are the symbols that get the elements of a buffer, Resolve those of sizes that are inferred from them.
+	Read    []string     `json:"read,omitempty"`
+	Resolve bool         `json:"resolve,omitempty"`
+	Regions [][]jsonStep `json:"regions,omitempty"`
+	Stack   []jsonStep   `json:"stack,omitempty"`
+	Source  string       `json:"source,omitempty"`
 }
 
 func texts(es []sym.Expr) []string {
@@ -149,8 +154,14 @@ func (p *Plan) WriteJSON(w io.Writer) error {
 		}
 		j.Kernels = append(j.Kernels, n)
 	}
-	for _, s := range p.Steps {
-		n := jsonStep{Node: NodeName(s.Op), Host: s.Host, Source: p.Source(s.Op)}
+	j.Steps = p.jsonSteps(p.Steps)
+	return j.write(w)
+}
+
+func (p *Plan) jsonSteps(steps []*Step) []jsonStep {
+	out := []jsonStep{}
+	for _, s := range steps {
+		n := jsonStep{Node: NodeName(s.Op), Host: s.Host, Source: p.Source(s.Op), Resolve: s.Resolve}
 		for _, o := range s.Ops {
 			if o != s.Op {
 				n.Fused = append(n.Fused, NodeName(o))
@@ -167,9 +178,23 @@ func (p *Plan) WriteJSON(w io.Writer) error {
 				}
 			}
 		}
-		j.Steps = append(j.Steps, n)
+		if s.Read != nil {
+			n.Read = texts(s.Read.Sym)
+			if f := p.BufferOf(s.Read); f != nil {
+				n.Args = []int{f.ID}
+			}
+		}
+		if s.Control != nil {
+			for _, r := range s.Control.Regions {
+				n.Regions = append(n.Regions, p.jsonSteps(r.Steps))
+			}
+			if len(s.Control.Stack) > 0 {
+				n.Stack = p.jsonSteps(s.Control.Stack)
+			}
+		}
+		out = append(out, n)
 	}
-	return j.write(w)
+	return out
 }
 
 // write puts each buffer, kernel and step on a line.

@@ -9,10 +9,14 @@ import (
 // Alignment is that of every buffer in the arena, in bytes.
 const Alignment = 256
 
-// BufferSizes are the sizes of the buffers in bytes, for values of the symbols; ok is false if one is missing.
+// BufferSizes are the sizes of the buffers in bytes, for values of the symbols, 0 for those that have no place of their own; ok is
+// false if one is missing.
 func (p *Plan) BufferSizes(env map[string]int64) (sizes []int64, ok bool) {
 	sizes = make([]int64, len(p.Buffers))
 	for i, f := range p.Buffers {
+		if f.Kind == Local {
+			continue
+		}
 		t := f.Value.Tensor()
 		n, known := index.Prod(t.Dims).Eval(env)
 		if !known {

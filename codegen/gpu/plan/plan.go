@@ -1,7 +1,8 @@
 // Package plan turns a module of the ONNX dialect into a list of kernel launches and host steps over buffers.
 //
-// Sizes are expressions over symbols: those of the inputs' axes, and those that a host step brings about. One plan serves
-// all sizes that they may have.
+// Sizes are expressions over symbols: those of the inputs' axes, and those that a step brings about: a size that a kernel has
+// counted, or an integer that sizes depend on, is read from the device. One plan serves all sizes that they may have. If and
+// Loop are steps with steps of their own.
 package plan
 
 import (
@@ -26,6 +27,7 @@ type Plan struct {
 
 	buffers map[*ssa.Value]*Buffer
 	aliases map[*ssa.Op]bool
+	copies  map[*ssa.Op]bool // Identities that have memory of their own
 }
 
 // BufferKind says where the content of a buffer comes from.
@@ -37,6 +39,8 @@ const (
 	Weight BufferKind = "weight"
 	Temp   BufferKind = "temp"
 	Output BufferKind = "output"
+	// Local is the memory of a value in an If or a Loop, or of a result of one: it has no place in the arena.
+	Local BufferKind = "local"
 )
 
 // Buffer is memory for a tensor. Reading one through a view of the same order of elements (Reshape and the like) needs no
@@ -55,7 +59,7 @@ type Kernel struct {
 	Class string
 }
 
-// Step is one thing to do. Exactly one of Launch and Host is set.
+// Step is one thing to do. Exactly one of Launch, Read, Control, Resolve and Host is set.
 type Step struct {
 	// Op is the node whose result the step computes; Ops are all nodes that it computes.
 	Op  *ssa.Op
@@ -64,6 +68,12 @@ type Step struct {
 	Launch *emit.Launch
 	Kernel *Kernel
 	Args   []*Buffer // of the kernel, those that are buffers
+	// Read is a value whose elements are brought from the device: they are the values of its Sym.
+	Read *ssa.Value
+	// Resolve infers the sizes of the results of Op from the sizes and, where they decide, the elements of its operands.
+	Resolve bool
+	// Control is set for an If or a Loop.
+	Control *Control
 	// Host is the reason why the interpreter runs Op, or "sizes" for one whose result is known from the sizes.
 	Host string
 }
@@ -112,15 +122,49 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}}
-	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, needed: map[*ssa.Op]bool{}}
+	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
+	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, kernels: map[string]*Kernel{}, bound: map[string]bool{},
+		needed: map[*ssa.Op]bool{}, regions: map[*ssa.Block]*Region{}}
+	expand(p.Func.Body)
+	if err := scansToLoops(p.Func); err != nil {
+		return nil, err
+	}
+	b.ownReturns(p.Func.Body)
+	if err := b.nameContents(p.Func.Body); err != nil {
+		return nil, err
+	}
 	b.reach()
-	b.try()
+	b.try(p.Func.Body)
 	if err := b.steps(); err != nil {
 		return nil, err
 	}
 	b.lives()
 	return p, nil
+}
+
+// AllSteps are the steps in order, those of regions after the step that they belong to.
+func (p *Plan) AllSteps() func(yield func(*Step) bool) {
+	return func(yield func(*Step) bool) { eachStep(p.Steps, yield) }
+}
+
+func eachStep(steps []*Step, yield func(*Step) bool) bool {
+	for _, s := range steps {
+		if !yield(s) {
+			return false
+		}
+		if s.Control == nil {
+			continue
+		}
+		for _, r := range s.Control.Regions {
+			if !eachStep(r.Steps, yield) {
+				return false
+			}
+		}
+		if !eachStep(s.Control.Stack, yield) {
+			return false
+		}
+	}
+	return true
 }
 
 type builder struct {
@@ -131,29 +175,21 @@ type builder struct {
 	launches map[*ssa.Op][]emit.Launch
 	kernels  map[string]*Kernel // by digest
 	bound    map[string]bool    // symbols that have a value
+	region   *Region            // what is being planned, nil for the function itself
+	regions  map[*ssa.Block]*Region
 }
 
-// reach marks what the results need.
+// reach marks what the results need, and of an If or a Loop all that its blocks return.
 func (b *builder) reach() {
 	var visit func(v *ssa.Value)
 	visit = func(v *ssa.Value) {
-		if v == nil || v.Def() == nil || b.needed[v.Def()] || v.Def().Block() != b.Func.Body {
+		if v == nil || v.Def() == nil || b.needed[v.Def()] {
 			return
 		}
 		o := v.Def()
 		b.needed[o] = true
 		for _, w := range o.Operands() {
 			visit(w)
-		}
-		for in := range nested(o) {
-			for _, w := range in.Operands() {
-				visit(w)
-			}
-			for _, c := range in.Blocks {
-				for _, w := range c.Returns() {
-					visit(w)
-				}
-			}
 		}
 		for _, c := range o.Blocks {
 			for _, w := range c.Returns() {
@@ -166,49 +202,47 @@ func (b *builder) reach() {
 	}
 }
 
-// nested are the ops in the blocks of an op.
-func nested(o *ssa.Op) func(yield func(*ssa.Op) bool) {
-	return func(yield func(*ssa.Op) bool) {
-		for _, c := range o.Blocks {
-			for in := range c.AllOps() {
-				if !yield(in) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // try builds every op's kernels alone, to know which have any, and then those of the groups. A group that is refused
 // is taken apart.
-func (b *builder) try() {
-	for o := range b.Func.Body.Ops() {
-		if !b.needed[o] || o.Kind == "onnx::Constant" || o.Kind == "prim::Constant" {
+func (b *builder) try(block *ssa.Block) {
+	alone := map[*ssa.Op][]emit.Launch{}
+	for o := range block.Ops() {
+		if !b.needed[o] || isConstant(o) {
 			continue
+		}
+		for _, in := range o.Blocks {
+			b.try(in)
 		}
 		launches, err := emit.Build(emit.Group{Root: o, Hint: b.hint})
 		if err != nil {
 			b.refusals[o] = err.(*emit.Refusal).Reason
 			continue
 		}
-		b.launches[o] = launches
+		alone[o] = launches
 	}
-	if b.Fusion == fuse.None {
-		return
+	launches := alone
+	if b.Fusion != fuse.None {
+		launches = b.fused(block, alone)
 	}
-	alone := b.launches
+	for o, l := range launches {
+		b.launches[o] = l
+	}
+}
+
+// fused builds the groups of a block.
+func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*ssa.Op][]emit.Launch {
 	blocked := map[*ssa.Op]bool{}
 	for {
-		b.launches = map[*ssa.Op][]emit.Launch{}
-		parts := fuse.Partition(b.Func.Body, b.Fusion, func(o *ssa.Op) bool { return alone[o] != nil && fusible(o) }, blocked)
+		out := map[*ssa.Op][]emit.Launch{}
+		parts := fuse.Partition(block, b.Fusion, func(o *ssa.Op) bool { return alone[o] != nil && b.fusible(o) }, blocked)
 		again := false
-		for o := range b.Func.Body.Ops() {
+		for o := range block.Ops() {
 			g, ok := parts.Groups[o]
 			if !ok {
 				continue
 			}
 			if g.Hero == nil && len(g.Inlined) == 0 {
-				b.launches[o] = alone[o]
+				out[o] = alone[o]
 				continue
 			}
 			g.Hint = b.hint
@@ -223,29 +257,51 @@ func (b *builder) try() {
 				}
 				continue
 			}
-			b.launches[o] = launches
+			out[o] = launches
 		}
-		if !again {
-			break
+		if again {
+			continue
 		}
-	}
-	for o, launches := range alone {
-		if !fusible(o) {
-			b.launches[o] = launches
+		for o, launches := range alone {
+			if !b.fusible(o) {
+				out[o] = launches
+			}
 		}
+		return out
 	}
 }
 
 // fusible reports an op that is computed on the device, if it has kernels: not one that only names its operand's elements, nor
-// one that the sizes tell.
-func fusible(o *ssa.Op) bool {
+// one that the sizes tell, or that brings sizes with it.
+func (b *builder) fusible(o *ssa.Op) bool {
 	for _, v := range o.Results {
 		if v.Sym != nil {
 			return false
 		}
 	}
-	return !alias(o)
+	return !b.alias(o) && !brings(o)
 }
+
+// brings reports an op the sizes of whose results do not follow from those of its operands.
+func brings(o *ssa.Op) bool {
+	known := map[string]bool{}
+	for _, v := range o.Operands() {
+		symbols(v, func(name string) { known[name] = true })
+		if v != nil {
+			for _, e := range v.Sym {
+				e.Symbols(func(name string) { known[name] = true })
+			}
+		}
+	}
+	found := false
+	for _, v := range o.Results {
+		symbols(v, func(name string) { found = found || !known[name] })
+	}
+	return found
+}
+
+// alias reports an op whose result is its operand under another shape, and which needs no memory of its own.
+func (b *builder) alias(o *ssa.Op) bool { return alias(o) && !b.copies[o] }
 
 // symbols calls f for the symbols in the sizes of a value.
 func symbols(v *ssa.Value, f func(name string)) {
@@ -271,14 +327,26 @@ func (b *builder) sized(v *ssa.Value) bool {
 
 // runnable reports launches whose sizes are all known once the steps before have run.
 func (b *builder) runnable(ls []emit.Launch) bool {
+	read := map[string]bool{} // by a launch before
+	known := func(e sym.Expr) bool {
+		ok := true
+		e.Symbols(func(name string) { ok = ok && (b.bound[name] || read[name]) })
+		return ok
+	}
 	for _, l := range ls {
+		if l.Read != nil {
+			for _, e := range l.Read.Sym {
+				e.Symbols(func(name string) { read[name] = true })
+			}
+			continue
+		}
 		for _, e := range append(l.Grid[:], l.Guards...) {
-			if !b.isBound(e) {
+			if !known(e) {
 				return false
 			}
 		}
 		for _, p := range l.Kernel.Params {
-			if p.Mem == nil && !b.isBound(p.Size) {
+			if p.Mem == nil && !known(p.Size) {
 				return false
 			}
 		}
@@ -301,7 +369,7 @@ func (b *builder) computed(o *ssa.Op) []*ssa.Op {
 			if v == nil || v.Def() == nil {
 				continue
 			}
-			if d := v.Def(); b.launches[d] == nil && b.refusals[d] == "" && b.needed[d] && !isConstant(d) {
+			if d := v.Def(); b.launches[d] == nil && b.refusals[d] == "" && b.needed[d] && !isConstant(d) && d.Block() == o.Block() {
 				visit(d)
 			}
 		}
@@ -311,7 +379,9 @@ func (b *builder) computed(o *ssa.Op) []*ssa.Op {
 	return out
 }
 
-func isConstant(o *ssa.Op) bool { return o.Kind == "onnx::Constant" || o.Kind == "prim::Constant" }
+func isConstant(o *ssa.Op) bool {
+	return o != nil && (o.Kind == "onnx::Constant" || o.Kind == "prim::Constant")
+}
 
 func (b *builder) steps() error {
 	for i, v := range b.Func.Body.Params {
@@ -319,57 +389,121 @@ func (b *builder) steps() error {
 			return fmt.Errorf("input %d, %s, is no tensor", i, v.Name)
 		}
 		symbols(v, func(name string) { b.bound[name] = true })
+		b.bind(v)
 	}
-	for o := range b.Func.Body.Ops() {
+	b.Steps = b.block(b.Func.Body)
+	return nil
+}
+
+// block plans the ops of a block.
+func (b *builder) block(block *ssa.Block) []*Step {
+	b.regions[block] = b.region
+	var steps []*Step
+	add := func(s *Step) { steps = append(steps, s) }
+	for _, v := range block.Params {
+		if b.region != nil && v.Sym != nil && b.region.Block.Owner().Kind == "onnx::Loop" && v != block.Params[0] {
+			add(&Step{Op: block.Owner(), Ops: []*ssa.Op{block.Owner()}, Read: v})
+		}
+	}
+	for o := range block.Ops() {
 		if !b.needed[o] {
 			continue
 		}
 		n := Node{Op: o}
 		launches := b.launches[o]
+		if launches != nil && !b.fromSizes(o) && !b.runnable(launches) && b.resolvable(o) {
+			add(&Step{Op: o, Ops: []*ssa.Op{o}, Resolve: true})
+			for _, v := range o.Results {
+				b.bind(v)
+			}
+		}
 		switch {
 		case isConstant(o):
 			n.Place = Constant
 		case b.fromSizes(o):
 			n.Place = Sizes
-			b.Steps = append(b.Steps, &Step{Op: o, Ops: []*ssa.Op{o}, Host: "sizes"})
-		case alias(o) && b.sized(o.Results[0]):
+			add(&Step{Op: o, Ops: []*ssa.Op{o}, Host: "sizes"})
+		case b.alias(o) && b.sized(o.Results[0]):
 			n.Place = Alias
 			b.aliases[o] = true
 		case launches != nil && b.runnable(launches):
 			n.Place, n.Class = Device, launches[0].Class
 			ops := b.computed(o)
 			for i := range launches {
-				l := &launches[i]
-				k := b.kernels[l.Kernel.Name]
-				if k == nil {
-					k = &Kernel{l.Kernel, l.Class}
-					b.kernels[l.Kernel.Name] = k
-					b.Kernels = append(b.Kernels, k)
-				}
-				s := &Step{Op: o, Ops: ops, Launch: l, Kernel: k}
-				for _, v := range l.Buffers {
-					s.Args = append(s.Args, b.buffer(v))
-				}
-				b.Steps = append(b.Steps, s)
+				add(b.launch(o, ops, &launches[i]))
 			}
 		case launches == nil && b.refusals[o] == "":
 			n.Place, n.Class = Fused, emit.Class(o.Kind)
 		default:
-			n.Place, n.Reason = Host, b.refusals[o]
-			if n.Reason == "" {
-				n.Reason = "sizes that depend on data"
+			nodes := len(b.Nodes)
+			c, reason := b.control(o)
+			if c != nil {
+				n.Place, n.Class = Device, "control"
+				add(&Step{Op: o, Ops: []*ssa.Op{o}, Control: c})
+				break
 			}
-			b.Steps = append(b.Steps, &Step{Op: o, Ops: []*ssa.Op{o}, Host: n.Reason})
+			b.Nodes = b.Nodes[:nodes]
+			if reason == "" {
+				reason = "sizes that depend on data"
+			}
+			n.Place, n.Reason = Host, reason
+			add(&Step{Op: o, Ops: []*ssa.Op{o}, Host: reason})
 			for _, v := range o.Results {
-				symbols(v, func(name string) { b.bound[name] = true })
-				for _, e := range v.Sym {
-					e.Symbols(func(name string) { b.bound[name] = true })
+				b.bind(v)
+			}
+		}
+		if n.Place == Device || n.Place == Alias {
+			for _, v := range o.Results {
+				if v.Sym != nil && v.HasUses() {
+					add(&Step{Op: o, Ops: []*ssa.Op{o}, Read: v})
+					b.bind(v)
 				}
 			}
 		}
 		b.Nodes = append(b.Nodes, n)
 	}
-	return nil
+	return steps
+}
+
+// launch is the step of a launch, or of what is read before the next one.
+func (b *builder) launch(o *ssa.Op, ops []*ssa.Op, l *emit.Launch) *Step {
+	if l.Read != nil {
+		b.bind(l.Read)
+		b.buffer(l.Read)
+		return &Step{Op: o, Ops: ops, Read: l.Read}
+	}
+	k := b.kernels[l.Kernel.Name]
+	if k == nil {
+		k = &Kernel{l.Kernel, l.Class}
+		b.kernels[l.Kernel.Name] = k
+		b.Kernels = append(b.Kernels, k)
+	}
+	s := &Step{Op: o, Ops: ops, Launch: l, Kernel: k}
+	for _, v := range l.Buffers {
+		s.Args = append(s.Args, b.buffer(v))
+	}
+	return s
+}
+
+// resolvable reports an op the sizes of whose results follow from sizes that are known and elements that can be read.
+func (b *builder) resolvable(o *ssa.Op) bool {
+	if contents[o.Kind] == nil {
+		return false
+	}
+	for _, v := range o.Operands() {
+		if v == nil {
+			continue
+		}
+		if v.Tensor() == nil || !b.sized(v) {
+			return false
+		}
+		for _, e := range v.Sym {
+			if !b.isBound(e) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // fromSizes reports an op whose results are known from symbols that have values.
@@ -394,11 +528,21 @@ func (b *builder) buffer(v *ssa.Value) *Buffer {
 	f := b.buffers[v]
 	if f == nil {
 		f = &Buffer{ID: len(b.Buffers), Kind: Temp, Value: v}
+		region := b.regions[v.Block()]
 		switch {
-		case v.Def() == nil:
+		case emit.IsScratch(v):
+			if region = b.region; region != nil {
+				f.Kind = Local
+			}
+		case v.Def() == nil && region == nil:
 			f.Kind = Input
-		case isConstant(v.Def()):
-			f.Kind = Weight
+		case v.Def() != nil && isConstant(v.Def()):
+			f.Kind, region = Weight, nil
+		case region != nil || len(v.Def().Blocks) > 0:
+			f.Kind = Local
+		}
+		if region != nil {
+			region.Buffers = append(region.Buffers, f)
 		}
 		b.buffers[v] = f
 		b.Buffers = append(b.Buffers, f)
@@ -422,18 +566,24 @@ func (b *builder) lives() {
 		}
 		f.Last = i
 	}
-	for i, s := range b.Steps {
-		for _, f := range s.Args {
-			use(f, i)
-		}
-		if s.Launch == nil {
-			for _, v := range HostReads(s.Op) {
-				use(b.BufferOf(v), i)
+	for i, step := range b.Steps {
+		eachStep([]*Step{step}, func(s *Step) bool {
+			for _, f := range s.Args {
+				use(f, i)
 			}
-			for _, v := range s.Op.Results {
-				use(b.BufferOf(v), i)
+			if s.Read != nil {
+				use(b.BufferOf(s.Read), i)
 			}
-		}
+			if s.Launch == nil && s.Read == nil {
+				for _, v := range HostReads(s.Op) {
+					use(b.BufferOf(v), i)
+				}
+				for _, v := range s.Op.Results {
+					use(b.BufferOf(v), i)
+				}
+			}
+			return true
+		})
 	}
 	for _, v := range b.Func.Body.Returns() {
 		if f := b.BufferOf(v); f != nil {

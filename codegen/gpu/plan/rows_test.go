@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aton-project/aton/codegen/gpu/emit"
+	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
@@ -27,7 +27,7 @@ func TestRows(t *testing.T) {
 			}
 		}
 		check("kernel", gap.Kernel, kernel.Supported(k))
-		check("emitter", gap.GPU, emit.Class(k) != "")
+		check("way to run on a GPU", gap.GPU, plan.Runs(k))
 		check("step down from the opset that brought it", gap.Step, !came(name) || expressed(name))
 	}
 }

@@ -188,7 +188,7 @@ func gather(p *plan.Plan, toPTX func(*plan.Kernel) (string, error), target strin
 		at[k.Name] = len(out)
 		out = append(out, f)
 	}
-	for _, s := range p.Steps {
+	for s := range p.AllSteps() {
 		if s.Launch == nil {
 			continue
 		}
