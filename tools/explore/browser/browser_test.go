@@ -191,10 +191,12 @@ func (b *tab) until(expression string) {
 	}
 }
 
+// has waits for a text in an element: lists draw their rows a frame after the page is ready.
 func (b *tab) has(selector, want string) {
 	b.t.Helper()
-	if got := b.text(selector); !strings.Contains(got, want) {
-		b.t.Errorf("%s has no %q: %.300s", selector, want, got)
+	find := fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, want)
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("!!("+find+")", chromedp.WithPollingTimeout(15*time.Second))); err != nil {
+		b.t.Errorf("%s has no %q: %.300s", selector, want, b.text(selector))
 	}
 }
 
