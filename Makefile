@@ -179,7 +179,7 @@ edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
 	$(PYTHON) tools/edges/edges.py --out out/edges
 	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
 
-operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch
+operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch and transformers
 	@mkdir -p out
 	rm -rf out/operators
 	$(PYTHON) tools/operators/operators.py --out out/operators
