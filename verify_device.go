@@ -21,7 +21,7 @@ type OnDevice struct {
 	// Outputs are the device's results beside what is expected: the recorded ones, or where there are none the
 	// interpreter's.
 	Outputs []Compared `json:"outputs"`
-	// Nodes are counted without constants; Share is the part of them that kernels compute, in percent.
+	// Nodes are counted without constants and without sizes, which the plan knows as expressions; Share is the part of them that kernels compute, in percent.
 	Nodes    int     `json:"nodes"`
 	Share    float64 `json:"share"`
 	Launches int     `json:"launches"`
@@ -72,7 +72,7 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 		}
 	}
 	counts, share := p.Coverage()
-	r := &OnDevice{Device: o.Backend.Name(), Nodes: len(p.Nodes) - counts[plan.Constant], Share: 100 * share, Host: counts[plan.Host]}
+	r := &OnDevice{Device: o.Backend.Name(), Nodes: len(p.Nodes) - counts[plan.Constant] - counts[plan.Sizes], Share: 100 * share, Host: counts[plan.Host]}
 	session := exec.NewSession(p, o.Backend)
 	if o.Session != nil {
 		o.Session(session)

@@ -277,6 +277,15 @@ func (n node) ints(name string) []int64 {
 // in is operand i, nil if it is absent.
 func (n node) in(i int) *ssa.Value { return n.o.Operand(i) }
 
+// wants refuses operands of another rank than those given, one for each operand; -1 fits all.
+func (n node) wants(ranks ...int) {
+	for i, r := range ranks {
+		if v := n.in(i); v != nil && r >= 0 && rank(v) != r {
+			refuse("operand %d of rank %d", i, rank(v))
+		}
+	}
+}
+
 // sizes is the content of an integer operand that is known symbolically.
 func (n node) sizes(i int) []sym.Expr {
 	v, ok := onnx.SymOf(n.in(i))

@@ -9,6 +9,7 @@ import (
 // gridSample reads between pixels, where the grid says. Places and weights are computed in double, as the interpreter does.
 func gridSample(p *point) value {
 	x, grid := p.in(0), p.in(1)
+	p.wants(-1, max(rank(x), 3))
 	if !dtype(x).IsFloat() || !dtype(grid).IsFloat() {
 		refuse("elements of type %s, at places of type %s", dtype(x), dtype(grid))
 	}

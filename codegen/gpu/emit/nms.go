@@ -13,6 +13,7 @@ import (
 // emitNonMaxSuppression orders the boxes of each class by their scores, and then goes through them: a block of threads compares a box
 // with those that are kept already. Overlaps are computed in double, as the interpreter does.
 func emitNonMaxSuppression(w *writer) {
+	w.wants(3, 3)
 	boxes, scores, out := w.in(0), w.in(1), w.o.Results[0]
 	if dtype(boxes) != tensor.Float32 || dtype(scores) != tensor.Float32 {
 		refuse("boxes of type %s, scores of type %s", dtype(boxes), dtype(scores))

@@ -116,6 +116,7 @@ type recurrent struct {
 
 // emitRecurrent serves RNN, GRU and LSTM.
 func emitRecurrent(w *writer) {
+	w.wants(3, 3, 3, 2, 1, 3, 3, 2)
 	x, weights, inner := w.in(0), w.in(1), w.in(2)
 	d := dtype(x)
 	if !d.IsFloat() {

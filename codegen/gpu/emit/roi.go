@@ -12,6 +12,7 @@ const mostSamples = 1 << 20
 // roiAlign reads between pixels at samples of each cell of a region, and takes their mean or the greatest. Places and weights are
 // computed in double, as the interpreter does.
 func roiAlign(p *point) value {
+	p.wants(4, 2, 1)
 	b, x, rois := p.b, p.in(0), p.in(1)
 	if !dtype(x).IsFloat() || !dtype(rois).IsFloat() {
 		refuse("elements of type %s, regions of type %s", dtype(x), dtype(rois))

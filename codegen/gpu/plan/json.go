@@ -234,14 +234,15 @@ func (j *jsonPlan) write(w io.Writer) error {
 	return err
 }
 
-// Coverage counts the nodes by place; share is the part of those that are no constants which a kernel computes, or which
-// need none because they only name their operand's elements.
+// Coverage counts the nodes by place. share, from 0 to 1, is the part of those that compute on tensors which a kernel computes, or which
+// need none because they only name their operand's elements. Constants compute nothing, and sizes are expressions of the plan, for which
+// nothing runs: neither counts.
 func (p *Plan) Coverage() (counts map[Place]int, share float64) {
 	counts = map[Place]int{}
 	for _, n := range p.Nodes {
 		counts[n.Place]++
 	}
-	total := len(p.Nodes) - counts[Constant]
+	total := len(p.Nodes) - counts[Constant] - counts[Sizes]
 	if total == 0 {
 		return counts, 1
 	}
@@ -282,6 +283,7 @@ func (p *Plan) WriteCoverage(w io.Writer) error {
 		}
 	}
 	counts, share := p.Coverage()
-	_, err := fmt.Fprintf(w, "%d nodes besides %d constants: %.1f %% on the device\n", len(p.Nodes)-counts[Constant], counts[Constant], 100*share)
+	_, err := fmt.Fprintf(w, "%d nodes besides %d constants and %d sizes: %.1f %% on the device\n",
+		len(p.Nodes)-counts[Constant]-counts[Sizes], counts[Constant], counts[Sizes], 100*share)
 	return err
 }

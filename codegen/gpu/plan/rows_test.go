@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
@@ -44,4 +45,35 @@ func expressed(name string) bool {
 	first := onnx.Versions(name)[0].Since
 	return slices.ContainsFunc(onnx.Steps(name), func(s onnx.Step) bool { return s.Opset == first }) ||
 		name == "GroupNormalization" // which opset 21 gave another meaning
+}
+
+// TestRanks plans operators whose operands have a rank that the operator is not for: they are the host's, which says what is wrong.
+func TestRanks(t *testing.T) {
+	for _, text := range []string{
+		`graph(%x : Float(1, 3, 3), %w : Float(1, 9, 3), %b : Float()):
+  %y : Float(1, 1, 3, 3), %h : Float(1, 3, 3) = onnx::GRU[hidden_size=3](%x, %w, %w, %b)
+  return (%h)`,
+		`graph(%x : Float(1, 3, 8, 8), %r : Float(4), %i : Long(1)):
+  %y : Float(4, 3, 1, 1) = onnx::RoiAlign(%x, %r, %i)
+  return (%y)`,
+		`graph(%b : Float(6, 4), %s : Float(1, 2, 6), %n : Long(1)):
+  %y : Long(K, 3) = onnx::NonMaxSuppression(%b, %s, %n)
+  return (%y)`,
+		`graph(%x : Float(3, 8), %g : Float(1, 2)):
+  %y : Float(3, 8) = onnx::GridSample(%x, %g)
+  return (%y)`,
+	} {
+		m, err := ssa.Parse(text, "test", onnx.Dialect{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.New(m, fuse.Light)
+		if err != nil {
+			t.Errorf("%s\n%v", text, err)
+			continue
+		}
+		if counts, _ := p.Coverage(); counts[plan.Host] != 1 {
+			t.Errorf("%s\n%v", text, counts)
+		}
+	}
 }
