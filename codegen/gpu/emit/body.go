@@ -162,6 +162,9 @@ func (c *body) store(v *ssa.Value, at kir.Value, x kir.Value) {
 // broadcast brings coordinates of a result to those of an operand that is broadcast to it.
 func broadcast(v *ssa.Value, coords []index.Expr) []index.Expr {
 	shape := shapeOf(v)
+	if len(shape) > len(coords) {
+		refuse("an operand has more axes than the result")
+	}
 	out := append([]index.Expr(nil), coords[len(coords)-len(shape):]...)
 	for i, n := range shape {
 		if n.Is(1) {
@@ -185,9 +188,6 @@ func (p *point) arg(i int) kir.Value { return p.at(p.in(i), p.broadcast(p.in(i))
 // broadcast is broadcast. Of sizes of which only the run knows whether they are 1 the kernel finds out.
 func (p *point) broadcast(v *ssa.Value) []index.Expr {
 	shape, result := shapeOf(v), shapeOf(p.o.Results[p.out])
-	if len(shape) > len(result) {
-		refuse("an operand has more axes than the result")
-	}
 	out := broadcast(v, p.coords)
 	for i, n := range shape {
 		if m := result[len(result)-len(shape)+i]; !n.Is(1) && !n.Equal(m) {

@@ -156,6 +156,9 @@ func emitNorm(w *writer) {
 // normCoords is where scale and bias stand: per channel, or broadcast.
 func normCoords(name string, v *ssa.Value, at []index.Expr) []index.Expr {
 	if name == "GroupNormalization" || name == "InstanceNormalization" {
+		if len(at) < 2 {
+			refuse("no axis of channels")
+		}
 		return at[1:2]
 	}
 	return broadcast(v, at)

@@ -15,6 +15,7 @@ const maxUpdates = 4096
 // range is nobody's.
 func scatterElements(p *point) value {
 	x, ix, updates := p.in(0), p.in(1), p.in(2)
+	p.wants(-1, rank(x), rank(x))
 	k := p.axis(p.int("axis"), rank(x))
 	n := shapeOf(ix)[k]
 	b := p.b
@@ -38,12 +39,17 @@ func scatterElements(p *point) value {
 
 func scatterND(p *point) value {
 	x, ix, updates := p.in(0), p.in(1), p.in(2)
+	p.wants(-1, max(rank(ix), 1))
 	si := shapeOf(ix)
 	m, ok := si[len(si)-1].Int()
-	if !ok || int(m) > rank(x) {
+	if !ok {
 		refuse("the number of coordinates depends on the run")
 	}
+	if int(m) > rank(x) {
+		refuse("%d coordinates in a tensor of rank %d", m, rank(x))
+	}
 	batch := si[:len(si)-1]
+	p.wants(-1, -1, len(batch)+rank(x)-int(m))
 	return p.updates(p.at(x, p.coords), index.Prod(batch), func(i index.Expr) (hit value, u func() value) {
 		at := p.space.Unravel(batch, i)
 		hit = p.b.Int(kir.I1, 1)
