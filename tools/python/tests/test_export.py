@@ -82,6 +82,52 @@ def test_exported_program():
     assert p.source == "program"
 
 
+class Roots(torch.autograd.Function):
+    """A function with a backward of its own, which keeps things for it."""
+
+    @staticmethod
+    def forward(ctx, x, power):
+        ctx.save_for_backward(x)
+        ctx.mark_non_differentiable(x)
+        ctx.power = power
+        assert not any(ctx.needs_input_grad)
+        return x.abs().sqrt(), x ** power
+
+    @staticmethod
+    def backward(ctx, root, power):
+        return root, None
+
+
+class Marked(torch.autograd.Function):
+    """A function whose author says what torch.onnx makes of it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x + 1
+
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("custom::Marked", x)
+
+
+class OfFunction(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def test_functions_with_a_backward():
+    apply = torch.autograd.Function.apply
+    model = OfFunction(lambda x: Roots.apply(x * 2, 3))
+    aton.verify(model, (torch.randn(2, 3),), source="trace")
+    with pytest.raises(RuntimeError, match="Marked"):
+        aton.export(OfFunction(lambda x: Marked.apply(x)), (torch.randn(2),), source="trace")
+    assert torch.autograd.Function.apply == apply
+
+
 @pytest.mark.skipif("program" not in SOURCES, reason="this PyTorch has no torch.export")
 def test_auto_falls_back_to_a_trace():
     class Peeks(torch.nn.Module):

@@ -177,6 +177,48 @@ def save_script(module: Any, path: str) -> None:
         torch.jit.save(module, path)
 
 
+@contextlib.contextmanager
+def _functions_traced() -> Iterator[None]:
+    """Has a trace go through the forward of each torch.autograd.Function: it records a call of Python otherwise, which no archive holds. A class that
+    has a `symbolic` is an error: its author knows better than its forward what it stands for."""
+    import torch
+
+    function = torch.autograd.Function
+    own = function.__dict__.get("apply")
+    setup = getattr(function, "setup_context", None)
+
+    def traced(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if not torch.jit.is_tracing():
+            return (own.__get__(None, cls) if own else super(function, cls).apply)(*args, **kwargs)
+        if hasattr(cls, "symbolic"):
+            raise RuntimeError(f"{cls.__name__} has a symbolic, which is code for torch.onnx alone: leave it out, and what its forward does is converted, or make "
+                               "it an operator by torch.library and give a rule for it (aton.export(..., rules=))")
+        if getattr(cls, "setup_context", None) is not setup:  # forward takes no context
+            return cls.forward(*args, **kwargs)
+        return cls.forward(_Context(len(args)), *args, **kwargs)
+
+    setattr(function, "apply", classmethod(traced))
+    try:
+        yield
+    finally:
+        if own is None:
+            delattr(function, "apply")
+        else:
+            setattr(function, "apply", own)
+
+
+class _Context:
+    """What forward of a torch.autograd.Function is given: it keeps attributes, and nothing is kept for a backward."""
+
+    def __init__(self, inputs: int):
+        self.needs_input_grad = (False,) * inputs
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("save_for_backward", "save_for_forward", "mark_dirty", "mark_non_differentiable", "mark_shared_storage", "set_materialize_grads"):
+            return lambda *args, **kwargs: None
+        raise AttributeError(name)
+
+
 def trace(model: Any, arguments: Mapping[str, Any], numbers: bool) -> Tuple[Any, Dict[str, Any]]:
     """A trace of the model, and its inputs: the tensors in the arguments, and the numbers if they are to be inputs. What else there is is part of it."""
     import torch
@@ -190,13 +232,13 @@ def trace(model: Any, arguments: Mapping[str, Any], numbers: bool) -> Tuple[Any,
     names = list(inspect.signature(function).parameters)
     if isinstance(model, torch.nn.Module) and names[:len(flat)] == list(flat) and len(flat) == len(arguments) and all(flat.get(n) is v for n, v in arguments.items()):
         try:
-            with quiet():
+            with quiet(), _functions_traced():
                 traced = torch.jit.trace(model, tuple(clones(v) for v in flat.values()), check_trace=False, strict=False)
             if not _quantizes(traced):
                 return traced, flat
         except RuntimeError:  # outputs that TorchScript has no type for
             pass
-    with quiet():
+    with quiet(), _functions_traced():
         return torch.jit.trace(_flat(model, arguments, list(flat), numbers), tuple(clones(t) for t in flat.values()), check_trace=False, strict=False), flat
 
 
