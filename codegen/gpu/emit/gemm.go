@@ -46,8 +46,14 @@ func (w *writer) tileFor(p *product) tile {
 	return tile{64, 64, 4, 4}
 }
 
-// pitch is the distance of the rows of a tile in shared memory: a multiple of 4, spread over the banks.
-func pitch(n int64) int64 { return n + 4 }
+// pitch is the distance of the rows of a tile in shared memory, a multiple of what a vector holds. A warp stores neighbours of a row, or 8 rows
+// of 4 neighbours if the operand lies along k: 16 bytes beyond the row spread these over all banks.
+func pitch(n int64, t kir.Type, alongK bool) int64 {
+	if alongK {
+		return n + 16/int64(t.Size())
+	}
+	return n
+}
 
 // thin is how many rows or columns are so few that a tile would be mostly empty.
 const thin = 8
@@ -105,7 +111,8 @@ func (w *writer) tiledProduct(p *product) {
 	b := c.b
 	c.productSpace(p)
 	zero := b.Num(p.t, 0)
-	as, bs := b.SharedMem("a", p.t, int(tileK*pitch(t.m))), b.SharedMem("b", p.t, int(tileK*pitch(t.n)))
+	pitchA, pitchB := pitch(t.m, p.t, p.aAlongK), pitch(t.n, p.t, p.bAlongK)
+	as, bs := b.SharedMem("a", p.t, int(tileK*pitchA)), b.SharedMem("b", p.t, int(tileK*pitchB))
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, t.m), ceilDiv(p.n, t.n)
 	block := b.BlockIndex(0)
@@ -124,12 +131,14 @@ func (w *writer) tiledProduct(p *product) {
 		ok = b.Lt(at, b.Size(n))
 		return b.Select(ok, at, b.I32(0)), ok
 	}
-	fill := func(mem *kir.Mem, first value, dim int, size sym.Expr, side int64, k0 value, alongK bool, load func(*body) value) {
+	fill := func(mem *kir.Mem, first value, dim int, size sym.Expr, side, pitch int64, k0 value, alongK bool, load func(*body) value) {
 		for j := range side * tileK / tileThreads {
 			e := b.Add(thread, b.I32(j*tileThreads))
 			kk, mm := b.UDiv(e, b.I32(side)), b.URem(e, b.I32(side))
 			if alongK {
-				kk, mm = b.URem(e, b.I32(tileK)), b.UDiv(e, b.I32(tileK))
+				// 8 neighbours along k, which are a sector, of 4 rows; the next warp has the other 8
+				kk = b.Add(b.URem(e, b.I32(8)), b.Mul(b.URem(b.UDiv(e, b.I32(warp)), b.I32(2)), b.I32(8)))
+				mm = b.Add(b.URem(b.UDiv(e, b.I32(8)), b.I32(4)), b.Mul(b.UDiv(e, b.I32(2*warp)), b.I32(4)))
 			}
 			c.forget()
 			// beyond the last row or column anything will do: it ends up in results that are not stored
@@ -140,7 +149,7 @@ func (w *writer) tiledProduct(p *product) {
 			if ok != nil {
 				v = b.Select(ok, v, zero)
 			}
-			b.Store(mem, b.Add(b.Mul(kk, b.I32(pitch(side))), mm), v)
+			b.Store(mem, b.Add(b.Mul(kk, b.I32(pitch)), mm), v)
 		}
 	}
 	col := b.Mul(b.URem(thread, b.I32(t.n/t.cols)), b.I32(t.cols))
@@ -150,13 +159,13 @@ func (w *writer) tiledProduct(p *product) {
 		start[i] = zero
 	}
 	sums := b.For(b.I32(0), b.Size(p.k), b.I32(tileK), start, func(k0 value, acc []value) []value {
-		fill(as, m0, dimM, p.m, t.m, k0, p.aAlongK, p.a)
-		fill(bs, n0, dimN, p.n, t.n, k0, p.bAlongK, p.b)
+		fill(as, m0, dimM, p.m, t.m, pitchA, k0, p.aAlongK, p.a)
+		fill(bs, n0, dimN, p.n, t.n, pitchB, k0, p.bAlongK, p.b)
 		b.Barrier()
 		acc = append([]value(nil), acc...)
 		for k := range int64(tileK) {
-			x := c.neighbours(as, b.Add(row, b.I32(k*pitch(t.m))), t.rows)
-			y := c.neighbours(bs, b.Add(col, b.I32(k*pitch(t.n))), t.cols)
+			x := c.neighbours(as, b.Add(row, b.I32(k*pitchA)), t.rows)
+			y := c.neighbours(bs, b.Add(col, b.I32(k*pitchB)), t.cols)
 			for i := range acc {
 				acc[i] = b.Fma(x[int64(i)/t.cols], y[int64(i)%t.cols], acc[i])
 			}

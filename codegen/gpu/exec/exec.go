@@ -11,6 +11,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -50,6 +51,8 @@ type Arg struct {
 type Stats struct {
 	// LaneInstructions are instructions times threads, where the backend counts them.
 	LaneInstructions int64
+	// Counts are those of a simulator that counts.
+	Counts sim.Counts
 }
 
 // StepReport is what a step took.

@@ -15,6 +15,8 @@ import (
 type Sim struct {
 	// Check looks for races, reads of what nobody wrote, and blocks that share memory.
 	Check bool
+	// Count fills the Counts of the launches.
+	Count bool
 	// PTX makes it run the PTX text that a driver would be given, not the LLVM IR that it is printed from.
 	PTX bool
 	// Steps bounds the instructions of a block, 0 for the simulator's own limit.
@@ -86,7 +88,7 @@ func (s *Sim) Download(m Memory, data []byte) error { copy(data, m.([]byte)); re
 // Launch runs the kernel.
 func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
 	c := k.(*simKernel)
-	l := sim.Launch{Grid: grid, Block: [3]int{c.threads, 1, 1}, Check: s.Check, Steps: s.Steps}
+	l := sim.Launch{Grid: grid, Block: [3]int{c.threads, 1, 1}, Check: s.Check, Count: s.Count, Steps: s.Steps}
 	if s.Budget > 0 {
 		l.Most = max(s.Budget-s.used, 1)
 	}
@@ -102,7 +104,7 @@ func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
 	if errors.Is(err, sim.ErrBudget) {
 		err = fmt.Errorf("%w: the simulator runs %d lane instructions; %s", err, s.Budget, ssa.BudgetHint)
 	}
-	return Stats{LaneInstructions: stats.LaneInstructions}, err
+	return Stats{LaneInstructions: stats.LaneInstructions, Counts: stats.Counts}, err
 }
 
 // Sync does nothing: launches are over when they return.

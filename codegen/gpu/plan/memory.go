@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"sort"
-
-	"github.com/aton-project/aton/codegen/gpu/index"
-)
+import "github.com/aton-project/aton/codegen/gpu/index"
 
 // Alignment is that of every buffer in the arena, in bytes.
 const Alignment = 256
@@ -27,39 +23,35 @@ func (p *Plan) BufferSizes(env map[string]int64) (sizes []int64, ok bool) {
 	return sizes, true
 }
 
-// Allocate places the temporaries and outputs in one arena: the largest first, each at the lowest place that is free as
-// long as it lives. Buffers of other kinds have offset -1.
-func (p *Plan) Allocate(sizes []int64) (offsets []int64, total int64) {
-	offsets = make([]int64, len(p.Buffers))
-	var order []int
+// extents are the buffers in the arena, by their sizes in bytes, which are rounded up to Alignment; of[k] is the number of the k-th.
+func (p *Plan) extents(sizes []int64) (es []extent, of []int) {
 	for i, f := range p.Buffers {
-		offsets[i] = -1
 		if f.Kind == Temp || f.Kind == Output {
-			order = append(order, i)
+			es = append(es, extent{size: (sizes[i] + Alignment - 1) / Alignment * Alignment, first: max(f.First, 0), last: max(f.Last, 0)}) // -1 where no step uses it
+			of = append(of, i)
 		}
 	}
-	sort.SliceStable(order, func(a, b int) bool { return sizes[order[a]] > sizes[order[b]] })
-	round := func(n int64) int64 { return (n + Alignment - 1) / Alignment * Alignment }
-	var placed []int // by offset
-	for _, i := range order {
-		f := p.Buffers[i]
-		at, n := int64(0), round(sizes[i])
-		for _, j := range placed {
-			g := p.Buffers[j]
-			if g.Last < f.First || f.Last < g.First {
-				continue
-			}
-			if at+n <= offsets[j] {
-				break
-			}
-			at = max(at, offsets[j]+round(sizes[j]))
-		}
-		offsets[i] = at
-		total = max(total, at+n)
-		k := sort.Search(len(placed), func(k int) bool { return offsets[placed[k]] > at })
-		placed = append(placed, 0)
-		copy(placed[k+1:], placed[k:])
-		placed[k] = i
+	return es, of
+}
+
+// LiveBytes is the lower bound of the arena, in bytes: the greatest sum over the steps of the rounded sizes of the temporaries and
+// outputs that are needed in the step.
+func (p *Plan) LiveBytes(sizes []int64) int64 {
+	es, _ := p.extents(sizes)
+	return liveBytes(es)
+}
+
+// Allocate places the temporaries and outputs in one arena of total bytes, at multiples of Alignment; those that are needed in the
+// same step do not overlap. Buffers of other kinds have offset -1. The same sizes give the same offsets.
+func (p *Plan) Allocate(sizes []int64) (offsets []int64, total int64) {
+	es, of := p.extents(sizes)
+	at, total := pack(es)
+	offsets = make([]int64, len(p.Buffers))
+	for i := range offsets {
+		offsets[i] = -1
+	}
+	for k, i := range of {
+		offsets[i] = at[k]
 	}
 	return offsets, total
 }

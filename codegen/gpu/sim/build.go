@@ -14,6 +14,8 @@ type builder struct {
 	consts map[constSlot]slot
 	dyn    []int // constants that are the address of the dynamic shared memory
 	err    error
+	class  Class // of the instructions that are emitted
+	flops  int8
 }
 
 func newBuilder(name string) *builder {
@@ -73,6 +75,7 @@ func (b *builder) emit(in inst) {
 		b.fail("no such operation")
 		return
 	}
+	in.class, in.flops = b.class, b.flops
 	s := &b.segs[b.cur]
 	s.insts = append(s.insts, in)
 }

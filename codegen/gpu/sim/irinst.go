@@ -48,7 +48,38 @@ func (r *irReader) eachWidth(in value.Value, run runner, width int, args ...valu
 	r.define(in, o)
 }
 
+// classOf is what an instruction counts as, and its floating-point operations.
+func classOf(in ir.Instruction) (c Class, flops int8) {
+	switch in := in.(type) {
+	case *ir.InstAdd, *ir.InstSub, *ir.InstMul, *ir.InstUDiv, *ir.InstSDiv, *ir.InstURem, *ir.InstSRem,
+		*ir.InstAnd, *ir.InstOr, *ir.InstXor, *ir.InstShl, *ir.InstLShr, *ir.InstAShr, *ir.InstGetElementPtr:
+		return Integer, 0
+	case *ir.InstFAdd, *ir.InstFSub, *ir.InstFMul, *ir.InstFDiv:
+		return Float, 1
+	case *ir.InstFNeg:
+		return Float, 0
+	case *ir.InstCall:
+		f, ok := in.Callee.(*ir.Func)
+		if !ok {
+			return Other, 0
+		}
+		switch name := strings.TrimPrefix(f.Name(), "llvm."); {
+		case strings.HasPrefix(name, "fma."):
+			return Fma, 2
+		case strings.HasPrefix(name, "sqrt."):
+			return Float, 1
+		case strings.HasPrefix(name, "nvvm.shfl."), strings.HasPrefix(name, "nvvm.vote."):
+			return Warp, 0
+		case types.IsFloat(in.Type()):
+			return Float, 0
+		}
+	}
+	return Other, 0
+}
+
 func (r *irReader) instruction(in ir.Instruction) {
+	r.class, r.flops = classOf(in)
+	defer func() { r.class, r.flops = Other, 0 }()
 	switch in := in.(type) {
 	case *ir.InstPhi:
 	case *ir.InstAdd:
@@ -423,12 +454,13 @@ func (r *irReader) accessAt(t types.Type, sp space, addr slot, off uint64, align
 		}
 	}
 	r.builder.access(sp, w)
-	run := loadOp(w, sp)
+	run, dir := loadOp(w, sp), reads
 	if write {
-		run = storeOp(w, sp)
+		run, dir = storeOp(w, sp), writes
 	}
 	for i := 0; i < len(slots); i += group {
-		r.emit(inst{run: run, d: none, a: addr, b: none, c: none, guard: none, line: int32(r.line), imm: off + uint64(i*w), v: slots[i : i+group]})
+		r.emit(inst{run: run, d: none, a: addr, b: none, c: none, guard: none, line: int32(r.line), imm: off + uint64(i*w), v: slots[i : i+group],
+			dir: dir, bytes: int8(w * group), space: sp})
 	}
 }
 
@@ -479,7 +511,8 @@ func (r *irReader) atomic(in *ir.InstAtomicRMW) {
 	r.builder.access(sp, w)
 	p := r.get(in.Dst)
 	d := r.alloc(w)
-	r.emit(inst{run: run, d: none, a: p.s, b: r.get(in.X).s, c: d, guard: none, line: int32(r.line), imm: p.off})
+	r.emit(inst{run: run, d: none, a: p.s, b: r.get(in.X).s, c: d, guard: none, line: int32(r.line), imm: p.off,
+		dir: updates, bytes: int8(w), space: sp})
 	r.define(in, operand{s: d})
 }
 

@@ -617,7 +617,7 @@ func (r *ptxReader) memory(base string, m *ptxMods, ops []ptxOperand) {
 			}
 			v = append(v, r.fit(g.s, g.width, w, false))
 		}
-		r.emit(inst{run: storeOp(w, sp), d: none, a: base2, b: none, c: none, guard: none, line: int32(r.line), imm: off, v: v})
+		r.emit(inst{run: storeOp(w, sp), d: none, a: base2, b: none, c: none, guard: none, line: int32(r.line), imm: off, v: v, dir: writes, bytes: int8(w * len(v)), space: sp})
 		return
 	}
 	v := make([]slot, n)
@@ -637,7 +637,7 @@ func (r *ptxReader) memory(base string, m *ptxMods, ops []ptxOperand) {
 			v[i] = r.alloc(w)
 		}
 	}
-	r.emit(inst{run: loadOp(w, sp), d: none, a: base2, b: none, c: none, guard: none, line: int32(r.line), imm: off, v: v})
+	r.emit(inst{run: loadOp(w, sp), d: none, a: base2, b: none, c: none, guard: none, line: int32(r.line), imm: off, v: v, dir: reads, bytes: int8(w * len(v)), space: sp})
 	for i, g := range regs {
 		if g.width > w {
 			r.into(movOp(g.width), r.line, g.s, g.width, r.fit(v[i], w, g.width, signed))
@@ -869,5 +869,5 @@ func (r *ptxReader) atom(base string, m *ptxMods, ops []ptxOperand) {
 	}
 	r.access(sp, w)
 	addr, off := r.addressOf(ops[0])
-	r.emit(inst{run: run, d: none, a: addr, b: r.in(ops[1], w), c: d, guard: none, line: int32(r.line), imm: off})
+	r.emit(inst{run: run, d: none, a: addr, b: r.in(ops[1], w), c: d, guard: none, line: int32(r.line), imm: off, dir: updates, bytes: int8(w), space: sp})
 }

@@ -63,6 +63,7 @@ type Launch struct {
 	Dynamic     int    // bytes of dynamic shared memory
 	Args        []Arg
 	Check       bool  // races, uninitialised shared reads, global memory shared between blocks
+	Count       bool  // fill Stats.Counts
 	Steps       int64 // instructions a block may run before it counts as hanging; 0 is 1<<26
 	Most        int64 // lane instructions of all blocks before the run ends with ErrBudget; 0 is no bound
 }
@@ -74,6 +75,7 @@ var ErrBudget = errors.New("too many instructions")
 type Stats struct {
 	LaneInstructions int64 // instructions times the threads that executed them
 	Barriers         int64 // barriers times blocks
+	Counts           Counts
 }
 
 // FaultKind says what went wrong in a kernel.
@@ -139,6 +141,13 @@ type inst struct {
 	line       int32
 	imm        uint64
 	v          []slot
+
+	// what Launch.Count counts
+	class Class
+	flops int8
+	dir   direction // of a memory access, of this many bytes a thread
+	bytes int8
+	space space
 }
 
 type termKind uint8
@@ -349,6 +358,7 @@ func (k *Kernel) Run(l Launch) (Stats, error) {
 	for _, s := range stats {
 		sum.LaneInstructions += s.LaneInstructions
 		sum.Barriers += s.Barriers
+		sum.Counts.Add(&s.Counts)
 	}
 	if r.spent() {
 		return sum, fmt.Errorf("kernel %s: %w", k.Name, ErrBudget)

@@ -365,6 +365,9 @@ func (w *worker) exec(insts []inst) {
 		if in.guard != none {
 			w.guarded(in)
 		} else {
+			if w.Count {
+				w.tally(in)
+			}
 			in.run(w, in)
 			if w.idx != nil && in.d != none {
 				w.blend(in)
@@ -400,6 +403,9 @@ func (w *worker) guarded(in *inst) {
 	}
 	if len(list) > 0 {
 		w.use(list)
+		if w.Count {
+			w.tally(in)
+		}
 		in.run(w, in)
 		if w.idx != nil && in.d != none {
 			w.blend(in)

@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// SectorSize is the unit in bytes in which a GPU's caches move memory.
+const SectorSize = 32
+
+// Shared memory has 32 banks of 4 bytes.
+const (
+	banks     = 32
+	bankWidth = 4
+)
+
+// Class is a kind of instruction.
+type Class uint8
+
+// The classes. Other is moves, selects, comparisons and conversions.
+const (
+	Other Class = iota
+	Integer
+	Float
+	Fma
+	GlobalMemory
+	SharedMemory
+	Warp // shuffles and votes
+	Classes
+)
+
+var classNames = [Classes]string{"other", "integer", "float", "fma", "global", "shared", "warp"}
+
+// String is the name of the class.
+func (c Class) String() string { return classNames[c] }
+
+// Counts is what a launch with Launch.Count does to memory. A warp access is an instruction that threads of a warp execute together;
+// caches are not modelled, so what two warp accesses touch counts twice.
+type Counts struct {
+	// Read and Written are bytes of global memory, each thread's access for itself; an atomic operation does both.
+	Read, Written int64
+	// Sectors are those of SectorSize bytes of global memory that warp accesses touch, and LeastSectors those that the distinct bytes of
+	// each would fill if they were neighbours.
+	Sectors, LeastSectors int64
+	// Wavefronts are the passes that accesses to shared memory take, and Conflicts those among them that there would not be without bank
+	// conflicts. 32 threads take part in a pass, 16 in one of an access of 8 bytes a thread, 8 in one of 16; threads that want the same
+	// word share it. See NVIDIA's CUDA C++ Programming Guide on shared memory.
+	Wavefronts, Conflicts int64
+	// Flops counts sums, products, quotients and roots of floats once, fused multiply-adds twice. It and Instructions, lane
+	// instructions by class without branches, are counted for kernels of FromIR; for others all but memory is Other.
+	Flops        int64
+	Instructions [Classes]int64
+}
+
+// Add adds what another launch did.
+func (c *Counts) Add(d *Counts) {
+	c.Read += d.Read
+	c.Written += d.Written
+	c.Sectors += d.Sectors
+	c.LeastSectors += d.LeastSectors
+	c.Wavefronts += d.Wavefronts
+	c.Conflicts += d.Conflicts
+	c.Flops += d.Flops
+	for i, n := range d.Instructions {
+		c.Instructions[i] += n
+	}
+}
+
+// Uncoalesced is the part of the sectors that coalesced accesses would not touch, from 0 to 1.
+func (c *Counts) Uncoalesced() float64 {
+	if c.Sectors == 0 {
+		return 0
+	}
+	return 1 - float64(c.LeastSectors)/float64(c.Sectors)
+}
+
+type direction uint8
+
+const (
+	noAccess direction = iota
+	reads
+	writes
+	updates
+)
+
+// tally counts an instruction that is about to run.
+func (w *worker) tally(in *inst) {
+	c, lanes := &w.stats.Counts, int64(w.count())
+	c.Flops += lanes * int64(in.flops)
+	if in.dir == noAccess {
+		c.Instructions[in.class] += lanes
+		return
+	}
+	addr := whole[uint64](w, in.a)
+	size := int(in.bytes)
+	most := 32 * bankWidth / max(size, bankWidth) // threads of a pass
+	w.warps(func(warp int, active uint32) {
+		var g, s [32]uint64
+		outer, inner := g[:0], s[:0]
+		pass := 0
+		for m := active; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros32(m)
+			a, sp := addr[warp*32+l]+in.imm, in.space
+			if sp == generic {
+				switch number, off := unbias(a); number {
+				case sharedTag:
+					sp, a = shared, uint64(off)
+				case localTag:
+					sp = locals
+				}
+			}
+			switch sp {
+			case generic, global:
+				outer = append(outer, a)
+			case shared:
+				if l/most != pass {
+					c.wavefronts(inner, size)
+					inner, pass = inner[:0], l/most
+				}
+				inner = append(inner, a)
+				c.Instructions[SharedMemory]++
+			}
+		}
+		c.wavefronts(inner, size)
+		c.sectors(outer, size, in.dir)
+	})
+}
+
+// wavefronts counts the passes over shared memory of threads that go together.
+func (c *Counts) wavefronts(addr []uint64, size int) {
+	if len(addr) == 0 {
+		return
+	}
+	var words []uint64
+	for _, a := range addr {
+		for o := 0; o < size; o += bankWidth {
+			words = append(words, (a+uint64(o))/bankWidth)
+		}
+	}
+	slices.Sort(words)
+	var used [banks]int64
+	for _, word := range slices.Compact(words) {
+		used[word%banks]++
+	}
+	n := slices.Max(used[:])
+	c.Wavefronts += n
+	c.Conflicts += n - 1
+}
+
+// sectors counts an access of a warp to global memory. Accesses are aligned, so none reaches into two sectors.
+func (c *Counts) sectors(addr []uint64, size int, dir direction) {
+	if len(addr) == 0 {
+		return
+	}
+	bytes := int64(len(addr) * size)
+	c.Instructions[GlobalMemory] += int64(len(addr))
+	slices.Sort(addr)
+	addr = slices.Compact(addr)
+	least := (int64(len(addr)*size) + SectorSize - 1) / SectorSize
+	var touched int64
+	for i, a := range addr {
+		if i == 0 || a/SectorSize != addr[i-1]/SectorSize {
+			touched++
+		}
+	}
+	if dir != writes {
+		c.Read += bytes
+		c.Sectors += touched
+		c.LeastSectors += least
+	}
+	if dir != reads {
+		c.Written += bytes
+		c.Sectors += touched
+		c.LeastSectors += least
+	}
+}
