@@ -200,10 +200,7 @@ func isZeros(v *ssa.Value) bool {
 // It gives (T, B, D*H) and the final states.
 func (l *Lowering) rnnOne(op, activation string, x, lens *ssa.Value, init []*ssa.Value, ps []rnnParams) (*ssa.Value, []*ssa.Value) {
 	if ps[0].wHR != nil {
-		if lens != nil {
-			l.Fail("an LSTM with projections over packed sequences")
-		}
-		return l.projectedLSTM(x, init, ps)
+		return l.projectedLSTM(x, lens, init, ps)
 	}
 	order := gateOrder(op)
 	h := l.static(ps[0].wHH, 1)
@@ -259,16 +256,28 @@ func (l *Lowering) rnnOne(op, activation string, x, lens *ssa.Value, init []*ssa
 }
 
 // projectedLSTM is an LSTM whose hidden state is projected, which ONNX's lacks: a Scan over the steps.
-func (l *Lowering) projectedLSTM(x *ssa.Value, init []*ssa.Value, ps []rnnParams) (*ssa.Value, []*ssa.Value) {
+// With lens (B), a sequence keeps its states at the steps beyond its length, from either end.
+func (l *Lowering) projectedLSTM(x, lens *ssa.Value, init []*ssa.Value, ps []rnnParams) (*ssa.Value, []*ssa.Value) {
 	var ys, hs, cs []*ssa.Value
+	var alive *ssa.Value // (T, B, 1)
+	if lens != nil {
+		alive = l.unsqueeze(l.Op("Less", l.unsqueeze(l.countTo(l.sizeOf(x, 0)), 1), l.unsqueeze(lens, 0)), 2)
+	}
 	for i, p := range ps {
 		h0 := l.squeeze(l.sliceC(init[0], 0, int64(i), int64(i+1), 1), 0)
 		c0 := l.squeeze(l.sliceC(init[1], 0, int64(i), int64(i+1), 1), 0)
 		// the input's part of the gates does not depend on the state
 		gates := l.linear(x, p.wIH, p.bIH)
-		finals, outs := l.scanOver([]*ssa.Value{h0, c0}, []*ssa.Value{gates}, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+		xs := []*ssa.Value{gates}
+		if alive != nil {
+			xs = append(xs, alive)
+		}
+		finals, outs := l.scanOver([]*ssa.Value{h0, c0}, xs, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 			h, c := l.lstmStep(l.add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
 			h = l.Op("MatMul", h, l.transpose(p.wHR, 1, 0))
+			if alive != nil {
+				h, c = l.Op("Where", el[1], h, st[0]), l.Op("Where", el[1], c, st[1])
+			}
 			return []*ssa.Value{h, c}, []*ssa.Value{h}
 		})
 		ys = append(ys, outs[0])

@@ -168,6 +168,7 @@ def programs():
     yield "rrelu_with_noise", "a.rrelu_with_noise(x, torch.zeros(2, 3))", (X,)
     yield "native_dropout", "a.native_dropout(x, 0.5, False)[0]", (X,)
     yield "rnn_relu_cell", "a.rnn_relu_cell(x, y, z, v, w, w)", (r(2, 3), r(2, 4), r(4, 3), r(4, 4), r(4))
+    yield "lstm_projected_packed", "torch.lstm(x, y, [x.new_ones(2, 3, 3), x.new_ones(2, 3, 5)], [z, v, w, -z, v * 0.5, w], False, 1, 0.0, False, True)", (r(7, 4), ints(3, 3, 1), r(20, 4), r(20, 3), r(3, 5))
     # losses
     logits = torch.log_softmax(r(4, 3), 1)
     yield "nll_loss", "a.nll_loss(x, y), a.nll_loss(x, y, z, 2), a.nll_loss(x, y, z, 0), a.nll_loss(x, y, None, 1, 1), a.nll_loss_forward(x, y, z, 1, -100), a.nll_loss_forward(x, y, None, 0, -100)[0]", (logits, ints(1, 0, 2, 1), torch.tensor([0.5, 1.0, 2.0]))
