@@ -29,17 +29,18 @@ type importer struct {
 	sources diag.SourceFiles
 	free    []string // symbols of the inputs, in the order in which they occur
 
-	names   *ssa.Names
-	consts  map[string]*ssa.Value
-	ints    map[int64]*ssa.Value
-	head    ssa.Head // the constants at the start
-	frames  map[locKey]diag.Frame
-	depth   int
-	ops     int
-	asserts []assertion
-	wrapped map[string]wrapped // inputs that are objects of tensor subclasses, and their parts that are
-	parts   map[*tensor.Tensor]*ssa.Value
-	values  map[string]string // of symbols that depend on data: the value that is one, and its line
+	names    *ssa.Names
+	consts   map[string]*ssa.Value
+	ints     map[int64]*ssa.Value
+	head     ssa.Head // the constants at the start
+	frames   map[locKey]diag.Frame
+	depth    int
+	ops      int
+	asserts  []assertion
+	batching batching
+	wrapped  map[string]wrapped // inputs that are objects of tensor subclasses, and their parts that are
+	parts    map[*tensor.Tensor]*ssa.Value
+	values   map[string]string // of symbols that depend on data: the value that is one, and its line
 }
 
 func newImporter(r *reader, p *program) *importer {
@@ -540,6 +541,9 @@ func (im *importer) operator(sc *scope, k ssa.Kind, overload string, args []*arg
 	if numbers {
 		schema = scalarSibling(schema, operands)
 	}
+	if rs, ok := im.batchedOperator(sc, k, schema, operands, outputs); ok {
+		return rs
+	}
 	if sc.region != nil {
 		sc.region.cast(im, sc, k, operands, schema)
 	}
@@ -628,6 +632,7 @@ func (im *importer) custom(sc *scope, k ssa.Kind, overload string, args []*argum
 	var text strings.Builder
 	for i, a := range args {
 		operands[i] = im.value(sc, a, nil)
+		im.refuseBatched(sc, operands[i])
 		f := ssa.SchemaArg{Name: names[i], Type: operands[i].Type}
 		if t := ssa.AsTensor(f.Type); t != nil {
 			f.Type = ssa.AnyTensor
@@ -676,7 +681,18 @@ func (im *importer) bind(sc *scope, outputs []argument, results []*ssa.Value) {
 			if _, ok := results[i].Type.(*ssa.ListType); !ok {
 				im.failNode(sc, "", "a list of results where the operator gives %s", results[i].Type)
 			}
+			levels := im.batching.levels[results[i]]
+			if len(levels) > 0 {
+				for j := range types {
+					types[j] = (&batched{im: im, sc: sc}).physical(types[j], levels)
+				}
+			}
 			u := sc.b.Append("prim::ListUnpack", sc.at, []*ssa.Value{results[i]}, types...)
+			if len(levels) > 0 {
+				for _, v := range u.Results {
+					im.batching.levels[v] = levels
+				}
+			}
 			for j := range a.list {
 				if a.list[j].isName() {
 					im.define(sc, a.list[j].s, u.Results[j])

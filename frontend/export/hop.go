@@ -18,6 +18,13 @@ func (im *importer) higherOrder(sc *scope, n *node, name string) {
 		flat.outputs = flatten(n.outputs)
 		n = &flat
 	}
+	for i := range n.inputs {
+		for _, a := range flatten([]argument{n.inputs[i].argument}) {
+			if v := sc.vals[a.s]; a.isName() && v != nil {
+				im.refuseBatched(sc, v)
+			}
+		}
+	}
 	switch name {
 	case "cond":
 		im.cond(sc, n)

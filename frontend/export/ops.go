@@ -127,7 +127,8 @@ func (im *importer) function(sc *scope, n *node) {
 		im.sum(sc, n)
 		return
 	case strings.HasPrefix(n.target, "torch._functorch.predispatch."):
-		im.failNode(sc, "save ep.run_decompositions({}), which resolves it", "the program has an open torch.vmap")
+		im.vmapFunction(sc, n, strings.TrimPrefix(n.target, "torch._functorch.predispatch."))
+		return
 	case n.target == "torch._C._set_grad_enabled", strings.HasPrefix(n.target, "torch.amp.autocast_mode."):
 		im.failNode(sc, "export again with PyTorch 2.5 or newer", "a region that is not closed in the graph")
 	case strings.HasPrefix(n.target, "#"):

@@ -169,6 +169,10 @@ def programs():
     yield "native_dropout", "a.native_dropout(x, 0.5, False)[0]", (X,)
     yield "rnn_relu_cell", "a.rnn_relu_cell(x, y, z, v, w, w)", (r(2, 3), r(2, 4), r(4, 3), r(4, 4), r(4))
     yield "lstm_projected_packed", "torch.lstm(x, y, [x.new_ones(2, 3, 3), x.new_ones(2, 3, 5)], [z, v, w, -z, v * 0.5, w], False, 1, 0.0, False, True)", (r(7, 4), ints(3, 3, 1), r(20, 4), r(20, 3), r(3, 5))
+    # torch.vmap, which torch.export leaves open
+    yield "vmap", "torch.vmap(lambda a, b: ((a * b).sum() + a @ b, a.view(a.shape[0], 1), torch.cat([a, b]), a.max(0)[0], torch.softmax(a, 0)), in_dims=(1, None))(x, y)", (r(4, 5), r(4)), "program"
+    yield "vmap_index", "torch.vmap(lambda a, b: (a[b.unsqueeze(0)], z[b], torch.gather(a, 1, b.reshape(1, 1))))(x, y)", (r(2, 4, 5), ints(0, 2), r(3, 4)), "program"
+    yield "vmap_nested", "torch.vmap(lambda i: torch.vmap(lambda j: i >= j)(x))(x)", (ints(0, 1, 2, 3),), "program"
     # losses
     logits = torch.log_softmax(r(4, 3), 1)
     yield "nll_loss", "a.nll_loss(x, y), a.nll_loss(x, y, z, 2), a.nll_loss(x, y, z, 0), a.nll_loss(x, y, None, 1, 1), a.nll_loss_forward(x, y, z, 1, -100), a.nll_loss_forward(x, y, None, 0, -100)[0]", (logits, ints(1, 0, 2, 1), torch.tensor([0.5, 1.0, 2.0]))

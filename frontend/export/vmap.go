@@ -1,0 +1,659 @@
+package export
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// A torch.vmap that is open in the program leaves calls that add and remove batch dimensions, and between them operators on
+// tensors that do not show those. They are built with the batch dimensions in front, in the order of the levels; the sizes that
+// the file states are those behind them.
+
+const vmapHint = "save ep.run_decompositions({}), which resolves it"
+
+// batching is what is known of the open levels of torch.vmap.
+type batching struct {
+	sizes  []*ssa.Value           // of the levels that are open, the first is level 1
+	levels map[*ssa.Value][]int64 // of a value that is batched, rising
+	dims   map[int64]sym.Expr     // the size of a level
+}
+
+// vmapFunction builds one of the functions of torch._functorch.predispatch.
+func (im *importer) vmapFunction(sc *scope, n *node, name string) {
+	bt := &im.batching
+	integer := func(i int) int64 { return im.positional(sc, n, i, tagInt).n }
+	switch name {
+	case "lazy_load_decompositions":
+	case "_vmap_increment_nesting":
+		bt.sizes = append(bt.sizes, im.value(sc, im.positional(sc, n, 0, tagNone), ssa.IntType))
+	case "_vmap_decrement_nesting":
+		if len(bt.sizes) == 0 {
+			im.failNode(sc, vmapHint, "no torch.vmap is open")
+		}
+		bt.sizes = bt.sizes[:len(bt.sizes)-1]
+	case "_add_batch_dim":
+		x, dim, level := im.value(sc, im.positional(sc, n, 0, tagTensor), nil), integer(1), integer(2)
+		b := &batched{im: im, sc: sc}
+		at, rank := bt.levels[x], int64(b.rank(x))
+		if dim < 0 {
+			dim += rank
+		}
+		if dim < 0 || dim >= rank || level != int64(len(bt.sizes)) || slices.Contains(at, level) {
+			im.failNode(sc, vmapHint, "dimension %d of a tensor of rank %d becomes level %d", dim, rank, level)
+		}
+		k := int64(len(at))
+		t := ssa.AsTensor(x.Type)
+		dims := slices.Clone(t.Dims)
+		size := dims[k+dim]
+		dims = slices.Insert(slices.Delete(dims, int(k+dim), int(k+dim)+1), int(k), size)
+		if bt.levels == nil {
+			bt.levels, bt.dims = map[*ssa.Value][]int64{}, map[int64]sym.Expr{}
+		}
+		bt.dims[level] = size
+		y := b.emit("aten::movedim", "int", ssa.Tensor(t.DType, dims...), x, b.int(k+dim), b.int(k))
+		bt.levels[y] = append(slices.Clone(at), level)
+		im.bind(sc, n.outputs, []*ssa.Value{y})
+	case "_remove_batch_dim":
+		x, level, dim := im.value(sc, im.positional(sc, n, 0, tagTensor), nil), integer(1), integer(3)
+		size := im.value(sc, im.positional(sc, n, 2, tagNone), ssa.IntType)
+		b := &batched{im: im, sc: sc}
+		at, rank := bt.levels[x], int64(b.rank(x))
+		if dim < 0 {
+			dim += rank + 1
+		}
+		if dim < 0 || dim > rank || len(n.outputs) != 1 {
+			im.failNode(sc, vmapHint, "level %d becomes dimension %d of a tensor of rank %d", level, dim, rank)
+		}
+		left := slices.DeleteFunc(slices.Clone(at), func(l int64) bool { return l == level })
+		k := int64(len(left))
+		t := b.physical(im.valueType(sc.g, &n.outputs[0]), left)
+		var y *ssa.Value
+		if i := slices.Index(at, level); i >= 0 {
+			y = b.emit("aten::movedim", "int", t, x, b.int(int64(i)), b.int(k+dim))
+		} else {
+			one := b.emit("aten::unsqueeze", "", ssa.Unranked(b.dtype(x)), x, b.int(k+dim))
+			sizes := make([]*ssa.Value, k+rank+1)
+			for i := range sizes {
+				sizes[i] = b.int(-1)
+			}
+			sizes[k+dim] = size
+			y = b.emit("aten::expand", "", t, one, b.ints(sizes...), im.constant(ssa.Bool(false)))
+		}
+		if len(left) > 0 {
+			bt.levels[y] = left
+		}
+		im.bind(sc, n.outputs, []*ssa.Value{y})
+	default:
+		im.failNode(sc, vmapHint, "a torch.vmap is open, and this function has no batching rule")
+	}
+}
+
+// batched is an operator with a batched operand.
+type batched struct {
+	im       *importer
+	sc       *scope
+	k        ssa.Kind
+	schema   *ssa.Schema
+	operands []*ssa.Value
+	outputs  []argument
+	levels   []int64 // of all operands
+}
+
+// levelsOf gives the levels of a value or of the members of a list.
+func (im *importer) levelsOf(v *ssa.Value) []int64 {
+	if at := im.batching.levels[v]; at != nil {
+		return at
+	}
+	var all []int64
+	if d := v.Def(); d != nil && d.Kind == "prim::ListConstruct" {
+		for i := range d.NumOperands() {
+			all = append(all, im.batching.levels[d.Operand(i)]...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// batchedOperator builds an operator by its batching rule where an operand is batched.
+func (im *importer) batchedOperator(sc *scope, k ssa.Kind, schema *ssa.Schema, operands []*ssa.Value, outputs []argument) ([]*ssa.Value, bool) {
+	if len(im.batching.levels) == 0 {
+		return nil, false
+	}
+	b := &batched{im: im, sc: sc, k: k, schema: schema, operands: slices.Clone(operands), outputs: outputs}
+	for _, v := range operands {
+		b.levels = append(b.levels, im.levelsOf(v)...)
+	}
+	if len(b.levels) == 0 {
+		return nil, false
+	}
+	slices.Sort(b.levels)
+	b.levels = slices.Compact(b.levels)
+	if sc.region != nil {
+		im.failNode(sc, vmapHint, "autocast inside torch.vmap")
+	}
+	rule := batchingRules[string(k)]
+	if rule == nil {
+		b.refuse()
+	}
+	return rule(b), true
+}
+
+func (b *batched) refuse() {
+	b.im.failNode(b.sc, vmapHint, "it is called inside torch.vmap, and has no batching rule for these arguments")
+}
+
+// refuseBatched ends the reading where a call takes a batched value that it does not know of.
+func (im *importer) refuseBatched(sc *scope, vs ...*ssa.Value) {
+	for _, v := range vs {
+		if len(im.batching.levels) > 0 && len(im.levelsOf(v)) > 0 {
+			(&batched{im: im, sc: sc}).refuse()
+		}
+	}
+}
+
+func (b *batched) int(n int64) *ssa.Value           { return b.im.constant(ssa.Int(n)) }
+func (b *batched) ints(vs ...*ssa.Value) *ssa.Value { return b.im.list(b.sc, vs, ssa.IntType) }
+func (b *batched) at(v *ssa.Value) []int64          { return b.im.batching.levels[v] }
+func (b *batched) arg(name string) int              { return b.schema.Arg(name) }
+func (b *batched) dtype(v *ssa.Value) tensor.DType  { return ssa.AsTensor(v.Type).DType }
+
+// rank is that which the program sees.
+func (b *batched) rank(v *ssa.Value) int {
+	t := ssa.AsTensor(v.Type)
+	if t == nil || !t.Ranked {
+		b.im.failNode(b.sc, vmapHint, "the rank of an operand inside torch.vmap is not known")
+	}
+	return len(t.Dims) - len(b.at(v))
+}
+
+// physical puts the batch dimensions in front of a type.
+func (b *batched) physical(t ssa.Type, levels []int64) ssa.Type {
+	tt := ssa.AsTensor(t)
+	if tt == nil || !tt.Ranked {
+		return t
+	}
+	var dims []sym.Expr
+	for _, l := range levels {
+		dims = append(dims, b.im.batching.dims[l])
+	}
+	return ssa.Tensor(tt.DType, append(dims, tt.Dims...)...)
+}
+
+// emit appends an operator with one result.
+func (b *batched) emit(k ssa.Kind, overload string, t ssa.Type, vs ...*ssa.Value) *ssa.Value {
+	o := b.sc.b.Append(k, b.sc.at, vs, t)
+	if o.Schema = aten.Schema(k, overload); o.Schema == nil || len(o.Schema.Args) != len(vs) {
+		b.im.failNode(b.sc, "", "there is no %s.%s of %d arguments", k, overload, len(vs))
+	}
+	return o.Results[0]
+}
+
+// resultType is the type of the first result.
+func (b *batched) resultType() ssa.Type {
+	if len(b.outputs) == 0 || b.outputs[0].tag != tagTensor {
+		b.refuse()
+	}
+	return b.physical(b.im.tensorType(b.sc.g, b.outputs[0].s), b.levels)
+}
+
+// same is the operator itself on the operands as they are now; its results have all levels.
+func (b *batched) same() []*ssa.Value {
+	types := make([]ssa.Type, len(b.schema.Returns))
+	for i := range types {
+		types[i] = b.schema.Returns[i].Type
+		if ssa.AsTensor(types[i]) != nil && i < len(b.outputs) && b.outputs[i].tag == tagTensor {
+			types[i] = b.physical(b.im.tensorType(b.sc.g, b.outputs[i].s), b.levels)
+		}
+	}
+	o := b.sc.b.Append(b.k, b.sc.at, b.operands, types...)
+	o.Schema = b.schema
+	return b.mark(o.Results...)
+}
+
+func (b *batched) mark(vs ...*ssa.Value) []*ssa.Value {
+	for _, v := range vs {
+		if isNumber(v.Type) { // a size that the program sees
+			continue
+		}
+		b.im.batching.levels[v] = b.levels
+	}
+	return vs
+}
+
+// align gives a tensor a dimension for each level, of size 1 where it lacks it, and the rank behind them.
+func (b *batched) align(v *ssa.Value, rank int) *ssa.Value {
+	at, r := b.at(v), b.rank(v)
+	add := func(i int) { v = b.emit("aten::unsqueeze", "", ssa.Unranked(b.dtype(v)), v, b.int(int64(i))) }
+	for range rank - r {
+		add(len(at))
+	}
+	for i, l := range b.levels {
+		if !slices.Contains(at, l) {
+			add(i)
+		}
+	}
+	return v
+}
+
+// full is align with the sizes of all levels.
+func (b *batched) full(v *ssa.Value, rank int) *ssa.Value {
+	if slices.Equal(b.at(v), b.levels) && b.rank(v) == rank {
+		return v
+	}
+	sizes := b.batchSizes()
+	for range rank {
+		sizes = append(sizes, b.int(-1))
+	}
+	v = b.align(v, rank)
+	return b.emit("aten::expand", "", ssa.Unranked(b.dtype(v)), v, b.ints(sizes...), b.im.constant(ssa.Bool(false)))
+}
+
+func (b *batched) batchSizes() []*ssa.Value {
+	var sizes []*ssa.Value
+	for _, l := range b.levels {
+		if l > int64(len(b.im.batching.sizes)) {
+			b.im.failNode(b.sc, vmapHint, "level %d of torch.vmap is closed", l)
+		}
+		sizes = append(sizes, b.im.batching.sizes[l-1])
+	}
+	return sizes
+}
+
+// members gives the elements of the list argument i.
+func (b *batched) members(i int) []*ssa.Value {
+	d := b.operands[i].Def()
+	if d == nil || d.Kind != "prim::ListConstruct" {
+		b.refuse()
+	}
+	var vs []*ssa.Value
+	for j := range d.NumOperands() {
+		vs = append(vs, d.Operand(j))
+	}
+	return vs
+}
+
+// fromEnd counts a dimension from the end, where batch dimensions do not move it.
+func (b *batched) fromEnd(v *ssa.Value, rank int) *ssa.Value {
+	d := v.Def()
+	if d == nil || d.Kind != "prim::Constant" || v.Type != ssa.IntType || rank == 0 {
+		b.refuse()
+	}
+	lit, _ := d.Attr("value")
+	n := lit.Int()
+	if n >= 0 {
+		n -= int64(rank)
+	}
+	if n < -int64(rank) || n >= 0 {
+		b.refuse()
+	}
+	return b.int(n)
+}
+
+func isNone(v *ssa.Value) bool { return v.Type == ssa.NoneType }
+
+// onlySelf refuses where another tensor than the first is batched.
+func (b *batched) onlySelf() {
+	for _, v := range b.operands[1:] {
+		if len(b.im.levelsOf(v)) > 0 {
+			b.refuse()
+		}
+	}
+}
+
+// pointwise aligns the ranks, and broadcasting does the rest.
+func pointwise(b *batched) []*ssa.Value {
+	var tensors []int
+	rank, ranked := 0, tensor.Undefined
+	for i, v := range b.operands {
+		if ssa.AsTensor(v.Type) == nil {
+			if len(b.im.levelsOf(v)) > 0 {
+				b.refuse()
+			}
+			continue
+		}
+		tensors = append(tensors, i)
+		if r := b.rank(v); r > 0 && b.schema.Args[i].Name != "condition" {
+			rank, ranked = max(rank, r), b.dtype(v)
+		} else {
+			rank = max(rank, r)
+		}
+	}
+	for _, i := range tensors {
+		v := b.operands[i]
+		if b.schema.Args[i].Writes && (!slices.Equal(b.at(v), b.levels) || b.rank(v) != rank) {
+			b.refuse()
+		}
+		scalar := b.rank(v) == 0 && b.schema.Args[i].Name != "condition"
+		if len(b.at(v)) == 0 && !(scalar && rank == 0) {
+			continue
+		}
+		// a tensor of rank 0 does not widen the element type of others; with batch dimensions it would
+		widens := scalar && rank > 0 && ranked != b.dtype(v) && ranked.IsFloat() == b.dtype(v).IsFloat() && ranked.IsInt() == b.dtype(v).IsInt()
+		v = b.align(v, rank)
+		if widens {
+			no := b.im.constant(ssa.Bool(false))
+			v = b.emit("aten::to", "dtype", ssa.Unranked(ranked), v, b.int(int64(ranked.Code())), no, no, b.im.constant(ssa.None))
+		}
+		b.operands[i] = v
+	}
+	return b.same()
+}
+
+// alongDims counts the dimensions from the end; more is 1 where the operator adds one.
+func alongDims(more int) func(b *batched) []*ssa.Value {
+	return func(b *batched) []*ssa.Value {
+		b.onlySelf()
+		rank := b.rank(b.operands[0])
+		b.dims(rank + more)
+		return b.same()
+	}
+}
+
+func (b *batched) dims(rank int) {
+	found := false
+	for i := range b.schema.Args {
+		switch b.schema.Args[i].Name {
+		case "dim", "dim0", "dim1", "dims", "start_dim", "end_dim", "source", "destination":
+		default:
+			continue
+		}
+		found = true
+		v := b.operands[i]
+		if _, list := v.Type.(*ssa.ListType); !list && !isNone(v) {
+			b.operands[i] = b.fromEnd(v, rank)
+			continue
+		}
+		var ds []*ssa.Value
+		if !isNone(v) {
+			for _, d := range b.members(i) {
+				ds = append(ds, b.fromEnd(d, rank))
+			}
+		}
+		if len(ds) == 0 { // all of them
+			if t, opt := b.schema.Args[i].Type.(*ssa.OptionalType); opt && t.Elem == ssa.IntType || rank == 0 {
+				b.refuse()
+			}
+			for d := range rank {
+				ds = append(ds, b.int(int64(d-rank)))
+			}
+		}
+		b.operands[i] = b.ints(ds...)
+	}
+	if !found {
+		b.refuse()
+	}
+}
+
+// reduction is alongDims; without dimensions it is over all that the program sees, made one.
+func reduction(overload string) func(b *batched) []*ssa.Value {
+	return func(b *batched) []*ssa.Value {
+		b.onlySelf()
+		d := b.arg("dim")
+		if d >= 0 && !(isNone(b.operands[d]) && b.k.Name() != "sum" && b.k.Name() != "mean") {
+			return alongDims(0)(b)
+		}
+		if overload == "" || d >= 0 {
+			b.refuse()
+		}
+		x := b.operands[0]
+		flat := b.emit("aten::reshape", "", ssa.Unranked(b.dtype(x)), x, b.ints(append(b.batchSizes(), b.int(-1))...))
+		schema := aten.Schema(b.k, overload)
+		operands := make([]*ssa.Value, len(schema.Args))
+		for i := range schema.Args {
+			a := &schema.Args[i]
+			switch j := b.arg(a.Name); {
+			case i == 0:
+				operands[i] = flat
+			case a.Name == "dim":
+				operands[i] = b.im.value(b.sc, &argument{tag: tagInt, n: -1}, a.Type)
+			case j >= 0:
+				operands[i] = b.operands[j]
+			default:
+				operands[i] = b.im.defaultOf(b.sc, a)
+			}
+		}
+		return b.mark(b.emit(b.k, overload, b.resultType(), operands...))
+	}
+}
+
+// sized prepends to the list of sizes what keeps the batch dimensions.
+func sized(name string, keep func(b *batched) []*ssa.Value, ranked bool) func(b *batched) []*ssa.Value {
+	return func(b *batched) []*ssa.Value {
+		b.onlySelf()
+		i := b.arg(name)
+		if i < 0 {
+			b.refuse()
+		}
+		sizes := b.members(i)
+		if ranked {
+			b.operands[0] = b.align(b.operands[0], len(sizes))
+		}
+		b.operands[i] = b.ints(append(keep(b), sizes...)...)
+		return b.same()
+	}
+}
+
+func (b *batched) repeat(n int64) []*ssa.Value {
+	vs := make([]*ssa.Value, len(b.levels))
+	for i := range vs {
+		vs[i] = b.int(n)
+	}
+	return vs
+}
+
+func permuted(b *batched) []*ssa.Value {
+	var ds []*ssa.Value
+	for i := range b.levels {
+		ds = append(ds, b.int(int64(i)))
+	}
+	i, rank := b.arg("dims"), b.rank(b.operands[0])
+	for _, d := range b.members(i) {
+		ds = append(ds, b.fromEnd(d, rank))
+	}
+	b.operands[i] = b.ints(ds...)
+	return b.same()
+}
+
+// joined gives all members of the list all batch dimensions.
+func joined(more int) func(b *batched) []*ssa.Value {
+	return func(b *batched) []*ssa.Value {
+		vs := b.members(0)
+		if len(vs) == 0 {
+			b.refuse()
+		}
+		rank := b.rank(vs[0])
+		for i, v := range vs {
+			if b.rank(v) != rank {
+				b.refuse()
+			}
+			vs[i] = b.full(v, rank)
+		}
+		b.operands[0] = b.im.list(b.sc, vs, ssa.AnyTensor)
+		b.dims(rank + more)
+		return b.same()
+	}
+}
+
+// product is a matrix product: vectors become matrices, whose batch dimensions broadcast.
+func (b *batched) product(x, y *ssa.Value, t ssa.Type) *ssa.Value {
+	rx, ry := b.rank(x), b.rank(y)
+	if rx == 0 || ry == 0 {
+		b.refuse()
+	}
+	loose := ssa.Unranked(b.dtype(x))
+	rank := max(rx, ry, 2)
+	wide := func(v *ssa.Value, r int, d int64) *ssa.Value {
+		if r > 1 {
+			if len(b.at(v)) == 0 {
+				return v
+			}
+			return b.align(v, rank)
+		}
+		// (B..., n) to (B..., 1..., n), then the other dimension of the matrix
+		v = b.align(v, rank-1)
+		return b.emit("aten::unsqueeze", "", loose, v, b.int(d))
+	}
+	x, y = wide(x, rx, -2), wide(y, ry, -1)
+	if rx > 1 && ry > 1 {
+		return b.emit("aten::matmul", "", t, x, y)
+	}
+	p := b.emit("aten::matmul", "", loose, x, y)
+	if rx == 1 && ry == 1 {
+		p = b.emit("aten::squeeze", "dim", loose, p, b.int(-1))
+		return b.emit("aten::squeeze", "dim", t, p, b.int(-1))
+	}
+	d := int64(-1)
+	if rx == 1 {
+		d = -2
+	}
+	return b.emit("aten::squeeze", "dim", t, p, b.int(d))
+}
+
+func products(b *batched) []*ssa.Value {
+	return b.mark(b.product(b.operands[0], b.operands[1], b.resultType()))
+}
+
+func linear(b *batched) []*ssa.Value {
+	if len(b.at(b.operands[1])) == 0 && len(b.at(b.operands[2])) == 0 {
+		return b.same()
+	}
+	x, w, bias := b.operands[0], b.operands[1], b.operands[2]
+	if b.rank(w) != 2 || b.rank(x) == 0 {
+		b.refuse()
+	}
+	wt := b.emit("aten::transpose", "int", b.physical(transposed(w, len(b.at(w))), b.at(w)), w, b.int(-2), b.int(-1))
+	if at := b.at(w); len(at) > 0 {
+		b.im.batching.levels[wt] = at
+	}
+	t := b.resultType()
+	p := b.product(x, wt, t)
+	if !isNone(bias) {
+		if len(b.at(bias)) > 0 {
+			bias = b.align(bias, b.rank(x))
+		}
+		p = b.emit("aten::add", "Tensor", t, p, bias, b.int(1))
+	}
+	return b.mark(p)
+}
+
+// transposed is the type of a matrix without the first k dimensions, its last two exchanged.
+func transposed(v *ssa.Value, k int) ssa.Type {
+	t := ssa.AsTensor(v.Type)
+	d := slices.Clone(t.Dims[k:])
+	n := len(d)
+	d[n-1], d[n-2] = d[n-2], d[n-1]
+	return ssa.Tensor(t.DType, d...)
+}
+
+// indexed is x[i, j, ...]: a batch dimension of x has an index of its own where an index is batched too.
+func indexed(b *batched) []*ssa.Value {
+	x, at := b.operands[0], b.at(b.operands[0])
+	indices := b.members(1)
+	lead := 0
+	for lead < len(indices) && isNone(indices[lead]) {
+		lead++
+	}
+	rank, gap, plain := 0, false, len(b.im.levelsOf(b.operands[1])) == 0
+	for _, v := range indices[lead:] {
+		if isNone(v) {
+			gap = true
+			continue
+		}
+		if gap {
+			b.refuse() // the dimensions of the indices would go to the front
+		}
+		if b.dtype(v) == tensor.Bool {
+			b.refuse()
+		}
+		rank = max(rank, b.rank(v))
+	}
+	none := b.im.constant(ssa.None)
+	var all []*ssa.Value
+	if plain {
+		for range at {
+			all = append(all, none)
+		}
+		all = append(all, indices...)
+	} else {
+		if lead > 0 {
+			b.refuse()
+		}
+		for i, l := range b.levels {
+			if !slices.Contains(at, l) {
+				continue
+			}
+			count := b.emit("aten::arange", "", ssa.Unranked(tensor.Int64), b.im.batching.sizes[l-1], b.int(int64(tensor.Int64.Code())), none, none, none)
+			shape := make([]*ssa.Value, len(b.levels)+rank-i)
+			for j := range shape {
+				shape[j] = b.int(1)
+			}
+			shape[0] = b.int(-1)
+			all = append(all, b.emit("aten::reshape", "", ssa.Unranked(tensor.Int64), count, b.ints(shape...)))
+		}
+		for _, v := range indices {
+			if !isNone(v) && len(b.at(v)) > 0 {
+				v = b.align(v, rank)
+			}
+			all = append(all, v)
+		}
+	}
+	b.operands[0] = x
+	b.operands[1] = b.im.list(b.sc, all, &ssa.OptionalType{Elem: ssa.AnyTensor})
+	return b.same()
+}
+
+// gathered is gather, whose tensors have the same rank and do not broadcast.
+func gathered(b *batched) []*ssa.Value {
+	rank, i := b.rank(b.operands[0]), b.arg("index")
+	if b.rank(b.operands[i]) != rank {
+		b.refuse()
+	}
+	b.operands[0], b.operands[i] = b.full(b.operands[0], rank), b.full(b.operands[i], rank)
+	b.dims(rank)
+	return b.same()
+}
+
+// trailing are operators that keep to the last dimensions of their first tensor, or to none.
+func trailing(b *batched) []*ssa.Value {
+	b.onlySelf()
+	return b.same()
+}
+
+var batchingRules = map[string]func(b *batched) []*ssa.Value{}
+
+func init() {
+	set := func(rule func(b *batched) []*ssa.Value, names string) {
+		for name := range strings.FieldsSeq(names) {
+			batchingRules["aten::"+name] = rule
+		}
+	}
+	set(pointwise, `add sub rsub mul div pow neg abs exp log log2 log10 log1p expm1 sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan atan2
+		sigmoid relu relu6 gelu silu mish elu celu selu leaky_relu softplus softsign hardtanh hardsigmoid hardswish log_sigmoid erf erfc square sign floor ceil round trunc frac
+		clamp clamp_min clamp_max clip maximum minimum fmax fmin remainder fmod floor_divide true_divide where lerp addcmul addcdiv
+		eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not __and__ __or__ isnan isinf isfinite
+		add_ sub_ mul_ div_ relu_ clamp_ neg_ exp_ sigmoid_ tanh_`)
+	set(alongDims(0), `softmax log_softmax cumsum cumprod logcumsumexp select slice narrow transpose swapaxes flip unbind split split_with_sizes chunk sort argsort topk
+		flatten logsumexp size glu`)
+	set(alongDims(1), "unsqueeze")
+	set(reduction("dim_IntList"), "sum")
+	set(reduction("dim"), "mean any all")
+	set(reduction("dim_int"), "prod")
+	set(reduction(""), "amax amin argmax argmin max min var std linalg_vector_norm squeeze")
+	set(sized("shape", (*batched).batchSizes, false), "reshape")
+	set(sized("size", (*batched).batchSizes, false), "view _unsafe_view")
+	set(sized("size", func(b *batched) []*ssa.Value { return b.repeat(-1) }, true), "expand")
+	set(sized("repeats", func(b *batched) []*ssa.Value { return b.repeat(1) }, true), "repeat")
+	set(permuted, "permute")
+	set(joined(0), "cat concat")
+	set(joined(1), "stack")
+	set(products, "matmul mm bmm mv dot")
+	set(linear, "linear")
+	set(indexed, "index")
+	set(gathered, "gather")
+	set(trailing, "layer_norm clone contiguous detach alias to type_as zeros_like ones_like full_like dropout nan_to_num")
+}
