@@ -296,6 +296,15 @@ func (b *batched) fromEnd(v *ssa.Value, rank int) *ssa.Value {
 
 func isNone(v *ssa.Value) bool { return v.Type == ssa.NoneType }
 
+func isOptionalList(t ssa.Type) bool {
+	o, ok := t.(*ssa.OptionalType)
+	if !ok {
+		return false
+	}
+	_, ok = o.Elem.(*ssa.ListType)
+	return ok
+}
+
 // onlySelf refuses where another tensor than the first is batched.
 func (b *batched) onlySelf() {
 	for _, v := range b.operands[1:] {
@@ -308,7 +317,7 @@ func (b *batched) onlySelf() {
 // pointwise aligns the ranks, and broadcasting does the rest.
 func pointwise(b *batched) []*ssa.Value {
 	var tensors []int
-	rank, ranked := 0, tensor.Undefined
+	rank, ranked, mixed := 0, tensor.Undefined, false
 	for i, v := range b.operands {
 		if ssa.AsTensor(v.Type) == nil {
 			if len(b.im.levelsOf(v)) > 0 {
@@ -318,6 +327,7 @@ func pointwise(b *batched) []*ssa.Value {
 		}
 		tensors = append(tensors, i)
 		if r := b.rank(v); r > 0 && b.schema.Args[i].Name != "condition" {
+			mixed = mixed || rank > 0 && ranked != tensor.Undefined && ranked != b.dtype(v)
 			rank, ranked = max(rank, r), b.dtype(v)
 		} else {
 			rank = max(rank, r)
@@ -334,6 +344,9 @@ func pointwise(b *batched) []*ssa.Value {
 		}
 		// a tensor of rank 0 does not widen the element type of others; with batch dimensions it would
 		widens := scalar && rank > 0 && ranked != b.dtype(v) && ranked.IsFloat() == b.dtype(v).IsFloat() && ranked.IsInt() == b.dtype(v).IsInt()
+		if widens && mixed {
+			b.refuse()
+		}
 		v = b.align(v, rank)
 		if widens {
 			no := b.im.constant(ssa.Bool(false))
@@ -374,8 +387,8 @@ func (b *batched) dims(rank int) {
 				ds = append(ds, b.fromEnd(d, rank))
 			}
 		}
-		if len(ds) == 0 { // all of them
-			if t, opt := b.schema.Args[i].Type.(*ssa.OptionalType); opt && t.Elem == ssa.IntType || rank == 0 {
+		if len(ds) == 0 { // all of them, where the operator reduces
+			if t, opt := b.schema.Args[i].Type.(*ssa.OptionalType); opt && t.Elem == ssa.IntType || rank == 0 || b.k == "aten::flip" || b.k == "aten::squeeze" {
 				b.refuse()
 			}
 			for d := range rank {
@@ -394,7 +407,7 @@ func reduction(overload string) func(b *batched) []*ssa.Value {
 	return func(b *batched) []*ssa.Value {
 		b.onlySelf()
 		d := b.arg("dim")
-		if d >= 0 && !(isNone(b.operands[d]) && b.k.Name() != "sum" && b.k.Name() != "mean") {
+		if d >= 0 && (!isNone(b.operands[d]) || isOptionalList(b.schema.Args[d].Type)) {
 			return alongDims(0)(b)
 		}
 		if overload == "" || d >= 0 {
