@@ -174,6 +174,11 @@ func broadcast(v *ssa.Value, coords []index.Expr) []index.Expr {
 	return out
 }
 
+// unlessOne is a coordinate along an axis of which only the run knows whether its size n is 1, and its only element is meant.
+func (c *body) unlessOne(n sym.Expr, at index.Expr) index.Expr {
+	return c.dim(c.b.Select(c.b.Eq(c.b.Size(n), c.b.I32(1)), c.b.I32(0), c.lower(at)), n)
+}
+
 // point is one element of a result that an operator is asked for.
 type point struct {
 	*body
@@ -191,7 +196,7 @@ func (p *point) broadcast(v *ssa.Value) []index.Expr {
 	out := broadcast(v, p.coords)
 	for i, n := range shape {
 		if m := result[len(result)-len(shape)+i]; !n.Is(1) && !n.Equal(m) {
-			out[i] = p.dim(p.b.Select(p.b.Eq(p.b.Size(n), p.b.I32(1)), p.b.I32(0), p.lower(out[i])), n)
+			out[i] = p.unlessOne(n, out[i])
 		}
 	}
 	return out

@@ -9,7 +9,7 @@
 //	pool       MaxPool, AveragePool, LpPool                     1 element of the result
 //	transpose  Transpose that moves the last axis               through a tile of 32x33 in shared memory
 //	scan       CumSum, CumProd                                  a line
-//	recurrent  RNN, GRU, LSTM                                  a block of threads a sequence, for all its steps
+//	recurrent  RNN, GRU, LSTM                                   a block of threads a sequence, for all its steps
 //	sort       TopK, Unique, NonMaxSuppression                  a block of threads a row, by merging
 //	select     NonZero, Compress                                1 element; their number is read from the device
 //
@@ -69,20 +69,19 @@ func scratch(d tensor.DType, shape ...sym.Expr) *ssa.Value {
 func IsScratch(v *ssa.Value) bool { return v.Def() == nil && v.Param() == nil }
 
 // Holds gives nil if a buffer can hold the value, else an error with the reason.
-func Holds(v *ssa.Value) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			reason, ok := r.(refused)
-			if !ok {
-				panic(r) // a bug
-			}
-			err = errors.New(string(reason))
-		}
-	}()
+func Holds(v *ssa.Value) error {
 	if v.Type == nil {
-		refuse("a value without type")
+		return errors.New("a value without type")
 	}
-	checkTensor(v)
+	t := v.Tensor()
+	switch {
+	case t == nil:
+		return fmt.Errorf("%s is no tensor", v.Type)
+	case !t.Ranked:
+		return errors.New("the rank of a tensor is not known before the run")
+	case memType(t.DType) == kir.None:
+		return fmt.Errorf("elements of type %s", t.DType)
+	}
 	return nil
 }
 
@@ -121,8 +120,11 @@ func Build(g Group) (launches []Launch, err error) {
 	}()
 	w := &writer{Group: g, node: node{at}}
 	for _, v := range append(at.Operands(), at.Results...) {
-		if v != nil && v.Type != nil {
-			checkTensor(v)
+		if v == nil || v.Type == nil {
+			continue
+		}
+		if err := Holds(v); err != nil {
+			refuse("%v", err)
 		}
 	}
 	e := find(at.Kind)
@@ -225,20 +227,6 @@ func heroes(name string) *emitter {
 type refused string
 
 func refuse(format string, args ...any) { panic(refused(fmt.Sprintf(format, args...))) }
-
-// checkTensor refuses values that no buffer holds.
-func checkTensor(v *ssa.Value) {
-	t := v.Tensor()
-	if t == nil {
-		refuse("%s is no tensor", v.Type)
-	}
-	if !t.Ranked {
-		refuse("the rank of a tensor is not known before the run")
-	}
-	if memType(t.DType) == kir.None {
-		refuse("elements of type %s", t.DType)
-	}
-}
 
 // writer makes the kernels of a group.
 type writer struct {

@@ -306,8 +306,7 @@ func (c *body) batchOf(batch, axes []sym.Expr) []index.Expr {
 		if n.Is(1) {
 			out[i] = index.Expr{}
 		} else if m := batch[len(batch)-len(axes)+i]; !n.Equal(m) {
-			// only the run knows whether it is 1
-			out[i] = c.dim(c.b.Select(c.b.Eq(c.b.Size(n), c.b.I32(1)), c.b.I32(0), c.lower(out[i])), n)
+			out[i] = c.unlessOne(n, out[i])
 		}
 	}
 	return out
