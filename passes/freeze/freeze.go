@@ -139,15 +139,17 @@ func run(m *ssa.Module, diags *diag.List, mode Mode, changed func(string)) {
 	}
 	var gets []*ssa.Op
 	for o := range f.Body.AllOps() {
-		if mode != Preserve {
-			z.setMode(o)
-		}
 		if o.Kind == prim.GetAttr {
 			gets = append(gets, o)
 		}
 	}
 	for _, o := range gets {
 		z.freeze(o)
+	}
+	if mode != Preserve {
+		for o := range f.Body.AllOps() { // after the attributes: whether one is None tells what a mode means
+			z.setMode(o)
+		}
 	}
 	// what is left of the object tree holds state
 	for o := range f.Body.AllOps() {

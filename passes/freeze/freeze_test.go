@@ -74,6 +74,35 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestModeOfInstanceNorm: in eval mode an instance_norm has the statistics of its module, and those of its input where the module has none.
+func TestModeOfInstanceNorm(t *testing.T) {
+	for _, c := range []struct {
+		field ssa.Literal
+		want  bool
+	}{{ssa.Literal{}, true}, {ssa.TensorValue(tensor.Ints(1)), false}} {
+		m := parse(t, `graph(%self : __torch__.M, %x : Tensor):
+  %none : NoneType = prim::Constant()
+  %use : bool = prim::Constant[value=1]()
+  %cudnn : bool = prim::Constant[value=1]()
+  %eps : float = prim::Constant[value=0.1]()
+  %s : Tensor? = prim::GetAttr[name="s"](%self)
+  %y : Tensor = aten::instance_norm(%x, %none, %none, %s, %s, %use, %eps, %eps, %cudnn)
+  return (%y)`)
+		m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{{Name: "s", Value: c.field}}}
+		if err := Run(m, Eval).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for o := range m.Main().Body.AllOps() {
+			if o.Kind != "aten::instance_norm" {
+				continue
+			}
+			if l, _ := o.Operand(5).Def().Attr("value"); l.Bool() != c.want {
+				t.Errorf("statistics %v: use_input_stats is %v, want %v", c.field, l.Bool(), c.want)
+			}
+		}
+	}
+}
+
 // TestNumbersAreNotMemory: a list made of an attribute's numbers may be written.
 func TestNumbersAreNotMemory(t *testing.T) {
 	m := parse(t, `graph(%self : __torch__.M):

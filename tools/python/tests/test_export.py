@@ -75,6 +75,21 @@ def test_script_module():
     assert p.source == "script"
 
 
+class Instances(torch.nn.Module):
+    def __init__(me):
+        super().__init__()
+        me.norm = torch.nn.InstanceNorm1d(3)
+
+    def forward(me, x):
+        return me.norm(x)
+
+
+def test_script_in_training():
+    model = torch.jit.script(Instances())  # its norm has no statistics of its own, in whichever mode
+    p = aton.verify(model, (torch.randn(2, 3, 5),))
+    assert p.input_names == ["x"]
+
+
 @pytest.mark.skipif("program" not in SOURCES, reason="this PyTorch has no torch.export")
 def test_exported_program():
     model = Scaled().eval()

@@ -35,8 +35,9 @@ def mode_name(training: Any) -> str:
 def parameters(model: Any) -> List[str]:
     """The names of the parameters of forward."""
     if kind(model) == "script":
-        schema = model.schema if hasattr(model, "schema") and not hasattr(model, "forward") else model.forward.schema
-        return [a.name for a in schema.arguments if a.name != "self"]
+        if hasattr(model, "forward"):
+            return [a.name for a in model.forward.schema.arguments[1:]]  # the first is the module, whatever the user calls it
+        return [a.name for a in model.schema.arguments]
     if kind(model) == "program":
         return [str(n) for n in model.graph_signature.user_inputs]
     function = model.forward if hasattr(model, "forward") else model
