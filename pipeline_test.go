@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,5 +98,31 @@ func TestPipeline(t *testing.T) {
 	}
 	if all.Set.Pass("quick") != nil {
 		t.Error("a pass of one call is known to the next")
+	}
+}
+
+// TestParts: where an opset has no operator for what a program computes, the file has the program's own parts, not those that a newer operator
+// is taken apart into.
+func TestParts(t *testing.T) {
+	const text = `graph(%q : Float(2, 3, 4, 8), %k : Float(2, 3, 5, 8), %v : Float(2, 3, 5, 8)):
+  %none : NoneType = prim::Constant()
+  %p : float = prim::Constant[value=0.]()
+  %no : bool = prim::Constant[value=0]()
+  %y : Tensor = aten::scaled_dot_product_attention(%q, %k, %v, %none, %p, %no, %none, %no)
+  return (%y)
+`
+	for opset, want := range map[int][]string{
+		22: {"Mul", "Transpose", "MatMul", "Softmax", "MatMul"},
+		23: {"Attention"},
+	} {
+		var kinds []string
+		for o := range parsed(t, writtenText(t, text, aton.Options{Opset: opset})).Main().Body.AllOps() {
+			if o.Kind != "onnx::Constant" {
+				kinds = append(kinds, o.Kind.Name())
+			}
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("opset %d: %v, want %v", opset, kinds, want)
+		}
 	}
 }

@@ -163,6 +163,15 @@ func DefaultOpset(m *ssa.Module) int {
 	return 0
 }
 
+// TargetOpset is the opset that a module will be written for: its own, or the one that is asked for if it has none or is in the newest form, in which passes
+// work whatever the target is.
+func TargetOpset(m *ssa.Module, asked int) int {
+	if own := DefaultOpset(m); own != 0 && own != Newest {
+		return own
+	}
+	return asked
+}
+
 func (s *OpSchema) verify(o *ssa.Op) error {
 	if err := s.CheckTypes(typesOf(o.Operands()), typesOf(o.Results)); err != nil {
 		return err

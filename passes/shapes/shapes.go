@@ -46,10 +46,7 @@ graph(%x : Float(N, 4)):
 }
 
 func run(c *passes.Context, f *ssa.Func) error {
-	s := &pass{c: c, f: f, opset: c.IntOption("opset"), known: map[string]*ssa.Value{}, dims: map[string][]place{}}
-	if n := onnx.DefaultOpset(c.Module); n > 0 {
-		s.opset = n
-	}
+	s := &pass{c: c, f: f, opset: onnx.TargetOpset(c.Module, c.IntOption("opset")), known: map[string]*ssa.Value{}, dims: map[string][]place{}}
 	for _, p := range f.Body.Params {
 		t := p.Tensor()
 		if t == nil || !t.Ranked {

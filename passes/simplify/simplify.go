@@ -43,10 +43,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 	if !usesONNX(f) || !sound(f) {
 		return nil
 	}
-	s := &simplifier{opset: c.IntOption("opset"), f: f, folded: map[string][2]*ssa.Value{}}
-	if n := onnx.DefaultOpset(c.Module); n > 0 {
-		s.opset = n
-	}
+	s := &simplifier{opset: onnx.TargetOpset(c.Module, c.IntOption("opset")), f: f, folded: map[string][2]*ssa.Value{}}
 	facts.Refresh(f)
 	set, err := rewrite.Compile(s.rules()...)
 	if err != nil {
