@@ -12,7 +12,7 @@ import (
 // higherOrder builds a call that takes graphs or operators.
 func (im *importer) higherOrder(sc *scope, n *node, name string) {
 	switch name = strings.TrimSuffix(name, ".default"); name {
-	case "cond", "while_loop", "scan", "map_impl", "map":
+	case "cond", "while_loop", "scan", "map_impl", "map", "associative_scan":
 		// up to 2.6 results are in a list where they are a tuple
 		flat := *n
 		flat.outputs = flatten(n.outputs)
@@ -34,6 +34,8 @@ func (im *importer) higherOrder(sc *scope, n *node, name string) {
 		im.scan(sc, n, true)
 	case "map_impl", "map":
 		im.scan(sc, n, false)
+	case "associative_scan":
+		im.associativeScan(sc, n)
 	case "wrap_with_autocast":
 		im.wrap(sc, n, im.autocastOf(sc, n))
 	case "wrap_with_set_grad_enabled", "invoke_subgraph", "hints_wrapper", "strict_mode", "tag_activation_checkpoint", "wrap", "inductor_compiled_code":
@@ -76,9 +78,7 @@ func (im *importer) boolOf(sc *scope, b *ssa.Block, v *ssa.Value) *ssa.Value {
 	if ssa.AsTensor(v.Type) == nil {
 		im.failNode(sc, "", "a condition is %s", v.Type)
 	}
-	o := b.Append("aten::Bool", sc.at, []*ssa.Value{v}, ssa.BoolType)
-	o.Schema = aten.Schema("aten::Bool", "Tensor")
-	return o.Results[0]
+	return im.emit(sc, b, "aten::Bool", "Tensor", ssa.BoolType, v)
 }
 
 // outputTypes are the types of the results of a call.
@@ -183,58 +183,111 @@ func (im *importer) scan(sc *scope, n *node, carries bool) {
 	if len(xs) == 0 || len(n.outputs) < len(carried) {
 		im.failNode(sc, "", "a scan over nothing")
 	}
-	ys := len(n.outputs) - len(carried)
-	emit := func(b *ssa.Block, k ssa.Kind, overload string, t ssa.Type, vs ...*ssa.Value) *ssa.Value {
-		o := b.Append(k, sc.at, vs)
-		if o.Schema = aten.Schema(k, overload); o.Schema == nil {
-			im.failNode(sc, "", "there is no %s.%s", k, overload)
-		}
-		if t == nil {
-			return nil
-		}
-		return o.AddResult(t)
-	}
-	dim := im.constant(ssa.Int(axis))
-	trips := emit(sc.b, "aten::size", "int", ssa.IntType, xs[0], dim)
-	lists := make([]*ssa.Value, ys)
+	lists := make([]*ssa.Value, len(n.outputs)-len(carried))
 	for i := range lists {
 		lists[i] = im.list(sc, nil, ssa.AnyTensor)
 	}
-	types := make([]ssa.Type, len(carried))
-	for i := range types {
-		types[i] = im.valueType(sc.g, &n.outputs[i])
+	dim := im.constant(ssa.Int(axis))
+	loop := im.sweep(sc, carried, im.outputTypes(sc, n)[:len(carried)], xs, dim, 0, lists, func(b *ssa.Block, state, slices []*ssa.Value) (next, ys []*ssa.Value) {
+		rs := im.body(sc, b, n, body, join(join(state, slices), captured), len(n.outputs))
+		return rs[:len(carried)], rs[len(carried):]
+	})
+	results := append([]*ssa.Value(nil), loop.Results...)
+	im.bind(sc, n.outputs, append(results, im.stacked(sc, n.outputs[len(carried):], lists, dim)...))
+}
+
+// associativeScan builds a loop over the first axis, which gives each element combined with all before it. PyTorch combines them in another order, which for an
+// associative function differs by rounding alone:
+// graph(left..., right..., captured...) -> combined...
+func (im *importer) associativeScan(sc *scope, n *node) {
+	combine := im.positional(sc, n, 0, tagGraph).graph
+	xs := im.operands(sc, im.positional(sc, n, 1, tagList))
+	var captured []*ssa.Value
+	if len(n.inputs) > 2 {
+		captured = im.operands(sc, im.positional(sc, n, 2, tagList))
+	}
+	if len(xs) == 0 || len(n.outputs) != len(xs) {
+		im.failNode(sc, "", "%d results for %d tensors", len(n.outputs), len(xs))
+	}
+	dim := im.constant(ssa.Int(0))
+	first, lists, types := make([]*ssa.Value, len(xs)), make([]*ssa.Value, len(xs)), make([]ssa.Type, len(xs))
+	for i, x := range xs {
+		types[i] = looseTensor(x)
+		first[i] = im.emit(sc, sc.b, "aten::select", "int", types[i], x, dim, dim)
+		lists[i] = im.list(sc, []*ssa.Value{first[i]}, ssa.AnyTensor)
+	}
+	im.sweep(sc, first, types, xs, dim, 1, lists, func(b *ssa.Block, state, slices []*ssa.Value) (next, ys []*ssa.Value) {
+		rs := im.body(sc, b, n, combine, join(join(state, slices), captured), len(xs))
+		return rs, rs
+	})
+	im.bind(sc, n.outputs, im.stacked(sc, n.outputs, lists, dim))
+}
+
+// sweep builds a loop over the slices of tensors along an axis, from one slice on. The body gives the next state and what is appended to the lists.
+func (im *importer) sweep(sc *scope, state []*ssa.Value, types []ssa.Type, xs []*ssa.Value, dim *ssa.Value, from int64, lists []*ssa.Value,
+	body func(b *ssa.Block, state, slices []*ssa.Value) (next, ys []*ssa.Value)) *ssa.Op {
+	trips := im.emit(sc, sc.b, "aten::size", "int", ssa.IntType, xs[0], dim)
+	if from > 0 {
+		trips = im.emit(sc, sc.b, "aten::sub", "int", ssa.IntType, trips, im.constant(ssa.Int(from)))
 	}
 	yes := im.constant(ssa.Bool(true))
-	loop := sc.b.Append("prim::Loop", sc.at, append([]*ssa.Value{trips, yes}, carried...), types...)
+	loop := sc.b.Append("prim::Loop", sc.at, append([]*ssa.Value{trips, yes}, state...), types...)
 	b := loop.AddBlock()
 	i := b.AddParam(im.names.Unique("i"), ssa.IntType)
-	var operands []*ssa.Value
-	for _, v := range carried {
-		operands = append(operands, b.AddParam("", loosely(v.Type)))
+	carried, slices := make([]*ssa.Value, len(state)), make([]*ssa.Value, len(xs))
+	for j, v := range state {
+		carried[j] = b.AddParam("", loosely(v.Type))
 	}
-	for _, x := range xs {
-		t := ssa.AnyTensor
-		if xt := ssa.AsTensor(x.Type); xt != nil { // a region of autocast asks for the element type
-			t = ssa.Unranked(xt.DType)
-		}
-		operands = append(operands, emit(b, "aten::select", "int", t, x, dim, i))
+	if from > 0 {
+		i = im.emit(sc, b, "aten::add", "int", ssa.IntType, i, im.constant(ssa.Int(from)))
 	}
-	rs := im.inline(sc, b, body, append(operands, captured...), sc.region)
-	if len(rs) != len(n.outputs) {
-		im.failNode(sc, "", "the body gives %d results for %d", len(rs), len(n.outputs))
+	for j, x := range xs {
+		slices[j] = im.emit(sc, b, "aten::select", "int", looseTensor(x), x, dim, i)
 	}
-	for j, y := range rs[len(carried):] {
+	next, ys := body(b, carried, slices)
+	for j, y := range ys {
 		if ssa.AsTensor(y.Type) == nil {
 			im.failNode(sc, "", "the body gives %s, not a tensor", y.Type)
 		}
-		emit(b, "aten::append", "t", &ssa.ListType{Elem: ssa.AnyTensor}, lists[j], y)
+		im.emit(sc, b, "aten::append", "t", &ssa.ListType{Elem: ssa.AnyTensor}, lists[j], y)
 	}
-	b.SetReturns(append([]*ssa.Value{yes}, rs[:len(carried)]...)...)
-	results := append([]*ssa.Value(nil), loop.Results...)
-	for j := range lists {
-		results = append(results, emit(sc.b, "aten::stack", "", im.valueType(sc.g, &n.outputs[len(carried)+j]), lists[j], dim))
+	b.SetReturns(append([]*ssa.Value{yes}, next...)...)
+	return loop
+}
+
+// looseTensor is the type of a part of a tensor: a region of autocast asks for the element type.
+func looseTensor(x *ssa.Value) ssa.Type {
+	if t := ssa.AsTensor(x.Type); t != nil {
+		return ssa.Unranked(t.DType)
 	}
-	im.bind(sc, n.outputs, results)
+	return ssa.AnyTensor
+}
+
+// body builds the graph of a loop's body in place.
+func (im *importer) body(sc *scope, b *ssa.Block, n *node, g *graph, operands []*ssa.Value, want int) []*ssa.Value {
+	rs := im.inline(sc, b, g, operands, sc.region)
+	if len(rs) != want {
+		im.failNode(sc, "", "the body gives %d results for %d", len(rs), want)
+	}
+	return rs
+}
+
+// stacked makes tensors of lists.
+func (im *importer) stacked(sc *scope, outputs []argument, lists []*ssa.Value, dim *ssa.Value) []*ssa.Value {
+	vs := make([]*ssa.Value, len(lists))
+	for i, l := range lists {
+		vs[i] = im.emit(sc, sc.b, "aten::stack", "", im.valueType(sc.g, &outputs[i]), l, dim)
+	}
+	return vs
+}
+
+// emit appends an operator with one result.
+func (im *importer) emit(sc *scope, b *ssa.Block, k ssa.Kind, overload string, t ssa.Type, vs ...*ssa.Value) *ssa.Value {
+	o := b.Append(k, sc.at, vs, t)
+	if o.Schema = aten.Schema(k, overload); o.Schema == nil || len(o.Schema.Args) != len(vs) {
+		im.failNode(sc, "", "there is no %s.%s of %d arguments", k, overload, len(vs))
+	}
+	return o.Results[0]
 }
 
 // wrap builds the graph of a region in place.
@@ -355,9 +408,7 @@ func (im *importer) functionalized(sc *scope, n *node, v2 bool) {
 		}
 	}
 	clone := func(v *ssa.Value) *ssa.Value {
-		o := sc.b.Append("aten::clone", sc.at, []*ssa.Value{v, im.constant(ssa.None)}, v.Type)
-		o.Schema = aten.Schema("aten::clone", "")
-		return o.Results[0]
+		return im.emit(sc, sc.b, "aten::clone", "", v.Type, v, im.constant(ssa.None))
 	}
 	if schema == nil {
 		im.opaqueWrite(sc, n, k, overload, args, names, bases)
@@ -528,7 +579,5 @@ func (r *autocast) castTensor(im *importer, sc *scope, v *ssa.Value, t *ssa.Tens
 		return v
 	}
 	no, none := im.constant(ssa.Bool(false)), im.constant(ssa.None)
-	o := sc.b.Append("aten::to", sc.at, []*ssa.Value{v, im.constant(ssa.Int(int64(to.Code()))), no, no, none}, t.WithDType(to))
-	o.Schema = aten.Schema("aten::to", "dtype")
-	return o.Results[0]
+	return im.emit(sc, sc.b, "aten::to", "dtype", t.WithDType(to), v, im.constant(ssa.Int(int64(to.Code()))), no, no, none)
 }

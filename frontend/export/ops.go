@@ -206,9 +206,7 @@ func (im *importer) sum(sc *scope, n *node) {
 		if v.Type != ssa.IntType {
 			im.failNode(sc, "", "an argument is no int")
 		}
-		o := sc.b.Append("aten::add", sc.at, []*ssa.Value{total, v}, ssa.IntType)
-		o.Schema = aten.Schema("aten::add", "int")
-		total = o.Results[0]
+		total = im.emit(sc, sc.b, "aten::add", "int", ssa.IntType, total, v)
 	}
 	im.bind(sc, n.outputs, []*ssa.Value{total})
 }

@@ -186,11 +186,7 @@ func (b *batched) physical(t ssa.Type, levels []int64) ssa.Type {
 
 // emit appends an operator with one result.
 func (b *batched) emit(k ssa.Kind, overload string, t ssa.Type, vs ...*ssa.Value) *ssa.Value {
-	o := b.sc.b.Append(k, b.sc.at, vs, t)
-	if o.Schema = aten.Schema(k, overload); o.Schema == nil || len(o.Schema.Args) != len(vs) {
-		b.im.failNode(b.sc, "", "there is no %s.%s of %d arguments", k, overload, len(vs))
-	}
-	return o.Results[0]
+	return b.im.emit(b.sc, b.sc.b, k, overload, t, vs...)
 }
 
 // resultType is the type of the first result.

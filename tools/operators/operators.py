@@ -173,6 +173,10 @@ def programs():
     yield "vmap", "torch.vmap(lambda a, b: ((a * b).sum() + a @ b, a.view(a.shape[0], 1), torch.cat([a, b]), a.max(0)[0], torch.softmax(a, 0)), in_dims=(1, None))(x, y)", (r(4, 5), r(4)), "program"
     yield "vmap_index", "torch.vmap(lambda a, b: (a[b.unsqueeze(0)], z[b], torch.gather(a, 1, b.reshape(1, 1))))(x, y)", (r(2, 4, 5), ints(0, 2), r(3, 4)), "program"
     yield "vmap_nested", "torch.vmap(lambda i: torch.vmap(lambda j: i >= j)(x))(x)", (ints(0, 1, 2, 3),), "program"
+    # torch.associative_scan, which stays an operator where it is told that the function works on elements
+    scan = "torch._higher_order_ops.associative_scan.associative_scan"
+    yield "associative_scan", f"{scan}(lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (x, y), 1, reverse=True, combine_mode='pointwise')", (X, Y), "program"
+    yield "associative_scan_one", f"{scan}(torch.maximum, x, 0, combine_mode='pointwise')", (X[:1],), "program"
     # losses
     logits = torch.log_softmax(r(4, 3), 1)
     yield "nll_loss", "a.nll_loss(x, y), a.nll_loss(x, y, z, 2), a.nll_loss(x, y, z, 0), a.nll_loss(x, y, None, 1, 1), a.nll_loss_forward(x, y, z, 1, -100), a.nll_loss_forward(x, y, None, 0, -100)[0]", (logits, ints(1, 0, 2, 1), torch.tensor([0.5, 1.0, 2.0]))
