@@ -6,6 +6,7 @@ import (
 
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
+	"github.com/aton-project/aton/codegen/gpu/internal/gputest"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -38,6 +39,7 @@ func BenchmarkSim(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%s", c.name, []string{"ir", "checked", "counted", "ptx"}[way]), func(b *testing.B) {
 				session := exec.NewSession(p, &s)
 				var lanes int64
+				cpu := gputest.CPUTime()
 				for b.Loop() {
 					_, r, err := session.Run(args)
 					if err != nil {
@@ -46,6 +48,9 @@ func BenchmarkSim(b *testing.B) {
 					lanes += r.LaneInstructions
 				}
 				b.ReportMetric(float64(lanes)/b.Elapsed().Seconds()/1e9, "Glane/s")
+				if cpu = gputest.CPUTime() - cpu; cpu > 0 {
+					b.ReportMetric(float64(lanes)/cpu.Seconds()/1e9, "Glane/core-s")
+				}
 			})
 		}
 	}

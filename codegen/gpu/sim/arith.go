@@ -81,9 +81,9 @@ func selectOp(width int) runner {
 	case 2:
 		return sel[uint16]
 	case 4:
-		return sel[uint32]
+		return vectored("select 4", sel[uint32])
 	}
-	return sel[uint64]
+	return vectored("select 8", sel[uint64])
 }
 
 // intOp is an operation on two integers; the name says the signedness where it matters.
@@ -94,9 +94,9 @@ func intOp(name string, width int) runner {
 	case 2:
 		return intOps[uint16, int16](name)
 	case 4:
-		return intOps[uint32, int32](name)
+		return vectored(name+" i32", intOps[uint32, int32](name))
 	case 8:
-		return intOps[uint64, int64](name)
+		return vectored(name+" i64", intOps[uint64, int64](name))
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func shiftOp(name string, width int) runner {
 	case 2:
 		return shifts[uint16, int16](name)
 	case 4:
-		return shifts[uint32, int32](name)
+		return vectored(name+" i32", shifts[uint32, int32](name))
 	case 8:
 		return shifts[uint64, int64](name)
 	}
@@ -338,7 +338,7 @@ func compareOp(name string, width int) runner {
 	case 2:
 		return compares[uint16, int16](name)
 	case 4:
-		return compares[uint32, int32](name)
+		return vectored(name+" i32", compares[uint32, int32](name))
 	case 8:
 		return compares[uint64, int64](name)
 	}
@@ -405,7 +405,7 @@ func floatCompareOp(name string, width int) runner {
 		}
 		return binary(func(a, b uint16) bool { return c(tensor.HalfToFloat(a), tensor.HalfToFloat(b)) })
 	case 4:
-		return floatCompares[float32](name)
+		return vectored(name+" f32", floatCompares[float32](name))
 	case 8:
 		return floatCompares[float64](name)
 	}

@@ -184,6 +184,14 @@ func loadRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 	}
 	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
 	size := uintptr(sizeof[T]())
+	if vectors && size == 4 {
+		switch len(in.v) {
+		case 1:
+			return vLoad32(w.at(in.v[0]), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+		case 4:
+			return vLoad32x4(w.four(in.v), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+		}
+	}
 	d0 := src[T](w, in.v[0])[:len(a)]
 	switch len(in.v) {
 	case 1:
@@ -233,6 +241,16 @@ func loadRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 	return len(a)
 }
 
+// at is where the running threads' elements of a slot of 4 bytes are.
+func (w *worker) at(s slot) unsafe.Pointer { return unsafe.Add(w.base, int(s)*w.n+4*w.lo) }
+
+func (w *worker) four(v []slot) *[4]unsafe.Pointer {
+	for i := range w.slots {
+		w.slots[i] = w.at(v[i])
+	}
+	return &w.slots
+}
+
 // store writes the slots v, one element or a vector.
 func store[T any](sp space) runner {
 	size := sizeof[T]()
@@ -264,6 +282,14 @@ func storeRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 	}
 	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
 	size := uintptr(sizeof[T]())
+	if vectors && size == 4 {
+		switch len(in.v) {
+		case 1:
+			return vStore32(w.at(in.v[0]), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+		case 4:
+			return vStore32x4(w.four(in.v), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+		}
+	}
 	s0 := src[T](w, in.v[0])[:len(a)]
 	switch len(in.v) {
 	case 1:

@@ -11,9 +11,10 @@ type worker struct {
 	*launch
 	base   unsafe.Pointer // registers
 	regs   []uint64
-	temp   []uint64 // where an operation writes when only scattered threads run it
-	n      int      // stride
-	lo, hi int      // the threads that run are [lo, hi), or the list below within it
+	slots  [4]unsafe.Pointer // what a vector access goes to
+	temp   []uint64          // where an operation writes when only scattered threads run it
+	n      int               // stride
+	lo, hi int               // the threads that run are [lo, hi), or the list below within it
 	idx    []int32
 	list   []int32
 	side   [2][]int32
