@@ -159,8 +159,8 @@ func load[T any](sp space) runner {
 		addr := whole[uint64](w, in.a)
 		total := size * len(in.v)
 		i := w.lo
-		if w.idx == nil && !w.check {
-			i += loadRun[T](w, in, sp, addr[w.lo:w.hi], total)
+		if a := w.inOrder(in, sp, addr, total, false); len(a) > 0 {
+			i += loadRun[T](w, in, sp, a, total)
 		}
 		one := func(i int) bool {
 			p := w.access(sp, i, addr[i]+in.imm, total, total, false, in)
@@ -258,8 +258,8 @@ func store[T any](sp space) runner {
 		addr := whole[uint64](w, in.a)
 		total := size * len(in.v)
 		i := w.lo
-		if w.idx == nil && !w.check {
-			i += storeRun[T](w, in, sp, addr[w.lo:w.hi], total)
+		if a := w.inOrder(in, sp, addr, total, true); len(a) > 0 {
+			i += storeRun[T](w, in, sp, a, total)
 		}
 		one := func(i int) bool {
 			p := w.access(sp, i, addr[i]+in.imm, total, total, true, in)

@@ -28,6 +28,8 @@ type worker struct {
 	fault  *Fault
 	stats  Stats
 	steps  int64
+	outer  [32]uint64 // addresses of a warp that are counted
+	inner  [32]uint64
 	check  bool
 	// a block that wrote no global memory races with nobody
 	wroteGlobal bool
