@@ -90,7 +90,7 @@ func selectOp(width int) runner {
 func intOp(name string, width int) runner {
 	switch width {
 	case 1:
-		return intOps[uint8, int8](name)
+		return vectored(name+" i8", intOps[uint8, int8](name))
 	case 2:
 		return intOps[uint16, int16](name)
 	case 4:
@@ -212,6 +212,17 @@ func intOps[U unsigned, S signed](name string) runner {
 		})
 	}
 	return nil
+}
+
+// udivBy divides by the constant of which imm is the reciprocal, ceil(2^64/d): exact for all operands of 32 bits (Lemire, Kaser and
+// Kurz, Faster remainder by direct computation, 2019).
+func udivBy(w *worker, in *inst) {
+	d := dst[uint32](w, in.d)
+	a := src[uint32](w, in.a)[:len(d)]
+	for i := range d {
+		q, _ := bits.Mul64(uint64(a[i]), in.imm)
+		d[i] = uint32(q)
+	}
 }
 
 // shiftOp shifts by a 32-bit amount; amounts of the width and more clamp, as PTX has it.

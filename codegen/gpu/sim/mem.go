@@ -138,17 +138,17 @@ func sizeof[T any]() int {
 	return int(unsafe.Sizeof(x))
 }
 
-// each runs f for the threads that stand here, from the dense one i on, until it answers false.
-func (w *worker) each(i int, f func(i int) bool) {
+// each runs f for the threads that stand here but for the first n, until it answers false.
+func (w *worker) each(n int, f func(i int) bool) {
 	if w.idx != nil {
-		for _, i := range w.idx {
+		for _, i := range w.idx[n:] {
 			if !f(int(i)) {
 				return
 			}
 		}
 		return
 	}
-	for ; i < w.hi && f(i); i++ {
+	for i := w.lo + n; i < w.hi && f(i); i++ {
 	}
 }
 
@@ -158,9 +158,11 @@ func load[T any](sp space) runner {
 	return func(w *worker, in *inst) {
 		addr := whole[uint64](w, in.a)
 		total := size * len(in.v)
-		i := w.lo
+		i := 0
 		if a := w.inOrder(in, sp, addr, total, false); len(a) > 0 {
-			i += loadRun[T](w, in, sp, a, total)
+			i = loadRun[T](w, in, sp, a, total)
+		} else if w.idx != nil && !w.check {
+			i = loadList[T](w, in, sp, addr, total)
 		}
 		one := func(i int) bool {
 			p := w.access(sp, i, addr[i]+in.imm, total, total, false, in)
@@ -241,6 +243,41 @@ func loadRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 	return len(a)
 }
 
+// loadList and storeList serve scattered threads while they stay in one buffer and return how many they served.
+func loadList[T any](w *worker, in *inst, sp space, addr []uint64, total int) int {
+	p, from, n := w.window(sp, addr[w.lo]+in.imm)
+	if n < uint64(total) || len(in.v) != 1 {
+		return 0
+	}
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	d := whole[T](w, in.v[0])
+	for k, i := range w.idx {
+		o := addr[i] + delta
+		if o > limit || o&mask != 0 {
+			return k
+		}
+		d[i] = *(*T)(unsafe.Add(p, o))
+	}
+	return len(w.idx)
+}
+
+func storeList[T any](w *worker, in *inst, sp space, addr []uint64, total int) int {
+	p, from, n := w.window(sp, addr[w.lo]+in.imm)
+	if n < uint64(total) || len(in.v) != 1 {
+		return 0
+	}
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	s := whole[T](w, in.v[0])
+	for k, i := range w.idx {
+		o := addr[i] + delta
+		if o > limit || o&mask != 0 {
+			return k
+		}
+		*(*T)(unsafe.Add(p, o)) = s[i]
+	}
+	return len(w.idx)
+}
+
 // at is where the running threads' elements of a slot of 4 bytes are.
 func (w *worker) at(s slot) unsafe.Pointer { return unsafe.Add(w.base, int(s)*w.n+4*w.lo) }
 
@@ -257,9 +294,11 @@ func store[T any](sp space) runner {
 	return func(w *worker, in *inst) {
 		addr := whole[uint64](w, in.a)
 		total := size * len(in.v)
-		i := w.lo
+		i := 0
 		if a := w.inOrder(in, sp, addr, total, true); len(a) > 0 {
-			i += storeRun[T](w, in, sp, a, total)
+			i = storeRun[T](w, in, sp, a, total)
+		} else if w.idx != nil && !w.check {
+			i = storeList[T](w, in, sp, addr, total)
 		}
 		one := func(i int) bool {
 			p := w.access(sp, i, addr[i]+in.imm, total, total, true, in)

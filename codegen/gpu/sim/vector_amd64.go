@@ -178,6 +178,15 @@ func vUgtI32(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
 func vUgeI32(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
 
 //go:noescape
+func vAndI8(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
+
+//go:noescape
+func vOrI8(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
+
+//go:noescape
+func vXorI8(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
+
+//go:noescape
 func vSelect32(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
 
 //go:noescape
@@ -293,6 +302,9 @@ var lanesOf = map[string]vector{
 	"sge i32":   {vSgeI32, 1, 4, 4, 0},
 	"ugt i32":   {vUgtI32, 1, 4, 4, 0},
 	"uge i32":   {vUgeI32, 1, 4, 4, 0},
+	"and i8":    {vAndI8, 1, 1, 1, 0},
+	"or i8":     {vOrI8, 1, 1, 1, 0},
+	"xor i8":    {vXorI8, 1, 1, 1, 0},
 	"select 4":  {vSelect32, 4, 4, 4, 1},
 	"select 8":  {vSelect64, 8, 8, 8, 1},
 	"add i64":   {vAddI64, 8, 8, 8, 0},

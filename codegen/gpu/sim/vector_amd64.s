@@ -229,6 +229,23 @@ TEXT ·vUmaxI32(SB), NOSPLIT, $0-56
 	INT2(VPMAXUD)
 
 
+#define LOGIC(op) \
+	ARGS; \
+loop: \
+	MOVQ (SI)(AX*1), R10; \
+	op   (DX)(AX*1), R10; \
+	MOVQ R10, (DI)(AX*1); \
+	NEXT
+
+TEXT ·vAndI8(SB), NOSPLIT, $0-56
+	LOGIC(ANDQ)
+
+TEXT ·vOrI8(SB), NOSPLIT, $0-56
+	LOGIC(ORQ)
+
+TEXT ·vXorI8(SB), NOSPLIT, $0-56
+	LOGIC(XORQ)
+
 TEXT ·vMadI32(SB), NOSPLIT, $0-56
 	ARGS
 loop:

@@ -39,6 +39,9 @@ func TestVectorBits(t *testing.T) {
 	for _, name := range strings.Fields("add sub mul and or xor smin smax umin umax") {
 		ops[name+" i32"] = func() runner { return intOp(name, 4) }
 	}
+	for _, name := range strings.Fields("and or xor") {
+		ops[name+" i8"] = func() runner { return intOp(name, 1) }
+	}
 	for _, name := range strings.Fields("shl lshr ashr") {
 		ops[name+" i32"] = func() runner { return shiftOp(name, 4) }
 	}

@@ -81,7 +81,7 @@ func shuffle(mode string) runner {
 			for m := active; m != 0; m &= m - 1 {
 				l := bits.TrailingZeros32(m)
 				i := first + l
-				if !w.together(in, i, active, mask[i]) {
+				if (mask[i]>>l&1 == 0 || mask[i]&^active != 0) && !w.together(in, i, active, mask[i]) {
 					return
 				}
 				segment := int(c[i] >> 8 & 31)

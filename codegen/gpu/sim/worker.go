@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"unsafe"
 )
 
@@ -48,7 +49,7 @@ func newWorker(r *launch) *worker {
 	w.temp = make([]uint64, w.n)
 	w.pc = make([]int32, r.threads)
 	w.list = make([]int32, 0, r.threads)
-	w.side = [2][]int32{make([]int32, 0, r.threads), make([]int32, 0, r.threads)}
+	w.side = [2][]int32{make([]int32, r.threads), make([]int32, r.threads)}
 	if r.extent > 0 {
 		w.mem = make([]byte, r.extent)
 		if r.Check {
@@ -331,23 +332,19 @@ func (w *worker) split(seg *segment) int {
 	if seg.neg {
 		want = 0
 	}
-	yes := 0
 	if w.idx == nil {
-		for _, c := range cond[w.lo:w.hi] {
-			if c == want {
-				yes++
-			}
-		}
-		if yes == 0 || yes == w.hi-w.lo {
+		if yes := count(cond[w.lo:w.hi], want); yes == 0 || yes == w.hi-w.lo {
 			return yes
 		}
 	}
-	w.side[0], w.side[1] = w.side[0][:0], w.side[1][:0]
+	yes, no := w.side[0][:w.threads], w.side[1][:w.threads]
+	n, m := 0, 0
 	put := func(i int32) {
+		yes[n], no[m] = i, i
 		if cond[i] == want {
-			w.side[0] = append(w.side[0], i)
+			n++
 		} else {
-			w.side[1] = append(w.side[1], i)
+			m++
 		}
 	}
 	if w.idx == nil {
@@ -359,7 +356,23 @@ func (w *worker) split(seg *segment) int {
 			put(i)
 		}
 	}
-	return len(w.side[0])
+	w.side[0], w.side[1] = yes[:n], no[:m]
+	return n
+}
+
+// count says how many of the predicates, which are 0 or 1, are the wanted one.
+func count(p []uint8, want uint8) int {
+	n, all := 0, len(p)
+	for ; len(p) >= 8; p = p[8:] {
+		n += bits.OnesCount64(*(*uint64)(unsafe.Pointer(&p[0])))
+	}
+	for _, x := range p {
+		n += int(x)
+	}
+	if want == 0 {
+		return all - n
+	}
+	return n
 }
 
 func (w *worker) exec(insts []inst) {
