@@ -311,6 +311,21 @@ func store[T any](sp space) runner {
 			return true
 		}
 		w.each(i, one)
+		if w.Note && w.fault == nil {
+			w.each(0, func(i int) bool { w.note(sp, addr[i]+in.imm, total); return true })
+		}
+	}
+}
+
+// note records a write to global memory that has been done.
+func (w *worker) note(sp space, addr uint64, size int) {
+	number, off := unbias(addr)
+	if sp != global && sp != generic || number == 0 || number >= len(w.bufs) {
+		return
+	}
+	b := w.bufs[number]
+	for u := int(off) / b.unit; u*b.unit < int(off)+size; u++ {
+		b.written[u] = true
 	}
 }
 

@@ -147,6 +147,10 @@ func (w *worker) loop() {
 			return
 		}
 		before := w.stats.LaneInstructions
+		at := n
+		if w.Blocks != nil {
+			n = w.Blocks[n]
+		}
 		w.number = n
 		x, y := int64(w.grid[0]), int64(w.grid[1])
 		w.ctaid = [3]int{int(n % x), int(n / x % y), int(n / (x * y))}
@@ -154,9 +158,9 @@ func (w *worker) loop() {
 		w.lanes.Add(w.stats.LaneInstructions - before)
 		if w.fault != nil {
 			w.mu.Lock()
-			w.faults[n] = w.fault
-			if n < w.least.Load() {
-				w.least.Store(n)
+			w.faults[at] = w.fault
+			if at < w.least.Load() {
+				w.least.Store(at)
 			}
 			w.mu.Unlock()
 			return
