@@ -31,6 +31,8 @@ type OnDevice struct {
 	LaneInstructions int64 `json:"lane_instructions,omitempty"`
 	// Compared is how many nodes were compared with the interpreter one by one.
 	Compared int `json:"nodes_compared,omitempty"`
+	// Sample is set if only a part of the blocks of each kernel ran: there are no outputs then.
+	Sample *exec.Sample `json:"sample,omitempty"`
 	// Node is the first node whose kernel is wrong, looked for when an output is.
 	Node *exec.NodeResult `json:"node,omitempty"`
 }
@@ -42,6 +44,10 @@ type DeviceOptions struct {
 	Fusion fuse.Mode
 	// Nodes compares every node with the interpreter, not only when an output is wrong.
 	Nodes bool
+	// Sample, if it is not 0, is the part of the blocks of each kernel that runs, at most 1; Seed says which ones. The plan fuses
+	// nothing then, and what the blocks write is compared with the interpreter's result for each node: see exec.CheckSample.
+	Sample float64
+	Seed   uint64
 	// Session, if set, sees the sessions before they run: tests plant faults with it.
 	Session func(*exec.Session)
 }
@@ -57,6 +63,9 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 	if err != nil {
 		return nil, err
 	}
+	if o.Sample != 0 {
+		return sampleOn(m, args, o)
+	}
 	p, err := plan.NewFor(m, o.Fusion, likely(m, args))
 	if err != nil {
 		return nil, err
@@ -71,8 +80,7 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 			want = append(want, Named{outputName(m, i), t})
 		}
 	}
-	counts, share := p.Coverage()
-	r := &OnDevice{Device: o.Backend.Name(), Nodes: len(p.Nodes) - counts[plan.Constant] - counts[plan.Sizes], Share: 100 * share, Host: counts[plan.Host]}
+	r := deviceReport(p, o)
 	session := exec.NewSession(p, o.Backend)
 	if o.Session != nil {
 		o.Session(session)
@@ -111,6 +119,37 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 		return r, runErr
 	}
 	return r, nil
+}
+
+// sampleOn runs a part of the blocks of each kernel.
+func sampleOn(m *ssa.Module, args []interp.Value, o DeviceOptions) (*OnDevice, error) {
+	p, err := plan.NewFor(m, fuse.None, likely(m, args))
+	if err != nil {
+		return nil, err
+	}
+	r := deviceReport(p, o)
+	session := exec.NewSession(p, o.Backend)
+	if o.Session != nil {
+		o.Session(session)
+	}
+	r.Sample, err = exec.CheckSample(p, session, args, o.Sample, o.Seed)
+	if cerr := session.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Outputs, r.Node = []Compared{}, r.Sample.Node
+	if t := r.Sample.Report; t != nil {
+		r.Launches, r.Seconds, r.LaneInstructions = t.Launches, t.Elapsed.Seconds(), t.LaneInstructions
+	}
+	return r, nil
+}
+
+// deviceReport is what the plan alone tells.
+func deviceReport(p *plan.Plan, o DeviceOptions) *OnDevice {
+	counts, share := p.Coverage()
+	return &OnDevice{Device: o.Backend.Name(), Nodes: len(p.Nodes) - counts[plan.Constant] - counts[plan.Sizes], Share: 100 * share, Host: counts[plan.Host]}
 }
 
 // likely are the sizes of the symbols in the inputs' types.

@@ -89,6 +89,7 @@ type Session struct {
 
 	kernels map[string]Kernel
 	weights map[*plan.Buffer]Memory
+	sample  *sampler // of CheckSample
 }
 
 // NewSession loads the kernels of a plan.
@@ -490,6 +491,9 @@ func (r *run) launch(s *plan.Step, rep *StepReport) error {
 	if skip {
 		rep.Skipped = true
 		return nil
+	}
+	if r.sample != nil {
+		return r.sampled(s, rep, args)
 	}
 	var err error
 	rep.Stats, err = r.Backend.Launch(r.kernels[s.Kernel.Name], rep.Grid, args)

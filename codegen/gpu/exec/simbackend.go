@@ -87,8 +87,26 @@ func (s *Sim) Download(m Memory, data []byte) error { copy(data, m.([]byte)); re
 
 // Launch runs the kernel.
 func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
-	c := k.(*simKernel)
-	l := sim.Launch{Grid: grid, Block: [3]int{c.threads, 1, 1}, Check: s.Check, Count: s.Count, Steps: s.Steps}
+	stats, _, err := s.launch(k.(*simKernel), sim.Launch{Grid: grid}, args)
+	return stats, err
+}
+
+// LaunchSome runs the blocks of the given ascending numbers, or all if blocks is nil, and tells which bytes of an argument they wrote.
+func (s *Sim) LaunchSome(k Kernel, grid [3]int, args []Arg, blocks []int64) (Stats, func(arg, offset int) bool, error) {
+	stats, bound, err := s.launch(k.(*simKernel), sim.Launch{Grid: grid, Blocks: blocks, Note: blocks != nil}, args)
+	return stats, func(arg, offset int) bool { return bound[arg].Buffer.Written(offset) }, err
+}
+
+// Depends is why the blocks of a kernel depend on each other, "" if they do not.
+func (s *Sim) Depends(k Kernel) string {
+	if k.(*simKernel).Atomics() {
+		return "its blocks share memory by atomic operations"
+	}
+	return ""
+}
+
+func (s *Sim) launch(c *simKernel, l sim.Launch, args []Arg) (Stats, []sim.Arg, error) {
+	l.Block, l.Check, l.Count, l.Steps = [3]int{c.threads, 1, 1}, s.Check, s.Count, s.Steps
 	if s.Budget > 0 {
 		l.Most = max(s.Budget-s.used, 1)
 	}
@@ -104,7 +122,7 @@ func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
 	if errors.Is(err, sim.ErrBudget) {
 		err = fmt.Errorf("%w: the simulator runs %d lane instructions; %s", err, s.Budget, ssa.BudgetHint)
 	}
-	return Stats{LaneInstructions: stats.LaneInstructions, Counts: stats.Counts}, err
+	return Stats{LaneInstructions: stats.LaneInstructions, Counts: stats.Counts}, l.Args, err
 }
 
 // Sync does nothing: launches are over when they return.

@@ -81,22 +81,22 @@ func selectOp(width int) runner {
 	case 2:
 		return sel[uint16]
 	case 4:
-		return sel[uint32]
+		return vectored("select 4", sel[uint32])
 	}
-	return sel[uint64]
+	return vectored("select 8", sel[uint64])
 }
 
 // intOp is an operation on two integers; the name says the signedness where it matters.
 func intOp(name string, width int) runner {
 	switch width {
 	case 1:
-		return intOps[uint8, int8](name)
+		return vectored(name+" i8", intOps[uint8, int8](name))
 	case 2:
 		return intOps[uint16, int16](name)
 	case 4:
-		return intOps[uint32, int32](name)
+		return vectored(name+" i32", intOps[uint32, int32](name))
 	case 8:
-		return intOps[uint64, int64](name)
+		return vectored(name+" i64", intOps[uint64, int64](name))
 	}
 	return nil
 }
@@ -214,6 +214,17 @@ func intOps[U unsigned, S signed](name string) runner {
 	return nil
 }
 
+// udivBy divides by the constant of which imm is the reciprocal, ceil(2^64/d): exact for all operands of 32 bits (Lemire, Kaser and
+// Kurz, Faster remainder by direct computation, 2019).
+func udivBy(w *worker, in *inst) {
+	d := dst[uint32](w, in.d)
+	a := src[uint32](w, in.a)[:len(d)]
+	for i := range d {
+		q, _ := bits.Mul64(uint64(a[i]), in.imm)
+		d[i] = uint32(q)
+	}
+}
+
 // shiftOp shifts by a 32-bit amount; amounts of the width and more clamp, as PTX has it.
 func shiftOp(name string, width int) runner {
 	switch width {
@@ -222,7 +233,7 @@ func shiftOp(name string, width int) runner {
 	case 2:
 		return shifts[uint16, int16](name)
 	case 4:
-		return shifts[uint32, int32](name)
+		return vectored(name+" i32", shifts[uint32, int32](name))
 	case 8:
 		return shifts[uint64, int64](name)
 	}
@@ -338,7 +349,7 @@ func compareOp(name string, width int) runner {
 	case 2:
 		return compares[uint16, int16](name)
 	case 4:
-		return compares[uint32, int32](name)
+		return vectored(name+" i32", compares[uint32, int32](name))
 	case 8:
 		return compares[uint64, int64](name)
 	}
@@ -405,7 +416,7 @@ func floatCompareOp(name string, width int) runner {
 		}
 		return binary(func(a, b uint16) bool { return c(tensor.HalfToFloat(a), tensor.HalfToFloat(b)) })
 	case 4:
-		return floatCompares[float32](name)
+		return vectored(name+" f32", floatCompares[float32](name))
 	case 8:
 		return floatCompares[float64](name)
 	}

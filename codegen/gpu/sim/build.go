@@ -76,6 +76,7 @@ func (b *builder) emit(in inst) {
 		return
 	}
 	in.class, in.flops = b.class, b.flops
+	b.k.atomics = b.k.atomics || in.dir == updates && in.space != shared
 	s := &b.segs[b.cur]
 	s.insts = append(s.insts, in)
 }

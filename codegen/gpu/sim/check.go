@@ -2,8 +2,8 @@ package sim
 
 import (
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"math/bits"
+	"slices"
 )
 
 // sharedWord says who touched a unit of shared memory since which barrier. Epoch 0 is never.
@@ -96,11 +96,10 @@ func (w *worker) who(s *sharedWord) string {
 const maxTracked = 16 << 20
 
 // globalShadow holds, for each unit of a buffer, the least and the greatest number of a block that wrote it and of one that
-// read it: enough to name a conflict, and independent of the order in which the blocks ran.
+// read it, which are enough to name a conflict. The blocks of a checked run come one after another in the order of their numbers.
 type globalShadow struct {
-	once        [2]sync.Once
-	read, wrote []atomic.Uint64
-	last        []atomic.Uint64 // block, epoch and thread of the last write: for races within a block
+	read, wrote []uint64
+	last        []uint64 // block, epoch and thread of the last write: for races within a block
 }
 
 const globalUnit = 4 // narrower kernels use units of a byte
@@ -112,49 +111,49 @@ func (k *Kernel) unit() int {
 	return globalUnit
 }
 
+// units are those of reads or writes, made when they are first needed.
+func (g *globalShadow) units(w *worker, write bool) []uint64 {
+	n := maxUnits(w, g)/w.k.unit() + 1
+	if !write {
+		if g.read == nil {
+			g.read = make([]uint64, n)
+		}
+		return g.read
+	}
+	if g.wrote == nil {
+		g.wrote, g.last = make([]uint64, n), make([]uint64, n)
+	}
+	return g.wrote
+}
+
+// me is what last says of a thread of the block that runs, since the last barrier.
+func (w *worker) me(lane int) uint64 {
+	return (uint64(uint32(w.number))+1)<<32 | uint64(w.epoch&(1<<21-1))<<11 | uint64(lane)
+}
+
 func (g *globalShadow) mark(w *worker, lane int, off int64, size int, write bool, in *inst) {
 	if g == nil {
 		return
 	}
 	unit := w.k.unit()
-	n := 0
-	if write {
-		n = 1
-	}
-	g.once[n].Do(func() {
-		units := make([]atomic.Uint64, maxUnits(w, g)/unit+1)
-		if write {
-			g.last = make([]atomic.Uint64, len(units))
-			g.wrote = units
-		} else {
-			g.read = units
-		}
-	})
-	units := g.read
-	if write {
-		units = g.wrote
-	}
-	b := uint64(uint32(w.number)) + 1
-	g.race(w, lane, int(off)/unit, (int(off)+size+unit-1)/unit, b, write, in)
+	units := g.units(w, write)
+	g.race(w, lane, int(off)/unit, (int(off)+size+unit-1)/unit, write, in)
 	for u := int(off) / unit; u*unit < int(off)+size; u++ {
-		for {
-			v := units[u].Load()
-			lo, hi := v>>32, v&0xffffffff
-			if v != 0 && lo <= b && b <= hi {
-				break
-			}
-			if v == 0 {
-				lo, hi = b, b
-			}
-			if units[u].CompareAndSwap(v, min(lo, b)<<32|max(hi, b)) {
-				break
-			}
-		}
+		units[u] = w.by(units[u])
 	}
 }
 
+// by adds the block that runs to the numbers of a unit.
+func (w *worker) by(v uint64) uint64 {
+	b := uint64(uint32(w.number)) + 1
+	if v == 0 {
+		return b<<32 | b
+	}
+	return v&^(1<<32-1) | b
+}
+
 // race finds a unit that another thread of the block wrote since the last barrier.
-func (g *globalShadow) race(w *worker, lane, from, to int, block uint64, write bool, in *inst) {
+func (g *globalShadow) race(w *worker, lane, from, to int, write bool, in *inst) {
 	if !write {
 		// last is made together with wrote, by the first write of any block; its own block's writes are seen here in any case
 		if !w.wroteGlobal {
@@ -163,11 +162,11 @@ func (g *globalShadow) race(w *worker, lane, from, to int, block uint64, write b
 	} else {
 		w.wroteGlobal = true
 	}
-	me := block<<32 | uint64(w.epoch&(1<<21-1))<<11 | uint64(lane)
+	me := w.me(lane)
 	for u := from; u < to && u < len(g.last); u++ {
-		v := g.last[u].Load()
+		v := g.last[u]
 		if write {
-			v = g.last[u].Swap(me)
+			g.last[u] = me
 		}
 		if v>>11 == me>>11 && v != me {
 			verb := "read"
@@ -178,6 +177,104 @@ func (g *globalShadow) race(w *worker, lane, from, to int, block uint64, write b
 			return
 		}
 	}
+}
+
+// inOrder are the addresses of neighbouring threads from the first that runs on whose accesses break no rule, as far as a loop can tell
+// without a word to each; with checks, they are noted. The next one, if there is one, is for access to judge.
+func (w *worker) inOrder(in *inst, sp space, addr []uint64, total int, write bool) []uint64 {
+	if w.idx != nil {
+		return nil
+	}
+	a := addr[w.lo:w.hi]
+	if !w.check {
+		return a
+	}
+	_, from, n := w.window(sp, a[0]+in.imm)
+	if n < uint64(total) {
+		return nil
+	}
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	number, _ := unbias(a[0] + in.imm)
+	if sp == shared || sp == generic && number == sharedTag {
+		return a[:w.sharedRun(a, delta, limit, mask, total, write)]
+	}
+	g := w.shadows[number]
+	if g == nil {
+		return a
+	}
+	return a[:w.globalRun(g, a, delta, limit, mask, total, write)]
+}
+
+func (w *worker) sharedRun(a []uint64, delta, limit, mask uint64, total int, write bool) int {
+	shift := bits.TrailingZeros(uint(w.k.gran))
+	size := uint64(total)
+	var obj object // that the last one was in
+	for i, x := range a {
+		o := x + delta
+		if o > limit || o&mask != 0 {
+			return i
+		}
+		if o < uint64(obj.off) || o+size > uint64(obj.off+obj.size) {
+			at := slices.IndexFunc(w.objects, func(b object) bool { return o >= uint64(b.off) && o+size <= uint64(b.off+b.size) })
+			if at < 0 {
+				return i
+			}
+			obj = w.objects[at]
+		}
+		lane := int16(w.lo + i)
+		for u := o >> shift; u<<shift < o+size; u++ {
+			s := &w.shadow[u]
+			if s.wrote == w.epoch && s.writer != lane {
+				return i
+			}
+			if write {
+				if s.read == w.epoch && s.reader != lane {
+					return i
+				}
+				s.wrote, s.writer = w.epoch, lane
+				continue
+			}
+			if s.wrote == 0 {
+				return i
+			}
+			if s.read != w.epoch {
+				s.read, s.reader = w.epoch, lane
+			} else if s.reader != lane {
+				s.reader = many
+			}
+		}
+	}
+	return len(a)
+}
+
+func (w *worker) globalRun(g *globalShadow, a []uint64, delta, limit, mask uint64, total int, write bool) int {
+	shift := bits.TrailingZeros(uint(w.k.unit()))
+	units, size := g.units(w, write), uint64(total)
+	last := g.last
+	if !write && !w.wroteGlobal {
+		last = nil
+	}
+	w.wroteGlobal = w.wroteGlobal || write
+	me := w.me(w.lo)
+	for i, x := range a {
+		o := x + delta
+		if o > limit || o&mask != 0 {
+			return i
+		}
+		for u := o >> shift; u<<shift < o+size; u++ {
+			if u < uint64(len(last)) {
+				if v := last[u]; v>>11 == me>>11 && v != me {
+					return i
+				}
+				if write {
+					last[u] = me
+				}
+			}
+			units[u] = w.by(units[u])
+		}
+		me++ // the next thread
+	}
+	return len(a)
 }
 
 func maxUnits(w *worker, g *globalShadow) int {
@@ -197,13 +294,13 @@ func (r *launch) conflict() *Fault {
 			continue
 		}
 		for u := range g.wrote {
-			v := g.wrote[u].Load()
+			v := g.wrote[u]
 			if v == 0 {
 				continue
 			}
 			a, b, verb := v>>32-1, v&0xffffffff-1, "wrote"
 			if a == b && u < len(g.read) {
-				if x := g.read[u].Load(); x != 0 {
+				if x := g.read[u]; x != 0 {
 					if lo, hi := x>>32-1, x&0xffffffff-1; lo != a {
 						b, verb = lo, "read"
 					} else if hi != a {

@@ -95,8 +95,7 @@ func (w *worker) tally(in *inst) {
 	size := int(in.bytes)
 	most := 32 * bankWidth / max(size, bankWidth) // threads of a pass
 	w.warps(func(warp int, active uint32) {
-		var g, s [32]uint64
-		outer, inner := g[:0], s[:0]
+		outer, inner := w.outer[:0], w.inner[:0]
 		pass := 0
 		for m := active; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m)
@@ -126,25 +125,34 @@ func (w *worker) tally(in *inst) {
 	})
 }
 
-// wavefronts counts the passes over shared memory of threads that go together.
+// wavefronts counts the passes over shared memory of threads that go together, which want at most as many words as there are banks.
 func (c *Counts) wavefronts(addr []uint64, size int) {
 	if len(addr) == 0 {
 		return
 	}
-	var words []uint64
+	var words [banks]uint64
+	var next, first [banks]int8 // the words of a bank, by their number from 1 on
+	var used [banks]int64
+	n, most := int8(0), int64(0)
 	for _, a := range addr {
+	words:
 		for o := 0; o < size; o += bankWidth {
-			words = append(words, (a+uint64(o))/bankWidth)
+			word := (a + uint64(o)) / bankWidth
+			bank := word % banks
+			for i := first[bank]; i > 0; i = next[i-1] {
+				if words[i-1] == word {
+					continue words
+				}
+			}
+			words[n], next[n] = word, first[bank]
+			n++
+			first[bank] = n
+			used[bank]++
+			most = max(most, used[bank])
 		}
 	}
-	slices.Sort(words)
-	var used [banks]int64
-	for _, word := range slices.Compact(words) {
-		used[word%banks]++
-	}
-	n := slices.Max(used[:])
-	c.Wavefronts += n
-	c.Conflicts += n - 1
+	c.Wavefronts += most
+	c.Conflicts += most - 1
 }
 
 // sectors counts an access of a warp to global memory. Accesses are aligned, so none reaches into two sectors.
@@ -154,15 +162,19 @@ func (c *Counts) sectors(addr []uint64, size int, dir direction) {
 	}
 	bytes := int64(len(addr) * size)
 	c.Instructions[GlobalMemory] += int64(len(addr))
-	slices.Sort(addr)
-	addr = slices.Compact(addr)
-	least := (int64(len(addr)*size) + SectorSize - 1) / SectorSize
-	var touched int64
-	for i, a := range addr {
-		if i == 0 || a/SectorSize != addr[i-1]/SectorSize {
+	if !slices.IsSorted(addr) {
+		slices.Sort(addr)
+	}
+	distinct, touched := int64(1), int64(1)
+	for i := 1; i < len(addr); i++ {
+		if addr[i] != addr[i-1] {
+			distinct++
+		}
+		if addr[i]/SectorSize != addr[i-1]/SectorSize {
 			touched++
 		}
 	}
+	least := (distinct*int64(size) + SectorSize - 1) / SectorSize
 	if dir != writes {
 		c.Read += bytes
 		c.Sectors += touched

@@ -51,65 +51,7 @@ func floatOp(name string, width int) runner {
 		// one operation in float64, rounded once: exact operands of 11 bits leave no room for a double rounding
 		return binary(func(a, b uint16) uint16 { return half(f(fromHalf(a), fromHalf(b))) })
 	case 4:
-		switch name {
-		case "add":
-			return func(w *worker, in *inst) {
-				d := dst[float32](w, in.d)
-				a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
-				for i := range d {
-					d[i] = a[i] + b[i]
-					if d[i] != d[i] {
-						setNaN(&d[i])
-					}
-				}
-			}
-		case "sub":
-			return func(w *worker, in *inst) {
-				d := dst[float32](w, in.d)
-				a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
-				for i := range d {
-					d[i] = a[i] - b[i]
-					if d[i] != d[i] {
-						setNaN(&d[i])
-					}
-				}
-			}
-		case "mul":
-			return func(w *worker, in *inst) {
-				d := dst[float32](w, in.d)
-				a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
-				for i := range d {
-					d[i] = a[i] * b[i]
-					if d[i] != d[i] {
-						setNaN(&d[i])
-					}
-				}
-			}
-		case "max":
-			return func(w *worker, in *inst) {
-				d := dst[float32](w, in.d)
-				a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
-				for i := range d {
-					switch x, y := a[i], b[i]; {
-					case x > y:
-						d[i] = x
-					case x < y:
-						d[i] = y
-					default: // equal, signed zeros, NaN
-						*(*uint32)(unsafe.Pointer(&d[i])) = bits32(float32(fmax(float64(x), float64(y))))
-					}
-				}
-			}
-		case "copysign":
-			return binary(func(a, b uint32) uint32 { return a&0x7fffffff | b&0x80000000 })
-		case "div":
-			return binary(func(a, b float32) uint32 { return bits32(a / b) })
-		}
-		f := scalarOp(name)
-		if f == nil {
-			return nil
-		}
-		return binary(func(a, b float32) uint32 { return bits32(float32(f(float64(a), float64(b)))) })
+		return vectored(name+" f32", floatOp32(name))
 	case 8:
 		if name == "copysign" {
 			return binary(func(a, b uint64) uint64 { return a&^(1<<63) | b&(1<<63) })
@@ -121,6 +63,68 @@ func floatOp(name string, width int) runner {
 		return binary(func(a, b float64) uint64 { return bits64(f(a, b)) })
 	}
 	return nil
+}
+
+func floatOp32(name string) runner {
+	switch name {
+	case "add":
+		return func(w *worker, in *inst) {
+			d := dst[float32](w, in.d)
+			a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
+			for i := range d {
+				d[i] = a[i] + b[i]
+				if d[i] != d[i] {
+					setNaN(&d[i])
+				}
+			}
+		}
+	case "sub":
+		return func(w *worker, in *inst) {
+			d := dst[float32](w, in.d)
+			a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
+			for i := range d {
+				d[i] = a[i] - b[i]
+				if d[i] != d[i] {
+					setNaN(&d[i])
+				}
+			}
+		}
+	case "mul":
+		return func(w *worker, in *inst) {
+			d := dst[float32](w, in.d)
+			a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
+			for i := range d {
+				d[i] = a[i] * b[i]
+				if d[i] != d[i] {
+					setNaN(&d[i])
+				}
+			}
+		}
+	case "max":
+		return func(w *worker, in *inst) {
+			d := dst[float32](w, in.d)
+			a, b := src[float32](w, in.a)[:len(d)], src[float32](w, in.b)[:len(d)]
+			for i := range d {
+				switch x, y := a[i], b[i]; {
+				case x > y:
+					d[i] = x
+				case x < y:
+					d[i] = y
+				default: // equal, signed zeros, NaN
+					*(*uint32)(unsafe.Pointer(&d[i])) = bits32(float32(fmax(float64(x), float64(y))))
+				}
+			}
+		}
+	case "copysign":
+		return binary(func(a, b uint32) uint32 { return a&0x7fffffff | b&0x80000000 })
+	case "div":
+		return binary(func(a, b float32) uint32 { return bits32(a / b) })
+	}
+	f := scalarOp(name)
+	if f == nil {
+		return nil
+	}
+	return binary(func(a, b float32) uint32 { return bits32(float32(f(float64(a), float64(b)))) })
 }
 
 func setNaN(p *float32) { *(*uint32)(unsafe.Pointer(p)) = nan32 }
@@ -190,7 +194,7 @@ func roundOp(name string, width int) runner {
 	case 2:
 		return unary(func(a uint16) uint16 { return half(f(fromHalf(a))) })
 	case 4:
-		return unary(func(a float32) uint32 { return bits32(float32(f(float64(a)))) })
+		return vectored(name+" f32", unary(func(a float32) uint32 { return bits32(float32(f(float64(a)))) }))
 	case 8:
 		return unary(func(a float64) uint64 { return bits64(f(a)) })
 	}
@@ -208,9 +212,9 @@ func signOp(name string, width int) runner {
 		return unary(func(a uint16) uint16 { return a &^ 0x8000 })
 	case 4:
 		if neg {
-			return unary(func(a uint32) uint32 { return a ^ 1<<31 })
+			return vectored("neg f32", unary(func(a uint32) uint32 { return a ^ 1<<31 }))
 		}
-		return unary(func(a uint32) uint32 { return a &^ (1 << 31) })
+		return vectored("abs f32", unary(func(a uint32) uint32 { return a &^ (1 << 31) }))
 	case 8:
 		if neg {
 			return unary(func(a uint64) uint64 { return a ^ 1<<63 })
@@ -228,7 +232,7 @@ func fmaOp(width int) runner {
 			return half(oddSum(fromHalf(a)*fromHalf(b), fromHalf(c)))
 		})
 	case 4:
-		return fma32
+		return vectored("fma f32", fma32)
 	case 8:
 		return func(w *worker, in *inst) {
 			d := dst[uint64](w, in.d)
@@ -286,6 +290,25 @@ func oddSum(x, y float64) float64 {
 // convertOp is a conversion between numbers. from and to are one of s8 u8 s16 u16 s32 u32 s64 u64 f16 f32 f64; floats
 // become integers towards zero. Narrowing integers keeps the low bits.
 func convertOp(from, to string) runner {
+	name := from + " " + to
+	switch name { // these keep bits, or cut them
+	case "s32 u64":
+		name = "s32 s64"
+	case "u32 s64":
+		name = "u32 u64"
+	case "s64 u32", "u64 s32", "s64 s32":
+		name = "u64 u32"
+	case "u8 s32":
+		name = "u8 u32"
+	case "u16 s32":
+		name = "u16 u32"
+	case "s32 s16", "s32 u16", "u32 s16":
+		name = "u32 u16"
+	}
+	return vectored(name, convertLoop(from, to))
+}
+
+func convertLoop(from, to string) runner {
 	if from[0] == 'f' {
 		switch from {
 		case "f16":

@@ -320,7 +320,7 @@ func (r *irReader) address(o operand) slot {
 		return o.s
 	}
 	d := r.alloc(8)
-	r.emit(inst{run: addImm, d: d, a: o.s, b: none, c: none, width: 8, guard: none, line: int32(r.line), imm: o.off})
+	r.emit(inst{run: vectored("addimm", addImm), d: d, a: o.s, b: none, c: none, width: 8, guard: none, line: int32(r.line), imm: o.off})
 	return d
 }
 
@@ -371,6 +371,9 @@ func (r *irReader) gep(elem types.Type, base value.Value, indices []value.Value)
 			run = madWide[int16]
 		case 32:
 			run = madWide[int32]
+			if size < 1<<31 {
+				run = vectored("madwide", run)
+			}
 		case 64:
 			run = madWide[int64]
 		default:
@@ -478,7 +481,7 @@ func (r *irReader) edge(side int, from *ir.Block, target value.Value) {
 	copyOf := func(d, s slot, off uint64, w int) inst {
 		in := inst{run: movOp(w), d: d, a: s, b: none, c: none, width: int8(w), guard: none, line: int32(r.line), imm: off}
 		if off != 0 {
-			in.run = addImm
+			in.run = vectored("addimm", addImm)
 		}
 		return in
 	}

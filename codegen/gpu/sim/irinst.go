@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"strings"
 
 	"github.com/llir/llvm/ir"
@@ -266,6 +267,14 @@ func (r *irReader) integer(in value.Value, op string, x, y value.Value) {
 	if isI1(x.Type()) && op != "and" && op != "or" && op != "xor" {
 		r.fail("%s of i1", op)
 		return
+	}
+	if c, ok := y.(*constant.Int); ok && op == "udiv" && r.width(in.Type()) == 4 && c.X.IsInt64() {
+		if n := uint32(c.X.Int64()); n > 1 {
+			d := r.alloc(4)
+			r.emit(inst{run: udivBy, d: d, a: r.get(x).s, b: none, c: none, width: 4, guard: none, line: int32(r.line), imm: math.MaxUint64/uint64(n) + 1})
+			r.define(in, operand{s: d})
+			return
+		}
 	}
 	r.each(in, intOp(op, r.width(in.Type())), x, y)
 }

@@ -138,17 +138,17 @@ func sizeof[T any]() int {
 	return int(unsafe.Sizeof(x))
 }
 
-// each runs f for the threads that stand here, from the dense one i on, until it answers false.
-func (w *worker) each(i int, f func(i int) bool) {
+// each runs f for the threads that stand here but for the first n, until it answers false.
+func (w *worker) each(n int, f func(i int) bool) {
 	if w.idx != nil {
-		for _, i := range w.idx {
+		for _, i := range w.idx[n:] {
 			if !f(int(i)) {
 				return
 			}
 		}
 		return
 	}
-	for ; i < w.hi && f(i); i++ {
+	for i := w.lo + n; i < w.hi && f(i); i++ {
 	}
 }
 
@@ -158,9 +158,11 @@ func load[T any](sp space) runner {
 	return func(w *worker, in *inst) {
 		addr := whole[uint64](w, in.a)
 		total := size * len(in.v)
-		i := w.lo
-		if w.idx == nil && !w.check {
-			i += loadRun[T](w, in, sp, addr[w.lo:w.hi], total)
+		i := 0
+		if a := w.inOrder(in, sp, addr, total, false); len(a) > 0 {
+			i = loadRun[T](w, in, sp, a, total)
+		} else if w.idx != nil && !w.check {
+			i = loadList[T](w, in, sp, addr, total)
 		}
 		one := func(i int) bool {
 			p := w.access(sp, i, addr[i]+in.imm, total, total, false, in)
@@ -184,6 +186,14 @@ func loadRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 	}
 	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
 	size := uintptr(sizeof[T]())
+	if vectors && size == 4 {
+		switch len(in.v) {
+		case 1:
+			return vLoad32(w.at(in.v[0]), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+		case 4:
+			return vLoad32x4(w.four(in.v), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+		}
+	}
 	d0 := src[T](w, in.v[0])[:len(a)]
 	switch len(in.v) {
 	case 1:
@@ -233,15 +243,62 @@ func loadRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 	return len(a)
 }
 
+// loadList and storeList serve scattered threads while they stay in one buffer and return how many they served.
+func loadList[T any](w *worker, in *inst, sp space, addr []uint64, total int) int {
+	p, from, n := w.window(sp, addr[w.lo]+in.imm)
+	if n < uint64(total) || len(in.v) != 1 {
+		return 0
+	}
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	d := whole[T](w, in.v[0])
+	for k, i := range w.idx {
+		o := addr[i] + delta
+		if o > limit || o&mask != 0 {
+			return k
+		}
+		d[i] = *(*T)(unsafe.Add(p, o))
+	}
+	return len(w.idx)
+}
+
+func storeList[T any](w *worker, in *inst, sp space, addr []uint64, total int) int {
+	p, from, n := w.window(sp, addr[w.lo]+in.imm)
+	if n < uint64(total) || len(in.v) != 1 {
+		return 0
+	}
+	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
+	s := whole[T](w, in.v[0])
+	for k, i := range w.idx {
+		o := addr[i] + delta
+		if o > limit || o&mask != 0 {
+			return k
+		}
+		*(*T)(unsafe.Add(p, o)) = s[i]
+	}
+	return len(w.idx)
+}
+
+// at is where the running threads' elements of a slot of 4 bytes are.
+func (w *worker) at(s slot) unsafe.Pointer { return unsafe.Add(w.base, int(s)*w.n+4*w.lo) }
+
+func (w *worker) four(v []slot) *[4]unsafe.Pointer {
+	for i := range w.slots {
+		w.slots[i] = w.at(v[i])
+	}
+	return &w.slots
+}
+
 // store writes the slots v, one element or a vector.
 func store[T any](sp space) runner {
 	size := sizeof[T]()
 	return func(w *worker, in *inst) {
 		addr := whole[uint64](w, in.a)
 		total := size * len(in.v)
-		i := w.lo
-		if w.idx == nil && !w.check {
-			i += storeRun[T](w, in, sp, addr[w.lo:w.hi], total)
+		i := 0
+		if a := w.inOrder(in, sp, addr, total, true); len(a) > 0 {
+			i = storeRun[T](w, in, sp, a, total)
+		} else if w.idx != nil && !w.check {
+			i = storeList[T](w, in, sp, addr, total)
 		}
 		one := func(i int) bool {
 			p := w.access(sp, i, addr[i]+in.imm, total, total, true, in)
@@ -254,6 +311,21 @@ func store[T any](sp space) runner {
 			return true
 		}
 		w.each(i, one)
+		if w.Note && w.fault == nil {
+			w.each(0, func(i int) bool { w.note(sp, addr[i]+in.imm, total); return true })
+		}
+	}
+}
+
+// note records a write to global memory that has been done.
+func (w *worker) note(sp space, addr uint64, size int) {
+	number, off := unbias(addr)
+	if sp != global && sp != generic || number == 0 || number >= len(w.bufs) {
+		return
+	}
+	b := w.bufs[number]
+	for u := int(off) / b.unit; u*b.unit < int(off)+size; u++ {
+		b.written[u] = true
 	}
 }
 
@@ -264,6 +336,14 @@ func storeRun[T any](w *worker, in *inst, sp space, a []uint64, total int) int {
 	}
 	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
 	size := uintptr(sizeof[T]())
+	if vectors && size == 4 {
+		switch len(in.v) {
+		case 1:
+			return vStore32(w.at(in.v[0]), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+		case 4:
+			return vStore32x4(w.four(in.v), unsafe.Pointer(&a[0]), p, len(a), delta, limit)
+		}
+	}
 	s0 := src[T](w, in.v[0])[:len(a)]
 	switch len(in.v) {
 	case 1:

@@ -59,7 +59,7 @@ func (r *ptxReader) symbol(o ptxOperand, width int) slot {
 
 func (r *ptxReader) addImm(s slot, v uint64) slot {
 	d := r.alloc(8)
-	r.emit(inst{run: addImm, d: d, a: s, b: none, c: none, width: 8, guard: none, line: int32(r.line), imm: v})
+	r.emit(inst{run: vectored("addimm", addImm), d: d, a: s, b: none, c: none, width: 8, guard: none, line: int32(r.line), imm: v})
 	return d
 }
 
@@ -363,7 +363,7 @@ func (r *ptxReader) multiply(base string, m *ptxMods, ops []ptxOperand, w int, f
 	case m.mods[0] == "lo" && base == "mul":
 		r.simple(intOp("mul", w), ops, 2, w)
 	case m.mods[0] == "lo":
-		run := mad[uint32]
+		run := vectored("mad i32", mad[uint32])
 		switch w {
 		case 2:
 			run = mad[uint16]
@@ -381,7 +381,7 @@ func (r *ptxReader) multiply(base string, m *ptxMods, ops []ptxOperand, w int, f
 		var run runner
 		switch {
 		case base == "mul" && w == 4 && signed:
-			run = mulWide[int32, int64]
+			run = vectored("mulwide", mulWide[int32, int64])
 		case base == "mul" && w == 4:
 			run = mulWide[uint32, uint64]
 		case base == "mul" && signed:
@@ -389,7 +389,7 @@ func (r *ptxReader) multiply(base string, m *ptxMods, ops []ptxOperand, w int, f
 		case base == "mul":
 			run = mulWide[uint16, uint32]
 		case w == 4 && signed:
-			run = madWide3[int32, int64]
+			run = vectored("madwide3", madWide3[int32, int64])
 		case w == 4:
 			run = madWide3[uint32, uint64]
 		case signed:
@@ -531,7 +531,7 @@ func (r *ptxReader) cvta(m *ptxMods, ops []ptxOperand) {
 	if to {
 		bias = -bias
 	}
-	r.emit(inst{run: addImm, d: r.out(ops[0], 8), a: r.in(ops[1], 8), b: none, c: none, width: 8, guard: none, line: int32(r.line), imm: bias})
+	r.emit(inst{run: vectored("addimm", addImm), d: r.out(ops[0], 8), a: r.in(ops[1], 8), b: none, c: none, width: 8, guard: none, line: int32(r.line), imm: bias})
 }
 
 // fit brings a register's low bits to a narrower type, or widens a value to a register.

@@ -1,11 +1,12 @@
-// Package sim runs GPU kernels without a GPU: a lane-vectorised SIMT interpreter in pure Go with two readers,
+// Package sim runs GPU kernels without a GPU: a lane-vectorised SIMT interpreter with two readers,
 // FromIR for llir functions and FromPTX for PTX text.
 //
 // Every value is a slot with one element per thread of the block, every instruction one loop over the threads that
 // stand at it. A kernel is cut at barriers and branches into segments; a thread is its slots and the number of its
 // segment. The scheduler runs the lowest segment with all threads that wait there, so divergence and reconvergence come
 // out as on the device for reducible control flow, and a barrier is just the end of a segment. The blocks of a grid
-// run on GOMAXPROCS workers, each with registers and shared memory of its own.
+// run on GOMAXPROCS workers, each with registers and shared memory of its own. What kernels do most runs on 8 threads at a
+// time where the processor has AVX2 (vector_amd64.s), and in Go's loops elsewhere, with the same bits.
 //
 // Addresses are (buffer, offset) packed into 64 bits, so each access is checked: range, alignment, space. With
 // Launch.Check the run also reports races in shared memory, reads of shared memory that nothing wrote, and global
@@ -27,7 +28,9 @@ import (
 // Buffer is global memory of a launch. The bytes stay the caller's: kernels read and write them in place.
 // The start counts as aligned to 256 bytes, as the driver's allocations are.
 type Buffer struct {
-	b []byte
+	b       []byte
+	written []bool // by units of unit bytes: what the last launch with Note wrote
+	unit    int
 }
 
 // NewBuffer makes the bytes addressable by kernels. No copy is made.
@@ -35,6 +38,11 @@ func NewBuffer(bytes []byte) *Buffer { return &Buffer{b: bytes} }
 
 // Bytes is the buffer's memory.
 func (b *Buffer) Bytes() []byte { return b.b }
+
+// Written reports that the last launch with Launch.Note wrote the byte at an offset, or another one of the element that it is in.
+func (b *Buffer) Written(offset int) bool {
+	return b.written != nil && b.written[offset/b.unit]
+}
 
 // Arg is a kernel argument: a Buffer (with Bits as the byte offset of the pointer into it), or a scalar's bits.
 type Arg struct {
@@ -62,10 +70,12 @@ type Launch struct {
 	Grid, Block [3]int // blocks of the grid, threads of a block; a 0 counts as 1 in the second and third dimension
 	Dynamic     int    // bytes of dynamic shared memory
 	Args        []Arg
-	Check       bool  // races, uninitialised shared reads, global memory shared between blocks
-	Count       bool  // fill Stats.Counts
-	Steps       int64 // instructions a block may run before it counts as hanging; 0 is 1<<26
-	Most        int64 // lane instructions of all blocks before the run ends with ErrBudget; 0 is no bound
+	Blocks      []int64 // the numbers of the blocks that run, in ascending order, x fastest; nil for all
+	Note        bool    // note what is written: see Buffer.Written
+	Check       bool    // races, uninitialised shared reads, global memory shared between blocks
+	Count       bool    // fill Stats.Counts
+	Steps       int64   // instructions a block may run before it counts as hanging; 0 is 1<<26
+	Most        int64   // lane instructions of all blocks before the run ends with ErrBudget; 0 is no bound
 }
 
 // ErrBudget says that a launch takes more lane instructions than Launch.Most. It blames no kernel.
@@ -215,6 +225,7 @@ type Kernel struct {
 	local     int  // bytes of local memory a thread has
 	gran      int  // least width of a shared access: the unit of the race check
 	least     int  // least width of a global access
+	atomics   bool // there are atomic operations on global memory
 	clear     bool // registers start as zero in every block: PTX may read what it never wrote
 	serial    bool // float atomics: the order of the blocks matters
 	maxThread int
@@ -223,6 +234,9 @@ type Kernel struct {
 
 // StaticShared is the static shared memory of a block in bytes.
 func (k *Kernel) StaticShared() int { return k.size }
+
+// Atomics reports a kernel with atomic operations on memory that its blocks may share.
+func (k *Kernel) Atomics() bool { return k.atomics }
 
 // ParamSizes is the bytes of each parameter; those of 8 take a buffer or a scalar.
 func (k *Kernel) ParamSizes() []int {
@@ -278,7 +292,7 @@ type launch struct {
 	objects []object
 	steps   int64
 	next    atomic.Int64
-	least   atomic.Int64 // number of the first block that failed
+	least   atomic.Int64 // number of the first block that failed, among those that run
 	lanes   atomic.Int64 // lane instructions of the blocks that are done
 	mu      sync.Mutex
 	faults  map[int64]*Fault
@@ -313,6 +327,16 @@ func (k *Kernel) Run(l Launch) (Stats, error) {
 	if r.threads > maxThreads || k.maxThread > 0 && r.threads > k.maxThread {
 		return Stats{}, k.bad("%d threads a block", r.threads)
 	}
+	if l.Blocks != nil {
+		last := int64(-1)
+		for _, b := range l.Blocks {
+			if b <= last || b >= total {
+				return Stats{}, k.bad("block %d after %d, of %d blocks", b, last, total)
+			}
+			last = b
+		}
+		total = int64(len(l.Blocks))
+	}
 	if l.Dynamic < 0 || k.size+l.Dynamic > maxShared {
 		return Stats{}, k.bad("%d bytes of shared memory", k.size+l.Dynamic)
 	}
@@ -329,6 +353,12 @@ func (k *Kernel) Run(l Launch) (Stats, error) {
 		return Stats{}, k.bad("registers of %d threads do not fit", r.threads)
 	}
 	r.bind()
+	if l.Note {
+		for _, b := range r.bufs[1:] {
+			b.unit = k.unit()
+			b.written = make([]bool, len(b.b)/b.unit+1)
+		}
+	}
 	r.objects, r.extent = k.objects, k.shared
 	if k.dynamic >= 0 {
 		r.objects = append(append([]object(nil), k.objects...), object{"dynamic", k.dynamic, l.Dynamic})

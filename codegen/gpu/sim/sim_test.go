@@ -51,7 +51,7 @@ func benchmark(b *testing.B, c gputest.Case, read func(m *ir.Module) (*sim.Kerne
 	}
 	args := c.Args()
 	var lanes int64
-	cpu := cpuTime()
+	cpu := gputest.CPUTime()
 	for b.Loop() {
 		stats, err := k.Run(sim.Launch{Grid: c.Grid, Block: c.Block, Args: args, Check: check})
 		if err != nil {
@@ -60,7 +60,7 @@ func benchmark(b *testing.B, c gputest.Case, read func(m *ir.Module) (*sim.Kerne
 		lanes += stats.LaneInstructions
 	}
 	b.ReportMetric(float64(lanes)/b.Elapsed().Seconds()/1e9, "Glane/s")
-	if cpu = cpuTime() - cpu; cpu > 0 {
+	if cpu = gputest.CPUTime() - cpu; cpu > 0 {
 		b.ReportMetric(float64(lanes)/cpu.Seconds()/1e9, "Glane/core-s")
 	}
 }

@@ -31,25 +31,6 @@ func sregNamed(name string) (kind, dim int, ok bool) {
 	return 0, 0, false
 }
 
-// members says which threads of a warp run.
-func (w *worker) members(warp int) uint32 {
-	first := warp * 32
-	if w.idx == nil {
-		lo, hi := max(w.lo-first, 0), min(w.hi-first, 32)
-		if lo >= hi {
-			return 0
-		}
-		return uint32(1<<hi-1) &^ uint32(1<<lo-1)
-	}
-	var m uint32
-	for _, i := range w.idx {
-		if int(i)/32 == warp {
-			m |= 1 << (i % 32)
-		}
-	}
-	return m
-}
-
 // together checks that all threads the mask names run this instruction at once.
 func (w *worker) together(in *inst, lane int, active, mask uint32) bool {
 	first := lane &^ 31
@@ -65,11 +46,22 @@ func (w *worker) together(in *inst, lane int, active, mask uint32) bool {
 	return false
 }
 
+// warps calls f for each warp with running threads, and says which these are, up to a fault.
 func (w *worker) warps(f func(warp int, active uint32)) {
-	for warp := w.lo / 32; warp*32 < w.hi && w.fault == nil; warp++ {
-		if m := w.members(warp); m != 0 {
-			f(warp, m)
+	if w.idx == nil {
+		for warp := w.lo / 32; warp*32 < w.hi && w.fault == nil; warp++ {
+			lo, hi := max(w.lo-warp*32, 0), min(w.hi-warp*32, 32)
+			f(warp, uint32(1<<hi-1)&^uint32(1<<lo-1))
 		}
+		return
+	}
+	for list := w.idx; len(list) > 0 && w.fault == nil; {
+		warp, active := list[0]/32, uint32(0)
+		for len(list) > 0 && list[0]/32 == warp {
+			active |= 1 << (list[0] % 32)
+			list = list[1:]
+		}
+		f(int(warp), active)
 	}
 }
 
@@ -89,7 +81,7 @@ func shuffle(mode string) runner {
 			for m := active; m != 0; m &= m - 1 {
 				l := bits.TrailingZeros32(m)
 				i := first + l
-				if !w.together(in, i, active, mask[i]) {
+				if (mask[i]>>l&1 == 0 || mask[i]&^active != 0) && !w.together(in, i, active, mask[i]) {
 					return
 				}
 				segment := int(c[i] >> 8 & 31)

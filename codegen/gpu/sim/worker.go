@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"unsafe"
 )
 
@@ -11,9 +12,10 @@ type worker struct {
 	*launch
 	base   unsafe.Pointer // registers
 	regs   []uint64
-	temp   []uint64 // where an operation writes when only scattered threads run it
-	n      int      // stride
-	lo, hi int      // the threads that run are [lo, hi), or the list below within it
+	slots  [4]unsafe.Pointer // what a vector access goes to
+	temp   []uint64          // where an operation writes when only scattered threads run it
+	n      int               // stride
+	lo, hi int               // the threads that run are [lo, hi), or the list below within it
 	idx    []int32
 	list   []int32
 	side   [2][]int32
@@ -27,6 +29,8 @@ type worker struct {
 	fault  *Fault
 	stats  Stats
 	steps  int64
+	outer  [32]uint64 // addresses of a warp that are counted
+	inner  [32]uint64
 	check  bool
 	// a block that wrote no global memory races with nobody
 	wroteGlobal bool
@@ -45,7 +49,7 @@ func newWorker(r *launch) *worker {
 	w.temp = make([]uint64, w.n)
 	w.pc = make([]int32, r.threads)
 	w.list = make([]int32, 0, r.threads)
-	w.side = [2][]int32{make([]int32, 0, r.threads), make([]int32, 0, r.threads)}
+	w.side = [2][]int32{make([]int32, r.threads), make([]int32, r.threads)}
 	if r.extent > 0 {
 		w.mem = make([]byte, r.extent)
 		if r.Check {
@@ -143,6 +147,10 @@ func (w *worker) loop() {
 			return
 		}
 		before := w.stats.LaneInstructions
+		at := n
+		if w.Blocks != nil {
+			n = w.Blocks[n]
+		}
 		w.number = n
 		x, y := int64(w.grid[0]), int64(w.grid[1])
 		w.ctaid = [3]int{int(n % x), int(n / x % y), int(n / (x * y))}
@@ -150,9 +158,9 @@ func (w *worker) loop() {
 		w.lanes.Add(w.stats.LaneInstructions - before)
 		if w.fault != nil {
 			w.mu.Lock()
-			w.faults[n] = w.fault
-			if n < w.least.Load() {
-				w.least.Store(n)
+			w.faults[at] = w.fault
+			if at < w.least.Load() {
+				w.least.Store(at)
 			}
 			w.mu.Unlock()
 			return
@@ -328,23 +336,19 @@ func (w *worker) split(seg *segment) int {
 	if seg.neg {
 		want = 0
 	}
-	yes := 0
 	if w.idx == nil {
-		for _, c := range cond[w.lo:w.hi] {
-			if c == want {
-				yes++
-			}
-		}
-		if yes == 0 || yes == w.hi-w.lo {
+		if yes := count(cond[w.lo:w.hi], want); yes == 0 || yes == w.hi-w.lo {
 			return yes
 		}
 	}
-	w.side[0], w.side[1] = w.side[0][:0], w.side[1][:0]
+	yes, no := w.side[0][:w.threads], w.side[1][:w.threads]
+	n, m := 0, 0
 	put := func(i int32) {
+		yes[n], no[m] = i, i
 		if cond[i] == want {
-			w.side[0] = append(w.side[0], i)
+			n++
 		} else {
-			w.side[1] = append(w.side[1], i)
+			m++
 		}
 	}
 	if w.idx == nil {
@@ -356,7 +360,23 @@ func (w *worker) split(seg *segment) int {
 			put(i)
 		}
 	}
-	return len(w.side[0])
+	w.side[0], w.side[1] = yes[:n], no[:m]
+	return n
+}
+
+// count says how many of the predicates, which are 0 or 1, are the wanted one.
+func count(p []uint8, want uint8) int {
+	n, all := 0, len(p)
+	for ; len(p) >= 8; p = p[8:] {
+		n += bits.OnesCount64(*(*uint64)(unsafe.Pointer(&p[0])))
+	}
+	for _, x := range p {
+		n += int(x)
+	}
+	if want == 0 {
+		return all - n
+	}
+	return n
 }
 
 func (w *worker) exec(insts []inst) {

@@ -39,7 +39,7 @@ type verifier struct {
 	seed                      uint64
 	sizes                     map[string]int64
 	anyDType, anyShape        bool
-	percent                   float64
+	percent, sample           float64
 	tol                       aton.Tolerance
 	nodes, check, noPasses    bool
 	// session sees the sessions of the device before they run, and observers the passes: tests plant faults with them.
@@ -65,10 +65,15 @@ data, a device is compared with the interpreter on random inputs.
 
 If an output differs, verify looks for the culprit: for the first node whose kernel gives something else than the
 interpreter on the same operands, for the first pass after which the graph computes something else, and with
---reference for the first operator or weight that the reference does not have. --minimize writes it, or the smallest part of
+--reference for the first operator or weight that the reference does not have.
+
+For a large model, --sample SHARE simulates only this part of the blocks of each kernel, from 0 to 1 and chosen by --seed. What they
+write is compared, node by node, with what the interpreter gives for the same operands; later kernels read the interpreter's
+results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k. --minimize writes it, or the smallest part of
 the model that a device computes wrongly, as a model of its own with its inputs and outputs, in the form of ONNX's test cases.`,
 		Example: `  aton verify model.pt --input 'x:f32[N,3,224,224]' --data test_data_set_0
   aton verify model.pt --input 'x:f32[1,3,64,64]' --device sim
+  aton verify model.pt2 --device sim --sample 0.05 --seed 7
   aton verify model.onnx --data test_data_set_0 --reference model.pt
   aton verify model.pt2 --random 5 --size N=3
   aton verify model.onnx --data inputs.npz --expected ort.npz --acceptable-error-percentage 0.1
@@ -81,7 +86,7 @@ the model that a device computes wrongly, as a model of its own with its inputs 
 	f.StringArrayVar(&v.data, "data", nil, "a folder or `FILE` with inputs and outputs; may be given several times")
 	f.StringVar(&v.expected, "expected", "", "a folder or `FILE` with the outputs that are expected of the one data set, in place of its own")
 	f.IntVar(&v.random, "random", 0, "make up `N` data sets of random inputs; without --device and --reference, every pass must leave what they give")
-	f.Uint64Var(&v.seed, "seed", 0, "which random inputs")
+	f.Uint64Var(&v.seed, "seed", 0, "which random inputs, and which blocks of --sample")
 	f.StringToInt64Var(&v.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2)")
 	f.StringVar(&v.minimize, "minimize", "", "write the smallest part of the model that is wrong by itself to this `FOLDER`, with its inputs and outputs")
 	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim, ptx or cuda")
@@ -91,6 +96,7 @@ the model that a device computes wrongly, as a model of its own with its inputs 
 	f.StringVar(&v.reference, "reference", "", "the `MODEL` that an ONNX file was made of, to look for the first difference in")
 	f.BoolVar(&v.nodes, "nodes", false, "compare every node on the device with the interpreter, even if the outputs are right")
 	f.BoolVar(&v.check, "check", false, "let the simulator look for races and for reads of what nothing wrote")
+	f.Float64Var(&v.sample, "sample", 0, "simulate only this `SHARE` of the blocks of each kernel, above 0 and at most 1, and compare what they write node by node")
 	f.BoolVar(&v.noPasses, "no-passes", false, "do not look for the first wrong pass")
 	f.Float64Var(&v.tol.Relative, "rtol", v.tol.Relative, "how far floats may be off, relative to what is expected")
 	f.Float64Var(&v.tol.Absolute, "atol", v.tol.Absolute, "how far floats may be off besides")
@@ -113,6 +119,9 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 		if !(x >= 0) || math.IsInf(x, 1) {
 			return cli.Misusef("--%s: it is a number from 0 on, not %v", name, x)
 		}
+	}
+	if err := v.checkSample(c); err != nil {
+		return err
 	}
 	if err := v.checkData(c); err != nil {
 		return err
@@ -171,7 +180,7 @@ func (v *verifier) checkData(c *cobra.Command) error {
 		return cli.Misusef("--data is missing: what should the outputs be compared with?")
 	case v.random < 0 || v.random > 1<<16:
 		return cli.Misusef("--random: it is a number of data sets, not %d", v.random)
-	case v.random == 0 && (flags.Changed("seed") || flags.Changed("size")):
+	case v.random == 0 && (flags.Changed("seed") && !flags.Changed("sample") || flags.Changed("size")):
 		return cli.Misusef("--seed and --size are about random inputs: give --random 1")
 	case v.expected != "" && len(v.data)+v.random != 1:
 		return cli.Misusef("--expected has the outputs of one data set; there are %d", len(v.data)+v.random)
@@ -182,6 +191,29 @@ func (v *verifier) checkData(c *cobra.Command) error {
 		if n < 1 {
 			return cli.Misusef("--size %s: it is a number from 1 on, not %d", name, n)
 		}
+	}
+	return nil
+}
+
+// checkSample refuses options that do not go with a part of the blocks.
+func (v *verifier) checkSample(c *cobra.Command) error {
+	flags := c.Flags()
+	if !flags.Changed("sample") {
+		return nil
+	}
+	switch {
+	case !(v.sample > 0 && v.sample <= 1):
+		return cli.Misusef("--sample: it is a share of the blocks, above 0 and at most 1, not %v", v.sample)
+	case v.device == "interp":
+		return cli.Misusef("--sample is about kernels, which the interpreter has none of: give --device sim or ptx")
+	case v.device == "cuda":
+		return cli.Misusef("--sample: a GPU runs all blocks: leave it out, or give --device sim or ptx")
+	case flags.Changed("fusion") && v.fusion != string(fuse.None):
+		return cli.Misusef("--sample compares node by node: kernels that nodes share (--fusion %s) have no such results", v.fusion)
+	case v.nodes:
+		return cli.Misusef("--sample compares every node already: leave --nodes out")
+	case v.minimize != "":
+		return cli.Misusef("--minimize runs parts of the model with all their blocks: leave --sample out")
 	}
 	return nil
 }
@@ -292,7 +324,7 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 		}
 	}
 	if backend != nil {
-		options := aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), Nodes: v.nodes, Session: v.session}
+		options := aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), Nodes: v.nodes, Sample: v.sample, Seed: v.seed, Session: v.session}
 		d, err := v.judge().VerifyOn(mod, set, options)
 		if d != nil {
 			r.Device = append(r.Device, onDevice{set.Name, d})
@@ -301,6 +333,9 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 				if out.Wrong != "" {
 					r.wrong++
 				}
+			}
+			if d.Sample != nil {
+				r.checked += d.Sample.Nodes
 			}
 			if d.Node != nil {
 				r.wrong++
@@ -430,6 +465,17 @@ func (v *verifier) print(w io.Writer, r *report) error {
 			p.printf(", %.3g lane-instructions", float64(d.LaneInstructions))
 		}
 		p.printf("\n")
+		if s := d.Sample; s != nil {
+			p.printf("data set %s: %s: sample %v, seed %d: %d of %d blocks (%.2f %%), %d of %d elements of %d nodes compared (%.2f %%)", d.Set, d.Device, s.Share, s.Seed,
+				s.Ran, s.Blocks, percent(s.Ran, s.Blocks), s.Compared, s.Elements, s.Nodes, percent(s.Compared, s.Elements))
+			if d.Node == nil {
+				p.printf(", all within the bounds of their operators")
+			}
+			p.printf("\n")
+			for _, l := range s.Whole {
+				p.printf("data set %s: %s: all %d blocks of %s (%s): %s\n", d.Set, d.Device, l.Blocks, l.Kernel, l.Node, l.Reason)
+			}
+		}
 		if d.Compared > 0 && d.Node == nil {
 			p.printf("data set %s: %s: %d nodes compared one by one, all within the bounds of their operators\n", d.Set, d.Device, d.Compared)
 		}
@@ -460,6 +506,14 @@ func (v *verifier) print(w io.Writer, r *report) error {
 		return fmt.Errorf("%s: %d of %d outputs are not as expected; --at and --print-changed of inspect show the steps", v.name, r.wrong, r.checked)
 	}
 	return nil
+}
+
+// percent is part of all, 100 if there is nothing.
+func percent(part, all int64) float64 {
+	if all == 0 {
+		return 100
+	}
+	return 100 * float64(part) / float64(all)
 }
 
 // printer keeps the first error.

@@ -64,6 +64,46 @@ func TestVerifyDevices(t *testing.T) {
 	}
 }
 
+// A part of the blocks is compared node by node; the shares are told.
+func TestVerifySample(t *testing.T) {
+	base := []string{convnet, "--input", convnetType, "--size", "N=40", "--device", "sim", "--random", "1"}
+	text, err := verify(t, &verifier{}, append(base, "--sample", "0.2", "--seed", "3")...)
+	if err != nil || !strings.Contains(text, "sample 0.2, seed 3: ") || !strings.Contains(text, "all within the bounds") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	text, err = verify(t, &verifier{}, append(base, "--sample", "0.2", "--json")...)
+	var r struct {
+		Device []struct{ Sample *exec.Sample }
+	}
+	if err != nil || json.Unmarshal([]byte(text), &r) != nil || len(r.Device) != 1 || r.Device[0].Sample == nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if s := r.Device[0].Sample; s.Ran == 0 || s.Ran >= s.Blocks || s.Compared == 0 || s.Compared >= s.Elements || s.Share != 0.2 {
+		t.Errorf("%+v", s)
+	}
+	v := &verifier{session: func(s *exec.Session) {
+		s.Replace = func(k *kir.Kernel) *kir.Kernel {
+			if strings.HasPrefix(k.Name, "k_conv_") {
+				for _, n := range k.Body.Nodes {
+					breakFma(n)
+				}
+			}
+			return k
+		}
+	}}
+	if text, err := verify(t, v, append(base, "--sample", "0.1")...); err == nil || !strings.Contains(text, "first wrong ") || !strings.Contains(text, "node Conv") {
+		t.Errorf("a wrong kernel: %v\n%s", err, text)
+	}
+	for _, c := range [][]string{
+		{"--sample", "0"}, {"--sample", "1.1"}, {"--sample", "NaN"}, {"--sample", "0.5", "--device", "interp"}, {"--sample", "0.5", "--device", "cuda"},
+		{"--sample", "0.5", "--fusion", "light"}, {"--sample", "0.5", "--nodes"}, {"--sample", "0.5", "--minimize", "x"},
+	} {
+		if text, err := verify(t, &verifier{}, append(base, c...)...); err == nil || !strings.Contains(err.Error(), "--sample") {
+			t.Errorf("%v: %v\n%s", c, err, text)
+		}
+	}
+}
+
 // A tolerance of the greatest element covers what is far below it, and no more.
 func TestVerifyOfMax(t *testing.T) {
 	exact := []string{convnet, "--data", convnetData, "--input", convnetType, "--rtol", "0", "--atol", "0", "--no-passes"}

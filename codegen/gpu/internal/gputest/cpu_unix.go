@@ -1,14 +1,14 @@
 //go:build unix
 
-package sim_test
+package gputest
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is the processor time of this process, on all cores: what a loaded machine still measures well.
-func cpuTime() time.Duration {
+// CPUTime is the processor time of this process, on all cores: what a loaded machine still measures well.
+func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
