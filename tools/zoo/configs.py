@@ -25,6 +25,23 @@ def cover(kinds):
     return max(n, 2)
 
 
+def differing(values):
+    """What a part of a configuration has of its own: the values that are not the default ones of its class."""
+    try:
+        default = CONFIG_MAPPING[values["model_type"]]().to_dict()
+    except Exception:
+        return {}
+    return {k: v for k, v in values.items() if k in default and v != default[k] and not k.startswith("_") and not isinstance(v, dict) and k != "dtype"}
+
+
+def sections(rope, rotary):
+    """Sections of a rotation in several axes, for a rotary part of another width, in the same proportions."""
+    old = rope["mrope_section"]
+    new = [max(1, rotary // 2 * n // sum(old)) for n in old]
+    new[0] += rotary // 2 - sum(new)
+    return {**rope, "mrope_section": new}
+
+
 def shrink(values, general, special, prefix=""):
     """What to give a configuration's class so that it is tiny, from the values of the default one."""
     out = {}
@@ -33,13 +50,18 @@ def shrink(values, general, special, prefix=""):
         if path in special:
             out[key] = special[path]
         elif isinstance(value, dict) and key.endswith("_config"):
-            out[key] = {**({"model_type": value["model_type"]} if "model_type" in value else {}), **shrink(value, general, special, path + ".")}
+            own = {"model_type": value["model_type"]} if "model_type" in value else {}
+            out[key] = {**own, **differing(value), **shrink(value, general, special, path + ".")}
         elif key in general and isinstance(value, int) and not isinstance(value, bool) and (value > general[key] or key.endswith("_token_id")):
             out[key] = general[key]
         elif key.endswith("_token_id") and isinstance(value, list):
             out[key] = [general.get(key, 1)]
     if values.get("head_dim") and values.get("head_dim") == values.get("qk_rope_head_dim") and prefix + "head_dim" not in special:
         out["head_dim"] = out["qk_rope_head_dim"]  # another name of the rotary part
+    rope = values.get("rope_parameters")
+    if isinstance(rope, dict) and rope.get("mrope_section") and prefix + "rope_parameters" not in special:
+        head = out.get("head_dim") or out.get("hidden_size", 64) // out.get("num_attention_heads", 4)
+        out["rope_parameters"] = sections(rope, int(head * (rope.get("partial_rotary_factor") or values.get("partial_rotary_factor") or 1)))
     if values.get("kv_lora_rank") and "num_key_value_heads" in out and prefix + "num_key_value_heads" not in special:
         out["num_key_value_heads"] = out["num_attention_heads"]  # latent attention has a key for each head
     for path, value in special.items():  # what the default one does not have
