@@ -171,12 +171,12 @@ func TestVectorAccess(t *testing.T) {
 			switch x := uint64(i); r.IntN(4) + round%4 {
 			case 0:
 				addr[i] = uint64(r.IntN(size/16-10)) * 16
-			default:
-				addr[i] = x * 4 * uint64(len(in.v)) // neighbours
 			case 5:
 				addr[i] = 64
 			case 6:
 				addr[i] = x / 16 * 16
+			default:
+				addr[i] = x * 4 * uint64(len(in.v)) // neighbours
 			}
 		}
 		if round%5 == 0 { // one that is out of range, or not aligned
