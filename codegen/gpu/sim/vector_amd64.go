@@ -1,25 +1,13 @@
 package sim
 
-import "unsafe"
+import (
+	"unsafe"
 
-// vectors says that the processor has what vector_amd64.s needs: AVX2, FMA and conversions of halves.
-var vectors = func() bool {
-	most, _, _, _ := cpuid(0, 0)
-	if most < 7 {
-		return false
-	}
-	_, _, c, _ := cpuid(1, 0)
-	const need = 1<<12 | 1<<27 | 1<<28 | 1<<29 // FMA, OSXSAVE, AVX, F16C
-	if c&need != need || xgetbv()&6 != 6 {     // the system keeps the registers
-		return false
-	}
-	_, b, _, _ := cpuid(7, 0)
-	return b>>5&1 != 0 // AVX2
-}()
+	"golang.org/x/sys/cpu"
+)
 
-func cpuid(leaf, sub uint32) (eax, ebx, ecx, edx uint32)
-
-func xgetbv() (eax uint32)
+// vectors says that the processor has what vector_amd64.s needs.
+var vectors = cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
 
 //go:noescape
 func vAddF32(d, base unsafe.Pointer, a, b, c, n int, imm uint64)
