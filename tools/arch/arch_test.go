@@ -64,7 +64,7 @@ var table = []rule{
 	// from here on kernels are LLVM IR, as text or in memory
 	{"codegen/gpu/llvm", "codegen/gpu/kir", "github.com/llir/llvm"},
 	{"codegen/gpu/ptx", "ssa/tensor codegen/gpu/internal/cfg codegen/gpu/internal/llir", "github.com/llir/llvm"},
-	{"codegen/gpu/sim", "ssa/tensor codegen/gpu/internal/cfg codegen/gpu/internal/llir", "github.com/llir/llvm"},
+	{"codegen/gpu/sim", "ssa/tensor codegen/gpu/internal/cfg codegen/gpu/internal/llir", "github.com/llir/llvm golang.org/x/sys/cpu"},
 	{"codegen/gpu/driver", "", "github.com/ebitengine/purego"},
 	{"codegen/gpu/cuda", "codegen/gpu/...", ""},
 	{"codegen/gpu/fuse", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/emit", ""},
