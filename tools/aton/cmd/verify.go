@@ -65,12 +65,12 @@ data, a device is compared with the interpreter on random inputs.
 
 If an output differs, verify looks for the culprit: for the first node whose kernel gives something else than the
 interpreter on the same operands, for the first pass after which the graph computes something else, and with
---reference for the first operator or weight that the reference does not have.
+--reference for the first operator or weight that the reference does not have. --minimize writes it, or the smallest part of
+the model that a device computes wrongly, as a model of its own with its inputs and outputs, in the form of ONNX's test cases.
 
-For a large model, --sample SHARE simulates only this part of the blocks of each kernel, from 0 to 1 and chosen by --seed. What they
-write is compared, node by node, with what the interpreter gives for the same operands; later kernels read the interpreter's
-results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k. --minimize writes it, or the smallest part of
-the model that a device computes wrongly, as a model of its own with its inputs and outputs, in the form of ONNX's test cases.`,
+For a large model, --sample SHARE simulates only this part of the blocks of each kernel, above 0 and at most 1 and chosen by
+--seed. What they write is compared, node by node, with what the interpreter gives for the same operands; later kernels read
+the interpreter's results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k.`,
 		Example: `  aton verify model.pt --input 'x:f32[N,3,224,224]' --data test_data_set_0
   aton verify model.pt --input 'x:f32[1,3,64,64]' --device sim
   aton verify model.pt2 --device sim --sample 0.05 --seed 7
