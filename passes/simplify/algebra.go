@@ -2,6 +2,7 @@ package simplify
 
 import (
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
@@ -339,7 +340,7 @@ func broadcastItself(r *rewrite.Rewriter, o *ssa.Op) bool {
 		switch d.Kind {
 		case "onnx::Expand":
 		case "onnx::Unsqueeze", "onnx::Reshape":
-			if !addsLeadingOnes(d) {
+			if !addsLeadingOnes(d) || !othersBroadcast(v) {
 				continue
 			}
 		default:
@@ -357,6 +358,24 @@ func broadcastItself(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 	}
 	return false
+}
+
+// maxBroadcasts bounds the users that are looked at.
+const maxBroadcasts = 64
+
+// othersBroadcast reports that all users of v have another operand of its rank: a change of shape would be needed for none. Otherwise it
+// stays for all, so that they have the same operand: Gelu in its parts is not found in x and a view of x.
+func othersBroadcast(v *ssa.Value) bool {
+	n := 0
+	for u := range v.Uses() {
+		if n++; n > maxBroadcasts || u.Op() == nil || !slices.Contains(elementwise, u.Op().Kind) {
+			return false
+		}
+		if !slices.ContainsFunc(u.Op().Operands(), func(w *ssa.Value) bool { return w != v && rank(w) >= rank(v) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // addsLeadingOnes reports a change of shape that only puts axes of size 1 before the others.
