@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"sync"
+
 	"github.com/aton-project/aton/codegen/gpu/approx"
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
@@ -24,7 +26,8 @@ func gridSample(p *point) value {
 		at         index.Expr
 		weight, on value
 	}
-	taps := make([][]gridTap, len(in))
+	// taps are made when they are first read, so that few are alive at a time
+	taps := make([][]func() gridTap, len(in))
 	for k, n := range in {
 		size := b.Convert(kir.SToF, b.Size(n), kir.F64)
 		last := b.Sub(size, num(1))
@@ -33,33 +36,38 @@ func gridSample(p *point) value {
 		if align {
 			pos = b.Mul(b.Div(b.Add(t, num(1)), num(2)), last)
 		}
-		tap := func(at, weight value) {
-			at = b.Unary(kir.Trunc, at)
-			on := b.And(b.And(b.Compare(kir.Le, num(0), at), b.Compare(kir.Le, at, last)), b.Compare(kir.Ne, weight, num(0)))
-			place := index.Expr{}
-			if !n.Is(1) {
-				place = p.dim(b.Convert(kir.FToS, b.Select(on, at, num(0)), kir.I32), n)
-			}
-			taps[k] = append(taps[k], gridTap{place, weight, on})
+		tap := func(where func() (at, weight value)) {
+			taps[k] = append(taps[k], sync.OnceValue(func() gridTap {
+				at, weight := where()
+				at = b.Unary(kir.Trunc, at)
+				on := b.And(b.And(b.Compare(kir.Le, num(0), at), b.Compare(kir.Le, at, last)), b.Compare(kir.Ne, weight, num(0)))
+				place := index.Expr{}
+				if !n.Is(1) {
+					place = p.dim(b.Convert(kir.FToS, b.Select(on, at, num(0)), kir.I32), n)
+				}
+				return gridTap{place, weight, on}
+			}))
 		}
 		switch mode := p.str("mode"); mode {
 		case "nearest":
-			tap(b.Unary(kir.Rint, p.padded(pos, size, padding, align)), num(1))
+			tap(func() (at, weight value) { return b.Unary(kir.Rint, p.padded(pos, size, padding, align)), num(1) })
 		case "cubic", "bicubic":
 			base := b.Unary(kir.Floor, pos)
 			for i := -1.0; i <= 2; i++ {
-				at := b.Add(base, num(i))
-				if padding != "zeros" && padding != "" {
-					at = p.padded(at, size, padding, align)
-				}
-				tap(at, cubicWeight(b, b.Unary(kir.Abs, b.Sub(b.Sub(pos, base), num(i))), -0.75))
+				tap(func() (at, weight value) {
+					at = b.Add(base, num(i))
+					if padding != "zeros" && padding != "" {
+						at = p.padded(at, size, padding, align)
+					}
+					return at, cubicWeight(b, b.Unary(kir.Abs, b.Sub(b.Sub(pos, base), num(i))), -0.75)
+				})
 			}
 		default:
 			pos = p.padded(pos, size, padding, align)
 			base := b.Unary(kir.Floor, pos)
 			part := b.Sub(pos, base)
-			tap(base, b.Sub(num(1), part))
-			tap(b.Add(base, num(1)), part)
+			tap(func() (at, weight value) { return base, b.Sub(num(1), part) })
+			tap(func() (at, weight value) { return b.Add(base, num(1)), part })
 		}
 	}
 	var sum func(axis int, coords []index.Expr, weight, on, total value) value
@@ -68,7 +76,8 @@ func gridSample(p *point) value {
 			v := p.when(on, num(0), func() value { return b.Mul(weight, wide(p.at(x, coords))) })
 			return b.Select(on, b.Add(total, v), total)
 		}
-		for _, t := range taps[axis] {
+		for _, tap := range taps[axis] {
+			t := tap()
 			total = sum(axis+1, append(coords[:len(coords):len(coords)], t.at), b.Mul(weight, t.weight), b.And(t.on, on), total)
 		}
 		return total
