@@ -212,6 +212,12 @@ func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {
 	return sym.Symbol(fmt.Sprintf("%s%d", prefix, m.fresh-1), min)
 }
 
+// FreshIndex is a symbol for the index of an iteration of a loop that has n of them.
+func (m *Module) FreshIndex(prefix string, n sym.Expr) sym.Expr {
+	m.fresh++
+	return sym.Bounded(fmt.Sprintf("%s%d", prefix, m.fresh-1), 0, n.Sub(sym.Const(1)))
+}
+
 // Module is the module that the function belongs to.
 func (f *Func) Module() *Module { return f.m }
 

@@ -227,6 +227,11 @@ func (s *builder) inLoop() bool {
 
 // joinTensors is the type of a tensor that is one of two.
 func (s *builder) joinTensors(a, b *ssa.TensorType) *ssa.TensorType {
+	return s.joinTensorsBy(a, b, func(a, b sym.Expr) (sym.Expr, bool) { return a, a.Equal(b) })
+}
+
+// joinTensorsBy is joinTensors with an answer for two sizes, where there is one.
+func (s *builder) joinTensorsBy(a, b *ssa.TensorType, size func(a, b sym.Expr) (sym.Expr, bool)) *ssa.TensorType {
 	d := a.DType
 	if a.DType != b.DType {
 		if a.DType != tensor.Undefined && b.DType != tensor.Undefined {
@@ -239,8 +244,8 @@ func (s *builder) joinTensors(a, b *ssa.TensorType) *ssa.TensorType {
 	}
 	dims := make([]sym.Expr, len(a.Dims))
 	for i := range dims {
-		dims[i] = a.Dims[i]
-		if !a.Dims[i].Equal(b.Dims[i]) {
+		var ok bool
+		if dims[i], ok = size(a.Dims[i], b.Dims[i]); !ok {
 			dims[i] = s.m.FreshSymbol("u", max(0, min(a.Dims[i].Min(), b.Dims[i].Min())))
 		}
 	}

@@ -35,6 +35,7 @@ type findings struct {
 	rankNeeded bool
 	squeezed   int // squeezes of an axis that may be 1
 	empty      int // Ifs whose results have another rank where they have no elements
+	loops      int // loops that failed, or whose carried values do not keep their form
 	unlike     int // Ifs whose results differ in rank, or are None in one branch
 	// typeless is set when an operator of a user gives a tensor of unknown rank.
 	typeless bool

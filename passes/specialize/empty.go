@@ -41,9 +41,55 @@ func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBo
 	return e, answer, isBool, ok
 }
 
+// size is what an If gives for a size that is a in one block and b in the other, where one expression stands for both. Programs pad what
+// has no suitable size: if pad > 0: x = F.pad(x, (0, pad)), or if n % 8 != 0: x = F.pad(x, (0, 8 - n % 8)). Without
+// padding, the padded size is the size.
+func (m *merger) size(a, b sym.Expr) (sym.Expr, bool) {
+	if a.Equal(b) {
+		return a, true
+	}
+	block, zeros := zeroIn(m.n.Operand(0))
+	none, some := b, a
+	if block == 0 {
+		none, some = a, b
+	}
+	more := some.Sub(none)
+	for _, n := range zeros {
+		if more.Multiple(n) {
+			return some, true
+		}
+		// more is c - n, where n is from 1 to c - 1: that is -n modulo c, which is 0 for 0 as well
+		if c, ok := more.Add(n).Int(); ok && c > 0 && sym.Const(c-1).AtLeast(n) {
+			return none.Add(n.Neg().Mod(sym.Const(c))), true
+		}
+	}
+	return a, false
+}
+
+// zeroIn gives the numbers that are 0 in a block of an If on cond, and the index of that block.
+func zeroIn(cond *ssa.Value) (block int, zeros []sym.Expr) {
+	if d := cond.Def(); d != nil && d.Kind == "aten::__or__" {
+		for _, c := range d.Operands() {
+			if b, z := zeroIn(c); b == 1 {
+				zeros = append(zeros, z...)
+			}
+		}
+		return 1, zeros
+	}
+	if b, n, ok := emptyBranch(cond); ok {
+		return b, []sym.Expr{n}
+	}
+	return 1, nil
+}
+
 // emptyBranch is the index of the block that an If on cond takes for n = 0 only, where n is a number that is not negative.
 func emptyBranch(cond *ssa.Value) (block int, n sym.Expr, ok bool) {
 	d := cond.Def()
+	if d != nil && d.Kind == "aten::Bool" {
+		if v := d.Operand(0); v.Type == ssa.IntType && len(v.Sym) == 1 && v.Sym[0].Min() >= 0 {
+			return 1, v.Sym[0], true
+		}
+	}
 	if d == nil || d.NumOperands() < 2 {
 		return 0, n, false
 	}

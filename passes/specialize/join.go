@@ -87,11 +87,13 @@ func (m *merger) pair(v0, v1 *ssa.Value, t ssa.Type) *ssa.Value {
 	m.rets[0], m.rets[1] = append(m.rets[0], v0), append(m.rets[1], v1)
 	r := m.n.AddResult(t)
 	if t == ssa.IntType {
-		if len(v0.Sym) == 1 && len(v1.Sym) == 1 && v0.Sym[0].Equal(v1.Sym[0]) {
-			r.Sym = v0.Sym
-		} else {
-			r.Sym = []sym.Expr{m.s.m.FreshSymbol("n", minInt)}
+		joined := m.s.m.FreshSymbol("n", minInt)
+		if len(v0.Sym) == 1 && len(v1.Sym) == 1 {
+			if e, ok := m.size(v0.Sym[0], v1.Sym[0]); ok {
+				joined = e
+			}
 		}
+		r.Sym = []sym.Expr{joined}
 	}
 	m.memo[key] = r
 	return r
@@ -108,7 +110,7 @@ func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
 	if r := m.memo[[2]*ssa.Value{v0, v1}]; r != nil {
 		return r
 	}
-	t := m.s.build.joinTensors(t0, t1)
+	t := m.s.build.joinTensorsBy(t0, t1, m.size)
 	if t0.Ranked && t1.Ranked && !t.Ranked && !m.s.opts.openRanks {
 		m.s.unlike++
 		why := fmt.Sprintf("a tensor has %d or %d dimensions depending on data, and an operator behind it needs their number", len(t0.Dims), len(t1.Dims))

@@ -3,6 +3,7 @@ package specialize
 import (
 	"strings"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -39,12 +40,24 @@ func (s *walk) loopOp(o *ssa.Op) {
 	}
 	l.counted = known && trip <= int64(s.opts.UnrollMax) && s.mode == unrolling
 	l.few = known && trip <= maxAliased
+	l.strict = s.opts.peel
 	end := s.try(func() { s.keep(l) })
+	if end.verdict == failed && l.strict {
+		if peeled := s.try(func() { s.peel(l) }); peeled.verdict != failed {
+			peeled.propagate()
+			return
+		}
+		l.strict = false
+		end = s.try(func() { s.keep(l) })
+	}
 	switch {
 	case end.verdict == done:
 		return
 	case end.verdict == mustUnroll:
-	case end.verdict == failed && l.counted && end.failure.d.ID == "alias": // iteration by iteration it may be known
+	case end.verdict == failed && l.counted && (s.opts.peel || end.failure.d.ID == "alias"): // iteration by iteration it may be known
+	case end.verdict == failed:
+		end.failure.found.loops++
+		fallthrough
 	default:
 		end.propagate()
 	}
@@ -58,14 +71,66 @@ func (s *walk) loopOp(o *ssa.Op) {
 	s.keep(l)
 }
 
+// peel evaluates the first iteration of a loop by itself, and keeps the others as a loop. Where what is carried has another form in the
+// first iteration only - a state that begins without dimensions, as None, or in another dtype - the others have one that fits all of them.
+func (s *walk) peel(l *sourceLoop) {
+	run := func() []py.Value {
+		rets := s.iteration(l, l.first, l.inits)
+		rest := *l
+		rest.first, rest.trip, rest.cond, rest.inits = l.first+1, s.vals.intOp("sub", l.trip, py.Int(1)), rets[0], rets[1:]
+		s.keep(&rest)
+		results := make([]py.Value, len(l.op.Results))
+		for i, r := range l.op.Results {
+			results[i] = s.get(r)
+		}
+		return results
+	}
+	var results []py.Value
+	if l.mayBeEmpty() {
+		some := s.vals.scalar("aten::gt", aten.SchemaByName("aten::gt.int"), []py.Value{l.trip, py.Int(0)})[0]
+		if c, known := py.LiteralOf(l.cond); !known || !c.Bool() {
+			some = s.vals.scalar("aten::__and__", aten.SchemaByName("aten::__and__.bool"), []py.Value{some, l.cond})[0]
+		}
+		results = s.both(s.vals.materialize(some), nil, func(side int) []py.Value {
+			if side == 1 {
+				return l.inits
+			}
+			return run()
+		})
+	} else {
+		results = run()
+	}
+	for i, r := range l.op.Results {
+		s.put(r, results[i])
+	}
+}
+
+// iteration evaluates the body of a loop once, and gives the condition of the next iteration and what is carried to it.
+func (s *walk) iteration(l *sourceLoop, i int64, carried []py.Value) []py.Value {
+	s.put(l.body.Params[0], py.Int(i))
+	for k, v := range carried {
+		s.put(l.body.Params[k+1], v)
+	}
+	return s.block(l.body)
+}
+
 // sourceLoop is a loop of the source program.
 type sourceLoop struct {
 	op         *ssa.Op
 	body       *ssa.Block
 	trip, cond py.Value
 	inits      []py.Value
-	counted    bool // it may be unrolled
-	few        bool // it has at most maxAliased iterations
+	counted    bool  // it may be unrolled
+	few        bool  // it has at most maxAliased iterations
+	first      int64 // the index of its first iteration
+	strict     bool  // what is carried keeps its form
+}
+
+// mayBeEmpty reports that the loop may have no iteration.
+func (l *sourceLoop) mayBeEmpty() bool {
+	least, _ := py.ExprOf(l.trip)
+	cond, known := py.LiteralOf(l.cond)
+	return least.Min() < 1 || !known || !cond.Bool()
 }
 
 // computes reports that a block has operators on tensors, besides questions about their shapes.
@@ -112,11 +177,7 @@ func (s *walk) iterate(l *sourceLoop, trip int64, limit int) bool {
 			if i >= int64(limit) {
 				giveUp("a loop has more than %d iterations", limit)
 			}
-			s.put(l.body.Params[0], py.Int(i))
-			for k, v := range carried {
-				s.put(l.body.Params[k+1], v)
-			}
-			rets := s.block(l.body)
+			rets := s.iteration(l, i, carried)
 			carried = rets[1:]
 			c, ok := py.LiteralOf(rets[0])
 			if !ok && i+1 < trip { // behind the last iteration it does not matter
@@ -169,7 +230,11 @@ func (l *loopState) round() {
 	l.n = l.outer.Append("prim::Loop", s.loc, []*ssa.Value{l.trip, l.cond})
 	l.block = l.n.AddBlock()
 	i := l.block.AddParam("", ssa.IntType)
-	i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
+	if trip, ok := py.ExprOf(l.src.trip); ok {
+		i.Sym = []sym.Expr{s.m.FreshIndex("i", trip)}
+	} else {
+		i.Sym = []sym.Expr{s.m.FreshSymbol("i", 0)}
+	}
 	param := func(t ssa.Type) *ssa.Value { return l.block.AddParam("", t) }
 	at := s.moment()
 	s.put(body.Params[0], py.Dyn(i))
@@ -182,6 +247,9 @@ func (l *loopState) round() {
 	l.setCells(func(sl *slot) any { return l.bind(sl, param) })
 	l.relateCarried(xs, last)
 	s.build.cur = l.block
+	if l.src.first > 0 {
+		s.put(body.Params[0], s.vals.intOp("add", py.Dyn(i), py.Int(l.src.first)))
+	}
 	rets := s.block(body)
 	l.again, l.outs = rets[0], rets[1:]
 	l.changes = s.heap.Rewind(at.heap)
@@ -266,7 +334,7 @@ func (l *loopState) close() {
 	for k, sl := range l.slots {
 		x := py.AsValue(l.bind(l.after(sl), result))
 		xs[k] = x
-		if l.mayBeEmpty() {
+		if l.src.mayBeEmpty() {
 			l.relateLoop(x, l.src.inits[k])
 		}
 		l.relateOut(x, l.outs[k], l.start)
@@ -275,13 +343,6 @@ func (l *loopState) close() {
 	}
 	l.setCells(func(sl *slot) any { return l.bind(l.after(sl), result) })
 	l.relateCarried(xs, last)
-}
-
-// mayBeEmpty reports that the loop may have no iteration.
-func (l *loopState) mayBeEmpty() bool {
-	least, _ := py.ExprOf(l.src.trip)
-	cond, known := py.LiteralOf(l.src.cond)
-	return least.Min() < 1 || !known || !cond.Bool()
 }
 
 // relateOut records what the result x of a loop may share memory with, given

@@ -6,6 +6,7 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -238,6 +239,17 @@ func (l *loopState) refuse(why string) {
 	l.s.fail("loop-carried", "%s", why)
 }
 
+// unranked notes that a carried tensor does not keep its rank.
+func (l *loopState) unranked() {
+	l.s.loops++
+	if l.src.strict {
+		l.s.fail("loop-carried", "a loop-carried tensor changes its rank")
+	}
+	if !l.s.opts.openRanks {
+		l.s.openRank(diag.Diagnostic{Op: string(l.src.op.Kind), Message: "a loop-carried tensor has another number of dimensions in later iterations, and an operator behind it needs their number"})
+	}
+}
+
 func listContent(x any, changes journal.Changes) *py.ListState {
 	switch x := x.(type) {
 	case *py.ListState:
@@ -407,6 +419,7 @@ func (l *loopState) widenTensor(sl *slot, t *ssa.TensorType) bool {
 		if l.counted {
 			l.s.unroll("a loop-carried tensor changes its rank")
 		}
+		l.unranked()
 		sl.typ, sl.wide = ssa.Unranked(have.DType), nil
 		return true
 	}

@@ -32,9 +32,11 @@ type Options struct {
 	nonEmpty bool
 	// plural takes dynamic axes that are squeezed to be 2 or more: the model refuses others at run time.
 	plural bool
+	// peel evaluates the first iteration of a loop by itself where what is carried changes its form, and unrolls loops that cannot stay.
+	peel bool
 	// split evaluates what follows an If once for each branch, if these give values of unlike form.
 	split bool
-	// openRanks lets ranks be open that differ between the branches of an If: the pass lower says what needs them.
+	// openRanks lets ranks be open that differ between the branches of an If or the iterations of a loop: the pass lower says what needs them.
 	openRanks bool
 }
 
@@ -42,8 +44,8 @@ type Options struct {
 // come as *diag.List; warnings are returned beside.
 //
 // A program is tried as it is first. Where an operator needs a rank that is not
-// known then, it is tried again for axes of 2 and more, for tensors that have
-// elements, and with the paths split at Ifs that give values of unlike form.
+// known then, it is tried again for axes of 2 and more, with the first iteration of loops by
+// itself, for tensors that have elements, and with the paths split at Ifs that give values of unlike form.
 func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	src := m.Main()
 	if src == nil {
@@ -62,6 +64,10 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 		opts.plural = true
 		found, err = run(m, opts)
 	}
+	if err != nil && found.loops > 0 {
+		opts.peel = true
+		found, err = run(m, opts)
+	}
 	if err != nil && found.empty > 0 {
 		opts.nonEmpty = true
 		found, err = run(m, opts)
@@ -70,15 +76,31 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 		opts.split = true
 		found, err = run(m, opts)
 	}
-	if err != nil && found.unlike > 0 {
+	if err != nil && (found.unlike > 0 || found.loops > 0) {
 		opts.split, opts.openRanks = false, true
 		found, err = run(m, opts)
 	}
-	warnings := &diag.List{Table: &m.Locs, Items: found.warnings}
+	warnings := &diag.List{Table: &m.Locs, Items: distinct(found.warnings)}
 	if err != nil {
 		return warnings, first
 	}
 	return warnings, nil
+}
+
+// distinct leaves out what was said before: an operator of a loop that is unrolled, or of a path that is split, says it each time.
+func distinct(ds []diag.Diagnostic) (out []diag.Diagnostic) {
+	type key struct {
+		loc         diag.Loc
+		op, message string
+	}
+	seen := map[key]bool{}
+	for _, d := range ds {
+		if k := (key{d.Loc, d.Op, d.Message}); !seen[k] {
+			seen[k] = true
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // run is one try at the program. On failure the module is as it was.

@@ -37,6 +37,7 @@ type atom struct {
 	args []Expr
 	free []string // of a summary: the symbols that it depends on, sorted
 	min  int64    // smallest value
+	max  *Expr    // an upper bound of the value, of symbols that are known where this one is; nil if there is none
 }
 
 // Const is a known integer.
@@ -45,6 +46,11 @@ func Const(n int64) Expr { return Expr{n: n} }
 // Symbol is an unknown integer that is at least min (0 for sizes).
 func Symbol(name string, min int64) Expr {
 	return fromAtom(&atom{key: name, min: min})
+}
+
+// Bounded is an unknown integer from min to max, such as the index of an iteration. What is known of max is known of it.
+func Bounded(name string, min int64, max Expr) Expr {
+	return fromAtom(&atom{key: name, min: min, max: &max})
 }
 
 // varyPrefix starts the names of symbols that Varying makes.
@@ -264,7 +270,7 @@ func opaque(op string, args ...Expr) Expr {
 		b.WriteString(")")
 	}
 	a.key = b.String()
-	a.min = atomMin(a)
+	a.min, a.max = atomMin(a), atomMax(a)
 	return fromAtom(a)
 }
 
@@ -311,28 +317,119 @@ func atomMin(a *atom) int64 {
 	return minInt
 }
 
+// atomMax is a number that the value of an atom does not exceed, nil if none is known.
+func atomMax(a *atom) *Expr {
+	hi := func(i int) int64 { return a.args[i].most() }
+	most := int64(maxInt)
+	switch a.op {
+	case "//":
+		if _, c, ok := a.quotient(); ok && hi(0) != maxInt {
+			return new(Const(hi(0)).FloorDiv(Const(c)))
+		}
+	case "min":
+		most = hi(0)
+		for i := range a.args {
+			most = min(most, hi(i))
+		}
+	case "max":
+		most = hi(0)
+		for i := range a.args {
+			most = max(most, hi(i))
+		}
+	}
+	if most == maxInt {
+		return nil
+	}
+	return new(Const(most))
+}
+
+// most is an upper bound of the value, the greatest int64 if none is known.
+func (e Expr) most() int64 {
+	if e.p == nil {
+		return e.n
+	}
+	if m := e.Neg().Min(); m != minInt {
+		return -m
+	}
+	return maxInt
+}
+
+// maxCoef is the greatest coefficient of which products are computed for a bound: they fit 64 bits.
+const maxCoef = 1 << 31
+
+func (t term) large() bool { return t.coef > maxCoef || t.coef < -maxCoef }
+
 // Min is a lower bound of the value, the least int64 if none is known.
-func (e Expr) Min() int64 {
+func (e Expr) Min() int64 { return e.minWithin(maxBounds) }
+
+// maxBounds is how often all bounds of a term are tried; behind that only the first one is.
+const maxBounds = 4
+
+func (e Expr) minWithin(tries int) int64 {
 	if e.p == nil {
 		return e.n
 	}
 	total := int64(0)
-	for _, t := range e.p.terms {
+	for i, t := range e.p.terms {
+		if len(t.atoms) > 0 && t.coef < 0 {
+			return e.minWithout(i, tries)
+		}
 		m := int64(1)
 		for _, a := range t.atoms {
-			if a.min < 0 || a.min > 1<<31 {
+			if a.min < 0 || a.min > maxCoef {
 				if len(t.atoms) > 1 || a.min == minInt {
 					return minInt
 				}
 			}
 			m *= a.min
 		}
-		if len(t.atoms) > 0 && t.coef < 0 {
-			return minInt
+		part := t.coef * m
+		if m != 0 && part/m != t.coef || part > 0 && total+part < total || part < 0 && total+part > total {
+			return minInt // beyond 64 bits
 		}
-		total += t.coef * m
+		total += part
 	}
 	return total
+}
+
+// minWithout is Min where the term with index i has a negative coefficient: a bound takes the place of an atom, which may cancel other
+// terms. The best bound is the greatest.
+func (e Expr) minWithout(i, tries int) int64 {
+	best := int64(minInt)
+	replace := func(i int, bound Expr, by int64) {
+		if best != minInt && tries <= 0 || by > maxCoef || by < -maxCoef || slices.ContainsFunc(bound.terms(), term.large) {
+			return
+		}
+		rest := build(slices.Delete(slices.Clone(e.p.terms), i, i+1))
+		best = max(best, rest.Add(bound.Mul(Const(by))).minWithin(tries-1))
+	}
+	if t := e.p.terms[i]; len(t.atoms) == 1 {
+		if n, c, ok := t.atoms[0].quotient(); ok && t.coef%c == 0 { // c * (n // c) <= n
+			replace(i, n, t.coef/c)
+		}
+		if t.atoms[0].max != nil {
+			replace(i, *t.atoms[0].max, t.coef)
+		}
+	}
+	for i, t := range e.p.terms {
+		if len(t.atoms) != 1 || t.coef < 0 {
+			continue
+		}
+		if n, c, ok := t.atoms[0].quotient(); ok && t.coef%c == 0 { // c * (n // c) >= n - (c - 1)
+			replace(i, n.Sub(Const(c-1)), t.coef/c)
+			break
+		}
+	}
+	return best
+}
+
+// quotient gives n and c of n // c, where c is a positive number.
+func (a *atom) quotient() (n Expr, c int64, ok bool) {
+	if a.op != "//" {
+		return n, 0, false
+	}
+	c, ok = a.args[1].Int()
+	return a.args[0], c, ok && c > 0
 }
 
 // Compare orders two expressions where the bounds allow it: ok is false if
@@ -389,12 +486,19 @@ func (e Expr) FloorDiv(f Expr) Expr {
 		return q
 	}
 	if b, ok := f.Int(); ok && b > 0 {
-		// (b*q + r) // b = q + r // b
+		if ts := e.terms(); ts[0].coef < 0 && ts[0].coef > minInt { // (-n) // b = -((n + b - 1) // b)
+			return e.Neg().Add(Const(b - 1)).FloorDiv(f).Neg()
+		}
+		// (b*q + r) // b = q + r // b, and so a number in e is from 0 to b - 1
 		var whole, rest []term
 		for _, t := range e.terms() {
-			if t.coef%b == 0 {
+			switch r := Const(t.coef).Mod(f).n; {
+			case r == 0:
 				whole = append(whole, term{t.coef / b, t.atoms})
-			} else {
+			case len(t.atoms) == 0 && r != t.coef:
+				whole = append(whole, term{(t.coef - r) / b, nil})
+				rest = append(rest, term{r, nil})
+			default:
 				rest = append(rest, t)
 			}
 		}
@@ -472,6 +576,18 @@ func (e Expr) Divide(f Expr) (Expr, bool) {
 	return e.exactDiv(f)
 }
 
+// Multiple reports that e is a known multiple of f.
+func (e Expr) Multiple(f Expr) bool {
+	et, ft := e.terms(), f.terms()
+	if len(et) == 0 {
+		return true
+	}
+	if len(et) != len(ft) || et[0].coef%ft[0].coef != 0 {
+		return false
+	}
+	return e.Equal(f.Mul(Const(et[0].coef / ft[0].coef)))
+}
+
 // Mod is e % f with the sign of f, as in Python.
 func (e Expr) Mod(f Expr) Expr {
 	if _, ok := e.exactDiv(f); ok && !f.Is(0) {
@@ -485,6 +601,9 @@ func (e Expr) Mod(f Expr) Expr {
 			}
 			return Const(r)
 		}
+	}
+	if c, ok := f.Int(); ok && c > 0 { // one form for multiples: n - n % c is c * (n // c), of which c can be cancelled
+		return e.Sub(f.Mul(e.FloorDiv(f)))
 	}
 	return opaque("%", e, f)
 }

@@ -27,7 +27,11 @@ func leaf(r *rand.Rand) node {
 		return node{Const(n), func(map[string]int64) int64 { return n }}
 	}
 	name := string(rune('a' + r.IntN(3)))
-	return node{Symbol(name, 1), func(env map[string]int64) int64 { return env[name] }}
+	e := Symbol(name, 1)
+	if name == "b" {
+		e = Bounded(name, 1, Const(9))
+	}
+	return node{e, func(env map[string]int64) int64 { return env[name] }}
 }
 
 func random(r *rand.Rand, depth int) node {
@@ -69,6 +73,9 @@ func TestRandom(t *testing.T) {
 		}
 		if m := n.e.Min(); want < m {
 			t.Fatalf("%s at %v is %d, below its bound %d", n.e, env, want, m)
+		}
+		if m := n.e.most(); want > m {
+			t.Fatalf("%s at %v is %d, above its bound %d", n.e, env, want, m)
 		}
 		if back, err := Parse(n.e.String()); err != nil {
 			t.Fatal(err)
@@ -124,6 +131,53 @@ func BenchmarkGrow(b *testing.B) {
 		for i := range int64(100) {
 			x = x.Max(Symbol("m", 1).Add(Const(i))).FloorDiv(Const(2))
 		}
+	}
+}
+
+// The windows of a loop are whole where the index of its last iteration says so.
+func TestBounded(t *testing.T) {
+	i := Bounded("i", 0, Const(31))
+	end := i.Mul(Const(512)).Add(Const(512))
+	if e := end.Minimum(Const(32 * 512)); !e.Equal(end) {
+		t.Errorf("a window within the tensor ends at %s", e)
+	}
+	if e := end.Minimum(Const(32*512 - 1)); e.Equal(end) {
+		t.Error("the last window is cut off, which is not seen")
+	}
+	n := Symbol("n", 1)
+	j := Bounded("j", 0, n.Sub(Const(1)))
+	end = j.Mul(Const(512)).Add(Const(512))
+	if e := end.Minimum(n.Mul(Const(512))); !e.Equal(end) {
+		t.Errorf("a window within the tensor ends at %s", e)
+	}
+	if m := i.Mul(Const(1 << 62)).Neg().Min(); m != minInt {
+		t.Errorf("a bound beyond 64 bits is %d", m)
+	}
+}
+
+// What is left of a division has one form, whose multiples and bounds are seen.
+func TestRemainders(t *testing.T) {
+	n, c := Symbol("n", 0), Const(512)
+	rest := n.Mod(c)
+	same := func(what string, got, want Expr) {
+		if !got.Equal(want) {
+			t.Errorf("%s is %s, want %s", what, got, want)
+		}
+	}
+	up := n.Add(Const(511)).FloorDiv(c)
+	same("a size without its rest", n.Sub(rest), c.Mul(n.FloorDiv(c)))
+	same("padded by (c - n % c) % c", n.Add(c.Sub(rest).Mod(c)), c.Mul(up))
+	same("padded by -n % c", n.Add(n.Neg().Mod(c)), c.Mul(up))
+	same("the chunks of the padded size", n.Add(n.Neg().Mod(c)).FloorDiv(c), up)
+	same("-(-n // c)", n.Neg().FloorDiv(c).Neg(), up)
+	same("(n - 1) // 2 + 1", n.Sub(Const(1)).FloorDiv(Const(2)).Add(Const(1)), n.Add(Const(1)).FloorDiv(Const(2)))
+	same("min(n % c, c)", rest.Minimum(c), rest)
+	same("max(n % c, 0)", rest.Max(Const(0)), rest)
+	if rest.Min() != 0 || rest.most() != 511 {
+		t.Errorf("n %% c is from %d to %d", rest.Min(), rest.most())
+	}
+	if m := n.Sub(Const(1)); !m.Mul(Const(-3)).Multiple(m) || m.Multiple(n) || n.Multiple(Const(1)) {
+		t.Error("multiples are not seen, or seen where there are none")
 	}
 }
 

@@ -315,6 +315,27 @@ for k in range(n):
     z, w = w, z * w
 return torch.view_as_real(z), torch.view_as_real(torch.fft.fft(w)), w.abs()
 """, "x: Tensor, n: int", (r(3, 2), 3)),
+    ("chunks", """
+if x.size(1) % 4:
+    x = torch.constant_pad_nd(x, [0, 4 - x.size(1) % 4])
+state = torch.zeros([0])
+out: List[Tensor] = []
+for k in range(0, x.size(1), 4):
+    y = x[:, k:k + 4].reshape(-1, 4)
+    if len(state) == 0:
+        state = y * 0
+    state = state * 0.5 + y
+    out.append(state.sum(1, keepdim=True))
+return torch.cat(out, 1), state
+""", "x: Tensor", (r(2, 10),)),
+    ("first_iteration", """
+total, state = torch.zeros([2], dtype=torch.int64), torch.zeros([0])
+for k in range(max(n, 1)):
+    y = x[k % x.size(0)]
+    total = total + y
+    state = torch.stack([y, y]) if len(state) == 0 else state * 0.5 + y
+return total, state
+""", "x: Tensor, n: int", (r(3, 2), 3)),
     ("message", """
 text = str(int(x.max()))
 text = "n " if text.isnumeric() else text.upper() + "%d" % int(x.min())

@@ -60,7 +60,11 @@ var symbolicFunctions = map[string]*symbolicFunction{
 		return e[0].Mod(e[1]), true
 	}},
 	"__range_length": {3, func(e []sym.Expr) (sym.Expr, bool) {
-		return e[1].Sub(e[0]).Max(sym.Const(0)), e[2].Is(1)
+		step, ok := e[2].Int()
+		if !ok || step < 1 {
+			return sym.Expr{}, false
+		}
+		return e[1].Sub(e[0]).Add(sym.Const(step - 1)).FloorDiv(e[2]).Max(sym.Const(0)), true
 	}},
 	"__derive_index": {3, func(e []sym.Expr) (sym.Expr, bool) { return e[1].Add(e[0].Mul(e[2])), true }},
 }
