@@ -6,6 +6,7 @@ architecture (parts of a nested configuration as text_config.hidden_size). Value
 import csv
 import json
 import os
+import re
 
 import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
@@ -49,7 +50,7 @@ def shrink(values, general, special, prefix=""):
         path = prefix + key
         if path in special:
             out[key] = special[path]
-        elif isinstance(value, dict) and key.endswith("_config"):
+        elif isinstance(value, dict) and (key.endswith("_config") or "model_type" in value):
             own = {"model_type": value["model_type"]} if "model_type" in value else {}
             out[key] = {**own, **differing(value), **shrink(value, general, special, path + ".")}
         elif key in general and isinstance(value, int) and not isinstance(value, bool) and (value > general[key] or key.endswith("_token_id")):
@@ -85,10 +86,14 @@ def shrink(values, general, special, prefix=""):
     return out
 
 
-def tiny(model):
-    """The tiny configuration of an architecture, as transformers calls it: qwen3_moe."""
+COUNTS = re.compile(r"vocab_size|.*layers|n_layer|depth|.*_token_id|.*_token_index")
+
+
+def tiny(model, thin=True):
+    """The tiny configuration of an architecture, as transformers calls it: qwen3_moe. If not thin, its layers are as wide as by default, and
+    few: some widths of an architecture have to fit each other."""
     rows = list(table())
-    general = {a: v for m, a, v in rows if m == "*"}
+    general = {a: v for m, a, v in rows if m == "*" and (thin or COUNTS.fullmatch(a))}
     special = {a: v for m, a, v in rows if m == model and not a.startswith("_")}
     cls = CONFIG_MAPPING[model]
     try:
@@ -96,7 +101,8 @@ def tiny(model):
     except Exception:  # one that has no defaults: the table has to say all
         values = {}
     values.update({k: None for k in special if "." not in k and k not in values})
-    return cls(**shrink(values, general, special))
+    made = shrink(values, general, special)
+    return cls(**{k: v for k, v in made.items() if not isinstance(getattr(cls, k, None), property)})  # what follows from other attributes
 
 
 def draw(model):
@@ -114,6 +120,31 @@ def draw(model):
                 low, high = (0.8, 1.2) if p.flatten()[0] == 1 else (-0.1, 0.1)
                 p.uniform_(low, high, generator=generator)
     return model
+
+
+MOST = 100_000_000  # weights of a model
+
+
+def instance(from_config, config, name, thin):
+    """The model of a configuration, with weights that are drawn."""
+    torch.manual_seed(0)
+    options = {"attn_implementation": option(name, "_attn_implementation")}
+    if not thin:
+        with torch.device("meta"):
+            if (n := sum(p.numel() for p in from_config(config, **options).parameters())) > MOST:
+                raise ValueError(f"{n} weights")
+    return draw(from_config(config, **options).float()).eval()
+
+
+def either(build, name):
+    """What build(name, thin) gives for the thin model, else for one with layers of their default width, else the error of the thin one."""
+    try:
+        return build(name, True)
+    except Exception as tiny:
+        try:
+            return build(name, False)
+        except Exception:
+            raise tiny
 
 
 def option(model, name, default=None):

@@ -2,6 +2,7 @@
 import inspect
 
 import torch
+import transformers
 from transformers import AutoModelForCausalLM
 from transformers.exporters.utils import apply_patches
 import transformers.exporters.exporter_dynamo  # noqa: F401  registers the patches
@@ -102,16 +103,22 @@ def follows(runs, all, said):
     return True
 
 
-def make(name):
-    """(programs, what PyTorch says of the tokens) of an architecture."""
-    torch.manual_seed(0)
-    config = configs.tiny(name)
-    model = configs.draw(AutoModelForCausalLM.from_config(config, attn_implementation=configs.option(name, "_attn_implementation")).float()).eval()
+def build(name, thin):
+    """The model of an architecture, the size of its vocabulary, whether it keeps a cache, and what it says when its tokens are fed back."""
+    config = configs.tiny(name, thin)
+    from_config = AutoModelForCausalLM.from_config
+    if part := configs.option(name, "_part"):
+        config, from_config = getattr(config, part), getattr(transformers, auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[name])._from_config
+    model = configs.instance(from_config, config, name, thin)
     text = config.get_text_config(decoder=True)
     vocabulary = getattr(text, "vocab_size", None) or 80
-
     keeps = configs.option(name, "_cache", True)
-    said = chain(Decoder(model, keeps), *prompt(vocabulary, 2, 5))
+    return model, vocabulary, keeps, chain(Decoder(model, keeps), *prompt(vocabulary, 2, 5))
+
+
+def make(name):
+    """(programs, what PyTorch says of the tokens) of an architecture."""
+    model, vocabulary, keeps, said = configs.either(build, name)
     with apply_patches("dynamo"):
         first = Decoder(model, keeps)
         masks = 2 if first.masked else 1

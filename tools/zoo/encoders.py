@@ -176,12 +176,16 @@ def given(model, config, sizes=((2, 9), (3, 12))):
     raise error
 
 
+def build(name, thin):
+    """The model of an architecture, and what it takes (given)."""
+    config = configs.tiny(name, thin)
+    model = configs.instance(AutoModel.from_config, config, name, thin)
+    return model, *given(model, config)
+
+
 def make(name):
     """(programs, None) of an architecture."""
-    torch.manual_seed(0)
-    config = configs.tiny(name)
-    model = configs.draw(AutoModel.from_config(config, attn_implementation=configs.option(name, "_attn_implementation")).float()).eval()
-    names, samples, axes, fixed = given(model, config)
+    model, names, samples, axes, fixed = configs.either(build, name)
     with apply_patches("dynamo"):
         module = Forward(model, names, fixed)
         with torch.no_grad():
