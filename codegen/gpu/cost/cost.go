@@ -97,6 +97,7 @@ func Measure(p *plan.Plan, env map[string]int64, o Options) ([]*Launch, []Skippe
 	}
 	var out []*Launch
 	var skipped []Skipped
+	same := map[string]*Launch{} // launches that differ only in what the buffers are
 	for i, s := range p.Steps {
 		skip := func(reason string) { skipped = append(skipped, Skipped{plan.NodeName(s.Op), reason}) }
 		switch {
@@ -117,11 +118,19 @@ func Measure(p *plan.Plan, env map[string]int64, o Options) ([]*Launch, []Skippe
 		if m.blocks == 0 {
 			continue
 		}
+		key := fmt.Sprint(s.Kernel.Name, m.grid, m.sizes, m.scalars)
+		if l := same[key]; l != nil {
+			c := *l
+			c.Step, c.Node = s, plan.NodeName(s.Op)
+			out = append(out, &c)
+			continue
+		}
 		m.Seed += uint64(i)
 		l, err := m.launch()
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: kernel %s: %w", plan.NodeName(s.Op), s.Kernel.Name, err)
 		}
+		same[key] = l
 		out = append(out, l)
 	}
 	return out, skipped, nil
@@ -129,12 +138,13 @@ func Measure(p *plan.Plan, env map[string]int64, o Options) ([]*Launch, []Skippe
 
 type measure struct {
 	Options
-	step   *plan.Step
-	env    map[string]int64
-	grid   [3]int
-	blocks int64
-	sizes  []int64 // of the buffers, in bytes, in the order of the parameters
-	args   []sim.Arg
+	step    *plan.Step
+	env     map[string]int64
+	grid    [3]int
+	blocks  int64
+	sizes   []int64 // of the buffers, in bytes, in the order of the parameters
+	scalars []int64
+	args    []sim.Arg
 }
 
 func (m *measure) eval(e sym.Expr) (int64, bool) { return e.Eval(m.env) }
@@ -158,6 +168,7 @@ func (m *measure) sized() bool {
 				return false
 			}
 			m.args = append(m.args, sim.I32(int32(n)))
+			m.scalars = append(m.scalars, n)
 			continue
 		}
 		v := m.step.Args[next].Value
