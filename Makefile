@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -64,6 +64,10 @@ ptxas: ## registers and spills of every kind of kernel; PTXAS=FILE names the ass
 # which traced cases run on the device without a host step, and which operators have host steps; RUN=1 runs them in the simulator too
 gpu-coverage: ## traced cases without a host step on a GPU, and what is on the host; CASES=DIR, FILTER, RUN=1 (half an hour)
 	$(GO) run ./tools/gpucoverage --cases $(or $(CASES),out/cases) $(if $(FILTER),--filter '$(FILTER)') $(if $(RUN),--run)
+
+# what kernels and models cost by count, into codegen/gpu/README.md; PTXAS=FILE tells registers anew, else those of the last time count
+gpu-report: ## bytes, instructions, occupancy and rooflines of GPU kernels, into codegen/gpu/README.md (minutes); PTXAS=FILE
+	$(if $(filter file,$(origin PTXAS)),,ATON_PTXAS=$(PTXAS)) $(GO) run ./tools/gpureport --write codegen/gpu/README.md
 
 # every kernel of the emitters' tables from its IR, from our PTX and from that of every llc on PATH, bit by bit (minutes)
 gpu-routes: ## every kernel from its IR, its PTX and that of every llc on PATH (minutes)

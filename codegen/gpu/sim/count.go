@@ -122,7 +122,35 @@ func (w *worker) tally(in *inst) {
 		}
 		c.wavefronts(inner, size)
 		c.sectors(outer, size, in.dir)
+		if w.Touched != nil {
+			w.touch(outer, in.dir)
+		}
 	})
+}
+
+// touch tells which sectors an access touches, by ascending addresses.
+func (w *worker) touch(addr []uint64, dir direction) {
+	for i := 0; i < len(addr); {
+		number, off := unbias(addr[i])
+		first := off / SectorSize
+		last := first
+		for i++; i < len(addr); i++ {
+			n, off := unbias(addr[i])
+			if n != number || off/SectorSize > last+1 {
+				break
+			}
+			last = off / SectorSize
+		}
+		if number <= 0 || number >= len(w.bufs) || first < 0 { // the access itself is a fault
+			continue
+		}
+		if dir != writes {
+			w.Touched(w.bufs[number], first, last, false)
+		}
+		if dir != reads {
+			w.Touched(w.bufs[number], first, last, true)
+		}
+	}
 }
 
 // wavefronts counts the passes over shared memory of threads that go together, which want at most as many words as there are banks.

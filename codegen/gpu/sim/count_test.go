@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/llir/llvm/ir/types"
@@ -104,5 +106,40 @@ func TestCountElementwise(t *testing.T) {
 	got := stats.Counts
 	if got.Read != 8*n || got.Written != 4*n || got.Sectors != 12*n/sim.SectorSize || got.Uncoalesced() != 0 || got.Flops != n {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Launch.Touched is told the runs of sectors of an access, and whether it writes.
+func TestTouched(t *testing.T) {
+	x, y := gputest.Array("x", types.Float, true), gputest.Array("y", types.Float, true)
+	b := gputest.New("k", x, y)
+	tid := b.Sreg("tid.x")
+	v := b.Load(x, b.C.NewMul(tid, i32(16))) // every other sector
+	b.Store(y, tid, v)
+	b.Return()
+	k, err := sim.FromIR(b.F)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := sim.NewBuffer(make([]byte, 4096)), sim.NewBuffer(make([]byte, 4096))
+	var got []string
+	_, err = k.Run(sim.Launch{Grid: [3]int{1}, Block: [3]int{32}, Args: []sim.Arg{sim.Ptr(in), sim.Ptr(out)}, Count: true,
+		Touched: func(b *sim.Buffer, first, last int64, write bool) {
+			if b == in != write {
+				got = append(got, fmt.Sprintf("%d-%d", first, last))
+			} else {
+				t.Errorf("sectors %d to %d, write %v, of the other buffer", first, last, write)
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for i := range 32 {
+		want = append(want, fmt.Sprintf("%d-%d", 2*i, 2*i))
+	}
+	want = append(want, "0-3")
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

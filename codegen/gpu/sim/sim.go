@@ -76,6 +76,10 @@ type Launch struct {
 	Count       bool    // fill Stats.Counts
 	Steps       int64   // instructions a block may run before it counts as hanging; 0 is 1<<26
 	Most        int64   // lane instructions of all blocks before the run ends with ErrBudget; 0 is no bound
+
+	// Touched, if set besides Count, is told the sectors, from first to last, of a buffer that an access of a warp touches, by several
+	// goroutines at a time. An access of scattered threads touches several such runs.
+	Touched func(b *Buffer, first, last int64, write bool)
 }
 
 // ErrBudget says that a launch takes more lane instructions than Launch.Most. It blames no kernel.
