@@ -134,6 +134,8 @@ def programs():
     yield "one_std", "x.std(0), x.var(0)", (torch.ones(2, 3),), (torch.ones(1, 3),)
     yield "one_broadcast", "x + x.t()", (torch.ones(3, 3),), (torch.ones(1, 1),)
     yield "one_transpose", "x.transpose(1, 0).contiguous().view(-1)", (torch.arange(6.0).reshape(2, 3),), (torch.arange(3.0).reshape(1, 3),)
+    # a window that is the whole plane, of any size
+    yield "plane_pool", f"{f}avg_pool2d(x, x.shape[2:]), {f}max_pool2d(x, x.shape[2:]), {f}avg_pool1d(x[0], x.shape[3:])", (image((1, 1), value=7),), (torch.arange(40.0).reshape(1, 1, 5, 8),)
 
 
 def module(expression):
