@@ -141,6 +141,9 @@ def programs():
     yield "complex_full", ", ".join(f"torch.view_as_real({e} * torch.view_as_complex(x))" for e in (
         f"torch.full(x.shape[:1], 1.5, {c64})", "torch.full([3], 1 - 2j)", f"torch.zeros(x.shape[0], {c64})", f"torch.ones(3, {c64})", f"torch.full_like(x[:, 0], 2, {c64})",
         f"torch.zeros_like(torch.view_as_complex(x), {c64})", f"x.new_ones(3, {c64})")), (torch.tensor([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]]),), None
+    # the longest of several sequences is another one for other sizes
+    rnn = "torch.nn.utils.rnn."
+    yield "pad_sequence", f"{rnn}pad_sequence([x, y]), {rnn}pad_sequence([y, x[:2], x], True, -1.5), {rnn}pad_sequence([x[:, 0], y[:, 0]], padding_side='left')", (torch.arange(6.0).reshape(3, 2), torch.ones(5, 2)), (torch.arange(8.0).reshape(4, 2), torch.ones(2, 2))
 
 
 def module(expression):
