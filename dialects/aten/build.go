@@ -134,8 +134,12 @@ func (l *Lowering) shapeOf(x *ssa.Value) *ssa.Value { return l.Op("Shape", x) }
 // expand broadcasts to a shape in a rank 1 int64 tensor.
 func (l *Lowering) expand(x, shape *ssa.Value) *ssa.Value { return l.Op("Expand", x, shape) }
 
-// fill makes a tensor of the shape in a rank 1 int64 tensor, all v.
+// fill makes a tensor of the shape in a rank 1 int64 tensor, all v; of a complex type, the pair of two.
 func (l *Lowering) fill(shape *ssa.Value, d tensor.DType, v ssa.Literal) *ssa.Value {
+	if d.IsComplex() {
+		c := v.Complex()
+		return l.Pair(l.fill(shape, RealOf(d), ssa.Float(real(c))), l.fill(shape, RealOf(d), ssa.Float(imag(c))))
+	}
 	one := l.fillValue(d, v)
 	return l.OpA("ConstantOfShape", []ssa.Attr{attr("value", ssa.TensorValue(one))}, shape)
 }

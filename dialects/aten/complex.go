@@ -496,10 +496,8 @@ func complexFill(l *Lowering) *ssa.Value {
 
 // complexLike makes a tensor of one real number in the type of a complex one, or in a real type.
 func complexLike(l *Lowering) *ssa.Value {
-	if d := l.DTypeArg("dtype"); d != tensor.Undefined && d.IsComplex() {
-		l.Fail("a complex type besides that of self")
-	} else if d != tensor.Undefined {
-		return l.onParts(0)[0]
+	if l.DTypeArg("dtype") != tensor.Undefined {
+		return l.onParts(0)[0] // of that type, a complex one too
 	}
 	x := l.onParts(0)[0]
 	return l.Pair(x, l.fill(l.shapeOf(x), l.DType(x), ssa.Int(0)))

@@ -117,7 +117,7 @@ func (l *Lowering) filled(x *ssa.Value, name string) *ssa.Value {
 
 // full makes a tensor of a shape that holds the number of an argument.
 func (l *Lowering) full(shape *ssa.Value, d tensor.DType, name string) *ssa.Value {
-	if lit, ok := LiteralOf(l.must(name)); ok && lit.IsNumber() && lit.Kind != ssa.ComplexLit {
+	if lit, ok := LiteralOf(l.must(name)); ok && lit.IsNumber() && (lit.Kind != ssa.ComplexLit || d.IsComplex()) {
 		return l.fill(shape, d, lit)
 	}
 	v := l.Tensor(name)

@@ -1,9 +1,11 @@
 package aten
 
 import (
+	"math"
+	"slices"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
-	"math"
 )
 
 // joining holds operators that join tensors, repeat them, or reorder their elements.
@@ -13,6 +15,7 @@ var joining = Defs{
 	"aten::concatenate":            {Doc: "cat", Lower: lowerCat},
 	"aten::stack":                  {Doc: "joins tensors along a new dimension", Lower: lowerStack},
 	"aten::_stack":                 {Doc: "stack", Lower: lowerStack},
+	"aten::pad_sequence":           {Doc: "tensors of several lengths along a new dimension, filled up to the longest", Lower: lowerPadSequence},
 	"aten::hstack":                 {Doc: "joins columns", Lower: lowerHstack},
 	"aten::vstack":                 {Doc: "joins rows", Lower: lowerVstack},
 	"aten::row_stack":              {Doc: "vstack", Lower: lowerVstack},
@@ -108,6 +111,46 @@ func lowerStack(l *Lowering) *ssa.Value {
 		vs[i] = l.unsqueeze(vs[i], at)
 	}
 	return l.concatV(at, vs...)
+}
+
+// lowerPadSequence fills tensors up along their first dimension, in the type of
+// the first one (ATen/native/PackedSequence.cpp).
+func lowerPadSequence(l *Lowering) *ssa.Value {
+	vs := l.Tensors("sequences")
+	if len(vs) == 0 {
+		l.Fail("received an empty list of sequences")
+	}
+	batch, before := int64(1), false
+	if l.Bool("batch_first") {
+		batch = 0
+	}
+	if l.HasArg("padding_side") {
+		before = l.Str("padding_side") == "left"
+	}
+	d, rank := l.DType(vs[0]), l.Rank(vs[0])
+	if rank == 0 {
+		l.Fail("sequences of rank 0")
+	}
+	longest := l.sizeOf(vs[0], 0)
+	for _, v := range vs[1:] {
+		longest = l.greatestSize(longest, l.sizeOf(v, 0))
+	}
+	for i, v := range vs {
+		if l.Rank(v) != rank {
+			l.Fail("sequences of several ranks")
+		}
+		v = l.Cast(v, d)
+		if missing := l.subSize(longest, l.sizeOf(v, 0)); !missing.Known || !missing.Expr.Is(0) {
+			rest := append([]Size{missing}, l.sizesOf(v, 1, rank)...)
+			parts := []*ssa.Value{v, l.full(l.sizeTensor(rest), d, "padding_value")}
+			if before {
+				slices.Reverse(parts)
+			}
+			v = l.concatV(0, parts...)
+		}
+		vs[i] = l.unsqueeze(v, batch)
+	}
+	return l.concatV(batch, vs...)
 }
 
 // joinSequence joins the tensors of a list of unknown length. at gives, for the

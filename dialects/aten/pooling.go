@@ -1,6 +1,8 @@
 package aten
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -55,6 +57,36 @@ func (l *Lowering) poolArgs(n int) poolArgs {
 	return p
 }
 
+// wholePlane tells whether the one window of a pooling is all of its input, of
+// n spatial axes: a kernel of x.shape[2:], which need not be constants.
+func (l *Lowering) wholePlane(n int) bool {
+	if l.IsConst("kernel_size") {
+		return false // what is known goes the usual way
+	}
+	kernel := l.sizes("kernel_size")
+	if len(kernel) == 1 {
+		kernel = slices.Repeat(kernel, n)
+	}
+	x := l.Tensor("self")
+	first := l.Rank(x) - n
+	if first < 1 || len(kernel) != n {
+		return false
+	}
+	for i, k := range kernel {
+		if !k.Known || !k.Expr.Equal(l.Shape(x)[first+i]) {
+			return false
+		}
+	}
+	for name, one := range map[string]int64{"padding": 0, "dilation": 1} {
+		for _, v := range l.Ints(name) {
+			if v != one {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // counts gives the number of windows along each spatial axis of x.
 func (p *poolArgs) counts(l *Lowering, x *ssa.Value) []Size {
 	out := make([]Size, len(p.kernel))
@@ -87,6 +119,10 @@ func (p *poolArgs) endPads(l *Lowering, x *ssa.Value, counts []Size) ([]int64, b
 }
 
 func (l *Lowering) maxPool(n int, indices bool) []*ssa.Value {
+	if !indices && l.wholePlane(n) {
+		x := l.Tensor("self")
+		return []*ssa.Value{l.reduce("ReduceMax", x, axesFrom(l.Rank(x)-n, n), true)}
+	}
 	p := l.poolArgs(n)
 	x, lone := l.batched(l.Tensor("self"), n+2)
 	d := l.DType(x)
@@ -216,6 +252,9 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 }
 
 func (l *Lowering) avgPool(n int) *ssa.Value {
+	if x := l.Tensor("self"); l.DType(x).IsFloat() && l.IsNone("divisor_override") && l.wholePlane(n) {
+		return l.Cast(l.reduce("ReduceMean", l.compute(x), axesFrom(l.Rank(x)-n, n), true), l.DType(x))
+	}
 	p := l.poolArgs(n)
 	x, lone := l.batched(l.Tensor("self"), n+2)
 	d := l.DType(x)

@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -306,27 +307,45 @@ func isSameSize(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	return nil, false
 }
 
+// strideOf gives strides that are known; of a row-major tensor, those that its sizes make at run time too.
 func strideOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-	st := heap.ViewOf(args[0].(*py.Tensor)).Strides
+	self := args[0].(*py.Tensor)
+	st := heap.ViewOf(self).Strides
 	if st == nil {
 		return nil, false
 	}
-	ints := make([]py.Value, len(st))
-	for i, e := range st {
-		n, ok := e.Int()
+	dim := -1
+	if len(args) == 2 {
+		l, ok := args[1].(py.Const)
 		if !ok {
+			return nil, false
+		}
+		d, err := py.Index(l.Int(), len(st))
+		if err != nil {
+			panic(s.raised("dimension out of range"))
+		}
+		dim = d
+	}
+	c := layout.RowMajor(typeOf(s, args[0]))
+	stride := func(i int) py.Value {
+		if n, ok := st[i].Int(); ok {
+			return py.Int(n)
+		}
+		if len(c) != len(st) || !c[i].Equal(st[i]) {
 			s.fail("dynamic-axis", "the stride of dimension %d depends on a dynamic axis", i)
 		}
-		ints[i] = py.Int(n)
-	}
-	if len(args) == 2 {
-		if l, ok := args[1].(py.Const); ok {
-			d, err := py.Index(l.Int(), len(ints))
-			if err != nil {
-				panic(s.raised("dimension out of range"))
-			}
-			return one(ints[d])
+		n := py.Value(py.Int(1))
+		for k := i + 1; k < len(c); k++ { // an axis of size 0 counts as one of 1
+			n = s.vals.intOp("mul", n, s.vals.scalar("prim::max", aten.SchemaByName("prim::max.int"), []py.Value{s.vals.size(self, k), py.Int(1)})[0])
 		}
+		return n
+	}
+	if dim >= 0 {
+		return one(stride(dim))
+	}
+	ints := make([]py.Value, len(st))
+	for i := range ints {
+		ints[i] = stride(i)
 	}
 	return one(s.heap.List(ssa.IntType, ints))
 }

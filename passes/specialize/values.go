@@ -279,7 +279,9 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 		return []py.Value{py.Unknown{Text: unknown}}
 	}
 	for _, l := range lits {
-		if l.Kind == ssa.StrLit {
+		if l.Kind == ssa.StrLit && len(lits) == len(args) {
+			s.fail("unsupported-op", "not computed on strings; compute it in the module's __init__, and keep the result as an attribute")
+		} else if l.Kind == ssa.StrLit {
 			s.failText()
 		}
 	}

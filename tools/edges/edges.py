@@ -134,6 +134,16 @@ def programs():
     yield "one_std", "x.std(0), x.var(0)", (torch.ones(2, 3),), (torch.ones(1, 3),)
     yield "one_broadcast", "x + x.t()", (torch.ones(3, 3),), (torch.ones(1, 1),)
     yield "one_transpose", "x.transpose(1, 0).contiguous().view(-1)", (torch.arange(6.0).reshape(2, 3),), (torch.arange(3.0).reshape(1, 3),)
+    # a window that is the whole plane, of any size
+    yield "plane_pool", f"{f}avg_pool2d(x, x.shape[2:]), {f}max_pool2d(x, x.shape[2:]), {f}avg_pool1d(x[0], x.shape[3:])", (image((1, 1), value=7),), (torch.arange(40.0).reshape(1, 1, 5, 8),)
+    # complex numbers from nothing: a real number, a complex one, none, in the shape of a real or of a complex tensor
+    c64 = "dtype=torch.complex64"
+    yield "complex_full", ", ".join(f"torch.view_as_real({e} * torch.view_as_complex(x))" for e in (
+        f"torch.full(x.shape[:1], 1.5, {c64})", "torch.full([3], 1 - 2j)", f"torch.zeros(x.shape[0], {c64})", f"torch.ones(3, {c64})", f"torch.full_like(x[:, 0], 2, {c64})",
+        f"torch.zeros_like(torch.view_as_complex(x), {c64})", f"x.new_ones(3, {c64})")), (torch.tensor([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]]),), None
+    # the longest of several sequences is another one for other sizes
+    rnn = "torch.nn.utils.rnn."
+    yield "pad_sequence", f"{rnn}pad_sequence([x, y]), {rnn}pad_sequence([y, x[:2], x], True, -1.5), {rnn}pad_sequence([x[:, 0], y[:, 0]], padding_side='left')", (torch.arange(6.0).reshape(3, 2), torch.ones(5, 2)), (torch.arange(8.0).reshape(4, 2), torch.ones(2, 2))
 
 
 def module(expression):

@@ -46,22 +46,25 @@ var texts = map[string]func(x string, a arguments) (ssa.Literal, error){
 		}
 		return ssa.Str(strings.ToUpper(x[:1]) + strings.ToLower(x[1:])), nil
 	},
-	"startswith":   func(x string, a arguments) (ssa.Literal, error) { return ssa.Bool(strings.HasPrefix(x, a.str(1))), nil },
-	"endswith":     func(x string, a arguments) (ssa.Literal, error) { return ssa.Bool(strings.HasSuffix(x, a.str(1))), nil },
+	"startswith":   whole(2, func(x string, a arguments) ssa.Literal { return ssa.Bool(strings.HasPrefix(x, a.str(1))) }),
+	"endswith":     whole(2, func(x string, a arguments) ssa.Literal { return ssa.Bool(strings.HasSuffix(x, a.str(1))) }),
 	"__contains__": func(x string, a arguments) (ssa.Literal, error) { return ssa.Bool(strings.Contains(x, a.str(1))), nil },
-	"find": func(x string, a arguments) (ssa.Literal, error) {
-		return ssa.Int(int64(strings.Index(x, a.str(1)))), nil
-	},
-	"count": func(x string, a arguments) (ssa.Literal, error) {
-		return ssa.Int(int64(strings.Count(x, a.str(1)))), nil
-	},
+	"find":         place(strings.Index),
+	"rfind":        place(strings.LastIndex),
+	"count":        whole(2, func(x string, a arguments) ssa.Literal { return ssa.Int(int64(strings.Count(x, a.str(1)))) }),
 	"replace": func(x string, a arguments) (ssa.Literal, error) {
+		if a.int(3, -1) != -1 {
+			return ssa.None, ErrUnknown
+		}
 		return bounded(len(a.str(2))+1, int64(strings.Count(x, a.str(1))), func() string { return strings.ReplaceAll(x, a.str(1), a.str(2)) })
 	},
 	"strip":  stripped(strings.Trim),
 	"lstrip": stripped(strings.TrimLeft),
 	"rstrip": stripped(strings.TrimRight),
 	"split": func(x string, a arguments) (ssa.Literal, error) {
+		if a.int(2, -1) != -1 {
+			return ssa.None, ErrUnknown
+		}
 		if a.str(1) == "" {
 			return ssa.Strs(strings.Fields(x)...), nil
 		}
@@ -77,9 +80,14 @@ var texts = map[string]func(x string, a arguments) (ssa.Literal, error){
 		}
 		return bounded(len(x)+1, int64(len(parts)), func() string { return strings.Join(parts, x) })
 	},
-	"isdigit": func(x string, a arguments) (ssa.Literal, error) {
-		return ssa.Bool(x != "" && strings.Trim(x, "0123456789") == ""), nil
-	},
+	"isdigit":   allBytes(isDigit),
+	"isdecimal": allBytes(isDigit),
+	"isnumeric": allBytes(isDigit),
+	"isalpha":   allBytes(isLetter),
+	"isalnum":   allBytes(func(c byte) bool { return isDigit(c) || isLetter(c) }),
+	"isspace":   allBytes(func(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }),
+	"isupper":   cased(isUpper, isLower),
+	"islower":   cased(isLower, isUpper),
 	"__getitem__": func(x string, a arguments) (ssa.Literal, error) {
 		i := a.int(1, 0)
 		if i < 0 {
@@ -99,6 +107,69 @@ var texts = map[string]func(x string, a arguments) (ssa.Literal, error){
 	},
 	"format":        filled("{}", 2),
 	"percentFormat": filled("%", 2),
+}
+
+// TorchScript asks and counts bytes, of which those beyond ASCII have no kind (register_prim_ops.cpp).
+
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isUpper(c byte) bool  { return 'A' <= c && c <= 'Z' }
+func isLower(c byte) bool  { return 'a' <= c && c <= 'z' }
+func isLetter(c byte) bool { return isUpper(c) || isLower(c) }
+
+// allBytes asks of a string that is not empty whether all bytes are of a kind.
+func allBytes(kind func(byte) bool) func(string, arguments) (ssa.Literal, error) {
+	return func(x string, _ arguments) (ssa.Literal, error) {
+		for i := range len(x) {
+			if !kind(x[i]) {
+				return ssa.Bool(false), nil
+			}
+		}
+		return ssa.Bool(x != ""), nil
+	}
+}
+
+// cased asks whether there are letters of one case, and none of the other.
+func cased(kind, other func(byte) bool) func(string, arguments) (ssa.Literal, error) {
+	return func(x string, _ arguments) (ssa.Literal, error) {
+		found := false
+		for i := range len(x) {
+			if other(x[i]) {
+				return ssa.Bool(false), nil
+			}
+			found = found || kind(x[i])
+		}
+		return ssa.Bool(found), nil
+	}
+}
+
+// place finds a string between a start and an end, of which negative ones count from the end; there is none in an empty part.
+func place(index func(x, part string) int) func(string, arguments) (ssa.Literal, error) {
+	return func(x string, a arguments) (ssa.Literal, error) {
+		n := int64(len(x))
+		start, end := a.int(2, 0), a.int(3, -1)
+		if start < 0 {
+			start = max(0, n+start)
+		}
+		if end < 0 {
+			end = max(0, n+end+1)
+		}
+		if end = min(end, n); start < end {
+			if i := index(x[start:end], a.str(1)); i >= 0 {
+				return ssa.Int(start + int64(i)), nil
+			}
+		}
+		return ssa.Int(-1), nil
+	}
+}
+
+// whole is a function of a string whose start and end, at argument i, are those of the string.
+func whole(i int, f func(string, arguments) ssa.Literal) func(string, arguments) (ssa.Literal, error) {
+	return func(x string, a arguments) (ssa.Literal, error) {
+		if a.int(i, 0) != 0 || a.int(i+1, -1) != -1 {
+			return ssa.None, ErrUnknown
+		}
+		return f(x, a), nil
+	}
 }
 
 // bounded makes a string of times n bytes, and what it is made of besides, unless that is too much.
