@@ -249,9 +249,6 @@ func lowerArange(l *Lowering) *ssa.Value {
 		}
 		return l.Cast(l.Op("Range", l.Cast(start, tensor.Int64), l.Cast(end, tensor.Int64), l.Cast(step, tensor.Int64)), d)
 	}
-	if d.IsInt() && (l.DType(start).IsFloat() || l.DType(step).IsFloat()) {
-		l.Fail("arange of integers from floats that are not known")
-	}
 	f := tensor.Float64
 	count := l.div(l.sub(l.Cast(end, f), l.Cast(start, f)), l.Cast(step, f))
 	if inclusive {
@@ -260,6 +257,9 @@ func lowerArange(l *Lowering) *ssa.Value {
 		count = l.Op("Ceil", count)
 	}
 	i := l.Op("Range", l.Scalar(tensor.Int64, 0), l.Cast(count, tensor.Int64), l.Scalar(tensor.Int64, 1))
+	if d.IsInt() { // their count is that of the floats, start and step are truncated (ATen/native/RangeFactories.cpp)
+		f = tensor.Int64
+	}
 	return l.Cast(l.add(l.Cast(start, f), l.mul(l.Cast(i, f), l.Cast(step, f))), d)
 }
 

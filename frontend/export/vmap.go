@@ -654,7 +654,7 @@ func init() {
 	set(reduction("dim_int"), "prod")
 	set(reduction(""), "amax amin argmax argmin max min var std linalg_vector_norm squeeze")
 	set(sized("shape", (*batched).batchSizes, false), "reshape")
-	set(sized("size", (*batched).batchSizes, false), "view _unsafe_view")
+	set(sized("size", (*batched).batchSizes, false), "view _unsafe_view new_ones new_zeros new_full new_empty")
 	set(sized("size", func(b *batched) []*ssa.Value { return b.repeat(-1) }, true), "expand")
 	set(sized("repeats", func(b *batched) []*ssa.Value { return b.repeat(1) }, true), "repeat")
 	set(permuted, "permute")

@@ -40,8 +40,13 @@ func (s *walk) inputs() {
 	for _, p := range free {
 		known[ssa.BareName(p.Name)] = true
 	}
+	var kept []ssa.Input // state that is an input
 	for _, a := range s.m.Inputs {
 		if !known[a.Name] {
+			if s.module.has(a.Name) {
+				kept = append(kept, a)
+				continue
+			}
 			var have []string
 			for _, p := range free {
 				have = append(have, ssa.BareName(p.Name))
@@ -61,11 +66,35 @@ func (s *walk) inputs() {
 		trees, nested = append(trees, []any{name, tree}), nested || inner
 		s.put(p, s.input(name, a, p.Type))
 	}
+	for _, a := range kept {
+		s.stateInput(a)
+	}
 	if nested {
 		if text, err := json.Marshal(map[string]any{"arguments": trees}); err == nil { // strings and lists always have a form
 			s.m.SetMetadata(InputTree, string(text))
 		}
 	}
+}
+
+// stateInput makes an input of what the module keeps: a run goes on from the state that it is given. With StateOutput the
+// state that it leaves is an output.
+func (s *walk) stateInput(a ssa.Input) {
+	o, name := s.module.owner(a.Name)
+	before, _ := o.Src.Get(name)
+	var declared ssa.Type = ssa.AnyTensor
+	switch before.Kind {
+	case ssa.IntLit:
+		declared = ssa.IntType
+	case ssa.FloatLit:
+		declared = ssa.FloatType
+	case ssa.BoolLit:
+		declared = ssa.BoolType
+	case ssa.TensorLit:
+	default:
+		s.fail("input-spec", "%s is kept by the model, but is no tensor and no number: it cannot be an input", a.Name)
+	}
+	x := s.input(a.Name, a, declared)
+	s.heap.AsBefore(func() { o.Attrs[name] = s.heap.New(x) })
 }
 
 func defaultArg(name string, t ssa.Type) ssa.Input {

@@ -1,6 +1,8 @@
 package specialize
 
 import (
+	"strings"
+
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -94,6 +96,33 @@ func (s *module) object(o *ssa.Object) *py.Object {
 		s.objects[o] = x
 	}
 	return x
+}
+
+// has reports that the module has an attribute at a path, such as encoder.state.
+func (s *module) has(path string) bool {
+	o, name := s.owner(path)
+	if o == nil {
+		return false
+	}
+	_, ok := o.Src.Get(name)
+	return ok
+}
+
+// owner gives the object whose attribute a path names, and the attribute's name; nil if there is none.
+func (s *module) owner(path string) (*py.Object, string) {
+	o := s.m.Root
+	for o != nil {
+		name, rest, more := strings.Cut(path, ".")
+		if !more {
+			return s.object(o), name
+		}
+		l, ok := o.Get(name)
+		if !ok || l.Kind != ssa.ObjectLit {
+			break
+		}
+		o, path = l.Object, rest
+	}
+	return nil, ""
 }
 
 // attr is the cell of an attribute.

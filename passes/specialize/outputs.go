@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -16,7 +17,7 @@ import (
 type State string
 
 // The new value is used within the run and then lost, with a warning; or it is
-// a further output, named as the state is; or such a program is refused.
+// a further output, named as the state is, with .next behind it if the state is an input too; or such a program is refused.
 const (
 	StateDropped State = "drop"
 	StateOutput  State = "outputs"
@@ -188,7 +189,11 @@ func (s *walk) outputs(results []py.Value) {
 	own := len(f.vals)
 	if s.opts.State == StateOutput {
 		for _, c := range s.changed {
-			f.add(c.read(), c.name)
+			name := c.name
+			if slices.ContainsFunc(s.build.out.Body.Params, func(p *ssa.Value) bool { return p.Name == name }) {
+				name += ".next" // the state itself is an input
+			}
+			f.add(c.read(), name)
 		}
 	}
 	if len(s.opts.OutputNames) > len(f.vals) {

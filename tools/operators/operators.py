@@ -172,6 +172,7 @@ def programs():
     # torch.vmap, which torch.export leaves open
     yield "vmap", "torch.vmap(lambda a, b: ((a * b).sum() + a @ b, a.view(a.shape[0], 1), torch.cat([a, b]), a.max(0)[0], torch.softmax(a, 0)), in_dims=(1, None))(x, y)", (r(4, 5), r(4)), "program"
     yield "vmap_index", "torch.vmap(lambda a, b: (a[b.unsqueeze(0)], z[b], torch.gather(a, 1, b.reshape(1, 1))))(x, y)", (r(2, 4, 5), ints(0, 2), r(3, 4)), "program"
+    yield "vmap_made", "torch.vmap(lambda i: (i.new_ones(()), i.new_zeros((2,)) + i[:2], i.new_full((1, 2), 1.5)))(x)", (r(2, 4),), "program"
     yield "vmap_nested", "torch.vmap(lambda i: torch.vmap(lambda j: i >= j)(x))(x)", (ints(0, 1, 2, 3),), "program"
     # torch.associative_scan, which stays an operator where it is told that the function works on elements
     scan = "torch._higher_order_ops.associative_scan.associative_scan"
@@ -254,6 +255,7 @@ def programs():
     # out= of what makes tensors, of the size that it needs and of another one
     none = "torch.zeros([0])"
     yield "out_made", f"torch.arange(5, out=torch.zeros([5], dtype=torch.int64)), torch.arange(0.5, n, 0.5, out={none}), torch.full([2, 3], 1.5, out={none}), torch.eye(3, 2, out={none}), torch.linspace(0.0, n, 5, out={none}), torch.ones([x.size(0), 2], out={none})", (X, 2.5)
+    yield "arange_truncated", "torch.arange(n, 0.5 * k, -1.5, dtype=torch.int64), torch.arange(k, -2, -1.0, dtype=torch.int64), torch.arange(0, n, 1, dtype=torch.int32), x", (X, 4.75, 3)
     # Python's mathematics in scripted code
     yield "math", "math.degrees(n) + x, math.radians(n) + x, math.fabs(-n) + x, math.gamma(n) + x, math.factorial(k) + x, math.modf(n)[0] + x, math.remainder(n, 2.0) + x", (X, 2.75, 4)
     if torchvision:

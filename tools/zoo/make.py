@@ -62,6 +62,7 @@ def save(kind, name, folder):
                 runs[source][p.name] = run
                 entry["samples"] = [s for s in range(len(p.samples)) if programs.holds(run, p, s)]
                 if 0 not in entry["samples"]:
+                    del runs[source][p.name]
                     entry["cannot"] = "PyTorch's own program does not give the model's outputs"
                 if len(entry["samples"]) < len(p.samples):  # it is one for these sizes
                     entry["axes"] = [{} for _ in p.axes]
