@@ -289,13 +289,13 @@ func (r *renaming) apply(m *ssa.Module, before []string) {
 			m.SetMetadata(key, specialize.RenameTree(text, to))
 		}
 	}
-	if text := m.GetMetadata(specialize.StateOutputs); text != "" {
-		list := strings.Split(text, ",")
-		for i, name := range list {
-			if new, ok := outputs[name]; ok {
-				list[i] = new
+	for key, to := range map[string]map[string]string{ssa.StateInputs: inputs, specialize.StateOutputs: outputs} {
+		if text := m.GetMetadata(key); text != "" {
+			list := strings.Split(text, ",")
+			for i, name := range list {
+				list[i] = cmp.Or(to[name], name)
 			}
+			m.SetMetadata(key, strings.Join(list, ","))
 		}
-		m.SetMetadata(specialize.StateOutputs, strings.Join(list, ","))
 	}
 }

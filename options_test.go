@@ -2,6 +2,7 @@ package aton_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,77 @@ func TestState(t *testing.T) {
 	}
 	if _, err := lowered(t, aton.Options{State: "refuse"}); err == nil || !strings.Contains(err.Error(), "count is changed by the model") {
 		t.Errorf("refuse: %v", err)
+	}
+}
+
+// TestStateInputs: state that is an input goes in and out, so that a second run goes on from the first; that of a script, and of an
+// exported program whose writes are outputs.
+func TestStateInputs(t *testing.T) {
+	for _, tt := range []struct{ file, state, next string }{
+		{"testdata/fixtures/torch2.15/state.script.pt", "seen", "seen.next"},
+		{"frontend/export/testdata/functional.pt2", "count", "count.next"},
+	} {
+		o := aton.Options{State: "outputs"}
+		typ := map[string]string{"seen": "f32[2]", "count": "f32[3]"}[tt.state]
+		for _, text := range []string{tt.state + ":" + typ, "x:f32[2," + typ[4:]} {
+			in, err := spec.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.state == "seen" || in.Name != "x" {
+				o.Inputs = append(o.Inputs, in)
+			}
+		}
+		m, err := aton.Load(tt.file, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := aton.Lower(m, o); err != nil {
+			t.Fatal(err)
+		}
+		if have := m.GetMetadata(ssa.StateInputs) + " " + m.GetMetadata("aton.state_outputs"); have != tt.state+" "+tt.next {
+			t.Errorf("%s: the state is %q", tt.file, have)
+		}
+		run := func(state []float64) []float64 {
+			var data aton.DataSet
+			for _, p := range m.Main().Body.Params {
+				n := 1
+				var shape []int64
+				for _, d := range p.Tensor().Dims {
+					k, _ := d.Int()
+					shape, n = append(shape, k), n*int(k)
+				}
+				v := state
+				if p.Name != tt.state {
+					v = slices.Repeat([]float64{1}, n)
+				}
+				data.Inputs = append(data.Inputs, aton.Named{Name: p.Name, Tensor: tensor.FromFloats(tensor.Float32, shape, v)})
+			}
+			out, err := aton.Verifier{}.Run(m, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(out, func(n aton.Named) bool { return n.Name == tt.next })
+			if i < 0 {
+				t.Fatalf("%s: no output %s", tt.file, tt.next)
+			}
+			return out[i].Tensor.Float64s()
+		}
+		first := run(slices.Repeat([]float64{0}, int(typ[4]-'0')))
+		second := run(first)
+		for i := range first {
+			if first[i] == 0 || second[i] != 2*first[i] {
+				t.Errorf("%s: the state is %v and then %v", tt.file, first, second)
+			}
+		}
+	}
+	o := aton.Options{Inputs: []spec.Input{{Name: "unseen", Type: spec.Type{Kind: spec.Float}}}}
+	m, err := aton.Load("testdata/fixtures/torch2.15/state.script.pt", o)
+	if err == nil {
+		_, err = aton.Lower(m, o)
+	}
+	if err == nil || !strings.Contains(err.Error(), `no input "unseen"`) {
+		t.Errorf("a name that is no input and no state: %v", err)
 	}
 }
 

@@ -284,6 +284,9 @@ func (m *Module) AdoptFunc(f *Func, name string) {
 	m.funcIndex[name] = f
 }
 
+// StateInputs is the key of the metadata that names the inputs which are state of the program (buffers, attributes), separated by commas.
+const StateInputs = "aton.state_inputs"
+
 // SetMetadata adds or replaces an entry of Metadata.
 func (m *Module) SetMetadata(key, value string) {
 	for i := range m.Metadata {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -24,6 +25,7 @@ type importer struct {
 	syms   *symbols
 	w      *weights
 	leaves []userLeaf
+	state  map[string]*ssa.Value // buffers and parameters that the program changes, and buffers that are inputs, by FQN
 	guards *guards
 	// sources has the lines of the user's program that stack traces quote.
 	sources diag.SourceFiles
@@ -46,7 +48,7 @@ type importer struct {
 func newImporter(r *reader, p *program) *importer {
 	im := &importer{reader: r, p: p, m: newModule(), consts: map[string]*ssa.Value{},
 		ints: map[int64]*ssa.Value{}, frames: map[locKey]diag.Frame{}, values: map[string]string{},
-		wrapped: map[string]wrapped{}, parts: map[*tensor.Tensor]*ssa.Value{}}
+		wrapped: map[string]wrapped{}, parts: map[*tensor.Tensor]*ssa.Value{}, state: map[string]*ssa.Value{}}
 	im.syms = newSymbols(r.warn)
 	return im
 }
@@ -220,6 +222,36 @@ func (im *importer) params(sc *scope) {
 		sc.vals[a.s] = v
 	}
 	im.free = im.symbolsOf(im.f.Body.Params)
+	im.w = im.openWeights()
+	im.stateInputs(sc)
+}
+
+// stateInputs makes inputs of the buffers that specs name. A program is made for the sizes that its buffers have.
+func (im *importer) stateInputs(sc *scope) {
+	var names []string
+	for i := range im.p.inputs {
+		in := &im.p.inputs[i]
+		if in.kind != buffer || im.stateSpec(in.target) == nil || im.w.subclass(in.target) != nil {
+			continue
+		}
+		v := im.f.Body.AddParam(im.names.Unique(in.target), ssa.TensorOf(im.w.get(in.target)))
+		sc.vals[in.arg.s] = v
+		im.state[in.target] = v
+		names = append(names, v.Name)
+	}
+	if len(names) > 0 {
+		im.m.SetMetadata(ssa.StateInputs, strings.Join(names, ","))
+	}
+}
+
+// stateSpec is the spec that names a buffer, and no input of the program.
+func (im *importer) stateSpec(target string) *spec.Input {
+	for i := range im.opts.Inputs {
+		if in := &im.opts.Inputs[i]; in.Name == target && len(im.group(target)) == 0 {
+			return in
+		}
+	}
+	return nil
 }
 
 // symbolsOf lists the symbols in the sizes of values.
@@ -247,7 +279,12 @@ func (im *importer) symbolsOf(vs []*ssa.Value) []string {
 
 // constants makes the weights.
 func (im *importer) constants(sc *scope) {
-	im.w = im.openWeights()
+	changed := map[string]bool{}
+	for i := range im.p.outputs {
+		if out := &im.p.outputs[i]; out.kind == bufferMutation || out.kind == parameterMutation {
+			changed[out.target] = true
+		}
+	}
 	for i := range im.p.inputs {
 		in := &im.p.inputs[i]
 		switch in.kind {
@@ -256,7 +293,15 @@ func (im *importer) constants(sc *scope) {
 				im.wrapped[in.arg.s] = wrapped{in.target, o}
 				continue
 			}
-			sc.vals[in.arg.s] = im.weight(im.w.get(in.target), in.target)
+			v := im.state[in.target]
+			if v == nil {
+				v = im.weight(im.w.get(in.target), in.target)
+			}
+			if changed[in.target] { // the program reads what it was before
+				im.state[in.target] = v
+				v = im.emit(sc, sc.b, "aten::clone", "", v.Type, v, im.constant(ssa.None))
+			}
+			sc.vals[in.arg.s] = v
 		}
 	}
 	for _, c := range sc.g.constants {

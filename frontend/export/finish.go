@@ -2,7 +2,6 @@ package export
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
@@ -24,7 +23,8 @@ func (im *importer) results(sc *scope) {
 		taken[v.Name] = true
 	}
 	var vals []*ssa.Value
-	var names, written []string
+	var names []string
+	var written []*outputSpec
 	var documented []string
 	at := 0
 	for i := range p.outputs {
@@ -32,7 +32,7 @@ func (im *importer) results(sc *scope) {
 		switch out.kind {
 		case userOutput, lossOutput:
 		case bufferMutation, parameterMutation:
-			written = append(written, out.target)
+			written = append(written, out)
 			continue
 		case inputMutation:
 			im.warn("the program writes to its input %s; the ONNX model does not", out.target)
@@ -78,12 +78,15 @@ func (im *importer) results(sc *scope) {
 	for len(leaves) > len(documented) {
 		leaves = leaves[:len(documented)]
 	}
+	for _, out := range written {
+		if to := im.state[out.target]; to != nil && out.arg.isName() {
+			im.emit(sc, sc.b, "aten::copy_", "", to.Type, to, im.value(sc, &out.arg, nil), im.constant(ssa.Bool(false)))
+		} else { // a tensor subclass
+			im.warn("the program updates its state (%s); the ONNX model does not keep it from run to run", out.target)
+		}
+	}
 	im.f.Body.SetReturns(vals...)
 	im.f.OutputNames = names
-	if len(written) > 0 {
-		slices.Sort(written)
-		im.warn("the program updates its state (%s); the ONNX model does not keep it from run to run", short(written))
-	}
 	plain := true // a tuple, or a lone value
 	for i, l := range leaves {
 		plain = plain && (l.path == "" || l.path == fmt.Sprint(i))

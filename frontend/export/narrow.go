@@ -31,7 +31,16 @@ func (im *importer) narrow() {
 		return
 	}
 	n := &narrowing{im: im, bound: map[string]sym.Expr{}, origin: map[string]string{}}
-	for _, p := range im.place(im.opts.Inputs) {
+	var specs []spec.Input
+	for _, in := range im.opts.Inputs {
+		v := im.state[in.Name]
+		if v == nil {
+			specs = append(specs, in)
+			continue
+		}
+		n.tensor(v, in.Type)
+	}
+	for _, p := range im.place(specs) {
 		l := &im.leaves[p.leaf]
 		switch v := im.param(l.name); {
 		case l.fixed != nil:

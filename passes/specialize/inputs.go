@@ -3,6 +3,7 @@ package specialize
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,10 +65,19 @@ func (s *walk) inputs() {
 		}
 		tree, inner := inputTree(name, a)
 		trees, nested = append(trees, []any{name, tree}), nested || inner
-		s.put(p, s.input(name, a, p.Type))
+		x := s.input(name, a, p.Type)
+		if t, ok := x.(*py.Tensor); ok && slices.Contains(strings.Split(s.m.GetMetadata(ssa.StateInputs), ","), name) {
+			heap.ViewOf(t).Storage.Origin = "state"
+		}
+		s.put(p, x)
 	}
-	for _, a := range kept {
-		s.stateInput(a)
+	if len(kept) > 0 {
+		names := make([]string, len(kept))
+		for i, a := range kept {
+			s.stateInput(a)
+			names[i] = a.Name
+		}
+		s.m.SetMetadata(ssa.StateInputs, strings.Join(names, ","))
 	}
 	if nested {
 		if text, err := json.Marshal(map[string]any{"arguments": trees}); err == nil { // strings and lists always have a form
@@ -94,6 +104,12 @@ func (s *walk) stateInput(a ssa.Input) {
 		s.fail("input-spec", "%s is kept by the model, but is no tensor and no number: it cannot be an input", a.Name)
 	}
 	x := s.input(a.Name, a, declared)
+	if t, ok := x.(*py.Tensor); ok {
+		if have := s.vals.read(t).DType(); have != before.Tensor.DType {
+			s.fail("input-spec", "%s is %v in the model, not %v", a.Name, before.Tensor.DType, have)
+		}
+		heap.ViewOf(t).Storage.Origin = "state"
+	}
 	s.heap.AsBefore(func() { o.Attrs[name] = s.heap.New(x) })
 }
 

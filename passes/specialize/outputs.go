@@ -9,6 +9,7 @@ import (
 
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -35,6 +36,8 @@ const (
 // stateChange is a piece of the module's state that the program changes.
 type stateChange struct {
 	name string
+	loc  diag.Loc
+	op   ssa.Kind
 	read func() py.Value
 }
 
@@ -43,15 +46,30 @@ func (s *writes) noteState(name string, read func() py.Value) {
 	if s.opts.State == StateRefused {
 		s.fail("state", "%s is changed by the model, which an ONNX model cannot keep from run to run", name)
 	}
-	if s.opts.State != StateOutput {
-		s.warnf("state", "%s is changed by the model; the ONNX model does not keep the change from run to run", name)
-	}
 	for _, c := range s.changed {
 		if c.name == name {
 			return
 		}
 	}
-	s.changed = append(s.changed, stateChange{name, read})
+	s.changed = append(s.changed, stateChange{name, s.loc, s.op.Kind, read})
+}
+
+// maxStateWarnings is the number of changes of state up to which each has a warning of its own.
+const maxStateWarnings = 8
+
+// warnState tells of state that is lost.
+func (s *walk) warnState() {
+	warn := func(c stateChange, what, change string) {
+		s.warnings = append(s.warnings, diag.Diagnostic{Severity: diag.Warning, ID: "state", Loc: c.loc, Op: string(c.op),
+			Message: fmt.Sprintf("%s changed by the model; the ONNX model does not keep the %s from run to run", what, change)})
+	}
+	if n := len(s.changed); n > maxStateWarnings {
+		warn(s.changed[0], fmt.Sprintf("%s, %s and %d more are", s.changed[0].name, s.changed[1].name, n-2), "changes")
+		return
+	}
+	for _, c := range s.changed {
+		warn(c, c.name+" is", "change")
+	}
 }
 
 // treeNode is a container among the outputs. Elements are *treeNode, leaf, leftOut or nil for None.
@@ -187,7 +205,9 @@ func (s *walk) outputs(results []py.Value) {
 		top.elems = append(top.elems, f.add(x, path))
 	}
 	own := len(f.vals)
-	if s.opts.State == StateOutput {
+	if s.opts.State != StateOutput {
+		s.warnState()
+	} else {
 		for _, c := range s.changed {
 			name := c.name
 			if slices.ContainsFunc(s.build.out.Body.Params, func(p *ssa.Value) bool { return p.Name == name }) {

@@ -85,7 +85,7 @@ type model struct {
 func (m *model) flags(c *cobra.Command) {
 	f := c.Flags()
 	// not a StringSlice: specs have commas
-	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, p:tuple(f32[2],none)")
+	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, p:tuple(f32[2],none); the name of a buffer or attribute makes state an input")
 	f.StringArrayVar(&m.inputFiles, "input-file", nil, "`NAME=FILE`: the input has the type of the tensor in the file (a TensorProto)")
 	f.StringVar(&m.opts.Program, "program", "", "the program to convert of a torch.export archive that holds several (default model)")
 	f.StringVar(&m.opts.Method, "method", "", "the method of a TorchScript module to convert (default forward)")
@@ -103,7 +103,7 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
 	f.IntVar(&m.opts.Budget, "budget", 1, "multiply the limits of what a program may take to convert and to run: steps, bytes, operators, elements")
-	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs), refuse")
+	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs, and with --input of its name an input too), refuse")
 	cli.Choice(c, &m.target, "target", []string{"ort", "onnx"}, "whose kernels decide on element types: ort, or onnx for the bare standard")
 	var types []string
 	for _, t := range aton.OperatorExportTypes() {

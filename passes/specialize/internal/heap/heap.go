@@ -65,7 +65,7 @@ type Storage struct {
 	Cell *journal.Cell // of State
 	// Strides are those of the memory itself, nil if they are not known.
 	Strides []sym.Expr
-	// Origin says what kind of memory it is, for messages: "", "input", "parameter".
+	// Origin says what kind of memory it is, for messages: "", "input", "parameter", or "state" for an input that the program keeps.
 	Origin string
 	Name   string
 
