@@ -147,6 +147,7 @@ def programs():
     # transforms whose size is no power of 2, in which a runtime may lose digits
     for n in (400, 523):
         yield f"fourier_{n}", "torch.view_as_real(torch.fft.rfft(x, norm='forward')), torch.view_as_real(torch.fft.ifft(x).resolve_conj()), torch.fft.irfft(torch.fft.rfft(x), x.shape[-1])", (torch.arange(float(n)).sin(),), None
+    yield "complex_tanh", "torch.view_as_real(torch.tanh(torch.view_as_complex(x)))", (torch.tensor([[0.5, 1.0], [-2.0, 0.25], [0.0, 3.0], [60.0, 1.5], [-1e3, 2.0], [1e-3, -1e-3], [0.1, 1.57]]),), None
 
 
 def module(expression):
