@@ -157,6 +157,7 @@ func complexRules() Defs {
 		"aten::rsub":        {Lower: complexRsub},
 		"aten::cos":         {Lower: complexCos},
 		"aten::sin":         {Lower: complexSin},
+		"aten::tanh":        {Lower: complexTanh},
 		"aten::fill":        {Lower: complexFill},
 	}
 	for _, n := range strings.Fields("zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty") {
@@ -482,6 +483,17 @@ func complexCos(l *Lowering) *ssa.Value {
 func complexSin(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	return l.Pair(l.mul(l.Op("Sin", a), l.Op("Cosh", b)), l.mul(l.Op("Cos", a), l.Op("Sinh", b)))
+}
+
+// complexTanh is (t (1 + k²) + i k / cosh²(a)) / (1 + t² k²), where t is tanh(a) and k is tan(b): no part of it overflows where the result does not.
+func complexTanh(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	one := l.Like(a, 1)
+	square := func(v *ssa.Value) *ssa.Value { return l.mul(v, v) }
+	t, k := l.Op("Tanh", a), l.Op("Tan", b)
+	by := l.add(one, l.mul(square(t), square(k)))
+	flat := l.Op("Reciprocal", square(l.Op("Cosh", a)))
+	return l.Pair(l.div(l.mul(t, l.add(one, square(k))), by), l.div(l.mul(k, flat), by))
 }
 
 // complexFill has one number everywhere.

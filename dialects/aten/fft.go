@@ -2,6 +2,7 @@ package aten
 
 import (
 	"math"
+	"math/cmplx"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -181,10 +182,12 @@ func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 	r := l.Rank(s.re)
 	d := l.DType(s.re)
 	n := l.sizeOf(s.re, axis)
-	// A product is exact to the last bits; onnxruntime's DFT loses some where the size is no power of 2.
+	// A product is exact to the last bits; onnxruntime's DFT loses three digits where the size is no power of 2.
 	// Before opset 17 there is no DFT, and the product is the only way.
-	if k, ok := n.Int(); ok && (k <= 32 || k&(k-1) != 0 && k <= 256 || l.Opset < 17) {
+	if k, ok := n.Int(); ok && (k <= 32 || k&(k-1) != 0 && k <= 512 || l.Opset < 17) {
 		return l.dftByMatrix(s, axis, k, inverse)
+	} else if ok && k&(k-1) != 0 {
+		return l.dftByChirp(s, axis, k, inverse)
 	}
 	l.NeedOpset(17, "a Fourier transform of unknown size")
 	x := l.unsqueeze(s.re, int64(r))
@@ -205,6 +208,67 @@ func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 		return spectrum{at(1), at(0)}
 	}
 	return spectrum{at(0), at(1)}
+}
+
+// dftByChirp transforms n numbers as a convolution, by transforms of a power of 2 (L. Bluestein, A linear filtering
+// approach to the computation of discrete Fourier transform, 1970): jk is (j² + k² - (k-j)²) / 2, so that the result is
+// chirp(k) times the sum of x(j) chirp(j) / chirp(k-j), where chirp(j) is exp(-pi i j² / n).
+func (l *Lowering) dftByChirp(s spectrum, axis int, n int64, inverse bool) spectrum {
+	m := int64(1)
+	for m < 2*n-1 {
+		m *= 2
+	}
+	sign := -1.0
+	if inverse {
+		sign = 1
+	}
+	chirp, filter := make([]complex128, n), make([]complex128, m)
+	for j := range n {
+		chirp[j] = cmplx.Rect(1, sign*math.Pi*float64(j*j%(2*n))/float64(n))
+		filter[j] = cmplx.Conj(chirp[j]) / complex(float64(m), 0) // the inverse transform has no factor
+		filter[(m-j)%m] = filter[j]
+	}
+	d, r := l.DType(s.re), l.Rank(s.re)
+	constant := func(of []complex128) spectrum {
+		shape := append([]int64{int64(len(of))}, repeatInt(1, r-1-axis)...)
+		re, im := make([]float64, len(of)), make([]float64, len(of))
+		for i, c := range of {
+			re[i], im[i] = real(c), imag(c)
+		}
+		return spectrum{l.Const(tensor.FromFloats(d, shape, re)), l.Const(tensor.FromFloats(d, shape, im))}
+	}
+	times := func(a, b spectrum) spectrum {
+		if a.im == nil {
+			return spectrum{l.mul(a.re, b.re), l.mul(a.re, b.im)}
+		}
+		return spectrum{l.sub(l.mul(a.re, b.re), l.mul(a.im, b.im)), l.add(l.mul(a.re, b.im), l.mul(a.im, b.re))}
+	}
+	resize := func(a spectrum, size int64) spectrum {
+		return l.both(a, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, axis, ConstSize(size)) })
+	}
+	c := constant(chirp)
+	a := l.dft(resize(times(s, c), m), axis, false)
+	y := l.dft(times(a, constant(radix2(filter))), axis, true)
+	return times(resize(y, n), c)
+}
+
+// radix2 is the transform of as many numbers as a power of 2 (Cooley and Tukey, 1965).
+func radix2(x []complex128) []complex128 {
+	n := len(x)
+	if n == 1 {
+		return x
+	}
+	even, odd := make([]complex128, n/2), make([]complex128, n/2)
+	for i := range even {
+		even[i], odd[i] = x[2*i], x[2*i+1]
+	}
+	even, odd = radix2(even), radix2(odd)
+	out := make([]complex128, n)
+	for k, e := range even {
+		t := odd[k] * cmplx.Rect(1, -2*math.Pi*float64(k)/float64(n))
+		out[k], out[k+n/2] = e+t, e-t
+	}
+	return out
 }
 
 // dftByMatrix multiplies with the cosines and sines.

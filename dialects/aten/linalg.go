@@ -480,7 +480,7 @@ func lowerSVD(l *Lowering) []*ssa.Value {
 	}
 	for _, i := range []int{0, 2} {
 		if l.Node.Results[i].HasUses() && !l.emptyMatrix(a) {
-			l.Fail("singular vectors: their signs are not determined")
+			l.failSigns("singular vectors", "torch.linalg.svdvals")
 		}
 	}
 	u := l.identityLike(a, m, cols)
@@ -488,6 +488,12 @@ func lowerSVD(l *Lowering) []*ssa.Value {
 		return []*ssa.Value{u, s, l.identityLike(a, n, rows)}
 	}
 	return []*ssa.Value{u, s, l.identityLike(a, rows, n)}
+}
+
+// failSigns refuses vectors that two right programs may give with different signs.
+func (l *Lowering) failSigns(vectors, values string) {
+	panic(&Failure{ID: "unsupported-args", Message: vectors + ": their signs are not determined",
+		Hint: "compute what needs them outside of the module; " + values + " alone is converted"})
 }
 
 func (l *Lowering) eigenvalues(name string) *ssa.Value {
@@ -510,7 +516,7 @@ func lowerEigh(l *Lowering) []*ssa.Value {
 		return []*ssa.Value{w, l.emptyVector(l.DType(a))}
 	}
 	if l.Node.Results[1].HasUses() && !l.emptyMatrix(a) {
-		l.Fail("eigenvectors: their signs are not determined")
+		l.failSigns("eigenvectors", "torch.linalg.eigvalsh")
 	}
 	return []*ssa.Value{w, a}
 }

@@ -144,6 +144,10 @@ def programs():
     # the longest of several sequences is another one for other sizes
     rnn = "torch.nn.utils.rnn."
     yield "pad_sequence", f"{rnn}pad_sequence([x, y]), {rnn}pad_sequence([y, x[:2], x], True, -1.5), {rnn}pad_sequence([x[:, 0], y[:, 0]], padding_side='left')", (torch.arange(6.0).reshape(3, 2), torch.ones(5, 2)), (torch.arange(8.0).reshape(4, 2), torch.ones(2, 2))
+    # transforms whose size is no power of 2, in which a runtime may lose digits
+    for n in (400, 523):
+        yield f"fourier_{n}", "torch.view_as_real(torch.fft.rfft(x, norm='forward')), torch.view_as_real(torch.fft.ifft(x).resolve_conj()), torch.fft.irfft(torch.fft.rfft(x), x.shape[-1])", (torch.arange(float(n)).sin(),), None
+    yield "complex_tanh", "torch.view_as_real(torch.tanh(torch.view_as_complex(x)))", (torch.tensor([[0.5, 1.0], [-2.0, 0.25], [0.0, 3.0], [60.0, 1.5], [-1e3, 2.0], [1e-3, -1e-3], [0.1, 1.57]]),), None
 
 
 def module(expression):

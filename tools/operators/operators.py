@@ -145,6 +145,7 @@ def programs():
         pad = [1, 2, 0, 1, 2, 1][: 2 * n]
         yield f"reflection_pad{n}d", f"a.reflection_pad{n}d(x, {pad}), a.replication_pad{n}d(x, {pad})", (x,)
     yield "_pad_circular", "a._pad_circular(x, [1, 2]), a._pad_enum(x, [1, 1], 0, None), a._pad_enum(x, [1, 0], 3, 2.5), a._pad_enum(x, [2, 1], 1, None), a._pad_enum(x, [2, 1], 2, None)", (r(1, 2, 5),)
+    yield "pad_sequence", "torch.nn.utils.rnn.pad_sequence([x, y], True, -1.5, 'left')", (X, Y[:1])
     yield "_adaptive_avg_pool2d", "a._adaptive_avg_pool2d(x, [2, 3])", (r(1, 2, 4, 6),)
     yield "_adaptive_avg_pool3d", "a._adaptive_avg_pool3d(x, [2, 2, 1])", (VOLUME,)
     yield "mkldnn_max_pool2d", "torch.mkldnn_max_pool2d(x.to_mkldnn(), [2, 2], [2, 2]).to_dense()", (IMAGE,)

@@ -3,8 +3,8 @@
 
 usage: make.py KIND --out DIR [--filter RE] [--jobs N] [--seconds N] [--gigabytes N] [--again]
 
-KIND is decoders, encoders or timm. Each architecture is a folder of DIR/KIND: tiny, with weights drawn at random, as an archive of torch.export
-(.pt2) and of a trace (.pt), inputs and outputs (.npz), and what.json, which says what is there and what PyTorch itself cannot do. An
+KIND is decoders, encoders, timm or libraries. Each architecture is a folder of DIR/KIND: tiny, with weights drawn at random, as an archive of torch.export
+(.pt2), of a trace (.pt) and, for libraries, of a script, inputs and outputs (.npz), and what.json, which says what is there and what PyTorch itself cannot do. An
 architecture is made in a process of its own, with limits; those that are there are left out, unless --again.
 """
 import argparse
@@ -30,8 +30,9 @@ def save(kind, name, folder):
     import torch
 
     import programs
-    runs = {"pt2": {}, "trace": {}}
     made = importlib.import_module(kind)
+    sources = getattr(made, "SOURCES", ("pt2", "trace"))
+    runs = {s: {} for s in sources}
     what = {"programs": [], "torch": torch.__version__}
     try:
         with warnings.catch_warnings():
@@ -44,8 +45,8 @@ def save(kind, name, folder):
         what["programs"].append(row)
         arrays = {f"{kind}.{s}.{i}": t for s in range(len(p.samples)) for kind, ts in (("in", p.samples[s]), ("out", p.outputs[s])) for i, t in enumerate(ts)}
         numpy.savez(os.path.join(folder, p.name + ".npz"), **{k: t.detach().numpy() for k, t in arrays.items()})
-        for source in ("pt2", "trace"):
-            file = p.name + (".pt2" if source == "pt2" else ".pt")
+        for source in sources:
+            file = p.name + {"pt2": ".pt2", "trace": ".pt", "script": ".script.pt"}[source]
             entry = row["sources"][source] = {"file": file}
             try:
                 with warnings.catch_warnings(), made.patched(), torch.no_grad():
@@ -55,7 +56,10 @@ def save(kind, name, folder):
                         run = program.module()
                         torch.export.save(program, os.path.join(folder, file))
                     else:
-                        run = torch.jit.trace(p.module, tuple(programs.clone(p.samples[0])), check_trace=False, strict=False)
+                        if source == "script":
+                            run = torch.jit.script(p.module)
+                        else:
+                            run = torch.jit.trace(p.module, tuple(programs.clone(p.samples[0])), check_trace=False, strict=False)
                         torch.jit.save(run, os.path.join(folder, file))
                         entry["axes"] = p.axes
                         entry["arguments"] = [a.name for a in torch.jit.load(os.path.join(folder, file)).forward.schema.arguments[1:]]
@@ -93,7 +97,7 @@ def child(kind, name, folder, opts):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("kind", choices=["decoders", "encoders", "timm"])
+    arguments.add_argument("kind", choices=["decoders", "encoders", "timm", "libraries"])
     arguments.add_argument("--out", required=True)
     arguments.add_argument("--filter", default="")
     arguments.add_argument("--jobs", type=int, default=2)

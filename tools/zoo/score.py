@@ -3,7 +3,7 @@
 
 usage: score.py KIND --programs DIR --aton PATH --results FILE [--filter RE] [--opset N] [--jobs N] [--seconds N] [--again]
 
-A row of FILE, tab-separated: model, step (prefill, decode, tokens, forward), source (pt2, trace), verdict, nodes, seconds of the export, message. Verdicts:
+A row of FILE, tab-separated: model, step (prefill, decode, tokens, forward), source (pt2, trace, script), verdict, nodes, seconds of the export, message. Verdicts:
 right, wrong, refused (by aton), failed (in onnxruntime), torch-cannot (no program, or one that PyTorch itself runs wrongly), not-made (make.py has no
 configuration that builds it, or its limits were too small). Rows that are there are kept,
 unless --again; those of the models of the filter are made again. Compared are both sizes, where PyTorch's own program is right at
@@ -31,7 +31,8 @@ ort.set_default_logger_severity(4)
 
 
 def text(e):
-    return " ".join(str(e).split())[:300]
+    """A message on one line, without the folders of the machine."""
+    return re.sub(r"(?<![\w:/.])/(?:[\w.+-]+/)+", "", " ".join(str(e).split()))[:300]
 
 
 def nodes(graph):
@@ -147,7 +148,7 @@ def score(opts, name):
         return [[name, "all", "-", "not-made", "", "", text(what["cannot"])]]
     rows = []
     with tempfile.TemporaryDirectory() as work:
-        for source in ("pt2", "trace"):
+        for source in what["programs"][0]["sources"]:
             sessions, verdicts = {}, {}
             for row in what["programs"]:
                 entry = row["sources"][source]
@@ -169,7 +170,7 @@ def score(opts, name):
 def alone(opts, name):
     """The rows of a model, made in a process of its own: a runtime that ends the process ends one model."""
     command = [sys.executable, os.path.abspath(__file__), opts.kind, "--programs", opts.programs, "--aton", opts.aton, "--opset", str(opts.opset),
-               "--seconds", str(opts.seconds), "--results", "-", "--one", name]
+               "--seconds", str(opts.seconds), "--tolerance", str(opts.tolerance), "--results", "-", "--one", name]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=8 * opts.seconds)
         return json.loads(done.stdout)
@@ -178,8 +179,9 @@ def alone(opts, name):
 
 
 def main():
+    global TOLERANCE
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("kind", choices=["decoders", "encoders", "timm"])
+    arguments.add_argument("kind", choices=["decoders", "encoders", "timm", "libraries"])
     arguments.add_argument("--programs", required=True)
     arguments.add_argument("--aton", required=True)
     arguments.add_argument("--results", required=True)
@@ -188,8 +190,10 @@ def main():
     arguments.add_argument("--jobs", type=int, default=2)
     arguments.add_argument("--seconds", type=int, default=60)
     arguments.add_argument("--again", action="store_true")
+    arguments.add_argument("--tolerance", type=float, default=TOLERANCE, help="of the greatest element of an output")
     arguments.add_argument("--one", help=argparse.SUPPRESS)
     opts = arguments.parse_args()
+    TOLERANCE = opts.tolerance
     if opts.one:
         json.dump(score(opts, opts.one), sys.stdout)
         return 0
@@ -208,7 +212,7 @@ def main():
             bad = [f"{r[1]} {r[2]} {r[3]}: {r[6][:120]}" for r in new if r[3] not in ("right", "torch-cannot")]
             print(f"{i + 1} of {len(todo)}  {todo[i]}  {'; '.join(bad)}", flush=True)
             with open(opts.results + ".part", "w", newline="") as f:
-                writer = csv.writer(f, delimiter="\t", quoting=csv.QUOTE_NONE, escapechar="\\", lineterminator="\n")
+                writer = csv.writer(f, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None, escapechar="\\", lineterminator="\n")
                 writer.writerow(FIELDS)
                 for n in sorted(rows):
                     writer.writerows([str(v).replace("\\", "/").replace("\t", " ") for v in r] for r in rows[n])
@@ -221,7 +225,7 @@ def summary(rows):
     """By source: how many models are right in all steps, of those that PyTorch can."""
     out = []
     missing = [n for n, all in sorted(rows.items()) if any(r[3] == "not-made" for r in all)]
-    for source in ("pt2", "trace"):
+    for source in sorted({r[2] for all in rows.values() for r in all} - {"-"}):
         can, cannot, others = 0, [], []
         for name, all in sorted(rows.items()):
             mine = [r for r in all if r[2] in (source, "-")]
