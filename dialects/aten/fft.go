@@ -186,7 +186,7 @@ func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 	// Before opset 17 there is no DFT, and the product is the only way.
 	if k, ok := n.Int(); ok && (k <= 32 || k&(k-1) != 0 && k <= 512 || l.Opset < 17) {
 		return l.dftByMatrix(s, axis, k, inverse)
-	} else if ok && k&(k-1) != 0 {
+	} else if ok && k&(k-1) != 0 && k <= maxChirp {
 		return l.dftByChirp(s, axis, k, inverse)
 	}
 	l.NeedOpset(17, "a Fourier transform of unknown size")
@@ -209,6 +209,9 @@ func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 	}
 	return spectrum{at(0), at(1)}
 }
+
+// maxChirp bounds the size of a transform whose factors are in the model: they take up to 64 bytes for each number.
+const maxChirp = 1 << 20
 
 // dftByChirp transforms n numbers as a convolution, by transforms of a power of 2 (L. Bluestein, A linear filtering
 // approach to the computation of discrete Fourier transform, 1970): jk is (j² + k² - (k-j)²) / 2, so that the result is
