@@ -159,4 +159,17 @@ func protect(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit, input *ssa.Value)
 	input.ReplaceUses(tied)
 	shape.Def().SetOperand(0, p)
 	tied.Def().SetOperand(0, input)
+	// Shapes are those of the input, as long as something else asks for the check: onnxruntime 1.32 gives a Shape behind Expand the
+	// layout of a convolution behind that.
+	var shapes []*ssa.Op
+	for u := range tied.Uses() {
+		if o := u.Op(); o != nil && o.Kind == "onnx::Shape" {
+			shapes = append(shapes, o)
+		}
+	}
+	if len(shapes) < tied.NumUses() {
+		for _, o := range shapes {
+			o.SetOperand(0, input)
+		}
+	}
 }
