@@ -170,6 +170,9 @@ func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 	p := s.build.out.Body.AddParam(name, s.atLeastOne(tt))
 	s.build.names.Take(name)
 	if declared == ssa.IntType || declared == ssa.FloatType || declared == ssa.BoolType {
+		if fits := map[ssa.Type]bool{ssa.IntType: tt.DType.IsInt(), ssa.FloatType: tt.DType.IsFloat(), ssa.BoolType: tt.DType == tensor.Bool}; tt.Ranked && len(tt.Dims) > 0 || !fits[declared] {
+			s.fail("input-spec", "input %s is of type %s in the program, not %s", name, declared, tt)
+		}
 		p.Type = declared
 		return py.Dyn(p)
 	}
