@@ -78,6 +78,9 @@ func (s *walk) peel(l *sourceLoop) {
 		rets := s.iteration(l, l.first, l.inits)
 		rest := *l
 		rest.first, rest.trip, rest.cond, rest.inits = l.first+1, s.vals.intOp("sub", l.trip, py.Int(1)), rets[0], rets[1:]
+		if n, known := py.IntOf(rest.trip, 0); known && n < 1 {
+			return rest.inits
+		}
 		s.keep(&rest)
 		results := make([]py.Value, len(l.op.Results))
 		for i, r := range l.op.Results {
