@@ -158,8 +158,12 @@ func (w *writer) fold(along []bool) {
 			}
 			return v
 		}
+		row := &held{t: t, n: rows.n, read: read}
+		if name == "ReduceLogSumExp" { // goes through it twice
+			row = t.hold(rows.n, acc, read)
+		}
 		run := func(start value, before func(v value) value, combine func(s *scalarPoint, x, y value) value) value {
-			part := t.each(rows.n, []value{start}, func(i value, c []value) []value { return []value{combine(s, c[0], before(read(i)))} })
+			part := row.each([]value{start}, func(_, v value, c []value) []value { return []value{combine(s, c[0], before(v))} })
 			return t.all(part, func(x, y []value) []value { return []value{combine(s, x[0], y[0])} })[0]
 		}
 		before := func(v value) value { return v }

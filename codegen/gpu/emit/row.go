@@ -11,7 +11,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// emitSoftmax goes through each line three times: for the greatest element, for the sum, and to write.
+// emitSoftmax goes through each row three times: for the greatest element, for the sum, and to write. It is read once, if the threads can hold it.
 func emitSoftmax(w *writer) {
 	x := w.in(0)
 	shape := shapeOf(x)
@@ -27,15 +27,14 @@ func emitSoftmax(w *writer) {
 	w.teams(rows.rows, w.teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
 		b, rt := t.b, regType(dtype(x))
 		s := &scalarPoint{&point{body: t.body, node: w.node}, dtype(x), rt}
-		read := func(i value) value { return t.at(x, t.element(&rows, i)) }
+		row := t.hold(rows.n, rt, func(i value) value { return t.at(x, t.element(&rows, i)) })
 		fold := func(start value, f func(v value) value, combine func(x, y value) value) value {
-			part := t.each(rows.n, []value{start}, func(i value, c []value) []value { return []value{combine(c[0], f(read(i)))} })
+			part := row.each([]value{start}, func(_, v value, c []value) []value { return []value{combine(c[0], f(v))} })
 			return t.all(part, func(x, y []value) []value { return []value{combine(x[0], y[0])} })[0]
 		}
 		write := func(f func(v value) value) {
-			t.each(rows.n, nil, func(i value, _ []value) []value {
-				coords := t.element(&rows, i)
-				t.put(coords, f(t.at(x, coords)))
+			row.each(nil, func(i, v value, _ []value) []value {
+				t.put(t.element(&rows, i), f(v))
 				return nil
 			})
 		}
@@ -66,7 +65,8 @@ func emitSoftmax(w *writer) {
 	})
 }
 
-// emitNorm serves the normalizations: mean and variance of a row in two passes, then a line for each element.
+// emitNorm serves the normalizations: mean and variance of a row in two passes, then a line for each element. The row is read once, if the
+// threads can hold it.
 func emitNorm(w *writer) {
 	x := w.in(0)
 	shape := shapeOf(x)
@@ -114,13 +114,14 @@ func emitNorm(w *writer) {
 		}
 		count := b.Convert(kir.SToF, b.Size(rows.n), rt)
 		zero := b.Float(rt, 0)
+		row := t.hold(rows.n, rt, func(i value) value { return t.at(x, coords(i)) })
 		mean := zero
 		if name != "RMSNormalization" {
-			part := t.each(rows.n, []value{zero}, func(i value, c []value) []value { return []value{b.Add(c[0], t.at(x, coords(i)))} })
+			part := row.each([]value{zero}, func(_, v value, c []value) []value { return []value{b.Add(c[0], v)} })
 			mean = b.Div(t.sum(part[0]), count)
 		}
-		part := t.each(rows.n, []value{zero}, func(i value, c []value) []value {
-			d := b.Sub(t.at(x, coords(i)), mean)
+		part := row.each([]value{zero}, func(_, v value, c []value) []value {
+			d := b.Sub(v, mean)
 			return []value{b.Fma(d, d, c[0])}
 		})
 		variance := b.Div(t.sum(part[0]), count)
@@ -130,9 +131,9 @@ func emitNorm(w *writer) {
 		} else {
 			scale = b.Div(b.Float(rt, 1), b.Unary(kir.Sqrt, b.Add(variance, b.Float(rt, w.float("epsilon")))))
 		}
-		t.each(rows.n, nil, func(i value, _ []value) []value {
+		row.each(nil, func(i, v value, _ []value) []value {
 			at := coords(i)
-			y := b.Mul(b.Sub(t.at(x, at), mean), scale)
+			y := b.Mul(b.Sub(v, mean), scale)
 			operand := func(k int) value {
 				v := w.in(k)
 				if v == nil {

@@ -73,6 +73,61 @@ func (t *team) each(n sym.Expr, carried []value, f func(i value, c []value) []va
 	return t.b.For(t.lane, t.b.Size(n), t.b.I32(t.size), carried, f)
 }
 
+// heldWords is how many registers of 32 bits a thread spends on its elements of a row.
+const heldWords = 32
+
+// held is a row of n elements, whose element i is read(i), dealt out to the threads as by team.each. If its length is known and small enough, each
+// thread has its elements in registers, and they are read once, however often the row is gone through.
+type held struct {
+	t      *team
+	n      sym.Expr
+	read   func(i value) value
+	values []value // nil if the row is read anew each time
+}
+
+// hold begins with a row, of elements of that type where they are computed.
+func (t *team) hold(n sym.Expr, of kir.Type, read func(i value) value) *held {
+	h := &held{t: t, n: n, read: read}
+	k, known := n.Int()
+	per := (k + t.size - 1) / t.size
+	if !known || k == 0 || per*int64(max(of.Size(), 4)) > 4*heldWords {
+		return h
+	}
+	for j := range per {
+		var v value
+		if (j+1)*t.size <= k {
+			v = read(h.place(j))
+		} else {
+			i := h.place(j)
+			v = t.b.If(t.b.Lt(i, t.b.I32(k)), func() []value { return []value{read(i)} }, func() []value { return []value{t.b.Num(of, 0)} })[0]
+		}
+		h.values = append(h.values, v)
+	}
+	return h
+}
+
+// place is the number of element j of a thread.
+func (h *held) place(j int64) value { return h.t.b.Add(h.t.lane, h.t.b.I32(j*h.t.size)) }
+
+// each goes through the row, as team.each does; f gets the number of the element and the element.
+func (h *held) each(carried []value, f func(i, v value, c []value) []value) []value {
+	b := h.t.b
+	if h.values == nil {
+		return h.t.each(h.n, carried, func(i value, c []value) []value { return f(i, h.read(i), c) })
+	}
+	k, _ := h.n.Int()
+	for j, v := range h.values {
+		i := h.place(int64(j))
+		if int64(j+1)*h.t.size <= k {
+			carried = f(i, v, carried)
+			continue
+		}
+		before := carried
+		carried = b.If(b.Lt(i, b.I32(k)), func() []value { return f(i, v, before) }, func() []value { return before })
+	}
+	return carried
+}
+
 // all combines the values of all threads; each thread gets the result. combine must not mind the order of its arguments.
 func (t *team) all(vs []value, combine func(x, y []value) []value) []value {
 	b := t.b
