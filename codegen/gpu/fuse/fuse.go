@@ -37,7 +37,7 @@ type Result struct {
 // kernel.
 func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked map[*ssa.Op]bool) Result {
 	r := Result{map[*ssa.Op]emit.Group{}, map[*ssa.Op]bool{}}
-	groups := map[*ssa.Op]*group{}
+	groups, taken := map[*ssa.Op]*group{}, map[*ssa.Value]int{}
 	for o := range b.Ops() {
 		if !hasKernel(o) {
 			continue
@@ -57,8 +57,11 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 				continue
 			}
 			p := groups[v.Def()]
-			if g.takes(o, v, p) {
-				g.join(v, p)
+			if !g.takes(o, v, p) {
+				continue
+			}
+			g.join(v, p)
+			if taken[v] += uses(o, v); taken[v] == v.NumUses() { // who reads through a view does not need it
 				r.Inner[v.Def()] = true
 				delete(groups, v.Def())
 			}
@@ -78,7 +81,7 @@ type group struct {
 
 // takes reports that the kernel of o can compute v, the result of group p, too.
 func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
-	if !v.HasOneUse() || len(v.Def().Results) > 1 || g.ops+p.ops > maxOps || len(g.reads)+len(p.reads) > maxOperands {
+	if !v.HasOneUse() && (!emit.IsView(p.Root.Kind) || len(p.Inlined) > 0 || p.Hero != nil || g.Inlined[v]) || len(v.Def().Results) > 1 || g.ops+p.ops > maxOps || len(g.reads)+len(p.reads) > maxOperands {
 		return false
 	}
 	class := emit.Class(o.Kind)
@@ -104,14 +107,17 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 	return pointwise && same && emit.InPlace(p.Root.Kind)
 }
 
-func once(o *ssa.Op, v *ssa.Value) bool {
+func once(o *ssa.Op, v *ssa.Value) bool { return uses(o, v) == 1 }
+
+// uses counts the operands of o that are v.
+func uses(o *ssa.Op, v *ssa.Value) int {
 	n := 0
 	for _, w := range o.Operands() {
 		if w == v {
 			n++
 		}
 	}
-	return n == 1
+	return n
 }
 
 func sameDims(v, w *ssa.Value) bool {
