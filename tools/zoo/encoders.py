@@ -61,7 +61,7 @@ def makers(config, batch, length):
     patch = attribute(config, "patch_size", default=8)
     patch = patch if isinstance(patch, int) else patch[-1]
     frames = attribute(config, "num_frames", "frames_per_clip", default=4)
-    mel = attribute(config, "num_mel_bins", "feature_size", "n_mels", "input_feat_size", "spectrogram_bins", default=16)
+    mel = attribute(config, "num_mel_bins", "feature_size", "n_mels", "input_feat_size", "feature_projection_input_dim", "spectrogram_bins", default=16)
     sound = attribute(config, "max_length", "spec_size", "num_mel_frames", default=64)
     packed = channels * attribute(config, "temporal_patch_size", default=1) * patch * patch
     past = (attribute(config, "context_length", default=0) or 0) + max(attribute(config, "lags_sequence", default=[0]) or [0])
