@@ -110,29 +110,54 @@ func (w *writer) elementwise(out *ssa.Value, shape []sym.Expr, place func(s *ind
 	w.finish(c, ceilDiv(n, loopThreads*lanes))
 }
 
-// emitConcat copies each operand to its place, with a launch for each.
+// maxJoined is the number of operands up to which a Concat is one launch, each of whose elements finds its operand by comparisons.
+const maxJoined = 4
+
+// emitConcat joins few operands in one launch, and copies each of many to its place, with a launch for each.
 func emitConcat(w *writer) {
 	out := w.result(0)
 	k := w.axis(w.int("axis"), rank(out))
-	from := sym.Const(0)
+	var parts []*ssa.Value
+	begins := []sym.Expr{sym.Const(0)} // where each part begins, and the end
 	for _, v := range w.o.Operands() {
-		shape := shapeOf(v)
 		if rank(v) != rank(out) {
 			refuse("operands of several ranks")
 		}
-		begin := from
+		if shape := shapeOf(v); !index.Prod(shape).Is(0) {
+			parts = append(parts, v)
+			begins = append(begins, begins[len(begins)-1].Add(shape[k]))
+		}
+	}
+	part := func(c *body, i int, coords []index.Expr) kir.Value {
+		moved := append([]index.Expr(nil), coords...)
+		moved[k] = c.space.Add(moved[k], index.Const(begins[i].Neg()))
+		return c.at(parts[i], moved)
+	}
+	if len(parts) <= maxJoined {
+		var pick func(c *body, i int, coords []index.Expr) kir.Value
+		pick = func(c *body, i int, coords []index.Expr) kir.Value {
+			if i == len(parts)-1 {
+				return part(c, i, coords)
+			}
+			was := c.guarded
+			c.guarded = true
+			v := c.b.If(c.b.Lt(c.lower(coords[k]), c.b.Size(begins[i+1])),
+				func() []kir.Value { return []kir.Value{part(c, i, coords)} }, func() []kir.Value { return []kir.Value{pick(c, i+1, coords)} })
+			c.guarded = was
+			return v[0]
+		}
+		if len(parts) > 0 {
+			w.elementwise(out, shapeOf(out), nil, func(c *body, coords []index.Expr) kir.Value { return pick(c, 0, coords) })
+		}
+		return
+	}
+	for i, v := range parts {
 		place := func(s *index.Space, coords []index.Expr) index.Expr {
 			moved := append([]index.Expr(nil), coords...)
-			moved[k] = s.Add(moved[k], index.Const(begin))
+			moved[k] = s.Add(moved[k], index.Const(begins[i]))
 			return s.Linear(shapeOf(out), moved)
 		}
-		if len(w.o.Operands()) == 1 {
-			place = nil
-		}
-		if !index.Prod(shape).Is(0) {
-			w.elementwise(out, shape, place, func(c *body, coords []index.Expr) kir.Value { return c.at(v, coords) })
-		}
-		from = from.Add(shape[k])
+		w.elementwise(out, shapeOf(v), place, func(c *body, coords []index.Expr) kir.Value { return c.at(v, coords) })
 	}
 }
 
