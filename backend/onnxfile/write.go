@@ -7,6 +7,7 @@ package onnxfile
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -107,7 +108,11 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 	defer g.Abandon()
 	if out.location != "" {
 		sum := sha256.New()
-		if err := g.Add(path+".data", func(w io.Writer) error { return out.writeData(io.MultiWriter(w, sum)) }); err != nil {
+		if err := g.Add(path+".data", func(w io.Writer) error {
+			a := writeAhead(w)
+			err := out.writeData(io.MultiWriter(a, sum))
+			return cmp.Or(a.close(), err)
+		}); err != nil {
 			return err
 		}
 		out.location = dataName(path, sum.Sum(nil))
