@@ -224,12 +224,18 @@ func (f *Func) Module() *Module { return f.m }
 // NumValues bounds the IDs of the function's values: the length for side tables.
 func (f *Func) NumValues() int { return f.nvalues }
 
-// slab is the number of objects that are allocated together.
-const slab = 128
+// Objects of a function are allocated together: as many as there are values already, within these bounds. A program has thousands of small
+// functions (the forward of each module), and one large one into which they are inlined.
+const (
+	leastSlab = 4
+	slab      = 128
+)
+
+func (f *Func) slab() int { return min(max(f.nvalues, leastSlab), slab) }
 
 func (f *Func) newOp() *Op {
 	if len(f.ops) == 0 {
-		f.ops = make([]Op, slab)
+		f.ops = make([]Op, f.slab())
 	}
 	o := &f.ops[0]
 	f.ops = f.ops[1:]
@@ -238,7 +244,7 @@ func (f *Func) newOp() *Op {
 
 func (f *Func) newValue(t Type) *Value {
 	if len(f.values) == 0 {
-		f.values = make([]Value, slab)
+		f.values = make([]Value, f.slab())
 	}
 	v := &f.values[0]
 	f.values = f.values[1:]
@@ -252,10 +258,11 @@ func (f *Func) newUses(n int) []Use {
 		return nil
 	}
 	if n > len(f.uses) {
-		if n > slab {
+		size := 2 * f.slab()
+		if n > size {
 			return make([]Use, n)
 		}
-		f.uses = make([]Use, 2*slab)
+		f.uses = make([]Use, size)
 	}
 	u := f.uses[:n:n]
 	f.uses = f.uses[n:]
@@ -264,10 +271,11 @@ func (f *Func) newUses(n int) []Use {
 
 func (f *Func) newResults(n int) []*Value {
 	if n > len(f.results) {
-		if n > slab {
+		size := f.slab()
+		if n > size {
 			return make([]*Value, n)
 		}
-		f.results = make([]*Value, slab)
+		f.results = make([]*Value, size)
 	}
 	r := f.results[:n:n]
 	f.results = f.results[n:]

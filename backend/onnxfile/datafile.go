@@ -1,7 +1,9 @@
 package onnxfile
 
 import (
+	"encoding/binary"
 	"encoding/hex"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,22 @@ import (
 
 // hashBytes is how much of a hash of the content is in the name of a data file.
 const hashBytes = 8
+
+// contentHash tells contents apart that differ by accident: two checksums of 32 bits by different polynomials, which processors compute at the
+// pace of memory. A cryptographic hash would take as long as writing, and nobody gains by a collision: who can write here can replace the file.
+type contentHash struct{ ieee, castagnoli uint32 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (h *contentHash) Write(p []byte) (int, error) {
+	h.ieee = crc32.Update(h.ieee, crc32.IEEETable, p)
+	h.castagnoli = crc32.Update(h.castagnoli, castagnoli, p)
+	return len(p), nil
+}
+
+func (h *contentHash) bytes() []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, h.ieee), h.castagnoli)
+}
 
 // dataName is the name of the data file of the model at path, by the hash of its content.
 func dataName(path string, hash []byte) string {

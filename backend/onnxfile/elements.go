@@ -1,6 +1,7 @@
 package onnxfile
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -90,11 +91,11 @@ func (m *model) wholeBytes(w io.Writer, t *tensor.Tensor) error {
 	if r := len(t.Shape); r == 2 && t.Strides[0] == 1 && t.Shape[0] > 1 && t.Strides[1] >= t.Shape[0] && uintptr(unsafe.Pointer(&src[0]))%uintptr(size) == 0 {
 		switch size {
 		case 1:
-			return transposed[byte](w, src, t)
+			return transposed[byte](m, w, src, t)
 		case 2:
-			return transposed[uint16](w, src, t)
+			return transposed[uint16](m, w, src, t)
 		case 4:
-			return transposed[uint32](w, src, t)
+			return transposed[uint32](m, w, src, t)
 		}
 	}
 	buf := make([]byte, 0, chunk+16)
@@ -132,36 +133,68 @@ func (m *model) wholeBytes(w io.Writer, t *tensor.Tensor) error {
 // bandSize is about the number of bytes of a band of rows that transposed writes at once.
 const bandSize = 4 << 20
 
-// transposed writes a matrix that lies in memory column by column. Rows are made in bands, and a band in squares, each in a
+// What is transposed in the cache's first level: so many columns, and so many rows, of which memory gives the neighbours fast.
+const (
+	stripColumns = 32
+	stripRows    = 256
+)
+
+// transposed writes a matrix that lies in memory column by column. Rows are made in bands, and a band in strips, each in a
 // place of its own: the rows of a band are often a power of two apart, where they would push each other out of the cache.
-func transposed[E byte | uint16 | uint32](w io.Writer, src []byte, t *tensor.Tensor) error {
-	const side = 32
+func transposed[E byte | uint16 | uint32](m *model, w io.Writer, src []byte, t *tensor.Tensor) error {
 	size := int(t.DType.Size())
 	rows, columns, stride := int(t.Shape[0]), int(t.Shape[1]), int(t.Strides[1])
-	band := min(rows, max(bandSize/(columns*size), side))
-	buf := make([]E, band*columns)
-	var square [side * side]E
-	for first := 0; first < rows; first += band {
-		n := min(band, rows-first)
-		for c0 := 0; c0 < columns; c0 += side {
-			width := min(side, columns-c0)
-			for r0 := 0; r0 < n; r0 += side {
-				height := min(side, n-r0)
-				for c := range width {
-					at := ((c0+c)*stride + first + r0) * size
-					from := unsafe.Slice((*E)(unsafe.Pointer(&src[at])), height)
-					for r, e := range from {
-						square[r*side+c] = e
+	height := min(rows, max(bandSize/(columns*size), stripColumns))
+	if n := height * columns * size; cap(m.band) < n {
+		m.band = make([]byte, n)
+	}
+	band := m.band[:height*columns*size]
+	var strip [stripRows * stripColumns]E
+	flat := unsafe.Slice((*byte)(unsafe.Pointer(&strip[0])), len(strip)*size)
+	for first := 0; first < rows; first += height {
+		n := min(height, rows-first)
+		for c0 := 0; c0 < columns; c0 += stripColumns {
+			width := min(stripColumns, columns-c0)
+			for r0 := 0; r0 < n; r0 += stripRows {
+				high := min(stripRows, n-r0)
+				from := src[(c0*stride+first+r0)*size:]
+				if size == 2 && width%4 == 0 && high%4 == 0 {
+					turn16(flat, from, 2*stride, width, high)
+				} else {
+					for c := range width {
+						for r, e := range unsafe.Slice((*E)(unsafe.Pointer(&from[c*stride*size])), high) {
+							strip[r*stripColumns+c] = e
+						}
 					}
 				}
-				for r := range height {
-					copy(buf[(r0+r)*columns+c0:][:width], square[r*side:])
+				for r := range high {
+					copy(band[((r0+r)*columns+c0)*size:][:width*size], flat[r*stripColumns*size:])
 				}
 			}
 		}
-		if _, err := w.Write(unsafe.Slice((*byte)(unsafe.Pointer(&buf[0])), n*columns*size)); err != nil {
+		if _, err := w.Write(band[:n*columns*size]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// turn16 transposes a strip of elements of 16 bits, whose columns are pitch bytes apart. It does so 4 by 4: the elements of a column that
+// are in one word change places with those of its neighbours, first in pairs, then in pairs of pairs.
+func turn16(strip, src []byte, pitch, width, high int) {
+	const even, low = 0x0000ffff_0000ffff, 0x00000000_ffffffff
+	word := binary.LittleEndian
+	for c := 0; c < width; c += 4 {
+		c0, c1, c2, c3 := src[c*pitch:][:2*high], src[(c+1)*pitch:][:2*high], src[(c+2)*pitch:][:2*high], src[(c+3)*pitch:][:2*high]
+		for r := 0; r < high; r += 4 {
+			x0, x1, x2, x3 := word.Uint64(c0[2*r:]), word.Uint64(c1[2*r:]), word.Uint64(c2[2*r:]), word.Uint64(c3[2*r:])
+			y0, y1 := x0&even|x1&even<<16, x0>>16&even|x1&^even
+			y2, y3 := x2&even|x3&even<<16, x2>>16&even|x3&^even
+			to := strip[2*(r*stripColumns+c):]
+			word.PutUint64(to, y0&low|y2<<32)
+			word.PutUint64(to[2*stripColumns:], y1&low|y3<<32)
+			word.PutUint64(to[4*stripColumns:], y0>>32|y2&^low)
+			word.PutUint64(to[6*stripColumns:], y1>>32|y3&^low)
+		}
+	}
 }

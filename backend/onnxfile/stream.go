@@ -29,6 +29,7 @@ type model struct {
 	location             string // name of the data file, empty for none
 	sources              []source
 	buffer               []byte // of copyFile
+	band                 []byte // of transposed
 }
 
 // initializer is a named tensor; meta is its encoding without the elements, t those as they are in the file.

@@ -8,7 +8,6 @@ package onnxfile
 import (
 	"bufio"
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -107,7 +106,7 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 	g := atomicfile.Group{Fault: opts.fault}
 	defer g.Abandon()
 	if out.location != "" {
-		sum := sha256.New()
+		sum := &contentHash{}
 		if err := g.Add(path+".data", func(w io.Writer) error {
 			a := writeAhead(w)
 			err := out.writeData(io.MultiWriter(a, sum))
@@ -115,7 +114,7 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 		}); err != nil {
 			return err
 		}
-		out.location = dataName(path, sum.Sum(nil))
+		out.location = dataName(path, sum.bytes())
 		g.Rename(filepath.Join(filepath.Dir(path), out.location))
 	}
 	if err := g.Add(path, out.write); err != nil {

@@ -139,6 +139,9 @@ func (a *Archive) fail(record string, at int64, format string, args ...any) erro
 	return &Error{a.File, record, at, fmt.Errorf(format, args...)}
 }
 
+// Forget drops the copies of compressed records. What was given out stays valid, and a record that is asked for again is made anew.
+func (a *Archive) Forget() { clear(a.cache) }
+
 // Bytes gives a record's content: a slice of the file if it is stored, else a
 // copy that is kept. The checksum of stored records is not verified, since that
 // would touch every page of the weights; see Text.

@@ -112,7 +112,9 @@ func Read(data []byte, name string, opts Options) (m *ssa.Module, err error) {
 		}
 	}()
 	l.load()
-	l.m.Sources = l.sourceTexts
+	a.Forget()
+	// a loader of its own: that of the module has objects, syntax trees and positions in memory, which nothing needs any more
+	l.m.Sources = newLoader(a, Options{}).sourceTexts
 	return l.m, nil
 }
 
