@@ -28,6 +28,8 @@ type legalizer struct {
 	// kept are the casts back from a computing type that lose nothing: their
 	// operand has the elements of the result.
 	kept map[*ssa.Op]bool
+	// bfloat16 are the operators that compute in float32 instead.
+	bfloat16 []*ssa.Op
 	// names are those of the values of the function at hand.
 	names *ssa.Names
 }

@@ -46,6 +46,12 @@ func run(c *passes.Context) error {
 		ssa.EraseUnused(f.Body, func(o *ssa.Op) bool { return o.Kind == "onnx::Constant" || o.Kind == "onnx::Cast" })
 		l.returns(f.Body)
 	}
+	if n := len(l.bfloat16); n > 0 {
+		first := l.bfloat16[0]
+		c.Report(diag.Diagnostic{Severity: diag.Warning, ID: "wider-bfloat16", Op: string(first.Kind), Loc: first.Loc,
+			Message: fmt.Sprintf("bfloat16 is computed in float32, between casts, since onnxruntime has no such kernels on a processor (places: %d)", n),
+			Hint:    "for a GPU convert with --target onnx, which leaves bfloat16"})
+	}
 	onnx.SetOpset(m, opset)
 	return nil
 }

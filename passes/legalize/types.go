@@ -50,7 +50,7 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 			bad = append(bad, g)
 		}
 	}
-	if len(bad) == 0 {
+	if len(bad) == 0 || l.widened(o, s, bad) {
 		return
 	}
 	for _, g := range bad {
@@ -64,9 +64,32 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 		}
 	}
 	for _, g := range bad {
+		if g.dtype == tensor.BFloat16 && l.target == onnx.OnnxRuntime && onnx.ClassOf(o) != onnx.Copies {
+			l.bfloat16 = append(l.bfloat16, o)
+		}
 		l.castAround(d, g, l.computing(o, g))
 	}
 	l.c.Changed("cast " + o.Kind.Name())
+}
+
+// widened reports that onnxruntime itself computes an op in float32 whose operands are float16, and nothing else is missing: where it has
+// no kernel for float16 it puts casts around the node, and takes them away again between two of these (its InsertCastTransformer). What runs
+// elsewhere, as on a GPU, computes in float16 then, which casts in the file would forbid.
+func (l *legalizer) widened(o *ssa.Op, s *onnx.OpSchema, bad []*group) bool {
+	if l.target != onnx.OnnxRuntime {
+		return false
+	}
+	for _, g := range bad {
+		if g.dtype != tensor.Float16 || len(g.operands) == 0 || l.computing(o, g) != tensor.Float32 {
+			return false
+		}
+		for _, i := range g.operands {
+			if p := s.Input(i); p == nil || !holds(p.Types.Tensor, g.dtype) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // kernel finds an op that the target cannot run at all. Some operators have

@@ -32,10 +32,10 @@ func (s *simplifier) attention() []rewrite.Rule {
 	})
 }
 
-// dimsOf is the sizes of a float32 of a rank, nil for others.
+// dimsOf is the sizes of a float32 or a half of a rank, nil for others.
 func dimsOf(v *ssa.Value, rank int) []sym.Expr {
 	t := v.Tensor()
-	if t == nil || t.DType != tensor.Float32 || t.Rank() != rank {
+	if t == nil || t.DType != tensor.Float32 && !isHalf(t.DType) || t.Rank() != rank {
 		return nil
 	}
 	return t.Dims
@@ -53,7 +53,7 @@ type scored struct {
 func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	p, v := o.Operand(0), o.Operand(1)
 	vd := dimsOf(v, 4)
-	if vd == nil || !p.HasOneUse() {
+	if vd == nil || !p.HasOneUse() || v.DType() != tensor.Float32 { // halves are narrowed behind it, by [halfAttention]
 		return false
 	}
 	softmax, safe := softmaxOf(p)
