@@ -29,12 +29,20 @@ func widened(cast *ssa.Op, kind ssa.Kind) *ssa.Op {
 	return d
 }
 
-// asHalf is the value of a half type that a float32 was made of, nil if there is none.
-func asHalf(v *ssa.Value, half tensor.DType) *ssa.Value {
-	if d := definedBy(v, "onnx::Cast"); d != nil && d.Operand(0).DType() == half {
+// asHalf is the value of a half type that a float32 was made of, turned as the float32 was; nil if there is none.
+func asHalf(r *rewrite.Rewriter, v *ssa.Value, half tensor.DType) *ssa.Value {
+	turn := definedBy(v, "onnx::Transpose")
+	if turn != nil {
+		v = turn.Operand(0)
+	}
+	d := definedBy(v, "onnx::Cast")
+	if d == nil || d.Operand(0).DType() != half {
+		return nil
+	}
+	if turn == nil {
 		return d.Operand(0)
 	}
-	return nil
+	return r.Create(turn.Kind, []*ssa.Value{d.Operand(0)}, turn.Attrs...)
 }
 
 // halfNormalization: what the operator computes in float32 is rounded before the scale there, and behind it here, which is the same
@@ -45,7 +53,7 @@ func halfNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	half := o.Result(0).DType()
-	x := asHalf(d.Operand(0), half)
+	x := asHalf(r, d.Operand(0), half)
 	if x == nil {
 		return false
 	}
@@ -57,8 +65,8 @@ func halfNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return true
 }
 
-// halfAttention: products of halves are sums in float32 rounded once in either form. A mask of floats stays in float32: its least number is no
-// half, and would become infinite.
+// halfAttention: products of halves are sums in float32 rounded once in either form. A mask of floats stays in float32: onnxruntime takes
+// the least number for minus infinity, and adds halves with their few digits where PyTorch adds in float32.
 func halfAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	d := widened(o, "onnx::Attention")
 	if d == nil || d.NumOperands() > 3 && d.Operand(3) != nil && d.Operand(3).DType() != tensor.Bool {
@@ -72,7 +80,7 @@ func halfAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if i > 3 {
 			return false
 		}
-		if operands[i] = asHalf(v, o.Result(0).DType()); operands[i] == nil {
+		if operands[i] = asHalf(r, v, o.Result(0).DType()); operands[i] == nil {
 			return false
 		}
 	}

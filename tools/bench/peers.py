@@ -6,7 +6,7 @@
 
 make builds each model from a random configuration (no weights are fetched), runs it in PyTorch, and saves: NAME.pt2 and NAME.pt
 (torch.export and torch.jit.trace), NAME.npz (inputs and outputs), NAME.dynamoN.onnx (torch.onnx.export(dynamo=True,
-optimize=True) at opset N). Models called NAME.dyn have dynamic axes for batch and length. It needs torch, torchvision and transformers.
+optimize=True) at opset N). Models called NAME.dyn have dynamic axes for batch and length, those called NAME.f16 are in float16. It needs torch, torchvision and transformers.
 
 count exports with aton at the same opsets, counts the nodes of both files (nested graphs too, constants not), and compares the
 outputs of both in onnxruntime with PyTorch's. Exit status 1 if a file of aton's has other numbers, or more nodes than dynamo's.
@@ -292,7 +292,7 @@ def make(args):
     warnings.simplefilter("ignore")
     os.makedirs(args.dir, exist_ok=True)
     for base, build in MODELS.items():
-        forms = ("",) if args.big else ("", ".dyn")
+        forms = ("",) if args.big else ("", ".dyn", ".f16")
         for form in forms:
             name = base + form
             if not re.search(args.filter, name):
@@ -305,11 +305,13 @@ def make(args):
                         torch.nn.init.uniform_(w, -0.1, 0.1)
                     elif bool((w == 1).all()):
                         torch.nn.init.uniform_(w, 0.8, 1.2)
+                if form == ".f16":
+                    model, inputs = model.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
                 with torch.no_grad():
                     want = model(*[x.clone() for x in inputs])
                 want = [want] if isinstance(want, torch.Tensor) else list(want)
                 numpy.savez(f"{args.dir}/{name}.npz", **{f"x{i}": x.numpy() for i, x in enumerate(inputs)}, **{f"y{i}": y.numpy() for i, y in enumerate(want)})
-                if form:
+                if form == ".dyn":
                     kinds = [p.kind for p in __import__("inspect").signature(model.forward).parameters.values()]
                     if kinds[-1] == kinds[-1].VAR_POSITIONAL:
                         k = len(kinds) - 1
@@ -320,11 +322,11 @@ def make(args):
             program = None
             try:
                 with torch.no_grad():
-                    program = torch.export.export(model, inputs, dynamic_shapes=axes if form else None, strict=False)
+                    program = torch.export.export(model, inputs, dynamic_shapes=axes if form == ".dyn" else None, strict=False)
                 torch.export.save(program, f"{args.dir}/{name}.pt2")
             except Exception as e:
                 print(f"{name}: export: {type(e).__name__}: {str(e)[:300]}", flush=True)
-            if not form and not args.big:
+            if form != ".dyn" and not args.big:
                 try:
                     with torch.no_grad():
                         torch.jit.save(torch.jit.trace(model, inputs, check_trace=False, strict=False), f"{args.dir}/{name}.pt")
@@ -402,6 +404,7 @@ def difference(path, data):
     for g, w in zip(got, want):
         if g.shape != w.shape or g.dtype != w.dtype or not numpy.isfinite(g).all():
             return float("inf")
+        g, w = g.astype(numpy.float64), w.astype(numpy.float64)
         worst = max(worst, float(numpy.abs(g - w).max() / max(numpy.abs(w).max(), 1e-9)))
     return worst
 
@@ -411,14 +414,15 @@ def verdict(path, data):
         d = difference(path, data)
     except Exception as e:
         return "fails: " + str(e).strip().splitlines()[0][:80]
-    return "right" if d < 1e-4 else f"differs {d:.0e}"
+    half = any(a.dtype == numpy.float16 for a in data.values())
+    return "right" if d < (1e-2 if half else 1e-4) else f"differs {d:.0e}"
 
 
 def count(args):
     rows, failed = [], False
     with tempfile.TemporaryDirectory() as tmp:
         for base in MODELS:
-            for name in (base, base + ".dyn"):
+            for name in (base, base + ".dyn", base + ".f16"):
                 if not os.path.exists(f"{args.dir}/{name}.npz") or not re.search(args.filter, name):
                     continue
                 data = numpy.load(f"{args.dir}/{name}.npz")
