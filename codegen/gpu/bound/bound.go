@@ -6,6 +6,7 @@
 //	Add, Mul, Sqrt, ... (one rounding) 0; half precision 0
 //	functions                          the ulp that package approx is tested for, of the greatest value that occurs in them
 //	sums, products, convolutions       4 eps sqrt(K) sum|a||b|, at least 2 ulp: a statistical bound for sums in another order
+//	Fourier transforms                 the same in double, rounded once
 //	softmax                            eps (8 + sqrt(n) + |ln y|) |y|
 //	normalizations, recurrent layers   32 times what changing the data by eps does
 //
@@ -137,6 +138,16 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 		}
 		return func(at int) float64 { return 32*change + 8*ULP(wide, y[at]) + half(at) }, nil
 	}
+	if name == "DFT" || name == "STFT" {
+		sums, k := spectrum(name, attrs, in, want)
+		return func(at int) float64 { // in double
+			off := 4 * Eps(tensor.Float64) * math.Sqrt(k) * sums[at]
+			if d != tensor.Float64 {
+				off += ULP(wide, y[at])
+			}
+			return off + half(at)
+		}, nil
+	}
 	of := onnx.ErrorOf(kind) // in the type that it is computed in
 	ulp := of.ULP
 	if name == "Pow" && wide == tensor.Float32 {
@@ -262,6 +273,72 @@ func summed(attrs []ssa.Attr, in []*tensor.Tensor) float64 {
 		}
 	}
 	return n
+}
+
+// spectrum gives sum|a||b| for each element of a DFT or STFT, and the number of terms: no root of one is greater than 1, so it is the
+// sum of the magnitudes of a line.
+func spectrum(name string, attrs []ssa.Attr, in []*tensor.Tensor, want *tensor.Tensor) (sums []float64, terms float64) {
+	x := absolutes(in[0])
+	scalar := func(i int, def int64) int64 {
+		if i < len(in) && in[i] != nil {
+			return in[i].Int64s()[0]
+		}
+		return def
+	}
+	sums = make([]float64, want.NumElements())
+	shape := in[0].Shape
+	if name == "STFT" {
+		step, frame := scalar(1, 1), (want.Shape[2]-1)*2+1 // at most
+		window := []float64(nil)
+		if len(in) > 2 && in[2] != nil {
+			window = absolutes(in[2])
+			frame = int64(len(window))
+		}
+		frame = min(scalar(3, frame), shape[1])
+		width := in[0].NumElements() / max(shape[0]*shape[1], 1)
+		for i := range sums {
+			at := coords(want.Shape, i)
+			for t := range frame {
+				for part := range width {
+					v := x[(at[0]*shape[1]+at[1]*step+t)*width+part]
+					if window != nil {
+						v *= window[t]
+					}
+					sums[i] += v
+				}
+			}
+		}
+		return sums, float64(frame)
+	}
+	r := len(shape)
+	k := int(scalar(2, -2))
+	if k < 0 {
+		k += r
+	}
+	factor, n := 2.0, scalar(1, max(shape[k], 2*(shape[k]-1))) // half of a line may stand for all of it
+	for _, a := range attrs {
+		if a.Name == "inverse" && a.Value.Int() != 0 {
+			factor /= float64(max(scalar(1, shape[k]), 1))
+		}
+	}
+	inner := int64(1)
+	for _, s := range shape[k+1 : r-1] {
+		inner *= s
+	}
+	width, outer := shape[r-1], int64(1)
+	for _, s := range shape[:k] {
+		outer *= s
+	}
+	lines := make([]float64, outer*inner)
+	for i, v := range x {
+		at := int64(i) / width
+		lines[at/(shape[k]*inner)*inner+at%inner] += v
+	}
+	for i := range sums {
+		at := int64(i) / want.Shape[r-1]
+		sums[i] = factor * lines[at/(want.Shape[k]*inner)*inner+at%inner]
+	}
+	return sums, float64(n)
 }
 
 // sensitivity is how much the result changes when the operands change by eps, the greatest change of all elements.

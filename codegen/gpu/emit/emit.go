@@ -12,6 +12,7 @@
 //	recurrent  RNN, GRU, LSTM                                   a block of threads a sequence, for all its steps
 //	sort       TopK, Unique, NonMaxSuppression                  a block of threads a row, by merging
 //	select     NonZero, Compress                                1 element; their number is read from the device
+//	transform  DFT, STFT                                        1 term, in a pass for each factor of the length
 //
 // The operators are in their newest encoding, with inferred types. What an emitter does not take is a *Refusal with the
 // reason; the planner makes it a host step.
@@ -220,6 +221,10 @@ func heroes(name string) *emitter {
 		return &emitter{"row", emitDet, false}
 	case "CumSum", "CumProd":
 		return &emitter{"scan", emitScan, false}
+	case "DFT":
+		return &emitter{"transform", emitDFT, false}
+	case "STFT":
+		return &emitter{"transform", emitSTFT, false}
 	}
 	return nil
 }

@@ -52,6 +52,8 @@ func pickOf(name string) func(p *point) value {
 		return quantize
 	case "DequantizeLinear":
 		return dequantize
+	case "HannWindow", "HammingWindow", "BlackmanWindow":
+		return windowElement
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func TestMutations(t *testing.T) {
 	axes := func(v ...int64) *tensor.Tensor { return tensor.Ints(v...) }
 	total, found := 0, 0
 	var escaped []string
-	for _, n := range []node{
+	for _, n := range append([]node{
 		{op: "Add", in: []*tensor.Tensor{f(1, 3, 1, 43), f(2, 5, 1)}},
 		{op: "Relu", in: []*tensor.Tensor{f(1, 515)}},
 		{op: "Transpose", in: []*tensor.Tensor{f(1, 2, 33, 35)}, attrs: []ssa.Attr{ints("perm", 0, 2, 1)}},
@@ -134,7 +134,7 @@ func TestMutations(t *testing.T) {
 		{op: "LSTM", in: []*tensor.Tensor{f(1, 3, 2, 4), f(2, 1, 20, 4), f(3, 1, 20, 5), f(4, 1, 40), nil, f(5, 1, 2, 5), f(6, 1, 2, 5)}, attrs: []ssa.Attr{number("hidden_size", 5)}, results: 3},
 		{op: "GRU", in: []*tensor.Tensor{f(1, 3, 2, 4), f(2, 1, 390, 4), f(3, 1, 390, 130)}, attrs: []ssa.Attr{number("hidden_size", 130)}, results: 2},
 		{op: "Mod", in: []*tensor.Tensor{f(1, 515), f(2, 515)}, attrs: []ssa.Attr{number("fmod", 1)}},
-	} {
+	}, mutatedOperators()...) {
 		m, args := n.module(t)
 		p, err := plan.New(m, fuse.None)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,7 +95,7 @@ func TestPTXAS(t *testing.T) {
 		}
 	}
 	table.WriteString("   registers, +spilled bytes\n")
-	for _, n := range shipped() {
+	for _, n := range slices.Concat(shipped(), shippedOperators()) {
 		m, _ := n.module(t)
 		p, err := plan.New(m, fuse.None)
 		if err != nil {
