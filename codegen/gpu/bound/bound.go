@@ -131,7 +131,7 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 	case "LogSoftmax":
 		k := math.Sqrt(terms(name, in, want))
 		return func(at int) float64 { return eps*(8+k) + 4*ULP(wide, y[at]) + half(at) }, nil
-	case "RNN", "GRU", "LSTM", "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
+	case "RNN", "GRU", "LSTM", "LinearAttention", "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
 		change, err := sensitivity(kind, attrs, in, i, eps)
 		if err != nil {
 			return nil, err
@@ -343,6 +343,10 @@ func spectrum(name string, attrs []ssa.Attr, in []*tensor.Tensor, want *tensor.T
 
 // sensitivity is how much the result changes when the operands change by eps, the greatest change of all elements.
 func sensitivity(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, eps float64) (float64, error) {
+	wide := tensor.Float64
+	if s := onnx.SchemaOf(kind); s != nil && s.Input(0) != nil && !s.Input(0).Types.HasTensor(wide) {
+		wide = tensor.Float32
+	}
 	args := make([]*tensor.Tensor, len(in))
 	for k, t := range in {
 		if args[k] = t; t == nil || !t.DType.IsFloat() {
@@ -356,7 +360,7 @@ func sensitivity(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, ep
 			}
 			v[j] *= 1 + sign*eps
 		}
-		args[k] = tensor.FromFloats(tensor.Float64, t.Shape, v)
+		args[k] = tensor.FromFloats(wide, t.Shape, v)
 	}
 	out, err := kernel.Eval(kind, attrs, args, i+1)
 	if err != nil {
@@ -365,7 +369,7 @@ func sensitivity(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, ep
 	base := make([]*tensor.Tensor, len(in))
 	for k, t := range in {
 		if base[k] = t; t != nil && t.DType.IsFloat() {
-			base[k] = tensor.FromFloats(tensor.Float64, t.Shape, t.Float64s())
+			base[k] = tensor.FromFloats(wide, t.Shape, t.Float64s())
 		}
 	}
 	same, err := kernel.Eval(kind, attrs, base, i+1)

@@ -221,6 +221,12 @@ func heroes(name string) *emitter {
 		return &emitter{"row", emitDet, false}
 	case "CumSum", "CumProd":
 		return &emitter{"scan", emitScan, false}
+	case "ScatterElements", "ScatterND":
+		return &emitter{"loop", emitScatter, false}
+	case "MaxUnpool":
+		return &emitter{"sort", emitMaxUnpool, false}
+	case "LinearAttention":
+		return &emitter{"recurrent", emitLinearAttention, false}
 	case "DFT":
 		return &emitter{"transform", emitDFT, false}
 	case "STFT":

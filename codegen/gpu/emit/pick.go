@@ -48,6 +48,8 @@ func pickOf(name string) func(p *point) value {
 		return einsum
 	case "RoiAlign":
 		return roiAlign
+	case "MaxRoiPool":
+		return maxRoiPool
 	case "QuantizeLinear":
 		return quantize
 	case "DequantizeLinear":

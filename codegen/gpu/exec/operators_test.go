@@ -1,6 +1,9 @@
 package exec_test
 
 import (
+	"math/rand/v2"
+	"testing"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -15,6 +18,11 @@ func shippedOperators() []node {
 		{op: "DFT", in: []*tensor.Tensor{f(2, 512, 1)}, attrs: []ssa.Attr{number("onesided", 1)}},
 		{op: "DFT", in: []*tensor.Tensor{f(2, 201, 2)}, attrs: []ssa.Attr{number("onesided", 1), number("inverse", 1)}},
 		{op: "STFT", in: []*tensor.Tensor{f(2, 900, 1), tensor.ScalarInt(100), f(400)}, consts: second, dynamic: true},
+		{op: "ScatterND", in: []*tensor.Tensor{f(4999, 3), many(tensor.Int64, 4999, 5000, 1), f(5000, 3)}},
+		{op: "MaxUnpool", in: []*tensor.Tensor{f(2, 3, 4, 5), unpooled(480, 2, 3, 4, 5)}, attrs: []ssa.Attr{ints("kernel_shape", 2, 2), ints("strides", 2, 2)}},
+		{op: "MaxRoiPool", in: []*tensor.Tensor{f(2, 3, 7, 9), f(4, 5)}, attrs: []ssa.Attr{ints("pooled_shape", 2, 3)}},
+		{op: "LinearAttention", in: []*tensor.Tensor{f(2, 5, 12), f(2, 5, 6), f(2, 5, 8), nil, f(2, 5, 6), f(2, 5, 2)}, results: 2,
+			attrs: []ssa.Attr{number("q_num_heads", 4), number("kv_num_heads", 2)}},
 	}
 }
 
@@ -24,5 +32,111 @@ func mutatedOperators() []node {
 		{op: "DFT", in: []*tensor.Tensor{f(1, 2, 72, 1)}},
 		{op: "DFT", in: []*tensor.Tensor{f(1, 3, 11, 2)}, attrs: []ssa.Attr{number("onesided", 1), number("inverse", 1)}},
 		{op: "STFT", in: []*tensor.Tensor{f(1, 2, 40, 1), tensor.ScalarInt(7), f(2, 16)}, consts: []bool{false, true}},
+		{op: "ScatterElements", in: []*tensor.Tensor{f(1, 1, 150), many(tensor.Int64, 150, 1, 4200), f(2, 1, 4200)}, attrs: []ssa.Attr{number("axis", 1), text("reduction", "add")}},
+		{op: "MaxUnpool", in: []*tensor.Tensor{f(1, 1, 2, 4, 5), unpooled(150, 1, 2, 4, 5)},
+			attrs: []ssa.Attr{ints("kernel_shape", 2, 2), ints("strides", 2, 2)}},
+		{op: "MaxRoiPool", in: []*tensor.Tensor{f(1, 2, 3, 7, 9), tensor.FromFloats(tensor.Float32, []int64{2, 5}, []float64{0, 1, 2, 5, 6, 1, 3, 0, 8, 4})}, attrs: []ssa.Attr{ints("pooled_shape", 2, 3)}},
+		{op: "LinearAttention", in: []*tensor.Tensor{f(1, 2, 5, 12), f(2, 2, 5, 6), f(3, 2, 5, 8), nil, f(4, 2, 5, 6), f(5, 2, 5, 2)}, results: 2,
+			attrs: []ssa.Attr{number("q_num_heads", 4), number("kv_num_heads", 2)}},
+	}
+}
+
+// many are n indices, of which every seventh is negative, from -of on.
+func many(d tensor.DType, of int64, shape ...int64) *tensor.Tensor {
+	r := rand.New(rand.NewPCG(3, uint64(of)))
+	n := int64(1)
+	for _, s := range shape {
+		n *= s
+	}
+	v := make([]int64, n)
+	for i := range v {
+		if v[i] = r.Int64N(of); i%7 == 3 {
+			v[i] -= of
+		}
+	}
+	return tensor.FromInts(d, shape, v)
+}
+
+// unpooled are indices of which none is negative, and some are the same.
+func unpooled(of int64, shape ...int64) *tensor.Tensor {
+	at := many(tensor.Int64, of, shape...).Int64s()
+	for i := range at {
+		at[i] = max(at[i], 7)
+	}
+	return tensor.FromInts(tensor.Int64, shape, at)
+}
+
+// Scattering more updates than an element goes through one by one.
+func TestScatterMany(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.Int64, tensor.Bool} {
+		for _, reduction := range []string{"none", "add", "mul", "max", "min"} {
+			if d == tensor.Bool && (reduction == "max" || reduction == "min") || d != tensor.Float32 && reduction == "mul" {
+				continue
+			}
+			attrs := []ssa.Attr{text("reduction", reduction)}
+			of := func(seed uint64, shape ...int64) *tensor.Tensor { return fill(d, shape, seed, false) }
+			at := many(tensor.Int64, 4999, 5000, 1)
+			(&node{op: "ScatterElements", attrs: append(attrs, number("axis", 0)), in: []*tensor.Tensor{of(1, 4999, 2), at, of(2, 5000, 1)}}).check(t)
+			(&node{op: "ScatterElements", attrs: append(attrs, number("axis", -1)), in: []*tensor.Tensor{of(1, 3, 700), many(tensor.Int32, 700, 2, 4100), of(2, 2, 4100)}}).check(t)
+			(&node{op: "ScatterND", attrs: attrs, in: []*tensor.Tensor{of(1, 4999, 3), at, of(2, 5000, 3)}}).check(t)
+			(&node{op: "ScatterND", attrs: attrs, in: []*tensor.Tensor{of(1, 40, 40, 2), many(tensor.Int64, 40, 4100, 2), of(2, 4100, 2)}}).check(t)
+		}
+	}
+}
+
+func TestMaxUnpool(t *testing.T) {
+	shape := func(v ...int64) []ssa.Attr { return []ssa.Attr{ints("kernel_shape", v...)} }
+	for _, d := range floatTypes {
+		x := fill(d, []int64{2, 3, 4, 5}, 1, false)
+		index := unpooled(2*3*8*10, 2, 3, 4, 5)
+		strided := append(shape(2, 2), ints("strides", 2, 2))
+		(&node{op: "MaxUnpool", attrs: strided, in: []*tensor.Tensor{x, index}}).check(t)
+		(&node{op: "MaxUnpool", attrs: strided, in: []*tensor.Tensor{x, index, tensor.Ints(2, 3, 9, 11)}, consts: []bool{false, false, true}}).check(t)
+		(&node{op: "MaxUnpool", attrs: append(shape(3, 3), ints("strides", 2, 2), ints("pads", 1, 1, 0, 0)), in: []*tensor.Tensor{x, index}}).check(t)
+		if d == tensor.Float32 {
+			(&node{op: "MaxUnpool", attrs: strided, in: []*tensor.Tensor{x, index}, dynamic: true}).check(t)
+			(&node{op: "MaxUnpool", attrs: strided, in: []*tensor.Tensor{x, index, tensor.Ints(2, 3, 9, 11)}}).check(t)
+		}
+	}
+}
+
+func TestMaxRoiPool(t *testing.T) {
+	for _, d := range floatTypes {
+		x := fill(d, []int64{2, 3, 7, 9}, 1, false)
+		rois := tensor.FromFloats(d, []int64{5, 5}, []float64{0, 1, 1, 5, 6, 1, 0, 0, 8, 6, 1, 2.5, 3.5, 2, 1, 0, 7, 5, 20, 30, 1, -4, -3, 2, 2})
+		for _, scale := range []float64{1, 0.5} {
+			n := node{op: "MaxRoiPool", attrs: []ssa.Attr{ints("pooled_shape", 2, 3), attr("spatial_scale", ssa.Float(scale))}, in: []*tensor.Tensor{x, rois}}
+			n.check(t)
+			n.dynamic = d == tensor.Float32
+			n.check(t)
+		}
+	}
+}
+
+func TestLinearAttention(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Float32, tensor.Float16} {
+		f := func(seed uint64, shape ...int64) *tensor.Tensor {
+			v := fill(d, shape, seed, false).Float64s()
+			for i := range v {
+				v[i] /= 8
+			}
+			return tensor.FromFloats(d, shape, v)
+		}
+		for _, rule := range []string{"linear", "gated", "delta", "gated_delta"} {
+			attrs := []ssa.Attr{number("q_num_heads", 4), number("kv_num_heads", 2), text("update_rule", rule)}
+			in := []*tensor.Tensor{f(1, 2, 5, 12), f(2, 2, 5, 6), f(3, 2, 5, 8), nil, nil, nil}
+			if rule == "gated" || rule == "gated_delta" {
+				in[4] = f(5, 2, 5, 6)
+			}
+			if rule == "delta" || rule == "gated_delta" {
+				in[5] = f(6, 2, 5, 2)
+			}
+			(&node{op: "LinearAttention", attrs: attrs, in: in, results: 2}).check(t)
+			in[3] = f(4, 2, 2, 3, 4)
+			if in[4] != nil {
+				in[4] = f(5, 2, 5, 2) // one for each head
+			}
+			(&node{op: "LinearAttention", attrs: append(attrs, attr("scale", ssa.Float(0.3))), in: in, results: 2}).check(t)
+		}
 	}
 }

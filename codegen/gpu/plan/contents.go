@@ -20,6 +20,7 @@ var contents = map[ssa.Kind][]int{
 	"onnx::Expand":          {1},
 	"onnx::HammingWindow":   {0},
 	"onnx::HannWindow":      {0},
+	"onnx::MaxUnpool":       {2},
 	"onnx::OneHot":          {1},
 	"onnx::Pad":             {1},
 	"onnx::Range":           {0, 1, 2},

@@ -17,10 +17,19 @@ func Runs(k ssa.Kind) bool {
 	return emit.Class(k) != "" || expands(k)
 }
 
-// expands reports an operator without kernel that others express: its steps to older opsets tell how, or the table of those on
-// quantized numbers.
+// expands reports an operator without kernel that others express: its steps to older opsets tell how, or the tables of those on
+// quantized numbers and of losses.
 func expands(k ssa.Kind) bool {
-	return k.Namespace() == onnx.Namespace && emit.Class(k) == "" && !slices.Contains(stays, k) && (quantized[k] != nil || expressing(k.Name()) != nil)
+	return k.Namespace() == onnx.Namespace && emit.Class(k) == "" && !slices.Contains(stays, k) && (expressionOf(k) != nil || expressing(k.Name()) != nil)
+}
+
+// expressionOf is how an operator is expressed by others whatever the opset is; nil for one that is not. What it gives takes the place of
+// the results, unless it has replaced the op itself.
+func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+	if f := quantized[k]; f != nil {
+		return f
+	}
+	return composed[k]
 }
 
 // stays are operators whose steps down do not do without them, or draw numbers, which only the interpreter does.
@@ -66,8 +75,10 @@ func express(o *ssa.Op) (done bool) {
 		}
 	}()
 	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
-	if f := quantized[o.Kind]; f != nil {
-		o.Replace(f(&b, o)...)
+	if f := expressionOf(o.Kind); f != nil {
+		if vs := f(&b, o); o.Block() != nil {
+			o.Replace(vs...)
+		}
 		return true
 	}
 	d := &onnx.Downgrade{Builder: b, Node: o, Target: onnx.Standard}
