@@ -138,6 +138,18 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 		}
 		return func(at int) float64 { return 32*change + 8*ULP(wide, y[at]) + half(at) }, nil
 	}
+	if name == "RandomNormal" || name == "RandomNormalLike" { // in double: a logarithm, a root and a cosine of some units, and what moves and scales them
+		of := func(name string, def float64) float64 {
+			for _, a := range attrs {
+				if a.Name == name {
+					return math.Abs(a.Value.Float())
+				}
+			}
+			return def
+		}
+		off := 32*Eps(tensor.Float64)*of("scale", 1) + 2*Eps(tensor.Float64)*of("mean", 0)
+		return func(at int) float64 { return off + ULP(d, y[at]) }, nil
+	}
 	if name == "DFT" || name == "STFT" {
 		sums, k := spectrum(name, attrs, in, want)
 		return func(at int) float64 { // in double

@@ -12,6 +12,7 @@
 //	recurrent  RNN, GRU, LSTM                                   a block of threads a sequence, for all its steps
 //	sort       TopK, Unique, NonMaxSuppression                  a block of threads a row, by merging
 //	select     NonZero, Compress                                1 element; their number is read from the device
+//	random     RandomUniform, RandomNormal, Bernoulli, ...     1, 2 or 4 elements, each by its number
 //	transform  DFT, STFT                                        1 term, in a pass for each factor of the length
 //
 // The operators are in their newest encoding, with inferred types. What an emitter does not take is a *Refusal with the
@@ -129,6 +130,9 @@ func Build(g Group) (launches []Launch, err error) {
 		}
 	}
 	e := find(at.Kind)
+	if at.Kind == "onnx::Dropout" && (at.Operand(2) != nil || len(at.Results) > 1 && at.Results[1].HasUses()) && len(g.Inlined) == 0 {
+		e = &emitter{"random", emitDropout, false} // no view of its operand
+	}
 	if e == nil {
 		refuse("no emitter")
 	}
@@ -227,6 +231,10 @@ func heroes(name string) *emitter {
 		return &emitter{"sort", emitMaxUnpool, false}
 	case "LinearAttention":
 		return &emitter{"recurrent", emitLinearAttention, false}
+	case "RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli":
+		return &emitter{"random", emitRandom, false}
+	case "Multinomial":
+		return &emitter{"random", emitMultinomial, false}
 	case "DFT":
 		return &emitter{"transform", emitDFT, false}
 	case "STFT":

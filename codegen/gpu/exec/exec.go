@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/plan"
@@ -86,10 +87,13 @@ type Session struct {
 	Observe func(s *plan.Step, read func(v *ssa.Value) (*tensor.Tensor, error)) error
 	// Replace, if set, may change a kernel before it is loaded: tests plant faults with it.
 	Replace func(k *kir.Kernel) *kir.Kernel
+	// Seed starts the generator of the random operators, as that of the interpreter.
+	Seed uint64
 
 	kernels map[string]Kernel
 	weights map[*plan.Buffer]Memory
-	sample  *sampler // of CheckSample
+	sample  *sampler          // of CheckSample
+	drawn   map[*ssa.Op]int64 // how often each random operator has drawn in this run
 }
 
 // NewSession loads the kernels of a plan.
@@ -124,6 +128,8 @@ func (s *Session) Run(inputs []interp.Value) ([]interp.Value, *Report, error) {
 		memory: map[*plan.Buffer]Memory{}, fresh: map[*plan.Buffer]bool{}, pool: newPool(), report: &Report{Device: s.Backend.Name()}}
 	began := time.Now()
 	defer r.free()
+	s.drawn = map[*ssa.Op]int64{}
+	r.env[emit.SeedLow], r.env[emit.SeedHigh] = int64(int32(s.Seed)), int64(int32(s.Seed>>32))
 	for i, p := range f.Body.Params {
 		if err := r.bind(p, inputs[i]); err != nil {
 			return nil, nil, fmt.Errorf("input %s: %w", p.Name, err)
@@ -434,7 +440,28 @@ func (r *run) allocate() error {
 	return nil
 }
 
+// draws gives the symbol of how often the operator of a launch has drawn its value; a run of the operator begins with its first launch.
+func (r *run) draws(s *plan.Step) {
+	if !emit.Draws(s.Op.Kind) {
+		return
+	}
+	if s.First {
+		r.drawn[s.Op]++
+	}
+	r.env[emit.Drawn] = r.drawn[s.Op] - 1
+}
+
+// interpreter runs an operator as the device does, or has done if it has run already.
+func (s *Session) interpreter(o *ssa.Op, done bool) *interp.Interpreter {
+	in := &interp.Interpreter{Seed: s.Seed, Drawn: s.drawn}
+	if done && emit.Draws(o.Kind) {
+		in.Drawn = map[*ssa.Op]int64{o: s.drawn[o] - 1}
+	}
+	return in
+}
+
 func (r *run) launch(s *plan.Step, rep *StepReport) error {
+	r.draws(s)
 	for _, e := range s.Launch.Guards {
 		n, err := r.eval(e)
 		if err != nil {
@@ -545,7 +572,7 @@ func (r *run) hostStep(s *plan.Step, rep *StepReport) error {
 	if first != nil {
 		return first
 	}
-	out, err := new(interp.Interpreter).RunOp(s.Op, in, func(v *ssa.Value) interp.Value { return captured[v] })
+	out, err := r.interpreter(s.Op, false).RunOp(s.Op, in, func(v *ssa.Value) interp.Value { return captured[v] })
 	if err != nil {
 		return err
 	}

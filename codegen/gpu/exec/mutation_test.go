@@ -103,6 +103,7 @@ func ties(rows, n int64) *tensor.Tensor {
 //	Unique, comparisons of an element with a later one: for sorting it is enough whether it goes before
 //	Unique, the next element of a group instead of its first: they are equal
 //	DFT and STFT, the quadrant of an angle: all are in the first octant
+//	RandomNormal, the sign of a sine: only the cosine is used
 func TestMutations(t *testing.T) {
 	f := func(seed uint64, shape ...int64) *tensor.Tensor { return fill(tensor.Float32, shape, seed, false) }
 	axes := func(v ...int64) *tensor.Tensor { return tensor.Ints(v...) }

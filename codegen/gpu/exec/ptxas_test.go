@@ -102,7 +102,10 @@ func TestPTXAS(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, k := range p.Kernels {
-			name := n.op + " " + n.in[0].DType.Spec()
+			name := n.op
+			if len(n.in) > 0 {
+				name += " " + n.in[0].DType.Spec()
+			}
 			if n.dynamic {
 				name += " dynamic"
 			}

@@ -167,7 +167,7 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 			in[i], operands[i] = x.Tensor, x
 		}
 	}
-	want, err := new(interp.Interpreter).RunOp(o, operands, nil)
+	want, err := r.interpreter(o, true).RunOp(o, operands, nil)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 	return composed[k]
 }
 
-// stays are operators whose steps down do not do without them, or draw numbers, which only the interpreter does.
-var stays = []ssa.Kind{"onnx::Bernoulli", "onnx::If", "onnx::Loop", "onnx::Scan"}
+// stays are operators whose steps down do not do without them.
+var stays = []ssa.Kind{"onnx::If", "onnx::Loop", "onnx::Scan"}
 
 // expressing are the steps of an operator down to where it did not exist, nil if nothing expresses it there.
 func expressing(name string) []onnx.Step {

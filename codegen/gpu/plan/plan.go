@@ -68,6 +68,7 @@ type Step struct {
 	Launch *emit.Launch
 	Kernel *Kernel
 	Args   []*Buffer // of the kernel, those that are buffers
+	First  bool      // it is the first launch of Op
 	// Read is a value whose elements are brought from the device: they are the values of its Sym.
 	Read *ssa.Value
 	// Resolve infers the sizes of the results of Op from the sizes and, where they decide, the elements of its operands.
@@ -125,6 +126,9 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
 	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, kernels: map[string]*Kernel{}, bound: map[string]bool{},
 		needed: map[*ssa.Op]bool{}, regions: map[*ssa.Block]*Region{}}
+	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
+		b.bound[name] = true
+	}
 	expand(p.Func.Body)
 	if err := scansToLoops(p.Func); err != nil {
 		return nil, err
@@ -430,7 +434,9 @@ func (b *builder) block(block *ssa.Block) []*Step {
 			n.Place, n.Class = Device, launches[0].Class
 			ops := b.computed(o)
 			for i := range launches {
-				add(b.launch(o, ops, &launches[i]))
+				s := b.launch(o, ops, &launches[i])
+				s.First = i == 0
+				add(s)
 			}
 		case launches == nil && b.refusals[o] == "":
 			n.Place, n.Class = Fused, emit.Class(o.Kind)
