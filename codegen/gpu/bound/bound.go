@@ -68,7 +68,7 @@ func ULP(d tensor.DType, x float64) float64 {
 func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want *tensor.Tensor) (func(at int) float64, error) {
 	d := want.DType
 	exact := func(int) float64 { return 0 }
-	if !d.IsFloat() {
+	if !d.IsFloat() || d.Opaque() {
 		return exact, nil
 	}
 	eps := Eps(tensor.Float32) // of the type in which it is computed
@@ -452,6 +452,10 @@ func Measure(got, want *tensor.Tensor, allowed func(at int) float64) *Difference
 			d.First, d.Got, d.Want = coords(want.Shape, i), g, w
 		}
 		d.Beyond++
+	}
+	if want.DType.Opaque() { // by their bits
+		as := func(t *tensor.Tensor) *tensor.Tensor { return tensor.New(tensor.Uint8, t.Shape, t.Bytes()) }
+		got, want = as(got), as(want)
 	}
 	if !want.DType.IsFloat() {
 		g, w := got.Int64s(), want.Int64s()

@@ -129,6 +129,7 @@ func Build(g Group) (launches []Launch, err error) {
 			refuse("%v", err)
 		}
 	}
+	refuseNarrow(at)
 	e := find(at.Kind)
 	if at.Kind == "onnx::Dropout" && (at.Operand(2) != nil || len(at.Results) > 1 && at.Results[1].HasUses()) && len(g.Inlined) == 0 {
 		e = &emitter{"random", emitDropout, false} // no view of its operand

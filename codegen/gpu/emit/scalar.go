@@ -25,6 +25,8 @@ const (
 
 func (k kinds) has(d tensor.DType) bool {
 	switch {
+	case isNarrow(d):
+		return k == all // those that only pass elements on, or convert them
 	case d.IsFloat():
 		return k&floats != 0
 	case d == tensor.Bool:
@@ -203,8 +205,8 @@ var scalars = [...]scalar{
 		}
 		return v
 	}},
-	{"Cast", all, func(s *scalarPoint, x []value) value { return convert(s.b, x[0], s.d, dtype(s.o.Results[0])) }},
-	{"CastLike", all, func(s *scalarPoint, x []value) value { return convert(s.b, x[0], s.d, dtype(s.o.Results[0])) }},
+	{"Cast", all, (*scalarPoint).cast},
+	{"CastLike", all, (*scalarPoint).cast},
 	{"Abs", numbers, func(s *scalarPoint, x []value) value {
 		switch {
 		case s.t.IsFloat():
@@ -259,6 +261,15 @@ var scalars = [...]scalar{
 		v = b.Select(b.Lt(s.num(lambda), x[0]), b.Sub(x[0], bias), v)
 		return b.Select(b.Lt(x[0], s.num(-lambda)), b.Add(x[0], bias), v)
 	}},
+}
+
+// cast converts; to 8-bit floats it may do so without saturation.
+func (s *scalarPoint) cast(x []value) value {
+	to := dtype(s.o.Results[0])
+	if float8Of(to) != nil && to != s.d && s.int("saturate") == 0 {
+		return toFloat8(s.b, to, convert(s.b, x[0], s.d, tensor.Float32), false)
+	}
+	return convert(s.b, x[0], s.d, to)
 }
 
 // scalarOf finds an operator in the table, nil if it is not there.

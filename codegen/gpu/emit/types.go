@@ -23,6 +23,9 @@ func memType(d tensor.DType) kir.Type {
 	case tensor.Float64:
 		return kir.F64
 	}
+	if isNarrow(d) {
+		return kir.I8
+	}
 	return kir.None
 }
 
@@ -37,6 +40,9 @@ func regType(d tensor.DType) kir.Type {
 		return kir.I64
 	case tensor.Float64:
 		return kir.F64
+	}
+	if isNarrow(d) {
+		return kir.I32
 	}
 	return kir.F32
 }
@@ -54,6 +60,12 @@ func fromMem(b *kir.Builder, d tensor.DType, v kir.Value) kir.Value {
 		return b.Convert(kir.ZExt, v, regType(d))
 	case tensor.Int8, tensor.Int16:
 		return b.Convert(kir.SExt, v, kir.I32)
+	}
+	switch {
+	case narrowSigned(d):
+		return b.Convert(kir.SExt, v, kir.I32)
+	case isNarrow(d):
+		return b.Convert(kir.ZExt, v, kir.I32)
 	}
 	return v
 }
@@ -89,6 +101,9 @@ func rounded(b *kir.Builder, d tensor.DType, v kir.Value) kir.Value {
 func convert(b *kir.Builder, v kir.Value, from, to tensor.DType) kir.Value {
 	if from == to {
 		return v
+	}
+	if isNarrow(from) || isNarrow(to) {
+		return convertNarrow(b, v, from, to)
 	}
 	rt, rf := regType(to), v.Type
 	switch {

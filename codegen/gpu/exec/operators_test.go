@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -19,6 +20,9 @@ func shippedOperators() []node {
 		{op: "DFT", in: []*tensor.Tensor{f(2, 201, 2)}, attrs: []ssa.Attr{number("onesided", 1), number("inverse", 1)}},
 		{op: "STFT", in: []*tensor.Tensor{f(2, 900, 1), tensor.ScalarInt(100), f(400)}, consts: second, dynamic: true},
 		{op: "RandomNormal", attrs: []ssa.Attr{ints("shape", 500)}},
+		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Float8E4M3FN.ONNX()))}, in: []*tensor.Tensor{f(515)}},
+		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Float32.ONNX()))}, in: []*tensor.Tensor{codes(tensor.Float8E5M2)}},
+		{op: "QuantizeLinear", attrs: []ssa.Attr{number("block_size", 4), number("output_dtype", int64(tensor.Int4.ONNX()))}, in: []*tensor.Tensor{f(5, 12), f(5, 3)}},
 		{op: "Bernoulli", in: []*tensor.Tensor{f(515)}},
 		{op: "Multinomial", in: []*tensor.Tensor{f(3, 50)}},
 		{op: "Dropout", in: []*tensor.Tensor{f(515), nil, tensor.FullInt(tensor.Bool, []int64{}, 1)}, results: 2, consts: []bool{false, true, true}},
@@ -31,12 +35,22 @@ func shippedOperators() []node {
 }
 
 func mutatedOperators() []node {
+	scale := func(shape ...int64) *tensor.Tensor {
+		v := fill(tensor.Float32, shape, 7, false).Float64s()
+		for i := range v {
+			v[i] = math.Abs(v[i]) + 0.1
+		}
+		return tensor.FromFloats(tensor.Float32, shape, v)
+	}
 	f := func(seed uint64, shape ...int64) *tensor.Tensor { return fill(tensor.Float32, shape, seed, false) }
 	return []node{
 		{op: "DFT", in: []*tensor.Tensor{f(1, 2, 72, 1)}},
 		{op: "DFT", in: []*tensor.Tensor{f(1, 3, 11, 2)}, attrs: []ssa.Attr{number("onesided", 1), number("inverse", 1)}},
 		{op: "STFT", in: []*tensor.Tensor{f(1, 2, 40, 1), tensor.ScalarInt(7), f(2, 16)}, consts: []bool{false, true}},
 		{op: "RandomNormal", attrs: []ssa.Attr{ints("shape", 3, 43)}},
+		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Float8E4M3FN.ONNX())), number("saturate", 0)}, in: []*tensor.Tensor{edges()}},
+		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Float32.ONNX()))}, in: []*tensor.Tensor{codes(tensor.Float8E5M2)}},
+		{op: "QuantizeLinear", attrs: []ssa.Attr{number("block_size", 4), number("output_dtype", int64(tensor.Int4.ONNX()))}, in: []*tensor.Tensor{f(1, 5, 12), scale(5, 3)}},
 		{op: "Multinomial", in: []*tensor.Tensor{f(1, 3, 50)}, attrs: []ssa.Attr{number("sample_size", 9)}},
 		{op: "Dropout", in: []*tensor.Tensor{f(1, 130), nil, tensor.FullInt(tensor.Bool, []int64{}, 1)}, results: 2, consts: []bool{false, true, true}},
 		{op: "ScatterElements", in: []*tensor.Tensor{f(1, 1, 150), many(tensor.Int64, 150, 1, 4200), f(2, 1, 4200)}, attrs: []ssa.Attr{number("axis", 1), text("reduction", "add")}},
