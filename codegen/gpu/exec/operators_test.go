@@ -21,6 +21,7 @@ func shippedOperators() []node {
 		{op: "STFT", in: []*tensor.Tensor{f(2, 900, 1), tensor.ScalarInt(100), f(400)}, consts: second, dynamic: true},
 		{op: "RandomNormal", attrs: []ssa.Attr{ints("shape", 500)}},
 		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Float8E4M3FN.ONNX()))}, in: []*tensor.Tensor{f(515)}},
+		{op: "Resize", in: []*tensor.Tensor{f(1, 2, 50, 70), nil, nil, tensor.Ints(1, 2, 10, 30)}, consts: []bool{false, true, true, true}, attrs: []ssa.Attr{text("mode", "cubic"), number("antialias", 1)}},
 		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Float32.ONNX()))}, in: []*tensor.Tensor{codes(tensor.Float8E5M2)}},
 		{op: "QuantizeLinear", attrs: []ssa.Attr{number("block_size", 4), number("output_dtype", int64(tensor.Int4.ONNX()))}, in: []*tensor.Tensor{f(5, 12), f(5, 3)}},
 		{op: "Bernoulli", in: []*tensor.Tensor{f(515)}},
@@ -48,6 +49,8 @@ func mutatedOperators() []node {
 		{op: "DFT", in: []*tensor.Tensor{f(1, 3, 11, 2)}, attrs: []ssa.Attr{number("onesided", 1), number("inverse", 1)}},
 		{op: "STFT", in: []*tensor.Tensor{f(1, 2, 40, 1), tensor.ScalarInt(7), f(2, 16)}, consts: []bool{false, true}},
 		{op: "RandomNormal", attrs: []ssa.Attr{ints("shape", 3, 43)}},
+		{op: "Resize", in: []*tensor.Tensor{f(1, 1, 2, 9, 11), nil, nil, tensor.Ints(1, 2, 5, 13)}, consts: []bool{false, true, true, true},
+			attrs: []ssa.Attr{text("mode", "linear"), number("antialias", 1), number("exclude_outside", 1)}},
 		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Float8E4M3FN.ONNX())), number("saturate", 0)}, in: []*tensor.Tensor{edges()}},
 		{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Float32.ONNX()))}, in: []*tensor.Tensor{codes(tensor.Float8E5M2)}},
 		{op: "QuantizeLinear", attrs: []ssa.Attr{number("block_size", 4), number("output_dtype", int64(tensor.Int4.ONNX()))}, in: []*tensor.Tensor{f(1, 5, 12), scale(5, 3)}},
@@ -159,5 +162,52 @@ func TestLinearAttention(t *testing.T) {
 			}
 			(&node{op: "LinearAttention", attrs: append(attrs, attr("scale", ssa.Float(0.3))), in: in, results: 2}).check(t)
 		}
+	}
+}
+
+func TestResizeAll(t *testing.T) {
+	scales := func(v ...float64) *tensor.Tensor { return tensor.FromFloats(tensor.Float32, []int64{int64(len(v))}, v) }
+	roi := scales(0, 0, 0.1, -0.2, 1, 1, 0.8, 1.3)
+	for _, mode := range []string{"nearest", "linear", "cubic"} {
+		for _, coords := range []string{"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn", "half_pixel_symmetric", "tf_crop_and_resize"} {
+			if mode != "nearest" && coords == "tf_half_pixel_for_nn" {
+				continue
+			}
+			base := []ssa.Attr{text("mode", mode), text("coordinate_transformation_mode", coords)}
+			for variant := range 8 {
+				attrs := append([]ssa.Attr(nil), base...)
+				if mode == "nearest" && variant > 0 {
+					continue
+				}
+				if variant&1 != 0 {
+					attrs = append(attrs, number("antialias", 1))
+				}
+				if variant&2 != 0 {
+					attrs = append(attrs, number("exclude_outside", 1))
+				}
+				types := single
+				if variant&4 != 0 {
+					attrs = append(attrs, attr("cubic_coeff_a", ssa.Float(-0.5)), attr("extrapolation_value", ssa.Float(7)))
+					types = append([]tensor.DType{tensor.Uint8, tensor.Int32, tensor.Float16}, floatTypes[1:]...)
+				}
+				if mode == "nearest" {
+					types = anyTypes
+				}
+				x := shapes([]int64{1, 2, 5, 7})
+				row{op: "Resize", dtypes: types, shapes: x, extra: []*tensor.Tensor{roi, nil, tensor.Ints(1, 2, 10, 3)}, attrs: attrs}.run(t, false)
+				row{op: "Resize", dtypes: single, shapes: x, extra: []*tensor.Tensor{roi, scales(1, 1, 2.3, 0.37)}, attrs: attrs}.run(t, false)
+				sub := append(attrs[:len(attrs):len(attrs)], ints("axes", 3, 2))
+				part := scales(0, 0.25, 0.5, 1)
+				row{op: "Resize", dtypes: single, shapes: x, extra: []*tensor.Tensor{part, nil, tensor.Ints(4, 4)}, attrs: append(sub, text("keep_aspect_ratio_policy", "not_larger"))}.run(t, false)
+				row{op: "Resize", dtypes: single, shapes: x, extra: []*tensor.Tensor{part, nil, tensor.Ints(9, 9)}, attrs: append(sub, text("keep_aspect_ratio_policy", "not_smaller"))}.run(t, false)
+			}
+		}
+	}
+	// scales and a region that only the device knows
+	x := fill(tensor.Float32, []int64{1, 2, 5, 7}, 1, false)
+	for _, mode := range []string{"nearest", "linear", "cubic"} {
+		(&node{op: "Resize", attrs: []ssa.Attr{text("mode", mode)}, in: []*tensor.Tensor{x, nil, scales(1, 1, 2.5, 0.5)}}).check(t)
+		(&node{op: "Resize", attrs: []ssa.Attr{text("mode", mode), text("coordinate_transformation_mode", "tf_crop_and_resize")}, in: []*tensor.Tensor{x, roi, scales(1, 1, 2.5, 0.5)}}).check(t)
+		(&node{op: "Resize", attrs: []ssa.Attr{text("mode", mode), number("antialias", 1)}, dynamic: true, in: []*tensor.Tensor{x, nil, nil, tensor.Ints(1, 2, 3, 11)}, consts: []bool{false, true, true, true}}).check(t)
 	}
 }
