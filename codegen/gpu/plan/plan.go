@@ -129,6 +129,7 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
 		b.bound[name] = true
 	}
+	takeApart(p.Func)
 	expand(p.Func.Body)
 	if err := scansToLoops(p.Func); err != nil {
 		return nil, err

@@ -1,0 +1,120 @@
+package exec_test
+
+import (
+	"testing"
+
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/codegen/gpu/exec"
+	"github.com/aton-project/aton/codegen/gpu/fuse"
+	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Sequences whose elements are known before the run are taken apart.
+func TestSequences(t *testing.T) {
+	for _, c := range []struct{ name, text string }{
+		{"edited", `
+graph @f(%x : Float(2, 3), %y : Float(2, 3)):
+  %one : Long() = onnx::Constant[value={1}]()
+  %back : Long() = onnx::Constant[value={-1}]()
+  %s0 : Float(2, 3)[] = onnx::SequenceConstruct(%x, %y, %x)
+  %s1 : Float(2, 3)[] = onnx::SequenceInsert(%s0, %y, %one)
+  %s2 : Float(2, 3)[] = onnx::SequenceErase(%s1, %back)
+  %n : Long() = onnx::SequenceLength(%s2)
+  %a : Float(2, 3) = onnx::SequenceAt(%s2, %back)
+  %c : Float(N, 3) = onnx::ConcatFromSequence[axis=0](%s2)
+  %d : Float(2, N, 3) = onnx::ConcatFromSequence[axis=1, new_axis=1](%s2)
+  return (%n, %a, %c, %d)`},
+		{"split", `
+graph @f(%x : Float(2, 3), %y : Float(2, 3)):
+  %two : Long() = onnx::Constant[value={2}]()
+  %zero : Long() = onnx::Constant[value={0}]()
+  %p1 : Long(1) = onnx::Constant[value={1}]()
+  %p2 : Long(1) = onnx::Constant[value={2}]()
+  %sizes : Long(2) = onnx::Concat[axis=0](%p1, %p2)
+  %s0 : Float(2, *)[] = onnx::SplitToSequence[axis=1](%x, %two)
+  %a : Float(2, K) = onnx::SequenceAt(%s0, %zero)
+  %s1 : Float(2)[] = onnx::SplitToSequence[axis=-1, keepdims=0](%y)
+  %b : Float(2) = onnx::SequenceAt(%s1, %two)
+  %s2 : Float(2, *)[] = onnx::SplitToSequence[axis=1](%x, %sizes)
+  %c : Float(2, M) = onnx::ConcatFromSequence[axis=1](%s2)
+  return (%a, %b, %c)`},
+		{"empty", `
+graph @f(%x : Float(2, 3), %y : Float(2, 3)):
+  %s0 : Float(2, 3)[] = onnx::SequenceEmpty()
+  %s1 : Float(2, 3)[] = onnx::SequenceInsert(%s0, %x)
+  %s2 : Float(2, 3)[] = onnx::Identity(%s1)
+  %c : Float(N, 3) = onnx::ConcatFromSequence[axis=0](%s2)
+  return (%c)`},
+		{"mapped", `
+graph @f(%x : Float(2, 3), %y : Float(2, 3)):
+  %s0 : Float(2, 3)[] = onnx::SequenceConstruct(%x, %y)
+  %s1 : Float(2, 3)[] = onnx::SequenceMap(%s0, %x)
+    block0(%e : Float(2, 3), %k : Float(2, 3)):
+      %p : Float(2, 3) = onnx::Mul(%e, %k)
+      %q : Float(2, 3) = onnx::Add(%p, %y)
+      -> (%q)
+  %c : Float(N, 3) = onnx::ConcatFromSequence[axis=0](%s1)
+  return (%c)`},
+		{"optional", `
+graph @f(%x : Float(2, 3), %y : Float(2, 3)):
+  %o : Float(2, 3)? = onnx::Optional(%x)
+  %h : Bool() = onnx::OptionalHasElement(%o)
+  %v : Float(2, 3) = onnx::OptionalGetElement(%o)
+  %z : Float(2, 3) = onnx::Add(%v, %y)
+  return (%h, %z)`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := ssa.Parse(c.text, "test", onnx.Dialect{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runWhole(t, m, []interp.Value{interp.Of(fill(tensor.Float32, []int64{2, 3}, 1, false)), interp.Of(fill(tensor.Float32, []int64{2, 3}, 2, false))})
+		})
+	}
+}
+
+// runWhole runs a module on the device, fused and not, and compares each bit with the interpreter.
+func runWhole(t *testing.T, m *ssa.Module, args []interp.Value) {
+	t.Helper()
+	want, err := new(interp.Interpreter).RunFunc(m.Main(), args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []fuse.Mode{fuse.None, fuse.Light} {
+		p, err := plan.New(m, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range p.Nodes {
+			if n.Place == plan.Host {
+				t.Errorf("%s runs on the host: %s", n.Op.Kind, n.Reason)
+			}
+		}
+		s := exec.NewSession(p, &routes{exec.Sim{Check: true}})
+		for range 2 {
+			got, _, err := s.Run(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range want {
+				same := want[i].IsList == got[i].IsList && len(want[i].List) == len(got[i].List)
+				for k := range want[i].List {
+					same = same && alike(want[i].List[k], got[i].List[k])
+				}
+				if !same || want[i].Tensor != nil && !alike(want[i].Tensor, got[i].Tensor) {
+					t.Errorf("%s: result %d is %v, expected %v", mode, i, got[i], want[i])
+				}
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func alike(x, y *tensor.Tensor) bool {
+	return x.String() == y.String() && string(x.Bytes()) == string(y.Bytes())
+}
