@@ -7,6 +7,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
@@ -64,6 +65,9 @@ type Step struct {
 	// Op is the node whose result the step computes; Ops are all nodes that it computes.
 	Op  *ssa.Op
 	Ops []*ssa.Op
+	// Group are the nodes that its kernel computes on its way, in order, Op the last one: those of Ops, and such as other kernels
+	// compute, too. Nil for Op alone.
+	Group []*ssa.Op
 	// Launch starts kernel Kernel.
 	Launch *emit.Launch
 	Kernel *Kernel
@@ -124,7 +128,7 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 		return nil, err
 	}
 	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
-	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, kernels: map[string]*Kernel{}, bound: map[string]bool{},
+	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{},
 		needed: map[*ssa.Op]bool{}, regions: map[*ssa.Block]*Region{}}
 	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
 		b.bound[name] = true
@@ -178,6 +182,7 @@ type builder struct {
 	needed   map[*ssa.Op]bool
 	refusals map[*ssa.Op]string // why an op has no kernel
 	launches map[*ssa.Op][]emit.Launch
+	groups   map[*ssa.Op][]*ssa.Op // what the launches of an op compute, see Step.Group
 	kernels  map[string]*Kernel // by digest
 	bound    map[string]bool    // symbols that have a value
 	region   *Region            // what is being planned, nil for the function itself
@@ -236,7 +241,10 @@ func (b *builder) try(block *ssa.Block) {
 
 // fused builds the groups of a block.
 func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*ssa.Op][]emit.Launch {
-	blocked := map[*ssa.Op]bool{}
+	blocked, at := map[*ssa.Op]bool{}, map[*ssa.Op]int{}
+	for o := range block.Ops() {
+		at[o] = len(at)
+	}
 	for {
 		out := map[*ssa.Op][]emit.Launch{}
 		parts := fuse.Partition(block, b.Fusion, func(o *ssa.Op) bool { return alone[o] != nil && b.fusible(o) }, blocked)
@@ -263,6 +271,7 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 				continue
 			}
 			out[o] = launches
+			b.groups[o] = members(at, g)
 		}
 		if again {
 			continue
@@ -274,6 +283,19 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 		}
 		return out
 	}
+}
+
+// members are the ops of a group in their order, at is the place of each op of the block.
+func members(at map[*ssa.Op]int, g emit.Group) []*ssa.Op {
+	out := []*ssa.Op{g.Root}
+	if g.Hero != nil {
+		out = append(out, g.Hero)
+	}
+	for v := range g.Inlined {
+		out = append(out, v.Def())
+	}
+	slices.SortFunc(out, func(a, b *ssa.Op) int { return at[a] - at[b] })
+	return slices.Compact(out)
 }
 
 // fusible reports an op that is computed on the device, if it has kernels: not one that only names its operand's elements, nor
@@ -485,7 +507,7 @@ func (b *builder) launch(o *ssa.Op, ops []*ssa.Op, l *emit.Launch) *Step {
 		b.kernels[l.Kernel.Name] = k
 		b.Kernels = append(b.Kernels, k)
 	}
-	s := &Step{Op: o, Ops: ops, Launch: l, Kernel: k}
+	s := &Step{Op: o, Ops: ops, Group: b.groups[o], Launch: l, Kernel: k}
 	for _, v := range l.Buffers {
 		s.Args = append(s.Args, b.buffer(v))
 	}
