@@ -4,6 +4,7 @@
 //	go run ./tools/gpucoverage --cases out/cases
 //	go run ./tools/gpucoverage --cases out/cases --filter 'nn/(lstm|gru)' --list
 //	go run ./tools/gpucoverage --cases out/cases --run
+//	go run ./tools/gpucoverage --cases out/cases --suites models --forms trace,script --run
 //
 // A case is whole if no node of its graph is a host step. It is planned without fusion, so that every node stands for itself; --run
 // executes it too, fused and node by node, in the simulator with all its checkers, and compares outputs with PyTorch's and each
@@ -36,6 +37,7 @@ import (
 
 type options struct {
 	cases, suites, filter string
+	forms                 string
 	run, list             bool
 	jobs                  int
 }
@@ -45,6 +47,7 @@ func main() {
 	flag.StringVar(&o.cases, "cases", filepath.Join("out", "cases"), "the folder with the suites")
 	flag.StringVar(&o.suites, "suites", "nn,opinfo,indexing", "the suites, with commas")
 	flag.StringVar(&o.filter, "filter", "", "only cases whose SUITE/ID matches this regular expression")
+	flag.StringVar(&o.forms, "forms", "trace", "trace, script, or both with a comma: how the cases were made")
 	flag.BoolVar(&o.run, "run", false, "run the cases in the simulator too, and compare")
 	flag.BoolVar(&o.list, "list", false, "list the cases that are not whole")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "cases at a time")
@@ -78,18 +81,20 @@ func report(w io.Writer, o options) (bad int, err error) {
 	}
 	var dirs []string
 	for _, suite := range strings.Split(o.suites, ",") {
-		found, err := filepath.Glob(filepath.Join(o.cases, suite, "*.trace"))
-		if err != nil {
-			return 0, err
-		}
-		for _, dir := range found {
-			if match.MatchString(suite + "/" + filepath.Base(dir)) {
-				dirs = append(dirs, dir)
+		for _, form := range strings.Split(o.forms, ",") {
+			found, err := filepath.Glob(filepath.Join(o.cases, suite, "*."+form))
+			if err != nil {
+				return 0, err
+			}
+			for _, dir := range found {
+				if match.MatchString(suite + "/" + filepath.Base(dir)) {
+					dirs = append(dirs, dir)
+				}
 			}
 		}
 	}
 	if len(dirs) == 0 {
-		return 0, fmt.Errorf("%s has no traced cases of %s that match %q: name a folder with --cases (make cases makes one)", o.cases, o.suites, o.filter)
+		return 0, fmt.Errorf("%s has no such cases of %s that match %q: name a folder with --cases (make cases makes one)", o.cases, o.suites, o.filter)
 	}
 	results := make([]outcome, len(dirs))
 	next := make(chan int)
