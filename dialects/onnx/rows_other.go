@@ -10,7 +10,7 @@ func otherRows() map[string]row {
 		"HammingWindow":             {infer: inferWindow, noStep: nothingElse, off: ofOperand(2)},
 		"HannWindow":                {infer: inferWindow, noStep: nothingElse, off: ofOperand(2)},
 		"ImageDecoder":              {infer: inferImage, noStep: nothingElse, noKernel: "decoding pictures is not arithmetic", noGPU: byHost},
-		"MelWeightMatrix":           {infer: inferMel, noStep: nothingElse, noGPU: noEmitter},
+		"MelWeightMatrix":           {infer: inferMel, noStep: nothingElse, noGPU: "constant operands make a constant of it; of others the host finds the rows, which rounding decides"},
 		"Multinomial":               {infer: inferMultinomial, traits: random, other: multinomial, noKernel: drawn},
 		"NegativeLogLikelihoodLoss": {infer: inferLoss, limits: (*infer).lossLimits, noStep: nothingElse},
 		"NonMaxSuppression":         {infer: inferNonMax, noStep: nothingElse},

@@ -236,6 +236,8 @@ func heroes(name string) *emitter {
 		return &emitter{"random", emitRandom, false}
 	case "Multinomial":
 		return &emitter{"random", emitMultinomial, false}
+	case "BitCast":
+		return &emitter{"loop", emitBitCast, false}
 	case "DFT":
 		return &emitter{"transform", emitDFT, false}
 	case "STFT":

@@ -59,7 +59,7 @@ func narrowLimits(d tensor.DType) (lo, hi int64) {
 }
 
 // takesNarrow are the operators besides the views that know such elements.
-var takesNarrow = []ssa.Kind{"onnx::Cast", "onnx::CastLike", "onnx::QuantizeLinear", "onnx::DequantizeLinear", "onnx::ConstantOfShape", "onnx::Transpose", "onnx::Concat", "onnx::Gather", "onnx::Pad"}
+var takesNarrow = []ssa.Kind{"onnx::Cast", "onnx::CastLike", "onnx::QuantizeLinear", "onnx::DequantizeLinear", "onnx::ConstantOfShape", "onnx::Transpose", "onnx::Concat", "onnx::Gather", "onnx::Pad", "onnx::BitCast"}
 
 // refuseNarrow refuses an operator that would compute with the bits of 8-bit floats.
 func refuseNarrow(o *ssa.Op) {

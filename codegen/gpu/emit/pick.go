@@ -227,9 +227,6 @@ func oneHot(p *point) value {
 func rangeElement(p *point) value {
 	b, d := p.b, dtype(p.in(0))
 	t := regType(d)
-	if d == tensor.Float16 || d == tensor.BFloat16 {
-		refuse("elements of type %s", d)
-	}
 	i := p.lower(p.coords[0])
 	operand := func(k int) value {
 		if d.IsInt() {

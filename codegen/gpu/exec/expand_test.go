@@ -62,6 +62,11 @@ func TestExpressed(t *testing.T) {
 		{op: "SoftmaxCrossEntropyLoss", in: []*tensor.Tensor{f(1, 2, 5, 3), targets, f(2, 5)}, attrs: []ssa.Attr{number("ignore_index", -1)}, results: 2},
 		{op: "SoftmaxCrossEntropyLoss", in: []*tensor.Tensor{f(1, 4, 5), tensor.FromInts(tensor.Int32, []int64{4}, []int64{1, 0, 4, 2})}, attrs: []ssa.Attr{text("reduction", "none")}},
 		{op: "CausalConvWithState", in: []*tensor.Tensor{f(1, 2, 3, 7), f(2, 3, 1, 4), f(3, 3)}, results: 2},
+		{op: "BatchNormalization", in: []*tensor.Tensor{f(1, 4, 3, 5, 2), f(2, 3), f(3, 3), f(4, 3), s(0.5, 2, 0.01)}, attrs: []ssa.Attr{number("training_mode", 1), attr("momentum", ssa.Float(0.8))}, results: 3},
+		{op: "BatchNormalization", in: []*tensor.Tensor{f(1, 4, 3), f(2, 3), f(3, 3), f(4, 3), s(0.5, 2, 0.01)}, attrs: []ssa.Attr{number("training_mode", 1)}, results: 3},
+		{op: "LayerNormalization", in: []*tensor.Tensor{f(1, 4, 3, 5), f(2, 3, 5), f(3, 3, 5)}, attrs: []ssa.Attr{number("axis", 1)}, results: 3},
+		{op: "LayerNormalization", in: []*tensor.Tensor{f(1, 4, 6), f(2, 6)}, results: 2},
+		{op: "MelWeightMatrix", in: []*tensor.Tensor{long(8), long(16), long(8192), s(0), s(4096)}, consts: []bool{true, true, true, true, true}},
 		{op: "CausalConvWithState", in: []*tensor.Tensor{f(1, 2, 3, 7), f(2, 3, 1, 4), nil, f(4, 2, 3, 3)}, attrs: []ssa.Attr{text("activation", "silu")}, results: 2},
 	} {
 		t.Run(n.op, func(t *testing.T) {

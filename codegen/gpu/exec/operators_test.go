@@ -211,3 +211,34 @@ func TestResizeAll(t *testing.T) {
 		(&node{op: "Resize", attrs: []ssa.Attr{text("mode", mode), number("antialias", 1)}, dynamic: true, in: []*tensor.Tensor{x, nil, nil, tensor.Ints(1, 2, 3, 11)}, consts: []bool{false, true, true, true}}).check(t)
 	}
 }
+
+func TestVariants(t *testing.T) {
+	shifts := func(d tensor.DType) *tensor.Tensor {
+		return tensor.FromInts(d, []int64{9}, []int64{0, 1, 3, 7, 8, 31, 63, 64, 200})
+	}
+	for _, d := range []tensor.DType{tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Uint16, tensor.Int32, tensor.Uint32, tensor.Int64, tensor.Uint64} {
+		x := fill(d, []int64{40, 9}, 3, true)
+		for _, direction := range []string{"LEFT", "RIGHT"} {
+			(&node{op: "BitShift", attrs: []ssa.Attr{text("direction", direction)}, in: []*tensor.Tensor{x, shifts(d)}}).check(t)
+		}
+		if d != tensor.Int32 && d != tensor.Int64 {
+			continue // no Pow of these
+		}
+		for _, e := range []tensor.DType{d, tensor.Int64, tensor.Uint8} {
+			(&node{op: "Pow", in: []*tensor.Tensor{x, tensor.FromInts(e, []int64{9}, []int64{0, 1, 2, 3, 5, 17, 63, 2, 1})}}).check(t)
+			(&node{op: "Pow", in: []*tensor.Tensor{tensor.FromInts(d, []int64{5, 1}, []int64{0, 1, -1, 2, 7}), tensor.FromInts(e, []int64{4}, []int64{-1, -2, 0, 3})}}).check(t)
+		}
+	}
+	for _, d := range append(floatTypes, tensor.BFloat16) {
+		scalar := func(v float64) *tensor.Tensor { return tensor.FromFloats(d, []int64{}, []float64{v}) }
+		(&node{op: "Range", in: []*tensor.Tensor{scalar(-1.5), scalar(4), scalar(0.3)}, consts: []bool{true, true, true}}).check(t)
+		for _, p := range []int64{1, 2, 3, 4, 7} {
+			(&node{op: "LpPool", attrs: []ssa.Attr{ints("kernel_shape", 3, 2), number("p", p)}, in: []*tensor.Tensor{fill(d, []int64{1, 2, 6, 7}, 1, false)}}).check(t)
+		}
+		(&node{op: "MaxPool", attrs: []ssa.Attr{ints("kernel_shape", 3, 2), number("storage_order", 1)}, results: 2, in: []*tensor.Tensor{fill(d, []int64{2, 2, 6, 7}, 1, false)}}).check(t)
+	}
+	for _, c := range [][2]tensor.DType{{tensor.Float32, tensor.Int32}, {tensor.Float64, tensor.Int64}, {tensor.Int16, tensor.Float16}, {tensor.Float16, tensor.BFloat16}, {tensor.BFloat16, tensor.Uint16},
+		{tensor.Uint8, tensor.Int8}, {tensor.Int64, tensor.Float64}, {tensor.Int8, tensor.Float8E4M3FN}} {
+		(&node{op: "BitCast", attrs: []ssa.Attr{number("to", int64(c[1].ONNX()))}, in: []*tensor.Tensor{fill(c[0], []int64{5, 60}, 1, true)}}).check(t)
+	}
+}

@@ -67,6 +67,9 @@ func (b *builder) nameContents(block *ssa.Block) error {
 		if err := onnx.Infer(o); err != nil {
 			return err
 		}
+		if o.Kind == "onnx::Reshape" {
+			b.openSizes(o)
+		}
 		if o.Kind == "onnx::Loop" {
 			o.Blocks[0].Params[0].Sym = append(o.Blocks[0].Params[0].Sym[:0], b.Module.FreshSymbol("u", 0))
 		}
@@ -116,9 +119,28 @@ func (b *builder) name(v *ssa.Value) error {
 		n, _ = t.Dims[0].Int()
 	}
 	for range n {
-		v.Sym = append(v.Sym, b.Module.FreshSymbol("u", math.MinInt64))
+		e := b.Module.FreshSymbol("u", math.MinInt64)
+		e.Symbols(func(name string) { b.named[name] = true })
+		v.Sym = append(v.Sym, e)
 	}
 	return nil
+}
+
+// openSizes gives the result of a Reshape sizes of their own where the run tells what they are: 0 and -1 stand for other sizes.
+func (b *builder) openSizes(o *ssa.Op) {
+	t := o.Results[0].Tensor()
+	if t == nil || !t.Ranked {
+		return
+	}
+	dims := slices.Clone(t.Dims)
+	for i, d := range dims {
+		open := false
+		d.Symbols(func(name string) { open = open || b.named[name] })
+		if open {
+			dims[i] = b.Module.FreshSymbol("u", 0)
+		}
+	}
+	o.Results[0].Type = ssa.Tensor(t.DType, dims...)
 }
 
 // ReadsContent reports an operand whose elements decide about the sizes of the results.

@@ -10,12 +10,44 @@ import (
 
 // Runs reports an operator that has kernels of its own, that the steps of a plan carry out, or that is expressed by such operators.
 func Runs(k ssa.Kind) bool {
-	switch k {
-	case "onnx::If", "onnx::Loop", "onnx::Scan":
-		return true
-	}
-	return emit.Class(k) != "" || expands(k)
+	how, _ := Way(k)
+	return how == Device || how == Expressed || how == Steps || how == Apart
 }
+
+// How an operator gets to the device, besides by kernels of its own.
+const (
+	Expressed Place = "expressed"   // by operators that have kernels
+	Steps     Place = "steps"       // of the plan
+	Replaced  Place = "replaced"    // before the plan is made
+	Apart     Place = "taken apart" // before the run, where the elements are known
+)
+
+// Way tells how an operator runs: on the device by kernels of a class, expressed by others, as steps, not at all because it is taken apart, or from
+// the sizes; or on the host, and why.
+func Way(k ssa.Kind) (how Place, what string) {
+	class := emit.Class(k)
+	switch {
+	case class != "":
+		return Device, class
+	case expands(k):
+		return Expressed, ""
+	case slices.Contains(controls, k):
+		return Steps, ""
+	case slices.Contains(apart, k):
+		return Apart, "where the elements are known before the run, else on the host"
+	case k == "onnx::Constant":
+		return Constant, ""
+	case k == "onnx::Shape" || k == "onnx::Size":
+		return Sizes, "which are known when the launches begin"
+	}
+	if v := onnx.Versions(k.Name()); k.Namespace() == onnx.Namespace && v[len(v)-1].Deprecated {
+		return Replaced, "by the operator of newer opsets"
+	}
+	return Host, onnx.Gaps(k).GPU
+}
+
+// controls are the operators that are steps with steps of their own.
+var controls = []ssa.Kind{"onnx::If", "onnx::Loop", "onnx::Scan"}
 
 // expands reports an operator without kernel that others express: its steps to older opsets tell how, or the tables of those on
 // quantized numbers and of losses.
@@ -52,7 +84,7 @@ func expand(block *ssa.Block) {
 			expand(in)
 		}
 		before, next := o.Prev(), o.Next()
-		if expands(o.Kind) && !express(o) {
+		if (expands(o.Kind) || variantOf(o) != nil) && !express(o) {
 			for p := o.Prev(); p != before; { // what was built in vain
 				prev := p.Prev()
 				p.Erase()
@@ -75,7 +107,11 @@ func express(o *ssa.Op) (done bool) {
 		}
 	}()
 	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
-	if f := expressionOf(o.Kind); f != nil {
+	f := variantOf(o)
+	if f == nil {
+		f = expressionOf(o.Kind)
+	}
+	if f != nil {
 		if vs := f(&b, o); o.Block() != nil {
 			o.Replace(vs...)
 		}

@@ -128,7 +128,7 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 		return nil, err
 	}
 	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
-	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{},
+	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, named: map[string]bool{},
 		needed: map[*ssa.Op]bool{}, regions: map[*ssa.Block]*Region{}}
 	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
 		b.bound[name] = true
@@ -183,9 +183,10 @@ type builder struct {
 	refusals map[*ssa.Op]string // why an op has no kernel
 	launches map[*ssa.Op][]emit.Launch
 	groups   map[*ssa.Op][]*ssa.Op // what the launches of an op compute, see Step.Group
-	kernels  map[string]*Kernel // by digest
-	bound    map[string]bool    // symbols that have a value
-	region   *Region            // what is being planned, nil for the function itself
+	kernels  map[string]*Kernel    // by digest
+	bound    map[string]bool       // symbols that have a value
+	named    map[string]bool       // symbols for elements that are read
+	region   *Region               // what is being planned, nil for the function itself
 	regions  map[*ssa.Block]*Region
 }
 

@@ -10,6 +10,10 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
+// apart are the operators that takeApart does away with.
+var apart = []ssa.Kind{"onnx::ConcatFromSequence", "onnx::Optional", "onnx::OptionalGetElement", "onnx::OptionalHasElement", "onnx::SequenceAt", "onnx::SequenceConstruct", "onnx::SequenceEmpty",
+	"onnx::SequenceErase", "onnx::SequenceInsert", "onnx::SequenceLength", "onnx::SequenceMap", "onnx::SplitToSequence"}
+
 // maxElements bounds the sequences that are taken apart.
 const maxElements = 1024
 
