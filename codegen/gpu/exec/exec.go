@@ -124,7 +124,7 @@ func (s *Session) Run(inputs []interp.Value) ([]interp.Value, *Report, error) {
 	if err := s.load(); err != nil {
 		return nil, nil, err
 	}
-	r := &run{Session: s, env: map[string]int64{}, host: make([]interp.Value, f.NumValues()), onHost: make([]bool, f.NumValues()),
+	r := &run{Session: s, lists: map[*ssa.Value][]handed{}, env: map[string]int64{}, host: make([]interp.Value, f.NumValues()), onHost: make([]bool, f.NumValues()),
 		memory: map[*plan.Buffer]Memory{}, fresh: map[*plan.Buffer]bool{}, pool: newPool(), report: &Report{Device: s.Backend.Name()}}
 	began := time.Now()
 	defer r.free()
@@ -166,6 +166,8 @@ func (r *run) steps(steps []*plan.Step) error {
 			err = r.resolve(step.Op, &rep)
 		case step.Control != nil:
 			err = r.control(step, &rep)
+		case step.Sequence != nil:
+			err = r.sequence(step, &rep)
 		case step.Host == "sizes":
 			err = r.fromSizes(step.Op)
 		default:
@@ -233,7 +235,8 @@ func (s *Session) load() error {
 type run struct {
 	*Session
 	env    map[string]int64
-	host   []interp.Value // by value ID, where onHost
+	host   []interp.Value          // by value ID, where onHost
+	lists  map[*ssa.Value][]handed // of sequences on the device
 	onHost []bool
 	memory map[*plan.Buffer]Memory
 	fresh  map[*plan.Buffer]bool // the content on the device is what it should be
@@ -348,6 +351,9 @@ func (r *run) value(v *ssa.Value) (interp.Value, error) {
 	}
 	if t := onnx.ConstOf(v); t != nil {
 		return interp.Of(t), nil
+	}
+	if l, is := v.Type.(*ssa.ListType); is {
+		return r.listValue(v, l)
 	}
 	root := r.Plan.Root(v)
 	shape, err := r.shape(v)

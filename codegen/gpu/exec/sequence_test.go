@@ -118,3 +118,80 @@ func runWhole(t *testing.T, m *ssa.Module, args []interp.Value) {
 func alike(x, y *tensor.Tensor) bool {
 	return x.String() == y.String() && string(x.Bytes()) == string(y.Bytes())
 }
+
+// Sequences whose elements only the run knows stay on the device, as its memory.
+func TestLists(t *testing.T) {
+	x := func(shape ...int64) interp.Value { return interp.Of(fill(tensor.Float32, shape, 1, false)) }
+	n := func(v int64) interp.Value { return interp.Of(tensor.ScalarInt(v)) }
+	for _, c := range []struct {
+		name, text string
+		args       []interp.Value
+	}{
+		{"grown", `
+graph @f(%x : Float(2, 3), %n : Long()):
+  %one : Long() = onnx::Constant[value={1}]()
+  %s0 : FloatTensor[] = onnx::SequenceEmpty()
+  %s : FloatTensor[] = onnx::Loop(%n, _, %s0)
+    block0(%i : Long(), %c : Bool(), %l : FloatTensor[]):
+      %f : Float() = onnx::Cast[to=1](%i)
+      %y : Float(2, 3) = onnx::Add(%x, %f)
+      %m : FloatTensor[] = onnx::SequenceInsert(%l, %y)
+      -> (%c, %m)
+  %k : Long() = onnx::SequenceLength(%s)
+  %a : Float(A, B) = onnx::SequenceAt(%s, %one)
+  %z : Float(A, B) = onnx::Neg(%a)
+  %all : Float(C, D) = onnx::ConcatFromSequence[axis=-1](%s)
+  %stack : Float(F, G, H) = onnx::ConcatFromSequence[axis=1, new_axis=1](%s)
+  return (%s, %k, %z, %all, %stack)`, []interp.Value{x(2, 3), n(4)}},
+		{"split", `
+graph @f(%x : Float(N, 5), %n : Long(), %i : Long()):
+  %s : Float(N, *)[] = onnx::SplitToSequence[axis=1](%x, %n)
+  %a : Float(N, K) = onnx::SequenceAt(%s, %i)
+  %e : Float(N, *)[] = onnx::SequenceErase(%s, %i)
+  %t : Float(N, *)[] = onnx::SequenceInsert(%e, %a)
+  %c : Float(N, M) = onnx::ConcatFromSequence[axis=1](%t)
+  %r : Float(5)[] = onnx::SplitToSequence[axis=0, keepdims=0](%x)
+  %d : Float(L, 5) = onnx::ConcatFromSequence[axis=0, new_axis=1](%r)
+  %y : Float(N, 5) = onnx::Neg(%x)
+  return (%a, %c, %d, %y, %r)`, []interp.Value{x(3, 5), n(2), n(-2)}},
+		{"chosen", `
+graph @f(%x : Float(2, 3), %n : Long()):
+  %zero : Long() = onnx::Constant[value={0}]()
+  %y : Float(2, 3) = onnx::Neg(%x)
+  %s : Float(2, 3)[] = onnx::SequenceConstruct(%x, %y)
+  %p : Bool() = onnx::Greater(%n, %zero)
+  %t : Float(2, 3)[] = onnx::If(%p)
+    block0():
+      %m : Float(2, 3)[] = onnx::SequenceInsert(%s, %y, %zero)
+      -> (%m)
+    block1():
+      -> (%s)
+  %c : Float(N, 3) = onnx::ConcatFromSequence[axis=0](%t)
+  %e : Float(N, 3) = onnx::Neg(%c)
+  return (%e)`, []interp.Value{x(2, 3), n(1)}},
+		{"nested", `
+graph @f(%x : Float(4, 3)):
+  %four : Long() = onnx::Constant[value={4}]()
+  %s0 : FloatTensor[] = onnx::SequenceEmpty()
+  %s : FloatTensor[] = onnx::Loop(%four, _, %s0)
+    block0(%i : Long(), %c : Bool(), %l : FloatTensor[]):
+      %a : Float(3) = onnx::Gather(%x, %i)
+      %m : FloatTensor[] = onnx::Loop(%i, _, %l)
+        block0(%j : Long(), %d : Bool(), %k : FloatTensor[]):
+          %b : Float(3) = onnx::Gather(%x, %j)
+          %y : Float(3) = onnx::Sub(%a, %b)
+          %q : FloatTensor[] = onnx::SequenceInsert(%k, %y)
+          -> (%d, %q)
+      -> (%c, %m)
+  %z : Float(M, 3) = onnx::ConcatFromSequence[axis=0, new_axis=1](%s)
+  return (%z)`, []interp.Value{x(4, 3)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := ssa.Parse(c.text, "test", onnx.Dialect{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runWhole(t, m, c.args)
+		})
+	}
+}

@@ -33,6 +33,8 @@ func Way(k ssa.Kind) (how Place, what string) {
 		return Expressed, ""
 	case slices.Contains(controls, k):
 		return Steps, ""
+	case slices.Contains(listed, k):
+		return Apart, "where the elements are known before the run, else steps"
 	case slices.Contains(apart, k):
 		return Apart, "where the elements are known before the run, else on the host"
 	case k == "onnx::Constant":

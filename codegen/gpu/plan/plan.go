@@ -60,7 +60,7 @@ type Kernel struct {
 	Class string
 }
 
-// Step is one thing to do. Exactly one of Launch, Read, Control, Resolve and Host is set.
+// Step is one thing to do. Exactly one of Launch, Read, Control, Sequence, Resolve and Host is set.
 type Step struct {
 	// Op is the node whose result the step computes; Ops are all nodes that it computes.
 	Op  *ssa.Op
@@ -77,8 +77,9 @@ type Step struct {
 	Read *ssa.Value
 	// Resolve infers the sizes of the results of Op from the sizes and, where they decide, the elements of its operands.
 	Resolve bool
-	// Control is set for an If or a Loop.
-	Control *Control
+	// Control is set for an If or a Loop, Sequence for an operator on sequences.
+	Control  *Control
+	Sequence *Sequence
 	// Host is the reason why the interpreter runs Op, or "sizes" for one whose result is known from the sizes.
 	Host string
 }
@@ -128,7 +129,7 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 		return nil, err
 	}
 	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
-	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, named: map[string]bool{},
+	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, named: map[string]bool{}, local: map[*ssa.Value]bool{},
 		needed: map[*ssa.Op]bool{}, regions: map[*ssa.Block]*Region{}}
 	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
 		b.bound[name] = true
@@ -138,6 +139,7 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 	if err := scansToLoops(p.Func); err != nil {
 		return nil, err
 	}
+	b.ownElements(p.Func.Body)
 	b.ownReturns(p.Func.Body)
 	if err := b.nameContents(p.Func.Body); err != nil {
 		return nil, err
@@ -186,6 +188,7 @@ type builder struct {
 	kernels  map[string]*Kernel    // by digest
 	bound    map[string]bool       // symbols that have a value
 	named    map[string]bool       // symbols for elements that are read
+	local    map[*ssa.Value]bool   // values that have memory of their own, as those in blocks have
 	region   *Region               // what is being planned, nil for the function itself
 	regions  map[*ssa.Block]*Region
 }
@@ -465,6 +468,11 @@ func (b *builder) block(block *ssa.Block) []*Step {
 		case launches == nil && b.refusals[o] == "":
 			n.Place, n.Class = Fused, emit.Class(o.Kind)
 		default:
+			if s, _ := b.sequence(o); s != nil {
+				n.Place, n.Class = Device, "sequence"
+				add(s)
+				break
+			}
 			nodes := len(b.Nodes)
 			c, reason := b.control(o)
 			if c != nil {
@@ -568,7 +576,7 @@ func (b *builder) buffer(v *ssa.Value) *Buffer {
 			f.Kind = Input
 		case v.Def() != nil && isConstant(v.Def()):
 			f.Kind, region = Weight, nil
-		case region != nil || len(v.Def().Blocks) > 0:
+		case region != nil || len(v.Def().Blocks) > 0 || b.local[v]:
 			f.Kind = Local
 		}
 		if region != nil {
