@@ -337,7 +337,7 @@ func rank(v *ssa.Value) int { return len(v.Tensor().Dims) }
 
 func dtype(v *ssa.Value) tensor.DType { return v.Tensor().DType }
 
-// root is result i of the group, where it is stored.
+// result is result i of the group, where it is stored.
 func (w *writer) result(i int) *ssa.Value {
 	if w.Hero != nil {
 		return w.Root.Results[0]

@@ -295,7 +295,7 @@ func widenTo(b *kir.Builder, v value, t kir.Type) value {
 func lrn(p *point) value {
 	b, x := p.b, p.in(0)
 	t := regType(dtype(x))
-	if t != kir.F32 {
+	if !dtype(x).IsFloat() {
 		refuse("elements of type %s", dtype(x))
 	}
 	size := p.int("size")

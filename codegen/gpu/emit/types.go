@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"math"
+
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -127,16 +129,21 @@ func convert(b *kir.Builder, v kir.Value, from, to tensor.DType) kir.Value {
 		}
 		return rounded(b, to, b.Convert(op, v, rt))
 	case rf.IsFloat():
-		if to == tensor.Uint64 {
-			refuse("Cast from floats to %s", to)
-		}
 		it, lo, hi := kir.I32, -0x1p31, 0x1p31
-		if to == tensor.Int64 || to == tensor.Uint32 {
+		if to == tensor.Int64 || to == tensor.Uint32 || to == tensor.Uint64 {
 			it, lo, hi = kir.I64, -0x1p63, 0x1p63
 		}
 		whole := b.Unary(kir.Trunc, v)
+		var large value // beyond the numbers with sign: 2^63 is taken off first
+		if to == tensor.Uint64 {
+			large = b.And(b.Compare(kir.Le, b.Float(rf, hi), whole), b.Lt(whole, b.Float(rf, 2*hi)))
+			whole = b.Select(large, b.Sub(whole, b.Float(rf, hi)), whole)
+		}
 		fits := b.And(b.Compare(kir.Le, b.Float(rf, lo), whole), b.Lt(whole, b.Float(rf, hi)))
 		n := b.Convert(kir.FToS, b.Select(fits, whole, b.Float(rf, lo)), it)
+		if large != nil {
+			return b.Xor(n, b.Select(large, b.Int(it, math.MinInt64), b.Int(it, 0)))
+		}
 		return rounded(b, to, b.Convert(kir.SExt, n, rt))
 	case rt.IsFloat():
 		op := kir.SToF

@@ -237,6 +237,16 @@ func TestVariants(t *testing.T) {
 		}
 		(&node{op: "MaxPool", attrs: []ssa.Attr{ints("kernel_shape", 3, 2), number("storage_order", 1)}, results: 2, in: []*tensor.Tensor{fill(d, []int64{2, 2, 6, 7}, 1, false)}}).check(t)
 	}
+	for _, d := range []tensor.DType{tensor.Uint8, tensor.Int32, tensor.Int64} {
+		for _, mode := range []string{"linear", "nearest", "cubic"} {
+			(&node{op: "GridSample", attrs: []ssa.Attr{text("mode", mode)}, in: []*tensor.Tensor{fill(d, []int64{1, 2, 5, 7}, 1, false), spots(tensor.Float32, 1, 4, 6, 2)}}).check(t)
+		}
+	}
+	for _, d := range floatTypes {
+		v := []float64{0, 1.9, -1.9, -3, 0x1p62, 0x1p63, 0x1.8p63, 0x1.ffp63, 0x1p64, -0x1p63, -0x1p64, math.Inf(1), math.Inf(-1), math.NaN(), 65504}
+		(&node{op: "Cast", attrs: []ssa.Attr{number("to", int64(tensor.Uint64.ONNX()))}, in: []*tensor.Tensor{tensor.FromFloats(d, []int64{int64(len(v))}, v)}}).check(t)
+		(&node{op: "LRN", attrs: []ssa.Attr{number("size", 4)}, in: []*tensor.Tensor{fill(d, []int64{2, 7, 3}, 1, false)}}).check(t)
+	}
 	for _, c := range [][2]tensor.DType{{tensor.Float32, tensor.Int32}, {tensor.Float64, tensor.Int64}, {tensor.Int16, tensor.Float16}, {tensor.Float16, tensor.BFloat16}, {tensor.BFloat16, tensor.Uint16},
 		{tensor.Uint8, tensor.Int8}, {tensor.Int64, tensor.Float64}, {tensor.Int8, tensor.Float8E4M3FN}} {
 		(&node{op: "BitCast", attrs: []ssa.Attr{number("to", int64(c[1].ONNX()))}, in: []*tensor.Tensor{fill(c[0], []int64{5, 60}, 1, true)}}).check(t)

@@ -169,6 +169,18 @@ graph @f(%x : Float(2, 3), %n : Long()):
   %c : Float(N, 3) = onnx::ConcatFromSequence[axis=0](%t)
   %e : Float(N, 3) = onnx::Neg(%c)
   return (%e)`, []interp.Value{x(2, 3), n(1)}},
+		{"mapped", `
+graph @f(%x : Float(3, 5), %n : Long()):
+  %s : Float(3, *)[] = onnx::SplitToSequence[axis=1](%x, %n)
+  %t : Float(3, *)[], %u : Float(3)[] = onnx::SequenceMap(%s, %s, %x)
+    block0(%e : Float(3, K), %f : Float(3, K), %k : Float(3, 5)):
+      %p : Float(3, K) = onnx::Mul(%e, %f)
+      %axes : Long(1) = onnx::Constant[value={1}]()
+      %q : Float(3) = onnx::ReduceMax[keepdims=0](%k, %axes)
+      -> (%p, %q)
+  %c : Float(3, N) = onnx::ConcatFromSequence[axis=1](%t)
+  %d : Float(M, 3) = onnx::ConcatFromSequence[axis=0, new_axis=1](%u)
+  return (%c, %d)`, []interp.Value{x(3, 5), n(2)}},
 		{"nested", `
 graph @f(%x : Float(4, 3)):
   %four : Long() = onnx::Constant[value={4}]()

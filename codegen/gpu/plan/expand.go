@@ -33,7 +33,7 @@ func Way(k ssa.Kind) (how Place, what string) {
 		return Expressed, ""
 	case slices.Contains(controls, k):
 		return Steps, ""
-	case slices.Contains(listed, k):
+	case slices.Contains(listed, k) || k == "onnx::SequenceEmpty" || k == "onnx::SequenceMap":
 		return Apart, "where the elements are known before the run, else steps"
 	case slices.Contains(apart, k):
 		return Apart, "where the elements are known before the run, else on the host"

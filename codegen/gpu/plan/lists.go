@@ -71,6 +71,75 @@ func (b *builder) ownElements(block *ssa.Block) {
 	}
 }
 
+// mapsToLoops turns each SequenceMap into the Loop that computes it: the body takes its elements by the number of the turn, and puts what it
+// gives into sequences that grow.
+func mapsToLoops(f *ssa.Func) error {
+	var maps []*ssa.Op
+	for o := range f.Body.AllOps() {
+		if o.Kind == "onnx::SequenceMap" {
+			maps = append(maps, o)
+		}
+	}
+	for _, o := range maps {
+		if err := mapToLoop(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mapToLoop(o *ssa.Op) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(*onnx.BuildError)
+			if !ok {
+				panic(r) // a bug, not an operator that cannot be built
+			}
+			err = e
+		}
+	}()
+	body := o.Blocks[0]
+	for _, v := range body.Returns() {
+		if t := v.Tensor(); t == nil || !t.DType.HoldsNumbers() {
+			return nil // stays, and is a host step
+		}
+	}
+	before := &onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
+	operands := []*ssa.Value{before.Op("SequenceLength", o.Operand(0)), nil}
+	var types []ssa.Type
+	for _, v := range body.Returns() {
+		empty := before.OpA("SequenceEmpty", []ssa.Attr{{Name: "dtype", Value: ssa.Int(int64(v.DType().ONNX()))}})
+		operands, types = append(operands, empty), append(types, empty.Type)
+	}
+	loop := o.Block().InsertBefore(o, "onnx::Loop", o.Loc, operands, types...)
+	in := loop.AddBlock()
+	turn := in.AddParam("", ssa.Tensor(tensor.Int64))
+	goesOn := in.AddParam("", ssa.Tensor(tensor.Bool))
+	var lists []*ssa.Value
+	for _, t := range types {
+		lists = append(lists, in.AddParam("", t))
+	}
+	inside := &onnx.Builder{Block: in, Loc: o.Loc}
+	for i, p := range body.Params {
+		v := o.Operand(i)
+		if isList(v) {
+			v = inside.Op("SequenceAt", v, turn)
+		}
+		p.ReplaceUses(v)
+	}
+	given := slices.Clone(body.Returns())
+	in.Splice(nil, body)
+	for i, v := range given {
+		lists[i] = inside.Op("SequenceInsert", lists[i], v)
+	}
+	in.SetReturns(append([]*ssa.Value{goesOn}, lists...)...)
+	if err := onnx.Infer(loop); err != nil {
+		return err
+	}
+	o.Replace(loop.Results...)
+	return nil
+}
+
 // inserted is the type of a tensor that is put into a sequence later, nil if there is none of known rank.
 func inserted(list *ssa.Value, seen map[*ssa.Value]bool) *ssa.TensorType {
 	if list == nil || seen[list] {

@@ -139,6 +139,9 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 	if err := scansToLoops(p.Func); err != nil {
 		return nil, err
 	}
+	if err := mapsToLoops(p.Func); err != nil {
+		return nil, err
+	}
 	b.ownElements(p.Func.Body)
 	b.ownReturns(p.Func.Body)
 	if err := b.nameContents(p.Func.Body); err != nil {
