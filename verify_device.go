@@ -44,8 +44,8 @@ type DeviceOptions struct {
 	Fusion fuse.Mode
 	// Nodes compares every node with the interpreter, not only when an output is wrong.
 	Nodes bool
-	// Sample, if it is not 0, is the part of the blocks of each kernel that runs, at most 1; Seed says which ones. The plan fuses
-	// nothing then, and what the blocks write is compared with the interpreter's result for each node: see exec.CheckSample.
+	// Sample, if it is not 0, is the part of the blocks of each kernel that runs, at most 1; Seed says which ones. What the blocks write
+	// is compared with what the interpreter gives for the nodes of the kernel: see exec.CheckSample.
 	Sample float64
 	Seed   uint64
 	// Session, if set, sees the sessions before they run: tests plant faults with it.
@@ -123,7 +123,7 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 
 // sampleOn runs a part of the blocks of each kernel.
 func sampleOn(m *ssa.Module, args []interp.Value, o DeviceOptions) (*OnDevice, error) {
-	p, err := plan.NewFor(m, fuse.None, likely(m, args))
+	p, err := plan.NewFor(m, o.Fusion, likely(m, args))
 	if err != nil {
 		return nil, err
 	}

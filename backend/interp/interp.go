@@ -5,7 +5,6 @@ package interp
 
 import (
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
@@ -53,8 +52,11 @@ type Interpreter struct {
 	Observe func(o *ssa.Op, in, out []Value) error
 	// Kernels compute operators that are not ONNX's own, by their kind.
 	Kernels map[ssa.Kind]Kernel
-	// Seed starts the generator of the random operators.
+	// Seed starts the generator of the random operators: Philox 4x32 with 10 rounds. What an element gets follows from the seed, the
+	// name of the operator's result, how often the operator has drawn before, and the number of the element.
 	Seed uint64
+	// Drawn counts how often each random operator has drawn, over several runs; nil counts anew in each run.
+	Drawn map[*ssa.Op]int64
 	// MaxTrips bounds the iterations of a loop; 0 means 1<<31.
 	MaxTrips int64
 	// MaxOps bounds the operators of a run, those of each iteration counted; 0 means 1<<22, some seconds, times the module's
@@ -94,16 +96,26 @@ func (in *Interpreter) RunFunc(f *ssa.Func, args []Value) ([]Value, error) {
 	if len(args) != len(f.Body.Params) {
 		return nil, fmt.Errorf("%d arguments for %d inputs", len(args), len(f.Body.Params))
 	}
-	r := &run{Interpreter: in, m: f.Module(), opset: opset, values: make([]Value, f.NumValues()), random: rand.New(rand.NewPCG(in.Seed, 0x9e3779b97f4a7c15))}
+	r := &run{Interpreter: in, m: f.Module(), opset: opset, values: make([]Value, f.NumValues()), drawn: in.draws()}
 	return r.block(f.Body, args)
+}
+
+func (in *Interpreter) draws() map[*ssa.Op]int64 {
+	if in.Drawn != nil {
+		return in.Drawn
+	}
+	return map[*ssa.Op]int64{}
 }
 
 type run struct {
 	*Interpreter
 	m      *ssa.Module
 	opset  int
-	values []Value // by value ID
-	random *rand.Rand
+	values []Value           // by value ID
+	drawn  map[*ssa.Op]int64 // how often each op has drawn numbers
+	// outer runs an operator, copied, of which this run computes a copy: the numbers are its own.
+	outer  *run
+	copied *ssa.Op
 	ops    int64 // done so far
 }
 

@@ -1,8 +1,6 @@
 package interp
 
 import (
-	"math/rand/v2"
-
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 )
@@ -34,8 +32,7 @@ func (r *run) raised(o *ssa.Op, in []Value) ([]Value, error) {
 	if err := onnx.Raise(c, r.opset); err != nil {
 		return nil, err
 	}
-	sub := &run{Interpreter: &Interpreter{Seed: r.random.Uint64(), MaxTrips: r.MaxTrips}, m: m, opset: onnx.Newest, values: make([]Value, f.NumValues())}
-	sub.random = rand.New(rand.NewPCG(sub.Seed, 0x9e3779b97f4a7c15))
+	sub := &run{Interpreter: &Interpreter{MaxTrips: r.MaxTrips}, m: m, opset: onnx.Newest, values: make([]Value, f.NumValues()), outer: r, copied: o}
 	return sub.block(f.Body, args)
 }
 

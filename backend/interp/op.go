@@ -1,8 +1,6 @@
 package interp
 
 import (
-	"math/rand/v2"
-
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 )
@@ -50,7 +48,7 @@ func (in *Interpreter) RunOp(o *ssa.Op, operands []Value, captured func(v *ssa.V
 	if opset == 0 {
 		opset = onnx.Newest
 	}
-	r := &run{Interpreter: in, m: f.Module(), opset: opset, random: rand.New(rand.NewPCG(in.Seed, 0x9e3779b97f4a7c15))}
+	r := &run{Interpreter: in, m: f.Module(), opset: opset, drawn: in.draws()}
 	if len(o.Blocks) > 0 {
 		r.values = make([]Value, f.NumValues())
 		for _, v := range Captured(o) {

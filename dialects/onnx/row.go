@@ -47,8 +47,6 @@ const (
 	superseded    = "its step up makes another operator of it"
 	byHost        = "the host runs what is no arithmetic on tensors of numbers"
 	beforeRun     = "the plan knows the result before the run"
-	bySize        = "the size of its result depends on data"
-	noEmitter     = "no emitter yet: the host runs it"
 )
 
 // trait is what an operator does besides computing.

@@ -4,6 +4,9 @@
 //	go run ./tools/gpucoverage --cases out/cases
 //	go run ./tools/gpucoverage --cases out/cases --filter 'nn/(lstm|gru)' --list
 //	go run ./tools/gpucoverage --cases out/cases --run
+//	go run ./tools/gpucoverage --cases out/cases --suites models --forms trace,script --run
+//
+//	go run ./tools/gpucoverage --operators
 //
 // A case is whole if no node of its graph is a host step. It is planned without fusion, so that every node stands for itself; --run
 // executes it too, fused and node by node, in the simulator with all its checkers, and compares outputs with PyTorch's and each
@@ -15,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -30,13 +34,15 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/sim"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cases"
 )
 
 type options struct {
 	cases, suites, filter string
-	run, list             bool
+	forms                 string
+	run, list, operators  bool
 	jobs                  int
 }
 
@@ -45,10 +51,16 @@ func main() {
 	flag.StringVar(&o.cases, "cases", filepath.Join("out", "cases"), "the folder with the suites")
 	flag.StringVar(&o.suites, "suites", "nn,opinfo,indexing", "the suites, with commas")
 	flag.StringVar(&o.filter, "filter", "", "only cases whose SUITE/ID matches this regular expression")
+	flag.StringVar(&o.forms, "forms", "trace", "trace, script, or both with a comma: how the cases were made")
 	flag.BoolVar(&o.run, "run", false, "run the cases in the simulator too, and compare")
 	flag.BoolVar(&o.list, "list", false, "list the cases that are not whole")
+	flag.BoolVar(&o.operators, "operators", false, "tell of each operator how it runs, and of no case")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "cases at a time")
 	flag.Parse()
+	if o.operators {
+		fmt.Print(operators())
+		return
+	}
 	bad, err := report(os.Stdout, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gpucoverage:", err)
@@ -57,6 +69,44 @@ func main() {
 	if bad > 0 {
 		os.Exit(1)
 	}
+}
+
+// operators are lines of how each operator runs: those of a kind, and each of the others with the reason why the host runs it.
+func operators() string {
+	var b strings.Builder
+	groups, host := map[string][]string{}, map[string][]string{}
+	count := 0
+	for _, name := range onnx.Names() {
+		k := ssa.Kind(onnx.Namespace + "::" + name)
+		if strings.Contains(name, "::") {
+			k = ssa.Kind(name)
+		}
+		how, what := plan.Way(k)
+		count++
+		switch how {
+		case plan.Host:
+			domain, _, other := strings.Cut(name, "::")
+			if other {
+				what, name = "no kernels for operators of "+domain, strings.TrimPrefix(name, domain+"::")
+			}
+			host[what] = append(host[what], name)
+		case plan.Device:
+			groups["kernels of class "+what] = append(groups["kernels of class "+what], name)
+		default:
+			groups[strings.TrimSpace(string(how)+" "+what)] = append(groups[strings.TrimSpace(string(how)+" "+what)], name)
+		}
+	}
+	fmt.Fprintf(&b, "| %d operators | how |\n|---|---|\n", count)
+	for _, list := range []map[string][]string{groups, host} {
+		for _, how := range slices.Sorted(maps.Keys(list)) {
+			text := how
+			if _, there := groups[how]; !there {
+				text = "host: " + how
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(list[how], ", "), text)
+		}
+	}
+	return b.String()
 }
 
 // outcome is what became of a case.
@@ -78,18 +128,20 @@ func report(w io.Writer, o options) (bad int, err error) {
 	}
 	var dirs []string
 	for _, suite := range strings.Split(o.suites, ",") {
-		found, err := filepath.Glob(filepath.Join(o.cases, suite, "*.trace"))
-		if err != nil {
-			return 0, err
-		}
-		for _, dir := range found {
-			if match.MatchString(suite + "/" + filepath.Base(dir)) {
-				dirs = append(dirs, dir)
+		for _, form := range strings.Split(o.forms, ",") {
+			found, err := filepath.Glob(filepath.Join(o.cases, suite, "*."+form))
+			if err != nil {
+				return 0, err
+			}
+			for _, dir := range found {
+				if match.MatchString(suite + "/" + filepath.Base(dir)) {
+					dirs = append(dirs, dir)
+				}
 			}
 		}
 	}
 	if len(dirs) == 0 {
-		return 0, fmt.Errorf("%s has no traced cases of %s that match %q: name a folder with --cases (make cases makes one)", o.cases, o.suites, o.filter)
+		return 0, fmt.Errorf("%s has no such cases of %s that match %q: name a folder with --cases (make cases makes one)", o.cases, o.suites, o.filter)
 	}
 	results := make([]outcome, len(dirs))
 	next := make(chan int)

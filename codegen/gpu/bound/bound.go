@@ -6,6 +6,7 @@
 //	Add, Mul, Sqrt, ... (one rounding) 0; half precision 0
 //	functions                          the ulp that package approx is tested for, of the greatest value that occurs in them
 //	sums, products, convolutions       4 eps sqrt(K) sum|a||b|, at least 2 ulp: a statistical bound for sums in another order
+//	Fourier transforms                 the same in double, rounded once
 //	softmax                            eps (8 + sqrt(n) + |ln y|) |y|
 //	normalizations, recurrent layers   32 times what changing the data by eps does
 //
@@ -67,7 +68,7 @@ func ULP(d tensor.DType, x float64) float64 {
 func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want *tensor.Tensor) (func(at int) float64, error) {
 	d := want.DType
 	exact := func(int) float64 { return 0 }
-	if !d.IsFloat() {
+	if !d.IsFloat() || d.Opaque() {
 		return exact, nil
 	}
 	eps := Eps(tensor.Float32) // of the type in which it is computed
@@ -130,12 +131,34 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 	case "LogSoftmax":
 		k := math.Sqrt(terms(name, in, want))
 		return func(at int) float64 { return eps*(8+k) + 4*ULP(wide, y[at]) + half(at) }, nil
-	case "RNN", "GRU", "LSTM", "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
+	case "RNN", "GRU", "LSTM", "LinearAttention", "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
 		change, err := sensitivity(kind, attrs, in, i, eps)
 		if err != nil {
 			return nil, err
 		}
 		return func(at int) float64 { return 32*change + 8*ULP(wide, y[at]) + half(at) }, nil
+	}
+	if name == "RandomNormal" || name == "RandomNormalLike" { // in double: a logarithm, a root and a cosine of some units, and what moves and scales them
+		of := func(name string, def float64) float64 {
+			for _, a := range attrs {
+				if a.Name == name {
+					return math.Abs(a.Value.Float())
+				}
+			}
+			return def
+		}
+		off := 32*Eps(tensor.Float64)*of("scale", 1) + 2*Eps(tensor.Float64)*of("mean", 0)
+		return func(at int) float64 { return off + ULP(d, y[at]) }, nil
+	}
+	if name == "DFT" || name == "STFT" {
+		sums, k := spectrum(name, attrs, in, want)
+		return func(at int) float64 { // in double
+			off := 4 * Eps(tensor.Float64) * math.Sqrt(k) * sums[at]
+			if d != tensor.Float64 {
+				off += ULP(wide, y[at])
+			}
+			return off + half(at)
+		}, nil
 	}
 	of := onnx.ErrorOf(kind) // in the type that it is computed in
 	ulp := of.ULP
@@ -264,8 +287,78 @@ func summed(attrs []ssa.Attr, in []*tensor.Tensor) float64 {
 	return n
 }
 
+// spectrum gives sum|a||b| for each element of a DFT or STFT, and the number of terms: no root of one is greater than 1, so it is the
+// sum of the magnitudes of a line.
+func spectrum(name string, attrs []ssa.Attr, in []*tensor.Tensor, want *tensor.Tensor) (sums []float64, terms float64) {
+	x := absolutes(in[0])
+	scalar := func(i int, def int64) int64 {
+		if i < len(in) && in[i] != nil {
+			return in[i].Int64s()[0]
+		}
+		return def
+	}
+	sums = make([]float64, want.NumElements())
+	shape := in[0].Shape
+	if name == "STFT" {
+		step, frame := scalar(1, 1), (want.Shape[2]-1)*2+1 // at most
+		window := []float64(nil)
+		if len(in) > 2 && in[2] != nil {
+			window = absolutes(in[2])
+			frame = int64(len(window))
+		}
+		frame = min(scalar(3, frame), shape[1])
+		width := in[0].NumElements() / max(shape[0]*shape[1], 1)
+		for i := range sums {
+			at := coords(want.Shape, i)
+			for t := range frame {
+				for part := range width {
+					v := x[(at[0]*shape[1]+at[1]*step+t)*width+part]
+					if window != nil {
+						v *= window[t]
+					}
+					sums[i] += v
+				}
+			}
+		}
+		return sums, float64(frame)
+	}
+	r := len(shape)
+	k := int(scalar(2, -2))
+	if k < 0 {
+		k += r
+	}
+	factor, n := 2.0, scalar(1, max(shape[k], 2*(shape[k]-1))) // half of a line may stand for all of it
+	for _, a := range attrs {
+		if a.Name == "inverse" && a.Value.Int() != 0 {
+			factor /= float64(max(scalar(1, shape[k]), 1))
+		}
+	}
+	inner := int64(1)
+	for _, s := range shape[k+1 : r-1] {
+		inner *= s
+	}
+	width, outer := shape[r-1], int64(1)
+	for _, s := range shape[:k] {
+		outer *= s
+	}
+	lines := make([]float64, outer*inner)
+	for i, v := range x {
+		at := int64(i) / width
+		lines[at/(shape[k]*inner)*inner+at%inner] += v
+	}
+	for i := range sums {
+		at := int64(i) / want.Shape[r-1]
+		sums[i] = factor * lines[at/(want.Shape[k]*inner)*inner+at%inner]
+	}
+	return sums, float64(n)
+}
+
 // sensitivity is how much the result changes when the operands change by eps, the greatest change of all elements.
 func sensitivity(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, eps float64) (float64, error) {
+	wide := tensor.Float64
+	if s := onnx.SchemaOf(kind); s != nil && s.Input(0) != nil && !s.Input(0).Types.HasTensor(wide) {
+		wide = tensor.Float32
+	}
 	args := make([]*tensor.Tensor, len(in))
 	for k, t := range in {
 		if args[k] = t; t == nil || !t.DType.IsFloat() {
@@ -279,7 +372,7 @@ func sensitivity(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, ep
 			}
 			v[j] *= 1 + sign*eps
 		}
-		args[k] = tensor.FromFloats(tensor.Float64, t.Shape, v)
+		args[k] = tensor.FromFloats(wide, t.Shape, v)
 	}
 	out, err := kernel.Eval(kind, attrs, args, i+1)
 	if err != nil {
@@ -288,7 +381,7 @@ func sensitivity(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, ep
 	base := make([]*tensor.Tensor, len(in))
 	for k, t := range in {
 		if base[k] = t; t != nil && t.DType.IsFloat() {
-			base[k] = tensor.FromFloats(tensor.Float64, t.Shape, t.Float64s())
+			base[k] = tensor.FromFloats(wide, t.Shape, t.Float64s())
 		}
 	}
 	same, err := kernel.Eval(kind, attrs, base, i+1)
@@ -359,6 +452,10 @@ func Measure(got, want *tensor.Tensor, allowed func(at int) float64) *Difference
 			d.First, d.Got, d.Want = coords(want.Shape, i), g, w
 		}
 		d.Beyond++
+	}
+	if want.DType.Opaque() { // by their bits
+		as := func(t *tensor.Tensor) *tensor.Tensor { return tensor.New(tensor.Uint8, t.Shape, t.Bytes()) }
+		got, want = as(got), as(want)
 	}
 	if !want.DType.IsFloat() {
 		g, w := got.Int64s(), want.Int64s()

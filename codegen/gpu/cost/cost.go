@@ -104,6 +104,9 @@ func Measure(p *plan.Plan, env map[string]int64, o Options) ([]*Launch, []Skippe
 		case s.Launch == nil && s.Control != nil:
 			skip("a loop or condition: how often its body runs is known from a run alone")
 			continue
+		case s.Sequence != nil:
+			skip("a sequence: how long it is is known from a run alone")
+			continue
 		case s.Launch == nil && s.Host == "sizes":
 			continue
 		case s.Launch == nil:

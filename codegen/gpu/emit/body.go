@@ -131,6 +131,9 @@ func (c *body) constant(v *ssa.Value) kir.Value {
 // literal is the only element of a tensor.
 func literal(b *kir.Builder, t *tensor.Tensor) kir.Value {
 	rt := regType(t.DType)
+	if float8Of(t.DType) != nil {
+		return b.Int(rt, int64(tensor.Data[uint8](t)[0]))
+	}
 	if rt.IsFloat() {
 		return b.Float(rt, t.Float64s()[0])
 	}

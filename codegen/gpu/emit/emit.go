@@ -12,6 +12,8 @@
 //	recurrent  RNN, GRU, LSTM                                   a block of threads a sequence, for all its steps
 //	sort       TopK, Unique, NonMaxSuppression                  a block of threads a row, by merging
 //	select     NonZero, Compress                                1 element; their number is read from the device
+//	random     RandomUniform, RandomNormal, Bernoulli, ...     1, 2 or 4 elements, each by its number
+//	transform  DFT, STFT                                        1 term, in a pass for each factor of the length
 //
 // The operators are in their newest encoding, with inferred types. What an emitter does not take is a *Refusal with the
 // reason; the planner makes it a host step.
@@ -127,7 +129,11 @@ func Build(g Group) (launches []Launch, err error) {
 			refuse("%v", err)
 		}
 	}
+	refuseNarrow(at)
 	e := find(at.Kind)
+	if at.Kind == "onnx::Dropout" && (at.Operand(2) != nil || len(at.Results) > 1 && at.Results[1].HasUses()) && len(g.Inlined) == 0 {
+		e = &emitter{"random", emitDropout, false} // no view of its operand
+	}
 	if e == nil {
 		refuse("no emitter")
 	}
@@ -220,6 +226,22 @@ func heroes(name string) *emitter {
 		return &emitter{"row", emitDet, false}
 	case "CumSum", "CumProd":
 		return &emitter{"scan", emitScan, false}
+	case "ScatterElements", "ScatterND":
+		return &emitter{"loop", emitScatter, false}
+	case "MaxUnpool":
+		return &emitter{"sort", emitMaxUnpool, false}
+	case "LinearAttention":
+		return &emitter{"recurrent", emitLinearAttention, false}
+	case "RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli":
+		return &emitter{"random", emitRandom, false}
+	case "Multinomial":
+		return &emitter{"random", emitMultinomial, false}
+	case "BitCast":
+		return &emitter{"loop", emitBitCast, false}
+	case "DFT":
+		return &emitter{"transform", emitDFT, false}
+	case "STFT":
+		return &emitter{"transform", emitSTFT, false}
 	}
 	return nil
 }
@@ -315,7 +337,7 @@ func rank(v *ssa.Value) int { return len(v.Tensor().Dims) }
 
 func dtype(v *ssa.Value) tensor.DType { return v.Tensor().DType }
 
-// root is result i of the group, where it is stored.
+// result is result i of the group, where it is stored.
 func (w *writer) result(i int) *ssa.Value {
 	if w.Hero != nil {
 		return w.Root.Results[0]

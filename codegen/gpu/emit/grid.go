@@ -6,14 +6,16 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/approx"
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // gridSample reads between pixels, where the grid says. Places and weights are computed in double, as the interpreter does.
 func gridSample(p *point) value {
 	x, grid := p.in(0), p.in(1)
 	p.wants(-1, max(rank(x), 3))
-	if !dtype(x).IsFloat() || !dtype(grid).IsFloat() {
-		refuse("elements of type %s, at places of type %s", dtype(x), dtype(grid))
+	d := dtype(x)
+	if d == tensor.Bool || !dtype(grid).IsFloat() {
+		refuse("elements of type %s, at places of type %s", d, dtype(grid))
 	}
 	b := p.b
 	num := func(v float64) value { return b.Float(kir.F64, v) }
@@ -73,7 +75,7 @@ func gridSample(p *point) value {
 	var sum func(axis int, coords []index.Expr, weight, on, total value) value
 	sum = func(axis int, coords []index.Expr, weight, on, total value) value {
 		if axis == len(in) {
-			v := p.when(on, num(0), func() value { return b.Mul(weight, wide(p.at(x, coords))) })
+			v := p.when(on, num(0), func() value { return b.Mul(weight, convert(b, p.at(x, coords), d, tensor.Float64)) })
 			return b.Select(on, b.Add(total, v), total)
 		}
 		for _, tap := range taps[axis] {
@@ -83,7 +85,10 @@ func gridSample(p *point) value {
 		return total
 	}
 	y := sum(0, p.coords[:2:2], num(1), b.Int(kir.I1, 1), num(0))
-	return b.Convert(kir.Round, y, regType(dtype(x)))
+	if d.IsFloat() {
+		return b.Convert(kir.Round, y, regType(d))
+	}
+	return convert(b, y, tensor.Float64, d)
 }
 
 // padded brings a coordinate into an image of that size as the padding mode says; NaN goes outside.

@@ -48,10 +48,14 @@ func pickOf(name string) func(p *point) value {
 		return einsum
 	case "RoiAlign":
 		return roiAlign
+	case "MaxRoiPool":
+		return maxRoiPool
 	case "QuantizeLinear":
 		return quantize
 	case "DequantizeLinear":
 		return dequantize
+	case "HannWindow", "HammingWindow", "BlackmanWindow":
+		return windowElement
 	}
 	return nil
 }
@@ -223,9 +227,6 @@ func oneHot(p *point) value {
 func rangeElement(p *point) value {
 	b, d := p.b, dtype(p.in(0))
 	t := regType(d)
-	if d == tensor.Float16 || d == tensor.BFloat16 {
-		refuse("elements of type %s", d)
-	}
 	i := p.lower(p.coords[0])
 	operand := func(k int) value {
 		if d.IsInt() {
@@ -294,7 +295,7 @@ func widenTo(b *kir.Builder, v value, t kir.Type) value {
 func lrn(p *point) value {
 	b, x := p.b, p.in(0)
 	t := regType(dtype(x))
-	if t != kir.F32 {
+	if !dtype(x).IsFloat() {
 		refuse("elements of type %s", dtype(x))
 	}
 	size := p.int("size")

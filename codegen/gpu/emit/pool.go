@@ -1,6 +1,9 @@
 package emit
 
 import (
+	"slices"
+
+	"github.com/aton-project/aton/codegen/gpu/approx"
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa/sym"
@@ -48,9 +51,7 @@ func (t *team) taps(g *window, coords []index.Expr, carried []value, f func(at [
 func emitMaxPool(w *writer) {
 	x := w.in(0)
 	d := dtype(x)
-	if w.int("storage_order") != 0 {
-		refuse("column-major indices")
-	}
+	columns := w.int("storage_order") != 0
 	if d == tensor.Bool || d == tensor.Uint64 {
 		refuse("elements of type %s", d)
 	}
@@ -67,7 +68,13 @@ func emitMaxPool(w *writer) {
 			if s.t.IsFloat() {
 				wins = b.Or(wins, b.And(b.IsNaN(v), b.Not(b.IsNaN(c[0]))))
 			}
-			return []value{b.Select(wins, v, c[0]), b.Select(wins, t.lower(t.space.Linear(shapeOf(x), at)), c[1])}
+			shape := shapeOf(x)
+			if columns { // of a plane, the first axis runs fastest
+				shape, at = slices.Clone(shape), slices.Clone(at)
+				slices.Reverse(shape[2:])
+				slices.Reverse(at[2:])
+			}
+			return []value{b.Select(wins, v, c[0]), b.Select(wins, t.lower(t.space.Linear(shape, at)), c[1])}
 		})
 		t.store(w.o.Results[0], t.row, best[0])
 		if places != nil {
@@ -83,7 +90,7 @@ func emitAveragePool(w *writer) {
 		refuse("elements of type %s", dtype(x))
 	}
 	lp, power := w.o.Kind.Name() == "LpPool", w.int("p")
-	if lp && power != 1 && power != 2 {
+	if lp && power < 1 {
 		refuse("p = %d", power)
 	}
 	padded := w.int("count_include_pad") != 0
@@ -96,6 +103,12 @@ func emitAveragePool(w *writer) {
 				v = b.Mul(v, v)
 			case lp:
 				v = b.Unary(kir.Abs, v)
+				for a, n := v, power-1; n > 0; n >>= 1 { // v^power
+					if n&1 == 1 {
+						v = b.Mul(v, a)
+					}
+					a = b.Mul(a, a)
+				}
 			}
 			return []value{b.Add(c[0], v), b.Add(c[1], b.I32(1))}
 		})
@@ -103,6 +116,8 @@ func emitAveragePool(w *writer) {
 		if lp {
 			if power == 2 {
 				y = b.Unary(kir.Sqrt, y)
+			} else if power > 2 {
+				y = convert(b, approx.Pow(b, convert(b, y, inRegisters(rt), tensor.Float64), b.Float(kir.F64, 1/float64(power))), tensor.Float64, inRegisters(rt))
 			}
 			t.store(w.o.Results[0], t.row, y)
 			return
@@ -121,4 +136,12 @@ func emitAveragePool(w *writer) {
 		}
 		t.store(w.o.Results[0], t.row, b.Div(y, b.Convert(kir.SToF, n, rt)))
 	})
+}
+
+// inRegisters is the float type whose elements are computed in that type.
+func inRegisters(t kir.Type) tensor.DType {
+	if t == kir.F64 {
+		return tensor.Float64
+	}
+	return tensor.Float32
 }

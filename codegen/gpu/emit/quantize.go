@@ -53,16 +53,27 @@ func quantize(p *point) value {
 	if precision := p.int("precision"); d == tensor.Float16 && dtype(p.in(1)) == d && (precision == 10 || precision == 0) {
 		v = rounded(b, d, v)
 	}
+	if float8Of(to) != nil {
+		if z := p.in(2); z != nil {
+			v = b.Convert(kir.Round, b.Add(b.Convert(kir.Widen, v, kir.F64), convert(b, p.at(z, p.spread(z)), to, tensor.Float64)), kir.F32)
+		}
+		return toFloat8(b, to, v, p.int("saturate") != 0)
+	}
 	v = b.Convert(kir.Widen, b.Unary(kir.Rint, v), kir.F64)
 	if z := p.in(2); z != nil {
 		v = b.Add(v, convert(b, p.at(z, p.spread(z)), dtype(z), tensor.Float64))
 	}
 	t := regType(to)
-	lo, hi := least(b, t, to), greatest(b, t, to)
 	if to.Size() > 2 {
 		refuse("elements of type %s", to)
 	}
-	low, high := num(float64(lo.Int)), num(float64(hi.Int))
+	var low, high value
+	if narrowBits(to) > 0 {
+		lo, hi := narrowLimits(to)
+		low, high = num(float64(lo)), num(float64(hi))
+	} else {
+		low, high = num(float64(least(b, t, to).Int)), num(float64(greatest(b, t, to).Int))
+	}
 	v = b.Select(b.Lt(v, low), low, b.Select(b.Lt(high, v), high, v))
 	return b.Convert(kir.FToS, b.Select(b.IsNaN(v), num(0), v), t)
 }
@@ -72,11 +83,11 @@ func quantize(p *point) value {
 func dequantize(p *point) value {
 	b, x := p.b, p.in(0)
 	d, to := dtype(x), dtype(p.o.Results[0])
-	if !d.IsInt() || d.Size() > 4 {
+	if !d.IsInt() && !isNarrow(d) || d.Size() > 4 {
 		refuse("elements of type %s", d)
 	}
 	in := tensor.Float64
-	if d.Size() <= 2 && to == tensor.Float32 {
+	if d.Size() <= 2 && float8Of(d) == nil && to == tensor.Float32 {
 		in = tensor.Float32
 	}
 	v := convert(b, p.at(x, p.coords), d, in)

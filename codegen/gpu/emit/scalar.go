@@ -25,6 +25,8 @@ const (
 
 func (k kinds) has(d tensor.DType) bool {
 	switch {
+	case isNarrow(d):
+		return k == all // those that only pass elements on, or convert them
 	case d.IsFloat():
 		return k&floats != 0
 	case d == tensor.Bool:
@@ -203,8 +205,8 @@ var scalars = [...]scalar{
 		}
 		return v
 	}},
-	{"Cast", all, func(s *scalarPoint, x []value) value { return convert(s.b, x[0], s.d, dtype(s.o.Results[0])) }},
-	{"CastLike", all, func(s *scalarPoint, x []value) value { return convert(s.b, x[0], s.d, dtype(s.o.Results[0])) }},
+	{"Cast", all, (*scalarPoint).cast},
+	{"CastLike", all, (*scalarPoint).cast},
 	{"Abs", numbers, func(s *scalarPoint, x []value) value {
 		switch {
 		case s.t.IsFloat():
@@ -259,6 +261,15 @@ var scalars = [...]scalar{
 		v = b.Select(b.Lt(s.num(lambda), x[0]), b.Sub(x[0], bias), v)
 		return b.Select(b.Lt(x[0], s.num(-lambda)), b.Add(x[0], bias), v)
 	}},
+}
+
+// cast converts; to 8-bit floats it may do so without saturation.
+func (s *scalarPoint) cast(x []value) value {
+	to := dtype(s.o.Results[0])
+	if float8Of(to) != nil && to != s.d && s.int("saturate") == 0 {
+		return toFloat8(s.b, to, convert(s.b, x[0], s.d, tensor.Float32), false)
+	}
+	return convert(s.b, x[0], s.d, to)
 }
 
 // scalarOf finds an operator in the table, nil if it is not there.
@@ -345,14 +356,21 @@ func (s *scalarPoint) remainder(x, y value) value {
 	return b.Select(trivial, s.num(0), r)
 }
 
+// shift fills with the sign from the left; by a negative number of places, or by as many as there are or more, nothing else is left.
 func (s *scalarPoint) shift(x []value) value {
+	b := s.b
+	right := s.str("direction") == "RIGHT"
+	wide := int64(8 * x[0].Type.Size())
+	far := b.Not(b.Compare(kir.ULt, x[1], b.Int(s.t, wide)))
+	by := b.Select(far, b.Int(s.t, wide-1), x[1])
+	if right && !s.d.IsUnsigned() {
+		return b.Binary(kir.AShr, x[0], by)
+	}
 	op := kir.Shl
-	if s.str("direction") == "RIGHT" {
+	if right {
 		op = kir.LShr
 	}
-	bits := int64(8 * x[0].Type.Size())
-	far := s.b.Not(s.b.Compare(kir.ULt, x[1], s.b.Int(s.t, bits)))
-	return s.b.Select(far, s.num(0), s.b.Binary(op, x[0], s.b.Select(far, s.num(0), x[1])))
+	return b.Select(far, s.num(0), b.Binary(op, x[0], by))
 }
 
 // power computes in double, and for small constant exponents by multiplication.
@@ -384,11 +402,14 @@ func (s *scalarPoint) power(x []value) value {
 	return b.Convert(kir.Round, v, s.t)
 }
 
-// intPower is by squaring, for exponents that are not negative.
+// intPower is by squaring, for constants of few steps.
 func (s *scalarPoint) intPower(x []value) value {
 	b := s.b
-	if x[1].Type.IsFloat() || x[1].Op != kir.Const || x[1].Int < 0 {
-		refuse("Pow of integers with an exponent that is not a constant from 0 on")
+	if x[1].Type.IsFloat() {
+		refuse("Pow of integers with an exponent that is a float")
+	}
+	if x[1].Op != kir.Const || x[1].Int < 0 || dtype(s.in(1)) == tensor.Uint64 {
+		return s.anyPower(x)
 	}
 	result, square := s.num(1), x[0]
 	for n := x[1].Int; n > 0; n >>= 1 {

@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"math"
+
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -23,6 +25,9 @@ func memType(d tensor.DType) kir.Type {
 	case tensor.Float64:
 		return kir.F64
 	}
+	if isNarrow(d) {
+		return kir.I8
+	}
 	return kir.None
 }
 
@@ -37,6 +42,9 @@ func regType(d tensor.DType) kir.Type {
 		return kir.I64
 	case tensor.Float64:
 		return kir.F64
+	}
+	if isNarrow(d) {
+		return kir.I32
 	}
 	return kir.F32
 }
@@ -54,6 +62,12 @@ func fromMem(b *kir.Builder, d tensor.DType, v kir.Value) kir.Value {
 		return b.Convert(kir.ZExt, v, regType(d))
 	case tensor.Int8, tensor.Int16:
 		return b.Convert(kir.SExt, v, kir.I32)
+	}
+	switch {
+	case narrowSigned(d):
+		return b.Convert(kir.SExt, v, kir.I32)
+	case isNarrow(d):
+		return b.Convert(kir.ZExt, v, kir.I32)
 	}
 	return v
 }
@@ -90,6 +104,9 @@ func convert(b *kir.Builder, v kir.Value, from, to tensor.DType) kir.Value {
 	if from == to {
 		return v
 	}
+	if isNarrow(from) || isNarrow(to) {
+		return convertNarrow(b, v, from, to)
+	}
 	rt, rf := regType(to), v.Type
 	switch {
 	case to == tensor.Bool:
@@ -112,16 +129,21 @@ func convert(b *kir.Builder, v kir.Value, from, to tensor.DType) kir.Value {
 		}
 		return rounded(b, to, b.Convert(op, v, rt))
 	case rf.IsFloat():
-		if to == tensor.Uint64 {
-			refuse("Cast from floats to %s", to)
-		}
 		it, lo, hi := kir.I32, -0x1p31, 0x1p31
-		if to == tensor.Int64 || to == tensor.Uint32 {
+		if to == tensor.Int64 || to == tensor.Uint32 || to == tensor.Uint64 {
 			it, lo, hi = kir.I64, -0x1p63, 0x1p63
 		}
 		whole := b.Unary(kir.Trunc, v)
+		var large value // beyond the numbers with sign: 2^63 is taken off first
+		if to == tensor.Uint64 {
+			large = b.And(b.Compare(kir.Le, b.Float(rf, hi), whole), b.Lt(whole, b.Float(rf, 2*hi)))
+			whole = b.Select(large, b.Sub(whole, b.Float(rf, hi)), whole)
+		}
 		fits := b.And(b.Compare(kir.Le, b.Float(rf, lo), whole), b.Lt(whole, b.Float(rf, hi)))
 		n := b.Convert(kir.FToS, b.Select(fits, whole, b.Float(rf, lo)), it)
+		if large != nil {
+			return b.Xor(n, b.Select(large, b.Int(it, math.MinInt64), b.Int(it, 0)))
+		}
 		return rounded(b, to, b.Convert(kir.SExt, n, rt))
 	case rt.IsFloat():
 		op := kir.SToF

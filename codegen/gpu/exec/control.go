@@ -67,10 +67,17 @@ type handed struct {
 	shape  []int64
 	memory Memory
 	held   *held // nil if the memory is another's
+	// list are the elements of a sequence.
+	list   []handed
+	isList bool
 }
 
 // hand takes a value that has been computed. Its memory stays until it is dropped.
 func (r *run) hand(v *ssa.Value) (handed, error) {
+	if _, is := v.Type.(*ssa.ListType); is {
+		list, err := r.list(v)
+		return handed{list: list, isList: true}, err
+	}
 	if t := onnx.ConstOf(v); t != nil {
 		return handed{host: interp.Of(t), onHost: true, shape: t.Shape}, nil
 	}
@@ -103,6 +110,10 @@ func (r *run) hand(v *ssa.Value) (handed, error) {
 
 // receive makes a value be what was handed on, of which it is another user.
 func (r *run) receive(v *ssa.Value, x handed) error {
+	if x.isList {
+		r.lists[v], r.onHost[v.ID] = x.list, false
+		return nil
+	}
 	f := r.Plan.BufferOf(v)
 	if f != nil {
 		r.forget(f)

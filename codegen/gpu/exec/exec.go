@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/plan"
@@ -86,10 +87,13 @@ type Session struct {
 	Observe func(s *plan.Step, read func(v *ssa.Value) (*tensor.Tensor, error)) error
 	// Replace, if set, may change a kernel before it is loaded: tests plant faults with it.
 	Replace func(k *kir.Kernel) *kir.Kernel
+	// Seed starts the generator of the random operators, as that of the interpreter.
+	Seed uint64
 
 	kernels map[string]Kernel
 	weights map[*plan.Buffer]Memory
-	sample  *sampler // of CheckSample
+	sample  *sampler          // of CheckSample
+	drawn   map[*ssa.Op]int64 // how often each random operator has drawn in this run
 }
 
 // NewSession loads the kernels of a plan.
@@ -120,10 +124,12 @@ func (s *Session) Run(inputs []interp.Value) ([]interp.Value, *Report, error) {
 	if err := s.load(); err != nil {
 		return nil, nil, err
 	}
-	r := &run{Session: s, env: map[string]int64{}, host: make([]interp.Value, f.NumValues()), onHost: make([]bool, f.NumValues()),
+	r := &run{Session: s, lists: map[*ssa.Value][]handed{}, env: map[string]int64{}, host: make([]interp.Value, f.NumValues()), onHost: make([]bool, f.NumValues()),
 		memory: map[*plan.Buffer]Memory{}, fresh: map[*plan.Buffer]bool{}, pool: newPool(), report: &Report{Device: s.Backend.Name()}}
 	began := time.Now()
 	defer r.free()
+	s.drawn = map[*ssa.Op]int64{}
+	r.env[emit.SeedLow], r.env[emit.SeedHigh] = int64(int32(s.Seed)), int64(int32(s.Seed>>32))
 	for i, p := range f.Body.Params {
 		if err := r.bind(p, inputs[i]); err != nil {
 			return nil, nil, fmt.Errorf("input %s: %w", p.Name, err)
@@ -160,6 +166,8 @@ func (r *run) steps(steps []*plan.Step) error {
 			err = r.resolve(step.Op, &rep)
 		case step.Control != nil:
 			err = r.control(step, &rep)
+		case step.Sequence != nil:
+			err = r.sequence(step, &rep)
 		case step.Host == "sizes":
 			err = r.fromSizes(step.Op)
 		default:
@@ -227,7 +235,8 @@ func (s *Session) load() error {
 type run struct {
 	*Session
 	env    map[string]int64
-	host   []interp.Value // by value ID, where onHost
+	host   []interp.Value          // by value ID, where onHost
+	lists  map[*ssa.Value][]handed // of sequences on the device
 	onHost []bool
 	memory map[*plan.Buffer]Memory
 	fresh  map[*plan.Buffer]bool // the content on the device is what it should be
@@ -343,6 +352,9 @@ func (r *run) value(v *ssa.Value) (interp.Value, error) {
 	if t := onnx.ConstOf(v); t != nil {
 		return interp.Of(t), nil
 	}
+	if l, is := v.Type.(*ssa.ListType); is {
+		return r.listValue(v, l)
+	}
 	root := r.Plan.Root(v)
 	shape, err := r.shape(v)
 	if err != nil {
@@ -434,7 +446,28 @@ func (r *run) allocate() error {
 	return nil
 }
 
+// draws gives the symbol of how often the operator of a launch has drawn its value; a run of the operator begins with its first launch.
+func (r *run) draws(s *plan.Step) {
+	if !emit.Draws(s.Op.Kind) {
+		return
+	}
+	if s.First {
+		r.drawn[s.Op]++
+	}
+	r.env[emit.Drawn] = r.drawn[s.Op] - 1
+}
+
+// interpreter runs an operator as the device does, or has done if it has run already.
+func (s *Session) interpreter(o *ssa.Op, done bool) *interp.Interpreter {
+	in := &interp.Interpreter{Seed: s.Seed, Drawn: s.drawn}
+	if done && emit.Draws(o.Kind) {
+		in.Drawn = map[*ssa.Op]int64{o: s.drawn[o] - 1}
+	}
+	return in
+}
+
 func (r *run) launch(s *plan.Step, rep *StepReport) error {
+	r.draws(s)
 	for _, e := range s.Launch.Guards {
 		n, err := r.eval(e)
 		if err != nil {
@@ -545,7 +578,7 @@ func (r *run) hostStep(s *plan.Step, rep *StepReport) error {
 	if first != nil {
 		return first
 	}
-	out, err := new(interp.Interpreter).RunOp(s.Op, in, func(v *ssa.Value) interp.Value { return captured[v] })
+	out, err := r.interpreter(s.Op, false).RunOp(s.Op, in, func(v *ssa.Value) interp.Value { return captured[v] })
 	if err != nil {
 		return err
 	}

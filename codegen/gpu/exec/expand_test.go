@@ -26,6 +26,7 @@ func TestExpressed(t *testing.T) {
 		return tensor.FromFloats(tensor.Float32, shape, v)
 	}
 	i64 := func(v ...int64) *tensor.Tensor { return tensor.Ints(v...) }
+	targets := tensor.FromInts(tensor.Int64, []int64{2, 3}, []int64{1, 3, 0, 4, 3, -2})
 	for _, n := range []node{
 		{op: "AffineGrid", in: []*tensor.Tensor{f(1, 2, 2, 3), i64(2, 3, 4, 5)}, consts: []bool{false, true}},
 		{op: "AffineGrid", in: []*tensor.Tensor{f(1, 2, 3, 4), i64(2, 3, 4, 5, 6)}, consts: []bool{false, true}, attrs: []ssa.Attr{number("align_corners", 1)}},
@@ -51,6 +52,22 @@ func TestExpressed(t *testing.T) {
 		{op: "DynamicQuantizeLinear", in: []*tensor.Tensor{f(1, 5, 7)}, results: 3},
 		{op: "DynamicQuantizeLinear", in: []*tensor.Tensor{tensor.FromFloats(tensor.Float32, []int64{3}, []float64{0, 0, 0})}, results: 3},
 		{op: "BitCast", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{90}, 1, true)}, attrs: []ssa.Attr{number("to", int64(tensor.Int8.ONNX()))}},
+		{op: "Hardmax", in: []*tensor.Tensor{f(1, 3, 5, 4)}, attrs: []ssa.Attr{number("axis", 1)}},
+		{op: "GlobalLpPool", in: []*tensor.Tensor{f(1, 2, 3, 4, 5)}},
+		{op: "GlobalLpPool", in: []*tensor.Tensor{f(1, 2, 3, 4)}, attrs: []ssa.Attr{number("p", 3)}},
+		{op: "NegativeLogLikelihoodLoss", in: []*tensor.Tensor{f(1, 4, 5), i64(1, 0, 4, 2)}},
+		{op: "NegativeLogLikelihoodLoss", in: []*tensor.Tensor{f(1, 2, 5, 3), targets, f(2, 5)}, attrs: []ssa.Attr{text("reduction", "none"), number("ignore_index", 3)}},
+		{op: "NegativeLogLikelihoodLoss", in: []*tensor.Tensor{f(1, 2, 5, 3), targets, f(2, 5)}, attrs: []ssa.Attr{number("ignore_index", 3)}},
+		{op: "NegativeLogLikelihoodLoss", in: []*tensor.Tensor{f(1, 2, 5, 3), targets}, attrs: []ssa.Attr{text("reduction", "sum")}},
+		{op: "SoftmaxCrossEntropyLoss", in: []*tensor.Tensor{f(1, 2, 5, 3), targets, f(2, 5)}, attrs: []ssa.Attr{number("ignore_index", -1)}, results: 2},
+		{op: "SoftmaxCrossEntropyLoss", in: []*tensor.Tensor{f(1, 4, 5), tensor.FromInts(tensor.Int32, []int64{4}, []int64{1, 0, 4, 2})}, attrs: []ssa.Attr{text("reduction", "none")}},
+		{op: "CausalConvWithState", in: []*tensor.Tensor{f(1, 2, 3, 7), f(2, 3, 1, 4), f(3, 3)}, results: 2},
+		{op: "BatchNormalization", in: []*tensor.Tensor{f(1, 4, 3, 5, 2), f(2, 3), f(3, 3), f(4, 3), s(0.5, 2, 0.01)}, attrs: []ssa.Attr{number("training_mode", 1), attr("momentum", ssa.Float(0.8))}, results: 3},
+		{op: "BatchNormalization", in: []*tensor.Tensor{f(1, 4, 3), f(2, 3), f(3, 3), f(4, 3), s(0.5, 2, 0.01)}, attrs: []ssa.Attr{number("training_mode", 1)}, results: 3},
+		{op: "LayerNormalization", in: []*tensor.Tensor{f(1, 4, 3, 5), f(2, 3, 5), f(3, 3, 5)}, attrs: []ssa.Attr{number("axis", 1)}, results: 3},
+		{op: "LayerNormalization", in: []*tensor.Tensor{f(1, 4, 6), f(2, 6)}, results: 2},
+		{op: "MelWeightMatrix", in: []*tensor.Tensor{long(8), long(16), long(8192), s(0), s(4096)}, consts: []bool{true, true, true, true, true}},
+		{op: "CausalConvWithState", in: []*tensor.Tensor{f(1, 2, 3, 7), f(2, 3, 1, 4), nil, f(4, 2, 3, 3)}, attrs: []ssa.Attr{text("activation", "silu")}, results: 2},
 	} {
 		t.Run(n.op, func(t *testing.T) {
 			m, args := n.module(t)

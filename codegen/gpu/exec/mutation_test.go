@@ -102,12 +102,14 @@ func ties(rows, n int64) *tensor.Tensor {
 //	ArgMax, comparisons of threads without elements: no thread of these rows is without
 //	Unique, comparisons of an element with a later one: for sorting it is enough whether it goes before
 //	Unique, the next element of a group instead of its first: they are equal
+//	DFT and STFT, the quadrant of an angle: all are in the first octant
+//	RandomNormal, the sign of a sine: only the cosine is used
 func TestMutations(t *testing.T) {
 	f := func(seed uint64, shape ...int64) *tensor.Tensor { return fill(tensor.Float32, shape, seed, false) }
 	axes := func(v ...int64) *tensor.Tensor { return tensor.Ints(v...) }
 	total, found := 0, 0
 	var escaped []string
-	for _, n := range []node{
+	for _, n := range append([]node{
 		{op: "Add", in: []*tensor.Tensor{f(1, 3, 1, 43), f(2, 5, 1)}},
 		{op: "Relu", in: []*tensor.Tensor{f(1, 515)}},
 		{op: "Transpose", in: []*tensor.Tensor{f(1, 2, 33, 35)}, attrs: []ssa.Attr{ints("perm", 0, 2, 1)}},
@@ -134,7 +136,7 @@ func TestMutations(t *testing.T) {
 		{op: "LSTM", in: []*tensor.Tensor{f(1, 3, 2, 4), f(2, 1, 20, 4), f(3, 1, 20, 5), f(4, 1, 40), nil, f(5, 1, 2, 5), f(6, 1, 2, 5)}, attrs: []ssa.Attr{number("hidden_size", 5)}, results: 3},
 		{op: "GRU", in: []*tensor.Tensor{f(1, 3, 2, 4), f(2, 1, 390, 4), f(3, 1, 390, 130)}, attrs: []ssa.Attr{number("hidden_size", 130)}, results: 2},
 		{op: "Mod", in: []*tensor.Tensor{f(1, 515), f(2, 515)}, attrs: []ssa.Attr{number("fmod", 1)}},
-	} {
+	}, mutatedOperators()...) {
 		m, args := n.module(t)
 		p, err := plan.New(m, fuse.None)
 		if err != nil {
@@ -165,7 +167,7 @@ func TestMutations(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d planted faults found; the others:\n%s", found, total, strings.Join(escaped, "\n"))
-	if total < 100 || 100*found < 95*total {
+	if total < 100 || 100*found < 98*total {
 		t.Errorf("%d of %d planted faults found:\n%s", found, total, strings.Join(escaped, "\n"))
 	}
 }

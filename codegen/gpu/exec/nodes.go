@@ -74,7 +74,7 @@ func CheckNodes(p *plan.Plan, s *Session, inputs []interp.Value, stop bool) ([]N
 				in[i], args[i] = t, interp.Of(t)
 			}
 		}
-		want, err := new(interp.Interpreter).RunOp(o, args, nil)
+		want, err := s.interpreter(o, true).RunOp(o, args, nil)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,14 +95,17 @@ func TestPTXAS(t *testing.T) {
 		}
 	}
 	table.WriteString("   registers, +spilled bytes\n")
-	for _, n := range shipped() {
+	for _, n := range slices.Concat(shipped(), shippedOperators()) {
 		m, _ := n.module(t)
 		p, err := plan.New(m, fuse.None)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, k := range p.Kernels {
-			name := n.op + " " + n.in[0].DType.Spec()
+			name := n.op
+			if len(n.in) > 0 {
+				name += " " + n.in[0].DType.Spec()
+			}
 			if n.dynamic {
 				name += " dynamic"
 			}

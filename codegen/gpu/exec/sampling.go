@@ -9,7 +9,6 @@ import (
 
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/codegen/gpu/bound"
-	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa"
@@ -62,16 +61,14 @@ type sampler struct {
 	count  uint64 // of launches so far
 }
 
-// CheckSample runs a plan that fuses nothing, but of each launch only the given share of the blocks, rounded up and chosen by
-// the seed with equal chances. What they write is compared with what the interpreter gives for the same operands, by the bounds of
-// the operators; then the interpreter's results are put in the place of all of it, so that later steps have right operands. Launches
+// CheckSample runs a plan, but of each launch only the given share of the blocks, rounded up and chosen by the seed with equal chances. What they
+// write is compared with what the interpreter gives for the same operands, by the bounds of the operators: a fused kernel with what its nodes give
+// one after another, each of which may be off by its own bound and by what it makes of those of the nodes before. Then the interpreter's results are put in the place of all of it, so that later steps have right operands. Launches
 // whose blocks depend on others run whole. It ends with the first node that is wrong: a kernel that is wrong in k of its n blocks
 // is found with the probability 1 - C(n-k, m)/C(n, m) for m blocks that run, at least 1 - (1-share)^k.
 func CheckSample(p *plan.Plan, s *Session, inputs []interp.Value, share float64, seed uint64) (*Sample, error) {
 	b, ok := s.Backend.(partial)
 	switch {
-	case p.Fusion != fuse.None:
-		return nil, fmt.Errorf("nodes are compared one by one: the plan must not fuse any")
 	case !ok:
 		return nil, fmt.Errorf("%s runs all blocks of a kernel: no sample can be taken", s.Backend.Name())
 	case !(share > 0 && share <= 1):
@@ -95,7 +92,7 @@ func CheckSample(p *plan.Plan, s *Session, inputs []interp.Value, share float64,
 		err = nil
 	case errors.As(err, &fault) && errors.As(err, &failed):
 		o := failed.Step.Op
-		out.Node = &NodeResult{Node: plan.NodeName(o), Source: p.Source(o), Kernel: []string{failed.Step.Kernel.Name}, Difference: &bound.Difference{}, Fault: failed.Err.Error()}
+		out.Node = &NodeResult{Node: stepName(failed.Step), Source: p.Source(o), Kernel: []string{failed.Step.Kernel.Name}, Difference: &bound.Difference{}, Fault: failed.Err.Error()}
 		err = nil
 	}
 	out.Report = report
@@ -156,18 +153,7 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 	if m.last[o] != s || len(o.Blocks) > 0 { // what a loop gives is compared in its body
 		return nil
 	}
-	in := make([]*tensor.Tensor, o.NumOperands())
-	operands := make([]interp.Value, len(in))
-	for i := range in {
-		if v := o.Operand(i); v != nil {
-			x, err := r.value(v)
-			if err != nil {
-				return err
-			}
-			in[i], operands[i] = x.Tensor, x
-		}
-	}
-	want, err := new(interp.Interpreter).RunOp(o, operands, nil)
+	want, err := r.reference(s)
 	if err != nil {
 		return err
 	}
@@ -180,7 +166,7 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 		if err != nil {
 			return err
 		}
-		got, expected := x.Tensor, want[i].Tensor
+		got, expected := x.Tensor, want[i].value
 		n := expected.NumElements()
 		m.Elements += n
 		if blocks != nil && got.NumBytes() == expected.NumBytes() {
@@ -200,14 +186,10 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 			got = tensor.New(got.DType, got.Shape, mixed)
 		}
 		m.Compared += n
-		allowed, err := bound.Tolerance(o.Kind, o.Attrs, in, i, expected)
-		if err != nil {
-			return err
-		}
 		compared = true
-		if d := bound.Measure(got, expected, allowed); d.Bad() {
-			m.Nodes++
-			m.Node = &NodeResult{Node: plan.NodeName(o), Source: r.Plan.Source(o), Kernel: []string{s.Kernel.Name}, Result: i, Difference: d}
+		if d := bound.Measure(got, expected, want[i].allowed); d.Bad() {
+			m.Nodes += len(s.Ops)
+			m.Node = &NodeResult{Node: stepName(s), Source: r.Plan.Source(o), Kernel: []string{s.Kernel.Name}, Result: i, Difference: d}
 			return errFound
 		}
 		if n := expected.NumBytes(); n > 0 {
@@ -217,7 +199,7 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 		}
 	}
 	if compared {
-		m.Nodes++
+		m.Nodes += len(s.Ops)
 	}
 	return nil
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -189,13 +191,86 @@ func TestSampleRefuses(t *testing.T) {
 		mode  fuse.Mode
 		b     exec.Backend
 		share float64
-	}{{fuse.Light, &exec.Sim{}, 0.5}, {fuse.None, &exec.Sim{}, 0}, {fuse.None, &exec.Sim{}, 1.5}, {fuse.None, &exec.Sim{}, math.NaN()}, {fuse.None, struct{ exec.Backend }{&exec.Sim{}}, 0.5}} {
+	}{{fuse.Light, &exec.Sim{}, 0}, {fuse.None, &exec.Sim{}, 1.5}, {fuse.None, &exec.Sim{}, math.NaN()}, {fuse.None, struct{ exec.Backend }{&exec.Sim{}}, 0.5}} {
 		p, err := plan.New(m, c.mode)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if out, err := exec.CheckSample(p, exec.NewSession(p, c.b), args, c.share, 0); err == nil {
 			t.Errorf("%v %T %v: %+v", c.mode, c.b, c.share, out)
+		}
+	}
+}
+
+const fusedNodes = `
+graph @f(%x : Float(600, 40), %w : Float(40, 70), %b : Float(70)):
+  %p : Float(600, 70) = onnx::MatMul(%x, %w)
+  %q : Float(600, 70) = onnx::Add(%p, %b)
+  %r : Float(600, 70) = onnx::Tanh(%q)
+  %h : Float(600, 70) = onnx::Exp(%r)
+  %e : Float(600, 70) = onnx::Sigmoid(%h)
+  %m : Float(600, 70) = onnx::Mul(%e, %b)
+  %t : Float(70, 600) = onnx::Transpose[perm=[1, 0]](%m)
+  %s : Float(70, 600) = onnx::Softmax[axis=-1](%t)
+  %c : Bool(70, 600) = onnx::Greater(%t, %s)
+  %y : Float(600, 70) = onnx::Elu(%m)
+  %z : Float(600) = onnx::ReduceSum[keepdims=0](%y, %axes)
+  return (%s, %c, %z)`
+
+// What a fused kernel computes is compared, too: a block that is wrong is found where it is chosen, and none is blamed that is right.
+func TestSampleFused(t *testing.T) {
+	text := strings.Replace(fusedNodes, "  %p :", "  %axes : Long(1) = onnx::Constant[value={1}]()\n  %p :", 1)
+	m, err := ssa.Parse(text, "test", onnx.Dialect{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []interp.Value{interp.Of(fill(tensor.Float32, []int64{600, 40}, 1, false)), interp.Of(fill(tensor.Float32, []int64{40, 70}, 2, false)), interp.Of(vectorOf(70, 3))}
+	check := func(share float64, seed uint64, broken string, at int64) *exec.Sample {
+		p, err := plan.New(m, fuse.Light)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fused := 0
+		for _, n := range p.Nodes {
+			if n.Place == plan.Fused {
+				fused++
+			}
+		}
+		if fused < 4 {
+			t.Fatalf("%d nodes are fused", fused)
+		}
+		s := exec.NewSession(p, &exec.Sim{})
+		s.Replace = func(k *kir.Kernel) *kir.Kernel {
+			if k.Name == broken {
+				return wrongIn(kir.BlockX, at)(k)
+			}
+			return k
+		}
+		out, err := exec.CheckSample(p, s, args, share, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for seed := range uint64(4) {
+		got := check(0.3, seed, "", 0)
+		if got.Node != nil {
+			t.Errorf("seed %d: %s", seed, got.Node)
+		}
+		if got.Nodes != 11 || got.Ran >= got.Blocks || got.Compared >= got.Elements {
+			t.Errorf("seed %d: %+v", seed, got)
+		}
+	}
+	p, err := plan.New(m, fuse.Light)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.Steps {
+		if s.Launch == nil || s.Op.Results[0].DType() != tensor.Float32 {
+			continue
+		}
+		if got := check(1, 0, s.Kernel.Name, 0); got.Node == nil || !strings.Contains(got.Node.Node, plan.NodeName(s.Op)) || got.Node.Kernel[0] != s.Kernel.Name {
+			t.Errorf("%s is wrong in a block, found is %v", plan.NodeName(s.Op), got.Node)
 		}
 	}
 }

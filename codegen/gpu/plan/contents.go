@@ -14,14 +14,19 @@ var contents = map[ssa.Kind][]int{
 	"onnx::AffineGrid":      {1},
 	"onnx::CenterCropPad":   {1},
 	"onnx::Col2Im":          {1, 2},
+	"onnx::BlackmanWindow":  {0},
 	"onnx::ConstantOfShape": {0},
 	"onnx::DFT":             {1},
 	"onnx::Expand":          {1},
+	"onnx::HammingWindow":   {0},
+	"onnx::HannWindow":      {0},
+	"onnx::MaxUnpool":       {2},
 	"onnx::OneHot":          {1},
 	"onnx::Pad":             {1},
 	"onnx::Range":           {0, 1, 2},
 	"onnx::Reshape":         {1},
 	"onnx::Resize":          {2, 3},
+	"onnx::STFT":            {1, 3},
 	"onnx::Slice":           {1, 2, 3, 4},
 	"onnx::Split":           {1},
 	"onnx::Tile":            {1},
@@ -61,6 +66,9 @@ func (b *builder) nameContents(block *ssa.Block) error {
 		}
 		if err := onnx.Infer(o); err != nil {
 			return err
+		}
+		if o.Kind == "onnx::Reshape" {
+			b.openSizes(o)
 		}
 		if o.Kind == "onnx::Loop" {
 			o.Blocks[0].Params[0].Sym = append(o.Blocks[0].Params[0].Sym[:0], b.Module.FreshSymbol("u", 0))
@@ -111,9 +119,28 @@ func (b *builder) name(v *ssa.Value) error {
 		n, _ = t.Dims[0].Int()
 	}
 	for range n {
-		v.Sym = append(v.Sym, b.Module.FreshSymbol("u", math.MinInt64))
+		e := b.Module.FreshSymbol("u", math.MinInt64)
+		e.Symbols(func(name string) { b.named[name] = true })
+		v.Sym = append(v.Sym, e)
 	}
 	return nil
+}
+
+// openSizes gives the result of a Reshape sizes of their own where the run tells what they are: 0 and -1 stand for other sizes.
+func (b *builder) openSizes(o *ssa.Op) {
+	t := o.Results[0].Tensor()
+	if t == nil || !t.Ranked {
+		return
+	}
+	dims := slices.Clone(t.Dims)
+	for i, d := range dims {
+		open := false
+		d.Symbols(func(name string) { open = open || b.named[name] })
+		if open {
+			dims[i] = b.Module.FreshSymbol("u", 0)
+		}
+	}
+	o.Results[0].Type = ssa.Tensor(t.DType, dims...)
 }
 
 // ReadsContent reports an operand whose elements decide about the sizes of the results.

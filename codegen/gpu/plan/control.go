@@ -96,14 +96,14 @@ func (b *builder) control(o *ssa.Op) (c *Control, reason string) {
 		if v == nil {
 			continue
 		}
-		if err := emit.Holds(v); err != nil {
+		if err := emit.HoldsElements(v); err != nil {
 			return nil, err.Error()
 		}
 	}
 	c = &Control{}
 	if o.Kind == "onnx::Loop" {
 		for _, v := range o.Operands()[min(2, o.NumOperands()):] {
-			if v != nil && !isConstant(b.Root(v).Def()) {
+			if v != nil && !isList(v) && !isConstant(b.Root(v).Def()) {
 				b.buffer(v)
 			}
 		}
@@ -125,7 +125,7 @@ func (b *builder) control(o *ssa.Op) (c *Control, reason string) {
 		}
 		r.Steps = b.block(in)
 		for i, v := range in.Returns() {
-			if o.Kind == "onnx::Loop" && i == 0 && Endless(o) {
+			if o.Kind == "onnx::Loop" && i == 0 && Endless(o) || isList(v) {
 				continue
 			}
 			b.buffer(v)
@@ -149,7 +149,7 @@ func (b *builder) control(o *ssa.Op) (c *Control, reason string) {
 	}
 	for _, v := range o.Results {
 		b.bind(v)
-		if v.HasUses() {
+		if v.HasUses() && !isList(v) {
 			b.buffer(v)
 		}
 	}

@@ -10,21 +10,64 @@ import (
 
 // Runs reports an operator that has kernels of its own, that the steps of a plan carry out, or that is expressed by such operators.
 func Runs(k ssa.Kind) bool {
-	switch k {
-	case "onnx::If", "onnx::Loop", "onnx::Scan":
-		return true
+	how, _ := Way(k)
+	return how == Device || how == Expressed || how == Steps || how == Apart
+}
+
+// How an operator gets to the device, besides by kernels of its own.
+const (
+	Expressed Place = "expressed"   // by operators that have kernels
+	Steps     Place = "steps"       // of the plan
+	Replaced  Place = "replaced"    // before the plan is made
+	Apart     Place = "taken apart" // before the run, where the elements are known
+)
+
+// Way tells how an operator runs: on the device by kernels of a class, expressed by others, as steps, not at all because it is taken apart, or from
+// the sizes; or on the host, and why.
+func Way(k ssa.Kind) (how Place, what string) {
+	class := emit.Class(k)
+	switch {
+	case class != "":
+		return Device, class
+	case expands(k):
+		return Expressed, ""
+	case slices.Contains(controls, k):
+		return Steps, ""
+	case slices.Contains(listed, k) || k == "onnx::SequenceEmpty" || k == "onnx::SequenceMap":
+		return Apart, "where the elements are known before the run, else steps"
+	case slices.Contains(apart, k):
+		return Apart, "where the elements are known before the run, else on the host"
+	case k == "onnx::Constant":
+		return Constant, ""
+	case k == "onnx::Shape" || k == "onnx::Size":
+		return Sizes, "which are known when the launches begin"
 	}
-	return emit.Class(k) != "" || expands(k)
+	if v := onnx.Versions(k.Name()); k.Namespace() == onnx.Namespace && v[len(v)-1].Deprecated {
+		return Replaced, "by the operator of newer opsets"
+	}
+	return Host, onnx.Gaps(k).GPU
 }
 
-// expands reports an operator without kernel that others express: its steps to older opsets tell how, or the table of those on
-// quantized numbers.
+// controls are the operators that are steps with steps of their own.
+var controls = []ssa.Kind{"onnx::If", "onnx::Loop", "onnx::Scan"}
+
+// expands reports an operator without kernel that others express: its steps to older opsets tell how, or the tables of those on
+// quantized numbers and of losses.
 func expands(k ssa.Kind) bool {
-	return k.Namespace() == onnx.Namespace && emit.Class(k) == "" && !slices.Contains(stays, k) && (quantized[k] != nil || expressing(k.Name()) != nil)
+	return k.Namespace() == onnx.Namespace && emit.Class(k) == "" && !slices.Contains(stays, k) && (expressionOf(k) != nil || expressing(k.Name()) != nil)
 }
 
-// stays are operators whose steps down do not do without them, or draw numbers, which only the interpreter does.
-var stays = []ssa.Kind{"onnx::Bernoulli", "onnx::If", "onnx::Loop", "onnx::Scan"}
+// expressionOf is how an operator is expressed by others whatever the opset is; nil for one that is not. What it gives takes the place of
+// the results, unless it has replaced the op itself.
+func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+	if f := quantized[k]; f != nil {
+		return f
+	}
+	return composed[k]
+}
+
+// stays are operators whose steps down do not do without them.
+var stays = []ssa.Kind{"onnx::If", "onnx::Loop", "onnx::Scan"}
 
 // expressing are the steps of an operator down to where it did not exist, nil if nothing expresses it there.
 func expressing(name string) []onnx.Step {
@@ -43,7 +86,7 @@ func expand(block *ssa.Block) {
 			expand(in)
 		}
 		before, next := o.Prev(), o.Next()
-		if expands(o.Kind) && !express(o) {
+		if (expands(o.Kind) || variantOf(o) != nil) && !express(o) {
 			for p := o.Prev(); p != before; { // what was built in vain
 				prev := p.Prev()
 				p.Erase()
@@ -66,8 +109,14 @@ func express(o *ssa.Op) (done bool) {
 		}
 	}()
 	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
-	if f := quantized[o.Kind]; f != nil {
-		o.Replace(f(&b, o)...)
+	f := variantOf(o)
+	if f == nil {
+		f = expressionOf(o.Kind)
+	}
+	if f != nil {
+		if vs := f(&b, o); o.Block() != nil {
+			o.Replace(vs...)
+		}
 		return true
 	}
 	d := &onnx.Downgrade{Builder: b, Node: o, Target: onnx.Standard}

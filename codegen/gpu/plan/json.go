@@ -58,11 +58,14 @@ type jsonStep struct {
 	Sizes  []string `json:"scalars,omitempty"`
 	Host   string   `json:"host,omitempty"`
 	// Read are the symbols that get the elements of a buffer, Resolve those of sizes that are inferred from them.
-	Read    []string     `json:"read,omitempty"`
-	Resolve bool         `json:"resolve,omitempty"`
-	Regions [][]jsonStep `json:"regions,omitempty"`
-	Stack   []jsonStep   `json:"stack,omitempty"`
-	Source  string       `json:"source,omitempty"`
+	Read    []string `json:"read,omitempty"`
+	Resolve bool     `json:"resolve,omitempty"`
+	// Sequence is what is done with a sequence, Copy the launch for each of its elements.
+	Sequence string       `json:"sequence,omitempty"`
+	Copy     []jsonStep   `json:"copy,omitempty"`
+	Regions  [][]jsonStep `json:"regions,omitempty"`
+	Stack    []jsonStep   `json:"stack,omitempty"`
+	Source   string       `json:"source,omitempty"`
 }
 
 func texts(es []sym.Expr) []string {
@@ -182,6 +185,12 @@ func (p *Plan) jsonSteps(steps []*Step) []jsonStep {
 			n.Read = texts(s.Read.Sym)
 			if f := p.BufferOf(s.Read); f != nil {
 				n.Args = []int{f.ID}
+			}
+		}
+		if s.Sequence != nil {
+			n.Sequence = s.Op.Kind.Name()
+			if s.Sequence.Copy != nil {
+				n.Copy = p.jsonSteps([]*Step{s.Sequence.Copy})
 			}
 		}
 		if s.Control != nil {

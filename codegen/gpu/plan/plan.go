@@ -7,6 +7,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
@@ -59,21 +60,26 @@ type Kernel struct {
 	Class string
 }
 
-// Step is one thing to do. Exactly one of Launch, Read, Control, Resolve and Host is set.
+// Step is one thing to do. Exactly one of Launch, Read, Control, Sequence, Resolve and Host is set.
 type Step struct {
 	// Op is the node whose result the step computes; Ops are all nodes that it computes.
 	Op  *ssa.Op
 	Ops []*ssa.Op
+	// Group are the nodes that its kernel computes on its way, in order, Op the last one: those of Ops, and such as other kernels
+	// compute, too. Nil for Op alone.
+	Group []*ssa.Op
 	// Launch starts kernel Kernel.
 	Launch *emit.Launch
 	Kernel *Kernel
 	Args   []*Buffer // of the kernel, those that are buffers
+	First  bool      // it is the first launch of Op
 	// Read is a value whose elements are brought from the device: they are the values of its Sym.
 	Read *ssa.Value
 	// Resolve infers the sizes of the results of Op from the sizes and, where they decide, the elements of its operands.
 	Resolve bool
-	// Control is set for an If or a Loop.
-	Control *Control
+	// Control is set for an If or a Loop, Sequence for an operator on sequences.
+	Control  *Control
+	Sequence *Sequence
 	// Host is the reason why the interpreter runs Op, or "sizes" for one whose result is known from the sizes.
 	Host string
 }
@@ -123,12 +129,20 @@ func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error)
 		return nil, err
 	}
 	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
-	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, kernels: map[string]*Kernel{}, bound: map[string]bool{},
+	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, named: map[string]bool{}, local: map[*ssa.Value]bool{},
 		needed: map[*ssa.Op]bool{}, regions: map[*ssa.Block]*Region{}}
+	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
+		b.bound[name] = true
+	}
+	takeApart(p.Func)
 	expand(p.Func.Body)
 	if err := scansToLoops(p.Func); err != nil {
 		return nil, err
 	}
+	if err := mapsToLoops(p.Func); err != nil {
+		return nil, err
+	}
+	b.ownElements(p.Func.Body)
 	b.ownReturns(p.Func.Body)
 	if err := b.nameContents(p.Func.Body); err != nil {
 		return nil, err
@@ -173,9 +187,12 @@ type builder struct {
 	needed   map[*ssa.Op]bool
 	refusals map[*ssa.Op]string // why an op has no kernel
 	launches map[*ssa.Op][]emit.Launch
-	kernels  map[string]*Kernel // by digest
-	bound    map[string]bool    // symbols that have a value
-	region   *Region            // what is being planned, nil for the function itself
+	groups   map[*ssa.Op][]*ssa.Op // what the launches of an op compute, see Step.Group
+	kernels  map[string]*Kernel    // by digest
+	bound    map[string]bool       // symbols that have a value
+	named    map[string]bool       // symbols for elements that are read
+	local    map[*ssa.Value]bool   // values that have memory of their own, as those in blocks have
+	region   *Region               // what is being planned, nil for the function itself
 	regions  map[*ssa.Block]*Region
 }
 
@@ -231,7 +248,10 @@ func (b *builder) try(block *ssa.Block) {
 
 // fused builds the groups of a block.
 func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*ssa.Op][]emit.Launch {
-	blocked := map[*ssa.Op]bool{}
+	blocked, at := map[*ssa.Op]bool{}, map[*ssa.Op]int{}
+	for o := range block.Ops() {
+		at[o] = len(at)
+	}
 	for {
 		out := map[*ssa.Op][]emit.Launch{}
 		parts := fuse.Partition(block, b.Fusion, func(o *ssa.Op) bool { return alone[o] != nil && b.fusible(o) }, blocked)
@@ -258,6 +278,7 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 				continue
 			}
 			out[o] = launches
+			b.groups[o] = members(at, g)
 		}
 		if again {
 			continue
@@ -269,6 +290,19 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 		}
 		return out
 	}
+}
+
+// members are the ops of a group in their order, at is the place of each op of the block.
+func members(at map[*ssa.Op]int, g emit.Group) []*ssa.Op {
+	out := []*ssa.Op{g.Root}
+	if g.Hero != nil {
+		out = append(out, g.Hero)
+	}
+	for v := range g.Inlined {
+		out = append(out, v.Def())
+	}
+	slices.SortFunc(out, func(a, b *ssa.Op) int { return at[a] - at[b] })
+	return slices.Compact(out)
 }
 
 // fusible reports an op that is computed on the device, if it has kernels: not one that only names its operand's elements, nor
@@ -430,11 +464,18 @@ func (b *builder) block(block *ssa.Block) []*Step {
 			n.Place, n.Class = Device, launches[0].Class
 			ops := b.computed(o)
 			for i := range launches {
-				add(b.launch(o, ops, &launches[i]))
+				s := b.launch(o, ops, &launches[i])
+				s.First = i == 0
+				add(s)
 			}
 		case launches == nil && b.refusals[o] == "":
 			n.Place, n.Class = Fused, emit.Class(o.Kind)
 		default:
+			if s, _ := b.sequence(o); s != nil {
+				n.Place, n.Class = Device, "sequence"
+				add(s)
+				break
+			}
 			nodes := len(b.Nodes)
 			c, reason := b.control(o)
 			if c != nil {
@@ -478,7 +519,7 @@ func (b *builder) launch(o *ssa.Op, ops []*ssa.Op, l *emit.Launch) *Step {
 		b.kernels[l.Kernel.Name] = k
 		b.Kernels = append(b.Kernels, k)
 	}
-	s := &Step{Op: o, Ops: ops, Launch: l, Kernel: k}
+	s := &Step{Op: o, Ops: ops, Group: b.groups[o], Launch: l, Kernel: k}
 	for _, v := range l.Buffers {
 		s.Args = append(s.Args, b.buffer(v))
 	}
@@ -538,7 +579,7 @@ func (b *builder) buffer(v *ssa.Value) *Buffer {
 			f.Kind = Input
 		case v.Def() != nil && isConstant(v.Def()):
 			f.Kind, region = Weight, nil
-		case region != nil || len(v.Def().Blocks) > 0:
+		case region != nil || len(v.Def().Blocks) > 0 || b.local[v]:
 			f.Kind = Local
 		}
 		if region != nil {

@@ -58,6 +58,8 @@ func cast(t *tensor.Tensor, d tensor.DType) *tensor.Tensor {
 		return cast(tensor.FromFloats(tensor.Float32, t.Shape, decodeFloat8(t)), d)
 	case isFloat8(d):
 		return mapFloat8(t, d, true)
+	case d == tensor.Int4 || d == tensor.Uint4 || d == tensor.Int2 || d == tensor.Uint2:
+		return narrow(t, d)
 	}
 	if t.DType.IsFloat() {
 		if d.IsFloat() || d == tensor.Bool {
@@ -85,6 +87,19 @@ func cast(t *tensor.Tensor, d tensor.DType) *tensor.Tensor {
 		return tensor.FromInts(d, t.Shape, t.Int64s())
 	}
 	return tensor.FromInts(d, t.Shape, t.Int64s())
+}
+
+// narrow keeps the low bits of integers.
+func narrow(t *tensor.Tensor, d tensor.DType) *tensor.Tensor {
+	v := cast(t, tensor.Int32).Int64s()
+	out := make([]byte, len(v))
+	shift := 8 - d.Bits()
+	for i, x := range v {
+		if out[i] = byte(x) << shift >> shift; d == tensor.Int4 || d == tensor.Int2 {
+			out[i] = byte(int8(x<<shift) >> shift)
+		}
+	}
+	return tensor.New(d, t.Shape, out)
 }
 
 // truncate converts a float to an integer type as x86 processors do: what does

@@ -101,6 +101,10 @@ func limits(d tensor.DType) (lo, hi int64) {
 		return math.MinInt16, math.MaxInt16
 	case tensor.Int32:
 		return math.MinInt32, math.MaxInt32
+	case tensor.Int4, tensor.Int2:
+		return -1 << (d.Bits() - 1), 1<<(d.Bits()-1) - 1
+	case tensor.Uint4, tensor.Uint2:
+		return 0, 1<<d.Bits() - 1
 	}
 	return math.MinInt64, math.MaxInt64
 }

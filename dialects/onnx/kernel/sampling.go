@@ -95,6 +95,9 @@ func evalResize(c *call) []*tensor.Tensor {
 	}
 	c.count(shape)
 	start, end := make([]float64, r), make([]float64, r)
+	for a := range end {
+		end[a] = 1 // an axis that the region does not name is all there
+	}
 	if c.t(1) != nil && c.t(1).NumElements() == int64(2*len(axes)) {
 		roi := c.t(1).Float64s()
 		for i, a := range axes {

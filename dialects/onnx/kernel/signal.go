@@ -50,18 +50,42 @@ func evalWindow(c *call) []*tensor.Tensor {
 	return one(cast(tensor.FromFloats(tensor.Float64, []int64{n}, out), d))
 }
 
+// root is exp(2 pi i j / n), each part rounded about once: by the angle in the first octant, which is exact but for one division.
+func root(j, n int) complex128 {
+	eighths := 8 * j // of the n that an eighth of the circle has
+	below, left, high := eighths > 4*n, false, false
+	if below {
+		eighths = 8*n - eighths
+	}
+	if left = eighths > 2*n; left {
+		eighths = 4*n - eighths
+	}
+	if high = eighths > n; high {
+		eighths = 2*n - eighths
+	}
+	sin, cos := math.Sincos(math.Pi / 4 * float64(eighths) / float64(n))
+	if high {
+		sin, cos = cos, sin
+	}
+	if left {
+		cos = -cos
+	}
+	if below {
+		sin = -sin
+	}
+	return complex(cos, sin)
+}
+
 // dft computes n terms of the transform of in by definition.
 func dft(in []complex128, n int, inverse bool) []complex128 {
 	out := make([]complex128, n)
 	size := len(in)
-	sign := -1.0
-	if inverse {
-		sign = 1
-	}
 	table := make([]complex128, size)
 	for i := range table {
-		s, co := math.Sincos(sign * 2 * math.Pi * float64(i) / float64(size))
-		table[i] = complex(co, s)
+		table[i] = root(i, size)
+		if !inverse {
+			table[i] = complex(real(table[i]), -imag(table[i]))
+		}
 	}
 	for k := range out {
 		acc := complex128(0)

@@ -69,8 +69,8 @@ interpreter on the same operands, for the first pass after which the graph compu
 the model that a device computes wrongly, as a model of its own with its inputs and outputs, in the form of ONNX's test cases.
 
 For a large model, --sample SHARE simulates only this part of the blocks of each kernel, above 0 and at most 1 and chosen by
---seed. What they write is compared, node by node, with what the interpreter gives for the same operands; later kernels read
-the interpreter's results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k.`,
+--seed. What they write is compared with what the interpreter gives for the same operands, of a fused kernel for its nodes one
+after another (--fusion none gives each node a kernel of its own); later kernels read the interpreter's results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k.`,
 		Example: `  aton verify model.pt --input 'x:f32[N,3,224,224]' --data test_data_set_0
   aton verify model.pt --input 'x:f32[1,3,64,64]' --device sim
   aton verify model.pt2 --device sim --sample 0.05 --seed 7
@@ -96,7 +96,7 @@ the interpreter's results. A kernel that is wrong in k of its blocks is found wi
 	f.StringVar(&v.reference, "reference", "", "the `MODEL` that an ONNX file was made of, to look for the first difference in")
 	f.BoolVar(&v.nodes, "nodes", false, "compare every node on the device with the interpreter, even if the outputs are right")
 	f.BoolVar(&v.check, "check", false, "let the simulator look for races and for reads of what nothing wrote")
-	f.Float64Var(&v.sample, "sample", 0, "simulate only this `SHARE` of the blocks of each kernel, above 0 and at most 1, and compare what they write node by node")
+	f.Float64Var(&v.sample, "sample", 0, "simulate only this `SHARE` of the blocks of each kernel, above 0 and at most 1, and compare what they write with what the interpreter gives for the nodes of the kernel")
 	f.BoolVar(&v.noPasses, "no-passes", false, "do not look for the first wrong pass")
 	f.Float64Var(&v.tol.Relative, "rtol", v.tol.Relative, "how far floats may be off, relative to what is expected")
 	f.Float64Var(&v.tol.Absolute, "atol", v.tol.Absolute, "how far floats may be off besides")
@@ -208,8 +208,6 @@ func (v *verifier) checkSample(c *cobra.Command) error {
 		return cli.Misusef("--sample is about kernels, which the interpreter has none of: give --device sim or ptx")
 	case v.device == "cuda":
 		return cli.Misusef("--sample: a GPU runs all blocks: leave it out, or give --device sim or ptx")
-	case flags.Changed("fusion") && v.fusion != string(fuse.None):
-		return cli.Misusef("--sample compares node by node: kernels that nodes share (--fusion %s) have no such results", v.fusion)
 	case v.nodes:
 		return cli.Misusef("--sample compares every node already: leave --nodes out")
 	case v.minimize != "":

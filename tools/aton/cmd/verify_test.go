@@ -64,7 +64,7 @@ func TestVerifyDevices(t *testing.T) {
 	}
 }
 
-// A part of the blocks is compared node by node; the shares are told.
+// A part of the blocks is compared, of fused kernels and of single nodes; the shares are told.
 func TestVerifySample(t *testing.T) {
 	base := []string{convnet, "--input", convnetType, "--size", "N=40", "--device", "sim", "--random", "1"}
 	text, err := verify(t, &verifier{}, append(base, "--sample", "0.2", "--seed", "3")...)
@@ -91,12 +91,14 @@ func TestVerifySample(t *testing.T) {
 			return k
 		}
 	}}
-	if text, err := verify(t, v, append(base, "--sample", "0.1")...); err == nil || !strings.Contains(text, "first wrong ") || !strings.Contains(text, "node Conv") {
-		t.Errorf("a wrong kernel: %v\n%s", err, text)
+	for fusion, node := range map[string]string{"light": "with Conv", "none": "node Conv"} {
+		if text, err := verify(t, &verifier{session: v.session}, append(base, "--sample", "0.1", "--fusion", fusion)...); err == nil || !strings.Contains(text, "first wrong ") || !strings.Contains(text, node) {
+			t.Errorf("a wrong kernel: %v\n%s", err, text)
+		}
 	}
 	for _, c := range [][]string{
 		{"--sample", "0"}, {"--sample", "1.1"}, {"--sample", "NaN"}, {"--sample", "0.5", "--device", "interp"}, {"--sample", "0.5", "--device", "cuda"},
-		{"--sample", "0.5", "--fusion", "light"}, {"--sample", "0.5", "--nodes"}, {"--sample", "0.5", "--minimize", "x"},
+		{"--sample", "0.5", "--nodes"}, {"--sample", "0.5", "--minimize", "x"},
 	} {
 		if text, err := verify(t, &verifier{}, append(base, c...)...); err == nil || !strings.Contains(err.Error(), "--sample") {
 			t.Errorf("%v: %v\n%s", c, err, text)

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The table of operators in the README is what the command prints.
+func TestOperators(t *testing.T) {
+	path := filepath.Join("..", "..", "codegen", "gpu", "README.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- operators: go run ./tools/gpucoverage --operators -->\n", "<!-- end of operators -->"
+	_, rest, ok := strings.Cut(string(text), begin)
+	table, _, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no table of operators", path)
+	}
+	if want := operators(); table != want {
+		t.Errorf("the table of operators is\n%s\nin %s, but should be\n%s", table, path, want)
+	}
+}
