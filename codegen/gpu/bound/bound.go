@@ -6,6 +6,7 @@
 //	Add, Mul, Sqrt, ... (one rounding) 0; half precision 0
 //	functions                          the ulp that package approx is tested for, of the greatest value that occurs in them
 //	sums, products, convolutions       4 eps sqrt(K) sum|a||b|, at least 2 ulp: a statistical bound for sums in another order
+//	attention                          what its scores may be off by, weighed: see attention
 //	softmax                            eps (8 + sqrt(n) + |ln y|) |y|
 //	normalizations, recurrent layers   32 times what changing the data by eps does
 //
@@ -112,6 +113,15 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 			k = summed(attrs, in)
 		}
 		return func(at int) float64 { return max(4*eps*math.Sqrt(k)*sums[at], 2*ULP(wide, y[at])) + half(at) }, nil
+	case "Attention":
+		if i > 0 {
+			return exact, nil
+		}
+		off, err := attention(attrs, in, want, eps)
+		if err != nil {
+			return nil, err
+		}
+		return func(at int) float64 { return off[at] + 2*ULP(wide, y[at]) + half(at) }, nil
 	case "ReduceProd", "CumProd":
 		k := terms(name, in, want)
 		return func(at int) float64 { return 2*k*ULP(wide, y[at]) + half(at) }, nil

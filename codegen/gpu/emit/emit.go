@@ -5,6 +5,7 @@
 //	reduce     ReduceSum, ..., ArgMax, GlobalAveragePool        a row, alone or in a team of 32 or 256
 //	row        Softmax, LayerNormalization, ...                 the same
 //	gemm       MatMul, Gemm                                     4x4 of a tile of 64x64; a team for each element of thin ones
+//	attention  Attention                                        4x4 scores of a tile of 64 queries and 64 keys
 //	conv       Conv, ConvTranspose                              the same, with a gathered operand
 //	pool       MaxPool, AveragePool, LpPool                     1 element of the result
 //	transpose  Transpose that moves the last axis               through a tile of 32x33 in shared memory
@@ -192,6 +193,8 @@ func heroes(name string) *emitter {
 		return &emitter{"gemm", emitMatMul, true}
 	case "Gemm":
 		return &emitter{"gemm", emitGemm, true}
+	case "Attention":
+		return &emitter{"attention", emitAttention, false}
 	case "Conv":
 		return &emitter{"conv", emitConv, true}
 	case "ConvTranspose":

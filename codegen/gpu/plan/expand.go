@@ -23,6 +23,18 @@ func expands(k ssa.Kind) bool {
 	return k.Namespace() == onnx.Namespace && emit.Class(k) == "" && !slices.Contains(stays, k) && (quantized[k] != nil || expressing(k.Name()) != nil)
 }
 
+// either are operators with kernels for most of what they do, and which others express where these refuse.
+var either = []ssa.Kind{"onnx::Attention"}
+
+// replaced reports an operator in whose place others that express it run.
+func replaced(o *ssa.Op) bool {
+	if slices.Contains(either, o.Kind) {
+		_, err := emit.Build(emit.Group{Root: o})
+		return err != nil
+	}
+	return expands(o.Kind)
+}
+
 // stays are operators whose steps down do not do without them, or draw numbers, which only the interpreter does.
 var stays = []ssa.Kind{"onnx::Bernoulli", "onnx::If", "onnx::Loop", "onnx::Scan"}
 
@@ -43,7 +55,7 @@ func expand(block *ssa.Block) {
 			expand(in)
 		}
 		before, next := o.Prev(), o.Next()
-		if expands(o.Kind) && !express(o) {
+		if replaced(o) && !express(o) {
 			for p := o.Prev(); p != before; { // what was built in vain
 				prev := p.Prev()
 				p.Erase()

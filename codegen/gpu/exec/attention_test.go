@@ -1,0 +1,158 @@
+package exec_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/aton-project/aton/codegen/gpu/fuse"
+	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// scored makes operands of Attention whose scores are a few units apart.
+func scored(d tensor.DType, seed uint64, shape ...int64) *tensor.Tensor {
+	v := fill(tensor.Float64, shape, seed, false).Float64s()
+	for i := range v {
+		v[i] /= 3
+	}
+	return tensor.FromFloats(d, shape, v)
+}
+
+// holes is a mask that hides some keys, and from query `blind` of each matrix all of them; additive if the type is a float.
+func holes(d tensor.DType, blind int64, shape ...int64) *tensor.Tensor {
+	n, keys := int64(1), shape[len(shape)-1]
+	for _, s := range shape {
+		n *= s
+	}
+	v := make([]float64, n)
+	for i := range v {
+		row := int64(i) / keys
+		rows := int64(1)
+		if len(shape) > 1 {
+			rows = shape[len(shape)-2]
+		}
+		hidden := (int64(i)*7+row*3)%5 < 2 || row%rows == blind
+		switch {
+		case d == tensor.Bool && !hidden:
+			v[i] = 1
+		case d != tensor.Bool && hidden:
+			v[i] = math.Inf(-1)
+		case d != tensor.Bool:
+			v[i] = float64(i%7)/4 - 1
+		}
+	}
+	if d == tensor.Bool {
+		ints := make([]int64, n)
+		for i := range ints {
+			ints[i] = int64(v[i])
+		}
+		return tensor.FromInts(d, shape, ints)
+	}
+	return tensor.FromFloats(d, shape, v)
+}
+
+// attentions are nodes for each way in which Attention can be asked.
+func attentions(d tensor.DType) []node {
+	f := func(seed uint64, shape ...int64) *tensor.Tensor { return scored(d, seed, shape...) }
+	heads := func(q, kv int64, more ...ssa.Attr) []ssa.Attr {
+		return append([]ssa.Attr{number("q_num_heads", q), number("kv_num_heads", kv)}, more...)
+	}
+	real := func(name string, v float64) ssa.Attr { return attr(name, ssa.Float(v)) }
+	causal := number("is_causal", 1)
+	of := func(results int, attrs []ssa.Attr, in ...*tensor.Tensor) node {
+		return node{op: "Attention", in: in, attrs: attrs, results: results}
+	}
+	return []node{
+		of(1, nil, f(1, 2, 3, 5, 8), f(2, 2, 3, 7, 8), f(3, 2, 3, 7, 8)),
+		of(1, nil, f(1, 1, 1, 1, 1), f(2, 1, 1, 1, 1), f(3, 1, 1, 1, 1)),
+		// several tiles of queries and of keys, all full
+		of(1, []ssa.Attr{causal}, f(1, 1, 2, 128, 32), f(2, 1, 2, 128, 32), f(3, 1, 2, 128, 32)),
+		// sizes that fill no tile, and values of another size
+		of(1, nil, f(1, 1, 2, 70, 10), f(2, 1, 2, 130, 10), f(3, 1, 2, 130, 5)),
+		of(1, []ssa.Attr{causal}, f(1, 1, 1, 40, 80), f(2, 1, 1, 66, 80), f(3, 1, 1, 66, 48)),
+		of(1, nil, f(1, 1, 1, 33, 200), f(2, 1, 1, 20, 200), f(3, 1, 1, 20, 130)),
+		// heads that share keys
+		of(1, []ssa.Attr{causal}, f(1, 2, 6, 9, 16), f(2, 2, 2, 70, 16), f(3, 2, 2, 70, 16)),
+		of(1, heads(4, 2), f(1, 2, 20, 32), f(2, 2, 33, 16), f(3, 2, 33, 12)),
+		// the past
+		of(3, []ssa.Attr{causal}, f(1, 1, 4, 3, 16), f(2, 1, 2, 3, 16), f(3, 1, 2, 3, 12), nil, f(4, 1, 2, 90, 16), f(5, 1, 2, 90, 12)),
+		of(3, heads(4, 4, causal), f(1, 2, 70, 32), f(2, 2, 70, 32), f(3, 2, 70, 16), nil, f(4, 2, 4, 30, 8), f(5, 2, 4, 30, 4)),
+		// one query behind so many keys that blocks share them
+		of(3, heads(4, 2), f(1, 1, 1, 64), f(2, 1, 1, 32), f(3, 1, 1, 32), holes(tensor.Bool, -1, 1, 700), f(4, 1, 2, 699, 16), f(5, 1, 2, 699, 16)),
+		of(1, nil, f(1, 2, 1, 12, 16), f(2, 2, 1, 300, 16), f(3, 2, 1, 300, 40), holes(tensor.Bool, 3, 12, 300)),
+		// masks: added or not, broadcast, too short, and with nothing left for a query
+		of(1, nil, f(1, 2, 3, 20, 8), f(2, 2, 3, 70, 8), f(3, 2, 3, 70, 8), holes(tensor.Bool, 2, 20, 70)),
+		of(1, nil, f(1, 2, 3, 20, 8), f(2, 2, 3, 70, 8), f(3, 2, 3, 70, 8), holes(d, 2, 2, 1, 20, 70)),
+		of(1, []ssa.Attr{causal}, f(1, 2, 3, 20, 8), f(2, 2, 3, 70, 8), f(3, 2, 3, 70, 8), holes(d, 0, 3, 20, 70)),
+		of(1, nil, f(1, 2, 3, 20, 8), f(2, 2, 3, 70, 8), f(3, 2, 3, 70, 8), holes(tensor.Bool, -1, 2, 3, 1, 65)),
+		of(1, nil, f(1, 2, 3, 20, 8), f(2, 2, 3, 9, 8), f(3, 2, 3, 9, 8), holes(tensor.Bool, -1, 1)),
+		// windows, and how many keys are valid
+		of(1, []ssa.Attr{number("left_window_size", 5), number("right_window_size", 3)}, f(1, 1, 2, 150, 8), f(2, 1, 2, 150, 8), f(3, 1, 2, 150, 8)),
+		of(3, []ssa.Attr{causal, number("left_window_size", 9)}, f(1, 1, 2, 40, 8), f(2, 1, 2, 40, 8), f(3, 1, 2, 40, 8), nil, f(4, 1, 2, 100, 8), f(5, 1, 2, 100, 8)),
+		of(1, []ssa.Attr{causal}, f(1, 3, 2, 4, 8), f(2, 3, 2, 70, 8), f(3, 3, 2, 70, 8), nil, nil, nil, tensor.Ints(70, 2, 40)),
+		of(1, nil, f(1, 3, 2, 18, 8), f(2, 3, 2, 70, 8), f(3, 3, 2, 70, 8), holes(d, -1, 18, 70), nil, nil, tensor.Ints(0, 65, 7)),
+		// scores
+		of(1, []ssa.Attr{real("scale", 2), real("softcap", 3)}, f(1, 1, 2, 18, 8), f(2, 1, 2, 30, 8), f(3, 1, 2, 30, 8)),
+		of(1, []ssa.Attr{real("scale", 0), number("softmax_precision", 1)}, f(1, 1, 2, 18, 8), f(2, 1, 2, 30, 8), f(3, 1, 2, 30, 8)),
+	}
+}
+
+func TestAttention(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16} {
+		for i, n := range attentions(d) {
+			t.Run(fmt.Sprintf("%s/%d", d.Spec(), i), func(t *testing.T) {
+				if m, _ := n.module(t); attentionKernels(t, m) == 0 {
+					t.Error("no kernel of its own")
+				}
+				n.check(t)
+				if n.only = lengths(n.in); n.only != nil {
+					n.dynamic = true
+					if m, _ := n.module(t); attentionKernels(t, m) == 0 {
+						t.Error("no kernel of its own for lengths that a run tells")
+					}
+					n.check(t)
+				}
+			})
+		}
+	}
+}
+
+// lengths are the numbers of queries and keys, nil if other sizes are the same.
+func lengths(in []*tensor.Tensor) (out []int64) {
+	others := map[int64]bool{in[0].Shape[0]: true}
+	for i, x := range in[:min(len(in), 6)] {
+		if x == nil || i == 3 {
+			continue
+		}
+		at := len(x.Shape) - 2
+		if x.Shape[at] > 1 {
+			out = append(out, x.Shape[at])
+		}
+		for k, n := range x.Shape {
+			others[n] = others[n] || k != at
+		}
+	}
+	for _, n := range out {
+		if others[n] {
+			return nil
+		}
+	}
+	return out
+}
+
+// attentionKernels counts the launches of a plan's flash kernels.
+func attentionKernels(t *testing.T, m *ssa.Module) (launches int) {
+	t.Helper()
+	p, err := plan.New(m, fuse.Light)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.Steps {
+		if s.Launch != nil && s.Kernel.Class == "attention" {
+			launches++
+		}
+	}
+	return launches
+}
