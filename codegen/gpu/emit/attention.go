@@ -78,6 +78,30 @@ func emitAttention(w *writer) {
 	w.flash(p)
 }
 
+// ReadsOnce reports an Attention that reads each element of a query or of a new key about once: each query belongs to one tile, and so do few of
+// them all, for which a key is read.
+func ReadsOnce(o *ssa.Op, v *ssa.Value) bool {
+	if o.Kind != "onnx::Attention" {
+		return false
+	}
+	if v == o.Operand(0) {
+		return true
+	}
+	q, n := o.Operand(0).Tensor(), int64(1)
+	if v != o.Operand(1) || !q.Ranked || len(q.Dims) < 3 {
+		return false
+	}
+	if heads := o.AttrInt("q_num_heads", 0); len(q.Dims) == 3 && heads > 0 {
+		n = heads / max(o.AttrInt("kv_num_heads", 1), 1)
+	} else if k := o.Operand(1).Tensor(); k.Ranked && len(k.Dims) == 4 {
+		heads, _ := q.Dims[1].Int()
+		shared, _ := k.Dims[1].Int()
+		n = heads / max(shared, 1)
+	}
+	length, ok := q.Dims[len(q.Dims)-2].Int()
+	return ok && length*n <= fewQueries
+}
+
 // attention is an Attention whose kernels are made. heads of queries share as many heads of keys.
 type attention struct {
 	*writer

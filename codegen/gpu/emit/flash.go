@@ -43,6 +43,9 @@ const (
 	flashDims
 )
 
+// fewQueries is up to how many queries are one tile, for which blocks share the keys.
+const fewQueries = 16
+
 // flashKeys are the keys of a tile.
 const flashKeys = 64
 
@@ -105,7 +108,7 @@ func (w *writer) flashTileFor(p *flash) flashTile {
 	t := flashTile{t: p.t, splits: 1, chunks: (whole + step - 1) / step}
 	t.step = ((whole+t.chunks-1)/t.chunks + 3) / 4 * 4
 	queries := p.rows.Mul(p.group)
-	thinly := w.atMost(queries, 16)
+	thinly := w.atMost(queries, fewQueries)
 	fits := func(rows int64) bool {
 		t.rows = rows
 		t.cols = (p.width + t.lanes - 1) / t.lanes

@@ -46,6 +46,8 @@ func pickOf(name string) func(p *point) value {
 		return gridSample
 	case "Einsum":
 		return einsum
+	case "RotaryEmbedding":
+		return rotary
 	case "RoiAlign":
 		return roiAlign
 	case "QuantizeLinear":

@@ -1,12 +1,17 @@
 package exec_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"testing"
 
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/codegen/gpu/bound"
+	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -113,6 +118,83 @@ func TestAttention(t *testing.T) {
 						t.Error("no kernel of its own for lengths that a run tells")
 					}
 					n.check(t)
+				}
+			})
+		}
+	}
+}
+
+func TestRotaryEmbedding(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.BFloat16} {
+		f := func(seed uint64, shape ...int64) *tensor.Tensor { return fill(d, shape, seed, false) }
+		places := tensor.FromInts(tensor.Int64, []int64{2, 5}, []int64{0, 1, 2, 3, 4, 8, 7, 6, 5, 4})
+		for i, n := range []node{
+			{in: []*tensor.Tensor{f(1, 2, 3, 5, 8), f(2, 2, 5, 4), f(3, 2, 5, 4)}},
+			{in: []*tensor.Tensor{f(1, 2, 3, 5, 8), f(2, 9, 4), f(3, 9, 4), places}, attrs: []ssa.Attr{number("interleaved", 1)}},
+			{in: []*tensor.Tensor{f(1, 2, 5, 24), f(2, 2, 5, 4), f(3, 2, 5, 4)}, attrs: []ssa.Attr{number("num_heads", 3), number("interleaved", 1)}},
+			{in: []*tensor.Tensor{f(1, 2, 5, 30), f(2, 9, 3), f(3, 9, 3), places}, attrs: []ssa.Attr{number("num_heads", 3), number("rotary_embedding_dim", 6)}},
+			{in: []*tensor.Tensor{f(1, 2, 1, 5, 10), f(2, 9, 2), f(3, 9, 2), places}, attrs: []ssa.Attr{number("rotary_embedding_dim", 4), number("interleaved", 1)}},
+			{in: []*tensor.Tensor{f(1, 1, 2, 5, 2), f(2, 1, 5, 1), f(3, 1, 5, 1)}},
+		} {
+			t.Run(fmt.Sprintf("%s/%d", d.Spec(), i), func(t *testing.T) {
+				n.op = "RotaryEmbedding"
+				n.check(t)
+				n.dynamic, n.only = true, []int64{5, 9}
+				n.check(t)
+				m, _ := n.module(t)
+				if p, err := plan.New(m, fuse.None); err != nil || len(p.Kernels) != 1 {
+					t.Errorf("%d kernels, %v", len(p.Kernels), err)
+				}
+			})
+		}
+	}
+}
+
+// What an Attention reads through views and turned by angles is computed where it is read, and changes no bit.
+func TestFusedAttention(t *testing.T) {
+	for _, c := range []struct {
+		tokens   int64
+		launches int // of all
+	}{{1, 2}, {3, 2}, {40, 2}} {
+		for _, d := range []tensor.DType{tensor.Float32, tensor.Float16} {
+			t.Run(fmt.Sprintf("%s/%d", d.Spec(), c.tokens), func(t *testing.T) {
+				m := ssa.NewModule(onnx.Dialect{})
+				m.Opsets = map[string]int{"": onnx.Newest}
+				f := m.NewFunc("main")
+				b := &onnx.Builder{Block: f.Body}
+				var args []interp.Value
+				in := func(shape ...int64) *ssa.Value {
+					x := scored(d, uint64(len(args))+1, shape...)
+					args = append(args, interp.Of(x))
+					return f.Body.AddParam(fmt.Sprintf("x%d", len(args)), ssa.TensorOf(x))
+				}
+				turn := func(x *ssa.Value) *ssa.Value {
+					return b.OpA("Transpose", []ssa.Attr{ints("perm", 0, 2, 1, 3)}, x)
+				}
+				cos, sin := in(1, c.tokens, 8), in(1, c.tokens, 8)
+				q := b.Op("RotaryEmbedding", turn(in(1, c.tokens, 4, 16)), cos, sin)
+				k := b.Op("RotaryEmbedding", turn(in(1, c.tokens, 2, 16)), cos, sin)
+				v := turn(in(1, c.tokens, 2, 16))
+				o := f.Body.Append("onnx::Attention", 0, []*ssa.Value{q, k, v, nil, in(1, 2, 300, 16), in(1, 2, 300, 16)}, ssa.AnyTensor, ssa.AnyTensor, ssa.AnyTensor)
+				o.Attrs = []ssa.Attr{number("is_causal", 1)}
+				f.Body.SetReturns(o.Results...)
+				var results [2][]interp.Value
+				for i, mode := range []fuse.Mode{fuse.None, fuse.Light} {
+					p, err := plan.New(m, mode)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if mode == fuse.Light && len(p.Steps) != c.launches {
+						t.Errorf("%d launches, want %d", len(p.Steps), c.launches)
+					}
+					if results[i], _, err = exec.NewSession(p, &exec.Sim{Check: true}).Run(args); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range results[0] {
+					if x, y := results[0][i].Tensor, results[1][i].Tensor; !bytes.Equal(x.Bytes(), y.Bytes()) {
+						t.Errorf("result %d: fused %s", i, bound.Measure(y, x, nil))
+					}
 				}
 			})
 		}

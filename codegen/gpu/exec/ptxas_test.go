@@ -65,6 +65,7 @@ func shipped() []node {
 		{op: "Attention", in: []*tensor.Tensor{h(1, 32, 1, 128), h(1, 8, 1, 128), h(1, 8, 1, 128), nil, h(1, 8, 2047, 128), h(1, 8, 2047, 128)}, results: 3},
 		{op: "Attention", in: []*tensor.Tensor{f(1, 32, 4, 128), f(1, 8, 4, 128), f(1, 8, 4, 128), nil, f(1, 8, 2047, 128), f(1, 8, 2047, 128)}, results: 3, attrs: []ssa.Attr{number("is_causal", 1)}},
 		{op: "Attention", in: []*tensor.Tensor{g(1, 8, 300, 64), g(1, 8, 300, 64), g(1, 8, 300, 64)}},
+		{op: "RotaryEmbedding", in: []*tensor.Tensor{h(1, 64, 4096), h(1, 64, 64), h(1, 64, 64)}, attrs: []ssa.Attr{number("num_heads", 32)}},
 		{op: "Conv", in: []*tensor.Tensor{f(2, 16, 20, 20), f(64, 16, 3, 3), f(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(2, 16, 20, 20), f(64, 16, 3, 3), f(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1), ints("kernel_shape", 3, 3)}, consts: []bool{false, true, true}, dynamic: true},
 		{op: "Conv", in: []*tensor.Tensor{g(2, 16, 20, 20), g(64, 16, 3, 3)}},

@@ -102,7 +102,9 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 		if len(p.Inlined) > 0 && !same {
 			return false
 		}
-		return pointwise || class == "gemm" && len(p.Inlined) == 0
+		return pointwise || (class == "gemm" || class == "attention") && len(p.Inlined) == 0
+	case p.Root.Kind == "onnx::RotaryEmbedding":
+		return emit.ReadsOnce(o, v) // two elements and two angles for each: not worth doing twice
 	}
 	return pointwise && same && emit.InPlace(p.Root.Kind)
 }

@@ -24,7 +24,7 @@ func expands(k ssa.Kind) bool {
 }
 
 // either are operators with kernels for most of what they do, and which others express where these refuse.
-var either = []ssa.Kind{"onnx::Attention"}
+var either = []ssa.Kind{"onnx::Attention", "onnx::RotaryEmbedding"}
 
 // replaced reports an operator in whose place others that express it run.
 func replaced(o *ssa.Op) bool {
