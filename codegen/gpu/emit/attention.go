@@ -290,3 +290,51 @@ func (a *attention) masked(c *body, mask *ssa.Value, s, hidden value) value {
 	}
 	return apply()
 }
+
+// emitWeighted makes the flash of a product that weighs values by scores. What follows from the products of queries and keys is rounded as if it were
+// stored, element by element; the weights are not. A query of which all scores are minus infinity
+// gives NaN, as Softmax does, unless something takes its place.
+func emitWeighted(w *writer) {
+	product, softmax := w.Scores.Product, w.Scores.Softmax
+	q, k, v := product.Operand(0), product.Operand(1), w.in(1)
+	scores, out := softmax.Operand(0), shapeOf(w.o.Results[0])
+	qs, ks, vs := shapeOf(q), shapeOf(k), shapeOf(v)
+	last := func(s []sym.Expr, i int) sym.Expr { return s[len(s)-i] }
+	batch := out[:len(out)-2]
+	p := &flash{batch: index.Prod(batch), rows: last(out, 2), group: sym.Const(1), keys: last(vs, 2), size: known(last(ks, 2)), width: known(last(vs, 1)), t: regType(dtype(q)), zeros: w.Scores.Zeros, nans: w.Scores.NaNs}
+	for _, x := range []*ssa.Value{q, k, v, scores, w.o.Results[0]} {
+		if !dtype(x).IsFloat() || regType(dtype(x)) != p.t {
+			refuse("elements of type %s beside %s", dtype(x), dtype(q))
+		}
+	}
+	same := len(shapeOf(scores)) == len(out) && last(shapeOf(scores), 1).Equal(p.keys) && last(ks, 1).Equal(p.keys) && last(qs, 1).Equal(last(ks, 2))
+	for i, n := range shapeOf(scores)[:len(shapeOf(scores))-1] {
+		same = same && n.Equal(out[i])
+	}
+	for i, n := range shapeOf(product.Results[0]) {
+		same = same && n.Equal(shapeOf(scores)[i])
+	}
+	if !same || p.size < 1 || p.width < 1 || !p.keys.AtLeast(sym.Const(1)) {
+		refuse("scores of shape %v", shapeOf(scores))
+	}
+	at := func(c *body, shape []sym.Expr, row, col index.Expr) []index.Expr {
+		return append(c.batchOf(batch, shape[:len(shape)-2]), row, col)
+	}
+	row, key, in := flashRow, flashKey, flashAt
+	p.q = func(c *body) value { return c.at(q, at(c, qs, c.space.Dim(row), c.space.Dim(in))) }
+	p.k = func(c *body) value { return c.at(k, at(c, ks, c.space.Dim(in), c.space.Dim(key))) }
+	p.v = func(c *body) value { return c.at(v, at(c, vs, c.space.Dim(key), c.space.Dim(in))) }
+	p.score = func(c *body, dot value) value {
+		dots := product.Results[0]
+		dot = rounded(c.b, dtype(dots), dot)
+		if scores == dots {
+			return dot
+		}
+		c.given[dots] = dot
+		s := c.compute(scores, at(c, shapeOf(scores), c.space.Dim(row), c.space.Dim(key)))
+		delete(c.given, dots)
+		return s
+	}
+	p.done = func(c *body, x value) { c.put(at(c, out, c.space.Dim(row), c.space.Dim(in)), x) }
+	w.flash(p)
+}

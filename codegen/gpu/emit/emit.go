@@ -42,8 +42,17 @@ type Group struct {
 	Hero *ssa.Op
 	// Inlined are values that are computed where they are read. Each is the result of an operator of class loop.
 	Inlined map[*ssa.Value]bool
+	// Scores, if set, are those by a Softmax of which the product at hand, Root or Hero, weighs values: an attention without a matrix of scores.
+	Scores *Scores
 	// Hint has likely values of symbols. They decide about tiles and teams, not about what a kernel can do: it serves all sizes.
 	Hint map[string]int64
+}
+
+// Scores are what an attention weighs values by: the Softmax of products of queries and keys, or of what follows from these element by element.
+type Scores struct {
+	Product, Softmax *ssa.Op
+	// Zeros says that a query of which all scores are minus infinity gives 0, NaNs that so does one of which a score is NaN. Else both give NaN.
+	Zeros, NaNs bool
 }
 
 // Launch is a kernel with the values behind its buffers and the size of its grid.
@@ -135,8 +144,12 @@ func Build(g Group) (launches []Launch, err error) {
 	if g.Hero != nil && !e.epilogue {
 		refuse("nothing can follow it in its kernel")
 	}
-	w.class = e.class
-	e.emit(w)
+	if w.class = e.class; g.Scores != nil {
+		w.class = "attention"
+		emitWeighted(w)
+	} else {
+		e.emit(w)
+	}
 	return w.out, nil
 }
 

@@ -28,8 +28,8 @@ type flash struct {
 	score func(c *body, dot value) value
 	// limits, if set, narrows the keys first .. end-1 to those that may count for one of the queries from .. to-1.
 	limits func(c *body, from, to, first, end value) (value, value)
-	// zeros says that a query without key gives 0; else it is NaN.
-	zeros bool
+	// zeros says that a query without key gives 0, nans that so does one of which a score is NaN; else they give NaN.
+	zeros, nans bool
 	// done stores an element of a result.
 	done func(c *body, x value)
 }
@@ -495,6 +495,9 @@ func (p *flash) quotient(b *kir.Builder, sum, norm value) value {
 	if p.zeros {
 		zero := b.Float(p.t, 0)
 		y = b.Select(b.Eq(norm, zero), zero, y)
+	}
+	if p.nans {
+		y = b.Select(b.IsNaN(norm), b.Float(p.t, 0), y)
 	}
 	return y
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -199,6 +201,208 @@ func TestFusedAttention(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An attention of a product, a Softmax and a product has no matrix of scores in memory. It sums in another order than these, so it is compared by the bound
+// of Attention; one of half precision, of which the scores are rounded at each step, by that with the eps of its type.
+func TestWeightedSums(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		q, k, v, mask []int64
+		turned        bool   // keys stand as [..., length, size]
+		cast          bool   // the softmax is computed in float32
+		after         bool   // something follows
+		safe          string // what gives zeros where no key counts
+		scale         float64
+		launches      int
+	}{
+		{name: "plain", q: []int64{2, 3, 70, 16}, k: []int64{2, 3, 16, 130}, v: []int64{2, 3, 130, 24}, launches: 1},
+		{name: "turned", q: []int64{1, 2, 128, 32}, k: []int64{1, 2, 64, 32}, v: []int64{1, 2, 64, 32}, turned: true, scale: 0.25, launches: 1},
+		{name: "mask", q: []int64{2, 2, 20, 8}, k: []int64{2, 2, 50, 8}, v: []int64{2, 2, 50, 8}, mask: []int64{2, 1, 20, 50}, turned: true, scale: 0.5, launches: 1},
+		{name: "rank 3", q: []int64{3, 5, 8}, k: []int64{3, 8, 9}, v: []int64{3, 9, 8}, mask: []int64{5, 9}, after: true, launches: 1},
+		{name: "float32", q: []int64{1, 2, 40, 8}, k: []int64{1, 2, 50, 8}, v: []int64{1, 2, 50, 8}, mask: []int64{40, 50}, turned: true, cast: true, scale: 0.5, launches: 1},
+		{name: "zeros", q: []int64{1, 2, 20, 8}, k: []int64{1, 2, 50, 8}, v: []int64{1, 2, 50, 8}, mask: []int64{20, 50}, turned: true, safe: "ReduceMax", launches: 1},
+		{name: "no NaN", q: []int64{1, 2, 20, 8}, k: []int64{1, 2, 50, 8}, v: []int64{1, 2, 50, 8}, mask: []int64{20, 50}, turned: true, safe: "IsNaN", launches: 1},
+		{name: "one query", q: []int64{1, 4, 1, 16}, k: []int64{1, 4, 700, 16}, v: []int64{1, 4, 700, 16}, mask: []int64{1, 700}, turned: true, scale: 0.25, after: true, launches: 2},
+	} {
+		for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.Float64} {
+			for _, dynamic := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/%t", c.name, d.Spec(), dynamic), func(t *testing.T) {
+					m := ssa.NewModule(onnx.Dialect{})
+					m.Opsets = map[string]int{"": onnx.Newest}
+					f := m.NewFunc("main")
+					b := &onnx.Builder{Block: f.Body}
+					var args []interp.Value
+					in := func(x *tensor.Tensor) *ssa.Value {
+						args = append(args, interp.Of(x))
+						typ := ssa.TensorOf(x)
+						if dynamic {
+							for i, n := range x.Shape {
+								if n > 1 && (n == c.q[len(c.q)-2] || n == c.v[len(c.v)-2]) {
+									typ.Dims[i] = sym.Symbol(fmt.Sprintf("N%d", n), 1)
+								}
+							}
+						}
+						return f.Body.AddParam(fmt.Sprintf("x%d", len(args)), typ)
+					}
+					number := func(v float64) *ssa.Value { return b.Const(tensor.FromFloats(d, []int64{}, []float64{v})) }
+					q, k, v := scored(d, 1, c.q...), scored(d, 2, c.k...), scored(d, 3, c.v...)
+					keys := in(k)
+					if c.turned {
+						perm := []int64{0, 1, 3, 2}
+						keys = b.OpA("Transpose", []ssa.Attr{ints("perm", perm...)}, keys)
+					}
+					queries := in(q)
+					if c.scale != 0 {
+						queries = b.Op("Mul", queries, number(c.scale))
+					}
+					s := b.Op("MatMul", queries, keys)
+					var mask *tensor.Tensor
+					if c.mask != nil {
+						blind := int64(-1)
+						if c.safe != "" {
+							blind = 2
+						}
+						mask = holes(d, blind, c.mask...)
+						s = b.Op("Add", s, in(mask))
+					}
+					to := func(x *ssa.Value, d tensor.DType) *ssa.Value {
+						return b.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(d.ONNX()))}}, x)
+					}
+					if c.cast && d == tensor.Float16 {
+						s = to(s, tensor.Float32)
+					}
+					sums := s
+					s = b.OpA("Softmax", []ssa.Attr{{Name: "axis", Value: ssa.Int(-1)}}, s)
+					switch c.safe {
+					case "ReduceMax":
+						s = b.Op("Where", b.Op("Equal", b.Op("ReduceMax", sums, b.Const(tensor.Ints(-1))), number(math.Inf(-1))), number(0), s)
+					case "IsNaN":
+						s = b.Op("Where", b.Op("IsNaN", s), number(0), s)
+					}
+					if c.cast && d == tensor.Float16 {
+						s = to(s, d)
+					}
+					y := b.Op("MatMul", s, in(v))
+					if c.after {
+						y = b.Op("Neg", y)
+					}
+					f.Body.SetReturns(y)
+					p, err := plan.New(m, fuse.Light)
+					if err != nil {
+						t.Fatal(err)
+					}
+					launches := 0
+					for _, s := range p.Steps {
+						if s.Launch != nil {
+							launches++
+						}
+					}
+					if launches != c.launches {
+						t.Errorf("%d launches, want %d", launches, c.launches)
+					}
+					got, _, err := exec.NewSession(p, &routes{exec.Sim{Check: true}}).Run(args)
+					if err != nil {
+						t.Fatal(err)
+					}
+					// the same as Attention
+					four := func(x *tensor.Tensor) *tensor.Tensor {
+						if len(x.Shape) == 3 {
+							return x.Reshape(append([]int64{1}, x.Shape...))
+						}
+						return x
+					}
+					if !c.turned {
+						k = swapped(k)
+					}
+					scale := c.scale
+					if scale == 0 {
+						scale = 1
+					}
+					operands := []*tensor.Tensor{four(q), four(k), four(v), mask}
+					attrs := []ssa.Attr{attr("scale", ssa.Float(scale))}
+					out, err := kernel.Eval("onnx::Attention", attrs, operands, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want := out[0]
+					allowed, err := bound.Tolerance("onnx::Attention", attrs, operands, 0, want)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if c.after {
+						x := want.Float64s()
+						for i := range x {
+							x[i] = -x[i]
+						}
+						want = tensor.FromFloats(d, want.Shape, x)
+					}
+					times := 1.0
+					if d == tensor.Float16 {
+						times = bound.Eps(d) / bound.Eps(tensor.Float32)
+					}
+					if d := bound.Measure(four(got[0].Tensor), want, func(at int) float64 { return times * allowed(at) }); d.Bad() {
+						t.Error(d)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A query without key is NaN where nothing takes its place, and scores that are asked for are computed.
+func TestWeightedSumsApart(t *testing.T) {
+	for _, returned := range []bool{false, true} {
+		m := ssa.NewModule(onnx.Dialect{})
+		m.Opsets = map[string]int{"": onnx.Newest}
+		f := m.NewFunc("main")
+		b := &onnx.Builder{Block: f.Body}
+		var args []interp.Value
+		var in []*ssa.Value
+		for i, x := range []*tensor.Tensor{scored(tensor.Float32, 1, 2, 5, 8), scored(tensor.Float32, 2, 2, 8, 6), scored(tensor.Float32, 3, 2, 6, 4), holes(tensor.Float32, 3, 5, 6)} {
+			args = append(args, interp.Of(x))
+			in = append(in, f.Body.AddParam(fmt.Sprintf("x%d", i), ssa.TensorOf(x)))
+		}
+		s := b.Op("Add", b.Op("MatMul", in[0], in[1]), in[3])
+		y := []*ssa.Value{b.Op("MatMul", b.OpA("Softmax", []ssa.Attr{number("axis", -1)}, s), in[2])}
+		if returned {
+			y = append(y, s)
+		}
+		f.Body.SetReturns(y...)
+		if n := attentionKernels(t, m); returned != (n == 0) {
+			t.Errorf("%d attentions", n)
+		}
+		p, err := plan.New(m, fuse.Light)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := exec.NewSession(p, &exec.Sim{Check: true}).Run(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range got[0].Tensor.Float64s() {
+			if math.IsNaN(x) != (i/4%5 == 3) {
+				t.Errorf("element %d is %v", i, x)
+			}
+		}
+	}
+}
+
+// swapped has the last two axes in the other order.
+func swapped(x *tensor.Tensor) *tensor.Tensor {
+	n := len(x.Shape)
+	shape := append([]int64(nil), x.Shape...)
+	shape[n-2], shape[n-1] = shape[n-1], shape[n-2]
+	v, out := x.Float64s(), make([]float64, 0, x.NumElements())
+	rows, cols := int(x.Shape[n-2]), int(x.Shape[n-1])
+	for at := 0; at < len(v); at += rows * cols {
+		for c := range cols {
+			for r := range rows {
+				out = append(out, v[at+r*cols+c])
+			}
+		}
+	}
+	return tensor.FromFloats(x.DType, shape, out)
 }
 
 // lengths are the numbers of queries and keys, nil if other sizes are the same.

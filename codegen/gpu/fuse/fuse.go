@@ -15,7 +15,8 @@ const (
 	// None gives every node kernels of its own, and every value a buffer: the mode to look for the first difference in.
 	None Mode = "none"
 	// Light computes chains of elementwise operators and views where they are read, and what follows a product, a
-	// convolution or a reduction element by element in its kernel.
+	// convolution or a reduction element by element in its kernel. A product, a Softmax and a product are one kernel, which sums in another order;
+	// all else changes no bit.
 	Light Mode = "light"
 )
 
@@ -52,11 +53,21 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 		if mode == None {
 			continue
 		}
+		free := func(v *ssa.Value) *group {
+			if v == nil || v.Def() == nil || blocked[v.Def()] {
+				return nil
+			}
+			return groups[v.Def()]
+		}
+		for _, in := range g.attends(o, free) {
+			r.Inner[in] = true
+			delete(groups, in)
+		}
 		for _, v := range o.Operands() {
-			if v == nil || v.Def() == nil || groups[v.Def()] == nil || blocked[v.Def()] {
+			p := free(v)
+			if p == nil {
 				continue
 			}
-			p := groups[v.Def()]
 			if !g.takes(o, v, p) {
 				continue
 			}
@@ -144,6 +155,14 @@ func (g *group) join(v *ssa.Value, p *group) {
 		}
 		g.Inlined[v] = true
 	}
+	if p.Scores != nil {
+		g.Scores = p.Scores
+	}
+	g.include(v, p)
+}
+
+// include takes over what the group of v reads and computes where it is read.
+func (g *group) include(v *ssa.Value, p *group) {
 	for w := range p.Inlined {
 		g.Inlined[w] = true
 	}
