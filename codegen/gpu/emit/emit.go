@@ -2,7 +2,7 @@
 //
 //	class      operators                                       a thread computes
 //	loop       element by element, views, gathers, Pad, ...    1 or 4 elements of the result
-//	reduce     ReduceSum, ..., ArgMax, GlobalAveragePool        a row, alone or in a team of 32 or 256
+//	reduce     ReduceSum, ..., ArgMax, GlobalAveragePool        a row, alone or in a team of 32 to 1024
 //	row        Softmax, LayerNormalization, ...                 the same
 //	gemm       MatMul, Gemm                                     4x4 of a tile of 64x64; a team for each element of thin ones
 //	attention  Attention                                        4x4 scores of a tile of 64 queries and 64 keys
