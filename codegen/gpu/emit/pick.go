@@ -44,6 +44,8 @@ func pickOf(name string) func(p *point) value {
 		return resize
 	case "GridSample":
 		return gridSample
+	case "Concat":
+		return concat
 	case "Einsum":
 		return einsum
 	case "RotaryEmbedding":
