@@ -7,6 +7,8 @@
 //	functions                          the ulp that package approx is tested for, of the greatest value that occurs in them
 //	sums, products, convolutions       4 eps sqrt(K) sum|a||b|, at least 2 ulp: a statistical bound for sums in another order
 //	Fourier transforms                 the same in double, rounded once
+//	attention                          what its scores may be off by, weighed: see attention
+//	RotaryEmbedding                    4 eps (|x cos| + |y sin|)
 //	softmax                            eps (8 + sqrt(n) + |ln y|) |y|
 //	normalizations, recurrent layers   32 times what changing the data by eps does
 //
@@ -113,6 +115,21 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 			k = summed(attrs, in)
 		}
 		return func(at int) float64 { return max(4*eps*math.Sqrt(k)*sums[at], 2*ULP(wide, y[at])) + half(at) }, nil
+	case "Attention":
+		if i > 0 {
+			return exact, nil
+		}
+		off, err := attention(attrs, in, want, eps)
+		if err != nil {
+			return nil, err
+		}
+		return func(at int) float64 { return off[at] + 2*ULP(wide, y[at]) + half(at) }, nil
+	case "RotaryEmbedding":
+		sums, err := turned(attrs, in)
+		if err != nil {
+			return nil, err
+		}
+		return func(at int) float64 { return 4*eps*sums[at] + half(at) }, nil
 	case "ReduceProd", "CumProd":
 		k := terms(name, in, want)
 		return func(at int) float64 { return 2*k*ULP(wide, y[at]) + half(at) }, nil
@@ -217,6 +234,33 @@ func magnitudes(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, wan
 		return nil, err
 	}
 	return absolutes(out[i]), nil
+}
+
+// turned is |x cos| + |y sin| of each element of a RotaryEmbedding.
+func turned(attrs []ssa.Attr, in []*tensor.Tensor) ([]float64, error) {
+	var sums []float64
+	for _, sign := range []float64{1, -1} { // one sum of a pair has both terms positive, the other one its difference
+		args := append([]*tensor.Tensor(nil), in...)
+		for i := range 3 {
+			v := absolutes(in[i])
+			for k := range v {
+				if i == 2 {
+					v[k] *= sign
+				}
+			}
+			args[i] = tensor.FromFloats(tensor.Float32, in[i].Shape, v)
+		}
+		out, err := kernel.Eval("onnx::RotaryEmbedding", attrs, args, 1)
+		if err != nil {
+			return nil, err
+		}
+		v := absolutes(out[0])
+		for k := range sums {
+			v[k] = max(v[k], sums[k])
+		}
+		sums = v
+	}
+	return sums, nil
 }
 
 func absolutes(t *tensor.Tensor) []float64 {

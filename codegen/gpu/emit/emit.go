@@ -2,9 +2,10 @@
 //
 //	class      operators                                       a thread computes
 //	loop       element by element, views, gathers, Pad, ...    1 or 4 elements of the result
-//	reduce     ReduceSum, ..., ArgMax, GlobalAveragePool        a row, alone or in a team of 32 or 256
+//	reduce     ReduceSum, ..., ArgMax, GlobalAveragePool        a row, alone or in a team of 32 to 1024
 //	row        Softmax, LayerNormalization, ...                 the same
 //	gemm       MatMul, Gemm                                     4x4 of a tile of 64x64; a team for each element of thin ones
+//	attention  Attention                                        4x4 scores of a tile of 64 queries and 64 keys
 //	conv       Conv, ConvTranspose                              the same, with a gathered operand
 //	pool       MaxPool, AveragePool, LpPool                     1 element of the result
 //	transpose  Transpose that moves the last axis               through a tile of 32x33 in shared memory
@@ -43,8 +44,17 @@ type Group struct {
 	Hero *ssa.Op
 	// Inlined are values that are computed where they are read. Each is the result of an operator of class loop.
 	Inlined map[*ssa.Value]bool
+	// Scores, if set, are those by a Softmax of which the product at hand, Root or Hero, weighs values: an attention without a matrix of scores.
+	Scores *Scores
 	// Hint has likely values of symbols. They decide about tiles and teams, not about what a kernel can do: it serves all sizes.
 	Hint map[string]int64
+}
+
+// Scores are what an attention weighs values by: the Softmax of products of queries and keys, or of what follows from these element by element.
+type Scores struct {
+	Product, Softmax *ssa.Op
+	// Zeros says that a query of which all scores are minus infinity gives 0, NaNs that so does one of which a score is NaN. Else both give NaN.
+	Zeros, NaNs bool
 }
 
 // Launch is a kernel with the values behind its buffers and the size of its grid.
@@ -140,8 +150,12 @@ func Build(g Group) (launches []Launch, err error) {
 	if g.Hero != nil && !e.epilogue {
 		refuse("nothing can follow it in its kernel")
 	}
-	w.class = e.class
-	e.emit(w)
+	if w.class = e.class; g.Scores != nil {
+		w.class = "attention"
+		emitWeighted(w)
+	} else {
+		e.emit(w)
+	}
 	return w.out, nil
 }
 
@@ -198,6 +212,8 @@ func heroes(name string) *emitter {
 		return &emitter{"gemm", emitMatMul, true}
 	case "Gemm":
 		return &emitter{"gemm", emitGemm, true}
+	case "Attention":
+		return &emitter{"attention", emitAttention, false}
 	case "Conv":
 		return &emitter{"conv", emitConv, true}
 	case "ConvTranspose":

@@ -113,52 +113,77 @@ func (w *writer) elementwise(out *ssa.Value, shape []sym.Expr, place func(s *ind
 // maxJoined is the number of operands up to which a Concat is one launch, each of whose elements finds its operand by comparisons.
 const maxJoined = 4
 
-// emitConcat joins few operands in one launch, and copies each of many to its place, with a launch for each.
-func emitConcat(w *writer) {
-	out := w.result(0)
-	k := w.axis(w.int("axis"), rank(out))
-	var parts []*ssa.Value
-	begins := []sym.Expr{sym.Const(0)} // where each part begins, and the end
-	for _, v := range w.o.Operands() {
+// joined are the operands of a Concat that have elements, with where each begins along the axis.
+type joined struct {
+	axis   int
+	parts  []*ssa.Value
+	begins []sym.Expr
+}
+
+func (n node) joined() *joined {
+	out := n.o.Results[0]
+	j := &joined{axis: n.axis(n.int("axis"), rank(out)), begins: []sym.Expr{sym.Const(0)}}
+	for _, v := range n.o.Operands() {
 		if rank(v) != rank(out) {
 			refuse("operands of several ranks")
 		}
 		if shape := shapeOf(v); !index.Prod(shape).Is(0) {
-			parts = append(parts, v)
-			begins = append(begins, begins[len(begins)-1].Add(shape[k]))
+			j.parts = append(j.parts, v)
+			j.begins = append(j.begins, j.begins[len(j.begins)-1].Add(shape[j.axis]))
 		}
 	}
-	part := func(c *body, i int, coords []index.Expr) kir.Value {
-		moved := append([]index.Expr(nil), coords...)
-		moved[k] = c.space.Add(moved[k], index.Const(begins[i].Neg()))
-		return c.at(parts[i], moved)
+	return j
+}
+
+// concat finds the operand that an element is of, by comparisons.
+func concat(p *point) value {
+	j := p.joined()
+	if len(j.parts) == 0 || len(j.parts) > maxJoined {
+		refuse("%d operands", len(j.parts))
 	}
-	if len(parts) <= maxJoined {
-		var pick func(c *body, i int, coords []index.Expr) kir.Value
-		pick = func(c *body, i int, coords []index.Expr) kir.Value {
-			if i == len(parts)-1 {
-				return part(c, i, coords)
-			}
-			was := c.guarded
-			c.guarded = true
-			v := c.b.If(c.b.Lt(c.lower(coords[k]), c.b.Size(begins[i+1])),
-				func() []kir.Value { return []kir.Value{part(c, i, coords)} }, func() []kir.Value { return []kir.Value{pick(c, i+1, coords)} })
-			c.guarded = was
-			return v[0]
+	b := p.b
+	was := p.guarded
+	p.guarded = p.guarded || len(j.parts) > 1
+	var pick func(i int) value
+	pick = func(i int) value {
+		part := func() value {
+			moved := append([]index.Expr(nil), p.coords...)
+			moved[j.axis] = p.space.Add(moved[j.axis], index.Const(j.begins[i].Neg()))
+			return p.at(j.parts[i], moved)
 		}
-		if len(parts) > 0 {
-			w.elementwise(out, shapeOf(out), nil, func(c *body, coords []index.Expr) kir.Value { return pick(c, 0, coords) })
+		if i == len(j.parts)-1 {
+			return part()
+		}
+		return b.If(b.Lt(p.lower(p.coords[j.axis]), b.Size(j.begins[i+1])), func() []value { return []value{part()} }, func() []value { return []value{pick(i + 1)} })[0]
+	}
+	v := pick(0)
+	p.guarded = was
+	return v
+}
+
+// emitConcat joins few operands in one launch, and copies each of many to its place, with a launch for each.
+func emitConcat(w *writer) {
+	j, out := w.joined(), w.result(0)
+	if len(j.parts) <= maxJoined {
+		if len(j.parts) > 0 {
+			emitLoop(w)
 		}
 		return
 	}
-	for i, v := range parts {
+	for i, v := range j.parts {
 		place := func(s *index.Space, coords []index.Expr) index.Expr {
 			moved := append([]index.Expr(nil), coords...)
-			moved[k] = s.Add(moved[k], index.Const(begins[i]))
+			moved[j.axis] = s.Add(moved[j.axis], index.Const(j.begins[i]))
 			return s.Linear(shapeOf(out), moved)
 		}
 		w.elementwise(out, shapeOf(v), place, func(c *body, coords []index.Expr) kir.Value { return c.at(v, coords) })
 	}
+}
+
+// Pointwise reports an operator that computes each element of its result by itself, in a kernel that may compute its operands too: not a Concat
+// of so many that each is copied by a launch of its own.
+func Pointwise(o *ssa.Op) bool {
+	return Class(o.Kind) == "loop" && (o.Kind != "onnx::Concat" || o.NumOperands() <= maxJoined)
 }
 
 // InPlace reports an operator that computes an element from the elements at the same place.

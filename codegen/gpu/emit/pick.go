@@ -44,8 +44,12 @@ func pickOf(name string) func(p *point) value {
 		return resize
 	case "GridSample":
 		return gridSample
+	case "Concat":
+		return concat
 	case "Einsum":
 		return einsum
+	case "RotaryEmbedding":
+		return rotary
 	case "RoiAlign":
 		return roiAlign
 	case "MaxRoiPool":

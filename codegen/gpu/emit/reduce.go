@@ -141,7 +141,11 @@ func (w *writer) fold(along []bool) {
 		refuse("elements of type %s", d)
 	}
 	rows := splitAxes(shapeOf(x), along)
-	w.teams(rows.rows, w.teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
+	size := w.teamSize(rows.n, rows.rows, rows.contiguous())
+	if name == "ReduceLogSumExp" { // goes through a row twice
+		size = w.longTeam(&rows, regType(d))
+	}
+	w.teams(rows.rows, size, func(t *team) {
 		b := t.b
 		acc := regType(d)
 		if !acc.IsFloat() {
@@ -159,7 +163,7 @@ func (w *writer) fold(along []bool) {
 			return v
 		}
 		row := &held{t: t, n: rows.n, read: read}
-		if name == "ReduceLogSumExp" { // goes through it twice
+		if name == "ReduceLogSumExp" {
 			row = t.hold(rows.n, acc, read)
 		}
 		run := func(start value, before func(v value) value, combine func(s *scalarPoint, x, y value) value) value {

@@ -6,7 +6,6 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/approx"
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
-	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -24,7 +23,7 @@ func emitSoftmax(w *writer) {
 	}
 	rows := splitAxes(shape, along)
 	name := w.o.Kind.Name()
-	w.teams(rows.rows, w.teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
+	w.teams(rows.rows, w.longTeam(&rows, regType(dtype(x))), func(t *team) {
 		b, rt := t.b, regType(dtype(x))
 		s := &scalarPoint{&point{body: t.body, node: w.node}, dtype(x), rt}
 		row := t.hold(rows.n, rt, func(i value) value { return t.at(x, t.element(&rows, i)) })
@@ -53,11 +52,14 @@ func emitSoftmax(w *writer) {
 			return
 		}
 		top := fold(b.Float(rt, math.Inf(-1)), func(v value) value { return v }, s.max)
-		sum := fold(b.Float(rt, 0), func(v value) value { return approx.Exp(b, b.Sub(v, top)) }, add)
+		weight := func(v value) value { return approx.Exp(b, b.Sub(v, top)) }
 		if name == "Softmax" {
-			write(func(v value) value { return b.Div(approx.Exp(b, b.Sub(v, top)), sum) })
+			row.change(weight)
+			sum := fold(b.Float(rt, 0), func(v value) value { return v }, add)
+			write(func(v value) value { return b.Div(v, sum) })
 			return
 		}
+		sum := fold(b.Float(rt, 0), weight, add)
 		// LogSoftmax: an infinite maximum is the logarithm of the sum
 		log := approx.Log(b, sum)
 		finite := b.Lt(b.Unary(kir.Abs, top), b.Float(rt, math.Inf(1)))
@@ -80,6 +82,7 @@ func emitNorm(w *writer) {
 		}
 	}
 	rowShape := shape
+	var per, area sym.Expr // channels of a group, and elements of a channel
 	along := make([]bool, len(shape))
 	switch name {
 	case "LayerNormalization", "RMSNormalization":
@@ -95,26 +98,22 @@ func emitNorm(w *writer) {
 		if name == "GroupNormalization" {
 			groups = sym.Const(w.int("num_groups"))
 		}
-		per, ok := shape[1].Divide(groups)
-		if !ok {
+		var ok bool
+		if per, ok = shape[1].Divide(groups); !ok {
 			refuse("%s channels in %s groups", shape[1], groups)
 		}
-		rowShape = []sym.Expr{shape[0], groups, per.Mul(index.Prod(shape[2:]))}
+		area = index.Prod(shape[2:])
+		rowShape = []sym.Expr{shape[0], groups, per.Mul(area)}
 		along = []bool{false, false, true}
 	}
 	rows := splitAxes(rowShape, along)
-	w.teams(rows.rows, w.teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
+	w.teams(rows.rows, w.longTeam(&rows, regType(dtype(x))), func(t *team) {
 		b, rt := t.b, regType(dtype(x))
-		coords := func(i value) []index.Expr {
-			at := t.element(&rows, i)
-			if len(rowShape) != len(shape) || name == "GroupNormalization" || name == "InstanceNormalization" {
-				at = t.reshaped(shape, rowShape, at)
-			}
-			return at
-		}
+		// a group has its elements one after another, as in the shape of its rows
+		place := func(at []index.Expr) index.Expr { return t.space.Linear(rowShape, at) }
 		count := b.Convert(kir.SToF, b.Size(rows.n), rt)
 		zero := b.Float(rt, 0)
-		row := t.hold(rows.n, rt, func(i value) value { return t.at(x, coords(i)) })
+		row := t.hold(rows.n, rt, func(i value) value { return t.load(x, place(t.element(&rows, i))) })
 		mean := zero
 		if name != "RMSNormalization" {
 			part := row.each([]value{zero}, func(_, v value, c []value) []value { return []value{b.Add(c[0], v)} })
@@ -132,14 +131,18 @@ func emitNorm(w *writer) {
 			scale = b.Div(b.Float(rt, 1), b.Unary(kir.Sqrt, b.Add(variance, b.Float(rt, w.float("epsilon")))))
 		}
 		row.each(nil, func(i, v value, _ []value) []value {
-			at := coords(i)
+			at := t.element(&rows, i)
 			y := b.Mul(b.Sub(v, mean), scale)
 			operand := func(k int) value {
 				v := w.in(k)
 				if v == nil {
 					return nil
 				}
-				return widenTo(b, t.at(v, normCoords(name, v, at)), rt)
+				if name != "GroupNormalization" && name != "InstanceNormalization" {
+					return widenTo(b, t.at(v, broadcast(v, at)), rt)
+				}
+				channel := t.space.Add(t.space.Scale(at[1], per), t.space.Div(at[2], area))
+				return widenTo(b, t.at(v, []index.Expr{channel}), rt)
 			}
 			g, beta := operand(1), operand(2)
 			switch {
@@ -148,21 +151,10 @@ func emitNorm(w *writer) {
 			case g != nil:
 				y = b.Mul(y, g)
 			}
-			t.put(at, y)
+			t.store(w.o.Results[0], t.lower(place(at)), y)
 			return nil
 		})
 	})
-}
-
-// normCoords is where scale and bias stand: per channel, or broadcast.
-func normCoords(name string, v *ssa.Value, at []index.Expr) []index.Expr {
-	if name == "GroupNormalization" || name == "InstanceNormalization" {
-		if len(at) < 2 {
-			refuse("no axis of channels")
-		}
-		return at[1:2]
-	}
-	return broadcast(v, at)
 }
 
 // emitScan lets a thread go along each line: sums have the order that the operator says.

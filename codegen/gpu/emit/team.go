@@ -8,7 +8,7 @@ import (
 	"github.com/aton-project/aton/ssa/sym"
 )
 
-// team is the threads that work on a row together: 1, the 32 of a warp, or the 256 of a block.
+// team is the threads that work on a row together: 1, the 32 of a warp, or the 256 to 1024 of a block.
 type team struct {
 	*body
 	size int64
@@ -40,8 +40,29 @@ func (w *writer) teamSize(n, rows sym.Expr, contiguous bool) int64 {
 	case !known || k <= 1024:
 		return warp
 	}
-	return 256
+	return shortTeam
 }
+
+// shortTeam is how many threads of a block have a row, unless it is so long that more can hold it.
+const shortTeam = 256
+
+// longTeam is teamSize for rows of elements of that type that are held where that is possible: long ones by as many threads as it takes.
+func (w *writer) longTeam(r *rowShape, of kir.Type) int64 {
+	size := w.teamSize(r.n, r.rows, r.contiguous())
+	n, known := w.guess(r.n)
+	if size <= warp || !known {
+		return size
+	}
+	for t := size; t <= maxTeam; t *= 2 {
+		if heldBy(n, t, of) {
+			return t
+		}
+	}
+	return size
+}
+
+// maxTeam is the most threads that a block may have.
+const maxTeam = 1024
 
 // teams starts a kernel in which each row has a team; f is called where there is a row.
 func (w *writer) teams(rows sym.Expr, size int64, f func(t *team)) *body {
@@ -73,8 +94,19 @@ func (t *team) each(n sym.Expr, carried []value, f func(i value, c []value) []va
 	return t.b.For(t.lane, t.b.Size(n), t.b.I32(t.size), carried, f)
 }
 
-// heldWords is how many registers of 32 bits a thread spends on its elements of a row.
-const heldWords = 32
+// heldWords is how many registers of 32 bits a thread spends on its elements of a row. A block of the most threads leaves 64 to each; what else
+// there is besides 40 fits into these.
+const heldWords, heldMost = 32, 40
+
+// heldBy reports that a team of that size can hold a row of n elements.
+func heldBy(n, size int64, of kir.Type) bool {
+	words := int64(heldWords)
+	if size == maxTeam {
+		words = heldMost
+	}
+	per := (n + size - 1) / size
+	return n > 0 && per*int64(max(of.Size(), 4)) <= 4*words
+}
 
 // held is a row of n elements, whose element i is read(i), dealt out to the threads as by team.each. If its length is known and small enough, each
 // thread has its elements in registers, and they are read once, however often the row is gone through.
@@ -90,7 +122,7 @@ func (t *team) hold(n sym.Expr, of kir.Type, read func(i value) value) *held {
 	h := &held{t: t, n: n, read: read}
 	k, known := n.Int()
 	per := (k + t.size - 1) / t.size
-	if !known || k == 0 || per*int64(max(of.Size(), 4)) > 4*heldWords {
+	if !known || !heldBy(k, t.size, of) {
 		return h
 	}
 	for j := range per {
@@ -106,6 +138,17 @@ func (t *team) hold(n sym.Expr, of kir.Type, read func(i value) value) *held {
 	return h
 }
 
+// change puts f of each element in its place, once if the threads hold the row.
+func (h *held) change(f func(v value) value) {
+	if h.values == nil {
+		read := h.read
+		h.read = func(i value) value { return f(read(i)) }
+	}
+	for j, v := range h.values {
+		h.values[j] = f(v)
+	}
+}
+
 // place is the number of element j of a thread.
 func (h *held) place(j int64) value { return h.t.b.Add(h.t.lane, h.t.b.I32(j*h.t.size)) }
 
@@ -116,6 +159,12 @@ func (h *held) each(carried []value, f func(i, v value, c []value) []value) []va
 		return h.t.each(h.n, carried, func(i value, c []value) []value { return f(i, h.read(i), c) })
 	}
 	k, _ := h.n.Int()
+	if h.t.size > shortTeam {
+		// the number of the thread anew: else where the elements are would stay in registers from pass to pass, which have no room for it
+		lane := h.t.lane
+		h.t.lane = b.Shuffle(lane, 0)
+		defer func() { h.t.lane = lane }()
+	}
 	for j, v := range h.values {
 		i := h.place(int64(j))
 		if int64(j+1)*h.t.size <= k {
@@ -134,14 +183,7 @@ func (t *team) all(vs []value, combine func(x, y []value) []value) []value {
 	if t.size == 1 {
 		return vs
 	}
-	for mask := int64(warp / 2); mask > 0; mask /= 2 {
-		other := make([]value, len(vs))
-		for i, v := range vs {
-			other[i] = b.Shuffle(v, mask)
-		}
-		vs = combine(vs, other)
-	}
-	if t.size == warp {
+	if vs = t.exchanged(vs, combine); t.size == warp {
 		return vs
 	}
 	warps := t.size / warp
@@ -169,11 +211,31 @@ func (t *team) all(vs []value, combine func(x, y []value) []value) []value {
 		}
 		return out
 	}
+	if warps == warp { // each warp combines what all have
+		at := b.URem(t.lane, b.I32(warp))
+		total := make([]value, len(vs))
+		for i := range vs {
+			total[i] = b.Load(mems[i], at)
+		}
+		return t.exchanged(total, combine)
+	}
 	total := read(0)
 	for k := int64(1); k < warps; k++ {
 		total = combine(total, read(k))
 	}
 	return total
+}
+
+// exchanged combines the values of the threads of a warp.
+func (t *team) exchanged(vs []value, combine func(x, y []value) []value) []value {
+	for mask := int64(warp / 2); mask > 0; mask /= 2 {
+		other := make([]value, len(vs))
+		for i, v := range vs {
+			other[i] = t.b.Shuffle(v, mask)
+		}
+		vs = combine(vs, other)
+	}
+	return vs
 }
 
 // leader runs f in one thread of the team.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,8 @@ type node struct {
 	in      []*tensor.Tensor
 	consts  []bool // which operands are constants; all others are inputs
 	results int
-	dynamic bool // the sizes of the inputs are symbols, so that the kernel serves all
+	dynamic bool    // the sizes of the inputs are symbols, so that the kernel serves all
+	only    []int64 // the sizes that are, nil for all
 }
 
 func attr(name string, v ssa.Literal) ssa.Attr { return ssa.Attr{Name: name, Value: v} }
@@ -55,7 +57,7 @@ func (n *node) module(t testing.TB) (*ssa.Module, []interp.Value) {
 		if n.dynamic {
 			typ = ssa.Tensor(x.DType)
 			for _, s := range x.Shape {
-				if s < 2 { // 0 and 1 stay: a symbol is broadcast to nothing
+				if s < 2 || n.only != nil && !slices.Contains(n.only, s) { // 0 and 1 stay: a symbol is broadcast to nothing
 					typ.Dims = append(typ.Dims, sym.Const(s))
 					continue
 				}

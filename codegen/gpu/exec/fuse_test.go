@@ -124,6 +124,51 @@ func TestFusion(t *testing.T) {
 	}
 }
 
+// A Concat of few operands computes them where it reads them, and is computed where it is read: turning halves of heads by angles and putting them
+// behind those of before is one launch.
+func TestFusedConcat(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.BFloat16} {
+		m := ssa.NewModule(onnx.Dialect{})
+		m.Opsets = map[string]int{"": onnx.Newest}
+		f := m.NewFunc("main")
+		b := &onnx.Builder{Block: f.Body}
+		var args []interp.Value
+		in := func(shape ...int64) *ssa.Value {
+			x := fill(d, shape, uint64(len(args)), false)
+			args = append(args, interp.Of(x))
+			return f.Body.AddParam(fmt.Sprintf("x%d", len(args)), ssa.TensorOf(x))
+		}
+		slice := func(x *ssa.Value, from, to int64) *ssa.Value {
+			return b.Op("Slice", x, b.Const(tensor.Ints(from)), b.Const(tensor.Ints(to)), b.Const(tensor.Ints(3)))
+		}
+		join := func(axis int64, x ...*ssa.Value) *ssa.Value {
+			return b.OpA("Concat", []ssa.Attr{number("axis", axis)}, x...)
+		}
+		x := b.OpA("Transpose", []ssa.Attr{ints("perm", 0, 2, 1, 3)}, in(2, 5, 3, 8))
+		turned := join(-1, b.Op("Neg", slice(x, 4, 8)), slice(x, 0, 4))
+		y := b.Op("Add", b.Op("Mul", x, in(5, 8)), b.Op("Mul", turned, in(5, 8)))
+		f.Body.SetReturns(join(2, in(2, 3, 7, 8), y))
+		var results [2][]byte
+		for i, mode := range []fuse.Mode{fuse.None, fuse.Light} {
+			p, err := plan.New(m, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mode == fuse.Light && len(p.Steps) != 1 {
+				t.Errorf("%d launches", len(p.Steps))
+			}
+			out, _, err := exec.NewSession(p, &routes{exec.Sim{Check: true}}).Run(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			results[i] = out[0].Tensor.Bytes()
+		}
+		if !bytes.Equal(results[0], results[1]) {
+			t.Errorf("%s: the results differ", d)
+		}
+	}
+}
+
 // Buffers that live at the same time do not overlap, and memory is reused.
 func TestAllocate(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -31,9 +31,9 @@ func TestHeldRows(t *testing.T) {
 	} {
 		for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.Float64} {
 			// a thread alone, a warp, a block, each with a part of the threads idle in the end and without
-			for _, n := range []int64{7, 8, 31, 32, 33, 1000, 1024, 1025, 4096} {
+			for _, n := range []int64{7, 8, 31, 32, 33, 1000, 1024, 1025, 4096, 10000, 32000, 40960} {
 				t.Run(fmt.Sprintf("%s/%s/%d", op.name, d.Spec(), n), func(t *testing.T) {
-					if words := int64(max(d.Size(), 4)) / 4; n > 8 && n <= 1024 && (n+31)/32*words > 32 {
+					if words := int64(max(d.Size(), 4)) / 4; n > 8 && n <= 1024 && (n+31)/32*words > 32 || n > 1024 && (n+1023)/1024*words > 40 {
 						t.Skip("more than the registers hold")
 					}
 					const rows = 6

@@ -245,6 +245,9 @@ func TestRows(t *testing.T) {
 	row{op: "LayerNormalization", dtypes: single, shapes: shapes([]int64{3, 4, 5}, []int64{4, 5}), attrs: []ssa.Attr{number("axis", 1)}}.run(t, true)
 	row{op: "InstanceNormalization", dtypes: floatTypes, shapes: shapes([]int64{2, 3, 5, 7}, []int64{3}, []int64{3})}.run(t, true)
 	row{op: "GroupNormalization", dtypes: floatTypes, shapes: shapes([]int64{2, 6, 5, 7}, []int64{6}, []int64{6}), attrs: []ssa.Attr{number("num_groups", 3)}}.run(t, false)
+	// groups that many threads hold together
+	row{op: "GroupNormalization", dtypes: floatTypes, shapes: shapes([]int64{2, 6, 40, 70}, []int64{6}, []int64{6}), attrs: []ssa.Attr{number("num_groups", 2)}}.run(t, false)
+	row{op: "GroupNormalization", dtypes: floatTypes, shapes: shapes([]int64{2, 4, 99, 90}, []int64{4}, []int64{4}), attrs: []ssa.Attr{number("num_groups", 2)}}.run(t, false)
 	row{op: "MeanVarianceNormalization", dtypes: single, shapes: shapes([]int64{2, 3, 5, 7})}.run(t, true)
 	row{op: "CumSum", dtypes: each(floatTypes, intTypes), shapes: shapes([]int64{5, 37}), extra: []*tensor.Tensor{tensor.ScalarInt(1)}}.run(t, true)
 	row{op: "CumSum", dtypes: single, shapes: shapes([]int64{37, 5}), extra: []*tensor.Tensor{tensor.ScalarInt(0)}, attrs: []ssa.Attr{number("exclusive", 1), number("reverse", 1)}}.run(t, true)

@@ -14,8 +14,9 @@ type Mode string
 const (
 	// None gives every node kernels of its own, and every value a buffer: the mode to look for the first difference in.
 	None Mode = "none"
-	// Light computes chains of elementwise operators and views where they are read, and what follows a product, a
-	// convolution or a reduction element by element in its kernel.
+	// Light computes chains of elementwise operators, views and Concats of few operands where they are read, and what follows a product, a
+	// convolution or a reduction element by element in its kernel. A product, a Softmax and a product are one kernel, which sums in another order;
+	// all else changes no bit.
 	Light Mode = "light"
 )
 
@@ -52,11 +53,21 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 		if mode == None {
 			continue
 		}
+		free := func(v *ssa.Value) *group {
+			if v == nil || v.Def() == nil || blocked[v.Def()] {
+				return nil
+			}
+			return groups[v.Def()]
+		}
+		for _, in := range g.attends(o, free) {
+			r.Inner[in] = true
+			delete(groups, in)
+		}
 		for _, v := range o.Operands() {
-			if v == nil || v.Def() == nil || groups[v.Def()] == nil || blocked[v.Def()] {
+			p := free(v)
+			if p == nil {
 				continue
 			}
-			p := groups[v.Def()]
 			if !g.takes(o, v, p) {
 				continue
 			}
@@ -85,8 +96,9 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 		return false
 	}
 	class := emit.Class(o.Kind)
-	pointwise := class == "loop" && o.Kind != "onnx::Concat"
+	pointwise := emit.Pointwise(o)
 	same := v.Tensor() != nil && v.Tensor().Ranked && o.Results[0].Tensor().Ranked && index.Prod(v.Tensor().Dims).Equal(index.Prod(o.Results[0].Tensor().Dims))
+	same = same || pointwise && o.Kind == "onnx::Concat" // it reads each element once
 	switch {
 	case p.Hero != nil || emit.Class(p.Root.Kind) != "loop" && p.Root.Kind != "onnx::Transpose":
 		// what follows a hero element by element, in its shape; only one hero fits
@@ -96,13 +108,15 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 		}
 		return emit.HasEpilogue(hero.Kind) && g.Hero == nil && pointwise && emit.InPlace(o.Kind) && sameDims(v, o.Results[0]) && o.Operand(0) != nil && once(o, v)
 	case p.Root.Kind == "onnx::Concat":
-		return false
+		return emit.Pointwise(p.Root) && pointwise && same
 	case emit.IsView(p.Root.Kind):
 		// reading through a view costs nothing but its index; an elementwise chain behind it is computed at most once for each element
 		if len(p.Inlined) > 0 && !same {
 			return false
 		}
-		return pointwise || class == "gemm" && len(p.Inlined) == 0
+		return pointwise || (class == "gemm" || class == "attention") && len(p.Inlined) == 0
+	case p.Root.Kind == "onnx::RotaryEmbedding":
+		return emit.ReadsOnce(o, v) // two elements and two angles for each: not worth doing twice
 	}
 	return pointwise && same && emit.InPlace(p.Root.Kind)
 }
@@ -142,6 +156,14 @@ func (g *group) join(v *ssa.Value, p *group) {
 		}
 		g.Inlined[v] = true
 	}
+	if p.Scores != nil {
+		g.Scores = p.Scores
+	}
+	g.include(v, p)
+}
+
+// include takes over what the group of v reads and computes where it is read.
+func (g *group) include(v *ssa.Value, p *group) {
 	for w := range p.Inlined {
 		g.Inlined[w] = true
 	}

@@ -155,9 +155,11 @@ type Param struct {
 type Kernel struct {
 	Name    string
 	Threads int // in a block
-	Params  []*Param
-	Shared  []*Mem
-	Body    *Block
+	// Resident is how many blocks a multiprocessor must be able to hold at once, which is a limit for registers; 0 leaves it to the assembler.
+	Resident int
+	Params   []*Param
+	Shared   []*Mem
+	Body     *Block
 }
 
 type key struct {

@@ -27,7 +27,11 @@ func (k *Kernel) String() string { return k.text(k.Name) }
 
 func (k *Kernel) text(name string) string {
 	p := printer{names: map[*Node]string{}}
-	fmt.Fprintf(&p.b, "kernel %s threads=%d\n", name, k.Threads)
+	fmt.Fprintf(&p.b, "kernel %s threads=%d", name, k.Threads)
+	if k.Resident > 0 {
+		fmt.Fprintf(&p.b, " resident=%d", k.Resident)
+	}
+	p.b.WriteString("\n")
 	for i, a := range k.Params {
 		if a.Mem != nil {
 			access := "reads"

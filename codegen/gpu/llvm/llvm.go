@@ -53,6 +53,9 @@ func Lower(k *kir.Kernel) *ir.Module {
 	l.f.CallingConv = enum.CallingConvPTXKernel
 	l.annotate("kernel", 1)
 	l.annotate("maxntidx", int64(k.Threads))
+	if k.Resident > 0 {
+		l.annotate("minctasm", int64(k.Resident))
+	}
 	l.at = l.f.NewBlock("entry")
 	l.block(k.Body)
 	l.at.NewRet(nil)

@@ -66,6 +66,18 @@ func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 	return composed[k]
 }
 
+// either are operators with kernels for most of what they do, and which others express where these refuse.
+var either = []ssa.Kind{"onnx::Attention", "onnx::RotaryEmbedding"}
+
+// replaced reports an operator in whose place others that express it run.
+func replaced(o *ssa.Op) bool {
+	if slices.Contains(either, o.Kind) {
+		_, err := emit.Build(emit.Group{Root: o})
+		return err != nil
+	}
+	return expands(o.Kind) || variantOf(o) != nil
+}
+
 // stays are operators whose steps down do not do without them.
 var stays = []ssa.Kind{"onnx::If", "onnx::Loop", "onnx::Scan"}
 
@@ -86,7 +98,7 @@ func expand(block *ssa.Block) {
 			expand(in)
 		}
 		before, next := o.Prev(), o.Next()
-		if (expands(o.Kind) || variantOf(o) != nil) && !express(o) {
+		if replaced(o) && !express(o) {
 			for p := o.Prev(); p != before; { // what was built in vain
 				prev := p.Prev()
 				p.Erase()

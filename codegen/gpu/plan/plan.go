@@ -261,7 +261,7 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 			if !ok {
 				continue
 			}
-			if g.Hero == nil && len(g.Inlined) == 0 {
+			if g.Hero == nil && len(g.Inlined) == 0 && g.Scores == nil {
 				out[o] = alone[o]
 				continue
 			}
@@ -269,6 +269,10 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 			launches, err := emit.Build(g)
 			if err != nil {
 				again = true
+				if g.Scores != nil { // the rest of the group may do without
+					blocked[g.Scores.Softmax] = true
+					continue
+				}
 				if g.Hero != nil {
 					blocked[g.Hero] = true
 				}
