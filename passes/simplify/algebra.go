@@ -25,6 +25,8 @@ func (s *simplifier) algebra() []rewrite.Rule {
 		{Name: "where-decided", Kinds: []ssa.Kind{"onnx::Where"}, Apply: whereDecided},
 		{Name: "merge-integer-constants", Kinds: []ssa.Kind{"onnx::Add", "onnx::Mul", "onnx::Sub"}, Apply: mergeIntegers},
 		{Name: "shrink-splat", Kinds: elementwise, Apply: shrinkSplat},
+		{Name: "cast-of-negative", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: castOfNegative},
+		{Name: "cast-of-choice", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: castOfChoice},
 		{Name: "cast-like-known", Kinds: []ssa.Kind{"onnx::CastLike"}, Apply: castLike},
 		{Name: "broadcast-itself", Kinds: elementwise, Apply: broadcastItself},
 	}
@@ -390,5 +392,48 @@ func addsLeadingOnes(o *ssa.Op) bool {
 			return false
 		}
 	}
+	return true
+}
+
+// castOfNegative negates behind a cast to floats, where what was negated is cast to the same type too: rounding takes no side.
+func castOfNegative(r *rewrite.Rewriter, o *ssa.Op) bool {
+	neg := definedBy(o.Operand(0), "onnx::Neg")
+	d := o.Result(0).DType()
+	if neg == nil || !neg.Result(0).HasOneUse() || !neg.Result(0).DType().IsFloat() || d != tensor.Float32 && d != tensor.Float64 && !isHalf(d) {
+		return false
+	}
+	for u := range neg.Operand(0).Uses() {
+		if c := u.Op(); c == nil || c.Kind != "onnx::Cast" || c.Result(0).DType() != d || c.Block() != o.Block() {
+			continue
+		}
+		y := r.Create(neg.Kind, []*ssa.Value{r.Create(o.Kind, []*ssa.Value{neg.Operand(0)}, o.Attrs...)})
+		if !r.Fits(y, o.Result(0)) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
+}
+
+// castOfChoice chooses between two numbers of the type of floats that the choice is cast to.
+func castOfChoice(r *rewrite.Rewriter, o *ssa.Op) bool {
+	choice, d := definedBy(o.Operand(0), "onnx::Where"), o.Result(0).DType()
+	if choice == nil || !choice.Result(0).HasOneUse() {
+		return false
+	}
+	operands := choice.Operands()
+	for i := 1; i <= 2; i++ {
+		k, ok := scalarOf(operands[i])
+		if !ok || d != tensor.Float32 && d != tensor.Float64 && !isHalf(d) {
+			return false
+		}
+		operands[i] = constant(r, tensor.FromFloats(d, onnx.ConstOf(operands[i]).Shape, []float64{k}))
+	}
+	y := r.Create(choice.Kind, operands)
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
 	return true
 }
