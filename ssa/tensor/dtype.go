@@ -38,8 +38,8 @@ const (
 	Uint64
 	String
 
-	// Elements of the types below only pass through: nothing computes with them. In memory each takes a byte, integers
-	// with their sign; see Bits.
+	// Elements of the types below are moved, cast and quantized (dialects/onnx/kernel), but for Float8E8M0, which only
+	// passes through; nothing else computes with them. In memory each takes a byte, integers with their sign; see Bits.
 
 	Uint4
 	Int4

@@ -44,6 +44,7 @@ type options struct {
 	forms                 string
 	run, list, operators  bool
 	jobs                  int
+	budget                int64
 }
 
 func main() {
@@ -55,6 +56,7 @@ func main() {
 	flag.BoolVar(&o.run, "run", false, "run the cases in the simulator too, and compare")
 	flag.BoolVar(&o.list, "list", false, "list the cases that are not whole")
 	flag.BoolVar(&o.operators, "operators", false, "tell of each operator how it runs, and of no case")
+	flag.Int64Var(&o.budget, "budget", 1, "how many times 17 thousand million instructions the simulator may run for a case")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "cases at a time")
 	flag.Parse()
 	if o.operators {
@@ -149,7 +151,7 @@ func report(w io.Writer, o options) (bad int, err error) {
 	for range max(o.jobs, 1) {
 		wg.Go(func() {
 			for i := range next {
-				results[i] = try(dirs[i], o.run)
+				results[i] = try(dirs[i], o)
 			}
 		})
 	}
@@ -162,7 +164,7 @@ func report(w io.Writer, o options) (bad int, err error) {
 }
 
 // try plans a case, and runs it if asked to.
-func try(dir string, run bool) outcome {
+func try(dir string, o options) outcome {
 	r := outcome{suite: filepath.Base(filepath.Dir(dir)), id: filepath.Base(dir), host: map[string]int{}, reasons: map[string]string{}}
 	c, err := cases.Read(dir)
 	if err != nil {
@@ -197,7 +199,7 @@ func try(dir string, run bool) outcome {
 			r.reasons[name] = n.Reason
 		}
 	}
-	if !run {
+	if !o.run {
 		return r
 	}
 	var wrong []string
@@ -211,7 +213,7 @@ func try(dir string, run bool) outcome {
 			continue
 		}
 		v := aton.Verifier{Tolerance: c.Tolerance()}
-		on, err := v.VerifyOn(m, set, aton.DeviceOptions{Backend: &exec.Sim{Check: true, Budget: 1 << 34}, Nodes: true})
+		on, err := v.VerifyOn(m, set, aton.DeviceOptions{Backend: &exec.Sim{Check: true, Budget: o.budget << 34}, Nodes: true})
 		if errors.Is(err, sim.ErrBudget) {
 			r.costly = true
 			break

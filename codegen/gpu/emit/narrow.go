@@ -12,7 +12,7 @@ import (
 // Elements of 8-bit floats, and integers of 4 and 2 bits, take a byte each in memory, as in package tensor. In registers a float of 8 bits
 // is its bits, so that moving one changes nothing; only conversions know its value.
 
-// float8Format describes an 8-bit float.
+// float8Format describes a float of 8 or 4 bits.
 type float8Format struct {
 	mantissa, bias int64
 	fnuz           bool  // neither infinities nor -0, whose code is NaN
@@ -20,18 +20,21 @@ type float8Format struct {
 	beyond         int64 // code of what is greater, without sign: infinity, or NaN where there is none
 	nan            int64
 	finite         int64 // the greatest code that is no NaN
+	sign           int64 // number of the bit of the sign
 }
 
 func float8Of(d tensor.DType) *float8Format {
 	switch d {
 	case tensor.Float8E4M3FN:
-		return &float8Format{3, 7, false, 0x7e, 0x7f, 0x7f, 0x7e}
+		return &float8Format{3, 7, false, 0x7e, 0x7f, 0x7f, 0x7e, 7}
 	case tensor.Float8E4M3FNUZ:
-		return &float8Format{3, 8, true, 0x7f, 0x80, 0x80, 0x7f}
+		return &float8Format{3, 8, true, 0x7f, 0x80, 0x80, 0x7f, 7}
 	case tensor.Float8E5M2:
-		return &float8Format{2, 15, false, 0x7b, 0x7c, 0x7e, 0x7c}
+		return &float8Format{2, 15, false, 0x7b, 0x7c, 0x7e, 0x7c, 7}
 	case tensor.Float8E5M2FNUZ:
-		return &float8Format{2, 16, true, 0x7f, 0x80, 0x80, 0x7f}
+		return &float8Format{2, 16, true, 0x7f, 0x80, 0x80, 0x7f, 7}
+	case tensor.Float4E2M1: // no infinities and no NaN, which -0 stands for
+		return &float8Format{1, 1, false, 7, 7, 8, 7, 3}
 	}
 	return nil
 }
@@ -76,18 +79,21 @@ func refuseNarrow(o *ssa.Op) {
 // fromFloat8 decodes to float32, which is exact.
 func fromFloat8(b *kir.Builder, d tensor.DType, v value) value {
 	f := float8Of(d)
-	code := b.And(v, b.I32(0x7f))
+	code := b.And(v, b.I32(1<<f.sign-1))
 	// as the bits of a float32 it is too small by a power of two, also where it is subnormal
 	y := b.Convert(kir.Bitcast, b.Binary(kir.Shl, code, b.I32(23-f.mantissa)), kir.F32)
 	y = b.Mul(y, b.Float(kir.F32, math.Ldexp(1, int(127-f.bias))))
 	if d == tensor.Float8E5M2 {
 		y = b.Select(b.Eq(code, b.I32(f.beyond)), b.Float(kir.F32, math.Inf(1)), y)
 	}
-	sign := b.Binary(kir.Shl, b.And(v, b.I32(0x80)), b.I32(24))
+	sign := b.Binary(kir.Shl, b.And(v, b.I32(1<<f.sign)), b.I32(31-f.sign))
 	y = b.Convert(kir.Bitcast, b.Or(b.Convert(kir.Bitcast, y, kir.I32), sign), kir.F32)
 	nan := b.Lt(b.I32(f.finite), code)
 	if f.fnuz {
 		nan = b.Eq(b.And(v, b.I32(0xff)), b.I32(f.nan))
+	}
+	if d == tensor.Float4E2M1 {
+		return y
 	}
 	return b.Select(nan, b.Float(kir.F32, math.NaN()), y)
 }
@@ -97,7 +103,7 @@ func fromFloat8(b *kir.Builder, d tensor.DType, v value) value {
 func toFloat8(b *kir.Builder, d tensor.DType, v value, saturate bool) value {
 	f := float8Of(d)
 	bits := b.Convert(kir.Bitcast, v, kir.I32)
-	sign := b.And(b.Binary(kir.LShr, bits, b.I32(24)), b.I32(0x80))
+	sign := b.And(b.Binary(kir.LShr, bits, b.I32(31-f.sign)), b.I32(1<<f.sign))
 	magnitude := b.And(bits, b.I32(math.MaxInt32))
 	a := b.Convert(kir.Bitcast, magnitude, kir.F32)
 	// below the least normal number the code is a multiple of the least one
@@ -118,7 +124,9 @@ func toFloat8(b *kir.Builder, d tensor.DType, v value, saturate bool) value {
 	}
 	y := b.Or(b.Select(over, b.I32(beyond), code), sign)
 	nan := b.Or(sign, b.I32(f.nan))
-	if f.fnuz {
+	if d == tensor.Float4E2M1 {
+		nan = b.I32(f.nan)
+	} else if f.fnuz {
 		nan = b.I32(f.nan)
 		if !saturate {
 			y = b.Select(over, b.I32(f.nan), y)

@@ -137,7 +137,8 @@ func (w *writer) fold(along []bool) {
 	r := reductionOf(name)
 	x := w.in(0)
 	d := dtype(x)
-	if r == nil || d == tensor.Uint64 || !d.IsFloat() && !r.ints {
+	signed := name == "ReduceMean" || name == "ReduceL1" // divides, or takes magnitudes
+	if r == nil || d == tensor.Uint64 && signed || !d.IsFloat() && !r.ints {
 		refuse("elements of type %s", d)
 	}
 	rows := splitAxes(shapeOf(x), along)
@@ -206,7 +207,7 @@ func (w *writer) fold(along []bool) {
 func emitArgReduce(w *writer) {
 	x := w.in(0)
 	d := dtype(x)
-	if rank(x) == 0 || d == tensor.Bool || d == tensor.Uint64 {
+	if rank(x) == 0 || d == tensor.Bool {
 		refuse("rank %d, elements of type %s", rank(x), d)
 	}
 	along := make([]bool, rank(x))

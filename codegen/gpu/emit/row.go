@@ -166,7 +166,7 @@ func emitScan(w *writer) {
 	along[k] = true
 	rows := splitAxes(shapeOf(x), along)
 	product, exclusive, reverse := w.o.Kind.Name() == "CumProd", w.int("exclusive") != 0, w.int("reverse") != 0
-	if d == tensor.Bool || d.IsUnsigned() {
+	if d == tensor.Bool {
 		refuse("elements of type %s", d)
 	}
 	w.teams(rows.rows, 1, func(t *team) {

@@ -255,12 +255,28 @@ var scalars = [...]scalar{
 	{"Softplus", floats, unary(approx.Softplus)},
 	// with fma, which loses fewer digits in float32 than the row's expression
 	{"Gelu", floats, (*scalarPoint).gelu},
-	{"Shrink", floats, func(s *scalarPoint, x []value) value {
+	{"Shrink", numbers, func(s *scalarPoint, x []value) value {
+		if !s.t.IsFloat() {
+			return s.shrunk(x[0])
+		}
 		b, bias, lambda := s.b, s.num(s.float("bias")), s.float("lambd")
 		v := b.Select(b.IsNaN(x[0]), x[0], s.num(0))
 		v = b.Select(b.Lt(s.num(lambda), x[0]), b.Sub(x[0], bias), v)
 		return b.Select(b.Lt(x[0], s.num(-lambda)), b.Add(x[0], bias), v)
 	}},
+}
+
+// shrunk is Shrink of an integer: computed in double, cut off, and wrapped.
+func (s *scalarPoint) shrunk(x value) value {
+	b := s.b
+	if s.unsigned() {
+		refuse("elements of type %s", s.d)
+	}
+	num := func(v float64) value { return b.Float(kir.F64, v) }
+	v, bias, lambda := convert(b, x, s.d, tensor.Float64), num(s.float("bias")), s.float("lambd")
+	y := b.Select(b.Lt(num(lambda), v), b.Sub(v, bias), num(0))
+	y = b.Select(b.Lt(v, num(-lambda)), b.Add(v, bias), y)
+	return convert(b, convert(b, y, tensor.Float64, tensor.Int64), tensor.Int64, s.d)
 }
 
 // cast converts; to 8-bit floats it may do so without saturation.

@@ -10,10 +10,10 @@ import (
 
 var (
 	float8Types = []tensor.DType{tensor.Float8E4M3FN, tensor.Float8E4M3FNUZ, tensor.Float8E5M2, tensor.Float8E5M2FNUZ}
-	narrowInts  = []tensor.DType{tensor.Int4, tensor.Uint4, tensor.Int2, tensor.Uint2}
+	narrowInts  = []tensor.DType{tensor.Int4, tensor.Uint4, tensor.Int2, tensor.Uint2, tensor.Float4E2M1}
 )
 
-// codes are all elements of an 8-bit float, or of an integer type of less bits.
+// codes are all elements of an 8-bit float, or of a type of less bits.
 func codes(d tensor.DType) *tensor.Tensor {
 	data := make([]byte, 256)
 	for i := range data {

@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/bound"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -110,6 +111,8 @@ func CheckNodes(p *plan.Plan, s *Session, inputs []interp.Value, stop bool) ([]N
 	switch {
 	case errors.Is(err, errFound):
 		return out, nil
+	case errors.Is(err, sim.ErrBudget): // nothing is wrong with the kernel
+		return out, err
 	case errors.As(err, &failed) && failed.Step.Launch != nil && failed.Step.Op != current:
 		// the kernel itself was stopped
 		o := failed.Step.Op

@@ -53,7 +53,6 @@ var hostReasons = map[string]string{
 	"is not constant":                   "",
 	"is no tensor":                      "ConcatFromSequence If Loop SequenceAt SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence Optional OptionalGetElement OptionalHasElement",
 	"elements of type String":           "",
-	"elements of type Float4_e2m1fn":    "",
 	"elements of type Float8_e8m0fnu":   "",
 	"padding by the size of the result": "ConvTranspose",
 	"with an exponent that is a float":  "Pow",

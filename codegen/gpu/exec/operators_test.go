@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -250,5 +251,28 @@ func TestVariants(t *testing.T) {
 	for _, c := range [][2]tensor.DType{{tensor.Float32, tensor.Int32}, {tensor.Float64, tensor.Int64}, {tensor.Int16, tensor.Float16}, {tensor.Float16, tensor.BFloat16}, {tensor.BFloat16, tensor.Uint16},
 		{tensor.Uint8, tensor.Int8}, {tensor.Int64, tensor.Float64}, {tensor.Int8, tensor.Float8E4M3FN}} {
 		(&node{op: "BitCast", attrs: []ssa.Attr{number("to", int64(c[1].ONNX()))}, in: []*tensor.Tensor{fill(c[0], []int64{5, 60}, 1, true)}}).check(t)
+	}
+}
+
+func TestIntegers(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Uint16, tensor.Int32, tensor.Uint32, tensor.Int64, tensor.Uint64} {
+		x := fill(d, []int64{7, 90}, 3, true)
+		axis := tensor.Ints(1)
+		last := []bool{false, true}
+		for _, op := range []string{"ReduceMax", "ReduceMin", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ArgMax", "ArgMin", "CumSum", "CumProd", "Shrink"} {
+			n := node{op: op, in: []*tensor.Tensor{x, axis}, consts: last}
+			switch op {
+			case "ArgMax", "ArgMin":
+				n.in, n.attrs = n.in[:1], []ssa.Attr{number("axis", 1)}
+			case "CumSum", "CumProd":
+				n.in[1] = tensor.ScalarInt(1)
+			case "Shrink":
+				n.in, n.attrs = n.in[:1], []ssa.Attr{attr("lambd", ssa.Float(2.5)), attr("bias", ssa.Float(1.5))}
+			}
+			if s := onnx.SchemaOf(ssa.Kind("onnx::" + op)); !s.Inputs[0].Types.HasTensor(d) || op == "Shrink" && d == tensor.Uint64 {
+				continue
+			}
+			t.Run(op+"/"+d.Spec(), n.check)
+		}
 	}
 }

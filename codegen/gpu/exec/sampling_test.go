@@ -274,3 +274,42 @@ func TestSampleFused(t *testing.T) {
 		}
 	}
 }
+
+// Faults planted in fused kernels are found by comparing with their nodes: the bounds that add up along them are not too wide.
+func TestSampleFusedFaults(t *testing.T) {
+	text := strings.Replace(fusedNodes, "  %p :", "  %axes : Long(1) = onnx::Constant[value={1}]()\n  %p :", 1)
+	text = strings.NewReplacer("600", "130", "70", "65", "Float(130, 40)", "Float(130, 20)", "Float(40, 65)", "Float(20, 65)").Replace(text)
+	m, err := ssa.Parse(text, "test", onnx.Dialect{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []interp.Value{interp.Of(fill(tensor.Float32, []int64{130, 20}, 1, false)), interp.Of(fill(tensor.Float32, []int64{20, 65}, 2, false)), interp.Of(vectorOf(65, 3))}
+	first, err := plan.New(m, fuse.Light)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, found := 0, 0
+	var escaped []string
+	for n, k := range first.Kernels {
+		for i := range sites(k.Kernel) {
+			p, err := plan.New(m, fuse.Light)
+			if err != nil {
+				t.Fatal(err)
+			}
+			broken := sites(p.Kernels[n].Kernel)[i]
+			broken.apply()
+			total++
+			s := exec.NewSession(p, &exec.Sim{Check: true, Steps: 1 << 22})
+			got, err := exec.CheckSample(p, s, args, 1, 0)
+			if err != nil || got.Node != nil {
+				found++
+			} else {
+				escaped = append(escaped, k.Name+": "+broken.what)
+			}
+		}
+	}
+	t.Logf("%d of %d found; the others:\n%s", found, total, strings.Join(escaped, "\n"))
+	if total < 50 || 100*found < 98*total {
+		t.Errorf("%d of %d found:\n%s", found, total, strings.Join(escaped, "\n"))
+	}
+}

@@ -18,7 +18,7 @@ func evalCast(c *call) []*tensor.Tensor {
 		c.fail("no element type to cast to")
 	}
 	x := c.t(0)
-	if isFloat8(d) && !c.flag("saturate") && x.DType != d {
+	if isFloat8(d) && d != tensor.Float4E2M1 && !c.flag("saturate") && x.DType != d {
 		return one(mapFloat8(x, d, false))
 	}
 	return one(cast(x, d))
@@ -178,9 +178,10 @@ func toStrings(t *tensor.Tensor) *tensor.Tensor {
 	return tensor.Strings(t.Shape, out)
 }
 
+// isFloat8 reports a float of 8 bits or less that has a sign.
 func isFloat8(d tensor.DType) bool {
 	switch d {
-	case tensor.Float8E4M3FN, tensor.Float8E4M3FNUZ, tensor.Float8E5M2, tensor.Float8E5M2FNUZ:
+	case tensor.Float8E4M3FN, tensor.Float8E4M3FNUZ, tensor.Float8E5M2, tensor.Float8E5M2FNUZ, tensor.Float4E2M1:
 		return true
 	}
 	return false
@@ -196,8 +197,18 @@ func float8(d tensor.DType) (mantissa uint, bias int, fnuz bool) {
 		return 3, 8, true
 	case tensor.Float8E5M2:
 		return 2, 15, false
+	case tensor.Float4E2M1:
+		return 1, 1, false
 	}
 	return 2, 16, true
+}
+
+// signBit is the bit of the sign.
+func signBit(d tensor.DType) byte {
+	if d == tensor.Float4E2M1 {
+		return 8
+	}
+	return 0x80
 }
 
 // value8 decodes one 8-bit float.
@@ -206,7 +217,7 @@ func value8(d tensor.DType, b byte) float64 {
 	if fnuz && b == 0x80 {
 		return math.NaN()
 	}
-	e, f := int(b&0x7f)>>m, int(b)&(1<<m-1)
+	e, f := int(b&(signBit(d)-1))>>m, int(b)&(1<<m-1)
 	var v float64
 	switch {
 	case d == tensor.Float8E4M3FN && b&0x7f == 0x7f:
@@ -221,7 +232,7 @@ func value8(d tensor.DType, b byte) float64 {
 	default:
 		v = math.Ldexp(float64(f+1<<m), e-bias-int(m))
 	}
-	if b&0x80 != 0 {
+	if b&signBit(d) != 0 {
 		return -v
 	}
 	return v
@@ -239,8 +250,8 @@ func decodeFloat8(t *tensor.Tensor) []float64 {
 	return out
 }
 
-// mapFloat8 rounds to an 8-bit float, ties to even. What is too large becomes
-// the largest number if saturate is set, else infinity or NaN.
+// mapFloat8 rounds to an 8-bit float, or one of 4 bits, ties to even. What is too large becomes
+// the largest number if saturate is set or there is nothing else, else infinity or NaN.
 func mapFloat8(t *tensor.Tensor, d tensor.DType, saturate bool) *tensor.Tensor {
 	var v []float64
 	if isFloat8(t.DType) {
@@ -250,7 +261,7 @@ func mapFloat8(t *tensor.Tensor, d tensor.DType, saturate bool) *tensor.Tensor {
 	}
 	_, _, fnuz := float8(d)
 	var codes []float64 // finite non-negative values in order of their codes
-	for b := 0; b < 128; b++ {
+	for b := range int(signBit(d)) {
 		x := value8(d, byte(b))
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			break
@@ -269,10 +280,12 @@ func mapFloat8(t *tensor.Tensor, d tensor.DType, saturate bool) *tensor.Tensor {
 	for i, x := range v {
 		a, sign := math.Abs(x), byte(0)
 		if math.Signbit(x) {
-			sign = 0x80
+			sign = signBit(d)
 		}
 		if x != x {
 			switch {
+			case d == tensor.Float4E2M1: // has none: -0, as in ml_dtypes
+				out[i] = 8
 			case fnuz:
 				out[i] = 0x80
 			case d == tensor.Float8E5M2:
@@ -287,7 +300,7 @@ func mapFloat8(t *tensor.Tensor, d tensor.DType, saturate bool) *tensor.Tensor {
 		even := top%2 == 0
 		if a > limit || a == limit && !even || math.IsInf(a, 0) {
 			switch {
-			case saturate:
+			case saturate || d == tensor.Float4E2M1:
 				out[i] = byte(top) | sign
 			case fnuz:
 				out[i] = 0x80
