@@ -384,7 +384,7 @@ func (b *batched) dims(rank int) {
 			}
 		}
 		if len(ds) == 0 { // all of them, where the operator reduces
-			if t, opt := b.schema.Args[i].Type.(*ssa.OptionalType); opt && t.Elem == ssa.IntType || rank == 0 || b.k == "aten::flip" || b.k == "aten::squeeze" {
+			if t, opt := b.schema.Args[i].Type.(*ssa.OptionalType); opt && t.Elem == ssa.IntType || rank == 0 || b.k == "aten::flip" || b.k == "aten::roll" || b.k == "aten::squeeze" {
 				b.refuse()
 			}
 			for d := range rank {
@@ -627,6 +627,251 @@ func gathered(b *batched) []*ssa.Value {
 	return b.same()
 }
 
+// folded is an operator on a batch of samples: the batch dimensions become one with that of the samples, and come out of the results' again. Only
+// the first tensor is batched; samples is the rank that it has with the dimension of the samples, 0 for any.
+func folded(samples int) func(b *batched) []*ssa.Value {
+	return func(b *batched) []*ssa.Value {
+		b.onlySelf()
+		rank := b.rank(b.operands[0])
+		if rank == 0 || samples != 0 && rank != samples && rank != samples-1 {
+			b.refuse()
+		}
+		b.operands[0] = b.fold(b.operands[0], samples != 0 && rank == samples-1)
+		return b.unfold(b.appended(), samples != 0 && rank == samples-1)
+	}
+}
+
+// fold makes the batch dimensions one with the first dimension behind them, or alone if there are no samples.
+func (b *batched) fold(v *ssa.Value, alone bool) *ssa.Value {
+	k, rank := len(b.levels), b.rank(v)
+	v = b.full(v, rank)
+	last := k
+	if alone {
+		last--
+	}
+	return b.emit("aten::flatten", "using_ints", ssa.Unranked(b.dtype(v)), v, b.int(0), b.int(int64(last)))
+}
+
+// unfold takes the batch dimensions out of the first dimension of results.
+func (b *batched) unfold(vs []*ssa.Value, alone bool) []*ssa.Value {
+	for i, v := range vs {
+		sizes := b.batchSizes()
+		if !alone {
+			sizes = append(sizes, b.int(-1))
+		}
+		t := ssa.Type(ssa.Unranked(b.dtype(v)))
+		if i < len(b.outputs) && b.outputs[i].tag == tagTensor {
+			t = b.physical(b.im.tensorType(b.sc.g, b.outputs[i].s), b.levels)
+		}
+		vs[i] = b.emit("aten::unflatten", "int", t, v, b.int(0), b.ints(sizes...))
+	}
+	return b.mark(vs...)
+}
+
+// appended is the operator on the operands as they are now, whose results nothing is said of but their element types.
+func (b *batched) appended() []*ssa.Value {
+	types := make([]ssa.Type, len(b.schema.Returns))
+	for i := range types {
+		if ssa.AsTensor(b.schema.Returns[i].Type) == nil || i >= len(b.outputs) || b.outputs[i].tag != tagTensor {
+			b.refuse()
+		}
+		types[i] = ssa.Unranked(ssa.AsTensor(b.im.tensorType(b.sc.g, b.outputs[i].s)).DType)
+	}
+	o := b.sc.b.Append(b.k, b.sc.at, b.operands, types...)
+	o.Schema = b.schema
+	return slices.Clone(o.Results)
+}
+
+// convolution has a group for each element of a batch where the weights are batched too.
+func convolution(rank int) func(b *batched) []*ssa.Value {
+	return func(b *batched) []*ssa.Value {
+		w, bias, groups := b.operands[1], b.operands[2], b.arg("groups")
+		if len(b.at(w)) == 0 && len(b.at(bias)) == 0 {
+			return folded(rank)(b)
+		}
+		x := b.operands[0]
+		d := b.operands[groups].Def()
+		if b.rank(x) != rank || d == nil || d.Kind != "prim::Constant" || len(b.levels) != 1 {
+			b.refuse()
+		}
+		lit, _ := d.Attr("value")
+		// (B, N, C, ...) to (N, B*C, ...), and of the weights (B, O, C, ...) to (B*O, C, ...)
+		x = b.emit("aten::movedim", "int", ssa.Unranked(b.dtype(x)), b.full(x, rank), b.int(0), b.int(1))
+		b.operands[0] = b.emit("aten::flatten", "using_ints", ssa.Unranked(b.dtype(x)), x, b.int(1), b.int(2))
+		b.operands[1] = b.fold(w, false)
+		if !isNone(bias) {
+			b.operands[2] = b.fold(bias, false)
+		}
+		size := b.batchSizes()[0]
+		if n := lit.Int(); n != 1 {
+			size = b.im.emit(b.sc, b.sc.b, "aten::mul", "int", ssa.IntType, size, b.int(n))
+		}
+		b.operands[groups] = size
+		y := b.appended()[0]
+		y = b.emit("aten::unflatten", "int", ssa.Unranked(b.dtype(y)), y, b.int(1), b.ints(append(b.batchSizes(), b.int(-1))...))
+		return b.mark(b.emit("aten::movedim", "int", b.resultType(), y, b.int(1), b.int(0)))
+	}
+}
+
+// embedding looks up rows of a table; of a batch of tables, each in its own.
+func embedding(b *batched) []*ssa.Value {
+	if len(b.at(b.operands[0])) == 0 {
+		return b.same()
+	}
+	b.k, b.schema = "aten::index", aten.Schema("aten::index", "Tensor")
+	b.operands = []*ssa.Value{b.operands[0], b.im.list(b.sc, b.operands[1:2], &ssa.OptionalType{Elem: ssa.AnyTensor})}
+	return indexed(b)
+}
+
+// added is beta*c + alpha*(x @ y).
+func added(b *batched) []*ssa.Value {
+	c, beta, alpha := b.operands[0], b.operands[b.arg("beta")], b.operands[b.arg("alpha")]
+	t := b.resultType()
+	p := b.mark(b.product(b.operands[1], b.operands[2], t))[0]
+	if len(b.at(c)) > 0 {
+		c = b.align(c, b.rank(p))
+	}
+	p = b.emit("aten::mul", "Scalar", t, p, alpha)
+	c = b.emit("aten::mul", "Scalar", ssa.Unranked(b.dtype(c)), c, beta)
+	return b.mark(b.emit("aten::add", "Tensor", t, p, c, b.int(1)))
+}
+
+// einsum has a letter more for each level.
+func einsum(b *batched) []*ssa.Value {
+	d := b.operands[0].Def()
+	if d == nil || d.Kind != "prim::Constant" {
+		b.refuse()
+	}
+	lit, _ := d.Attr("value")
+	in, out, explicit := strings.Cut(strings.ReplaceAll(lit.Str(), " ", ""), "->")
+	terms, vs := strings.Split(in, ","), b.members(1)
+	if !explicit || len(terms) != len(vs) {
+		b.refuse()
+	}
+	letters := map[int64]string{}
+	next := 'A'
+	for _, l := range b.levels {
+		for strings.ContainsRune(lit.Str(), next) {
+			next++
+		}
+		if next > 'Z' {
+			b.refuse()
+		}
+		letters[l] = string(next)
+		next++
+	}
+	spell := func(at []int64) (s string) {
+		for _, l := range at {
+			s += letters[l]
+		}
+		return s
+	}
+	for i, v := range vs {
+		terms[i] = spell(b.at(v)) + terms[i]
+	}
+	b.operands[0] = b.im.constant(ssa.Str(strings.Join(terms, ",") + "->" + spell(b.levels) + out))
+	return b.same()
+}
+
+// whole gives all tensors all batch dimensions, and the same rank.
+func whole(b *batched) []*ssa.Value {
+	rank := 0
+	for _, v := range b.operands {
+		if ssa.AsTensor(v.Type) != nil {
+			rank = max(rank, b.rank(v))
+		}
+	}
+	for i, v := range b.operands {
+		if ssa.AsTensor(v.Type) != nil {
+			b.operands[i] = b.full(v, rank)
+		}
+	}
+	return b.same()
+}
+
+// inference is a batch_norm by stored statistics, (x - mean) / sqrt(var + eps) * weight + bias where these are batched too. In training each
+// element of the batch would have statistics of its own.
+func inference(b *batched) []*ssa.Value {
+	d := b.operands[b.arg("training")].Def()
+	if d == nil || d.Kind != "prim::Constant" {
+		b.refuse()
+	}
+	if lit, _ := d.Attr("value"); lit.Bool() {
+		b.refuse()
+	}
+	x, t := b.operands[0], b.resultType()
+	batched, rank := false, b.rank(x)
+	for _, v := range b.operands[1:5] {
+		batched = batched || len(b.at(v)) > 0
+	}
+	if !batched {
+		return folded(0)(b)
+	}
+	if rank < 2 || isNone(b.operands[3]) || isNone(b.operands[4]) {
+		b.refuse()
+	}
+	loose := ssa.Unranked(b.dtype(x))
+	channels := func(v *ssa.Value) *ssa.Value { // (B..., C) to (B..., 1, C, 1, ...)
+		v = b.align(v, 1)
+		v = b.emit("aten::unsqueeze", "", loose, v, b.int(int64(len(b.levels))))
+		for range rank - 2 {
+			v = b.emit("aten::unsqueeze", "", loose, v, b.int(-1))
+		}
+		return v
+	}
+	one := b.int(1)
+	root := b.emit("aten::rsqrt", "", loose, b.emit("aten::add", "Scalar", loose, channels(b.operands[4]), b.operands[b.arg("eps")], one))
+	y := b.emit("aten::sub", "Tensor", loose, b.align(x, rank), channels(b.operands[3]), one)
+	y = b.emit("aten::mul", "Tensor", t, y, root)
+	if w := b.operands[1]; !isNone(w) {
+		y = b.emit("aten::mul", "Tensor", t, y, channels(w))
+	}
+	if c := b.operands[2]; !isNone(c) {
+		y = b.emit("aten::add", "Tensor", t, y, channels(c), one)
+	}
+	return b.mark(y)
+}
+
+// normalized is a layer_norm or rms_norm, whose batched weight and bias come behind it.
+func normalized(b *batched) []*ssa.Value {
+	rank, t := b.rank(b.operands[0]), b.resultType()
+	b.operands[0] = b.align(b.operands[0], rank)
+	weight, bias := b.arg("weight"), b.arg("bias")
+	if len(b.at(b.operands[weight])) == 0 && (bias < 0 || len(b.at(b.operands[bias])) == 0) {
+		return b.same()
+	}
+	after := [2]*ssa.Value{}
+	for i, a := range [2]int{weight, bias} {
+		if a < 0 || isNone(b.operands[a]) {
+			continue
+		}
+		if after[i] = b.operands[a]; len(b.at(after[i])) > 0 {
+			after[i] = b.align(after[i], rank)
+		}
+		b.operands[a] = b.im.constant(ssa.None)
+	}
+	y := b.emit(b.k, "", t, b.operands...)
+	if after[0] != nil {
+		y = b.emit("aten::mul", "Tensor", t, y, after[0])
+	}
+	if after[1] != nil {
+		y = b.emit("aten::add", "Tensor", t, y, after[1], b.int(1))
+	}
+	return b.mark(y)
+}
+
+// padded is pad by a constant, which takes any rank.
+func padded(b *batched) []*ssa.Value {
+	d := b.operands[b.arg("mode")].Def()
+	if d == nil || d.Kind != "prim::Constant" {
+		b.refuse()
+	}
+	if lit, _ := d.Attr("value"); lit.Str() != "constant" {
+		b.refuse()
+	}
+	return trailing(b)
+}
+
 // trailing are operators that keep to the last dimensions of their first tensor, or to none.
 func trailing(b *batched) []*ssa.Value {
 	b.onlySelf()
@@ -644,10 +889,10 @@ func init() {
 	set(pointwise, `add sub rsub mul div pow neg abs exp log log2 log10 log1p expm1 sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan atan2
 		sigmoid relu relu6 gelu silu mish elu celu selu leaky_relu softplus softsign hardtanh hardsigmoid hardswish log_sigmoid erf erfc square sign floor ceil round trunc frac
 		clamp clamp_min clamp_max clip maximum minimum fmax fmin remainder fmod floor_divide true_divide where lerp addcmul addcdiv
-		eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not __and__ __or__ isnan isinf isfinite
+		eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not __and__ __or__ isnan isinf isfinite masked_fill
 		add_ sub_ mul_ div_ relu_ clamp_ neg_ exp_ sigmoid_ tanh_`)
-	set(alongDims(0), `softmax log_softmax cumsum cumprod logcumsumexp select slice narrow transpose swapaxes flip unbind split split_with_sizes chunk sort argsort topk
-		flatten logsumexp size glu`)
+	set(alongDims(0), `softmax log_softmax cumsum cumprod logcumsumexp select slice narrow transpose swapaxes flip unbind split split_with_sizes chunk movedim sort argsort topk
+		flatten unflatten logsumexp size glu roll index_select repeat_interleave`)
 	set(alongDims(1), "unsqueeze")
 	set(reduction("dim_IntList"), "sum")
 	set(reduction("dim"), "mean any all")
@@ -661,8 +906,20 @@ func init() {
 	set(joined(0), "cat concat")
 	set(joined(1), "stack")
 	set(products, "matmul mm bmm mv dot")
+	set(added, "addmm baddbmm addmv")
+	set(einsum, "einsum")
+	for n, d := range []string{"1d", "2d", "3d"} {
+		set(convolution(n+3), "conv"+d)
+		set(folded(n+3), "conv_transpose"+d+" max_pool"+d+" max_pool"+d+"_with_indices avg_pool"+d+" adaptive_avg_pool"+d+" adaptive_max_pool"+d)
+	}
+	set(inference, "batch_norm")
+	set(folded(0), "group_norm instance_norm upsample_nearest2d upsample_bilinear2d upsample_bicubic2d")
+	set(embedding, "embedding")
+	set(whole, "scaled_dot_product_attention cdist")
+	set(padded, "pad")
 	set(linear, "linear")
 	set(indexed, "index")
 	set(gathered, "gather")
-	set(trailing, "layer_norm clone contiguous detach alias to type_as zeros_like ones_like full_like dropout nan_to_num")
+	set(normalized, "layer_norm rms_norm")
+	set(trailing, "triu tril one_hot pixel_shuffle pixel_unshuffle clone contiguous detach alias to type_as zeros_like ones_like full_like dropout nan_to_num")
 }

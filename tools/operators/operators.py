@@ -175,6 +175,12 @@ def programs():
     yield "vmap_index", "torch.vmap(lambda a, b: (a[b.unsqueeze(0)], z[b], torch.gather(a, 1, b.reshape(1, 1))))(x, y)", (r(2, 4, 5), ints(0, 2), r(3, 4)), "program"
     yield "vmap_made", "torch.vmap(lambda i: (i.new_ones(()), i.new_zeros((2,)) + i[:2], i.new_full((1, 2), 1.5)))(x)", (r(2, 4),), "program"
     yield "vmap_nested", "torch.vmap(lambda i: torch.vmap(lambda j: i >= j)(x))(x)", (ints(0, 1, 2, 3),), "program"
+    f = "torch.nn.functional"
+    yield "vmap_conv", f"torch.vmap(lambda a: ({f}.conv2d(a, y, stride=2), {f}.max_pool2d(a, 2), {f}.group_norm(a, 3), {f}.batch_norm(a, z, z * z)))(x), torch.vmap(lambda a: {f}.conv2d(a, y))(x[:, 0])", (r(2, 2, 3, 6, 6), r(4, 3, 3, 3), r(3)), "program"
+    yield "vmap_ensemble", f"torch.vmap(lambda w, b, g: {f}.layer_norm({f}.batch_norm({f}.conv2d(x, w, b, groups=2), b, g * g, g, b), (4, 4), g.mean() * w[0, 0, 0, 0] + x[0, 0, :4, :4], None))(y, z, v)", (r(2, 4, 6, 6), r(3, 4, 2, 3, 3), r(3, 4), r(3, 4)), "program"
+    yield "vmap_products", "torch.vmap(lambda a, b: (torch.addmm(z, a, b, beta=0.5, alpha=2), torch.einsum('ij,jk->ki', a, b), a.masked_fill(a > 0, 2.0), torch.triu(a)))(x, y)", (r(3, 2, 4), r(3, 4, 5), r(5)), "program"
+    yield "vmap_attention", f"torch.vmap(lambda a, b: {f}.scaled_dot_product_attention(a, b, b, attn_mask=z))(x, y), torch.vmap(lambda a: torch.cdist(a, y[0, 0]))(x[:, 0])", (r(2, 3, 4, 8), r(2, 3, 5, 8), r(4, 5)), "program"
+    yield "vmap_tables", f"torch.vmap(lambda w, i: ({f}.embedding(i, w), {f}.embedding(i, z), {f}.one_hot(i, 4)))(x, y)", (r(2, 4, 3), ints(0, 3, 1, 2).reshape(2, 2), r(4, 2)), "program"
     # torch.associative_scan, which stays an operator where it is told that the function works on elements
     scan = "torch._higher_order_ops.associative_scan.associative_scan"
     yield "associative_scan", f"{scan}(lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (x, y), 1, reverse=True, combine_mode='pointwise')", (X, Y), "program"
