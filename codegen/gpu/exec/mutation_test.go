@@ -117,6 +117,7 @@ func TestMutations(t *testing.T) {
 		{op: "Softmax", in: []*tensor.Tensor{f(1, 3, 1500)}},
 		{op: "LayerNormalization", in: []*tensor.Tensor{f(1, 3, 1100), f(2, 1100), f(3, 1100)}},
 		{op: "MatMul", in: []*tensor.Tensor{f(1, 67, 35), f(2, 35, 70)}},
+		{op: "MatMul", in: []*tensor.Tensor{f(1, 1540, 20), f(2, 20, 150)}, dynamic: true}, // the largest tiles, two stripes
 		{op: "Gemm", in: []*tensor.Tensor{f(1, 3, 70), f(2, 11, 70), f(3, 11)}, attrs: []ssa.Attr{number("transB", 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 3, 9, 11), f(2, 70, 3, 3, 3), f(3, 70)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 6, 9, 11), f(2, 6, 1, 3, 3)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1), number("group", 6)}},
@@ -136,7 +137,7 @@ func TestMutations(t *testing.T) {
 		{op: "Mod", in: []*tensor.Tensor{f(1, 515), f(2, 515)}, attrs: []ssa.Attr{number("fmod", 1)}},
 	} {
 		m, args := n.module(t)
-		p, err := plan.New(m, fuse.None)
+		p, err := plan.NewFor(m, fuse.None, guesses)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,7 @@ func TestMutations(t *testing.T) {
 		for k := range p.Kernels {
 			for i := range len(sites(p.Kernels[k].Kernel)) {
 				// kernels are changed in place: each fault needs a new plan
-				p, err := plan.New(m, fuse.None)
+				p, err := plan.NewFor(m, fuse.None, guesses)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -27,7 +27,11 @@ func (k *Kernel) String() string { return k.text(k.Name) }
 
 func (k *Kernel) text(name string) string {
 	p := printer{names: map[*Node]string{}}
-	fmt.Fprintf(&p.b, "kernel %s threads=%d\n", name, k.Threads)
+	fmt.Fprintf(&p.b, "kernel %s threads=%d", name, k.Threads)
+	if k.Resident > 0 {
+		fmt.Fprintf(&p.b, " resident=%d", k.Resident)
+	}
+	p.b.WriteByte('\n')
 	for i, a := range k.Params {
 		if a.Mem != nil {
 			access := "reads"
@@ -96,6 +100,9 @@ func (p *printer) block(c *Block, depth int) {
 			if v.Width > 1 {
 				fmt.Fprintf(&p.b, " x%d", v.Width)
 			}
+		}
+		if v.Op == Mma {
+			fmt.Fprintf(&p.b, ".%s", Format(v.Int))
 		}
 		if v.Op == Shuffle {
 			fmt.Fprintf(&p.b, " ^%d", v.Int)
