@@ -4,7 +4,7 @@
 //	loop       element by element, views, gathers, Pad, ...    1 or 4 elements of the result
 //	reduce     ReduceSum, ..., ArgMax, GlobalAveragePool        a row, alone or in a team of 32 or 256
 //	row        Softmax, LayerNormalization, ...                 the same
-//	gemm       MatMul, Gemm                                     8x8 of a tile of 128x128, or 4x4 of 64x64; a team for each element of thin ones
+//	gemm       MatMul, Gemm                                     8x8 of a tile of 128x128, or 4x4 of 64x64, or tensor cores; a team for each element of thin ones
 //	conv       Conv, ConvTranspose                              the same, with a gathered operand
 //	pool       MaxPool, AveragePool, LpPool                     1 element of the result
 //	transpose  Transpose that moves the last axis               through a tile of 32x33 in shared memory

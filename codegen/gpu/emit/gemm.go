@@ -15,6 +15,8 @@ type product struct {
 	a, b func(c *body) value
 	// aAlongK and bAlongK say that the neighbour in memory is the next one along k, else along m or n.
 	aAlongK, bAlongK bool
+	// factors is the format of the elements if tensor cores can multiply them, else nil.
+	factors *kir.Format
 	// done stores a result.
 	done func(c *body, sum value)
 }
@@ -71,7 +73,7 @@ const stripe = 12
 
 // place gives the tile of a block: stripe after stripe, column after column of a stripe, each second stripe backwards, so that it begins with the
 // columns of the right operand that the one before has read last.
-func (c *body) place(block, tilesM, tilesN value) (row, col value) {
+func (c *body) place(block, tilesM, tilesN value, stripe int64) (row, col value) {
 	b := c.b
 	height := b.I32(stripe)
 	if tilesM.Op == kir.Const && tilesM.Int <= stripe {
@@ -103,9 +105,12 @@ const thin = 8
 const thinResults = 256
 
 func (w *writer) product(p *product) {
-	if w.atMost(p.m, thin) || w.atMost(p.n, thin) && w.atMost(p.m.Mul(p.n), thinResults) {
+	switch {
+	case w.atMost(p.m, thin) || w.atMost(p.n, thin) && w.atMost(p.m.Mul(p.n), thinResults):
 		w.thinProduct(p)
-	} else {
+	case w.onMatrices(p):
+		w.matrixProduct(p)
+	default:
 		w.tiledProduct(p)
 	}
 	w.out[len(w.out)-1].Work = p.batch.Mul(p.m).Mul(p.n).Mul(p.k).Mul(sym.Const(2))
@@ -161,23 +166,7 @@ func (w *writer) tiledProduct(p *product) {
 	as, bs := b.SharedMem("a", p.t, int(tileK*pitchA)), b.SharedMem("b", p.t, int(tileK*pitchB))
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, t.m), ceilDiv(p.n, t.n)
-	block := b.BlockIndex(0)
-	c.dims[dimBatch] = b.I32(0)
-	if !p.batch.Is(1) {
-		all := b.Size(tilesM.Mul(tilesN))
-		c.dims[dimBatch] = b.UDiv(block, all)
-		block = b.URem(block, all)
-	}
-	tileRow, tileCol := c.place(block, b.Size(tilesM), b.Size(tilesN))
-	m0, n0 := b.Mul(tileRow, b.I32(t.m)), b.Mul(tileCol, b.I32(t.n))
-	// clamp keeps a coordinate in range; ok is what is left to check, nil if nothing is.
-	clamp := func(at value, n sym.Expr, tile int64) (in, ok value) {
-		if _, whole := n.Divide(sym.Const(tile)); whole {
-			return at, nil
-		}
-		ok = b.Lt(at, b.Size(n))
-		return b.Select(ok, at, b.I32(0)), ok
-	}
+	m0, n0 := c.tileOf(p, tilesM, tilesN, t, stripe)
 	fill := func(mem *kir.Mem, first value, dim int, size sym.Expr, side, pitch int64, k0 value, alongK bool, load func(*body) value) {
 		kk0, mm0 := b.UDiv(thread, b.I32(side)), b.URem(thread, b.I32(side))
 		stepK, stepM := tileThreads/side, int64(0)
@@ -191,8 +180,8 @@ func (w *writer) tiledProduct(p *product) {
 			kk, mm := b.Add(kk0, b.I32(j*stepK)), b.Add(mm0, b.I32(j*stepM))
 			c.forget()
 			// beyond the last row or column anything will do: it ends up in results that are not stored
-			c.dims[dim], _ = clamp(b.Add(first, mm), size, side)
-			at, ok := clamp(b.Add(k0, kk), p.k, tileK)
+			c.dims[dim], _ = c.clampTo(b.Add(first, mm), size, side)
+			at, ok := c.clampTo(b.Add(k0, kk), p.k, tileK)
 			c.dims[dimK] = at
 			v := load(c)
 			if ok != nil {
@@ -234,19 +223,12 @@ func (w *writer) tiledProduct(p *product) {
 		b.Barrier()
 		return acc
 	})
-	within := func(at value, n sym.Expr, tile int64, f func()) {
-		if _, whole := n.Divide(sym.Const(tile)); whole {
-			f()
-		} else {
-			b.When(b.Lt(at, b.Size(n)), f)
-		}
-	}
 	for i := range t.rows {
 		m := b.Add(b.Add(m0, row), b.I32(rowOf(i)))
-		within(m, p.m, t.m, func() {
+		c.within(m, p.m, t.m, func() {
 			for j := range t.cols {
 				n := b.Add(b.Add(n0, col), b.I32(colOf(j)))
-				within(n, p.n, t.n, func() {
+				c.within(n, p.n, t.n, func() {
 					c.forget()
 					c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
 					p.done(c, sums[i*t.cols+j])
@@ -255,6 +237,29 @@ func (w *writer) tiledProduct(p *product) {
 		})
 	}
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
+}
+
+// within runs f where a coordinate is below n; tiles of this size may reach beyond.
+func (c *body) within(at value, n sym.Expr, tile int64, f func()) {
+	if _, whole := n.Divide(sym.Const(tile)); whole {
+		f()
+	} else {
+		c.b.When(c.b.Lt(at, c.b.Size(n)), f)
+	}
+}
+
+// tileOf gives the first row and column of the tile of this block, and sets the coordinate of its batch.
+func (c *body) tileOf(p *product, tilesM, tilesN sym.Expr, t tile, stripe int64) (m0, n0 value) {
+	b := c.b
+	block := b.BlockIndex(0)
+	c.dims[dimBatch] = b.I32(0)
+	if !p.batch.Is(1) {
+		all := b.Size(tilesM.Mul(tilesN))
+		c.dims[dimBatch] = b.UDiv(block, all)
+		block = b.URem(block, all)
+	}
+	row, col := c.place(block, b.Size(tilesM), b.Size(tilesN), stripe)
+	return b.Mul(row, b.I32(t.m)), b.Mul(col, b.I32(t.n))
 }
 
 // productType is the type that products of a type of elements are summed in.
@@ -287,7 +292,7 @@ func emitMatMul(w *writer) {
 		batch = batch[:len(batch)-1]
 	}
 	m, k, n := sx[len(sx)-2], sx[len(sx)-1], sy[len(sy)-1]
-	p := &product{batch: index.Prod(batch), m: m, n: n, k: k, t: productType(x)}
+	p := &product{batch: index.Prod(batch), m: m, n: n, k: k, t: productType(x), factors: sixteen(x, y)}
 	matrices := batch // the axes that number them
 	if len(sy) == 2 && !rowVector {
 		// one matrix on the right: all rows at once
@@ -370,7 +375,7 @@ func emitGemm(w *writer) {
 	x, y, z := w.in(0), w.in(1), w.in(2)
 	out := shapeOf(w.o.Results[0])
 	ta, tb := w.int("transA") != 0, w.int("transB") != 0
-	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], t: productType(x), aAlongK: !ta, bAlongK: tb}
+	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], t: productType(x), aAlongK: !ta, bAlongK: tb, factors: sixteen(x, y)}
 	if ta {
 		p.k = shapeOf(x)[0]
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -64,4 +65,49 @@ func TestLargeTiles(t *testing.T) {
 	} {
 		n.check(t)
 	}
+}
+
+// matrixNodes are products on tensor cores: whole and cut tiles, several of each, in all layouts, and read through a window.
+func matrixNodes() []node {
+	var out []node
+	for _, d := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
+		f := func(shape ...int64) *tensor.Tensor { return fill(d, shape, 1, false) }
+		out = append(out,
+			node{op: "MatMul", in: []*tensor.Tensor{f(256, 64), f(64, 128)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(130, 40), f(40, 68)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(131, 35), f(35, 67)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(2, 150, 50), f(2, 50, 290)}, dynamic: true},
+			node{op: "Gemm", in: []*tensor.Tensor{f(64, 256), f(128, 64), f(128)}, attrs: []ssa.Attr{number("transA", 1), number("transB", 1)}},
+			node{op: "Gemm", in: []*tensor.Tensor{f(70, 132), f(72, 70), f(72)}, attrs: []ssa.Attr{number("transA", 1), number("transB", 1)}},
+			node{op: "Conv", in: []*tensor.Tensor{f(2, 5, 9, 11), f(130, 5, 3, 3), f(130)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}})
+	}
+	return out
+}
+
+// Products on tensor cores are those of the interpreter, within the bound of the operator, and by all routes with the same bits.
+func TestMatrixProducts(t *testing.T) {
+	for _, n := range matrixNodes() {
+		if c := n.counts(t); c.MatrixFlops == 0 || c.Conflicts != 0 {
+			t.Errorf("%s of %v: %d operations of tensor cores, %d bank conflicts", n.op, n.in, c.MatrixFlops, c.Conflicts)
+		}
+		n.check(t)
+	}
+}
+
+// counts runs the node and gives what the simulator counts.
+func (n *node) counts(t *testing.T) (all sim.Counts) {
+	t.Helper()
+	m, args := n.module(t)
+	p, err := plan.NewFor(m, fuse.None, guesses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, report, err := exec.NewSession(p, &exec.Sim{Count: true}).Run(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range report.Steps {
+		all.Add(&s.Counts)
+	}
+	return all
 }

@@ -21,7 +21,7 @@ func shipped() []node {
 	of := func(d tensor.DType) func(shape ...int64) *tensor.Tensor {
 		return func(shape ...int64) *tensor.Tensor { return fill(d, shape, 1, false) }
 	}
-	f, h, g := of(tensor.Float32), of(tensor.Float16), of(tensor.Float64)
+	f, h, g, bf := of(tensor.Float32), of(tensor.Float16), of(tensor.Float64), of(tensor.BFloat16)
 	axis := []bool{false, true}
 	return []node{
 		{op: "Add", in: []*tensor.Tensor{f(512), f(512)}},
@@ -59,6 +59,10 @@ func shipped() []node {
 		{op: "MatMul", in: []*tensor.Tensor{f(2, 3, 100, 70), f(3, 70, 90)}, dynamic: true},
 		{op: "MatMul", in: []*tensor.Tensor{f(1536, 70), f(70, 1536)}}, // the largest tiles
 		{op: "MatMul", in: []*tensor.Tensor{f(1500, 70), f(70, 1500)}},
+		{op: "MatMul", in: []*tensor.Tensor{h(256, 64), h(64, 128)}}, // tensor cores
+		{op: "MatMul", in: []*tensor.Tensor{bf(256, 64), bf(64, 128)}},
+		{op: "MatMul", in: []*tensor.Tensor{bf(131, 35), bf(35, 67)}},
+		{op: "Conv", in: []*tensor.Tensor{h(1, 16, 20, 20), h(128, 16, 3, 3)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Gemm", in: []*tensor.Tensor{f(1, 300), f(100, 300), f(100)}, attrs: []ssa.Attr{number("transB", 1)}},
 		{op: "Gemm", in: []*tensor.Tensor{f(100, 30), f(30, 100), f(100)}},
 		{op: "Conv", in: []*tensor.Tensor{f(2, 16, 20, 20), f(64, 16, 3, 3), f(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},

@@ -266,6 +266,9 @@ func (b *Builder) Convert(op Op, x Value, to Type) Value {
 	if x.Type == to {
 		return x
 	}
+	if op == Round && x.Op == Widen && x.Args[0].Type == to || op == Bitcast && x.Op == Bitcast && x.Args[0].Type == to {
+		return x.Args[0]
+	}
 	if x.Op == Const && !x.Type.IsFloat() && !to.IsFloat() {
 		n := x.Int
 		if op == ZExt && x.Type != I1 {
@@ -274,6 +277,15 @@ func (b *Builder) Convert(op Op, x Value, to Type) Value {
 		return b.Int(to, n)
 	}
 	return b.pure(op, to, 0, x)
+}
+
+// Pack joins two values of 16 bits, the first one lower. It panics for values of other sizes.
+func (b *Builder) Pack(lo, hi Value) Value {
+	b.same(Pack, lo, hi)
+	if lo.Type.Size() != 2 {
+		panic(fmt.Sprintf("kir: %s: pack of %s", b.K.Name, lo.Type))
+	}
+	return b.pure(Pack, I32, 0, lo, hi)
 }
 
 // ThreadX is the number of the thread in its block.

@@ -85,6 +85,7 @@ const (
 	FToS    // float to signed integer, towards zero; the value must fit
 	FToU    // float to unsigned integer, towards zero; the value must fit
 	Bitcast // same size
+	Pack    // two values of 16 bits to an I32, the first one lower
 
 	// What follows has effects, or depends on them, and stays where it is built.
 
@@ -99,7 +100,7 @@ const (
 
 var opNames = [...]string{"const", "scalar", "result", "thread.x", "block.x", "block.y", "block.z", "add", "sub", "mul", "div", "rem", "udiv", "urem", "and", "or", "xor",
 	"shl", "lshr", "ashr", "eq", "ne", "lt", "le", "ult", "ule", "select", "fma", "sqrt", "floor", "ceil", "trunc", "rint", "abs", "sext", "zext", "narrow", "widen", "round",
-	"stof", "utof", "ftos", "ftou", "bitcast", "load", "store", "barrier", "shuffle", "mma", "for", "if"}
+	"stof", "utof", "ftos", "ftou", "bitcast", "pack", "load", "store", "barrier", "shuffle", "mma", "for", "if"}
 
 // String is the name of the operation.
 func (o Op) String() string { return opNames[o] }

@@ -354,6 +354,12 @@ func (l *lowering) operation(v *kir.Node) value.Value {
 		return b.NewFPToSI(args[0], elem(v.Type))
 	case kir.FToU:
 		return b.NewFPToUI(args[0], elem(v.Type))
+	case kir.Pack:
+		pair := value.Value(constant.NewUndef(types.NewVector(2, args[0].Type())))
+		for i, x := range args {
+			pair = b.NewInsertElement(pair, x, constant.NewInt(types.I32, int64(i)))
+		}
+		return b.NewBitCast(pair, types.I32)
 	case kir.Bitcast:
 		return b.NewBitCast(args[0], elem(v.Type))
 	}
