@@ -339,6 +339,7 @@ func (w *writer) finish(b *body, grid ...sym.Expr) *Launch {
 			l.Guards = append(l.Guards, n)
 		}
 	}
+	b.b.Prune()
 	b.b.K.Name = "k_" + w.class + "_" + b.b.K.Digest()
 	w.out = append(w.out, l)
 	return &w.out[len(w.out)-1]

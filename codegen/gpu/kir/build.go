@@ -3,6 +3,7 @@ package kir
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -508,4 +509,44 @@ func (b *Builder) foldInt(op Op, x, y Value) Value {
 		return b.Add(b.Mul(x.Args[0], y), b.Int(x.Type, x.Args[1].Int*n))
 	}
 	return nil
+}
+
+// Prune removes the operations whose values nobody uses, and which do nothing else. Nothing can be built afterwards.
+func (b *Builder) Prune() {
+	used := map[*Node]bool{}
+	var mark func(v *Node)
+	mark = func(v *Node) {
+		if used[v] {
+			return
+		}
+		used[v] = true
+		for _, a := range v.Args {
+			mark(a)
+		}
+	}
+	var effects func(c *Block)
+	effects = func(c *Block) {
+		for _, v := range c.Nodes {
+			if v.Op > Pack {
+				mark(v)
+			}
+			for _, in := range v.Blocks {
+				for _, r := range in.Results {
+					mark(r)
+				}
+				effects(in)
+			}
+		}
+	}
+	effects(b.K.Body)
+	var sweep func(c *Block)
+	sweep = func(c *Block) {
+		c.Nodes = slices.DeleteFunc(c.Nodes, func(v *Node) bool { return !used[v] })
+		for _, v := range c.Nodes {
+			for _, in := range v.Blocks {
+				sweep(in)
+			}
+		}
+	}
+	sweep(b.K.Body)
 }

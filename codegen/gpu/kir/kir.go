@@ -87,7 +87,7 @@ const (
 	Bitcast // same size
 	Pack    // two values of 16 bits to an I32, the first one lower
 
-	// What follows has effects, or depends on them, and stays where it is built.
+	// What follows has effects, or depends on them, and stays where it is built. Pack is the last one without: see Prune.
 
 	Load    // Mem[Args[0] ... +Width-1]
 	Store   // Mem[Args[0] ... ] = Args[1:]
