@@ -2,7 +2,7 @@
 //
 // The printer covers the subset of LLVM IR that kernels use: one function per module, typed pointers to global, shared and
 // local memory, integers of 1 to 64 bits, half, float and double, vectors in loads and stores, and the intrinsics for
-// special registers, barriers, shuffles and rounding. What it does not know is an error that names the instruction. Each
+// special registers, barriers, shuffles, rounding and tensor cores. What it does not know is an error that names the instruction. Each
 // value gets a virtual register, phis become moves on the edges, and no multiplication is contracted with an addition.
 package ptx
 
