@@ -109,7 +109,7 @@ func (l *line) classes() string {
 		}
 		return fmt.Sprintf("%.0f", 100*float64(sum)/float64(max(all, 1)))
 	}
-	return fmt.Sprintf("%s, %s, %s, %s %%", part(sim.Integer), part(sim.Float, sim.Fma), part(sim.GlobalMemory, sim.SharedMemory), part(sim.Warp, sim.Other))
+	return fmt.Sprintf("%s, %s, %s, %s %%", part(sim.Integer), part(sim.Float, sim.Fma, sim.Matrix), part(sim.GlobalMemory, sim.SharedMemory), part(sim.Warp, sim.Other))
 }
 
 func (l *line) verdicts() string {

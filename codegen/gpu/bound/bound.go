@@ -201,6 +201,14 @@ func Tolerance(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want
 	return func(at int) float64 { return ulp*ULP(wide, max(math.Abs(y[at]), top)) + half(at) }, nil
 }
 
+// Mma is how far a sum of k products by tensor cores may be from the exact one, if the products' magnitudes add up to sum. The PTX ISA leaves order and rounding
+// open. Devices were found to take 4 to 16 products and the sum so far at a time, to align them with the greatest one, and to cut what is beyond 24
+// bits, of the addends and of what they give (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science
+// 2021): of 4 products, 5 addends and a sum lose less than 2^-23 of the greatest each. It is not part of Tolerance, which holds for the simulator.
+func Mma(k int64, sum float64) float64 {
+	return 6 * float64((k+3)/4) * 0x1p-23 * sum
+}
+
 // reduction is the attribute of that name.
 func reduction(attrs []ssa.Attr) string {
 	for _, a := range attrs {

@@ -76,7 +76,7 @@ type On struct {
 	// L2 are the bytes that the SMs ask the L2 cache for, and Memory those that go to memory and from there.
 	L2     int64 `json:"l2_bytes"`
 	Memory int64 `json:"memory_bytes"`
-	// Seconds is the time by the roofline, the longer one of Memory by the bandwidth and the operations by their peak, and the launch itself.
+	// Seconds is the time by the roofline, the longest one of Memory by the bandwidth and the operations by their peaks, of tensor cores and others, and the launch itself.
 	Seconds float64 `json:"seconds"`
 }
 
@@ -244,7 +244,8 @@ func (m *measure) launch() (*Launch, error) {
 	}
 	for i := range l.On {
 		on := &l.On[i]
-		on.Seconds = max(float64(on.Memory)/on.Machine.Bandwidth, float64(l.Counts.Flops)/peak(on.Machine)) + on.Machine.Launch
+		matrix := l.Counts.MatrixFlops
+		on.Seconds = max(float64(on.Memory)/on.Machine.Bandwidth, float64(l.Counts.Flops-matrix)/peak(on.Machine), float64(matrix)/on.Machine.F16) + on.Machine.Launch
 	}
 	return l, nil
 }
@@ -297,7 +298,7 @@ func times(n, all, part int64) int64 {
 }
 
 func scale(c sim.Counts, all, part int64) sim.Counts {
-	for _, p := range []*int64{&c.Read, &c.Written, &c.Sectors, &c.LeastSectors, &c.Wavefronts, &c.Conflicts, &c.Flops} {
+	for _, p := range []*int64{&c.Read, &c.Written, &c.Sectors, &c.LeastSectors, &c.Wavefronts, &c.Conflicts, &c.Flops, &c.MatrixFlops} {
 		*p = times(*p, all, part)
 	}
 	for i := range c.Instructions {

@@ -19,6 +19,8 @@ type Machine struct {
 	L2, L1 int64
 	// F32 and F64 are the floating-point operations a second without tensor cores, a fused multiply-add being two.
 	F32, F64 float64
+	// F16 is what tensor cores do of float16 and bfloat16 with sums of float32, without sparsity.
+	F16 float64
 	// Launch is what a kernel costs besides its own time, in seconds, where launches follow each other.
 	Launch float64
 
@@ -91,7 +93,7 @@ func readMachines(text string) ([]*Machine, error) {
 }
 
 func (m *Machine) reals() map[string]*float64 {
-	return map[string]*float64{"bandwidth": &m.Bandwidth, "f32": &m.F32, "f64": &m.F64, "launch": &m.Launch}
+	return map[string]*float64{"bandwidth": &m.Bandwidth, "f32": &m.F32, "f64": &m.F64, "f16": &m.F16, "launch": &m.Launch}
 }
 
 func (m *Machine) wholes() map[string]*int64 {

@@ -29,6 +29,7 @@ type body struct {
 	vectors     map[*kir.Mem][]kir.Value
 	scattered   bool // some read is neither at coordinate 0 nor the same for all
 	atFlat      bool // some read is at coordinate 0
+	run         *run // neighbours that a tile is filled with
 	guarded     bool // inside of a condition, where nothing is read for other lanes
 }
 
@@ -153,6 +154,11 @@ func (c *body) load(v *ssa.Value, at index.Expr) kir.Value {
 		}
 	} else if at.Uses(0) {
 		c.scattered = true
+	}
+	if c.run != nil && !c.guarded {
+		if x := c.run.vector(c, m, at); x != nil {
+			return fromMem(c.b, dtype(v), x)
+		}
 	}
 	return fromMem(c.b, dtype(v), c.b.Load(m, c.lower(at)))
 }

@@ -4,7 +4,7 @@
 //	loop       element by element, views, gathers, Pad, ...    1 or 4 elements of the result
 //	reduce     ReduceSum, ..., ArgMax, GlobalAveragePool        a row, alone or in a team of 32 to 1024
 //	row        Softmax, LayerNormalization, ...                 the same
-//	gemm       MatMul, Gemm                                     4x4 of a tile of 64x64; a team for each element of thin ones
+//	gemm       MatMul, Gemm                                     8x8 of a tile of 128x128, or 4x4 of 64x64, or tensor cores; a team for each element of thin ones
 //	attention  Attention                                        4x4 scores of a tile of 64 queries and 64 keys
 //	conv       Conv, ConvTranspose                              the same, with a gathered operand
 //	pool       MaxPool, AveragePool, LpPool                     1 element of the result
@@ -377,6 +377,7 @@ func (w *writer) finish(b *body, grid ...sym.Expr) *Launch {
 			l.Guards = append(l.Guards, n)
 		}
 	}
+	b.b.Prune()
 	b.b.K.Name = "k_" + w.class + "_" + b.b.K.Digest()
 	w.out = append(w.out, l)
 	return &w.out[len(w.out)-1]

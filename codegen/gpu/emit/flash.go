@@ -540,3 +540,11 @@ func (w *writer) combine(p *flash, f *flashParts, splits int64) {
 	})
 	w.finish(c, ceilDiv(size, loopThreads))
 }
+
+// neighbours reads 1 or 4 neighbours from shared memory.
+func (c *body) neighbours(m *kir.Mem, at value, n int64) []value {
+	if n == 1 || m.Elem.Size() <= 4 {
+		return c.b.LoadVec(m, at, int(n))
+	}
+	return append(c.b.LoadVec(m, at, 2), c.b.LoadVec(m, c.b.Add(at, c.b.I32(2)), 2)...)
+}

@@ -15,6 +15,8 @@ type product struct {
 	a, b func(c *body) value
 	// aAlongK and bAlongK say that the neighbour in memory is the next one along k, else along m or n.
 	aAlongK, bAlongK bool
+	// factors is the format of the elements if tensor cores can multiply them, else nil.
+	factors *kir.Format
 	// done stores a result.
 	done func(c *body, sum value)
 }
@@ -35,15 +37,56 @@ const (
 	tileThreads = 256
 )
 
-// tileFor chooses the tile: square, unless one side is so short that most of it would be empty.
+// manyTiles is how many of the largest tiles there must be for them to be used: with fewer, a large GPU would have nothing to do for a part of its SMs.
+const manyTiles = 128
+
+// tileFor chooses the tile: square, unless one side is so short that most of it would be empty. The larger a tile is, the less often the operands
+// are read, and the more arithmetic there is for each load from shared memory.
 func (w *writer) tileFor(p *product) tile {
+	large := tile{128, 128, 8, 8}
 	switch {
 	case w.atMost(p.n, 32):
 		return tile{64, 16, 4, 1}
 	case w.atMost(p.m, 32):
 		return tile{16, 64, 1, 4}
+	case p.t == kir.F32 && w.fills(p, large):
+		return large
 	}
 	return tile{64, 64, 4, 4}
+}
+
+// fills reports that a product is known or likely to have many tiles, of which at most an eighth is empty.
+func (w *writer) fills(p *product, t tile) bool {
+	batch, ok0 := w.guess(p.batch)
+	m, ok1 := w.guess(p.m)
+	n, ok2 := w.guess(p.n)
+	if !ok0 || !ok1 || !ok2 {
+		return false
+	}
+	tiles := batch * ((m + t.m - 1) / t.m) * ((n + t.n - 1) / t.n)
+	return tiles >= manyTiles && batch*m*n*8 >= tiles*t.m*t.n*7
+}
+
+// stripe is how many rows of tiles are computed together. Blocks that run at the same time then have a part of the result that is about as high as it is
+// wide, for which they read the least of both operands.
+const stripe = 12
+
+// place gives the tile of a block: stripe after stripe, column after column of a stripe, each second stripe backwards, so that it begins with the
+// columns of the right operand that the one before has read last.
+func (c *body) place(block, tilesM, tilesN value, stripe int64) (row, col value) {
+	b := c.b
+	height := b.I32(stripe)
+	if tilesM.Op == kir.Const && tilesM.Int <= stripe {
+		return b.URem(block, tilesM), b.UDiv(block, tilesM)
+	}
+	number, in := b.UDiv(block, b.Mul(height, tilesN)), b.URem(block, b.Mul(height, tilesN))
+	first := b.Mul(number, height)
+	if rest := b.Sub(tilesM, first); tilesM.Op != kir.Const || tilesM.Int%stripe != 0 {
+		height = b.Select(b.Lt(rest, height), rest, height)
+	}
+	row, col = b.Add(first, b.URem(in, height)), b.UDiv(in, height)
+	back := b.Sub(b.Sub(tilesN, b.I32(1)), col)
+	return row, b.Select(b.Eq(b.And(number, b.I32(1)), b.I32(0)), col, back)
 }
 
 // pitch is the distance of the rows of a tile in shared memory, a multiple of what a vector holds. A warp stores neighbours of a row, or 8 rows
@@ -62,9 +105,12 @@ const thin = 8
 const thinResults = 256
 
 func (w *writer) product(p *product) {
-	if w.atMost(p.m, thin) || w.atMost(p.n, thin) && w.atMost(p.m.Mul(p.n), thinResults) {
+	switch {
+	case w.atMost(p.m, thin) || w.atMost(p.n, thin) && w.atMost(p.m.Mul(p.n), thinResults):
 		w.thinProduct(p)
-	} else {
+	case w.onMatrices(p):
+		w.matrixProduct(p)
+	default:
 		w.tiledProduct(p)
 	}
 	w.out[len(w.out)-1].Work = p.batch.Mul(p.m).Mul(p.n).Mul(p.k).Mul(sym.Const(2))
@@ -109,41 +155,33 @@ func (w *writer) tiledProduct(p *product) {
 	t := w.tileFor(p)
 	c := w.newBody(tileThreads)
 	b := c.b
+	if _, whole := p.k.Int(); t.rows*t.cols >= 64 {
+		b.K.Resident = 2 // one of them computes while the other one waits for memory
+	} else if !whole {
+		b.K.Resident = 3 // sizes of the run take registers; with less of them the assembler would spill
+	}
 	c.productSpace(p)
 	zero := b.Num(p.t, 0)
 	pitchA, pitchB := pitch(t.m, p.t, p.aAlongK), pitch(t.n, p.t, p.bAlongK)
 	as, bs := b.SharedMem("a", p.t, int(tileK*pitchA)), b.SharedMem("b", p.t, int(tileK*pitchB))
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, t.m), ceilDiv(p.n, t.n)
-	block := b.BlockIndex(0)
-	n0 := b.Mul(b.URem(block, b.Size(tilesN)), b.I32(t.n))
-	rest := b.UDiv(block, b.Size(tilesN))
-	m0 := b.Mul(b.URem(rest, b.Size(tilesM)), b.I32(t.m))
-	c.dims[dimBatch] = b.UDiv(rest, b.Size(tilesM))
-	if p.batch.Is(1) {
-		c.dims[dimBatch] = b.I32(0)
-	}
-	// clamp keeps a coordinate in range; ok is what is left to check, nil if nothing is.
-	clamp := func(at value, n sym.Expr, tile int64) (in, ok value) {
-		if _, whole := n.Divide(sym.Const(tile)); whole {
-			return at, nil
-		}
-		ok = b.Lt(at, b.Size(n))
-		return b.Select(ok, at, b.I32(0)), ok
-	}
+	m0, n0 := c.tileOf(p, tilesM, tilesN, t, stripe)
 	fill := func(mem *kir.Mem, first value, dim int, size sym.Expr, side, pitch int64, k0 value, alongK bool, load func(*body) value) {
+		kk0, mm0 := b.UDiv(thread, b.I32(side)), b.URem(thread, b.I32(side))
+		stepK, stepM := tileThreads/side, int64(0)
+		if alongK {
+			// 8 neighbours along k, which are a sector, of 4 rows; the next warp has the other 8
+			kk0 = b.Add(b.URem(thread, b.I32(8)), b.Mul(b.URem(b.UDiv(thread, b.I32(warp)), b.I32(2)), b.I32(8)))
+			mm0 = b.Add(b.URem(b.UDiv(thread, b.I32(8)), b.I32(4)), b.Mul(b.UDiv(thread, b.I32(2*warp)), b.I32(4)))
+			stepK, stepM = 0, tileThreads/tileK
+		}
 		for j := range side * tileK / tileThreads {
-			e := b.Add(thread, b.I32(j*tileThreads))
-			kk, mm := b.UDiv(e, b.I32(side)), b.URem(e, b.I32(side))
-			if alongK {
-				// 8 neighbours along k, which are a sector, of 4 rows; the next warp has the other 8
-				kk = b.Add(b.URem(e, b.I32(8)), b.Mul(b.URem(b.UDiv(e, b.I32(warp)), b.I32(2)), b.I32(8)))
-				mm = b.Add(b.URem(b.UDiv(e, b.I32(8)), b.I32(4)), b.Mul(b.UDiv(e, b.I32(2*warp)), b.I32(4)))
-			}
+			kk, mm := b.Add(kk0, b.I32(j*stepK)), b.Add(mm0, b.I32(j*stepM))
 			c.forget()
 			// beyond the last row or column anything will do: it ends up in results that are not stored
-			c.dims[dim], _ = clamp(b.Add(first, mm), size, side)
-			at, ok := clamp(b.Add(k0, kk), p.k, tileK)
+			c.dims[dim], _ = c.clampTo(b.Add(first, mm), size, side)
+			at, ok := c.clampTo(b.Add(k0, kk), p.k, tileK)
 			c.dims[dimK] = at
 			v := load(c)
 			if ok != nil {
@@ -152,8 +190,15 @@ func (w *writer) tiledProduct(p *product) {
 			b.Store(mem, b.Add(b.Mul(kk, b.I32(pitch)), mm), v)
 		}
 	}
-	col := b.Mul(b.URem(thread, b.I32(t.n/t.cols)), b.I32(t.cols))
-	row := b.Mul(b.UDiv(thread, b.I32(t.n/t.cols)), b.I32(t.rows))
+	// A thread has groups of neighbours, of what a load from shared memory brings at once, and the threads side by side the next group each: so the
+	// loads of a warp touch no bank twice.
+	group := func(n int64) int64 { return min(n, 16/int64(p.t.Size())) }
+	rowGroup, colGroup := group(t.rows), group(t.cols)
+	across, down := t.n/t.cols, t.m/t.rows
+	col := b.Mul(b.URem(thread, b.I32(across)), b.I32(colGroup))
+	row := b.Mul(b.UDiv(thread, b.I32(across)), b.I32(rowGroup))
+	rowOf := func(i int64) int64 { return i/rowGroup*rowGroup*down + i%rowGroup }
+	colOf := func(j int64) int64 { return j/colGroup*colGroup*across + j%colGroup }
 	start := make([]value, t.rows*t.cols)
 	for i := range start {
 		start[i] = zero
@@ -164,8 +209,13 @@ func (w *writer) tiledProduct(p *product) {
 		b.Barrier()
 		acc = append([]value(nil), acc...)
 		for k := range int64(tileK) {
-			x := c.neighbours(as, b.Add(row, b.I32(k*pitchA)), t.rows)
-			y := c.neighbours(bs, b.Add(col, b.I32(k*pitchB)), t.cols)
+			var x, y []value
+			for i := int64(0); i < t.rows; i += rowGroup {
+				x = append(x, b.LoadVec(as, b.Add(row, b.I32(k*pitchA+rowOf(i))), int(rowGroup))...)
+			}
+			for j := int64(0); j < t.cols; j += colGroup {
+				y = append(y, b.LoadVec(bs, b.Add(col, b.I32(k*pitchB+colOf(j))), int(colGroup))...)
+			}
 			for i := range acc {
 				acc[i] = b.Fma(x[int64(i)/t.cols], y[int64(i)%t.cols], acc[i])
 			}
@@ -173,19 +223,12 @@ func (w *writer) tiledProduct(p *product) {
 		b.Barrier()
 		return acc
 	})
-	within := func(at value, n sym.Expr, tile int64, f func()) {
-		if _, whole := n.Divide(sym.Const(tile)); whole {
-			f()
-		} else {
-			b.When(b.Lt(at, b.Size(n)), f)
-		}
-	}
 	for i := range t.rows {
-		m := b.Add(b.Add(m0, row), b.I32(i))
-		within(m, p.m, t.m, func() {
+		m := b.Add(b.Add(m0, row), b.I32(rowOf(i)))
+		c.within(m, p.m, t.m, func() {
 			for j := range t.cols {
-				n := b.Add(b.Add(n0, col), b.I32(j))
-				within(n, p.n, t.n, func() {
+				n := b.Add(b.Add(n0, col), b.I32(colOf(j)))
+				c.within(n, p.n, t.n, func() {
 					c.forget()
 					c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
 					p.done(c, sums[i*t.cols+j])
@@ -196,12 +239,27 @@ func (w *writer) tiledProduct(p *product) {
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
 }
 
-// neighbours reads 1 or 4 neighbours from shared memory.
-func (c *body) neighbours(m *kir.Mem, at value, n int64) []value {
-	if n == 1 || m.Elem.Size() <= 4 {
-		return c.b.LoadVec(m, at, int(n))
+// within runs f where a coordinate is below n; tiles of this size may reach beyond.
+func (c *body) within(at value, n sym.Expr, tile int64, f func()) {
+	if _, whole := n.Divide(sym.Const(tile)); whole {
+		f()
+	} else {
+		c.b.When(c.b.Lt(at, c.b.Size(n)), f)
 	}
-	return append(c.b.LoadVec(m, at, 2), c.b.LoadVec(m, c.b.Add(at, c.b.I32(2)), 2)...)
+}
+
+// tileOf gives the first row and column of the tile of this block, and sets the coordinate of its batch.
+func (c *body) tileOf(p *product, tilesM, tilesN sym.Expr, t tile, stripe int64) (m0, n0 value) {
+	b := c.b
+	block := b.BlockIndex(0)
+	c.dims[dimBatch] = b.I32(0)
+	if !p.batch.Is(1) {
+		all := b.Size(tilesM.Mul(tilesN))
+		c.dims[dimBatch] = b.UDiv(block, all)
+		block = b.URem(block, all)
+	}
+	row, col := c.place(block, b.Size(tilesM), b.Size(tilesN), stripe)
+	return b.Mul(row, b.I32(t.m)), b.Mul(col, b.I32(t.n))
 }
 
 // productType is the type that products of a type of elements are summed in.
@@ -234,7 +292,7 @@ func emitMatMul(w *writer) {
 		batch = batch[:len(batch)-1]
 	}
 	m, k, n := sx[len(sx)-2], sx[len(sx)-1], sy[len(sy)-1]
-	p := &product{batch: index.Prod(batch), m: m, n: n, k: k, t: productType(x)}
+	p := &product{batch: index.Prod(batch), m: m, n: n, k: k, t: productType(x), factors: sixteen(x, y)}
 	matrices := batch // the axes that number them
 	if len(sy) == 2 && !rowVector {
 		// one matrix on the right: all rows at once
@@ -317,7 +375,7 @@ func emitGemm(w *writer) {
 	x, y, z := w.in(0), w.in(1), w.in(2)
 	out := shapeOf(w.o.Results[0])
 	ta, tb := w.int("transA") != 0, w.int("transB") != 0
-	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], t: productType(x), aAlongK: !ta, bAlongK: tb}
+	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], t: productType(x), aAlongK: !ta, bAlongK: tb, factors: sixteen(x, y)}
 	if ta {
 		p.k = shapeOf(x)[0]
 	}

@@ -7,15 +7,20 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// The tiles of products of float32 have no bank conflict, however the operands lie.
+// The tiles of products have no bank conflict, however the operands lie. The product of 1536x1408 has the largest tiles.
 func TestTileConflicts(t *testing.T) {
-	for _, size := range [][2]int64{{128, 128}, {128, 16}, {16, 128}} {
+	for _, size := range []struct {
+		m, n, k int64
+		d       tensor.DType
+	}{{128, 128, 64, tensor.Float32}, {128, 16, 64, tensor.Float32}, {16, 128, 64, tensor.Float32}, {1536, 1408, 16, tensor.Float32},
+		{128, 128, 64, tensor.Float64}, {128, 16, 64, tensor.Float64}, {16, 128, 64, tensor.Float64}} {
 		for trans := range int64(4) {
-			m, n, k := size[0], size[1], int64(64)
+			m, n, k := size.m, size.n, size.k
 			a, b := []int64{m, k}, []int64{k, n}
 			if trans&1 != 0 {
 				a = []int64{k, m}
@@ -23,9 +28,9 @@ func TestTileConflicts(t *testing.T) {
 			if trans&2 != 0 {
 				b = []int64{n, k}
 			}
-			t.Run(fmt.Sprintf("%dx%d/%d", m, n, trans), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%dx%d/%d", size.d, m, n, trans), func(t *testing.T) {
 				node := node{op: "Gemm", attrs: []ssa.Attr{number("transA", trans&1), number("transB", trans>>1)},
-					in: []*tensor.Tensor{fill(tensor.Float32, a, 1, false), fill(tensor.Float32, b, 2, false)}}
+					in: []*tensor.Tensor{fill(size.d, a, 1, false), fill(size.d, b, 2, false)}}
 				module, args := node.module(t)
 				p, err := plan.New(module, fuse.None)
 				if err != nil {
@@ -46,4 +51,63 @@ func TestTileConflicts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The largest tiles give the same elements as the interpreter: whole and cut ones, in one stripe and in several.
+func TestLargeTiles(t *testing.T) {
+	f := func(shape ...int64) *tensor.Tensor { return fill(tensor.Float32, shape, 1, false) }
+	for _, n := range []node{
+		{op: "MatMul", in: []*tensor.Tensor{f(1540, 20), f(20, 150)}, dynamic: true},
+		{op: "MatMul", in: []*tensor.Tensor{f(2, 150, 20), f(2, 20, 290)}, dynamic: true},
+		{op: "MatMul", in: []*tensor.Tensor{f(1630, 20), f(20, 1270)}},
+		{op: "MatMul", in: []*tensor.Tensor{f(1536, 16), f(16, 1408)}},
+		{op: "Conv", in: []*tensor.Tensor{f(17, 8, 31, 31), f(120, 8, 1, 1)}},
+	} {
+		n.check(t)
+	}
+}
+
+// matrixNodes are products on tensor cores: whole and cut tiles, several of each, in all layouts, and read through a window.
+func matrixNodes() []node {
+	var out []node
+	for _, d := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
+		f := func(shape ...int64) *tensor.Tensor { return fill(d, shape, 1, false) }
+		out = append(out,
+			node{op: "MatMul", in: []*tensor.Tensor{f(256, 64), f(64, 128)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(130, 40), f(40, 68)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(131, 35), f(35, 67)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(2, 150, 50), f(2, 50, 290)}, dynamic: true},
+			node{op: "Gemm", in: []*tensor.Tensor{f(64, 256), f(128, 64), f(128)}, attrs: []ssa.Attr{number("transA", 1), number("transB", 1)}},
+			node{op: "Gemm", in: []*tensor.Tensor{f(70, 132), f(72, 70), f(72)}, attrs: []ssa.Attr{number("transA", 1), number("transB", 1)}},
+			node{op: "Conv", in: []*tensor.Tensor{f(2, 5, 9, 11), f(130, 5, 3, 3), f(130)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}})
+	}
+	return out
+}
+
+// Products on tensor cores are those of the interpreter, within the bound of the operator, and by all routes with the same bits.
+func TestMatrixProducts(t *testing.T) {
+	for _, n := range matrixNodes() {
+		if c := n.counts(t); c.MatrixFlops == 0 || c.Conflicts != 0 {
+			t.Errorf("%s of %v: %d operations of tensor cores, %d bank conflicts", n.op, n.in, c.MatrixFlops, c.Conflicts)
+		}
+		n.check(t)
+	}
+}
+
+// counts runs the node and gives what the simulator counts.
+func (n *node) counts(t *testing.T) (all sim.Counts) {
+	t.Helper()
+	m, args := n.module(t)
+	p, err := plan.NewFor(m, fuse.None, guesses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, report, err := exec.NewSession(p, &exec.Sim{Count: true}).Run(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range report.Steps {
+		all.Add(&s.Counts)
+	}
+	return all
 }

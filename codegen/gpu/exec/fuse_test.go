@@ -124,6 +124,48 @@ func TestFusion(t *testing.T) {
 	}
 }
 
+// Nor does it in a product on tensor cores: of a function of a tensor by a transposed one, with a row added, of which a part is left out.
+func TestFusedMatrixProduct(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
+		m := ssa.NewModule(onnx.Dialect{})
+		m.Opsets = map[string]int{"": onnx.Newest}
+		f := m.NewFunc("main")
+		b := &onnx.Builder{Block: f.Body}
+		var args []interp.Value
+		param := func(shape ...int64) *ssa.Value {
+			x := fill(d, shape, uint64(len(args)+1), false)
+			args = append(args, interp.Of(x))
+			return f.Body.AddParam(fmt.Sprintf("x%d", len(args)), ssa.TensorOf(x))
+		}
+		x, w := b.Op("Relu", param(160, 64)), b.OpA("Transpose", []ssa.Attr{{Name: "perm", Value: ssa.Ints(1, 0)}}, param(128, 64))
+		y := b.Op("Tanh", b.Op("Add", b.Op("MatMul", x, w), param(128)))
+		f.Body.SetReturns(b.Op("Slice", y, b.Const(tensor.Ints(3)), b.Const(tensor.Ints(150)), b.Const(tensor.Ints(0))))
+		var results [][]byte
+		var launches []int
+		for _, mode := range []fuse.Mode{fuse.None, fuse.Light} {
+			p, err := plan.New(m, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, report, err := exec.NewSession(p, &exec.Sim{Check: true, Count: true}).Run(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flops := int64(0)
+			for _, s := range report.Steps {
+				flops += s.Counts.MatrixFlops
+			}
+			if flops == 0 {
+				t.Errorf("%s, %s: no tensor cores", d, mode)
+			}
+			results, launches = append(results, out[0].Tensor.Bytes()), append(launches, len(p.Steps))
+		}
+		if !bytes.Equal(results[0], results[1]) || launches[1] >= launches[0] {
+			t.Errorf("%s: with fusion %d launches, without %d; the same elements: %v", d, launches[1], launches[0], bytes.Equal(results[0], results[1]))
+		}
+	}
+}
+
 // A Concat of few operands computes them where it reads them, and is computed where it is read: turning halves of heads by angles and putting them
 // behind those of before is one launch.
 func TestFusedConcat(t *testing.T) {

@@ -21,7 +21,8 @@ type site struct {
 	apply func()
 }
 
-// sites lists what can be broken in a kernel: a barrier removed, an index shifted by one, a comparison turned into its opposite.
+// sites lists what can be broken in a kernel: a barrier removed, an index shifted by one, a comparison turned into its opposite,
+// words of a factor of tensor cores exchanged.
 func sites(k *kir.Kernel) []site {
 	var out []site
 	one := &kir.Node{Op: kir.Const, Type: kir.I32, Int: 1}
@@ -40,6 +41,8 @@ func sites(k *kir.Kernel) []site {
 					b.Nodes = append(b.Nodes[:i:i], append([]*kir.Node{at}, b.Nodes[i:]...)...)
 					v.Args[0] = at
 				}})
+			case kir.Mma:
+				out = append(out, site{"factors of mma exchanged", func() { v.Args[0], v.Args[1] = v.Args[1], v.Args[0] }})
 			case kir.Lt, kir.Le, kir.ULt, kir.ULe, kir.Eq:
 				if v.Args[0].Type.IsFloat() {
 					continue // with NaN there is no opposite
@@ -99,6 +102,7 @@ func ties(rows, n int64) *tensor.Tensor {
 //
 //	Softmax, index of the exchange of the maximum: any number near the maximum may be subtracted
 //	"eq 0", who stores the result of a team: all its threads have it, and store the same
+//	MatMul, "eq 0": the columns of a stripe of tiles in the other direction, which are the same ones
 //	ArgMax, comparisons of threads without elements: no thread of these rows is without
 //	Unique, comparisons of an element with a later one: for sorting it is enough whether it goes before
 //	Unique, the next element of a group instead of its first: they are equal
@@ -119,6 +123,8 @@ func TestMutations(t *testing.T) {
 		{op: "Softmax", in: []*tensor.Tensor{f(1, 3, 1500)}},
 		{op: "LayerNormalization", in: []*tensor.Tensor{f(1, 3, 1100), f(2, 1100), f(3, 1100)}},
 		{op: "MatMul", in: []*tensor.Tensor{f(1, 67, 35), f(2, 35, 70)}},
+		{op: "MatMul", in: []*tensor.Tensor{f(1, 1540, 20), f(2, 20, 150)}, dynamic: true},                                                      // the largest tiles, two stripes
+		{op: "MatMul", in: []*tensor.Tensor{fill(tensor.Float16, []int64{131, 35}, 1, false), fill(tensor.Float16, []int64{35, 67}, 2, false)}}, // tensor cores
 		{op: "Gemm", in: []*tensor.Tensor{f(1, 3, 70), f(2, 11, 70), f(3, 11)}, attrs: []ssa.Attr{number("transB", 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 3, 9, 11), f(2, 70, 3, 3, 3), f(3, 70)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 6, 9, 11), f(2, 6, 1, 3, 3)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1), number("group", 6)}},
@@ -141,7 +147,7 @@ func TestMutations(t *testing.T) {
 		{op: "Mod", in: []*tensor.Tensor{f(1, 515), f(2, 515)}, attrs: []ssa.Attr{number("fmod", 1)}},
 	}, mutatedOperators()...) {
 		m, args := n.module(t)
-		p, err := plan.New(m, fuse.None)
+		p, err := plan.NewFor(m, fuse.None, guesses)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +158,7 @@ func TestMutations(t *testing.T) {
 		for k := range p.Kernels {
 			for i := range len(sites(p.Kernels[k].Kernel)) {
 				// kernels are changed in place: each fault needs a new plan
-				p, err := plan.New(m, fuse.None)
+				p, err := plan.NewFor(m, fuse.None, guesses)
 				if err != nil {
 					t.Fatal(err)
 				}

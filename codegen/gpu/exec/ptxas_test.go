@@ -22,7 +22,7 @@ func shipped() []node {
 	of := func(d tensor.DType) func(shape ...int64) *tensor.Tensor {
 		return func(shape ...int64) *tensor.Tensor { return fill(d, shape, 1, false) }
 	}
-	f, h, g := of(tensor.Float32), of(tensor.Float16), of(tensor.Float64)
+	f, h, g, bf := of(tensor.Float32), of(tensor.Float16), of(tensor.Float64), of(tensor.BFloat16)
 	axis := []bool{false, true}
 	return []node{
 		{op: "Add", in: []*tensor.Tensor{f(512), f(512)}},
@@ -63,6 +63,12 @@ func shipped() []node {
 		{op: "MatMul", in: []*tensor.Tensor{h(100, 70), h(70, 90)}},
 		{op: "MatMul", in: []*tensor.Tensor{g(100, 70), g(70, 90)}},
 		{op: "MatMul", in: []*tensor.Tensor{f(2, 3, 100, 70), f(3, 70, 90)}, dynamic: true},
+		{op: "MatMul", in: []*tensor.Tensor{f(1536, 70), f(70, 1536)}}, // the largest tiles
+		{op: "MatMul", in: []*tensor.Tensor{f(1500, 70), f(70, 1500)}},
+		{op: "MatMul", in: []*tensor.Tensor{h(256, 64), h(64, 128)}}, // tensor cores
+		{op: "MatMul", in: []*tensor.Tensor{bf(256, 64), bf(64, 128)}},
+		{op: "MatMul", in: []*tensor.Tensor{bf(131, 35), bf(35, 67)}},
+		{op: "Conv", in: []*tensor.Tensor{h(1, 16, 20, 20), h(128, 16, 3, 3)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Gemm", in: []*tensor.Tensor{f(1, 300), f(100, 300), f(100)}, attrs: []ssa.Attr{number("transB", 1)}},
 		{op: "Gemm", in: []*tensor.Tensor{f(100, 30), f(30, 100), f(100)}},
 		{op: "Attention", in: []*tensor.Tensor{f(1, 8, 1024, 64), f(1, 8, 1024, 64), f(1, 8, 1024, 64)}},
@@ -74,6 +80,7 @@ func shipped() []node {
 		{op: "RotaryEmbedding", in: []*tensor.Tensor{h(1, 64, 4096), h(1, 64, 64), h(1, 64, 64)}, attrs: []ssa.Attr{number("num_heads", 32)}},
 		{op: "Conv", in: []*tensor.Tensor{f(2, 16, 20, 20), f(64, 16, 3, 3), f(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(2, 16, 20, 20), f(64, 16, 3, 3), f(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1), ints("kernel_shape", 3, 3)}, consts: []bool{false, true, true}, dynamic: true},
+		{op: "Conv", in: []*tensor.Tensor{f(8, 16, 58, 58), f(128, 16, 3, 3), f(128)}},
 		{op: "Conv", in: []*tensor.Tensor{g(2, 16, 20, 20), g(64, 16, 3, 3)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 160, 4, 4), f(64, 160, 3, 3)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 32, 20, 20), f(32, 1, 3, 3)}, attrs: []ssa.Attr{number("group", 32)}},

@@ -3,6 +3,7 @@ package kir
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -266,6 +267,9 @@ func (b *Builder) Convert(op Op, x Value, to Type) Value {
 	if x.Type == to {
 		return x
 	}
+	if op == Round && x.Op == Widen && x.Args[0].Type == to || op == Bitcast && x.Op == Bitcast && x.Args[0].Type == to {
+		return x.Args[0]
+	}
 	if x.Op == Const && !x.Type.IsFloat() && !to.IsFloat() {
 		n := x.Int
 		if op == ZExt && x.Type != I1 {
@@ -274,6 +278,15 @@ func (b *Builder) Convert(op Op, x Value, to Type) Value {
 		return b.Int(to, n)
 	}
 	return b.pure(op, to, 0, x)
+}
+
+// Pack joins two values of 16 bits, the first one lower. It panics for values of other sizes.
+func (b *Builder) Pack(lo, hi Value) Value {
+	b.same(Pack, lo, hi)
+	if lo.Type.Size() != 2 {
+		panic(fmt.Sprintf("kir: %s: pack of %s", b.K.Name, lo.Type))
+	}
+	return b.pure(Pack, I32, 0, lo, hi)
 }
 
 // ThreadX is the number of the thread in its block.
@@ -334,6 +347,24 @@ func (b *Builder) Shuffle(x Value, mask int64) Value {
 		return b.Compare(Ne, b.Shuffle(b.Convert(ZExt, x, I32), mask), b.I32(0))
 	}
 	panic("kir: shuffle of " + x.Type.String())
+}
+
+// Mma is D = A*B + C by the 32 threads of a warp together, with A of 16x16 and B of 16x8 numbers of 16 bits and C and D of 16x8 float32: the instruction
+// mma.sync.aligned.m16n8k16 of PTX. Thread t of the warp has, with g = t/4 and q = t%4, and the lower 16 bits of a word first:
+//
+//	a0: A[g][2q, 2q+1]    a1: A[g+8][2q, 2q+1]    a2: A[g][2q+8, 2q+9]    a3: A[g+8][2q+8, 2q+9]
+//	b0: B[2q, 2q+1][g]    b1: B[2q+8, 2q+9][g]
+//	c0, c1: C[g][2q, 2q+1]    c2, c3: C[g+8][2q, 2q+1], and D alike
+//
+// The sums are those of sim. All threads of the warp must take part. It panics for words that are no I32, and sums that are no F32.
+func (b *Builder) Mma(f Format, a [4]Value, x [2]Value, c [4]Value) [4]Value {
+	args := append(append(a[:], x[:]...), c[:]...)
+	for i, v := range args {
+		if want := map[bool]Type{true: I32, false: F32}[i < 6]; v.Type != want {
+			panic(fmt.Sprintf("kir: %s: operand %d of mma is %s, not %s", b.K.Name, i, v.Type, want))
+		}
+	}
+	return [4]Value(b.results(b.effect(&Node{Op: Mma, Int: int64(f), Args: args}), 4, func(int) Type { return F32 }))
 }
 
 func (b *Builder) results(of *Node, n int, t func(i int) Type) []Value {
@@ -419,6 +450,17 @@ func (b *Builder) foldInt(op Op, x, y Value) Value {
 	if x.Type.IsFloat() {
 		return nil
 	}
+	// the constant of a sum stands last, where an address has it for nothing: (v + c) + y is (v + y) + c
+	if offset := func(v Value) bool { return v.Op == Add && v.Args[1].Op == Const }; op == Add && x.Op != Const && y.Op != Const && x.Type != I1 {
+		switch {
+		case offset(x) && offset(y):
+			return b.Add(b.Add(x.Args[0], y.Args[0]), b.Int(x.Type, x.Args[1].Int+y.Args[1].Int))
+		case offset(x):
+			return b.Add(b.Add(x.Args[0], y), x.Args[1])
+		case offset(y):
+			return b.Add(b.Add(x, y.Args[0]), y.Args[1])
+		}
+	}
 	if x.Op == Const && y.Op != Const && (op == Add || op == Mul || op == And || op == Or) {
 		x, y = y, x
 	}
@@ -463,6 +505,48 @@ func (b *Builder) foldInt(op Op, x, y Value) Value {
 		return y
 	case op == Add && x.Op == Add && x.Args[1].Op == Const: // (v + m) + n
 		return b.Add(x.Args[0], b.Int(x.Type, x.Args[1].Int+n))
+	case op == Mul && x.Op == Add && x.Args[1].Op == Const && x.Type != I1: // (v + m) * n
+		return b.Add(b.Mul(x.Args[0], y), b.Int(x.Type, x.Args[1].Int*n))
 	}
 	return nil
+}
+
+// Prune removes the operations whose values nobody uses, and which do nothing else. Nothing can be built afterwards.
+func (b *Builder) Prune() {
+	used := map[*Node]bool{}
+	var mark func(v *Node)
+	mark = func(v *Node) {
+		if used[v] {
+			return
+		}
+		used[v] = true
+		for _, a := range v.Args {
+			mark(a)
+		}
+	}
+	var effects func(c *Block)
+	effects = func(c *Block) {
+		for _, v := range c.Nodes {
+			if v.Op > Pack {
+				mark(v)
+			}
+			for _, in := range v.Blocks {
+				for _, r := range in.Results {
+					mark(r)
+				}
+				effects(in)
+			}
+		}
+	}
+	effects(b.K.Body)
+	var sweep func(c *Block)
+	sweep = func(c *Block) {
+		c.Nodes = slices.DeleteFunc(c.Nodes, func(v *Node) bool { return !used[v] })
+		for _, v := range c.Nodes {
+			for _, in := range v.Blocks {
+				sweep(in)
+			}
+		}
+	}
+	sweep(b.K.Body)
 }

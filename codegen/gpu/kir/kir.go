@@ -85,30 +85,44 @@ const (
 	FToS    // float to signed integer, towards zero; the value must fit
 	FToU    // float to unsigned integer, towards zero; the value must fit
 	Bitcast // same size
+	Pack    // two values of 16 bits to an I32, the first one lower
 
-	// What follows has effects, or depends on them, and stays where it is built.
+	// What follows has effects, or depends on them, and stays where it is built. Pack is the last one without: see Prune.
 
 	Load    // Mem[Args[0] ... +Width-1]
 	Store   // Mem[Args[0] ... ] = Args[1:]
 	Barrier // of all threads of the block
 	Shuffle // Args[0] of the lane whose number differs in the bits Int
+	Mma     // a product of matrices by a warp, of numbers in the format Int: see Builder.Mma
 	For     // Args: from, to, step, initial values; Blocks[0]
 	If      // Args[0]; Blocks
 )
 
 var opNames = [...]string{"const", "scalar", "result", "thread.x", "block.x", "block.y", "block.z", "add", "sub", "mul", "div", "rem", "udiv", "urem", "and", "or", "xor",
 	"shl", "lshr", "ashr", "eq", "ne", "lt", "le", "ult", "ule", "select", "fma", "sqrt", "floor", "ceil", "trunc", "rint", "abs", "sext", "zext", "narrow", "widen", "round",
-	"stof", "utof", "ftos", "ftou", "bitcast", "load", "store", "barrier", "shuffle", "for", "if"}
+	"stof", "utof", "ftos", "ftou", "bitcast", "pack", "load", "store", "barrier", "shuffle", "mma", "for", "if"}
 
 // String is the name of the operation.
 func (o Op) String() string { return opNames[o] }
+
+// Format is how the factors of an Mma are encoded.
+type Format int64
+
+// The formats.
+const (
+	Half     Format = iota // IEEE 754 binary16
+	BFloat16               // the upper half of binary32
+)
+
+// String is the name that PTX has for the format.
+func (f Format) String() string { return [...]string{"f16", "bf16"}[f] }
 
 // Node is an operation and the value that it gives.
 type Node struct {
 	Op    Op
 	Type  Type
 	Args  []*Node
-	Int   int64 // of Const, Result, Shuffle; the number of a Scalar
+	Int   int64 // of Const, Result, Shuffle, Mma; the number of a Scalar
 	Float float64
 	Mem   *Mem
 	Width int // elements of a Load or Store, 1, 2 or 4
@@ -155,7 +169,7 @@ type Param struct {
 type Kernel struct {
 	Name    string
 	Threads int // in a block
-	// Resident is how many blocks a multiprocessor must be able to hold at once, which is a limit for registers; 0 leaves it to the assembler.
+	// Resident is how many blocks an SM must have room for, which bounds the registers of a thread; 0 leaves that to the assembler.
 	Resident int
 	Params   []*Param
 	Shared   []*Mem

@@ -31,7 +31,7 @@ func (k *Kernel) text(name string) string {
 	if k.Resident > 0 {
 		fmt.Fprintf(&p.b, " resident=%d", k.Resident)
 	}
-	p.b.WriteString("\n")
+	p.b.WriteByte('\n')
 	for i, a := range k.Params {
 		if a.Mem != nil {
 			access := "reads"
@@ -100,6 +100,9 @@ func (p *printer) block(c *Block, depth int) {
 			if v.Width > 1 {
 				fmt.Fprintf(&p.b, " x%d", v.Width)
 			}
+		}
+		if v.Op == Mma {
+			fmt.Fprintf(&p.b, ".%s", Format(v.Int))
 		}
 		if v.Op == Shuffle {
 			fmt.Fprintf(&p.b, " ^%d", v.Int)

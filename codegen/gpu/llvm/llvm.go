@@ -25,7 +25,7 @@ func Lower(k *kir.Kernel) *ir.Module {
 	m := ir.NewModule()
 	m.TargetTriple = "nvptx64-nvidia-cuda"
 	m.DataLayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
-	l := &lowering{m: m, values: map[*kir.Node]value.Value{}, parts: map[*kir.Node][]value.Value{}, mems: map[*kir.Mem]value.Value{}, intrinsics: map[string]*ir.Func{}}
+	l := &lowering{m: m, values: map[*kir.Node]value.Value{}, parts: map[*kir.Node][]value.Value{}, mems: map[*kir.Mem]value.Value{}, places: map[place]value.Value{}, intrinsics: map[string]*ir.Func{}}
 	var params []*ir.Param
 	for i, p := range k.Params {
 		if p.Mem == nil {
@@ -70,6 +70,7 @@ type lowering struct {
 	values     map[*kir.Node]value.Value
 	parts      map[*kir.Node][]value.Value // of nodes with several results
 	mems       map[*kir.Mem]value.Value
+	places     map[place]value.Value
 	intrinsics map[string]*ir.Func
 	blocks     int
 }
@@ -146,6 +147,8 @@ func (l *lowering) block(b *kir.Block) {
 			l.loop(v)
 		case kir.If:
 			l.cond(v)
+		case kir.Mma:
+			l.mma(v)
 		case kir.Barrier:
 			l.at.NewCall(l.intrinsic("llvm.nvvm.barrier0", types.Void))
 		default:
@@ -159,17 +162,42 @@ func (l *lowering) newBlock(name string) *ir.Block {
 	return l.f.NewBlock(fmt.Sprintf("%s%d", name, l.blocks))
 }
 
+// place is where a pointer was computed: to an element of memory, in a basic block.
+type place struct {
+	mem   *kir.Mem
+	index *kir.Node
+	in    *ir.Block
+}
+
+// element is the pointer to an element. Neighbours share it but for a constant, which an access adds for nothing: an index is from 0 to below 1<<31, so
+// that without a constant that is not negative it is still one of 32 bits.
+func (l *lowering) element(mem *kir.Mem, index *kir.Node) value.Value {
+	e := elem(mem.Elem)
+	if c := index; c.Op == kir.Add && c.Args[1].Op == kir.Const && c.Args[1].Int >= 0 {
+		return l.at.NewGetElementPtr(e, l.element(mem, c.Args[0]), l.value(c.Args[1]))
+	}
+	k := place{mem, index, l.at}
+	p := l.places[k]
+	if p == nil {
+		if base, at := l.mems[mem], l.value(index); mem.Shared {
+			p = l.at.NewGetElementPtr(types.NewArray(uint64(mem.Len), e), base, constant.NewInt(types.I32, 0), at)
+		} else {
+			p = l.at.NewGetElementPtr(e, base, at)
+		}
+		l.places[k] = p
+	}
+	return p
+}
+
 // address is the pointer to an element, or to a vector of them.
 func (l *lowering) address(v *kir.Node) (p value.Value, t types.Type, align ir.Align) {
-	mem, base, at := v.Mem, l.mems[v.Mem], l.value(v.Args[0])
+	mem := v.Mem
 	space := types.AddrSpace(globalSpace)
 	e := elem(mem.Elem)
 	if mem.Shared {
 		space = sharedSpace
-		p = l.at.NewGetElementPtr(types.NewArray(uint64(mem.Len), e), base, constant.NewInt(types.I32, 0), at)
-	} else {
-		p = l.at.NewGetElementPtr(e, base, at)
 	}
+	p = l.element(mem, v.Args[0])
 	if v.Width == 1 {
 		return p, e, ir.Align(mem.Elem.Size())
 	}
@@ -326,6 +354,12 @@ func (l *lowering) operation(v *kir.Node) value.Value {
 		return b.NewFPToSI(args[0], elem(v.Type))
 	case kir.FToU:
 		return b.NewFPToUI(args[0], elem(v.Type))
+	case kir.Pack:
+		pair := value.Value(constant.NewUndef(types.NewVector(2, args[0].Type())))
+		for i, x := range args {
+			pair = b.NewInsertElement(pair, x, constant.NewInt(types.I32, int64(i)))
+		}
+		return b.NewBitCast(pair, types.I32)
 	case kir.Bitcast:
 		return b.NewBitCast(args[0], elem(v.Type))
 	}
@@ -333,6 +367,31 @@ func (l *lowering) operation(v *kir.Node) value.Value {
 		return floatBinary(b, v.Op, args[0], args[1])
 	}
 	return intBinary(b, v.Op, args[0], args[1])
+}
+
+// mma calls the intrinsic of LLVM 14 and later, which has pairs of half as vectors and of bfloat16 as words.
+func (l *lowering) mma(v *kir.Node) {
+	name, word := "llvm.nvvm.mma.m16n8k16.row.col.bf16", types.Type(types.I32)
+	if kir.Format(v.Int) == kir.Half {
+		name, word = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", types.NewVector(2, types.Half)
+	}
+	var params []types.Type
+	var args []value.Value
+	for i, a := range v.Args {
+		x := l.value(a)
+		if i < 6 {
+			if params = append(params, word); word != types.I32 {
+				x = l.at.NewBitCast(x, word)
+			}
+		} else {
+			params = append(params, types.Float)
+		}
+		args = append(args, x)
+	}
+	d := l.at.NewCall(l.intrinsic(name, types.NewStruct(types.Float, types.Float, types.Float, types.Float), params...), args...)
+	for i := range uint64(4) {
+		l.parts[v] = append(l.parts[v], l.at.NewExtractValue(d, i))
+	}
 }
 
 func floatBinary(b *ir.Block, op kir.Op, x, y value.Value) value.Value {

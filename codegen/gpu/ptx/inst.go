@@ -160,6 +160,12 @@ func (p *printer) instruction(in ir.Instruction) {
 		p.vals[in] = p.addrSpaceCast(p.get(in.From), in.From.Type(), in.To)
 	case *ir.InstGetElementPtr:
 		p.vals[in] = p.gep(in.ElemType, in.Src, in.Indices)
+	case *ir.InstExtractValue:
+		if o := p.get(in.X); len(in.Indices) == 1 && in.Indices[0] < uint64(len(o.vec)) {
+			p.vals[in] = o.vec[in.Indices[0]]
+		} else {
+			p.fail("a part of %s", in.X.Type())
+		}
 	case *ir.InstExtractElement:
 		o := p.get(in.X)
 		if i, ok := p.element(in.Index, len(o.vec)); ok {
@@ -458,6 +464,10 @@ func (p *printer) convert(in value.Value, from value.Value, a, b string) {
 }
 
 func (p *printer) bitcast(in *ir.InstBitCast) {
+	if llir.Pair(in.To) && in.From.Type().Equal(types.I32) {
+		p.vals[in] = operand{word: p.register(p.in(in.From), b32)}
+		return
+	}
 	o := p.get(in.From)
 	if _, ok := in.To.(*types.PointerType); ok {
 		p.vals[in] = o
@@ -781,6 +791,10 @@ func (p *printer) call(in *ir.InstCall) {
 		p.vals[in] = operand{text: p.op(b32, "vote.sync.ballot.b32", p.register(p.in(in.Args[1]), pred), p.in(in.Args[0]))}
 		return
 	}
+	if format, ok := llir.Mma(name); ok && len(in.Args) == llir.MmaOperands {
+		p.mma(in, format)
+		return
+	}
 	base, ok := strings.CutPrefix(name, "llvm.")
 	base, _, _ = strings.Cut(base, ".")
 	if !ok || strings.HasPrefix(name, "llvm.nvvm.") || len(in.Args) == 0 {
@@ -788,6 +802,33 @@ func (p *printer) call(in *ir.InstCall) {
 		return
 	}
 	p.intrinsic(in, name, base)
+}
+
+// mma prints a product of matrices by a warp.
+func (p *printer) mma(in *ir.InstCall, format string) {
+	var x []string
+	for i, a := range in.Args {
+		o, known := p.vals[a]
+		switch {
+		case i >= 6:
+			x = append(x, p.register(p.in(a), f32))
+		case known && o.word != "":
+			x = append(x, o.word)
+		case llir.Pair(a.Type()):
+			o = p.get(a)
+			x = append(x, p.op(b32, "mov.b32", "{"+p.register(o.vec[0].text, b16)+", "+p.register(o.vec[1].text, b16)+"}"))
+		default:
+			x = append(x, p.register(p.in(a), b32))
+		}
+	}
+	var d operand
+	var regs []string
+	for range 4 {
+		regs = append(regs, p.reg(f32))
+		d.vec = append(d.vec, operand{text: regs[len(regs)-1]})
+	}
+	p.emit("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t%s, %s, %s, %s", format, format, list(regs), list(x[:4]), list(x[4:6]), list(x[6:]))
+	p.vals[in] = d
 }
 
 func (p *printer) intrinsic(in *ir.InstCall, name, base string) {

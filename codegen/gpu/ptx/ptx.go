@@ -2,7 +2,7 @@
 //
 // The printer covers the subset of LLVM IR that kernels use: one function per module, typed pointers to global, shared and
 // local memory, integers of 1 to 64 bits, half, float and double, vectors in loads and stores, and the intrinsics for
-// special registers, barriers, shuffles and rounding. What it does not know is an error that names the instruction. Each
+// special registers, barriers, shuffles, rounding and tensor cores. What it does not know is an error that names the instruction. Each
 // value gets a virtual register, phis become moves on the edges, and no multiplication is contracted with an addition.
 package ptx
 
@@ -67,6 +67,7 @@ type operand struct {
 	sym  bool // text is a variable
 	root *ir.Param
 	vec  []operand
+	word string // the register of 32 bits that holds a pair of halves, which is taken apart where it is needed
 }
 
 type printer struct {
@@ -394,6 +395,11 @@ func (p *printer) emit(format string, args ...any) {
 // get is the operand of a value.
 func (p *printer) get(v value.Value) operand {
 	if o, ok := p.vals[v]; ok {
+		if o.word != "" {
+			lo, hi := p.reg(b16), p.reg(b16)
+			p.emit("mov.b32 \t{%s, %s}, %s", lo, hi, o.word)
+			o.vec = []operand{{text: lo}, {text: hi}}
+		}
 		return o
 	}
 	switch c := v.(type) {

@@ -15,7 +15,7 @@ type builder struct {
 	dyn    []int // constants that are the address of the dynamic shared memory
 	err    error
 	class  Class // of the instructions that are emitted
-	flops  int8
+	flops  int16
 }
 
 func newBuilder(name string) *builder {

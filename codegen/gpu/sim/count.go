@@ -25,11 +25,12 @@ const (
 	Fma
 	GlobalMemory
 	SharedMemory
-	Warp // shuffles and votes
+	Warp   // shuffles and votes
+	Matrix // products of matrices by a warp
 	Classes
 )
 
-var classNames = [Classes]string{"other", "integer", "float", "fma", "global", "shared", "warp"}
+var classNames = [Classes]string{"other", "integer", "float", "fma", "global", "shared", "warp", "matrix"}
 
 // String is the name of the class.
 func (c Class) String() string { return classNames[c] }
@@ -48,7 +49,9 @@ type Counts struct {
 	Wavefronts, Conflicts int64
 	// Flops counts sums, products, quotients and roots of floats once, fused multiply-adds twice. It and Instructions, lane
 	// instructions by class without branches, are counted for kernels of FromIR; for others all but memory is Other.
-	Flops        int64
+	Flops int64
+	// MatrixFlops are those among Flops that tensor cores do.
+	MatrixFlops  int64
 	Instructions [Classes]int64
 }
 
@@ -61,6 +64,7 @@ func (c *Counts) Add(d *Counts) {
 	c.Wavefronts += d.Wavefronts
 	c.Conflicts += d.Conflicts
 	c.Flops += d.Flops
+	c.MatrixFlops += d.MatrixFlops
 	for i, n := range d.Instructions {
 		c.Instructions[i] += n
 	}
@@ -87,6 +91,9 @@ const (
 func (w *worker) tally(in *inst) {
 	c, lanes := &w.stats.Counts, int64(w.count())
 	c.Flops += lanes * int64(in.flops)
+	if in.class == Matrix {
+		c.MatrixFlops += lanes * int64(in.flops)
+	}
 	if in.dir == noAccess {
 		c.Instructions[in.class] += lanes
 		return

@@ -57,6 +57,14 @@ var faults = []faulty{
 	{"divergent barrier", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
 		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), b.Barrier)
 	}, sim.Divergence, "has returned, others wait", false},
+	{"a product by a part of a warp", func(b *gputest.Builder, x value.Value, _ *ir.Global, tid value.Value) {
+		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), func() {
+			f, z := types.Float, gputest.F32(0)
+			mma := b.M.NewFunc("llvm.nvvm.mma.m16n8k16.row.col.bf16", types.NewStruct(f, f, f, f))
+			d := b.C.NewCall(mma, tid, tid, tid, tid, tid, tid, z, z, z, z)
+			b.Store(x, tid, b.C.NewExtractValue(d, 0))
+		})
+	}, sim.Collective, "lane 8 of the warp does not take part", false},
 	{"two barriers", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
 		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), b.Barrier)
 		b.Barrier()

@@ -20,6 +20,8 @@ type operand struct {
 	s   slot
 	off uint64
 	vec []slot
+	// pair says that s is a word of two halves, which is taken apart where it is needed.
+	pair bool
 }
 
 func (o operand) slots() []slot {
@@ -211,6 +213,9 @@ func isI1(t types.Type) bool {
 // get is the operand of a value; constants become slots that are filled once.
 func (r *irReader) get(v value.Value) operand {
 	if o, ok := r.values[v]; ok {
+		if o.pair {
+			return operand{vec: r.unpack(o.s, 4, 2)}
+		}
 		return o
 	}
 	if _, ok := v.(constant.Constant); ok {

@@ -50,7 +50,7 @@ func (r *irReader) eachWidth(in value.Value, run runner, width int, args ...valu
 }
 
 // classOf is what an instruction counts as, and its floating-point operations.
-func classOf(in ir.Instruction) (c Class, flops int8) {
+func classOf(in ir.Instruction) (c Class, flops int16) {
 	switch in := in.(type) {
 	case *ir.InstAdd, *ir.InstSub, *ir.InstMul, *ir.InstUDiv, *ir.InstSDiv, *ir.InstURem, *ir.InstSRem,
 		*ir.InstAnd, *ir.InstOr, *ir.InstXor, *ir.InstShl, *ir.InstLShr, *ir.InstAShr, *ir.InstGetElementPtr:
@@ -165,6 +165,12 @@ func (r *irReader) instruction(in ir.Instruction) {
 		r.define(in, r.addrSpaceCast(r.get(in.From), in.From.Type(), in.To))
 	case *ir.InstGetElementPtr:
 		r.define(in, r.gep(in.ElemType, in.Src, in.Indices))
+	case *ir.InstExtractValue:
+		if o := r.get(in.X); len(in.Indices) == 1 && in.Indices[0] < uint64(len(o.vec)) {
+			r.define(in, operand{s: o.vec[in.Indices[0]]})
+		} else {
+			r.fail("a part of %s", in.X.Type())
+		}
 	case *ir.InstExtractElement:
 		o := r.get(in.X)
 		if i, ok := r.element(in.Index, o); ok {
@@ -401,6 +407,10 @@ func (r *irReader) convert(in value.Value, from value.Value, a, b string) {
 // bitcast keeps the slots where the elements stay as wide, and packs or unpacks where not.
 func (r *irReader) bitcast(in *ir.InstBitCast) {
 	o := r.get(in.From)
+	if llir.Pair(in.To) && in.From.Type().Equal(types.I32) {
+		r.define(in, operand{s: o.s, pair: true})
+		return
+	}
 	if _, ok := in.To.(*types.PointerType); ok {
 		r.define(in, o)
 		return
@@ -434,14 +444,49 @@ func (r *irReader) bitcast(in *ir.InstBitCast) {
 		n := from / to
 		var out operand
 		for _, s := range o.slots() {
-			for i := range n {
-				d := r.alloc(to)
-				r.emit(inst{run: unpackOp(from, to), d: d, a: s, b: none, c: none, width: int8(to), guard: none, line: int32(r.line), imm: uint64(i * to * 8)})
-				out.vec = append(out.vec, d)
-			}
+			out.vec = append(out.vec, r.unpack(s, from, n)...)
 		}
 		r.define(in, out)
 	}
+}
+
+// unpack takes a word of some bytes apart, into n smaller ones.
+func (r *irReader) unpack(s slot, from, n int) (out []slot) {
+	to := from / n
+	for i := range n {
+		d := r.alloc(to)
+		r.emit(inst{run: unpackOp(from, to), d: d, a: s, b: none, c: none, width: int8(to), guard: none, line: int32(r.line), imm: uint64(i * to * 8)})
+		out = append(out, d)
+	}
+	return out
+}
+
+// mma translates a product of matrices by a warp.
+func (r *irReader) mma(in *ir.InstCall, format string) {
+	r.class, r.flops = Other, 0 // of what packs the operands
+	v := make([]slot, 4, 4+llir.MmaOperands)
+	for i := range v {
+		v[i] = r.alloc(4)
+	}
+	for i, a := range in.Args {
+		switch o, known := r.values[a]; {
+		case known && o.pair && i < 6:
+			v = append(v, o.s)
+		case llir.Pair(a.Type()):
+			d := r.alloc(4)
+			r.emit(inst{run: packOp(2, 4), d: d, a: none, b: none, c: none, width: 4, guard: none, line: int32(r.line), v: r.get(a).vec})
+			v = append(v, d)
+		default:
+			if r.width(a.Type()) != 4 {
+				r.fail("mma of %s", a.Type())
+				return
+			}
+			v = append(v, r.get(a).s)
+		}
+	}
+	r.class, r.flops = Matrix, mmaFlops
+	r.emit(inst{run: mma(format), d: none, a: none, b: none, c: none, guard: none, line: int32(r.line), v: v})
+	r.define(in, operand{vec: v[:4:4]})
 }
 
 // accessAt emits loads or stores of a scalar or vector. A vector that is not aligned to its size is taken apart.
@@ -567,6 +612,10 @@ func (r *irReader) call(in *ir.InstCall) {
 		d := r.alloc(4)
 		r.emit(inst{run: ballot, d: none, a: r.get(in.Args[1]).s, b: r.get(in.Args[0]).s, c: none, guard: none, line: int32(r.line), v: []slot{d}})
 		r.define(in, operand{s: d})
+		return
+	}
+	if format, ok := llir.Mma(name); ok && len(in.Args) == llir.MmaOperands {
+		r.mma(in, format)
 		return
 	}
 	r.intrinsic(in, name)

@@ -166,6 +166,9 @@ func (r *ptxReader) instruction(name string, ops []ptxOperand, guard slot, neg b
 		}
 		r.fail("this form is not known")
 		return
+	case "mma":
+		r.mma(name, ops)
+		return
 	case "atom", "red":
 		r.atom(base, m, ops)
 		return

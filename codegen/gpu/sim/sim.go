@@ -158,7 +158,7 @@ type inst struct {
 
 	// what Launch.Count counts
 	class Class
-	flops int8
+	flops int16
 	dir   direction // of a memory access, of this many bytes a thread
 	bytes int8
 	space space

@@ -1,4 +1,7 @@
 // Package llir reads the parts of LLVM IR that the simulator and the PTX printer take alike.
+//
+// What github.com/llir/llvm lacks for kernels, and should get: a table of the nvvm intrinsics with their types (Mma is the part that kernels use), and a
+// type of bfloat16, which LLVM's intrinsics for tensor cores take as words.
 package llir
 
 import (
@@ -37,4 +40,25 @@ func Elem(t types.Type) types.Type {
 		return t.ElemType
 	}
 	return nil
+}
+
+// Mma is what an intrinsic of the family llvm.nvvm.mma multiplies: the format of its factors as PTX names it, "f16" or "bf16", of the shape m16n8k16 with sums of
+// float32.
+func Mma(intrinsic string) (format string, ok bool) {
+	switch intrinsic {
+	case "llvm.nvvm.mma.m16n8k16.row.col.f32.f32":
+		return "f16", true
+	case "llvm.nvvm.mma.m16n8k16.row.col.bf16":
+		return "bf16", true
+	}
+	return "", false
+}
+
+// MmaOperands are the operands of an Mma: 4 words of the left factor, 2 of the right one, 4 sums.
+const MmaOperands = 10
+
+// Pair reports a vector of two halves, which is a word of an Mma.
+func Pair(t types.Type) bool {
+	v, ok := t.(*types.VectorType)
+	return ok && v.Len == 2 && v.ElemType.Equal(types.Half)
 }

@@ -1,0 +1,254 @@
+package emit
+
+import (
+	"github.com/aton-project/aton/codegen/gpu/index"
+	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Products of float16 and bfloat16 on tensor cores: 8 warps, 4 of them above each other, have a tile of 128x64, of which each computes 32x32 in 2x4 products of
+// 16x8. Both tiles of the factors lie in shared memory as rows of 32 numbers along k, in words of two.
+const (
+	matrixM, matrixN = 128, 64
+	matrixK          = 32
+	warpTile         = 32
+	rowWords         = matrixK / 2
+	// matrixStripe rows of tiles are computed together, see stripe: blocks of this size hold less of the result.
+	matrixStripe = 32
+)
+
+// sixteen gives the format of the factors if both operands have 16 bits, so that tensor cores can multiply them.
+func sixteen(x, y *ssa.Value) *kir.Format {
+	f := map[tensor.DType]kir.Format{tensor.Float16: kir.Half, tensor.BFloat16: kir.BFloat16}
+	if v, ok := f[dtype(x)]; ok && dtype(x) == dtype(y) {
+		return &v
+	}
+	return nil
+}
+
+// onMatrices reports that a product is known or likely to be large enough for the tiles of tensor cores.
+func (w *writer) onMatrices(p *product) bool {
+	m, ok0 := w.guess(p.m)
+	n, ok1 := w.guess(p.n)
+	k, ok2 := w.guess(p.k)
+	return p.factors != nil && ok0 && ok1 && ok2 && m >= matrixM && n >= matrixN && k >= matrixK
+}
+
+// wordRow is where a row stands: neighbours, rows two apart and rows four apart are in different halves of the banks, so that rows can be read side by side and
+// written from any of these.
+func wordRow(b *kir.Builder, row value) value {
+	one := b.I32(1)
+	odd := b.Binary(kir.Xor, b.Binary(kir.LShr, row, one), b.Binary(kir.LShr, row, b.I32(2)))
+	return b.Mul(b.Binary(kir.Xor, row, b.And(odd, one)), b.I32(rowWords))
+}
+
+// word joins two numbers, the first one lower. They come from tensors of the format, so nothing is rounded.
+func word(b *kir.Builder, f kir.Format, lo, hi value) value {
+	bits := func(v value) value {
+		if f == kir.Half {
+			return b.Convert(kir.Round, v, kir.F16)
+		}
+		x := b.Convert(kir.Bitcast, v, kir.I32)
+		if x.Op == kir.Shl && x.Args[0].Op == kir.ZExt && x.Args[0].Args[0].Type == kir.I16 { // as it was read
+			return x.Args[0].Args[0]
+		}
+		return b.Convert(kir.Narrow, b.Binary(kir.LShr, x, b.I32(16)), kir.I16)
+	}
+	return b.Pack(bits(lo), bits(hi))
+}
+
+// run is a row of neighbours along a coordinate, read as vectors where they are neighbours in memory too.
+type run struct {
+	dim   int
+	first value // the coordinate of the first one, a multiple of n
+	n     int64
+	lane  int64
+	read  map[runKey][]value
+}
+
+type runKey struct {
+	mem *kir.Mem
+	at  value
+}
+
+// vector gives the element of a run that is asked for, nil if the run cannot be read as vectors.
+func (r *run) vector(c *body, m *kir.Mem, at index.Expr) value {
+	coef, ok := at.Coef(r.dim)
+	if !ok || !coef.Is(1) || m.Elem.Size() != 2 || m.Writes {
+		return nil
+	}
+	n := sym.Const(r.n)
+	for _, t := range at.Terms {
+		if t.Atom.Kind == index.Dim && t.Atom.Dim == r.dim {
+			continue
+		}
+		if _, whole := t.Coef.Divide(n); !whole {
+			return nil
+		}
+	}
+	if _, whole := at.C.Divide(n); !whole {
+		return nil
+	}
+	here := c.dims[r.dim]
+	c.dims[r.dim] = r.first
+	first := c.lower(at)
+	c.dims[r.dim] = here
+	k := runKey{m, first}
+	if r.read[k] == nil {
+		for i := int64(0); i < r.n; i += 4 {
+			r.read[k] = append(r.read[k], c.b.LoadVec(m, c.b.Add(first, c.b.I32(i)), 4)...)
+		}
+	}
+	return r.read[k][r.lane]
+}
+
+// clampTo keeps a coordinate in range; ok is nil if it is anyway.
+func (c *body) clampTo(at value, n sym.Expr, tile int64) (in, ok value) {
+	if _, whole := n.Divide(sym.Const(tile)); whole {
+		return at, nil
+	}
+	ok = c.b.Lt(at, c.b.Size(n))
+	return c.b.Select(ok, at, c.b.I32(0)), ok
+}
+
+// matrixProduct computes tiles with tensor cores. A word of a factor holds what is next to each other along k: a thread reads 4 words of a row, which are its
+// part of two products. Which k a product takes is thus another order than that of memory, the same for both factors.
+func (w *writer) matrixProduct(p *product) {
+	c := w.newBody(tileThreads)
+	b := c.b
+	b.K.Resident = 2
+	c.productSpace(p)
+	as, bs := b.SharedMem("a", kir.I32, matrixM*rowWords), b.SharedMem("b", kir.I32, matrixN*rowWords)
+	thread := b.ThreadX()
+	tilesM, tilesN := ceilDiv(p.m, matrixM), ceilDiv(p.n, matrixN)
+	m0, n0 := c.tileOf(p, tilesM, tilesN, tile{m: matrixM, n: matrixN}, matrixStripe)
+	group, quad := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7)), b.And(thread, b.I32(3))
+	warpOf := b.UDiv(thread, b.I32(warp))
+	rowM, rowN := b.Mul(b.UDiv(warpOf, b.I32(2)), b.I32(warpTile)), b.Mul(b.URem(warpOf, b.I32(2)), b.I32(warpTile))
+	lane := b.Add(wordRow(b, group), b.Mul(quad, b.I32(4)))
+	const above, beside = warpTile / 16, warpTile / 8
+	start := make([]value, above*beside*4)
+	for i := range start {
+		start[i] = b.Num(kir.F32, 0)
+	}
+	sums := b.For(b.I32(0), b.Size(p.k), b.I32(matrixK), start, func(k0 value, acc []value) []value {
+		c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
+		c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
+		b.Barrier()
+		acc = append([]value(nil), acc...)
+		at := func(row value, i int64) value {
+			return b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), b.I32(i*rowWords))
+		}
+		var x [2 * above][]value
+		var y [beside][]value
+		for i := range x {
+			x[i] = b.LoadVec(as, at(rowM, int64(8*i)), 4)
+		}
+		for j := range y {
+			y[j] = b.LoadVec(bs, at(rowN, int64(8*j)), 4)
+		}
+		for s := 0; s < 4; s += 2 {
+			for i := range above {
+				for j := range beside {
+					d := acc[4*(i*beside+j):][:4]
+					r := b.Mma(*p.factors, [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}, [2]value{y[j][s], y[j][s+1]}, [4]value(d))
+					copy(d, r[:])
+				}
+			}
+		}
+		b.Barrier()
+		return acc
+	})
+	for i := range int64(2 * above) {
+		m := b.Add(b.Add(b.Add(m0, rowM), group), b.I32(8*i))
+		c.within(m, p.m, matrixM, func() {
+			for j := range int64(beside) {
+				for e := range int64(2) {
+					n := b.Add(b.Add(b.Add(n0, rowN), b.Mul(quad, b.I32(2))), b.I32(8*j+e))
+					c.within(n, p.n, matrixN, func() {
+						c.forget()
+						c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
+						p.done(c, sums[4*(i/2*beside+j)+i%2*2+e])
+					})
+				}
+			}
+		})
+	}
+	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
+}
+
+// fillWords brings a tile of a factor to shared memory: side rows from first on, of 32 numbers from k0 on. Beyond the last row anything will do, as it ends up in results
+// that are not stored; beyond the last k there are zeros.
+func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side int64, first, k0 value, alongK bool, load func(*body) value) {
+	b := c.b
+	thread := b.ThreadX()
+	get := func(row, k value, r *run) value {
+		c.forget()
+		c.dims[dim], _ = c.clampTo(row, size, side)
+		at, ok := c.clampTo(k, p.k, matrixK)
+		c.dims[dimK] = at
+		c.run = r
+		v := load(c)
+		c.run = nil
+		if ok != nil {
+			v = b.Select(ok, v, b.Num(kir.F32, 0))
+		}
+		return v
+	}
+	join := func(v []value) (words []value) {
+		for i := 0; i < len(v); i += 2 {
+			words = append(words, word(b, *p.factors, v[i], v[i+1]))
+		}
+		return words
+	}
+	// a run of n from first on, if there is no end of the tensor within it
+	runOf := func(dim int, size sym.Expr, first value, n, tile int64) *run {
+		if _, whole := size.Divide(sym.Const(n)); !whole {
+			return nil
+		}
+		first, _ = c.clampTo(first, size, tile)
+		return &run{dim: dim, first: first, n: n, read: map[runKey][]value{}}
+	}
+	if alongK { // 4 threads a row, with 8 numbers each
+		const n = 8
+		row, at := b.UDiv(thread, b.I32(matrixK/n)), b.Mul(b.URem(thread, b.I32(matrixK/n)), b.I32(n))
+		for j := int64(0); j < side; j += tileThreads * n / matrixK {
+			k := b.Add(k0, at)
+			r := runOf(dimK, p.k, k, n, matrixK)
+			var v []value
+			for i := range int64(n) {
+				if r != nil {
+					r.lane = i
+				}
+				v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
+			}
+			b.Store(mem, b.Add(b.Add(wordRow(b, row), b.Binary(kir.LShr, at, b.I32(1))), b.I32(j*rowWords)), join(v)...)
+		}
+		return
+	}
+	// 8 threads for 4 rows, with 4 numbers of each row
+	const n = 4
+	part := func() {
+		row, at := b.Mul(b.UDiv(thread, b.I32(matrixK/n)), b.I32(n)), b.Mul(b.URem(thread, b.I32(matrixK/n)), b.I32(n))
+		var v [n][]value
+		for kk := range int64(n) {
+			r := runOf(dim, size, b.Add(first, row), n, side)
+			for i := range int64(n) {
+				if r != nil {
+					r.lane = i
+				}
+				v[i] = append(v[i], get(b.Add(b.Add(first, row), b.I32(i)), b.Add(b.Add(k0, at), b.I32(kk)), r))
+			}
+		}
+		for i := range int64(n) {
+			b.Store(mem, b.Add(wordRow(b, b.Add(row, b.I32(i))), b.Binary(kir.LShr, at, b.I32(1))), join(v[i])...)
+		}
+	}
+	if threads := side / n * (matrixK / n); threads < tileThreads {
+		b.When(b.Lt(thread, b.I32(threads)), part)
+	} else {
+		part()
+	}
+}
