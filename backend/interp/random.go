@@ -2,11 +2,11 @@ package interp
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/bits"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -27,38 +27,6 @@ func philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return counter
 }
 
-// Stream is the number of the sequence that a random operator draws from: a hash of the name of its first result, or of its place among
-// the operators of the function if it has none.
-func Stream(o *ssa.Op) uint64 {
-	h := fnv.New64a()
-	name := ""
-	if len(o.Results) > 0 {
-		name = o.Results[0].Name
-	}
-	if name == "" {
-		n := 0
-		for p := range o.Block().Func().Body.AllOps() {
-			if p == o {
-				break
-			}
-			if p.Kind == o.Kind {
-				n++
-			}
-		}
-		name = fmt.Sprintf("%%%d", n) // no value is called that
-	}
-	h.Write([]byte(name))
-	return h.Sum64()
-}
-
-// SeedOf is what the attribute seed of an operator does to the first word of the key.
-func SeedOf(o *ssa.Op) uint32 {
-	if _, ok := o.Attr("seed"); ok {
-		return math.Float32bits(float32(o.AttrFloat("seed", 0)))
-	}
-	return 0
-}
-
 // source draws for one run of an operator.
 type source struct {
 	key  [2]uint32
@@ -73,7 +41,7 @@ func (r *run) source(o *ssa.Op) source {
 	}
 	turn := r.drawn[o]
 	r.drawn[o]++
-	return source{[2]uint32{uint32(r.Seed) ^ SeedOf(o), uint32(r.Seed >> 32)}, Stream(o), uint32(turn)}
+	return source{[2]uint32{uint32(r.Seed) ^ onnx.RandomSeed(o), uint32(r.Seed >> 32)}, onnx.RandomStream(o), uint32(turn)}
 }
 
 // words are the four random words of element i.

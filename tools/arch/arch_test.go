@@ -57,7 +57,7 @@ var table = []rule{
 	{"codegen/gpu/index", "ssa/sym", ""},
 	{"codegen/gpu/kir", "ssa/sym", ""},
 	{"codegen/gpu/approx", "codegen/gpu/kir", ""},
-	{"codegen/gpu/internal/gputest", "codegen/gpu/sim codegen/gpu/ptx", "github.com/llir/llvm"},
+	{"codegen/gpu/internal/gputest", "ssa/tensor codegen/gpu/kir codegen/gpu/llvm codegen/gpu/sim codegen/gpu/ptx", "github.com/llir/llvm"},
 	{"codegen/gpu/internal/llir", "", "github.com/llir/llvm"},
 	{"codegen/gpu/internal/...", "codegen/gpu/internal/...", ""},
 	{"codegen/gpu/emit", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/kir codegen/gpu/approx", ""},
@@ -68,7 +68,7 @@ var table = []rule{
 	{"codegen/gpu/driver", "", "github.com/ebitengine/purego"},
 	{"codegen/gpu/cuda", "codegen/gpu/...", ""},
 	{"codegen/gpu/fuse", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/emit", ""},
-	{"codegen/gpu/plan", "ssa/... dialects/onnx backend/interp codegen/gpu/... !codegen/gpu/exec/... !codegen/gpu/driver !codegen/gpu/sim", ""},
+	{"codegen/gpu/plan", "ssa/... dialects/onnx/... backend/interp codegen/gpu/... !codegen/gpu/exec/... !codegen/gpu/driver !codegen/gpu/sim", ""},
 	{"codegen/gpu/...", "ssa/... dialects/onnx/... backend/interp codegen/gpu/...", "github.com/llir/llvm"},
 
 	// many models: the queue is in aton-batch alone, so that aton stays small and quick to start
