@@ -7,6 +7,7 @@
 //	s:str="mean"  y:none
 //	xs:list(f32[N,?],...)   any number of members, all of one type; N is the same in all, ? may differ
 //	xs:list(f32[2],f32[3])  p:tuple(f32[2],int)  d:dict(key=f32[2],"other key"=none)
+//	xs:[f32[2],f32[3]]      p:(f32[2],int)       d:{key: f32[2]}      the same as in Python
 package spec
 
 import (
@@ -274,10 +275,18 @@ func (p *parser) typ(depth int) (Type, error) {
 		}
 	}
 	if word == "" {
+		for k, b := range pythonBrackets {
+			if p.next(b[0]) {
+				return p.container(Type{Kind: k}, depth)
+			}
+		}
 		return Type{}, fmt.Errorf("a type is missing at %q", p.s[p.pos:])
 	}
 	return Type{}, fmt.Errorf("unknown type %q: tensors are f32[...], f64 f16 bf16 i64 i32 i16 i8 u8 bool; others int float bool str none list() tuple() dict()", word)
 }
+
+// pythonBrackets are those that a container has in Python.
+var pythonBrackets = map[Kind]string{List: "[]", Tuple: "()", Dict: "{}"}
 
 // tensorsOf has the element types that the word may stand for where a shape follows it: PyTorch and Python differ.
 var tensorsOf = map[Kind]string{Int: "i64[...] or i32[...]", Float: "f32[...] or f64[...]"}
@@ -430,14 +439,17 @@ func (p *parser) quoted() (string, error) {
 }
 
 func (p *parser) container(t Type, depth int) (Type, error) {
-	if !p.take('(') {
+	end := byte(')')
+	if b := pythonBrackets[t.Kind]; p.take(b[0]) {
+		end = b[1]
+	} else if !p.take('(') {
 		return t, fmt.Errorf("%s needs its elements: %s(f32[2],int)", t.Kind, t.Kind)
 	}
-	if p.take(')') {
+	if p.take(end) {
 		return t, nil
 	}
 	if t.Kind == List && p.isOpen() {
-		return p.openList(t, depth)
+		return p.openList(t, depth, end)
 	}
 	seen := map[string]bool{}
 	for {
@@ -459,22 +471,25 @@ func (p *parser) container(t Type, depth int) (Type, error) {
 		t.Elems = append(t.Elems, e)
 		switch {
 		case p.take(','):
-		case p.take(')'):
+			if t.Kind == Tuple && len(t.Elems) == 1 && p.take(end) { // (f32[2],)
+				return t, nil
+			}
+		case p.take(end):
 			return t, nil
 		default:
-			return t, fmt.Errorf("%s: ',' or ')' is missing at %q", t.Kind, p.s[p.pos:])
+			return t, fmt.Errorf("%s: ',' or '%c' is missing at %q", t.Kind, end, p.s[p.pos:])
 		}
 	}
 }
 
-// isOpen reports a list whose only type is followed by dots. The parenthesis has been taken.
+// isOpen reports a list whose only type is followed by dots. Its bracket has been taken.
 func (p *parser) isOpen() bool {
 	depth := 0
 	for i := p.pos; i < len(p.s); i++ {
 		switch p.s[i] {
-		case '(':
+		case '(', '[', '{':
 			depth++
-		case ')':
+		case ')', ']', '}':
 			if depth--; depth >= 0 {
 				continue
 			}
@@ -485,8 +500,8 @@ func (p *parser) isOpen() bool {
 	return false
 }
 
-// openList reads TYPE,...) of a list of any length.
-func (p *parser) openList(t Type, depth int) (Type, error) {
+// openList reads TYPE,... and end of a list of any length.
+func (p *parser) openList(t Type, depth int, end byte) (Type, error) {
 	outer := p.open
 	p.open, t.Open = true, true
 	defer func() { p.open = outer }()
@@ -502,7 +517,7 @@ func (p *parser) openList(t Type, depth int) (Type, error) {
 		p.blanks()
 		if strings.HasPrefix(p.s[p.pos:], "...") {
 			p.pos += len("...")
-			if p.take(')') {
+			if p.take(end) {
 				return t, nil
 			}
 		}
@@ -524,7 +539,7 @@ func (p *parser) key() (key string, err error) {
 	} else if key = p.bareKey(); key == "" {
 		err = fmt.Errorf("a key is missing at %q", p.s[p.pos:])
 	}
-	if err == nil && !p.take('=') {
+	if err == nil && !p.take('=') && !p.take(':') {
 		err = fmt.Errorf("'=' is missing behind the key %q", key)
 	}
 	return key, err
