@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import sys
+from typing import List, Union
 
 import torch
 import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers quantized_decomposed)
@@ -244,6 +245,7 @@ def programs():
         yield "quantized_" + name, f"torch.dequantize({call.format(qx)})", (IMAGE,)
     yield "quantized_max_pool1d", d.format(f"max_pool1d({qx}, [2], [2], [0], [1], False)"), (r(1, 2, 5),)
     yield "is_quantized", f"torch.dequantize({qx}) + 1 if {qx}.is_quantized else x", (X,)
+    yield "either", Either(), (X,)
     yield from quantized_recurrent()
     yield from quantized_layers()
     for name, lines, signature, inputs in STATEMENTS:
@@ -337,6 +339,22 @@ def quantized_layers():
     yield "quantized_constant", Kept(), (X,)
 
 
+class Either(torch.nn.Module):
+    """A method that gives a tensor or a list; which one, the data says."""
+
+    def head(self, x: List[torch.Tensor], all: bool = False) -> Union[torch.Tensor, List[torch.Tensor]]:
+        if all:
+            return x
+        return torch.stack(x).sum(0)
+
+    def forward(self, x: torch.Tensor):
+        y = self.head([x, x * 2], bool(x.sum() > 1))
+        if isinstance(y, torch.Tensor):
+            return y + 1
+        else:
+            return y[0] - 1
+
+
 class Kept(torch.nn.Module):
     """Quantized tensors of the model: with one grid, and with one for each row."""
 
@@ -362,6 +380,22 @@ for k in range(x.size(0)):
 assert state is not None
 return state[0], state[1]
 """, "x: Tensor", (r(3, 2),)),
+    ("size_of_list", """
+shape = torch.Size([x.size(1), x.size(0)])
+if x.size(0) > 1:
+    y = x.reshape(shape[:1] + torch.Size([-1]))
+else:
+    y = x
+return y, torch.zeros(shape)
+""", "x: Tensor", (r(3, 2),)),
+    ("parts_of_any_rank", """
+n = int(x.gt(0).sum())
+y = x.reshape(x.size(0), 2, -1) if n > 2 else x
+out: List[Tensor] = []
+for part in y.split([1, x.size(0) - 1]):
+    out.append(part.reshape(-1) * n)
+return out[0], out[1]
+""", "x: Tensor", (r(3, 4),)),
     ("complex_blocks", """
 z = torch.view_as_complex(x)
 w = z * (1 + 0j)
