@@ -389,6 +389,15 @@ else:
     y = x
 return y, torch.zeros(shape)
 """, "x: Tensor", (r(3, 2),)),
+    ("continued", """
+out: List[Tensor] = [torch.zeros((0, 2))] * x.size(0)
+for k in range(x.size(0)):
+    y = x[k][x[k] > 0]
+    if not y.size(0):
+        continue
+    out[k] = torch.stack([y, y * 2], 1)
+return out[0], out[1], out[2]
+""", "x: Tensor", (torch.tensor([[1.0, -1.0, 2.0], [-1.0, -2.0, -3.0], [3.0, 4.0, 5.0]]),)),
     ("parts_of_any_rank", """
 n = int(x.gt(0).sum())
 y = x.reshape(x.size(0), 2, -1) if n > 2 else x
