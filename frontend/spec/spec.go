@@ -1,4 +1,4 @@
-// Package spec reads what users say about the inputs of a model: NAME:TYPE, such as
+// Package spec reads what users say about the inputs of a model: NAME:TYPE, or types alone in the order of the inputs, such as
 //
 //	x:f32[N,3,224,224]      a tensor; a number is a size, a name a dynamic axis, which is the same size wherever it stands
 //	x:f32[2*N,?]            sizes may be computed from others; ? is a dynamic axis without a name
@@ -46,7 +46,7 @@ func (k Kind) String() string { return kindNames[k] }
 
 // Input is the spec of one input.
 type Input struct {
-	Name string
+	Name string // empty: the input at the place that the spec has among all
 	Type Type
 }
 
@@ -72,7 +72,12 @@ type Type struct {
 }
 
 // String spells the input so that Parse gives it back.
-func (i Input) String() string { return i.Name + ":" + i.Type.String() }
+func (i Input) String() string {
+	if i.Name == "" {
+		return i.Type.String()
+	}
+	return i.Name + ":" + i.Type.String()
+}
 
 // String spells the type so that ParseType gives it back.
 func (t Type) String() string {
@@ -194,8 +199,11 @@ type parser struct {
 	open  bool   // in a list of unknown length
 }
 
-// Parse reads NAME:TYPE.
+// Parse reads NAME:TYPE. A type alone is of the input at its place: its name is empty.
 func Parse(s string) (Input, error) {
+	if t, err := parse("input", s); err == nil {
+		return Input{"", t}, nil
+	}
 	name, rest, ok := strings.Cut(s, ":")
 	name = strings.TrimSpace(name)
 	if !ok || name == "" {
