@@ -332,6 +332,11 @@ def quantized_layers():
         m.set_weight_bias(grid(plain.weight), plain.bias.detach())
         m.scale, m.zero_point = 0.0171, 110
         yield "quantized_" + kind.lower(), torch.nn.Sequential(quantized.Quantize(torch.tensor(0.0313), torch.tensor(100), torch.quint8), m, quantized.DeQuantize()), (X,)
+    for kind in ("ConvAdd2d", "ConvAddReLU2d"):
+        plain, m = torch.nn.Conv2d(2, 2, 3, padding=1), getattr(fused, kind)(2, 2, 3, padding=1)
+        m.set_weight_bias(grid(plain.weight), plain.bias.detach())
+        m.scale, m.zero_point = 0.0171, 110
+        yield "quantized_" + kind.lower(), Summed(m), (IMAGE,)
     torch.backends.quantized.engine = "x86"
     for name, m, inputs in (("embedding", torch.nn.Embedding(7, 4), (ints(3, 0, 6),)), ("embedding_bag", torch.nn.EmbeddingBag(7, 4, mode="sum"), (ints(3, 0, 6, 1), ints(0, 1))),
                             ("embedding_rows", torch.nn.EmbeddingBag(7, 4, mode="mean"), (torch.tensor([[3, 0], [6, 1]]),))):
@@ -354,6 +359,18 @@ class Either(torch.nn.Module):
             return y + 1
         else:
             return y[0] - 1
+
+
+class Summed(torch.nn.Module):
+    """A quantized convolution that adds its input."""
+
+    def __init__(self, m):
+        super().__init__()
+        self.m = m
+
+    def forward(self, x: torch.Tensor):
+        q = torch.quantize_per_tensor(x, 0.0313, 100, torch.quint8)
+        return self.m(q, q).dequantize()
 
 
 class Kept(torch.nn.Module):
