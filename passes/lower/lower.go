@@ -9,6 +9,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/dialects/onnx/sizes"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -60,6 +61,7 @@ func Run(m *ssa.Module, opts Options) error {
 		}
 		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: message, Hint: u.Failure.Hint, Opset: u.Failure.Opset})
 	}
+	passes.AskForTypes(m, list.Items)
 	return list.Err()
 }
 

@@ -231,7 +231,7 @@ func dtypeOf(s *walk, x py.Value) tensor.DType {
 func rankOf(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	t := typeOf(s, args[0])
 	if t == nil {
-		s.fail("unknown-shape", "the rank of its operand is not known; give the inputs' shapes, such as --input 'x:f32[N,3]'")
+		s.fail("unknown-shape", "the rank of its operand is not known")
 	}
 	return one(py.Int(int64(len(t.Dims))))
 }

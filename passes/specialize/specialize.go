@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -82,6 +83,10 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	}
 	warnings := &diag.List{Table: &m.Locs, Items: distinct(found.warnings)}
 	if err != nil {
+		var list *diag.List
+		if errors.As(first, &list) {
+			passes.AskForTypes(m, list.Items)
+		}
 		return warnings, first
 	}
 	return warnings, nil

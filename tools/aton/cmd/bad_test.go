@@ -117,7 +117,7 @@ func TestBadInput(t *testing.T) {
 		{good, "x:f32[N,4,18,18]", "", []string{"the input has 4 channels, the weight is for 3; correct"}},
 		{good, "x:i64[N,3,18,18]", "", []string{"the input has elements of type Long, the weight of type Float; "}},
 		{good, "x:f32[N,3,3,3]", "", []string{"aten::max_pool2d in features.2: no window of 3 fits into a size of 2; "}},
-		{good, "", "", []string{"the rank of its operand is not known; give the inputs' shapes, such as --input 'x:f32[N,3"}},
+		{good, "", "", []string{"the rank of its operand is not known; give the inputs' types, such as --input 'x:f32[N,3"}},
 		{good, fine, filepath.Join(dir, "no", "where.onnx"), []string{"where.onnx: no such file or directory; make the folder first"}},
 		{good, fine, dir, []string{": is a directory; give the name of a file"}},
 	}
