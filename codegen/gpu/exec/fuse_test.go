@@ -211,6 +211,132 @@ func TestFusedConcat(t *testing.T) {
 	}
 }
 
+// graph builds graphs with random inputs.
+type graph struct {
+	onnx.Builder
+	d    tensor.DType
+	args []interp.Value
+}
+
+func newGraph(d tensor.DType) (*graph, *ssa.Module) {
+	m := ssa.NewModule(onnx.Dialect{})
+	m.Opsets = map[string]int{"": onnx.Newest}
+	return &graph{Builder: onnx.Builder{Block: m.NewFunc("main").Body}, d: d}, m
+}
+
+func (g *graph) in(shape ...int64) *ssa.Value {
+	x := fill(g.d, shape, uint64(len(g.args)+1), false)
+	g.args = append(g.args, interp.Of(x))
+	return g.Block.AddParam(fmt.Sprintf("x%d", len(g.args)), ssa.TensorOf(x))
+}
+
+func (g *graph) turn(x *ssa.Value, perm ...int64) *ssa.Value {
+	return g.OpA("Transpose", []ssa.Attr{ints("perm", perm...)}, x)
+}
+
+func (g *graph) reshape(x *ssa.Value, shape ...int64) *ssa.Value {
+	return g.Op("Reshape", x, g.Const(tensor.Ints(shape...)))
+}
+
+func (g *graph) split(x *ssa.Value, n int64) []*ssa.Value {
+	return g.Create("onnx::Split", int(n), []*ssa.Value{x}, number("axis", -1), number("num_outputs", n))
+}
+
+func (g *graph) join(axis int64, x ...*ssa.Value) *ssa.Value {
+	return g.OpA("Concat", []ssa.Attr{number("axis", axis)}, x...)
+}
+
+// What fusion makes of small graphs, in launches; the numbers are those without fusion, bit for bit.
+var fusions = []struct {
+	name     string
+	launches int
+	build    func(g *graph) []*ssa.Value
+}{
+	{"heads put beside each other are read where they are", 1, func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.Op("MatMul", g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24), g.in(24, 7))}
+	}},
+	{"keys that several heads share are read where they are", 1, func(g *graph) []*ssa.Value {
+		k := g.Op("Unsqueeze", g.in(2, 2, 5, 8), g.Const(tensor.Ints(2)))
+		k = g.reshape(g.Op("Expand", k, g.Const(tensor.Ints(2, 2, 3, 5, 8))), 2, 6, 5, 8)
+		return []*ssa.Value{g.Op("MatMul", g.in(2, 6, 4, 5), k)}
+	}},
+	{"halves of a Split are exchanged where they are read", 1, func(g *graph) []*ssa.Value {
+		x := g.in(2, 3, 5, 8)
+		half := g.split(x, 2)
+		return []*ssa.Value{g.Op("Add", g.Op("Mul", x, g.in(5, 8)), g.Op("Mul", g.join(-1, g.Op("Neg", half[1]), half[0]), g.in(5, 8)))}
+	}},
+	{"a Split of which a part is a result stores all", 3, func(g *graph) []*ssa.Value {
+		half := g.split(g.in(2, 3, 8), 2)
+		return []*ssa.Value{half[0], g.Op("Neg", half[1])}
+	}},
+	{"a chain of views that two read", 2, func(g *graph) []*ssa.Value {
+		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
+		return []*ssa.Value{g.Op("Neg", x), g.Op("MatMul", x, g.in(24, 7))}
+	}},
+	{"a view that is a result is stored", 2, func(g *graph) []*ssa.Value {
+		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
+		return []*ssa.Value{x, g.Op("MatMul", x, g.in(24, 7))}
+	}},
+	{"a Softmax reads memory", 2, func(g *graph) []*ssa.Value {
+		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
+		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x)}
+	}},
+	{"a mean of squares", 1, func(g *graph) []*ssa.Value {
+		x := g.in(2, 5, 24)
+		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1))))}
+	}},
+	{"squares that another one reads, too", 2, func(g *graph) []*ssa.Value {
+		x := g.in(2, 5, 24)
+		x = g.Op("Mul", x, x)
+		return []*ssa.Value{g.Op("ReduceMax", x, g.Const(tensor.Ints(-1))), x}
+	}},
+}
+
+func TestFusions(t *testing.T) {
+	for _, c := range fusions {
+		for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.Float64} {
+			t.Run(c.name+"/"+d.String(), func(t *testing.T) {
+				g, m := newGraph(d)
+				m.Main().Body.SetReturns(c.build(g)...)
+				var results [2][]interp.Value
+				for i, mode := range []fuse.Mode{fuse.None, fuse.Light} {
+					p, err := plan.New(m, mode)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if mode == fuse.Light && len(p.Steps) != c.launches {
+						t.Errorf("%d launches", len(p.Steps))
+						for _, n := range p.Nodes {
+							t.Logf("%s: %s", n.Op.Kind, n.Place)
+						}
+					}
+					s := exec.NewSession(p, &routes{exec.Sim{Check: true}})
+					if results[i], _, err = s.Run(g.args); err != nil {
+						t.Fatal(err)
+					}
+					if mode == fuse.None {
+						nodes, err := exec.CheckNodes(p, s, g.args, false)
+						if err != nil {
+							t.Fatal(err)
+						}
+						for _, n := range nodes {
+							if n.Bad() {
+								t.Error(&n)
+							}
+						}
+					}
+				}
+				for k := range results[0] {
+					if x, y := results[0][k].Tensor, results[1][k].Tensor; !bytes.Equal(x.Bytes(), y.Bytes()) {
+						t.Errorf("result %d: %s", k, bound.Measure(y, x, nil))
+					}
+				}
+			})
+		}
+	}
+}
+
 // Buffers that live at the same time do not overlap, and memory is reused.
 func TestAllocate(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -72,6 +72,9 @@ func (g *group) attends(o *ssa.Op, free func(*ssa.Value) *group) (inner []*ssa.O
 		return nil
 	}
 	for i, v := range product.Operands() {
+		for scores.Inlined[v] && emit.IsView(v.Def().Kind) { // what it reads through is there already
+			v = v.Def().Operand(0)
+		}
 		if p := free(v); p == nil || p.Hero != nil || p.Scores != nil || !cheap(p, i == 0) || only(v, 1) == nil {
 			continue
 		}
@@ -151,7 +154,7 @@ func cheap(p *group, query bool) bool {
 		case "onnx::Add", "onnx::Sub", "onnx::Mul", "onnx::Div", "onnx::Cast":
 			return true
 		}
-		return emit.IsView(k) || query && emit.InPlace(k)
+		return emit.IsView(k) || query && (emit.InPlace(k) || k == "onnx::Concat")
 	}
 	for v := range p.Inlined {
 		if !light(v.Def().Kind) {

@@ -38,7 +38,7 @@ type Result struct {
 // kernel.
 func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked map[*ssa.Op]bool) Result {
 	r := Result{map[*ssa.Op]emit.Group{}, map[*ssa.Op]bool{}}
-	groups, taken := map[*ssa.Op]*group{}, map[*ssa.Value]int{}
+	groups, taken := map[*ssa.Op]*group{}, map[*ssa.Op]int{}
 	for o := range b.Ops() {
 		if !hasKernel(o) {
 			continue
@@ -72,9 +72,10 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 				continue
 			}
 			g.join(v, p)
-			if taken[v] += uses(o, v); taken[v] == v.NumUses() { // who reads through a view does not need it
-				r.Inner[v.Def()] = true
-				delete(groups, v.Def())
+			d := v.Def()
+			if taken[d] += uses(o, v); taken[d] == allUses(d) { // who reads through a view does not need it
+				r.Inner[d] = true
+				delete(groups, d)
 			}
 		}
 	}
@@ -92,7 +93,10 @@ type group struct {
 
 // takes reports that the kernel of o can compute v, the result of group p, too.
 func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
-	if !v.HasOneUse() && (!emit.IsView(p.Root.Kind) || len(p.Inlined) > 0 || p.Hero != nil || g.Inlined[v]) || len(v.Def().Results) > 1 || g.ops+p.ops > maxOps || len(g.reads)+len(p.reads) > maxOperands {
+	// views cost nothing but an index, so that each reader may go through them; all else is computed for one reader only
+	views := p.only(emit.IsView)
+	alone := v.HasOneUse() && len(v.Def().Results) == 1
+	if !alone && (!views || g.Inlined[v]) || g.ops+p.ops > maxOps || len(g.reads)+len(p.reads) > maxOperands {
 		return false
 	}
 	class := emit.Class(o.Kind)
@@ -111,14 +115,36 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 		return emit.Pointwise(p.Root) && pointwise && same
 	case emit.IsView(p.Root.Kind):
 		// reading through a view costs nothing but its index; an elementwise chain behind it is computed at most once for each element
-		if len(p.Inlined) > 0 && !same {
+		if !views && !same {
 			return false
 		}
-		return pointwise || (class == "gemm" || class == "attention") && len(p.Inlined) == 0
+		return pointwise || (class == "gemm" || class == "attention") && views
 	case p.Root.Kind == "onnx::RotaryEmbedding":
 		return emit.ReadsOnce(o, v) // two elements and two angles for each: not worth doing twice
 	}
+	if class == "reduce" && o.Kind != "onnx::ReduceLogSumExp" { // it reads each element once
+		return v == o.Operand(0) && p.only(emit.InPlace)
+	}
 	return pointwise && same && emit.InPlace(p.Root.Kind)
+}
+
+// only reports a group all of whose operators are of a kind.
+func (g *group) only(is func(ssa.Kind) bool) bool {
+	for v := range g.Inlined {
+		if !is(v.Def().Kind) {
+			return false
+		}
+	}
+	return g.Hero == nil && is(g.Root.Kind)
+}
+
+// allUses counts the uses of all results of o.
+func allUses(o *ssa.Op) int {
+	n := 0
+	for _, v := range o.Results {
+		n += v.NumUses()
+	}
+	return n
 }
 
 func once(o *ssa.Op, v *ssa.Value) bool { return uses(o, v) == 1 }

@@ -28,7 +28,7 @@ type Plan struct {
 
 	buffers map[*ssa.Value]*Buffer
 	aliases map[*ssa.Op]bool
-	copies  map[*ssa.Op]bool // Identities that have memory of their own
+	copies  map[*ssa.Op]bool // operators that could be an alias, and are none: they have memory of their own, or are computed where they are read
 }
 
 // BufferKind says where the content of a buffer comes from.
@@ -252,6 +252,7 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 	for o := range block.Ops() {
 		at[o] = len(at)
 	}
+	b.readThrough(block, alone)
 	for {
 		out := map[*ssa.Op][]emit.Launch{}
 		parts := fuse.Partition(block, b.Fusion, func(o *ssa.Op) bool { return alone[o] != nil && b.fusible(o) }, blocked)
@@ -307,6 +308,36 @@ func members(at map[*ssa.Op]int, g emit.Group) []*ssa.Op {
 	}
 	slices.SortFunc(out, func(a, b *ssa.Op) int { return at[a] - at[b] })
 	return slices.Compact(out)
+}
+
+// readThrough takes a Reshape or the like of what a view gives for a view, too, if all that read it can go through both. As an alias it would
+// need the view's result in memory.
+func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) {
+	// indexed reports an op whose result is not needed in memory: all readers compute an index for each element that they read.
+	var indexed func(o *ssa.Op) bool
+	indexed = func(o *ssa.Op) bool {
+		v := o.Results[0]
+		for u := range v.Uses() {
+			user := u.Op()
+			if user == nil || user.Block() != block || alone[user] == nil || b.alias(user) && !indexed(user) {
+				return false
+			}
+			if c := emit.Class(user.Kind); !emit.Pointwise(user) && c != "gemm" && c != "attention" {
+				return false
+			}
+		}
+		return v.Sym == nil && len(o.Results) == 1 && v.HasUses()
+	}
+	for o := range block.Ops() {
+		if alone[o] == nil || !b.alias(o) || brings(o) {
+			continue
+		}
+		x := o.Operand(0)
+		if d := x.Def(); d == nil || alone[d] == nil || !emit.IsView(d.Kind) || !b.fusible(d) || d.Block() != block || !x.HasOneUse() || len(d.Results) > 1 || !indexed(o) {
+			continue
+		}
+		b.copies[o] = true
+	}
 }
 
 // fusible reports an op that is computed on the device, if it has kernels: not one that only names its operand's elements, nor
