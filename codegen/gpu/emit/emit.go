@@ -40,7 +40,7 @@ import (
 type Group struct {
 	// Root is the operator whose results are stored.
 	Root *ssa.Op
-	// Hero computes with threads of its own kind; Root follows from its result element by element. Nil if Root stands alone.
+	// Hero computes with threads of its own kind; Root follows from its result element by element, in the same order. Nil if Root stands alone.
 	Hero *ssa.Op
 	// Inlined are values that are computed where they are read. Each is the result of an operator of class loop.
 	Inlined map[*ssa.Value]bool
@@ -207,7 +207,7 @@ func heroes(name string) *emitter {
 	case "Softmax", "LogSoftmax", "LpNormalization":
 		return &emitter{"row", emitSoftmax, false}
 	case "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
-		return &emitter{"row", emitNorm, false}
+		return &emitter{"row", emitNorm, true}
 	case "MatMul":
 		return &emitter{"gemm", emitMatMul, true}
 	case "Gemm":

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
@@ -315,6 +316,9 @@ func (c *body) put(coords []index.Expr, x value) {
 	r := w.Root.Results[0]
 	hero := w.Hero.Results[0]
 	c.given[hero] = rounded(c.b, dtype(hero), x)
+	if !slices.EqualFunc(shapeOf(hero), shapeOf(r), sym.Expr.Equal) { // a Reshape stands between
+		coords = c.space.Unravel(shapeOf(r), c.space.Linear(shapeOf(hero), coords))
+	}
 	y := c.compute(r, coords)
 	delete(c.given, hero)
 	c.store(r, c.lower(c.space.Linear(shapeOf(r), coords)), y)

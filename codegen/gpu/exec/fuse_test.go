@@ -291,6 +291,42 @@ var fusions = []struct {
 		x = g.Op("Mul", x, x)
 		return []*ssa.Value{g.Op("ReduceMax", x, g.Const(tensor.Ints(-1))), x}
 	}},
+	{"a Reshape between a product and what follows", 1, func(g *graph) []*ssa.Value {
+		y := g.reshape(g.Op("Gemm", g.in(10, 16), g.in(16, 24), g.in(24)), 2, 5, 24)
+		return []*ssa.Value{g.Op("Relu", g.Op("Add", g.in(2, 5, 24), y))}
+	}},
+	{"two Reshapes after one row at a time", 1, func(g *graph) []*ssa.Value {
+		y := g.Op("MatMul", g.in(1, 1, 300), g.in(300, 24))
+		return []*ssa.Value{g.Op("Mul", g.reshape(g.Op("Neg", g.Op("Unsqueeze", y, g.Const(tensor.Ints(0)))), 4, 6), g.in(4, 6))}
+	}},
+	{"a Reshape after a convolution", 1, func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.Op("Add", g.reshape(g.Op("Conv", g.in(2, 3, 6, 6), g.in(4, 3, 3, 3)), 2, 4, 16), g.in(2, 4, 16))}
+	}},
+	{"a sum has one product of two", 2, func(g *graph) []*ssa.Value {
+		part := func() *ssa.Value { return g.reshape(g.Op("MatMul", g.in(10, 16), g.in(16, 24)), 2, 5, 24) }
+		return []*ssa.Value{g.Op("Add", part(), part())}
+	}},
+	{"a Reshape of a product that a Softmax reads names its memory", 2, func(g *graph) []*ssa.Value {
+		y := g.reshape(g.Op("MatMul", g.in(10, 16), g.in(16, 24)), 2, 5, 24)
+		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, y)}
+	}},
+	{"queries, keys and values of one product, two of which are results", 4, func(g *graph) []*ssa.Value {
+		part := g.split(g.reshape(g.Op("Gemm", g.in(10, 16), g.in(16, 48)), 2, 5, 48), 3)
+		heads := func(x *ssa.Value) *ssa.Value { return g.turn(g.reshape(x, 2, 5, 2, 8), 0, 2, 1, 3) }
+		y := g.OpA("Attention", []ssa.Attr{number("q_num_heads", 2), number("kv_num_heads", 2)}, part[0], part[1], part[2])
+		return []*ssa.Value{y, heads(part[1]), heads(part[2])}
+	}},
+	{"an elementwise operator before a Transpose of heads", 1, func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.turn(g.Op("Neg", g.in(2, 5, 3, 8)), 0, 2, 1, 3)}
+	}},
+	{"a sum after a normalization", 1, func(g *graph) []*ssa.Value {
+		y := g.Op("RMSNormalization", g.in(2, 5, 48), g.in(48))
+		return []*ssa.Value{g.Op("Add", g.in(2, 5, 48), y)}
+	}},
+	{"what follows a normalization of groups", 1, func(g *graph) []*ssa.Value {
+		y := g.OpA("GroupNormalization", []ssa.Attr{number("num_groups", 2)}, g.in(2, 4, 5, 6), g.in(4), g.in(4))
+		return []*ssa.Value{g.Op("Mul", g.Op("Sigmoid", y), g.in(5, 6))}
+	}},
 }
 
 func TestFusions(t *testing.T) {

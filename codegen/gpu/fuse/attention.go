@@ -68,7 +68,7 @@ func (g *group) attends(o *ssa.Op, free func(*ssa.Value) *group) (inner []*ssa.O
 	if product == nil {
 		product = scores.Root
 	}
-	if product.Kind != "onnx::MatMul" || !batches(product) || scores.Scores != nil {
+	if product.Kind != "onnx::MatMul" || !batches(product) || scores.Scores != nil || !SameDims(product.Results[0], softmax.Operand(0)) {
 		return nil
 	}
 	for i, v := range product.Operands() {

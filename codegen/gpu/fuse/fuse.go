@@ -105,12 +105,15 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 	same = same || pointwise && o.Kind == "onnx::Concat" // it reads each element once
 	switch {
 	case p.Hero != nil || emit.Class(p.Root.Kind) != "loop" && p.Root.Kind != "onnx::Transpose":
-		// what follows a hero element by element, in its shape; only one hero fits
+		// what follows a hero element by element, in its shape or what a Reshape makes of it; only one hero fits
 		hero := p.Hero
 		if hero == nil {
 			hero = p.Root
 		}
-		return emit.HasEpilogue(hero.Kind) && g.Hero == nil && pointwise && emit.InPlace(o.Kind) && sameDims(v, o.Results[0]) && o.Operand(0) != nil && once(o, v)
+		if !emit.HasEpilogue(hero.Kind) || g.Hero != nil {
+			return false
+		}
+		return emit.KeepsOrder(o.Kind) || pointwise && emit.InPlace(o.Kind) && SameDims(v, o.Results[0]) && o.Operand(0) != nil && once(o, v)
 	case p.Root.Kind == "onnx::Concat":
 		return emit.Pointwise(p.Root) && pointwise && same
 	case emit.IsView(p.Root.Kind):
@@ -160,7 +163,8 @@ func uses(o *ssa.Op, v *ssa.Value) int {
 	return n
 }
 
-func sameDims(v, w *ssa.Value) bool {
+// SameDims reports values of one shape.
+func SameDims(v, w *ssa.Value) bool {
 	a, b := v.Tensor(), w.Tensor()
 	if a == nil || b == nil || !a.Ranked || !b.Ranked || len(a.Dims) != len(b.Dims) {
 		return false

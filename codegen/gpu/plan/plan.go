@@ -252,7 +252,7 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 	for o := range block.Ops() {
 		at[o] = len(at)
 	}
-	b.readThrough(block, alone)
+	through := b.readThrough(block, alone)
 	for {
 		out := map[*ssa.Op][]emit.Launch{}
 		parts := fuse.Partition(block, b.Fusion, func(o *ssa.Op) bool { return alone[o] != nil && b.fusible(o) }, blocked)
@@ -270,6 +270,11 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 			launches, err := emit.Build(g)
 			if err != nil {
 				again = true
+				for _, o := range members(at, g) {
+					if through[o] { // an alias costs less than a kernel that does nothing else
+						delete(b.copies, o)
+					}
+				}
 				if g.Scores != nil { // the rest of the group may do without
 					blocked[g.Scores.Softmax] = true
 					continue
@@ -310,34 +315,67 @@ func members(at map[*ssa.Op]int, g emit.Group) []*ssa.Op {
 	return slices.Compact(out)
 }
 
-// readThrough takes a Reshape or the like of what a view gives for a view, too, if all that read it can go through both. As an alias it would
-// need the view's result in memory.
-func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) {
-	// indexed reports an op whose result is not needed in memory: all readers compute an index for each element that they read.
+// readThrough finds operators that could be an alias, but for which another operator's result would have to be in memory then: a Reshape of what a
+// view gives, if all that read it can go through both, and one between a product and what follows from it element by element.
+func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*ssa.Op]bool {
+	through := map[*ssa.Op]bool{}
+	here := func(o *ssa.Op) bool { return o != nil && o.Block() == block && alone[o] != nil }
+	// indexed reports an op whose results are not needed in memory: all readers compute an index for each element that they read.
 	var indexed func(o *ssa.Op) bool
 	indexed = func(o *ssa.Op) bool {
-		v := o.Results[0]
-		for u := range v.Uses() {
-			user := u.Op()
-			if user == nil || user.Block() != block || alone[user] == nil || b.alias(user) && !indexed(user) {
+		if brings(o) {
+			return false
+		}
+		read := false
+		for _, v := range o.Results {
+			if v.Sym != nil {
 				return false
 			}
-			if c := emit.Class(user.Kind); !emit.Pointwise(user) && c != "gemm" && c != "attention" {
-				return false
+			for u := range v.Uses() {
+				user := u.Op()
+				if !here(user) || b.alias(user) && !indexed(user) {
+					return false
+				}
+				if c := emit.Class(user.Kind); !emit.Pointwise(user) && c != "gemm" && c != "attention" {
+					return false
+				}
+				read = true
 			}
 		}
-		return v.Sym == nil && len(o.Results) == 1 && v.HasUses()
+		return read
+	}
+	// followed reports an op whose only reader computes an element of each one of its result.
+	var followed func(o *ssa.Op) bool
+	followed = func(o *ssa.Op) bool {
+		v := o.Results[0]
+		if !v.HasOneUse() || v.Sym != nil || len(o.Results) > 1 || brings(o) {
+			return false
+		}
+		for u := range v.Uses() {
+			user := u.Op()
+			if !here(user) || !b.fusible(user) {
+				return here(user) && b.alias(user) && followed(user)
+			}
+			return emit.InPlace(user.Kind) && fuse.SameDims(v, user.Results[0])
+		}
+		return false
 	}
 	for o := range block.Ops() {
-		if alone[o] == nil || !b.alias(o) || brings(o) {
+		if alone[o] == nil || !alias(o) || !b.alias(o) {
 			continue
 		}
 		x := o.Operand(0)
-		if d := x.Def(); d == nil || alone[d] == nil || !emit.IsView(d.Kind) || !b.fusible(d) || d.Block() != block || !x.HasOneUse() || len(d.Results) > 1 || !indexed(o) {
+		d := x.Def()
+		if !here(d) || !b.fusible(d) {
 			continue
 		}
-		b.copies[o] = true
+		hero := x.HasOneUse() && (emit.HasEpilogue(d.Kind) || emit.InPlace(d.Kind) || through[d])
+		if emit.IsView(d.Kind) && indexed(d) || hero && emit.KeepsOrder(o.Kind) && followed(o) {
+			through[o] = true
+			b.copies[o] = true
+		}
 	}
+	return through
 }
 
 // fusible reports an op that is computed on the device, if it has kernels: not one that only names its operand's elements, nor
