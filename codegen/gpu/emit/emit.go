@@ -26,6 +26,7 @@ package emit
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
@@ -348,6 +349,10 @@ func (n node) axis(a int64, rank int) int {
 }
 
 func shapeOf(v *ssa.Value) []sym.Expr { return v.Tensor().Dims }
+
+func sameShape(v, w *ssa.Value) bool {
+	return slices.EqualFunc(shapeOf(v), shapeOf(w), sym.Expr.Equal)
+}
 
 func rank(v *ssa.Value) int { return len(v.Tensor().Dims) }
 

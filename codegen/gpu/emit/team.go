@@ -2,7 +2,6 @@ package emit
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
@@ -316,7 +315,7 @@ func (c *body) put(coords []index.Expr, x value) {
 	r := w.Root.Results[0]
 	hero := w.Hero.Results[0]
 	c.given[hero] = rounded(c.b, dtype(hero), x)
-	if !slices.EqualFunc(shapeOf(hero), shapeOf(r), sym.Expr.Equal) { // a Reshape stands between
+	if !sameShape(hero, r) { // a Reshape stands between
 		coords = c.space.Unravel(shapeOf(r), c.space.Linear(shapeOf(hero), coords))
 	}
 	y := c.compute(r, coords)

@@ -327,6 +327,45 @@ var fusions = []struct {
 		y := g.OpA("GroupNormalization", []ssa.Attr{number("num_groups", 2)}, g.in(2, 4, 5, 6), g.in(4), g.in(4))
 		return []*ssa.Value{g.Op("Mul", g.Op("Sigmoid", y), g.in(5, 6))}
 	}},
+	{"a normalization by the mean of squares", 1, func(g *graph) []*ssa.Value {
+		x := g.in(2, 5, 300)
+		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("Mul", g.Op("Mul", x, g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1))))), g.in(300))}
+	}},
+	{"the same of rows of two axes, which a block has", 1, func(g *graph) []*ssa.Value {
+		x := g.in(3, 30, 37)
+		norm := g.Op("ReduceL2", x, g.Const(tensor.Ints(1, 2)))
+		return []*ssa.Value{g.Op("Add", g.in(30, 1), g.Op("Div", x, g.Op("Max", norm, g.in(3, 1, 1))))}
+	}},
+	{"mean and variance of short rows", 2, func(g *graph) []*ssa.Value {
+		x := g.in(20, 6)
+		last := g.Const(tensor.Ints(-1))
+		x = g.Op("Sub", x, g.Op("ReduceMean", x, last))
+		return []*ssa.Value{g.Op("Div", x, g.Op("Sqrt", g.Op("ReduceMean", g.Op("Mul", x, x), last)))}
+	}},
+	{"the parts of a Softmax", 2, func(g *graph) []*ssa.Value {
+		x := g.in(4, 70)
+		last := g.Const(tensor.Ints(-1))
+		x = g.Op("Exp", g.Op("Sub", x, g.Op("ReduceMax", x, last)))
+		return []*ssa.Value{g.Op("Div", x, g.Op("ReduceSum", x, last))}
+	}},
+	{"rows across memory are not gone along again", 2, func(g *graph) []*ssa.Value {
+		x := g.in(4, 70, 3)
+		return []*ssa.Value{g.Op("Sub", x, g.Op("ReduceMax", x, g.Const(tensor.Ints(1))))}
+	}},
+	{"nor one so long that more threads should do it", 2, func(g *graph) []*ssa.Value {
+		x := g.in(2, 41000)
+		return []*ssa.Value{g.Op("Sub", x, g.Op("ReduceMax", x, g.Const(tensor.Ints(1))))}
+	}},
+	{"a mean without its axis", 2, func(g *graph) []*ssa.Value {
+		x := g.in(2, 5, 30)
+		mean := g.OpA("ReduceMean", []ssa.Attr{number("keepdims", 0)}, x, g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("Sub", x, g.Op("Unsqueeze", mean, g.Const(tensor.Ints(2))))}
+	}},
+	{"keys that several heads share, turned", 1, func(g *graph) []*ssa.Value {
+		k := g.Op("Expand", g.Op("Unsqueeze", g.in(2, 2, 9, 8), g.Const(tensor.Ints(2))), g.Const(tensor.Ints(2, 2, 3, 9, 8)))
+		return []*ssa.Value{g.Op("MatMul", g.in(2, 6, 4, 8), g.turn(g.reshape(k, 2, 6, 9, 8), 0, 1, 3, 2))}
+	}},
 }
 
 func TestFusions(t *testing.T) {

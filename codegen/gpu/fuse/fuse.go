@@ -15,7 +15,7 @@ const (
 	// None gives every node kernels of its own, and every value a buffer: the mode to look for the first difference in.
 	None Mode = "none"
 	// Light computes chains of elementwise operators, views and Concats of few operands where they are read, and what follows a product, a
-	// convolution or a reduction element by element in its kernel. A product, a Softmax and a product are one kernel, which sums in another order;
+	// convolution, a reduction or a normalization element by element in its kernel, and the rows that a reduction went along. A product, a Softmax and a product are one kernel, which sums in another order;
 	// all else changes no bit.
 	Light Mode = "light"
 )
@@ -44,6 +44,9 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 			continue
 		}
 		g := &group{emit.Group{Root: o, Inlined: map[*ssa.Value]bool{}}, 1, map[*ssa.Value]bool{}}
+		if emit.IsView(o.Kind) {
+			g.ops = 0
+		}
 		groups[o] = g
 		for _, v := range o.Operands() {
 			if v != nil && onnx.ConstOf(v) == nil {
@@ -87,8 +90,8 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 
 type group struct {
 	emit.Group
-	ops   int
-	reads map[*ssa.Value]bool
+	ops   int                 // without views
+	reads map[*ssa.Value]bool // what is read from memory
 }
 
 // takes reports that the kernel of o can compute v, the result of group p, too.
@@ -113,13 +116,19 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 		if !emit.HasEpilogue(hero.Kind) || g.Hero != nil {
 			return false
 		}
-		return emit.KeepsOrder(o.Kind) || pointwise && emit.InPlace(o.Kind) && SameDims(v, o.Results[0]) && o.Operand(0) != nil && once(o, v)
+		if emit.KeepsOrder(o.Kind) {
+			return !along(hero, v)
+		}
+		return pointwise && emit.InPlace(o.Kind) && (SameDims(v, o.Results[0]) || SameDims(v, hero.Results[0]) && along(hero, o.Results[0])) && o.Operand(0) != nil && once(o, v)
 	case p.Root.Kind == "onnx::Concat":
 		return emit.Pointwise(p.Root) && pointwise && same
 	case emit.IsView(p.Root.Kind):
 		// reading through a view costs nothing but its index; an elementwise chain behind it is computed at most once for each element
 		if !views && !same {
 			return false
+		}
+		if o.Kind == "onnx::Transpose" && views && emit.KeepsOrder(p.Root.Kind) { // who asked for this kernel wants the Transpose to be read through, too
+			return true
 		}
 		return pointwise || (class == "gemm" || class == "attention") && views
 	case p.Root.Kind == "onnx::RotaryEmbedding":
@@ -129,6 +138,11 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 		return v == o.Operand(0) && p.only(emit.InPlace)
 	}
 	return pointwise && same && emit.InPlace(p.Root.Kind)
+}
+
+// along reports a value of as many elements as a reduction reads, which its kernel can compute from its result.
+func along(hero *ssa.Op, v *ssa.Value) bool {
+	return emit.FollowsRows(hero) && SameDims(v, hero.Operand(0))
 }
 
 // only reports a group all of whose operators are of a kind.

@@ -333,13 +333,19 @@ func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch)
 			}
 			for u := range v.Uses() {
 				user := u.Op()
-				if !here(user) || b.alias(user) && !indexed(user) {
+				if !here(user) {
 					return false
+				}
+				read = true
+				if b.alias(user) || user.Kind == "onnx::Transpose" && !emit.Pointwise(user) {
+					if !indexed(user) {
+						return false
+					}
+					continue
 				}
 				if c := emit.Class(user.Kind); !emit.Pointwise(user) && c != "gemm" && c != "attention" {
 					return false
 				}
-				read = true
 			}
 		}
 		return read
