@@ -129,7 +129,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 			return nil, err
 		}
 		o.tellDropped(m, path)
-		return m, o.apply(m)
+		return m, o.apply(m, path)
 	}
 	m, err := Read(mapping.Data, path, o)
 	if err != nil {
@@ -182,7 +182,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 		return nil, err
 	}
 	examples := m.Inputs // of a trace
-	if err := o.apply(m); err != nil || f != TorchScript {
+	if err := o.apply(m, name); err != nil || f != TorchScript {
 		return m, err
 	}
 	if len(o.Inputs) == 0 && o.Note != nil {

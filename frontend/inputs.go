@@ -10,14 +10,44 @@ import (
 )
 
 // apply records what the user stated of the inputs; the specialize pass
-// matches it with the parameters.
-func (o Options) apply(m *ssa.Module) error {
+// matches it with the parameters. The file's name is for messages.
+func (o Options) apply(m *ssa.Module, file string) error {
 	if len(o.Inputs) == 0 {
 		return nil
 	}
-	if err := applyInputs(m, o.ownNames(m)); err != nil {
-		return misfit{err}
+	err := o.nameByPlace(m)
+	if err == nil {
+		err = applyInputs(m, o.ownNames(m))
 	}
+	if err != nil {
+		return misfit{fmt.Errorf("%s: %w", file, err)}
+	}
+	return nil
+}
+
+// nameByPlace gives specs without a name that of the input at their place.
+func (o *Options) nameByPlace(m *ssa.Module) error {
+	f := m.Main()
+	if f == nil || !slices.ContainsFunc(o.Inputs, func(in spec.Input) bool { return in.Name == "" }) {
+		return nil
+	}
+	var have []string
+	for _, p := range f.Body.Params {
+		if _, self := p.Type.(*ssa.ClassType); !self {
+			have = append(have, ssa.BareName(p.Name))
+		}
+	}
+	specs := slices.Clone(o.Inputs)
+	for i := range specs {
+		if specs[i].Name != "" {
+			continue
+		}
+		if i >= len(have) {
+			return fmt.Errorf("there is a type for input %d, and the model has %d (%s)", i+1, len(have), strings.Join(have, ", "))
+		}
+		specs[i].Name = have[i]
+	}
+	o.Inputs = specs
 	return nil
 }
 

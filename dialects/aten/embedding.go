@@ -38,19 +38,30 @@ func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
 // lowerEmbeddingBag gives the bags; the other results serve the backward pass only.
 func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 	w := l.Tensor("weight")
-	idx, off := l.Cast(l.Tensor("indices"), tensor.Int64), l.Cast(l.Tensor("offsets"), tensor.Int64)
-	mode := l.Int("mode")
-	d := l.DType(w)
+	idx := l.Cast(l.Tensor("indices"), tensor.Int64)
 	for i := 1; i < len(l.Node.Results); i++ {
 		if l.Node.Results[i].HasUses() {
 			l.Fail("only the first result of embedding_bag is converted")
 		}
 	}
-	per := l.TensorOr("per_sample_weights")
 	pad := l.IntOr("padding_idx", -1)
 	if pad < 0 && !l.IsNone("padding_idx") && l.HasArg("padding_idx") && l.Node.Kind == "aten::embedding_bag" {
 		pad = l.wrapIndex(pad, w)
 	}
+	t := rowTable{l.DType(w), l.sizeOf(w, 1), func(at *ssa.Value) *ssa.Value { return l.gather(w, at, 0) }}
+	return l.embeddingBag(t, idx, l.Int("mode"), pad)
+}
+
+// rowTable is what embeddings are taken from.
+type rowTable struct {
+	dtype tensor.DType
+	width Size
+	rows  func(at *ssa.Value) *ssa.Value // the rows at indices of any shape
+}
+
+// embeddingBag gives the bags of rows of t at idx (L) that the operator's offsets begin, but those at pad; pad < 0 for none.
+func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) []*ssa.Value {
+	off, per, d := l.Cast(l.Tensor("offsets"), tensor.Int64), l.TensorOr("per_sample_weights"), t.dtype
 	var end *ssa.Value // (1), nil for the end of the indices: what is behind it counts in a mean and is not in its sum
 	if l.Bool("include_last_offset") {
 		fast := pad < 0 && d != tensor.Float64 // only PyTorch's fast sums end at the last offset; other bags go to the end of the indices
@@ -67,7 +78,7 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 		off = l.Op("Slice", off, l.i64(0), l.i64(-1), l.i64(0))
 	}
 	L, B := l.sizeOf(idx, 0), l.sizeOf(off, 0)
-	rows := l.gather(w, idx, 0) // (L, D)
+	rows := t.rows(idx) // (L, D)
 	if per != nil {
 		rows = l.mul(rows, l.unsqueeze(l.Cast(per, d), 1))
 	}
@@ -76,8 +87,7 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 		counts = l.Op("Not", l.Op("Equal", idx, l.scalarInt(tensor.Int64, pad)))
 	}
 	if n, ok := evenBags(off, L); ok && counts == nil && end == nil {
-		D := l.sizeOf(w, 1)
-		bags := l.reshapeSizes(rows, B, ConstSize(n), D)
+		bags := l.reshapeSizes(rows, B, ConstSize(n), t.width)
 		op := map[int64]string{0: "ReduceSum", 1: "ReduceMean", 2: "ReduceMax"}[mode]
 		return l.bagResults(l.reduce(op, bags, []int64{1}, false))
 	}
@@ -91,21 +101,21 @@ func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 	}
 	number := l.reduce("ReduceSum", l.Cast(member, tensor.Int64), []int64{1}, true) // (B, 1)
 	if mode == 2 {
-		spread := l.where(l.unsqueeze(member, 2), l.unsqueeze(rows, 0), l.Like(w, math.Inf(-1)))
+		spread := l.where(l.unsqueeze(member, 2), l.unsqueeze(rows, 0), l.Scalar(d, math.Inf(-1)))
 		top := l.reduce("ReduceMax", spread, []int64{1}, false)
-		return l.bagResults(l.where(l.Op("Equal", number, l.scalarInt(tensor.Int64, 0)), l.Like(w, 0), top))
+		return l.bagResults(l.where(l.Op("Equal", number, l.scalarInt(tensor.Int64, 0)), l.Scalar(d, 0), top))
 	}
 	summed := counts
 	if end != nil {
 		summed = l.Op("Less", at, end)
 	}
 	if summed != nil {
-		rows = l.where(l.unsqueeze(summed, 1), rows, l.Like(w, 0))
+		rows = l.where(l.unsqueeze(summed, 1), rows, l.Scalar(d, 0))
 	}
 	var sum *ssa.Value
 	if l.scatterReduces(scatterAdds) {
 		wide := l.compute(rows)
-		zeros := l.fill(l.sizeTensor([]Size{B, l.sizeOf(w, 1)}), l.DType(wide), ssa.Int(0))
+		zeros := l.fill(l.sizeTensor([]Size{B, t.width}), l.DType(wide), ssa.Int(0))
 		sum = l.Cast(l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, zeros, l.unsqueeze(bag, 1), wide), d)
 	} else {
 		sum = l.Op("MatMul", l.Cast(member, d), rows)

@@ -162,16 +162,20 @@ func (l *Lowering) lowerBy(d Def, o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 	if o.Kind.Namespace() == "aten" && slices.ContainsFunc(o.Operands(), isText) {
 		return nil, &Failure{ID: "unsupported-type", Message: "PyTorch has no tensors of strings"}
 	}
-	if d.LowerN != nil {
-		vs = d.LowerN(l)
-	} else {
-		vs = []*ssa.Value{d.Lower(l)}
-	}
 	if l.Regrid {
-		vs = l.regrid(o, vs)
+		vs = l.onItsGrid(d, o)
+	} else {
+		vs = d.results(l)
 	}
 	l.checkSizes(vs)
 	return vs, nil
+}
+
+func (d Def) results(l *Lowering) []*ssa.Value {
+	if d.LowerN != nil {
+		return d.LowerN(l)
+	}
+	return []*ssa.Value{d.Lower(l)}
 }
 
 // checkSizes fails where a result has a size that no tensor has.

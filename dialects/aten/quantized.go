@@ -27,6 +27,8 @@ var quantized = Defs{
 	"aten::q_zero_point": {Doc: "the zero point of a quantized tensor", Lower: func(l *Lowering) *ssa.Value {
 		return l.Cast(l.quantOf(l.must("self")).zero, tensor.Int64)
 	}},
+	"aten::_make_per_tensor_quantized_tensor":          {Doc: "the quantized tensor that integers stand for", Lower: lowerQMake},
+	"aten::_make_per_channel_quantized_tensor":         {Doc: "the quantized tensor that integers stand for, with a scale and a zero point for each index of an axis", Lower: lowerQMake},
 	"aten::fake_quantize_per_tensor_affine":            {Doc: "x on the grid of scale and zero_point, between those of quant_min and quant_max", Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
 	"aten::fake_quantize_per_channel_affine":           {Doc: "fake_quantize_per_tensor_affine with a scale and a zero point for each index of an axis", Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
 	"aten::fake_quantize_per_tensor_affine_cachemask":  {Doc: "fake_quantize_per_tensor_affine, and what was not clamped", LowerN: (*Lowering).fakeQuantize},
@@ -41,8 +43,18 @@ var quantized = Defs{
 	"quantized::conv_transpose1d":                      {Doc: "adjoint of 1-D convolution of quantized tensors", Lower: lowerQConv},
 	"quantized::conv_transpose2d":                      {Doc: "adjoint of 2-D convolution of quantized tensors", Lower: lowerQConv},
 	"quantized::conv_transpose3d":                      {Doc: "adjoint of 3-D convolution of quantized tensors", Lower: lowerQConv},
+	"quantized::conv1d_dynamic":                        {Doc: "1-D convolution with x quantized by its range", Lower: lowerQConvDynamic},
+	"quantized::conv_transpose1d_dynamic":              {Doc: "adjoint of 1-D convolution with x quantized by its range", Lower: lowerQConvDynamic},
+	"quantized::conv2d_dynamic":                        {Doc: "2-D convolution with x quantized by its range", Lower: lowerQConvDynamic},
+	"quantized::conv_transpose2d_dynamic":              {Doc: "adjoint of 2-D convolution with x quantized by its range", Lower: lowerQConvDynamic},
+	"quantized::conv3d_dynamic":                        {Doc: "3-D convolution with x quantized by its range", Lower: lowerQConvDynamic},
+	"quantized::conv_transpose3d_dynamic":              {Doc: "adjoint of 3-D convolution with x quantized by its range", Lower: lowerQConvDynamic},
+	"quantized::conv2d_add":                            {Doc: "2-D convolution of quantized tensors, plus one", Lower: lowerQConv},
+	"quantized::conv2d_add_relu":                       {Doc: "relu of a 2-D convolution of quantized tensors, plus one", Lower: lowerQConv},
 	"quantized::linear":                                {Doc: "x @ w.T + b of quantized tensors", Lower: lowerQLinear},
 	"quantized::linear_relu":                           {Doc: "relu of x @ w.T + b of quantized tensors", Lower: lowerQLinear},
+	"quantized::linear_leaky_relu":                     {Doc: "leaky relu of x @ w.T + b of quantized tensors", Lower: lowerQLinear},
+	"quantized::linear_tanh":                           {Doc: "tanh of x @ w.T + b of quantized tensors", Lower: lowerQLinear},
 	"quantized::linear_dynamic":                        {Doc: "x @ w.T + b with x quantized by its range", Lower: lowerQLinearDynamic},
 	"quantized::linear_dynamic_fp16":                   {Doc: "x @ w.T + b with w rounded to 16 bits", Lower: lowerHLinearDynamic},
 	"quantized::linear_relu_dynamic_fp16":              {Doc: "relu of x @ w.T + b with w rounded to 16 bits", Lower: lowerHLinearDynamic},
@@ -50,15 +62,18 @@ var quantized = Defs{
 	"quantized::add":                                   {Doc: "a + b of quantized tensors", Lower: lowerQAdd},
 	"quantized::add_relu":                              {Doc: "relu of a + b of quantized tensors", Lower: lowerQAdd},
 	"quantized::add_scalar":                            {Doc: "a + b of a quantized tensor and a number", Lower: lowerQAdd},
+	"quantized::add_scalar_relu":                       {Doc: "relu of a + b of a quantized tensor and a number", Lower: lowerQAdd},
 	"quantized::mul":                                   {Doc: "a * b of quantized tensors", Lower: lowerQMul},
 	"quantized::mul_relu":                              {Doc: "relu of a * b of quantized tensors", Lower: lowerQMul},
 	"quantized::mul_scalar":                            {Doc: "a * b of a quantized tensor and a number", Lower: lowerQMul},
+	"quantized::mul_scalar_relu":                       {Doc: "relu of a * b of a quantized tensor and a number", Lower: lowerQMul},
 	"quantized::matmul":                                {Doc: "a @ b of quantized tensors", Lower: func(l *Lowering) *ssa.Value { return l.onGrid(l.Op("MatMul", l.Tensor("qa"), l.Tensor("qb"))) }},
 	"quantized::cat":                                   {Doc: "quantized tensors joined along dim", Lower: lowerQCat},
 	"quantized::cat_relu":                              {Doc: "relu of quantized tensors joined along dim", Lower: lowerQCat},
 	"quantized::sigmoid":                               onGridOf("aten::sigmoid", "qx"),
 	"quantized::hardswish":                             onGridOf("aten::hardswish", "input"),
 	"quantized::leaky_relu":                            onGridOf("aten::leaky_relu", "qx", "negative_slope"),
+	"quantized::prelu":                                 {Why: "PyTorch's kernel multiplies what is above zero by the slope, too: no prelu"},
 	"quantized::elu":                                   onGridOf("aten::elu", "self", "alpha", "scale", "input_scale"),
 	"quantized::celu":                                  onGridOf("aten::celu", "self", "alpha"),
 	"quantized::softmax":                               onGridOf("aten::softmax.int", "qx", "dim"),
@@ -74,7 +89,15 @@ var quantized = Defs{
 	"quantized::batch_norm2d_relu":                     {Doc: "relu of aten::batch_norm of quantized tensors", Lower: lowerQBatchNorm},
 	"quantized::batch_norm3d_relu":                     {Doc: "relu of aten::batch_norm of quantized tensors", Lower: lowerQBatchNorm},
 	"quantized::relu6":                                 {Doc: "aten::relu6 of a quantized tensor", Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::relu6", l.Tensor("qx")) }},
-	"quantized::dropout":                               {Doc: "a quantized tensor: it is not for training", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
+	"quantized::clamp": {Doc: "aten::clamp of a quantized tensor", Lower: func(l *Lowering) *ssa.Value {
+		return l.Aten("aten::clamp", l.Tensor("qx"), l.Literal("min"), l.Literal("max"))
+	}},
+	"quantized::threshold":          {Doc: "aten::threshold of a quantized tensor", Lower: lowerQThreshold},
+	"quantized::max_pool1d":         {Doc: "aten::max_pool1d of a quantized tensor", Lower: lowerQMaxPool},
+	"quantized::max_pool2d":         {Doc: "aten::max_pool2d of a quantized tensor", Lower: lowerQMaxPool},
+	"quantized::embedding_byte":     {Doc: "rows of a table of 8 bits, each of which has a scale and a zero point", Lower: lowerQEmbedding},
+	"quantized::embedding_bag_byte": {Doc: "sums or means of bags of rows of a table of 8 bits", Lower: lowerQEmbeddingBag},
+	"quantized::dropout":            {Doc: "a quantized tensor: it is not for training", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
 	"aten::fake_quantize_per_tensor_affine_cachemask_backward": {Doc: "gradient where nothing was clamped", Lower: func(l *Lowering) *ssa.Value {
 		return l.mul(l.Tensor("grad"), l.Cast(l.Tensor("mask"), l.DType(l.Tensor("grad"))))
 	}},
@@ -192,6 +215,17 @@ func lowerQuantizePerTensor(l *Lowering) *ssa.Value {
 func lowerQuantizePerChannel(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	return l.snap(x, grid{l.as("scales", tensor.Float32), l.as("zero_points", tensor.Int64), l.intType(l.DTypeArg("dtype")), l.Dim("axis", l.Rank(x))})
+}
+
+func lowerQMake(l *Lowering) *ssa.Value { return l.fromGrid(l.Tensor("self"), l.madeGrid()) }
+
+// madeGrid is the grid that aten::_make_per_tensor_quantized_tensor and its form by channel name.
+func (l *Lowering) madeGrid() grid {
+	ints := l.Tensor("self")
+	if !l.HasArg("axis") {
+		return l.gridArgs("scale", "zero_point", l.DType(ints))
+	}
+	return grid{l.as("scale", tensor.Float32), l.as("zero_point", tensor.Int64), l.DType(ints), l.Dim("axis", l.Rank(ints))}
 }
 
 func lowerDequantize(l *Lowering) []*ssa.Value {

@@ -43,6 +43,9 @@ func (l *Lowering) packedOf(v *ssa.Value) packedWeight {
 		p.bias = l.Value(es[4])
 	}
 	q := l.Value(es[0])
+	if l.DType(l.Value(es[2])).IsFloat() {
+		l.Fail("the weights are a table of embeddings")
+	}
 	p.q, p.grid = q, grid{l.Value(es[1]), l.Cast(l.Value(es[2]), tensor.Int64), l.DType(q), int(axis.Int())}
 	list, _ := ints.IntList()
 	if n := l.Rank(q) - 2; n > 0 {
@@ -87,18 +90,19 @@ func lowerHLinearDynamic(l *Lowering) *ssa.Value {
 // relued is relu of y if the operator's name says so.
 func (l *Lowering) relued(y *ssa.Value) *ssa.Value {
 	name := l.Node.Kind.Name()
-	if strings.HasSuffix(name, "_relu") || strings.Contains(name, "_relu_") {
+	if name != "linear_leaky_relu" && (strings.HasSuffix(name, "_relu") || strings.Contains(name, "_relu_")) {
 		return l.Op("Relu", y)
 	}
 	return y
 }
 
-func lowerQConv(l *Lowering) *ssa.Value {
+// convPacked is the convolution of x by packed weights.
+func (l *Lowering) convPacked(x *ssa.Value) *ssa.Value {
 	c := l.packedWeight().conv
 	if c.w == nil {
 		l.Fail("the weights are not those of a convolution")
 	}
-	c.x = l.Tensor("qx")
+	c.x = x
 	rank := l.Rank(c.x)
 	lone := rank == l.Rank(c.w)-1 // one dimension, packed as two
 	if lone {
@@ -108,11 +112,44 @@ func lowerQConv(l *Lowering) *ssa.Value {
 	if lone {
 		y = l.squeeze(y, int64(rank-1))
 	}
+	return y
+}
+
+func lowerQConv(l *Lowering) *ssa.Value {
+	y := l.convPacked(l.Tensor("qx"))
+	if l.HasArg("qaccum") {
+		y = l.add(y, l.Tensor("qaccum"))
+	}
 	return l.onGrid(l.relued(y))
 }
 
+// lowerQConvDynamic rounds the result, too, to the grid of the operand's range (ATen/native/quantized/cpu/qconv_dynamic.cpp and apply_dynamic of qconv.cpp).
+func lowerQConvDynamic(l *Lowering) *ssa.Value {
+	x := l.Tensor("qx")
+	g := l.rangeGrid(x, tensor.Uint8, l.Bool("reduce_range"))
+	return l.snap(l.convPacked(l.snap(x, g)), g)
+}
+
+// lowerQThreshold compares with the threshold as it is on the grid of x.
+func lowerQThreshold(l *Lowering) *ssa.Value {
+	x, g := l.Tensor("qx"), l.quantOf(l.must("qx"))
+	limit := l.snap(l.Scalar(tensor.Float32, l.Float("threshold")), g)
+	return l.where(l.Op("Greater", x, limit), x, l.Scalar(tensor.Float32, l.Float("value")))
+}
+
+func lowerQMaxPool(l *Lowering) *ssa.Value {
+	return l.Aten("aten::"+l.Node.Kind.Name(), l.Tensor("qx"), l.Literal("kernel_size"), l.Literal("stride"), l.Literal("padding"), l.Literal("dilation"), l.Literal("ceil_mode"))
+}
+
 func lowerQLinear(l *Lowering) *ssa.Value {
-	return l.onGrid(l.relued(l.linearPacked(l.Tensor("X"), l.packedWeight())))
+	y := l.linearPacked(l.Tensor("X"), l.packedWeight())
+	switch l.Node.Kind {
+	case "quantized::linear_leaky_relu":
+		y = l.Aten("aten::leaky_relu", y, l.Literal("negative_slope"))
+	case "quantized::linear_tanh":
+		y = l.Op("Tanh", y)
+	}
+	return l.onGrid(l.relued(y))
 }
 
 func (l *Lowering) linearPacked(x *ssa.Value, p packedWeight) *ssa.Value {
@@ -208,4 +245,42 @@ func lowerQInstanceNorm(l *Lowering) *ssa.Value {
 
 func lowerQBatchNorm(l *Lowering) *ssa.Value {
 	return l.onGrid(l.relued(l.Aten("aten::batch_norm", l.Tensor("qx"), l.TensorOr("weight"), l.TensorOr("bias"), l.Tensor("mean"), l.Tensor("var"), false, 0.1, l.Float("eps"), false)))
+}
+
+// packedTable reads a table of embeddings of 8 bits: each row has a scale and a bias, q*scale - scale*zero point
+// (ATen/native/quantized/cpu/qembeddingbag_prepack.cpp).
+func (l *Lowering) packedTable() rowTable {
+	es, ok := ListElems(l.must("weight"))
+	if !ok || len(es) != 6 || half(es) {
+		l.Fail("the table is not packed by the program")
+	}
+	q, scale, zero := l.Value(es[0]), l.Value(es[1]), l.Value(es[2])
+	if !l.DType(zero).IsFloat() || l.Rank(q) != 2 || l.DType(q) != tensor.Uint8 {
+		l.Fail("the weights are no table of embeddings of 8 bits")
+	}
+	bias := l.Op("Neg", l.mul(scale, zero))
+	return rowTable{dtype: tensor.Float32, width: l.sizeOf(q, 1), rows: func(at *ssa.Value) *ssa.Value {
+		column := func(v *ssa.Value) *ssa.Value { return l.unsqueeze(l.gather(v, at, 0), int64(l.Rank(at))) }
+		return l.add(l.mul(l.Cast(l.gather(q, at, 0), tensor.Float32), column(scale)), column(bias))
+	}}
+}
+
+func lowerQEmbedding(l *Lowering) *ssa.Value {
+	return l.packedTable().rows(l.Cast(l.Tensor("indices"), tensor.Int64))
+}
+
+func lowerQEmbeddingBag(l *Lowering) *ssa.Value {
+	if l.Bool("pruned_weights") && !l.IsNone("compressed_indices_mapping") {
+		l.Fail("a table whose rows were pruned")
+	}
+	idx, mode := l.Cast(l.Tensor("indices"), tensor.Int64), l.Int("mode")
+	t := l.packedTable()
+	if l.Rank(idx) == 2 { // a row is a bag
+		op := map[int64]string{0: "ReduceSum", 1: "ReduceMean"}[mode]
+		if op == "" || l.TensorOr("per_sample_weights") != nil {
+			l.Fail("rows of indices as bags, with mode %d", mode)
+		}
+		return l.reduce(op, t.rows(idx), []int64{1}, false)
+	}
+	return l.embeddingBag(t, idx, mode, -1)[0]
 }

@@ -33,11 +33,17 @@ func (l *Lowering) roiAlign(x, rois *ssa.Value, aligned bool) *ssa.Value {
 		mode = "half_pixel"
 	}
 	sample := l.Cast(l.gather(rois, l.scalarInt(tensor.Int64, 0), 1), tensor.Int64)
+	boxes, scale := l.sliceC(rois, 1, 1, 5, 1), 1.0
+	if l.IsConst("spatial_scale") {
+		scale = l.Float("spatial_scale")
+	} else { // the kernel multiplies coordinates by it before all else
+		boxes = l.mul(boxes, l.as("spatial_scale", l.DType(boxes)))
+	}
 	return l.OpA("RoiAlign", []ssa.Attr{
 		attr("coordinate_transformation_mode", ssa.Str(mode)),
 		intAttr("output_height", l.Int("pooled_height")), intAttr("output_width", l.Int("pooled_width")),
-		intAttr("sampling_ratio", max(l.Int("sampling_ratio"), 0)), floatAttr("spatial_scale", l.Float("spatial_scale")),
-	}, x, l.sliceC(rois, 1, 1, 5, 1), sample)
+		intAttr("sampling_ratio", max(l.Int("sampling_ratio"), 0)), floatAttr("spatial_scale", scale),
+	}, x, boxes, sample)
 }
 
 func lowerRoiAlign(l *Lowering) *ssa.Value {

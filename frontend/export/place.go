@@ -175,6 +175,9 @@ func (im *importer) byPosition(specs []spec.Input, taken []bool) []placed {
 		a.built = a.built && l.fixed != nil
 	}
 	remark := func(in spec.Input, name string) {
+		if in.Name == "" { // the user meant the place
+			return
+		}
 		im.warn("the program has no input %q; the spec is taken for %s", in.Name, name)
 	}
 	var out []placed
@@ -208,6 +211,9 @@ func (im *importer) byPosition(specs []spec.Input, taken []bool) []placed {
 	var have []string
 	for _, v := range im.f.Body.Params {
 		have = append(have, v.Name)
+	}
+	if specs[0].Name == "" {
+		im.fail("", "", "%d types of inputs fit no order of those of the program (it has: %s); give them names, as in x:f32[N,3]", len(specs), strings.Join(have, ", "))
 	}
 	im.fail("", "", "the program has no input %q (it has: %s)", specs[0].Name, strings.Join(have, ", "))
 	return nil

@@ -57,6 +57,8 @@ type scope struct {
 	parent *scope
 	// optional are the types that variables are declared with which hold None.
 	optional map[string]*ssa.OptionalType
+	// unions are the types that variables are declared with, where these are several.
+	unions map[string]*ssa.UnionType
 }
 
 func (s *scope) get(name string) (val, bool) {
@@ -76,6 +78,22 @@ func (s *scope) declareOptional(name string, t *ssa.OptionalType) {
 		s.optional = map[string]*ssa.OptionalType{}
 	}
 	s.optional[name] = t
+}
+
+// declareUnion notes that a variable is declared to be of one of several types.
+func (s *scope) declareUnion(name string, t *ssa.UnionType) {
+	if s.unions == nil {
+		s.unions = map[string]*ssa.UnionType{}
+	}
+	s.unions[name] = t
+}
+
+// union is the type that a branch declares for a variable of which the branches have x and y, nil if there is none.
+func (s *scope) union(name string, x, y ssa.Type) ssa.Type {
+	if t := s.unions[name]; t != nil && ssa.IsSubtype(x, t) && ssa.IsSubtype(y, t) {
+		return t
+	}
+	return nil
 }
 
 // carried is the type with which a variable that holds x goes into a loop: one that is declared to be optional may be set there.
@@ -332,8 +350,11 @@ func (b *builder) assign(a *pyast.Assign) {
 		}
 		b.target(a.Targets[0], v)
 		if n, name := a.Targets[0].(*pyast.Name); name {
-			if t, optional := hint.(*ssa.OptionalType); optional {
+			switch t := hint.(type) {
+			case *ssa.OptionalType:
 				b.scope.declareOptional(n.ID, t)
+			case *ssa.UnionType:
+				b.scope.declareUnion(n.ID, t)
 			}
 		}
 		return
@@ -516,6 +537,11 @@ func (b *builder) ifStmt(s *pyast.If) {
 			continue
 		}
 		t, ok := ssa.UnifyTypes(general(x.Type), general(y.Type))
+		for _, branch := range []*scope{ts, es} {
+			if u := branch.union(n, x.Type, y.Type); !ok && u != nil {
+				t, ok = u, true
+			}
+		}
 		if !ok {
 			b.scope.vars[n] = &unusable{"it is " + x.Type.String() + " in one branch and " + y.Type.String() + " in the other"}
 			continue

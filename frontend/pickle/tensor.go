@@ -462,15 +462,20 @@ func quantizer(v any) (*tensor.Quant, error) {
 		if ok1 && ok2 {
 			return &tensor.Quant{Scales: []float64{scale}, ZeroPoints: []int64{zero}, Axis: -1}, nil
 		}
-	case "per_channel_affine":
+	case "per_channel_affine", "per_channel_affine_float_qparams":
 		scales, ok1 := t[1].(*tensor.Tensor)
 		zeros, ok2 := t[2].(*tensor.Tensor)
 		if ok1 && ok2 && len(t) > 3 {
 			axis, ok := t[3].(int64)
-			if ok && scales.DType.IsFloat() && zeros.DType.IsInt() && scales.NumElements() == zeros.NumElements() && scales.IsContiguous() && zeros.IsContiguous() {
-				q := &tensor.Quant{Axis: int(axis)}
-				q.Scales = scales.Float64s()
-				q.ZeroPoints = zeros.Int64s()
+			real := scheme.Name == "per_channel_affine_float_qparams"
+			typed := zeros.DType.IsInt() && !real || zeros.DType.IsFloat() && real
+			if ok && scales.DType.IsFloat() && typed && scales.NumElements() == zeros.NumElements() && scales.IsContiguous() && zeros.IsContiguous() {
+				q := &tensor.Quant{Axis: int(axis), Scales: scales.Float64s()}
+				if real {
+					q.RealZeroPoints = zeros.Float64s()
+				} else {
+					q.ZeroPoints = zeros.Int64s()
+				}
 				return q, nil
 			}
 		}

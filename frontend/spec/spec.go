@@ -1,4 +1,4 @@
-// Package spec reads what users say about the inputs of a model: NAME:TYPE, such as
+// Package spec reads what users say about the inputs of a model: NAME:TYPE, or types alone in the order of the inputs, such as
 //
 //	x:f32[N,3,224,224]      a tensor; a number is a size, a name a dynamic axis, which is the same size wherever it stands
 //	x:f32[2*N,?]            sizes may be computed from others; ? is a dynamic axis without a name
@@ -7,6 +7,7 @@
 //	s:str="mean"  y:none
 //	xs:list(f32[N,?],...)   any number of members, all of one type; N is the same in all, ? may differ
 //	xs:list(f32[2],f32[3])  p:tuple(f32[2],int)  d:dict(key=f32[2],"other key"=none)
+//	xs:[f32[2],f32[3]]      p:(f32[2],int)       d:{key: f32[2]}      the same as in Python
 package spec
 
 import (
@@ -45,7 +46,7 @@ func (k Kind) String() string { return kindNames[k] }
 
 // Input is the spec of one input.
 type Input struct {
-	Name string
+	Name string // empty: the input at the place that the spec has among all
 	Type Type
 }
 
@@ -71,7 +72,12 @@ type Type struct {
 }
 
 // String spells the input so that Parse gives it back.
-func (i Input) String() string { return i.Name + ":" + i.Type.String() }
+func (i Input) String() string {
+	if i.Name == "" {
+		return i.Type.String()
+	}
+	return i.Name + ":" + i.Type.String()
+}
 
 // String spells the type so that ParseType gives it back.
 func (t Type) String() string {
@@ -193,8 +199,11 @@ type parser struct {
 	open  bool   // in a list of unknown length
 }
 
-// Parse reads NAME:TYPE.
+// Parse reads NAME:TYPE. A type alone is of the input at its place: its name is empty.
 func Parse(s string) (Input, error) {
+	if t, err := parse("input", s); err == nil {
+		return Input{"", t}, nil
+	}
 	name, rest, ok := strings.Cut(s, ":")
 	name = strings.TrimSpace(name)
 	if !ok || name == "" {
@@ -274,10 +283,18 @@ func (p *parser) typ(depth int) (Type, error) {
 		}
 	}
 	if word == "" {
+		for k, b := range pythonBrackets {
+			if p.next(b[0]) {
+				return p.container(Type{Kind: k}, depth)
+			}
+		}
 		return Type{}, fmt.Errorf("a type is missing at %q", p.s[p.pos:])
 	}
 	return Type{}, fmt.Errorf("unknown type %q: tensors are f32[...], f64 f16 bf16 i64 i32 i16 i8 u8 bool; others int float bool str none list() tuple() dict()", word)
 }
+
+// pythonBrackets are those that a container has in Python.
+var pythonBrackets = map[Kind]string{List: "[]", Tuple: "()", Dict: "{}"}
 
 // tensorsOf has the element types that the word may stand for where a shape follows it: PyTorch and Python differ.
 var tensorsOf = map[Kind]string{Int: "i64[...] or i32[...]", Float: "f32[...] or f64[...]"}
@@ -430,14 +447,17 @@ func (p *parser) quoted() (string, error) {
 }
 
 func (p *parser) container(t Type, depth int) (Type, error) {
-	if !p.take('(') {
+	end := byte(')')
+	if b := pythonBrackets[t.Kind]; p.take(b[0]) {
+		end = b[1]
+	} else if !p.take('(') {
 		return t, fmt.Errorf("%s needs its elements: %s(f32[2],int)", t.Kind, t.Kind)
 	}
-	if p.take(')') {
+	if p.take(end) {
 		return t, nil
 	}
 	if t.Kind == List && p.isOpen() {
-		return p.openList(t, depth)
+		return p.openList(t, depth, end)
 	}
 	seen := map[string]bool{}
 	for {
@@ -459,22 +479,25 @@ func (p *parser) container(t Type, depth int) (Type, error) {
 		t.Elems = append(t.Elems, e)
 		switch {
 		case p.take(','):
-		case p.take(')'):
+			if t.Kind == Tuple && len(t.Elems) == 1 && p.take(end) { // (f32[2],)
+				return t, nil
+			}
+		case p.take(end):
 			return t, nil
 		default:
-			return t, fmt.Errorf("%s: ',' or ')' is missing at %q", t.Kind, p.s[p.pos:])
+			return t, fmt.Errorf("%s: ',' or '%c' is missing at %q", t.Kind, end, p.s[p.pos:])
 		}
 	}
 }
 
-// isOpen reports a list whose only type is followed by dots. The parenthesis has been taken.
+// isOpen reports a list whose only type is followed by dots. Its bracket has been taken.
 func (p *parser) isOpen() bool {
 	depth := 0
 	for i := p.pos; i < len(p.s); i++ {
 		switch p.s[i] {
-		case '(':
+		case '(', '[', '{':
 			depth++
-		case ')':
+		case ')', ']', '}':
 			if depth--; depth >= 0 {
 				continue
 			}
@@ -485,8 +508,8 @@ func (p *parser) isOpen() bool {
 	return false
 }
 
-// openList reads TYPE,...) of a list of any length.
-func (p *parser) openList(t Type, depth int) (Type, error) {
+// openList reads TYPE,... and end of a list of any length.
+func (p *parser) openList(t Type, depth int, end byte) (Type, error) {
 	outer := p.open
 	p.open, t.Open = true, true
 	defer func() { p.open = outer }()
@@ -502,7 +525,7 @@ func (p *parser) openList(t Type, depth int) (Type, error) {
 		p.blanks()
 		if strings.HasPrefix(p.s[p.pos:], "...") {
 			p.pos += len("...")
-			if p.take(')') {
+			if p.take(end) {
 				return t, nil
 			}
 		}
@@ -524,7 +547,7 @@ func (p *parser) key() (key string, err error) {
 	} else if key = p.bareKey(); key == "" {
 		err = fmt.Errorf("a key is missing at %q", p.s[p.pos:])
 	}
-	if err == nil && !p.take('=') {
+	if err == nil && !p.take('=') && !p.take(':') {
 		err = fmt.Errorf("'=' is missing behind the key %q", key)
 	}
 	return key, err

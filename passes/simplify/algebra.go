@@ -27,6 +27,7 @@ func (s *simplifier) algebra() []rewrite.Rule {
 		{Name: "shrink-splat", Kinds: elementwise, Apply: shrinkSplat},
 		{Name: "cast-of-negative", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: castOfNegative},
 		{Name: "cast-of-choice", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: castOfChoice},
+		{Name: "quantized-again", Kinds: []ssa.Kind{"onnx::QuantizeLinear"}, Apply: quantizedAgain},
 		{Name: "cast-like-known", Kinds: []ssa.Kind{"onnx::CastLike"}, Apply: castLike},
 		{Name: "broadcast-itself", Kinds: elementwise, Apply: broadcastItself},
 	}
@@ -435,5 +436,30 @@ func castOfChoice(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	r.Replace(o, y)
+	return true
+}
+
+// quantizedAgain finds the integers that a QuantizeLinear gives in what its operand was dequantized from, with the same scale and zero point: (q - z)*s/s is off by
+// a few parts in 2^24, and an integer of 16 bits needs less than one in 2^17.
+func quantizedAgain(r *rewrite.Rewriter, o *ssa.Op) bool {
+	d := definedBy(o.Operand(0), "onnx::DequantizeLinear")
+	if d == nil || o.NumOperands() != 3 || d.NumOperands() != 3 {
+		return false
+	}
+	q, of := d.Operand(0), o.Result(0).DType()
+	scale, again := onnx.ConstOf(o.Operand(1)), onnx.ConstOf(d.Operand(1))
+	zero, zeroAgain := onnx.ConstOf(o.Operand(2)), onnx.ConstOf(d.Operand(2))
+	for _, t := range []*tensor.Tensor{scale, again, zero, zeroAgain} {
+		if t == nil || !t.HasData() || t.NumElements() != 1 {
+			return false
+		}
+	}
+	whole := of == tensor.Uint8 || of == tensor.Int8 || of == tensor.Uint16 || of == tensor.Int16
+	s := scale.Float64s()[0]
+	if !whole || q.DType() != of || scale.DType != tensor.Float32 || again.DType != tensor.Float32 || s != again.Float64s()[0] || s < 1e-30 || s > 1e30 ||
+		zero.Int64s()[0] != zeroAgain.Int64s()[0] || !r.Fits(q, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, q)
 	return true
 }

@@ -68,6 +68,7 @@ type raised struct {
 type needUnroll struct {
 	loc    diag.Loc
 	reason string
+	found  findings // by then
 }
 
 // needSplit says that what follows has to be evaluated once for each value of a
@@ -97,7 +98,7 @@ func (s *context) undecided(m *py.Maybe, format string, args ...any) {
 func (s *context) raised(message string) raised { return raised{s.loc, message} }
 
 func (s *context) unroll(format string, args ...any) {
-	panic(needUnroll{s.loc, fmt.Sprintf(format, args...)})
+	panic(needUnroll{s.loc, fmt.Sprintf(format, args...), s.findings})
 }
 
 func (s *context) warnf(id, format string, args ...any) {

@@ -106,6 +106,7 @@ func init() {
 	dynListReads = map[string]dynHandler{
 		"copy": copyDyn,
 		"list": copyDyn,
+		"Size": copyDyn,
 		"__getitem__": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return one(s.getItem(l, args[1]))
 		},

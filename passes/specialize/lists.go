@@ -42,6 +42,7 @@ func init() {
 		"_set_item":    setItem,
 		"copy":         copyList,
 		"list":         copyList,
+		"Size":         copyList,
 		"slice":        sliceList,
 		"add":          joinLists,
 		"add_":         joinLists,

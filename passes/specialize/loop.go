@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"math"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -38,7 +39,8 @@ func (s *walk) loopOp(o *ssa.Op) {
 	if known && !computes(l.body) && s.iterate(l, trip, maxEvaluated) {
 		return
 	}
-	l.counted = known && trip <= int64(s.opts.UnrollMax) && s.mode == unrolling
+	open := trip == math.MaxInt64 // its condition ends it, which may be known in each iteration, as where a for has a continue
+	l.counted = known && (open || trip <= int64(s.opts.UnrollMax)) && s.mode == unrolling
 	l.few = known && trip <= maxAliased
 	l.strict = s.opts.peel
 	end := s.try(func() { s.keep(l) })

@@ -28,7 +28,15 @@ func (s *module) fromLiteral(l ssa.Literal, t ssa.Type) py.Value {
 			return r
 		}
 		var r *py.Tensor
-		s.heap.AsBefore(func() { r = s.heap.Laid(s.build.constant(l), ssa.Sizes(l.Tensor.Strides)) })
+		s.heap.AsBefore(func() {
+			var v *ssa.Value
+			if l.Tensor.Quant != nil {
+				v = s.quantized(l.Tensor)
+			} else {
+				v = s.build.constant(l)
+			}
+			r = s.heap.Laid(v, ssa.Sizes(l.Tensor.Strides))
+		})
 		heap.ViewOf(r).Storage.Origin = "parameter"
 		s.weights[l.Tensor] = r
 		s.shareMemory(l.Tensor, heap.ViewOf(r).Storage)

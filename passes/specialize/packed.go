@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -15,6 +16,7 @@ import (
 // the elements of the weight, its scales, its zero points, the axis that these
 // go along (-1: one for all), the bias or None, and for convolutions the ints
 // (strides, paddings, dilations, output paddings, groups, whether transposed).
+// The zero points of a table of embeddings are real numbers.
 // Weights of 16 bits of a linear layer have no grid: their scales and zero points
 // are None, and their elements float32, as the layer computes with them.
 
@@ -50,7 +52,7 @@ func (s *module) cellParams(x *py.Object) *ssa.Value {
 		elems = append(elems, s.packed(s.object(w.Object)))
 	}
 	elems = append(elems, s.build.constant(ssa.Bool(!half && ints[0].Int() != 0)))
-	v := s.build.atTop(elems)
+	v := s.build.tupleAtTop(elems)
 	x.Attrs[""] = s.heap.New(py.Dyn(v))
 	return v
 }
@@ -69,49 +71,82 @@ func (s *module) packed(x *py.Object) *ssa.Value {
 	if !ok || weight.Quant == nil && !half {
 		s.fail("unsupported-value", "packed weights of class %s that are neither quantized to integers of 8 bits nor of 16 bits", class)
 	}
-	w := *weight
-	w.Quant = nil
-	switch {
-	case weight.DType == tensor.QInt8:
-		w.DType = tensor.Int8
-	case weight.DType == tensor.QUint8:
-		w.DType = tensor.Uint8
-	case !half:
-		s.fail("unsupported-value", "packed weights of %v", weight.DType)
-	}
-	named := func(t *tensor.Tensor, name string) *ssa.Value {
-		v := s.build.constant(ssa.TensorValue(t))
+	none := s.build.constant(ssa.None)
+	axis, elems := int64(-1), make([]*ssa.Value, 0, 6)
+	named := func(v *ssa.Value, name string) *ssa.Value {
 		v.Name = x.Path + "." + name
 		return v
 	}
-	none := s.build.constant(ssa.None)
-	elems := []*ssa.Value{named(&w, "weight"), none, none, s.build.constant(ssa.Int(-1)), none, s.build.constant(ssa.Ints(ints...))}
-	if q := weight.Quant; q != nil {
-		shape := []int64{}
-		if q.Axis >= 0 {
-			shape = []int64{int64(len(q.Scales))}
-		}
-		elems[1] = named(tensor.FromFloats(tensor.Float32, shape, q.Scales), "scale")
-		elems[2] = named(tensor.FromInts(w.DType, shape, q.ZeroPoints), "zero_point")
-		elems[3] = s.build.constant(ssa.Int(int64(q.Axis)))
+	if half {
+		elems = append(elems, named(s.build.constant(ssa.TensorValue(weight)), "weight"), none, none)
+	} else {
+		q, scale, zero := s.gridOf(weight)
+		axis = int64(weight.Quant.Axis)
+		elems = append(elems, named(q, "weight"), named(scale, "scale"), named(zero, "zero_point"))
 	}
+	elems = append(elems, s.build.constant(ssa.Int(axis)), none, s.build.constant(ssa.Ints(ints...)))
 	if bias != nil {
-		elems[4] = named(bias, "bias")
+		elems[4] = named(s.build.constant(ssa.TensorValue(bias)), "bias")
 	}
-	v := s.build.atTop(elems)
+	v := s.build.tupleAtTop(elems)
 	x.Attrs[""] = s.heap.New(py.Dyn(v))
 	return v
 }
 
-// atTop makes a tuple among the constants, so that all users see it.
-func (s *builder) atTop(elems []*ssa.Value) *ssa.Value {
+// gridOf gives the integers of a quantized tensor, their scales and their zero points as constants.
+func (s *module) gridOf(t *tensor.Tensor) (ints, scale, zero *ssa.Value) {
+	q := *t
+	q.Quant = nil
+	switch t.DType {
+	case tensor.QInt8:
+		q.DType = tensor.Int8
+	case tensor.QUint8:
+		q.DType = tensor.Uint8
+	case tensor.QInt32:
+		q.DType = tensor.Int32
+	default:
+		s.fail("unsupported-value", "a quantized tensor of %v", t.DType)
+	}
+	shape := []int64{}
+	if t.Quant.Axis >= 0 {
+		shape = []int64{int64(len(t.Quant.Scales))}
+	}
+	constant := func(t *tensor.Tensor) *ssa.Value { return s.build.constant(ssa.TensorValue(t)) }
+	zeros := tensor.FromInts(q.DType, shape, t.Quant.ZeroPoints)
+	if t.Quant.RealZeroPoints != nil {
+		zeros = tensor.FromFloats(tensor.Float32, shape, t.Quant.RealZeroPoints)
+	}
+	return constant(&q), constant(tensor.FromFloats(tensor.Float32, shape, t.Quant.Scales)), constant(zeros)
+}
+
+// quantized makes a quantized tensor of the model: its integers stay a constant, and an operator puts them on their grid.
+func (s *module) quantized(t *tensor.Tensor) *ssa.Value {
+	if t.Quant.RealZeroPoints != nil {
+		s.fail("unsupported-value", "a quantized tensor whose zero points are no integers, outside of an embedding")
+	}
+	ints, scale, zero := s.gridOf(t)
+	kind, operands := "aten::_make_per_tensor_quantized_tensor", []*ssa.Value{ints, scale, zero}
+	if t.Quant.Axis >= 0 {
+		kind, operands = "aten::_make_per_channel_quantized_tensor", append(operands, s.build.constant(ssa.Int(int64(t.Quant.Axis))))
+	}
+	v := s.build.atTop(ssa.Kind(kind), operands, ssa.Tensor(tensor.Float32, ssa.Sizes(t.Shape)...))
+	v.Def().Schema = aten.SchemaByName(kind)
+	return v
+}
+
+// atTop makes an op among the constants, so that all users see it.
+func (s *builder) atTop(kind ssa.Kind, operands []*ssa.Value, t ssa.Type) *ssa.Value {
+	v := s.out.Body.InsertBefore(s.lastCon.Next(), kind, 0, operands, t).Results[0]
+	s.lastCon = v.Def()
+	return v
+}
+
+func (s *builder) tupleAtTop(elems []*ssa.Value) *ssa.Value {
 	types := make([]ssa.Type, len(elems))
 	for i, e := range elems {
 		types[i] = e.Type
 	}
-	v := s.out.Body.InsertBefore(s.lastCon.Next(), "prim::TupleConstruct", 0, elems, &ssa.TupleType{Elems: types}).Results[0]
-	s.lastCon = v.Def()
-	return v
+	return s.atTop("prim::TupleConstruct", elems, &ssa.TupleType{Elems: types})
 }
 
 // unpack reads what a packed object holds: fields, if the program packed it, or

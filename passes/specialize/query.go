@@ -55,7 +55,7 @@ func init() {
 	// an exported model runs on one device, without gradients
 	for _, k := range []ssa.Kind{"aten::is_grad_enabled", "aten::is_autocast_enabled", "aten::is_autocast_cpu_enabled", "prim::is_grad_enabled",
 		"aten::is_nested", "prim::is_nested", "prim::requires_grad", "aten::requires_grad", "aten::retains_grad", "aten::_is_zerotensor",
-		"prim::is_cuda", "prim::is_sparse", "prim::is_mkldnn", "prim::is_quantized", "prim::is_xpu", "prim::is_mps", "prim::is_vulkan",
+		"prim::is_cuda", "prim::is_sparse", "prim::is_mkldnn", "prim::is_xpu", "prim::is_mps", "prim::is_vulkan",
 		"prim::is_ipu", "prim::is_ort", "prim::is_meta", "prim::is_maia", "prim::is_mtia", "prim::is_hpu", "prim::is_sparse_csr",
 		"aten::is_vulkan_available", "aten::is_conj", "aten::is_neg", "aten::is_inference", "prim::is_xla", "prim::is_nested_tensor", "aten::is_pinned"} {
 		queries[k] = constantly(py.Bool(false))
@@ -70,6 +70,7 @@ func init() {
 		"aten::element_size":      dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
 		"prim::itemsize":          dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
 		"aten::itemsize":          dtypeQuery(func(d tensor.DType) py.Value { return py.Int(int64(d.Size())) }),
+		"prim::is_quantized":      isQuantized,
 		"aten::dim":               rankOf,
 		"aten::ndimension":        rankOf,
 		"prim::ndim":              rankOf,
@@ -213,6 +214,10 @@ func typeOf(s *walk, x py.Value) *ssa.TensorType {
 // dtypeQuery is a question that the dtype answers.
 func dtypeQuery(answer func(tensor.DType) py.Value) handler {
 	return func(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) { return one(answer(dtypeOf(s, args[0]))) }
+}
+
+func isQuantized(s *walk, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	return one(py.Bool(aten.Quantized(s.vals.read(args[0].(*py.Tensor)))))
 }
 
 func dtypeOf(s *walk, x py.Value) tensor.DType {

@@ -155,7 +155,7 @@ func (e ending) problems() (findings, []diag.Diagnostic) {
 	case raises:
 		return findings{}, []diag.Diagnostic{{ID: "raises", Loc: e.raised.loc, Op: "prim::RaiseException", Message: "the model raises for these inputs: " + e.raised.message, Hint: "check the shapes and types given by --input"}}
 	case mustUnroll:
-		return findings{}, []diag.Diagnostic{{ID: "dynamic-container", Loc: e.unroll.loc, Message: e.unroll.reason}}
+		return e.unroll.found, []diag.Diagnostic{{ID: "dynamic-container", Loc: e.unroll.loc, Message: e.unroll.reason}}
 	}
 	f := e.failure
 	if id := f.d.ID; len(f.found.causes) > 0 && (id == "unknown-shape" || id == "unknown-dtype" || id == "dynamic-rank") {

@@ -32,7 +32,9 @@ type Tensor struct {
 type Quant struct {
 	Scales     []float64
 	ZeroPoints []int64
-	Axis       int
+	// RealZeroPoints are the zero points of a scheme whose zero points are no integers (per_channel_affine_float_qparams, of tables of embeddings).
+	RealZeroPoints []float64
+	Axis           int
 }
 
 // ContiguousStrides gives row-major strides for a shape.

@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import sys
+from typing import List, Union
 
 import torch
 import torch.ao.quantization.fx._decomposed  # noqa: F401  (registers quantized_decomposed)
@@ -226,11 +227,11 @@ def programs():
     for name in "add add_relu mul mul_relu".split():
         yield "quantized_" + name, d.format(f"{name}({qx}, {qy}, 0.07, 60)"), (X, Y)
     yield "quantized_matmul", d.format(f"matmul({qx}, a.quantize_per_tensor(y.t(), 0.05, 10, torch.quint8), 0.09, 80)"), (X, Y)
-    for name in "add_scalar mul_scalar".split():
+    for name in "add_scalar mul_scalar add_scalar_relu mul_scalar_relu".split():
         yield "quantized_" + name, d.format(f"{name}({qx}, 1.5)") + ", " + d.format(f"{name}({qx}, -0.5)"), (X,)
     yield "quantized_cat", d.format(f"cat([{qx}, {qy}], 1, 0.06, 20)") + ", " + d.format(f"cat_relu([{qx}, {qy}], 0, 0.06, 20)"), (X, Y)
     for call in ["celu({}, 0.05, 40)", "elu({}, 0.05, 40)", "elu({}, 0.05, 40, 0.5)", "hardswish({}, 0.03, 5)", "leaky_relu({}, 0.1, False, 0.05, 30)", "relu6({})", "sigmoid({}, 0.00390625, 0)", "softmax({}, 1, 0.00390625, 0)",
-                 "dropout({}, 0.05, 10)", "layer_norm({}, [3], None, None, 1e-5, 0.05, 60)"]:
+                 "clamp({}, -0.31, 0.72)", "threshold({}, 0.33, 0.1)", "dropout({}, 0.05, 10)", "layer_norm({}, [3], None, None, 1e-5, 0.05, 60)"]:
         name = re.match(r"\w+", call)[0] + ("_half" if call.endswith("0.5)") else "")
         yield "quantized_" + name, d.format(call.format(qx)), (X,)
     for n, x in ((1, r(1, 2, 5)), (2, IMAGE), (3, VOLUME)):
@@ -238,7 +239,15 @@ def programs():
             yield f"quantized_batch_norm{n}d{relu}", d.format(f"batch_norm{n}d{relu}({qx}, y, z, v, w, 1e-5, 0.05, 60)"), (x, *CHANNELS)
     yield "quantized_batch_norm", d.format(f"batch_norm({qx}, y, z, v, w, 1e-5, 0.05, 60)") + ", " + d.format(f"batch_norm_relu({qx}, y, z, v, w, 1e-5, 0.05, 60)"), bn
     yield "quantized_group_norm", d.format(f"group_norm({qx}, 1, y, z, 1e-5, 0.05, 60)") + ", " + d.format(f"instance_norm({qx}, y, z, 1e-5, 0.05, 60)"), bn[:3]
+    for name, call in (("max_pool", "torch.ops.quantized.max_pool2d({}, [2, 2], [2, 2], [0, 0], [1, 1], False)"), ("avg_pool", "a.avg_pool2d({}, [2, 2])"),
+                       ("avg_pool_padded", "a.avg_pool2d({}, [2, 4], [1, 2], [1, 1])"), ("adaptive_avg_pool", "a.adaptive_avg_pool2d({}, [5, 1])"),
+                       ("bilinear", "a.upsample_bilinear2d({}, [10, 12], False)")):  # sums of integers, rounded once, with ties
+        yield "quantized_" + name, f"torch.dequantize({call.format(qx)})", (IMAGE,)
+    yield "quantized_max_pool1d", d.format(f"max_pool1d({qx}, [2], [2], [0], [1], False)"), (r(1, 2, 5),)
+    yield "is_quantized", f"torch.dequantize({qx}) + 1 if {qx}.is_quantized else x", (X,)
+    yield "either", Either(), (X,)
     yield from quantized_recurrent()
+    yield from quantized_layers()
     for name, lines, signature, inputs in STATEMENTS:
         yield name, casefile.module_of(signature, lines), inputs
     yield "nested_encoder", NestedEncoder().eval(), (r(3, 4, 4), torch.arange(4) >= torch.tensor([[4], [2], [3]]))
@@ -267,6 +276,7 @@ def programs():
     yield "math", "math.degrees(n) + x, math.radians(n) + x, math.fabs(-n) + x, math.gamma(n) + x, math.factorial(k) + x, math.modf(n)[0] + x, math.remainder(n, 2.0) + x", (X, 2.75, 4)
     if torchvision:
         v = "torch.ops.torchvision."
+        yield "roi_align_scaled", v + "roi_align(x, y, float(z), 2, 3, 2, False)", (IMAGE, torch.tensor([[0.0, 1.0, 2.0, 8.0, 9.0]]), torch.tensor(0.5))
         boxes = torch.tensor([[0, 0.0, 0.0, 4.0, 3.0], [0, 1.0, 1.0, 5.0, 4.0]])
         yield "roi_pool", f"{v}roi_pool(x, y, 1.0, 2, 2)[0], {v}ps_roi_align(x.repeat(1, 2, 1, 1), y, 1.0, 2, 2, 2)[0]", (IMAGE, boxes)
         yield "deform_conv2d", f"{v}deform_conv2d(x, y, z, w, v, 1, 1, 0, 0, 1, 1, 1, 1, True)", (IMAGE, r(3, 2, 2, 2), r(1, 8, 4, 5) * 0.5, r(3), torch.rand(1, 4, 4, 5))
@@ -301,6 +311,81 @@ def quantized_recurrent():
         yield ".".join(["quantized_" + kind.lower()] + [str(v) if not isinstance(v, bool) else k for k, v in options.items()]), m, (inputs,)
 
 
+def quantized_layers():
+    """Other quantized layers and tensors that a model keeps."""
+    import torch.ao.nn.intrinsic.quantized as fused
+    import torch.ao.nn.quantized as quantized
+    import torch.ao.nn.quantized.dynamic as dynamic
+
+    def grid(weight):
+        return torch.quantize_per_tensor(weight.detach(), weight.abs().max().item() / 127, 0, torch.qint8)
+
+    for n, x in ((1, r(1, 2, 6)), (2, IMAGE), (3, VOLUME)):
+        for kind in (f"Conv{n}d", f"ConvTranspose{n}d"):
+            torch.backends.quantized.engine = "fbgemm"  # what oneDNN gives for a transposed one has nothing to do with its operands
+            plain, m = getattr(torch.nn, kind)(2, 3, 2), getattr(dynamic, kind)(2, 3, 2)
+            m.set_weight_bias(grid(plain.weight), plain.bias.detach())
+            yield f"quantized_{kind.lower()}_dynamic", torch.nn.Sequential(m), (x,)
+    torch.backends.quantized.engine = "onednn"  # has the fused layers
+    for kind, options in (("LinearLeakyReLU", (0.1,)), ("LinearTanh", ())):
+        plain, m = torch.nn.Linear(3, 4), getattr(fused, kind)(3, 4, *options)
+        m.set_weight_bias(grid(plain.weight), plain.bias.detach())
+        m.scale, m.zero_point = 0.0171, 110
+        yield "quantized_" + kind.lower(), torch.nn.Sequential(quantized.Quantize(torch.tensor(0.0313), torch.tensor(100), torch.quint8), m, quantized.DeQuantize()), (X,)
+    for kind in ("ConvAdd2d", "ConvAddReLU2d"):
+        plain, m = torch.nn.Conv2d(2, 2, 3, padding=1), getattr(fused, kind)(2, 2, 3, padding=1)
+        m.set_weight_bias(grid(plain.weight), plain.bias.detach())
+        m.scale, m.zero_point = 0.0171, 110
+        yield "quantized_" + kind.lower(), Summed(m), (IMAGE,)
+    torch.backends.quantized.engine = "x86"
+    for name, m, inputs in (("embedding", torch.nn.Embedding(7, 4), (ints(3, 0, 6),)), ("embedding_bag", torch.nn.EmbeddingBag(7, 4, mode="sum"), (ints(3, 0, 6, 1), ints(0, 1))),
+                            ("embedding_rows", torch.nn.EmbeddingBag(7, 4, mode="mean"), (torch.tensor([[3, 0], [6, 1]]),))):
+        m.qconfig = torch.ao.quantization.float_qparams_weight_only_qconfig
+        yield "quantized_" + name, getattr(quantized, type(m).__name__).from_float(m), inputs
+    yield "quantized_constant", Kept(), (X,)
+
+
+class Either(torch.nn.Module):
+    """A method that gives a tensor or a list; which one, the data says."""
+
+    def head(self, x: List[torch.Tensor], all: bool = False) -> Union[torch.Tensor, List[torch.Tensor]]:
+        if all:
+            return x
+        return torch.stack(x).sum(0)
+
+    def forward(self, x: torch.Tensor):
+        y = self.head([x, x * 2], bool(x.sum() > 1))
+        if isinstance(y, torch.Tensor):
+            return y + 1
+        else:
+            return y[0] - 1
+
+
+class Summed(torch.nn.Module):
+    """A quantized convolution that adds its input."""
+
+    def __init__(self, m):
+        super().__init__()
+        self.m = m
+
+    def forward(self, x: torch.Tensor):
+        q = torch.quantize_per_tensor(x, 0.0313, 100, torch.quint8)
+        return self.m(q, q).dequantize()
+
+
+class Kept(torch.nn.Module):
+    """Quantized tensors of the model: with one grid, and with one for each row."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("one", torch.quantize_per_tensor(Y, 0.0313, 100, torch.quint8))
+        self.register_buffer("rows", torch.quantize_per_channel(Y, torch.tensor([0.1, 0.02]), torch.tensor([0, 3]), 0, torch.qint8))
+
+    def forward(self, x: torch.Tensor):
+        q = torch.quantize_per_tensor(x, 0.0171, 110, torch.quint8)
+        return torch.ops.quantized.mul(q, self.one, 0.0217, 90).dequantize(), self.rows.dequantize() + x, self.one.int_repr()
+
+
 # What blocks take and give, in lines of Python.
 STATEMENTS = [
     ("optional_state", """
@@ -313,6 +398,31 @@ for k in range(x.size(0)):
 assert state is not None
 return state[0], state[1]
 """, "x: Tensor", (r(3, 2),)),
+    ("size_of_list", """
+shape = torch.Size([x.size(1), x.size(0)])
+if x.size(0) > 1:
+    y = x.reshape(shape[:1] + torch.Size([-1]))
+else:
+    y = x
+return y, torch.zeros(shape)
+""", "x: Tensor", (r(3, 2),)),
+    ("continued", """
+out: List[Tensor] = [torch.zeros((0, 2))] * x.size(0)
+for k in range(x.size(0)):
+    y = x[k][x[k] > 0]
+    if not y.size(0):
+        continue
+    out[k] = torch.stack([y, y * 2], 1)
+return out[0], out[1], out[2]
+""", "x: Tensor", (torch.tensor([[1.0, -1.0, 2.0], [-1.0, -2.0, -3.0], [3.0, 4.0, 5.0]]),)),
+    ("parts_of_any_rank", """
+n = int(x.gt(0).sum())
+y = x.reshape(x.size(0), 2, -1) if n > 2 else x
+out: List[Tensor] = []
+for part in y.split([1, x.size(0) - 1]):
+    out.append(part.reshape(-1) * n)
+return out[0], out[1]
+""", "x: Tensor", (r(3, 4),)),
     ("complex_blocks", """
 z = torch.view_as_complex(x)
 w = z * (1 + 0j)

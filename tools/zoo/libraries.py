@@ -37,6 +37,17 @@ class Call(torch.nn.Module):
         return tuple(t for t in torch.utils._pytree.tree_leaves(values(out)) if isinstance(t, torch.Tensor))
 
 
+class Images(torch.nn.Module):
+    """A detector, which takes a list of images."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: torch.Tensor):
+        return self.module([x])
+
+
 def values(out):
     """Classes of results, as lists of what they hold."""
     if isinstance(out, dict):
@@ -101,6 +112,8 @@ def make(name):
         torch.version.cuda = cuda
     built = build()
     module, call = built if isinstance(built, tuple) else (built, None)
+    if call is Images:
+        module, call = Images(module), None
     draw(module).eval()
     for p in module.parameters():
         p.requires_grad_(False)
@@ -116,6 +129,8 @@ def make(name):
     if not any(axes):
         samples = samples[:1]
     p = programs.Program("forward", module if bare else Call(module, call), names, samples, axes, None)
+    if call is None:
+        p.script = module
     p.output_names = [f"out{i}" for i in range(len(p.outputs[0]))]
     return [p], None
 
@@ -134,7 +149,7 @@ def vision(name, **how):
 for _n in ["deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "fcn_resnet50"]:
     model(f"torchvision.{_n}", "x: B 3 H W")(vision(_n, of="segmentation", num_classes=5, **({} if "lraspp" in _n else {"aux_loss": False}), weights_backbone=None))
 for _n in ["fasterrcnn_mobilenet_v3_large_320_fpn", "retinanet_resnet50_fpn", "ssdlite320_mobilenet_v3_large", "fcos_resnet50_fpn", "maskrcnn_resnet50_fpn", "keypointrcnn_resnet50_fpn"]:
-    model(f"torchvision.{_n}", "x: u 3 H W")(lambda _n=_n: (vision(_n, of="detection", weights_backbone=None, **({} if "keypoint" in _n else {"num_classes": 5}), **({} if "ssd" in _n else {"min_size": 96, "max_size": 160}))(), lambda m, x: m([x])))
+    model(f"torchvision.{_n}", "x: u 3 H W")(lambda _n=_n: (vision(_n, of="detection", weights_backbone=None, **({} if "keypoint" in _n else {"num_classes": 5}), **({} if "ssd" in _n else {"min_size": 96, "max_size": 160}))(), Images))
 model("torchvision.r2plus1d_18", "x: B 3 8 H W", H=(32, 48), W=(32, 48))(vision("r2plus1d_18", of="video", num_classes=5))
 model("torchvision.s3d", "x: B 3 16 224 224", B=(1, 2))(vision("s3d", of="video", num_classes=5))
 model("torchvision.mvit_v2_s", "x: B 3 16 224 224", B=(1, 2))(vision("mvit_v2_s", of="video", num_classes=5))

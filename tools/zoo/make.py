@@ -57,7 +57,7 @@ def save(kind, name, folder):
                         torch.export.save(program, os.path.join(folder, file))
                     else:
                         if source == "script":
-                            run = torch.jit.script(p.module)
+                            run = torch.jit.script(p.script)
                         else:
                             run = torch.jit.trace(p.module, tuple(programs.clone(p.samples[0])), check_trace=False, strict=False)
                         torch.jit.save(run, os.path.join(folder, file))

@@ -10,18 +10,19 @@ class Program:
     """A module of tensors to a tuple of tensors.
 
     samples: lists of inputs, of which the first is the example; outputs: PyTorch's, for each sample; axes: for each input the names of the
-    axes that differ between samples.
+    axes that differ between samples; script: the module that TorchScript compiles, whose outputs may be containers.
     """
 
     def __init__(self, name, module, names, samples, axes, output_names):
         self.name, self.module, self.names, self.samples, self.axes, self.output_names = name, module, names, samples, axes, output_names
+        self.script = module
         with torch.no_grad():
             self.outputs = [listed(module(*clone(s))) for s in samples]
 
 
 def listed(out):
-    """What a module gives, as a list."""
-    return list(out) if isinstance(out, (tuple, list)) else [out]
+    """The tensors that a module gives."""
+    return [t for t in torch.utils._pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
 
 
 def clone(tensors):

@@ -85,7 +85,7 @@ type model struct {
 func (m *model) flags(c *cobra.Command) {
 	f := c.Flags()
 	// not a StringSlice: specs have commas
-	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, p:tuple(f32[2],none); the name of a buffer or attribute makes state an input")
+	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, xs:[f32[2],f32[3]], p:(f32[2],none); a TYPE alone is that of the input at its place; the name of a buffer or attribute makes state an input")
 	f.StringArrayVar(&m.inputFiles, "input-file", nil, "`NAME=FILE`: the input has the type of the tensor in the file (a TensorProto)")
 	f.StringVar(&m.opts.Program, "program", "", "the program to convert of a torch.export archive that holds several (default model)")
 	f.StringVar(&m.opts.Method, "method", "", "the method of a TorchScript module to convert (default forward)")

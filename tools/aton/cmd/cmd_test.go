@@ -213,3 +213,25 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 }
+
+// A type alone is that of the input at its place: the same file as with the name.
+func TestInputByPlace(t *testing.T) {
+	dir := t.TempDir()
+	for _, model := range []string{"convnet.script.pt", "convnet.pt2"} {
+		var files [2][]byte
+		for i, input := range []string{"x:f32[2,3,18,18]", "f32[2,3,18,18]"} {
+			out := filepath.Join(dir, "out.onnx")
+			if status, _, stderr := call("", "export", fixtures+model, "-o", out, "--input", input); status != 0 {
+				t.Fatalf("%s %s: %s", model, input, stderr)
+			}
+			files[i], _ = os.ReadFile(out)
+		}
+		if len(files[0]) == 0 || !bytes.Equal(files[0], files[1]) {
+			t.Errorf("%s: %d bytes by name, others by place", model, len(files[0]))
+		}
+	}
+	status, _, stderr := call("", "export", fixtures+"convnet.script.pt", "-o", filepath.Join(dir, "none.onnx"), "--input", "f32[1,3,18,18]", "--input", "f32[2]")
+	if want := "convnet.script.pt: there is a type for input 2, and the model has 1 (x)"; status != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("status %d, %s, want %s", status, stderr, want)
+	}
+}
