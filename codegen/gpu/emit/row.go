@@ -152,10 +152,14 @@ func emitNorm(w *writer) {
 			case g != nil:
 				y = b.Mul(y, g)
 			}
-			if !onRows {
-				at = t.space.Unravel(shape, place(at))
+			switch {
+			case w.Hero == nil: // straight to its place: a group need not be taken apart into channels
+				t.store(w.o.Results[0], t.lower(place(at)), y)
+			case onRows:
+				t.put(at, y)
+			default:
+				t.put(t.space.Unravel(shape, place(at)), y)
 			}
-			t.put(at, y)
 			return nil
 		})
 	})
