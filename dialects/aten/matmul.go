@@ -133,10 +133,6 @@ func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 	if b == nil {
 		return l.intMatMul(x, l.transpose(w, 1, 0))
 	}
-	if d := x.Def(); l.Opset >= 21 && l.Rank(b) == 1 && d != nil && d.Kind == "onnx::DequantizeLinear" && l.DType(d.Operand(0)) == tensor.Int8 {
-		// a bias of one axis makes a Gemm in onnxruntime, which then writes a QuantizeLinear to int8 with a zero point of uint8
-		b = l.unsqueeze(b, 0, 1)
-	}
 	return l.add(l.intMatMul(x, l.apart(l.transpose(w, 1, 0))), b)
 }
 

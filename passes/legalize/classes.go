@@ -114,7 +114,63 @@ var specials = map[string]func(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema
 	"OneHot":          oneHot,
 	"Dropout":         dropout,
 	"GridSample":      cubicVolumes,
+	"QuantizeLinear":  unsignedSteps,
 	"Constant":        func(*legalizer, *onnx.Downgrade, *onnx.OpSchema) bool { return true },
+}
+
+// moved are operators across which onnxruntime moves a pair of QuantizeLinear and DequantizeLinear, and MatMul, before which it may put a Reshape
+// (qdq_propagation.cc, matmul_add_fusion.cc).
+var moved = map[ssa.Kind]bool{
+	"onnx::Reshape": true, "onnx::Transpose": true, "onnx::Squeeze": true, "onnx::Unsqueeze": true, "onnx::Slice": true, "onnx::MaxPool": true, "onnx::MatMul": true,
+}
+
+// unsignedSteps: where numbers are put on a grid of signed integers and only taken from it again, from opset 21 on, the integers are 128 more, and
+// unsigned. onnxruntime makes them so itself on x86 (qdq_s8_to_u8.cc); but where it has moved the pair before, it
+// forgets the attribute output_dtype, and refuses the model. A zero point of 0, which TensorRT asks for, stays where nothing is moved.
+func unsignedSteps(l *legalizer, d *onnx.Downgrade, _ *onnx.OpSchema) bool {
+	o := d.Node
+	if l.target != onnx.OnnxRuntime || l.opset < 21 || o.NumOperands() != 3 || o.Result(0).DType() != tensor.Int8 || o.AttrInt("output_dtype", 0) != 0 {
+		return false
+	}
+	q := o.Result(0)
+	pair, moves := []*ssa.Op{o}, false
+	for u := range q.Uses() {
+		b := u.Op()
+		if b == nil || b.Kind != "onnx::DequantizeLinear" || b.NumOperands() != 3 || b.Operand(0) != q {
+			return false
+		}
+		pair = append(pair, b)
+		for v := range b.Result(0).Uses() {
+			moves = moves || v.Op() != nil && moved[v.Op().Kind]
+		}
+	}
+	unsigned := map[*ssa.Value]*tensor.Tensor{} // zero points
+	for _, b := range pair {
+		z := onnx.ConstOf(b.Operand(2))
+		if z == nil || !z.HasData() || z.DType != tensor.Int8 {
+			return false
+		}
+		more := z.Int64s()
+		for k := range more {
+			moves = moves || more[k] != 0
+			more[k] += 128
+		}
+		unsigned[b.Operand(2)] = tensor.FromInts(tensor.Uint8, z.Shape, more)
+	}
+	if !moves {
+		return false
+	}
+	made := map[*ssa.Value]*ssa.Value{}
+	for _, b := range pair {
+		zero := b.Operand(2)
+		if made[zero] == nil {
+			made[zero] = d.Const(unsigned[zero])
+		}
+		b.SetOperand(2, made[zero])
+	}
+	q.Type = q.Tensor().WithDType(tensor.Uint8)
+	l.c.Changed("unsigned integers of " + o.Kind.Name())
+	return false
 }
 
 // cubicVolumes: onnxruntime samples volumes in all modes but the cubic one.
