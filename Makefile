@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -68,6 +68,9 @@ gpu-coverage: ## traced cases without a host step on a GPU, and what is on the h
 # what kernels and models cost by count, into codegen/gpu/README.md; PTXAS=FILE tells registers anew, else those of the last time count
 gpu-report: ## bytes, instructions, occupancy and rooflines of GPU kernels, into codegen/gpu/README.md (minutes); PTXAS=FILE
 	$(if $(filter file,$(origin PTXAS)),,ATON_PTXAS=$(PTXAS)) $(GO) run ./tools/gpureport --write codegen/gpu/README.md
+
+gpu-launches: ## how many launches the exported programs (.pt2) of a folder have, a layer and in all; MODELS=DIR, made by tools/bench/peers.py
+	$(GO) run ./tools/gpucoverage --layers $(or $(MODELS),out/peers) --filter '$(or $(FILTER),^(llama|qwen3|gemma3|gpt2|bert|t5|vit|whisper)(\.(prefill|decode|encoder|decoder))?$$)' --opsets 18,23
 
 # every kernel of the emitters' tables from its IR, from our PTX and from that of every llc on PATH, bit by bit (minutes)
 gpu-routes: ## every kernel from its IR, its PTX and that of every llc on PATH (minutes)

@@ -7,6 +7,10 @@
 //	go run ./tools/gpucoverage --cases out/cases --suites models --forms trace,script --run
 //
 //	go run ./tools/gpucoverage --operators
+//	go run ./tools/gpucoverage --layers DIR [--filter RE] [--opsets 18,23]
+//
+// --layers tells how many launches models have, the exported programs (.pt2) of a folder: those of the layer that has the most, by the first number
+// in a module's path, and those of all; and what the memory plan takes.
 //
 // A case is whole if no node of its graph is a host step. It is planned without fusion, so that every node stands for itself; --run
 // executes it too, fused and node by node, in the simulator with all its checkers, and compares outputs with PyTorch's and each
@@ -42,6 +46,7 @@ import (
 type options struct {
 	cases, suites, filter string
 	forms                 string
+	layers, opsets        string
 	run, list, operators  bool
 	jobs                  int
 	budget                int64
@@ -51,14 +56,23 @@ func main() {
 	var o options
 	flag.StringVar(&o.cases, "cases", filepath.Join("out", "cases"), "the folder with the suites")
 	flag.StringVar(&o.suites, "suites", "nn,opinfo,indexing", "the suites, with commas")
-	flag.StringVar(&o.filter, "filter", "", "only cases whose SUITE/ID matches this regular expression")
+	flag.StringVar(&o.filter, "filter", "", "only cases whose SUITE/ID, or models whose name, matches this regular expression")
 	flag.StringVar(&o.forms, "forms", "trace", "trace, script, or both with a comma: how the cases were made")
 	flag.BoolVar(&o.run, "run", false, "run the cases in the simulator too, and compare")
 	flag.BoolVar(&o.list, "list", false, "list the cases that are not whole")
 	flag.BoolVar(&o.operators, "operators", false, "tell of each operator how it runs, and of no case")
 	flag.Int64Var(&o.budget, "budget", 1, "how many times 17 thousand million instructions the simulator may run for a case")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "cases at a time")
+	flag.StringVar(&o.layers, "layers", "", "tell how many launches the models (.pt2) of this folder have, and of no case")
+	flag.StringVar(&o.opsets, "opsets", "18,23", "the opsets for which --layers tells it, with commas")
 	flag.Parse()
+	if o.layers != "" {
+		if err := showLayers(os.Stdout, o.layers, o.filter, o.opsets); err != nil {
+			fmt.Fprintln(os.Stderr, "gpucoverage:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if o.operators {
 		fmt.Print(operators())
 		return

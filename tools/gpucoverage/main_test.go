@@ -24,3 +24,19 @@ func TestOperators(t *testing.T) {
 		t.Errorf("the table of operators is\n%s\nin %s, but should be\n%s", table, path, want)
 	}
 }
+
+func TestLayerOf(t *testing.T) {
+	for scope, want := range map[string]string{
+		"model.model.layers.11.self_attn.q_proj": "model.model.layers.11",
+		"h.0":                                    "h.0",
+		"m.decoder.block.3.layer.1.EncDecAttention": "m.decoder.block.3",
+		"conv1.bn": "",
+		"lm_head":  "",
+		"":         "",
+		"0.weight": "0",
+	} {
+		if got := layerOf(scope); got != want {
+			t.Errorf("%q is in layer %q, not %q", scope, got, want)
+		}
+	}
+}

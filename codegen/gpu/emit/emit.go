@@ -26,6 +26,7 @@ package emit
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
@@ -40,7 +41,7 @@ import (
 type Group struct {
 	// Root is the operator whose results are stored.
 	Root *ssa.Op
-	// Hero computes with threads of its own kind; Root follows from its result element by element. Nil if Root stands alone.
+	// Hero computes with threads of its own kind; Root follows from its result element by element, in the same order. Nil if Root stands alone.
 	Hero *ssa.Op
 	// Inlined are values that are computed where they are read. Each is the result of an operator of class loop.
 	Inlined map[*ssa.Value]bool
@@ -207,7 +208,7 @@ func heroes(name string) *emitter {
 	case "Softmax", "LogSoftmax", "LpNormalization":
 		return &emitter{"row", emitSoftmax, false}
 	case "LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
-		return &emitter{"row", emitNorm, false}
+		return &emitter{"row", emitNorm, true}
 	case "MatMul":
 		return &emitter{"gemm", emitMatMul, true}
 	case "Gemm":
@@ -348,6 +349,10 @@ func (n node) axis(a int64, rank int) int {
 }
 
 func shapeOf(v *ssa.Value) []sym.Expr { return v.Tensor().Dims }
+
+func sameShape(v, w *ssa.Value) bool {
+	return slices.EqualFunc(shapeOf(v), shapeOf(w), sym.Expr.Equal)
+}
 
 func rank(v *ssa.Value) int { return len(v.Tensor().Dims) }
 

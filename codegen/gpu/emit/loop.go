@@ -181,9 +181,22 @@ func emitConcat(w *writer) {
 }
 
 // Pointwise reports an operator that computes each element of its result by itself, in a kernel that may compute its operands too: not a Concat
-// of so many that each is copied by a launch of its own.
+// of so many that each is copied by a launch of its own, nor a Transpose that goes through a tile.
 func Pointwise(o *ssa.Op) bool {
+	if o.Kind == "onnx::Transpose" {
+		perm := (node{o}).permutation()
+		return len(perm) > 0 && perm[len(perm)-1] == len(perm)-1
+	}
 	return Class(o.Kind) == "loop" && (o.Kind != "onnx::Concat" || o.NumOperands() <= maxJoined)
+}
+
+// KeepsOrder reports an operator whose result has the elements of its operand in the same order, under another shape.
+func KeepsOrder(k ssa.Kind) bool {
+	switch k {
+	case "onnx::Reshape", "onnx::Flatten", "onnx::Squeeze", "onnx::Unsqueeze", "onnx::Identity":
+		return true
+	}
+	return false
 }
 
 // InPlace reports an operator that computes an element from the elements at the same place.

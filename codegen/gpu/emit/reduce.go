@@ -4,7 +4,9 @@ import (
 	"math"
 
 	"github.com/aton-project/aton/codegen/gpu/approx"
+	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -189,17 +191,70 @@ func (w *writer) fold(along []bool) {
 			finite := b.Lt(b.Unary(kir.Abs, top), b.Float(acc, math.Inf(1)))
 			y = b.Select(finite, b.Add(top, y), top)
 		}
-		t.leader(func() {
-			t.space.Sizes, t.dims = t.space.Sizes[:1], t.dims[:1]
-			if d == tensor.Bool {
-				y = b.Compare(kir.Ne, y, b.Int(acc, 0))
-			} else if !acc.IsFloat() {
-				y = b.Convert(kir.Narrow, y, regType(d))
-			}
-			out := w.o.Results[0]
-			t.put(t.space.Unravel(shapeOf(out), t.space.Dim(0)), y)
+		if d == tensor.Bool {
+			y = b.Compare(kir.Ne, y, b.Int(acc, 0))
+		} else if !acc.IsFloat() {
+			y = b.Convert(kir.Narrow, y, regType(d))
+		}
+		t.space.Sizes, t.dims = t.space.Sizes[:1], t.dims[:1]
+		out := w.o.Results[0]
+		at := t.space.Unravel(shapeOf(out), t.space.Dim(0))
+		if w.Hero == nil || !sameShape(w.Root.Results[0], x) {
+			t.leader(func() { t.put(at, y) })
+			return
+		}
+		// each element of the row follows from the result, and from what follows from that for the whole row
+		t.given[out] = rounded(b, dtype(out), y)
+		t.followRow(w.Root, out, at)
+		root := w.Root.Results[0]
+		t.each(rows.n, nil, func(i value, _ []value) []value {
+			at := t.element(&rows, i)
+			t.store(root, t.lower(t.space.Linear(shapeOf(root), at)), t.compute(root, at))
+			return nil
 		})
 	})
+}
+
+// followRow computes the operands of o that are one number for the row at hand, where the result of the reduction, hero, has the coordinates at.
+func (c *body) followRow(o *ssa.Op, hero *ssa.Value, at []index.Expr) {
+	for _, v := range o.Operands() {
+		switch {
+		case v == nil || c.given[v] != nil || !c.w.Inlined[v]:
+		case sameShape(v, hero):
+			c.given[v] = c.compute(v, at)
+		default:
+			c.followRow(v.Def(), hero, at)
+		}
+	}
+}
+
+// maxRow is how many elements a row may have that a team reduces, and goes through again for what follows.
+const maxRow = 40960
+
+// FollowsRows reports a reduction whose kernel can compute elements of its operand's shape from the result: along the last axes, which are not so long
+// that more threads than those of a team should work on them, and are kept.
+func FollowsRows(o *ssa.Op) bool {
+	if reductionOf(o.Kind.Name()) == nil || Class(o.Kind) != "reduce" || len(o.Results) != 1 {
+		return false
+	}
+	x, y := o.Operand(0).Tensor(), o.Results[0].Tensor()
+	if x == nil || y == nil || !x.Ranked || !y.Ranked || len(x.Dims) != len(y.Dims) || len(x.Dims) == 0 {
+		return false
+	}
+	n, ok := index.Prod(x.Dims).Divide(index.Prod(y.Dims))
+	if !ok {
+		return false
+	}
+	along := false
+	for i := range x.Dims {
+		reduced := !x.Dims[i].Equal(y.Dims[i])
+		if along && !reduced && !x.Dims[i].Is(1) {
+			return false
+		}
+		along = along || reduced
+	}
+	length, ok := n.Int()
+	return ok && along && length <= maxRow
 }
 
 // emitArgReduce finds where the greatest or least element stands: the first one, or the last if asked for. NaN is the

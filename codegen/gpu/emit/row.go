@@ -107,6 +107,7 @@ func emitNorm(w *writer) {
 		along = []bool{false, false, true}
 	}
 	rows := splitAxes(rowShape, along)
+	onRows := name != "GroupNormalization" && name != "InstanceNormalization" // rows are of the tensor's own axes
 	w.teams(rows.rows, w.longTeam(&rows, regType(dtype(x))), func(t *team) {
 		b, rt := t.b, regType(dtype(x))
 		// a group has its elements one after another, as in the shape of its rows
@@ -138,7 +139,7 @@ func emitNorm(w *writer) {
 				if v == nil {
 					return nil
 				}
-				if name != "GroupNormalization" && name != "InstanceNormalization" {
+				if onRows {
 					return widenTo(b, t.at(v, broadcast(v, at)), rt)
 				}
 				channel := t.space.Add(t.space.Scale(at[1], per), t.space.Div(at[2], area))
@@ -151,7 +152,14 @@ func emitNorm(w *writer) {
 			case g != nil:
 				y = b.Mul(y, g)
 			}
-			t.store(w.o.Results[0], t.lower(place(at)), y)
+			switch {
+			case w.Hero == nil: // straight to its place: a group need not be taken apart into channels
+				t.store(w.o.Results[0], t.lower(place(at)), y)
+			case onRows:
+				t.put(at, y)
+			default:
+				t.put(t.space.Unravel(shape, place(at)), y)
+			}
 			return nil
 		})
 	})

@@ -315,6 +315,9 @@ func (c *body) put(coords []index.Expr, x value) {
 	r := w.Root.Results[0]
 	hero := w.Hero.Results[0]
 	c.given[hero] = rounded(c.b, dtype(hero), x)
+	if !sameShape(hero, r) { // a Reshape stands between
+		coords = c.space.Unravel(shapeOf(r), c.space.Linear(shapeOf(hero), coords))
+	}
 	y := c.compute(r, coords)
 	delete(c.given, hero)
 	c.store(r, c.lower(c.space.Linear(shapeOf(r), coords)), y)

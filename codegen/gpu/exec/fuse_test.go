@@ -211,6 +211,207 @@ func TestFusedConcat(t *testing.T) {
 	}
 }
 
+// graph builds graphs with random inputs.
+type graph struct {
+	onnx.Builder
+	d    tensor.DType
+	args []interp.Value
+}
+
+func newGraph(d tensor.DType) (*graph, *ssa.Module) {
+	m := ssa.NewModule(onnx.Dialect{})
+	m.Opsets = map[string]int{"": onnx.Newest}
+	return &graph{Builder: onnx.Builder{Block: m.NewFunc("main").Body}, d: d}, m
+}
+
+func (g *graph) in(shape ...int64) *ssa.Value {
+	x := fill(g.d, shape, uint64(len(g.args)+1), false)
+	g.args = append(g.args, interp.Of(x))
+	return g.Block.AddParam(fmt.Sprintf("x%d", len(g.args)), ssa.TensorOf(x))
+}
+
+func (g *graph) turn(x *ssa.Value, perm ...int64) *ssa.Value {
+	return g.OpA("Transpose", []ssa.Attr{ints("perm", perm...)}, x)
+}
+
+func (g *graph) reshape(x *ssa.Value, shape ...int64) *ssa.Value {
+	return g.Op("Reshape", x, g.Const(tensor.Ints(shape...)))
+}
+
+func (g *graph) split(x *ssa.Value, n int64) []*ssa.Value {
+	return g.Create("onnx::Split", int(n), []*ssa.Value{x}, number("axis", -1), number("num_outputs", n))
+}
+
+func (g *graph) join(axis int64, x ...*ssa.Value) *ssa.Value {
+	return g.OpA("Concat", []ssa.Attr{number("axis", axis)}, x...)
+}
+
+// What fusion makes of small graphs, in launches; the numbers are those without fusion, bit for bit.
+var fusions = []struct {
+	name     string
+	launches int
+	build    func(g *graph) []*ssa.Value
+}{
+	{"heads put beside each other are read where they are", 1, func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.Op("MatMul", g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24), g.in(24, 7))}
+	}},
+	{"keys that several heads share are read where they are", 1, func(g *graph) []*ssa.Value {
+		k := g.Op("Unsqueeze", g.in(2, 2, 5, 8), g.Const(tensor.Ints(2)))
+		k = g.reshape(g.Op("Expand", k, g.Const(tensor.Ints(2, 2, 3, 5, 8))), 2, 6, 5, 8)
+		return []*ssa.Value{g.Op("MatMul", g.in(2, 6, 4, 5), k)}
+	}},
+	{"halves of a Split are exchanged where they are read", 1, func(g *graph) []*ssa.Value {
+		x := g.in(2, 3, 5, 8)
+		half := g.split(x, 2)
+		return []*ssa.Value{g.Op("Add", g.Op("Mul", x, g.in(5, 8)), g.Op("Mul", g.join(-1, g.Op("Neg", half[1]), half[0]), g.in(5, 8)))}
+	}},
+	{"a Split of which a part is a result stores all", 3, func(g *graph) []*ssa.Value {
+		half := g.split(g.in(2, 3, 8), 2)
+		return []*ssa.Value{half[0], g.Op("Neg", half[1])}
+	}},
+	{"a chain of views that two read", 2, func(g *graph) []*ssa.Value {
+		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
+		return []*ssa.Value{g.Op("Neg", x), g.Op("MatMul", x, g.in(24, 7))}
+	}},
+	{"a view that is a result is stored", 2, func(g *graph) []*ssa.Value {
+		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
+		return []*ssa.Value{x, g.Op("MatMul", x, g.in(24, 7))}
+	}},
+	{"a Softmax reads memory", 2, func(g *graph) []*ssa.Value {
+		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
+		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x)}
+	}},
+	{"a mean of squares", 1, func(g *graph) []*ssa.Value {
+		x := g.in(2, 5, 24)
+		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1))))}
+	}},
+	{"squares that another one reads, too", 2, func(g *graph) []*ssa.Value {
+		x := g.in(2, 5, 24)
+		x = g.Op("Mul", x, x)
+		return []*ssa.Value{g.Op("ReduceMax", x, g.Const(tensor.Ints(-1))), x}
+	}},
+	{"a Reshape between a product and what follows", 1, func(g *graph) []*ssa.Value {
+		y := g.reshape(g.Op("Gemm", g.in(10, 16), g.in(16, 24), g.in(24)), 2, 5, 24)
+		return []*ssa.Value{g.Op("Relu", g.Op("Add", g.in(2, 5, 24), y))}
+	}},
+	{"two Reshapes after one row at a time", 1, func(g *graph) []*ssa.Value {
+		y := g.Op("MatMul", g.in(1, 1, 300), g.in(300, 24))
+		return []*ssa.Value{g.Op("Mul", g.reshape(g.Op("Neg", g.Op("Unsqueeze", y, g.Const(tensor.Ints(0)))), 4, 6), g.in(4, 6))}
+	}},
+	{"a Reshape after a convolution", 1, func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.Op("Add", g.reshape(g.Op("Conv", g.in(2, 3, 6, 6), g.in(4, 3, 3, 3)), 2, 4, 16), g.in(2, 4, 16))}
+	}},
+	{"a sum has one product of two", 2, func(g *graph) []*ssa.Value {
+		part := func() *ssa.Value { return g.reshape(g.Op("MatMul", g.in(10, 16), g.in(16, 24)), 2, 5, 24) }
+		return []*ssa.Value{g.Op("Add", part(), part())}
+	}},
+	{"a Reshape of a product that a Softmax reads names its memory", 2, func(g *graph) []*ssa.Value {
+		y := g.reshape(g.Op("MatMul", g.in(10, 16), g.in(16, 24)), 2, 5, 24)
+		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, y)}
+	}},
+	{"queries, keys and values of one product, two of which are results", 4, func(g *graph) []*ssa.Value {
+		part := g.split(g.reshape(g.Op("Gemm", g.in(10, 16), g.in(16, 48)), 2, 5, 48), 3)
+		heads := func(x *ssa.Value) *ssa.Value { return g.turn(g.reshape(x, 2, 5, 2, 8), 0, 2, 1, 3) }
+		y := g.OpA("Attention", []ssa.Attr{number("q_num_heads", 2), number("kv_num_heads", 2)}, part[0], part[1], part[2])
+		return []*ssa.Value{y, heads(part[1]), heads(part[2])}
+	}},
+	{"an elementwise operator before a Transpose of heads", 1, func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.turn(g.Op("Neg", g.in(2, 5, 3, 8)), 0, 2, 1, 3)}
+	}},
+	{"a sum after a normalization", 1, func(g *graph) []*ssa.Value {
+		y := g.Op("RMSNormalization", g.in(2, 5, 48), g.in(48))
+		return []*ssa.Value{g.Op("Add", g.in(2, 5, 48), y)}
+	}},
+	{"what follows a normalization of groups", 1, func(g *graph) []*ssa.Value {
+		y := g.OpA("GroupNormalization", []ssa.Attr{number("num_groups", 2)}, g.in(2, 4, 5, 6), g.in(4), g.in(4))
+		return []*ssa.Value{g.Op("Mul", g.Op("Sigmoid", y), g.in(5, 6))}
+	}},
+	{"a normalization by the mean of squares", 1, func(g *graph) []*ssa.Value {
+		x := g.in(2, 5, 300)
+		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("Mul", g.Op("Mul", x, g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1))))), g.in(300))}
+	}},
+	{"the same of rows of two axes, which a block has", 1, func(g *graph) []*ssa.Value {
+		x := g.in(3, 30, 37)
+		norm := g.Op("ReduceL2", x, g.Const(tensor.Ints(1, 2)))
+		return []*ssa.Value{g.Op("Add", g.in(30, 1), g.Op("Div", x, g.Op("Max", norm, g.in(3, 1, 1))))}
+	}},
+	{"mean and variance of short rows", 2, func(g *graph) []*ssa.Value {
+		x := g.in(20, 6)
+		last := g.Const(tensor.Ints(-1))
+		x = g.Op("Sub", x, g.Op("ReduceMean", x, last))
+		return []*ssa.Value{g.Op("Div", x, g.Op("Sqrt", g.Op("ReduceMean", g.Op("Mul", x, x), last)))}
+	}},
+	{"the parts of a Softmax", 2, func(g *graph) []*ssa.Value {
+		x := g.in(4, 70)
+		last := g.Const(tensor.Ints(-1))
+		x = g.Op("Exp", g.Op("Sub", x, g.Op("ReduceMax", x, last)))
+		return []*ssa.Value{g.Op("Div", x, g.Op("ReduceSum", x, last))}
+	}},
+	{"rows across memory are not gone along again", 2, func(g *graph) []*ssa.Value {
+		x := g.in(4, 70, 3)
+		return []*ssa.Value{g.Op("Sub", x, g.Op("ReduceMax", x, g.Const(tensor.Ints(1))))}
+	}},
+	{"nor one so long that more threads should do it", 2, func(g *graph) []*ssa.Value {
+		x := g.in(2, 41000)
+		return []*ssa.Value{g.Op("Sub", x, g.Op("ReduceMax", x, g.Const(tensor.Ints(1))))}
+	}},
+	{"a mean without its axis", 2, func(g *graph) []*ssa.Value {
+		x := g.in(2, 5, 30)
+		mean := g.OpA("ReduceMean", []ssa.Attr{number("keepdims", 0)}, x, g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("Sub", x, g.Op("Unsqueeze", mean, g.Const(tensor.Ints(2))))}
+	}},
+	{"keys that several heads share, turned", 1, func(g *graph) []*ssa.Value {
+		k := g.Op("Expand", g.Op("Unsqueeze", g.in(2, 2, 9, 8), g.Const(tensor.Ints(2))), g.Const(tensor.Ints(2, 2, 3, 9, 8)))
+		return []*ssa.Value{g.Op("MatMul", g.in(2, 6, 4, 8), g.turn(g.reshape(k, 2, 6, 9, 8), 0, 1, 3, 2))}
+	}},
+}
+
+func TestFusions(t *testing.T) {
+	for _, c := range fusions {
+		for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.Float64} {
+			t.Run(c.name+"/"+d.String(), func(t *testing.T) {
+				g, m := newGraph(d)
+				m.Main().Body.SetReturns(c.build(g)...)
+				var results [2][]interp.Value
+				for i, mode := range []fuse.Mode{fuse.None, fuse.Light} {
+					p, err := plan.New(m, mode)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if mode == fuse.Light && len(p.Steps) != c.launches {
+						t.Errorf("%d launches", len(p.Steps))
+						for _, n := range p.Nodes {
+							t.Logf("%s: %s", n.Op.Kind, n.Place)
+						}
+					}
+					s := exec.NewSession(p, &routes{exec.Sim{Check: true}})
+					if results[i], _, err = s.Run(g.args); err != nil {
+						t.Fatal(err)
+					}
+					if mode == fuse.None {
+						nodes, err := exec.CheckNodes(p, s, g.args, false)
+						if err != nil {
+							t.Fatal(err)
+						}
+						for _, n := range nodes {
+							if n.Bad() {
+								t.Error(&n)
+							}
+						}
+					}
+				}
+				for k := range results[0] {
+					if x, y := results[0][k].Tensor, results[1][k].Tensor; !bytes.Equal(x.Bytes(), y.Bytes()) {
+						t.Errorf("result %d: %s", k, bound.Measure(y, x, nil))
+					}
+				}
+			})
+		}
+	}
+}
+
 // Buffers that live at the same time do not overlap, and memory is reused.
 func TestAllocate(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -36,19 +36,23 @@ func (g *group) attends(o *ssa.Op, free func(*ssa.Value) *group) (inner []*ssa.O
 	}
 	found := &emit.Scores{}
 	ofWeights, ofScores := 1, 1
-	if p != nil && p.Root.Kind == "onnx::Where" && p.Hero == nil && allAre(p.Root.Operand(1), 0) {
+	if p != nil && p.Root.Kind == "onnx::Where" && (p.Hero == nil || p.Inlined[p.Root.Operand(0)]) && allAre(p.Root.Operand(1), 0) {
 		choice := p.Root
 		weights, found.Zeros = choice.Operand(2), true
 		cond := choice.Operand(0)
 		switch {
-		case isNaN(cond, weights):
+		case p.Hero == nil && isNaN(cond, weights):
 			found.NaNs, ofWeights = true, 2
 			if !p.Inlined[cond] && only(cond, 1) == nil {
 				return nil
 			}
 		case hiddenRows(cond, weights):
 			ofScores = 2
-			if p := only(cond, 1); p == nil || p.Hero == nil && only(cond.Def().Operand(0), 1) == nil {
+			if p.Inlined[cond] { // with its reduction, as it goes along rows
+				if p.Hero != cond.Def().Operand(0).Def() {
+					return nil
+				}
+			} else if p := only(cond, 1); p == nil || p.Hero == nil && only(cond.Def().Operand(0), 1) == nil {
 				return nil
 			}
 		default:
@@ -68,10 +72,13 @@ func (g *group) attends(o *ssa.Op, free func(*ssa.Value) *group) (inner []*ssa.O
 	if product == nil {
 		product = scores.Root
 	}
-	if product.Kind != "onnx::MatMul" || !batches(product) || scores.Scores != nil {
+	if product.Kind != "onnx::MatMul" || !batches(product) || scores.Scores != nil || !SameDims(product.Results[0], softmax.Operand(0)) {
 		return nil
 	}
 	for i, v := range product.Operands() {
+		for scores.Inlined[v] && emit.IsView(v.Def().Kind) { // what it reads through is there already
+			v = v.Def().Operand(0)
+		}
 		if p := free(v); p == nil || p.Hero != nil || p.Scores != nil || !cheap(p, i == 0) || only(v, 1) == nil {
 			continue
 		}
@@ -151,7 +158,7 @@ func cheap(p *group, query bool) bool {
 		case "onnx::Add", "onnx::Sub", "onnx::Mul", "onnx::Div", "onnx::Cast":
 			return true
 		}
-		return emit.IsView(k) || query && emit.InPlace(k)
+		return emit.IsView(k) || query && (emit.InPlace(k) || k == "onnx::Concat")
 	}
 	for v := range p.Inlined {
 		if !light(v.Def().Kind) {

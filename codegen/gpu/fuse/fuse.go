@@ -15,7 +15,7 @@ const (
 	// None gives every node kernels of its own, and every value a buffer: the mode to look for the first difference in.
 	None Mode = "none"
 	// Light computes chains of elementwise operators, views and Concats of few operands where they are read, and what follows a product, a
-	// convolution or a reduction element by element in its kernel. A product, a Softmax and a product are one kernel, which sums in another order;
+	// convolution, a reduction or a normalization element by element in its kernel, and the rows that a reduction went along. A product, a Softmax and a product are one kernel, which sums in another order;
 	// all else changes no bit.
 	Light Mode = "light"
 )
@@ -38,12 +38,15 @@ type Result struct {
 // kernel.
 func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked map[*ssa.Op]bool) Result {
 	r := Result{map[*ssa.Op]emit.Group{}, map[*ssa.Op]bool{}}
-	groups, taken := map[*ssa.Op]*group{}, map[*ssa.Value]int{}
+	groups, taken := map[*ssa.Op]*group{}, map[*ssa.Op]int{}
 	for o := range b.Ops() {
 		if !hasKernel(o) {
 			continue
 		}
 		g := &group{emit.Group{Root: o, Inlined: map[*ssa.Value]bool{}}, 1, map[*ssa.Value]bool{}}
+		if emit.IsView(o.Kind) {
+			g.ops = 0
+		}
 		groups[o] = g
 		for _, v := range o.Operands() {
 			if v != nil && onnx.ConstOf(v) == nil {
@@ -72,9 +75,10 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 				continue
 			}
 			g.join(v, p)
-			if taken[v] += uses(o, v); taken[v] == v.NumUses() { // who reads through a view does not need it
-				r.Inner[v.Def()] = true
-				delete(groups, v.Def())
+			d := v.Def()
+			if taken[d] += uses(o, v); taken[d] == allUses(d) { // who reads through a view does not need it
+				r.Inner[d] = true
+				delete(groups, d)
 			}
 		}
 	}
@@ -86,13 +90,16 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 
 type group struct {
 	emit.Group
-	ops   int
-	reads map[*ssa.Value]bool
+	ops   int                 // without views
+	reads map[*ssa.Value]bool // what is read from memory
 }
 
 // takes reports that the kernel of o can compute v, the result of group p, too.
 func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
-	if !v.HasOneUse() && (!emit.IsView(p.Root.Kind) || len(p.Inlined) > 0 || p.Hero != nil || g.Inlined[v]) || len(v.Def().Results) > 1 || g.ops+p.ops > maxOps || len(g.reads)+len(p.reads) > maxOperands {
+	// views cost nothing but an index, so that each reader may go through them; all else is computed for one reader only
+	views := p.only(emit.IsView)
+	alone := v.HasOneUse() && len(v.Def().Results) == 1
+	if !alone && (!views || g.Inlined[v]) || g.ops+p.ops > maxOps || len(g.reads)+len(p.reads) > maxOperands {
 		return false
 	}
 	class := emit.Class(o.Kind)
@@ -101,24 +108,60 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 	same = same || pointwise && o.Kind == "onnx::Concat" // it reads each element once
 	switch {
 	case p.Hero != nil || emit.Class(p.Root.Kind) != "loop" && p.Root.Kind != "onnx::Transpose":
-		// what follows a hero element by element, in its shape; only one hero fits
+		// what follows a hero element by element, in its shape or what a Reshape makes of it; only one hero fits
 		hero := p.Hero
 		if hero == nil {
 			hero = p.Root
 		}
-		return emit.HasEpilogue(hero.Kind) && g.Hero == nil && pointwise && emit.InPlace(o.Kind) && sameDims(v, o.Results[0]) && o.Operand(0) != nil && once(o, v)
+		if !emit.HasEpilogue(hero.Kind) || g.Hero != nil {
+			return false
+		}
+		if emit.KeepsOrder(o.Kind) {
+			return !along(hero, v)
+		}
+		return pointwise && emit.InPlace(o.Kind) && (SameDims(v, o.Results[0]) || SameDims(v, hero.Results[0]) && along(hero, o.Results[0])) && o.Operand(0) != nil && once(o, v)
 	case p.Root.Kind == "onnx::Concat":
 		return emit.Pointwise(p.Root) && pointwise && same
 	case emit.IsView(p.Root.Kind):
 		// reading through a view costs nothing but its index; an elementwise chain behind it is computed at most once for each element
-		if len(p.Inlined) > 0 && !same {
+		if !views && !same {
 			return false
 		}
-		return pointwise || (class == "gemm" || class == "attention") && len(p.Inlined) == 0
+		if o.Kind == "onnx::Transpose" && views && emit.KeepsOrder(p.Root.Kind) { // who asked for this kernel wants the Transpose to be read through, too
+			return true
+		}
+		return pointwise || (class == "gemm" || class == "attention") && views
 	case p.Root.Kind == "onnx::RotaryEmbedding":
 		return emit.ReadsOnce(o, v) // two elements and two angles for each: not worth doing twice
 	}
+	if class == "reduce" && o.Kind != "onnx::ReduceLogSumExp" { // it reads each element once
+		return v == o.Operand(0) && p.only(emit.InPlace)
+	}
 	return pointwise && same && emit.InPlace(p.Root.Kind)
+}
+
+// along reports a value of as many elements as a reduction reads, which its kernel can compute from its result.
+func along(hero *ssa.Op, v *ssa.Value) bool {
+	return emit.FollowsRows(hero) && SameDims(v, hero.Operand(0))
+}
+
+// only reports a group all of whose operators are of a kind.
+func (g *group) only(is func(ssa.Kind) bool) bool {
+	for v := range g.Inlined {
+		if !is(v.Def().Kind) {
+			return false
+		}
+	}
+	return g.Hero == nil && is(g.Root.Kind)
+}
+
+// allUses counts the uses of all results of o.
+func allUses(o *ssa.Op) int {
+	n := 0
+	for _, v := range o.Results {
+		n += v.NumUses()
+	}
+	return n
 }
 
 func once(o *ssa.Op, v *ssa.Value) bool { return uses(o, v) == 1 }
@@ -134,7 +177,8 @@ func uses(o *ssa.Op, v *ssa.Value) int {
 	return n
 }
 
-func sameDims(v, w *ssa.Value) bool {
+// SameDims reports values of one shape.
+func SameDims(v, w *ssa.Value) bool {
 	a, b := v.Tensor(), w.Tensor()
 	if a == nil || b == nil || !a.Ranked || !b.Ranked || len(a.Dims) != len(b.Dims) {
 		return false

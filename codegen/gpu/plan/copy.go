@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"github.com/aton-project/aton/codegen/gpu/emit"
 	"maps"
 	"strconv"
 	"strings"
@@ -65,15 +66,10 @@ func alias(o *ssa.Op) bool {
 	if x == nil || y == nil || !x.Ranked || !y.Ranked || x.DType != y.DType {
 		return false
 	}
-	switch o.Kind {
-	case "onnx::Reshape", "onnx::Flatten", "onnx::Squeeze", "onnx::Unsqueeze":
-		return true
-	case "onnx::Identity":
-		return true
-	case "onnx::Dropout":
+	if o.Kind == "onnx::Dropout" {
 		return o.Operand(2) == nil && (len(o.Results) == 1 || !o.Results[1].HasUses())
 	}
-	return false
+	return emit.KeepsOrder(o.Kind)
 }
 
 // HostReads are the values that an op of a host step reads, those of its blocks too. An op of class sizes reads none.

@@ -28,7 +28,7 @@ type Plan struct {
 
 	buffers map[*ssa.Value]*Buffer
 	aliases map[*ssa.Op]bool
-	copies  map[*ssa.Op]bool // Identities that have memory of their own
+	copies  map[*ssa.Op]bool // operators that could be an alias, and are none: they have memory of their own, or are computed where they are read
 }
 
 // BufferKind says where the content of a buffer comes from.
@@ -252,6 +252,7 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 	for o := range block.Ops() {
 		at[o] = len(at)
 	}
+	through := b.readThrough(block, alone)
 	for {
 		out := map[*ssa.Op][]emit.Launch{}
 		parts := fuse.Partition(block, b.Fusion, func(o *ssa.Op) bool { return alone[o] != nil && b.fusible(o) }, blocked)
@@ -269,6 +270,11 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 			launches, err := emit.Build(g)
 			if err != nil {
 				again = true
+				for _, o := range members(at, g) {
+					if through[o] { // an alias costs less than a kernel that does nothing else
+						delete(b.copies, o)
+					}
+				}
 				if g.Scores != nil { // the rest of the group may do without
 					blocked[g.Scores.Softmax] = true
 					continue
@@ -307,6 +313,75 @@ func members(at map[*ssa.Op]int, g emit.Group) []*ssa.Op {
 	}
 	slices.SortFunc(out, func(a, b *ssa.Op) int { return at[a] - at[b] })
 	return slices.Compact(out)
+}
+
+// readThrough finds operators that could be an alias, but for which another operator's result would have to be in memory then: a Reshape of what a
+// view gives, if all that read it can go through both, and one between a product and what follows from it element by element.
+func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*ssa.Op]bool {
+	through := map[*ssa.Op]bool{}
+	here := func(o *ssa.Op) bool { return o != nil && o.Block() == block && alone[o] != nil }
+	// indexed reports an op whose results are not needed in memory: all readers compute an index for each element that they read.
+	var indexed func(o *ssa.Op) bool
+	indexed = func(o *ssa.Op) bool {
+		if brings(o) {
+			return false
+		}
+		read := false
+		for _, v := range o.Results {
+			if v.Sym != nil {
+				return false
+			}
+			for u := range v.Uses() {
+				user := u.Op()
+				if !here(user) {
+					return false
+				}
+				read = true
+				if b.alias(user) || user.Kind == "onnx::Transpose" && !emit.Pointwise(user) {
+					if !indexed(user) {
+						return false
+					}
+					continue
+				}
+				if c := emit.Class(user.Kind); !emit.Pointwise(user) && c != "gemm" && c != "attention" {
+					return false
+				}
+			}
+		}
+		return read
+	}
+	// followed reports an op whose only reader computes an element of each one of its result.
+	var followed func(o *ssa.Op) bool
+	followed = func(o *ssa.Op) bool {
+		v := o.Results[0]
+		if !v.HasOneUse() || v.Sym != nil || len(o.Results) > 1 || brings(o) {
+			return false
+		}
+		for u := range v.Uses() {
+			user := u.Op()
+			if !here(user) || !b.fusible(user) {
+				return here(user) && b.alias(user) && followed(user)
+			}
+			return emit.InPlace(user.Kind) && fuse.SameDims(v, user.Results[0])
+		}
+		return false
+	}
+	for o := range block.Ops() {
+		if alone[o] == nil || !alias(o) || !b.alias(o) {
+			continue
+		}
+		x := o.Operand(0)
+		d := x.Def()
+		if !here(d) || !b.fusible(d) {
+			continue
+		}
+		hero := x.HasOneUse() && (emit.HasEpilogue(d.Kind) || emit.InPlace(d.Kind) || through[d])
+		if emit.IsView(d.Kind) && indexed(d) || hero && emit.KeepsOrder(o.Kind) && followed(o) {
+			through[o] = true
+			b.copies[o] = true
+		}
+	}
+	return through
 }
 
 // fusible reports an op that is computed on the device, if it has kernels: not one that only names its operand's elements, nor
