@@ -315,6 +315,19 @@ func members(at map[*ssa.Op]int, g emit.Group) []*ssa.Op {
 	return slices.Compact(out)
 }
 
+// once remembers what f says of an op, so that chains are followed once.
+func once(f func(*ssa.Op) bool) func(*ssa.Op) bool {
+	said := map[*ssa.Op]bool{}
+	return func(o *ssa.Op) bool {
+		yes, known := said[o]
+		if !known {
+			yes = f(o)
+			said[o] = yes
+		}
+		return yes
+	}
+}
+
 // readThrough finds operators that could be an alias, but for which another operator's result would have to be in memory then: a Reshape of what a
 // view gives, if all that read it can go through both, and one between a product and what follows from it element by element.
 func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*ssa.Op]bool {
@@ -322,7 +335,7 @@ func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch)
 	here := func(o *ssa.Op) bool { return o != nil && o.Block() == block && alone[o] != nil }
 	// indexed reports an op whose results are not needed in memory: all readers compute an index for each element that they read.
 	var indexed func(o *ssa.Op) bool
-	indexed = func(o *ssa.Op) bool {
+	indexed = once(func(o *ssa.Op) bool {
 		if brings(o) {
 			return false
 		}
@@ -349,10 +362,10 @@ func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch)
 			}
 		}
 		return read
-	}
+	})
 	// followed reports an op whose only reader computes an element of each one of its result.
 	var followed func(o *ssa.Op) bool
-	followed = func(o *ssa.Op) bool {
+	followed = once(func(o *ssa.Op) bool {
 		v := o.Results[0]
 		if !v.HasOneUse() || v.Sym != nil || len(o.Results) > 1 || brings(o) {
 			return false
@@ -365,7 +378,7 @@ func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch)
 			return emit.InPlace(user.Kind) && fuse.SameDims(v, user.Results[0])
 		}
 		return false
-	}
+	})
 	for o := range block.Ops() {
 		if alone[o] == nil || !alias(o) || !b.alias(o) {
 			continue
