@@ -44,6 +44,12 @@ type findings struct {
 	changed  []stateChange // state that the program changes, in the order of the first write
 }
 
+// learn notes what another attempt found that may get further in another way.
+func (f *findings) learn(other findings) {
+	f.squeezed, f.empty = max(f.squeezed, other.squeezed), max(f.empty, other.empty)
+	f.loops, f.unlike = max(f.loops, other.loops), max(f.unlike, other.unlike)
+}
+
 // leastSize says that the size of a symbol must be n or more.
 type leastSize struct {
 	symbol string

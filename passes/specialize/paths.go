@@ -128,6 +128,8 @@ func (s *walk) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
 			return bottom, results
 		case raises, mustUnroll:
 			end.propagate()
+		case mustSplit, failed: // another try at the program may get further on the paths
+			need.why.found.learn(end.failure.found)
 		}
 	}
 	need.why.unjoined = true

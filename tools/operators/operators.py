@@ -246,6 +246,7 @@ def programs():
     yield "quantized_max_pool1d", d.format(f"max_pool1d({qx}, [2], [2], [0], [1], False)"), (r(1, 2, 5),)
     yield "is_quantized", f"torch.dequantize({qx}) + 1 if {qx}.is_quantized else x", (X,)
     yield "either", Either(), (X,)
+    yield "encoder_decoder", EncoderDecoder(), (r(2, 5, 4), r(2, 4, 4), torch.tensor([[0, 0, 0, 0, 1], [0, 0, 0, 1, 1]]).bool(), torch.tensor(3))
     yield from quantized_recurrent()
     yield from quantized_layers()
     for name, lines, signature, inputs in STATEMENTS:
@@ -343,6 +344,20 @@ def quantized_layers():
         m.qconfig = torch.ao.quantization.float_qparams_weight_only_qconfig
         yield "quantized_" + name, getattr(quantized, type(m).__name__).from_float(m), inputs
     yield "quantized_constant", Kept(), (X,)
+
+
+class EncoderDecoder(torch.nn.Module):
+    """Paths within paths: a padding mask may make a nested tensor, and of how many tokens the target is, the data says."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(4, 2, 6, batch_first=True), 1)
+        self.decoder = torch.nn.TransformerDecoder(torch.nn.TransformerDecoderLayer(4, 2, 6, batch_first=True), 1)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, padding: torch.Tensor, n: torch.Tensor):
+        y = y[:, :int(n)]
+        later = torch.triu(torch.full((y.size(1), y.size(1)), float("-inf")), 1)
+        return self.decoder(y, self.encoder(x, src_key_padding_mask=padding), tgt_mask=later, memory_key_padding_mask=padding)
 
 
 class Either(torch.nn.Module):
