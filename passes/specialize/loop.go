@@ -39,9 +39,17 @@ func (s *walk) loopOp(o *ssa.Op) {
 	if known && !computes(l.body) && s.iterate(l, trip, maxEvaluated) {
 		return
 	}
-	open := trip == math.MaxInt64 // its condition ends it, which may be known in each iteration, as where a for has a continue
-	l.counted = known && (open || trip <= int64(s.opts.UnrollMax)) && s.mode == unrolling
+	l.counted = known && trip <= int64(s.opts.UnrollMax) && s.mode == unrolling
 	l.few = known && trip <= maxAliased
+	if known && trip == math.MaxInt64 && s.mode == unrolling {
+		// what its condition says may be known in each iteration, too, as that of a for which has a continue
+		l.counted = true
+		end := s.try(func() { s.keep(l) })
+		if end.verdict == done || end.verdict == mustUnroll && s.iterate(l, trip, s.opts.UnrollMax) {
+			return
+		}
+		l.counted = false
+	}
 	l.strict = s.opts.peel
 	end := s.try(func() { s.keep(l) })
 	if end.verdict == failed && l.strict {
