@@ -8,13 +8,14 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Products of float16 and bfloat16 on tensor cores: 8 warps, 4 of them above each other, have a tile of 128x64, of which each computes 32x32 in 2x4 products of
-// 16x8. Both tiles of the factors lie in shared memory as rows of 32 numbers along k, in words of two.
+// Products on tensor cores: 8 warps, 4 of them above each other, have a tile of 128x64, of which each computes 32x32 in 2x4 products of 16x8. Both tiles of the
+// factors lie in shared memory as rows of 16 words along k, of two numbers of float16 or bfloat16, or four of int8 or uint8.
 const (
 	matrixM, matrixN = 128, 64
-	matrixK          = 32
 	warpTile         = 32
-	rowWords         = matrixK / 2
+	rowWords         = 16
+	// matrixK is the least depth.
+	matrixK = 32
 	// matrixStripe rows of tiles are computed together, see stripe: blocks of this size hold less of the result.
 	matrixStripe = 32
 )
@@ -44,8 +45,11 @@ func wordRow(b *kir.Builder, row value) value {
 	return b.Mul(b.Binary(kir.Xor, row, b.And(odd, one)), b.I32(rowWords))
 }
 
-// word joins two numbers, the first one lower. They come from tensors of the format, so nothing is rounded.
-func word(b *kir.Builder, f kir.Format, lo, hi value) value {
+// word joins the numbers of a word, the first one lowest. They come from tensors of the format, so nothing is rounded.
+func word(b *kir.Builder, f kir.Format, v []value) value {
+	if len(v) == 4 {
+		return octets(b, v)
+	}
 	bits := func(v value) value {
 		if f == kir.Half {
 			return b.Convert(kir.Round, v, kir.F16)
@@ -56,7 +60,7 @@ func word(b *kir.Builder, f kir.Format, lo, hi value) value {
 		}
 		return b.Convert(kir.Narrow, b.Binary(kir.LShr, x, b.I32(16)), kir.I16)
 	}
-	return b.Pack(bits(lo), bits(hi))
+	return b.Pack(bits(v[0]), bits(v[1]))
 }
 
 // run is a row of neighbours along a coordinate, read as vectors where they are neighbours in memory too.
@@ -65,6 +69,7 @@ type run struct {
 	first value // the coordinate of the first one, a multiple of n
 	n     int64
 	lane  int64
+	bytes bool // reads bytes too, as words
 	read  map[runKey][]value
 }
 
@@ -76,7 +81,7 @@ type runKey struct {
 // vector gives the element of a run that is asked for, nil if the run cannot be read as vectors.
 func (r *run) vector(c *body, m *kir.Mem, at index.Expr) value {
 	coef, ok := at.Coef(r.dim)
-	if !ok || !coef.Is(1) || m.Elem.Size() != 2 || m.Writes {
+	if !ok || !coef.Is(1) || m.Elem.Size() != 2 && !(r.bytes && m.Elem == kir.I8) || m.Writes {
 		return nil
 	}
 	n := sym.Const(r.n)
@@ -96,6 +101,13 @@ func (r *run) vector(c *body, m *kir.Mem, at index.Expr) value {
 	first := c.lower(at)
 	c.dims[r.dim] = here
 	k := runKey{m, first}
+	if r.read[k] == nil && m.Elem == kir.I8 {
+		for _, w := range c.b.LoadWords(m, first, int(r.n/4)) {
+			for e := range int64(4) {
+				r.read[k] = append(r.read[k], c.b.Convert(kir.Narrow, c.b.Binary(kir.LShr, w, c.b.I32(8*e)), kir.I8))
+			}
+		}
+	}
 	if r.read[k] == nil {
 		for i := int64(0); i < r.n; i += 4 {
 			r.read[k] = append(r.read[k], c.b.LoadVec(m, c.b.Add(first, c.b.I32(i)), 4)...)
@@ -131,9 +143,22 @@ func (w *writer) matrixProduct(p *product) {
 	const above, beside = warpTile / 16, warpTile / 8
 	start := make([]value, above*beside*4)
 	for i := range start {
-		start[i] = b.Num(kir.F32, 0)
+		start[i] = b.Num(p.factors.Sum(), 0)
 	}
-	sums := b.For(b.I32(0), b.Size(p.k), b.I32(matrixK), start, func(k0 value, acc []value) []value {
+	rowSums, columnSums := len(start), len(start) // places of sums of the factors, where they have zero points
+	if p.zeroB != nil {
+		start = append(start, start[:above*4]...)
+		columnSums = len(start)
+	}
+	if p.zeroA != nil {
+		start = append(start, start[:beside*4]...)
+	}
+	ones := b.I32(0x01010101)
+	add := func(acc []value, a [4]value, x [2]value) {
+		r := b.Mma(*p.factors, a, x, [4]value(acc))
+		copy(acc, r[:])
+	}
+	sums := b.For(b.I32(0), b.Size(p.k), b.I32(rowWords*p.factors.PerWord()), start, func(k0 value, acc []value) []value {
 		c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
 		c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
 		b.Barrier()
@@ -151,10 +176,17 @@ func (w *writer) matrixProduct(p *product) {
 		}
 		for s := 0; s < 4; s += 2 {
 			for i := range above {
+				left := [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}
 				for j := range beside {
-					d := acc[4*(i*beside+j):][:4]
-					r := b.Mma(*p.factors, [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}, [2]value{y[j][s], y[j][s+1]}, [4]value(d))
-					copy(d, r[:])
+					add(acc[4*(i*beside+j):][:4], left, [2]value{y[j][s], y[j][s+1]})
+				}
+				if p.zeroB != nil {
+					add(acc[rowSums+4*i:][:4], left, [2]value{ones, ones})
+				}
+			}
+			for j := range beside {
+				if p.zeroA != nil {
+					add(acc[columnSums+4*j:][:4], [4]value{ones, ones, ones, ones}, [2]value{y[j][s], y[j][s+1]})
 				}
 			}
 		}
@@ -170,7 +202,15 @@ func (w *writer) matrixProduct(p *product) {
 					c.within(n, p.n, matrixN, func() {
 						c.forget()
 						c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
-						p.done(c, sums[4*(i/2*beside+j)+i%2*2+e])
+						sum, at := sums[4*(i/2*beside+j)+i%2*2+e], i%2*2+e
+						var row, column value
+						if p.zeroB != nil {
+							row = sums[int64(rowSums)+i/2*4+at]
+						}
+						if p.zeroA != nil {
+							column = sums[int64(columnSums)+4*j+at]
+						}
+						p.done(c, p.correct(c, sum, row, column))
 					})
 				}
 			}
@@ -179,27 +219,29 @@ func (w *writer) matrixProduct(p *product) {
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
 }
 
-// fillWords brings a tile of a factor to shared memory: side rows from first on, of 32 numbers from k0 on. Beyond the last row anything will do, as it ends up in results
+// fillWords brings a tile of a factor to shared memory: side rows from first on, of 16 words from k0 on. Beyond the last row anything will do, as it ends up in results
 // that are not stored; beyond the last k there are zeros.
 func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side int64, first, k0 value, alongK bool, load func(*body) value) {
 	b := c.b
 	thread := b.ThreadX()
+	per := p.factors.PerWord()
+	deep := rowWords * per
 	get := func(row, k value, r *run) value {
 		c.forget()
 		c.dims[dim], _ = c.clampTo(row, size, side)
-		at, ok := c.clampTo(k, p.k, matrixK)
+		at, ok := c.clampTo(k, p.k, deep)
 		c.dims[dimK] = at
 		c.run = r
 		v := load(c)
 		c.run = nil
 		if ok != nil {
-			v = b.Select(ok, v, b.Num(kir.F32, 0))
+			v = b.Select(ok, v, b.Num(p.factors.Sum(), 0))
 		}
 		return v
 	}
 	join := func(v []value) (words []value) {
-		for i := 0; i < len(v); i += 2 {
-			words = append(words, word(b, *p.factors, v[i], v[i+1]))
+		for i := 0; i < len(v); i += int(per) {
+			words = append(words, word(b, *p.factors, v[i:][:per]))
 		}
 		return words
 	}
@@ -209,44 +251,52 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 			return nil
 		}
 		first, _ = c.clampTo(first, size, tile)
-		return &run{dim: dim, first: first, n: n, read: map[runKey][]value{}}
+		return &run{dim: dim, first: first, n: n, bytes: per == 4, read: map[runKey][]value{}}
 	}
-	if alongK { // 4 threads a row, with 8 numbers each
-		const n = 8
-		row, at := b.UDiv(thread, b.I32(matrixK/n)), b.Mul(b.URem(thread, b.I32(matrixK/n)), b.I32(n))
-		for j := int64(0); j < side; j += tileThreads * n / matrixK {
+	if alongK { // 4 threads a row, with 4 words each
+		n := 4 * per
+		row, at := b.UDiv(thread, b.I32(deep/n)), b.Mul(b.URem(thread, b.I32(deep/n)), b.I32(n))
+		for j := int64(0); j < side; j += tileThreads * n / deep {
 			k := b.Add(k0, at)
-			r := runOf(dimK, p.k, k, n, matrixK)
+			r := runOf(dimK, p.k, k, n, deep)
 			var v []value
-			for i := range int64(n) {
+			for i := range n {
 				if r != nil {
 					r.lane = i
 				}
 				v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
 			}
-			b.Store(mem, b.Add(b.Add(wordRow(b, row), b.Binary(kir.LShr, at, b.I32(1))), b.I32(j*rowWords)), join(v)...)
+			b.Store(mem, b.Add(b.Add(wordRow(b, row), b.UDiv(at, b.I32(per))), b.I32(j*rowWords)), join(v)...)
 		}
 		return
 	}
-	// 8 threads for 4 rows, with 4 numbers of each row
+	// 8 threads for 4 rows, with 2 words of each row, or 16 with one where that is 4 numbers that are read one by one
 	const n = 4
+	each := int64(2)
+	if per == 4 && p.bGathered {
+		each = 1
+	}
+	beside := rowWords / each
 	part := func() {
-		row, at := b.Mul(b.UDiv(thread, b.I32(matrixK/n)), b.I32(n)), b.Mul(b.URem(thread, b.I32(matrixK/n)), b.I32(n))
-		var v [n][]value
-		for kk := range int64(n) {
+		row, at := b.Mul(b.UDiv(thread, b.I32(beside)), b.I32(n)), b.Mul(b.URem(thread, b.I32(beside)), b.I32(each*per))
+		var v, words [n][]value
+		for kk := range each * per {
 			r := runOf(dim, size, b.Add(first, row), n, side)
 			for i := range int64(n) {
 				if r != nil {
 					r.lane = i
 				}
 				v[i] = append(v[i], get(b.Add(b.Add(first, row), b.I32(i)), b.Add(b.Add(k0, at), b.I32(kk)), r))
+				if kk%per == per-1 {
+					words[i] = append(words[i], join(v[i][kk+1-per:])...)
+				}
 			}
 		}
 		for i := range int64(n) {
-			b.Store(mem, b.Add(wordRow(b, b.Add(row, b.I32(i))), b.Binary(kir.LShr, at, b.I32(1))), join(v[i])...)
+			b.Store(mem, b.Add(wordRow(b, b.Add(row, b.I32(i))), b.UDiv(at, b.I32(per))), words[i]...)
 		}
 	}
-	if threads := side / n * (matrixK / n); threads < tileThreads {
+	if threads := side / n * beside; threads < tileThreads {
 		b.When(b.Lt(thread, b.I32(threads)), part)
 	} else {
 		part()

@@ -84,9 +84,26 @@ func matrixNodes() []node {
 	return out
 }
 
+// integerNodes are products of integers of 8 bits on tensor cores: with zero points and without, for all, for each row or column, and for each matrix.
+func integerNodes() []node {
+	q := func(d tensor.DType, seed uint64, shape ...int64) *tensor.Tensor { return fill(d, shape, seed, false) }
+	const i8, u8 = tensor.Int8, tensor.Uint8
+	return []node{
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(i8, 1, 256, 128), q(i8, 2, 128, 128)}},
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(u8, 1, 130, 144), q(i8, 2, 144, 68), q(u8, 3), q(i8, 4, 68)}},
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(i8, 1, 131, 77), q(u8, 2, 77, 67), q(i8, 3, 131), q(u8, 4)}},
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(u8, 1, 2, 150, 50), q(u8, 2, 2, 50, 290), q(u8, 3, 2, 150, 1), q(u8, 4, 2, 1, 290)}, dynamic: true},
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(u8, 1, 3, 50, 64), q(u8, 2, 64, 80), q(u8, 3, 50)}},
+		{op: "ConvInteger", in: []*tensor.Tensor{q(u8, 1, 2, 5, 9, 11), q(i8, 2, 130, 5, 3, 3), q(u8, 3), q(i8, 4, 130)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "QLinearMatMul", in: []*tensor.Tensor{q(u8, 1, 130, 144), fill(tensor.Float32, nil, 5, false), q(u8, 3), q(i8, 2, 144, 68), fill(tensor.Float32, nil, 6, false), q(i8, 4), fill(tensor.Float32, nil, 7, false), q(u8, 8)}},
+		{op: "QLinearConv", in: []*tensor.Tensor{q(u8, 1, 2, 5, 9, 11), fill(tensor.Float32, nil, 5, false), q(u8, 3), q(i8, 2, 130, 5, 3, 3), fill(tensor.Float32, nil, 6, false), q(i8, 4, 130), fill(tensor.Float32, nil, 7, false), q(u8, 8)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "ConvInteger", in: []*tensor.Tensor{q(i8, 1, 2, 64, 8, 16), q(i8, 2, 128, 64, 1, 1)}},
+	}
+}
+
 // Products on tensor cores are those of the interpreter, within the bound of the operator, and by all routes with the same bits.
 func TestMatrixProducts(t *testing.T) {
-	for _, n := range matrixNodes() {
+	for _, n := range append(matrixNodes(), integerNodes()...) {
 		if c := n.counts(t); c.MatrixFlops == 0 || c.Conflicts != 0 {
 			t.Errorf("%s of %v: %d operations of tensor cores, %d bank conflicts", n.op, n.in, c.MatrixFlops, c.Conflicts)
 		}

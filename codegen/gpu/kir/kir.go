@@ -112,10 +112,32 @@ type Format int64
 const (
 	Half     Format = iota // IEEE 754 binary16
 	BFloat16               // the upper half of binary32
+	S8                     // int8
+	S8U8                   // int8 by uint8
+	U8S8                   // uint8 by int8
+	U8                     // uint8
 )
 
-// String is the name that PTX has for the format.
-func (f Format) String() string { return [...]string{"f16", "bf16"}[f] }
+// String are the names that PTX has for the formats of the left and the right factor.
+func (f Format) String() string {
+	return [...]string{"f16.f16", "bf16.bf16", "s8.s8", "s8.u8", "u8.s8", "u8.u8"}[f]
+}
+
+// PerWord is how many numbers a word of 32 bits has.
+func (f Format) PerWord() int64 {
+	if f >= S8 {
+		return 4
+	}
+	return 2
+}
+
+// Sum is the type of the sums: I32 for integers, whose sums wrap, else F32.
+func (f Format) Sum() Type {
+	if f >= S8 {
+		return I32
+	}
+	return F32
+}
 
 // Node is an operation and the value that it gives.
 type Node struct {
@@ -125,7 +147,8 @@ type Node struct {
 	Int   int64 // of Const, Result, Shuffle, Mma; the number of a Scalar
 	Float float64
 	Mem   *Mem
-	Width int // elements of a Load or Store, 1, 2 or 4
+	Width int  // elements of a Load or Store, 1, 2 or 4
+	Words bool // of a Load of bytes: what is read are Width words of 4 bytes
 	// Blocks are the body of a For, whose first parameter is the counter, or the two sides of an If.
 	Blocks []*Block
 
