@@ -147,6 +147,7 @@ func TestMutations(t *testing.T) {
 		{op: "GRU", in: []*tensor.Tensor{f(1, 3, 2, 4), f(2, 1, 390, 4), f(3, 1, 390, 130)}, attrs: []ssa.Attr{number("hidden_size", 130)}, results: 2},
 		{op: "Attention", in: []*tensor.Tensor{f(1, 1, 1, 20, 12), f(2, 1, 1, 20, 12), f(3, 1, 1, 20, 5), nil, f(4, 1, 1, 55, 12), f(5, 1, 1, 55, 5)}, attrs: []ssa.Attr{number("is_causal", 1)}},
 		{op: "Attention", in: []*tensor.Tensor{f(1, 1, 2, 3, 6), f(2, 1, 1, 100, 6), f(3, 1, 1, 100, 5), holes(tensor.Float32, 1, 3, 260), f(4, 1, 1, 160, 6), f(5, 1, 1, 160, 5)}, results: 3},
+		{op: "Attention", in: []*tensor.Tensor{scored(tensor.Float16, 1, 1, 1, 70, 58), scored(tensor.Float16, 2, 1, 1, 70, 58), scored(tensor.Float16, 3, 1, 1, 70, 12)}, attrs: []ssa.Attr{number("is_causal", 1)}}, // tensor cores
 		{op: "RotaryEmbedding", in: []*tensor.Tensor{f(1, 2, 3, 5, 10), f(2, 2, 5, 4), f(3, 2, 5, 4)}, attrs: []ssa.Attr{number("rotary_embedding_dim", 8)}},
 		{op: "Mod", in: []*tensor.Tensor{f(1, 515), f(2, 515)}, attrs: []ssa.Attr{number("fmod", 1)}},
 	}, mutatedOperators()...) {

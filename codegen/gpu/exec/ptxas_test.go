@@ -75,6 +75,10 @@ func shipped() []node {
 		{op: "Gemm", in: []*tensor.Tensor{f(100, 30), f(30, 100), f(100)}},
 		{op: "Attention", in: []*tensor.Tensor{f(1, 8, 1024, 64), f(1, 8, 1024, 64), f(1, 8, 1024, 64)}},
 		{op: "Attention", in: []*tensor.Tensor{h(1, 32, 1024, 128), h(1, 8, 1024, 128), h(1, 8, 1024, 128)}, attrs: []ssa.Attr{number("is_causal", 1)}, only: []int64{1024}, dynamic: true},
+		{op: "Attention", in: []*tensor.Tensor{h(1, 8, 1024, 64), h(1, 8, 1024, 64), h(1, 8, 1024, 64)}}, // tensor cores, as what follows
+		{op: "Attention", in: []*tensor.Tensor{h(1, 16, 1024, 64), h(1, 16, 1024, 64), h(1, 16, 1024, 64), h(1024, 1024)}, attrs: []ssa.Attr{number("is_causal", 1)}},
+		{op: "Attention", in: []*tensor.Tensor{h(1, 32, 1024, 128), h(1, 8, 1024, 128), h(1, 8, 1024, 128)}, attrs: []ssa.Attr{number("is_causal", 1)}},
+		{op: "Attention", in: []*tensor.Tensor{h(1, 8, 100, 80), h(1, 8, 100, 80), h(1, 8, 100, 80), nil, h(1, 8, 100, 80), h(1, 8, 100, 80)}, attrs: []ssa.Attr{number("is_causal", 1)}, results: 3},
 		{op: "Attention", in: []*tensor.Tensor{h(1, 8, 300, 256), h(1, 8, 300, 256), h(1, 8, 300, 256), h(300, 300)}},
 		{op: "Attention", in: []*tensor.Tensor{h(1, 32, 1, 128), h(1, 8, 1, 128), h(1, 8, 1, 128), nil, h(1, 8, 2047, 128), h(1, 8, 2047, 128)}, results: 3},
 		{op: "Attention", in: []*tensor.Tensor{f(1, 32, 4, 128), f(1, 8, 4, 128), f(1, 8, 4, 128), nil, f(1, 8, 2047, 128), f(1, 8, 2047, 128)}, results: 3, attrs: []ssa.Attr{number("is_causal", 1)}},
