@@ -244,8 +244,12 @@ func (m *measure) launch() (*Launch, error) {
 	}
 	format := product(m.step.Kernel.Kernel.Body)
 	matrixPeak := func(machine *Machine) float64 {
-		if format != nil && format.Sum() == kir.I32 {
+		switch {
+		case format == nil:
+		case format.Sum() == kir.I32:
 			return machine.Int8
+		case *format == kir.Tensor32:
+			return machine.TF32
 		}
 		return machine.F16
 	}

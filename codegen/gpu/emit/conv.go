@@ -86,7 +86,7 @@ func emitConv(w *writer) {
 		refuse("elements of type %s", dtype(x))
 	}
 	p, _ := w.conv(x, weight, w.in(2))
-	p.t, p.factors = regType(dtype(x)), sixteen(x, weight)
+	p.t, p.factors = regType(dtype(x)), w.factors(x, weight)
 	w.product(p)
 }
 
@@ -172,7 +172,7 @@ func emitConvTranspose(w *writer) {
 		taps = append(taps, sym.Const(k))
 	}
 	spots := append([]sym.Expr{sx[0]}, so[2:]...)
-	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), t: regType(dtype(x)), factors: sixteen(x, weight)}
+	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), t: regType(dtype(x)), factors: w.factors(x, weight)}
 	channel := func(c *body, tap index.Expr) index.Expr {
 		return c.space.Add(c.space.Scale(c.space.Dim(dimBatch), perIn), tap)
 	}

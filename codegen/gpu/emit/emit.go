@@ -49,6 +49,8 @@ type Group struct {
 	Scores *Scores
 	// Hint has likely values of symbols. They decide about tiles and teams, not about what a kernel can do: it serves all sizes.
 	Hint map[string]int64
+	// TF32 lets tensor cores multiply float32, rounded to tf32.
+	TF32 bool
 }
 
 // Scores are what an attention weighs values by: the Softmax of products of queries and keys, or of what follows from these element by element.

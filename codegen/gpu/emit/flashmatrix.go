@@ -243,7 +243,7 @@ func (f *matrixFlash) numbers(c *body, is, from value, size, width, n int64, loa
 	var r *run
 	if size%n == 0 {
 		first, _ := inRow(b, from, size, width)
-		r = &run{dim: flashAt, first: first, n: n, read: map[runKey][]value{}}
+		r = &run{dim: flashAt, first: first, n: n, per: 2, read: map[runKey][]value{}}
 	}
 	for i := range n {
 		at, ok := inRow(b, b.Add(from, b.I32(i)), size, width)

@@ -281,7 +281,7 @@ func productType(v *ssa.Value) kir.Type {
 func emitMatMul(w *writer) {
 	x, y := w.in(0), w.in(1)
 	p, _, _ := w.matMul(x, y)
-	p.t, p.factors = productType(x), sixteen(x, y)
+	p.t, p.factors = productType(x), w.factors(x, y)
 	w.product(p)
 }
 
@@ -386,7 +386,7 @@ func emitGemm(w *writer) {
 	x, y, z := w.in(0), w.in(1), w.in(2)
 	out := shapeOf(w.o.Results[0])
 	ta, tb := w.int("transA") != 0, w.int("transB") != 0
-	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], t: productType(x), aAlongK: !ta, bAlongK: tb, factors: sixteen(x, y)}
+	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], t: productType(x), aAlongK: !ta, bAlongK: tb, factors: w.factors(x, y)}
 	if ta {
 		p.k = shapeOf(x)[0]
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // Products on tensor cores: 8 warps, 4 of them above each other, have a tile of 128x64, of which each computes 32x32 in 2x4 products of 16x8. Both tiles of the
-// factors lie in shared memory as rows of 16 words along k, of two numbers of float16 or bfloat16, or four of int8 or uint8.
+// factors lie in shared memory as rows of 16 words along k, of two numbers of float16 or bfloat16, four of int8 or uint8, or
+// one of tf32.
 const (
 	matrixM, matrixN = 128, 64
 	warpTile         = 32
@@ -29,6 +30,15 @@ func sixteen(x, y *ssa.Value) *kir.Format {
 	return nil
 }
 
+// factors gives the format of the factors if tensor cores can multiply them as they are, or if they may be rounded to tf32.
+func (w *writer) factors(x, y *ssa.Value) *kir.Format {
+	if w.TF32 && dtype(x) == tensor.Float32 && dtype(y) == tensor.Float32 {
+		f := kir.Tensor32
+		return &f
+	}
+	return sixteen(x, y)
+}
+
 // onMatrices reports that a product is known or likely to be large enough for the tiles of tensor cores.
 func (w *writer) onMatrices(p *product) bool {
 	m, ok0 := w.guess(p.m)
@@ -45,9 +55,12 @@ func wordRow(b *kir.Builder, row value) value {
 	return b.Mul(b.Binary(kir.Xor, row, b.And(odd, one)), b.I32(rowWords))
 }
 
-// word joins the numbers of a word, the first one lowest. They come from tensors of the format, so nothing is rounded.
+// word joins the numbers of a word, the first one lowest. They come from tensors of the format, so nothing is rounded but for tf32.
 func word(b *kir.Builder, f kir.Format, v []value) value {
-	if len(v) == 4 {
+	switch len(v) {
+	case 1:
+		return b.TF32(v[0])
+	case 4:
 		return octets(b, v)
 	}
 	bits := func(v value) value {
@@ -69,7 +82,7 @@ type run struct {
 	first value // the coordinate of the first one, a multiple of n
 	n     int64
 	lane  int64
-	bytes bool // reads bytes too, as words
+	per   int64 // numbers of a word of the factor that is read: vectors are of this size, or of two in a word
 	read  map[runKey][]value
 }
 
@@ -81,7 +94,7 @@ type runKey struct {
 // vector gives the element of a run that is asked for, nil if the run cannot be read as vectors.
 func (r *run) vector(c *body, m *kir.Mem, at index.Expr) value {
 	coef, ok := at.Coef(r.dim)
-	if !ok || !coef.Is(1) || m.Elem.Size() != 2 && !(r.bytes && m.Elem == kir.I8) || m.Writes {
+	if !ok || !coef.Is(1) || m.Elem.Size() != 2 && int64(m.Elem.Size())*r.per != 4 || m.Writes {
 		return nil
 	}
 	n := sym.Const(r.n)
@@ -251,7 +264,7 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 			return nil
 		}
 		first, _ = c.clampTo(first, size, tile)
-		return &run{dim: dim, first: first, n: n, bytes: per == 4, read: map[runKey][]value{}}
+		return &run{dim: dim, first: first, n: n, per: per, read: map[runKey][]value{}}
 	}
 	if alongK { // 4 threads a row, with 4 words each
 		n := 4 * per

@@ -8,7 +8,6 @@ import (
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/codegen/gpu/bound"
 	"github.com/aton-project/aton/codegen/gpu/exec"
-	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/ssa"
@@ -128,6 +127,7 @@ func TestMutations(t *testing.T) {
 		{op: "MatMul", in: []*tensor.Tensor{f(1, 67, 35), f(2, 35, 70)}},
 		{op: "MatMul", in: []*tensor.Tensor{f(1, 1540, 20), f(2, 20, 150)}, dynamic: true},                                                      // the largest tiles, two stripes
 		{op: "MatMul", in: []*tensor.Tensor{fill(tensor.Float16, []int64{131, 35}, 1, false), fill(tensor.Float16, []int64{35, 67}, 2, false)}}, // tensor cores
+		{op: "MatMul", in: []*tensor.Tensor{f(1, 131, 35), f(2, 35, 67)}, tf32: true},
 		{op: "MatMulInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{131, 77}, 1, false), fill(tensor.Int8, []int64{77, 67}, 2, false), fill(tensor.Uint8, []int64{}, 3, false), fill(tensor.Int8, []int64{67}, 4, false)}},
 		{op: "Gemm", in: []*tensor.Tensor{f(1, 3, 70), f(2, 11, 70), f(3, 11)}, attrs: []ssa.Attr{number("transB", 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 3, 9, 11), f(2, 70, 3, 3, 3), f(3, 70)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
@@ -152,7 +152,7 @@ func TestMutations(t *testing.T) {
 		{op: "Mod", in: []*tensor.Tensor{f(1, 515), f(2, 515)}, attrs: []ssa.Attr{number("fmod", 1)}},
 	}, mutatedOperators()...) {
 		m, args := n.module(t)
-		p, err := plan.NewFor(m, fuse.None, guesses)
+		p, err := plan.NewWith(m, n.options(guesses))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestMutations(t *testing.T) {
 		for k := range p.Kernels {
 			for i := range len(sites(p.Kernels[k].Kernel)) {
 				// kernels are changed in place: each fault needs a new plan
-				p, err := plan.NewFor(m, fuse.None, guesses)
+				p, err := plan.NewWith(m, n.options(guesses))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
@@ -66,6 +65,7 @@ func shipped() []node {
 		{op: "MatMul", in: []*tensor.Tensor{f(1536, 70), f(70, 1536)}}, // the largest tiles
 		{op: "MatMul", in: []*tensor.Tensor{f(1500, 70), f(70, 1500)}},
 		{op: "MatMul", in: []*tensor.Tensor{h(256, 64), h(64, 128)}}, // tensor cores
+		{op: "MatMul", in: []*tensor.Tensor{f(256, 64), f(64, 128)}, tf32: true},
 		{op: "MatMulInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{256, 128}, 1, false), fill(tensor.Int8, []int64{128, 128}, 2, false), fill(tensor.Uint8, []int64{}, 3, false), fill(tensor.Int8, []int64{128}, 4, false)}},
 		{op: "ConvInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{2, 64, 8, 16}, 1, false), fill(tensor.Int8, []int64{128, 64, 3, 3}, 2, false), fill(tensor.Uint8, []int64{}, 3, false)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "MatMul", in: []*tensor.Tensor{bf(256, 64), bf(64, 128)}},
@@ -122,7 +122,7 @@ func TestPTXAS(t *testing.T) {
 	table.WriteString("   registers, +spilled bytes\n")
 	for _, n := range slices.Concat(shipped(), shippedOperators()) {
 		m, _ := n.module(t)
-		p, err := plan.New(m, fuse.None)
+		p, err := plan.NewWith(m, n.options(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

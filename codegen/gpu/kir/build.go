@@ -280,6 +280,9 @@ func (b *Builder) Convert(op Op, x Value, to Type) Value {
 	return b.pure(op, to, 0, x)
 }
 
+// TF32 is a float32 as a factor of an Mma of the format Tensor32.
+func (b *Builder) TF32(x Value) Value { return b.pure(TF32, I32, 0, x) }
+
 // Pack joins two values of 16 bits, the first one lower. It panics for values of other sizes.
 func (b *Builder) Pack(lo, hi Value) Value {
 	b.same(Pack, lo, hi)

@@ -368,6 +368,8 @@ func (l *lowering) operation(v *kir.Node) value.Value {
 			pair = b.NewInsertElement(pair, x, constant.NewInt(types.I32, int64(i)))
 		}
 		return b.NewBitCast(pair, types.I32)
+	case kir.TF32:
+		return b.NewCall(l.intrinsic(llir.TF32, types.I32, types.Float), args[0])
 	case kir.Bitcast:
 		return b.NewBitCast(args[0], elem(v.Type))
 	}

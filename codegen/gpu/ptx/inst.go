@@ -791,6 +791,10 @@ func (p *printer) call(in *ir.InstCall) {
 		p.vals[in] = operand{text: p.op(b32, "vote.sync.ballot.b32", p.register(p.in(in.Args[1]), pred), p.in(in.Args[0]))}
 		return
 	}
+	if name == llir.TF32 && len(in.Args) == 1 {
+		p.vals[in] = operand{text: p.op(b32, llir.TF32Instruction, p.register(p.in(in.Args[0]), f32))}
+		return
+	}
 	if kind := llir.Mma(name); kind != nil && len(in.Args) == llir.MmaOperands {
 		p.mma(in, kind)
 		return

@@ -614,6 +614,10 @@ func (r *irReader) call(in *ir.InstCall) {
 		r.define(in, operand{s: d})
 		return
 	}
+	if name == llir.TF32 && len(in.Args) == 1 {
+		r.each(in, unary(toTF32), in.Args[0])
+		return
+	}
 	if kind := llir.Mma(name); kind != nil && len(in.Args) == llir.MmaOperands {
 		r.mma(in, kind)
 		return

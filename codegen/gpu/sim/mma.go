@@ -50,16 +50,31 @@ func mma(kind *llir.MmaKind) runner {
 			}
 		}, func(x uint32) int32 { return int32(x) }, func(x int32) uint32 { return uint32(x) })
 	}
-	table := factors[kind.A]
-	return warpProduct(kind.PerWord, func(_ int, word uint32, to []float64) {
-		number := table()
-		to[0], to[1] = number[word&0xffff], number[word>>16]
-	}, func(x uint32) float64 { return float64(math.Float32frombits(x)) }, func(x float64) uint32 {
+	sum, back := func(x uint32) float64 { return float64(math.Float32frombits(x)) }, func(x float64) uint32 {
 		if x != x {
 			return nan32
 		}
 		return math.Float32bits(float32(x))
-	})
+	}
+	if kind.A == "tf32" {
+		return warpProduct(kind.PerWord, func(_ int, word uint32, to []float64) { to[0] = float64(math.Float32frombits(word &^ tf32Rest)) }, sum, back)
+	}
+	table := factors[kind.A]
+	return warpProduct(kind.PerWord, func(_ int, word uint32, to []float64) {
+		number := table()
+		to[0], to[1] = number[word&0xffff], number[word>>16]
+	}, sum, back)
+}
+
+// tf32Rest are the bits of a float32 that tf32 does not have.
+const tf32Rest = 1<<13 - 1
+
+// toTF32 is cvt.rna.tf32.f32: to nearest, ties away from zero.
+func toTF32(bits uint32) uint32 {
+	if x := math.Float32frombits(bits); x != x {
+		return nan32
+	}
+	return (bits + (tf32Rest+1)/2) &^ tf32Rest
 }
 
 // warpProduct multiplies with numbers of type T. unpack takes a word of the left (0) or right (1) factor apart, sum and bits are from and to a register.

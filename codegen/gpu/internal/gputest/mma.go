@@ -14,7 +14,7 @@ import (
 )
 
 // Fragment says which element of a matrix stands where: element i of lane is at a row and column. These are the formulas of the PTX ISA, "Matrix Fragments
-// for mma.m16n8k16 with floating point type" and "for mma.m16n8k32"; MmaC is the same for both.
+// for mma.m16n8k16 with floating point type" "for mma.m16n8k32" and "for mma.m16n8k8"; MmaC is the same for all.
 type Fragment func(lane, i int) (row, col int)
 
 // MmaA is the left factor of 16x16, 8 elements a lane.
@@ -63,12 +63,62 @@ func MmaB8(lane, i int) (row, col int) {
 	return row, lane >> 2
 }
 
+// MmaA32 is the left factor of 16x8 numbers of tf32, 4 elements a lane.
+func MmaA32(lane, i int) (row, col int) {
+	if row = lane >> 2; i == 1 || i == 3 {
+		row += 8
+	}
+	if col = lane % 4; i >= 2 {
+		col += 4
+	}
+	return row, col
+}
+
+// MmaB32 is the right factor of 8x8 numbers of tf32, 2 elements a lane.
+func MmaB32(lane, i int) (row, col int) {
+	if row = lane % 4; i == 1 {
+		row += 4
+	}
+	return row, lane >> 2
+}
+
+// ToTF32 rounds numbers to tf32 by a kernel: what is half way between two of its numbers goes away from zero.
+func ToTF32() Case {
+	in := []float32{0, 1, -1, 1 + 0x1p-11, -1 - 0x1p-11, 1 + 0x1p-11 - 0x1p-23, 1 + 0x1p-10, 3 + 0x1p-10, 0x1p-149, 0x1p-137, -0x1p-137, 0x1p-138, math.MaxFloat32,
+		float32(math.Inf(-1)), 0x1.ffcp127, 0x1.ffep127}
+	want := []float32{0, 1, -1, 1 + 0x1p-10, -1 - 0x1p-10, 1, 1 + 0x1p-10, 3 + 0x1p-9, 0, 0x1p-136, -0x1p-136, 0, float32(math.Inf(1)),
+		float32(math.Inf(-1)), 0x1.ffcp127, float32(math.Inf(1))}
+	in = append(in, make([]float32, 32-len(in))...)
+	want = append(want, make([]float32, 32-len(want))...)
+	return Case{
+		Name: "to_tf32", Grid: [3]int{1}, Block: [3]int{32},
+		Build: func() *ir.Module {
+			b := kir.New("to_tf32", 32)
+			x, y := b.Buffer("x", kir.F32, false), b.Buffer("y", kir.I32, true)
+			b.Store(y, b.ThreadX(), b.TF32(b.Load(x, b.ThreadX())))
+			return llvm.Lower(b.K)
+		},
+		Args: func() []sim.Arg { return []sim.Arg{buffer(in), buffer(make([]uint32, 32))} },
+		Verify: func(args []sim.Arg) error {
+			for i, bits := range Values[uint32](args[1].Buffer, 32) {
+				if bits != math.Float32bits(want[i]) {
+					return fmt.Errorf("%x is %x, want %x", in[i], math.Float32frombits(bits), want[i])
+				}
+			}
+			return nil
+		},
+	}
+}
+
 // Mma multiplies A by B of the shape of the format and adds C, by one warp in two steps. Sums of integers are exact, and some of them wrap.
 func Mma(format kir.Format) Case {
 	const steps = 2
 	dtypes, fragmentA, fragmentB := [2]tensor.DType{tensor.Float16, tensor.Float16}, Fragment(MmaA), Fragment(MmaB)
-	if format == kir.BFloat16 {
+	switch format {
+	case kir.BFloat16:
 		dtypes = [2]tensor.DType{tensor.BFloat16, tensor.BFloat16}
+	case kir.Tensor32:
+		dtypes, fragmentA, fragmentB = [2]tensor.DType{tensor.Float32, tensor.Float32}, MmaA32, MmaB32
 	}
 	per, integer := int(format.PerWord()), format.Sum() == kir.I32
 	if integer {
@@ -91,6 +141,9 @@ func Mma(format kir.Format) Case {
 					x[i] -= 128
 				}
 			}
+		}
+		if format == kir.Tensor32 { // of which float16 has the significand
+			d = tensor.Float16
 		}
 		return tensor.FromFloats(d, []int64{int64(n)}, x).Float64s()
 	}

@@ -44,6 +44,12 @@ func Elem(t types.Type) types.Type {
 	return nil
 }
 
+// TF32 is the intrinsic that rounds a float to tf32, and TF32Instruction that of PTX.
+const (
+	TF32            = "llvm.nvvm.f2tf32.rna"
+	TF32Instruction = "cvt.rna.tf32.f32"
+)
+
 // MmaKind is a product of matrices by a warp: of the shape m16n8k<K>, by rows of the left factor and columns of the right one.
 type MmaKind struct {
 	Intrinsic string
@@ -57,6 +63,7 @@ type MmaKind struct {
 var mmas = []*MmaKind{
 	{"llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "f16", "f16", 2},
 	{"llvm.nvvm.mma.m16n8k16.row.col.bf16", "bf16", "bf16", 2},
+	{"llvm.nvvm.mma.m16n8k8.row.col.tf32", "tf32", "tf32", 1},
 	{"llvm.nvvm.mma.m16n8k32.row.col.s8", "s8", "s8", 4},
 	{"llvm.nvvm.mma.m16n8k32.row.col.s8.u8", "s8", "u8", 4},
 	{"llvm.nvvm.mma.m16n8k32.row.col.u8.s8", "u8", "s8", 4},
