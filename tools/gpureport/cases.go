@@ -148,14 +148,15 @@ func suites() []suite {
 			}, goal{}},
 		}},
 		{"convolutions", "Convolutions of ResNet-50, 32 images", []workload{
-			conv("7x7 stride 2, 3 to 64", 3, 64, 224, 7, 2),
-			conv("1x1, 64 to 256, 56x56", 64, 256, 56, 1, 1),
-			conv("3x3, 64 to 64, 56x56", 64, 64, 56, 3, 1),
-			conv("3x3, 128 to 128, 28x28", 128, 128, 28, 3, 1),
-			conv("3x3, 256 to 256, 14x14", 256, 256, 14, 3, 1),
-			conv("1x1, 1024 to 256, 14x14", 1024, 256, 14, 1, 1),
-			conv("3x3, 512 to 512, 7x7", 512, 512, 7, 3, 1),
-			conv("1x1, 512 to 2048, 7x7", 512, 2048, 7, 1, 1),
+			conv(tensor.Float32, "7x7 stride 2, 3 to 64", 3, 64, 224, 7, 2),
+			conv(tensor.Float32, "1x1, 64 to 256, 56x56", 64, 256, 56, 1, 1),
+			conv(tensor.Float32, "3x3, 64 to 64, 56x56", 64, 64, 56, 3, 1),
+			conv(tensor.Float16, "3x3, 64 to 64, 56x56", 64, 64, 56, 3, 1),
+			conv(tensor.Float32, "3x3, 128 to 128, 28x28", 128, 128, 28, 3, 1),
+			conv(tensor.Float32, "3x3, 256 to 256, 14x14", 256, 256, 14, 3, 1),
+			conv(tensor.Float32, "1x1, 1024 to 256, 14x14", 1024, 256, 14, 1, 1),
+			conv(tensor.Float32, "3x3, 512 to 512, 7x7", 512, 512, 7, 3, 1),
+			conv(tensor.Float32, "1x1, 512 to 2048, 7x7", 512, 2048, 7, 1, 1),
 		}},
 		{"attention", "Attention, 8 heads of 64", lengths(512, 1024, 2048)},
 		{"models", "Models", []workload{
@@ -186,10 +187,13 @@ func lengths(of ...int64) (out []workload) {
 	return out
 }
 
-func conv(name string, in, out, size, kernel, stride int64) workload {
+func conv(d tensor.DType, name string, in, out, size, kernel, stride int64) workload {
 	p := kernel / 2
 	a := attrs(list("pads", p, p, p, p), list("strides", stride, stride), list("kernel_shape", kernel, kernel))
-	return workload{"Conv f32 " + name, one("Conv", a, shape{32, in, size, size}, shape{out, in, kernel, kernel}, shape{out}), goal{}}
+	short := map[tensor.DType]string{tensor.Float32: "f32", tensor.Float16: "f16"}[d]
+	return workload{"Conv " + short + " " + name, func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.op("Conv", a, g.param(d, 32, in, size, size), g.param(d, out, in, kernel, kernel), g.param(d, out))}
+	}, goal{}}
 }
 
 // resnet is ResNet with 50 or 18 layers as torchvision has it and as it is exported: normalizations are in the weights.

@@ -173,6 +173,7 @@ func emitConvTranspose(w *writer) {
 	}
 	spots := append([]sym.Expr{sx[0]}, so[2:]...)
 	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), t: regType(dtype(x)), factors: w.factors(x, weight)}
+	p.bGathered = true
 	channel := func(c *body, tap index.Expr) index.Expr {
 		return c.space.Add(c.space.Scale(c.space.Dim(dimBatch), perIn), tap)
 	}

@@ -109,12 +109,13 @@ const thin = 8
 const thinResults = 256
 
 func (w *writer) product(p *product) {
+	t, onMatrices := w.onMatrices(p)
 	switch {
 	case w.atMost(p.m, thin) || w.atMost(p.n, thin) && w.atMost(p.m.Mul(p.n), thinResults):
 		p.centre()
 		w.thinProduct(p)
-	case w.onMatrices(p):
-		w.matrixProduct(p)
+	case onMatrices:
+		w.matrixProduct(p, t)
 	default:
 		p.centre()
 		w.tiledProduct(p)

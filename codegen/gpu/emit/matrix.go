@@ -8,13 +8,11 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Products on tensor cores: 8 warps, 4 of them above each other, have a tile of 128x64, of which each computes 32x32 in 2x4 products of 16x8. Both tiles of the
-// factors lie in shared memory as rows of 16 words along k, of two numbers of float16 or bfloat16, four of int8 or uint8, or
-// one of tf32.
+// Products on tensor cores: 8 warps have a tile of 128x64, or 64x128, of which each computes 32x32 in 2x4 products of 16x8. Both tiles of the factors lie in
+// shared memory as rows of 16 words along k, of two numbers of float16 or bfloat16, four of int8 or uint8, or one of tf32.
 const (
-	matrixM, matrixN = 128, 64
-	warpTile         = 32
-	rowWords         = 16
+	warpTile = 32
+	rowWords = 16
 	// matrixK is the least depth.
 	matrixK = 32
 	// matrixStripe rows of tiles are computed together, see stripe: blocks of this size hold less of the result.
@@ -39,12 +37,22 @@ func (w *writer) factors(x, y *ssa.Value) *kir.Format {
 	return sixteen(x, y)
 }
 
-// onMatrices reports that a product is known or likely to be large enough for the tiles of tensor cores.
-func (w *writer) onMatrices(p *product) bool {
+// matrixTiles are those of tensor cores, the best one first: a convolution of less than 128 channels has the second one.
+var matrixTiles = []tile{{m: 128, n: 64}, {m: 64, n: 128}}
+
+// onMatrices gives the tile for tensor cores that a product is known or likely to fill at least once, and reports whether there is one.
+func (w *writer) onMatrices(p *product) (tile, bool) {
 	m, ok0 := w.guess(p.m)
 	n, ok1 := w.guess(p.n)
 	k, ok2 := w.guess(p.k)
-	return p.factors != nil && ok0 && ok1 && ok2 && m >= matrixM && n >= matrixN && k >= matrixK
+	if p.factors != nil && ok0 && ok1 && ok2 && k >= matrixK {
+		for _, t := range matrixTiles {
+			if m >= t.m && n >= t.n {
+				return t, true
+			}
+		}
+	}
+	return tile{}, false
 }
 
 // wordRow is where a row stands: neighbours, rows two apart and rows four apart are in different halves of the banks, so that rows can be read side by side and
@@ -53,6 +61,13 @@ func wordRow(b *kir.Builder, row value) value {
 	one := b.I32(1)
 	odd := b.Binary(kir.Xor, b.Binary(kir.LShr, row, one), b.Binary(kir.LShr, row, b.I32(2)))
 	return b.Mul(b.Binary(kir.Xor, row, b.And(odd, one)), b.I32(rowWords))
+}
+
+// fourWords is where words 4i ... 4i+3 of a row of the tile of a factor stand: in another quarter of the row each two rows, so that those of rows that follow each
+// other can be written side by side, too.
+func fourWords(b *kir.Builder, row, i value) value {
+	quarter := b.And(b.Binary(kir.LShr, row, b.I32(1)), b.I32(3))
+	return b.Add(wordRow(b, row), b.Mul(b.Binary(kir.Xor, i, quarter), b.I32(4)))
 }
 
 // word joins the numbers of a word, the first one lowest. They come from tensors of the format, so nothing is rounded but for tf32.
@@ -140,19 +155,20 @@ func (c *body) clampTo(at value, n sym.Expr, tile int64) (in, ok value) {
 
 // matrixProduct computes tiles with tensor cores. A word of a factor holds what is next to each other along k: a thread reads 4 words of a row, which are its
 // part of two products. Which k a product takes is thus another order than that of memory, the same for both factors.
-func (w *writer) matrixProduct(p *product) {
+func (w *writer) matrixProduct(p *product, t tile) {
 	c := w.newBody(tileThreads)
 	b := c.b
 	b.K.Resident = 2
 	c.productSpace(p)
-	as, bs := b.SharedMem("a", kir.I32, matrixM*rowWords), b.SharedMem("b", kir.I32, matrixN*rowWords)
+	as, bs := b.SharedMem("a", kir.I32, int(t.m*rowWords)), b.SharedMem("b", kir.I32, int(t.n*rowWords))
 	thread := b.ThreadX()
-	tilesM, tilesN := ceilDiv(p.m, matrixM), ceilDiv(p.n, matrixN)
-	m0, n0 := c.tileOf(p, tilesM, tilesN, tile{m: matrixM, n: matrixN}, matrixStripe)
+	tilesM, tilesN := ceilDiv(p.m, t.m), ceilDiv(p.n, t.n)
+	m0, n0 := c.tileOf(p, tilesM, tilesN, t, matrixStripe)
 	group, quad := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7)), b.And(thread, b.I32(3))
 	warpOf := b.UDiv(thread, b.I32(warp))
-	rowM, rowN := b.Mul(b.UDiv(warpOf, b.I32(2)), b.I32(warpTile)), b.Mul(b.URem(warpOf, b.I32(2)), b.I32(warpTile))
-	lane := b.Add(wordRow(b, group), b.Mul(quad, b.I32(4)))
+	across := b.I32(t.n / warpTile)
+	rowM, rowN := b.Mul(b.UDiv(warpOf, across), b.I32(warpTile)), b.Mul(b.URem(warpOf, across), b.I32(warpTile))
+	lane := fourWords(b, group, quad)
 	const above, beside = warpTile / 16, warpTile / 8
 	start := make([]value, above*beside*4)
 	for i := range start {
@@ -172,8 +188,8 @@ func (w *writer) matrixProduct(p *product) {
 		copy(acc, r[:])
 	}
 	sums := b.For(b.I32(0), b.Size(p.k), b.I32(rowWords*p.factors.PerWord()), start, func(k0 value, acc []value) []value {
-		c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
-		c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
+		c.fillWords(as, p, dimM, p.m, t.m, m0, k0, p.aAlongK, p.a)
+		c.fillWords(bs, p, dimN, p.n, t.n, n0, k0, p.bAlongK, p.b)
 		b.Barrier()
 		acc = append([]value(nil), acc...)
 		at := func(row value, i int64) value {
@@ -208,11 +224,11 @@ func (w *writer) matrixProduct(p *product) {
 	})
 	for i := range int64(2 * above) {
 		m := b.Add(b.Add(b.Add(m0, rowM), group), b.I32(8*i))
-		c.within(m, p.m, matrixM, func() {
+		c.within(m, p.m, t.m, func() {
 			for j := range int64(beside) {
 				for e := range int64(2) {
 					n := b.Add(b.Add(b.Add(n0, rowN), b.Mul(quad, b.I32(2))), b.I32(8*j+e))
-					c.within(n, p.n, matrixN, func() {
+					c.within(n, p.n, t.n, func() {
 						c.forget()
 						c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
 						sum, at := sums[4*(i/2*beside+j)+i%2*2+e], i%2*2+e
@@ -279,19 +295,37 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 				}
 				v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
 			}
-			b.Store(mem, b.Add(b.Add(wordRow(b, row), b.UDiv(at, b.I32(per))), b.I32(j*rowWords)), join(v)...)
+			b.Store(mem, b.Add(fourWords(b, row, b.URem(thread, b.I32(deep/n))), b.I32(j*rowWords)), join(v)...)
 		}
 		return
 	}
-	// 8 threads for 4 rows, with 2 words of each row, or 16 with one where that is 4 numbers that are read one by one
-	const n = 4
-	each := int64(2)
-	if per == 4 && p.bGathered {
-		each = 1
+	if dim == dimN && p.bGathered { // threads side by side have rows side by side, with 4 words each
+		row := b.URem(thread, b.I32(side))
+		part := func(from value) {
+			quarter := b.Add(b.UDiv(thread, b.I32(side)), from)
+			var v []value
+			for i := range 4 * per {
+				v = append(v, get(b.Add(first, row), b.Add(b.Add(k0, b.Mul(quarter, b.I32(4*per))), b.I32(i)), nil))
+			}
+			b.Store(mem, fourWords(b, row, quarter), join(v)...)
+		}
+		if per == 4 { // 16 numbers at a time take registers enough
+			b.For(b.I32(0), b.I32(rowWords/4), b.I32(tileThreads/side), nil, func(from value, _ []value) []value {
+				part(from)
+				return nil
+			})
+			return
+		}
+		for from := int64(0); from < rowWords/4; from += tileThreads / side {
+			part(b.I32(from))
+		}
+		return
 	}
-	beside := rowWords / each
-	part := func() {
-		row, at := b.Mul(b.UDiv(thread, b.I32(beside)), b.I32(n)), b.Mul(b.URem(thread, b.I32(beside)), b.I32(each*per))
+	// 8 threads for 4 rows, with 2 words of each row
+	const n = 4
+	const each, beside = 2, rowWords / 2
+	part := func(row0 int64) {
+		row, at := b.Add(b.Mul(b.UDiv(thread, b.I32(beside)), b.I32(n)), b.I32(row0)), b.Mul(b.URem(thread, b.I32(beside)), b.I32(each*per))
 		var v, words [n][]value
 		for kk := range each * per {
 			r := runOf(dim, size, b.Add(first, row), n, side)
@@ -306,12 +340,15 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 			}
 		}
 		for i := range int64(n) {
-			b.Store(mem, b.Add(wordRow(b, b.Add(row, b.I32(i))), b.UDiv(at, b.I32(per))), words[i]...)
+			two := b.URem(thread, b.I32(beside))
+			b.Store(mem, b.Add(fourWords(b, b.Add(row, b.I32(i)), b.UDiv(two, b.I32(2))), b.Mul(b.And(two, b.I32(1)), b.I32(2))), words[i]...)
 		}
 	}
 	if threads := side / n * beside; threads < tileThreads {
-		b.When(b.Lt(thread, b.I32(threads)), part)
-	} else {
-		part()
+		b.When(b.Lt(thread, b.I32(threads)), func() { part(0) })
+		return
+	}
+	for row := int64(0); row < side; row += tileThreads / beside * n {
+		part(row)
 	}
 }

@@ -81,6 +81,10 @@ func matrixNodes() []node {
 			node{op: "MatMul", in: []*tensor.Tensor{f(2, 150, 50), f(2, 50, 290)}, dynamic: true},
 			node{op: "Gemm", in: []*tensor.Tensor{f(64, 256), f(128, 64), f(128)}, attrs: []ssa.Attr{number("transA", 1), number("transB", 1)}},
 			node{op: "Gemm", in: []*tensor.Tensor{f(70, 132), f(72, 70), f(72)}, attrs: []ssa.Attr{number("transA", 1), number("transB", 1)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(64, 64), f(64, 256)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(70, 35), f(35, 133)}},
+			node{op: "Conv", in: []*tensor.Tensor{f(2, 8, 9, 16), f(64, 8, 3, 3), f(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+			node{op: "Conv", in: []*tensor.Tensor{f(1, 40, 12, 12), f(100, 40, 1, 1)}},
 			node{op: "Conv", in: []*tensor.Tensor{f(2, 5, 9, 11), f(130, 5, 3, 3), f(130)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}})
 	}
 	return out
@@ -152,6 +156,7 @@ func integerNodes() []node {
 		{op: "ConvInteger", in: []*tensor.Tensor{q(u8, 1, 2, 5, 9, 11), q(i8, 2, 130, 5, 3, 3), q(u8, 3), q(i8, 4, 130)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "QLinearMatMul", in: []*tensor.Tensor{q(u8, 1, 130, 144), fill(tensor.Float32, nil, 5, false), q(u8, 3), q(i8, 2, 144, 68), fill(tensor.Float32, nil, 6, false), q(i8, 4), fill(tensor.Float32, nil, 7, false), q(u8, 8)}},
 		{op: "QLinearConv", in: []*tensor.Tensor{q(u8, 1, 2, 5, 9, 11), fill(tensor.Float32, nil, 5, false), q(u8, 3), q(i8, 2, 130, 5, 3, 3), fill(tensor.Float32, nil, 6, false), q(i8, 4, 130), fill(tensor.Float32, nil, 7, false), q(u8, 8)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "ConvInteger", in: []*tensor.Tensor{q(u8, 1, 2, 5, 9, 11), q(i8, 2, 65, 5, 3, 3), q(u8, 3), q(i8, 4, 65)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "ConvInteger", in: []*tensor.Tensor{q(i8, 1, 2, 64, 8, 16), q(i8, 2, 128, 64, 1, 1)}},
 	}
 }

@@ -66,6 +66,8 @@ func shipped() []node {
 		{op: "MatMul", in: []*tensor.Tensor{f(1500, 70), f(70, 1500)}},
 		{op: "MatMul", in: []*tensor.Tensor{h(256, 64), h(64, 128)}}, // tensor cores
 		{op: "MatMul", in: []*tensor.Tensor{f(256, 64), f(64, 128)}, tf32: true},
+		{op: "Conv", in: []*tensor.Tensor{h(32, 64, 56, 56), h(64, 64, 3, 3), h(64)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "ConvInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{2, 64, 8, 16}, 1, false), fill(tensor.Int8, []int64{64, 64, 3, 3}, 2, false), fill(tensor.Uint8, []int64{}, 3, false)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "MatMulInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{256, 128}, 1, false), fill(tensor.Int8, []int64{128, 128}, 2, false), fill(tensor.Uint8, []int64{}, 3, false), fill(tensor.Int8, []int64{128}, 4, false)}},
 		{op: "ConvInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{2, 64, 8, 16}, 1, false), fill(tensor.Int8, []int64{128, 64, 3, 3}, 2, false), fill(tensor.Uint8, []int64{}, 3, false)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "MatMul", in: []*tensor.Tensor{bf(256, 64), bf(64, 128)}},
