@@ -146,8 +146,8 @@ func (t *Table) complexCast(o *ssa.Op) (d Def, ok bool) {
 		return Def{}, false
 	}
 	name := o.Kind.Name()
-	if strings.Contains(name, "_like") || strings.HasPrefix(name, "new_") || name == "to" || name == "_to_copy" {
-		return Def{}, false // what they make has the type, and they cast nothing else
+	if strings.Contains(name, "_like") || strings.HasPrefix(name, "new_") || name == "to" || name == "_to_copy" || name == "view" || name == "view_copy" {
+		return Def{}, false // what they make has the type, and they cast nothing else, or nothing at all
 	}
 	if r := t.complex[o.Kind]; !isComplexValue(o.Operand(0)) && r.Lower == nil && r.LowerN == nil {
 		return Def{}, false
@@ -248,6 +248,9 @@ func complexRules() Defs {
 			}
 			return l.complexParts()
 		}}
+	}
+	for _, n := range []string{"view", "view_copy"} {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: complexView}
 	}
 	maps.Copy(d, complexFunctions())
 	maps.Copy(d, complexMatrices())
@@ -383,8 +386,8 @@ func (l *Lowering) complexParts() []*ssa.Value {
 	return l.pairUp(l.onParts(0), l.onParts(1))
 }
 
-// mostTerms bounds the products of complex numbers that one is multiplied out to.
-const mostTerms = 1 << 4
+// mostComplex bounds the complex operands of a product: each doubles the real products that it is multiplied out to.
+const mostComplex = 4
 
 // complexBilinear is (a + ib)(c + id) for a product that is linear in each of its operands, of which several may be complex.
 func (l *Lowering) complexBilinear() []*ssa.Value {
@@ -402,7 +405,7 @@ func (l *Lowering) complexBilinear() []*ssa.Value {
 			return []*ssa.Value{l.complexTimesNumber()}
 		}
 	}
-	if 1<<n > mostTerms {
+	if n > mostComplex {
 		l.Fail("a product of %d complex operands", n)
 	}
 	var parts [2]*ssa.Value
@@ -432,7 +435,7 @@ func (l *Lowering) complexBilinear() []*ssa.Value {
 		bias := l.Tensor("bias")
 		if l.HasArg("weight") && l.Node.Kind.Name() != "linear" { // along the channels of a convolution
 			re, im := l.parts(bias)
-			axes := make([]int64, l.Rank(l.Tensor("weight"))-2)
+			axes := make([]int64, max(0, l.Rank(l.Tensor("weight"))-2))
 			for i := range axes {
 				axes[i] = int64(i) + 1
 			}
@@ -444,6 +447,23 @@ func (l *Lowering) complexBilinear() []*ssa.Value {
 		z = l.Aten("aten::add.Tensor", z, bias)
 	}
 	return []*ssa.Value{z}
+}
+
+// complexView is of another shape, or has the parts side by side as real numbers.
+func complexView(l *Lowering) []*ssa.Value {
+	if !l.HasArg("dtype") {
+		return l.complexParts()
+	}
+	z := l.Tensor("self")
+	switch to := l.DTypeArg("dtype"); to {
+	case l.DType(z):
+		return []*ssa.Value{z}
+	case RealOf(l.DType(z)):
+		return []*ssa.Value{l.Aten("aten::flatten.using_ints", l.Aten("aten::view_as_real", z), -2, -1)}
+	default:
+		l.Fail("complex numbers viewed as %v", to)
+		return nil
+	}
 }
 
 // complexType is the type of the parts of what the arguments promote to.

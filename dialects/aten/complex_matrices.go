@@ -181,7 +181,7 @@ func (l *Lowering) complexNorm() []*ssa.Value {
 		dims = l.Ints("dim")
 	}
 	nuclear := name == "nuclear_norm" || order.Kind == ssa.StrLit && order.Str() == "nuc"
-	matrix := len(dims) == 2 || len(dims) == 0 && l.Rank(l.Tensor(l.Node.Schema.Args[0].Name)) == 2
+	matrix := len(dims) == 2 || len(dims) == 0 && l.Rank(l.Value(l.Node.Operand(0))) == 2
 	two := order.IsNumber() && (order.Float() == 2 || order.Float() == -2)
 	spectral := nuclear || two && matrix && (name == "linalg_norm" || name == "linalg_matrix_norm")
 	if !spectral {

@@ -505,6 +505,9 @@ func (l *Lowering) pairOfTransforms() *ssa.Value {
 	if !l.IsNone("onesided") && l.Bool("onesided") {
 		l.Fail("half of the spectrum of a complex signal")
 	}
+	if l.Node.Schema == nil {
+		l.Fail("stft of a complex signal by places")
+	}
 	a, b := l.parts(l.Tensor("self"))
 	of := func(part *ssa.Value) (re, im *ssa.Value) {
 		args := []any{part}
