@@ -88,7 +88,7 @@ def programs():
         yield "complex_" + name, ", ".join(f"torch.view_as_real({e})" for e in parts), (r(3, 4, 2), r(3, 4, 2))
     yield "complex_to_real", ", ".join([f"torch.var({z})", f"torch.std({z}, 1, keepdim=True)", f"torch.var_mean({z}, 0)[0]", f"torch.isclose({z}, {w})", f"torch.isreal({z})", f"torch.any({z})", f"torch.all({z}, 1)", f"torch.count_nonzero({z}, 0)", f"torch.logical_and({z}, {w})", f"torch.nonzero({z})",
                                          f"torch.dist({z}, {w})", f"torch.pairwise_distance({z}, {w})", f"torch.nn.functional.l1_loss({z}, {w})", f"x[0, 0, 0].expand_as({z})", f"torch.linalg.svdvals({z})", f"torch.linalg.eigvalsh({z}[:, :3])", f"torch.linalg.norm({z}, 'nuc')", f"torch.linalg.norm({z}, 2)", f"torch.linalg.matrix_norm({z}, -2)",
-                                         f"torch.softmax({z}, 1, dtype=torch.float32)", f"a.nuclear_norm({z})"]), (r(3, 4, 2), r(3, 4, 2))
+                                         f"torch.softmax({z}, 1, dtype=torch.float32)", f"a.nuclear_norm({z})", "a.nuclear_norm(x[0])"]), (r(3, 4, 2), r(3, 4, 2))
     yield "complex_stft", "torch.view_as_real(torch.stft(torch.view_as_complex(x), 8, 4, window=torch.hann_window(8), return_complex=True)), torch.view_as_real(torch.stft(torch.view_as_complex(x)[0], 8, center=False, onesided=False, return_complex=True))", (r(2, 24, 2),)
     yield "complex_norms", f"torch.linalg.vector_norm({z}, dim=1), torch.linalg.norm({z}), {z}.norm(p=1, dim=0), torch.isnan({z} / 0), torch.isfinite({z}), torch.isinf({z}), torch.zeros_like({z}, dtype=torch.float32)", (r(3, 4, 2),)
     for name in "arccos arcsin arctanh special_erfinv special_logit".split():
