@@ -29,7 +29,8 @@ type body struct {
 	vectors     map[*kir.Mem][]kir.Value
 	scattered   bool // some read is neither at coordinate 0 nor the same for all
 	atFlat      bool // some read is at coordinate 0
-	run         *run // neighbours that a tile is filled with
+	run         *run // neighbours that a tile is filled with, or that are stored together
+	stored      *stored
 	guarded     bool // inside of a condition, where nothing is read for other lanes
 }
 
@@ -165,7 +166,15 @@ func (c *body) load(v *ssa.Value, at index.Expr) kir.Value {
 
 // store writes an element of a result, from where it is computed.
 func (c *body) store(v *ssa.Value, at kir.Value, x kir.Value) {
-	c.b.Store(c.mem(v, true), at, toMem(c.b, dtype(v), x))
+	m, x := c.mem(v, true), toMem(c.b, dtype(v), x)
+	if s := c.stored; s != nil {
+		if s.mem == nil {
+			s.mem, s.at = m, at
+		}
+		s.values = append(s.values, x)
+		return
+	}
+	c.b.Store(m, at, x)
 }
 
 // broadcast brings coordinates of a result to those of an operand that is broadcast to it.

@@ -94,6 +94,50 @@ func TestMatrixProducts(t *testing.T) {
 	}
 }
 
+// Warps read factors and write results in whole sectors wherever rows are multiples of 4 numbers, in any layout of the operands; of rows that are not, a store touches one sector
+// more than it fills. Numbers of 16 bits are read so on tensor cores only, from matrices.
+func TestCoalescedTiles(t *testing.T) {
+	type tiles struct {
+		node
+		most float64 // of the sectors
+	}
+	var all []tiles
+	for _, d := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Int32} {
+		f := func(shape ...int64) *tensor.Tensor { return fill(d, shape, 1, false) }
+		all = append(all, tiles{node{op: "MatMul", in: []*tensor.Tensor{f(256, 64), f(64, 128)}}, 0})
+		for trans := range int64(4) {
+			a, b := []int64{128, 64}, []int64{64, 192}
+			if trans&1 != 0 {
+				a = []int64{64, 128}
+			}
+			if trans&2 != 0 {
+				b = []int64{192, 64}
+			}
+			if d.IsFloat() {
+				all = append(all, tiles{node{op: "Gemm", attrs: []ssa.Attr{number("transA", trans&1), number("transB", trans>>1)}, in: []*tensor.Tensor{f(a...), f(b...), f(192)}}, 0})
+			}
+		}
+		if d.Size() == 2 {
+			continue
+		}
+		all = append(all,
+			tiles{node{op: "MatMul", in: []*tensor.Tensor{f(16, 64), f(64, 256)}}, 0},
+			tiles{node{op: "MatMul", in: []*tensor.Tensor{f(2, 128, 32), f(2, 32, 99)}}, 0.3})
+		if d.IsFloat() {
+			all = append(all, tiles{node{op: "Conv", in: []*tensor.Tensor{f(2, 64, 8, 8), f(128, 64, 1, 1)}}, 0})
+		}
+	}
+	f := func(shape ...int64) *tensor.Tensor { return fill(tensor.Float32, shape, 1, false) }
+	all = append(all, tiles{node{op: "MatMul", in: []*tensor.Tensor{f(1536, 16), f(16, 1408)}}, 0})
+	for _, n := range all {
+		c := n.counts(t)
+		if u := c.Uncoalesced(); u > n.most || c.Conflicts != 0 {
+			t.Errorf("%s of %v: %.4f of %d sectors uncoalesced, %d bank conflicts", n.op, n.in, u, c.Sectors, c.Conflicts)
+		}
+		n.check(t)
+	}
+}
+
 // counts runs the node and gives what the simulator counts.
 func (n *node) counts(t *testing.T) (all sim.Counts) {
 	t.Helper()
