@@ -22,7 +22,8 @@ type site struct {
 }
 
 // sites lists what can be broken in a kernel: a barrier removed, an index shifted by one, a comparison turned into its opposite,
-// words of a factor of tensor cores exchanged.
+// words of a factor of tensor cores exchanged, an asynchronous copy, the end of a group of them or a
+// wait for them removed.
 func sites(k *kir.Kernel) []site {
 	var out []site
 	one := &kir.Node{Op: kir.Const, Type: kir.I32, Int: 1}
@@ -41,6 +42,10 @@ func sites(k *kir.Kernel) []site {
 					b.Nodes = append(b.Nodes[:i:i], append([]*kir.Node{at}, b.Nodes[i:]...)...)
 					v.Args[0] = at
 				}})
+			case kir.CopyCommit, kir.CopyWait:
+				out = append(out, site{fmt.Sprintf("%s removed", v.Op), func() { b.Nodes = append(b.Nodes[:i:i], b.Nodes[i+1:]...) }})
+			case kir.CopyAsync:
+				out = append(out, site{fmt.Sprintf("copy to %s removed", v.Mem.Name), func() { b.Nodes = append(b.Nodes[:i:i], b.Nodes[i+1:]...) }})
 			case kir.Mma:
 				out = append(out, site{"factors of mma exchanged", func() { v.Args[0], v.Args[1] = v.Args[1], v.Args[0] }})
 			case kir.Lt, kir.Le, kir.ULt, kir.ULe, kir.Eq:
