@@ -31,7 +31,8 @@ type body struct {
 	atFlat      bool // some read is at coordinate 0
 	run         *run // neighbours that a tile is filled with, or that are stored together
 	stored      *stored
-	guarded     bool // inside of a condition, where nothing is read for other lanes
+	seen        *seen // what is read, if somebody asks
+	guarded     bool  // inside of a condition, where nothing is read for other lanes
 }
 
 func (w *writer) newBody(threads int) *body {
@@ -161,7 +162,11 @@ func (c *body) load(v *ssa.Value, at index.Expr) kir.Value {
 			return fromMem(c.b, dtype(v), x)
 		}
 	}
-	return fromMem(c.b, dtype(v), c.b.Load(m, c.lower(at)))
+	x := fromMem(c.b, dtype(v), c.b.Load(m, c.lower(at)))
+	if c.seen != nil {
+		*c.seen = seen{v, at, x}
+	}
+	return x
 }
 
 // store writes an element of a result, from where it is computed.

@@ -76,7 +76,12 @@ func (w *writer) matrixProduct(p *product) {
 	b := c.b
 	b.K.Resident = 2
 	c.productSpace(p)
-	as, bs := b.SharedMem("a", kir.I32, matrixM*rowWords), b.SharedMem("b", kir.I32, matrixN*rowWords)
+	ring := c.ringOf(p)
+	stages := int64(1)
+	if ring != nil {
+		stages = ringStages
+	}
+	as, bs := b.SharedMem("a", kir.I32, int(stages*matrixM*rowWords)), b.SharedMem("b", kir.I32, int(stages*matrixN*rowWords))
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, matrixM), ceilDiv(p.n, matrixN)
 	m0, n0 := c.tileOf(p, tilesM, tilesN, tile{m: matrixM, n: matrixN}, matrixStripe)
@@ -89,21 +94,19 @@ func (w *writer) matrixProduct(p *product) {
 	for i := range start {
 		start[i] = b.Num(kir.F32, 0)
 	}
-	sums := b.For(b.I32(0), b.Size(p.k), b.I32(matrixK), start, func(k0 value, acc []value) []value {
-		c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
-		c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
-		b.Barrier()
+	// multiply adds the product of the tiles that begin at these words
+	multiply := func(left, right value, acc []value) []value {
 		acc = append([]value(nil), acc...)
-		at := func(row value, i int64) value {
-			return b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), b.I32(i*rowWords))
+		at := func(row, from value, i int64) value {
+			return b.Add(b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), from), b.I32(i*rowWords))
 		}
 		var x [2 * above][]value
 		var y [beside][]value
 		for i := range x {
-			x[i] = b.LoadVec(as, at(rowM, int64(8*i)), 4)
+			x[i] = b.LoadVec(as, at(rowM, left, int64(8*i)), 4)
 		}
 		for j := range y {
-			y[j] = b.LoadVec(bs, at(rowN, int64(8*j)), 4)
+			y[j] = b.LoadVec(bs, at(rowN, right, int64(8*j)), 4)
 		}
 		for s := 0; s < 4; s += 2 {
 			for i := range above {
@@ -114,9 +117,26 @@ func (w *writer) matrixProduct(p *product) {
 				}
 			}
 		}
-		b.Barrier()
 		return acc
-	})
+	}
+	var sums []value
+	if ring != nil {
+		sums = c.ringLoop(p, func(k0, stage value) {
+			c.bringWords(as, ring[0], dimM, p.m, matrixM, m0, k0, stage)
+			c.bringWords(bs, ring[1], dimN, p.n, matrixN, n0, k0, stage)
+		}, func(stage value, acc []value) []value {
+			return multiply(b.Mul(stage, b.I32(matrixM*rowWords)), b.Mul(stage, b.I32(matrixN*rowWords)), acc)
+		}, start)
+	} else {
+		sums = b.For(b.I32(0), b.Size(p.k), b.I32(matrixK), start, func(k0 value, acc []value) []value {
+			c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
+			c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
+			b.Barrier()
+			acc = multiply(b.I32(0), b.I32(0), acc)
+			b.Barrier()
+			return acc
+		})
+	}
 	c.putMatrices(p, b.Add(b.Add(m0, rowM), group), b.Add(n0, rowN), sums)
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
 }
