@@ -93,7 +93,7 @@ func emitConv(w *writer) {
 	}
 	taps := sw[1:] // channels and kernel
 	spots := append([]sym.Expr{sx[0]}, so[2:]...)
-	p := &product{batch: sym.Const(groups), m: per, n: index.Prod(spots), k: index.Prod(taps), t: regType(dtype(x)), aAlongK: true, factors: sixteen(x, weight)}
+	p := &product{batch: sym.Const(groups), m: per, n: index.Prod(spots), k: index.Prod(taps), line: index.Prod(so[2:]), t: regType(dtype(x)), aAlongK: true, factors: sixteen(x, weight)}
 	p.a = func(c *body) value {
 		s := &c.space
 		return c.at(weight, append([]index.Expr{s.Add(s.Scale(s.Dim(dimBatch), per), s.Dim(dimM))}, s.Unravel(taps, s.Dim(dimK))...))
@@ -156,7 +156,7 @@ func emitConvTranspose(w *writer) {
 		taps = append(taps, sym.Const(k))
 	}
 	spots := append([]sym.Expr{sx[0]}, so[2:]...)
-	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), t: regType(dtype(x)), factors: sixteen(x, weight)}
+	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), line: index.Prod(so[2:]), t: regType(dtype(x)), factors: sixteen(x, weight)}
 	channel := func(c *body, tap index.Expr) index.Expr {
 		return c.space.Add(c.space.Scale(c.space.Dim(dimBatch), perIn), tap)
 	}

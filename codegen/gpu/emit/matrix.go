@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -36,12 +35,14 @@ func (w *writer) onMatrices(p *product) bool {
 	return p.factors != nil && ok0 && ok1 && ok2 && m >= matrixM && n >= matrixN && k >= matrixK
 }
 
-// wordRow is where a row stands: neighbours, rows two apart and rows four apart are in different halves of the banks, so that rows can be read side by side and
-// written from any of these.
-func wordRow(b *kir.Builder, row value) value {
+// wordAt is where a word of a row stands: neighbours, rows two apart and rows four apart are in different halves of the banks, and of the 4 rows from a multiple of 4 on
+// the same quarter of their words is in different quarters of them. So rows can be read side by side, 4 words at a time, and written 2 words at a time by threads side by side
+// along k or along the rows.
+func wordAt(b *kir.Builder, row, word value) value {
 	one := b.I32(1)
-	odd := b.Binary(kir.Xor, b.Binary(kir.LShr, row, one), b.Binary(kir.LShr, row, b.I32(2)))
-	return b.Mul(b.Binary(kir.Xor, row, b.And(odd, one)), b.I32(rowWords))
+	two := b.And(b.Binary(kir.LShr, row, one), one)
+	odd := b.Binary(kir.Xor, two, b.And(b.Binary(kir.LShr, row, b.I32(2)), one))
+	return b.Add(b.Mul(b.Binary(kir.Xor, row, odd), b.I32(rowWords)), b.Binary(kir.Xor, word, b.Mul(two, b.I32(rowWords/2))))
 }
 
 // word joins two numbers, the first one lower. They come from tensors of the format, so nothing is rounded.
@@ -57,51 +58,6 @@ func word(b *kir.Builder, f kir.Format, lo, hi value) value {
 		return b.Convert(kir.Narrow, b.Binary(kir.LShr, x, b.I32(16)), kir.I16)
 	}
 	return b.Pack(bits(lo), bits(hi))
-}
-
-// run is a row of neighbours along a coordinate, read as vectors where they are neighbours in memory too.
-type run struct {
-	dim   int
-	first value // the coordinate of the first one, a multiple of n
-	n     int64
-	lane  int64
-	read  map[runKey][]value
-}
-
-type runKey struct {
-	mem *kir.Mem
-	at  value
-}
-
-// vector gives the element of a run that is asked for, nil if the run cannot be read as vectors.
-func (r *run) vector(c *body, m *kir.Mem, at index.Expr) value {
-	coef, ok := at.Coef(r.dim)
-	if !ok || !coef.Is(1) || m.Elem.Size() != 2 || m.Writes {
-		return nil
-	}
-	n := sym.Const(r.n)
-	for _, t := range at.Terms {
-		if t.Atom.Kind == index.Dim && t.Atom.Dim == r.dim {
-			continue
-		}
-		if _, whole := t.Coef.Divide(n); !whole {
-			return nil
-		}
-	}
-	if _, whole := at.C.Divide(n); !whole {
-		return nil
-	}
-	here := c.dims[r.dim]
-	c.dims[r.dim] = r.first
-	first := c.lower(at)
-	c.dims[r.dim] = here
-	k := runKey{m, first}
-	if r.read[k] == nil {
-		for i := int64(0); i < r.n; i += 4 {
-			r.read[k] = append(r.read[k], c.b.LoadVec(m, c.b.Add(first, c.b.I32(i)), 4)...)
-		}
-	}
-	return r.read[k][r.lane]
 }
 
 // clampTo keeps a coordinate in range; ok is nil if it is anyway.
@@ -120,34 +76,37 @@ func (w *writer) matrixProduct(p *product) {
 	b := c.b
 	b.K.Resident = 2
 	c.productSpace(p)
-	as, bs := b.SharedMem("a", kir.I32, matrixM*rowWords), b.SharedMem("b", kir.I32, matrixN*rowWords)
+	ring := c.ringOf(p)
+	stages := int64(1)
+	if ring != nil {
+		stages = ringStages
+	}
+	as, bs := b.SharedMem("a", kir.I32, int(stages*matrixM*rowWords)), b.SharedMem("b", kir.I32, int(stages*matrixN*rowWords))
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, matrixM), ceilDiv(p.n, matrixN)
 	m0, n0 := c.tileOf(p, tilesM, tilesN, tile{m: matrixM, n: matrixN}, matrixStripe)
 	group, quad := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7)), b.And(thread, b.I32(3))
 	warpOf := b.UDiv(thread, b.I32(warp))
 	rowM, rowN := b.Mul(b.UDiv(warpOf, b.I32(2)), b.I32(warpTile)), b.Mul(b.URem(warpOf, b.I32(2)), b.I32(warpTile))
-	lane := b.Add(wordRow(b, group), b.Mul(quad, b.I32(4)))
+	lane := wordAt(b, group, b.Mul(quad, b.I32(4)))
 	const above, beside = warpTile / 16, warpTile / 8
 	start := make([]value, above*beside*4)
 	for i := range start {
 		start[i] = b.Num(kir.F32, 0)
 	}
-	sums := b.For(b.I32(0), b.Size(p.k), b.I32(matrixK), start, func(k0 value, acc []value) []value {
-		c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
-		c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
-		b.Barrier()
+	// multiply adds the product of the tiles that begin at these words
+	multiply := func(left, right value, acc []value) []value {
 		acc = append([]value(nil), acc...)
-		at := func(row value, i int64) value {
-			return b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), b.I32(i*rowWords))
+		at := func(row, from value, i int64) value {
+			return b.Add(b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), from), b.I32(i*rowWords))
 		}
 		var x [2 * above][]value
 		var y [beside][]value
 		for i := range x {
-			x[i] = b.LoadVec(as, at(rowM, int64(8*i)), 4)
+			x[i] = b.LoadVec(as, at(rowM, left, int64(8*i)), 4)
 		}
 		for j := range y {
-			y[j] = b.LoadVec(bs, at(rowN, int64(8*j)), 4)
+			y[j] = b.LoadVec(bs, at(rowN, right, int64(8*j)), 4)
 		}
 		for s := 0; s < 4; s += 2 {
 			for i := range above {
@@ -158,24 +117,27 @@ func (w *writer) matrixProduct(p *product) {
 				}
 			}
 		}
-		b.Barrier()
 		return acc
-	})
-	for i := range int64(2 * above) {
-		m := b.Add(b.Add(b.Add(m0, rowM), group), b.I32(8*i))
-		c.within(m, p.m, matrixM, func() {
-			for j := range int64(beside) {
-				for e := range int64(2) {
-					n := b.Add(b.Add(b.Add(n0, rowN), b.Mul(quad, b.I32(2))), b.I32(8*j+e))
-					c.within(n, p.n, matrixN, func() {
-						c.forget()
-						c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
-						p.done(c, sums[4*(i/2*beside+j)+i%2*2+e])
-					})
-				}
-			}
+	}
+	var sums []value
+	if ring != nil {
+		sums = c.ringLoop(p, func(k0, stage value) {
+			c.bringWords(as, ring[0], dimM, p.m, matrixM, m0, k0, stage)
+			c.bringWords(bs, ring[1], dimN, p.n, matrixN, n0, k0, stage)
+		}, func(stage value, acc []value) []value {
+			return multiply(b.Mul(stage, b.I32(matrixM*rowWords)), b.Mul(stage, b.I32(matrixN*rowWords)), acc)
+		}, start)
+	} else {
+		sums = b.For(b.I32(0), b.Size(p.k), b.I32(matrixK), start, func(k0 value, acc []value) []value {
+			c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
+			c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
+			b.Barrier()
+			acc = multiply(b.I32(0), b.I32(0), acc)
+			b.Barrier()
+			return acc
 		})
 	}
+	c.putMatrices(p, b.Add(b.Add(m0, rowM), group), b.Add(n0, rowN), sums)
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
 }
 
@@ -211,20 +173,23 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 		first, _ = c.clampTo(first, size, tile)
 		return &run{dim: dim, first: first, n: n, read: map[runKey][]value{}}
 	}
-	if alongK { // 4 threads a row, with 8 numbers each
-		const n = 8
-		row, at := b.UDiv(thread, b.I32(matrixK/n)), b.Mul(b.URem(thread, b.I32(matrixK/n)), b.I32(n))
-		for j := int64(0); j < side; j += tileThreads * n / matrixK {
-			k := b.Add(k0, at)
-			r := runOf(dimK, p.k, k, n, matrixK)
-			var v []value
-			for i := range int64(n) {
-				if r != nil {
-					r.lane = i
+	if alongK { // 4 threads a row, each with 4 numbers of each half: so together they read whole sectors
+		const n, half = 4, matrixK / 2
+		row, at := b.UDiv(thread, b.I32(half/n)), b.Mul(b.URem(thread, b.I32(half/n)), b.I32(n))
+		for j := int64(0); j < side; j += tileThreads * n / half {
+			for h := int64(0); h < matrixK; h += half {
+				at := b.Add(at, b.I32(h))
+				k := b.Add(k0, at)
+				r := runOf(dimK, p.k, k, n, matrixK)
+				var v []value
+				for i := range int64(n) {
+					if r != nil {
+						r.lane = i
+					}
+					v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
 				}
-				v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
+				b.Store(mem, b.Add(wordAt(b, row, b.Binary(kir.LShr, at, b.I32(1))), b.I32(j*rowWords)), join(v)...)
 			}
-			b.Store(mem, b.Add(b.Add(wordRow(b, row), b.Binary(kir.LShr, at, b.I32(1))), b.I32(j*rowWords)), join(v)...)
 		}
 		return
 	}
@@ -243,12 +208,58 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 			}
 		}
 		for i := range int64(n) {
-			b.Store(mem, b.Add(wordRow(b, b.Add(row, b.I32(i))), b.Binary(kir.LShr, at, b.I32(1))), join(v[i])...)
+			b.Store(mem, wordAt(b, b.Add(row, b.I32(i)), b.Binary(kir.LShr, at, b.I32(1))), join(v[i])...)
 		}
 	}
 	if threads := side / n * (matrixK / n); threads < tileThreads {
 		b.When(b.Lt(thread, b.I32(threads)), part)
 	} else {
 		part()
+	}
+}
+
+// putMatrices stores what a warp has of a tile, from row and column on: of each row 4 times 2 results a thread, those of the 4 threads of the row side by side.
+func (c *body) putMatrices(p *product, row, column value, sums []value) {
+	b := c.b
+	thread := b.ThreadX()
+	const vector, beside = 4, warpTile / 8
+	var rows [warpTile / 8][]value
+	for i := range rows {
+		for j := range beside {
+			rows[i] = append(rows[i], sums[4*(i/2*beside+j)+i%2*2:][:2]...)
+		}
+	}
+	if c.inVectors(p, vector) {
+		quad := b.And(thread, b.I32(3))
+		for i, v := range rows {
+			// a column is 2*thread + e + 8*j: what is 8 apart goes to other threads, until each has 4 neighbours
+			swapBits(b, v, 1, 1)
+			swapBits(b, v, 1, 0)
+			m := b.Add(row, b.I32(int64(8*i)))
+			c.within(m, p.m, matrixM, func() {
+				for j := int64(0); j < int64(len(v)); j += vector {
+					n := b.Add(b.Add(column, b.Mul(quad, b.I32(vector))), b.I32(4*j))
+					c.within(n, p.n, matrixN, func() { c.putResults(p, m, n, v[j:j+vector]...) })
+				}
+			})
+		}
+		return
+	}
+	// the warp has a row of 32 results, and then the next one
+	lane := b.URem(thread, b.I32(warp))
+	bit := func(i int64) value { return b.And(b.Binary(kir.LShr, lane, b.I32(i)), b.I32(1)) }
+	n := b.Add(b.Mul(b.And(lane, b.I32(3)), b.I32(2)), b.Add(bit(2), b.Mul(b.Binary(kir.LShr, lane, b.I32(3)), b.I32(8))))
+	n = b.Add(column, n)
+	first := b.Sub(row, b.Binary(kir.LShr, lane, b.I32(2)))
+	for i, v := range rows {
+		swapBits(b, v, 2, 4)
+		swapBits(b, v, 1, 3)
+		swapBits(b, v, 0, 2)
+		for j, s := range v {
+			m := b.Add(first, b.I32(int64(8*i+j)))
+			c.within(m, p.m, matrixM, func() {
+				c.within(n, p.n, matrixN, func() { c.putResults(p, m, n, s) })
+			})
+		}
 	}
 }

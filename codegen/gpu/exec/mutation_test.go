@@ -22,7 +22,8 @@ type site struct {
 }
 
 // sites lists what can be broken in a kernel: a barrier removed, an index shifted by one, a comparison turned into its opposite,
-// words of a factor of tensor cores exchanged.
+// words of a factor of tensor cores exchanged, an asynchronous copy, the end of a group of them or a
+// wait for them removed.
 func sites(k *kir.Kernel) []site {
 	var out []site
 	one := &kir.Node{Op: kir.Const, Type: kir.I32, Int: 1}
@@ -41,6 +42,10 @@ func sites(k *kir.Kernel) []site {
 					b.Nodes = append(b.Nodes[:i:i], append([]*kir.Node{at}, b.Nodes[i:]...)...)
 					v.Args[0] = at
 				}})
+			case kir.CopyCommit, kir.CopyWait:
+				out = append(out, site{fmt.Sprintf("%s removed", v.Op), func() { b.Nodes = append(b.Nodes[:i:i], b.Nodes[i+1:]...) }})
+			case kir.CopyAsync:
+				out = append(out, site{fmt.Sprintf("copy to %s removed", v.Mem.Name), func() { b.Nodes = append(b.Nodes[:i:i], b.Nodes[i+1:]...) }})
 			case kir.Mma:
 				out = append(out, site{"factors of mma exchanged", func() { v.Args[0], v.Args[1] = v.Args[1], v.Args[0] }})
 			case kir.Lt, kir.Le, kir.ULt, kir.ULe, kir.Eq:
@@ -123,8 +128,9 @@ func TestMutations(t *testing.T) {
 		{op: "Softmax", in: []*tensor.Tensor{f(1, 3, 1500)}},
 		{op: "LayerNormalization", in: []*tensor.Tensor{f(1, 3, 1100), f(2, 1100), f(3, 1100)}},
 		{op: "MatMul", in: []*tensor.Tensor{f(1, 67, 35), f(2, 35, 70)}},
-		{op: "MatMul", in: []*tensor.Tensor{f(1, 1540, 20), f(2, 20, 150)}, dynamic: true},                                                      // the largest tiles, two stripes
-		{op: "MatMul", in: []*tensor.Tensor{fill(tensor.Float16, []int64{131, 35}, 1, false), fill(tensor.Float16, []int64{35, 67}, 2, false)}}, // tensor cores
+		{op: "MatMul", in: []*tensor.Tensor{f(1, 1540, 20), f(2, 20, 150)}, dynamic: true},                                                                                              // the largest tiles, two stripes
+		{op: "MatMul", in: []*tensor.Tensor{fill(tensor.Float16, []int64{131, 35}, 1, false), fill(tensor.Float16, []int64{35, 67}, 2, false)}},                                         // tensor cores
+		{op: "Gemm", in: []*tensor.Tensor{fill(tensor.Float16, []int64{131, 160}, 1, false), fill(tensor.Float16, []int64{67, 160}, 2, false)}, attrs: []ssa.Attr{number("transB", 1)}}, // with a ring of stages
 		{op: "Gemm", in: []*tensor.Tensor{f(1, 3, 70), f(2, 11, 70), f(3, 11)}, attrs: []ssa.Attr{number("transB", 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 3, 9, 11), f(2, 70, 3, 3, 3), f(3, 70)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 6, 9, 11), f(2, 6, 1, 3, 3)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1), number("group", 6)}},
