@@ -142,6 +142,9 @@ func suites() []suite {
 			{"MatMulInteger u8 by s8 4096", func(g *graph) []*ssa.Value {
 				return []*ssa.Value{g.op("MatMulInteger", nil, g.param(tensor.Uint8, 4096, 4096), g.param(tensor.Int8, 4096, 4096), g.param(tensor.Uint8))}
 			}, goal{memory: 1.15}},
+			{"Gemm f16 4096, the second one transposed", func(g *graph) []*ssa.Value {
+				return []*ssa.Value{g.op("Gemm", attrs(number("transB", 1)), g.param(tensor.Float16, 4096, 4096), g.param(tensor.Float16, 4096, 4096))}
+			}, goal{memory: 1.15}},
 			{"MatMul f32 1x4096 by 4096x4096", one("MatMul", nil, shape{1, 4096}, shape{4096, 4096}), goal{}},
 			{"MatMul f64 1024", func(g *graph) []*ssa.Value {
 				return []*ssa.Value{g.op("MatMul", nil, g.param(tensor.Float64, 1024, 1024), g.param(tensor.Float64, 1024, 1024))}

@@ -60,6 +60,9 @@ func (s *slicer) roots(b *kir.Block) (any bool) {
 			}
 			s.live[v] = true
 			s.mark(v.Args[0])
+		case kir.CopyAsync:
+			s.live[v] = true
+			s.mark(v.Args[1])
 		case kir.Store:
 			if v.Mem.Shared && !s.mems[v.Mem] {
 				continue
@@ -177,6 +180,12 @@ func (c *copier) node(v *kir.Node) *kir.Node {
 		n.Args[i] = c.kept(a)
 	}
 	n.Blocks = nil
+	if v.Op == kir.CopyAsync { // what counts is the read
+		n = kir.Node{Op: kir.Load, Mem: v.From, Args: n.Args[1:], Width: int(v.Int) / v.From.Elem.Size()}
+		if n.Width == 1 {
+			n.Type = v.From.Elem
+		}
+	}
 	return &n
 }
 

@@ -29,8 +29,10 @@ type body struct {
 	vectors     map[*kir.Mem][]kir.Value
 	scattered   bool // some read is neither at coordinate 0 nor the same for all
 	atFlat      bool // some read is at coordinate 0
-	run         *run // neighbours that a tile is filled with
-	guarded     bool // inside of a condition, where nothing is read for other lanes
+	run         *run // neighbours that a tile is filled with, or that are stored together
+	stored      *stored
+	seen        *seen // what is read, if somebody asks
+	guarded     bool  // inside of a condition, where nothing is read for other lanes
 }
 
 func (w *writer) newBody(threads int) *body {
@@ -160,12 +162,24 @@ func (c *body) load(v *ssa.Value, at index.Expr) kir.Value {
 			return fromMem(c.b, dtype(v), x)
 		}
 	}
-	return fromMem(c.b, dtype(v), c.b.Load(m, c.lower(at)))
+	x := fromMem(c.b, dtype(v), c.b.Load(m, c.lower(at)))
+	if c.seen != nil {
+		*c.seen = seen{v, at, x}
+	}
+	return x
 }
 
 // store writes an element of a result, from where it is computed.
 func (c *body) store(v *ssa.Value, at kir.Value, x kir.Value) {
-	c.b.Store(c.mem(v, true), at, toMem(c.b, dtype(v), x))
+	m, x := c.mem(v, true), toMem(c.b, dtype(v), x)
+	if s := c.stored; s != nil {
+		if s.mem == nil {
+			s.mem, s.at = m, at
+		}
+		s.values = append(s.values, x)
+		return
+	}
+	c.b.Store(m, at, x)
 }
 
 // broadcast brings coordinates of a result to those of an operand that is broadcast to it.

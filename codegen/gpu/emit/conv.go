@@ -101,7 +101,7 @@ func (w *writer) conv(x, weight, bias *ssa.Value) (p *product, channel func(c *b
 	}
 	taps := sw[1:] // channels and kernel
 	spots := append([]sym.Expr{sx[0]}, so[2:]...)
-	p = &product{batch: sym.Const(groups), m: per, n: index.Prod(spots), k: index.Prod(taps), aAlongK: true}
+	p = &product{batch: sym.Const(groups), m: per, n: index.Prod(spots), k: index.Prod(taps), line: index.Prod(so[2:]), aAlongK: true}
 	p.bGathered = !index.Prod(sw[2:]).Is(1)
 	channel = func(c *body) index.Expr {
 		return c.space.Add(c.space.Scale(c.space.Dim(dimBatch), per), c.space.Dim(dimM))
@@ -172,7 +172,7 @@ func emitConvTranspose(w *writer) {
 		taps = append(taps, sym.Const(k))
 	}
 	spots := append([]sym.Expr{sx[0]}, so[2:]...)
-	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), t: regType(dtype(x)), factors: w.factors(x, weight)}
+	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), line: index.Prod(so[2:]), t: regType(dtype(x)), factors: w.factors(x, weight)}
 	p.bGathered = true
 	channel := func(c *body, tap index.Expr) index.Expr {
 		return c.space.Add(c.space.Scale(c.space.Dim(dimBatch), perIn), tap)

@@ -61,14 +61,15 @@ func (w *writer) matrixFlash(p *flash) {
 	f.even, f.end = even, end
 
 	row := b.Mul(warpOf, n(flashWarpRows))
-	at := b.Add(wordRow(b, group), b.Mul(quad, n(4)))
+	at := wordAt(b, group, b.Mul(quad, n(4)))
 	const each = flashKeys / 8 // products beside each other
 	// Column g of product j is key 8(g/2) + 2(j%4) + g%2 of 32: quad q has keys 8q+2j and 8q+2j+1 then, which are word 4q+j of the values.
 	keyAt := func(j int64) value {
 		odd := j ^ j>>1&1
 		even := b.Binary(kir.Xor, b.And(group, n(1)), n(odd&1))
 		own := b.Add(b.Mul(b.Binary(kir.LShr, group, n(1)), n(8)), even)
-		return b.Add(b.Add(b.Mul(own, n(rowWords)), b.Mul(quad, n(4))), n((j/4*32+j%4*2)*rowWords))
+		word := b.Binary(kir.Xor, b.Mul(quad, n(4)), n(j&1*(rowWords/2)+j>>1&1*(rowWords/4)))
+		return b.Add(b.Add(b.Mul(own, n(rowWords)), word), n((j/4*32+j%4*2)*rowWords))
 	}
 	carried := []value{hidden, hidden, zero, zero}
 	for range f.columns / 2 {
@@ -213,7 +214,7 @@ func (f *matrixFlash) fillRows(c *body, mem *kir.Mem, rows int64, name func(row 
 		for i := 0; i < n; i += 2 {
 			out = append(out, word(b, *f.factors, words[i:i+2]))
 		}
-		b.Store(mem, b.Add(b.Add(b.Mul(part, b.I32(rows*rowWords)), wordRow(b, row)), b.UDiv(from, b.I32(2))), out...)
+		b.Store(mem, b.Add(b.Mul(part, b.I32(rows*rowWords)), wordAt(b, row, b.UDiv(from, b.I32(2)))), out...)
 	})
 }
 
@@ -231,8 +232,8 @@ func (f *matrixFlash) fillValues(c *body, j0 value) {
 			}
 		}
 		for i := range v {
-			row := b.Add(b.Mul(part, b.I32(f.columns*rowWords)), wordRow(b, b.Add(col, b.I32(int64(i)))))
-			b.Store(f.vs, b.Add(row, b.UDiv(from, b.I32(2))), word(b, *f.factors, v[i][:2]), word(b, *f.factors, v[i][2:]))
+			at := b.Add(b.Mul(part, b.I32(f.columns*rowWords)), wordAt(b, b.Add(col, b.I32(int64(i))), b.UDiv(from, b.I32(2))))
+			b.Store(f.vs, at, word(b, *f.factors, v[i][:2]), word(b, *f.factors, v[i][2:]))
 		}
 	})
 }
@@ -243,7 +244,7 @@ func (f *matrixFlash) numbers(c *body, is, from value, size, width, n int64, loa
 	var r *run
 	if size%n == 0 {
 		first, _ := inRow(b, from, size, width)
-		r = &run{dim: flashAt, first: first, n: n, per: 2, read: map[runKey][]value{}}
+		r = &run{dim: flashAt, first: first, n: n, read: map[runKey][]value{}}
 	}
 	for i := range n {
 		at, ok := inRow(b, b.Add(from, b.I32(i)), size, width)

@@ -21,6 +21,8 @@ type product struct {
 	factors *kir.Format
 	// zeroA and zeroB, if set, are the zero points of the rows of a and of the columns of b, which elements are to be less, and which stand where b has no element.
 	zeroA, zeroB func(c *body) value
+	// line is how many neighbours along n are neighbours in memory among the results, from each multiple of it on.
+	line sym.Expr
 	// done stores a result.
 	done func(c *body, sum value)
 }
@@ -232,16 +234,7 @@ func (w *writer) tiledProduct(p *product) {
 	})
 	for i := range t.rows {
 		m := b.Add(b.Add(m0, row), b.I32(rowOf(i)))
-		c.within(m, p.m, t.m, func() {
-			for j := range t.cols {
-				n := b.Add(b.Add(n0, col), b.I32(colOf(j)))
-				c.within(n, p.n, t.n, func() {
-					c.forget()
-					c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
-					p.done(c, sums[i*t.cols+j])
-				})
-			}
-		})
+		c.putRow(p, m, n0, sums[i*t.cols:][:t.cols], colGroup, across, t)
 	}
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
 }
@@ -307,7 +300,7 @@ func (w *writer) matMul(x, y *ssa.Value) (p *product, left, right func(c *body, 
 		batch = batch[:len(batch)-1]
 	}
 	m, k, n := sx[len(sx)-2], sx[len(sx)-1], sy[len(sy)-1]
-	p = &product{batch: index.Prod(batch), m: m, n: n, k: k}
+	p = &product{batch: index.Prod(batch), m: m, n: n, k: k, line: n}
 	matrices := batch // the axes that number them
 	if len(sy) == 2 && !rowVector {
 		// one matrix on the right: all rows at once
@@ -387,7 +380,7 @@ func emitGemm(w *writer) {
 	x, y, z := w.in(0), w.in(1), w.in(2)
 	out := shapeOf(w.o.Results[0])
 	ta, tb := w.int("transA") != 0, w.int("transB") != 0
-	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], t: productType(x), aAlongK: !ta, bAlongK: tb, factors: w.factors(x, y)}
+	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], line: out[1], t: productType(x), aAlongK: !ta, bAlongK: tb, factors: w.factors(x, y)}
 	if ta {
 		p.k = shapeOf(x)[0]
 	}

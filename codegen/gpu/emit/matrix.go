@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -55,19 +54,15 @@ func (w *writer) onMatrices(p *product) (tile, bool) {
 	return tile{}, false
 }
 
-// wordRow is where a row stands: neighbours, rows two apart and rows four apart are in different halves of the banks, so that rows can be read side by side and
-// written from any of these.
-func wordRow(b *kir.Builder, row value) value {
+// wordAt is where a word of a row stands: neighbours, rows two apart and rows four apart are in different halves of the banks, and of the 8 rows from a multiple of 8 on
+// the same quarter of their words is in different eighths of the banks. So rows can be read side by side, 4 words at a time, and written 2 words at a time by threads side by
+// side along k or along the rows, or 4 words at a time by threads that each have a row.
+func wordAt(b *kir.Builder, row, word value) value {
 	one := b.I32(1)
-	odd := b.Binary(kir.Xor, b.Binary(kir.LShr, row, one), b.Binary(kir.LShr, row, b.I32(2)))
-	return b.Mul(b.Binary(kir.Xor, row, b.And(odd, one)), b.I32(rowWords))
-}
-
-// fourWords is where words 4i ... 4i+3 of a row of the tile of a factor stand: in another quarter of the row each two rows, so that those of rows that follow each
-// other can be written side by side, too.
-func fourWords(b *kir.Builder, row, i value) value {
-	quarter := b.And(b.Binary(kir.LShr, row, b.I32(1)), b.I32(3))
-	return b.Add(wordRow(b, row), b.Mul(b.Binary(kir.Xor, i, quarter), b.I32(4)))
+	two := b.And(b.Binary(kir.LShr, row, one), one)
+	four := b.And(b.Binary(kir.LShr, row, b.I32(2)), one)
+	odd := b.Binary(kir.Xor, two, four)
+	return b.Add(b.Mul(b.Binary(kir.Xor, row, odd), b.I32(rowWords)), b.Binary(kir.Xor, word, b.Add(b.Mul(two, b.I32(rowWords/2)), b.Mul(four, b.I32(rowWords/4)))))
 }
 
 // word joins the numbers of a word, the first one lowest. They come from tensors of the format, so nothing is rounded but for tf32.
@@ -91,59 +86,6 @@ func word(b *kir.Builder, f kir.Format, v []value) value {
 	return b.Pack(bits(v[0]), bits(v[1]))
 }
 
-// run is a row of neighbours along a coordinate, read as vectors where they are neighbours in memory too.
-type run struct {
-	dim   int
-	first value // the coordinate of the first one, a multiple of n
-	n     int64
-	lane  int64
-	per   int64 // numbers of a word of the factor that is read: vectors are of this size, or of two in a word
-	read  map[runKey][]value
-}
-
-type runKey struct {
-	mem *kir.Mem
-	at  value
-}
-
-// vector gives the element of a run that is asked for, nil if the run cannot be read as vectors.
-func (r *run) vector(c *body, m *kir.Mem, at index.Expr) value {
-	coef, ok := at.Coef(r.dim)
-	if !ok || !coef.Is(1) || m.Elem.Size() != 2 && int64(m.Elem.Size())*r.per != 4 || m.Writes {
-		return nil
-	}
-	n := sym.Const(r.n)
-	for _, t := range at.Terms {
-		if t.Atom.Kind == index.Dim && t.Atom.Dim == r.dim {
-			continue
-		}
-		if _, whole := t.Coef.Divide(n); !whole {
-			return nil
-		}
-	}
-	if _, whole := at.C.Divide(n); !whole {
-		return nil
-	}
-	here := c.dims[r.dim]
-	c.dims[r.dim] = r.first
-	first := c.lower(at)
-	c.dims[r.dim] = here
-	k := runKey{m, first}
-	if r.read[k] == nil && m.Elem == kir.I8 {
-		for _, w := range c.b.LoadWords(m, first, int(r.n/4)) {
-			for e := range int64(4) {
-				r.read[k] = append(r.read[k], c.b.Convert(kir.Narrow, c.b.Binary(kir.LShr, w, c.b.I32(8*e)), kir.I8))
-			}
-		}
-	}
-	if r.read[k] == nil {
-		for i := int64(0); i < r.n; i += 4 {
-			r.read[k] = append(r.read[k], c.b.LoadVec(m, c.b.Add(first, c.b.I32(i)), 4)...)
-		}
-	}
-	return r.read[k][r.lane]
-}
-
 // clampTo keeps a coordinate in range; ok is nil if it is anyway.
 func (c *body) clampTo(at value, n sym.Expr, tile int64) (in, ok value) {
 	if _, whole := n.Divide(sym.Const(tile)); whole {
@@ -160,7 +102,12 @@ func (w *writer) matrixProduct(p *product, t tile) {
 	b := c.b
 	b.K.Resident = 2
 	c.productSpace(p)
-	as, bs := b.SharedMem("a", kir.I32, int(t.m*rowWords)), b.SharedMem("b", kir.I32, int(t.n*rowWords))
+	ring := c.ringOf(p)
+	stages := int64(1)
+	if ring != nil {
+		stages = ringStages
+	}
+	as, bs := b.SharedMem("a", kir.I32, int(stages*t.m*rowWords)), b.SharedMem("b", kir.I32, int(stages*t.n*rowWords))
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, t.m), ceilDiv(p.n, t.n)
 	m0, n0 := c.tileOf(p, tilesM, tilesN, t, matrixStripe)
@@ -168,7 +115,7 @@ func (w *writer) matrixProduct(p *product, t tile) {
 	warpOf := b.UDiv(thread, b.I32(warp))
 	across := b.I32(t.n / warpTile)
 	rowM, rowN := b.Mul(b.UDiv(warpOf, across), b.I32(warpTile)), b.Mul(b.URem(warpOf, across), b.I32(warpTile))
-	lane := fourWords(b, group, quad)
+	lane := wordAt(b, group, b.Mul(quad, b.I32(4)))
 	const above, beside = warpTile / 16, warpTile / 8
 	start := make([]value, above*beside*4)
 	for i := range start {
@@ -187,21 +134,19 @@ func (w *writer) matrixProduct(p *product, t tile) {
 		r := b.Mma(*p.factors, a, x, [4]value(acc))
 		copy(acc, r[:])
 	}
-	sums := b.For(b.I32(0), b.Size(p.k), b.I32(rowWords*p.factors.PerWord()), start, func(k0 value, acc []value) []value {
-		c.fillWords(as, p, dimM, p.m, t.m, m0, k0, p.aAlongK, p.a)
-		c.fillWords(bs, p, dimN, p.n, t.n, n0, k0, p.bAlongK, p.b)
-		b.Barrier()
+	// multiply adds the product of the tiles that begin at these words
+	multiply := func(left, right value, acc []value) []value {
 		acc = append([]value(nil), acc...)
-		at := func(row value, i int64) value {
-			return b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), b.I32(i*rowWords))
+		at := func(row, from value, i int64) value {
+			return b.Add(b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), from), b.I32(i*rowWords))
 		}
 		var x [2 * above][]value
 		var y [beside][]value
 		for i := range x {
-			x[i] = b.LoadVec(as, at(rowM, int64(8*i)), 4)
+			x[i] = b.LoadVec(as, at(rowM, left, int64(8*i)), 4)
 		}
 		for j := range y {
-			y[j] = b.LoadVec(bs, at(rowN, int64(8*j)), 4)
+			y[j] = b.LoadVec(bs, at(rowN, right, int64(8*j)), 4)
 		}
 		for s := 0; s < 4; s += 2 {
 			for i := range above {
@@ -219,32 +164,48 @@ func (w *writer) matrixProduct(p *product, t tile) {
 				}
 			}
 		}
-		b.Barrier()
 		return acc
-	})
-	for i := range int64(2 * above) {
-		m := b.Add(b.Add(b.Add(m0, rowM), group), b.I32(8*i))
-		c.within(m, p.m, t.m, func() {
-			for j := range int64(beside) {
-				for e := range int64(2) {
-					n := b.Add(b.Add(b.Add(n0, rowN), b.Mul(quad, b.I32(2))), b.I32(8*j+e))
-					c.within(n, p.n, t.n, func() {
-						c.forget()
-						c.dims[dimM], c.dims[dimN], c.dims[dimK] = m, n, b.I32(0)
-						sum, at := sums[4*(i/2*beside+j)+i%2*2+e], i%2*2+e
-						var row, column value
-						if p.zeroB != nil {
-							row = sums[int64(rowSums)+i/2*4+at]
-						}
-						if p.zeroA != nil {
-							column = sums[int64(columnSums)+4*j+at]
-						}
-						p.done(c, p.correct(c, sum, row, column))
-					})
-				}
-			}
+	}
+	var sums []value
+	if ring != nil {
+		sums = c.ringLoop(p, func(k0, stage value) {
+			c.bringWords(as, ring[0], dimM, p.m, t.m, m0, k0, stage)
+			c.bringWords(bs, ring[1], dimN, p.n, t.n, n0, k0, stage)
+		}, func(stage value, acc []value) []value {
+			return multiply(b.Mul(stage, b.I32(t.m*rowWords)), b.Mul(stage, b.I32(t.n*rowWords)), acc)
+		}, start)
+	} else {
+		sums = b.For(b.I32(0), b.Size(p.k), b.I32(rowWords*p.factors.PerWord()), start, func(k0 value, acc []value) []value {
+			c.fillWords(as, p, dimM, p.m, t.m, m0, k0, p.aAlongK, p.a)
+			c.fillWords(bs, p, dimN, p.n, t.n, n0, k0, p.bAlongK, p.b)
+			b.Barrier()
+			acc = multiply(b.I32(0), b.I32(0), acc)
+			b.Barrier()
+			return acc
 		})
 	}
+	row, column := b.Add(b.Add(m0, rowM), group), b.Add(n0, rowN)
+	if p.zeroA != nil || p.zeroB != nil {
+		for i := range int64(2 * above) {
+			for j := range int64(beside) {
+				for e := range int64(2) {
+					c.forget()
+					c.dims[dimM], _ = c.clampTo(b.Add(row, b.I32(8*i)), p.m, t.m)
+					c.dims[dimN], _ = c.clampTo(b.Add(b.Add(column, b.Mul(quad, b.I32(2))), b.I32(8*j+e)), p.n, t.n)
+					sum, at := &sums[4*(i/2*beside+j)+i%2*2+e], i%2*2+e
+					var ofRow, ofColumn value
+					if p.zeroB != nil {
+						ofRow = sums[int64(rowSums)+i/2*4+at]
+					}
+					if p.zeroA != nil {
+						ofColumn = sums[int64(columnSums)+4*j+at]
+					}
+					*sum = p.correct(c, *sum, ofRow, ofColumn)
+				}
+			}
+		}
+	}
+	c.putMatrices(p, row, column, sums, t)
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
 }
 
@@ -280,22 +241,25 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 			return nil
 		}
 		first, _ = c.clampTo(first, size, tile)
-		return &run{dim: dim, first: first, n: n, per: per, read: map[runKey][]value{}}
+		return &run{dim: dim, first: first, n: n, words: per == 4, read: map[runKey][]value{}}
 	}
-	if alongK { // 4 threads a row, with 4 words each
-		n := 4 * per
-		row, at := b.UDiv(thread, b.I32(deep/n)), b.Mul(b.URem(thread, b.I32(deep/n)), b.I32(n))
-		for j := int64(0); j < side; j += tileThreads * n / deep {
-			k := b.Add(k0, at)
-			r := runOf(dimK, p.k, k, n, deep)
-			var v []value
-			for i := range n {
-				if r != nil {
-					r.lane = i
+	if alongK { // 4 threads a row, each with 2 words of each half: so together they read whole sectors
+		n, half := 2*per, deep/2
+		row, at := b.UDiv(thread, b.I32(half/n)), b.Mul(b.URem(thread, b.I32(half/n)), b.I32(n))
+		for j := int64(0); j < side; j += tileThreads * n / half {
+			for h := int64(0); h < deep; h += half {
+				at := b.Add(at, b.I32(h))
+				k := b.Add(k0, at)
+				r := runOf(dimK, p.k, k, n, deep)
+				var v []value
+				for i := range n {
+					if r != nil {
+						r.lane = i
+					}
+					v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
 				}
-				v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
+				b.Store(mem, b.Add(wordAt(b, row, b.UDiv(at, b.I32(per))), b.I32(j*rowWords)), join(v)...)
 			}
-			b.Store(mem, b.Add(fourWords(b, row, b.URem(thread, b.I32(deep/n))), b.I32(j*rowWords)), join(v)...)
 		}
 		return
 	}
@@ -307,7 +271,7 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 			for i := range 4 * per {
 				v = append(v, get(b.Add(first, row), b.Add(b.Add(k0, b.Mul(quarter, b.I32(4*per))), b.I32(i)), nil))
 			}
-			b.Store(mem, fourWords(b, row, quarter), join(v)...)
+			b.Store(mem, wordAt(b, row, b.Mul(quarter, b.I32(4))), join(v)...)
 		}
 		if per == 4 { // 16 numbers at a time take registers enough
 			b.For(b.I32(0), b.I32(rowWords/4), b.I32(tileThreads/side), nil, func(from value, _ []value) []value {
@@ -340,8 +304,7 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 			}
 		}
 		for i := range int64(n) {
-			two := b.URem(thread, b.I32(beside))
-			b.Store(mem, b.Add(fourWords(b, b.Add(row, b.I32(i)), b.UDiv(two, b.I32(2))), b.Mul(b.And(two, b.I32(1)), b.I32(2))), words[i]...)
+			b.Store(mem, wordAt(b, b.Add(row, b.I32(i)), b.UDiv(at, b.I32(per))), words[i]...)
 		}
 	}
 	if threads := side / n * beside; threads < tileThreads {
@@ -350,5 +313,51 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 	}
 	for row := int64(0); row < side; row += tileThreads / beside * n {
 		part(row)
+	}
+}
+
+// putMatrices stores what a warp has of a tile, from row and column on: of each row 4 times 2 results a thread, those of the 4 threads of the row side by side.
+func (c *body) putMatrices(p *product, row, column value, sums []value, t tile) {
+	b := c.b
+	thread := b.ThreadX()
+	const vector, beside = 4, warpTile / 8
+	var rows [warpTile / 8][]value
+	for i := range rows {
+		for j := range beside {
+			rows[i] = append(rows[i], sums[4*(i/2*beside+j)+i%2*2:][:2]...)
+		}
+	}
+	if c.inVectors(p, vector) {
+		quad := b.And(thread, b.I32(3))
+		for i, v := range rows {
+			// a column is 2*thread + e + 8*j: what is 8 apart goes to other threads, until each has 4 neighbours
+			swapBits(b, v, 1, 1)
+			swapBits(b, v, 1, 0)
+			m := b.Add(row, b.I32(int64(8*i)))
+			c.within(m, p.m, t.m, func() {
+				for j := int64(0); j < int64(len(v)); j += vector {
+					n := b.Add(b.Add(column, b.Mul(quad, b.I32(vector))), b.I32(4*j))
+					c.within(n, p.n, t.n, func() { c.putResults(p, m, n, v[j:j+vector]...) })
+				}
+			})
+		}
+		return
+	}
+	// the warp has a row of 32 results, and then the next one
+	lane := b.URem(thread, b.I32(warp))
+	bit := func(i int64) value { return b.And(b.Binary(kir.LShr, lane, b.I32(i)), b.I32(1)) }
+	n := b.Add(b.Mul(b.And(lane, b.I32(3)), b.I32(2)), b.Add(bit(2), b.Mul(b.Binary(kir.LShr, lane, b.I32(3)), b.I32(8))))
+	n = b.Add(column, n)
+	first := b.Sub(row, b.Binary(kir.LShr, lane, b.I32(2)))
+	for i, v := range rows {
+		swapBits(b, v, 2, 4)
+		swapBits(b, v, 1, 3)
+		swapBits(b, v, 0, 2)
+		for j, s := range v {
+			m := b.Add(first, b.I32(int64(8*i+j)))
+			c.within(m, p.m, t.m, func() {
+				c.within(n, p.n, t.n, func() { c.putResults(p, m, n, s) })
+			})
+		}
 	}
 }

@@ -318,7 +318,11 @@ func (c *body) put(coords []index.Expr, x value) {
 	if !sameShape(hero, r) { // a Reshape stands between
 		coords = c.space.Unravel(shapeOf(r), c.space.Linear(shapeOf(hero), coords))
 	}
+	at := c.space.Linear(shapeOf(r), coords)
+	if c.run != nil {
+		c.run.result = &at
+	}
 	y := c.compute(r, coords)
 	delete(c.given, hero)
-	c.store(r, c.lower(c.space.Linear(shapeOf(r), coords)), y)
+	c.store(r, c.lower(at), y)
 }

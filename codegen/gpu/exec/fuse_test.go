@@ -124,6 +124,46 @@ func TestFusion(t *testing.T) {
 	}
 }
 
+// Nor do results that are stored as vectors, with what is added to them read as vectors: a shortcut of the same shape, where rows have whole vectors and where not.
+func TestFusedShortcut(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Float16, tensor.Float32, tensor.Float64} {
+		for _, side := range []int64{8, 7} {
+			g, m := newGraph(d)
+			y := g.Op("Conv", g.in(2, 64, side, side), g.in(128, 64, 1, 1))
+			shortcut := g.in(2, 128, side, side)
+			m.Main().Body.SetReturns(g.Op("Relu", g.Op("Add", y, shortcut)))
+			var results [][]byte
+			for _, mode := range []fuse.Mode{fuse.None, fuse.Light} {
+				p, err := plan.New(m, mode)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, report, err := exec.NewSession(p, &exec.Sim{Check: true, Count: true}).Run(g.args)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, kernels(p))
+				}
+				again, _, err := exec.NewSession(p, &routes{exec.Sim{Check: true}}).Run(g.args)
+				if err != nil || !bytes.Equal(again[0].Tensor.Bytes(), out[0].Tensor.Bytes()) {
+					t.Errorf("%s: the routes differ: %v", d, err)
+				}
+				results = append(results, out[0].Tensor.Bytes())
+				if mode == fuse.None {
+					continue
+				}
+				if len(report.Steps) != 1 {
+					t.Errorf("%s: %d launches", d, len(report.Steps))
+				}
+				if c := report.Steps[0].Counts; side == 8 && d != tensor.Float16 && (c.Sectors == 0 || c.Uncoalesced() != 0) {
+					t.Errorf("%s: %.4f of %d sectors uncoalesced", d, c.Uncoalesced(), c.Sectors)
+				}
+			}
+			if !bytes.Equal(results[0], results[1]) {
+				t.Errorf("%s, %d: fused gives other bits", d, side)
+			}
+		}
+	}
+}
+
 // Nor does it in a product on tensor cores: of a function of a tensor by a transposed one, with a row added, of which a part is left out.
 func TestFusedMatrixProduct(t *testing.T) {
 	for _, d := range []tensor.DType{tensor.Float16, tensor.BFloat16} {

@@ -21,7 +21,8 @@ type site struct {
 }
 
 // sites lists what can be broken in a kernel: a barrier removed, an index shifted by one, a comparison turned into its opposite,
-// words of a factor of tensor cores exchanged.
+// words of a factor of tensor cores exchanged, an asynchronous copy, the end of a group of them or a
+// wait for them removed.
 func sites(k *kir.Kernel) []site {
 	var out []site
 	one := &kir.Node{Op: kir.Const, Type: kir.I32, Int: 1}
@@ -40,6 +41,10 @@ func sites(k *kir.Kernel) []site {
 					b.Nodes = append(b.Nodes[:i:i], append([]*kir.Node{at}, b.Nodes[i:]...)...)
 					v.Args[0] = at
 				}})
+			case kir.CopyCommit, kir.CopyWait:
+				out = append(out, site{fmt.Sprintf("%s removed", v.Op), func() { b.Nodes = append(b.Nodes[:i:i], b.Nodes[i+1:]...) }})
+			case kir.CopyAsync:
+				out = append(out, site{fmt.Sprintf("copy to %s removed", v.Mem.Name), func() { b.Nodes = append(b.Nodes[:i:i], b.Nodes[i+1:]...) }})
 			case kir.Mma:
 				if v.Args[0] == v.Args[1] {
 					continue // a product by ones
@@ -129,6 +134,7 @@ func TestMutations(t *testing.T) {
 		{op: "MatMul", in: []*tensor.Tensor{fill(tensor.Float16, []int64{131, 35}, 1, false), fill(tensor.Float16, []int64{35, 67}, 2, false)}}, // tensor cores
 		{op: "MatMul", in: []*tensor.Tensor{f(1, 131, 35), f(2, 35, 67)}, tf32: true},
 		{op: "MatMulInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{131, 77}, 1, false), fill(tensor.Int8, []int64{77, 67}, 2, false), fill(tensor.Uint8, []int64{}, 3, false), fill(tensor.Int8, []int64{67}, 4, false)}},
+		{op: "Gemm", in: []*tensor.Tensor{fill(tensor.Float16, []int64{131, 160}, 1, false), fill(tensor.Float16, []int64{67, 160}, 2, false)}, attrs: []ssa.Attr{number("transB", 1)}}, // with a ring of stages
 		{op: "Gemm", in: []*tensor.Tensor{f(1, 3, 70), f(2, 11, 70), f(3, 11)}, attrs: []ssa.Attr{number("transB", 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 3, 9, 11), f(2, 70, 3, 3, 3), f(3, 70)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "Conv", in: []*tensor.Tensor{f(1, 1, 6, 9, 11), f(2, 6, 1, 3, 3)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1), number("group", 6)}},

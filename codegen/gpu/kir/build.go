@@ -383,6 +383,22 @@ func (b *Builder) Mma(f Format, a [4]Value, x [2]Value, c [4]Value) [4]Value {
 	return [4]Value(b.results(b.effect(&Node{Op: Mma, Int: int64(f), Args: args}), 4, func(int) Type { return f.Sum() }))
 }
 
+// CopyAsync asks for a copy of so many bytes, 4, 8 or 16, from a buffer to shared memory, from and to places that are multiples of them: cp.async of PTX. Nobody may read or write the
+// words before the thread has waited for the group of the copy, and no other thread before a barrier behind that; nor may what is copied be overwritten before. It panics
+// for other numbers of bytes, and if the memory is not of these kinds.
+func (b *Builder) CopyAsync(to *Mem, at Value, from *Mem, place Value, bytes int) {
+	if bytes != 4 && bytes != 8 && bytes != 16 || !to.Shared || from.Shared {
+		panic(fmt.Sprintf("kir: %s: asynchronous copy of %d bytes from %s to %s", b.K.Name, bytes, from.Name, to.Name))
+	}
+	b.effect(&Node{Op: CopyAsync, Mem: to, From: from, Int: int64(bytes), Args: []Value{at, place}})
+}
+
+// CommitCopies makes a group of the copies that the thread has asked for since the last one; there may be none.
+func (b *Builder) CommitCopies() { b.effect(&Node{Op: CopyCommit}) }
+
+// WaitCopies waits until at most n groups of the thread are not done, the last ones.
+func (b *Builder) WaitCopies(n int) { b.effect(&Node{Op: CopyWait, Int: int64(n)}) }
+
 func (b *Builder) results(of *Node, n int, t func(i int) Type) []Value {
 	out := make([]Value, n)
 	for i := range out {

@@ -90,18 +90,21 @@ const (
 
 	// What follows has effects, or depends on them, and stays where it is built. Pack is the last one without: see Prune.
 
-	Load    // Mem[Args[0] ... +Width-1]
-	Store   // Mem[Args[0] ... ] = Args[1:]
-	Barrier // of all threads of the block
-	Shuffle // Args[0] of the lane whose number differs in the bits Int
-	Mma     // a product of matrices by a warp, of numbers in the format Int: see Builder.Mma
-	For     // Args: from, to, step, initial values; Blocks[0]
-	If      // Args[0]; Blocks
+	Load       // Mem[Args[0] ... +Width-1]
+	Store      // Mem[Args[0] ... ] = Args[1:]
+	Barrier    // of all threads of the block
+	Shuffle    // Args[0] of the lane whose number differs in the bits Int
+	Mma        // a product of matrices by a warp, of numbers in the format Int: see Builder.Mma
+	CopyAsync  // Int bytes from From[Args[1]] on to Mem[Args[0]] and on, some time: see Builder.CopyAsync
+	CopyCommit // a group of the copies since the last one, of each thread for itself
+	CopyWait   // until at most Int groups of the thread are not done
+	For        // Args: from, to, step, initial values; Blocks[0]
+	If         // Args[0]; Blocks
 )
 
 var opNames = [...]string{"const", "scalar", "result", "thread.x", "block.x", "block.y", "block.z", "add", "sub", "mul", "div", "rem", "udiv", "urem", "and", "or", "xor",
 	"shl", "lshr", "ashr", "eq", "ne", "lt", "le", "ult", "ule", "select", "fma", "sqrt", "floor", "ceil", "trunc", "rint", "abs", "sext", "zext", "narrow", "widen", "round",
-	"stof", "utof", "ftos", "ftou", "bitcast", "tf32", "pack", "load", "store", "barrier", "shuffle", "mma", "for", "if"}
+	"stof", "utof", "ftos", "ftou", "bitcast", "tf32", "pack", "load", "store", "barrier", "shuffle", "mma", "copy.async", "copy.commit", "copy.wait", "for", "if"}
 
 // String is the name of the operation.
 func (o Op) String() string { return opNames[o] }
@@ -149,9 +152,10 @@ type Node struct {
 	Op    Op
 	Type  Type
 	Args  []*Node
-	Int   int64 // of Const, Result, Shuffle, Mma; the number of a Scalar
+	Int   int64 // of Const, Result, Shuffle, Mma, CopyAsync, CopyWait; the number of a Scalar
 	Float float64
 	Mem   *Mem
+	From  *Mem // what a CopyAsync reads
 	Width int  // elements of a Load or Store, 1, 2 or 4
 	Words bool // of a Load of bytes: what is read are Width words of 4 bytes
 	// Blocks are the body of a For, whose first parameter is the counter, or the two sides of an If.

@@ -88,7 +88,7 @@ func (p *printer) block(c *Block, depth int) {
 	indent := strings.Repeat("  ", depth)
 	for _, v := range c.Nodes {
 		p.b.WriteString(indent)
-		if v.Op != Store && v.Op != Barrier {
+		if v.Op != Store && v.Op != Barrier && v.Op != CopyAsync && v.Op != CopyCommit && v.Op != CopyWait {
 			fmt.Fprintf(&p.b, "%s = ", p.name(v))
 		}
 		p.b.WriteString(v.Op.String())
@@ -103,6 +103,12 @@ func (p *printer) block(c *Block, depth int) {
 			if v.Width > 1 {
 				fmt.Fprintf(&p.b, " x%d", v.Width)
 			}
+		}
+		if v.Op == CopyAsync {
+			fmt.Fprintf(&p.b, " from %s, %d bytes:", v.From.Name, v.Int)
+		}
+		if v.Op == CopyWait {
+			fmt.Fprintf(&p.b, " but %d", v.Int)
 		}
 		if v.Op == Mma {
 			fmt.Fprintf(&p.b, ".%s", Format(v.Int))

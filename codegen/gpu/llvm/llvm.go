@@ -150,6 +150,12 @@ func (l *lowering) block(b *kir.Block) {
 			l.cond(v)
 		case kir.Mma:
 			l.mma(v)
+		case kir.CopyAsync:
+			l.copyAsync(v)
+		case kir.CopyCommit:
+			l.at.NewCall(l.intrinsic("llvm.nvvm.cp.async.commit.group", types.Void))
+		case kir.CopyWait:
+			l.at.NewCall(l.intrinsic("llvm.nvvm.cp.async.wait.group", types.Void, types.I32), constant.NewInt(types.I32, v.Int))
 		case kir.Barrier:
 			l.at.NewCall(l.intrinsic("llvm.nvvm.barrier0", types.Void))
 		default:
@@ -238,6 +244,17 @@ func (l *lowering) store(v *kir.Node) {
 		}
 	}
 	l.at.NewStore(x, p).Align = align
+}
+
+// copyAsync calls the intrinsic of LLVM 14 and later, which has pointers to bytes: past the first cache for 16 bytes, which PTX has for no other number.
+func (l *lowering) copyAsync(v *kir.Node) {
+	cache := "ca"
+	if v.Int == 16 {
+		cache = "cg"
+	}
+	to, from := pointer(types.I8, sharedSpace), pointer(types.I8, globalSpace)
+	f := l.intrinsic(fmt.Sprintf("llvm.nvvm.cp.async.%s.shared.global.%d", cache, v.Int), types.Void, to, from)
+	l.at.NewCall(f, l.at.NewBitCast(l.element(v.Mem, v.Args[0]), to), l.at.NewBitCast(l.element(v.From, v.Args[1]), from))
 }
 
 func (l *lowering) loop(v *kir.Node) {

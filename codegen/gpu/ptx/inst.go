@@ -799,6 +799,24 @@ func (p *printer) call(in *ir.InstCall) {
 		p.mma(in, kind)
 		return
 	}
+	if name == llir.CopyCommit {
+		p.emit("cp.async.commit_group")
+		return
+	}
+	if name == llir.CopyWait && len(in.Args) == 1 {
+		p.emit("cp.async.wait_group \t%s", p.in(in.Args[0]))
+		return
+	}
+	if cache, bytes, ok := llir.Copied(name); ok && len(in.Args) == 2 {
+		to, dst, _ := p.address(in.Args[0], 0)
+		from, src, _ := p.address(in.Args[1], 0)
+		if to != ".shared" || from != ".global" {
+			p.fail("asynchronous copy from %s to %s", in.Args[1].Type(), in.Args[0].Type())
+			return
+		}
+		p.emit("cp.async.%s.shared.global \t[%s], [%s], %d", cache, dst, src, bytes)
+		return
+	}
 	base, ok := strings.CutPrefix(name, "llvm.")
 	base, _, _ = strings.Cut(base, ".")
 	if !ok || strings.HasPrefix(name, "llvm.nvvm.") || len(in.Args) == 0 {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -15,7 +16,11 @@ type sharedWord struct {
 const (
 	many    = -1 // more than one thread read it
 	atomics = -2 // written by atomic operations
+	copier  = -3 // is being copied to, in the epoch copied
 )
+
+// copied is later than any epoch: a word that is being copied to is written when somebody has waited for it.
+const copied = math.MaxUint32
 
 func newSharedShadow(r *launch) []sharedWord { return make([]sharedWord, r.extent/r.k.gran+1) }
 
@@ -40,6 +45,10 @@ func (w *worker) checkShared(lane, off, size int, write, atomic bool, in *inst) 
 	for u := off / w.k.gran; u*w.k.gran < off+size; u++ {
 		s := &w.shadow[u]
 		if atomic {
+			if s.wrote == copied {
+				w.copying(lane, off, size, "atomic access", in)
+				return
+			}
 			if s.wrote == w.epoch && s.writer != atomics && s.writer != int16(lane) || s.read == w.epoch && s.reader != int16(lane) {
 				w.fail(SharedRace, lane, in.line, "atomic access at offset %d, and plain access by %s without a barrier between", off, w.who(s))
 				return
@@ -47,10 +56,14 @@ func (w *worker) checkShared(lane, off, size int, write, atomic bool, in *inst) 
 			s.wrote, s.writer = w.epoch, atomics
 			continue
 		}
-		if s.wrote == w.epoch && s.writer != int16(lane) {
+		if s.wrote >= w.epoch && s.writer != int16(lane) {
 			verb := "read"
 			if write {
 				verb = "write"
+			}
+			if s.wrote == copied {
+				w.copying(lane, u*w.k.gran, w.k.gran, verb, in)
+				return
 			}
 			w.fail(SharedRace, lane, in.line, "%s at offset %d, which %s wrote without a barrier between", verb, off, w.name(s.writer))
 			return
@@ -195,6 +208,9 @@ func (w *worker) inOrder(in *inst, sp space, addr []uint64, total int, write boo
 	}
 	limit, mask, delta := n-uint64(total), uint64(total-1), in.imm-from
 	number, _ := unbias(a[0] + in.imm)
+	if write && len(w.copies) > 0 && sp != shared {
+		return nil
+	}
 	if sp == shared || sp == generic && number == sharedTag {
 		return a[:w.sharedRun(a, delta, limit, mask, total, write)]
 	}
@@ -224,7 +240,7 @@ func (w *worker) sharedRun(a []uint64, delta, limit, mask uint64, total int, wri
 		lane := int16(w.lo + i)
 		for u := o >> shift; u<<shift < o+size; u++ {
 			s := &w.shadow[u]
-			if s.wrote == w.epoch && s.writer != lane {
+			if s.wrote >= w.epoch && s.writer != lane {
 				return i
 			}
 			if write {

@@ -128,6 +128,9 @@ func (w *worker) tally(in *inst) {
 			}
 		}
 		c.wavefronts(inner, size)
+		if in.copy {
+			w.copyWavefronts(in, warp, active)
+		}
 		c.sectors(outer, size, in.dir)
 		if w.Touched != nil {
 			w.touch(outer, in.dir)

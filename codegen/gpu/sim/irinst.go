@@ -622,6 +622,24 @@ func (r *irReader) call(in *ir.InstCall) {
 		r.mma(in, kind)
 		return
 	}
+	if name == llir.CopyCommit {
+		r.emit(inst{run: commitCopies, d: none, a: none, b: none, c: none, guard: none, line: int32(r.line)})
+		return
+	}
+	if name == llir.CopyWait && len(in.Args) == 1 {
+		n, ok := in.Args[0].(*constant.Int)
+		if !ok || n.X.Sign() < 0 || !n.X.IsInt64() {
+			r.fail("wait for all but %s groups", in.Args[0])
+			return
+		}
+		r.emit(inst{run: waitCopies(n.X.Int64()), d: none, a: none, b: none, c: none, guard: none, line: int32(r.line)})
+		return
+	}
+	if _, bytes, ok := llir.Copied(name); ok && len(in.Args) == 2 {
+		to, from := r.get(in.Args[0]), r.get(in.Args[1])
+		r.copyAsync(from.s, from.off, to.s, to.off, none, bytes, r.line)
+		return
+	}
 	r.intrinsic(in, name)
 }
 

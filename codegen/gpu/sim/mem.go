@@ -112,6 +112,9 @@ func (w *worker) access(sp space, lane int, addr uint64, size, align int, write 
 		case shared:
 			w.checkShared(lane, int(off), size, write, false, in)
 		case global:
+			if write {
+				w.overwrites(lane, addr, size, in)
+			}
 			w.shadows[number].mark(w, lane, off, size, write, in)
 		}
 		if w.fault != nil {

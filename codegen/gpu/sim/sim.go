@@ -101,6 +101,7 @@ const (
 	Misaligned     FaultKind = "misaligned access"
 	SharedRace     FaultKind = "shared memory race"
 	GlobalRace     FaultKind = "global memory race"
+	CopyRace       FaultKind = "use of memory that is being copied"
 	Uninitialised  FaultKind = "uninitialised shared memory read"
 	GlobalConflict FaultKind = "global memory conflict between blocks"
 	Divergence     FaultKind = "divergent barrier"
@@ -162,6 +163,8 @@ type inst struct {
 	dir   direction // of a memory access, of this many bytes a thread
 	bytes int8
 	space space
+	copy  bool   // to shared memory: where b says,
+	to    uint64 // and this is added
 }
 
 type termKind uint8
@@ -230,6 +233,7 @@ type Kernel struct {
 	gran      int  // least width of a shared access: the unit of the race check
 	least     int  // least width of a global access
 	atomics   bool // there are atomic operations on global memory
+	copies    bool // and asynchronous copies
 	clear     bool // registers start as zero in every block: PTX may read what it never wrote
 	serial    bool // float atomics: the order of the blocks matters
 	maxThread int

@@ -32,6 +32,9 @@ type worker struct {
 	outer  [32]uint64 // addresses of a warp that are counted
 	inner  [32]uint64
 	check  bool
+	copies []copying // that the threads have not waited for
+	groups []int64   // how many groups of copies each thread has made
+	until  []int64   // up to which it waits now
 	// a block that wrote no global memory races with nobody
 	wroteGlobal bool
 }
@@ -57,6 +60,9 @@ func newWorker(r *launch) *worker {
 		}
 	}
 	w.local = make([]byte, k.local*r.threads)
+	if k.copies {
+		w.groups, w.until = make([]int64, r.threads), make([]int64, r.threads)
+	}
 	w.fixed()
 	return w
 }
@@ -190,6 +196,8 @@ func (w *worker) run() {
 	clear(w.mem)
 	clear(w.shadow)
 	clear(w.local)
+	clear(w.groups)
+	w.copies = w.copies[:0]
 	w.epoch, w.steps, w.wroteGlobal = 1, 0, false
 	together, cur := true, int32(0)
 	for w.fault == nil {

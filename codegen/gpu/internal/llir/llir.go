@@ -6,6 +6,8 @@ package llir
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/llir/llvm/ir/constant"
 	"github.com/llir/llvm/ir/types"
@@ -111,6 +113,25 @@ func (k *MmaKind) Instruction() string {
 
 // MmaOperands are the operands of an Mma: 4 words of the left factor, 2 of the right one, 4 sums.
 const MmaOperands = 10
+
+// The copies from global to shared memory that a thread does not wait for: what makes a group of them, and what waits for groups.
+const (
+	CopyCommit = "llvm.nvvm.cp.async.commit.group"
+	CopyWait   = "llvm.nvvm.cp.async.wait.group"
+)
+
+// Copied is what an intrinsic of the family llvm.nvvm.cp.async copies, in bytes, by way of a cache that is "ca" or "cg".
+func Copied(intrinsic string) (cache string, bytes int, ok bool) {
+	rest, ok := strings.CutPrefix(intrinsic, "llvm.nvvm.cp.async.")
+	cache, size, both := strings.Cut(rest, ".shared.global.")
+	n, err := strconv.Atoi(size)
+	return cache, n, ok && both && err == nil && CopyFits(cache, n)
+}
+
+// CopyFits reports that PTX has copies of so many bytes by way of a cache.
+func CopyFits(cache string, bytes int) bool {
+	return bytes == 16 && cache == "cg" || (bytes == 4 || bytes == 8 || bytes == 16) && cache == "ca"
+}
 
 // Pair reports a vector of two halves, which is a word of an Mma.
 func Pair(t types.Type) bool {
