@@ -42,6 +42,8 @@ type DeviceOptions struct {
 	Backend exec.Backend
 	// Fusion is fuse.Light unless it is set.
 	Fusion fuse.Mode
+	// TF32 rounds the factors of large products and convolutions of float32 to tf32, for tensor cores; nodes are compared by a bound that allows for it.
+	TF32 bool
 	// Nodes compares every node with the interpreter, not only when an output is wrong.
 	Nodes bool
 	// Sample, if it is not 0, is the part of the blocks of each kernel that runs, at most 1; Seed says which ones. What the blocks write
@@ -66,7 +68,7 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 	if o.Sample != 0 {
 		return sampleOn(m, args, o)
 	}
-	p, err := plan.NewFor(m, o.Fusion, likely(m, args))
+	p, err := plan.NewWith(m, plan.Options{Fusion: o.Fusion, Hint: likely(m, args), TF32: o.TF32})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +125,7 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 
 // sampleOn runs a part of the blocks of each kernel.
 func sampleOn(m *ssa.Module, args []interp.Value, o DeviceOptions) (*OnDevice, error) {
-	p, err := plan.NewFor(m, o.Fusion, likely(m, args))
+	p, err := plan.NewWith(m, plan.Options{Fusion: o.Fusion, Hint: likely(m, args), TF32: o.TF32})
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +173,7 @@ func likely(m *ssa.Module, args []interp.Value) map[string]int64 {
 
 // compareNodes runs each node alone, on the operands that the device computed for it, up to the first wrong one.
 func compareNodes(m *ssa.Module, args []interp.Value, o DeviceOptions) ([]exec.NodeResult, error) {
-	p, err := plan.NewFor(m, fuse.None, likely(m, args))
+	p, err := plan.NewWith(m, plan.Options{Fusion: fuse.None, Hint: likely(m, args), TF32: o.TF32})
 	if err != nil {
 		return nil, err
 	}

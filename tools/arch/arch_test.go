@@ -62,7 +62,7 @@ var table = []rule{
 	{"codegen/gpu/internal/...", "codegen/gpu/internal/...", ""},
 	{"codegen/gpu/emit", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/kir codegen/gpu/approx", ""},
 	// from here on kernels are LLVM IR, as text or in memory
-	{"codegen/gpu/llvm", "codegen/gpu/kir", "github.com/llir/llvm"},
+	{"codegen/gpu/llvm", "codegen/gpu/kir codegen/gpu/internal/llir", "github.com/llir/llvm"},
 	{"codegen/gpu/ptx", "ssa/tensor codegen/gpu/internal/cfg codegen/gpu/internal/llir", "github.com/llir/llvm"},
 	{"codegen/gpu/sim", "ssa/tensor codegen/gpu/internal/cfg codegen/gpu/internal/llir", "github.com/llir/llvm golang.org/x/sys/cpu"},
 	{"codegen/gpu/driver", "", "github.com/ebitengine/purego"},

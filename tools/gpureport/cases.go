@@ -142,6 +142,9 @@ func suites() []suite {
 			{"Gemm f16 4096, the second one transposed", func(g *graph) []*ssa.Value {
 				return []*ssa.Value{g.op("Gemm", attrs(number("transB", 1)), g.param(tensor.Float16, 4096, 4096), g.param(tensor.Float16, 4096, 4096))}
 			}, goal{memory: 1.15}},
+			{"MatMulInteger u8 by s8 4096", func(g *graph) []*ssa.Value {
+				return []*ssa.Value{g.op("MatMulInteger", nil, g.param(tensor.Uint8, 4096, 4096), g.param(tensor.Int8, 4096, 4096), g.param(tensor.Uint8))}
+			}, goal{memory: 1.15}},
 			{"MatMul f32 1x4096 by 4096x4096", one("MatMul", nil, shape{1, 4096}, shape{4096, 4096}), goal{}},
 			{"MatMul f64 1024", func(g *graph) []*ssa.Value {
 				return []*ssa.Value{g.op("MatMul", nil, g.param(tensor.Float64, 1024, 1024), g.param(tensor.Float64, 1024, 1024))}
@@ -157,7 +160,7 @@ func suites() []suite {
 			conv("3x3, 512 to 512, 7x7", 512, 512, 7, 3, 1),
 			conv("1x1, 512 to 2048, 7x7", 512, 2048, 7, 1, 1),
 		}},
-		{"attention", "Attention, f32, 8 heads of 64", lengths(512, 1024, 2048)},
+		{"attention", "Attention, 8 heads of 64", lengths(512, 1024, 2048)},
 		{"models", "Models", []workload{
 			{"ResNet-18, f32, 1x3x224x224", resnet([]int{2, 2, 2, 2}, false, 1), goal{plan: 1.05}},
 			{"ResNet-50, f32, 1x3x224x224", resnet([]int{3, 4, 6, 3}, true, 1), goal{launches: 60, plan: 1.05}},
@@ -167,11 +170,15 @@ func suites() []suite {
 }
 
 func lengths(of ...int64) (out []workload) {
-	for _, whole := range []bool{false, true} {
+	for _, kind := range []struct {
+		name  string
+		d     tensor.DType
+		whole bool
+	}{{"MatMul, Softmax, MatMul f32", tensor.Float32, false}, {"Attention f32", tensor.Float32, true}, {"Attention f16", tensor.Float16, true}} {
 		for i, n := range of {
-			w := workload{fmt.Sprintf("MatMul, Softmax, MatMul, length %d", n), attention(n, whole), goal{}}
-			if whole {
-				w.name = fmt.Sprintf("Attention, length %d", n)
+			w := workload{fmt.Sprintf("%s, length %d", kind.name, n), attention(kind.d, n, kind.whole), goal{}}
+			if kind.d == tensor.Float16 {
+				w.goal.memory = 1
 			}
 			if i > 0 {
 				w.goal.growth = float64(n) / float64(of[i-1]) * 1.05
@@ -254,9 +261,9 @@ func llama(d tensor.DType, tokens, past int64) func(g *graph) []*ssa.Value {
 }
 
 // attention is that of 8 heads of 64 elements, each of length places, as one operator, or as the products and the Softmax that older opsets have.
-func attention(length int64, whole bool) func(g *graph) []*ssa.Value {
+func attention(d tensor.DType, length int64, whole bool) func(g *graph) []*ssa.Value {
 	return func(g *graph) []*ssa.Value {
-		q, k, v := g.f32(1, 8, length, 64), g.f32(1, 8, length, 64), g.f32(1, 8, length, 64)
+		q, k, v := g.param(d, 1, 8, length, 64), g.param(d, 1, 8, length, 64), g.param(d, 1, 8, length, 64)
 		if whole {
 			return []*ssa.Value{g.op("Attention", nil, q, k, v)}
 		}

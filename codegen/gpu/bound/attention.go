@@ -9,7 +9,8 @@ import (
 )
 
 // attention is how far each element of the first result of Attention may be off: a score s by d = 4 eps (sqrt(size) sum|q||k| + |s| + softcap), a weight p
-// by p d, which the norm shares, so that y = sum p v may be off by sum p d (|v| + |y|), and by eps (8 + sqrt(keys)) sum p|v| for the sums themselves.
+// by p d, which the norm shares, so that y = sum p v may be off by sum p d (|v| + |y|), and by eps (8 + sqrt(keys)) sum p|v| for the sums themselves. Weights for
+// values of 16 bits may be rounded to the type of these, as the standard's expression does before it multiplies: by half a unit in the last place.
 func attention(attrs []ssa.Attr, in []*tensor.Tensor, want *tensor.Tensor, eps float64) ([]float64, error) {
 	eval := func(mode int64, change func(i int, t *tensor.Tensor) *tensor.Tensor) ([]*tensor.Tensor, error) {
 		args := make([]*tensor.Tensor, len(in))
@@ -68,10 +69,14 @@ func attention(attrs []ssa.Attr, in []*tensor.Tensor, want *tensor.Tensor, eps f
 				if p[k] == 0 {
 					continue
 				}
+				rounds := 0.0
+				if t := in[2].DType; t.Size() == 2 {
+					rounds = max(p[k]*Eps(t), smallest(t)) / 2
+				}
 				d := 4 * eps * (root*m[k] + math.Abs(s[k]) + softcap)
 				for c := range width {
 					a := math.Abs(v[(kv*n+j)*width+c])
-					out[at+c] += p[k] * (d*(a+math.Abs(y[at+c])) + eps*ends*a)
+					out[at+c] += p[k]*(d*(a+math.Abs(y[at+c]))+eps*ends*a) + rounds*a
 				}
 			}
 		}

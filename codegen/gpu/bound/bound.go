@@ -209,6 +209,24 @@ func Mma(k int64, sum float64) float64 {
 	return 6 * float64((k+3)/4) * 0x1p-23 * sum
 }
 
+// TF32 is Tolerance where factors of float32 may be rounded to tf32: each normal number is off by at most 2^-11 of itself then, and a product
+// of two by 2^-10 + 2^-22 of it.
+func TF32(kind ssa.Kind, attrs []ssa.Attr, in []*tensor.Tensor, i int, want *tensor.Tensor) (func(at int) float64, error) {
+	allowed, err := Tolerance(kind, attrs, in, i, want)
+	if err != nil || want.DType != tensor.Float32 {
+		return allowed, err
+	}
+	switch kind.Name() {
+	case "MatMul", "Gemm", "Conv", "ConvTranspose":
+		sums, err := magnitudes(kind, attrs, in, i, want)
+		if err != nil {
+			return nil, err
+		}
+		return func(at int) float64 { return allowed(at) + (0x1p-10+0x1p-22)*sums[at] }, nil
+	}
+	return allowed, nil
+}
+
 // reduction is the attribute of that name.
 func reduction(attrs []ssa.Attr) string {
 	for _, a := range attrs {

@@ -21,6 +21,10 @@ type Machine struct {
 	F32, F64 float64
 	// F16 is what tensor cores do of float16 and bfloat16 with sums of float32, without sparsity.
 	F16 float64
+	// TF32 is what they do of float32 that is rounded to tf32.
+	TF32 float64
+	// Int8 is what they do of integers of 8 bits with sums of int32, without sparsity.
+	Int8 float64
 	// Launch is what a kernel costs besides its own time, in seconds, where launches follow each other.
 	Launch float64
 
@@ -93,7 +97,7 @@ func readMachines(text string) ([]*Machine, error) {
 }
 
 func (m *Machine) reals() map[string]*float64 {
-	return map[string]*float64{"bandwidth": &m.Bandwidth, "f32": &m.F32, "f64": &m.F64, "f16": &m.F16, "launch": &m.Launch}
+	return map[string]*float64{"bandwidth": &m.Bandwidth, "f32": &m.F32, "f64": &m.F64, "f16": &m.F16, "tf32": &m.TF32, "int8": &m.Int8, "launch": &m.Launch}
 }
 
 func (m *Machine) wholes() map[string]*int64 {

@@ -70,6 +70,10 @@ func emitAttention(w *writer) {
 			c.storeAt(r, a.place(c, a.sharedHead(c), c.space.Dim(flashKey), size, false), x)
 		}
 	}
+	if p.factors = sixteen(q, k); dtype(v) != dtype(q) {
+		p.factors = nil
+	}
+	p.single = w.in(4) != nil && !a.past.Is(0)
 	p.keepK, p.keepV = keep(1, p.size), keep(2, p.width)
 	a.scores(p)
 	p.done = func(c *body, x value) {
@@ -231,6 +235,7 @@ func (a *attention) scores(p *flash) {
 			return first, end
 		}
 	}
+	p.masked = mask != nil
 	p.score = func(c *body, dot value) value {
 		b := c.b
 		s := b.Mul(dot, b.Float(a.t, scale))

@@ -3,6 +3,7 @@ package emit
 import (
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
 
@@ -80,11 +81,18 @@ func kernelSizes(shape []sym.Expr) []int64 {
 // emitConv multiplies the weights of a group, m x k, by the gathered input, k x n: k runs over the channels and the taps,
 // n over the images and the places of the result.
 func emitConv(w *writer) {
-	x, weight, bias := w.in(0), w.in(1), w.in(2)
-	sx, sw, so := shapeOf(x), shapeOf(weight), shapeOf(w.o.Results[0])
+	x, weight := w.in(0), w.in(1)
 	if !dtype(x).IsFloat() {
 		refuse("elements of type %s", dtype(x))
 	}
+	p, _ := w.conv(x, weight, w.in(2))
+	p.t, p.factors = regType(dtype(x)), w.factors(x, weight)
+	w.product(p)
+}
+
+// conv is a convolution without the type in which it is computed, and channel that of the result at hand.
+func (w *writer) conv(x, weight, bias *ssa.Value) (p *product, channel func(c *body) index.Expr) {
+	sx, sw, so := shapeOf(x), shapeOf(weight), shapeOf(w.o.Results[0])
 	g := w.window(sx[2:], so[2:], kernelSizes(sw[2:]))
 	groups := max(w.int("group"), 1)
 	per, ok := sw[0].Divide(sym.Const(groups))
@@ -93,10 +101,14 @@ func emitConv(w *writer) {
 	}
 	taps := sw[1:] // channels and kernel
 	spots := append([]sym.Expr{sx[0]}, so[2:]...)
-	p := &product{batch: sym.Const(groups), m: per, n: index.Prod(spots), k: index.Prod(taps), line: index.Prod(so[2:]), t: regType(dtype(x)), aAlongK: true, factors: sixteen(x, weight)}
+	p = &product{batch: sym.Const(groups), m: per, n: index.Prod(spots), k: index.Prod(taps), line: index.Prod(so[2:]), aAlongK: true}
+	p.bGathered = !index.Prod(sw[2:]).Is(1)
+	channel = func(c *body) index.Expr {
+		return c.space.Add(c.space.Scale(c.space.Dim(dimBatch), per), c.space.Dim(dimM))
+	}
 	p.a = func(c *body) value {
 		s := &c.space
-		return c.at(weight, append([]index.Expr{s.Add(s.Scale(s.Dim(dimBatch), per), s.Dim(dimM))}, s.Unravel(taps, s.Dim(dimK))...))
+		return c.at(weight, append([]index.Expr{channel(c)}, s.Unravel(taps, s.Dim(dimK))...))
 	}
 	p.b = func(c *body) value {
 		b, s := c.b, &c.space
@@ -108,18 +120,22 @@ func emitConv(w *writer) {
 			all = b.And(all, ok)
 			coords = append(coords, c.clamped(at, ok, g.in[i]))
 		}
-		return b.Select(all, c.at(x, coords), b.Float(p.t, 0))
+		edge := b.Num(p.t, 0)
+		if p.zeroB != nil {
+			edge = p.zeroB(c)
+		}
+		return b.Select(all, c.at(x, coords), edge)
 	}
 	p.done = func(c *body, sum value) {
 		b, s := c.b, &c.space
 		spot := s.Unravel(spots, s.Dim(dimN))
-		channel := s.Add(s.Scale(s.Dim(dimBatch), per), s.Dim(dimM))
+		to := channel(c)
 		if bias != nil {
-			sum = b.Add(sum, c.at(bias, []index.Expr{channel}))
+			sum = b.Add(sum, c.at(bias, []index.Expr{to}))
 		}
-		c.put(append([]index.Expr{spot[0], channel}, spot[1:]...), sum)
+		c.put(append([]index.Expr{spot[0], to}, spot[1:]...), sum)
 	}
-	w.product(p)
+	return p, channel
 }
 
 // clamped is a coordinate that is 0 where it would be out of range.
@@ -156,7 +172,7 @@ func emitConvTranspose(w *writer) {
 		taps = append(taps, sym.Const(k))
 	}
 	spots := append([]sym.Expr{sx[0]}, so[2:]...)
-	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), line: index.Prod(so[2:]), t: regType(dtype(x)), factors: sixteen(x, weight)}
+	p := &product{batch: sym.Const(groups), m: sw[1], n: index.Prod(spots), k: index.Prod(taps), line: index.Prod(so[2:]), t: regType(dtype(x)), factors: w.factors(x, weight)}
 	channel := func(c *body, tap index.Expr) index.Expr {
 		return c.space.Add(c.space.Scale(c.space.Dim(dimBatch), perIn), tap)
 	}

@@ -4,9 +4,9 @@
 //	loop       element by element, views, gathers, Pad, ...    1 or 4 elements of the result
 //	reduce     ReduceSum, ..., ArgMax, GlobalAveragePool        a row, alone or in a team of 32 to 1024
 //	row        Softmax, LayerNormalization, ...                 the same
-//	gemm       MatMul, Gemm                                     8x8 of a tile of 128x128, or 4x4 of 64x64, or tensor cores; a team for each element of thin ones
+//	gemm       MatMul, Gemm, MatMulInteger                     8x8 of a tile of 128x128, or 4x4 of 64x64, or tensor cores; a team for each element of thin ones
 //	attention  Attention                                        4x4 scores of a tile of 64 queries and 64 keys
-//	conv       Conv, ConvTranspose                              the same, with a gathered operand
+//	conv       Conv, ConvTranspose, ConvInteger                the same, with a gathered operand
 //	pool       MaxPool, AveragePool, LpPool                     1 element of the result
 //	transpose  Transpose that moves the last axis               through a tile of 32x33 in shared memory
 //	scan       CumSum, CumProd                                  a line
@@ -49,6 +49,8 @@ type Group struct {
 	Scores *Scores
 	// Hint has likely values of symbols. They decide about tiles and teams, not about what a kernel can do: it serves all sizes.
 	Hint map[string]int64
+	// TF32 lets tensor cores multiply float32, rounded to tf32.
+	TF32 bool
 }
 
 // Scores are what an attention weighs values by: the Softmax of products of queries and keys, or of what follows from these element by element.
@@ -213,6 +215,10 @@ func heroes(name string) *emitter {
 		return &emitter{"gemm", emitMatMul, true}
 	case "Gemm":
 		return &emitter{"gemm", emitGemm, true}
+	case "MatMulInteger":
+		return &emitter{"gemm", emitMatMulInteger, true}
+	case "ConvInteger":
+		return &emitter{"conv", emitConvInteger, true}
 	case "Attention":
 		return &emitter{"attention", emitAttention, false}
 	case "Conv":

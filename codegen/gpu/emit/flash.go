@@ -20,6 +20,12 @@ type flash struct {
 	batch, rows, group, keys sym.Expr
 	size, width              int64    // of a query and a key; of a value and a result
 	t                        kir.Type // in which all is computed
+	// factors is the format of queries, keys and values if tensor cores can multiply them, else nil.
+	factors *kir.Format
+	// masked says that the scores need elements of a mask.
+	masked bool
+	// single says that neighbours are read one by one.
+	single bool
 	// q, k and v give the elements at the coordinates at hand, which are in range.
 	q, k, v func(c *body) value
 	// keepK and keepV, if set, are called once for each element of keys and values, to store it elsewhere too.
@@ -168,7 +174,139 @@ func (c *body) flashAt(at value, size int64) {
 	c.space.Sizes[flashAt], c.dims[flashAt] = sym.Const(size), at
 }
 
+// flashBlock is what a block of threads has: a tile of queries, and a range of keys.
+type flashBlock struct {
+	p     *flash
+	b     *kir.Builder
+	c     *body
+	rows  int64
+	tiles sym.Expr // of queries, of a batch
+	tile  value
+	row0  value // the first query
+	// part is which part of the keys it is, of so many.
+	part   value
+	splits int64
+	// end is behind the last key, and even says that tiles end there.
+	end  value
+	even bool
+}
+
+// flashBlock says what the block at hand has: so many queries, and one part of so many of the keys.
+func (c *body) flashBlock(p *flash, rows, splits int64) *flashBlock {
+	b := c.b
+	f := &flashBlock{p: p, b: b, c: c, rows: rows, splits: splits, tiles: ceilDiv(p.rows.Mul(p.group), rows), part: b.I32(0), tile: b.I32(0)}
+	block := b.BlockIndex(0)
+	if splits > 1 {
+		block, f.part = b.UDiv(block, b.I32(splits)), b.URem(block, b.I32(splits))
+	}
+	batch := block
+	if !f.tiles.Is(1) {
+		f.tile, batch = b.URem(block, b.Size(f.tiles)), b.UDiv(block, b.Size(f.tiles))
+	}
+	if !p.batch.Is(1) {
+		c.dims[flashBatch] = batch
+	}
+	f.row0 = b.Mul(f.tile, b.I32(rows))
+	return f
+}
+
+// query names one of the tile, or for one beyond the last some other, and reports whether it is one.
+func (f *flashBlock) query(i value) (is value) {
+	b, p, dims := f.b, f.p, f.c.dims
+	queries := p.rows.Mul(p.group)
+	at := b.Add(f.row0, i)
+	if _, even := queries.Divide(sym.Const(f.rows)); !even {
+		is = b.Lt(at, b.Size(queries))
+		at = b.Select(is, at, b.I32(0))
+	}
+	dims[flashRow], dims[flashGroup] = at, b.I32(0)
+	if !p.group.Is(1) {
+		dims[flashRow], dims[flashGroup] = b.UDiv(at, b.Size(p.group)), b.URem(at, b.Size(p.group))
+	}
+	return is
+}
+
+func (f *flashBlock) owns() value { return f.b.Eq(f.tile, f.b.I32(0)) } // the first queries of a batch
+
+// keysOf are the keys that count for the block, and whether tiles end with them.
+func (f *flashBlock) keysOf(c *body) (first, end value, even bool) {
+	b, p := f.b, f.p
+	first, end = b.I32(0), b.Size(p.keys)
+	_, even = p.keys.Divide(sym.Const(flashKeys))
+	if f.splits > 1 {
+		each := ceilDiv(ceilDiv(p.keys, f.splits), flashKeys).Mul(sym.Const(flashKeys))
+		first = b.Mul(f.part, b.Size(each))
+		last := b.Add(first, b.Size(each))
+		end, even = b.Select(b.Lt(last, end), last, end), false
+	}
+	if p.limits != nil {
+		from := b.UDiv(f.row0, b.Size(p.group))
+		to := b.Add(b.UDiv(b.Add(f.row0, b.I32(f.rows-1)), b.Size(p.group)), b.I32(1))
+		a, z := p.limits(c, from, to, first, end)
+		if p.keepK != nil || p.keepV != nil { // all are kept, whichever count
+			a, z = b.Select(f.owns(), first, a), b.Select(f.owns(), end, z)
+		}
+		first, end, even = a, z, false
+	}
+	return first, end, even
+}
+
+// key names one of the keys at hand, or for one beyond the last some other.
+func (f *flashBlock) key(j value) (is value) {
+	if !f.even {
+		is = f.b.Lt(j, f.end)
+		j = f.b.Select(is, j, f.b.I32(0))
+	}
+	f.c.dims[flashKey] = j
+	return is
+}
+
+// read gives an element of keys or values, 0 where there is none.
+func (f *flashBlock) read(c *body, ok value, load func(c *body) value, keep func(c *body, x value)) value {
+	b, zero := f.b, f.b.Float(f.p.t, 0)
+	if keep == nil {
+		x := load(c)
+		if ok != nil {
+			x = b.Select(ok, x, zero)
+		}
+		return x
+	}
+	one := func() value {
+		x := load(c)
+		b.When(f.owns(), func() { keep(c, x) })
+		return x
+	}
+	if ok == nil {
+		return one()
+	}
+	return c.when(ok, zero, one)
+}
+
+// inRow brings a place in a row that has zeros behind its size back into it, and reports whether it is one.
+func inRow(b *kir.Builder, at value, size, width int64) (in, is value) {
+	if size == width {
+		return at, nil
+	}
+	is = b.Lt(at, b.I32(size))
+	return b.Select(is, at, b.I32(0)), is
+}
+
+// both is a condition of two, either of which may be nil, which holds.
+func both(b *kir.Builder, x, y value) value {
+	switch {
+	case x == nil:
+		return y
+	case y == nil:
+		return x
+	}
+	return b.And(x, y)
+}
+
 func (w *writer) flash(p *flash) {
+	if p.onMatrices(w) {
+		w.matrixFlash(p)
+		return
+	}
 	t := w.flashTileFor(p)
 	c := w.newBody(int(t.threads()))
 	b := c.b
@@ -183,41 +321,8 @@ func (w *writer) flash(p *flash) {
 	thread := b.ThreadX()
 	lane, team := b.URem(thread, n(t.lanes)), b.UDiv(thread, n(t.lanes))
 	queries := p.rows.Mul(p.group)
-	tiles := ceilDiv(queries, t.queries())
-	block, part := b.BlockIndex(0), n(0)
-	if t.splits > 1 {
-		block, part = b.UDiv(block, n(t.splits)), b.URem(block, n(t.splits))
-	}
-	tile, batch := n(0), block
-	if !tiles.Is(1) {
-		tile, batch = b.URem(block, b.Size(tiles)), b.UDiv(block, b.Size(tiles))
-	}
-	if !p.batch.Is(1) {
-		c.dims[flashBatch] = batch
-	}
-	row0 := b.Mul(tile, n(t.queries()))
-	// query names one of the tile, or for one beyond the last some other, and reports whether it is one.
-	query := func(i value) (is value) {
-		at := b.Add(row0, i)
-		if _, even := queries.Divide(sym.Const(t.queries())); !even {
-			is = b.Lt(at, b.Size(queries))
-			at = b.Select(is, at, n(0))
-		}
-		c.dims[flashRow], c.dims[flashGroup] = at, n(0)
-		if !p.group.Is(1) {
-			c.dims[flashRow], c.dims[flashGroup] = b.UDiv(at, b.Size(p.group)), b.URem(at, b.Size(p.group))
-		}
-		return is
-	}
-	both := func(x, y value) value {
-		switch {
-		case x == nil:
-			return y
-		case y == nil:
-			return x
-		}
-		return b.And(x, y)
-	}
+	f := c.flashBlock(p, t.queries(), t.splits)
+	query, key, tiles, part := f.query, f.key, f.tiles, f.part
 	// deal gives out the elements of a matrix of rows of that width to the threads. Each reads a few of them before it stores them.
 	deal := func(rows, width int64, f func(row, col value)) {
 		one := func(e value) { f(b.UDiv(e, n(width)), b.URem(e, n(width))) }
@@ -237,73 +342,22 @@ func (w *writer) flash(p *flash) {
 			b.When(b.Lt(e, n(rows*width)), func() { one(e) })
 		}
 	}
-	// within brings a place in a row that has zeros behind its size back into it, and reports whether it is one.
-	within := func(at value, size, width int64) (in, is value) {
-		if size == width {
-			return at, nil
-		}
-		is = b.Lt(at, n(size))
-		return b.Select(is, at, n(0)), is
-	}
 	long := t.step * t.chunks
 	deal(t.queries(), long, func(row, col value) {
 		is := query(row)
-		at, ok := within(col, p.size, long)
+		at, ok := inRow(b, col, p.size, long)
 		c.flashAt(at, p.size)
 		x := p.q(c)
-		if ok = both(ok, is); ok != nil {
+		if ok = both(b, ok, is); ok != nil {
 			x = b.Select(ok, x, zero)
 		}
 		b.Store(qs, b.Add(b.Mul(row, n(t.pitchQ())), col), x)
 	})
 
-	// the keys of this block
-	first, end := n(0), b.Size(p.keys)
-	_, even := p.keys.Divide(sym.Const(flashKeys))
-	if t.splits > 1 {
-		each := ceilDiv(ceilDiv(p.keys, t.splits), flashKeys).Mul(sym.Const(flashKeys))
-		first = b.Mul(part, b.Size(each))
-		last := b.Add(first, b.Size(each))
-		end, even = b.Select(b.Lt(last, end), last, end), false
-	}
-	keeps := p.keepK != nil || p.keepV != nil
-	owns := b.Eq(tile, n(0)) // the first queries of a batch
-	if p.limits != nil {
-		from := b.UDiv(row0, b.Size(p.group))
-		to := b.Add(b.UDiv(b.Add(row0, n(t.queries()-1)), b.Size(p.group)), n(1))
-		a, z := p.limits(c, from, to, first, end)
-		if keeps { // all are kept, whichever count
-			a, z = b.Select(owns, first, a), b.Select(owns, end, z)
-		}
-		first, end, even = a, z, false
-	}
-	// key names one of the keys at hand, or for one beyond the last some other.
-	key := func(j value) (is value) {
-		if !even {
-			is = b.Lt(j, end)
-			j = b.Select(is, j, n(0))
-		}
-		c.dims[flashKey] = j
-		return is
-	}
-	// read gives an element of keys or values, 0 where there is none.
+	first, end, even := f.keysOf(c)
+	f.even, f.end = even, end
 	read := func(ok value, load func(c *body) value, keep func(c *body, x value)) value {
-		if keep == nil {
-			x := load(c)
-			if ok != nil {
-				x = b.Select(ok, x, zero)
-			}
-			return x
-		}
-		one := func() value {
-			x := load(c)
-			b.When(owns, func() { keep(c, x) })
-			return x
-		}
-		if ok == nil {
-			return one()
-		}
-		return c.when(ok, zero, one)
+		return f.read(c, ok, load, keep)
 	}
 	each := flashKeys / t.lanes // scores of a query that a thread has
 	repeat := func(v value, k int64) []value {
@@ -337,10 +391,10 @@ func (w *writer) flash(p *flash) {
 			from := b.Mul(part, n(t.step))
 			b.Barrier()
 			deal(flashKeys, t.step, func(r, col value) {
-				at, ok := within(b.Add(from, col), p.size, long)
+				at, ok := inRow(b, b.Add(from, col), p.size, long)
 				is := key(b.Add(j0, r))
 				c.flashAt(at, p.size)
-				b.Store(kvs, b.Add(b.Mul(r, n(t.pitchK())), col), read(both(is, ok), p.k, p.keepK))
+				b.Store(kvs, b.Add(b.Mul(r, n(t.pitchK())), col), read(both(b, is, ok), p.k, p.keepK))
 			})
 			b.Barrier()
 			return turns(t.step, s, func(e value, s []value) {
@@ -394,10 +448,10 @@ func (w *writer) flash(p *flash) {
 		results = b.For(n(0), n(flashKeys), n(t.values), results, func(k0 value, acc []value) []value {
 			b.Barrier()
 			deal(t.values, t.wide(), func(r, col value) {
-				at, ok := within(col, p.width, t.wide())
+				at, ok := inRow(b, col, p.width, t.wide())
 				is := key(b.Add(j0, b.Add(k0, r)))
 				c.flashAt(at, p.width)
-				b.Store(kvs, b.Add(b.Mul(r, n(t.wide())), col), read(both(is, ok), p.v, p.keepV))
+				b.Store(kvs, b.Add(b.Mul(r, n(t.wide())), col), read(both(b, is, ok), p.v, p.keepV))
 			})
 			b.Barrier()
 			return turns(t.values, acc, func(k value, acc []value) {
@@ -422,15 +476,15 @@ func (w *writer) flash(p *flash) {
 		return append(append(after, norms...), results...)
 	})
 	top, norm, acc := sums[:t.rows], sums[t.rows:2*t.rows], sums[2*t.rows:]
-	f := &flashParts{}
+	parts := &flashParts{}
 	if t.splits > 1 {
 		d := tensor.Float32
 		if p.t == kir.F64 {
 			d = tensor.Float64
 		}
-		f.tops = scratch(d, p.batch, p.rows, p.group, sym.Const(t.splits))
-		f.norms = scratch(d, p.batch, p.rows, p.group, sym.Const(t.splits))
-		f.sums = scratch(d, p.batch, p.rows, p.group, sym.Const(t.splits), sym.Const(p.width))
+		parts.tops = scratch(d, p.batch, p.rows, p.group, sym.Const(t.splits))
+		parts.norms = scratch(d, p.batch, p.rows, p.group, sym.Const(t.splits))
+		parts.sums = scratch(d, p.batch, p.rows, p.group, sym.Const(t.splits), sym.Const(p.width))
 	}
 	for i := range t.rows {
 		l := norm[i]
@@ -443,8 +497,8 @@ func (w *writer) flash(p *flash) {
 				c.flashAt(n(0), 1)
 				at := append(c.flashQuery(), c.dim(part, sym.Const(t.splits)))
 				b.When(b.Eq(lane, n(0)), func() {
-					c.storeAt(f.tops, at, top[i])
-					c.storeAt(f.norms, at, l)
+					c.storeAt(parts.tops, at, top[i])
+					c.storeAt(parts.norms, at, l)
 				})
 			}
 			for j := range t.cols {
@@ -452,7 +506,7 @@ func (w *writer) flash(p *flash) {
 				one := func() {
 					c.flashAt(col, p.width)
 					if t.splits > 1 {
-						c.storeAt(f.sums, append(append(c.flashQuery(), c.dim(part, sym.Const(t.splits))), c.space.Dim(flashAt)), acc[i*t.cols+j])
+						c.storeAt(parts.sums, append(append(c.flashQuery(), c.dim(part, sym.Const(t.splits))), c.space.Dim(flashAt)), acc[i*t.cols+j])
 						return
 					}
 					p.done(c, p.quotient(b, acc[i*t.cols+j], l))
@@ -473,7 +527,7 @@ func (w *writer) flash(p *flash) {
 	l := w.finish(c, p.batch.Mul(tiles).Mul(sym.Const(t.splits)))
 	l.Work = p.batch.Mul(queries).Mul(p.keys).Mul(sym.Const(2 * (p.size + p.width)))
 	if t.splits > 1 {
-		w.combine(p, f, t.splits)
+		w.combine(p, parts, t.splits)
 	}
 }
 

@@ -15,10 +15,14 @@ type product struct {
 	a, b func(c *body) value
 	// aAlongK and bAlongK say that the neighbour in memory is the next one along k, else along m or n.
 	aAlongK, bAlongK bool
+	// bGathered says that neighbours of b are not read together.
+	bGathered bool
 	// factors is the format of the elements if tensor cores can multiply them, else nil.
 	factors *kir.Format
 	// line is how many neighbours along n are neighbours in memory among the results, from each multiple of it on.
 	line sym.Expr
+	// zeroA and zeroB, if set, are the zero points of the rows of a and of the columns of b, which elements are to be less, and which stand where b has no element.
+	zeroA, zeroB func(c *body) value
 	// done stores a result.
 	done func(c *body, sum value)
 }
@@ -109,10 +113,12 @@ const thinResults = 256
 func (w *writer) product(p *product) {
 	switch {
 	case w.atMost(p.m, thin) || w.atMost(p.n, thin) && w.atMost(p.m.Mul(p.n), thinResults):
+		p.centre()
 		w.thinProduct(p)
 	case w.onMatrices(p):
 		w.matrixProduct(p)
 	default:
+		p.centre()
 		w.tiledProduct(p)
 	}
 	w.out[len(w.out)-1].Work = p.batch.Mul(p.m).Mul(p.n).Mul(p.k).Mul(sym.Const(2))
@@ -267,6 +273,14 @@ func productType(v *ssa.Value) kir.Type {
 // emitMatMul multiplies matrices, whose batch axes are broadcast; vectors are matrices of one row or column.
 func emitMatMul(w *writer) {
 	x, y := w.in(0), w.in(1)
+	p, _, _ := w.matMul(x, y)
+	p.t, p.factors = productType(x), w.factors(x, y)
+	w.product(p)
+}
+
+// matMul is the product of matrices without the type in which it is computed. left and right are the coordinates of the elements of the operands, with a
+// coordinate along k.
+func (w *writer) matMul(x, y *ssa.Value) (p *product, left, right func(c *body, k index.Expr) []index.Expr) {
 	out := shapeOf(w.o.Results[0])
 	sx, sy := shapeOf(x), shapeOf(y)
 	rowVector, colVector := len(sx) == 1, len(sy) == 1
@@ -285,36 +299,33 @@ func emitMatMul(w *writer) {
 		batch = batch[:len(batch)-1]
 	}
 	m, k, n := sx[len(sx)-2], sx[len(sx)-1], sy[len(sy)-1]
-	p := &product{batch: index.Prod(batch), m: m, n: n, k: k, line: n, t: productType(x), factors: sixteen(x, y)}
+	p = &product{batch: index.Prod(batch), m: m, n: n, k: k, line: n}
 	matrices := batch // the axes that number them
 	if len(sy) == 2 && !rowVector {
 		// one matrix on the right: all rows at once
 		p.m, p.batch, matrices = m.Mul(p.batch), one, nil
 	}
-	at := func(c *body, v *ssa.Value, shape []sym.Expr, row, col index.Expr, vector bool) value {
+	at := func(c *body, v *ssa.Value, shape []sym.Expr, row, col index.Expr, vector bool) []index.Expr {
 		coords := append(c.batchOf(matrices, shape[:len(shape)-2]), row, col)
 		if vector && v == x {
 			coords = coords[len(coords)-1:]
 		} else if vector {
 			coords = coords[:len(coords)-1]
 		}
-		return c.at(v, coords)
+		return coords
 	}
-	p.a = func(c *body) value {
-		row, col := c.space.Dim(dimM), c.space.Dim(dimK)
+	left = func(c *body, k index.Expr) []index.Expr {
 		if matrices == nil {
-			coords := append(c.space.Unravel(sx[:len(sx)-1], row), col)
-			return c.at(x, coords)
+			return append(c.space.Unravel(sx[:len(sx)-1], c.space.Dim(dimM)), k)
 		}
-		return at(c, x, sx, row, col, rowVector)
+		return at(c, x, sx, c.space.Dim(dimM), k, rowVector)
 	}
-	p.b = func(c *body) value { return at(c, y, sy, c.space.Dim(dimK), c.space.Dim(dimN), colVector) }
+	right = func(c *body, k index.Expr) []index.Expr { return at(c, y, sy, k, c.space.Dim(dimN), colVector) }
 	if matrices == nil {
-		p.b = func(c *body) value {
-			coords := []index.Expr{c.space.Dim(dimK), c.space.Dim(dimN)}
-			return c.at(y, coords[:rank(y)])
-		}
+		right = func(c *body, k index.Expr) []index.Expr { return []index.Expr{k, c.space.Dim(dimN)}[:rank(y)] }
 	}
+	p.a = func(c *body) value { return c.at(x, left(c, c.space.Dim(dimK))) }
+	p.b = func(c *body) value { return c.at(y, right(c, c.space.Dim(dimK))) }
 	p.aAlongK, p.bAlongK = alongLast(w, x), !alongLast(w, y) || colVector
 	p.done = func(c *body, sum value) {
 		var coords []index.Expr
@@ -331,7 +342,7 @@ func emitMatMul(w *writer) {
 		}
 		c.put(coords, sum)
 	}
-	w.product(p)
+	return p, left, right
 }
 
 // alongLast reports that the last axis of an operand is the one along which it lies in memory: not so for a Transpose that
@@ -368,7 +379,7 @@ func emitGemm(w *writer) {
 	x, y, z := w.in(0), w.in(1), w.in(2)
 	out := shapeOf(w.o.Results[0])
 	ta, tb := w.int("transA") != 0, w.int("transB") != 0
-	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], line: out[1], t: productType(x), aAlongK: !ta, bAlongK: tb, factors: sixteen(x, y)}
+	p := &product{batch: sym.Const(1), m: out[0], n: out[1], k: shapeOf(x)[1], line: out[1], t: productType(x), aAlongK: !ta, bAlongK: tb, factors: w.factors(x, y)}
 	if ta {
 		p.k = shapeOf(x)[0]
 	}

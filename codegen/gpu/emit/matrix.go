@@ -1,19 +1,23 @@
 package emit
 
 import (
+	"math/bits"
+
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Products of float16 and bfloat16 on tensor cores: 8 warps, 4 of them above each other, have a tile of 128x64, of which each computes 32x32 in 2x4 products of
-// 16x8. Both tiles of the factors lie in shared memory as rows of 32 numbers along k, in words of two.
+// Products on tensor cores: 8 warps, 4 of them above each other, have a tile of 128x64, of which each computes 32x32 in 2x4 products of 16x8. Both tiles of the
+// factors lie in shared memory as rows of 16 words along k, of two numbers of float16 or bfloat16, four of int8 or uint8, or
+// one of tf32.
 const (
 	matrixM, matrixN = 128, 64
-	matrixK          = 32
 	warpTile         = 32
-	rowWords         = matrixK / 2
+	rowWords         = 16
+	// matrixK is the least depth.
+	matrixK = 32
 	// matrixStripe rows of tiles are computed together, see stripe: blocks of this size hold less of the result.
 	matrixStripe = 32
 )
@@ -25,6 +29,15 @@ func sixteen(x, y *ssa.Value) *kir.Format {
 		return &v
 	}
 	return nil
+}
+
+// factors gives the format of the factors if tensor cores can multiply them as they are, or if they may be rounded to tf32.
+func (w *writer) factors(x, y *ssa.Value) *kir.Format {
+	if w.TF32 && dtype(x) == tensor.Float32 && dtype(y) == tensor.Float32 {
+		f := kir.Tensor32
+		return &f
+	}
+	return sixteen(x, y)
 }
 
 // onMatrices reports that a product is known or likely to be large enough for the tiles of tensor cores.
@@ -45,9 +58,15 @@ func wordAt(b *kir.Builder, row, word value) value {
 	return b.Add(b.Mul(b.Binary(kir.Xor, row, odd), b.I32(rowWords)), b.Binary(kir.Xor, word, b.Mul(two, b.I32(rowWords/2))))
 }
 
-// word joins two numbers, the first one lower. They come from tensors of the format, so nothing is rounded.
-func word(b *kir.Builder, f kir.Format, lo, hi value) value {
-	bits := func(v value) value {
+// word joins the numbers of a word, the first one lowest. They come from tensors of the format, so nothing is rounded but for tf32.
+func word(b *kir.Builder, f kir.Format, v []value) value {
+	switch len(v) {
+	case 1:
+		return b.TF32(v[0])
+	case 4:
+		return octets(b, v)
+	}
+	half := func(v value) value {
 		if f == kir.Half {
 			return b.Convert(kir.Round, v, kir.F16)
 		}
@@ -57,7 +76,7 @@ func word(b *kir.Builder, f kir.Format, lo, hi value) value {
 		}
 		return b.Convert(kir.Narrow, b.Binary(kir.LShr, x, b.I32(16)), kir.I16)
 	}
-	return b.Pack(bits(lo), bits(hi))
+	return b.Pack(half(v[0]), half(v[1]))
 }
 
 // clampTo keeps a coordinate in range; ok is nil if it is anyway.
@@ -92,10 +111,23 @@ func (w *writer) matrixProduct(p *product) {
 	const above, beside = warpTile / 16, warpTile / 8
 	start := make([]value, above*beside*4)
 	for i := range start {
-		start[i] = b.Num(kir.F32, 0)
+		start[i] = b.Num(p.factors.Sum(), 0)
+	}
+	rowSums, columnSums := len(start), len(start) // places of sums of the factors, where they have zero points
+	if p.zeroB != nil {
+		start = append(start, start[:above*4]...)
+		columnSums = len(start)
+	}
+	if p.zeroA != nil {
+		start = append(start, start[:beside*4]...)
+	}
+	ones := b.I32(0x01010101)
+	add := func(acc []value, a [4]value, x [2]value) {
+		r := b.Mma(*p.factors, a, x, [4]value(acc))
+		copy(acc, r[:])
 	}
 	// multiply adds the product of the tiles that begin at these words
-	multiply := func(left, right value, acc []value) []value {
+	multiply := func(tileA, tileB value, acc []value) []value {
 		acc = append([]value(nil), acc...)
 		at := func(row, from value, i int64) value {
 			return b.Add(b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), from), b.I32(i*rowWords))
@@ -103,17 +135,24 @@ func (w *writer) matrixProduct(p *product) {
 		var x [2 * above][]value
 		var y [beside][]value
 		for i := range x {
-			x[i] = b.LoadVec(as, at(rowM, left, int64(8*i)), 4)
+			x[i] = b.LoadVec(as, at(rowM, tileA, int64(8*i)), 4)
 		}
 		for j := range y {
-			y[j] = b.LoadVec(bs, at(rowN, right, int64(8*j)), 4)
+			y[j] = b.LoadVec(bs, at(rowN, tileB, int64(8*j)), 4)
 		}
 		for s := 0; s < 4; s += 2 {
 			for i := range above {
+				left := [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}
 				for j := range beside {
-					d := acc[4*(i*beside+j):][:4]
-					r := b.Mma(*p.factors, [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}, [2]value{y[j][s], y[j][s+1]}, [4]value(d))
-					copy(d, r[:])
+					add(acc[4*(i*beside+j):][:4], left, [2]value{y[j][s], y[j][s+1]})
+				}
+				if p.zeroB != nil {
+					add(acc[rowSums+4*i:][:4], left, [2]value{ones, ones})
+				}
+			}
+			for j := range beside {
+				if p.zeroA != nil {
+					add(acc[columnSums+4*j:][:4], [4]value{ones, ones, ones, ones}, [2]value{y[j][s], y[j][s+1]})
 				}
 			}
 		}
@@ -128,7 +167,7 @@ func (w *writer) matrixProduct(p *product) {
 			return multiply(b.Mul(stage, b.I32(matrixM*rowWords)), b.Mul(stage, b.I32(matrixN*rowWords)), acc)
 		}, start)
 	} else {
-		sums = b.For(b.I32(0), b.Size(p.k), b.I32(matrixK), start, func(k0 value, acc []value) []value {
+		sums = b.For(b.I32(0), b.Size(p.k), b.I32(rowWords*p.factors.PerWord()), start, func(k0 value, acc []value) []value {
 			c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
 			c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
 			b.Barrier()
@@ -137,31 +176,55 @@ func (w *writer) matrixProduct(p *product) {
 			return acc
 		})
 	}
-	c.putMatrices(p, b.Add(b.Add(m0, rowM), group), b.Add(n0, rowN), sums)
+	row, column := b.Add(b.Add(m0, rowM), group), b.Add(n0, rowN)
+	if p.zeroA != nil || p.zeroB != nil { // before threads exchange results: the sums of rows and columns are where the products are
+		for i := range int64(2 * above) {
+			for j := range int64(beside) {
+				for e := range int64(2) {
+					c.forget()
+					c.dims[dimM], _ = c.clampTo(b.Add(row, b.I32(8*i)), p.m, matrixM)
+					c.dims[dimN], _ = c.clampTo(b.Add(b.Add(column, b.Mul(quad, b.I32(2))), b.I32(8*j+e)), p.n, matrixN)
+					c.dims[dimK] = b.I32(0)
+					sum, at := 4*(i/2*beside+j)+i%2*2+e, i%2*2+e
+					var ofRow, ofColumn value
+					if p.zeroB != nil {
+						ofRow = sums[int64(rowSums)+i/2*4+at]
+					}
+					if p.zeroA != nil {
+						ofColumn = sums[int64(columnSums)+4*j+at]
+					}
+					sums[sum] = p.correct(c, sums[sum], ofRow, ofColumn)
+				}
+			}
+		}
+	}
+	c.putMatrices(p, row, column, sums)
 	w.finish(c, tilesM.Mul(tilesN).Mul(p.batch))
 }
 
-// fillWords brings a tile of a factor to shared memory: side rows from first on, of 32 numbers from k0 on. Beyond the last row anything will do, as it ends up in results
+// fillWords brings a tile of a factor to shared memory: side rows from first on, of 16 words from k0 on. Beyond the last row anything will do, as it ends up in results
 // that are not stored; beyond the last k there are zeros.
 func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side int64, first, k0 value, alongK bool, load func(*body) value) {
 	b := c.b
 	thread := b.ThreadX()
+	per := p.factors.PerWord()
+	deep := rowWords * per
 	get := func(row, k value, r *run) value {
 		c.forget()
 		c.dims[dim], _ = c.clampTo(row, size, side)
-		at, ok := c.clampTo(k, p.k, matrixK)
+		at, ok := c.clampTo(k, p.k, deep)
 		c.dims[dimK] = at
 		c.run = r
 		v := load(c)
 		c.run = nil
 		if ok != nil {
-			v = b.Select(ok, v, b.Num(kir.F32, 0))
+			v = b.Select(ok, v, b.Num(p.factors.Sum(), 0))
 		}
 		return v
 	}
 	join := func(v []value) (words []value) {
-		for i := 0; i < len(v); i += 2 {
-			words = append(words, word(b, *p.factors, v[i], v[i+1]))
+		for i := 0; i < len(v); i += int(per) {
+			words = append(words, word(b, *p.factors, v[i:][:per]))
 		}
 		return words
 	}
@@ -173,45 +236,59 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 		first, _ = c.clampTo(first, size, tile)
 		return &run{dim: dim, first: first, n: n, read: map[runKey][]value{}}
 	}
-	if alongK { // 4 threads a row, each with 4 numbers of each half: so together they read whole sectors
-		const n, half = 4, matrixK / 2
-		row, at := b.UDiv(thread, b.I32(half/n)), b.Mul(b.URem(thread, b.I32(half/n)), b.I32(n))
-		for j := int64(0); j < side; j += tileThreads * n / half {
-			for h := int64(0); h < matrixK; h += half {
+	words := func(numbers value) value {
+		return b.Binary(kir.LShr, numbers, b.I32(int64(bits.TrailingZeros64(uint64(per)))))
+	}
+	if alongK { // 4 threads a row, each with 16 bytes, or with 8 of each half where 4 numbers at once have 8: so together they read whole sectors
+		n := 4 * per
+		if per == 2 {
+			n = 4
+		}
+		row, at := b.UDiv(thread, b.I32(4)), b.Mul(b.URem(thread, b.I32(4)), b.I32(n))
+		for j := int64(0); j < side; j += tileThreads / 4 {
+			for h := int64(0); h < deep; h += 4 * n {
 				at := b.Add(at, b.I32(h))
 				k := b.Add(k0, at)
-				r := runOf(dimK, p.k, k, n, matrixK)
+				r := runOf(dimK, p.k, k, n, deep)
 				var v []value
-				for i := range int64(n) {
+				for i := range n {
 					if r != nil {
 						r.lane = i
 					}
 					v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
 				}
-				b.Store(mem, b.Add(wordAt(b, row, b.Binary(kir.LShr, at, b.I32(1))), b.I32(j*rowWords)), join(v)...)
+				b.Store(mem, b.Add(wordAt(b, row, words(at)), b.I32(j*rowWords)), join(v)...)
 			}
 		}
 		return
 	}
-	// 8 threads for 4 rows, with 4 numbers of each row
+	// 8 threads for 4 rows, with 2 words of each row, or 16 with one where that is 4 numbers that are read one by one
 	const n = 4
+	each := int64(2)
+	if per == 4 && p.bGathered {
+		each = 1
+	}
+	beside := rowWords / each
 	part := func() {
-		row, at := b.Mul(b.UDiv(thread, b.I32(matrixK/n)), b.I32(n)), b.Mul(b.URem(thread, b.I32(matrixK/n)), b.I32(n))
-		var v [n][]value
-		for kk := range int64(n) {
+		row, at := b.Mul(b.UDiv(thread, b.I32(beside)), b.I32(n)), b.Mul(b.URem(thread, b.I32(beside)), b.I32(each*per))
+		var v, joined [n][]value
+		for kk := range each * per {
 			r := runOf(dim, size, b.Add(first, row), n, side)
 			for i := range int64(n) {
 				if r != nil {
 					r.lane = i
 				}
 				v[i] = append(v[i], get(b.Add(b.Add(first, row), b.I32(i)), b.Add(b.Add(k0, at), b.I32(kk)), r))
+				if kk%per == per-1 {
+					joined[i] = append(joined[i], join(v[i][kk+1-per:])...)
+				}
 			}
 		}
 		for i := range int64(n) {
-			b.Store(mem, wordAt(b, b.Add(row, b.I32(i)), b.Binary(kir.LShr, at, b.I32(1))), join(v[i])...)
+			b.Store(mem, wordAt(b, b.Add(row, b.I32(i)), words(at)), joined[i]...)
 		}
 	}
-	if threads := side / n * (matrixK / n); threads < tileThreads {
+	if threads := side / n * beside; threads < tileThreads {
 		b.When(b.Lt(thread, b.I32(threads)), part)
 	} else {
 		part()

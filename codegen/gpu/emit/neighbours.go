@@ -39,6 +39,13 @@ func (r *run) vector(c *body, m *kir.Mem, at index.Expr) value {
 	first := c.lower(at)
 	c.dims[r.dim] = here
 	k := runKey{m, first}
+	if r.read[k] == nil && m.Elem == kir.I8 && r.n%4 == 0 {
+		for _, w := range c.b.LoadWords(m, first, int(r.n/4)) {
+			for e := range int64(4) {
+				r.read[k] = append(r.read[k], c.b.Convert(kir.Narrow, c.b.Binary(kir.LShr, w, c.b.I32(8*e)), kir.I8))
+			}
+		}
+	}
 	if r.read[k] == nil {
 		for i := int64(0); i < r.n; i += width {
 			r.read[k] = append(r.read[k], c.b.LoadVec(m, c.b.Add(first, c.b.I32(i)), int(width))...)

@@ -126,6 +126,36 @@ func TestAttention(t *testing.T) {
 	}
 }
 
+// matrixAttentions are attentions for tensor cores: whole tiles and cut ones, elements that fill no word, and what may be read on the way.
+func matrixAttentions(d tensor.DType) []node {
+	f := func(seed uint64, shape ...int64) *tensor.Tensor { return scored(d, seed, shape...) }
+	causal := number("is_causal", 1)
+	return []node{
+		{op: "Attention", in: []*tensor.Tensor{f(1, 1, 2, 128, 64), f(2, 1, 2, 192, 64), f(3, 1, 2, 192, 64)}},
+		{op: "Attention", in: []*tensor.Tensor{f(1, 1, 2, 128, 128), f(2, 1, 1, 128, 128), f(3, 1, 1, 128, 128)}, attrs: []ssa.Attr{causal}},
+		{op: "Attention", in: []*tensor.Tensor{f(1, 1, 1, 70, 10), f(2, 1, 1, 130, 10), f(3, 1, 1, 130, 5)}},
+		{op: "Attention", in: []*tensor.Tensor{f(1, 1, 2, 65, 80), f(2, 1, 2, 90, 80), f(3, 1, 2, 90, 48), holes(d, 2, 65, 90)}},
+		{op: "Attention", in: []*tensor.Tensor{f(1, 2, 70, 64), f(2, 2, 70, 32), f(3, 2, 70, 16), nil, f(4, 2, 2, 30, 16), f(5, 2, 2, 30, 8)}, attrs: []ssa.Attr{number("q_num_heads", 4), number("kv_num_heads", 2), causal}, results: 3},
+		{op: "Attention", in: []*tensor.Tensor{f(1, 1, 2, 150, 8), f(2, 1, 2, 150, 8), f(3, 1, 2, 150, 8)}, attrs: []ssa.Attr{number("left_window_size", 5), number("right_window_size", 3)}},
+		// so many that a block has 128 queries
+		{op: "Attention", in: []*tensor.Tensor{f(1, 64, 1, 260, 16), f(2, 64, 1, 64, 16), f(3, 64, 1, 64, 16)}},
+	}
+}
+
+// Attention on tensor cores is that of the interpreter, within the bound of the operator, without bank conflicts.
+func TestMatrixAttention(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
+		for i, n := range matrixAttentions(d) {
+			t.Run(fmt.Sprintf("%s/%d", d.Spec(), i), func(t *testing.T) {
+				if c := n.counts(t); c.MatrixFlops == 0 || c.Conflicts != 0 {
+					t.Errorf("%d operations of tensor cores, %d bank conflicts", c.MatrixFlops, c.Conflicts)
+				}
+				n.check(t)
+			})
+		}
+	}
+}
+
 func TestRotaryEmbedding(t *testing.T) {
 	for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.BFloat16} {
 		f := func(seed uint64, shape ...int64) *tensor.Tensor { return fill(d, shape, seed, false) }

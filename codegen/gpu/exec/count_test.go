@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/codegen/gpu/bound"
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
@@ -86,9 +88,79 @@ func matrixNodes() []node {
 	return out
 }
 
+// Products of float32 are on tensor cores, with factors rounded to tf32, only if that is asked for.
+func TestTF32(t *testing.T) {
+	f := func(seed uint64, shape ...int64) *tensor.Tensor { return fill(tensor.Float32, shape, seed, false) }
+	for _, n := range []node{
+		{op: "MatMul", in: []*tensor.Tensor{f(1, 256, 64), f(2, 64, 128)}},
+		{op: "MatMul", in: []*tensor.Tensor{f(1, 131, 35), f(2, 35, 67)}},
+		{op: "MatMul", in: []*tensor.Tensor{f(1, 2, 150, 50), f(2, 2, 50, 290)}, dynamic: true},
+		{op: "Gemm", in: []*tensor.Tensor{f(1, 64, 256), f(2, 128, 64), f(3, 128)}, attrs: []ssa.Attr{number("transA", 1), number("transB", 1)}},
+		{op: "Conv", in: []*tensor.Tensor{f(1, 2, 5, 9, 11), f(2, 130, 5, 3, 3), f(3, 130)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "ConvTranspose", in: []*tensor.Tensor{f(1, 1, 40, 9, 11), f(2, 40, 130, 2, 2)}},
+	} {
+		if c := n.counts(t); c.MatrixFlops != 0 {
+			t.Errorf("%s of %v: on tensor cores, which nobody asked for", n.op, n.in)
+		}
+		m, args := n.module(t)
+		want, err := new(interp.Interpreter).RunFunc(m.Main(), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.tf32 = true
+		if c := n.counts(t); c.MatrixFlops == 0 || c.Conflicts != 0 {
+			t.Errorf("%s of %v: %d operations of tensor cores, %d bank conflicts", n.op, n.in, c.MatrixFlops, c.Conflicts)
+		}
+		n.check(t)
+		// what is rounded is beyond the bound of float32
+		p, err := plan.NewWith(m, n.options(guesses))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := exec.NewSession(p, &exec.Sim{}).Run(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := p.Func.Body.Last()
+		allowed, err := bound.Tolerance(o.Kind, o.Attrs, n.in, 0, want[0].Tensor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := bound.Measure(got[0].Tensor, want[0].Tensor, allowed); !d.Bad() {
+			t.Errorf("%s of %v: nothing is rounded", n.op, n.in)
+		}
+		// the plan knows, so what compares its nodes allows for it
+		nodes, err := exec.CheckNodes(p, exec.NewSession(p, &exec.Sim{}), args, false)
+		if err != nil || len(nodes) != 1 || nodes[0].Bad() {
+			t.Errorf("%s of %v: nodes %v, %v", n.op, n.in, nodes, err)
+		}
+		sample, err := exec.CheckSample(p, exec.NewSession(p, &exec.Sim{}), args, 1, 0)
+		if err != nil || sample.Node != nil {
+			t.Errorf("%s of %v: sample %v, %v", n.op, n.in, sample, err)
+		}
+	}
+}
+
+// integerNodes are products of integers of 8 bits on tensor cores: with zero points and without, for all, for each row or column, and for each matrix.
+func integerNodes() []node {
+	q := func(d tensor.DType, seed uint64, shape ...int64) *tensor.Tensor { return fill(d, shape, seed, false) }
+	const i8, u8 = tensor.Int8, tensor.Uint8
+	return []node{
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(i8, 1, 256, 128), q(i8, 2, 128, 128)}},
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(u8, 1, 130, 144), q(i8, 2, 144, 68), q(u8, 3), q(i8, 4, 68)}},
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(i8, 1, 131, 77), q(u8, 2, 77, 67), q(i8, 3, 131), q(u8, 4)}},
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(u8, 1, 2, 150, 50), q(u8, 2, 2, 50, 290), q(u8, 3, 2, 150, 1), q(u8, 4, 2, 1, 290)}, dynamic: true},
+		{op: "MatMulInteger", in: []*tensor.Tensor{q(u8, 1, 3, 50, 64), q(u8, 2, 64, 80), q(u8, 3, 50)}},
+		{op: "ConvInteger", in: []*tensor.Tensor{q(u8, 1, 2, 5, 9, 11), q(i8, 2, 130, 5, 3, 3), q(u8, 3), q(i8, 4, 130)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "QLinearMatMul", in: []*tensor.Tensor{q(u8, 1, 130, 144), fill(tensor.Float32, nil, 5, false), q(u8, 3), q(i8, 2, 144, 68), fill(tensor.Float32, nil, 6, false), q(i8, 4), fill(tensor.Float32, nil, 7, false), q(u8, 8)}},
+		{op: "QLinearConv", in: []*tensor.Tensor{q(u8, 1, 2, 5, 9, 11), fill(tensor.Float32, nil, 5, false), q(u8, 3), q(i8, 2, 130, 5, 3, 3), fill(tensor.Float32, nil, 6, false), q(i8, 4, 130), fill(tensor.Float32, nil, 7, false), q(u8, 8)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
+		{op: "ConvInteger", in: []*tensor.Tensor{q(i8, 1, 2, 64, 8, 16), q(i8, 2, 128, 64, 1, 1)}},
+	}
+}
+
 // Products on tensor cores are those of the interpreter, within the bound of the operator, and by all routes with the same bits.
 func TestMatrixProducts(t *testing.T) {
-	for _, n := range matrixNodes() {
+	for _, n := range append(matrixNodes(), integerNodes()...) {
 		if c := n.counts(t); c.MatrixFlops == 0 || c.Conflicts != 0 {
 			t.Errorf("%s of %v: %d operations of tensor cores, %d bank conflicts", n.op, n.in, c.MatrixFlops, c.Conflicts)
 		}
@@ -207,7 +279,7 @@ func TestRing(t *testing.T) {
 func (n *node) counts(t *testing.T) (all sim.Counts) {
 	t.Helper()
 	m, args := n.module(t)
-	p, err := plan.NewFor(m, fuse.None, guesses)
+	p, err := plan.NewWith(m, n.options(guesses))
 	if err != nil {
 		t.Fatal(err)
 	}

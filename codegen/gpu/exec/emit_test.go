@@ -31,6 +31,12 @@ type node struct {
 	results int
 	dynamic bool    // the sizes of the inputs are symbols, so that the kernel serves all
 	only    []int64 // the sizes that are, nil for all
+	tf32    bool
+}
+
+// options are those of its plan.
+func (n *node) options(hint map[string]int64) plan.Options {
+	return plan.Options{Fusion: fuse.None, Hint: hint, TF32: n.tf32}
 }
 
 func attr(name string, v ssa.Literal) ssa.Attr { return ssa.Attr{Name: name, Value: v} }
@@ -88,7 +94,7 @@ var guesses = map[string]int64{"N5": 5, "N9": 3000, "N64": 7, "N50": 4096, "N150
 func (n *node) check(t *testing.T) {
 	t.Helper()
 	m, args := n.module(t)
-	p, err := plan.NewFor(m, fuse.None, guesses)
+	p, err := plan.NewWith(m, n.options(guesses))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +125,11 @@ func (n *node) check(t *testing.T) {
 	}
 	o := p.Func.Body.Last()
 	for i := range want {
-		allowed, err := bound.Tolerance(o.Kind, o.Attrs, n.in, i, want[i].Tensor)
+		tolerance := bound.Tolerance
+		if n.tf32 {
+			tolerance = bound.TF32
+		}
+		allowed, err := tolerance(o.Kind, o.Attrs, n.in, i, want[i].Tensor)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -88,7 +88,7 @@ func CheckNodes(p *plan.Plan, s *Session, inputs []interp.Value, stop bool) ([]N
 			if err != nil {
 				return err
 			}
-			allowed, err := bound.Tolerance(o.Kind, o.Attrs, in, i, want[i].Tensor)
+			allowed, err := tolerance(p, o, in, i, want[i].Tensor)
 			if err != nil {
 				return err
 			}
@@ -139,3 +139,11 @@ func (e *StepError) Error() string {
 
 // Unwrap gives the cause.
 func (e *StepError) Unwrap() error { return e.Err }
+
+// tolerance is how far result i of an operator may be off by the kernels of a plan.
+func tolerance(p *plan.Plan, o *ssa.Op, in []*tensor.Tensor, i int, want *tensor.Tensor) (func(at int) float64, error) {
+	if p.TF32 {
+		return bound.TF32(o.Kind, o.Attrs, in, i, want)
+	}
+	return bound.Tolerance(o.Kind, o.Attrs, in, i, want)
+}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
@@ -66,6 +65,9 @@ func shipped() []node {
 		{op: "MatMul", in: []*tensor.Tensor{f(1536, 70), f(70, 1536)}}, // the largest tiles
 		{op: "MatMul", in: []*tensor.Tensor{f(1500, 70), f(70, 1500)}},
 		{op: "MatMul", in: []*tensor.Tensor{h(256, 64), h(64, 128)}}, // tensor cores
+		{op: "MatMul", in: []*tensor.Tensor{f(256, 64), f(64, 128)}, tf32: true},
+		{op: "MatMulInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{256, 128}, 1, false), fill(tensor.Int8, []int64{128, 128}, 2, false), fill(tensor.Uint8, []int64{}, 3, false), fill(tensor.Int8, []int64{128}, 4, false)}},
+		{op: "ConvInteger", in: []*tensor.Tensor{fill(tensor.Uint8, []int64{2, 64, 8, 16}, 1, false), fill(tensor.Int8, []int64{128, 64, 3, 3}, 2, false), fill(tensor.Uint8, []int64{}, 3, false)}, attrs: []ssa.Attr{ints("pads", 1, 1, 1, 1)}},
 		{op: "MatMul", in: []*tensor.Tensor{bf(256, 64), bf(64, 128)}},
 		{op: "MatMul", in: []*tensor.Tensor{bf(131, 35), bf(35, 67)}},
 		{op: "Gemm", in: []*tensor.Tensor{h(256, 128), h(128, 128)}, attrs: []ssa.Attr{number("transB", 1)}}, // with a ring of stages
@@ -75,6 +77,10 @@ func shipped() []node {
 		{op: "Gemm", in: []*tensor.Tensor{f(100, 30), f(30, 100), f(100)}},
 		{op: "Attention", in: []*tensor.Tensor{f(1, 8, 1024, 64), f(1, 8, 1024, 64), f(1, 8, 1024, 64)}},
 		{op: "Attention", in: []*tensor.Tensor{h(1, 32, 1024, 128), h(1, 8, 1024, 128), h(1, 8, 1024, 128)}, attrs: []ssa.Attr{number("is_causal", 1)}, only: []int64{1024}, dynamic: true},
+		{op: "Attention", in: []*tensor.Tensor{h(1, 8, 1024, 64), h(1, 8, 1024, 64), h(1, 8, 1024, 64)}}, // tensor cores, as what follows
+		{op: "Attention", in: []*tensor.Tensor{h(1, 16, 1024, 64), h(1, 16, 1024, 64), h(1, 16, 1024, 64), h(1024, 1024)}, attrs: []ssa.Attr{number("is_causal", 1)}},
+		{op: "Attention", in: []*tensor.Tensor{h(1, 32, 1024, 128), h(1, 8, 1024, 128), h(1, 8, 1024, 128)}, attrs: []ssa.Attr{number("is_causal", 1)}},
+		{op: "Attention", in: []*tensor.Tensor{h(1, 8, 100, 80), h(1, 8, 100, 80), h(1, 8, 100, 80), nil, h(1, 8, 100, 80), h(1, 8, 100, 80)}, attrs: []ssa.Attr{number("is_causal", 1)}, results: 3},
 		{op: "Attention", in: []*tensor.Tensor{h(1, 8, 300, 256), h(1, 8, 300, 256), h(1, 8, 300, 256), h(300, 300)}},
 		{op: "Attention", in: []*tensor.Tensor{h(1, 32, 1, 128), h(1, 8, 1, 128), h(1, 8, 1, 128), nil, h(1, 8, 2047, 128), h(1, 8, 2047, 128)}, results: 3},
 		{op: "Attention", in: []*tensor.Tensor{f(1, 32, 4, 128), f(1, 8, 4, 128), f(1, 8, 4, 128), nil, f(1, 8, 2047, 128), f(1, 8, 2047, 128)}, results: 3, attrs: []ssa.Attr{number("is_causal", 1)}},
@@ -118,7 +124,7 @@ func TestPTXAS(t *testing.T) {
 	table.WriteString("   registers, +spilled bytes\n")
 	for _, n := range slices.Concat(shipped(), shippedOperators()) {
 		m, _ := n.module(t)
-		p, err := plan.New(m, fuse.None)
+		p, err := plan.NewWith(m, n.options(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

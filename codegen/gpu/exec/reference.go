@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/backend/interp"
-	"github.com/aton-project/aton/codegen/gpu/bound"
 	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/ssa"
@@ -57,7 +56,7 @@ func (r *run) reference(s *plan.Step) ([]expected, error) {
 				results = append(results, expected{})
 				continue
 			}
-			allowed, err := bound.Tolerance(o.Kind, o.Attrs, in, i, out[i].Tensor)
+			allowed, err := tolerance(r.Plan, o, in, i, out[i].Tensor)
 			if err != nil {
 				return nil, err
 			}

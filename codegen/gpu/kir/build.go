@@ -280,6 +280,9 @@ func (b *Builder) Convert(op Op, x Value, to Type) Value {
 	return b.pure(op, to, 0, x)
 }
 
+// TF32 is a float32 as a factor of an Mma of the format Tensor32.
+func (b *Builder) TF32(x Value) Value { return b.pure(TF32, I32, 0, x) }
+
 // Pack joins two values of 16 bits, the first one lower. It panics for values of other sizes.
 func (b *Builder) Pack(lo, hi Value) Value {
 	b.same(Pack, lo, hi)
@@ -318,6 +321,19 @@ func (b *Builder) LoadVec(m *Mem, at Value, n int) []Value {
 	return b.results(b.effect(&Node{Op: Load, Mem: m, Width: n, Args: []Value{at}}), n, func(int) Type { return m.Elem })
 }
 
+// LoadWords reads n words, 1, 2 or 4, of 4 bytes each from a buffer of bytes, at a place that is a multiple of 4n. It panics for elements of another size.
+func (b *Builder) LoadWords(m *Mem, at Value, n int) []Value {
+	if m.Elem != I8 {
+		panic(fmt.Sprintf("kir: %s: words of %s of %s", b.K.Name, m.Name, m.Elem))
+	}
+	v := b.effect(&Node{Op: Load, Mem: m, Width: n, Words: true, Args: []Value{at}})
+	if n == 1 {
+		v.Type = I32
+		return []Value{v}
+	}
+	return b.results(v, n, func(int) Type { return I32 })
+}
+
 // Store writes elements, 1, 2 or 4, from a place on that is a multiple of their number. It panics for elements of another type.
 func (b *Builder) Store(m *Mem, at Value, vs ...Value) {
 	for _, v := range vs {
@@ -349,22 +365,22 @@ func (b *Builder) Shuffle(x Value, mask int64) Value {
 	panic("kir: shuffle of " + x.Type.String())
 }
 
-// Mma is D = A*B + C by the 32 threads of a warp together, with A of 16x16 and B of 16x8 numbers of 16 bits and C and D of 16x8 float32: the instruction
-// mma.sync.aligned.m16n8k16 of PTX. Thread t of the warp has, with g = t/4 and q = t%4, and the lower 16 bits of a word first:
+// Mma is D = A*B + C by the 32 threads of a warp together, with A of 16 x 8p and B of 8p x 8 numbers, of which a word has p = f.PerWord(), and C and D of 16x8
+// sums: the instruction mma.sync.aligned.m16n8k<8p> of PTX. Thread t of the warp has, with g = t/4 and q = t%4, and the lowest bits of a word first:
 //
-//	a0: A[g][2q, 2q+1]    a1: A[g+8][2q, 2q+1]    a2: A[g][2q+8, 2q+9]    a3: A[g+8][2q+8, 2q+9]
-//	b0: B[2q, 2q+1][g]    b1: B[2q+8, 2q+9][g]
+//	a0: A[g][pq ... pq+p-1]    a1: A[g+8][pq ...]    a2: A[g][p(q+4) ...]    a3: A[g+8][p(q+4) ...]
+//	b0: B[pq ... pq+p-1][g]    b1: B[p(q+4) ...][g]
 //	c0, c1: C[g][2q, 2q+1]    c2, c3: C[g+8][2q, 2q+1], and D alike
 //
-// The sums are those of sim. All threads of the warp must take part. It panics for words that are no I32, and sums that are no F32.
+// The sums are those of sim. All threads of the warp must take part. It panics for words that are no I32, and sums of another type than f.Sum().
 func (b *Builder) Mma(f Format, a [4]Value, x [2]Value, c [4]Value) [4]Value {
 	args := append(append(a[:], x[:]...), c[:]...)
 	for i, v := range args {
-		if want := map[bool]Type{true: I32, false: F32}[i < 6]; v.Type != want {
+		if want := map[bool]Type{true: I32, false: f.Sum()}[i < 6]; v.Type != want {
 			panic(fmt.Sprintf("kir: %s: operand %d of mma is %s, not %s", b.K.Name, i, v.Type, want))
 		}
 	}
-	return [4]Value(b.results(b.effect(&Node{Op: Mma, Int: int64(f), Args: args}), 4, func(int) Type { return F32 }))
+	return [4]Value(b.results(b.effect(&Node{Op: Mma, Int: int64(f), Args: args}), 4, func(int) Type { return f.Sum() }))
 }
 
 // CopyAsync asks for a copy of so many bytes, 4, 8 or 16, from a buffer to shared memory, from and to places that are multiples of them: cp.async of PTX. Nobody may read or write the

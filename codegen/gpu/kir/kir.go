@@ -85,6 +85,7 @@ const (
 	FToS    // float to signed integer, towards zero; the value must fit
 	FToU    // float to unsigned integer, towards zero; the value must fit
 	Bitcast // same size
+	TF32    // the bits of a float32 that is rounded to tf32, to nearest, ties away from zero
 	Pack    // two values of 16 bits to an I32, the first one lower
 
 	// What follows has effects, or depends on them, and stays where it is built. Pack is the last one without: see Prune.
@@ -103,7 +104,7 @@ const (
 
 var opNames = [...]string{"const", "scalar", "result", "thread.x", "block.x", "block.y", "block.z", "add", "sub", "mul", "div", "rem", "udiv", "urem", "and", "or", "xor",
 	"shl", "lshr", "ashr", "eq", "ne", "lt", "le", "ult", "ule", "select", "fma", "sqrt", "floor", "ceil", "trunc", "rint", "abs", "sext", "zext", "narrow", "widen", "round",
-	"stof", "utof", "ftos", "ftou", "bitcast", "pack", "load", "store", "barrier", "shuffle", "mma", "copy.async", "copy.commit", "copy.wait", "for", "if"}
+	"stof", "utof", "ftos", "ftou", "bitcast", "tf32", "pack", "load", "store", "barrier", "shuffle", "mma", "copy.async", "copy.commit", "copy.wait", "for", "if"}
 
 // String is the name of the operation.
 func (o Op) String() string { return opNames[o] }
@@ -115,10 +116,36 @@ type Format int64
 const (
 	Half     Format = iota // IEEE 754 binary16
 	BFloat16               // the upper half of binary32
+	Tensor32               // tf32: binary32 of which the last 13 bits do not count
+	S8                     // int8
+	S8U8                   // int8 by uint8
+	U8S8                   // uint8 by int8
+	U8                     // uint8
 )
 
-// String is the name that PTX has for the format.
-func (f Format) String() string { return [...]string{"f16", "bf16"}[f] }
+// String are the names that PTX has for the formats of the left and the right factor.
+func (f Format) String() string {
+	return [...]string{"f16.f16", "bf16.bf16", "tf32.tf32", "s8.s8", "s8.u8", "u8.s8", "u8.u8"}[f]
+}
+
+// PerWord is how many numbers a word of 32 bits has.
+func (f Format) PerWord() int64 {
+	switch {
+	case f >= S8:
+		return 4
+	case f == Tensor32:
+		return 1
+	}
+	return 2
+}
+
+// Sum is the type of the sums: I32 for integers, whose sums wrap, else F32.
+func (f Format) Sum() Type {
+	if f >= S8 {
+		return I32
+	}
+	return F32
+}
 
 // Node is an operation and the value that it gives.
 type Node struct {
@@ -130,6 +157,7 @@ type Node struct {
 	Mem   *Mem
 	From  *Mem // what a CopyAsync reads
 	Width int  // elements of a Load or Store, 1, 2 or 4
+	Words bool // of a Load of bytes: what is read are Width words of 4 bytes
 	// Blocks are the body of a For, whose first parameter is the counter, or the two sides of an If.
 	Blocks []*Block
 

@@ -97,6 +97,9 @@ func (p *printer) block(c *Block, depth int) {
 		}
 		if v.Mem != nil {
 			fmt.Fprintf(&p.b, " %s", v.Mem.Name)
+			if v.Words {
+				p.b.WriteString(" words")
+			}
 			if v.Width > 1 {
 				fmt.Fprintf(&p.b, " x%d", v.Width)
 			}

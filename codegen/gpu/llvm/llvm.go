@@ -12,6 +12,7 @@ import (
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
+	"github.com/aton-project/aton/codegen/gpu/internal/llir"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 )
 
@@ -204,6 +205,13 @@ func (l *lowering) address(v *kir.Node) (p value.Value, t types.Type, align ir.A
 		space = sharedSpace
 	}
 	p = l.element(mem, v.Args[0])
+	if v.Words {
+		t = types.I32
+		if v.Width > 1 {
+			t = types.NewVector(uint64(v.Width), types.I32)
+		}
+		return l.at.NewBitCast(p, pointer(t, space)), t, ir.Align(4 * v.Width)
+	}
 	if v.Width == 1 {
 		return p, e, ir.Align(mem.Elem.Size())
 	}
@@ -377,6 +385,8 @@ func (l *lowering) operation(v *kir.Node) value.Value {
 			pair = b.NewInsertElement(pair, x, constant.NewInt(types.I32, int64(i)))
 		}
 		return b.NewBitCast(pair, types.I32)
+	case kir.TF32:
+		return b.NewCall(l.intrinsic(llir.TF32, types.I32, types.Float), args[0])
 	case kir.Bitcast:
 		return b.NewBitCast(args[0], elem(v.Type))
 	}
@@ -386,11 +396,15 @@ func (l *lowering) operation(v *kir.Node) value.Value {
 	return intBinary(b, v.Op, args[0], args[1])
 }
 
-// mma calls the intrinsic of LLVM 14 and later, which has pairs of half as vectors and of bfloat16 as words.
+// mma calls the intrinsic of LLVM 14 and later, which has pairs of half as vectors and all else as words.
 func (l *lowering) mma(v *kir.Node) {
-	name, word := "llvm.nvvm.mma.m16n8k16.row.col.bf16", types.Type(types.I32)
-	if kir.Format(v.Int) == kir.Half {
-		name, word = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", types.NewVector(2, types.Half)
+	kind := llir.MmaOf(kir.Format(v.Int).String())
+	word, sum := types.Type(types.I32), types.Type(types.Float)
+	if kind.A == "f16" {
+		word = types.NewVector(2, types.Half)
+	}
+	if kind.Integer() {
+		sum = types.I32
 	}
 	var params []types.Type
 	var args []value.Value
@@ -401,11 +415,11 @@ func (l *lowering) mma(v *kir.Node) {
 				x = l.at.NewBitCast(x, word)
 			}
 		} else {
-			params = append(params, types.Float)
+			params = append(params, sum)
 		}
 		args = append(args, x)
 	}
-	d := l.at.NewCall(l.intrinsic(name, types.NewStruct(types.Float, types.Float, types.Float, types.Float), params...), args...)
+	d := l.at.NewCall(l.intrinsic(kind.Intrinsic, types.NewStruct(sum, sum, sum, sum), params...), args...)
 	for i := range uint64(4) {
 		l.parts[v] = append(l.parts[v], l.at.NewExtractValue(d, i))
 	}

@@ -67,7 +67,7 @@ func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 }
 
 // either are operators with kernels for most of what they do, and which others express where these refuse.
-var either = []ssa.Kind{"onnx::Attention", "onnx::RotaryEmbedding"}
+var either = []ssa.Kind{"onnx::Attention", "onnx::ConvInteger", "onnx::MatMulInteger", "onnx::RotaryEmbedding"}
 
 // replaced reports an operator in whose place others that express it run.
 func replaced(o *ssa.Op) bool {

@@ -19,6 +19,7 @@ import (
 // Plan is how to run a module. It owns a copy of it, in the newest encoding, whose values and ops it refers to.
 type Plan struct {
 	Fusion  fuse.Mode
+	TF32    bool // see Options
 	Module  *ssa.Module
 	Func    *ssa.Func
 	Buffers []*Buffer // in the order of their first use
@@ -124,12 +125,26 @@ func New(m *ssa.Module, mode fuse.Mode) (*Plan, error) { return NewFor(m, mode, 
 
 // NewFor is New with likely values of the symbols, for which tiles are chosen. The plan serves all sizes all the same.
 func NewFor(m *ssa.Module, mode fuse.Mode, hint map[string]int64) (*Plan, error) {
+	return NewWith(m, Options{Fusion: mode, Hint: hint})
+}
+
+// Options say how a module is planned.
+type Options struct {
+	Fusion fuse.Mode
+	// Hint has likely values of symbols, for which tiles are chosen.
+	Hint map[string]int64
+	// TF32 rounds the factors of large products and convolutions of float32 to tf32, for tensor cores.
+	TF32 bool
+}
+
+// NewWith is New with options.
+func NewWith(m *ssa.Module, o Options) (*Plan, error) {
 	c, err := copyModule(m)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Fusion: mode, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
-	b := &builder{Plan: p, hint: hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, named: map[string]bool{}, local: map[*ssa.Value]bool{},
+	p := &Plan{Fusion: o.Fusion, TF32: o.TF32, Module: c, Func: c.Main(), buffers: map[*ssa.Value]*Buffer{}, aliases: map[*ssa.Op]bool{}, copies: map[*ssa.Op]bool{}}
+	b := &builder{Plan: p, hint: o.Hint, refusals: map[*ssa.Op]string{}, launches: map[*ssa.Op][]emit.Launch{}, groups: map[*ssa.Op][]*ssa.Op{}, kernels: map[string]*Kernel{}, bound: map[string]bool{}, named: map[string]bool{}, local: map[*ssa.Value]bool{},
 		needed: map[*ssa.Op]bool{}, regions: map[*ssa.Block]*Region{}}
 	for _, name := range []string{emit.SeedLow, emit.SeedHigh, emit.Drawn} {
 		b.bound[name] = true
@@ -230,7 +245,7 @@ func (b *builder) try(block *ssa.Block) {
 		for _, in := range o.Blocks {
 			b.try(in)
 		}
-		launches, err := emit.Build(emit.Group{Root: o, Hint: b.hint})
+		launches, err := emit.Build(emit.Group{Root: o, Hint: b.hint, TF32: b.TF32})
 		if err != nil {
 			b.refusals[o] = err.(*emit.Refusal).Reason
 			continue
@@ -266,7 +281,7 @@ func (b *builder) fused(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*
 				out[o] = alone[o]
 				continue
 			}
-			g.Hint = b.hint
+			g.Hint, g.TF32 = b.hint, b.TF32
 			launches, err := emit.Build(g)
 			if err != nil {
 				again = true

@@ -3,13 +3,14 @@ package plan
 import (
 	"math"
 
+	"github.com/aton-project/aton/codegen/gpu/emit"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// quantized are the operators on quantized numbers, as others express them: products of int32, and convolutions in double, which is
-// exact for them.
+// quantized are the operators on quantized numbers, as others express them: by the products of integers of 8 bits that have kernels, and where these refuse by
+// products of int32, and convolutions in double, which is exact for them.
 var quantized = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
 	"onnx::ConvInteger": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 		return []*ssa.Value{integerConv(b, o, o.Operand(0), o.Operand(2), o.Operand(1), o.Operand(3))}
@@ -19,7 +20,10 @@ var quantized = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
 		return []*ssa.Value{integerProduct(b, o.Operand(0), o.Operand(2), o.Operand(1), o.Operand(3))}
 	},
 	"onnx::QLinearConv": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
-		y := integerConv(b, o, o.Operand(0), o.Operand(2), o.Operand(3), o.Operand(5))
+		y := ownKernel(b.OpA("ConvInteger", o.Attrs, o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5)))
+		if y == nil {
+			y = integerConv(b, o, o.Operand(0), o.Operand(2), o.Operand(3), o.Operand(5))
+		}
 		trailing := int64(y.Tensor().Rank() - 2) // axes behind the channels
 		if bias := o.Operand(8); bias != nil {
 			y = b.Op("Add", y, behind(b, bias, trailing))
@@ -27,9 +31,21 @@ var quantized = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
 		return []*ssa.Value{requantized(b, y, o.Operand(1), behind(b, o.Operand(4), trailing), o.Operand(6), o.Operand(7))}
 	},
 	"onnx::QLinearMatMul": func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
-		y := integerProduct(b, o.Operand(0), o.Operand(2), o.Operand(3), o.Operand(5))
+		y := ownKernel(b.Op("MatMulInteger", o.Operand(0), o.Operand(3), o.Operand(2), o.Operand(5)))
+		if y == nil {
+			y = integerProduct(b, o.Operand(0), o.Operand(2), o.Operand(3), o.Operand(5))
+		}
 		return []*ssa.Value{requantized(b, y, o.Operand(1), o.Operand(4), o.Operand(6), o.Operand(7))}
 	},
+}
+
+// ownKernel gives back the result of an operator, or removes the operator and gives nil if there is no kernel for it.
+func ownKernel(v *ssa.Value) *ssa.Value {
+	if _, err := emit.Build(emit.Group{Root: v.Def()}); err != nil {
+		v.Def().Erase()
+		return nil
+	}
+	return v
 }
 
 func castTo(b *onnx.Builder, v *ssa.Value, d tensor.DType) *ssa.Value {

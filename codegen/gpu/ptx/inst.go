@@ -791,8 +791,12 @@ func (p *printer) call(in *ir.InstCall) {
 		p.vals[in] = operand{text: p.op(b32, "vote.sync.ballot.b32", p.register(p.in(in.Args[1]), pred), p.in(in.Args[0]))}
 		return
 	}
-	if format, ok := llir.Mma(name); ok && len(in.Args) == llir.MmaOperands {
-		p.mma(in, format)
+	if name == llir.TF32 && len(in.Args) == 1 {
+		p.vals[in] = operand{text: p.op(b32, llir.TF32Instruction, p.register(p.in(in.Args[0]), f32))}
+		return
+	}
+	if kind := llir.Mma(name); kind != nil && len(in.Args) == llir.MmaOperands {
+		p.mma(in, kind)
 		return
 	}
 	if name == llir.CopyCommit {
@@ -823,13 +827,17 @@ func (p *printer) call(in *ir.InstCall) {
 }
 
 // mma prints a product of matrices by a warp.
-func (p *printer) mma(in *ir.InstCall, format string) {
+func (p *printer) mma(in *ir.InstCall, kind *llir.MmaKind) {
+	sum := f32
+	if kind.Integer() {
+		sum = b32
+	}
 	var x []string
 	for i, a := range in.Args {
 		o, known := p.vals[a]
 		switch {
 		case i >= 6:
-			x = append(x, p.register(p.in(a), f32))
+			x = append(x, p.register(p.in(a), sum))
 		case known && o.word != "":
 			x = append(x, o.word)
 		case llir.Pair(a.Type()):
@@ -842,10 +850,10 @@ func (p *printer) mma(in *ir.InstCall, format string) {
 	var d operand
 	var regs []string
 	for range 4 {
-		regs = append(regs, p.reg(f32))
+		regs = append(regs, p.reg(sum))
 		d.vec = append(d.vec, operand{text: regs[len(regs)-1]})
 	}
-	p.emit("mma.sync.aligned.m16n8k16.row.col.f32.%s.%s.f32 \t%s, %s, %s, %s", format, format, list(regs), list(x[:4]), list(x[4:6]), list(x[6:]))
+	p.emit("%s \t%s, %s, %s, %s", kind.Instruction(), list(regs), list(x[:4]), list(x[4:6]), list(x[6:]))
 	p.vals[in] = d
 }
 

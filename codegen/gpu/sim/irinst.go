@@ -462,7 +462,7 @@ func (r *irReader) unpack(s slot, from, n int) (out []slot) {
 }
 
 // mma translates a product of matrices by a warp.
-func (r *irReader) mma(in *ir.InstCall, format string) {
+func (r *irReader) mma(in *ir.InstCall, kind *llir.MmaKind) {
 	r.class, r.flops = Other, 0 // of what packs the operands
 	v := make([]slot, 4, 4+llir.MmaOperands)
 	for i := range v {
@@ -484,8 +484,8 @@ func (r *irReader) mma(in *ir.InstCall, format string) {
 			v = append(v, r.get(a).s)
 		}
 	}
-	r.class, r.flops = Matrix, mmaFlops
-	r.emit(inst{run: mma(format), d: none, a: none, b: none, c: none, guard: none, line: int32(r.line), v: v})
+	r.class, r.flops = Matrix, mmaFlops(kind)
+	r.emit(inst{run: mma(kind), d: none, a: none, b: none, c: none, guard: none, line: int32(r.line), v: v})
 	r.define(in, operand{vec: v[:4:4]})
 }
 
@@ -614,8 +614,12 @@ func (r *irReader) call(in *ir.InstCall) {
 		r.define(in, operand{s: d})
 		return
 	}
-	if format, ok := llir.Mma(name); ok && len(in.Args) == llir.MmaOperands {
-		r.mma(in, format)
+	if name == llir.TF32 && len(in.Args) == 1 {
+		r.each(in, unary(toTF32), in.Args[0])
+		return
+	}
+	if kind := llir.Mma(name); kind != nil && len(in.Args) == llir.MmaOperands {
+		r.mma(in, kind)
 		return
 	}
 	if name == llir.CopyCommit {

@@ -3,19 +3,19 @@ package sim
 import (
 	"math"
 	"math/bits"
-	"strings"
 	"sync"
 
+	"github.com/aton-project/aton/codegen/gpu/internal/llir"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// The shape m16n8k16: a thread's share of its operations is mmaFlops.
 const (
-	mmaM     = 16
-	mmaN     = 8
-	mmaK     = 16
-	mmaFlops = 2 * mmaM * mmaN * mmaK / 32
+	mmaM = 16
+	mmaN = 8
 )
+
+// mmaFlops is a thread's share of the operations.
+func mmaFlops(kind *llir.MmaKind) int16 { return int16(2 * mmaM * mmaN * kind.K() / 32) }
 
 // factors are the numbers of a format by their bits. What they are in float64 is exact.
 var factors = map[string]func() []float64{
@@ -33,18 +33,53 @@ func decoded(f func(uint16) float64) []float64 {
 	return out
 }
 
-// mma is mma.sync.aligned.m16n8k16 with sums of float32; v is 4 words of the result, 4 of the left factor, 2 of the right one, 4 sums, distributed among the
-// threads as the PTX ISA tells ("Matrix Fragments for mma.m16n8k16").
+// mma is mma.sync.aligned of a kind; v is 4 words of the result, 4 of the left factor, 2 of the right one, 4 sums, distributed among the threads as the PTX ISA
+// tells ("Matrix Fragments for mma.m16n8k16" and those of other shapes, which have the same places for words).
 //
-// The PTX ISA leaves the order and the rounding of the sums open. Here an element is c plus its 16 products, in ascending order of k in float64, where a product
+// The PTX ISA leaves the order and the rounding of sums of floats open. Here an element is c plus its products, in ascending order of k in float64, where a product
 // is exact, and rounded once to the nearest float32: no further from the exact sum than half an ulp and what float64 loses. What a device may do is in bound.Mma.
-func mma(format string) runner {
-	table := factors[format]
-	if table == nil {
-		return nil
+// Sums of integers wrap, in any order.
+func mma(kind *llir.MmaKind) runner {
+	if kind.Integer() {
+		signed := [2]bool{kind.A == "s8", kind.B == "s8"}
+		return warpProduct(kind.PerWord, func(side int, word uint32, to []int32) {
+			for i := range to {
+				if to[i] = int32(word >> (8 * i) & 0xff); signed[side] {
+					to[i] = int32(int8(to[i]))
+				}
+			}
+		}, func(x uint32) int32 { return int32(x) }, func(x int32) uint32 { return uint32(x) })
 	}
-	return func(w *worker, in *inst) {
+	sum, back := func(x uint32) float64 { return float64(math.Float32frombits(x)) }, func(x float64) uint32 {
+		if x != x {
+			return nan32
+		}
+		return math.Float32bits(float32(x))
+	}
+	if kind.A == "tf32" {
+		return warpProduct(kind.PerWord, func(_ int, word uint32, to []float64) { to[0] = float64(math.Float32frombits(word &^ tf32Rest)) }, sum, back)
+	}
+	table := factors[kind.A]
+	return warpProduct(kind.PerWord, func(_ int, word uint32, to []float64) {
 		number := table()
+		to[0], to[1] = number[word&0xffff], number[word>>16]
+	}, sum, back)
+}
+
+// tf32Rest are the bits of a float32 that tf32 does not have.
+const tf32Rest = 1<<13 - 1
+
+// toTF32 is cvt.rna.tf32.f32: to nearest, ties away from zero.
+func toTF32(bits uint32) uint32 {
+	if x := math.Float32frombits(bits); x != x {
+		return nan32
+	}
+	return (bits + (tf32Rest+1)/2) &^ tf32Rest
+}
+
+// warpProduct multiplies with numbers of type T. unpack takes a word of the left (0) or right (1) factor apart, sum and bits are from and to a register.
+func warpProduct[T int32 | float64](perWord int, unpack func(side int, word uint32, to []T), sum func(uint32) T, bits32 func(T) uint32) runner {
+	return func(w *worker, in *inst) {
 		var word [14][]uint32
 		for i, s := range in.v {
 			word[i] = whole[uint32](w, s)
@@ -55,27 +90,31 @@ func mma(format string) runner {
 				w.fail(Collective, first+bits.TrailingZeros32(active), in.line, "lane %d of the warp does not take part", bits.TrailingZeros32(^active))
 				return
 			}
-			var a [mmaM][mmaK]float64
-			var b [mmaK][mmaN]float64
-			var sums [mmaM][mmaN]float64
+			const most = 32 // numbers along k
+			var a [mmaM][most]T
+			var b [most][mmaN]T
+			var sums [mmaM][mmaN]T
+			var column [4]T
 			for lane := range 32 {
-				g, q, i := lane/4, lane%4*2, first+lane
+				g, q, i := lane/4, lane%4, first+lane
 				for part := range 4 {
-					x := word[4+part][i]
-					row, k := g+part%2*8, q+part/2*8
-					a[row][k], a[row][k+1] = number[x&0xffff], number[x>>16]
+					k := (q + part/2*4) * perWord
+					unpack(0, word[4+part][i], a[g+part%2*8][k:k+perWord])
 				}
 				for part := range 2 {
-					x := word[8+part][i]
-					b[q+part*8][g], b[q+part*8+1][g] = number[x&0xffff], number[x>>16]
+					k := (q + part*4) * perWord
+					unpack(1, word[8+part][i], column[:perWord])
+					for e := range perWord {
+						b[k+e][g] = column[e]
+					}
 				}
 				for part := range 4 {
-					sums[g+part/2*8][q+part%2] = float64(math.Float32frombits(word[10+part][i]))
+					sums[g+part/2*8][2*q+part%2] = sum(word[10+part][i])
 				}
 			}
 			for i := range sums {
 				row := &sums[i]
-				for k := range mmaK {
+				for k := range 8 * perWord {
 					x, y := a[i][k], &b[k]
 					for j := range row {
 						row[j] += x * y[j]
@@ -83,12 +122,9 @@ func mma(format string) runner {
 				}
 			}
 			for lane := range 32 {
-				g, q, i := lane/4, lane%4*2, first+lane
+				g, q, i := lane/4, lane%4, first+lane
 				for part := range 4 {
-					x := float32(sums[g+part/2*8][q+part%2])
-					if word[part][i] = math.Float32bits(x); x != x {
-						word[part][i] = nan32
-					}
+					word[part][i] = bits32(sums[g+part/2*8][2*q+part%2])
 				}
 			}
 		})
@@ -97,9 +133,8 @@ func mma(format string) runner {
 
 // mma reads the instruction of PTX.
 func (r *ptxReader) mma(name string, ops []ptxOperand) {
-	rest, ok := strings.CutPrefix(name, "mma.sync.aligned.m16n8k16.row.col.f32.")
-	format, _, _ := strings.Cut(rest, ".")
-	if !ok || rest != format+"."+format+".f32" || factors[format] == nil {
+	kind := llir.MmaInstruction(name)
+	if kind == nil {
 		r.fail("instruction is not known")
 		return
 	}
@@ -120,5 +155,5 @@ func (r *ptxReader) mma(name string, ops []ptxOperand) {
 			}
 		}
 	}
-	r.emit(inst{run: mma(format), d: none, a: none, b: none, c: none, guard: none, line: int32(r.line), v: v})
+	r.emit(inst{run: mma(kind), d: none, a: none, b: none, c: none, guard: none, line: int32(r.line), v: v})
 }

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"strings"
+
+	"github.com/aton-project/aton/codegen/gpu/internal/llir"
 )
 
 // in gives an operand of the width that the instruction has; an immediate becomes a constant.
@@ -144,6 +146,10 @@ func (r *ptxReader) instruction(name string, ops []ptxOperand, guard slot, neg b
 		r.cvta(m, ops)
 		return
 	case "cvt":
+		if name == llir.TF32Instruction && r.args(ops, 2) {
+			r.emit(inst{run: unary(toTF32), d: r.out(ops[0], 4), a: r.in(ops[1], 4), b: none, c: none, width: 4, guard: none, line: int32(r.line)})
+			return
+		}
 		r.cvt(m, ops)
 		return
 	case "setp":

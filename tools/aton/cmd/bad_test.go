@@ -286,6 +286,7 @@ func TestVerify(t *testing.T) {
 		"--data nowhere":         "nowhere: no such file or directory",
 		"--device tpu --data x":  "it is interp",
 		"--fusion full --data x": "it is none or light",
+		"--tf32 --data x":        "--tf32 is about kernels",
 	} {
 		if status, _, said := call("", append([]string{"verify", model, "--input", "x:f32[N,3,18,18]"}, strings.Fields(args)...)...); status == 0 || !strings.Contains(said, want) {
 			t.Errorf("verify %s: status %d: %s", args, status, said)

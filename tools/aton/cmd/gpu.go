@@ -54,9 +54,13 @@ type kernelFacts struct {
 	Spills    int `json:"spill_bytes"`
 }
 
+// tf32Usage is what --tf32 does, wherever kernels are made.
+const tf32Usage = "let kernels round the factors of large products and convolutions of float32 to tf32 (11 bits instead of 24), for tensor cores"
+
 func newGPU() *cobra.Command {
 	var m model
 	var print, fusion, route, target string
+	var tf32 bool
 	c := &cobra.Command{
 		Use:   "gpu MODEL",
 		Short: "Show the GPU kernels that run the converted model",
@@ -78,6 +82,7 @@ launched. Nothing is run. What to print:
 	f := c.Flags()
 	f.StringVar(&print, "print", "facts", "what to print: facts, plan, kir, llir, ptx")
 	f.StringVar(&fusion, "fusion", "light", "what kernels share: none, light")
+	f.BoolVar(&tf32, "tf32", false, tf32Usage)
 	f.StringVar(&route, "route", "printer", "who makes PTX: printer (aton's own), or llc")
 	cli.Complete(c, "print", "facts", "plan", "kir", "llir", "ptx")
 	cli.Complete(c, "fusion", "none", "light")
@@ -103,7 +108,7 @@ launched. Nothing is run. What to print:
 				return m.locate(err)
 			}
 		}
-		p, err := plan.New(mod, fuse.Mode(fusion))
+		p, err := plan.NewWith(mod, plan.Options{Fusion: fuse.Mode(fusion), TF32: tf32})
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}

@@ -42,6 +42,7 @@ type verifier struct {
 	percent, sample           float64
 	tol                       aton.Tolerance
 	nodes, check, noPasses    bool
+	tf32                      bool
 	// session sees the sessions of the device before they run, and observers the passes: tests plant faults with them.
 	session   func(*exec.Session)
 	observers []passes.Observer
@@ -93,6 +94,7 @@ after another (--fusion none gives each node a kernel of its own); later kernels
 	f.StringVar(&v.fusion, "fusion", "light", "what kernels of a device share: none, light")
 	cli.Complete(c, "device", "interp", "sim", "ptx", "cuda")
 	cli.Complete(c, "fusion", "none", "light")
+	f.BoolVar(&v.tf32, "tf32", false, tf32Usage+"; nodes may be off by that much more, outputs by what --rtol, --atol and --atol-of-max say")
 	f.StringVar(&v.reference, "reference", "", "the `MODEL` that an ONNX file was made of, to look for the first difference in")
 	f.BoolVar(&v.nodes, "nodes", false, "compare every node on the device with the interpreter, even if the outputs are right")
 	f.BoolVar(&v.check, "check", false, "let the simulator look for races and for reads of what nothing wrote")
@@ -120,7 +122,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 			return cli.Misusef("--%s: it is a number from 0 on, not %v", name, x)
 		}
 	}
-	if err := v.checkSample(c); err != nil {
+	if err := v.checkDevice(c); err != nil {
 		return err
 	}
 	if err := v.checkData(c); err != nil {
@@ -195,9 +197,12 @@ func (v *verifier) checkData(c *cobra.Command) error {
 	return nil
 }
 
-// checkSample refuses options that do not go with a part of the blocks.
-func (v *verifier) checkSample(c *cobra.Command) error {
+// checkDevice refuses options that do not go with the interpreter, or with a part of the blocks.
+func (v *verifier) checkDevice(c *cobra.Command) error {
 	flags := c.Flags()
+	if v.tf32 && v.device == "interp" {
+		return cli.Misusef("--tf32 is about kernels, which the interpreter has none of: give --device sim, ptx or cuda")
+	}
 	if !flags.Changed("sample") {
 		return nil
 	}
@@ -322,7 +327,7 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 		}
 	}
 	if backend != nil {
-		options := aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), Nodes: v.nodes, Sample: v.sample, Seed: v.seed, Session: v.session}
+		options := aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), TF32: v.tf32, Nodes: v.nodes, Sample: v.sample, Seed: v.seed, Session: v.session}
 		d, err := v.judge().VerifyOn(mod, set, options)
 		if d != nil {
 			r.Device = append(r.Device, onDevice{set.Name, d})

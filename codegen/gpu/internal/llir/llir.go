@@ -5,6 +5,7 @@
 package llir
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -45,16 +46,69 @@ func Elem(t types.Type) types.Type {
 	return nil
 }
 
-// Mma is what an intrinsic of the family llvm.nvvm.mma multiplies: the format of its factors as PTX names it, "f16" or "bf16", of the shape m16n8k16 with sums of
-// float32.
-func Mma(intrinsic string) (format string, ok bool) {
-	switch intrinsic {
-	case "llvm.nvvm.mma.m16n8k16.row.col.f32.f32":
-		return "f16", true
-	case "llvm.nvvm.mma.m16n8k16.row.col.bf16":
-		return "bf16", true
+// TF32 is the intrinsic that rounds a float to tf32, and TF32Instruction that of PTX.
+const (
+	TF32            = "llvm.nvvm.f2tf32.rna"
+	TF32Instruction = "cvt.rna.tf32.f32"
+)
+
+// MmaKind is a product of matrices by a warp: of the shape m16n8k<K>, by rows of the left factor and columns of the right one.
+type MmaKind struct {
+	Intrinsic string
+	// A and B are the formats of the factors as PTX names them.
+	A, B string
+	// PerWord is how many numbers of a factor a word of 32 bits has.
+	PerWord int
+}
+
+// mmas are the kinds that kernels use, with LLVM's names of them.
+var mmas = []*MmaKind{
+	{"llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "f16", "f16", 2},
+	{"llvm.nvvm.mma.m16n8k16.row.col.bf16", "bf16", "bf16", 2},
+	{"llvm.nvvm.mma.m16n8k8.row.col.tf32", "tf32", "tf32", 1},
+	{"llvm.nvvm.mma.m16n8k32.row.col.s8", "s8", "s8", 4},
+	{"llvm.nvvm.mma.m16n8k32.row.col.s8.u8", "s8", "u8", 4},
+	{"llvm.nvvm.mma.m16n8k32.row.col.u8.s8", "u8", "s8", 4},
+	{"llvm.nvvm.mma.m16n8k32.row.col.u8", "u8", "u8", 4},
+}
+
+func mma(is func(k *MmaKind) bool) *MmaKind {
+	for _, k := range mmas {
+		if is(k) {
+			return k
+		}
 	}
-	return "", false
+	return nil
+}
+
+// Mma is the kind that an intrinsic computes, nil if it is none.
+func Mma(intrinsic string) *MmaKind {
+	return mma(func(k *MmaKind) bool { return k.Intrinsic == intrinsic })
+}
+
+// MmaOf is the kind of factors of these formats, as "u8.s8"; nil if there is none.
+func MmaOf(formats string) *MmaKind {
+	return mma(func(k *MmaKind) bool { return k.A+"."+k.B == formats })
+}
+
+// MmaInstruction is the kind of an instruction of PTX, nil if it is none.
+func MmaInstruction(name string) *MmaKind {
+	return mma(func(k *MmaKind) bool { return k.Instruction() == name })
+}
+
+// Integer reports products of integers, whose sums are s32 and wrap; those of others are f32.
+func (k *MmaKind) Integer() bool { return k.PerWord == 4 }
+
+// K is how many products an element sums.
+func (k *MmaKind) K() int { return 8 * k.PerWord }
+
+// Instruction is the name that PTX has.
+func (k *MmaKind) Instruction() string {
+	sum := "f32"
+	if k.Integer() {
+		sum = "s32"
+	}
+	return fmt.Sprintf("mma.sync.aligned.m16n8k%d.row.col.%s.%s.%s.%s", k.K(), sum, k.A, k.B, sum)
 }
 
 // MmaOperands are the operands of an Mma: 4 words of the left factor, 2 of the right one, 4 sums.
