@@ -85,28 +85,28 @@ func (w *writer) matrixProduct(p *product) {
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, matrixM), ceilDiv(p.n, matrixN)
 	m0, n0 := c.tileOf(p, tilesM, tilesN, tile{m: matrixM, n: matrixN}, matrixStripe)
-	group, quad := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7)), b.And(thread, b.I32(3))
+	group := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7))
 	warpOf := b.UDiv(thread, b.I32(warp))
 	rowM, rowN := b.Mul(b.UDiv(warpOf, b.I32(2)), b.I32(warpTile)), b.Mul(b.URem(warpOf, b.I32(2)), b.I32(warpTile))
-	lane := wordAt(b, group, b.Mul(quad, b.I32(4)))
 	const above, beside = warpTile / 16, warpTile / 8
 	start := make([]value, above*beside*4)
 	for i := range start {
 		start[i] = b.Num(kir.F32, 0)
 	}
-	// multiply adds the product of the tiles that begin at these words
-	multiply := func(left, right value, acc []value) []value {
+	left, right := factor{alongK: true, side: matrixM}, factor{alongK: true, side: matrixN} // as fillWords leaves them
+	if ring != nil {
+		left, right = ring[0], ring[1]
+	}
+	// multiply adds the product of the tiles of a stage
+	multiply := func(stage value, acc []value) []value {
 		acc = append([]value(nil), acc...)
-		at := func(row, from value, i int64) value {
-			return b.Add(b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), from), b.I32(i*rowWords))
-		}
 		var x [2 * above][]value
 		var y [beside][]value
 		for i := range x {
-			x[i] = b.LoadVec(as, at(rowM, left, int64(8*i)), 4)
+			x[i] = left.words(b, as, stage, b.Add(rowM, b.I32(int64(8*i))))
 		}
 		for j := range y {
-			y[j] = b.LoadVec(bs, at(rowN, right, int64(8*j)), 4)
+			y[j] = right.words(b, bs, stage, b.Add(rowN, b.I32(int64(8*j))))
 		}
 		for s := 0; s < 4; s += 2 {
 			for i := range above {
@@ -122,17 +122,15 @@ func (w *writer) matrixProduct(p *product) {
 	var sums []value
 	if ring != nil {
 		sums = c.ringLoop(p, func(k0, stage value) {
-			c.bringWords(as, ring[0], dimM, p.m, matrixM, m0, k0, stage)
-			c.bringWords(bs, ring[1], dimN, p.n, matrixN, n0, k0, stage)
-		}, func(stage value, acc []value) []value {
-			return multiply(b.Mul(stage, b.I32(matrixM*rowWords)), b.Mul(stage, b.I32(matrixN*rowWords)), acc)
-		}, start)
+			c.bring(as, left, m0, k0, stage)
+			c.bring(bs, right, n0, k0, stage)
+		}, multiply, start)
 	} else {
 		sums = b.For(b.I32(0), b.Size(p.k), b.I32(matrixK), start, func(k0 value, acc []value) []value {
 			c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
 			c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
 			b.Barrier()
-			acc = multiply(b.I32(0), b.I32(0), acc)
+			acc = multiply(b.I32(0), acc)
 			b.Barrier()
 			return acc
 		})
