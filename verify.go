@@ -30,6 +30,7 @@ type DataSet struct {
 
 // ReadData reads data sets: from a safetensors file or an .npz with the names SET/in/NUMBER/NAME and
 // SET/out/NUMBER/NAME (an .npz may have input_NUMBER and output_NUMBER instead), from a folder with input_0.pb, output_0.pb, ... as ONNX's test cases have them, or from one with such folders in it.
+// Complex tensors are given as pairs of real numbers along a new last axis, as models have them.
 func ReadData(path string) ([]DataSet, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -70,7 +71,7 @@ func readFolders(path string) ([]DataSet, error) {
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", file, err)
 				}
-				*to = append(*to, Named{name, t})
+				*to = append(*to, Named{name, asPairs(t)})
 			}
 		}
 		sets = append(sets, set)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -81,7 +82,7 @@ func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("its header is %q", text)
 	}
 	types := map[string]tensor.DType{"f4": tensor.Float32, "f8": tensor.Float64, "f2": tensor.Float16, "i1": tensor.Int8, "i2": tensor.Int16, "i4": tensor.Int32,
-		"i8": tensor.Int64, "u1": tensor.Uint8, "u2": tensor.Uint16, "u4": tensor.Uint32, "u8": tensor.Uint64, "b1": tensor.Bool}
+		"i8": tensor.Int64, "u1": tensor.Uint8, "u2": tensor.Uint16, "u4": tensor.Uint32, "u8": tensor.Uint64, "b1": tensor.Bool, "c8": tensor.Complex64, "c16": tensor.Complex128}
 	d, ok := types[strings.TrimLeft(string(descr[1]), "<|=")]
 	if !ok {
 		return nil, fmt.Errorf("elements of type %s are not supported: save them little-endian", descr[1])
@@ -153,6 +154,16 @@ func anyName(name string, at int) (entry, error) {
 	return e, nil
 }
 
+// asPairs are complex numbers as models have them, which is as pairs of real ones along a new last axis.
+func asPairs(t *tensor.Tensor) *tensor.Tensor {
+	of := map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64}
+	d, complex := of[t.DType]
+	if !complex {
+		return t
+	}
+	return tensor.New(d, append(slices.Clone(t.Shape), 2), t.Bytes())
+}
+
 // gatherSets sorts the tensors of a file into its data sets.
 func gatherSets(entries []entry) []DataSet {
 	sort.SliceStable(entries, func(i, j int) bool {
@@ -164,6 +175,7 @@ func gatherSets(entries []entry) []DataSet {
 	})
 	var sets []DataSet
 	for _, e := range entries {
+		e.Tensor = asPairs(e.Tensor)
 		if len(sets) == 0 || sets[len(sets)-1].Name != e.set {
 			sets = append(sets, DataSet{Name: e.set})
 		}

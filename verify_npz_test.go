@@ -55,6 +55,13 @@ func TestNPZ(t *testing.T) {
 	if got := fmt.Sprint(sets[0].Inputs[0].Tensor.Int64s(), sets[0].Inputs[1].Tensor.Int64s(), sets[0].Outputs[0].Tensor.Float64s()); got != "[1 2 3 4 5 6] [1 3 5 2 4 6] [1]" {
 		t.Error(got)
 	}
+	sets, err = ReadData(npz(t, map[string][]byte{"input_0": npy("<c8", "1,", false, []byte{0, 0, 128, 63, 0, 0, 0, 64})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if z := sets[0].Inputs[0].Tensor; fmt.Sprint(z.Shape, z.Float64s()) != "[1 2] [1 2]" {
+		t.Errorf("a complex number: %v %v", z.Shape, z.Float64s())
+	}
 	for what, array := range map[string][]byte{
 		"ends too early":    npy("<f8", "2, 3", false, six),
 		"no array of NumPy": []byte("nothing at all"),

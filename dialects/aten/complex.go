@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -117,6 +118,11 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 			}
 		}
 	}
+	if tensors && t.custom[o.Kind] == nil {
+		if d, ok := t.complexCast(o); ok {
+			return d, true
+		}
+	}
 	if !any || !tensors || t.custom[o.Kind] != nil {
 		return Def{}, false
 	}
@@ -132,6 +138,44 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 		return Def{}, false // their own rules know complex numbers
 	}
 	return Def{Why: "complex numbers: ONNX has no operators on them, and the operator is not among those that aton takes apart"}, true
+}
+
+// complexCast is how an operator acts that makes real tensors complex first, or complex ones real, by its argument dtype.
+func (t *Table) complexCast(o *ssa.Op) (d Def, ok bool) {
+	if o.Schema == nil || len(o.Schema.Args) == 0 || o.Schema.Args[0].Name != "self" || o.NumOperands() == 0 || o.Operand(0).Tensor() == nil {
+		return Def{}, false
+	}
+	name := o.Kind.Name()
+	if strings.Contains(name, "_like") || strings.HasPrefix(name, "new_") || name == "to" || name == "_to_copy" || name == "view" || name == "view_copy" {
+		return Def{}, false // what they make has the type, and they cast nothing else, or nothing at all
+	}
+	if r := t.complex[o.Kind]; !isComplexValue(o.Operand(0)) && r.Lower == nil && r.LowerN == nil {
+		return Def{}, false
+	}
+	for i, a := range o.Schema.Args {
+		if a.Name != "dtype" || i >= o.NumOperands() {
+			continue
+		}
+		lit, known := LiteralOf(o.Operand(i))
+		if !known || lit.Kind != ssa.IntLit || tensor.FromCode(int(lit.Int())).IsComplex() == isComplexValue(o.Operand(0)) {
+			continue
+		}
+		return Def{LowerN: func(l *Lowering) []*ssa.Value {
+			args := []any{l.Cast(l.Tensor("self"), tensor.FromCode(int(lit.Int())))}
+			for _, a := range o.Schema.Args[1:] {
+				switch v := l.Arg(a.Name); {
+				case a.Name == "dtype":
+					args = append(args, ssa.None)
+				case v.Tensor() != nil:
+					args = append(args, l.Value(v))
+				default:
+					args = append(args, l.Literal(a.Name))
+				}
+			}
+			return l.AtenN(o.Schema.Name+overloadSuffix(o.Schema), args...)
+		}}, true
+	}
+	return Def{}, false
 }
 
 // complexRules says how operators act on pairs.
@@ -171,19 +215,14 @@ func complexRules() Defs {
 	for n, join := range map[string]string{"isnan": "Or", "isinf": "Or", "isfinite": "And"} {
 		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value { return l.Op(join, l.onParts(0)[0], l.onParts(1)[0]) }}
 	}
-	// norms are of the lengths of the numbers
-	for _, n := range strings.Fields("norm linalg_norm linalg_vector_norm frobenius_norm") {
-		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value {
-			return l.onReal(func(v *ssa.Value) *ssa.Value { return l.complexLength(v) })
-		}}
-	}
 	for _, n := range []string{"conj", "_conj", "conj_physical", "_conj_physical", "_conj_copy"} {
 		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
 			re, im := l.parts(l.Tensor("self"))
 			return l.Pair(re, l.Op("Neg", im))
 		}}
 	}
-	for _, n := range strings.Fields("mul matmul mm bmm mv dot outer inner einsum tensordot linear") {
+	for _, n := range strings.Fields(`mul matmul mm bmm mv dot outer ger inner einsum tensordot linear cross linalg_cross kron linalg_multi_dot chain_matmul
+		conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution`) {
 		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexBilinear}
 	}
 	// what moves elements, or adds them up
@@ -195,9 +234,26 @@ func complexRules() Defs {
 		unsqueeze_copy squeeze_copy resolve_conj resolve_neg dropout diagonal diag_embed tril triu unfold pad constant_pad_nd
 		reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular masked_select
 		sum mean cumsum diff neg negative positive trace select_scatter slice_scatter index_put scatter scatter_add index_add index_copy
-		masked_scatter`) {
+		masked_scatter diag diagflat diagonal_copy diagonal_scatter linalg_diagonal unbind_copy split_with_sizes_copy narrow_copy t_copy unfold_copy
+		take put index_fill column_stack hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d meshgrid broadcast_tensors cartesian_prod
+		combinations block_diag channel_shuffle pixel_shuffle pixel_unshuffle im2col col2im sum_to_size feature_dropout alpha_dropout
+		feature_alpha_dropout nan_to_num avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d
+		adaptive_avg_pool2d upsample_nearest1d upsample_nearest2d upsample_nearest3d`) {
 		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexParts}
 	}
+	for _, n := range strings.Fields("trapezoid trapz cumulative_trapezoid") {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value {
+			if l.HasArg("x") {
+				return l.complexBilinear() // of what is below the curve and of the steps
+			}
+			return l.complexParts()
+		}}
+	}
+	for _, n := range []string{"view", "view_copy"} {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: complexView}
+	}
+	maps.Copy(d, complexFunctions())
+	maps.Copy(d, complexMatrices())
 	for _, n := range strings.Fields("size dim numel sym_size sym_numel len") {
 		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value { return l.onParts(0) }}
 	}
@@ -206,9 +262,15 @@ func complexRules() Defs {
 
 // onParts lowers the op at hand on part k[i] of its i-th complex operand, 0 for
 // the real and 1 for the imaginary one; the last entry stands for all that follow.
+//
+// A number that fills the result up is taken apart too, by the first entry.
 func (l *Lowering) onParts(k ...int) []*ssa.Value {
 	seen := 0
-	return l.onReal(func(v *ssa.Value) *ssa.Value {
+	number := func(c complex128) float64 { return real(c) }
+	if k[0] == 1 {
+		number = func(c complex128) float64 { return imag(c) }
+	}
+	return l.onReal(number, func(v *ssa.Value) *ssa.Value {
 		which := k[min(seen, len(k)-1)]
 		seen++
 		re, im := l.parts(v)
@@ -222,8 +284,12 @@ func (l *Lowering) onParts(k ...int) []*ssa.Value {
 	})
 }
 
-// onReal lowers the op at hand on a real tensor for each complex operand.
-func (l *Lowering) onReal(of func(v *ssa.Value) *ssa.Value) []*ssa.Value {
+// written are the arguments whose elements go into others.
+var written = []string{"src", "source", "values", "tensor1"}
+
+// onReal lowers the op at hand on a real tensor for each complex operand, on a real number for one that fills, and without
+// a bias. A real tensor that is written into a complex one is taken for complex.
+func (l *Lowering) onReal(number func(c complex128) float64, of func(v *ssa.Value) *ssa.Value) []*ssa.Value {
 	o := l.Node
 	own := map[*ssa.Value]bool{}
 	part := func(v *ssa.Value) *ssa.Value {
@@ -231,20 +297,44 @@ func (l *Lowering) onReal(of func(v *ssa.Value) *ssa.Value) []*ssa.Value {
 		own[x] = true
 		return x
 	}
+	var made []*ssa.Op
+	constant := func(lit ssa.Literal) *ssa.Value {
+		c := l.Block.InsertBefore(l.Before, "prim::Constant", l.Loc, nil, lit.Type())
+		c.SetAttr("value", lit)
+		made = append(made, c)
+		return c.Results[0]
+	}
+	argument := func(i int) string {
+		if o.Schema == nil || i >= len(o.Schema.Args) {
+			return ""
+		}
+		return o.Schema.Args[i].Name
+	}
+	into := l.HasArg("self") && isComplexValue(l.Arg("self"))
 	operands := make([]*ssa.Value, o.NumOperands())
 	for i := range operands {
 		v := o.Operand(i)
 		operands[i] = v
 		es, list := ListElems(v)
+		lit, known := LiteralOf(v)
+		name := argument(i)
 		switch {
-		case v.DType().IsComplex():
+		case name == "bias" && !l.IsNone("bias"):
+			operands[i] = constant(ssa.None)
+		case number != nil && (name == "value" || name == "fill_value") && known && lit.IsNumber():
+			operands[i] = constant(ssa.Float(number(lit.Complex())))
+		case name == "dtype" && known && lit.Kind == ssa.IntLit && tensor.FromCode(int(lit.Int())).IsComplex():
+			operands[i] = constant(ssa.Int(int64(RealOf(tensor.FromCode(int(lit.Int()))).Code())))
+		case v.DType().IsComplex() || into && v.Tensor() != nil && slices.Contains(written, name):
 			operands[i] = part(v)
 		case list && isComplexValue(v):
 			members := make([]*ssa.Value, len(es))
 			for j, e := range es {
 				members[j] = part(e)
 			}
-			operands[i] = l.Block.InsertBefore(l.Before, "prim::ListConstruct", l.Loc, members, &ssa.ListType{Elem: ssa.AnyTensor}).Results[0]
+			list := l.Block.InsertBefore(l.Before, "prim::ListConstruct", l.Loc, members, &ssa.ListType{Elem: ssa.AnyTensor})
+			made = append(made, list)
+			operands[i] = list.Results[0]
 		case v.Type == ssa.ComplexType:
 			l.Fail("a complex number as argument")
 		}
@@ -265,9 +355,9 @@ func (l *Lowering) onReal(of func(v *ssa.Value) *ssa.Value) []*ssa.Value {
 	vs, err := l.Lower(n)
 	l.env = outer
 	n.Erase()
-	for i, v := range operands {
-		if d := v.Def(); d != nil && v != o.Operand(i) && d.Kind == "prim::ListConstruct" && !v.HasUses() {
-			d.Erase()
+	for _, m := range made {
+		if !m.Results[0].HasUses() {
+			m.Erase()
 		}
 	}
 	if err != nil {
@@ -290,52 +380,90 @@ func (l *Lowering) pairUp(re, im []*ssa.Value) []*ssa.Value {
 
 // complexParts acts on each part alone.
 func (l *Lowering) complexParts() []*ssa.Value {
-	if l.HasArg("value") && !l.IsNone("value") && !l.isNumber("value", 0) { // of pad and scatter
-		l.Fail("complex numbers filled up with another number than 0")
-	}
-	for _, name := range []string{"src", "source", "values"} {
-		if l.HasArg(name) && l.Arg(name).Tensor() != nil && isComplexValue(l.Arg("self")) != isComplexValue(l.Arg(name)) {
-			l.Fail("a real tensor written into a complex one")
-		}
+	if l.HasArg("self") && l.Arg("self").Tensor() != nil && !isComplexValue(l.Arg("self")) {
+		return l.onParts(0) // of the other one only the shape matters
 	}
 	return l.pairUp(l.onParts(0), l.onParts(1))
 }
 
-// complexBilinear is (a + ib)(c + id) for a product that is linear in each of two operands.
+// mostComplex bounds the complex operands of a product: each doubles the real products that it is multiplied out to.
+const mostComplex = 4
+
+// complexBilinear is (a + ib)(c + id) for a product that is linear in each of its operands, of which several may be complex.
 func (l *Lowering) complexBilinear() []*ssa.Value {
-	n, other := 0, 0
+	n := 0
 	for i := range l.Node.NumOperands() {
 		v := l.Node.Operand(i)
-		if es, ok := ListElems(v); ok {
-			for _, e := range es {
-				if isComplexValue(e) {
-					n++
-				} else {
-					other++
-				}
-			}
+		if l.HasArg("bias") && v == l.Arg("bias") {
+			continue
+		}
+		if es, ok := ListElems(v); ok && isComplexValue(v) {
+			n += len(es) // a real one among them has a part of zeros
 		} else if v.DType().IsComplex() {
 			n++
 		} else if v.Type == ssa.ComplexType {
 			return []*ssa.Value{l.complexTimesNumber()}
 		}
 	}
-	if l.HasArg("bias") && !l.IsNone("bias") {
-		l.Fail("a complex linear layer with a bias")
+	if n > mostComplex {
+		l.Fail("a product of %d complex operands", n)
 	}
-	switch {
-	case n == 1 && other <= 1:
-		if es, ok := ListElems(l.Node.Operand(l.Node.NumOperands() - 1)); ok && len(es) > 2 {
-			l.Fail("a complex product of several operands")
+	var parts [2]*ssa.Value
+	for pick := range 1 << n {
+		which := make([]int, max(n, 1))
+		imaginary := 0
+		for i := range n {
+			which[i] = pick >> i & 1
+			imaginary += which[i]
 		}
-		return l.pairUp(l.onParts(0), l.onParts(1))
-	case n == 2 && other == 0:
-		sub := func(a, b []*ssa.Value) []*ssa.Value { return []*ssa.Value{l.sub(a[0], b[0])} }
-		add := func(a, b []*ssa.Value) []*ssa.Value { return []*ssa.Value{l.add(a[0], b[0])} }
-		return l.pairUp(sub(l.onParts(0, 0), l.onParts(1, 1)), add(l.onParts(0, 1), l.onParts(1, 0)))
+		term := l.onParts(which...)[0]
+		sum := &parts[imaginary%2]
+		switch {
+		case *sum == nil && imaginary < 2:
+			*sum = term
+		case imaginary%4 < 2:
+			*sum = l.add(*sum, term)
+		default: // i² and i³
+			*sum = l.sub(*sum, term)
+		}
 	}
-	l.Fail("a complex product of several operands")
-	return nil
+	if parts[1] == nil { // only the bias is complex
+		parts[1] = l.fill(l.shapeOf(parts[0]), l.DType(parts[0]), ssa.Int(0))
+	}
+	z := l.Pair(parts[0], parts[1])
+	if l.HasArg("bias") && !l.IsNone("bias") {
+		bias := l.Tensor("bias")
+		if l.HasArg("weight") && l.Node.Kind.Name() != "linear" { // along the channels of a convolution
+			re, im := l.parts(bias)
+			axes := make([]int64, max(0, l.Rank(l.Tensor("weight"))-2))
+			for i := range axes {
+				axes[i] = int64(i) + 1
+			}
+			re = l.unsqueeze(re, axes...)
+			if bias = re; im != nil {
+				bias = l.Pair(re, l.unsqueeze(im, axes...))
+			}
+		}
+		z = l.Aten("aten::add.Tensor", z, bias)
+	}
+	return []*ssa.Value{z}
+}
+
+// complexView is of another shape, or has the parts side by side as real numbers.
+func complexView(l *Lowering) []*ssa.Value {
+	if !l.HasArg("dtype") {
+		return l.complexParts()
+	}
+	z := l.Tensor("self")
+	switch to := l.DTypeArg("dtype"); to {
+	case l.DType(z):
+		return []*ssa.Value{z}
+	case RealOf(l.DType(z)):
+		return []*ssa.Value{l.Aten("aten::flatten.using_ints", l.Aten("aten::view_as_real", z), -2, -1)}
+	default:
+		l.Fail("complex numbers viewed as %v", to)
+		return nil
+	}
 }
 
 // complexType is the type of the parts of what the arguments promote to.
@@ -407,27 +535,45 @@ func (l *Lowering) complexSquare() *ssa.Value {
 // mostFactors bounds the products that a power is.
 const mostFactors = 16
 
+// complexPow multiplies a small power out. Another one is exp(exponent log(base)), and a positive power of 0 is 0.
 func complexPow(l *Lowering) *ssa.Value {
-	k, ok := LiteralOf(l.Arg("exponent"))
-	if !ok || !k.IsNumber() || imag(k.Complex()) != 0 {
-		l.Fail("a power of complex numbers that is no real number")
-	}
-	switch p := real(k.Complex()); {
-	case p == 2:
-		return l.complexSquare()
-	case p == 0.5:
-		return complexSqrt(l)
-	case p == math.Trunc(p) && p >= 1 && p <= mostFactors:
-		a, b := l.parts(l.Tensor("self"))
-		re, im := a, b
-		for range int(p) - 1 {
-			re, im = l.sub(l.mul(re, a), l.mul(im, b)), l.add(l.mul(re, b), l.mul(im, a))
+	z := l.Value(l.must("self"))
+	if k, ok := LiteralOf(l.Arg("exponent")); ok && k.IsNumber() && imag(k.Complex()) == 0 {
+		switch p := real(k.Complex()); {
+		case p == 0:
+			re, _ := l.Parts(z)
+			one := l.fill(l.shapeOf(re), l.DType(re), ssa.Int(1))
+			return l.Pair(one, l.sub(one, one))
+		case p == 2:
+			return l.complexSquare()
+		case p == 0.5:
+			return complexSqrt(l)
+		case p == -0.5:
+			return l.Aten("aten::reciprocal", complexSqrt(l))
+		case p == math.Trunc(p) && math.Abs(p) <= mostFactors:
+			a, b := l.parts(z)
+			re, im := a, b
+			for range int(math.Abs(p)) - 1 {
+				re, im = l.sub(l.mul(re, a), l.mul(im, b)), l.add(l.mul(re, b), l.mul(im, a))
+			}
+			if p < 0 {
+				return l.Aten("aten::reciprocal", l.Pair(re, im))
+			}
+			return l.Pair(re, im)
 		}
-		return l.Pair(re, im)
-	default:
-		l.Fail("a power of complex numbers other than a half and those from 1 to %d", mostFactors)
-		return nil
 	}
+	d := l.complexType("self", "exponent")
+	wide := func(name string) *ssa.Value { // the angle is multiplied: it needs the digits of double precision
+		re, im := l.partsAs(name, d)
+		return l.Pair(l.Cast(re, tensor.Float64), l.Cast(im, tensor.Float64))
+	}
+	base := wide("self")
+	w := l.Aten("aten::exp", l.Aten("aten::mul.Tensor", wide("exponent"), l.Aten("aten::log", base)))
+	power, _ := l.parts(wide("exponent"))
+	zero := l.Op("And", l.Op("Equal", l.complexLength(base), l.Scalar(tensor.Float64, 0)), l.Op("Greater", power, l.Scalar(tensor.Float64, 0)))
+	re, im := l.parts(w)
+	nothing := l.Scalar(tensor.Float64, 0)
+	return l.Pair(l.Cast(l.where(zero, nothing, re), d), l.Cast(l.where(zero, nothing, im), d))
 }
 
 func complexExp(l *Lowering) *ssa.Value {
@@ -508,10 +654,13 @@ func complexFill(l *Lowering) *ssa.Value {
 
 // complexLike makes a tensor of one real number in the type of a complex one, or in a real type.
 func complexLike(l *Lowering) *ssa.Value {
-	if l.DTypeArg("dtype") != tensor.Undefined {
-		return l.onParts(0)[0] // of that type, a complex one too
-	}
 	x := l.onParts(0)[0]
+	if d := l.DTypeArg("dtype"); d != tensor.Undefined && !d.IsComplex() {
+		return x
+	}
+	if l.HasArg("fill_value") {
+		return l.Pair(x, l.onParts(1)[0])
+	}
 	return l.Pair(x, l.fill(l.shapeOf(x), l.DType(x), ssa.Int(0)))
 }
 

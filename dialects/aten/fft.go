@@ -500,11 +500,46 @@ func (l *Lowering) windowArg(n, length int64, d tensor.DType) *ssa.Value {
 	return w
 }
 
-func lowerSTFT(l *Lowering) *ssa.Value {
-	x := l.Tensor("self")
-	if l.DType(x).IsComplex() {
-		l.Fail("stft of a complex signal")
+// pairOfTransforms is the stft of both parts of a complex signal, in all frequencies.
+func (l *Lowering) pairOfTransforms() *ssa.Value {
+	if !l.IsNone("onesided") && l.Bool("onesided") {
+		l.Fail("half of the spectrum of a complex signal")
 	}
+	if l.Node.Schema == nil {
+		l.Fail("stft of a complex signal by places")
+	}
+	a, b := l.parts(l.Tensor("self"))
+	of := func(part *ssa.Value) (re, im *ssa.Value) {
+		args := []any{part}
+		for _, p := range l.Node.Schema.Args[1:] {
+			switch v := l.Arg(p.Name); {
+			case p.Name == "onesided":
+				args = append(args, false)
+			case p.Name == "return_complex":
+				args = append(args, true)
+			case v.Tensor() != nil:
+				args = append(args, l.Value(v))
+			default:
+				args = append(args, l.Literal(p.Name))
+			}
+		}
+		return l.parts(l.Aten(l.Node.Schema.Name+overloadSuffix(l.Node.Schema), args...))
+	}
+	ar, ai := of(a)
+	br, bi := of(b)
+	re, im := l.sub(ar, bi), l.add(ai, br)
+	if l.Bool("return_complex") {
+		return l.Pair(re, im)
+	}
+	r := int64(l.Rank(re))
+	return l.concatV(r, l.unsqueeze(re, r), l.unsqueeze(im, r))
+}
+
+func lowerSTFT(l *Lowering) *ssa.Value {
+	if isComplexValue(l.Arg("self")) { // transforms are linear; all frequencies are asked for
+		return l.pairOfTransforms()
+	}
+	x := l.Tensor("self")
 	d := l.DType(x)
 	n := l.Int("n_fft")
 	hop, length := l.IntOr("hop_length", n/4), l.IntOr("win_length", n)

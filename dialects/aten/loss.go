@@ -100,8 +100,11 @@ func hingeEmbedding(l *Lowering, x, y *ssa.Value) *ssa.Value {
 }
 
 func lowerPoissonNLL(l *Lowering) *ssa.Value {
-	vs, _ := l.promoted("input", "target")
+	vs, d := l.promoted("input", "target")
 	x, y := vs[0], vs[1]
+	if d.IsInt() || d == tensor.Bool {
+		x, y = l.Cast(x, tensor.Float32), l.Cast(y, tensor.Float32)
+	}
 	var loss *ssa.Value
 	if l.Bool("log_input") {
 		loss = l.sub(l.Op("Exp", x), l.mul(y, x))

@@ -162,6 +162,9 @@ func (l *Lowering) stridedSource() (base, idx *ssa.Value, sizes []Size) {
 	if !rowMajor(src, maxTrace) {
 		l.Fail("as_strided of a tensor whose layout depends on how it was made")
 	}
+	if isComplexValue(src) != isComplexValue(l.Arg("self")) {
+		l.Fail("as_strided of a complex view of real numbers")
+	}
 	base = l.Value(src)
 	sizes = l.sizes("size")
 	strides := l.sizes("stride")

@@ -13,6 +13,7 @@ var vectorNorm = Defs{
 	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Lower: lowerVectorNorm},
 	"aten::linalg_norm":        {Doc: "norm of vectors or matrices", Lower: lowerLinalgNorm},
 	"aten::linalg_matrix_norm": {Doc: "norm of matrices", Lower: lowerMatrixNorm},
+	"aten::nuclear_norm":       {Doc: "the sum of the singular values", Lower: lowerNuclearNorm},
 	"aten::frobenius_norm": {Doc: "2-norm over dim", Lower: func(l *Lowering) *ssa.Value {
 		x := l.floating("self")
 		return l.pnorm(x, 2, l.over(x, "dim"), l.Bool("keepdim"))
@@ -233,4 +234,13 @@ func (l *Lowering) spectralNorm(x *ssa.Value, dims []int64, keep bool, op string
 		return y
 	}
 	return l.unsqueeze(y, min(dims[0], dims[1]), max(dims[0], dims[1]))
+}
+
+// lowerNuclearNorm is of the last two axes, which are all, where none are named.
+func lowerNuclearNorm(l *Lowering) *ssa.Value {
+	dims := []int64{-2, -1}
+	if l.HasArg("dim") {
+		dims = l.Ints("dim")
+	}
+	return l.Aten("aten::linalg_matrix_norm.str_ord", l.Tensor("self"), "nuc", dims, l.Bool("keepdim"))
 }

@@ -79,6 +79,8 @@ func lowerView(l *Lowering) *ssa.Value {
 	switch {
 	case from == to:
 		return x
+	case RealOf(to) == from && to.IsComplex(): // each two along the last axis
+		return l.Aten("aten::view_as_complex", l.Aten("aten::unflatten.int", x, -1, []int64{-1, 2}))
 	case from.Size() != to.Size() || from.IsComplex() || to.IsComplex():
 		l.Fail("the bits of %v as %v change the shape, which ONNX cannot express", from, to)
 	case from.IsInt() && to.IsInt(), from == tensor.Bool && to.IsInt():

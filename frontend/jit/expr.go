@@ -386,7 +386,10 @@ func (b *builder) list(e *pyast.List, hint ssa.Type) val {
 		u := general(xs[0].Type)
 		for _, x := range xs[1:] {
 			var ok bool
-			if u, ok = ssa.UnifyTypes(u, general(x.Type)); !ok {
+			if u, ok = ssa.UnifyTypes(u, general(x.Type)); !ok && elem == ssa.AnyType {
+				u = elem
+				break // a tuple whose length is asked for
+			} else if !ok {
 				b.fail(e.At(), "", "the list holds %s and %s", xs[0].Type, x.Type)
 			}
 		}

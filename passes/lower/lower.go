@@ -3,7 +3,9 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
@@ -90,6 +92,10 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	}
 	l.low.Require = l.require
 	for _, p := range src.Body.Params {
+		if isComplex(p) && p.Tensor().Ranked {
+			l.env[p.ID] = l.pairedInput(p)
+			continue
+		}
 		q := dst.Body.AddParam(p.Name, onnxType(l.m, p.Type))
 		q.Sym = p.Sym
 		if q.Sym != nil && q.Tensor() == nil {
@@ -102,7 +108,9 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	if !l.stuck() {
 		for i := range rets {
 			rets[i] = l.returned(src.Body.Return(i), dst.Body)
-			l.lost = l.lost || rets[i] == nil
+			if l.lost = l.lost || rets[i] == nil; rets[i] != nil && isComplex(rets[i]) {
+				rets[i] = l.pairedOutput(rets[i], i, src.OutputNames)
+			}
 		}
 	}
 	l.solveSizes()
@@ -118,6 +126,7 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	}
 	l.tellAssumptions()
 	l.tellWider()
+	l.tellPaired()
 	l.tellTraced(src.Body)
 	l.tellUnused()
 	dst.OutputNames = src.OutputNames
@@ -209,13 +218,44 @@ func (l *lowerer) tellWider() {
 // stuck reports that there will be no graph: an operator is missing, or a value that blocks return.
 func (l *lowerer) stuck() bool { return l.lost || len(l.bad) > 0 && l.opts.Mode != Collect }
 
+// pairedInput is the complex tensor of a parameter, which in the graph has its real and imaginary parts along a new last axis.
+func (l *lowerer) pairedInput(p *ssa.Value) *ssa.Value {
+	t := p.Tensor()
+	dims := append(slices.Clone(t.Dims), sym.Const(2))
+	q := l.dst.Body.AddParam(p.Name, ssa.Tensor(aten.RealOf(t.DType), dims...))
+	l.paired = append(l.paired, fmt.Sprintf("input %q", p.Name))
+	l.low.Block, l.low.Before = l.dst.Body, nil
+	return l.low.Aten("aten::view_as_complex", q)
+}
+
+// pairedOutput is the i-th result of the graph, complex numbers as pairs along a new last axis.
+func (l *lowerer) pairedOutput(v *ssa.Value, i int, names []string) *ssa.Value {
+	name := fmt.Sprintf("output %d", i+1)
+	if i < len(names) {
+		name = fmt.Sprintf("output %q", names[i])
+	}
+	l.paired = append(l.paired, name)
+	l.low.Block, l.low.Before = l.dst.Body, nil
+	return l.low.Aten("aten::view_as_real", v)
+}
+
+// tellPaired warns once of complex inputs and outputs, which the file has in another form than the program.
+func (l *lowerer) tellPaired() {
+	if len(l.paired) == 0 || l.opts.Warn == nil {
+		return
+	}
+	l.opts.Warn(diag.Diagnostic{Severity: diag.Warning, ID: "complex-pairs",
+		Message: fmt.Sprintf("complex numbers are pairs in the file, the real and the imaginary part along a new last axis: %s", strings.Join(l.paired, ", ")),
+		Hint:    "give and read them as torch.view_as_real(x)"})
+}
+
 // findComplex reports complex numbers that are left: their operators work on
-// pairs of real tensors, which graphs and branches cannot take or give.
+// pairs of real tensors, which lists and sequences cannot hold.
 func (l *lowerer) findComplex() {
 	report := func(loc diag.Loc) {
 		l.bad = append(l.bad, Unconverted{Kind: "prim::Return", Loc: loc, Failure: &aten.Failure{
 			ID:      "complex-value",
-			Message: "a complex number is an input or an output of the model or of a branch, which ONNX has no operators on",
+			Message: "a complex number in a list, or of a rank that is not known, is an input or an output of the model or of a branch; ONNX has no operators on it",
 			Hint:    "pass it as torch.view_as_real(x)",
 		}})
 	}
@@ -262,15 +302,17 @@ type lowerer struct {
 	sizes   *sizes.Solver
 	assumed []assumption
 	wider   []wider
-	m       *ssa.Module
-	opts    Options
-	dst     *ssa.Func
-	env     []*ssa.Value                // by ID of the source value
-	lists   map[*ssa.Value][]*ssa.Value // elements of list results of known length
-	low     *aten.Lowering
-	bad     []Unconverted
-	absent  map[*ssa.Value]*aten.Failure // results that only the operators that absorb theirs can do without
-	lost    bool                         // a block cannot be completed
+	// paired are the inputs and outputs that are complex in the program.
+	paired []string
+	m      *ssa.Module
+	opts   Options
+	dst    *ssa.Func
+	env    []*ssa.Value                // by ID of the source value
+	lists  map[*ssa.Value][]*ssa.Value // elements of list results of known length
+	low    *aten.Lowering
+	bad    []Unconverted
+	absent map[*ssa.Value]*aten.Failure // results that only the operators that absorb theirs can do without
+	lost   bool                         // a block cannot be completed
 }
 
 func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {

@@ -23,6 +23,9 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 	if how := s.axes.IsRowMajor(root.Strides, base.Tensor()); how != layout.Shares {
 		s.fail("view", "as_strided of memory that is not known to be row-major; use .contiguous() before")
 	}
+	if s.vals.read(self).DType().IsComplex() != base.DType().IsComplex() {
+		s.fail("view", "as_strided of a complex view of real numbers, whose places are other ones; use .clone() before")
+	}
 	size, ok := py.LiteralOf(args[1])
 	stride, ok2 := py.LiteralOf(args[2])
 	if !ok || !ok2 {

@@ -71,6 +71,25 @@ def programs():
     }.items():
         parts = [re.sub(r"\bz\b", z, e) for e in expressions]
         yield "complex_" + name, ", ".join(f"torch.view_as_real({e})" for e in parts), (r(3, 4, 2), r(3, 4))
+    w = "torch.view_as_complex(y)"
+    for name, parts in {
+        "hyperbolic": [f"torch.{n}({z})" for n in ("sinh", "cosh", "tan", "tanh")],
+        "inverse": [f"torch.{n}({z} * 2)" for n in ("asin", "acos", "atan", "asinh", "acosh", "atanh")],
+        "logarithms": [f"torch.log1p({z})", f"torch.log2({z})", f"torch.log10({z})", f"torch.expm1({z})", f"torch.exp2({z})", f"torch.logaddexp({z}, {w} * 9)", f"torch.logsumexp({z}, [0, 1])"],
+        "activations": [f"torch.sigmoid({z})", f"torch.nn.functional.silu({z})", f"torch.rsqrt({z})", f"torch.sinc({z})"],
+        "exponents": [f"{z} ** {w}", f"{z} ** -2", f"{z} ** -0.5", f"{z} ** 0", f"({z} * 0) ** 2.5", f"{z} ** (1 + 2j)", f"torch.float_power({z}, 2)", f"torch.ldexp({z}, torch.tensor(3))"],
+        "products": [f"torch.prod({z})", f"torch.prod({z}, 1, keepdim=True)", f"torch.cumprod({z}, 0)", f"torch.kron({z}, {w})", f"torch.linalg.multi_dot([{z}, {w}.mT, {z}])", f"torch.einsum('ij,kj,ki->ij', {z}, {w}, {z}[:, :3])", f"torch.vdot({z}[0], {w}[0])", f"torch.linalg.vecdot({z}, {w})"],
+        "sums_of_products": [f"torch.addmm({z}[:, :3], {z}, {w}.mT, beta=0.5, alpha=2)", f"torch.addmv({z}[:, 0], {z}, {w}[0])", f"torch.addr({z}, {z}[:, 0], {w}[0], beta=0)", f"torch.baddbmm({z}[None, :, :3], {z}[None], {w}.mT[None])", f"torch.addcmul({z}, {z}, {w}, value=0.5)", f"torch.addcdiv({z}, {z}, {w})", f"torch.lerp({z}, {w}, 0.25)", f"torch.nn.functional.linear({z}, {w}, {w}[:, 0])"],
+        "convolutions": [f"torch.nn.functional.conv1d({z}, {w}[:, None, :2].expand(3, 3, 2), {w}[:, 0])", f"torch.nn.functional.conv_transpose1d({z}[None], {w}[:, None, :2], {w}[:1, 0], stride=2)"],
+        "numbers": [f"torch.full_like({z}, 1 + 2j)", f"torch.nn.functional.pad({z}, (1, 2), value=3)", f"{z}.index_fill(1, torch.tensor([0, 2]), 2.5)", f"{z}.new_full((2, 2), 1 - 1j)", f"torch.nan_to_num({z} / 0)", f"{z}.cumsum(0, dtype=torch.complex128).to(torch.complex64)"],
+        "rearranged": [f"torch.meshgrid({z}[0], {w}[0], indexing='ij')[1]", f"torch.block_diag({z}, {w})", f"torch.column_stack([{z}, {w}])", f"torch.diag({z})", f"torch.take({z}, torch.tensor([1, 5]))", f"torch.trapezoid({z}, {w})", f"torch.trapezoid({z}, dx=0.5)", f"torch.cartesian_prod({z}[0], {w}[0])"],
+        "matrices": [f"torch.linalg.inv({z}[:, :3])", f"torch.linalg.inv_ex({z}[:, :3])[0]", f"torch.linalg.solve({z}[:, :3], {w})", f"torch.linalg.solve({z}[:, :3], {w}[:, 0])", f"torch.linalg.matrix_power({z}[:, :3], 3)", f"torch.linalg.matrix_power({z}[:, :3], -1)", f"torch.linalg.solve_triangular({z}[:, :3], {w}, upper=True)", f"torch.linalg.solve_triangular({z}[:, :3], {w}, upper=False, unitriangular=True)", f"torch.matrix_exp({z}[:, :3])", f"torch.linalg.vander({z})"],
+    }.items():
+        yield "complex_" + name, ", ".join(f"torch.view_as_real({e})" for e in parts), (r(3, 4, 2), r(3, 4, 2))
+    yield "complex_to_real", ", ".join([f"torch.var({z})", f"torch.std({z}, 1, keepdim=True)", f"torch.var_mean({z}, 0)[0]", f"torch.isclose({z}, {w})", f"torch.isreal({z})", f"torch.any({z})", f"torch.all({z}, 1)", f"torch.count_nonzero({z}, 0)", f"torch.logical_and({z}, {w})", f"torch.nonzero({z})",
+                                         f"torch.dist({z}, {w})", f"torch.pairwise_distance({z}, {w})", f"torch.nn.functional.l1_loss({z}, {w})", f"x[0, 0, 0].expand_as({z})", f"torch.linalg.svdvals({z})", f"torch.linalg.eigvalsh({z}[:, :3])", f"torch.linalg.norm({z}, 'nuc')", f"torch.linalg.norm({z}, 2)", f"torch.linalg.matrix_norm({z}, -2)",
+                                         f"torch.softmax({z}, 1, dtype=torch.float32)", f"a.nuclear_norm({z})", "a.nuclear_norm(x[0])"]), (r(3, 4, 2), r(3, 4, 2))
+    yield "complex_stft", "torch.view_as_real(torch.stft(torch.view_as_complex(x), 8, 4, window=torch.hann_window(8), return_complex=True)), torch.view_as_real(torch.stft(torch.view_as_complex(x)[0], 8, center=False, onesided=False, return_complex=True))", (r(2, 24, 2),)
     yield "complex_norms", f"torch.linalg.vector_norm({z}, dim=1), torch.linalg.norm({z}), {z}.norm(p=1, dim=0), torch.isnan({z} / 0), torch.isfinite({z}), torch.isinf({z}), torch.zeros_like({z}, dtype=torch.float32)", (r(3, 4, 2),)
     for name in "arccos arcsin arctanh special_erfinv special_logit".split():
         yield name, f"a.{name}(x)", (UNIT * 0.9 if name != "special_logit" else UNIT.abs() * 0.9 + 0.05,)

@@ -1,0 +1,404 @@
+package aten
+
+import (
+	"math"
+	"strings"
+
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// complexFunctions says how functions of numbers act on pairs: by their real and imaginary part, or by other operators on
+// complex numbers. Those with branch cuts follow W. Kahan, "Branch Cuts for Complex Elementary Functions" (1987), in double precision.
+func complexFunctions() Defs {
+	d := Defs{
+		"aten::sinh":    {Lower: complexSinh},
+		"aten::cosh":    {Lower: complexCosh},
+		"aten::tan":     {Lower: complexTan},
+		"aten::asin":    {Lower: complexAsin},
+		"aten::acos":    {Lower: complexAcos},
+		"aten::atan":    {Lower: complexAtan},
+		"aten::asinh":   {Lower: complexAsinh},
+		"aten::acosh":   {Lower: complexAcosh},
+		"aten::atanh":   {Lower: complexAtanh},
+		"aten::log1p":   {Lower: complexLog1p},
+		"aten::expm1":   {Lower: complexExpm1},
+		"aten::log2":    {Lower: complexLogTo(math.Ln2)},
+		"aten::log10":   {Lower: complexLogTo(math.Ln10)},
+		"aten::exp2":    {Lower: complexExp2},
+		"aten::rsqrt":   {Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::reciprocal", complexSqrt(l)) }},
+		"aten::sigmoid": {Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::reciprocal", l.onePlusExpNeg()) }},
+		"aten::silu":    {Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::div.Tensor", l.Tensor("self"), l.onePlusExpNeg()) }},
+
+		"aten::prod":      {Lower: complexProd},
+		"aten::cumprod":   {Lower: complexCumprod},
+		"aten::logsumexp": {Lower: complexLogSumExp},
+		"aten::logaddexp": {Lower: complexLogAddExp},
+		"aten::sinc":      {Lower: complexSinc},
+		"aten::ldexp": {Lower: func(l *Lowering) *ssa.Value {
+			power := l.Tensor("other")
+			if !l.DType(power).IsComplex() {
+				power = l.Cast(power, tensor.Float32)
+			}
+			return l.Aten("aten::mul.Tensor", l.Tensor("self"), l.Aten("aten::exp2", power))
+		}},
+		"aten::float_power": {Lower: func(l *Lowering) *ssa.Value { return l.Cast(complexPow(l), tensor.Complex128) }},
+		"aten::l1_loss":     {Lower: complexL1Loss},
+		"aten::var":         {Lower: complexVar},
+		"aten::std":         {Lower: func(l *Lowering) *ssa.Value { return l.sqrt(l.varianceAs("var")) }},
+		"aten::var_mean":    {LowerN: func(l *Lowering) []*ssa.Value { return l.complexVarMean(false) }},
+		"aten::std_mean":    {LowerN: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }},
+
+		"aten::isclose": {Lower: complexIsClose},
+		"aten::isreal": {Lower: func(l *Lowering) *ssa.Value {
+			_, im := l.Parts(l.Tensor("self"))
+			return l.Op("Equal", im, l.Like(im, 0))
+		}},
+
+		"aten::addmm":   {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::mm", "mat1", "mat2") }},
+		"aten::addmv":   {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::mv", "mat", "vec") }},
+		"aten::addr":    {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::outer", "vec1", "vec2") }},
+		"aten::baddbmm": {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::bmm", "batch1", "batch2") }},
+		"aten::addbmm":  {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::bmm", "batch1", "batch2") }},
+		"aten::addcmul": {Lower: func(l *Lowering) *ssa.Value {
+			return l.addScaled(l.Tensor("self"), l.Aten("aten::mul.Tensor", l.Tensor("tensor1"), l.Tensor("tensor2")), l.Literal("value"))
+		}},
+		"aten::addcdiv": {Lower: func(l *Lowering) *ssa.Value {
+			return l.addScaled(l.Tensor("self"), l.Aten("aten::div.Tensor", l.Tensor("tensor1"), l.Tensor("tensor2")), l.Literal("value"))
+		}},
+		"aten::lerp": {Lower: complexLerp},
+		"aten::vdot": {Lower: func(l *Lowering) *ssa.Value {
+			return l.Aten("aten::dot", l.Aten("aten::conj", l.Tensor("self")), l.Tensor("other"))
+		}},
+		"aten::linalg_vecdot": {Lower: func(l *Lowering) *ssa.Value {
+			p := l.Aten("aten::mul.Tensor", l.Aten("aten::conj", l.Tensor("x")), l.Tensor("y"))
+			return l.Aten("aten::sum.dim_IntList", p, []int64{l.Int("dim")}, false)
+		}},
+		"aten::dist": {Lower: func(l *Lowering) *ssa.Value {
+			return l.Aten("aten::linalg_vector_norm", l.Aten("aten::sub.Tensor", l.Tensor("self"), l.Tensor("other")), l.Literal("p"))
+		}},
+		"aten::pairwise_distance": {Lower: func(l *Lowering) *ssa.Value {
+			apart := l.Aten("aten::sub.Tensor", l.Tensor("x1"), l.Tensor("x2"))
+			return l.Aten("aten::linalg_vector_norm", l.Aten("aten::add.Scalar", apart, l.Float("eps")), l.Literal("p"), []int64{-1}, l.Bool("keepdim"))
+		}},
+	}
+	// what asks whether a number is zero
+	for _, n := range strings.Fields("logical_not logical_and logical_or logical_xor any all count_nonzero nonzero nonzero_numpy argwhere nonzero_static") {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value {
+			return l.onReal(nil, func(v *ssa.Value) *ssa.Value {
+				re, im := l.Parts(v)
+				return l.Op("Not", l.Op("And", l.Op("Equal", re, l.Like(re, 0)), l.Op("Equal", im, l.Like(im, 0))))
+			})
+		}}
+	}
+	return d
+}
+
+// inDouble computes a function of the argument's parts in double precision: formulas that cancel are right to the digits of float32.
+func (l *Lowering) inDouble(f func(a, b *ssa.Value) (re, im *ssa.Value)) *ssa.Value {
+	a, b := l.Parts(l.Tensor("self"))
+	d := l.DType(a)
+	re, im := f(l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64))
+	return l.Pair(l.Cast(re, d), l.Cast(im, d))
+}
+
+// complexSinh is sinh(a) cos(b) + i cosh(a) sin(b).
+func complexSinh(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	return l.Pair(l.mul(l.Op("Sinh", a), l.Op("Cos", b)), l.mul(l.Op("Cosh", a), l.Op("Sin", b)))
+}
+
+// complexCosh is cosh(a) cos(b) + i sinh(a) sin(b).
+func complexCosh(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	return l.Pair(l.mul(l.Op("Cosh", a), l.Op("Cos", b)), l.mul(l.Op("Sinh", a), l.Op("Sin", b)))
+}
+
+// complexTan is -i tanh(iz).
+func complexTan(l *Lowering) *ssa.Value {
+	a, b := l.parts(l.Tensor("self"))
+	t, u := l.parts(l.Aten("aten::tanh", l.Pair(l.Op("Neg", b), a)))
+	return l.Pair(u, l.Op("Neg", t))
+}
+
+// root is the square root in parts, without cancellation on either side of the imaginary axis.
+func (l *Lowering) root(a, b *ssa.Value) (re, im *ssa.Value) {
+	zero := l.Like(a, 0)
+	r := l.sqrt(l.add(l.mul(a, a), l.mul(b, b)))
+	t := l.sqrt(l.scale(l.add(r, l.Op("Abs", a)), 0.5))
+	small := l.div(l.Op("Abs", b), l.where(l.Op("Equal", t, zero), l.Like(a, 1), l.scale(t, 2)))
+	right := l.Op("GreaterOrEqual", a, zero)
+	size := l.where(right, small, t)
+	// the sign of the imaginary part, that of zero too, which only a division shows
+	below := l.Op("Or", l.Op("Less", b, zero), l.Op("And", l.Op("Equal", b, zero), l.Op("Less", l.Op("Reciprocal", b), zero)))
+	return l.where(right, t, small), l.where(below, l.Op("Neg", size), size)
+}
+
+// asin is the arc sine in parts: atan(a / Re(√(1-z) √(1+z))) + i asinh(Im(conj(√(1-z)) √(1+z))).
+func (l *Lowering) asin(a, b *ssa.Value) (re, im *ssa.Value) {
+	one := l.Like(a, 1)
+	p, q := l.root(l.sub(one, a), l.Op("Neg", b))
+	r, s := l.root(l.add(one, a), b)
+	re = l.Aten("aten::atan2", a, l.sub(l.mul(p, r), l.mul(q, s)))
+	return re, l.Aten("aten::asinh", l.sub(l.mul(p, s), l.mul(q, r)))
+}
+
+func complexAsin(l *Lowering) *ssa.Value { return l.inDouble(l.asin) }
+
+// complexAsinh is -i asin(iz).
+func complexAsinh(l *Lowering) *ssa.Value {
+	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
+		p, q := l.asin(l.Op("Neg", b), a)
+		return q, l.Op("Neg", p)
+	})
+}
+
+// complexAcos is 2 atan(Re √(1-z) / Re √(1+z)) + i asinh(Im(conj(√(1+z)) √(1-z))).
+func complexAcos(l *Lowering) *ssa.Value {
+	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
+		one := l.Like(a, 1)
+		p, q := l.root(l.sub(one, a), l.Op("Neg", b))
+		r, s := l.root(l.add(one, a), b)
+		return l.scale(l.Aten("aten::atan2", p, r), 2), l.Aten("aten::asinh", l.sub(l.mul(r, q), l.mul(s, p)))
+	})
+}
+
+// complexAcosh is asinh(Re(conj(√(z-1)) √(z+1))) + 2i atan(Im √(z-1) / Re √(z+1)).
+func complexAcosh(l *Lowering) *ssa.Value {
+	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
+		one := l.Like(a, 1)
+		p, q := l.root(l.sub(a, one), b)
+		r, s := l.root(l.add(a, one), b)
+		return l.Aten("aten::asinh", l.add(l.mul(p, r), l.mul(q, s))), l.scale(l.Aten("aten::atan2", q, r), 2)
+	})
+}
+
+// atanh is the area tangent in parts: log1p(4a / ((1-a)² + b²)) / 4 + i atan2(2b, (1-a)(1+a) - b²) / 2.
+func (l *Lowering) atanh(a, b *ssa.Value) (re, im *ssa.Value) {
+	one := l.Like(a, 1)
+	less := l.sub(one, a)
+	by := l.add(l.mul(less, less), l.mul(b, b))
+	re = l.scale(l.Aten("aten::log1p", l.div(l.scale(a, 4), by)), 0.25)
+	return re, l.scale(l.Aten("aten::atan2", l.scale(b, 2), l.sub(l.mul(less, l.add(one, a)), l.mul(b, b))), 0.5)
+}
+
+func complexAtanh(l *Lowering) *ssa.Value { return l.inDouble(l.atanh) }
+
+// complexAtan is -i atanh(iz).
+func complexAtan(l *Lowering) *ssa.Value {
+	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
+		p, q := l.atanh(l.Op("Neg", b), a)
+		return q, l.Op("Neg", p)
+	})
+}
+
+// complexLog1p is log1p(2a + a² + b²) / 2 + i atan2(b, 1 + a).
+func complexLog1p(l *Lowering) *ssa.Value {
+	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
+		sum := l.add(l.mul(a, l.add(l.Like(a, 2), a)), l.mul(b, b))
+		return l.scale(l.Aten("aten::log1p", sum), 0.5), l.Aten("aten::atan2", b, l.add(l.Like(a, 1), a))
+	})
+}
+
+// complexExpm1 is expm1(a) cos(b) - 2 sin²(b/2) + i exp(a) sin(b).
+func complexExpm1(l *Lowering) *ssa.Value {
+	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
+		half := l.Op("Sin", l.scale(b, 0.5))
+		re = l.sub(l.mul(l.Aten("aten::expm1", a), l.Op("Cos", b)), l.scale(l.mul(half, half), 2))
+		return re, l.mul(l.Op("Exp", a), l.Op("Sin", b))
+	})
+}
+
+// complexLogTo is the logarithm to the base whose own one is given.
+func complexLogTo(ln float64) func(l *Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		re, im := l.parts(complexLog(l))
+		return l.Pair(l.scale(re, 1/ln), l.scale(im, 1/ln))
+	}
+}
+
+// complexExp2 is exp(z ln 2).
+func complexExp2(l *Lowering) *ssa.Value {
+	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
+		r, angle := l.Op("Exp", l.scale(a, math.Ln2)), l.scale(b, math.Ln2)
+		return l.mul(r, l.Op("Cos", angle)), l.mul(r, l.Op("Sin", angle))
+	})
+}
+
+// onePlusExpNeg is 1 + exp(-z).
+func (l *Lowering) onePlusExpNeg() *ssa.Value {
+	return l.Aten("aten::add.Scalar", l.Aten("aten::exp", l.Aten("aten::neg", l.Tensor("self"))), 1)
+}
+
+// polar are the lengths and the angles of the argument, in double precision.
+func (l *Lowering) polar() (length, angle *ssa.Value) {
+	a, b := l.Parts(l.Tensor("self"))
+	a, b = l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
+	return l.sqrt(l.add(l.mul(a, a), l.mul(b, b))), l.Aten("aten::atan2", b, a)
+}
+
+// fromPolar is the number of a length and an angle, in the type of the parts of the result.
+func (l *Lowering) fromPolar(length, angle *ssa.Value) *ssa.Value {
+	d := l.complexType("self")
+	if t := l.DTypeArg("dtype"); t != tensor.Undefined {
+		d = RealOf(t)
+	}
+	return l.Pair(l.Cast(l.mul(length, l.Op("Cos", angle)), d), l.Cast(l.mul(length, l.Op("Sin", angle)), d))
+}
+
+// complexProd has the product of the lengths and the sum of the angles.
+func complexProd(l *Lowering) *ssa.Value {
+	r, angle := l.polar()
+	if !l.HasArg("dim") {
+		return l.fromPolar(l.Aten("aten::prod", r), l.Aten("aten::sum", angle))
+	}
+	dim, keep := l.Int("dim"), l.Bool("keepdim")
+	return l.fromPolar(l.Aten("aten::prod.dim_int", r, dim, keep), l.Aten("aten::sum.dim_IntList", angle, []int64{dim}, keep))
+}
+
+func complexCumprod(l *Lowering) *ssa.Value {
+	r, angle := l.polar()
+	return l.fromPolar(l.Aten("aten::cumprod", r, l.Int("dim")), l.Aten("aten::cumsum", angle, l.Int("dim")))
+}
+
+// complexLogSumExp takes the greatest real part out of the sum.
+func complexLogSumExp(l *Lowering) *ssa.Value {
+	z := l.Tensor("self")
+	dims := l.Ints("dim")
+	re, _ := l.parts(z)
+	most := l.finite(l.Aten("aten::amax", re, dims, true))
+	sum := l.Aten("aten::sum.dim_IntList", l.Aten("aten::exp", l.Aten("aten::sub.Tensor", z, most)), dims, true)
+	y := l.Aten("aten::add.Tensor", l.Aten("aten::log", sum), most)
+	if !l.Bool("keepdim") {
+		a, b := l.parts(y)
+		axes := l.Dims("dim", l.Rank(re))
+		y = l.Pair(l.squeeze(a, axes...), l.squeeze(b, axes...))
+	}
+	return y
+}
+
+// finite has 0 where a number is not finite: what is taken out of a sum of exponentials.
+func (l *Lowering) finite(v *ssa.Value) *ssa.Value {
+	return l.where(l.Aten("aten::isfinite", v), v, l.Like(v, 0))
+}
+
+// complexLogAddExp is z + log1p(exp(w - z)), where z has the greater real part: its angle is not brought back between -π and π.
+func complexLogAddExp(l *Lowering) *ssa.Value {
+	x, y := l.Tensor("self"), l.Tensor("other")
+	a, _ := l.parts(x)
+	b, _ := l.parts(y)
+	less := l.Op("Less", a, b)
+	z, w := l.Aten("aten::where.self", less, y, x), l.Aten("aten::where.self", less, x, y)
+	return l.Aten("aten::add.Tensor", z, l.Aten("aten::log1p", l.Aten("aten::exp", l.Aten("aten::sub.Tensor", w, z))))
+}
+
+// complexSinc is sin(πz) / πz, and 1 at 0.
+func complexSinc(l *Lowering) *ssa.Value {
+	z := l.Tensor("self")
+	a, b := l.Parts(z)
+	zero := l.Op("And", l.Op("Equal", a, l.Like(a, 0)), l.Op("Equal", b, l.Like(b, 0)))
+	a = l.where(zero, l.Like(a, 0.5), a) // any other number
+	w := l.Pair(l.scale(a, math.Pi), l.scale(b, math.Pi))
+	re, im := l.parts(l.Aten("aten::div.Tensor", l.Aten("aten::sin", w), w))
+	return l.Pair(l.where(zero, l.Like(re, 1), re), l.where(zero, l.Like(im, 0), im))
+}
+
+// overloadSuffix is the overload in a schema's full name.
+func overloadSuffix(s *ssa.Schema) string {
+	if s == nil || s.Overload == "" {
+		return ""
+	}
+	return "." + s.Overload
+}
+
+// varianceAs is the variance of the real parts and that of the imaginary ones, by the form of var that the op at hand has.
+func (l *Lowering) varianceAs(name string) *ssa.Value {
+	overload := overloadSuffix(l.Node.Schema)
+	s := SchemaByName("aten::" + name + overload)
+	if s == nil {
+		l.Fail("no %s with the arguments of %s", name, l.Node.Kind)
+	}
+	of := func(v *ssa.Value) *ssa.Value {
+		args := []any{v}
+		for _, a := range s.Args[1:] {
+			args = append(args, l.Literal(a.Name))
+		}
+		return l.Aten("aten::"+name+overload, args...)
+	}
+	re, im := l.Parts(l.Tensor("self"))
+	return l.add(of(re), of(im))
+}
+
+func complexVar(l *Lowering) *ssa.Value { return l.varianceAs("var") }
+
+func (l *Lowering) complexVarMean(root bool) []*ssa.Value {
+	v := l.varianceAs("var")
+	if root {
+		v = l.sqrt(v)
+	}
+	z := l.Tensor("self")
+	if !l.HasArg("dim") || l.IsNone("dim") {
+		return []*ssa.Value{v, l.Aten("aten::mean", z)}
+	}
+	return []*ssa.Value{v, l.Aten("aten::mean.dim", z, l.Ints("dim"), l.Bool("keepdim"))}
+}
+
+// complexIsClose is |x - y| <= atol + rtol |y|, or x = y.
+func complexIsClose(l *Lowering) *ssa.Value {
+	x, y := l.Tensor("self"), l.Tensor("other")
+	apart := l.Aten("aten::abs", l.Aten("aten::sub.Tensor", x, y))
+	size := l.Aten("aten::abs", y)
+	bound := l.add(l.scale(size, l.Float("rtol")), l.Like(size, l.Float("atol")))
+	near := l.Op("And", l.Op("LessOrEqual", apart, bound), l.Aten("aten::isfinite", x))
+	near = l.Op("Or", near, l.complexEqual())
+	if l.Bool("equal_nan") {
+		near = l.Op("Or", near, l.Op("And", l.Aten("aten::isnan", x), l.Aten("aten::isnan", y)))
+	}
+	return near
+}
+
+// complexL1Loss is of the lengths of the differences.
+func complexL1Loss(l *Lowering) *ssa.Value {
+	apart := l.Aten("aten::abs", l.Aten("aten::sub.Tensor", l.Tensor("self"), l.Tensor("target")))
+	switch l.Int("reduction") {
+	case 1:
+		return l.Aten("aten::mean", apart)
+	case 2:
+		return l.Aten("aten::sum", apart)
+	}
+	return apart
+}
+
+// addScaled is z + k w.
+func (l *Lowering) addScaled(z, w *ssa.Value, k ssa.Literal) *ssa.Value {
+	if k.IsNumber() && k.Complex() != 1 {
+		w = l.Aten("aten::mul.Scalar", w, k)
+	}
+	return l.Aten("aten::add.Tensor", z, w)
+}
+
+// addProduct is beta self + alpha a b, for addbmm of the sum over the batch; where beta is 0, self is not read.
+func (l *Lowering) addProduct(product, a, b string) *ssa.Value {
+	p := l.Aten(product, l.Tensor(a), l.Tensor(b))
+	if l.Node.Kind.Name() == "addbmm" {
+		p = l.Aten("aten::sum.dim_IntList", p, []int64{0}, false)
+	}
+	alpha, beta := l.Literal("alpha"), l.Literal("beta")
+	if alpha.IsNumber() && alpha.Complex() != 1 {
+		p = l.Aten("aten::mul.Scalar", p, alpha)
+	}
+	if beta.IsNumber() && beta.Complex() == 0 {
+		return p
+	}
+	return l.addScaled(p, l.Tensor("self"), beta)
+}
+
+// complexLerp is start + weight (end - start).
+func complexLerp(l *Lowering) *ssa.Value {
+	start := l.Tensor("self")
+	way := l.Aten("aten::sub.Tensor", l.Tensor("end"), start)
+	if w := l.Arg("weight"); w.Tensor() == nil {
+		return l.addScaled(start, way, l.Literal("weight"))
+	}
+	return l.Aten("aten::add.Tensor", start, l.Aten("aten::mul.Tensor", way, l.Tensor("weight")))
+}

@@ -1,0 +1,198 @@
+package aten
+
+import (
+	"strings"
+
+	"github.com/aton-project/aton/ssa"
+)
+
+// complexMatrices says how operators of linear algebra act on pairs. The complex matrix A + iB behaves as the real one
+// of twice the size [[A, -B], [B, A]] does: products, inverses and solutions are those of it, its singular values and the
+// eigenvalues of a Hermitian one stand there twice.
+func complexMatrices() Defs {
+	d := Defs{
+		"aten::linalg_solve":    {Lower: func(l *Lowering) *ssa.Value { return l.solve("linalg_solve", l.Tensor("A"), l.Tensor("B")) }},
+		"aten::linalg_svdvals":  {Lower: complexTwice("linalg_svdvals", "A")},
+		"aten::linalg_eigvalsh": {Lower: complexTwice("linalg_eigvalsh", "self")},
+		"aten::linalg_matrix_power": {Lower: func(l *Lowering) *ssa.Value {
+			return l.fromReal(l.Aten("aten::linalg_matrix_power", l.asReal(l.Tensor("self"), -2, -1), l.Literal("n")))
+		}},
+		"aten::linalg_solve_triangular": {Lower: complexTriangular},
+		"aten::linalg_inv_ex": {LowerN: func(l *Lowering) []*ssa.Value {
+			inverse, info := l.inverseOf(l.Tensor("A"))
+			return []*ssa.Value{inverse, info}
+		}},
+		"aten::linalg_solve_ex": {LowerN: func(l *Lowering) []*ssa.Value {
+			_, info := l.inverseOf(l.Tensor("A"))
+			return []*ssa.Value{l.solve("linalg_solve", l.Tensor("A"), l.Tensor("B")), info}
+		}},
+		"aten::linalg_vander": {Lower: complexVander},
+		"aten::nuclear_norm":  {LowerN: (*Lowering).complexNorm},
+	}
+	for n, arg := range map[string]string{"inverse": "self", "linalg_inv": "A", "matrix_exp": "self", "linalg_matrix_exp": "self"} {
+		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
+			return l.fromReal(l.Aten("aten::"+n, l.asReal(l.Tensor(arg), -2, -1)))
+		}}
+	}
+	for _, n := range strings.Fields("norm linalg_norm linalg_vector_norm linalg_matrix_norm frobenius_norm") {
+		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexNorm}
+	}
+	return d
+}
+
+// inverseOf is the inverse of a complex matrix, and what LAPACK says of it.
+func (l *Lowering) inverseOf(z *ssa.Value) (inverse, info *ssa.Value) {
+	vs := l.AtenN("aten::linalg_inv_ex", l.asReal(z, -2, -1))
+	return l.fromReal(vs[0]), vs[1]
+}
+
+// complexVander has the powers of 0 to N - 1 along a new last axis.
+func complexVander(l *Lowering) *ssa.Value {
+	re, im := l.Parts(l.Tensor("x"))
+	last := l.Rank(re) - 1
+	n, ok := l.sizeOf(re, last).Int()
+	if !l.IsNone("N") {
+		n, ok = l.Int("N"), true
+	}
+	if !ok || n < 1 || n > mostFactors {
+		l.Fail("powers of complex numbers whose count is not from 1 to %d", mostFactors)
+	}
+	one := l.fill(l.shapeOf(re), l.DType(re), ssa.Int(1))
+	a, b := one, l.sub(one, one)
+	as, bs := []*ssa.Value{}, []*ssa.Value{}
+	for range n {
+		as, bs = append(as, l.unsqueeze(a, int64(last)+1)), append(bs, l.unsqueeze(b, int64(last)+1))
+		a, b = l.sub(l.mul(a, re), l.mul(b, im)), l.add(l.mul(a, im), l.mul(b, re))
+	}
+	return l.Pair(l.concatV(int64(last)+1, as...), l.concatV(int64(last)+1, bs...))
+}
+
+// asReal is the real matrix of twice the size, of rows along one axis and columns along another.
+func (l *Lowering) asReal(z *ssa.Value, rows, columns int64) *ssa.Value {
+	re, im := l.Parts(z)
+	r := int64(l.Rank(re))
+	if r < 2 {
+		l.Fail("a matrix of rank %d", r)
+	}
+	axis := func(i int64) int64 { return (i + r) % r }
+	return l.concatV(axis(rows), l.concatV(axis(columns), re, l.Op("Neg", im)), l.concatV(axis(columns), im, re))
+}
+
+// fromReal is the complex matrix of a real one of twice the size: its left half, upper and lower.
+func (l *Lowering) fromReal(v *ssa.Value) *ssa.Value {
+	r := l.Rank(v)
+	left := l.halves(v, r-1)[0]
+	parts := l.halves(left, r-2)
+	return l.Pair(parts[0], parts[1])
+}
+
+// halves are the first and the second half along an axis.
+func (l *Lowering) halves(v *ssa.Value, axis int) []*ssa.Value {
+	size := l.sizeOf(v, axis)
+	half := l.divSize(size, ConstSize(2))
+	of := func(from, to Size) *ssa.Value {
+		return l.Op("Slice", v, l.sizeTensor([]Size{from}), l.sizeTensor([]Size{to}), l.i64(int64(axis)))
+	}
+	return []*ssa.Value{of(ConstSize(0), half), of(half, size)}
+}
+
+// solve is the solution of A X = B; B may be a vector, and real.
+func (l *Lowering) solve(name string, a, b *ssa.Value) *ssa.Value {
+	re, im := l.parts(b)
+	if im == nil {
+		im = l.fill(l.shapeOf(re), l.DType(re), ssa.Int(0))
+	} else {
+		re, im = l.Parts(b)
+	}
+	axis := l.Rank(re) - 2
+	if l.HasArg("left") && !l.Bool("left") {
+		l.Fail("complex equations with the unknown on the left")
+	}
+	// one axis fewer is a vector, or a batch of them
+	lone := l.Rank(re) == 1 || l.Rank(re) == l.Rank(a)-1
+	if lone {
+		axis++
+	}
+	x := l.Aten("aten::"+name, l.asReal(a, -2, -1), l.concatV(int64(axis), re, im))
+	parts := l.halves(x, l.Rank(x)-2+map[bool]int{true: 1}[lone])
+	return l.Pair(parts[0], parts[1])
+}
+
+// complexTriangular solves with the triangle alone.
+func complexTriangular(l *Lowering) *ssa.Value {
+	a := l.Tensor("self")
+	re, im := l.Parts(a)
+	name := "aten::tril"
+	if l.Bool("upper") {
+		name = "aten::triu"
+	}
+	re, im = l.Aten(name, re), l.Aten(name, im)
+	if l.Bool("unitriangular") {
+		off := int64(-1)
+		if l.Bool("upper") {
+			off = 1
+		}
+		n := l.sizeOf(re, l.Rank(re)-1)
+		k, ok := n.Int()
+		if !ok {
+			l.Fail("ones on the diagonal of a matrix whose size is known at run time")
+		}
+		re, im = l.add(l.Aten(name, re, off), l.Aten("aten::eye", k, l.DType(re))), l.Aten(name, im, off)
+	}
+	return l.solve("linalg_solve", l.Pair(re, im), l.Tensor("B"))
+}
+
+// complexTwice gives every second of the values that the real matrix has twice, in order.
+func complexTwice(name, arg string) func(l *Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		args := []any{l.asReal(l.Tensor(arg), -2, -1)}
+		if l.HasArg("UPLO") {
+			args[0] = l.asReal(l.hermitian(l.Tensor(arg), l.Str("UPLO")), -2, -1)
+		}
+		v := l.Aten("aten::"+name, args...)
+		last := l.Rank(v) - 1
+		return l.Op("Slice", v, l.i64(0), l.i64(1<<62), l.i64(int64(last)), l.i64(2))
+	}
+}
+
+// hermitian is the matrix that one triangle stands for.
+func (l *Lowering) hermitian(z *ssa.Value, triangle string) *ssa.Value {
+	name, off := "aten::tril", int64(-1)
+	if strings.EqualFold(triangle, "U") {
+		name, off = "aten::triu", 1
+	}
+	re, im := l.Parts(z)
+	mirror := func(v *ssa.Value) *ssa.Value { r := l.Rank(v); return l.swapAxes(l.Aten(name, v, off), r-2, r-1) }
+	strict := l.Aten(name, im, off)
+	return l.Pair(l.add(l.Aten(name, re), mirror(re)), l.sub(strict, mirror(im)))
+}
+
+// complexNorm is the norm of the lengths of the numbers; those of matrices by singular values are those of the real matrix.
+func (l *Lowering) complexNorm() []*ssa.Value {
+	name := l.Node.Kind.Name()
+	order := ssa.None
+	for _, n := range []string{"ord", "p"} {
+		if l.HasArg(n) && !l.IsNone(n) {
+			order = l.Literal(n)
+		}
+	}
+	var dims []int64
+	if l.HasArg("dim") && !l.IsNone("dim") {
+		dims = l.Ints("dim")
+	}
+	nuclear := name == "nuclear_norm" || order.Kind == ssa.StrLit && order.Str() == "nuc"
+	matrix := len(dims) == 2 || len(dims) == 0 && l.Rank(l.Value(l.Node.Operand(0))) == 2
+	two := order.IsNumber() && (order.Float() == 2 || order.Float() == -2)
+	spectral := nuclear || two && matrix && (name == "linalg_norm" || name == "linalg_matrix_norm")
+	if !spectral {
+		return l.onReal(nil, func(v *ssa.Value) *ssa.Value { return l.complexLength(v) })
+	}
+	if len(dims) == 0 {
+		dims = []int64{-2, -1}
+	}
+	vs := l.onReal(nil, func(v *ssa.Value) *ssa.Value { return l.asReal(v, dims[0], dims[1]) })
+	if nuclear {
+		vs[0] = l.scale(vs[0], 0.5)
+	}
+	return vs
+}
