@@ -77,6 +77,7 @@ func matrixNodes() []node {
 		out = append(out,
 			node{op: "MatMul", in: []*tensor.Tensor{f(256, 64), f(64, 128)}},
 			node{op: "MatMul", in: []*tensor.Tensor{f(130, 40), f(40, 68)}},
+			node{op: "MatMul", in: []*tensor.Tensor{f(2, 3, 136, 64), f(3, 64, 72)}}, // a ring of stages in each batch
 			node{op: "MatMul", in: []*tensor.Tensor{f(131, 35), f(35, 67)}},
 			node{op: "MatMul", in: []*tensor.Tensor{f(2, 150, 50), f(2, 50, 290)}, dynamic: true},
 			node{op: "Gemm", in: []*tensor.Tensor{f(64, 256), f(128, 64), f(128)}, attrs: []ssa.Attr{number("transA", 1), number("transB", 1)}},
