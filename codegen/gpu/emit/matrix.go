@@ -104,10 +104,9 @@ func (w *writer) matrixProduct(p *product) {
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, matrixM), ceilDiv(p.n, matrixN)
 	m0, n0 := c.tileOf(p, tilesM, tilesN, tile{m: matrixM, n: matrixN}, matrixStripe)
-	group, quad := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7)), b.And(thread, b.I32(3))
+	group := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7))
 	warpOf := b.UDiv(thread, b.I32(warp))
 	rowM, rowN := b.Mul(b.UDiv(warpOf, b.I32(2)), b.I32(warpTile)), b.Mul(b.URem(warpOf, b.I32(2)), b.I32(warpTile))
-	lane := wordAt(b, group, b.Mul(quad, b.I32(4)))
 	const above, beside = warpTile / 16, warpTile / 8
 	start := make([]value, above*beside*4)
 	for i := range start {
@@ -126,28 +125,29 @@ func (w *writer) matrixProduct(p *product) {
 		r := b.Mma(*p.factors, a, x, [4]value(acc))
 		copy(acc, r[:])
 	}
-	// multiply adds the product of the tiles that begin at these words
-	multiply := func(tileA, tileB value, acc []value) []value {
+	left, right := factor{alongK: true, side: matrixM}, factor{alongK: true, side: matrixN} // as fillWords leaves them
+	if ring != nil {
+		left, right = ring[0], ring[1]
+	}
+	// multiply adds the product of the tiles of a stage
+	multiply := func(stage value, acc []value) []value {
 		acc = append([]value(nil), acc...)
-		at := func(row, from value, i int64) value {
-			return b.Add(b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), from), b.I32(i*rowWords))
-		}
 		var x [2 * above][]value
 		var y [beside][]value
 		for i := range x {
-			x[i] = b.LoadVec(as, at(rowM, tileA, int64(8*i)), 4)
+			x[i] = left.words(b, as, stage, b.Add(rowM, b.I32(int64(8*i))))
 		}
 		for j := range y {
-			y[j] = b.LoadVec(bs, at(rowN, tileB, int64(8*j)), 4)
+			y[j] = right.words(b, bs, stage, b.Add(rowN, b.I32(int64(8*j))))
 		}
 		for s := 0; s < 4; s += 2 {
 			for i := range above {
-				left := [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}
+				a := [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}
 				for j := range beside {
-					add(acc[4*(i*beside+j):][:4], left, [2]value{y[j][s], y[j][s+1]})
+					add(acc[4*(i*beside+j):][:4], a, [2]value{y[j][s], y[j][s+1]})
 				}
 				if p.zeroB != nil {
-					add(acc[rowSums+4*i:][:4], left, [2]value{ones, ones})
+					add(acc[rowSums+4*i:][:4], a, [2]value{ones, ones})
 				}
 			}
 			for j := range beside {
@@ -161,17 +161,15 @@ func (w *writer) matrixProduct(p *product) {
 	var sums []value
 	if ring != nil {
 		sums = c.ringLoop(p, func(k0, stage value) {
-			c.bringWords(as, ring[0], dimM, p.m, matrixM, m0, k0, stage)
-			c.bringWords(bs, ring[1], dimN, p.n, matrixN, n0, k0, stage)
-		}, func(stage value, acc []value) []value {
-			return multiply(b.Mul(stage, b.I32(matrixM*rowWords)), b.Mul(stage, b.I32(matrixN*rowWords)), acc)
-		}, start)
+			c.bring(as, left, m0, k0, stage)
+			c.bring(bs, right, n0, k0, stage)
+		}, multiply, start)
 	} else {
 		sums = b.For(b.I32(0), b.Size(p.k), b.I32(rowWords*p.factors.PerWord()), start, func(k0 value, acc []value) []value {
 			c.fillWords(as, p, dimM, p.m, matrixM, m0, k0, p.aAlongK, p.a)
 			c.fillWords(bs, p, dimN, p.n, matrixN, n0, k0, p.bAlongK, p.b)
 			b.Barrier()
-			acc = multiply(b.I32(0), b.I32(0), acc)
+			acc = multiply(b.I32(0), acc)
 			b.Barrier()
 			return acc
 		})
@@ -183,7 +181,7 @@ func (w *writer) matrixProduct(p *product) {
 				for e := range int64(2) {
 					c.forget()
 					c.dims[dimM], _ = c.clampTo(b.Add(row, b.I32(8*i)), p.m, matrixM)
-					c.dims[dimN], _ = c.clampTo(b.Add(b.Add(column, b.Mul(quad, b.I32(2))), b.I32(8*j+e)), p.n, matrixN)
+					c.dims[dimN], _ = c.clampTo(b.Add(b.Add(column, b.Mul(b.And(thread, b.I32(3)), b.I32(2))), b.I32(8*j+e)), p.n, matrixN)
 					c.dims[dimK] = b.I32(0)
 					sum, at := 4*(i/2*beside+j)+i%2*2+e, i%2*2+e
 					var ofRow, ofColumn value
