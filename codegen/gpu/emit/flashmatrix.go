@@ -61,15 +61,14 @@ func (w *writer) matrixFlash(p *flash) {
 	f.even, f.end = even, end
 
 	row := b.Mul(warpOf, n(flashWarpRows))
-	at := wordAt(b, group, b.Mul(quad, n(4)))
+	at := b.Add(wordRow(b, group), b.Mul(quad, n(4)))
 	const each = flashKeys / 8 // products beside each other
 	// Column g of product j is key 8(g/2) + 2(j%4) + g%2 of 32: quad q has keys 8q+2j and 8q+2j+1 then, which are word 4q+j of the values.
 	keyAt := func(j int64) value {
 		odd := j ^ j>>1&1
 		even := b.Binary(kir.Xor, b.And(group, n(1)), n(odd&1))
 		own := b.Add(b.Mul(b.Binary(kir.LShr, group, n(1)), n(8)), even)
-		word := b.Binary(kir.Xor, b.Mul(quad, n(4)), n(j&1*(rowWords/2)+j>>1&1*(rowWords/4)))
-		return b.Add(b.Add(b.Mul(own, n(rowWords)), word), n((j/4*32+j%4*2)*rowWords))
+		return b.Add(b.Add(b.Mul(own, n(rowWords)), b.Mul(quad, n(4))), n((j/4*32+j%4*2)*rowWords))
 	}
 	carried := []value{hidden, hidden, zero, zero}
 	for range f.columns / 2 {
@@ -214,7 +213,7 @@ func (f *matrixFlash) fillRows(c *body, mem *kir.Mem, rows int64, name func(row 
 		for i := 0; i < n; i += 2 {
 			out = append(out, word(b, *f.factors, words[i:i+2]))
 		}
-		b.Store(mem, b.Add(b.Mul(part, b.I32(rows*rowWords)), wordAt(b, row, b.UDiv(from, b.I32(2)))), out...)
+		b.Store(mem, b.Add(b.Add(b.Mul(part, b.I32(rows*rowWords)), wordRow(b, row)), b.UDiv(from, b.I32(2))), out...)
 	})
 }
 
@@ -232,8 +231,8 @@ func (f *matrixFlash) fillValues(c *body, j0 value) {
 			}
 		}
 		for i := range v {
-			at := b.Add(b.Mul(part, b.I32(f.columns*rowWords)), wordAt(b, b.Add(col, b.I32(int64(i))), b.UDiv(from, b.I32(2))))
-			b.Store(f.vs, at, word(b, *f.factors, v[i][:2]), word(b, *f.factors, v[i][2:]))
+			row := b.Add(b.Mul(part, b.I32(f.columns*rowWords)), wordRow(b, b.Add(col, b.I32(int64(i)))))
+			b.Store(f.vs, b.Add(row, b.UDiv(from, b.I32(2))), word(b, *f.factors, v[i][:2]), word(b, *f.factors, v[i][2:]))
 		}
 	})
 }
@@ -265,4 +264,12 @@ func (f *matrixFlash) format() tensor.DType {
 		return tensor.Float16
 	}
 	return tensor.BFloat16
+}
+
+// wordRow is where a row stands: neighbours, rows two apart and rows four apart are in different halves of the banks, so that rows can be read side by side and
+// written from any of these.
+func wordRow(b *kir.Builder, row value) value {
+	one := b.I32(1)
+	odd := b.Binary(kir.Xor, b.Binary(kir.LShr, row, one), b.Binary(kir.LShr, row, b.I32(2)))
+	return b.Mul(b.Binary(kir.Xor, row, b.And(odd, one)), b.I32(rowWords))
 }

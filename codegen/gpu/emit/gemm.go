@@ -19,10 +19,10 @@ type product struct {
 	bGathered bool
 	// factors is the format of the elements if tensor cores can multiply them, else nil.
 	factors *kir.Format
-	// zeroA and zeroB, if set, are the zero points of the rows of a and of the columns of b, which elements are to be less, and which stand where b has no element.
-	zeroA, zeroB func(c *body) value
 	// line is how many neighbours along n are neighbours in memory among the results, from each multiple of it on.
 	line sym.Expr
+	// zeroA and zeroB, if set, are the zero points of the rows of a and of the columns of b, which elements are to be less, and which stand where b has no element.
+	zeroA, zeroB func(c *body) value
 	// done stores a result.
 	done func(c *body, sum value)
 }

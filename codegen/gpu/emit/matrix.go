@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"math/bits"
+
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -73,7 +75,7 @@ func word(b *kir.Builder, f kir.Format, v []value) value {
 	case 4:
 		return octets(b, v)
 	}
-	bits := func(v value) value {
+	half := func(v value) value {
 		if f == kir.Half {
 			return b.Convert(kir.Round, v, kir.F16)
 		}
@@ -83,7 +85,7 @@ func word(b *kir.Builder, f kir.Format, v []value) value {
 		}
 		return b.Convert(kir.Narrow, b.Binary(kir.LShr, x, b.I32(16)), kir.I16)
 	}
-	return b.Pack(bits(v[0]), bits(v[1]))
+	return b.Pack(half(v[0]), half(v[1]))
 }
 
 // clampTo keeps a coordinate in range; ok is nil if it is anyway.
@@ -102,7 +104,7 @@ func (w *writer) matrixProduct(p *product, t tile) {
 	b := c.b
 	b.K.Resident = 2
 	c.productSpace(p)
-	ring := c.ringOf(p)
+	ring := c.ringOf(p, t)
 	stages := int64(1)
 	if ring != nil {
 		stages = ringStages
@@ -111,11 +113,10 @@ func (w *writer) matrixProduct(p *product, t tile) {
 	thread := b.ThreadX()
 	tilesM, tilesN := ceilDiv(p.m, t.m), ceilDiv(p.n, t.n)
 	m0, n0 := c.tileOf(p, tilesM, tilesN, t, matrixStripe)
-	group, quad := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7)), b.And(thread, b.I32(3))
+	group := b.And(b.Binary(kir.LShr, thread, b.I32(2)), b.I32(7))
 	warpOf := b.UDiv(thread, b.I32(warp))
 	across := b.I32(t.n / warpTile)
 	rowM, rowN := b.Mul(b.UDiv(warpOf, across), b.I32(warpTile)), b.Mul(b.URem(warpOf, across), b.I32(warpTile))
-	lane := wordAt(b, group, b.Mul(quad, b.I32(4)))
 	const above, beside = warpTile / 16, warpTile / 8
 	start := make([]value, above*beside*4)
 	for i := range start {
@@ -134,28 +135,29 @@ func (w *writer) matrixProduct(p *product, t tile) {
 		r := b.Mma(*p.factors, a, x, [4]value(acc))
 		copy(acc, r[:])
 	}
-	// multiply adds the product of the tiles that begin at these words
-	multiply := func(left, right value, acc []value) []value {
+	left, right := factor{alongK: true, side: t.m}, factor{alongK: true, side: t.n} // as fillWords leaves them
+	if ring != nil {
+		left, right = ring[0], ring[1]
+	}
+	// multiply adds the product of the tiles of a stage
+	multiply := func(stage value, acc []value) []value {
 		acc = append([]value(nil), acc...)
-		at := func(row, from value, i int64) value {
-			return b.Add(b.Add(b.Add(b.Mul(row, b.I32(rowWords)), lane), from), b.I32(i*rowWords))
-		}
 		var x [2 * above][]value
 		var y [beside][]value
 		for i := range x {
-			x[i] = b.LoadVec(as, at(rowM, left, int64(8*i)), 4)
+			x[i] = left.words(b, as, stage, b.Add(rowM, b.I32(int64(8*i))))
 		}
 		for j := range y {
-			y[j] = b.LoadVec(bs, at(rowN, right, int64(8*j)), 4)
+			y[j] = right.words(b, bs, stage, b.Add(rowN, b.I32(int64(8*j))))
 		}
 		for s := 0; s < 4; s += 2 {
 			for i := range above {
-				left := [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}
+				a := [4]value{x[2*i][s], x[2*i+1][s], x[2*i][s+1], x[2*i+1][s+1]}
 				for j := range beside {
-					add(acc[4*(i*beside+j):][:4], left, [2]value{y[j][s], y[j][s+1]})
+					add(acc[4*(i*beside+j):][:4], a, [2]value{y[j][s], y[j][s+1]})
 				}
 				if p.zeroB != nil {
-					add(acc[rowSums+4*i:][:4], left, [2]value{ones, ones})
+					add(acc[rowSums+4*i:][:4], a, [2]value{ones, ones})
 				}
 			}
 			for j := range beside {
@@ -169,30 +171,29 @@ func (w *writer) matrixProduct(p *product, t tile) {
 	var sums []value
 	if ring != nil {
 		sums = c.ringLoop(p, func(k0, stage value) {
-			c.bringWords(as, ring[0], dimM, p.m, t.m, m0, k0, stage)
-			c.bringWords(bs, ring[1], dimN, p.n, t.n, n0, k0, stage)
-		}, func(stage value, acc []value) []value {
-			return multiply(b.Mul(stage, b.I32(t.m*rowWords)), b.Mul(stage, b.I32(t.n*rowWords)), acc)
-		}, start)
+			c.bring(as, left, m0, k0, stage)
+			c.bring(bs, right, n0, k0, stage)
+		}, multiply, start)
 	} else {
 		sums = b.For(b.I32(0), b.Size(p.k), b.I32(rowWords*p.factors.PerWord()), start, func(k0 value, acc []value) []value {
 			c.fillWords(as, p, dimM, p.m, t.m, m0, k0, p.aAlongK, p.a)
 			c.fillWords(bs, p, dimN, p.n, t.n, n0, k0, p.bAlongK, p.b)
 			b.Barrier()
-			acc = multiply(b.I32(0), b.I32(0), acc)
+			acc = multiply(b.I32(0), acc)
 			b.Barrier()
 			return acc
 		})
 	}
 	row, column := b.Add(b.Add(m0, rowM), group), b.Add(n0, rowN)
-	if p.zeroA != nil || p.zeroB != nil {
+	if p.zeroA != nil || p.zeroB != nil { // before threads exchange results: the sums of rows and columns are where the products are
 		for i := range int64(2 * above) {
 			for j := range int64(beside) {
 				for e := range int64(2) {
 					c.forget()
 					c.dims[dimM], _ = c.clampTo(b.Add(row, b.I32(8*i)), p.m, t.m)
-					c.dims[dimN], _ = c.clampTo(b.Add(b.Add(column, b.Mul(quad, b.I32(2))), b.I32(8*j+e)), p.n, t.n)
-					sum, at := &sums[4*(i/2*beside+j)+i%2*2+e], i%2*2+e
+					c.dims[dimN], _ = c.clampTo(b.Add(b.Add(column, b.Mul(b.And(thread, b.I32(3)), b.I32(2))), b.I32(8*j+e)), p.n, t.n)
+					c.dims[dimK] = b.I32(0)
+					sum, at := 4*(i/2*beside+j)+i%2*2+e, i%2*2+e
 					var ofRow, ofColumn value
 					if p.zeroB != nil {
 						ofRow = sums[int64(rowSums)+i/2*4+at]
@@ -200,7 +201,7 @@ func (w *writer) matrixProduct(p *product, t tile) {
 					if p.zeroA != nil {
 						ofColumn = sums[int64(columnSums)+4*j+at]
 					}
-					*sum = p.correct(c, *sum, ofRow, ofColumn)
+					sums[sum] = p.correct(c, sums[sum], ofRow, ofColumn)
 				}
 			}
 		}
@@ -241,13 +242,19 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 			return nil
 		}
 		first, _ = c.clampTo(first, size, tile)
-		return &run{dim: dim, first: first, n: n, words: per == 4, read: map[runKey][]value{}}
+		return &run{dim: dim, first: first, n: n, read: map[runKey][]value{}}
 	}
-	if alongK { // 4 threads a row, each with 2 words of each half: so together they read whole sectors
-		n, half := 2*per, deep/2
-		row, at := b.UDiv(thread, b.I32(half/n)), b.Mul(b.URem(thread, b.I32(half/n)), b.I32(n))
-		for j := int64(0); j < side; j += tileThreads * n / half {
-			for h := int64(0); h < deep; h += half {
+	words := func(numbers value) value {
+		return b.Binary(kir.LShr, numbers, b.I32(int64(bits.TrailingZeros64(uint64(per)))))
+	}
+	if alongK { // 4 threads a row, each with 16 bytes, or with 8 of each half where 4 numbers at once have 8: so together they read whole sectors
+		n := 4 * per
+		if per == 2 {
+			n = 4
+		}
+		row, at := b.UDiv(thread, b.I32(4)), b.Mul(b.URem(thread, b.I32(4)), b.I32(n))
+		for j := int64(0); j < side; j += tileThreads / 4 {
+			for h := int64(0); h < deep; h += 4 * n {
 				at := b.Add(at, b.I32(h))
 				k := b.Add(k0, at)
 				r := runOf(dimK, p.k, k, n, deep)
@@ -258,7 +265,7 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 					}
 					v = append(v, get(b.Add(b.Add(first, row), b.I32(j)), b.Add(k, b.I32(i)), r))
 				}
-				b.Store(mem, b.Add(wordAt(b, row, b.UDiv(at, b.I32(per))), b.I32(j*rowWords)), join(v)...)
+				b.Store(mem, b.Add(wordAt(b, row, words(at)), b.I32(j*rowWords)), join(v)...)
 			}
 		}
 		return
@@ -290,7 +297,7 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 	const each, beside = 2, rowWords / 2
 	part := func(row0 int64) {
 		row, at := b.Add(b.Mul(b.UDiv(thread, b.I32(beside)), b.I32(n)), b.I32(row0)), b.Mul(b.URem(thread, b.I32(beside)), b.I32(each*per))
-		var v, words [n][]value
+		var v, joined [n][]value
 		for kk := range each * per {
 			r := runOf(dim, size, b.Add(first, row), n, side)
 			for i := range int64(n) {
@@ -299,12 +306,12 @@ func (c *body) fillWords(mem *kir.Mem, p *product, dim int, size sym.Expr, side 
 				}
 				v[i] = append(v[i], get(b.Add(b.Add(first, row), b.I32(i)), b.Add(b.Add(k0, at), b.I32(kk)), r))
 				if kk%per == per-1 {
-					words[i] = append(words[i], join(v[i][kk+1-per:])...)
+					joined[i] = append(joined[i], join(v[i][kk+1-per:])...)
 				}
 			}
 		}
 		for i := range int64(n) {
-			b.Store(mem, wordAt(b, b.Add(row, b.I32(i)), b.UDiv(at, b.I32(per))), words[i]...)
+			b.Store(mem, wordAt(b, b.Add(row, b.I32(i)), words(at)), joined[i]...)
 		}
 	}
 	if threads := side / n * beside; threads < tileThreads {

@@ -18,7 +18,6 @@ type run struct {
 	first value // the coordinate of the first one, a multiple of n
 	n     int64
 	lane  int64
-	words bool // bytes are read as words
 	read  map[runKey][]value
 	// result is where the result at hand stands, if the neighbours are results: an operand at the same place is read as they are stored.
 	result *index.Expr
@@ -40,7 +39,7 @@ func (r *run) vector(c *body, m *kir.Mem, at index.Expr) value {
 	first := c.lower(at)
 	c.dims[r.dim] = here
 	k := runKey{m, first}
-	if r.words && m.Elem == kir.I8 && r.read[k] == nil {
+	if r.read[k] == nil && m.Elem == kir.I8 && r.n%4 == 0 {
 		for _, w := range c.b.LoadWords(m, first, int(r.n/4)) {
 			for e := range int64(4) {
 				r.read[k] = append(r.read[k], c.b.Convert(kir.Narrow, c.b.Binary(kir.LShr, w, c.b.I32(8*e)), kir.I8))

@@ -383,6 +383,16 @@ func (b *Builder) Mma(f Format, a [4]Value, x [2]Value, c [4]Value) [4]Value {
 	return [4]Value(b.results(b.effect(&Node{Op: Mma, Int: int64(f), Args: args}), 4, func(int) Type { return f.Sum() }))
 }
 
+// LoadMatrix reads four matrices of 8x8 numbers of 16 bits from shared memory, by the 32 threads of a warp together: ldmatrix.sync.aligned.m8n8.x4 of PTX. at is where the 16 bytes of row t%8 of
+// matrix t/8 are, for thread t, a multiple of 16 bytes. Word i of thread t is numbers 2q and 2q+1 of row g of matrix i, with g = t/4 and q = t%4, the first one lower; of
+// the transposed matrix numbers 2q and 2q+1 of column g. All threads of the warp must take part. It panics for memory that is not shared.
+func (b *Builder) LoadMatrix(m *Mem, at Value, transposed bool) [4]Value {
+	if !m.Shared {
+		panic(fmt.Sprintf("kir: %s: matrices of %s, which is not shared", b.K.Name, m.Name))
+	}
+	return [4]Value(b.results(b.effect(&Node{Op: LoadMatrix, Mem: m, Int: truth(transposed), Args: []Value{at}}), 4, func(int) Type { return I32 }))
+}
+
 // CopyAsync asks for a copy of so many bytes, 4, 8 or 16, from a buffer to shared memory, from and to places that are multiples of them: cp.async of PTX. Nobody may read or write the
 // words before the thread has waited for the group of the copy, and no other thread before a barrier behind that; nor may what is copied be overwritten before. It panics
 // for other numbers of bytes, and if the memory is not of these kinds.

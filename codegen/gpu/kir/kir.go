@@ -95,6 +95,7 @@ const (
 	Barrier    // of all threads of the block
 	Shuffle    // Args[0] of the lane whose number differs in the bits Int
 	Mma        // a product of matrices by a warp, of numbers in the format Int: see Builder.Mma
+	LoadMatrix // four of 8x8 numbers of 16 bits by a warp, transposed if Int is not 0: see Builder.LoadMatrix
 	CopyAsync  // Int bytes from From[Args[1]] on to Mem[Args[0]] and on, some time: see Builder.CopyAsync
 	CopyCommit // a group of the copies since the last one, of each thread for itself
 	CopyWait   // until at most Int groups of the thread are not done
@@ -104,7 +105,7 @@ const (
 
 var opNames = [...]string{"const", "scalar", "result", "thread.x", "block.x", "block.y", "block.z", "add", "sub", "mul", "div", "rem", "udiv", "urem", "and", "or", "xor",
 	"shl", "lshr", "ashr", "eq", "ne", "lt", "le", "ult", "ule", "select", "fma", "sqrt", "floor", "ceil", "trunc", "rint", "abs", "sext", "zext", "narrow", "widen", "round",
-	"stof", "utof", "ftos", "ftou", "bitcast", "tf32", "pack", "load", "store", "barrier", "shuffle", "mma", "copy.async", "copy.commit", "copy.wait", "for", "if"}
+	"stof", "utof", "ftos", "ftou", "bitcast", "tf32", "pack", "load", "store", "barrier", "shuffle", "mma", "load.matrix", "copy.async", "copy.commit", "copy.wait", "for", "if"}
 
 // String is the name of the operation.
 func (o Op) String() string { return opNames[o] }
@@ -152,7 +153,7 @@ type Node struct {
 	Op    Op
 	Type  Type
 	Args  []*Node
-	Int   int64 // of Const, Result, Shuffle, Mma, CopyAsync, CopyWait; the number of a Scalar
+	Int   int64 // of Const, Result, Shuffle, Mma, LoadMatrix, CopyAsync, CopyWait; the number of a Scalar
 	Float float64
 	Mem   *Mem
 	From  *Mem // what a CopyAsync reads

@@ -104,6 +104,9 @@ func (p *printer) block(c *Block, depth int) {
 				fmt.Fprintf(&p.b, " x%d", v.Width)
 			}
 		}
+		if v.Op == LoadMatrix && v.Int != 0 {
+			p.b.WriteString(" transposed:")
+		}
 		if v.Op == CopyAsync {
 			fmt.Fprintf(&p.b, " from %s, %d bytes:", v.From.Name, v.Int)
 		}

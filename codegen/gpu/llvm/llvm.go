@@ -150,6 +150,8 @@ func (l *lowering) block(b *kir.Block) {
 			l.cond(v)
 		case kir.Mma:
 			l.mma(v)
+		case kir.LoadMatrix:
+			l.loadMatrix(v)
 		case kir.CopyAsync:
 			l.copyAsync(v)
 		case kir.CopyCommit:
@@ -244,6 +246,20 @@ func (l *lowering) store(v *kir.Node) {
 		}
 	}
 	l.at.NewStore(x, p).Align = align
+}
+
+// loadMatrix calls the intrinsic of LLVM 14 and later.
+func (l *lowering) loadMatrix(v *kir.Node) {
+	name := "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3i16"
+	if v.Int != 0 {
+		name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3i16"
+	}
+	t := pointer(types.I16, sharedSpace)
+	f := l.intrinsic(name, types.NewStruct(types.I32, types.I32, types.I32, types.I32), t)
+	d := l.at.NewCall(f, l.at.NewBitCast(l.element(v.Mem, v.Args[0]), t))
+	for i := range uint64(4) {
+		l.parts[v] = append(l.parts[v], l.at.NewExtractValue(d, i))
+	}
 }
 
 // copyAsync calls the intrinsic of LLVM 14 and later, which has pointers to bytes: past the first cache for 16 bytes, which PTX has for no other number.

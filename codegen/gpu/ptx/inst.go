@@ -799,6 +799,10 @@ func (p *printer) call(in *ir.InstCall) {
 		p.mma(in, kind)
 		return
 	}
+	if transposed, ok := llir.LoadedMatrices(name); ok && len(in.Args) == 1 {
+		p.loadMatrices(in, transposed)
+		return
+	}
 	if name == llir.CopyCommit {
 		p.emit("cp.async.commit_group")
 		return
@@ -854,6 +858,27 @@ func (p *printer) mma(in *ir.InstCall, kind *llir.MmaKind) {
 		d.vec = append(d.vec, operand{text: regs[len(regs)-1]})
 	}
 	p.emit("%s \t%s, %s, %s, %s", kind.Instruction(), list(regs), list(x[:4]), list(x[4:6]), list(x[6:]))
+	p.vals[in] = d
+}
+
+// loadMatrices prints a read of four matrices by a warp.
+func (p *printer) loadMatrices(in *ir.InstCall, transposed bool) {
+	sp, addr, _ := p.address(in.Args[0], 0)
+	if sp != ".shared" {
+		p.fail("matrices at %s", in.Args[0].Type())
+		return
+	}
+	trans := ""
+	if transposed {
+		trans = ".trans"
+	}
+	var d operand
+	var regs []string
+	for range 4 {
+		regs = append(regs, p.reg(b32))
+		d.vec = append(d.vec, operand{text: regs[len(regs)-1]})
+	}
+	p.emit("ldmatrix.sync.aligned.m8n8.x4%s.shared.b16 \t%s, [%s]", trans, list(regs), addr)
 	p.vals[in] = d
 }
 

@@ -65,6 +65,15 @@ var faults = []faulty{
 			b.Store(x, tid, b.C.NewExtractValue(d, 0))
 		})
 	}, sim.Collective, "lane 8 of the warp does not take part", false},
+	{"matrices for a part of a warp", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
+		b.Store(s, tid, gputest.F32(1))
+		b.Barrier()
+		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), func() {
+			at := &types.PointerType{ElemType: types.I16, AddrSpace: 3}
+			load := b.M.NewFunc("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3i16", types.NewStruct(types.I32, types.I32, types.I32, types.I32), ir.NewParam("", at))
+			b.C.NewCall(load, b.C.NewBitCast(s, at))
+		})
+	}, sim.Collective, "lane 8 of the warp does not take part", false},
 	{"two barriers", func(b *gputest.Builder, x value.Value, s *ir.Global, tid value.Value) {
 		b.If(b.C.NewICmp(enum.IPredSLT, tid, i32(40)), b.Barrier)
 		b.Barrier()

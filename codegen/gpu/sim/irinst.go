@@ -622,6 +622,16 @@ func (r *irReader) call(in *ir.InstCall) {
 		r.mma(in, kind)
 		return
 	}
+	if transposed, ok := llir.LoadedMatrices(name); ok && len(in.Args) == 1 {
+		var d operand
+		for range 4 {
+			d.vec = append(d.vec, r.alloc(4))
+		}
+		at := r.get(in.Args[0])
+		r.loadMatrices(at.s, at.off, transposed, d.vec, r.line)
+		r.define(in, d)
+		return
+	}
 	if name == llir.CopyCommit {
 		r.emit(inst{run: commitCopies, d: none, a: none, b: none, c: none, guard: none, line: int32(r.line)})
 		return

@@ -175,6 +175,9 @@ func (r *ptxReader) instruction(name string, ops []ptxOperand, guard slot, neg b
 	case "mma":
 		r.mma(name, ops)
 		return
+	case "ldmatrix":
+		r.matrices(name, ops)
+		return
 	case "cp":
 		r.copy(name, ops)
 		return

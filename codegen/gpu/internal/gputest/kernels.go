@@ -345,7 +345,6 @@ func Cases() []Case {
 	return []Case{
 		AddRelu(1003, 2), AddRelu(3, 1), AddRelu(0, 1), Softmax(3, 200), Softmax(2, 5), Gemm(70, 65, 33), Gemm(1, 1, 1), WarpSum(6, 77),
 		Float32Ops(), Compare32(), Float64Ops(), HalfOps(), Int64Ops(), BoolOps(), Casts(), Local(), Histogram(), Diverge(), HalfVec(), Dynamic(),
-		Mma(kir.Half), Mma(kir.BFloat16), Mma(kir.Tensor32), ToTF32(), Mma(kir.S8), Mma(kir.S8U8), Mma(kir.U8S8), Mma(kir.U8),
-		Copies(4, ""), Copies(8, ""), Copies(16, ""),
+		Mma(kir.Half), Mma(kir.BFloat16), Mma(kir.Tensor32), ToTF32(), Mma(kir.S8), Mma(kir.S8U8), Mma(kir.U8S8), Mma(kir.U8), Copies(4, ""), Copies(8, ""), Copies(16, ""), Matrices(false), Matrices(true),
 	}
 }

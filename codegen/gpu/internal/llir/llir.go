@@ -114,6 +114,17 @@ func (k *MmaKind) Instruction() string {
 // MmaOperands are the operands of an Mma: 4 words of the left factor, 2 of the right one, 4 sums.
 const MmaOperands = 10
 
+// LoadedMatrices reports an intrinsic that reads four matrices of 8x8 numbers of 16 bits from shared memory, and whether it transposes them.
+func LoadedMatrices(intrinsic string) (transposed, ok bool) {
+	switch intrinsic {
+	case "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3i16":
+		return false, true
+	case "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3i16":
+		return true, true
+	}
+	return false, false
+}
+
 // The copies from global to shared memory that a thread does not wait for: what makes a group of them, and what waits for groups.
 const (
 	CopyCommit = "llvm.nvvm.cp.async.commit.group"
