@@ -211,6 +211,20 @@ def test_patch(tmp_path):
     assert torch.onnx.export is original and (tmp_path / "m.onnx").exists()
 
 
+class Turned(torch.nn.Module):
+    def forward(self, z, x):
+        return z * torch.polar(torch.ones_like(x), x), z.abs()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_complex_numbers(source):
+    z, x = torch.randn(2, 3, dtype=torch.complex64), torch.randn(2, 3)
+    with pytest.warns(UserWarning, match="pairs"):
+        program = aton.verify(Turned(), (z, x), source=source)
+    turned, length = program(z, x)
+    assert turned.shape == (2, 3, 2) and length.shape == (2, 3)
+
+
 def test_verification_fails_loudly():
     class Counts(torch.nn.Module):
         def __init__(self):

@@ -97,6 +97,13 @@ def leaves(value: Any, numbers: bool = False) -> List[Any]:
     return []
 
 
+def real(tensor: Any) -> Any:
+    """Complex numbers as a file has them: pairs of real ones along a new last axis."""
+    import torch
+
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
 def parts(value: Any) -> Dict[str, Any]:
     """What a tensor or a number is in a file, by what its name ends in. As torch.onnx has it, a number is a tensor without axes, and a quantized tensor
     is its integers, its scale and its zero point."""

@@ -5,7 +5,7 @@ import tempfile
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 from ._errors import Diagnostic
-from ._inputs import leaves, parts
+from ._inputs import leaves, parts, real
 
 
 class ONNXProgram:
@@ -67,7 +67,9 @@ class ONNXProgram:
         return self._session
 
     def __call__(self, *args: Any, **kwargs: Any) -> List[Any]:
-        """Runs the model in onnxruntime on the arguments of the module, or what tensors there are in them, in their order; gives tensors."""
+        """Runs the model in onnxruntime on the arguments of the module, or what tensors there are in them, in their order; gives tensors.
+
+        Complex ones go in and come out as torch.view_as_real has them."""
         import torch
 
         session = self._session or self.initialize_inference_session()
@@ -78,7 +80,7 @@ class ONNXProgram:
             tensors = [t for i, t in enumerate(tensors) if i not in dropped]
         if len(tensors) != len(names):
             raise TypeError(f"{len(tensors)} tensors are given, the model has the inputs {', '.join(names)}")
-        feed = {n: t.detach().cpu().numpy() for n, t in zip(names, tensors)}
+        feed = {n: real(t.detach().cpu()).numpy() for n, t in zip(names, tensors)}
         return [torch.from_numpy(v) if hasattr(v, "shape") else v for v in session.run(None, feed)]
 
     def release(self) -> None:
