@@ -380,8 +380,16 @@ func (l *Lowering) pairUp(re, im []*ssa.Value) []*ssa.Value {
 
 // complexParts acts on each part alone.
 func (l *Lowering) complexParts() []*ssa.Value {
-	if l.HasArg("self") && l.Arg("self").Tensor() != nil && !isComplexValue(l.Arg("self")) {
+	switch {
+	case l.HasArg("self") && l.Arg("self").Tensor() != nil && !isComplexValue(l.Arg("self")):
+		if !strings.HasSuffix(l.Node.Kind.Name(), "_as") {
+			l.Fail("complex numbers written into a real tensor")
+		}
 		return l.onParts(0) // of the other one only the shape matters
+	case l.HasArg("reduce") && !l.IsNone("reduce") && l.Str("reduce") != "add":
+		l.Fail("complex numbers joined by %q", l.Str("reduce"))
+	case l.HasArg("train") && l.Bool("train"):
+		l.Fail("dropout of complex numbers in training: their parts would be drawn apart")
 	}
 	return l.pairUp(l.onParts(0), l.onParts(1))
 }
