@@ -191,6 +191,7 @@ func (l *Lowering) AtenN(name string, args ...any) []*ssa.Value {
 	b := l.Block
 	operands := make([]*ssa.Value, len(s.Args))
 	own := map[*ssa.Value]bool{}
+	var made []*ssa.Op
 	for i := range s.Args {
 		var a any
 		switch {
@@ -211,12 +212,12 @@ func (l *Lowering) AtenN(name string, args ...any) []*ssa.Value {
 				own[v] = true
 			}
 			operands[i] = list.Results[0]
+			made = append(made, list)
 			continue
 		}
-		lit := toLiteral(a)
-		c := b.InsertBefore(l.Before, "prim::Constant", l.Loc, nil, lit.Type())
-		c.SetAttr("value", lit)
+		c := l.literalOp(toLiteral(a))
 		operands[i] = c.Results[0]
+		made = append(made, c)
 	}
 	types := make([]ssa.Type, len(s.Returns))
 	for i := range types {
@@ -224,6 +225,18 @@ func (l *Lowering) AtenN(name string, args ...any) []*ssa.Value {
 	}
 	o := b.InsertBefore(l.Before, ssa.Kind(s.Name), l.Loc, operands, types...)
 	o.Schema = s
+	return l.lowerMade(o, own, made)
+}
+
+// literalOp makes a constant for an op that is lowered by lowerMade.
+func (l *Lowering) literalOp(lit ssa.Literal) *ssa.Op {
+	c := l.Block.InsertBefore(l.Before, "prim::Constant", l.Loc, nil, lit.Type())
+	c.SetAttr("value", lit)
+	return c
+}
+
+// lowerMade lowers an op that was made for that, and erases it and what was made for its operands. Operands that are ONNX values already are in own.
+func (l *Lowering) lowerMade(o *ssa.Op, own map[*ssa.Value]bool, made []*ssa.Op) []*ssa.Value {
 	outer := l.env
 	l.env = func(v *ssa.Value) *ssa.Value {
 		if own[v] {
@@ -234,15 +247,32 @@ func (l *Lowering) AtenN(name string, args ...any) []*ssa.Value {
 	vs, err := l.Lower(o)
 	l.env = outer
 	o.Erase()
-	for _, v := range operands {
-		if d := v.Def(); d != nil && !own[v] && !v.HasUses() && (d.Kind == "prim::Constant" || d.Kind == "prim::ListConstruct") {
-			d.Erase()
+	for _, m := range made {
+		if !m.Results[0].HasUses() {
+			m.Erase()
 		}
 	}
 	if err != nil {
 		panic(err)
 	}
 	return vs
+}
+
+// argumentsFor are the arguments of the op at hand for a schema that begins with self: another self, and others in place of those that are named.
+func (l *Lowering) argumentsFor(s *ssa.Schema, self *ssa.Value, with map[string]any) []any {
+	args := []any{self}
+	for _, a := range s.Args[1:] {
+		other, replaced := with[a.Name]
+		switch v := l.Arg(a.Name); {
+		case replaced:
+			args = append(args, other)
+		case v.Tensor() != nil:
+			args = append(args, l.Value(v))
+		default:
+			args = append(args, l.Literal(a.Name))
+		}
+	}
+	return args
 }
 
 func toLiteral(a any) ssa.Literal {

@@ -142,40 +142,32 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 
 // complexCast is how an operator acts that makes real tensors complex first, or complex ones real, by its argument dtype.
 func (t *Table) complexCast(o *ssa.Op) (d Def, ok bool) {
-	if o.Schema == nil || len(o.Schema.Args) == 0 || o.Schema.Args[0].Name != "self" || o.NumOperands() == 0 || o.Operand(0).Tensor() == nil {
+	s := o.Schema
+	if s == nil || len(s.Args) == 0 || s.Args[0].Name != "self" || o.NumOperands() == 0 || o.Operand(0).Tensor() == nil {
+		return Def{}, false
+	}
+	at := slices.IndexFunc(s.Args, func(a ssa.SchemaArg) bool { return a.Name == "dtype" })
+	if at < 0 || at >= o.NumOperands() {
+		return Def{}, false
+	}
+	lit, known := LiteralOf(o.Operand(at))
+	if !known || lit.Kind != ssa.IntLit {
+		return Def{}, false
+	}
+	to, complex := tensor.FromCode(int(lit.Int())), isComplexValue(o.Operand(0))
+	if to.IsComplex() == complex {
 		return Def{}, false
 	}
 	name := o.Kind.Name()
 	if strings.Contains(name, "_like") || strings.HasPrefix(name, "new_") || name == "to" || name == "_to_copy" || name == "view" || name == "view_copy" {
 		return Def{}, false // what they make has the type, and they cast nothing else, or nothing at all
 	}
-	if r := t.complex[o.Kind]; !isComplexValue(o.Operand(0)) && r.Lower == nil && r.LowerN == nil {
+	if r := t.complex[o.Kind]; !complex && r.Lower == nil && r.LowerN == nil {
 		return Def{}, false
 	}
-	for i, a := range o.Schema.Args {
-		if a.Name != "dtype" || i >= o.NumOperands() {
-			continue
-		}
-		lit, known := LiteralOf(o.Operand(i))
-		if !known || lit.Kind != ssa.IntLit || tensor.FromCode(int(lit.Int())).IsComplex() == isComplexValue(o.Operand(0)) {
-			continue
-		}
-		return Def{LowerN: func(l *Lowering) []*ssa.Value {
-			args := []any{l.Cast(l.Tensor("self"), tensor.FromCode(int(lit.Int())))}
-			for _, a := range o.Schema.Args[1:] {
-				switch v := l.Arg(a.Name); {
-				case a.Name == "dtype":
-					args = append(args, ssa.None)
-				case v.Tensor() != nil:
-					args = append(args, l.Value(v))
-				default:
-					args = append(args, l.Literal(a.Name))
-				}
-			}
-			return l.AtenN(o.Schema.Name+overloadSuffix(o.Schema), args...)
-		}}, true
-	}
-	return Def{}, false
+	return Def{LowerN: func(l *Lowering) []*ssa.Value {
+		return l.AtenN(s.Name+overloadSuffix(s), l.argumentsFor(s, l.Cast(l.Tensor("self"), to), map[string]any{"dtype": ssa.None})...)
+	}}, true
 }
 
 // complexRules says how operators act on pairs.
@@ -299,8 +291,7 @@ func (l *Lowering) onReal(number func(c complex128) float64, of func(v *ssa.Valu
 	}
 	var made []*ssa.Op
 	constant := func(lit ssa.Literal) *ssa.Value {
-		c := l.Block.InsertBefore(l.Before, "prim::Constant", l.Loc, nil, lit.Type())
-		c.SetAttr("value", lit)
+		c := l.literalOp(lit)
 		made = append(made, c)
 		return c.Results[0]
 	}
@@ -345,25 +336,7 @@ func (l *Lowering) onReal(number func(c complex128) float64, of func(v *ssa.Valu
 	}
 	n := l.Block.InsertBefore(l.Before, o.Kind, l.Loc, operands, types...)
 	n.Schema, n.Attrs = o.Schema, o.Attrs
-	outer := l.env
-	l.env = func(v *ssa.Value) *ssa.Value {
-		if own[v] {
-			return v
-		}
-		return outer(v)
-	}
-	vs, err := l.Lower(n)
-	l.env = outer
-	n.Erase()
-	for _, m := range made {
-		if !m.Results[0].HasUses() {
-			m.Erase()
-		}
-	}
-	if err != nil {
-		panic(err)
-	}
-	return vs
+	return l.lowerMade(n, own, made)
 }
 
 // pairUp makes complex results of the lowerings of both parts.
@@ -388,7 +361,7 @@ func (l *Lowering) complexParts() []*ssa.Value {
 		return l.onParts(0) // of the other one only the shape matters
 	case l.HasArg("reduce") && !l.IsNone("reduce") && l.Str("reduce") != "add":
 		l.Fail("complex numbers joined by %q", l.Str("reduce"))
-	case l.HasArg("train") && l.Bool("train"):
+	case l.HasArg("train") && l.Bool("train") && l.Float("p") != 0 && l.Float("p") != 1: // all or nothing is not drawn
 		l.Fail("dropout of complex numbers in training: their parts would be drawn apart")
 	}
 	return l.pairUp(l.onParts(0), l.onParts(1))
@@ -488,7 +461,12 @@ func (l *Lowering) complexTimesNumber() *ssa.Value {
 	d := l.complexType("self", "other")
 	a, b := l.partsAs("self", d)
 	c, e := l.partsAs("other", d)
-	return l.Pair(l.sub(l.mul(a, c), l.mul(b, e)), l.add(l.mul(a, e), l.mul(b, c)))
+	return l.Pair(l.timesComplex(a, b, c, e))
+}
+
+// timesComplex is (a + ib)(c + ie) in parts.
+func (l *Lowering) timesComplex(a, b, c, e *ssa.Value) (re, im *ssa.Value) {
+	return l.sub(l.mul(a, c), l.mul(b, e)), l.add(l.mul(a, e), l.mul(b, c))
 }
 
 func (l *Lowering) complexSum(sign float64) *ssa.Value {
@@ -562,7 +540,7 @@ func complexPow(l *Lowering) *ssa.Value {
 			a, b := l.parts(z)
 			re, im := a, b
 			for range int(math.Abs(p)) - 1 {
-				re, im = l.sub(l.mul(re, a), l.mul(im, b)), l.add(l.mul(re, b), l.mul(im, a))
+				re, im = l.timesComplex(re, im, a, b)
 			}
 			if p < 0 {
 				return l.Aten("aten::reciprocal", l.Pair(re, im))

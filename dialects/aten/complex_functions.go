@@ -116,9 +116,16 @@ func complexCosh(l *Lowering) *ssa.Value {
 
 // complexTan is -i tanh(iz).
 func complexTan(l *Lowering) *ssa.Value {
-	a, b := l.parts(l.Tensor("self"))
-	t, u := l.parts(l.Aten("aten::tanh", l.Pair(l.Op("Neg", b), a)))
-	return l.Pair(u, l.Op("Neg", t))
+	tanh := func(a, b *ssa.Value) (re, im *ssa.Value) { return l.parts(l.Aten("aten::tanh", l.Pair(a, b))) }
+	return l.Pair(l.turned(tanh)(l.parts(l.Tensor("self"))))
+}
+
+// turned is -i f(iz).
+func (l *Lowering) turned(f func(a, b *ssa.Value) (re, im *ssa.Value)) func(a, b *ssa.Value) (re, im *ssa.Value) {
+	return func(a, b *ssa.Value) (re, im *ssa.Value) {
+		p, q := f(l.Op("Neg", b), a)
+		return q, l.Op("Neg", p)
+	}
 }
 
 // root is the square root in parts, without cancellation on either side of the imaginary axis.
@@ -147,10 +154,7 @@ func complexAsin(l *Lowering) *ssa.Value { return l.inDouble(l.asin) }
 
 // complexAsinh is -i asin(iz).
 func complexAsinh(l *Lowering) *ssa.Value {
-	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
-		p, q := l.asin(l.Op("Neg", b), a)
-		return q, l.Op("Neg", p)
-	})
+	return l.inDouble(l.turned(l.asin))
 }
 
 // complexAcos is 2 atan(Re √(1-z) / Re √(1+z)) + i asinh(Im(conj(√(1+z)) √(1-z))).
@@ -186,10 +190,7 @@ func complexAtanh(l *Lowering) *ssa.Value { return l.inDouble(l.atanh) }
 
 // complexAtan is -i atanh(iz).
 func complexAtan(l *Lowering) *ssa.Value {
-	return l.inDouble(func(a, b *ssa.Value) (re, im *ssa.Value) {
-		p, q := l.atanh(l.Op("Neg", b), a)
-		return q, l.Op("Neg", p)
-	})
+	return l.inDouble(l.turned(l.atanh))
 }
 
 // complexLog1p is log1p(2a + a² + b²) / 2 + i atan2(b, 1 + a).
@@ -270,9 +271,7 @@ func complexLogSumExp(l *Lowering) *ssa.Value {
 	sum := l.Aten("aten::sum.dim_IntList", l.Aten("aten::exp", l.Aten("aten::sub.Tensor", z, most)), dims, true)
 	y := l.Aten("aten::add.Tensor", l.Aten("aten::log", sum), most)
 	if !l.Bool("keepdim") {
-		a, b := l.parts(y)
-		axes := l.Dims("dim", l.Rank(re))
-		y = l.Pair(l.squeeze(a, axes...), l.squeeze(b, axes...))
+		y = l.Aten("aten::squeeze.dims", y, dims)
 	}
 	return y
 }
@@ -318,13 +317,7 @@ func (l *Lowering) varianceAs(name string) *ssa.Value {
 	if s == nil {
 		l.Fail("no %s with the arguments of %s", name, l.Node.Kind)
 	}
-	of := func(v *ssa.Value) *ssa.Value {
-		args := []any{v}
-		for _, a := range s.Args[1:] {
-			args = append(args, l.Literal(a.Name))
-		}
-		return l.Aten("aten::"+name+overload, args...)
-	}
+	of := func(v *ssa.Value) *ssa.Value { return l.Aten("aten::"+name+overload, l.argumentsFor(s, v, nil)...) }
 	re, im := l.Parts(l.Tensor("self"))
 	return l.add(of(re), of(im))
 }

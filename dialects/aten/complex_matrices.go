@@ -11,7 +11,7 @@ import (
 // eigenvalues of a Hermitian one stand there twice.
 func complexMatrices() Defs {
 	d := Defs{
-		"aten::linalg_solve":    {Lower: func(l *Lowering) *ssa.Value { return l.solve("linalg_solve", l.Tensor("A"), l.Tensor("B")) }},
+		"aten::linalg_solve":    {Lower: func(l *Lowering) *ssa.Value { x, _ := l.solveComplex(l.Tensor("A"), l.Tensor("B")); return x }},
 		"aten::linalg_svdvals":  {Lower: complexTwice("linalg_svdvals", "A")},
 		"aten::linalg_eigvalsh": {Lower: complexTwice("linalg_eigvalsh", "self")},
 		"aten::linalg_matrix_power": {Lower: func(l *Lowering) *ssa.Value {
@@ -19,12 +19,12 @@ func complexMatrices() Defs {
 		}},
 		"aten::linalg_solve_triangular": {Lower: complexTriangular},
 		"aten::linalg_inv_ex": {LowerN: func(l *Lowering) []*ssa.Value {
-			inverse, info := l.inverseOf(l.Tensor("A"))
-			return []*ssa.Value{inverse, info}
+			vs := l.AtenN("aten::linalg_inv_ex", l.asReal(l.Tensor("A"), -2, -1))
+			return []*ssa.Value{l.fromReal(vs[0]), vs[1]}
 		}},
 		"aten::linalg_solve_ex": {LowerN: func(l *Lowering) []*ssa.Value {
-			_, info := l.inverseOf(l.Tensor("A"))
-			return []*ssa.Value{l.solve("linalg_solve", l.Tensor("A"), l.Tensor("B")), info}
+			x, info := l.solveComplex(l.Tensor("A"), l.Tensor("B"))
+			return []*ssa.Value{x, info}
 		}},
 		"aten::linalg_vander": {Lower: complexVander},
 		"aten::nuclear_norm":  {LowerN: (*Lowering).complexNorm},
@@ -38,12 +38,6 @@ func complexMatrices() Defs {
 		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexNorm}
 	}
 	return d
-}
-
-// inverseOf is the inverse of a complex matrix, and what LAPACK says of it.
-func (l *Lowering) inverseOf(z *ssa.Value) (inverse, info *ssa.Value) {
-	vs := l.AtenN("aten::linalg_inv_ex", l.asReal(z, -2, -1))
-	return l.fromReal(vs[0]), vs[1]
 }
 
 // complexVander has the powers of 0 to N - 1 along a new last axis.
@@ -62,7 +56,7 @@ func complexVander(l *Lowering) *ssa.Value {
 	as, bs := []*ssa.Value{}, []*ssa.Value{}
 	for range n {
 		as, bs = append(as, l.unsqueeze(a, int64(last)+1)), append(bs, l.unsqueeze(b, int64(last)+1))
-		a, b = l.sub(l.mul(a, re), l.mul(b, im)), l.add(l.mul(a, im), l.mul(b, re))
+		a, b = l.timesComplex(a, b, re, im)
 	}
 	return l.Pair(l.concatV(int64(last)+1, as...), l.concatV(int64(last)+1, bs...))
 }
@@ -96,26 +90,24 @@ func (l *Lowering) halves(v *ssa.Value, axis int) []*ssa.Value {
 	return []*ssa.Value{of(ConstSize(0), half), of(half, size)}
 }
 
-// solve is the solution of A X = B; B may be a vector, and real.
-func (l *Lowering) solve(name string, a, b *ssa.Value) *ssa.Value {
+// solveComplex is the solution of A X = B and what LAPACK says of A; B may be a vector, and real.
+func (l *Lowering) solveComplex(a, b *ssa.Value) (x, info *ssa.Value) {
 	re, im := l.parts(b)
 	if im == nil {
 		im = l.fill(l.shapeOf(re), l.DType(re), ssa.Int(0))
 	} else {
 		re, im = l.Parts(b)
 	}
-	axis := l.Rank(re) - 2
 	if l.HasArg("left") && !l.Bool("left") {
 		l.Fail("complex equations with the unknown on the left")
 	}
-	// one axis fewer is a vector, or a batch of them
-	lone := l.Rank(re) == 1 || l.Rank(re) == l.Rank(a)-1
-	if lone {
-		axis++
+	rows := 2 // the axis of the unknowns, from the last one on
+	if l.Rank(re) == 1 || l.Rank(re) == l.Rank(a)-1 {
+		rows = 1 // a vector, or a batch of them
 	}
-	x := l.Aten("aten::"+name, l.asReal(a, -2, -1), l.concatV(int64(axis), re, im))
-	parts := l.halves(x, l.Rank(x)-2+map[bool]int{true: 1}[lone])
-	return l.Pair(parts[0], parts[1])
+	vs := l.AtenN("aten::linalg_solve_ex", l.asReal(a, -2, -1), l.concatV(int64(l.Rank(re)-rows), re, im))
+	parts := l.halves(vs[0], l.Rank(vs[0])-rows)
+	return l.Pair(parts[0], parts[1]), vs[1]
 }
 
 // complexTriangular solves with the triangle alone.
@@ -139,7 +131,8 @@ func complexTriangular(l *Lowering) *ssa.Value {
 		}
 		re, im = l.add(l.Aten(name, re, off), l.Aten("aten::eye", k, l.DType(re))), l.Aten(name, im, off)
 	}
-	return l.solve("linalg_solve", l.Pair(re, im), l.Tensor("B"))
+	x, _ := l.solveComplex(l.Pair(re, im), l.Tensor("B"))
+	return x
 }
 
 // complexTwice gives every second of the values that the real matrix has twice, in order.

@@ -510,20 +510,8 @@ func (l *Lowering) pairOfTransforms() *ssa.Value {
 	}
 	a, b := l.parts(l.Tensor("self"))
 	of := func(part *ssa.Value) (re, im *ssa.Value) {
-		args := []any{part}
-		for _, p := range l.Node.Schema.Args[1:] {
-			switch v := l.Arg(p.Name); {
-			case p.Name == "onesided":
-				args = append(args, false)
-			case p.Name == "return_complex":
-				args = append(args, true)
-			case v.Tensor() != nil:
-				args = append(args, l.Value(v))
-			default:
-				args = append(args, l.Literal(p.Name))
-			}
-		}
-		return l.parts(l.Aten(l.Node.Schema.Name+overloadSuffix(l.Node.Schema), args...))
+		s := l.Node.Schema
+		return l.parts(l.Aten(s.Name+overloadSuffix(s), l.argumentsFor(s, part, map[string]any{"onesided": false, "return_complex": true})...))
 	}
 	ar, ai := of(a)
 	br, bi := of(b)

@@ -291,6 +291,15 @@ func inRow(b *kir.Builder, at value, size, width int64) (in, is value) {
 	return b.Select(is, at, b.I32(0)), is
 }
 
+// onlyWhen does something under a condition, which may be nil, which holds.
+func onlyWhen(b *kir.Builder, is value, do func()) {
+	if is == nil {
+		do()
+		return
+	}
+	b.When(is, do)
+}
+
 // both is a condition of two, either of which may be nil, which holds.
 func both(b *kir.Builder, x, y value) value {
 	switch {
@@ -518,11 +527,7 @@ func (w *writer) flash(p *flash) {
 				}
 			}
 		}
-		if is == nil {
-			store()
-		} else {
-			b.When(is, store)
-		}
+		onlyWhen(b, is, store)
 	}
 	l := w.finish(c, p.batch.Mul(tiles).Mul(sym.Const(t.splits)))
 	l.Work = p.batch.Mul(queries).Mul(p.keys).Mul(sym.Const(2 * (p.size + p.width)))

@@ -169,11 +169,7 @@ func (w *writer) matrixFlash(p *flash) {
 				}
 			}
 		}
-		if is == nil {
-			store()
-		} else {
-			b.When(is, store)
-		}
+		onlyWhen(b, is, store)
 	}
 	l := w.finish(c, p.batch.Mul(f.tiles))
 	l.Work = p.batch.Mul(queries).Mul(p.keys).Mul(sym.Const(2 * (p.size + p.width)))

@@ -17,23 +17,16 @@ import (
 // for mma.m16n8k16 with floating point type" "for mma.m16n8k32" and "for mma.m16n8k8"; MmaC is the same for all.
 type Fragment func(lane, i int) (row, col int)
 
-// MmaA is the left factor of 16x16, 8 elements a lane.
-func MmaA(lane, i int) (row, col int) {
-	if row = lane >> 2; !(0 <= i && i < 2 || 4 <= i && i < 6) {
-		row += 8
+// left is the left factor of 16 rows, in words of so many numbers, of which a lane has four: it is 16x16 for 2 of float16 or bfloat16, 16x32 for 4 bytes and 16x8 for one of tf32.
+func left(per int) Fragment {
+	return func(lane, i int) (row, col int) {
+		return lane>>2 + i/per%2*8, lane%4*per + i%per + i/(2*per)*4*per
 	}
-	if col = lane%4*2 + i&1; i >= 4 {
-		col += 8
-	}
-	return row, col
 }
 
-// MmaB is the right factor of 16x8, 4 elements a lane.
-func MmaB(lane, i int) (row, col int) {
-	if row = lane%4*2 + i&1; i >= 2 {
-		row += 8
-	}
-	return row, lane >> 2
+// right is the right factor of 8 columns, of which a lane has two words: it is 16x8, 32x8 or 8x8.
+func right(per int) Fragment {
+	return func(lane, i int) (row, col int) { return lane%4*per + i%per + i/per*4*per, lane >> 2 }
 }
 
 // MmaC is the sum and the result of 16x8, 4 elements a lane.
@@ -42,44 +35,6 @@ func MmaC(lane, i int) (row, col int) {
 		row += 8
 	}
 	return row, lane%4*2 + i&1
-}
-
-// MmaA8 is the left factor of 16x32 bytes, 16 elements a lane.
-func MmaA8(lane, i int) (row, col int) {
-	if row = lane >> 2; !(0 <= i && i < 4 || 8 <= i && i < 12) {
-		row += 8
-	}
-	if col = lane%4*4 + i&3; i >= 8 {
-		col += 16
-	}
-	return row, col
-}
-
-// MmaB8 is the right factor of 32x8 bytes, 8 elements a lane.
-func MmaB8(lane, i int) (row, col int) {
-	if row = lane%4*4 + i&3; i >= 4 {
-		row += 16
-	}
-	return row, lane >> 2
-}
-
-// MmaA32 is the left factor of 16x8 numbers of tf32, 4 elements a lane.
-func MmaA32(lane, i int) (row, col int) {
-	if row = lane >> 2; i == 1 || i == 3 {
-		row += 8
-	}
-	if col = lane % 4; i >= 2 {
-		col += 4
-	}
-	return row, col
-}
-
-// MmaB32 is the right factor of 8x8 numbers of tf32, 2 elements a lane.
-func MmaB32(lane, i int) (row, col int) {
-	if row = lane % 4; i == 1 {
-		row += 4
-	}
-	return row, lane >> 2
 }
 
 // ToTF32 rounds numbers to tf32 by a kernel: what is half way between two of its numbers goes away from zero.
@@ -113,12 +68,12 @@ func ToTF32() Case {
 // Mma multiplies A by B of the shape of the format and adds C, by one warp in two steps. Sums of integers are exact, and some of them wrap.
 func Mma(format kir.Format) Case {
 	const steps = 2
-	dtypes, fragmentA, fragmentB := [2]tensor.DType{tensor.Float16, tensor.Float16}, Fragment(MmaA), Fragment(MmaB)
+	dtypes, fragmentA, fragmentB := [2]tensor.DType{tensor.Float16, tensor.Float16}, left(2), right(2)
 	switch format {
 	case kir.BFloat16:
 		dtypes = [2]tensor.DType{tensor.BFloat16, tensor.BFloat16}
 	case kir.Tensor32:
-		dtypes, fragmentA, fragmentB = [2]tensor.DType{tensor.Float32, tensor.Float32}, MmaA32, MmaB32
+		dtypes, fragmentA, fragmentB = [2]tensor.DType{tensor.Float32, tensor.Float32}, left(1), right(1)
 	}
 	per, integer := int(format.PerWord()), format.Sum() == kir.I32
 	if integer {
@@ -129,7 +84,7 @@ func Mma(format kir.Format) Case {
 			return tensor.Uint8
 		}
 		dtypes = [2]tensor.DType{of(format == kir.S8 || format == kir.S8U8), of(format == kir.S8 || format == kir.U8S8)}
-		fragmentA, fragmentB = MmaA8, MmaB8
+		fragmentA, fragmentB = left(4), right(4)
 	}
 	depth := 8 * per // of one step
 	numbers := func(n int, d tensor.DType, seed uint64) []float64 {
