@@ -254,14 +254,9 @@ func (b *builder) attribute(e *pyast.Attr) val {
 		switch m.name {
 		case "dtype", "device", "layout", "is_cuda", "requires_grad", "is_quantized", "is_sparse", "grad", "data":
 			return b.operator(ssa.Kind("prim::"+m.name), []argument{{v: m.self}}, e.At())
-		case "shape":
-			return b.operator("aten::size", []argument{{v: m.self}}, e.At())
-		case "ndim":
-			return b.operator("aten::dim", []argument{{v: m.self}}, e.At())
-		case "T":
-			return b.operator("aten::numpy_T", []argument{{v: m.self}}, e.At())
-		case "mT", "H", "mH":
-			return b.operator(ssa.Kind("aten::"+m.name), []argument{{v: m.self}}, e.At())
+		}
+		if k, ok := properties[m.name]; ok {
+			return b.operator(k, []argument{{v: m.self}}, e.At())
 		}
 	case ssa.Basic:
 		if t == ssa.DeviceType && (m.name == "type" || m.name == "index") {
@@ -270,6 +265,18 @@ func (b *builder) attribute(e *pyast.Attr) val {
 	}
 	b.fail(e.At(), "", "%s has no attribute %s", m.self.Type, m.name)
 	return nil
+}
+
+// properties are the attributes of a tensor that PyTorch defines in TorchScript,
+// with what they call. Archives of its first releases call them as operators:
+// ops.prim.shape(x).
+var properties = map[string]ssa.Kind{
+	"shape": "aten::size",
+	"ndim":  "aten::dim",
+	"T":     "aten::numpy_T",
+	"H":     "aten::matrix_H",
+	"mT":    "aten::mT",
+	"mH":    "aten::mH",
 }
 
 func (b *builder) getAttr(obj *ssa.Value, t *ssa.ClassType, name string, pos int) val {

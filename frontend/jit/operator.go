@@ -14,6 +14,9 @@ func (b *builder) operator(k ssa.Kind, args []argument, pos ...int) val {
 	at := pos[0]
 	b.at(pos...)
 	overloads := b.l.opts.Table.Schemas(k)
+	if p, ok := properties[k.Name()]; ok && k.Namespace() == "prim" {
+		return b.operator(p, args, pos...)
+	}
 	if len(overloads) == 0 {
 		return b.unknown(k, args, at)
 	}

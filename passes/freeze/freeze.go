@@ -132,9 +132,8 @@ func run(m *ssa.Module, diags *diag.List, mode Mode, changed func(string)) {
 	}
 	if m.Root != nil {
 		z.namePaths()
-		if t, ok := m.Root.Get("training"); ok && t.Bool() && mode == Preserve {
-			z.diags.Add(diag.Diagnostic{Severity: diag.Warning, ID: "training-mode",
-				Message: "the module was saved in training mode and is converted so", Hint: "call eval() before saving, or convert with --training EVAL"})
+		if mode == Preserve {
+			z.tellTraining()
 		}
 	}
 	var gets []*ssa.Op
@@ -462,6 +461,74 @@ func (z *freezer) setMode(o *ssa.Op) {
 		o.SetOperand(i, c.Result(0))
 		z.changed("training")
 	}
+}
+
+// tellTraining warns of a module in training whose mode means something: an operator of its forward takes it.
+func (z *freezer) tellTraining() {
+	if t, ok := z.m.Root.Get("training"); !ok || !t.Bool() {
+		return
+	}
+	for o := range z.f.Body.AllOps() {
+		if z.trains(o) {
+			z.diags.Add(diag.Diagnostic{Severity: diag.Warning, ID: "training-mode", Op: string(o.Kind), Loc: o.Loc,
+				Message: "the module was saved in training mode and is converted so", Hint: "call eval() before saving, or convert with --training EVAL"})
+			return
+		}
+	}
+}
+
+// trains reports an operator that does something else in training than in eval mode, and is told that this is training.
+func (z *freezer) trains(o *ssa.Op) bool {
+	if o.Schema == nil {
+		if o.Kind != prim.If {
+			return false
+		}
+		return z.inTraining(o.Operand(0))
+	}
+	for _, name := range [...]string{"p", "dropout"} {
+		if v, ok := z.known(z.arg(o, name)); ok && v.IsNumber() && v.Float() == 0 {
+			return false
+		}
+	}
+	for i := 0; i < o.NumOperands(); i++ {
+		if z.inTraining(o.Operand(i)) {
+			return true
+		}
+	}
+	for _, name := range modeArgs {
+		if name == "use_input_stats" && isNone(z.arg(o, "running_mean")) {
+			continue
+		}
+		if v, ok := z.known(z.arg(o, name)); ok && v.Kind == ssa.BoolLit && v.Bool() {
+			return true
+		}
+	}
+	return false
+}
+
+// inTraining reports a value that is the mode of a module in training.
+func (z *freezer) inTraining(v *ssa.Value) bool {
+	if v == nil || v.Def() == nil || v.Def().Kind != prim.GetAttr || v.Def().AttrStr("name", "") != "training" {
+		return false
+	}
+	l, ok := z.known(v)
+	return ok && l.Kind == ssa.BoolLit && l.Bool()
+}
+
+// known is the value of a constant, or of an attribute as the file has it.
+func (z *freezer) known(v *ssa.Value) (ssa.Literal, bool) {
+	if v == nil || v.Def() == nil {
+		return ssa.Literal{}, false
+	}
+	switch o := v.Def(); o.Kind {
+	case prim.Constant:
+		return o.Attr("value")
+	case prim.GetAttr:
+		if inst, ok := z.objects[o.Operand(0)]; ok && inst.object != nil {
+			return inst.object.Get(o.AttrStr("name", ""))
+		}
+	}
+	return ssa.Literal{}, false
 }
 
 // tellLost tells of operators of a program that was recorded in eval mode and does not say what they do in training.

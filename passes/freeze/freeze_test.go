@@ -149,3 +149,34 @@ func TestReplacedObject(t *testing.T) {
 		t.Errorf("not what may be another object, or more, is read:\n%s", s)
 	}
 }
+
+// TestTrainingMode: a module in training is told of where the mode means something, and once.
+func TestTrainingMode(t *testing.T) {
+	const flag, p = "%t : bool = prim::GetAttr[name=\"training\"](%self)\n", "%p : float = prim::GetAttr[name=\"p\"](%self)\n"
+	for _, c := range []struct {
+		name, body      string
+		training, tells bool
+		p               float64
+	}{
+		{"no operator takes the mode", "%y : Tensor = aten::relu(%x)", true, false, 0.5},
+		{"dropout", flag + p + "%y : Tensor = aten::dropout(%x, %p, %t)", true, true, 0.5},
+		{"in eval mode", flag + p + "%y : Tensor = aten::dropout(%x, %p, %t)", false, false, 0.5},
+		{"dropout of nothing", flag + p + "%y : Tensor = aten::dropout(%x, %p, %t)", true, false, 0},
+		{"recorded", p + "%t : bool = prim::Constant[value=1]()\n%y : Tensor = aten::dropout(%x, %p, %t)\n%z : Tensor = aten::dropout(%y, %p, %t)", true, true, 0.5},
+		{"recorded in eval mode", p + "%t : bool = prim::Constant[value=0]()\n%y : Tensor = aten::dropout(%x, %p, %t)", true, false, 0.5},
+		{"a condition", flag + "%y : Tensor = prim::If(%t)\n  block0():\n    -> (%x)\n  block1():\n    -> (%x)", true, true, 0.5},
+		{"a negated condition", flag + "%n : bool = aten::__not__(%t)\n%y : Tensor = prim::If(%n)\n  block0():\n    -> (%x)\n  block1():\n    -> (%x)", true, true, 0.5},
+	} {
+		m := parse(t, "graph(%self : __torch__.M, %x : Tensor):\n  "+strings.ReplaceAll(c.body, "\n", "\n  ")+"\n  return (%y)")
+		m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{{Name: "training", Value: ssa.Bool(c.training)}, {Name: "p", Value: ssa.Float(c.p)}}}
+		told := 0
+		for _, d := range Run(m, Preserve).Items {
+			if d.ID == "training-mode" {
+				told++
+			}
+		}
+		if want := map[bool]int{true: 1}[c.tells]; told != want {
+			t.Errorf("%s: told %d times, not %d", c.name, told, want)
+		}
+	}
+}
