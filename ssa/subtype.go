@@ -309,6 +309,9 @@ func MatchSchema(overloads []*Schema, operands []Type) *Schema {
 		ok := true
 		for i := range s.Args {
 			formal := s.Args[i].Type
+			if packs(formal, operands[i]) {
+				continue
+			}
 			if !vars.Match(formal, operands[i]) {
 				ok = false
 				break
@@ -331,6 +334,13 @@ func MatchSchema(overloads []*Schema, operands []Type) *Schema {
 		}
 	}
 	return nil
+}
+
+// packs reports the tuple that an object of a C++ class is in the graph, once its state is read (passes/specialize).
+func packs(formal, operand Type) bool {
+	c, ok := formal.(*ClassType)
+	_, tuple := operand.(*TupleType)
+	return ok && tuple && IsCustomClass(c.Name)
 }
 
 func isOptional(t Type) bool {

@@ -196,6 +196,12 @@ type ClassType struct{ Name string }
 
 func (t *ClassType) String() string { return t.Name }
 
+// CustomClasses is what the names of classes begin with that a library has registered in C++: archives hold their state, and no code.
+const CustomClasses = "__torch__.torch.classes."
+
+// IsCustomClass reports the name of a class written in C++.
+func IsCustomClass(name string) bool { return strings.HasPrefix(name, CustomClasses) }
+
 // EnumType is an enumeration, by qualified name.
 type EnumType struct{ Name string }
 

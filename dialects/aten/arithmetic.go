@@ -403,6 +403,9 @@ func lowerClamp(l *Lowering) *ssa.Value {
 		l.Fail("at least one of min and max must not be None")
 	}
 	if l.constBound(lo) && l.constBound(hi) && l.DType(x) != tensor.Bool {
+		if v, ok := number(lo); ok && v == 0 && hi == nil && d.IsFloat() {
+			return l.Op("Relu", x)
+		}
 		if d.IsFloat() { // a bound that is left out is the greatest finite number, and infinities are to stay
 			lo, hi = l.boundOr(lo, d, math.Inf(-1)), l.boundOr(hi, d, math.Inf(1))
 		}

@@ -111,7 +111,7 @@ func (l *loader) class(qual string) *class {
 	if c, ok := l.classes[qual]; ok {
 		return c
 	}
-	if strings.HasPrefix(qual, "__torch__.torch.classes.") {
+	if ssa.IsCustomClass(qual) {
 		c := &class{name: qual, kind: customClass}
 		l.classes[qual] = c
 		return c

@@ -195,7 +195,7 @@ func (l *loader) object(p *pickle.Object, path string, depth int) *ssa.Object {
 	name := p.Class.Module + "." + p.Class.Name
 	o := &ssa.Object{Class: name, Path: path}
 	l.objects[p] = o
-	if strings.HasPrefix(name, "__torch__.torch.classes.") {
+	if ssa.IsCustomClass(name) {
 		l.customObject(o, p, depth)
 		return o
 	}

@@ -183,7 +183,7 @@ func (z *freezer) isHolder(v *ssa.Value) bool { return v.Def() != nil && v.Def()
 func (z *freezer) roots() {
 	for _, p := range z.f.Body.Params {
 		t, ok := p.Type.(*ssa.ClassType)
-		if !ok || strings.HasPrefix(t.Name, "__torch__.torch.classes.") {
+		if !ok || ssa.IsCustomClass(t.Name) {
 			continue
 		}
 		if z.m.Root == nil {
@@ -338,10 +338,10 @@ next:
 func (z *freezer) sub(inst instance, name string, t ssa.Type) (instance, bool) {
 	if inst.object == nil {
 		ct, ok := t.(*ssa.ClassType)
-		return instance{path: join(inst.path, name)}, ok && !strings.HasPrefix(ct.Name, "__torch__.torch.classes.")
+		return instance{path: join(inst.path, name)}, ok && !ssa.IsCustomClass(ct.Name)
 	}
 	v, ok := inst.object.Get(name)
-	if !ok || v.Kind != ssa.ObjectLit || z.replaced[place{inst.object, name}] || strings.HasPrefix(v.Object.Class, "__torch__.torch.classes.") {
+	if !ok || v.Kind != ssa.ObjectLit || z.replaced[place{inst.object, name}] || ssa.IsCustomClass(v.Object.Class) {
 		return instance{}, false
 	}
 	return instance{v.Object, join(inst.path, name)}, true

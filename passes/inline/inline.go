@@ -235,7 +235,7 @@ func (in *inliner) op(o *ssa.Op, scope string, depth int) {
 
 func (in *inliner) noBody(o *ssa.Op) {
 	if o.Kind == prim.CallMethod {
-		if t, ok := o.Operand(0).Type.(*ssa.ClassType); ok && strings.HasPrefix(t.Name, "__torch__.torch.classes.") {
+		if t, ok := o.Operand(0).Type.(*ssa.ClassType); ok && ssa.IsCustomClass(t.Name) {
 			return // a class written in C++: its operators know what to do
 		}
 	}

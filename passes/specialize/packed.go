@@ -20,11 +20,11 @@ import (
 // Weights of 16 bits of a linear layer have no grid: their scales and zero points
 // are None, and their elements float32, as the layer computes with them.
 
-const packedClasses = "__torch__.torch.classes.quantized."
+const packedClasses = ssa.CustomClasses + "quantized."
 
 // cellParamsClass are the weights of one direction of a quantized recurrent layer, which its lowering reads as (the packed weights
 // for the input, those for the state, whether the grid of what they meet is reduced).
-const cellParamsClass = "__torch__.torch.classes.rnn.CellParamsBase"
+const cellParamsClass = ssa.CustomClasses + "rnn.CellParamsBase"
 
 // cellParams gives the tuple of an object of class CellParamsBase. Its state has five parts: the name of the kind, tensors,
 // floats, ints, and the packed objects (CellParamsSerializationType in ATen/native/RNN.h).
@@ -57,6 +57,43 @@ func (s *module) cellParams(x *py.Object) *ssa.Value {
 	return v
 }
 
+// prepackedClasses hold the weights of layers that torch.utils.mobile_optimizer has packed for XNNPACK. In the graph such an
+// object is the tuple of its state, which the lowerings of prepacked::conv2d_clamp_run and the like read.
+const prepackedClasses = ssa.CustomClasses + "xnnpack."
+
+// prepacked gives the tuple of an object of the classes of XNNPACK.
+func (s *module) prepacked(x *py.Object) *ssa.Value {
+	if c := x.Attrs[""]; c != nil {
+		return c.Content().(py.Dynamic).Value
+	}
+	var state ssa.Literal
+	if x.Src != nil {
+		state, _ = x.Src.Get("state")
+	}
+	if state.Kind != ssa.TupleLit {
+		s.fail("unsupported-value", "weights of class %s that are packed at run time", strings.TrimPrefix(x.Class, prepackedClasses))
+	}
+	names := []string{"weight", "bias"}
+	elems := make([]*ssa.Value, len(state.Elems))
+	for i, e := range state.Elems {
+		elems[i] = s.build.constant(e)
+		if i < len(names) && e.Kind == ssa.TensorLit {
+			elems[i].Name = partName(x, names[i])
+		}
+	}
+	v := s.build.tupleAtTop(elems)
+	x.Attrs[""] = s.heap.New(py.Dyn(v))
+	return v
+}
+
+// partName is the name of a part of a packed object, which may be a constant of the program without a path.
+func partName(x *py.Object, part string) string {
+	if x.Path == "" {
+		return part
+	}
+	return x.Path + "." + part
+}
+
 // packed gives the tuple of a packed object.
 func (s *module) packed(x *py.Object) *ssa.Value {
 	if c := x.Attrs[""]; c != nil {
@@ -74,7 +111,7 @@ func (s *module) packed(x *py.Object) *ssa.Value {
 	none := s.build.constant(ssa.None)
 	axis, elems := int64(-1), make([]*ssa.Value, 0, 6)
 	named := func(v *ssa.Value, name string) *ssa.Value {
-		v.Name = x.Path + "." + name
+		v.Name = partName(x, name)
 		return v
 	}
 	if half {

@@ -80,6 +80,9 @@ func (s *values) materialize(x py.Value) *ssa.Value {
 		if strings.HasPrefix(x.Class, packedClasses) {
 			return s.module.packed(x)
 		}
+		if strings.HasPrefix(x.Class, prepackedClasses) {
+			return s.module.prepacked(x)
+		}
 		if x.Class == cellParamsClass {
 			return s.module.cellParams(x)
 		}

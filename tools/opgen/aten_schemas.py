@@ -6,8 +6,11 @@ Usage: aten_schemas.py OUT_ROOT NEW_SCHEMAS NEW_ORDER [OLD_SCHEMAS OLD_ORDER]...
 A schemas file has one declaration a line as PyTorch's registry prints it; an order
 file has the overloads of each operator in registration order, which is the order
 that overload resolution tries them in. The first release given counts; of the
-others only declarations that it has not are added, after its own, for old files.
+others only declarations that it has not are added, after its own, for old files,
+and those of libraries.txt.
 """
+import os
+
 import sys
 
 
@@ -15,12 +18,12 @@ def load(schemas, order):
     by_name = {}
     for line in open(schemas, encoding="utf-8"):
         line = line.rstrip("\n")
-        if line:
+        if line and line[0] != "#":
             full = line[:line.index("(")]
             op, _, overload = full.partition(".")
             by_name.setdefault(op, {})[overload] = line
     ops = {}
-    for line in open(order, encoding="utf-8"):
+    for line in open(order, encoding="utf-8") if order else ():
         op, _, names = line.rstrip("\n").partition("\t")
         if op == "op" or op not in by_name:
             continue
@@ -43,6 +46,7 @@ def plain(line):
 
 def main():
     root, files = sys.argv[1], sys.argv[2:]
+    files += [os.path.join(os.path.dirname(__file__), "libraries.txt"), None]
     merged = {}
     for i in range(0, len(files), 2):
         for op, lines in load(files[i], files[i + 1]).items():
