@@ -283,20 +283,40 @@ func (m *measure) count(l *Launch) error {
 	if err != nil {
 		return err
 	}
-	var blocks []int64
-	if m.blocks > m.Options.Blocks && !code.Atomics() {
-		blocks = choose(m.blocks, m.Options.Blocks, m.Seed)
-		l.Counted = m.Options.Blocks
-	} else {
-		l.Counted = m.blocks
+	begin, most := int64(0), m.Options.Blocks
+	if code.Atomics() {
+		most = m.blocks
 	}
-	m.fresh()
-	stats, err := code.Run(sim.Launch{Grid: m.grid, Block: [3]int{int(l.Threads), 1, 1}, Args: m.args, Blocks: blocks, Count: true})
-	if err != nil {
-		return err
+	for _, n := range m.parts() {
+		blocks := choose(n, min(n, most), m.Seed)
+		for i := range blocks {
+			blocks[i] += begin
+		}
+		m.fresh()
+		stats, err := code.Run(sim.Launch{Grid: m.grid, Block: [3]int{int(l.Threads), 1, 1}, Args: m.args, Blocks: blocks, Count: true})
+		if err != nil {
+			return err
+		}
+		counts := scale(stats.Counts, n, int64(len(blocks)))
+		l.Counts.Add(&counts)
+		l.Counted += int64(len(blocks))
+		begin += n
 	}
-	l.Counts = scale(stats.Counts, m.blocks, l.Counted)
 	return nil
+}
+
+// parts are the numbers of blocks of the parts of a launch, which differ in what a block does.
+func (m *measure) parts() []int64 {
+	if m.step.Parts == nil {
+		return []int64{m.blocks}
+	}
+	var out []int64
+	for _, s := range m.step.Parts {
+		if n, ok := m.eval(s.Launch.Grid[0]); ok && n > 0 { // as that of all is known
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // choose gives n of total numbers, each set of them with equal chances, in ascending order: Floyd's choice.

@@ -234,6 +234,31 @@ graph(%x : Float(256, 256), %y : Float(256, 256)):
 	}
 }
 
+// Of a joined launch blocks of each part are counted, and scaled to the part: the floating-point operations are exact. What parts read in common is there once.
+func TestJoinedCounts(t *testing.T) {
+	const kib = 1024
+	p := parse(t, `
+graph(%x : Float(256, 256), %y : Float(256, 1024), %w : Float(256, 64), %p : Float(64, 16), %q : Float(16, 128)):
+  %z : Tensor = onnx::MatMul(%x, %y)
+  %v : Tensor = onnx::MatMul(%x, %w)
+  %u : Tensor = onnx::MatMul(%p, %q)
+  return (%z, %v, %u)`)
+	ls, skipped, err := Measure(p, nil, Options{Machines: []*Machine{tiny(4096 * kib)}, Blocks: 3})
+	if err != nil || len(skipped) > 0 || len(ls) != 1 {
+		t.Fatalf("%v, %v, %d launches", err, skipped, len(ls))
+	}
+	l := ls[0]
+	if l.Blocks != 64+4+2 || l.Counted != 3+3+2 || l.Touching != 70 || l.Least != (256+1024+64+1024+64+4+8+32)*kib {
+		t.Errorf("%d blocks, %d counted, %d followed, at least %d bytes", l.Blocks, l.Counted, l.Touching, l.Least)
+	}
+	if want := int64(2*256*256*(1024+64) + 2*64*16*128); l.Counts.Flops != want {
+		t.Errorf("%d flops, want %d", l.Counts.Flops, want)
+	}
+	if got := l.On[0].Memory; got != l.Least {
+		t.Errorf("%d bytes of memory", got)
+	}
+}
+
 // With a budget, the first blocks stand for all.
 func TestBudget(t *testing.T) {
 	p := parse(t, `

@@ -350,7 +350,7 @@ var fusions = []struct {
 		y := g.reshape(g.Op("MatMul", g.in(10, 16), g.in(16, 24)), 2, 5, 24)
 		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, y)}
 	}},
-	{"queries, keys and values of one product, two of which are results", 4, func(g *graph) []*ssa.Value {
+	{"queries, keys and values of one product, two of which are results", 3, func(g *graph) []*ssa.Value {
 		part := g.split(g.reshape(g.Op("Gemm", g.in(10, 16), g.in(16, 48)), 2, 5, 48), 3)
 		heads := func(x *ssa.Value) *ssa.Value { return g.turn(g.reshape(x, 2, 5, 2, 8), 0, 2, 1, 3) }
 		y := g.OpA("Attention", []ssa.Attr{number("q_num_heads", 2), number("kv_num_heads", 2)}, part[0], part[1], part[2])

@@ -149,11 +149,26 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 	if err != nil {
 		return err
 	}
-	o := s.Op
-	if m.last[o] != s || len(o.Blocks) > 0 { // what a loop gives is compared in its body
+	if m.last[s.Op] != s || len(s.Op.Blocks) > 0 { // what a loop gives is compared in its body
 		return nil
 	}
-	want, err := r.reference(s)
+	parts := s.Parts
+	if parts == nil {
+		parts = []*plan.Step{s}
+	}
+	for _, part := range parts {
+		if err := r.comparePart(s, part, wrote, blocks != nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comparePart compares what a part of a launch, or all of it, gave with what the interpreter gives, which then takes its place. wrote tells what has been written, if only some blocks
+// ran.
+func (r *run) comparePart(s, part *plan.Step, wrote func(arg, offset int) bool, some bool) error {
+	m, o := r.sample, part.Op
+	want, err := r.reference(part)
 	if err != nil {
 		return err
 	}
@@ -169,7 +184,7 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 		got, expected := x.Tensor, want[i].value
 		n := expected.NumElements()
 		m.Elements += n
-		if blocks != nil && got.NumBytes() == expected.NumBytes() {
+		if some && got.NumBytes() == expected.NumBytes() {
 			mixed := slices.Clone(expected.Bytes())
 			size := got.DType.Size()
 			arg := written(s, r.Plan.BufferOf(v))
@@ -188,8 +203,8 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 		m.Compared += n
 		compared = true
 		if d := bound.Measure(got, expected, want[i].allowed); d.Bad() {
-			m.Nodes += len(s.Ops)
-			m.Node = &NodeResult{Node: stepName(s), Source: r.Plan.Source(o), Kernel: []string{s.Kernel.Name}, Result: i, Difference: d}
+			m.Nodes += len(part.Ops)
+			m.Node = &NodeResult{Node: stepName(part), Source: r.Plan.Source(o), Kernel: []string{s.Kernel.Name}, Result: i, Difference: d}
 			return errFound
 		}
 		if n := expected.NumBytes(); n > 0 {
@@ -199,7 +214,7 @@ func (r *run) sampled(s *plan.Step, rep *StepReport, args []Arg) error {
 		}
 	}
 	if compared {
-		m.Nodes += len(s.Ops)
+		m.Nodes += len(part.Ops)
 	}
 	return nil
 }

@@ -66,6 +66,8 @@ type jsonStep struct {
 	Regions  [][]jsonStep `json:"regions,omitempty"`
 	Stack    []jsonStep   `json:"stack,omitempty"`
 	Source   string       `json:"source,omitempty"`
+	// Parts are the launches that a joined one does the work of, one after another in its blocks: the nodes of each, and its blocks.
+	Parts []jsonStep `json:"parts,omitempty"`
 }
 
 func texts(es []sym.Expr) []string {
@@ -161,14 +163,22 @@ func (p *Plan) WriteJSON(w io.Writer) error {
 	return j.write(w)
 }
 
+// fusedNames are the nodes that a step computes besides its own.
+func fusedNames(s *Step) (names []string) {
+	for _, o := range s.Ops {
+		if o != s.Op {
+			names = append(names, NodeName(o))
+		}
+	}
+	return names
+}
+
 func (p *Plan) jsonSteps(steps []*Step) []jsonStep {
 	out := []jsonStep{}
 	for _, s := range steps {
-		n := jsonStep{Node: NodeName(s.Op), Host: s.Host, Source: p.Source(s.Op), Resolve: s.Resolve}
-		for _, o := range s.Ops {
-			if o != s.Op {
-				n.Fused = append(n.Fused, NodeName(o))
-			}
+		n := jsonStep{Node: NodeName(s.Op), Fused: fusedNames(s), Host: s.Host, Source: p.Source(s.Op), Resolve: s.Resolve}
+		for _, part := range s.Parts {
+			n.Parts = append(n.Parts, jsonStep{Node: NodeName(part.Op), Fused: fusedNames(part), Grid: texts(part.Launch.Grid[:]), Source: p.Source(part.Op)})
 		}
 		if s.Launch != nil {
 			n.Kernel, n.Grid = s.Kernel.Name, texts(s.Launch.Grid[:])

@@ -74,6 +74,8 @@ type Step struct {
 	Kernel *Kernel
 	Args   []*Buffer // of the kernel, those that are buffers
 	First  bool      // it is the first launch of Op
+	// Parts are the steps that Launch does the work of, one after another in its blocks; nil for a launch of one operator. See join.
+	Parts []*Step
 	// Read is a value whose elements are brought from the device: they are the values of its Sym.
 	Read *ssa.Value
 	// Resolve infers the sizes of the results of Op from the sizes and, where they decide, the elements of its operands.
@@ -168,6 +170,7 @@ func NewWith(m *ssa.Module, o Options) (*Plan, error) {
 		return nil, err
 	}
 	b.lives()
+	b.collect()
 	return p, nil
 }
 
@@ -610,7 +613,10 @@ func (b *builder) block(block *ssa.Block) []*Step {
 		}
 		b.Nodes = append(b.Nodes, n)
 	}
-	return steps
+	if b.Fusion == fuse.None {
+		return steps
+	}
+	return b.join(steps)
 }
 
 // launch is the step of a launch, or of what is read before the next one.
@@ -620,17 +626,35 @@ func (b *builder) launch(o *ssa.Op, ops []*ssa.Op, l *emit.Launch) *Step {
 		b.buffer(l.Read)
 		return &Step{Op: o, Ops: ops, Read: l.Read}
 	}
-	k := b.kernels[l.Kernel.Name]
-	if k == nil {
-		k = &Kernel{l.Kernel, l.Class}
-		b.kernels[l.Kernel.Name] = k
-		b.Kernels = append(b.Kernels, k)
-	}
-	s := &Step{Op: o, Ops: ops, Group: b.groups[o], Launch: l, Kernel: k}
+	s := &Step{Op: o, Ops: ops, Group: b.groups[o], Launch: l, Kernel: b.kernel(l)}
 	for _, v := range l.Buffers {
 		s.Args = append(s.Args, b.buffer(v))
 	}
 	return s
+}
+
+// kernel is the kernel of a launch, the same one for launches that differ in their buffers alone.
+func (b *builder) kernel(l *emit.Launch) *Kernel {
+	k := b.kernels[l.Kernel.Name]
+	if k == nil {
+		k = &Kernel{l.Kernel, l.Class}
+		b.kernels[l.Kernel.Name] = k
+	}
+	return k
+}
+
+// collect lists the kernels that steps launch, in their order.
+func (b *builder) collect() {
+	listed := map[*Kernel]bool{}
+	for s := range b.AllSteps() {
+		if s.Sequence != nil && s.Sequence.Copy != nil {
+			s = s.Sequence.Copy
+		}
+		if s.Kernel != nil && !listed[s.Kernel] {
+			listed[s.Kernel] = true
+			b.Kernels = append(b.Kernels, s.Kernel)
+		}
+	}
 }
 
 // resolvable reports an op the sizes of whose results follow from sizes that are known and elements that can be read.
