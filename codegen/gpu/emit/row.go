@@ -115,13 +115,14 @@ func emitNorm(w *writer) {
 		count := b.Convert(kir.SToF, b.Size(rows.n), rt)
 		zero := b.Float(rt, 0)
 		row := t.hold(rows.n, rt, func(i value) value { return t.load(x, place(t.element(&rows, i))) })
-		mean := zero
+		above := func(v value) value { return v } // the mean of the row
 		if name != "RMSNormalization" {
 			part := row.each([]value{zero}, func(_, v value, c []value) []value { return []value{b.Add(c[0], v)} })
-			mean = b.Div(t.sum(part[0]), count)
+			mean := b.Div(t.sum(part[0]), count)
+			above = func(v value) value { return b.Sub(v, mean) }
 		}
 		part := row.each([]value{zero}, func(_, v value, c []value) []value {
-			d := b.Sub(v, mean)
+			d := above(v)
 			return []value{b.Fma(d, d, c[0])}
 		})
 		variance := b.Div(t.sum(part[0]), count)
@@ -133,7 +134,7 @@ func emitNorm(w *writer) {
 		}
 		row.each(nil, func(i, v value, _ []value) []value {
 			at := t.element(&rows, i)
-			y := b.Mul(b.Sub(v, mean), scale)
+			y := b.Mul(above(v), scale)
 			operand := func(k int) value {
 				v := w.in(k)
 				if v == nil {

@@ -76,3 +76,35 @@ func TestHeldRows(t *testing.T) {
 		}
 	}
 }
+
+// An RMSNormalization knows no mean: it adds the square of each element, and multiplies the element twice. A LayerNormalization also adds the element, and subtracts the mean
+// from it. Besides, each thread sums up with its warp, and finds the factor.
+func TestNormalizationFlops(t *testing.T) {
+	for _, c := range []struct {
+		op           string
+		params       int
+		element, row int64 // operations for an element, and of a thread for a row
+	}{
+		{"RMSNormalization", 1, 2 + 1 + 1, 5 + 4},
+		{"LayerNormalization", 2, 1 + 1 + 2 + 1 + 2, 5 + 1 + 5 + 4},
+	} {
+		const rows, n = 4, 1024
+		g, m := newGraph(tensor.Float32)
+		operands := []*ssa.Value{g.in(rows, n)}
+		for range c.params {
+			operands = append(operands, g.in(n))
+		}
+		m.Main().Body.SetReturns(g.Op(c.op, operands...))
+		p, err := plan.New(m, fuse.None)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, report, err := exec.NewSession(p, &exec.Sim{Count: true}).Run(g.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := report.Steps[0].Counts.Flops, rows*(n*c.element+32*c.row); got != want {
+			t.Errorf("%s: %d operations, want %d", c.op, got, want)
+		}
+	}
+}
