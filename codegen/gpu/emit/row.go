@@ -114,7 +114,13 @@ func emitNorm(w *writer) {
 		place := func(at []index.Expr) index.Expr { return t.space.Linear(rowShape, at) }
 		count := b.Convert(kir.SToF, b.Size(rows.n), rt)
 		zero := b.Float(rt, 0)
-		row := t.hold(rows.n, rt, func(i value) value { return t.load(x, place(t.element(&rows, i))) })
+		row := t.hold(rows.n, rt, func(i value) value {
+			if at := t.element(&rows, i); onRows {
+				return t.at(x, at)
+			} else {
+				return t.load(x, place(at))
+			}
+		})
 		above := func(v value) value { return v } // the mean of the row
 		if name != "RMSNormalization" {
 			part := row.each([]value{zero}, func(_, v value, c []value) []value { return []value{b.Add(c[0], v)} })

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"github.com/aton-project/aton/codegen/gpu/index"
+	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
 
@@ -39,6 +40,35 @@ func viewOf(name string) func(p *point) []index.Expr {
 		return depthSpace
 	}
 	return nil
+}
+
+// ReadsThrough reports an operator that is not computed element by element, but by kernels that find each element of its operands by an index, and thus read through views.
+func ReadsThrough(k ssa.Kind) bool {
+	switch Class(k) {
+	case "gemm", "attention":
+		return true
+	}
+	return AlongRows(k)
+}
+
+// AlongRows reports an operator that goes along rows, so that what it reads should be neighbours there: views that it reads through must keep rows.
+func AlongRows(k ssa.Kind) bool {
+	switch k {
+	case "onnx::Softmax", "onnx::LogSoftmax", "onnx::LpNormalization", "onnx::LayerNormalization", "onnx::RMSNormalization", "onnx::MeanVarianceNormalization":
+		return true
+	}
+	return false
+}
+
+// KeepsRows reports a view in which neighbours along the last axis are neighbours in its operand, but for the ends of the operand's rows.
+func KeepsRows(o *ssa.Op) bool {
+	switch o.Kind {
+	case "onnx::Transpose":
+		return Pointwise(o)
+	case "onnx::Expand", "onnx::Slice", "onnx::Split":
+		return true
+	}
+	return KeepsOrder(o.Kind)
 }
 
 // reshaped are the coordinates in one shape of a point of another one with as many elements.

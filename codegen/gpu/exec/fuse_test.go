@@ -270,6 +270,13 @@ func (g *graph) in(shape ...int64) *ssa.Value {
 	return g.Block.AddParam(fmt.Sprintf("x%d", len(g.args)), ssa.TensorOf(x))
 }
 
+// noDouble has a graph of operators that take no float64 in float32.
+func (g *graph) noDouble() {
+	if g.d == tensor.Float64 {
+		g.d = tensor.Float32
+	}
+}
+
 func (g *graph) turn(x *ssa.Value, perm ...int64) *ssa.Value {
 	return g.OpA("Transpose", []ssa.Attr{ints("perm", perm...)}, x)
 }
@@ -317,14 +324,46 @@ var fusions = []struct {
 		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
 		return []*ssa.Value{x, g.Op("MatMul", x, g.in(24, 7))}
 	}},
-	{"a Softmax reads memory", 2, func(g *graph) []*ssa.Value {
+	{"a Softmax reads rows where they are", 1, func(g *graph) []*ssa.Value {
 		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
 		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x)}
+	}},
+	{"it does not read across rows", 2, func(g *graph) []*ssa.Value {
+		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 3, 1), 2, 5, 24)
+		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x)}
+	}},
+	{"a normalization of heads that are put beside each other first, with what follows", 1, func(g *graph) []*ssa.Value {
+		x := g.turn(g.reshape(g.in(2, 5, 24), 2, 5, 3, 8), 0, 2, 1, 3)
+		return []*ssa.Value{g.Op("Mul", g.Op("RMSNormalization", x, g.in(8)), g.in(2, 3, 5, 8))}
+	}},
+	{"one of a part of long rows, which a block has", 1, func(g *graph) []*ssa.Value {
+		x := g.Op("Slice", g.in(3, 1600), g.Const(tensor.Ints(1598)), g.Const(tensor.Ints(9)), g.Const(tensor.Ints(1)), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("LayerNormalization", g.Op("Unsqueeze", x, g.Const(tensor.Ints(1))), g.in(1589), g.in(1589))}
+	}},
+	{"its factors are read from memory", 2, func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.Op("RMSNormalization", g.in(4, 8), g.turn(g.in(8, 1), 1, 0))}
+	}},
+	{"keys that are turned and put behind those of before", 1, func(g *graph) []*ssa.Value {
+		g.noDouble()
+		return []*ssa.Value{g.join(2, g.in(2, 3, 7, 8), g.Op("RotaryEmbedding", g.in(2, 3, 5, 8), g.in(2, 5, 4), g.in(2, 5, 4)))}
+	}},
+	{"heads that are turned and scaled", 1, func(g *graph) []*ssa.Value {
+		g.noDouble()
+		return []*ssa.Value{g.Op("Mul", g.Op("RotaryEmbedding", g.in(2, 3, 5, 8), g.in(2, 5, 4), g.in(2, 5, 4)), g.in(1))}
 	}},
 	{"a mean of squares", 1, func(g *graph) []*ssa.Value {
 		x := g.in(2, 5, 24)
 		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
 		return []*ssa.Value{g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1))))}
+	}},
+	{"a mean of squares of heads", 1, func(g *graph) []*ssa.Value {
+		x := g.turn(g.reshape(g.in(2, 5, 24), 2, 5, 3, 8), 0, 2, 1, 3)
+		mean := g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("Mul", x, g.Op("Reciprocal", g.Op("Sqrt", g.Op("Add", mean, g.in(1)))))}
+	}},
+	{"squares of columns", 2, func(g *graph) []*ssa.Value {
+		x := g.turn(g.in(70, 9), 1, 0)
+		return []*ssa.Value{g.Op("ReduceMean", g.Op("Mul", x, x), g.Const(tensor.Ints(-1)))}
 	}},
 	{"squares that another one reads, too", 2, func(g *graph) []*ssa.Value {
 		x := g.in(2, 5, 24)

@@ -87,7 +87,7 @@ var joins = []struct {
 		y := g.Op("MatMul", x, g.in(24, 33))
 		return []*ssa.Value{g.Op("MatMul", y, g.in(33, 40)), g.Op("MatMul", x, g.in(24, 48))}
 	}},
-	{"a tile of another shape", threeFloats, false, 2, "", func(g *graph) []*ssa.Value {
+	{"in tiles of two shapes", threeFloats, false, 1, "shared a", func(g *graph) []*ssa.Value {
 		return g.products(g.in(40, 24), 24, 64, 16)
 	}},
 	{"more than a kernel has", threeFloats[:1], false, 2, "shared a", func(g *graph) []*ssa.Value {

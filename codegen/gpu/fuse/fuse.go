@@ -97,7 +97,7 @@ type group struct {
 // takes reports that the kernel of o can compute v, the result of group p, too.
 func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 	// views cost nothing but an index, so that each reader may go through them; all else is computed for one reader only
-	views := p.only(emit.IsView)
+	views := p.only(func(o *ssa.Op) bool { return emit.IsView(o.Kind) })
 	alone := v.HasOneUse() && len(v.Def().Results) == 1
 	if !alone && (!views || g.Inlined[v]) || g.ops+p.ops > maxOps || len(g.reads)+len(p.reads) > maxOperands {
 		return false
@@ -130,12 +130,12 @@ func (g *group) takes(o *ssa.Op, v *ssa.Value, p *group) bool {
 		if o.Kind == "onnx::Transpose" && views && emit.KeepsOrder(p.Root.Kind) { // who asked for this kernel wants the Transpose to be read through, too
 			return true
 		}
-		return pointwise || (class == "gemm" || class == "attention") && views
-	case p.Root.Kind == "onnx::RotaryEmbedding":
-		return emit.ReadsOnce(o, v) // two elements and two angles for each: not worth doing twice
+		return pointwise || views && emit.ReadsThrough(o.Kind) && (!emit.AlongRows(o.Kind) || v == o.Operand(0) && p.only(emit.KeepsRows))
+	case p.Root.Kind == "onnx::RotaryEmbedding": // two elements and two angles for each: not worth doing twice
+		return emit.ReadsOnce(o, v) || pointwise && same && (emit.InPlace(o.Kind) || o.Kind == "onnx::Concat")
 	}
 	if class == "reduce" && o.Kind != "onnx::ReduceLogSumExp" { // it reads each element once
-		return v == o.Operand(0) && p.only(emit.InPlace)
+		return v == o.Operand(0) && p.only(func(o *ssa.Op) bool { return emit.InPlace(o.Kind) || emit.KeepsRows(o) })
 	}
 	return pointwise && same && emit.InPlace(p.Root.Kind)
 }
@@ -146,13 +146,13 @@ func along(hero *ssa.Op, v *ssa.Value) bool {
 }
 
 // only reports a group all of whose operators are of a kind.
-func (g *group) only(is func(ssa.Kind) bool) bool {
+func (g *group) only(is func(*ssa.Op) bool) bool {
 	for v := range g.Inlined {
-		if !is(v.Def().Kind) {
+		if !is(v.Def()) {
 			return false
 		}
 	}
-	return g.Hero == nil && is(g.Root.Kind)
+	return g.Hero == nil && is(g.Root)
 }
 
 // allUses counts the uses of all results of o.

@@ -15,10 +15,10 @@ type Part struct {
 	Buffers []int
 }
 
-// Alike reports kernels that Join takes together: of as many threads, as much room on an SM and the same shared memory, so that blocks of the one take no more than those of the other.
+// Alike reports kernels that Join takes together: of as many threads, as much room on an SM and the same shared memory but for its size.
 func Alike(k, l *Kernel) bool {
 	return k.Threads == l.Threads && k.Resident == l.Resident && slices.EqualFunc(k.Shared, l.Shared, func(m, n *Mem) bool {
-		return m.Name == n.Name && m.Elem == n.Elem && m.Len == n.Len
+		return m.Name == n.Name && m.Elem == n.Elem
 	})
 }
 
@@ -28,9 +28,6 @@ func Join(parts []Part) *Kernel {
 	first := parts[0].Kernel
 	b := New("", first.Threads)
 	b.K.Resident = first.Resident
-	for _, m := range first.Shared {
-		b.SharedMem(m.Name, m.Elem, m.Len)
-	}
 	var buffers []*Mem
 	run := func(p Part, block Value) {
 		c := &joiner{Builder: b, part: p.Kernel, block: block, nodes: map[*Node]*Node{}, mems: map[*Mem]*Mem{}}
@@ -56,6 +53,12 @@ func Join(parts []Part) *Kernel {
 	for _, p := range parts {
 		if !Alike(first, p.Kernel) {
 			panic(fmt.Sprintf("kir: %s and %s are not alike", first.Name, p.Name))
+		}
+		for i, m := range p.Shared {
+			if i == len(b.K.Shared) {
+				b.SharedMem(m.Name, m.Elem, m.Len)
+			}
+			b.K.Shared[i].Len = max(b.K.Shared[i].Len, m.Len)
 		}
 	}
 	var rest func(i int, begin sym.Expr)

@@ -351,6 +351,12 @@ func once(f func(*ssa.Op) bool) func(*ssa.Op) bool {
 func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch) map[*ssa.Op]bool {
 	through := map[*ssa.Op]bool{}
 	here := func(o *ssa.Op) bool { return o != nil && o.Block() == block && alone[o] != nil }
+	// keepsRows reports a view of a chain of views, all of which keep rows.
+	var keepsRows func(o *ssa.Op) bool
+	keepsRows = once(func(o *ssa.Op) bool {
+		d := o.Operand(0).Def()
+		return emit.KeepsRows(o) && (!here(d) || !emit.IsView(d.Kind) || keepsRows(d))
+	})
 	// indexed reports an op whose results are not needed in memory: all readers compute an index for each element that they read.
 	var indexed func(o *ssa.Op) bool
 	indexed = once(func(o *ssa.Op) bool {
@@ -374,7 +380,7 @@ func (b *builder) readThrough(block *ssa.Block, alone map[*ssa.Op][]emit.Launch)
 					}
 					continue
 				}
-				if c := emit.Class(user.Kind); !emit.Pointwise(user) && c != "gemm" && c != "attention" {
+				if !emit.Pointwise(user) && (!emit.ReadsThrough(user.Kind) || emit.AlongRows(user.Kind) && !keepsRows(o)) {
 					return false
 				}
 			}
