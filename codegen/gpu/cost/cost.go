@@ -242,7 +242,7 @@ func (m *measure) launch() (*Launch, error) {
 		}
 		return machine.F32
 	}
-	format := product(m.step.Kernel.Kernel.Body)
+	format := m.step.Kernel.Factors()
 	matrixPeak := func(machine *Machine) float64 {
 		switch {
 		case format == nil:
@@ -259,22 +259,6 @@ func (m *measure) launch() (*Launch, error) {
 		on.Seconds = max(float64(on.Memory)/on.Machine.Bandwidth, float64(l.Counts.Flops-matrix)/peak(on.Machine), float64(matrix)/matrixPeak(on.Machine)) + on.Machine.Launch
 	}
 	return l, nil
-}
-
-// product is the format of what tensor cores multiply in a kernel, all of which is of one; nil if there is none.
-func product(b *kir.Block) *kir.Format {
-	for _, v := range b.Nodes {
-		if v.Op == kir.Mma {
-			f := kir.Format(v.Int)
-			return &f
-		}
-		for _, in := range v.Blocks {
-			if f := product(in); f != nil {
-				return f
-			}
-		}
-	}
-	return nil
 }
 
 // count runs a few blocks with the whole kernel.

@@ -7,9 +7,12 @@ import (
 	"github.com/aton-project/aton/ssa/sym"
 )
 
-// Alike reports launches that Join takes together: of one class, with kernels that take the same of an SM.
+// Alike reports launches that Join takes together: with kernels that take the same of an SM, and are of one class or need no shared memory.
 func Alike(l, m *Launch) bool {
-	return l.Class == m.Class && l.Class != "random" && l.alongX() && m.alongX() && kir.Alike(l.Kernel, m.Kernel) // how often an operator has drawn is told to a launch
+	if l.Class == "random" || m.Class == "random" { // how often an operator has drawn is told to its launch
+		return false
+	}
+	return (l.Class == m.Class || len(l.Kernel.Shared) == 0) && l.alongX() && m.alongX() && kir.Alike(l.Kernel, m.Kernel)
 }
 
 func (l *Launch) alongX() bool { return l.Read == nil && l.Grid[1].Is(1) && l.Grid[2].Is(1) }
@@ -17,6 +20,11 @@ func (l *Launch) alongX() bool { return l.Read == nil && l.Grid[1].Is(1) && l.Gr
 // Join makes one launch of several ones that are Alike and do not need each other: the first blocks do what those of the first one do, and so on.
 func Join(launches []*Launch) *Launch {
 	out := &Launch{Class: launches[0].Class}
+	for _, l := range launches {
+		if l.Class != out.Class {
+			out.Class = "mixed"
+		}
+	}
 	blocks, work := sym.Const(0), sym.Const(0)
 	var parts []kir.Part
 	for _, l := range launches {

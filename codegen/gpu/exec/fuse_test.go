@@ -316,7 +316,7 @@ var fusions = []struct {
 		half := g.split(g.in(2, 3, 8), 2)
 		return []*ssa.Value{half[0], g.Op("Neg", half[1])}
 	}},
-	{"a chain of views that two read", 2, func(g *graph) []*ssa.Value {
+	{"a chain of views that two read", 1, func(g *graph) []*ssa.Value {
 		x := g.reshape(g.turn(g.in(2, 3, 5, 8), 0, 2, 1, 3), 2, 5, 24)
 		return []*ssa.Value{g.Op("Neg", x), g.Op("MatMul", x, g.in(24, 7))}
 	}},

@@ -85,7 +85,24 @@ var joins = []struct {
 	{"a product of a product", threeFloats, false, 2, "shared a", func(g *graph) []*ssa.Value {
 		x := g.in(40, 24)
 		y := g.Op("MatMul", x, g.in(24, 33))
+		return []*ssa.Value{g.Op("MatMul", y, g.in(33, 40)), g.Op("MatMul", x, g.in(24, 48)), y}
+	}},
+	{"what would take memory for longer", threeFloats, false, 3, "", func(g *graph) []*ssa.Value {
+		x := g.in(40, 24)
+		y := g.Op("MatMul", x, g.in(24, 33)) // its memory is used again for the last product
 		return []*ssa.Value{g.Op("MatMul", y, g.in(33, 40)), g.Op("MatMul", x, g.in(24, 48))}
+	}},
+	{"a launch that waits for one that is like it", threeFloats, false, 2, "shuffle", func(g *graph) []*ssa.Value {
+		x := g.in(40, 24)
+		y := g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x)
+		return []*ssa.Value{g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, g.Op("MatMul", x, g.in(24, 24))), y}
+	}},
+	{"operators of several classes", threeFloats, false, 1, "shuffle", func(g *graph) []*ssa.Value {
+		x := g.in(40, 24)
+		return []*ssa.Value{g.Op("Neg", g.in(70)), g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, x), g.Op("ReduceMean", x, g.Const(tensor.Ints(-1)))}
+	}},
+	{"tiles of two classes", threeFloats, false, 2, "", func(g *graph) []*ssa.Value {
+		return []*ssa.Value{g.Op("MatMul", g.in(40, 24), g.in(24, 40)), g.Op("Conv", g.in(1, 2, 9, 9), g.in(40, 2, 3, 3))}
 	}},
 	{"in tiles of two shapes", threeFloats, false, 1, "shared a", func(g *graph) []*ssa.Value {
 		return g.products(g.in(40, 24), 24, 64, 16)

@@ -15,9 +15,10 @@ type Part struct {
 	Buffers []int
 }
 
-// Alike reports kernels that Join takes together: of as many threads, as much room on an SM and the same shared memory but for its size.
+// Alike reports kernels that Join takes together: of as many threads, as much room on an SM, the same shared memory but for its size, and the same format of factors.
 func Alike(k, l *Kernel) bool {
-	return k.Threads == l.Threads && k.Resident == l.Resident && slices.EqualFunc(k.Shared, l.Shared, func(m, n *Mem) bool {
+	f, g := k.Factors(), l.Factors()
+	return k.Threads == l.Threads && k.Resident == l.Resident && (f == nil) == (g == nil) && (f == nil || *f == *g) && slices.EqualFunc(k.Shared, l.Shared, func(m, n *Mem) bool {
 		return m.Name == n.Name && m.Elem == n.Elem
 	})
 }

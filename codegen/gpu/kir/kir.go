@@ -209,6 +209,24 @@ type Kernel struct {
 	Body     *Block
 }
 
+// Factors is the format of what tensor cores multiply in a kernel, all of which is of one; nil if there is none.
+func (k *Kernel) Factors() *Format { return k.Body.factors() }
+
+func (b *Block) factors() *Format {
+	for _, v := range b.Nodes {
+		if v.Op == Mma {
+			f := Format(v.Int)
+			return &f
+		}
+		for _, in := range v.Blocks {
+			if f := in.factors(); f != nil {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
 type key struct {
 	op      Op
 	t       Type

@@ -622,7 +622,7 @@ func (b *builder) block(block *ssa.Block) []*Step {
 	if b.Fusion == fuse.None {
 		return steps
 	}
-	return b.join(steps)
+	return b.join(block, steps)
 }
 
 // launch is the step of a launch, or of what is read before the next one.
@@ -736,32 +736,13 @@ func (b *builder) lives() {
 		f.First, f.Last = -1, -1
 	}
 	use := func(f *Buffer, i int) {
-		if f == nil {
-			return
-		}
 		if f.First < 0 {
 			f.First = i
 		}
 		f.Last = i
 	}
 	for i, step := range b.Steps {
-		eachStep([]*Step{step}, func(s *Step) bool {
-			for _, f := range s.Args {
-				use(f, i)
-			}
-			if s.Read != nil {
-				use(b.BufferOf(s.Read), i)
-			}
-			if s.Launch == nil && s.Read == nil {
-				for _, v := range HostReads(s.Op) {
-					use(b.BufferOf(v), i)
-				}
-				for _, v := range s.Op.Results {
-					use(b.BufferOf(v), i)
-				}
-			}
-			return true
-		})
+		b.touched(step, func(f *Buffer) { use(f, i) })
 	}
 	for _, v := range b.Func.Body.Returns() {
 		if f := b.BufferOf(v); f != nil {
@@ -776,4 +757,31 @@ func (b *builder) lives() {
 			f.Last = end
 		}
 	}
+}
+
+// touched calls use for the buffers that a step needs, with those that its own steps need.
+func (b *builder) touched(step *Step, use func(*Buffer)) {
+	value := func(v *ssa.Value) {
+		if f := b.BufferOf(v); f != nil {
+			use(f)
+		}
+	}
+	eachStep([]*Step{step}, func(s *Step) bool {
+		for _, part := range s.parts() {
+			for _, f := range part.Args {
+				use(f)
+			}
+		}
+		if s.Read != nil {
+			value(s.Read)
+		} else if s.Launch == nil && s.Parts == nil {
+			for _, v := range HostReads(s.Op) {
+				value(v)
+			}
+			for _, v := range s.Op.Results {
+				value(v)
+			}
+		}
+		return true
+	})
 }
