@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/ptx"
@@ -102,6 +103,40 @@ func shipped() []node {
 	}
 }
 
+// assembly are kernels for ptxas.
+type assembly struct {
+	name    string
+	kernels []*plan.Kernel
+}
+
+// assembled are the kernels of the shipped configurations, one operator at a time, and those that joined launches have.
+func assembled(t *testing.T) (out []assembly) {
+	add := func(name string, m *ssa.Module, o plan.Options) {
+		p, err := plan.NewWith(m, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, assembly{name, p.Kernels})
+	}
+	for _, n := range slices.Concat(shipped(), shippedOperators()) {
+		m, _ := n.module(t)
+		name := n.op
+		if len(n.in) > 0 {
+			name += " " + n.in[0].DType.Spec()
+		}
+		if n.dynamic {
+			name += " dynamic"
+		}
+		add(name, m, n.options(nil))
+	}
+	for _, c := range joins {
+		g, m := newGraph(c.types[0])
+		m.Main().Body.SetReturns(c.build(g)...)
+		add("joined "+c.types[0].Spec(), m, plan.Options{Fusion: fuse.Light, TF32: c.tf32})
+	}
+	return out
+}
+
 // Each shipped configuration is PTX that ptxas takes, for two processors and by both routes; in what aton prints no value is spilled.
 // Without ATON_PTXAS only the making of PTX is tested: `make ptxas` sets it.
 func TestPTXAS(t *testing.T) {
@@ -125,20 +160,9 @@ func TestPTXAS(t *testing.T) {
 		}
 	}
 	table.WriteString("   registers, +spilled bytes\n")
-	for _, n := range slices.Concat(shipped(), shippedOperators()) {
-		m, _ := n.module(t)
-		p, err := plan.NewWith(m, n.options(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, k := range p.Kernels {
-			name := n.op
-			if len(n.in) > 0 {
-				name += " " + n.in[0].DType.Spec()
-			}
-			if n.dynamic {
-				name += " dynamic"
-			}
+	for _, c := range assembled(t) {
+		for _, k := range c.kernels {
+			name := c.name
 			fmt.Fprintf(&table, "%-24s %-30s %8d", name, k.Name, k.SharedBytes())
 			for _, r := range routes {
 				var text string
@@ -153,7 +177,7 @@ func TestPTXAS(t *testing.T) {
 						text, err = llc.Compile(llvm.Lower(k.Kernel), ptx.Options{})
 					}
 					if err != nil {
-						t.Fatalf("%s by %s: %v", n.op, r, err)
+						t.Fatalf("%s by %s: %v", name, r, err)
 					}
 					if ptxas == "" {
 						continue
@@ -163,11 +187,11 @@ func TestPTXAS(t *testing.T) {
 					said, err := c.CombinedOutput()
 					used, spilled := registers.FindSubmatch(said), spills.FindSubmatch(said)
 					if err != nil || used == nil || spilled == nil {
-						t.Fatalf("%s by %s for %s: %v: %s", n.op, r, target, err, said)
+						t.Fatalf("%s by %s for %s: %v: %s", name, r, target, err, said)
 					}
 					fmt.Fprintf(&table, " %13s", fmt.Sprintf("%s+%s", used[1], spilled[1]))
 					if r == "printer" && (string(spilled[1]) != "0" || string(spilled[2]) != "0") {
-						t.Errorf("%s by %s for %s spills: %s", n.op, r, target, said)
+						t.Errorf("%s by %s for %s spills: %s", name, r, target, said)
 					}
 				}
 			}
