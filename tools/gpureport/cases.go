@@ -174,7 +174,7 @@ func lengths(of ...int64) (out []workload) {
 		name  string
 		d     tensor.DType
 		whole bool
-	}{{"MatMul, Softmax, MatMul f32", tensor.Float32, false}, {"Attention f32", tensor.Float32, true}, {"Attention f16", tensor.Float16, true}} {
+	}{{"MatMul, Softmax, MatMul f32", tensor.Float32, false}, {"MatMul, Softmax, MatMul f16", tensor.Float16, false}, {"Attention f32", tensor.Float32, true}, {"Attention f16", tensor.Float16, true}} {
 		for i, n := range of {
 			w := workload{fmt.Sprintf("%s, length %d", kind.name, n), attention(kind.d, n, kind.whole), goal{}}
 			if kind.d == tensor.Float16 {
@@ -267,7 +267,7 @@ func attention(d tensor.DType, length int64, whole bool) func(g *graph) []*ssa.V
 		if whole {
 			return []*ssa.Value{g.op("Attention", nil, q, k, v)}
 		}
-		s := g.op("MatMul", nil, g.op("Mul", nil, q, g.scalar(tensor.Float32, 0.125)), g.op("Transpose", attrs(list("perm", 0, 1, 3, 2)), k))
+		s := g.op("MatMul", nil, g.op("Mul", nil, q, g.scalar(d, 0.125)), g.op("Transpose", attrs(list("perm", 0, 1, 3, 2)), k))
 		return []*ssa.Value{g.op("MatMul", nil, g.op("Softmax", attrs(number("axis", -1)), s), v)}
 	}
 }

@@ -322,6 +322,9 @@ func emitWeighted(w *writer) {
 	if !same || p.size < 1 || p.width < 1 || !p.keys.AtLeast(sym.Const(1)) {
 		refuse("scores of shape %v", shapeOf(scores))
 	}
+	if p.masked = scores != product.Results[0]; dtype(v) == dtype(q) {
+		p.factors = sixteen(q, k)
+	}
 	at := func(c *body, shape []sym.Expr, row, col index.Expr) []index.Expr {
 		return append(c.batchOf(batch, shape[:len(shape)-2]), row, col)
 	}

@@ -56,6 +56,8 @@ type Group struct {
 // Scores are what an attention weighs values by: the Softmax of products of queries and keys, or of what follows from these element by element.
 type Scores struct {
 	Product, Softmax *ssa.Op
+	// Ops are these two and what stands between them and behind the Softmax.
+	Ops []*ssa.Op
 	// Zeros says that a query of which all scores are minus infinity gives 0, NaNs that so does one of which a score is NaN. Else both give NaN.
 	Zeros, NaNs bool
 }

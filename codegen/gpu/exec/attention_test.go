@@ -254,8 +254,11 @@ func TestWeightedSums(t *testing.T) {
 		{name: "zeros", q: []int64{1, 2, 20, 8}, k: []int64{1, 2, 50, 8}, v: []int64{1, 2, 50, 8}, mask: []int64{20, 50}, turned: true, safe: "ReduceMax", launches: 1},
 		{name: "no NaN", q: []int64{1, 2, 20, 8}, k: []int64{1, 2, 50, 8}, v: []int64{1, 2, 50, 8}, mask: []int64{20, 50}, turned: true, safe: "IsNaN", launches: 1},
 		{name: "one query", q: []int64{1, 4, 1, 16}, k: []int64{1, 4, 700, 16}, v: []int64{1, 4, 700, 16}, mask: []int64{1, 700}, turned: true, scale: 0.25, after: true, launches: 2},
+		{name: "large", q: []int64{2, 2, 66, 64}, k: []int64{2, 2, 150, 64}, v: []int64{2, 2, 150, 72}, mask: []int64{2, 1, 66, 150}, turned: true, scale: 0.125, launches: 1},
+		{name: "large, float32", q: []int64{1, 2, 64, 40}, k: []int64{1, 2, 65, 40}, v: []int64{1, 2, 65, 30}, mask: []int64{64, 65}, turned: true, cast: true, after: true, launches: 1},
+		{name: "large, zeros", q: []int64{1, 1, 70, 32}, k: []int64{1, 1, 32, 80}, v: []int64{1, 1, 80, 32}, mask: []int64{70, 80}, safe: "ReduceMax", launches: 1},
 	} {
-		for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.Float64} {
+		for _, d := range []tensor.DType{tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64} {
 			for _, dynamic := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/%t", c.name, d.Spec(), dynamic), func(t *testing.T) {
 					m := ssa.NewModule(onnx.Dialect{})
@@ -299,7 +302,7 @@ func TestWeightedSums(t *testing.T) {
 					to := func(x *ssa.Value, d tensor.DType) *ssa.Value {
 						return b.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(d.ONNX()))}}, x)
 					}
-					if c.cast && d == tensor.Float16 {
+					if c.cast && d.Size() == 2 {
 						s = to(s, tensor.Float32)
 					}
 					sums := s
@@ -310,7 +313,7 @@ func TestWeightedSums(t *testing.T) {
 					case "IsNaN":
 						s = b.Op("Where", b.Op("IsNaN", s), number(0), s)
 					}
-					if c.cast && d == tensor.Float16 {
+					if c.cast && d.Size() == 2 {
 						s = to(s, d)
 					}
 					y := b.Op("MatMul", s, in(v))
@@ -334,6 +337,13 @@ func TestWeightedSums(t *testing.T) {
 					got, _, err := exec.NewSession(p, &routes{exec.Sim{Check: true}}).Run(args)
 					if err != nil {
 						t.Fatal(err)
+					}
+					if large := !dynamic && c.q[len(c.q)-2] >= 64; (p.Kernels[0].Factors() != nil) != (large && d.Size() == 2) {
+						t.Errorf("tensor cores: %v", !large)
+					}
+					sample, err := exec.CheckSample(p, exec.NewSession(p, &exec.Sim{}), args, 1, 0)
+					if err != nil || sample.Node != nil || sample.Compared == 0 {
+						t.Errorf("%v, not what its nodes give: %v", err, sample.Node)
 					}
 					// the same as Attention
 					four := func(x *tensor.Tensor) *tensor.Tensor {
@@ -368,7 +378,7 @@ func TestWeightedSums(t *testing.T) {
 						want = tensor.FromFloats(d, want.Shape, x)
 					}
 					times := 1.0
-					if d == tensor.Float16 {
+					if d.Size() == 2 {
 						times = bound.Eps(d) / bound.Eps(tensor.Float32)
 					}
 					if d := bound.Measure(four(got[0].Tensor), want, func(at int) float64 { return times * allowed(at) }); d.Bad() {

@@ -109,7 +109,7 @@ type assembly struct {
 	kernels []*plan.Kernel
 }
 
-// assembled are the kernels of the shipped configurations, one operator at a time, and those that joined launches have.
+// assembled are the kernels of the shipped configurations, one operator at a time, those of attentions of several operators, and those that joined launches have.
 func assembled(t *testing.T) (out []assembly) {
 	add := func(name string, m *ssa.Module, o plan.Options) {
 		p, err := plan.NewWith(m, o)
@@ -128,6 +128,13 @@ func assembled(t *testing.T) (out []assembly) {
 			name += " dynamic"
 		}
 		add(name, m, n.options(nil))
+	}
+	for _, width := range []int64{64, 128} {
+		g, m := newGraph(tensor.Float16)
+		s := g.Op("MatMul", g.Op("Mul", g.in(1, 8, 256, width), g.in(1)), g.turn(g.in(1, 8, 300, width), 0, 1, 3, 2))
+		s = g.OpA("Softmax", []ssa.Attr{number("axis", -1)}, g.Op("Add", s, g.in(256, 300)))
+		m.Main().Body.SetReturns(g.Op("MatMul", s, g.in(1, 8, 300, width)))
+		add("Softmax and products", m, plan.Options{Fusion: fuse.Light})
 	}
 	for _, c := range joins {
 		g, m := newGraph(c.types[0])

@@ -101,7 +101,11 @@ func (g *group) attends(o *ssa.Op, free func(*ssa.Value) *group) (inner []*ssa.O
 	for _, x := range parts {
 		g.include(x.v, x.p)
 		inner = append(inner, x.p.Root)
+		if x.p.Hero != nil {
+			found.Ops = append(found.Ops, x.p.Hero)
+		}
 	}
+	found.Ops = append(found.Ops, inner...)
 	for _, x := range parts { // read by each other
 		delete(g.reads, x.v)
 	}

@@ -326,6 +326,9 @@ func members(at map[*ssa.Op]int, g emit.Group) []*ssa.Op {
 	if g.Hero != nil {
 		out = append(out, g.Hero)
 	}
+	if g.Scores != nil {
+		out = append(out, g.Scores.Ops...)
+	}
 	for v := range g.Inlined {
 		out = append(out, v.Def())
 	}
