@@ -19,7 +19,7 @@ var layerNumber = regexp.MustCompile(`^(?:.*?[./])??\d+(?:[./]|$)`)
 // layerOf is the path of the layer that a module's path leads through, "" if it leads through none.
 func layerOf(scope string) string { return strings.TrimRight(layerNumber.FindString(scope), "./") }
 
-// launchCount is how many launches a plan has.
+// launchCount is how many launches a plan has. A joined one counts for the layer of its first part.
 type launchCount struct {
 	layer, all   int   // of the layer that has the most, and of all
 	arena, bound int64 // bytes of temporaries and outputs, and the most of them that live at once; 0 if only the run knows their sizes
