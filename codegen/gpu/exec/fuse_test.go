@@ -381,6 +381,30 @@ var fusions = []struct {
 	{"a Reshape after a convolution", 1, func(g *graph) []*ssa.Value {
 		return []*ssa.Value{g.Op("Add", g.reshape(g.Op("Conv", g.in(2, 3, 6, 6), g.in(4, 3, 3, 3)), 2, 4, 16), g.in(2, 4, 16))}
 	}},
+	{"an activation that reads a product twice", 1, func(g *graph) []*ssa.Value {
+		x := g.Op("Add", g.Op("MatMul", g.in(2, 70, 16), g.in(16, 24)), g.in(24))
+		return []*ssa.Value{g.Op("Mul", g.Op("Mul", x, g.in(1)), g.Op("Add", g.Op("Erf", g.Op("Mul", x, g.in(1))), g.in(1)))}
+	}},
+	{"one that reads a convolution three times, which is a result too", 2, func(g *graph) []*ssa.Value {
+		x := g.Op("Conv", g.in(2, 3, 6, 6), g.in(4, 3, 3, 3))
+		return []*ssa.Value{g.Op("Add", g.Op("Mul", x, x), g.Op("Tanh", x)), x}
+	}},
+	{"elements that a function reads twice", 1, func(g *graph) []*ssa.Value {
+		x := g.Op("Sub", g.in(3, 40), g.in(40))
+		return []*ssa.Value{g.Op("Mul", x, g.Op("Sigmoid", x))}
+	}},
+	{"and elements that stand elsewhere in one of two", 2, func(g *graph) []*ssa.Value {
+		x := g.Op("Sub", g.in(40, 40), g.in(40))
+		back := g.Op("Slice", x, g.Const(tensor.Ints(39)), g.Const(tensor.Ints(-100)), g.Const(tensor.Ints(0)), g.Const(tensor.Ints(-1)))
+		return []*ssa.Value{g.Op("Mul", x, g.Op("Sigmoid", back))}
+	}},
+	{"squares of squares, not without end", 2, func(g *graph) []*ssa.Value {
+		x := g.Op("Tanh", g.in(3, 40))
+		for range 6 {
+			x = g.Op("Mul", x, x)
+		}
+		return []*ssa.Value{x}
+	}},
 	{"a sum has one product of two", 2, func(g *graph) []*ssa.Value {
 		part := func() *ssa.Value { return g.reshape(g.Op("MatMul", g.in(10, 16), g.in(16, 24)), 2, 5, 24) }
 		return []*ssa.Value{g.Op("Add", part(), part())}

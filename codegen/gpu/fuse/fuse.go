@@ -24,6 +24,8 @@ const (
 const (
 	maxOperands = 16
 	maxOps      = 24
+	// maxShared is how many values of a group several of its operators read: a kernel is built as if each had its own.
+	maxShared = 3
 )
 
 // Result is the partition of a block.
@@ -38,12 +40,13 @@ type Result struct {
 // kernel.
 func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked map[*ssa.Op]bool) Result {
 	r := Result{map[*ssa.Op]emit.Group{}, map[*ssa.Op]bool{}}
-	groups, taken := map[*ssa.Op]*group{}, map[*ssa.Op]int{}
+	groups, taken, at := map[*ssa.Op]*group{}, map[*ssa.Op]int{}, map[*ssa.Op]int{}
 	for o := range b.Ops() {
+		at[o] = len(at)
 		if !hasKernel(o) {
 			continue
 		}
-		g := &group{emit.Group{Root: o, Inlined: map[*ssa.Value]bool{}}, 1, map[*ssa.Value]bool{}}
+		g := &group{emit.Group{Root: o, Inlined: map[*ssa.Value]bool{}}, 1, 0, map[*ssa.Value]bool{}}
 		if emit.IsView(o.Kind) {
 			g.ops = 0
 		}
@@ -81,6 +84,13 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 				delete(groups, d)
 			}
 		}
+		for v := g.shares(at, free); v != nil; v = g.shares(at, free) {
+			d := v.Def()
+			g.join(v, groups[d])
+			g.shared++
+			r.Inner[d] = true
+			delete(groups, d)
+		}
 	}
 	for o, g := range groups {
 		r.Groups[o] = g.Group
@@ -90,8 +100,51 @@ func Partition(b *ssa.Block, mode Mode, hasKernel func(*ssa.Op) bool, blocked ma
 
 type group struct {
 	emit.Group
-	ops   int                 // without views
-	reads map[*ssa.Value]bool // what is read from memory
+	ops    int                 // without views
+	shared int                 // values that several operators of the group read
+	reads  map[*ssa.Value]bool // what is read from memory
+}
+
+// shares gives the last value that only operators of the group read, several of them, at the place at hand, and which its kernel can compute, too: what an activation is a function of. nil if there is none.
+func (g *group) shares(at map[*ssa.Op]int, free func(*ssa.Value) *group) *ssa.Value {
+	root := g.Root.Results[0]
+	inPlace := func(v *ssa.Value) bool {
+		return emit.InPlace(v.Def().Kind) && SameDims(v, root) && len(v.Def().Results) == 1
+	}
+	if g.Hero != nil || g.Scores != nil || g.shared == maxShared || !inPlace(root) {
+		return nil
+	}
+	for v := range g.Inlined {
+		if !inPlace(v) {
+			return nil
+		}
+	}
+	var last *ssa.Value
+	for v := range g.reads {
+		p := free(v)
+		if p == nil || len(v.Def().Results) > 1 || !SameDims(v, root) || last != nil && at[last.Def()] > at[v.Def()] || !g.readsAlone(v) {
+			continue
+		}
+		hero := p.Hero
+		if hero == nil {
+			hero = p.Root
+		}
+		fits := emit.HasEpilogue(hero.Kind) || p.Hero == nil && emit.InPlace(p.Root.Kind)
+		if fits && g.ops+p.ops <= maxOps && len(g.reads)+len(p.reads) <= maxOperands && g.shared+p.shared < maxShared {
+			last = v
+		}
+	}
+	return last
+}
+
+// readsAlone reports a value that only operators of the group read.
+func (g *group) readsAlone(v *ssa.Value) bool {
+	for u := range v.Uses() {
+		if o := u.Op(); o == nil || o != g.Root && (len(o.Results) != 1 || !g.Inlined[o.Results[0]]) {
+			return false
+		}
+	}
+	return true
 }
 
 // takes reports that the kernel of o can compute v, the result of group p, too.
@@ -212,6 +265,7 @@ func (g *group) include(v *ssa.Value, p *group) {
 		g.Inlined[w] = true
 	}
 	g.ops += p.ops
+	g.shared += p.shared
 	delete(g.reads, v)
 	for w := range p.reads {
 		g.reads[w] = true
