@@ -56,7 +56,7 @@ def decoder(kind, big, decode, **kw):
     kw = wide(dict(GROUPED, **kw), big)
     if big and "num_key_value_heads" in kw:
         kw["num_key_value_heads"] = 4
-    if kind == "Qwen3":
+    if kind.startswith("Qwen3"):
         kw["head_dim"] = kw["hidden_size"] // kw["num_attention_heads"]
     if kind == "GPT2":
         kw = dict(n_embd=kw["hidden_size"], n_layer=kw["num_hidden_layers"], n_head=kw["num_attention_heads"], vocab_size=kw["vocab_size"], n_positions=256)
@@ -269,6 +269,10 @@ MODELS = {
     "gemma3.decode": lambda big: decoder("Gemma3", big, True),
     "mistral.prefill": lambda big: decoder("Mistral", big, False, sliding_window=None),
     "mistral.decode": lambda big: decoder("Mistral", big, True, sliding_window=None),
+    "mixtral.prefill": lambda big: decoder("Mixtral", big, False, sliding_window=None, num_local_experts=8, num_experts_per_tok=2),
+    "mixtral.decode": lambda big: decoder("Mixtral", big, True, sliding_window=None, num_local_experts=8, num_experts_per_tok=2),
+    "qwen3moe.prefill": lambda big: decoder("Qwen3Moe", big, False, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=688 if big else 96),
+    "qwen3moe.decode": lambda big: decoder("Qwen3Moe", big, True, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=688 if big else 96),
     "gpt2.prefill": lambda big: decoder("GPT2", big, False),
     "gpt2.decode": lambda big: decoder("GPT2", big, True),
     "bert": lambda big: encoder("Bert", big),
@@ -286,13 +290,24 @@ MODELS = {
 }
 
 
+def grouped_products():
+    """What transformers' own ONNX exporter has for products of experts, as torch.onnx has none."""
+    import torch
+    from transformers.exporters import exporter_onnx
+
+    operators = torch.ops.aten._grouped_mm.default, torch.ops.transformers.grouped_mm_fallback.default
+    return {o: exporter_onnx._ONNX_TRANSLATION_TABLE[o] for o in operators}
+
+
 def make(args):
     import torch
 
     warnings.simplefilter("ignore")
     os.makedirs(args.dir, exist_ok=True)
     for base, build in MODELS.items():
-        forms = ("",) if args.big else ("", ".dyn", ".f16")
+        # which expert is chosen hangs on the last bits of float16: PyTorch itself chooses another one than in float32
+        experts = "moe" in base or "mixtral" in base
+        forms = ("",) if args.big else ("", ".dyn") if experts else ("", ".dyn", ".f16")
         for form in forms:
             name = base + form
             if not re.search(args.filter, name):
@@ -336,7 +351,7 @@ def make(args):
                 try:
                     with torch.no_grad():
                         torch.onnx.export(program if program is not None else model, inputs, f"{args.dir}/{name}.dynamo{opset}.onnx", dynamo=True, optimize=True, opset_version=int(opset),
-                                          external_data=False, verbose=False)
+                                          external_data=False, verbose=False, custom_translation_table=grouped_products())
                 except Exception as e:
                     print(f"{name}: dynamo {opset}: {type(e).__name__}: {str(e)[:200]}", flush=True)
             print(name, flush=True)
