@@ -56,8 +56,9 @@ func (g *graph) ops(kind string, attrs []ssa.Attr, results int, in ...*ssa.Value
 	return o.Results
 }
 
-func (g *graph) done(v ...*ssa.Value) *ssa.Module {
-	g.f.Body.SetReturns(v...)
+// built is the module with what a workload builds.
+func (g *graph) built(f func(g *graph) []*ssa.Value) *ssa.Module {
+	g.f.Body.SetReturns(f(g)...)
 	return g.m
 }
 
@@ -108,7 +109,7 @@ var stream = goal{l2: 1.05}
 // suites are all tables. Sizes are those of a layer of a model of 7 billion parameters, of ResNet-50 with 32 images, and of products and
 // sequences as they are published for other libraries.
 func suites() []suite {
-	return []suite{
+	own := []suite{
 		{"elementwise", "Element by element", []workload{
 			{"Add f32 8192x4096", one("Add", nil, shape{8192, 4096}, shape{8192, 4096}), stream},
 			{"Gelu f32 8192x4096", one("Gelu", nil, shape{8192, 4096}), stream},
@@ -167,6 +168,7 @@ func suites() []suite {
 			{"layer of Llama 8B, f16, 1 token after 2047", llama(tensor.Float16, 1, 2047), goal{launches: 12, plan: 1.05}},
 		}},
 	}
+	return append(own, tritonSuite(own))
 }
 
 func lengths(of ...int64) (out []workload) {

@@ -136,11 +136,13 @@ type verdict struct {
 }
 
 func measure(s suite, regs *registers) (*table, error) {
+	if s.name == "triton" {
+		return measureTriton(s, regs)
+	}
 	t := &table{Name: s.name, Title: s.title}
 	var before *line
 	for _, c := range s.cases {
-		g := newGraph()
-		p, err := plan.New(g.done(c.build(g)...), fuse.Light)
+		p, err := plan.New(newGraph().built(c.build), fuse.Light)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}

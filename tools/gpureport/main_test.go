@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton/codegen/gpu/cost"
+	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -127,6 +128,42 @@ func TestMarkdown(t *testing.T) {
 	}
 	if _, err := json.Marshal(tab); err != nil {
 		t.Error(err)
+	}
+}
+
+// Each kernel of Triton is one that the simulator reads, of a line of another table.
+func TestTriton(t *testing.T) {
+	kernels, err := readTriton()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := tritonSuite(suites()[:6]); len(s.cases) != len(kernels) || len(kernels) < 10 {
+		t.Errorf("%d lines for %d kernels", len(s.cases), len(kernels))
+	}
+	for _, k := range kernels {
+		code, err := sim.CountPTX(k.Text, "")
+		if err != nil {
+			t.Errorf("%s: %v", k.of, err)
+			continue
+		}
+		if widths := code.ParamSizes(); len(widths) != len(k.Args) {
+			t.Errorf("%s: %d arguments for %d parameters", k.of, len(k.Args), len(widths))
+		}
+		if len(k.Registers) != len(cost.Machines()) {
+			t.Errorf("%s: registers %v", k.of, k.Registers)
+		}
+	}
+	for _, f := range [][]string{nil, {"", "no.ptx", "1", "1", "0", "", "", "1", "0"}, {"", "add_f32_8192x4096.ptx", "1", "one", "0", "", "", "1", "0"}} {
+		if _, err := readTritonLine(f); err == nil {
+			t.Errorf("no error for %q", f)
+		}
+	}
+	l := &line{Name: "Add", Least: 64, Costs: []*cost.Launch{
+		{Blocks: 2, Threads: 32, Shared: 1024, On: []cost.On{{Registers: 16, Occupancy: 1, L2: 64, Memory: 128}}},
+		{Blocks: 4, Threads: 64, Counts: sim.Counts{Instructions: [sim.Classes]int64{sim.Integer: 3e6}}, On: []cost.On{{Registers: 255, Occupancy: 0.125, L2: 96, Memory: 64}}}}}
+	text := markdown([]*table{{Name: "triton", Title: "Both", Lines: []*line{l}}})
+	if want := "| Add | 2 / 4 | 32 / 64 | 1 / 0 | 16 / 255 | 100 / 12 | 1.00 / 1.50 | 2.00 / 1.00 | 0 / 3 | - / - | - / - |\n"; !strings.HasSuffix(text, want) {
+		t.Errorf("%s, want %s", text, want)
 	}
 }
 

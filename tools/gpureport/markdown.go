@@ -16,6 +16,9 @@ type column struct {
 
 // columns are those of a suite.
 func columns(suite string) []column {
+	if suite == "triton" {
+		return tritonColumns()
+	}
 	name := column{map[string]string{"models": "model", "attention": "attention"}[suite], func(l *line) string { return l.Name }}
 	launches := column{"launches", func(l *line) string { return fmt.Sprint(l.Launches) }}
 	least := column{"least, MB", func(l *line) string { return megabytes(l.Least) }}

@@ -45,6 +45,17 @@ type Options struct {
 	Registers func(k *kir.Kernel, m *Machine) (int64, error)
 }
 
+// filled are the options with the numbers that stand for 0.
+func (o Options) filled() Options {
+	if o.Blocks == 0 {
+		o.Blocks = 4
+	}
+	if o.Budget == 0 {
+		o.Budget = 1 << 34
+	}
+	return o
+}
+
 // Launch is what a launch costs.
 type Launch struct {
 	Step   *plan.Step `json:"-"`
@@ -89,12 +100,7 @@ type Skipped struct {
 // Measure counts the launches of a plan, for values of the symbols in its sizes. Steps of the host, and what depends on data that only a run
 // has, are skipped, with the reason.
 func Measure(p *plan.Plan, env map[string]int64, o Options) ([]*Launch, []Skipped, error) {
-	if o.Blocks == 0 {
-		o.Blocks = 4
-	}
-	if o.Budget == 0 {
-		o.Budget = 1 << 34
-	}
+	o = o.filled()
 	var out []*Launch
 	var skipped []Skipped
 	same := map[string]*Launch{} // launches that differ only in what the buffers are
@@ -141,11 +147,15 @@ func Measure(p *plan.Plan, env map[string]int64, o Options) ([]*Launch, []Skippe
 
 type measure struct {
 	Options
-	step    *plan.Step
+	step    *plan.Step // nil of a kernel that is no step of a plan
 	env     map[string]int64
 	grid    [3]int
 	blocks  int64
+	threads int64
+	dynamic int64   // bytes of shared memory that the launch asks for
 	sizes   []int64 // of the buffers, in bytes, in the order of the parameters
+	writes  []bool  // they are written
+	buffers []int   // which parameters they are
 	scalars []int64
 	args    []sim.Arg
 }
@@ -154,7 +164,7 @@ func (m *measure) eval(e sym.Expr) (int64, bool) { return e.Eval(m.env) }
 
 // sized computes grid and arguments, and reports that all their sizes are known.
 func (m *measure) sized() bool {
-	m.blocks = 1
+	m.blocks, m.threads = 1, int64(m.step.Kernel.Threads)
 	for i, e := range m.step.Launch.Grid {
 		n, ok := m.eval(e)
 		if !ok {
@@ -181,6 +191,8 @@ func (m *measure) sized() bool {
 			return false
 		}
 		m.sizes = append(m.sizes, n*int64(v.DType().Size()))
+		m.writes = append(m.writes, p.Mem.Writes)
+		m.buffers = append(m.buffers, len(m.args))
 		m.args = append(m.args, sim.Arg{})
 	}
 	return true
@@ -189,13 +201,10 @@ func (m *measure) sized() bool {
 // fresh gives the buffers new memory. What no block touches takes none.
 func (m *measure) fresh() (buffers map[*sim.Buffer]int) {
 	buffers = map[*sim.Buffer]int{}
-	for i, p := range m.step.Kernel.Params {
-		if p.Mem != nil {
-			n := len(buffers)
-			b := sim.NewBuffer(make([]byte, m.sizes[n]))
-			m.args[i] = sim.Ptr(b)
-			buffers[b] = n
-		}
+	for n, i := range m.buffers {
+		b := sim.NewBuffer(make([]byte, m.sizes[n]))
+		m.args[i] = sim.Ptr(b)
+		buffers[b] = n
 	}
 	return buffers
 }
@@ -211,27 +220,28 @@ func compile(k *kir.Kernel) (*sim.Kernel, error) {
 
 func (m *measure) launch() (*Launch, error) {
 	k := m.step.Kernel
-	l := &Launch{Step: m.step, Node: plan.NodeName(m.step.Op), Kernel: k.Name, Class: k.Class, Blocks: m.blocks, Threads: int64(k.Threads), Shared: int64(k.SharedBytes())}
+	l := &Launch{Step: m.step, Node: plan.NodeName(m.step.Op), Kernel: k.Name, Class: k.Class, Blocks: m.blocks, Threads: m.threads, Shared: int64(k.SharedBytes())}
 	for _, machine := range m.Machines {
-		on := On{Machine: machine, Name: machine.Name}
+		registers := int64(0)
 		if m.Registers != nil {
 			n, err := m.Registers(k.Kernel, machine)
 			if err != nil {
 				return nil, err
 			}
-			on.Registers = n
+			registers = n
 		}
-		on.Resident = machine.Resident(l.Threads, on.Registers, l.Shared)
-		if on.Resident == 0 {
-			return nil, fmt.Errorf("an SM of %s has no room for a block", machine.Name)
+		if err := l.place(machine, registers); err != nil {
+			return nil, err
 		}
-		on.Occupancy = machine.Occupancy(l.Threads, on.Registers, l.Shared)
-		l.On = append(l.On, on)
 	}
-	if err := m.count(l); err != nil {
+	whole, err := compile(k.Kernel)
+	if err != nil {
 		return nil, err
 	}
-	if err := m.follow(l); err != nil {
+	if err := m.count(l, whole); err != nil {
+		return nil, err
+	}
+	if err := m.follow(l, whole.Accesses()); err != nil {
 		return nil, err
 	}
 	peak := func(machine *Machine) float64 {
@@ -261,12 +271,19 @@ func (m *measure) launch() (*Launch, error) {
 	return l, nil
 }
 
-// count runs a few blocks with the whole kernel.
-func (m *measure) count(l *Launch) error {
-	code, err := compile(m.step.Kernel.Kernel)
-	if err != nil {
-		return err
+// place says how many blocks an SM of a machine holds, whose threads have so many registers each.
+func (l *Launch) place(machine *Machine, registers int64) error {
+	on := On{Machine: machine, Name: machine.Name, Registers: registers, Resident: machine.Resident(l.Threads, registers, l.Shared)}
+	if on.Resident == 0 {
+		return fmt.Errorf("an SM of %s has no room for a block", machine.Name)
 	}
+	on.Occupancy = machine.Occupancy(l.Threads, registers, l.Shared)
+	l.On = append(l.On, on)
+	return nil
+}
+
+// count runs a few blocks with the whole kernel.
+func (m *measure) count(l *Launch, code *sim.Kernel) error {
 	begin, most := int64(0), m.Options.Blocks
 	if code.Atomics() {
 		most = m.blocks
@@ -277,7 +294,7 @@ func (m *measure) count(l *Launch) error {
 			blocks[i] += begin
 		}
 		m.fresh()
-		stats, err := code.Run(sim.Launch{Grid: m.grid, Block: [3]int{int(l.Threads), 1, 1}, Args: m.args, Blocks: blocks, Count: true})
+		stats, err := code.Run(sim.Launch{Grid: m.grid, Block: [3]int{int(m.threads), 1, 1}, Dynamic: int(m.dynamic), Args: m.args, Blocks: blocks, Count: true})
 		if err != nil {
 			return err
 		}
@@ -291,7 +308,7 @@ func (m *measure) count(l *Launch) error {
 
 // parts are the numbers of blocks of the parts of a launch, which differ in what a block does.
 func (m *measure) parts() []int64 {
-	if m.step.Parts == nil {
+	if m.step == nil || m.step.Parts == nil {
 		return []int64{m.blocks}
 	}
 	var out []int64
@@ -397,22 +414,12 @@ func (t *tracker) touch(buffer int, first, last int64, direction int) {
 	}
 }
 
-// follow runs the accesses of the blocks, in their order.
-func (m *measure) follow(l *Launch) error {
-	code, err := compile(skeleton(m.step.Kernel.Kernel))
-	if err != nil {
-		return err
-	}
-	var writes []bool
-	for _, p := range m.step.Kernel.Params {
-		if p.Mem != nil {
-			writes = append(writes, p.Mem.Writes)
-		}
-	}
+// follow runs the blocks in their order, of a kernel that has at least the accesses.
+func (m *measure) follow(l *Launch, code *sim.Kernel) error {
 	var trackers []*tracker
 	longest := int64(1)
 	for _, on := range l.On {
-		trackers = append(trackers, newTracker(on.Machine, on.Resident, m.sizes, writes))
+		trackers = append(trackers, newTracker(on.Machine, on.Resident, m.sizes, m.writes))
 		longest = max(longest, trackers[len(trackers)-1].wave)
 	}
 	buffers := m.fresh()
@@ -422,7 +429,7 @@ func (m *measure) follow(l *Launch) error {
 		for i := range blocks {
 			blocks[i] = from + int64(i)
 		}
-		return code.Run(sim.Launch{Grid: m.grid, Block: [3]int{int(l.Threads), 1, 1}, Args: m.args, Blocks: blocks, Count: true,
+		return code.Run(sim.Launch{Grid: m.grid, Block: [3]int{int(m.threads), 1, 1}, Dynamic: int(m.dynamic), Args: m.args, Blocks: blocks, Count: true,
 			Touched: func(b *sim.Buffer, first, last int64, write bool) {
 				direction := 0
 				if write {
@@ -460,7 +467,7 @@ func (m *measure) follow(l *Launch) error {
 	for i, n := range m.sizes {
 		touched := int64(0)
 		for s := range trackers[0].stamps[0][i] {
-			if trackers[0].stamps[0][i][s] != 0 || writes[i] && trackers[0].stamps[1][i][s] != 0 {
+			if trackers[0].stamps[0][i][s] != 0 || m.writes[i] && trackers[0].stamps[1][i][s] != 0 {
 				touched++
 			}
 		}

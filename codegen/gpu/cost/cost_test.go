@@ -7,7 +7,9 @@ import (
 
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/kir"
+	"github.com/aton-project/aton/codegen/gpu/llvm"
 	"github.com/aton-project/aton/codegen/gpu/plan"
+	"github.com/aton-project/aton/codegen/gpu/ptx"
 	"github.com/aton-project/aton/codegen/gpu/sim"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
@@ -162,33 +164,44 @@ func each(t *testing.T, f func(t *testing.T, m *measure)) {
 	}
 }
 
-// A kernel and its skeleton make the same accesses to global memory.
-func TestSkeleton(t *testing.T) {
+// A kernel and what is left of it make the same accesses to global memory, from LLVM IR and from PTX.
+func TestAccesses(t *testing.T) {
 	each(t, func(t *testing.T, m *measure) {
-		var counts [2]sim.Counts
-		var lanes [2]int64
-		for i, k := range []*kir.Kernel{m.step.Kernel.Kernel, skeleton(m.step.Kernel.Kernel)} {
-			code, err := compile(k)
-			if err != nil {
-				t.Fatal(err)
+		k := m.step.Kernel.Kernel
+		ir, err := compile(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := ptx.Print(llvm.Lower(k), ptx.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fromPTX, err := sim.CountPTX(text, k.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, whole := range []*sim.Kernel{ir, fromPTX} {
+			var counts [2]sim.Counts
+			var lanes [2]int64
+			for i, code := range []*sim.Kernel{whole, whole.Accesses()} {
+				m.fresh()
+				stats, err := code.Run(sim.Launch{Grid: m.grid, Block: [3]int{k.Threads}, Args: m.args, Count: true})
+				if err != nil {
+					t.Fatalf("%v\n%s", err, k)
+				}
+				counts[i], lanes[i] = stats.Counts, stats.LaneInstructions
 			}
-			m.fresh()
-			stats, err := code.Run(sim.Launch{Grid: m.grid, Block: [3]int{k.Threads}, Args: m.args, Count: true})
-			if err != nil {
-				t.Fatalf("%v\n%s", err, k)
+			type access struct{ read, written, sectors, least int64 }
+			of := func(c sim.Counts) access { return access{c.Read, c.Written, c.Sectors, c.LeastSectors} }
+			if of(counts[0]) != of(counts[1]) {
+				t.Errorf("kernel %+v, its accesses %+v\n%s", counts[0], counts[1], k)
 			}
-			counts[i], lanes[i] = stats.Counts, stats.LaneInstructions
-		}
-		type access struct{ read, written, sectors, least int64 }
-		of := func(c sim.Counts) access { return access{c.Read, c.Written, c.Sectors, c.LeastSectors} }
-		if of(counts[0]) != of(counts[1]) {
-			t.Errorf("kernel %+v, skeleton %+v\n%s\n%s", counts[0], counts[1], m.step.Kernel, skeleton(m.step.Kernel.Kernel))
-		}
-		if lanes[1] > lanes[0] {
-			t.Errorf("the skeleton takes %d instructions, the kernel %d", lanes[1], lanes[0])
-		}
-		if m.step.Kernel.SharedBytes() > 4096 && m.step.Kernel.Class == "gemm" && lanes[1]*2 > lanes[0] {
-			t.Errorf("the skeleton of a product takes %d instructions, the kernel %d", lanes[1], lanes[0])
+			if lanes[1] > lanes[0] {
+				t.Errorf("the accesses take %d instructions, the kernel %d", lanes[1], lanes[0])
+			}
+			if m.step.Kernel.SharedBytes() > 4096 && m.step.Kernel.Class == "gemm" && lanes[1]*2 > lanes[0] {
+				t.Errorf("the accesses of a product take %d instructions, the kernel %d", lanes[1], lanes[0])
+			}
 		}
 	})
 }
@@ -296,5 +309,47 @@ graph(%x : Float(5, 7)):
 	_, _, err = Measure(p, nil, Options{Machines: Machines(), Registers: func(*kir.Kernel, *Machine) (int64, error) { return 1 << 20, nil }})
 	if err == nil || !strings.Contains(err.Error(), "no room for a block") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A launch costs the same as text; only what the operations are text does not tell.
+func TestMeasurePTX(t *testing.T) {
+	p := parse(t, `
+graph(%x : Float(256, 256), %y : Float(256, 256)):
+  %z : Tensor = onnx::MatMul(%x, %y)
+  return (%z)`)
+	o := Options{Machines: []*Machine{tiny(160 << 10), Machines()[0]}}
+	ls, _, err := Measure(p, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := PTXOf(p, func(*kir.Kernel, *Machine) (int64, error) { return 0, nil }, o.Machines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := MeasurePTX(k, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ls[0]
+	if l.Blocks != want.Blocks || l.Threads != want.Threads || l.Shared != want.Shared || l.Least != want.Least || l.Counts.Sectors != want.Counts.Sectors || l.Counts.Wavefronts != want.Counts.Wavefronts {
+		t.Errorf("%+v, want %+v", l, want)
+	}
+	for i := range l.On {
+		if a, b := l.On[i], want.On[i]; a.L2 != b.L2 || a.Memory != b.Memory || a.Resident != b.Resident {
+			t.Errorf("%+v, want %+v", a, b)
+		}
+	}
+	k.Args[0].Bytes = 4096
+	if _, err := MeasurePTX(k, o); err == nil || !strings.Contains(err.Error(), string(sim.OutOfBounds)) {
+		t.Errorf("a buffer that is too small: %v", err)
+	}
+	k.Registers = nil
+	if _, err := MeasurePTX(k, o); err == nil || !strings.Contains(err.Error(), "registers of 0 machines") {
+		t.Errorf("no registers: %v", err)
+	}
+	k.Text = "ret;"
+	if _, err := MeasurePTX(k, o); err == nil {
+		t.Error("no error for text that is no kernel")
 	}
 }

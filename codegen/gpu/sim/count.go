@@ -101,11 +101,18 @@ func (w *worker) tally(in *inst) {
 	addr := whole[uint64](w, in.a)
 	size := int(in.bytes)
 	most := 32 * bankWidth / max(size, bankWidth) // threads of a pass
+	var keep []uint32                             // bytes that a copy reads; it fills up with zeros
+	if in.copy && in.c != none {
+		keep = whole[uint32](w, in.c)
+	}
 	w.warps(func(warp int, active uint32) {
 		outer, inner := w.outer[:0], w.inner[:0]
 		pass := 0
 		for m := active; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m)
+			if keep != nil && keep[warp*32+l] == 0 {
+				continue
+			}
 			a, sp := addr[warp*32+l]+in.imm, in.space
 			if sp == generic {
 				switch number, off := unbias(a); number {
@@ -151,7 +158,7 @@ func (w *worker) touch(addr []uint64, dir direction) {
 			}
 			last = off / SectorSize
 		}
-		if number <= 0 || number >= len(w.bufs) || first < 0 { // the access itself is a fault
+		if number <= 0 || number >= len(w.bufs) || first < 0 || last*SectorSize >= int64(len(w.bufs[number].b)) { // the access itself is a fault
 			continue
 		}
 		if dir != writes {

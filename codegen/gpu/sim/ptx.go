@@ -19,6 +19,7 @@ type ptxReader struct {
 	labels  map[string]int
 	jumps   []ptxJump
 	open    bool // the current segment may go on
+	rough   bool // approximate instructions are taken for exact ones
 }
 
 type ptxRange struct{ width, count int } // count 0: the name itself
@@ -44,7 +45,13 @@ const maxPTX = 16 << 20
 
 // FromPTX makes a kernel of the entry in PTX text; entry "" is the first one. Instructions that it does not know, and
 // approximate ones whose results no document fixes, are errors. Lines in faults count in the text.
-func FromPTX(text, entry string) (*Kernel, error) {
+func FromPTX(text, entry string) (*Kernel, error) { return fromPTX(text, entry, false) }
+
+// CountPTX makes a kernel of PTX whose instructions and accesses are to be counted, and whose results nobody compares: approximate
+// instructions are taken for exact ones.
+func CountPTX(text, entry string) (*Kernel, error) { return fromPTX(text, entry, true) }
+
+func fromPTX(text, entry string, rough bool) (*Kernel, error) {
 	if len(text) > maxPTX {
 		return nil, fmt.Errorf("sim: PTX text of more than %d bytes", maxPTX)
 	}
@@ -53,7 +60,7 @@ func FromPTX(text, entry string) (*Kernel, error) {
 		return nil, fmt.Errorf("sim: PTX %w", err)
 	}
 	r := &ptxReader{builder: newBuilder(entry), toks: toks, params: map[string]int{}, ranges: map[string]ptxRange{},
-		regs: map[string]ptxReg{}, objects: map[string]ptxObject{}, labels: map[string]int{}}
+		regs: map[string]ptxReg{}, objects: map[string]ptxObject{}, labels: map[string]int{}, rough: rough}
 	r.k.clear = true
 	found := r.module(entry)
 	if r.err == nil && !found {

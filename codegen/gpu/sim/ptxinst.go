@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"strings"
 
 	"github.com/aton-project/aton/codegen/gpu/internal/llir"
@@ -120,7 +121,16 @@ func (m *ptxMods) take(name string) bool {
 
 func isFloatType(t string) bool { return t == "f16" || t == "f32" || t == "f64" }
 
+// exact are what approximate instructions come near to, where no instruction is rounded.
+var exact = map[string]func(float64) float64{"ex2": math.Exp2, "lg2": math.Log2, "sin": math.Sin, "cos": math.Cos, "tanh": math.Tanh,
+	"rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) }}
+
+var roughly = strings.NewReplacer(".approx", ".rn", ".full", ".rn", ".ftz", "")
+
 func (r *ptxReader) instruction(name string, ops []ptxOperand, guard slot, neg bool) {
+	if r.rough {
+		name = roughly.Replace(name)
+	}
 	parts := strings.Split(name, ".")
 	base := parts[0]
 	m := &ptxMods{}
@@ -148,6 +158,11 @@ func (r *ptxReader) instruction(name string, ops []ptxOperand, guard slot, neg b
 	case "cvt":
 		if name == llir.TF32Instruction && r.args(ops, 2) {
 			r.emit(inst{run: unary(toTF32), d: r.out(ops[0], 4), a: r.in(ops[1], 4), b: none, c: none, width: 4, guard: none, line: int32(r.line)})
+			return
+		}
+		if name == "cvt.rn.f16x2.f32" && r.args(ops, 3) { // the first operand is the upper half
+			pack := func(a, b float32) uint32 { return uint32(half(float64(a)))<<16 | uint32(half(float64(b))) }
+			r.into(binary(pack), r.line, r.out(ops[0], 4), 4, r.in(ops[1], 4), r.in(ops[2], 4))
 			return
 		}
 		r.cvt(m, ops)
@@ -261,6 +276,11 @@ func (r *ptxReader) instruction(name string, ops []ptxOperand, guard slot, neg b
 		if float && r.args(ops, 3) {
 			r.into(floatOp("copysign", w), r.line, r.out(ops[0], w), w, r.in(ops[2], w), r.in(ops[1], w))
 			return
+		}
+	case "ex2", "lg2", "sin", "cos", "tanh", "rsqrt":
+		n = 1
+		if f := exact[base]; r.rough && m.typ == "f32" {
+			run = unary(func(x float32) uint32 { return bits32(float32(f(float64(x)))) })
 		}
 	case "sqrt", "rcp":
 		n = 1
@@ -601,11 +621,7 @@ func (r *ptxReader) memory(base string, m *ptxMods, ops []ptxOperand) {
 		return
 	}
 	list := reg.list
-	if n == 1 {
-		if list != nil {
-			r.fail("a list of registers without .v2 or .v4")
-			return
-		}
+	if n == 1 && list == nil {
 		list = []ptxOperand{reg}
 	}
 	if len(list) != n {
