@@ -159,7 +159,7 @@ func transposed[E byte | uint16 | uint32](m *model, w io.Writer, src []byte, t *
 				high := min(stripRows, n-r0)
 				from := src[(c0*stride+first+r0)*size:]
 				if size == 2 && width%4 == 0 && high%4 == 0 {
-					turn16(flat, from, 2*stride, width, high)
+					turn(flat, from, 2*stride, width, high)
 				} else {
 					for c := range width {
 						for r, e := range unsafe.Slice((*E)(unsafe.Pointer(&from[c*stride*size])), high) {

@@ -55,6 +55,26 @@ func TestPacked(t *testing.T) {
 	}
 }
 
+// turn gives what turn16 gives, of strips of all sizes.
+func TestTurn(t *testing.T) {
+	const pitch = 2*stripRows + 6
+	src := make([]byte, stripColumns*pitch)
+	for i := range src {
+		src[i] = byte(i*7 + i>>8)
+	}
+	for _, width := range []int{4, 8, 20, 24, 32} {
+		for _, high := range []int{4, 8, 12, 16, 248, 256} {
+			want, got := make([]byte, 2*stripColumns*stripRows), make([]byte, 2*stripColumns*stripRows)
+			end := (width-1)*pitch + 2*high // of the source, which may end there
+			turn16(want, src[:end:end], pitch, width, high)
+			turn(got, src[:end:end], pitch, width, high)
+			if !bytes.Equal(got, want) {
+				t.Errorf("%d columns of %d elements differ", width, high)
+			}
+		}
+	}
+}
+
 func BenchmarkTransposed(b *testing.B) {
 	m := columnwise(tensor.BFloat16, 2048, 8192)
 	b.SetBytes(m.NumBytes())

@@ -1,0 +1,77 @@
+#include "textflag.h"
+
+// func turn8(strip, src *byte, pitch, high int)
+//
+// X0 to X7 are eight columns of eight elements; those of neighbours are interleaved, then pairs of these, then pairs of pairs, which are rows.
+TEXT ·turn8(SB), NOSPLIT, $0-32
+	MOVQ strip+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ pitch+16(FP), AX
+	MOVQ high+24(FP), CX
+	LEAQ (AX)(AX*2), BX
+	LEAQ (SI)(AX*4), R8
+
+loop:
+	MOVOU (SI), X0
+	MOVOU (SI)(AX*1), X1
+	MOVOU (SI)(AX*2), X2
+	MOVOU (SI)(BX*1), X3
+	MOVOU (R8), X4
+	MOVOU (R8)(AX*1), X5
+	MOVOU (R8)(AX*2), X6
+	MOVOU (R8)(BX*1), X7
+
+	MOVO      X0, X8
+	PUNPCKLWL X1, X0
+	PUNPCKHWL X1, X8
+	MOVO      X2, X9
+	PUNPCKLWL X3, X2
+	PUNPCKHWL X3, X9
+	MOVO      X4, X10
+	PUNPCKLWL X5, X4
+	PUNPCKHWL X5, X10
+	MOVO      X6, X11
+	PUNPCKLWL X7, X6
+	PUNPCKHWL X7, X11
+
+	MOVO      X0, X1
+	PUNPCKLLQ X2, X0
+	PUNPCKHLQ X2, X1
+	MOVO      X8, X3
+	PUNPCKLLQ X9, X8
+	PUNPCKHLQ X9, X3
+	MOVO      X4, X5
+	PUNPCKLLQ X6, X4
+	PUNPCKHLQ X6, X5
+	MOVO      X10, X7
+	PUNPCKLLQ X11, X10
+	PUNPCKHLQ X11, X7
+
+	MOVO       X0, X2
+	PUNPCKLQDQ X4, X0
+	PUNPCKHQDQ X4, X2
+	MOVO       X1, X6
+	PUNPCKLQDQ X5, X1
+	PUNPCKHQDQ X5, X6
+	MOVO       X8, X9
+	PUNPCKLQDQ X10, X8
+	PUNPCKHQDQ X10, X9
+	MOVO       X3, X11
+	PUNPCKLQDQ X7, X3
+	PUNPCKHQDQ X7, X11
+
+	MOVOU X0, (DI)
+	MOVOU X2, 64(DI)
+	MOVOU X1, 128(DI)
+	MOVOU X6, 192(DI)
+	MOVOU X8, 256(DI)
+	MOVOU X9, 320(DI)
+	MOVOU X3, 384(DI)
+	MOVOU X11, 448(DI)
+
+	ADDQ $16, SI
+	ADDQ $16, R8
+	ADDQ $512, DI
+	SUBQ $8, CX
+	JNE  loop
+	RET
