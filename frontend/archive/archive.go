@@ -1,5 +1,6 @@
 // Package archive reads the zip containers that PyTorch writes, from mapped
-// memory: a stored record is a slice of the file, never a copy.
+// memory: a stored record is a slice of the file, never a copy. What all front
+// ends say of their files is here, too: errors and remarks.
 package archive
 
 import (
@@ -22,27 +23,6 @@ type Limits struct {
 
 // DefaultLimits suits any model that PyTorch writes.
 var defaultLimits = Limits{Records: 1 << 20, Inflated: 4 << 30, Text: 256 << 20}
-
-// Error is a problem with one record. Offset counts bytes of the file, -1 if unknown.
-type Error struct {
-	File, Record string
-	Offset       int64
-	Err          error
-}
-
-func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
-	if e.Record != "" {
-		b.WriteString(": " + e.Record)
-	}
-	if e.Offset >= 0 {
-		fmt.Fprintf(&b, ": byte %d", e.Offset)
-	}
-	return b.String() + ": " + e.Err.Error()
-}
-
-func (e *Error) Unwrap() error { return e.Err }
 
 // Archive is an open container. It is not safe for concurrent use.
 type Archive struct {
@@ -72,13 +52,13 @@ func Read(data []byte, file string, limits *Limits) (*Archive, error) {
 	}
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, &Error{file, "", -1, fmt.Errorf("not a complete zip file (%w), so its download or copy was cut short; fetch or save it again", err)}
+		return nil, &Error{File: file, Offset: -1, Err: fmt.Errorf("not a complete zip file (%w), so its download or copy was cut short; fetch or save it again", err)}
 	}
 	if len(z.File) == 0 {
-		return nil, &Error{file, "", -1, errors.New("the zip file is empty")}
+		return nil, &Error{File: file, Offset: -1, Err: errors.New("the zip file is empty")}
 	}
 	if len(z.File) > a.limits.Records {
-		return nil, &Error{file, "", -1, fmt.Errorf("%d records are more than %d", len(z.File), a.limits.Records)}
+		return nil, &Error{File: file, Offset: -1, Err: fmt.Errorf("%d records are more than %d", len(z.File), a.limits.Records)}
 	}
 	root := ""
 	if folder, _, ok := strings.Cut(z.File[0].Name, "/"); ok {
@@ -89,14 +69,14 @@ func Read(data []byte, file string, limits *Limits) (*Archive, error) {
 			continue // a folder, from a re-zipped file
 		}
 		if err := checkName(f.Name); err != nil {
-			return nil, &Error{file, fmt.Sprintf("%.60q", f.Name), -1, err}
+			return nil, &Error{File: file, Record: fmt.Sprintf("%.60q", f.Name), Offset: -1, Err: err}
 		}
 		name, ok := strings.CutPrefix(f.Name, root)
 		if !ok {
 			continue
 		}
 		if a.records[name] != nil {
-			return nil, &Error{file, name, -1, errors.New("the record is there twice")}
+			return nil, &Error{File: file, Record: name, Offset: -1, Err: errors.New("the record is there twice")}
 		}
 		a.records[name] = f
 		a.order = append(a.order, name)
@@ -136,7 +116,7 @@ func (a *Archive) HasFolder(folder string) bool {
 func Base(record string) string { return path.Base(record) }
 
 func (a *Archive) fail(record string, at int64, format string, args ...any) error {
-	return &Error{a.File, record, at, fmt.Errorf(format, args...)}
+	return &Error{File: a.File, Record: record, Offset: at, Err: fmt.Errorf(format, args...)}
 }
 
 // Forget drops the copies of compressed records. What was given out stays valid, and a record that is asked for again is made anew.

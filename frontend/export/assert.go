@@ -1,6 +1,11 @@
 package export
 
-import "strings"
+import (
+	"errors"
+	"strings"
+
+	"github.com/aton-project/aton/frontend/archive"
+)
 
 // assertion is a condition that the program checks while it runs. The ONNX model
 // does not: what is known to hold is dropped, what is known to fail is an error,
@@ -38,7 +43,7 @@ func (im *importer) assertions() string {
 	var b strings.Builder
 	seen := map[string]bool{}
 	// the ranges of sizes that depend on data come from assertions: they prove nothing
-	t := newSymbols(im.warn)
+	t := newSymbols(im.Warnf)
 	t.facts = im.syms.facts
 	for name, e := range im.syms.table {
 		if !strings.HasPrefix(name, "u") {
@@ -60,7 +65,7 @@ func (im *importer) assertions() string {
 				if a.at != "" {
 					where = a.at + ": " + where
 				}
-				panic(&Error{File: im.a.File, Record: im.record, Offset: -1, Node: where, Message: "the program asserts " + text + ", and the inputs given do not satisfy it"})
+				panic(&archive.Error{File: im.File, Record: im.record, Offset: -1, Node: where, Err: errors.New("the program asserts " + text + ", and the inputs given do not satisfy it")})
 			}
 			if known {
 				continue

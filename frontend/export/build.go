@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -49,7 +50,7 @@ func newImporter(r *reader, p *program) *importer {
 	im := &importer{reader: r, p: p, m: newModule(), consts: map[string]*ssa.Value{},
 		ints: map[int64]*ssa.Value{}, frames: map[locKey]diag.Frame{}, values: map[string]string{},
 		wrapped: map[string]wrapped{}, parts: map[*tensor.Tensor]*ssa.Value{}, state: map[string]*ssa.Value{}}
-	im.syms = newSymbols(r.warn)
+	im.syms = newSymbols(r.Warnf)
 	return im
 }
 
@@ -66,7 +67,7 @@ type scope struct {
 
 // failNode ends the reading with an error at a call.
 func (im *importer) failNode(sc *scope, hint, format string, args ...any) {
-	e := &Error{File: im.a.File, Record: im.record, Offset: -1, Message: fmt.Sprintf(format, args...), Hint: hint}
+	e := &archive.Error{File: im.File, Record: im.record, Offset: -1, Err: fmt.Errorf(format, args...), Hint: hint}
 	if sc.node != nil {
 		e.Node = sc.node.target
 		if at := im.m.Locs.String(sc.at); at != "" {
@@ -90,14 +91,14 @@ func (im *importer) run() {
 	}
 	for _, v := range p.verifiers {
 		if v != "TRAINING" && v != "ATEN" && v != "" {
-			im.warn("the program is of dialect %s; it is read as ATEN", v)
+			im.Warnf("the program is of dialect %s; it is read as ATEN", v)
 		}
 	}
 	im.syms.setRanges(p.ranges)
 	im.readLeaves()
 	im.guards = readGuards(im.syms, im.leaves, p.guards)
 	for _, g := range im.guards.bad {
-		im.warn("a guard is not understood: %s", g)
+		im.Warnf("a guard is not understood: %s", g)
 	}
 	im.f = im.m.NewFunc("main")
 	im.names, im.head = ssa.NamesOf(im.f), ssa.Head{Block: im.f.Body}
@@ -117,7 +118,7 @@ func (im *importer) readLeaves() {
 	if p.inTree != "" {
 		t, err := p.inputLeaves()
 		if err != nil {
-			im.warn("the tree of the inputs is not understood: %v", err)
+			im.Warnf("the tree of the inputs is not understood: %v", err)
 		}
 		tree = t
 	}
@@ -148,7 +149,7 @@ func (im *importer) readLeaves() {
 		im.leaves = append(im.leaves, l)
 	}
 	if tree != nil && len(tree) != len(im.leaves) {
-		im.warn("the tree of the inputs has %d leaves for %d inputs", len(tree), len(im.leaves))
+		im.Warnf("the tree of the inputs has %d leaves for %d inputs", len(tree), len(im.leaves))
 		for i := range im.leaves {
 			im.leaves[i].leaf = leaf{}
 		}

@@ -3,6 +3,8 @@ package export
 import (
 	"fmt"
 	"math"
+
+	"github.com/aton-project/aton/frontend/archive"
 )
 
 // decodeProgram reads an ExportedProgram. Unknown fields are ignored, since
@@ -64,7 +66,7 @@ func decodeVersion(s *scanner) (major, minor int) {
 func versionOf(file, record string, data []byte) (major, minor int, ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			if _, mine := r.(*Error); !mine {
+			if _, mine := r.(*archive.Error); !mine {
 				panic(r)
 			}
 			major, minor, ok = 0, 0, false

@@ -15,7 +15,7 @@ func (im *importer) results(sc *scope) {
 	if p.outTree != "" {
 		var err error
 		if leaves, err = p.outputLeaves(); err != nil {
-			im.warn("the tree of the outputs is not understood: %v", err)
+			im.Warnf("the tree of the outputs is not understood: %v", err)
 		}
 	}
 	taken := map[string]bool{}
@@ -35,11 +35,11 @@ func (im *importer) results(sc *scope) {
 			written = append(written, out)
 			continue
 		case inputMutation:
-			im.warn("the program writes to its input %s; the ONNX model does not", out.target)
+			im.Warnf("the program writes to its input %s; the ONNX model does not", out.target)
 			continue
 		default:
 			if out.kind == gradient {
-				im.warn("gradients among the outputs are left out: the program is a training step")
+				im.Warnf("gradients among the outputs are left out: the program is a training step")
 			}
 			continue
 		}
@@ -57,7 +57,7 @@ func (im *importer) results(sc *scope) {
 			documented = append(documented, "None")
 			continue
 		case tagString:
-			im.warn("output %s is the constant %q and is left out", path, a.s)
+			im.Warnf("output %s is the constant %q and is left out", path, a.s)
 			documented = append(documented, ssa.Quote(a.s))
 			continue
 		}
@@ -82,7 +82,7 @@ func (im *importer) results(sc *scope) {
 		if to := im.state[out.target]; to != nil && out.arg.isName() {
 			im.emit(sc, sc.b, "aten::copy_", "", to.Type, to, im.value(sc, &out.arg, nil), im.constant(ssa.Bool(false)))
 		} else { // a tensor subclass
-			im.warn("the program updates its state (%s); the ONNX model does not keep it from run to run", out.target)
+			im.Warnf("the program updates its state (%s); the ONNX model does not keep it from run to run", out.target)
 		}
 	}
 	im.f.Body.SetReturns(vals...)
@@ -111,7 +111,7 @@ func (im *importer) document() {
 	for _, l := range im.leaves {
 		name := l.name
 		if l.value != nil && l.value.expr == "" {
-			im.warn("input %s is always %d in this program, whatever is passed", l.name, l.value.n)
+			im.Warnf("input %s is always %d in this program, whatever is passed", l.name, l.value.n)
 		}
 		if l.fixed != nil {
 			lit, _ := im.literal(l.fixed, nil)
@@ -141,7 +141,7 @@ func (im *importer) document() {
 		im.m.SetMetadata("pkg.torch.export.guards", strings.Join(conditions, "\n"))
 	}
 	if len(serious) > 0 {
-		im.warn("the program holds for inputs with %s", short(serious))
+		im.Warnf("the program holds for inputs with %s", short(serious))
 	}
 	if s := im.assertions(); s != "" {
 		im.m.SetMetadata("pkg.torch.export.assertions", s)
@@ -150,7 +150,7 @@ func (im *importer) document() {
 
 func (im *importer) warnConstant(l userLeaf, value string) {
 	if l.fixed.tag != tagNone {
-		im.warn("input %s is %s in this program and no input of the ONNX model", l.name, value)
+		im.Warnf("input %s is %s in this program and no input of the ONNX model", l.name, value)
 	}
 }
 

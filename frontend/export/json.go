@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/aton-project/aton/frontend/archive"
 )
 
 // maxDepth bounds the nesting of JSON: a graph within a graph takes about eight levels.
@@ -13,7 +15,7 @@ const maxDepth = 2000
 
 // scanner reads JSON in one pass, without a tree. Besides JSON it knows the
 // bare tokens Infinity, -Infinity and NaN, which PyTorch wrote up to 2.6.
-// Its methods panic with an *Error.
+// Its methods panic with an *archive.Error.
 type scanner struct {
 	file, record string
 	data         []byte
@@ -28,7 +30,7 @@ func newScanner(file, record string, data []byte) *scanner {
 }
 
 func (s *scanner) fail(format string, args ...any) {
-	panic(&Error{File: s.file, Record: s.record, Offset: s.pos, Message: fmt.Sprintf(format, args...)})
+	panic(&archive.Error{File: s.file, Record: s.record, Offset: int64(s.pos), Err: fmt.Errorf(format, args...)})
 }
 
 // peek skips blanks and gives the next byte, 0 at the end.

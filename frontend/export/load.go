@@ -30,7 +30,6 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/frontend/archive"
-	"github.com/aton-project/aton/frontend/pickle"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor/mapfile"
@@ -56,35 +55,6 @@ type Options struct {
 	MaxOps int
 	// Limits bounds what is read of the container; nil means the usual.
 	Limits *archive.Limits
-}
-
-// Error is a problem with an archive.
-type Error struct {
-	File    string
-	Record  string // empty if the file as a whole is meant
-	Offset  int    // byte of the record; -1 if unknown
-	Node    string // the call at fault, if any
-	Message string
-	Hint    string
-}
-
-func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
-	if e.Record != "" {
-		b.WriteString(": " + e.Record)
-		if e.Offset >= 0 {
-			fmt.Fprintf(&b, ": byte %d", e.Offset)
-		}
-	}
-	if e.Node != "" {
-		b.WriteString(": " + e.Node)
-	}
-	b.WriteString(": " + e.Message)
-	if e.Hint != "" {
-		b.WriteString("; " + e.Hint)
-	}
-	return b.String()
 }
 
 // defaultLimits allow a program of 1 GiB.
@@ -119,16 +89,8 @@ func Read(data []byte, name string, opts Options) (m *ssa.Module, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{a: a, opts: opts, warned: map[string]bool{}}
-	defer func() {
-		if x := recover(); x != nil {
-			e, ok := x.(*Error)
-			if !ok {
-				panic(x)
-			}
-			m, err = nil, e
-		}
-	}()
+	r := &reader{Remarks: archive.Remarks{File: a.File, Warn: opts.Warn}, a: a, opts: opts}
+	defer archive.Recover(&err)
 	r.find()
 	p := r.program()
 	im := newImporter(r, p)
@@ -158,41 +120,19 @@ func models(a *archive.Archive) []string {
 }
 
 type reader struct {
+	archive.Remarks
 	a      *archive.Archive
 	opts   Options
 	model  string
 	record string // of the program
 	flat   bool   // the layout up to 2.7
-	warned map[string]bool
 }
 
 func (r *reader) fail(record, hint, format string, args ...any) {
-	panic(&Error{File: r.a.File, Record: record, Offset: -1, Message: fmt.Sprintf(format, args...), Hint: hint})
+	panic(&archive.Error{File: r.File, Record: record, Offset: -1, Err: fmt.Errorf(format, args...), Hint: hint})
 }
 
-func (r *reader) failErr(record string, err error) {
-	e := &Error{File: r.a.File, Record: record, Offset: -1, Message: err.Error()}
-	switch err := err.(type) {
-	case *Error:
-		e = err
-	case *archive.Error:
-		e.Offset, e.Message = int(err.Offset), err.Err.Error()
-		if err.Record != "" && err.Record != record {
-			e.Message = err.Record + ": " + e.Message
-		}
-	case *pickle.Error:
-		e.Offset, e.Message = err.Offset, err.Err.Error()
-	}
-	panic(e)
-}
-
-func (r *reader) warn(format string, args ...any) {
-	s := fmt.Sprintf(format, args...)
-	if r.opts.Warn != nil && !r.warned[s] {
-		r.warned[s] = true
-		r.opts.Warn(r.a.File + ": " + s)
-	}
-}
+func (r *reader) failErr(record string, err error) { panic(archive.At(r.File, record, err)) }
 
 func (r *reader) text(record string) []byte {
 	b, err := r.a.Text(record)
@@ -237,7 +177,7 @@ func (r *reader) find() {
 		r.fail("", "", "there is no program %q (there are: %s)", r.model, strings.Join(all, ", "))
 	}
 	if len(all) > 1 && r.opts.Model == "" {
-		r.warn("there are several programs; %q is read of: %s", r.model, strings.Join(all, ", "))
+		r.Warnf("there are several programs; %q is read of: %s", r.model, strings.Join(all, ", "))
 	}
 }
 

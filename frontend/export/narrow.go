@@ -152,7 +152,7 @@ func (n *narrowing) axis(file, asked sym.Expr, origin string) {
 		case isNumber:
 			im.fail("", "", "%s is %s and cannot be %s as well, which is %d elsewhere", origin, have, spelled(asked), value)
 		case lone:
-			im.warn("%s is always %s in this program; for a dynamic one export the program again with dynamic_shapes", origin, have)
+			im.Warnf("%s is always %s in this program; for a dynamic one export the program again with dynamic_shapes", origin, have)
 			n.bind(name, have, origin)
 		default:
 			n.solve(want, have, origin)
@@ -165,7 +165,7 @@ func (n *narrowing) axis(file, asked sym.Expr, origin string) {
 	}
 	if name, ok := want.Name(); ok && !has(have, name) {
 		if strings.HasPrefix(name, own) {
-			im.warn("%s is %s in this program and has no name of its own", origin, spelled(have))
+			im.Warnf("%s is %s in this program and has no name of its own", origin, spelled(have))
 		}
 		n.bind(name, have, origin)
 		return
@@ -205,7 +205,7 @@ func (n *narrowing) solve(e, want sym.Expr, origin string) {
 			return
 		}
 	}
-	n.im.warn("%s is %s in this program; that it is %s is not used", origin, spelled(e), spelled(want))
+	n.im.Warnf("%s is %s in this program; that it is %s is not used", origin, spelled(e), spelled(want))
 }
 
 // search finds the least values of the only symbol of e at which it is n, two at most.
@@ -262,7 +262,7 @@ func (n *narrowing) check() {
 			n.im.fail("", "", "%s must be %s in this program, not %d", n.sized(name), within(lo, hasLo, hi, hasHi), v)
 		}
 		if hasLo && v < lo {
-			n.im.warn("%s is %d, and the program was exported for %d and more: PyTorch may compute something else", n.sized(name), v, lo)
+			n.im.Warnf("%s is %d, and the program was exported for %d and more: PyTorch may compute something else", n.sized(name), v, lo)
 		}
 	}
 }
@@ -345,7 +345,7 @@ func (im *importer) checkGuards() {
 	}
 	for _, c := range im.guards.faint {
 		if holds, known := im.syms.truth(c.e); known && !holds {
-			im.warn("the program was exported for %s, which the inputs given do not satisfy: PyTorch may compute something else", c.text)
+			im.Warnf("the program was exported for %s, which the inputs given do not satisfy: PyTorch may compute something else", c.text)
 		}
 	}
 	im.syms.path = nil

@@ -178,7 +178,7 @@ func (im *importer) byPosition(specs []spec.Input, taken []bool) []placed {
 		if in.Name == "" { // the user meant the place
 			return
 		}
-		im.warn("the program has no input %q; the spec is taken for %s", in.Name, name)
+		im.Warnf("the program has no input %q; the spec is taken for %s", in.Name, name)
 	}
 	var out []placed
 	try := func(keep func(*argument) bool) bool {

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/frontend/jit/pyast"
 	"github.com/aton-project/aton/ssa"
 )
@@ -95,7 +96,7 @@ func (l *loader) failSyntax(s *source, err error) {
 // failAt ends the reading with an error at a byte of a source.
 func (l *loader) failAt(s *source, pos int, hint, format string, args ...any) {
 	line, _ := s.place(pos)
-	panic(&Error{File: l.a.File, Record: s.record, Line: line, Offset: pos, Message: fmt.Sprintf(format, args...), Hint: hint})
+	panic(&archive.Error{File: l.File, Record: s.record, Line: line, Offset: int64(pos), Err: fmt.Errorf(format, args...), Hint: hint})
 }
 
 func split(qual string) (prefix, name string) {

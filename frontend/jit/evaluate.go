@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -48,7 +49,7 @@ func (e *evaluator) fail(f *function, o *ssa.Op, format string, args ...any) {
 	if fr.File != "" {
 		hint = fmt.Sprintf("the code is %s:%d", fr.File, fr.Line)
 	}
-	panic(&Error{File: e.l.a.File, Record: f.src.record, Offset: -1, Message: fmt.Sprintf("%s: %s", PythonName(f.name), fmt.Sprintf(format, args...)), Hint: hint})
+	panic(&archive.Error{File: e.l.File, Record: f.src.record, Offset: -1, Err: fmt.Errorf("%s: "+format, append([]any{PythonName(f.name)}, args...)...), Hint: hint})
 }
 
 // call runs a function.

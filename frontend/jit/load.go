@@ -37,34 +37,6 @@ type Options struct {
 	Limits *archive.Limits
 }
 
-// Error is a problem with an archive, at a record and a line or byte of it.
-type Error struct {
-	File    string
-	Record  string // empty if the file as a whole is meant
-	Line    int    // 1-based; 0 if unknown
-	Offset  int    // byte of the record; -1 if unknown
-	Message string
-	Hint    string
-}
-
-func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
-	if e.Record != "" {
-		b.WriteString(": " + e.Record)
-		if e.Line > 0 {
-			fmt.Fprintf(&b, ":%d", e.Line)
-		} else if e.Offset >= 0 {
-			fmt.Fprintf(&b, ": byte %d", e.Offset)
-		}
-	}
-	b.WriteString(": " + e.Message)
-	if e.Hint != "" {
-		b.WriteString("; " + e.Hint)
-	}
-	return b.String()
-}
-
 // maxCode bounds the bytes of all sources; those of the largest models known have 3 MB.
 const maxCode = 32 << 20
 
@@ -102,15 +74,7 @@ func Read(data []byte, name string, opts Options) (m *ssa.Module, err error) {
 		return nil, err
 	}
 	l := newLoader(a, opts)
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(*Error)
-			if !ok {
-				panic(r)
-			}
-			m, err = nil, e
-		}
-	}()
+	defer archive.Recover(&err)
 	l.load()
 	a.Forget()
 	// a loader of its own: that of the module has objects, syntax trees and positions in memory, which nothing needs any more
@@ -124,6 +88,7 @@ func IsArchive(a *archive.Archive) bool {
 }
 
 type loader struct {
+	archive.Remarks
 	a       *archive.Archive
 	opts    Options
 	m       *ssa.Module
@@ -146,7 +111,6 @@ type loader struct {
 	depth     int
 	steps     int // of the evaluator
 	eval      *evaluator
-	warned    map[string]bool
 	guessed   map[*ssa.Op]bool // operators that nothing declares
 }
 
@@ -159,39 +123,20 @@ func newLoader(a *archive.Archive, opts Options) *loader {
 	}
 	dialects := append([]ssa.Dialect{prim.Dialect{}}, aten.Dialects()...)
 	return &loader{
-		a: a, opts: opts, m: ssa.NewModule(dialects...),
+		Remarks: archive.Remarks{File: a.File, Warn: opts.Warn}, a: a, opts: opts, m: ssa.NewModule(dialects...),
 		sources: map[string]*source{}, classes: map[string]*class{},
 		objects: map[*pickle.Object]*ssa.Object{}, isLive: map[string]bool{},
-		functions: map[string]*function{}, virtual: map[string]bool{}, warned: map[string]bool{}, guessed: map[*ssa.Op]bool{},
+		functions: map[string]*function{}, virtual: map[string]bool{}, guessed: map[*ssa.Op]bool{},
 	}
 }
 
 // fail ends the reading with an error about the file or a record.
 func (l *loader) fail(record, hint, format string, args ...any) {
-	panic(&Error{File: l.a.File, Record: record, Offset: -1, Message: fmt.Sprintf(format, args...), Hint: hint})
+	panic(&archive.Error{File: l.File, Record: record, Offset: -1, Err: fmt.Errorf(format, args...), Hint: hint})
 }
 
 // failErr ends the reading with an error of a reader below.
-func (l *loader) failErr(record string, err error) {
-	e := &Error{File: l.a.File, Record: record, Offset: -1, Message: err.Error()}
-	switch err := err.(type) {
-	case *Error:
-		e = err
-	case *archive.Error:
-		e.Record, e.Offset, e.Message = err.Record, int(err.Offset), err.Err.Error()
-	case *pickle.Error:
-		e.Offset, e.Message = err.Offset, err.Err.Error()
-	}
-	panic(e)
-}
-
-func (l *loader) warn(format string, args ...any) {
-	s := fmt.Sprintf(format, args...)
-	if l.opts.Warn != nil && !l.warned[s] {
-		l.warned[s] = true
-		l.opts.Warn(l.a.File + ": " + s)
-	}
-}
+func (l *loader) failErr(record string, err error) { panic(archive.At(l.File, record, err)) }
 
 func (l *loader) text(record string) []byte {
 	b, err := l.a.Text(record)
@@ -239,7 +184,7 @@ func (l *loader) readVersion() {
 		record = ".data/version"
 	}
 	if !l.a.Has(record) {
-		l.warn("there is no version; taken as %d", maxVersion)
+		l.Warnf("there is no version; taken as %d", maxVersion)
 		l.version = maxVersion
 	} else {
 		s := strings.TrimSpace(string(l.text(record)))
@@ -248,7 +193,7 @@ func (l *loader) readVersion() {
 			l.fail(record, "", "%.20q is not a version", s)
 		}
 		if v > maxVersion {
-			l.warn("file format version %d is newer than %d; operators may have changed", v, maxVersion)
+			l.Warnf("file format version %d is newer than %d; operators may have changed", v, maxVersion)
 		}
 		l.version = v
 	}
@@ -283,7 +228,7 @@ func (l *loader) entry() {
 		l.fail(c.src.record, hint, "%s has no method %s", PythonName(c.name), l.opts.Method)
 	}
 	if len(c.hooks) > 0 {
-		l.warn("forward hooks of the top module are not called by its forward: %s", strings.Join(c.hooks, ", "))
+		l.Warnf("forward hooks of the top module are not called by its forward: %s", strings.Join(c.hooks, ", "))
 	}
 	main := l.method(c, l.opts.Method)
 	main.fn = l.m.NewFunc("main")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/frontend/jit/pyast"
 	"github.com/aton-project/aton/frontend/pickle"
 	"github.com/aton-project/aton/ssa"
@@ -216,12 +217,12 @@ func (l *loader) object(p *pickle.Object, path string, depth int) *ssa.Object {
 	}
 	d, ok := p.State.(*pickle.Dict)
 	if !ok {
-		panic(&Error{File: l.a.File, Record: "data.pkl", Offset: p.Offset, Message: fmt.Sprintf("the state of %s is %s", PythonName(name), pickle.Describe(p.State))})
+		panic(&archive.Error{File: l.File, Record: "data.pkl", Offset: int64(p.Offset), Err: fmt.Errorf("the state of %s is %s", PythonName(name), pickle.Describe(p.State))})
 	}
 	for i, k := range d.Keys {
 		s, ok := k.(string)
 		if !ok {
-			panic(&Error{File: l.a.File, Record: "data.pkl", Offset: p.Offset, Message: fmt.Sprintf("an attribute of %s is named by %s", PythonName(name), pickle.Describe(k))})
+			panic(&archive.Error{File: l.File, Record: "data.pkl", Offset: int64(p.Offset), Err: fmt.Errorf("an attribute of %s is named by %s", PythonName(name), pickle.Describe(k))})
 		}
 		at := s
 		if path != "" {

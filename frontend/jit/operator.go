@@ -124,7 +124,7 @@ func (b *builder) unknown(k ssa.Kind, args []argument, pos int) val {
 			names = append(names, ssa.Str(a.name))
 		}
 	}
-	b.l.warn("%s is not known; its results are taken to be tensors", k)
+	b.l.Warnf("%s is not known; its results are taken to be tensors", k)
 	o := b.emit(k, operands, ssa.AnyTensor)
 	b.l.guessed[o] = true
 	if len(names) > 0 {

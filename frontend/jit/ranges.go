@@ -36,14 +36,14 @@ func (l *loader) loadRanges(s *source) *ranges {
 	}
 	b, err := l.a.Text(record)
 	if err != nil {
-		l.warn("%v", err)
+		l.Warnf("%v", err)
 		return s.ranges
 	}
 	r := &pickle.Reader{}
 	v, _, err := r.Read(b)
 	t, ok := v.(pickle.Tuple)
 	if err != nil || !ok {
-		l.warn("%s: source positions are not readable", record)
+		l.Warnf("%s: source positions are not readable", record)
 		return s.ranges
 	}
 	items := []any(t)

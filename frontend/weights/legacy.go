@@ -2,9 +2,11 @@ package weights
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
+	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/frontend/pickle"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -20,7 +22,7 @@ func readLegacy(data []byte, name, key string) (*Set, error) {
 			if p, ok := err.(*pickle.Error); ok {
 				p.Offset += pos
 			}
-			return nil, fail(name, "", err)
+			return nil, archive.At(name, "", err)
 		}
 		pos += n
 		return v, nil
@@ -54,16 +56,16 @@ func readLegacy(data []byte, name, key string) (*Set, error) {
 	}
 	l, ok := keys.(*pickle.List)
 	if !ok {
-		return nil, &Error{name, "", pos, "the storage keys are " + pickle.Describe(keys), ""}
+		return nil, &archive.Error{File: name, Offset: int64(pos), Err: errors.New("the storage keys are " + pickle.Describe(keys))}
 	}
 	storages := map[string][]byte{}
 	for _, k := range l.Items {
 		s, ok := k.(string)
 		if !ok {
-			return nil, &Error{name, "", pos, "a storage key is " + pickle.Describe(k), ""}
+			return nil, &archive.Error{File: name, Offset: int64(pos), Err: errors.New("a storage key is " + pickle.Describe(k))}
 		}
 		if len(data)-pos < 8 {
-			return nil, &Error{name, "", pos, "the file ends before storage " + s, ""}
+			return nil, &archive.Error{File: name, Offset: int64(pos), Err: errors.New("the file ends before storage " + s)}
 		}
 		n := binary.LittleEndian.Uint64(data[pos:])
 		if big {
@@ -75,7 +77,7 @@ func readLegacy(data []byte, name, key string) (*Set, error) {
 			size = uint64(ref.DType.Size())
 		}
 		if n > math.MaxInt64/16 || n*size > uint64(len(data)-pos) {
-			return nil, &Error{name, "", pos, fmt.Sprintf("storage %s of %d elements reaches beyond the end of the file", s, n), ""}
+			return nil, &archive.Error{File: name, Offset: int64(pos), Err: fmt.Errorf("storage %s of %d elements reaches beyond the end of the file", s, n)}
 		}
 		// not aligned here, so copied
 		storages[s] = append([]byte(nil), data[pos:pos+int(n*size)]...)

@@ -3,9 +3,11 @@ package weights
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sort"
 
+	"github.com/aton-project/aton/frontend/archive"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -19,11 +21,11 @@ var safeTypes = map[string]tensor.DType{"F64": tensor.Float64, "F32": tensor.Flo
 func readSafetensors(data []byte, name string) (*Set, error) {
 	n := binary.LittleEndian.Uint64(data)
 	if n > maxHeader || n > uint64(len(data)-8) {
-		return nil, &Error{name, "", 0, fmt.Sprintf("a header of %d bytes", n), "this is not a safetensors file, or it was cut short"}
+		return nil, &archive.Error{File: name, Offset: 0, Err: fmt.Errorf("a header of %d bytes", n), Hint: "this is not a safetensors file, or it was cut short"}
 	}
 	var header map[string]json.RawMessage
 	if err := json.Unmarshal(data[8:8+n], &header); err != nil {
-		return nil, &Error{name, "", 8, "the header is not JSON: " + err.Error(), ""}
+		return nil, &archive.Error{File: name, Offset: 8, Err: fmt.Errorf("the header is not JSON: %w", err)}
 	}
 	body := data[8+n:]
 	type entry struct {
@@ -39,7 +41,7 @@ func readSafetensors(data []byte, name string) (*Set, error) {
 		}
 		e := entry{name: k}
 		if err := json.Unmarshal(raw, &e); err != nil {
-			return nil, &Error{name, k, -1, "the header's entry: " + err.Error(), ""}
+			return nil, &archive.Error{File: name, Record: k, Offset: -1, Err: fmt.Errorf("the header's entry: %w", err)}
 		}
 		entries = append(entries, e)
 	}
@@ -54,22 +56,22 @@ func readSafetensors(data []byte, name string) (*Set, error) {
 	for _, e := range entries {
 		d, ok := safeTypes[e.DType]
 		if !ok {
-			return nil, &Error{name, e.name, -1, fmt.Sprintf("element type %.20q is not supported", e.DType), ""}
+			return nil, &archive.Error{File: name, Record: e.name, Offset: -1, Err: fmt.Errorf("element type %.20q is not supported", e.DType)}
 		}
 		if e.Offsets[0] > e.Offsets[1] || e.Offsets[1] > uint64(len(body)) || len(e.Shape) > 64 {
-			return nil, &Error{name, e.name, -1, "the data reaches beyond the end of the file", ""}
+			return nil, &archive.Error{File: name, Record: e.name, Offset: -1, Err: errors.New("the data reaches beyond the end of the file")}
 		}
 		t := tensor.New(d, e.Shape, body[e.Offsets[0]:e.Offsets[1]:e.Offsets[1]])
 		for _, n := range e.Shape {
 			if n < 0 {
-				return nil, &Error{name, e.name, -1, "a negative size", ""}
+				return nil, &archive.Error{File: name, Record: e.name, Offset: -1, Err: errors.New("a negative size")}
 			}
 		}
 		if err := t.Check(); err != nil {
-			return nil, &Error{name, e.name, -1, err.Error(), ""}
+			return nil, &archive.Error{File: name, Record: e.name, Offset: -1, Err: err}
 		}
 		if t.NumBytes() != int64(len(t.Storage.Bytes)) {
-			return nil, &Error{name, e.name, -1, fmt.Sprintf("%d bytes for %v elements", len(t.Storage.Bytes), e.Shape), ""}
+			return nil, &archive.Error{File: name, Record: e.name, Offset: -1, Err: fmt.Errorf("%d bytes for %v elements", len(t.Storage.Bytes), e.Shape)}
 		}
 		s.add(e.name, t)
 	}

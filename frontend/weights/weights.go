@@ -5,6 +5,7 @@ package weights
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -40,30 +41,6 @@ func (s *Set) add(name string, t *tensor.Tensor) {
 	s.tensors[name] = t
 }
 
-// Error is a problem with a file of weights. Offset is -1 if it is unknown.
-type Error struct {
-	File, Record string
-	Offset       int
-	Message      string
-	Hint         string
-}
-
-func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
-	if e.Record != "" {
-		b.WriteString(": " + e.Record)
-	}
-	if e.Offset >= 0 {
-		fmt.Fprintf(&b, ": byte %d", e.Offset)
-	}
-	b.WriteString(": " + e.Message)
-	if e.Hint != "" {
-		b.WriteString("; " + e.Hint)
-	}
-	return b.String()
-}
-
 // Load maps a file and reads it. key is the path of the state dict in a
 // checkpoint, such as model.encoder; empty means the first one found.
 func Load(path, key string) (*Set, error) {
@@ -90,16 +67,9 @@ func Read(data []byte, name, key string) (*Set, error) {
 	case len(data) > 9 && data[8] == '{':
 		return readSafetensors(data, name)
 	case len(data) > 262 && string(data[257:262]) == "ustar":
-		return nil, &Error{name, "", -1, "this is a file of PyTorch 0.1", "load and save it with a newer PyTorch"}
+		return nil, &archive.Error{File: name, Offset: -1, Err: errors.New("this is a file of PyTorch 0.1"), Hint: "load and save it with a newer PyTorch"}
 	}
-	return nil, &Error{name, "", -1, "this is neither a file of torch.save nor safetensors", "save the weights with torch.save(module.state_dict(), ...)"}
-}
-
-func fail(file, record string, err error) error {
-	if p, ok := err.(*pickle.Error); ok {
-		return &Error{file, record, p.Offset, p.Err.Error(), ""}
-	}
-	return &Error{file, record, -1, err.Error(), ""}
+	return nil, &archive.Error{File: name, Offset: -1, Err: errors.New("this is neither a file of torch.save nor safetensors"), Hint: "save the weights with torch.save(module.state_dict(), ...)"}
 }
 
 func reader(ts *pickle.Tensors) *pickle.Reader {
@@ -138,7 +108,7 @@ func readZip(data []byte, name, key string) (*Set, error) {
 	}
 	v, _, err := reader(ts).Read(b)
 	if err != nil {
-		return nil, fail(name, "data.pkl", err)
+		return nil, archive.At(name, "data.pkl", err)
 	}
 	return collect(v, name, key)
 }
@@ -152,7 +122,7 @@ func collect(v any, name, key string) (*Set, error) {
 		for _, k := range strings.Split(key, ".") {
 			next, ok := member(v, k)
 			if !ok {
-				return nil, &Error{name, "", -1, fmt.Sprintf("there is no %s on the path %s", k, key), "give the path of the state dict in the checkpoint"}
+				return nil, &archive.Error{File: name, Offset: -1, Err: fmt.Errorf("there is no %s on the path %s", k, key), Hint: "give the path of the state dict in the checkpoint"}
 			}
 			v = next
 		}
@@ -160,7 +130,7 @@ func collect(v any, name, key string) (*Set, error) {
 	s := &Set{}
 	found := find(v)
 	if found == nil {
-		return nil, &Error{name, "", -1, "there are no named tensors in the file", "save the weights with torch.save(module.state_dict(), ...)"}
+		return nil, &archive.Error{File: name, Offset: -1, Err: errors.New("there are no named tensors in the file"), Hint: "save the weights with torch.save(module.state_dict(), ...)"}
 	}
 	flatten(s, found, "", 0)
 	return s, nil
