@@ -20,6 +20,19 @@ type BuildError struct {
 func (e *BuildError) Error() string { return fmt.Sprintf("%s: %v", e.Kind, e.Err) }
 func (e *BuildError) Unwrap() error { return e.Err }
 
+// Recover gives what a Builder or a step has panicked with, *BuildError or *Unsupported, and goes on with any other panic. It is to be deferred.
+func Recover(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *Unsupported:
+		*err = r
+	case *BuildError:
+		*err = r
+	default:
+		panic(r) // a bug, not an operator that cannot be built
+	}
+}
+
 // Builder creates ONNX operators in their newest form, infers their types and
 // folds what is constant. It panics with *BuildError when inference rejects an
 // operator; whoever runs a lowering recovers it at its border.

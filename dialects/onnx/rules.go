@@ -12,15 +12,7 @@ import (
 func RewriteConfig(foldLimit int64) rewrite.Config {
 	return rewrite.Config{
 		Create: func(before *ssa.Op, loc diag.Loc, kind ssa.Kind, results int, operands []*ssa.Value, attrs []ssa.Attr) (vs []*ssa.Value, err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					be, ok := p.(*BuildError)
-					if !ok {
-						panic(p)
-					}
-					vs, err = nil, be
-				}
-			}()
+			defer Recover(&err)
 			b := Builder{Block: before.Block(), Before: before, Loc: loc, FoldLimit: foldLimit}
 			return b.Create(kind, results, operands, attrs...), nil
 		},

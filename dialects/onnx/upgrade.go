@@ -79,17 +79,7 @@ func Raise(o *ssa.Op, opset int) (err error) {
 
 // climb takes an op's steps above an opset. Where one of them replaced it, there are ops that have types in its place.
 func climb(o *ssa.Op, opset int) (replaced bool, err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *Unsupported:
-			err = r
-		case *BuildError:
-			err = r
-		default:
-			panic(r)
-		}
-	}()
+	defer Recover(&err)
 	u := &Upgrade{Builder: Builder{Block: o.Block(), Before: o, Loc: o.Loc}, Node: o}
 	return !u.rise(opset), nil
 }

@@ -89,15 +89,7 @@ func mapsToLoops(f *ssa.Func) error {
 }
 
 func mapToLoop(o *ssa.Op) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(*onnx.BuildError)
-			if !ok {
-				panic(r) // a bug, not an operator that cannot be built
-			}
-			err = e
-		}
-	}()
+	defer onnx.Recover(&err)
 	body := o.Blocks[0]
 	for _, v := range body.Returns() {
 		if t := v.Tensor(); t == nil || !t.DType.HoldsNumbers() {

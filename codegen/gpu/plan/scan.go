@@ -26,15 +26,7 @@ func scansToLoops(f *ssa.Func) error {
 }
 
 func scanToLoop(o *ssa.Op) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(*onnx.BuildError)
-			if !ok {
-				panic(r) // a bug, not an operator that cannot be built
-			}
-			err = e
-		}
-	}()
+	defer onnx.Recover(&err)
 	inputs := int(o.AttrInt("num_scan_inputs", 0))
 	state := o.NumOperands() - inputs
 	body := o.Blocks[0]
