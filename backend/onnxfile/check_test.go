@@ -103,6 +103,53 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
+// TestTolerated: what runtimes read, and other converters write. A size of -1 is one that is not known, and a subgraph's output may have a type in which nothing stands.
+func TestTolerated(t *testing.T) {
+	m, err := ssa.Parse(`graph(%c : Bool(), %x : Float(N, 3)):
+  %y : Float(N, 3) = onnx::If(%c)
+    block0():
+      %a : Float(N, 3) = onnx::Relu(%x)
+      -> (%a)
+    block1():
+      %b : Float(N, 3) = onnx::Neg(%x)
+      -> (%b)
+  return (%y)`, "test", onnx.Dialect{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Opsets = map[string]int{"": 20}
+	p := &onnxpb.ModelProto{}
+	if err := proto.Unmarshal(encode(t, m), p); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range p.Graph.Node[0].Attribute {
+		a.G.Output[0].Type = &onnxpb.TypeProto{}
+	}
+	size := func(v *onnxpb.ValueInfoProto, n int64) {
+		v.Type.GetTensorType().Shape.Dim[0].Value = &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: n}
+	}
+	read := func() (*ssa.Module, error) {
+		b, err := proto.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Parse(b)
+	}
+	size(p.Graph.Input[1], -1)
+	size(p.Graph.Output[0], -1)
+	m, err = read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := m.Main().Body.Params[1].Tensor().Dims[0]; d.IsConst() {
+		t.Errorf("a size of -1 is read as %v", d)
+	}
+	size(p.Graph.Input[1], -2)
+	if _, err := read(); err == nil || !strings.Contains(err.Error(), "has size -2 on axis 0") {
+		t.Errorf("a size of -2: %v", err)
+	}
+}
+
 // BenchmarkCheck checks the names and schemas of graphs of two sizes: ns/node must not grow.
 func BenchmarkCheck(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {

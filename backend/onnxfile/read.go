@@ -95,8 +95,14 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	for _, b := range r.ext.maps {
 		r.m.Keep = append(r.m.Keep, b)
 	}
-	list := typecheck.Module(r.m)
+	list := typecheck.Mend(r.m)
 	list.Items = append(r.stated, list.Items...)
+	for _, d := range list.Items {
+		if d.Severity == diag.Warning {
+			d.Severity = diag.Error // who tells it says that it is a warning
+			r.m.File.Dropped = append(r.m.File.Dropped, list.Format(d))
+		}
+	}
 	return r.m, list.Err()
 }
 

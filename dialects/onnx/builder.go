@@ -236,7 +236,9 @@ func PassesOn(o *ssa.Op) *ssa.Value {
 	}
 	switch o.Kind {
 	case "onnx::Identity":
-		return x
+		if in.Ranked || !out.Ranked { // else it is where a file states what nothing computes
+			return x
+		}
 	case "onnx::Cast":
 		if in.DType == out.DType && in.DType != tensor.Undefined {
 			return x

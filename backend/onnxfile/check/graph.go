@@ -132,7 +132,7 @@ func (c *checker) valueInfo(v *onnxpb.ValueInfoProto, what string, main bool, at
 		c.report(at, IDName, "name it", "an %s of %s has no name", what, graphOf(at))
 		return
 	}
-	if v.Type == nil && !main {
+	if v.GetType().GetValue() == nil && !main {
 		return
 	}
 	if why := typeProblem(v.Type, main, 0); why != "" {
@@ -162,6 +162,9 @@ func typeProblem(t *onnxpb.TypeProto, main bool, depth int) string {
 	return ""
 }
 
+// unknownSize stands in files of other converters for a size that is not known. The standard leaves such a size out.
+const unknownSize = -1
+
 func tensorTypeProblem(elem int32, shape *onnxpb.TensorShapeProto, needShape bool) string {
 	switch _, known := onnxpb.TensorProto_DataType_name[elem]; {
 	case elem == 0:
@@ -172,7 +175,7 @@ func tensorTypeProblem(elem int32, shape *onnxpb.TensorShapeProto, needShape boo
 		return "has no shape"
 	}
 	for i, d := range shape.GetDim() {
-		if v, ok := d.GetValue().(*onnxpb.TensorShapeProto_Dimension_DimValue); ok && v.DimValue < 0 {
+		if v, ok := d.GetValue().(*onnxpb.TensorShapeProto_Dimension_DimValue); ok && v.DimValue < unknownSize {
 			return fmt.Sprintf("has size %d on axis %d", v.DimValue, i)
 		}
 	}

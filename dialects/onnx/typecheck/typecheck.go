@@ -30,17 +30,38 @@ const (
 
 // Module reports what is wrong with the types of a module's main function. The module is not changed.
 func Module(m *ssa.Module) *diag.List {
+	c := newChecker(m)
+	c.examine()
+	return c.report()
+}
+
+// Mend is Module for a file that is read, where a shape may be stated that only sizes that operators compute contradict: the standard's own inference
+// takes it, and runtimes run the model. The value gets the type that is computed, and there is a warning.
+func Mend(m *ssa.Module) *diag.List {
+	c := newChecker(m)
+	c.examine()
+	if slices.ContainsFunc(c.found, func(f finding) bool { return f.result != nil }) {
+		c.mend()
+	}
+	return c.report()
+}
+
+func newChecker(m *ssa.Module) *checker {
 	c := &checker{m: m, list: &diag.List{Table: &m.Locs}, opset: onnx.DefaultOpset(m)}
 	if c.opset == 0 {
 		c.opset = onnx.Newest
 	}
-	f := m.Main()
+	return c
+}
+
+// examine finds what is wrong.
+func (c *checker) examine() {
+	f := c.m.Main()
 	if f == nil {
-		return c.list
+		return
 	}
 	values := c.inferCopy(f, nil)
-	wrong := map[*ssa.Op]bool{} // operands are the root of what inference found
-	var operands []diag.Diagnostic
+	c.wrong = map[*ssa.Op]bool{}
 	for o := range f.Body.AllOps() {
 		d := c.operands(o, func(v *ssa.Value) ssa.Type {
 			if w := c.copies[v.ID]; w != nil {
@@ -49,16 +70,38 @@ func Module(m *ssa.Module) *diag.List {
 			return values[v.ID].Type
 		})
 		if d != nil {
-			wrong[o] = true
-			operands = append(operands, *d)
+			c.wrong[o] = true
+			c.taken = append(c.taken, *d)
 		}
 	}
+}
+
+// mend warns of what a checker that follows no sizes does not find, and sets the types.
+func (c *checker) mend() {
+	plain := newChecker(c.m)
+	plain.plain = true
+	plain.examine()
+	found := map[*ssa.Value]bool{}
+	for _, f := range plain.found {
+		found[f.result] = true
+	}
+	for i := range c.found {
+		f := &c.found[i]
+		if f.result == nil || found[f.result] {
+			continue
+		}
+		f.Severity, f.Hint = diag.Warning, "the shape that is computed counts"
+		f.result.Type = c.copies[f.result.ID].Type
+	}
+}
+
+func (c *checker) report() *diag.List {
 	for _, f := range c.found {
-		if f.op == nil || !wrong[f.op] {
+		if f.op == nil || !c.wrong[f.op] {
 			c.list.Add(f.Diagnostic)
 		}
 	}
-	c.list.Items = append(c.list.Items, operands...)
+	c.list.Items = append(c.list.Items, c.taken...)
 	return c.list
 }
 
@@ -91,19 +134,24 @@ func Demands(m *ssa.Module, require func(op *ssa.Op, x, y sym.Expr, broadcast bo
 // finding is what inference found, and the op of the module.
 type finding struct {
 	diag.Diagnostic
-	op *ssa.Op
+	op     *ssa.Op
+	result *ssa.Value // of the module, of which a type is stated that is not its own; else nil
 }
 
 type checker struct {
-	m      *ssa.Module
-	list   *diag.List
-	opset  int
-	stated []ssa.Type   // by ID of the module's value
-	copies []*ssa.Value // by ID, what has taken the value's place in the copy
-	ids    map[*ssa.Value]int
-	ops    []*ssa.Op // by ID, the op of the module that computes the value
-	found  []finding
-	at     *ssa.Op // the op of the copy that is inferred
+	m       *ssa.Module
+	list    *diag.List
+	opset   int
+	stated  []ssa.Type   // by ID of the module's value
+	copies  []*ssa.Value // by ID, what has taken the value's place in the copy
+	ids     map[*ssa.Value]int
+	ops     []*ssa.Op    // by ID, the op of the module that computes the value
+	results []*ssa.Value // by ID, the value if an op computes it
+	found   []finding
+	at      *ssa.Op           // the op of the copy that is inferred
+	wrong   map[*ssa.Op]bool  // operands are the root of what inference found
+	taken   []diag.Diagnostic // what is said of these
+	plain   bool              // sizes that operators compute are not followed
 }
 
 // copy copies a function to a module of its own. Every value is named by the ID of the one that it stands for.
@@ -124,9 +172,10 @@ func (c *checker) copy(f *ssa.Func) (*ssa.Func, []*ssa.Value) {
 	}
 	c.stated = make([]ssa.Type, f.NumValues())
 	c.ops = make([]*ssa.Op, f.NumValues())
+	c.results = make([]*ssa.Value, f.NumValues())
 	for o := range f.Body.AllOps() {
 		for _, r := range o.Results {
-			c.ops[r.ID] = o
+			c.ops[r.ID], c.results[r.ID] = o, r
 		}
 	}
 	c.copies = make([]*ssa.Value, f.NumValues())
@@ -166,6 +215,9 @@ func (c *checker) infer(b *ssa.Block, require onnx.Require) {
 	for o := range b.Ops() {
 		c.at = o
 		err := onnx.InferWith(o, require)
+		if c.plain {
+			forget(o)
+		}
 		if err == nil {
 			c.compare(o)
 			continue
@@ -175,17 +227,30 @@ func (c *checker) infer(b *ssa.Block, require onnx.Require) {
 		if errors.As(err, &inner) {
 			at, err = inner.Op, inner.Err
 		}
-		c.find(at, diag.Diagnostic{ID: IDShape, Op: string(at.Kind), Loc: at.Loc, Message: strings.TrimPrefix(err.Error(), string(at.Kind)+": ")})
+		c.find(at, nil, diag.Diagnostic{ID: IDShape, Op: string(at.Kind), Loc: at.Loc, Message: strings.TrimPrefix(err.Error(), string(at.Kind)+": ")})
 		for _, r := range o.Results {
 			r.Type, r.Sym = ssa.AnyTensor, nil
 		}
 	}
 }
 
-// find keeps what was found at an op of the copy.
-func (c *checker) find(o *ssa.Op, ds ...diag.Diagnostic) {
+// forget leaves of the types of an op's results what the standard's own inference finds, which follows no content but that of constants.
+func forget(o *ssa.Op) {
+	for _, r := range o.Results {
+		r.Sym = nil
+	}
+	switch o.Kind {
+	case "onnx::Reshape", "onnx::Expand":
+		if onnx.ConstOf(o.Operand(1)) == nil {
+			o.Results[0].Type = ssa.Unranked(o.Results[0].DType())
+		}
+	}
+}
+
+// find keeps what was found at an op of the copy, of a result of the module's if it is not nil.
+func (c *checker) find(o *ssa.Op, result *ssa.Value, ds ...diag.Diagnostic) {
 	for _, d := range ds {
-		f := finding{d, nil}
+		f := finding{d, nil, result}
 		for _, r := range o.Results {
 			if id, ok := c.ids[r]; ok {
 				f.op = c.ops[id]
@@ -202,7 +267,7 @@ func (c *checker) compare(o *ssa.Op) {
 		if !ok || c.stated[id] == nil {
 			continue
 		}
-		c.find(o, Stated(o, i, c.stated[id])...)
+		c.find(o, c.results[id], Stated(o, i, c.stated[id])...)
 	}
 	for _, b := range o.Blocks {
 		for inner := range b.Ops() {

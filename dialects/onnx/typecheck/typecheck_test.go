@@ -79,6 +79,45 @@ func TestModule(t *testing.T) {
 	}
 }
 
+// A shape that only sizes which operators compute contradict is mended, with a warning; all else stays an error.
+func TestMend(t *testing.T) {
+	const computed = `graph(%x : Float(N, 2, 4)):
+  %shape : Long(3) = onnx::Shape(%x)
+  %zero : Long(1) = onnx::Constant[value={0}]()
+  %one : Long(1) = onnx::Constant[value={1}]()
+  %n : Long(1) = onnx::Slice(%shape, %zero, %one)
+  %eight : Long(1) = onnx::Constant[value={8}]()
+  %new : Long(2) = onnx::Concat[axis=0](%n, %eight)
+  %y : TYPE = onnx::Reshape(%x, %new)
+  return (%y)`
+	for _, c := range []struct{ name, text, want, is string }{
+		{"the rank", strings.Replace(computed, "TYPE", "Float(1, 2, N)", 1),
+			"warning: onnx::Reshape: output 0 is stated to be Float(1, 2, N), and it is Float(N, 8): the ranks differ; the shape that is computed counts", "Float(N, 8)"},
+		{"a size", strings.Replace(computed, "TYPE", "Float(N, 7)", 1),
+			"warning: onnx::Reshape: output 0 is stated to be Float(N, 7), and it is Float(N, 8): axis 1 differs; the shape that is computed counts", "Float(N, 8)"},
+		{"nothing", strings.Replace(computed, "TYPE", "Float(M, 8)", 1), "", "Float(M, 8)"},
+		{"the element type", strings.Replace(computed, "TYPE", "Long(N, 8)", 1),
+			"onnx::Reshape: output 0 is stated to be Long(N, 8), and it is Float(N, 8): the element types differ; correct what the file states of it, or leave that out", "Long(N, 8)"},
+		{"what everybody sees", `graph(%x : Float(2, 3)):
+  %y : Float(2, 4) = onnx::Relu(%x)
+  return (%y)`, "onnx::Relu: output 0 is stated to be Float(2, 4), and it is Float(2, 3): axis 1 differs; correct what the file states of it, or leave that out", "Float(2, 4)"},
+	} {
+		m := load(t, c.text, 17)
+		list := typecheck.Mend(m)
+		var got []string
+		list.Table = nil
+		for _, d := range list.Items {
+			got = append(got, list.Format(d))
+		}
+		if s := strings.Join(got, "; "); s != c.want {
+			t.Errorf("%s: %q, want %q", c.name, s, c.want)
+		}
+		if is := m.Main().Body.Returns()[0].Type.String(); is != c.is {
+			t.Errorf("%s: the type is %s, want %s", c.name, is, c.is)
+		}
+	}
+}
+
 // BenchmarkModule checks graphs of two sizes: ns/node must not grow.
 func BenchmarkModule(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
