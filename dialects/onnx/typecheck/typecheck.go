@@ -35,7 +35,7 @@ func Module(m *ssa.Module) *diag.List {
 	return c.report()
 }
 
-// Mend is Module for a file that is read, where a shape may be stated that only sizes that operators compute contradict: the standard's own inference
+// Mend is Module for a file that is read, where a shape may be stated that only computations with sizes that are no numbers contradict: the standard's own inference
 // takes it, and runtimes run the model. The value gets the type that is computed, and there is a warning.
 func Mend(m *ssa.Module) *diag.List {
 	c := newChecker(m)
@@ -151,7 +151,7 @@ type checker struct {
 	at      *ssa.Op           // the op of the copy that is inferred
 	wrong   map[*ssa.Op]bool  // operands are the root of what inference found
 	taken   []diag.Diagnostic // what is said of these
-	plain   bool              // sizes that operators compute are not followed
+	plain   bool              // sizes that are no numbers are not followed
 }
 
 // copy copies a function to a module of its own. Every value is named by the ID of the one that it stands for.
@@ -234,14 +234,17 @@ func (c *checker) infer(b *ssa.Block, require onnx.Require) {
 	}
 }
 
-// forget leaves of the types of an op's results what the standard's own inference finds, which follows no content but that of constants.
+// forget leaves of the types of an op's results what the standard's own inference finds at least, which follows no sizes that are no numbers.
 func forget(o *ssa.Op) {
+	symbolic := func(e sym.Expr) bool { return !e.IsConst() }
 	for _, r := range o.Results {
-		r.Sym = nil
+		if slices.ContainsFunc(r.Sym, symbolic) {
+			r.Sym = nil
+		}
 	}
 	switch o.Kind {
 	case "onnx::Reshape", "onnx::Expand":
-		if onnx.ConstOf(o.Operand(1)) == nil {
+		if _, known := onnx.SymOf(o.Operand(1)); !known {
 			o.Results[0].Type = ssa.Unranked(o.Results[0].DType())
 		}
 	}
