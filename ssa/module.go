@@ -212,6 +212,18 @@ func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {
 	return sym.Symbol(fmt.Sprintf("%s%d", prefix, m.fresh-1), min)
 }
 
+// Freshness counts the symbols that were made so far.
+func (m *Module) Freshness() int { return m.fresh }
+
+// MadeSince reports that e may have a symbol that was made since Freshness was since.
+func (m *Module) MadeSince(e sym.Expr, since int) (made bool) {
+	e.Symbols(func(name string) {
+		n, err := strconv.Atoi(name[len(strings.TrimRight(name, "0123456789")):])
+		made = made || err == nil && n >= since
+	})
+	return made
+}
+
 // FreshIndex is a symbol for the index of an iteration of a loop that has n of them.
 func (m *Module) FreshIndex(prefix string, n sym.Expr) sym.Expr {
 	m.fresh++

@@ -2,6 +2,7 @@ package specialize
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -250,6 +251,21 @@ func (s *builder) joinTensorsBy(a, b *ssa.TensorType, size func(a, b sym.Expr) (
 		}
 	}
 	return ssa.Tensor(d, dims...)
+}
+
+// joinElems is joinTensors for the elements of one list: sizes in which they differ vary from element to element.
+func (s *builder) joinElems(a, b *ssa.TensorType) *ssa.TensorType {
+	t := s.joinTensors(a, b)
+	if !t.Ranked {
+		return t
+	}
+	dims := slices.Clone(t.Dims)
+	for i := range dims {
+		if !a.Dims[i].Equal(b.Dims[i]) {
+			dims[i] = sym.Varying(i)
+		}
+	}
+	return ssa.Tensor(t.DType, dims...)
 }
 
 // when emits an If that gives f() where cond is side, else v.

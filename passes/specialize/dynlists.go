@@ -153,7 +153,7 @@ func (s *containers) pureList(name string, dyn *ssa.Value, rest ...py.Value) *ss
 	if x, ok := rest[len(rest)-1].(*py.Tensor); ok {
 		t := s.vals.read(x).Tensor()
 		if !ssa.SameType(elem, t) && elem.DType == t.DType {
-			v.Type = &ssa.ListType{Elem: s.build.joinTensors(elem, t)}
+			v.Type = &ssa.ListType{Elem: s.build.joinElems(elem, t)}
 		}
 	}
 	return v
@@ -176,7 +176,7 @@ func joinDyn(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Val
 	if w := other.State().Dyn; w != nil {
 		t := dyn.Type
 		if a, b := tensorElem(dyn), tensorElem(w); a != nil && b != nil {
-			t = &ssa.ListType{Elem: s.build.joinTensors(a, b)}
+			t = &ssa.ListType{Elem: s.build.joinElems(a, b)}
 		}
 		s.vals.hold(other.State())
 		dyn = s.pureList("aten::add.t", dyn, other)

@@ -528,7 +528,11 @@ func (m *merger) mergeContent(a, b any) any {
 		}
 		v0 := m.in(0, func() *ssa.Value { return s.vals.dynamic(a, b) })
 		v1 := m.in(1, func() *ssa.Value { return s.vals.dynamic(b, a) })
-		return &py.ListState{Dyn: m.pair(v0, v1, v0.Type)}
+		t := v0.Type
+		if a, b := ssa.AsTensor(t.(*ssa.ListType).Elem), ssa.AsTensor(v1.Type.(*ssa.ListType).Elem); a != nil && b != nil {
+			t = &ssa.ListType{Elem: s.build.joinElems(a, b)}
+		}
+		return &py.ListState{Dyn: m.pair(v0, v1, t)}
 	case *py.DictState:
 		b := b.(*py.DictState)
 		if a == b {

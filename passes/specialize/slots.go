@@ -41,6 +41,7 @@ type slot struct {
 	view   *heap.View
 	places []heap.Place
 	loose  bool // a tensor that is not known to be row-major in all iterations
+	member bool // an element of a run-time list: sizes vary from element to element
 }
 
 // rawBase, *py.ListState and *py.DictState are the contents of cells when they are carried.
@@ -80,6 +81,7 @@ type loopState struct {
 	s       *walk
 	src     *sourceLoop
 	counted bool // unrolling is possible
+	fresh   int  // symbols with a greater number may differ from iteration to iteration
 	start   int  // cells with a greater id were made in the loop
 	trip    *ssa.Value
 	cond    *ssa.Value
@@ -425,11 +427,13 @@ func (l *loopState) widenTensor(sl *slot, t *ssa.TensorType) bool {
 	}
 	changed := false
 	for i := range have.Dims {
-		if sl.wide[i] || have.Dims[i].Equal(t.Dims[i]) {
+		if sl.wide[i] || have.Dims[i].Equal(t.Dims[i]) && !l.s.m.MadeSince(t.Dims[i], l.fresh) {
 			continue
 		}
 		dims := append([]sym.Expr(nil), have.Dims...)
-		dims[i] = l.s.m.FreshSymbol("u", max(0, min(have.Dims[i].Min(), t.Dims[i].Min(), 1)))
+		if dims[i] = sym.Varying(i); !sl.member {
+			dims[i] = l.s.m.FreshSymbol("u", max(0, min(have.Dims[i].Min(), t.Dims[i].Min(), 1)))
+		}
 		have = ssa.Tensor(have.DType, dims...)
 		sl.typ, sl.wide[i], changed = have, true, true
 	}
@@ -451,7 +455,7 @@ func (l *loopState) joinElem(sl *slot, e ssa.Type) bool {
 	case sl.elem == nil:
 		sl.elem = e
 		if t != nil {
-			sl.elems = []*slot{{kind: tens, typ: t, wide: make([]bool, len(t.Dims))}}
+			sl.elems = []*slot{{kind: tens, typ: t, wide: make([]bool, len(t.Dims)), member: true}}
 		}
 		return true
 	case t == nil || len(sl.elems) == 0:
