@@ -22,6 +22,9 @@ type context struct {
 	spent budget
 	// nonEmpty are the symbols of inputs that are taken to be 1 or more, where the user has not said so.
 	nonEmpty map[string]bool
+	// known are the symbols that have a value on the path at hand, and inShape the tensors in the shapes that these give them.
+	known   knownSizes
+	inShape map[*ssa.Value]*ssa.Value
 }
 
 // findings are what is to be said of the program at the end. An attempt that is
@@ -36,6 +39,7 @@ type findings struct {
 	squeezed   int // squeezes of an axis that may be 1
 	empty      int // Ifs whose results have another rank where they have no elements
 	loops      int // loops that failed, or whose carried values do not keep their form
+	choices    int // checks that leave one size, and Ifs that choose one of two numbers
 	unlike     int // Ifs whose results differ in rank, or are None in one branch
 	// typeless is set when an operator of a user gives a tensor of unknown rank.
 	typeless bool
@@ -47,7 +51,7 @@ type findings struct {
 // learn notes what another attempt found that may get further in another way.
 func (f *findings) learn(other findings) {
 	f.squeezed, f.empty = max(f.squeezed, other.squeezed), max(f.empty, other.empty)
-	f.loops, f.unlike = max(f.loops, other.loops), max(f.unlike, other.unlike)
+	f.loops, f.unlike, f.choices = max(f.loops, other.loops), max(f.unlike, other.unlike), max(f.choices, other.choices)
 }
 
 // leastSize says that the size of a symbol must be n or more.

@@ -13,6 +13,11 @@ import (
 
 // symbolic is py.Symbolic. Where sizes of 0 give another answer, which no pass behind this one would know, the model has to check them.
 func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBool, ok bool) {
+	if !s.known.empty() {
+		for i := range es {
+			es[i] = s.known.in(es[i])
+		}
+	}
 	e, answer, isBool, ok = py.Symbolic(name, es)
 	if !ok {
 		return e, answer, isBool, ok
@@ -47,6 +52,13 @@ func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBo
 func (m *merger) size(a, b sym.Expr) (sym.Expr, bool) {
 	if a.Equal(b) {
 		return a, true
+	}
+	if m.s.opts.sizes {
+		for side, e := range []sym.Expr{b, a} { // where a branch has one size only, the other branch says it all
+			if k := m.s.known.of(facts{}.with(m.n.Operand(0), side == 0)); k.in(a).Equal(k.in(b)) {
+				return e, true
+			}
+		}
 	}
 	block, zeros := zeroIn(m.n.Operand(0))
 	none, some := b, a

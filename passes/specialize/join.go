@@ -25,6 +25,7 @@ type merger struct {
 	start   int // cells with a greater id were made in a branch
 	memo    map[[2]*ssa.Value]*ssa.Value
 	reach   reach // nil stands for all cells
+	chooses bool  // while the values that an If of the program gives are merged
 	// merged are the objects that pairs of objects became, and mergedCells the last ones of cells of such.
 	merged      map[[2]py.Value]py.Value
 	mergedCells map[*journal.Cell]*journal.Cell
@@ -44,9 +45,11 @@ func (m *merger) join(outs [2]outcome) []py.Value {
 		s.empty++
 	}
 	results := make([]py.Value, len(outs[0].results))
+	m.chooses = m.reach == nil && s.op.Kind == "prim::If"
 	for i := range results {
 		results[i] = m.merge(outs[0].results[i], outs[1].results[i])
 	}
+	m.chooses = false
 	cells := journal.Changes{}
 	for _, changes := range m.changes {
 		for c := range changes {
@@ -174,6 +177,14 @@ func (m *merger) numbers(x, y py.Value) py.Value {
 	ty, ok := py.NumberType(y)
 	if !ok {
 		s.fail("unsupported-value", "a value is a number in one branch only")
+	}
+	if c, ok := x.(py.Const); ok && c.Kind == ssa.IntLit && m.chooses {
+		if _, ok := y.(py.Const); ok {
+			s.choices++
+			if s.opts.sizes {
+				s.fail("dynamic-axis", "which of two numbers this is depends on data")
+			}
+		}
 	}
 	v0 := m.in(0, func() *ssa.Value { return s.vals.materialize(x) })
 	v1 := m.in(1, func() *ssa.Value { return s.vals.materialize(y) })

@@ -3,6 +3,7 @@ package specialize
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
@@ -30,7 +31,29 @@ func (f facts) with(v *ssa.Value, yes bool) facts {
 		out = facts{}
 	}
 	out.add(v, yes)
+	for n := 0; n != len(out); { // of several, one of which holds, the last one that is left
+		n = len(out)
+		for w, yes := range maps.Clone(out) {
+			if d := w.Def(); d != nil && (d.Kind == "aten::__or__" && yes || d.Kind == "aten::__and__" && !yes) {
+				out.addLast(d, yes)
+			}
+		}
+	}
 	return out
+}
+
+// addLast adds the operand of an "or" that is yes, or of an "and" that is not, where the other operand is known not to make it so.
+func (f facts) addLast(d *ssa.Op, yes bool) {
+	for i, v := range d.Operands() {
+		if len(d.Operands()) != 2 || v.Type != ssa.BoolType {
+			return
+		}
+		if other, known := f.of(v); known && other != yes {
+			if w := d.Operand(1 - i); w.Type == ssa.BoolType {
+				f.add(w, yes)
+			}
+		}
+	}
 }
 
 func (f facts) add(v *ssa.Value, yes bool) {
@@ -48,6 +71,19 @@ func (f facts) add(v *ssa.Value, yes bool) {
 				f.add(a, yes)
 			}
 		}
+	case d.Kind == "prim::If": // of which one branch gives the other answer: that of "and", or of "or"
+		i := slices.Index(d.Results, v)
+		for side, b := range d.Blocks {
+			c := b.Return(i).Def()
+			if c == nil || c.Kind != "prim::Constant" {
+				continue
+			}
+			if l, ok := c.Attr("value"); ok && l.Kind == ssa.BoolLit && l.Bool() != yes {
+				f.add(d.Operand(0), side == 1)
+				f.add(d.Blocks[1-side].Return(i), yes)
+				return
+			}
+		}
 	}
 }
 
@@ -56,9 +92,19 @@ func (f facts) of(v *ssa.Value) (yes, known bool) {
 	if yes, known = f[v]; known {
 		return yes, true
 	}
-	if d := v.Def(); d != nil && d.Kind == "aten::__not__" {
+	d := v.Def()
+	switch {
+	case d == nil:
+	case d.Kind == "aten::__not__":
 		yes, known = f.of(d.Operand(0))
 		return !yes, known
+	default:
+		a, equal, ok := compared(v)
+		for w, yes := range f {
+			if b, alike, ok2 := compared(w); ok && ok2 && (a.Equal(b) || a.Equal(b.Neg())) { // asked a second time
+				return yes == (alike == equal), true
+			}
+		}
 	}
 	return false, false
 }
@@ -117,8 +163,6 @@ func (s *walk) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
 		var results []py.Value
 		end := s.try(func() {
 			results = s.both(need.cond, bottom, func(side int) []py.Value {
-				saved := s.facts
-				defer func() { s.facts = saved }()
 				s.facts = s.facts.with(need.cond, side == 0)
 				return s.run(f.until(bottom, o))
 			})
@@ -173,7 +217,10 @@ func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 	var outs [2]outcome
 	end := s.try(func() {
 		for side, b := range blocks {
-			outs[side] = s.path(b, func() []py.Value { return f(side) })
+			outs[side] = s.path(b, func() []py.Value {
+				s.learn(cond, side == 0)
+				return f(side)
+			})
 		}
 	})
 	if end.failure != nil && end.failure.unjoined { // with what follows this If, it may have a form
@@ -215,6 +262,11 @@ func (s *walk) unlessRaised(n *ssa.Op, outs [2]outcome) (results []py.Value, ok 
 // dropCheck takes the one path of an If whose other path raises an exception.
 func (s *walk) dropCheck(n *ssa.Op, keep int, out outcome, why *raised) []py.Value {
 	s.warnf("dropped-assert", "a check on data is left out (%s)", why.message)
+	cond := n.Operand(0)
+	if !(knownSizes{}).of(facts{}.with(cond, keep == 0)).empty() {
+		s.choices++
+	}
+	defer s.learn(cond, keep == 0)
 	return s.only(n, keep, out)
 }
 

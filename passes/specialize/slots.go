@@ -65,7 +65,7 @@ func sameRaw(a, b any) bool {
 			return false
 		}
 		for i := range a.Elems {
-			if !py.Same(a.Elems[i], b.Elems[i]) {
+			if !sameNumber(a.Elems[i], b.Elems[i]) {
 				return false
 			}
 		}
@@ -73,7 +73,17 @@ func sameRaw(a, b any) bool {
 	case *heap.View, *py.DictState:
 		return a == b
 	}
-	return py.Same(py.AsValue(a), py.AsValue(b))
+	return sameNumber(py.AsValue(a), py.AsValue(b))
+}
+
+// sameNumber is py.Same, and true of a size that was computed anew.
+func sameNumber(a, b py.Value) bool {
+	if py.Same(a, b) {
+		return true
+	}
+	x, ok0 := py.ExprOf(a)
+	y, ok1 := py.ExprOf(b)
+	return ok0 && ok1 && x.Equal(y) && !sym.Varies(x)
 }
 
 // loopState is the attempt to keep one loop.

@@ -37,6 +37,9 @@ type Options struct {
 	peel bool
 	// split evaluates what follows an If once for each branch, if these give values of unlike form.
 	split bool
+	// sizes takes what is compared to be equal as equal on the path where it is, and evaluates what follows an If once for each
+	// branch, if these give two constant ints: see known.go.
+	sizes bool
 	// openRanks lets ranks be open that differ between the branches of an If or the iterations of a loop: the pass lower says what needs them.
 	openRanks bool
 }
@@ -46,7 +49,7 @@ type Options struct {
 //
 // A program is tried as it is first. Where an operator needs a rank that is not
 // known then, it is tried again for axes of 2 and more, with the first iteration of loops by
-// itself, for tensors that have elements, and with the paths split at Ifs that give values of unlike form.
+// itself, for tensors that have elements, with the paths split at Ifs that give values of unlike form, and at last with what comparisons say of sizes.
 func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	src := m.Main()
 	if src == nil {
@@ -60,7 +63,7 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	}
 	opts.Table.BindSchemas(m) // graph text does not name overloads
 	found, first := run(m, opts)
-	err := first
+	err, chosen := first, found.choices > 0
 	if err != nil && found.squeezed > 0 {
 		opts.plural = true
 		found, err = run(m, opts)
@@ -79,6 +82,14 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	}
 	if err != nil && (found.unlike > 0 || found.loops > 0) {
 		opts.split, opts.openRanks = false, true
+		found, err = run(m, opts)
+	}
+	if err != nil && chosen {
+		opts.sizes, opts.openRanks = true, false
+		found, err = run(m, opts)
+	}
+	if err != nil && chosen && found.unlike > 0 {
+		opts.split = true
 		found, err = run(m, opts)
 	}
 	warnings := &diag.List{Table: &m.Locs, Items: distinct(found.warnings)}
@@ -189,7 +200,7 @@ type containers struct {
 }
 
 func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
-	c := &context{m: m, opts: opts, spent: newBudget(m), nonEmpty: map[string]bool{}}
+	c := &context{m: m, opts: opts, spent: newBudget(m), nonEmpty: map[string]bool{}, inShape: map[*ssa.Value]*ssa.Value{}}
 	h := &heap.Heap{}
 	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
 	mod := &module{context: c, build: b, heap: h, weights: map[*tensor.Tensor]*py.Tensor{}, objects: map[*ssa.Object]*py.Object{}}

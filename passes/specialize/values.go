@@ -29,6 +29,9 @@ func (s *values) materialize(x py.Value) *ssa.Value {
 		}
 		return s.build.constant(x.Literal)
 	case py.Dynamic:
+		if c, ok := s.refineSize(x).(py.Const); ok {
+			return s.build.constant(c.Literal)
+		}
 		if !inScope(x.Value, s.build.cur) {
 			s.fail("alias", "a view depends on a value that a branch or a loop made; use .clone()")
 		}
@@ -181,14 +184,14 @@ func (s *values) read(t *py.Tensor) *ssa.Value {
 		s.fail("alias", "%s", ss.Stale)
 	}
 	if t.Val != nil && t.Base == ss.Base && inScope(t.Val, s.build.cur) {
-		return t.Val
+		return s.refined(t.Val)
 	}
-	v := ss.Base
+	v := s.refined(ss.Base)
 	for i := range st.Chain {
 		v = s.step(&st.Chain[i], v)
 	}
 	t.Base, t.Val = ss.Base, v
-	return v
+	return s.refined(v)
 }
 
 // step derives the view of one step from a base value.
@@ -374,7 +377,7 @@ func (s *values) dynElem(a *py.ListState) ssa.Type {
 		case t == nil:
 			t = et
 		case a != nil && b != nil && !ssa.SameType(a, b):
-			t = s.build.joinTensors(a, b)
+			t = s.build.joinElems(a, b)
 		}
 	}
 	return t

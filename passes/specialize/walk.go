@@ -22,8 +22,8 @@ type walk struct {
 	env   []py.Value // of the function that is being evaluated, by ID of the source value
 	frame *frame     // whose operator is being evaluated
 	mode  mode
-	facts facts
-	paths int // how often the path was split
+	facts facts // of the path at hand
+	paths int   // how often the path was split
 }
 
 // mode is how loops are evaluated.
@@ -165,7 +165,7 @@ func (s *walk) get(v *ssa.Value) py.Value {
 	if x == nil {
 		s.fail("internal", "%%%s has no value here", v.Name)
 	}
-	return s.facts.refine(x)
+	return s.refineSize(s.facts.refine(x))
 }
 
 func (s *walk) put(v *ssa.Value, x py.Value) { s.env[v.ID] = x }

@@ -77,7 +77,7 @@ def field(number, data):
 
 def tensor_proto(t, name):
     """The bytes of an onnx.TensorProto: dims, data_type, name, raw_data."""
-    raw = t.detach().contiguous().cpu().reshape(-1).view(torch.uint8) if t.numel() else torch.empty(0, dtype=torch.uint8)
+    raw = t.detach().cpu().reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8) if t.numel() else torch.empty(0, dtype=torch.uint8)
     return (b"".join(varint(1 << 3) + varint(n) for n in t.shape) + varint(2 << 3) + varint(TYPES[t.dtype][1])
             + field(8, name.encode()) + field(9, bytes(raw.tolist())))
 
