@@ -52,7 +52,7 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 				s.unroll("a list is indexed by a value that is only known at run time")
 			}
 		}
-		if py.Tensorial(st.Elems) && s.build.inLoop() {
+		if py.Tensorial(st.Elems) && s.build.inLoop() && s.mode == unrolling {
 			s.unroll("a list of tensors is indexed by the loop variable")
 		}
 	}

@@ -22,10 +22,19 @@ type context struct {
 	spent budget
 	// nonEmpty are the symbols of inputs that are taken to be 1 or more, where the user has not said so.
 	nonEmpty map[string]bool
+	mode     mode
 	// known are the symbols that have a value on the path at hand, and inShape the tensors in the shapes that these give them.
 	known   knownSizes
 	inShape map[*ssa.Value]*ssa.Value
 }
+
+// mode is how loops are evaluated.
+type mode int
+
+const (
+	unrolling    mode = iota // loops that cannot stay loops are unrolled
+	keepingLoops             // within a loop that stays one: loops stay loops
+)
 
 // findings are what is to be said of the program at the end. An attempt that is
 // thrown away takes back its own. Slices only grow, so a copy holds.

@@ -164,12 +164,39 @@ func reverseList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Val
 func setItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	i, ok := s.index(args[1], len(es))
 	if !ok {
-		s.unroll("a list is written at a place that is only known at run time")
+		return one(s.setAny(l, es, args[1], args[2]))
 	}
 	n := copied(es)
 	n[i] = args[2]
 	s.setList(l, n)
 	return one(l)
+}
+
+// maxChosen is the greatest length of a list whose elements are each chosen for a write at a place that is known at run time.
+const maxChosen = 64
+
+// setAny is l[at] = x for a place that is known at run time only: each element is x or what it was.
+func (s *containers) setAny(l *py.List, es []py.Value, at, x py.Value) *py.List {
+	if s.build.inLoop() && s.mode == unrolling || len(es) > maxChosen {
+		s.unroll("a list is written at a place that is only known at run time")
+	}
+	s.warnf("dropped-assert", "that the list has such a place is not checked")
+	is := func(i int) py.Value {
+		return s.vals.scalar("aten::eq", aten.SchemaByName("aten::eq.int"), []py.Value{at, py.Int(int64(i))})[0]
+	}
+	n := make([]py.Value, len(es))
+	for i, e := range es {
+		here := s.vals.scalar("aten::__or__", aten.SchemaByName("aten::__or__.bool"), []py.Value{is(i), is(i - len(es))})[0]
+		if c, known := py.LiteralOf(here); known {
+			if n[i] = e; c.Bool() {
+				n[i] = x
+			}
+			continue
+		}
+		n[i] = s.vals.choose(s.vals.materialize(here), x, e)
+	}
+	s.setList(l, n)
+	return l
 }
 
 func copyList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {

@@ -2,6 +2,7 @@ package specialize
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -344,8 +345,12 @@ func (l *loopState) close() {
 	}
 	result := func(t ssa.Type) *ssa.Value { return l.n.AddResult(t) }
 	xs, last := make([]py.Value, len(l.slots)), s.heap.Mark().Last
+	endless := l.src.endless()
 	for k, sl := range l.slots {
 		x := py.AsValue(l.bind(l.after(sl), result))
+		if endless {
+			x = atEnd(l.again, l.outs[k], x)
+		}
 		xs[k] = x
 		if l.src.mayBeEmpty() {
 			l.relateLoop(x, l.src.inits[k])
@@ -356,6 +361,79 @@ func (l *loopState) close() {
 	}
 	l.setCells(func(sl *slot) any { return l.bind(l.after(sl), result) })
 	l.relateCarried(xs, last)
+}
+
+// endless reports that the loop is a "while True", which its condition alone ends.
+func (l *sourceLoop) endless() bool {
+	trip, ok := py.IntOf(l.trip, 0)
+	cond, known := py.LiteralOf(l.cond)
+	return ok && trip == math.MaxInt64 && known && cond.Bool()
+}
+
+// atEnd is x, or the constant that out is in each iteration whose condition again is false: whether a return was met, of a loop
+// that nothing else ends.
+func atEnd(again, out, x py.Value) py.Value {
+	a, ok0 := again.(py.Dynamic)
+	o, ok1 := out.(py.Dynamic)
+	if !ok0 || !ok1 || o.Type != ssa.BoolType {
+		return x
+	}
+	for _, yes := range []bool{false, true} {
+		if w := (wanted{}); w.add(a.Value, false) && (!w.add(o.Value, !yes) || !w.possible(new(int))) {
+			return py.Bool(yes)
+		}
+	}
+	return x
+}
+
+// wanted are bools of the target function, and what they would have to be.
+type wanted map[*ssa.Value]bool
+
+// maxCases bounds the search of possible.
+const maxCases = 256
+
+// add reports that v may be yes beside the others.
+func (w wanted) add(v *ssa.Value, yes bool) bool {
+	if d := v.Def(); d != nil {
+		switch d.Kind {
+		case "prim::Constant":
+			l, ok := d.Attr("value")
+			return !ok || l.Kind != ssa.BoolLit || l.Bool() == yes
+		case "aten::__not__":
+			return w.add(d.Operand(0), !yes)
+		}
+	}
+	if have, ok := w[v]; ok {
+		return have == yes
+	}
+	w[v] = yes
+	return true
+}
+
+// possible reports that all may be so together, as far as the Ifs tell that they come from.
+func (w wanted) possible(cases *int) bool {
+	var n *ssa.Op
+	for v := range w {
+		if d := v.Def(); d != nil && d.Kind == "prim::If" && (n == nil || d.Results[0].ID > n.Results[0].ID) {
+			n = d
+		}
+	}
+	if *cases++; n == nil || *cases > maxCases {
+		return true
+	}
+	for side, b := range n.Blocks {
+		next, ok := wanted{}, true
+		for v, yes := range w {
+			if i := slices.Index(n.Results, v); i >= 0 {
+				v = b.Return(i)
+			}
+			ok = ok && next.add(v, yes)
+		}
+		if ok && next.add(n.Operand(0), side == 0) && next.possible(cases) {
+			return true
+		}
+	}
+	return false
 }
 
 // relateOut records what the result x of a loop may share memory with, given

@@ -322,16 +322,37 @@ func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
 	if py.Choosable(a) && py.Choosable(b) {
 		return &py.Choice{Cond: cond, Yes: a, No: b}
 	}
+	if x, ok := a.(*py.Tensor); ok {
+		if y, ok := b.(*py.Tensor); ok {
+			return s.chooseTensor(cond, x, y)
+		}
+	}
 	ta, ok := py.NumberType(a)
 	tb, ok2 := py.NumberType(b)
 	if !ok || !ok2 || ta != tb {
-		s.fail("string-data", "a value that a string decides has no form in ONNX")
+		s.fail("unsupported-value", "a value is one of two that have no common form in ONNX")
 	}
 	va, vb := s.materialize(a), s.materialize(b)
 	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, ta)
 	n.AddBlock().SetReturns(va)
 	n.AddBlock().SetReturns(vb)
 	return s.number(n.Results[0])
+}
+
+// chooseTensor is choose for tensors, whose memory is read only from here on.
+func (s *values) chooseTensor(cond *ssa.Value, a, b *py.Tensor) *py.Tensor {
+	va, vb := s.read(a), s.read(b)
+	ta, tb := va.Tensor(), vb.Tensor()
+	if ta == nil || tb == nil {
+		s.fail("unsupported-value", "a value is a tensor in one branch only")
+	}
+	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, s.build.joinTensors(ta, tb))
+	n.AddBlock().SetReturns(va)
+	n.AddBlock().SetReturns(vb)
+	t := s.heap.Laid(n.Result(0), nil)
+	t.Element = true
+	s.heap.Hold(a, b, t)
+	return t
 }
 
 // dynamic makes a list a run-time list; other is a list of the same element type, if a is empty.

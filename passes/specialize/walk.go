@@ -21,18 +21,9 @@ type walk struct {
 	src   *ssa.Func
 	env   []py.Value // of the function that is being evaluated, by ID of the source value
 	frame *frame     // whose operator is being evaluated
-	mode  mode
-	facts facts // of the path at hand
-	paths int   // how often the path was split
+	facts facts      // of the path at hand
+	paths int        // how often the path was split
 }
-
-// mode is how loops are evaluated.
-type mode int
-
-const (
-	unrolling    mode = iota // loops that cannot stay loops are unrolled
-	keepingLoops             // within a loop that stays one: loops stay loops
-)
 
 // frame is a block of the source program that is being evaluated. Frames are a
 // stack: of an If whose condition is known, the block has a frame on that of the
