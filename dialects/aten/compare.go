@@ -145,10 +145,14 @@ func lowerEqual(l *Lowering) *ssa.Value {
 	if differ {
 		return l.scalarInt(tensor.Bool, 0)
 	}
-	if unsure {
-		l.Fail("whether tensors are equal whose shapes may differ; compare shapes first, or make the axes static in --input")
+	if !unsure {
+		return l.allTrue(l.equal(vs[0], vs[1]), nil, false)
 	}
-	return l.allTrue(l.equal(vs[0], vs[1]), nil, false)
+	// what both have is compared, and their sizes
+	a, b := l.shapeOf(vs[0]), l.shapeOf(vs[1])
+	start, end := l.i64(make([]int64, len(s))...), l.Op("Min", a, b)
+	common := l.allTrue(l.equal(l.Op("Slice", vs[0], start, end), l.Op("Slice", vs[1], start, end)), nil, false)
+	return l.Op("And", common, l.allTrue(l.Op("Equal", a, b), nil, false))
 }
 
 func lowerIsIn(l *Lowering) *ssa.Value {

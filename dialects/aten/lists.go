@@ -18,7 +18,17 @@ var lists = Defs{
 	"aten::extend":      {Doc: "the first list with the elements of the other at its end", Lower: lowerListConcat},
 	"aten::clear":       {Doc: "the list without elements", Lower: lowerListClear},
 	"aten::reverse":     {Doc: "the list in reverse order", Lower: lowerListReverse},
+	"prim::tolist":      {Doc: "a vector as a list of numbers", Lower: lowerToList},
 	"aten::list":        {Doc: "a copy of the list", Lower: func(l *Lowering) *ssa.Value { return l.list("l") }},
+}
+
+// lowerToList gives the list that a vector is: numbers of Python have 64 bits.
+func lowerToList(l *Lowering) *ssa.Value {
+	lt, ok := l.Node.Results[0].Type.(*ssa.ListType)
+	if !ok || l.Node.NumOperands() != 1 {
+		l.Fail("tolist of a tensor of unknown shape")
+	}
+	return l.Cast(l.Value(l.Node.Operand(0)), elemDType(lt))
 }
 
 // isList reports a source value of list type.
@@ -41,7 +51,7 @@ func (l *Lowering) numberList(name string) *ssa.Value {
 		return nil
 	}
 	if es, ok := ListElems(v); ok && len(es) == 0 {
-		return l.emptyConst(elemDType(lt))
+		return l.emptyConst(elemDType(lt), 0)
 	}
 	return l.Value(v)
 }

@@ -554,6 +554,9 @@ func (l *Lowering) stackScalars(v *ssa.Value) *ssa.Value {
 	d := v.Def()
 	parts := make([]*ssa.Value, 0, d.NumOperands())
 	if d.NumOperands() == 0 {
+		if lt, ok := v.Type.(*ssa.ListType); ok {
+			return l.emptyConst(elemDType(lt), 0)
+		}
 		return l.Const(tensor.Ints())
 	}
 	for i := range d.NumOperands() {
