@@ -23,7 +23,7 @@ func (s *containers) index(x py.Value, n int) (int, bool) {
 // set writes to a list, a dict or an attribute. Of an object that may be another
 // one, the other would not show it.
 func (s *containers) set(c *journal.Cell, content any) {
-	if s.heap.HasTwins(c) {
+	if s.heap.HasTwins(c) && !s.alone(c) {
 		s.unlike++
 		s.fail("alias", "what is written is one of several objects, and which one depends on data; write to each of them in the branches")
 	}
@@ -49,6 +49,9 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 					s.unroll("a list is indexed by a value that is only known at run time")
 				}
 			default:
+				if memberList(l.Elem) {
+					continue
+				}
 				s.unroll("a list is indexed by a value that is only known at run time")
 			}
 		}
@@ -66,14 +69,20 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 		s.heap.Hold(st.Parts.Self)
 	}
 	schema := aten.SchemaByName("aten::__getitem__.t")
-	v := s.build.emit("aten::__getitem__", schema, s.vals.materialize(l), s.vals.materialize(at))[0]
+	var list *ssa.Value
+	if st.Dyn == nil && memberList(l.Elem) {
+		list = s.vals.dynamic(st, nil)
+	} else {
+		list = s.vals.materialize(l)
+	}
+	v := s.build.emit("aten::__getitem__", schema, list, s.vals.materialize(at))[0]
 	s.elementType(v, l)
 	x := s.vals.number2(v)
 	s.heap.Hold(x)
 	if t, ok := x.(*py.Tensor); ok {
 		t.Element = true
 	}
-	return x
+	return s.ofMember(x, l.Elem)
 }
 
 // tupleHandler evaluates an operator whose first argument is a tuple.

@@ -4,6 +4,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // elementType replaces a schema's type variable by the list's element type.
@@ -87,6 +88,7 @@ func init() {
 			s.setDyn(l, s.pureList("aten::Delete.t", dyn, args[1]))
 			return nil, true
 		},
+		"tensor": tensorOfMembers,
 		"clear": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 			s.setList(l, nil)
 			return nil, true
@@ -98,10 +100,10 @@ func init() {
 			s.setDyn(l, s.pureList("aten::reverse.t", dyn))
 			return nil, true
 		},
-		"sort":   noDynForm,
+		"sort": func(s *containers, l *py.List, _ *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			return s.sortNumbers(l, o, args)
+		},
 		"remove": noDynForm,
-		"index":  noDynForm,
-		"count":  noDynForm,
 	}
 	dynListReads = map[string]dynHandler{
 		"copy": copyDyn,
@@ -110,6 +112,14 @@ func init() {
 		"__getitem__": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return one(s.getItem(l, args[1]))
 		},
+		"sorted": func(s *containers, l *py.List, _ *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			return s.sortNumbers(l, o, args)
+		},
+		"eq":           equalVectors,
+		"ne":           equalVectors,
+		"index":        findNumber,
+		"count":        findNumber,
+		"__contains__": findNumber,
 		"len": func(s *containers, _ *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 			return one(s.vals.number(s.vals.emitName("aten::len.t", dyn)))
 		},
@@ -132,6 +142,20 @@ func copyDyn(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, _ []py.Value) (
 	return one(&py.List{Cell: s.heap.New(l.State()), Elem: l.Elem})
 }
 
+// tensorOfMembers is torch.tensor of a list of lists of numbers, which are of one length.
+func tensorOfMembers(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	if n := memberNumber(l.Elem); n == nil || tensorElem(dyn) == nil {
+		return nil, false
+	} else if d := args[1]; n == ssa.FloatType && py.IsNone(d) {
+		args[1] = py.Int(int64(tensor.Float32.Code()))
+	}
+	v := s.vals.emitName("aten::stack", dyn)
+	if !py.IsNone(args[1]) {
+		v = s.vals.emitName("aten::to.dtype", v, args[1])
+	}
+	return one(s.heap.Tensor(v))
+}
+
 func noDynForm(s *containers, _ *py.List, _ *ssa.Value, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 	s.fail("dynamic-container", "%s on a list whose length is only known at run time has no ONNX form", o.Kind.Name())
 	return nil, false
@@ -140,6 +164,9 @@ func noDynForm(s *containers, _ *py.List, _ *ssa.Value, o *ssa.Op, _ []py.Value)
 // pureList emits the pure form of an operator that changes a run-time list. The
 // element type takes in what is put into the list.
 func (s *containers) pureList(name string, dyn *ssa.Value, rest ...py.Value) *ssa.Value {
+	if n := len(rest); n > 0 && tensorElem(dyn) != nil {
+		rest = append(rest[:n-1:n-1], s.vals.member(rest[n-1]))
+	}
 	schema := aten.SchemaByName(name)
 	operands := append([]*ssa.Value{dyn}, s.vals.operands(rest)...)
 	n := s.build.cur.Append(ssa.Kind(schema.Name), s.loc, operands, dyn.Type)

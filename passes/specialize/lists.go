@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // listHandler evaluates an operator on a list of known length; es are its elements.
@@ -260,10 +261,13 @@ func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.V
 	return one(s.heap.List(l.Elem, n))
 }
 
-func equalLists(s *containers, _ *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func equalLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	other, ok := args[1].(*py.List)
-	if !ok || other.State().Dyn != nil {
+	if !ok {
 		return nil, false
+	}
+	if other.State().Dyn != nil {
+		return equalVectors(s, l, nil, o, args)
 	}
 	r, ok := s.equalElems(es, other.State().Elems)
 	if !ok {
@@ -333,10 +337,69 @@ func containsItem(s *containers, _ *py.List, es []py.Value, _ *ssa.Op, args []py
 	return one(found)
 }
 
+// vector is a list of numbers as a vector, nil for other lists.
+func (s *containers) vector(l *py.List) *ssa.Value {
+	if t, ok := s.vals.member(&py.List{Cell: s.heap.New(l.State()), Elem: l.Elem}).(*py.Tensor); ok {
+		return s.vals.read(t)
+	}
+	return nil
+}
+
+// sortNumbers is sorted(l), or l.sort(), of numbers that are known at run time only.
+func (s *containers) sortNumbers(l *py.List, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	v := s.vector(l)
+	if v == nil {
+		s.fail("dynamic-container", "a list that depends on data can be sorted if it is of numbers")
+	}
+	down := py.Value(py.Bool(false))
+	if len(args) > 1 {
+		down = args[1]
+	}
+	schema := aten.SchemaByName("aten::sort")
+	v = s.build.emit("aten::sort", schema, v, s.build.constant(ssa.Int(-1)), s.vals.materialize(down))[0]
+	sorted := s.toList(s.heap.Tensor(v), &ssa.ListType{Elem: numberTypeOf(v.DType())}).(*py.List)
+	if o.Kind == "aten::sorted" {
+		return one(sorted)
+	}
+	s.set(l.Cell, sorted.State())
+	return nil, true
+}
+
+// findNumber evaluates l.count(x), l.index(x) and x in l, of numbers in a list of run-time length.
+func findNumber(s *containers, l *py.List, _ *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	v := s.vector(l)
+	if v == nil {
+		return noDynForm(s, l, nil, o, args)
+	}
+	is := s.vals.emitName("aten::eq.Scalar", v, args[1])
+	switch o.Kind {
+	case "aten::count":
+		return one(s.vals.number(s.vals.emitName("aten::Int.Tensor", s.vals.emitName("aten::sum", is))))
+	case "aten::index":
+		s.warnf("dropped-assert", "that the value is in the list is not checked")
+		first := s.vals.emitName("aten::argmax", s.vals.emitName("aten::to.dtype", is, ssa.Int(int64(tensor.Int32.Code()))))
+		return one(s.vals.number(s.vals.emitName("aten::Int.Tensor", first)))
+	}
+	return one(s.vals.wrap(s.vals.emitName("aten::Bool.Tensor", s.vals.emitName("aten::any", is))))
+}
+
+// equalVectors evaluates l == other and l != other, where the length of one of them is known at run time only.
+func equalVectors(s *containers, l *py.List, _ *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	other, ok := args[1].(*py.List)
+	if !ok {
+		return nil, false
+	}
+	a, b := s.vector(l), s.vector(other)
+	if a == nil || b == nil {
+		return noDynForm(s, l, nil, o, args)
+	}
+	return one(s.negateIf(s.vals.wrap(s.vals.emitName("aten::equal", a, b)), o.Kind == "aten::ne"))
+}
+
 func sortList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	lit, ok := py.LiteralOf(l)
 	if !ok {
-		s.fail("dynamic-container", "a list that depends on data cannot be sorted at export")
+		return s.sortNumbers(l, o, args)
 	}
 	order := make([]int, len(es))
 	for i := range order {

@@ -220,7 +220,7 @@ const maxRounds = 64
 func (s *walk) keep(src *sourceLoop) {
 	l := &loopState{
 		s: s, src: src, outer: s.build.cur, start: s.heap.Mark().Last, fresh: s.m.Freshness(), counted: src.counted,
-		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{}, sharing: sharing{map[string][]*heap.Storage{}, map[[2]string]bool{}},
+		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{}, sharing: newSharing(),
 		trip: s.vals.materialize(src.trip), cond: s.vals.materialize(src.cond),
 	}
 	for _, v := range src.inits {

@@ -1,14 +1,105 @@
 package specialize
 
 import (
+	"maps"
+
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
 )
 
 // reach is the set of cells that the program can still read. Where two paths are
 // joined, what is not among them needs no common form.
 type reach map[*journal.Cell]bool
+
+// maxAlone bounds how often alone looks at what is left of the program.
+const maxAlone = 256
+
+// alone reports that the program cannot reach an object any more that may be the one of c by another name: a list that was l or
+// l[1:], after both names are gone.
+func (s *walk) alone(c *journal.Cell) bool {
+	twins := s.heap.Twins(c)
+	if s.lookups++; s.lookups > maxAlone || s.heap.IsCopied(twins) {
+		return false
+	}
+	r := reach{}
+	for f := s.frame; f != nil; f = f.outside() {
+		for v := range f.live() {
+			if x := f.env[v.ID]; x != nil {
+				r.value(x)
+			}
+		}
+	}
+	s.reachState(r)
+	for _, t := range twins {
+		if r.has(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// live are the source values that what is left of a frame reads, and does not compute itself.
+func (f *frame) live() map[*ssa.Value]bool {
+	used := reads(f.next)
+	for _, v := range f.block.Returns() {
+		used[v] = true
+	}
+	left := map[*ssa.Op]bool{}
+	for o := f.next; o != nil; o = o.Next() {
+		left[o] = true
+	}
+	maps.DeleteFunc(used, func(v *ssa.Value, _ bool) bool { o, _ := within(v, f.block); return left[o] })
+	if o := f.block.Owner(); o != nil && o.Kind == "prim::Loop" { // the next iteration reads what comes from outside
+		for v := range reads(f.block.First()) {
+			if _, inside := within(v, f.block); !inside {
+				used[v] = true
+			}
+		}
+	}
+	return used
+}
+
+// reads are the values that an operator and those behind it in its block read.
+func reads(o *ssa.Op) map[*ssa.Value]bool {
+	used := map[*ssa.Value]bool{}
+	add := func(vs []*ssa.Value) {
+		for _, v := range vs {
+			if v != nil {
+				used[v] = true
+			}
+		}
+	}
+	for ; o != nil; o = o.Next() {
+		add(o.Operands())
+		for _, b := range o.Blocks {
+			for inner := range b.AllOps() {
+				add(inner.Operands())
+				for _, c := range inner.Blocks {
+					add(c.Returns())
+				}
+			}
+			add(b.Returns())
+		}
+	}
+	return used
+}
+
+// within reports that a value is computed in a block, or is its parameter, and gives the operator of the block that computes it or
+// has it in a block of its own.
+func within(v *ssa.Value, in *ssa.Block) (o *ssa.Op, inside bool) {
+	o = v.Def()
+	for b := v.Block(); b != nil; b = o.Block() {
+		if b == in {
+			return o, true
+		}
+		if o = b.Owner(); o == nil {
+			break
+		}
+	}
+	return nil, false
+}
 
 // reachable gives the cells that the results of two paths, the variables outside
 // of a frame and the state of the module lead to.
@@ -20,18 +111,23 @@ func (s *walk) reachable(outs [2]outcome, bottom *frame) reach {
 			for f := bottom.outside(); f != nil; f = f.outside() {
 				r.values(f.env)
 			}
-			for _, t := range s.module.weights {
-				r.value(t)
-			}
-			for _, o := range s.module.objects {
-				r.value(o)
-			}
+			s.reachState(r)
 		})
 		for c := range r { // what a cell holds differs between the paths
 			r[c] = false
 		}
 	}
 	return r
+}
+
+// reachState adds what the state of the module leads to.
+func (s *walk) reachState(r reach) {
+	for _, t := range s.module.weights {
+		r.value(t)
+	}
+	for _, o := range s.module.objects {
+		r.value(o)
+	}
 }
 
 // outside is the frame around a frame: the one that waits for it, or the one in

@@ -15,6 +15,13 @@ import (
 type sharing struct {
 	outside map[string][]*heap.Storage // memory from before the loop
 	pairs   map[[2]string]bool         // others of the tensors
+	// lists, dicts and objects likewise: which objects from before the loop one may be, and which of the carried ones may be one
+	objects map[string][]*journal.Cell
+	same    map[[2]string]bool
+}
+
+func newSharing() sharing {
+	return sharing{map[string][]*heap.Storage{}, map[[2]string]bool{}, map[string][]*journal.Cell{}, map[[2]string]bool{}}
 }
 
 // learn adds what the end of an iteration tells, and reports whether that is new.
@@ -40,7 +47,88 @@ func (l *loopState) learn() (changed bool) {
 			inside[in] = append(inside[in], place)
 		}
 	})
+	return l.learnObjects() || changed
+}
+
+// learnObjects is learn for lists, dicts and objects.
+func (l *loopState) learnObjects() (changed bool) {
+	inside := map[*journal.Cell][]string{}
+	l.carriedObjects(l.outs, l.changes, func(place string, c *journal.Cell) {
+		for _, o := range append(l.s.heap.Twins(c), c) {
+			if o.ID() <= l.start {
+				if !slices.Contains(l.sharing.objects[place], o) {
+					l.sharing.objects[place] = append(l.sharing.objects[place], o)
+					changed = true
+				}
+				continue
+			}
+			for _, other := range inside[o] {
+				if key := [2]string{other, place}; !l.sharing.same[key] {
+					l.sharing.same[key] = true
+					changed = true
+				}
+			}
+			inside[o] = append(inside[o], place)
+		}
+	})
 	return changed
+}
+
+// relateObjects is relateCarried for lists, dicts and objects.
+func (l *loopState) relateObjects(values []py.Value, last int) {
+	at := map[string]*journal.Cell{}
+	l.carriedObjects(values, nil, func(place string, c *journal.Cell) {
+		if c.ID() <= last {
+			return
+		}
+		at[place] = c
+		for _, o := range l.sharing.objects[place] {
+			l.s.heap.Twin(c, o)
+		}
+	})
+	for _, p := range slices.SortedFunc(maps.Keys(l.sharing.same), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		if x, y := at[p[0]], at[p[1]]; x != nil && y != nil {
+			l.s.heap.Twin(x, y)
+		}
+	}
+}
+
+// carriedObjects visits the cells of the lists, dicts and objects among the carried values and in the carried cells.
+func (l *loopState) carriedObjects(values []py.Value, changes journal.Changes, visit func(place string, c *journal.Cell)) {
+	for k, v := range values {
+		objectsIn(v, strconv.Itoa(k), changes, visit)
+	}
+	for _, c := range l.cells {
+		objectsIn(changes.Of(c), "cell"+strconv.Itoa(c.ID()), changes, visit)
+	}
+}
+
+// objectsIn visits the cells of a value, or of those in the content of a cell.
+func objectsIn(x any, place string, changes journal.Changes, visit func(place string, c *journal.Cell)) {
+	var elems []py.Value
+	switch x := x.(type) {
+	case *py.Tuple:
+		elems = x.Elems
+	case *py.List:
+		visit(place, x.Cell)
+		elems = listContent(x, changes).Elems
+	case *py.ListState:
+		elems = x.Elems
+	case *py.Dict:
+		visit(place, x.Cell)
+		elems = dictContent(x, changes).Vals
+	case *py.DictState:
+		elems = x.Vals
+	case *py.Object:
+		for _, name := range slices.Sorted(maps.Keys(x.Attrs)) {
+			visit(place+"."+name, x.Attrs[name])
+		}
+	case *py.Maybe:
+		elems = []py.Value{x.Val}
+	}
+	for i, e := range elems {
+		objectsIn(e, place+"."+strconv.Itoa(i), changes, visit)
+	}
 }
 
 // relateCarried records what the tensors at hand may share memory with: those that an iteration begins with, or the results.
@@ -65,6 +153,7 @@ func (l *loopState) relateCarried(values []py.Value, last int) {
 			l.s.heap.Together(x, y)
 		}
 	}
+	l.relateObjects(values, last)
 }
 
 // carried visits the tensors among the carried values and in the carried cells.

@@ -33,6 +33,7 @@ type slot struct {
 	wide  []bool // dims of a tensor that differ between iterations
 	elems []*slot
 	elem  ssa.Type
+	of    ssa.Type // the type of the elements of a run-time list in the program, if they are vectors in the place of lists
 	ttyp  *ssa.TupleType
 	keys  []ssa.Literal
 	dtyp  ssa.Type
@@ -326,7 +327,7 @@ func fixedSlots(xs []py.Value) []*slot {
 // openList is open for a list; known is the slot of one of known length.
 func (l *loopState) openList(sl *slot, st *py.ListState, known slot) {
 	if st.Dyn != nil {
-		*sl = slot{kind: dynList, raw: known.raw}
+		*sl = slot{kind: dynList, raw: known.raw, of: known.elem}
 		l.joinElem(sl, st.Dyn.Type.(*ssa.ListType).Elem)
 		return
 	}
@@ -386,7 +387,7 @@ func (l *loopState) openLike(sl *slot, x any) {
 			*sl = slot{kind: lst, elem: x.Elem, elems: like(st.Elems)}
 			return
 		}
-		*sl = slot{kind: dynList}
+		*sl = slot{kind: dynList, of: x.Elem}
 		l.widen(sl, x)
 		return
 	case *py.Dict:
@@ -478,7 +479,7 @@ func (l *loopState) joinElem(sl *slot, e ssa.Type) bool {
 
 // toDynamic turns a list of fixed length into one of run-time length.
 func (l *loopState) toDynamic(sl *slot, st *py.ListState) {
-	next := slot{kind: dynList, raw: sl.raw}
+	next := slot{kind: dynList, raw: sl.raw, of: sl.elem}
 	for _, e := range sl.elems {
 		switch e.kind {
 		case fixed:
@@ -550,6 +551,9 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 		v := next(&ssa.ListType{Elem: elem})
 		if sl.raw {
 			return &py.ListState{Dyn: v}
+		}
+		if memberList(sl.of) {
+			elem = sl.of
 		}
 		return &py.List{Cell: s.heap.New(&py.ListState{Dyn: v}), Elem: elem}
 	case opt:

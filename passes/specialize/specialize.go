@@ -6,6 +6,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -197,6 +198,7 @@ type containers struct {
 	heap  *heap.Heap
 	vals  *values
 	views *views
+	alone func(c *journal.Cell) bool // see walk.alone
 }
 
 func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
@@ -208,5 +210,7 @@ func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
 	vw := &views{context: c, build: b, heap: h, vals: vals, axes: layout.Axes{}}
 	wr := &writes{context: c, build: b, heap: h, vals: vals, views: vw}
 	lists := &containers{context: c, build: b, heap: h, vals: vals, views: vw}
-	return &walk{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues())}
+	w := &walk{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues())}
+	lists.alone = w.alone
+	return w
 }

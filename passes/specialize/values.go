@@ -370,7 +370,7 @@ func (s *values) dynamic(a, other *py.ListState) *ssa.Value {
 	}
 	vs := make([]*ssa.Value, len(a.Elems))
 	for i, e := range a.Elems {
-		vs[i] = s.materialize(e)
+		vs[i] = s.materialize(s.member(e))
 	}
 	return s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem}).Results[0]
 }
@@ -386,6 +386,12 @@ func (s *values) dynElem(a *py.ListState) ssa.Type {
 		switch e := e.(type) {
 		case *py.Tensor:
 			et = s.read(e).Tensor()
+		case *py.List, *py.Tuple:
+			m, ok := s.member(e).(*py.Tensor)
+			if !ok {
+				s.fail("dynamic-container", "a list of %s cannot have a length that depends on data in ONNX", py.Describe(e))
+			}
+			et = s.read(m).Tensor()
 		default:
 			n, ok := py.NumberType(e)
 			if !ok {

@@ -23,6 +23,8 @@ type walk struct {
 	frame *frame     // whose operator is being evaluated
 	facts facts      // of the path at hand
 	paths int        // how often the path was split
+	// lookups is how often alone looked at what is left of the program.
+	lookups int
 }
 
 // frame is a block of the source program that is being evaluated. Frames are a

@@ -32,6 +32,8 @@ type Heap struct {
 	journal.Journal
 	// twins are tensors, lists, dicts and attributes that are the same object in some case.
 	twins map[*journal.Cell][]*journal.Cell
+	// copied stands for the copies of lists that run-time lists hold.
+	copied *journal.Cell
 }
 
 // Step is one step from a base to a view of it.
@@ -269,6 +271,33 @@ func (h *Heap) Twin(a, b *journal.Cell) {
 	was, wasB := h.twins[a], h.twins[b]
 	h.twins[a], h.twins[b] = append(was[:len(was):len(was)], b), append(wasB[:len(wasB):len(wasB)], a)
 	h.Learn(func() { h.twins[a], h.twins[b] = was, wasB })
+}
+
+// Copied records that a run-time list holds a copy of the list in c, which would not show what is written to c.
+func (h *Heap) Copied(c *journal.Cell) {
+	if h.copied == nil {
+		h.copied = &journal.Cell{}
+	}
+	h.Twin(c, h.copied)
+}
+
+// IsCopied reports that a run-time list holds a copy of one of the cells.
+func (h *Heap) IsCopied(cs []*journal.Cell) bool {
+	return h.copied != nil && slices.Contains(cs, h.copied)
+}
+
+// Twins gives the cells that may be the one of another object, and those that may be theirs.
+func (h *Heap) Twins(c *journal.Cell) []*journal.Cell {
+	seen := map[*journal.Cell]bool{c: true}
+	all := slices.Clone(h.twins[c])
+	for i := 0; i < len(all); i++ {
+		if seen[all[i]] {
+			continue
+		}
+		seen[all[i]] = true
+		all = append(all, h.twins[all[i]]...)
+	}
+	return slices.DeleteFunc(all, func(t *journal.Cell) bool { return t == c })
 }
 
 // HasTwins reports that a cell may be the one of another object: what is written to it may show there.
