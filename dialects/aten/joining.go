@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -115,7 +116,56 @@ func lowerStack(l *Lowering) *ssa.Value {
 
 // lowerPadSequence fills tensors up along their first dimension, in the type of
 // the first one (ATen/native/PackedSequence.cpp).
+// padSequences is pad_sequence of a list whose length is known at run time only.
+func (l *Lowering) padSequences(batchFirst, before bool) *ssa.Value {
+	list := l.Tensor("sequences")
+	t := ssa.AsTensor(list.Type.(*ssa.ListType).Elem)
+	if t == nil || !t.Ranked || len(t.Dims) == 0 || t.DType == tensor.Undefined {
+		l.Fail("the rank of the tensors in the list is not known, or is 0")
+	}
+	m := l.Block.Func().Module()
+	count, most := m.FreshSymbol("len", 0), m.FreshSymbol("u", 0)
+	length := func(x *ssa.Value) *ssa.Value { return l.Op("Slice", l.shapeOf(x), l.i64(0), l.i64(1)) }
+	longest := l.reduce("ReduceMax", l.eachOf(list, ssa.Tensor(tensor.Int64, count, sym.Const(1)), length), []int64{0}, false)
+	dims := []sym.Expr{count, most}
+	for _, d := range t.Dims[1:] {
+		if sym.Varies(d) {
+			d = m.FreshSymbol("u", 0)
+		}
+		dims = append(dims, d)
+	}
+	y := l.eachOf(list, ssa.Tensor(t.DType, dims...), func(x *ssa.Value) *ssa.Value {
+		rest := l.concatV(0, l.sub(longest, length(x)), l.Op("Slice", l.shapeOf(x), l.i64(1), l.i64(int64(len(t.Dims)))))
+		parts := []*ssa.Value{x, l.full(rest, t.DType, "padding_value")}
+		if before {
+			slices.Reverse(parts)
+		}
+		return l.concatV(0, parts...)
+	})
+	if batchFirst {
+		return y
+	}
+	return l.swapAxes(y, 0, 1)
+}
+
+// eachOf stacks what f gives for the elements of a sequence, of type t.
+func (l *Lowering) eachOf(list *ssa.Value, t ssa.Type, f func(x *ssa.Value) *ssa.Value) *ssa.Value {
+	loop := l.Block.InsertBefore(l.Before, "onnx::Loop", l.Loc, []*ssa.Value{l.Op("SequenceLength", list), l.boolScalar(true)}, t)
+	body := loop.AddBlock()
+	i := body.AddParam("", ssa.Tensor(tensor.Int64))
+	c := body.AddParam("", ssa.Tensor(tensor.Bool))
+	outer := l.Builder
+	l.Block, l.Before = body, nil
+	y := f(l.Op("SequenceAt", list, i))
+	l.Builder = outer
+	body.SetReturns(c, y)
+	return loop.Results[0]
+}
+
 func lowerPadSequence(l *Lowering) *ssa.Value {
+	if l.isSequence("sequences") {
+		return l.padSequences(l.Bool("batch_first"), l.HasArg("padding_side") && l.Str("padding_side") == "left")
+	}
 	vs := l.Tensors("sequences")
 	if len(vs) == 0 {
 		l.Fail("received an empty list of sequences")
