@@ -1,6 +1,9 @@
 package specialize
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
@@ -17,10 +20,10 @@ var dictOps = map[string]dictHandler{
 		return one(st.Vals[s.mustFind(st, args[1])])
 	},
 	"__contains__": func(s *containers, _ *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-		return one(py.Bool(st.Find(s.key(args[1])) >= 0))
+		return one(py.Bool(s.find(st, args[1]) >= 0))
 	},
 	"get": func(s *containers, _ *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-		if i := st.Find(s.key(args[1])); i >= 0 {
+		if i := s.find(st, args[1]); i >= 0 {
 			return one(st.Vals[i])
 		}
 		if len(args) > 2 {
@@ -29,14 +32,14 @@ var dictOps = map[string]dictHandler{
 		return one(py.None)
 	},
 	"setdefault": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-		k := s.key(args[1])
-		if i := st.Find(k); i >= 0 {
+		if i := s.find(st, args[1]); i >= 0 {
 			return one(st.Vals[i])
 		}
-		s.set(d.Cell, st.With(k, args[2]))
+		s.set(d.Cell, st.With(s.key(args[1]), args[2]))
 		return one(args[2])
 	},
 	"_set_item": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+		s.find(st, args[1])
 		s.set(d.Cell, st.With(s.key(args[1]), args[2]))
 		return nil, true
 	},
@@ -45,7 +48,7 @@ var dictOps = map[string]dictHandler{
 		return nil, true
 	},
 	"pop": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-		if len(args) > 2 && st.Find(s.key(args[1])) < 0 {
+		if len(args) > 2 && s.find(st, args[1]) < 0 {
 			return one(args[2])
 		}
 		i := s.mustFind(st, args[1])
@@ -53,6 +56,7 @@ var dictOps = map[string]dictHandler{
 		return one(st.Vals[i])
 	},
 	"popitem": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+		s.constantKeys(st)
 		i := len(st.Keys) - 1
 		if i < 0 {
 			panic(s.raised("the dict is empty"))
@@ -69,6 +73,8 @@ var dictOps = map[string]dictHandler{
 		if !ok {
 			return nil, false
 		}
+		s.constantKeys(st)
+		s.constantKeys(other.State())
 		for i, k := range other.State().Keys {
 			st = st.With(k, other.State().Vals[i])
 		}
@@ -78,12 +84,14 @@ var dictOps = map[string]dictHandler{
 	"copy": copyDict,
 	"dict": copyDict,
 	"keys": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+		s.constantKeys(st)
 		return one(s.heap.List(py.MemberType(d.Typ, 0), st.KeyValues()))
 	},
 	"values": func(s *containers, d *py.Dict, st *py.DictState, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
 		return one(s.heap.List(py.MemberType(d.Typ, 1), copied(st.Vals)))
 	},
 	"items": func(s *containers, _ *py.Dict, st *py.DictState, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {
+		s.constantKeys(st)
 		var es []py.Value
 		for i, k := range st.Keys {
 			es = append(es, &py.Tuple{Elems: []py.Value{py.Of(k), st.Vals[i]}})
@@ -104,17 +112,77 @@ func (s *containers) dictOp(o *ssa.Op, d *py.Dict, args []py.Value) ([]py.Value,
 	return nil, false
 }
 
+// sizeKey begins the keys that are made of sizes, as a number or in a string: the rest says which.
+const sizeKey = "\x00"
+
+// key is a key of a dict as a constant. One that is made of sizes is a text of its own.
 func (s *containers) key(x py.Value) ssa.Literal {
 	l, ok := py.LiteralOf(x)
-	if !ok {
+	if ok {
+		return l
+	}
+	e := exact(x)
+	if e == "" {
 		s.fail("dict-key", "a dict key that depends on data cannot be resolved")
 	}
-	return l
+	return ssa.Str(sizeKey + e)
+}
+
+func isSizeKey(k ssa.Literal) bool {
+	return k.Kind == ssa.StrLit && strings.HasPrefix(k.Str(), sizeKey)
+}
+
+// find is the index of a key, -1 if it is not there. Whether a key of sizes is another one has to be known.
+func (s *containers) find(st *py.DictState, key py.Value) int {
+	k := s.key(key)
+	i := st.Find(k)
+	if i >= 0 {
+		return i
+	}
+	for _, other := range st.Keys {
+		if (isSizeKey(k) || isSizeKey(other)) && !differ(k, other) {
+			s.fail("dict-key", "whether two keys of a dict are one depends on sizes")
+		}
+	}
+	return -1
+}
+
+// differ reports that two keys, one of which is made of sizes, are not equal: where they are first unlike, neither has a size, or one has
+// a size and the other one what no number begins with.
+func differ(a, b ssa.Literal) bool {
+	if a.Kind != ssa.StrLit || b.Kind != ssa.StrLit {
+		return false
+	}
+	x, y := strings.TrimPrefix(a.Str(), sizeKey), strings.TrimPrefix(b.Str(), sizeKey)
+	i := 0
+	for i < len(x) && i < len(y) && x[i] == y[i] && x[i] != sizeBegins {
+		i++
+	}
+	if i == len(x) || i == len(y) {
+		return len(x) != len(y)
+	}
+	number := func(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
+	switch p, q := x[i], y[i]; {
+	case p == sizeBegins && q == sizeBegins:
+		return false
+	case p == sizeBegins:
+		return !number(q)
+	case q == sizeBegins:
+		return !number(p)
+	}
+	return true
+}
+
+// constantKeys fails where a key is made of sizes, as a value that the program reads.
+func (s *context) constantKeys(st *py.DictState) {
+	if slices.ContainsFunc(st.Keys, isSizeKey) {
+		s.fail("dict-key", "the keys of a dict depend on sizes")
+	}
 }
 
 // mustFind is the index of a key; the program raises if it is not there.
 func (s *containers) mustFind(st *py.DictState, key py.Value) int {
-	i := st.Find(s.key(key))
+	i := s.find(st, key)
 	if i < 0 {
 		panic(s.raised("KeyError"))
 	}
@@ -141,6 +209,7 @@ func (s *containers) dictOfPairs(l *py.List) (*py.DictState, bool) {
 		if !ok || len(t.Elems) != 2 {
 			return nil, false
 		}
+		s.find(d, t.Elems[0])
 		d = d.With(s.key(t.Elems[0]), t.Elems[1])
 	}
 	return d, true

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -58,9 +59,14 @@ func init() {
 		"any":          foldList,
 		"all":          foldList,
 		"sum":          foldList,
-		"str":          foldList,
-		"min":          foldList,
-		"max":          foldList,
+		"str": func(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			if e := exact(l); e != "" && strings.ContainsRune(e, sizeBegins) {
+				return one(py.Unknown{Text: unknown, Exact: e})
+			}
+			return foldList(s, l, es, o, args)
+		},
+		"min": foldList,
+		"max": foldList,
 		"tensor": func(s *containers, _ *py.List, _ []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return s.tensorOf(o, args)
 		},

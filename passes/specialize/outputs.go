@@ -276,6 +276,7 @@ func (f *flattening) add(x py.Value, path string) any {
 		}
 	case *py.Dict:
 		st := x.State()
+		s.constantKeys(st)
 		t := &treeNode{kind: "dict"}
 		for i, k := range st.Keys {
 			t.keys = append(t.keys, py.KeyName(k))

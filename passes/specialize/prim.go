@@ -102,6 +102,7 @@ func tupleConstruct(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 func dictConstruct(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	d := &py.DictState{}
 	for i := 0; i+1 < len(args); i += 2 {
+		s.lists.find(d, args[i])
 		d = d.With(s.lists.key(args[i]), args[i+1])
 	}
 	return one(&py.Dict{Cell: s.heap.New(d), Typ: o.Results[0].Type})

@@ -392,6 +392,7 @@ func (l *loopState) openLike(sl *slot, x any) {
 		return
 	case *py.Dict:
 		st := dictContent(x, l.changes)
+		l.s.constantKeys(st) // sizes of another iteration
 		*sl = slot{kind: dct, dtyp: x.Typ, keys: st.Keys, elems: like(st.Vals)}
 		return
 	case *py.Maybe:

@@ -2,9 +2,11 @@ package specialize
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 )
 
 // A string of data, such as a message with a value in it, has no form in ONNX. It is py.Unknown, as is each number that follows
@@ -30,6 +32,9 @@ func (s *walk) text(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if !slices.ContainsFunc(args, isUnknown) || passesOn(o.Kind) || o.Kind == "aten::__is__" || o.Kind == "aten::__isnot__" {
 		return nil, false
 	}
+	if _, is := args[0].(*py.Dict); is && !slices.ContainsFunc(args, func(x py.Value) bool { return isUnknown(x) && exact(x) == "" }) {
+		return nil, false // a key
+	}
 	out := make([]py.Value, len(o.Results))
 	for i, r := range o.Results {
 		switch r.Type {
@@ -44,9 +49,72 @@ func (s *walk) text(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if o.Kind == "aten::add" && len(args) == 2 {
 		a, _ := textOf(args[0])
 		b, _ := textOf(args[1])
-		out[0] = py.Unknown{Text: a + b}
+		out[0] = py.Unknown{Text: a + b, Exact: joinExact(args...)}
 	}
 	return out, true
+}
+
+// A size in py.Unknown.Exact is its expression between these.
+const sizeBegins, sizeEnds = '\x01', '\x02'
+
+func exactSize(e sym.Expr) string { return string(sizeBegins) + e.String() + string(sizeEnds) }
+
+// exact is what str(x) is, with expressions in the place of sizes; "" if that is not known.
+func exact(x py.Value) string {
+	var elems []py.Value
+	open, end := "[", "]"
+	switch x := x.(type) {
+	case py.Unknown:
+		return x.Exact
+	case py.Dynamic:
+		if e, ok := py.ExprOf(x); ok {
+			return exactSize(e)
+		}
+		return ""
+	case *py.List:
+		if x.State().Dyn != nil {
+			return ""
+		}
+		elems = x.State().Elems
+	case *py.Tuple:
+		if elems = x.Elems; len(elems) < 2 {
+			return ""
+		}
+		open, end = "(", ")"
+	default:
+		l, ok := py.LiteralOf(x)
+		if !ok {
+			return ""
+		}
+		s, err := py.Eval("str", ssa.StrType, l)
+		if err != nil || strings.ContainsAny(s.Str(), string(sizeBegins)+string(sizeEnds)) {
+			return ""
+		}
+		return s.Str()
+	}
+	parts := make([]string, len(elems))
+	for i, e := range elems {
+		if _, text := textOf(e); text { // with quotes
+			return ""
+		}
+		if parts[i] = exact(e); parts[i] == "" {
+			return ""
+		}
+	}
+	return open + strings.Join(parts, ", ") + end
+}
+
+// joinExact is exact for strings put behind each other.
+func joinExact(xs ...py.Value) string {
+	all := ""
+	for _, x := range xs {
+		e := exact(x)
+		if l, ok := py.LiteralOf(x); e == "" && !(ok && l.Kind == ssa.StrLit && l.Str() == "") {
+			return ""
+		}
+		all += e
+	}
+	return all
 }
 
 func (s *context) failText() {
@@ -71,7 +139,18 @@ func formatted(_ *containers, _ py.Const, o *ssa.Op, args []py.Value) ([]py.Valu
 		return nil, false
 	}
 	if l, err := py.Eval(o.Kind.Name(), ssa.StrType, lits...); err == nil {
-		return one(py.Unknown{Text: l.Str()})
+		text := py.Unknown{Text: l.Str()}
+		known := true
+		for i, a := range args {
+			if _, ok := py.LiteralOf(a); !ok {
+				lits[i] = ssa.Str(exact(a))
+				known = known && lits[i].Str() != ""
+			}
+		}
+		if l, err := py.Eval(o.Kind.Name(), ssa.StrType, lits...); err == nil && known {
+			text.Exact = l.Str()
+		}
+		return one(text)
 	}
 	template, _ := textOf(args[0])
 	return one(py.Unknown{Text: template}) // %d of what is not known

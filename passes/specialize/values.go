@@ -282,7 +282,11 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 		}
 	}
 	if ret == ssa.StrType {
-		return []py.Value{py.Unknown{Text: unknown}}
+		text := py.Unknown{Text: unknown}
+		if kind == "aten::str" {
+			text.Exact = exact(args[0])
+		}
+		return []py.Value{text}
 	}
 	for _, l := range lits {
 		if l.Kind == ssa.StrLit && len(lits) == len(args) {

@@ -97,6 +97,8 @@ type Choice struct {
 // exceptions may depend on it.
 type Unknown struct {
 	Text string // with "..." for what is not known; "" for numbers
+	// Exact says which string it is, with expressions in the place of sizes, "" where that is not known: two that are alike are equal.
+	Exact string
 }
 
 // Unset is prim::Uninitialized: never read, so any value will do.
