@@ -114,8 +114,6 @@ func lowerStack(l *Lowering) *ssa.Value {
 	return l.concatV(at, vs...)
 }
 
-// lowerPadSequence fills tensors up along their first dimension, in the type of
-// the first one (ATen/native/PackedSequence.cpp).
 // padSequences is pad_sequence of a list whose length is known at run time only.
 func (l *Lowering) padSequences(batchFirst, before bool) *ssa.Value {
 	list := l.Tensor("sequences")
@@ -162,6 +160,8 @@ func (l *Lowering) eachOf(list *ssa.Value, t ssa.Type, f func(x *ssa.Value) *ssa
 	return loop.Results[0]
 }
 
+// lowerPadSequence fills tensors up along their first dimension, in the type of
+// the first one (ATen/native/PackedSequence.cpp).
 func lowerPadSequence(l *Lowering) *ssa.Value {
 	if l.isSequence("sequences") {
 		return l.padSequences(l.Bool("batch_first"), l.HasArg("padding_side") && l.Str("padding_side") == "left")

@@ -95,6 +95,7 @@ type needUnroll struct {
 type needSplit struct {
 	cond *ssa.Value
 	why  *failure
+	ask  func() *ssa.Value // computes cond, if it is not there yet
 }
 
 func (s *context) failure(id, format string, args ...any) *failure {
@@ -110,7 +111,7 @@ func (s *context) fail(id, format string, args ...any) { panic(s.failure(id, for
 
 // undecided ends the evaluation of an operator that has to know whether m is None.
 func (s *context) undecided(m *py.Maybe, format string, args ...any) {
-	panic(needSplit{m.Has, s.failure("optional-data", format, args...)})
+	panic(needSplit{cond: m.Has, why: s.failure("optional-data", format, args...)})
 }
 
 // raised is the end of the path at hand: PyTorch raises there.

@@ -18,16 +18,20 @@ import (
 type knownSizes struct {
 	values map[string]int64 // of symbols
 	zeros  []sym.Expr       // differences that are 0, of which no symbol follows
+	apart  []sym.Expr       // differences that are not 0
 }
 
 // of adds what the facts say of sizes.
 func (k knownSizes) of(f facts) knownSizes {
 	equal := slices.SortedFunc(maps.Keys(f), func(v, w *ssa.Value) int { return cmp.Compare(v.ID, w.ID) })
+	out := k
 	equal = slices.DeleteFunc(equal, func(v *ssa.Value) bool {
-		_, yes, ok := compared(v)
+		e, yes, ok := compared(v)
+		if ok && yes != f[v] {
+			out.apart = append(slices.Clip(out.apart), e)
+		}
 		return !ok || yes != f[v]
 	})
-	out := k
 	for n := -1; n != len(out.values); { // a symbol may be what another one needed
 		n = len(out.values)
 		for _, v := range equal {
@@ -46,6 +50,12 @@ func (k knownSizes) of(f facts) knownSizes {
 		}
 	}
 	return out
+}
+
+// differ reports that two numbers are known not to be equal.
+func (k knownSizes) differ(a, b sym.Expr) bool {
+	d := a.Sub(b)
+	return slices.ContainsFunc(k.apart, func(e sym.Expr) bool { return d.Equal(e) || d.Equal(e.Neg()) })
 }
 
 func (k knownSizes) empty() bool { return len(k.values) == 0 && len(k.zeros) == 0 }

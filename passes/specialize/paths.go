@@ -224,7 +224,7 @@ func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 		}
 	})
 	if end.failure != nil && end.failure.unjoined { // with what follows this If, it may have a form
-		panic(needSplit{cond, end.failure})
+		panic(needSplit{cond: cond, why: end.failure})
 	}
 	end.propagate()
 	if results, ok := s.unlessRaised(n, outs); ok {
@@ -238,7 +238,7 @@ func (s *walk) both(cond *ssa.Value, bottom *frame, f func(side int) []py.Value)
 	var results []py.Value
 	end = s.try(func() { results = m.join(outs) })
 	if end.verdict == failed {
-		panic(needSplit{cond, end.failure})
+		panic(needSplit{cond: cond, why: end.failure})
 	}
 	end.propagate()
 	return results

@@ -3,6 +3,7 @@ package specialize
 import (
 	"fmt"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
@@ -60,10 +61,14 @@ func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		case e.Is(1):
 			ones = append(ones, py.Int(d))
 		case !e.IsConst():
-			if e.Min() < 2 && !(s.opts.plural && s.axes.Plural(e)) {
+			one := e.Min() < 2 && !s.known.differ(e, sym.Const(1))
+			if one && !(s.opts.plural && s.axes.Plural(e)) {
+				if s.opts.sizes && len(args) > 1 {
+					s.splitAtOne(self, int(d), e)
+				}
 				return nil, false
 			}
-			if e.Min() < 2 {
+			if one {
 				s.needPlural(e)
 			}
 			dynamic = true
@@ -76,6 +81,15 @@ func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		return []py.Value{s.viewOf("aten::detach", self)}, true
 	}
 	return []py.Value{s.viewOf("aten::squeeze.dims", self, s.heap.List(ssa.IntType, ones))}, true
+}
+
+// splitAtOne has what follows evaluated once for an axis of size 1, and once for other ones.
+func (s *views) splitAtOne(self *py.Tensor, axis int, size sym.Expr) {
+	schema := aten.SchemaByName("aten::eq.int")
+	why := s.failure("dynamic-rank", "axis %d, of size %s, goes if it is 1 at run time, so the number of dimensions depends on data", axis, size)
+	panic(needSplit{why: why, ask: func() *ssa.Value {
+		return s.vals.materialize(s.vals.scalar("aten::eq", schema, []py.Value{s.vals.size(self, axis), py.Int(1)})[0])
+	}})
 }
 
 // squeezedMaybe leaves the rank of a squeeze open where a size that is known at run time only decides whether a dim goes.

@@ -76,7 +76,11 @@ func (s *walk) run(f *frame) []py.Value {
 			f = inner
 			continue
 		}
-		switch end := s.try(func() { s.eval(o) }); {
+		end := s.try(func() { s.eval(o) })
+		if ask := end.split.ask; ask != nil && end.verdict == mustSplit {
+			end.split.cond, end.split.ask = ask(), nil
+		}
+		switch {
 		case end.verdict != mustSplit:
 			end.propagate()
 		case !inScope(end.split.cond, s.build.cur):
