@@ -96,10 +96,19 @@ func (s *containers) setList(l *py.List, elems []py.Value) {
 	s.set(l.Cell, &py.ListState{Elems: elems})
 }
 
-func insertItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+// atRunTime evaluates an operator whose arguments are known at run time only: the list is one of run-time length then.
+func (s *containers) atRunTime(l *py.List, o *ssa.Op, args []py.Value, why string) ([]py.Value, bool) {
+	if s.build.inLoop() && s.mode == unrolling {
+		s.unroll("%s that is only known at run time", why)
+	}
+	s.makeDynamic(l)
+	return s.dynListOp(o, l, args)
+}
+
+func insertItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	at, ok := py.LiteralOf(args[1])
 	if !ok {
-		s.unroll("insert at a place that is only known at run time")
+		return s.atRunTime(l, o, args, "insert at a place")
 	}
 	i := at.Int()
 	if i < 0 {
@@ -110,7 +119,7 @@ func insertItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.V
 	return nil, true
 }
 
-func popItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func popItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if len(es) == 0 {
 		panic(s.raised("pop from empty list"))
 	}
@@ -120,7 +129,7 @@ func popItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Valu
 	}
 	i, ok := s.index(at, len(es))
 	if !ok {
-		s.unroll("pop at a place that is only known at run time")
+		return s.atRunTime(l, o, args, "pop at a place")
 	}
 	s.setList(l, without(es, i))
 	return one(es[i])
@@ -153,12 +162,13 @@ func findItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Val
 	panic(s.raised("the value is not in the list"))
 }
 
-func deleteItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func deleteItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	i, ok := s.index(args[1], len(es))
-	if ok {
-		s.setList(l, without(es, i))
+	if !ok {
+		return s.atRunTime(l, o, args, "del of a place")
 	}
-	return nil, ok
+	s.setList(l, without(es, i))
+	return nil, true
 }
 
 func reverseList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
@@ -210,13 +220,13 @@ func copyList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Value)
 	return one(s.heap.List(l.Elem, copied(es)))
 }
 
-func sliceList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func sliceList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	bounds := [3]int64{0, math.MaxInt64, 1} // start, end and step where they are not given
 	for i := range bounds {
 		if i+1 < len(args) {
 			n, ok := py.IntOf(args[i+1], bounds[i])
 			if !ok {
-				s.unroll("a list is sliced by bounds that are only known at run time")
+				return s.atRunTime(&py.List{Cell: s.heap.New(l.State()), Elem: l.Elem}, o, args, "a slice of a list by a bound")
 			}
 			bounds[i] = n
 		}
@@ -253,7 +263,7 @@ func joinLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Va
 func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	k, ok := py.LiteralOf(args[1])
 	if !ok {
-		s.unroll("a list is repeated a number of times that is only known at run time")
+		return s.repeatNumbers(l, o, args[1])
 	}
 	times := max(k.Int(), 0)
 	if len(es) > 0 {
@@ -265,6 +275,23 @@ func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.V
 		return one(l)
 	}
 	return one(s.heap.List(l.Elem, n))
+}
+
+// repeatNumbers is l * k, of numbers, for a k that is known at run time only.
+func (s *containers) repeatNumbers(l *py.List, o *ssa.Op, k py.Value) ([]py.Value, bool) {
+	v := s.vector(l)
+	if v == nil || s.build.inLoop() && s.mode == unrolling {
+		s.unroll("a list is repeated a number of times that is only known at run time")
+	}
+	times := s.vals.scalar("prim::max", aten.SchemaByName("prim::max.int"), []py.Value{k, py.Int(0)})
+	v = s.vals.emitName("aten::repeat", v, s.heap.List(ssa.IntType, times))
+	elem := numberTypeOf(v.DType())
+	list := s.newDyn(s.build.cur.Append("prim::tolist", s.loc, []*ssa.Value{v}, &ssa.ListType{Elem: elem}).Result(0), elem)
+	if o.Kind == "aten::mul_" {
+		s.set(l.Cell, list.State())
+		return one(l)
+	}
+	return one(list)
 }
 
 func equalLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
