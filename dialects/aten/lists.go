@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -240,7 +241,11 @@ func (l *Lowering) listLoop(list, count *ssa.Value, el func(i *ssa.Value) *ssa.V
 	acc := body.AddParam("", list.Type)
 	outer := l.Builder
 	l.Block, l.Before = body, nil
-	next := l.Op("SequenceInsert", acc, el(i))
+	e := el(i)
+	if t, ok := onnx.Join(list.Type, &ssa.ListType{Elem: e.Type}, nil); ok { // elements of other sizes
+		acc.Type, loop.Results[0].Type = t, t
+	}
+	next := l.Op("SequenceInsert", acc, e)
 	l.Builder = outer
 	body.SetReturns(c, next)
 	return loop.Results[0]

@@ -177,7 +177,6 @@ func (s *values) member(x py.Value) py.Value {
 	switch y := x.(type) {
 	case *py.List:
 		list = y
-		s.heap.Copied(y.Cell)
 	case *py.Tuple:
 		if len(y.Elems) == 0 {
 			return x
@@ -204,6 +203,7 @@ func (s *values) member(x py.Value) py.Value {
 	if !ok {
 		return x
 	}
+	s.heap.Copied(list.Cell)
 	v := s.materialize(&py.List{Cell: list.Cell, Elem: elem})
 	return s.heap.Tensor(s.emitName("aten::tensor", v, ssa.Int(int64(d.Code()))))
 }
