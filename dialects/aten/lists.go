@@ -270,10 +270,19 @@ func (l *Lowering) emptySequence(list *ssa.Value) *ssa.Value {
 func lowerListSlice(l *Lowering) *ssa.Value {
 	v := l.must("l")
 	start, end, step := l.sizeArgOr("start", 0), l.sizeArgOr("end", toEnd), l.sizeArgOr("step", 1)
-	if lt, ok := v.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) == nil {
-		return l.sliceDim(l.Value(v), 0, start, end, step)
-	}
 	k, ok := step.Int()
+	if lt, isList := v.Type.(*ssa.ListType); isList && ssa.AsTensor(lt.Elem) == nil {
+		if !ok || k >= 0 {
+			return l.sliceDim(l.Value(v), 0, start, end, step)
+		}
+		if l.IsNone("start") {
+			start = ConstSize(toEnd)
+		}
+		if l.IsNone("end") {
+			end = ConstSize(-toEnd)
+		}
+		return l.Op("Slice", l.Value(v), l.sizeVec(start), l.sizeVec(end), l.i64(0), l.sizeVec(step))
+	}
 	if !ok || k == 0 {
 		l.Fail("a slice step must be a constant other than 0")
 	}

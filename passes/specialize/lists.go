@@ -142,6 +142,9 @@ func findItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Val
 		r, ok := s.equalElems([]py.Value{e}, []py.Value{args[1]})
 		lit, isLit := r.(py.Const)
 		if !ok || !isLit {
+			if o.Kind != "aten::remove" && s.vector(l) != nil {
+				return findNumber(s, l, nil, o, args)
+			}
 			s.fail("dynamic-container", "the contents of the list are only known at run time")
 		}
 		if !lit.Bool() {

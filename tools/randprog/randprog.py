@@ -277,14 +277,25 @@ def main():
     ap.add_argument("--suite", default="random")
     ap.add_argument("--steps", type=int, default=9, help="greatest number of statements")
     ap.add_argument("--wide", action="store_true", help="whole modules: containers, buffers, functions, scalars, all dtypes (wide.py)")
+    ap.add_argument("--lists", action="store_true", help="lists whose length is known when the program runs (lists.py)")
     ap.add_argument("--verbose", action="store_true", help="say why a program was left out")
     opts = ap.parse_args()
     if opts.wide:
         from wide import Wide
+    if opts.lists:
+        from lists import Lists
     made = skipped = 0
     for k in range(opts.count):
         rng = random.Random(f"{opts.seed}/{k}")
         script = rng.random() < 0.6
+        if opts.lists:
+            p = Lists(rng, opts.steps)
+            sets = list(p.sets())
+            if sets and write(f"l{opts.seed}_{k:04d}", casefile.source(p.text)["Case"](), p.text, sets, True, opts):
+                made += 1
+            else:
+                skipped += 1
+            continue
         if opts.wide:
             p = Wide(rng, script)
             p.grow(rng.randint(2, opts.steps))
