@@ -94,6 +94,17 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
+// TestLists does the same for programs over lists whose length is known when they run. See tools/randprog.
+func TestLists(t *testing.T) {
+	cases := unpack(t, "testdata/lists.tar.gz")
+	if len(cases) < 30 {
+		t.Fatalf("%d cases", len(cases))
+	}
+	for _, dir := range cases {
+		t.Run(filepath.Base(dir), func(t *testing.T) { runCase(t, dir) })
+	}
+}
+
 // TestEdges does the same for programs on the edges of numbers: integers beyond 2^53, NaN, infinities, signs of zero,
 // tensors without elements. See tools/edges.
 func TestEdges(t *testing.T) {

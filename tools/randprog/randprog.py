@@ -290,7 +290,7 @@ def main():
         script = rng.random() < 0.6
         if opts.lists:
             p = Lists(rng, opts.steps)
-            sets = list(p.sets())
+            sets = list(p.sets())[:2]
             if sets and write(f"l{opts.seed}_{k:04d}", casefile.source(p.text)["Case"](), p.text, sets, True, opts):
                 made += 1
             else:
