@@ -40,22 +40,30 @@ func TestSemantics(t *testing.T) {
 	}
 }
 
-// TestLegalKeepsNumbers is TestSemantics for kinds.ir: other ways to compute may take more nodes.
+// TestLegalKeepsNumbers is TestSemantics for files of legalize: other ways to compute may take more nodes.
 func TestLegalKeepsNumbers(t *testing.T) {
-	text, err := os.ReadFile("passes/legalize/kinds.ir")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, opset := range []int{9, 13, 17, 23} {
-		p, err := all.Set.Parse(fmt.Sprintf("legalize{opset=%d}", opset))
+	for _, tt := range []struct {
+		file      string
+		tolerance float64
+		odd       bool
+	}{{"kinds", 1e-12, true}, {"roi", 1e-5, false}} {
+		text, err := os.ReadFile("passes/legalize/" + tt.file + ".ir")
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, after := parse(t, text), parse(t, text)
-		if _, err := p.Run(after, &passes.Runner{VerifyEach: true}); err != nil {
-			t.Fatal(opset, err)
+		for _, opset := range []int{9, 13, 17, 23} {
+			p, err := all.Set.Parse(fmt.Sprintf("legalize{opset=%d}", opset))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, after := parse(t, text), parse(t, text)
+			if _, err := p.Run(after, &passes.Runner{VerifyEach: true}); err != nil {
+				t.Fatal(opset, err)
+			}
+			for i, f := range before.Funcs {
+				compare(t, f, after.Funcs[i], 3, tt.tolerance, tt.odd)
+			}
 		}
-		compare(t, before.Funcs[0], after.Funcs[0], 3, 1e-12, true)
 	}
 }
 

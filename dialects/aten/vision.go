@@ -26,10 +26,8 @@ func lowerNMS(l *Lowering) *ssa.Value {
 
 // roiAlign pools regions (K, 5) whose first column is the sample.
 func (l *Lowering) roiAlign(x, rois *ssa.Value, aligned bool) *ssa.Value {
-	l.NeedOpset(10, "roi_align")
 	mode := "output_half_pixel"
 	if aligned {
-		l.NeedOpset(16, "roi_align with aligned=True")
 		mode = "half_pixel"
 	}
 	sample := l.Cast(l.gather(rois, l.scalarInt(tensor.Int64, 0), 1), tensor.Int64)

@@ -75,14 +75,6 @@ func resizeInputs(d *Downgrade) {
 	d.Node.SetOperands(vs...)
 }
 
-// roiAlignMode: where a region began was not to be told.
-func roiAlignMode(d *Downgrade) {
-	if m := d.Node.AttrStr("coordinate_transformation_mode", "half_pixel"); m != "output_half_pixel" {
-		d.Fail(16, "aligned regions of interest")
-	}
-	d.Node.RemoveAttr("coordinate_transformation_mode")
-}
-
 // gemmBias: what is added had to be there.
 func gemmBias(d *Downgrade) {
 	if d.in(2) == nil {
