@@ -46,7 +46,7 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 		if g.dtype == tensor.Undefined {
 			continue
 		}
-		if g.allowed = l.narrow(o, g); !holds(g.allowed, g.dtype) {
+		if g.allowed = l.narrow(o, s, g); !holds(g.allowed, g.dtype) {
 			bad = append(bad, g)
 		}
 	}
@@ -203,8 +203,9 @@ func (l *legalizer) who() string {
 func holds(mask uint32, d tensor.DType) bool { return d.ONNX() > 0 && mask>>d.ONNX()&1 == 1 }
 
 // narrow is the types of a group that the target takes, less those whose
-// kernels onnxruntime declares and does not have.
-func (l *legalizer) narrow(o *ssa.Op, g *group) uint32 {
+// kernels onnxruntime declares and does not have, and less bfloat16 for what it
+// makes of other operators: it has no arithmetic of these.
+func (l *legalizer) narrow(o *ssa.Op, s *onnx.OpSchema, g *group) uint32 {
 	if l.target != onnx.OnnxRuntime {
 		return g.allowed
 	}
@@ -220,6 +221,11 @@ func (l *legalizer) narrow(o *ssa.Op, g *group) uint32 {
 		if o.AttrStr("reduction", "none") != "none" {
 			return without(tensor.Bool, tensor.Float16, tensor.BFloat16)
 		}
+	case "onnx::GRU", "onnx::LSTM":
+		return without(tensor.Float64)
+	}
+	if l.target.Inlines(s) && onnx.ClassOf(o) != onnx.Copies {
+		return without(tensor.BFloat16)
 	}
 	return g.allowed
 }
@@ -339,7 +345,7 @@ func (l *legalizer) lowest(o *ssa.Op, g *group) int {
 		if s := onnx.Lookup(o.Kind.Name(), n); s != nil && l.target.HasKernel(s) {
 			for _, h := range l.groups(o, s) {
 				if len(h.operands) > 0 && len(g.operands) > 0 && h.operands[0] == g.operands[0] || len(h.operands) == 0 && len(g.operands) == 0 {
-					if holds(h.allowed, h.dtype) {
+					if holds(l.narrow(o, s, h), h.dtype) {
 						return n
 					}
 				}
