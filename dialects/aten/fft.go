@@ -457,11 +457,16 @@ func (l *Lowering) fftShift(inverse bool) *ssa.Value {
 }
 
 func (l *Lowering) fftFreq(half bool) *ssa.Value {
-	n, d := l.Int("n"), l.Float("d")
+	size := l.sizeArg("n")
 	t := l.DTypeArg("dtype")
 	if t == tensor.Undefined {
 		t = tensor.Float32
 	}
+	n, ok := size.Int()
+	if t.IsFloat() && !(ok && l.IsConst("d")) {
+		return l.Cast(l.fftFreqAtRun(size, half), t)
+	}
+	d := l.Float("d")
 	if n < 1 || n > 1<<24 || !t.IsFloat() {
 		l.Fail("fftfreq of %d numbers of %v", n, t)
 	}
@@ -478,6 +483,21 @@ func (l *Lowering) fftFreq(half bool) *ssa.Value {
 		v[i] = k / (float64(n) * d)
 	}
 	return l.Const(tensor.FromFloats(t, []int64{count}, v))
+}
+
+// fftFreqAtRun is fftFreq of a size or a spacing that is known when the model runs, in float64.
+func (l *Lowering) fftFreqAtRun(n Size, half bool) *ssa.Value {
+	number := func(s Size) *ssa.Value { return l.Cast(l.sizeValue(s), tensor.Float64) }
+	count := n
+	if half {
+		count = l.addSize(l.divSize(n, ConstSize(2)), ConstSize(1))
+	}
+	k := l.Cast(l.countTo(count), tensor.Float64)
+	if !half {
+		positive := l.divSize(l.addSize(n, ConstSize(1)), ConstSize(2))
+		k = l.Op("Where", l.Op("Less", k, number(positive)), k, l.Op("Sub", k, number(n)))
+	}
+	return l.Op("Div", k, l.mul(number(n), l.as("d", tensor.Float64)))
 }
 
 // windowArg is the window, centered in n_fft places; nil if there is none of them to multiply with.
