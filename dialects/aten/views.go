@@ -1,6 +1,9 @@
 package aten
 
 import (
+	"slices"
+
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -81,13 +84,39 @@ func lowerView(l *Lowering) *ssa.Value {
 		return x
 	case RealOf(to) == from && to.IsComplex(): // each two along the last axis
 		return l.Aten("aten::view_as_complex", l.Aten("aten::unflatten.int", x, -1, []int64{-1, 2}))
-	case from.Size() != to.Size() || from.IsComplex() || to.IsComplex():
+	case from.IsComplex() || to.IsComplex():
+		l.Fail("the bits of %v as %v, which ONNX cannot express", from, to)
+	}
+	if t := onnx.ConstOf(x); t != nil && t.HasData() {
+		if y := bitsAs(t, to); y != nil {
+			return l.Const(y)
+		}
+	}
+	switch {
+	case from.Size() != to.Size():
 		l.Fail("the bits of %v as %v change the shape, which ONNX cannot express", from, to)
 	case from.IsInt() && to.IsInt(), from == tensor.Bool && to.IsInt():
 		return l.Cast(x, to) // two's complement: the bits stay
 	}
 	l.NeedOpset(26, "the bits of one element type as another")
 	return l.OpA("BitCast", []ssa.Attr{intAttr("to", int64(to.ONNX()))}, x)
+}
+
+// bitsAs reads the bits of a tensor as another type, whose elements are as many along the last axis as fit there. It is nil
+// where they do not.
+func bitsAs(t *tensor.Tensor, to tensor.DType) *tensor.Tensor {
+	have, want, r := int64(t.DType.Size()), int64(to.Size()), len(t.Shape)
+	shape := slices.Clone(t.Shape)
+	switch {
+	case have == 0 || want == 0:
+		return nil
+	case have != want:
+		if r == 0 || shape[r-1]*have%want != 0 {
+			return nil
+		}
+		shape[r-1] = shape[r-1] * have / want
+	}
+	return tensor.New(to, shape, t.Bytes())
 }
 
 func lowerViewAs(l *Lowering) *ssa.Value {
