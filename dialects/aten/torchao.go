@@ -39,6 +39,13 @@ var torchao = Defs{
 		Doc:   "x @ weight.T * scales, the weight as int8",
 		Lower: lowerInt8PackMM,
 	},
+	"aten::_scaled_mm": {
+		Doc: "(self * scale_a) @ (mat2 * scale_b) + bias of 8-bit floats, with one scale or one for each row and column",
+		Lower: func(l *Lowering) *ssa.Value {
+			return l.scaledMM(l.Tensor("scale_a"), l.Tensor("scale_b"))
+		},
+	},
+	"aten::_scaled_mm_v2": {Doc: "_scaled_mm, with lists of scales", Lower: lowerScaledMM2},
 }
 
 // blocks says how a tensor is cut into blocks that share a scale.
@@ -535,4 +542,41 @@ func lowerInt8PackMM(l *Lowering) *ssa.Value {
 	d := l.DType(x)
 	y := l.Op("MatMul", l.Cast(x, tensor.Float32), l.transpose(l.Cast(l.Tensor("mat2"), tensor.Float32), 1, 0))
 	return l.Cast(l.mul(y, l.as("scales", tensor.Float32)), d)
+}
+
+// scaledMM multiplies matrices whose elements have one scale, or one for each row of the first and each column of the second.
+func (l *Lowering) scaledMM(scaleA, scaleB *ssa.Value) *ssa.Value {
+	a, b := l.Tensor("self"), l.Tensor("mat2")
+	if l.HasArg("scale_result") && l.TensorOr("scale_result") != nil {
+		l.Fail("a product of scaled matrices with a scale of its result")
+	}
+	scaled := func(x, scale *ssa.Value, shared int) *ssa.Value {
+		dims := l.Shape(scale)
+		for i, d := range dims {
+			if kept := len(dims) == 2 && i != shared; !kept && !d.Is(1) || l.DType(scale) != tensor.Float32 {
+				l.Fail("scales of blocks in a product of scaled matrices")
+			}
+		}
+		if len(dims) < 2 {
+			scale = l.reshape(scale)
+		}
+		return l.mul(l.Cast(x, tensor.Float32), scale)
+	}
+	y := l.Op("MatMul", scaled(a, scaleA, 1), scaled(b, scaleB, 0))
+	if bias := l.TensorOr("bias"); bias != nil {
+		y = l.add(y, l.Cast(bias, tensor.Float32))
+	}
+	out := l.DTypeArg("out_dtype")
+	if out == tensor.Undefined {
+		out = l.DType(a)
+	}
+	return l.Cast(y, out)
+}
+
+func lowerScaledMM2(l *Lowering) *ssa.Value {
+	a, b := l.Tensors("scale_a"), l.Tensors("scale_b")
+	if len(a) != 1 || len(b) != 1 {
+		l.Fail("scales of scales in a product of scaled matrices")
+	}
+	return l.scaledMM(a[0], b[0])
 }

@@ -304,6 +304,9 @@ def programs():
     yield "_grouped_mm", "a._grouped_mm(x, y, z), a._grouped_mm(x, v.transpose(1, 2), z), a._grouped_mm(v, x.t(), z), a._grouped_mm(x.t(), x, z), a._grouped_mm(v, y)", experts
     if transformers:
         yield "grouped_mm_fallback", "torch.ops.transformers.grouped_mm_fallback(x, y, z), torch.ops.transformers.grouped_mm_fallback(x, v.transpose(1, 2), z - 1)", experts, "program"
+    eight, rows = "x.to(torch.float8_e4m3fn), y.to(torch.float8_e4m3fn)", (r(16, 16), r(16, 16), torch.rand(16, 1), torch.rand(1, 16))
+    yield "_scaled_mm", f"a._scaled_mm({eight}, z, v, None, None, torch.float32), a._scaled_mm({eight}, z[0, 0], v[:, :1], y[0].to(torch.bfloat16), None, torch.bfloat16)", rows
+    yield "_scaled_mm_v2", f"a._scaled_mm_v2({eight}, [z], [1], [0], [v], [1], [0], None, torch.float32)", rows
 
 
 class NestedEncoder(torch.nn.Module):
