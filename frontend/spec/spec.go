@@ -7,7 +7,7 @@
 //	s:str="mean"  y:none
 //	xs:list(f32[N,?],...)   any number of members, all of one type; N is the same in all, ? may differ
 //	xs:list(f32[2],f32[3])  p:tuple(f32[2],int)  d:dict(key=f32[2],"other key"=none)
-//	xs:[f32[2],f32[3]]      p:(f32[2],int)       d:{key: f32[2]}      the same as in Python
+//	xs:[f32[2],f32[3]]      p:(f32[2],int)       d:{"key": f32[2]}    the same as in Python
 package spec
 
 import (
@@ -201,8 +201,12 @@ type parser struct {
 
 // Parse reads NAME:TYPE. A type alone is of the input at its place: its name is empty.
 func Parse(s string) (Input, error) {
-	if t, err := parse("input", s); err == nil {
+	t, err := parse("input", s)
+	if err == nil {
 		return Input{"", t}, nil
+	}
+	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") || strings.HasPrefix(s, "(") {
+		return Input{}, fmt.Errorf("input %s: %w", s, err)
 	}
 	name, rest, ok := strings.Cut(s, ":")
 	name = strings.TrimSpace(name)
@@ -214,8 +218,7 @@ func Parse(s string) (Input, error) {
 			return Input{}, fmt.Errorf("input %q: %q is no name", s, name)
 		}
 	}
-	t, err := parse(name, rest)
-	if err != nil {
+	if t, err = parse(name, rest); err != nil {
 		return Input{}, fmt.Errorf("input %s: %w", name, err)
 	}
 	return Input{name, t}, nil
@@ -437,13 +440,27 @@ func (p *parser) constant(k Kind) (ssa.Literal, error) {
 	return ssa.None, fmt.Errorf("%q is no value of type %s", text, k)
 }
 
+// quoted reads a text in the quotes of Go or of Python.
 func (p *parser) quoted() (string, error) {
-	prefix, err := strconv.QuotedPrefix(p.s[p.pos:])
+	rest := p.s[p.pos:]
+	prefix, err := strconv.QuotedPrefix(rest)
 	if err == nil && prefix[0] != '\'' {
 		p.pos += len(prefix)
 		return strconv.Unquote(prefix)
 	}
-	return "", fmt.Errorf("a text in double quotes is missing at %q", p.s[p.pos:])
+	if strings.HasPrefix(rest, "'") {
+		for i := 1; i < len(rest); i++ {
+			switch rest[i] {
+			case '\\':
+				i++
+			case '\'':
+				p.pos += i + 1
+				inner := strings.ReplaceAll(rest[1:i], `\'`, "'")
+				return strconv.Unquote(`"` + strings.ReplaceAll(inner, `"`, `\"`) + `"`)
+			}
+		}
+	}
+	return "", fmt.Errorf("a text in quotes is missing at %q", rest)
 }
 
 func (p *parser) container(t Type, depth int) (Type, error) {
@@ -542,7 +559,7 @@ func (p *parser) bareKey() string {
 }
 
 func (p *parser) key() (key string, err error) {
-	if p.next('"') {
+	if p.next('"') || p.next('\'') {
 		key, err = p.quoted()
 	} else if key = p.bareKey(); key == "" {
 		err = fmt.Errorf("a key is missing at %q", p.s[p.pos:])
