@@ -60,6 +60,9 @@ func (l *legalizer) types(d *onnx.Downgrade, s *onnx.OpSchema) {
 				l.c.Changed(fmt.Sprintf("%s of %s by others", o.Kind.Name(), g.dtype))
 				return
 			}
+			if g.dtype == tensor.Float64 && l.target == onnx.OnnxRuntime {
+				d.Hint = "convert the model in float32 (model.float()), or for another runtime (--target onnx)"
+			}
 			d.Fail(l.lowest(o, g), "%s for %s", g.dtype.Spec(), l.who())
 		}
 	}
