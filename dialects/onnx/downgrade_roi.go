@@ -83,7 +83,7 @@ func roiAlign(d *Downgrade, t tensor.DType) bool {
 	y = d.Op("MatMul", d.Op("Unsqueeze", r.weight[1], d.ints(1, 3, 4)), y)
 	y = d.Op("Squeeze", y, d.ints(4))
 	y = d.Op("MatMul", d.Op("Unsqueeze", r.weight[0], d.ints(2, 3)), y)
-	r.replace(d.Op("Squeeze", y, d.ints(3)), t)
+	r.replace(d.Op("Squeeze", y, d.ints(3)))
 	return true
 }
 
@@ -120,7 +120,7 @@ func maxRoiPool(d *Downgrade, t tensor.DType) bool {
 	y = d.Op("Where", inside, y, r.num(math.Inf(-1)))
 	y = d.OpA("ReduceMax", []ssa.Attr{intAttr("keepdims", 0)}, y, d.ints(3, 4))
 	some := d.OpA("ReduceMax", []ssa.Attr{intAttr("keepdims", 0)}, d.cast(inside, tensor.Int32), d.ints(3, 4))
-	r.replace(d.Op("Where", d.cast(some, tensor.Bool), y, r.num(0)), t)
+	r.replace(d.Op("Where", d.cast(some, tensor.Bool), y, r.num(0)))
 	return true
 }
 
@@ -141,7 +141,7 @@ func newRegions(d *Downgrade, x, batch *ssa.Value) *regions {
 
 func (r *regions) num(v float64) *ssa.Value   { return r.scalar(r.t, v) }
 func (r *regions) length(axis int) *ssa.Value { return r.cast(r.size(r.x, 2+axis), r.t) }
-func (r *regions) replace(y *ssa.Value, t tensor.DType) {
+func (r *regions) replace(y *ssa.Value) {
 	y = r.OpA("Transpose", []ssa.Attr{intsAttr("perm", 0, 3, 1, 2)}, y)
 	r.Replace(r.cast(y, r.Node.Result(0).DType()))
 }
