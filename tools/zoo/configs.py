@@ -3,12 +3,16 @@
 configs.tsv says which attribute gets which value, and why: rows of the model '*' are for all that have the attribute, others for one
 architecture (parts of a nested configuration as text_config.hidden_size). Values are JSON.
 """
+import contextlib
 import csv
 import json
 import os
 import re
 
 import torch
+from transformers import masking_utils
+from transformers.exporters import utils
+import transformers.exporters.exporter_dynamo  # noqa: F401  registers the patches
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 KINDS_OF_LAYERS = ("layer_types", "layers_block_type", "block_types", "mlp_layer_types")
@@ -151,3 +155,10 @@ def option(model, name, default=None):
     """What the table says of an architecture that is no attribute of its configuration: _attn_implementation, _cache (false: it has none
     that a program could be given)."""
     return next((v for m, a, v in table() if m == model and a == name), default)
+
+
+@contextlib.contextmanager
+def patched():
+    """Models as transformers' own exporters patch them for an archive; masks without torch.vmap, which no archive keeps."""
+    with utils.apply_patches("dynamo"), utils.patch_attribute(masking_utils, "_vmap_expansion_sdpa", utils._patch_broadcast_mask_expansion):
+        yield

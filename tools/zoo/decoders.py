@@ -4,8 +4,6 @@ import inspect
 import torch
 import transformers
 from transformers import AutoModelForCausalLM
-from transformers.exporters.utils import apply_patches
-import transformers.exporters.exporter_dynamo  # noqa: F401  registers the patches
 import transformers.models.auto.modeling_auto as auto
 
 import cache
@@ -119,7 +117,7 @@ def build(name, thin):
 def make(name):
     """(programs, what PyTorch says of the tokens) of an architecture."""
     model, vocabulary, keeps, said = configs.either(build, name)
-    with apply_patches("dynamo"):
+    with patched():
         first = Decoder(model, keeps)
         masks = 2 if first.masked else 1
         sizes = {(b, s): list(prompt(vocabulary, b, s)) for b, s in ((2, 5), (3, 5), (2, 7), (3, 7))}
@@ -149,4 +147,4 @@ def make(name):
 
 
 def patched():
-    return apply_patches("dynamo")
+    return configs.patched()

@@ -4,8 +4,6 @@ import itertools
 
 import torch
 from transformers import AutoModel
-from transformers.exporters.utils import apply_patches
-import transformers.exporters.exporter_dynamo  # noqa: F401  registers the patches
 import transformers.models.auto.modeling_auto as auto
 
 import cache
@@ -186,7 +184,7 @@ def build(name, thin):
 def make(name):
     """(programs, None) of an architecture."""
     model, names, samples, axes, fixed = configs.either(build, name)
-    with apply_patches("dynamo"):
+    with patched():
         module = Forward(model, names, fixed)
         with torch.no_grad():
             outputs = [p for p, _ in module.results(*programs.clone(samples[0]))]
@@ -194,4 +192,4 @@ def make(name):
 
 
 def patched():
-    return apply_patches("dynamo")
+    return configs.patched()

@@ -3,7 +3,7 @@
 
 usage: make.py KIND --out DIR [--filter RE] [--jobs N] [--seconds N] [--gigabytes N] [--again]
 
-KIND is decoders, encoders, timm or libraries. Each architecture is a folder of DIR/KIND: tiny, with weights drawn at random, as an archive of torch.export
+KIND is decoders, encoders, mixed, timm or libraries. Each architecture is a folder of DIR/KIND: tiny, with weights drawn at random, as an archive of torch.export
 (.pt2), of a trace (.pt) and, for libraries, of a script, inputs and outputs (.npz), and what.json, which says what is there and what PyTorch itself cannot do. An
 architecture is made in a process of its own, with limits; those that are there are left out, unless --again.
 """
@@ -97,7 +97,7 @@ def child(kind, name, folder, opts):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("kind", choices=["decoders", "encoders", "timm", "libraries"])
+    arguments.add_argument("kind", choices=["decoders", "encoders", "mixed", "timm", "libraries"])
     arguments.add_argument("--out", required=True)
     arguments.add_argument("--filter", default="")
     arguments.add_argument("--jobs", type=int, default=2)

@@ -181,7 +181,7 @@ def alone(opts, name):
 def main():
     global TOLERANCE
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("kind", choices=["decoders", "encoders", "timm", "libraries"])
+    arguments.add_argument("kind", choices=["decoders", "encoders", "mixed", "timm", "libraries"])
     arguments.add_argument("--programs", required=True)
     arguments.add_argument("--aton", required=True)
     arguments.add_argument("--results", required=True)
