@@ -159,6 +159,8 @@ def option(model, name, default=None):
 
 @contextlib.contextmanager
 def patched():
-    """Models as transformers' own exporters patch them for an archive; masks without torch.vmap, which no archive keeps."""
-    with utils.apply_patches("dynamo"), utils.patch_attribute(masking_utils, "_vmap_expansion_sdpa", utils._patch_broadcast_mask_expansion):
+    """Models as transformers' own exporters patch them for an archive; masks without torch.vmap and its indexing, which no archive keeps."""
+    masks = [(masking_utils, "_vmap_expansion_sdpa", utils._patch_broadcast_mask_expansion),
+             (masking_utils, "TransformGetItemToIndex", lambda _: contextlib.nullcontext)]
+    with utils.apply_patches("dynamo"), utils.patch_attributes(masks):
         yield

@@ -23,6 +23,9 @@ class Forward(torch.nn.Module):
         self.model, self.names, self.fixed = model, names, fixed or {}
         known = inspect.signature(model.forward).parameters
         self.options = {k: v for k, v in (("use_cache", False), ("return_dict", True)) if k in known}
+        for part in model.modules():  # what forward does not name
+            if getattr(getattr(part, "config", None), "use_cache", None):
+                part.config.use_cache = False
 
     def results(self, *tensors):
         out = self.model(**dict(zip(self.names, tensors)), **self.fixed, **self.options)
