@@ -55,8 +55,8 @@ def shrink(values, general, special, prefix=""):
         if path in special:
             out[key] = special[path]
         elif isinstance(value, dict) and (key.endswith("_config") or "model_type" in value):
-            own = {"model_type": value["model_type"]} if "model_type" in value else {}
-            out[key] = {**own, **differing(value), **shrink(value, general, special, path + ".")}
+            own = {"model_type": value["model_type"], **differing(value)} if "model_type" in value else {k: v for k, v in value.items() if k.isidentifier()}
+            out[key] = {**own, **shrink(value, general, special, path + ".")}
         elif key in general and isinstance(value, int) and not isinstance(value, bool) and (value > general[key] or key.endswith("_token_id")):
             out[key] = general[key]
         elif key.endswith("_token_id") and isinstance(value, list):

@@ -56,13 +56,13 @@ def makers(config, batch, length):
     text = config.get_text_config()
     vocabulary = min(attribute(text, "vocab_size", default=80) or 80, 80)
     hidden = attribute(text, "hidden_size", "d_model", default=64)
-    size = attribute(config, "image_size", "img_size", default=32)
+    size = configs.option(config.model_type, "_size") or attribute(config, "image_size", "img_size", default=32)
     height, width = size if isinstance(size, (list, tuple)) else (size["height"], size["width"]) if isinstance(size, dict) else (size, size)
     channels = attribute(config, "num_channels", "in_channels", "in_chans", default=3)
     patch = attribute(config, "patch_size", default=8)
     patch = patch if isinstance(patch, int) else patch[-1]
     frames = attribute(config, "num_frames", "frames_per_clip", default=4)
-    mel = attribute(config, "num_mel_bins", "feature_size", "n_mels", "input_feat_size", "feature_projection_input_dim", "spectrogram_bins", default=16)
+    mel = attribute(config, "input_feat_per_channel", "num_mel_bins", "feature_size", "n_mels", "input_feat_size", "feature_projection_input_dim", "spectrogram_bins", default=16)
     sound = attribute(config, "max_length", "spec_size", "num_mel_frames", default=64)
     packed = channels * attribute(config, "temporal_patch_size", default=1) * patch * patch
     past = (attribute(config, "context_length", default=0) or 0) + max(attribute(config, "lags_sequence", default=[0]) or [0])
@@ -83,16 +83,17 @@ def makers(config, batch, length):
     tokens = whole(3, vocabulary, batch, length, axes=words)
     books = attribute(config, "num_codebooks", "n_codebooks", "num_quantizers", default=4)
     return {
-        "input_ids": [tokens, whole(3, vocabulary, batch, length, books, axes=words)],
+        "input_ids": [tokens, whole(3, vocabulary, batch, length, books, axes=words), whole(3, vocabulary, batch, length, books + 1, axes=words)],
         "attention_mask": [ones(batch, length, axes=words)],
         "token_type_ids": [whole(0, 1, batch, length, axes=words)],
         "bbox": [(lambda g: torch.randint(0, 50, (batch, length, 2), generator=g).repeat(1, 1, 2) + torch.tensor([0, 0, 7, 5]), words)],
         "decoder_input_ids": [tokens, whole(3, vocabulary, batch, length, books, axes=words)],
+        "latents": [normal(batch, 12, hidden), normal(batch, hidden, 12)],
         "pixel_values": [normal(batch, channels, height, width), normal(batch, frames, channels, height, width), normal(batch, 2, channels, height, width),
                          normal(batch, (height // patch) * (width // patch), packed), normal((height // patch) * (width // patch), packed, axes=none)],
         "pixel_values_videos": [normal(batch, frames, channels, height, width)],
         "pixel_mask": [ones(batch, height, width)],
-        "input_values": [normal(batch, 1600), normal(batch, 1, 1600), normal(batch, sound, mel), normal(batch, length, channels, axes=words)],
+        "input_values": [normal(batch, 1600), normal(batch, 1, 1600), normal(batch, sound, mel), normal(batch, length, channels, axes=words), normal(batch, length, hidden, axes=words)],
         "input_features": [normal(batch, mel, attribute(config, "max_source_positions", default=32) * 2), normal(batch, mel, 64), normal(batch, 64, mel),
                            normal(batch, 1, sound, mel), normal(batch, 1, mel, sound)],
         "input_features_mask": [ones(batch, 64), ones(batch, 64, dtype=torch.bool), ones(batch, 32), ones(batch, attribute(config, "max_source_positions", default=32) * 2)],
@@ -115,8 +116,30 @@ def makers(config, batch, length):
         "returns_to_go": [normal(batch, length, 1, axes=words)],
         "timesteps": [(lambda g: torch.arange(length)[None].repeat(batch, 1), words)],
         "spectrogram": [normal(batch, 64, mel)],
-        "inputs": [normal(batch, length, attribute(config, "d_latents", "d_model", default=64), axes=words), tokens],
+        "inputs": [normal(batch, length, attribute(config, "d_model", "d_latents", default=64), axes=words), tokens],
+        "encoder_hidden_states": [normal(batch, 7, attribute(config, "encoder_hidden_size", default=hidden))],
+        "visual_feats": [normal(batch, 5, attribute(config, "visual_feat_dim", default=64))],
+        "visual_pos": [normal(batch, 5, 4)],
+        "task_inputs": [whole(3, vocabulary, batch, attribute(config, "task_seq_len", default=77))],
+        "prompt_pixel_values": [normal(batch, channels, height, width)],
+        "prompt_masks": [normal(batch, channels, height, width)],
+        "pixel_attention_mask": [ones(batch, (height // patch) * (width // patch)), ones(batch, 1, height, width)],
+        "spatial_shapes": [(lambda g: torch.tensor([[height // patch, width // patch]]).repeat(batch, 1), batched)],
+        "image_attention_mask": [ones(batch, length, 2, axes=words)],
+        "image_embeds_position_mask": [(lambda g: (torch.arange(length) < attribute(config, "latent_query_num", default=4))[None].repeat(batch, 1).long(), words)],
+        "past_values_padding": [(lambda g: torch.zeros(batch, past or 32), batched)],
+        "freq": [whole(0, 2, batch, 1)],
+        "qformer_input_ids": [tokens],
+        "decoder_input_values": [normal(batch, length, hidden, axes=words)],
+        "action_embeds": [normal(batch, 4, hidden)],
+        "noise_embeds": [normal(batch, length, hidden, axes=words)],
+        "context_hidden_states": [normal(batch, length, hidden, axes=words)],
+        "input_points": [(lambda g: torch.rand(batch, 1, 2, 2, generator=g) * height, batched)],
+        "input_labels": [ones(batch, 1, 2)],
     }
+
+
+LAYOUT = ("grid_thw", "merge_sizes", "target_sizes")
 
 
 def layout(config, known):
@@ -124,12 +147,14 @@ def layout(config, known):
     size, patch = attribute(config, "image_size", default=32), attribute(config, "patch_size", default=8)
     size, patch = (v if isinstance(v, int) else v[-1] for v in (size, patch))
     grid = torch.tensor([[1, size // patch, size // patch]])
-    return {n: grid for n in ("grid_thw",) if n in known}
+    one = {"grid_thw": grid, "merge_sizes": torch.tensor([2]), "target_sizes": grid[:, 1:]}
+    out = {n: v for n, v in one.items() if n in known}
+    return out
 
 
 def rounds(model, known):
     """Which inputs to try, fewest first: a list of lists of names."""
-    required = [n for n, p in known.items() if p.default is inspect.Parameter.empty and p.kind is p.POSITIONAL_OR_KEYWORD and n != "grid_thw"]
+    required = [n for n, p in known.items() if p.default is inspect.Parameter.empty and p.kind is p.POSITIONAL_OR_KEYWORD and n not in LAYOUT]
     main = [n for n in ("input_ids", *OTHERS[:3], "states", "past_values", "pixel_values_videos") if n in known]
     first = set(required) | {n for n in main if n == model.main_input_name or n == main[0]}
     if "states" in first:
@@ -140,6 +165,7 @@ def rounds(model, known):
         first.add("attention_mask")
     if "input_ids" in first or "decoder_input_ids" in known:
         first |= {n for n in ("bbox", "decoder_input_ids") if n in known and (n == "bbox" or model.config.is_encoder_decoder)}
+    first |= set(configs.option(model.config.model_type, "_also", []))
     others = {n for n in OTHERS if n in known}
     masks = {n for n in MASKS if n in known}
     out = [first, first | others - {"pixel_values_videos"} - {"audio_codes"}, first | others, first - {"attention_mask"}, first | masks]

@@ -33,11 +33,12 @@ def models():
         try:
             cls = whole(name) or auto.MODEL_MAPPING[CONFIG_MAPPING[name]]
             cls = cls[0] if isinstance(cls, tuple) else cls
-            if any(hasattr(cls, f) for f, _ in KINDS.values()) and "input_ids" in inspect.signature(cls.forward).parameters:
+            known = inspect.signature(cls.forward).parameters
+            if "input_ids" in known and (any(hasattr(cls, f) for f, _ in KINDS.values()) and token(name) or name in FULL and "pixel_values" in known):
                 out.append(name)
         except Exception:  # a class that a missing library keeps away
             continue
-    return [n for n in out if token(n)]
+    return out
 
 
 def token(name):
@@ -119,7 +120,13 @@ def forms(model, config, kind, batch):
         yield {main: normal(batch, channels, patch, rows * columns * patch)}, sizes
         yield {main: normal(batch, channels, height, width)}, sizes
         return
+    if "aspect_ratio_ids" in known:  # tiles of an image, which words attend to
+        yield ({main: normal(batch, 1, 4, channels, height, width), "aspect_ratio_ids": torch.ones(batch, 1, dtype=torch.int64),
+                "aspect_ratio_mask": torch.ones(batch, 1, 4, dtype=torch.int64)}, {})
+        return
     more = {n: normal(batch, channels, s, s) for n, s in (("high_res_pixel_values", encoders.attribute(getattr(config, "high_res_vision_config", None), "image_size", default=64)),) if n in known}
+    if "qformer_input_ids" in known:
+        more["qformer_input_ids"] = torch.randint(3, 80, (batch, 6), generator=generator)
     masks = [{}]
     if "pixel_attention_mask" in known:
         masks = [{"pixel_attention_mask": torch.ones(batch, 1, height, width, dtype=torch.int64)}]
@@ -130,6 +137,8 @@ def forms(model, config, kind, batch):
               (batch, 5, channels, height, width)]
     if kind == "video":
         shapes = [(batch, frames, channels, height, width)]
+    else:
+        shapes.append((batch, rows * columns, channels * patch * patch))
     if masks[0]:
         shapes = shapes[1:2] + shapes[:1]
     for shape, mask, fixed in itertools.product(shapes, masks, sizes):
@@ -154,6 +163,8 @@ def prompt(config, kind, ids, count, batch, length):
     attribute = lambda *names: encoders.attribute(config, *names)
     start, end = (attribute(n) for n in ({"audio": ("audio_start_token_id", "audio_end_token_id")}.get(kind, ("vision_start_token_id", "vision_end_token_id"))))
     column = lambda t: [torch.full((batch, 1), t)] if isinstance(t, int) else []
+    if not count:
+        return text
     return torch.cat([text[:, :2], *column(start), torch.full((batch, count), ids), *column(end), text[:, 2:]], 1)
 
 
@@ -162,17 +173,17 @@ def given(model, config, kind):
     function, attributes = KINDS[kind]
     outer = getattr(config, "thinker_config", None) or config
     ids = encoders.attribute(outer, *attributes)
-    if ids is None:
+    if ids is None and hasattr(model, "get_placeholder_mask"):
         raise NotImplementedError(f"no token for {kind}")
     hidden = encoders.attribute(config.get_text_config(), "hidden_size", "d_model")
     known = inspect.signature(model.forward).parameters
-    features = getattr(base(model, function), function)
-    takes = inspect.signature(features).parameters
+    features = getattr(base(model, function), function, None)
+    takes = inspect.signature(features).parameters if features else ()
     error = None
     for tensors, fixed in forms(model, config, kind, 2):
         try:
             with torch.no_grad():
-                count = rows(features(**{k: v for k, v in {**tensors, **fixed}.items() if k in takes}), hidden) // 2
+                count = 0 if features is None else rows(features(**{k: v for k, v in {**tensors, **fixed}.items() if k in takes}), hidden) // 2
             return (*full(model, config, kind, ids, count, tensors, fixed, known), fixed)
         except Exception as e:
             error = error or e
@@ -184,7 +195,7 @@ def full(model, config, kind, ids, count, tensors, fixed, known):
     made, names = [], []
     for batch, length in ((2, 9), (2 if fixed else 3, 12)):
         tokens = prompt(config, kind, ids, count, batch, length)
-        places = (tokens == ids).long()
+        places = torch.zeros_like(tokens) if ids is None else (tokens == ids).long()
         inputs = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
         inputs.update(tensors if batch == 2 else {k: torch.cat([v, v[:1]]) for k, v in tensors.items()})
         extra = {n: (2 * places if kind == "video" else places) for n in ("token_type_ids", "mm_token_type_ids") if n in known}
@@ -194,6 +205,10 @@ def full(model, config, kind, ids, count, tensors, fixed, known):
                 have = {**inputs, **extra, **fixed, "mm_token_type_ids": extra.get("mm_token_type_ids", places)}
                 extra["position_ids"] = base(model, "get_rope_index").get_rope_index(**{k: v for k, v in have.items() if k in rope})[0]
                 extra.pop("mm_token_type_ids", None)
+        if "cross_attention_mask" in known:
+            extra["cross_attention_mask"] = torch.ones(*tokens.shape, 1, 4, dtype=torch.int64)
+        if "bbox" in known:
+            extra["bbox"] = torch.tensor([0.1, 0.2, 0.3, 0.4]).repeat(*tokens.shape, 1)
         if config.is_encoder_decoder and "decoder_input_ids" in known:
             extra["decoder_input_ids"] = tokens[:, :4].clone()
         inputs = {k: v for k, v in {**inputs, **extra}.items() if k in known}
@@ -218,12 +233,12 @@ def build(name, thin):
     cls = whole(name)
     model = configs.instance(cls._from_config if cls else AutoModel.from_config, config, name, thin)
     found, error = {}, None
-    for kind, (function, _) in KINDS.items():
-        if hasattr(model, function):
-            try:
-                found[kind] = given(model, config, kind)
-            except Exception as e:
-                error = error or e
+    kinds = [k for k, (f, _) in KINDS.items() if hasattr(base(model, f), f)]
+    for kind in kinds or ["image"]:  # without features of its own, an image is beside the words
+        try:
+            found[kind] = given(model, config, kind)
+        except Exception as e:
+            error = error or e
     if not found:
         raise error
     return model, found
