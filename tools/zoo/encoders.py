@@ -3,6 +3,7 @@ import inspect
 import itertools
 
 import torch
+import transformers
 from transformers import AutoModel
 import transformers.models.auto.modeling_auto as auto
 
@@ -90,10 +91,10 @@ def makers(config, batch, length):
         "decoder_input_ids": [tokens, whole(3, vocabulary, batch, length, books, axes=words)],
         "latents": [normal(batch, 12, hidden), normal(batch, hidden, 12)],
         "pixel_values": [normal(batch, channels, height, width), normal(batch, frames, channels, height, width), normal(batch, 2, channels, height, width),
-                         normal(batch, (height // patch) * (width // patch), packed), normal((height // patch) * (width // patch), packed, axes=none)],
+                         normal(batch, (height // patch) * (width // patch), packed), normal((height // patch) * (width // patch), packed, axes=none), normal(1, channels, patch, (height // patch) * width, axes=none)],
         "pixel_values_videos": [normal(batch, frames, channels, height, width)],
         "pixel_mask": [ones(batch, height, width)],
-        "input_values": [normal(batch, 1600), normal(batch, 1, 1600), normal(batch, sound, mel), normal(batch, length, channels, axes=words), normal(batch, length, hidden, axes=words)],
+        "input_values": [normal(batch, 1600), normal(batch, 1, 1600), normal(batch, sound, mel), normal(batch, length, channels, axes=words), normal(batch, length, hidden, axes=words), normal(batch, 1, 7680)],
         "input_features": [normal(batch, mel, attribute(config, "max_source_positions", default=32) * 2), normal(batch, mel, 64), normal(batch, 64, mel),
                            normal(batch, 1, sound, mel), normal(batch, 1, mel, sound)],
         "input_features_mask": [ones(batch, 64), ones(batch, 64, dtype=torch.bool), ones(batch, 32), ones(batch, attribute(config, "max_source_positions", default=32) * 2)],
@@ -206,8 +207,12 @@ def given(model, config, sizes=((2, 9), (3, 12))):
 def build(name, thin):
     """The model of an architecture, and what it takes (given)."""
     config = configs.tiny(name, thin)
-    model = configs.instance(AutoModel.from_config, config, name, thin)
-    return model, *given(model, config)
+    from_config = AutoModel.from_config
+    if part := configs.option(name, "_part"):  # of a model that has no forward of its own
+        config, from_config = getattr(config, part), getattr(transformers, configs.option(name, "_class"))._from_config
+    model = configs.instance(from_config, config, name, thin)
+    with patched():
+        return model, *given(model, config)
 
 
 def make(name):

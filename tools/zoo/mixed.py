@@ -75,8 +75,9 @@ def forms(model, config, kind, batch):
             return
         for length in dict.fromkeys((sound, 64, 200)):
             for shape in ((batch, mel, length), (batch, length, mel)):
-                for mask in (torch.int64, torch.bool):
-                    masks = {n: torch.ones(batch, length, dtype=mask) for n in ("input_features_mask", "feature_attention_mask", "padding_mask") if n in known}
+                for mask in (torch.int64, torch.bool, None):
+                    names = [n for n in ("input_features_mask", "feature_attention_mask", "padding_mask") if n in known and mask]
+                    masks = {n: torch.ones(batch, length, dtype=mask) for n in names}
                     yield {"input_features": normal(*shape), **masks}, {}
         return
     size = get("image_size", "img_size", "input_size", default=32)
@@ -179,14 +180,17 @@ def given(model, config, kind):
     known = inspect.signature(model.forward).parameters
     features = getattr(base(model, function), function, None)
     takes = inspect.signature(features).parameters if features else ()
-    error = None
+    error, far = None, False
     for tensors, fixed in forms(model, config, kind, 2):
+        counted = False
         try:
             with torch.no_grad():
                 count = 0 if features is None else rows(features(**{k: v for k, v in {**tensors, **fixed}.items() if k in takes}), hidden) // 2
+            counted = True
             return (*full(model, config, kind, ids, count, tensors, fixed, known), fixed)
         except Exception as e:
-            error = error or e
+            if error is None or counted and not far:  # the message of the form that came furthest
+                error, far = e, counted
     raise error
 
 
@@ -236,7 +240,8 @@ def build(name, thin):
     kinds = [k for k, (f, _) in KINDS.items() if hasattr(base(model, f), f)]
     for kind in kinds or ["image"]:  # without features of its own, an image is beside the words
         try:
-            found[kind] = given(model, config, kind)
+            with patched():
+                found[kind] = given(model, config, kind)
         except Exception as e:
             error = error or e
     if not found:
