@@ -91,7 +91,9 @@ def makers(config, batch, length):
         "decoder_input_ids": [tokens, whole(3, vocabulary, batch, length, books, axes=words)],
         "latents": [normal(batch, 12, hidden), normal(batch, hidden, 12)],
         "pixel_values": [normal(batch, channels, height, width), normal(batch, frames, channels, height, width), normal(batch, 2, channels, height, width),
-                         normal(batch, (height // patch) * (width // patch), packed), normal((height // patch) * (width // patch), packed, axes=none), normal(1, channels, patch, (height // patch) * width, axes=none)],
+                         normal(batch, (height // patch) * (width // patch), packed), normal((height // patch) * (width // patch), packed, axes=none), normal(1, channels, patch, (height // patch) * width, axes=none),
+                         normal((height // patch) * (width // patch), channels, patch, patch, axes=none),
+                         normal((height // patch) * (width // patch), 2 * packed, axes=none)],
         "pixel_values_videos": [normal(batch, frames, channels, height, width)],
         "pixel_mask": [ones(batch, height, width)],
         "input_values": [normal(batch, 1600), normal(batch, 1, 1600), normal(batch, sound, mel), normal(batch, length, channels, axes=words), normal(batch, length, hidden, axes=words), normal(batch, 1, 7680)],
@@ -140,7 +142,7 @@ def makers(config, batch, length):
     }
 
 
-LAYOUT = ("grid_thw", "merge_sizes", "target_sizes")
+LAYOUT = ("grid_thw", "image_grid_thw", "merge_sizes", "target_sizes")
 
 
 def layout(config, known):
@@ -148,9 +150,9 @@ def layout(config, known):
     size, patch = attribute(config, "image_size", default=32), attribute(config, "patch_size", default=8)
     size, patch = (v if isinstance(v, int) else v[-1] for v in (size, patch))
     grid = torch.tensor([[1, size // patch, size // patch]])
-    one = {"grid_thw": grid, "merge_sizes": torch.tensor([2]), "target_sizes": grid[:, 1:]}
-    out = {n: v for n, v in one.items() if n in known}
-    return out
+    out = {"grid_thw": grid, "image_grid_thw": grid, "merge_sizes": torch.tensor([2]), "target_sizes": grid[:, 1:]}
+    required = [n for n in out if n in known and (n != "image_grid_thw" or "input_ids" not in known)]
+    return {n: out[n] for n in required}
 
 
 def rounds(model, known):

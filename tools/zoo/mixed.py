@@ -28,13 +28,14 @@ def whole(name):
 
 
 def models():
+    """Those that put features in the places of tokens, and those with an image beside the words, but for what encoders.py gives an image (_also)."""
     out = []
     for name in dict.fromkeys([*auto.MODEL_MAPPING_NAMES, *FULL]):
         try:
             cls = whole(name) or auto.MODEL_MAPPING[CONFIG_MAPPING[name]]
             cls = cls[0] if isinstance(cls, tuple) else cls
             known = inspect.signature(cls.forward).parameters
-            if "input_ids" in known and (any(hasattr(cls, f) for f, _ in KINDS.values()) and token(name) or name in FULL and "pixel_values" in known):
+            if "input_ids" in known and not configs.option(name, "_also") and (any(hasattr(cls, f) for f, _ in KINDS.values()) and token(name) or name in FULL and "pixel_values" in known):
                 out.append(name)
         except Exception:  # a class that a missing library keeps away
             continue
