@@ -93,44 +93,6 @@ func (l *loopState) relateObjects(values []py.Value, last int) {
 	}
 }
 
-// carriedObjects visits the cells of the lists, dicts and objects among the carried values and in the carried cells.
-func (l *loopState) carriedObjects(values []py.Value, changes journal.Changes, visit func(place string, c *journal.Cell)) {
-	for k, v := range values {
-		objectsIn(v, strconv.Itoa(k), changes, visit)
-	}
-	for _, c := range l.cells {
-		objectsIn(changes.Of(c), "cell"+strconv.Itoa(c.ID()), changes, visit)
-	}
-}
-
-// objectsIn visits the cells of a value, or of those in the content of a cell.
-func objectsIn(x any, place string, changes journal.Changes, visit func(place string, c *journal.Cell)) {
-	var elems []py.Value
-	switch x := x.(type) {
-	case *py.Tuple:
-		elems = x.Elems
-	case *py.List:
-		visit(place, x.Cell)
-		elems = listContent(x, changes).Elems
-	case *py.ListState:
-		elems = x.Elems
-	case *py.Dict:
-		visit(place, x.Cell)
-		elems = dictContent(x, changes).Vals
-	case *py.DictState:
-		elems = x.Vals
-	case *py.Object:
-		for _, name := range slices.Sorted(maps.Keys(x.Attrs)) {
-			visit(place+"."+name, x.Attrs[name])
-		}
-	case *py.Maybe:
-		elems = []py.Value{x.Val}
-	}
-	for i, e := range elems {
-		objectsIn(e, place+"."+strconv.Itoa(i), changes, visit)
-	}
-}
-
 // relateCarried records what the tensors at hand may share memory with: those that an iteration begins with, or the results.
 // Tensors that were not made for this have their memory anyway.
 func (l *loopState) relateCarried(values []py.Value, last int) {
@@ -158,30 +120,62 @@ func (l *loopState) relateCarried(values []py.Value, last int) {
 
 // carried visits the tensors among the carried values and in the carried cells.
 func (l *loopState) carried(values []py.Value, changes journal.Changes, visit func(place string, t *py.Tensor)) {
-	for k, v := range values {
-		tensorsIn(v, strconv.Itoa(k), changes, visit)
+	l.parts(&visitor{changes: changes, tensor: visit}, values)
+}
+
+// carriedObjects visits the cells of the lists, dicts and objects there.
+func (l *loopState) carriedObjects(values []py.Value, changes journal.Changes, visit func(place string, c *journal.Cell)) {
+	l.parts(&visitor{changes: changes, cell: visit}, values)
+}
+
+func (l *loopState) parts(v *visitor, values []py.Value) {
+	for k, x := range values {
+		v.visit(x, strconv.Itoa(k))
 	}
 	for _, c := range l.cells {
-		tensorsIn(changes.Of(c), "cell"+strconv.Itoa(c.ID()), changes, visit)
+		v.visit(v.changes.Of(c), "cell"+strconv.Itoa(c.ID()))
 	}
 }
 
-// tensorsIn visits the tensors of a value or of the content of a cell.
-func tensorsIn(x any, place string, changes journal.Changes, visit func(place string, t *py.Tensor)) {
+// visitor is told of the tensors and the cells in a value, or in the content of a cell, and where they are; either may be nil.
+type visitor struct {
+	changes journal.Changes
+	tensor  func(place string, t *py.Tensor)
+	cell    func(place string, c *journal.Cell)
+}
+
+func (v *visitor) visit(x any, place string) {
+	cell := func(place string, c *journal.Cell) {
+		if v.cell != nil {
+			v.cell(place, c)
+		}
+	}
 	var elems []py.Value
 	switch x := x.(type) {
 	case *py.Tensor:
-		visit(place, x)
+		if v.tensor != nil {
+			v.tensor(place, x)
+		}
 	case *py.Tuple:
 		elems = x.Elems
-	case *py.List, *py.ListState:
-		elems = listContent(x, changes).Elems
-	case *py.Dict, *py.DictState:
-		elems = dictContent(x, changes).Vals
+	case *py.List:
+		cell(place, x.Cell)
+		elems = listContent(x, v.changes).Elems
+	case *py.ListState:
+		elems = x.Elems
+	case *py.Dict:
+		cell(place, x.Cell)
+		elems = dictContent(x, v.changes).Vals
+	case *py.DictState:
+		elems = x.Vals
+	case *py.Object:
+		for _, name := range slices.Sorted(maps.Keys(x.Attrs)) {
+			cell(place+"."+name, x.Attrs[name])
+		}
 	case *py.Maybe:
 		elems = []py.Value{x.Val}
 	}
 	for i, e := range elems {
-		tensorsIn(e, place+"."+strconv.Itoa(i), changes, visit)
+		v.visit(e, place+"."+strconv.Itoa(i))
 	}
 }
