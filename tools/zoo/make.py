@@ -44,6 +44,7 @@ def save(kind, name, folder):
         row = {"name": p.name, "inputs": p.names, "outputs": p.output_names, "sources": {}}
         what["programs"].append(row)
         arrays = {f"{kind}.{s}.{i}": t for s in range(len(p.samples)) for kind, ts in (("in", p.samples[s]), ("out", p.outputs[s])) for i, t in enumerate(ts)}
+        arrays |= {f"exact.{s}.{i}": t for s, ts in enumerate(p.exact) for i, t in enumerate(ts)}
         numpy.savez(os.path.join(folder, p.name + ".npz"), **{k: t.detach().numpy() for k, t in arrays.items()})
         for source in sources:
             file = p.name + {"pt2": ".pt2", "trace": ".pt", "script": ".script.pt"}[source]

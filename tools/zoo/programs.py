@@ -1,4 +1,5 @@
 """Programs of a model: what goes in, what comes out, which axes are free, and the two archives that PyTorch makes of each."""
+import copy
 import inspect
 
 import torch
@@ -10,14 +11,19 @@ class Program:
     """A module of tensors to a tuple of tensors.
 
     samples: lists of inputs, of which the first is the example; outputs: PyTorch's, for each sample; axes: for each input the names of the
-    axes that differ between samples; script: the module that TorchScript compiles, whose outputs may be containers.
+    axes that differ between samples; script: the module that TorchScript compiles, whose outputs may be containers; exact: the
+    outputs of the same module in double precision, if asked for.
     """
 
-    def __init__(self, name, module, names, samples, axes, output_names):
+    def __init__(self, name, module, names, samples, axes, output_names, exact=False):
         self.name, self.module, self.names, self.samples, self.axes, self.output_names = name, module, names, samples, axes, output_names
         self.script = module
         with torch.no_grad():
             self.outputs = [listed(module(*clone(s))) for s in samples]
+            self.exact = []
+            if exact:
+                double = copy.deepcopy(module).double()
+                self.exact = [listed(double(*[t.double() if t.is_floating_point() else t.clone() for t in s])) for s in samples]
 
 
 def listed(out):

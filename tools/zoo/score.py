@@ -4,7 +4,7 @@
 usage: score.py KIND --programs DIR --aton PATH --results FILE [--filter RE] [--opset N] [--jobs N] [--seconds N] [--again]
 
 A row of FILE, tab-separated: model, step (prefill, decode, tokens, forward), source (pt2, trace, script), verdict, nodes, seconds of the export, message. Verdicts:
-right, wrong, refused (by aton), failed (in onnxruntime), torch-cannot (no program, or one that PyTorch itself runs wrongly), not-made (make.py has no
+right (or at least as near to double precision as PyTorch, with both differences), wrong, refused (by aton), failed (in onnxruntime), torch-cannot (no program, or one that PyTorch itself runs wrongly), not-made (make.py has no
 configuration that builds it, or its limits were too small). Rows that are there are kept,
 unless --again; those of the models of the filter are made again. Compared are both sizes, where PyTorch's own program is right at
 both. Needs numpy, onnx and onnxruntime.
@@ -54,6 +54,15 @@ def apart(got, want):
     return f"differs by {np.nanmax(np.abs(got - want)) / scale:.2g} of the greatest element"
 
 
+def nearer(got, want, exact):
+    """Where PyTorch's own result is at least as far from that of double precision: both differences from it, else None."""
+    finite = np.abs(exact[np.isfinite(exact)])
+    if got.shape != exact.shape or got.dtype.kind != "f" or finite.size != exact.size:
+        return None
+    off = [float(np.abs(a - exact).max()) / max(1e-3, float(finite.max())) for a in (want, got)]
+    return f"beside double precision PyTorch is off by {off[0]:.2g} of the greatest element, ONNX by {off[1]:.2g}" if off[1] <= off[0] else None
+
+
 class Refused(Exception):
     pass
 
@@ -96,15 +105,20 @@ def check(opts, folder, row, entry, work):
         return "refused", "", "", str(e), None
     except Exception as e:
         return "failed", "", "", text(e), None
+    said = "" if len(entry["samples"]) > 1 else "one size: PyTorch's program is for these only"
     for s in entry["samples"]:
         try:
             got = run(session, [arrays[f"in.{s}.{i}"] for i in range(len(row["inputs"]))])
         except Exception as e:
             return "failed", n, f"{seconds:.2f}", text(f"sample {s}: {e}"), None
         for name, a, i in zip(row["outputs"], got, range(len(got))):
-            if why := apart(a, arrays[f"out.{s}.{i}"]):
-                return "wrong", n, f"{seconds:.2f}", f"sample {s}, {name}: {why}", None
-    return "right", n, f"{seconds:.2f}", "" if len(entry["samples"]) > 1 else "one size: PyTorch's program is for these only", session
+            want = arrays[f"out.{s}.{i}"]
+            if why := apart(a, want):
+                instead = nearer(a, want, arrays[f"exact.{s}.{i}"]) if f"exact.{s}.{i}" in arrays else None
+                if instead is None:
+                    return "wrong", n, f"{seconds:.2f}", f"sample {s}, {name}: {why}", None
+                said = instead
+    return "right", n, f"{seconds:.2f}", said, session
 
 
 def feed(folder, what, sessions):
