@@ -129,6 +129,11 @@ func newModel(m *ssa.Module, opts Options) (*model, error) {
 	if onnx.DefaultOpset(m) == 0 {
 		return nil, errors.New("the module is for no opset: run the pass legalize, or set Opsets")
 	}
+	if !opts.Unchecked { // before the file is built: what this takes is free again by then
+		if err := typecheck.Module(m).Err(); err != nil {
+			return nil, invalid(err)
+		}
+	}
 	b := newBuilder(m, f, opts)
 	g := b.main(f)
 	if b.err != nil {
@@ -137,18 +142,16 @@ func newModel(m *ssa.Module, opts Options) (*model, error) {
 	return b.encode(g)
 }
 
+func invalid(err error) error { return fmt.Errorf("the model would not be valid: %w", err) }
+
 // check holds the file to the rules that hold for files that are read.
 func (b *builder) check(p *onnxpb.ModelProto, g *onnxpb.GraphProto) error {
 	f := check.File{Model: p, Graph: g}
 	for _, in := range b.inits {
 		f.Weights = append(f.Weights, in.name)
 	}
-	err := f.Check(&b.m.Locs).Err()
-	if err == nil {
-		err = typecheck.Module(b.m).Err()
-	}
-	if err != nil {
-		return fmt.Errorf("the model would not be valid: %w", err)
+	if err := f.Check(&b.m.Locs).Err(); err != nil {
+		return invalid(err)
 	}
 	return nil
 }

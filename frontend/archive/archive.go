@@ -126,56 +126,64 @@ func (a *Archive) Forget() { clear(a.cache) }
 // copy that is kept. The checksum of stored records is not verified, since that
 // would touch every page of the weights; see Text.
 func (a *Archive) Bytes(record string) ([]byte, error) {
+	if b, ok := a.cache[record]; ok {
+		return b, nil
+	}
+	b, inflated, err := a.content(record)
+	if inflated {
+		a.cache[record] = b
+	}
+	return b, err
+}
+
+// content gives a record's content and whether it was inflated, which makes a copy.
+func (a *Archive) content(record string) (b []byte, inflated bool, err error) {
 	f := a.records[record]
 	if f == nil {
-		return nil, a.fail(record, -1, "the record is missing")
+		return nil, false, a.fail(record, -1, "the record is missing")
 	}
 	off, err := f.DataOffset()
 	if err != nil {
-		return nil, a.fail(record, -1, "bad local header: %w", err)
+		return nil, false, a.fail(record, -1, "bad local header: %w", err)
 	}
 	size := f.CompressedSize64
 	if off < 0 || off > int64(len(a.data)) || size > uint64(int64(len(a.data))-off) {
-		return nil, a.fail(record, off, "%d bytes of data reach beyond the end of the file (%d bytes)", size, len(a.data))
+		return nil, false, a.fail(record, off, "%d bytes of data reach beyond the end of the file (%d bytes)", size, len(a.data))
 	}
 	raw := a.data[off : off+int64(size) : off+int64(size)]
 	switch f.Method {
 	case zip.Store:
 		if f.UncompressedSize64 != size {
-			return nil, a.fail(record, off, "a stored record has two sizes, %d and %d", size, f.UncompressedSize64)
+			return nil, false, a.fail(record, off, "a stored record has two sizes, %d and %d", size, f.UncompressedSize64)
 		}
-		return raw, nil
+		return raw, false, nil
 	case zip.Deflate:
-		if b, ok := a.cache[record]; ok {
-			return b, nil
-		}
 		// deflate cannot do better than 1032:1
 		if f.UncompressedSize64 > size*1032+64 {
-			return nil, a.fail(record, off, "%d bytes cannot inflate to %d", size, f.UncompressedSize64)
+			return nil, false, a.fail(record, off, "%d bytes cannot inflate to %d", size, f.UncompressedSize64)
 		}
 		if a.inflated += int64(f.UncompressedSize64); a.inflated > a.limits.Inflated {
-			return nil, a.fail(record, off, "the deflated records are larger than %d bytes; store the archive without compression", a.limits.Inflated)
+			return nil, false, a.fail(record, off, "the deflated records are larger than %d bytes; store the archive without compression", a.limits.Inflated)
 		}
 		r, err := f.Open()
 		if err != nil {
-			return nil, a.fail(record, off, "%w", err)
+			return nil, false, a.fail(record, off, "%w", err)
 		}
 		defer r.Close()
-		b := make([]byte, f.UncompressedSize64)
+		b = make([]byte, f.UncompressedSize64)
 		if _, err := io.ReadFull(r, b); err != nil {
-			return nil, a.fail(record, off, "cannot inflate: %w", err)
+			return nil, false, a.fail(record, off, "cannot inflate: %w", err)
 		}
 		var more [1]byte
 		if n, err := r.Read(more[:]); n != 0 || err != nil && err != io.EOF {
-			return nil, a.fail(record, off, "cannot inflate: wrong size or checksum")
+			return nil, false, a.fail(record, off, "cannot inflate: wrong size or checksum")
 		}
-		a.cache[record] = b
-		return b, nil
+		return b, true, nil
 	}
-	return nil, a.fail(record, off, "compression method %d is not supported; use store or deflate", f.Method)
+	return nil, false, a.fail(record, off, "compression method %d is not supported; use store or deflate", f.Method)
 }
 
-// Text gives a small record's content and verifies its checksum: code, pickles, versions.
+// Text gives a small record's content and verifies its checksum: code, pickles, versions. It is read once, so no copy is kept.
 func (a *Archive) Text(record string) ([]byte, error) {
 	f := a.records[record]
 	if f == nil {
@@ -184,7 +192,7 @@ func (a *Archive) Text(record string) ([]byte, error) {
 	if f.UncompressedSize64 > uint64(a.limits.Text) {
 		return nil, a.fail(record, -1, "%d bytes are more than %d", f.UncompressedSize64, a.limits.Text)
 	}
-	b, err := a.Bytes(record)
+	b, _, err := a.content(record)
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,8 @@ type importer struct {
 	leaves []userLeaf
 	state  map[string]*ssa.Value // buffers and parameters that the program changes, and buffers that are inputs, by FQN
 	guards *guards
-	// sources has the lines of the user's program that stack traces quote.
-	sources diag.SourceFiles
+	// sources has the lines of the user's program that stack traces quote. The module keeps it, and nothing else of the importer.
+	sources *diag.SourceFiles
 	free    []string // symbols of the inputs, in the order in which they occur
 
 	names    *ssa.Names
@@ -51,6 +51,7 @@ func newImporter(r *reader, p *program) *importer {
 		ints: map[int64]*ssa.Value{}, frames: map[locKey]diag.Frame{}, values: map[string]string{},
 		wrapped: map[string]wrapped{}, parts: map[*tensor.Tensor]*ssa.Value{}, state: map[string]*ssa.Value{}}
 	im.syms = newSymbols(r.Warnf)
+	im.sources = new(diag.SourceFiles)
 	return im
 }
 

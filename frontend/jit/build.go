@@ -163,6 +163,9 @@ func (l *loader) compile(f *function) {
 		b.finish(nil, f.def.At())
 	}
 	f.state = 3
+	if f != l.functions["main"] { // whose method may be called by its own name, too
+		f.src.compiled()
+	}
 }
 
 // finish sets the value that the function returns.

@@ -18,6 +18,7 @@ type source struct {
 	defs    map[string]*pyast.Def
 	ranges  *ranges // nil until asked for
 	lines   []int   // where lines start; nil until asked for
+	left    int     // functions that were not compiled
 }
 
 type classKind uint8
@@ -76,14 +77,43 @@ func (l *loader) file(prefix string) *source {
 		switch st := st.(type) {
 		case *pyast.Class:
 			s.classes[st.Name] = st
+			s.left += len(methodsOf(st))
 		case *pyast.Def:
 			s.defs[st.Name] = st
+			s.left++
 		case *pyast.Assign, *pyast.Pass: // op_version_set = 1; import
 		default:
 			l.failAt(s, st.At(), "", "this statement is not expected outside of functions")
 		}
 	}
 	return s
+}
+
+func methodsOf(c *pyast.Class) []*pyast.Def {
+	var out []*pyast.Def
+	for _, st := range c.Body {
+		if d, ok := st.(*pyast.Def); ok {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// compiled takes note that one more function of a source is compiled. Behind the last one nothing needs what they do, nor their
+// positions: of a trace with thousands of modules, each in a file of its own, that is most of the memory.
+func (s *source) compiled() {
+	if s.left--; s.left > 0 {
+		return
+	}
+	s.ranges, s.lines = nil, nil
+	for _, d := range s.defs {
+		d.Body = nil
+	}
+	for _, c := range s.classes {
+		for _, d := range methodsOf(c) {
+			d.Body = nil
+		}
+	}
 }
 
 func (l *loader) failSyntax(s *source, err error) {
