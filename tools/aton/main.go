@@ -3,7 +3,6 @@ package main
 
 import (
 	"os"
-	"runtime/debug"
 
 	"github.com/aton-project/aton/tools/aton/cmd"
 	"github.com/aton-project/aton/tools/cli"
@@ -13,9 +12,7 @@ func main() {
 	if status, done := cmd.HandOver(os.Args[1:]); done {
 		os.Exit(status)
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // a short run with a small live heap: collecting less often halves the time
-	}
+	cli.Collect()
 	cli.Signals()
 	os.Exit(cmd.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
