@@ -9,8 +9,8 @@ func TestPercent(t *testing.T) {
 	}{
 		{0, mostPercent},
 		{4 << 20, mostPercent},
-		{24 << 20, 200},
-		{48 << 20, 100},
+		{16 << 20, 200},
+		{32 << 20, 100},
 		{1 << 30, leastPercent},
 	} {
 		if got := percent(c.live); got != c.want {
