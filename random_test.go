@@ -84,32 +84,19 @@ func compare(got, want *tensor.Tensor, rtol, atol float64) error {
 // TestRandomPrograms converts random programs over views, writes, indices,
 // branches and loops, and evaluates the graph behind every pass on ONNX
 // operators: all give PyTorch's recorded outputs. See tools/randprog.
-func TestRandomPrograms(t *testing.T) {
-	cases := unpack(t, "testdata/random.tar.gz")
-	if len(cases) < 100 {
-		t.Fatalf("%d cases", len(cases))
-	}
-	for _, dir := range cases {
-		t.Run(filepath.Base(dir), func(t *testing.T) { runCase(t, dir) })
-	}
-}
+func TestRandomPrograms(t *testing.T) { runCases(t, "testdata/random.tar.gz", 100) }
 
 // TestLists does the same for programs over lists whose length is known when they run. See tools/randprog.
-func TestLists(t *testing.T) {
-	cases := unpack(t, "testdata/lists.tar.gz")
-	if len(cases) < 30 {
-		t.Fatalf("%d cases", len(cases))
-	}
-	for _, dir := range cases {
-		t.Run(filepath.Base(dir), func(t *testing.T) { runCase(t, dir) })
-	}
-}
+func TestLists(t *testing.T) { runCases(t, "testdata/lists.tar.gz", 30) }
 
 // TestEdges does the same for programs on the edges of numbers: integers beyond 2^53, NaN, infinities, signs of zero,
 // tensors without elements. See tools/edges.
-func TestEdges(t *testing.T) {
-	cases := unpack(t, "testdata/edges.tar.gz")
-	if len(cases) < 60 {
+func TestEdges(t *testing.T) { runCases(t, "testdata/edges.tar.gz", 60) }
+
+// runCases runs the cases of an archive, which has at least so many.
+func runCases(t *testing.T, archive string, least int) {
+	cases := unpack(t, archive)
+	if len(cases) < least {
 		t.Fatalf("%d cases", len(cases))
 	}
 	for _, dir := range cases {
