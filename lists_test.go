@@ -65,3 +65,66 @@ func TestDictKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestChosenMembers: a list of what ONNX has no lists of - tuples, optional tensors, strings - at a place that is known at run time.
+func TestChosenMembers(t *testing.T) {
+	const text = `graph(%x : Float(2), %i : int):
+  %none : NoneType = prim::Constant()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %5 : int = prim::Constant[value=5]()
+  %7 : int = prim::Constant[value=7]()
+  %a : str = prim::Constant[value="a"]()
+  %b : str = prim::Constant[value="b"]()
+  %x2 : Tensor = aten::mul(%x, %2)
+  %t0 : (Tensor, int) = prim::TupleConstruct(%x, %2)
+  %t1 : (Tensor, int) = prim::TupleConstruct(%x2, %5)
+  %t2 : (Tensor, int) = prim::TupleConstruct(%x, %7)
+  %tuples : (Tensor, int)[] = prim::ListConstruct(%t0, %t1, %t2)
+  %tuple : (Tensor, int) = aten::__getitem__(%tuples, %i)
+  %part : Tensor, %k : int = prim::TupleUnpack(%tuple)
+  %product : Tensor = aten::mul(%part, %k)
+  %maybes : Tensor?[] = prim::ListConstruct(%x, %none, %x2)
+  %maybe : Tensor? = aten::__getitem__(%maybes, %i)
+  %isnone : bool = aten::__is__(%maybe, %none)
+  %other : Tensor = prim::If(%isnone)
+    block0():
+      %seven : Tensor = aten::mul(%x, %7)
+      -> (%seven)
+    block1():
+      %some : Tensor = prim::unchecked_cast(%maybe)
+      -> (%some)
+  %names : str[] = prim::ListConstruct(%a, %b, %a)
+  %name : str = aten::__getitem__(%names, %i)
+  %isb : bool = aten::eq(%name, %b)
+  %n : int = aten::Int(%isb)
+  %sum : Tensor = aten::add(%other, %n, %1)
+  return (%product, %sum)
+`
+	o := withInputs(t, aton.Options{}, "x:f32[2]", "i:int")
+	back := parsed(t, writtenText(t, text, o))
+	inputs := func(i int64) map[string]interp.Value {
+		return map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{2}, []float64{1, 3})),
+			"i": interp.Of(tensor.FromInts(tensor.Int64, nil, []int64{i}))}
+	}
+	for _, c := range []struct {
+		i            int64
+		product, sum []float64
+	}{
+		{0, []float64{2, 6}, []float64{1, 3}},
+		{1, []float64{10, 30}, []float64{8, 22}},
+		{2, []float64{7, 21}, []float64{2, 6}},
+		{-2, []float64{10, 30}, []float64{8, 22}},
+	} {
+		out := run(t, back, inputs(c.i))
+		if got := out[0].Tensor.Float64s(); !slices.Equal(got, c.product) {
+			t.Errorf("place %d: product %v, want %v", c.i, got, c.product)
+		}
+		if got := out[1].Tensor.Float64s(); !slices.Equal(got, c.sum) {
+			t.Errorf("place %d: sum %v, want %v", c.i, got, c.sum)
+		}
+	}
+	if _, err := interp.Run(back, inputs(3)); err == nil {
+		t.Error("a place that the lists do not have gives no error")
+	}
+}

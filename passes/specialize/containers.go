@@ -44,16 +44,17 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 		for _, e := range st.Elems {
 			switch e.(type) {
 			case *py.Tensor:
+				continue
 			case py.Dynamic, py.Const:
-				if _, ok := py.NumberType(e); !ok {
-					s.unroll("a list is indexed by a value that is only known at run time")
+				if _, ok := py.NumberType(e); ok {
+					continue
 				}
 			default:
 				if memberList(l.Elem) {
 					continue
 				}
-				s.unroll("a list is indexed by a value that is only known at run time")
 			}
+			return s.chooseItem(st.Elems, at)
 		}
 		if py.Tensorial(st.Elems) && s.build.inLoop() && s.mode == unrolling {
 			s.unroll("a list of tensors is indexed by the loop variable")
@@ -83,6 +84,24 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 		t.Element = true
 	}
 	return s.ofMember(x, l.Elem)
+}
+
+// chooseItem is the element at a place that is known at run time only, of a list of what ONNX has no lists of: strings, tuples.
+func (s *containers) chooseItem(es []py.Value, at py.Value) py.Value {
+	if s.build.inLoop() && s.mode == unrolling || len(es) > maxChosen {
+		s.unroll("a list is indexed by a value that is only known at run time")
+	}
+	places := make([]py.Value, len(es))
+	for i := range es {
+		places[i] = py.Int(int64(i))
+	}
+	place := s.getItem(s.heap.List(ssa.IntType, places), at) // fails at run time for one that the list does not have
+	x := es[len(es)-1]
+	for i := len(es) - 2; i >= 0; i-- {
+		here := s.vals.scalar("aten::eq", aten.SchemaByName("aten::eq.int"), []py.Value{place, py.Int(int64(i))})[0]
+		x = s.vals.choose(s.vals.materialize(here), es[i], x)
+	}
+	return x
 }
 
 // tupleHandler evaluates an operator whose first argument is a tuple.

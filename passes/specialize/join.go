@@ -385,17 +385,8 @@ func (m *merger) optional(x, y py.Value) py.Value {
 	if s.opts.split {
 		s.fail("optional-data", "a value is None in one branch of an If only")
 	}
-	split := func(v py.Value) (has *ssa.Value, val py.Value) {
-		if mb, ok := v.(*py.Maybe); ok {
-			return mb.Has, mb.Val
-		}
-		if py.IsNone(v) {
-			return s.build.constant(ssa.Bool(false)), nil
-		}
-		return s.build.constant(ssa.Bool(true)), v
-	}
-	h0, v0 := split(x)
-	h1, v1 := split(y)
+	h0, v0 := s.vals.halves(x)
+	h1, v1 := s.vals.halves(y)
 	if v0 == nil {
 		v0 = s.vals.dummy(v1, m.changes[1])
 	}
@@ -403,6 +394,17 @@ func (m *merger) optional(x, y py.Value) py.Value {
 		v1 = s.vals.dummy(v0, m.changes[0])
 	}
 	return &py.Maybe{Has: m.pair(h0, h1, ssa.BoolType), Val: m.merge(v0, v1)}
+}
+
+// halves are whether v is something, and what it is then; nil for None.
+func (s *values) halves(v py.Value) (has *ssa.Value, val py.Value) {
+	if mb, ok := v.(*py.Maybe); ok {
+		return mb.Has, mb.Val
+	}
+	if py.IsNone(v) {
+		return s.build.constant(ssa.Bool(false)), nil
+	}
+	return s.build.constant(ssa.Bool(true)), v
 }
 
 // dummy makes a value of the form of v that stands where None is.

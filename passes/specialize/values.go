@@ -331,16 +331,40 @@ func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
 			return s.chooseTensor(cond, x, y)
 		}
 	}
+	if x, ok := a.(*py.Tuple); ok {
+		if y, ok := b.(*py.Tuple); ok && len(x.Elems) == len(y.Elems) {
+			elems := make([]py.Value, len(x.Elems))
+			for i := range elems {
+				elems[i] = s.choose(cond, x.Elems[i], y.Elems[i])
+			}
+			return &py.Tuple{Elems: elems, Typ: x.Typ}
+		}
+	}
+	if isOptional(a) || isOptional(b) {
+		hasA, va := s.halves(a)
+		hasB, vb := s.halves(b)
+		if va == nil {
+			va = vb
+		}
+		if vb == nil {
+			vb = va
+		}
+		return &py.Maybe{Has: s.oneOf(cond, hasA, hasB), Val: s.choose(cond, va, vb)}
+	}
 	ta, ok := py.NumberType(a)
 	tb, ok2 := py.NumberType(b)
 	if !ok || !ok2 || ta != tb {
 		s.fail("unsupported-value", "a value is one of two that have no common form in ONNX")
 	}
-	va, vb := s.materialize(a), s.materialize(b)
-	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, ta)
-	n.AddBlock().SetReturns(va)
-	n.AddBlock().SetReturns(vb)
-	return s.number(n.Results[0])
+	return s.number(s.oneOf(cond, s.materialize(a), s.materialize(b)))
+}
+
+// oneOf is a where cond is true, else b, of one type.
+func (s *values) oneOf(cond, a, b *ssa.Value) *ssa.Value {
+	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, a.Type)
+	n.AddBlock().SetReturns(a)
+	n.AddBlock().SetReturns(b)
+	return n.Results[0]
 }
 
 // chooseTensor is choose for tensors, whose memory is read only from here on.
