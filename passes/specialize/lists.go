@@ -181,8 +181,11 @@ func reverseList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Val
 	return nil, true
 }
 
-func setItem(s *containers, l *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+func setItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	i, ok := s.index(args[1], len(es))
+	if !ok && memberList(l.Elem) { // no list is one of two
+		return s.atRunTime(l, o, args, "a write to a place")
+	}
 	if !ok {
 		return one(s.setAny(l, es, args[1], args[2]))
 	}
