@@ -153,36 +153,6 @@ func (s *writes) refuseResize(o *ssa.Op, _ []py.Value, _ *py.Tensor) []py.Value 
 	return nil
 }
 
-// maxPlaces is the number of elements up to which overlap is looked into.
-const maxPlaces = 1 << 12
-
-// refuseOverlap fails when an operator reads, through another view, some of the
-// elements that it writes: its result would hang on the order in which it goes.
-func (s *writes) refuseOverlap(self, other *py.Tensor) {
-	a, b := heap.ViewOf(self), heap.ViewOf(other)
-	if self == other || a.Storage != b.Storage || len(a.Chain) == 0 && len(b.Chain) == 0 {
-		return
-	}
-	p, q := s.views.places(a), s.views.places(b)
-	if p == nil || q == nil {
-		return
-	}
-	same := len(p) == len(q)
-	written := map[int64]bool{}
-	for i, x := range p {
-		written[x] = true
-		same = same && q[i] == x
-	}
-	if same || len(q) == 1 && s.op.Kind == "aten::copy_" {
-		return // the one element that is read is written with itself
-	}
-	for _, x := range q {
-		if written[x] {
-			s.fail("overlap", "the operator reads elements of memory that it writes, through another view; use .clone() for what it reads")
-		}
-	}
-}
-
 func staticShape(v *ssa.Value) ([]int64, bool) {
 	if t := v.Tensor(); t != nil {
 		return t.Static()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/aton-project/aton/dialects/aten"
-	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -245,32 +244,6 @@ func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
 // strides gives the strides of a view of self, nil if they are not known.
 func (s *views) strides(step heap.Step, in []sym.Expr, self, out *ssa.Value) []sym.Expr {
 	return view.Strides(&view.Call{Step: &step, Strides: in, Self: self.Tensor(), Out: out.Tensor(), Axes: s.axes})
-}
-
-// places gives where in the storage the elements of a view are, nil if it is not known.
-func (s *views) places(st *heap.View) []int64 {
-	shape, ok := staticShape(st.Storage.State().Base)
-	if !ok {
-		return nil
-	}
-	n := int64(1)
-	for _, d := range shape {
-		if n *= min(d, maxPlaces+1); n > maxPlaces {
-			return nil
-		}
-	}
-	v := make([]int64, n)
-	for i := range v {
-		v[i] = int64(i)
-	}
-	at := s.build.constant(ssa.TensorValue(tensor.FromInts(tensor.Int64, shape, v)))
-	for i := range st.Chain {
-		at = s.vals.step(&st.Chain[i], at)
-	}
-	if c := onnx.ConstOf(at); c != nil {
-		return c.Int64s()
-	}
-	return nil
 }
 
 // results makes program values of an op's results; a list result of known length comes as its elements.
