@@ -225,7 +225,7 @@ func complexRules() Defs {
 		lift lift_fresh lift_fresh_copy detach_copy alias_copy view_copy expand_copy permute_copy transpose_copy select_copy slice_copy
 		unsqueeze_copy squeeze_copy resolve_conj resolve_neg dropout diagonal diag_embed tril triu unfold pad constant_pad_nd
 		reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular masked_select
-		sum mean cumsum diff neg negative positive trace select_scatter slice_scatter index_put scatter scatter_add index_add index_copy
+		copy sum mean cumsum diff neg negative positive trace select_scatter slice_scatter index_put scatter scatter_add index_add index_copy
 		masked_scatter diag diagflat diagonal_copy diagonal_scatter linalg_diagonal unbind_copy split_with_sizes_copy narrow_copy t_copy unfold_copy
 		take put index_fill column_stack hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d meshgrid broadcast_tensors cartesian_prod
 		combinations block_diag channel_shuffle pixel_shuffle pixel_unshuffle im2col col2im sum_to_size feature_dropout alpha_dropout
@@ -355,10 +355,10 @@ func (l *Lowering) pairUp(re, im []*ssa.Value) []*ssa.Value {
 func (l *Lowering) complexParts() []*ssa.Value {
 	switch {
 	case l.HasArg("self") && l.Arg("self").Tensor() != nil && !isComplexValue(l.Arg("self")):
-		if !strings.HasSuffix(l.Node.Kind.Name(), "_as") {
+		if n := l.Node.Kind.Name(); n != "copy" && !strings.HasSuffix(n, "_as") {
 			l.Fail("complex numbers written into a real tensor")
 		}
-		return l.onParts(0) // of the other one only the shape matters
+		return l.onParts(0) // a copy drops the imaginary part; of what is only shaped alike, the shape matters
 	case l.HasArg("reduce") && !l.IsNone("reduce") && l.Str("reduce") != "add":
 		l.Fail("complex numbers joined by %q", l.Str("reduce"))
 	case l.HasArg("train") && l.Bool("train") && l.Float("p") != 0 && l.Float("p") != 1: // all or nothing is not drawn

@@ -35,6 +35,8 @@ func TestCustomOperators(t *testing.T) {
 		{"declared", "a, b, = ops.my::two(x, by=0.25)\n    return torch.add(a, b)\n", declared, []string{": Tensor, %b : int = my::two(%x, ", "value=2]", "value=0.25]"}},
 		{"declared list", "a, b, = ops.my::parts(x)\n    return ops.my::join([a, b])\n", declared, []string{": Tensor[] = my::parts(%x)", "prim::ListUnpack"}},
 		{"declared otherwise", "return ops.my::join(x, 3)\n", declared, []string{"my::join(Tensor, int) fits no overload"}},
+		{"a profiler's marks", "h = ops.profiler::_record_function_enter_new(\"part\")\n    y = torch.relu(x)\n    ops.profiler::_record_function_exit(h)\n    return y\n", nil, []string{": NoneType = prim::Constant()", "aten::relu(%x)"}},
+		{"weights that PyTorch does not save", "w = ops.prim::ConstantMKLDNNTensor()\n    return torch.add(x, w)\n", nil, []string{"before torch.jit.optimize_for_inference"}},
 		{"no such argument", "a, b, = ops.my::two(x, of=0.25)\n    return a\n", declared, []string{"fits no overload"}},
 	} {
 		code := class + "    " + strings.ReplaceAll(c.body, "::", ".")

@@ -98,6 +98,9 @@ func (b *builder) finishOp(k ssa.Kind, s *ssa.Schema, vars *ssa.TypeVars, operan
 		}
 		results = append(results, t)
 	}
+	if k == "prim::ConstantMKLDNNTensor" {
+		b.fail(pos, "save the module as it was before torch.jit.optimize_for_inference", "the archive lacks the weights: PyTorch does not save those in oneDNN's layout, and cannot load them either")
+	}
 	if s.VarReturn {
 		b.fail(pos, "", "%s is internal to PyTorch's executor and does not occur in archives", k)
 	}
@@ -115,6 +118,10 @@ func (b *builder) unknown(k ssa.Kind, args []argument, pos int) val {
 	switch k.Namespace() {
 	case "aten", "prim":
 		b.fail(pos, "use another operator in the module, or call it from a library with a namespace of its own", "%s is not an operator of any PyTorch release known here", k)
+	case "profiler":
+		if strings.HasPrefix(k.Name(), "_record_function_") {
+			return b.none() // marks for a profiler: they compute nothing
+		}
 	}
 	var operands []*ssa.Value
 	var names []ssa.Literal

@@ -175,6 +175,9 @@ func opsets() []string {
 
 // oneModel demands one argument.
 func oneModel(c *cobra.Command, args []string) error {
+	if len(args) == 2 && strings.HasSuffix(args[1], ".onnx") && c.Flags().Lookup("output") != nil {
+		return fmt.Errorf("%s takes one model, not 2; to write %s, give it as -o %s", c.CommandPath(), args[1], args[1])
+	}
 	if len(args) != 1 {
 		return fmt.Errorf("%s takes one model, not %d", c.CommandPath(), len(args))
 	}

@@ -48,6 +48,7 @@ func TestStatus(t *testing.T) {
 		{"", 2, "a command is missing"},
 		{"exprot", 2, `unknown command "exprot" for "aton", did you mean "export"?`},
 		{"export", 2, "takes one model"},
+		{"export " + good + " out.onnx", 2, "give it as -o out.onnx"},
 		{"export -", 2, "-o is missing"},
 		{"export " + out, 2, "-o is missing"},
 		{"export " + good + " -o " + out + " --nonsense", 2, "unknown flag: --nonsense"},
