@@ -23,7 +23,7 @@ func nnRows() map[string]row {
 			off: ofOperand(4),
 		},
 		"CausalConvWithState": {infer: inferCausalConv, noStep: nothingElse},
-		"Col2Im":              {infer: inferCol2Im, down: []Step{express(18, col2Im)}},
+		"Col2Im":              {infer: inferCol2Im, down: []Step{express(18, col2Im)}, other: columnsOfAny},
 		"Conv":                {infer: inferConv},
 		"ConvInteger":         {infer: inferConv, noStep: nothingElse},
 		"ConvTranspose":       {infer: inferConvTranspose, limits: limitConvTranspose},
