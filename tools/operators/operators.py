@@ -141,7 +141,7 @@ def programs():
     yield "unsafe_split_with_sizes", "a.unsafe_split_with_sizes(x, [1, 2], 1)", (X,)
     yield "_to_copy", "a._to_copy(x, dtype=torch.float64), a._to_copy(x)", (X,)
     yield "view_as_real_copy", "a.view_as_real_copy(a.view_as_complex_copy(x) * 2)", (r(3, 2),)
-    yield "empty_like_forms", "a.empty_permuted(x.shape, [1, 0]) * 0 + x, a.empty_strided([2, 3], [3, 1]).zero_() + x, a.new_empty(x, [2, 3]).fill_(2) + x", (X,)
+    yield "empty_like_forms", "a.empty_permuted(x.shape, [1, 0]).zero_() + x, a.empty_strided([2, 3], [3, 1]).zero_() + x, a.new_empty(x, [2, 3]).fill_(2) + x", (X,)
     yield "_unsafe_index", "a._unsafe_index(x, [y]), a._unsafe_index_put(x, [y], x[:2] * 2)", (r(4, 3), ints(2, 0))
     yield "_index_put_impl", "a._index_put_impl(x, [y], x[:2] * 2, True), a._index_put_impl(x, [y], x[:2])", (r(4, 3), ints(2, 2))
     # products
