@@ -253,6 +253,8 @@ def programs():
                  "clamp({}, -0.31, 0.72)", "threshold({}, 0.33, 0.1)", "dropout({}, 0.05, 10)", "layer_norm({}, [3], None, None, 1e-5, 0.05, 60)"]:
         name = re.match(r"\w+", call)[0] + ("_half" if call.endswith("0.5)") else "")
         yield "quantized_" + name, d.format(call.format(qx)), (X,)
+    pixels = (torch.arange(60) * 37 % 256).byte().reshape(1, 2, 5, 6)
+    yield "resized_bytes", "a.upsample_bilinear2d(x, [7, 4], False), a.upsample_bicubic2d(x, [3, 9], True), a._upsample_bilinear2d_aa(x, [2, 8], False), a._upsample_bicubic2d_aa(x, [3, 4], False)", (pixels,)
     for n, x in ((1, r(1, 2, 5)), (2, IMAGE), (3, VOLUME)):
         for relu in ("", "_relu"):
             yield f"quantized_batch_norm{n}d{relu}", d.format(f"batch_norm{n}d{relu}({qx}, y, z, v, w, 1e-5, 0.05, 60)"), (x, *CHANNELS)
