@@ -46,7 +46,7 @@ func TestLegalKeepsNumbers(t *testing.T) {
 		file      string
 		tolerance float64
 		odd       bool
-	}{{"kinds", 1e-12, true}, {"roi", 1e-5, false}} {
+	}{{"kinds", 1e-12, true}, {"roi", 1e-5, false}, {"recurrent", 1e-12, false}} {
 		text, err := os.ReadFile("passes/legalize/" + tt.file + ".ir")
 		if err != nil {
 			t.Fatal(err)

@@ -184,7 +184,11 @@ func lowerSoftplus(l *Lowering) *ssa.Value {
 	beta, threshold := l.FloatOr("beta", 1), l.FloatOr("threshold", 20)
 	scaled := l.scale(x, beta)
 	y := l.scale(l.Op("Softplus", scaled), 1/beta)
-	if threshold < 20 {
+	same := 20.0 // from where on x is the nearest number to softplus(x)
+	if l.DType(x) == tensor.Float64 {
+		same = 34
+	}
+	if threshold < same {
 		y = l.where(l.greater(scaled, l.Like(x, threshold)), x, y)
 	}
 	return back(y)

@@ -118,6 +118,9 @@ func (l *Lowering) sliceC(x *ssa.Value, axis int, start, end, step int64) *ssa.V
 
 // reduce applies a Reduce operator over axes; no axes means all of them.
 func (l *Lowering) reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa.Value {
+	if d := l.DType(x); (op == "ReduceMax" || op == "ReduceMin") && (d == tensor.Bool || d == tensor.Int16) { // no types of these
+		return l.Cast(l.reduce(op, l.Cast(x, tensor.Int32), axes, keep), d)
+	}
 	k := int64(0)
 	if keep {
 		k = 1

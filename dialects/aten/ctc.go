@@ -89,7 +89,7 @@ func (l *Lowering) ctcLoss() (loss, targetLengths *ssa.Value, lone bool) {
 	// before the first step only place 0 (as if it had come from "place -1") and place 1 can start
 	start := l.expand(l.where(l.Op("Less", place, one), l.Scalar(d, 0), never), l.sizeTensor([]Size{N, K}))
 	steps := l.countTo(T)
-	finals, _ := l.scanOver([]*ssa.Value{start}, []*ssa.Value{emit, steps}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, _ := l.Scan([]*ssa.Value{start}, []*ssa.Value{emit, steps}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		a := st[0]
 		shift := func(by int64) *ssa.Value {
 			fill := l.expand(never, l.sizeTensor([]Size{N, ConstSize(by)}))

@@ -110,7 +110,7 @@ func (l *Lowering) lu(a *ssa.Value, pivot bool) luResult {
 	zero := l.Like(a, 0)
 	perm := l.expand(rows, l.sizeTensor(append(append([]Size{}, batch...), m)))
 	shape := l.shapeOf(a)
-	finals, outs := l.scanOver([]*ssa.Value{a, perm}, []*ssa.Value{l.countTo(k)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, outs := l.Scan([]*ssa.Value{a, perm}, []*ssa.Value{l.countTo(k)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		a, perm, at := st[0], st[1], el[0]
 		var p *ssa.Value // (..., 1)
 		if pivot {
@@ -224,7 +224,7 @@ func (l *Lowering) solveTriangle(t, b *ssa.Value, upper, unit bool) *ssa.Value {
 	t = l.tri(t, !upper, 0)
 	n := l.rowCount(b)
 	rows := l.unsqueeze(l.countTo(n), 1)
-	finals, _ := l.scanOver([]*ssa.Value{l.fill(l.shapeOf(b), l.DType(b), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, upper, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, _ := l.Scan([]*ssa.Value{l.fill(l.shapeOf(b), l.DType(b), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, upper, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		x, i := st[0], el[0]
 		ti := l.row(t, i)
 		v := l.sub(l.wide(l.row(b, i)), l.Op("MatMul", l.wide(ti), x))
@@ -252,7 +252,7 @@ func (l *Lowering) cholesky(a *ssa.Value) (lower, info *ssa.Value) {
 	n := l.rowCount(a)
 	rows, cols := l.countTo(n), l.countTo(n)
 	zero := l.Like(a, 0)
-	finals, outs := l.scanOver([]*ssa.Value{l.fill(l.shapeOf(a), l.DType(a), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, outs := l.Scan([]*ssa.Value{l.fill(l.shapeOf(a), l.DType(a), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		f, j := st[0], el[0]
 		c := l.sub(l.column(a, j), l.squeeze(l.Op("MatMul", f, l.tall(l.row(f, j))), -1))
 		square := l.tall(l.gather(c, j, l.Rank(c)-1))
@@ -271,7 +271,7 @@ func (l *Lowering) householder(a *ssa.Value) reflectors {
 	m, n := l.rowCount(a), l.colCount(a)
 	rows, cols := l.countTo(m), l.countTo(n)
 	zero, one := l.Like(a, 0), l.Like(a, 1)
-	finals, outs := l.scanOver([]*ssa.Value{a}, []*ssa.Value{l.countTo(l.minSize(m, n))}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, outs := l.Scan([]*ssa.Value{a}, []*ssa.Value{l.countTo(l.minSize(m, n))}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		r, k := st[0], el[0]
 		x := l.column(r, k)
 		below := l.Op("Greater", rows, k)
@@ -307,7 +307,7 @@ func (l *Lowering) reflect(v, tau, c *ssa.Value, transpose bool) *ssa.Value {
 	if l.emptyMatrix(c) || isEmpty(k) {
 		return c
 	}
-	finals, _ := l.scanOver([]*ssa.Value{c}, []*ssa.Value{l.countTo(k)}, !transpose, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, _ := l.Scan([]*ssa.Value{c}, []*ssa.Value{l.countTo(k)}, !transpose, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		c, i := st[0], el[0]
 		x := l.column(v, i)
 		x = l.where(l.Op("Equal", rows, i), one, l.where(l.Op("Greater", rows, i), x, zero))
@@ -382,7 +382,7 @@ func (l *Lowering) jacobiSVD(a *ssa.Value) svdResult {
 	cols := l.countTo(ConstSize(n))
 	v := l.identityLike(a, ConstSize(n), ConstSize(n))
 	if n > 1 {
-		finals, _ := l.scanOver([]*ssa.Value{a, v}, []*ssa.Value{l.rotations(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+		finals, _ := l.Scan([]*ssa.Value{a, v}, []*ssa.Value{l.rotations(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 			p, q := l.gather(el[0], l.scalarInt(tensor.Int64, 0), 0), l.gather(el[0], l.scalarInt(tensor.Int64, 1), 0)
 			x, y := l.column(st[0], p), l.column(st[0], q)
 			dot := func(a, b *ssa.Value) *ssa.Value { return l.reduce("ReduceSum", l.mul(a, b), []int64{-1}, true) }
@@ -434,7 +434,7 @@ func (l *Lowering) jacobiEigh(a *ssa.Value, lower bool) eighResult {
 	v := l.identityLike(a, ConstSize(n), ConstSize(n))
 	cols := l.countTo(ConstSize(n))
 	if n > 1 {
-		finals, _ := l.scanOver([]*ssa.Value{a, v}, []*ssa.Value{l.rotations(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+		finals, _ := l.Scan([]*ssa.Value{a, v}, []*ssa.Value{l.rotations(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 			p, q := l.gather(el[0], l.scalarInt(tensor.Int64, 0), 0), l.gather(el[0], l.scalarInt(tensor.Int64, 1), 0)
 			x, y := l.column(st[0], p), l.column(st[0], q)
 			at := func(c, i *ssa.Value) *ssa.Value { return l.tall(l.gather(c, i, l.Rank(c)-1)) }

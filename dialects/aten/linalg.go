@@ -232,7 +232,7 @@ func (l *Lowering) rowOrder(pivots *ssa.Value, m Size) *ssa.Value {
 	}
 	p := l.sub(l.Cast(pivots, tensor.Int64), l.scalarInt(tensor.Int64, 1))
 	first := l.transposeIf(p, append([]int64{int64(r - 1)}, axesFrom(0, r-1)...)) // (k, ...)
-	finals, _ := l.scanOver([]*ssa.Value{perm}, []*ssa.Value{l.countTo(k), first}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+	finals, _ := l.Scan([]*ssa.Value{perm}, []*ssa.Value{l.countTo(k), first}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		at, to := el[0], l.tall(el[1])
 		idx := l.where(l.Op("Equal", rows, at), to, l.where(l.Op("Equal", rows, to), at, rows))
 		return []*ssa.Value{l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(r-1))}, st[0], idx)}, nil

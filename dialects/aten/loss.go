@@ -291,7 +291,7 @@ func lowerCosineEmbedding(l *Lowering) *ssa.Value {
 func lowerMarginRanking(l *Lowering) *ssa.Value {
 	d := l.argType("input1", "input2", "target")
 	a, b, y := l.as("input1", d), l.as("input2", d), l.as("target", d)
-	v := l.mul(l.Op("Neg", y), l.sub(a, b))
+	v := l.mul(l.neg(y), l.sub(a, b))
 	if !d.IsFloat() {
 		v = l.Cast(v, tensor.Float32) // the margin is a float
 	}

@@ -1,6 +1,9 @@
 package aten
 
 import (
+	"math"
+
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -30,7 +33,63 @@ var pt2e = Defs{
 	},
 	"quantized_decomposed::choose_qparams": {
 		Doc:    "scale and zero point that map the range of x, 0 included, to quant_min to quant_max",
-		LowerN: lowerChooseQParams,
+		LowerN: func(l *Lowering) []*ssa.Value { return l.chooseQParams(false) },
+	},
+	"quantized_decomposed::choose_qparams_symmetric": {
+		Doc:    "scale that maps the greatest magnitude of x to half the steps from quant_min to quant_max, and the zero point of the type",
+		LowerN: func(l *Lowering) []*ssa.Value { return l.chooseQParams(true) },
+	},
+	"quantized_decomposed::choose_qparams_per_token": {
+		Doc:    "scale of each row that maps its greatest magnitude to 127, and 0",
+		LowerN: lowerChooseQParamsPerToken,
+	},
+	"quantized_decomposed::choose_qparams_per_token_asymmetric": {
+		Doc:    "scale and zero point of each row that map its range, 0 included, to -128 to 127",
+		LowerN: lowerChooseQParamsPerTokenAsymmetric,
+	},
+	"quantized_decomposed::_choose_qparams_per_token_asymmetric_impl": {
+		Doc:    "choose_qparams_per_token_asymmetric",
+		LowerN: lowerChooseQParamsPerTokenAsymmetric,
+	},
+	"quantized_decomposed::quantize_per_token": {
+		Doc: "clamp(round(x * (1 / scale) + zero_point), quant_min, quant_max) with a scale and a zero point for each row, as integers",
+		Lower: func(l *Lowering) *ssa.Value {
+			return l.quantizeRows(l.Tensor("input"), l.Tensor("scales"), l.Tensor("zero_points"))
+		},
+	},
+	"quantized_decomposed::dequantize_per_token": {
+		Doc: "(x - zero_point) * scale with a scale and a zero point for each row",
+		Lower: func(l *Lowering) *ssa.Value {
+			return l.Cast(l.dequantizeRows(l.Tensor("input"), l.Tensor("scales"), l.Tensor("zero_points")), l.DTypeArg("output_dtype"))
+		},
+	},
+	"quantized_decomposed::quantize_per_channel_group": {
+		Doc:   "quantize_per_token with a scale and a zero point for each group_size elements of a row",
+		Lower: lowerQuantizeGroups,
+	},
+	"quantized_decomposed::dequantize_per_channel_group": {
+		Doc:   "dequantize_per_token with a scale and a zero point for each group_size elements of a row; weights stay integers, of 4 bits from opset 21 on",
+		Lower: lowerDequantizeGroups,
+	},
+	"quantized_decomposed::fake_quant_per_channel": {
+		Doc:   "(clamp(round(x * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale with a scale and a zero point for each index of an axis",
+		Lower: lowerFakeQuantPerChannel,
+	},
+	"quantized_decomposed::convert_element_type": {
+		Doc:   "x with another element type",
+		Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("input"), l.DTypeArg("dtype")) },
+	},
+	"quantized_decomposed::embedding_byte": {
+		Doc:   "rows of integers, (w - zero_point) * scale with a scale for each row or each group of a row",
+		Lower: func(l *Lowering) *ssa.Value { return l.quantizedRows(8) },
+	},
+	"quantized_decomposed::embedding_4bit": {
+		Doc:   "embedding_byte of rows with two integers in a byte, the first in the upper bits",
+		Lower: func(l *Lowering) *ssa.Value { return l.quantizedRows(4) },
+	},
+	"quantized_decomposed::embedding_2bit": {
+		Doc:   "embedding_byte of rows with four integers in a byte, the first in the lowest bits",
+		Lower: func(l *Lowering) *ssa.Value { return l.quantizedRows(2) },
 	},
 }
 
@@ -123,14 +182,217 @@ func (l *Lowering) dequantize(scale, zero string, axis int) *ssa.Value {
 	return l.Cast(y, out)
 }
 
-func lowerChooseQParams(l *Lowering) []*ssa.Value {
-	x := l.Cast(l.Value(l.must("input")), tensor.Float32)
+// chooseQParams is determine_qparams of the range of x, 0 included: up to the scale in the type of x.
+func (l *Lowering) chooseQParams(symmetric bool) []*ssa.Value {
+	x := l.Tensor("input")
+	f := l.DType(x)
 	lo, hi := l.Int("quant_min"), l.Int("quant_max")
-	zero := l.Scalar(tensor.Float32, 0)
-	least := l.Op("Min", l.reduce("ReduceMin", x, nil, false), zero)
-	most := l.Op("Max", l.reduce("ReduceMax", x, nil, false), zero)
-	scale := l.Op("Max", l.div(l.sub(most, least), l.Scalar(tensor.Float32, float64(hi-lo))), l.Scalar(tensor.Float32, l.Float("eps")))
-	point := l.sub(l.Scalar(tensor.Float32, float64(lo)), l.Op("Round", l.div(least, scale)))
-	point = l.Op("Clip", point, l.Scalar(tensor.Float32, float64(lo)), l.Scalar(tensor.Float32, float64(hi)))
-	return []*ssa.Value{l.reshape(l.Cast(scale, tensor.Float64), 1), l.reshape(l.Cast(point, tensor.Int64), 1)}
+	least := l.Op("Min", l.reduce("ReduceMin", x, nil, false), l.Scalar(f, 0))
+	most := l.Op("Max", l.reduce("ReduceMax", x, nil, false), l.Scalar(f, 0))
+	span, steps := l.sub(most, least), float64(hi-lo)
+	if symmetric {
+		span, steps = l.Op("Max", l.Op("Neg", least), most), float64(hi-lo)/2
+	}
+	scale := l.Cast(l.div(span, l.Scalar(f, steps)), tensor.Float32)
+	scale = l.Op("Max", scale, l.Scalar(tensor.Float32, l.Float("eps")))
+	var point *ssa.Value
+	if symmetric {
+		zero := int64(0)
+		if l.DTypeArg("dtype") == tensor.Uint8 {
+			zero = 128
+		}
+		point = l.scalarInt(tensor.Int64, zero)
+	} else {
+		from := l.Scalar(tensor.Float32, float64(lo))
+		point = l.sub(from, l.Op("Round", l.div(l.Cast(least, tensor.Float32), scale)))
+		point = l.Cast(l.Op("Clip", point, from, l.Scalar(tensor.Float32, float64(hi))), tensor.Int64)
+	}
+	return []*ssa.Value{l.reshape(l.Cast(scale, tensor.Float64), 1), l.reshape(point, 1)}
+}
+
+// lowerChooseQParamsPerToken: scales have the type of x, but for those of float16, which might overflow.
+func lowerChooseQParamsPerToken(l *Lowering) []*ssa.Value {
+	x := l.Tensor("input")
+	l.onlyInt8()
+	s := l.reduce("ReduceMax", l.Op("Abs", x), []int64{-1}, true)
+	if l.DType(s) == tensor.Float16 {
+		s = l.Cast(s, tensor.Float32)
+	}
+	s = l.div(l.Op("Max", s, l.Like(s, 1e-5)), l.Like(s, math.MaxInt8))
+	return []*ssa.Value{s, l.fill(l.shapeOf(s), l.DType(s), ssa.Float(0))}
+}
+
+// onlyInt8 refuses the types that PyTorch refuses.
+func (l *Lowering) onlyInt8() {
+	if d := l.DTypeArg("dtype"); d != tensor.Int8 {
+		l.Fail("parameters of a quantization to %v", d)
+	}
+}
+
+// lowerChooseQParamsPerTokenAsymmetric takes the zero point of the end of the range that is the less wrong.
+func lowerChooseQParamsPerTokenAsymmetric(l *Lowering) []*ssa.Value {
+	x := l.Tensor("input")
+	f := l.DType(x)
+	lo, hi := l.Scalar(f, math.MinInt8), l.Scalar(f, math.MaxInt8)
+	least := l.Op("Min", l.reduce("ReduceMin", x, []int64{-1}, true), l.Scalar(f, 0))
+	most := l.Op("Max", l.reduce("ReduceMax", x, []int64{-1}, true), l.Scalar(f, 0))
+	scale := l.Op("Max", l.div(l.sub(most, least), l.Scalar(f, 255)), l.Scalar(f, 0x1p-23))
+	least, most = l.div(least, scale), l.div(most, scale)
+	fits := l.Op("Greater", l.add(l.add(lo, least), l.add(hi, most)), l.Scalar(f, 0))
+	point := l.where(fits, l.sub(lo, least), l.sub(hi, most))
+	point = l.Op("Round", l.Op("Clip", point, lo, hi))
+	return []*ssa.Value{l.Cast(scale, tensor.Float64), l.exactInts(point, tensor.Int64)}
+}
+
+// quantizeRows computes in the type to which PyTorch promotes x, scales and zero points: double precision where scales have it.
+func (l *Lowering) quantizeRows(x, scales, zeros *ssa.Value) *ssa.Value {
+	q := l.Aten("aten::mul.Tensor", x, l.reciprocal(scales))
+	q = l.Op("Round", l.Aten("aten::add.Tensor", q, zeros))
+	q = l.Op("Clip", q, l.Like(q, float64(l.Int("quant_min"))), l.Like(q, float64(l.Int("quant_max"))))
+	return l.exactInts(q, l.DTypeArg("dtype"))
+}
+
+// dequantizeRows is (x - zeros) * scales, each step in the type to which PyTorch promotes; zeros may be nil.
+func (l *Lowering) dequantizeRows(x, scales, zeros *ssa.Value) *ssa.Value {
+	if zeros != nil {
+		x = l.Aten("aten::sub.Tensor", x, zeros)
+	}
+	return l.Aten("aten::mul.Tensor", x, scales)
+}
+
+// groupSize is how many elements of a row of x have one scale.
+func (l *Lowering) groupSize(x, scales *ssa.Value) int64 {
+	if l.Rank(x) != 2 || l.Rank(scales) == 0 {
+		l.Fail("groups of a tensor of %d axes", l.Rank(x))
+	}
+	n, width := l.Int("group_size"), l.static(x, 1)
+	if shape := l.Shape(scales); n > width && shape[len(shape)-1].Is(1) {
+		n = width
+	}
+	if n <= 1 || width%n != 0 {
+		l.Fail("rows of %d elements in groups of %d", width, n)
+	}
+	return n
+}
+
+func lowerQuantizeGroups(l *Lowering) *ssa.Value {
+	x, s := l.Tensor("input"), l.Tensor("scales")
+	n := l.groupSize(x, s)
+	q := l.quantizeRows(l.reshape(x, -1, n), l.reshape(s, -1, 1), l.reshape(l.Tensor("zero_points"), -1, 1))
+	return l.shaped(q, []Size{l.sizeOf(x, 0), l.sizeOf(x, 1)})
+}
+
+func lowerDequantizeGroups(l *Lowering) *ssa.Value {
+	x, s, zeros := l.Tensor("input"), l.Tensor("scales"), l.TensorOr("zero_points")
+	out := l.DTypeArg("output_dtype")
+	n := l.groupSize(x, s)
+	if y := l.dequantizeGroups(x, s, zeros, n); y != nil {
+		return l.Cast(y, out)
+	}
+	if zeros != nil {
+		zeros = l.reshape(zeros, -1, 1)
+	}
+	y := l.dequantizeRows(l.reshape(x, -1, n), l.reshape(s, -1, 1), zeros)
+	return l.Cast(l.shaped(y, []Size{l.sizeOf(x, 0), l.sizeOf(x, 1)}), out)
+}
+
+// dequantizeGroups is dequantizeBlocks where that is the same as the arithmetic: one scale for each group, and no difference of two integers of
+// 8 bits that wraps around.
+func (l *Lowering) dequantizeGroups(x, scales, zeros *ssa.Value, n int64) *ssa.Value {
+	w := onnx.ConstOf(x)
+	if w == nil || !w.HasData() || w.DType != tensor.Int8 && w.DType != tensor.Uint8 {
+		return nil
+	}
+	groups := w.NumElements() / n
+	count := func(v *ssa.Value) bool {
+		n := int64(1)
+		for i := range l.Shape(v) {
+			n *= l.static(v, i)
+		}
+		return n == groups
+	}
+	f := l.DType(scales)
+	if zeros != nil {
+		if !count(zeros) {
+			return nil
+		}
+		if d := l.DType(zeros); d.IsFloat() {
+			f = promoted(f, d)
+		} else if d.Size() == 1 {
+			z := onnx.ConstOf(zeros)
+			if z == nil || !z.HasData() || d != w.DType {
+				return nil
+			}
+			lo, hi := rangeOf(w)
+			zlo, zhi := rangeOf(z)
+			if least, most := limits(d); lo-zhi < least || hi-zlo > most {
+				return nil
+			}
+		}
+	}
+	if !count(scales) {
+		return nil
+	}
+	return l.dequantizeBlocks(x, scales, zeros, f, l.blocksOfSize(x, []Size{ConstSize(1), ConstSize(n)}))
+}
+
+func lowerFakeQuantPerChannel(l *Lowering) *ssa.Value {
+	x := l.Tensor("input")
+	rank := l.Rank(x)
+	axis := l.Dim("axis", rank)
+	s := l.along(l.as("scales", tensor.Float32), axis, rank)
+	z := l.along(l.Cast(l.as("zero_points", tensor.Int32), tensor.Float32), axis, rank)
+	q := l.add(l.Op("Round", l.mul(x, l.reciprocal(s))), z)
+	q = l.Op("Clip", q, l.Like(q, float64(l.Int("quant_min"))), l.Like(q, float64(l.Int("quant_max"))))
+	return l.mul(l.sub(q, z), s)
+}
+
+// quantizedRows are rows of a table of integers of so many bits, which are picked out before they become numbers.
+func (l *Lowering) quantizedRows(bits int64) *ssa.Value {
+	w, s, at := l.Tensor("weight"), l.Tensor("weight_scales"), l.Tensor("indices")
+	zeros := l.TensorOr("weight_zero_points")
+	rows := l.gather(w, at, 0)
+	per := 8 / bits
+	if per > 1 {
+		if l.DType(w) != tensor.Uint8 {
+			l.Fail("packed integers in %v", l.DType(w))
+		}
+		parts := make([]*ssa.Value, per)
+		for i := range parts {
+			place := int64(i)
+			if bits == 4 {
+				place = 1 - place
+			}
+			part := rows
+			if place > 0 {
+				part = l.div(part, l.scalarInt(tensor.Uint8, 1<<(bits*place)))
+			}
+			if place < per-1 {
+				part = l.Op("Mod", part, l.scalarInt(tensor.Uint8, 1<<bits))
+			}
+			parts[i] = l.unsqueeze(part, -1)
+		}
+		rows = l.sub(l.exactInts(l.concatV(-1, parts...), tensor.Int8), l.scalarInt(tensor.Int8, 1<<(bits-1)))
+	}
+	width, groups := per*l.static(w, 1), int64(1)
+	if l.Rank(s) > 1 {
+		groups = l.static(s, 1)
+	}
+	if groups == 0 || width%groups != 0 || width <= groups {
+		l.Fail("rows of %d elements in %d groups", width, groups)
+	}
+	pick := func(v *ssa.Value) *ssa.Value { return l.reshape(l.gather(v, at, 0), -1, 1) }
+	if zeros != nil {
+		zeros = pick(zeros)
+	}
+	y := l.dequantizeRows(l.reshape(rows, -1, width/groups), pick(s), zeros)
+	sizes := []Size{}
+	for i := range l.Rank(at) {
+		sizes = append(sizes, l.sizeOf(at, i))
+	}
+	y = l.shaped(y, append(sizes, ConstSize(width)))
+	if d := l.DTypeArg("dtype"); d != tensor.Undefined {
+		return l.Cast(y, d)
+	}
+	return l.Cast(y, l.DType(s))
 }

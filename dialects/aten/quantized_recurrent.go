@@ -92,7 +92,7 @@ func (l *Lowering) quantizedLayers(lstm bool) []*ssa.Value {
 			for k, s := range init {
 				from[k] = l.squeeze(l.sliceC(s, 0, i, i+1, 1), 0)
 			}
-			last, outs := l.scanOver(from, []*ssa.Value{ofInput.times(l, x)}, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+			last, outs := l.Scan(from, []*ssa.Value{ofInput.times(l, x)}, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 				product := ofState.times(l, st[0])
 				if lstm {
 					h, c := l.lstmStep(l.add(product, el[0]), st[1])

@@ -272,7 +272,7 @@ func (l *Lowering) projectedLSTM(x, lens *ssa.Value, init []*ssa.Value, ps []rnn
 		if alive != nil {
 			xs = append(xs, alive)
 		}
-		finals, outs := l.scanOver([]*ssa.Value{h0, c0}, xs, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
+		finals, outs := l.Scan([]*ssa.Value{h0, c0}, xs, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 			h, c := l.lstmStep(l.add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
 			h = l.Op("MatMul", h, l.transpose(p.wHR, 1, 0))
 			if alive != nil {
@@ -285,53 +285,6 @@ func (l *Lowering) projectedLSTM(x, lens *ssa.Value, init []*ssa.Value, ps []rnn
 		cs = append(cs, l.unsqueeze(finals[1], 0))
 	}
 	return l.concatV(2, ys...), []*ssa.Value{l.concatV(0, hs...), l.concatV(0, cs...)}
-}
-
-// scanOver builds an onnx::Scan: body maps states and the elements of xs along
-// their first axis to new states and outputs, which are stacked. States keep their types.
-func (l *Lowering) scanOver(states, xs []*ssa.Value, reverse bool, body func(states, elems []*ssa.Value) (next, outs []*ssa.Value)) (finals, stacked []*ssa.Value) {
-	op := l.Block.InsertBefore(l.Before, "onnx::Scan", l.Loc, append(append([]*ssa.Value{}, states...), xs...))
-	op.SetAttr("num_scan_inputs", ssa.Int(int64(len(xs))))
-	blk := op.AddBlock()
-	var st, el []*ssa.Value
-	for _, s := range states {
-		st = append(st, blk.AddParam("", s.Type))
-	}
-	for _, x := range xs {
-		t := x.Tensor()
-		el = append(el, blk.AddParam("", ssa.Tensor(t.DType, t.Dims[1:]...)))
-	}
-	block, before := l.Block, l.Before
-	done := false
-	defer func() { // also when the body fails
-		l.Block, l.Before = block, before
-		if !done {
-			op.Erase()
-		}
-	}()
-	l.Block, l.Before = blk, nil
-	next, outs := body(st, el)
-	blk.SetReturns(append(append([]*ssa.Value{}, next...), outs...)...)
-	for range len(next) + len(outs) {
-		op.AddResult(ssa.AnyTensor)
-	}
-	if reverse {
-		ones := make([]int64, len(outs))
-		for i := range ones {
-			ones[i] = 1
-		}
-		in := make([]int64, len(xs))
-		for i := range in {
-			in[i] = 1
-		}
-		op.SetAttr("scan_input_directions", ssa.Ints(in...))
-		op.SetAttr("scan_output_directions", ssa.Ints(ones...))
-	}
-	if err := onnx.Infer(op); err != nil {
-		panic(&onnx.BuildError{Kind: op.Kind, Err: err})
-	}
-	done = true
-	return op.Results[:len(next)], op.Results[len(next):]
 }
 
 // cellSum is W x + b + R h + c.

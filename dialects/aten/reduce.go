@@ -132,9 +132,6 @@ func lowerNanmean(l *Lowering) *ssa.Value {
 // reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch; runtimes need not pass it on.
 func (l *Lowering) reduceExtreme(op string, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	d := l.DType(x)
-	if d == tensor.Bool || d == tensor.Int16 {
-		return l.Cast(l.reduceOver(op, l.Cast(x, tensor.Int32), dims, keep), d)
-	}
 	y := l.reduceOver(op, x, dims, keep)
 	if !d.IsFloat() || l.Rank(x) == 0 {
 		return y

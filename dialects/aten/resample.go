@@ -108,6 +108,9 @@ func (l *Lowering) scaledSize(in Size, factor float64) Size {
 
 func (l *Lowering) resize(x *ssa.Value, axes []axisScale, mode resizeMode, corners bool) *ssa.Value {
 	d := l.DType(x)
+	if d == tensor.Uint8 && len(axes) == 2 && mode > resizeNearestExact && mode != resizeLanczosAA {
+		return l.resizeBytes(x, axes, mode, corners)
+	}
 	if !d.IsFloat() && mode > resizeNearestExact {
 		l.Fail("interpolation of %v other than nearest", d)
 	}

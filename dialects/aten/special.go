@@ -3,12 +3,13 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // special holds the error and gamma functions (torch.special). ONNX has erf
-// only; the others are computed in float64, to float32 precision or better.
+// only; the others are computed in float64: erfc and what is made of it to its precision, others to that of float32 or better.
 var special = Defs{
 	"aten::erfc":                 {Doc: "1 - erf(x) without cancellation", Lower: inDouble((*Lowering).erfc)},
 	"aten::special_erfc":         {Doc: "1 - erf(x) without cancellation", Lower: inDouble((*Lowering).erfc)},
@@ -72,11 +73,10 @@ func (l *Lowering) sumLast(x *ssa.Value) *ssa.Value {
 	return l.reduce("ReduceSum", x, []int64{-1}, false)
 }
 
-// erfcxAbs is erfcx for x >= 0, to 1.2e-7 (Numerical Recipes, erfcc).
+// erfcxAbs is erfcx for x >= 0.
 func (l *Lowering) erfcxAbs(x *ssa.Value) *ssa.Value {
-	t := l.Op("Reciprocal", l.offset(l.scale(x, 0.5), 1))
-	p := l.horner(t, 0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223)
-	return l.mul(t, l.exp(p))
+	p := l.horner(l.sub(l.Like(x, 1), l.div(l.Like(x, 7.5), l.offset(x, 3.75))), onnx.Erfcx[:]...)
+	return l.div(p, l.offset(l.scale(x, 2), 1))
 }
 
 func (l *Lowering) erfc(x *ssa.Value) *ssa.Value {

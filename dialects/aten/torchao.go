@@ -62,8 +62,9 @@ type blocks struct {
 }
 
 // blocksOf reads block_size for x as _get_reduction_params does.
-func (l *Lowering) blocksOf(x *ssa.Value) blocks {
-	given := l.sizes("block_size")
+func (l *Lowering) blocksOf(x *ssa.Value) blocks { return l.blocksOfSize(x, l.sizes("block_size")) }
+
+func (l *Lowering) blocksOfSize(x *ssa.Value, given []Size) blocks {
 	dims := l.Shape(x)
 	if len(given) != len(dims) {
 		l.Fail("a block has %d axes, the tensor %d", len(given), len(dims))
@@ -196,28 +197,32 @@ func lowerDequantizeAffine(l *Lowering) *ssa.Value {
 	x, s := l.Tensor("input"), l.Tensor("scale")
 	b := l.blocksOf(x)
 	f := promoted(out, l.DType(s))
-	if y := l.dequantizeBlocks(x, s, f, b); y != nil {
+	var zeros *ssa.Value
+	if l.hasZeros() {
+		zeros = l.Tensor("zero_point")
+	}
+	if y := l.dequantizeBlocks(x, s, zeros, f, b); y != nil {
 		return l.Cast(y, out)
 	}
 	y := l.Cast(l.shaped(x, b.split), out)
-	if l.hasZeros() {
-		y = l.sub(y, l.Cast(l.shaped(l.Tensor("zero_point"), b.params), out))
+	if zeros != nil {
+		y = l.sub(y, l.Cast(l.shaped(zeros, b.params), out))
 	}
 	y = l.mul(l.Cast(y, f), l.Cast(l.shaped(s, b.params), f))
 	return l.Cast(b.whole(l, y, x), out)
 }
 
 // dequantizeBlocks is dequantization of weights by a DequantizeLinear, which keeps them integers; nil where there is none that
-// gives the same. It computes (x - zero_point) * scale and rounds once. So does PyTorch: integers of 8 bits, and differences
+// gives the same. zero is the zero points, nil for none. It computes (x - zero_point) * scale and rounds once. So does PyTorch: integers of 8 bits, and differences
 // of two, are exact in all types of floats.
-func (l *Lowering) dequantizeBlocks(x, scale *ssa.Value, f tensor.DType, b blocks) *ssa.Value {
+func (l *Lowering) dequantizeBlocks(x, scale, zero *ssa.Value, f tensor.DType, b blocks) *ssa.Value {
 	w := onnx.ConstOf(x)
 	if w == nil || !w.HasData() || w.NumElements() == 0 || w.DType != tensor.Int8 && w.DType != tensor.Uint8 {
 		return nil
 	}
 	var zeros *tensor.Tensor
-	if l.hasZeros() {
-		if zeros = onnx.ConstOf(l.Tensor("zero_point")); zeros == nil || !zeros.HasData() || !zeros.DType.IsInt() {
+	if zero != nil {
+		if zeros = integral(onnx.ConstOf(zero)); zeros == nil {
 			return nil
 		}
 		if lo, hi := rangeOf(zeros); lo == 0 && hi == 0 {
@@ -267,7 +272,7 @@ func (l *Lowering) dequantizeBlocks(x, scale *ssa.Value, f tensor.DType, b block
 		}
 		operands := []*ssa.Value{x, scale}
 		if zeros != nil {
-			operands = append(operands, l.reshape(l.retyped(l.Tensor("zero_point"), zeros, d), shape...))
+			operands = append(operands, l.reshape(l.retyped(zero, zeros, d), shape...))
 		}
 		if l.DType(scale) != f {
 			attrs = append(attrs, intAttr("output_dtype", int64(f.ONNX())))
@@ -313,6 +318,26 @@ func narrowest(x, zeros *tensor.Tensor, opset int) (d tensor.DType, since int) {
 		}
 	}
 	return tensor.Undefined, 0
+}
+
+// integral is a constant of integers, which may be written as floats; nil for others.
+func integral(t *tensor.Tensor) *tensor.Tensor {
+	switch {
+	case t == nil || !t.HasData() || t.NumElements() == 0:
+		return nil
+	case t.DType.IsInt():
+		return t
+	case !t.DType.IsFloat():
+		return nil
+	}
+	vs := make([]int64, 0, t.NumElements())
+	for _, v := range t.Float64s() {
+		if v != math.Trunc(v) || math.Abs(v) > math.MaxInt32 {
+			return nil
+		}
+		vs = append(vs, int64(v))
+	}
+	return tensor.FromInts(tensor.Int64, t.Shape, vs)
 }
 
 // rangeOf is the least and the greatest of integers.

@@ -92,14 +92,66 @@ func lowerView(l *Lowering) *ssa.Value {
 			return l.Const(y)
 		}
 	}
-	switch {
-	case from.Size() != to.Size():
-		l.Fail("the bits of %v as %v change the shape, which ONNX cannot express", from, to)
-	case from.IsInt() && to.IsInt(), from == tensor.Bool && to.IsInt():
+	switch have, want := from.Size(), to.Size(); {
+	case have == 0 || want == 0 || l.Rank(x) == 0 && have != want:
+		l.Fail("the bits of %v as %v", from, to)
+	case have > want:
+		return l.cutBits(x, to)
+	case have < want:
+		return l.joinBits(x, to)
+	}
+	return l.sameBits(x, to)
+}
+
+// sameBits reads elements as those of a type of the same size.
+func (l *Lowering) sameBits(x *ssa.Value, to tensor.DType) *ssa.Value {
+	from := l.DType(x)
+	if to.IsInt() && (from.IsInt() || from == tensor.Bool) {
 		return l.Cast(x, to) // two's complement: the bits stay
 	}
 	l.NeedOpset(26, "the bits of one element type as another")
 	return l.OpA("BitCast", []ssa.Attr{intAttr("to", int64(to.ONNX()))}, x)
+}
+
+// signedInts are the signed integers by their size.
+var signedInts = map[int]tensor.DType{1: tensor.Int8, 2: tensor.Int16, 4: tensor.Int32, 8: tensor.Int64}
+
+// cutBits reads each element as several of a smaller type, the lowest bits first.
+func (l *Lowering) cutBits(x *ssa.Value, to tensor.DType) *ssa.Value {
+	size, n := to.Size(), l.DType(x).Size()/to.Size()
+	x = l.sameBits(x, signedInts[size*n])
+	parts := make([]*ssa.Value, n)
+	for k := range parts {
+		part := x
+		if k > 0 {
+			part = l.Aten("aten::__rshift__.Scalar", x, 8*size*k)
+		}
+		parts[k] = l.unsqueeze(l.Cast(part, signedInts[size]), -1)
+	}
+	r := l.Rank(x)
+	return l.sameBits(l.flattenDims(l.concatV(-1, parts...), r-1, r), to)
+}
+
+// joinBits reads each few elements along the last axis as one of a larger type.
+func (l *Lowering) joinBits(x *ssa.Value, to tensor.DType) *ssa.Value {
+	size := l.DType(x).Size()
+	n := to.Size() / size
+	x = l.sameBits(x, signedInts[size])
+	x = l.Cast(l.Aten("aten::unflatten.int", x, -1, []int64{-1, int64(n)}), tensor.Int64)
+	r := l.Rank(x)
+	var sum *ssa.Value
+	for k := range n {
+		part := l.gather(x, l.scalarInt(tensor.Int64, int64(k)), r-1)
+		if k < n-1 { // only the highest one has the sign
+			part = l.where(l.isNegative(part), l.add(part, l.scalarInt(tensor.Int64, 1<<(8*size))), part)
+		}
+		part = l.mul(part, l.scalarInt(tensor.Int64, 1<<(8*size*k)))
+		if sum != nil {
+			part = l.add(sum, part)
+		}
+		sum = part
+	}
+	return l.sameBits(l.exactInts(sum, signedInts[to.Size()]), to)
 }
 
 // bitsAs reads the bits of a tensor as another type, whose elements are as many along the last axis as fit there. It is nil

@@ -92,6 +92,58 @@ func (b *Builder) OpA(name string, attrs []ssa.Attr, operands ...*ssa.Value) *ss
 	return b.Create(ssa.Kind("onnx::"+name), 1, operands, attrs...)[0]
 }
 
+// Scan builds an onnx::Scan: body maps states and the elements of xs along
+// their first axis to new states and outputs, which are stacked. States keep their types. Like Create it panics with a
+// *BuildError when the operator's types do not fit.
+func (b *Builder) Scan(states, xs []*ssa.Value, reverse bool, body func(states, elems []*ssa.Value) (next, outs []*ssa.Value)) (finals, stacked []*ssa.Value) {
+	op := b.Block.InsertBefore(b.Before, "onnx::Scan", b.Loc, append(append([]*ssa.Value{}, states...), xs...))
+	op.SetAttr("num_scan_inputs", ssa.Int(int64(len(xs))))
+	blk := op.AddBlock()
+	var st, el []*ssa.Value
+	for _, s := range states {
+		st = append(st, blk.AddParam("", s.Type))
+	}
+	for _, x := range xs {
+		t := x.Tensor()
+		if t == nil || len(t.Dims) == 0 {
+			op.Erase()
+			panic(&BuildError{Kind: op.Kind, Err: fmt.Errorf("a scan over %v", x.Type)})
+		}
+		el = append(el, blk.AddParam("", ssa.Tensor(t.DType, t.Dims[1:]...)))
+	}
+	block, before := b.Block, b.Before
+	done := false
+	defer func() { // also when the body fails
+		b.Block, b.Before = block, before
+		if !done {
+			op.Erase()
+		}
+	}()
+	b.Block, b.Before = blk, nil
+	next, outs := body(st, el)
+	blk.SetReturns(append(append([]*ssa.Value{}, next...), outs...)...)
+	for range len(next) + len(outs) {
+		op.AddResult(ssa.AnyTensor)
+	}
+	if reverse {
+		ones := make([]int64, len(outs))
+		for i := range ones {
+			ones[i] = 1
+		}
+		in := make([]int64, len(xs))
+		for i := range in {
+			in[i] = 1
+		}
+		op.SetAttr("scan_input_directions", ssa.Ints(in...))
+		op.SetAttr("scan_output_directions", ssa.Ints(ones...))
+	}
+	if err := Infer(op); err != nil {
+		panic(&BuildError{Kind: op.Kind, Err: err})
+	}
+	done = true
+	return op.Results[:len(next)], op.Results[len(next):]
+}
+
 func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 	if b.FoldLimit == 0 || len(o.Blocks) > 0 || StaysQuantized(o) {
 		return nil

@@ -72,6 +72,12 @@ func col2Im(d *Downgrade) *ssa.Value {
 	return y
 }
 
+// columnsOfAny is Col2Im for other types than that of the kernel.
+func columnsOfAny(d *Downgrade, _ tensor.DType) bool {
+	d.Replace(col2Im(d))
+	return true
+}
+
 // columnsByConv expresses Col2Im before opset 16, where scatters do not add up: a transposed convolution adds each column
 // at the place of its window, with a kernel that picks it. Sizes of image and block must be known. attr gives an entry of an
 // attribute, or what is implied.

@@ -141,7 +141,7 @@ def programs():
     yield "unsafe_split_with_sizes", "a.unsafe_split_with_sizes(x, [1, 2], 1)", (X,)
     yield "_to_copy", "a._to_copy(x, dtype=torch.float64), a._to_copy(x)", (X,)
     yield "view_as_real_copy", "a.view_as_real_copy(a.view_as_complex_copy(x) * 2)", (r(3, 2),)
-    yield "empty_like_forms", "a.empty_permuted(x.shape, [1, 0]) * 0 + x, a.empty_strided([2, 3], [3, 1]).zero_() + x, a.new_empty(x, [2, 3]).fill_(2) + x", (X,)
+    yield "empty_like_forms", "a.empty_permuted(x.shape, [1, 0]).zero_() + x, a.empty_strided([2, 3], [3, 1]).zero_() + x, a.new_empty(x, [2, 3]).fill_(2) + x", (X,)
     yield "_unsafe_index", "a._unsafe_index(x, [y]), a._unsafe_index_put(x, [y], x[:2] * 2)", (r(4, 3), ints(2, 0))
     yield "_index_put_impl", "a._index_put_impl(x, [y], x[:2] * 2, True), a._index_put_impl(x, [y], x[:2])", (r(4, 3), ints(2, 2))
     # products
@@ -253,6 +253,8 @@ def programs():
                  "clamp({}, -0.31, 0.72)", "threshold({}, 0.33, 0.1)", "dropout({}, 0.05, 10)", "layer_norm({}, [3], None, None, 1e-5, 0.05, 60)"]:
         name = re.match(r"\w+", call)[0] + ("_half" if call.endswith("0.5)") else "")
         yield "quantized_" + name, d.format(call.format(qx)), (X,)
+    pixels = (torch.arange(60) * 37 % 256).byte().reshape(1, 2, 5, 6)
+    yield "resized_bytes", "a.upsample_bilinear2d(x, [7, 4], False), a.upsample_bicubic2d(x, [3, 9], True), a._upsample_bilinear2d_aa(x, [2, 8], False), a._upsample_bicubic2d_aa(x, [3, 4], False)", (pixels,)
     for n, x in ((1, r(1, 2, 5)), (2, IMAGE), (3, VOLUME)):
         for relu in ("", "_relu"):
             yield f"quantized_batch_norm{n}d{relu}", d.format(f"batch_norm{n}d{relu}({qx}, y, z, v, w, 1e-5, 0.05, 60)"), (x, *CHANNELS)
@@ -275,6 +277,19 @@ def programs():
     yield "decomposed_per_tensor", f"{s}dequantize_per_tensor({s}quantize_per_tensor(x, 0.05, 10, 0, 255, torch.uint8), 0.05, 10, 0, 255, torch.uint8)", (X,), "program"
     yield "decomposed_per_channel", f"{s}dequantize_per_channel({s}quantize_per_channel(x, y, z, 1, -128, 127, torch.int8), y, z, 1, -128, 127, torch.int8)", (X, torch.tensor([0.1, 0.2, 0.05]), ints(0, 3, -7)), "program"
     yield "decomposed_choose_qparams", f"{s}choose_qparams.tensor(x, 0, 255, 1e-6, torch.uint8)", (X,), "program"
+    int8 = "torch.int8"
+    yield "decomposed_choose_qparams_symmetric", f"{s}choose_qparams_symmetric.tensor(x, -127, 127, 1e-6, {int8}), {s}choose_qparams_symmetric.tensor(x, 0, 255, 1e-6, torch.uint8)", (X,), "program"
+    yield "decomposed_per_token", f"{s}choose_qparams_per_token(x, {int8}), {s}dequantize_per_token({s}quantize_per_token(x, y, z, -128, 127, {int8}), y, z, -128, 127, {int8}, torch.float32)", (X, torch.tensor([[0.02], [0.03]]), torch.tensor([[0.0], [5.0]])), "program"
+    yield "decomposed_per_token_asymmetric", f"{s}choose_qparams_per_token_asymmetric(x, {int8}), {s}quantize_per_token(x, *{s}choose_qparams_per_token_asymmetric(x, {int8}), -128, 127, {int8})", (X,), "program"
+    yield "decomposed_per_token_asymmetric_impl", f"{s}_choose_qparams_per_token_asymmetric_impl(x, {int8})", (X,)
+    groups = torch.tensor([[0.1, 0.2], [0.05, 0.3]]), torch.tensor([[0, 1], [-2, 3]])
+    yield "decomposed_per_channel_group", f"{s}dequantize_per_channel_group({s}quantize_per_channel_group(x, y, z, -8, 7, {int8}, 2), y, z, -8, 7, {int8}, 2, torch.float32)", (torch.arange(8.0).reshape(2, 4) / 7 - 0.5, *groups), "program"
+    yield "decomposed_fake_quant_per_channel", f"{s}fake_quant_per_channel(x, y, z, 1, -8, 7)", (X, torch.tensor([0.1, 0.2, 0.05]), ints(0, 3, -7))
+    yield "decomposed_convert_element_type", f"{s}convert_element_type.no_fuse(x, torch.float64)", (X,), "program"
+    table = torch.arange(40).reshape(5, 8) * 6 % 251
+    at = torch.tensor([[1, 4], [0, 1]])
+    for name, w in (("byte", (table - 128).to(torch.int8)), ("4bit", table.byte()), ("2bit", table.byte())):
+        yield "decomposed_embedding_" + name, PackedTable(name, w), (at,), "program"
     # what decompositions of torch.export end in
     p = "torch.ops.prims."
     for name in "abs ceil clone cos cosh erf exp floor neg round sin sinh sqrt:+ tan tanh atan asinh acos:1 asin:1 atanh:1 acosh:+ log:+".split():
@@ -421,6 +436,45 @@ class Kept(torch.nn.Module):
     def forward(self, x: torch.Tensor):
         q = torch.quantize_per_tensor(x, 0.0171, 110, torch.quint8)
         return torch.ops.quantized.mul(q, self.one, 0.0217, 90).dequantize(), self.rows.dequantize() + x, self.one.int_repr()
+
+
+def define_tables():
+    """Operators that ExecuTorch adds to quantized_decomposed: rows of integers, packed from the upper bits on where there are 4, from the lower ones
+    on where there are 2."""
+    library = torch.ao.quantization.fx._decomposed.quantized_decomposed_lib
+    unpacked = {
+        "byte": lambda w: w,
+        "4bit": lambda w: torch.stack([w // 16, w % 16], -1).flatten(1).to(torch.int8) - 8,
+        "2bit": lambda w: torch.stack([w % 4, w // 4 % 4, w // 16 % 4, w // 64], -1).flatten(1).to(torch.int8) - 2,
+    }
+    arguments = "Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int weight_quant_min, int weight_quant_max, Tensor indices"
+    for name, unpack in unpacked.items():
+        def rows(w, scales, zeros, low, high, at, dtype=None, unpack=unpack):
+            w = unpack(w)
+            group = w.size(1) // (scales.size(1) if scales.dim() == 2 else 1)
+            dequantize = torch.ops.quantized_decomposed.dequantize_per_channel_group
+            return dequantize(w, scales, zeros, low, high, w.dtype, group, dtype or scales.dtype)[at]
+
+        library.define(f"embedding_{name}({arguments}) -> Tensor")
+        library.define(f"embedding_{name}.dtype({arguments}, *, ScalarType? dtype=None) -> Tensor")
+        torch.library.impl(library, "embedding_" + name, "CompositeExplicitAutograd")(rows)
+        torch.library.impl(library, f"embedding_{name}.dtype", "CompositeExplicitAutograd")(rows)
+
+
+class PackedTable(torch.nn.Module):
+    """Rows of packed integers, with a scale for each row, and with scales and zero points for each half of one."""
+
+    def __init__(self, name, w):
+        super().__init__()
+        if not hasattr(torch.ops.quantized_decomposed, "embedding_byte"):
+            define_tables()
+        self.rows = getattr(torch.ops.quantized_decomposed, "embedding_" + name)
+        self.register_buffer("w", w)
+        self.register_buffer("scales", torch.arange(1, 11).reshape(5, 2) / 16)
+        self.register_buffer("zeros", torch.arange(-5, 5).reshape(5, 2) / 2)
+
+    def forward(self, at):
+        return self.rows(self.w, self.scales[:, 0], None, -8, 7, at), self.rows.dtype(self.w, self.scales, self.zeros, -8, 7, at, dtype=torch.float16)
 
 
 # What blocks take and give, in lines of Python.
