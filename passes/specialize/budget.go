@@ -14,6 +14,7 @@ type budget struct {
 	maxSteps int64
 	bytes    int64 // of strings and lists that were made
 	maxBytes int64
+	places   int64 // elements whose places in memory were looked for
 }
 
 // The limits of a budget, some seconds and some hundred megabytes: steps of any program, and further ones for each of its

@@ -13,8 +13,11 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// maxPlaces is the number of elements up to which overlap is looked into.
-const maxPlaces = 1 << 20
+// The numbers of elements up to which overlap is looked into: of a tensor, and of all together. Beyond, nothing is said of it.
+const (
+	maxPlaces    = 1 << 16
+	maxAllPlaces = 1 << 22
+)
 
 // refuseOverlap fails when an operator reads, through another view, elements that it writes: its result would hang on the order in
 // which it goes. Where sizes are not known it is looked into for some, and elements that are read before they are written do no harm.
@@ -61,6 +64,8 @@ func (s *writes) readsWritten(a, b *heap.View, least int64) (yes bool) {
 			panic(r)
 		}
 	}()
+	block, last := s.build.cur, s.build.cur.Last()
+	defer func() { s.build.eraseAfter(block, last) }()
 	env := &sample{least: least, of: map[string]int64{}}
 	at := s.views.placesOf(a, env)
 	p := onnx.ConstOf(at)
@@ -134,7 +139,7 @@ func (s *views) places(st *heap.View) []int64 {
 	return nil
 }
 
-// placesOf is a tensor of the shape of a view that has where in the storage its elements are, nil if the storage has too many, or
+// placesOf is a tensor of the shape of a view that has where in the storage its elements are, nil if there are too many to look, or
 // if its sizes are not known and nothing gives them a sample. It is a constant, if all that the view hangs on is.
 func (s *views) placesOf(st *heap.View, e *sample) *ssa.Value {
 	t := st.Storage.State().Base.Tensor()
@@ -155,7 +160,9 @@ func (s *views) placesOf(st *heap.View, e *sample) *ssa.Value {
 			return nil
 		}
 	}
-	s.takeElems(n, 8)
+	if s.spent.places += n; s.spent.places > maxAllPlaces {
+		return nil
+	}
 	v := make([]int64, n)
 	for i := range v {
 		v[i] = int64(i)
