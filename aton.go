@@ -8,6 +8,7 @@
 package aton
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -62,8 +63,9 @@ type Options struct {
 	// Target is the runtime whose kernels decide on element types: ort (the default), or onnx for the bare standard.
 	Target string
 	// Contrib uses operators of onnxruntime's own, of the domain com.microsoft: the file has fewer nodes, and no other
-	// runtime can run it. It goes with the target ort.
-	Contrib bool
+	// runtime can run it. It says where that runs, cpu or gpu, since some operators are faster on one only; none (the default) is
+	// for the standard's operators alone. It goes with the target ort.
+	Contrib string
 	// InputNames name what the file takes, as input_names of torch.onnx.export does: its inputs in order, and then the weights
 	// in the order of the state dict, the unused ones too. A prefix will do; "" leaves a name as it is. Inputs may use
 	// these names beside those of the program, which go before.
@@ -380,7 +382,8 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	if target == "" {
 		target = "ort"
 	}
-	if o.Contrib && target != "ort" {
+	contrib := cmp.Or(o.Contrib, "none")
+	if contrib != "none" && target != "ort" {
 		return nil, fmt.Errorf("operators of onnxruntime's own are for the target ort, not %s", target)
 	}
 	n := o.OpsetFor(m)
@@ -414,7 +417,7 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 		return nil, err
 	}
 	p, err := set.Build(name, map[string]any{
-		"opset": n, "target": target, "contrib": o.Contrib, "training": training, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
+		"opset": n, "target": target, "contrib": contrib, "training": training, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
 		"state": state, "lift": o.NoWeights || o.InitializersAsInputs || o.NoFolding || o.Training == Train, "unroll": max(o.Unroll, 0),
 	})
 	if err != nil {

@@ -70,7 +70,7 @@ func TestLegalKeepsNumbers(t *testing.T) {
 // TestProductOfBlocks is TestSemantics for weights of 4 bits, which text does not spell: with an odd number of blocks in a row, so that
 // a row of zero points ends within a byte.
 func TestProductOfBlocks(t *testing.T) {
-	p, err := all.Set.Parse("contrib{on=true},dce")
+	p, err := all.Set.Parse("contrib{for=gpu},dce")
 	if err != nil {
 		t.Fatal(err)
 	}

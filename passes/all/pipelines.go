@@ -3,6 +3,7 @@ package all
 import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/contrib"
 	"github.com/aton-project/aton/passes/lower"
 )
 
@@ -36,7 +37,7 @@ var pipelines = []passes.Named{
 			{Run: "optimize{opset=$opset,unroll=$unroll}", Why: "the rules know the newest form"},
 			{Run: "replace{opset=$opset}", Why: "what a user's rules make of ONNX operators stays as it is from here on"},
 			{Run: "guard", Why: "checks of sizes at run time come behind the rules, which would take them for computation"},
-			{Run: "contrib{on=$contrib}", Why: "operators of onnxruntime's own, if asked for, where no rule on the standard's looks any more"},
+			{Run: "contrib{for=$contrib}", Why: "operators of onnxruntime's own, if asked for, where no rule on the standard's looks any more"},
 			{Run: "legalize{opset=$opset,target=$target}", Why: "the newest form becomes that of the opset, with types that the target has kernels for"},
 			{Run: "cleanup", Why: "steps down build constants and casts many times"},
 			{Run: "arrange{names=$names}", Why: "the order and the names of weights in the file: nothing makes a weight any more"},
@@ -44,7 +45,7 @@ var pipelines = []passes.Named{
 		Options: []passes.Option{
 			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
-			{Name: "contrib", Default: "false", Bool: true, Doc: "use operators of onnxruntime's own"},
+			{Name: "contrib", Default: "none", Values: contrib.Pass.Options[0].Values, Doc: "use operators of onnxruntime's own, for a cpu or a gpu"},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted"},
 			{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"}, Doc: "the mode that modules are taken to be in"},
 			{Name: "names", Default: "state", Values: []string{"state", "learned"}, Doc: "how weights are called"},

@@ -4,7 +4,8 @@
 
 It tells what `aton export --ort-operators` could gain by more operators. Attention of the standard (opset 23) stands beside
 MultiHeadAttention, with and without a bias of the mask; a product of one row and constant weights, as in decoding, stands in its
-forms, with the bytes of weights a second. One thread, runs in turn, medians of the calls. It needs onnx and onnxruntime.
+forms, with the bytes of weights a second; residual sums and the normalizations behind them, 16 in a row, stand beside the operators that
+join the two. One thread, runs in turn, medians of the calls. It needs onnx and onnxruntime.
 """
 
 import argparse
@@ -70,6 +71,24 @@ def products(rng, rounds, layers=16):
         print(f"{f'{k} x {n}':>12} {took[0]:>10.0f} {took[1]:>8.0f} {took[2]:>16.0f} {took[3]:>15.0f} {4e-3 * k * n / min(took):>11.1f}  {'yes' if same else 'NO'}", flush=True)
 
 
+def residuals(rng, rounds, layers=16):
+    """A normalization's second result is the sum, which the next one takes; without it onnxruntime would join the two itself."""
+    print(f"\n{'sum and normalization':>22} {'tokens':>7} {'columns':>8} {'two us':>7} {'one us':>7}  same")
+    for kind, joined, vectors in (("LayerNormalization", "SkipLayerNormalization", "gb"), ("RMSNormalization", "SkipSimplifiedLayerNormalization", "g")):
+        for tokens, columns in ((1, 64), (16, 64), (1, 512), (16, 512), (64, 512), (64, 768)):
+            shape = (1, tokens, columns)
+            feeds = {n: rng.standard_normal(shape, dtype=numpy.float32) for n in "xr"}
+            inits = [numpy_helper.from_array(rng.random(columns, dtype=numpy.float32), n) for n in vectors]
+            sums, two, one, x = [f"s{i}" for i in range(layers)], [], [], "x"
+            for i in range(layers):
+                two += [helper.make_node("Add", [x, "r"], [sums[i]]), helper.make_node(kind, [sums[i], *vectors], [f"o{i}"], epsilon=1e-5)]
+                one.append(helper.make_node(joined, [x, "r", *vectors], [f"o{i}", "", "", sums[i]], epsilon=1e-5, domain="com.microsoft"))
+                x = f"o{i}"
+            last = helper.make_node("Sum", [*sums, x], ["y"])
+            took, same = medians([session([*nodes, last], feeds, shape, inits) for nodes in (two, one)], feeds, rounds)
+            print(f"{kind:>22} {tokens:>7} {columns:>8} {took[0] / layers:>7.1f} {took[1] / layers:>7.1f}  {'yes' if same else 'NO'}", flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=40)
@@ -77,6 +96,7 @@ def main():
     rng = numpy.random.default_rng(0)
     attention(rng, args.rounds)
     products(rng, args.rounds)
+    residuals(rng, args.rounds)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ func newExport() *cobra.Command {
 	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
 	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the documentation of each node, at any opset (from 21 on it is in the metadata)")
 	f.BoolVar(&m.opts.NodeMetadata, "node-metadata", false, "write where each node comes from as its metadata at opsets below 21 too (from 21 on it is there); the file's IR version is 10 then")
-	f.BoolVar(&m.opts.Contrib, "ort-operators", false, "use operators of onnxruntime's own (com.microsoft), which no other runtime has: fewer nodes; for the target ort")
+	cli.Choice(c, &m.opts.Contrib, "ort-operators", []string{"none", "cpu", "gpu"}, "use operators of onnxruntime's own (com.microsoft), which no other runtime has, for where it runs: none, cpu (also without =), gpu (residual sums with their normalization, too, which are slower on a cpu); for the target ort")
+	f.Lookup("ort-operators").NoOptDefVal = "cpu"
 	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "write the weights as the state dict has them: operators compute what depends on them alone, and no normalization is folded into a convolution")
 	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
