@@ -69,6 +69,7 @@ func TestStatus(t *testing.T) {
 		{"export " + good + " -o - --verbose", 2, "standard output"},
 		{"export " + good + " -o " + out + " --target tvm", 2, "ort or onnx"},
 		{"export " + good + " -o " + out + " --ort-operators --target onnx", 1, "are for the target ort"},
+		{"export " + good + " -o " + out + " --ort-operators=tpu", 2, "none, cpu or gpu"},
 		{"export " + good + " -o " + out + " --external-data maybe", 2, "auto, always or never"},
 		{"export " + good + " -o - --external-data always", 2, "needs a file"},
 		{"export " + good + " -o - --json", 2, "standard output"},
