@@ -98,7 +98,7 @@ func (s *containers) chooseItem(es []py.Value, at py.Value) py.Value {
 	place := s.getItem(s.heap.List(ssa.IntType, places), at) // fails at run time for one that the list does not have
 	x := es[len(es)-1]
 	for i := len(es) - 2; i >= 0; i-- {
-		here := s.vals.scalar("aten::eq", aten.SchemaByName("aten::eq.int"), []py.Value{place, py.Int(int64(i))})[0]
+		here := s.vals.intOp("eq", place, py.Int(int64(i)))
 		x = s.vals.choose(s.vals.materialize(here), es[i], x)
 	}
 	return x

@@ -195,7 +195,7 @@ func setItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Valu
 	return one(l)
 }
 
-// maxChosen is the greatest length of a list whose elements are each chosen for a write at a place that is known at run time.
+// maxChosen is the greatest length of a list of which each element is asked whether it is the one at a place that is known at run time.
 const maxChosen = 64
 
 // setAny is l[at] = x for a place that is known at run time only: each element is x or what it was.
@@ -204,9 +204,7 @@ func (s *containers) setAny(l *py.List, es []py.Value, at, x py.Value) *py.List 
 		s.unroll("a list is written at a place that is only known at run time")
 	}
 	s.warnf("dropped-assert", "that the list has such a place is not checked")
-	is := func(i int) py.Value {
-		return s.vals.scalar("aten::eq", aten.SchemaByName("aten::eq.int"), []py.Value{at, py.Int(int64(i))})[0]
-	}
+	is := func(i int) py.Value { return s.vals.intOp("eq", at, py.Int(int64(i))) }
 	n := make([]py.Value, len(es))
 	for i, e := range es {
 		here := s.vals.scalar("aten::__or__", aten.SchemaByName("aten::__or__.bool"), []py.Value{is(i), is(i - len(es))})[0]
@@ -351,7 +349,7 @@ func (s *containers) equalNumbers(a, b py.Value) (py.Value, bool) {
 		eq, ok := py.Equal(la, lb)
 		return py.Bool(eq), ok
 	}
-	return s.vals.scalar("aten::eq", aten.SchemaByName("aten::eq.int"), []py.Value{a, b})[0], true
+	return s.vals.intOp("eq", a, b), true
 }
 
 func containsItem(s *containers, _ *py.List, es []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {

@@ -67,12 +67,12 @@ func (s *writes) readsWritten(a, b *heap.View, least int64) (yes bool) {
 	block, last := s.build.cur, s.build.cur.Last()
 	defer func() { s.build.eraseAfter(block, last) }()
 	env := &sample{least: least, of: map[string]int64{}}
-	at := s.views.placesOf(a, env)
+	at, from := s.views.placesOf(a, env), s.views.placesOf(b, env)
 	p := onnx.ConstOf(at)
-	if p == nil {
+	if p == nil || from == nil {
 		return false
 	}
-	q := onnx.ConstOf(s.vals.emitName("aten::expand_as", s.views.placesOf(b, env), at))
+	q := onnx.ConstOf(s.vals.emitName("aten::expand_as", from, at))
 	if q == nil || q.NumElements() != p.NumElements() {
 		return false
 	}

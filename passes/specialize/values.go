@@ -349,19 +349,19 @@ func (s *values) choose(cond *ssa.Value, a, b py.Value) py.Value {
 		if vb == nil {
 			vb = va
 		}
-		return &py.Maybe{Has: s.oneOf(cond, hasA, hasB), Val: s.choose(cond, va, vb)}
+		return &py.Maybe{Has: s.oneOf(cond, hasA, hasB, ssa.BoolType), Val: s.choose(cond, va, vb)}
 	}
 	ta, ok := py.NumberType(a)
 	tb, ok2 := py.NumberType(b)
 	if !ok || !ok2 || ta != tb {
 		s.fail("unsupported-value", "a value is one of two that have no common form in ONNX")
 	}
-	return s.number(s.oneOf(cond, s.materialize(a), s.materialize(b)))
+	return s.number(s.oneOf(cond, s.materialize(a), s.materialize(b), ta))
 }
 
-// oneOf is a where cond is true, else b, of one type.
-func (s *values) oneOf(cond, a, b *ssa.Value) *ssa.Value {
-	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, a.Type)
+// oneOf is a where cond is true, else b, of a type that both have.
+func (s *values) oneOf(cond, a, b *ssa.Value, t ssa.Type) *ssa.Value {
+	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, t)
 	n.AddBlock().SetReturns(a)
 	n.AddBlock().SetReturns(b)
 	return n.Results[0]
@@ -374,10 +374,7 @@ func (s *values) chooseTensor(cond *ssa.Value, a, b *py.Tensor) *py.Tensor {
 	if ta == nil || tb == nil {
 		s.fail("unsupported-value", "a value is a tensor in one branch only")
 	}
-	n := s.build.cur.Append("prim::If", s.loc, []*ssa.Value{cond}, s.build.joinTensors(ta, tb))
-	n.AddBlock().SetReturns(va)
-	n.AddBlock().SetReturns(vb)
-	t := s.heap.Laid(n.Result(0), nil)
+	t := s.heap.Laid(s.oneOf(cond, va, vb, s.build.joinTensors(ta, tb)), nil)
 	t.Element = true
 	s.heap.Hold(a, b, t)
 	return t
