@@ -200,7 +200,7 @@ func tensorOf(p *onnxpb.TensorProto, ext *externalFiles) (*tensor.Tensor, error)
 	if p.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
 		return externalTensor(p, ext, d, shape, size)
 	}
-	if p.RawData != nil {
+	if len(p.RawData) > 0 || size == 0 {
 		return tensor.New(d, shape, unpack(d, n, p.RawData)), nil
 	}
 	data, err := typedData(p, d)

@@ -92,7 +92,7 @@ func Tensor(t *onnxpb.TensorProto) error {
 			fields[f.name] = int64(f.n)
 		}
 	}
-	raw := t.RawData != nil
+	raw := t.RawData != nil && (len(t.RawData) > 0 || len(fields) == 0) // an empty field is none
 	switch {
 	case t.GetDataLocation() == onnxpb.TensorProto_EXTERNAL:
 		return externalProblem(t, len(fields) > 0 || raw)
