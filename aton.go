@@ -85,6 +85,9 @@ type Options struct {
 	// InitializersAsInputs lists the weights among the inputs too, each under its name in the state dict and as it is there,
 	// so that a runtime may replace them.
 	InitializersAsInputs bool
+	// FreezeDefaults makes constants of the inputs of an ONNX file that have a default value, an initializer of the same name.
+	// Otherwise they stay inputs with their defaults, and no pass computes with these.
+	FreezeDefaults bool
 	// DropUnused leaves out the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and receives the
 	// place of each among the inputs; nil keeps them. InputNames counts them all the same.
 	DropUnused func(place int)
@@ -220,8 +223,17 @@ func Load(path string, o Options) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
+	return o.loaded(m), nil
+}
+
+func (o Options) loaded(m *ssa.Module) *ssa.Module {
 	m.Dialects, m.Budget = all.Dialects(), o.Budget
-	return m, nil
+	if n := len(m.Defaults); o.FreezeDefaults {
+		onnxfile.FreezeDefaults(m)
+	} else if n > 0 && o.Note != nil {
+		o.Note(fmt.Sprintf("inputs with default values stay inputs (%d of them), and nothing is computed with the values at export; --freeze-defaults makes constants of them", n))
+	}
+	return m
 }
 
 // LoadBytes is Load from memory. The name is for messages.
@@ -230,8 +242,7 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Dialects, m.Budget = all.Dialects(), o.Budget
-	return m, nil
+	return o.loaded(m), nil
 }
 
 func (o Options) frontend() frontend.Options {

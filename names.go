@@ -249,16 +249,22 @@ func (r *renaming) apply(m *ssa.Module, before []string) {
 	inputs, outputs := map[string]string{}, map[string]string{}
 	weights := map[string]*tensor.Tensor{}
 	notes := map[string]ssa.Note{}
+	defaults := map[string]*tensor.Tensor{}
 	maps.Copy(weights, m.Weights)
+	maps.Copy(defaults, m.Defaults)
 	maps.Copy(notes, m.File.Values)
 	for v := range r.to {
 		delete(weights, v.Name)
+		delete(defaults, v.Name)
 		delete(notes, v.Name)
 	}
 	for v, new := range r.to {
 		inputs[v.Name] = new
 		if t := m.Weights[v.Name]; t != nil {
 			weights[new] = t
+		}
+		if t := m.Defaults[v.Name]; t != nil {
+			defaults[new] = t
 		}
 		if note, ok := m.File.Values[v.Name]; ok {
 			notes[new] = note
@@ -283,7 +289,7 @@ func (r *renaming) apply(m *ssa.Module, before []string) {
 			}
 		}
 	}
-	m.Weights, m.File.Values, r.f.OutputNames = weights, notes, r.outputs
+	m.Weights, m.Defaults, m.File.Values, r.f.OutputNames = weights, defaults, notes, r.outputs
 	for key, to := range map[string]map[string]string{specialize.InputTree: inputs, specialize.OutputTree: outputs} {
 		if text := m.GetMetadata(key); text != "" {
 			m.SetMetadata(key, specialize.RenameTree(text, to))

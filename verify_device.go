@@ -194,10 +194,9 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 	if f == nil {
 		return nil, fmt.Errorf("the module has no function")
 	}
-	byName := maps.Clone(m.Weights)
-	if byName == nil {
-		byName = map[string]*tensor.Tensor{}
-	}
+	byName := map[string]*tensor.Tensor{}
+	maps.Copy(byName, m.Defaults)
+	maps.Copy(byName, m.Weights)
 	for _, in := range data.Inputs {
 		byName[in.Name] = in.Tensor
 	}
@@ -205,7 +204,9 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 	for _, p := range f.Body.Params {
 		named = named && byName[p.Name] != nil
 	}
-	if !named && len(f.Body.Params)-len(m.Weights) > len(data.Inputs) {
+	takes := len(f.Body.Params) - len(m.Weights)
+	byDefault := len(data.Inputs) < takes // the inputs that have a default value are left out
+	if !named && len(data.Inputs) < takes-len(m.Defaults) {
 		return nil, fmt.Errorf("data set %s has %d inputs, the model takes %d", data.Name, len(data.Inputs), len(f.Body.Params))
 	}
 	args := make([]interp.Value, len(f.Body.Params))
@@ -214,7 +215,7 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 		if lt, ok := p.Type.(*ssa.ListType); ok && ssa.AsTensor(lt.Elem) != nil {
 			return nil, fmt.Errorf("input %s is a sequence: the files of data sets have no such thing", p.Name)
 		}
-		if named || m.Weights[p.Name] != nil {
+		if named || m.Weights[p.Name] != nil || byDefault && m.Defaults[p.Name] != nil {
 			args[i] = interp.Of(byName[p.Name])
 			continue
 		}
@@ -271,6 +272,10 @@ func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 	}
 	r := rand.New(rand.NewPCG(1+o.Seed, 2))
 	for _, p := range f.Body.Params {
+		if t := m.Defaults[p.Name]; t != nil {
+			set.Inputs = append(set.Inputs, Named{Name: p.Name, Tensor: t})
+			continue
+		}
 		t := p.Tensor()
 		if t == nil || !t.Ranked || t.DType == tensor.Undefined {
 			return set, fmt.Errorf("input %s is %s: give its type with --input, or data", p.Name, p.Type)

@@ -44,6 +44,9 @@ type Module struct {
 
 	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
 	Weights map[string]*tensor.Tensor
+	// Defaults are what parameters of the main function hold where the caller gives no value, by name: a file lists such a
+	// parameter as an input and has an initializer of its name.
+	Defaults map[string]*tensor.Tensor
 
 	// Rewritten, if set, is told of each application of a rule, by its name: the operator that it was applied to, which may be
 	// gone, those that it made, and those that it changed in place. It must not change the module.
@@ -182,6 +185,14 @@ func (m *Module) RemoveFunc(f *Func) {
 	if m.funcIndex[f.Name] == f {
 		delete(m.funcIndex, f.Name)
 	}
+}
+
+// Held is what a parameter of the main function holds unless a caller gives it a value: its weight or its default, nil if it has neither.
+func (m *Module) Held(name string) *tensor.Tensor {
+	if t := m.Weights[name]; t != nil {
+		return t
+	}
+	return m.Defaults[name]
 }
 
 // Main is the function to convert: the first one. Nil for an empty module.

@@ -64,8 +64,8 @@ type Interpreter struct {
 	MaxOps int64
 }
 
-// Run runs the module's main function. Inputs go by name; a missing one is an
-// error if it is used. The opset is that of the module, the newest if it has none.
+// Run runs the module's main function. Inputs go by name; a missing one is what the module holds for it, and an
+// error if that is nothing and it is used. The opset is that of the module, the newest if it has none.
 func Run(m *ssa.Module, inputs map[string]Value) ([]Value, error) {
 	return (&Interpreter{}).Run(m, inputs)
 }
@@ -79,6 +79,9 @@ func (in *Interpreter) Run(m *ssa.Module, inputs map[string]Value) ([]Value, err
 	args := make([]Value, len(f.Body.Params))
 	for i, p := range f.Body.Params {
 		v, ok := inputs[p.Name]
+		if t := m.Held(p.Name); !ok && t != nil {
+			v, ok = Of(t), true
+		}
 		if !ok && p.HasUses() {
 			return nil, fmt.Errorf("input %q is missing", p.Name)
 		}

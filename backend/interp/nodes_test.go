@@ -220,7 +220,10 @@ func runData(t *testing.T, m *ssa.Module, folder string, rtol, atol float64, inf
 		}
 		args := make([]Value, len(m.Main().Body.Params))
 		for i := range args {
-			args[i], _ = load(t, filepath.Join(data, fmt.Sprintf("input_%d", i)))
+			var ok bool
+			if args[i], ok = load(t, filepath.Join(data, fmt.Sprintf("input_%d", i))); !ok {
+				args[i] = Of(m.Held(m.Main().Body.Params[i].Name))
+			}
 		}
 		in := &Interpreter{}
 		if inferred {

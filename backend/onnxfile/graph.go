@@ -55,10 +55,14 @@ const notesIR = 10
 
 // ir is the IR version of the file.
 func (b *builder) ir() int64 {
-	if v := IRVersion(b.opset); v >= notesIR || !b.opts.NodeMetadata {
-		return v
+	v := IRVersion(b.opset)
+	if b.opts.NodeMetadata {
+		v = max(v, notesIR)
 	}
-	return notesIR
+	if len(b.m.Defaults) > 0 {
+		v = max(v, overridableIR)
+	}
+	return v
 }
 
 // builder turns a function into a GraphProto and a list of initializers.
@@ -291,9 +295,9 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 		if info.Type == nil && !b.opts.Unchecked {
 			b.fail("the element type of input %s is unknown", name)
 		}
-		if t := b.m.Weights[p.Name]; t != nil && !b.opts.NoWeights {
+		if t := b.m.Held(p.Name); t != nil && !b.opts.NoWeights {
 			b.initializer(b.value[p.ID], t)
-			if !b.opts.InitializersAsInputs {
+			if !b.opts.InitializersAsInputs && b.m.Defaults[p.Name] == nil {
 				b.weight = append(b.weight, info)
 				continue
 			}
@@ -486,9 +490,9 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 	if o.Kind != "org.pytorch.aten::ATen" { // whose inputs are all that the schema has
 		n.Input = trimEmpty(n.Input)
 	}
-	schema := onnx.SchemaOf(o.Kind)
+	schema, named := onnx.SchemaOf(o.Kind), onnx.NamedOutputs(o)
 	for i, r := range o.Results {
-		if schema != nil && !r.HasUses() && !onnx.NamesAll(o) {
+		if schema != nil && !r.HasUses() && i >= named {
 			if p := schema.Output(i); p != nil && p.Option == onnx.Optional {
 				n.Output = append(n.Output, "")
 				continue
@@ -504,6 +508,9 @@ func (b *builder) node(o *ssa.Op) *onnxpb.NodeProto {
 		n.Output = append(n.Output, b.value[r.ID])
 	}
 	n.Output = trimEmpty(n.Output)
+	for i := len(n.Output); i < named; i++ {
+		n.Output = append(n.Output, b.names.unique(fmt.Sprintf("%s_output_%d", name, i)))
+	}
 	b.attributes(o, n)
 	b.nodeNotes(o.Loc, n)
 	b.scope[n] = frame.Scope

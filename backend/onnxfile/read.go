@@ -89,7 +89,7 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	}
 	noteSymbols(g, r.m)
 	r.noteDropped(p, g)
-	if err := r.graph(g, inits); err != nil {
+	if err := r.graph(g, inits, p.GetIrVersion()); err != nil {
 		return nil, err
 	}
 	for _, b := range r.ext.maps {
@@ -219,8 +219,12 @@ func (s *scope) find(name string) *ssa.Value {
 	return nil
 }
 
-// graph reads the main graph.
-func (r *reader) graph(g *onnxpb.GraphProto, inits []namedTensor) error {
+// overridableIR is the first IR version in which an initializer that is also an input is its default value. Older files list
+// every initializer among the inputs, and runtimes take it for a constant.
+const overridableIR = 4
+
+// graph reads the main graph of a file of an IR version.
+func (r *reader) graph(g *onnxpb.GraphProto, inits []namedTensor, ir int64) error {
 	name := g.GetName()
 	if name == "" {
 		name = "main_graph"
@@ -229,26 +233,65 @@ func (r *reader) graph(g *onnxpb.GraphProto, inits []namedTensor) error {
 	r.m.File.GraphMetadata = keyValues(g.MetadataProps)
 	f := r.m.NewFunc(name)
 	s := newScope(nil)
-	isInit := map[string]bool{}
+	for _, p := range g.SparseInitializer {
+		name, t, err := sparse(p, r.ext)
+		if err != nil {
+			return err
+		}
+		inits = append(inits, namedTensor{name: name, t: t})
+	}
+	isInit := map[string]*tensor.Tensor{}
 	for _, in := range inits {
-		isInit[in.name] = true
+		isInit[in.name] = in.t
 	}
 	for _, in := range g.Input {
-		if isInit[in.GetName()] { // a default value, which is what counts
+		t := isInit[in.GetName()]
+		if t != nil && ir < overridableIR {
 			continue
 		}
 		if err := r.param(f.Body, s, in); err != nil {
 			return err
 		}
+		if t != nil {
+			if r.m.Defaults == nil {
+				r.m.Defaults = map[string]*tensor.Tensor{}
+			}
+			r.m.Defaults[s.values[in.GetName()].Name] = t
+		}
 	}
 	for _, in := range inits {
-		r.constant(f.Body, s, in.name, in.t)
-		r.noteValue(in.name, in.note)
+		if s.values[in.name] == nil {
+			r.constant(f.Body, s, in.name, in.t)
+		}
+		if in.note != nil {
+			r.noteValue(in.name, in.note)
+		}
 	}
 	for _, out := range g.Output {
 		f.OutputNames = append(f.OutputNames, out.GetName())
 	}
 	return r.body(f.Body, s, g)
+}
+
+// FreezeDefaults makes constants of the parameters of a module's main function that have default values.
+func FreezeDefaults(m *ssa.Module) {
+	f := m.Main()
+	if f == nil {
+		return
+	}
+	for i := len(f.Body.Params) - 1; i >= 0; i-- {
+		p := f.Body.Params[i]
+		t := m.Defaults[p.Name]
+		if t == nil {
+			continue
+		}
+		o := f.Body.InsertBefore(f.Body.First(), "onnx::Constant", 0, nil, ssa.TensorOf(t))
+		o.SetAttr("value", ssa.TensorValue(t))
+		o.Results[0].Name, p.Name = p.Name, ""
+		p.ReplaceUses(o.Results[0])
+		f.Body.RemoveParam(i)
+	}
+	m.Defaults = nil
 }
 
 func (r *reader) param(b *ssa.Block, s *scope, in *onnxpb.ValueInfoProto) error {
@@ -290,12 +333,14 @@ func (r *reader) body(b *ssa.Block, s *scope, g *onnxpb.GraphProto) error {
 		}
 		r.constant(b, s, p.GetName(), t)
 	}
-	for _, p := range g.SparseInitializer {
-		name, t, err := sparse(p, r.ext)
-		if err != nil {
-			return err
+	if s.outer != nil || s.depth > 0 { // those of the main graph are read before its inputs
+		for _, p := range g.SparseInitializer {
+			name, t, err := sparse(p, r.ext)
+			if err != nil {
+				return err
+			}
+			r.constant(b, s, name, t)
 		}
-		r.constant(b, s, name, t)
 	}
 	for _, list := range [...][]*onnxpb.ValueInfoProto{g.ValueInfo, g.Output} {
 		for _, v := range list {

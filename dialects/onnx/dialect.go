@@ -39,19 +39,31 @@ func (Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 	case r.traits&random != 0:
 		info.Effects = ssa.Random
 	case o.Kind == "onnx::Dropout":
-		if mode := o.Operand(2); mode != nil {
-			if c := ConstOf(mode); c == nil || !c.HasData() || c.NumElements() != 1 || c.Int64s()[0] != 0 {
-				info.Effects = ssa.Random
-			}
+		mode, constant := ConstInts(o.Operand(2))
+		evaluates := o.Operand(2) == nil || constant && len(mode) == 1 && mode[0] == 0
+		ratio, constant := ConstFloat(o.Operand(1))
+		if dropsNone := constant && ratio == 0; !evaluates && !dropsNone {
+			info.Effects = ssa.Random
 		}
 	}
 	return info, true
 }
 
-// NamesAll reports an op all of whose results stand in a file, optional ones that nothing uses among them: a
-// BatchNormalization in training is told by its three outputs.
-func NamesAll(o *ssa.Op) bool {
-	return o.Kind == "onnx::BatchNormalization" && o.AttrInt("training_mode", 0) != 0
+// NamedOutputs returns the number of leading outputs that a file must name even where nothing uses them: a runtime tells a
+// BatchNormalization in training by its three outputs, and an Attention that takes past keys and values must return the
+// present ones. It is 0 for other operators.
+func NamedOutputs(o *ssa.Op) int {
+	switch o.Kind {
+	case "onnx::BatchNormalization":
+		if o.AttrInt("training_mode", 0) != 0 {
+			return 3
+		}
+	case "onnx::Attention":
+		if o.Operand(4) != nil || o.Operand(5) != nil {
+			return 3
+		}
+	}
+	return 0
 }
 
 // StaysQuantized reports an op on constants that is not to be computed at export: it makes numbers of more bits out of

@@ -289,8 +289,9 @@ func dropoutAttr(d *Downgrade) {
 	if mode, ok := ConstInts(d.in(2)); d.in(2) != nil && (!ok || mode[0] != 0) {
 		d.Fail(12, "dropout that drops")
 	}
-	if d.used(1) {
-		d.Fail(12, "the mask of dropout")
+	if d.used(1) { // all ones by the standard; onnxruntime's kernels of these opsets give zeros
+		d.Replace(d.in(0), d.Op("Expand", d.scalarInt(tensor.Bool, 1), d.Op("Shape", d.in(0))))
+		return
 	}
 	if len(d.Node.Results) > 1 {
 		d.Node.RemoveResult(1)

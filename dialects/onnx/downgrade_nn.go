@@ -18,7 +18,7 @@ func resizeAxes(d *Downgrade) {
 		d.Fail(18, "antialiasing with an aspect policy that rounds sizes")
 	}
 	if antialias || policy != "stretch" {
-		d.resizeByAxes()
+		d.resizeByAxes(18, "antialiasing or an aspect policy")
 		return
 	}
 	d.Node.RemoveAttr("antialias")

@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -51,13 +53,18 @@ func (d *Downgrade) keepsAspect(policy string) bool {
 	return true
 }
 
-// resizeByAxes builds a Resize from picked elements (nearest) or weighted sums
-// (linear, cubic), one axis after the other.
-func (d *Downgrade) resizeByAxes() {
+// resizeByAxes builds a Resize from picked elements (nearest) or weighted sums (linear, cubic), one axis after the other. Where it
+// cannot, the message says that what needs the opset.
+func (d *Downgrade) resizeByAxes(opset int, what string) {
 	x := d.in(0)
-	rank, t, mode := d.rank(x, 18), x.DType(), d.Node.AttrStr("mode", "nearest")
+	rank, t, mode := d.rank(x, opset), x.DType(), d.Node.AttrStr("mode", "nearest")
 	if mode != "nearest" && !t.IsFloat() {
-		d.Fail(18, "antialiasing or an aspect policy, for %s,", t.Spec())
+		d.Fail(opset, "%s, for %s,", what, t.Spec())
+	}
+	switch m := d.Node.AttrStr("coordinate_transformation_mode", "half_pixel"); m {
+	case "half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners":
+	default:
+		d.Fail(opset, "%s, with coordinates of %s,", what, m)
 	}
 	if mode != "nearest" {
 		x = d.up(x)
@@ -125,8 +132,7 @@ func (d *Downgrade) origins(a resizedAxis, t tensor.DType) *ssa.Value {
 		ends := d.Op("Max", d.Op("Sub", out, num(1)), num(1))
 		return d.Op("Div", d.Op("Mul", at, d.Op("Sub", in, num(1))), ends)
 	default:
-		d.Fail(18, "antialiasing or an aspect policy with coordinates of %s", m)
-		return nil
+		panic("no form for coordinates of " + m) // a mistake here: resizeByAxes lets no others pass
 	}
 }
 
@@ -208,4 +214,53 @@ func (d *Downgrade) cubicWeights(dist *ssa.Value, a float64) *ssa.Value {
 	near, far := horner(a+2, -(a+3), 0, 1), horner(a, -5*a, 8*a, -4*a)
 	far = d.Op("Where", d.Op("Less", dist, d.like(dist, 2)), far, d.like(dist, 0))
 	return d.Op("Where", d.Op("Less", dist, d.like(dist, 1)), near, far)
+}
+
+// resizeByScales is the step of Resize from opset 11: before, an element of the result came from its own place divided by the
+// scale, nearest rounded up along axes that shrink and down along the others ([resizeCoordinates]), and there were no sizes.
+// What says anything else is built from other operators.
+func resizeByScales(d *Downgrade) {
+	scales, ok := d.simpleScales()
+	if ok && d.Opset < 10 && slices.ContainsFunc(ConstOf(scales).Float64s(), func(s float64) bool { return s < 1 }) {
+		ok = false // Upsample does not shrink
+	}
+	if !ok {
+		d.resizeByAxes(11, "resizing with other coordinates or rounding than those of opset 10")
+		return
+	}
+	for _, name := range [...]string{"coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value"} {
+		d.Node.RemoveAttr(name)
+	}
+	d.Node.SetOperands(d.in(0), scales)
+}
+
+// simpleScales returns the scales of a Resize that opset 10 can tell.
+func (d *Downgrade) simpleScales() (*ssa.Value, bool) {
+	o := d.Node
+	mode, at := o.AttrStr("mode", "nearest"), o.AttrStr("coordinate_transformation_mode", "half_pixel")
+	t := ConstOf(d.in(2))
+	if at != "asymmetric" || t == nil || !t.HasData() || t.NumElements() == 0 {
+		return nil, false
+	}
+	grows, shrinks := true, true
+	for _, s := range t.Float64s() {
+		grows, shrinks = grows && s >= 1, shrinks && s <= 1
+	}
+	switch mode {
+	case "linear":
+		return d.in(2), true
+	case "nearest":
+		rounding := o.AttrStr("nearest_mode", "round_prefer_floor")
+		return d.in(2), grows && rounding == "floor" || shrinks && rounding == "ceil"
+	}
+	return nil, false
+}
+
+// upsample is the step of Resize from opset 10, before which it was called Upsample.
+func upsample(d *Downgrade) { d.Node.Kind = "onnx::Upsample" }
+
+// upsampleScale is the step of Upsample from opset 9: scales were an attribute.
+func upsampleScale(d *Downgrade) {
+	d.Node.SetAttr("scales", ssa.Floats(ConstOf(d.in(1)).Float64s()...))
+	d.Node.SetOperands(d.in(0))
 }

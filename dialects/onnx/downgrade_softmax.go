@@ -16,7 +16,9 @@ func softmaxFlat(d *Downgrade) {
 		return
 	}
 	if axis == rank-1 {
-		d.Node.SetAttr("axis", ssa.Int(int64(axis)))
+		if !d.unflattened(x, axis) {
+			d.Node.SetAttr("axis", ssa.Int(int64(axis)))
+		}
 		return
 	}
 	one := true
@@ -36,4 +38,33 @@ func softmaxFlat(d *Downgrade) {
 	perm[axis], perm[rank-1] = perm[rank-1], perm[axis]
 	swap := func(v *ssa.Value) *ssa.Value { return d.OpA("Transpose", []ssa.Attr{intsAttr("perm", perm...)}, v) }
 	d.Replace(swap(d.OpA(d.Node.Kind.Name(), []ssa.Attr{intAttr("axis", int64(rank-1))}, swap(x))))
+}
+
+// unflattened puts one Softmax in the place of Flatten, Softmax and Reshape to the shape from before: older versions flatten
+// themselves ([flatSoftmax]).
+func (d *Downgrade) unflattened(x *ssa.Value, axis int) bool {
+	flatten := x.Def()
+	if flatten == nil || flatten.Kind != "onnx::Flatten" || axis != 1 {
+		return false
+	}
+	y, whole := d.Node.Result(0), flatten.Operand(0)
+	var reshape *ssa.Op
+	for u := range y.Uses() {
+		reshape = u.Op()
+	}
+	if !y.HasOneUse() || reshape == nil || reshape.Kind != "onnx::Reshape" || reshape.Operand(0) != y || whole.Tensor() == nil || !whole.Tensor().Ranked {
+		return false
+	}
+	if !ssa.SameType(whole.Tensor(), reshape.Result(0).Type) { // sizes that are named alike are equal
+		return false
+	}
+	from := flatten.AttrInt("axis", 1)
+	if from < 0 {
+		from += int64(len(whole.Tensor().Dims))
+	}
+	d.Node.SetOperands(whole)
+	d.Node.SetAttr("axis", ssa.Int(from))
+	y.Type = whole.Type
+	replaceOp(reshape, []*ssa.Value{y})
+	return true
 }

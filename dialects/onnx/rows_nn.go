@@ -64,10 +64,9 @@ func nnRows() map[string]row {
 		"Resize": {
 			infer:  inferResize,
 			limits: (*infer).resizeLimits,
-			down:   []Step{{18, resizeAxes}, {13, resizeInputs}},
+			down:   []Step{{18, resizeAxes}, {13, resizeInputs}, {11, resizeByScales}, {10, upsample}, {9, upsampleScale}},
 			up:     []Rise{{11, resizeCoordinates}, {13, resizeAbsent}},
 			off:    ofOperand(16),
-			noStep: nothingElse,
 		},
 		"RoiAlign":        {class: Orders, infer: inferRoi, down: []Step{{16, roiAlignMode}, {10, roiAlignBefore}}, up: []Rise{was(16, "coordinate_transformation_mode", ssa.Str("output_half_pixel"))}, other: roiAlign},
 		"RotaryEmbedding": {infer: inferUnary, down: []Step{express(23, rotaryEmbedding)}},

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -111,7 +112,7 @@ func Rises(kind ssa.Kind, opset int) bool {
 	return len(steps) > 0 && steps[len(steps)-1].Opset > opset
 }
 
-// refine adds to an inferred type what only the file states: an element type, a rank, a fixed size.
+// refine adds to an inferred type what only the file states: an element type, a rank.
 func refine(t, declared ssa.Type) ssa.Type {
 	if o, ok := t.(*ssa.OptionalType); ok { // a loop may begin with an optional value and end with a certain one
 		_, list := o.Elem.(*ssa.ListType)
@@ -127,28 +128,54 @@ func refine(t, declared ssa.Type) ssa.Type {
 	if x.DType == tensor.Undefined && y.DType != tensor.Undefined {
 		x = x.WithDType(y.DType)
 	}
-	if x.DType != y.DType || !y.Ranked {
-		return x
-	}
-	if !x.Ranked {
+	if x.DType == y.DType && y.Ranked && !x.Ranked {
 		return y
 	}
-	if len(x.Dims) != len(y.Dims) {
-		return x
+	return x
+}
+
+// forgetSizes replaces the sizes that the file states of an op's results by symbols of their own: a file may state what held
+// for an example only, and the operators decide. A name that no other value has stays, as the name of the result's axis.
+func (r *raiser) forgetSizes(o *ssa.Op) {
+	if o.Kind.Namespace() != Namespace || o.Kind == "onnx::Constant" {
+		return
 	}
-	dims := append(x.Dims[:0:0], x.Dims...)
-	for i := range dims {
-		if !dims[i].IsConst() && y.Dims[i].IsConst() {
-			dims[i] = y.Dims[i]
+	for _, v := range o.Results {
+		t := v.Tensor()
+		if t == nil || !t.Ranked {
+			continue
+		}
+		dims := slices.Clone(t.Dims)
+		for i, d := range dims {
+			name, lone := d.Name()
+			if !lone || r.named[name] {
+				dims[i] = o.Block().Func().Module().FreshSymbol("u", 0)
+				continue
+			}
+			r.named[name] = true
+		}
+		v.Type = ssa.Tensor(t.DType, dims...)
+	}
+}
+
+// newRaiser makes a raiser for a function's body.
+func newRaiser(b *ssa.Block, opset int) *raiser {
+	r := &raiser{opset: opset, failed: map[*ssa.Value]bool{}, named: map[string]bool{}}
+	for _, p := range b.Params {
+		if t := p.Tensor(); t != nil {
+			for _, d := range t.Dims {
+				d.Symbols(func(name string) { r.named[name] = true })
+			}
 		}
 	}
-	return ssa.Tensor(x.DType, dims...)
+	return r
 }
 
 // RaiseBlock raises the ops of a block in order, those of nested blocks before the op that has them, and gives the
 // number of ops that it visited. It tells report of each op that cannot be raised, and leaves those that depend on one.
 func RaiseBlock(b *ssa.Block, opset int, report func(o *ssa.Op, err error)) int {
-	r := &raiser{opset: opset, report: report, failed: map[*ssa.Value]bool{}}
+	r := newRaiser(b, opset)
+	r.report = report
 	r.block(b)
 	return r.visited
 }
@@ -157,6 +184,7 @@ type raiser struct {
 	opset   int
 	report  func(o *ssa.Op, err error)
 	failed  map[*ssa.Value]bool // results of ops that could not be raised
+	named   map[string]bool     // symbols of sizes that have a value already
 	visited int
 	// unchecked takes ops as they are: what is wrong with their operands is not reported, and their results are unknown.
 	unchecked bool
@@ -185,12 +213,15 @@ func (r *raiser) op(o *ssa.Op) bool {
 			return false
 		}
 	}
+	r.forgetSizes(o)
 	seedBlocks(o)
+	scalarParams(o)
 	for _, c := range o.Blocks {
 		if !r.block(c) {
 			return false
 		}
 	}
+	scalarConditions(o)
 	raise := Raise
 	if r.unchecked {
 		raise = raiseUnchecked
@@ -289,6 +320,59 @@ func seedBlocks(o *ssa.Op) {
 	}
 }
 
+// The standard lets the number of iterations and the conditions of Loop and If be scalars or have the shape [1], inside of a
+// Loop's body too. The IR has scalars.
+
+// scalarParams makes scalars of the iteration number and the condition that the body of a Loop takes. What reads them still
+// reads the shape [1] where the file states that.
+func scalarParams(o *ssa.Op) {
+	if o.Kind != "onnx::Loop" || len(o.Blocks) != 1 || len(o.Blocks[0].Params) < 2 {
+		return
+	}
+	body := o.Blocks[0]
+	for i, d := range [...]tensor.DType{tensor.Int64, tensor.Bool} {
+		p := body.Params[i]
+		if !oneElement(p) {
+			continue
+		}
+		b := Builder{Block: body, Before: body.First(), Loc: o.Loc}
+		shape := b.Const(tensor.Ints(1))
+		p.Type = ssa.Tensor(d)
+		v := b.Op("Reshape", p, shape)
+		p.ReplaceUses(v)
+		v.Def().SetOperand(0, p)
+		v.Name, p.Name = p.Name, ""
+	}
+}
+
+// oneElement reports a tensor of rank 1 that has, or may have, one element.
+func oneElement(v *ssa.Value) bool {
+	t := v.Tensor()
+	return t != nil && t.Ranked && len(t.Dims) == 1 && t.DType != tensor.Undefined && (t.Dims[0].Is(1) || !t.Dims[0].IsConst())
+}
+
+// scalarConditions makes scalars of the number of iterations and the conditions that a Loop or an If reads.
+func scalarConditions(o *ssa.Op) {
+	scalar := func(b Builder, v *ssa.Value) *ssa.Value {
+		if v == nil || !oneElement(v) {
+			return v
+		}
+		b.Loc = o.Loc
+		return b.Op("Reshape", v, b.Const(tensor.Ints()))
+	}
+	outside := Builder{Block: o.Block(), Before: o}
+	switch {
+	case o.Kind == "onnx::If" && o.NumOperands() == 1:
+		o.SetOperand(0, scalar(outside, o.Operand(0)))
+	case o.Kind == "onnx::Loop" && len(o.Blocks) == 1 && o.NumOperands() >= 2:
+		o.SetOperand(0, scalar(outside, o.Operand(0)))
+		o.SetOperand(1, scalar(outside, o.Operand(1)))
+		if body := o.Blocks[0]; body.NumReturns() > 0 {
+			body.SetReturn(0, scalar(Builder{Block: body}, body.Return(0)))
+		}
+	}
+}
+
 // Failed is the opset, in a module's Opsets, of a module whose conversion broke off: its operators are at no one opset.
 const Failed = -1
 
@@ -323,12 +407,13 @@ func raiseModule(m *ssa.Module, unchecked bool) error {
 		opset = Newest
 	}
 	var first error
-	r := &raiser{opset: opset, failed: map[*ssa.Value]bool{}, unchecked: unchecked, report: func(o *ssa.Op, err error) {
-		if first == nil {
-			first = fmt.Errorf("%s: %w", o.Kind, err)
-		}
-	}}
 	for _, f := range m.Funcs {
+		r := newRaiser(f.Body, opset)
+		r.unchecked, r.report = unchecked, func(o *ssa.Op, err error) {
+			if first == nil {
+				first = fmt.Errorf("%s: %w", o.Kind, err)
+			}
+		}
 		r.block(f.Body)
 	}
 	SetOpset(m, Newest)

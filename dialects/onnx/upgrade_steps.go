@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
@@ -183,7 +185,11 @@ func padInputs(u *Upgrade) {
 
 // dropoutMask is the step of Dropout to opset 10, whose mask is of bools. Before, it was of the input's type.
 func dropoutMask(u *Upgrade) {
-	if len(u.Node.Results) < 2 || !u.Node.Results[1].HasUses() {
+	if len(u.Node.Results) < 2 {
+		return
+	}
+	if !u.Node.Results[1].HasUses() {
+		u.Node.RemoveResult(1)
 		return
 	}
 	x := u.in(0)
@@ -284,19 +290,52 @@ func toKind(opset int, name string) Rise {
 	return Rise{opset, func(u *Upgrade) { u.Node.Kind = ssa.Kind(Namespace + "::" + name) }}
 }
 
-// resizeCoordinates is the step of Resize to opset 11. Before, scales followed the data, a coordinate of the input was
-// one of the output through the scale, and nearest rounded down.
+// resizeCoordinates is the step of Resize to opset 11. Before, scales followed the data and a coordinate of the input was one
+// of the output divided by the scale. The standard left open which element nearest takes; onnxruntime rounds up along axes
+// that shrink and down along the others. Only one rounding can be told since, so that shrinking is a Resize of its own.
 func resizeCoordinates(u *Upgrade) {
 	mode, ok := u.take("mode")
-	u.Node.SetOperands(u.in(0), nil, u.in(1))
 	u.set("coordinate_transformation_mode", ssa.Str("asymmetric"))
-	u.set("nearest_mode", ssa.Str("floor"))
-	if ok && mode.Str() == "bilinear" { // what Upsample called it before opset 7
-		mode = ssa.Str("linear")
+	if ok && mode.Str() != "nearest" {
+		u.set("mode", ssa.Str("linear")) // Upsample called it bilinear before opset 7
+		u.Node.SetOperands(u.in(0), nil, u.in(1))
+		return
 	}
-	if ok {
-		u.set("mode", mode)
+	x, scales := u.in(0), u.in(1)
+	grows, shrinks := true, true
+	one := func() *ssa.Value { return u.Const(tensor.FromFloats(tensor.Float32, []int64{}, []float64{1})) }
+	up := func() *ssa.Value { return u.Op("Max", scales, one()) }
+	down := func() *ssa.Value { return u.Op("Min", scales, one()) }
+	if t := ConstOf(scales); t != nil && t.HasData() {
+		v := t.Float64s()
+		shrinks = slices.ContainsFunc(v, func(s float64) bool { return s < 1 })
+		grows = !shrinks || slices.ContainsFunc(v, func(s float64) bool { return s > 1 })
+		bounded := func(bound func(x, y float64) float64) func() *ssa.Value {
+			return func() *ssa.Value {
+				w := slices.Clone(v)
+				for i := range w {
+					w[i] = bound(w[i], 1)
+				}
+				return u.Const(tensor.FromFloats(tensor.Float32, []int64{int64(len(w))}, w))
+			}
+		}
+		up, down = bounded(math.Max), bounded(math.Min)
 	}
+	rounding := "floor"
+	switch {
+	case grows && shrinks:
+		x = u.OpA("Resize", []ssa.Attr{
+			{Name: "coordinate_transformation_mode", Value: ssa.Str("asymmetric")},
+			{Name: "mode", Value: ssa.Str("nearest")},
+			{Name: "nearest_mode", Value: ssa.Str("floor")},
+		}, x, nil, up())
+		scales, rounding = down(), "ceil"
+	case shrinks:
+		rounding = "ceil"
+	}
+	u.set("nearest_mode", ssa.Str(rounding))
+	u.set("mode", ssa.Str("nearest"))
+	u.Node.SetOperands(x, nil, scales)
 }
 
 // resizeAbsent is the step of Resize to opset 13. Before, inputs could not be left out: roi counts in one mode only,

@@ -2,6 +2,7 @@ package legalize
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -285,6 +286,9 @@ func (l *legalizer) castAround(d *onnx.Downgrade, g *group, c tensor.DType) {
 	o := d.Node
 	for _, i := range g.operands {
 		o.SetOperand(i, l.cast(d, o.Operand(i), c))
+	}
+	if s := onnx.SchemaOf(o.Kind); s.Attr("dtype") != nil && slices.Contains(g.results, 0) {
+		o.SetAttr("dtype", ssa.Int(int64(c.ONNX()))) // without it the result would have the operand's type
 	}
 	exact := exactBack(o)
 	next := o.Next()

@@ -43,6 +43,7 @@ func Mend(m *ssa.Module) *diag.List {
 	if slices.ContainsFunc(c.found, func(f finding) bool { return f.result != nil }) {
 		c.mend()
 	}
+	c.outputs()
 	return c.report()
 }
 
@@ -72,6 +73,41 @@ func (c *checker) examine() {
 		if d != nil {
 			c.wrong[o] = true
 			c.taken = append(c.taken, *d)
+		}
+	}
+}
+
+// outputs warns of outputs of the graph whose stated sizes hold for some sizes of the dynamic axes only: the file was made from an
+// example, and the operators give other sizes for others.
+func (c *checker) outputs() {
+	f := c.m.Main()
+	if f == nil {
+		return
+	}
+	axes := map[string]bool{}
+	for _, p := range f.Body.Params {
+		if t := p.Tensor(); t != nil {
+			for _, d := range t.Dims {
+				d.Symbols(func(name string) { axes[name] = true })
+			}
+		}
+	}
+	for _, v := range f.Body.Returns() {
+		if v.Def() == nil || v.Block() != f.Body || c.copies[v.ID] == nil {
+			continue
+		}
+		stated, is := ssa.AsTensor(c.stated[v.ID]), c.copies[v.ID].Tensor()
+		if stated == nil || is == nil || !stated.Ranked || !is.Ranked || len(stated.Dims) != len(is.Dims) {
+			continue
+		}
+		for i, d := range is.Dims {
+			known := !d.IsConst()
+			d.Symbols(func(name string) { known = known && axes[name] })
+			if stated.Dims[i].IsConst() && known {
+				c.list.Add(diag.Diagnostic{ID: IDStated, Severity: diag.Warning, Op: string(v.Def().Kind), Loc: v.Def().Loc, Hint: "the shape that is computed counts",
+					Message: fmt.Sprintf("the output %s is stated to be %v, and it is %v", v.Name, stated, is)})
+				break
+			}
 		}
 	}
 }

@@ -62,6 +62,7 @@ func newExport() *cobra.Command {
 	f.StringArrayVar(&axes, "output-axes", nil, "`NAME:AXIS=AXISNAME,...`: names of axes of an output, such as boxes:0=detections")
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
+	f.BoolVar(&m.opts.FreezeDefaults, "freeze-defaults", false, "make constants of the inputs of an ONNX file that have a default value (an initializer of the same name)")
 	f.BoolVar(&drop, "drop-unused-inputs", false, "leave out the inputs that no output depends on")
 	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
 	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the documentation of each node, at any opset (from 21 on it is in the metadata)")
