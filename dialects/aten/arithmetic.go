@@ -488,6 +488,7 @@ func lowerAtan2(l *Lowering) *ssa.Value {
 func lowerCopysign(l *Lowering) *ssa.Value {
 	x, y, d := l.floatPair()
 	x = l.abs(x)
+	l.signOfNaN(y)
 	return l.Cast(l.where(l.signBit(y), l.neg(x), x), d)
 }
 

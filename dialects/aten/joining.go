@@ -480,7 +480,11 @@ func lowerTile(l *Lowering) *ssa.Value {
 
 func lowerRepeatInterleave(l *Lowering) *ssa.Value {
 	if !l.HasArg("self") {
-		return l.interleaveIndex(l.Tensor("repeats"))
+		repeats := l.Tensor("repeats")
+		if d := l.DType(repeats); d != tensor.Int32 && d != tensor.Int64 {
+			l.Fail("repeat_interleave with repeats of %v: they are int32 or int64", d)
+		}
+		return l.Cast(l.interleaveIndex(repeats), l.DType(repeats))
 	}
 	x := l.Tensor("self")
 	dim := 0

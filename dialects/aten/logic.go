@@ -107,8 +107,18 @@ func (l *Lowering) signBit(x *ssa.Value) *ssa.Value {
 	case !d.IsFloat():
 		return l.isNegative(x)
 	}
+	if l.Opset >= 26 && d != tensor.BFloat16 {
+		return l.isNegative(l.sameBits(x, signedInts[d.Size()]))
+	}
 	zero := l.and(l.isZero(x), l.isNegative(l.Op("Reciprocal", x)))
 	return l.or(l.isNegative(x), zero)
+}
+
+// signOfNaN notes that the sign of NaN cannot be read before opset 26, for an operator whose result depends on it.
+func (l *Lowering) signOfNaN(x *ssa.Value) {
+	if d := l.DType(x); d.IsFloat() && (l.Opset < 26 || d == tensor.BFloat16) {
+		l.assume("the sign of NaN is not asked for", "no operator reads it before opset 26; it is taken as positive")
+	}
 }
 
 // isNaN is x != x; never for integers.

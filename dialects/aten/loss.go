@@ -182,7 +182,10 @@ func (l *Lowering) nll(x, target, weight *ssa.Value, reduction, ignore int64) []
 	total := l.reduce("ReduceSum", w, nil, false)
 	switch reduction {
 	case 0:
-		return []*ssa.Value{loss, l.Like(x, 0)}
+		if axis == 1 {
+			total = l.Like(x, 0) // only that of a single sample is added up (ATen/native/LossNLL.cpp)
+		}
+		return []*ssa.Value{loss, total}
 	case 1:
 		return []*ssa.Value{l.div(l.reduce("ReduceSum", loss, nil, false), total), total}
 	case 2:

@@ -472,6 +472,8 @@ func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 		l.Fail("dimension %d is out of range for rank %d", dim, r)
 	}
 	switch {
+	case len(axes) == 0 && (p == 1 || p == 2): // of each element alone
+		return l.Op("Abs", v)
 	case p == 2:
 		return l.Op("Sqrt", l.reduce("ReduceSum", l.mul(v, v), axes, keep))
 	case p == 1:

@@ -43,6 +43,9 @@ type axisScale struct {
 	in, out Size
 	given   bool
 	factor  float64
+	// scaled says that out is in times factor, rounded down. A program may give both a size and a factor: the size is that of the
+	// result, and the factor decides the coordinates.
+	scaled bool
 }
 
 // upsample lowers both overloads: (self, output_size, ..., scales_d, scales_h,
@@ -82,12 +85,16 @@ func upsample(n int, mode resizeMode) func(*Lowering) *ssa.Value {
 				if !axes[i].given {
 					l.Fail("neither output_size nor scale_factors is given")
 				}
-				axes[i].out = l.scaledSize(axes[i].in, axes[i].factor)
+				axes[i].out, axes[i].scaled = l.scaledSize(axes[i].in, axes[i].factor), true
 			}
 		} else {
 			out := l.outputSize(n)
 			for i := range axes {
 				axes[i].out = out[i]
+				if a := axes[i]; a.given && out[i].Known {
+					want := l.scaledSize(a.in, a.factor)
+					axes[i].scaled = want.Known && want.Expr.Equal(out[i].Expr)
+				}
 			}
 		}
 		return l.resize(x, axes, mode, l.Bool("align_corners"))
@@ -158,7 +165,10 @@ func (l *Lowering) resizeOp(x *ssa.Value, axes []axisScale, mode resizeMode, cor
 		if static && (in == 0 || out == 0) {
 			return nil
 		}
-		if !a.given {
+		if a.given && !static && !a.scaled && !corners {
+			return nil // Resize by a scale would make a result of another size
+		}
+		if !a.given || !a.scaled && !static {
 			byScale = false
 		} else {
 			scales = append(scales, a.factor)

@@ -297,7 +297,7 @@ func expand(d *Downgrade) *ssa.Value {
 	for i, e := range out.Dims {
 		n, ok := e.Int()
 		switch {
-		case t.Dims[i].Equal(e):
+		case t.Dims[i].Equal(e), known && int64(i) < lead:
 			parts[i] = d.ints(1)
 		case t.Dims[i].Is(1) && ok:
 			parts[i] = d.ints(n)

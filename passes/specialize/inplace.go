@@ -9,6 +9,7 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -325,6 +326,12 @@ func pureTwin(o *ssa.Op, n int) *ssa.Schema {
 	return nil
 }
 
+// fillsOut reports an operator with out= that makes a row of numbers (arange, linspace): a tensor of as many elements keeps its
+// shape, and is resized to the row otherwise (ATen/native/RangeFactories.cpp).
+func fillsOut(o *ssa.Op, args []py.Value, made *ssa.TensorType) bool {
+	return made != nil && made.Ranked && len(made.Dims) == 1 && o.Schema.Arg("size") < 0 && !py.Tensorial(args[:len(o.Schema.Args)-1])
+}
+
 // outVariant evaluates op(..., out=t).
 func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 	var outs []int
@@ -356,6 +363,19 @@ func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 		cur := s.vals.read(t)
 		v := s.vals.castLike(vs[k], cur)
 		a, b := v.Tensor(), cur.Tensor()
+		if b != nil && b.Ranked && len(b.Dims) != 1 && fillsOut(o, args, a) {
+			n := sym.Const(1)
+			for _, d := range b.Dims {
+				n = n.Mul(d)
+			}
+			switch {
+			case n.Equal(a.Dims[0]):
+				v = s.vals.emitName("aten::view_as", v, cur)
+				a = v.Tensor()
+			case !n.IsConst() || !a.Dims[0].IsConst():
+				s.fail("dynamic-axis", "out= keeps the shape of the tensor that it writes to where that has as many elements, which depends on a dynamic axis; use the form without out=")
+			}
+		}
 		s.noteMutation(t)
 		if a != nil && b != nil && a.Ranked && b.Ranked && sameDims(a, b) {
 			s.write(t, v)

@@ -22,10 +22,13 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 	name := o.Kind.Name()
 	if o.Schema != nil {
 		if i := o.Schema.Arg("memory_format"); i >= 0 && i < len(args) {
-			if l, ok := args[i].(py.Const); !ok || !l.IsNone() && l.Int() != 1 && l.Int() != 0 {
+			switch formatOf(args[i]) {
+			case channelsLastFormat:
+				return layout.ChannelsLast(t)
+			case contiguousFormat:
+				return layout.RowMajor(t)
+			case unknownFormat:
 				return nil
-			} else if !l.IsNone() && l.Int() == 0 {
-				return layout.RowMajor(v.Tensor())
 			}
 		}
 	}
@@ -69,6 +72,48 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 		return nil
 	}
 	return layout.LikeOperands(t.Dims, ops)
+}
+
+// memoryFormat is what an argument memory_format asks for.
+type memoryFormat int
+
+const (
+	noFormat memoryFormat = iota // none is given
+	contiguousFormat
+	preserveFormat
+	channelsLastFormat // of rank 4 or 5
+	unknownFormat
+)
+
+// formatOf reads an argument memory_format (c10/core/MemoryFormat.h).
+func formatOf(v py.Value) memoryFormat {
+	l, ok := v.(py.Const)
+	switch {
+	case !ok:
+		return unknownFormat
+	case l.IsNone():
+		return noFormat
+	}
+	switch l.Int() {
+	case 0:
+		return contiguousFormat
+	case 1:
+		return preserveFormat
+	case 2, 3:
+		return channelsLastFormat
+	}
+	return unknownFormat
+}
+
+// contiguous says whether contiguous() of self shares memory with it, in the format that is asked for.
+func (s *views) contiguous(format py.Value, strides []sym.Expr, t *ssa.TensorType) layout.Sharing {
+	switch formatOf(format) {
+	case noFormat, contiguousFormat:
+		return s.axes.IsRowMajor(strides, t)
+	case channelsLastFormat:
+		return s.axes.IsChannelsLast(strides, t)
+	}
+	return layout.Unknown
 }
 
 // padsByConstant reports a padding with a constant that is known to add elements: one that adds none clones its operand, strides and all.

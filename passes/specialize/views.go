@@ -143,7 +143,7 @@ func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
 		t := s.heap.Laid(vs[0], s.resultStrides(o, args, vs[0]))
 		how := layout.Copies
 		if o.Kind == "aten::contiguous" {
-			how = s.axes.IsRowMajor(st.Strides, operands[0].Tensor())
+			how = s.contiguous(argument(o, args, "memory_format"), st.Strides, operands[0].Tensor())
 		} else if vs[0].DType() == tensor.Undefined || operands[0].DType() == tensor.Undefined {
 			how = layout.Unknown
 		}
@@ -187,14 +187,17 @@ func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
 	return []py.Value{s.heap.View(st.Storage, st.Then(step), strides, st.Storage.State().Base, v)}
 }
 
+// argument is an argument by its name in the schema, None if the call leaves it out.
+func argument(o *ssa.Op, args []py.Value, name string) py.Value {
+	if i := o.Schema.Arg(name); i >= 0 && i < len(args) {
+		return args[i]
+	}
+	return py.None
+}
+
 // unchanged reports that an operator such as to() gives self itself.
 func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
-	arg := func(name string) py.Value {
-		if i := o.Schema.Arg(name); i >= 0 && i < len(args) {
-			return args[i]
-		}
-		return py.None
-	}
+	arg := func(name string) py.Value { return argument(o, args, name) }
 	litBool := func(name string) bool {
 		l, ok := arg(name).(py.Const)
 		return ok && l.Kind == ssa.BoolLit && l.Bool()
@@ -212,7 +215,7 @@ func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
 		if litBool("copy") {
 			return false
 		}
-		if mf, ok := arg("memory_format").(py.Const); ok && !mf.IsNone() && mf.Int() != 1 && mf.Int() != 0 {
+		if f := formatOf(arg("memory_format")); f == channelsLastFormat || f == unknownFormat {
 			return false
 		}
 		if o.Schema.Overload == "other" {
@@ -234,8 +237,7 @@ func (s *views) unchanged(o *ssa.Op, args []py.Value, self *py.Tensor) bool {
 		other, ok := arg("other").(*py.Tensor)
 		return ok && d != tensor.Undefined && s.vals.read(other).DType() == d
 	case "aten::contiguous":
-		how := s.axes.IsRowMajor(heap.ViewOf(self).Strides, cur.Tensor())
-		return how == layout.Shares
+		return s.contiguous(arg("memory_format"), heap.ViewOf(self).Strides, cur.Tensor()) == layout.Shares
 	}
 	to := view.Of(o.Kind).To
 	return to == tensor.Undefined || d == to

@@ -76,6 +76,15 @@ def programs():
     yield "int64_prod_wraps", "x.prod()", (ints(2**31 + 1, 2**31 + 3, 5),), None
     yield "int64_arange", f"torch.arange({BIG}, {BIG} + 5) + x", (ints(0, 1, 2, 3, 4),), None
     yield "int32_sum", "x.sum()", (t(2**31 - 1, 2**31 - 1, 3, d=I32),), None
+    # shapes that a tensor keeps, sizes beside scales, and the types and totals of results
+    yield "arange_out", "torch.arange(1, 13, out=x), torch.linspace(0, 1, 12, out=y)", (torch.ones(3, 4, dtype=I64), torch.ones(2, 6)), None
+    yield "repeat_interleave_int32", "torch.repeat_interleave(x)", (t(1, 2, 3, d=I32),), None
+    yield "nll_loss_of_one", "torch.ops.aten.nll_loss_forward(x, torch.tensor(2), None, 0, -100), torch.ops.aten.nll_loss_forward(x, torch.tensor(2), x, 0, 2)", (t(-1.0, -2.0, -0.5),), None
+    yield "weight_norm_of_a_row", "torch._weight_norm(x, y, 0), torch.norm_except_dim(x, 1, 0)", (t(-1.0, 2.0, -0.5), t(3.0, 4.0, 5.0)), None
+    for name in ("upsample_nearest2d", "_upsample_nearest_exact2d"):
+        yield name + "_size", f"torch._C._nn.{name}(x, [8, 8], 2.0, 3.0)", (image(),), (image()[:, :, :4, :5].contiguous(),)
+    for name in ("upsample_bilinear2d", "upsample_bicubic2d"):
+        yield name + "_size", f"torch._C._nn.{name}(x, [8, 9], False, 2.0, 1.5)", (image(),), (image()[:, :, :4, :5].contiguous(),)
     yield "int32_floor", "x // y", (t(-7, 7, -8, 2**31 - 1, d=I32), t(2, -2, 3, -1, d=I32)), None
     yield "int32_square", "x * x", (t(2**31 - 1, 65536, -3, d=I32),), None
     yield "uint8_wraps", "x + y, x - y, x * y, -x, ~x", (t(200, 3, 255, d=torch.uint8), t(100, 5, 255, d=torch.uint8)), None

@@ -192,6 +192,48 @@ func (x Axes) Declared(e sym.Expr) bool {
 	return ok
 }
 
+// channelsLast returns the dimensions of a rank from the slowest to the fastest in PyTorch's memory formats channels_last (rank 4)
+// and channels_last_3d (rank 5), nil for other ranks.
+func channelsLast(rank int) []int {
+	switch rank {
+	case 4:
+		return []int{0, 2, 3, 1}
+	case 5:
+		return []int{0, 2, 3, 4, 1}
+	}
+	return nil
+}
+
+// ChannelsLast returns the strides of a dense tensor of rank 4 or 5 whose channels, axis 1, lie next to each other in memory; nil for
+// other ranks.
+func ChannelsLast(t *ssa.TensorType) []sym.Expr {
+	if t == nil || !t.Ranked {
+		return nil
+	}
+	order := channelsLast(len(t.Dims))
+	if order == nil {
+		return nil
+	}
+	out, n := make([]sym.Expr, len(order)), sym.Const(1)
+	for i := len(order) - 1; i >= 0; i-- {
+		out[order[i]] = n
+		n = n.Mul(t.Dims[order[i]])
+	}
+	return out
+}
+
+// IsChannelsLast is IsRowMajor for the strides of ChannelsLast.
+func (x Axes) IsChannelsLast(in []sym.Expr, t *ssa.TensorType) Sharing {
+	if in == nil || t == nil || !t.Ranked || len(in) != len(t.Dims) || channelsLast(len(in)) == nil {
+		return Unknown
+	}
+	var strides, dims []sym.Expr
+	for _, i := range channelsLast(len(in)) {
+		strides, dims = append(strides, in[i]), append(dims, t.Dims[i])
+	}
+	return x.IsRowMajor(strides, ssa.Tensor(t.DType, dims...))
+}
+
 // RowMajor gives the strides of a row-major tensor in elements, nil if its rank is unknown.
 func RowMajor(t *ssa.TensorType) []sym.Expr {
 	if t == nil || !t.Ranked {
