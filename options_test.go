@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/frontend/spec"
@@ -232,5 +233,65 @@ func TestLearnedInputs(t *testing.T) {
 	}
 	if n := len(again.Main().Body.Params) - len(again.Defaults); n != 1 {
 		t.Errorf("%d inputs have no value, not one", n)
+	}
+}
+
+// TestWeightInputs: a weight that --input names is an input that the result depends on, in all three forms of a program; with the
+// weight's own values the outputs are those of the program.
+func TestWeightInputs(t *testing.T) {
+	const name = "classifier.3.weight"
+	for _, file := range []string{"convnet.script.pt", "convnet.trace.pt", "convnet.pt2"} {
+		var o aton.Options
+		for _, text := range []string{"x:f32[2,3,18,18]", name + ":f32[5,8]"} {
+			in, err := spec.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Inputs = append(o.Inputs, in)
+		}
+		path := "testdata/fixtures/torch2.15/" + file
+		lowered := func(o aton.Options) *ssa.Module {
+			m, err := aton.Load(path, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := aton.Lower(m, o); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			return m
+		}
+		plain := lowered(aton.Options{Inputs: o.Inputs[:1]})
+		var weight *tensor.Tensor
+		for op := range plain.Main().Body.Ops() {
+			if l, ok := op.Attr("value"); ok && op.Results[0].Name == name {
+				weight = l.Tensor
+			}
+		}
+		m := lowered(o)
+		if n := len(m.Main().Body.Params); n != 2 || weight == nil {
+			t.Errorf("%s: %d inputs", file, n)
+			continue
+		}
+		x := tensor.FromFloats(tensor.Float32, []int64{2, 3, 18, 18}, slices.Repeat([]float64{0.5}, 2*3*18*18))
+		run := func(m *ssa.Module, w *tensor.Tensor) []float64 {
+			in := map[string]interp.Value{}
+			for _, p := range m.Main().Body.Params {
+				if in[p.Name] = interp.Of(x); p.Name == name {
+					in[p.Name] = interp.Of(w)
+				}
+			}
+			out, err := interp.Run(m, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out[0].Tensor.Float64s()
+		}
+		want := run(plain, nil)
+		if got := run(m, weight); !slices.Equal(got, want) {
+			t.Errorf("%s: with the weight as it is: %v, want %v", file, got, want)
+		}
+		if got := run(m, tensor.Full(tensor.Float32, []int64{5, 8}, 0)); slices.Equal(got, want) {
+			t.Errorf("%s: the input %s changes nothing", file, name)
+		}
 	}
 }

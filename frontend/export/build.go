@@ -228,15 +228,17 @@ func (im *importer) params(sc *scope) {
 	im.stateInputs(sc)
 }
 
-// stateInputs makes inputs of the buffers that specs name. A program is made for the sizes that its buffers have.
+// stateInputs makes inputs of the parameters, buffers and constants that specs name. A program is made for the sizes that these have.
 func (im *importer) stateInputs(sc *scope) {
 	var names []string
 	for i := range im.p.inputs {
 		in := &im.p.inputs[i]
-		if in.kind != buffer || im.stateSpec(in.target) == nil || im.w.subclass(in.target) != nil {
+		if in.kind != buffer && in.kind != parameter && in.kind != tensorConstant || im.stateSpec(in.target) == nil || im.w.subclass(in.target) != nil {
 			continue
 		}
-		v := im.f.Body.AddParam(im.names.Unique(in.target), ssa.TensorOf(im.w.get(in.target)))
+		t := im.w.get(in.target)
+		v := im.f.Body.AddParam(im.names.Unique(in.target), ssa.TensorOf(t))
+		im.parts[t] = v // the other names of the tensor too
 		sc.vals[in.arg.s] = v
 		im.state[in.target] = v
 		names = append(names, v.Name)
@@ -246,7 +248,7 @@ func (im *importer) stateInputs(sc *scope) {
 	}
 }
 
-// stateSpec is the spec that names a buffer, and no input of the program.
+// stateSpec is the spec that names a parameter, a buffer or a constant, and no input of the program.
 func (im *importer) stateSpec(target string) *spec.Input {
 	for i := range im.opts.Inputs {
 		if in := &im.opts.Inputs[i]; in.Name == target && len(im.group(target)) == 0 {

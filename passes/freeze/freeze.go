@@ -3,6 +3,7 @@ package freeze
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -131,6 +132,7 @@ func run(m *ssa.Module, diags *diag.List, mode Mode, changed func(string)) {
 		}
 	}
 	if m.Root != nil {
+		z.inputState()
 		z.namePaths()
 		if mode == Preserve {
 			z.tellTraining()
@@ -174,6 +176,53 @@ func run(m *ssa.Module, diags *diag.List, mode Mode, changed func(string)) {
 			}
 		}
 	}
+}
+
+// inputState keeps the attributes that the caller wants as inputs, under all names that their tensors have: a pass behind puts
+// the inputs in their places.
+func (z *freezer) inputState() {
+	asked := map[*tensor.Tensor]bool{}
+	var find func(o *ssa.Object, path string) (place, bool)
+	find = func(o *ssa.Object, path string) (place, bool) {
+		name, rest, more := strings.Cut(path, ".")
+		l, ok := o.Get(name)
+		if ok && more && l.Kind == ssa.ObjectLit {
+			return find(l.Object, rest)
+		}
+		return place{o, name}, ok && !more
+	}
+	for _, in := range z.m.Inputs {
+		at, ok := find(z.m.Root, in.Name)
+		if !ok || slices.ContainsFunc(z.f.Body.Params, func(p *ssa.Value) bool { return ssa.BareName(p.Name) == in.Name }) {
+			continue
+		}
+		z.state[at] = true
+		if l, _ := at.object.Get(at.name); l.Kind == ssa.TensorLit {
+			asked[l.Tensor] = true
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	seen := map[*ssa.Object]bool{}
+	var walk func(o *ssa.Object)
+	walk = func(o *ssa.Object) {
+		if seen[o] {
+			return
+		}
+		seen[o] = true
+		for _, f := range o.Fields {
+			switch f.Value.Kind {
+			case ssa.TensorLit:
+				if asked[f.Value.Tensor] {
+					z.state[place{o, f.Name}] = true
+				}
+			case ssa.ObjectLit:
+				walk(f.Value.Object)
+			}
+		}
+	}
+	walk(z.m.Root)
 }
 
 // isHolder reports a value that is a constant object already.

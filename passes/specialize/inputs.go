@@ -110,7 +110,12 @@ func (s *walk) stateInput(a ssa.Input) {
 		}
 		heap.ViewOf(t).Storage.Origin = "state"
 	}
-	s.heap.AsBefore(func() { o.Attrs[name] = s.heap.New(x) })
+	s.heap.AsBefore(func() {
+		o.Attrs[name] = s.heap.New(x)
+		if before.Kind == ssa.TensorLit { // the other names of the tensor too
+			s.module.holders(before.Tensor, func(o *py.Object, name string) { o.Attrs[name] = s.heap.New(x) })
+		}
+	})
 }
 
 func defaultArg(name string, t ssa.Type) ssa.Input {

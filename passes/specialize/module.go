@@ -133,6 +133,27 @@ func (s *module) owner(path string) (*py.Object, string) {
 	return nil, ""
 }
 
+// holders visits the attributes of the module that hold a tensor.
+func (s *module) holders(t *tensor.Tensor, visit func(o *py.Object, name string)) {
+	seen := map[*ssa.Object]bool{}
+	var walk func(o *ssa.Object)
+	walk = func(o *ssa.Object) {
+		if seen[o] {
+			return
+		}
+		seen[o] = true
+		for _, f := range o.Fields {
+			switch {
+			case f.Value.Kind == ssa.TensorLit && f.Value.Tensor == t:
+				visit(s.object(o), f.Name)
+			case f.Value.Kind == ssa.ObjectLit:
+				walk(f.Value.Object)
+			}
+		}
+	}
+	walk(s.m.Root)
+}
+
 // attr is the cell of an attribute.
 func (s *module) attr(o *py.Object, name string) *journal.Cell {
 	if c := o.Attrs[name]; c != nil {
