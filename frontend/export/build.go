@@ -285,8 +285,14 @@ func (im *importer) symbolsOf(vs []*ssa.Value) []string {
 func (im *importer) constants(sc *scope) {
 	changed := map[string]bool{}
 	for i := range im.p.outputs {
-		if out := &im.p.outputs[i]; out.kind == bufferMutation || out.kind == parameterMutation {
+		switch out := &im.p.outputs[i]; out.kind {
+		case bufferMutation, parameterMutation:
 			changed[out.target] = true
+		case inputMutation:
+			if v := sc.vals[out.target]; v != nil && v.Param() != nil { // the program reads what it was before
+				im.state[out.target] = v
+				sc.vals[out.target] = im.emit(sc, sc.b, "aten::clone", "", v.Type, v, im.constant(ssa.None))
+			}
 		}
 	}
 	for i := range im.p.inputs {

@@ -31,11 +31,8 @@ func (im *importer) results(sc *scope) {
 		out := &p.outputs[i]
 		switch out.kind {
 		case userOutput, lossOutput:
-		case bufferMutation, parameterMutation:
+		case bufferMutation, parameterMutation, inputMutation:
 			written = append(written, out)
-			continue
-		case inputMutation:
-			im.Warnf("the program writes to its input %s; the ONNX model does not", out.target)
 			continue
 		default:
 			if out.kind == gradient {

@@ -221,8 +221,8 @@ func sameDims(a, b *ssa.TensorType) bool {
 
 func (s *writes) noteMutation(t *py.Tensor) {
 	st := heap.ViewOf(t).Storage
-	if (st.Origin == "parameter" || st.Origin == "state") && st.Name != "" {
-		s.noteState(st.Name, func() py.Value {
+	if st.Origin != "" && st.Name != "" {
+		s.noteState(st.Name, st.Origin == "input", func() py.Value {
 			base := st.State().Base
 			return s.heap.View(st, nil, st.Strides, base, base)
 		})

@@ -35,14 +35,15 @@ const (
 
 // stateChange is a piece of the module's state that the program changes.
 type stateChange struct {
-	name string
-	loc  diag.Loc
-	op   ssa.Kind
-	read func() py.Value
+	name  string
+	input bool // of the caller's, not of the module's own
+	loc   diag.Loc
+	op    ssa.Kind
+	read  func() py.Value
 }
 
-// noteState records a change of state, or refuses it.
-func (s *writes) noteState(name string, read func() py.Value) {
+// noteState records a change of state, or refuses it. An input that the program writes into is state of the caller's.
+func (s *writes) noteState(name string, input bool, read func() py.Value) {
 	if s.opts.State == StateRefused {
 		s.fail("state", "%s is changed by the model, which an ONNX model cannot keep from run to run", name)
 	}
@@ -51,7 +52,7 @@ func (s *writes) noteState(name string, read func() py.Value) {
 			return
 		}
 	}
-	s.changed = append(s.changed, stateChange{name, s.loc, s.op.Kind, read})
+	s.changed = append(s.changed, stateChange{name, input, s.loc, s.op.Kind, read})
 }
 
 // maxStateWarnings is the number of changes of state up to which each has a warning of its own.
@@ -68,6 +69,12 @@ func (s *walk) warnState() {
 		return
 	}
 	for _, c := range s.changed {
+		if c.input {
+			s.warnings = append(s.warnings, diag.Diagnostic{Severity: diag.Warning, ID: "state", Loc: c.loc, Op: string(c.op),
+				Message: fmt.Sprintf("the model writes into its input %s; the ONNX model leaves the caller's tensor as it is", c.name),
+				Hint:    "--state outputs makes an output of what is written"})
+			continue
+		}
 		warn(c, c.name+" is", "change")
 	}
 }
@@ -211,6 +218,9 @@ func (s *walk) outputs(results []py.Value) {
 		for _, c := range s.changed {
 			name := c.name
 			if slices.ContainsFunc(s.build.out.Body.Params, func(p *ssa.Value) bool { return p.Name == name }) {
+				if c.input {
+					s.noteStateInput(name)
+				}
 				name += ".next" // the state itself is an input
 			}
 			f.add(c.read(), name)
@@ -241,6 +251,14 @@ func (s *walk) outputs(results []py.Value) {
 	}
 	if own < len(names) {
 		s.m.SetMetadata(StateOutputs, strings.Join(names[own:], ","))
+	}
+}
+
+// noteStateInput lists an input among those that are state.
+func (s *walk) noteStateInput(name string) {
+	names := strings.Split(s.m.GetMetadata(ssa.StateInputs), ",")
+	if !slices.Contains(names, name) {
+		s.m.SetMetadata(ssa.StateInputs, strings.TrimPrefix(strings.Join(append(names, name), ","), ","))
 	}
 }
 

@@ -194,7 +194,7 @@ func setAttr(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	name := o.AttrStr("name", "")
 	c := s.module.attr(x, name)
 	if x.Src != nil {
-		s.writes.noteState(joinPath(x.Path, name), func() py.Value { return py.AsValue(c.Content()) })
+		s.writes.noteState(joinPath(x.Path, name), false, func() py.Value { return py.AsValue(c.Content()) })
 	}
 	s.lists.set(c, args[1])
 	return nil, true
