@@ -295,3 +295,42 @@ func TestWeightInputs(t *testing.T) {
 		}
 	}
 }
+
+// TestContainerState: state in the containers of a module is state: an element that is replaced, a key that is added, a list that
+// grows, and a tensor in a tuple that is written in place.
+func TestContainerState(t *testing.T) {
+	tensors := func() ssa.Literal { return ssa.TensorValue(tensor.FromFloats(tensor.Float32, []int64{2}, []float64{0, 1})) }
+	for _, c := range []struct{ name, typ, body, want string }{
+		{"m", "Dict(str, Tensor)", "%k : str = prim::Constant[value=\"h\"]()\n = aten::_set_item(%s, %k, %x)", "m.h"},
+		{"m", "Dict(str, Tensor)", "%k : str = prim::Constant[value=\"other\"]()\n = aten::_set_item(%s, %k, %x)", "m.h,m.other"},
+		{"l", "Tensor[]", "%k : int = prim::Constant[value=0]()\n%r : Tensor[] = aten::_set_item(%s, %k, %x)", "l.0"},
+		{"l", "Tensor[]", "%r : Tensor[] = aten::append(%s, %x)", "l.0,l.1"},
+		{"p", "(Tensor, Tensor)", "%k : int = prim::Constant[value=1]()\n%a : Tensor, %b : Tensor = prim::TupleUnpack(%s)\n%r : Tensor = aten::add_(%b, %x, %k)", "p.1"},
+		{"l", "Tensor[]", "", ""},
+	} {
+		text := "graph(%self : __torch__.M, %x : Float(2)):\n%s : " + c.typ + " = prim::GetAttr[name=\"" + c.name + "\"](%self)\n" + c.body +
+			"\n%y : Tensor = aten::relu(%x)\nreturn (%y)\n"
+		convert := func(state string) (*ssa.Module, error) {
+			m, err := aton.LoadBytes([]byte(text), "state.ir", aton.Options{})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{
+				{Name: "m", Value: ssa.Dict(ssa.Str("h"), tensors())}, {Name: "l", Value: ssa.List(ssa.AnyTensor, tensors())}, {Name: "p", Value: ssa.Tuple(tensors(), tensors())},
+			}}
+			_, err = aton.Lower(m, aton.Options{State: state})
+			return m, err
+		}
+		m, err := convert("outputs")
+		if err != nil {
+			t.Errorf("%v\n%s", err, text)
+			continue
+		}
+		if have := m.GetMetadata("aton.state_outputs"); have != c.want {
+			t.Errorf("the state is %q, want %q:\n%s", have, c.want, text)
+		}
+		if _, err := convert("refuse"); (err == nil) != (c.want == "") {
+			t.Errorf("refuse: %v\n%s", err, text)
+		}
+	}
+}

@@ -27,6 +27,12 @@ func (s *containers) set(c *journal.Cell, content any) {
 		s.unlike++
 		s.fail("alias", "what is written is one of several objects, and which one depends on data; write to each of them in the branches")
 	}
+	if c.ID() < 0 && s.op != nil {
+		if s.touched == nil {
+			s.touched = map[*journal.Cell]site{}
+		}
+		s.touched[c] = site{s.loc, s.op.Kind}
+	}
 	s.heap.Set(c, content)
 }
 

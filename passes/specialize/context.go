@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -26,6 +27,8 @@ type context struct {
 	// known are the symbols that have a value on the path at hand, and inShape the tensors in the shapes that these give them.
 	known   knownSizes
 	inShape map[*ssa.Value]*ssa.Value
+	// touched are the containers of the module's state that the program writes to, and where it does.
+	touched map[*journal.Cell]site
 }
 
 // mode is how loops are evaluated.

@@ -179,6 +179,7 @@ func (s *module) stateAttr(o *py.Object, name string) *journal.Cell {
 		t.Val.Name = joinPath(o.Path, name)
 		heap.ViewOf(t).Storage.Name = t.Val.Name
 	}
+	s.nameParts(v, joinPath(o.Path, name))
 	return s.heap.New(v)
 }
 

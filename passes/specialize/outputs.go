@@ -212,6 +212,7 @@ func (s *walk) outputs(results []py.Value) {
 		top.elems = append(top.elems, f.add(x, path))
 	}
 	own := len(f.vals)
+	s.noteContainers()
 	if s.opts.State != StateOutput {
 		s.warnState()
 	} else {
