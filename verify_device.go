@@ -102,7 +102,7 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 			return nil, fmt.Errorf("the model gives %d outputs, data set %s has %d", len(got), data.Name, len(want))
 		}
 		for i := range want {
-			c := compare(want[i].Name, got[i], want[i].Tensor, v.Tolerance)
+			c := v.Tolerance.Compare(want[i].Name, got[i], want[i].Tensor)
 			wrong = wrong || c.Wrong != ""
 			r.Outputs = append(r.Outputs, c)
 		}
