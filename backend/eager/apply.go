@@ -24,6 +24,10 @@ func (k *machine) apply(o *ssa.Op, args []Value) ([]Value, error) {
 		return k.function(fn, args)
 	}
 	schema := o.Schema
+	if _, number, ok := aten.NumberOperand(o); ok { // PyTorch's executors take it as a number
+		args = slices.Clone(args)
+		args[1], schema = k.constant(number, nil), nil
+	}
 	if schema == nil {
 		types := make([]ssa.Type, len(args))
 		for i, a := range args {

@@ -146,6 +146,24 @@ func init() {
 		},
 		"atleast_1d": eachAtLeast, "atleast_2d": eachAtLeast, "atleast_3d": eachAtLeast,
 		"einsum": einsum,
+		"promote_types": func(k *machine, a arguments) (Value, bool, error) {
+			x, ok := a.vals[0].(int64)
+			y, ok2 := a.vals[1].(int64)
+			if !ok || !ok2 {
+				return nil, false, nil
+			}
+			v, err := k.promoted(zeros(x, 1), zeros(y, 1))
+			return v, true, err
+		},
+		"result_type": func(k *machine, a arguments) (Value, bool, error) {
+			v, err := k.promoted(a.vals[0], a.vals[1])
+			return v, true, err
+		},
+		"can_cast": func(k *machine, a arguments) (Value, bool, error) {
+			x, ok := a.vals[0].(int64)
+			y, ok2 := a.vals[1].(int64)
+			return category(tensor.FromCode(int(x))) <= category(tensor.FromCode(int(y))), ok && ok2, nil
+		},
 		"rangelist": func(k *machine, a arguments) (Value, bool, error) {
 			n, ok := a.vals[0].(int64)
 			if !ok {
@@ -179,6 +197,37 @@ func init() {
 		queries[name] = answer(false)
 	}
 	queries["is_cpu"] = answer(true)
+}
+
+// zeros is a tensor of an element type, given by its code.
+func zeros(code int64, n int64) Value {
+	d := tensor.FromCode(int(code))
+	if d == tensor.Undefined || d.Opaque() {
+		return nil
+	}
+	return Of(tensor.New(d, []int64{n}, make([]byte, n*int64(d.Size()))))
+}
+
+// promoted is the code of the element type that arithmetic on two values has.
+func (k *machine) promoted(x, y Value) (Value, error) {
+	_, ok := x.(*Tensor)
+	u, ok2 := y.(*Tensor)
+	var r Value
+	var err error
+	switch {
+	case ok && ok2:
+		r, err = k.named("aten::mul.Tensor", x, y)
+	case ok && isNumber(y):
+		r, err = k.named("aten::mul.Scalar", x, y)
+	case ok2 && isNumber(x):
+		r, err = k.named("aten::mul.Scalar", u, x)
+	default:
+		return nil, refuse("unsupported-value", "the element type of %s and %s", describe(x), describe(y))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return int64(r.(*Tensor).dtype.Code()), nil
 }
 
 func rank(x *Tensor) Value { return int64(len(x.shape)) }

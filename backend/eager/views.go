@@ -3,7 +3,6 @@ package eager
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -1110,7 +1109,7 @@ func sumToSize(a arguments, x *Tensor) (Value, bool, error) {
 	if err != nil {
 		return nil, true, err
 	}
-	if slices.Equal(size, x.shape) {
+	if len(size) > 0 && slices.Equal(size, x.shape) {
 		return x.alias(), true, nil
 	}
 	return nil, false, nil
@@ -1183,20 +1182,7 @@ func meshgrid(ts []*Tensor, indexing string) ([]*Tensor, error) {
 		}
 	}
 	if swap {
-		for i := range out {
-			out[i] = swapped(out[i], 0, 1)
-		}
 		out[0], out[1] = out[1], out[0]
 	}
 	return out, nil
-}
-
-// sortedKeys lists names in alphabetical order.
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
 }
