@@ -28,6 +28,7 @@ const (
 type form struct {
 	f       *ssa.Func
 	list    bool // the results are the elements of one list
+	random  bool // it draws random numbers
 	failure *aten.Failure
 }
 
@@ -71,13 +72,15 @@ func (k *machine) pure(kind ssa.Kind, schema *ssa.Schema, args []Value) ([]Value
 		}
 		in[i] = interp.Of(x)
 	}
-	drawn := map[*ssa.Op]int64{}
-	if random := k.m != nil && k.drawn[f] > 0; random {
+	var drawn map[*ssa.Op]int64
+	if f.random {
+		drawn = map[*ssa.Op]int64{}
 		for o := range f.f.Body.AllOps() {
 			drawn[o] = k.drawn[f]
 		}
+		k.drawn[f]++
+		k.Random = true
 	}
-	k.drawn[f]++
 	out, err := (&interp.Interpreter{Seed: k.Seed, Drawn: drawn}).RunFunc(f.f, in)
 	if err != nil {
 		return nil, refuse("eager", "%v", err)
@@ -409,7 +412,7 @@ func (k *machine) lower(kind ssa.Kind, schema *ssa.Schema, args []Value, valued 
 			return nil, refuse("internal", "no complex numbers")
 		}
 	}
-	f := &form{f: dst}
+	f := &form{f: dst, random: m.Effects(o)&ssa.Random != 0}
 	vs, fail := low.Lower(o)
 	if fail != nil {
 		f.failure = fail

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -42,7 +44,43 @@ func (e *Evaluator) Run(m *ssa.Module, inputs []Named) ([]Named, error) {
 type slot struct {
 	name     string
 	declared ssa.Type
+	stated   ssa.Type
 	dtype    tensor.DType // that is stated, Undefined if none is
+}
+
+// Input is a tensor that a program takes, or a number, which is a tensor of rank 0.
+type Input struct {
+	Name string
+	Type ssa.Type
+}
+
+// Inputs lists what the module's main function takes, as [Run] does: containers by their leaves.
+func Inputs(m *ssa.Module) ([]Input, error) {
+	f := m.Main()
+	if f == nil {
+		return nil, fmt.Errorf("the module has no function")
+	}
+	k := (&Evaluator{}).machine(m)
+	_, _, slots, err := k.plan(f, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Input, len(slots))
+	for i, s := range slots {
+		out[i] = Input{s.name, s.stated}
+		d := map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.NumberType: tensor.Float64, ssa.BoolType: tensor.Bool}
+		switch t := s.stated.(type) {
+		case ssa.Basic:
+			if d[t] != tensor.Undefined {
+				out[i].Type = ssa.Tensor(d[t])
+			}
+		case *ssa.TensorType:
+			if t.DType.IsComplex() && t.Ranked {
+				out[i].Type = ssa.Tensor(aten.RealOf(t.DType), append(slices.Clone(t.Dims), sym.Const(2))...)
+			}
+		}
+	}
+	return out, nil
 }
 
 // plan is how an argument is made of tensors: of one, of several, or of none.
@@ -55,8 +93,15 @@ type plan struct {
 	elems    []*plan
 }
 
-// inputs makes the arguments of a function.
-func (k *machine) inputs(f *ssa.Func, given []Named) ([]Value, error) {
+// state is what the module keeps, given as an input.
+type state struct {
+	object *Object
+	name   string
+	plan   *plan
+}
+
+// plan says how the arguments of a function are made, and the state that is given, and lists the tensors that these take.
+func (k *machine) plan(f *ssa.Func, given []Named) (plans []*plan, states []state, slots []*slot, err error) {
 	byName := map[string]ssa.Input{}
 	for _, in := range k.m.Inputs {
 		byName[in.Name] = in
@@ -65,9 +110,6 @@ func (k *machine) inputs(f *ssa.Func, given []Named) ([]Value, error) {
 	if k.self(f) != nil {
 		params = params[1:]
 	}
-	var plans []*plan
-	var slots []*slot
-	params = slices.Clone(params)
 	for _, p := range params {
 		name := ssa.BareName(p.Name)
 		in, ok := byName[name]
@@ -77,33 +119,36 @@ func (k *machine) inputs(f *ssa.Func, given []Named) ([]Value, error) {
 		delete(byName, name)
 		pl, err := planned(name, in, p.Type, &slots)
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 		plans = append(plans, pl)
 	}
-	type state struct {
-		object *Object
-		name   string
-		plan   *plan
-	}
-	var states []state
-	for _, in := range k.m.Inputs { // what the module keeps, given as an input
+	for _, in := range k.m.Inputs {
 		if _, left := byName[in.Name]; !left {
 			continue
 		}
 		o, name, err := k.owner(in.Name)
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 		v, err := k.attr(o, name)
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 		pl, err := planned(in.Name, in, typeOf(v), &slots)
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 		states = append(states, state{o, name, pl})
+	}
+	return plans, states, slots, nil
+}
+
+// inputs makes the arguments of a function.
+func (k *machine) inputs(f *ssa.Func, given []Named) ([]Value, error) {
+	plans, states, slots, err := k.plan(f, given)
+	if err != nil {
+		return nil, err
 	}
 	values, err := match(slots, given)
 	if err != nil {
@@ -230,7 +275,10 @@ func planned(name string, in ssa.Input, declared ssa.Type, slots *[]*slot) (*pla
 		}
 		return p, nil
 	}
-	s := &slot{name: name, declared: declared}
+	s := &slot{name: name, declared: declared, stated: in.Type}
+	if o, ok := s.stated.(*ssa.OptionalType); ok {
+		s.stated = o.Elem
+	}
 	if declared == ssa.AnyType || declared == nil {
 		s.declared = in.Type
 	}

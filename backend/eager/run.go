@@ -26,6 +26,8 @@ type Evaluator struct {
 	Table *aten.Table
 	// Seed starts the generator of random operators.
 	Seed uint64
+	// Random reports that the last run has drawn random numbers.
+	Random bool
 	// Assumed, if set, is told what the ONNX form of an operator takes for granted of its operands.
 	Assumed func(kind ssa.Kind, what string)
 
@@ -73,6 +75,7 @@ type machine struct {
 }
 
 func (e *Evaluator) machine(m *ssa.Module) *machine {
+	e.Random = false
 	if e.Table == nil {
 		e.Table = aten.NewTable()
 	}
