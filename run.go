@@ -82,7 +82,7 @@ func (o RandomOptions) sizesOf(m *ssa.Module, dims []sym.Expr) map[string]int64 
 		d.Symbols(func(name string) {
 			n, given := o.Sizes[name]
 			if !given {
-				n = [...]int64{2, 1, 3}[o.Seed%3]
+				n = [...]int64{2, 1, 3, 0}[o.Seed%4]
 				for _, l := range limits {
 					if l.Symbol == name {
 						n = max(n, l.Min)

@@ -255,13 +255,13 @@ const maxMadeUp = 1 << 24
 // RandomOptions say what random inputs are like. The same options make the same numbers.
 type RandomOptions struct {
 	Seed uint64
-	// Sizes are those of dynamic axes, by name. Others have size 2 with the seed 0, 1 with 1, 3 with 2, and so on from there, or the
-	// least that the module can have where that is more.
+	// Sizes are those of dynamic axes, by name. Others have size 2 with the seed 0, then 1, 3 and 0, and so on from there, or the least that
+	// the module can have where that is more.
 	Sizes map[string]int64
 }
 
 // RandomData makes inputs for a module whose input types are known: floats of a normal distribution, integers of 0 to 9, and for a
-// Python float half of the time a number at an edge, such as 0, an infinity or NaN.
+// Python float mostly a number at an edge, such as 0, an infinity or NaN.
 func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 	set := DataSet{Name: "random"}
 	if o.Seed > 0 {
@@ -293,7 +293,7 @@ func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 		v := make([]float64, n)
 		for i := range v {
 			switch {
-			case t.DType == tensor.Float64 && len(shape) == 0 && r.IntN(2) == 0:
+			case t.DType == tensor.Float64 && len(shape) == 0 && r.IntN(4) > 0:
 				v[i] = edges[r.IntN(len(edges))]
 			case t.DType.IsFloat():
 				v[i] = r.NormFloat64()

@@ -1,6 +1,8 @@
 package eager
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -78,20 +80,23 @@ func (k *machine) list(name string, schema *ssa.Schema, l *List, args []Value) (
 	case "len":
 		return int64(n), true, nil
 	case "append":
-		if err := k.allow(int64(n) + 1); err != nil {
+		if err := errors.Join(k.allow(int64(n)+1), nest(l, args[1])); err != nil {
 			return nil, true, err
 		}
 		l.Elems = append(l.Elems, args[1])
 		return l, true, nil
 	case "extend":
 		if y, ok := args[1].(*List); ok {
-			if err := k.allow(int64(n + len(y.Elems))); err != nil {
+			if err := errors.Join(k.allow(int64(n+len(y.Elems))), nest(l, y.Elems...)); err != nil {
 				return nil, true, err
 			}
 			l.Elems = append(l.Elems, y.Elems...)
 			return nil, true, nil
 		}
 	case "insert":
+		if err := errors.Join(k.allow(int64(n)+1), nest(l, args[2])); err != nil {
+			return nil, true, err
+		}
 		at, _ := bounds(int64(n), num(1, 0), math.MaxInt64)
 		l.Elems = slices.Insert(l.Elems, int(at), args[2])
 		return nil, true, nil
@@ -138,6 +143,9 @@ func (k *machine) list(name string, schema *ssa.Schema, l *List, args []Value) (
 	case "_set_item", "__setitem__":
 		i, err := index(num(1, 0), n, "list")
 		if err != nil {
+			return nil, true, err
+		}
+		if err := nest(l, args[2]); err != nil {
 			return nil, true, err
 		}
 		l.Elems[i] = args[2]
@@ -337,6 +345,9 @@ func (k *machine) dict(name string, d *Dict, args []Value) (Value, bool, error) 
 		}
 		return v, true, nil
 	case "_set_item", "__setitem__":
+		if err := nest(d, args[2]); err != nil {
+			return nil, true, err
+		}
 		d.set(args[1], args[2])
 		return nil, true, nil
 	case "__contains__":
@@ -352,6 +363,9 @@ func (k *machine) dict(name string, d *Dict, args []Value) (Value, bool, error) 
 	case "setdefault":
 		if v, ok := d.Get(args[1]); ok {
 			return v, true, nil
+		}
+		if err := nest(d, args[2]); err != nil {
+			return nil, true, err
 		}
 		d.set(args[1], args[2])
 		return args[2], true, nil
@@ -379,6 +393,9 @@ func (k *machine) dict(name string, d *Dict, args []Value) (Value, bool, error) 
 		return nil, true, nil
 	case "update":
 		if e, ok := args[1].(*Dict); ok {
+			if err := nest(d, e.vals...); err != nil {
+				return nil, true, err
+			}
 			for i, x := range e.keys {
 				d.set(x, e.vals[i])
 			}
@@ -461,6 +478,9 @@ func (k *machine) equal(a, b Value) (bool, error) {
 
 func (k *machine) equalAll(a, b []Value) (bool, error) {
 	for i := range a {
+		if err := k.step(); err != nil {
+			return false, err
+		}
 		if eq, err := k.equal(a[i], b[i]); !eq || err != nil {
 			return false, err
 		}
@@ -511,6 +531,9 @@ func (k *machine) order(a, b Value) (int, error) {
 		}
 	}
 	for i := range min(len(x), len(y)) {
+		if err := k.step(); err != nil {
+			return 0, err
+		}
 		if c, err := k.order(x[i], y[i]); c != 0 || err != nil {
 			return c, err
 		}
@@ -532,4 +555,50 @@ func (k *machine) sorted(elems []Value, reverse bool) ([]Value, error) {
 		return c < 0
 	})
 	return out, failed
+}
+
+// holds reports that a container is, or holds, another one, or is nested too deep. TorchScript's types leave no list that holds itself,
+// but those of a text may.
+func holds(v, inner Value, depth int, seen map[Value]bool) bool {
+	var elems []Value
+	switch x := v.(type) {
+	case *List:
+		elems = x.Elems
+	case *Dict:
+		elems = x.vals
+	case *Tuple:
+		elems = x.Elems
+	default:
+		return false
+	}
+	if v == inner || depth > maxNested {
+		return true
+	}
+	if seen[v] {
+		return false
+	}
+	seen[v] = true
+	return slices.ContainsFunc(elems, func(e Value) bool { return holds(e, inner, depth+1, seen) })
+}
+
+// maxNested bounds how deep containers are nested.
+const maxNested = 64
+
+// nest refuses to put a value into a container that it holds, or into one that it would make too deep.
+func nest(into Value, vs ...Value) error {
+	seen := map[Value]bool{}
+	for _, v := range vs {
+		if holds(v, into, 0, seen) {
+			return refuse("unsupported-value", "a container would hold itself, or be nested more than %d deep", maxNested)
+		}
+	}
+	return nil
+}
+
+// step counts work that a program has the evaluator do.
+func (k *machine) step() error {
+	if k.steps++; k.steps > k.limit {
+		return &refusal{"budget", fmt.Sprintf("the program takes more than %d steps", k.limit), ssa.BudgetHint}
+	}
+	return nil
 }

@@ -203,6 +203,9 @@ func (k *machine) signature(kind ssa.Kind, schema *ssa.Schema, args []Value) (st
 	b = append(b, schema.Overload...)
 	var add func(v Value) error
 	add = func(v Value) error {
+		if err := k.step(); err != nil {
+			return err
+		}
 		switch v := v.(type) {
 		case nil:
 			b = append(b, 'N')

@@ -453,8 +453,11 @@ func (k *machine) outputs(f *ssa.Func, rs []Value) ([]Named, error) {
 	}
 	var flatten func(path string, v Value, depth int) error
 	flatten = func(path string, v Value, depth int) error {
-		if depth > 64 {
-			return refuse("output", "output %s is nested more than 64 deep", path)
+		if err := k.step(); err != nil {
+			return err
+		}
+		if depth > maxNested {
+			return refuse("output", "output %s is nested more than %d deep", path, maxNested)
 		}
 		switch v := v.(type) {
 		case nil, string, Device, *Enum, Func:

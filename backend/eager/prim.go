@@ -32,12 +32,12 @@ func init() {
 					l.Elems[i] = k.declared(e, lt.Elem)
 				}
 			}
-			return []Value{l}, nil
+			return []Value{l}, nest(nil, args...)
 		},
 		"prim::TupleConstruct": func(k *machine, o *ssa.Op, args []Value) ([]Value, error) {
 			t := &Tuple{Elems: slices.Clone(args)}
 			t.Typ, _ = o.Results[0].Type.(*ssa.TupleType)
-			return []Value{t}, nil
+			return []Value{t}, nest(nil, args...)
 		},
 		"prim::DictConstruct": func(k *machine, o *ssa.Op, args []Value) ([]Value, error) {
 			d := &Dict{}
@@ -45,7 +45,7 @@ func init() {
 			for i := 0; i+1 < len(args); i += 2 {
 				d.set(args[i], args[i+1])
 			}
-			return []Value{d}, nil
+			return []Value{d}, nest(nil, args...)
 		},
 		"prim::ListUnpack":  unpack,
 		"prim::TupleUnpack": unpack,

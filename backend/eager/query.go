@@ -436,6 +436,9 @@ func ofData(k *machine, a arguments) (Value, bool, error) {
 	shape := []int64{}
 	var walk func(v Value, depth int) error
 	walk = func(v Value, depth int) error {
+		if err := k.step(); err != nil {
+			return err
+		}
 		l, ok := v.(*List)
 		if !ok {
 			if t, isTensor := v.(*Tensor); isTensor {

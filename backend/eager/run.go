@@ -223,8 +223,8 @@ func (f *frame) block(b *ssa.Block, args []Value) ([]Value, error) {
 }
 
 func (f *frame) op(o *ssa.Op) error {
-	if f.k.steps++; f.k.steps > f.k.limit {
-		return &refusal{"budget", fmt.Sprintf("the program takes more than %d steps", f.k.limit), ssa.BudgetHint}
+	if err := f.k.step(); err != nil {
+		return err
 	}
 	args, err := f.getAll(o.Operands())
 	if err != nil {
@@ -307,8 +307,8 @@ func (f *frame) loop(o *ssa.Op, args []Value) ([]Value, error) {
 	}
 	carried := args[2:]
 	for i := int64(0); more && i < trips; i++ {
-		if f.k.steps++; f.k.steps > f.k.limit {
-			return nil, &refusal{"budget", fmt.Sprintf("the program takes more than %d steps", f.k.limit), ssa.BudgetHint}
+		if err := f.k.step(); err != nil {
+			return nil, err
 		}
 		out, err := f.block(o.Blocks[0], append([]Value{i}, carried...))
 		if err != nil {

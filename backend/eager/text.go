@@ -309,8 +309,19 @@ func strs(parts []string) *List {
 	return l
 }
 
+// maxShown is the number of values that a text shows; of larger containers it shows a part.
+const maxShown = 1 << 16
+
 // show prints a value as Python's str does.
 func show(v Value) string {
+	left := maxShown
+	return shown(v, &left)
+}
+
+func shown(v Value, left *int) string {
+	if *left--; *left < 0 {
+		return "..."
+	}
 	switch v := v.(type) {
 	case nil:
 		return "None"
@@ -333,20 +344,28 @@ func show(v Value) string {
 	case *Enum:
 		return v.Name
 	case *List:
-		return "[" + showAll(v.Elems) + "]"
+		return "[" + showAll(v.Elems, left) + "]"
 	case *Tuple:
-		return "(" + showAll(v.Elems) + ")"
+		return "(" + showAll(v.Elems, left) + ")"
 	}
 	return "<" + describe(v) + ">"
 }
 
-func showAll(vs []Value) string {
-	parts := make([]string, len(vs))
+func showAll(vs []Value, left *int) string {
+	var b strings.Builder
 	for i, v := range vs {
-		parts[i] = show(v)
-		if _, quoted := v.(string); quoted {
-			parts[i] = "'" + parts[i] + "'"
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if *left < 0 {
+			b.WriteString("...")
+			break
+		}
+		if s, quoted := v.(string); quoted {
+			b.WriteString("'" + s + "'")
+		} else {
+			b.WriteString(shown(v, left))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return b.String()
 }

@@ -42,7 +42,7 @@ Inputs go by name if all are there, else in order. Numbers are tensors of rank 0
 	f := c.Flags()
 	f.StringArrayVar(&r.data, "data", nil, "a folder or `FILE` with inputs; may be given several times")
 	f.Uint64Var(&r.random, "random", 0, "make up inputs, the same ones for the same `SEED`")
-	f.StringToInt64Var(&r.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2, 1 or 3, by the seed)")
+	f.StringToInt64Var(&r.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2, 1, 3 or 0, by the seed)")
 	f.StringVarP(&r.output, "output", "o", "", "write the outputs to this `FILE` under their names, .npz or .safetensors; of several data sets under SET/out/NUMBER/NAME")
 	c.RunE = func(c *cobra.Command, args []string) error { return r.run(c, args[0]) }
 	return c

@@ -91,7 +91,7 @@ after another (--fusion none gives each node a kernel of its own); later kernels
 	f.StringVar(&v.expected, "expected", "", "a folder or `FILE` with the outputs that are expected of the one data set, in place of its own")
 	f.IntVar(&v.random, "random", 0, "make up `N` data sets of random inputs; without --device and --reference, the file must give what the program itself gives")
 	f.Uint64Var(&v.seed, "seed", 0, "which random inputs, and which blocks of --sample")
-	f.StringToInt64Var(&v.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2, and 1, 3, 2, ... in further sets)")
+	f.StringToInt64Var(&v.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2, and 1, 3, 0, 2, ... in further sets)")
 	f.StringVar(&v.minimize, "minimize", "", "write the smallest part of the model that is wrong by itself to this `FOLDER`, with its inputs and outputs")
 	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim, ptx or cuda")
 	f.StringVar(&v.fusion, "fusion", "light", "what kernels of a device share: none, light")
