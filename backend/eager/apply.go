@@ -104,6 +104,9 @@ func (k *machine) computed(kind ssa.Kind, schema *ssa.Schema, args []Value) ([]V
 	} else if tracked != nil {
 		return tracked, nil
 	}
+	if quantizes(kind) {
+		return nil, refuse("unsupported-op", "makes a quantized tensor, whose grid the evaluator does not keep")
+	}
 	rs, err := k.pure(kind, schema, args)
 	if err != nil {
 		return nil, err
@@ -116,6 +119,17 @@ func (k *machine) computed(kind ssa.Kind, schema *ssa.Schema, args []Value) ([]V
 		}
 	}
 	return rs, nil
+}
+
+// quantizes reports an operator that gives a quantized tensor. In their ONNX form these are real numbers, and what operators on them do
+// depends on where they come from, which an operator alone does not tell.
+func quantizes(kind ssa.Kind) bool {
+	switch kind {
+	case "aten::quantize_per_tensor", "aten::quantize_per_channel", "aten::quantize_per_tensor_dynamic", "aten::_make_per_tensor_quantized_tensor",
+		"aten::_make_per_channel_quantized_tensor":
+		return true
+	}
+	return kind.Namespace() == "quantized" && !strings.Contains(string(kind), "dynamic") && !strings.Contains(string(kind), "embedding")
 }
 
 // keepsLayout reports that an operator is not asked for another memory format than that of its operands.

@@ -129,6 +129,9 @@ func (k *machine) results(f *form, schema *ssa.Schema, out []interp.Value) ([]Va
 	return vals, nil
 }
 
+// complexOf are the types of complex numbers by those of their parts.
+var complexOf = map[tensor.DType]tensor.DType{tensor.Float16: tensor.Complex32, tensor.Float32: tensor.Complex64, tensor.Float64: tensor.Complex128}
+
 // complexName marks the returns of a form that are complex numbers as pairs.
 const complexName = "complex."
 
@@ -148,11 +151,8 @@ func fromONNX(v interp.Value, want ssa.Type, complex bool) (Value, error) {
 		return nil, nil
 	}
 	t := v.Tensor
-	if complex {
-		d := tensor.Complex64
-		if t.DType == tensor.Float64 {
-			d = tensor.Complex128
-		}
+	if complex && complexOf[t.DType] != tensor.Undefined {
+		d := complexOf[t.DType]
 		t = tensor.New(d, t.Shape[:len(t.Shape)-1], t.Bytes())
 	}
 	x := Of(t)
@@ -222,6 +222,9 @@ func (k *machine) signature(kind ssa.Kind, schema *ssa.Schema, args []Value) (st
 		case Device:
 			b = strconv.AppendQuote(append(b, 'd'), string(v))
 		case *Tensor:
+			if v.dtype.IsQuantized() {
+				return refuse("unsupported-op", "an operand is a quantized tensor")
+			}
 			leaves = append(leaves, v)
 			b = append(b, 't', byte(v.dtype))
 			for _, d := range v.shape {

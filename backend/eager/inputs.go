@@ -23,7 +23,8 @@ type Named struct {
 func Run(m *ssa.Module, inputs []Named) ([]Named, error) { return (&Evaluator{}).Run(m, inputs) }
 
 // Run is the function of that name.
-func (e *Evaluator) Run(m *ssa.Module, inputs []Named) ([]Named, error) {
+func (e *Evaluator) Run(m *ssa.Module, inputs []Named) (outputs []Named, err error) {
+	defer contain(&err)
 	f := m.Main()
 	if f == nil {
 		return nil, fmt.Errorf("the module has no function")
@@ -466,7 +467,7 @@ func (k *machine) outputs(f *ssa.Func, rs []Value) ([]Named, error) {
 			if !t.HasData() {
 				return refuse("no-data", "the elements of output %s are not there", path)
 			}
-			if t.DType.IsComplex() && t.DType != tensor.Complex32 {
+			if t.DType.IsComplex() {
 				t = pairs(t)
 			}
 			add(path, t.Clone())

@@ -68,8 +68,10 @@ func init() {
 		"is_floating_point": about(func(x *Tensor) Value { return x.dtype.IsFloat() }), "is_complex": about(func(x *Tensor) Value { return x.dtype.IsComplex() }),
 		"is_signed":    about(func(x *Tensor) Value { return x.dtype.IsSigned() || x.dtype.IsFloat() || x.dtype.IsComplex() }),
 		"element_size": about(func(x *Tensor) Value { return int64(x.dtype.Size()) }), "itemsize": about(func(x *Tensor) Value { return int64(x.dtype.Size()) }),
-		"nbytes": about(func(x *Tensor) Value { return x.numel() * int64(x.dtype.Size()) }),
-		"dim":    about(rank), "ndimension": about(rank), "ndim": about(rank),
+		"is_quantized": about(func(x *Tensor) Value { return x.dtype.IsQuantized() }),
+		"Size":         func(k *machine, a arguments) (Value, bool, error) { return a.vals[0], true, nil },
+		"nbytes":       about(func(x *Tensor) Value { return x.numel() * int64(x.dtype.Size()) }),
+		"dim":          about(rank), "ndimension": about(rank), "ndim": about(rank),
 		"numel": about(func(x *Tensor) Value { return x.numel() }), "sym_numel": about(func(x *Tensor) Value { return x.numel() }),
 		"storage_offset": about(func(x *Tensor) Value { return x.offset }), "sym_storage_offset": about(func(x *Tensor) Value { return x.offset }),
 		"is_contiguous": func(k *machine, a arguments) (Value, bool, error) {

@@ -60,6 +60,13 @@ type located struct {
 func (l *located) Error() string { return l.err.Error() }
 func (l *located) Unwrap() error { return l.err }
 
+// contain makes an error of a panic: what is wrong with the evaluator must not end the program that asks it.
+func contain(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("internal error: %v", r)
+	}
+}
+
 // machine is one run of a module.
 type machine struct {
 	*Evaluator
@@ -89,7 +96,8 @@ func (e *Evaluator) machine(m *ssa.Module) *machine {
 
 // Call runs the module's main function on arguments, one for each of its parameters, and gives what it returns. The object that the
 // program's methods work on, the first parameter of an archive's main function, is no argument.
-func (e *Evaluator) Call(m *ssa.Module, args ...Value) ([]Value, error) {
+func (e *Evaluator) Call(m *ssa.Module, args ...Value) (results []Value, err error) {
+	defer contain(&err)
 	f := m.Main()
 	if f == nil {
 		return nil, fmt.Errorf("the module has no function")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -1074,10 +1075,10 @@ func conj(a arguments, x *Tensor) (Value, bool, error) {
 }
 
 func asPairs(a arguments, x *Tensor) (Value, bool, error) {
-	d := map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64}[x.dtype]
-	if d == tensor.Undefined {
+	if !x.dtype.IsComplex() {
 		return nil, false, nil
 	}
+	d := aten.RealOf(x.dtype)
 	v := x.alias()
 	v.dtype, v.offset = d, 2*x.offset
 	for i := range v.strides {
@@ -1088,7 +1089,7 @@ func asPairs(a arguments, x *Tensor) (Value, bool, error) {
 }
 
 func ofPairs(a arguments, x *Tensor) (Value, bool, error) {
-	d := map[tensor.DType]tensor.DType{tensor.Float32: tensor.Complex64, tensor.Float64: tensor.Complex128}[x.dtype]
+	d := complexOf[x.dtype]
 	n := len(x.shape) - 1
 	if d == tensor.Undefined || n < 0 || x.shape[n] != 2 || x.strides[n] != 1 || x.offset%2 != 0 {
 		return nil, false, nil

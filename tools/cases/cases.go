@@ -164,7 +164,7 @@ func (c *Case) Check(f Format, opset int) error {
 }
 
 // RunEager runs the program as it is read, without converting it, and compares its outputs with what PyTorch recorded. The error is a
-// *Refusal if the file is not read; any other says what is wrong.
+// *Refusal if the file is not read or the program is not run; any other says what is wrong.
 func (c *Case) RunEager(f Format) error {
 	opts, err := c.Options(f, aton.DefaultOpset)
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *Case) RunEager(f Format) error {
 		}
 		got, err := aton.Run(m, set)
 		if err != nil {
-			return fmt.Errorf("%s: %w", d.Dir, err)
+			return &Refusal{fmt.Errorf("%s: %w", d.Dir, err)}
 		}
 		if len(got) != len(set.Outputs) {
 			return fmt.Errorf("%s: gives %d outputs, PyTorch %d", d.Dir, len(got), len(set.Outputs))

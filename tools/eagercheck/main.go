@@ -109,7 +109,7 @@ func cause(err error) string {
 	var r *cases.Refusal
 	text := err.Error()
 	if errors.As(err, &r) {
-		text = "not read: " + r.Reason.Error()
+		text = r.Reason.Error()
 	}
 	text, _, _ = strings.Cut(text, "\n")
 	if _, rest, ok := strings.Cut(text, ": error: "); ok {
