@@ -104,6 +104,9 @@ func (k *machine) computed(kind ssa.Kind, schema *ssa.Schema, args []Value) ([]V
 	} else if tracked != nil {
 		return tracked, nil
 	}
+	if l, ok := at(args, 0).(*List); ok && len(l.Elems) == 0 && (kind == "aten::stack" || kind == "aten::cat" || kind == "aten::concat") {
+		return nil, raise("%s expects a non-empty TensorList", kind.Name())
+	}
 	if quantizes(kind) {
 		return nil, refuse("unsupported-op", "makes a quantized tensor, whose grid the evaluator does not keep")
 	}

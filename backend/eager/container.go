@@ -24,7 +24,7 @@ func (k *machine) container(name string, schema *ssa.Schema, o *ssa.Op, args []V
 	case *Dict:
 		return k.dict(name, x, args)
 	case int64:
-		if l, ok := second(args).(*List); ok && name == "mul" {
+		if l, ok := at(args, 1).(*List); ok && name == "mul" {
 			return k.list(name, schema, l, []Value{l, x})
 		}
 	}
@@ -47,9 +47,10 @@ func takesTensors(schema *ssa.Schema) bool {
 	return ssa.AsTensor(e) != nil
 }
 
-func second(args []Value) Value {
-	if len(args) > 1 {
-		return args[1]
+// at is an argument, None where there are fewer.
+func at(args []Value, i int) Value {
+	if i < len(args) {
+		return args[i]
 	}
 	return nil
 }
@@ -218,7 +219,7 @@ func (k *machine) list(name string, schema *ssa.Schema, l *List, args []Value) (
 		}
 		return c, true, nil
 	case "sort", "sorted":
-		reverse, _ := second(args).(bool)
+		reverse, _ := at(args, 1).(bool)
 		sorted, err := k.sorted(l.Elems, reverse)
 		if name == "sorted" || err != nil {
 			return &List{Elem: l.Elem, Elems: sorted}, true, err
@@ -226,7 +227,7 @@ func (k *machine) list(name string, schema *ssa.Schema, l *List, args []Value) (
 		l.Elems = sorted
 		return nil, true, nil
 	case "min", "max":
-		if y, ok := second(args).(*List); ok { // the lesser of two lists
+		if y, ok := at(args, 1).(*List); ok { // the lesser of two lists
 			c, err := k.order(l, y)
 			if c == 0 || (c < 0) == (name == "min") {
 				return l, true, err

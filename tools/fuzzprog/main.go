@@ -4,8 +4,8 @@
 //	go run ./tools/fuzzprog [-t 1h] [-seed 1] [-out out/fuzz-programs] [-kinds random,code,...] [-from N] [-n N] [-only N]
 //
 // Changed programs are those of testdata and of lit-tests with a few changes (package mutant); random ones are TorchScript
-// that a generator makes, with the numbers that its own evaluator gives (random.go, oracle.go). Program number N of a seed is
-// the same in every run. What is found is a folder in -out with the program and finding.txt; -only N runs that program again
+// that a generator makes, with the numbers that its own evaluator gives (random.go, oracle.go), or that backend/eager gives
+// (loops.go). Program number N of a seed is the same in every run. What is found is a folder in -out with the program and finding.txt; -only N runs that program again
 // and prints what it says. Exit status 1 if anything was found.
 //
 // The programs run in a child process, which the parent replaces when it ends before its time: a program that exhausts
@@ -29,9 +29,9 @@ import (
 	"time"
 )
 
-// kinds of programs. All but random are changed ones: the code of an archive, its pickles, the JSON of an exported program, the
+// kinds of programs. All but random and loops are changed ones: the code of an archive, its pickles, the JSON of an exported program, the
 // fields of an ONNX model, graph text, and what is stated of the inputs.
-var kinds = []string{"random", "code", "number", "pickle", "json", "proto", "text", "spec"}
+var kinds = []string{"random", "loops", "code", "number", "pickle", "json", "proto", "text", "spec"}
 
 type options struct {
 	t             time.Duration
