@@ -403,6 +403,8 @@ func (w *worker) loops(rng *rand.Rand) (string, error) {
 	}
 	if says := finding(outcome, err); says != "" {
 		w.doing.Store("reducing")
+		write := w.write
+		w.write = "" // the program itself is written
 		g.reduce(func() bool {
 			archive, err := archiveOf(g.code())
 			if err != nil {
@@ -410,9 +412,48 @@ func (w *worker) loops(rng *rand.Rand) (string, error) {
 			}
 			return kindOf(finding(w.loop(archive))) == kindOf(says)
 		})
+		w.write = write
 		w.found(says, fmt.Sprintf("inputs %s\n%s\nreduced to\n%s", strings.Join(loopSpecs, " "), code, g.code()))
 	}
 	return outcome, nil
+}
+
+// ask runs a program in the eager evaluator at all sizes, and gives the inputs and the outputs where it raises no exception.
+func (w *worker) ask(m *ssa.Module) ([]aton.DataSet, error) {
+	var sets []aton.DataSet
+	for _, size := range loopSizes {
+		set := loopData(size)
+		inputs := make([]eager.Named, len(set.Inputs))
+		for i, in := range set.Inputs {
+			inputs[i] = eager.Named(in)
+		}
+		outputs, err := w.eager.Run(m, inputs)
+		var raised *eager.Raised
+		switch {
+		case err == nil:
+			for _, o := range outputs {
+				set.Outputs = append(set.Outputs, aton.Named(o))
+			}
+			sets = append(sets, set)
+		case !errors.As(err, &raised):
+			return nil, fmt.Errorf("the eager evaluator: %w", err)
+		}
+	}
+	return sets, nil
+}
+
+// keepFor writes a program, and what the evaluator gives at each size, for beside.py.
+func (w *worker) keepFor(archive []byte, sets []aton.DataSet) error {
+	name := filepath.Join(w.write, fmt.Sprintf("%d-%d", w.seed, w.i))
+	if err := os.MkdirAll(w.write, 0o777); err != nil {
+		return err
+	}
+	for _, set := range sets {
+		if err := aton.WriteOutputs(name+"."+strings.TrimPrefix(set.Name, "N=")+".npz", []aton.DataSet{set}); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(name+".pt", archive, 0o666)
 }
 
 // loop converts a program; the outcome is as that of compare, or "not run" where the evaluator gives nothing at any size.
@@ -434,27 +475,17 @@ func (w *worker) loop(archive []byte) (outcome string, err error) {
 	if err != nil {
 		return "refused", err
 	}
-	var sets []aton.DataSet
-	for _, size := range loopSizes {
-		set := loopData(size)
-		inputs := make([]eager.Named, len(set.Inputs))
-		for i, in := range set.Inputs {
-			inputs[i] = eager.Named(in)
-		}
-		outputs, err := w.eager.Run(m, inputs)
-		var raised *eager.Raised
-		switch {
-		case err == nil:
-			for _, o := range outputs {
-				set.Outputs = append(set.Outputs, aton.Named(o))
-			}
-			sets = append(sets, set)
-		case !errors.As(err, &raised):
-			return "not run", fmt.Errorf("the eager evaluator: %w", err)
-		}
+	sets, err := w.ask(m)
+	if err != nil {
+		return "not run", err
 	}
 	if len(sets) == 0 {
 		return "raises", nil
+	}
+	if w.write != "" {
+		if err := w.keepFor(archive, sets); err != nil {
+			return "not run", err
+		}
 	}
 	agrees := func(m *ssa.Module) error {
 		limits, err := ssa.ParseLimits(m.GetMetadata(ssa.LimitsKey))

@@ -38,6 +38,7 @@ type options struct {
 	seed          uint64
 	from, n, only int
 	out, root     string
+	write         string
 	kinds         []string
 	worker        bool
 }
@@ -50,6 +51,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 1<<40, "how many programs at most")
 	flag.IntVar(&o.only, "only", -1, "run this program alone and print what it says")
 	flag.StringVar(&o.out, "out", "out/fuzz-programs", "where findings go")
+	flag.StringVar(&o.write, "write", "", "write the programs of the kind loops to this folder, with what the eager evaluator gives; beside.py compares that with PyTorch")
 	flag.StringVar(&o.root, "root", ".", "the root of the repository")
 	which := flag.String("kinds", strings.Join(kinds, ","), "the kinds of programs, in turn; one may be there several times")
 	flag.BoolVar(&o.worker, "worker", false, "be the child process")
@@ -128,7 +130,7 @@ func (r *record) child(o options, from int) (last int, err error) {
 	// a child is replaced now and then, so that the record on disk is never old
 	left := min(o.t-time.Since(r.began), 5*time.Minute)
 	c := exec.Command(self, "-worker", "-t", left.String(), "-seed", strconv.FormatUint(o.seed, 10), "-from", strconv.Itoa(from), "-n", strconv.Itoa(o.from+o.n-from),
-		"-out", o.out, "-root", o.root, "-kinds", strings.Join(o.kinds, ","))
+		"-out", o.out, "-root", o.root, "-write", o.write, "-kinds", strings.Join(o.kinds, ","))
 	var stderr beginning
 	c.Stderr = &stderr
 	out, err := c.StdoutPipe()
