@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -35,6 +36,13 @@ func (k *machine) apply(o *ssa.Op, args []Value) ([]Value, error) {
 		}
 		if schema = ssa.MatchSchema(k.Table.Schemas(o.Kind), types); schema == nil {
 			return nil, &refusal{"unsupported-op", "the operator is not known", ""}
+		}
+	}
+	if o.Kind == "aten::__is__" || o.Kind == "aten::__isnot__" {
+		for i, a := range args {
+			if _, enum := a.(*Enum); enum && o.Operand(i).Def() != nil && o.Operand(i).Def().Kind == prim.Constant {
+				return []Value{o.Kind == "aten::__isnot__"}, nil // each mention of a member in a program is an object of its own
+			}
 		}
 	}
 	return k.call(o.Kind, schema, o, args)

@@ -65,7 +65,7 @@ func (k *machine) pure(kind ssa.Kind, schema *ssa.Schema, args []Value) ([]Value
 	for i, t := range leaves {
 		x := t.Tensor()
 		if !x.HasData() {
-			return nil, refuse("no-data", "the elements of an operand are not there")
+			return nil, refuse("unsupported-value", "the elements of an operand are not there")
 		}
 		if x.DType.IsComplex() {
 			x = pairs(x)
@@ -83,7 +83,7 @@ func (k *machine) pure(kind ssa.Kind, schema *ssa.Schema, args []Value) ([]Value
 	}
 	out, err := (&interp.Interpreter{Seed: k.Seed, Drawn: drawn}).RunFunc(f.f, in)
 	if err != nil {
-		return nil, refuse("eager", "%v", err)
+		return nil, refuse("failed", "%v", err)
 	}
 	return k.results(f, schema, out)
 }

@@ -465,7 +465,7 @@ func (k *machine) outputs(f *ssa.Func, rs []Value) ([]Named, error) {
 		case *Tensor:
 			t := v.Tensor()
 			if !t.HasData() {
-				return refuse("no-data", "the elements of output %s are not there", path)
+				return refuse("unsupported-value", "the elements of output %s are not there", path)
 			}
 			if t.DType.IsComplex() {
 				t = pairs(t)

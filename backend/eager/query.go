@@ -60,10 +60,9 @@ func init() {
 			}
 			return a.vals[0], true, nil
 		},
-		"__is__": func(k *machine, a arguments) (Value, bool, error) { return is(a.vals[0], a.vals[1]), true, nil },
-		"__isnot__": func(k *machine, a arguments) (Value, bool, error) {
-			return !is(a.vals[0], a.vals[1]), true, nil
-		},
+		// objects are compared by their identity, numbers and strings by their values
+		"__is__":            func(k *machine, a arguments) (Value, bool, error) { return a.vals[0] == a.vals[1], true, nil },
+		"__isnot__":         func(k *machine, a arguments) (Value, bool, error) { return a.vals[0] != a.vals[1], true, nil },
 		"dtype":             about(func(x *Tensor) Value { return int64(x.dtype.Code()) }),
 		"is_floating_point": about(func(x *Tensor) Value { return x.dtype.IsFloat() }), "is_complex": about(func(x *Tensor) Value { return x.dtype.IsComplex() }),
 		"is_signed":    about(func(x *Tensor) Value { return x.dtype.IsSigned() || x.dtype.IsFloat() || x.dtype.IsComplex() }),
@@ -244,14 +243,6 @@ func equality(want bool) func(*machine, arguments) (Value, bool, error) {
 		}
 		return nil, false, nil
 	}
-}
-
-// is compares objects by their identity, and numbers by their values. Two strings are two objects.
-func is(a, b Value) bool {
-	if isNumber(a) && isNumber(b) {
-		return a == b
-	}
-	return a == b
 }
 
 func assert(k *machine, a arguments) (Value, bool, error) {

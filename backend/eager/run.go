@@ -138,7 +138,7 @@ func (k *machine) explain(err error) error {
 	if !errors.As(err, &at) {
 		return err
 	}
-	d := diag.Diagnostic{ID: "eager", Op: string(at.op.Kind), Loc: at.loc, Message: at.err.Error()}
+	d := diag.Diagnostic{ID: "failed", Op: string(at.op.Kind), Loc: at.loc, Message: at.err.Error()}
 	var r *refusal
 	var raised *Raised
 	switch {
@@ -359,7 +359,7 @@ func number(t *Tensor) (Value, error) {
 	}
 	x := t.Tensor()
 	if !x.HasData() {
-		return nil, refuse("no-data", "the elements of a tensor are not there")
+		return nil, refuse("unsupported-value", "the elements of a tensor are not there")
 	}
 	switch d := t.dtype; {
 	case d == tensor.Bool:

@@ -313,7 +313,7 @@ func (k *machine) store(dst, src *Tensor) error {
 		}
 	}
 	if !dst.plain().HasData() || !src.plain().HasData() {
-		return refuse("no-data", "the elements of a tensor are not there")
+		return refuse("unsupported-value", "the elements of a tensor are not there")
 	}
 	if dst.dtype == tensor.String || dst.dtype.Opaque() {
 		return refuse("unsupported-type", "writes elements of type %v", dst.dtype)
