@@ -97,10 +97,13 @@ func (k *machine) call(kind ssa.Kind, schema *ssa.Schema, o *ssa.Op, args []Valu
 	return k.computed(kind, schema, args)
 }
 
-// results are what an operator gives: v, or nothing where its schema returns nothing.
+// results are what an operator gives: v, the elements of v where it has several results, or nothing where its schema returns nothing.
 func results(schema *ssa.Schema, v Value) []Value {
 	if len(schema.Returns) == 0 {
 		return nil
+	}
+	if t, ok := v.(*Tuple); ok && len(schema.Returns) > 1 {
+		return t.Elems
 	}
 	return []Value{v}
 }

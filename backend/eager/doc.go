@@ -9,7 +9,8 @@
 //   - Numbers, strings, lists, dicts, tuples and objects are TorchScript's: lists, dicts and objects have an identity and can
 //     be changed, floats are computed as TorchScript computes them where Python differs.
 //   - An operator that only computes is lowered to ONNX alone, for operands of known types and sizes, and the result runs in
-//     backend/interp. So the evaluator knows how operators are combined, and dialects/aten what each of them computes.
+//     backend/interp. So the evaluator knows how operators are combined, and dialects/aten what each of them computes. A few
+//     that ONNX cannot express are computed here (formless.go).
 //   - An operator that writes computes its pure form, and copies the result to where it writes.
 //   - What is not known is an error at the user's line, never a guess. A program may take the steps and elements that
 //     ssa.Module.Allow grants.

@@ -146,7 +146,7 @@ func init() {
 			return listOf(vs), true, err
 		},
 		"atleast_1d": eachAtLeast, "atleast_2d": eachAtLeast, "atleast_3d": eachAtLeast,
-		"einsum": einsum,
+		"einsum": einsum, "hash_tensor": hashTensor, "histogramdd": histogramdd,
 		"promote_types": func(k *machine, a arguments) (Value, bool, error) {
 			x, ok := a.vals[0].(int64)
 			y, ok2 := a.vals[1].(int64)
