@@ -155,6 +155,9 @@ func (t *Tensor) each(f func(at int64)) {
 
 // write replaces the elements by those of src, which has the same shape and element type.
 func (t *Tensor) write(src *tensor.Tensor) {
+	if t.numel() == 0 {
+		return // it may begin behind the memory's end
+	}
 	from := src.Bytes()
 	if !t.mem.owned {
 		t.mem.store = &tensor.Storage{Bytes: slices.Clone(t.mem.store.Bytes), Strings: slices.Clone(t.mem.store.Strings)}

@@ -842,7 +842,7 @@ func viewAs(a arguments, x *Tensor) (Value, bool, error) {
 			return nil, true, err
 		}
 		d := tensor.FromCode(int(code))
-		if d.Size() != x.dtype.Size() {
+		if d == tensor.Undefined || d.Opaque() || x.dtype.Opaque() || d.Size() != x.dtype.Size() {
 			return nil, true, refuse("unsupported-args", "a view of %v as %v", x.dtype, d)
 		}
 		v := x.alias()

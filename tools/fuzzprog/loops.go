@@ -289,9 +289,7 @@ func newLooper(rng *rand.Rand) *looper {
 	for range 2 + rng.IntN(7) {
 		g.body = append(g.body, g.statement())
 	}
-	for _, n := range g.rows {
-		g.outs = append(g.outs, n)
-	}
+	g.outs = append(g.outs, g.rows...)
 	for _, n := range g.lists {
 		g.outs = append(g.outs, "torch.stack("+n+")")
 	}
