@@ -404,9 +404,6 @@ func (k *machine) lower(kind ssa.Kind, schema *ssa.Schema, args []Value, valued 
 		}
 		return nil
 	})
-	if k.Assumed != nil {
-		low.Assume = func(what, _ string) { k.Assumed(kind, what) }
-	}
 	for _, p := range src.params {
 		t := p.Tensor()
 		if !t.DType.IsComplex() {

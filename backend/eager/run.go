@@ -28,8 +28,6 @@ type Evaluator struct {
 	Seed uint64
 	// Random reports that the last run has drawn random numbers.
 	Random bool
-	// Assumed, if set, is told what the ONNX form of an operator takes for granted of its operands.
-	Assumed func(kind ssa.Kind, what string)
 
 	forms map[string]*form
 }
