@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -147,6 +147,9 @@ bench-cost: ## time of the default pipeline on programs of 1,000 to 1,000,000 op
 # every pass of the default pipeline, before and after, on random inputs of the cases in CASES
 passcheck: ## every pass before and after on random inputs; CASES=DIR FILTER=RE
 	$(GO) run ./tools/passcheck -cases $(CASES) $(if $(FILTER),-filter '$(FILTER)')
+
+eager-cases: ## the eager evaluator beside PyTorch's results; CASES=DIR FILTER=RE
+	$(GO) run ./tools/eagercheck -cases $(CASES) -least 99.5 $(if $(FILTER),-v -filter '$(FILTER)')
 
 # The steps of docs/custom-operators.md that need Python: TORCH has PyTorch, onnx and onnxruntime, and for the step with a function of Python
 # onnxruntime-extensions. The files go to out/tutorial.

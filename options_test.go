@@ -299,7 +299,9 @@ func TestWeightInputs(t *testing.T) {
 // TestContainerState: state in the containers of a module is state: an element that is replaced, a key that is added, a list that
 // grows, and a tensor in a tuple that is written in place.
 func TestContainerState(t *testing.T) {
-	tensors := func() ssa.Literal { return ssa.TensorValue(tensor.FromFloats(tensor.Float32, []int64{2}, []float64{0, 1})) }
+	tensors := func() ssa.Literal {
+		return ssa.TensorValue(tensor.FromFloats(tensor.Float32, []int64{2}, []float64{0, 1}))
+	}
 	for _, c := range []struct{ name, typ, body, want string }{
 		{"m", "Dict(str, Tensor)", "%k : str = prim::Constant[value=\"h\"]()\n = aten::_set_item(%s, %k, %x)", "m.h"},
 		{"m", "Dict(str, Tensor)", "%k : str = prim::Constant[value=\"other\"]()\n = aten::_set_item(%s, %k, %x)", "m.h,m.other"},

@@ -224,7 +224,7 @@ func (v Verifier) Verify(m *ssa.Module, data DataSet) ([]Compared, error) {
 	}
 	var out []Compared
 	for i, want := range data.Outputs {
-		out = append(out, compare(want.Name, got[i].Tensor, want.Tensor, v.Tolerance))
+		out = append(out, v.Tolerance.Compare(want.Name, got[i].Tensor, want.Tensor))
 	}
 	return out, nil
 }
@@ -244,7 +244,8 @@ func (tol Tolerance) alike(got, want *tensor.Tensor) (g, w *tensor.Tensor) {
 	return got, want
 }
 
-func compare(name string, got, want *tensor.Tensor, tol Tolerance) Compared {
+// Compare compares an output with what is expected of it.
+func (tol Tolerance) Compare(name string, got, want *tensor.Tensor) Compared {
 	c := Compared{Name: name, Type: want.String(), Elements: want.NumElements()}
 	got, want = tol.alike(got, want)
 	sameType := got.DType == want.DType || want.DType == tensor.Float64 && len(want.Shape) == 0 && got.DType == tensor.Float32 // a Python float

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 
 	"github.com/aton-project/aton/backend/interp"
@@ -102,7 +103,7 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 			return nil, fmt.Errorf("the model gives %d outputs, data set %s has %d", len(got), data.Name, len(want))
 		}
 		for i := range want {
-			c := compare(want[i].Name, got[i], want[i].Tensor, v.Tolerance)
+			c := v.Tolerance.Compare(want[i].Name, got[i], want[i].Tensor)
 			wrong = wrong || c.Wrong != ""
 			r.Outputs = append(r.Outputs, c)
 		}
@@ -252,45 +253,39 @@ func outputName(m *ssa.Module, i int) string {
 // maxMadeUp is how many elements of an input are made up.
 const maxMadeUp = 1 << 24
 
-// RandomOptions say what random inputs are like. The zero value makes the same numbers each time.
+// RandomOptions say what random inputs are like. The same options make the same numbers.
 type RandomOptions struct {
 	Seed uint64
-	// Sizes are those of dynamic axes, by name; 2 for others.
+	// Sizes are those of dynamic axes, by name. Others have size 2 with the seed 0, then 1, 3 and 0, and so on from there, or the least that
+	// the module can have where that is more.
 	Sizes map[string]int64
 }
 
-// RandomData makes inputs for a module whose input types are known: floats of a normal distribution, integers of 0 to 9. The
-// same options make the same numbers.
+// RandomData makes inputs for a module whose input types are known: floats of a normal distribution, integers of 0 to 9, and for a
+// Python float mostly a number at an edge, such as 0, an infinity or NaN.
 func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 	set := DataSet{Name: "random"}
 	if o.Seed > 0 {
 		set.Name = fmt.Sprintf("random %d", o.Seed)
 	}
-	f := m.Main()
-	if f == nil {
-		return set, fmt.Errorf("the module has no function")
+	inputs, err := inputTypes(m)
+	if err != nil {
+		return set, err
 	}
 	r := rand.New(rand.NewPCG(1+o.Seed, 2))
-	for _, p := range f.Body.Params {
+	for _, p := range inputs {
 		if t := m.Defaults[p.Name]; t != nil {
 			set.Inputs = append(set.Inputs, Named{Name: p.Name, Tensor: t})
 			continue
 		}
-		t := p.Tensor()
+		t := ssa.AsTensor(p.Type)
 		if t == nil || !t.Ranked || t.DType == tensor.Undefined {
 			return set, fmt.Errorf("input %s is %s: give its type with --input, or data", p.Name, p.Type)
 		}
 		if !t.DType.HoldsNumbers() {
 			return set, fmt.Errorf("input %s is %s, of which no elements can be made up: give data", p.Name, t)
 		}
-		env := map[string]int64{}
-		for _, d := range t.Dims {
-			d.Symbols(func(name string) {
-				if env[name] = 2; o.Sizes[name] > 0 {
-					env[name] = o.Sizes[name]
-				}
-			})
-		}
+		env := o.sizesOf(m, t.Dims)
 		shape, n, most := []int64{}, int64(1), m.Allow(maxMadeUp)
 		for _, d := range t.Dims {
 			s, ok := d.Eval(env)
@@ -303,6 +298,8 @@ func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 		v := make([]float64, n)
 		for i := range v {
 			switch {
+			case t.DType == tensor.Float64 && len(shape) == 0 && r.IntN(4) > 0:
+				v[i] = edges[r.IntN(len(edges))]
 			case t.DType.IsFloat():
 				v[i] = r.NormFloat64()
 			case t.DType == tensor.Bool:
@@ -315,3 +312,6 @@ func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 	}
 	return set, nil
 }
+
+// edges are the floats at which operators on numbers differ most.
+var edges = []float64{0, 1, -1, 0.1, 0.5, 2, -3, 1e-3, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN()}

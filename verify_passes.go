@@ -222,7 +222,7 @@ func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o
 				failed = fmt.Errorf("pass %s leaves %d outputs of %d", e.Text, len(now.outputs), len(want))
 				return
 			}
-			c := compare(w.Name, now.outputs[i], w.Tensor, tol)
+			c := tol.Compare(w.Name, now.outputs[i], w.Tensor)
 			if c.Wrong == "" || last != nil && sameNumbers(now.outputs[i], w.Tensor, tol) {
 				continue
 			}
@@ -262,7 +262,7 @@ func (v Verifier) FirstDifference(reference, m *ssa.Module, data DataSet) (*Susp
 		if i >= len(after.outputs) {
 			return nil, fmt.Errorf("%d outputs, the reference has %d", len(after.outputs), len(before.outputs))
 		}
-		c := compare(outputName(m, i), after.outputs[i], want, tol)
+		c := tol.Compare(outputName(m, i), after.outputs[i], want)
 		if c.Wrong == "" {
 			continue
 		}

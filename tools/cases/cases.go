@@ -162,3 +162,42 @@ func (c *Case) Check(f Format, opset int) error {
 	}
 	return nil
 }
+
+// RunEager runs the program as it is read, without converting it, and compares its outputs with what PyTorch recorded. The error is a
+// *Refusal if the file is not read or the program is not run; any other says what is wrong.
+func (c *Case) RunEager(f Format) error {
+	opts, err := c.Options(f, aton.DefaultOpset)
+	if err != nil {
+		return err
+	}
+	m, err := aton.Load(filepath.Join(c.Dir, string(f)), opts)
+	if err != nil {
+		return &Refusal{err}
+	}
+	var wrong []string
+	for i, d := range c.DataSets {
+		if f == Exported && c.PT2DataSets != nil && !slices.Contains(c.PT2DataSets, i) {
+			continue
+		}
+		set, err := d.Read(c)
+		if err != nil {
+			return err
+		}
+		got, err := aton.Run(m, set)
+		if err != nil {
+			return &Refusal{fmt.Errorf("%s: %w", d.Dir, err)}
+		}
+		if len(got) != len(set.Outputs) {
+			return fmt.Errorf("%s: gives %d outputs, PyTorch %d", d.Dir, len(got), len(set.Outputs))
+		}
+		for i, want := range set.Outputs {
+			if r := c.Tolerance().Compare(want.Name, got[i].Tensor, want.Tensor); r.Wrong != "" {
+				wrong = append(wrong, fmt.Sprintf("%s, output %s: %s", d.Dir, r.Name, r.Wrong))
+			}
+		}
+	}
+	if wrong != nil {
+		return errors.New(strings.Join(wrong, "\n"))
+	}
+	return nil
+}

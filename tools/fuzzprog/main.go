@@ -4,8 +4,8 @@
 //	go run ./tools/fuzzprog [-t 1h] [-seed 1] [-out out/fuzz-programs] [-kinds random,code,...] [-from N] [-n N] [-only N]
 //
 // Changed programs are those of testdata and of lit-tests with a few changes (package mutant); random ones are TorchScript
-// that a generator makes, with the numbers that its own evaluator gives (random.go, oracle.go). Program number N of a seed is
-// the same in every run. What is found is a folder in -out with the program and finding.txt; -only N runs that program again
+// that a generator makes, with the numbers that its own evaluator gives (random.go, oracle.go), or that backend/eager gives
+// (loops.go). Program number N of a seed is the same in every run. What is found is a folder in -out with the program and finding.txt; -only N runs that program again
 // and prints what it says. Exit status 1 if anything was found.
 //
 // The programs run in a child process, which the parent replaces when it ends before its time: a program that exhausts
@@ -29,15 +29,16 @@ import (
 	"time"
 )
 
-// kinds of programs. All but random are changed ones: the code of an archive, its pickles, the JSON of an exported program, the
+// kinds of programs. All but random and loops are changed ones: the code of an archive, its pickles, the JSON of an exported program, the
 // fields of an ONNX model, graph text, and what is stated of the inputs.
-var kinds = []string{"random", "code", "number", "pickle", "json", "proto", "text", "spec"}
+var kinds = []string{"random", "loops", "code", "number", "pickle", "json", "proto", "text", "spec"}
 
 type options struct {
 	t             time.Duration
 	seed          uint64
 	from, n, only int
 	out, root     string
+	write         string
 	kinds         []string
 	worker        bool
 }
@@ -50,6 +51,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 1<<40, "how many programs at most")
 	flag.IntVar(&o.only, "only", -1, "run this program alone and print what it says")
 	flag.StringVar(&o.out, "out", "out/fuzz-programs", "where findings go")
+	flag.StringVar(&o.write, "write", "", "write the programs of the kind loops to this folder, with what the eager evaluator gives; beside.py compares that with PyTorch")
 	flag.StringVar(&o.root, "root", ".", "the root of the repository")
 	which := flag.String("kinds", strings.Join(kinds, ","), "the kinds of programs, in turn; one may be there several times")
 	flag.BoolVar(&o.worker, "worker", false, "be the child process")
@@ -128,7 +130,7 @@ func (r *record) child(o options, from int) (last int, err error) {
 	// a child is replaced now and then, so that the record on disk is never old
 	left := min(o.t-time.Since(r.began), 5*time.Minute)
 	c := exec.Command(self, "-worker", "-t", left.String(), "-seed", strconv.FormatUint(o.seed, 10), "-from", strconv.Itoa(from), "-n", strconv.Itoa(o.from+o.n-from),
-		"-out", o.out, "-root", o.root, "-kinds", strings.Join(o.kinds, ","))
+		"-out", o.out, "-root", o.root, "-write", o.write, "-kinds", strings.Join(o.kinds, ","))
 	var stderr beginning
 	c.Stderr = &stderr
 	out, err := c.StdoutPipe()

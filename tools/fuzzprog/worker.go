@@ -19,6 +19,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/aton-project/aton/backend/eager"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
 	opt "github.com/aton-project/aton/tools/aton-opt/cmd"
 	"github.com/aton-project/aton/tools/aton/cmd"
@@ -40,6 +41,7 @@ const limitStatus = 3
 type worker struct {
 	options
 	corpus *corpus
+	eager  eager.Evaluator // whose forms of operators serve all programs
 	w      io.Writer
 	dir    string
 	i      int
@@ -101,9 +103,12 @@ func (w *worker) one(i int) error {
 	w.program.Store(int64(i))
 	rng := rand.New(rand.NewPCG(w.seed, uint64(i)))
 	var outcome string
-	if w.kind == "random" {
+	switch w.kind {
+	case "random":
 		outcome, err = w.random(rng)
-	} else {
+	case "loops":
+		outcome, err = w.loops(rng)
+	default:
 		outcome, err = w.mutant(rng)
 	}
 	w.program.Store(-1)
@@ -242,6 +247,7 @@ func (w *worker) commands(file string, specs []string, pipeline string, rng *ran
 	w.aton(with("check"))
 	w.aton(with("inspect", "--at", pick(rng, []string{"import", "inline", "freeze", "onnx", "specialize", "functional"})))
 	w.aton(with("verify", "--device", "sim", "--no-passes"))
+	w.aton(with("run", "--random", "1"))
 	w.aton(with("gpu", "--print", pick(rng, []string{"facts", "plan", "kir", "llir", "ptx"})))
 	if pipeline == "" || rng.IntN(3) == 0 {
 		pipeline = pick(rng, []string{"export", "optimize", "inline,freeze", "inline,canonicalize,freeze,specialize{opset=17},cse,lower{opset=17}", "fixpoint{max=3}(cse,simplify,shapes,fold,dce)",

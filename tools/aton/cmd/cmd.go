@@ -50,10 +50,10 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one i
 		Version: aton.Version(),
 		Args:    cli.Commands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Misusef("a command is missing: export, inspect, check, verify, explore, batch, gpu or explain")
+			return cli.Misusef("a command is missing: export, inspect, check, verify, run, explore, batch, gpu or explain")
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newGPU(), newExplore(), newExplain(), newBatch(many), newWorker(many), newLimited())
+	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newRun(), newGPU(), newExplore(), newExplain(), newBatch(many), newWorker(many), newLimited())
 	return c
 }
 

@@ -64,6 +64,9 @@ The result runs in the reference interpreter, and with --device on kernels that 
 needs no GPU; in the simulator from the PTX that the driver would be given (ptx); or on an NVIDIA GPU (cuda). Without
 data, a device is compared with the interpreter on random inputs.
 
+Where there are inputs alone (--random, or data without outputs), what the file gives is compared with what the program itself gives,
+which 'aton run' runs with PyTorch's semantics and without converting it.
+
 If an output differs, verify looks for the culprit: for the first node whose kernel gives something else than the
 interpreter on the same operands, for the first pass after which the graph computes something else, and with
 --reference for the first operator or weight that the reference does not have. --minimize writes it, or the smallest part of
@@ -86,9 +89,9 @@ after another (--fusion none gives each node a kernel of its own); later kernels
 	f := c.Flags()
 	f.StringArrayVar(&v.data, "data", nil, "a folder or `FILE` with inputs and outputs; may be given several times")
 	f.StringVar(&v.expected, "expected", "", "a folder or `FILE` with the outputs that are expected of the one data set, in place of its own")
-	f.IntVar(&v.random, "random", 0, "make up `N` data sets of random inputs; without --device and --reference, every pass must leave what they give")
+	f.IntVar(&v.random, "random", 0, "make up `N` data sets of random inputs; without --device and --reference, the file must give what the program itself gives")
 	f.Uint64Var(&v.seed, "seed", 0, "which random inputs, and which blocks of --sample")
-	f.StringToInt64Var(&v.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2)")
+	f.StringToInt64Var(&v.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2, and 1, 3, 0, 2, ... in further sets)")
 	f.StringVar(&v.minimize, "minimize", "", "write the smallest part of the model that is wrong by itself to this `FOLDER`, with its inputs and outputs")
 	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim, ptx or cuda")
 	f.StringVar(&v.fusion, "fusion", "light", "what kernels of a device share: none, light")
@@ -190,8 +193,8 @@ func (v *verifier) checkData(c *cobra.Command) error {
 		return cli.Misusef("--acceptable-error-percentage: it is a number from 0 to 100, not %v", v.percent)
 	}
 	for name, n := range v.sizes {
-		if n < 1 {
-			return cli.Misusef("--size %s: it is a number from 1 on, not %d", name, n)
+		if n < 0 {
+			return cli.Misusef("--size %s: it is a number from 0 on, not %d", name, n)
 		}
 	}
 	return nil
@@ -304,15 +307,60 @@ type report struct {
 	Outputs []verified     `json:"outputs"`
 	Device  []onDevice     `json:"device,omitempty"`
 	Suspect []aton.Suspect `json:"suspects,omitempty"`
-	// Unchanged are the data sets without expected outputs that every pass left alone.
-	Unchanged []string  `json:"unchanged,omitempty"`
-	Smallest  *smallest `json:"smallest,omitempty"`
-	wrong     int
-	checked   int
+	// Unchanged are the data sets without expected outputs that every pass left alone, where the program itself could not be run.
+	Unchanged []string `json:"unchanged,omitempty"`
+	// NotRun says why the program itself was not run on a data set, or its outputs are no measure.
+	NotRun   []notRun  `json:"notRun,omitempty"`
+	Smallest *smallest `json:"smallest,omitempty"`
+	wrong    int
+	checked  int
+}
+
+// notRun is a data set on which the program itself was not run.
+type notRun struct {
+	Set    string `json:"set"`
+	Reason string `json:"reason"`
+}
+
+// ask runs the program itself, as it is read, on a data set without outputs, and gives it these. It does nothing where the program is an
+// ONNX file, or where options have it compute something else than it does by itself.
+func (v *verifier) ask(set *aton.DataSet, r *report) error {
+	if v.name == "-" || v.noPasses || v.opts.NoWeights || v.opts.InitializersAsInputs || v.opts.Training != "" && v.opts.Training != aton.Preserve || v.opts.State == "outputs" {
+		return nil
+	}
+	again := &v.model
+	program, err := again.read(nil)
+	if err != nil {
+		return err
+	}
+	if !program.UsesNamespace("aten") && !program.UsesNamespace("prim") {
+		return nil
+	}
+	asked := aton.DataSet{Name: set.Name, Inputs: slices.Clone(set.Inputs)}
+	if strings.HasPrefix(set.Name, "random") { // in the order of the file's inputs, which may have other names
+		for i := range asked.Inputs {
+			asked.Inputs[i].Name = ""
+		}
+	}
+	ran, err := v.judge().RunProgram(program, asked, v.opts.Table)
+	switch {
+	case err != nil:
+		r.NotRun = append(r.NotRun, notRun{set.Name, err.Error()})
+	case ran.Random:
+		r.NotRun = append(r.NotRun, notRun{set.Name, "it draws random numbers"})
+	default:
+		set.Outputs = ran.Outputs
+	}
+	return nil
 }
 
 func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, backend exec.Backend, r *report) error {
 	wrong := 0
+	if len(set.Outputs) == 0 && backend == nil && v.reference == "" {
+		if err := v.ask(&set, r); err != nil {
+			return err
+		}
+	}
 	if len(set.Outputs) > 0 {
 		results, err := v.judge().Verify(mod, set)
 		if err != nil {
@@ -488,6 +536,9 @@ func (v *verifier) print(w io.Writer, r *report) error {
 	}
 	for i := range r.Suspect {
 		p.printf("%s\n", r.Suspect[i].String())
+	}
+	for _, n := range r.NotRun {
+		p.printf("data set %s: the program itself is no measure: %s\n", n.Set, n.Reason)
 	}
 	for _, set := range r.Unchanged {
 		p.printf("data set %s: no pass changes what the graph computes\n", set)

@@ -1,0 +1,1189 @@
+package eager
+
+import (
+	"math"
+	"slices"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// arguments are those of a call, by the names of its schema.
+type arguments struct {
+	k      *machine
+	schema *ssa.Schema
+	vals   []Value
+}
+
+func (a arguments) has(name string) bool { return a.schema.Arg(name) >= 0 }
+
+func (a arguments) value(name string) Value {
+	if i := a.schema.Arg(name); i >= 0 && i < len(a.vals) {
+		return a.vals[i]
+	}
+	return nil
+}
+
+// tensor is a tensor argument; an argument that is none is an error that errored collects.
+func (a arguments) tensor(name string) (*Tensor, error) {
+	if t, ok := a.value(name).(*Tensor); ok {
+		return t, nil
+	}
+	return nil, refuse("unsupported-value", "argument %q is %s", name, describe(a.value(name)))
+}
+
+// int is an argument that is an int, or a tensor of one.
+func (a arguments) int(name string, none int64) (int64, error) {
+	return asInt(a.value(name), none)
+}
+
+func asInt(v Value, none int64) (int64, error) {
+	switch v := v.(type) {
+	case nil:
+		return none, nil
+	case int64:
+		return v, nil
+	case bool:
+		return coerce(v, ssa.IntType).(int64), nil
+	case float64:
+		if v == math.Trunc(v) {
+			return int64(v), nil
+		}
+	case *Tensor:
+		n, err := number(v)
+		if err != nil {
+			return 0, err
+		}
+		return asInt(n, none)
+	}
+	return 0, refuse("unsupported-value", "%s is no int", describe(v))
+}
+
+// ints is an argument that is a list of ints; a lone int is a list of one, and None none.
+func (a arguments) ints(name string) ([]int64, error) { return asInts(a.value(name)) }
+
+func asInts(v Value) ([]int64, error) {
+	var elems []Value
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case *List:
+		elems = v.Elems
+	case *Tuple:
+		elems = v.Elems
+	case *Tensor:
+		if len(v.shape) == 1 && v.dtype.IsInt() && v.plain().HasData() {
+			return v.Tensor().Int64s(), nil
+		}
+		elems = []Value{v}
+	default:
+		elems = []Value{v}
+	}
+	out := make([]int64, len(elems))
+	for i, e := range elems {
+		var err error
+		if out[i], err = asInt(e, 0); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// wrapDim is a dimension counted from the end where it is negative. A tensor without dimensions counts as one of one.
+func wrapDim(d int64, rank int) (int, error) {
+	n := int64(max(rank, 1))
+	if d < -n || d >= n {
+		return 0, raise("Dimension out of range (expected to be in range of [%d, %d], but got %d)", -n, n-1, d)
+	}
+	if d < 0 {
+		d += n
+	}
+	return int(d), nil
+}
+
+// dim is an argument that is a dimension of a tensor.
+func (a arguments) dim(name string, rank int) (int, error) {
+	d, err := a.int(name, 0)
+	if err != nil {
+		return 0, err
+	}
+	return wrapDim(d, rank)
+}
+
+// viewOp gives the views that an operator stands for. done is false where it stands for something else.
+type viewOp func(a arguments, x *Tensor) (v Value, done bool, err error)
+
+// one is a viewOp that gives one view.
+func one(f func(a arguments, x *Tensor) (*Tensor, error)) viewOp {
+	return func(a arguments, x *Tensor) (Value, bool, error) {
+		v, err := f(a, x)
+		if err != nil {
+			return nil, true, err
+		}
+		return v, true, nil
+	}
+}
+
+// parts is a viewOp that gives a list of views.
+func parts(f func(a arguments, x *Tensor) ([]*Tensor, error)) viewOp {
+	return func(a arguments, x *Tensor) (Value, bool, error) {
+		vs, err := f(a, x)
+		if err != nil {
+			return nil, true, err
+		}
+		l := &List{Elem: ssa.AnyTensor}
+		for _, v := range vs {
+			l.Elems = append(l.Elems, v)
+		}
+		return l, true, nil
+	}
+}
+
+// itself gives its argument, the same object.
+func itself(a arguments, x *Tensor) (Value, bool, error) { return x, true, nil }
+
+// viewOps are the operators that give views of their first argument, by their names in the namespaces aten and prim.
+var viewOps map[string]viewOp
+
+func init() {
+	viewOps = map[string]viewOp{
+		"detach": one(func(a arguments, x *Tensor) (*Tensor, error) { return x.alias(), nil }),
+		"alias":  one(func(a arguments, x *Tensor) (*Tensor, error) { return x.alias(), nil }),
+		"data":   one(func(a arguments, x *Tensor) (*Tensor, error) { return x.alias(), nil }),
+		"lift":   itself, "lift_fresh": itself, "cpu": itself, "cuda": itself, "pin_memory": itself, "positive": itself,
+		"resolve_conj": itself, "resolve_neg": itself, "rename": itself, "refine_names": itself, "align_to": itself, "requires_grad_": itself,
+		"detach_": itself, "rename_": itself, "_autocast_to_full_precision": itself, "_autocast_to_reduced_precision": itself,
+
+		"transpose": one(swap("dim0", "dim1")), "swapaxes": one(swap("axis0", "axis1")), "swapdims": one(swap("dim0", "dim1")),
+		"t": one(matrixT), "numpy_T": one(reversed), "T": one(reversed), "mT": one(lastTwo), "adjoint": realOnly(lastTwo), "mH": realOnly(lastTwo), "matrix_H": realOnly(lastTwo), "H": realOnly(lastTwo),
+		"permute": one(permute), "movedim": one(movedim), "moveaxis": one(movedim),
+
+		"select": selectDim, "narrow": one(narrow), "slice": one(slice), "diagonal": one(diagonal), "linalg_diagonal": one(diagonal),
+		"unfold": one(unfold), "as_strided": one(asStrided),
+
+		"unbind": parts(unbind), "chunk": parts(chunk), "split": parts(split), "split_with_sizes": parts(split), "tensor_split": parts(tensorSplit),
+		"hsplit": parts(axisSplit), "vsplit": parts(axisSplit), "dsplit": parts(axisSplit),
+
+		"view": viewAs, "_unsafe_view": one(func(a arguments, x *Tensor) (*Tensor, error) { return a.viewed(x, "size") }),
+		"_reshape_alias": one(func(a arguments, x *Tensor) (*Tensor, error) { return a.viewed(x, "size") }),
+		"view_as": one(func(a arguments, x *Tensor) (*Tensor, error) {
+			y, err := a.tensor("other")
+			if err != nil {
+				return nil, err
+			}
+			return mustView(x, y.shape)
+		}),
+		"reshape": one(func(a arguments, x *Tensor) (*Tensor, error) {
+			size, err := a.ints("shape")
+			if err != nil {
+				return nil, err
+			}
+			return reshape(x, size)
+		}),
+		"reshape_as": one(func(a arguments, x *Tensor) (*Tensor, error) {
+			y, err := a.tensor("other")
+			if err != nil {
+				return nil, err
+			}
+			return reshape(x, y.shape)
+		}),
+		"flatten": one(flatten), "ravel": one(func(a arguments, x *Tensor) (*Tensor, error) { return reshape(contiguous(x), []int64{-1}) }),
+		"unflatten": one(unflatten), "unsqueeze": one(unsqueeze), "squeeze": one(squeeze),
+		"atleast_1d": atLeast(1), "atleast_2d": atLeast(2), "atleast_3d": atLeast(3),
+
+		"expand":       one(func(a arguments, x *Tensor) (*Tensor, error) { return a.expanded(x, "size") }),
+		"broadcast_to": one(func(a arguments, x *Tensor) (*Tensor, error) { return a.expanded(x, "size") }),
+		"expand_as": one(func(a arguments, x *Tensor) (*Tensor, error) {
+			y, err := a.tensor("other")
+			if err != nil {
+				return nil, err
+			}
+			return expand(x, y.shape)
+		}),
+		"contiguous": func(a arguments, x *Tensor) (Value, bool, error) {
+			if f, err := a.int("memory_format", 0); err != nil || f > 1 {
+				return nil, false, err
+			}
+			return contiguous(x), true, nil
+		},
+		"to": to, "type_as": to,
+		"float": cast(tensor.Float32), "double": cast(tensor.Float64), "half": cast(tensor.Float16), "bfloat16": cast(tensor.BFloat16), "int": cast(tensor.Int32),
+		"long": cast(tensor.Int64), "short": cast(tensor.Int16), "char": cast(tensor.Int8), "byte": cast(tensor.Uint8), "bool": cast(tensor.Bool),
+		"dropout": unlessTrained("train"), "alpha_dropout": unlessTrained("train"), "feature_dropout": unlessTrained("train"), "feature_alpha_dropout": unlessTrained("train"),
+		"dropout_": unlessTrained("train"), "alpha_dropout_": unlessTrained("train"), "feature_dropout_": unlessTrained("train"), "feature_alpha_dropout_": unlessTrained("train"),
+		"real": realPart("aten::real", 0), "imag": realPart("aten::imag", 1), "conj": conj, "_conj": conj,
+		"view_as_real": asPairs, "view_as_complex": ofPairs,
+		"sum_to_size": sumToSize,
+	}
+}
+
+func swap(from, to string) func(a arguments, x *Tensor) (*Tensor, error) {
+	return func(a arguments, x *Tensor) (*Tensor, error) {
+		i, err := a.dim(from, len(x.shape))
+		if err != nil {
+			return nil, err
+		}
+		j, err := a.dim(to, len(x.shape))
+		if err != nil {
+			return nil, err
+		}
+		return swapped(x, i, j), nil
+	}
+}
+
+func swapped(x *Tensor, i, j int) *Tensor {
+	v := x.alias()
+	if len(v.shape) > 0 {
+		v.shape[i], v.shape[j] = v.shape[j], v.shape[i]
+		v.strides[i], v.strides[j] = v.strides[j], v.strides[i]
+	}
+	return v
+}
+
+func matrixT(_ arguments, x *Tensor) (*Tensor, error) {
+	switch len(x.shape) {
+	case 0, 1:
+		return x.alias(), nil
+	case 2:
+		return swapped(x, 0, 1), nil
+	}
+	return nil, raise("t() expects a tensor with <= 2 dimensions, but self is %dD", len(x.shape))
+}
+
+func reversed(_ arguments, x *Tensor) (*Tensor, error) {
+	v := x.alias()
+	slices.Reverse(v.shape)
+	slices.Reverse(v.strides)
+	return v, nil
+}
+
+func lastTwo(_ arguments, x *Tensor) (*Tensor, error) {
+	n := len(x.shape)
+	if n == 0 {
+		return x.alias(), nil
+	}
+	if n == 1 {
+		return nil, raise("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
+	}
+	return swapped(x, n-2, n-1), nil
+}
+
+// realOnly leaves complex tensors to the operator's own form, which gives no view.
+func realOnly(f func(a arguments, x *Tensor) (*Tensor, error)) viewOp {
+	view := one(f)
+	return func(a arguments, x *Tensor) (Value, bool, error) {
+		if x.dtype.IsComplex() {
+			return nil, false, nil
+		}
+		return view(a, x)
+	}
+}
+
+func permuted(x *Tensor, order []int64) (*Tensor, error) {
+	n := len(x.shape)
+	if len(order) != n {
+		return nil, raise("permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions")
+	}
+	v := x.alias()
+	taken := make([]bool, n)
+	for i, d := range order {
+		j, err := wrapDim(d, n)
+		if err != nil {
+			return nil, err
+		}
+		if taken[j] {
+			return nil, raise("permute(): duplicate dims are not allowed.")
+		}
+		taken[j] = true
+		v.shape[i], v.strides[i] = x.shape[j], x.strides[j]
+	}
+	return v, nil
+}
+
+func permute(a arguments, x *Tensor) (*Tensor, error) {
+	order, err := a.ints("dims")
+	if err != nil {
+		return nil, err
+	}
+	return permuted(x, order)
+}
+
+func movedim(a arguments, x *Tensor) (*Tensor, error) {
+	from, err := a.ints("source")
+	if err != nil {
+		return nil, err
+	}
+	to, err := a.ints("destination")
+	if err != nil {
+		return nil, err
+	}
+	n := len(x.shape)
+	if len(from) != len(to) {
+		return nil, raise("movedim: Invalid source or destination dims")
+	}
+	order := make([]int64, n)
+	filled, taken := make([]bool, n), make([]bool, n)
+	for i := range from {
+		f, err := wrapDim(from[i], n)
+		if err != nil {
+			return nil, err
+		}
+		t, err := wrapDim(to[i], n)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return x.alias(), nil
+		}
+		if taken[f] || filled[t] {
+			return nil, raise("movedim: repeated dim")
+		}
+		order[t], taken[f], filled[t] = int64(f), true, true
+	}
+	at := 0
+	for i := range n {
+		if taken[i] {
+			continue
+		}
+		for filled[at] {
+			at++
+		}
+		order[at], filled[at] = int64(i), true
+	}
+	return permuted(x, order)
+}
+
+func selectDim(a arguments, x *Tensor) (Value, bool, error) {
+	if _, names := a.value("dim").(string); names {
+		return nil, false, nil
+	}
+	if l, isList := a.value("self").(*List); isList || x == nil { // aten::select of a list
+		return l, false, nil
+	}
+	if len(x.shape) == 0 {
+		return nil, true, raise("select() cannot be applied to a 0-dim tensor.")
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err != nil {
+		return nil, true, err
+	}
+	i, err := a.int("index", 0)
+	if err != nil {
+		return nil, true, err
+	}
+	v, err := selected(x, d, i)
+	return v, true, err
+}
+
+func selected(x *Tensor, d int, i int64) (*Tensor, error) {
+	n := x.shape[d]
+	if i < -n || i >= n {
+		return nil, raise("select(): index %d out of range for tensor of size %v at dimension %d", i, x.shape, d)
+	}
+	if i < 0 {
+		i += n
+	}
+	return x.view(x.offset+i*x.strides[d], slices.Delete(slices.Clone(x.shape), d, d+1), slices.Delete(slices.Clone(x.strides), d, d+1)), nil
+}
+
+func narrowed(x *Tensor, d int, start, length int64) *Tensor {
+	v := x.alias()
+	v.shape[d] = length
+	if length > 0 || start < x.shape[d] {
+		v.offset += start * x.strides[d]
+	}
+	return v
+}
+
+func narrow(a arguments, x *Tensor) (*Tensor, error) {
+	if len(x.shape) == 0 {
+		return nil, raise("narrow() cannot be applied to a 0-dim tensor.")
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	start, err := a.int("start", 0)
+	if err != nil {
+		return nil, err
+	}
+	length, err := a.int("length", 0)
+	if err != nil {
+		return nil, err
+	}
+	n := x.shape[d]
+	if start < -n || start > n {
+		return nil, raise("start out of range (expected to be in range of [-%d, %d], but got %d)", n, n, start)
+	}
+	if start < 0 {
+		start += n
+	}
+	if length < 0 || length > n-start {
+		return nil, raise("start (%d) + length (%d) exceeds dimension size (%d).", start, length, n)
+	}
+	return narrowed(x, d, start, length), nil
+}
+
+func slice(a arguments, x *Tensor) (*Tensor, error) {
+	if len(x.shape) == 0 {
+		return nil, raise("slice() cannot be applied to a 0-dim tensor.")
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	start, err := a.int("start", 0)
+	if err != nil {
+		return nil, err
+	}
+	end, err := a.int("end", math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	step, err := a.int("step", 1)
+	if err != nil {
+		return nil, err
+	}
+	if step <= 0 {
+		return nil, raise("slice step must be positive")
+	}
+	n := x.shape[d]
+	start, end = bounds(n, start, end)
+	v := narrowed(x, d, start, (end-start+step-1)/step)
+	if end-start > math.MaxInt64-step {
+		v.shape[d] = 1
+	}
+	v.strides[d] = x.strides[d]
+	if step < math.MaxInt64/max(x.strides[d], 1) {
+		v.strides[d] *= step
+	}
+	return v, nil
+}
+
+// bounds takes the bounds of a slice to those of n elements: 0 <= lo <= hi <= n.
+func bounds(n, lo, hi int64) (int64, int64) {
+	if lo < 0 {
+		lo = max(lo+n, 0)
+	}
+	if hi < 0 {
+		hi = max(hi+n, 0)
+	}
+	lo, hi = min(lo, n), min(hi, n)
+	return lo, max(lo, hi)
+}
+
+func diagonal(a arguments, x *Tensor) (*Tensor, error) {
+	first, second, none := "dim1", "dim2", [2]int64{0, 1}
+	if a.has("A") {
+		none = [2]int64{-2, -1}
+	}
+	d1, err := a.int(first, none[0])
+	if err != nil {
+		return nil, err
+	}
+	d2, err := a.int(second, none[1])
+	if err != nil {
+		return nil, err
+	}
+	i, err := wrapDim(d1, len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	j, err := wrapDim(d2, len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	off, err := a.int("offset", 0)
+	if err != nil {
+		return nil, err
+	}
+	if i == j || len(x.shape) < 2 {
+		return nil, raise("diagonal dimensions cannot be identical %d, %d", d1, d2)
+	}
+	var n int64
+	v := x.alias()
+	if off >= 0 {
+		n = max(min(x.shape[i], x.shape[j]-off), 0)
+	} else {
+		n = max(min(x.shape[i]+off, x.shape[j]), 0)
+	}
+	if n > 0 {
+		if off >= 0 {
+			v.offset += off * x.strides[j]
+		} else {
+			v.offset -= off * x.strides[i]
+		}
+	}
+	step := x.strides[i] + x.strides[j]
+	hi, lo := max(i, j), min(i, j)
+	v.shape = append(slices.Delete(slices.Delete(v.shape, hi, hi+1), lo, lo+1), n)
+	v.strides = append(slices.Delete(slices.Delete(v.strides, hi, hi+1), lo, lo+1), step)
+	return v, nil
+}
+
+func unfold(a arguments, x *Tensor) (*Tensor, error) {
+	d, err := a.dim("dimension", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	size, err := a.int("size", 1)
+	if err != nil {
+		return nil, err
+	}
+	step, err := a.int("step", 1)
+	if err != nil {
+		return nil, err
+	}
+	n, stride := int64(1), int64(1)
+	if len(x.shape) > 0 {
+		n, stride = x.shape[d], x.strides[d]
+	}
+	if size < 0 || size > n || step <= 0 {
+		return nil, raise("maximum size for tensor at dimension %d is %d but size is %d", d, n, size)
+	}
+	v := x.alias()
+	if len(x.shape) == 0 {
+		v.shape, v.strides = []int64{size}, []int64{1}
+		return v, nil
+	}
+	v.shape[d], v.strides[d] = (n-size)/step+1, stride*step
+	v.shape, v.strides = append(v.shape, size), append(v.strides, stride)
+	return v, nil
+}
+
+func asStrided(a arguments, x *Tensor) (*Tensor, error) {
+	size, err := a.ints("size")
+	if err != nil {
+		return nil, err
+	}
+	strides, err := a.ints("stride")
+	if err != nil {
+		return nil, err
+	}
+	offset, err := a.int("storage_offset", x.offset)
+	if err != nil {
+		return nil, err
+	}
+	v := x.view(offset, slices.Clone(size), slices.Clone(strides))
+	if err := v.plain().Check(); err != nil {
+		return nil, raise("%v", err)
+	}
+	return v, nil
+}
+
+func unbind(a arguments, x *Tensor) ([]*Tensor, error) {
+	if len(x.shape) == 0 {
+		return nil, raise("Dimension specified as 0 but tensor has no dimensions")
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	if err := a.k.allow(x.shape[d]); err != nil {
+		return nil, err
+	}
+	out := make([]*Tensor, x.shape[d])
+	for i := range out {
+		if out[i], err = selected(x, d, int64(i)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// pieces cuts a tensor at the ends of its pieces along an axis.
+func pieces(x *Tensor, d int, sizes []int64) []*Tensor {
+	out := make([]*Tensor, len(sizes))
+	at := int64(0)
+	for i, n := range sizes {
+		out[i] = narrowed(x, d, at, n)
+		at += n
+	}
+	return out
+}
+
+func (a arguments) evenly(x *Tensor, d int, size int64) ([]*Tensor, error) {
+	n := x.shape[d]
+	if size < 0 || size == 0 && n != 0 {
+		return nil, raise("split_size can only be 0 if dimension size is 0, but got dimension size of %d", n)
+	}
+	if n == 0 || size == 0 {
+		return []*Tensor{x.alias()}, nil
+	}
+	count := (n-1)/size + 1
+	if err := a.k.allow(count); err != nil {
+		return nil, err
+	}
+	sizes := slices.Repeat([]int64{min(size, n)}, int(count))
+	sizes[count-1] = n - (count-1)*size
+	return pieces(x, d, sizes), nil
+}
+
+func split(a arguments, x *Tensor) ([]*Tensor, error) {
+	if len(x.shape) == 0 {
+		return nil, raise("split expects at least a 1-dimensional tensor")
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	by := a.value("split_size")
+	if by == nil {
+		by = a.value("split_sizes")
+	}
+	if n, even := by.(int64); even {
+		return a.evenly(x, d, n)
+	}
+	sizes, err := asInts(by)
+	if err != nil {
+		return nil, err
+	}
+	sum := int64(0)
+	for _, n := range sizes {
+		if n < 0 || n > x.shape[d]-sum {
+			return nil, raise("split_with_sizes expects split_sizes to sum exactly to %d (input tensor's size at dimension %d), but got split_sizes=%v", x.shape[d], d, sizes)
+		}
+		sum += n
+	}
+	if sum != x.shape[d] {
+		return nil, raise("split_with_sizes expects split_sizes to sum exactly to %d (input tensor's size at dimension %d), but got split_sizes=%v", x.shape[d], d, sizes)
+	}
+	return pieces(x, d, sizes), nil
+}
+
+func chunk(a arguments, x *Tensor) ([]*Tensor, error) {
+	if len(x.shape) == 0 {
+		return nil, raise("chunk expects at least a 1-dimensional tensor")
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.int("chunks", 1)
+	if err != nil {
+		return nil, err
+	}
+	if n <= 0 {
+		return nil, raise("chunk expects `chunks` to be greater than 0, got: %d", n)
+	}
+	size := (x.shape[d] + n - 1) / n
+	if size == 0 { // chunks of nothing are as many as were asked for
+		if err := a.k.allow(n); err != nil {
+			return nil, err
+		}
+		return pieces(x, d, make([]int64, n)), nil
+	}
+	return a.evenly(x, d, size)
+}
+
+func tensorSplit(a arguments, x *Tensor) ([]*Tensor, error) {
+	if len(x.shape) == 0 {
+		return nil, raise("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"sections", "indices", "tensor_indices_or_sections", "indices_or_sections"} {
+		v := a.value(name)
+		if v == nil {
+			continue
+		}
+		if t, isTensor := v.(*Tensor); isTensor && len(t.shape) == 0 {
+			if v, err = number(t); err != nil {
+				return nil, err
+			}
+		}
+		return a.sections(x, d, v)
+	}
+	return nil, refuse("unsupported-args", "says nothing of the parts")
+}
+
+// sections splits as tensor_split does: by a number of parts, or at indices.
+func (a arguments) sections(x *Tensor, d int, by Value) ([]*Tensor, error) {
+	size := x.shape[d]
+	if n, even := by.(int64); even {
+		if n <= 0 {
+			return nil, raise("number of sections must be larger than 0, got %d", n)
+		}
+		if err := a.k.allow(n); err != nil {
+			return nil, err
+		}
+		sizes := make([]int64, n)
+		for i := range sizes {
+			sizes[i] = size / n
+			if int64(i) < size%n {
+				sizes[i]++
+			}
+		}
+		return pieces(x, d, sizes), nil
+	}
+	at, err := asInts(by)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Tensor
+	from := int64(0)
+	for _, end := range append(slices.Clone(at), size) {
+		lo, hi := bounds(size, from, end)
+		out = append(out, narrowed(x, d, lo, hi-lo))
+		from = end
+	}
+	return out, nil
+}
+
+func axisSplit(a arguments, x *Tensor) ([]*Tensor, error) {
+	name := a.schema.Name
+	d, least := map[string]int{"aten::hsplit": 1, "aten::vsplit": 0, "aten::dsplit": 2}[name], map[string]int{"aten::hsplit": 1, "aten::vsplit": 2, "aten::dsplit": 3}[name]
+	if len(x.shape) < least {
+		return nil, raise("%s requires a tensor with at least %d dimensions, but got a tensor with %d dimensions!", name, least, len(x.shape))
+	}
+	if len(x.shape) == 1 {
+		d = 0
+	}
+	by := a.value("sections")
+	if by == nil {
+		by = a.value("indices")
+	}
+	if n, even := by.(int64); even && (n <= 0 || x.shape[d]%n != 0) {
+		return nil, raise("%s attempted to split along dimension %d, but the size of the dimension %d is not divisible by the split_size %d!", name, d, x.shape[d], n)
+	}
+	return a.sections(x, d, by)
+}
+
+// inferSize replaces the -1 in a shape.
+func inferSize(shape []int64, numel int64) ([]int64, error) {
+	out := slices.Clone(shape)
+	known, at := int64(1), -1
+	for i, n := range out {
+		switch {
+		case n == -1 && at < 0:
+			at = i
+		case n < 0:
+			return nil, raise("invalid shape dimension %d", n)
+		case n > 0 && known > math.MaxInt64/n:
+			return nil, raise("shape %v is invalid for input of size %d", shape, numel)
+		default:
+			known *= n
+		}
+	}
+	if at >= 0 && known > 0 && numel%known == 0 {
+		out[at] = numel / known
+		return out, nil
+	}
+	if at >= 0 || known != numel {
+		return nil, raise("shape '%v' is invalid for input of size %d", shape, numel)
+	}
+	return out, nil
+}
+
+// viewWith is a view with another shape; ok is false where only a copy has that shape.
+func viewWith(x *Tensor, size []int64) (v *Tensor, ok bool, err error) {
+	shape, err := inferSize(size, x.numel())
+	if err != nil {
+		return nil, false, err
+	}
+	strides, ok := reshapedStrides(x, shape)
+	if !ok {
+		return nil, false, nil
+	}
+	return x.view(x.offset, shape, strides), true, nil
+}
+
+func mustView(x *Tensor, size []int64) (*Tensor, error) {
+	v, ok, err := viewWith(x, size)
+	if err == nil && !ok {
+		err = raise("view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.")
+	}
+	return v, err
+}
+
+func (a arguments) viewed(x *Tensor, name string) (*Tensor, error) {
+	size, err := a.ints(name)
+	if err != nil {
+		return nil, err
+	}
+	return mustView(x, size)
+}
+
+func reshape(x *Tensor, size []int64) (*Tensor, error) {
+	v, ok, err := viewWith(x, size)
+	if err != nil || ok {
+		return v, err
+	}
+	shape, err := inferSize(size, x.numel())
+	if err != nil {
+		return nil, err
+	}
+	c := copied(x)
+	c.shape, c.strides = shape, tensor.ContiguousStrides(shape)
+	return c, nil
+}
+
+// copied is a row-major copy.
+func copied(x *Tensor) *Tensor {
+	c := Of(x.Tensor().Clone())
+	c.mem.owned = true
+	return c
+}
+
+func contiguous(x *Tensor) *Tensor {
+	if x.isContiguous() {
+		return x
+	}
+	return copied(x)
+}
+
+func viewAs(a arguments, x *Tensor) (Value, bool, error) {
+	if a.has("dtype") {
+		code, err := a.int("dtype", 0)
+		if err != nil {
+			return nil, true, err
+		}
+		d := tensor.FromCode(int(code))
+		if d == tensor.Undefined || d.Opaque() || x.dtype.Opaque() || d.Size() != x.dtype.Size() {
+			return nil, true, refuse("unsupported-args", "a view of %v as %v", x.dtype, d)
+		}
+		v := x.alias()
+		v.dtype = d
+		return v, true, nil
+	}
+	v, err := a.viewed(x, "size")
+	return v, true, err
+}
+
+func flatten(a arguments, x *Tensor) (*Tensor, error) {
+	if len(x.shape) == 0 {
+		return reshape(x, []int64{1})
+	}
+	i, err := a.dim("start_dim", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	end, err := a.int("end_dim", -1)
+	if err != nil {
+		return nil, err
+	}
+	j, err := wrapDim(end, len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	if i > j {
+		return nil, raise("flatten() has invalid args: start_dim cannot come after end_dim")
+	}
+	if i == j {
+		return x, nil
+	}
+	size := append(slices.Clone(x.shape[:i]), product(x.shape[i:j+1]))
+	return reshape(x, append(size, x.shape[j+1:]...))
+}
+
+func unflatten(a arguments, x *Tensor) (*Tensor, error) {
+	if len(x.shape) == 0 {
+		return nil, raise("unflatten: tensor has no dimensions")
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := a.ints("sizes")
+	if err != nil {
+		return nil, err
+	}
+	inner, err := inferSize(sizes, x.shape[d])
+	if err != nil {
+		return nil, err
+	}
+	size := append(slices.Clone(x.shape[:d]), inner...)
+	return mustView(x, append(size, x.shape[d+1:]...))
+}
+
+func unsqueeze(a arguments, x *Tensor) (*Tensor, error) {
+	d, err := a.dim("dim", len(x.shape)+1)
+	if err != nil {
+		return nil, err
+	}
+	stride := int64(1)
+	if d < len(x.shape) {
+		stride = x.shape[d] * x.strides[d]
+	}
+	return x.view(x.offset, slices.Insert(slices.Clone(x.shape), d, 1), slices.Insert(slices.Clone(x.strides), d, stride)), nil
+}
+
+func squeeze(a arguments, x *Tensor) (*Tensor, error) {
+	may := make([]bool, len(x.shape))
+	if a.has("dim") {
+		dims, err := a.ints("dim")
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range dims {
+			i, err := wrapDim(d, len(x.shape))
+			if err != nil {
+				return nil, err
+			}
+			if i < len(may) {
+				may[i] = true
+			}
+		}
+	} else {
+		for i := range may {
+			may[i] = true
+		}
+	}
+	v := x.view(x.offset, []int64{}, []int64{})
+	for i, n := range x.shape {
+		if n != 1 || !may[i] {
+			v.shape, v.strides = append(v.shape, n), append(v.strides, x.strides[i])
+		}
+	}
+	return v, nil
+}
+
+func atLeast(n int) viewOp {
+	return func(a arguments, x *Tensor) (Value, bool, error) {
+		if x == nil {
+			return nil, false, nil
+		}
+		if len(x.shape) >= n {
+			return x, true, nil
+		}
+		v := x.alias()
+		switch {
+		case len(x.shape) == 0:
+			v.shape = slices.Repeat([]int64{1}, n)
+		case n == 2:
+			v.shape = []int64{1, x.shape[0]}
+		case len(x.shape) == 1:
+			v.shape = []int64{1, x.shape[0], 1}
+		default:
+			v.shape = []int64{x.shape[0], x.shape[1], 1}
+		}
+		v, err := reshape(x, v.shape)
+		return v, true, err
+	}
+}
+
+func expand(x *Tensor, size []int64) (*Tensor, error) {
+	n, pad := len(size), len(size)-len(x.shape)
+	if pad < 0 {
+		return nil, raise("expand(%v, size=%v): the number of sizes provided (%d) must be greater or equal to the number of dimensions in the tensor (%d)", x, size, n, len(x.shape))
+	}
+	v := x.view(x.offset, make([]int64, n), make([]int64, n))
+	for i := n - 1; i >= 0; i-- {
+		have, stride := int64(1), int64(0)
+		if i >= pad {
+			have, stride = x.shape[i-pad], x.strides[i-pad]
+		} else if i < n-1 {
+			stride = v.shape[i+1] * v.strides[i+1]
+		}
+		want := size[i]
+		switch {
+		case want == -1 && i >= pad:
+			want = have
+		case want < 0:
+			return nil, raise("The expanded size of the tensor (%d) isn't allowed in a leading, non-existing dimension %d", want, i)
+		}
+		if want != have {
+			if have != 1 {
+				return nil, raise("The expanded size of the tensor (%d) must match the existing size (%d) at non-singleton dimension %d.  Target sizes: %v.  Tensor sizes: %v", want, have, i, size, x.shape)
+			}
+			stride = 0
+		}
+		v.shape[i], v.strides[i] = want, stride
+	}
+	return v, nil
+}
+
+func (a arguments) expanded(x *Tensor, name string) (*Tensor, error) {
+	size, err := a.ints(name)
+	if err != nil {
+		return nil, err
+	}
+	return expand(x, size)
+}
+
+// to is the argument itself where it has the element type already, and no copy and no other layout is asked for.
+func to(a arguments, x *Tensor) (Value, bool, error) {
+	d := x.dtype
+	if code, ok := a.value("dtype").(int64); ok {
+		if d = tensor.FromCode(int(code)); d == tensor.Undefined {
+			return nil, true, refuse("unknown-dtype", "there is no element type %d", code)
+		}
+	}
+	if y, ok := a.value("other").(*Tensor); ok {
+		d = y.dtype
+	}
+	if copy, _ := a.value("copy").(bool); copy {
+		return nil, false, nil
+	}
+	if f, err := a.int("memory_format", 3); err != nil || f != 3 && f != 1 {
+		return nil, false, err
+	}
+	if d != x.dtype {
+		return nil, false, nil
+	}
+	return x, true, nil
+}
+
+func cast(d tensor.DType) viewOp {
+	return func(a arguments, x *Tensor) (Value, bool, error) {
+		if x.dtype == d {
+			return x, true, nil
+		}
+		return nil, false, nil
+	}
+}
+
+// unlessTrained is dropout, which does nothing in evaluation.
+func unlessTrained(name string) viewOp {
+	return func(a arguments, x *Tensor) (Value, bool, error) {
+		train, _ := a.value(name).(bool)
+		p, _ := coerce(a.value("p"), ssa.FloatType).(float64)
+		if train && p != 0 && x.numel() != 0 {
+			return nil, false, nil
+		}
+		return x, true, nil
+	}
+}
+
+func realPart(name string, part int64) viewOp {
+	return func(a arguments, x *Tensor) (Value, bool, error) {
+		if !x.dtype.IsComplex() {
+			if part == 0 {
+				return x, true, nil
+			}
+			return nil, false, nil
+		}
+		v, done, err := asPairs(a, x)
+		if err != nil || !done {
+			return nil, done, err
+		}
+		t := v.(*Tensor)
+		r, err := selected(t, len(t.shape)-1, part)
+		return r, true, err
+	}
+}
+
+// conj of real numbers gives them; that of complex ones is computed, so that nothing may be written through it.
+func conj(a arguments, x *Tensor) (Value, bool, error) {
+	if !x.dtype.IsComplex() {
+		return x, true, nil
+	}
+	return nil, false, nil
+}
+
+func asPairs(a arguments, x *Tensor) (Value, bool, error) {
+	if !x.dtype.IsComplex() {
+		return nil, false, nil
+	}
+	d := aten.RealOf(x.dtype)
+	v := x.alias()
+	v.dtype, v.offset = d, 2*x.offset
+	for i := range v.strides {
+		v.strides[i] *= 2
+	}
+	v.shape, v.strides = append(v.shape, 2), append(v.strides, 1)
+	return v, true, nil
+}
+
+func ofPairs(a arguments, x *Tensor) (Value, bool, error) {
+	d := complexOf[x.dtype]
+	n := len(x.shape) - 1
+	if d == tensor.Undefined || n < 0 || x.shape[n] != 2 || x.strides[n] != 1 || x.offset%2 != 0 {
+		return nil, false, nil
+	}
+	v := x.view(x.offset/2, slices.Clone(x.shape[:n]), slices.Clone(x.strides[:n]))
+	v.dtype = d
+	for i := range v.strides {
+		if v.strides[i]%2 != 0 {
+			return nil, false, nil
+		}
+		v.strides[i] /= 2
+	}
+	return v, true, nil
+}
+
+func sumToSize(a arguments, x *Tensor) (Value, bool, error) {
+	size, err := a.ints("size")
+	if err != nil {
+		return nil, true, err
+	}
+	if len(size) > 0 && slices.Equal(size, x.shape) {
+		return x.alias(), true, nil
+	}
+	return nil, false, nil
+}
+
+// broadcast is the shape that tensors have together.
+func broadcast(shapes ...[]int64) ([]int64, error) {
+	n := 0
+	for _, s := range shapes {
+		n = max(n, len(s))
+	}
+	out := slices.Repeat([]int64{1}, n)
+	for _, s := range shapes {
+		pad := n - len(s)
+		for i, d := range s {
+			switch {
+			case out[pad+i] == 1:
+				out[pad+i] = d
+			case d != 1 && d != out[pad+i]:
+				return nil, raise("The size of tensor a (%d) must match the size of tensor b (%d) at non-singleton dimension %d", out[pad+i], d, pad+i)
+			}
+		}
+	}
+	return out, nil
+}
+
+// together gives views of tensors in the shape that they have together.
+func together(ts []*Tensor) ([]*Tensor, error) {
+	shapes := make([][]int64, len(ts))
+	for i, t := range ts {
+		shapes[i] = t.shape
+	}
+	shape, err := broadcast(shapes...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*Tensor, len(ts))
+	for i, t := range ts {
+		if out[i], err = expand(t, shape); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// meshgrid gives views of vectors, each along an axis of its own.
+func meshgrid(ts []*Tensor, indexing string) ([]*Tensor, error) {
+	ts = slices.Clone(ts)
+	swap := indexing == "xy" && len(ts) >= 2
+	if swap {
+		ts[0], ts[1] = ts[1], ts[0]
+	}
+	var shape []int64
+	for _, t := range ts {
+		if len(t.shape) > 1 {
+			return nil, raise("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: %v", t)
+		}
+		shape = append(shape, t.numel())
+	}
+	out := make([]*Tensor, len(ts))
+	for i, t := range ts {
+		size := slices.Repeat([]int64{1}, len(ts))
+		size[i] = -1
+		v, err := mustView(t, size)
+		if err != nil {
+			return nil, err
+		}
+		if out[i], err = expand(v, shape); err != nil {
+			return nil, err
+		}
+	}
+	if swap {
+		out[0], out[1] = out[1], out[0]
+	}
+	return out, nil
+}
