@@ -1,4 +1,5 @@
 """Where the binary is, and how it is called."""
+import dataclasses
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ import sysconfig
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ._errors import Diagnostic, Error, ExportError, ExportWarning
+from ._errors import Diagnostic, Error, ExportError, ExportWarning, in_python
 
 
 def find_binary() -> str:
@@ -39,12 +40,15 @@ def _is_script(path: str) -> bool:
         return f.read(2) == b"#!"
 
 
-def run(command: str, path: str, *args: str, pass_fds: Sequence[int] = ()) -> Tuple[Dict[str, Any], List[Diagnostic]]:
-    """Runs a command on a file with --json. Gives its result and its warnings; errors raise an ExportError."""
+def run(command: str, path: str, *args: str, pass_fds: Sequence[int] = (), log: Optional[List[str]] = None,
+        inputs: str = "dynamic_axes") -> Tuple[Dict[str, Any], List[Diagnostic]]:
+    """Runs a command on a file with --json. Gives its result and its warnings; errors raise an ExportError. What they call inputs is the argument of that name."""
     done = subprocess.run([find_binary(), command, path, *args, "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           pass_fds=tuple(pass_fds))
     diagnostics: List[Diagnostic] = []
     for line in done.stderr.decode(errors="replace").splitlines():
+        if log is not None:
+            log.append(line)
         if line.startswith("{"):
             diagnostics += [Diagnostic.of(d) for d in json.loads(line).get("errors") or []]
         elif line.strip():
@@ -53,8 +57,10 @@ def run(command: str, path: str, *args: str, pass_fds: Sequence[int] = ()) -> Tu
             if pass_fds and text.startswith(path + ": "):  # a file in memory, which nobody knows
                 text = text[len(path) + 2:]
             diagnostics.append(Diagnostic(id="warning" if warning else "failed", level="warning" if warning else "error", message=text))
+    diagnostics = [dataclasses.replace(d, message=in_python(d.message, inputs), hint=in_python(d.hint, inputs)) for d in diagnostics]
     if done.returncode != 0:
-        raise ExportError([d for d in diagnostics if d.level == "error"] or [Diagnostic("failed", "error", f"aton ended with status {done.returncode}")])
+        errors = [d for d in diagnostics if d.level == "error"]
+        raise ExportError([d for d in errors if d.id != "failed"] or errors or [Diagnostic("failed", "error", f"aton ended with status {done.returncode}")])
     return json.loads(done.stdout) if done.stdout.strip() else {}, [d for d in diagnostics if d.level == "warning"]
 
 
