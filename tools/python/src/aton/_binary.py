@@ -2,6 +2,7 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,10 @@ import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ._errors import Diagnostic, Error, ExportError, ExportWarning, in_python
+
+
+#: the line of the program before a message
+_PLACE = re.compile(r"(\S+\.py):(\d+): (.*)")
 
 
 def find_binary() -> str:
@@ -56,7 +61,11 @@ def run(command: str, path: str, *args: str, pass_fds: Sequence[int] = (), log: 
             text = line[len("warning: "):] if warning else line
             if pass_fds and text.startswith(path + ": "):  # a file in memory, which nobody knows
                 text = text[len(path) + 2:]
-            diagnostics.append(Diagnostic(id="warning" if warning else "failed", level="warning" if warning else "error", message=text))
+            place = _PLACE.match(text)
+            file, number, text = (place[1], int(place[2]), place[3]) if place else ("", 0, text)
+            diagnostics.append(Diagnostic(id="warning" if warning else "failed", level="warning" if warning else "error", message=text, file=file, line=number))
+    own = os.path.dirname(os.path.abspath(__file__)) + os.sep  # what a trace has for modules that no line of the user's calls
+    diagnostics = [dataclasses.replace(d, file="", line=0) if d.file.startswith(own) else d for d in diagnostics]
     diagnostics = [dataclasses.replace(d, message=in_python(d.message, inputs), hint=in_python(d.hint, inputs)) for d in diagnostics]
     if done.returncode != 0:
         errors = [d for d in diagnostics if d.level == "error"]

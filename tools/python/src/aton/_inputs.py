@@ -172,9 +172,10 @@ def paths(value: Any) -> List[str]:
         if isinstance(v, (torch.Tensor, bool, int, float)):
             out.append(at)
             return
-        fields = getattr(v, "_fields", None) if isinstance(v, tuple) else None
-        keys = [str(k) for k in v] if isinstance(v, Mapping) else list(fields) if fields else None
-        for i, m in enumerate(members(v)):
+        held = members(v)
+        node = None if isinstance(v, (Mapping, list, tuple)) else _node(v)
+        keys = [str(k) for k in v] if isinstance(v, Mapping) else _keys(type(v), node.flatten_fn(v)[1] if node is not None else None, len(held))
+        for i, m in enumerate(held):
             walk(m, (f"{at}.{keys[i]}" if at else keys[i]) if keys else f"{at}.{i}" if at else "")
 
     walk(value, "")
@@ -190,7 +191,7 @@ def paths_of_spec(spec: Any) -> List[str]:
             out.append(at)
             return
         children = s.children() if callable(getattr(s, "children", None)) else s.children_specs
-        keys = _keys(s, len(children))
+        keys = _keys(s.type, s.context, len(children))
         for i, child in enumerate(children):
             walk(child, (f"{at}.{keys[i]}" if at else keys[i]) if keys else f"{at}.{i}" if at else "")
 
@@ -198,12 +199,11 @@ def paths_of_spec(spec: Any) -> List[str]:
     return out
 
 
-def _keys(spec: Any, count: int) -> Optional[List[str]]:
-    """The keys of a container of pytree."""
-    fields = getattr(spec.type, "_fields", None)
+def _keys(kind: Any, context: Any, count: int) -> Optional[List[str]]:
+    """The keys of a container, by what pytree keeps of it."""
+    fields = getattr(kind, "_fields", None)
     if fields:
         return list(fields)
-    context = spec.context
     for given in (context, *(context if isinstance(context, (list, tuple)) else ())):
         if isinstance(given, list) and len(given) == count and count and all(isinstance(k, str) for k in given):
             return list(given)
