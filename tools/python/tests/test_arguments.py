@@ -90,6 +90,44 @@ def test_fallback_is_what_it_says():
     assert aton.export(Reads(), (X,), fallback=True).source == "script"
 
 
+class Chance(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if torch.rand(1).item() > 0.5 else x
+
+
+class Calls(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("n", torch.zeros(()))
+
+    def forward(self, x):
+        self.n += 1
+        return x * 2 if self.n > 1 else x
+
+
+class Weight(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("n", torch.ones(2))
+
+    def forward(self, x):
+        for _ in range(len(self.n)):
+            x = x * 2 if self.n.sum() > 1 and x.shape[1] == 3 else x
+        return x
+
+
+def test_what_a_trace_reads_beside_its_inputs():
+    for model in (Chance(), Calls()):
+        assert any(w.id == "trace-value" and w.line for w in aton.export(model, (X,), source="trace").warnings)
+    assert not aton.export(Weight(), (X,), source="trace", dynamic_axes={"x": {0: "n"}}).warnings, "weights and fixed sizes are the same for all inputs"
+
+
+def test_a_program_has_the_names_of_axes_that_are_given():
+    program = torch.export.export(linear(), (X,), dynamic_shapes=({0: torch.export.Dim("n")},))
+    p = aton.export(program, input_names=["a"], dynamic_axes={"a": {0: "batch"}})
+    assert p.result["inputs"] == [{"name": "a", "type": "Float(batch, 3)"}]
+
+
 def test_positional_and_keyword_tensors():
     class Any(torch.nn.Module):
         def forward(self, *xs, **kw):

@@ -193,7 +193,7 @@ def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str]
         flags += ["--opset", str(opset_version)]
     flags += _names(input_names, output_names)
     with stage("converting"):
-        result, warnings = run("export", os.fspath(path), "-o", target, *flags)
+        result, warnings = run("export", os.fspath(path), "-o", target, *flags, inputs="inputs")
     warn(warnings, 2)
     return ONNXProgram(target, "file", result, warnings, folder)
 
@@ -319,8 +319,10 @@ class _Saver:
 
     def __init__(self, model: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], dynamic_axes: Optional[Axes], dynamic_shapes: Any,
                  input_names: Optional[Sequence[str]], output_names: Optional[Sequence[str]], as_trace: bool):
-        self.model, self.args, self.kwargs = model, args, kwargs
         self.kind = _save.kind(model)
+        if self.kind == "program" and not args and not kwargs and model.example_inputs is not None:
+            args, kwargs = model.example_inputs
+        self.model, self.args, self.kwargs = model, args, kwargs
         self.bound = _save.Bound(model, args, kwargs)
         self.input_names, self.output_names = list(input_names or ()), list(output_names or ())
         self.dynamic_axes, self.dynamic_shapes = dynamic_axes, dynamic_shapes
@@ -592,7 +594,7 @@ class _Saver:
             self.symbolics.of_program(self.exported)
             _save.save_program(self.exported, path)
             self.keys = self.keys_of_program()
-            return []
+            return self.specs_of_program() if self.dynamic_axes or self.dynamic_shapes else []
         if self.exported is None:
             ones = self.ones()
             if ones:
@@ -673,12 +675,12 @@ class _Saver:
         for name, axis, size, text in self.dynamic_sizes():
             known = self.fixed(size)
             if known is not None:
-                self.static.append(Diagnostic("axis-narrowed", "warning", f"axis {axis} of input {name} is of size {known} always, and not dynamic: the program has that size"))
+                self.static.append(Diagnostic("axis-narrowed", "warning", f"axis {axis} of input {self.shown(name)} is of size {known} always, and not dynamic: the program has that size"))
                 continue
             expression = size.node.expr
             first = names.setdefault(expression, text)
             if first != text and "?" not in (first, text):
-                self.static.append(Diagnostic("axis-narrowed", "warning", f"axis {axis} of input {name} has the name {first}, and not {text}: the program makes the two the same size"))
+                self.static.append(Diagnostic("axis-narrowed", "warning", f"axis {axis} of input {self.shown(name)} has the name {first}, and not {text}: the program makes the two the same size"))
             kept.setdefault(name, {})[axis] = text if first == "?" else first
             self.narrowed(name, axis, expression)
         flags: List[str] = []
@@ -688,6 +690,12 @@ class _Saver:
             if axes:
                 flags += ["--input", f"{name}:{tensor_type(types[name], {**{i: str(self.fixed(s)) for i, s in enumerate(sizes) if i not in axes}, **axes})}"]
         return flags
+
+    def shown(self, name: str) -> str:
+        """What the user calls an input of the program."""
+        names = [n for n, _, _ in self.program_inputs()]
+        place = names.index(name) if name in names else len(names)
+        return self.input_names[place] if place < len(self.input_names) else name
 
     def fixed(self, size: Any) -> Optional[int]:
         """A size that the program knows, None for another one."""
@@ -708,7 +716,7 @@ class _Saver:
         low, high = int(found.lower), None if "oo" in str(found.upper) else int(found.upper)
         if low > max(2, asked[0]) or high is not None and high < 2 ** 31 and (asked[1] is None or high < asked[1]):
             text = f"{low} or more" if high is None or high >= 2 ** 31 else f"from {low} to {high}"
-            self.static.append(Diagnostic("axis-narrowed", "warning", f"axis {axis} of input {name} is {text}: the program takes no other sizes"))
+            self.static.append(Diagnostic("axis-narrowed", "warning", f"axis {axis} of input {self.shown(name)} is {text}: the program takes no other sizes"))
 
     def dump(self, path: str) -> None:
         """Saves the program of torch.export beside the model."""

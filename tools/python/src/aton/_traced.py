@@ -25,6 +25,8 @@ _SHAPED_BY_VALUES = ("nonzero", "masked_select", "unique", "unique_dim", "_uniqu
 _LIKE = ("ones_like", "zeros_like", "empty_like", "full_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_empty", "new_full", "size", "dim", "numel", "sym_size",
          "shape_as_tensor", "_shape_as_tensor")
 
+#: what is the same whenever the model is run: weights and constants
+_STATE = ("Constant", "GetAttr", "TracedAttr")
 #: operators that draw
 _RANDOM = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal", "uniform_", "normal_", "bernoulli_", "random_", "exponential_",
            "multinomial", "poisson", "dropout")
@@ -151,9 +153,9 @@ class _Hangs:
             if kind == "Param":
                 if not str(v.type()).startswith("__torch__"):
                     self.data = True
-            elif kind in ("Constant", "GetAttr"):
+            elif kind in _STATE:
                 pass
-            elif kind in _RANDOM or kind.endswith("_") and kind[:1] != "_" and next(node.inputs()).node().kind() == "prim::GetAttr":  # or state that changes
+            elif kind in _RANDOM or kind.endswith("_") and kind[:1] != "_" and next(node.inputs()).node().kind() in ("prim::GetAttr", "prim::TracedAttr"):  # or state that changes
                 self.data = True
             elif kind in _LIKE:
                 inputs = list(node.inputs())
@@ -179,7 +181,7 @@ class _Hangs:
             if kind == "Param":
                 if not str(v.type()).startswith("__torch__"):
                     self.sizes.add((v.debugName(), -1))
-            elif kind in ("Constant", "GetAttr"):
+            elif kind in _STATE:
                 pass
             elif kind in _SHAPED_BY_VALUES or kind == "index" and _by_mask(node):
                 for i in node.inputs():
