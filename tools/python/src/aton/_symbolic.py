@@ -580,13 +580,12 @@ def stand_in(cls: Any, args: Tuple[Any, ...], call: Callable[..., Any]) -> Any:
     def forward(*given: Any) -> Any:
         return call(*(given[p] if isinstance(p, int) else p[0] for p in places))
 
-    with torch.jit._trace._trace_module_map_disabled() if hasattr(torch.jit._trace, "_trace_module_map_disabled") else contextlib.nullcontext():
-        state = torch._C._get_tracing_state()
-        torch._C._set_tracing_state(None)
-        try:
-            out = forward(*(t.detach().clone() for t in tensors))
-        finally:
-            torch._C._set_tracing_state(state)
+    state = torch._C._get_tracing_state()
+    torch._C._set_tracing_state(None)
+    try:
+        out = forward(*(t.detach().clone() for t in tensors))
+    finally:
+        torch._C._set_tracing_state(state)
     many = isinstance(out, (list, tuple))
     results = "(" + ", ".join(["Tensor"] * len(out)) + ")" if many else "Tensor"
     library = torch.library.Library("aton_function", "FRAGMENT")

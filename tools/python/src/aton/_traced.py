@@ -225,7 +225,7 @@ def number_class() -> Any:
         class Number(torch.Tensor):  # type: ignore[misc]
             @classmethod
             def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Optional[Dict[str, Any]] = None) -> Any:
-                with torch._C.DisableTorchFunctionSubclass():
+                with getattr(torch._C, "DisableTorchFunctionSubclass", torch._C.DisableTorchFunction)():
                     values = [*args, *(kwargs or {}).values()]
                     tensors = [t for t in values if isinstance(t, torch.Tensor) and not isinstance(t, Number)]
                     whole = bool(tensors) and not any(t.is_floating_point() or t.is_complex() for t in tensors)
