@@ -270,6 +270,21 @@ func TestVerbose(t *testing.T) {
 	}
 }
 
+// With --json the listing is a part of what is told.
+func TestVerboseJSON(t *testing.T) {
+	status, text, said := call("", "export", fixtures+"convnet.script.pt", "-o", filepath.Join(t.TempDir(), "o.onnx"), "--input", "x:f32[N,3,18,18]", "--verbose", "--json")
+	var told struct {
+		Listing string
+		Inputs  []struct{ Name string }
+	}
+	if err := json.Unmarshal([]byte(text), &told); status != 0 || err != nil {
+		t.Fatal(status, err, said)
+	}
+	if len(told.Inputs) != 1 || !strings.HasPrefix(told.Listing, "graph(%x : Float(N, 3, 18, 18),\n") {
+		t.Errorf("inputs %v, listing\n%s", told.Inputs, told.Listing)
+	}
+}
+
 func TestVerify(t *testing.T) {
 	model, data := fixtures+"convnet.script.pt", fixtures+"convnet.script.safetensors"
 	status, text, said := call("", "verify", model, "--data", data, "--input", "x:f32[N,3,18,18]")

@@ -28,6 +28,8 @@ type exported struct {
 	Outputs   []named        `json:"outputs"`
 	// Dropped are the places of the inputs that the file leaves out.
 	Dropped []int `json:"dropped,omitempty"`
+	// Listing is what --verbose prints.
+	Listing string `json:"listing,omitempty"`
 }
 
 type named struct {
@@ -92,8 +94,8 @@ func newExport() *cobra.Command {
 		if m.json && output == "-" {
 			return cli.Misusef("--json writes to standard output as well: -o needs a file")
 		}
-		if verbose && (m.json || output == "-") {
-			return cli.Misusef("--verbose writes to standard output: -o needs a file, and --json cannot be there")
+		if verbose && output == "-" {
+			return cli.Misusef("--verbose writes to standard output: -o needs a file")
 		}
 		m.opts.LearnedNames = names == "learned"
 		if drop {
@@ -152,6 +154,13 @@ func newExport() *cobra.Command {
 		case m.json:
 			told := describe(mod, output, values, outputs)
 			told.Dropped = dropped
+			if verbose {
+				var text strings.Builder
+				if err := ssa.Fprint(&text, mod, listing(values)); err != nil {
+					return err
+				}
+				told.Listing = text.String()
+			}
 			return printJSON(c.OutOrStdout(), told)
 		case verbose:
 			return ssa.Fprint(c.OutOrStdout(), mod, listing(values))

@@ -1,6 +1,7 @@
 """aton.export on models in memory: names, axes, numbers, errors."""
 import io
 import os
+import random
 import warnings
 
 import pytest
@@ -138,21 +139,27 @@ def test_functions_with_a_backward():
     apply = torch.autograd.Function.apply
     model = OfFunction(lambda x: Roots.apply(x * 2, 3))
     aton.verify(model, (torch.randn(2, 3),), source="trace")
-    with pytest.raises(RuntimeError, match="Marked"):
-        aton.export(OfFunction(lambda x: Marked.apply(x)), (torch.randn(2),), source="trace")
+    p = aton.export(OfFunction(lambda x: Marked.apply(x)), (torch.randn(2),), source="trace")
+    assert p.result["operators"] == {"custom::Marked": 1}
     assert torch.autograd.Function.apply == apply
 
 
-@pytest.mark.skipif("program" not in SOURCES, reason="this PyTorch has no torch.export")
-def test_auto_falls_back_to_a_trace():
-    class Peeks(torch.nn.Module):
-        def forward(self, x):
-            return x * 2 if x.sum().item() > -1e9 else x
+class Peeks(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum().item() > 0 else x
 
-    p = aton.export(Peeks(), (torch.randn(3),))
-    assert p.source == "trace" and any("torch.export" in str(w) for w in p.warnings)
-    with pytest.raises(Exception):
-        aton.export(Peeks(), (torch.randn(3),), source="program")
+
+@pytest.mark.skipif("program" not in SOURCES, reason="this PyTorch has no torch.export")
+def test_auto_takes_a_script_before_a_trace():
+    x = torch.ones(3)
+    p = aton.export(Peeks(), (x,))
+    assert p.source == "script" and any("torch.export" in str(w) for w in p.warnings)
+    torch.testing.assert_close(p(-x)[0], -x)
+    for options in ({"source": "program"}, {"dynamo": True}, {"fallback": False}):
+        with pytest.raises(aton.ExportError) as e:
+            aton.export(Peeks(), (x,), **options)
+        assert e.value.__suppress_context__ and e.value.diagnostics[0].file == __file__ and e.value.log
+    assert aton.export(Peeks(), (x,), dynamo=True, fallback=True).source == "script"
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -173,7 +180,7 @@ def test_options(tmp_path):
     drop = torch.nn.Sequential(torch.nn.Dropout(0.5))
     assert "onnx::Dropout" in aton.export(drop, (torch.randn(3),), training=torch.onnx.TrainingMode.TRAINING, source="trace").result["operators"]
     assert "onnx::Dropout" not in aton.export(drop, (torch.randn(3),), source="trace").result["operators"]
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="custom_translation_table"):
         aton.export(Scaled(), inputs(), custom_translation_table={print: print})
     with pytest.raises(ValueError):
         aton.export(Scaled(), inputs(), source="guess")
@@ -226,14 +233,27 @@ def test_complex_numbers(source):
 
 
 def test_verification_fails_loudly():
+    class Random(torch.nn.Module):
+        def forward(self, x):
+            return x + random.random()
+
+    with pytest.raises(aton.VerificationError, match="output"):
+        aton.verify(Random(), (torch.zeros(3),), source="trace")
+
+
+def test_a_module_is_as_it_was():
     class Counts(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.calls = 0
+            self.register_buffer("total", torch.zeros(3))
 
         def forward(self, x):
             self.calls += 1
-            return x + self.calls
+            self.total += x
+            return x + self.total
 
-    with pytest.raises(aton.VerificationError, match="output"):
-        aton.verify(Counts(), (torch.zeros(3),), source="trace")
+    model = Counts()
+    for source in SOURCES:
+        aton.export(model, (torch.ones(3),), source=source)
+        assert model.calls == 0 and model.total.sum() == 0

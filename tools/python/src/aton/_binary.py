@@ -1,6 +1,8 @@
 """Where the binary is, and how it is called."""
+import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +10,11 @@ import sysconfig
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ._errors import Diagnostic, Error, ExportError, ExportWarning
+from ._errors import Diagnostic, Error, ExportError, ExportWarning, in_python
+
+
+#: the line of the program before a message
+_PLACE = re.compile(r"(\S+\.py):(\d+): (.*)")
 
 
 def find_binary() -> str:
@@ -39,12 +45,15 @@ def _is_script(path: str) -> bool:
         return f.read(2) == b"#!"
 
 
-def run(command: str, path: str, *args: str, pass_fds: Sequence[int] = ()) -> Tuple[Dict[str, Any], List[Diagnostic]]:
-    """Runs a command on a file with --json. Gives its result and its warnings; errors raise an ExportError."""
+def run(command: str, path: str, *args: str, pass_fds: Sequence[int] = (), log: Optional[List[str]] = None,
+        inputs: str = "dynamic_axes") -> Tuple[Dict[str, Any], List[Diagnostic]]:
+    """Runs a command on a file with --json. Gives its result and its warnings; errors raise an ExportError. What they call inputs is the argument of that name."""
     done = subprocess.run([find_binary(), command, path, *args, "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           pass_fds=tuple(pass_fds))
     diagnostics: List[Diagnostic] = []
     for line in done.stderr.decode(errors="replace").splitlines():
+        if log is not None:
+            log.append(line)
         if line.startswith("{"):
             diagnostics += [Diagnostic.of(d) for d in json.loads(line).get("errors") or []]
         elif line.strip():
@@ -52,9 +61,15 @@ def run(command: str, path: str, *args: str, pass_fds: Sequence[int] = ()) -> Tu
             text = line[len("warning: "):] if warning else line
             if pass_fds and text.startswith(path + ": "):  # a file in memory, which nobody knows
                 text = text[len(path) + 2:]
-            diagnostics.append(Diagnostic(id="warning" if warning else "failed", level="warning" if warning else "error", message=text))
+            place = _PLACE.match(text)
+            file, number, text = (place[1], int(place[2]), place[3]) if place else ("", 0, text)
+            diagnostics.append(Diagnostic(id="warning" if warning else "failed", level="warning" if warning else "error", message=text, file=file, line=number))
+    own = os.path.dirname(os.path.abspath(__file__)) + os.sep  # what a trace has for modules that no line of the user's calls
+    diagnostics = [dataclasses.replace(d, file="", line=0) if d.file.startswith(own) else d for d in diagnostics]
+    diagnostics = [dataclasses.replace(d, message=in_python(d.message, inputs), hint=in_python(d.hint, inputs)) for d in diagnostics]
     if done.returncode != 0:
-        raise ExportError([d for d in diagnostics if d.level == "error"] or [Diagnostic("failed", "error", f"aton ended with status {done.returncode}")])
+        errors = [d for d in diagnostics if d.level == "error"]
+        raise ExportError([d for d in errors if d.id != "failed"] or errors or [Diagnostic("failed", "error", f"aton ended with status {done.returncode}")])
     return json.loads(done.stdout) if done.stdout.strip() else {}, [d for d in diagnostics if d.level == "warning"]
 
 

@@ -15,13 +15,17 @@ class _Patch:
 
 
 def patch() -> _Patch:
-    """Makes torch.onnx.export go through aton, by both of its names, until unpatch or the end of a with block."""
+    """Makes torch.onnx.export go through aton, by both of its names, until unpatch or the end of a with block. torch.onnx.ONNXProgram is what that gives."""
     from ._export import export
+    from ._program import ONNXProgram
 
     if not _saved:
         for name, module in _modules().items():
             _saved[name] = module.export
             module.export = export
+            if hasattr(module, "ONNXProgram"):
+                _saved[name + ".ONNXProgram"] = module.ONNXProgram
+                module.ONNXProgram = ONNXProgram
     return _Patch()
 
 
@@ -30,6 +34,8 @@ def unpatch() -> None:
     for name, module in _modules().items():
         if name in _saved:
             module.export = _saved.pop(name)
+        if name + ".ONNXProgram" in _saved:
+            module.ONNXProgram = _saved.pop(name + ".ONNXProgram")
 
 
 def original() -> Callable[..., Any]:
