@@ -24,8 +24,8 @@ type merger struct {
 	rets    [2][]*ssa.Value
 	start   int // cells with a greater id were made in a branch
 	memo    map[[2]*ssa.Value]*ssa.Value
-	reach   reach // nil stands for all cells
-	chooses bool  // while the values that an If of the program gives are merged
+	reach   *reach // nil stands for all cells
+	chooses bool   // while the values that an If of the program gives are merged
 	// merged are the objects that pairs of objects became, and mergedCells the last ones of cells of such.
 	merged      map[[2]py.Value]py.Value
 	mergedCells map[*journal.Cell]*journal.Cell
@@ -554,11 +554,10 @@ func (m *merger) mergeContent(a, b any) any {
 		if len(a.Keys) == len(b.Keys) {
 			d := &py.DictState{Keys: a.Keys}
 			for i, k := range a.Keys {
-				j := b.Find(k)
-				if j < 0 {
-					s.fail("dynamic-container", "the keys of a dict depend on data")
+				if !b.Keys[i].Equal(k) {
+					s.fail("dynamic-container", "the keys of a dict, or their order, depend on data")
 				}
-				d.Vals = append(d.Vals, m.merge(a.Vals[i], b.Vals[j]))
+				d.Vals = append(d.Vals, m.merge(a.Vals[i], b.Vals[i]))
 			}
 			return d
 		}

@@ -102,7 +102,8 @@ type loopState struct {
 	cells   []*journal.Cell
 	inCells map[*journal.Cell]*slot
 	stale   map[*journal.Cell]string // storages that an iteration leaves unreadable
-	sharing sharing
+	before  sharing                  // the first iteration
+	later   sharing                  // any iteration
 
 	// of the last round
 	n       *ssa.Op
@@ -236,11 +237,10 @@ func (l *loopState) widenDict(sl *slot, x any) (changed bool) {
 		l.refuse("the keys of a dict change in the loop")
 	}
 	for i, k := range sl.keys {
-		j := st.Find(k)
-		if j < 0 {
-			l.refuse("the keys of a dict change in the loop")
+		if !st.Keys[i].Equal(k) {
+			l.refuse("the keys of a dict change in the loop, or their order")
 		}
-		changed = l.widen(sl.elems[i], st.Vals[j]) || changed
+		changed = l.widen(sl.elems[i], st.Vals[i]) || changed
 	}
 	return changed
 }
@@ -601,8 +601,8 @@ func (l *loopState) flatten(sl *slot, x any, out []*ssa.Value) []*ssa.Value {
 		}
 	case dct:
 		st := dictContent(x, nil)
-		for i, k := range sl.keys {
-			out = l.flatten(sl.elems[i], st.Vals[st.Find(k)], out)
+		for i := range sl.keys {
+			out = l.flatten(sl.elems[i], st.Vals[i], out)
 		}
 	case dynList:
 		st := listContent(x, nil)

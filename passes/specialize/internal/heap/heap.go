@@ -140,20 +140,23 @@ func (v *View) Then(step Step) []Step {
 	return longer
 }
 
-// Hold notes that a run-time list holds the elements.
-func (h *Heap) Hold(elems ...py.Value) {
+// Hold notes that a run-time list holds the elements, and reports whether that is new of one of them.
+func (h *Heap) Hold(elems ...py.Value) (changed bool) {
 	for _, e := range elems {
 		if t, ok := e.(*py.Tensor); ok {
-			h.list(ViewOf(t).Storage)
+			changed = h.list(ViewOf(t).Storage) || changed
 		}
 	}
+	return changed
 }
 
-func (h *Heap) list(st *Storage) {
-	if !st.listed {
-		st.listed = true
-		h.Learn(func() { st.listed = false })
+func (h *Heap) list(st *Storage) bool {
+	if st.listed {
+		return false
 	}
+	st.listed = true
+	h.Learn(func() { st.listed = false })
+	return true
 }
 
 // Listed reports that a run-time list holds the memory.
@@ -262,7 +265,7 @@ func around(st *Storage, last int) (out, in []*Storage) {
 // Twin records that two objects are one in some case, as v is x in `v = x if c else y`:
 // what changes one of them in place may change the other.
 func (h *Heap) Twin(a, b *journal.Cell) {
-	if a == b {
+	if a == b || slices.Contains(h.twins[a], b) {
 		return
 	}
 	if h.twins == nil {
@@ -273,12 +276,17 @@ func (h *Heap) Twin(a, b *journal.Cell) {
 	h.Learn(func() { h.twins[a], h.twins[b] = was, wasB })
 }
 
-// Copied records that a run-time list holds a copy of the list in c, which would not show what is written to c.
-func (h *Heap) Copied(c *journal.Cell) {
+// Copied records that a run-time list holds a copy of the list in c, which would not show what is written to c, and reports whether
+// that is new.
+func (h *Heap) Copied(c *journal.Cell) bool {
 	if h.copied == nil {
 		h.copied = &journal.Cell{}
 	}
+	if slices.Contains(h.twins[c], h.copied) {
+		return false
+	}
 	h.Twin(c, h.copied)
+	return true
 }
 
 // IsCopied reports that a run-time list holds a copy of one of the cells.
