@@ -96,6 +96,8 @@ type needSplit struct {
 	cond *ssa.Value
 	why  *failure
 	ask  func() *ssa.Value // computes cond, if it is not there yet
+	// otherwise, if it is set, lets the operator be evaluated without a split, where none gives a common form.
+	otherwise func()
 }
 
 func (s *context) failure(id, format string, args ...any) *failure {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -38,6 +37,16 @@ func (s *walk) loopOp(o *ssa.Op) {
 			s.put(r, l.inits[i])
 		}
 		return
+	}
+	if len(s.starts) > 0 {
+		if yes, decided := s.facts[s.starts[s.start(l)]]; decided && !yes {
+			for i, r := range o.Results {
+				s.put(r, l.inits[i])
+			}
+			return
+		} else if decided {
+			l.runs = true
+		}
 	}
 	known := tripKnown && condKnown
 	if known && !computes(l.body) && s.iterate(l, trip, maxEvaluated) {
@@ -93,6 +102,7 @@ func (s *walk) peel(l *sourceLoop, depth int) {
 	run := func() []py.Value {
 		rets := s.iteration(l, l.first, l.inits)
 		rest := *l
+		rest.runs = false
 		rest.first, rest.trip, rest.cond, rest.inits = l.first+1, s.vals.intOp("sub", l.trip, py.Int(1)), rets[0], rets[1:]
 		if n, known := py.IntOf(rest.trip, 0); known && n < 1 {
 			return rest.inits
@@ -109,17 +119,37 @@ func (s *walk) peel(l *sourceLoop, depth int) {
 		return results
 	}
 	var results []py.Value
-	if l.mayBeEmpty() {
-		some := s.vals.scalar("aten::gt", aten.SchemaByName("aten::gt.int"), []py.Value{l.trip, py.Int(0)})[0]
-		if c, known := py.LiteralOf(l.cond); !known || !c.Bool() {
-			some = s.vals.scalar("aten::__and__", aten.SchemaByName("aten::__and__.bool"), []py.Value{some, l.cond})[0]
-		}
-		results = s.both(s.vals.materialize(some), nil, func(side int) []py.Value {
-			if side == 1 {
-				return l.inits
+	if s.mayBeEmpty(l) {
+		var some *ssa.Value
+		symbols := s.taken(l)
+		end := s.try(func() {
+			some = s.some(l)
+			open := len(s.openRanks)
+			results = s.both(some, nil, func(side int) []py.Value {
+				if side == 1 {
+					return l.inits
+				}
+				return run()
+			})
+			if len(s.openRanks) > open && symbols != nil {
+				s.fail("dynamic-rank", "a tensor has another number of dimensions where a loop has no iteration")
 			}
-			return run()
 		})
+		switch {
+		case end.verdict == done:
+		case end.verdict == mustSplit && end.split.cond == some:
+			// the operators that compute it are taken back with the attempt
+			end.split.ask = func() *ssa.Value { return s.some(l) }
+			if symbols != nil {
+				end.split.otherwise = func() { s.assumeSome(l, symbols) }
+			}
+			end.propagate()
+		case symbols != nil:
+			s.assumeSome(l, symbols)
+			results = run()
+		default:
+			end.propagate()
+		}
 	} else {
 		results = run()
 	}
@@ -147,13 +177,62 @@ type sourceLoop struct {
 	few        bool  // it has at most maxAliased iterations
 	first      int64 // the index of its first iteration
 	strict     bool  // what is carried keeps its form
+	runs       bool  // it has an iteration on the path at hand
 }
 
 // mayBeEmpty reports that the loop may have no iteration.
-func (l *sourceLoop) mayBeEmpty() bool {
-	least, _ := py.ExprOf(l.trip)
+func (s *walk) mayBeEmpty(l *sourceLoop) bool {
+	trip, _ := py.ExprOf(l.trip)
 	cond, known := py.LiteralOf(l.cond)
-	return least.Min() < 1 || !known || !cond.Bool()
+	return !l.runs && (s.open(trip).Min() < 1 || !known || !cond.Bool())
+}
+
+// taken are the sizes of inputs that have to be 1 or more for a loop to have an iteration, nil where something else decides that.
+func (s *walk) taken(l *sourceLoop) (symbols []string) {
+	trip, ok := py.ExprOf(l.trip)
+	cond, known := py.LiteralOf(l.cond)
+	if !ok || trip.Min() < 1 || !known || !cond.Bool() {
+		return nil
+	}
+	trip.Symbols(func(name string) {
+		if s.nonEmpty[name] && !slices.Contains(symbols, name) {
+			symbols = append(symbols, name)
+		}
+	})
+	return symbols
+}
+
+// assumeSome takes a loop to have an iteration from here on, and has the model check the sizes.
+func (s *walk) assumeSome(l *sourceLoop, symbols []string) {
+	s.needNonEmpty(symbols)
+	s.facts = s.facts.with(s.some(l), true)
+}
+
+// loopStart is what decides whether a loop has an iteration.
+type loopStart struct{ trip, cond *ssa.Value }
+
+func (s *walk) start(l *sourceLoop) loopStart {
+	return loopStart{s.vals.materialize(l.trip), s.vals.materialize(l.cond)}
+}
+
+// some computes whether the loop has an iteration. Sizes of inputs may be 0 here.
+func (s *walk) some(l *sourceLoop) *ssa.Value {
+	at := s.start(l)
+	var v *ssa.Value
+	if n, ok := py.IntOf(l.trip, 0); !ok {
+		v = s.vals.emitName("aten::gt.int", at.trip, 0)
+	} else if n < 1 {
+		v = s.build.constant(ssa.Bool(false))
+	}
+	if c, known := py.LiteralOf(l.cond); !known || !c.Bool() {
+		if v == nil {
+			v = at.cond
+		} else {
+			v = s.vals.emitName("aten::__and__.bool", v, at.cond)
+		}
+	}
+	s.starts[at] = v
+	return v
 }
 
 // computes reports that a block has operators on tensors, besides questions about their shapes.
@@ -374,7 +453,7 @@ func (l *loopState) close() {
 		s.put(l.src.op.Results[k], x)
 	}
 	l.setCells(func(sl *slot) any { return l.bind(l.after(sl), result) })
-	if l.src.mayBeEmpty() {
+	if s.mayBeEmpty(l.src) {
 		l.relate(l.before, xs, last)
 	}
 	l.relate(l.later, xs, last)

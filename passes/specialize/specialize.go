@@ -210,7 +210,7 @@ func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
 	vw := &views{context: c, build: b, heap: h, vals: vals, axes: layout.Axes{}}
 	wr := &writes{context: c, build: b, heap: h, vals: vals, views: vw}
 	lists := &containers{context: c, build: b, heap: h, vals: vals, views: vw}
-	w := &walk{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues())}
+	w := &walk{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues()), starts: map[loopStart]*ssa.Value{}}
 	lists.alone = w.alone
 	return w
 }
