@@ -170,7 +170,7 @@ func isOptional(x py.Value) bool {
 	return ok || py.IsNone(x)
 }
 
-// numbers merges two numbers. An int and a float make a float.
+// numbers merges two numbers of one type.
 func (m *merger) numbers(x, y py.Value) py.Value {
 	s := m.s
 	tx, _ := py.NumberType(x)
@@ -191,18 +191,10 @@ func (m *merger) numbers(x, y py.Value) py.Value {
 	if tx == ty {
 		return py.Dyn(m.pair(v0, v1, tx))
 	}
-	if tx == ssa.BoolType || ty == ssa.BoolType {
-		s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
-	}
-	toFloat := func(v *ssa.Value, t ssa.Type) func() *ssa.Value {
-		return func() *ssa.Value {
-			if t == ssa.FloatType {
-				return v
-			}
-			return s.vals.emitName("aten::Float.Scalar", v)
-		}
-	}
-	return py.Dyn(m.pair(m.in(0, toFloat(v0, tx)), m.in(1, toFloat(v1, ty)), ssa.FloatType))
+	// which type it is decides what isinstance says, and what it makes of tensors
+	s.unlike++
+	s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
+	return nil
 }
 
 func (m *merger) tensors(x, y *py.Tensor) py.Value {
@@ -282,10 +274,13 @@ func (m *merger) objects(x, y py.Value) py.Value {
 func (m *merger) cell(x, y *journal.Cell) *journal.Cell {
 	z := m.s.heap.New(m.mergeContent(m.changes[0].Of(x), m.changes[1].Of(y)))
 	for _, c := range []*journal.Cell{x, y} {
-		if c.ID() <= m.start {
+		outside := func(t *journal.Cell) bool { return t.ID() <= m.start }
+		if twins := m.s.heap.Twins(c); outside(c) || slices.ContainsFunc(twins, outside) {
 			if m.s.opts.split {
 				m.s.fail("alias", "which of several objects a name means depends on data")
 			}
+			m.s.heap.Twin(z, c)
+		} else if len(twins) > 0 {
 			m.s.heap.Twin(z, c)
 		}
 		if other := m.mergedCells[c]; other != nil { // c is in two pairs

@@ -181,11 +181,6 @@ func (l *loopState) widenNumber(sl *slot, x any) bool {
 		l.refuse("a loop-carried number becomes something else")
 	case t == sl.typ:
 		return false
-	case sl.typ == ssa.IntType && t == ssa.FloatType:
-		sl.typ = ssa.FloatType
-		return true
-	case sl.typ == ssa.FloatType && t == ssa.IntType:
-		return false
 	}
 	l.refuse("a loop-carried number changes its type")
 	return false
@@ -575,11 +570,7 @@ func (l *loopState) flatten(sl *slot, x any, out []*ssa.Value) []*ssa.Value {
 	}
 	switch sl.kind {
 	case number:
-		v := s.vals.materialize(py.AsValue(x))
-		if v.Type == ssa.IntType && sl.typ == ssa.FloatType {
-			v = s.vals.emitName("aten::Float.Scalar", v)
-		}
-		return append(out, v)
+		return append(out, s.vals.materialize(py.AsValue(x)))
 	case viewed:
 		chain := heap.ViewOf(x.(*py.Tensor)).Chain
 		for i, p := range sl.places {
