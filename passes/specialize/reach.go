@@ -39,6 +39,13 @@ func (s *walk) alone(c *journal.Cell) bool {
 	return true
 }
 
+// reaches reports that what is left of the program may read what is in a cell.
+func (s *walk) reaches(c *journal.Cell) bool {
+	r := newReach()
+	s.reachLeft(r)
+	return r.has(c)
+}
+
 // reads reports that what is left of the program may read the memory of a storage as what it is, and not only as what it may be.
 func (s *walk) reads(st *journal.Cell) bool {
 	r := newReach()

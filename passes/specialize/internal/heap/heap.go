@@ -72,12 +72,18 @@ type Storage struct {
 	Name   string
 
 	peers []*Storage // may or may not be the same memory
-	apart []*Storage // the same memory only if a dynamic axis has size 1
+	apart []Apart
 	links []*Link
 	// listed is set when a run-time list holds the tensor: as the list has a copy,
 	// the memory must not be written. A Rewind keeps it, so that a loop which
 	// writes before it appends is found when its body is gone through again.
 	listed bool
+}
+
+// Apart says that another storage is the same memory only if one of some dynamic axes has size 1.
+type Apart struct {
+	From *Storage
+	Axes []string
 }
 
 // State is what a storage holds.
@@ -214,13 +220,13 @@ func (h *Heap) pair(a, b *Storage) {
 	h.Learn(func() { a.peers, b.peers = a.peers[:len(a.peers)-1], b.peers[:len(b.peers)-1] })
 }
 
-// Relate records what is not known of two storages.
-func (h *Heap) Relate(a, b *Storage, how layout.Sharing) {
+// Relate records what is not known of two storages. Where they are assumed to be apart, axes are those that have to be 2 or more.
+func (h *Heap) Relate(a, b *Storage, how layout.Sharing, axes []string) {
 	switch how {
 	case layout.Unknown:
 		h.Peer(a, b)
 	case layout.Assumed:
-		a.apart, b.apart = append(a.apart, b), append(b.apart, a)
+		a.apart, b.apart = append(a.apart, Apart{b, axes}), append(b.apart, Apart{a, axes})
 		h.Learn(func() { a.apart, b.apart = a.apart[:len(a.apart)-1], b.apart[:len(b.apart)-1] })
 	}
 }
