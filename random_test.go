@@ -89,6 +89,9 @@ func TestRandomPrograms(t *testing.T) { runCases(t, "testdata/random.tar.gz", 10
 // TestLists does the same for programs over lists whose length is known when they run. See tools/randprog.
 func TestLists(t *testing.T) { runCases(t, "testdata/lists.tar.gz", 30) }
 
+// TestAliases does the same for programs on what places of containers share in loops, on numbers of scripts, and on sizes of 1 and 0.
+func TestAliases(t *testing.T) { runCases(t, "testdata/aliases.tar.gz", 25) }
+
 // TestEdges does the same for programs on the edges of numbers: integers beyond 2^53, NaN, infinities, signs of zero,
 // tensors without elements. See tools/edges.
 func TestEdges(t *testing.T) { runCases(t, "testdata/edges.tar.gz", 60) }

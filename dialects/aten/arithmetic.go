@@ -22,7 +22,7 @@ var arithmetic = Defs{
 	"aten::true_divide":     {Doc: "self / other, never integer", Type: ofQuotient, Lower: lowerDiv},
 	"aten::floor_divide":    {Doc: "the floor of self / other", Lower: lowerFloorDivide},
 	"aten::_floor_divide":   {Doc: "the floor of self / other", Lower: lowerFloorDivide},
-	"aten::floordiv":        {Doc: "a // b of numbers", Lower: lowerFloorDivide},
+	"aten::floordiv":        {Doc: "a // b of numbers", Lower: lowerFloorDivideNumbers},
 	"aten::remainder":       {Doc: "self - other * floor(self / other)", Lower: lowerRemainder},
 	"aten::fmod":            {Doc: "self - other * trunc(self / other)", Lower: lowerFmod},
 	"aten::pow":             {Doc: "self to the power exponent", Lower: lowerPow},
@@ -154,6 +154,30 @@ func lowerFloorDivide(l *Lowering) *ssa.Value {
 	return l.floorDiv(a, b)
 }
 
+// lowerFloorDivideNumbers is a // b of numbers: TorchScript rounds the quotient of floats down, where tensors and Python take the remainder off first.
+func lowerFloorDivideNumbers(l *Lowering) *ssa.Value {
+	if a, b, d := l.pair(); d.IsFloat() {
+		return l.Op("Floor", l.div(a, b))
+	}
+	return lowerFloorDivide(l)
+}
+
+// lowerDivmod is divmod of numbers. Of an int and a float, PyTorch divides in float32.
+func lowerDivmod(l *Lowering) []*ssa.Value {
+	x, y := l.Tensor("x"), l.Tensor("y")
+	if a, b := l.DType(x).IsFloat(), l.DType(y).IsFloat(); a != b {
+		x, y = l.Cast(x, tensor.Float32), l.Cast(y, tensor.Float32)
+		q := l.Cast(l.Op("Floor", l.div(x, y)), tensor.Float64)
+		return []*ssa.Value{q, l.sub(l.Cast(x, tensor.Float64), l.mul(q, l.Cast(y, tensor.Float64)))}
+	} else if !a {
+		return []*ssa.Value{l.floorDiv(x, y), l.pymod(x, y)}
+	}
+	r := l.cmod(x, y)
+	wrong := l.and(l.not(l.isZero(r)), l.xor(l.isNegative(x), l.isNegative(y)))
+	r = l.where(wrong, l.add(r, y), r)
+	return []*ssa.Value{l.div(l.sub(x, r), y), r}
+}
+
 // floorDiv is Python's a // b.
 func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
 	d := l.DType(a)
@@ -213,7 +237,10 @@ func (l *Lowering) pymod(a, b *ssa.Value) *ssa.Value {
 }
 
 func lowerRemainder(l *Lowering) *ssa.Value {
-	a, b, _ := l.pair()
+	a, b, d := l.pair()
+	if l.numbers() && d.IsFloat() { // as TorchScript has it, which is nan for an infinite b
+		return l.cmod(l.add(b, l.cmod(a, b)), b)
+	}
 	return l.pymod(a, b)
 }
 

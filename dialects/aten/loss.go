@@ -42,7 +42,10 @@ func (l *Lowering) reduceLoss(x *ssa.Value) *ssa.Value {
 	case 0:
 		return x
 	case 1:
-		return l.reduce("ReduceMean", x, nil, false)
+		if t := x.Tensor(); t == nil || !t.Ranked {
+			return l.reduce("ReduceMean", x, nil, false)
+		}
+		return l.meanOver(x, nil, false)
 	case 2:
 		return l.reduce("ReduceSum", x, nil, false)
 	default:

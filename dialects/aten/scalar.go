@@ -40,6 +40,7 @@ var scalar = Defs{
 		return l.where(l.and(l.isNegative(x), odd), l.neg(y), y)
 	}},
 	"aten::modf":                     {Doc: "fraction and whole part of a number", LowerN: lowerModf},
+	"aten::divmod":                   {Doc: "x // y and x % y of numbers", LowerN: lowerDivmod},
 	"aten::sym_max":                  {Doc: "the greatest of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
 	"aten::sym_min":                  {Doc: "the least of two sizes", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
 	"prim::unchecked_cast":           {Doc: "x with a narrower type", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("x") }},
@@ -94,8 +95,14 @@ func lowerDeriveIndex(l *Lowering) *ssa.Value {
 
 func (l *Lowering) extremeNumber(op string) *ssa.Value {
 	if l.numbers() {
-		a, b, _ := l.pair()
-		return l.Op(op, a, b)
+		a, b, d := l.pair()
+		switch {
+		case !d.IsFloat():
+			return l.Op(op, a, b)
+		case op == "Max": // the comparison decides: b, if one of them is not a number
+			return l.where(l.greater(a, b), a, b)
+		}
+		return l.where(l.less(a, b), a, b)
 	}
 	x := l.Tensor("self")
 	d := l.DType(x)
@@ -105,7 +112,17 @@ func (l *Lowering) extremeNumber(op string) *ssa.Value {
 	if d == tensor.Bool {
 		x = l.Cast(x, tensor.Int32)
 	}
-	return l.Cast(l.reduce("Reduce"+op, x, nil, false), d)
+	if !d.IsFloat() {
+		return l.Cast(l.reduce("Reduce"+op, x, nil, false), d)
+	}
+	// the first element, unless a later one is greater, which none is where one of the two is not a number
+	worst := math.Inf(-1)
+	if op == "Min" {
+		worst = math.Inf(1)
+	}
+	first := l.gather(x, l.Const(tensor.ScalarInt(0)), 0)
+	best := l.reduce("Reduce"+op, l.where(l.Op("IsNaN", x), l.Like(x, worst), x), nil, false)
+	return l.where(l.Op("IsNaN", first), first, best)
 }
 
 func lowerAbsNumber(l *Lowering) *ssa.Value {

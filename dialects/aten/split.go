@@ -81,16 +81,16 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size, empty int64) []*
 		}
 	}
 	sequence := splitsToSequence(l.DType(x))
-	if sequence && d.Min() >= 1 {
+	if sequence && !mayBeZero(d) {
 		return []*ssa.Value{l.splitToSequence(x, dim, l.sizeValue(size))}
 	}
 	total, by := l.sizeValue(l.sizeOf(x, dim)), l.sizeValue(size)
 	zero, one := l.Const(tensor.ScalarInt(0)), l.Const(tensor.ScalarInt(1))
-	if !size.Known || size.Expr.Min() < 1 {
+	if !size.Known || mayBeZero(size.Expr) {
 		by = l.max(by, one)
 	}
 	count := l.div(l.sub(l.add(total, by), one), by)
-	if d.Min() < 1 {
+	if mayBeZero(d) {
 		count = l.where(l.equal(total, zero), l.Const(tensor.ScalarInt(empty)), count)
 	}
 	if sequence { // by lengths: of an empty dimension and one length for all, ONNX makes no part
@@ -101,6 +101,11 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size, empty int64) []*
 		at := l.mul(i, by)
 		return l.Op("Slice", x, l.unsqueeze(at, 0), l.unsqueeze(l.add(at, by), 0), l.i64(int64(dim)))
 	})
+}
+
+// mayBeZero reports that a size may be 0. Axes of inputs are at least 1 only because nobody has said more of them.
+func mayBeZero(d sym.Expr) bool {
+	return d.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 0), sym.Least(d, name) == 1 }).Min() < 1
 }
 
 // splitToSequence cuts a dimension into parts of one length (a scalar), or of a length each.

@@ -482,7 +482,9 @@ func (c *infer) combine(a, b []sym.Expr) ([]sym.Expr, bool) {
 		case "Mul":
 			out[i] = x.Mul(y)
 		case "Max":
-			out[i] = x.Max(y)
+			if out[i] = x.Max(y); !orZero(out[i]).Equal(orZero(x).Max(orZero(y))) {
+				return nil, false // which is greater hangs on a size that may be 0
+			}
 		case "Min":
 			out[i] = x.Minimum(y)
 		case "Div":
@@ -543,6 +545,15 @@ func inferWhere(c *infer) {
 	c.outSym(s)
 }
 
+// orZero is a size whose symbols may be 0, as axes of inputs may, which are at least 1 only because nobody has said more of them: what
+// the program asks of a size is not answered by that.
+func orZero(e sym.Expr) sym.Expr {
+	if e.IsConst() {
+		return e
+	}
+	return e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 0), sym.Least(e, name) == 1 })
+}
+
 // condition decides a bool tensor: a constant, or a comparison of known integers.
 func (c *infer) condition(v *ssa.Value) ([]bool, bool) {
 	if t := ConstOf(v); t != nil && t.HasData() && t.DType == tensor.Bool && len(t.Shape) <= 1 && t.NumElements() <= maxSym {
@@ -563,7 +574,7 @@ func (c *infer) condition(v *ssa.Value) ([]bool, bool) {
 	}
 	out := make([]bool, max(len(a), len(b)))
 	for i := range out {
-		sign, ok := a[min(i, len(a)-1)].Compare(b[min(i, len(b)-1)])
+		sign, ok := orZero(a[min(i, len(a)-1)]).Compare(orZero(b[min(i, len(b)-1)]))
 		if !ok {
 			return nil, false
 		}

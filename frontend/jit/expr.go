@@ -441,6 +441,9 @@ func (b *builder) unary(e *pyast.Unary) val {
 		switch x := e.X.(type) {
 		case *pyast.Num:
 			b.at(e.At())
+			if x.Text == leastInt {
+				return b.literal(ssa.Int(math.MinInt64), nil)
+			}
 			return b.literal(negated(b.number(x)), nil)
 		case *pyast.Name:
 			if _, local := b.scope.get(x.ID); !local && (x.ID == "inf" || x.ID == "nan") {
@@ -461,6 +464,9 @@ func (b *builder) unary(e *pyast.Unary) val {
 	}
 	return b.operator(ssa.Kind("aten::"+name), []argument{{v: b.expr(e.X)}}, e.At())
 }
+
+// leastInt is the least integer of 64 bits without its sign, which alone does not fit.
+const leastInt = "9223372036854775808"
 
 func negated(l ssa.Literal) ssa.Literal {
 	switch l.Kind {

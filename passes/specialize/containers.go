@@ -171,6 +171,9 @@ func (s *containers) container(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		return nil, false
 	}
 	name := o.Kind.Name()
+	if l, ok := args[len(args)-1].(*py.List); ok && o.Kind == "aten::mul" && len(args) == 2 { // n * l
+		return s.listOp(o, l, []py.Value{l, args[0]})
+	}
 	switch x := args[0].(type) {
 	case *py.List:
 		return s.listOp(o, x, args)

@@ -99,6 +99,8 @@ type needSplit struct {
 	cond *ssa.Value
 	why  *failure
 	ask  func() *ssa.Value // computes cond, if it is not there yet
+	// otherwise, if it is set, lets the operator be evaluated without a split, where none gives a common form.
+	otherwise func()
 }
 
 func (s *context) failure(id, format string, args ...any) *failure {
@@ -140,11 +142,15 @@ func (s *context) where() string {
 	return "before"
 }
 
-// assumeNoOnes notes that the graph is right only for dynamic axes of size 2 and more:
-// with size 1, a reshape or contiguous() that copies would share memory with a tensor that is written.
-func (s *context) assumeNoOnes() {
-	s.warnf("axis-of-one", "a copy here would be a view if a dynamic axis had size 1, and what is written after it would show; the model is right for sizes of 2 and more")
-	s.assumed = append(s.assumed, "dynamic axes are not of size 1")
+// needTwo notes that axes must be 2 or more, which the pass guard has the model check: with size 1, a reshape or contiguous() that copies
+// would share memory with a tensor that is written.
+func (s *context) needTwo(axes []string) {
+	for _, name := range axes {
+		if need := (leastSize{name, 2}); !slices.Contains(s.least, need) {
+			s.warnf("axis-of-one", "a copy of what is written here would be a view if %s were 1, and show what is written; the model fails at run time where it is 1", name)
+			s.least = append(s.least, need)
+		}
+	}
 }
 
 // needPlural notes that the symbols of a size must be 2 or more, which the pass guard has the model check.

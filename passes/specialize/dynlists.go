@@ -84,6 +84,8 @@ func init() {
 			s.setDyn(l, s.pureList("aten::Delete.t", dyn, at))
 			return one(x)
 		},
+		"mul":  repeatDyn,
+		"mul_": repeatDyn,
 		"Delete": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			s.setDyn(l, s.pureList("aten::Delete.t", dyn, args[1]))
 			return nil, true
@@ -154,6 +156,10 @@ func tensorOfMembers(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args 
 		v = s.vals.emitName("aten::to.dtype", v, args[1])
 	}
 	return one(s.heap.Tensor(v))
+}
+
+func repeatDyn(s *containers, l *py.List, _ *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
+	return s.repeatAtRunTime(l, o, args[1])
 }
 
 func noDynForm(s *containers, _ *py.List, _ *ssa.Value, o *ssa.Op, _ []py.Value) ([]py.Value, bool) {

@@ -23,9 +23,6 @@ func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBo
 		return e, answer, isBool, ok
 	}
 	var taken []string
-	open := func(e sym.Expr) sym.Expr {
-		return e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 0), s.nonEmpty[name] })
-	}
 	opened := make([]sym.Expr, len(es))
 	for i, e := range es {
 		e.Symbols(func(name string) {
@@ -33,17 +30,22 @@ func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBo
 				taken = append(taken, name)
 			}
 		})
-		opened[i] = open(e)
+		opened[i] = s.open(e)
 	}
 	if taken == nil {
 		return e, answer, isBool, ok
 	}
 	e0, answer0, _, ok0 := py.Symbolic(name, opened)
 	byZero := !ok0 && (name == "floordiv" || name == "remainder") // raises
-	if same := ok0 && answer0 == answer && e0.Equal(open(e)); !same && !byZero {
+	if same := ok0 && answer0 == answer && e0.Equal(s.open(e)); !same && !byZero {
 		s.needNonEmpty(taken)
 	}
 	return e, answer, isBool, ok
+}
+
+// open is a size without what is only taken to be so: sizes of inputs may be 0.
+func (s *context) open(e sym.Expr) sym.Expr {
+	return e.Subst(func(name string) (sym.Expr, bool) { return sym.Symbol(name, 0), s.nonEmpty[name] })
 }
 
 // size is what an If gives for a size that is a in one block and b in the other, where one expression stands for both. Programs pad what

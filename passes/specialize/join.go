@@ -24,8 +24,8 @@ type merger struct {
 	rets    [2][]*ssa.Value
 	start   int // cells with a greater id were made in a branch
 	memo    map[[2]*ssa.Value]*ssa.Value
-	reach   reach // nil stands for all cells
-	chooses bool  // while the values that an If of the program gives are merged
+	reach   *reach // nil stands for all cells
+	chooses bool   // while the values that an If of the program gives are merged
 	// merged are the objects that pairs of objects became, and mergedCells the last ones of cells of such.
 	merged      map[[2]py.Value]py.Value
 	mergedCells map[*journal.Cell]*journal.Cell
@@ -170,7 +170,7 @@ func isOptional(x py.Value) bool {
 	return ok || py.IsNone(x)
 }
 
-// numbers merges two numbers. An int and a float make a float.
+// numbers merges two numbers of one type.
 func (m *merger) numbers(x, y py.Value) py.Value {
 	s := m.s
 	tx, _ := py.NumberType(x)
@@ -191,18 +191,10 @@ func (m *merger) numbers(x, y py.Value) py.Value {
 	if tx == ty {
 		return py.Dyn(m.pair(v0, v1, tx))
 	}
-	if tx == ssa.BoolType || ty == ssa.BoolType {
-		s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
-	}
-	toFloat := func(v *ssa.Value, t ssa.Type) func() *ssa.Value {
-		return func() *ssa.Value {
-			if t == ssa.FloatType {
-				return v
-			}
-			return s.vals.emitName("aten::Float.Scalar", v)
-		}
-	}
-	return py.Dyn(m.pair(m.in(0, toFloat(v0, tx)), m.in(1, toFloat(v1, ty)), ssa.FloatType))
+	// which type it is decides what isinstance says, and what it makes of tensors
+	s.unlike++
+	s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
+	return nil
 }
 
 func (m *merger) tensors(x, y *py.Tensor) py.Value {
@@ -282,10 +274,13 @@ func (m *merger) objects(x, y py.Value) py.Value {
 func (m *merger) cell(x, y *journal.Cell) *journal.Cell {
 	z := m.s.heap.New(m.mergeContent(m.changes[0].Of(x), m.changes[1].Of(y)))
 	for _, c := range []*journal.Cell{x, y} {
-		if c.ID() <= m.start {
+		outside := func(t *journal.Cell) bool { return t.ID() <= m.start }
+		if twins := m.s.heap.Twins(c); outside(c) || slices.ContainsFunc(twins, outside) {
 			if m.s.opts.split {
 				m.s.fail("alias", "which of several objects a name means depends on data")
 			}
+			m.s.heap.Twin(z, c)
+		} else if len(twins) > 0 {
 			m.s.heap.Twin(z, c)
 		}
 		if other := m.mergedCells[c]; other != nil { // c is in two pairs
@@ -554,11 +549,10 @@ func (m *merger) mergeContent(a, b any) any {
 		if len(a.Keys) == len(b.Keys) {
 			d := &py.DictState{Keys: a.Keys}
 			for i, k := range a.Keys {
-				j := b.Find(k)
-				if j < 0 {
-					s.fail("dynamic-container", "the keys of a dict depend on data")
+				if !b.Keys[i].Equal(k) {
+					s.fail("dynamic-container", "the keys of a dict, or their order, depend on data")
 				}
-				d.Vals = append(d.Vals, m.merge(a.Vals[i], b.Vals[j]))
+				d.Vals = append(d.Vals, m.merge(a.Vals[i], b.Vals[i]))
 			}
 			return d
 		}

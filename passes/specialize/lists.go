@@ -267,7 +267,7 @@ func joinLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Va
 func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	k, ok := py.LiteralOf(args[1])
 	if !ok {
-		return s.repeatNumbers(l, o, args[1])
+		return s.repeatAtRunTime(l, o, args[1])
 	}
 	times := max(k.Int(), 0)
 	if len(es) > 0 {
@@ -281,21 +281,43 @@ func repeatList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.V
 	return one(s.heap.List(l.Elem, n))
 }
 
-// repeatNumbers is l * k, of numbers, for a k that is known at run time only.
-func (s *containers) repeatNumbers(l *py.List, o *ssa.Op, k py.Value) ([]py.Value, bool) {
-	v := s.vector(l)
-	if v == nil || s.build.inLoop() && s.mode == unrolling {
+// repeatAtRunTime is l * k where the length of l or k is known at run time only.
+func (s *containers) repeatAtRunTime(l *py.List, o *ssa.Op, k py.Value) ([]py.Value, bool) {
+	if _, known := py.LiteralOf(k); !known && s.build.inLoop() && s.mode == unrolling {
 		s.unroll("a list is repeated a number of times that is only known at run time")
 	}
 	times := s.vals.scalar("prim::max", aten.SchemaByName("prim::max.int"), []py.Value{k, py.Int(0)})
-	v = s.vals.emitName("aten::repeat", v, s.heap.List(ssa.IntType, times))
-	elem := numberTypeOf(v.DType())
-	list := s.newDyn(s.build.cur.Append("prim::tolist", s.loc, []*ssa.Value{v}, &ssa.ListType{Elem: elem}).Result(0), elem)
+	var list *py.List
+	if v := s.vector(l); v != nil && !memberList(l.Elem) {
+		v = s.vals.emitName("aten::repeat", v, s.heap.List(ssa.IntType, times))
+		elem := numberTypeOf(v.DType())
+		list = s.newDyn(s.build.cur.Append("prim::tolist", s.loc, []*ssa.Value{v}, &ssa.ListType{Elem: elem}).Result(0), elem)
+	} else {
+		if l.State().Dyn == nil && len(l.State().Elems) == 0 {
+			list = s.heap.List(l.Elem, nil)
+		} else {
+			list = s.newDyn(s.repeated(s.vals.dynamic(l.State(), nil), s.vals.materialize(times[0])), l.Elem)
+		}
+	}
 	if o.Kind == "aten::mul_" {
 		s.set(l.Cell, list.State())
 		return one(l)
 	}
 	return one(list)
+}
+
+// repeated is a run-time list that is joined to itself, times as often in all.
+func (s *containers) repeated(list, times *ssa.Value) *ssa.Value {
+	cur, schema := s.build.cur, aten.SchemaByName("aten::add.t")
+	yes := s.build.constant(ssa.Bool(true))
+	none := cur.Append("prim::ListConstruct", s.loc, nil, list.Type).Result(0)
+	n := cur.Append("prim::Loop", s.loc, []*ssa.Value{times, yes, none}, list.Type)
+	b := n.AddBlock()
+	b.AddParam("", ssa.IntType)
+	joined := b.Append(ssa.Kind(schema.Name), s.loc, []*ssa.Value{b.AddParam("", list.Type), list}, list.Type)
+	joined.Schema = schema
+	b.SetReturns(yes, joined.Result(0))
+	return n.Result(0)
 }
 
 func equalLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {

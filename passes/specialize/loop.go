@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -19,6 +18,9 @@ const maxEvaluated = 1 << 16
 // maxAliased is the number of iterations up to which a loop is unrolled that
 // carries a tensor and writes memory that it may share.
 const maxAliased = 64
+
+// maxPeeled is the number of iterations that are evaluated by themselves, at most, before a loop.
+const maxPeeled = 3
 
 // loopOp evaluates a loop: at export where it only computes numbers, else as a
 // loop that stays one, else iteration by iteration.
@@ -35,6 +37,16 @@ func (s *walk) loopOp(o *ssa.Op) {
 			s.put(r, l.inits[i])
 		}
 		return
+	}
+	if len(s.starts) > 0 {
+		if yes, decided := s.facts[s.starts[s.start(l)]]; decided && !yes {
+			for i, r := range o.Results {
+				s.put(r, l.inits[i])
+			}
+			return
+		} else if decided {
+			l.runs = true
+		}
 	}
 	known := tripKnown && condKnown
 	if known && !computes(l.body) && s.iterate(l, trip, maxEvaluated) {
@@ -54,7 +66,7 @@ func (s *walk) loopOp(o *ssa.Op) {
 	l.strict = s.opts.peel
 	end := s.try(func() { s.keep(l) })
 	if end.verdict == failed && l.strict {
-		if peeled := s.try(func() { s.peel(l) }); peeled.verdict != failed {
+		if peeled := s.try(func() { s.peel(l, 1) }); peeled.verdict != failed {
 			peeled.propagate()
 			return
 		}
@@ -84,15 +96,22 @@ func (s *walk) loopOp(o *ssa.Op) {
 
 // peel evaluates the first iteration of a loop by itself, and keeps the others as a loop. Where what is carried has another form in the
 // first iteration only - a state that begins without dimensions, as None, or in another dtype - the others have one that fits all of them.
-func (s *walk) peel(l *sourceLoop) {
+// The same holds of what shares memory: an element of a list that is what another name shows, until the first iteration replaces it. Where
+// that takes several iterations, as in a list of three of which each replaces one, these are evaluated by themselves, depth counts them.
+func (s *walk) peel(l *sourceLoop, depth int) {
 	run := func() []py.Value {
 		rets := s.iteration(l, l.first, l.inits)
 		rest := *l
+		rest.runs = false
 		rest.first, rest.trip, rest.cond, rest.inits = l.first+1, s.vals.intOp("sub", l.trip, py.Int(1)), rets[0], rets[1:]
 		if n, known := py.IntOf(rest.trip, 0); known && n < 1 {
 			return rest.inits
 		}
-		s.keep(&rest)
+		end := s.try(func() { s.keep(&rest) })
+		if end.verdict == failed && end.failure.d.ID == "alias" && depth < maxPeeled {
+			end = s.try(func() { s.peel(&rest, depth+1) })
+		}
+		end.propagate()
 		results := make([]py.Value, len(l.op.Results))
 		for i, r := range l.op.Results {
 			results[i] = s.get(r)
@@ -100,17 +119,37 @@ func (s *walk) peel(l *sourceLoop) {
 		return results
 	}
 	var results []py.Value
-	if l.mayBeEmpty() {
-		some := s.vals.scalar("aten::gt", aten.SchemaByName("aten::gt.int"), []py.Value{l.trip, py.Int(0)})[0]
-		if c, known := py.LiteralOf(l.cond); !known || !c.Bool() {
-			some = s.vals.scalar("aten::__and__", aten.SchemaByName("aten::__and__.bool"), []py.Value{some, l.cond})[0]
-		}
-		results = s.both(s.vals.materialize(some), nil, func(side int) []py.Value {
-			if side == 1 {
-				return l.inits
+	if s.mayBeEmpty(l) {
+		var some *ssa.Value
+		symbols := s.taken(l)
+		end := s.try(func() {
+			some = s.some(l)
+			open := len(s.openRanks)
+			results = s.both(some, nil, func(side int) []py.Value {
+				if side == 1 {
+					return l.inits
+				}
+				return run()
+			})
+			if len(s.openRanks) > open && symbols != nil {
+				s.fail("dynamic-rank", "a tensor has another number of dimensions where a loop has no iteration")
 			}
-			return run()
 		})
+		switch {
+		case end.verdict == done:
+		case end.verdict == mustSplit && end.split.cond == some:
+			// the operators that compute it are taken back with the attempt
+			end.split.ask = func() *ssa.Value { return s.some(l) }
+			if symbols != nil {
+				end.split.otherwise = func() { s.assumeSome(l, symbols) }
+			}
+			end.propagate()
+		case symbols != nil:
+			s.assumeSome(l, symbols)
+			results = run()
+		default:
+			end.propagate()
+		}
 	} else {
 		results = run()
 	}
@@ -138,13 +177,62 @@ type sourceLoop struct {
 	few        bool  // it has at most maxAliased iterations
 	first      int64 // the index of its first iteration
 	strict     bool  // what is carried keeps its form
+	runs       bool  // it has an iteration on the path at hand
 }
 
 // mayBeEmpty reports that the loop may have no iteration.
-func (l *sourceLoop) mayBeEmpty() bool {
-	least, _ := py.ExprOf(l.trip)
+func (s *walk) mayBeEmpty(l *sourceLoop) bool {
+	trip, _ := py.ExprOf(l.trip)
 	cond, known := py.LiteralOf(l.cond)
-	return least.Min() < 1 || !known || !cond.Bool()
+	return !l.runs && (s.open(trip).Min() < 1 || !known || !cond.Bool())
+}
+
+// taken are the sizes of inputs that have to be 1 or more for a loop to have an iteration, nil where something else decides that.
+func (s *walk) taken(l *sourceLoop) (symbols []string) {
+	trip, ok := py.ExprOf(l.trip)
+	cond, known := py.LiteralOf(l.cond)
+	if !ok || trip.Min() < 1 || !known || !cond.Bool() {
+		return nil
+	}
+	trip.Symbols(func(name string) {
+		if s.nonEmpty[name] && !slices.Contains(symbols, name) {
+			symbols = append(symbols, name)
+		}
+	})
+	return symbols
+}
+
+// assumeSome takes a loop to have an iteration from here on, and has the model check the sizes.
+func (s *walk) assumeSome(l *sourceLoop, symbols []string) {
+	s.needNonEmpty(symbols)
+	s.facts = s.facts.with(s.some(l), true)
+}
+
+// loopStart is what decides whether a loop has an iteration.
+type loopStart struct{ trip, cond *ssa.Value }
+
+func (s *walk) start(l *sourceLoop) loopStart {
+	return loopStart{s.vals.materialize(l.trip), s.vals.materialize(l.cond)}
+}
+
+// some computes whether the loop has an iteration. Sizes of inputs may be 0 here.
+func (s *walk) some(l *sourceLoop) *ssa.Value {
+	at := s.start(l)
+	var v *ssa.Value
+	if n, ok := py.IntOf(l.trip, 0); !ok {
+		v = s.vals.emitName("aten::gt.int", at.trip, 0)
+	} else if n < 1 {
+		v = s.build.constant(ssa.Bool(false))
+	}
+	if c, known := py.LiteralOf(l.cond); !known || !c.Bool() {
+		if v == nil {
+			v = at.cond
+		} else {
+			v = s.vals.emitName("aten::__and__.bool", v, at.cond)
+		}
+	}
+	s.starts[at] = v
+	return v
 }
 
 // computes reports that a block has operators on tensors, besides questions about their shapes.
@@ -220,7 +308,7 @@ const maxRounds = 64
 func (s *walk) keep(src *sourceLoop) {
 	l := &loopState{
 		s: s, src: src, outer: s.build.cur, start: s.heap.Mark().Last, fresh: s.m.Freshness(), counted: src.counted,
-		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{}, sharing: newSharing(),
+		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{}, before: newSharing(), later: newSharing(),
 		trip: s.vals.materialize(src.trip), cond: s.vals.materialize(src.cond),
 	}
 	for _, v := range src.inits {
@@ -251,15 +339,16 @@ func (l *loopState) round() {
 	}
 	param := func(t ssa.Type) *ssa.Value { return l.block.AddParam("", t) }
 	at := s.moment()
+	l.learn(l.before, l.src.inits, nil)
 	s.put(body.Params[0], py.Dyn(i))
 	xs, last := make([]py.Value, len(l.slots)), s.heap.Mark().Last
 	for k, sl := range l.slots {
 		xs[k] = py.AsValue(l.bind(sl, param))
-		l.relateLoop(xs[k], l.src.inits[k])
 		s.put(body.Params[k+1], xs[k])
 	}
 	l.setCells(func(sl *slot) any { return l.bind(sl, param) })
-	l.relateCarried(xs, last)
+	l.relate(l.before, xs, last)
+	l.relate(l.later, xs, last)
 	s.build.cur = l.block
 	if l.src.first > 0 {
 		s.put(body.Params[0], s.vals.intOp("add", py.Dyn(i), py.Int(l.src.first)))
@@ -285,7 +374,7 @@ func (l *loopState) setCells(bind func(sl *slot) any) {
 
 // settle makes what is carried fit what the body leaves, and reports whether it had to change.
 func (l *loopState) settle() (changed bool) {
-	changed = l.learn()
+	changed = l.learn(l.later, l.outs, l.changes)
 	for k, sl := range l.slots {
 		changed = l.widen(sl, l.outs[k]) || changed
 	}
@@ -310,6 +399,14 @@ func (l *loopState) settle() (changed bool) {
 			l.cells = append(l.cells, c)
 			changed = true
 		}
+	}
+	for k, sl := range l.slots {
+		changed = l.hold(sl, l.src.inits[k], nil) || changed
+		changed = l.hold(sl, l.outs[k], l.changes) || changed
+	}
+	for _, c := range l.cells {
+		changed = l.hold(l.inCells[c], c.Content(), nil) || changed
+		changed = l.hold(l.inCells[c], l.changes.Of(c), l.changes) || changed
 	}
 	return changed
 }
@@ -352,15 +449,28 @@ func (l *loopState) close() {
 			x = atEnd(l.again, l.outs[k], x)
 		}
 		xs[k] = x
-		if l.src.mayBeEmpty() {
-			l.relateLoop(x, l.src.inits[k])
-		}
-		l.relateOut(x, l.outs[k], l.start)
 		s.build.name(x, l.src.op.Results[k].Name)
 		s.put(l.src.op.Results[k], x)
 	}
 	l.setCells(func(sl *slot) any { return l.bind(l.after(sl), result) })
-	l.relateCarried(xs, last)
+	if s.mayBeEmpty(l.src) {
+		l.relate(l.before, xs, last)
+	}
+	l.relate(l.later, xs, last)
+	l.needStale()
+}
+
+// needStale asks for the first iteration by itself where a later one leaves memory unreadable that the program still reads.
+func (l *loopState) needStale() {
+	for _, c := range journal.Ordered(l.stale) {
+		if !l.s.reads(c) {
+			continue
+		}
+		if l.src.strict {
+			l.s.fail("alias", "%s", l.stale[c])
+		}
+		l.s.loops++
+	}
 }
 
 // endless reports that the loop is a "while True", which its condition alone ends.
@@ -434,72 +544,4 @@ func (w wanted) possible(cases *int) bool {
 		}
 	}
 	return false
-}
-
-// relateOut records what the result x of a loop may share memory with, given
-// the value y that the body ends with.
-func (l *loopState) relateOut(x, y any, start int) {
-	switch x := x.(type) {
-	case *py.Tensor:
-		t, ok := y.(*py.Tensor)
-		if !ok || x == t {
-			return
-		}
-		mine, st := heap.ViewOf(x).Storage, heap.ViewOf(t).Storage
-		l.s.heap.Inherit(mine, st)
-		for _, p := range heap.Outside(st, start) {
-			l.s.heap.Perhaps(mine, p)
-		}
-	case *py.Tuple:
-		if y, ok := y.(*py.Tuple); ok {
-			for i := range min(len(x.Elems), len(y.Elems)) {
-				l.relateOut(x.Elems[i], y.Elems[i], start)
-			}
-		}
-	case *py.List:
-		if y, ok := y.(*py.List); ok && x != y {
-			if y.Cell.ID() <= start {
-				l.s.heap.Twin(x.Cell, y.Cell)
-			}
-			a, b := x.State().Elems, y.State().Elems
-			for i := range min(len(a), len(b)) {
-				l.relateOut(a[i], b[i], start)
-			}
-		}
-	case *py.Dict:
-		if y, ok := y.(*py.Dict); ok && x != y && y.Cell.ID() <= start {
-			l.s.heap.Twin(x.Cell, y.Cell)
-		}
-	}
-}
-
-// relateLoop records that a carried tensor may be the memory of one outside:
-// in the first iteration it is, later it may be.
-func (l *loopState) relateLoop(x, y any) {
-	switch x := x.(type) {
-	case *py.Tensor:
-		y, ok := y.(*py.Tensor)
-		if ok && x != y && heap.ViewOf(x).Storage != heap.ViewOf(y).Storage {
-			l.s.heap.Perhaps(heap.ViewOf(x).Storage, heap.ViewOf(y).Storage)
-			l.s.heap.Twin(x.Cell, y.Cell)
-		}
-	case *py.Tuple:
-		if y, ok := y.(*py.Tuple); ok {
-			for i := range min(len(x.Elems), len(y.Elems)) {
-				l.relateLoop(x.Elems[i], y.Elems[i])
-			}
-		}
-	case *py.List:
-		if y, ok := y.(*py.List); ok && x != y {
-			l.s.heap.Twin(x.Cell, y.Cell)
-			a, b := x.State().Elems, y.State().Elems
-			for i := range min(len(a), len(b)) {
-				l.relateLoop(a[i], b[i])
-			}
-		}
-	case *py.Dict:
-		if y, ok := y.(*py.Dict); ok && x != y {
-			l.s.heap.Twin(x.Cell, y.Cell)
-		}
-	}
 }

@@ -176,7 +176,7 @@ func (s *module) stateAttr(o *py.Object, name string) *journal.Cell {
 	}
 	v := s.fromLiteral(l, nil)
 	if t, ok := v.(*py.Tensor); ok && t.Val.Name == "" && t.Val.Def() != nil {
-		t.Val.Name = joinPath(o.Path, name)
+		t.Val.Name = s.build.names.Unique(joinPath(o.Path, name)) // a variable may be called as an attribute of the root is
 		heap.ViewOf(t).Storage.Name = t.Val.Name
 	}
 	s.nameParts(v, joinPath(o.Path, name))

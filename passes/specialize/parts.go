@@ -6,6 +6,7 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/passes/specialize/internal/view"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 )
 
 // partsOf recognises the operators whose parts can be found by their index.
@@ -51,7 +52,13 @@ func (s *views) part(p *py.Parts, at py.Value) py.Value {
 		return nil // it may be negative
 	}
 	if ok && l.Int() < 0 {
-		count := s.vals.intOp("floordiv", s.vals.intOp("add", n, s.vals.intOp("sub", size, py.Int(1))), size)
+		by := size
+		if e, known := py.ExprOf(size); !known || s.open(e).Min() < 1 { // parts of nothing
+			v := s.vals.emitName("prim::max.int", size, 1)
+			v.Sym = []sym.Expr{s.m.FreshSymbol("n", 1)}
+			by = py.Dyn(v)
+		}
+		count := s.vals.intOp("floordiv", s.vals.intOp("add", n, s.vals.intOp("sub", by, py.Int(1))), by)
 		at = s.vals.intOp("add", count, at)
 	}
 	start := s.vals.intOp("mul", at, size)

@@ -276,6 +276,11 @@ func isInstanceOf(s *walk, x py.Value, t, declared ssa.Type) bool {
 		return t.String() == x.Class
 	case *py.Maybe:
 		s.undecided(x, "isinstance depends on data")
+	case py.Unknown:
+		if x.Text == "" {
+			s.fail("unsupported-value", "the type of a value that follows from text is not known")
+		}
+		return t == ssa.StrType
 	}
 	return false
 }
@@ -362,7 +367,11 @@ func primNumbers(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			best := es[0]
 			two := aten.SchemaByName(string(o.Kind) + ".int")
 			for _, e := range es[1:] {
-				best = s.vals.scalar(o.Kind, two, []py.Value{best, e})[0]
+				pair := []py.Value{best, e}
+				if t, _ := py.NumberType(e); t == ssa.FloatType { // a later one has to be greater, which nothing is beside what is not a number
+					pair = []py.Value{e, best}
+				}
+				best = s.vals.scalar(o.Kind, two, pair)[0]
 			}
 			return one(best)
 		}

@@ -140,7 +140,11 @@ func isOp(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	}
 	switch {
 	case !ok:
-		return one(py.Bool(isSame(args[0], args[1]) == want))
+		same := isSame(args[0], args[1])
+		if c, isConst := args[0].(py.Const); same && isConst && (c.Kind == ssa.EnumLit || c.Kind == ssa.StrLit) {
+			s.fail("unsupported-value", "whether two equal constants of type %s are one object, as `is` asks, is not known; compare them with ==", c.Type())
+		}
+		return one(py.Bool(same == want))
 	case want:
 		return one(py.Dyn(s.vals.emitName("aten::__not__", m.Has)))
 	}

@@ -11,7 +11,13 @@ import (
 
 // reach is the set of cells that the program can still read. Where two paths are
 // joined, what is not among them needs no common form.
-type reach map[*journal.Cell]bool
+type reach struct {
+	cells map[*journal.Cell]bool // true where what the cell leads to is among them
+	// itself leaves out memory that only may be what can be read.
+	itself bool
+}
+
+func newReach() *reach { return &reach{cells: map[*journal.Cell]bool{}} }
 
 // maxAlone bounds how often alone looks at what is left of the program.
 const maxAlone = 256
@@ -23,7 +29,33 @@ func (s *walk) alone(c *journal.Cell) bool {
 	if s.lookups++; s.lookups > maxAlone || s.heap.IsCopied(twins) {
 		return false
 	}
-	r := reach{}
+	r := newReach()
+	s.reachLeft(r)
+	for _, t := range twins {
+		if r.has(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// reaches reports that what is left of the program may read what is in a cell.
+func (s *walk) reaches(c *journal.Cell) bool {
+	r := newReach()
+	s.reachLeft(r)
+	return r.has(c)
+}
+
+// reads reports that what is left of the program may read the memory of a storage as what it is, and not only as what it may be.
+func (s *walk) reads(st *journal.Cell) bool {
+	r := newReach()
+	r.itself = true
+	s.reachLeft(r)
+	return r.has(st)
+}
+
+// reachLeft adds what is left of the program reaches, and the state of the module.
+func (s *walk) reachLeft(r *reach) {
 	for f := s.frame; f != nil; f = f.outside() {
 		for v := range f.live() {
 			if x := f.env[v.ID]; x != nil {
@@ -32,12 +64,6 @@ func (s *walk) alone(c *journal.Cell) bool {
 		}
 	}
 	s.reachState(r)
-	for _, t := range twins {
-		if r.has(t) {
-			return false
-		}
-	}
-	return true
 }
 
 // live are the source values that what is left of a frame reads, and does not compute itself.
@@ -103,8 +129,8 @@ func within(v *ssa.Value, in *ssa.Block) (o *ssa.Op, inside bool) {
 
 // reachable gives the cells that the results of two paths, the variables outside
 // of a frame and the state of the module lead to.
-func (s *walk) reachable(outs [2]outcome, bottom *frame) reach {
-	r := reach{}
+func (s *walk) reachable(outs [2]outcome, bottom *frame) *reach {
+	r := newReach()
 	for _, out := range outs {
 		out.changes.Under(func() {
 			r.values(out.results)
@@ -113,15 +139,15 @@ func (s *walk) reachable(outs [2]outcome, bottom *frame) reach {
 			}
 			s.reachState(r)
 		})
-		for c := range r { // what a cell holds differs between the paths
-			r[c] = false
+		for c := range r.cells { // what a cell holds differs between the paths
+			r.cells[c] = false
 		}
 	}
 	return r
 }
 
 // reachState adds what the state of the module leads to.
-func (s *walk) reachState(r reach) {
+func (s *walk) reachState(r *reach) {
 	for _, t := range s.module.weights {
 		r.value(t)
 	}
@@ -139,18 +165,18 @@ func (f *frame) outside() *frame {
 	return f.outer
 }
 
-func (r reach) has(c *journal.Cell) bool {
-	_, ok := r[c]
+func (r *reach) has(c *journal.Cell) bool {
+	_, ok := r.cells[c]
 	return ok
 }
 
-func (r reach) values(xs []py.Value) {
+func (r *reach) values(xs []py.Value) {
 	for _, x := range xs {
 		r.value(x)
 	}
 }
 
-func (r reach) value(x py.Value) {
+func (r *reach) value(x py.Value) {
 	switch x := x.(type) {
 	case *py.Tensor:
 		r.cell(x.Cell)
@@ -169,7 +195,7 @@ func (r reach) value(x py.Value) {
 	}
 }
 
-func (r reach) view(v *heap.View) {
+func (r *reach) view(v *heap.View) {
 	r.storage(v.Storage)
 	for i := range v.Chain {
 		r.values(v.Chain[i].Args)
@@ -177,11 +203,14 @@ func (r reach) view(v *heap.View) {
 }
 
 // storage goes along to all memory that a write to this one may show in.
-func (r reach) storage(st *heap.Storage) {
-	if r[st.Cell] {
+func (r *reach) storage(st *heap.Storage) {
+	if r.cells[st.Cell] {
 		return
 	}
-	r[st.Cell] = true
+	r.cells[st.Cell] = true
+	if r.itself {
+		return
+	}
 	for _, p := range st.Peers() {
 		r.storage(p)
 	}
@@ -192,11 +221,11 @@ func (r reach) storage(st *heap.Storage) {
 	}
 }
 
-func (r reach) cell(c *journal.Cell) {
-	if r[c] {
+func (r *reach) cell(c *journal.Cell) {
+	if r.cells[c] {
 		return
 	}
-	r[c] = true
+	r.cells[c] = true
 	switch content := c.Content().(type) {
 	case py.Value:
 		r.value(content)

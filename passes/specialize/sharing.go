@@ -10,124 +10,168 @@ import (
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 )
 
-// sharing is what the tensors that a loop carries may share memory with, as the rounds find it: an iteration begins with what
-// another one ended with. Tensors go by where they are in what is carried, which all rounds have in common.
+// sharing is what the values that a loop carries may share with each other and with what is outside, as far as one moment tells: before the
+// first iteration, or behind any of them. An iteration begins with what either says, and the loop ends with it. Values go by where they are
+// in what is carried, which all rounds have in common.
 type sharing struct {
-	outside map[string][]*heap.Storage // memory from before the loop
-	pairs   map[[2]string]bool         // others of the tensors
-	// lists, dicts and objects likewise: which objects from before the loop one may be, and which of the carried ones may be one
+	outside map[string][]*heap.Storage // memory from before the loop that a tensor may be
+	pairs   map[[2]string]bool         // tensors that may be one memory made in the loop
+	listed  map[string]bool            // tensors that a list of run-time length has a copy of
+	// objects and same are outside and pairs for the objects themselves: lists, dicts, attributes, and tensors as Python's "is" tells them.
 	objects map[string][]*journal.Cell
 	same    map[[2]string]bool
 }
 
 func newSharing() sharing {
-	return sharing{map[string][]*heap.Storage{}, map[[2]string]bool{}, map[string][]*journal.Cell{}, map[[2]string]bool{}}
+	return sharing{map[string][]*heap.Storage{}, map[[2]string]bool{}, map[string]bool{}, map[string][]*journal.Cell{}, map[[2]string]bool{}}
 }
 
-// learn adds what the end of an iteration tells, and reports whether that is new.
-func (l *loopState) learn() (changed bool) {
-	var places []string
-	inside := map[*heap.Storage][]string{}
-	l.carried(l.outs, l.changes, func(place string, t *py.Tensor) {
-		st := l.changes.Of(t.Cell).(*heap.View).Storage
-		places = append(places, place)
-		for _, o := range heap.Outside(st, l.start) {
-			if !slices.Contains(l.sharing.outside[place], o) {
-				l.sharing.outside[place] = append(l.sharing.outside[place], o)
-				changed = true
+// learn adds what the carried values and cells tell at one moment, and reports whether that is new.
+func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes) (changed bool) {
+	storages, cells := map[*heap.Storage][]string{}, map[*journal.Cell][]string{}
+	l.parts(&visitor{
+		changes: changes,
+		tensor: func(place string, t *py.Tensor) {
+			st := changes.Of(t.Cell).(*heap.View).Storage
+			if st.Listed() && !sh.listed[place] {
+				sh.listed[place], changed = true, true
 			}
-		}
-		for _, in := range heap.Inside(st, l.start) {
-			for _, other := range inside[in] {
-				if key := [2]string{other, place}; !l.sharing.pairs[key] {
-					l.sharing.pairs[key] = true
-					changed = true
+			for _, o := range heap.Outside(st, l.start) {
+				changed = add(sh.outside, place, o) || changed
+			}
+			for _, in := range heap.Inside(st, l.start) {
+				changed = pair(sh.pairs, storages, in, place) || changed
+			}
+		},
+		cell: func(place string, c *journal.Cell) {
+			for _, o := range append(l.s.heap.Twins(c), c) {
+				if o.ID() <= l.start {
+					changed = add(sh.objects, place, o) || changed
+				} else {
+					changed = pair(sh.same, cells, o, place) || changed
 				}
 			}
-			inside[in] = append(inside[in], place)
-		}
-	})
-	return l.learnObjects() || changed
-}
-
-// learnObjects is learn for lists, dicts and objects.
-func (l *loopState) learnObjects() (changed bool) {
-	inside := map[*journal.Cell][]string{}
-	l.carriedObjects(l.outs, l.changes, func(place string, c *journal.Cell) {
-		for _, o := range append(l.s.heap.Twins(c), c) {
-			if o.ID() <= l.start {
-				if !slices.Contains(l.sharing.objects[place], o) {
-					l.sharing.objects[place] = append(l.sharing.objects[place], o)
-					changed = true
-				}
-				continue
-			}
-			for _, other := range inside[o] {
-				if key := [2]string{other, place}; !l.sharing.same[key] {
-					l.sharing.same[key] = true
-					changed = true
-				}
-			}
-			inside[o] = append(inside[o], place)
-		}
-	})
+		},
+	}, values)
 	return changed
 }
 
-// relateObjects is relateCarried for lists, dicts and objects.
-func (l *loopState) relateObjects(values []py.Value, last int) {
-	at := map[string]*journal.Cell{}
-	l.carriedObjects(values, nil, func(place string, c *journal.Cell) {
-		if c.ID() <= last {
-			return
+// add puts x into the list of a place, and reports whether it is new there.
+func add[T comparable](lists map[string][]T, place string, x T) bool {
+	if slices.Contains(lists[place], x) {
+		return false
+	}
+	lists[place] = append(lists[place], x)
+	return true
+}
+
+// pair notes that x is at a place too, and reports whether a pair of places that have it is new.
+func pair[T comparable](pairs map[[2]string]bool, places map[T][]string, x T, place string) (changed bool) {
+	for _, other := range places[x] {
+		if key := [2]string{other, place}; other != place && !pairs[key] {
+			pairs[key], changed = true, true
 		}
-		at[place] = c
-		for _, o := range l.sharing.objects[place] {
-			l.s.heap.Twin(c, o)
+	}
+	places[x] = append(places[x], place)
+	return changed
+}
+
+// relate records what the values at hand and the carried cells may share: those that an iteration begins with, or the results.
+// What was not made for this, after the cell numbered last, has its memory anyway.
+func (l *loopState) relate(sh sharing, values []py.Value, last int) {
+	storages, cells := map[string]*heap.Storage{}, map[string]*journal.Cell{}
+	l.parts(&visitor{
+		tensor: func(place string, t *py.Tensor) {
+			if t.Cell.ID() <= last {
+				return
+			}
+			st := heap.ViewOf(t).Storage
+			storages[place] = st
+			if sh.listed[place] {
+				l.s.heap.Hold(t)
+			}
+			for _, o := range sh.outside[place] {
+				if o != st {
+					l.s.heap.Inherit(st, o)
+					l.s.heap.Perhaps(st, o)
+				}
+			}
+		},
+		cell: func(place string, c *journal.Cell) {
+			if c.ID() <= last {
+				return
+			}
+			cells[place] = c
+			for _, o := range sh.objects[place] {
+				l.s.heap.Twin(c, o)
+			}
+		},
+	}, values)
+	for _, p := range ordered(sh.pairs) {
+		if x, y := storages[p[0]], storages[p[1]]; x != nil && y != nil && x != y {
+			l.s.heap.Together(x, y)
 		}
-	})
-	for _, p := range slices.SortedFunc(maps.Keys(l.sharing.same), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		if x, y := at[p[0]], at[p[1]]; x != nil && y != nil {
+	}
+	for _, p := range ordered(sh.same) {
+		if x, y := cells[p[0]], cells[p[1]]; x != nil && y != nil {
 			l.s.heap.Twin(x, y)
 		}
 	}
 }
 
-// relateCarried records what the tensors at hand may share memory with: those that an iteration begins with, or the results.
-// Tensors that were not made for this have their memory anyway.
-func (l *loopState) relateCarried(values []py.Value, last int) {
-	at := map[string]*heap.Storage{}
-	l.carried(values, nil, func(place string, t *py.Tensor) {
-		if t.Cell.ID() <= last {
-			return
-		}
-		st := heap.ViewOf(t).Storage
-		at[place] = st
-		for _, o := range l.sharing.outside[place] {
-			if o != st {
-				l.s.heap.Inherit(st, o)
-				l.s.heap.Perhaps(st, o)
-			}
-		}
-	})
-	for _, p := range slices.SortedFunc(maps.Keys(l.sharing.pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		if x, y := at[p[0]], at[p[1]]; x != nil && y != nil && x != y {
-			l.s.heap.Together(x, y)
+func ordered(pairs map[[2]string]bool) [][2]string {
+	return slices.SortedFunc(maps.Keys(pairs), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+}
+
+// hold notes that a list of run-time length has copies of the elements of x, which is carried as sl, and reports whether that is new.
+func (l *loopState) hold(sl *slot, x any, changes journal.Changes) (changed bool) {
+	if sl == nil {
+		return false
+	}
+	each := func(xs []py.Value) {
+		for i := range min(len(xs), len(sl.elems)) {
+			changed = l.hold(sl.elems[i], xs[i], changes) || changed
 		}
 	}
-	l.relateObjects(values, last)
+	switch sl.kind {
+	case tup:
+		if t, ok := x.(*py.Tuple); ok {
+			each(t.Elems)
+		}
+	case opt:
+		if m, ok := x.(*py.Maybe); ok {
+			x = m.Val
+		}
+		return l.hold(sl.elems[0], x, changes)
+	case dct:
+		if st := dictContent(x, changes); st != nil {
+			each(st.Vals)
+		}
+	case lst:
+		if st := listContent(x, changes); st != nil {
+			each(st.Elems)
+		}
+	case dynList:
+		st := listContent(x, changes)
+		if st == nil {
+			return false
+		}
+		changes.Under(func() {
+			if st.Parts != nil {
+				changed = l.s.heap.Hold(st.Parts.Self)
+			}
+			changed = l.s.heap.Hold(st.Elems...) || changed
+		})
+		for _, e := range st.Elems {
+			if inner, ok := e.(*py.List); ok {
+				changed = l.s.heap.Copied(inner.Cell) || changed
+			}
+		}
+	}
+	return changed
 }
 
-// carried visits the tensors among the carried values and in the carried cells.
-func (l *loopState) carried(values []py.Value, changes journal.Changes, visit func(place string, t *py.Tensor)) {
-	l.parts(&visitor{changes: changes, tensor: visit}, values)
-}
-
-// carriedObjects visits the cells of the lists, dicts and objects there.
-func (l *loopState) carriedObjects(values []py.Value, changes journal.Changes, visit func(place string, c *journal.Cell)) {
-	l.parts(&visitor{changes: changes, cell: visit}, values)
-}
-
+// parts visits the carried values, and what the carried cells hold.
 func (l *loopState) parts(v *visitor, values []py.Value) {
 	for k, x := range values {
 		v.visit(x, strconv.Itoa(k))
@@ -137,7 +181,7 @@ func (l *loopState) parts(v *visitor, values []py.Value) {
 	}
 }
 
-// visitor is told of the tensors and the cells in a value, or in the content of a cell, and where they are; either may be nil.
+// visitor is told of the tensors and the cells in a value, or in the content of a cell, and where they are.
 type visitor struct {
 	changes journal.Changes
 	tensor  func(place string, t *py.Tensor)
@@ -145,35 +189,29 @@ type visitor struct {
 }
 
 func (v *visitor) visit(x any, place string) {
-	cell := func(place string, c *journal.Cell) {
-		if v.cell != nil {
-			v.cell(place, c)
-		}
-	}
 	var elems []py.Value
 	switch x := x.(type) {
 	case *py.Tensor:
-		if v.tensor != nil {
-			v.tensor(place, x)
-		}
+		v.tensor(place, x)
+		v.cell(place, x.Cell)
 	case *py.Tuple:
 		elems = x.Elems
 	case *py.List:
-		cell(place, x.Cell)
+		v.cell(place, x.Cell)
 		elems = listContent(x, v.changes).Elems
 	case *py.ListState:
 		elems = x.Elems
 	case *py.Dict:
-		cell(place, x.Cell)
+		v.cell(place, x.Cell)
 		elems = dictContent(x, v.changes).Vals
 	case *py.DictState:
 		elems = x.Vals
 	case *py.Object:
 		for _, name := range slices.Sorted(maps.Keys(x.Attrs)) {
-			cell(place+"."+name, x.Attrs[name])
+			v.cell(place+"."+name, x.Attrs[name])
 		}
-	case *py.Maybe:
-		elems = []py.Value{x.Val}
+	case *py.Maybe: // what it may be is at the place of the Maybe, as it is where it is known to be something
+		v.visit(x.Val, place)
 	}
 	for i, e := range elems {
 		v.visit(e, place+"."+strconv.Itoa(i))

@@ -102,7 +102,8 @@ type loopState struct {
 	cells   []*journal.Cell
 	inCells map[*journal.Cell]*slot
 	stale   map[*journal.Cell]string // storages that an iteration leaves unreadable
-	sharing sharing
+	before  sharing                  // the first iteration
+	later   sharing                  // any iteration
 
 	// of the last round
 	n       *ssa.Op
@@ -180,11 +181,6 @@ func (l *loopState) widenNumber(sl *slot, x any) bool {
 		l.refuse("a loop-carried number becomes something else")
 	case t == sl.typ:
 		return false
-	case sl.typ == ssa.IntType && t == ssa.FloatType:
-		sl.typ = ssa.FloatType
-		return true
-	case sl.typ == ssa.FloatType && t == ssa.IntType:
-		return false
 	}
 	l.refuse("a loop-carried number changes its type")
 	return false
@@ -236,11 +232,10 @@ func (l *loopState) widenDict(sl *slot, x any) (changed bool) {
 		l.refuse("the keys of a dict change in the loop")
 	}
 	for i, k := range sl.keys {
-		j := st.Find(k)
-		if j < 0 {
-			l.refuse("the keys of a dict change in the loop")
+		if !st.Keys[i].Equal(k) {
+			l.refuse("the keys of a dict change in the loop, or their order")
 		}
-		changed = l.widen(sl.elems[i], st.Vals[j]) || changed
+		changed = l.widen(sl.elems[i], st.Vals[i]) || changed
 	}
 	return changed
 }
@@ -575,11 +570,7 @@ func (l *loopState) flatten(sl *slot, x any, out []*ssa.Value) []*ssa.Value {
 	}
 	switch sl.kind {
 	case number:
-		v := s.vals.materialize(py.AsValue(x))
-		if v.Type == ssa.IntType && sl.typ == ssa.FloatType {
-			v = s.vals.emitName("aten::Float.Scalar", v)
-		}
-		return append(out, v)
+		return append(out, s.vals.materialize(py.AsValue(x)))
 	case viewed:
 		chain := heap.ViewOf(x.(*py.Tensor)).Chain
 		for i, p := range sl.places {
@@ -601,8 +592,8 @@ func (l *loopState) flatten(sl *slot, x any, out []*ssa.Value) []*ssa.Value {
 		}
 	case dct:
 		st := dictContent(x, nil)
-		for i, k := range sl.keys {
-			out = l.flatten(sl.elems[i], st.Vals[st.Find(k)], out)
+		for i := range sl.keys {
+			out = l.flatten(sl.elems[i], st.Vals[i], out)
 		}
 	case dynList:
 		st := listContent(x, nil)

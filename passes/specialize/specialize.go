@@ -189,6 +189,8 @@ type writes struct {
 	heap  *heap.Heap
 	vals  *values
 	views *views
+	// reaches reports that what is left of the program may read the memory in a cell.
+	reaches func(c *journal.Cell) bool
 }
 
 // containers evaluates operators on lists, dicts, tuples and strings.
@@ -210,7 +212,7 @@ func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
 	vw := &views{context: c, build: b, heap: h, vals: vals, axes: layout.Axes{}}
 	wr := &writes{context: c, build: b, heap: h, vals: vals, views: vw}
 	lists := &containers{context: c, build: b, heap: h, vals: vals, views: vw}
-	w := &walk{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues())}
-	lists.alone = w.alone
+	w := &walk{context: c, build: b, heap: h, module: mod, vals: vals, views: vw, writes: wr, lists: lists, src: src, env: make([]py.Value, src.NumValues()), starts: map[loopStart]*ssa.Value{}}
+	lists.alone, wr.reaches = w.alone, w.reaches
 	return w
 }

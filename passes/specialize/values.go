@@ -239,6 +239,9 @@ func (s *values) freeze(args []py.Value) []py.Value {
 // scalar evaluates an operator on numbers, strings and constants: at export if
 // they are known, symbolically for ints, else by emitting it.
 func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py.Value {
+	if kind == "aten::divmod" && schema != nil && schema.Overload != "int" {
+		return s.divmod(schema, args)
+	}
 	if kind == "aten::divmod" && schema != nil {
 		var out []py.Value
 		for _, k := range []ssa.Kind{"aten::floordiv", "aten::remainder"} {
@@ -307,6 +310,24 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 			v.Sym = []sym.Expr{s.m.FreshSymbol("n", minInt)}
 		}
 		out[i] = s.wrap(v)
+	}
+	return out
+}
+
+// divmod evaluates divmod of two numbers of which one is a float.
+func (s *values) divmod(schema *ssa.Schema, args []py.Value) []py.Value {
+	x, ok := py.LiteralOf(args[0])
+	y, ok2 := py.LiteralOf(args[1])
+	if ok2 && y.Float() == 0 {
+		panic(s.raised("integer division or modulo by zero"))
+	}
+	if ok && ok2 {
+		q, r := py.Divmod(x, y)
+		return []py.Value{py.Float(q), py.Float(r)}
+	}
+	var out []py.Value
+	for _, v := range s.build.emit("aten::divmod", schema, s.operands(args)...) {
+		out = append(out, s.wrap(v))
 	}
 	return out
 }

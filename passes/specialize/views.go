@@ -142,12 +142,15 @@ func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
 	if class == view.IfUnchanged {
 		t := s.heap.Laid(vs[0], s.resultStrides(o, args, vs[0]))
 		how := layout.Copies
+		shares := func(in []sym.Expr, t, _ *ssa.TensorType) layout.Sharing {
+			return s.contiguous(argument(o, args, "memory_format"), in, t)
+		}
 		if o.Kind == "aten::contiguous" {
-			how = s.contiguous(argument(o, args, "memory_format"), st.Strides, operands[0].Tensor())
+			how = shares(st.Strides, operands[0].Tensor(), nil)
 		} else if vs[0].DType() == tensor.Undefined || operands[0].DType() == tensor.Undefined {
 			how = layout.Unknown
 		}
-		s.heap.Relate(heap.ViewOf(t).Storage, st.Storage, how)
+		s.relate(t, self, operands[0], vs[0], how, shares)
 		return []py.Value{t}
 	}
 	if isList {
@@ -173,13 +176,14 @@ func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
 	step := heap.Step{Kind: o.Kind, Schema: o.Schema, Args: s.vals.freeze(args)}
 	strides := s.strides(step, st.Strides, operands[0], v)
 	if class == view.IfStrides {
-		same, how := s.axes.Reshape(st.Strides, operands[0].Tensor(), v.Tensor())
+		same, _ := s.axes.Reshape(st.Strides, operands[0].Tensor(), v.Tensor())
+		shares := s.reshaped
 		if o.Kind == "aten::ravel" { // contiguous().view(-1): it copies where a reshape need not
-			how = s.axes.IsRowMajor(st.Strides, operands[0].Tensor())
+			shares = s.rowMajor
 		}
-		if how != layout.Shares {
+		if how := shares(st.Strides, operands[0].Tensor(), v.Tensor()); how != layout.Shares {
 			t := s.heap.Tensor(v)
-			s.heap.Relate(heap.ViewOf(t).Storage, st.Storage, how)
+			s.relate(t, self, operands[0], v, how, shares)
 			return []py.Value{t}
 		}
 		strides = same
@@ -193,6 +197,27 @@ func argument(o *ssa.Op, args []py.Value, name string) py.Value {
 		return args[i]
 	}
 	return py.None
+}
+
+// rowMajor says whether contiguous() of a tensor of type t shares its memory.
+func (s *views) rowMajor(in []sym.Expr, t, _ *ssa.TensorType) layout.Sharing {
+	return s.axes.IsRowMajor(in, t)
+}
+
+// reshaped says whether a reshape of t to ot shares its memory.
+func (s *views) reshaped(in []sym.Expr, t, ot *ssa.TensorType) layout.Sharing {
+	_, how := s.axes.Reshape(in, t, ot)
+	return how
+}
+
+// relate records what is not known of the memory of a copy t of self; how is what shares says.
+func (s *views) relate(t, self *py.Tensor, from, to *ssa.Value, how layout.Sharing, shares func(in []sym.Expr, t, ot *ssa.TensorType) layout.Sharing) {
+	st := heap.ViewOf(self)
+	var axes []string
+	if how == layout.Assumed {
+		axes = s.axes.Plurals(st.Strides, from.Tensor(), to.Tensor(), shares)
+	}
+	s.heap.Relate(heap.ViewOf(t).Storage, st.Storage, how, axes)
 }
 
 // unchanged reports that an operator such as to() gives self itself.

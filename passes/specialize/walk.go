@@ -23,6 +23,8 @@ type walk struct {
 	frame *frame     // whose operator is being evaluated
 	facts facts      // of the path at hand
 	paths int        // how often the path was split
+	// starts are the bools that say whether a loop has an iteration, where the first one is evaluated by itself.
+	starts map[loopStart]*ssa.Value
 	// lookups is how often alone looked at what is left of the program.
 	lookups int
 }
@@ -77,6 +79,7 @@ func (s *walk) run(f *frame) []py.Value {
 			continue
 		}
 		end := s.try(func() { s.eval(o) })
+		otherwise := end.split.otherwise
 		if ask := end.split.ask; ask != nil && end.verdict == mustSplit {
 			end.split.cond, end.split.ask = ask(), nil
 		}
@@ -86,7 +89,15 @@ func (s *walk) run(f *frame) []py.Value {
 		case !inScope(end.split.cond, s.build.cur):
 			panic(end.failure)
 		default:
-			joined, results := s.split(f, o, end.split)
+			var joined *frame
+			var results []py.Value
+			if split := s.try(func() { joined, results = s.split(f, o, end.split) }); split.verdict == failed && otherwise != nil {
+				otherwise()
+				f.next = o
+				continue
+			} else {
+				split.propagate()
+			}
 			if joined.up == nil {
 				s.restore(at)
 				return results

@@ -28,8 +28,10 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 	assumed, err := s.heap.Write(s, st.Storage, w, func() string {
 		return "this tensor may share memory with one that was written " + s.where() + "; use .clone() to make it independent"
 	})
-	if assumed {
-		s.assumeNoOnes()
+	for _, a := range assumed {
+		if s.reaches(a.From.Cell) {
+			s.needTwo(a.Axes)
+		}
 	}
 	if err != nil {
 		s.fail("alias", "%v", err)

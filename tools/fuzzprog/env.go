@@ -10,7 +10,7 @@ type dict struct {
 	elems map[string]*array
 }
 
-// env has the variables of a program at some point, for one set of inputs: *array, int, *list and *dict.
+// env has the variables of a program at some point, for one set of inputs: *array, int, *list, *dict and *numbers.
 type env struct{ vars map[string]any }
 
 // clone copies an env with all that is in it; what was one memory stays one.
@@ -32,7 +32,7 @@ func (e *env) clone() *env {
 		arrays[a] = &c
 		return &c
 	}
-	lists, dicts := map[*list]*list{}, map[*dict]*dict{}
+	lists, dicts, ints := map[*list]*list{}, map[*dict]*dict{}, map[*numbers]*numbers{}
 	out := &env{vars: make(map[string]any, len(e.vars))}
 	for name, v := range e.vars {
 		switch v := v.(type) {
@@ -56,6 +56,11 @@ func (e *env) clone() *env {
 				dicts[v] = c
 			}
 			out.vars[name] = dicts[v]
+		case *numbers:
+			if ints[v] == nil {
+				ints[v] = &numbers{slices.Clone(v.elems)}
+			}
+			out.vars[name] = ints[v]
 		default:
 			out.vars[name] = v
 		}

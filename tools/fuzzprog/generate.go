@@ -36,8 +36,8 @@ type generator struct {
 	outputs []string
 }
 
-// sets is the number of sets of inputs.
-const sets = 2
+// sets is the number of sets of inputs: of the second one, a dynamic axis is longer, of the third one it is of size 1 or 0, or as of the first.
+const sets = 3
 
 func newGenerator(rng *rand.Rand) *generator {
 	g := &generator{rng: rng}
@@ -46,18 +46,21 @@ func newGenerator(rng *rand.Rand) *generator {
 	for i, d := range shape {
 		dims[i] = fmt.Sprint(d)
 	}
-	grown := slices.Clone(shape)
+	grown, small := slices.Clone(shape), slices.Clone(shape)
 	if rng.IntN(2) == 0 {
 		k := rng.IntN(len(shape))
 		if shape[k] > 1 {
 			dims[k] = "N"
 			grown[k] += 1 + rng.IntN(2)
+			if n := rng.IntN(4); n < 2 {
+				small[k] = n
+			}
 		}
 	}
 	kinds := []dtype{f32, pick(rng, []dtype{f32, f32, i64})}
 	for i, name := range []string{"x", "y"} {
 		in := input{name: name, spec: fmt.Sprintf("%s:%s[%s]", name, map[dtype]string{f32: "f32", i64: "i64"}[kinds[i]], strings.Join(dims, ","))}
-		for _, s := range [][]int{shape, grown} {
+		for _, s := range [][]int{shape, grown, small} {
 			v := make([]float64, product(s))
 			for k := range v {
 				v[k] = float64(rng.IntN(9) - 4)
@@ -189,9 +192,11 @@ func (g *generator) statement() *stmt {
 			s = g.writing()
 		case k < 76:
 			s = g.computing()
-		case k < 84:
+		case k < 81:
 			s = g.container()
-		case k < 89:
+		case k < 87:
+			s = g.place()
+		case k < 90:
 			s = g.integer()
 		case k < 95 && g.depth < 2:
 			s = g.branch()

@@ -116,7 +116,7 @@ func (w *worker) compare(archive []byte, specs []string, opset int, g *generator
 		if wrong != nil || e.Module.UsesNamespace("aten") || e.Module.UsesNamespace("prim") {
 			return
 		}
-		if err := g.agrees(e.Module); err != nil {
+		if err := g.agrees(e.Module, e.Pass.Name != "guard"); err != nil {
 			wrong = fmt.Errorf("behind %s: %w", e.Pass.Name, err)
 		}
 	}}}}
@@ -138,20 +138,24 @@ func (w *worker) compare(archive []byte, specs []string, opset int, g *generator
 	if err != nil {
 		return "converted", fmt.Errorf("the file that is written: %w", err)
 	}
-	if err := g.agrees(again); err != nil {
+	if err := g.agrees(again, false); err != nil {
 		return "converted", fmt.Errorf("the file that is written: %w", err)
 	}
 	return "converted", nil
 }
 
-// agrees runs a module on all inputs and compares what it gives.
-func (g *generator) agrees(m *ssa.Module) error {
+// agrees runs a module on all inputs and compares what it gives. One that is unguarded has no checks of sizes yet.
+func (g *generator) agrees(m *ssa.Module, unguarded bool) error {
 	for k, e := range g.envs {
 		feed := map[string]interp.Value{}
 		for _, in := range g.inputs {
 			feed[in.name] = interp.Of(in.values[k].tensor())
 		}
 		got, err := interp.Run(m, feed)
+		bounded := m.GetMetadata(ssa.LimitsKey) != "" && k == sets-1
+		if err != nil && bounded {
+			continue // the model refuses a size that it is not right for
+		}
 		if err != nil {
 			return fmt.Errorf("inputs %d: %w", k, err)
 		}
@@ -160,7 +164,7 @@ func (g *generator) agrees(m *ssa.Module) error {
 		}
 		for i, name := range g.outputs {
 			want := e.vars[name].(*array)
-			if err := same(got[i].Tensor, want); err != nil {
+			if err := same(got[i].Tensor, want); err != nil && !(bounded && unguarded) {
 				return fmt.Errorf("inputs %d: output %d (%s): %w", k, i, name, err)
 			}
 		}

@@ -309,6 +309,8 @@ def programs():
     yield "arange_truncated", "torch.arange(n, 0.5 * k, -1.5, dtype=torch.int64), torch.arange(k, -2, -1.0, dtype=torch.int64), torch.arange(0, n, 1, dtype=torch.int32), x", (X, 4.75, 3)
     # Python's mathematics in scripted code
     yield "math", "math.degrees(n) + x, math.radians(n) + x, math.fabs(-n) + x, math.gamma(n) + x, math.factorial(k) + x, math.modf(n)[0] + x, math.remainder(n, 2.0) + x", (X, 2.75, 4)
+    # of an int and a float PyTorch divides in float32
+    yield "divmod", "x + divmod(n, 0.4)[0] + divmod(n, -0.4)[1], x + divmod(k, n)[0] + divmod(k, n)[1], x + divmod(n, k)[0] + divmod(n, -k)[1], x + divmod(-k, 3)[0] + divmod(-k, 3)[1]", (X, 2.75, 4)
     if torchvision:
         v = "torch.ops.torchvision."
         yield "roi_align_scaled", v + "roi_align(x, y, float(z), 2, 3, 2, False)", (IMAGE, torch.tensor([[0.0, 1.0, 2.0, 8.0, 9.0]]), torch.tensor(0.5))

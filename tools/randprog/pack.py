@@ -25,6 +25,7 @@ def main():
     ap.add_argument("out")
     ap.add_argument("--count", type=int, default=200)
     ap.add_argument("--skip")
+    ap.add_argument("--all-sets", action="store_true", help="all data sets instead of the first two")
     opts = ap.parse_args()
     left_out = set()
     if opts.skip:
@@ -42,8 +43,8 @@ def main():
     with open(opts.out, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as gz, tarfile.open(fileobj=gz, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for _, case, folder in sorted(found, key=lambda f: f[1]):
             names = [os.path.basename(program(folder)), "case.json"]
-            for d in ("test_data_set_0", "test_data_set_1"):
-                if os.path.isdir(os.path.join(folder, d)):
+            for d in sorted(os.listdir(folder)):
+                if d.startswith("test_data_set_") and (opts.all_sets or d[-2:] in ("_0", "_1")):
                     names += [f"{d}/{n}" for n in sorted(os.listdir(os.path.join(folder, d)))]
             for n in names:
                 with open(os.path.join(folder, n), "rb") as f:

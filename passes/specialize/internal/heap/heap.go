@@ -72,12 +72,18 @@ type Storage struct {
 	Name   string
 
 	peers []*Storage // may or may not be the same memory
-	apart []*Storage // the same memory only if a dynamic axis has size 1
+	apart []Apart
 	links []*Link
 	// listed is set when a run-time list holds the tensor: as the list has a copy,
 	// the memory must not be written. A Rewind keeps it, so that a loop which
 	// writes before it appends is found when its body is gone through again.
 	listed bool
+}
+
+// Apart says that another storage is the same memory only if one of some dynamic axes has size 1.
+type Apart struct {
+	From *Storage
+	Axes []string
 }
 
 // State is what a storage holds.
@@ -140,20 +146,23 @@ func (v *View) Then(step Step) []Step {
 	return longer
 }
 
-// Hold notes that a run-time list holds the elements.
-func (h *Heap) Hold(elems ...py.Value) {
+// Hold notes that a run-time list holds the elements, and reports whether that is new of one of them.
+func (h *Heap) Hold(elems ...py.Value) (changed bool) {
 	for _, e := range elems {
 		if t, ok := e.(*py.Tensor); ok {
-			h.list(ViewOf(t).Storage)
+			changed = h.list(ViewOf(t).Storage) || changed
 		}
 	}
+	return changed
 }
 
-func (h *Heap) list(st *Storage) {
-	if !st.listed {
-		st.listed = true
-		h.Learn(func() { st.listed = false })
+func (h *Heap) list(st *Storage) bool {
+	if st.listed {
+		return false
 	}
+	st.listed = true
+	h.Learn(func() { st.listed = false })
+	return true
 }
 
 // Listed reports that a run-time list holds the memory.
@@ -211,13 +220,13 @@ func (h *Heap) pair(a, b *Storage) {
 	h.Learn(func() { a.peers, b.peers = a.peers[:len(a.peers)-1], b.peers[:len(b.peers)-1] })
 }
 
-// Relate records what is not known of two storages.
-func (h *Heap) Relate(a, b *Storage, how layout.Sharing) {
+// Relate records what is not known of two storages. Where they are assumed to be apart, axes are those that have to be 2 or more.
+func (h *Heap) Relate(a, b *Storage, how layout.Sharing, axes []string) {
 	switch how {
 	case layout.Unknown:
 		h.Peer(a, b)
 	case layout.Assumed:
-		a.apart, b.apart = append(a.apart, b), append(b.apart, a)
+		a.apart, b.apart = append(a.apart, Apart{b, axes}), append(b.apart, Apart{a, axes})
 		h.Learn(func() { a.apart, b.apart = a.apart[:len(a.apart)-1], b.apart[:len(b.apart)-1] })
 	}
 }
@@ -262,7 +271,7 @@ func around(st *Storage, last int) (out, in []*Storage) {
 // Twin records that two objects are one in some case, as v is x in `v = x if c else y`:
 // what changes one of them in place may change the other.
 func (h *Heap) Twin(a, b *journal.Cell) {
-	if a == b {
+	if a == b || slices.Contains(h.twins[a], b) {
 		return
 	}
 	if h.twins == nil {
@@ -273,12 +282,17 @@ func (h *Heap) Twin(a, b *journal.Cell) {
 	h.Learn(func() { h.twins[a], h.twins[b] = was, wasB })
 }
 
-// Copied records that a run-time list holds a copy of the list in c, which would not show what is written to c.
-func (h *Heap) Copied(c *journal.Cell) {
+// Copied records that a run-time list holds a copy of the list in c, which would not show what is written to c, and reports whether
+// that is new.
+func (h *Heap) Copied(c *journal.Cell) bool {
 	if h.copied == nil {
 		h.copied = &journal.Cell{}
 	}
+	if slices.Contains(h.twins[c], h.copied) {
+		return false
+	}
 	h.Twin(c, h.copied)
+	return true
 }
 
 // IsCopied reports that a run-time list holds a copy of one of the cells.

@@ -43,7 +43,7 @@ func (g terms) read(t *py.Tensor) string {
 }
 
 // write is what an in-place operator does: the view takes v, and its storage with it.
-func (g terms) write(t *testing.T, h *Heap, x *py.Tensor, v string) (assumed bool) {
+func (g terms) write(t *testing.T, h *Heap, x *py.Tensor, v string) (assumed []Apart) {
 	t.Helper()
 	view := ViewOf(x)
 	assumed, err := h.Write(g, view.Storage, g.Replace(view, view.Storage.State().Base, term(v)), func() string { return "x was written" })
@@ -224,12 +224,12 @@ func TestWriteTellsOfAssumptions(t *testing.T) {
 	var h Heap
 	var g terms
 	x, y := h.Tensor(term("x")), h.Tensor(term("y"))
-	h.Relate(ViewOf(x).Storage, ViewOf(y).Storage, layout.Assumed)
-	if !g.write(t, &h, x, "v") {
+	h.Relate(ViewOf(x).Storage, ViewOf(y).Storage, layout.Assumed, []string{"N"})
+	if a := g.write(t, &h, x, "v"); len(a) != 1 || a[0].From != ViewOf(y).Storage || a[0].Axes[0] != "N" {
 		t.Error("the assumption was not told")
 	}
 	want(t, "y", g.read(y), "y")
-	h.Relate(ViewOf(x).Storage, ViewOf(y).Storage, layout.Copies)
+	h.Relate(ViewOf(x).Storage, ViewOf(y).Storage, layout.Copies, nil)
 	if n := len(ViewOf(y).Storage.Peers()); n != 0 {
 		t.Errorf("copies have %d peers", n)
 	}
@@ -257,12 +257,12 @@ func TestRollback(t *testing.T) {
 	x, y, z := h.Tensor(term("x")), h.Tensor(term("y")), h.Tensor(term("z"))
 	at := h.Mark()
 	h.Peer(ViewOf(x).Storage, ViewOf(y).Storage)
-	h.Relate(ViewOf(x).Storage, ViewOf(z).Storage, layout.Assumed)
+	h.Relate(ViewOf(x).Storage, ViewOf(z).Storage, layout.Assumed, nil)
 	h.Link(&Link{From: ViewOf(z).Storage, To: ViewOf(x).Storage, Cond: term("c"), Side: true, View: ViewOf(x)})
 	h.Twin(x.Cell, y.Cell)
 	h.Hold(z)
 	h.Rollback(at)
-	if g.write(t, &h, x, "v") {
+	if g.write(t, &h, x, "v") != nil {
 		t.Error("an assumption is left")
 	}
 	want(t, "y", g.read(y), "y")

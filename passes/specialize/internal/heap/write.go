@@ -32,17 +32,17 @@ func (v *View) Derive(g Graph, base *ssa.Value) *ssa.Value {
 
 // Write sets the value of a storage, and of those that are views of the same
 // memory where a condition holds. Storages that may be the same memory become
-// unreadable, for the reason why. assumed reports that the model is right only
-// if dynamic axes are not of size 1: then two storages are apart.
+// unreadable, for the reason why. What is assumed not to be the same memory is
+// given back: the model is right for it only if no axis of these has size 1.
 //
 // For given conditions the active links join storages to trees: what is written
 // at one goes up to those that it is a view of, and from there down to their views.
-func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (assumed bool, err error) {
+func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (assumed []Apart, err error) {
 	s := st.State()
 	s.Base = v
 	h.Set(st.Cell, s)
 	if len(st.links)+len(st.peers)+len(st.apart) == 0 {
-		return false, nil
+		return nil, nil
 	}
 	reach := map[*Storage]bool{st: true}
 	ways := map[*Storage][]*Link{} // by which the writes came up to a storage
@@ -84,7 +84,9 @@ func (h *Heap) Write(g Graph, st *Storage, v *ssa.Value, why func() string) (ass
 			return assumed, ErrListed
 		}
 		for _, p := range at.apart {
-			assumed = assumed || p.State().Stale == "" && !reach[p]
+			if p.From.State().Stale == "" && !reach[p.From] {
+				assumed = append(assumed, p)
+			}
 		}
 		for _, p := range at.peers {
 			if err := spoil.spoil(p); err != nil {

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/aton-project/aton/ssa"
@@ -152,6 +153,27 @@ func TestClassesAreApart(t *testing.T) {
 			if pair[1][name] {
 				t.Errorf("%s is in two classes", name)
 			}
+		}
+	}
+}
+
+// Which axes have to be 2 or more for a transposed copy not to be a view: with one row or one column it is one.
+func TestPlurals(t *testing.T) {
+	n, m := sym.Symbol("N", 1), sym.Symbol("M", 1)
+	axes := Axes{"N": true, "M": true}
+	contiguous := func(in []sym.Expr, t, _ *ssa.TensorType) Sharing { return axes.IsRowMajor(in, t) }
+	for _, c := range []struct {
+		name          string
+		dims, strides []sym.Expr
+		want          []string
+	}{
+		{"one dynamic axis", []sym.Expr{sym.Const(4), n}, []sym.Expr{sym.Const(1), sym.Const(4)}, []string{"N"}},
+		{"two of them", []sym.Expr{m, n}, []sym.Expr{sym.Const(1), m}, []string{"N", "M"}},
+		{"a batch beside them", []sym.Expr{n, sym.Const(4), sym.Const(3)}, []sym.Expr{sym.Const(12), sym.Const(1), sym.Const(4)}, nil},
+	} {
+		typ := ssa.Tensor(tensor.Float32, c.dims...)
+		if got := axes.Plurals(c.strides, typ, typ, contiguous); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(c.want))) {
+			t.Errorf("%s: %v, not %v", c.name, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package layout
 
 import (
+	"cmp"
+	mathbits "math/bits"
+	"slices"
+
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 )
@@ -183,6 +187,56 @@ func (x Axes) apart(a, b sym.Expr) bool {
 		return ok && two(q).Min() >= 2
 	}
 	return times(a, b) || times(b, a)
+}
+
+// maxOnes bounds the number of axes of which Plurals tries which may be of size 1.
+const maxOnes = 6
+
+// Plurals names the axes that have to be 2 or more for how to say that memory is not shared, as it does where all of them are: how is asked
+// again with some of the axes of size 1. Of several that must not be 1 together, the last one is named.
+func (x Axes) Plurals(in []sym.Expr, t, ot *ssa.TensorType, how func(in []sym.Expr, t, ot *ssa.TensorType) Sharing) []string {
+	var names []string
+	for _, es := range [][]sym.Expr{t.Dims, ot.Dims, in} {
+		for _, e := range es {
+			e.Symbols(func(name string) {
+				if x[name] && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			})
+		}
+	}
+	if len(names) > maxOnes {
+		return names
+	}
+	var out []string
+	sets := make([]uint, 0, 1<<len(names))
+	for set := uint(1); set < 1<<len(names); set++ {
+		sets = append(sets, set)
+	}
+	slices.SortStableFunc(sets, func(a, b uint) int { return cmp.Compare(mathbits.OnesCount(a), mathbits.OnesCount(b)) })
+	for _, set := range sets {
+		one, last, excluded := map[string]bool{}, "", false
+		for i, name := range names {
+			if set&(1<<i) != 0 {
+				one[name], last = true, name
+				excluded = excluded || slices.Contains(out, name)
+			}
+		}
+		if excluded {
+			continue
+		}
+		at := func(es []sym.Expr) []sym.Expr {
+			out := make([]sym.Expr, len(es))
+			for i, e := range es {
+				out[i] = e.Subst(func(name string) (sym.Expr, bool) { return sym.Const(1), one[name] })
+			}
+			return out
+		}
+		if s := how(at(in), ssa.Tensor(t.DType, at(t.Dims)...), ssa.Tensor(ot.DType, at(ot.Dims)...)); s == Shares || s == Unknown {
+			out = append(out, last)
+		}
+	}
+	return out
 }
 
 // Declared reports that only sizes that the user declared are in e.

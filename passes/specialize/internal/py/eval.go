@@ -192,7 +192,7 @@ func elements(name string, ret ssa.Type, x ssa.Literal) (ssa.Literal, error) {
 	}
 	best := x.Elems[0]
 	for _, e := range x.Elems[1:] {
-		l, err := binary(by, ret, best, e)
+		l, err := binary(by, ret, e, best) // of equal ones the first stays
 		if err != nil {
 			return ssa.None, ErrUnknown
 		}

@@ -37,6 +37,14 @@ func TestEval(t *testing.T) {
 		{"remainder", ssa.IntType, []ssa.Literal{i(7), i(-3)}, i(-2)},
 		{"remainder", ssa.FloatType, []ssa.Literal{f(-7), f(3)}, f(2)},
 		{"fmod", ssa.FloatType, []ssa.Literal{f(-7), f(3)}, f(-1)},
+		// of floats as TorchScript computes them, where Python takes the remainder off before it divides
+		{"floordiv", ssa.FloatType, []ssa.Literal{f(1), f(0.1)}, f(10)},
+		{"floordiv", ssa.FloatType, []ssa.Literal{f(1), f(math.Inf(1))}, f(0)},
+		{"floordiv", ssa.FloatType, []ssa.Literal{f(-1), f(math.Inf(-1))}, f(0)},
+		// the comparison decides where one of the two is not a number
+		{"max", ssa.FloatType, []ssa.Literal{f(math.NaN()), f(1)}, f(1)},
+		{"min", ssa.FloatType, []ssa.Literal{f(math.NaN()), f(1)}, f(1)},
+		{"max", ssa.FloatType, []ssa.Literal{list(f(1), f(math.NaN()))}, f(1)},
 		// / is a float always
 		{"div", ssa.FloatType, []ssa.Literal{i(6), i(4)}, f(1.5)},
 		{"pow", ssa.IntType, []ssa.Literal{i(-2), i(3)}, i(-8)},
@@ -256,5 +264,37 @@ func TestLess(t *testing.T) {
 	}
 	if !Less(str("a"), str("b")) || !Less(i(1), f(1.5)) || Less(i(2), i(1)) || Less(str("a"), i(1)) {
 		t.Error("the order of strings and numbers")
+	}
+}
+
+// What is infinite beside a number, and what is not a number, stays what PyTorch makes of it.
+func TestRemainderOfInfinity(t *testing.T) {
+	for _, x := range [][2]float64{{1, math.Inf(1)}, {-1, math.Inf(1)}, {1, math.Inf(-1)}, {math.Inf(1), 2}} {
+		l, err := Eval("remainder", ssa.FloatType, ssa.Float(x[0]), ssa.Float(x[1]))
+		if err != nil || !math.IsNaN(l.Float()) {
+			t.Errorf("%g %% %g is %v, %v", x[0], x[1], l, err)
+		}
+	}
+	if l, err := Eval("max", ssa.FloatType, ssa.Float(1), ssa.Float(math.NaN())); err != nil || !math.IsNaN(l.Float()) {
+		t.Errorf("max(1.0, nan) is %v, %v", l, err)
+	}
+}
+
+// divmod of two floats takes the remainder off first; that of an int and a float divides in float32, and rounds down.
+func TestDivmod(t *testing.T) {
+	for _, c := range []struct {
+		x, y ssa.Literal
+		q, r float64
+	}{
+		{ssa.Float(7.5), ssa.Float(2), 3, 1.5},
+		{ssa.Float(-7.5), ssa.Float(2), -4, 0.5},
+		{ssa.Float(1), ssa.Float(math.Inf(-1)), math.NaN(), math.Inf(-1)},
+		{ssa.Int(1), ssa.Float(0.1), 10, 1 - 10*float64(float32(0.1))},
+		{ssa.Float(1e10), ssa.Int(3), 3333333248, 256},
+	} {
+		q, r := Divmod(c.x, c.y)
+		if q != c.q && !(math.IsNaN(q) && math.IsNaN(c.q)) || r != c.r {
+			t.Errorf("divmod(%v, %v) is %v, %v, not %v, %v", c.x, c.y, q, r, c.q, c.r)
+		}
 	}
 }

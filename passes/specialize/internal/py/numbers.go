@@ -129,10 +129,10 @@ var pairFunctions = map[string]func(x, y float64) float64{
 	"add":       func(x, y float64) float64 { return x + y },
 	"sub":       func(x, y float64) float64 { return x - y },
 	"mul":       func(x, y float64) float64 { return x * y },
-	"min":       math.Min,
-	"max":       math.Max,
+	"min":       least, // TorchScript compares: the second one, if one of them is not a number
+	"max":       greatest,
 	"floordiv":  func(x, y float64) float64 { return math.Floor(x / y) },
-	"remainder": Mod,
+	"remainder": func(x, y float64) float64 { return math.Mod(y+math.Mod(x, y), y) },
 	"atan2":     math.Atan2,
 	"hypot":     math.Hypot,
 	"fmod":      math.Mod,
@@ -222,13 +222,33 @@ func FloorDiv(x, y int64) int64 {
 	return q
 }
 
-// Mod is Python's x % y of floats, with the sign of y.
-func Mod(x, y float64) float64 {
-	r := math.Mod(x, y)
-	if r != 0 && (r < 0) != (y < 0) {
-		r += y
+func least(x, y float64) float64 {
+	if x < y {
+		return x
 	}
-	return r
+	return y
+}
+
+func greatest(x, y float64) float64 {
+	if x > y {
+		return x
+	}
+	return y
+}
+
+// Divmod is divmod(x, y) of two numbers of which one is a float, and y is not 0. If the other one is an int, PyTorch divides in float32.
+func Divmod(x, y ssa.Literal) (quotient, remainder float64) {
+	a, b := x.Float(), y.Float()
+	if integral(x) != integral(y) {
+		p, q := float32(a), float32(b)
+		whole := math.Floor(float64(p / q))
+		return whole, float64(p) - whole*float64(q)
+	}
+	r := math.Mod(a, b)
+	if r != 0 && (a < 0) != (b < 0) {
+		r += b
+	}
+	return (a - r) / b, r
 }
 
 // Equal compares two constants as == does; ok is false for what it cannot compare.
