@@ -208,6 +208,9 @@ func (o Options) OpsetFor(m *ssa.Module) int {
 	if o.Opset != 0 {
 		return o.Opset
 	}
+	if m.TargetOpset != 0 {
+		return m.TargetOpset
+	}
 	if at := onnx.DefaultOpset(m); at >= OldestOpset && at <= onnx.Newest {
 		return at
 	}
@@ -267,6 +270,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
+	p = remaining(m, p)
 	opset, converted, state := o.OpsetFor(m), onnx.DefaultOpset(m) != 0, stateNames(m)
 	o.noteClasses(m)
 	list, err := p.Run(m, o.Runner)
@@ -278,6 +282,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		return list, err
 	}
 	onnx.SetOpset(m, opset)
+	m.Passed, m.TargetOpset = nil, 0
 	if !converted {
 		o.leftOver(m, list)
 	}
@@ -433,6 +438,7 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
 func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
+	m.TargetOpset = o.OpsetFor(m)
 	if stage == "import" {
 		return &diag.List{Table: &m.Locs}, nil
 	}
@@ -449,7 +455,22 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 		stages := append([]string{"import"}, p.Passes()...)
 		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
-	return part.Run(m, o.Runner)
+	steps := part.Steps()
+	list, err := remaining(m, part).Run(m, o.Runner)
+	if err == nil {
+		m.Passed = steps
+	}
+	return list, err
+}
+
+// remaining is the part of the pipeline that the module is not behind.
+func remaining(m *ssa.Module, p *passes.Pipeline) *passes.Pipeline {
+	if n := len(m.Passed); n > 0 {
+		if steps := p.Steps(); n <= len(steps) && slices.Equal(steps[:n], m.Passed) {
+			return p.From(n)
+		}
+	}
+	return p
 }
 
 // Export converts the module and writes it to a file, which appears only when all went well.

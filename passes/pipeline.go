@@ -360,6 +360,18 @@ func (p *Pipeline) Until(pass string) (part *Pipeline, ok bool) {
 	return p, false
 }
 
+// Steps lists the steps as they are spelled, a fixpoint as a whole.
+func (p *Pipeline) Steps() []string {
+	steps := make([]string, len(p.steps))
+	for i := range p.steps {
+		steps[i] = spell(p.steps[i : i+1])
+	}
+	return steps
+}
+
+// From is the pipeline without its first n steps.
+func (p *Pipeline) From(n int) *Pipeline { return &Pipeline{p.steps[n:]} }
+
 // Passes lists the names of the passes in order, each once.
 func (p *Pipeline) Passes() []string {
 	var names []string

@@ -39,6 +39,12 @@ type Module struct {
 	// SizesSolved reports that who made the program has solved what it demands of the sizes of its inputs, as torch.export does.
 	SizesSolved bool
 
+	// TargetOpset is the opset that a conversion that has begun is for; 0 for none.
+	TargetOpset int
+	// Passed are the steps of the pipeline of the export that the module is behind, as they are spelled with their options; empty
+	// for a module as it was imported and for one that is converted.
+	Passed []string
+
 	// Budget multiplies the limits of what may be taken for this program; 0 is 1. See Allow.
 	Budget int
 

@@ -371,6 +371,14 @@ func (b *builder) valueInfo(blk *ssa.Block, g *onnxpb.GraphProto, outputs []stri
 // constants makes initializers of all constants in use, those of nested blocks
 // too: names first for weights, which carry the name of the state dict.
 func (b *builder) constants(blk *ssa.Block) {
+	first := map[*ssa.Value]*ssa.Op{} // the first user, in the order of the graph, of constants without names
+	for o := range blk.AllOps() {
+		for i := range o.NumOperands() {
+			if v := o.Operand(i); v != nil && v.Name == "" && first[v] == nil && onnx.ConstOf(v) != nil {
+				first[v] = o
+			}
+		}
+	}
 	for _, named := range [...]bool{true, false} {
 		for o := range blk.AllOps() {
 			if len(o.Results) != 1 || !o.Results[0].HasUses() {
@@ -390,10 +398,8 @@ func (b *builder) constants(blk *ssa.Block) {
 			want := r.Name
 			if !named {
 				want = "constant"
-				for u := range r.Uses() {
-					if u.Op() != nil {
-						want = "onnx::" + u.Op().Kind.Name() + "_const"
-					}
+				if user := first[r]; user != nil {
+					want = "onnx::" + user.Kind.Name() + "_const"
 				}
 			}
 			name := b.names.unique(want)
