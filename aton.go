@@ -271,8 +271,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		return nil, err
 	}
 	p = remaining(m, p)
-	opset, converted, state := o.OpsetFor(m), onnx.DefaultOpset(m) != 0, stateNames(m)
-	o.noteClasses(m)
+	opset, converted := o.begin(m), onnx.DefaultOpset(m) != 0 && len(m.Passed) == 0
 	list, err := p.Run(m, o.Runner)
 	if list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
@@ -282,7 +281,8 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		return list, err
 	}
 	onnx.SetOpset(m, opset)
-	m.Passed, m.TargetOpset = nil, 0
+	state := m.State
+	m.Passed, m.TargetOpset, m.State = nil, 0, nil
 	if !converted {
 		o.leftOver(m, list)
 	}
@@ -438,7 +438,7 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
 func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
-	m.TargetOpset = o.OpsetFor(m)
+	o.begin(m)
 	if stage == "import" {
 		return &diag.List{Table: &m.Locs}, nil
 	}
@@ -456,11 +456,24 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
 	steps := part.Steps()
+	if n := len(steps); n < len(m.Passed) && slices.Equal(steps, m.Passed[:n]) {
+		return nil, fmt.Errorf("the text is of a later stage than %s: behind %s", stage, m.Passed[len(m.Passed)-1])
+	}
 	list, err := remaining(m, part).Run(m, o.Runner)
 	if err == nil {
 		m.Passed = steps
 	}
 	return list, err
+}
+
+// begin notes what the later part of a conversion needs to know of the program, and returns the opset.
+func (o Options) begin(m *ssa.Module) int {
+	m.TargetOpset = o.OpsetFor(m)
+	if len(m.Passed) == 0 {
+		m.State = stateNames(m)
+		noteClasses(m)
+	}
+	return m.TargetOpset
 }
 
 // remaining is the part of the pipeline that the module is not behind.

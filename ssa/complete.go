@@ -13,7 +13,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Text that [PrintOptions.Complete] asks for has two more sections than what PyTorch prints. The head says what a module has besides
+// Text that [PrintOptions.Complete] asks for has more sections than what PyTorch prints. The head says what a module has besides
 // its graphs; it is left out where there is nothing to say:
 //
 //	module {
@@ -27,7 +27,7 @@ import (
 //	  @0 = "AACAPwAAgD8..."
 //	}
 //
-// The data are the bytes of storages in base64, or lists of strings. Tensors that share a storage name the same one. The values of
+// A third section, known {...}, says what is known of the elements of integers. The data are the bytes of storages in base64, or lists of strings. Tensors that share a storage name the same one. The values of
 // the head are literals, as those of attributes are.
 
 // whole numbers what the sections of complete text refer to.
@@ -42,18 +42,23 @@ type whole struct {
 	listed   []*Object
 	locs     map[diag.Loc]int
 	frames   []diag.Frame
+	schemas  map[*Op]int
+	declared map[*Schema]int
+	schema   []*Schema // those that text does not stand for
 	facts    map[string]sym.Fact
 	symbols  []string // names of facts in order
 	noted    Module   // counts the symbols that the text shows
 	types    map[string]*TupleType
-	elide    bool  // leave the data out
-	most     int64 // elements of a tensor that the text spells
+	named    []*TupleType // of types, each behind those in it
+	known    []string     // lines of what is known of values
+	elide    bool         // leave the data out
+	most     int64        // elements of a tensor that the text spells
 }
 
 // wholeOf looks through a module.
 func wholeOf(m *Module, opts PrintOptions) *whole {
 	w := &whole{m: m, elide: opts.NoData, most: elideAbove, tensors: map[*tensor.Tensor]int{}, same: map[*tensor.Tensor]int{}, users: map[*tensor.Storage]int{}, storages: map[*tensor.Storage]int{},
-		objects: map[*Object]int{}, locs: map[diag.Loc]int{}, facts: map[string]sym.Fact{}, types: map[string]*TupleType{}}
+		schemas: map[*Op]int{}, declared: map[*Schema]int{}, objects: map[*Object]int{}, locs: map[diag.Loc]int{}, facts: map[string]sym.Fact{}, types: map[string]*TupleType{}}
 	if opts.AllConstants {
 		w.most = math.MaxInt64
 	}
@@ -67,17 +72,12 @@ func wholeOf(m *Module, opts PrintOptions) *whole {
 		w.input(in)
 	}
 	for _, f := range m.Funcs {
-		for _, p := range f.Body.Params {
-			w.typ(p.Type)
-		}
+		w.values(f.Body.Params)
 		for o := range f.Body.AllOps() {
-			for _, r := range o.Results {
-				w.typ(r.Type)
-			}
+			w.values(o.Results)
+			w.overload(o)
 			for _, b := range o.Blocks {
-				for _, p := range b.Params {
-					w.typ(p.Type)
-				}
+				w.values(b.Params)
 			}
 			for _, a := range o.Attrs {
 				w.literal(a.Value)
@@ -85,6 +85,55 @@ func wholeOf(m *Module, opts PrintOptions) *whole {
 		}
 	}
 	return w
+}
+
+// overload notes the declaration of an operator whose operands do not say which one it is.
+func (w *whole) overload(o *Op) {
+	if o.Schema == nil || w.m.matched(o) == o.Schema {
+		return
+	}
+	n, seen := w.declared[o.Schema]
+	if !seen {
+		n = len(w.schema)
+		w.declared[o.Schema] = n
+		w.schema = append(w.schema, o.Schema)
+		for _, a := range o.Schema.Returns {
+			w.typ(a.Type)
+		}
+	}
+	w.schemas[o] = n
+}
+
+// literal is a declaration as its text or, where that is made up, in parts.
+func (s *Schema) literal() Literal {
+	if again, err := ParseSchema(s.text); err == nil && again.VarReturn == s.VarReturn {
+		return Str(s.text)
+	}
+	args, returns := List(nil), List(nil)
+	for _, a := range s.Args {
+		args.Elems = append(args.Elems, Tuple(Str(a.Name), TypeValue(a.Type)))
+	}
+	for _, a := range s.Returns {
+		returns.Elems = append(returns.Elems, TypeValue(a.Type))
+	}
+	return Tuple(Str(s.Name), Str(s.Overload), args, returns, Str(s.text))
+}
+
+func (w *whole) values(vs []*Value) {
+	for _, v := range vs {
+		w.typ(v.Type)
+		if saysSizes(v) {
+			for _, e := range v.Sym {
+				w.expr(e)
+			}
+		}
+	}
+}
+
+// saysSizes reports a value whose elements are known as expressions of sizes, or as numbers that are no constant's: an index of a
+// loop is known to be less than the number of its iterations.
+func saysSizes(v *Value) bool {
+	return len(v.Sym) > 0 && (v.def == nil || v.def.Kind != "prim::Constant" && v.def.Kind != "onnx::Constant")
 }
 
 func (w *whole) input(in Input) {
@@ -163,6 +212,9 @@ func (w *whole) typ(t Type) {
 		}
 		for _, e := range t.Elems {
 			w.typ(e)
+		}
+		if t.Name != "" {
+			w.named = append(w.named, t)
 		}
 	}
 }
@@ -335,6 +387,9 @@ func (p *printer) head() {
 	if m.TargetOpset != 0 {
 		say("target_opset", Int(int64(m.TargetOpset)))
 	}
+	if len(m.State) > 0 {
+		say("state", Strs(m.State...))
+	}
 	if len(m.Passed) > 0 {
 		say("passed", Strs(m.Passed...))
 	}
@@ -363,14 +418,17 @@ func (p *printer) head() {
 	if len(m.Recorded) > 0 {
 		say("recorded", intDict(m.Recorded))
 	}
-	if len(w.types) > 0 {
-		d := Dict()
-		for _, name := range slices.Sorted(maps.Keys(w.types)) {
-			t := *w.types[name]
-			t.Name = ""
-			d.Elems = append(d.Elems, Str(name), TypeValue(&t))
+	for _, named := range w.named {
+		t := *named
+		t.Name = ""
+		say("types", Dict(Str(named.Name), TypeValue(&t)))
+	}
+	if len(w.schema) > 0 {
+		l := List(nil)
+		for _, s := range w.schema {
+			l.Elems = append(l.Elems, s.literal())
 		}
-		say("types", d)
+		say("schemas", l)
 	}
 	outputs := Dict()
 	for _, f := range m.Funcs {
@@ -448,8 +506,38 @@ func (p *printer) headFile(say func(key string, l Literal)) {
 	say("locs", frames)
 }
 
+// known prints what is known of the elements of integers, by the names that the graphs gave their values.
+func (p *printer) known(f *Func) {
+	say := func(vs []*Value) {
+		for _, v := range vs {
+			if !saysSizes(v) {
+				continue
+			}
+			texts := make([]string, len(v.Sym))
+			for i, e := range v.Sym {
+				texts[i] = e.String()
+			}
+			p.whole.known = append(p.whole.known, "  @"+funcName(f.Name)+" %"+p.name(v)+" = "+Strs(texts...).String()+"\n")
+		}
+	}
+	say(f.Body.Params)
+	for o := range f.Body.AllOps() {
+		say(o.Results)
+		for _, b := range o.Blocks {
+			say(b.Params)
+		}
+	}
+}
+
 // data prints the storages that the text refers to.
 func (p *printer) data() {
+	if len(p.whole.known) > 0 {
+		p.w.WriteString("known {\n")
+		for _, line := range p.whole.known {
+			p.w.WriteString(line)
+		}
+		p.w.WriteString("}\n")
+	}
 	if len(p.whole.order) == 0 {
 		return
 	}

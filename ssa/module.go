@@ -41,6 +41,8 @@ type Module struct {
 
 	// TargetOpset is the opset that a conversion that has begun is for; 0 for none.
 	TargetOpset int
+	// State names the weights of the program that a conversion began with, in the order of its state dict.
+	State []string
 	// Passed are the steps of the pipeline of the export that the module is behind, as they are spelled with their options; empty
 	// for a module as it was imported and for one that is converted.
 	Passed []string
@@ -117,6 +119,29 @@ type Dialect interface {
 	Info(o *Op) (info OpInfo, ok bool)
 	// Verify checks the dialect's own rules on an op.
 	Verify(o *Op) error
+}
+
+// Declarer is a dialect that declares operators. Complete text says the declaration of an operator that [MatchSchema] does not find among
+// them.
+type Declarer interface {
+	Overloads(k Kind) []*Schema
+}
+
+// matched is the declaration that the text of an op stands for.
+func (m *Module) matched(o *Op) *Schema {
+	ns := o.Kind.Namespace()
+	for _, d := range m.Dialects {
+		if x, ok := d.(Declarer); ok && d.Namespace() == ns {
+			types := make([]Type, o.NumOperands())
+			for i := range types {
+				if v := o.Operand(i); v != nil {
+					types[i] = v.Type
+				}
+			}
+			return MatchSchema(x.Overloads(o.Kind), types)
+		}
+	}
+	return nil
 }
 
 // NewModule makes an empty module that knows the given dialects.

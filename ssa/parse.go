@@ -29,7 +29,7 @@ const (
 // first one is its main function. Errors are *ParseError.
 func Parse(src, file string, dialects ...Dialect) (m *Module, err error) {
 	p := &parser{src: src, file: file, m: NewModule(dialects...), tensors: strings.Contains(src, "Type{")}
-	p.head.fresh = -1
+	p.head.fresh, p.funcs = -1, map[string]map[string]*Value{}
 	defer func() {
 		if r := recover(); r != nil {
 			pe, ok := r.(*ParseError)
@@ -49,7 +49,8 @@ type parser struct {
 	pos    int
 	m      *Module
 	f      *Func
-	values map[string]*Value
+	values map[string]*Value            // of the function at hand
+	funcs  map[string]map[string]*Value // of each function
 	depth  int
 	// tensors: the text may have tensors as PyTorch prints them.
 	tensors bool
@@ -177,6 +178,11 @@ func (p *parser) text() {
 			p.moduleHead()
 			continue
 		}
+		if len(p.m.Funcs) > 0 && p.has("known") {
+			p.take("known")
+			p.known()
+			continue
+		}
 		if len(p.m.Funcs) > 0 && p.has("data") {
 			p.take("data")
 			p.data()
@@ -215,6 +221,7 @@ func (p *parser) text() {
 func (p *parser) graph(name string) {
 	p.f = p.m.NewFunc(name)
 	p.values = map[string]*Value{}
+	p.funcs[name] = p.values
 	p.want("(")
 	p.params(p.f.Body)
 	p.opening()
@@ -274,6 +281,14 @@ func (p *parser) skipUses() {
 	}
 }
 
+// valueKey is one for all spellings of the name that valueName has read: a number without quotes is no name.
+func valueKey(n string) string {
+	if !strings.HasPrefix(n, "\"") && !isNumeric(n) {
+		return "\"" + n
+	}
+	return n
+}
+
 func keepName(n string) string {
 	if quoted, ok := strings.CutPrefix(n, "\""); ok {
 		return quoted
@@ -313,16 +328,11 @@ func (p *parser) valueName() string {
 }
 
 func (p *parser) define(name string, v *Value) {
-	if v.Name != "" {
-		name = v.Name // with quotes and without it is one name
-		if isNumeric(name) {
-			name = "\"" + name
-		}
-	}
-	if _, dup := p.values[name]; dup {
+	key := valueKey(name)
+	if _, dup := p.values[key]; dup {
 		p.fail("%%%s is defined twice", name)
 	}
-	p.values[name] = v
+	p.values[key] = v
 }
 
 func (p *parser) refs() []*Value {
@@ -340,16 +350,17 @@ func (p *parser) refs() []*Value {
 			vs = append(vs, nil)
 			continue
 		}
-		name := p.valueName()
-		v := p.values[name]
-		if plain, quoted := strings.CutPrefix(name, "\""); quoted && v == nil && !isNumeric(plain) {
-			v = p.values[plain]
-		}
-		if v == nil {
-			p.fail("%%%s is not defined here: put in the line that defines it, before this one", name)
-		}
-		vs = append(vs, v)
+		vs = append(vs, p.ref())
 	}
+}
+
+func (p *parser) ref() *Value {
+	name := p.valueName()
+	v := p.values[valueKey(name)]
+	if v == nil {
+		p.fail("%%%s is not defined here: put in the line that defines it, before this one", name)
+	}
+	return v
 }
 
 func (p *parser) kindName() string {
@@ -454,6 +465,13 @@ func (p *parser) op(b *Block) {
 	p.finishConstant(o)
 	p.blanks()
 	braced := p.take("{") // PyTorch 1.1 and earlier put the blocks of an op in braces
+	if len(p.head.schemas) > 0 && p.take(", schema:") {
+		n := p.int(p.attrValue(nil, 1))
+		if n < 0 || n >= int64(len(p.head.schemas)) {
+			p.fail("there is no schema %d", n)
+		}
+		o.Schema = p.head.schemas[n]
+	}
 	o.Loc = p.trailer()
 	for {
 		save := p.pos

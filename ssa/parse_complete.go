@@ -16,6 +16,7 @@ type head struct {
 	symbols  map[string]sym.Expr
 	types    map[string]*TupleType
 	outputs  map[string][]string
+	schemas  []*Schema
 	fresh    int // of the head; -1: it does not say
 	frames   []diag.Loc
 	objects  map[int]*Object
@@ -104,6 +105,8 @@ func (p *parser) headEntry(key string, l Literal) {
 		p.pairs(l, func(k string, v Literal) { m.Opsets[k] = int(p.int(v)) })
 	case "target_opset":
 		m.TargetOpset = int(p.int(l))
+	case "state":
+		m.State = p.strings(l)
 	case "passed":
 		m.Passed = p.strings(l)
 	case "symbols":
@@ -146,6 +149,10 @@ func (p *parser) headEntry(key string, l Literal) {
 			named.Name = k
 			p.head.types[k] = &named
 		})
+	case "schemas":
+		for _, e := range p.list(l) {
+			p.head.schemas = append(p.head.schemas, p.schema(e))
+		}
 	case "outputs":
 		p.head.outputs = map[string][]string{}
 		p.pairs(l, func(k string, v Literal) { p.head.outputs[k] = p.strings(v) })
@@ -201,6 +208,33 @@ func (p *parser) headEntry(key string, l Literal) {
 	default:
 		p.fail("a module has no %s", key)
 	}
+}
+
+func (p *parser) schema(l Literal) *Schema {
+	if l.Kind == StrLit {
+		s, err := ParseSchema(l.s)
+		if err != nil {
+			p.fail("%v", err)
+		}
+		return s
+	}
+	e := p.tuple(l, 5)
+	s := &Schema{Name: p.string(e[0]), Overload: p.string(e[1]), text: p.string(e[4])}
+	for _, a := range p.list(e[2]) {
+		x := p.tuple(a, 2)
+		s.Args = append(s.Args, SchemaArg{Name: p.string(x[0]), Type: p.typeOf(x[1])})
+	}
+	for _, a := range p.list(e[3]) {
+		s.Returns = append(s.Returns, SchemaArg{Type: p.typeOf(a)})
+	}
+	return s
+}
+
+func (p *parser) typeOf(l Literal) Type {
+	if l.Kind != TypeLit {
+		p.fail("expected a type")
+	}
+	return l.Elem
 }
 
 func (p *parser) objectEntry(number string, l Literal) {
@@ -450,6 +484,24 @@ func (p *parser) data() {
 		}
 		s.memory.Bytes = b
 		p.pos += end + 2
+	}
+}
+
+// known reads the section "known {...}".
+func (p *parser) known() {
+	p.want("{")
+	for !p.takeS("}") {
+		p.want("@")
+		name := p.name(func(c byte) bool { return nameByte(c) || c == ':' })
+		if p.values = p.funcs[name]; p.values == nil {
+			p.fail("there is no graph %s", name)
+		}
+		p.space()
+		v := p.ref()
+		p.want("=")
+		for _, s := range p.strings(p.attrValue(nil, 1)) {
+			v.Sym = append(v.Sym, p.expr(s))
+		}
 	}
 }
 

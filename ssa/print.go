@@ -76,6 +76,9 @@ func Fprint(out io.Writer, m *Module, opts PrintOptions) error {
 		}
 		p.next = 0
 		p.printFunc(f)
+		if opts.Complete {
+			p.known(f)
+		}
 	}
 	if opts.Complete {
 		p.data()
@@ -185,6 +188,11 @@ func (p *printer) printOp(o *Op, depth int) {
 	p.w.WriteByte('(')
 	p.refs(o.operands)
 	p.w.WriteByte(')')
+	if p.whole != nil {
+		if n, ok := p.whole.schemas[o]; ok {
+			p.w.WriteString(", schema: " + strconv.Itoa(n))
+		}
+	}
 	p.loc(o)
 	p.w.WriteByte('\n')
 	if p.flat {
@@ -282,6 +290,12 @@ func (p *printer) attr(l Literal, o *Op) {
 		p.tensor(l.Tensor, o, true)
 		return
 	}
+	if l.Kind == DictLit { // {...} is the element of a tensor, where the result is one
+		p.w.WriteString("exact(")
+		p.literal(l, nil, false)
+		p.w.WriteByte(')')
+		return
+	}
 	p.literal(l, nil, false)
 }
 
@@ -359,9 +373,10 @@ func nameByte(c byte) bool {
 	return c == '_' || c == '.' || c == '/' || c == '-' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
+// validName reports a name that the parser reads behind % and @ without quotes.
 func validName(s string) bool {
 	for i := 0; i < len(s); i++ {
-		if s[i] == ':' && i+1 < len(s) && s[i+1] == ':' {
+		if s[i] == ':' && i+2 < len(s) && s[i+1] == ':' && nameByte(s[i+2]) {
 			i++
 			continue
 		}

@@ -112,6 +112,9 @@ func (p *parser) primary(depth int) Expr {
 			p.i++
 		}
 		n, err := strconv.ParseInt(p.s[start:p.i], 10, 64)
+		if p.s[start:p.i] == "9223372036854775808" && start > 0 && p.s[start-1] == '-' {
+			n, err = minInt, nil // the negative of itself
+		}
 		if err != nil {
 			p.fail("%v", err)
 		}

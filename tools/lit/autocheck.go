@@ -66,7 +66,7 @@ func sections(printed string) []section {
 	besides := false
 	for _, line := range strings.Split(strings.TrimRight(printed, "\n"), "\n") {
 		line = strings.TrimRight(line, " \t")
-		if line == "module {" || line == "data {" { // who wants to check what a module has besides its graphs writes the checks
+		if line == "module {" || line == "known {" || line == "data {" { // who wants to check what a module has besides its graphs writes the checks
 			besides = true
 		}
 		if besides {
