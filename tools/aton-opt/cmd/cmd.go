@@ -188,7 +188,7 @@ func (o *options) readRules() error {
 			with.Passes = append(with.Passes, p)
 		}
 	}
-	with.Named, with.Orders = o.set.Named, o.set.Orders
+	with.Named = o.set.Named
 	o.set, o.load.Table = with, o.table
 	return nil
 }
