@@ -127,7 +127,11 @@ type Options struct {
 	// for "export". $opset, $target, $training, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
 	// the words of the pipeline export. Its passes must be for the opset that the module is converted to.
 	Pipeline string
-	// Passes are further passes that Pipeline may name.
+	// Before and After put further steps before and behind the steps of the pipeline export, by the name that a step begins with:
+	// After["lower"] = "mine" runs the pass mine when the program is of ONNX operators in their newest form. They go with the
+	// whole pipeline, which Pipeline would have to spell.
+	Before, After map[string]string
+	// Passes are further passes that Pipeline, Before and After may name.
 	Passes []*passes.Pass
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
@@ -399,17 +403,30 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	if o.LearnedNames {
 		names = "learned"
 	}
-	if o.Pipeline == "" && len(o.Passes) > 0 {
-		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.Pipeline", o.Passes[0].Name)
+	inserts := len(o.Before)+len(o.After) > 0
+	if o.Pipeline == "" && !inserts && len(o.Passes) > 0 {
+		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.After, Options.Before or Options.Pipeline", o.Passes[0].Name)
+	}
+	if o.Pipeline != "" && inserts {
+		return nil, fmt.Errorf("steps before and after those of the pipeline export do not go with a pipeline of one's own")
+	}
+	if err := o.unread(); err != nil {
+		return nil, err
 	}
 	set := all.Set
-	if o.Table != nil || o.Pipeline != "" {
+	if o.Table != nil || o.Pipeline != "" || inserts {
 		set = all.New(o.Table)
+		set.Passes = append(set.Passes, o.Passes...)
 	}
 	name := "export"
+	if inserts {
+		var err error
+		if set, err = set.Insert(name, o.Before, o.After); err != nil {
+			return nil, err
+		}
+	}
 	if o.Pipeline != "" {
 		name = "pipeline-of-the-options"
-		set.Passes = append(set.Passes, o.Passes...)
 		i := slices.IndexFunc(set.Named, func(n passes.Named) bool { return n.Name == "export" })
 		set.Named = append(slices.Clip(set.Named), passes.Named{Name: name, Text: o.Pipeline, Options: set.Named[i].Options})
 	}
@@ -434,6 +451,34 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 		}
 	}
 	return p, nil
+}
+
+// unread reports an option that a pipeline of the user's has no place for: it would be dropped without a word.
+func (o Options) unread() error {
+	if o.Pipeline == "" {
+		return nil
+	}
+	for _, x := range []struct {
+		set             bool
+		option, setting string
+	}{
+		{o.Target != "", "Target", "target"},
+		{o.Contrib != "" && o.Contrib != "none", "Contrib", "contrib"},
+		{o.Training != "" && o.Training != Preserve, "Training", "training"},
+		{o.LearnedNames, "LearnedNames", "names"},
+		{len(o.Fallthrough) > 0, "Fallthrough", "fallthrough"},
+		{o.OperatorExport != "" && o.OperatorExport != ONNX, "OperatorExport", "mode"},
+		{o.State != "", "State", "state"},
+		{o.NoWeights, "NoWeights", "lift"},
+		{o.InitializersAsInputs, "InitializersAsInputs", "lift"},
+		{o.NoFolding, "NoFolding", "lift"},
+		{o.Unroll > 0, "Unroll", "unroll"},
+	} {
+		if x.set && !strings.Contains(o.Pipeline, "$"+x.setting) {
+			return fmt.Errorf("no pass of pipeline %q reads the option %s: give the pass that should $%s, as the pipeline export does", o.Pipeline, x.option, x.setting)
+		}
+	}
+	return nil
 }
 
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.

@@ -415,6 +415,9 @@ func (p *printer) head() {
 	if m.SizesSolved {
 		say("sizes_solved", Bool(true))
 	}
+	if m.Guarded {
+		say("guarded", Bool(true))
+	}
 	if len(m.Recorded) > 0 {
 		say("recorded", intDict(m.Recorded))
 	}

@@ -50,6 +50,9 @@ type Module struct {
 	// Budget multiplies the limits of what may be taken for this program; 0 is 1. See Allow.
 	Budget int
 
+	// Guarded reports that the bounds of sizes in the metadata (AtLeast) are checked by operators of the graph.
+	Guarded bool
+
 	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
 	Weights map[string]*tensor.Tensor
 

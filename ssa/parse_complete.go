@@ -133,6 +133,8 @@ func (p *parser) headEntry(key string, l Literal) {
 		p.head.fresh = int(n)
 	case "sizes_solved":
 		m.SizesSolved = l.Bool()
+	case "guarded":
+		m.Guarded = l.Bool()
 	case "recorded":
 		m.Recorded = map[string]int64{}
 		p.pairs(l, func(k string, v Literal) { m.Recorded[k] = p.int(v) })

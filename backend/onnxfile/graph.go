@@ -129,6 +129,9 @@ func newModel(m *ssa.Module, opts Options) (*model, error) {
 	if onnx.DefaultOpset(m) == 0 {
 		return nil, errors.New("the module is for no opset: run the pass legalize, or set Opsets")
 	}
+	if limits, err := ssa.ParseLimits(m.GetMetadata(ssa.LimitsKey)); err == nil && len(limits) > 0 && !m.Guarded && !opts.Unchecked {
+		return nil, fmt.Errorf("the model is right only where %s, and no pass has made it check that: put guard before legalize in the pipeline", m.GetMetadata(ssa.LimitsKey))
+	}
 	if !opts.Unchecked { // before the file is built: what this takes is free again by then
 		if err := typecheck.Module(m).Err(); err != nil {
 			return nil, invalid(err)

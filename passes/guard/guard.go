@@ -52,6 +52,7 @@ func run(c *passes.Context) error {
 	if f == nil {
 		return nil
 	}
+	c.Module.Guarded = true
 	said := c.Module.GetMetadata(ssa.LimitsKey)
 	if _, err := ssa.ParseLimits(said); err != nil {
 		said = "" // a file had it, from somebody else
