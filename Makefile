@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -49,6 +49,9 @@ pick: .venv/ready ## choose the cases that the tests run, from out/cases-made an
 
 lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)'
+
+cut: ## cut the conversions of all cases below CASES in two at a text, behind every pass, and compare the files
+	$(GO) test . -run TestCut -count=1 -timeout 2h -cut.every=1 -cut.cases=$(abspath $(CASES))
 
 update: ## rewrite the AUTOCHECK blocks of text tests; FILTER as in lit
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)' -update -count=1

@@ -130,7 +130,11 @@ type Options struct {
 	// for "export". $opset, $target, $training, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
 	// the words of the pipeline export. Its passes must be for the opset that the module is converted to.
 	Pipeline string
-	// Passes are further passes that Pipeline may name.
+	// Before and After put further steps before and behind the steps of the pipeline export, by the name that a step begins with:
+	// After["lower"] = "mine" runs the pass mine when the program is of ONNX operators in their newest form. They go with the
+	// whole pipeline, which Pipeline would have to spell.
+	Before, After map[string]string
+	// Passes are further passes that Pipeline, Before and After may name.
 	Passes []*passes.Pass
 	// Runner watches the passes; nil for none.
 	Runner *passes.Runner
@@ -211,6 +215,9 @@ func (o Options) OpsetFor(m *ssa.Module) int {
 	if o.Opset != 0 {
 		return o.Opset
 	}
+	if m.TargetOpset != 0 {
+		return m.TargetOpset
+	}
 	if at := onnx.DefaultOpset(m); at >= OldestOpset && at <= onnx.Newest {
 		return at
 	}
@@ -278,8 +285,8 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	opset, converted, state := o.OpsetFor(m), onnx.DefaultOpset(m) != 0, stateNames(m)
-	o.noteClasses(m)
+	p = remaining(m, p)
+	opset, converted := o.begin(m), onnx.DefaultOpset(m) != 0 && len(m.Passed) == 0
 	list, err := p.Run(m, o.Runner)
 	if list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
@@ -289,6 +296,8 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		return list, err
 	}
 	onnx.SetOpset(m, opset)
+	state := m.State
+	m.Passed, m.TargetOpset, m.State = nil, 0, nil
 	if !converted {
 		o.leftOver(m, list)
 	}
@@ -405,17 +414,30 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	if o.LearnedNames {
 		names = "learned"
 	}
-	if o.Pipeline == "" && len(o.Passes) > 0 {
-		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.Pipeline", o.Passes[0].Name)
+	inserts := len(o.Before)+len(o.After) > 0
+	if o.Pipeline == "" && !inserts && len(o.Passes) > 0 {
+		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.After, Options.Before or Options.Pipeline", o.Passes[0].Name)
+	}
+	if o.Pipeline != "" && inserts {
+		return nil, fmt.Errorf("steps before and after those of the pipeline export do not go with a pipeline of one's own")
+	}
+	if err := o.unread(); err != nil {
+		return nil, err
 	}
 	set := all.Set
-	if o.Table != nil || o.Pipeline != "" {
+	if o.Table != nil || o.Pipeline != "" || inserts {
 		set = all.New(o.Table)
+		set.Passes = append(set.Passes, o.Passes...)
 	}
 	name := "export"
+	if inserts {
+		var err error
+		if set, err = set.Insert(name, o.Before, o.After); err != nil {
+			return nil, err
+		}
+	}
 	if o.Pipeline != "" {
 		name = "pipeline-of-the-options"
-		set.Passes = append(set.Passes, o.Passes...)
 		i := slices.IndexFunc(set.Named, func(n passes.Named) bool { return n.Name == "export" })
 		set.Named = append(slices.Clip(set.Named), passes.Named{Name: name, Text: o.Pipeline, Options: set.Named[i].Options})
 	}
@@ -442,8 +464,37 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	return p, nil
 }
 
+// unread reports an option that a pipeline of the user's has no place for: it would be dropped without a word.
+func (o Options) unread() error {
+	if o.Pipeline == "" {
+		return nil
+	}
+	for _, x := range []struct {
+		set             bool
+		option, setting string
+	}{
+		{o.Target != "", "Target", "target"},
+		{o.Contrib != "" && o.Contrib != "none", "Contrib", "contrib"},
+		{o.Training != "" && o.Training != Preserve, "Training", "training"},
+		{o.LearnedNames, "LearnedNames", "names"},
+		{len(o.Fallthrough) > 0, "Fallthrough", "fallthrough"},
+		{o.OperatorExport != "" && o.OperatorExport != ONNX, "OperatorExport", "mode"},
+		{o.State != "", "State", "state"},
+		{o.NoWeights, "NoWeights", "lift"},
+		{o.InitializersAsInputs, "InitializersAsInputs", "lift"},
+		{o.NoFolding, "NoFolding", "lift"},
+		{o.Unroll > 0, "Unroll", "unroll"},
+	} {
+		if x.set && !strings.Contains(o.Pipeline, "$"+x.setting) {
+			return fmt.Errorf("no pass of pipeline %q reads the option %s: give the pass that should $%s, as the pipeline export does", o.Pipeline, x.option, x.setting)
+		}
+	}
+	return nil
+}
+
 // Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
 func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
+	o.begin(m)
 	if stage == "import" {
 		return &diag.List{Table: &m.Locs}, nil
 	}
@@ -460,7 +511,35 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 		stages := append([]string{"import"}, p.Passes()...)
 		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
-	return part.Run(m, o.Runner)
+	steps := part.Steps()
+	if n := len(steps); n < len(m.Passed) && slices.Equal(steps, m.Passed[:n]) {
+		return nil, fmt.Errorf("the text is of a later stage than %s: behind %s", stage, m.Passed[len(m.Passed)-1])
+	}
+	list, err := remaining(m, part).Run(m, o.Runner)
+	if err == nil {
+		m.Passed = steps
+	}
+	return list, err
+}
+
+// begin notes what the later part of a conversion needs to know of the program, and returns the opset.
+func (o Options) begin(m *ssa.Module) int {
+	m.TargetOpset = o.OpsetFor(m)
+	if len(m.Passed) == 0 {
+		m.State = stateNames(m)
+		noteClasses(m)
+	}
+	return m.TargetOpset
+}
+
+// remaining is the part of the pipeline that the module is not behind.
+func remaining(m *ssa.Module, p *passes.Pipeline) *passes.Pipeline {
+	if n := len(m.Passed); n > 0 {
+		if steps := p.Steps(); n <= len(steps) && slices.Equal(steps[:n], m.Passed) {
+			return p.From(n)
+		}
+	}
+	return p
 }
 
 // Export converts the module and writes it to a file, which appears only when all went well.

@@ -21,9 +21,9 @@ var holdsModules = map[string]bool{"torch.nn.modules.container.ModuleList": true
 // namelessDomain is the domain of functions of modules whose class has no package, or is not known.
 const namelessDomain = "modules"
 
-// noteClasses keeps the classes of the modules of a program, where they are needed: the objects go with the conversion.
-func (o Options) noteClasses(m *ssa.Module) {
-	if len(o.ModuleFunctions) == 0 || m.Root == nil {
+// noteClasses keeps the classes of the modules of a program: the objects go with the conversion.
+func noteClasses(m *ssa.Module) {
+	if m.Root == nil {
 		return
 	}
 	if m.Classes == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/aton-project/aton/ssa/rewrite"
 )
 
-// A pass of one's own behind those that make ONNX of the program: the pipeline is the text of export, and one name more.
-func ExampleOptions_pipeline() {
+// A pass of one's own behind the one that makes ONNX of the program.
+func ExampleOptions_after() {
 	quick, err := passes.FromRules("quick", "a gelu of the quick kind", onnx.RewriteConfig(0),
 		rewrite.Rule{Name: "tanh", From: `%y = onnx::Gelu[approximate=$how](%x)`, To: `%y = onnx::Gelu[approximate="tanh"](%x)`,
 			Check: func(m *rewrite.Match) string {
@@ -34,8 +34,8 @@ func ExampleOptions_pipeline() {
   %y : Float(2, 3) = aten::gelu(%x, %how)
   return (%y)
 `, aton.Options{
-		Passes:   []*passes.Pass{quick},
-		Pipeline: "inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},quick,optimize{opset=$opset},legalize{opset=$opset},arrange",
+		Passes: []*passes.Pass{quick},
+		After:  map[string]string{"lower": "quick"},
 	})
 	// Output:
 	// graph @main_graph(%x : Float(2, 3)):
@@ -55,6 +55,62 @@ func TestPipelineWithoutLegalize(t *testing.T) {
 		t.Errorf("ReduceMean with axes as an operand is written at opset 13: %d bytes", file.Len())
 	} else {
 		t.Log(err)
+	}
+}
+
+// TestGuarded: what a file is not right for is checked by it, or the file is not written.
+func TestGuarded(t *testing.T) {
+	src := []byte(`graph(%x : Float(N, 4)):
+  %n : NoneType = prim::Constant()
+  %0 : int = prim::Constant[value=0]()
+  %s : Tensor = aten::squeeze(%x)
+  %y : Tensor = aten::softmax(%s, %0, %n)
+  return (%y)
+`)
+	const steps = "raise,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},optimize{opset=$opset},"
+	for pipeline, want := range map[string]string{
+		"":                                     "",
+		steps + "guard,legalize{opset=$opset}": "",
+		steps + "legalize{opset=$opset}":       "put guard before legalize",
+	} {
+		o := aton.Options{Pipeline: pipeline}
+		m, err := aton.LoadBytes(src, "graph.ir", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		err = aton.ExportTo(&file, m, o)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("pipeline %q: %v", pipeline, err)
+		}
+	}
+}
+
+// TestUnread refuses options that a pipeline has no place for, and steps at places that there are not.
+func TestUnread(t *testing.T) {
+	const own = "raise,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},guard,legalize{opset=$opset}"
+	for _, c := range []struct {
+		want string
+		opts aton.Options
+	}{
+		{"reads the option State", aton.Options{Pipeline: own, State: "outputs"}},
+		{"reads the option Training", aton.Options{Pipeline: own, Training: aton.Eval}},
+		{"reads the option Unroll", aton.Options{Pipeline: own, Unroll: 3}},
+		{"reads the option LearnedNames", aton.Options{Pipeline: own, LearnedNames: true}},
+		{"reads the option NoWeights", aton.Options{Pipeline: own, NoWeights: true}},
+		{"reads the option Target", aton.Options{Pipeline: own, Target: "onnx"}},
+		{"do not go with a pipeline", aton.Options{Pipeline: own, After: map[string]string{"lower": "cse"}}},
+		{`no step "louer", did you mean "lower"?`, aton.Options{After: map[string]string{"louer": "cse"}}},
+		{"put simplify before legalize", aton.Options{After: map[string]string{"legalize": "simplify"}}},
+		{"", aton.Options{Before: map[string]string{"lower": "dce"}, After: map[string]string{"lower": "cse,dce"}, Training: aton.Eval}},
+	} {
+		m, err := aton.LoadBytes([]byte("graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"), "graph.ir", c.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = aton.Lower(m, c.opts); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v", c.want, err)
+		}
 	}
 }
 

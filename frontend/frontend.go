@@ -96,7 +96,7 @@ func Recognize(data []byte) Format {
 			text = rest
 			continue
 		}
-		for _, p := range []string{"graph", "inlined_graph", "%"} {
+		for _, p := range []string{"graph", "inlined_graph", "module {", "%"} {
 			if strings.HasPrefix(text, p) {
 				return Text
 			}
@@ -226,6 +226,8 @@ func readText(text, name string, o Options) (*ssa.Module, error) {
 		}
 	}
 	o.Table.BindSchemas(m)
-	onnx.RaiseFitting(m.Main())
+	if len(m.Opsets) == 0 { // a text without a head may be of any opset
+		onnx.RaiseFitting(m.Main())
+	}
 	return m, ssa.Verify(m)
 }

@@ -26,7 +26,7 @@ func TestLit(t *testing.T) {
 		"cat":       lit.Cat,
 		"aton-opt": func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			// an internal error shows at the pass that caused it, and leaves nothing behind
-			return atonopt.Main(append([]string{"--verify-each", "--repro="}, args...), stdin, stdout, stderr)
+			return atonopt.Main(append([]string{"--verify-each", "--verify-roundtrip", "--repro="}, args...), stdin, stdout, stderr)
 		},
 		"aton": func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			return aton.Main(append(args, "--verify-each", "--repro="), stdin, stdout, stderr)

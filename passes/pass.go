@@ -28,11 +28,13 @@ type Pass struct {
 	// Before and After are graph text; a test insists that the pass makes the one the other.
 	Before, After string
 	// Demo are the options that Before is transformed with: "opset=17". Most passes need none.
-	Demo     string
-	Options  []Option
-	Requires []Predicate // checked before the pass
-	Ensures  []Predicate // checked after it
-	Run      func(c *Context) error
+	Demo    string
+	Options []Option
+	// Takes are the states that the pass needs the module to be in, Makes those that it brings about, Ends those that it leaves.
+	Takes, Makes, Ends []State
+	Requires           []Predicate // checked before the pass
+	Ensures            []Predicate // checked after it
+	Run                func(c *Context) error
 }
 
 // Option is a setting of a pass, given as name{option=value} in a pipeline.

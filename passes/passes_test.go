@@ -155,19 +155,6 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-func TestOrder(t *testing.T) {
-	orders := []passes.Order{{First: "rename", Then: "needs", Why: "it wants no relu"}}
-	for text, broken := range map[string]int{"rename,needs": 0, "needs,rename": 1, "fixpoint(needs,rename)": 1, "needs": 0} {
-		p, err := set.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if errs := p.CheckOrder(orders); len(errs) != broken {
-			t.Errorf("%s: %v", text, errs)
-		}
-	}
-}
-
 func TestObservers(t *testing.T) {
 	var out bytes.Buffer
 	var timing passes.Timing

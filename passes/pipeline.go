@@ -57,11 +57,7 @@ func (n *Named) Spelling() string {
 type Set struct {
 	Passes []*Pass
 	Named  []Named
-	Orders []Order
 }
-
-// Order says that one pass must not come behind another in a pipeline, and why.
-type Order struct{ First, Then, Why string }
 
 // Pass finds a pass by name, nil if there is none.
 func (s *Set) Pass(name string) *Pass {
@@ -120,6 +116,9 @@ func (s *Set) parse(text string, vars map[string]any, depth int) ([]step, error)
 	steps, err := p.list()
 	if err == nil && p.pos < len(p.text) {
 		err = fmt.Errorf("unexpected %q", p.text[p.pos:])
+	}
+	if err == nil && depth == 0 {
+		err = check(steps)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pipeline %q: %w", text, err)
@@ -360,6 +359,18 @@ func (p *Pipeline) Until(pass string) (part *Pipeline, ok bool) {
 	return p, false
 }
 
+// Steps lists the steps as they are spelled, a fixpoint as a whole.
+func (p *Pipeline) Steps() []string {
+	steps := make([]string, len(p.steps))
+	for i := range p.steps {
+		steps[i] = spell(p.steps[i : i+1])
+	}
+	return steps
+}
+
+// From is the pipeline without its first n steps.
+func (p *Pipeline) From(n int) *Pipeline { return &Pipeline{p.steps[n:]} }
+
 // Passes lists the names of the passes in order, each once.
 func (p *Pipeline) Passes() []string {
 	var names []string
@@ -406,36 +417,6 @@ func has(s *step, pass string) bool {
 		return s.pass.Name == pass
 	}
 	return slices.ContainsFunc(s.body, func(t step) bool { return has(&t, pass) })
-}
-
-// CheckOrder gives the constraints that the pipeline breaks. Each pass of a fixpoint counts as standing before and behind the others there.
-func (p *Pipeline) CheckOrder(orders []Order) []error {
-	first, last := map[string]int{}, map[string]int{}
-	n := 0
-	var walk func(steps []step)
-	walk = func(steps []step) {
-		for _, s := range steps {
-			if s.pass == nil {
-				walk(s.body)
-				continue
-			}
-			if _, seen := first[s.pass.Name]; !seen {
-				first[s.pass.Name] = n
-			}
-			last[s.pass.Name] = n
-			n++
-		}
-	}
-	walk(p.steps)
-	var errs []error
-	for _, o := range orders {
-		late, a := last[o.First]
-		early, b := first[o.Then]
-		if a && b && late > early {
-			errs = append(errs, fmt.Errorf("%s must come before %s: %s", o.First, o.Then, o.Why))
-		}
-	}
-	return errs
 }
 
 // DidYouMean suggests the known name that is nearest to a wrong one: `, did you mean "cse"?`, or nothing.

@@ -19,6 +19,9 @@ type Runner struct {
 	Observers []Observer
 	// VerifyEach checks the module after every pass, and what passes require and ensure.
 	VerifyEach bool
+	// VerifyRoundtrip prints the module before the first pass and after every one, reads the text, prints what was read, and fails
+	// if that differs.
+	VerifyRoundtrip bool
 	// Repro is where the reproducer of a failure goes; empty: none is written.
 	Repro string
 	// Reload makes the module anew that the run began with. With it, the reproducer costs nothing unless there is a
@@ -86,6 +89,9 @@ func (p *Pipeline) Run(m *ssa.Module, r *Runner) (*diag.List, error) {
 		r = &Runner{}
 	}
 	state := &run{Runner: r, m: m, diags: &diag.List{Table: &m.Locs}, until: -1}
+	if err := state.roundtrip(); err != nil {
+		return state.diags, &Failure{Pass: "none", Cause: err}
+	}
 	if _, err := state.steps(p.steps, 0); err != nil {
 		var f *Failure
 		if errors.As(err, &f) && r.Repro != "" {
@@ -143,7 +149,7 @@ func (r *run) reproducer(steps []step) (string, bool) {
 
 const reproElements = 1 << 16
 
-// spelledOut prints the module with its constants, unless they are large.
+// spelledOut prints the module, with the elements of its constants unless they are many.
 func spelledOut(m *ssa.Module) string {
 	n := int64(0)
 	for _, f := range m.Funcs {
@@ -155,9 +161,7 @@ func spelledOut(m *ssa.Module) string {
 			}
 		}
 	}
-	var b strings.Builder
-	_ = ssa.Fprint(&b, m, ssa.PrintOptions{AllConstants: n <= reproElements}) // a Builder does not fail
-	return b.String()
+	return text(m, n > reproElements)
 }
 
 func (r *run) steps(steps []step, depth int) (changed bool, err error) {
@@ -250,6 +254,9 @@ func (r *run) pass(s *step, depth int) (bool, error) {
 			return false, &Failure{Pass: e.Text, Cause: fmt.Errorf("the module is invalid after it: %w", err)}
 		}
 	}
+	if err := r.roundtrip(); err != nil {
+		return false, &Failure{Pass: e.Text, Cause: err}
+	}
 	if len(r.diags.Items) == reported {
 		if err := r.contract(s.pass.Ensures, "ensures"); err != nil {
 			return false, &Failure{Pass: e.Text, Cause: err}
@@ -257,6 +264,28 @@ func (r *run) pass(s *step, depth int) (bool, error) {
 	}
 	r.index++
 	return e.Changed(), nil
+}
+
+// roundtrip checks that the text of the module holds all of it.
+func (r *run) roundtrip() error {
+	if !r.VerifyRoundtrip {
+		return nil
+	}
+	once := text(r.m, false)
+	again, err := ssa.Parse(once, "text", r.m.Dialects...)
+	if err != nil {
+		return fmt.Errorf("the text of the module cannot be read: %w", err)
+	}
+	if twice := text(again, false); twice != once {
+		return fmt.Errorf("the text of the module loses something:\n%s", Diff(strings.Split(once, "\n"), strings.Split(twice, "\n"), 1))
+	}
+	return nil
+}
+
+func text(m *ssa.Module, noData bool) string {
+	var b strings.Builder
+	_ = ssa.Fprint(&b, m, ssa.PrintOptions{Complete: true, NoData: noData}) // a Builder does not fail
+	return b.String()
 }
 
 func (r *run) contract(ps []Predicate, verb string) error {

@@ -59,5 +59,7 @@ func (m *Module) AtLeast(symbol string, n int64) {
 	for i, l := range ls {
 		parts[i] = l.String()
 	}
-	m.SetMetadata(LimitsKey, strings.Join(parts, ", "))
+	text := strings.Join(parts, ", ")
+	m.Guarded = m.Guarded && text == m.GetMetadata(LimitsKey)
+	m.SetMetadata(LimitsKey, text)
 }

@@ -39,8 +39,19 @@ type Module struct {
 	// SizesSolved reports that who made the program has solved what it demands of the sizes of its inputs, as torch.export does.
 	SizesSolved bool
 
+	// TargetOpset is the opset that a conversion that has begun is for; 0 for none.
+	TargetOpset int
+	// State names the weights of the program that a conversion began with, in the order of its state dict.
+	State []string
+	// Passed are the steps of the pipeline of the export that the module is behind, as they are spelled with their options; empty
+	// for a module as it was imported and for one that is converted.
+	Passed []string
+
 	// Budget multiplies the limits of what may be taken for this program; 0 is 1. See Allow.
 	Budget int
+
+	// Guarded reports that the bounds of sizes in the metadata (AtLeast) are checked by operators of the graph.
+	Guarded bool
 
 	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
 	Weights map[string]*tensor.Tensor
@@ -114,6 +125,29 @@ type Dialect interface {
 	Info(o *Op) (info OpInfo, ok bool)
 	// Verify checks the dialect's own rules on an op.
 	Verify(o *Op) error
+}
+
+// Declarer is a dialect that declares operators. Complete text says the declaration of an operator that [MatchSchema] does not find among
+// them.
+type Declarer interface {
+	Overloads(k Kind) []*Schema
+}
+
+// matched is the declaration that the text of an op stands for.
+func (m *Module) matched(o *Op) *Schema {
+	ns := o.Kind.Namespace()
+	for _, d := range m.Dialects {
+		if x, ok := d.(Declarer); ok && d.Namespace() == ns {
+			types := make([]Type, o.NumOperands())
+			for i := range types {
+				if v := o.Operand(i); v != nil {
+					types[i] = v.Type
+				}
+			}
+			return MatchSchema(x.Overloads(o.Kind), types)
+		}
+	}
+	return nil
 }
 
 // NewModule makes an empty module that knows the given dialects.

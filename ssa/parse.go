@@ -29,6 +29,7 @@ const (
 // first one is its main function. Errors are *ParseError.
 func Parse(src, file string, dialects ...Dialect) (m *Module, err error) {
 	p := &parser{src: src, file: file, m: NewModule(dialects...), tensors: strings.Contains(src, "Type{")}
+	p.head.fresh, p.funcs = -1, map[string]map[string]*Value{}
 	defer func() {
 		if r := recover(); r != nil {
 			pe, ok := r.(*ParseError)
@@ -48,10 +49,18 @@ type parser struct {
 	pos    int
 	m      *Module
 	f      *Func
-	values map[string]*Value
+	values map[string]*Value            // of the function at hand
+	funcs  map[string]map[string]*Value // of each function
 	depth  int
 	// tensors: the text may have tensors as PyTorch prints them.
 	tensors bool
+	head    head
+	// nodes are notes of the head, by numbers of locations that come behind them.
+	nodes []Literal
+	// exact: the value of the constant at hand is said exactly, whatever its type.
+	exact bool
+	// starred: the text has sizes without names.
+	starred bool
 }
 
 func clip(s string) string {
@@ -145,11 +154,13 @@ func (p *parser) ident() string {
 	return p.src[start:p.pos]
 }
 
+func dottedByte(c byte) bool { return identByte(c) || c == '.' }
+
 // dotted reads an identifier with dots.
 func (p *parser) dotted() string {
 	p.blanks()
 	start := p.pos
-	for p.pos < len(p.src) && (identByte(p.src[p.pos]) || p.src[p.pos] == '.') {
+	for p.pos < len(p.src) && dottedByte(p.src[p.pos]) {
 		p.pos++
 	}
 	return p.src[start:p.pos]
@@ -162,6 +173,21 @@ func (p *parser) text() {
 			break
 		}
 		name := ""
+		if len(p.m.Funcs) == 0 && p.has("module") {
+			p.take("module")
+			p.moduleHead()
+			continue
+		}
+		if len(p.m.Funcs) > 0 && p.has("known") {
+			p.take("known")
+			p.known()
+			continue
+		}
+		if len(p.m.Funcs) > 0 && p.has("data") {
+			p.take("data")
+			p.data()
+			continue
+		}
 		if p.has("with ") {
 			p.take("with")
 			name = p.kindName()
@@ -173,12 +199,7 @@ func (p *parser) text() {
 		}
 		p.take("graph")
 		if p.take("@") {
-			p.blanks()
-			start := p.pos
-			for p.pos < len(p.src) && (nameByte(p.src[p.pos]) || p.src[p.pos] == ':') {
-				p.pos++
-			}
-			name = p.src[start:p.pos]
+			name = p.name(func(c byte) bool { return nameByte(c) || c == ':' })
 		}
 		if name == "" {
 			name = "main"
@@ -194,11 +215,13 @@ func (p *parser) text() {
 	if len(p.m.Funcs) == 0 {
 		p.fail("no graph in the text")
 	}
+	p.finish()
 }
 
 func (p *parser) graph(name string) {
 	p.f = p.m.NewFunc(name)
 	p.values = map[string]*Value{}
+	p.funcs[name] = p.values
 	p.want("(")
 	p.params(p.f.Body)
 	p.opening()
@@ -258,7 +281,18 @@ func (p *parser) skipUses() {
 	}
 }
 
+// valueKey is one for all spellings of the name that valueName has read: a number without quotes is no name.
+func valueKey(n string) string {
+	if !strings.HasPrefix(n, "\"") && !isNumeric(n) {
+		return "\"" + n
+	}
+	return n
+}
+
 func keepName(n string) string {
+	if quoted, ok := strings.CutPrefix(n, "\""); ok {
+		return quoted
+	}
 	if isNumeric(n) {
 		return ""
 	}
@@ -271,6 +305,10 @@ func (p *parser) valueName() string {
 		p.unexpected("a value (%name)")
 	}
 	p.pos++
+	if p.peek() == '"' {
+		// a name is what stands in quotes; the quotes tell the number of a value without a name from a name
+		return "\"" + p.str()
+	}
 	start := p.pos
 	for p.pos < len(p.src) {
 		c := p.src[p.pos]
@@ -290,10 +328,11 @@ func (p *parser) valueName() string {
 }
 
 func (p *parser) define(name string, v *Value) {
-	if _, dup := p.values[name]; dup {
+	key := valueKey(name)
+	if _, dup := p.values[key]; dup {
 		p.fail("%%%s is defined twice", name)
 	}
-	p.values[name] = v
+	p.values[key] = v
 }
 
 func (p *parser) refs() []*Value {
@@ -311,13 +350,17 @@ func (p *parser) refs() []*Value {
 			vs = append(vs, nil)
 			continue
 		}
-		name := p.valueName()
-		v := p.values[name]
-		if v == nil {
-			p.fail("%%%s is not defined here: put in the line that defines it, before this one", name)
-		}
-		vs = append(vs, v)
+		vs = append(vs, p.ref())
 	}
+}
+
+func (p *parser) ref() *Value {
+	name := p.valueName()
+	v := p.values[valueKey(name)]
+	if v == nil {
+		p.fail("%%%s is not defined here: put in the line that defines it, before this one", name)
+	}
+	return v
 }
 
 func (p *parser) kindName() string {
@@ -393,15 +436,21 @@ func (p *parser) op(b *Block) {
 			p.pos -= len(scalars)
 		}
 	} else {
-		kind = p.kindName()
-		if kind == "" {
+		quoted := p.peek() == '"'
+		if quoted {
+			kind = p.str()
+		} else {
+			kind = p.kindName()
+		}
+		if kind == "" && !quoted {
 			p.fail("expected an operator, found %q", clip(p.src[p.pos:]))
 		}
-		if !strings.Contains(kind, "::") {
+		if !strings.Contains(kind, "::") && !quoted {
 			kind = "onnx::" + kind // PyTorch 0.x wrote no namespaces
 		}
 	}
-	if p.take("[") {
+	p.exact = false
+	if kind != "prim::PythonOp" && p.take("[") || kind == "prim::PythonOp" && len(attrs) == 0 && p.take("[") {
 		attrs = p.attrs(results)
 	}
 	p.want("(")
@@ -416,6 +465,13 @@ func (p *parser) op(b *Block) {
 	p.finishConstant(o)
 	p.blanks()
 	braced := p.take("{") // PyTorch 1.1 and earlier put the blocks of an op in braces
+	if len(p.head.schemas) > 0 && p.take(", schema:") {
+		n := p.int(p.attrValue(nil, 1))
+		if n < 0 || n >= int64(len(p.head.schemas)) {
+			p.fail("there is no schema %d", n)
+		}
+		o.Schema = p.head.schemas[n]
+	}
 	o.Loc = p.trailer()
 	for {
 		save := p.pos
@@ -488,7 +544,18 @@ func (p *parser) trailer() diag.Loc {
 	line := p.src[p.pos:end]
 	p.pos = end
 	var f diag.Frame
-	if i := strings.Index(line, ", scope: "); i >= 0 && strings.TrimSpace(line[:i]) == "" {
+	if i := strings.LastIndex(line, ", loc: "); i >= 0 && len(p.head.frames) > 0 { // which has all that the line says of it
+		if n, err := strconv.ParseInt(strings.TrimRight(line[i+len(", loc: "):], " \t\r;"), 10, 64); err == nil {
+			return p.locNumber(n)
+		}
+	}
+	if rest, ok := strings.CutPrefix(line, ", scope: \""); ok {
+		q := &parser{src: "\"" + rest, file: p.file}
+		if !q.reads(func() { f.Scope = q.str() }) {
+			p.fail("scope without end")
+		}
+		line = q.src[q.pos:]
+	} else if i := strings.Index(line, ", scope: "); i >= 0 && strings.TrimSpace(line[:i]) == "" {
 		line = line[i+len(", scope: "):]
 		if j := strings.Index(line, " #"); j >= 0 {
 			f.Scope, line = strings.TrimSpace(line[:j]), line[j:]
@@ -511,6 +578,12 @@ func (p *parser) trailer() diag.Loc {
 			if k := strings.LastIndexByte(place[:j], ':'); k > 0 && err == nil {
 				if n, err := strconv.Atoi(place[k+1 : j]); err == nil && n >= 0 && col >= 0 {
 					f.File, f.Line, f.Col = place[:k], n, col
+					if place[0] == '"' {
+						q := &parser{src: place[:k], file: p.file}
+						if !q.reads(func() { f.File = q.str() }) || q.pos != k {
+							f.File = place[:k]
+						}
+					}
 				}
 			}
 		}

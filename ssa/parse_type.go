@@ -3,7 +3,6 @@ package ssa
 import (
 	"strings"
 
-	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -111,6 +110,9 @@ func (p *parser) baseType(depth int) Type {
 	if b, ok := basicTypes[word]; ok {
 		return b
 	}
+	if t := p.head.types[word]; t != nil {
+		return t
+	}
 	brackets := func() []Type {
 		closing := ")"
 		if p.peek() == '[' {
@@ -149,12 +151,15 @@ func (p *parser) baseType(depth int) Type {
 		return &WrapType{word, need(1)[0]}
 	case "Union":
 		return &UnionType{brackets()}
-	case "Enum", "InterfaceType":
+	case "Enum", "InterfaceType", "Class":
 		p.want("<")
-		name := p.dotted()
+		name := p.name(dottedByte)
 		p.want(">")
-		if word == "Enum" {
+		switch word {
+		case "Enum":
 			return &EnumType{name}
+		case "Class":
+			return &ClassType{name}
 		}
 		return &InterfaceType{name}
 	case "NamedTuple":
@@ -164,7 +169,7 @@ func (p *parser) baseType(depth int) Type {
 			if p.takeS(",") {
 				continue
 			}
-			t.Names = append(t.Names, p.ident())
+			t.Names = append(t.Names, p.name(identByte))
 			p.want(":")
 			t.Elems = append(t.Elems, p.typ(depth+1))
 		}
@@ -227,13 +232,9 @@ func (p *parser) dims(t *TensorType) {
 		}
 		if item == "*" || item == "?" || strings.HasPrefix(item, "SS(") || isNegative(item) {
 			t.Dims = append(t.Dims, p.m.FreshSymbol("u", 0))
+			p.starred = true
 			continue
 		}
-		e, err := sym.Parse(item)
-		if err != nil {
-			p.fail("%v", err)
-		}
-		e.Symbols(p.m.NoteSymbol)
-		t.Dims = append(t.Dims, e)
+		t.Dims = append(t.Dims, p.expr(item))
 	}
 }

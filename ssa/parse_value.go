@@ -1,6 +1,7 @@
 package ssa
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -17,8 +18,9 @@ func (p *parser) attrs(results []result) []Attr {
 		if p.take(",") {
 			continue
 		}
-		name := p.ident()
-		if name == "" {
+		quoted := p.peek() == '"'
+		name := p.name(identByte)
+		if name == "" && !quoted {
 			p.fail("expected an attribute, found %q", clip(p.src[p.pos:]))
 		}
 		p.want("=")
@@ -32,7 +34,7 @@ func (p *parser) attrs(results []result) []Attr {
 
 // finishConstant gives a prim::Constant's value the kind that the result type asks for.
 func (p *parser) finishConstant(o *Op) {
-	if o.Kind != "prim::Constant" || len(o.Results) != 1 || len(o.Attrs) == 0 {
+	if p.exact || o.Kind != "prim::Constant" || len(o.Results) != 1 || len(o.Attrs) == 0 {
 		return
 	}
 	for i := range o.Attrs {
@@ -200,10 +202,8 @@ func (p *parser) attrValue(want Type, depth int) Literal {
 		p.fail("values nested too deeply")
 	}
 	p.blanks()
-	if depth == 0 {
-		if l, ok := p.tensorText(); ok {
-			return l
-		}
+	if l, ok := p.tensorText(); ok {
+		return l
 	}
 	switch c := p.peek(); {
 	case c == '"':
@@ -256,6 +256,17 @@ func (p *parser) attrValue(want Type, depth int) Literal {
 		if !ok {
 			p.unexpected("a value")
 		}
+		if f != f && p.take("(") { // nan(bits / 2, bits % 2)
+			hi := p.int(p.attrValue(nil, depth+1))
+			p.want(",")
+			lo := p.int(p.attrValue(nil, depth+1))
+			p.want(")")
+			v := math.Float64frombits(uint64(hi)<<1 | uint64(lo)&1)
+			if v == v {
+				p.fail("these bits are a number")
+			}
+			return Float(v)
+		}
 		if c := p.peek(); c == '+' || c == '-' {
 			save := p.pos
 			if im, _, _, ok := p.number(); ok && p.peek() == 'j' {
@@ -302,13 +313,44 @@ func (p *parser) attrValue(want Type, depth int) Literal {
 		}
 	case "enum":
 		if p.take("(") {
-			name := p.dotted()
+			name := p.name(dottedByte)
 			p.want(",")
 			v := p.attrValue(nil, depth+1)
 			p.want(")")
 			return Enum(name, v)
 		}
+	case "exact":
+		if depth == 0 && p.take("(") {
+			l := p.attrValue(nil, 1)
+			p.want(")")
+			p.exact = true
+			return l
+		}
+	case "tensor":
+		if p.peek() == '(' {
+			return p.reference()
+		}
+	case "device", "function", "blob":
+		if p.take("(") {
+			p.space()
+			s := p.str()
+			p.want(")")
+			switch word {
+			case "device":
+				return Device(s)
+			case "function":
+				return FuncName(s)
+			}
+			return Blob(s)
+		}
 	case "object":
+		at := p.pos
+		if p.take("(") {
+			if _, n, isInt, ok := p.number(); ok && isInt && n >= 0 && p.takeS(")") {
+				return ObjectValue(p.object(n))
+			}
+			p.pos = at
+		}
 		p.pos = save + len(word)
 		return Blob(word + p.balanced())
 	}
@@ -332,6 +374,10 @@ func (p *parser) braced(want Type, depth int) Literal {
 	p.space()
 	if t := AsTensor(want); t != nil && depth == 0 {
 		var v Literal
+		if p.has("-0}") {
+			p.pos += 3
+			return p.boxed(t, Float(math.Copysign(0, -1)))
+		}
 		if p.peek() == '(' { // a complex number as a pair
 			pair := p.attrValue(nil, 1)
 			p.want("}")
@@ -384,9 +430,17 @@ func (p *parser) boxed(t *TensorType, v Literal) Literal {
 	case d == tensor.String || d == tensor.Complex32 || d.Size() == 0 || d.Opaque():
 		p.fail("no constant of type %v", d)
 	case v.Kind == IntLit && !d.IsFloat():
-		return TensorValue(tensor.FullInt(d, shape, v.i))
+		return TensorValue(oneElement(tensor.FullInt(d, shape, v.i)))
 	}
-	return TensorValue(tensor.Full(d, shape, v.Float()))
+	return TensorValue(oneElement(tensor.Full(d, shape, v.Float())))
+}
+
+// oneElement gives a tensor of one element the strides that it has if it is written out.
+func oneElement(t *tensor.Tensor) *tensor.Tensor {
+	if t.NumElements() == 1 {
+		t.Strides = tensor.ContiguousStrides(t.Shape)
+	}
+	return t
 }
 
 func defaultDType(v Literal) tensor.DType {

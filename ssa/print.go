@@ -16,6 +16,11 @@ type PrintOptions struct {
 	// AllConstants writes tensors of any size; else those of more than
 	// elideAbove elements print as <Tensor>.
 	AllConstants bool
+	// Complete writes all that the module holds, so that [Parse] makes the same module of the text: the head, the data, and
+	// names and values in full. WeightsAsInputs and Names do not go with it.
+	Complete bool
+	// NoData leaves the elements of tensors out of complete text.
+	NoData bool
 	// Examples prints what the text said of the strides, the device and the gradient of traced tensors, as PyTorch does.
 	Examples bool
 	// WeightsAsInputs lists named constants among the inputs, as torch.onnx prints graphs.
@@ -59,15 +64,29 @@ func (o *Op) String() string {
 // Fprint writes the text of a module.
 func Fprint(out io.Writer, m *Module, opts PrintOptions) error {
 	w := bufio.NewWriterSize(out, 1<<16)
+	p := printer{w: w, opts: opts, m: m}
+	if opts.Complete {
+		p.opts.WeightsAsInputs, p.opts.Names, p.opts.AllConstants = false, nil, true
+		p.whole = wholeOf(m, opts)
+		p.head()
+	}
 	for i, f := range m.Funcs {
 		if i > 0 {
 			w.WriteByte('\n')
 		}
-		p := printer{w: w, opts: opts, m: m}
+		p.next = 0
 		p.printFunc(f)
+		if opts.Complete {
+			p.known(f)
+		}
+	}
+	if opts.Complete {
+		p.data()
 	}
 	return w.Flush()
 }
+
+func newTextWriter(w io.Writer) *bufio.Writer { return bufio.NewWriterSize(w, 64) }
 
 type printer struct {
 	w     *bufio.Writer
@@ -78,14 +97,17 @@ type printer struct {
 	next  int
 	flat  bool // one op without context
 	skip  map[*Op]bool
+	whole *whole // of complete text
 }
 
 func (p *printer) printFunc(f *Func) {
 	p.names = make([]string, f.NumValues())
 	p.taken = map[string]bool{}
+	p.skip = nil
 	if f.Name == "main" {
 		for id, n := range p.opts.Names {
-			if n != "" && validName(n) && !isNumeric(n) {
+			if n != "" && !isNumeric(n) {
+				n = nameText(n)
 				p.names[id], p.taken[n] = n, true
 			}
 		}
@@ -93,7 +115,7 @@ func (p *printer) printFunc(f *Func) {
 	if f.Name == "" || f.Name == "main" {
 		p.w.WriteString("graph(")
 	} else {
-		p.w.WriteString("graph @" + f.Name + "(")
+		p.w.WriteString("graph @" + funcName(f.Name) + "(")
 	}
 	p.params(f.Body)
 	if p.opts.WeightsAsInputs {
@@ -157,37 +179,21 @@ func (p *printer) printOp(o *Op, depth int) {
 		p.typed(r)
 	}
 	p.w.WriteString(" = ")
-	p.w.WriteString(string(o.Kind))
-	shown := 0
-	for i := range o.Attrs {
-		if o.Attrs[i].Value.IsNone() && o.Kind == "prim::Constant" {
-			continue
-		}
-		if shown == 0 {
-			p.w.WriteByte('[')
-		} else {
-			p.w.WriteString(", ")
-		}
-		shown++
-		p.w.WriteString(o.Attrs[i].Name)
-		p.w.WriteByte('=')
-		p.literal(o.Attrs[i].Value, o, true)
-	}
-	if shown > 0 {
-		p.w.WriteByte(']')
+	if name, scalars, ok := pythonOp(o); ok {
+		p.pythonOp(o, name, scalars)
+	} else {
+		p.w.WriteString(kindText(o.Kind))
+		p.attrs(o, o.Attrs)
 	}
 	p.w.WriteByte('(')
 	p.refs(o.operands)
 	p.w.WriteByte(')')
-	if p.m != nil && !p.opts.NoLocs && o.Loc != 0 {
-		f := p.m.Locs.Frame(o.Loc)
-		if f.Scope != "" {
-			p.w.WriteString(", scope: " + f.Scope)
-		}
-		if f.File != "" {
-			p.w.WriteString(" # " + f.File + ":" + strconv.Itoa(f.Line) + ":" + strconv.Itoa(f.Col))
+	if p.whole != nil {
+		if n, ok := p.whole.schemas[o]; ok {
+			p.w.WriteString(", schema: " + strconv.Itoa(n))
 		}
 	}
+	p.loc(o)
 	p.w.WriteByte('\n')
 	if p.flat {
 		return
@@ -203,6 +209,94 @@ func (p *printer) printOp(o *Op, depth int) {
 		p.refs(b.returns)
 		p.w.WriteString(")\n")
 	}
+}
+
+// pythonOp gives the name and the arguments that are no values of an operator that PyTorch prints as ^name(arguments)(operands).
+func pythonOp(o *Op) (name string, scalars string, ok bool) {
+	if o.Kind != "prim::PythonOp" || len(o.Attrs) == 0 || o.Attrs[0].Name != "name" || o.Attrs[0].Value.Kind != StrLit {
+		return "", "", false
+	}
+	name = o.Attrs[0].Value.s
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") != "" || name == "" {
+		return "", "", false
+	}
+	last := o.Attrs[len(o.Attrs)-1]
+	if last.Name != "scalars" || last.Value.Kind != BlobLit {
+		return "", "", false
+	}
+	for _, a := range o.Attrs[1 : len(o.Attrs)-1] {
+		if a.Name == "name" || a.Name == "scalars" {
+			return "", "", false
+		}
+	}
+	p := &parser{src: last.Value.s + "("}
+	return name, last.Value.s, p.reads(func() { p.balanced() }) && p.pos == len(last.Value.s)
+}
+
+func (p *printer) pythonOp(o *Op, name, scalars string) {
+	p.w.WriteString("^" + name)
+	p.attrs(o, o.Attrs[1:len(o.Attrs)-1])
+	p.w.WriteString(scalars)
+}
+
+// loc prints where the program has the operator.
+func (p *printer) loc(o *Op) {
+	if p.m == nil || p.opts.NoLocs || o.Loc == 0 {
+		return
+	}
+	f := p.m.Locs.Frame(o.Loc)
+	if f.Scope != "" {
+		p.w.WriteString(", scope: " + place(f.Scope))
+	}
+	if f.File != "" {
+		p.w.WriteString(" # " + place(f.File) + ":" + strconv.Itoa(f.Line) + ":" + strconv.Itoa(f.Col))
+	}
+	if p.whole != nil && !plainFrame(f) {
+		p.w.WriteString(", loc: " + strconv.Itoa(p.whole.loc(o.Loc)))
+	}
+}
+
+func (p *printer) attrs(o *Op, attrs []Attr) {
+	shown := 0
+	for i := range attrs {
+		if attrs[i].Value.IsNone() && o.Kind == "prim::Constant" && (p.whole == nil || len(attrs) == 1 && attrs[0].Name == "value") {
+			continue
+		}
+		if shown == 0 {
+			p.w.WriteByte('[')
+		} else {
+			p.w.WriteString(", ")
+		}
+		shown++
+		p.w.WriteString(attrName(attrs[i].Name))
+		p.w.WriteByte('=')
+		switch {
+		case p.whole == nil:
+			p.literal(attrs[i].Value, o, true)
+		case attrs[i].Name == "value" && len(o.Results) == 1 && o.Kind == "prim::Constant":
+			p.constant(attrs[i].Value, o)
+		default:
+			p.attr(attrs[i].Value, o)
+		}
+	}
+	if shown > 0 {
+		p.w.WriteByte(']')
+	}
+}
+
+// attr prints the value of an attribute in complete text: a tensor as PyTorch does where that says all.
+func (p *printer) attr(l Literal, o *Op) {
+	if l.Kind == TensorLit && p.whole.inline(l.Tensor, o) {
+		p.tensor(l.Tensor, o, true)
+		return
+	}
+	if l.Kind == DictLit { // {...} is the element of a tensor, where the result is one
+		p.w.WriteString("exact(")
+		p.literal(l, nil, false)
+		p.w.WriteByte(')')
+		return
+	}
+	p.literal(l, nil, false)
 }
 
 func (p *printer) refs(us []Use) {
@@ -225,17 +319,22 @@ func (p *printer) typed(v *Value) {
 	p.w.WriteString(" : ")
 	if v.Type == nil {
 		p.w.WriteString("Tensor")
-	} else if p.opts.Examples {
-		p.w.WriteString(typeText(v.Type))
 	} else {
-		p.w.WriteString(v.Type.String())
+		p.w.WriteString(p.typeText(v.Type))
 	}
+}
+
+func (p *printer) typeText(t Type) string {
+	if p.opts.Examples {
+		return typeText(t)
+	}
+	return t.String()
 }
 
 func (p *printer) name(v *Value) string {
 	if p.flat {
 		if v.Name != "" {
-			return v.Name
+			return nameText(v.Name)
 		}
 		return strconv.Itoa(v.ID)
 	}
@@ -244,14 +343,14 @@ func (p *printer) name(v *Value) string {
 	}
 	n := v.Name
 	switch {
-	case n == "" || isNumeric(n):
+	case n == "" || isNumeric(n) && p.whole == nil:
 		n = strconv.Itoa(p.next)
 		p.next++
-	case p.taken[n] || !validName(n):
-		stem := cleanName(n)
-		n = stem
+	default:
+		stem := n
+		n = nameText(stem)
 		for i := 1; p.taken[n]; i++ {
-			n = stem + "." + strconv.Itoa(i)
+			n = nameText(stem + "." + strconv.Itoa(i))
 		}
 	}
 	if v.Name != "" {
@@ -274,9 +373,10 @@ func nameByte(c byte) bool {
 	return c == '_' || c == '.' || c == '/' || c == '-' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
+// validName reports a name that the parser reads behind % and @ without quotes.
 func validName(s string) bool {
 	for i := 0; i < len(s); i++ {
-		if s[i] == ':' && i+1 < len(s) && s[i+1] == ':' {
+		if s[i] == ':' && i+2 < len(s) && s[i+1] == ':' && nameByte(s[i+2]) {
 			i++
 			continue
 		}
@@ -287,14 +387,43 @@ func validName(s string) bool {
 	return s != ""
 }
 
-func cleanName(s string) string {
-	b := []byte(s)
-	for i := range b {
-		if !nameByte(b[i]) {
-			b[i] = '_'
+// nameText is the name of a value as it stands behind %, in quotes where it has other characters than names have, or would be
+// taken for the number of a value without a name.
+func nameText(s string) string {
+	if validName(s) && !isNumeric(s) {
+		return s
+	}
+	return Quote(s)
+}
+
+// funcName is the name of a graph as it stands behind @.
+func funcName(s string) string {
+	if validName(s) {
+		return s
+	}
+	return Quote(s)
+}
+
+// attrName is the name of an attribute as it stands before =.
+func attrName(s string) string {
+	for i := 0; i < len(s); i++ {
+		if !identByte(s[i]) {
+			return Quote(s)
 		}
 	}
-	return string(b)
+	if s == "" {
+		return Quote(s)
+	}
+	return s
+}
+
+// kindText is the name of an operator.
+func kindText(k Kind) string {
+	p := parser{src: string(k)}
+	if p.kindName() == string(k) && k.Namespace() != "" && k != "" {
+		return string(k)
+	}
+	return Quote(string(k))
 }
 
 // FormatFloat prints a float as TorchScript does: always with a point, an exponent, inf or nan.
@@ -365,6 +494,9 @@ func (l Literal) String() string {
 // literal prints a value; top is set for the value of an attribute itself, where bools print as 0 and 1.
 func (p *printer) literal(l Literal, o *Op, top bool) {
 	w := p.w
+	if p.whole != nil && p.exact(l, o) {
+		return
+	}
 	switch l.Kind {
 	case NoneLit:
 		w.WriteString("None")
@@ -395,13 +527,13 @@ func (p *printer) literal(l Literal, o *Op, top bool) {
 	case BlobLit:
 		w.WriteString(l.s)
 	case EnumLit:
-		w.WriteString("enum(" + l.s + ", ")
+		w.WriteString("enum(" + dottedText(l.s) + ", ")
 		p.literal(l.Elems[0], nil, false)
 		w.WriteByte(')')
 	case ObjectLit:
-		w.WriteString("object(" + l.Object.Class + ", " + Quote(l.Object.Path) + ")")
+		w.WriteString("object(" + dottedText(l.Object.Class) + ", " + Quote(l.Object.Path) + ")")
 	case TypeLit:
-		w.WriteString("type(" + l.Elem.String() + ")")
+		w.WriteString("type(" + p.typeText(l.Elem) + ")")
 	case ListLit:
 		if len(l.Elems) == 0 && l.Elem != nil && (o == nil || o.Kind == "prim::Constant") {
 			w.WriteString("annotate(" + l.Elem.String() + "[], [])")

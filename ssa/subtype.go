@@ -1,5 +1,7 @@
 package ssa
 
+import "slices"
+
 // IsSubtype reports whether a value of type a may stand where b is expected,
 // by the rules of TorchScript: int, float and complex are subtypes of Scalar,
 // bool is not; lists and dicts are invariant, tuples covariant; T is a subtype
@@ -299,8 +301,28 @@ func HasTypeVars(t Type) bool {
 // MatchSchema finds the overload that a printed operator stands for: graphs
 // show all arguments, already converted, and not the overload. It is the first
 // one of as many arguments whose types admit the operands' types; nil if none
-// does. A nil type matches anything.
+// does. A nil type matches anything. A list of tensors may stand for a list of optional ones, and the other way round, where nothing
+// else fits: a graph need not say which of them are None.
 func MatchSchema(overloads []*Schema, operands []Type) *Schema {
+	if s := matchSchema(overloads, operands); s != nil {
+		return s
+	}
+	other := slices.Clone(operands)
+	for i, t := range other {
+		l, ok := t.(*ListType)
+		if !ok {
+			continue
+		}
+		if AsTensor(l.Elem) != nil {
+			other[i] = &ListType{&OptionalType{l.Elem}}
+		} else if o, ok := l.Elem.(*OptionalType); ok && AsTensor(o.Elem) != nil {
+			other[i] = &ListType{o.Elem}
+		}
+	}
+	return matchSchema(overloads, other)
+}
+
+func matchSchema(overloads []*Schema, operands []Type) *Schema {
 	for _, s := range overloads {
 		if len(s.Args) != len(operands) && !(s.Vararg && len(operands) >= len(s.Args)) {
 			continue

@@ -68,6 +68,13 @@ func FuzzParse(f *testing.F) {
 		if two := ssa.Print(again); one != two {
 			t.Fatal(cmp.Diff(one, two))
 		}
+		whole := complete(m)
+		if again, err = ssa.Parse(whole, "fuzz"); err != nil {
+			t.Fatalf("%v\n%s", err, whole)
+		}
+		if two := complete(again); whole != two {
+			t.Fatal(cmp.Diff(whole, two))
+		}
 	})
 }
 

@@ -159,7 +159,7 @@ func (t *TupleType) String() string {
 			b.WriteString(", ")
 		}
 		if t.Names != nil {
-			b.WriteString(t.Names[i] + " : ")
+			b.WriteString(attrName(t.Names[i]) + " : ")
 		}
 		b.WriteString(e.String())
 	}
@@ -194,7 +194,29 @@ func (t *UnionType) String() string {
 // ClassType is a class, interface or module type, by qualified name (__torch__.a.B).
 type ClassType struct{ Name string }
 
-func (t *ClassType) String() string { return t.Name }
+func (t *ClassType) String() string {
+	if strings.HasPrefix(t.Name, "__torch__") && dotted(t.Name) {
+		return t.Name
+	}
+	return "Class<" + dottedText(t.Name) + ">"
+}
+
+// dotted reports a name that stands in the text of types as it is.
+func dotted(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !dottedByte(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func dottedText(s string) string {
+	if dotted(s) {
+		return s
+	}
+	return Quote(s)
+}
 
 // CustomClasses is what the names of classes begin with that a library has registered in C++: archives hold their state, and no code.
 const CustomClasses = "__torch__.torch.classes."
@@ -205,12 +227,12 @@ func IsCustomClass(name string) bool { return strings.HasPrefix(name, CustomClas
 // EnumType is an enumeration, by qualified name.
 type EnumType struct{ Name string }
 
-func (t *EnumType) String() string { return "Enum<" + t.Name + ">" }
+func (t *EnumType) String() string { return "Enum<" + dottedText(t.Name) + ">" }
 
 // InterfaceType is an interface type, by qualified name.
 type InterfaceType struct{ Name string }
 
-func (t *InterfaceType) String() string { return "InterfaceType<" + t.Name + ">" }
+func (t *InterfaceType) String() string { return "InterfaceType<" + dottedText(t.Name) + ">" }
 
 // VarType is a type variable of a schema (t, t1, tVal).
 type VarType struct{ Name string }

@@ -133,6 +133,9 @@ func newModel(m *ssa.Module, opts Options) (*model, error) {
 	if onnx.DefaultOpset(m) == 0 {
 		return nil, errors.New("the module is for no opset: run the pass legalize, or set Opsets")
 	}
+	if limits, err := ssa.ParseLimits(m.GetMetadata(ssa.LimitsKey)); err == nil && len(limits) > 0 && !m.Guarded && !opts.Unchecked {
+		return nil, fmt.Errorf("the model is right only where %s, and no pass has made it check that: put guard before legalize in the pipeline", m.GetMetadata(ssa.LimitsKey))
+	}
 	if !opts.Unchecked { // before the file is built: what this takes is free again by then
 		if err := typecheck.Module(m).Err(); err != nil {
 			return nil, invalid(err)
@@ -375,6 +378,14 @@ func (b *builder) valueInfo(blk *ssa.Block, g *onnxpb.GraphProto, outputs []stri
 // constants makes initializers of all constants in use, those of nested blocks
 // too: names first for weights, which carry the name of the state dict.
 func (b *builder) constants(blk *ssa.Block) {
+	first := map[*ssa.Value]*ssa.Op{} // the first user, in the order of the graph, of constants without names
+	for o := range blk.AllOps() {
+		for i := range o.NumOperands() {
+			if v := o.Operand(i); v != nil && v.Name == "" && first[v] == nil && onnx.ConstOf(v) != nil {
+				first[v] = o
+			}
+		}
+	}
 	for _, named := range [...]bool{true, false} {
 		for o := range blk.AllOps() {
 			if len(o.Results) != 1 || !o.Results[0].HasUses() {
@@ -394,10 +405,8 @@ func (b *builder) constants(blk *ssa.Block) {
 			want := r.Name
 			if !named {
 				want = "constant"
-				for u := range r.Uses() {
-					if u.Op() != nil {
-						want = "onnx::" + u.Op().Kind.Name() + "_const"
-					}
+				if user := first[r]; user != nil {
+					want = "onnx::" + user.Kind.Name() + "_const"
 				}
 			}
 			name := b.names.unique(want)

@@ -83,6 +83,7 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	if name := p.GetProducerName(); name != "" && name != defaultProducer && r.m.GetMetadata(sourceProducer) == "" {
 		r.m.SetMetadata(sourceProducer, strings.TrimSpace(name+" "+p.GetProducerVersion()))
 	}
+	r.m.Guarded = true // whoever wrote the file has put the checks in it
 	r.m.File.Doc, r.m.File.Domain, r.m.File.Version = p.GetDocString(), p.GetDomain(), p.GetModelVersion()
 	for _, f := range p.Functions {
 		r.functions[functionKey(f.GetDomain(), f.GetName(), f.GetOverload())] = f

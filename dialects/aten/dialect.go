@@ -18,6 +18,9 @@ func Dialects() []ssa.Dialect {
 	return []ssa.Dialect{Dialect{}, Dialect{"quantized"}, Dialect{"torchvision"}}
 }
 
+// Overloads are the declarations of an operator.
+func (Dialect) Overloads(k ssa.Kind) []*ssa.Schema { return Schemas(k) }
+
 // Namespace is the prefix of the operators' kinds.
 func (d Dialect) Namespace() string {
 	if d.NS == "" {

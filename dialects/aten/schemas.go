@@ -4,6 +4,7 @@ package aten
 
 import (
 	_ "embed"
+	"slices"
 	"sync"
 
 	"github.com/aton-project/aton/dialects/prim"
@@ -49,10 +50,13 @@ func (t *Table) BindSchemas(m *ssa.Module) (unmatched []*ssa.Op) {
 	for _, f := range m.Funcs {
 		t.bindPython(f)
 		for o := range f.Body.AllOps() {
-			if o.Schema != nil {
+			all := t.Schemas(o.Kind)
+			if o.Schema != nil { // a text may say it: one declaration is one object
+				if i := slices.IndexFunc(all, func(s *ssa.Schema) bool { return s.String() == o.Schema.String() }); i >= 0 {
+					o.Schema = all[i]
+				}
 				continue
 			}
-			all := t.Schemas(o.Kind)
 			if len(all) == 0 {
 				continue
 			}

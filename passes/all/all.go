@@ -61,7 +61,6 @@ func New(table *aten.Table) *passes.Set {
 			&spec,
 			&unroll.Pass,
 		},
-		Named:  pipelines,
-		Orders: orders,
+		Named: pipelines,
 	}
 }

@@ -1,6 +1,7 @@
 package all
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/aton-project/aton/passes/passtest"
@@ -25,18 +26,31 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s comes twice", n.Name)
 		}
 		seen[n.Name] = true
-		p, err := Set.Parse(n.Name)
-		if err != nil {
+		if _, err := Set.Parse(n.Name); err != nil {
 			t.Error(err)
-			continue
-		}
-		for _, err := range p.CheckOrder(Set.Orders) {
-			t.Errorf("%s: %v", n.Name, err)
 		}
 	}
-	for _, o := range Set.Orders {
-		if Set.Pass(o.First) == nil || Set.Pass(o.Then) == nil || o.Why == "" {
-			t.Errorf("%+v: both are passes, and there is a reason", o)
+}
+
+// TestStates: a pipeline whose passes are in another order is refused, with the pass that is at the wrong place.
+func TestStates(t *testing.T) {
+	for text, want := range map[string]string{
+		"freeze,inline":                    "freeze takes one function, which inline makes: put inline before freeze",
+		"lower,specialize":                 "put specialize before lower",
+		"specialize,cse,lift":              "put lift before cse",
+		"simplify,raise":                   "put raise before simplify",
+		"lower,guard,simplify":             "simplify takes operators that are taken not to fail, which guard ends: put simplify before guard",
+		"lower,legalize,simplify":          "put simplify before legalize",
+		"lower,contrib,replace":            "put replace before contrib",
+		"lower,arrange,legalize":           "put legalize before arrange",
+		"inline,fixpoint(freeze),simplify": "",
+		"legalize":                         "",
+		"export":                           "",
+		"raise,legalize,raise,simplify":    "",
+	} {
+		_, err := Set.Parse(text)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -56,28 +56,3 @@ var pipelines = []passes.Named{
 		},
 	},
 }
-
-// orders are held by every named pipeline, which a test checks.
-var orders = []passes.Order{
-	{First: "inline", Then: "freeze", Why: "freeze follows attributes through one function"},
-	{First: "inline", Then: "canonicalize", Why: "a constant may be the argument of a call"},
-	{First: "canonicalize", Then: "freeze", Why: "buffers are tensors, constants of the graph are numbers"},
-	{First: "freeze", Then: "specialize", Why: "specialize reads constants by their names"},
-	{First: "specialize", Then: "lower", Why: "lower takes a pure graph with types"},
-	{First: "raise", Then: "lower", Why: "what the passes build is in the newest form: the rest must be"},
-	{First: "raise", Then: "demands", Why: "inference knows operators in their newest form"},
-	{First: "demands", Then: "simplify", Why: "what an operator demands is told where the user wrote it"},
-	{First: "raise", Then: "simplify", Why: "the rules know operators in their newest form"},
-	{First: "specialize", Then: "lift", Why: "specialize decides by the elements of constants"},
-	{First: "lift", Then: "cse", Why: "equal weights are inputs of their own"},
-	{First: "lower", Then: "simplify", Why: "the rules are about ONNX operators"},
-	{First: "simplify", Then: "replace", Why: "the rules of users see the operators that the file will have"},
-	{First: "replace", Then: "legalize", Why: "the rules of users know operators in their newest form"},
-	{First: "simplify", Then: "legalize", Why: "the rules know operators in their newest form"},
-	{First: "simplify", Then: "guard", Why: "the rules take operators not to fail"},
-	{First: "replace", Then: "contrib", Why: "the rules of users know operators of the standard"},
-	{First: "contrib", Then: "legalize", Why: "the rules know operators in their newest form"},
-	{First: "guard", Then: "legalize", Why: "legalize takes operators in their newest form"},
-	{First: "legalize", Then: "arrange", Why: "legalize may make weights"},
-	{First: "lower", Then: "legalize", Why: "legalize takes operators in their newest form"},
-}

@@ -12,8 +12,9 @@ import (
 // Pass moves weights to the front, and drops those that are parameters and that nothing uses. Only constants with names are
 // weights; those without are the program's own.
 var Pass = passes.Pass{
-	Name: "arrange",
-	Doc:  "bring the weights to the front of the graph, in the order in which the program uses them",
+	Name:  "arrange",
+	Takes: []passes.State{passes.AtOpset},
+	Doc:   "bring the weights to the front of the graph, in the order in which the program uses them",
 	Before: `
 graph(%x : Float(2)):
   %b : Float(2) = onnx::Constant[value= 2  2 [ CPUFloatType{2} ]]()

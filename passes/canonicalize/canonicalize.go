@@ -16,8 +16,10 @@ import (
 // and so do eager mode and torch.onnx. The rule is as narrow as PyTorch's: the second operand of add, sub, mul and div,
 // and a constant of the graph itself. Buffers stay tensors, so the pass must run before freeze makes constants of them.
 var Pass = passes.Pass{
-	Name: "canonicalize",
-	Doc:  "take constant tensors of rank 0 as the numbers that a trace was made from",
+	Name:  "canonicalize",
+	Takes: []passes.State{passes.OneFunction},
+	Makes: []passes.State{passes.Numbers},
+	Doc:   "take constant tensors of rank 0 as the numbers that a trace was made from",
 	Before: `
 graph(%x : Long(3)):
   %c : Double() = prim::Constant[value={2.5}]()

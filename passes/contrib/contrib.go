@@ -13,8 +13,10 @@ import (
 // Pass is the pass. It comes behind all that knows operators of the standard only. Who asks for it has a file that onnxruntime
 // alone can run.
 var Pass = passes.Pass{
-	Name: "contrib",
-	Doc:  "put operators of the domain com.microsoft, which only onnxruntime has, in the place of several of the standard",
+	Name:  "contrib",
+	Takes: []passes.State{passes.Newest},
+	Ends:  []passes.State{passes.Standard},
+	Doc:   "put operators of the domain com.microsoft, which only onnxruntime has, in the place of several of the standard",
 	Before: `
 graph(%x : Float(N, 5, 4), %z : Float(N, 5, 4), %w : Float(4)):
   %s : Float(N, 5, 4) = onnx::Add(%x, %z)

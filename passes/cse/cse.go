@@ -11,8 +11,9 @@ import (
 
 // Pass merges equal ops.
 var Pass = passes.Pass{
-	Name: "cse",
-	Doc:  "reuse the result of an earlier equal op",
+	Name:  "cse",
+	Takes: []passes.State{passes.Lifted},
+	Doc:   "reuse the result of an earlier equal op",
 	Before: `
 graph(%x : Float(4)):
   %a : Float(4) = aten::relu(%x)

@@ -22,8 +22,10 @@ import (
 // since only a later pass knows which of the code is live. In graph text, which
 // has no objects, the tensors become inputs of the graph.
 var Pass = passes.Pass{
-	Name: "freeze",
-	Doc:  "turn the attributes of modules into constants, and into inputs where their values are not known",
+	Name:  "freeze",
+	Takes: []passes.State{passes.OneFunction, passes.Numbers},
+	Makes: []passes.State{passes.Frozen},
+	Doc:   "turn the attributes of modules into constants, and into inputs where their values are not known",
 	Before: `
 graph(%self : __torch__.M,
       %x : Tensor):

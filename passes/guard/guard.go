@@ -18,8 +18,10 @@ import (
 // an Expand by its result, which is 1, ties the input to it. Optimizers take operators not to fail, so the pass comes
 // behind all of them.
 var Pass = passes.Pass{
-	Name: "guard",
-	Doc:  "make the model fail at run time for sizes that it is not right for",
+	Name:  "guard",
+	Takes: []passes.State{passes.Newest},
+	Ends:  []passes.State{passes.Total},
+	Doc:   "make the model fail at run time for sizes that it is not right for",
 	Before: `
 graph(%x : Float(N, 4)):
   %y : Float(N, 4) = onnx::Relu(%x)
@@ -50,6 +52,7 @@ func run(c *passes.Context) error {
 	if f == nil {
 		return nil
 	}
+	c.Module.Guarded = true
 	said := c.Module.GetMetadata(ssa.LimitsKey)
 	if _, err := ssa.ParseLimits(said); err != nil {
 		said = "" // a file had it, from somebody else

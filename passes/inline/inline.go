@@ -13,8 +13,9 @@ import (
 
 // Pass inlines all calls.
 var Pass = passes.Pass{
-	Name: "inline",
-	Doc:  "put the bodies of functions, methods and forks where they are called",
+	Name:  "inline",
+	Makes: []passes.State{passes.OneFunction},
+	Doc:   "put the bodies of functions, methods and forks where they are called",
 	Before: `
 graph(%self : __torch__.M,
       %x : Tensor):

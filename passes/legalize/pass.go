@@ -11,8 +11,11 @@ import (
 
 // Pass is the pass.
 var Pass = passes.Pass{
-	Name: "legalize",
-	Doc:  "take ONNX operators from their newest form to that of an opset, with element types that the target has",
+	Name:  "legalize",
+	Takes: []passes.State{passes.Newest, passes.OnlyONNX},
+	Makes: []passes.State{passes.AtOpset},
+	Ends:  []passes.State{passes.Newest},
+	Doc:   "take ONNX operators from their newest form to that of an opset, with element types that the target has",
 	Before: `
 graph(%x : Float(2, 3)):
   %axes : Long(1) = onnx::Constant[value={1}]()

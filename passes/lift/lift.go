@@ -15,8 +15,10 @@ import (
 // Weights are named constants of floating point. Others, such as tables of positions, decide what the graph looks like and
 // stay constants, unless the file that was read left their elements out.
 var Pass = passes.Pass{
-	Name: "lift",
-	Doc:  "make inputs of the weights, under the names of the state dict",
+	Name:  "lift",
+	Takes: []passes.State{passes.Functional},
+	Makes: []passes.State{passes.Lifted},
+	Doc:   "make inputs of the weights, under the names of the state dict",
 	Before: `
 graph(%x : Float(2)):
   %scale : Float(2) = prim::Constant[value= 2  2 [ CPUFloatType{2} ]]()

@@ -15,8 +15,10 @@ var Pass = New(nil)
 // New makes the pass for a table of operators; nil stands for the built-in ones.
 func New(table *aten.Table) passes.Pass {
 	return passes.Pass{
-		Name: "lower",
-		Doc:  "convert aten operators to ONNX operators in their newest form",
+		Name:  "lower",
+		Takes: []passes.State{passes.Functional, passes.Newest},
+		Makes: []passes.State{passes.OnlyONNX},
+		Doc:   "convert aten operators to ONNX operators in their newest form",
 		Before: `
 graph(%x : Float(N, 3)):
   %k : float = prim::Constant[value=0.5]()

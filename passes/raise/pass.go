@@ -11,8 +11,9 @@ import (
 
 // Pass is the pass.
 var Pass = passes.Pass{
-	Name: "raise",
-	Doc:  "take ONNX operators from the opset that they are at to their newest form, and infer their types",
+	Name:  "raise",
+	Makes: []passes.State{passes.Newest, passes.Standard, passes.Total},
+	Doc:   "take ONNX operators from the opset that they are at to their newest form, and infer their types",
 	Before: `
 graph(%x : Float(2, 1, 3)):
   %s : Float(2, 3) = onnx::Squeeze[axes=[1]](%x)

@@ -18,8 +18,9 @@ import (
 // one has used are left to dce.
 func New(table *aten.Table) passes.Pass {
 	return passes.Pass{
-		Name: "replace",
-		Doc:  "put what the user's rules say in the place of ONNX operators",
+		Name:  "replace",
+		Takes: []passes.State{passes.Newest, passes.Standard},
+		Doc:   "put what the user's rules say in the place of ONNX operators",
 		Before: `
 graph(%x : Float(N, 3)):
   %y : Float(N, 3) = onnx::Relu(%x)

@@ -20,8 +20,9 @@ import (
 
 // Pass is the pass with all rules.
 var Pass = passes.Pass{
-	Name: "simplify",
-	Doc:  "replace ONNX operators by fewer ones with the same results",
+	Name:  "simplify",
+	Takes: []passes.State{passes.Newest, passes.Checked, passes.OnlyONNX, passes.Standard, passes.Total},
+	Doc:   "replace ONNX operators by fewer ones with the same results",
 	Before: `
 graph(%x : Float(N, 4, 8)):
   %t : Float(N, 8, 4) = onnx::Transpose[perm=[0, 2, 1]](%x)

@@ -15,8 +15,10 @@ var Pass = New(nil)
 // New makes the pass for a table of operators; nil stands for the built-in ones.
 func New(table *aten.Table) passes.Pass {
 	return passes.Pass{
-		Name: "specialize",
-		Doc:  "evaluate what is known for the given inputs: containers, shapes, branches, mutation; what is left is pure",
+		Name:  "specialize",
+		Takes: []passes.State{passes.Frozen},
+		Makes: []passes.State{passes.Functional},
+		Doc:   "evaluate what is known for the given inputs: containers, shapes, branches, mutation; what is left is pure",
 		Before: `
 graph(%x : Float(N, 3)):
   %0 : int = prim::Constant[value=0]()

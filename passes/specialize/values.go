@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -61,6 +62,9 @@ func (s *values) materialize(x py.Value) *ssa.Value {
 		}
 		if elem == nil {
 			elem = ssa.AnyTensor
+		}
+		if ssa.AsTensor(elem) != nil && slices.ContainsFunc(vs, func(v *ssa.Value) bool { return v.Type == ssa.NoneType }) {
+			elem = &ssa.OptionalType{Elem: elem} // such as the indices of x[:, i]
 		}
 		o := s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: elem})
 		if elem == ssa.IntType {

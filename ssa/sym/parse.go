@@ -9,8 +9,11 @@ import (
 const maxDepth = 200
 
 // Parse reads what String prints. Unknown names are symbols that are at least 0.
-func Parse(s string) (Expr, error) {
-	p := parser{s: s}
+func Parse(s string) (Expr, error) { return ParseWith(s, nil) }
+
+// ParseWith is Parse with symbols of which more is known, by their names.
+func ParseWith(s string, known map[string]Expr) (Expr, error) {
+	p := parser{s: s, known: known}
 	e := p.sum(0)
 	p.blanks()
 	if p.err == nil && p.i < len(p.s) {
@@ -20,9 +23,10 @@ func Parse(s string) (Expr, error) {
 }
 
 type parser struct {
-	s   string
-	i   int
-	err error
+	s     string
+	i     int
+	err   error
+	known map[string]Expr
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -108,6 +112,9 @@ func (p *parser) primary(depth int) Expr {
 			p.i++
 		}
 		n, err := strconv.ParseInt(p.s[start:p.i], 10, 64)
+		if p.s[start:p.i] == "9223372036854775808" && start > 0 && p.s[start-1] == '-' {
+			n, err = minInt, nil // the negative of itself
+		}
 		if err != nil {
 			p.fail("%v", err)
 		}
@@ -122,6 +129,9 @@ func (p *parser) primary(depth int) Expr {
 	}
 	name := p.s[start:p.i]
 	if !p.take("(") {
+		if e, ok := p.known[name]; ok {
+			return e
+		}
 		return Symbol(name, 0)
 	}
 	var args []Expr

@@ -38,7 +38,8 @@ type options struct {
 	bisecting                                                 bool
 	passes, output, repro                                     string
 	printAfter                                                []string
-	printChanged, verifyEach, timing, stats                   bool
+	printChanged, verifyEach, verifyRoundtrip, timing, stats  bool
+	elide                                                     bool
 	listPasses, helpPasses, split, verifyDiags                bool
 	noLocs, examples, constants, weightsAsInputs, json, quiet bool
 	opset                                                     int
@@ -80,6 +81,7 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 	f.StringVar(&o.load.Program, "program", "", "the program to read of a torch.export archive that holds several (default model)")
 	f.IntVar(&o.bisect, "bisect-limit", -1, "run no pass after `N` runs that changed something, and list these on standard error; with -1 run all, and list them")
 	f.BoolVar(&o.verifyEach, "verify-each", false, "verify the module, and what passes promise, after every pass, and name the pass that broke it")
+	f.BoolVar(&o.verifyRoundtrip, "verify-roundtrip", false, "print the module, read the text and print it again, before the first pass and after every one, and name the pass whose result the text does not hold")
 	f.BoolVar(&o.timing, "timing", false, "tell how long passes take, on standard error")
 	f.BoolVar(&o.stats, "stats", false, "tell what passes did and how often, on standard error")
 	f.BoolVar(&o.listPasses, "list-passes", false, "list passes and named pipelines")
@@ -87,7 +89,8 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 	f.BoolVar(&o.split, "split-input-file", false, "take each part between lines '# -----' as a file of its own")
 	f.BoolVar(&o.verifyDiags, "verify-diagnostics", false, "compare errors with comments '# expected-error {{text}}' instead of printing")
 	f.BoolVar(&o.noLocs, "no-locs", false, "leave source locations out of the text")
-	f.BoolVar(&o.constants, "print-constants", false, "print the elements of large constants too")
+	f.BoolVar(&o.constants, "print-constants", false, "print the elements of large constants where they are used; without it they are in the data behind the graphs")
+	f.BoolVar(&o.elide, "elide-constants", false, "leave out the elements of large constants (default on a terminal): the text is no whole module then")
 	f.BoolVar(&o.examples, "full-types", false, "print what the text says of traced tensors too: strides, requires_grad and device")
 	f.BoolVar(&o.weightsAsInputs, "weights-as-inputs", false, "print named constants as inputs, as torch.onnx does")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no module")
@@ -136,6 +139,7 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if o.split {
 		parts = splitInput(parts[0])
 	}
+	o.elide = o.elide || !c.Flags().Changed("elide-constants") && (o.output == "-" || o.output == "") && cli.Terminal(c.OutOrStdout())
 	if o.verifyDiags {
 		return o.expect(c, name, parts, pipeline)
 	}
@@ -184,7 +188,7 @@ func (o *options) readRules() error {
 			with.Passes = append(with.Passes, p)
 		}
 	}
-	with.Named, with.Orders = o.set.Named, o.set.Orders
+	with.Named = o.set.Named
 	o.set, o.load.Table = with, o.table
 	return nil
 }
@@ -302,13 +306,13 @@ func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes
 		return fmt.Errorf("internal error: the module is invalid in the end: %w", err)
 	}
 	watch.lap("verify")
-	err = ssa.Fprint(out, m, ssa.PrintOptions{NoLocs: o.noLocs, Examples: o.examples, AllConstants: o.constants, WeightsAsInputs: o.weightsAsInputs})
+	err = ssa.Fprint(out, m, ssa.PrintOptions{Complete: !o.weightsAsInputs, NoData: o.elide, NoLocs: o.noLocs, Examples: o.examples, AllConstants: o.constants, WeightsAsInputs: o.weightsAsInputs})
 	watch.lap("print")
 	return err
 }
 
 func (o *options) runner(stderr io.Writer) (*passes.Runner, func()) {
-	r := &passes.Runner{VerifyEach: o.verifyEach, Repro: o.repro}
+	r := &passes.Runner{VerifyEach: o.verifyEach, VerifyRoundtrip: o.verifyRoundtrip, Repro: o.repro}
 	if o.bisecting {
 		r.Bisect = &passes.Bisect{Limit: o.bisect, Log: stderr}
 	}

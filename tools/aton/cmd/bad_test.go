@@ -198,7 +198,7 @@ func TestExportFlags(t *testing.T) {
 			t.Errorf("%s: status %d: %s", c.args, status, said)
 			continue
 		}
-		status, text, said := call("", "inspect", out)
+		status, text, said := call("", "inspect", "--listing", out)
 		if status != 0 {
 			t.Errorf("%s: status %d: %s", c.args, status, said)
 		}

@@ -178,7 +178,7 @@ func TestCheck(t *testing.T) {
 
 func TestConstants(t *testing.T) {
 	status, text, said := call("graph(%x : Tensor, %k : int, %m : str, %o : Tensor?):\n  %r : Tensor = aten::div(%x, %k, %m)\n  return (%r)\n",
-		"inspect", "-", "--at", "specialize", "--input", "k:int=3", "--input", `m:str="floor"`, "--input", "o:none", "--input", "x:f32[N,2]")
+		"inspect", "-", "--listing", "--at", "specialize", "--input", "k:int=3", "--input", `m:str="floor"`, "--input", "o:none", "--input", "x:f32[N,2]")
 	want := `graph(%x : Float(N, 2)):
   %0 : int = prim::Constant[value=3]()
   %1 : str = prim::Constant[value="floor"]()

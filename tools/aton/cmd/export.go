@@ -40,7 +40,7 @@ type named struct {
 func newExport() *cobra.Command {
 	var m model
 	var output, external, names string
-	var renames, axes []string
+	var renames, axes, before, after []string
 	var verbose, drop bool
 	var dropped []int
 	c := &cobra.Command{
@@ -73,6 +73,8 @@ func newExport() *cobra.Command {
 	f.Lookup("ort-operators").NoOptDefVal = "cpu"
 	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "write the weights as the state dict has them: operators compute what depends on them alone, and no normalization is folded into a convolution")
 	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
+	f.StringArrayVar(&before, "pass-before", nil, "`STEP=PASSES`: run these passes before a step of the conversion, such as legalize=fold; aton-opt --help-passes has both")
+	f.StringArrayVar(&after, "pass-after", nil, "`STEP=PASSES`: run these passes behind a step of the conversion, such as lower=fold")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
 	cli.Choice(c, &external, "external-data", []string{"auto", "always", "never"}, "weights in a file beside the model, MODEL.HASH.data: auto (where the model would pass 2 GiB), always, never")
 	run := func(c *cobra.Command, args []string) error {
@@ -106,6 +108,12 @@ func newExport() *cobra.Command {
 			return err
 		}
 		if m.opts.OutputAxes, err = parseAxes(axes); err != nil {
+			return err
+		}
+		if m.opts.Before, err = parseSteps("pass-before", before); err != nil {
+			return err
+		}
+		if m.opts.After, err = parseSteps("pass-after", after); err != nil {
 			return err
 		}
 		if err := m.prepare(c, args[0]); err != nil {
@@ -185,6 +193,22 @@ func parseRenames(pairs []string) (map[string]string, error) {
 			return nil, cli.Misusef("--rename: %s is renamed twice", old)
 		}
 		out[old] = new
+	}
+	return out, nil
+}
+
+// parseSteps reads STEP=PASSES.
+func parseSteps(flag string, specs []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, s := range specs {
+		step, text, ok := strings.Cut(s, "=")
+		if !ok || step == "" || text == "" {
+			return nil, cli.Misusef("--%s %s: it is STEP=PASSES, such as lower=fold", flag, s)
+		}
+		if out[step] != "" {
+			text = out[step] + "," + text
+		}
+		out[step] = text
 	}
 	return out, nil
 }

@@ -15,12 +15,12 @@ import (
 func newInspect() *cobra.Command {
 	var m model
 	var at, output string
-	var source, constants, examples bool
+	var source, constants, examples, listing bool
 	c := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Print a model as graph text, at any stage of the conversion",
 		Long: "inspect prints a model as graph text. --at chooses the stage: import, or behind a pass: " + strings.Join(aton.Stages()[1:], ", ") +
-			". functional is another name for specialize, onnx for the end. An ONNX graph is listed as torch.onnx does, with its weights among the inputs.",
+			". functional is another name for specialize, onnx for the end. A terminal gets a listing, as torch.onnx prints graphs: without large constants, and with the weights of an ONNX graph among the inputs. A file or another program gets the whole module: aton export and aton-opt go on from there with the same result.",
 		Example: `  aton inspect model.pt
   aton inspect model.pt --at onnx --source --input 'x:f32[N,3,224,224]'
   aton inspect model.onnx --source
@@ -32,7 +32,8 @@ func newInspect() *cobra.Command {
 	f.StringVar(&at, "at", "import", "the stage")
 	cli.Complete(c, "at", aton.Stages()...)
 	f.StringVarP(&output, "output", "o", "-", "where the text goes")
-	f.BoolVar(&source, "source", false, "with the line of the program behind each operator")
+	f.BoolVar(&source, "source", false, "with the line of the program behind each operator of a listing")
+	f.BoolVar(&listing, "listing", false, "print a listing to a file or another program too")
 	f.BoolVar(&examples, "full-types", false, "what the text says of traced tensors too: strides, requires_grad and device")
 	f.BoolVar(&constants, "print-constants", false, "the elements of large constants too")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -60,6 +61,9 @@ func newInspect() *cobra.Command {
 		// what cannot be converted can be looked at all the same
 		err = cli.WriteFile(output, c.OutOrStdout(), func(w io.Writer) error {
 			opts := ssa.PrintOptions{NoLocs: !source, AllConstants: constants, Examples: examples, WeightsAsInputs: !constants && !mod.UsesNamespace("aten") && !mod.UsesNamespace("prim")}
+			if !listing && !m.json && !(output == "-" && cli.Terminal(c.OutOrStdout())) {
+				opts = ssa.PrintOptions{Complete: true, AllConstants: constants, Examples: examples}
+			}
 			if m.json {
 				var b strings.Builder
 				if err := ssa.Fprint(&b, mod, opts); err != nil {
