@@ -451,7 +451,7 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	}
 	p, err := set.Build(name, map[string]any{
 		"opset": n, "target": target, "contrib": contrib, "training": training, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
-		"state": state, "lift": o.NoWeights || o.InitializersAsInputs || o.NoFolding || o.Training == Train, "unroll": max(o.Unroll, 0),
+		"state": state, "integers": o.NoWeights || o.InitializersAsInputs, "lift": o.NoWeights || o.InitializersAsInputs || o.NoFolding || o.Training == Train, "unroll": max(o.Unroll, 0),
 	})
 	if err != nil {
 		return nil, err
@@ -526,7 +526,9 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 func (o Options) begin(m *ssa.Module) int {
 	m.TargetOpset = o.OpsetFor(m)
 	if len(m.Passed) == 0 {
-		m.State = stateNames(m)
+		if m.State == nil {
+			m.State = stateNames(m)
+		}
 		noteClasses(m)
 	}
 	return m.TargetOpset

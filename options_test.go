@@ -2,6 +2,7 @@ package aton_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -333,6 +334,38 @@ func TestContainerState(t *testing.T) {
 		}
 		if _, err := convert("refuse"); (err == nil) != (c.want == "") {
 			t.Errorf("refuse: %v\n%s", err, text)
+		}
+	}
+}
+
+// TestWeightOrder: weights that are inputs stand in the order of the state dict, the same from a script, a trace and an exported
+// program, and so do their learned names.
+func TestWeightOrder(t *testing.T) {
+	in, err := spec.Parse("x:f32[2,3,18,18]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "x features.0.weight features.0.bias features.3.weight features.4.weight features.4.bias features.4.running_mean features.4.running_var classifier.1.weight classifier.1.bias classifier.3.weight classifier.3.bias"
+	for _, file := range []string{"convnet.script.pt", "convnet.trace.pt", "convnet.pt2"} {
+		for _, learned := range []bool{false, true} {
+			o := aton.Options{Inputs: []spec.Input{in}, NoWeights: true, LearnedNames: learned}
+			m, err := aton.Load("testdata/fixtures/torch2.15/"+file, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := aton.Lower(m, o); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for i, p := range m.Main().Body.Params {
+				names = append(names, p.Name)
+				if learned && i > 0 && p.Name != fmt.Sprintf("learned_%d", i-1) {
+					t.Errorf("%s: input %d is called %s", file, i, p.Name)
+				}
+			}
+			if got := strings.Join(names, " "); !learned && got != want {
+				t.Errorf("%s: inputs\n%s, want\n%s", file, got, want)
+			}
 		}
 	}
 }

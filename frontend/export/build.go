@@ -107,6 +107,7 @@ func (im *importer) run() {
 	im.params(sc)
 	im.narrow()
 	im.constants(sc)
+	im.stateNames()
 	im.nodes(sc)
 	im.results(sc)
 	im.document()
@@ -324,6 +325,27 @@ func (im *importer) constants(sc *scope) {
 		o.Results[0].Name = im.names.Unique(c.name)
 		sc.vals[c.name] = o.Results[0]
 	}
+}
+
+// stateNames lists the parameters and buffers in the order of the state dict, one of several names of a tensor.
+func (im *importer) stateNames() {
+	var names []string
+	seen := map[string]bool{}
+	for i := range im.p.inputs {
+		if in := &im.p.inputs[i]; in.kind == parameter || in.kind == buffer {
+			name := in.target
+			if im.w.subclass(name) == nil {
+				if v := im.parts[im.w.get(name)]; v != nil && v.Name != "" {
+					name = v.Name
+				}
+			}
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	im.m.State = stateOrder(names)
 }
 
 // weight makes a weight; a tensor that several names refer to is one value.

@@ -3,6 +3,7 @@ package arrange
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
@@ -86,27 +87,40 @@ func run(c *passes.Context) error {
 	return nil
 }
 
-// rename calls weights learned_0, learned_1, ..., those that are parameters first.
+// rename calls weights learned_0, learned_1, ..., in the order of the state dict, those that the passes made behind them.
 func rename(c *passes.Context, f *ssa.Func, weights []*ssa.Op) {
-	n := 0
-	call := func(v *ssa.Value) {
-		if name := fmt.Sprintf("learned_%d", n); v.Name != name {
+	var values []*ssa.Value
+	for _, p := range f.Body.Params {
+		if c.Module.Weights[p.Name] != nil {
+			values = append(values, p)
+		}
+	}
+	for _, o := range weights {
+		values = append(values, o.Result(0))
+	}
+	place := map[string]int{}
+	for i, name := range c.Module.State {
+		place[name] = i
+	}
+	at := func(v *ssa.Value) int {
+		if i, ok := place[v.Name]; ok {
+			return i
+		}
+		return len(place)
+	}
+	slices.SortStableFunc(values, func(a, b *ssa.Value) int { return at(a) - at(b) })
+	tensors := map[string]*tensor.Tensor{}
+	for i, v := range values {
+		name := fmt.Sprintf("learned_%d", i)
+		if t := c.Module.Weights[v.Name]; t != nil && v.Param() != nil {
+			tensors[name] = t
+		}
+		if v.Name != name {
 			v.Name = name
 			c.Changed("named")
 		}
-		n++
-	}
-	tensors := map[string]*tensor.Tensor{}
-	for _, p := range f.Body.Params {
-		if t := c.Module.Weights[p.Name]; t != nil {
-			call(p)
-			tensors[p.Name] = t
-		}
 	}
 	c.Module.Weights = tensors
-	for _, o := range weights {
-		call(o.Result(0))
-	}
 }
 
 func isWeight(o *ssa.Op) bool {

@@ -2,6 +2,8 @@
 package lift
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
@@ -12,8 +14,9 @@ import (
 // know nothing of the elements, so none is merged with an equal one, transposed or folded: what is done to a weight is an
 // operator. What the weights hold stays in Module.Weights, for files that have it beside the inputs.
 //
-// Weights are named constants of floating point. Others, such as tables of positions, decide what the graph looks like and
-// stay constants, unless the file that was read left their elements out.
+// The inputs stand in the order of the state dict. Weights are named constants of floating point, and with integers=true those
+// tensors of the state dict that hold integers or bools. Without it these stay constants, since they may decide what the graph
+// looks like, unless the file that was read left their elements out.
 var Pass = passes.Pass{
 	Name:  "lift",
 	Takes: []passes.State{passes.Functional},
@@ -32,6 +35,7 @@ graph(%x : Float(2),
 	Demo: "weights=true",
 	Options: []passes.Option{
 		{Name: "weights", Default: "false", Bool: true, Doc: "whether to do it at all"},
+		{Name: "integers", Default: "false", Bool: true, Doc: "make inputs of the tensors of the state dict that hold integers or bools, too"},
 	},
 	Run: run,
 }
@@ -41,14 +45,28 @@ func run(c *passes.Context) error {
 	if f == nil || !c.BoolOption("weights") {
 		return nil
 	}
-	var next *ssa.Op
-	for o := f.Body.First(); o != nil; o = next {
-		next = o.Next()
-		t := weight(o)
-		if t == nil {
-			continue
+	place := map[string]int{}
+	for i, name := range c.Module.State {
+		place[name] = i
+	}
+	var weights []*ssa.Op
+	for o := range f.Body.Ops() {
+		if t := constant(o); t != nil {
+			_, kept := place[o.Result(0).Name]
+			if t.DType.IsFloat() || !t.HasData() || kept && c.BoolOption("integers") {
+				weights = append(weights, o)
+			}
 		}
-		v := o.Result(0)
+	}
+	at := func(o *ssa.Op) int {
+		if i, ok := place[o.Result(0).Name]; ok {
+			return i
+		}
+		return len(place) // behind those of the state dict
+	}
+	slices.SortStableFunc(weights, func(a, b *ssa.Op) int { return at(a) - at(b) })
+	for _, o := range weights {
+		t, v := constant(o), o.Result(0)
 		p := f.Body.AddParam(v.Name, v.Type)
 		v.ReplaceUses(p)
 		o.Erase()
@@ -61,13 +79,13 @@ func run(c *passes.Context) error {
 	return nil
 }
 
-// weight returns the tensor of an operator that is a weight, nil for others.
-func weight(o *ssa.Op) *tensor.Tensor {
+// constant returns the tensor of a named constant that is used, nil for other operators.
+func constant(o *ssa.Op) *tensor.Tensor {
 	if o.Kind != prim.Constant && o.Kind != "onnx::Constant" || len(o.Results) != 1 || o.Result(0).Name == "" || !o.Result(0).HasUses() {
 		return nil
 	}
 	l, _ := o.Attr("value")
-	if l.Kind != ssa.TensorLit || l.Tensor == nil || !l.Tensor.DType.IsFloat() && l.Tensor.HasData() {
+	if l.Kind != ssa.TensorLit {
 		return nil
 	}
 	return l.Tensor
