@@ -369,3 +369,30 @@ func TestWeightOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestNumberInputs: a number of the program is an input of the element type that is asked for.
+func TestNumberInputs(t *testing.T) {
+	const text = "graph(%x : Float(4), %n : int, %f : float):\n%y : Tensor = aten::mul(%x, %n)\n%z : Tensor = aten::mul(%y, %f)\nreturn (%z)\n"
+	for spelled, want := range map[string]string{"n:int f:float": "Long() Double()", "n:i64[] f:f64[]": "Long() Double()", "n:i32[] f:f32[]": "Int() Float()", "n:u8[] f:f16[]": "Byte() Half()"} {
+		var o aton.Options
+		for _, s := range strings.Fields(spelled) {
+			in, err := spec.Parse(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Inputs = append(o.Inputs, in)
+		}
+		m, err := aton.LoadBytes([]byte(text), "numbers.ir", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := aton.Lower(m, o); err != nil {
+			t.Errorf("%s: %v", spelled, err)
+			continue
+		}
+		p := m.Main().Body.Params
+		if got := fmt.Sprint(p[1].Type, " ", p[2].Type); got != want {
+			t.Errorf("%s: inputs of types %s, want %s", spelled, got, want)
+		}
+	}
+}

@@ -178,6 +178,9 @@ func (s *walk) input(name string, a ssa.Input, declared ssa.Type) py.Value {
 		if fits := map[ssa.Type]bool{ssa.IntType: tt.DType.IsInt(), ssa.FloatType: tt.DType.IsFloat(), ssa.BoolType: tt.DType == tensor.Bool}; tt.Ranked && len(tt.Dims) > 0 || !fits[declared] {
 			s.fail("input-spec", "input %s is of type %s in the program, not %s", name, declared, tt)
 		}
+		if tt.DType != numberDTypes[declared] { // the input is of the type that is asked for, the number of the program's
+			return s.vals.number(s.vals.emitName(map[ssa.Type]string{ssa.IntType: "aten::Int.Tensor", ssa.FloatType: "aten::Float.Tensor"}[declared], p))
+		}
 		p.Type = declared
 		return py.Dyn(p)
 	}
@@ -251,6 +254,9 @@ func (s *walk) inputContainer(name string, a ssa.Input, declared ssa.Type) py.Va
 	return s.heap.List(py.MemberType(declared, 0), elems)
 }
 
+// numberDTypes are the element types that numbers of a program have as inputs.
+var numberDTypes = map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.BoolType: tensor.Bool}
+
 // inputNumber makes a number an input; one that is given for a tensor is a tensor of rank 0.
 func (s *walk) inputNumber(name string, t, declared ssa.Type) py.Value {
 	if t == ssa.NumberType {
@@ -259,7 +265,7 @@ func (s *walk) inputNumber(name string, t, declared ssa.Type) py.Value {
 	p := s.build.out.Body.AddParam(name, t)
 	s.build.names.Take(name)
 	if declared != nil && ssa.AsTensor(declared) != nil {
-		p.Type = ssa.Tensor(map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.BoolType: tensor.Bool}[t])
+		p.Type = ssa.Tensor(numberDTypes[t])
 		return s.inputTensor(p, name)
 	}
 	if t == ssa.IntType {

@@ -1,5 +1,6 @@
 """What the binary is told of the inputs: names, element types, sizes, the names of dynamic axes."""
 import re
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 Axes = Mapping[str, Union[Mapping[int, str], Sequence[int]]]
@@ -17,7 +18,11 @@ def element_types() -> Dict[Any, str]:
 def symbol(name: str) -> str:
     """A name of an axis as the binary reads it."""
     s = re.sub(r"\W", "_", name)
-    return s if s and not s[0].isdigit() else "_" + s
+    if not s or s[0].isdigit():
+        s = "_" + s
+    if s != name:
+        warnings.warn(f"the axis {name!r} is called {s!r} in the file: a name has letters, digits and underscores", stacklevel=2)
+    return s
 
 
 def axes_of(dynamic_axes: Optional[Axes], name: str) -> Dict[int, str]:
