@@ -190,6 +190,9 @@ func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 		return l.dftByChirp(s, axis, k, inverse)
 	}
 	l.NeedOpset(17, "a Fourier transform of unknown size")
+	if k, ok := n.Int(); !ok || k&(k-1) != 0 {
+		l.assume("three digits of a Fourier transform suffice", "onnxruntime's DFT loses the others where the size is no power of 2; a size in --input has all of them")
+	}
 	x := l.unsqueeze(s.re, int64(r))
 	if s.im != nil {
 		x = l.concatV(int64(r), x, l.unsqueeze(s.im, int64(r)))

@@ -60,6 +60,9 @@ func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		case e.Is(1):
 			ones = append(ones, py.Int(d))
 		case !e.IsConst():
+			if name, lone := e.Name(); lone && s.m.Recorded[name] == 1 {
+				s.fail("dynamic-axis", "the trace was made with %s = 1, and squeeze drops the axis: what is behind holds for that size only; write 1 for %s in --input", name, name)
+			}
 			one := e.Min() < 2 && !s.known.differ(e, sym.Const(1))
 			if one && !(s.opts.plural && s.axes.Plural(e)) {
 				if s.opts.sizes && len(args) > 1 {
