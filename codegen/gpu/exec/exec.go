@@ -404,6 +404,9 @@ func (r *run) device(f *plan.Buffer, reads bool) (Memory, error) {
 		if err != nil {
 			return nil, err
 		}
+		if n < 0 {
+			return nil, fmt.Errorf("value %s of type %v has a negative size for these inputs", f.Value.Name, f.Value.Type)
+		}
 		bytes := n * int64(f.Value.DType().Size())
 		if r.offset != nil && r.offset[f.ID] >= 0 {
 			m = r.Backend.Slice(r.arena, r.offset[f.ID], bytes)
