@@ -17,6 +17,8 @@ import (
 type Def struct {
 	// Doc is one sentence, with the source of a formula that is not obvious.
 	Doc string
+	// Nature is what the operator has in common with others; see [NatureOf].
+	Nature Nature
 	// Lower builds the ONNX form. It reads the arguments from l by their schema
 	// names and gives one value per result.
 	Lower func(l *Lowering) *ssa.Value
