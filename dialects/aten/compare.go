@@ -107,18 +107,18 @@ func (l *Lowering) isFinite(x *ssa.Value) *ssa.Value {
 func lowerIsClose(l *Lowering) *ssa.Value {
 	vs, d := l.promoted("self", "other")
 	a, b := vs[0], vs[1]
-	rtol, atol := l.FloatOr("rtol", 1e-5), l.FloatOr("atol", 1e-8)
+	rtol, atol := l.NumberOr("rtol", 1e-5), l.NumberOr("atol", 1e-8)
 	same := l.equal(a, b)
 	if d.IsFloat() && l.Bool("equal_nan") {
 		same = l.or(same, l.and(l.isNaN(a), l.isNaN(b)))
 	}
-	if rtol == 0 && atol == 0 {
+	if rtol.is(0) && atol.is(0) {
 		return same
 	}
 	if !d.IsFloat() {
 		a, b = l.Cast(a, tensor.Float32), l.Cast(b, tensor.Float32)
 	}
-	allowed := l.offset(l.abs(l.scale(b, rtol)), atol)
+	allowed := l.plusNumber(l.abs(l.byNumber(b, rtol)), atol)
 	gap := l.abs(l.sub(a, b))
 	near := l.lessEqual(gap, allowed)
 	if d.IsFloat() {

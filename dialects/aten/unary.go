@@ -136,13 +136,19 @@ func (l *Lowering) sinc(x *ssa.Value) *ssa.Value {
 func lowerLogit(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.operand())
 	if !l.IsNone("eps") {
-		if eps := l.Float("eps"); eps >= 0 {
-			lo, hi := l.Like(x, eps), l.Like(x, 1-eps)
-			if eps <= 0.5 {
+		eps := l.Number("eps")
+		k, known := eps.Known()
+		if !known || k >= 0 {
+			lo, hi := l.LikeNumber(x, eps), l.LikeNumber(x, l.linearNumber(eps, -1, 1))
+			if known && k <= 0.5 {
 				x = l.min(l.max(x, lo), hi)
 			} else {
 				// bounds that cross: PyTorch asks about the lower one first
-				x = l.where(l.less(x, lo), lo, l.where(l.greater(x, hi), hi, x))
+				inside := l.where(l.less(x, lo), lo, l.where(l.greater(x, hi), hi, x))
+				if !known { // one below 0 stands for none
+					inside = l.where(l.less(lo, l.Like(x, 0)), x, inside)
+				}
+				x = inside
 			}
 		}
 	}
@@ -247,11 +253,11 @@ func lowerNanToNum(l *Lowering) *ssa.Value {
 	if !d.IsFloat() {
 		return x
 	}
-	y := l.where(l.isNaN(x), l.Like(x, l.FloatOr("nan", 0)), x)
+	y := l.where(l.isNaN(x), l.LikeNumber(x, l.NumberOr("nan", 0)), x)
 	pos := l.equal(x, l.Like(x, math.Inf(1)))
 	neg := l.equal(x, l.Like(x, math.Inf(-1)))
-	y = l.where(pos, l.Like(x, l.FloatOr("posinf", greatest(d))), y)
-	return l.where(neg, l.Like(x, l.FloatOr("neginf", -greatest(d))), y)
+	y = l.where(pos, l.LikeNumber(x, l.NumberOr("posinf", greatest(d))), y)
+	return l.where(neg, l.LikeNumber(x, l.NumberOr("neginf", -greatest(d))), y)
 }
 
 func lowerAngle(l *Lowering) *ssa.Value {
