@@ -9,34 +9,34 @@ import (
 
 // activation holds the activation functions (ATen/native/Activation.cpp).
 var activation = Defs{
-	"aten::relu":          {Doc: "max(x, 0)", Type: likeFloats, Lower: lowerRelu},
-	"aten::relu6":         {Doc: "min(max(x, 0), 6)", Type: likeFloats, Lower: func(l *Lowering) *ssa.Value { return l.clip(l.Tensor("self"), 0, 6) }},
-	"aten::hardtanh":      {Doc: "x clamped to [min_val, max_val]", Type: likeFloats, Lower: lowerHardtanh},
-	"aten::elu":           {Doc: "scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))", Type: likeFloats, Lower: lowerElu},
-	"aten::selu":          {Doc: "scaled elu with fixed constants", Type: likeFloats, Lower: lowerSelu},
-	"aten::celu":          {Doc: "x if x > 0 else alpha * (exp(x / alpha) - 1)", Type: likeFloats, Lower: lowerCelu},
-	"aten::leaky_relu":    {Doc: "x if x > 0 else negative_slope * x", Type: likeFloats, Lower: lowerLeakyRelu},
+	"aten::relu":          {Doc: "max(x, 0)", Nature: Pointwise, Type: likeFloats, Lower: lowerRelu},
+	"aten::relu6":         {Doc: "min(max(x, 0), 6)", Nature: Pointwise, Type: likeFloats, Lower: func(l *Lowering) *ssa.Value { return l.clip(l.Tensor("self"), 0, 6) }},
+	"aten::hardtanh":      {Doc: "x clamped to [min_val, max_val]", Nature: Pointwise, Type: likeFloats, Lower: lowerHardtanh},
+	"aten::elu":           {Doc: "scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))", Nature: Pointwise, Type: likeFloats, Lower: lowerElu},
+	"aten::selu":          {Doc: "scaled elu with fixed constants", Nature: Pointwise, Type: likeFloats, Lower: lowerSelu},
+	"aten::celu":          {Doc: "x if x > 0 else alpha * (exp(x / alpha) - 1)", Nature: Pointwise, Type: likeFloats, Lower: lowerCelu},
+	"aten::leaky_relu":    {Doc: "x if x > 0 else negative_slope * x", Nature: Pointwise, Type: likeFloats, Lower: lowerLeakyRelu},
 	"aten::prelu":         {Doc: "x if x > 0 else weight * x, a weight for each channel or one for all", Lower: lowerPrelu},
 	"aten::_prelu_kernel": {Doc: "x if x > 0 else weight * x", Lower: func(l *Lowering) *ssa.Value { return l.Op("PRelu", l.Tensor("self"), l.Tensor("weight")) }},
-	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Type: asFloats, Lower: floatOp("Sigmoid")},
-	"aten::tanh":          {Doc: "hyperbolic tangent", Type: asFloats, Lower: floatOp("Tanh")},
-	"aten::silu":          {Doc: "x * sigmoid(x)", Type: likeFloats, Lower: lowerSilu},
-	"aten::silu_backward": {Doc: "gradient of silu: g * s * (1 + x * (1 - s)), s the sigmoid of x", Lower: lowerSiluBackward},
-	"aten::mish":          {Doc: "x * tanh(softplus(x))", Type: likeFloats, Lower: lowerMish},
-	"aten::gelu":          {Doc: "x times the normal CDF of x, exact or by tanh", Type: likeFloats, Lower: lowerGelu},
+	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Nature: Pointwise, Type: asFloats, Lower: floatOp("Sigmoid")},
+	"aten::tanh":          {Doc: "hyperbolic tangent", Nature: Pointwise, Type: asFloats, Lower: floatOp("Tanh")},
+	"aten::silu":          {Doc: "x * sigmoid(x)", Nature: Pointwise, Type: likeFloats, Lower: lowerSilu},
+	"aten::silu_backward": {Doc: "gradient of silu: g * s * (1 + x * (1 - s)), s the sigmoid of x", Nature: Pointwise, Lower: lowerSiluBackward},
+	"aten::mish":          {Doc: "x * tanh(softplus(x))", Nature: Pointwise, Type: likeFloats, Lower: lowerMish},
+	"aten::gelu":          {Doc: "x times the normal CDF of x, exact or by tanh", Nature: Pointwise, Type: likeFloats, Lower: lowerGelu},
 	"aten::glu":           {Doc: "one half along dim times the sigmoid of the other", Lower: lowerGlu},
-	"aten::hardsigmoid":   {Doc: "min(max(x + 3, 0), 6) / 6", Type: likeFloats, Lower: lowerHardsigmoid},
-	"aten::hardswish":     {Doc: "x * hardsigmoid(x)", Type: likeFloats, Lower: lowerHardswish},
-	"aten::softplus":      {Doc: "log(1 + exp(beta * x)) / beta, x where beta * x > threshold", Type: likeFloats, Lower: lowerSoftplus},
-	"aten::log_sigmoid":   {Doc: "log(sigmoid(x))", Type: likeFloats, Lower: lowerLogSigmoid},
+	"aten::hardsigmoid":   {Doc: "min(max(x + 3, 0), 6) / 6", Nature: Pointwise, Type: likeFloats, Lower: lowerHardsigmoid},
+	"aten::hardswish":     {Doc: "x * hardsigmoid(x)", Nature: Pointwise, Type: likeFloats, Lower: lowerHardswish},
+	"aten::softplus":      {Doc: "log(1 + exp(beta * x)) / beta, x where beta * x > threshold", Nature: Pointwise, Type: likeFloats, Lower: lowerSoftplus},
+	"aten::log_sigmoid":   {Doc: "log(sigmoid(x))", Nature: Pointwise, Type: likeFloats, Lower: lowerLogSigmoid},
 	"aten::log_sigmoid_forward": {Doc: "log(sigmoid(x)), and exp(-|x|) as on the CPU", LowerN: func(l *Lowering) []*ssa.Value {
 		return []*ssa.Value{lowerLogSigmoid(l), l.Op("Exp", l.neg(l.Op("Abs", l.Tensor("self"))))}
 	}},
-	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Type: likeFloats, Lower: lowerSoftshrink},
-	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Type: likeFloats, Lower: lowerHardshrink},
-	"aten::tanhshrink":          {Doc: "x - tanh(x)", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.sub(x, l.Op("Tanh", x)) })},
-	"aten::softsign":            {Doc: "x / (1 + |x|)", Lower: floatOp("Softsign")},
-	"aten::threshold":           {Doc: "x if x > threshold else value", Type: likeFloats, Lower: lowerThreshold},
+	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Nature: Pointwise, Type: likeFloats, Lower: lowerSoftshrink},
+	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Nature: Pointwise, Type: likeFloats, Lower: lowerHardshrink},
+	"aten::tanhshrink":          {Doc: "x - tanh(x)", Nature: Pointwise, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.sub(x, l.Op("Tanh", x)) })},
+	"aten::softsign":            {Doc: "x / (1 + |x|)", Nature: Pointwise, Lower: floatOp("Softsign")},
+	"aten::threshold":           {Doc: "x if x > threshold else value", Nature: Pointwise, Type: likeFloats, Lower: lowerThreshold},
 	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
 	"aten::_softmax":            {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
 	"aten::special_softmax":     {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
@@ -52,7 +52,7 @@ var activation = Defs{
 		g, y, dim, back := l.softmaxGradient()
 		return back(l.sub(g, l.mul(l.exp(y), l.reduceOver("ReduceSum", g, dim, true))))
 	}},
-	"aten::hardtanh_backward": {Doc: "grad_output inside the bounds, else 0", Lower: lowerHardtanhBackward},
+	"aten::hardtanh_backward": {Doc: "grad_output inside the bounds, else 0", Nature: Pointwise, Lower: lowerHardtanhBackward},
 }
 
 func lowerRelu(l *Lowering) *ssa.Value {
@@ -69,7 +69,11 @@ func (l *Lowering) clip(x *ssa.Value, lo, hi float64) *ssa.Value {
 }
 
 func lowerHardtanh(l *Lowering) *ssa.Value {
-	x, lo, hi := l.Tensor("self"), l.Float("min_val"), l.Float("max_val")
+	x, least, most := l.Tensor("self"), l.Number("min_val"), l.Number("max_val")
+	if !known(least, most) {
+		return l.min(l.max(x, l.LikeNumber(x, least)), l.LikeNumber(x, most))
+	}
+	lo, hi := least.k, most.k
 	if d := l.DType(x); d.IsInt() && d != tensor.Int64 {
 		least, greatest := intRange(d)
 		lo, hi = max(lo, float64(least)), min(hi, float64(greatest))
@@ -79,20 +83,30 @@ func lowerHardtanh(l *Lowering) *ssa.Value {
 
 func lowerHardtanhBackward(l *Lowering) *ssa.Value {
 	g, x := l.Tensor("grad_output"), l.Tensor("self")
-	inside := l.and(l.greater(x, l.Like(x, l.Float("min_val"))), l.less(x, l.Like(x, l.Float("max_val"))))
+	inside := l.and(l.greater(x, l.LikeNumber(x, l.Number("min_val"))), l.less(x, l.LikeNumber(x, l.Number("max_val"))))
 	return l.where(inside, g, l.Like(g, 0))
 }
 
 func lowerElu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	alpha, scale, inScale := l.Float("alpha"), l.Float("scale"), l.Float("input_scale")
-	if inScale == 1 {
-		return l.scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", alpha)}, x), scale)
+	alpha, scale, inScale := l.Number("alpha"), l.Number("scale"), l.Number("input_scale")
+	if !known(alpha, scale, inScale) {
+		return l.eluOf(x, alpha, scale, inScale)
+	}
+	if inScale.is(1) {
+		return l.byNumber(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", alpha.k)}, x), scale)
 	}
 	// input_scale acts on the negative side alone, so onnx::Elu cannot carry it.
-	e := l.Op("Exp", l.scale(x, inScale))
-	negative := l.scale(l.sub(e, l.Like(x, 1)), alpha)
-	return l.scale(l.where(l.Op("Greater", x, l.Like(x, 0)), x, negative), scale)
+	e := l.Op("Exp", l.byNumber(x, inScale))
+	negative := l.byNumber(l.sub(e, l.Like(x, 1)), alpha)
+	return l.byNumber(l.where(l.Op("Greater", x, l.Like(x, 0)), x, negative), scale)
+}
+
+// eluOf is elu by numbers of the run (ATen/native/cpu/Elu.h).
+func (l *Lowering) eluOf(x *ssa.Value, alpha, scale, inScale Number) *ssa.Value {
+	x, back := l.widen(x)
+	negative := l.byNumber(l.expm1(l.byNumber(x, inScale)), l.timesNumber(alpha, scale))
+	return back(l.where(l.less(x, l.Like(x, 0)), negative, l.byNumber(x, scale)))
 }
 
 func lowerSelu(l *Lowering) *ssa.Value {
@@ -101,7 +115,11 @@ func lowerSelu(l *Lowering) *ssa.Value {
 
 func lowerCelu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	alpha := l.FloatOr("alpha", 1)
+	of := l.NumberOr("alpha", 1)
+	alpha, ok := of.Known()
+	if !ok {
+		return l.eluOf(x, of, constNumber(1), l.oneOver(of))
+	}
 	if alpha == 1 {
 		return l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, x)
 	}
@@ -112,7 +130,16 @@ func lowerCelu(l *Lowering) *ssa.Value {
 }
 
 func lowerLeakyRelu(l *Lowering) *ssa.Value {
-	return l.OpA("LeakyRelu", []ssa.Attr{floatAttr("alpha", l.FloatOr("negative_slope", 0.01))}, l.Tensor("self"))
+	return l.leakyRelu(l.Tensor("self"), l.NumberOr("negative_slope", 0.01))
+}
+
+// leakyRelu is x where it is positive, else slope * x.
+func (l *Lowering) leakyRelu(x *ssa.Value, slope Number) *ssa.Value {
+	if k, ok := slope.Known(); ok {
+		return l.OpA("LeakyRelu", []ssa.Attr{floatAttr("alpha", k)}, x)
+	}
+	x, back := l.widen(x)
+	return back(l.where(l.greater(x, l.Like(x, 0)), x, l.byNumber(x, slope)))
 }
 
 // lowerPrelu aligns the weights with dimension 1, the channels.
@@ -181,15 +208,21 @@ func lowerHardswish(l *Lowering) *ssa.Value { return l.Op("HardSwish", l.Tensor(
 // difference between x and softplus(x) is below 3e-9.
 func lowerSoftplus(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
-	beta, threshold := l.FloatOr("beta", 1), l.FloatOr("threshold", 20)
-	scaled := l.scale(x, beta)
-	y := l.scale(l.Op("Softplus", scaled), 1/beta)
+	beta, threshold := l.NumberOr("beta", 1), l.NumberOr("threshold", 20)
+	scaled := l.byNumber(x, beta)
+	y := scaled
+	if known(threshold) {
+		y = l.Op("Softplus", scaled)
+	} else {
+		y = l.log1p(l.exp(scaled)) // inf where the exponential is and the threshold lets it
+	}
+	y = l.byNumber(y, l.oneOver(beta))
 	same := 20.0 // from where on x is the nearest number to softplus(x)
 	if l.DType(x) == tensor.Float64 {
 		same = 34
 	}
-	if threshold < same {
-		y = l.where(l.greater(scaled, l.Like(x, threshold)), x, y)
+	if !known(beta, threshold) || threshold.k < same {
+		y = l.where(l.greater(scaled, l.LikeNumber(x, threshold)), x, y)
 	}
 	return back(y)
 }
@@ -201,13 +234,16 @@ func lowerLogSigmoid(l *Lowering) *ssa.Value {
 
 // lowerSoftshrink keeps NaN, of which onnx::Shrink makes 0.
 func lowerSoftshrink(l *Lowering) *ssa.Value {
-	x, lambd := l.Tensor("self"), l.FloatOr("lambd", 0.5)
-	return l.sub(x, l.clip(x, -lambd, lambd))
+	x, lambd := l.Tensor("self"), l.NumberOr("lambd", 0.5)
+	if k, ok := lambd.Known(); ok {
+		return l.sub(x, l.clip(x, -k, k))
+	}
+	return l.sub(x, l.min(l.max(x, l.LikeNumber(x, l.linearNumber(lambd, -1, 0))), l.LikeNumber(x, lambd)))
 }
 
 func lowerHardshrink(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	return l.where(l.lessEqual(l.abs(x), l.Like(x, l.FloatOr("lambd", 0.5))), l.Like(x, 0), x)
+	return l.where(l.lessEqual(l.abs(x), l.LikeNumber(x, l.NumberOr("lambd", 0.5))), l.Like(x, 0), x)
 }
 
 func lowerThreshold(l *Lowering) *ssa.Value {

@@ -61,7 +61,7 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 			scale = l.Op("Reciprocal", l.Op("Sqrt", l.Cast(l.sizeValue(l.sizeOf(q, r-1)), d)))
 		}
 	} else {
-		scale = l.Like(q, l.Float("scale"))
+		scale = l.LikeNumber(q, l.Number("scale"))
 	}
 	scores := l.Op("MatMul", l.mul(q, scale), l.swapAxes(k, l.Rank(k)-1, l.Rank(k)-2))
 	empty := false // a row may have nothing to attend to
@@ -242,7 +242,7 @@ func lowerEncoderLayer(l *Lowering) *ssa.Value {
 		projW: l.Tensor("proj_weight"), projB: l.Tensor("proj_bias"),
 		mask: l.TensorOr("mask"), maskType: l.IntOr("mask_type", 2), maskKnown: !l.IsNone("mask_type"),
 	}
-	eps, first := l.Float("eps"), l.Bool("norm_first")
+	eps, first := l.Number("eps"), l.Bool("norm_first")
 	norm := func(v *ssa.Value, n string) *ssa.Value {
 		return l.layerNorm(v, l.Tensor("norm_weight_"+n), l.Tensor("norm_bias_"+n), 1, eps)
 	}

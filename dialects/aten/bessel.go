@@ -11,23 +11,23 @@ import (
 // trapezoidal rule, which converges exponentially for them, power series and
 // Hankel's asymptotic series (Abramowitz and Stegun 9.1, 9.2, 9.6, 10.4), in float64.
 var bessel = Defs{
-	"aten::i0":                                {Doc: "modified Bessel function of the first kind, order 0", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
-	"aten::special_i0":                        {Doc: "modified Bessel function of the first kind, order 0", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
-	"aten::special_i0e":                       {Doc: "i0 times exp(-|x|)", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, true) })},
-	"aten::special_i1":                        {Doc: "modified Bessel function of the first kind, order 1", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 1, false) })},
-	"aten::special_i1e":                       {Doc: "i1 times exp(-|x|)", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 1, true) })},
-	"aten::special_modified_bessel_i0":        {Doc: "modified Bessel function of the first kind, order 0", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
-	"aten::special_modified_bessel_i1":        {Doc: "modified Bessel function of the first kind, order 1", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 1, false) })},
-	"aten::special_modified_bessel_k0":        {Doc: "modified Bessel function of the second kind, order 0", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselK(x, 0, false) })},
-	"aten::special_modified_bessel_k1":        {Doc: "modified Bessel function of the second kind, order 1", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselK(x, 1, false) })},
-	"aten::special_scaled_modified_bessel_k0": {Doc: "K0 times exp(x)", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselK(x, 0, true) })},
-	"aten::special_scaled_modified_bessel_k1": {Doc: "K1 times exp(x)", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselK(x, 1, true) })},
-	"aten::special_bessel_j0":                 {Doc: "Bessel function of the first kind, order 0", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselJ(x, 0) })},
-	"aten::special_bessel_j1":                 {Doc: "Bessel function of the first kind, order 1", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselJ(x, 1) })},
-	"aten::special_bessel_y0":                 {Doc: "Bessel function of the second kind, order 0", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselY(x, 0) })},
-	"aten::special_bessel_y1":                 {Doc: "Bessel function of the second kind, order 1", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselY(x, 1) })},
-	"aten::special_spherical_bessel_j0":       {Doc: "sin(x) / x", Lower: inDouble((*Lowering).sphericalJ0)},
-	"aten::special_airy_ai":                   {Doc: "Airy function Ai", Lower: inDouble((*Lowering).airy)},
+	"aten::i0":                                {Doc: "modified Bessel function of the first kind, order 0", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
+	"aten::special_i0":                        {Doc: "modified Bessel function of the first kind, order 0", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
+	"aten::special_i0e":                       {Doc: "i0 times exp(-|x|)", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, true) })},
+	"aten::special_i1":                        {Doc: "modified Bessel function of the first kind, order 1", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 1, false) })},
+	"aten::special_i1e":                       {Doc: "i1 times exp(-|x|)", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 1, true) })},
+	"aten::special_modified_bessel_i0":        {Doc: "modified Bessel function of the first kind, order 0", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
+	"aten::special_modified_bessel_i1":        {Doc: "modified Bessel function of the first kind, order 1", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 1, false) })},
+	"aten::special_modified_bessel_k0":        {Doc: "modified Bessel function of the second kind, order 0", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselK(x, 0, false) })},
+	"aten::special_modified_bessel_k1":        {Doc: "modified Bessel function of the second kind, order 1", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselK(x, 1, false) })},
+	"aten::special_scaled_modified_bessel_k0": {Doc: "K0 times exp(x)", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselK(x, 0, true) })},
+	"aten::special_scaled_modified_bessel_k1": {Doc: "K1 times exp(x)", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselK(x, 1, true) })},
+	"aten::special_bessel_j0":                 {Doc: "Bessel function of the first kind, order 0", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselJ(x, 0) })},
+	"aten::special_bessel_j1":                 {Doc: "Bessel function of the first kind, order 1", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselJ(x, 1) })},
+	"aten::special_bessel_y0":                 {Doc: "Bessel function of the second kind, order 0", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselY(x, 0) })},
+	"aten::special_bessel_y1":                 {Doc: "Bessel function of the second kind, order 1", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselY(x, 1) })},
+	"aten::special_spherical_bessel_j0":       {Doc: "sin(x) / x", Nature: Pointwise, Lower: inDouble((*Lowering).sphericalJ0)},
+	"aten::special_airy_ai":                   {Doc: "Airy function Ai", Nature: Pointwise, Lower: inDouble((*Lowering).airy)},
 }
 
 // midpoints are cos(pi * (k + 1/2) / n).
@@ -253,25 +253,25 @@ func chebyshev(l *Lowering, _, x, p1, p2 *ssa.Value) *ssa.Value {
 
 // orthogonal holds the orthogonal polynomials of torch.special.
 var orthogonal = Defs{
-	"aten::special_chebyshev_polynomial_t":         {Doc: "Chebyshev polynomial of the first kind", Lower: polynomial(recurrence{a: 1, next: chebyshev})},
-	"aten::special_chebyshev_polynomial_u":         {Doc: "Chebyshev polynomial of the second kind", Lower: polynomial(recurrence{a: 2, next: chebyshev})},
-	"aten::special_chebyshev_polynomial_v":         {Doc: "Chebyshev polynomial of the third kind", Lower: polynomial(recurrence{a: 2, b: -1, next: chebyshev})},
-	"aten::special_chebyshev_polynomial_w":         {Doc: "Chebyshev polynomial of the fourth kind", Lower: polynomial(recurrence{a: 2, b: 1, next: chebyshev})},
-	"aten::special_shifted_chebyshev_polynomial_t": {Doc: "Chebyshev polynomial of the first kind in 2x - 1", Lower: polynomial(recurrence{a: 1, shifted: true, next: chebyshev})},
-	"aten::special_shifted_chebyshev_polynomial_u": {Doc: "Chebyshev polynomial of the second kind in 2x - 1", Lower: polynomial(recurrence{a: 2, shifted: true, next: chebyshev})},
-	"aten::special_shifted_chebyshev_polynomial_v": {Doc: "Chebyshev polynomial of the third kind in 2x - 1", Lower: polynomial(recurrence{a: 2, b: -1, shifted: true, next: chebyshev})},
-	"aten::special_shifted_chebyshev_polynomial_w": {Doc: "Chebyshev polynomial of the fourth kind in 2x - 1", Lower: polynomial(recurrence{a: 2, b: 1, shifted: true, next: chebyshev})},
-	"aten::special_hermite_polynomial_h": {Doc: "physicist's Hermite polynomial", Lower: polynomial(recurrence{a: 2, limit: 128, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
+	"aten::special_chebyshev_polynomial_t":         {Doc: "Chebyshev polynomial of the first kind", Nature: Pointwise, Lower: polynomial(recurrence{a: 1, next: chebyshev})},
+	"aten::special_chebyshev_polynomial_u":         {Doc: "Chebyshev polynomial of the second kind", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, next: chebyshev})},
+	"aten::special_chebyshev_polynomial_v":         {Doc: "Chebyshev polynomial of the third kind", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, b: -1, next: chebyshev})},
+	"aten::special_chebyshev_polynomial_w":         {Doc: "Chebyshev polynomial of the fourth kind", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, b: 1, next: chebyshev})},
+	"aten::special_shifted_chebyshev_polynomial_t": {Doc: "Chebyshev polynomial of the first kind in 2x - 1", Nature: Pointwise, Lower: polynomial(recurrence{a: 1, shifted: true, next: chebyshev})},
+	"aten::special_shifted_chebyshev_polynomial_u": {Doc: "Chebyshev polynomial of the second kind in 2x - 1", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, shifted: true, next: chebyshev})},
+	"aten::special_shifted_chebyshev_polynomial_v": {Doc: "Chebyshev polynomial of the third kind in 2x - 1", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, b: -1, shifted: true, next: chebyshev})},
+	"aten::special_shifted_chebyshev_polynomial_w": {Doc: "Chebyshev polynomial of the fourth kind in 2x - 1", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, b: 1, shifted: true, next: chebyshev})},
+	"aten::special_hermite_polynomial_h": {Doc: "physicist's Hermite polynomial", Nature: Pointwise, Lower: polynomial(recurrence{a: 2, limit: 128, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
 		return l.scale(l.sub(l.mul(x, p1), l.mul(l.offset(k, -1), p2)), 2)
 	}})},
-	"aten::special_hermite_polynomial_he": {Doc: "probabilist's Hermite polynomial", Lower: polynomial(recurrence{a: 1, limit: 128, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
+	"aten::special_hermite_polynomial_he": {Doc: "probabilist's Hermite polynomial", Nature: Pointwise, Lower: polynomial(recurrence{a: 1, limit: 128, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
 		return l.sub(l.mul(x, p1), l.mul(l.offset(k, -1), p2))
 	}})},
-	"aten::special_laguerre_polynomial_l": {Doc: "Laguerre polynomial", Lower: polynomial(recurrence{a: -1, b: 1, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
+	"aten::special_laguerre_polynomial_l": {Doc: "Laguerre polynomial", Nature: Pointwise, Lower: polynomial(recurrence{a: -1, b: 1, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
 		m := l.sub(l.offset(l.scale(k, 2), -1), x)
 		return l.div(l.sub(l.mul(m, p1), l.mul(l.offset(k, -1), p2)), k)
 	}})},
-	"aten::special_legendre_polynomial_p": {Doc: "Legendre polynomial", Lower: polynomial(recurrence{a: 1, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
+	"aten::special_legendre_polynomial_p": {Doc: "Legendre polynomial", Nature: Pointwise, Lower: polynomial(recurrence{a: 1, next: func(l *Lowering, k, x, p1, p2 *ssa.Value) *ssa.Value {
 		m := l.mul(l.offset(l.scale(k, 2), -1), x)
 		return l.div(l.sub(l.mul(m, p1), l.mul(l.offset(k, -1), p2)), k)
 	}})},

@@ -7,18 +7,18 @@ import (
 
 // bitwise holds operators on the bits of integers; on bool they are logic.
 var bitwise = Defs{
-	"aten::bitwise_and":         {Doc: "bits that both have", Lower: bits("And")},
-	"aten::bitwise_or":          {Doc: "bits that one has", Lower: bits("Or")},
-	"aten::bitwise_xor":         {Doc: "bits that just one has", Lower: bits("Xor")},
-	"aten::__and__":             {Doc: "bits that both have", Lower: bits("And")},
-	"aten::__or__":              {Doc: "bits that one has", Lower: bits("Or")},
-	"aten::__xor__":             {Doc: "bits that just one has", Lower: bits("Xor")},
-	"aten::bitwise_not":         {Doc: "bits inverted", Lower: lowerBitwiseNot},
+	"aten::bitwise_and":         {Doc: "bits that both have", Nature: Pointwise, Lower: bits("And")},
+	"aten::bitwise_or":          {Doc: "bits that one has", Nature: Pointwise, Lower: bits("Or")},
+	"aten::bitwise_xor":         {Doc: "bits that just one has", Nature: Pointwise, Lower: bits("Xor")},
+	"aten::__and__":             {Doc: "bits that both have", Nature: Pointwise, Lower: bits("And")},
+	"aten::__or__":              {Doc: "bits that one has", Nature: Pointwise, Lower: bits("Or")},
+	"aten::__xor__":             {Doc: "bits that just one has", Nature: Pointwise, Lower: bits("Xor")},
+	"aten::bitwise_not":         {Doc: "bits inverted", Nature: Pointwise, Lower: lowerBitwiseNot},
 	"aten::__not__":             {Doc: "not a", Lower: func(l *Lowering) *ssa.Value { return l.not(l.Cast(l.Tensor("self"), tensor.Bool)) }},
-	"aten::__lshift__":          {Doc: "bits moved up", Lower: lowerShiftLeft},
-	"aten::bitwise_left_shift":  {Doc: "bits moved up", Lower: lowerShiftLeft},
-	"aten::__rshift__":          {Doc: "bits moved down, the sign is kept", Lower: lowerShiftRight},
-	"aten::bitwise_right_shift": {Doc: "bits moved down, the sign is kept", Lower: lowerShiftRight},
+	"aten::__lshift__":          {Doc: "bits moved up", Nature: Pointwise, Lower: lowerShiftLeft},
+	"aten::bitwise_left_shift":  {Doc: "bits moved up", Nature: Pointwise, Lower: lowerShiftLeft},
+	"aten::__rshift__":          {Doc: "bits moved down, the sign is kept", Nature: Pointwise, Lower: lowerShiftRight},
+	"aten::bitwise_right_shift": {Doc: "bits moved down, the sign is kept", Nature: Pointwise, Lower: lowerShiftRight},
 }
 
 // integers gives the operands in their common integer type or bool.

@@ -9,29 +9,29 @@ import (
 
 // compare holds comparisons, logic and questions about values; all give bool.
 var compare = Defs{
-	"aten::eq":            {Doc: "self == other", Type: ofComparison, Lower: comparison((*Lowering).equal)},
-	"aten::ne":            {Doc: "self != other", Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
-	"aten::not_equal":     {Doc: "self != other", Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
-	"aten::lt":            {Doc: "self < other", Type: ofComparison, Lower: comparison((*Lowering).less)},
-	"aten::less":          {Doc: "self < other", Type: ofComparison, Lower: comparison((*Lowering).less)},
-	"aten::le":            {Doc: "self <= other", Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
-	"aten::less_equal":    {Doc: "self <= other", Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
-	"aten::gt":            {Doc: "self > other", Type: ofComparison, Lower: comparison((*Lowering).greater)},
-	"aten::greater":       {Doc: "self > other", Type: ofComparison, Lower: comparison((*Lowering).greater)},
-	"aten::ge":            {Doc: "self >= other", Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
-	"aten::greater_equal": {Doc: "self >= other", Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
-	"aten::logical_and":   {Doc: "both are not 0", Lower: logical((*Lowering).and)},
-	"aten::logical_or":    {Doc: "one is not 0", Lower: logical((*Lowering).or)},
-	"aten::logical_xor":   {Doc: "just one is not 0", Lower: logical((*Lowering).xor)},
-	"aten::logical_not":   {Doc: "x is 0", Lower: func(l *Lowering) *ssa.Value { return l.isZero(l.Tensor("self")) }},
-	"aten::isnan":         {Doc: "x is not a number", Lower: func(l *Lowering) *ssa.Value { return l.isNaN(l.self()) }},
-	"aten::isinf":         {Doc: "x is infinite", Lower: func(l *Lowering) *ssa.Value { return l.isInf(l.self()) }},
-	"aten::isposinf":      {Doc: "x is inf", Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(true) }},
-	"aten::isneginf":      {Doc: "x is -inf", Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(false) }},
-	"aten::isfinite":      {Doc: "x is neither NaN nor infinite", Lower: func(l *Lowering) *ssa.Value { return l.isFinite(l.self()) }},
-	"aten::isreal":        {Doc: "the imaginary part is 0", Lower: func(l *Lowering) *ssa.Value { return l.constLike(lowerReal(l), tensor.Bool, 1) }},
-	"aten::signbit":       {Doc: "x has the sign bit; before opset 26 that of NaN is taken as unset", Lower: func(l *Lowering) *ssa.Value { l.signOfNaN(l.Tensor("self")); return l.signBit(l.Tensor("self")) }},
-	"aten::isclose":       {Doc: "|self - other| <= atol + rtol * |other|", Lower: lowerIsClose},
+	"aten::eq":            {Doc: "self == other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).equal)},
+	"aten::ne":            {Doc: "self != other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
+	"aten::not_equal":     {Doc: "self != other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
+	"aten::lt":            {Doc: "self < other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).less)},
+	"aten::less":          {Doc: "self < other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).less)},
+	"aten::le":            {Doc: "self <= other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
+	"aten::less_equal":    {Doc: "self <= other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
+	"aten::gt":            {Doc: "self > other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).greater)},
+	"aten::greater":       {Doc: "self > other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).greater)},
+	"aten::ge":            {Doc: "self >= other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
+	"aten::greater_equal": {Doc: "self >= other", Nature: Pointwise, Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
+	"aten::logical_and":   {Doc: "both are not 0", Nature: Pointwise, Lower: logical((*Lowering).and)},
+	"aten::logical_or":    {Doc: "one is not 0", Nature: Pointwise, Lower: logical((*Lowering).or)},
+	"aten::logical_xor":   {Doc: "just one is not 0", Nature: Pointwise, Lower: logical((*Lowering).xor)},
+	"aten::logical_not":   {Doc: "x is 0", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isZero(l.Tensor("self")) }},
+	"aten::isnan":         {Doc: "x is not a number", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isNaN(l.self()) }},
+	"aten::isinf":         {Doc: "x is infinite", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isInf(l.self()) }},
+	"aten::isposinf":      {Doc: "x is inf", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(true) }},
+	"aten::isneginf":      {Doc: "x is -inf", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(false) }},
+	"aten::isfinite":      {Doc: "x is neither NaN nor infinite", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isFinite(l.self()) }},
+	"aten::isreal":        {Doc: "the imaginary part is 0", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.constLike(lowerReal(l), tensor.Bool, 1) }},
+	"aten::signbit":       {Doc: "x has the sign bit; before opset 26 that of NaN is taken as unset", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { l.signOfNaN(l.Tensor("self")); return l.signBit(l.Tensor("self")) }},
+	"aten::isclose":       {Doc: "|self - other| <= atol + rtol * |other|", Nature: Pointwise, Lower: lowerIsClose},
 	"aten::allclose":      {Doc: "all elements are close", Lower: func(l *Lowering) *ssa.Value { return l.allTrue(lowerIsClose(l), nil, false) }},
 	"aten::equal":         {Doc: "same shape and elements", Lower: lowerEqual},
 	"aten::is_nonzero":    {Doc: "the only element is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("self"), tensor.Bool) }},
@@ -107,18 +107,18 @@ func (l *Lowering) isFinite(x *ssa.Value) *ssa.Value {
 func lowerIsClose(l *Lowering) *ssa.Value {
 	vs, d := l.promoted("self", "other")
 	a, b := vs[0], vs[1]
-	rtol, atol := l.FloatOr("rtol", 1e-5), l.FloatOr("atol", 1e-8)
+	rtol, atol := l.NumberOr("rtol", 1e-5), l.NumberOr("atol", 1e-8)
 	same := l.equal(a, b)
 	if d.IsFloat() && l.Bool("equal_nan") {
 		same = l.or(same, l.and(l.isNaN(a), l.isNaN(b)))
 	}
-	if rtol == 0 && atol == 0 {
+	if rtol.is(0) && atol.is(0) {
 		return same
 	}
 	if !d.IsFloat() {
 		a, b = l.Cast(a, tensor.Float32), l.Cast(b, tensor.Float32)
 	}
-	allowed := l.offset(l.abs(l.scale(b, rtol)), atol)
+	allowed := l.plusNumber(l.abs(l.byNumber(b, rtol)), atol)
 	gap := l.abs(l.sub(a, b))
 	near := l.lessEqual(gap, allowed)
 	if d.IsFloat() {

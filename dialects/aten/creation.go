@@ -31,8 +31,8 @@ var creation = Defs{
 	"aten::arange":            {Doc: "numbers from start below end", Lower: lowerArange},
 	"aten::range":             {Doc: "numbers from start to end, end included", Lower: lowerArange},
 	"aten::_dim_arange":       {Doc: "0 up to the size of a dimension", Lower: lowerDimArange},
-	"aten::linspace":          {Doc: "so many numbers from start to end, evenly", Lower: func(l *Lowering) *ssa.Value { return l.linspace(0) }},
-	"aten::logspace":          {Doc: "powers of base with even exponents", Lower: func(l *Lowering) *ssa.Value { return l.linspace(l.FloatOr("base", 10)) }},
+	"aten::linspace":          {Doc: "so many numbers from start to end, evenly", Lower: func(l *Lowering) *ssa.Value { return l.linspace(nil) }},
+	"aten::logspace":          {Doc: "powers of base with even exponents", Lower: func(l *Lowering) *ssa.Value { base := l.NumberOr("base", 10); return l.linspace(&base) }},
 	"aten::eye":               {Doc: "the identity matrix", Lower: lowerEye},
 	"aten::tril_indices":      {Doc: "rows and columns of a lower triangle", Lower: func(l *Lowering) *ssa.Value { return l.triangle(true) }},
 	"aten::triu_indices":      {Doc: "rows and columns of an upper triangle", Lower: func(l *Lowering) *ssa.Value { return l.triangle(false) }},
@@ -302,7 +302,7 @@ func (l *Lowering) rangeTo(n *ssa.Value) *ssa.Value {
 }
 
 // linspace counts from both ends, as ATen does, so both are exact. base 0 stands for linspace itself.
-func (l *Lowering) linspace(base float64) *ssa.Value {
+func (l *Lowering) linspace(base *Number) *ssa.Value {
 	d := l.DTypeArg("dtype")
 	if d == tensor.Undefined {
 		d = tensor.Float32
@@ -326,7 +326,7 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 	s, ok := number(start)
 	e, ok2 := number(end)
 	f := tensor.Float64
-	if !ok || !ok2 {
+	if !ok || !ok2 || base != nil && !known(*base) {
 		start, end = l.Cast(start, f), l.Cast(end, f)
 		if !d.IsFloat() {
 			start, end = l.Cast(l.Cast(start, d), f), l.Cast(l.Cast(end, d), f)
@@ -344,12 +344,12 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 		if n > 1 {
 			v = l.where(l.Const(tensor.FromInts(tensor.Bool, []int64{n}, first)), fromStart, fromEnd)
 		}
-		if base != 0 {
-			v = l.Op("Pow", l.Scalar(f, base), v)
+		if base != nil {
+			v = l.Op("Pow", l.LikeNumber(v, *base), v)
 		}
 		return l.Cast(v, d)
 	}
-	if !d.IsFloat() && base == 0 {
+	if !d.IsFloat() && base == nil {
 		s, e = math.Trunc(s), math.Trunc(e)
 	}
 	v := make([]float64, n)
@@ -363,8 +363,8 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 		} else {
 			v[i] = e - step*float64(n-1-int64(i))
 		}
-		if base != 0 {
-			v[i] = math.Pow(base, v[i])
+		if base != nil {
+			v[i] = math.Pow(base.k, v[i])
 		}
 		if !d.IsFloat() {
 			v[i] = float64(float32(v[i]))
@@ -374,7 +374,7 @@ func (l *Lowering) linspace(base float64) *ssa.Value {
 }
 
 // linspaceOf is linspace for a number of steps that is computed at run time, an int64 of rank 0.
-func (l *Lowering) linspaceOf(steps, start, end *ssa.Value, base float64, d tensor.DType) *ssa.Value {
+func (l *Lowering) linspaceOf(steps, start, end *ssa.Value, base *Number, d tensor.DType) *ssa.Value {
 	f := tensor.Float64
 	one, two := l.Scalar(tensor.Int64, 1), l.Scalar(tensor.Int64, 2)
 	i := l.Op("Range", l.Scalar(tensor.Int64, 0), steps, one)
@@ -387,8 +387,8 @@ func (l *Lowering) linspaceOf(steps, start, end *ssa.Value, base float64, d tens
 	fromStart := l.add(start, l.mul(step, l.Cast(i, f)))
 	fromEnd := l.sub(end, l.mul(step, l.Cast(l.sub(last, i), f)))
 	v := l.where(l.less(i, l.max(l.div(steps, two), one)), fromStart, fromEnd) // one step is at the start
-	if base != 0 {
-		v = l.Op("Pow", l.Scalar(f, base), v)
+	if base != nil {
+		v = l.Op("Pow", l.LikeNumber(v, *base), v)
 	}
 	return l.Cast(v, d)
 }

@@ -272,14 +272,14 @@ func (l *Lowering) trapezoid(running bool) *ssa.Value {
 
 // evenTrapezoid has one distance for all.
 func (l *Lowering) evenTrapezoid(y *ssa.Value, dim int, result tensor.DType, running bool) *ssa.Value {
-	dx := l.FloatOr("dx", 1)
+	dx := l.NumberOr("dx", 1)
 	if running {
 		sum := l.add(l.sliceC(y, dim, 1, math.MaxInt64, 1), l.sliceC(y, dim, 0, -1, 1))
-		return l.cumsum(l.scale(l.Cast(sum, result), dx/2), dim)
+		return l.cumsum(l.byNumber(l.Cast(sum, result), l.linearNumber(dx, 0.5, 0)), dim)
 	}
 	ends := l.Cast(l.add(l.sliceC(y, dim, 0, 1, 1), l.sliceC(y, dim, -1, math.MaxInt64, 1)), result)
 	all := l.Cast(l.reduce("ReduceSum", l.accumulated(y), []int64{int64(dim)}, false), result)
-	return l.scale(l.sub(all, l.scale(l.squeeze(ends, int64(dim)), 0.5)), dx)
+	return l.byNumber(l.sub(all, l.scale(l.squeeze(ends, int64(dim)), 0.5)), dx)
 }
 
 // lowerGradient is at::gradient: spacing is one number, one for each dimension, or coordinates for each.

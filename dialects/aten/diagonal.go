@@ -21,11 +21,11 @@ var diagonals = Defs{
 func (l *Lowering) diagonalArgs(name string) *ssa.Value {
 	x := l.Tensor(name)
 	rank := l.Rank(x)
-	return l.diagonal(x, l.Int("offset"), l.Dim("dim1", rank), l.Dim("dim2", rank))
+	return l.diagonal(x, l.sizeArg("offset"), l.Dim("dim1", rank), l.Dim("dim2", rank))
 }
 
 // diagonal takes elements [..., k, k+offset, ...] of two dims and puts them last.
-func (l *Lowering) diagonal(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Value {
+func (l *Lowering) diagonal(x *ssa.Value, offset Size, dim1, dim2 int) *ssa.Value {
 	rank := l.Rank(x)
 	if rank < 2 || dim1 == dim2 {
 		l.Fail("expects two different dimensions")
@@ -34,16 +34,20 @@ func (l *Lowering) diagonal(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Val
 	rows, cols := l.sizeOf(x, rank-2), l.sizeOf(x, rank-1)
 	n := l.diagonalLength(rows, cols, offset)
 	step := l.addSize(cols, ConstSize(1))
-	start := ConstSize(offset)
-	if offset < 0 {
-		start = l.mulSize(ConstSize(-offset), cols)
+	start := offset
+	switch k, ok := offset.Int(); {
+	case !ok:
+		right, down := l.sides(offset)
+		start = l.addSize(right, l.mulSize(down, cols))
+	case k < 0:
+		start = l.mulSize(ConstSize(-k), cols)
 	}
 	end := l.addSize(start, l.mulSize(n, step))
 	flat := l.flattenDims(x, rank-2, rank-1)
 	if c, ok := n.Int(); ok && c == 0 {
 		return l.sliceDim(flat, rank-2, ConstSize(0), ConstSize(0), ConstSize(1))
 	}
-	if allConst(rows, cols) {
+	if allConst(rows, cols, offset) {
 		// the last stride would reach over the end, which slicing allows
 		return l.sliceDim(flat, rank-2, start, end, step)
 	}
@@ -60,19 +64,29 @@ func allConst(ss ...Size) bool {
 	return true
 }
 
+// sides is how far a diagonal lies to the right of the main one, and how far below it.
+func (l *Lowering) sides(offset Size) (right, down Size) {
+	zero := ConstSize(0)
+	return l.greatestSize(offset, zero), l.greatestSize(l.subSize(zero, offset), zero)
+}
+
 // diagonalLength is the number of elements on a diagonal.
-func (l *Lowering) diagonalLength(rows, cols Size, offset int64) Size {
-	if offset >= 0 {
-		cols = l.subSize(cols, ConstSize(offset))
-	} else {
-		rows = l.addSize(rows, ConstSize(offset))
+func (l *Lowering) diagonalLength(rows, cols, offset Size) Size {
+	switch k, ok := offset.Int(); {
+	case !ok:
+		right, down := l.sides(offset)
+		rows, cols = l.subSize(rows, down), l.subSize(cols, right)
+	case k >= 0:
+		cols = l.subSize(cols, offset)
+	default:
+		rows = l.addSize(rows, offset)
 	}
 	return l.greatestSize(l.leastSize(rows, cols), ConstSize(0))
 }
 
 func lowerDiag(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	offset := l.Int("diagonal")
+	offset := l.sizeArg("diagonal")
 	switch l.Rank(x) {
 	case 1:
 		return l.diagEmbed(x, offset, 0, 1)
@@ -86,45 +100,53 @@ func lowerDiag(l *Lowering) *ssa.Value {
 func lowerDiagEmbed(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	rank := l.Rank(x)
-	return l.diagEmbed(x, l.Int("offset"), l.Dim("dim1", rank+1), l.Dim("dim2", rank+1))
+	return l.diagEmbed(x, l.sizeArg("offset"), l.Dim("dim1", rank+1), l.Dim("dim2", rank+1))
 }
 
 func lowerDiagflat(l *Lowering) *ssa.Value {
-	return l.diagEmbed(l.reshape(l.Tensor("self"), -1), l.Int("offset"), 0, 1)
+	return l.diagEmbed(l.reshape(l.Tensor("self"), -1), l.sizeArg("offset"), 0, 1)
 }
 
 // diagonalMask marks the elements [k, k+offset] of a rows by cols matrix.
-func (l *Lowering) diagonalMask(rows, cols Size, offset int64) *ssa.Value {
+func (l *Lowering) diagonalMask(rows, cols, offset Size) *ssa.Value {
+	k, static := offset.Int()
 	if r, ok := rows.Int(); ok {
-		if c, ok := cols.Int(); ok && satMul(r, c) <= maxFolded {
-			return l.boolMask([]int64{r, c}, func(i int64) bool { return i/c+offset == i%c })
+		if c, ok := cols.Int(); ok && static && satMul(r, c) <= maxFolded {
+			return l.boolMask([]int64{r, c}, func(i int64) bool { return i/c+k == i%c })
 		}
 	}
 	at := l.countTo(rows)
-	if offset != 0 {
-		at = l.add(at, l.Const(tensor.ScalarInt(offset)))
+	if !static || k != 0 {
+		at = l.add(at, l.sizeValue(offset))
 	}
 	return l.Op("Equal", l.unsqueeze(at, 1), l.unsqueeze(l.countTo(cols), 0))
 }
 
 // diagEmbed puts the last dim on a diagonal of two new dims.
-func (l *Lowering) diagEmbed(x *ssa.Value, offset int64, dim1, dim2 int) *ssa.Value {
+func (l *Lowering) diagEmbed(x *ssa.Value, offset Size, dim1, dim2 int) *ssa.Value {
 	rank := l.Rank(x)
 	if rank == 0 || dim1 == dim2 {
 		l.Fail("expects at least one dimension, and two different new ones")
 	}
-	far := max(offset, -offset)
+	right, down := l.sides(offset)
+	far := l.addSize(right, down)
 	n := l.sizeOf(x, rank-1)
-	m := l.addSize(n, ConstSize(far))
-	if far > 0 {
-		x = l.padZeros(x, rank-1, ConstSize(0), ConstSize(far))
+	m := l.addSize(n, far)
+	if k, ok := far.Int(); !ok || k > 0 {
+		x = l.padZeros(x, rank-1, ConstSize(0), far)
 	}
+	mask := l.diagonalMask(m, m, offset)
 	// row k holds the element for offset >= 0, column k below the main diagonal
-	at := int64(rank)
-	if offset < 0 {
-		at = int64(rank - 1)
+	var elements *ssa.Value
+	if k, ok := offset.Int(); !ok {
+		below := l.less(l.sizeValue(offset), l.Const(tensor.ScalarInt(0)))
+		elements = l.where(below, l.unsqueeze(x, int64(rank-1)), l.unsqueeze(x, int64(rank)))
+	} else if k < 0 {
+		elements = l.unsqueeze(x, int64(rank-1))
+	} else {
+		elements = l.unsqueeze(x, int64(rank))
 	}
-	y := l.where(l.diagonalMask(m, m, offset), l.unsqueeze(x, at), l.Like(x, 0))
+	y := l.where(mask, elements, l.Like(x, 0))
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 
@@ -140,7 +162,7 @@ func lowerDiagonalScatter(l *Lowering) *ssa.Value {
 	}
 	y := l.moveDims(x, []int64{int64(dim1), int64(dim2)}, []int64{-2, -1})
 	rows, cols := l.sizeOf(y, rank-2), l.sizeOf(y, rank-1)
-	n := l.diagonalLength(rows, cols, offset)
+	n := l.diagonalLength(rows, cols, ConstSize(offset))
 	along, at := rows, int64(-1)
 	if offset < 0 {
 		along, at = cols, -2
@@ -151,7 +173,7 @@ func lowerDiagonalScatter(l *Lowering) *ssa.Value {
 	} else if r > 0 {
 		src = l.unsqueeze(src, int64(r))
 	}
-	y = l.where(l.diagonalMask(rows, cols, offset), src, y)
+	y = l.where(l.diagonalMask(rows, cols, ConstSize(offset)), src, y)
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 

@@ -67,17 +67,18 @@ func elementLoss(f func(l *Lowering, x, y *ssa.Value) *ssa.Value) func(*Lowering
 
 func smoothL1(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	d := l.Op("Abs", l.sub(x, y))
-	beta := l.Float("beta")
-	if beta == 0 {
+	beta := l.Number("beta")
+	if beta.is(0) {
 		return d
 	}
-	return l.where(l.Op("Less", d, l.Like(d, beta)), l.div(l.mul(l.mul(d, d), l.Like(d, 0.5)), l.Like(d, beta)), l.sub(d, l.Like(d, beta/2)))
+	bound := l.LikeNumber(d, beta) // no number is below 0: of the quotient by 0 nothing is taken
+	return l.where(l.Op("Less", d, bound), l.div(l.mul(l.mul(d, d), l.Like(d, 0.5)), l.LikeNumber(d, beta)), l.sub(d, l.LikeNumber(d, l.linearNumber(beta, 0.5, 0))))
 }
 
 func huber(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	d := l.Op("Abs", l.sub(x, y))
-	delta := l.Float("delta")
-	return l.where(l.Op("Greater", d, l.Like(d, delta)), l.scale(l.sub(d, l.Like(d, delta/2)), delta), l.mul(l.mul(d, d), l.Like(d, 0.5)))
+	delta := l.Number("delta")
+	return l.where(l.Op("Greater", d, l.LikeNumber(d, delta)), l.byNumber(l.sub(d, l.LikeNumber(d, l.linearNumber(delta, 0.5, 0))), delta), l.mul(l.mul(d, d), l.Like(d, 0.5)))
 }
 
 func softMargin(l *Lowering, x, y *ssa.Value) *ssa.Value {
@@ -97,7 +98,7 @@ func klDiv(l *Lowering, x, y *ssa.Value) *ssa.Value {
 
 func hingeEmbedding(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	zero := l.Like(x, 0)
-	far := l.Op("Max", l.sub(l.Like(x, l.Float("margin")), x), zero)
+	far := l.Op("Max", l.sub(l.LikeNumber(x, l.Number("margin")), x), zero)
 	one := l.Like(y, 1)
 	return l.add(l.where(l.Op("Equal", y, one), zero, far), l.where(l.Op("Equal", y, l.Like(y, -1)), zero, x))
 }
@@ -112,7 +113,7 @@ func lowerPoissonNLL(l *Lowering) *ssa.Value {
 	if l.Bool("log_input") {
 		loss = l.sub(l.Op("Exp", x), l.mul(y, x))
 	} else {
-		loss = l.sub(x, l.mul(y, l.Op("Log", l.add(x, l.Like(x, l.Float("eps"))))))
+		loss = l.sub(x, l.mul(y, l.Op("Log", l.add(x, l.LikeNumber(x, l.Number("eps"))))))
 	}
 	if l.Bool("full") {
 		// Stirling's approximation of log(y!) for y above 1
@@ -200,7 +201,7 @@ func (l *Lowering) nll(x, target, weight *ssa.Value, reduction, ignore int64) []
 
 func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	x, target, weight := l.Tensor("self"), l.Tensor("target"), l.TensorOr("weight")
-	smoothing, reduction := l.Float("label_smoothing"), l.Int("reduction")
+	smoothing, reduction := l.Number("label_smoothing"), l.Int("reduction")
 	r := l.Rank(x)
 	axis := 1
 	if r == 1 {
@@ -220,8 +221,8 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	if l.Rank(target) == r && l.DType(target).IsFloat() {
 		// class probabilities
 		target = l.Cast(target, l.DType(x))
-		if smoothing > 0 {
-			target = l.add(l.scale(target, 1-smoothing), l.div(l.Like(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x))))
+		if !known(smoothing) || smoothing.k > 0 {
+			target = l.add(l.byNumber(target, l.linearNumber(smoothing, -1, 1)), l.div(l.LikeNumber(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x))))
 		}
 		p := l.mul(logp, target)
 		if weight != nil {
@@ -244,7 +245,7 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	}
 	ignore := l.Int("ignore_index")
 	hard := l.nll(logp, target, weight, reduction, ignore)
-	if smoothing == 0 {
+	if smoothing.is(0) {
 		return hard[0]
 	}
 	smooth := logp
@@ -261,8 +262,8 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	case 2:
 		smooth = l.reduce("ReduceSum", smooth, nil, false)
 	}
-	share := l.div(l.Like(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x)))
-	return l.add(l.scale(hard[0], 1-smoothing), l.mul(smooth, share))
+	share := l.div(l.LikeNumber(x, smoothing), l.Cast(l.sizeValue(classes), l.DType(x)))
+	return l.add(l.byNumber(hard[0], l.linearNumber(smoothing, -1, 1)), l.mul(smooth, share))
 }
 
 func lowerCosineEmbedding(l *Lowering) *ssa.Value {
@@ -286,7 +287,7 @@ func lowerCosineEmbedding(l *Lowering) *ssa.Value {
 	cos := l.div(prod, l.Op("Sqrt", l.mul(m1, m2)))
 	zero := l.Like(cos, 0)
 	pos := l.sub(l.Like(cos, 1), cos)
-	neg := l.Op("Max", l.sub(cos, l.Like(cos, l.Float("margin"))), zero)
+	neg := l.Op("Max", l.sub(cos, l.LikeNumber(cos, l.Number("margin"))), zero)
 	if l.DType(y) == tensor.Bool {
 		y = l.Cast(y, tensor.Int64)
 	}
@@ -301,9 +302,7 @@ func lowerMarginRanking(l *Lowering) *ssa.Value {
 	if !d.IsFloat() {
 		v = l.Cast(v, tensor.Float32) // the margin is a float
 	}
-	if m := l.Float("margin"); m != 0 {
-		v = l.add(v, l.Like(v, m))
-	}
+	v = l.plusNumber(v, l.Number("margin"))
 	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
 }
 
@@ -328,23 +327,23 @@ func (l *Lowering) pNorm(x *ssa.Value, p float64, keep bool) *ssa.Value {
 }
 
 // distance is the p-norm of a - b + eps along the last axis.
-func (l *Lowering) distance(a, b *ssa.Value, p, eps float64, keep bool) *ssa.Value {
+func (l *Lowering) distance(a, b *ssa.Value, p float64, eps Number, keep bool) *ssa.Value {
 	d := l.sub(a, b)
 	if !l.DType(d).IsFloat() {
 		d = l.Cast(d, tensor.Float32) // eps is a float
 	}
-	return l.pNorm(l.add(d, l.Like(d, eps)), p, keep)
+	return l.pNorm(l.add(d, l.LikeNumber(d, eps)), p, keep)
 }
 
 func lowerTripletMargin(l *Lowering) *ssa.Value {
-	p, eps := l.Float("p"), l.Float("eps")
+	p, eps := l.Float("p"), l.Number("eps")
 	d := l.argType("anchor", "positive", "negative")
 	a, b, c := l.as("anchor", d), l.as("positive", d), l.as("negative", d)
 	near, far := l.distance(a, b, p, eps, false), l.distance(a, c, p, eps, false)
 	if l.Bool("swap") {
 		far = l.Op("Min", far, l.distance(b, c, p, eps, false))
 	}
-	v := l.sub(l.add(near, l.Like(near, l.Float("margin"))), far)
+	v := l.sub(l.add(near, l.LikeNumber(near, l.Number("margin"))), far)
 	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
 }
 
@@ -357,11 +356,11 @@ func lowerMultiMargin(l *Lowering) *ssa.Value {
 	if lone {
 		x, y = l.unsqueeze(x, 0), l.reshape(y, 1)
 	}
-	p, margin := l.Float("p"), l.Float("margin")
+	p, margin := l.Float("p"), l.Number("margin")
 	classes := l.sizeOf(x, 1)
 	at := l.unsqueeze(y, 1)
 	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, at)
-	v := l.Op("Max", l.add(l.sub(l.Like(x, margin), picked), x), l.Like(x, 0))
+	v := l.Op("Max", l.add(l.sub(l.LikeNumber(x, margin), picked), x), l.Like(x, 0))
 	switch p {
 	case 1:
 	case 2:

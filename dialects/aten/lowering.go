@@ -17,6 +17,8 @@ import (
 type Def struct {
 	// Doc is one sentence, with the source of a formula that is not obvious.
 	Doc string
+	// Nature is what the operator has in common with others; see [NatureOf].
+	Nature Nature
 	// Lower builds the ONNX form. It reads the arguments from l by their schema
 	// names and gives one value per result.
 	Lower func(l *Lowering) *ssa.Value
@@ -58,7 +60,8 @@ func (f *Failure) Error() string {
 // A rule of one's own uses these methods, in groups:
 //
 //   - arguments by the names of the schema: Arg, HasArg, IsNone, IsConst; constants Int, IntOr, Ints, Float, FloatOr,
-//     Floats, Bool, Str, Literal, Dim, Dims, DTypeArg; values Tensor, TensorOr, Tensors, FloatArg, Value
+//     Floats, Bool, Str, Literal, Dim, Dims, DTypeArg; numbers that may be of the run Number, NumberOr; values Tensor, TensorOr,
+//     Tensors, FloatArg, Value
 //   - arguments by place, where there is no schema: NumInputs, Input, InputLiteral, PythonName, PythonScalars
 //   - what is known of a value: DType, Rank, Shape
 //   - building: Op, OpA, Create and Const of the Builder, Cast, Scalar, Like; operators of other domains Custom, Aten, AtenN

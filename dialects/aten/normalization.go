@@ -37,11 +37,11 @@ var normalization = Defs{
 type stats struct{ centered, mean, rstd *ssa.Value }
 
 // statsOf computes mean and 1 / sqrt(biased variance + eps).
-func (l *Lowering) statsOf(x *ssa.Value, axes []int64, eps float64) stats {
+func (l *Lowering) statsOf(x *ssa.Value, axes []int64, eps Number) stats {
 	mean := l.reduce("ReduceMean", x, axes, true)
 	c := l.sub(x, mean)
 	v := l.reduce("ReduceMean", l.mul(c, c), axes, true)
-	return stats{c, mean, l.Op("Reciprocal", l.Op("Sqrt", l.add(v, l.Like(x, eps))))}
+	return stats{c, mean, l.Op("Reciprocal", l.Op("Sqrt", l.add(v, l.LikeNumber(x, eps))))}
 }
 
 // compute gives x in the type that PyTorch computes in: half types in float32.
@@ -73,7 +73,7 @@ func (l *Lowering) fullVector(v, x *ssa.Value, dim int, d tensor.DType, c float6
 }
 
 // batchNormEval normalizes by given statistics.
-func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps float64) *ssa.Value {
+func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps Number) *ssa.Value {
 	d := l.DType(x)
 	if l.Rank(x) == 1 {
 		if n, ok := l.Shape(x)[0].Int(); ok && n == 0 {
@@ -96,11 +96,16 @@ func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps float64
 		y := l.batchNormEval(wide, l.Cast(w, wd), l.Cast(b, wd), l.Cast(mean, wd), l.Cast(variance, wd), eps)
 		return l.Cast(y, d)
 	}
-	return l.OpA("BatchNormalization", []ssa.Attr{floatAttr("epsilon", eps)}, x, w, b, mean, variance)
+	if k, ok := eps.Known(); ok {
+		return l.OpA("BatchNormalization", []ssa.Attr{floatAttr("epsilon", k)}, x, w, b, mean, variance)
+	}
+	r := l.Rank(x)
+	factor := l.div(w, l.Op("Sqrt", l.plusNumber(variance, eps)))
+	return l.add(l.mul(l.sub(x, l.channelVector(mean, r)), l.channelVector(factor, r)), l.channelVector(b, r))
 }
 
 // batchNormTrain normalizes by the batch's own statistics, which have the shape (C).
-func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rstd *ssa.Value) {
+func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps Number) (y, mean, rstd *ssa.Value) {
 	d := l.DType(x)
 	wide := l.compute(x)
 	r := l.Rank(x)
@@ -127,7 +132,7 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps float64) (y, mean, rst
 // running variance is ONNX's, of all elements, where PyTorch's is of one less; nothing here reads it.
 func (l *Lowering) batchNormTrainable(x, w, b *ssa.Value) *ssa.Value {
 	const least = 14
-	if !l.Training || l.Opset < least || l.IsNone("running_mean") || l.IsNone("running_var") || l.IsNone("momentum") || !l.IsConst("momentum") ||
+	if !l.Training || l.Opset < least || l.IsNone("running_mean") || l.IsNone("running_var") || l.IsNone("momentum") || !l.IsConst("momentum") || !known(l.epsArg()) ||
 		l.Rank(x) < 2 {
 		return nil
 	}
@@ -137,15 +142,15 @@ func (l *Lowering) batchNormTrainable(x, w, b *ssa.Value) *ssa.Value {
 	}
 	w, b = l.fullVector(w, x, 1, tensor.Float32, 1), l.fullVector(b, x, 1, tensor.Float32, 0)
 	l.sameChannels(x, w, b)
-	return l.Create("onnx::BatchNormalization", 3, []*ssa.Value{x, w, b, mean, variance}, floatAttr("epsilon", l.epsArg()),
+	return l.Create("onnx::BatchNormalization", 3, []*ssa.Value{x, w, b, mean, variance}, floatAttr("epsilon", l.epsArg().k),
 		floatAttr("momentum", 1-l.Float("momentum")), intAttr("training_mode", 1))[0]
 }
 
-func (l *Lowering) epsArg() float64 {
+func (l *Lowering) epsArg() Number {
 	if l.HasArg("epsilon") {
-		return l.Float("epsilon")
+		return l.Number("epsilon")
 	}
-	return l.Float("eps")
+	return l.Number("eps")
 }
 
 // trains reports whether a batch_norm uses the batch's statistics.
@@ -218,7 +223,7 @@ func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
 	if !l.trains() {
 		return append(out, mean, variance)
 	}
-	m := l.Float("momentum")
+	m := l.Number("momentum")
 	d := l.DType(mean)
 	r := l.Rank(x)
 	axes := append([]int64{0}, axesFrom(2, r-2)...)
@@ -228,7 +233,7 @@ func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
 	sum := l.reduce("ReduceSum", l.mul(s.centered, s.centered), axes, false)
 	unbiased := l.div(sum, l.Cast(l.sizeValue(l.subSize(n, ConstSize(1))), l.DType(wide)))
 	blend := func(old, now *ssa.Value) *ssa.Value {
-		return l.add(l.scale(old, 1-m), l.scale(l.Cast(now, d), m))
+		return l.add(l.byNumber(old, l.linearNumber(m, -1, 1)), l.byNumber(l.Cast(now, d), m))
 	}
 	return append(out, blend(mean, l.reshape(s.mean, -1)), blend(variance, unbiased))
 }
@@ -248,7 +253,7 @@ func (l *Lowering) sameChannels(x *ssa.Value, vectors ...*ssa.Value) {
 
 func lowerInstanceNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
-	eps := l.Float("eps")
+	eps := l.Number("eps")
 	if !l.Bool("use_input_stats") {
 		return l.batchNormEval(x, w, b, l.Tensor("running_mean"), l.Tensor("running_var"), eps)
 	}
@@ -262,10 +267,10 @@ func lowerInstanceNorm(l *Lowering) *ssa.Value {
 }
 
 // instanceNorm normalizes (N, C, ...) over all but the first two axes.
-func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps float64) *ssa.Value {
+func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps Number) *ssa.Value {
 	r := l.Rank(x)
-	if l.DType(x) == tensor.Float32 && r > 2 {
-		return l.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", eps)}, x, w, b)
+	if l.DType(x) == tensor.Float32 && r > 2 && known(eps) {
+		return l.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", eps.k)}, x, w, b)
 	}
 	if r < 2 {
 		l.Fail("the input has %d dimensions, too few for this operator", r)
@@ -276,7 +281,7 @@ func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps float64) *ssa.Value {
 
 func lowerLayerNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
-	return l.layerNorm(x, w, b, l.normalizedAxes(x), l.Float("eps"))
+	return l.layerNorm(x, w, b, l.normalizedAxes(x), l.Number("eps"))
 }
 
 // normalizedAxes is the number of axes of x that normalized_shape names. Their sizes must be the ones named.
@@ -293,9 +298,9 @@ func (l *Lowering) normalizedAxes(x *ssa.Value) int {
 }
 
 // layerNorm normalizes over the last n axes.
-func (l *Lowering) layerNorm(x, w, b *ssa.Value, n int, eps float64) *ssa.Value {
+func (l *Lowering) layerNorm(x, w, b *ssa.Value, n int, eps Number) *ssa.Value {
 	d := l.DType(x)
-	if (w == nil || l.DType(w) == d) && (b == nil || l.DType(b) == d) {
+	if known(eps) && (w == nil || l.DType(w) == d) && (b == nil || l.DType(b) == d) {
 		if w == nil {
 			shape, ok := l.trailing(x, n)
 			if !ok {
@@ -303,7 +308,7 @@ func (l *Lowering) layerNorm(x, w, b *ssa.Value, n int, eps float64) *ssa.Value 
 			}
 			w = l.Const(tensor.Full(d, shape, 1))
 		}
-		return l.OpA("LayerNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps)}, x, w, b)
+		return l.OpA("LayerNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps.k)}, x, w, b)
 	}
 	return l.layerNormByHand(x, w, b, n, eps).y
 }
@@ -330,7 +335,7 @@ type normalized struct {
 	stats
 }
 
-func (l *Lowering) layerNormByHand(x, w, b *ssa.Value, n int, eps float64) normalized {
+func (l *Lowering) layerNormByHand(x, w, b *ssa.Value, n int, eps Number) normalized {
 	d := l.DType(x)
 	wide := l.compute(x)
 	s := l.statsOf(wide, axesFrom(l.Rank(x)-n, n), eps)
@@ -347,7 +352,7 @@ func (l *Lowering) layerNormByHand(x, w, b *ssa.Value, n int, eps float64) norma
 func lowerNativeLayerNorm(l *Lowering) []*ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
 	n := l.normalizedAxes(x)
-	r := l.layerNormByHand(x, w, b, n, l.Float("eps"))
+	r := l.layerNormByHand(x, w, b, n, l.Number("eps"))
 	// The statistics have the parameters' type where that is wider than the input's.
 	d := l.DType(x)
 	if w != nil {
@@ -387,9 +392,9 @@ func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
 
 func lowerGroupNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
-	g, eps, d := l.numGroups(x, "num_groups"), l.Float("eps"), l.DType(x)
-	if w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
-		return l.OpA("GroupNormalization", []ssa.Attr{floatAttr("epsilon", eps), intAttr("num_groups", g)}, x, w, b)
+	g, eps, d := l.numGroups(x, "num_groups"), l.Number("eps"), l.DType(x)
+	if known(eps) && w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
+		return l.OpA("GroupNormalization", []ssa.Attr{floatAttr("epsilon", eps.k), intAttr("num_groups", g)}, x, w, b)
 	}
 	wide := l.compute(x)
 	ones := l.Const(tensor.Full(l.DType(wide), []int64{g}, 1))
@@ -405,7 +410,7 @@ func lowerNativeGroupNorm(l *Lowering) []*ssa.Value {
 	d := l.DType(x)
 	wide := l.compute(x)
 	r := l.Rank(x)
-	s := l.statsOf(l.groups(wide, l.numGroups(x, "group")), []int64{2}, l.Float("eps"))
+	s := l.statsOf(l.groups(wide, l.numGroups(x, "group")), []int64{2}, l.Number("eps"))
 	y := l.reshapeSizes(l.mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
 	sd := d
 	if w != nil {
@@ -430,18 +435,18 @@ func epsilonOf(d tensor.DType) float64 {
 func lowerRMSNorm(l *Lowering) *ssa.Value {
 	x, w := l.Tensor("input"), l.TensorOr("weight")
 	n := len(l.sizes("normalized_shape"))
-	eps := l.FloatOr("eps", epsilonOf(l.DType(x)))
-	if w != nil && l.DType(w) == l.DType(x) {
-		return l.OpA("RMSNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps)}, x, w)
+	eps := l.NumberOr("eps", epsilonOf(l.DType(x)))
+	if known(eps) && w != nil && l.DType(w) == l.DType(x) {
+		return l.OpA("RMSNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps.k)}, x, w)
 	}
 	y, _ := l.rmsNorm(x, w, n, eps)
 	return y
 }
 
-func (l *Lowering) rmsNorm(x, w *ssa.Value, n int, eps float64) (y, rstd *ssa.Value) {
+func (l *Lowering) rmsNorm(x, w *ssa.Value, n int, eps Number) (y, rstd *ssa.Value) {
 	wide := l.compute(x)
 	sq := l.reduce("ReduceMean", l.mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
-	rstd = l.Op("Reciprocal", l.Op("Sqrt", l.add(sq, l.Like(wide, eps))))
+	rstd = l.Op("Reciprocal", l.Op("Sqrt", l.add(sq, l.LikeNumber(wide, eps))))
 	y = l.mul(wide, rstd)
 	if w != nil {
 		y = l.mul(y, l.Cast(w, l.DType(wide)))
@@ -451,7 +456,7 @@ func (l *Lowering) rmsNorm(x, w *ssa.Value, n int, eps float64) (y, rstd *ssa.Va
 
 func lowerFusedRMSNorm(l *Lowering) []*ssa.Value {
 	x := l.Tensor("input")
-	y, r := l.rmsNorm(x, l.TensorOr("weight"), len(l.sizes("normalized_shape")), l.FloatOr("eps", epsilonOf(l.DType(x))))
+	y, r := l.rmsNorm(x, l.TensorOr("weight"), len(l.sizes("normalized_shape")), l.NumberOr("eps", epsilonOf(l.DType(x))))
 	return []*ssa.Value{y, r}
 }
 

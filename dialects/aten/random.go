@@ -263,10 +263,10 @@ func (l *Lowering) noisy(feature, alpha bool) *ssa.Value {
 
 func lowerRrelu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	low, high := l.FloatOr("lower", 0.125), l.FloatOr("upper", 1.0/3)
 	if !l.training() {
-		return l.OpA("LeakyRelu", []ssa.Attr{floatAttr("alpha", (low+high)/2)}, x)
+		return l.leakyRelu(x, l.meanNumber(l.NumberOr("lower", 0.125), l.NumberOr("upper", 1.0/3)))
 	}
+	low, high := l.FloatOr("lower", 0.125), l.FloatOr("upper", 1.0/3)
 	return l.where(l.lessEqual(x, l.Like(x, 0)), l.mul(x, l.uniform(x, low, high)), x)
 }
 

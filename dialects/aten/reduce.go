@@ -254,11 +254,11 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 	if !l.DType(x).IsFloat() {
 		l.Fail("variance of %v", l.DType(x))
 	}
-	correction := 1.0
+	correction := constNumber(1)
 	if l.HasArg("unbiased") {
-		correction = float64(boolToInt(l.Bool("unbiased")))
+		correction = constNumber(float64(boolToInt(l.Bool("unbiased"))))
 	} else {
-		correction = l.FloatOr("correction", 1)
+		correction = l.NumberOr("correction", 1)
 	}
 	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
 	x, back := l.widen(x)
@@ -267,18 +267,18 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 }
 
 // variance divides by the count less the correction, but not by less than 0.
-func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction float64) (variance, mean *ssa.Value) {
+func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction Number) (variance, mean *ssa.Value) {
 	squares := l.square(l.sub(x, l.reduceOver("ReduceMean", x, dims, true)))
 	mean = l.meanOver(x, dims, keep)
-	if correction == 0 {
+	if correction.is(0) {
 		return l.meanOver(squares, dims, keep), mean
 	}
 	sum := l.reduceOver("ReduceSum", squares, dims, keep)
 	n := l.countOver(x, dims)
-	if k, ok := n.Int(); ok {
-		return l.div(sum, l.Like(x, math.Max(0, float64(k)-correction))), mean
+	if k, ok := n.Int(); ok && known(correction) {
+		return l.div(sum, l.Like(x, math.Max(0, float64(k)-correction.k))), mean
 	}
-	f := l.sub(l.Cast(l.sizeValue(n), l.DType(x)), l.Like(x, correction))
+	f := l.sub(l.Cast(l.sizeValue(n), l.DType(x)), l.LikeNumber(x, correction))
 	return l.div(sum, l.max(f, l.Like(x, 0))), mean
 }
 

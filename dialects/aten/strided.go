@@ -122,7 +122,14 @@ func storageOf(v *ssa.Value) (base *ssa.Value, moved bool) {
 
 func lowerUnfold(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	dim, size, step := l.Dim("dimension", l.Rank(x)), l.Int("size"), l.Int("step")
+	dim := l.Dim("dimension", l.Rank(x))
+	if !l.IsConst("size") || !l.IsConst("step") {
+		if l.Rank(x) == 0 {
+			l.Fail("windows in a number, whose size is a number of the run")
+		}
+		return l.windows(x, dim, l.sizeArg("size"), l.sizeArg("step"))
+	}
+	size, step := l.Int("size"), l.Int("step")
 	if size < 0 || step < 1 {
 		l.Fail("expects a size that is not negative and a positive step")
 	}
@@ -145,12 +152,18 @@ func lowerUnfold(l *Lowering) *ssa.Value {
 		}
 		idx = l.Const(tensor.Of(tensor.Int64, []int64{count, size}, flat))
 	} else {
-		l.NeedOpset(11, "unfold of a dynamic axis")
-		end := l.subSize(l.sizeOf(x, dim), ConstSize(size-1))
-		starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.sizeValue(end), l.Const(tensor.ScalarInt(step)))
-		idx = l.add(l.unsqueeze(starts, 1), l.unsqueeze(l.countTo(ConstSize(size)), 0))
+		return l.windows(x, dim, ConstSize(size), ConstSize(step))
 	}
 	return l.moveDims(l.gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(rank)})
+}
+
+// windows is unfold where the number of windows, or the elements of one, are not known.
+func (l *Lowering) windows(x *ssa.Value, dim int, size, step Size) *ssa.Value {
+	l.NeedOpset(11, "unfold of a dynamic axis")
+	end := l.subSize(l.sizeOf(x, dim), l.subSize(size, ConstSize(1)))
+	starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.sizeValue(end), l.sizeValue(step))
+	idx := l.add(l.unsqueeze(starts, 1), l.unsqueeze(l.countTo(size), 0))
+	return l.moveDims(l.gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(l.Rank(x))})
 }
 
 // stridedSource finds the storage that as_strided reads, flat, and the index of each element in it.

@@ -10,62 +10,62 @@ import (
 // unary holds the functions of one number (ATen/native/UnaryOps.cpp). The
 // forms on Python numbers, aten::sqrt.float(float a), share the entries.
 var unary = Defs{
-	"aten::exp":            {Doc: "e to the power x", Type: asFloats, Lower: floatOp("Exp")},
-	"aten::log":            {Doc: "natural logarithm", Type: asFloats, Lower: lowerLog},
-	"aten::sqrt":           {Doc: "square root", Type: asFloats, Lower: floatOp("Sqrt")},
-	"aten::sin":            {Doc: "sine", Type: asFloats, Lower: floatOp("Sin")},
-	"aten::cos":            {Doc: "cosine", Type: asFloats, Lower: floatOp("Cos")},
-	"aten::tan":            {Doc: "tangent", Type: asFloats, Lower: floatOp("Tan")},
-	"aten::asin":           {Doc: "inverse sine", Type: asFloats, Lower: floatOp("Asin")},
-	"aten::acos":           {Doc: "inverse cosine", Type: asFloats, Lower: floatOp("Acos")},
-	"aten::atan":           {Doc: "inverse tangent", Type: asFloats, Lower: floatOp("Atan")},
-	"aten::sinh":           {Doc: "hyperbolic sine", Type: asFloats, Lower: floatOp("Sinh")},
-	"aten::cosh":           {Doc: "hyperbolic cosine", Type: asFloats, Lower: floatOp("Cosh")},
-	"aten::asinh":          {Doc: "inverse hyperbolic sine", Type: asFloats, Lower: floatOp("Asinh")},
-	"aten::acosh":          {Doc: "inverse hyperbolic cosine", Type: asFloats, Lower: floatOp("Acosh")},
-	"aten::atanh":          {Doc: "inverse hyperbolic tangent", Type: asFloats, Lower: floatOp("Atanh")},
-	"aten::arcsin":         {Doc: "inverse sine", Type: asFloats, Lower: floatOp("Asin")},
-	"aten::arccos":         {Doc: "inverse cosine", Type: asFloats, Lower: floatOp("Acos")},
-	"aten::arctan":         {Doc: "inverse tangent", Type: asFloats, Lower: floatOp("Atan")},
-	"aten::arcsinh":        {Doc: "inverse hyperbolic sine", Type: asFloats, Lower: floatOp("Asinh")},
-	"aten::arccosh":        {Doc: "inverse hyperbolic cosine", Type: asFloats, Lower: floatOp("Acosh")},
-	"aten::arctanh":        {Doc: "inverse hyperbolic tangent", Type: asFloats, Lower: floatOp("Atanh")},
-	"aten::erf":            {Doc: "error function", Type: asFloats, Lower: floatOp("Erf")},
-	"aten::special_erf":    {Doc: "error function", Type: asFloats, Lower: floatOp("Erf")},
-	"aten::special_expit":  {Doc: "1 / (1 + exp(-x))", Type: asFloats, Lower: floatOp("Sigmoid")},
-	"aten::reciprocal":     {Doc: "1 / x", Type: asFloats, Lower: floatOp("Reciprocal")},
-	"aten::rsqrt":          {Doc: "1 / sqrt(x)", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Reciprocal", l.sqrt(x)) })},
-	"aten::exp2":           {Doc: "2 to the power x", Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
-	"aten::special_exp2":   {Doc: "2 to the power x", Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
-	"aten::expm1":          {Doc: "exp(x) - 1, exact near 0", Type: asFloats, Lower: floatUnary((*Lowering).expm1)},
-	"aten::special_expm1":  {Doc: "exp(x) - 1, exact near 0", Type: asFloats, Lower: floatUnary((*Lowering).expm1)},
-	"aten::log1p":          {Doc: "log(1 + x), exact near 0", Type: asFloats, Lower: floatUnary((*Lowering).log1p)},
-	"aten::special_log1p":  {Doc: "log(1 + x), exact near 0", Type: asFloats, Lower: floatUnary((*Lowering).log1p)},
-	"aten::log2":           {Doc: "logarithm of base 2", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(l.log(x), 1/math.Ln2) })},
-	"aten::log10":          {Doc: "logarithm of base 10", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(l.log(x), 1/math.Ln10) })},
-	"aten::deg2rad":        {Doc: "degrees to radians", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
-	"aten::rad2deg":        {Doc: "radians to degrees", Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, 180/math.Pi) })},
-	"aten::sinc":           {Doc: "sin(pi x) / (pi x), 1 at 0", Type: asFloats, Lower: floatUnary((*Lowering).sinc)},
-	"aten::special_sinc":   {Doc: "sin(pi x) / (pi x), 1 at 0", Type: asFloats, Lower: floatUnary((*Lowering).sinc)},
-	"aten::logit":          {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Type: asFloats, Lower: lowerLogit},
-	"aten::special_logit":  {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Type: asFloats, Lower: lowerLogit},
-	"aten::abs":            {Doc: "absolute value", Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.abs(l.Tensor("self")) }},
-	"aten::absolute":       {Doc: "absolute value", Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.abs(l.Tensor("self")) }},
-	"aten::neg":            {Doc: "-x", Type: likeNumbers, Lower: lowerNeg},
-	"aten::negative":       {Doc: "-x", Type: likeNumbers, Lower: lowerNeg},
-	"aten::positive":       {Doc: "x", Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
-	"aten::sign":           {Doc: "-1, 0 or 1", Type: likeNumbers, Lower: lowerSign},
-	"aten::sgn":            {Doc: "-1, 0 or 1", Type: likeNumbers, Lower: lowerSign},
-	"aten::square":         {Doc: "x * x", Type: likeNumbers, Lower: lowerSquare},
-	"aten::ceil":           {Doc: "the least integer not below x", Type: likeNumbers, Lower: rounding("Ceil")},
-	"aten::floor":          {Doc: "the greatest integer not above x", Type: likeNumbers, Lower: rounding("Floor")},
-	"aten::trunc":          {Doc: "x without its fraction", Type: likeNumbers, Lower: lowerTrunc},
-	"aten::fix":            {Doc: "x without its fraction", Type: likeNumbers, Lower: lowerTrunc},
-	"aten::frac":           {Doc: "the fraction of x, with its sign", Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.sub(x, l.trunc(x)) }},
-	"aten::round":          {Doc: "the nearest integer, or the nearest number of so many decimals; halves go to even", Lower: lowerRound},
-	"aten::special_round":  {Doc: "the nearest integer, or the nearest number of so many decimals; halves go to even", Lower: lowerRound},
-	"aten::nan_to_num":     {Doc: "NaN and infinities replaced", Lower: lowerNanToNum},
-	"aten::angle":          {Doc: "0 for positive numbers, pi for negative ones", Lower: lowerAngle},
+	"aten::exp":            {Doc: "e to the power x", Nature: Pointwise, Type: asFloats, Lower: floatOp("Exp")},
+	"aten::log":            {Doc: "natural logarithm", Nature: Pointwise, Type: asFloats, Lower: lowerLog},
+	"aten::sqrt":           {Doc: "square root", Nature: Pointwise, Type: asFloats, Lower: floatOp("Sqrt")},
+	"aten::sin":            {Doc: "sine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Sin")},
+	"aten::cos":            {Doc: "cosine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Cos")},
+	"aten::tan":            {Doc: "tangent", Nature: Pointwise, Type: asFloats, Lower: floatOp("Tan")},
+	"aten::asin":           {Doc: "inverse sine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Asin")},
+	"aten::acos":           {Doc: "inverse cosine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Acos")},
+	"aten::atan":           {Doc: "inverse tangent", Nature: Pointwise, Type: asFloats, Lower: floatOp("Atan")},
+	"aten::sinh":           {Doc: "hyperbolic sine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Sinh")},
+	"aten::cosh":           {Doc: "hyperbolic cosine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Cosh")},
+	"aten::asinh":          {Doc: "inverse hyperbolic sine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Asinh")},
+	"aten::acosh":          {Doc: "inverse hyperbolic cosine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Acosh")},
+	"aten::atanh":          {Doc: "inverse hyperbolic tangent", Nature: Pointwise, Type: asFloats, Lower: floatOp("Atanh")},
+	"aten::arcsin":         {Doc: "inverse sine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Asin")},
+	"aten::arccos":         {Doc: "inverse cosine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Acos")},
+	"aten::arctan":         {Doc: "inverse tangent", Nature: Pointwise, Type: asFloats, Lower: floatOp("Atan")},
+	"aten::arcsinh":        {Doc: "inverse hyperbolic sine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Asinh")},
+	"aten::arccosh":        {Doc: "inverse hyperbolic cosine", Nature: Pointwise, Type: asFloats, Lower: floatOp("Acosh")},
+	"aten::arctanh":        {Doc: "inverse hyperbolic tangent", Nature: Pointwise, Type: asFloats, Lower: floatOp("Atanh")},
+	"aten::erf":            {Doc: "error function", Nature: Pointwise, Type: asFloats, Lower: floatOp("Erf")},
+	"aten::special_erf":    {Doc: "error function", Nature: Pointwise, Type: asFloats, Lower: floatOp("Erf")},
+	"aten::special_expit":  {Doc: "1 / (1 + exp(-x))", Nature: Pointwise, Type: asFloats, Lower: floatOp("Sigmoid")},
+	"aten::reciprocal":     {Doc: "1 / x", Nature: Pointwise, Type: asFloats, Lower: floatOp("Reciprocal")},
+	"aten::rsqrt":          {Doc: "1 / sqrt(x)", Nature: Pointwise, Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Reciprocal", l.sqrt(x)) })},
+	"aten::exp2":           {Doc: "2 to the power x", Nature: Pointwise, Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
+	"aten::special_exp2":   {Doc: "2 to the power x", Nature: Pointwise, Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
+	"aten::expm1":          {Doc: "exp(x) - 1, exact near 0", Nature: Pointwise, Type: asFloats, Lower: floatUnary((*Lowering).expm1)},
+	"aten::special_expm1":  {Doc: "exp(x) - 1, exact near 0", Nature: Pointwise, Type: asFloats, Lower: floatUnary((*Lowering).expm1)},
+	"aten::log1p":          {Doc: "log(1 + x), exact near 0", Nature: Pointwise, Type: asFloats, Lower: floatUnary((*Lowering).log1p)},
+	"aten::special_log1p":  {Doc: "log(1 + x), exact near 0", Nature: Pointwise, Type: asFloats, Lower: floatUnary((*Lowering).log1p)},
+	"aten::log2":           {Doc: "logarithm of base 2", Nature: Pointwise, Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(l.log(x), 1/math.Ln2) })},
+	"aten::log10":          {Doc: "logarithm of base 10", Nature: Pointwise, Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(l.log(x), 1/math.Ln10) })},
+	"aten::deg2rad":        {Doc: "degrees to radians", Nature: Pointwise, Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
+	"aten::rad2deg":        {Doc: "radians to degrees", Nature: Pointwise, Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, 180/math.Pi) })},
+	"aten::sinc":           {Doc: "sin(pi x) / (pi x), 1 at 0", Nature: Pointwise, Type: asFloats, Lower: floatUnary((*Lowering).sinc)},
+	"aten::special_sinc":   {Doc: "sin(pi x) / (pi x), 1 at 0", Nature: Pointwise, Type: asFloats, Lower: floatUnary((*Lowering).sinc)},
+	"aten::logit":          {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Nature: Pointwise, Type: asFloats, Lower: lowerLogit},
+	"aten::special_logit":  {Doc: "log(x / (1 - x)), x clamped to [eps, 1 - eps]", Nature: Pointwise, Type: asFloats, Lower: lowerLogit},
+	"aten::abs":            {Doc: "absolute value", Nature: Pointwise, Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.abs(l.Tensor("self")) }},
+	"aten::absolute":       {Doc: "absolute value", Nature: Pointwise, Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.abs(l.Tensor("self")) }},
+	"aten::neg":            {Doc: "-x", Nature: Pointwise, Type: likeNumbers, Lower: lowerNeg},
+	"aten::negative":       {Doc: "-x", Nature: Pointwise, Type: likeNumbers, Lower: lowerNeg},
+	"aten::positive":       {Doc: "x", Nature: Pointwise, Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
+	"aten::sign":           {Doc: "-1, 0 or 1", Nature: Pointwise, Type: likeNumbers, Lower: lowerSign},
+	"aten::sgn":            {Doc: "-1, 0 or 1", Nature: Pointwise, Type: likeNumbers, Lower: lowerSign},
+	"aten::square":         {Doc: "x * x", Nature: Pointwise, Type: likeNumbers, Lower: lowerSquare},
+	"aten::ceil":           {Doc: "the least integer not below x", Nature: Pointwise, Type: likeNumbers, Lower: rounding("Ceil")},
+	"aten::floor":          {Doc: "the greatest integer not above x", Nature: Pointwise, Type: likeNumbers, Lower: rounding("Floor")},
+	"aten::trunc":          {Doc: "x without its fraction", Nature: Pointwise, Type: likeNumbers, Lower: lowerTrunc},
+	"aten::fix":            {Doc: "x without its fraction", Nature: Pointwise, Type: likeNumbers, Lower: lowerTrunc},
+	"aten::frac":           {Doc: "the fraction of x, with its sign", Nature: Pointwise, Type: likeNumbers, Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.sub(x, l.trunc(x)) }},
+	"aten::round":          {Doc: "the nearest integer, or the nearest number of so many decimals; halves go to even", Nature: Pointwise, Lower: lowerRound},
+	"aten::special_round":  {Doc: "the nearest integer, or the nearest number of so many decimals; halves go to even", Nature: Pointwise, Lower: lowerRound},
+	"aten::nan_to_num":     {Doc: "NaN and infinities replaced", Nature: Pointwise, Lower: lowerNanToNum},
+	"aten::angle":          {Doc: "0 for positive numbers, pi for negative ones", Nature: Pointwise, Lower: lowerAngle},
 	"aten::frexp":          {Doc: "mantissa in [0.5, 1) and exponent of base 2", LowerN: lowerFrexp},
 	"aten::real":           {Doc: "the real part", Lower: lowerReal},
 	"aten::conj":           {Doc: "the complex conjugate", Lower: lowerReal},
@@ -136,13 +136,19 @@ func (l *Lowering) sinc(x *ssa.Value) *ssa.Value {
 func lowerLogit(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.operand())
 	if !l.IsNone("eps") {
-		if eps := l.Float("eps"); eps >= 0 {
-			lo, hi := l.Like(x, eps), l.Like(x, 1-eps)
-			if eps <= 0.5 {
+		eps := l.Number("eps")
+		k, known := eps.Known()
+		if !known || k >= 0 {
+			lo, hi := l.LikeNumber(x, eps), l.LikeNumber(x, l.linearNumber(eps, -1, 1))
+			if known && k <= 0.5 {
 				x = l.min(l.max(x, lo), hi)
 			} else {
 				// bounds that cross: PyTorch asks about the lower one first
-				x = l.where(l.less(x, lo), lo, l.where(l.greater(x, hi), hi, x))
+				inside := l.where(l.less(x, lo), lo, l.where(l.greater(x, hi), hi, x))
+				if !known { // one below 0 stands for none
+					inside = l.where(l.less(lo, l.Like(x, 0)), x, inside)
+				}
+				x = inside
 			}
 		}
 	}
@@ -247,11 +253,11 @@ func lowerNanToNum(l *Lowering) *ssa.Value {
 	if !d.IsFloat() {
 		return x
 	}
-	y := l.where(l.isNaN(x), l.Like(x, l.FloatOr("nan", 0)), x)
+	y := l.where(l.isNaN(x), l.LikeNumber(x, l.NumberOr("nan", 0)), x)
 	pos := l.equal(x, l.Like(x, math.Inf(1)))
 	neg := l.equal(x, l.Like(x, math.Inf(-1)))
-	y = l.where(pos, l.Like(x, l.FloatOr("posinf", greatest(d))), y)
-	return l.where(neg, l.Like(x, l.FloatOr("neginf", -greatest(d))), y)
+	y = l.where(pos, l.LikeNumber(x, l.NumberOr("posinf", greatest(d))), y)
+	return l.where(neg, l.LikeNumber(x, l.NumberOr("neginf", -greatest(d))), y)
 }
 
 func lowerAngle(l *Lowering) *ssa.Value {

@@ -16,7 +16,7 @@ var vectorNorm = Defs{
 	"aten::nuclear_norm":       {Doc: "the sum of the singular values", Lower: lowerNuclearNorm},
 	"aten::frobenius_norm": {Doc: "2-norm over dim", Lower: func(l *Lowering) *ssa.Value {
 		x := l.floating("self")
-		return l.pnorm(x, 2, l.over(x, "dim"), l.Bool("keepdim"))
+		return l.pnorm(x, constNumber(2), l.over(x, "dim"), l.Bool("keepdim"))
 	}},
 	"aten::dist":              {Doc: "p-norm of self - other", Lower: lowerDist},
 	"aten::cdist":             {Doc: "p-norm of all differences between two lists of vectors", Lower: lowerCdist},
@@ -30,9 +30,13 @@ var vectorNorm = Defs{
 }
 
 // pnorm is the p-norm over dims; 0 counts what is not 0.
-func (l *Lowering) pnorm(x *ssa.Value, p float64, dims []int64, keep bool) *ssa.Value {
+func (l *Lowering) pnorm(x *ssa.Value, order Number, dims []int64, keep bool) *ssa.Value {
 	if d := l.DType(x); d.IsFloat() && d.Size() < 4 {
-		return l.Cast(l.pnorm(l.Cast(x, tensor.Float32), p, dims, keep), d)
+		return l.Cast(l.pnorm(l.Cast(x, tensor.Float32), order, dims, keep), d)
+	}
+	p, ok := order.Known()
+	if !ok {
+		return l.pnormOf(x, order, dims, keep)
 	}
 	if l.Rank(x) == 0 {
 		x = l.abs(x)
@@ -61,24 +65,48 @@ func (l *Lowering) pnorm(x *ssa.Value, p float64, dims []int64, keep bool) *ssa.
 	return back(l.power(l.reduce("ReduceSum", powers, dims, keep), l.Like(x, 1/p)))
 }
 
-// order is an argument p or ord; def stands for None.
-func (l *Lowering) order(name string, def float64) float64 { return l.FloatOr(name, def) }
+// pnormOf is the p-norm for a p of the run: 0, inf and -inf have formulas of their own.
+func (l *Lowering) pnormOf(x *ssa.Value, order Number, dims []int64, keep bool) *ssa.Value {
+	if l.nothingIn(x, dims) {
+		l.Fail("a norm over no elements, whose order is a number of the run")
+	}
+	x = l.abs(x)
+	p := l.LikeNumber(x, order)
+	reduced := func(f func(x *ssa.Value) *ssa.Value) *ssa.Value {
+		if l.Rank(x) == 0 {
+			return x
+		}
+		return f(x)
+	}
+	count := l.Cast(l.Cast(x, tensor.Bool), l.DType(x))
+	if l.Rank(x) > 0 {
+		count = l.reduce("ReduceSum", count, dims, keep)
+	}
+	most := reduced(func(x *ssa.Value) *ssa.Value { return l.reduceExtreme("ReduceMax", x, dims, keep) })
+	least := reduced(func(x *ssa.Value) *ssa.Value { return l.reduceExtreme("ReduceMin", x, dims, keep) })
+	y := reduced(func(x *ssa.Value) *ssa.Value {
+		return l.Op("Pow", l.reduce("ReduceSum", l.Op("Pow", x, p), dims, keep), l.LikeNumber(x, l.oneOver(order)))
+	})
+	y = l.where(l.equal(p, l.Like(x, math.Inf(1))), most, y)
+	y = l.where(l.equal(p, l.Like(x, math.Inf(-1))), least, y)
+	return l.where(l.isZero(p), count, y)
+}
 
 func lowerNorm(l *Lowering) *ssa.Value {
 	x := l.floating("self")
-	return l.pnorm(x, l.order("p", 2), l.over(x, "dim"), l.Bool("keepdim"))
+	return l.pnorm(x, l.NumberOr("p", 2), l.over(x, "dim"), l.Bool("keepdim"))
 }
 
 func lowerVectorNorm(l *Lowering) *ssa.Value {
 	x := l.floating("self")
-	return l.pnorm(x, l.order("ord", 2), l.over(x, "dim"), l.Bool("keepdim"))
+	return l.pnorm(x, l.NumberOr("ord", 2), l.over(x, "dim"), l.Bool("keepdim"))
 }
 
 func lowerLinalgNorm(l *Lowering) *ssa.Value {
 	x := l.floating("self")
 	keep := l.Bool("keepdim")
 	if l.IsNone("ord") {
-		return l.pnorm(x, 2, l.over(x, "dim"), keep)
+		return l.pnorm(x, constNumber(2), l.over(x, "dim"), keep)
 	}
 	rank := l.Rank(x)
 	var dims []int64
@@ -93,7 +121,7 @@ func lowerLinalgNorm(l *Lowering) *ssa.Value {
 		l.Fail("linalg.norm with ord and without dim takes vectors and matrices")
 	}
 	if len(dims) == 1 {
-		return l.pnorm(x, l.order("ord", 2), dims, keep)
+		return l.pnorm(x, l.NumberOr("ord", 2), dims, keep)
 	}
 	return l.matrixNorm(x, dims, keep)
 }
@@ -117,7 +145,7 @@ func (l *Lowering) matrixNorm(x *ssa.Value, dims []int64, keep bool) *ssa.Value 
 		}
 		return l.spectralNorm(x, dims, keep, "ReduceSum")
 	}
-	p := l.order("ord", 2)
+	p := l.FloatOr("ord", 2)
 	if l.noSum(x, x) && p > 0 {
 		return l.reduce("ReduceSum", l.abs(x), dims, keep) // 0, as no element is greater
 	}
@@ -149,12 +177,12 @@ func lowerDist(l *Lowering) *ssa.Value {
 	if !d.IsFloat() {
 		l.Fail("distances of %v", d)
 	}
-	return l.pnorm(l.sub(a, b), l.order("p", 2), nil, false)
+	return l.pnorm(l.sub(a, b), l.NumberOr("p", 2), nil, false)
 }
 
 func lowerCdist(l *Lowering) *ssa.Value {
 	vs, _ := l.promoted("x1", "x2")
-	p := l.FloatOr("p", 2)
+	p := l.NumberOr("p", 2)
 	diff := l.sub(l.unsqueeze(vs[0], -2), l.unsqueeze(vs[1], -3))
 	return l.pnorm(diff, p, []int64{int64(l.Rank(diff) - 1)}, false)
 }
@@ -162,7 +190,7 @@ func lowerCdist(l *Lowering) *ssa.Value {
 func lowerPdist(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	diff := l.sub(l.unsqueeze(x, 1), x)
-	all := l.reshape(l.pnorm(diff, l.FloatOr("p", 2), []int64{2}, false), -1)
+	all := l.reshape(l.pnorm(diff, l.NumberOr("p", 2), []int64{2}, false), -1)
 	i := l.rangeTo(l.sizeValue(l.sizeOf(x, 0)))
 	upper := l.reshape(l.less(l.unsqueeze(i, 1), i), -1)
 	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, all, upper)
@@ -174,8 +202,8 @@ func lowerPairwiseDistance(l *Lowering) *ssa.Value {
 	if !l.DType(diff).IsFloat() {
 		diff = l.Cast(diff, tensor.Float32) // eps is a float
 	}
-	diff = l.offset(diff, l.FloatOr("eps", 1e-6))
-	return l.pnorm(diff, l.FloatOr("p", 2), []int64{int64(l.Rank(diff) - 1)}, l.Bool("keepdim"))
+	diff = l.plusNumber(diff, l.NumberOr("eps", 1e-6))
+	return l.pnorm(diff, l.NumberOr("p", 2), []int64{int64(l.Rank(diff) - 1)}, l.Bool("keepdim"))
 }
 
 func lowerRenorm(l *Lowering) *ssa.Value {
@@ -191,10 +219,10 @@ func lowerRenorm(l *Lowering) *ssa.Value {
 	if len(others) == 0 {
 		l.Fail("renorm of a vector")
 	}
-	most := l.Float("maxnorm")
-	n := l.pnorm(x, l.Float("p"), others, true)
-	factor := l.div(l.Like(x, most), l.offset(n, 1e-7))
-	return l.mul(x, l.where(l.greater(n, l.Like(x, most)), factor, l.Like(x, 1)))
+	most := l.Number("maxnorm")
+	n := l.pnorm(x, l.Number("p"), others, true)
+	factor := l.div(l.LikeNumber(x, most), l.offset(n, 1e-7))
+	return l.mul(x, l.where(l.greater(n, l.LikeNumber(x, most)), factor, l.Like(x, 1)))
 }
 
 // lowerCosineSimilarity normalizes first, bounding each norm by eps, as ATen does.
@@ -210,7 +238,7 @@ func lowerCosineSimilarity(l *Lowering) *ssa.Value {
 	}
 	dim := []int64{int64(l.Dim("dim", rank))}
 	unit := func(x *ssa.Value) *ssa.Value {
-		return l.div(x, l.max(l.pnorm(x, 2, dim, true), l.Like(x, l.FloatOr("eps", 1e-8))))
+		return l.div(x, l.max(l.pnorm(x, constNumber(2), dim, true), l.LikeNumber(x, l.NumberOr("eps", 1e-8))))
 	}
 	return l.reduceOver("ReduceSum", l.mul(unit(a), unit(b)), dim, false)
 }

@@ -137,7 +137,11 @@ func (im *importer) batchedOperator(sc *scope, k ssa.Kind, schema *ssa.Schema, o
 		im.failNode(sc, vmapHint, "autocast inside torch.vmap")
 	}
 	rule := batchingRules[string(k)]
-	if rule == nil {
+	switch {
+	case rule != nil:
+	case aten.NatureOf(k) == aten.Pointwise:
+		rule = pointwise
+	default:
 		b.refuse()
 	}
 	return rule(b), true
@@ -312,8 +316,13 @@ func (b *batched) onlySelf() {
 
 // pointwise aligns the ranks, and broadcasting does the rest.
 func pointwise(b *batched) []*ssa.Value {
+	if len(b.schema.Returns) == 0 || slices.ContainsFunc(b.schema.Returns, func(r ssa.SchemaArg) bool { return ssa.AsTensor(r.Type) == nil }) {
+		b.refuse() // where(condition) gives places, as many as hold
+	}
+	// A tensor of rank 0 does not widen the element type of others. With batch dimensions it would: where the program states a
+	// type that is not so wide, it is converted to theirs.
+	rank, promoted := 0, tensor.Undefined
 	var tensors []int
-	rank, ranked, mixed := 0, tensor.Undefined, false
 	for i, v := range b.operands {
 		if ssa.AsTensor(v.Type) == nil {
 			if len(b.im.levelsOf(v)) > 0 {
@@ -322,35 +331,178 @@ func pointwise(b *batched) []*ssa.Value {
 			continue
 		}
 		tensors = append(tensors, i)
-		if r := b.rank(v); r > 0 && b.schema.Args[i].Name != "condition" {
-			mixed = mixed || rank > 0 && ranked != tensor.Undefined && ranked != b.dtype(v)
-			rank, ranked = max(rank, r), b.dtype(v)
-		} else {
-			rank = max(rank, r)
+		r := b.rank(v)
+		if r > 0 && !b.isMask(i) {
+			promoted = aten.Promote(promoted, b.dtype(v))
 		}
+		rank = max(rank, r)
 	}
 	for _, i := range tensors {
 		v := b.operands[i]
 		if b.schema.Args[i].Writes && (!slices.Equal(b.at(v), b.levels) || b.rank(v) != rank) {
 			b.refuse()
 		}
-		scalar := b.rank(v) == 0 && b.schema.Args[i].Name != "condition"
+		scalar := b.rank(v) == 0 && !b.isMask(i)
 		if len(b.at(v)) == 0 && !(scalar && rank == 0) {
 			continue
 		}
-		// a tensor of rank 0 does not widen the element type of others; with batch dimensions it would
-		widens := scalar && rank > 0 && ranked != b.dtype(v) && ranked.IsFloat() == b.dtype(v).IsFloat() && ranked.IsInt() == b.dtype(v).IsInt()
-		if widens && mixed {
-			b.refuse()
-		}
+		d := b.dtype(v)
 		v = b.align(v, rank)
-		if widens {
+		if scalar && b.narrow(aten.Promote(promoted, d)) && promoted != tensor.Undefined && promoted != d && promoted.IsFloat() == d.IsFloat() && promoted.IsInt() == d.IsInt() && promoted.IsComplex() == d.IsComplex() {
 			no := b.im.constant(ssa.Bool(false))
-			v = b.emit("aten::to", "dtype", ssa.Unranked(ranked), v, b.int(int64(ranked.Code())), no, no, b.im.constant(ssa.None))
+			v = b.emit("aten::to", "dtype", ssa.Unranked(promoted), v, b.int(int64(promoted.Code())), no, no, b.im.constant(ssa.None))
 		}
 		b.operands[i] = v
 	}
 	return b.same()
+}
+
+// narrow reports that the first result is of another type than the given one, and no bool, of whose operands it says nothing.
+func (b *batched) narrow(wide tensor.DType) bool {
+	if len(b.outputs) == 0 || b.outputs[0].tag != tagTensor {
+		return true
+	}
+	t := ssa.AsTensor(b.im.tensorType(b.sc.g, b.outputs[0].s))
+	return t == nil || t.DType != wide && t.DType != tensor.Bool
+}
+
+// isMask reports an argument that chooses between others, whose element type counts for nothing.
+func (b *batched) isMask(i int) bool {
+	return b.schema.Args[i].Name == "condition" || b.schema.Args[i].Name == "mask"
+}
+
+// extremum is max or min: of two tensors, of a tensor along a dimension, or of all its elements.
+func extremum(b *batched) []*ssa.Value {
+	if b.arg("other") >= 0 {
+		return pointwise(b)
+	}
+	return reduction("")(b)
+}
+
+// likeOther makes of the first tensor what an operator without batch dimensions does by what it reads of the second: its shape or its element type.
+func likeOther(b *batched) []*ssa.Value {
+	x, other := b.operands[0], b.operands[1]
+	if b.k == "aten::type_as" {
+		b.operands[1] = b.full(other, b.rank(other))
+		return b.same()
+	}
+	b.operands[0], b.operands[1] = b.align(x, b.rank(other)), b.full(other, b.rank(other))
+	return b.same()
+}
+
+// filled is fill, which is a copy of its value where that is batched.
+func filled(b *batched) []*ssa.Value {
+	if len(b.im.levelsOf(b.operands[1])) == 0 {
+		return b.same()
+	}
+	writes := b.schema.Args[0].Writes
+	b.operands = append(b.operands, b.im.constant(ssa.Bool(false)))
+	if b.k, b.schema = "aten::copy", aten.Schema("aten::copy", ""); writes {
+		b.k, b.schema = "aten::copy_", aten.Schema("aten::copy_", "")
+		return copied(b)
+	}
+	x := b.operands[0]
+	b.operands[0], b.operands[1] = b.full(x, b.rank(x)), b.align(b.operands[1], b.rank(x))
+	return b.same()
+}
+
+// copied is copy_, whose destination has the rank and the batch dimensions of all.
+func copied(b *batched) []*ssa.Value {
+	x, src := b.operands[0], b.operands[1]
+	if !slices.Equal(b.at(x), b.levels) || b.rank(src) > b.rank(x) {
+		b.refuse()
+	}
+	if len(b.at(src)) > 0 {
+		b.operands[1] = b.align(src, b.rank(x))
+	}
+	return b.same()
+}
+
+// rectified is prelu, whose weights lie along the second dimension.
+func rectified(b *batched) []*ssa.Value {
+	x, w := b.operands[0], b.operands[1]
+	rank, at := b.rank(x), b.at(w)
+	if b.rank(w) > 1 {
+		b.refuse()
+	}
+	loose := ssa.Unranked(b.dtype(w))
+	batch := len(at)
+	if batch > 0 {
+		w, batch = b.align(w, b.rank(w)), len(b.levels)
+	}
+	if b.rank(b.operands[1]) == 1 {
+		switch {
+		case rank == 0:
+			w = b.emit("aten::squeeze", "dim", loose, w, b.int(int64(batch)))
+		case rank == 1 && ssa.AsTensor(b.operands[1].Type).Dims[len(at)].Is(1), rank == 2:
+		case rank == 1:
+			b.refuse()
+		default:
+			for range rank - 2 {
+				w = b.emit("aten::unsqueeze", "", loose, w, b.int(-1))
+			}
+			if batch > 0 {
+				w = b.emit("aten::unsqueeze", "", loose, w, b.int(int64(batch)))
+			}
+		}
+		if rank == 2 && batch > 0 {
+			w = b.emit("aten::unsqueeze", "", loose, w, b.int(int64(batch)))
+		}
+	}
+	return b.mark(b.emit("aten::_prelu_kernel", "", b.resultType(), b.full(x, rank), w))
+}
+
+// loss is an operator that is pointwise but for its last step, which sums up what the program sees or takes its mean.
+func loss(b *batched) []*ssa.Value {
+	i := b.arg("reduction")
+	d := b.operands[i].Def()
+	if d == nil || d.Kind != "prim::Constant" {
+		b.refuse()
+	}
+	lit, _ := d.Attr("value")
+	if lit.Int() == 0 {
+		return pointwise(b)
+	}
+	t := b.resultType()
+	b.outputs, b.operands[i] = nil, b.int(0)
+	y := pointwise(b)[0]
+	y.Type = ssa.Unranked(ssa.AsTensor(t).DType)
+	y = b.flat(y)
+	k := ssa.Kind("aten::mean")
+	overload, none := "dim", b.im.constant(ssa.None)
+	if lit.Int() == 2 {
+		k, overload = "aten::sum", "dim_IntList"
+	}
+	return b.mark(b.emit(k, overload, t, y, b.ints(b.int(-1)), b.im.constant(ssa.Bool(false)), none))
+}
+
+// rectifiedKernel is _prelu_kernel, whose result has the shape of its first operand.
+func rectifiedKernel(b *batched) []*ssa.Value {
+	x := b.operands[0]
+	b.operands[0] = b.full(x, b.rank(x))
+	b.im.batching.levels[b.operands[0]] = b.levels
+	return pointwise(b)
+}
+
+// broadcast gives the members of a list one shape.
+func broadcast(b *batched) []*ssa.Value {
+	vs, rank := b.members(0), 0
+	for _, v := range vs {
+		rank = max(rank, b.rank(v))
+	}
+	for i, v := range vs {
+		vs[i] = b.full(v, rank)
+	}
+	b.operands[0] = b.im.list(b.sc, vs, ssa.AnyTensor)
+	return b.same()
+}
+
+// outer is the product of a column and a row.
+func outer(b *batched) []*ssa.Value {
+	x, y := b.operands[0], b.operands[1]
+	column := b.emit("aten::unsqueeze", "", ssa.Unranked(b.dtype(x)), b.align(x, 1), b.int(-1))
+	row := b.emit("aten::unsqueeze", "", ssa.Unranked(b.dtype(y)), b.align(y, 1), b.int(-2))
+	return b.mark(b.emit("aten::mul", "Tensor", b.resultType(), column, row))
 }
 
 // alongDims counts the dimensions from the end; more is 1 where the operator adds one.
@@ -406,11 +558,14 @@ func reduction(overload string) func(b *batched) []*ssa.Value {
 		if d >= 0 && (!isNone(b.operands[d]) || isOptionalList(b.schema.Args[d].Type)) {
 			return alongDims(0)(b)
 		}
+		x := b.operands[0]
+		if one, ok := extremes[b.k]; ok && len(b.operands) == 1 {
+			return b.mark(b.emit(one, "", b.resultType(), b.flat(x), b.ints(b.int(-1)), b.im.constant(ssa.Bool(false))))
+		}
 		if overload == "" || d >= 0 {
 			b.refuse()
 		}
-		x := b.operands[0]
-		flat := b.emit("aten::reshape", "", ssa.Unranked(b.dtype(x)), x, b.ints(append(b.batchSizes(), b.int(-1))...))
+		flat := b.flat(x)
 		schema := aten.Schema(b.k, overload)
 		operands := make([]*ssa.Value, len(schema.Args))
 		for i := range schema.Args {
@@ -428,6 +583,14 @@ func reduction(overload string) func(b *batched) []*ssa.Value {
 		}
 		return b.mark(b.emit(b.k, overload, b.resultType(), operands...))
 	}
+}
+
+// extremes are the forms along a dimension of the extremes of all elements.
+var extremes = map[ssa.Kind]ssa.Kind{"aten::max": "aten::amax", "aten::min": "aten::amin"}
+
+// flat makes one dimension of all that the program sees.
+func (b *batched) flat(x *ssa.Value) *ssa.Value {
+	return b.emit("aten::reshape", "", ssa.Unranked(b.dtype(x)), x, b.ints(append(b.batchSizes(), b.int(-1))...))
 }
 
 // sized prepends to the list of sizes what keeps the batch dimensions.
@@ -616,13 +779,35 @@ func indexed(b *batched) []*ssa.Value {
 	return b.same()
 }
 
-// gathered is gather, whose tensors have the same rank and do not broadcast.
+// gathered is an operator on tensors of the same rank that do not broadcast.
 func gathered(b *batched) []*ssa.Value {
-	rank, i := b.rank(b.operands[0]), b.arg("index")
-	if b.rank(b.operands[i]) != rank {
-		b.refuse()
+	rank := b.rank(b.operands[0])
+	for i, v := range b.operands {
+		if ssa.AsTensor(v.Type) == nil {
+			continue
+		}
+		if b.rank(v) != rank {
+			b.refuse()
+		}
+		b.operands[i] = b.full(v, rank)
 	}
-	b.operands[0], b.operands[i] = b.full(b.operands[0], rank), b.full(b.operands[i], rank)
+	b.dims(rank)
+	return b.same()
+}
+
+// alongCommon is alongDims of tensors that broadcast.
+func alongCommon(b *batched) []*ssa.Value {
+	rank := 0
+	for _, v := range b.operands {
+		if ssa.AsTensor(v.Type) != nil {
+			rank = max(rank, b.rank(v))
+		}
+	}
+	for i, v := range b.operands {
+		if ssa.AsTensor(v.Type) != nil {
+			b.operands[i] = b.align(v, rank)
+		}
+	}
 	b.dims(rank)
 	return b.same()
 }
@@ -878,6 +1063,7 @@ func trailing(b *batched) []*ssa.Value {
 	return b.same()
 }
 
+// batchingRules are those of operators whose nature gives none.
 var batchingRules = map[string]func(b *batched) []*ssa.Value{}
 
 func init() {
@@ -886,18 +1072,13 @@ func init() {
 			batchingRules["aten::"+name] = rule
 		}
 	}
-	set(pointwise, `add sub rsub mul div pow neg abs exp log log2 log10 log1p expm1 sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan atan2
-		sigmoid relu relu6 gelu silu mish elu celu selu leaky_relu softplus softsign hardtanh hardsigmoid hardswish log_sigmoid erf erfc square sign floor ceil round trunc frac
-		clamp clamp_min clamp_max clip maximum minimum fmax fmin remainder fmod floor_divide true_divide where lerp addcmul addcdiv
-		eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not __and__ __or__ isnan isinf isfinite masked_fill
-		add_ sub_ mul_ div_ relu_ clamp_ neg_ exp_ sigmoid_ tanh_`)
-	set(alongDims(0), `softmax log_softmax cumsum cumprod logcumsumexp select slice narrow transpose swapaxes flip unbind split split_with_sizes chunk movedim sort argsort topk
+	set(alongDims(0), `softmax log_softmax cumsum cumprod cummax cummin logcumsumexp diff trapezoid trapz select slice narrow transpose swapaxes flip unbind split split_with_sizes chunk movedim sort argsort topk
 		flatten unflatten logsumexp size glu roll index_select repeat_interleave`)
 	set(alongDims(1), "unsqueeze")
 	set(reduction("dim_IntList"), "sum")
 	set(reduction("dim"), "mean any all")
 	set(reduction("dim_int"), "prod")
-	set(reduction(""), "amax amin argmax argmin max min var std linalg_vector_norm squeeze")
+	set(reduction(""), "amax amin argmax argmin var std linalg_vector_norm squeeze")
 	set(sized("shape", (*batched).batchSizes, false), "reshape")
 	set(sized("size", (*batched).batchSizes, false), "view _unsafe_view new_ones new_zeros new_full new_empty")
 	set(sized("size", func(b *batched) []*ssa.Value { return b.repeat(-1) }, true), "expand")
@@ -919,7 +1100,18 @@ func init() {
 	set(padded, "pad")
 	set(linear, "linear")
 	set(indexed, "index")
-	set(gathered, "gather")
+	set(gathered, "gather take_along_dim scatter scatter_add")
+	set(alongCommon, "cosine_similarity cross linalg_cross")
+	set(rectifiedKernel, "_prelu_kernel")
+	set(broadcast, "broadcast_tensors")
 	set(normalized, "layer_norm rms_norm")
-	set(trailing, "triu tril one_hot pixel_shuffle pixel_unshuffle clone contiguous detach alias to type_as zeros_like ones_like full_like dropout nan_to_num")
+	set(extremum, "max min")
+	set(likeOther, "expand_as type_as")
+	set(copied, "copy_")
+	set(filled, "fill fill_")
+	set(rectified, "prelu")
+	set(outer, "outer ger")
+	set(loss, `mse_loss l1_loss smooth_l1_loss huber_loss soft_margin_loss kl_div poisson_nll_loss hinge_embedding_loss binary_cross_entropy
+		binary_cross_entropy_with_logits`)
+	set(trailing, "triu tril one_hot pixel_shuffle pixel_unshuffle clone contiguous detach alias to zeros_like ones_like full_like dropout real conj conj_physical resolve_conj resolve_neg isin bucketize mvlgamma frexp")
 }

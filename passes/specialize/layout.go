@@ -2,7 +2,9 @@ package specialize
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -36,8 +38,9 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 	if layout.Otherwise[name] {
 		return nil
 	}
-	fresh := (name == "cat" || name == "stack" || padsByConstant(o, args)) && len(t.Dims) <= 3 // with more dims they may keep channels last
-	if layout.AlwaysRowMajor[name] || reduction || fresh {
+	fresh := (name == "cat" || name == "stack" || padsByConstant(o, args)) && len(t.Dims) <= 3     // with more dims they may keep channels last
+	powers := (name == "pow" || name == "float_power") && len(args) > 1 && !py.Tensorial(args[:1]) // the powers of a number
+	if layout.AlwaysRowMajor[name] || reduction || fresh || powers {
 		return layout.RowMajor(v.Tensor())
 	}
 	var ops []layout.Operand
@@ -68,10 +71,18 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 	if plain {
 		return layout.RowMajor(v.Tensor())
 	}
-	if !known || !layout.Elementwise[name] && name != "max" && name != "min" {
+	if !known || !elementwise(o.Kind) && name != "max" && name != "min" {
 		return nil
 	}
+	if name == "rsub" {
+		slices.Reverse(ops) // it is sub of the operands exchanged
+	}
 	return layout.LikeOperands(t.Dims, ops)
+}
+
+// elementwise reports an operator whose result is laid out as its operands are.
+func elementwise(k ssa.Kind) bool {
+	return aten.NatureOf(k) == aten.Pointwise || layout.Elementwise[strings.TrimSuffix(k.Name(), "_")]
 }
 
 // memoryFormat is what an argument memory_format asks for.

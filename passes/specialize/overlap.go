@@ -2,11 +2,9 @@ package specialize
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
-	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -30,7 +28,7 @@ func (s *writes) refuseOverlap(self, other *py.Tensor) {
 		s.fail("overlap", "the operator reads elements of memory that it writes, through another view; use .clone() for what it reads")
 	}
 	if _, ok := staticShape(a.Storage.State().Base); !ok {
-		if layout.Elementwise[strings.TrimSuffix(s.op.Kind.Name(), "_")] || s.op.Kind == "aten::copy_" {
+		if elementwise(s.op.Kind) || s.op.Kind == "aten::copy_" {
 			for _, least := range []int64{2, 3} {
 				if s.readsWritten(a, b, least) {
 					refuse()

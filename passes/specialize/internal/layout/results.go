@@ -12,17 +12,12 @@ import (
 // laid out in all orders; operators in none of them give row-major results for
 // row-major operands, and results of unknown strides for others.
 var (
-	// Elementwise results are laid out as their operands are (TensorIterator).
-	Elementwise = words(`abs add addcdiv addcmul addr angle asin asinh atan atan2 atanh acos acosh cos cosh exp exp2 log log2 log10 rsqrt reciprocal sigmoid square
-		bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift __and__ __or__ __xor__ __lshift__ __rshift__ ceil clamp clamp_max clamp_min clip clone copysign deg2rad
-		div divide dropout empty_like eq erf erfc erfinv expm1 flip float_power floor floor_divide fmax fmin fmod frac full_like ge gelu greater greater_equal gt hardshrink
-		hardsigmoid hardswish hardtanh heaviside hypot index_fill index_put isclose isinf isfinite isnan isneginf isposinf le leaky_relu lerp less less_equal elu celu selu silu mish softplus relu6
-		log1p logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit lt maximum minimum mul multiply nan_to_num ne neg negative not_equal
-		ones_like pow prelu put rad2deg rand_like randint_like randn_like relu remainder round rsub select_scatter sgn sign signbit sin sinh slice_scatter diagonal_scatter
-		softshrink sort sqrt sub subtract tan tanh threshold true_divide trunc fix where xlogy zeros_like to float double half bfloat16 int long short char byte bool type_as`)
+	// Elementwise are the operators whose results are laid out as their operands are (TensorIterator), besides those of nature [aten.Pointwise].
+	Elementwise = words(`addr clone dropout empty_like flip full_like index_fill index_put ones_like prelu _prelu_kernel put rand_like randint_like randn_like select_scatter slice_scatter
+		diagonal_scatter sort zeros_like to float double half bfloat16 int long short char byte bool type_as`)
 	// AlwaysRowMajor results are contiguous whatever the operands are.
 	AlwaysRowMajor = words(`addbmm addmm all amax amin aminmax any argmax argmin baddbmm bmm bucketize cdist column_stack contiguous count_nonzero cross cummax cummin cumprod cumsum diag_embed
-		dstack embedding embedding_bag flatten gather grid_sampler hstack index_add index_copy index_reduce index_select instance_norm kthvalue layer_norm linear log_softmax
+		dstack embedding embedding_bag flatten gather grid_sampler hstack index_add index_copy index_reduce index_select instance_norm kthvalue layer_norm linear log_sigmoid log_softmax
 		logcumsumexp logsumexp masked_fill masked_scatter matmul mean median mm mode mv norm one_hot prod quantile repeat repeat_interleave reshape reshape_as rms_norm roll scatter scatter_add
 		scatter_reduce softmax std std_mean sum take_along_dim tile topk tril triu var var_mean view_copy vstack
 		zeros ones full empty arange eye linspace logspace new_zeros new_ones new_full new_empty tensor scalar_tensor tril_indices triu_indices outer diag`)
