@@ -2,6 +2,7 @@ package specialize
 
 import (
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
@@ -43,6 +44,12 @@ func (s *writes) updateStatistics(o *ssa.Op, args []py.Value) {
 	variance, ok2 := arg("running_var").(*py.Tensor)
 	if !ok || !ok2 || !known || !training.Bool() {
 		return
+	}
+	for _, name := range []string{"input", "weight", "bias"} {
+		x, ok := arg(name).(*py.Tensor)
+		if ok && (heap.ViewOf(x).Storage == heap.ViewOf(mean).Storage || heap.ViewOf(x).Storage == heap.ViewOf(variance).Storage) {
+			s.fail("alias", "running statistics share memory with the argument %s, which batch normalization writes while it reads; use .clone() for one of them", name)
+		}
 	}
 	twin := aten.Schemas("aten::_native_batch_norm_legit_functional")
 	if len(twin) == 0 {
