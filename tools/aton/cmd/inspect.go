@@ -19,8 +19,8 @@ func newInspect() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Print a model as graph text, at any stage of the conversion",
-		Long: "inspect prints a model as graph text. --at chooses the stage: import, or behind a pass: " + strings.Join(aton.Stages()[1:], ", ") +
-			". functional is another name for specialize, onnx for the end. An ONNX graph is listed as torch.onnx does, with its weights among the inputs.",
+		Long: "inspect prints a model as graph text. --at selects the stage: import, or after a pass: " + strings.Join(aton.Stages()[1:], ", ") +
+			". functional means after specialize, onnx at the end. An ONNX graph is printed as torch.onnx does, with its weights among the inputs.",
 		Example: `  aton inspect model.pt
   aton inspect model.pt --at onnx --source --input 'x:f32[N,3,224,224]'
   aton inspect model.onnx --source
@@ -31,10 +31,10 @@ func newInspect() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&at, "at", "import", "the stage")
 	cli.Complete(c, "at", aton.Stages()...)
-	f.StringVarP(&output, "output", "o", "-", "where the text goes")
-	f.BoolVar(&source, "source", false, "with the line of the program behind each operator")
-	f.BoolVar(&examples, "full-types", false, "what the text says of traced tensors too: strides, requires_grad and device")
-	f.BoolVar(&constants, "print-constants", false, "the elements of large constants too")
+	f.StringVarP(&output, "output", "o", "-", "the file to write; '-' is standard output")
+	f.BoolVar(&source, "source", false, "print the line of the program after each operator")
+	f.BoolVar(&examples, "full-types", false, "print strides, requires_grad and device of traced tensors too, where the text has them")
+	f.BoolVar(&constants, "print-constants", false, "print the elements of large constants too")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
