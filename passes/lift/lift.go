@@ -1,4 +1,4 @@
-// Package lift is the pass that makes the weights of a program parameters of its main function.
+// Package lift is the pass that turns the weights of a program into parameters of its main function.
 package lift
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass makes inputs of the weights, one of each, under the names that the state dict has for them. The passes behind it
-// know nothing of the elements, so none is merged with an equal one, transposed or folded: what is done to a weight is an
-// operator. What the weights hold stays in Module.Weights, for files that have it beside the inputs.
+// Pass turns each weight into an input with its name in the state dict. Later passes do not know the elements, so they do not
+// merge equal weights, transpose or fold them: every operation on a weight stays an operator. Module.Weights keeps
+// the weights, for files that contain them beside the inputs.
 //
-// Weights are named constants of floating point. Others, such as tables of positions, decide what the graph looks like and
-// stay constants, unless the file that was read left their elements out.
+// Weights are named floating-point constants. Other constants, such as tables of positions, determine the form of the graph and
+// stay constants, unless the file that was read lacks their elements.
 var Pass = passes.Pass{
 	Name: "lift",
-	Doc:  "make inputs of the weights, under the names of the state dict",
+	Doc:  "turn the weights into inputs with the names of the state dict",
 	Before: `
 graph(%x : Float(2)):
   %scale : Float(2) = prim::Constant[value= 2  2 [ CPUFloatType{2} ]]()
@@ -29,7 +29,7 @@ graph(%x : Float(2),
   return (%y)`,
 	Demo: "weights=true",
 	Options: []passes.Option{
-		{Name: "weights", Default: "false", Bool: true, Doc: "whether to do it at all"},
+		{Name: "weights", Default: "false", Bool: true, Doc: "whether to run the pass"},
 	},
 	Run: run,
 }
@@ -59,7 +59,7 @@ func run(c *passes.Context) error {
 	return nil
 }
 
-// weight returns the tensor of an operator that is a weight, nil for others.
+// weight returns the tensor of an operator that is a weight, and nil for other operators.
 func weight(o *ssa.Op) *tensor.Tensor {
 	if o.Kind != prim.Constant && o.Kind != "onnx::Constant" || len(o.Results) != 1 || o.Result(0).Name == "" || !o.Result(0).HasUses() {
 		return nil
