@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -215,6 +215,10 @@ conformance-models: build .venv/ready ## whole networks; LARGE=1 for the large o
 conformance-old: build .venv/ready ## the other suites as an older PyTorch saves them
 	$(CONFORMANCE) --set old
 
+# gigabytes: the Python tests and the gallery need PyTorch and transformers
+setup: .venv/ready ## the Python environment .venv of wheel, python-test, gallery and the judges
+	.venv/bin/pip install --quiet --disable-pip-version-check -r tools/python/requirements.txt
+
 .venv/ready: tools/conformance/requirements.txt
 	python3 -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r $<
@@ -269,7 +273,8 @@ vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or G
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=
 BUILDER ?= $(PYTHON)
-wheel: ## the Python package with the commands inside, into out/dist
+wheel: ## the Python package with the commands inside, into out/dist; make setup has what it needs, or BUILDER=PYTHON
+	@$(BUILDER) -c 'import build, hatchling' 2>/dev/null || { echo "$(BUILDER) lacks the packages build and hatchling: run make setup, or name a Python that has them with BUILDER"; exit 1; }
 	ATON_TARGET=$(TARGET) $(BUILDER) -m build --wheel --no-isolation -o out/dist tools/python
 
 python-test: build ## the tests of the Python package; BUILDER has PyTorch, onnxruntime, pytest and mypy

@@ -3,8 +3,8 @@
 //	m, err := aton.Load("model.pt", opts)
 //	err = aton.Export(m, "model.onnx", opts)
 //
-// It is a thin face: reading is frontend's work, pipelines are those of passes/all, writing is backend/onnxfile's. What
-// is wrong with the program that is converted comes as one error, a *diag.List, that has all there is to say.
+// It is a facade over packages that can be used by themselves: frontend reads models, passes/all has the pipelines, and
+// backend/onnxfile writes files. Problems of the converted program come as one error, a *diag.List, which holds all of them.
 package aton
 
 import (
@@ -29,136 +29,137 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// DefaultOpset is the opset that models of PyTorch are written for unless another is asked for.
+// DefaultOpset is the opset that programs of PyTorch are converted to unless Options.Opset is set.
 const DefaultOpset = onnx.ExportOpset
 
-// OldestOpset is the oldest opset that models are written for.
+// OldestOpset is the oldest opset that a model can be converted to.
 const OldestOpset = 7
 
-// Options say what to make of a model. The zero value is what most callers want. Conversions that run at once may share them,
-// if Warn, Note and the observers of Runner can be called from several goroutines. A module is for one goroutine: a conversion
-// changes it. Load it again for another one; what was mapped of its file may be shared.
+// Options configure loading, conversion and writing. The zero value suits most callers. Concurrent conversions may share
+// Options if Warn, Note and the observers of Runner are safe for concurrent use. A module belongs to one goroutine, and a conversion
+// changes it: load the file again for another conversion.
 type Options struct {
-	// Inputs say what archives leave open: types, sizes and dynamic axes.
+	// Inputs gives what an archive does not state: types, sizes and dynamic axes of the inputs.
 	Inputs []spec.Input
-	// Opset is OldestOpset to the newest; 0 is the one that the module is at (an ONNX file, a module that was converted
-	// before), DefaultOpset for a program of PyTorch.
+	// Opset is the target opset, from OldestOpset to onnx.Newest. If it is 0, an ONNX file or a converted module keeps its opset,
+	// and a program of PyTorch is converted to DefaultOpset.
 	Opset int
-	// CustomOpsets are the versions of domains other than ONNX's; 1 for those that are not in it.
+	// CustomOpsets has the versions of domains other than ONNX's. A domain that is not in it has version 1.
 	CustomOpsets map[string]int
-	// Fallthrough are namespaces whose operators stay, as nodes of custom domains, when they cannot be converted: aten
-	// becomes the domain org.pytorch.aten. "*" stands for all.
+	// Fallthrough lists namespaces whose operators become nodes of custom domains if they cannot be converted: aten
+	// becomes the domain org.pytorch.aten. "*" stands for all namespaces.
 	Fallthrough []string
-	// Training is the mode that the module is taken to be in; empty is Preserve.
+	// Training is the mode that the module is converted in. The default is Preserve.
 	Training TrainingMode
-	// NoFolding keeps each weight as the state dict has it: what the program, or a pass, computes of weights alone is
-	// computed by the operators of the file. The modes of training do so too.
+	// NoFolding keeps each weight as it is in the state dict. What the program or a pass computes from weights alone is
+	// computed by operators of the file, and not at export. Train implies it.
 	NoFolding bool
-	// State says what becomes of buffers and attributes that the program changes: drop (the default, with a warning),
-	// outputs (further outputs, named as the state is), or refuse.
+	// State says what happens to buffers and attributes that the program changes: drop (the default, with a warning),
+	// outputs (additional outputs with the names of the state), or refuse.
 	State string
-	// Unroll is the greatest number of iterations of loops that are unrolled because their number is known; loops whose
-	// containers or dtypes change from one to the next are unrolled in any case.
+	// Unroll is the number of iterations up to which a loop with a known number of iterations is unrolled. A loop whose
+	// containers or dtypes change from one iteration to the next is always unrolled.
 	Unroll int
-	// Target is the runtime whose kernels decide on element types: ort (the default), or onnx for the bare standard.
+	// Target is the runtime whose kernels determine the element types: ort (the default), or onnx for the standard alone.
 	Target string
-	// Contrib uses operators of onnxruntime's own, of the domain com.microsoft: the file has fewer nodes, and no other
-	// runtime can run it. It says where that runs, cpu or gpu, since some operators are faster on one only; none (the default) is
-	// for the standard's operators alone. It goes with the target ort.
+	// Contrib allows operators of the domain com.microsoft: the file has fewer nodes, and only onnxruntime can run it.
+	// Its value is the processor, cpu or gpu, since some of these operators are faster on one of them only, or none (the
+	// default). It requires the target ort.
 	Contrib string
-	// InputNames name what the file takes, as input_names of torch.onnx.export does: its inputs in order, and then the weights
-	// in the order of the state dict, the unused ones too. A prefix will do; "" leaves a name as it is. Inputs may use
-	// these names beside those of the program, which go before.
+	// InputNames has the names of the inputs in order, followed by those of the weights in the order of the state dict, unused
+	// ones included, as input_names of torch.onnx.export does. The list may be shorter; "" keeps a name. Inputs
+	// may use these names too; names of the program take precedence.
 	InputNames []string
-	// OutputNames name the outputs in order; a prefix will do, and "" leaves a name as it is.
+	// OutputNames has the names of the outputs in order. The list may be shorter; "" keeps a name.
 	OutputNames []string
-	// Names has new names of inputs, weights and outputs by those that the file would have. A name that is taken is an error,
-	// here as in InputNames and OutputNames.
+	// Names maps the names that inputs, weights and outputs would have to new ones. A name that is taken is an error,
+	// here and in InputNames and OutputNames.
 	Names map[string]string
-	// OutputAxes name axes of outputs, by the name of the output in the file and the axis, which counts from the end when it
-	// is negative: {"boxes": {0: "detections"}}. Sizes that depend on data have made-up names otherwise.
+	// OutputAxes names axes of outputs, by the name of the output in the file and the axis; a negative axis counts from the
+	// end: {"boxes": {0: "detections"}}. Sizes that depend on data have generated names otherwise.
 	OutputAxes map[string]map[int]string
-	// LearnedNames calls weights learned_0, learned_1, ... instead of what the state dict calls them.
+	// LearnedNames names the weights learned_0, learned_1, ... instead of using the names of the state dict.
 	LearnedNames bool
-	// NoWeights leaves the weights out of the file: each is an input under its name in the state dict.
+	// NoWeights leaves the weights out of the file. Each becomes an input with its name in the state dict.
 	NoWeights bool
-	// InitializersAsInputs lists the weights among the inputs too, each under its name in the state dict and as it is there,
-	// so that a runtime may replace them.
+	// InitializersAsInputs lists the weights among the inputs too, unchanged and with their names in the state dict,
+	// so that a runtime can replace them.
 	InitializersAsInputs bool
-	// FreezeDefaults makes constants of the inputs of an ONNX file that have a default value, an initializer of the same name.
-	// Otherwise they stay inputs with their defaults, and no pass computes with these.
+	// FreezeDefaults turns inputs of an ONNX file that have a default value (an initializer of the same name) into constants.
+	// Otherwise they stay inputs with defaults, and no pass computes with the values.
 	FreezeDefaults bool
-	// DropUnused leaves out the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and receives the
-	// place of each among the inputs; nil keeps them. InputNames counts them all the same.
+	// DropUnused, if not nil, removes the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and is
+	// called with the position of each among the inputs. InputNames counts the removed inputs too.
 	DropUnused func(place int)
-	// DocStrings writes the line of the program as the documentation of each node, at any opset. From opset 21 on it is in the
-	// metadata of the nodes in any case.
+	// DocStrings writes the line of the program as the doc string of each node, at any opset. From opset 21 on the metadata
+	// of the node has it anyway.
 	DocStrings bool
-	// NodeMetadata writes where each node comes from as its metadata at opsets below 21 too. The file has IR version 10 then,
-	// which runtimes read that read opset 21.
+	// NodeMetadata writes the origin of each node as metadata at opsets below 21 too. The file then has IR version 10, which
+	// any runtime that supports opset 21 reads.
 	NodeMetadata bool
-	// ModuleFunctions makes functions of the file of the calls of modules: those at paths (features.0), of classes (Conv2d,
-	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share one; what their attributes
-	// differ in are attributes of the function.
+	// ModuleFunctions turns calls of modules into functions of the file: those of paths (features.0), of classes (Conv2d,
+	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share a function; values in which
+	// they differ become attributes of it.
 	ModuleFunctions []string
-	// External says where the elements of weights go.
+	// External says where the data of weights is stored.
 	External onnxfile.External
-	// Functions are bodies of operators of custom domains: the file carries those that it calls.
+	// Functions has bodies of operators of custom domains. The file contains those that it calls.
 	Functions *onnxfile.Functions
-	// Budget multiplies the limits of what the conversion and a run in the interpreter may take: steps of evaluation, bytes,
-	// operators and elements that a program makes. 0 is 1, which is right for all but huge models. See ssa.Module.Allow.
+	// Budget multiplies the limits of a conversion and of a run in the interpreter: steps of evaluation, bytes,
+	// operators and elements. 0 means 1, which suffices for all but huge models. See ssa.Module.Allow.
 	Budget int
-	// Method is the method of a TorchScript module to convert; empty means forward.
+	// Method is the method of a TorchScript module to convert. The default is forward.
 	Method string
-	// Program is the program to convert of a torch.export archive that holds several.
+	// Program names the program to convert in a torch.export archive that holds several.
 	Program string
-	// Weights is a file of named tensors (torch.save, safetensors) that goes with graph text. WeightsKey is the path of
-	// the state dict in a checkpoint; empty means the first one in it.
+	// Weights is a file of named tensors (torch.save, safetensors) for graph text. WeightsKey is the path of
+	// the state dict in a checkpoint; the default is the first one.
 	Weights, WeightsKey string
-	// Table has the operators that are known; nil stands for the built-in ones. A user registers symbolic functions in
-	// a table of aten.NewTable.
+	// Table has the known operators; nil means the built-in ones. Register lowerings of your own in a table of
+	// aten.NewTable.
 	Table *aten.Table
-	// OperatorExport says what becomes of operators that cannot be converted; empty is ONNX.
+	// OperatorExport says what happens to operators that cannot be converted. The default is ONNX.
 	OperatorExport OperatorExportType
-	// Warn receives remarks on the file that is read; nil drops them.
+	// Warn, if not nil, receives warnings about the file and the conversion.
 	Warn func(message string)
-	// Diagnosed receives all that a conversion has to say, warnings too, as data; nil drops it.
+	// Diagnosed, if not nil, receives all diagnostics of a conversion, warnings included.
 	Diagnosed func(list *diag.List)
-	// Note receives what is taken from the file because Inputs do not state it, and how to state it; nil drops it.
+	// Note, if not nil, receives what is taken from the file because Inputs does not state it, and how to state it.
 	Note func(message string)
-	// Pipeline names the passes to run instead of the default ones, such as "raise,optimize{opset=$opset}"; empty stands
-	// for "export". $opset, $target, $training, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
-	// the words of the pipeline export. Its passes must be for the opset that the module is converted to.
+	// Pipeline is the pipeline to run, such as "raise,optimize{opset=$opset}"; the default is "export". $opset, $target,
+	// $training, $names, $fallthrough, $unroll, $state and $mode stand for the values of the options, as the
+	// pipeline export takes them. All of its passes must have the opset that the module is converted to.
 	Pipeline string
-	// Before and After put further steps before and behind the steps of the pipeline export, by the name that a step begins with:
-	// After["lower"] = "mine" runs the pass mine when the program is of ONNX operators in their newest form. They go with the
-	// whole pipeline, which Pipeline would have to spell.
+	// Before and After add steps before and after the steps of the pipeline export, by the name that a step begins with:
+	// After["lower"] = "mine" runs the pass mine once the program consists of ONNX operators in their newest form. They are for
+	// the default pipeline: Pipeline spells its own steps.
 	Before, After map[string]string
-	// Passes are further passes that Pipeline, Before and After may name.
+	// Passes has additional passes that Pipeline, Before and After may name.
 	Passes []*passes.Pass
-	// Runner watches the passes; nil for none.
+	// Runner, if not nil, observes the passes.
 	Runner *passes.Runner
 }
 
-// TrainingMode says whether dropout drops and batch normalization takes the statistics of the batch.
+// TrainingMode says whether dropout drops and whether batch normalization uses the statistics of the batch.
 type TrainingMode string
 
 // The modes of torch.onnx.
 const (
-	// Preserve takes each module to be in the mode that it was saved in, or traced in.
+	// Preserve converts each module in the mode that it was saved or traced in.
 	Preserve TrainingMode = "PRESERVE"
-	// Eval takes all modules to be in eval mode.
+	// Eval converts all modules in eval mode.
 	Eval TrainingMode = "EVAL"
-	// Train takes all modules to be in training mode, and writes weights as the state dict has them. Dropout is an operator in
-	// training, and so is BatchNormalization from opset 14 on for the target onnx. For onnxruntime it is the arithmetic of the
-	// batch's statistics: its optimizer folds one in training into the convolution before it as if it were in evaluation.
+	// Train converts all modules in training mode and keeps weights as they are in the state dict. Dropout becomes a
+	// training-mode Dropout. BatchNormalization becomes a training-mode operator from opset 14 on for the target onnx; for
+	// onnxruntime the file computes the statistics of the batch, because onnxruntime's optimizer folds a training-mode
+	// BatchNormalization into the convolution before it as if it were in evaluation.
 	Train TrainingMode = "TRAINING"
 )
 
-// TrainingModes lists them.
+// TrainingModes lists the training modes.
 func TrainingModes() []TrainingMode { return []TrainingMode{Preserve, Eval, Train} }
 
-// frozen is the mode in the words of the pass freeze, and what frontends are told, nil to leave the mode as it is.
+// frozen returns the mode as an option of the pass freeze and as an option of frontends, where nil keeps the mode.
 func (t TrainingMode) frozen() (pass string, all *bool, err error) {
 	on, off := true, false
 	switch t {
@@ -172,30 +173,30 @@ func (t TrainingMode) frozen() (pass string, all *bool, err error) {
 	return "", nil, fmt.Errorf("no training mode %q", string(t))
 }
 
-// OperatorExportType says what becomes of operators that cannot be converted.
+// OperatorExportType says what happens to operators that cannot be converted.
 type OperatorExportType string
 
 // The types of torch.onnx.
 const (
 	// ONNX: every operator must convert.
 	ONNX OperatorExportType = "ONNX"
-	// ONNXFallthrough keeps them as nodes of their own names; the domain of aten is org.pytorch.aten.
+	// ONNXFallthrough keeps an operator as a node with its own name; the domain of aten is org.pytorch.aten.
 	ONNXFallthrough OperatorExportType = "ONNX_FALLTHROUGH"
-	// ONNXATenFallback makes ATen nodes of those of aten: domain org.pytorch.aten, string attributes operator and
+	// ONNXATenFallback turns an operator of aten into an ATen node: domain org.pytorch.aten, string attributes operator and
 	// overload_name, all operands in the order of the schema.
 	ONNXATenFallback OperatorExportType = "ONNX_ATEN_FALLBACK"
-	// ONNXATen makes ATen nodes of all operators of aten.
+	// ONNXATen turns all operators of aten into ATen nodes.
 	ONNXATen OperatorExportType = "ONNX_ATEN"
-	// Raw writes the TorchScript graph as it is: no model that a runtime loads, and not checked as one.
+	// Raw writes the TorchScript graph as it is, without checking it. No runtime loads the file.
 	Raw OperatorExportType = "RAW"
 )
 
-// OperatorExportTypes lists them.
+// OperatorExportTypes lists the operator export types.
 func OperatorExportTypes() []OperatorExportType {
 	return []OperatorExportType{ONNX, ONNXFallthrough, ONNXATenFallback, ONNXATen, Raw}
 }
 
-// mode is the pass's word.
+// mode returns the mode of the pass lower.
 func (t OperatorExportType) mode() (lower.Mode, error) {
 	switch t {
 	case "", ONNX:
@@ -210,7 +211,7 @@ func (t OperatorExportType) mode() (lower.Mode, error) {
 	return "", fmt.Errorf("no operator export type %q", string(t))
 }
 
-// OpsetFor is the opset that a module is converted to.
+// OpsetFor returns the opset that a module is converted to.
 func (o Options) OpsetFor(m *ssa.Module) int {
 	if o.Opset != 0 {
 		return o.Opset
@@ -224,7 +225,7 @@ func (o Options) OpsetFor(m *ssa.Module) int {
 	return DefaultOpset
 }
 
-// Load reads a model. Its format is recognised by what is in it.
+// Load reads a model. It recognizes the format by the content of the file.
 func Load(path string, o Options) (*ssa.Module, error) {
 	m, err := frontend.Load(path, o.frontend())
 	if err != nil {
@@ -243,7 +244,7 @@ func (o Options) loaded(m *ssa.Module) *ssa.Module {
 	return m
 }
 
-// LoadBytes is Load from memory. The name is for messages.
+// LoadBytes is like Load but reads from memory. The name appears in messages.
 func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 	m, err := frontend.Read(b, name, o.frontend())
 	if err != nil {
@@ -253,23 +254,23 @@ func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
 }
 
 func (o Options) frontend() frontend.Options {
-	_, training, _ := o.Training.frozen() // Lower tells of a mode that there is not
+	_, training, _ := o.Training.frozen() // Lower reports an unknown mode
 	return frontend.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
 		NoWeights: o.NoWeights, Training: training, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
 }
 
-// Stages names the places of the conversion at which Inspect can look.
+// Stages lists the stages of the conversion that Inspect accepts.
 func Stages() []string {
 	p, err := all.Set.Parse("export")
 	if err != nil {
-		panic(err) // a table of ours is wrong
+		panic(err) // a bug in the table of pipelines
 	}
 	return append([]string{"import"}, p.Passes()...)
 }
 
-// Lower converts the module to the ONNX dialect of the asked opset, as far as that goes: what cannot be converted
-// stays as it is and is in the list. A module that was converted can be converted again, to another opset; one whose
-// conversion failed is of no use any more.
+// Lower converts the module to ONNX operators of the target opset. Operators that cannot be converted
+// stay, and the list reports them. A converted module can be converted again, to another opset. After an
+// error the module must not be used.
 func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if o.OperatorExport == Raw {
 		if o.Pipeline != "" {
@@ -304,7 +305,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
-				d.Severity = diag.Error // who is warned knows that it is a warning
+				d.Severity = diag.Error // without the prefix "warning: ", which Warn implies
 				o.Warn(list.Format(d))
 			}
 		}
@@ -324,7 +325,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	return list, nil
 }
 
-// dropUnused removes the inputs that nothing uses. Weights stay: who lists them among the inputs has asked for all of them.
+// dropUnused removes the inputs that nothing uses. Weights stay: listing weights among the inputs asks for all of them.
 func dropUnused(m *ssa.Module, tell func(place int)) {
 	body, place := m.Main().Body, 0
 	for _, p := range slices.Clone(body.Params) {
@@ -339,7 +340,7 @@ func dropUnused(m *ssa.Module, tell func(place int)) {
 	}
 }
 
-// raw readies the TorchScript graph for a file.
+// raw prepares the TorchScript graph for being written as it is.
 func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	p, err := all.Set.Parse("inline,freeze")
 	if err != nil {
@@ -357,7 +358,7 @@ func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	return list, o.rename(m, state)
 }
 
-// domains gives the domains in use their versions.
+// domains sets the versions of the domains that the module uses.
 func (o Options) domains(m *ssa.Module) error {
 	for _, ns := range slices.Sorted(maps.Keys(o.CustomOpsets)) {
 		if ns == "" || ns == onnx.Namespace || ns == "ai.onnx" {
@@ -383,7 +384,7 @@ func (o Options) domains(m *ssa.Module) error {
 	return nil
 }
 
-// leftOver reports the operators of PyTorch that no pass has converted, so that none gets into a file.
+// leftOver reports operators of PyTorch that no pass has converted, so that none is written to a file.
 func (o Options) leftOver(m *ssa.Module, list *diag.List) {
 	if o.OperatorExport == ONNXFallthrough {
 		return
@@ -464,7 +465,7 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	return p, nil
 }
 
-// unread reports an option that a pipeline of the user's has no place for: it would be dropped without a word.
+// unread reports an option that a user's pipeline does not read, and would drop silently.
 func (o Options) unread() error {
 	if o.Pipeline == "" {
 		return nil
@@ -486,13 +487,13 @@ func (o Options) unread() error {
 		{o.Unroll > 0, "Unroll", "unroll"},
 	} {
 		if x.set && !strings.Contains(o.Pipeline, "$"+x.setting) {
-			return fmt.Errorf("no pass of pipeline %q reads the option %s: give the pass that should $%s, as the pipeline export does", o.Pipeline, x.option, x.setting)
+			return fmt.Errorf("no pass of pipeline %q reads the option %s: pass $%s to the pass that needs it, as the pipeline export does", o.Pipeline, x.option, x.setting)
 		}
 	}
 	return nil
 }
 
-// Inspect takes the module to a stage of the conversion: import, or behind the pass of that name.
+// Inspect converts the module up to a stage: import, or the stage after the pass of that name.
 func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	o.begin(m)
 	if stage == "import" {
@@ -544,7 +545,7 @@ func remaining(m *ssa.Module, p *passes.Pipeline) *passes.Pipeline {
 	return p
 }
 
-// Export converts the module and writes it to a file, which appears only when all went well.
+// Export converts the module and writes it to a file. The file appears only if everything succeeds.
 func Export(m *ssa.Module, path string, o Options) error {
 	if _, err := Lower(m, o); err != nil {
 		return err
@@ -552,7 +553,7 @@ func Export(m *ssa.Module, path string, o Options) error {
 	return onnxfile.Write(path, m, o.file(m))
 }
 
-// ExportTo is Export to a stream.
+// ExportTo is like Export but writes to w.
 func ExportTo(w io.Writer, m *ssa.Module, o Options) error {
 	if _, err := Lower(m, o); err != nil {
 		return err
@@ -560,8 +561,8 @@ func ExportTo(w io.Writer, m *ssa.Module, o Options) error {
 	return onnxfile.WriteTo(w, m, o.file(m))
 }
 
-// FileNames returns what the file that Export wrote calls the values of the converted module's main function, by their ID,
-// and its outputs.
+// FileNames returns the names that values of the converted module's main function, by their ID, and its outputs have in the
+// file that Export wrote.
 func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
 	return onnxfile.Names(m, o.file(m))
 }
@@ -571,7 +572,7 @@ func (o Options) file(m *ssa.Module) onnxfile.Options {
 	if f := m.Main(); f != nil {
 		file.Unchecked = o.OperatorExport == Raw
 		file.OutputNames = f.OutputNames
-		file.Modules, _ = o.modules(m) // Lower has told of an error
+		file.Modules, _ = o.modules(m) // Lower has reported an error
 	}
 	file.Functions = o.Functions
 	return file

@@ -14,13 +14,13 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// Check says all that stands in the way of a conversion, of all passes at once. The error is for what is not about
-// the program. The module is of no use afterwards.
+// Check reports everything that blocks the conversion, from all passes at once. The error is about anything but the
+// program. The module must not be used afterwards.
 func Check(m *ssa.Module, o Options) (*diag.List, error) {
 	if o.OperatorExport != "" && o.OperatorExport != ONNX || len(o.Fallthrough) > 0 {
 		list, err := Lower(m, o)
 		if err != nil && list != nil && list.Err() != nil {
-			err = nil // it is in the list
+			err = nil // the list has it
 		}
 		return list, err
 	}
@@ -34,7 +34,7 @@ func Check(m *ssa.Module, o Options) (*diag.List, error) {
 		return nil, err
 	}
 	if err != nil && list.Err() == nil {
-		return list, err // a fault of ours
+		return list, err // a bug in aton
 	}
 	if err == nil && !told(list, "") {
 		if !converted {
@@ -42,21 +42,21 @@ func Check(m *ssa.Module, o Options) (*diag.List, error) {
 		}
 		return list, o.domains(m)
 	}
-	// A pass that gave up has not come to the operators behind the place.
+	// A pass that stopped early has not seen the operators after that place.
 	o.unknown(m, list)
 	return list, nil
 }
 
-// told reports that the list has an error of the operator, of any for "".
+// told reports whether the list has an error of the operator, or any error if op is empty.
 func told(list *diag.List, op string) bool {
 	return slices.ContainsFunc(list.Items, func(d diag.Diagnostic) bool { return d.Severity == diag.Error && (op == "" || d.Op == op) })
 }
 
-// unknown adds the operators of the program that no pass knows and that are not in the list yet.
+// unknown adds operators of the program that no pass knows and that the list does not have yet.
 func (o Options) unknown(m *ssa.Module, list *diag.List) {
 	f := m.Main()
 	if f == nil || m.Opsets[""] != 0 {
-		return // it has been lowered: everything was tried
+		return // lowered: every operator was tried
 	}
 	s := newSupport(o.Table, o.OpsetFor(m))
 	said := map[ssa.Kind]bool{}
@@ -77,14 +77,14 @@ func (o Options) unknown(m *ssa.Module, list *diag.List) {
 	}
 }
 
-// support answers which operators can be converted.
+// support knows which operators can be converted at an opset.
 type support struct {
 	table   *aten.Table
 	opset   int
-	handled map[ssa.Kind]bool // by evaluation
+	handled map[ssa.Kind]bool // by the pass specialize
 }
 
-// opsetOr is the opset, DefaultOpset for 0.
+// opsetOr returns the opset, or DefaultOpset for 0.
 func opsetOr(opset int) int {
 	if opset == 0 {
 		return DefaultOpset
@@ -103,7 +103,7 @@ func newSupport(t *aten.Table, opset int) *support {
 	return s
 }
 
-// of says whether an operator can be converted with some arguments; if not, why, and from which opset on it could.
+// of reports whether an operator can be converted with some arguments; if not, why, and from which opset on it can.
 func (s *support) of(k ssa.Kind) (ok bool, why string, opset int) {
 	d, ok := s.table.Lookup(k, s.opset)
 	n := s.table.LowestOpset(k, s.opset)
@@ -123,17 +123,17 @@ func (s *support) of(k ssa.Kind) (ok bool, why string, opset int) {
 	return false, "the operator is not supported", 0
 }
 
-// Operator is one that can be converted.
+// Operator is an operator that can be converted.
 type Operator struct {
 	Name string `json:"name"`
-	// Since is the lowest opset at which it can be.
+	// Since is the lowest opset at which it converts.
 	Since     int      `json:"since"`
 	Overloads []string `json:"overloads"`
 	Notes     string   `json:"notes,omitempty"`
 }
 
-// Operators lists the operators that convert at an opset (0: DefaultOpset) at least with some arguments, by name. A
-// nil table is that of the built-in ones.
+// Operators lists the operators that convert at an opset with at least some arguments, sorted by name. Opset 0 means
+// DefaultOpset, and a nil table means the built-in operators.
 func Operators(t *aten.Table, opset int) []Operator {
 	s := newSupport(t, opsetOr(opset))
 	kinds := append(aten.Kinds(), s.table.Kinds()...)
@@ -156,16 +156,16 @@ func Operators(t *aten.Table, opset int) []Operator {
 	return out
 }
 
-// Refusal is an operator that is known and cannot be converted at an opset.
+// Refusal is a known operator that cannot be converted at an opset.
 type Refusal struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
-	// Opset is the lowest that would do, 0 if none would.
+	// Opset is the lowest opset at which it converts, 0 if there is none.
 	Opset int `json:"opset,omitempty"`
 }
 
-// Refused lists the operators that aton knows and cannot convert at an opset (0: DefaultOpset) with any arguments, by
-// name, and says why. A nil table is that of the built-in ones.
+// Refused lists the known operators that cannot be converted at an opset with any arguments, sorted by
+// name, and says why. Opset 0 means DefaultOpset, and a nil table means the built-in operators.
 func Refused(t *aten.Table, opset int) []Refusal {
 	s := newSupport(t, opsetOr(opset))
 	kinds := s.table.Kinds()
@@ -179,22 +179,22 @@ func Refused(t *aten.Table, opset int) []Refusal {
 	return out
 }
 
-// Blocker is an operator that stands in the way of a conversion, for one reason.
+// Blocker is an operator that blocks a conversion for one reason.
 type Blocker struct {
 	Operator string `json:"operator"`
 	Count    int    `json:"count"`
-	// File, Line and Scope (the path of the module) are those of its first place.
+	// File, Line and Scope (the path of the module) locate its first occurrence.
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Scope  string `json:"scope,omitempty"`
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
 	Hint   string `json:"hint,omitempty"`
-	// Opset is the lowest that would do, 0 if none is known.
+	// Opset is the lowest opset at which it converts, 0 if none is known.
 	Opset int `json:"opset,omitempty"`
 }
 
-// Blockers groups the errors of a list by operator and reason, in order of their first appearance.
+// Blockers groups the errors of a list by operator and reason, in the order of their first occurrence.
 func Blockers(err error) []Blocker {
 	out := []Blocker{}
 	var list *diag.List

@@ -15,13 +15,13 @@ import (
 // allModules stands for all modules in Options.ModuleFunctions.
 const allModules = "*"
 
-// holdsModules are the classes of modules that have no code: they are not called.
+// holdsModules has the classes of container modules, which have no code and are not called.
 var holdsModules = map[string]bool{"torch.nn.modules.container.ModuleList": true, "torch.nn.modules.container.ModuleDict": true}
 
-// namelessDomain is the domain of functions of modules whose class has no package, or is not known.
+// namelessDomain is the domain of functions of modules whose class has no package or is unknown.
 const namelessDomain = "modules"
 
-// noteClasses keeps the classes of the modules of a program: the objects go with the conversion.
+// noteClasses records the classes of the modules of a program, since the conversion removes the objects.
 func noteClasses(m *ssa.Module) {
 	if m.Root == nil {
 		return
@@ -36,7 +36,7 @@ func noteClasses(m *ssa.Module) {
 	})
 }
 
-// modules gives the functions that Options.ModuleFunctions asks for, by the paths of the modules.
+// modules returns the functions that Options.ModuleFunctions asks for, by the paths of the modules.
 func (o Options) modules(m *ssa.Module) (map[string]onnxfile.ModuleFunction, error) {
 	if len(o.ModuleFunctions) == 0 || m.Main() == nil {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// eachObject visits an object and those in its fields, each once, with the path by which it is found first: "" for the root.
+// eachObject visits an object and the objects in its fields, each once, with the path by which it is first found, "" for the root.
 func eachObject(root *ssa.Object, visit func(o *ssa.Object, path string)) {
 	seen := map[*ssa.Object]bool{}
 	var walk func(o *ssa.Object, path string)
@@ -33,7 +33,7 @@ func eachObject(root *ssa.Object, visit func(o *ssa.Object, path string)) {
 	walk(root, "")
 }
 
-// inside is the path of a field of the object at a path.
+// inside returns the path of a field of the object at a path.
 func inside(path, field string) string {
 	if path == "" {
 		return field
@@ -41,9 +41,9 @@ func inside(path, field string) string {
 	return path + "." + field
 }
 
-// stateNames lists the tensors of a program that has not been converted, parameters and buffers, as its state dict does:
-// those of an object before those of the objects in it. One that stands under two names is there once, and the unused ones
-// are there too.
+// stateNames lists the parameters and buffers of a program that has not been converted, in the order of its state dict:
+// the tensors of an object before those of the objects in it. A tensor with two names is listed once; unused ones are
+// listed too.
 func stateNames(m *ssa.Module) []string {
 	var names []string
 	seen := map[*tensor.Tensor]bool{}
@@ -75,7 +75,7 @@ func stateNames(m *ssa.Module) []string {
 	return names
 }
 
-// weightOf returns the result of a constant that is a weight: those have names. It is nil for other operators.
+// weightOf returns the result of a constant that is a weight, that is, has a name, and nil for other operators.
 func weightOf(o *ssa.Op) *ssa.Value {
 	if len(o.Results) != 1 || o.Result(0).Name == "" || o.NumOperands() > 0 {
 		return nil
@@ -86,7 +86,7 @@ func weightOf(o *ssa.Op) *ssa.Value {
 	return o.Result(0)
 }
 
-// renaming gives the values of a converted function the names that the user wants.
+// renaming gives values of a converted function the names that the user wants.
 type renaming struct {
 	f       *ssa.Func
 	inputs  []*ssa.Value
@@ -99,7 +99,7 @@ type renaming struct {
 	toOutput map[string]string
 }
 
-// rename calls inputs, weights and outputs what the options say. state is what stateNames said of the program.
+// rename renames inputs, weights and outputs as the options say. state is the result of stateNames for the program.
 func (o Options) rename(m *ssa.Module, state []string) error {
 	f := m.Main()
 	if f == nil || len(o.InputNames)+len(o.Names)+len(o.OutputNames) == 0 {
@@ -146,7 +146,7 @@ func (o Options) rename(m *ssa.Module, state []string) error {
 	return nil
 }
 
-// choose decides on the new names of inputs and weights, and on those that Options.Names has for outputs.
+// choose determines the new names of inputs and weights, and those of outputs in Options.Names.
 func (r *renaming) choose(o Options) error {
 	if have := len(r.inputs) + len(r.state); len(o.InputNames) > have {
 		return fmt.Errorf("%d input names for %d inputs and %d weights", len(o.InputNames), len(r.inputs), len(r.state))
@@ -197,8 +197,8 @@ func (r *renaming) choose(o Options) error {
 	return nil
 }
 
-// taken refuses a name that two values would have. An input that is returned may be an output of the same name, and names
-// that nobody asked for are made different when the file is written.
+// taken returns an error if two values would have one name. An input that is returned may be an output of the same name, and
+// names that the user did not choose are made unique when the file is written.
 func (r *renaming) taken(o Options) error {
 	asked := map[string]bool{}
 	for _, name := range slices.Concat(o.InputNames, o.OutputNames, slices.Collect(maps.Values(o.Names))) {
@@ -243,7 +243,7 @@ func (r *renaming) taken(o Options) error {
 	return nil
 }
 
-// apply names the values, and says the new names where the module speaks of them.
+// apply sets the names of the values and updates every place of the module that refers to them.
 func (r *renaming) apply(m *ssa.Module, before []string) {
 	names := map[string]bool{}
 	inputs, outputs := map[string]string{}, map[string]string{}

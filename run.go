@@ -9,9 +9,9 @@ import (
 	"github.com/aton-project/aton/ssa/sym"
 )
 
-// Run runs a module as Load gives it, without converting it, on the inputs of a data set, and gives its outputs. A program of PyTorch
-// runs in backend/eager, which has PyTorch's semantics, and a module of the ONNX dialect in the reference interpreter. Inputs go by
-// name if all of the model's are there, else in order.
+// Run runs a module that Load returned, without converting it, on the inputs of a data set, and returns its outputs. A program of PyTorch
+// runs in backend/eager, which has PyTorch's semantics; a module of ONNX operators runs in the reference interpreter. Inputs are matched
+// by name if the data set has all of the model's names, else by position.
 func Run(m *ssa.Module, data DataSet) ([]Named, error) {
 	r, err := Verifier{}.RunProgram(m, data, nil)
 	if err != nil {
@@ -20,15 +20,15 @@ func Run(m *ssa.Module, data DataSet) ([]Named, error) {
 	return r.Outputs, nil
 }
 
-// Ran is what a run of a program gives.
+// Ran is the result of a run of a program.
 type Ran struct {
 	Outputs []Named
-	// Random reports that the program has drawn random numbers: another run of it in another place gives others.
+	// Random reports whether the program drew random numbers: another implementation gives other ones.
 	Random bool
 }
 
-// RunProgram is [Run] with the kernels of the verifier for operators of custom domains, and a table of operators, nil for the
-// built-in ones.
+// RunProgram is like [Run] but uses the verifier's kernels for operators of custom domains, and a table of operators. A nil
+// table means the built-in operators.
 func (v Verifier) RunProgram(m *ssa.Module, data DataSet, table *aten.Table) (*Ran, error) {
 	if !isProgram(m) {
 		out, err := v.Run(m, data)
@@ -50,12 +50,12 @@ func (v Verifier) RunProgram(m *ssa.Module, data DataSet, table *aten.Table) (*R
 	return r, nil
 }
 
-// isProgram reports a module that is not in the ONNX dialect: a program of PyTorch.
+// isProgram reports whether a module is a program of PyTorch, and not one of ONNX operators.
 func isProgram(m *ssa.Module) bool {
 	return m.Main() != nil && (m.UsesNamespace("aten") || m.UsesNamespace("prim") || !m.UsesNamespace("onnx") && len(m.Opsets) == 0)
 }
 
-// inputTypes are the types of the tensors that a module takes, with their names.
+// inputTypes returns the names and types of the tensors that a module takes.
 func inputTypes(m *ssa.Module) ([]eager.Input, error) {
 	if isProgram(m) {
 		return eager.Inputs(m)
@@ -71,11 +71,11 @@ func inputTypes(m *ssa.Module) ([]eager.Input, error) {
 	return ins, nil
 }
 
-// sizesOf gives the axes of a type the sizes of a run: those that are asked for, else one that depends on the seed.
+// sizesOf chooses the sizes of dynamic axes for a run: the given ones, else one that depends on the seed.
 func (o RandomOptions) sizesOf(m *ssa.Module, dims []sym.Expr) map[string]int64 {
 	env := map[string]int64{}
 	limits, err := ssa.ParseLimits(m.GetMetadata(ssa.LimitsKey))
-	if err != nil { // somebody else's text
+	if err != nil { // metadata that aton did not write
 		limits = nil
 	}
 	for _, d := range dims {

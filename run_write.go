@@ -12,8 +12,8 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// WriteOutputs writes the outputs of data sets to a file that ReadOutputs and ReadData read, .npz or safetensors: of one data set under
-// their names, of several under SET/out/NUMBER/NAME. The same outputs make the same bytes.
+// WriteOutputs writes the outputs of data sets to an .npz or safetensors file that ReadOutputs and ReadData can read. The outputs of a
+// single data set have their own names; those of several are called SET/out/NUMBER/NAME. The same outputs give the same bytes.
 func WriteOutputs(path string, sets []DataSet) error {
 	var all []Named
 	for _, set := range sets {
@@ -37,11 +37,11 @@ func WriteOutputs(path string, sets []DataSet) error {
 	return atomicfile.Write(path, func(w io.Writer) error { return writeSafetensors(w, all) })
 }
 
-// numpyTypes are the names of element types in files of NumPy, little-endian.
+// numpyTypes has the names of element types in NumPy files, little-endian.
 var numpyTypes = map[tensor.DType]string{tensor.Float32: "<f4", tensor.Float64: "<f8", tensor.Float16: "<f2", tensor.Int8: "|i1", tensor.Int16: "<i2", tensor.Int32: "<i4",
 	tensor.Int64: "<i8", tensor.Uint8: "|u1", tensor.Uint16: "<u2", tensor.Uint32: "<u4", tensor.Uint64: "<u8", tensor.Bool: "|b1", tensor.Complex64: "<c8", tensor.Complex128: "<c16"}
 
-// writeNPZ writes arrays as numpy.savez does.
+// writeNPZ writes arrays in the format of numpy.savez.
 func writeNPZ(w io.Writer, all []Named) error {
 	z := zip.NewWriter(w)
 	for _, o := range all {
@@ -58,7 +58,7 @@ func writeNPZ(w io.Writer, all []Named) error {
 			shape += ","
 		}
 		head := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
-		head += strings.Repeat(" ", 63-(len(head)+10)%64) + "\n" // the data begins at a multiple of 64
+		head += strings.Repeat(" ", 63-(len(head)+10)%64) + "\n" // the data is aligned to 64 bytes
 		f, err := z.CreateHeader(&zip.FileHeader{Name: o.Name + ".npy", Method: zip.Store})
 		if err != nil {
 			return err
@@ -76,12 +76,12 @@ func writeNPZ(w io.Writer, all []Named) error {
 	return z.Close()
 }
 
-// safetensorsTypes are the names of element types in safetensors files.
+// safetensorsTypes has the names of element types in safetensors files.
 var safetensorsTypes = map[tensor.DType]string{tensor.Float64: "F64", tensor.Float32: "F32", tensor.Float16: "F16", tensor.BFloat16: "BF16", tensor.Int64: "I64", tensor.Int32: "I32",
 	tensor.Int16: "I16", tensor.Int8: "I8", tensor.Uint8: "U8", tensor.Bool: "BOOL", tensor.Uint16: "U16", tensor.Uint32: "U32", tensor.Uint64: "U64",
 	tensor.Float8E4M3FN: "F8_E4M3", tensor.Float8E5M2: "F8_E5M2", tensor.Complex64: "C64"}
 
-// writeSafetensors writes a header in JSON, then the elements.
+// writeSafetensors writes a JSON header, followed by the elements.
 func writeSafetensors(w io.Writer, all []Named) error {
 	type entry struct {
 		DType   string   `json:"dtype"`

@@ -21,16 +21,16 @@ type Named struct {
 	Tensor *tensor.Tensor
 }
 
-// DataSet is inputs for a model and the outputs that are expected for them, in order. Containers are given by their
-// leaves, depth first.
+// DataSet has inputs for a model and the expected outputs, in order. A container is represented by its leaves, depth
+// first.
 type DataSet struct {
 	Name            string
 	Inputs, Outputs []Named
 }
 
-// ReadData reads data sets: from a safetensors file or an .npz with the names SET/in/NUMBER/NAME and
-// SET/out/NUMBER/NAME (an .npz may have input_NUMBER and output_NUMBER instead), from a folder with input_0.pb, output_0.pb, ... as ONNX's test cases have them, or from one with such folders in it.
-// Complex tensors are given as pairs of real numbers along a new last axis, as models have them.
+// ReadData reads data sets. The path is a safetensors file or an .npz with the names SET/in/NUMBER/NAME and
+// SET/out/NUMBER/NAME (an .npz may use input_NUMBER and output_NUMBER instead), a folder with input_0.pb, output_0.pb, ... as in ONNX's
+// test cases, or a folder that contains such folders. Complex tensors become pairs of real numbers along a new last axis, as in models.
 func ReadData(path string) ([]DataSet, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,8 +79,8 @@ func readFolders(path string) ([]DataSet, error) {
 	return sets, nil
 }
 
-// ReadOutputs reads expected outputs alone, in order: the output_N of a folder or file, the outputs of a file with one data set, or,
-// of a file whose tensors have other names, all of them under these.
+// ReadOutputs reads expected outputs, in order: output_N of a folder or file, the outputs of a file with one data set, or all
+// tensors of a file that uses other names.
 func ReadOutputs(path string) ([]Named, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -121,45 +121,45 @@ func readNamed(path string, parse func(name string, at int) (entry, error)) ([]D
 	return gatherSets(entries), nil
 }
 
-// Tolerance is how far floats may be from what is expected: |got - want| <= Absolute + Relative |want| + OfMax max|want|, the
-// greatest of the output's finite elements. NaN equals NaN.
+// Tolerance bounds the difference of floats from their expected values: |got - want| <= Absolute + Relative |want| + OfMax max|want|,
+// where the maximum is over the finite elements of the output. NaN equals NaN.
 type Tolerance struct {
 	Relative, Absolute, OfMax float64
-	// Share is the part of an output's elements that may be further off, from 0 to 1.
+	// Share is the fraction of an output's elements that may differ by more, from 0 to 1.
 	Share float64
-	// AnyDType compares the numbers of outputs of another element type, and AnyShape those of another shape with as many
-	// elements, in their order.
+	// AnyDType allows outputs of another element type, and AnyShape outputs of another shape with the same number of
+	// elements, which are compared in order.
 	AnyDType, AnyShape bool
 }
 
-// DefaultTolerance suits float32: sums in another order.
+// DefaultTolerance suits float32 and allows for sums in another order.
 var DefaultTolerance = Tolerance{Relative: 1e-3, Absolute: 1e-5}
 
-// Compared is an output beside what was expected of it.
+// Compared is the result of comparing an output with its expected value.
 type Compared struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
-	// Elements is how many there are, and Worst the greatest difference.
+	// Elements is the number of elements, and Worst the greatest difference.
 	Elements int64   `json:"elements"`
 	Worst    float64 `json:"worst"`
-	// Wrong says how the output differs by more than the tolerance; empty if it does not.
+	// Wrong describes a difference beyond the tolerance; it is empty if there is none.
 	Wrong string `json:"wrong,omitempty"`
-	// Difference is how far the output is off, and where.
+	// Difference measures the difference and says where it is greatest.
 	Difference *bound.Difference `json:"difference,omitempty"`
 }
 
-// Verifier runs modules and compares what they give.
+// Verifier runs modules and compares their outputs with expected ones.
 type Verifier struct {
-	// Tolerance is how far floats may be off; the zero value lets nothing pass. [DefaultTolerance] suits most models.
+	// Tolerance bounds the difference of floats; the zero value allows none. [DefaultTolerance] suits most models.
 	Tolerance Tolerance
 	// Kernels compute operators of custom domains in the reference interpreter.
 	Kernels map[ssa.Kind]interp.Kernel
-	// Observe, if set, is told of each operator that Run and Verify run, with what it took and gave, in blocks of control flow too.
-	// An error ends the run.
+	// Observe, if not nil, is called for each operator that Run and Verify run, including those in blocks of control flow, with its
+	// operands and results. An error ends the run.
 	Observe func(o *ssa.Op, in, out []interp.Value) error
 }
 
-// FunctionKernels makes kernels of bodies in operators of ONNX.
+// FunctionKernels makes kernels from function bodies that consist of ONNX operators.
 func FunctionKernels(f *onnxfile.Functions) map[ssa.Kind]interp.Kernel {
 	kernels := map[ssa.Kind]interp.Kernel{}
 	for _, k := range f.Kinds() {
@@ -191,7 +191,7 @@ func FunctionKernels(f *onnxfile.Functions) map[ssa.Kind]interp.Kernel {
 
 func (v Verifier) interpreter() *interp.Interpreter { return &interp.Interpreter{Kernels: v.Kernels} }
 
-// Run runs a module of the ONNX dialect in the reference interpreter on the inputs of a data set, as Verify does, and gives its
+// Run runs a module of ONNX operators in the reference interpreter on the inputs of a data set, as Verify does, and returns its
 // outputs.
 func (v Verifier) Run(m *ssa.Module, data DataSet) ([]Named, error) {
 	args, err := arguments(m, data)
@@ -211,9 +211,9 @@ func (v Verifier) Run(m *ssa.Module, data DataSet) ([]Named, error) {
 	return out, nil
 }
 
-// Verify runs a module of the ONNX dialect, one that Lower made or that was read from an ONNX file, in the reference
-// interpreter, and compares its outputs with those of the data set. Inputs go by name if all of the model's are there,
-// else in order.
+// Verify runs a module of ONNX operators (converted by Lower, or read from an ONNX file) in the reference interpreter and
+// compares its outputs with those of the data set. Inputs are matched by name if the data set has all of the model's names,
+// else by position.
 func (v Verifier) Verify(m *ssa.Module, data DataSet) ([]Compared, error) {
 	got, err := v.Run(m, data)
 	if err != nil {
@@ -229,7 +229,7 @@ func (v Verifier) Verify(m *ssa.Module, data DataSet) ([]Compared, error) {
 	return out, nil
 }
 
-// alike takes away the differences that the tolerance does not look at.
+// alike removes the differences in type and shape that the tolerance allows.
 func (tol Tolerance) alike(got, want *tensor.Tensor) (g, w *tensor.Tensor) {
 	if tol.AnyShape && got.NumElements() == want.NumElements() && fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
 		got = got.Clone().Reshape(want.Shape)
@@ -244,7 +244,7 @@ func (tol Tolerance) alike(got, want *tensor.Tensor) (g, w *tensor.Tensor) {
 	return got, want
 }
 
-// Compare compares an output with what is expected of it.
+// Compare compares an output with its expected value.
 func (tol Tolerance) Compare(name string, got, want *tensor.Tensor) Compared {
 	c := Compared{Name: name, Type: want.String(), Elements: want.NumElements()}
 	got, want = tol.alike(got, want)
@@ -257,7 +257,7 @@ func (tol Tolerance) Compare(name string, got, want *tensor.Tensor) Compared {
 		c.Wrong = fmt.Sprintf("elements of type %v are not compared", want.DType)
 		return c
 	}
-	if want.DType.IsFloat() && got.DType != want.DType { // a Python float: what is beyond float32 was never computed
+	if want.DType.IsFloat() && got.DType != want.DType { // a Python float: the file computes it in float32
 		want = tensor.FromFloats(got.DType, want.Shape, want.Float64s())
 	}
 	var allowed func(i int) float64

@@ -7,14 +7,14 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// boundSize is the size that a symbol has in a data set, and the first axis that says so.
+// boundSize is the size of a symbol in a data set, with the first axis that determines it.
 type boundSize struct {
 	size  int64
 	input string
 	axis  int
 }
 
-// bind refuses a data set in which a symbol of the inputs' types has two sizes.
+// bind returns an error if a symbol of the inputs' types has two sizes in a data set.
 func bind(params []*ssa.Value, args []interp.Value) error {
 	sizes := map[string]boundSize{}
 	env := map[string]int64{}

@@ -16,48 +16,48 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// OnDevice is what running a module on a device found.
+// OnDevice is the result of running a module on a device.
 type OnDevice struct {
 	Device string `json:"device"`
-	// Outputs are the device's results beside what is expected: the recorded ones, or where there are none the
-	// interpreter's.
+	// Outputs compares the device's results with the recorded outputs, or with the interpreter's if none are
+	// recorded.
 	Outputs []Compared `json:"outputs"`
-	// Nodes are counted without constants and without sizes, which the plan knows as expressions; Share is the part of them that kernels compute, in percent.
+	// Nodes is the number of nodes without constants and sizes (the plan has sizes as expressions); Share is the percentage of them that kernels compute.
 	Nodes    int     `json:"nodes"`
 	Share    float64 `json:"share"`
 	Launches int     `json:"launches"`
 	Host     int     `json:"host_steps"`
 	Seconds  float64 `json:"seconds"`
-	// LaneInstructions are what the simulator counts.
+	// LaneInstructions is the simulator's count of instructions, one for each lane.
 	LaneInstructions int64 `json:"lane_instructions,omitempty"`
-	// Compared is how many nodes were compared with the interpreter one by one.
+	// Compared is the number of nodes that were compared with the interpreter one by one.
 	Compared int `json:"nodes_compared,omitempty"`
-	// Sample is set if only a part of the blocks of each kernel ran: there are no outputs then.
+	// Sample is set if only some blocks of each kernel ran. There are no Outputs then.
 	Sample *exec.Sample `json:"sample,omitempty"`
-	// Node is the first node whose kernel is wrong, looked for when an output is.
+	// Node is the first node whose kernel is wrong. It is looked for if an output is wrong.
 	Node *exec.NodeResult `json:"node,omitempty"`
 }
 
-// DeviceOptions say how VerifyOn runs a module. The zero value of the others is what most callers want.
+// DeviceOptions configures VerifyOn. Backend is required; the zero values of the other fields suit most callers.
 type DeviceOptions struct {
 	Backend exec.Backend
-	// Fusion is fuse.Light unless it is set.
+	// Fusion says which nodes share a kernel. The default is fuse.Light.
 	Fusion fuse.Mode
-	// TF32 rounds the factors of large products and convolutions of float32 to tf32, for tensor cores; nodes are compared by a bound that allows for it.
+	// TF32 rounds the factors of large products and convolutions of float32 to tf32, for tensor cores. The bounds of nodes allow for it.
 	TF32 bool
 	// Nodes compares every node with the interpreter, not only when an output is wrong.
 	Nodes bool
-	// Sample, if it is not 0, is the part of the blocks of each kernel that runs, at most 1; Seed says which ones. What the blocks write
-	// is compared with what the interpreter gives for the nodes of the kernel: see exec.CheckSample.
+	// Sample, if not 0, is the fraction of the blocks of each kernel that runs, at most 1; Seed selects them. What the blocks write
+	// is compared with the interpreter's results for the nodes of the kernel: see exec.CheckSample.
 	Sample float64
 	Seed   uint64
-	// Session, if set, sees the sessions before they run: tests plant faults with it.
+	// Session, if not nil, is called with each session before it runs. Tests use it to plant faults.
 	Session func(*exec.Session)
 }
 
-// VerifyOn runs a module of the ONNX dialect on a device and compares its outputs with those of the data set, or, if it has
-// none, with the interpreter's. If they differ, each node is run alone, and the first whose kernel gives something else
-// than the interpreter is named.
+// VerifyOn runs a module of ONNX operators on a device and compares its outputs with those of the data set, or with the
+// interpreter's if the data set has none. If they differ, it runs each node by itself and reports the first one whose kernel
+// disagrees with the interpreter.
 func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDevice, error) {
 	if o.Fusion == "" {
 		o.Fusion = fuse.Light
@@ -124,7 +124,7 @@ func (v Verifier) VerifyOn(m *ssa.Module, data DataSet, o DeviceOptions) (*OnDev
 	return r, nil
 }
 
-// sampleOn runs a part of the blocks of each kernel.
+// sampleOn runs some of the blocks of each kernel.
 func sampleOn(m *ssa.Module, args []interp.Value, o DeviceOptions) (*OnDevice, error) {
 	p, err := plan.NewWith(m, plan.Options{Fusion: o.Fusion, Hint: likely(m, args), TF32: o.TF32})
 	if err != nil {
@@ -149,13 +149,13 @@ func sampleOn(m *ssa.Module, args []interp.Value, o DeviceOptions) (*OnDevice, e
 	return r, nil
 }
 
-// deviceReport is what the plan alone tells.
+// deviceReport returns the facts that follow from the plan alone.
 func deviceReport(p *plan.Plan, o DeviceOptions) *OnDevice {
 	counts, share := p.Coverage()
 	return &OnDevice{Device: o.Backend.Name(), Nodes: len(p.Nodes) - counts[plan.Constant] - counts[plan.Sizes], Share: 100 * share, Host: counts[plan.Host]}
 }
 
-// likely are the sizes of the symbols in the inputs' types.
+// likely returns the sizes that the symbols in the inputs' types have for these arguments.
 func likely(m *ssa.Module, args []interp.Value) map[string]int64 {
 	env := map[string]int64{}
 	for i, p := range m.Main().Body.Params {
@@ -172,7 +172,7 @@ func likely(m *ssa.Module, args []interp.Value) map[string]int64 {
 	return env
 }
 
-// compareNodes runs each node alone, on the operands that the device computed for it, up to the first wrong one.
+// compareNodes runs each node by itself, on the operands that the device computed, up to the first wrong one.
 func compareNodes(m *ssa.Module, args []interp.Value, o DeviceOptions) ([]exec.NodeResult, error) {
 	p, err := plan.NewWith(m, plan.Options{Fusion: fuse.None, Hint: likely(m, args), TF32: o.TF32})
 	if err != nil {
@@ -189,7 +189,7 @@ func compareNodes(m *ssa.Module, args []interp.Value, o DeviceOptions) ([]exec.N
 	return nodes, err
 }
 
-// arguments brings the inputs of a data set to the order of the model's.
+// arguments returns the inputs of a data set in the order of the model's inputs.
 func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 	f := m.Main()
 	if f == nil {
@@ -206,7 +206,7 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 		named = named && byName[p.Name] != nil
 	}
 	takes := len(f.Body.Params) - len(m.Weights)
-	byDefault := len(data.Inputs) < takes // the inputs that have a default value are left out
+	byDefault := len(data.Inputs) < takes // inputs with a default value are left out
 	if !named && len(data.Inputs) < takes-len(m.Defaults) {
 		return nil, fmt.Errorf("data set %s has %d inputs, the model takes %d", data.Name, len(data.Inputs), len(f.Body.Params))
 	}
@@ -226,7 +226,7 @@ func arguments(m *ssa.Module, data DataSet) ([]interp.Value, error) {
 	return args, bind(f.Body.Params, args)
 }
 
-// leaves are the tensors in values, depth first.
+// leaves returns the tensors in values, depth first.
 func leaves(values []interp.Value) []*tensor.Tensor {
 	var out []*tensor.Tensor
 	for _, v := range values {
@@ -250,19 +250,19 @@ func outputName(m *ssa.Module, i int) string {
 	return fmt.Sprintf("output_%d", i)
 }
 
-// maxMadeUp is how many elements of an input are made up.
+// maxMadeUp is the greatest number of random elements of an input.
 const maxMadeUp = 1 << 24
 
-// RandomOptions say what random inputs are like. The same options make the same numbers.
+// RandomOptions configures random inputs. The same options give the same numbers.
 type RandomOptions struct {
 	Seed uint64
-	// Sizes are those of dynamic axes, by name. Others have size 2 with the seed 0, then 1, 3 and 0, and so on from there, or the least that
-	// the module can have where that is more.
+	// Sizes has the sizes of dynamic axes, by name. Other axes have the size 2, 1, 3 or 0, depending on the seed, or the least size that
+	// the module allows if that is greater.
 	Sizes map[string]int64
 }
 
-// RandomData makes inputs for a module whose input types are known: floats of a normal distribution, integers of 0 to 9, and for a
-// Python float mostly a number at an edge, such as 0, an infinity or NaN.
+// RandomData makes inputs for a module whose input types are known: normally distributed floats, integers from 0 to 9, and for a
+// Python float mostly an edge case, such as 0, an infinity or NaN.
 func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 	set := DataSet{Name: "random"}
 	if o.Seed > 0 {
@@ -313,5 +313,5 @@ func RandomData(m *ssa.Module, o RandomOptions) (DataSet, error) {
 	return set, nil
 }
 
-// edges are the floats at which operators on numbers differ most.
+// edges has floats for which implementations of operators on numbers tend to differ.
 var edges = []float64{0, 1, -1, 0.1, 0.5, 2, -3, 1e-3, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN()}

@@ -15,8 +15,8 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// readNPZ reads the arrays of a file of numpy.savez. Their names are those of safetensors, SET/in/NUMBER/NAME and
-// SET/out/NUMBER/NAME, or input_NUMBER and output_NUMBER.
+// readNPZ reads the arrays of a numpy.savez file. Their names are SET/in/NUMBER/NAME and SET/out/NUMBER/NAME, as in
+// safetensors files, or input_NUMBER and output_NUMBER.
 func readNPZ(path string, parse func(name string, at int) (entry, error)) ([]DataSet, error) {
 	z, err := zip.OpenReader(path)
 	if err != nil {
@@ -50,7 +50,7 @@ var (
 	npyShape = regexp.MustCompile(`'shape':\s*\(([^)]*)\)`)
 )
 
-// readNPY reads an array of numpy.save, of at most limit bytes.
+// readNPY reads an array in the format of numpy.save, of at most limit bytes.
 func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil || string(head[:6]) != "\x93NUMPY" {
@@ -103,7 +103,7 @@ func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
 	if count > limit || count*int64(d.Size()) > limit {
 		return nil, fmt.Errorf("its shape is (%s)", dims[1])
 	}
-	// the length that the file states may be any: what is there is read, and no more is taken
+	// the length that the file states is not trusted: memory is allocated only for data that is there
 	var data bytes.Buffer
 	if n, err := io.CopyN(&data, r, count*int64(d.Size())); err != nil {
 		return nil, fmt.Errorf("it ends too early, after %d of %d bytes: %w", n, count*int64(d.Size()), err)
@@ -111,7 +111,7 @@ func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
 	if string(order[1]) == "False" || len(shape) < 2 {
 		return tensor.New(d, shape, data.Bytes()), nil
 	}
-	// column-major: the strides run the other way
+	// column-major: reverse the strides
 	t := tensor.New(d, shape, data.Bytes())
 	stride := int64(1)
 	for i := range shape {
@@ -121,7 +121,7 @@ func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
 	return t.Clone(), nil
 }
 
-// entry is a tensor of a data set, by its name in a file.
+// entry is a tensor of a data set, with what its name in the file says.
 type entry struct {
 	set, kind string // kind is in or out
 	number    int
@@ -145,7 +145,7 @@ func parseEntry(name string, _ int) (entry, error) {
 	return entry{}, fmt.Errorf("%q is not SET/in/NUMBER/NAME or SET/out/NUMBER/NAME", name)
 }
 
-// anyName is parseEntry for a file of outputs: any other name is that of one, and their order is that of the file.
+// anyName is like parseEntry but takes any other name as that of an output, in the order of the file.
 func anyName(name string, at int) (entry, error) {
 	e, err := parseEntry(name, at)
 	if err != nil {
@@ -154,7 +154,7 @@ func anyName(name string, at int) (entry, error) {
 	return e, nil
 }
 
-// asPairs are complex numbers as models have them, which is as pairs of real ones along a new last axis.
+// asPairs turns complex numbers into pairs of real ones along a new last axis, as models have them.
 func asPairs(t *tensor.Tensor) *tensor.Tensor {
 	of := map[tensor.DType]tensor.DType{tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64}
 	d, complex := of[t.DType]
@@ -164,7 +164,7 @@ func asPairs(t *tensor.Tensor) *tensor.Tensor {
 	return tensor.New(d, append(slices.Clone(t.Shape), 2), t.Bytes())
 }
 
-// gatherSets sorts the tensors of a file into its data sets.
+// gatherSets groups the tensors of a file into data sets.
 func gatherSets(entries []entry) []DataSet {
 	sort.SliceStable(entries, func(i, j int) bool {
 		a, b := &entries[i], &entries[j]

@@ -12,23 +12,23 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Suspect is where a value went wrong on the way from the program to the ONNX graph.
+// Suspect locates the first wrong value on the way from the program to the ONNX graph.
 type Suspect struct {
-	// Pass is the first one after which an output is another one; empty if that is so from the first graph on that the
-	// interpreter runs, which is the one behind Since.
+	// Pass is the first pass that changed an output. It is empty if the outputs were already wrong in the first graph that
+	// the interpreter runs, the one after Since.
 	Pass  string `json:"pass,omitempty"`
 	Since string `json:"since,omitempty"`
-	// Node is the first operator that computes what the graph before did not, or the constant that was not in it.
+	// Node is the first operator that computes a value that the graph before the pass did not have, or a new constant.
 	Node   string `json:"node,omitempty"`
 	Source string `json:"source,omitempty"` // the line of the user's program
 	Output string `json:"output"`
 	Detail string `json:"detail"`
-	// Piece is Node alone, with the inputs that it had; nil where it is a constant, or takes or gives a sequence. What is expected of
-	// it is known where it gives an output of the model; elsewhere its outputs are those that it gives.
+	// Piece is a model of Node alone, with the inputs that it had. It is nil if Node is a constant, or takes or returns a sequence. If
+	// Node computes an output of the model, the piece has the expected value; else it has the value that Node computed.
 	Piece *Piece `json:"-"`
 }
 
-// String tells it in a line.
+// String describes the suspect in one line.
 func (s *Suspect) String() string {
 	t := "output " + s.Output + " " + s.Detail
 	switch {
@@ -46,7 +46,7 @@ func (s *Suspect) String() string {
 	return t
 }
 
-// trace is a run of a module: what each op of the main block gave, in order.
+// trace is a run of a module: the results of each op of the main block, in order.
 type trace struct {
 	ops     []tracedOp
 	outputs []*tensor.Tensor
@@ -57,12 +57,12 @@ type trace struct {
 type tracedOp struct {
 	op           *ssa.Op
 	name, source string
-	in           []int // which ops its operands come from, in ops
+	in           []int // the indices in ops of those that define its operands
 	out          []*tensor.Tensor
 	constant     bool
 }
 
-// runTraced runs the module and keeps all values. Values inside of the blocks of control flow are not kept.
+// runTraced runs the module and keeps all values except those in blocks of control flow.
 func (v Verifier) runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 	args, err := arguments(m, data)
 	if err != nil {
@@ -109,7 +109,7 @@ func (v Verifier) runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 	return t, nil
 }
 
-// sameNumbers reports the same numbers, whatever their element type is: a pass may compute in another one.
+// sameNumbers reports equal numbers regardless of the element type: a pass may compute in another one.
 func sameNumbers(x, y *tensor.Tensor, tol Tolerance) bool {
 	if x.NumElements() != y.NumElements() || x.DType == tensor.String || y.DType == tensor.String || x.DType.IsComplex() || y.DType.IsComplex() {
 		return false
@@ -129,8 +129,8 @@ func sameNumbers(x, y *tensor.Tensor, tol Tolerance) bool {
 	return true
 }
 
-// culprit is the first op of a trace that computes what no op of the one before did, and on which an output that differs
-// depends through such ops alone. -1 if there is none.
+// culprit returns the first op of a trace that computes a value which no op of the earlier trace computed, and on which a
+// differing output depends through such ops only. It returns -1 if there is none.
 func culprit(before, after *trace, tol Tolerance) int {
 	type key struct{ n int64 }
 	known := map[key][]*tensor.Tensor{}
@@ -166,7 +166,7 @@ func culprit(before, after *trace, tol Tolerance) int {
 	return slices.Index(reached, true)
 }
 
-// accuse names op k of the trace after as the one that is wrong.
+// accuse reports op k of the trace after as the wrong one.
 func (s *Suspect) accuse(before, after *trace, k int) {
 	o := after.ops[k]
 	s.Node, s.Source = o.name, o.source
@@ -183,8 +183,8 @@ func (s *Suspect) accuse(before, after *trace, k int) {
 	}
 }
 
-// FirstBadPass runs the conversion again, pass by pass, and the interpreter on each graph that it understands. It gives the
-// first pass after which an output is not what it was, nil if there is none. load makes the module anew.
+// FirstBadPass runs the conversion again, pass by pass, and runs each graph that the interpreter understands. It returns the
+// first pass that changed an output, or nil. load loads the module again.
 func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o Options) (*Suspect, error) {
 	tol := v.Tolerance
 	m, err := load()
@@ -204,7 +204,7 @@ func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o
 		}
 		now, err := v.runTraced(e.Module, data)
 		if err != nil {
-			if last != nil { // an earlier graph ran
+			if last != nil { // an earlier graph has run
 				found = &Suspect{Pass: e.Text, Output: "none", Detail: err.Error()}
 			}
 			return
@@ -246,8 +246,8 @@ func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o
 	return found, failed
 }
 
-// FirstDifference compares a module, such as one read from an ONNX file, with another one that it should be the same as:
-// the first operator or constant of it that the other one does not have. Nil if the outputs agree.
+// FirstDifference compares a module, such as one read from an ONNX file, with another one that should compute the same. It
+// returns the first operator or constant that the other one does not have, or nil if the outputs agree.
 func (v Verifier) FirstDifference(reference, m *ssa.Module, data DataSet) (*Suspect, error) {
 	tol := v.Tolerance
 	before, err := v.runTraced(reference, data)
@@ -275,7 +275,7 @@ func (v Verifier) FirstDifference(reference, m *ssa.Module, data DataSet) (*Susp
 	return nil, nil
 }
 
-// runs reports a module that the interpreter understands.
+// runs reports whether the interpreter can run the module.
 func (v Verifier) runs(m *ssa.Module) bool {
 	f := m.Main()
 	if f == nil {

@@ -14,23 +14,23 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// Piece is a part of a model as a model of its own, with the inputs that it had there.
+// Piece is a part of a model as a model of its own, with the inputs that it has there.
 type Piece struct {
 	Module *ssa.Module
-	// Data are the inputs, and the outputs that the reference interpreter computes of them.
+	// Data has the inputs, and the outputs that the reference interpreter computes for them.
 	Data DataSet
-	// Nodes says how many operators it has, constants not counted, and First names the first one.
+	// Nodes is the number of operators without constants, and First names the first one.
 	Nodes int
 	First string
 }
 
-// Write writes the piece to a folder, as ONNX's test cases are: model.onnx, and test_data_set_0 with input_0.pb, output_0.pb, ...
+// Write writes the piece to a folder in the form of ONNX's test cases: model.onnx, and test_data_set_0 with input_0.pb, output_0.pb, ...
 func (p *Piece) Write(folder string) error {
 	data := filepath.Join(folder, "test_data_set_0")
 	if err := os.MkdirAll(data, 0o777); err != nil {
 		return err
 	}
-	// those of an earlier piece would count as further inputs
+	// files of an earlier piece would count as additional inputs
 	for _, pattern := range []string{"input_*.pb", "output_*.pb"} {
 		old, err := filepath.Glob(filepath.Join(data, pattern))
 		if err != nil {
@@ -52,10 +52,10 @@ func (p *Piece) Write(folder string) error {
 	return onnxfile.Write(filepath.Join(folder, "model.onnx"), p.Module, onnxfile.Options{})
 }
 
-// runValues are what a module's values were in a run of the interpreter: those of the main block.
+// runValues has the values of a module's main block in a run of the interpreter.
 type runValues map[*ssa.Value]interp.Value
 
-// values runs a module and keeps what its main block computes.
+// values runs a module and keeps the values that its main block computes.
 func (v Verifier) values(m *ssa.Module, data DataSet) (runValues, error) {
 	args, err := arguments(m, data)
 	if err != nil {
@@ -81,9 +81,9 @@ func (v Verifier) values(m *ssa.Module, data DataSet) (runValues, error) {
 	return values, err
 }
 
-// Minimize looks for the smallest part of a module that a device computes wrongly by itself, on the values that the interpreter has
-// where the part begins. It tries parts of one operator, of two, of four and so on, and makes the first that is wrong smaller from
-// both ends. Nil if there is none: parts that take or give sequences are not tried.
+// Minimize looks for the smallest part of a module that a device computes wrongly by itself, given the interpreter's values as
+// inputs. It tries parts of one operator, two, four and so on, and shrinks the first wrong one from both ends. It returns nil if there
+// is none. Parts that take or return sequences are not tried.
 func (v Verifier) Minimize(m *ssa.Module, data DataSet, o DeviceOptions) (*Piece, error) {
 	values, err := v.values(m, data)
 	if err != nil {
@@ -93,13 +93,13 @@ func (v Verifier) Minimize(m *ssa.Module, data DataSet, o DeviceOptions) (*Piece
 	return smallest(m, values, func(p *Piece) bool {
 		r, err := v.VerifyOn(p.Module, DataSet{Name: "piece", Inputs: p.Data.Inputs}, o)
 		if r == nil {
-			return false // no plan: nothing that the device computes
+			return false // no plan: the device computes nothing
 		}
 		return err != nil || r.Node != nil || slices.ContainsFunc(r.Outputs, func(c Compared) bool { return c.Wrong != "" })
 	}), nil
 }
 
-// smallest looks for the smallest window of operators of the main block that is wrong.
+// smallest looks for the smallest range of operators of the main block that is wrong.
 func smallest(m *ssa.Module, values runValues, wrong func(p *Piece) bool) *Piece {
 	var ops []*ssa.Op
 	for o := range m.Main().Body.Ops() {
@@ -136,8 +136,8 @@ func smallest(m *ssa.Module, values runValues, wrong func(p *Piece) bool) *Piece
 	return nil
 }
 
-// cut makes a module of some operators of the main block, in their order. What they take from elsewhere becomes inputs, of the sizes that
-// it had, or constants. It is nil where a sequence, or nothing, is to be an input or an output.
+// cut makes a module of some operators of the main block, in their order. Values that they take from elsewhere become inputs of
+// the recorded sizes, or constants. It returns nil if a sequence would be an input or an output, or if there would be no output.
 func cut(m *ssa.Module, ops []*ssa.Op, values runValues) *Piece {
 	p := &Piece{Module: ssa.NewModule(m.Dialects...), Data: DataSet{Name: "0"}, Nodes: len(ops)}
 	p.Module.Opsets = maps.Clone(m.Opsets)
@@ -167,7 +167,7 @@ func cut(m *ssa.Module, ops []*ssa.Op, values runValues) *Piece {
 		}
 	}
 	inside := map[*ssa.Op]bool{}
-	// outer makes what an operator takes from elsewhere
+	// outer makes the value that an operator takes from elsewhere
 	outer := func(v *ssa.Value) bool {
 		if v == nil || copies[v.ID] != nil {
 			return true
@@ -205,7 +205,7 @@ func cut(m *ssa.Module, ops []*ssa.Op, values runValues) *Piece {
 			for u := range r.Uses() {
 				at := u.Op()
 				for at != nil && at.Block() != m.Main().Body {
-					at = at.Block().Owner() // what a body captures is used by its operator
+					at = at.Block().Owner() // a captured value counts as an operand of the operator that owns the body
 				}
 				used = true
 				needed = needed || at == nil || !inside[at]
@@ -218,7 +218,7 @@ func cut(m *ssa.Module, ops []*ssa.Op, values runValues) *Piece {
 			case !needed:
 				continue
 			case t == nil && !used:
-				continue // an optional result that nothing asked for
+				continue // an optional result that is absent
 			case t == nil:
 				return nil
 			}
@@ -239,7 +239,7 @@ func cut(m *ssa.Module, ops []*ssa.Op, values runValues) *Piece {
 	return p
 }
 
-// nodeOf names an operator: its kind, its first result and the line of the program.
+// nodeOf describes an operator: its kind, its first result and the line of the program.
 func nodeOf(m *ssa.Module, o *ssa.Op) string {
 	s := string(o.Kind)
 	if len(o.Results) > 0 && o.Results[0].Name != "" {

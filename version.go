@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// modulePath is what go.mod calls this module.
+// modulePath is the module path in go.mod.
 const modulePath = "github.com/aton-project/aton"
 
-// release is the version of a released build, which the linker sets (tools/release): the last tag, and how far the commit is from it.
+// release is the version of a released build, which the linker sets (tools/release): the last tag and the distance of the commit from it.
 var release string
 
-// Version is that of the release; elsewhere what the Go command recorded of this module, or of the commit that it was built from;
-// "(unknown)" where it recorded nothing. It is the producer_version of the files that Export writes.
+// Version returns the version of the release. In other builds it is what the Go command recorded for this module, or the commit that
+// was built, or "(unknown)" if nothing was recorded. It is the producer_version of the files that Export writes.
 var Version = sync.OnceValue(func() string {
 	if release != "" {
 		return release

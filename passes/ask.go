@@ -9,11 +9,11 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// followsFromTypes are problems that an input of unknown type can be the cause of.
+// followsFromTypes has the identifiers of problems that an input of unknown type can cause.
 var followsFromTypes = []string{"unknown-shape", "unknown-dtype", "dynamic-container", "dynamic-rank", "dynamic-axis", "loop-carried", "unsupported-args"}
 
-// AskForTypes names in the hints of problems the inputs of the main function that have no type, where these may be why: a
-// scripted model says nothing of its inputs, and the user has not either.
+// AskForTypes adds to the hints of problems the inputs of the main function that have no type, if these may be the cause: a
+// scripted model does not state the types of its inputs.
 func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) {
 	var asked []string
 	for _, p := range m.Main().Body.Params {

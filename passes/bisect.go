@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Bisect finds the run of a pass that makes a result wrong: halve the limit until one more is one too many. After Limit
-// runs that changed something, no pass runs any more; a Limit below 0 is none. Each run that changed something, and
-// each that was left out, is a line of Log.
+// Bisect helps to find the run of a pass that makes a result wrong: halve the limit until one more run is one too many. After
+// Limit runs that changed something, no pass runs; a negative Limit means no limit. Log gets a line for each run that changed
+// something and for each run that was skipped.
 type Bisect struct {
 	Limit int
 	Log   io.Writer
@@ -15,7 +15,7 @@ type Bisect struct {
 	changed int
 }
 
-// allows says whether one more pass may run. A nil Bisect allows all.
+// allows reports whether one more pass may run. A nil Bisect allows all.
 func (b *Bisect) allows(pass string) bool {
 	if b == nil || b.Limit < 0 || b.changed < b.Limit {
 		return true

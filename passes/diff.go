@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxDiffTable bounds the table that Diff fills; larger differences are shown as a whole.
+// maxDiffTable bounds the size of Diff's table. Beyond it, Diff shows both texts in full.
 const maxDiffTable = 4 << 20
 
-// Diff tells how to make b of a, with some lines of context around each difference; "" when they are equal.
+// Diff returns the difference between a and b, with some lines of context, or "" if they are equal.
 func Diff(a, b []string, context int) string {
 	start := 0
 	for start < len(a) && start < len(b) && a[start] == b[start] {
@@ -33,7 +33,7 @@ func Diff(a, b []string, context int) string {
 	}
 	x, y := a[start:endA], b[start:endB]
 	if n := len(y) + 1; (len(x)+1)*n <= maxDiffTable {
-		// table[i*n+j] is the length of the longest common part of x[i:] and y[j:]
+		// table[i*n+j] is the length of the longest common subsequence of x[i:] and y[j:]
 		table := make([]int32, (len(x)+1)*n)
 		for i := len(x) - 1; i >= 0; i-- {
 			for j := len(y) - 1; j >= 0; j-- {

@@ -11,7 +11,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// PrintAfter writes the module after each run of the named passes; "all" names all.
+// PrintAfter returns an observer that writes the module after each run of the named passes; "all" stands for all passes.
 func PrintAfter(w io.Writer, names ...string) Observer {
 	all := slices.Contains(names, "all")
 	return Observer{AfterPass: func(e *Event) {
@@ -21,7 +21,7 @@ func PrintAfter(w io.Writer, names ...string) Observer {
 	}}
 }
 
-// PrintChanged writes what each pass changed, as a diff.
+// PrintChanged returns an observer that writes what each pass changed, as a diff.
 func PrintChanged(w io.Writer) Observer {
 	var before []string
 	return Observer{
@@ -40,13 +40,13 @@ func PrintChanged(w io.Writer) Observer {
 	}
 }
 
-// Timing adds up the time that passes take.
+// Timing measures the time that passes take.
 type Timing struct {
 	total map[string]time.Duration
 	runs  map[string]int
 }
 
-// Observer makes the runner feed t.
+// Observer returns the observer that updates t.
 func (t *Timing) Observer() Observer {
 	t.total, t.runs = map[string]time.Duration{}, map[string]int{}
 	return Observer{AfterPass: func(e *Event) {
@@ -55,7 +55,7 @@ func (t *Timing) Observer() Observer {
 	}}
 }
 
-// Report writes a table, the longest first.
+// Report writes a table, the slowest pass first.
 func (t *Timing) Report(w io.Writer) {
 	names := make([]string, 0, len(t.total))
 	sum := time.Duration(0)
@@ -79,10 +79,10 @@ func (t *Timing) Report(w io.Writer) {
 	fmt.Fprintf(w, "%12.3f ms  in all\n", float64(sum.Microseconds())/1000)
 }
 
-// Stats adds up what passes did.
+// Stats counts what passes did.
 type Stats struct{ counts map[string]int }
 
-// Observer makes the runner feed s.
+// Observer returns the observer that updates s.
 func (s *Stats) Observer() Observer {
 	s.counts = map[string]int{}
 	return Observer{AfterPass: func(e *Event) {

@@ -5,8 +5,8 @@ import (
 	"github.com/aton-project/aton/ssa/rewrite"
 )
 
-// FromRules makes a pass that applies rules to every function until none fits. It fails where rewrite.Compile does. The
-// config of a pass on ONNX operators is onnx.RewriteConfig's.
+// FromRules makes a pass that applies rules to every function until none matches. It returns the errors of rewrite.Compile. Use
+// onnx.RewriteConfig as the config of a pass on ONNX operators.
 func FromRules(name, doc string, config rewrite.Config, rules ...rewrite.Rule) (*Pass, error) {
 	set, err := rewrite.Compile(rules...)
 	if err != nil {

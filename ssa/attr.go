@@ -6,7 +6,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// AttrKind tells which field of a Literal counts.
+// AttrKind says which field of a Literal has its value.
 type AttrKind uint8
 
 // Literal kinds.
@@ -96,7 +96,7 @@ func Enum(name string, value Literal) Literal {
 	return Literal{Kind: EnumLit, s: name, Elems: []Literal{value}}
 }
 
-// Blob keeps text that is printed as it stands.
+// Blob makes a literal of text that is printed unchanged.
 func Blob(s string) Literal { return Literal{Kind: BlobLit, s: s} }
 
 // Ints makes a list of ints.
@@ -126,10 +126,10 @@ func Strs(v ...string) Literal {
 	return l
 }
 
-// Int is the value of an IntLit or BoolLit.
+// Int returns the value of an IntLit or BoolLit.
 func (l Literal) Int() int64 { return l.i }
 
-// Float is the value of a FloatLit, or of an IntLit or BoolLit converted.
+// Float returns the value of a FloatLit, or the converted value of an IntLit or BoolLit.
 func (l Literal) Float() float64 {
 	if l.Kind == IntLit || l.Kind == BoolLit {
 		return float64(l.i)
@@ -137,13 +137,13 @@ func (l Literal) Float() float64 {
 	return l.f
 }
 
-// Bool is the value of a BoolLit or IntLit.
+// Bool returns the value of a BoolLit or IntLit.
 func (l Literal) Bool() bool { return l.i != 0 }
 
-// Str is the text of a StrLit, DeviceLit, FuncLit, EnumLit or BlobLit.
+// Str returns the text of a StrLit, DeviceLit, FuncLit, EnumLit or BlobLit.
 func (l Literal) Str() string { return l.s }
 
-// Complex is the value of a ComplexLit or of a real number converted.
+// Complex returns the value of a ComplexLit, or the converted value of a real number.
 func (l Literal) Complex() complex128 {
 	if l.Kind == ComplexLit {
 		return complex(l.f, math.Float64frombits(uint64(l.i)))
@@ -151,15 +151,15 @@ func (l Literal) Complex() complex128 {
 	return complex(l.Float(), 0)
 }
 
-// IsNone reports the literal None.
+// IsNone reports whether the literal is None.
 func (l Literal) IsNone() bool { return l.Kind == NoneLit }
 
-// IsNumber reports an int, float, bool or complex literal.
+// IsNumber reports whether the literal is an int, float, bool or complex number.
 func (l Literal) IsNumber() bool {
 	return l.Kind == IntLit || l.Kind == FloatLit || l.Kind == BoolLit || l.Kind == ComplexLit
 }
 
-// IntList gives the elements of a list or tuple of ints.
+// IntList returns the elements of a list or tuple of ints.
 func (l Literal) IntList() ([]int64, bool) {
 	if l.Kind != ListLit && l.Kind != TupleLit {
 		return nil, false
@@ -174,7 +174,7 @@ func (l Literal) IntList() ([]int64, bool) {
 	return out, true
 }
 
-// FloatList gives the elements of a list or tuple of numbers as floats.
+// FloatList returns the elements of a list or tuple of numbers as floats.
 func (l Literal) FloatList() ([]float64, bool) {
 	if l.Kind != ListLit && l.Kind != TupleLit {
 		return nil, false
@@ -189,7 +189,7 @@ func (l Literal) FloatList() ([]float64, bool) {
 	return out, true
 }
 
-// Type is the type of the literal as TorchScript has it.
+// Type returns the TorchScript type of the literal.
 func (l Literal) Type() Type {
 	switch l.Kind {
 	case IntLit:
@@ -270,7 +270,7 @@ func listElem(es []Literal) Type {
 	return t
 }
 
-// Equal reports equal literals. Tensors are equal when they are the same view of the same storage.
+// Equal reports whether two literals are equal. Large tensors are equal if they are the same view of the same storage.
 func (l Literal) Equal(m Literal) bool {
 	if l.Kind != m.Kind || l.i != m.i || l.s != m.s || len(l.Elems) != len(m.Elems) || l.Object != m.Object {
 		return false
@@ -333,12 +333,12 @@ type Attr struct {
 // Object is an instance of a TorchScript class: the module tree of an archive.
 type Object struct {
 	Class  string // qualified name
-	Path   string // where it was first found, such as features.0; empty for the top module
+	Path   string // the first path to it, such as features.0; empty for the top-level module
 	Fields []Attr
 	index  map[string]int
 }
 
-// Get gives a field.
+// Get returns a field.
 func (o *Object) Get(name string) (Literal, bool) {
 	if o.index == nil && len(o.Fields) > 8 {
 		o.index = make(map[string]int, len(o.Fields))

@@ -18,23 +18,23 @@ type Block struct {
 	n           int
 }
 
-// Func is the function that the block belongs to.
+// Func returns the function that the block belongs to.
 func (b *Block) Func() *Func { return b.fn }
 
-// Owner is the op that holds the block, nil for the body of a function.
+// Owner returns the op that owns the block, or nil for the body of a function.
 func (b *Block) Owner() *Op { return b.owner }
 
-// First is the first op, nil if the block is empty.
+// First returns the first op, or nil if the block is empty.
 func (b *Block) First() *Op { return b.first }
 
-// Last is the last op, nil if the block is empty.
+// Last returns the last op, or nil if the block is empty.
 func (b *Block) Last() *Op { return b.last }
 
-// Len is the number of ops, not counting nested ones.
+// Len returns the number of ops, not counting nested ones.
 func (b *Block) Len() int { return b.n }
 
-// Ops yields the ops in order. Erasing the current op is allowed; ops put
-// before it are not visited, ops put after it are.
+// Ops yields the ops in order. Erasing the current op is allowed. Ops inserted
+// before it are not visited; ops inserted after it are.
 func (b *Block) Ops() iter.Seq[*Op] {
 	return func(yield func(*Op) bool) {
 		for o := b.first; o != nil; {
@@ -42,7 +42,7 @@ func (b *Block) Ops() iter.Seq[*Op] {
 			if !yield(o) {
 				return
 			}
-			if o.block == b { // still here: what was put after it counts
+			if o.block == b { // not erased: visit ops that were inserted after it
 				next = o.next
 			}
 			o = next
@@ -69,13 +69,13 @@ func (b *Block) walk(yield func(*Op) bool) bool {
 	return true
 }
 
-// NumReturns counts the returned values.
+// NumReturns returns the number of returned values.
 func (b *Block) NumReturns() int { return len(b.returns) }
 
-// Return is returned value i.
+// Return returns returned value i.
 func (b *Block) Return(i int) *Value { return b.returns[i].value }
 
-// Returns copies the returned values into a new slice.
+// Returns returns a copy of the returned values.
 func (b *Block) Returns() []*Value {
 	vs := make([]*Value, len(b.returns))
 	for i := range b.returns {
@@ -113,7 +113,7 @@ func (b *Block) AddParam(name string, t Type) *Value {
 	return v
 }
 
-// RemoveParam removes parameter i. It panics if that has uses.
+// RemoveParam removes parameter i. It panics if the parameter has uses.
 func (b *Block) RemoveParam(i int) {
 	if b.Params[i].uses != nil {
 		panic("ssa: removing a parameter in use")
@@ -121,12 +121,12 @@ func (b *Block) RemoveParam(i int) {
 	b.Params = append(b.Params[:i:i], b.Params[i+1:]...)
 }
 
-// Append adds a new op at the end. Operands may hold nil for absent ones.
+// Append adds a new op at the end. A nil operand is an absent one.
 func (b *Block) Append(k Kind, loc diag.Loc, operands []*Value, results ...Type) *Op {
 	return b.InsertBefore(nil, k, loc, operands, results...)
 }
 
-// InsertBefore adds a new op before p, at the end if p is nil.
+// InsertBefore adds a new op before p, or at the end if p is nil.
 func (b *Block) InsertBefore(p *Op, k Kind, loc diag.Loc, operands []*Value, results ...Type) *Op {
 	f := b.fn
 	o := f.newOp()
@@ -189,7 +189,7 @@ func (b *Block) unlink(o *Op) {
 	o.prev, o.next = nil, nil
 }
 
-// clear drops all uses that the ops of the block hold, innermost last.
+// clear drops all uses by ops of the block, innermost last.
 func (b *Block) clear() {
 	for i := range b.returns {
 		b.returns[i].unlink()
@@ -211,7 +211,7 @@ func (b *Block) Clear() {
 	b.first, b.last, b.n = nil, nil, 0
 }
 
-// Comes reports whether a stands before c in their common block. Amortized
+// Comes reports whether a comes before c in their common block. It takes amortized
 // constant time while the block is not edited.
 func (b *Block) Comes(a, c *Op) bool {
 	if !b.ordered {
@@ -239,8 +239,8 @@ func (b *Block) Encloses(c *Block) bool {
 	return false
 }
 
-// Splice moves all ops of c to before p in b (to the end if p is nil); c is
-// left without ops. Both must belong to one Func.
+// Splice moves all ops of c before p in b, or to the end if p is nil. Both blocks
+// must belong to the same Func.
 func (b *Block) Splice(p *Op, c *Block) {
 	for o := c.first; o != nil; {
 		next := o.next

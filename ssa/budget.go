@@ -2,14 +2,14 @@ package ssa
 
 import "math"
 
-// BudgetHint says what a user can do about a limit that Allow sets.
+// BudgetHint tells a user how to raise a limit of Allow.
 const BudgetHint = "--budget 10 allows ten times as much"
 
-// Allow gives a limit of what passes, readers and interpreters may take for a program: what they have for programs that
-// anybody may have written, times the module's Budget.
+// Allow returns a limit on the work that passes, readers and interpreters do for a program: limit, which must suffice for
+// ordinary programs and protect from hostile ones, times the module's Budget.
 //
-// Whoever evaluates, copies or makes something because a program says so has such a limit, of steps, bytes, operators or
-// elements, and ends with an error of the ID "budget" at the operator that passes it.
+// Code whose work depends on the program (steps, bytes, operators, elements) has such a limit. Beyond it, the code reports an
+// error with the ID "budget" at the operator that exceeds it.
 func (m *Module) Allow(limit int64) int64 {
 	if m == nil || m.Budget <= 1 {
 		return limit

@@ -2,19 +2,19 @@ package ssa
 
 import "github.com/aton-project/aton/ssa/diag"
 
-// CopyInto copies the ops of a block, and the blocks in them, to before p in b
-// (to the end if p is nil). values maps values by their ID; it holds the
-// copies of what the block uses from outside, and gets those of what the block
-// defines. A value without an entry stands for itself, for copies within one
-// function. loc, if not nil, gives the location of each copy, and name its name,
-// which must be unique; without it copies have no names.
+// CopyInto copies the ops of a block, including nested blocks, before p in b, or to
+// the end if p is nil. values maps values, by their ID, to their copies: it has those of
+// values that the block uses from outside, and CopyInto adds those of values that the
+// block defines. A value without an entry stands for itself, for copies within one
+// function. loc, if not nil, returns the location of each copy, and name its name,
+// which must be unique; without name, copies have no names.
 func (b *Block) CopyInto(p *Op, src *Block, values []*Value, loc func(diag.Loc) diag.Loc, name func(string) string) {
 	for o := src.first; o != nil; o = o.next {
 		o.copyBefore(b, p, values, loc, name)
 	}
 }
 
-// CopyTo copies an op, and the blocks in it, to the end of b. The arguments are those of [Block.CopyInto].
+// CopyTo copies an op, including its blocks, to the end of b. The arguments are those of [Block.CopyInto].
 func (o *Op) CopyTo(b *Block, values []*Value, loc func(diag.Loc) diag.Loc, name func(string) string) *Op {
 	return o.copyBefore(b, nil, values, loc, name)
 }

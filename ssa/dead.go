@@ -1,6 +1,6 @@
 package ssa
 
-// Unused reports that nothing uses a result of the op. An op without results is unused.
+// Unused reports whether no result of the op has a use. An op without results is unused.
 func (o *Op) Unused() bool {
 	for _, r := range o.Results {
 		if r.HasUses() {
@@ -10,8 +10,8 @@ func (o *Op) Unused() bool {
 	return true
 }
 
-// EraseUnused erases the ops of a block, and of the blocks in it, that nothing uses and that may go, and what then has no
-// use either. It goes once from the last op to the first.
+// EraseUnused erases the ops of a block and of nested blocks that are unused and may be erased, and those that become unused
+// by that. It visits each op once, from the last to the first.
 func EraseUnused(b *Block, may func(o *Op) bool) {
 	for o := b.Last(); o != nil; {
 		prev := o.Prev()
@@ -26,7 +26,7 @@ func EraseUnused(b *Block, may func(o *Op) bool) {
 	}
 }
 
-// EraseChain erases an op that nothing uses and that may go, and then what it alone used.
+// EraseChain erases an op if it is unused and may be erased, and then the ops that only it used.
 func EraseChain(o *Op, may func(o *Op) bool) {
 	if o.Block() == nil || !o.Unused() || !may(o) {
 		return

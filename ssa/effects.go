@@ -1,8 +1,8 @@
 package ssa
 
-// Effects derives what an operator does from its declaration: written
-// arguments, memory read through tensors and containers, and results that are
-// new memory. Randomness and messages are not declared; dialects add them.
+// Effects returns the effects that an operator's declaration implies: arguments
+// that are written, memory that is read through tensors and containers, and results
+// that are new memory. Randomness and messages are not declared; dialects add them.
 func (s *Schema) Effects() Effect {
 	e := Pure
 	for i := range s.Args {
@@ -24,7 +24,7 @@ func (s *Schema) Effects() Effect {
 	return e
 }
 
-// IsMutable reports a type whose values can be changed in place, or hold such values.
+// IsMutable reports whether values of the type can be changed in place, or contain such values.
 func IsMutable(t Type) bool {
 	switch t := t.(type) {
 	case *TensorType, *ListType, *DictType, *VarType, *WrapType, *ClassType:

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Example is what PyTorch prints of a tensor behind its sizes: what the one had that the program was traced with. It is no part
-// of the type: types that differ in nothing else are the same, and passes make types without it. Text keeps it
+// Example has the properties that PyTorch prints after the sizes of a tensor: those of the tensor with which the program was
+// traced. It is not part of the type: [SameType] ignores it, and passes make types without it. Text can keep it
 // ([PrintOptions.Examples]).
 type Example struct {
 	Strides      []int64 // one for each axis; nil: not stated
@@ -14,7 +14,7 @@ type Example struct {
 	Device       string  // such as cpu and cuda:0; empty: not stated
 }
 
-// note reads strides=[3, 1], requires_grad=1 or device=cpu into the example of t. Anything else says nothing.
+// note reads strides=[3, 1], requires_grad=1 or device=cpu into the example of t. It ignores anything else.
 func (t *TensorType) note(item string) {
 	key, value, _ := strings.Cut(item, "=")
 	e := Example{}
@@ -45,7 +45,7 @@ func (t *TensorType) note(item string) {
 	t.Example = &e
 }
 
-// typeText is the type as it is printed with the examples of its tensors, as PyTorch does in TypeVerbosity::Full.
+// typeText returns the text of a type with the examples of its tensors, as in PyTorch's TypeVerbosity::Full.
 func typeText(t Type) string {
 	switch t := t.(type) {
 	case *TensorType:

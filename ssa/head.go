@@ -2,14 +2,14 @@ package ssa
 
 import "github.com/aton-project/aton/ssa/diag"
 
-// Head inserts constants at the start of a block, in the order in which they are made, before all that is there. The zero
-// value with a block is ready.
+// Head inserts constants at the start of a block, in the order in which they are made, before all other ops. Only the block
+// needs to be set.
 type Head struct {
 	Block *Block
 	last  *Op
 }
 
-// Insert adds an op of one result behind those that were inserted before it.
+// Insert adds an op with one result after those that were inserted earlier.
 func (h *Head) Insert(kind Kind, loc diag.Loc, t Type) *Op {
 	before := h.Block.First()
 	if h.last != nil {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// LimitsKey is the entry of a module's metadata that bounds the sizes of its dynamic axes: "N>=2, M>=4".
+// LimitsKey is the metadata key of the bounds of dynamic axes: "N>=2, M>=4".
 const LimitsKey = "aton.symbols"
 
-// Limit is what a module needs the size of a dynamic axis to be.
+// Limit is a lower bound of the size of a dynamic axis.
 type Limit struct {
 	Symbol string
 	Min    int64
 }
 
-// String is the limit as the metadata has it.
+// String returns the limit as it is written in the metadata.
 func (l Limit) String() string { return l.Symbol + ">=" + strconv.FormatInt(l.Min, 10) }
 
-// ParseLimits reads lists of limits, separated by commas. Of several for one symbol the greatest holds. The order is that
-// in which the symbols are first named.
+// ParseLimits reads comma-separated lists of limits. If a symbol has several, the greatest counts. The result is in the order
+// in which the symbols first occur.
 func ParseLimits(texts ...string) ([]Limit, error) {
 	var out []Limit
 	for _, text := range texts {
@@ -48,10 +48,10 @@ func withLimit(ls []Limit, l Limit) []Limit {
 	return append(ls, l)
 }
 
-// AtLeast records in the metadata that the module is right only where the size that the symbol stands for is n or more.
+// AtLeast records in the metadata that the module is correct only if the symbol is at least n.
 func (m *Module) AtLeast(symbol string, n int64) {
 	ls, err := ParseLimits(m.GetMetadata(LimitsKey))
-	if err != nil { // somebody else's text
+	if err != nil { // metadata that aton did not write
 		ls = nil
 	}
 	ls = withLimit(ls, Limit{symbol, n})

@@ -12,82 +12,82 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Module is a program: functions, the object they work on, and source locations.
+// Module is a program: functions, the module object that they work on, and source locations.
 type Module struct {
 	Funcs []*Func
-	// Root is the top module object of an archive, nil for others.
+	// Root is the top-level module object of a TorchScript archive, nil for other programs.
 	Root *Object
-	// Classes are those of modules by their paths, where known: torch.nn.modules.conv.Conv2d for features.0.
+	// Classes maps paths of modules to their classes, where known: features.0 to torch.nn.modules.conv.Conv2d.
 	Classes map[string]string
 	// Locs resolves the locations of ops.
 	Locs diag.Table
 	// Opsets maps ONNX domains to versions; empty before lowering.
 	Opsets map[string]int
-	// Metadata is carried to the metadata_props of an ONNX file, in this order.
+	// Metadata is written to the metadata_props of an ONNX file, in this order.
 	Metadata []KeyValue
-	// File is what an ONNX file says of itself besides Metadata, to be said again when it is written.
+	// File describes an ONNX file beyond Metadata. It is written back when the module is written.
 	File FileInfo
-	// Dialects say what operators mean. An op of no dialect is opaque: it has unknown effects.
+	// Dialects define what operators mean. An op without a dialect is opaque and has unknown effects.
 	Dialects []Dialect
 
-	// Inputs is what is known of the main function's inputs besides their types.
+	// Inputs has facts about the main function's inputs besides their types.
 	Inputs []Input
-	// Recorded is the size that the axes of a symbol's name had in the example that a trace was made with, where one is
+	// Recorded maps names of symbols to the size that their axes had in the example from which a trace was made, where
 	// known.
 	Recorded map[string]int64
 
-	// SizesSolved reports that who made the program has solved what it demands of the sizes of its inputs, as torch.export does.
+	// SizesSolved reports that the conditions on sizes of inputs are solved already, as torch.export does.
 	SizesSolved bool
 
-	// TargetOpset is the opset that a conversion that has begun is for; 0 for none.
+	// TargetOpset is the opset of a conversion in progress, 0 if there is none.
 	TargetOpset int
-	// State names the weights of the program that a conversion began with, in the order of its state dict.
+	// State has the names of the program's weights, in the order of its state dict.
 	State []string
-	// Passed are the steps of the pipeline of the export that the module is behind, as they are spelled with their options; empty
-	// for a module as it was imported and for one that is converted.
+	// Passed has the steps of the pipeline export that have run, spelled with their options. It is empty for a module as it was
+	// imported and for a converted one.
 	Passed []string
 
-	// Budget multiplies the limits of what may be taken for this program; 0 is 1. See Allow.
+	// Budget multiplies the limits on work for this program; 0 means 1. See Allow.
 	Budget int
 
-	// Guarded reports that the bounds of sizes in the metadata (AtLeast) are checked by operators of the graph.
+	// Guarded reports that operators of the graph check the bounds of sizes in the metadata (AtLeast).
 	Guarded bool
 
-	// Weights are what parameters of the main function stand for, by name, where the weights were made parameters.
+	// Weights has, by name, the weights that became parameters of the main function.
 	Weights map[string]*tensor.Tensor
-	// Defaults are what parameters of the main function hold where the caller gives no value, by name: a file lists such a
-	// parameter as an input and has an initializer of its name.
+	// Defaults has, by name, the default values of parameters of the main function: a file lists such a
+	// parameter as an input and has an initializer of the same name.
 	Defaults map[string]*tensor.Tensor
 
-	// Rewritten, if set, is told of each application of a rule, by its name: the operator that it was applied to, which may be
-	// gone, those that it made, and those that it changed in place. It must not change the module.
+	// Rewritten, if not nil, is called for each application of a rewrite rule with the rule's name, the operator that it matched (which
+	// may be erased), the operators that it made, and those that it changed in place. It must not change the module.
 	Rewritten func(rule string, root *Op, made, changed []*Op)
-	// Sources gives the text of the programs that Locs speaks of, as far as the model's file has it; nil where it has none.
+	// Sources returns the source files that Locs refers to, as far as the model's file has them. It may be nil.
 	Sources func() []diag.Source
 
-	// Keep holds what must stay alive as long as the module: mapped files.
+	// Keep references what must stay alive as long as the module, such as mapped files.
 	Keep []any
 
 	funcIndex map[string]*Func
 	fresh     int
 }
 
-// FileInfo describes a model to people and tools: nothing in it bears on what is computed.
+// FileInfo describes a model for people and tools. It does not affect what is computed.
 type FileInfo struct {
 	Doc, Domain   string
-	Version       int64 // of the model, as its author counts
+	Version       int64 // of the model, assigned by its author
 	Graph         string
 	GraphDoc      string
 	GraphMetadata []KeyValue
-	// Nodes has the notes of nodes by their location; a node's name is Func of its frame.
+	// Nodes has the notes of nodes by their location. The name of a node is Func of its frame.
 	Nodes map[diag.Loc]Note
 	// Values has the notes of inputs, outputs, weights and other values by their names.
 	Values map[string]Note
-	// Dropped says, a sentence each, what of the file is not kept.
+	// Dropped has a sentence for each part of the file that is not kept.
 	Dropped []string
 }
 
-// Note is what a node or a value carries for people and tools.
+// Note is the documentation and metadata of a node or a value.
 type Note struct {
 	Doc      string
 	Metadata []KeyValue
@@ -96,44 +96,44 @@ type Note struct {
 // KeyValue is one entry of Metadata.
 type KeyValue struct{ Key, Value string }
 
-// Effect says what an op does besides computing its results.
+// Effect is a set of side effects of an op.
 type Effect uint8
 
-// Effects. An op with no effect may be removed when unused and merged with an equal one.
+// An op without effects may be removed if it is unused, and merged with an equal one.
 const (
 	Pure    Effect = 0
 	Reads   Effect = 1 << iota // reads memory that others may write
 	Writes                     // writes to memory: its operands, module state, a container
-	Random                     // gives another result each time
+	Random                     // returns another result each time
 	Raises                     // prints, raises or warns
 	Unknown                    // nothing is known
 	// Fresh results are new mutable memory (lists, tensors): not to be merged while programs still mutate.
 	Fresh
 )
 
-// OpInfo is what a dialect knows of an op.
+// OpInfo is what a dialect knows about an op.
 type OpInfo struct {
 	Effects Effect
 	Doc     string
 }
 
-// Dialect gives meaning to the operators of a namespace.
+// Dialect defines the operators of a namespace.
 type Dialect interface {
-	// Namespace is the prefix of the operators' kinds, without "::".
+	// Namespace returns the prefix of the operators' kinds, without "::".
 	Namespace() string
-	// Info describes an op; ok is false for an operator that the dialect does not know.
+	// Info describes an op. ok is false for an operator that the dialect does not know.
 	Info(o *Op) (info OpInfo, ok bool)
 	// Verify checks the dialect's own rules on an op.
 	Verify(o *Op) error
 }
 
-// Declarer is a dialect that declares operators. Complete text says the declaration of an operator that [MatchSchema] does not find among
-// them.
+// Declarer is a dialect that declares operators. Complete text has the declaration of an operator that [MatchSchema] does not find
+// among them.
 type Declarer interface {
 	Overloads(k Kind) []*Schema
 }
 
-// matched is the declaration that the text of an op stands for.
+// matched returns the declaration that the text of an op stands for.
 func (m *Module) matched(o *Op) *Schema {
 	ns := o.Kind.Namespace()
 	for _, d := range m.Dialects {
@@ -150,10 +150,10 @@ func (m *Module) matched(o *Op) *Schema {
 	return nil
 }
 
-// NewModule makes an empty module that knows the given dialects.
+// NewModule returns an empty module with the given dialects.
 func NewModule(dialects ...Dialect) *Module { return &Module{Dialects: dialects} }
 
-// Info describes an op by its dialect.
+// Info returns what the op's dialect knows about it.
 func (m *Module) Info(o *Op) (OpInfo, bool) {
 	ns := o.Kind.Namespace()
 	for _, d := range m.Dialects {
@@ -164,7 +164,7 @@ func (m *Module) Info(o *Op) (OpInfo, bool) {
 	return OpInfo{Effects: Unknown}, false
 }
 
-// Effects is what an op does, Unknown for an unknown operator. The effects of nested blocks count.
+// Effects returns the effects of an op, including those of its blocks; Unknown for an unknown operator.
 func (m *Module) Effects(o *Op) Effect {
 	info, ok := m.Info(o)
 	e := info.Effects
@@ -183,7 +183,7 @@ func (m *Module) Effects(o *Op) Effect {
 type Func struct {
 	Name string
 	Body *Block
-	// OutputNames are the names wished for the returned values; may be shorter.
+	// OutputNames has the preferred names of the returned values; it may be shorter.
 	OutputNames []string
 
 	m       *Module
@@ -206,7 +206,7 @@ func (m *Module) NewFunc(name string) *Func {
 	return f
 }
 
-// Func finds a function by name, nil if there is none.
+// Func returns the function of this name, or nil.
 func (m *Module) Func(name string) *Func { return m.funcIndex[name] }
 
 // RemoveFunc removes a function.
@@ -221,7 +221,7 @@ func (m *Module) RemoveFunc(f *Func) {
 	}
 }
 
-// Held is what a parameter of the main function holds unless a caller gives it a value: its weight or its default, nil if it has neither.
+// Held returns the value that a parameter of the main function has if the caller passes none: its weight or its default, or nil.
 func (m *Module) Held(name string) *tensor.Tensor {
 	if t := m.Weights[name]; t != nil {
 		return t
@@ -229,7 +229,7 @@ func (m *Module) Held(name string) *tensor.Tensor {
 	return m.Defaults[name]
 }
 
-// Main is the function to convert: the first one. Nil for an empty module.
+// Main returns the function to convert, the first one, or nil for an empty module.
 func (m *Module) Main() *Func {
 	if len(m.Funcs) == 0 {
 		return nil
@@ -237,7 +237,7 @@ func (m *Module) Main() *Func {
 	return m.Funcs[0]
 }
 
-// NoteSymbol keeps FreshSymbol from handing out a name that is in use already.
+// NoteSymbol keeps FreshSymbol from returning a name that is in use.
 func (m *Module) NoteSymbol(name string) {
 	i := len(name)
 	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
@@ -248,19 +248,19 @@ func (m *Module) NoteSymbol(name string) {
 	}
 }
 
-// SharesSymbols makes the fresh symbols of m, a copy of parts of n, others than those that n has handed out.
+// SharesSymbols keeps m, a copy of parts of n, from returning fresh symbols that n has returned.
 func (m *Module) SharesSymbols(n *Module) { m.fresh = max(m.fresh, n.fresh) }
 
-// FreshSymbol makes a symbol that occurs nowhere else, at least min.
+// FreshSymbol returns a new symbol that is at least min.
 func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {
 	m.fresh++
 	return sym.Symbol(fmt.Sprintf("%s%d", prefix, m.fresh-1), min)
 }
 
-// Freshness counts the symbols that were made so far.
+// Freshness returns the number of fresh symbols so far.
 func (m *Module) Freshness() int { return m.fresh }
 
-// MadeSince reports that e may have a symbol that was made since Freshness was since.
+// MadeSince reports whether e may contain a symbol that was made after Freshness returned since.
 func (m *Module) MadeSince(e sym.Expr, since int) (made bool) {
 	e.Symbols(func(name string) {
 		n, err := strconv.Atoi(name[len(strings.TrimRight(name, "0123456789")):])
@@ -269,20 +269,20 @@ func (m *Module) MadeSince(e sym.Expr, since int) (made bool) {
 	return made
 }
 
-// FreshIndex is a symbol for the index of an iteration of a loop that has n of them.
+// FreshIndex returns a new symbol for the iteration index of a loop with n iterations.
 func (m *Module) FreshIndex(prefix string, n sym.Expr) sym.Expr {
 	m.fresh++
 	return sym.Bounded(fmt.Sprintf("%s%d", prefix, m.fresh-1), 0, n.Sub(sym.Const(1)))
 }
 
-// Module is the module that the function belongs to.
+// Module returns the module that the function belongs to.
 func (f *Func) Module() *Module { return f.m }
 
-// NumValues bounds the IDs of the function's values: the length for side tables.
+// NumValues returns an upper bound of the IDs of the function's values, for the length of side tables.
 func (f *Func) NumValues() int { return f.nvalues }
 
-// Objects of a function are allocated together: as many as there are values already, within these bounds. A program has thousands of small
-// functions (the forward of each module), and one large one into which they are inlined.
+// Objects of a function are allocated in slabs of as many objects as there are values already, within these bounds. A program has
+// thousands of small functions (the forward of each module), and one large one into which they are inlined.
 const (
 	leastSlab = 4
 	slab      = 128
@@ -339,7 +339,7 @@ func (f *Func) newResults(n int) []*Value {
 	return r
 }
 
-// AdoptFunc puts a function that was removed back, first and under another name.
+// AdoptFunc adds a removed function again, as the first one and under another name.
 func (m *Module) AdoptFunc(f *Func, name string) {
 	f.Name, f.m = name, m
 	m.Funcs = append([]*Func{f}, m.Funcs...)
@@ -349,7 +349,7 @@ func (m *Module) AdoptFunc(f *Func, name string) {
 	m.funcIndex[name] = f
 }
 
-// StateInputs is the key of the metadata that names the inputs which are state of the program (buffers, attributes), separated by commas.
+// StateInputs is the metadata key of a comma-separated list of inputs that are state of the program (buffers, attributes).
 const StateInputs = "aton.state_inputs"
 
 // SetMetadata adds or replaces an entry of Metadata.
@@ -363,8 +363,8 @@ func (m *Module) SetMetadata(key, value string) {
 	m.Metadata = append(m.Metadata, KeyValue{key, value})
 }
 
-// Assume adds to the metadata that users read in the file, under aton.assumes, what the model takes for granted. It
-// reports whether that is new.
+// Assume adds an assumption of the model to the metadata aton.assumes, which users can read in the file. It
+// reports whether the assumption is new.
 func (m *Module) Assume(what string) (added bool) {
 	const key = "aton.assumes"
 	said := m.GetMetadata(key)
@@ -378,7 +378,7 @@ func (m *Module) Assume(what string) (added bool) {
 	return true
 }
 
-// GetMetadata gives an entry of Metadata, "" if there is none.
+// GetMetadata returns an entry of Metadata, or "" if there is none.
 func (m *Module) GetMetadata(key string) string {
 	for i := range m.Metadata {
 		if m.Metadata[i].Key == key {
@@ -388,22 +388,22 @@ func (m *Module) GetMetadata(key string) string {
 	return ""
 }
 
-// Input is what is known of an input of the program before it is specialized.
+// Input describes an input of the program before specialization.
 type Input struct {
 	Name string
 	// Type is the type of a run-time input: a tensor (perhaps unranked), int,
 	// float or bool; a container has Elems instead.
 	Type Type
-	// Const is a baked-in value: the argument is not an input of the graph.
+	// Const is a fixed value: the argument is not an input of the graph.
 	Const *Literal
 	// Container is "list", "tuple", "dict", or empty.
 	Container string
-	// Elems are the members of a container; Keys those of a dict.
+	// Elems has the members of a container, and Keys the keys of a dict.
 	Elems []Input
 	Keys  []Literal
 }
 
-// UsesNamespace reports whether an op of the module is of the namespace.
+// UsesNamespace reports whether the module has an op of the namespace.
 func (m *Module) UsesNamespace(ns string) bool {
 	for _, f := range m.Funcs {
 		for o := range f.Body.AllOps() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// BareName is a name without the number that PyTorch puts behind it to make the names of a graph unique: x for x.1.
+// BareName returns a name without the number that PyTorch appends to make the names of a graph unique: x for x.1.
 func BareName(name string) string {
 	if i := strings.LastIndexByte(name, '.'); i > 0 && i+1 < len(name) && strings.Trim(name[i+1:], "0123456789") == "" {
 		return name[:i]
@@ -13,13 +13,13 @@ func BareName(name string) string {
 	return name
 }
 
-// Names gives out names that no other value of a function has. Its zero value is ready for a function without values.
+// Names is the set of names in a function, and makes new ones. The zero value is an empty set.
 type Names struct {
-	// next counts, for a name that is taken, the numbers that were tried behind it.
+	// next is, for each taken name, the next number to append.
 	next map[string]int
 }
 
-// NamesOf makes the list of the names that the values of a function have.
+// NamesOf returns the set of the names of a function's values.
 func NamesOf(f *Func) *Names {
 	n := &Names{}
 	take := func(vs []*Value) {
@@ -37,10 +37,10 @@ func NamesOf(f *Func) *Names {
 	return n
 }
 
-// Taken reports that a value has the name.
+// Taken reports whether a value has the name.
 func (n *Names) Taken(name string) bool { return n.next[name] != 0 }
 
-// Take notes that a value has the name. The empty name is nobody's.
+// Take adds a name. It ignores the empty name.
 func (n *Names) Take(name string) {
 	if name != "" && !n.Taken(name) {
 		n.set(name, 1)
@@ -54,11 +54,11 @@ func (n *Names) set(name string, k int) {
 	n.next[name] = k
 }
 
-// Free gives a name back.
+// Free removes a name.
 func (n *Names) Free(name string) { delete(n.next, name) }
 
-// Unique gives the name that is wanted, or the first of name.1, name.2 ... that is free, and takes it. However often one
-// name is asked for, each answer costs the same. The empty name stays empty.
+// Unique returns the name, or the first of name.1, name.2, ... that is not taken, and adds it. It takes constant time, however
+// often a name is asked for. The empty name stays empty.
 func (n *Names) Unique(want string) string {
 	if want == "" {
 		return ""

@@ -8,10 +8,10 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Kind is the name of an operator with its namespace: "aten::add".
+// Kind is the qualified name of an operator: "aten::add".
 type Kind string
 
-// Namespace is the part before "::".
+// Namespace returns the part before "::".
 func (k Kind) Namespace() string {
 	for i := 0; i+1 < len(k); i++ {
 		if k[i] == ':' && k[i+1] == ':' {
@@ -21,7 +21,7 @@ func (k Kind) Namespace() string {
 	return ""
 }
 
-// Name is the part after "::".
+// Name returns the part after "::".
 func (k Kind) Name() string {
 	for i := 0; i+1 < len(k); i++ {
 		if k[i] == ':' && k[i+1] == ':' {
@@ -31,15 +31,15 @@ func (k Kind) Name() string {
 	return string(k)
 }
 
-// Op is one operation. Change it through its methods: they keep use lists right.
+// Op is one operation. Change it through its methods, which keep the use lists consistent.
 type Op struct {
 	Kind    Kind
 	Results []*Value
 	Attrs   []Attr
-	Blocks  []*Block // bodies of If, Loop and their like
+	Blocks  []*Block // bodies of If, Loop and the like
 	Loc     diag.Loc
-	// Schema is the overload that the arguments were matched with; nil for prim
-	// and onnx operators and for unknown ones.
+	// Schema is the overload that the arguments match. It is nil for prim and onnx
+	// operators and for unknown ones.
 	Schema *Schema
 
 	operands   []Use
@@ -56,37 +56,37 @@ type Use struct {
 	next, prev *Use
 }
 
-// Value is the value in use.
+// Value returns the value that is used.
 func (u *Use) Value() *Value { return u.value }
 
-// Op is the user; nil if a block returns the value.
+// Op returns the user, or nil if a block returns the value.
 func (u *Use) Op() *Op { return u.op }
 
-// Block is the block that returns the value; nil if an op uses it.
+// Block returns the block that returns the value, or nil if an op uses it.
 func (u *Use) Block() *Block { return u.block }
 
 // Value is a result of an op or a parameter of a block.
 type Value struct {
 	ID   int    // unique and dense in its Func: an index for side tables
-	Name string // a wish for the printer; unique if not empty
+	Name string // the preferred name in text; unique in its Func if not empty
 	Type Type
-	// Sym holds the elements of an int, a list of ints or an integer tensor of
-	// rank 0 or 1 where they are known symbolically. It is derived from the op
-	// that defines the value and never printed.
+	// Sym has the elements of an int, a list of ints, or an integer tensor of
+	// rank 0 or 1, if they are known as symbolic expressions. It is derived from the
+	// op that defines the value and never printed.
 	Sym []sym.Expr
 
 	def  *Op
-	blk  *Block // of a parameter
+	blk  *Block // if the value is a parameter
 	uses *Use
 }
 
-// Def is the op that defines the value, nil for a parameter.
+// Def returns the op that defines the value, or nil for a parameter.
 func (v *Value) Def() *Op { return v.def }
 
-// Param is the block that the value is a parameter of, nil for a result.
+// Param returns the block of which the value is a parameter, or nil for a result.
 func (v *Value) Param() *Block { return v.blk }
 
-// Block is the block in which the value is defined.
+// Block returns the block in which the value is defined.
 func (v *Value) Block() *Block {
 	if v.def != nil {
 		return v.def.block
@@ -94,7 +94,7 @@ func (v *Value) Block() *Block {
 	return v.blk
 }
 
-// Tensor is the value's type if it is a tensor, else nil. An operand that is left out, nil, has none.
+// Tensor returns the value's type if it is a tensor type, else nil. It may be called on nil, an absent operand.
 func (v *Value) Tensor() *TensorType {
 	if v == nil {
 		return nil
@@ -102,7 +102,7 @@ func (v *Value) Tensor() *TensorType {
 	return AsTensor(v.Type)
 }
 
-// DType is the element type of a tensor value, Undefined for others.
+// DType returns the element type of a tensor value, Undefined for others.
 func (v *Value) DType() tensor.DType {
 	if t := v.Tensor(); t != nil {
 		return t.DType
@@ -113,10 +113,10 @@ func (v *Value) DType() tensor.DType {
 // HasUses reports whether anything uses the value.
 func (v *Value) HasUses() bool { return v.uses != nil }
 
-// HasOneUse reports exactly one use.
+// HasOneUse reports whether the value has exactly one use.
 func (v *Value) HasOneUse() bool { return v.uses != nil && v.uses.next == nil }
 
-// NumUses counts the uses.
+// NumUses returns the number of uses.
 func (v *Value) NumUses() int {
 	n := 0
 	for u := v.uses; u != nil; u = u.next {
@@ -125,7 +125,7 @@ func (v *Value) NumUses() int {
 	return n
 }
 
-// Uses yields the uses. The use at hand may be changed during the iteration.
+// Uses yields the uses. The current use may be changed during the iteration.
 func (v *Value) Uses() iter.Seq[*Use] {
 	return func(yield func(*Use) bool) {
 		for u := v.uses; u != nil; {
@@ -138,7 +138,7 @@ func (v *Value) Uses() iter.Seq[*Use] {
 	}
 }
 
-// ReplaceUses makes every user of v use w instead.
+// ReplaceUses replaces v by w in all users of v.
 func (v *Value) ReplaceUses(w *Value) {
 	if v == w {
 		return
@@ -182,19 +182,19 @@ func (u *Use) set(v *Value) {
 	u.link(v)
 }
 
-// Block is where the op stands, nil if it was removed.
+// Block returns the block that contains the op, or nil if the op was removed.
 func (o *Op) Block() *Block { return o.block }
 
-// Next is the op after o in its block, nil at the end.
+// Next returns the op after o in its block, or nil at the end.
 func (o *Op) Next() *Op { return o.next }
 
-// Prev is the op before o in its block, nil at the start.
+// Prev returns the op before o in its block, or nil at the start.
 func (o *Op) Prev() *Op { return o.prev }
 
-// NumOperands counts the operands.
+// NumOperands returns the number of operands.
 func (o *Op) NumOperands() int { return len(o.operands) }
 
-// Operand is operand i. An absent optional operand of an ONNX op is nil.
+// Operand returns operand i. An absent optional operand of an ONNX op is nil.
 func (o *Op) Operand(i int) *Value {
 	if i >= len(o.operands) {
 		return nil
@@ -202,7 +202,7 @@ func (o *Op) Operand(i int) *Value {
 	return o.operands[i].value
 }
 
-// Operands copies the operands into a new slice.
+// Operands returns a copy of the operands.
 func (o *Op) Operands() []*Value {
 	vs := make([]*Value, len(o.operands))
 	for i := range o.operands {
@@ -228,10 +228,10 @@ func (o *Op) SetOperands(vs ...*Value) {
 
 func (o *Op) fn() *Func { return o.block.fn }
 
-// Result is result i.
+// Result returns result i.
 func (o *Op) Result(i int) *Value { return o.Results[i] }
 
-// Attr gives an attribute.
+// Attr returns an attribute, and whether the op has it.
 func (o *Op) Attr(name string) (Literal, bool) {
 	for i := range o.Attrs {
 		if o.Attrs[i].Name == name {
@@ -262,7 +262,7 @@ func (o *Op) RemoveAttr(name string) {
 	}
 }
 
-// AttrInt gives an int attribute, def if it is absent.
+// AttrInt returns an int attribute, or def if it is absent.
 func (o *Op) AttrInt(name string, def int64) int64 {
 	if l, ok := o.Attr(name); ok {
 		return l.Int()
@@ -270,7 +270,7 @@ func (o *Op) AttrInt(name string, def int64) int64 {
 	return def
 }
 
-// AttrFloat gives a float attribute, def if it is absent.
+// AttrFloat returns a float attribute, or def if it is absent.
 func (o *Op) AttrFloat(name string, def float64) float64 {
 	if l, ok := o.Attr(name); ok {
 		return l.Float()
@@ -278,7 +278,7 @@ func (o *Op) AttrFloat(name string, def float64) float64 {
 	return def
 }
 
-// AttrStr gives a string attribute, def if it is absent.
+// AttrStr returns a string attribute, or def if it is absent.
 func (o *Op) AttrStr(name, def string) string {
 	if l, ok := o.Attr(name); ok {
 		return l.Str()
@@ -286,7 +286,7 @@ func (o *Op) AttrStr(name, def string) string {
 	return def
 }
 
-// AttrInts gives a list of ints, nil if it is absent.
+// AttrInts returns an attribute that is a list of ints, or nil if it is absent.
 func (o *Op) AttrInts(name string) []int64 {
 	l, _ := o.Attr(name)
 	v, _ := l.IntList()
@@ -305,7 +305,7 @@ func (o *Op) Erase() {
 	o.block = nil
 }
 
-// drop removes the uses that o and its blocks hold.
+// drop removes the uses that o and its blocks make of other values.
 func (o *Op) drop() {
 	for i := range o.operands {
 		o.operands[i].unlink()
@@ -315,7 +315,7 @@ func (o *Op) drop() {
 	}
 }
 
-// Replace makes all users of o's results use vs and erases o.
+// Replace replaces o's results by vs in all users and erases o.
 func (o *Op) Replace(vs ...*Value) {
 	for i, r := range o.Results {
 		r.ReplaceUses(vs[i])
@@ -323,7 +323,7 @@ func (o *Op) Replace(vs ...*Value) {
 	o.Erase()
 }
 
-// MoveBefore moves the op to before p, possibly in another block of the same Func.
+// MoveBefore moves the op before p, which may be in another block of the same Func.
 func (o *Op) MoveBefore(p *Op) {
 	o.block.unlink(o)
 	p.block.insert(o, p)
@@ -343,7 +343,7 @@ func (o *Op) AddResult(t Type) *Value {
 	return v
 }
 
-// RemoveResult removes result i. It panics if that has uses.
+// RemoveResult removes result i. It panics if the result has uses.
 func (o *Op) RemoveResult(i int) {
 	if o.Results[i].uses != nil {
 		panic("ssa: removing a result in use of " + string(o.Kind))

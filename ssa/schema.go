@@ -15,7 +15,7 @@ type Schema struct {
 type SchemaArg struct {
 	Name string
 	Type Type
-	// Size is N of a fixed-size list T[N], else 0.
+	// Size is N for a fixed-size list T[N], else 0.
 	Size       int
 	KwOnly     bool
 	HasDefault bool
@@ -28,13 +28,13 @@ type SchemaArg struct {
 	Writes bool
 }
 
-// String is the schema as PyTorch prints it.
+// String returns the schema as PyTorch prints it.
 func (s *Schema) String() string { return s.text }
 
 // SetText records the line that the schema was read from.
 func (s *Schema) SetText(t string) { s.text = t }
 
-// FullName is name.overload, the name alone for the default overload.
+// FullName returns name.overload, or the name alone for the default overload.
 func (s *Schema) FullName() string {
 	if s.Overload == "" {
 		return s.Name
@@ -42,7 +42,7 @@ func (s *Schema) FullName() string {
 	return s.Name + "." + s.Overload
 }
 
-// Arg is the index of an argument, -1 if there is none of that name. An operator whose schema is not known has none.
+// Arg returns the index of the argument with this name, or -1. It may be called on nil, an unknown schema.
 func (s *Schema) Arg(name string) int {
 	if s == nil {
 		return -1

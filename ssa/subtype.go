@@ -83,19 +83,19 @@ func IsSubtype(a, b Type) bool {
 		t, ok := a.(*WrapType)
 		return ok && t.Name == b.Name && IsSubtype(t.Elem, b.Elem)
 	case *InterfaceType:
-		// Whether a class has the methods is for the front end to say.
+		// The front end checks whether a class has the methods.
 		_, ok := a.(*ClassType)
 		return ok || SameType(a, b)
 	}
 	return SameType(a, b)
 }
 
-// sameKind is type equality in which all tensors are equal.
+// sameKind reports whether two types are equal if all tensor types are considered equal.
 func sameKind(a, b Type) bool {
 	return IsSubtype(a, b) && IsSubtype(b, a)
 }
 
-// UnifyTypes gives the type that holds both a and b; ok is false if there is none.
+// UnifyTypes returns the type that includes both a and b. ok is false if there is none.
 func UnifyTypes(a, b Type) (t Type, ok bool) {
 	if AsTensor(a) != nil && AsTensor(b) != nil {
 		if SameType(a, b) {
@@ -156,7 +156,7 @@ type TypeVars struct {
 	types []Type
 }
 
-// Get is the type that a variable is bound to, nil if it is free.
+// Get returns the type that a variable is bound to, or nil if it is free.
 func (v *TypeVars) Get(name string) Type {
 	for i, n := range v.names {
 		if n == name {
@@ -236,7 +236,7 @@ func (v *TypeVars) Match(formal, actual Type) bool {
 	return true
 }
 
-// Apply replaces bound variables in t; nil if one is free.
+// Apply replaces bound variables in t. It returns nil if one is free.
 func (v *TypeVars) Apply(t Type) Type {
 	if !HasTypeVars(t) {
 		return t
@@ -275,7 +275,7 @@ func (v *TypeVars) Apply(t Type) Type {
 	return nil
 }
 
-// HasTypeVars reports a type with variables of a schema in it.
+// HasTypeVars reports whether a type contains variables of a schema.
 func HasTypeVars(t Type) bool {
 	switch t := t.(type) {
 	case *VarType:
@@ -298,11 +298,11 @@ func HasTypeVars(t Type) bool {
 	return false
 }
 
-// MatchSchema finds the overload that a printed operator stands for: graphs
-// show all arguments, already converted, and not the overload. It is the first
-// one of as many arguments whose types admit the operands' types; nil if none
-// does. A nil type matches anything. A list of tensors may stand for a list of optional ones, and the other way round, where nothing
-// else fits: a graph need not say which of them are None.
+// MatchSchema finds the overload of a printed operator: graphs show all arguments,
+// already converted, but not the overload. It returns the first overload with the
+// right number of arguments that accepts the operands' types, or nil. A nil type
+// matches anything. If nothing else fits, a list of tensors matches a list of optional
+// tensors and the reverse: a graph need not say which elements are None.
 func MatchSchema(overloads []*Schema, operands []Type) *Schema {
 	if s := matchSchema(overloads, operands); s != nil {
 		return s
@@ -340,7 +340,7 @@ func matchSchema(overloads []*Schema, operands []Type) *Schema {
 			}
 			if u := vars.Apply(formal); u != nil {
 				formal = u
-			} else if !isOptional(formal) { // T? may be given None with T free
+			} else if !isOptional(formal) { // T? accepts None with T free
 				formal = nil
 			}
 			if _, opt := formal.(*OptionalType); opt && operands[i] == NoneType {
@@ -358,7 +358,7 @@ func matchSchema(overloads []*Schema, operands []Type) *Schema {
 	return nil
 }
 
-// packs reports the tuple that an object of a C++ class is in the graph, once its state is read (passes/specialize).
+// packs reports whether a tuple stands for an object of a C++ class, as it does after its state is read (passes/specialize).
 func packs(formal, operand Type) bool {
 	c, ok := formal.(*ClassType)
 	_, tuple := operand.(*TupleType)

@@ -42,30 +42,30 @@ const (
 
 func (t Basic) String() string { return string(t) }
 
-// TensorType is dtype + (unranked | dims). Use [Tensor], [Unranked] or [AnyTensor] to make one.
+// TensorType is a tensor type: an element type, and dims if the rank is known. Use [Tensor], [Unranked] or [AnyTensor] to make one.
 type TensorType struct {
 	DType  tensor.DType // Undefined: unknown
 	Ranked bool
 	Dims   []sym.Expr // when Ranked
-	// Example is of text that states it; nil in types that aton makes.
+	// Example is set if text states it; it is nil in types that aton makes.
 	Example *Example
 }
 
-// AnyTensor is the tensor type of which nothing is known.
+// AnyTensor is the tensor type without any information.
 var AnyTensor = &TensorType{}
 
-// Tensor makes a ranked tensor type. The dims are kept, not copied.
+// Tensor returns a ranked tensor type. It keeps dims without copying them.
 func Tensor(d tensor.DType, dims ...sym.Expr) *TensorType {
 	return &TensorType{DType: d, Ranked: true, Dims: dims}
 }
 
-// TensorOf is the type of a constant.
+// TensorOf returns the type of a constant.
 func TensorOf(t *tensor.Tensor) *TensorType { return Tensor(t.DType, Sizes(t.Shape)...) }
 
-// Unranked makes a tensor type of unknown rank.
+// Unranked returns a tensor type of unknown rank.
 func Unranked(d tensor.DType) *TensorType { return &TensorType{DType: d} }
 
-// Sizes makes dims of known sizes.
+// Sizes returns dims of known sizes.
 func Sizes(shape []int64) []sym.Expr {
 	d := make([]sym.Expr, len(shape))
 	for i, n := range shape {
@@ -74,7 +74,7 @@ func Sizes(shape []int64) []sym.Expr {
 	return d
 }
 
-// Rank is the number of dimensions, -1 if unknown.
+// Rank returns the number of dimensions, or -1 if it is unknown.
 func (t *TensorType) Rank() int {
 	if !t.Ranked {
 		return -1
@@ -82,7 +82,7 @@ func (t *TensorType) Rank() int {
 	return len(t.Dims)
 }
 
-// Static gives the shape if every size is known.
+// Static returns the shape if every size is known.
 func (t *TensorType) Static() ([]int64, bool) {
 	if !t.Ranked {
 		return nil, false
@@ -98,14 +98,14 @@ func (t *TensorType) Static() ([]int64, bool) {
 	return out, true
 }
 
-// WithDType is the type with another element type.
+// WithDType returns the type with another element type.
 func (t *TensorType) WithDType(d tensor.DType) *TensorType {
 	c := *t
 	c.DType, c.Example = d, nil
 	return &c
 }
 
-// String prints Float(2, N), Float() for rank 0, FloatTensor for unknown rank, Tensor(2, N), Tensor.
+// String returns text such as Float(2, N), Float() for rank 0, FloatTensor for an unknown rank, Tensor(2, N), or Tensor.
 func (t *TensorType) String() string {
 	if !t.Ranked {
 		if t.DType == tensor.Undefined {
@@ -218,10 +218,10 @@ func dottedText(s string) string {
 	return Quote(s)
 }
 
-// CustomClasses is what the names of classes begin with that a library has registered in C++: archives hold their state, and no code.
+// CustomClasses is the prefix of the names of classes that a library registered in C++. Archives have their state but not their code.
 const CustomClasses = "__torch__.torch.classes."
 
-// IsCustomClass reports the name of a class written in C++.
+// IsCustomClass reports whether the name is that of a class written in C++.
 func IsCustomClass(name string) bool { return strings.HasPrefix(name, CustomClasses) }
 
 // EnumType is an enumeration, by qualified name.
@@ -239,7 +239,7 @@ type VarType struct{ Name string }
 
 func (t *VarType) String() string { return t.Name }
 
-// SameType reports structural equality.
+// SameType reports whether two types are structurally equal.
 func SameType(a, b Type) bool {
 	if a == b {
 		return true
@@ -270,8 +270,8 @@ func SameType(a, b Type) bool {
 	return a.String() == b.String()
 }
 
-// AsTensor gives the tensor type of a value, nil if it is not a tensor.
-// An Optional[Tensor] is not a tensor.
+// AsTensor returns the type as a tensor type, or nil if it is another type.
+// Optional[Tensor] is not a tensor type.
 func AsTensor(t Type) *TensorType {
 	tt, _ := t.(*TensorType)
 	return tt

@@ -6,7 +6,7 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// Verify checks the invariants of the package comment and reports all violations, nil if there is none.
+// Verify checks the invariants of the package comment. The error has all violations.
 func Verify(m *Module) error {
 	v := verifier{m: m, list: &diag.List{Table: &m.Locs}}
 	for _, f := range m.Funcs {

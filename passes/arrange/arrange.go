@@ -1,4 +1,4 @@
-// Package arrange is the pass that brings the weights of a finished graph into order.
+// Package arrange is the pass that orders and names the weights of a finished graph.
 package arrange
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass moves weights to the front, and drops those that are parameters and that nothing uses. Only constants with names are
-// weights; those without are the program's own.
+// Pass moves weights to the front, and removes weights that are unused parameters. Only constants with names are
+// weights; the others belong to the program.
 var Pass = passes.Pass{
 	Name:  "arrange",
 	Takes: []passes.State{passes.AtOpset},
-	Doc:   "bring the weights to the front of the graph, in the order in which the program uses them",
+	Doc:   "move the weights to the front of the graph, in the order of their first use",
 	Before: `
 graph(%x : Float(2)):
   %b : Float(2) = onnx::Constant[value= 2  2 [ CPUFloatType{2} ]]()
@@ -32,7 +32,7 @@ graph(%x : Float(2)):
   return (%z)`,
 	Options: []passes.Option{{
 		Name: "names", Default: "state", Values: []string{"state", "learned"},
-		Doc: "how weights are called: as in the state dict, or learned_0, learned_1, ...",
+		Doc: "the names of weights: as in the state dict, or learned_0, learned_1, ...",
 	}},
 	Run: run,
 }
@@ -87,7 +87,7 @@ func run(c *passes.Context) error {
 	return nil
 }
 
-// rename calls weights learned_0, learned_1, ..., in the order of the state dict, those that the passes made behind them.
+// rename names the weights learned_0, learned_1, ..., in the order of the state dict, and then those that passes made.
 func rename(c *passes.Context, f *ssa.Func, weights []*ssa.Op) {
 	var values []*ssa.Value
 	for _, p := range f.Body.Params {

@@ -1,4 +1,4 @@
-// Package canonicalize is the pass that gives a TorchScript program the form in which PyTorch's own executors run it.
+// Package canonicalize is the pass that converts a TorchScript program to the form in which PyTorch's executors run it.
 package canonicalize
 
 import (
@@ -11,15 +11,15 @@ import (
 // Pass turns constant tensors of rank 0 back into numbers where PyTorch does.
 //
 // A trace records the number of `x + 1.5` as a float64 tensor of rank 0. A number and a tensor promote differently: with
-// an int64 x the number gives float32, the tensor float64. Both of PyTorch's optimizing executors, which run a loaded
-// archive, take the constant as a number again (CanonicalizeOps in torch/csrc/jit/passes/canonicalize_graph_fuser_ops.cpp),
+// an int64 x the number gives float32, the tensor float64. Both of PyTorch's optimizing executors, which run loaded
+// archives, treat the constant as a number again (CanonicalizeOps in torch/csrc/jit/passes/canonicalize_graph_fuser_ops.cpp),
 // and so do eager mode and torch.onnx. The rule is as narrow as PyTorch's: the second operand of add, sub, mul and div,
 // and a constant of the graph itself. Buffers stay tensors, so the pass must run before freeze makes constants of them.
 var Pass = passes.Pass{
 	Name:  "canonicalize",
 	Takes: []passes.State{passes.OneFunction},
 	Makes: []passes.State{passes.Numbers},
-	Doc:   "take constant tensors of rank 0 as the numbers that a trace was made from",
+	Doc:   "turn constant tensors of rank 0 in a trace back into numbers",
 	Before: `
 graph(%x : Long(3)):
   %c : Double() = prim::Constant[value={2.5}]()

@@ -1,4 +1,4 @@
-// Package contrib is the pass that puts operators of onnxruntime's own in the place of several of the standard.
+// Package contrib is the pass that fuses operators of the standard into operators of onnxruntime.
 package contrib
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass is the pass. It comes behind all that knows operators of the standard only. Who asks for it has a file that onnxruntime
-// alone can run.
+// Pass introduces operators of the domain com.microsoft. It runs after all passes that know only operators of the standard. The
+// resulting file runs only in onnxruntime.
 var Pass = passes.Pass{
 	Name:  "contrib",
 	Takes: []passes.State{passes.Newest},
 	Ends:  []passes.State{passes.Standard},
-	Doc:   "put operators of the domain com.microsoft, which only onnxruntime has, in the place of several of the standard",
+	Doc:   "fuse operators of the standard into operators of the domain com.microsoft, which only onnxruntime has",
 	Before: `
 graph(%x : Float(N, 5, 4), %z : Float(N, 5, 4), %w : Float(4)):
   %s : Float(N, 5, 4) = onnx::Add(%x, %z)
@@ -28,13 +28,13 @@ graph(%x : Float(N, 5, 4), %z : Float(N, 5, 4), %w : Float(4)):
   return (%y, %s)`,
 	Demo: "for=gpu",
 	Options: []passes.Option{
-		{Name: "for", Default: "none", Values: []string{"none", "cpu", "gpu"}, Doc: "where the file runs: cpu leaves out those that are slower there than what they replace; none does nothing"},
+		{Name: "for", Default: "none", Values: []string{"none", "cpu", "gpu"}, Doc: "where the file runs: cpu omits operators that are slower there than what they replace; none does nothing"},
 	},
 	Run: passes.EachFunc(run),
 }
 
-// rules are those of a file for a processor, or for a GPU. On a processor onnxruntime 1.32 takes up to six times as long for a residual sum
-// joined with its normalization as for the two (tools/bench/fused.py).
+// rules returns the rules for a CPU or a GPU. On a CPU, onnxruntime 1.32 takes up to six times as long for a residual sum
+// that is fused with its normalization as for the two operators (tools/bench/fused.py).
 func rules(f *ssa.Func, gpu bool) []rewrite.Rule {
 	var out []rewrite.Rule
 	if gpu {
@@ -62,7 +62,7 @@ func run(c *passes.Context, f *ssa.Func) error {
 	return nil
 }
 
-// float32Of is the type of a float32 whose rank is known, nil for other values.
+// float32Of returns the type of a float32 tensor of known rank, and nil for other values.
 func float32Of(v *ssa.Value) *ssa.TensorType {
 	if v == nil {
 		return nil
@@ -74,7 +74,7 @@ func float32Of(v *ssa.Value) *ssa.TensorType {
 	return t
 }
 
-// isVector reports a value of as many elements as the last axis of another one has.
+// isVector reports whether a value has as many elements as the last axis of another one.
 func isVector(v *ssa.Value, of *ssa.TensorType) bool {
 	t := float32Of(v)
 	return t != nil && len(t.Dims) == 1 && t.Dims[0].Equal(of.Dims[len(of.Dims)-1])
@@ -83,7 +83,7 @@ func isVector(v *ssa.Value, of *ssa.TensorType) bool {
 // maxApart bounds the operators between a sum and its normalization.
 const maxApart = 64
 
-// usedBetween reports that an op between two of the same block uses a value, or that this is not known.
+// usedBetween reports whether an op between two ops of a block uses a value, or whether this is unknown.
 func usedBetween(v *ssa.Value, from, to *ssa.Op) bool {
 	o := from.Next()
 	for range maxApart {
@@ -103,7 +103,7 @@ func usedBetween(v *ssa.Value, from, to *ssa.Op) bool {
 	return true
 }
 
-// skipNormalization joins a residual sum and the normalization behind it: the operator gives both.
+// skipNormalization fuses a residual sum and the normalization after it into one operator, which returns both.
 func skipNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
 	sum := o.Operand(0).Def()
 	t := float32Of(o.Operand(0))
@@ -136,7 +136,7 @@ func skipNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return true
 }
 
-// single makes an operator of one result in the place of another one.
+// single replaces an operator by one with a single result.
 func single(r *rewrite.Rewriter, o *ssa.Op, kind ssa.Kind, operands []*ssa.Value, attrs ...ssa.Attr) bool {
 	y := r.Create(kind, operands, attrs...)
 	y.Type = o.Result(0).Type
@@ -144,7 +144,7 @@ func single(r *rewrite.Rewriter, o *ssa.Op, kind ssa.Kind, operands []*ssa.Value
 	return true
 }
 
-// biasGelu joins the sum of a product and its bias, and the Gelu behind it.
+// biasGelu fuses the sum of a product and its bias with the Gelu after it.
 func biasGelu(r *rewrite.Rewriter, o *ssa.Op) bool {
 	sum := o.Operand(0).Def()
 	if sum == nil || sum.Kind != "onnx::Add" || !sum.Result(0).HasOneUse() || o.AttrStr("approximate", "none") != "none" {
@@ -157,7 +157,7 @@ func biasGelu(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return single(r, o, "com.microsoft::BiasGelu", sum.Operands())
 }
 
-// quickGelu joins x * sigmoid(alpha * x).
+// quickGelu fuses x * sigmoid(alpha * x).
 func quickGelu(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range 2 {
 		x, gate := o.Operand(i), o.Operand(1-i)

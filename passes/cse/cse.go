@@ -1,4 +1,4 @@
-// Package cse is the pass that computes nothing twice.
+// Package cse is the pass of common subexpression elimination.
 package cse
 
 import (
@@ -40,15 +40,15 @@ func run(c *passes.Context, f *ssa.Func) error {
 
 type eliminator struct {
 	c *passes.Context
-	// mutates: something in the function writes to memory. Then two tensors are not the same
-	// because they began with equal elements, and a tensor is not what it was.
+	// mutates reports whether anything in the function writes to memory. Then equal tensors may become
+	// different, and a tensor may differ between two reads.
 	mutates bool
-	// table holds an op for a hash. Different ops of one hash are so rare that the later ones are not looked for.
+	// table has an op for each hash. Collisions are so rare that it keeps only one op.
 	table    map[uint64]*ssa.Op
 	storages map[*tensor.Storage]int64 // numbers them
 }
 
-// block merges ops with earlier ones of the block and of those around it.
+// block merges ops with earlier ones of the block and of enclosing blocks.
 func (e *eliminator) block(b *ssa.Block) {
 	var added []uint64
 	for o := range b.Ops() {
@@ -107,7 +107,7 @@ func (e *eliminator) mergeable(o *ssa.Op) bool {
 	return true
 }
 
-// immutable says that no program can change a value of the type.
+// immutable reports whether values of the type cannot change.
 func immutable(t ssa.Type) bool {
 	switch t := t.(type) {
 	case ssa.Basic:
@@ -165,7 +165,7 @@ func (e *eliminator) hash(o *ssa.Op) uint64 {
 	return uint64(h)
 }
 
-// hash is a running hash: multiply and rotate, the same on every run.
+// hash is a running hash by multiplication and rotation. It is the same in every run.
 type hash uint64
 
 const start hash = 0x9e3779b97f4a7c15
@@ -188,8 +188,8 @@ func (h hash) text(s string) hash {
 	return h.number(tail)
 }
 
-// hashed bounds the tensors whose elements are looked at, as it does when they are compared: small ones are many, and
-// alike in all else.
+// hashed bounds the size of tensors whose elements are hashed, as for comparison: small tensors are frequent, and often
+// differ in their elements only.
 const hashed = 256
 
 func (e *eliminator) literal(h hash, l ssa.Literal) hash {

@@ -1,4 +1,4 @@
-// Package dce is the pass that removes what nobody needs.
+// Package dce is the pass of dead code elimination.
 package dce
 
 import (
@@ -9,7 +9,7 @@ import (
 // Pass removes dead ops, and dead results of If and Loop.
 var Pass = passes.Pass{
 	Name: "dce",
-	Doc:  "remove ops without effects whose results nobody uses, and values that branches and loops carry in vain",
+	Doc:  "remove ops without effects whose results are unused, and unused values that branches and loops carry",
 	Before: `
 graph(%x : Float(4), %c : bool):
   %unused : Float(4) = aten::relu(%x)
@@ -33,8 +33,8 @@ graph(%x : Float(4), %c : bool):
 	Run: passes.EachFunc(run),
 }
 
-// lasting effects keep an op whatever becomes of its results. A random op may go: what remains draws other numbers
-// than before, but nobody was promised these.
+// lasting has the effects that keep an op even if its results are unused. A random op may be removed: the remaining ones then
+// draw other numbers, and no particular numbers are promised.
 const lasting = ssa.Writes | ssa.Raises | ssa.Unknown
 
 func run(c *passes.Context, f *ssa.Func) error {
@@ -68,7 +68,7 @@ func (m *marker) value(v *ssa.Value) {
 	}
 }
 
-// roots marks the ops that have a lasting effect of their own, and those around them. It says whether there was one.
+// roots marks the ops with a lasting effect of their own, and the ops that enclose them. It reports whether there is one.
 func (m *marker) roots(b *ssa.Block) bool {
 	any := false
 	for o := range b.Ops() {
@@ -88,8 +88,8 @@ func (m *marker) roots(b *ssa.Block) bool {
 	return any
 }
 
-// structured says that the op is an If or a Loop, whose effects are those of its blocks. One whose blocks do not return what
-// it has as results, as in a damaged file, is taken as a whole.
+// structured reports whether the op is an If or a Loop, whose effects are those of its blocks. If the blocks do not match the
+// results, as in a damaged file, the op is treated as a whole.
 func structured(o *ssa.Op) bool { return isIf(o) || isLoop(o) }
 
 func isIf(o *ssa.Op) bool {
@@ -117,7 +117,7 @@ func (m *marker) live(o *ssa.Op) bool {
 	return m.ops[o.Results[0].ID]
 }
 
-// op marks an op, and the operands that it needs whichever of its results are in use.
+// op marks an op, and the operands that it needs regardless of which results are used.
 func (m *marker) op(o *ssa.Op) {
 	if m.live(o) {
 		return
@@ -148,7 +148,7 @@ func (m *marker) op(o *ssa.Op) {
 	}
 }
 
-// spread marks what live values are made of.
+// spread marks the operands of live values.
 func (m *marker) spread() {
 	for len(m.queue) > 0 {
 		v := m.queue[len(m.queue)-1]
@@ -171,7 +171,7 @@ func (m *marker) spread() {
 	}
 }
 
-// result marks what makes result i of an If or Loop.
+// result marks the values that result i of an If or Loop comes from.
 func (m *marker) result(o *ssa.Op, i int) {
 	if isIf(o) {
 		m.value(o.Blocks[0].Return(i))
@@ -187,14 +187,14 @@ func (m *marker) result(o *ssa.Op, i int) {
 	}
 }
 
-// owners marks the ops around a block in which something is live.
+// owners marks the ops that enclose a block with a live op.
 func (m *marker) owners(b *ssa.Block) {
 	for o := b.Owner(); o != nil && !m.live(o); o = o.Block().Owner() {
 		m.op(o)
 	}
 }
 
-// index is the place of a value in a list that has it; it panics for another one.
+// index returns the index of a value in a list. It panics if the list does not have it.
 func index(vs []*ssa.Value, v *ssa.Value) int {
 	for i, w := range vs {
 		if v == w {
@@ -224,7 +224,7 @@ func (m *marker) sweep(c *passes.Context, b *ssa.Block) {
 	}
 }
 
-// trim takes the dead results from an If or Loop, and what its blocks return for them.
+// trim removes the dead results of an If or Loop, and the values that its blocks return for them.
 func (m *marker) trim(c *passes.Context, o *ssa.Op) {
 	for i := len(o.Results) - 1; i >= 0; i-- {
 		if m.values[o.Results[i].ID] {
@@ -242,7 +242,7 @@ func (m *marker) trim(c *passes.Context, o *ssa.Op) {
 	}
 }
 
-// uncarry takes the dead parameters from a loop, once nothing in its block uses them, and their initial values.
+// uncarry removes the dead parameters of a loop, which nothing in its block uses, and their initial values.
 func (m *marker) uncarry(o *ssa.Op) {
 	if !isLoop(o) {
 		return

@@ -1,4 +1,4 @@
-// Package demands is the pass that tells what a model demands of the dynamic axes of its inputs.
+// Package demands is the pass that reports the conditions that a model puts on the dynamic axes of its inputs.
 package demands
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/aton-project/aton/ssa/sym"
 )
 
-// Pass warns of what the operators of an ONNX model demand of its dynamic axes, and records it in the metadata
-// aton.assumes. The names of a file's axes are its author's and often careless, so that nothing is an error here; for a
-// program of PyTorch, whose axes are named by the user, the pass lower does the same with errors.
+// Pass warns of conditions that the operators of an ONNX model put on its dynamic axes, and records them in the metadata
+// aton.assumes. The author of a file named its axes, often carelessly, so the conditions are not errors. In a
+// program of PyTorch the user names the axes, and the pass lower reports errors.
 var Pass = passes.Pass{
 	Name:  "demands",
 	Takes: []passes.State{passes.Newest},
 	Makes: []passes.State{passes.Checked},
-	Doc:   "tell what the operators of an ONNX model demand of its dynamic axes",
+	Doc:   "report the conditions that the operators of an ONNX model put on its dynamic axes",
 	Before: `
 graph(%x : Float(N), %w : Float(4, 3)):
   %y : Float(3) = onnx::MatMul(%x, %w)

@@ -1,9 +1,9 @@
-// Package fold is the pass that computes what depends on constants alone.
+// Package fold is the pass of constant folding.
 //
-// A fold must not grow the file. Results up to a limit are computed anyway; larger ones if the constants that they
-// replace, and that nothing else uses, are at least as large, or if all together they add less than a hundredth to the
-// constants that there are. A weight that is used as it is and transposed stays one weight and a Transpose; an Expand
-// of a scalar stays an Expand.
+// Folding must not make the file larger. Small results, up to a limit, are always computed. Larger ones are computed if they replace
+// constants of at least the same size that nothing else uses, or if all of them together add less than a hundredth to the size of all
+// constants. A weight that is used both directly and transposed stays one weight and a Transpose; an Expand of a scalar stays
+// an Expand.
 package fold
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass is the pass.
+// Pass folds constants.
 var Pass = passes.Pass{
 	Name: "fold",
 	Doc:  "compute ONNX operators on constants, unless that makes the constants larger",
@@ -32,21 +32,21 @@ graph(%x : Float(N, 2)):
   %y : Float(N, 3) = onnx::MatMul(%x, %w.transpose)
   return (%y)`,
 	Options: []passes.Option{
-		{Name: "limit", Default: "262144", Doc: "bytes up to which a result is computed whatever it replaces", Int: true},
+		{Name: "limit", Default: "262144", Doc: "the size in bytes up to which a result is always computed", Int: true},
 	},
 	Run: passes.EachFunc(run),
 }
 
-// What a run of the pass may compute: elements of one result, and bytes of all of them, further ones for each byte of the
-// constants of the program. Views of constants are free.
+// Limits on what a run of the pass computes: elements of one result, and bytes of all of them, which grow with the size of the
+// program's constants. Views of constants do not count.
 const (
 	maxWork      = 1 << 27
 	maxBytes     = 1 << 27
 	bytesPerByte = 4
 )
 
-// splatLimit bounds the bytes of results that are one element repeated: a file holds each of them, the operators that make
-// them are few.
+// splatLimit bounds the bytes of results that repeat one element: the file would store every copy, and few operators make
+// them.
 const splatLimit = 1 << 10
 
 func run(c *passes.Context, f *ssa.Func) error {
@@ -75,12 +75,12 @@ func run(c *passes.Context, f *ssa.Func) error {
 type folder struct {
 	limit int64
 	f     *ssa.Func
-	ops   []*ssa.Op                     // that could be folded, in order
+	ops   []*ssa.Op                     // candidates for folding, in order
 	value map[*ssa.Value]*tensor.Tensor // their results
-	fold  map[*ssa.Op]bool              // those of ops that still shall be
-	// budget is the number of bytes that large results may add.
+	fold  map[*ssa.Op]bool              // ops that are still selected for folding
+	// budget is the number of bytes that large results may still add.
 	budget int64
-	left   int64 // bytes that may be computed yet
+	left   int64 // bytes that may still be computed
 }
 
 func (s *folder) constant(v *ssa.Value) *tensor.Tensor {
@@ -93,7 +93,7 @@ func (s *folder) constant(v *ssa.Value) *tensor.Tensor {
 	return nil
 }
 
-// evaluate computes all that is constant. Most of it is views.
+// evaluate computes everything that is constant. Most results are views.
 func (s *folder) evaluate() {
 	for o := range s.f.Body.AllOps() {
 		if o.Kind.Namespace() != onnx.Namespace || o.Kind == "onnx::Constant" || len(o.Blocks) > 0 || o.NumOperands() == 0 || len(o.Results) == 0 {
@@ -158,7 +158,7 @@ func (s *folder) evaluate() {
 	}
 }
 
-// open reports a tensor whose sizes are not numbers.
+// open reports whether a size of the tensor is not a number.
 func open(v *ssa.Value) bool {
 	t := v.Tensor()
 	if t == nil {
@@ -179,10 +179,10 @@ func elements(t *ssa.TensorType) (int64, bool) {
 	return n, ok
 }
 
-// never is more than any budget.
+// never exceeds any budget.
 const never = 1 << 50
 
-// decide drops ops that would make the constants grow.
+// decide drops ops whose folding would make the constants larger.
 func (s *folder) decide() {
 	granted := map[*ssa.Op]bool{} // out of the budget
 	for first := true; ; first = false {
@@ -251,7 +251,7 @@ func (s *folder) decide() {
 	}
 }
 
-// source is what stands for a value among the members of groups.
+// source returns the member of a group that represents a value.
 func source(v *ssa.Value) any {
 	if v.Def() != nil && v.Def().Kind != "onnx::Constant" {
 		return v.Def()
@@ -273,7 +273,7 @@ func (s *folder) large(v *ssa.Value) bool {
 
 func (s *folder) folds(v *ssa.Value) bool { return v.Def() != nil && s.fold[v.Def()] }
 
-// needed reports that something uses the value that is not folded.
+// needed reports whether an op that is not folded uses the value.
 func (s *folder) needed(v *ssa.Value) bool {
 	for u := range v.Uses() {
 		if u.Op() == nil || !s.fold[u.Op()] {
@@ -283,7 +283,7 @@ func (s *folder) needed(v *ssa.Value) bool {
 	return false
 }
 
-// groups are sets of ops and weights that large values connect.
+// groups partitions ops and weights into sets that are connected by large values.
 type groups struct{ parent map[any]any }
 
 func (g groups) find(x any) any {
@@ -302,7 +302,7 @@ func (g groups) join(a, b any) {
 	}
 }
 
-// replace puts constants in the place of what is folded.
+// replace replaces folded ops by constants.
 func (s *folder) replace(c *passes.Context) {
 	first := s.f.Body.First()
 	var names *ssa.Names
@@ -365,7 +365,7 @@ func isOutput(v *ssa.Value) bool {
 	return false
 }
 
-// origin names a folded value after the first weight that went into it, and what was done: layer.weight.transpose.
+// origin names a folded value after its first weight and the operation: layer.weight.transpose.
 func (s *folder) origin(v *ssa.Value, depth int) string {
 	if !s.folds(v) || depth > 8 {
 		return v.Name

@@ -16,16 +16,16 @@ import (
 
 // Pass freezes attributes.
 //
-// The attributes of the objects of an archive become constants; a weight is
-// named by its path, as a state dict does. An attribute that the code assigns or
-// writes to in place is state: it stays a prim::GetAttr of a constant object,
-// since only a later pass knows which of the code is live. In graph text, which
-// has no objects, the tensors become inputs of the graph.
+// The attributes of objects in an archive become constants; a weight has its
+// path as its name, as in a state dict. An attribute that the code assigns or
+// changes in place is state: it stays a prim::GetAttr of a constant object,
+// since only a later pass knows which code is live. Graph text has no objects;
+// there, tensors become inputs of the graph.
 var Pass = passes.Pass{
 	Name:  "freeze",
 	Takes: []passes.State{passes.OneFunction, passes.Numbers},
 	Makes: []passes.State{passes.Frozen},
-	Doc:   "turn the attributes of modules into constants, and into inputs where their values are not known",
+	Doc:   "turn the attributes of modules into constants, or into inputs if their values are unknown",
 	Before: `
 graph(%self : __torch__.M,
       %x : Tensor):
@@ -41,14 +41,14 @@ graph(%x : Tensor,
   %y : Tensor = aten::linear(%x, %fc.weight, %fc.bias)
   return (%y)`,
 	Options: []passes.Option{{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"},
-		Doc: "the mode that all modules are taken to be in; preserve: each the one that it was saved in"}},
+		Doc: "the mode of all modules; preserve keeps the mode in which each was saved"}},
 	Run: func(c *passes.Context) error {
 		run(c.Module, c.Diags, modes[c.Option("training")], c.Changed)
 		return nil
 	},
 }
 
-// A Mode says whether modules are taken to be in training.
+// Mode says in which mode modules are converted.
 type Mode uint8
 
 // The modes: each module in the one that it was saved in, all in eval mode, all in training.
@@ -60,7 +60,7 @@ const (
 
 var modes = map[string]Mode{"preserve": Preserve, "eval": Eval, "train": Train}
 
-// Run freezes a module's main function; remarks on the program are in the list.
+// Run freezes a module's main function. The list has the diagnostics.
 func Run(m *ssa.Module, mode Mode) *diag.List {
 	list := &diag.List{Table: &m.Locs}
 	run(m, list, mode, func(string) {})
@@ -73,8 +73,8 @@ type place struct {
 	name   string
 }
 
-// instance is an object that a value is known to hold, and how it was reached.
-// The object is nil in graph text, where only the path is known.
+// instance is the known object of a value, and its path. The object is nil in
+// graph text, where only the path is known.
 type instance struct {
 	object *ssa.Object
 	path   string
@@ -253,7 +253,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// found measures what findState has noted.
+// found returns the number of facts that findState has recorded.
 func (z *freezer) found() int {
 	return len(z.state) + len(z.assigned) + len(z.objects) + z.shared
 }
@@ -329,12 +329,12 @@ func (z *freezer) findState(b *ssa.Block) {
 	}
 }
 
-// isNew reports an object that the program itself makes.
+// isNew reports whether the program itself makes the object.
 func (z *freezer) isNew(v *ssa.Value) bool {
 	return v.Def() != nil && v.Def().Kind == prim.CreateObject
 }
 
-// operator notes what an operator with a declaration writes, and what its results share.
+// operator records what an operator with a schema writes, and which memory its results share.
 func (z *freezer) operator(o *ssa.Op) {
 	s := o.Schema
 	if s == nil {
@@ -368,7 +368,7 @@ func (z *freezer) operator(o *ssa.Op) {
 	}
 }
 
-// share notes that v may share the memory of w.
+// share records that v may share the memory of w.
 func (z *freezer) share(v, w *ssa.Value) {
 	if w == nil || !ssa.IsMutable(v.Type) {
 		return
@@ -385,7 +385,7 @@ next:
 	}
 }
 
-// sub is the object that an attribute holds.
+// sub returns the object in an attribute.
 func (z *freezer) sub(inst instance, name string, t ssa.Type) (instance, bool) {
 	if inst.object == nil {
 		ct, ok := t.(*ssa.ClassType)
@@ -486,7 +486,7 @@ func (z *freezer) freeze(o *ssa.Op) {
 // its input in any mode where it has no others.
 var modeArgs = [...]string{"train", "training", "use_input_stats"}
 
-// setMode overrides what tracing has recorded of the mode: an argument of each operator that has one.
+// setMode overrides the recorded mode of a trace, which is an argument of each operator that depends on it.
 func (z *freezer) setMode(o *ssa.Op) {
 	if o.Schema == nil {
 		return
@@ -514,7 +514,7 @@ func (z *freezer) setMode(o *ssa.Op) {
 	}
 }
 
-// tellTraining warns of a module in training whose mode means something: an operator of its forward takes it.
+// tellTraining warns of a module in training mode if an operator of its forward depends on the mode.
 func (z *freezer) tellTraining() {
 	if t, ok := z.m.Root.Get("training"); !ok || !t.Bool() {
 		return
@@ -566,7 +566,7 @@ func (z *freezer) inTraining(v *ssa.Value) bool {
 	return ok && l.Kind == ssa.BoolLit && l.Bool()
 }
 
-// known is the value of a constant, or of an attribute as the file has it.
+// known returns the value of a constant, or of an attribute in the file.
 func (z *freezer) known(v *ssa.Value) (ssa.Literal, bool) {
 	if v == nil || v.Def() == nil {
 		return ssa.Literal{}, false
@@ -600,7 +600,7 @@ func (z *freezer) tellLost(o *ssa.Op) {
 	}
 }
 
-// arg is the operand for an argument of the operator's schema, nil if there is none.
+// arg returns the operand for an argument of the operator's schema, or nil.
 func (z *freezer) arg(o *ssa.Op, name string) *ssa.Value {
 	if i := o.Schema.Arg(name); i >= 0 && i < o.NumOperands() {
 		return o.Operand(i)
@@ -619,7 +619,7 @@ func isNone(v *ssa.Value) bool {
 	return !ok || l.IsNone()
 }
 
-// input makes an attribute whose value is not known an input of the graph.
+// input turns an attribute of unknown value into an input of the graph.
 func (z *freezer) input(o *ssa.Op, path string) {
 	if z.state[place{nil, o.AttrStr("name", "")}] && z.assigned["."+path] {
 		return
@@ -651,7 +651,7 @@ func (z *freezer) atStart(o *ssa.Op, t ssa.Type) *ssa.Op {
 	return z.head.Insert(prim.Constant, o.Loc, t)
 }
 
-// constant makes the value of an attribute, of the declared type t, before op o.
+// constant creates the value of an attribute, of the declared type t, before op o.
 func (z *freezer) constant(v ssa.Literal, o *ssa.Op, path string, t ssa.Type) *ssa.Value {
 	inner := t
 	if opt, ok := t.(*ssa.OptionalType); ok {

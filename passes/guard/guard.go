@@ -1,4 +1,4 @@
-// Package guard is the pass that makes a model refuse sizes that it is not right for.
+// Package guard is the pass that makes a model reject sizes for which it is wrong.
 package guard
 
 import (
@@ -14,14 +14,14 @@ import (
 // Pass adds a check for each dynamic axis that the metadata aton.symbols bounds from below (N>=2): with a smaller size the
 // model fails at run time instead of giving a wrong number.
 //
-// ONNX has no assertion. A Reshape of one element to as many elements as are missing, plus one, fails where some are, and
-// an Expand by its result, which is 1, ties the input to it. Optimizers take operators not to fail, so the pass comes
-// behind all of them.
+// ONNX has no assertion. A Reshape of one element to one plus the number of missing elements fails if any are missing, and
+// an Expand by its result, which is 1, makes the input depend on it. Optimizers assume that operators do not fail, so the pass
+// runs after all of them.
 var Pass = passes.Pass{
 	Name:  "guard",
 	Takes: []passes.State{passes.Newest},
 	Ends:  []passes.State{passes.Total},
-	Doc:   "make the model fail at run time for sizes that it is not right for",
+	Doc:   "make the model fail at run time for sizes for which it is wrong",
 	Before: `
 graph(%x : Float(N, 4)):
   %y : Float(N, 4) = onnx::Relu(%x)
@@ -42,7 +42,7 @@ graph(%x : Float(N, 4)):
   return (%y)`,
 	Demo: `least="N>=2"`,
 	Options: []passes.Option{
-		{Name: "least", Default: "", Doc: "bounds beside those of the metadata, such as N>=2"},
+		{Name: "least", Default: "", Doc: "bounds in addition to those in the metadata, such as N>=2"},
 	},
 	Run: run,
 }
@@ -78,7 +78,7 @@ func run(c *passes.Context) error {
 	return nil
 }
 
-// inputOf finds an input that has the symbol as a size, one that is used if there is one.
+// inputOf finds an input that has the symbol as a size, preferably one that is used.
 func inputOf(f *ssa.Func, symbol string) (found *ssa.Value, axis int) {
 	for _, p := range f.Body.Params {
 		t := p.Tensor()
@@ -107,8 +107,8 @@ func usedInput(f *ssa.Func) *ssa.Value {
 	return nil
 }
 
-// isProtected reports whether an input is tied to a check of this axis already, as in a file that was written with one.
-// The pattern is that of protect; a check that an optimizer has taken apart is made anew.
+// isProtected reports whether an input already depends on a check of this axis, as in a file that aton wrote.
+// It looks for the pattern that protect makes; a check that an optimizer has changed is added again.
 func isProtected(p *ssa.Value, axis int, l ssa.Limit) bool {
 	for _, gather := range users(p, operand{0, "onnx::Shape"}, operand{0, "onnx::Gather"}) {
 		if index, known := onnx.ConstInts(gather.Operand(1)); !known || !slices.Equal(index, []int64{int64(axis)}) {
@@ -131,7 +131,7 @@ type operand struct {
 	kind  ssa.Kind
 }
 
-// users follows a value down to the operators that it gets to by a path of such operands.
+// users returns the operators that a value reaches through a path of such operands.
 func users(v *ssa.Value, path ...operand) (found []*ssa.Op) {
 	for u := range v.Uses() {
 		o := u.Op()
@@ -147,7 +147,7 @@ func users(v *ssa.Value, path ...operand) (found []*ssa.Op) {
 	return found
 }
 
-// protect ties all uses of an input to the check that an axis of the input p, which may be the same one, is long enough.
+// protect makes all uses of an input depend on the check that an axis of the input p, which may be the same one, is long enough.
 func protect(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit, input *ssa.Value) {
 	b := onnx.Builder{Block: f.Body, Before: f.Body.First()}
 	shape := b.Op("Shape", p)

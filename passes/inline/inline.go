@@ -1,4 +1,4 @@
-// Package inline is the pass that puts the bodies of functions and methods where they are called.
+// Package inline is the pass that inlines calls of functions and methods.
 package inline
 
 import (
@@ -15,7 +15,7 @@ import (
 var Pass = passes.Pass{
 	Name:  "inline",
 	Makes: []passes.State{passes.OneFunction},
-	Doc:   "put the bodies of functions, methods and forks where they are called",
+	Doc:   "inline the bodies of functions, methods and forks",
 	Before: `
 graph(%self : __torch__.M,
       %x : Tensor):
@@ -60,14 +60,14 @@ var NoCalls = passes.Predicate{Name: "NoCalls", Check: func(m *ssa.Module) error
 	return nil
 }}
 
-// Run inlines all calls of a module; problems of the program are in the list.
+// Run inlines all calls of a module. The list has the problems of the program.
 func Run(m *ssa.Module) *diag.List {
 	list := &diag.List{Table: &m.Locs}
 	_ = run(m, list, func(string) {}) // it reports everything in the list
 	return list
 }
 
-// Into inlines the calls of one function and leaves all others as they are.
+// Into inlines the calls of one function and leaves other functions unchanged.
 func Into(m *ssa.Module, f *ssa.Func) *diag.List {
 	list := &diag.List{Table: &m.Locs}
 	in := &inliner{m: m, diags: list, changed: func(string) {}, f: f, objects: map[*ssa.Value]instance{}, called: map[*ssa.Func]bool{}, names: ssa.NamesOf(f), sizes: map[*ssa.Func]int{}}
@@ -96,7 +96,7 @@ type inliner struct {
 	stopped bool
 }
 
-// instance is an object that a value is known to hold, and how it was reached.
+// instance is the known object of a value, and its path.
 type instance struct {
 	object *ssa.Object
 	path   string
@@ -258,7 +258,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// target finds the function that an op calls; obj is the receiver, if it is known.
+// target returns the function that an op calls. obj is the receiver, if known.
 func target(m *ssa.Module, o *ssa.Op, obj *ssa.Object) *ssa.Func {
 	switch {
 	case o.Kind == prim.CallMethod:
@@ -373,7 +373,7 @@ func (in *inliner) inline(o *ssa.Op, g *ssa.Func, args []*ssa.Value, scope strin
 	in.calling = in.calling[:len(in.calling)-1]
 }
 
-// size counts the operators of a function, nested ones included.
+// size returns the number of operators of a function, including nested ones.
 func (in *inliner) size(g *ssa.Func) int {
 	n, ok := in.sizes[g]
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// exactBack says that the op gives only elements that its operands had: the
-// cast back from a wider type loses nothing.
+// exactBack reports whether every element of the op's results is an element of its operands,
+// so that the cast back from a wider type loses nothing.
 func exactBack(o *ssa.Op) bool {
 	switch onnx.ClassOf(o) {
 	case onnx.Copies:
@@ -18,7 +18,7 @@ func exactBack(o *ssa.Op) bool {
 	return false
 }
 
-// embeds says that every element of a has an equal one of type b, in the same order.
+// embeds reports whether type b has all values of type a, in the same order.
 func embeds(a, b tensor.DType) bool {
 	for _, d := range wider(a) {
 		if d == b {
@@ -28,7 +28,7 @@ func embeds(a, b tensor.DType) bool {
 	return false
 }
 
-// wider lists the types that hold all elements of a type, the cheapest first.
+// wider lists the types that have all values of a type, the cheapest first.
 func wider(d tensor.DType) []tensor.DType {
 	switch d {
 	case tensor.Bool:
@@ -49,8 +49,8 @@ func wider(d tensor.DType) []tensor.DType {
 	return nil
 }
 
-// computing finds a type in which the op computes the same for the type
-// variable, Undefined if there is none.
+// computing returns a type for the type variable in which the op computes the same
+// result, or Undefined.
 func (l *legalizer) computing(o *ssa.Op, g *group) tensor.DType {
 	for _, d := range candidates(onnx.ClassOf(o), g.dtype) {
 		if holds(g.allowed, d) && (d != tensor.BFloat16 || l.opset >= 13) {
@@ -106,8 +106,8 @@ func onlyLike(d tensor.DType, ts []tensor.DType) []tensor.DType {
 	return out
 }
 
-// specials are operators whose element types are not those of their operands.
-// They report that all is done.
+// specials handles operators whose element types are not those of their operands.
+// Each function reports whether it has legalized the op.
 var specials = map[string]func(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool{
 	"NonZero":         nonZero,
 	"ConstantOfShape": constantOfShape,
@@ -180,7 +180,7 @@ func cubicVolumes(l *legalizer, d *onnx.Downgrade, _ *onnx.OpSchema) bool {
 		onnx.TypeFallback("GridSample")(d, x.DType)
 }
 
-// nonZero: all it asks of an element is whether it is zero, which a bool says.
+// nonZero converts the operand to bool: NonZero only tests whether an element is zero.
 func nonZero(l *legalizer, d *onnx.Downgrade, s *onnx.OpSchema) bool {
 	x := d.Node.Operand(0)
 	if holds(l.target.Types(s, s.Input(0)), x.DType()) {

@@ -5,10 +5,9 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// conform checks what the steps left against the version that the opset has:
-// nothing leaves here that the standard does not allow. Attributes that say
-// what older versions do anyway are removed; defaults that have changed since
-// are written out.
+// conform checks an op against its version in the opset, so that the pass leaves nothing
+// that the standard does not allow. It removes attributes that older versions do not have if
+// their value is the older behaviour, and writes out defaults that have changed since.
 func (l *legalizer) conform(d *onnx.Downgrade, s *onnx.OpSchema) {
 	o := d.Node
 	newest := onnx.SchemaOf(o.Kind)
@@ -60,7 +59,7 @@ func (l *legalizer) conform(d *onnx.Downgrade, s *onnx.OpSchema) {
 	}
 }
 
-// first is the lowest opset above the goal whose version of the operator is as asked.
+// first returns the lowest opset above the target whose version of the operator satisfies a condition.
 func (l *legalizer) first(o *ssa.Op, ok func(*onnx.OpSchema) bool) int {
 	for n := l.opset + 1; n <= l.target.Newest(); n++ {
 		if s := onnx.Lookup(o.Kind.Name(), n); s != nil && ok(s) {

@@ -1,5 +1,5 @@
-// Package legalize takes ONNX operators from their newest encoding, which the
-// IR holds, to that of an opset, with element types for which the target has kernels.
+// Package legalize is the pass that converts ONNX operators from their newest encoding,
+// which the IR has, to that of an opset, with element types for which the target has kernels.
 package legalize
 
 import (
@@ -15,8 +15,8 @@ import (
 // foldLimit bounds the elements that folding a constant reads or makes.
 const foldLimit = 1 << 20
 
-// maxRounds bounds how often one op's replacements are replaced: a table that
-// goes in circles must not hang.
+// maxRounds bounds how often the replacements of an op are replaced, so that a cycle
+// in the tables cannot hang.
 const maxRounds = 1000
 
 type legalizer struct {
@@ -25,17 +25,17 @@ type legalizer struct {
 	opset  int
 	target onnx.Target
 	done   map[*ssa.Op]bool
-	// kept are the casts back from a computing type that lose nothing: their
-	// operand has the elements of the result.
+	// kept has the casts back from a wider type that lose nothing: their operand has
+	// the elements of the result.
 	kept map[*ssa.Op]bool
-	// bfloat16 are the operators that compute in float32 instead.
+	// bfloat16 has the bfloat16 operators that compute in float32.
 	bfloat16 []*ssa.Op
-	// names are those of the values of the function at hand.
+	// names has the names in the current function.
 	names *ssa.Names
 }
 
-// block legalizes the ops of a block in order. What a rewrite builds stands
-// before the op and is visited next.
+// block legalizes the ops of a block in order. A rewrite builds ops before the current one,
+// and they are visited next.
 func (l *legalizer) block(b *ssa.Block) {
 	rounds := 0
 	for o := b.First(); o != nil; {
@@ -66,7 +66,7 @@ func (l *legalizer) block(b *ssa.Block) {
 	}
 }
 
-// op does one op. Afterwards it is gone, or as the opset has it.
+// op legalizes one op: it replaces the op, or brings it to the form of the opset.
 func (l *legalizer) op(o *ssa.Op) {
 	for _, b := range o.Blocks {
 		l.block(b)

@@ -15,7 +15,7 @@ var Pass = passes.Pass{
 	Takes: []passes.State{passes.Newest, passes.OnlyONNX},
 	Makes: []passes.State{passes.AtOpset},
 	Ends:  []passes.State{passes.Newest},
-	Doc:   "take ONNX operators from their newest form to that of an opset, with element types that the target has",
+	Doc:   "convert ONNX operators from their newest form to that of an opset, with element types that the target supports",
 	Before: `
 graph(%x : Float(2, 3)):
   %axes : Long(1) = onnx::Constant[value={1}]()
@@ -28,7 +28,7 @@ graph(%x : Float(2, 3)):
 	Demo: "opset=17",
 	Options: []passes.Option{
 		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
-		{Name: "target", Default: "ort", Doc: "whose kernels decide on element types: onnxruntime's, or none", Values: []string{string(onnx.OnnxRuntime), string(onnx.Standard)}},
+		{Name: "target", Default: "ort", Doc: "the runtime whose kernels determine element types: ort, or onnx for none", Values: []string{string(onnx.OnnxRuntime), string(onnx.Standard)}},
 	},
 	Run: run,
 }

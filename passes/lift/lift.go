@@ -1,4 +1,4 @@
-// Package lift is the pass that makes the weights of a program parameters of its main function.
+// Package lift is the pass that turns the weights of a program into parameters of its main function.
 package lift
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass makes inputs of the weights, one of each, under the names that the state dict has for them. The passes behind it
-// know nothing of the elements, so none is merged with an equal one, transposed or folded: what is done to a weight is an
-// operator. What the weights hold stays in Module.Weights, for files that have it beside the inputs.
+// Pass turns each weight into an input with its name in the state dict. Later passes do not know the elements, so they do not
+// merge equal weights, transpose or fold them: every operation on a weight stays an operator. Module.Weights keeps
+// the weights, for files that contain them beside the inputs.
 //
 // The inputs stand in the order of the state dict. Weights are named constants of floating point, and with integers=true those
 // tensors of the state dict that hold integers or bools. Without it these stay constants, since they may decide what the graph
@@ -21,7 +21,7 @@ var Pass = passes.Pass{
 	Name:  "lift",
 	Takes: []passes.State{passes.Functional},
 	Makes: []passes.State{passes.Lifted},
-	Doc:   "make inputs of the weights, under the names of the state dict",
+	Doc:   "turn the weights into inputs with the names of the state dict",
 	Before: `
 graph(%x : Float(2)):
   %scale : Float(2) = prim::Constant[value= 2  2 [ CPUFloatType{2} ]]()
@@ -34,8 +34,8 @@ graph(%x : Float(2),
   return (%y)`,
 	Demo: "weights=true",
 	Options: []passes.Option{
-		{Name: "weights", Default: "false", Bool: true, Doc: "whether to do it at all"},
-		{Name: "integers", Default: "false", Bool: true, Doc: "make inputs of the tensors of the state dict that hold integers or bools, too"},
+		{Name: "weights", Default: "false", Bool: true, Doc: "whether to run the pass"},
+		{Name: "integers", Default: "false", Bool: true, Doc: "turn the integer and bool tensors of the state dict into inputs too"},
 	},
 	Run: run,
 }
@@ -79,7 +79,7 @@ func run(c *passes.Context) error {
 	return nil
 }
 
-// constant returns the tensor of a named constant that is used, nil for other operators.
+// constant returns the tensor of a named constant that is used, and nil for other operators.
 func constant(o *ssa.Op) *tensor.Tensor {
 	if o.Kind != prim.Constant && o.Kind != "onnx::Constant" || len(o.Results) != 1 || o.Result(0).Name == "" || !o.Result(0).HasUses() {
 		return nil

@@ -18,35 +18,35 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Options steer the pass.
+// Options configures the pass.
 type Options struct {
 	Opset int
 	Table *aten.Table
-	// Fallthrough lists namespaces whose operators are kept as nodes of a
-	// custom domain when they cannot be converted; "*" stands for all.
+	// Fallthrough lists namespaces whose operators become nodes of a custom
+	// domain if they cannot be converted; "*" stands for all namespaces.
 	Fallthrough []string
-	// Mode says what becomes of operators that cannot be converted; empty is Strict.
+	// Mode says what happens to operators that cannot be converted. The default is Strict.
 	Mode Mode
 	// FoldLimit bounds the number of elements that constant folding reads or
-	// makes; 0 stands for 1 << 12: what is larger is left to the pass that folds, which looks at all uses of a weight.
+	// makes; 0 means 1 << 12. Larger constants are left to the pass fold, which considers all uses of a weight.
 	FoldLimit int64
-	// Training makes operators in training of normalizations by the batch.
+	// Training emits training-mode BatchNormalization operators.
 	Training bool
-	// Warn receives what the ONNX form takes for granted, once for each such thing; nil drops it.
+	// Warn, if not nil, receives each assumption of the ONNX form once.
 	Warn func(diag.Diagnostic)
 }
 
-// Unconverted is an operator that has no ONNX form here.
+// Unconverted is an operator that could not be converted.
 type Unconverted struct {
 	Kind    ssa.Kind
 	Loc     diag.Loc
 	Failure *aten.Failure
-	// Follow counts the operators that could not be looked at because this one gives no type.
+	// Follow is the number of operators that could not be converted because this one has no result type.
 	Follow int
 }
 
-// Run lowers the main function in place. All operators that cannot be
-// converted are reported at once; the module is unchanged then.
+// Run lowers the main function in place. If operators cannot be converted, it
+// reports all of them and leaves the module unchanged.
 func Run(m *ssa.Module, opts Options) error {
 	bad, err := Convert(m, opts)
 	if err != nil {
@@ -67,7 +67,7 @@ func Run(m *ssa.Module, opts Options) error {
 	return list.Err()
 }
 
-// Convert is Run with the operators that cannot be converted as data.
+// Convert is like Run but returns the operators that cannot be converted as data.
 func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	src := m.Main()
 	if src == nil {
@@ -140,13 +140,13 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	return l.bad, nil
 }
 
-// assumption is something that the ONNX form takes for granted, at the operators at ops.
+// assumption is an assumption of the ONNX form about the operators ops.
 type assumption struct {
 	what, why string
 	ops       []*ssa.Op
 }
 
-// assume notes what the operator at hand takes for granted.
+// assume records an assumption of the current operator.
 func (l *lowerer) assume(what, why string) { l.assumeAt(l.low.Node, what, why) }
 
 func (l *lowerer) assumeAt(op *ssa.Op, what, why string) {
@@ -159,14 +159,14 @@ func (l *lowerer) assumeAt(op *ssa.Op, what, why string) {
 	l.assumed = append(l.assumed, assumption{what, why, []*ssa.Op{op}})
 }
 
-// require notes what the operator at hand demands of sizes.
+// require records that the current operator requires two sizes to be equal or to broadcast.
 func (l *lowerer) require(b *ssa.Block, x, y sym.Expr, broadcast bool) {
 	if b == l.dst.Body && l.low.Node != nil {
 		l.sizes.Require(sizes.Demand{X: x, Y: y, Broadcast: broadcast, Op: l.low.Node})
 	}
 }
 
-// solveSizes reports demands that cannot be met, and takes the others for granted.
+// solveSizes reports requirements on sizes that cannot be met, and records the others as assumptions.
 func (l *lowerer) solveSizes() {
 	conflicts, grants := l.sizes.Solve(&l.m.Locs)
 	for _, c := range conflicts {
@@ -177,7 +177,7 @@ func (l *lowerer) solveSizes() {
 	}
 }
 
-// tellAssumptions puts what is taken for granted into the metadata and warns of each once, at its first place.
+// tellAssumptions adds the assumptions to the metadata and warns of each once, at its first place.
 func (l *lowerer) tellAssumptions() {
 	for _, a := range l.assumed {
 		l.m.Assume(a.what)
@@ -192,7 +192,7 @@ func (l *lowerer) tellAssumptions() {
 	}
 }
 
-// wider are weights that are written with more bits than they need, and the opset that would not.
+// wider describes weights that are written with more bits than they need, and the opset at which they are not.
 type wider struct {
 	opset, bits, written int
 	op                   *ssa.Op
@@ -215,10 +215,10 @@ func (l *lowerer) tellWider() {
 	}
 }
 
-// stuck reports that there will be no graph: an operator is missing, or a value that blocks return.
+// stuck reports whether the conversion has failed: an operator could not be converted, or a value that a block returns.
 func (l *lowerer) stuck() bool { return l.lost || len(l.bad) > 0 && l.opts.Mode != Collect }
 
-// pairedInput is the complex tensor of a parameter, which in the graph has its real and imaginary parts along a new last axis.
+// pairedInput returns the complex tensor of a parameter whose real and imaginary parts lie along a new last axis in the graph.
 func (l *lowerer) pairedInput(p *ssa.Value) *ssa.Value {
 	t := p.Tensor()
 	dims := append(slices.Clone(t.Dims), sym.Const(2))
@@ -228,7 +228,7 @@ func (l *lowerer) pairedInput(p *ssa.Value) *ssa.Value {
 	return l.low.Aten("aten::view_as_complex", q)
 }
 
-// pairedOutput is the i-th result of the graph, complex numbers as pairs along a new last axis.
+// pairedOutput returns the i-th result of the graph, with complex numbers as pairs along a new last axis.
 func (l *lowerer) pairedOutput(v *ssa.Value, i int, names []string) *ssa.Value {
 	name := fmt.Sprintf("output %d", i+1)
 	if i < len(names) {
@@ -273,7 +273,7 @@ func (l *lowerer) findComplex() {
 	}
 }
 
-// onnxType is the ONNX type of a TorchScript type: numbers are rank 0 tensors.
+// onnxType returns the ONNX type of a TorchScript type. Numbers become tensors of rank 0.
 func onnxType(m *ssa.Module, t ssa.Type) ssa.Type {
 	switch t := t.(type) {
 	case ssa.Basic:
@@ -302,7 +302,7 @@ type lowerer struct {
 	sizes   *sizes.Solver
 	assumed []assumption
 	wider   []wider
-	// paired are the inputs and outputs that are complex in the program.
+	// paired has the names of inputs and outputs that are complex in the program.
 	paired []string
 	m      *ssa.Module
 	opts   Options
@@ -374,7 +374,7 @@ func (l *lowerer) fail(o *ssa.Op, f *aten.Failure) {
 		cause = len(l.bad)
 		l.bad = append(l.bad, Unconverted{Kind: o.Kind, Loc: o.Loc, Failure: f})
 	}
-	// go on with results of the declared types, to find all problems
+	// continue with results of the declared types, to find all problems
 	for _, r := range o.Results {
 		p := l.dst.Body.InsertBefore(l.dst.Body.First(), unconverted, o.Loc, nil, onnxType(l.m, r.Type))
 		p.SetAttr("cause", ssa.Int(int64(cause)))
@@ -395,7 +395,7 @@ func (l *lowerer) set(v, w *ssa.Value) {
 	}
 }
 
-// refine gives w the sizes that the source graph knows and inference does not.
+// refine adds to w the sizes that the source graph has and inference does not.
 func refine(w *ssa.Value, src *ssa.TensorType) {
 	t := w.Tensor()
 	if t == nil || src == nil || !src.Ranked || w.Def() == nil || w.Def().Kind == "onnx::Constant" {
@@ -425,7 +425,7 @@ func refine(w *ssa.Value, src *ssa.TensorType) {
 	}
 }
 
-// keeping says how an operator that cannot be converted stays in the graph, nil if it must not.
+// keeping returns how to keep an operator that cannot be converted, or nil if it must not be kept.
 func (l *lowerer) keeping(o *ssa.Op, isAten bool) func(o *ssa.Op) node {
 	switch {
 	case l.falls(o.Kind.Namespace()):
@@ -491,7 +491,7 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 	}
 }
 
-// invalid finds what a lowering has put behind the op last, nil for the beginning, that ONNX does not have.
+// invalid finds an operator that ONNX does not have among those that a lowering added after last; nil stands for the beginning.
 func invalid(b *ssa.Block, last *ssa.Op) *aten.Failure {
 	first := b.First()
 	if last != nil {
@@ -552,7 +552,7 @@ func (l *lowerer) unpack(o *ssa.Op) {
 	l.fail(o, &aten.Failure{ID: "unsupported-op", Message: "a list of unknown length cannot be unpacked"})
 }
 
-// value converts a source value, recording a failure as one of the op at hand.
+// value converts a source value and records a failure at the current op.
 func (l *lowerer) value(v *ssa.Value) (w *ssa.Value) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -595,10 +595,10 @@ func (l *lowerer) ifOp(o *ssa.Op, dst *ssa.Block) {
 	l.finish(o, n, dst)
 }
 
-// isComplex reports a tensor of complex numbers, which goes into and out of blocks as a pair of real ones.
+// isComplex reports whether a value is a complex tensor, which enters and leaves blocks as a pair of real tensors.
 func isComplex(v *ssa.Value) bool { return v.Tensor() != nil && v.DType().IsComplex() }
 
-// types are the ONNX types of what blocks give.
+// types returns the ONNX types of values that blocks return.
 func (l *lowerer) types(vs []*ssa.Value) []ssa.Type {
 	var types []ssa.Type
 	for _, v := range vs {
@@ -612,7 +612,7 @@ func (l *lowerer) types(vs []*ssa.Value) []ssa.Type {
 	return types
 }
 
-// passed converts values that go into blocks or out of them, at the end of b; ok is false if one has no form.
+// passed converts, at the end of b, values that enter or leave blocks. ok is false if one has no ONNX form.
 func (l *lowerer) passed(vs []*ssa.Value, b *ssa.Block) (out []*ssa.Value, ok bool) {
 	for _, v := range vs {
 		w := l.returned(v, b)

@@ -9,7 +9,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Mode says what becomes of operators that cannot be converted. The modes are
+// Mode says what happens to operators that cannot be converted. The modes are
 // those of torch.onnx's operator_export_type.
 type Mode string
 
@@ -17,13 +17,13 @@ type Mode string
 const (
 	// Strict: every operator must convert (ONNX).
 	Strict Mode = "onnx"
-	// Fallthrough keeps them as nodes of their own names (ONNX_FALLTHROUGH).
+	// Fallthrough keeps them as nodes with their own names (ONNX_FALLTHROUGH).
 	Fallthrough Mode = "fallthrough"
-	// ATenFallback makes ATen nodes of those of aten (ONNX_ATEN_FALLBACK).
+	// ATenFallback turns operators of aten into ATen nodes (ONNX_ATEN_FALLBACK).
 	ATenFallback Mode = "aten-fallback"
-	// ATen makes ATen nodes of all operators of aten, whether they convert or not (ONNX_ATEN).
+	// ATen turns all operators of aten into ATen nodes, whether they convert or not (ONNX_ATEN).
 	ATen Mode = "aten"
-	// Collect reports them and goes on, so that later passes can say what stands in their way.
+	// Collect reports them and goes on, so that later passes can report their problems too.
 	Collect Mode = "collect"
 )
 
@@ -35,14 +35,14 @@ func Modes() []string {
 // unconverted stands for the results of an operator that could not be converted.
 const unconverted ssa.Kind = "unconverted::value"
 
-// node is a foreign operator in the making.
+// node is a foreign operator under construction.
 type node struct {
 	kind     ssa.Kind
 	operands []*ssa.Value
 	attrs    []ssa.Attr
 }
 
-// keep puts a foreign node in the place of an operator.
+// keep replaces an operator by a foreign node.
 func (l *lowerer) keep(o *ssa.Op, form func(o *ssa.Op) node) {
 	n, err := formed(o, form)
 	for i, r := range o.Results {
@@ -72,8 +72,8 @@ func (l *lowerer) keep(o *ssa.Op, form func(o *ssa.Op) node) {
 	}
 }
 
-// needsType reports that a result of a foreign operator has no element type, where it is an output of the program or an
-// operator that is to be converted takes it. A trace in graph text has the types; an archive has none.
+// needsType reports whether a result of a foreign operator lacks an element type although it is an output of the program or an
+// operand of an operator that must be converted. A trace in graph text has the types; an archive has none.
 func (l *lowerer) needsType(r *ssa.Value) bool {
 	if t := ssa.AsTensor(r.Type); t == nil || t.DType != tensor.Undefined {
 		return false
@@ -99,7 +99,7 @@ func formed(o *ssa.Op, form func(o *ssa.Op) node) (n node, err *aten.Failure) {
 	return form(o), nil
 }
 
-// domainOf is the ONNX domain of a namespace.
+// domainOf returns the ONNX domain of a namespace.
 func domainOf(ns string) string {
 	if ns == "aten" {
 		return "org.pytorch.aten"
@@ -107,7 +107,7 @@ func domainOf(ns string) string {
 	return ns
 }
 
-// customNode has tensors as inputs, constants as attributes under their schema names.
+// customNode makes a node with tensors as inputs and constants as attributes, named as in the schema.
 func (l *lowerer) customNode(o *ssa.Op) node {
 	n := node{kind: ssa.Kind(domainOf(o.Kind.Namespace()) + "::" + o.Kind.Name()), attrs: attributes(o)}
 	for i := range o.NumOperands() {
@@ -136,12 +136,12 @@ func (l *lowerer) customNode(o *ssa.Op) node {
 	return n
 }
 
-// sameNode has the operator's own name and all its operands as inputs.
+// sameNode makes a node with the operator's own name and all its operands as inputs.
 func (l *lowerer) sameNode(o *ssa.Op) node {
 	return node{kind: ssa.Kind(domainOf(o.Kind.Namespace()) + "::" + o.Kind.Name()), operands: l.operands(o), attrs: attributes(o)}
 }
 
-// atenNode is an ATen node: operator and overload are attributes, all operands inputs in schema order.
+// atenNode makes an ATen node: operator and overload are attributes, and all operands are inputs in schema order.
 func (l *lowerer) atenNode(o *ssa.Op) node {
 	overload := ""
 	if o.Schema != nil {
@@ -177,8 +177,8 @@ func isNone(v *ssa.Value) bool {
 	return lit.IsNone()
 }
 
-// operand is the value of any kind that a foreign node takes: nil for None,
-// constants as onnx::Constant, lists of tensors as sequences.
+// operand returns an operand of a foreign node: nil for None, an onnx::Constant for a
+// constant, a sequence for a list of tensors.
 func (l *lowerer) operand(v *ssa.Value) *ssa.Value {
 	if vs := l.lists[v]; vs != nil {
 		return l.low.Op("SequenceConstruct", vs...)
@@ -194,7 +194,7 @@ func (l *lowerer) operand(v *ssa.Value) *ssa.Value {
 	return l.low.Value(v)
 }
 
-// attributes are an operator's own, as far as ONNX has such.
+// attributes returns an operator's own attributes, as far as ONNX can store them.
 func attributes(o *ssa.Op) []ssa.Attr {
 	var out []ssa.Attr
 	for _, a := range o.Attrs {
@@ -203,7 +203,7 @@ func attributes(o *ssa.Op) []ssa.Attr {
 	return out
 }
 
-// plain makes strings of devices and of text, lists of tuples.
+// plain turns devices and text into strings, and tuples into lists.
 func plain(l ssa.Literal) ssa.Literal {
 	switch l.Kind {
 	case ssa.DeviceLit, ssa.BlobLit:

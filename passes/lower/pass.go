@@ -30,10 +30,10 @@ graph(%x : Float(N, 3)):
   return (%y)`,
 		Options: []passes.Option{
 			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset to lower for", Int: true},
-			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted; * for all"},
-			{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"}, Doc: "train: normalizations by the batch are operators in training, for the target onnx"},
-			{Name: "target", Default: "ort", Values: []string{"ort", "onnx"}, Doc: "the runtime; onnxruntime's optimizer takes a BatchNormalization behind a Conv to be in evaluation"},
-			{Name: "mode", Default: string(Strict), Doc: "what becomes of operators that cannot be converted", Values: Modes()},
+			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, in custom domains, if they cannot be converted; * for all"},
+			{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"}, Doc: "train: emit training-mode BatchNormalization, for the target onnx"},
+			{Name: "target", Default: "ort", Values: []string{"ort", "onnx"}, Doc: "the runtime; onnxruntime's optimizer treats a training-mode BatchNormalization after a Conv as if it were in evaluation"},
+			{Name: "mode", Default: string(Strict), Doc: "what happens to operators that cannot be converted", Values: Modes()},
 		},
 		Run: func(c *passes.Context) error {
 			if onnx.DefaultOpset(c.Module) != 0 || !c.Module.UsesNamespace("aten") && !c.Module.UsesNamespace("prim") && c.Module.UsesNamespace("onnx") {

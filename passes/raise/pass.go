@@ -1,5 +1,5 @@
-// Package raise is the pass that takes the operators of an ONNX model to their newest encoding, in which the other
-// passes know them.
+// Package raise is the pass that converts the operators of an ONNX model to their newest encoding, which the other
+// passes expect.
 package raise
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// Pass is the pass.
+// Pass converts ONNX operators to their newest encoding.
 var Pass = passes.Pass{
 	Name:  "raise",
 	Makes: []passes.State{passes.Newest, passes.Standard, passes.Total},
-	Doc:   "take ONNX operators from the opset that they are at to their newest form, and infer their types",
+	Doc:   "convert ONNX operators from their opset to their newest form, and infer their types",
 	Before: `
 graph(%x : Float(2, 1, 3)):
   %s : Float(2, 3) = onnx::Squeeze[axes=[1]](%x)
@@ -29,12 +29,12 @@ graph(%x : Float(2, 1, 3)):
   return (%y)`,
 	Demo: "from=9",
 	Options: []passes.Option{
-		{Name: "from", Default: "0", Doc: "the opset of operators in a module that does not say it, such as graph text; 0 takes them to be in their newest form", Int: true},
+		{Name: "from", Default: "0", Doc: "the opset of operators in a module that does not state it, such as graph text; 0 means the newest form", Int: true},
 	},
 	Run: run,
 }
 
-// run does nothing to a program that has not been lowered: it has no opset.
+// run leaves a program of PyTorch unchanged, since it has no opset.
 func run(c *passes.Context) error {
 	m := c.Module
 	opset := onnx.DefaultOpset(m)

@@ -1,4 +1,4 @@
-// Package replace is the pass that puts what a user's rules say in the place of ONNX operators.
+// Package replace is the pass that applies a user's rules to ONNX operators.
 package replace
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// New makes the pass for the replacements of a table ([aten.Table.Replace]); nil has none. Operators are visited in order, each
-// once: what is put in the place of one is not replaced again, so that there is always an end. Operators that only a replaced
-// one has used are left to dce.
+// New makes the pass for the replacements of a table ([aten.Table.Replace]); a nil table has none. It visits each operator once, in
+// order, and does not visit replacements, so that it always ends. Operators that only a replaced one
+// used are left to dce.
 func New(table *aten.Table) passes.Pass {
 	return passes.Pass{
 		Name:  "replace",
 		Takes: []passes.State{passes.Newest, passes.Standard},
-		Doc:   "put what the user's rules say in the place of ONNX operators",
+		Doc:   "apply the user's rules to ONNX operators",
 		Before: `
 graph(%x : Float(N, 3)):
   %y : Float(N, 3) = onnx::Relu(%x)
@@ -29,7 +29,7 @@ graph(%x : Float(N, 3)):
 graph(%x : Float(N, 3)):
   %y : Float(N, 3) = onnx::Relu(%x)
   return (%y)`,
-		Options: []passes.Option{{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain that is asked for", Int: true}},
+		Options: []passes.Option{{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target version of the default domain", Int: true}},
 		Run: passes.EachFunc(func(c *passes.Context, f *ssa.Func) error {
 			if table == nil || !table.Replaces() || !newest(c.Module) {
 				return nil
@@ -40,13 +40,13 @@ graph(%x : Float(N, 3)):
 	}
 }
 
-// newest reports that the module's ONNX operators are in their newest form.
+// newest reports whether the module's ONNX operators are in their newest form.
 func newest(m *ssa.Module) bool {
 	v := onnx.DefaultOpset(m)
 	return v == 0 || v == onnx.Newest
 }
 
-// foldLimit bounds the elements of constants that are computed when an operator is made.
+// foldLimit bounds the elements of constants that are folded when an operator is created.
 const foldLimit = 1 << 12
 
 func run(c *passes.Context, f *ssa.Func, table *aten.Table) {
@@ -84,7 +84,7 @@ func run(c *passes.Context, f *ssa.Func, table *aten.Table) {
 	}
 }
 
-// fits compares the type of a result with that of what takes its place.
+// fits compares the type of a result with that of its replacement.
 func fits(old, v *ssa.Value) *aten.Failure {
 	a, b := old.Tensor(), v.Tensor()
 	if a == nil || b == nil || (a.DType == b.DType || a.DType == tensor.Undefined || b.DType == tensor.Undefined) && (!a.Ranked || !b.Ranked || len(a.Dims) == len(b.Dims)) {

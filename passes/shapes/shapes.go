@@ -1,7 +1,7 @@
-// Package shapes is the pass that computes sizes where they are cheapest.
+// Package shapes is the pass that computes each size once, in the cheapest way.
 //
-// Integer tensors whose elements are known symbolically are equal when these are, however they were computed. The first
-// of them serves for all, a constant for a known one, and one Shape of an input of the graph for what is there to read.
+// Integer tensors with equal symbolic elements are equal, however they are computed. The pass uses the first of them for all, a
+// constant if the elements are known, and one Shape of a graph input if that has the sizes.
 package shapes
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass is the pass.
+// Pass merges computations of sizes.
 var Pass = passes.Pass{
 	Name: "shapes",
-	Doc:  "compute equal sizes once, from the shapes of inputs where that is possible",
+	Doc:  "compute equal sizes once, from the shapes of inputs if possible",
 	Before: `
 graph(%x : Float(N, 4)):
   %two : Long() = onnx::Constant[value={2}]()
@@ -40,7 +40,7 @@ graph(%x : Float(N, 4)):
   %y : Long(2) = onnx::Concat[axis=0](%m, %m)
   return (%y)`,
 	Options: []passes.Option{
-		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset that the module is for: Shape has start and end from 15 on", Int: true},
+		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target opset: Shape has start and end from 15 on", Int: true},
 	},
 	Run: passes.EachFunc(run),
 }
@@ -118,7 +118,7 @@ func (s *pass) block(b *ssa.Block) {
 	}
 }
 
-// key identifies the content of a value; ok is false if some of it may differ from place to place.
+// key identifies the contents of a value. ok is false if some of it may differ between places.
 func key(v *ssa.Value) (string, bool) {
 	t := v.Tensor()
 	var b strings.Builder
@@ -133,7 +133,7 @@ func key(v *ssa.Value) (string, bool) {
 	return b.String(), ok
 }
 
-// better finds what v can be replaced by.
+// better finds a replacement for v.
 func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 	t := v.Tensor()
 	if len(t.Dims) == 0 && len(v.Sym) != 1 { // only in a damaged graph
@@ -189,11 +189,11 @@ func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 	return nil
 }
 
-// maxJoin bounds the elements that are put together from what is there.
+// maxJoin bounds the number of elements that join concatenates.
 const maxJoin = 16
 
-// join makes a list of sizes by one Concat of constants, of sizes that are there and of those of inputs, if more operators than
-// that go with o.
+// join computes a list of sizes by one Concat of constants, existing sizes and sizes of inputs, if that makes more operators
+// dead than it adds.
 func (s *pass) join(o *ssa.Op, want []sym.Expr) *ssa.Value {
 	if len(want) > maxJoin || lonely(o, 2) < 2 {
 		return nil
@@ -246,7 +246,7 @@ func (s *pass) join(o *ssa.Op, want []sym.Expr) *ssa.Value {
 	return b.OpA("Concat", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, vs...)
 }
 
-// shape makes the Shape of n axes of an input.
+// shape creates the Shape of n axes of an input.
 func (s *pass) shape(o *ssa.Op, p place, n int, whole bool) *ssa.Value {
 	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
 	if whole {
@@ -255,7 +255,7 @@ func (s *pass) shape(o *ssa.Op, p place, n int, whole bool) *ssa.Value {
 	return b.OpA("Shape", []ssa.Attr{{Name: "start", Value: ssa.Int(int64(p.axis))}, {Name: "end", Value: ssa.Int(int64(p.axis + n))}}, p.input)
 }
 
-// find looks for sizes that stand side by side in the shape of an input.
+// find looks for an input whose shape has the sizes next to each other.
 func (s *pass) find(want []sym.Expr) (place, bool) {
 	var first string
 	at := -1
@@ -297,7 +297,7 @@ func constants(s []sym.Expr) ([]int64, bool) {
 	return out, true
 }
 
-// lonely counts the ops that go if o does, at most limit; what is in keep stays.
+// lonely counts the ops that become dead if o is removed, up to limit. Ops in keep do not count.
 func lonely(o *ssa.Op, limit int, keep ...*ssa.Value) int {
 	n := 1
 	for i := range o.NumOperands() {

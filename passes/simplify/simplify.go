@@ -22,7 +22,7 @@ import (
 var Pass = passes.Pass{
 	Name:  "simplify",
 	Takes: []passes.State{passes.Newest, passes.Checked, passes.OnlyONNX, passes.Standard, passes.Total},
-	Doc:   "replace ONNX operators by fewer ones with the same results",
+	Doc:   "apply rewrite rules: fewer ONNX operators with the same results",
 	Before: `
 graph(%x : Float(N, 4, 8)):
   %t : Float(N, 8, 4) = onnx::Transpose[perm=[0, 2, 1]](%x)
@@ -35,7 +35,7 @@ graph(%x : Float(N, 4, 8)):
   %y : Float(N, 4, 8) = onnx::Relu(%x)
   return (%y)`,
 	Options: []passes.Option{
-		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset that the module is for: some rules need what it has", Int: true},
+		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target opset: some rules need a certain opset", Int: true},
 	},
 	Run: passes.EachFunc(run),
 }

@@ -1,5 +1,5 @@
-// Package unroll puts the iterations of loops one behind the other where their
-// number is known.
+// Package unroll is the pass that unrolls loops whose number of iterations is
+// known.
 package unroll
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass unrolls the loops of a program, prim::Loop and onnx::Loop, with at most max iterations. A loop that runs once at
-// most is no loop and goes in any case, and so does a short one that works on constants alone: it is computed then. Of others, a loop stays a loop unless something in it has to be known at
-// export, which specialize sees to, or the user asks for it with max.
+// Pass unrolls the loops of a program, prim::Loop and onnx::Loop, with at most max iterations. A loop that runs at most
+// once is always unrolled, and so is a short loop that works on constants only, which is then folded. Other loops stay loops unless the
+// user sets max; specialize unrolls those in which something must be known at export.
 var Pass = passes.Pass{
 	Name: "unroll",
-	Doc:  "put the iterations of loops with a known number of them one behind the other",
+	Doc:  "unroll loops with a known number of iterations",
 	Before: `
 graph(%x : Float(2)):
   %n : int = prim::Constant[value=2]()
@@ -49,7 +49,7 @@ graph(%x : Float(2)):
 	},
 }
 
-// What unrolling may make: of one loop, of one that is computed, and of all loops of a function.
+// Limits on the operators that unrolling makes: for one loop, for one that is folded, and for all loops of a function.
 const (
 	maxOps      = 1 << 16
 	maxComputed = 1 << 10
@@ -60,7 +60,7 @@ type unroller struct {
 	c     *passes.Context
 	limit int64
 	made  int64
-	// values has what stands for the values of the body that is copied, by their ID; it serves all loops in turn.
+	// values maps values of the copied body, by their ID, to their copies. All loops use it in turn.
 	values []*ssa.Value
 }
 
@@ -86,7 +86,7 @@ func (u *unroller) block(b *ssa.Block) {
 	}
 }
 
-// onConstants reports a loop of ONNX of which all that it takes, and all that its body reads from outside, is constant.
+// onConstants reports whether all operands of an ONNX loop, and all values that its body captures, are constant.
 func onConstants(o *ssa.Op) bool {
 	if o.Kind.Namespace() != onnx.Namespace {
 		return false
@@ -127,7 +127,7 @@ type loop struct {
 	params    []*ssa.Value // what they are in the body
 }
 
-// loopOf describes an op that is such a loop.
+// loopOf describes an op if it is such a loop.
 func loopOf(o *ssa.Op) (loop, bool) {
 	switch o.Kind {
 	case "prim::Loop":
@@ -206,7 +206,7 @@ func onnxLoop(o *ssa.Op) (loop, bool) {
 	return l, !slices.Contains(l.carried, nil)
 }
 
-// truth is the value of a bool that never changes.
+// truth returns the value of a constant bool.
 func truth(v *ssa.Value) (value, known bool) {
 	n, ok := onnx.ConstInts(v)
 	return ok && len(n) == 1 && n[0] != 0, ok && len(n) == 1
@@ -250,7 +250,7 @@ func (u *unroller) unroll(o *ssa.Op, l loop) {
 	o.Erase()
 }
 
-// takeOver has v take the place of the loop's result r, whose type may say more than the body does.
+// takeOver replaces the loop's result r by v. The type of r may be more precise than that of the body.
 func takeOver(r, v *ssa.Value) {
 	old, now := r.Tensor(), v.Tensor()
 	if old != nil && now != nil && v.Def() != nil && old.Ranked && !now.Ranked && (now.DType == old.DType || now.DType == 0) {
@@ -259,7 +259,7 @@ func takeOver(r, v *ssa.Value) {
 	rewrite.TakeOver(r, v)
 }
 
-// of is what stands for a value of the body in the iteration at hand.
+// of returns the copy of a value of the body in the current iteration.
 func (u *unroller) of(v *ssa.Value) *ssa.Value {
 	if v.ID < len(u.values) && u.values[v.ID] != nil {
 		return u.values[v.ID]
@@ -267,7 +267,7 @@ func (u *unroller) of(v *ssa.Value) *ssa.Value {
 	return v
 }
 
-// row is v as one row of what a loop scans.
+// row returns v as one row of a scanned output.
 func row(o *ssa.Op, v *ssa.Value) *ssa.Value {
 	axes := (&onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}).Const(tensor.Ints(0))
 	t := ssa.Unranked(v.DType())

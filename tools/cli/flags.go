@@ -12,7 +12,7 @@ import (
 	"github.com/aton-project/aton/passes"
 )
 
-// flagError says in words what is wrong with a flag.
+// flagError describes in words what is wrong with a flag.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
@@ -26,7 +26,7 @@ func flagError(c *cobra.Command, err error) error {
 		name := "--" + value.GetFlag().Name
 		var choice *choiceError
 		if errors.As(err, &choice) {
-			return Misusef("%s: %w", name, choice)
+			return Misusef("%s %w", name, choice)
 		}
 		what := map[string]string{
 			"int": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a time, such as 90s or 10m", "bytes": "a number of bytes, such as 4GB",
@@ -34,12 +34,12 @@ func flagError(c *cobra.Command, err error) error {
 		if what == "" {
 			what = "a value of another form"
 		}
-		return Misusef("%s: it takes %s, not %q", name, what, value.GetValue())
+		return Misusef("%s must be %s, not %q", name, what, value.GetValue())
 	}
 	return Misuse(err)
 }
 
-// Commands is the Args of a command that has only subcommands: a word that names none is an error, with the nearest name.
+// Commands is the Args of a command that has only subcommands. An unknown name is an error that suggests the nearest one.
 func Commands(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -59,7 +59,7 @@ type choice struct {
 	values []string
 }
 
-// choiceError says which words a flag takes.
+// choiceError lists the values of a flag.
 type choiceError struct{ message string }
 
 func (e *choiceError) Error() string { return e.message }
@@ -79,10 +79,10 @@ func (v choice) Set(s string) error {
 		return nil
 	}
 	last := len(v.values) - 1
-	return &choiceError{fmt.Sprintf("it is %s or %s, not %q", strings.Join(v.values[:last], ", "), v.values[last], s)}
+	return &choiceError{fmt.Sprintf("must be %s or %s, not %q", strings.Join(v.values[:last], ", "), v.values[last], s)}
 }
 
-// Choice adds a flag that is one of several words, the first of them if it is not given.
+// Choice adds a flag with several possible values; the first one is the default.
 func Choice(c *cobra.Command, to *string, name string, values []string, usage string) {
 	*to = values[0]
 	c.Flags().Var(choice{to, values}, name, usage)

@@ -39,7 +39,7 @@ func TestCompletion(t *testing.T) {
 
 // A word that a flag does not take is told with those that it takes.
 func TestChoice(t *testing.T) {
-	for args, want := range map[string]string{"": "red", "--colour green": "green", "--colour gren": `--colour: it is red or green, not "gren"`} {
+	for args, want := range map[string]string{"": "red", "--colour green": "green", "--colour gren": `--colour must be red or green, not "gren"`} {
 		var colour string
 		var stderr bytes.Buffer
 		c := &cobra.Command{Use: "paint", RunE: func(*cobra.Command, []string) error { return nil }}

@@ -42,7 +42,7 @@ func worker(o *single.WorkOptions, root string) (*batch.Worker, error) {
 	if program == "" {
 		program = self
 	} else if said, err := exec.Command(program, "--version").Output(); err != nil || !strings.HasSuffix(strings.TrimSpace(string(said)), aton.Version()) {
-		return nil, fmt.Errorf("%s is not of the same version as %s (%s); take both from one release", program, self, aton.Version())
+		return nil, fmt.Errorf("%s and %s (%s) have different versions; use both from one release", program, self, aton.Version())
 	}
 	build, err := batch.Build(aton.Version(), program)
 	if err != nil {
@@ -56,7 +56,7 @@ func worker(o *single.WorkOptions, root string) (*batch.Worker, error) {
 		folder := o.Cache
 		if folder == "" {
 			if folder, err = os.UserCacheDir(); err != nil {
-				return nil, cli.Misusef("there is no folder for caches (%w); name one with --cache, or give --no-cache", err)
+				return nil, cli.Misusef("no folder for caches was found (%w); give --cache or --no-cache", err)
 			}
 			folder = filepath.Join(folder, "aton", "batch")
 		}
@@ -128,7 +128,7 @@ func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
 	show(-1)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return errors.New("stopped; the same command goes on")
+		return errors.New("stopped; run the same command to continue")
 	case err != nil:
 		return err
 	}

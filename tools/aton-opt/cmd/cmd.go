@@ -52,7 +52,7 @@ func New(set *passes.Set) *cobra.Command {
 		Use:   "aton-opt FILE|- [--passes PIPELINE]",
 		Short: "Run passes on a model",
 		Long: `aton-opt reads a model, runs passes on it, and prints the result as graph text. The model is graph text as PyTorch
-prints it, an archive of torch.jit.save or of torch.export.save, or an ONNX file; which one is recognised by its content.
+prints it, an archive of torch.jit.save or of torch.export.save, or an ONNX file; aton-opt recognizes it by its content.
 Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opset=17}'.`,
 		Version: aton.Version(),
 		Example: `  aton-opt graph.ir                                   # check and print again
@@ -73,29 +73,29 @@ Passes are named in a pipeline: 'inline,cse,fixpoint(simplify,dce),legalize{opse
 	f.StringVarP(&o.output, "output", "o", "-", "where the text goes; '-' is standard output")
 	f.StringSliceVar(&o.printAfter, "print-after", nil, "print the module after these passes, or 'all', to standard error")
 	f.BoolVar(&o.printChanged, "print-changed", false, "print what each pass changes, as a diff, to standard error")
-	f.IntVar(&o.opset, "opset", 0, "the opset that the ONNX operators of the text are at (default: they are in their newest form)")
+	f.IntVar(&o.opset, "opset", 0, "the opset of the ONNX operators in the text (default: they are in their newest form)")
 	// not a StringSlice: specs have commas
 	f.StringArrayVar(&o.inputs, "input", nil, "`NAME:TYPE` of an input of an archive or ONNX file, such as x:f32[N,3,224,224]")
 	f.StringArrayVar(&o.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
 	f.StringVar(&o.load.Method, "method", "", "the method of a TorchScript module to read (default forward)")
 	f.StringVar(&o.load.Program, "program", "", "the program to read of a torch.export archive that holds several (default model)")
-	f.IntVar(&o.bisect, "bisect-limit", -1, "run no pass after `N` runs that changed something, and list these on standard error; with -1 run all, and list them")
-	f.BoolVar(&o.verifyEach, "verify-each", false, "verify the module, and what passes promise, after every pass, and name the pass that broke it")
-	f.BoolVar(&o.verifyRoundtrip, "verify-roundtrip", false, "print the module, read the text and print it again, before the first pass and after every one, and name the pass whose result the text does not hold")
-	f.BoolVar(&o.timing, "timing", false, "tell how long passes take, on standard error")
-	f.BoolVar(&o.stats, "stats", false, "tell what passes did and how often, on standard error")
+	f.IntVar(&o.bisect, "bisect-limit", -1, "stop after `N` runs of passes that changed something, and list these on standard error; -1 runs all passes, and lists them if it is given")
+	f.BoolVar(&o.verifyEach, "verify-each", false, "verify the module and the contracts of passes after every pass, and name the pass that broke one")
+	f.BoolVar(&o.verifyRoundtrip, "verify-roundtrip", false, "print the module, parse the text and print it again, before the first pass and after every pass, and name the pass whose result the text loses")
+	f.BoolVar(&o.timing, "timing", false, "print the time of each pass to standard error")
+	f.BoolVar(&o.stats, "stats", false, "print what passes did and how often to standard error")
 	f.BoolVar(&o.listPasses, "list-passes", false, "list passes and named pipelines")
 	f.BoolVar(&o.helpPasses, "help-passes", false, "describe passes, with options and an example each")
-	f.BoolVar(&o.split, "split-input-file", false, "take each part between lines '# -----' as a file of its own")
-	f.BoolVar(&o.verifyDiags, "verify-diagnostics", false, "compare errors with comments '# expected-error {{text}}' instead of printing")
+	f.BoolVar(&o.split, "split-input-file", false, "treat each part between lines '# -----' as a file of its own")
+	f.BoolVar(&o.verifyDiags, "verify-diagnostics", false, "compare errors with comments '# expected-error {{text}}' instead of printing them")
 	f.BoolVar(&o.noLocs, "no-locs", false, "leave source locations out of the text")
-	f.BoolVar(&o.constants, "print-constants", false, "print the elements of large constants where they are used; without it they are in the data behind the graphs")
-	f.BoolVar(&o.elide, "elide-constants", false, "leave out the elements of large constants (default on a terminal): the text is no whole module then")
-	f.BoolVar(&o.examples, "full-types", false, "print what the text says of traced tensors too: strides, requires_grad and device")
+	f.BoolVar(&o.constants, "print-constants", false, "print the elements of large constants where they are used, not in the data section after the graphs")
+	f.BoolVar(&o.elide, "elide-constants", false, "leave out the elements of large constants (the default on a terminal); the text is not a complete module then")
+	f.BoolVar(&o.examples, "full-types", false, "print strides, requires_grad and device of traced tensors too, where the text has them")
 	f.BoolVar(&o.weightsAsInputs, "weights-as-inputs", false, "print named constants as inputs, as torch.onnx does")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no module")
-	f.StringVar(&o.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
-	f.BoolVar(&o.json, "json", false, "errors, and lists of passes, as JSON")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not print the module")
+	f.StringVar(&o.repro, "repro", "aton-repro.ir", "the file for the reproducer of an internal error; empty for none")
+	f.BoolVar(&o.json, "json", false, "write errors and lists of passes as JSON")
 	var names []string
 	for _, p := range set.Passes {
 		names = append(names, p.Name)
@@ -226,14 +226,14 @@ func (o *options) prepare(c *cobra.Command, name string, text []byte) error {
 	if isText(text) {
 		for _, f := range []string{"input", "method", "program"} {
 			if flags.Changed(f) {
-				return cli.Misusef("--%s: %s is graph text, which says itself what its inputs are", f, name)
+				return cli.Misusef("--%s: %s is graph text, which declares its inputs", f, name)
 			}
 		}
 		return nil
 	}
 	for _, f := range []string{"split-input-file", "verify-diagnostics", "opset"} {
 		if flags.Changed(f) {
-			return cli.Misusef("--%s is for graph text, and %s is none", f, name)
+			return cli.Misusef("--%s requires graph text, and %s is something else", f, name)
 		}
 	}
 	for _, s := range o.inputs {
@@ -303,7 +303,7 @@ func (o *options) one(stderr, out io.Writer, name, text string, pipeline *passes
 	watch.lap("passes")
 	report()
 	if err := ssa.Verify(m); err != nil {
-		return fmt.Errorf("internal error: the module is invalid in the end: %w", err)
+		return fmt.Errorf("internal error: the resulting module is invalid: %w", err)
 	}
 	watch.lap("verify")
 	err = ssa.Fprint(out, m, ssa.PrintOptions{Complete: !o.weightsAsInputs, NoData: o.elide, NoLocs: o.noLocs, Examples: o.examples, AllConstants: o.constants, WeightsAsInputs: o.weightsAsInputs})

@@ -62,8 +62,8 @@ func TestMisuse(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		{nil, []string{fixtures + "convnet.pt2", "--opset=13"}, "--opset is for graph text"},
-		{nil, []string{fixtures + "convnet.pt2", "--split-input-file"}, "--split-input-file is for graph text"},
+		{nil, []string{fixtures + "convnet.pt2", "--opset=13"}, "--opset requires graph text"},
+		{nil, []string{fixtures + "convnet.pt2", "--split-input-file"}, "--split-input-file requires graph text"},
 		{nil, []string{fixtures + "convnet.script.pt", "--input=x"}, "--input 'x'"},
 		{graph, []string{"-", "--method=f"}, "--method: <stdin> is graph text"},
 	} {

@@ -299,9 +299,9 @@ func TestVerify(t *testing.T) {
 		"":                       "--data is missing",
 		"--data " + model:        "",
 		"--data nowhere":         "nowhere: no such file or directory",
-		"--device tpu --data x":  "it is interp",
-		"--fusion full --data x": "it is none or light",
-		"--tf32 --data x":        "--tf32 is about kernels",
+		"--device tpu --data x":  "--device must be interp",
+		"--fusion full --data x": "--fusion must be none or light",
+		"--tf32 --data x":        "--tf32 requires --device",
 	} {
 		if status, _, said := call("", append([]string{"verify", model, "--input", "x:f32[N,3,18,18]"}, strings.Fields(args)...)...); status == 0 || !strings.Contains(said, want) {
 			t.Errorf("verify %s: status %d: %s", args, status, said)
@@ -331,8 +331,8 @@ func TestRefusedCalls(t *testing.T) {
 		{[]string{"export", model, "-o", model}, "the model is read from this file; write to another one"},
 		{[]string{"export", model, "-o", link}, "the model is read from this file; write to another one"},
 		{[]string{"export", model, "-o", data[0]}, "the model is read from this file; write to another one"},
-		{[]string{"verify", model, "--rtol", "nan", "--data", dir}, "--rtol: it is a number from 0 on, not NaN"},
-		{[]string{"verify", model, "--atol=-1", "--data", dir}, "--atol: it is a number from 0 on, not -1"},
+		{[]string{"verify", model, "--rtol", "nan", "--data", dir}, "--rtol must be 0 or more, not NaN"},
+		{[]string{"verify", model, "--atol=-1", "--data", dir}, "--atol must be 0 or more, not -1"},
 	} {
 		if status, _, said := call("", c.args...); status == 0 || !strings.Contains(said, c.want) {
 			t.Errorf("%s: status %d: %s", c.args, status, said)

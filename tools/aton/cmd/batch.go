@@ -30,7 +30,7 @@ type Many interface {
 // missing says that there is no aton-batch.
 type missing struct{}
 
-var errMissing = errors.New("the program " + batchProgram + " is not here: put that of the same version beside aton (go build ./tools/aton-batch)")
+var errMissing = errors.New("the program " + batchProgram + " is missing: put the one of the same version beside aton (go build ./tools/aton-batch)")
 
 func (missing) Batch(*cobra.Command, *BatchOptions) error   { return errMissing }
 func (missing) Worker(*cobra.Command, *WorkerOptions) error { return errMissing }
@@ -123,7 +123,7 @@ func (s *Bytes) Set(text string) error {
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 63)
 	if err != nil || n > (1<<62)/factor {
-		return errors.New("this is no number of bytes")
+		return errors.New("not a number of bytes")
 	}
 	*s = Bytes(n * factor)
 	return nil
@@ -144,11 +144,11 @@ type WorkOptions struct {
 
 func (w *WorkOptions) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVarP(&w.Jobs, "jobs", "j", runtime.NumCPU(), "how many models are done at a time on this machine")
-	f.DurationVar(&w.Timeout, "timeout", 0, "the time that a model may take, such as 90s or 10m; 0 is no limit")
-	f.Var(&w.Memory, "memory", "the memory that a model may take, such as 4GB")
+	f.IntVarP(&w.Jobs, "jobs", "j", runtime.NumCPU(), "how many models run at the same time on this machine")
+	f.DurationVar(&w.Timeout, "timeout", 0, "the time limit of a model, such as 90s or 10m; 0 means no limit")
+	f.Var(&w.Memory, "memory", "the memory limit of a model, such as 4GB")
 	f.StringVar(&w.Cache, "cache", "", "the `FOLDER` of the cache (default aton/batch in the user's folder for caches)")
-	f.BoolVar(&w.NoCache, "no-cache", false, "do every model, and keep nothing")
+	f.BoolVar(&w.NoCache, "no-cache", false, "run every model, and keep no results in the cache")
 	f.StringVar(&w.Queue, "queue", "", "the `URL` of a NATS server with JetStream (nats:// or tls://), or of several of a cluster, with commas")
 	f.StringVar(&w.Creds, "queue-creds", "", "a credentials `FILE` of NATS")
 	f.StringVar(&w.NKey, "queue-nkey", "", "a `FILE` with the seed of an NKey")
@@ -156,17 +156,17 @@ func (w *WorkOptions) flags(c *cobra.Command) {
 	f.StringVar(&w.CA, "queue-ca", "", "a `FILE` with the certificates that the server's must be signed by")
 	f.StringVar(&w.Cert, "queue-cert", "", "a `FILE` with a certificate to show to the server")
 	f.StringVar(&w.Key, "queue-key", "", "a `FILE` with the key of --queue-cert")
-	f.DurationVar(&w.Silence, "ack-wait", 15*time.Second, "how long a worker may say nothing before its model goes to another one; the same everywhere")
+	f.DurationVar(&w.Silence, "ack-wait", 15*time.Second, "how long a worker may be silent before its model goes to another one; all workers must use the same value")
 }
 
 func (w *WorkOptions) check() error {
 	switch {
 	case w.Jobs < 0 || w.Jobs > 4096:
-		return cli.Misusef("--jobs: it is a number of models, not %d", w.Jobs)
+		return cli.Misusef("--jobs must be 0 or more, not %d", w.Jobs)
 	case w.Timeout < 0:
-		return cli.Misusef("--timeout: it is a time from 0 on, not %v", w.Timeout)
+		return cli.Misusef("--timeout must be a time of 0 or more, not %v", w.Timeout)
 	case w.Silence < time.Second:
-		return cli.Misusef("--ack-wait: it is a time from 1s on, not %v", w.Silence)
+		return cli.Misusef("--ack-wait must be a time of 1s or more, not %v", w.Silence)
 	case (w.Cert == "") != (w.Key == ""):
 		return cli.Misusef("--queue-cert and --queue-key go together")
 	}
@@ -197,15 +197,14 @@ URL, "name" what its output is called, and every other field an option of the co
 
   {"model": "resnet.pt", "name": "vision/resnet", "input": "x:f32[N,3,224,224]", "opset": 17}
 
-The options of the command may be given to batch too, for all models. Each model has a line in results.jsonl, in the folder of -o: status
-(ok, refused, failed, timeout, memory), diagnostics, files, hashes, seconds and memory. What has its line is not done again: a command that
-was killed goes on where it was when it is given again. What was made once of the same bytes, with the same options, by the same version,
-comes from the cache.
+The options of the command may be given to batch too, for all models. Each model gets a line in results.jsonl, in the folder of -o: status
+(ok, refused, failed, timeout, memory), diagnostics, files, hashes, seconds and memory. A model that has its line is not run again, so the
+same command continues a batch that was killed. Results for the same bytes, options and version come from the cache.
 
---memory is held by the garbage collector, by a watcher and, on Linux, by the system (RLIMIT_DATA).
+--memory is enforced by the garbage collector, by a watchdog and, on Linux, by the system (RLIMIT_DATA).
 
-The work goes through NATS JetStream: a server in this process that opens no port, or with --listen one that 'aton worker' on other machines
-comes to, or a server elsewhere with --queue. The exit status is 1 if a model is not ok.`,
+Jobs go through NATS JetStream: a server in this process that opens no port, with --listen one that 'aton worker' on other machines
+can reach, or with --queue a server elsewhere. The exit status is 1 if a model is not ok.`,
 		Example: `  aton batch models -o out
   aton batch models.jsonl -o out --opset 17 --timeout 2m --memory 4GB
   aton batch models.jsonl -o out --do verify --json
@@ -221,11 +220,11 @@ comes to, or a server elsewhere with --queue. The exit status is 1 if a model is
 	f := c.Flags()
 	f.StringVarP(&o.Output, "output", "o", "", "the `FOLDER` for results.jsonl and what is written")
 	cli.Choice(c, &o.Do, "do", []string{"export", "check", "verify"}, "the command: export, check or verify")
-	f.BoolVar(&o.JSON, "json", false, "write each result to standard output as it comes in, as a line of JSON; errors as JSON")
+	f.BoolVar(&o.JSON, "json", false, "write each result to standard output as a line of JSON when it arrives; errors as JSON")
 	f.BoolVar(&o.Upload, "upload", false, "send the models through the queue, for workers that do not see the files of this machine")
-	f.BoolVar(&o.Retry, "retry", false, "do again what failed or passed a limit before")
-	f.IntVar(&o.Tries, "tries", 3, "how many workers may take a model and not come to an end with it before it is set aside")
-	f.StringVar(&o.Listen, "listen", "", "`HOST:PORT` where the server in this process lets workers in")
+	f.BoolVar(&o.Retry, "retry", false, "run models again that failed or exceeded a limit before")
+	f.IntVar(&o.Tries, "tries", 3, "how many workers may fail to finish a model before it is set aside")
+	f.StringVar(&o.Listen, "listen", "", "`HOST:PORT` at which the server in this process accepts workers")
 	for _, do := range []string{"export", "check", "verify"} {
 		CommandFlags(do).VisitAll(func(flag *pflag.Flag) {
 			if f.Lookup(flag.Name) == nil {
@@ -240,11 +239,11 @@ comes to, or a server elsewhere with --queue. The exit status is 1 if a model is
 		case err != nil:
 			return err
 		case o.Output == "":
-			return cli.Misusef("-o is missing: which folder should the results go to?")
+			return cli.Misusef("-o is missing: it names the folder for the results")
 		case o.Tries < 1:
-			return cli.Misusef("--tries: it is a number from 1 on, not %d", o.Tries)
+			return cli.Misusef("--tries must be 1 or more, not %d", o.Tries)
 		case o.Listen != "" && o.Queue != "":
-			return cli.Misusef("--listen is for the server in this process: it cannot be there with --queue")
+			return cli.Misusef("--listen and --queue are mutually exclusive")
 		case o.Jobs == 0 && o.Listen == "" && o.Queue == "":
 			return cli.Misusef("--jobs 0 leaves the work to other machines: give --queue or --listen")
 		}
@@ -268,11 +267,11 @@ func newWorker(many Many) *cobra.Command {
 	var o WorkerOptions
 	c := &cobra.Command{
 		Use:   "worker --queue URL",
-		Short: "Do models of a batch that runs on another machine",
-		Long: `worker takes models from a queue of NATS JetStream and gives back results, until it is stopped. It does those of batches of its own
-version of aton. What comes from a queue is not trusted: a worker reads files below --root and nowhere else, fetches no URL but those that
-begin as one of --url, and writes nothing but results, which go through the queue. A worker may be killed at any time: the model that it
-was at goes to another one.`,
+		Short: "Run the jobs of a batch that was started on another machine",
+		Long: `worker takes jobs from a NATS JetStream queue and returns results until it is stopped. It runs only jobs of its own
+version of aton. A worker does not trust the queue: it reads files below --root only, fetches only URLs that
+begin with one of --url, and writes only results, which go through the queue. A worker may be killed at any time: its current job
+goes to another one.`,
 		Example: `  aton worker --queue nats://queue:4222 --queue-creds worker.creds --root /models
   aton worker --queue tls://queue:4222 --queue-ca ca.pem --queue-token-file token --url https://models.example.org/ --memory 8GB`,
 		Args: cobra.NoArgs,
@@ -280,18 +279,18 @@ was at goes to another one.`,
 	o.flags(c)
 	f := c.Flags()
 	f.StringVar(&o.Root, "root", ".", "the `FOLDER` that paths of models begin at, in which the manifest or the folder of models lies; nothing else is read")
-	f.BoolVar(&o.AnyPath, "any-path", false, "read any file: absolute paths, and links that lead out of --root")
-	f.StringArrayVar(&o.URLs, "url", nil, "the beginning of `URLS` that may be fetched; may be given several times")
-	f.StringVar(&o.Folder, "work", "", "the `FOLDER` for files that are worked on (default one in the system's folder for temporary files)")
-	f.DurationVar(&o.Idle, "idle", 0, "end when there was nothing to do for so long; 0 is never")
+	f.BoolVar(&o.AnyPath, "any-path", false, "allow absolute paths and links that lead out of --root")
+	f.StringArrayVar(&o.URLs, "url", nil, "the prefix of `URLS` that may be fetched; may be given several times")
+	f.StringVar(&o.Folder, "work", "", "the `FOLDER` for temporary files (default: one in the system's folder for them)")
+	f.DurationVar(&o.Idle, "idle", 0, "exit after being idle for this long; 0 means never")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch err := o.check(); {
 		case err != nil:
 			return err
 		case o.Queue == "":
-			return cli.Misusef("--queue is missing: where does the work come from?")
+			return cli.Misusef("--queue is missing: it names the server that has the jobs")
 		case o.Jobs == 0:
-			return cli.Misusef("--jobs: it is a number of models from 1 on, not 0")
+			return cli.Misusef("--jobs must be 1 or more, not 0")
 		}
 		return many.Worker(c, &o)
 	}

@@ -18,7 +18,7 @@ func newCheck() *cobra.Command {
 	var listOps bool
 	c := &cobra.Command{
 		Use:   "check MODEL",
-		Short: "Tell all that cannot be converted, at once",
+		Short: "Report everything that cannot be converted",
 		Example: `  aton check model.pt --input 'x:f32[N,3,224,224]'
   aton check model.pt --opset 9 --json
   aton check --list-ops --opset 13`,
@@ -31,10 +31,10 @@ func newCheck() *cobra.Command {
 	}
 	m.flags(c)
 	m.sarifFlag(c)
-	c.Flags().BoolVar(&listOps, "list-ops", false, "list the operators that convert at the opset, without a model; with --json also those that cannot, and why")
+	c.Flags().BoolVar(&listOps, "list-ops", false, "list the operators that convert at the opset, without a model; with --json also those that do not, and why")
 	run := func(c *cobra.Command, name string) error {
 		if m.sarif == "-" && m.json {
-			return cli.Misusef("--json writes to standard output as well: --sarif needs a file")
+			return cli.Misusef("--json writes to standard output too: give --sarif a file")
 		}
 		if err := m.prepare(c, name); err != nil {
 			return err

@@ -40,9 +40,9 @@ func New() *cobra.Command { return NewWith(missing{}) }
 func NewWith(many Many) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "aton",
-		Short: "Convert saved PyTorch graphs to ONNX",
-		Long: `aton converts saved PyTorch graphs to ONNX, without Python. A model is an archive of torch.jit.save or of
-torch.export.save, graph text as PyTorch prints it, or an ONNX file; which one is recognised by its content.
+		Short: "Convert saved PyTorch models to ONNX",
+		Long: `aton converts saved PyTorch models to ONNX, without Python. A model is an archive of torch.jit.save or of
+torch.export.save, graph text as PyTorch prints it, or an ONNX file; aton recognizes it by its content.
 '-' is standard input.`,
 		Example: `  aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]'
   aton inspect model.pt --at import
@@ -85,50 +85,50 @@ type model struct {
 func (m *model) flags(c *cobra.Command) {
 	f := c.Flags()
 	// not a StringSlice: specs have commas
-	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, xs:[f32[2],f32[3]], p:(f32[2],none); a TYPE alone is that of the input at its place; the name of a buffer or attribute makes state an input")
+	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, xs:[f32[2],f32[3]], p:(f32[2],none); a TYPE alone applies by position; the name of a buffer or attribute makes it an input")
 	f.StringArrayVar(&m.inputFiles, "input-file", nil, "`NAME=FILE`: the input has the type of the tensor in the file (a TensorProto)")
 	f.StringVar(&m.opts.Program, "program", "", "the program to convert of a torch.export archive that holds several (default model)")
 	f.StringVar(&m.opts.Method, "method", "", "the method of a TorchScript module to convert (default forward)")
 	f.StringVar(&m.opts.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
 	f.StringVar(&m.opts.WeightsKey, "weights-key", "", "the path of the state dict in a checkpoint, such as model.encoder (default the first one)")
-	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset, %d to %d (default %d; for an ONNX file the one that it is at)", aton.OldestOpset, onnx.Newest, aton.DefaultOpset))
+	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset, %d to %d (default %d; an ONNX file keeps its own)", aton.OldestOpset, onnx.Newest, aton.DefaultOpset))
 	var modes []string
 	for _, mode := range aton.TrainingModes() {
 		modes = append(modes, string(mode))
 	}
-	cli.Choice(c, &m.training, "training", modes, "the mode that the modules are taken to be in: PRESERVE (as they were saved), EVAL, or TRAINING (dropout drops, batches are normalized by their own statistics, and weights stay as they are)")
+	cli.Choice(c, &m.training, "training", modes, "the mode of the modules: PRESERVE (as they were saved), EVAL, or TRAINING (dropout drops, batches are normalized by their own statistics, and weights stay as they are)")
 	f.BoolVar(&m.eval, "eval", false, "short for --training EVAL")
-	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted stay, as nodes of a custom domain; * for all")
+	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted become nodes of a custom domain; * for all")
 	f.StringArrayVar(&m.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
-	f.IntVar(&m.unroll, "unroll", 0, "unroll loops of a known number of iterations, up to this many")
-	f.IntVar(&m.opts.Budget, "budget", 1, "multiply the limits of what a program may take to convert and to run: steps, bytes, operators, elements")
-	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what becomes of buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (further outputs, and with --input of its name an input too), refuse")
-	cli.Choice(c, &m.target, "target", []string{"ort", "onnx"}, "whose kernels decide on element types: ort, or onnx for the bare standard")
+	f.IntVar(&m.unroll, "unroll", 0, "unroll loops whose number of iterations is known and at most this")
+	f.IntVar(&m.opts.Budget, "budget", 1, "multiply the limits on steps, bytes, operators and elements of a conversion or run")
+	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what happens to buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (additional outputs, and with --input of the name inputs too), refuse")
+	cli.Choice(c, &m.target, "target", []string{"ort", "onnx"}, "the runtime whose kernels determine element types: ort, or onnx for the standard alone")
 	var types []string
 	for _, t := range aton.OperatorExportTypes() {
 		types = append(types, string(t))
 	}
-	cli.Choice(c, &m.operators, "operator-export-type", types, "what becomes of operators that cannot be converted: "+strings.Join(types, ", "))
-	f.BoolVar(&m.json, "json", false, "errors and results as JSON")
-	f.BoolVar(&m.timing, "timing", false, "tell how long each part takes, on standard error")
+	cli.Choice(c, &m.operators, "operator-export-type", types, "what happens to operators that cannot be converted: "+strings.Join(types, ", "))
+	f.BoolVar(&m.json, "json", false, "write errors and results as JSON")
+	f.BoolVar(&m.timing, "timing", false, "print the time of each part to standard error")
 	f.BoolVar(&m.each, "verify-each", false, "verify the module after every pass")
 	f.BoolVar(&m.changed, "print-changed", false, "print what each pass changes, as a diff, to standard error")
 	f.StringSliceVar(&m.after, "print-after", nil, "print the module after these passes, or 'all', to standard error")
 	cli.Complete(c, "opset", opsets()...)
 	stages := aton.Stages()
 	cli.CompleteWith(c, "print-after", cli.List(append([]string{"all"}, stages[1:]...), ","))
-	f.StringVar(&m.repro, "repro", "aton-repro.ir", "where the reproducer of an internal error goes; empty for none")
+	f.StringVar(&m.repro, "repro", "aton-repro.ir", "the file for the reproducer of an internal error; empty for none")
 }
 
 // functionsFlag adds the option of the commands that write or run operators of custom domains.
 func (m *model) functionsFlag(c *cobra.Command) {
-	c.Flags().StringArrayVar(&m.functions, "functions", nil, "an ONNX `FILE` with local functions: the bodies of operators of custom domains, which the model carries and verify runs")
+	c.Flags().StringArrayVar(&m.functions, "functions", nil, "an ONNX `FILE` with local functions: bodies for operators of custom domains, which are written to the model and run by verify")
 }
 
 // sarifFlag adds the option of the commands that tell what is wrong with a model.
 func (m *model) sarifFlag(c *cobra.Command) {
-	c.Flags().StringVar(&m.sarif, "sarif", "", "write what is found to this file as a SARIF 2.1.0 log, for editors and code scanning; '-' is standard output")
+	c.Flags().StringVar(&m.sarif, "sarif", "", "write the diagnostics to this file as a SARIF 2.1.0 log, for editors and code scanning; '-' is standard output")
 }
 
 // listener is the key of a function in a command's context that is told what the command finds: a func([]cli.Problem).
@@ -207,7 +207,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		domain, version, _ := strings.Cut(s, "=")
 		n, err := strconv.Atoi(version)
 		if domain == "" || err != nil || n < 1 {
-			return cli.Misusef("--custom-opset %s: it is NAMESPACE=VERSION, such as my.ops=2", s)
+			return cli.Misusef("--custom-opset %s: want NAMESPACE=VERSION, such as my.ops=2", s)
 		}
 		if m.opts.CustomOpsets == nil {
 			m.opts.CustomOpsets = map[string]int{}
@@ -215,7 +215,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		m.opts.CustomOpsets[domain] = n
 	}
 	if m.opts.Budget < 1 {
-		return cli.Misusef("--budget: it is a number from 1 on, not %d", m.opts.Budget)
+		return cli.Misusef("--budget must be 1 or more, not %d", m.opts.Budget)
 	}
 	for _, s := range m.inputs {
 		in, err := spec.Parse(s)
@@ -227,7 +227,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	for _, s := range m.inputFiles {
 		name, file, ok := strings.Cut(s, "=")
 		if !ok {
-			return cli.Misusef("--input-file %s: it is NAME=FILE", s)
+			return cli.Misusef("--input-file %s: want NAME=FILE", s)
 		}
 		_, t, err := onnxfile.ReadTensor(file)
 		if err != nil {
@@ -239,7 +239,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	m.opts.Training = aton.TrainingMode(m.training)
 	if m.eval {
 		if c.Flags().Changed("training") && m.opts.Training != aton.Eval {
-			return cli.Misusef("--eval and --training %s cannot be there both", m.training)
+			return cli.Misusef("--eval and --training %s are mutually exclusive", m.training)
 		}
 		m.opts.Training = aton.Eval
 	}

@@ -16,9 +16,9 @@ func newExplain() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "explain [ID...]",
-		Short: "Tell what a message means, why it comes, and what to do",
-		Long: `explain prints the page of an identifier, such as unsupported-op. On a terminal, errors end with the identifiers that
-there are pages for; --json and --sarif have them with each message. Without an identifier it lists them all.`,
+		Short: "Explain a message: what it means, its cause, and what to do",
+		Long: `explain prints the page of an identifier, such as unsupported-op. On a terminal, errors end with their
+identifiers; --json and --sarif have the identifier of each message. Without an identifier, explain lists all of them.`,
 		Example: `  aton explain
   aton explain const-arg dynamic-axis`,
 		ValidArgs: diagnostics.IDs(),
@@ -52,7 +52,7 @@ there are pages for; --json and --sarif have them with each message. Without an 
 			return err
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "the pages as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the pages as JSON")
 	return c
 }
 

@@ -28,13 +28,13 @@ func newExplore() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explore MODEL",
 		Short: "Show a model in the browser, from its source to its kernels",
-		Long: `explore converts a model and shows what happens to it: the Python and TorchScript that the file has, the graph after every
-pass beside that of another, the ONNX graph as a picture, weights, cost, kernels, and what cannot be converted. What is
-chosen in one place is marked in all others. The page is served on the loopback address until the command is interrupted;
+		Long: `explore converts a model and shows what happens to it: the Python and TorchScript that the file contains, the graphs after any two
+passes side by side, the ONNX graph as a picture, weights, cost, kernels, and what cannot be converted. A selection in one
+place is highlighted in all others. The page is served on the loopback address until the command is interrupted;
 with --html it goes to a file that needs no network, and --svg and --dot draw the converted graph without a browser.
 
-The numbers of the graph's values are those of --data, or of random inputs. A model that cannot be converted is shown as
-far as it gets.`,
+The values in the graph come from --data or from random inputs. A model that cannot be converted is shown up to the pass that
+fails.`,
 		Example: `  aton explore model.pt --input 'x:f32[N,3,224,224]'
   aton explore model.pt2 --data test_data_set_0
   aton explore model.pt2 --html model.html --random
@@ -47,17 +47,17 @@ far as it gets.`,
 	f.StringVar(&html, "html", "", "write the page to this file, with the model in it; '-' is standard output")
 	f.StringVar(&svg, "svg", "", "draw the converted graph to this SVG file; '-' is standard output")
 	f.StringVar(&dot, "dot", "", "write the converted graph to this file in the language of Graphviz; '-' is standard output")
-	f.StringVar(&data, "data", "", "a folder or `FILE` with inputs, and outputs to compare with, as verify reads them; the first data set")
-	f.BoolVar(&random, "random", false, "with --html: the numbers of random inputs")
+	f.StringVar(&data, "data", "", "a folder or `FILE` with inputs, and outputs to compare with, as verify reads them; only the first data set is used")
+	f.BoolVar(&random, "random", false, "with --html: show the numbers for random inputs")
 	f.StringToInt64Var(&sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2) and in the cost of nodes (default 1)")
-	f.BoolVar(&noOpen, "no-open", false, "print the address, and open no browser")
+	f.BoolVar(&noOpen, "no-open", false, "print the address and do not open a browser")
 	f.Uint16Var(&port, "port", 0, "the port to listen at (default a free one)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := explorable(c, html, svg, dot, data, random, sizes); err != nil {
 			return err
 		}
 		if m.json {
-			return cli.Misusef("--json: explore has a page for people; inspect and check tell the same as data")
+			return cli.Misusef("explore has no --json; inspect and check give the same as data")
 		}
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
@@ -99,18 +99,18 @@ func explorable(c *cobra.Command, html, svg, dot, data string, random bool, size
 	}
 	for name, n := range sizes {
 		if n < 1 {
-			return cli.Misusef("--size %s: it is a number from 1 on, not %d", name, n)
+			return cli.Misusef("--size %s must be 1 or more, not %d", name, n)
 		}
 	}
 	switch {
 	case streams > 1:
-		return cli.Misusef("one file can go to standard output, not %d", streams)
+		return cli.Misusef("only one file can go to standard output, not %d", streams)
 	case random && html == "":
-		return cli.Misusef("--random is about --html: the page that is served has a button for it")
+		return cli.Misusef("--random requires --html; the page that is served has a button for it")
 	case random && data != "":
-		return cli.Misusef("--random and --data cannot be there both")
+		return cli.Misusef("--random and --data are mutually exclusive")
 	case files > 0 && (c.Flags().Changed("port") || c.Flags().Changed("no-open")):
-		return cli.Misusef("--port and --no-open are about the page that is served: leave --html, --svg and --dot out")
+		return cli.Misusef("--port and --no-open apply to the page that is served: leave out --html, --svg and --dot")
 	}
 	return nil
 }

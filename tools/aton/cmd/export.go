@@ -57,35 +57,35 @@ func newExport() *cobra.Command {
 	m.functionsFlag(c)
 	m.sarifFlag(c)
 	f := c.Flags()
-	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output (default the model's name with .onnx, in this folder)")
-	f.StringSliceVar(&m.opts.InputNames, "input-names", nil, "names of the inputs, in order, and then of the weights, in the order of the state dict; the first ones will do")
-	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs, in order; the first ones will do")
-	f.StringSliceVar(&renames, "rename", nil, "`OLD=NEW`: another name for an input, an output or a weight")
+	f.StringVarP(&output, "output", "o", "", "the ONNX file to write; '-' is standard output (default: the model's name with .onnx, in the current folder)")
+	f.StringSliceVar(&m.opts.InputNames, "input-names", nil, "names of the inputs in order, followed by those of the weights in the order of the state dict; the list may be shorter")
+	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs in order; the list may be shorter")
+	f.StringSliceVar(&renames, "rename", nil, "`OLD=NEW`: rename an input, an output or a weight")
 	f.StringArrayVar(&axes, "output-axes", nil, "`NAME:AXIS=AXISNAME,...`: names of axes of an output, such as boxes:0=detections")
-	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "write no weights: they become inputs")
-	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime may replace them")
-	f.BoolVar(&m.opts.FreezeDefaults, "freeze-defaults", false, "make constants of the inputs of an ONNX file that have a default value (an initializer of the same name)")
-	f.BoolVar(&drop, "drop-unused-inputs", false, "leave out the inputs that no output depends on")
+	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "leave the weights out of the file: they become inputs")
+	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime can replace them")
+	f.BoolVar(&m.opts.FreezeDefaults, "freeze-defaults", false, "turn inputs of an ONNX file that have a default value (an initializer of the same name) into constants")
+	f.BoolVar(&drop, "drop-unused-inputs", false, "remove the inputs that no output depends on")
 	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
-	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the documentation of each node, at any opset (from 21 on it is in the metadata)")
-	f.BoolVar(&m.opts.NodeMetadata, "node-metadata", false, "write where each node comes from as its metadata at opsets below 21 too (from 21 on it is there); the file's IR version is 10 then")
+	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the doc string of each node, at any opset (from 21 on the metadata has it)")
+	f.BoolVar(&m.opts.NodeMetadata, "node-metadata", false, "write the origin of each node as metadata at opsets below 21 too (from 21 on it is always written); the file then has IR version 10")
 	cli.Choice(c, &m.opts.Contrib, "ort-operators", []string{"none", "cpu", "gpu"}, "use operators of onnxruntime's own (com.microsoft), which no other runtime has, for where it runs: none, cpu (also without =), gpu (residual sums with their normalization, too, which are slower on a cpu); for the target ort")
 	f.Lookup("ort-operators").NoOptDefVal = "cpu"
-	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "write the weights as the state dict has them: operators compute what depends on them alone, and no normalization is folded into a convolution")
-	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "what weights are called: state (as in the state dict), or learned (learned_0, learned_1, ...)")
-	f.StringArrayVar(&before, "pass-before", nil, "`STEP=PASSES`: run these passes before a step of the conversion, such as legalize=fold; aton-opt --help-passes has both")
-	f.StringArrayVar(&after, "pass-after", nil, "`STEP=PASSES`: run these passes behind a step of the conversion, such as lower=fold")
-	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program behind each operator")
-	cli.Choice(c, &external, "external-data", []string{"auto", "always", "never"}, "weights in a file beside the model, MODEL.HASH.data: auto (where the model would pass 2 GiB), always, never")
+	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "keep the weights as in the state dict: operators compute what depends on weights alone, and no normalization is folded into a convolution")
+	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "the names of weights: state (as in the state dict), or learned (learned_0, learned_1, ...)")
+	f.StringArrayVar(&before, "pass-before", nil, "`STEP=PASSES`: run these passes before a step of the conversion, such as legalize=fold; aton-opt --help-passes lists both")
+	f.StringArrayVar(&after, "pass-after", nil, "`STEP=PASSES`: run these passes after a step of the conversion, such as lower=fold")
+	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program after each operator")
+	cli.Choice(c, &external, "external-data", []string{"auto", "always", "never"}, "store weights in a file beside the model, MODEL.HASH.data: auto (if the model would exceed 2 GiB), always, never")
 	run := func(c *cobra.Command, args []string) error {
 		if m.sarif == "-" && (m.json || verbose || output == "-") {
-			return cli.Misusef("--sarif needs a file: something else goes to standard output")
+			return cli.Misusef("give --sarif a file: standard output is in use")
 		}
 		m.opts.Diagnosed = func(list *diag.List) { m.found = append(m.found, list) }
 		began := time.Now()
 		if output == "" {
 			if output = besides(args[0]); output == "" {
-				return cli.Misusef("-o is missing: where should the model go?")
+				return cli.Misusef("-o is missing: it names the file to write")
 			}
 		}
 		mode := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}[external]
@@ -94,10 +94,10 @@ func newExport() *cobra.Command {
 		}
 		m.opts.External = mode
 		if m.json && output == "-" {
-			return cli.Misusef("--json writes to standard output as well: -o needs a file")
+			return cli.Misusef("--json writes to standard output too: give -o a file")
 		}
 		if verbose && output == "-" {
-			return cli.Misusef("--verbose writes to standard output: -o needs a file")
+			return cli.Misusef("--verbose writes to standard output: give -o a file")
 		}
 		m.opts.LearnedNames = names == "learned"
 		if drop {
@@ -187,7 +187,7 @@ func parseRenames(pairs []string) (map[string]string, error) {
 	for _, s := range pairs {
 		old, new, ok := strings.Cut(s, "=")
 		if !ok || old == "" || new == "" {
-			return nil, cli.Misusef("--rename %s: it is OLD=NEW, such as fc.weight=w", s)
+			return nil, cli.Misusef("--rename %s: want OLD=NEW, such as fc.weight=w", s)
 		}
 		if _, twice := out[old]; twice {
 			return nil, cli.Misusef("--rename: %s is renamed twice", old)
@@ -219,13 +219,13 @@ func parseAxes(specs []string) (map[string]map[int]string, error) {
 	for _, s := range specs {
 		i := strings.LastIndexByte(s, ':')
 		if i < 1 {
-			return nil, cli.Misusef("--output-axes %s: it is NAME:AXIS=AXISNAME, such as boxes:0=detections", s)
+			return nil, cli.Misusef("--output-axes %s: want NAME:AXIS=AXISNAME, such as boxes:0=detections", s)
 		}
 		for _, pair := range strings.Split(s[i+1:], ",") {
 			axis, name, _ := strings.Cut(pair, "=")
 			n, err := strconv.Atoi(axis)
 			if err != nil || name == "" {
-				return nil, cli.Misusef("--output-axes %s: %q is no AXIS=AXISNAME, such as 0=detections", s, pair)
+				return nil, cli.Misusef("--output-axes %s: %q: want AXIS=AXISNAME, such as 0=detections", s, pair)
 			}
 			if out[s[:i]] == nil {
 				out[s[:i]] = map[int]string{}

@@ -35,7 +35,7 @@ func newBackend(name string, check bool, budget int) (exec.Backend, error) {
 	case "cuda":
 		return cuda.Open()
 	}
-	return nil, cli.Misusef("--device: it is interp, sim, ptx or cuda, not %q", name)
+	return nil, cli.Misusef("--device must be interp, sim, ptx or cuda, not %q", name)
 }
 
 // kernelFacts is what gpu tells of a kernel.
@@ -64,8 +64,8 @@ func newGPU() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gpu MODEL",
 		Short: "Show the GPU kernels that run the converted model",
-		Long: `gpu converts the model, as verify does, and shows the kernels that aton generates for it, and the plan by which they are
-launched. Nothing is run. What to print:
+		Long: `gpu converts the model, as verify does, and shows the kernels that aton generates for it and the plan that launches
+them. It runs nothing. --print selects what to print:
 
   facts     the kernels: launches, threads, shared memory, bytes, and with ptxas on PATH (or named by ATON_PTXAS) registers
             and spills; and which operators run where
@@ -81,16 +81,16 @@ launched. Nothing is run. What to print:
 	m.flags(c)
 	f := c.Flags()
 	f.StringVar(&print, "print", "facts", "what to print: facts, plan, kir, llir, ptx")
-	f.StringVar(&fusion, "fusion", "light", "what kernels share: none, light")
+	f.StringVar(&fusion, "fusion", "light", "which nodes share a kernel: none, light")
 	f.BoolVar(&tf32, "tf32", false, tf32Usage)
-	f.StringVar(&route, "route", "printer", "who makes PTX: printer (aton's own), or llc")
+	f.StringVar(&route, "route", "printer", "what generates PTX: printer (aton's own), or llc")
 	cli.Complete(c, "print", "facts", "plan", "kir", "llir", "ptx")
 	cli.Complete(c, "fusion", "none", "light")
 	cli.Complete(c, "route", "printer", "llc")
 	f.StringVar(&target, "arch", "sm_80", "the processor that PTX is for")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if fusion != string(fuse.None) && fusion != string(fuse.Light) {
-			return cli.Misusef("--fusion: it is none or light, not %q", fusion)
+			return cli.Misusef("--fusion must be none or light, not %q", fusion)
 		}
 		toPTX, err := ptxRoute(route, target)
 		if err != nil {
@@ -146,7 +146,7 @@ launched. Nothing is run. What to print:
 				out.err = p.WriteCoverage(c.OutOrStdout())
 			}
 		default:
-			return cli.Misusef("--print: it is facts, plan, kir, llir or ptx, not %q", print)
+			return cli.Misusef("--print must be facts, plan, kir, llir or ptx, not %q", print)
 		}
 		return out.err
 	}
@@ -168,7 +168,7 @@ func ptxRoute(route, target string) (func(k *plan.Kernel) (string, error), error
 			return llc.Compile(llvm.Lower(k.Kernel), ptx.Options{Target: target})
 		}, nil
 	}
-	return nil, cli.Misusef("--route: it is printer or llc, not %q", route)
+	return nil, cli.Misusef("--route must be printer or llc, not %q", route)
 }
 
 // gather collects the facts of a plan's kernels.

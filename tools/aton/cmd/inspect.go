@@ -19,8 +19,8 @@ func newInspect() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Print a model as graph text, at any stage of the conversion",
-		Long: "inspect prints a model as graph text. --at chooses the stage: import, or behind a pass: " + strings.Join(aton.Stages()[1:], ", ") +
-			". functional is another name for specialize, onnx for the end. A terminal gets a listing, as torch.onnx prints graphs: without large constants, and with the weights of an ONNX graph among the inputs. A file or another program gets the whole module: aton export and aton-opt go on from there with the same result.",
+		Long: "inspect prints a model as graph text. --at selects the stage: import, or after a pass: " + strings.Join(aton.Stages()[1:], ", ") +
+			". functional means after specialize, onnx at the end. A terminal gets a listing, as torch.onnx prints graphs: without large constants, and with the weights of an ONNX graph among the inputs. A file or a pipe gets the complete module, from which aton export and aton-opt continue with the same result.",
 		Example: `  aton inspect model.pt
   aton inspect model.pt --at onnx --source --input 'x:f32[N,3,224,224]'
   aton inspect model.onnx --source
@@ -31,11 +31,11 @@ func newInspect() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&at, "at", "import", "the stage")
 	cli.Complete(c, "at", aton.Stages()...)
-	f.StringVarP(&output, "output", "o", "-", "where the text goes")
-	f.BoolVar(&source, "source", false, "with the line of the program behind each operator of a listing")
-	f.BoolVar(&listing, "listing", false, "print a listing to a file or another program too")
-	f.BoolVar(&examples, "full-types", false, "what the text says of traced tensors too: strides, requires_grad and device")
-	f.BoolVar(&constants, "print-constants", false, "the elements of large constants too")
+	f.StringVarP(&output, "output", "o", "-", "the file to write; '-' is standard output")
+	f.BoolVar(&source, "source", false, "print the line of the program after each operator of a listing")
+	f.BoolVar(&listing, "listing", false, "print a listing to a file or a pipe too")
+	f.BoolVar(&examples, "full-types", false, "print strides, requires_grad and device of traced tensors too, where the text has them")
+	f.BoolVar(&constants, "print-constants", false, "print the elements of large constants too")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := m.prepare(c, args[0]); err != nil {
 			return err

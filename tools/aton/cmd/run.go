@@ -24,13 +24,13 @@ func newRun() *cobra.Command {
 	r := &runner{}
 	c := &cobra.Command{
 		Use:   "run MODEL [--data FILE | --random SEED]",
-		Short: "Run the model itself, without converting it, and print or save what it gives",
+		Short: "Run the model itself, without converting it, and print or save its outputs",
 		Long: `run needs neither PyTorch nor onnxruntime. A program of PyTorch runs as it is, with PyTorch's semantics: views share memory, lists
-and objects can be changed, control flow runs, and exceptions are raised. An operator that only computes is computed by its ONNX form, for
-the operands at hand. An ONNX file runs in the reference interpreter.
+and objects can be changed, control flow runs, and exceptions are raised. An operator without side effects is computed by its ONNX form for
+the given operands. An ONNX file runs in the reference interpreter.
 
-The data is what verify takes: a folder with input_0.pb, ..., or an .npz or safetensors file with the names input_N or SET/in/NUMBER/NAME.
-Inputs go by name if all are there, else in order. Numbers are tensors of rank 0, and containers are given by their leaves.`,
+The data is in the form that verify reads: a folder with input_0.pb, ..., or an .npz or safetensors file with the names input_N or SET/in/NUMBER/NAME.
+Inputs are matched by name if the data has all names, else by position. Numbers are tensors of rank 0; a container is given by its leaves.`,
 		Example: `  aton run model.pt --data inputs.npz
   aton run model.pt2 --data inputs.safetensors -o outputs.npz
   aton run model.pt --input 'x:f32[N,3,32,32]' --random 7 --size N=4
@@ -41,9 +41,9 @@ Inputs go by name if all are there, else in order. Numbers are tensors of rank 0
 	r.functionsFlag(c)
 	f := c.Flags()
 	f.StringArrayVar(&r.data, "data", nil, "a folder or `FILE` with inputs; may be given several times")
-	f.Uint64Var(&r.random, "random", 0, "make up inputs, the same ones for the same `SEED`")
+	f.Uint64Var(&r.random, "random", 0, "use random inputs; the same `SEED` gives the same ones")
 	f.StringToInt64Var(&r.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2, 1, 3 or 0, by the seed)")
-	f.StringVarP(&r.output, "output", "o", "", "write the outputs to this `FILE` under their names, .npz or .safetensors; of several data sets under SET/out/NUMBER/NAME")
+	f.StringVarP(&r.output, "output", "o", "", "write the outputs to this .npz or .safetensors `FILE` under their names; those of several data sets as SET/out/NUMBER/NAME")
 	c.RunE = func(c *cobra.Command, args []string) error { return r.run(c, args[0]) }
 	return c
 }
@@ -66,15 +66,15 @@ func (r *runner) run(c *cobra.Command, name string) error {
 	made := c.Flags().Changed("random")
 	switch {
 	case made && len(r.data) > 0:
-		return cli.Misusef("--random makes up inputs in place of --data: give one of the two")
+		return cli.Misusef("--random and --data are mutually exclusive")
 	case !made && len(r.sizes) > 0:
-		return cli.Misusef("--size is about random inputs: give --random 1")
+		return cli.Misusef("--size requires --random")
 	case r.output != "" && !strings.HasSuffix(r.output, ".npz") && !strings.HasSuffix(r.output, ".safetensors"):
-		return cli.Misusef("-o %s: the outputs are written as .npz or .safetensors", r.output)
+		return cli.Misusef("-o %s must end in .npz or .safetensors", r.output)
 	}
 	for name, n := range r.sizes {
 		if n < 0 {
-			return cli.Misusef("--size %s: it is a number from 0 on, not %d", name, n)
+			return cli.Misusef("--size %s must be 0 or more, not %d", name, n)
 		}
 	}
 	if err := r.prepare(c, name); err != nil {

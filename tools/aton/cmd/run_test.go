@@ -47,9 +47,9 @@ func TestRun(t *testing.T) {
 		{graph + " --json --data " + inputs, 0, `"name": "1"`},
 		{graph + " --random 1 --size N=0", 0, "0 : Float(2, 0) = []\n1 : Long() = 0\n"},
 		{graph, 1, "0 inputs are given for 1 (x)"},
-		{graph + " --random 1 --data " + inputs, 2, "give one of the two"},
-		{graph + " --size N=1", 2, "give --random 1"},
-		{graph + " --random 1 -o out.bin", 2, "written as .npz or .safetensors"},
+		{graph + " --random 1 --data " + inputs, 2, "mutually exclusive"},
+		{graph + " --size N=1", 2, "--size requires --random"},
+		{graph + " --random 1 -o out.bin", 2, "must end in .npz or .safetensors"},
 	} {
 		status, out, said := call("", append([]string{"run"}, strings.Fields(c.args)...)...)
 		if status != c.status || !strings.Contains(out+said, c.want) {

@@ -55,26 +55,26 @@ func (v *verifier) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify MODEL [--data DIR] [--device interp|sim|ptx|cuda]",
 		Short: "Run the converted model on recorded inputs, and compare with the recorded outputs",
-		Long: `verify converts the model, runs the result, and compares what comes out with what PyTorch gave. The data is a folder
-with input_0.pb, output_0.pb, ... as ONNX's test cases have them, one with several such folders named test_data_set_N,
+		Long: `verify converts the model, runs the result, and compares its outputs with PyTorch's. The data is a folder
+with input_0.pb, output_0.pb, ... as in ONNX's test cases, a folder with several such folders named test_data_set_N,
 a safetensors file or an .npz with the names SET/in/NUMBER/NAME and SET/out/NUMBER/NAME, or an .npz with the names
 input_N and output_N. An ONNX file is run as it is.
 
-The result runs in the reference interpreter, and with --device on kernels that aton generates: in the simulator, which
-needs no GPU; in the simulator from the PTX that the driver would be given (ptx); or on an NVIDIA GPU (cuda). Without
-data, a device is compared with the interpreter on random inputs.
+The result runs in the reference interpreter, and with --device also on kernels that aton generates: in the simulator, which
+needs no GPU (sim); in the simulator from the PTX that a driver would get (ptx); or on an NVIDIA GPU (cuda). Without
+data, the device is compared with the interpreter on random inputs.
 
-Where there are inputs alone (--random, or data without outputs), what the file gives is compared with what the program itself gives,
-which 'aton run' runs with PyTorch's semantics and without converting it.
+If there are only inputs (--random, or data without outputs), the file is compared with the program itself, which runs unconverted
+with PyTorch's semantics, as in 'aton run'.
 
-If an output differs, verify looks for the culprit: for the first node whose kernel gives something else than the
-interpreter on the same operands, for the first pass after which the graph computes something else, and with
---reference for the first operator or weight that the reference does not have. --minimize writes it, or the smallest part of
+If an output differs, verify looks for the cause: the first node whose kernel disagrees with the
+interpreter on the same operands, the first pass that changed what the graph computes, and with
+--reference the first operator or weight that the reference does not have. --minimize writes the wrong node, or the smallest part of
 the model that a device computes wrongly, as a model of its own with its inputs and outputs, in the form of ONNX's test cases.
 
-For a large model, --sample SHARE simulates only this part of the blocks of each kernel, above 0 and at most 1 and chosen by
---seed. What they write is compared with what the interpreter gives for the same operands, of a fused kernel for its nodes one
-after another (--fusion none gives each node a kernel of its own); later kernels read the interpreter's results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k.`,
+For a large model, --sample SHARE simulates only this fraction of the blocks of each kernel, above 0 and at most 1, selected by
+--seed. What they write is compared with the interpreter's results for the same operands; the nodes of a fused kernel are compared one
+after another (--fusion none gives each node a kernel of its own). Later kernels read the interpreter's results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k.`,
 		Example: `  aton verify model.pt --input 'x:f32[N,3,224,224]' --data test_data_set_0
   aton verify model.pt --input 'x:f32[1,3,64,64]' --device sim
   aton verify model.pt2 --device sim --sample 0.05 --seed 7
@@ -88,27 +88,27 @@ after another (--fusion none gives each node a kernel of its own); later kernels
 	v.functionsFlag(c)
 	f := c.Flags()
 	f.StringArrayVar(&v.data, "data", nil, "a folder or `FILE` with inputs and outputs; may be given several times")
-	f.StringVar(&v.expected, "expected", "", "a folder or `FILE` with the outputs that are expected of the one data set, in place of its own")
-	f.IntVar(&v.random, "random", 0, "make up `N` data sets of random inputs; without --device and --reference, the file must give what the program itself gives")
-	f.Uint64Var(&v.seed, "seed", 0, "which random inputs, and which blocks of --sample")
+	f.StringVar(&v.expected, "expected", "", "a folder or `FILE` with the expected outputs of the only data set, in place of its own")
+	f.IntVar(&v.random, "random", 0, "use `N` data sets of random inputs; without --device and --reference, the file is compared with the program itself")
+	f.Uint64Var(&v.seed, "seed", 0, "selects the random inputs and the blocks of --sample")
 	f.StringToInt64Var(&v.sizes, "size", nil, "`NAME=N`: the size of a dynamic axis in random inputs (default 2, and 1, 3, 0, 2, ... in further sets)")
-	f.StringVar(&v.minimize, "minimize", "", "write the smallest part of the model that is wrong by itself to this `FOLDER`, with its inputs and outputs")
+	f.StringVar(&v.minimize, "minimize", "", "write the smallest part of the model that is wrong by itself, with its inputs and outputs, to this `FOLDER`")
 	f.StringVar(&v.device, "device", "interp", "where to run: interp (the reference interpreter), sim, ptx or cuda")
-	f.StringVar(&v.fusion, "fusion", "light", "what kernels of a device share: none, light")
+	f.StringVar(&v.fusion, "fusion", "light", "which nodes share a kernel on the device: none, light")
 	cli.Complete(c, "device", "interp", "sim", "ptx", "cuda")
 	cli.Complete(c, "fusion", "none", "light")
-	f.BoolVar(&v.tf32, "tf32", false, tf32Usage+"; nodes may be off by that much more, outputs by what --rtol, --atol and --atol-of-max say")
-	f.StringVar(&v.reference, "reference", "", "the `MODEL` that an ONNX file was made of, to look for the first difference in")
+	f.BoolVar(&v.tf32, "tf32", false, tf32Usage+"; the bounds of nodes allow for it, those of outputs are --rtol, --atol and --atol-of-max")
+	f.StringVar(&v.reference, "reference", "", "the `MODEL` that an ONNX file was made from, in which to look for the first difference")
 	f.BoolVar(&v.nodes, "nodes", false, "compare every node on the device with the interpreter, even if the outputs are right")
-	f.BoolVar(&v.check, "check", false, "let the simulator look for races and for reads of what nothing wrote")
-	f.Float64Var(&v.sample, "sample", 0, "simulate only this `SHARE` of the blocks of each kernel, above 0 and at most 1, and compare what they write with what the interpreter gives for the nodes of the kernel")
+	f.BoolVar(&v.check, "check", false, "let the simulator look for races and for reads of uninitialized memory")
+	f.Float64Var(&v.sample, "sample", 0, "simulate only this `SHARE` of the blocks of each kernel, above 0 and at most 1, and compare what they write with the interpreter's results for the nodes of the kernel")
 	f.BoolVar(&v.noPasses, "no-passes", false, "do not look for the first wrong pass")
-	f.Float64Var(&v.tol.Relative, "rtol", v.tol.Relative, "how far floats may be off, relative to what is expected")
-	f.Float64Var(&v.tol.Absolute, "atol", v.tol.Absolute, "how far floats may be off besides")
-	f.Float64Var(&v.percent, "acceptable-error-percentage", 0, "how many percent of an output's elements may be further off")
-	f.BoolVar(&v.anyDType, "any-dtype", false, "compare the numbers of outputs of another element type")
-	f.BoolVar(&v.anyShape, "any-shape", false, "compare outputs of another shape that have as many elements, in their order")
-	f.Float64Var(&v.tol.OfMax, "atol-of-max", 0, "how far floats may be off besides, times the greatest element of the output")
+	f.Float64Var(&v.tol.Relative, "rtol", v.tol.Relative, "the tolerance of floats, relative to the expected value")
+	f.Float64Var(&v.tol.Absolute, "atol", v.tol.Absolute, "the absolute tolerance of floats, added to --rtol")
+	f.Float64Var(&v.percent, "acceptable-error-percentage", 0, "the percentage of an output's elements that may differ by more")
+	f.BoolVar(&v.anyDType, "any-dtype", false, "allow outputs of another element type")
+	f.BoolVar(&v.anyShape, "any-shape", false, "allow outputs of another shape with the same number of elements, compared in order")
+	f.Float64Var(&v.tol.OfMax, "atol-of-max", 0, "the tolerance of floats relative to the greatest element of the output, added to --rtol")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return v.logged(c, args[0], func() error { return v.run(c, args[0]) })
 	}
@@ -118,11 +118,11 @@ after another (--fusion none gives each node a kernel of its own); later kernels
 func (v *verifier) run(c *cobra.Command, name string) error {
 	m := &v.model
 	if v.fusion != string(fuse.None) && v.fusion != string(fuse.Light) {
-		return cli.Misusef("--fusion: it is none or light, not %q", v.fusion)
+		return cli.Misusef("--fusion must be none or light, not %q", v.fusion)
 	}
 	for name, x := range map[string]float64{"rtol": v.tol.Relative, "atol": v.tol.Absolute, "atol-of-max": v.tol.OfMax} {
 		if !(x >= 0) || math.IsInf(x, 1) {
-			return cli.Misusef("--%s: it is a number from 0 on, not %v", name, x)
+			return cli.Misusef("--%s must be 0 or more, not %v", name, x)
 		}
 	}
 	if err := v.checkDevice(c); err != nil {
@@ -182,19 +182,19 @@ func (v *verifier) checkData(c *cobra.Command) error {
 	}
 	switch {
 	case len(v.data) == 0 && v.random == 0:
-		return cli.Misusef("--data is missing: what should the outputs be compared with?")
+		return cli.Misusef("--data is missing: it has the inputs and the expected outputs")
 	case v.random < 0 || v.random > 1<<16:
-		return cli.Misusef("--random: it is a number of data sets, not %d", v.random)
+		return cli.Misusef("--random must be a number of data sets, not %d", v.random)
 	case v.random == 0 && (flags.Changed("seed") && !flags.Changed("sample") || flags.Changed("size")):
-		return cli.Misusef("--seed and --size are about random inputs: give --random 1")
+		return cli.Misusef("--seed and --size require --random")
 	case v.expected != "" && len(v.data)+v.random != 1:
 		return cli.Misusef("--expected has the outputs of one data set; there are %d", len(v.data)+v.random)
 	case !(v.percent >= 0 && v.percent <= 100):
-		return cli.Misusef("--acceptable-error-percentage: it is a number from 0 to 100, not %v", v.percent)
+		return cli.Misusef("--acceptable-error-percentage must be a number from 0 to 100, not %v", v.percent)
 	}
 	for name, n := range v.sizes {
 		if n < 0 {
-			return cli.Misusef("--size %s: it is a number from 0 on, not %d", name, n)
+			return cli.Misusef("--size %s must be 0 or more, not %d", name, n)
 		}
 	}
 	return nil
@@ -204,22 +204,22 @@ func (v *verifier) checkData(c *cobra.Command) error {
 func (v *verifier) checkDevice(c *cobra.Command) error {
 	flags := c.Flags()
 	if v.tf32 && v.device == "interp" {
-		return cli.Misusef("--tf32 is about kernels, which the interpreter has none of: give --device sim, ptx or cuda")
+		return cli.Misusef("--tf32 requires --device sim, ptx or cuda")
 	}
 	if !flags.Changed("sample") {
 		return nil
 	}
 	switch {
 	case !(v.sample > 0 && v.sample <= 1):
-		return cli.Misusef("--sample: it is a share of the blocks, above 0 and at most 1, not %v", v.sample)
+		return cli.Misusef("--sample must be above 0 and at most 1, not %v", v.sample)
 	case v.device == "interp":
-		return cli.Misusef("--sample is about kernels, which the interpreter has none of: give --device sim or ptx")
+		return cli.Misusef("--sample requires --device sim or ptx")
 	case v.device == "cuda":
-		return cli.Misusef("--sample: a GPU runs all blocks: leave it out, or give --device sim or ptx")
+		return cli.Misusef("--sample requires --device sim or ptx; a GPU runs all blocks")
 	case v.nodes:
-		return cli.Misusef("--sample compares every node already: leave --nodes out")
+		return cli.Misusef("--sample and --nodes are mutually exclusive: --sample compares every node already")
 	case v.minimize != "":
-		return cli.Misusef("--minimize runs parts of the model with all their blocks: leave --sample out")
+		return cli.Misusef("--minimize and --sample are mutually exclusive: --minimize runs all blocks")
 	}
 	return nil
 }
@@ -434,10 +434,10 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 				}
 			}
 		} else if unchecked {
-			return fmt.Errorf("there is nothing to compare an ONNX file with: give --reference, --device or the outputs that are expected (--expected)")
+			return fmt.Errorf("there is nothing to compare an ONNX file with: give --reference, --device or the expected outputs (--expected)")
 		}
 	} else if unchecked {
-		return fmt.Errorf("there is nothing to compare the outputs with: leave --no-passes out, give a file in place of standard input, or the outputs that are expected (--expected)")
+		return fmt.Errorf("there is nothing to compare the outputs with: leave out --no-passes, give a file in place of standard input, or the expected outputs (--expected)")
 	}
 	if v.reference != "" {
 		ref := v.model

@@ -97,10 +97,10 @@ func TestVerifyData(t *testing.T) {
 		{"expected, no file", "--data " + inputs + " --expected " + byName + ".not", 1, "no such file"},
 		{"random", "--random 2 --size N=3", 0, "data set random 1: 1 : Float(3) as expected"},
 		{"random, on a device", "--random 2 --size N=3 --seed 7 --device sim", 0, "data set random 8: sim: 0 : Float(3) as expected"},
-		{"size without random", "--size N=3 --data " + right, 2, "give --random 1"},
+		{"size without random", "--size N=3 --data " + right, 2, "require --random"},
 		{"size of nothing", "--random 1 --size N=0", 0, "0 : Float(0) as expected"},
-		{"no size", "--random 1 --size N=-1", 2, "it is a number from 0 on"},
-		{"percentage", "--acceptable-error-percentage 101 --data " + right, 2, "it is a number from 0 to 100"},
+		{"no size", "--random 1 --size N=-1", 2, "must be 0 or more"},
+		{"percentage", "--acceptable-error-percentage 101 --data " + right, 2, "must be a number from 0 to 100"},
 		{"nothing", "", 2, "--data is missing"},
 		{"inputs alone", "--data " + inputs, 0, "data set 0: 1 : Float(4) as expected"},
 	} {

@@ -1,0 +1,219 @@
+package docs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/all"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// TestGo compares the Go blocks of the page on Go with the bodies of the functions below: what the page shows is compiled and run.
+func TestGo(t *testing.T) {
+	source, err := os.ReadFile("go_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, b := range blocks(t, "go.md") {
+		if b.kind != "go" {
+			continue
+		}
+		shown++
+		if !strings.Contains(string(source), b.text) {
+			t.Errorf("go.md:%d: go_test.go does not have this block", b.line)
+		}
+	}
+	if shown < 6 {
+		t.Errorf("the page shows %d blocks of Go", shown)
+	}
+	model := filepath.Join("..", "testdata", "fixtures", "torch2.15", "convnet.script.pt")
+	if err := convert(model, filepath.Join(t.TempDir(), "model.onnx")); err != nil {
+		t.Error(err)
+	}
+}
+
+func convert(model, file string) error {
+	input, err := spec.Parse("x:f32[N,3,18,18]")
+	if err != nil {
+		return err
+	}
+	o := aton.Options{Opset: 17, Inputs: []spec.Input{input}}
+	m, err := aton.Load(model, o)
+	if err != nil {
+		return err
+	}
+	return aton.Export(m, file, o)
+}
+
+const program = `graph(%x : Float(2, 3)):
+  %one : int = prim::Constant[value=1]()
+  %a : Float(2, 3) = aten::relu(%x)
+  %y : Float(2, 3) = aten::add(%a, %x, %one)
+  return (%y)
+`
+
+func check(text string) {
+	o := aton.Options{}
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", o)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	list, err := aton.Check(m, o) // m is used up: load it again to convert it
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, d := range list.Items {
+		if d.Severity == diag.Error {
+			fmt.Println(d.ID, list.Format(d))
+		}
+	}
+}
+
+func Example_check() {
+	check(program)
+	check(strings.Replace(program, "aten::relu", "my::relu", 1))
+	// Output:
+	// unsupported-op my::relu: the operator is not supported; give a rule for it (--rules), register a symbolic function, or export with --fallthrough my
+}
+
+func run(text string) {
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x := tensor.Of(tensor.Float32, []int64{2, 3}, []float32{1, -2, 3, -4, 5, -6})
+	outputs, err := aton.Run(m, aton.DataSet{Inputs: []aton.Named{{Name: "x", Tensor: x}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, o := range outputs {
+		fmt.Println(o.Name, o.Tensor.Shape, tensor.Data[float32](o.Tensor))
+	}
+}
+
+func Example_run() {
+	run(program)
+	// Output:
+	// output [2 3] [2 -2 6 -4 10 -6]
+}
+
+func count(text string) {
+	m, err := ssa.Parse(text, "graph.ir", all.Dialects()...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	counts := map[ssa.Kind]int{}
+	for op := range m.Main().Body.AllOps() { // those in the bodies of If and Loop too
+		counts[op.Kind]++
+	}
+	for _, kind := range []ssa.Kind{"aten::add", "aten::relu"} {
+		fmt.Println(kind, counts[kind])
+	}
+}
+
+func Example_count() {
+	count(program)
+	// Output:
+	// aten::add 1
+	// aten::relu 1
+}
+
+func build() (m *ssa.Module, err error) {
+	defer onnx.Recover(&err) // an operator that does not fit its operands
+	m = ssa.NewModule(all.Dialects()...)
+	onnx.SetOpset(m, onnx.Newest)
+	body := m.NewFunc("main").Body
+	x := body.AddParam("x", ssa.Tensor(tensor.Float32, sym.Symbol("N", 0), sym.Const(3)))
+	b := onnx.Builder{Block: body}
+	half := b.Const(tensor.Of(tensor.Float32, nil, []float32{0.5}))
+	y := b.Op("Relu", b.Op("Mul", x, half))
+	y.Name = "y"
+	body.SetReturns(y)
+	return m, ssa.Verify(m)
+}
+
+func Example_build() {
+	m, err := build()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = ssa.Fprint(os.Stdout, m, ssa.PrintOptions{NoLocs: true})
+	var file bytes.Buffer
+	fmt.Println(aton.ExportTo(&file, m, aton.Options{Opset: 17}), file.Len() > 0)
+	// Output:
+	// graph(%x : Float(N, 3)):
+	//   %0 : Float() = onnx::Constant[value={0.5}]()
+	//   %1 : Float(N, 3) = onnx::Mul(%x, %0)
+	//   %y : Float(N, 3) = onnx::Relu(%1)
+	//   return (%y)
+	// <nil> true
+}
+
+// reluOfRelu removes the second of two Relus.
+var reluOfRelu = passes.Pass{
+	Name: "relu-of-relu",
+	Doc:  "remove a Relu whose operand is a Relu",
+	Run: passes.EachFunc(func(c *passes.Context, f *ssa.Func) error {
+		for op := range f.Body.AllOps() {
+			if op.Kind != "onnx::Relu" {
+				continue
+			}
+			if def := op.Operand(0).Def(); def != nil && def.Kind == "onnx::Relu" {
+				op.Replace(op.Operand(0))
+				c.Changed("relu-of-relu") // fixpoints and statistics count changes
+			}
+		}
+		return nil
+	}),
+}
+
+func runPass(text string) error {
+	m, err := ssa.Parse(text, "graph.ir", all.Dialects()...)
+	if err != nil {
+		return err
+	}
+	set := all.New(nil)
+	set.Passes = append(set.Passes, &reluOfRelu)
+	pipeline, err := set.Parse("relu-of-relu,dce")
+	if err != nil {
+		return err
+	}
+	list, err := pipeline.Run(m, nil)
+	if err := errors.Join(err, list.Err()); err != nil {
+		return err
+	}
+	return ssa.Fprint(os.Stdout, m, ssa.PrintOptions{NoLocs: true})
+}
+
+func Example_pass() {
+	err := runPass(`graph(%x : Float(3)):
+  %a : Float(3) = onnx::Relu(%x)
+  %y : Float(3) = onnx::Relu(%a)
+  return (%y)
+`)
+	fmt.Println(err)
+	// Output:
+	// graph(%x : Float(3)):
+	//   %a : Float(3) = onnx::Relu(%x)
+	//   return (%a)
+	// <nil>
+}
