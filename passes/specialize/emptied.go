@@ -60,7 +60,7 @@ func (s *context) fitEmpty(base, stated, actual []sym.Expr, empty func(string) (
 // cannot be made then.
 func (s *writes) sizesWhere(in func(string) (sym.Expr, bool), st *heap.Step, base *ssa.Value) (dims []sym.Expr, ok bool) {
 	f, cur, found, last := s.m.NewFunc("where"), s.build.cur, s.findings, s.build.lastCon
-	s.build.cur = f.Body
+	before := cur.Last()
 	defer func() {
 		switch r := recover().(type) {
 		case nil, *failure, raised:
@@ -70,10 +70,12 @@ func (s *writes) sizesWhere(in func(string) (sym.Expr, bool), st *heap.Step, bas
 		f.Body.Clear()
 		s.m.RemoveFunc(f)
 		s.build.cur, s.findings = cur, found
+		s.build.eraseAfter(cur, before)
 		s.build.dropConstants(last)
 	}()
 	operands := s.vals.operands(st.Args)
 	operands[0] = base
+	s.build.cur = f.Body
 	for i, o := range operands {
 		if o == nil || i > 0 && !slices.ContainsFunc(o.Sym, func(e sym.Expr) bool { return !e.IsConst() }) {
 			continue
