@@ -167,11 +167,15 @@ func lowerDiagonalScatter(l *Lowering) *ssa.Value {
 	if offset < 0 {
 		along, at = cols, -2
 	}
-	if r := l.Rank(src); r > 0 && !l.Shape(src)[r-1].Is(1) {
+	r := l.Rank(src)
+	length, _ := n.Int()
+	switch {
+	case r == 0:
+	case length == 1, l.Shape(src)[r-1].Is(1): // the mask alone says where it goes, also if an axis is empty
+		src = l.unsqueeze(src, int64(r))
+	default:
 		src = l.padZeros(src, r-1, ConstSize(0), l.subSize(along, n))
 		src = l.unsqueeze(src, at+int64(r+1))
-	} else if r > 0 {
-		src = l.unsqueeze(src, int64(r))
 	}
 	y = l.where(l.diagonalMask(rows, cols, ConstSize(offset)), src, y)
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})

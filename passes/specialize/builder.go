@@ -59,6 +59,19 @@ func (s *builder) constant(l ssa.Literal) *ssa.Value {
 	return v
 }
 
+// dropConstants removes the tensors that were made constants since last was the last one, and that nothing uses.
+func (s *builder) dropConstants(last *ssa.Op) {
+	for o := s.lastCon; o != nil && o != last; {
+		prev := o.Prev()
+		if r := o.Results[0]; r.Tensor() != nil && !r.HasUses() {
+			if o.Erase(); s.lastCon == o {
+				s.lastCon = prev
+			}
+		}
+		o = prev
+	}
+}
+
 // emit adds a pure op with inferred result types and gives its results; what
 // turns out to be constant is folded.
 func (s *builder) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) []*ssa.Value {

@@ -303,9 +303,24 @@ func (s *walk) iterate(l *sourceLoop, trip int64, limit int) bool {
 // widens something, and dims and ranks widen once.
 const maxRounds = 64
 
-// keep emits a prim::Loop. Rounds over the body find what it has to carry; the
-// last one, after which nothing has to change, stays.
+// keep emits a prim::Loop. A body that raises an exception whatever the data are raises it in the first iteration, as that is among those
+// that it is evaluated for: where the loop may have none, it has none.
 func (s *walk) keep(src *sourceLoop) {
+	end := s.try(func() { s.emitLoop(src) })
+	if end.verdict != raises || !s.mayBeEmpty(src) {
+		end.propagate()
+		return
+	}
+	s.warnf("dropped-assert", "a loop is taken to have no iteration, since each one raises an exception (%s)", end.raised.message)
+	s.learn(s.some(src), false)
+	for i, r := range src.op.Results {
+		s.put(r, src.inits[i])
+	}
+}
+
+// emitLoop emits a prim::Loop. Rounds over the body find what it has to carry; the
+// last one, after which nothing has to change, stays.
+func (s *walk) emitLoop(src *sourceLoop) {
 	l := &loopState{
 		s: s, src: src, outer: s.build.cur, start: s.heap.Mark().Last, fresh: s.m.Freshness(), counted: src.counted,
 		inCells: map[*journal.Cell]*slot{}, stale: map[*journal.Cell]string{}, before: newSharing(), later: newSharing(),

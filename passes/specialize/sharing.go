@@ -36,7 +36,7 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 			if st.Listed() && !sh.listed[place] {
 				sh.listed[place], changed = true, true
 			}
-			for _, o := range heap.Outside(st, l.start) {
+			for _, o := range l.outside(st) {
 				changed = add(sh.outside, place, o) || changed
 			}
 			for _, in := range heap.Inside(st, l.start) {
@@ -54,6 +54,12 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 		},
 	}, values)
 	return changed
+}
+
+// outside is the memory from before the loop that a storage may be. Two tensors may be one memory by way of a third one, as those that two
+// branches leave.
+func (l *loopState) outside(st *heap.Storage) []*heap.Storage {
+	return slices.DeleteFunc(heap.Joined(heap.Outside(st, l.start)), func(o *heap.Storage) bool { return o.Cell.ID() > l.start })
 }
 
 // add puts x into the list of a place, and reports whether it is new there.

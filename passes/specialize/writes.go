@@ -48,6 +48,9 @@ func (s *writes) writeBack(st *heap.View, base, v *ssa.Value, same bool) *ssa.Va
 	for i := range chain {
 		if i+1 < len(chain) {
 			bases[i+1] = s.vals.step(&chain[i], bases[i])
+			s.needElements(&chain[i], bases[i], bases[i+1])
+		} else {
+			s.needElements(&chain[i], bases[i], v)
 		}
 	}
 	w := v

@@ -237,6 +237,25 @@ func Outside(st *Storage, last int) []*Storage {
 	return out
 }
 
+// Joined lists the storages of a list, and those that a link joins to one of them in some case.
+func Joined(sts []*Storage) []*Storage {
+	out, seen := slices.Clone(sts), map[*Storage]bool{}
+	for _, st := range sts {
+		seen[st] = true
+	}
+	for i := 0; i < len(out); i++ {
+		for _, l := range out[i].links {
+			for _, other := range [...]*Storage{l.From, l.To} {
+				if !seen[other] {
+					seen[other] = true
+					out = append(out, other)
+				}
+			}
+		}
+	}
+	return out
+}
+
 // Inside lists the newer ones: st itself if it is one, and those that it may be without going by way of an older one.
 func Inside(st *Storage, last int) []*Storage {
 	_, in := around(st, last)
