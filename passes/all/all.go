@@ -15,6 +15,7 @@ import (
 	"github.com/aton-project/aton/passes/fold"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/guard"
+	"github.com/aton-project/aton/passes/infertypes"
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/legalize"
 	"github.com/aton-project/aton/passes/lift"
@@ -38,7 +39,7 @@ var Set = New(nil)
 
 // New makes a set whose passes know the operators of a table; nil stands for the built-in ones.
 func New(table *aten.Table) *passes.Set {
-	low, spec, repl := lower.New(table), specialize.New(table), replace.New(table)
+	infer, low, spec, repl := infertypes.New(table), lower.New(table), specialize.New(table), replace.New(table)
 	return &passes.Set{
 		Passes: []*passes.Pass{
 			&arrange.Pass,
@@ -50,6 +51,7 @@ func New(table *aten.Table) *passes.Set {
 			&fold.Pass,
 			&freeze.Pass,
 			&guard.Pass,
+			&infer,
 			&inline.Pass,
 			&legalize.Pass,
 			&lift.Pass,
