@@ -39,7 +39,7 @@ var Set = New(nil)
 
 // New makes a set whose passes know the operators of a table; nil stands for the built-in ones.
 func New(table *aten.Table) *passes.Set {
-	infer, low, spec, repl := infertypes.New(table), lower.New(table), specialize.New(table), replace.New(table)
+	folding, infer, low, spec, repl := fold.New(table), infertypes.New(table), lower.New(table), specialize.New(table), replace.New(table)
 	return &passes.Set{
 		Passes: []*passes.Pass{
 			&arrange.Pass,
@@ -48,7 +48,7 @@ func New(table *aten.Table) *passes.Set {
 			&cse.Pass,
 			&dce.Pass,
 			&demands.Pass,
-			&fold.Pass,
+			&folding,
 			&freeze.Pass,
 			&guard.Pass,
 			&infer,
@@ -63,6 +63,7 @@ func New(table *aten.Table) *passes.Set {
 			&spec,
 			&unroll.Pass,
 		},
-		Named: pipelines,
+		Named:   pipelines,
+		Renamed: renamed,
 	}
 }

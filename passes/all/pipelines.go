@@ -13,7 +13,7 @@ var pipelines = []passes.Named{
 	{
 		Name: "optimize", Doc: "make an ONNX graph smaller, with the same results",
 		Steps: []passes.Step{{
-			Run: "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold,unroll{max=$unroll},dce)",
+			Run: "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold-constants{weights=true},unroll{max=$unroll},dce)",
 			Why: "each finds more to do in what the others leave; cse first, since rules ask whether a value has one use",
 		}},
 		Options: []passes.Option{
@@ -55,4 +55,9 @@ var pipelines = []passes.Named{
 			{Name: "mode", Default: "onnx", Doc: "what becomes of operators that cannot be converted", Values: lower.Modes()},
 		},
 	},
+}
+
+// renamed are the former names of passes, which are accepted for one release.
+var renamed = []passes.Renamed{
+	{Was: "fold", Is: "fold-constants", Options: map[string]string{"weights": "true"}},
 }
