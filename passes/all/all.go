@@ -15,6 +15,7 @@ import (
 	"github.com/aton-project/aton/passes/fold"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/guard"
+	"github.com/aton-project/aton/passes/indexing"
 	"github.com/aton-project/aton/passes/infertypes"
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/legalize"
@@ -39,7 +40,7 @@ var Set = New(nil)
 
 // New makes a set whose passes know the operators of a table; nil stands for the built-in ones.
 func New(table *aten.Table) *passes.Set {
-	folding, infer, low, spec, repl := fold.New(table), infertypes.New(table), lower.New(table), specialize.New(table), replace.New(table)
+	folding, index, infer, low, spec, repl := fold.New(table), indexing.New(table), infertypes.New(table), lower.New(table), specialize.New(table), replace.New(table)
 	return &passes.Set{
 		Passes: []*passes.Pass{
 			&arrange.Pass,
@@ -51,6 +52,7 @@ func New(table *aten.Table) *passes.Set {
 			&folding,
 			&freeze.Pass,
 			&guard.Pass,
+			&index,
 			&infer,
 			&inline.Pass,
 			&legalize.Pass,
