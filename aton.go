@@ -9,10 +9,8 @@ package aton
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -285,9 +283,8 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = remaining(m, p)
 	opset, converted := o.begin(m), onnx.DefaultOpset(m) != 0 && len(m.Passed) == 0
-	list, err := p.Run(m, o.Runner)
+	list, err := remaining(m, p).Then(o.finish(converted)...).Run(m, o.Runner)
 	if list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
 	}
@@ -296,11 +293,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		return list, err
 	}
 	onnx.SetOpset(m, opset)
-	state := m.State
 	m.Passed, m.TargetOpset, m.State = nil, 0, nil
-	if !converted {
-		o.leftOver(m, list)
-	}
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
@@ -309,34 +302,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 			}
 		}
 	}
-	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
-		return list, err
-	}
-	if _, err := o.modules(m); err != nil {
-		return list, err
-	}
-	if err := o.rename(m, state); err != nil {
-		return list, err
-	}
-	if o.DropUnused != nil && m.Main() != nil {
-		dropUnused(m, o.DropUnused)
-	}
 	return list, nil
-}
-
-// dropUnused removes the inputs that nothing uses. Weights stay: who lists them among the inputs has asked for all of them.
-func dropUnused(m *ssa.Module, tell func(place int)) {
-	body, place := m.Main().Body, 0
-	for _, p := range slices.Clone(body.Params) {
-		if m.Weights[p.Name] != nil {
-			continue
-		}
-		if !p.HasUses() {
-			body.RemoveParam(slices.Index(body.Params, p))
-			tell(place)
-		}
-		place++
-	}
 }
 
 // raw readies the TorchScript graph for a file.
@@ -345,56 +311,9 @@ func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := stateNames(m)
-	list, err := p.Run(m, o.Runner)
-	if err != nil {
-		return list, err
-	}
-	lower.Raw(m, o.OpsetFor(m))
-	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
-		return list, err
-	}
-	return list, o.rename(m, state)
-}
-
-// domains gives the domains in use their versions.
-func (o Options) domains(m *ssa.Module) error {
-	for _, ns := range slices.Sorted(maps.Keys(o.CustomOpsets)) {
-		if ns == "" || ns == onnx.Namespace || ns == "ai.onnx" {
-			return fmt.Errorf("the version of ONNX's own domain is the opset")
-		}
-		if v := o.CustomOpsets[ns]; v < 1 {
-			return fmt.Errorf("domain %s: %d is no version", ns, v)
-		}
-	}
-	if m.Main() == nil {
-		return nil
-	}
-	for op := range m.Main().Body.AllOps() {
-		ns := op.Kind.Namespace()
-		v, ok := o.CustomOpsets[ns]
-		if ns == "org.pytorch.aten" && !ok {
-			v, ok = o.CustomOpsets["aten"]
-		}
-		if ok {
-			m.Opsets[ns] = v
-		}
-	}
-	return nil
-}
-
-// leftOver reports the operators of PyTorch that no pass has converted, so that none gets into a file.
-func (o Options) leftOver(m *ssa.Module, list *diag.List) {
-	if o.OperatorExport == ONNXFallthrough {
-		return
-	}
-	for op := range m.Main().Body.AllOps() {
-		for _, d := range m.Dialects {
-			if ns := d.Namespace(); ns != onnx.Namespace && ns == op.Kind.Namespace() && !slices.Contains(o.Fallthrough, ns) && !slices.Contains(o.Fallthrough, "*") {
-				list.Add(diag.Diagnostic{ID: "unsupported-op", Op: string(op.Kind), Loc: op.Loc, Message: "cannot be converted to ONNX"})
-			}
-		}
-	}
+	m.State = stateNames(m)
+	defer func() { m.State = nil }()
+	return p.Then(o.rawPass(), o.domainsPass(), o.renamePass()).Run(m, o.Runner)
 }
 
 func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, error) {

@@ -378,6 +378,15 @@ func (p *Pipeline) Steps() []string {
 // From is the pipeline without its first n steps.
 func (p *Pipeline) From(n int) *Pipeline { return &Pipeline{p.steps[n:], p.remarks} }
 
+// Then is the pipeline with passes behind it that have no options.
+func (p *Pipeline) Then(list ...*Pass) *Pipeline {
+	steps := slices.Clone(p.steps)
+	for _, pass := range list {
+		steps = append(steps, step{pass: pass, options: map[string]any{}})
+	}
+	return &Pipeline{steps, p.remarks}
+}
+
 // Passes lists the names of the passes in order, each once.
 func (p *Pipeline) Passes() []string {
 	var names []string
