@@ -124,7 +124,7 @@ type Options struct {
 	Diagnosed func(list *diag.List)
 	// Note receives what is taken from the file because Inputs do not state it, and how to state it; nil drops it.
 	Note func(message string)
-	// Pipeline names the passes to run instead of the default ones, such as "raise,optimize{opset=$opset}"; empty stands
+	// Pipeline names the passes to run instead of the default ones, such as "upgrade,optimize{opset=$opset}"; empty stands
 	// for "export". $opset, $target, $training, $names, $fallthrough, $unroll, $state and $mode are what the options say, in
 	// the words of the pipeline export. Its passes must be for the opset that the module is converted to.
 	Pipeline string
@@ -425,6 +425,7 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
+	stage, remark := all.Set.Current(stage)
 	part, ok := p.Until(stage)
 	if !ok {
 		stages := append([]string{"import"}, p.Passes()...)
@@ -438,12 +439,20 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	if err == nil {
 		m.Passed = steps
 	}
+	if remark != "" && list != nil {
+		list.Add(diag.Diagnostic{Severity: diag.Warning, ID: "renamed-pass", Message: remark})
+	}
 	return list, err
 }
 
 // begin notes what the later part of a conversion needs to know of the program, and returns the opset.
 func (o Options) begin(m *ssa.Module) int {
 	m.TargetOpset = o.OpsetFor(m)
+	if len(m.Passed) > 0 { // a text may have former names of passes
+		if p, err := all.Set.Parse(strings.Join(m.Passed, ",")); err == nil {
+			m.Passed = p.Steps()
+		}
+	}
 	if len(m.Passed) == 0 {
 		m.State = stateNames(m)
 		noteClasses(m)

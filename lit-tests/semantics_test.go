@@ -25,7 +25,7 @@ import (
 // inputs. No graph grows.
 func TestSemantics(t *testing.T) {
 	applied := map[string]bool{}
-	for _, dir := range []string{"simplify", "fold-constants", "shapes", "contrib"} {
+	for _, dir := range []string{"simplify", "fold-constants", "shapes", "ort-fusion"} {
 		files, err := filepath.Glob("passes/" + dir + "/*.ir")
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestLegalKeepsNumbers(t *testing.T) {
 // TestProductOfBlocks is TestSemantics for weights of 4 bits, which text does not spell: with an odd number of blocks in a row, so that
 // a row of zero points ends within a byte.
 func TestProductOfBlocks(t *testing.T) {
-	p, err := all.Set.Parse("contrib{for=gpu},dce")
+	p, err := all.Set.Parse("ort-fusion{for=gpu},dce")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,18 @@ func (s *Set) Current(name string) (current, remark string) {
 	return name, ""
 }
 
+// CurrentNames are the present names of passes, given present or former ones. warn receives a remark on each former one.
+func (s *Set) CurrentNames(names []string, warn func(remark string)) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		var remark string
+		if out[i], remark = s.Current(name); remark != "" {
+			warn(remark)
+		}
+	}
+	return out
+}
+
 func (r *Renamed) remark() string { return fmt.Sprintf("the pass %s is called %s", r.Was, r.Is) }
 
 func (s *Set) renamed(name string) *Renamed {

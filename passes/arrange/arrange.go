@@ -12,7 +12,7 @@ import (
 // Pass moves weights to the front, and drops those that are parameters and that nothing uses. Only constants with names are
 // weights; those without are the program's own.
 var Pass = passes.Pass{
-	Name:  "arrange",
+	Name:  "name-initializers",
 	Takes: []passes.State{passes.AtOpset},
 	Doc:   "bring the weights to the front of the graph, in the order in which the program uses them",
 	Before: `

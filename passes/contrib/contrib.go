@@ -13,7 +13,7 @@ import (
 // Pass is the pass. It comes behind all that knows operators of the standard only. Who asks for it has a file that onnxruntime
 // alone can run.
 var Pass = passes.Pass{
-	Name:  "contrib",
+	Name:  "ort-fusion",
 	Takes: []passes.State{passes.Newest},
 	Ends:  []passes.State{passes.Standard},
 	Doc:   "put operators of the domain com.microsoft, which only onnxruntime has, in the place of several of the standard",

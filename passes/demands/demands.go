@@ -15,7 +15,7 @@ import (
 // aton.assumes. The names of a file's axes are its author's and often careless, so that nothing is an error here; for a
 // program of PyTorch, whose axes are named by the user, the pass lower does the same with errors.
 var Pass = passes.Pass{
-	Name:  "demands",
+	Name:  "check-sizes",
 	Takes: []passes.State{passes.Newest},
 	Makes: []passes.State{passes.Checked},
 	Doc:   "tell what the operators of an ONNX model demand of its dynamic axes",

@@ -11,7 +11,7 @@ import (
 
 // Pass is the pass.
 var Pass = passes.Pass{
-	Name:  "raise",
+	Name:  "upgrade",
 	Makes: []passes.State{passes.Newest, passes.Standard, passes.Total},
 	Doc:   "take ONNX operators from the opset that they are at to their newest form, and infer their types",
 	Before: `

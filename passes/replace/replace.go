@@ -18,7 +18,7 @@ import (
 // one has used are left to dce.
 func New(table *aten.Table) passes.Pass {
 	return passes.Pass{
-		Name:  "replace",
+		Name:  "user-rules",
 		Takes: []passes.State{passes.Newest, passes.Standard},
 		Doc:   "put what the user's rules say in the place of ONNX operators",
 		Before: `
