@@ -62,7 +62,7 @@ func TestNotConverted(t *testing.T) {
 
 // A former name of a pass is accepted wherever a pass is named, with a warning.
 func TestFormerNames(t *testing.T) {
-	for _, o := range []aton.Options{{After: map[string]string{"lower": "fold"}}, {Pipeline: "export,fold"}} {
+	for _, o := range []aton.Options{{After: map[string]string{"lower": "fold"}}, {Pipeline: "export,fold"}, {Before: map[string]string{"arrange": "dce"}}} {
 		m, err := aton.LoadBytes([]byte(unusedInput), "graph.ir", aton.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +72,9 @@ func TestFormerNames(t *testing.T) {
 		if _, err := aton.Lower(m, o); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(warned, func(s string) bool { return strings.Contains(s, "the pass fold is called fold-constants") }) {
+		if !slices.ContainsFunc(warned, func(s string) bool {
+			return strings.Contains(s, "the pass fold is called fold-constants") || strings.Contains(s, "the pass arrange is called name-initializers")
+		}) {
 			t.Errorf("warned %q", warned)
 		}
 	}

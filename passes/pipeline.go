@@ -59,6 +59,8 @@ type Set struct {
 	Passes  []*Pass
 	Named   []Named
 	Renamed []Renamed
+
+	remarks []string // on the names of insertion points
 }
 
 // Pass finds a pass by its name, or a former one, nil if there is none.
@@ -93,7 +95,7 @@ func (s *Set) Build(name string, values map[string]any) (*Pipeline, error) {
 			if err != nil {
 				return nil, err
 			}
-			p := &Pipeline{}
+			p := &Pipeline{remarks: slices.Clone(s.remarks)}
 			if p.steps, err = s.parse(n.Spelling(), options, 0, &p.remarks); err != nil {
 				return nil, err
 			}

@@ -71,12 +71,13 @@ func (p *pipelineParser) current(name string, given map[string]any, spelled stri
 	return r.Is, given, spelled
 }
 
-// currentKeys are insertion points by the present names of the passes.
+// currentKeys are insertion points by the present names of the passes. What there is to say of former ones goes to the set's remarks.
 func (s *Set) currentKeys(at map[string]string) map[string]string {
 	out := make(map[string]string, len(at))
-	for name, text := range at {
-		if now, _ := s.Current(name); now != name && at[now] == "" {
-			name = now
+	for _, name := range slices.Sorted(maps.Keys(at)) {
+		text := at[name]
+		if now, remark := s.Current(name); remark != "" && at[now] == "" {
+			name, s.remarks = now, append(slices.Clip(s.remarks), remark)
 		}
 		out[name] = text
 	}
