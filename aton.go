@@ -9,10 +9,8 @@ package aton
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -126,7 +124,7 @@ type Options struct {
 	Diagnosed func(list *diag.List)
 	// Note, if not nil, receives what is taken from the file because Inputs does not state it, and how to state it.
 	Note func(message string)
-	// Pipeline is the pipeline to run, such as "raise,optimize{opset=$opset}"; the default is "export". $opset, $target,
+	// Pipeline is the pipeline to run, such as "upgrade,optimize{opset=$opset}"; the default is "export". $opset, $target,
 	// $training, $names, $fallthrough, $unroll, $state and $mode stand for the values of the options, as the
 	// pipeline export takes them. All of its passes must have the opset that the module is converted to.
 	Pipeline string
@@ -286,9 +284,8 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = remaining(m, p)
 	opset, converted := o.begin(m), onnx.DefaultOpset(m) != 0 && len(m.Passed) == 0
-	list, err := p.Run(m, o.Runner)
+	list, err := remaining(m, p).Then(o.finish(converted)...).Run(m, o.Runner)
 	if list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
 	}
@@ -297,11 +294,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		return list, err
 	}
 	onnx.SetOpset(m, opset)
-	state := m.State
 	m.Passed, m.TargetOpset, m.State = nil, 0, nil
-	if !converted {
-		o.leftOver(m, list)
-	}
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
@@ -310,34 +303,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 			}
 		}
 	}
-	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
-		return list, err
-	}
-	if _, err := o.modules(m); err != nil {
-		return list, err
-	}
-	if err := o.rename(m, state); err != nil {
-		return list, err
-	}
-	if o.DropUnused != nil && m.Main() != nil {
-		dropUnused(m, o.DropUnused)
-	}
 	return list, nil
-}
-
-// dropUnused removes the inputs that nothing uses. Weights stay: listing weights among the inputs asks for all of them.
-func dropUnused(m *ssa.Module, tell func(place int)) {
-	body, place := m.Main().Body, 0
-	for _, p := range slices.Clone(body.Params) {
-		if m.Weights[p.Name] != nil {
-			continue
-		}
-		if !p.HasUses() {
-			body.RemoveParam(slices.Index(body.Params, p))
-			tell(place)
-		}
-		place++
-	}
 }
 
 // raw prepares the TorchScript graph for being written as it is.
@@ -346,56 +312,9 @@ func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := stateNames(m)
-	list, err := p.Run(m, o.Runner)
-	if err != nil {
-		return list, err
-	}
-	lower.Raw(m, o.OpsetFor(m))
-	if err := errors.Join(list.Err(), o.domains(m)); err != nil {
-		return list, err
-	}
-	return list, o.rename(m, state)
-}
-
-// domains sets the versions of the domains that the module uses.
-func (o Options) domains(m *ssa.Module) error {
-	for _, ns := range slices.Sorted(maps.Keys(o.CustomOpsets)) {
-		if ns == "" || ns == onnx.Namespace || ns == "ai.onnx" {
-			return fmt.Errorf("the version of ONNX's own domain is the opset")
-		}
-		if v := o.CustomOpsets[ns]; v < 1 {
-			return fmt.Errorf("domain %s: %d is no version", ns, v)
-		}
-	}
-	if m.Main() == nil {
-		return nil
-	}
-	for op := range m.Main().Body.AllOps() {
-		ns := op.Kind.Namespace()
-		v, ok := o.CustomOpsets[ns]
-		if ns == "org.pytorch.aten" && !ok {
-			v, ok = o.CustomOpsets["aten"]
-		}
-		if ok {
-			m.Opsets[ns] = v
-		}
-	}
-	return nil
-}
-
-// leftOver reports operators of PyTorch that no pass has converted, so that none is written to a file.
-func (o Options) leftOver(m *ssa.Module, list *diag.List) {
-	if o.OperatorExport == ONNXFallthrough {
-		return
-	}
-	for op := range m.Main().Body.AllOps() {
-		for _, d := range m.Dialects {
-			if ns := d.Namespace(); ns != onnx.Namespace && ns == op.Kind.Namespace() && !slices.Contains(o.Fallthrough, ns) && !slices.Contains(o.Fallthrough, "*") {
-				list.Add(diag.Diagnostic{ID: "unsupported-op", Op: string(op.Kind), Loc: op.Loc, Message: "cannot be converted to ONNX"})
-			}
-		}
-	}
+	m.State = stateNames(m)
+	defer func() { m.State = nil }()
+	return p.Then(o.rawPass(), o.domainsPass(), o.renamePass()).Run(m, o.Runner)
 }
 
 func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, error) {
@@ -507,6 +426,7 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
+	stage, remark := all.Set.Current(stage)
 	part, ok := p.Until(stage)
 	if !ok {
 		stages := append([]string{"import"}, p.Passes()...)
@@ -520,12 +440,20 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	if err == nil {
 		m.Passed = steps
 	}
+	if remark != "" && list != nil {
+		list.Add(diag.Diagnostic{Severity: diag.Warning, ID: "renamed-pass", Message: remark})
+	}
 	return list, err
 }
 
 // begin notes what the later part of a conversion needs to know of the program, and returns the opset.
 func (o Options) begin(m *ssa.Module) int {
 	m.TargetOpset = o.OpsetFor(m)
+	if len(m.Passed) > 0 { // a text may have former names of passes
+		if p, err := all.Set.Parse(strings.Join(m.Passed, ",")); err == nil {
+			m.Passed = p.Steps()
+		}
+	}
 	if len(m.Passed) == 0 {
 		if m.State == nil {
 			m.State = stateNames(m)

@@ -99,11 +99,11 @@ type renaming struct {
 	toOutput map[string]string
 }
 
-// rename renames inputs, weights and outputs as the options say. state is the result of stateNames for the program.
-func (o Options) rename(m *ssa.Module, state []string) error {
+// rename calls inputs, weights and outputs what the options say, and gives the number of names. state is what stateNames said of the program.
+func (o Options) rename(m *ssa.Module, state []string) (renamed int, err error) {
 	f := m.Main()
 	if f == nil || len(o.InputNames)+len(o.Names)+len(o.OutputNames) == 0 {
-		return nil
+		return 0, nil
 	}
 	r := &renaming{f: f, weights: map[string]*ssa.Value{}, outputs: slices.Clone(f.OutputNames), state: state, to: map[*ssa.Value]string{},
 		toOutput: map[string]string{}}
@@ -120,7 +120,7 @@ func (o Options) rename(m *ssa.Module, state []string) error {
 		}
 	}
 	if err := r.choose(o); err != nil {
-		return err
+		return 0, err
 	}
 	before := slices.Clone(r.outputs)
 	for i, name := range r.outputs {
@@ -129,7 +129,7 @@ func (o Options) rename(m *ssa.Module, state []string) error {
 		}
 	}
 	if len(o.OutputNames) > f.Body.NumReturns() {
-		return fmt.Errorf("%d output names for %d outputs", len(o.OutputNames), f.Body.NumReturns())
+		return 0, fmt.Errorf("%d output names for %d outputs", len(o.OutputNames), f.Body.NumReturns())
 	}
 	for i, name := range o.OutputNames {
 		switch {
@@ -140,10 +140,10 @@ func (o Options) rename(m *ssa.Module, state []string) error {
 		}
 	}
 	if err := r.taken(o); err != nil {
-		return err
+		return 0, err
 	}
 	r.apply(m, before)
-	return nil
+	return len(r.to) + len(r.toOutput) + len(o.OutputNames), nil
 }
 
 // choose determines the new names of inputs and weights, and those of outputs in Options.Names.

@@ -45,7 +45,7 @@ func ExampleOptions_after() {
 
 // TestPipelineWithoutLegalize refuses to write operators in a form that the opset does not have.
 func TestPipelineWithoutLegalize(t *testing.T) {
-	o := aton.Options{Opset: 13, Pipeline: "raise,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},arrange"}
+	o := aton.Options{Opset: 13, Pipeline: "upgrade,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},name-initializers"}
 	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 3)):\n  %a : Long(1) = onnx::Constant[value={1}]()\n  %y : Float(2, 1) = onnx::ReduceMean(%x, %a)\n  return (%y)\n"), "graph.ir", o)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestGuarded(t *testing.T) {
   %y : Tensor = aten::softmax(%s, %0, %n)
   return (%y)
 `)
-	const steps = "raise,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},optimize{opset=$opset},"
+	const steps = "upgrade,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},optimize{opset=$opset},"
 	for pipeline, want := range map[string]string{
 		"":                                     "",
 		steps + "guard,legalize{opset=$opset}": "",
@@ -88,7 +88,7 @@ func TestGuarded(t *testing.T) {
 
 // TestUnread refuses options that a pipeline has no place for, and steps at places that there are not.
 func TestUnread(t *testing.T) {
-	const own = "raise,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},guard,legalize{opset=$opset}"
+	const own = "upgrade,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},guard,legalize{opset=$opset}"
 	for _, c := range []struct {
 		want string
 		opts aton.Options

@@ -16,7 +16,8 @@ import (
 // Options stand in braces, values with commas or braces in double quotes, with Go's escapes. fixpoint runs what it holds until
 // nothing changes, at most ten times or fixpoint{max=N}.
 type Pipeline struct {
-	steps []step
+	steps   []step
+	remarks []string // on the text that spelled it
 }
 
 type step struct {
@@ -55,12 +56,16 @@ func (n *Named) Spelling() string {
 // Set is what pipeline strings may name. Goroutines may share it, and pipelines that it gives; a Runner with observers is for one run
 // at a time.
 type Set struct {
-	Passes []*Pass
-	Named  []Named
+	Passes  []*Pass
+	Named   []Named
+	Renamed []Renamed
+
+	remarks []string // on the names of insertion points
 }
 
-// Pass finds a pass by name, nil if there is none.
+// Pass finds a pass by its name, or a former one, nil if there is none.
 func (s *Set) Pass(name string) *Pass {
+	name, _ = s.Current(name)
 	for _, p := range s.Passes {
 		if p.Name == name {
 			return p
@@ -73,11 +78,12 @@ const defaultRounds = 10
 
 // Parse reads a pipeline.
 func (s *Set) Parse(text string) (*Pipeline, error) {
-	steps, err := s.parse(text, nil, 0)
-	if err != nil {
+	p := &Pipeline{}
+	var err error
+	if p.steps, err = s.parse(text, nil, 0, &p.remarks); err != nil {
 		return nil, err
 	}
-	return &Pipeline{steps}, nil
+	return p, nil
 }
 
 // Build makes a named pipeline with values for its options: an int for those that are declared as Int, a bool for Bool,
@@ -89,11 +95,11 @@ func (s *Set) Build(name string, values map[string]any) (*Pipeline, error) {
 			if err != nil {
 				return nil, err
 			}
-			steps, err := s.parse(n.Spelling(), options, 0)
-			if err != nil {
+			p := &Pipeline{remarks: slices.Clone(s.remarks)}
+			if p.steps, err = s.parse(n.Spelling(), options, 0, &p.remarks); err != nil {
 				return nil, err
 			}
-			return &Pipeline{steps}, nil
+			return p, nil
 		}
 	}
 	return nil, fmt.Errorf("there is no pipeline %q", name)
@@ -106,13 +112,15 @@ type pipelineParser struct {
 	depth int
 	// vars are the values of $names: the options of the named pipeline whose text this is.
 	vars map[string]any
+	// remarks receives what there is to say of the text.
+	remarks *[]string
 }
 
-func (s *Set) parse(text string, vars map[string]any, depth int) ([]step, error) {
+func (s *Set) parse(text string, vars map[string]any, depth int, remarks *[]string) ([]step, error) {
 	if depth > 20 {
 		return nil, fmt.Errorf("pipelines name each other in a circle: %s", text)
 	}
-	p := &pipelineParser{set: s, text: text, vars: vars, depth: depth}
+	p := &pipelineParser{set: s, text: text, vars: vars, depth: depth, remarks: remarks}
 	steps, err := p.list()
 	if err == nil && p.pos < len(p.text) {
 		err = fmt.Errorf("unexpected %q", p.text[p.pos:])
@@ -177,6 +185,7 @@ func (p *pipelineParser) item() ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
+	name, given, spelled = p.current(name, given, spelled)
 	if name == "fixpoint" {
 		options, err := fill(name, []Option{{Name: "max", Default: fmt.Sprint(defaultRounds), Int: true}}, given)
 		if err != nil {
@@ -207,7 +216,7 @@ func (p *pipelineParser) item() ([]step, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.set.parse(n.Spelling(), options, p.depth+1)
+		return p.set.parse(n.Spelling(), options, p.depth+1, p.remarks)
 	}
 	known := []string{"fixpoint"}
 	for _, q := range p.set.Passes {
@@ -353,7 +362,7 @@ func spell(steps []step) string {
 func (p *Pipeline) Until(pass string) (part *Pipeline, ok bool) {
 	for i := len(p.steps) - 1; i >= 0; i-- {
 		if has(&p.steps[i], pass) {
-			return &Pipeline{p.steps[:i+1]}, true
+			return &Pipeline{p.steps[:i+1], p.remarks}, true
 		}
 	}
 	return p, false
@@ -369,7 +378,16 @@ func (p *Pipeline) Steps() []string {
 }
 
 // From is the pipeline without its first n steps.
-func (p *Pipeline) From(n int) *Pipeline { return &Pipeline{p.steps[n:]} }
+func (p *Pipeline) From(n int) *Pipeline { return &Pipeline{p.steps[n:], p.remarks} }
+
+// Then is the pipeline with passes behind it that have no options.
+func (p *Pipeline) Then(list ...*Pass) *Pipeline {
+	steps := slices.Clone(p.steps)
+	for _, pass := range list {
+		steps = append(steps, step{pass: pass, options: map[string]any{}})
+	}
+	return &Pipeline{steps, p.remarks}
+}
 
 // Passes lists the names of the passes in order, each once.
 func (p *Pipeline) Passes() []string {

@@ -89,6 +89,9 @@ func (p *Pipeline) Run(m *ssa.Module, r *Runner) (*diag.List, error) {
 		r = &Runner{}
 	}
 	state := &run{Runner: r, m: m, diags: &diag.List{Table: &m.Locs}, until: -1}
+	for _, remark := range p.remarks {
+		state.diags.Add(diag.Diagnostic{Severity: diag.Warning, ID: "renamed-pass", Message: remark})
+	}
 	if err := state.roundtrip(); err != nil {
 		return state.diags, &Failure{Pass: "none", Cause: err}
 	}

@@ -105,6 +105,7 @@ func (n *Named) insert(before, behind map[string]string) (Named, error) {
 func (s *Set) Insert(pipeline string, before, behind map[string]string) (*Set, error) {
 	out := *s
 	out.Named = slices.Clone(s.Named)
+	before, behind = out.currentKeys(before), out.currentKeys(behind)
 	for i := range out.Named {
 		if out.Named[i].Name == pipeline {
 			var err error

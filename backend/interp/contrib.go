@@ -8,7 +8,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// contrib has the operators of onnxruntime's domain com.microsoft that the pass contrib makes, as its documentation
+// contrib has the operators of onnxruntime's domain com.microsoft that the pass ort-fusion makes, as its documentation
 // (docs/ContribOperators.md) defines them, by those of the standard.
 var contrib = map[ssa.Kind]Kernel{
 	"com.microsoft::SkipSimplifiedLayerNormalization": func(o *ssa.Op, in []Value) ([]Value, error) {

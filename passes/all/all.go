@@ -15,6 +15,8 @@ import (
 	"github.com/aton-project/aton/passes/fold"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/guard"
+	"github.com/aton-project/aton/passes/indexing"
+	"github.com/aton-project/aton/passes/infertypes"
 	"github.com/aton-project/aton/passes/inline"
 	"github.com/aton-project/aton/passes/legalize"
 	"github.com/aton-project/aton/passes/lift"
@@ -38,7 +40,7 @@ var Set = New(nil)
 
 // New makes a set whose passes know the operators of a table; nil stands for the built-in ones.
 func New(table *aten.Table) *passes.Set {
-	low, spec, repl := lower.New(table), specialize.New(table), replace.New(table)
+	folding, index, infer, low, spec, repl := fold.New(table), indexing.New(table), infertypes.New(table), lower.New(table), specialize.New(table), replace.New(table)
 	return &passes.Set{
 		Passes: []*passes.Pass{
 			&arrange.Pass,
@@ -47,9 +49,11 @@ func New(table *aten.Table) *passes.Set {
 			&cse.Pass,
 			&dce.Pass,
 			&demands.Pass,
-			&fold.Pass,
+			&folding,
 			&freeze.Pass,
 			&guard.Pass,
+			&index,
+			&infer,
 			&inline.Pass,
 			&legalize.Pass,
 			&lift.Pass,
@@ -61,6 +65,7 @@ func New(table *aten.Table) *passes.Set {
 			&spec,
 			&unroll.Pass,
 		},
-		Named: pipelines,
+		Named:   pipelines,
+		Renamed: renamed,
 	}
 }

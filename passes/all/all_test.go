@@ -35,18 +35,18 @@ func TestNames(t *testing.T) {
 // TestStates: a pipeline whose passes are in another order is refused, with the pass that is at the wrong place.
 func TestStates(t *testing.T) {
 	for text, want := range map[string]string{
-		"freeze,inline":                    "freeze takes one function, which inline makes: put inline before freeze",
-		"lower,specialize":                 "put specialize before lower",
-		"specialize,cse,lift":              "put lift before cse",
-		"simplify,raise":                   "put raise before simplify",
-		"lower,guard,simplify":             "simplify takes operators that are taken not to fail, which guard ends: put simplify before guard",
-		"lower,legalize,simplify":          "put simplify before legalize",
-		"lower,contrib,replace":            "put replace before contrib",
-		"lower,arrange,legalize":           "put legalize before arrange",
-		"inline,fixpoint(freeze),simplify": "",
-		"legalize":                         "",
-		"export":                           "",
-		"raise,legalize,raise,simplify":    "",
+		"freeze,inline":                     "freeze takes one function, which inline makes: put inline before freeze",
+		"lower,specialize":                  "put specialize before lower",
+		"specialize,cse,lift":               "put lift before cse",
+		"simplify,upgrade":                  "put upgrade before simplify",
+		"lower,guard,simplify":              "simplify takes operators that are taken not to fail, which guard ends: put simplify before guard",
+		"lower,legalize,simplify":           "put simplify before legalize",
+		"lower,ort-fusion,user-rules":       "put user-rules before ort-fusion",
+		"lower,name-initializers,legalize":  "put legalize before name-initializers",
+		"inline,fixpoint(freeze),simplify":  "",
+		"legalize":                          "",
+		"export":                            "",
+		"upgrade,legalize,upgrade,simplify": "",
 	} {
 		_, err := Set.Parse(text)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -13,7 +13,7 @@ var pipelines = []passes.Named{
 	{
 		Name: "optimize", Doc: "make an ONNX graph smaller, with the same results",
 		Steps: []passes.Step{{
-			Run: "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold,unroll{max=$unroll},dce)",
+			Run: "fixpoint(cse,simplify{opset=$opset},shapes{opset=$opset},fold-constants{weights=true},unroll{max=$unroll},dce)",
 			Why: "each finds more to do in what the others leave; cse first, since rules ask whether a value has one use",
 		}},
 		Options: []passes.Option{
@@ -24,8 +24,8 @@ var pipelines = []passes.Named{
 	{
 		Name: "export", Doc: "from a program as it was imported, of PyTorch or of ONNX, to ONNX operators of the opset",
 		Steps: []passes.Step{
-			{Run: "raise", Why: "an ONNX file of any opset is in the newest form from here on; a program of PyTorch passes"},
-			{Run: "demands", Why: "what the operators of an ONNX file need the dynamic axes to be is told where its author wrote it"},
+			{Run: "upgrade", Why: "an ONNX file of any opset is in the newest form from here on; a program of PyTorch passes"},
+			{Run: "check-sizes", Why: "what the operators of an ONNX file need the dynamic axes to be is told where its author wrote it"},
 			{Run: "inline", Why: "one function is left, with methods and their objects in it"},
 			{Run: "canonicalize", Why: "constants of a trace are the numbers that they were in Python"},
 			{Run: "freeze{training=$training}", Why: "attributes of objects become constants: what the program depends on is in the graph"},
@@ -35,12 +35,12 @@ var pipelines = []passes.Named{
 			{Run: "cleanup", Why: "what is computed twice is lowered once"},
 			{Run: "lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode,training=$training,target=$target}", Why: "aten becomes ONNX, in the newest form"},
 			{Run: "optimize{opset=$opset,unroll=$unroll}", Why: "the rules know the newest form"},
-			{Run: "replace{opset=$opset}", Why: "what a user's rules make of ONNX operators stays as it is from here on"},
+			{Run: "user-rules{opset=$opset}", Why: "what a user's rules make of ONNX operators stays as it is from here on"},
 			{Run: "guard", Why: "checks of sizes at run time come behind the rules, which would take them for computation"},
-			{Run: "contrib{for=$contrib}", Why: "operators of onnxruntime's own, if asked for, where no rule on the standard's looks any more"},
+			{Run: "ort-fusion{for=$contrib}", Why: "operators of onnxruntime's own, if asked for, where no rule on the standard's looks any more"},
 			{Run: "legalize{opset=$opset,target=$target}", Why: "the newest form becomes that of the opset, with types that the target has kernels for"},
 			{Run: "cleanup", Why: "steps down build constants and casts many times"},
-			{Run: "arrange{names=$names}", Why: "the order and the names of weights in the file: nothing makes a weight any more"},
+			{Run: "name-initializers{names=$names}", Why: "the order and the names of weights in the file: nothing makes a weight any more"},
 		},
 		Options: []passes.Option{
 			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
@@ -56,4 +56,14 @@ var pipelines = []passes.Named{
 			{Name: "mode", Default: "onnx", Doc: "what becomes of operators that cannot be converted", Values: lower.Modes()},
 		},
 	},
+}
+
+// renamed are the former names of passes, which are accepted for one release.
+var renamed = []passes.Renamed{
+	{Was: "contrib", Is: "ort-fusion"},
+	{Was: "replace", Is: "user-rules"},
+	{Was: "arrange", Is: "name-initializers"},
+	{Was: "demands", Is: "check-sizes"},
+	{Was: "raise", Is: "upgrade"},
+	{Was: "fold", Is: "fold-constants", Options: map[string]string{"weights": "true"}},
 }

@@ -13,7 +13,7 @@ import (
 // Pass moves weights to the front, and removes weights that are unused parameters. Only constants with names are
 // weights; the others belong to the program.
 var Pass = passes.Pass{
-	Name:  "arrange",
+	Name:  "name-initializers",
 	Takes: []passes.State{passes.AtOpset},
 	Doc:   "move the weights to the front of the graph, in the order of their first use",
 	Before: `

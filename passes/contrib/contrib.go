@@ -13,7 +13,7 @@ import (
 // Pass introduces operators of the domain com.microsoft. It runs after all passes that know only operators of the standard. The
 // resulting file runs only in onnxruntime.
 var Pass = passes.Pass{
-	Name:  "contrib",
+	Name:  "ort-fusion",
 	Takes: []passes.State{passes.Newest},
 	Ends:  []passes.State{passes.Standard},
 	Doc:   "fuse operators of the standard into operators of the domain com.microsoft, which only onnxruntime has",

@@ -15,7 +15,7 @@ import (
 // aton.assumes. The author of a file named its axes, often carelessly, so the conditions are not errors. In a
 // program of PyTorch the user names the axes, and the pass lower reports errors.
 var Pass = passes.Pass{
-	Name:  "demands",
+	Name:  "check-sizes",
 	Takes: []passes.State{passes.Newest},
 	Makes: []passes.State{passes.Checked},
 	Doc:   "report the conditions that the operators of an ONNX model put on its dynamic axes",

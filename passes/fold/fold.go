@@ -9,6 +9,7 @@ package fold
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/passes"
@@ -16,25 +17,43 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Pass folds constants.
-var Pass = passes.Pass{
-	Name: "fold",
-	Doc:  "compute ONNX operators on constants, unless that makes the constants larger",
-	Before: `
+// New makes the pass for a table of operators; nil stands for the built-in ones.
+//
+// In a program of PyTorch an operator is computed by what it is lowered to, if its result is no larger than the limit. Where
+// something is written in place, only numbers are computed, since a tensor may have other elements later.
+func New(table *aten.Table) passes.Pass {
+	return passes.Pass{
+		Name: "fold-constants",
+		Doc:  "compute operators on constants, of aten and of ONNX, unless that makes the constants larger",
+		Before: `
 graph(%x : Float(N, 2)):
   %w : Float(3, 2) = onnx::Constant[value= 1  2  3  4  5  6 [ CPUFloatType{3,2} ]]()
   %t : Float(2, 3) = onnx::Transpose[perm=[1, 0]](%w)
   %y : Float(N, 3) = onnx::MatMul(%x, %t)
   return (%y)`,
-	After: `
+		After: `
 graph(%x : Float(N, 2)):
   %w.transpose : Float(2, 3) = onnx::Constant[value= 1  3  5  2  4  6 [ CPUFloatType{2,3} ]]()
   %y : Float(N, 3) = onnx::MatMul(%x, %w.transpose)
   return (%y)`,
-	Options: []passes.Option{
-		{Name: "limit", Default: "262144", Doc: "the size in bytes up to which a result is always computed", Int: true},
-	},
-	Run: passes.EachFunc(run),
+		Demo: "weights=true",
+		Options: []passes.Option{
+			{Name: "limit", Default: "262144", Doc: "bytes up to which a result is computed whatever it replaces", Int: true},
+			{Name: "weights", Default: "false", Doc: "compute with weights too; otherwise the constants of real numbers that have names stay as they are", Bool: true},
+		},
+		Run: func(c *passes.Context) error {
+			if onnx.DefaultOpset(c.Module) == 0 { // it may be a program of PyTorch
+				if table == nil {
+					table = aten.NewTable()
+				}
+				table.BindSchemas(c.Module) // graph text does not name overloads
+				for _, f := range slices.Clone(c.Module.Funcs) {
+					foldProgram(c, table, f)
+				}
+			}
+			return passes.EachFunc(run)(c)
+		},
+	}
 }
 
 // Limits on what a run of the pass computes: elements of one result, and bytes of all of them, which grow with the size of the
@@ -50,7 +69,7 @@ const (
 const splatLimit = 1 << 10
 
 func run(c *passes.Context, f *ssa.Func) error {
-	s := &folder{limit: int64(c.IntOption("limit")), f: f, value: map[*ssa.Value]*tensor.Tensor{}, fold: map[*ssa.Op]bool{}}
+	s := &folder{limit: int64(c.IntOption("limit")), weights: c.BoolOption("weights"), f: f, value: map[*ssa.Value]*tensor.Tensor{}, fold: map[*ssa.Op]bool{}}
 	total := int64(0)
 	for o := range f.Body.AllOps() {
 		if o.Kind == "onnx::Constant" {
@@ -73,12 +92,13 @@ func run(c *passes.Context, f *ssa.Func) error {
 }
 
 type folder struct {
-	limit int64
-	f     *ssa.Func
-	ops   []*ssa.Op                     // candidates for folding, in order
-	value map[*ssa.Value]*tensor.Tensor // their results
-	fold  map[*ssa.Op]bool              // ops that are still selected for folding
-	// budget is the number of bytes that large results may still add.
+	limit   int64
+	weights bool // compute with them
+	f       *ssa.Func
+	ops     []*ssa.Op                     // that could be folded, in order
+	value   map[*ssa.Value]*tensor.Tensor // their results
+	fold    map[*ssa.Op]bool              // ops still selected for folding
+	// budget is the number of bytes that large results may add.
 	budget int64
 	left   int64 // bytes that may still be computed
 }
@@ -87,7 +107,7 @@ func (s *folder) constant(v *ssa.Value) *tensor.Tensor {
 	if t := s.value[v]; t != nil {
 		return t
 	}
-	if t := onnx.ConstOf(v); t != nil && t.HasData() {
+	if t := onnx.ConstOf(v); t != nil && t.HasData() && (s.weights || !weight(v)) {
 		return t
 	}
 	return nil

@@ -38,7 +38,7 @@ func run(c *passes.Context) error {
 	opset := c.IntOption("opset")
 	if v := onnx.DefaultOpset(m); v != 0 && v != onnx.Newest {
 		if v != opset {
-			c.Report(diag.Diagnostic{ID: "opset", Message: fmt.Sprintf("the module is at opset %d, not in the newest form that can be taken to opset %d", v, opset), Hint: "run the pass raise first"})
+			c.Report(diag.Diagnostic{ID: "opset", Message: fmt.Sprintf("the module is at opset %d, not in the newest form that can be taken to opset %d", v, opset), Hint: "run the pass upgrade first"})
 		}
 		return nil // the module is legal for the opset already
 	}

@@ -11,7 +11,7 @@ import (
 
 // Pass converts ONNX operators to their newest encoding.
 var Pass = passes.Pass{
-	Name:  "raise",
+	Name:  "upgrade",
 	Makes: []passes.State{passes.Newest, passes.Standard, passes.Total},
 	Doc:   "convert ONNX operators from their opset to their newest form, and infer their types",
 	Before: `

@@ -18,7 +18,7 @@ import (
 // used are left to dce.
 func New(table *aten.Table) passes.Pass {
 	return passes.Pass{
-		Name:  "replace",
+		Name:  "user-rules",
 		Takes: []passes.State{passes.Newest, passes.Standard},
 		Doc:   "apply the user's rules to ONNX operators",
 		Before: `

@@ -113,10 +113,7 @@ func (s *builder) infer(o *ssa.Op) []*ssa.Value {
 	}
 	b := s.scratchBlock()
 	defer b.Clear()
-	l := aten.NewLowering(s.opts.Table, s.opts.Opset, onnx.Builder{Eval: kernel.Eval, Block: b, Loc: o.Loc, FoldLimit: foldElems}, func(v *ssa.Value) *ssa.Value {
-		return placeholder(b, v)
-	})
-	vs, err := l.Lower(o)
+	vs, err := s.opts.Table.Scratch(o, s.opts.Opset, onnx.Builder{Eval: kernel.Eval, Block: b, Loc: o.Loc, FoldLimit: foldElems})
 	if err != nil {
 		if err.ID != "unknown-shape" && err.ID != "unknown-dtype" {
 			s.causes = append(s.causes, diag.Diagnostic{ID: err.ID, Loc: o.Loc, Op: string(o.Kind), Message: err.Message, Hint: err.Hint, Opset: err.Opset})
@@ -201,10 +198,7 @@ func (s *builder) foldable(o *ssa.Op) bool {
 }
 
 func (s *builder) foldedConstant(t ssa.Type, c *tensor.Tensor) *ssa.Value {
-	if ssa.AsTensor(t) != nil {
-		return s.constant(ssa.TensorValue(c))
-	}
-	if l, ok := scalarLiteral(t, c); ok {
+	if l, ok := aten.LiteralAs(t, c); ok {
 		return s.constant(l)
 	}
 	return nil
@@ -344,76 +338,6 @@ const scratchOps = 512
 
 // foldElems is the number of elements up to which results are computed at export.
 const foldElems = 1 << 14
-
-func scalarLiteral(t ssa.Type, c *tensor.Tensor) (ssa.Literal, bool) {
-	if lt, ok := t.(*ssa.ListType); ok {
-		switch {
-		case lt.Elem == ssa.IntType && c.DType.IsInt():
-			return ssa.Ints(c.Int64s()...), true
-		case lt.Elem == ssa.FloatType && c.DType.IsFloat():
-			return ssa.Floats(c.Float64s()...), true
-		}
-		return ssa.None, false
-	}
-	if c.NumElements() != 1 || c.DType.IsComplex() || c.DType == tensor.String {
-		return ssa.None, false
-	}
-	switch {
-	case t == ssa.IntType || t == ssa.NumberType && c.DType.IsInt():
-		return ssa.Int(c.Int64s()[0]), true
-	case t == ssa.FloatType || t == ssa.NumberType && c.DType.IsFloat():
-		return ssa.Float(c.Float64s()[0]), true
-	case t == ssa.BoolType || t == ssa.NumberType && c.DType == tensor.Bool:
-		return ssa.Bool(c.Int64s()[0] != 0), true
-	}
-	return ssa.None, false
-}
-
-// placeholder stands for a source value in scratch code: tensors for
-// themselves, numbers as rank 0 tensors, lists of numbers as rank 1 tensors.
-func placeholder(b *ssa.Block, v *ssa.Value) *ssa.Value {
-	if v.Tensor() != nil {
-		return v
-	}
-	var t ssa.Type
-	switch vt := v.Type.(type) {
-	case ssa.Basic:
-		switch vt {
-		case ssa.IntType:
-			t = ssa.Tensor(tensor.Int64)
-		case ssa.FloatType, ssa.NumberType:
-			t = ssa.Tensor(tensor.Float64)
-		case ssa.BoolType:
-			t = ssa.Tensor(tensor.Bool)
-		default:
-			return nil
-		}
-	case *ssa.ListType:
-		d := map[ssa.Type]tensor.DType{ssa.IntType: tensor.Int64, ssa.FloatType: tensor.Float64, ssa.BoolType: tensor.Bool}[basicOf(vt.Elem)]
-		switch {
-		case ssa.AsTensor(vt.Elem) != nil:
-			t = vt
-		case d == tensor.Undefined:
-			return nil
-		case v.Sym != nil:
-			t = ssa.Tensor(d, sym.Const(int64(len(v.Sym))))
-		default:
-			t = ssa.Tensor(d, b.Func().Module().FreshSymbol("len", 0))
-		}
-	default:
-		return nil
-	}
-	o := b.InsertBefore(b.First(), "prim::Placeholder", 0, nil, t)
-	o.Results[0].Sym = v.Sym
-	return o.Results[0]
-}
-
-func basicOf(t ssa.Type) ssa.Type {
-	if b, ok := t.(ssa.Basic); ok {
-		return b
-	}
-	return ssa.NoneType
-}
 
 func inScope(v *ssa.Value, b *ssa.Block) bool {
 	home := v.Block()

@@ -250,8 +250,8 @@ func (w *worker) commands(file string, specs []string, pipeline string, rng *ran
 	w.aton(with("run", "--random", "1"))
 	w.aton(with("gpu", "--print", pick(rng, []string{"facts", "plan", "kir", "llir", "ptx"})))
 	if pipeline == "" || rng.IntN(3) == 0 {
-		pipeline = pick(rng, []string{"export", "optimize", "inline,freeze", "inline,canonicalize,freeze,specialize{opset=17},cse,lower{opset=17}", "fixpoint{max=3}(cse,simplify,shapes,fold,dce)",
-			"legalize{opset=9}", "legalize{opset=13}", "raise"})
+		pipeline = pick(rng, []string{"export", "optimize", "inline,freeze", "inline,canonicalize,freeze,specialize{opset=17},cse,lower{opset=17}", "fixpoint{max=3}(cse,simplify,shapes,fold-constants,dce)",
+			"legalize{opset=9}", "legalize{opset=13}", "upgrade"})
 	}
 	if strings.HasSuffix(file, ".ir") {
 		inputs = nil

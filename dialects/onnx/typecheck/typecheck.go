@@ -167,6 +167,20 @@ func Demands(m *ssa.Module, require func(op *ssa.Op, x, y sym.Expr, broadcast bo
 	})
 }
 
+// Infer calls found for each result of a function of ONNX operators, with the value of the same type in a copy in the newest
+// encoding. It reports the operators that cannot run.
+func Infer(f *ssa.Func, found func(v, inferred *ssa.Value)) *diag.List {
+	c := newChecker(f.Module())
+	c.inferCopy(f, nil)
+	for id, v := range c.results {
+		if v != nil && c.copies[id] != nil {
+			found(v, c.copies[id])
+		}
+	}
+	c.found = slices.DeleteFunc(c.found, func(f finding) bool { return f.result != nil })
+	return c.report()
+}
+
 // finding is what inference found, and the op of the module.
 type finding struct {
 	diag.Diagnostic

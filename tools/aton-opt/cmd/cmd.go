@@ -119,6 +119,7 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.Misuse(err)
 	}
+	o.printAfter = o.set.CurrentNames(o.printAfter, func(remark string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+remark) })
 	for _, name := range o.printAfter {
 		if name != "all" && o.set.Pass(name) == nil {
 			return cli.Misusef("--print-after: unknown pass %q", name)

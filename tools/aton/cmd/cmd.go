@@ -23,6 +23,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/cli"
@@ -247,7 +248,8 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	stderr := c.ErrOrStderr()
 	r := &passes.Runner{VerifyEach: m.each, Repro: m.repro, Reload: func() (*ssa.Module, error) { return m.read(nil) }}
 	if len(m.after) > 0 {
-		r.Observers = append(r.Observers, passes.PrintAfter(stderr, m.after...))
+		names := all.Set.CurrentNames(m.after, func(remark string) { fmt.Fprintln(stderr, "warning: "+remark) })
+		r.Observers = append(r.Observers, passes.PrintAfter(stderr, names...))
 	}
 	if m.changed {
 		r.Observers = append(r.Observers, passes.PrintChanged(stderr))

@@ -73,8 +73,8 @@ func newExport() *cobra.Command {
 	f.Lookup("ort-operators").NoOptDefVal = "cpu"
 	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "keep the weights as in the state dict: operators compute what depends on weights alone, and no normalization is folded into a convolution")
 	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "the names of weights: state (as in the state dict), or learned (learned_0, learned_1, ...)")
-	f.StringArrayVar(&before, "pass-before", nil, "`STEP=PASSES`: run these passes before a step of the conversion, such as legalize=fold; aton-opt --help-passes lists both")
-	f.StringArrayVar(&after, "pass-after", nil, "`STEP=PASSES`: run these passes after a step of the conversion, such as lower=fold")
+	f.StringArrayVar(&before, "pass-before", nil, "`STEP=PASSES`: run these passes before a step of the conversion, such as legalize=dce; aton-opt --help-passes lists both")
+	f.StringArrayVar(&after, "pass-after", nil, "`STEP=PASSES`: run these passes after a step of the conversion, such as lower=dce")
 	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program after each operator")
 	cli.Choice(c, &external, "external-data", []string{"auto", "always", "never"}, "store weights in a file beside the model, MODEL.HASH.data: auto (if the model would exceed 2 GiB), always, never")
 	run := func(c *cobra.Command, args []string) error {
@@ -203,7 +203,7 @@ func parseSteps(flag string, specs []string) (map[string]string, error) {
 	for _, s := range specs {
 		step, text, ok := strings.Cut(s, "=")
 		if !ok || step == "" || text == "" {
-			return nil, cli.Misusef("--%s %s: it is STEP=PASSES, such as lower=fold", flag, s)
+			return nil, cli.Misusef("--%s %s: it is STEP=PASSES, such as lower=dce", flag, s)
 		}
 		if out[step] != "" {
 			text = out[step] + "," + text

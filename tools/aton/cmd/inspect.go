@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cli"
 )
@@ -47,6 +48,7 @@ func newInspect() *cobra.Command {
 		case "onnx":
 			at = stages[len(stages)-1]
 		}
+		at = all.Set.CurrentNames([]string{at}, m.opts.Warn)[0]
 		if !slices.Contains(stages, at) {
 			return cli.Misusef("--at: no stage %q (there are: %s)", at, strings.Join(stages, ", "))
 		}
