@@ -45,10 +45,9 @@ func (s *writes) updateStatistics(o *ssa.Op, args []py.Value) {
 	if !ok || !ok2 || !known || !training.Bool() {
 		return
 	}
-	for _, name := range []string{"input", "weight", "bias"} {
-		x, ok := arg(name).(*py.Tensor)
-		if ok && (heap.ViewOf(x).Storage == heap.ViewOf(mean).Storage || heap.ViewOf(x).Storage == heap.ViewOf(variance).Storage) {
-			s.fail("alias", "running statistics share memory with the argument %s, which batch normalization writes while it reads; use .clone() for one of them", name)
+	if x, ok := arg("input").(*py.Tensor); ok {
+		if st := heap.ViewOf(x).Storage; st == heap.ViewOf(mean).Storage || st == heap.ViewOf(variance).Storage {
+			s.fail("alias", "running statistics share memory with the input, which batch normalization writes while it reads; use .clone() for one of them")
 		}
 	}
 	twin := aten.Schemas("aten::_native_batch_norm_legit_functional")

@@ -320,7 +320,7 @@ func TestPipeline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Passes) != 2 || d.Pipeline != "inline,dce" || d.Failed == "" { // nothing is lowered
+	if len(d.Passes) != 3 || d.Pipeline != "inline,dce" || d.Failed == "" { // nothing is lowered, which the pass check-converted tells
 		t.Errorf("%d passes of %q: %s", len(d.Passes), d.Pipeline, d.Failed)
 	}
 	if d, err = s.Pipeline(""); err != nil || d.Graph == nil {

@@ -124,6 +124,10 @@ func TestNodeTests(t *testing.T) {
 				}
 				args := make([]interp.Value, len(p.Func.Body.Params))
 				for i := range args {
+					if held := m.Held(p.Func.Body.Params[i].Name); held != nil {
+						args[i] = interp.Of(held)
+						continue
+					}
 					args[i] = nodeInput(t, filepath.Join(data, fmt.Sprintf("input_%d", i)))
 				}
 				want, err := new(interp.Interpreter).RunFunc(p.Func, args)
