@@ -6,13 +6,11 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/passes"
-	"github.com/aton-project/aton/passes/arrange"
 	"github.com/aton-project/aton/passes/canonicalize"
-	"github.com/aton-project/aton/passes/contrib"
+	"github.com/aton-project/aton/passes/checksizes"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
-	"github.com/aton-project/aton/passes/demands"
-	"github.com/aton-project/aton/passes/fold"
+	"github.com/aton-project/aton/passes/foldconstants"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/guard"
 	"github.com/aton-project/aton/passes/indexing"
@@ -21,12 +19,14 @@ import (
 	"github.com/aton-project/aton/passes/legalize"
 	"github.com/aton-project/aton/passes/lift"
 	"github.com/aton-project/aton/passes/lower"
-	"github.com/aton-project/aton/passes/raise"
-	"github.com/aton-project/aton/passes/replace"
+	"github.com/aton-project/aton/passes/nameinitializers"
+	"github.com/aton-project/aton/passes/ortfusion"
 	"github.com/aton-project/aton/passes/shapes"
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/passes/unroll"
+	"github.com/aton-project/aton/passes/upgrade"
+	"github.com/aton-project/aton/passes/userrules"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -40,15 +40,15 @@ var Set = New(nil)
 
 // New makes a set whose passes know the operators of a table; nil stands for the built-in ones.
 func New(table *aten.Table) *passes.Set {
-	folding, index, infer, low, spec, repl := fold.New(table), indexing.New(table), infertypes.New(table), lower.New(table), specialize.New(table), replace.New(table)
+	folding, index, infer, low, spec, repl := foldconstants.New(table), indexing.New(table), infertypes.New(table), lower.New(table), specialize.New(table), userrules.New(table)
 	return &passes.Set{
 		Passes: []*passes.Pass{
-			&arrange.Pass,
+			&nameinitializers.Pass,
 			&canonicalize.Pass,
-			&contrib.Pass,
+			&ortfusion.Pass,
 			&cse.Pass,
 			&dce.Pass,
-			&demands.Pass,
+			&checksizes.Pass,
 			&folding,
 			&freeze.Pass,
 			&guard.Pass,
@@ -58,7 +58,7 @@ func New(table *aten.Table) *passes.Set {
 			&legalize.Pass,
 			&lift.Pass,
 			&low,
-			&raise.Pass,
+			&upgrade.Pass,
 			&repl,
 			&shapes.Pass,
 			&simplify.Pass,

@@ -3,8 +3,8 @@ package all
 import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
-	"github.com/aton-project/aton/passes/contrib"
 	"github.com/aton-project/aton/passes/lower"
+	"github.com/aton-project/aton/passes/ortfusion"
 )
 
 // pipelines are sequences with names of their own.
@@ -45,7 +45,7 @@ var pipelines = []passes.Named{
 		Options: []passes.Option{
 			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
-			{Name: "contrib", Default: "none", Values: contrib.Pass.Options[0].Values, Doc: "use operators of onnxruntime's own, for a cpu or a gpu"},
+			{Name: "contrib", Default: "none", Values: ortfusion.Pass.Options[0].Values, Doc: "use operators of onnxruntime's own, for a cpu or a gpu"},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted"},
 			{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"}, Doc: "the mode that modules are taken to be in"},
 			{Name: "names", Default: "state", Values: []string{"state", "learned"}, Doc: "how weights are called"},

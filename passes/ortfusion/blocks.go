@@ -1,4 +1,4 @@
-package contrib
+package ortfusion
 
 import (
 	"math/bits"

@@ -1,5 +1,5 @@
-// Package contrib is the pass that fuses operators of the standard into operators of onnxruntime.
-package contrib
+// Package ortfusion is the pass that fuses operators of the standard into operators of onnxruntime.
+package ortfusion
 
 import (
 	"github.com/aton-project/aton/dialects/onnx"

@@ -1,5 +1,5 @@
-// Package replace is the pass that applies a user's rules to ONNX operators.
-package replace
+// Package userrules is the pass that applies a user's rules to ONNX operators.
+package userrules
 
 import (
 	"fmt"

@@ -1,5 +1,5 @@
-// Package demands is the pass that reports the conditions that a model puts on the dynamic axes of its inputs.
-package demands
+// Package checksizes is the pass that reports the conditions that a model puts on the dynamic axes of its inputs.
+package checksizes
 
 import (
 	"github.com/aton-project/aton/dialects/onnx"

@@ -1,6 +1,6 @@
-// Package raise is the pass that converts the operators of an ONNX model to their newest encoding, which the other
+// Package upgrade is the pass that converts the operators of an ONNX model to their newest encoding, which the other
 // passes expect.
-package raise
+package upgrade
 
 import (
 	"github.com/aton-project/aton/dialects/onnx"

@@ -1,5 +1,5 @@
-// Package arrange is the pass that orders and names the weights of a finished graph.
-package arrange
+// Package nameinitializers is the pass that orders and names the weights of a finished graph.
+package nameinitializers
 
 import (
 	"fmt"

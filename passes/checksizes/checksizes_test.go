@@ -1,4 +1,4 @@
-package demands
+package checksizes
 
 import (
 	"testing"

@@ -1,10 +1,10 @@
-// Package fold is the pass of constant folding.
+// Package foldconstants is the pass of constant folding.
 //
 // Folding must not make the file larger. Small results, up to a limit, are always computed. Larger ones are computed if they replace
 // constants of at least the same size that nothing else uses, or if all of them together add less than a hundredth to the size of all
 // constants. A weight that is used both directly and transposed stays one weight and a Transpose; an Expand of a scalar stays
 // an Expand.
-package fold
+package foldconstants
 
 import (
 	"slices"
