@@ -254,7 +254,7 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 	if !l.DType(x).IsFloat() {
 		l.Fail("variance of %v", l.DType(x))
 	}
-	correction := constNumber(1)
+	var correction Number
 	if l.HasArg("unbiased") {
 		correction = constNumber(float64(boolToInt(l.Bool("unbiased"))))
 	} else {
