@@ -797,7 +797,12 @@ func gathered(b *batched) []*ssa.Value {
 
 // alongCommon is alongDims of tensors that broadcast.
 func alongCommon(b *batched) []*ssa.Value {
-	rank := 0
+	b.dims(b.toCommonRank(b.align))
+	return b.same()
+}
+
+// toCommonRank replaces each tensor among the operands by to of it and the greatest rank of all, which it returns.
+func (b *batched) toCommonRank(to func(v *ssa.Value, rank int) *ssa.Value) (rank int) {
 	for _, v := range b.operands {
 		if ssa.AsTensor(v.Type) != nil {
 			rank = max(rank, b.rank(v))
@@ -805,11 +810,10 @@ func alongCommon(b *batched) []*ssa.Value {
 	}
 	for i, v := range b.operands {
 		if ssa.AsTensor(v.Type) != nil {
-			b.operands[i] = b.align(v, rank)
+			b.operands[i] = to(v, rank)
 		}
 	}
-	b.dims(rank)
-	return b.same()
+	return rank
 }
 
 // folded is an operator on a batch of samples: the batch dimensions become one with that of the samples, and come out of the results' again. Only
@@ -960,17 +964,7 @@ func einsum(b *batched) []*ssa.Value {
 
 // whole gives all tensors all batch dimensions, and the same rank.
 func whole(b *batched) []*ssa.Value {
-	rank := 0
-	for _, v := range b.operands {
-		if ssa.AsTensor(v.Type) != nil {
-			rank = max(rank, b.rank(v))
-		}
-	}
-	for i, v := range b.operands {
-		if ssa.AsTensor(v.Type) != nil {
-			b.operands[i] = b.full(v, rank)
-		}
-	}
+	b.toCommonRank(b.full)
 	return b.same()
 }
 
