@@ -212,6 +212,9 @@ func readText(text, name string, o Options) (*ssa.Module, error) {
 	if m.Main() == nil {
 		return nil, fmt.Errorf("%s: there is no graph in it", name)
 	}
+	if err := aten.CheckOperands(m); err != nil {
+		return nil, err
+	}
 	if o.Weights != "" {
 		s, err := weights.Load(o.Weights, o.WeightsKey)
 		if err != nil {

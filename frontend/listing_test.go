@@ -38,4 +38,7 @@ func TestOldListing(t *testing.T) {
 	if _, err := Read([]byte("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu[zzz=1](%x)\n  return (%y)\n"), "bad.txt", Options{Dialects: []ssa.Dialect{onnx.Dialect{}}}); err == nil || !strings.Contains(err.Error(), `no attribute "zzz"`) {
 		t.Error(err)
 	}
+	if _, err := Read([]byte("graph(%x : Float(2)):\n  %y : Tensor = aten::add(%x, _)\n  return (%y)\n"), "absent.txt", Options{}); err == nil || !strings.Contains(err.Error(), "an operand is absent") {
+		t.Error(err)
+	}
 }

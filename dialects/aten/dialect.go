@@ -83,7 +83,9 @@ func (d Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 	if s == nil {
 		types := make([]ssa.Type, o.NumOperands())
 		for i := range types {
-			types[i] = o.Operand(i).Type
+			if v := o.Operand(i); v != nil {
+				types[i] = v.Type
+			}
 		}
 		if s = ssa.MatchSchema(all, types); s == nil {
 			s = all[0]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 //go:embed schemas.txt
@@ -40,6 +41,21 @@ func Schema(k ssa.Kind, overload string) *ssa.Schema {
 // Kinds lists the operators that have declarations, prim's excluded, in alphabetical order.
 func Kinds() []ssa.Kind { return table().Kinds() }
 
+// CheckOperands reports the operators of PyTorch in a text that lack an operand: only those of ONNX leave operands out. The error
+// is a *diag.List.
+func CheckOperands(m *ssa.Module) error {
+	list := &diag.List{Table: &m.Locs}
+	for _, f := range m.Funcs {
+		for o := range f.Body.AllOps() {
+			if ns := o.Kind.Namespace(); (ns == "aten" || ns == "prim" || ns == "prims") && slices.Contains(o.Operands(), nil) {
+				list.Add(diag.Diagnostic{ID: "invalid-args", Op: string(o.Kind), Loc: o.Loc, Message: "an operand is absent, and only operators of ONNX leave operands out",
+					Hint: "write a value, such as the constant None"})
+			}
+		}
+	}
+	return list.Err()
+}
+
 // BindSchemas gives the operators of a module that have none yet the overload
 // that their operands match: graph text does not name overloads. It returns the
 // operators that are declared but match no overload.
@@ -58,6 +74,10 @@ func (t *Table) BindSchemas(m *ssa.Module) (unmatched []*ssa.Op) {
 				continue
 			}
 			if len(all) == 0 {
+				continue
+			}
+			if slices.Contains(o.Operands(), nil) { // no declaration has an operand that is left out
+				unmatched = append(unmatched, o)
 				continue
 			}
 			types := make([]ssa.Type, o.NumOperands())

@@ -273,6 +273,9 @@ func (o *options) parse(name, text string) (*ssa.Module, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := aten.CheckOperands(m); err != nil {
+		return nil, err
+	}
 	o.table.BindSchemas(m)
 	if o.opset != 0 {
 		onnx.SetOpset(m, o.opset)
