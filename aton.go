@@ -384,7 +384,7 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	return p, nil
 }
 
-// unread reports an option that a user's pipeline does not read, and would drop silently.
+// unread reports an option that a user's pipeline does not read, and would drop silently. One at its default asks for nothing.
 func (o Options) unread() error {
 	if o.Pipeline == "" {
 		return nil
@@ -393,13 +393,13 @@ func (o Options) unread() error {
 		set             bool
 		option, setting string
 	}{
-		{o.Target != "", "Target", "target"},
+		{o.Target != "" && o.Target != "ort", "Target", "target"},
 		{o.Contrib != "" && o.Contrib != "none", "Contrib", "contrib"},
 		{o.Training != "" && o.Training != Preserve, "Training", "training"},
 		{o.LearnedNames, "LearnedNames", "names"},
 		{len(o.Fallthrough) > 0, "Fallthrough", "fallthrough"},
 		{o.OperatorExport != "" && o.OperatorExport != ONNX, "OperatorExport", "mode"},
-		{o.State != "", "State", "state"},
+		{o.State != "" && o.State != string(specialize.StateDropped), "State", "state"},
 		{o.NoWeights, "NoWeights", "lift"},
 		{o.InitializersAsInputs, "InitializersAsInputs", "lift"},
 		{o.NoFolding, "NoFolding", "lift"},

@@ -99,6 +99,7 @@ func TestUnread(t *testing.T) {
 		{"reads the option LearnedNames", aton.Options{Pipeline: own, LearnedNames: true}},
 		{"reads the option NoWeights", aton.Options{Pipeline: own, NoWeights: true}},
 		{"reads the option Target", aton.Options{Pipeline: own, Target: "onnx"}},
+		{"", aton.Options{Pipeline: own, Target: "ort", State: "drop", Contrib: "none", Training: aton.Preserve, OperatorExport: aton.ONNX}}, // as the command gives them
 		{"do not go with a pipeline", aton.Options{Pipeline: own, After: map[string]string{"lower": "cse"}}},
 		{`no step "louer", did you mean "lower"?`, aton.Options{After: map[string]string{"louer": "cse"}}},
 		{"put simplify before legalize", aton.Options{After: map[string]string{"legalize": "simplify"}}},

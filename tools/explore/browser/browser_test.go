@@ -486,7 +486,7 @@ func TestServer(t *testing.T) {
 	b.press("3")
 	b.run(chromedp.SetValue(chromedp.CSS("textarea"), "inline,dce"))
 	b.click("main button", "Run")
-	b.until("document.querySelector('main').innerText.includes('2 passes')")
+	b.until("document.querySelector('main').innerText.includes('3 passes')")
 	b.run(chromedp.SetValue(chromedp.CSS("textarea"), "no-such-pass"))
 	b.mu.Lock()
 	before := len(b.bad)
