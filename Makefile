@@ -110,8 +110,8 @@ damaged: .venv/ready ## damaged ONNX files beside onnx.checker and onnxruntime; 
 # changed programs and random ones through all commands, in child processes: panics, time, memory, files that are not valid, and numbers
 # that differ. SEED chooses others; KINDS=random,code,... some kinds. What was run is in tools/fuzzprog/README.md
 KINDS ?=
-fuzz-programs: ## changed and random programs through the whole line; T=1h, SEED, KINDS, PROGRAMS
-	$(GO) run ./tools/fuzzprog -t $(T) $(if $(PROGRAMS),-n $(PROGRAMS)) -seed $(SEED) -out out/fuzz-programs $(if $(KINDS),-kinds $(KINDS))
+fuzz-programs: ## changed and random programs through the whole line; T=1h, SEED, KINDS, PROGRAMS, SMALLEST (size of an axis)
+	$(GO) run ./tools/fuzzprog -t $(T) $(if $(PROGRAMS),-n $(PROGRAMS)) $(if $(SMALLEST),-smallest $(SMALLEST)) -seed $(SEED) -out out/fuzz-programs $(if $(KINDS),-kinds $(KINDS))
 
 # a build for this machine is made twice; those for others are static, without the CUDA driver. qemu-user runs the ones for Linux
 PLATFORMS ?= linux/386 linux/arm64 linux/s390x windows/amd64 darwin/arm64

@@ -39,6 +39,9 @@ type generator struct {
 // sets is the number of sets of inputs: of the second one, a dynamic axis is longer, of the third one it is of size 1 or 0, or as of the first.
 const sets = 3
 
+// smallest is the least size of a dynamic axis.
+var smallest int
+
 func newGenerator(rng *rand.Rand) *generator {
 	g := &generator{rng: rng}
 	shape := pick(rng, [][]int{{3, 4}, {4, 4}, {2, 3, 4}, {5}, {4, 3}, {2, 2, 3}, {3, 1}, {1, 3}})
@@ -53,7 +56,7 @@ func newGenerator(rng *rand.Rand) *generator {
 			dims[k] = "N"
 			grown[k] += 1 + rng.IntN(2)
 			if n := rng.IntN(4); n < 2 {
-				small[k] = n
+				small[k] = max(n, smallest)
 			}
 		}
 	}

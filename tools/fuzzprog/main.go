@@ -54,6 +54,7 @@ func main() {
 	flag.StringVar(&o.write, "write", "", "write the programs of the kind loops to this folder, with what the eager evaluator gives; beside.py compares that with PyTorch")
 	flag.StringVar(&o.root, "root", ".", "the root of the repository")
 	which := flag.String("kinds", strings.Join(kinds, ","), "the kinds of programs, in turn; one may be there several times")
+	flag.IntVar(&smallest, "smallest", 0, "the least size of a dynamic axis of the kind random")
 	flag.BoolVar(&o.worker, "worker", false, "be the child process")
 	flag.Parse()
 	o.kinds = strings.Split(*which, ",")
@@ -130,7 +131,7 @@ func (r *record) child(o options, from int) (last int, err error) {
 	// a child is replaced now and then, so that the record on disk is never old
 	left := min(o.t-time.Since(r.began), 5*time.Minute)
 	c := exec.Command(self, "-worker", "-t", left.String(), "-seed", strconv.FormatUint(o.seed, 10), "-from", strconv.Itoa(from), "-n", strconv.Itoa(o.from+o.n-from),
-		"-out", o.out, "-root", o.root, "-write", o.write, "-kinds", strings.Join(o.kinds, ","))
+		"-out", o.out, "-root", o.root, "-write", o.write, "-smallest", strconv.Itoa(smallest), "-kinds", strings.Join(o.kinds, ","))
 	var stderr beginning
 	c.Stderr = &stderr
 	out, err := c.StdoutPipe()
