@@ -306,6 +306,18 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	return list, nil
 }
 
+// Convert is [Lower] with one more observer, in the form that verify.Verifier.FirstBadPass takes.
+func (o Options) Convert(m *ssa.Module, watch passes.Observer) error {
+	var r passes.Runner
+	if o.Runner != nil {
+		r = *o.Runner
+	}
+	r.Observers = append(slices.Clone(r.Observers), watch)
+	o.Runner = &r
+	_, err := Lower(m, o)
+	return err
+}
+
 // raw prepares the TorchScript graph for being written as it is.
 func (o Options) raw(m *ssa.Module) (*diag.List, error) {
 	p, err := all.Set.Parse("inline,freeze")

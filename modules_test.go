@@ -11,6 +11,7 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/verify"
 )
 
 // TestModuleFunctions: fixtures with functions for all modules give the same numbers, to the bit, when they are read again.
@@ -59,7 +60,7 @@ func TestModuleFunctions(t *testing.T) {
 	}
 }
 
-func outputsOf(t *testing.T, file []byte, set aton.DataSet) []interp.Value {
+func outputsOf(t *testing.T, file []byte, set verify.DataSet) []interp.Value {
 	t.Helper()
 	m := parsed(t, file)
 	feed := map[string]interp.Value{}
