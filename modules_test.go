@@ -2,6 +2,7 @@ package aton_test
 
 import (
 	"bytes"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -120,7 +121,7 @@ func TestNoSuchModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := aton.Lower(m, o); err == nil || !strings.Contains(err.Error(), want) {
+		if err := aton.ExportTo(io.Discard, m, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", wanted, err)
 		}
 	}
