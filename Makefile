@@ -51,7 +51,7 @@ lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)'
 
 cut: ## cut the conversions of all cases below CASES in two at a text, behind every pass, and compare the files
-	$(GO) test . -run TestCut -count=1 -timeout 2h -cut.every=1 -cut.cases=$(abspath $(CASES))
+	$(GO) test ./tools/e2e -run TestCut -count=1 -timeout 2h -cut.every=1 -cut.cases=$(abspath $(CASES))
 
 update: ## rewrite the AUTOCHECK blocks of text tests; FILTER as in lit
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)' -update -count=1
