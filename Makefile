@@ -174,7 +174,7 @@ conformance: build .venv/ready ## the score on programs of PyTorch (make cases);
 N ?= 40
 MUTATE ?= ./ssa $(filter-out ./passes/specialize ./passes/passtest ./passes/all,$(patsubst %/,./%,$(wildcard passes/*/))) ./dialects/onnx
 mutate: ## small changes that no test notices; N of each package in MUTATE (hours)
-	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,.,./tools/cases $(MUTATE)
+	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,./tools/e2e,./tools/cases $(MUTATE)
 
 # cases for a checkout that has no ../shared: operator samples, modules, indexing and scripts. TORCH is a Python with PyTorch and expecttest
 TORCH ?= python3
