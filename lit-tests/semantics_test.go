@@ -261,7 +261,7 @@ func differ(a, b *tensor.Tensor, tolerance float64) string {
 	x, y := a.Float64s(), b.Float64s()
 	for i := range x {
 		same := math.Float64bits(x[i]) == math.Float64bits(y[i]) || x[i] != x[i] && y[i] != y[i]
-		if !same && !(math.Abs(x[i]-y[i]) <= tolerance*math.Max(1, math.Abs(x[i]))) {
+		if !same && !(tolerance > 0 && math.Abs(x[i]-y[i]) <= tolerance*math.Max(1, math.Abs(x[i]))) { // 0.0 is not -0.0
 			return fmt.Sprintf("element %d: %v becomes %v", i, x[i], y[i])
 		}
 	}

@@ -612,7 +612,7 @@ func same(a, b *tensor.Tensor, tolerance float64) bool {
 	x, y := a.Float64s(), b.Float64s()
 	for i := range x {
 		equal := math.Float64bits(x[i]) == math.Float64bits(y[i]) || x[i] != x[i] && y[i] != y[i]
-		if !equal && !(math.Abs(x[i]-y[i]) <= tolerance*max(1, math.Abs(x[i]))) {
+		if !equal && !(tolerance > 0 && math.Abs(x[i]-y[i]) <= tolerance*max(1, math.Abs(x[i]))) { // 0.0 is not -0.0
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aton-project/aton/passes/all"
@@ -257,4 +258,52 @@ func (s *Session) Sorted() []*Result {
 		out = append(out, s.Results[k])
 	}
 	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Status is the outcome of the rule in words.
+func (r *Result) Status() string {
+	if r.Outcome() != Proved {
+		return r.Outcome().String()
+	}
+	for t := range r.Theories {
+		if strings.HasPrefix(t, reals.String()) {
+			return "proved on real numbers"
+		}
+	}
+	return "proved"
+}
+
+// String is a line on the rule.
+func (r *Result) String() string {
+	return fmt.Sprintf("%-26s %-24s %d claims proved, %d open, %d not expressible, %.1f s", r.Rule, r.Status(), r.Claims[Proved], r.Claims[Open], r.Claims[Inexpressible], r.Time.Seconds())
+}
+
+// Row is the row of the rule in the table.
+func (r *Result) Row() string {
+	var by, ranks []string
+	for _, t := range sortedKeys(r.Theories) {
+		by = append(by, t)
+	}
+	for _, n := range slices.Sorted(maps.Keys(r.Ranks)) {
+		ranks = append(ranks, fmt.Sprint(n))
+	}
+	left := ""
+	if r.Outcome() != Proved || r.Claims[Inexpressible] > 0 {
+		if whys := slices.SortedFunc(maps.Keys(r.Whys), func(a, b string) int {
+			return cmp.Or(cmp.Compare(r.Whys[b], r.Whys[a]), cmp.Compare(a, b))
+		}); len(whys) > 0 {
+			left = whys[0]
+			if len(left) > 100 {
+				left = left[:100] + "..."
+			}
+			left = strings.NewReplacer("|", "\\|", "<", "&lt;").Replace(left)
+		}
+	}
+	status := r.Status()
+	if r.Needed != "" {
+		status += "; rounds"
+	}
+	return fmt.Sprintf("| %s | %s | %d | %d | %s | %s | %.1f | %s |\n", r.Rule, status, r.Claims[Proved], r.Claims[Inexpressible], strings.Join(ranks, " "), strings.Join(by, "; "), r.Time.Seconds(), left)
 }

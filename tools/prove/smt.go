@@ -642,6 +642,9 @@ func (e *encoder) onReals(t *Term, x []string) string {
 	if ex := onnx.ExprOf("onnx::" + ssa.Kind(t.Func)); ex != nil {
 		return onnx.Eval[string](ex, realMath{e, t, x})
 	}
+	if len(x) == 1 && len(t.Attrs) == 0 && !strings.Contains(t.Func, "(") && t.DType.IsFloat() {
+		return e.realCall(t.Func, x[0])
+	}
 	return e.any(t, x)
 }
 
