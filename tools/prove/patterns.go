@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/pattern"
@@ -18,10 +19,15 @@ import (
 // no axis is taken for another one.
 func instances(from string) iter.Seq[*ssa.Func] {
 	lines, err := pattern.Parse(from)
+	if err != nil {
+		return func(func(*ssa.Func) bool) {}
+	}
+	return instancesOf(lines)
+}
+
+// instancesOf is instances of a pattern that was read.
+func instancesOf(lines []pattern.Line) iter.Seq[*ssa.Func] {
 	return func(yield func(*ssa.Func) bool) {
-		if err != nil {
-			return
-		}
 		for _, g := range assignments(lines) {
 			f := instance(lines, g)
 			if f != nil && !yield(f) {
@@ -62,10 +68,16 @@ func assignments(lines []pattern.Line) []assignment {
 		}
 	}
 	var out []assignment
-	for _, shape := range [][]int64{{}, {2}, {2, 3}, {2, 3, 4}} {
-		if len(bound) == 0 && len(shape) > 1 {
-			continue
-		}
+	shapes := [][]int64{{}, {2}, {2, 3}, {2, 3, 4}}
+	each := !slices.ContainsFunc(lines, func(l pattern.Line) bool {
+		return !onnx.Pointwise(l.Kind) && !slices.Contains(onnx.Broadcasting(), l.Kind)
+	})
+	if each && len(bound) == 0 {
+		shapes = shapes[:2]
+	} else if len(bound) == 0 {
+		shapes = append(shapes, []int64{2, 1, 2, 3})
+	}
+	for _, shape := range shapes {
 		for _, d := range instanceTypes {
 			for conditions := range 1 << min(len(values), 3) {
 				types := map[string]tensor.DType{}

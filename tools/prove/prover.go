@@ -134,7 +134,7 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 			if k := without(a.Elems[k], b.Elems[k]); k != "" {
 				return p.search(c, Verdict{Outcome: Inexpressible, Why: k + " has no expression"}, nil), nil
 			}
-			why := fmt.Sprintf("element %d: %v becomes %v", k, a.Elems[k], b.Elems[k])
+			why := fmt.Sprintf("element %d of type %v: %v becomes %v", k, a.DType, a.Elems[k], b.Elems[k])
 			return p.search(c, Verdict{Outcome: Open, Why: why, Theory: string(r.answer)}, model), nil
 		}
 	}
@@ -348,7 +348,9 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 		if equal {
 			return paired{answer: Unsat, theory: every}, nil, nil
 		}
-		return paired{answer: Sat, theory: every}, model, nil
+		if !rounds {
+			return paired{answer: Sat, theory: every}, model, nil
+		}
 	}
 	theories := []theory{moved, ieee}
 	if rounds {

@@ -225,9 +225,13 @@ func (s *Session) claim(c Claim) error {
 		if v.Outcome == Refuted && res.Needed == "" {
 			res.Needed = v.Counterexample()
 		}
+		exact := v
 		c.Rounds = true
 		if v, err = s.Prove(c); err != nil {
 			return err
+		}
+		if v.Outcome != Proved && !res.Rounds { // the rule does not state it, and it would not help
+			v, c.Rounds = exact, false
 		}
 	}
 	res.Time += time.Since(began)
