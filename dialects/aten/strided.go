@@ -7,8 +7,8 @@ import (
 
 // strided holds operators that address storage or windows.
 var strided = Defs{
-	"aten::unfold":             {Doc: "windows of size elements, every step elements, as a last dimension", Lower: lowerUnfold},
-	"aten::unfold_copy":        {Doc: "unfold", Lower: lowerUnfold},
+	"aten::unfold":             {Doc: "windows of size elements, every step elements, as a last dimension", Nature: Windows, Lower: lowerUnfold},
+	"aten::unfold_copy":        {Doc: "unfold", Nature: Windows, Lower: lowerUnfold},
 	"aten::as_strided":         {Doc: "elements of the storage by size, stride and offset", Lower: lowerAsStrided},
 	"aten::as_strided_copy":    {Doc: "as_strided", Lower: lowerAsStrided},
 	"aten::as_strided_scatter": {Doc: "self with other elements where as_strided reads", Lower: lowerAsStridedScatter},

@@ -72,8 +72,8 @@ var unary = Defs{
 	"aten::_conj":          {Doc: "the complex conjugate", Lower: lowerReal},
 	"aten::conj_physical":  {Doc: "the complex conjugate", Lower: lowerReal},
 	"aten::_conj_physical": {Doc: "the complex conjugate", Lower: lowerReal},
-	"aten::resolve_conj":   {Doc: "x", Lower: lowerReal},
-	"aten::resolve_neg":    {Doc: "x", Lower: lowerReal},
+	"aten::resolve_conj":   {Doc: "x", Nature: Identity, Lower: lowerReal},
+	"aten::resolve_neg":    {Doc: "x", Nature: Identity, Lower: lowerReal},
 	"aten::_neg_view":      {Doc: "-x", Lower: lowerNeg},
 }
 

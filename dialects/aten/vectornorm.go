@@ -10,7 +10,7 @@ import (
 // vectorNorm holds norms and distances (ATen/native/LinearAlgebra.cpp, Distance.cpp).
 var vectorNorm = Defs{
 	"aten::norm":               {Doc: "p-norm over dim", Lower: lowerNorm},
-	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Lower: lowerVectorNorm},
+	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Nature: Reduces, Lower: lowerVectorNorm},
 	"aten::linalg_norm":        {Doc: "norm of vectors or matrices", Lower: lowerLinalgNorm},
 	"aten::linalg_matrix_norm": {Doc: "norm of matrices", Lower: lowerMatrixNorm},
 	"aten::nuclear_norm":       {Doc: "the sum of the singular values", Lower: lowerNuclearNorm},
