@@ -8,11 +8,11 @@ import (
 
 // convert holds changes of the element type and operators that give their operand back.
 var convert = Defs{
-	"aten::to":                             {Doc: "x with another element type; devices do not matter", Lower: lowerTo},
-	"aten::_to_copy":                       {Doc: "x with another element type", Lower: lowerTo},
+	"aten::to":                             {Doc: "x with another element type; devices do not matter", TakesComplex: true, Lower: lowerTo},
+	"aten::_to_copy":                       {Doc: "x with another element type", TakesComplex: true, Lower: lowerTo},
 	"aten::_autocast_to_full_precision":    {Doc: "x", Lower: same("self")},
 	"aten::_autocast_to_reduced_precision": {Doc: "x", Lower: same("self")},
-	"aten::type_as":                        {Doc: "x with the element type of other", Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("self"), l.DType(l.Tensor("other"))) }},
+	"aten::type_as":                        {Doc: "x with the element type of other", TakesComplex: true, Lower: func(l *Lowering) *ssa.Value { return l.Cast(l.Tensor("self"), l.DType(l.Tensor("other"))) }},
 	"prim::convert_element_type":           {Doc: "x with another element type", Lower: lowerConvertElementType},
 	"prims::convert_element_type":          {Doc: "x with another element type", Lower: lowerConvertElementType},
 	"aten::_cast_Byte":                     {Doc: "x as uint8", Lower: castTo(tensor.Uint8)},
@@ -48,8 +48,8 @@ var convert = Defs{
 	"prims::device_put":                    {Doc: "x", Lower: same("a")},
 	"prims::clone":                         {Doc: "x", Lower: same("self")},
 	"prims::view_of":                       {Doc: "x", Lower: same("a")},
-	"aten::copy":                           {Doc: "src broadcast to the shape of self, in its element type", Lower: lowerCopy},
-	"aten::fill":                           {Doc: "value everywhere", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.filled(l.Tensor("self"), "value") }},
+	"aten::copy":                           {Doc: "src broadcast to the shape of self, in its element type", Complex: (*Lowering).complexParts, Lower: lowerCopy},
+	"aten::fill":                           {Doc: "value everywhere", Nature: Pointwise, Complex: one(complexFill), Lower: func(l *Lowering) *ssa.Value { return l.filled(l.Tensor("self"), "value") }},
 	"aten::zero":                           {Doc: "0 everywhere", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.constLike(x, l.DType(x), 0) }},
 }
 

@@ -10,7 +10,7 @@ import (
 // losses holds the loss functions (ATen/native/Loss*.cpp). reduction is 0 for none, 1 for mean, 2 for sum.
 var losses = Defs{
 	"aten::mse_loss":             {Doc: "(x - y)^2", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.sub(x, y); return l.mul(d, d) })},
-	"aten::l1_loss":              {Doc: "|x - y|", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.sub(x, y)) })},
+	"aten::l1_loss":              {Doc: "|x - y|", Complex: one(complexL1Loss), Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.sub(x, y)) })},
 	"aten::smooth_l1_loss":       {Doc: "d^2 / (2 beta) for d = |x - y| below beta, else d - beta / 2", Lower: elementLoss(smoothL1)},
 	"aten::huber_loss":           {Doc: "d^2 / 2 for d = |x - y| up to delta, else delta * (d - delta / 2)", Lower: elementLoss(huber)},
 	"aten::soft_margin_loss":     {Doc: "log(1 + exp(-x * y))", Lower: elementLoss(softMargin)},

@@ -29,6 +29,10 @@ type Def struct {
 	// Type gives the type of the result of Lower, where the types of the arguments tell it; nil where they do not. It is
 	// there to be quick: without it, types are inferred by lowering into a scratch function. See [Table.TypeOf].
 	Type func(l *Lowering) *ssa.TensorType
+	// Complex builds the results for complex operands, of which one at least is complex. Nil stands for what follows from the nature.
+	Complex func(l *Lowering) []*ssa.Value
+	// TakesComplex reports that Lower and LowerN take complex operands.
+	TakesComplex bool
 	// Since is the lowest opset at which the entry holds; 0 stands for 7.
 	Since int
 	// Why says why no opset can express the operator. Set instead of Lower.

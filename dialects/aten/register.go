@@ -13,9 +13,8 @@ import (
 // Table finds the definition of an operator: that of a user, else the built-in one. Once all is registered, goroutines may share it:
 // conversions only read it.
 type Table struct {
-	defs    map[ssa.Kind][]Def // ascending Since
-	custom  map[ssa.Kind][]Def // the same, of users
-	complex Defs               // of operators on complex numbers
+	defs   map[ssa.Kind][]Def // ascending Since
+	custom map[ssa.Kind][]Def // the same, of users
 	// declared are the schemas of operators that PyTorch does not have.
 	declared map[ssa.Kind][]*ssa.Schema
 	// replaced are definitions of users for ONNX operators.

@@ -9,9 +9,9 @@ import (
 
 // resample holds the operators behind interpolate (ATen/native/UpSample.h).
 var resample = Defs{
-	"aten::upsample_nearest1d":        {Doc: "nearest neighbour", Nature: Samples, Lower: upsample(1, resizeNearest)},
-	"aten::upsample_nearest2d":        {Doc: "nearest neighbour", Nature: Samples, Lower: upsample(2, resizeNearest)},
-	"aten::upsample_nearest3d":        {Doc: "nearest neighbour", Nature: Samples, Lower: upsample(3, resizeNearest)},
+	"aten::upsample_nearest1d":        {Doc: "nearest neighbour", Nature: Samples, Complex: (*Lowering).complexParts, Lower: upsample(1, resizeNearest)},
+	"aten::upsample_nearest2d":        {Doc: "nearest neighbour", Nature: Samples, Complex: (*Lowering).complexParts, Lower: upsample(2, resizeNearest)},
+	"aten::upsample_nearest3d":        {Doc: "nearest neighbour", Nature: Samples, Complex: (*Lowering).complexParts, Lower: upsample(3, resizeNearest)},
 	"aten::_upsample_nearest_exact1d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(1, resizeNearestExact)},
 	"aten::_upsample_nearest_exact2d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(2, resizeNearestExact)},
 	"aten::_upsample_nearest_exact3d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(3, resizeNearestExact)},

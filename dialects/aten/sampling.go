@@ -13,7 +13,7 @@ var sampling = Defs{
 	"aten::_grid_sampler_2d_cpu_fallback": {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
 	"aten::affine_grid_generator":         {Doc: "the grid that affine maps give", Lower: lowerAffineGrid},
 	"aten::im2col":                        {Doc: "sliding windows as columns", Nature: Moves, Lower: lowerIm2Col},
-	"aten::col2im":                        {Doc: "sum of columns at the places of their windows", Lower: lowerCol2Im},
+	"aten::col2im":                        {Doc: "sum of columns at the places of their windows", Complex: (*Lowering).complexParts, Lower: lowerCol2Im},
 }
 
 func lowerGridSample(l *Lowering) *ssa.Value {

@@ -47,7 +47,7 @@ func Families() [][]ssa.Kind {
 
 // NewTable makes a table of all built-in operators.
 func NewTable() *Table {
-	t := &Table{defs: map[ssa.Kind][]Def{}, custom: map[ssa.Kind][]Def{}, complex: complexRules()}
+	t := &Table{defs: map[ssa.Kind][]Def{}, custom: map[ssa.Kind][]Def{}}
 	for _, f := range families() {
 		for k, d := range f {
 			insert(t.defs, k, d)

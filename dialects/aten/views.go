@@ -12,8 +12,8 @@ import (
 // views holds operators that show the elements of one tensor in another shape
 // or order (ATen/native/TensorShape.cpp).
 var views = Defs{
-	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Nature: Reshapes, Type: ofReshape("size"), Lower: lowerView},
-	"aten::view_copy":            {Doc: "view", Nature: Reshapes, Type: ofReshape("size"), Lower: lowerView},
+	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Nature: Reshapes, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
+	"aten::view_copy":            {Doc: "view", Nature: Reshapes, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
 	"aten::_reshape_from_tensor": {Doc: "the elements in the shape that a tensor holds", Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
 	"aten::reshape":              {Doc: "the elements in another shape", Nature: Reshapes, Type: ofReshape("shape"), Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
 	"aten::_unsafe_view":         {Doc: "view", Nature: Reshapes, Type: ofReshape("size"), Lower: lowerView},
@@ -41,9 +41,9 @@ var views = Defs{
 	"aten::t_copy":         {Doc: "t", Nature: Transposes, Lower: lowerT},
 	"aten::numpy_T":        {Doc: "the dimensions in reverse order", Nature: Transposes, Lower: lowerReverseDims},
 	"aten::mT":             {Doc: "exchanges the last two dimensions", Nature: Transposes, Lower: lowerMatrixT},
-	"aten::mH":             {Doc: "mT of the conjugate", Nature: Transposes, Lower: lowerMatrixT},
-	"aten::adjoint":        {Doc: "mT of the conjugate", Nature: Transposes, Lower: lowerMatrixT},
-	"aten::matrix_H":       {Doc: "mT of the conjugate", Nature: Transposes, Lower: lowerMatrixT},
+	"aten::mH":             {Doc: "mT of the conjugate", Nature: Transposes, Complex: one(complexAdjoint), Lower: lowerMatrixT},
+	"aten::adjoint":        {Doc: "mT of the conjugate", Nature: Transposes, Complex: one(complexAdjoint), Lower: lowerMatrixT},
+	"aten::matrix_H":       {Doc: "mT of the conjugate", Nature: Transposes, Complex: one(complexAdjoint), Lower: lowerMatrixT},
 	"aten::permute":        {Doc: "the dimensions in a given order", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
 	"aten::permute_copy":   {Doc: "permute", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
 	"aten::movedim":        {Doc: "moves dimensions to other places", Nature: Transposes, Lower: lowerMovedim},
@@ -61,7 +61,7 @@ var views = Defs{
 	"aten::broadcast_to": {Doc: "expand", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
 	"aten::expand_as":    {Doc: "expand to the size of other", Nature: Expands, Lower: lowerExpandAs},
 
-	"aten::_conj_copy":     {Doc: "the complex conjugate; real numbers pass", Lower: realOnly},
+	"aten::_conj_copy":     {Doc: "the complex conjugate; real numbers pass", Complex: one(complexConj), Lower: realOnly},
 	"aten::_neg_view_copy": {Doc: "-self", Lower: func(l *Lowering) *ssa.Value { return l.Op("Neg", l.Tensor("self")) }},
 }
 
