@@ -125,10 +125,10 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 	if !any || !tensors || t.custom[o.Kind] != nil {
 		return Def{}, false
 	}
-	if rule := t.complexRule(o.Kind); rule != nil {
+	if rule := complexRule(o.Kind); rule != nil {
 		return Def{LowerN: rule}, true
 	}
-	if o.Kind.Namespace() != "aten" || slices.ContainsFunc(t.defs[o.Kind], func(d Def) bool { return d.TakesComplex }) {
+	if o.Kind.Namespace() != "aten" || builtin[o.Kind].TakesComplex {
 		return Def{}, false
 	}
 	return Def{Why: "complex numbers: ONNX has no operators on them, and the operator is not among those that aton takes apart"}, true
@@ -156,7 +156,7 @@ func (t *Table) complexCast(o *ssa.Op) (d Def, ok bool) {
 	if strings.Contains(name, "_like") || strings.HasPrefix(name, "new_") || name == "to" || name == "_to_copy" || name == "view" || name == "view_copy" {
 		return Def{}, false // what they make has the type, and they cast nothing else, or nothing at all
 	}
-	if !complex && t.complexRule(o.Kind) == nil {
+	if !complex && complexRule(o.Kind) == nil {
 		return Def{}, false
 	}
 	return Def{LowerN: func(l *Lowering) []*ssa.Value {
@@ -165,13 +165,11 @@ func (t *Table) complexCast(o *ssa.Op) (d Def, ok bool) {
 }
 
 // complexRule is how an operator acts on pairs: what its row says, or what follows from its nature; nil if there is no rule.
-func (t *Table) complexRule(k ssa.Kind) func(l *Lowering) []*ssa.Value {
-	for _, d := range t.defs[k] {
-		if d.Complex != nil {
-			return d.Complex
-		}
-	}
-	switch n := natureOf[k]; {
+func complexRule(k ssa.Kind) func(l *Lowering) []*ssa.Value {
+	d := builtin[k]
+	switch n := d.Nature; {
+	case d.Complex != nil:
+		return d.Complex
 	case n.MovesElements(), n == Scatters, n == Joins:
 		return (*Lowering).complexParts
 	case n == Multilinear:

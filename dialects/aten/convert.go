@@ -8,7 +8,7 @@ import (
 
 // convert holds changes of the element type and operators that give their operand back.
 var convert = Defs{
-	"aten::to":                             {Doc: "x with another element type; devices do not matter", TakesComplex: true, Lower: lowerTo},
+	"aten::to":                             {Doc: "x with another element type; devices do not matter", Grid: KeepsGrid, TakesComplex: true, Lower: lowerTo},
 	"aten::_to_copy":                       {Doc: "x with another element type", TakesComplex: true, Lower: lowerTo},
 	"aten::_autocast_to_full_precision":    {Doc: "x", Lower: same("self")},
 	"aten::_autocast_to_reduced_precision": {Doc: "x", Lower: same("self")},

@@ -33,6 +33,8 @@ type Def struct {
 	Complex func(l *Lowering) []*ssa.Value
 	// TakesComplex reports that Lower and LowerN take complex operands.
 	TakesComplex bool
+	// Grid is the grid of the results for quantized operands.
+	Grid Grid
 	// Since is the lowest opset at which the entry holds; 0 stands for 7.
 	Since int
 	// Why says why no opset can express the operator. Set instead of Lower.

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
@@ -51,30 +52,27 @@ const (
 	CreatesLike
 )
 
-// natureOf has the natures of the built-in operators. It is filled when the program starts and not by an initializer, since lowerings,
-// which the rows name, look natures up.
-var natureOf map[ssa.Kind]Nature
+// builtin has the rows of all families. It is filled when the program starts and not by an initializer, since lowerings, which the
+// rows name, look rows up.
+var builtin map[ssa.Kind]Def
 
 func init() {
-	natureOf = map[ssa.Kind]Nature{}
+	builtin = map[ssa.Kind]Def{}
 	for _, f := range families() {
-		for k, d := range f {
-			if d.Nature != Unspecified {
-				natureOf[k] = d.Nature
-			}
-		}
+		maps.Copy(builtin, f)
 	}
 }
 
 // NatureOf is the nature of a built-in operator; one that writes its result into an operand has that of its functional form.
-func NatureOf(k ssa.Kind) Nature {
-	if n := natureOf[k]; n != Unspecified {
-		return n
+func NatureOf(k ssa.Kind) Nature { return functionalRow(k).Nature }
+
+// functionalRow is the row of a built-in operator, or of the functional form of one that writes its result into an operand.
+func functionalRow(k ssa.Kind) Def {
+	d, ok := builtin[k]
+	if pure, writes := strings.CutSuffix(string(k), "_"); !ok && writes {
+		d = builtin[ssa.Kind(pure)]
 	}
-	if pure, writes := strings.CutSuffix(string(k), "_"); writes {
-		return natureOf[ssa.Kind(pure)]
-	}
-	return Unspecified
+	return d
 }
 
 // MovesElements reports operators whose results have no other elements than self has, and numbers that fill the result up.

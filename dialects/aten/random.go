@@ -34,7 +34,7 @@ var distributions = Defs{
 	"aten::geometric":                   {Doc: "trials up to the first success", Lower: lowerGeometric},
 	"aten::bernoulli":                   {Doc: "1 with probability p, else 0", Lower: lowerBernoulli},
 	"aten::multinomial":                 {Doc: "indices drawn by weight", Lower: lowerMultinomial},
-	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", Complex: (*Lowering).complexParts, Lower: lowerDropout},
+	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: lowerDropout},
 	"aten::native_dropout":              {Doc: "dropout and what it kept", LowerN: lowerNativeDropout},
 	"aten::feature_dropout":             {Doc: "dropout of whole channels", Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, false) }},
 	"aten::alpha_dropout":               {Doc: "dropout that keeps mean and variance", Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(false, true) }},

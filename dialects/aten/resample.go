@@ -9,14 +9,14 @@ import (
 
 // resample holds the operators behind interpolate (ATen/native/UpSample.h).
 var resample = Defs{
-	"aten::upsample_nearest1d":        {Doc: "nearest neighbour", Nature: Samples, Complex: (*Lowering).complexParts, Lower: upsample(1, resizeNearest)},
-	"aten::upsample_nearest2d":        {Doc: "nearest neighbour", Nature: Samples, Complex: (*Lowering).complexParts, Lower: upsample(2, resizeNearest)},
-	"aten::upsample_nearest3d":        {Doc: "nearest neighbour", Nature: Samples, Complex: (*Lowering).complexParts, Lower: upsample(3, resizeNearest)},
+	"aten::upsample_nearest1d":        {Doc: "nearest neighbour", Nature: Samples, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(1, resizeNearest)},
+	"aten::upsample_nearest2d":        {Doc: "nearest neighbour", Nature: Samples, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(2, resizeNearest)},
+	"aten::upsample_nearest3d":        {Doc: "nearest neighbour", Nature: Samples, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(3, resizeNearest)},
 	"aten::_upsample_nearest_exact1d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(1, resizeNearestExact)},
 	"aten::_upsample_nearest_exact2d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(2, resizeNearestExact)},
 	"aten::_upsample_nearest_exact3d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(3, resizeNearestExact)},
 	"aten::upsample_linear1d":         {Doc: "linear interpolation", Nature: Samples, Lower: upsample(1, resizeLinear)},
-	"aten::upsample_bilinear2d":       {Doc: "bilinear interpolation", Nature: Samples, Lower: upsample(2, resizeLinear)},
+	"aten::upsample_bilinear2d":       {Doc: "bilinear interpolation", Nature: Samples, Grid: RoundsOnce, Lower: upsample(2, resizeLinear)},
 	"aten::upsample_trilinear3d":      {Doc: "trilinear interpolation", Nature: Samples, Lower: upsample(3, resizeLinear)},
 	"aten::upsample_bicubic2d":        {Doc: "bicubic convolution with a = -0.75", Nature: Samples, Lower: upsample(2, resizeCubic)},
 	"aten::_upsample_bilinear2d_aa":   {Doc: "triangle filter as wide as an output pixel", Lower: upsample(2, resizeLinearAA)},
