@@ -25,7 +25,7 @@ var arithmetic = Defs{
 	"aten::floordiv":        {Doc: "a // b of numbers", Lower: lowerFloorDivideNumbers},
 	"aten::remainder":       {Doc: "self - other * floor(self / other)", Nature: Pointwise, Lower: lowerRemainder},
 	"aten::fmod":            {Doc: "self - other * trunc(self / other)", Nature: Pointwise, Lower: lowerFmod},
-	"aten::pow":             {Doc: "self to the power exponent", Nature: Pointwise, Complex: one(complexPow), Lower: lowerPow},
+	"aten::pow":             {Doc: "self to the power exponent", Nature: Pointwise, Autocast: Float32OnCUDA, Complex: one(complexPow), Lower: lowerPow},
 	"aten::float_power":     {Doc: "self to the power exponent in float64", Nature: Pointwise, Complex: one(complexFloatPower), Lower: lowerFloatPower},
 	"aten::addcmul":         {Doc: "self + value * tensor1 * tensor2", Nature: Pointwise, Complex: one(addScaledPair("aten::mul.Tensor")), Lower: lowerAddcmul},
 	"aten::addcdiv":         {Doc: "self + value * tensor1 / tensor2", Nature: Pointwise, Complex: one(addScaledPair("aten::div.Tensor")), Lower: lowerAddcdiv},

@@ -649,8 +649,8 @@ func (l *Lowering) castComplex(x *ssa.Value, d tensor.DType) *ssa.Value {
 // complexNumbers holds the operators that take complex numbers apart and put them together.
 var complexNumbers = Defs{
 	"aten::complex":              {Doc: "a complex tensor of two real ones", Lower: lowerComplex},
-	"aten::polar":                {Doc: "a complex tensor of radius and angle", Lower: lowerPolarForm},
-	"aten::view_as_complex":      {Doc: "pairs along the last axis as complex numbers", Lower: lowerViewAsComplex},
+	"aten::polar":                {Doc: "a complex tensor of radius and angle", Autocast: Float32OnCPU, Lower: lowerPolarForm},
+	"aten::view_as_complex":      {Doc: "pairs along the last axis as complex numbers", Autocast: Float32OnCPU, Lower: lowerViewAsComplex},
 	"aten::view_as_complex_copy": {Doc: "pairs along the last axis as complex numbers", Lower: lowerViewAsComplex},
 	"aten::view_as_real":         {Doc: "real and imaginary part along a new last axis", TakesComplex: true, Lower: lowerViewAsReal},
 	"aten::view_as_real_copy":    {Doc: "real and imaginary part along a new last axis", TakesComplex: true, Lower: lowerViewAsReal},

@@ -35,6 +35,12 @@ type Def struct {
 	TakesComplex bool
 	// Grid is the grid of the results for quantized operands.
 	Grid Grid
+	// Layout is how the result lies in memory.
+	Layout Layout
+	// Effects are those that the declarations of the operator leave out.
+	Effects Effects
+	// Autocast says to which element type the operator converts its arguments in a region of torch.autocast.
+	Autocast Autocast
 	// Since is the lowest opset at which the entry holds; 0 stands for 7.
 	Since int
 	// Why says why no opset can express the operator. Set instead of Lower.

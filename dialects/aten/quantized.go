@@ -29,7 +29,7 @@ var quantized = Defs{
 	}},
 	"aten::_make_per_tensor_quantized_tensor":          {Doc: "the quantized tensor that integers stand for", Lower: lowerQMake},
 	"aten::_make_per_channel_quantized_tensor":         {Doc: "the quantized tensor that integers stand for, with a scale and a zero point for each index of an axis", Lower: lowerQMake},
-	"aten::fake_quantize_per_tensor_affine":            {Doc: "x on the grid of scale and zero_point, between those of quant_min and quant_max", Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
+	"aten::fake_quantize_per_tensor_affine":            {Doc: "x on the grid of scale and zero_point, between those of quant_min and quant_max", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
 	"aten::fake_quantize_per_channel_affine":           {Doc: "fake_quantize_per_tensor_affine with a scale and a zero point for each index of an axis", Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
 	"aten::fake_quantize_per_tensor_affine_cachemask":  {Doc: "fake_quantize_per_tensor_affine, and what was not clamped", LowerN: (*Lowering).fakeQuantize},
 	"aten::fake_quantize_per_channel_affine_cachemask": {Doc: "fake_quantize_per_channel_affine, and what was not clamped", LowerN: (*Lowering).fakeQuantize},

@@ -10,8 +10,8 @@ import (
 
 // reduce holds sums, products, extremes and moments over dimensions (ATen/native/ReduceOps.cpp).
 var reduce = Defs{
-	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Nature: Reduces, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
-	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Nature: Reduces, Complex: one(complexProd), Lower: func(l *Lowering) *ssa.Value { return l.total(l.prodOver) }},
+	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Nature: Reduces, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
+	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Nature: Reduces, Autocast: Float32OnCPU | Float32OnCUDA, Complex: one(complexProd), Lower: func(l *Lowering) *ssa.Value { return l.total(l.prodOver) }},
 	"aten::nansum":            {Doc: "sum over dim, NaN counts as 0", Nature: Reduces, Lower: lowerNansum},
 	"aten::mean":              {Doc: "mean over dim", Nature: Reduces, Grid: SnapsToGrid, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: lowerMean},
 	"aten::nanmean":           {Doc: "mean over dim of what is not NaN", Nature: Reduces, Lower: lowerNanmean},
@@ -28,7 +28,7 @@ var reduce = Defs{
 	"aten::std":               {Doc: "standard deviation over dim", Nature: Reduces, Complex: one(complexStd), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.sqrt(v) }},
 	"aten::var_mean":          {Doc: "variance and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(false) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{v, m} }},
 	"aten::std_mean":          {Doc: "standard deviation and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.sqrt(v), m} }},
-	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Nature: Reduces, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
+	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Nature: Reduces, Autocast: Float32OnCUDA, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
 	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Nature: Reduces, Lower: lowerLogsumexp},
 	"aten::count_nonzero":     {Doc: "how many are not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: lowerCountNonzero},
 	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", Complex: (*Lowering).complexParts, Lower: lowerSumToSize},

@@ -7,7 +7,7 @@ import (
 // sampling holds reading at computed places, and sliding windows laid out as
 // columns (ATen/native/{GridSampler,Im2Col,Col2Im}.cpp).
 var sampling = Defs{
-	"aten::grid_sampler":                  {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
+	"aten::grid_sampler":                  {Doc: "values at the places of a grid in [-1, 1]", Layout: RowMajor, Autocast: Float32OnCPU, Lower: lowerGridSample},
 	"aten::grid_sampler_2d":               {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
 	"aten::grid_sampler_3d":               {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
 	"aten::_grid_sampler_2d_cpu_fallback": {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},

@@ -14,7 +14,7 @@ var special = Defs{
 	"aten::erfc":                 {Doc: "1 - erf(x) without cancellation", Nature: Pointwise, Lower: inDouble((*Lowering).erfc)},
 	"aten::special_erfc":         {Doc: "1 - erf(x) without cancellation", Nature: Pointwise, Lower: inDouble((*Lowering).erfc)},
 	"aten::special_erfcx":        {Doc: "exp(x^2) * erfc(x)", Nature: Pointwise, Lower: inDouble((*Lowering).erfcx)},
-	"aten::erfinv":               {Doc: "the inverse of erf", Nature: Pointwise, Lower: inDouble((*Lowering).erfinv)},
+	"aten::erfinv":               {Doc: "the inverse of erf", Nature: Pointwise, Autocast: Float32OnCUDA, Lower: inDouble((*Lowering).erfinv)},
 	"aten::special_erfinv":       {Doc: "the inverse of erf", Nature: Pointwise, Lower: inDouble((*Lowering).erfinv)},
 	"aten::special_ndtr":         {Doc: "the normal CDF", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(l.erfc(l.scale(x, -math.Sqrt2/2)), 0.5) })},
 	"aten::special_ndtri":        {Doc: "the inverse of the normal CDF", Nature: Pointwise, Lower: inDouble((*Lowering).ndtri)},

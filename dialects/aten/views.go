@@ -13,15 +13,15 @@ import (
 // or order (ATen/native/TensorShape.cpp).
 var views = Defs{
 	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Nature: Reshapes, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
-	"aten::view_copy":            {Doc: "view", Nature: Reshapes, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
+	"aten::view_copy":            {Doc: "view", Nature: Reshapes, Layout: RowMajor, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
 	"aten::_reshape_from_tensor": {Doc: "the elements in the shape that a tensor holds", Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
-	"aten::reshape":              {Doc: "the elements in another shape", Nature: Reshapes, Type: ofReshape("shape"), Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
+	"aten::reshape":              {Doc: "the elements in another shape", Nature: Reshapes, Layout: RowMajor, Type: ofReshape("shape"), Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
 	"aten::_unsafe_view":         {Doc: "view", Nature: Reshapes, Type: ofReshape("size"), Lower: lowerView},
 	"aten::_reshape_copy":        {Doc: "view", Nature: Reshapes, Lower: lowerView},
 	"aten::_reshape_alias":       {Doc: "view with given strides, which do not show", Nature: Reshapes, Lower: lowerView},
 	"aten::view_as":              {Doc: "self in the shape of other", Nature: Reshapes, Lower: lowerViewAs},
-	"aten::reshape_as":           {Doc: "self in the shape of other", Nature: Reshapes, Lower: lowerViewAs},
-	"aten::flatten":              {Doc: "merges the dimensions start_dim to end_dim", Nature: Reshapes, Lower: lowerFlatten},
+	"aten::reshape_as":           {Doc: "self in the shape of other", Nature: Reshapes, Layout: RowMajor, Lower: lowerViewAs},
+	"aten::flatten":              {Doc: "merges the dimensions start_dim to end_dim", Nature: Reshapes, Layout: RowMajor, Lower: lowerFlatten},
 	"aten::ravel":                {Doc: "all elements in one dimension", Nature: Reshapes, Lower: func(l *Lowering) *ssa.Value { return l.reshape(l.Tensor("self"), -1) }},
 	"aten::unflatten":            {Doc: "splits a dimension into several", Nature: Reshapes, Lower: lowerUnflatten},
 
