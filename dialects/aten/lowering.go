@@ -35,6 +35,8 @@ type Def struct {
 	TakesComplex bool
 	// Grid is the grid of the results for quantized operands.
 	Grid Grid
+	// View is what the result shares with self.
+	View View
 	// Layout is how the result lies in memory.
 	Layout Layout
 	// Effects are those that the declarations of the operator leave out.

@@ -83,34 +83,3 @@ func (n Nature) MovesElements() bool {
 	}
 	return false
 }
-
-// Layout says how the result of an operator lies in memory: x.t() + 1 is laid out as x.t() is, so that a reshape of it copies where one
-// of x + 1 shares memory. The layouts are what PyTorch 2.15 does on a CPU with its own samples of operators, laid out in all orders.
-type Layout int
-
-// The layouts of results.
-const (
-	// NatureLayout is the layout that follows from the nature: [LikeOperands] for [Pointwise], [RowMajor] for [Reduces]. Other results are
-	// row-major for row-major operands, and of unknown layout for others.
-	NatureLayout Layout = iota
-	// LikeOperands results are laid out as the operands are (TensorIterator).
-	LikeOperands
-	// RowMajor results are contiguous whatever the operands are.
-	RowMajor
-	// AnyLayout results need not be row-major for row-major operands.
-	AnyLayout
-)
-
-// LayoutOf is the layout of the result of a built-in operator, or of one that writes its result into an operand.
-func LayoutOf(k ssa.Kind, s *ssa.Schema) Layout {
-	d := functionalRow(k)
-	switch {
-	case d.Layout != NatureLayout:
-		return d.Layout
-	case d.Nature == Pointwise, d.Nature == Reduces && s != nil && s.Arg("other") >= 0: // the maximum of two tensors
-		return LikeOperands
-	case d.Nature == Reduces:
-		return RowMajor
-	}
-	return NatureLayout
-}

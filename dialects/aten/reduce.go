@@ -31,7 +31,7 @@ var reduce = Defs{
 	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Nature: Reduces, Autocast: Float32OnCUDA, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
 	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Nature: Reduces, Lower: lowerLogsumexp},
 	"aten::count_nonzero":     {Doc: "how many are not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: lowerCountNonzero},
-	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", Complex: (*Lowering).complexParts, Lower: lowerSumToSize},
+	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", View: MayBeView, Complex: (*Lowering).complexParts, Lower: lowerSumToSize},
 }
 
 // over gives the dimensions of an argument for l.Reduce: none for a rank 0 operand.
