@@ -19,7 +19,7 @@ var activation = Defs{
 	"aten::prelu":         {Doc: "x if x > 0 else weight * x, a weight for each channel or one for all", Layout: LikeOperands, Autocast: LowerPrecision, Lower: lowerPrelu},
 	"aten::_prelu_kernel": {Doc: "x if x > 0 else weight * x", Layout: LikeOperands, Lower: func(l *Lowering) *ssa.Value { return l.Op("PRelu", l.Tensor("self"), l.Tensor("weight")) }},
 	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Nature: Pointwise, Grid: UnitGrid, Complex: one(complexSigmoid), Type: asFloats, Lower: floatOp("Sigmoid")},
-	"aten::tanh":          {Doc: "hyperbolic tangent", Nature: Pointwise, Grid: SignedUnitGrid, Complex: one(complexTanh), Type: asFloats, Lower: floatOp("Tanh")},
+	"aten::tanh":          {Doc: "hyperbolic tangent", Nature: Pointwise, Prim: true, Grid: SignedUnitGrid, Complex: one(complexTanh), Type: asFloats, Lower: floatOp("Tanh")},
 	"aten::silu":          {Doc: "x * sigmoid(x)", Nature: Pointwise, Complex: one(complexSilu), Type: likeFloats, Lower: lowerSilu},
 	"aten::silu_backward": {Doc: "gradient of silu: g * s * (1 + x * (1 - s)), s the sigmoid of x", Nature: Pointwise, Lower: lowerSiluBackward},
 	"aten::mish":          {Doc: "x * tanh(softplus(x))", Nature: Pointwise, Type: likeFloats, Lower: lowerMish},
@@ -39,11 +39,11 @@ var activation = Defs{
 	"aten::threshold":           {Doc: "x if x > threshold else value", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerThreshold},
 	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
 	"aten::_softmax":            {Doc: "exp(x) / sum(exp(x)) along dim", Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
-	"aten::special_softmax":     {Doc: "exp(x) / sum(exp(x)) along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
+	"aten::special_softmax":     {Doc: "exp(x) / sum(exp(x)) along dim", Alias: "aten::softmax", Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
 	"aten::_safe_softmax":       {Doc: "softmax along dim, 0 where all are -inf", Lower: lowerSafeSoftmax},
 	"aten::log_softmax":         {Doc: "log of softmax along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::_log_softmax":        {Doc: "log of softmax along dim", Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
-	"aten::special_log_softmax": {Doc: "log of softmax along dim", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
+	"aten::special_log_softmax": {Doc: "log of softmax along dim", Alias: "aten::log_softmax", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::_softmax_backward_data": {Doc: "gradient of softmax: (g - sum(g * y)) * y", Lower: func(l *Lowering) *ssa.Value {
 		g, y, dim, back := l.softmaxGradient()
 		return back(l.mul(l.sub(g, l.reduceOver("ReduceSum", l.mul(g, y), dim, true)), y))

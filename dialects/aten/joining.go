@@ -12,14 +12,14 @@ import (
 // joining holds operators that join tensors, repeat them, or reorder their elements.
 var joining = Defs{
 	"aten::cat":                    {Doc: "joins tensors along a dimension", Nature: Joins, Type: ofJoin, Lower: lowerCat},
-	"aten::concat":                 {Doc: "cat", Nature: Joins, Lower: lowerCat},
-	"aten::concatenate":            {Doc: "cat", Nature: Joins, Lower: lowerCat},
+	"aten::concat":                 {Doc: "cat", Nature: Joins, Alias: "aten::cat", Lower: lowerCat},
+	"aten::concatenate":            {Doc: "cat", Nature: Joins, Alias: "aten::cat", Lower: lowerCat},
 	"aten::stack":                  {Doc: "joins tensors along a new dimension", Nature: Joins, Lower: lowerStack},
 	"aten::_stack":                 {Doc: "stack", Nature: Joins, Lower: lowerStack},
 	"aten::pad_sequence":           {Doc: "tensors of several lengths along a new dimension, filled up to the longest", Lower: lowerPadSequence},
 	"aten::hstack":                 {Doc: "joins columns", Nature: Joins, Layout: RowMajor, Lower: lowerHstack},
 	"aten::vstack":                 {Doc: "joins rows", Nature: Joins, Layout: RowMajor, Lower: lowerVstack},
-	"aten::row_stack":              {Doc: "vstack", Nature: Joins, Lower: lowerVstack},
+	"aten::row_stack":              {Doc: "vstack", Nature: Joins, Alias: "aten::vstack", Lower: lowerVstack},
 	"aten::dstack":                 {Doc: "joins along the third dimension", Nature: Joins, Layout: RowMajor, Lower: lowerDstack},
 	"aten::column_stack":           {Doc: "joins vectors as columns", Nature: Joins, Layout: RowMajor, Lower: lowerColumnStack},
 	"aten::block_diag":             {Doc: "matrices along the diagonal of a matrix of zeros", Nature: Joins, Lower: lowerBlockDiag},

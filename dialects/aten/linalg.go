@@ -12,14 +12,14 @@ import (
 // linalg holds torch.linalg (ATen/native/BatchLinearAlgebra.cpp) as far as its
 // results do not depend on choices of LAPACK, such as the signs of eigenvectors.
 var linalg = Defs{
-	"aten::det":             {Doc: "determinant", Lower: lowerDet},
+	"aten::det":             {Doc: "determinant", Alias: "aten::linalg_det", Lower: lowerDet},
 	"aten::linalg_det":      {Doc: "determinant", Lower: lowerDet},
 	"aten::_linalg_det":     {Doc: "determinant with its LU factorization", LowerN: lowerDetLU},
 	"aten::slogdet":         {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
 	"aten::linalg_slogdet":  {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
 	"aten::_linalg_slogdet": {Doc: "slogdet with its LU factorization", LowerN: func(l *Lowering) []*ssa.Value { s, a, r := l.slogdet(); return []*ssa.Value{s, a, r.lu, r.pivots} }},
 	"aten::logdet":          {Doc: "logarithm of the determinant, NaN if that is negative", Lower: lowerLogdet},
-	"aten::inverse":         {Doc: "inverse matrix", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::inverse", "self")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("self")) }},
+	"aten::inverse":         {Doc: "inverse matrix", Alias: "aten::linalg_inv", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::inverse", "self")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("self")) }},
 	"aten::linalg_inv":      {Doc: "inverse matrix", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::linalg_inv", "A")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("A")) }},
 	"aten::linalg_inv_ex":   {Doc: "inverse matrix and LAPACK's info", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: complexInvEx, LowerN: lowerInvEx},
 	"aten::linalg_solve":    {Doc: "the X of A X = B", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(complexSolve), Lower: func(l *Lowering) *ssa.Value { x, _ := l.solveSystem(); return x }},
@@ -45,9 +45,9 @@ var linalg = Defs{
 	"aten::linalg_qr":                  {Doc: "Q R = A", Layout: AnyLayout, Autocast: Float32OnCPU, LowerN: lowerQR},
 	"aten::geqrf":                      {Doc: "QR factorization by Householder vectors, in LAPACK's form", Layout: AnyLayout, Autocast: Float32OnCPU, LowerN: func(l *Lowering) []*ssa.Value { h := l.reflectorsOf("self"); return []*ssa.Value{h.packed, h.tau} }},
 	"aten::linalg_householder_product": {Doc: "the first columns of a product of Householder matrices", Layout: AnyLayout, Autocast: Float32OnCPU, Lower: lowerHouseholderProduct},
-	"aten::orgqr":                      {Doc: "the first columns of a product of Householder matrices", Autocast: Float32OnCPU, Lower: lowerHouseholderProduct},
+	"aten::orgqr":                      {Doc: "the first columns of a product of Householder matrices", Alias: "aten::linalg_householder_product", Autocast: Float32OnCPU, Lower: lowerHouseholderProduct},
 	"aten::ormqr":                      {Doc: "product of a matrix with a product of Householder matrices", Layout: AnyLayout, Autocast: Float32OnCPU, Lower: lowerOrmqr},
-	"aten::matrix_power":               {Doc: "A multiplied n times, its inverse for a negative n", Lower: lowerMatrixPower},
+	"aten::matrix_power":               {Doc: "A multiplied n times, its inverse for a negative n", Alias: "aten::linalg_matrix_power", Lower: lowerMatrixPower},
 	"aten::linalg_matrix_power":        {Doc: "A multiplied n times, its inverse for a negative n", Layout: AnyLayout, Complex: one(complexMatrixPower), Lower: lowerMatrixPower},
 	"aten::matrix_exp":                 {Doc: "sum of A^k / k!", Complex: one(asRealMatrix("aten::matrix_exp", "self")), Lower: lowerMatrixExp},
 	"aten::linalg_matrix_exp":          {Doc: "sum of A^k / k!", Complex: one(asRealMatrix("aten::linalg_matrix_exp", "self")), Lower: lowerMatrixExp},

@@ -17,6 +17,10 @@ import (
 type Def struct {
 	// Doc is one sentence, with the source of a formula that is not obvious.
 	Doc string
+	// Alias is the operator of which this one is another name (torch/csrc/jit/passes/normalize_ops.cpp). Complex and Grid are those of it.
+	Alias ssa.Kind
+	// Prim reports that torch/_prims has the operator under the same name, for operands of one type and shape.
+	Prim bool
 	// Nature is what the operator has in common with others; see [NatureOf].
 	Nature Nature
 	// Lower builds the ONNX form. It reads the arguments from l by their schema

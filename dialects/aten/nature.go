@@ -57,11 +57,21 @@ const (
 var builtin map[ssa.Kind]Def
 
 func init() {
+	addPrims(families())
 	builtin = map[ssa.Kind]Def{}
 	for _, f := range families() {
 		maps.Copy(builtin, f)
 	}
+	for k, d := range builtin {
+		if to, ok := builtin[d.Alias]; ok && d.Complex == nil && d.Grid == NatureGrid {
+			d.Complex, d.Grid = to.Complex, to.Grid
+			builtin[k] = d
+		}
+	}
 }
+
+// AliasOf is the operator of which a built-in one is another name; empty if it is none.
+func AliasOf(k ssa.Kind) ssa.Kind { return builtin[k].Alias }
 
 // NatureOf is the nature of a built-in operator; one that writes its result into an operand has that of its functional form.
 func NatureOf(k ssa.Kind) Nature { return functionalRow(k).Nature }

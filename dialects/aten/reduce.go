@@ -29,7 +29,7 @@ var reduce = Defs{
 	"aten::var_mean":          {Doc: "variance and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(false) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{v, m} }},
 	"aten::std_mean":          {Doc: "standard deviation and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.sqrt(v), m} }},
 	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Nature: Reduces, Autocast: Float32OnCUDA, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
-	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Nature: Reduces, Lower: lowerLogsumexp},
+	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Nature: Reduces, Alias: "aten::logsumexp", Lower: lowerLogsumexp},
 	"aten::count_nonzero":     {Doc: "how many are not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: lowerCountNonzero},
 	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", View: MayBeView, Complex: (*Lowering).complexParts, Lower: lowerSumToSize},
 }

@@ -35,8 +35,8 @@ var views = Defs{
 
 	"aten::transpose":      {Doc: "exchanges two dimensions", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
 	"aten::transpose_copy": {Doc: "transpose", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapdims":       {Doc: "transpose", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapaxes":       {Doc: "transpose", Nature: Transposes, Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
+	"aten::swapdims":       {Doc: "transpose", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapaxes":       {Doc: "transpose", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
 	"aten::t":              {Doc: "transpose of a matrix; lower ranks pass", Nature: Transposes, Lower: lowerT},
 	"aten::t_copy":         {Doc: "t", Nature: Transposes, Lower: lowerT},
 	"aten::numpy_T":        {Doc: "the dimensions in reverse order", Nature: Transposes, Lower: lowerReverseDims},
@@ -47,7 +47,7 @@ var views = Defs{
 	"aten::permute":        {Doc: "the dimensions in a given order", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
 	"aten::permute_copy":   {Doc: "permute", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
 	"aten::movedim":        {Doc: "moves dimensions to other places", Nature: Transposes, Lower: lowerMovedim},
-	"aten::moveaxis":       {Doc: "movedim", Nature: Transposes, Lower: lowerMovedim},
+	"aten::moveaxis":       {Doc: "movedim", Nature: Transposes, Alias: "aten::movedim", Lower: lowerMovedim},
 
 	"aten::select":      {Doc: "the part at one index of a dimension; an element of a list", Nature: Slices, Type: ofSelect, Lower: lowerSelect},
 	"aten::select_copy": {Doc: "select", Nature: Slices, Type: ofSelect, Lower: lowerSelect},
