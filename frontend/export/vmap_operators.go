@@ -26,7 +26,7 @@ func init() {
 		}
 	}
 	set(alongDims, "size")
-	set(alongDimsAnd(1), "unsqueeze diag_embed")
+	set(alongDimsAnd(1), "unsqueeze unsqueeze_copy diag_embed")
 	set(repeated, "repeat")
 	set(products, "matmul mm bmm mv dot")
 	set(added, "addmm baddbmm addmv")
@@ -37,6 +37,7 @@ func init() {
 	set(embedding, "embedding")
 	set(whole, "scaled_dot_product_attention cdist")
 	set(padded, "pad")
+	set(paddedImages, "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular")
 	set(linear, "linear")
 	set(indexed, "index")
 	set(gathered, "gather take_along_dim scatter scatter_add")
@@ -221,6 +222,9 @@ func (b *batched) product(x, y *ssa.Value, t ssa.Type) *ssa.Value {
 }
 
 func products(b *batched) []*ssa.Value {
+	if b.arg("out_dtype") >= 0 {
+		b.refuse()
+	}
 	return b.mark(b.product(b.operands[0], b.operands[1], b.resultType()))
 }
 
@@ -278,6 +282,7 @@ func indexed(b *batched) []*ssa.Value {
 		}
 		rank = max(rank, b.rank(v))
 	}
+	b.schema = aten.Schema("aten::index", "Tensor") // which takes None
 	none := b.im.constant(ssa.None)
 	var all []*ssa.Value
 	if plain {
@@ -463,6 +468,9 @@ func inference(b *batched) []*ssa.Value {
 	}
 	return b.mark(y)
 }
+
+// paddedImages is a padding of images, of as many spatial dimensions as the list has pairs.
+func paddedImages(b *batched) []*ssa.Value { return folded(len(b.members(1))/2 + 2)(b) }
 
 // normalized is a layer_norm or rms_norm, whose batched weight and bias come behind it.
 func normalized(b *batched) []*ssa.Value {
