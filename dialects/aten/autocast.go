@@ -23,7 +23,7 @@ const (
 
 // AutocastOf is the element type to which a call converts its arguments in a region that asks for lower; it is Undefined where it converts none.
 func AutocastOf(s *ssa.Schema, cuda bool, lower tensor.DType) tensor.DType {
-	a := builtin[ssa.Kind(s.Name)].Autocast
+	a := row(ssa.Kind(s.Name)).Autocast
 	onCPU := !cuda && s.Arg("batch_sizes") < 0
 	switch {
 	case a&LowerPrecision != 0, onCPU && a&LowerPrecisionOnCPU != 0:

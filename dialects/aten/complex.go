@@ -128,7 +128,7 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 	if rule := complexRule(o.Kind); rule != nil {
 		return Def{LowerN: rule}, true
 	}
-	if o.Kind.Namespace() != "aten" || builtin[o.Kind].TakesComplex {
+	if o.Kind.Namespace() != "aten" || row(o.Kind).TakesComplex {
 		return Def{}, false
 	}
 	return Def{Why: "complex numbers: ONNX has no operators on them, and the operator is not among those that aton takes apart"}, true
@@ -166,7 +166,7 @@ func (t *Table) complexCast(o *ssa.Op) (d Def, ok bool) {
 
 // complexRule is how an operator acts on pairs: what its row says, or what follows from its nature; nil if there is no rule.
 func complexRule(k ssa.Kind) func(l *Lowering) []*ssa.Value {
-	d := builtin[k]
+	d := row(k)
 	switch n := d.Nature; {
 	case d.Complex != nil:
 		return d.Complex

@@ -27,7 +27,7 @@ const (
 
 // ViewOf is what the result of an operator shares with its first argument; it is never [DeclaredView].
 func ViewOf(k ssa.Kind, s *ssa.Schema) View {
-	if v := builtin[k].View; v != DeclaredView {
+	if v := row(k).View; v != DeclaredView {
 		return v
 	}
 	if all := Schemas(k); s == nil && len(all) > 0 {

@@ -1,7 +1,6 @@
 package aten
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/aton-project/aton/ssa"
@@ -52,35 +51,46 @@ const (
 	CreatesLike
 )
 
-// builtin has the rows of all families. It is filled when the program starts and not by an initializer, since lowerings, which the
-// rows name, look rows up.
-var builtin map[ssa.Kind]Def
+// builtin has the rows of all families, one definition an operator. It is filled when the program starts and not by an initializer, since
+// lowerings, which the rows name, look rows up.
+var builtin map[ssa.Kind][]Def
 
 func init() {
 	addPrims(families())
-	builtin = map[ssa.Kind]Def{}
+	builtin = map[ssa.Kind][]Def{}
 	for _, f := range families() {
-		maps.Copy(builtin, f)
+		for k, d := range f {
+			insert(builtin, k, d)
+		}
 	}
-	for k, d := range builtin {
-		if to, ok := builtin[d.Alias]; ok && d.Complex == nil && d.Grid == NatureGrid {
+	for k, list := range builtin {
+		if d, to := &list[0], row(row(k).Alias); d.Alias != "" && d.Complex == nil && d.Grid == NatureGrid {
 			d.Complex, d.Grid = to.Complex, to.Grid
-			builtin[k] = d
 		}
 	}
 }
 
+var noRow Def
+
+// row is the row of a built-in operator, an empty one if there is none.
+func row(k ssa.Kind) *Def {
+	if list := builtin[k]; len(list) > 0 {
+		return &list[0]
+	}
+	return &noRow
+}
+
 // AliasOf is the operator of which a built-in one is another name; empty if it is none.
-func AliasOf(k ssa.Kind) ssa.Kind { return builtin[k].Alias }
+func AliasOf(k ssa.Kind) ssa.Kind { return row(k).Alias }
 
 // NatureOf is the nature of a built-in operator; one that writes its result into an operand has that of its functional form.
 func NatureOf(k ssa.Kind) Nature { return functionalRow(k).Nature }
 
 // functionalRow is the row of a built-in operator, or of the functional form of one that writes its result into an operand.
-func functionalRow(k ssa.Kind) Def {
-	d, ok := builtin[k]
-	if pure, writes := strings.CutSuffix(string(k), "_"); !ok && writes {
-		d = builtin[ssa.Kind(pure)]
+func functionalRow(k ssa.Kind) *Def {
+	d := row(k)
+	if pure, writes := strings.CutSuffix(string(k), "_"); d == &noRow && writes {
+		d = row(ssa.Kind(pure))
 	}
 	return d
 }

@@ -30,7 +30,7 @@ const (
 
 // gridOfResult is the grid of the results of an operator.
 func gridOfResult(o *ssa.Op) Grid {
-	d := builtin[o.Kind]
+	d := row(o.Kind)
 	switch {
 	case d.Grid != NatureGrid:
 		return d.Grid

@@ -37,7 +37,7 @@ func takesPart(d *ssa.Op) *ssa.Value {
 		}
 		nature = Splits
 	}
-	if builtin[d.Kind].Nature != nature || ViewOf(d.Kind, d.Schema) != AlwaysView {
+	if row(d.Kind).Nature != nature || ViewOf(d.Kind, d.Schema) != AlwaysView {
 		return nil
 	}
 	return d.Operand(0)
@@ -59,7 +59,7 @@ func inOrder(v *ssa.Value, depth int) bool {
 	case "aten::as_strided", "aten::real", "aten::imag", "prim::If", "prim::Loop", "prim::ListUnpack":
 		return false
 	}
-	switch builtin[d.Kind].Nature {
+	switch row(d.Kind).Nature {
 	case Transposes, Expands, Windows:
 		if ViewOf(d.Kind, d.Schema) == AlwaysView {
 			return false
@@ -108,7 +108,7 @@ func storageOf(v *ssa.Value) (base *ssa.Value, moved bool) {
 			v, moved = x, true
 			continue
 		}
-		switch builtin[d.Kind].Nature {
+		switch row(d.Kind).Nature {
 		case Identity, Transposes, Windows, Reshapes, Expands:
 		default:
 			if d.Kind != "aten::as_strided" {
