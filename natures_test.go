@@ -456,3 +456,18 @@ func underVmap(t *testing.T, c vmapped) bool {
 	}
 	return all > 0
 }
+
+// TestVmapPaddedImages pads images by what they show, with the dimension of the samples and without it.
+func TestVmapPaddedImages(t *testing.T) {
+	for _, shape := range [][]int64{{2, 2, 4}, {2, 4}} {
+		c, ok := callOf(aten.Schema("aten::pad", ""), tensor.Float32)
+		if !ok {
+			t.Fatal("pad is not called")
+		}
+		c.operands[0].shape = shape
+		c.others["mode"], c.others["pad"] = ssa.Str("reflect"), ssa.Ints(1, 2)
+		if !underVmap(t, c) {
+			t.Errorf("pad of %v is not converted", shape)
+		}
+	}
+}

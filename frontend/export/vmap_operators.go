@@ -500,10 +500,10 @@ func normalized(b *batched) []*ssa.Value {
 	return b.mark(y)
 }
 
-// padded is pad by a constant, which takes any rank.
+// padded is pad: by a constant it takes any rank, in the other modes it is of images.
 func padded(b *batched) []*ssa.Value {
 	if b.constant(b.arg("mode")).Str() != "constant" {
-		b.refuse()
+		return paddedImages(b)
 	}
 	return trailing(b)
 }
