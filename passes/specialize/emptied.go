@@ -72,7 +72,8 @@ func (s *builder) followEmpty(kind ssa.Kind, schema *ssa.Schema, operands, resul
 			if !s.differsEmpty(r.Tensor(), types[i], zero(name)) {
 				continue
 			}
-			if slices.Contains(counted, name) || s.sameOnly(name, operands, r, types[i]) {
+			without := slices.ContainsFunc(r.Tensor().Dims, func(d sym.Expr) bool { return d.Is(0) }) // what has no elements is a constant
+			if without || slices.Contains(counted, name) || s.sameOnly(name, operands, r, types[i]) {
 				s.needNonEmpty([]string{name})
 				continue
 			}

@@ -1,22 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/aton-project/aton"
-	"github.com/aton-project/aton/backend/eager"
-	"github.com/aton-project/aton/frontend/spec"
-	"github.com/aton-project/aton/passes"
-	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -379,159 +369,19 @@ func loopData(size int64) aton.DataSet {
 		{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{rowSize}, []float64{1, -2, 3})}, {Name: "n", Tensor: tensor.ScalarInt(size)}}}
 }
 
-// loops makes a program, and compares the graphs behind every pass and the file with what the eager evaluator gives.
+// data are the inputs at all sizes.
+func (*looper) data() []aton.DataSet {
+	out := make([]aton.DataSet, len(loopSizes))
+	for i, size := range loopSizes {
+		out[i] = loopData(size)
+	}
+	return out
+}
+
+func (*looper) specs() []string { return loopSpecs }
+
+// loops makes a program and judges it.
 func (w *worker) loops(rng *rand.Rand) (string, error) {
 	w.doing.Store("generating")
-	g := newLooper(rng)
-	code := g.code()
-	archive, err := archiveOf(code)
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(w.dir, "program.pt"), archive, 0o666); err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(w.dir, "program.specs"), []byte(strings.Join(loopSpecs, "\n")+"\n"+code), 0o666); err != nil {
-		return "", err
-	}
-	w.doing.Store("converting")
-	outcome, err := w.loop(archive)
-	if w.only >= 0 {
-		fmt.Fprintf(w.w, "%s\n%s\n%s %v\n", strings.Join(loopSpecs, " "), code, outcome, err)
-	}
-	if says := finding(outcome, err); says != "" {
-		w.doing.Store("reducing")
-		write := w.write
-		w.write = "" // the program itself is written
-		g.reduce(func() bool {
-			archive, err := archiveOf(g.code())
-			if err != nil {
-				return false
-			}
-			return kindOf(finding(w.loop(archive))) == kindOf(says)
-		})
-		w.write = write
-		w.found(says, fmt.Sprintf("inputs %s\n%s\nreduced to\n%s", strings.Join(loopSpecs, " "), code, g.code()))
-	}
-	return outcome, nil
-}
-
-// ask runs a program in the eager evaluator at all sizes, and gives the inputs and the outputs where it raises no exception.
-func (w *worker) ask(m *ssa.Module) ([]aton.DataSet, error) {
-	var sets []aton.DataSet
-	for _, size := range loopSizes {
-		set := loopData(size)
-		inputs := make([]eager.Named, len(set.Inputs))
-		for i, in := range set.Inputs {
-			inputs[i] = eager.Named(in)
-		}
-		outputs, err := w.eager.Run(m, inputs)
-		var raised *eager.Raised
-		switch {
-		case err == nil:
-			for _, o := range outputs {
-				set.Outputs = append(set.Outputs, aton.Named(o))
-			}
-			sets = append(sets, set)
-		case !errors.As(err, &raised):
-			return nil, fmt.Errorf("the eager evaluator: %w", err)
-		}
-	}
-	return sets, nil
-}
-
-// keepFor writes a program, and what the evaluator gives at each size, for beside.py.
-func (w *worker) keepFor(archive []byte, sets []aton.DataSet) error {
-	name := filepath.Join(w.write, fmt.Sprintf("%d-%d", w.seed, w.i))
-	if err := os.MkdirAll(w.write, 0o777); err != nil {
-		return err
-	}
-	for _, set := range sets {
-		if err := aton.WriteOutputs(name+"."+strings.TrimPrefix(set.Name, "N=")+".npz", []aton.DataSet{set}); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(name+".pt", archive, 0o666)
-}
-
-// loop converts a program; the outcome is as that of compare, or "not run" where the evaluator gives nothing at any size.
-func (w *worker) loop(archive []byte) (outcome string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			outcome, err = "panic", fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	opts := aton.Options{}
-	for _, s := range loopSpecs {
-		in, err := spec.Parse(s)
-		if err != nil {
-			return "", err
-		}
-		opts.Inputs = append(opts.Inputs, in)
-	}
-	m, err := aton.LoadBytes(archive, "program.pt", opts)
-	if err != nil {
-		return "refused", err
-	}
-	sets, err := w.ask(m)
-	if err != nil {
-		return "not run", err
-	}
-	if len(sets) == 0 {
-		return "raises", nil
-	}
-	if w.write != "" {
-		if err := w.keepFor(archive, sets); err != nil {
-			return "not run", err
-		}
-	}
-	agrees := func(m *ssa.Module) error {
-		limits, err := ssa.ParseLimits(m.GetMetadata(ssa.LimitsKey))
-		if err != nil {
-			return err
-		}
-		for _, set := range sets {
-			if slices.ContainsFunc(limits, func(l ssa.Limit) bool { return l.Symbol == "N" && set.Inputs[0].Tensor.Shape[0] < l.Min }) {
-				continue
-			}
-			compared, err := aton.Verifier{}.Verify(m, set)
-			if err != nil {
-				return fmt.Errorf("%s: %w", set.Name, err)
-			}
-			for i, c := range compared {
-				if c.Wrong != "" {
-					return fmt.Errorf("%s: output %d has other numbers instead of PyTorch's: %s", set.Name, i, c.Wrong)
-				}
-			}
-		}
-		return nil
-	}
-	var wrong error
-	opts.Runner = &passes.Runner{Observers: []passes.Observer{{AfterPass: func(e *passes.Event) {
-		if wrong != nil || !e.Changed() || e.Module.UsesNamespace("aten") || e.Module.UsesNamespace("prim") {
-			return
-		}
-		if err := agrees(e.Module); err != nil {
-			wrong = fmt.Errorf("behind %s: %w", e.Pass.Name, err)
-		}
-	}}}}
-	var file bytes.Buffer
-	err = aton.ExportTo(&file, m, opts)
-	if refusal := (*diag.List)(nil); errors.As(err, &refusal) {
-		return "refused", err
-	}
-	if wrong != nil {
-		return "converted", wrong
-	}
-	if err != nil {
-		return "refused", err
-	}
-	again, err := aton.LoadBytes(file.Bytes(), "program.onnx", aton.Options{})
-	if err != nil {
-		return "converted", fmt.Errorf("the file that is written: %w", err)
-	}
-	if err := agrees(again); err != nil {
-		return "converted", fmt.Errorf("the file that is written: %w", err)
-	}
-	return "converted", nil
+	return w.judge(newLooper(rng), 0)
 }
