@@ -186,6 +186,8 @@ func (g *generator) code() string {
 	return method(params, text(g.body), slices.Repeat([]string{"Tensor"}, len(g.outputs)), g.outputs)
 }
 
+func (g *generator) archive() ([]byte, error) { return archiveOf(g.code()) }
+
 func indent(lines []string) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {

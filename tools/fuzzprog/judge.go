@@ -25,6 +25,7 @@ import (
 // program is what the kinds random and loops make.
 type program interface {
 	code() string
+	archive() ([]byte, error)
 	specs() []string
 	data() []aton.DataSet
 	// reduce drops what it can of the program while it stays as it is by a test.
@@ -35,7 +36,7 @@ type program interface {
 // reduced to the statements that it needs.
 func (w *worker) judge(p program, opset int) (string, error) {
 	code := p.code()
-	archive, err := archiveOf(code)
+	archive, err := p.archive()
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +92,7 @@ func (w *worker) outcome(p program, opset int, write bool) (outcome string, err 
 // compare converts a program. The outcome is refused, with the reason, converted, raises, where the program raises for all inputs, or assumes, where a warning excludes
 // some inputs; any other error is a finding.
 func (w *worker) compare(p program, opset int, write bool) (outcome string, err error) {
-	archive, err := archiveOf(p.code())
+	archive, err := p.archive()
 	if err != nil {
 		return "", err
 	}
@@ -262,19 +263,21 @@ func same(got, want *tensor.Tensor) error {
 
 // archiveOf is what torch.jit.save writes of a module without state that has the method forward.
 func archiveOf(code string) ([]byte, error) {
+	return zipped("data.pkl", "\x80\x02c__torch__\nProgram\n)\x81}(X\x08\x00\x00\x00training\x89ub.",
+		"code/__torch__.py", "class Program(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n"+code)
+}
+
+// zipped is an archive with records, by name and content.
+func zipped(records ...string) ([]byte, error) {
+	records = append(records, "constants.pkl", "\x80\x02).", "version", "3\n")
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
-	for _, r := range [][2]string{
-		{"data.pkl", "\x80\x02c__torch__\nProgram\n)\x81}(X\x08\x00\x00\x00training\x89ub."},
-		{"code/__torch__.py", "class Program(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n" + code},
-		{"constants.pkl", "\x80\x02)."},
-		{"version", "3\n"},
-	} {
-		f, err := z.CreateHeader(&zip.FileHeader{Name: "program/" + r[0], Method: zip.Store})
+	for i := 0; i < len(records); i += 2 {
+		f, err := z.CreateHeader(&zip.FileHeader{Name: "program/" + records[i], Method: zip.Store})
 		if err != nil {
 			return nil, err
 		}
-		if _, err := f.Write([]byte(r[1])); err != nil {
+		if _, err := f.Write([]byte(records[i+1])); err != nil {
 			return nil, err
 		}
 	}
