@@ -49,7 +49,8 @@ func (l listing[T]) add(place string, x T) bool {
 	return true
 }
 
-// learn adds what the carried values and cells tell at one moment, and reports whether that is new.
+// learn adds what the carried values and cells tell at one moment, and reports whether that is new. Each thing that may be at a place is a step of the budget: names of
+// one object, rounds and loops in loops multiply them.
 func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes) (changed bool) {
 	storages, cells := map[*heap.Storage][]string{}, map[*journal.Cell][]string{}
 	l.parts(&visitor{
@@ -63,11 +64,13 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 				changed = sh.outside.add(place, o) || changed
 			}
 			for _, in := range heap.Inside(st, l.start) {
+				l.s.step()
 				changed = pair(sh.pairs, storages, in, place) || changed
 			}
 		},
 		cell: func(place string, c *journal.Cell) {
 			for _, o := range append(l.s.heap.Twins(c), c) {
+				l.s.step()
 				if o.ID() <= l.start {
 					changed = sh.objects.add(place, o) || changed
 				} else {
@@ -101,6 +104,7 @@ func pair[T comparable](pairs map[[2]string]bool, places map[T][]string, x T, pl
 
 // relate records what the values at hand and the carried cells may share: those that an iteration begins with, or the results.
 // What was not made for this, after the cell numbered last, has its memory anyway.
+// Each relation is a step of the budget.
 func (l *loopState) relate(sh sharing, values []py.Value, last int) {
 	storages, cells := map[string]*heap.Storage{}, map[string]*journal.Cell{}
 	l.parts(&visitor{
@@ -114,6 +118,7 @@ func (l *loopState) relate(sh sharing, values []py.Value, last int) {
 				l.s.heap.Hold(t)
 			}
 			for _, o := range sh.outside.at[place] {
+				l.s.step()
 				if o != st {
 					l.s.heap.Inherit(st, o)
 					l.s.heap.Perhaps(st, o)
@@ -126,6 +131,7 @@ func (l *loopState) relate(sh sharing, values []py.Value, last int) {
 			}
 			cells[place] = c
 			for _, o := range sh.objects.at[place] {
+				l.s.step()
 				l.s.heap.Twin(c, o)
 			}
 		},
