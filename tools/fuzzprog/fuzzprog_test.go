@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 	if err := agrees(m, ran); err != nil {
 		t.Fatal(err)
 	}
-	out := &ran[sets-1].Outputs[0]
+	out := &ran[0].Outputs[0]
 	changed := out.Tensor.Float64s()
 	changed[0]++
 	out.Tensor = tensor.FromFloats(out.Tensor.DType, out.Tensor.Shape, changed)
