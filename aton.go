@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
@@ -86,9 +87,9 @@ type Options struct {
 	// FreezeDefaults turns inputs of an ONNX file that have a default value (an initializer of the same name) into constants.
 	// Otherwise they stay inputs with defaults, and no pass computes with the values.
 	FreezeDefaults bool
-	// DropUnused, if not nil, removes the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and is
-	// called with the position of each among the inputs. InputNames counts the removed inputs too.
-	DropUnused func(place int)
+	// DropUnused removes the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and notes their positions in
+	// Module.DroppedInputs. InputNames counts the removed inputs too.
+	DropUnused bool
 	// DocStrings writes the line of the program as the doc string of each node, at any opset. From opset 21 on the metadata
 	// of the node has it anyway.
 	DocStrings bool
@@ -124,7 +125,7 @@ type Options struct {
 	Diagnosed func(list *diag.List)
 	// Note, if not nil, receives what is taken from the file because Inputs does not state it, and how to state it.
 	Note func(message string)
-	// Pipeline is the pipeline to run, such as "upgrade,optimize{opset=$opset}"; the default is "export". $opset, $target,
+	// Pipeline is the pipeline to run, such as "upgrade,optimize{opset=$opset},legalize{opset=$opset}"; the default is "export". $opset, $target,
 	// $training, $names, $fallthrough, $unroll, $state and $mode stand for the values of the options, as the
 	// pipeline export takes them. All of its passes must have the opset that the module is converted to.
 	Pipeline string
@@ -205,6 +206,8 @@ func (t OperatorExportType) mode() (lower.Mode, error) {
 		return lower.ATenFallback, nil
 	case ONNXATen:
 		return lower.ATen, nil
+	case Raw: // the pipeline raw lowers nothing
+		return lower.Fallthrough, nil
 	}
 	return "", fmt.Errorf("no operator export type %q", string(t))
 }
@@ -270,12 +273,6 @@ func Stages() []string {
 // stay, and the list reports them. A converted module can be converted again, to another opset. After an
 // error the module must not be used.
 func Lower(m *ssa.Module, o Options) (*diag.List, error) {
-	if o.OperatorExport == Raw {
-		if o.Pipeline != "" {
-			return nil, fmt.Errorf("operator export type %s has a pipeline of its own: leave Options.Pipeline empty", Raw)
-		}
-		return o.raw(m)
-	}
 	mode, err := o.OperatorExport.mode()
 	if err != nil {
 		return nil, err
@@ -284,17 +281,19 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	opset, converted := o.begin(m), onnx.DefaultOpset(m) != 0 && len(m.Passed) == 0
-	list, err := remaining(m, p).Then(o.finish(converted)...).Run(m, o.Runner)
+	opset := o.begin(m)
+	list, err := remaining(m, p).Run(m, o.Runner)
 	if list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
+	}
+	if at := onnx.DefaultOpset(m); err == nil && at != opset {
+		err = fmt.Errorf("pipeline %q leaves operators of opset %d, and the model is converted to opset %d: end it with legalize{opset=$opset}", o.Pipeline, at, opset)
 	}
 	if err != nil {
 		onnx.SetOpset(m, onnx.Failed)
 		return list, err
 	}
-	onnx.SetOpset(m, opset)
-	m.Passed, m.TargetOpset, m.State = nil, 0, nil
+	m.Passed, m.TargetOpset = nil, 0
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
@@ -306,42 +305,98 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	return list, nil
 }
 
-// raw prepares the TorchScript graph for being written as it is.
-func (o Options) raw(m *ssa.Module) (*diag.List, error) {
-	p, err := all.Set.Parse("inline,freeze")
-	if err != nil {
-		return nil, err
+// Convert is [Lower] with one more observer, in the form that verify.Verifier.FirstBadPass takes.
+func (o Options) Convert(m *ssa.Module, watch passes.Observer) error {
+	var r passes.Runner
+	if o.Runner != nil {
+		r = *o.Runner
 	}
-	m.State = stateNames(m)
-	defer func() { m.State = nil }()
-	return p.Then(o.rawPass(), o.domainsPass(), o.renamePass()).Run(m, o.Runner)
+	r.Observers = append(slices.Clone(r.Observers), watch)
+	o.Runner = &r
+	_, err := Lower(m, o)
+	return err
 }
 
-func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, error) {
-	target := o.Target
-	if target == "" {
-		target = "ort"
-	}
-	contrib := cmp.Or(o.Contrib, "none")
-	if contrib != "none" && target != "ort" {
-		return nil, fmt.Errorf("operators of onnxruntime's own are for the target ort, not %s", target)
-	}
-	n := o.OpsetFor(m)
-	if n < OldestOpset || n > onnx.Newest {
-		return nil, fmt.Errorf("opset %d is not between %d and %d", n, OldestOpset, onnx.Newest)
+// setting is what the options say of an option of the pipelines export and finish.
+type setting struct {
+	name  string
+	value any
+	// from names the fields of Options that it follows from.
+	from string
+}
+
+// settings are the values of the options of the pipelines for a conversion to an opset.
+func (o Options) settings(opset int, mode lower.Mode) ([]setting, error) {
+	training, _, err := o.Training.frozen()
+	if err != nil {
+		return nil, err
 	}
 	names := "state"
 	if o.LearnedNames {
 		names = "learned"
 	}
+	allow := o.Fallthrough
+	if mode == lower.Fallthrough {
+		allow = []string{"*"}
+	}
+	domains := map[string]string{}
+	for ns, v := range o.CustomOpsets {
+		domains[ns] = strconv.Itoa(v)
+	}
+	inputs := o.NoWeights || o.InitializersAsInputs
+	return []setting{
+		{"opset", opset, "Opset"},
+		{"target", cmp.Or(o.Target, "ort"), "Target"},
+		{"contrib", cmp.Or(o.Contrib, "none"), "Contrib"},
+		{"training", training, "Training"},
+		{"names", names, "LearnedNames"},
+		{"fallthrough", passes.JoinList(o.Fallthrough), "Fallthrough"},
+		{"mode", string(mode), "OperatorExport"},
+		{"state", cmp.Or(o.State, string(specialize.StateDropped)), "State"},
+		{"lift", inputs || o.NoFolding || o.Training == Train, "NoWeights, InitializersAsInputs or NoFolding"},
+		{"integers", inputs, "NoWeights or InitializersAsInputs"},
+		{"unroll", max(o.Unroll, 0), "Unroll"},
+		{"allow", passes.JoinList(allow), "Fallthrough"},
+		{"domains", passes.JoinPairs(domains), "CustomOpsets"},
+		{"inputs", passes.JoinList(o.InputNames), "InputNames"},
+		{"outputs", passes.JoinList(o.OutputNames), "OutputNames"},
+		{"renames", passes.JoinPairs(o.Names), "Names"},
+		{"drop", o.DropUnused, "DropUnused"},
+	}, nil
+}
+
+// The pipelines that a conversion consists of.
+const (
+	exportPipeline = "export"
+	rawPipeline    = "raw"
+	finishPipeline = "finish"
+	ownPipeline    = "pipeline-of-the-options"
+)
+
+// pipeline is the pipeline of a conversion: export, raw or the one of the options, followed by what is left to do before a file is written.
+func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, error) {
+	n := o.OpsetFor(m)
 	inserts := len(o.Before)+len(o.After) > 0
-	if o.Pipeline == "" && !inserts && len(o.Passes) > 0 {
+	name := exportPipeline
+	if o.Pipeline != "" {
+		name = ownPipeline
+	}
+	switch {
+	case n < OldestOpset || n > onnx.Newest:
+		return nil, fmt.Errorf("opset %d is not between %d and %d", n, OldestOpset, onnx.Newest)
+	case cmp.Or(o.Contrib, "none") != "none" && cmp.Or(o.Target, "ort") != "ort":
+		return nil, fmt.Errorf("operators of onnxruntime's own are for the target ort, not %s", o.Target)
+	case o.Pipeline == "" && !inserts && len(o.Passes) > 0:
 		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.After, Options.Before or Options.Pipeline", o.Passes[0].Name)
-	}
-	if o.Pipeline != "" && inserts {
+	case o.Pipeline != "" && inserts:
 		return nil, fmt.Errorf("steps before and after those of the pipeline export do not go with a pipeline of one's own")
+	case o.OperatorExport == Raw && (o.Pipeline != "" || inserts):
+		return nil, fmt.Errorf("operator export type %s has a pipeline of its own: leave Options.Pipeline, Before and After empty", Raw)
+	case o.OperatorExport == Raw:
+		name = rawPipeline
 	}
-	if err := o.unread(); err != nil {
+	settings, err := o.settings(n, mode)
+	if err != nil {
 		return nil, err
 	}
 	set := all.Set
@@ -349,30 +404,17 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 		set = all.New(o.Table)
 		set.Passes = append(set.Passes, o.Passes...)
 	}
-	name := "export"
 	if inserts {
-		var err error
-		if set, err = set.Insert(name, o.Before, o.After); err != nil {
+		if set, err = set.Insert(exportPipeline, o.Before, o.After); err != nil {
 			return nil, err
 		}
 	}
 	if o.Pipeline != "" {
-		name = "pipeline-of-the-options"
-		i := slices.IndexFunc(set.Named, func(n passes.Named) bool { return n.Name == "export" })
-		set.Named = append(slices.Clip(set.Named), passes.Named{Name: name, Text: o.Pipeline, Options: set.Named[i].Options})
+		if err := o.addOwn(set, settings); err != nil {
+			return nil, err
+		}
 	}
-	state := o.State
-	if state == "" {
-		state = string(specialize.StateDropped)
-	}
-	training, _, err := o.Training.frozen()
-	if err != nil {
-		return nil, err
-	}
-	p, err := set.Build(name, map[string]any{
-		"opset": n, "target": target, "contrib": contrib, "training": training, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
-		"state": state, "integers": o.NoWeights || o.InitializersAsInputs, "lift": o.NoWeights || o.InitializersAsInputs || o.NoFolding || o.Training == Train, "unroll": max(o.Unroll, 0),
-	})
+	p, err := build(set, name, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -381,34 +423,34 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 			return nil, fmt.Errorf("pipeline %q has a pass for opset %v, and the model is converted to opset %d: write opset=$opset", o.Pipeline, v, n)
 		}
 	}
-	return p, nil
+	last, err := build(set, finishPipeline, settings)
+	if err != nil {
+		return nil, err
+	}
+	return p.Then(last)
 }
 
-// unread reports an option that a user's pipeline does not read, and would drop silently. One at its default asks for nothing.
-func (o Options) unread() error {
-	if o.Pipeline == "" {
-		return nil
-	}
-	for _, x := range []struct {
-		set             bool
-		option, setting string
-	}{
-		{o.Target != "" && o.Target != "ort", "Target", "target"},
-		{o.Contrib != "" && o.Contrib != "none", "Contrib", "contrib"},
-		{o.Training != "" && o.Training != Preserve, "Training", "training"},
-		{o.LearnedNames, "LearnedNames", "names"},
-		{len(o.Fallthrough) > 0, "Fallthrough", "fallthrough"},
-		{o.OperatorExport != "" && o.OperatorExport != ONNX, "OperatorExport", "mode"},
-		{o.State != "" && o.State != string(specialize.StateDropped), "State", "state"},
-		{o.NoWeights, "NoWeights", "lift"},
-		{o.InitializersAsInputs, "InitializersAsInputs", "lift"},
-		{o.NoFolding, "NoFolding", "lift"},
-		{o.Unroll > 0, "Unroll", "unroll"},
-	} {
-		if x.set && !strings.Contains(o.Pipeline, "$"+x.setting) {
-			return fmt.Errorf("no pass of pipeline %q reads the option %s: pass $%s to the pass that needs it, as the pipeline export does", o.Pipeline, x.option, x.setting)
+// build makes a pipeline of a set with the settings that it has options for.
+func build(set *passes.Set, name string, settings []setting) (*passes.Pipeline, error) {
+	values := map[string]any{}
+	for _, s := range settings {
+		if set.Lookup(name).Option(s.name) != nil {
+			values[s.name] = s.value
 		}
 	}
+	return set.Build(name, values)
+}
+
+// addOwn adds the pipeline of the options to a set, with the options of the pipeline export. An option that it does not pass on to any
+// pass must have its default: it would be dropped silently. The opset of its passes is checked by itself.
+func (o Options) addOwn(set *passes.Set, settings []setting) error {
+	export := set.Lookup(exportPipeline)
+	for _, s := range settings {
+		if d := export.Option(s.name); d != nil && s.name != "opset" && !d.IsDefault(s.value) && !strings.Contains(o.Pipeline, "$"+s.name) {
+			return fmt.Errorf("no pass of pipeline %q reads the option %s: pass $%s to the pass that needs it, as the pipeline export does", o.Pipeline, s.from, s.name)
+		}
+	}
+	set.Named = append(slices.Clip(set.Named), passes.Named{Name: ownPipeline, Text: o.Pipeline, Options: export.Options})
 	return nil
 }
 
@@ -430,7 +472,7 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	part, ok := p.Until(stage)
 	if !ok {
 		stages := append([]string{"import"}, p.Passes()...)
-		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, stages), strings.Join(stages, ", "))
+		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, diag.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
 	steps := part.Steps()
 	if n := len(steps); n < len(m.Passed) && slices.Equal(steps, m.Passed[:n]) {
@@ -446,19 +488,13 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	return list, err
 }
 
-// begin notes what the later part of a conversion needs to know of the program, and returns the opset.
+// begin notes the opset of the conversion, and returns it.
 func (o Options) begin(m *ssa.Module) int {
 	m.TargetOpset = o.OpsetFor(m)
 	if len(m.Passed) > 0 { // a text may have former names of passes
 		if p, err := all.Set.Parse(strings.Join(m.Passed, ",")); err == nil {
 			m.Passed = p.Steps()
 		}
-	}
-	if len(m.Passed) == 0 {
-		if m.State == nil {
-			m.State = stateNames(m)
-		}
-		noteClasses(m)
 	}
 	return m.TargetOpset
 }
@@ -496,12 +532,11 @@ func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
 }
 
 func (o Options) file(m *ssa.Module) onnxfile.Options {
-	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NodeMetadata: o.NodeMetadata, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NodeMetadata: o.NodeMetadata, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs,
+		Modules: o.ModuleFunctions, Functions: o.Functions}
 	if f := m.Main(); f != nil {
 		file.Unchecked = o.OperatorExport == Raw
 		file.OutputNames = f.OutputNames
-		file.Modules, _ = o.modules(m) // Lower has reported an error
 	}
-	file.Functions = o.Functions
 	return file
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // exported converts graph text and prints the result, without locations.
@@ -263,7 +264,7 @@ func Example_kernel() {
 		return
 	}
 	x := tensor.FromFloats(tensor.Float32, []int64{3}, []float64{1, 2, 3})
-	verifier := aton.Verifier{Tolerance: aton.DefaultTolerance, Kernels: map[ssa.Kind]interp.Kernel{
+	verifier := verify.Verifier{Tolerance: verify.DefaultTolerance, Kernels: map[ssa.Kind]interp.Kernel{
 		"my.domain::Double": func(o *ssa.Op, operands []interp.Value) ([]interp.Value, error) {
 			v := operands[0].Tensor.Float64s()
 			for i := range v {
@@ -272,9 +273,9 @@ func Example_kernel() {
 			return []interp.Value{interp.Of(tensor.FromFloats(tensor.Float32, operands[0].Tensor.Shape, v))}, nil
 		},
 	}}
-	results, err := verifier.Verify(m, aton.DataSet{
-		Inputs:  []aton.Named{{Name: "x", Tensor: x}},
-		Outputs: []aton.Named{{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{3}, []float64{2, 4, 7})}},
+	results, err := verifier.Verify(m, verify.DataSet{
+		Inputs:  []verify.Named{{Name: "x", Tensor: x}},
+		Outputs: []verify.Named{{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{3}, []float64{2, 4, 7})}},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/verify"
 )
 
 // TestFixtures converts archives that PyTorch wrote, at old and new opsets, runs the files in the interpreter, and compares
@@ -47,7 +48,7 @@ func fixture(t *testing.T, path string, specs []string) {
 			t.Fatal(err)
 		}
 		for _, set := range sets {
-			results, err := aton.Verifier{Tolerance: aton.DefaultTolerance}.Verify(m, set)
+			results, err := verify.Verifier{Tolerance: verify.DefaultTolerance}.Verify(m, set)
 			if err != nil {
 				t.Errorf("opset %d, data set %s: %v", opset, set.Name, err)
 			}

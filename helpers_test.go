@@ -10,6 +10,7 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/verify"
 )
 
 // withInputs adds inputs to options, in the language of --input.
@@ -76,13 +77,13 @@ func run(t *testing.T, m *ssa.Module, inputs map[string]interp.Value) []interp.V
 }
 
 // recorded gives the data that PyTorch recorded for a fixture.
-func recorded(t *testing.T, path string) []aton.DataSet {
+func recorded(t *testing.T, path string) []verify.DataSet {
 	t.Helper()
 	stem := strings.TrimSuffix(path, ".pt")
 	if s, ok := strings.CutSuffix(path, ".pt2"); ok {
 		stem = s + ".export"
 	}
-	sets, err := aton.ReadData(stem + ".safetensors")
+	sets, err := verify.ReadData(stem + ".safetensors")
 	if err != nil {
 		t.Fatal(err)
 	}

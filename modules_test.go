@@ -2,6 +2,7 @@ package aton_test
 
 import (
 	"bytes"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/backend/onnxfile/onnxpb"
+	"github.com/aton-project/aton/verify"
 )
 
 // TestModuleFunctions: fixtures with functions for all modules give the same numbers, to the bit, when they are read again.
@@ -59,7 +61,7 @@ func TestModuleFunctions(t *testing.T) {
 	}
 }
 
-func outputsOf(t *testing.T, file []byte, set aton.DataSet) []interp.Value {
+func outputsOf(t *testing.T, file []byte, set verify.DataSet) []interp.Value {
 	t.Helper()
 	m := parsed(t, file)
 	feed := map[string]interp.Value{}
@@ -119,7 +121,7 @@ func TestNoSuchModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := aton.Lower(m, o); err == nil || !strings.Contains(err.Error(), want) {
+		if err := aton.ExportTo(io.Discard, m, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", wanted, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 const counting = `graph(%x : Float(2)):
@@ -94,7 +95,7 @@ func TestStateInputs(t *testing.T) {
 			t.Errorf("%s: the state is %q", tt.file, have)
 		}
 		run := func(state []float64) []float64 {
-			var data aton.DataSet
+			var data verify.DataSet
 			for _, p := range m.Main().Body.Params {
 				n := 1
 				var shape []int64
@@ -106,13 +107,13 @@ func TestStateInputs(t *testing.T) {
 				if p.Name != tt.state {
 					v = slices.Repeat([]float64{1}, n)
 				}
-				data.Inputs = append(data.Inputs, aton.Named{Name: p.Name, Tensor: tensor.FromFloats(tensor.Float32, shape, v)})
+				data.Inputs = append(data.Inputs, verify.Named{Name: p.Name, Tensor: tensor.FromFloats(tensor.Float32, shape, v)})
 			}
-			out, err := aton.Verifier{}.Run(m, data)
+			out, err := verify.Verifier{}.Run(m, data)
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := slices.IndexFunc(out, func(n aton.Named) bool { return n.Name == tt.next })
+			i := slices.IndexFunc(out, func(n verify.Named) bool { return n.Name == tt.next })
 			if i < 0 {
 				t.Fatalf("%s: no output %s", tt.file, tt.next)
 			}

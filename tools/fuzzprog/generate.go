@@ -13,6 +13,7 @@ import (
 	"github.com/aton-project/aton/backend/eager"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // Limits of what a program computes: sizes for speed, numbers so that nothing rounds, and results are equal whatever the order of additions.
@@ -127,12 +128,12 @@ func newGenerator(rng *rand.Rand, e *eager.Evaluator) *generator {
 }
 
 // data are the sets of inputs.
-func (g *generator) data() []aton.DataSet {
-	out := make([]aton.DataSet, sets)
+func (g *generator) data() []verify.DataSet {
+	out := make([]verify.DataSet, sets)
 	for k := range out {
 		out[k].Name = fmt.Sprintf("inputs %d", k)
 		for _, in := range g.inputs {
-			out[k].Inputs = append(out[k].Inputs, aton.Named{Name: in.name, Tensor: in.values[k]})
+			out[k].Inputs = append(out[k].Inputs, verify.Named{Name: in.name, Tensor: in.values[k]})
 		}
 	}
 	return out

@@ -20,6 +20,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // program is what the kinds random and loops make.
@@ -27,7 +28,7 @@ type program interface {
 	code() string
 	archive() ([]byte, error)
 	specs() []string
-	data() []aton.DataSet
+	data() []verify.DataSet
 	// reduce drops what it can of the program while it stays as it is by a test.
 	reduce(still func() bool)
 }
@@ -159,7 +160,7 @@ func (w *worker) compare(p program, opset int, write bool) (outcome string, err 
 }
 
 // ask runs a program in the eager evaluator on sets of inputs, and gives them with the outputs where it raises no exception.
-func (w *worker) ask(m *ssa.Module, sets []aton.DataSet) (ran []aton.DataSet, err error) {
+func (w *worker) ask(m *ssa.Module, sets []verify.DataSet) (ran []verify.DataSet, err error) {
 	for _, set := range sets {
 		inputs := make([]eager.Named, len(set.Inputs))
 		for i, in := range set.Inputs {
@@ -170,7 +171,7 @@ func (w *worker) ask(m *ssa.Module, sets []aton.DataSet) (ran []aton.DataSet, er
 		switch {
 		case err == nil:
 			for _, o := range outputs {
-				set.Outputs = append(set.Outputs, aton.Named(o))
+				set.Outputs = append(set.Outputs, verify.Named(o))
 			}
 			ran = append(ran, set)
 		case !errors.As(err, &raised):
@@ -181,13 +182,13 @@ func (w *worker) ask(m *ssa.Module, sets []aton.DataSet) (ran []aton.DataSet, er
 }
 
 // keepFor writes a program, and what the evaluator gives at each size, for beside.py.
-func (w *worker) keepFor(archive []byte, sets []aton.DataSet) error {
+func (w *worker) keepFor(archive []byte, sets []verify.DataSet) error {
 	name := filepath.Join(w.write, fmt.Sprintf("%d-%d", w.seed, w.i))
 	if err := os.MkdirAll(w.write, 0o777); err != nil {
 		return err
 	}
 	for _, set := range sets {
-		if err := aton.WriteOutputs(name+"."+strings.TrimPrefix(set.Name, "N=")+".npz", []aton.DataSet{set}); err != nil {
+		if err := verify.WriteOutputs(name+"."+strings.TrimPrefix(set.Name, "N=")+".npz", []verify.DataSet{set}); err != nil {
 			return err
 		}
 	}
@@ -196,7 +197,7 @@ func (w *worker) keepFor(archive []byte, sets []aton.DataSet) error {
 
 // agrees runs a module on sets of inputs and compares what it gives. A model may refuse a size below its limits; where it has no check of
 // sizes yet, it may give anything for it.
-func agrees(m *ssa.Module, sets []aton.DataSet) error {
+func agrees(m *ssa.Module, sets []verify.DataSet) error {
 	limits, err := ssa.ParseLimits(m.GetMetadata(ssa.LimitsKey))
 	if err != nil {
 		return err
@@ -230,7 +231,7 @@ func agrees(m *ssa.Module, sets []aton.DataSet) error {
 }
 
 // below reports that an input has a size that is less than a limit of the module.
-func below(m *ssa.Module, set aton.DataSet, l ssa.Limit) bool {
+func below(m *ssa.Module, set verify.DataSet, l ssa.Limit) bool {
 	for _, p := range m.Main().Body.Params {
 		for _, in := range set.Inputs {
 			t := p.Tensor()

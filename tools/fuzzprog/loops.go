@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // Programs of the kind "loops" put tensors and numbers in lists, dicts, dicts of lists, objects and attributes of the module under several names,
@@ -504,18 +504,18 @@ func (g *looper) reduce(still func() bool) {
 var loopSpecs = []string{fmt.Sprintf("x:f32[N,%d]", rowSize), fmt.Sprintf("y:f32[%d]", rowSize), "n:int"}
 
 // loopData are the inputs at a size.
-func loopData(size int64) aton.DataSet {
+func loopData(size int64) verify.DataSet {
 	v := make([]float64, size*rowSize)
 	for i := range v {
 		v[i] = float64(i%7 - 2)
 	}
-	return aton.DataSet{Name: fmt.Sprintf("N=%d", size), Inputs: []aton.Named{{Name: "x", Tensor: tensor.FromFloats(tensor.Float32, []int64{size, rowSize}, v)},
+	return verify.DataSet{Name: fmt.Sprintf("N=%d", size), Inputs: []verify.Named{{Name: "x", Tensor: tensor.FromFloats(tensor.Float32, []int64{size, rowSize}, v)},
 		{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{rowSize}, []float64{1, -2, 3})}, {Name: "n", Tensor: tensor.ScalarInt(size)}}}
 }
 
 // data are the inputs at all sizes.
-func (*looper) data() []aton.DataSet {
-	out := make([]aton.DataSet, len(loopSizes))
+func (*looper) data() []verify.DataSet {
+	out := make([]verify.DataSet, len(loopSizes))
 	for i, size := range loopSizes {
 		out[i] = loopData(size)
 	}

@@ -1,11 +1,10 @@
-package aton
+package verify
 
 import (
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/backend/onnxfile"
@@ -57,7 +56,7 @@ type runValues map[*ssa.Value]interp.Value
 
 // values runs a module and keeps the values that its main block computes.
 func (v Verifier) values(m *ssa.Module, data DataSet) (runValues, error) {
-	args, err := arguments(m, data)
+	args, err := Arguments(m, data)
 	if err != nil {
 		return nil, err
 	}
@@ -81,22 +80,15 @@ func (v Verifier) values(m *ssa.Module, data DataSet) (runValues, error) {
 	return values, err
 }
 
-// Minimize looks for the smallest part of a module that a device computes wrongly by itself, given the interpreter's values as
-// inputs. It tries parts of one operator, two, four and so on, and shrinks the first wrong one from both ends. It returns nil if there
-// is none. Parts that take or return sequences are not tried.
-func (v Verifier) Minimize(m *ssa.Module, data DataSet, o DeviceOptions) (*Piece, error) {
+// Minimize looks for the smallest part of a module that is wrong by itself, given the values of the interpreter as inputs. It tries parts
+// of one operator, two, four and so on, and shrinks the first wrong one from both ends. It returns nil if there is none. Parts that take
+// or return sequences are not tried.
+func (v Verifier) Minimize(m *ssa.Module, data DataSet, wrong func(*Piece) bool) (*Piece, error) {
 	values, err := v.values(m, data)
 	if err != nil {
 		return nil, err
 	}
-	o.Nodes = false
-	return smallest(m, values, func(p *Piece) bool {
-		r, err := v.VerifyOn(p.Module, DataSet{Name: "piece", Inputs: p.Data.Inputs}, o)
-		if r == nil {
-			return false // no plan: the device computes nothing
-		}
-		return err != nil || r.Node != nil || slices.ContainsFunc(r.Outputs, func(c Compared) bool { return c.Wrong != "" })
-	}), nil
+	return smallest(m, values, wrong), nil
 }
 
 // smallest looks for the smallest range of operators of the main block that is wrong.

@@ -1,4 +1,4 @@
-package aton
+package verify
 
 import (
 	"archive/zip"

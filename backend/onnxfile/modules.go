@@ -1,4 +1,4 @@
-package aton
+package onnxfile
 
 import (
 	"fmt"
@@ -6,13 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aton-project/aton/backend/onnxfile"
-	"github.com/aton-project/aton/frontend/jit"
-	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 )
 
-// allModules stands for all modules in Options.ModuleFunctions.
+// allModules stands for all modules in Options.Modules.
 const allModules = "*"
 
 // holdsModules has the classes of container modules, which have no code and are not called.
@@ -21,24 +19,9 @@ var holdsModules = map[string]bool{"torch.nn.modules.container.ModuleList": true
 // namelessDomain is the domain of functions of modules whose class has no package or is unknown.
 const namelessDomain = "modules"
 
-// noteClasses records the classes of the modules of a program, since the conversion removes the objects.
-func noteClasses(m *ssa.Module) {
-	if m.Root == nil {
-		return
-	}
-	if m.Classes == nil {
-		m.Classes = map[string]string{}
-	}
-	eachObject(m.Root, func(o *ssa.Object, path string) {
-		if path != "" {
-			m.Classes[path] = jit.PythonName(o.Class)
-		}
-	})
-}
-
-// modules returns the functions that Options.ModuleFunctions asks for, by the paths of the modules.
-func (o Options) modules(m *ssa.Module) (map[string]onnxfile.ModuleFunction, error) {
-	if len(o.ModuleFunctions) == 0 || m.Main() == nil {
+// modules returns the functions that Options.Modules asks for, by the paths of the modules.
+func (o Options) modules(m *ssa.Module) (map[string]ModuleFunction, error) {
+	if len(o.Modules) == 0 {
 		return nil, nil
 	}
 	classes := m.Classes
@@ -56,17 +39,17 @@ func (o Options) modules(m *ssa.Module) (map[string]onnxfile.ModuleFunction, err
 			}
 		}
 	}
-	out := map[string]onnxfile.ModuleFunction{}
+	out := map[string]ModuleFunction{}
 	matched := map[string]bool{}
 	for path := range paths {
 		class := classes[path]
 		dot := strings.LastIndexByte(class, '.')
-		for _, want := range o.ModuleFunctions {
+		for _, want := range o.Modules {
 			if want == allModules && holdsModules[class] || want != allModules && want != path && (class == "" || want != class && want != class[dot+1:]) {
 				continue
 			}
 			matched[want] = true
-			f := onnxfile.ModuleFunction{Domain: namelessDomain, Name: class[dot+1:]}
+			f := ModuleFunction{Domain: namelessDomain, Name: class[dot+1:]}
 			if dot > 0 {
 				f.Domain = class[:dot]
 			}
@@ -76,7 +59,7 @@ func (o Options) modules(m *ssa.Module) (map[string]onnxfile.ModuleFunction, err
 			out[path] = f
 		}
 	}
-	for _, want := range o.ModuleFunctions {
+	for _, want := range o.Modules {
 		if matched[want] {
 			continue
 		}
@@ -90,7 +73,7 @@ func (o Options) modules(m *ssa.Module) (map[string]onnxfile.ModuleFunction, err
 			}
 		}
 		slices.Sort(known)
-		return nil, fmt.Errorf("functions of modules: no operator of the file belongs to a module or class %q%s", want, passes.DidYouMean(want, known))
+		return nil, fmt.Errorf("functions of modules: no operator of the file belongs to a module or class %q%s", want, diag.DidYouMean(want, known))
 	}
 	return out, nil
 }

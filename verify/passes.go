@@ -1,4 +1,4 @@
-package aton
+package verify
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ type tracedOp struct {
 
 // runTraced runs the module and keeps all values except those in blocks of control flow.
 func (v Verifier) runTraced(m *ssa.Module, data DataSet) (*trace, error) {
-	args, err := arguments(m, data)
+	args, err := Arguments(m, data)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (v Verifier) runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 				t.values[r] = out[i]
 			}
 		}
-		op := tracedOp{op: o, name: string(o.Kind), source: m.Locs.String(o.Loc), out: leaves(out), constant: onnx.ConstOf(o.Results[0]) != nil}
+		op := tracedOp{op: o, name: string(o.Kind), source: m.Locs.String(o.Loc), out: Leaves(out), constant: onnx.ConstOf(o.Results[0]) != nil}
 		if len(o.Results) > 0 && o.Results[0].Name != "" {
 			op.name += " " + o.Results[0].Name
 		}
@@ -105,7 +105,7 @@ func (v Verifier) runTraced(m *ssa.Module, data DataSet) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.outputs = leaves(values)
+	t.outputs = Leaves(values)
 	return t, nil
 }
 
@@ -183,22 +183,14 @@ func (s *Suspect) accuse(before, after *trace, k int) {
 	}
 }
 
-// FirstBadPass runs the conversion again, pass by pass, and runs each graph that the interpreter understands. It returns the
-// first pass that changed an output, or nil. load loads the module again.
-func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o Options) (*Suspect, error) {
+// FirstBadPass converts a module, and runs the graph after each pass that leaves one of ONNX operators. It returns the first pass that
+// changed an output, or nil. convert runs the passes and tells the observer of each.
+func (v Verifier) FirstBadPass(m *ssa.Module, convert func(*ssa.Module, passes.Observer) error, data DataSet) (*Suspect, error) {
 	tol := v.Tolerance
-	m, err := load()
-	if err != nil {
-		return nil, err
-	}
 	var found *Suspect
 	var last *trace
 	var failed error
-	runner := passes.Runner{}
-	if o.Runner != nil {
-		runner = *o.Runner
-	}
-	runner.Observers = append(slices.Clone(runner.Observers), passes.Observer{AfterPass: func(e *passes.Event) {
+	watch := passes.Observer{AfterPass: func(e *passes.Event) {
 		if found != nil || failed != nil || !v.runs(e.Module) {
 			return
 		}
@@ -212,7 +204,7 @@ func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o
 		want := make([]Named, 0, len(now.outputs))
 		if last != nil {
 			for i, t := range last.outputs {
-				want = append(want, Named{outputName(e.Module, i), t})
+				want = append(want, Named{OutputName(e.Module, i), t})
 			}
 		} else {
 			want = data.Outputs
@@ -238,9 +230,8 @@ func (v Verifier) FirstBadPass(load func() (*ssa.Module, error), data DataSet, o
 			return
 		}
 		last = now
-	}})
-	o.Runner = &runner
-	if _, err := Lower(m, o); err != nil && found == nil {
+	}}
+	if err := convert(m, watch); err != nil && found == nil {
 		return nil, err
 	}
 	return found, failed
@@ -262,7 +253,7 @@ func (v Verifier) FirstDifference(reference, m *ssa.Module, data DataSet) (*Susp
 		if i >= len(after.outputs) {
 			return nil, fmt.Errorf("%d outputs, the reference has %d", len(after.outputs), len(before.outputs))
 		}
-		c := tol.Compare(outputName(m, i), after.outputs[i], want)
+		c := tol.Compare(OutputName(m, i), after.outputs[i], want)
 		if c.Wrong == "" {
 			continue
 		}

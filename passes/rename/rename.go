@@ -1,7 +1,9 @@
-package aton
+// Package rename is the pass that gives inputs, weights and outputs the names that a file shall have.
+package rename
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,81 +11,38 @@ import (
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
-	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// eachObject visits an object and the objects in its fields, each once, with the path by which it is first found, "" for the root.
-func eachObject(root *ssa.Object, visit func(o *ssa.Object, path string)) {
-	seen := map[*ssa.Object]bool{}
-	var walk func(o *ssa.Object, path string)
-	walk = func(o *ssa.Object, path string) {
-		if seen[o] {
-			return
-		}
-		seen[o] = true
-		visit(o, path)
-		for _, f := range o.Fields {
-			if f.Value.Kind == ssa.ObjectLit {
-				walk(f.Value.Object, inside(path, f.Name))
-			}
-		}
-	}
-	walk(root, "")
+// Pass renames what a user of the file sees. It is the last pass that looks at names, so that no other one makes a name of a user's
+// its own.
+var Pass = passes.Pass{
+	Name:  "rename",
+	Takes: []passes.State{passes.OneFunction},
+	Doc:   "give inputs, weights and outputs other names",
+	Before: `
+graph(%x : Float(2)):
+  %y : Float(2) = onnx::Relu(%x)
+  return (%y)`,
+	After: `
+graph(%image : Float(2)):
+  %y : Float(2) = onnx::Relu(%image)
+  return (%y)`,
+	Demo: "inputs=image",
+	Options: []passes.Option{
+		{Name: "inputs", Doc: "the names of the inputs in order, followed by those of the weights in the order of the state dict; the list may be shorter, and \"\" keeps a name"},
+		{Name: "outputs", Doc: "the names of the outputs in order; the list may be shorter, and \"\" keeps a name"},
+		{Name: "names", Doc: "other names, as OLD=NEW,..., of inputs, weights and outputs"},
+	},
+	Run: run,
 }
 
-// inside returns the path of a field of the object at a path.
-func inside(path, field string) string {
-	if path == "" {
-		return field
-	}
-	return path + "." + field
-}
-
-// stateNames lists the parameters and buffers of a program that has not been converted, in the order of its state dict:
-// the tensors of an object before those of the objects in it. A tensor with two names is listed once; unused ones are
-// listed too.
-func stateNames(m *ssa.Module) []string {
-	var names []string
-	seen := map[*tensor.Tensor]bool{}
-	tensors := func(name string, t *tensor.Tensor) {
-		if !seen[t] {
-			seen[t] = true
-			names = append(names, name)
-		}
-	}
-	if m.Root != nil {
-		eachObject(m.Root, func(o *ssa.Object, path string) {
-			for _, f := range o.Fields {
-				if f.Value.Kind == ssa.TensorLit {
-					tensors(inside(path, f.Name), f.Value.Tensor)
-				}
-			}
-		})
-	}
-	f := m.Main()
-	if f == nil {
-		return names
-	}
-	for o := range f.Body.Ops() {
-		if v := weightOf(o); v != nil {
-			l, _ := o.Attr("value")
-			tensors(v.Name, l.Tensor)
-		}
-	}
-	return names
-}
-
-// weightOf returns the result of a constant that is a weight, that is, has a name, and nil for other operators.
-func weightOf(o *ssa.Op) *ssa.Value {
-	if len(o.Results) != 1 || o.Result(0).Name == "" || o.NumOperands() > 0 {
-		return nil
-	}
-	if l, _ := o.Attr("value"); l.Kind != ssa.TensorLit || l.Tensor == nil {
-		return nil
-	}
-	return o.Result(0)
+// wanted are the names that the options ask for.
+type wanted struct {
+	inputs, outputs []string
+	names           map[string]string
 }
 
 // renaming gives values of a converted function the names that the user wants.
@@ -99,13 +58,24 @@ type renaming struct {
 	toOutput map[string]string
 }
 
-// rename calls inputs, weights and outputs what the options say, and gives the number of names. state is what stateNames said of the program.
-func (o Options) rename(m *ssa.Module, state []string) (renamed int, err error) {
+func run(c *passes.Context) error {
+	m := c.Module
 	f := m.Main()
-	if f == nil || len(o.InputNames)+len(o.Names)+len(o.OutputNames) == 0 {
-		return 0, nil
+	if f == nil || c.Diags.Err() != nil {
+		return nil
 	}
-	r := &renaming{f: f, weights: map[string]*ssa.Value{}, outputs: slices.Clone(f.OutputNames), state: state, to: map[*ssa.Value]string{},
+	var o wanted
+	var err error
+	if o.inputs, err = passes.SplitList(c.Option("inputs")); err != nil {
+		return fmt.Errorf("option inputs: %w", err)
+	}
+	if o.outputs, err = passes.SplitList(c.Option("outputs")); err != nil {
+		return fmt.Errorf("option outputs: %w", err)
+	}
+	if o.names, err = passes.SplitPairs(c.Option("names")); err != nil {
+		return fmt.Errorf("option names: %w", err)
+	}
+	r := &renaming{f: f, weights: map[string]*ssa.Value{}, outputs: slices.Clone(f.OutputNames), state: m.State, to: map[*ssa.Value]string{},
 		toOutput: map[string]string{}}
 	for _, p := range f.Body.Params {
 		if m.Weights[p.Name] != nil {
@@ -115,12 +85,17 @@ func (o Options) rename(m *ssa.Module, state []string) (renamed int, err error) 
 		}
 	}
 	for op := range f.Body.Ops() {
-		if v := weightOf(op); v != nil && onnx.ConstOf(v) != nil {
+		if v := ssa.WeightOf(op); v != nil && onnx.ConstOf(v) != nil {
 			r.weights[v.Name] = v
 		}
 	}
-	if err := r.choose(o); err != nil {
-		return 0, err
+	lost, err := r.choose(o)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 {
+		c.Report(diag.Diagnostic{Severity: diag.Warning, ID: "unused-name",
+			Message: fmt.Sprintf("no weight of the file has the name %s: nothing uses the weight in brackets, or it is part of another one", strings.Join(lost, ", "))})
 	}
 	before := slices.Clone(r.outputs)
 	for i, name := range r.outputs {
@@ -128,10 +103,10 @@ func (o Options) rename(m *ssa.Module, state []string) (renamed int, err error) 
 			r.outputs[i] = new
 		}
 	}
-	if len(o.OutputNames) > f.Body.NumReturns() {
-		return 0, fmt.Errorf("%d output names for %d outputs", len(o.OutputNames), f.Body.NumReturns())
+	if len(o.outputs) > f.Body.NumReturns() {
+		return fmt.Errorf("%d output names for %d outputs", len(o.outputs), f.Body.NumReturns())
 	}
-	for i, name := range o.OutputNames {
+	for i, name := range o.outputs {
 		switch {
 		case i == len(r.outputs):
 			r.outputs = append(r.outputs, cmp.Or(name, f.Body.Return(i).Name, fmt.Sprintf("output_%d", i)))
@@ -140,19 +115,21 @@ func (o Options) rename(m *ssa.Module, state []string) (renamed int, err error) 
 		}
 	}
 	if err := r.taken(o); err != nil {
-		return 0, err
+		return err
 	}
 	r.apply(m, before)
-	return len(r.to) + len(r.toOutput) + len(o.OutputNames), nil
+	for range len(r.to) + len(r.toOutput) + len(o.outputs) {
+		c.Changed("name")
+	}
+	return nil
 }
 
-// choose determines the new names of inputs and weights, and those of outputs in Options.Names.
-func (r *renaming) choose(o Options) error {
-	if have := len(r.inputs) + len(r.state); len(o.InputNames) > have {
-		return fmt.Errorf("%d input names for %d inputs and %d weights", len(o.InputNames), len(r.inputs), len(r.state))
+// choose determines the new names of inputs and weights, and those of outputs in names. lost are those of weights that the file does not have.
+func (r *renaming) choose(o wanted) (lost []string, err error) {
+	if have := len(r.inputs) + len(r.state); len(o.inputs) > have {
+		return nil, fmt.Errorf("%d input names for %d inputs and %d weights", len(o.inputs), len(r.inputs), len(r.state))
 	}
-	var lost []string
-	for i, name := range o.InputNames {
+	for i, name := range o.inputs {
 		var v *ssa.Value
 		if i < len(r.inputs) {
 			v = r.inputs[i]
@@ -165,27 +142,24 @@ func (r *renaming) choose(o Options) error {
 			r.to[v] = name
 		}
 	}
-	if len(lost) > 0 && o.Warn != nil {
-		o.Warn(fmt.Sprintf("no weight of the file has the name %s: nothing uses the weight in brackets, or it is part of another one", strings.Join(lost, ", ")))
-	}
 	byName := map[string]*ssa.Value{}
 	maps.Copy(byName, r.weights)
 	for _, p := range r.inputs {
 		byName[p.Name] = p
 	}
-	for _, old := range slices.Sorted(maps.Keys(o.Names)) {
-		new := o.Names[old]
+	for _, old := range slices.Sorted(maps.Keys(o.names)) {
+		new := o.names[old]
 		v, output := byName[old], slices.Contains(r.outputs, old)
 		switch {
 		case new == "":
-			return fmt.Errorf("the new name of %s is empty", old)
+			return nil, fmt.Errorf("the new name of %s is empty", old)
 		case v == nil && !output && slices.Contains(r.state, old):
-			return fmt.Errorf("%s is not in the file as it is: nothing uses it, or it is part of another weight there", old)
+			return nil, fmt.Errorf("%s is not in the file as it is: nothing uses it, or it is part of another weight there", old)
 		case v == nil && !output:
 			known := append(slices.Sorted(maps.Keys(byName)), r.outputs...)
-			return fmt.Errorf("no input, weight or output is called %q%s", old, passes.DidYouMean(old, known))
+			return nil, fmt.Errorf("no input, weight or output is called %q%s", old, diag.DidYouMean(old, known))
 		case v != nil && r.to[v] != "" && r.to[v] != new:
-			return fmt.Errorf("%s cannot be called both %s and %s", old, r.to[v], new)
+			return nil, fmt.Errorf("%s cannot be called both %s and %s", old, r.to[v], new)
 		}
 		if v != nil {
 			r.to[v] = new
@@ -194,14 +168,14 @@ func (r *renaming) choose(o Options) error {
 			r.toOutput[old] = new
 		}
 	}
-	return nil
+	return lost, nil
 }
 
 // taken returns an error if two values would have one name. An input that is returned may be an output of the same name, and
 // names that the user did not choose are made unique when the file is written.
-func (r *renaming) taken(o Options) error {
+func (r *renaming) taken(o wanted) error {
 	asked := map[string]bool{}
-	for _, name := range slices.Concat(o.InputNames, o.OutputNames, slices.Collect(maps.Values(o.Names))) {
+	for _, name := range slices.Concat(o.inputs, o.outputs, slices.Collect(maps.Values(o.names))) {
 		asked[name] = true
 	}
 	holder := map[string]*ssa.Value{}
@@ -271,6 +245,9 @@ func (r *renaming) apply(m *ssa.Module, before []string) {
 		}
 	}
 	for v, new := range r.to {
+		if i := slices.Index(m.State, v.Name); i >= 0 {
+			m.State[i] = new
+		}
 		v.Name, names[new] = new, true
 	}
 	for i, old := range before {
@@ -290,12 +267,12 @@ func (r *renaming) apply(m *ssa.Module, before []string) {
 		}
 	}
 	m.Weights, m.Defaults, m.File.Values, r.f.OutputNames = weights, defaults, notes, r.outputs
-	for key, to := range map[string]map[string]string{specialize.InputTree: inputs, specialize.OutputTree: outputs} {
+	for key, to := range map[string]map[string]string{ssa.InputTree: inputs, ssa.OutputTree: outputs} {
 		if text := m.GetMetadata(key); text != "" {
-			m.SetMetadata(key, specialize.RenameTree(text, to))
+			m.SetMetadata(key, renameTree(text, to))
 		}
 	}
-	for key, to := range map[string]map[string]string{ssa.StateInputs: inputs, specialize.StateOutputs: outputs} {
+	for key, to := range map[string]map[string]string{ssa.StateInputs: inputs, ssa.StateOutputs: outputs} {
 		if text := m.GetMetadata(key); text != "" {
 			list := strings.Split(text, ",")
 			for i, name := range list {
@@ -304,4 +281,41 @@ func (r *renaming) apply(m *ssa.Module, before []string) {
 			m.SetMetadata(key, strings.Join(list, ","))
 		}
 	}
+}
+
+// renameTree returns what stands under ssa.InputTree or ssa.OutputTree with other names of inputs and outputs. Text that is no such
+// tree stays.
+func renameTree(text string, to map[string]string) string {
+	var rename func(x any) any
+	rename = func(x any) any {
+		switch x := x.(type) {
+		case string:
+			return cmp.Or(to[x], x)
+		case map[string]any:
+			for kind, elems := range x {
+				list, ok := elems.([]any)
+				if !ok {
+					continue // a constant
+				}
+				for i, e := range list {
+					if pair, ok := e.([]any); ok && len(pair) == 2 { // of a dict, a NamedTuple, or the arguments
+						pair[1] = rename(pair[1])
+					} else {
+						list[i] = rename(e)
+					}
+				}
+				x[kind] = list
+			}
+		}
+		return x
+	}
+	var tree any
+	if json.Unmarshal([]byte(text), &tree) != nil {
+		return text
+	}
+	out, err := json.Marshal(rename(tree))
+	if err != nil {
+		return text
+	}
+	return string(out)
 }
