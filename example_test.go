@@ -8,7 +8,10 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/verify"
 )
@@ -284,4 +287,32 @@ func Example_kernel() {
 	fmt.Println(results[0].Wrong)
 	// Output:
 	// 1 of 3 elements differ, the first one at [2] is 6, expected 7
+}
+
+// A pass of one's own behind the one that makes ONNX of the program.
+func ExampleOptions_after() {
+	quick, err := passes.FromRules("quick", "a gelu of the quick kind", onnx.RewriteConfig(0),
+		rewrite.Rule{Name: "tanh", From: `%y = onnx::Gelu[approximate=$how](%x)`, To: `%y = onnx::Gelu[approximate="tanh"](%x)`,
+			Check: func(m *rewrite.Match) string {
+				if m.Attr("how").Str() == "tanh" {
+					return "it is quick already"
+				}
+				return ""
+			}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	exported(`graph(%x : Float(2, 3)):
+  %how : str = prim::Constant[value="none"]()
+  %y : Float(2, 3) = aten::gelu(%x, %how)
+  return (%y)
+`, aton.Options{
+		Passes: []*passes.Pass{quick},
+		After:  map[string]string{"lower": "quick"},
+	})
+	// Output:
+	// graph @main_graph(%x : Float(2, 3)):
+	//   %output : Float(2, 3) = onnx::Gelu[approximate="tanh"](%x)
+	//   return (%output)
 }

@@ -1,4 +1,4 @@
-package aton_test
+package e2e
 
 import (
 	"bytes"

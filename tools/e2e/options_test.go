@@ -1,4 +1,4 @@
-package aton_test
+package e2e
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/verify"
@@ -192,7 +193,7 @@ func TestInvalidRule(t *testing.T) {
 // What was seen of a built-in operator says nothing of one that a user's table puts in its place.
 func TestOperatorsOfATable(t *testing.T) {
 	since := func(table *aten.Table, name string) int {
-		for _, op := range aton.Operators(table, 7) {
+		for _, op := range all.NewSupport(table, 7).Operators() {
 			if op.Name == name {
 				return op.Since
 			}

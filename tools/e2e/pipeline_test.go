@@ -1,9 +1,8 @@
-package aton_test
+package e2e
 
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,36 +11,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
-	"github.com/aton-project/aton/ssa/rewrite"
 )
-
-// A pass of one's own behind the one that makes ONNX of the program.
-func ExampleOptions_after() {
-	quick, err := passes.FromRules("quick", "a gelu of the quick kind", onnx.RewriteConfig(0),
-		rewrite.Rule{Name: "tanh", From: `%y = onnx::Gelu[approximate=$how](%x)`, To: `%y = onnx::Gelu[approximate="tanh"](%x)`,
-			Check: func(m *rewrite.Match) string {
-				if m.Attr("how").Str() == "tanh" {
-					return "it is quick already"
-				}
-				return ""
-			}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	exported(`graph(%x : Float(2, 3)):
-  %how : str = prim::Constant[value="none"]()
-  %y : Float(2, 3) = aten::gelu(%x, %how)
-  return (%y)
-`, aton.Options{
-		Passes: []*passes.Pass{quick},
-		After:  map[string]string{"lower": "quick"},
-	})
-	// Output:
-	// graph @main_graph(%x : Float(2, 3)):
-	//   %output : Float(2, 3) = onnx::Gelu[approximate="tanh"](%x)
-	//   return (%output)
-}
 
 // TestPipelineWithoutLegalize refuses to write operators in a form that the opset does not have.
 func TestPipelineWithoutLegalize(t *testing.T) {
