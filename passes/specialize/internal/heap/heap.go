@@ -322,15 +322,16 @@ func (h *Heap) IsCopied(cs []*journal.Cell) bool {
 // Twins gives the cells that may be the one of another object, and those that may be theirs.
 func (h *Heap) Twins(c *journal.Cell) []*journal.Cell {
 	seen := map[*journal.Cell]bool{c: true}
-	all := slices.Clone(h.twins[c])
+	all := []*journal.Cell{c}
 	for i := 0; i < len(all); i++ {
-		if seen[all[i]] {
-			continue
+		for _, t := range h.twins[all[i]] {
+			if !seen[t] {
+				seen[t] = true
+				all = append(all, t)
+			}
 		}
-		seen[all[i]] = true
-		all = append(all, h.twins[all[i]]...)
 	}
-	return slices.DeleteFunc(all, func(t *journal.Cell) bool { return t == c })
+	return all[1:]
 }
 
 // HasTwins reports that a cell may be the one of another object: what is written to it may show there.
