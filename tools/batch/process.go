@@ -97,7 +97,7 @@ func (p *Process) Run(ctx context.Context, words []string, limits Limits) *Resul
 		if i := strings.Index(said, "\n"); i >= 0 {
 			said = said[:i]
 		}
-		r.Status, r.Diagnostics = Failed, []cli.Problem{refusal("internal", "the process ended: %v: %s", err, cli.Printable(said))}
+		r.Status, r.Diagnostics = Failed, []cli.Problem{refusal("internal", "the process ended: %v: %s", err, said)}
 	default:
 		r.judge(words[0], &report)
 	}

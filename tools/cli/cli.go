@@ -4,7 +4,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +12,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +59,9 @@ var ErrQuiet = errors.New("failed")
 
 // Run runs a command in this process. Its flag --json, if it has one, makes errors data.
 func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	out, told := newText(stdout), newText(stderr)
+	stdout, stderr = out, told
+	defer func() { _, _ = out.flush(), told.flush() }()
 	command.SetArgs(args)
 	command.SetIn(stdin)
 	command.SetOut(stdout)
@@ -83,13 +83,12 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 		status = Usage
 	}
 	if slices.Contains(args, "--json") {
-		b, _ := json.Marshal(struct { // the fields are strings and numbers
+		_ = EncodeJSON(stderr, struct { // the fields are strings and numbers
 			Errors []Problem `json:"errors"`
-		}{Problems(err)})
-		fmt.Fprintf(stderr, "%s\n", b)
+		}{Problems(err)}, false)
 		return status
 	}
-	fmt.Fprintln(stderr, Printable(err.Error()))
+	fmt.Fprintln(stderr, err)
 	var f *passes.Failure
 	var c *crash
 	switch {
@@ -149,20 +148,6 @@ type crash struct {
 
 func (c *crash) Error() string {
 	return fmt.Sprintf("internal error: %v; this is a defect of aton: report it, with the model and what follows", c.cause)
-}
-
-// Printable is text that a terminal shows as it is: names in a file may hold sequences that steer it.
-func Printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		q := strconv.QuoteRune(r)
-		b.WriteString(q[1 : len(q)-1])
-	}
-	return b.String()
 }
 
 // Signals has the process remove its temporary files before a signal from the keyboard or the system ends it.
@@ -278,15 +263,26 @@ func plain(err error) error {
 	return err
 }
 
-// WriteFile lets write fill a file, which appears only when that went well; "-" is standard output,
-// which gets nothing before all is written.
+// WriteText lets write fill a file with text, which appears only when that went well; "-" is standard output, which gets nothing before
+// all is written. What a terminal would not show as it is comes out as escapes.
+func WriteText(name string, stdout io.Writer, write func(w io.Writer) error) error {
+	return WriteFile(name, stdout, func(w io.Writer) error {
+		t := newText(w)
+		if err := write(t); err != nil {
+			return err
+		}
+		return t.flush()
+	})
+}
+
+// WriteFile is WriteText for what is no text: its bytes stay as they are.
 func WriteFile(name string, stdout io.Writer, write func(w io.Writer) error) error {
 	if name == "-" {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
 			return err
 		}
-		_, err := stdout.Write(b.Bytes())
+		_, err := Raw(stdout).Write(b.Bytes())
 		return err
 	}
 	return plain(atomicfile.Write(name, write))
@@ -294,7 +290,7 @@ func WriteFile(name string, stdout io.Writer, write func(w io.Writer) error) err
 
 // Terminal says whether a person is likely to watch what is written.
 func Terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := Raw(w).(*os.File)
 	if !ok {
 		return false
 	}

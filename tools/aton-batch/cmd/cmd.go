@@ -3,7 +3,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,7 +81,7 @@ func stopped(c *cobra.Command) (context.Context, context.CancelFunc) {
 // warnings writes what goes wrong and ends nothing.
 func warnings(w io.Writer) func(format string, args ...any) {
 	return func(format string, args ...any) {
-		fmt.Fprintln(w, "warning: "+cli.Printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(w, "warning: "+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -113,12 +112,10 @@ func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
 		},
 	}
 	show := bar(stderr, len(plan.Items), o.JSON)
-	lines := json.NewEncoder(c.OutOrStdout())
-	lines.SetEscapeHTML(false)
 	b.Progress = func(r *batch.Result, done, all int) {
 		show(done)
 		if o.JSON {
-			_ = lines.Encode(r) // who reads no more has the file
+			_ = cli.EncodeJSON(c.OutOrStdout(), r, false) // who reads no more has the file
 		}
 	}
 	ctx, cancel := stopped(c)
@@ -153,7 +150,7 @@ func bar(w io.Writer, all int, quiet bool) func(done int) {
 	if quiet || !cli.Terminal(w) {
 		return func(int) {}
 	}
-	p := progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+	p := progressbar.NewOptions(all, progressbar.OptionSetWriter(cli.Raw(w)), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 		progressbar.OptionSetItsString("models"), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	return func(done int) {
 		if done < 0 {

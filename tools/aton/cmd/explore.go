@@ -77,7 +77,7 @@ fails.`,
 		m.tellUnused()
 		if html == "" && svg == "" && dot == "" {
 			if s.Failed() != nil {
-				fmt.Fprintln(c.ErrOrStderr(), cli.Printable(m.locate(s.Failed()).Error()))
+				fmt.Fprintln(c.ErrOrStderr(), m.locate(s.Failed()))
 			}
 			return serve(c, s, set, sizes, port, !noOpen)
 		}
@@ -133,12 +133,12 @@ func writePages(c *cobra.Command, s *explore.Session, html, svg, dot string, set
 		return s.Failed()
 	}
 	if svg != "" {
-		if err := cli.WriteFile(svg, c.OutOrStdout(), s.Document().Graph.SVG); err != nil {
+		if err := cli.WriteText(svg, c.OutOrStdout(), s.Document().Graph.SVG); err != nil {
 			return err
 		}
 	}
 	if dot != "" {
-		return cli.WriteFile(dot, c.OutOrStdout(), s.Document().Graph.DOT)
+		return cli.WriteText(dot, c.OutOrStdout(), s.Document().Graph.DOT)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ them. It runs nothing. --print selects what to print:
 		out := &printer{w: c.OutOrStdout()}
 		switch print {
 		case "plan":
-			return p.WriteJSON(c.OutOrStdout())
+			return p.WriteJSON(cli.JSON(c.OutOrStdout()))
 		case "kir":
 			for _, k := range p.Kernels {
 				out.printf("%s\n", k)
