@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -32,7 +33,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 type many struct{}
 
 // worker makes the worker of this process.
-func worker(o *single.WorkOptions, root string) (*batch.Worker, error) {
+func worker(o *single.WorkOptions, root string, log func(format string, args ...any)) (*batch.Worker, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -48,16 +49,20 @@ func worker(o *single.WorkOptions, root string) (*batch.Worker, error) {
 		return nil, err
 	}
 	w := &batch.Worker{
-		Commands: single.CommandFlags, Process: batch.NewProcess(o.Jobs, program, "limited"), Root: root, Version: aton.Version(), Build: build,
+		Commands: single.CommandFlags, Process: batch.NewProcess(o.Jobs, program, "limited"), Root: root, Version: aton.Version(), Build: build, Warn: log,
 	}
 	w.Name, _ = os.Hostname() // may be empty
 	if !o.NoCache {
 		folder := o.Cache
 		if folder == "" {
 			if folder, err = os.UserCacheDir(); err != nil {
-				return nil, cli.Misusef("no folder for caches was found (%w); give --cache or --no-cache", err)
+				log("there is no cache: %v; --cache names a folder", err)
+				return w, nil
 			}
 			folder = filepath.Join(folder, "aton", "batch")
+			if err := os.Chmod(folder, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				log("the cache: %v", err)
+			}
 		}
 		w.Cache = &batch.Cache{Dir: folder}
 	}
@@ -86,7 +91,9 @@ func warnings(w io.Writer) func(format string, args ...any) {
 }
 
 func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
-	w, err := worker(&o.WorkOptions, "")
+	stderr := c.ErrOrStderr()
+	log := warnings(stderr)
+	w, err := worker(&o.WorkOptions, "", log)
 	if err != nil {
 		return err
 	}
@@ -102,13 +109,14 @@ func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
 		return cli.Misuse(err)
 	}
 	w.Root = plan.Root
-	stderr := c.ErrOrStderr()
-	log := warnings(stderr)
 	b := &batch.Batch{
-		Plan: plan, Out: o.Output, Access: access(&o.WorkOptions), Listen: o.Listen, Worker: w, Jobs: o.Jobs, Upload: o.Upload, Retry: o.Retry,
-		Silence: o.Silence, Log: log,
+		Plan: plan, Out: o.Output, Access: access(&o.WorkOptions), Listen: batch.Listen{Address: o.Listen, Config: o.ListenConfig}, Worker: w, Jobs: o.Jobs, Upload: o.Upload, Retry: o.Retry,
+		Silence: o.Silence, Patience: o.Patience, Log: log,
 		Listening: func(address, token string) {
-			fmt.Fprintf(stderr, "workers: aton worker --queue %s --queue-token-file %s\n", address, token)
+			if token != "" {
+				token = " --queue-token-file " + token
+			}
+			fmt.Fprintf(stderr, "workers: aton worker --queue %s%s\n", address, token)
 		},
 	}
 	show := bar(stderr, len(plan.Items), o.JSON)
@@ -123,13 +131,10 @@ func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
 	began := time.Now()
 	found, err := b.Run(ctx)
 	show(-1)
-	switch {
-	case errors.Is(err, context.Canceled):
+	if errors.Is(err, context.Canceled) {
 		return errors.New("stopped; run the same command to continue")
-	case err != nil:
-		return err
 	}
-	if w.Cache != nil {
+	if w.Cache != nil && err == nil {
 		if err := w.Cache.Trim(); err != nil {
 			log("the cache: %v", err)
 		}
@@ -138,7 +143,13 @@ func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
 	if o.JSON {
 		to = stderr
 	}
+	if err != nil && len(found) == 0 {
+		return err
+	}
 	fmt.Fprintf(to, "%s%s: %.1f s\n", batch.Summary(found), filepath.Join(o.Output, batch.Results), time.Since(began).Seconds())
+	if err != nil {
+		return err
+	}
 	if slices.ContainsFunc(found, func(r *batch.Result) bool { return r.Status != batch.OK }) {
 		return cli.ErrQuiet
 	}
@@ -166,7 +177,8 @@ func (many) Worker(c *cobra.Command, o *single.WorkerOptions) error {
 	if err != nil {
 		return err
 	}
-	w, err := worker(&o.WorkOptions, root)
+	log := warnings(c.ErrOrStderr())
+	w, err := worker(&o.WorkOptions, root, log)
 	if err != nil {
 		return err
 	}
@@ -179,10 +191,10 @@ func (many) Worker(c *cobra.Command, o *single.WorkerOptions) error {
 	defer free()
 	ctx, cancel := stopped(c)
 	defer cancel()
-	q, err := batch.Dial(ctx, access(&o.WorkOptions), w.Version, o.Silence)
+	q, err := batch.Dial(access(&o.WorkOptions), w.Version, batch.Taker, log)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	return w.Take(ctx, q, batch.Serving{Jobs: o.Jobs, Idle: o.Idle, Log: warnings(c.ErrOrStderr())})
+	return w.Take(ctx, q, batch.Serving{Jobs: o.Jobs, Idle: o.Idle, Log: log})
 }
