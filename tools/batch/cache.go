@@ -104,6 +104,9 @@ func (c *Cache) Put(key string, r *Result, dir string) error {
 
 // Trim removes what nobody has asked for in a month.
 func (c *Cache) Trim() error {
+	if _, err := os.Stat(c.Dir); err != nil {
+		return nil // nothing could be kept
+	}
 	limit := c.now().Add(-unused)
 	err := filepath.WalkDir(c.Dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // another process trims too

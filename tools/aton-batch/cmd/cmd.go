@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -60,9 +59,7 @@ func worker(o *single.WorkOptions, root string, log func(format string, args ...
 				return w, nil
 			}
 			folder = filepath.Join(folder, "aton", "batch")
-			if err := os.Chmod(folder, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				log("the cache: %v", err)
-			}
+			_ = os.Chmod(folder, 0o700) // there may be none yet, which will have that mode
 		}
 		w.Cache = &batch.Cache{Dir: folder}
 	}

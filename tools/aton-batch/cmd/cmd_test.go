@@ -24,6 +24,9 @@ import (
 const asAton = "ATON_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
+	if where := os.Getenv(asServer); where != "" {
+		os.Exit(serve(where))
+	}
 	if os.Getenv(asAton) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
