@@ -113,7 +113,7 @@ func outOfMemory(said string) bool {
 var runtimeFault = regexp.MustCompile(`^SIGSEGV: segmentation violation\nPC=.* addr=0x0\n\ngoroutine .*:\nruntime\.`)
 
 // causes are identifiers of problems that lie with aton, the machine or the call, and not with the model.
-var causes = []string{"internal", "failed", "file", "usage", "differs"}
+var causes = []string{"internal", "failed", "file", cli.DiskFull, "usage", "differs"}
 
 // judge takes status and diagnostics from what the process told.
 func (r *Result) judge(do string, report *limited.Report) {

@@ -11,8 +11,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/aton-project/aton/backend/atomicfile"
 	"github.com/aton-project/aton/tools/cli"
@@ -193,10 +195,8 @@ func (w *Worker) convert(ctx context.Context, it *Item, in *inputs, words []stri
 			return nil, err
 		}
 	}
-	if r.Status == Failed { // perhaps it is the disk's
-		if err := writable(out); err != nil {
-			return nil, err
-		}
+	if slices.ContainsFunc(r.Diagnostics, func(p cli.Problem) bool { return p.ID == cli.DiskFull }) { // nothing that says anything of the model
+		return nil, &DiskError{out, syscall.ENOSPC}
 	}
 	if w.Cache != nil && r.Final() {
 		key := keys[0]

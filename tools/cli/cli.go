@@ -213,6 +213,9 @@ func Problems(err error) []Problem {
 	return []Problem{{ID: identify(err), Level: "error", Message: err.Error()}}
 }
 
+// DiskFull is the identifier of a file that could not be written because its disk has no room.
+const DiskFull = "disk-full"
+
 // identify finds the identifier of an error that is no list.
 func identify(err error) string {
 	var named interface{ ProblemID() string }
@@ -225,6 +228,8 @@ func identify(err error) string {
 		id = "usage"
 	case errors.As(err, &failure), errors.As(err, &c):
 		id = "internal"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		id = DiskFull
 	case errors.As(err, &path):
 		id = "file"
 	case errors.As(err, &named):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -37,6 +38,9 @@ func (s *Session) Numbers(data aton.DataSet) (*Numbers, error) {
 	}
 	judge := aton.Verifier{Tolerance: aton.DefaultTolerance, Kernels: aton.FunctionKernels(s.opts.Functions)}
 	judge.Observe = func(o *ssa.Op, in, given []interp.Value) error {
+		if err := s.stopped(); err != nil {
+			return err
+		}
 		clean := true
 		for i, v := range o.Operands() {
 			if v == nil || i >= len(in) {
@@ -91,13 +95,13 @@ func (s *Session) accuse(judge aton.Verifier, data aton.DataSet, out *Numbers, c
 			break
 		}
 	}
-	judge.Observe = nil
+	judge.Observe = func(*ssa.Op, []interp.Value, []interp.Value) error { return s.stopped() }
 	fresh, err := s.load()
 	if err != nil || !fresh.UsesNamespace("aten") && !fresh.UsesNamespace("prim") {
 		return
 	}
 	opts := s.opts
-	opts.Runner = nil
+	opts.Runner = &passes.Runner{Stop: s.stopped}
 	suspect, err := judge.FirstBadPass(func() (*ssa.Module, error) { return fresh, nil }, data, opts)
 	if err != nil || suspect == nil {
 		return
