@@ -22,6 +22,7 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // Exit statuses.
@@ -241,9 +242,16 @@ func identify(err error) string {
 // maxStream is how much is read of standard input, in bytes.
 var maxStream int64 = 2 << 30 // less in a test
 
+// memoryStream is how much of standard input is kept in memory; more goes to a temporary file.
+const memoryStream = 64 << 20
+
 // ReadStream reads all of standard input, which may be endless.
 func ReadStream(stdin io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(stdin, maxStream+1))
+	stdin = io.LimitReader(stdin, maxStream+1)
+	b, err := io.ReadAll(io.LimitReader(stdin, min(memoryStream, maxStream+1)))
+	if err == nil && len(b) == memoryStream {
+		b, err = mapfile.Spool(io.MultiReader(bytes.NewReader(b), stdin), -1)
+	}
 	if err == nil && int64(len(b)) > maxStream {
 		return nil, fmt.Errorf("standard input has more than %d GiB; give a file", maxStream>>30)
 	}

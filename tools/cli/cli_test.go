@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -77,4 +78,28 @@ func TestCrash(t *testing.T) {
 	if said := stderr.String(); status != Failed || !strings.HasPrefix(said, "internal error: over; this is a defect of aton") || !strings.Contains(said, "cli_test.go") {
 		t.Errorf("status %d: %s", status, said)
 	}
+}
+
+// A long standard input is no memory of the process's own.
+func TestLongStream(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const n = 5*memoryStream + 7
+	b, err := ReadStream(io.LimitReader(counting{}, n))
+	if err != nil || len(b) != n || b[0] != 1 || b[n-1] != 1 {
+		t.Fatal(len(b), err)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.Sys - before.Sys; grown > 4*memoryStream {
+		t.Errorf("%d MB of memory for %d MB", grown>>20, n>>20)
+	}
+}
+
+type counting struct{}
+
+func (counting) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 1
+	}
+	return len(b), nil
 }

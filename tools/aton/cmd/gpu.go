@@ -21,8 +21,8 @@ import (
 	"github.com/aton-project/aton/tools/cli"
 )
 
-// simulated is how many lane instructions a run in the simulator may take: a minute or two on two cores.
-const simulated = 1 << 36
+// simulated is how many lane instructions a run in the simulator may take: some ten seconds on two cores.
+const simulated = 1 << 34
 
 // newBackend opens a device. The simulator takes budget times what it has for programs that anybody may have written.
 func newBackend(name string, check bool, budget int) (exec.Backend, error) {
