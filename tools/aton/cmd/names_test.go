@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -165,6 +166,46 @@ func TestNamesInText(t *testing.T) {
 		}
 		if graphs != 1 || returns != 1 {
 			t.Errorf("domain %q: a name begins another graph:\n%s", domain, listing)
+		}
+	}
+}
+
+// A version of a domain that onnx.checker refuses is not written, wherever it comes from.
+func TestDomainVersions(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	out := filepath.Join(dir, "o.onnx")
+	for _, version := range []string{"2147483647", "2147483648", "4294967297", "9223372036854775807"} {
+		ok := version == "2147483647"
+		graph := put("m.ir", "module {\n  opsets = {\"\" : 20, \"my\" : "+version+"}\n}\ngraph(%x : Float(2)):\n  %y : Float(2) = my::op(%x)\n  return (%y)\n")
+		plain := put("p.ir", "graph(%x : Float(2)):\n  %y : Float(2) = my::op(%x)\n  return (%y)\n")
+		n, err := strconv.ParseInt(version, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := &onnxpb.ModelProto{}
+		if err := proto.Unmarshal(hostile(t, "my"), model); err != nil {
+			t.Fatal(err)
+		}
+		model.OpsetImport[1].Version = &n
+		b, err := proto.Marshal(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, args := range map[string][]string{
+			"text": {graph}, "option": {plain, "--fallthrough", "my", "--custom-opset", "my=" + version}, "file": {put("m.onnx", string(b))},
+		} {
+			os.Remove(out)
+			status, _, said := call("", append([]string{"export", "-o", out}, args...)...)
+			if _, err := os.Stat(out); ok != (status == 0 && err == nil) || !ok && !strings.Contains(said, "version") {
+				t.Errorf("%s of version %s: status %d, %v: %s", what, version, status, err, said)
+			}
 		}
 	}
 }
