@@ -210,10 +210,10 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 		return err
 	}
 	defer closeQueue()
-	if err := r.patiently(ctx, func() error { return r.queue.prepare(ctx, r.Silence) }); err != nil {
+	if err := r.patiently(ctx, answerWait, func(ctx context.Context) error { return r.queue.prepare(ctx, r.Silence) }); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() (err error) { r.job, err = r.queue.makeJob(ctx, r.id); return err }); err != nil {
+	if err := r.patiently(ctx, answerWait, func(ctx context.Context) (err error) { r.job, err = r.queue.makeJob(ctx, r.id); return err }); err != nil {
 		return err
 	}
 	for _, it := range r.Plan.Items {
@@ -224,7 +224,7 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 		return err
 	}
 	defer func() { _ = watch.Stop() }()
-	if err := r.patiently(ctx, func() error { return r.enqueue(ctx, todo) }); err != nil {
+	if err := r.patiently(ctx, 0, func(ctx context.Context) error { return r.enqueue(ctx, todo) }); err != nil {
 		return err
 	}
 	if r.Jobs > 0 {
@@ -251,7 +251,7 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 	cancel() // workers have only what was done by others already
 	closing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer done()
-	if err := r.patiently(closing, func() error { return r.queue.endJob(closing, r.id) }); err != nil {
+	if err := r.patiently(closing, answerWait, func(ctx context.Context) error { return r.queue.endJob(ctx, r.id) }); err != nil {
 		return err
 	}
 	return os.Remove(id)
@@ -351,7 +351,7 @@ func (r *run) upload(ctx context.Context, it *Item) error {
 }
 
 // looks is how often the server is looked at when nothing comes from it.
-const looks = 5 * time.Second
+var looks = 5 * time.Second // less in a test
 
 // collect takes results until each item has one.
 func (r *run) collect(ctx context.Context, updates <-chan jetstream.KeyValueEntry) error {
@@ -359,6 +359,7 @@ func (r *run) collect(ctx context.Context, updates <-chan jetstream.KeyValueEntr
 	defer tick.Stop()
 	early := true // what comes now was there before
 	var ill illness
+	var quiet silence
 	for len(r.done) < len(r.Plan.Items) {
 		select {
 		case e, ok := <-updates:
@@ -380,10 +381,59 @@ func (r *run) collect(ctx context.Context, updates <-chan jetstream.KeyValueEntr
 			if err := ill.judge(ctx, r); err != nil {
 				return err
 			}
+			if ill.since.IsZero() {
+				if err := r.revive(ctx, &quiet); err != nil {
+					return err
+				}
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+	return nil
+}
+
+// silence counts how often the server was looked at while no result came.
+type silence struct{ done, looks int }
+
+// revive puts items into the queue again that it has lost: a server whose disk was full has dropped them, or its stream, and tells nobody.
+func (r *run) revive(ctx context.Context, quiet *silence) error {
+	if quiet.looks++; len(r.done) != quiet.done {
+		*quiet = silence{done: len(r.done)}
+	}
+	if quiet.looks < 3 {
+		return nil
+	}
+	brief, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	if err := r.queue.prepare(brief, r.Silence); err != nil {
+		return nil // the next look says whether it stays so
+	}
+	n, err := r.queue.waiting(brief, r.id)
+	if err != nil || n > 0 {
+		return nil
+	}
+	var lost []*Item
+	again := map[string]bool{}
+	for _, it := range r.Plan.Items {
+		if r.done[it.Key] != nil {
+			continue
+		}
+		if e, err := r.job.results.Get(ctx, it.Key); err == nil {
+			if err := r.take(ctx, it, e.Value(), false); err != nil {
+				return err
+			}
+			continue
+		}
+		lost = append(lost, it)
+		again[it.Key] = true
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	r.tell("%d models are in the queue no longer, and are put there again", len(lost))
+	quiet.looks = 0
+	_ = r.queue.publish(ctx, lost, again) // what is not taken is missed by the next look
 	return nil
 }
 
@@ -416,11 +466,17 @@ func (r *run) tell(format string, args ...any) {
 	}
 }
 
-// patiently does something with the server, again and again with longer pauses while that can help.
-func (r *run) patiently(ctx context.Context, do func() error) error {
+// patiently does something with the server, again and again with longer pauses while that can help. An attempt takes no longer than a time, or
+// as long as it takes if that is 0.
+func (r *run) patiently(ctx context.Context, most time.Duration, do func(context.Context) error) error {
 	var p pauses
 	for began := time.Now(); ; {
-		err := diskError(do())
+		attempt, cancel := ctx, context.CancelFunc(func() {})
+		if most > 0 {
+			attempt, cancel = context.WithTimeout(ctx, most)
+		}
+		err := diskError(do(attempt))
+		cancel()
 		var disk *DiskError
 		var path *fs.PathError
 		if err == nil || errors.As(err, &disk) || errors.As(err, &path) || errors.Is(err, errLost) || ctx.Err() != nil || time.Since(began) > r.Patience {
@@ -470,7 +526,7 @@ func (r *run) take(ctx context.Context, it *Item, text []byte, early bool) error
 	}
 	if err == nil {
 		if placed, _ := r.placed.Load(it.Key); placed != hashes(result) && !r.same(it, result) {
-			err = r.patiently(ctx, func() error { return r.fetch(ctx, it, result) })
+			err = r.patiently(ctx, 0, func(ctx context.Context) error { return r.fetch(ctx, it, result) })
 			if err != nil && !errors.Is(err, errLost) {
 				return fmt.Errorf("%s: %w", it.Name, err)
 			}
@@ -480,7 +536,7 @@ func (r *run) take(ctx context.Context, it *Item, text []byte, early bool) error
 		r.refused[it.Key]++
 		r.tell("%s: a result is not taken: %v", it.Name, err)
 		if r.refused[it.Key] <= it.Tries {
-			return r.patiently(ctx, func() error {
+			return r.patiently(ctx, answerWait, func(ctx context.Context) error {
 				if err := r.job.forget(ctx, it.Key); err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -312,5 +313,59 @@ func TestPauses(t *testing.T) {
 	}
 	if last != longestPause {
 		t.Error(last)
+	}
+}
+
+// Items that a server has lost, with its stream or one by one, are put into the queue again.
+func TestLostItems(t *testing.T) {
+	defer func(usual time.Duration) { looks = usual }(looks)
+	looks = 300 * time.Millisecond
+	for _, what := range []string{"messages", "stream"} {
+		b := newBench(t, map[string]string{"a.ir": "fine a", "b.ir": "fine b"})
+		s, err := StartServer(filepath.Join(b.dir, "server"), Listen{Address: "127.0.0.1:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		address, token := s.Listening()
+		q, err := Dial(Access{URLs: address, Token: token}, "1", Taker, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		var log lockedLog
+		b.change = func(batch *Batch) {
+			batch.Access, batch.Jobs, batch.Log = Access{URLs: address, Token: token}, 0, log.printf
+		}
+		worker := b.worker(filepath.Join(b.dir, "models"))
+		worker.Folder = t.TempDir()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			for {
+				if str, err := q.js.Stream(ctx, stream); err == nil {
+					if info, err := str.Info(ctx); err == nil && info.State.Msgs == 2 {
+						break
+					}
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if what == "stream" {
+				_ = q.js.DeleteStream(ctx, stream)
+			} else if str, err := q.js.Stream(ctx, stream); err == nil {
+				_ = str.Purge(ctx)
+			}
+			ended <- worker.Take(ctx, q, Serving{Jobs: 1, Log: t.Logf})
+		}()
+		for name, r := range b.run() {
+			if r.Status != OK {
+				t.Errorf("%s: %s: %+v", what, name, r)
+			}
+		}
+		if !strings.Contains(log.String(), "in the queue no longer") {
+			t.Errorf("%s: %s", what, log.String())
+		}
+		stop()
+		<-ended
 	}
 }

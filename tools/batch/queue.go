@@ -76,7 +76,7 @@ const (
 const window = time.Hour
 
 // answerWait is how long the server may take to take or give a message.
-const answerWait = 30 * time.Second
+const answerWait = 10 * time.Second
 
 // Queue is a connection to a server with JetStream.
 type Queue struct {
@@ -277,6 +277,23 @@ func (q *Queue) store(ctx context.Context, it *Item, text []byte) error {
 		return errOver
 	}
 	return err
+}
+
+// waiting counts the items of a job that are in the queue, or at a worker.
+func (q *Queue) waiting(ctx context.Context, id string) (uint64, error) {
+	s, err := q.js.Stream(ctx, stream)
+	if err != nil {
+		return 0, err
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subjects+"."+q.build+"."+id))
+	if err != nil {
+		return 0, err
+	}
+	n := uint64(0)
+	for _, count := range info.State.Subjects {
+		n += count
+	}
+	return n, nil
 }
 
 // endJob removes a job from the server: its buckets, and what is left of its items, those that were done twice.
