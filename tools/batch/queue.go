@@ -62,8 +62,8 @@ func (a Access) options() ([]nats.Option, error) {
 }
 
 // The names that the queue has on a server. Items are messages of the stream; its subjects are subjects.BUILD.JOB. A job has three
-// buckets: results by key; files by hash, those of models that are uploaded; and outputs by key and hash. They are apart so that a server
-// can give each side what it needs and no more: a worker writes results and outputs and reads neither, and reads files.
+// buckets: results by key; files by hash, those of models that are uploaded; and outputs by key and hash. A worker reads no
+// result, so that a server need not give it the right to; docs/batch.md has the rights of both sides.
 const (
 	stream   = "ATON_WORK"
 	subjects = "aton.work"
