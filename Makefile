@@ -51,7 +51,7 @@ lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)'
 
 cut: ## cut the conversions of all cases below CASES in two at a text, behind every pass, and compare the files
-	$(GO) test . -run TestCut -count=1 -timeout 2h -cut.every=1 -cut.cases=$(abspath $(CASES))
+	$(GO) test ./tools/e2e -run TestCut -count=1 -timeout 2h -cut.every=1 -cut.cases=$(abspath $(CASES))
 
 update: ## rewrite the AUTOCHECK blocks of text tests; FILTER as in lit
 	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)' -update -count=1
@@ -180,7 +180,7 @@ conformance: build .venv/ready ## the score on programs of PyTorch (make cases);
 N ?= 40
 MUTATE ?= ./ssa $(filter-out ./passes/specialize ./passes/passtest ./passes/all,$(patsubst %/,./%,$(wildcard passes/*/))) ./dialects/onnx
 mutate: ## small changes that no test notices; N of each package in MUTATE (hours)
-	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,.,./tools/cases $(MUTATE)
+	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,./tools/e2e,./tools/cases $(MUTATE)
 
 # cases for a checkout that has no ../shared: operator samples, modules, indexing and scripts. TORCH is a Python with PyTorch and expecttest
 TORCH ?= python3
@@ -275,6 +275,11 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 
 vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or GOVULNDB=file:///a/copy
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+# what the programs are made of, in the format CycloneDX, with licences
+sbom: ## the list of all modules with their licences, into out/sbom.json; asks the proxy of Go modules once
+	@mkdir -p out
+	$(GO) run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 mod -licenses -json -output out/sbom.json
 
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=

@@ -8,21 +8,16 @@
 package aton
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/aton-project/aton/backend/onnxfile"
-	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/frontend"
-	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
-	"github.com/aton-project/aton/passes/lower"
-	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 )
@@ -32,182 +27,6 @@ const DefaultOpset = onnx.ExportOpset
 
 // OldestOpset is the oldest opset that a model can be converted to.
 const OldestOpset = 7
-
-// Options configure loading, conversion and writing. The zero value suits most callers. Concurrent conversions may share
-// Options if Warn, Note and the observers of Runner are safe for concurrent use. A module belongs to one goroutine, and a conversion
-// changes it: load the file again for another conversion.
-type Options struct {
-	// Inputs gives what an archive does not state: types, sizes and dynamic axes of the inputs.
-	Inputs []spec.Input
-	// Opset is the target opset, from OldestOpset to onnx.Newest. If it is 0, an ONNX file or a converted module keeps its opset,
-	// and a program of PyTorch is converted to DefaultOpset.
-	Opset int
-	// CustomOpsets has the versions of domains other than ONNX's. A domain that is not in it has version 1.
-	CustomOpsets map[string]int
-	// Fallthrough lists namespaces whose operators become nodes of custom domains if they cannot be converted: aten
-	// becomes the domain org.pytorch.aten. "*" stands for all namespaces.
-	Fallthrough []string
-	// Training is the mode that the module is converted in. The default is Preserve.
-	Training TrainingMode
-	// NoFolding keeps each weight as it is in the state dict. What the program or a pass computes from weights alone is
-	// computed by operators of the file, and not at export. Train implies it.
-	NoFolding bool
-	// State says what happens to buffers and attributes that the program changes: drop (the default, with a warning),
-	// outputs (additional outputs with the names of the state), or refuse.
-	State string
-	// Unroll is the number of iterations up to which a loop with a known number of iterations is unrolled. A loop whose
-	// containers or dtypes change from one iteration to the next is always unrolled.
-	Unroll int
-	// Target is the runtime whose kernels determine the element types: ort (the default), or onnx for the standard alone.
-	Target string
-	// Contrib allows operators of the domain com.microsoft: the file has fewer nodes, and only onnxruntime can run it.
-	// Its value is the processor, cpu or gpu, since some of these operators are faster on one of them only, or none (the
-	// default). It requires the target ort.
-	Contrib string
-	// InputNames has the names of the inputs in order, followed by those of the weights in the order of the state dict, unused
-	// ones included, as input_names of torch.onnx.export does. The list may be shorter; "" keeps a name. Inputs
-	// may use these names too; names of the program take precedence.
-	InputNames []string
-	// OutputNames has the names of the outputs in order. The list may be shorter; "" keeps a name.
-	OutputNames []string
-	// Names maps the names that inputs, weights and outputs would have to new ones. A name that is taken is an error,
-	// here and in InputNames and OutputNames.
-	Names map[string]string
-	// OutputAxes names axes of outputs, by the name of the output in the file and the axis; a negative axis counts from the
-	// end: {"boxes": {0: "detections"}}. Sizes that depend on data have generated names otherwise.
-	OutputAxes map[string]map[int]string
-	// LearnedNames names the weights learned_0, learned_1, ... instead of using the names of the state dict.
-	LearnedNames bool
-	// NoWeights leaves the weights out of the file. Each becomes an input with its name in the state dict.
-	NoWeights bool
-	// InitializersAsInputs lists the weights among the inputs too, unchanged and with their names in the state dict,
-	// so that a runtime can replace them.
-	InitializersAsInputs bool
-	// FreezeDefaults turns inputs of an ONNX file that have a default value (an initializer of the same name) into constants.
-	// Otherwise they stay inputs with defaults, and no pass computes with the values.
-	FreezeDefaults bool
-	// DropUnused, if not nil, removes the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and is
-	// called with the position of each among the inputs. InputNames counts the removed inputs too.
-	DropUnused func(place int)
-	// DocStrings writes the line of the program as the doc string of each node, at any opset. From opset 21 on the metadata
-	// of the node has it anyway.
-	DocStrings bool
-	// NodeMetadata writes the origin of each node as metadata at opsets below 21 too. The file then has IR version 10, which
-	// any runtime that supports opset 21 reads.
-	NodeMetadata bool
-	// ModuleFunctions turns calls of modules into functions of the file: those of paths (features.0), of classes (Conv2d,
-	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share a function; values in which
-	// they differ become attributes of it.
-	ModuleFunctions []string
-	// External says where the data of weights is stored.
-	External onnxfile.External
-	// Functions has bodies of operators of custom domains. The file contains those that it calls.
-	Functions *onnxfile.Functions
-	// Budget multiplies the limits of a conversion and of a run in the interpreter: steps of evaluation, bytes,
-	// operators and elements. 0 means 1, which suffices for all but huge models. See ssa.Module.Allow.
-	Budget int
-	// Method is the method of a TorchScript module to convert. The default is forward.
-	Method string
-	// Program names the program to convert in a torch.export archive that holds several.
-	Program string
-	// Weights is a file of named tensors (torch.save, safetensors) for graph text. WeightsKey is the path of
-	// the state dict in a checkpoint; the default is the first one.
-	Weights, WeightsKey string
-	// Table has the known operators; nil means the built-in ones. Register lowerings of your own in a table of
-	// aten.NewTable.
-	Table *aten.Table
-	// OperatorExport says what happens to operators that cannot be converted. The default is ONNX.
-	OperatorExport OperatorExportType
-	// Warn, if not nil, receives warnings about the file and the conversion.
-	Warn func(message string)
-	// Diagnosed, if not nil, receives all diagnostics of a conversion, warnings included.
-	Diagnosed func(list *diag.List)
-	// Note, if not nil, receives what is taken from the file because Inputs does not state it, and how to state it.
-	Note func(message string)
-	// Pipeline is the pipeline to run, such as "upgrade,optimize{opset=$opset}"; the default is "export". $opset, $target,
-	// $training, $names, $fallthrough, $unroll, $state and $mode stand for the values of the options, as the
-	// pipeline export takes them. All of its passes must have the opset that the module is converted to.
-	Pipeline string
-	// Before and After add steps before and after the steps of the pipeline export, by the name that a step begins with:
-	// After["lower"] = "mine" runs the pass mine once the program consists of ONNX operators in their newest form. They are for
-	// the default pipeline: Pipeline spells its own steps.
-	Before, After map[string]string
-	// Passes has additional passes that Pipeline, Before and After may name.
-	Passes []*passes.Pass
-	// Runner, if not nil, observes the passes.
-	Runner *passes.Runner
-}
-
-// TrainingMode says whether dropout drops and whether batch normalization uses the statistics of the batch.
-type TrainingMode string
-
-// The modes of torch.onnx.
-const (
-	// Preserve converts each module in the mode that it was saved or traced in.
-	Preserve TrainingMode = "PRESERVE"
-	// Eval converts all modules in eval mode.
-	Eval TrainingMode = "EVAL"
-	// Train converts all modules in training mode and keeps weights as they are in the state dict. Dropout becomes a
-	// training-mode Dropout. BatchNormalization becomes a training-mode operator from opset 14 on for the target onnx; for
-	// onnxruntime the file computes the statistics of the batch, because onnxruntime's optimizer folds a training-mode
-	// BatchNormalization into the convolution before it as if it were in evaluation.
-	Train TrainingMode = "TRAINING"
-)
-
-// TrainingModes lists the training modes.
-func TrainingModes() []TrainingMode { return []TrainingMode{Preserve, Eval, Train} }
-
-// frozen returns the mode as an option of the pass freeze and as an option of frontends, where nil keeps the mode.
-func (t TrainingMode) frozen() (pass string, all *bool, err error) {
-	on, off := true, false
-	switch t {
-	case "", Preserve:
-		return "preserve", nil, nil
-	case Eval:
-		return "eval", &off, nil
-	case Train:
-		return "train", &on, nil
-	}
-	return "", nil, fmt.Errorf("no training mode %q", string(t))
-}
-
-// OperatorExportType says what happens to operators that cannot be converted.
-type OperatorExportType string
-
-// The types of torch.onnx.
-const (
-	// ONNX: every operator must convert.
-	ONNX OperatorExportType = "ONNX"
-	// ONNXFallthrough keeps an operator as a node with its own name; the domain of aten is org.pytorch.aten.
-	ONNXFallthrough OperatorExportType = "ONNX_FALLTHROUGH"
-	// ONNXATenFallback turns an operator of aten into an ATen node: domain org.pytorch.aten, string attributes operator and
-	// overload_name, all operands in the order of the schema.
-	ONNXATenFallback OperatorExportType = "ONNX_ATEN_FALLBACK"
-	// ONNXATen turns all operators of aten into ATen nodes.
-	ONNXATen OperatorExportType = "ONNX_ATEN"
-	// Raw writes the TorchScript graph as it is, without checking it. No runtime loads the file.
-	Raw OperatorExportType = "RAW"
-)
-
-// OperatorExportTypes lists the operator export types.
-func OperatorExportTypes() []OperatorExportType {
-	return []OperatorExportType{ONNX, ONNXFallthrough, ONNXATenFallback, ONNXATen, Raw}
-}
-
-// mode returns the mode of the pass lower.
-func (t OperatorExportType) mode() (lower.Mode, error) {
-	switch t {
-	case "", ONNX:
-		return lower.Strict, nil
-	case ONNXFallthrough:
-		return lower.Fallthrough, nil
-	case ONNXATenFallback:
-		return lower.ATenFallback, nil
-	case ONNXATen:
-		return lower.ATen, nil
-	}
-	return "", fmt.Errorf("no operator export type %q", string(t))
-}
 
 // OpsetFor returns the opset that a module is converted to.
 func (o Options) OpsetFor(m *ssa.Module) int {
@@ -270,12 +89,6 @@ func Stages() []string {
 // stay, and the list reports them. A converted module can be converted again, to another opset. After an
 // error the module must not be used.
 func Lower(m *ssa.Module, o Options) (*diag.List, error) {
-	if o.OperatorExport == Raw {
-		if o.Pipeline != "" {
-			return nil, fmt.Errorf("operator export type %s has a pipeline of its own: leave Options.Pipeline empty", Raw)
-		}
-		return o.raw(m)
-	}
 	mode, err := o.OperatorExport.mode()
 	if err != nil {
 		return nil, err
@@ -284,17 +97,19 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	opset, converted := o.begin(m), onnx.DefaultOpset(m) != 0 && len(m.Passed) == 0
-	list, err := remaining(m, p).Then(o.finish(converted)...).Run(m, o.Runner)
+	opset := o.begin(m)
+	list, err := remaining(m, p).Run(m, o.Runner)
 	if list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
+	}
+	if at := onnx.DefaultOpset(m); err == nil && at != opset {
+		err = fmt.Errorf("pipeline %q leaves operators of opset %d, and the model is converted to opset %d: end it with legalize{opset=$opset}", o.Pipeline, at, opset)
 	}
 	if err != nil {
 		onnx.SetOpset(m, onnx.Failed)
 		return list, err
 	}
-	onnx.SetOpset(m, opset)
-	m.Passed, m.TargetOpset, m.State = nil, 0, nil
+	m.Passed, m.TargetOpset = nil, 0
 	if o.Warn != nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
@@ -306,110 +121,16 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	return list, nil
 }
 
-// raw prepares the TorchScript graph for being written as it is.
-func (o Options) raw(m *ssa.Module) (*diag.List, error) {
-	p, err := all.Set.Parse("inline,freeze")
-	if err != nil {
-		return nil, err
+// Convert is [Lower] with one more observer, in the form that verify.Verifier.FirstBadPass takes.
+func (o Options) Convert(m *ssa.Module, watch passes.Observer) error {
+	var r passes.Runner
+	if o.Runner != nil {
+		r = *o.Runner
 	}
-	m.State = stateNames(m)
-	defer func() { m.State = nil }()
-	return p.Then(o.rawPass(), o.domainsPass(), o.renamePass()).Run(m, o.Runner)
-}
-
-func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, error) {
-	target := o.Target
-	if target == "" {
-		target = "ort"
-	}
-	contrib := cmp.Or(o.Contrib, "none")
-	if contrib != "none" && target != "ort" {
-		return nil, fmt.Errorf("operators of onnxruntime's own are for the target ort, not %s", target)
-	}
-	n := o.OpsetFor(m)
-	if n < OldestOpset || n > onnx.Newest {
-		return nil, fmt.Errorf("opset %d is not between %d and %d", n, OldestOpset, onnx.Newest)
-	}
-	names := "state"
-	if o.LearnedNames {
-		names = "learned"
-	}
-	inserts := len(o.Before)+len(o.After) > 0
-	if o.Pipeline == "" && !inserts && len(o.Passes) > 0 {
-		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.After, Options.Before or Options.Pipeline", o.Passes[0].Name)
-	}
-	if o.Pipeline != "" && inserts {
-		return nil, fmt.Errorf("steps before and after those of the pipeline export do not go with a pipeline of one's own")
-	}
-	if err := o.unread(); err != nil {
-		return nil, err
-	}
-	set := all.Set
-	if o.Table != nil || o.Pipeline != "" || inserts {
-		set = all.New(o.Table)
-		set.Passes = append(set.Passes, o.Passes...)
-	}
-	name := "export"
-	if inserts {
-		var err error
-		if set, err = set.Insert(name, o.Before, o.After); err != nil {
-			return nil, err
-		}
-	}
-	if o.Pipeline != "" {
-		name = "pipeline-of-the-options"
-		i := slices.IndexFunc(set.Named, func(n passes.Named) bool { return n.Name == "export" })
-		set.Named = append(slices.Clip(set.Named), passes.Named{Name: name, Text: o.Pipeline, Options: set.Named[i].Options})
-	}
-	state := o.State
-	if state == "" {
-		state = string(specialize.StateDropped)
-	}
-	training, _, err := o.Training.frozen()
-	if err != nil {
-		return nil, err
-	}
-	p, err := set.Build(name, map[string]any{
-		"opset": n, "target": target, "contrib": contrib, "training": training, "names": names, "fallthrough": strings.Join(o.Fallthrough, ","), "mode": string(mode),
-		"state": state, "integers": o.NoWeights || o.InitializersAsInputs, "lift": o.NoWeights || o.InitializersAsInputs || o.NoFolding || o.Training == Train, "unroll": max(o.Unroll, 0),
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range p.OptionValues("opset") {
-		if v != n {
-			return nil, fmt.Errorf("pipeline %q has a pass for opset %v, and the model is converted to opset %d: write opset=$opset", o.Pipeline, v, n)
-		}
-	}
-	return p, nil
-}
-
-// unread reports an option that a user's pipeline does not read, and would drop silently. One at its default asks for nothing.
-func (o Options) unread() error {
-	if o.Pipeline == "" {
-		return nil
-	}
-	for _, x := range []struct {
-		set             bool
-		option, setting string
-	}{
-		{o.Target != "" && o.Target != "ort", "Target", "target"},
-		{o.Contrib != "" && o.Contrib != "none", "Contrib", "contrib"},
-		{o.Training != "" && o.Training != Preserve, "Training", "training"},
-		{o.LearnedNames, "LearnedNames", "names"},
-		{len(o.Fallthrough) > 0, "Fallthrough", "fallthrough"},
-		{o.OperatorExport != "" && o.OperatorExport != ONNX, "OperatorExport", "mode"},
-		{o.State != "" && o.State != string(specialize.StateDropped), "State", "state"},
-		{o.NoWeights, "NoWeights", "lift"},
-		{o.InitializersAsInputs, "InitializersAsInputs", "lift"},
-		{o.NoFolding, "NoFolding", "lift"},
-		{o.Unroll > 0, "Unroll", "unroll"},
-	} {
-		if x.set && !strings.Contains(o.Pipeline, "$"+x.setting) {
-			return fmt.Errorf("no pass of pipeline %q reads the option %s: pass $%s to the pass that needs it, as the pipeline export does", o.Pipeline, x.option, x.setting)
-		}
-	}
-	return nil
+	r.Observers = append(slices.Clone(r.Observers), watch)
+	o.Runner = &r
+	_, err := Lower(m, o)
+	return err
 }
 
 // Inspect converts the module up to a stage: import, or the stage after the pass of that name.
@@ -430,7 +151,7 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	part, ok := p.Until(stage)
 	if !ok {
 		stages := append([]string{"import"}, p.Passes()...)
-		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, passes.DidYouMean(stage, stages), strings.Join(stages, ", "))
+		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, diag.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
 	steps := part.Steps()
 	if n := len(steps); n < len(m.Passed) && slices.Equal(steps, m.Passed[:n]) {
@@ -446,19 +167,13 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	return list, err
 }
 
-// begin notes what the later part of a conversion needs to know of the program, and returns the opset.
+// begin notes the opset of the conversion, and returns it.
 func (o Options) begin(m *ssa.Module) int {
 	m.TargetOpset = o.OpsetFor(m)
 	if len(m.Passed) > 0 { // a text may have former names of passes
 		if p, err := all.Set.Parse(strings.Join(m.Passed, ",")); err == nil {
 			m.Passed = p.Steps()
 		}
-	}
-	if len(m.Passed) == 0 {
-		if m.State == nil {
-			m.State = stateNames(m)
-		}
-		noteClasses(m)
 	}
 	return m.TargetOpset
 }
@@ -496,12 +211,11 @@ func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
 }
 
 func (o Options) file(m *ssa.Module) onnxfile.Options {
-	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NodeMetadata: o.NodeMetadata, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs}
+	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NodeMetadata: o.NodeMetadata, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs,
+		Modules: o.ModuleFunctions, Functions: o.Functions}
 	if f := m.Main(); f != nil {
 		file.Unchecked = o.OperatorExport == Raw
 		file.OutputNames = f.OutputNames
-		file.Modules, _ = o.modules(m) // Lower has reported an error
 	}
-	file.Functions = o.Functions
 	return file
 }

@@ -8,8 +8,12 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // exported converts graph text and prints the result, without locations.
@@ -263,7 +267,7 @@ func Example_kernel() {
 		return
 	}
 	x := tensor.FromFloats(tensor.Float32, []int64{3}, []float64{1, 2, 3})
-	verifier := aton.Verifier{Tolerance: aton.DefaultTolerance, Kernels: map[ssa.Kind]interp.Kernel{
+	verifier := verify.Verifier{Tolerance: verify.DefaultTolerance, Kernels: map[ssa.Kind]interp.Kernel{
 		"my.domain::Double": func(o *ssa.Op, operands []interp.Value) ([]interp.Value, error) {
 			v := operands[0].Tensor.Float64s()
 			for i := range v {
@@ -272,9 +276,9 @@ func Example_kernel() {
 			return []interp.Value{interp.Of(tensor.FromFloats(tensor.Float32, operands[0].Tensor.Shape, v))}, nil
 		},
 	}}
-	results, err := verifier.Verify(m, aton.DataSet{
-		Inputs:  []aton.Named{{Name: "x", Tensor: x}},
-		Outputs: []aton.Named{{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{3}, []float64{2, 4, 7})}},
+	results, err := verifier.Verify(m, verify.DataSet{
+		Inputs:  []verify.Named{{Name: "x", Tensor: x}},
+		Outputs: []verify.Named{{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{3}, []float64{2, 4, 7})}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -283,4 +287,32 @@ func Example_kernel() {
 	fmt.Println(results[0].Wrong)
 	// Output:
 	// 1 of 3 elements differ, the first one at [2] is 6, expected 7
+}
+
+// A pass of one's own behind the one that makes ONNX of the program.
+func ExampleOptions_after() {
+	quick, err := passes.FromRules("quick", "a gelu of the quick kind", onnx.RewriteConfig(0),
+		rewrite.Rule{Name: "tanh", From: `%y = onnx::Gelu[approximate=$how](%x)`, To: `%y = onnx::Gelu[approximate="tanh"](%x)`,
+			Check: func(m *rewrite.Match) string {
+				if m.Attr("how").Str() == "tanh" {
+					return "it is quick already"
+				}
+				return ""
+			}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	exported(`graph(%x : Float(2, 3)):
+  %how : str = prim::Constant[value="none"]()
+  %y : Float(2, 3) = aten::gelu(%x, %how)
+  return (%y)
+`, aton.Options{
+		Passes: []*passes.Pass{quick},
+		After:  map[string]string{"lower": "quick"},
+	})
+	// Output:
+	// graph @main_graph(%x : Float(2, 3)):
+	//   %output : Float(2, 3) = onnx::Gelu[approximate="tanh"](%x)
+	//   return (%output)
 }

@@ -14,7 +14,9 @@ var release string
 
 // Version returns the version of the release. In other builds it is what the Go command recorded for this module, or the commit that
 // was built, or "(unknown)" if nothing was recorded. It is the producer_version of the files that Export writes.
-var Version = sync.OnceValue(func() string {
+func Version() string { return recorded() }
+
+var recorded = sync.OnceValue(func() string {
 	if release != "" {
 		return release
 	}

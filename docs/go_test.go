@@ -18,6 +18,7 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // TestGo compares the Go blocks of the page on Go with the bodies of the functions below: what the page shows is compiled and run.
@@ -98,7 +99,7 @@ func run(text string) {
 		return
 	}
 	x := tensor.Of(tensor.Float32, []int64{2, 3}, []float32{1, -2, 3, -4, 5, -6})
-	outputs, err := aton.Run(m, aton.DataSet{Inputs: []aton.Named{{Name: "x", Tensor: x}}})
+	outputs, err := verify.Run(m, verify.DataSet{Inputs: []verify.Named{{Name: "x", Tensor: x}}})
 	if err != nil {
 		fmt.Println(err)
 		return

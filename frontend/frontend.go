@@ -129,6 +129,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 			return nil, err
 		}
 		o.tellDropped(m, path)
+		note(m)
 		return m, o.apply(m, path)
 	}
 	m, err := Read(mapping.Data, path, o)
@@ -154,7 +155,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	case TorchScript:
 		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Training: o.Training, Table: o.Table, Warn: o.Warn})
 	case Exported: // it says itself what its inputs are; what the user states must fit
-		return export.Read(data, name, export.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Table: o.Table, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
+		m, err = export.Read(data, name, export.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Table: o.Table, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:
 		var list *diag.List
 		switch m, err = onnxfile.Parse(data); {
@@ -180,6 +181,10 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	note(m)
+	if f == Exported {
+		return m, nil
 	}
 	examples := m.Inputs // of a trace
 	if err := o.apply(m, name); err != nil || f != TorchScript {

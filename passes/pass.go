@@ -47,6 +47,9 @@ type Option struct {
 	Values      []string // the allowed values, if not empty
 }
 
+// IsDefault reports whether a value is the default of the option.
+func (o *Option) IsDefault(value any) bool { return fmt.Sprint(value) == o.Default }
+
 // parse parses a value: an int, a bool or a string.
 func (o *Option) parse(text string) (any, error) {
 	switch {

@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 // Pipeline is a sequence of passes, ready to run.
@@ -39,18 +41,37 @@ type Named struct {
 }
 
 // Step is a part of a pipeline, such as "cse" or "fixpoint(cse,dce)", and why it stands where it does.
-type Step struct{ Run, Why string }
+type Step struct {
+	Run, Why string
+	// If lists options of the pipeline, separated by commas. The step is left out where all of them have their defaults.
+	If string
+}
 
-// Spelling is the text of the pipeline.
-func (n *Named) Spelling() string {
+// Spelling is the text of the pipeline, with all of its steps.
+func (n *Named) Spelling() string { return n.spelling(nil) }
+
+// spelling leaves out the steps that the values of the options give nothing to do; nil stands for no values.
+func (n *Named) spelling(values map[string]any) string {
 	if len(n.Steps) == 0 {
 		return n.Text
 	}
-	runs := make([]string, len(n.Steps))
-	for i, s := range n.Steps {
-		runs[i] = s.Run
+	var runs []string
+	for _, s := range n.Steps {
+		if s.If == "" || values == nil || slices.ContainsFunc(strings.Split(s.If, ","), func(name string) bool { return !n.Option(name).IsDefault(values[name]) }) {
+			runs = append(runs, s.Run)
+		}
 	}
 	return strings.Join(runs, ",")
+}
+
+// Option returns an option of the pipeline by its name, and nil if it has none of that name.
+func (n *Named) Option(name string) *Option {
+	for i := range n.Options {
+		if n.Options[i].Name == name {
+			return &n.Options[i]
+		}
+	}
+	return nil
 }
 
 // Set is what pipeline strings may name. Goroutines may share it, and pipelines that it gives; a Runner with observers is for one run
@@ -89,20 +110,29 @@ func (s *Set) Parse(text string) (*Pipeline, error) {
 // Build makes a named pipeline with values for its options: an int for those that are declared as Int, a bool for Bool,
 // a string for others. What has no value has its default.
 func (s *Set) Build(name string, values map[string]any) (*Pipeline, error) {
+	n := s.Lookup(name)
+	if n == nil {
+		return nil, fmt.Errorf("there is no pipeline %q", name)
+	}
+	options, err := complete(name, n.Options, values)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pipeline{remarks: slices.Clone(s.remarks)}
+	if p.steps, err = s.parse(n.spelling(options), options, 0, &p.remarks); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Lookup returns a named pipeline, and nil if the set has none of that name.
+func (s *Set) Lookup(name string) *Named {
 	for i := range s.Named {
-		if n := &s.Named[i]; n.Name == name {
-			options, err := complete(name, n.Options, values)
-			if err != nil {
-				return nil, err
-			}
-			p := &Pipeline{remarks: slices.Clone(s.remarks)}
-			if p.steps, err = s.parse(n.Spelling(), options, 0, &p.remarks); err != nil {
-				return nil, err
-			}
-			return p, nil
+		if s.Named[i].Name == name {
+			return &s.Named[i]
 		}
 	}
-	return nil, fmt.Errorf("there is no pipeline %q", name)
+	return nil
 }
 
 type pipelineParser struct {
@@ -216,7 +246,7 @@ func (p *pipelineParser) item() ([]step, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.set.parse(n.Spelling(), options, p.depth+1, p.remarks)
+		return p.set.parse(n.spelling(options), options, p.depth+1, p.remarks)
 	}
 	known := []string{"fixpoint"}
 	for _, q := range p.set.Passes {
@@ -225,7 +255,7 @@ func (p *pipelineParser) item() ([]step, error) {
 	for _, n := range p.set.Named {
 		known = append(known, n.Name)
 	}
-	return nil, fmt.Errorf("unknown pass %q%s", name, DidYouMean(name, known))
+	return nil, fmt.Errorf("unknown pass %q%s", name, diag.DidYouMean(name, known))
 }
 
 // options reads the options of a pass or pipeline: values as they are spelled, or those of $names, which have types. spelled
@@ -337,7 +367,7 @@ func complete(owner string, declared []Option, given map[string]any) (map[string
 	}
 	if len(wrong) > 0 {
 		sort.Strings(wrong)
-		return nil, fmt.Errorf("%s has no option %q%s", owner, wrong[0], DidYouMean(wrong[0], names))
+		return nil, fmt.Errorf("%s has no option %q%s", owner, wrong[0], diag.DidYouMean(wrong[0], names))
 	}
 	return all, nil
 }
@@ -380,13 +410,10 @@ func (p *Pipeline) Steps() []string {
 // From is the pipeline without its first n steps.
 func (p *Pipeline) From(n int) *Pipeline { return &Pipeline{p.steps[n:], p.remarks} }
 
-// Then is the pipeline with passes behind it that have no options.
-func (p *Pipeline) Then(list ...*Pass) *Pipeline {
-	steps := slices.Clone(p.steps)
-	for _, pass := range list {
-		steps = append(steps, step{pass: pass, options: map[string]any{}})
-	}
-	return &Pipeline{steps, p.remarks}
+// Then is the pipeline followed by another one. It is an error if a pass of the other one stands at the wrong place there.
+func (p *Pipeline) Then(next *Pipeline) (*Pipeline, error) {
+	steps := slices.Concat(p.steps, next.steps)
+	return &Pipeline{steps, slices.Concat(p.remarks, next.remarks)}, check(steps)
 }
 
 // Passes lists the names of the passes in order, each once.
@@ -435,38 +462,4 @@ func has(s *step, pass string) bool {
 		return s.pass.Name == pass
 	}
 	return slices.ContainsFunc(s.body, func(t step) bool { return has(&t, pass) })
-}
-
-// DidYouMean suggests the known name that is nearest to a wrong one: `, did you mean "cse"?`, or nothing.
-func DidYouMean(name string, known []string) string {
-	best, found := len(name)/2+1, ""
-	for _, k := range known {
-		if d := editDistance(name, k); d < best {
-			best, found = d, k
-		}
-	}
-	if found == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q?", found)
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

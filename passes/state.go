@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 // State is a property of a module that some passes take for granted, some bring about and some end. The order of a pipeline follows
@@ -93,7 +95,7 @@ func (n *Named) insert(before, behind map[string]string) (Named, error) {
 	for where, texts := range map[string]map[string]string{"before ": before, "after ": behind} {
 		for name := range texts {
 			if !used[where+name] {
-				return out, fmt.Errorf("pipeline %s has no step %q%s (there are: %s)", n.Name, name, DidYouMean(name, names), strings.Join(names, ", "))
+				return out, fmt.Errorf("pipeline %s has no step %q%s (there are: %s)", n.Name, name, diag.DidYouMean(name, names), strings.Join(names, ", "))
 			}
 		}
 	}

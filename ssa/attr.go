@@ -2,6 +2,7 @@ package ssa
 
 import (
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -370,5 +371,11 @@ func (o *Object) Set(name string, v Literal) {
 		}
 	}
 	o.Fields = append(o.Fields, Attr{name, v})
+	o.index = nil
+}
+
+// Remove removes a field.
+func (o *Object) Remove(name string) {
+	o.Fields = slices.DeleteFunc(o.Fields, func(f Attr) bool { return f.Name == name })
 	o.index = nil
 }

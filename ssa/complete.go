@@ -391,6 +391,9 @@ func (p *printer) head() {
 	if m.TargetOpset != 0 {
 		say("target_opset", Int(int64(m.TargetOpset)))
 	}
+	if len(m.DroppedInputs) > 0 {
+		say("dropped_inputs", Ints(m.DroppedInputs...))
+	}
 	if len(m.State) > 0 {
 		say("state", Strs(m.State...))
 	}

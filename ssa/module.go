@@ -43,6 +43,8 @@ type Module struct {
 	TargetOpset int
 	// State has the names of the program's weights, in the order of its state dict.
 	State []string
+	// DroppedInputs has the positions of the inputs that a pass has removed because nothing uses them.
+	DroppedInputs []int64
 	// Passed has the steps of the pipeline export that have run, spelled with their options. It is empty for a module as it was
 	// imported and for a converted one.
 	Passed []string
@@ -349,8 +351,25 @@ func (m *Module) AdoptFunc(f *Func, name string) {
 	m.funcIndex[name] = f
 }
 
-// StateInputs is the metadata key of a comma-separated list of inputs that are state of the program (buffers, attributes).
-const StateInputs = "aton.state_inputs"
+// Keys of Metadata: the inputs and the outputs that are state of the program (buffers, attributes), separated by commas, and the trees of
+// containers of the arguments and of the results, as JSON.
+const (
+	StateInputs  = "aton.state_inputs"
+	StateOutputs = "aton.state_outputs"
+	InputTree    = "aton.inputs"
+	OutputTree   = "aton.outputs"
+)
+
+// WeightOf returns the result of an operator that is a weight, that is, a constant tensor with a name. It returns nil for other operators.
+func WeightOf(o *Op) *Value {
+	if len(o.Results) != 1 || o.Result(0).Name == "" || o.NumOperands() > 0 {
+		return nil
+	}
+	if l, _ := o.Attr("value"); l.Kind != TensorLit || l.Tensor == nil {
+		return nil
+	}
+	return o.Result(0)
+}
 
 // SetMetadata adds or replaces an entry of Metadata.
 func (m *Module) SetMetadata(key, value string) {

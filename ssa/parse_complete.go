@@ -105,6 +105,8 @@ func (p *parser) headEntry(key string, l Literal) {
 		p.pairs(l, func(k string, v Literal) { m.Opsets[k] = int(p.int(v)) })
 	case "target_opset":
 		m.TargetOpset = int(p.int(l))
+	case "dropped_inputs":
+		m.DroppedInputs = p.ints(l)
 	case "state":
 		m.State = p.strings(l)
 	case "passed":
@@ -355,6 +357,14 @@ func (p *parser) strings(l Literal) []string {
 	var out []string
 	for _, e := range p.list(l) {
 		out = append(out, p.string(e))
+	}
+	return out
+}
+
+func (p *parser) ints(l Literal) []int64 {
+	var out []int64
+	for _, e := range p.list(l) {
+		out = append(out, p.int(e))
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aton-project/aton/backend/eager"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 func load(t *testing.T, text string) *ssa.Module {
@@ -238,7 +239,7 @@ func FuzzRun(f *testing.F) {
 		if err != nil || m.Main() == nil {
 			return
 		}
-		data, err := aton.RandomData(m, aton.RandomOptions{})
+		data, err := verify.RandomData(m, verify.RandomOptions{})
 		if err != nil {
 			return
 		}

@@ -67,13 +67,15 @@ func (b *builder) ir() int64 {
 
 // builder turns a function into a GraphProto and a list of initializers.
 type builder struct {
-	m     *ssa.Module
-	opts  Options
-	opset int
-	names names
-	nodes names
-	value []string // by value ID
-	inits []initializer
+	m    *ssa.Module
+	opts Options
+	// modules are the functions to make of modules, by their paths.
+	modules map[string]ModuleFunction
+	opset   int
+	names   names
+	nodes   names
+	value   []string // by value ID
+	inits   []initializer
 	// byView finds the initializer of a tensor that was met before.
 	byView map[view]string
 	weight []*onnxpb.ValueInfoProto // types of the initializers
@@ -142,6 +144,10 @@ func newModel(m *ssa.Module, opts Options) (*model, error) {
 		}
 	}
 	b := newBuilder(m, f, opts)
+	var err error
+	if b.modules, err = opts.modules(m); err != nil {
+		return nil, err
+	}
 	g := b.main(f)
 	if b.err != nil {
 		return nil, b.err

@@ -46,10 +46,10 @@ type function struct {
 
 // outline makes functions of the modules that the options name.
 func (b *builder) outline(g *onnxpb.GraphProto) []*onnxpb.FunctionProto {
-	if len(b.opts.Modules) == 0 {
+	if len(b.modules) == 0 {
 		return nil
 	}
-	x := &outliner{b: b, of: b.opts.Modules, scope: b.scope, names: names{map[string]int{}}, groups: map[string][]*function{}, imports: map[string]int64{}}
+	x := &outliner{b: b, of: b.modules, scope: b.scope, names: names{map[string]int{}}, groups: map[string][]*function{}, imports: map[string]int64{}}
 	for _, i := range b.imports() {
 		x.imports[i.GetDomain()] = i.GetVersion()
 	}

@@ -39,8 +39,9 @@ type Options struct {
 	// OutputAxes name axes of outputs, by the output's name and the axis; a negative one counts from the end. An axis of a
 	// known size, and a name that is another size's, are errors.
 	OutputAxes map[string]map[int]string
-	// Modules makes local functions of the calls of modules, by their paths; the file is of IR version 8 at least then.
-	Modules map[string]ModuleFunction
+	// Modules turns calls of modules into functions of the file: those of paths (features.0), of classes (Conv2d,
+	// torch.nn.modules.conv.Conv2d), or all of them ("*"). The file is of IR version 8 at least then.
+	Modules []string
 	// Unchecked writes what is no model of ONNX: operators of other languages, values without types.
 	Unchecked bool
 	// DocStrings writes the line of the program, and the module, as the documentation of nodes that have none.

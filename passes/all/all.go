@@ -7,9 +7,11 @@ import (
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/canonicalize"
+	"github.com/aton-project/aton/passes/checkconverted"
 	"github.com/aton-project/aton/passes/checksizes"
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
+	"github.com/aton-project/aton/passes/dropunused"
 	"github.com/aton-project/aton/passes/foldconstants"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/guard"
@@ -21,6 +23,8 @@ import (
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/nameinitializers"
 	"github.com/aton-project/aton/passes/ortfusion"
+	"github.com/aton-project/aton/passes/rename"
+	"github.com/aton-project/aton/passes/setdomains"
 	"github.com/aton-project/aton/passes/shapes"
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/passes/specialize"
@@ -48,7 +52,9 @@ func New(table *aten.Table) *passes.Set {
 			&ortfusion.Pass,
 			&cse.Pass,
 			&dce.Pass,
+			&checkconverted.Pass,
 			&checksizes.Pass,
+			&dropunused.Pass,
 			&folding,
 			&freeze.Pass,
 			&guard.Pass,
@@ -58,6 +64,9 @@ func New(table *aten.Table) *passes.Set {
 			&legalize.Pass,
 			&lift.Pass,
 			&low,
+			&lower.Raw,
+			&rename.Pass,
+			&setdomains.Pass,
 			&upgrade.Pass,
 			&repl,
 			&shapes.Pass,

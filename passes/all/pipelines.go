@@ -22,6 +22,32 @@ var pipelines = []passes.Named{
 		},
 	},
 	{
+		Name: "finish", Doc: "what is left to do to a converted module before it is written",
+		Steps: []passes.Step{
+			{Run: `check-converted{allow="$allow"}`, Why: "nothing of PyTorch gets into a file unnoticed"},
+			{Run: `set-domain-versions{versions="$domains"}`, If: "domains", Why: "the operators of the file are known"},
+			{Run: `rename{inputs="$inputs",outputs="$outputs",names="$renames"}`, If: "inputs,outputs,renames", Why: "no pass makes a name any more"},
+			{Run: "drop-unused-inputs", If: "drop", Why: "names of inputs count those that are dropped"},
+		},
+		Options: []passes.Option{
+			{Name: "allow", Doc: "namespaces whose operators may stay, separated by commas; * for all"},
+			{Name: "domains", Doc: "versions of domains of custom operators, as DOMAIN=VERSION,..."},
+			{Name: "inputs", Doc: "names of the inputs in order, and of the weights behind them"},
+			{Name: "outputs", Doc: "names of the outputs in order"},
+			{Name: "renames", Doc: "other names, as OLD=NEW,..."},
+			{Name: "drop", Default: "false", Bool: true, Doc: "remove the inputs that nothing uses"},
+		},
+	},
+	{
+		Name: "raw", Doc: "from a program of PyTorch to a graph of its own operators that a file can hold",
+		Steps: []passes.Step{
+			{Run: "inline", Why: "one function is left"},
+			{Run: "freeze", Why: "attributes of objects become constants"},
+			{Run: "make-storable{opset=$opset}", Why: "types and attributes are those that a file can hold"},
+		},
+		Options: []passes.Option{{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true}},
+	},
+	{
 		Name: "export", Doc: "from a program as it was imported, of PyTorch or of ONNX, to ONNX operators of the opset",
 		Steps: []passes.Step{
 			{Run: "upgrade", Why: "an ONNX file of any opset is in the newest form from here on; a program of PyTorch passes"},

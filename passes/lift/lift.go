@@ -4,7 +4,6 @@ package lift
 import (
 	"slices"
 
-	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -51,8 +50,9 @@ func run(c *passes.Context) error {
 	}
 	var weights []*ssa.Op
 	for o := range f.Body.Ops() {
-		if t := constant(o); t != nil {
-			_, kept := place[o.Result(0).Name]
+		if v := ssa.WeightOf(o); v != nil && v.HasUses() {
+			t := weight(o)
+			_, kept := place[v.Name]
 			if t.DType.IsFloat() || !t.HasData() || kept && c.BoolOption("integers") {
 				weights = append(weights, o)
 			}
@@ -66,7 +66,7 @@ func run(c *passes.Context) error {
 	}
 	slices.SortStableFunc(weights, func(a, b *ssa.Op) int { return at(a) - at(b) })
 	for _, o := range weights {
-		t, v := constant(o), o.Result(0)
+		t, v := weight(o), o.Result(0)
 		p := f.Body.AddParam(v.Name, v.Type)
 		v.ReplaceUses(p)
 		o.Erase()
@@ -79,14 +79,8 @@ func run(c *passes.Context) error {
 	return nil
 }
 
-// constant returns the tensor of a named constant that is used, and nil for other operators.
-func constant(o *ssa.Op) *tensor.Tensor {
-	if o.Kind != prim.Constant && o.Kind != "onnx::Constant" || len(o.Results) != 1 || o.Result(0).Name == "" || !o.Result(0).HasUses() {
-		return nil
-	}
+// weight returns the elements of a weight.
+func weight(o *ssa.Op) *tensor.Tensor {
 	l, _ := o.Attr("value")
-	if l.Kind != ssa.TensorLit {
-		return nil
-	}
 	return l.Tensor
 }

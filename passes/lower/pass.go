@@ -40,10 +40,13 @@ graph(%x : Float(N, 3)):
 				return nil // an ONNX model, or converted already
 			}
 			opts := Options{Opset: c.IntOption("opset"), Table: table, Mode: Mode(c.Option("mode")), Warn: c.Report, Training: c.Option("training") == "train" && c.Option("target") == "onnx"}
+			var err error
 			if f := c.Option("fallthrough"); f != "" {
-				opts.Fallthrough = splitComma(f)
+				if opts.Fallthrough, err = passes.SplitList(f); err != nil {
+					return err
+				}
 			}
-			err := Run(c.Module, opts)
+			err = Run(c.Module, opts)
 			c.Changed("lowered")
 			if err != nil && opts.Mode == Collect && !c.Module.UsesNamespace("aten") {
 				var list *diag.List
@@ -64,18 +67,4 @@ graph(%x : Float(N, 3)):
 			return err
 		},
 	}
-}
-
-func splitComma(s string) []string {
-	var out []string
-	start := 0
-	for i := 0; i <= len(s); i++ {
-		if i == len(s) || s[i] == ',' {
-			if i > start {
-				out = append(out, s[start:i])
-			}
-			start = i + 1
-		}
-	}
-	return out
 }

@@ -4,17 +4,37 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Raw readies an inlined and frozen TorchScript graph for a file as it is:
-// operators keep their names, prim and aten become domains, numbers are tensors
-// of rank 0, and what the format has no form for is text, as it is printed (operator_export_type RAW).
-func Raw(m *ssa.Module, opset int) {
+// Raw is the pass of the operator export type RAW. Operators keep their names, prim and aten become domains, numbers become tensors of
+// rank 0, and what the format has no form for becomes text, as it is printed.
+var Raw = passes.Pass{
+	Name:  "make-storable",
+	Takes: []passes.State{passes.OneFunction, passes.Frozen},
+	Doc:   "give a TorchScript graph types and attributes that an ONNX file can hold",
+	Before: `
+graph(%x : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = aten::add(%x, %x, %one)
+  return (%y)`,
+	After: `
+graph(%x : FloatTensor):
+  %one : int = prim::Constant[value=1]()
+  %y : Tensor = aten::add(%x, %x, %one)
+  return (%y)`,
+	Options: []passes.Option{{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true}},
+	Run:     raw,
+}
+
+func raw(c *passes.Context) error {
+	m := c.Module
 	f := m.Main()
 	if f == nil {
-		return
+		return nil
 	}
 	given := map[string]ssa.Type{}
 	for _, in := range m.Inputs {
@@ -44,7 +64,9 @@ func Raw(m *ssa.Module, opset int) {
 	if m.Opsets == nil {
 		m.Opsets = map[string]int{}
 	}
-	m.Opsets[""] = opset
+	m.Opsets[""] = c.IntOption("opset")
+	c.Changed("raw")
+	return nil
 }
 
 // storable is a literal that the attribute of a file can be: itself, or the text that it is printed as.

@@ -81,7 +81,7 @@ func (s *walk) inputs() {
 	}
 	if nested {
 		if text, err := json.Marshal(map[string]any{"arguments": trees}); err == nil { // strings and lists always have a form
-			s.m.SetMetadata(InputTree, string(text))
+			s.m.SetMetadata(ssa.InputTree, string(text))
 		}
 	}
 }

@@ -25,14 +25,6 @@ const (
 	StateRefused State = "refuse"
 )
 
-// Keys of the module's metadata: the trees of containers of the arguments and of the results, as JSON, and the outputs that
-// are state, separated by commas.
-const (
-	InputTree    = "aton.inputs"
-	OutputTree   = "aton.outputs"
-	StateOutputs = "aton.state_outputs"
-)
-
 // stateChange is a piece of the module's state that the program changes.
 type stateChange struct {
 	name  string
@@ -135,43 +127,6 @@ func describe(t *treeNode, names []string) string {
 	return string(text)
 }
 
-// RenameTree gives what stands under InputTree or OutputTree with other names of inputs and outputs. Text that is no such
-// tree stays.
-func RenameTree(text string, to map[string]string) string {
-	var rename func(x any) any
-	rename = func(x any) any {
-		switch x := x.(type) {
-		case string:
-			return cmp.Or(to[x], x)
-		case map[string]any:
-			for kind, elems := range x {
-				list, ok := elems.([]any)
-				if !ok {
-					continue // a constant
-				}
-				for i, e := range list {
-					if pair, ok := e.([]any); ok && len(pair) == 2 { // of a dict, a NamedTuple, or the arguments
-						pair[1] = rename(pair[1])
-					} else {
-						list[i] = rename(e)
-					}
-				}
-				x[kind] = list
-			}
-		}
-		return x
-	}
-	var tree any
-	if json.Unmarshal([]byte(text), &tree) != nil {
-		return text
-	}
-	out, err := json.Marshal(rename(tree))
-	if err != nil {
-		return text
-	}
-	return string(out)
-}
-
 // inputTree describes an argument as describe does; nested tells of containers in it.
 func inputTree(name string, a ssa.Input) (tree any, nested bool) {
 	switch {
@@ -248,10 +203,10 @@ func (s *walk) outputs(results []py.Value) {
 		tree = top.elems[0]
 	}
 	if t, ok := tree.(*treeNode); ok && !t.flat() {
-		s.m.SetMetadata(OutputTree, describe(t, names))
+		s.m.SetMetadata(ssa.OutputTree, describe(t, names))
 	}
 	if own < len(names) {
-		s.m.SetMetadata(StateOutputs, strings.Join(names[own:], ","))
+		s.m.SetMetadata(ssa.StateOutputs, strings.Join(names[own:], ","))
 	}
 }
 

@@ -73,14 +73,18 @@ var table = []rule{
 	{"codegen/gpu/plan", "ssa/... dialects/onnx/... backend/interp codegen/gpu/... !codegen/gpu/exec/... !codegen/gpu/driver !codegen/gpu/sim", ""},
 	{"codegen/gpu/...", "ssa/... dialects/onnx/... backend/interp codegen/gpu/...", "github.com/llir/llvm"},
 
+	// running and comparing: on the host without a line of code for GPUs, but for what a difference is
+	{"verify", "ssa/... dialects/... passes backend/interp backend/eager backend/onnxfile backend/atomicfile frontend/weights codegen/gpu/bound", ""},
+	{"verify/device", "ssa/... backend/interp codegen/gpu/... verify !codegen/gpu/driver !codegen/gpu/cuda", ""},
+
 	// many models: the queue is in aton-batch alone, so that aton stays small and quick to start
 	{"tools/batch/limited", "tools/cli", ""},
-	{"tools/batch", "frontend ssa/tensor/mapfile backend/atomicfile passes tools/cli tools/batch/limited", "github.com/nats-io github.com/spf13/pflag google.golang.org/protobuf/encoding/protowire"},
+	{"tools/batch", "frontend ssa/tensor/mapfile backend/atomicfile ssa/diag tools/cli tools/batch/limited", "github.com/nats-io github.com/spf13/pflag google.golang.org/protobuf/encoding/protowire"},
 	{"tools/aton/...", "... !tools/batch !tools/aton-batch/...", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"tools/...", "...", "*"},
 	{"lit-tests", "...", "*"},
 	{"docs/...", "...", "*"},
-	{"", "... !tools/... !lit-tests !codegen/gpu/driver !codegen/gpu/cuda", ""}, // the library's face, without purego
+	{"", "ssa/... dialects/... passes/... frontend/... backend/onnxfile", ""}, // the library's face: it loads, converts and writes
 }
 
 // fits says whether a package, relative to the module, is what the pattern names.
@@ -167,6 +171,31 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s may not import %s: dependencies are few, and each has its place", from, path)
 			}
 		}
+	}
+}
+
+// TestFacade: a program that loads, converts and writes models links no code for GPUs, no interpreter, no command line and no server.
+func TestFacade(t *testing.T) {
+	roots, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps, Dir: "../.."}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := map[string]bool{}
+	packages.Visit(roots, func(p *packages.Package) bool {
+		to, ours := strings.CutPrefix(p.PkgPath, module)
+		first, _, _ := strings.Cut(p.PkgPath, "/")
+		for _, no := range []string{"codegen/...", "tools/...", "backend/eager/...", "backend/interp/...", "verify/..."} {
+			if ours && fits(no, strings.TrimPrefix(to, "/")) {
+				t.Errorf("the root package links %s", p.PkgPath)
+			}
+		}
+		if !ours && strings.Contains(first, ".") {
+			links[strings.Join(strings.SplitN(p.PkgPath, "/", 3)[:2], "/")] = true
+		}
+		return true
+	}, nil)
+	if got := slices.Sorted(maps.Keys(links)); !slices.Equal(got, []string{"google.golang.org/protobuf"}) {
+		t.Errorf("the root package links modules outside: %v", got)
 	}
 }
 

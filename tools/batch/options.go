@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/cli"
 )
 
@@ -39,7 +39,7 @@ func (c Commands) checkWith(do string, flags *pflag.FlagSet, options []Option) e
 		if f == nil {
 			var known []string
 			flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-			return fmt.Errorf("%s has no option %q%s", do, o.Name, passes.DidYouMean(o.Name, known))
+			return fmt.Errorf("%s has no option %q%s", do, o.Name, diag.DidYouMean(o.Name, known))
 		}
 		named, isPath := paths[o.Name]
 		if isPath != (o.File != nil) {

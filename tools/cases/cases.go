@@ -26,6 +26,7 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/verify"
 )
 
 // Case is a case.json.
@@ -97,15 +98,15 @@ func (c *Case) Options(f Format, opset int) (aton.Options, error) {
 }
 
 // Tolerance is that of the case.
-func (c *Case) Tolerance() aton.Tolerance {
-	return aton.Tolerance{Relative: c.Rtol, Absolute: c.Atol, OfMax: c.AtolOfMax}
+func (c *Case) Tolerance() verify.Tolerance {
+	return verify.Tolerance{Relative: c.Rtol, Absolute: c.Atol, OfMax: c.AtolOfMax}
 }
 
 // Read reads the tensors of the data set.
-func (d DataSet) Read(c *Case) (aton.DataSet, error) {
-	sets, err := aton.ReadData(filepath.Join(c.Dir, d.Dir))
+func (d DataSet) Read(c *Case) (verify.DataSet, error) {
+	sets, err := verify.ReadData(filepath.Join(c.Dir, d.Dir))
 	if err != nil {
-		return aton.DataSet{}, err
+		return verify.DataSet{}, err
 	}
 	return sets[0], nil
 }
@@ -147,7 +148,7 @@ func (c *Case) Check(f Format, opset int) error {
 		if err != nil {
 			return err
 		}
-		compared, err := aton.Verifier{Tolerance: c.Tolerance()}.Verify(m, set)
+		compared, err := verify.Verifier{Tolerance: c.Tolerance()}.Verify(m, set)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.Dir, err)
 		}
@@ -183,7 +184,7 @@ func (c *Case) RunEager(f Format) error {
 		if err != nil {
 			return err
 		}
-		got, err := aton.Run(m, set)
+		got, err := verify.Run(m, set)
 		if err != nil {
 			return &Refusal{fmt.Errorf("%s: %w", d.Dir, err)}
 		}

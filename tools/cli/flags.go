@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/aton-project/aton/passes"
 )
 
 // flagError describes in words what is wrong with a flag.
@@ -21,7 +20,7 @@ func flagError(c *cobra.Command, err error) error {
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 		name := "--" + unknown.GetSpecifiedName()
-		return Misusef("unknown flag: %s%s", name, passes.DidYouMean(name, known))
+		return Misusef("unknown flag: %s%s", name, diag.DidYouMean(name, known))
 	case errors.As(err, &value):
 		name := "--" + value.GetFlag().Name
 		var choice *choiceError
@@ -50,7 +49,7 @@ func Commands(c *cobra.Command, args []string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	return fmt.Errorf("unknown command %q for %q%s", args[0], c.CommandPath(), passes.DidYouMean(args[0], known))
+	return fmt.Errorf("unknown command %q for %q%s", args[0], c.CommandPath(), diag.DidYouMean(args[0], known))
 }
 
 // choice is the value of a flag that is one of several words.

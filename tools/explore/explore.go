@@ -11,6 +11,7 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/verify"
 )
 
 // Session is a model that is looked at. It is for one goroutine at a time.
@@ -81,12 +82,12 @@ func (s *Session) Export(w io.Writer) error {
 }
 
 // Random makes inputs for the converted model.
-func (s *Session) Random(seed uint64, sizes map[string]int64) (aton.DataSet, error) {
+func (s *Session) Random(seed uint64, sizes map[string]int64) (verify.DataSet, error) {
 	m, err := s.converted()
 	if err != nil {
-		return aton.DataSet{}, err
+		return verify.DataSet{}, err
 	}
-	return aton.RandomData(m, aton.RandomOptions{Seed: seed, Sizes: sizes})
+	return verify.RandomData(m, verify.RandomOptions{Seed: seed, Sizes: sizes})
 }
 
 func (s *Session) convert() error {

@@ -25,6 +25,7 @@ import (
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 const fixtures = "../../testdata/fixtures/torch2.15/"
@@ -236,7 +237,7 @@ func TestNumbers(t *testing.T) {
 	s := ofText(t, matmul, aton.Options{})
 	x := tensor.FromFloats(tensor.Float32, []int64{1, 3}, []float64{1, 2, 3})
 	w := tensor.FromFloats(tensor.Float32, []int64{3, 5}, []float64{1, 0, 0, 0, -1, 0, 1, 0, 0, 0, 0, 0, 1, 0, math.NaN()})
-	set := aton.DataSet{Name: "mine", Inputs: []aton.Named{{Name: "x", Tensor: x}, {Name: "w", Tensor: w}}}
+	set := verify.DataSet{Name: "mine", Inputs: []verify.Named{{Name: "x", Tensor: x}, {Name: "w", Tensor: w}}}
 	n, err := s.Numbers(set)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +250,7 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("the first NaN is in %s", n.NaN)
 	}
 	set.Inputs[1].Tensor = tensor.FromFloats(tensor.Float32, []int64{3, 5}, []float64{1, 0, 0, 0, -1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0})
-	set.Outputs = []aton.Named{{Name: "l", Tensor: tensor.FromFloats(tensor.Float32, []int64{1, 5}, []float64{9, 9, 9, 9, 9})}}
+	set.Outputs = []verify.Named{{Name: "l", Tensor: tensor.FromFloats(tensor.Float32, []int64{1, 5}, []float64{9, 9, 9, 9, 9})}}
 	n, err = s.Numbers(set)
 	if err != nil {
 		t.Fatal(err)

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/verify"
 )
 
 // shown is how many elements of a value are shown.
@@ -15,7 +15,7 @@ const shown = 8
 
 // Numbers runs the converted model on a data set in the reference interpreter, and compares with the outputs of the set, if it has
 // any. Where one is wrong it looks for the pass and the operator that make it so.
-func (s *Session) Numbers(data aton.DataSet) (*Numbers, error) {
+func (s *Session) Numbers(data verify.DataSet) (*Numbers, error) {
 	m, err := s.converted()
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s *Session) Numbers(data aton.DataSet) (*Numbers, error) {
 		}
 		out.Values[called(v)] = run
 	}
-	judge := aton.Verifier{Tolerance: aton.DefaultTolerance, Kernels: aton.FunctionKernels(s.opts.Functions)}
+	judge := verify.Verifier{Tolerance: verify.DefaultTolerance, Kernels: verify.FunctionKernels(s.opts.Functions)}
 	judge.Observe = func(o *ssa.Op, in, given []interp.Value) error {
 		if err := s.stopped(); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (s *Session) Numbers(data aton.DataSet) (*Numbers, error) {
 }
 
 // accuse says what is the first to be wrong, as far as that can be found: a pass's operator, or else the output itself.
-func (s *Session) accuse(judge aton.Verifier, data aton.DataSet, out *Numbers, called func(v *ssa.Value) string) {
+func (s *Session) accuse(judge verify.Verifier, data verify.DataSet, out *Numbers, called func(v *ssa.Value) string) {
 	for i, c := range out.Outputs {
 		if c.Wrong != "" {
 			out.Wrong, out.Suspect = called(s.module.Main().Body.Return(min(i, s.module.Main().Body.NumReturns()-1))), fmt.Sprintf("output %s %s", c.Name, c.Wrong)
@@ -102,7 +102,7 @@ func (s *Session) accuse(judge aton.Verifier, data aton.DataSet, out *Numbers, c
 	}
 	opts := s.opts
 	opts.Runner = &passes.Runner{Stop: s.stopped}
-	suspect, err := judge.FirstBadPass(func() (*ssa.Module, error) { return fresh, nil }, data, opts)
+	suspect, err := judge.FirstBadPass(fresh, opts.Convert, data)
 	if err != nil || suspect == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/verify"
 )
 
 //go:embed web
@@ -56,7 +56,7 @@ type Payload struct {
 
 // HTML writes the page with the model in it, as one file that needs no network: the document, the kernels and, if there are data,
 // the numbers.
-func (s *Session) HTML(w io.Writer, data *aton.DataSet) error {
+func (s *Session) HTML(w io.Writer, data *verify.DataSet) error {
 	p := Payload{Document: s.doc}
 	if s.failed == nil {
 		var err error

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/verify"
 )
 
 // pipelineText is how long the text of a pipeline may be.
@@ -36,7 +36,7 @@ const (
 // the address that it listens at: no page from elsewhere that a browser shows can ask.
 type Server struct {
 	session *Session
-	data    *aton.DataSet // nil: random inputs
+	data    *verify.DataSet // nil: random inputs
 	sizes   map[string]int64
 	token   string
 	host    string
@@ -52,7 +52,7 @@ type Server struct {
 
 // NewServer makes a server for the address that the listener has. Without a data set the numbers are those of random inputs, in which
 // dynamic axes have the sizes.
-func NewServer(s *Session, l net.Listener, data *aton.DataSet, sizes map[string]int64) *Server {
+func NewServer(s *Session, l net.Listener, data *verify.DataSet, sizes map[string]int64) *Server {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
 	return &Server{session: s, data: data, sizes: sizes, token: hex.EncodeToString(b), host: l.Addr().String(),

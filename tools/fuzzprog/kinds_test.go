@@ -24,6 +24,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cli"
 	"github.com/aton-project/aton/tools/fuzzprog/mutant"
+	"github.com/aton-project/aton/verify"
 )
 
 // kind is something besides programs that the commands read. try gives what became of a mutant: an error is as good as none, a panic is not.
@@ -240,7 +241,7 @@ func npzKind(t *testing.T) kind {
 		if err := os.WriteFile(file, text, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		sets, err := aton.ReadData(file)
+		sets, err := verify.ReadData(file)
 		for _, s := range sets {
 			for _, v := range append(s.Inputs, s.Outputs...) {
 				if v.Tensor != nil && v.Tensor.DType.HoldsNumbers() && !v.Tensor.DType.IsComplex() {

@@ -18,6 +18,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // Programs of the kind "loops" put tensors and numbers in lists and dicts under several names, replace, write and move them in loops and
@@ -370,12 +371,12 @@ func (g *looper) reduce(still func() bool) {
 var loopSpecs = []string{fmt.Sprintf("x:f32[N,%d]", rowSize), fmt.Sprintf("y:f32[%d]", rowSize), "n:int"}
 
 // loopData are the inputs at a size.
-func loopData(size int64) aton.DataSet {
+func loopData(size int64) verify.DataSet {
 	v := make([]float64, size*rowSize)
 	for i := range v {
 		v[i] = float64(i%7 - 2)
 	}
-	return aton.DataSet{Name: fmt.Sprintf("N=%d", size), Inputs: []aton.Named{{Name: "x", Tensor: tensor.FromFloats(tensor.Float32, []int64{size, rowSize}, v)},
+	return verify.DataSet{Name: fmt.Sprintf("N=%d", size), Inputs: []verify.Named{{Name: "x", Tensor: tensor.FromFloats(tensor.Float32, []int64{size, rowSize}, v)},
 		{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{rowSize}, []float64{1, -2, 3})}, {Name: "n", Tensor: tensor.ScalarInt(size)}}}
 }
 
@@ -417,8 +418,8 @@ func (w *worker) loops(rng *rand.Rand) (string, error) {
 }
 
 // ask runs a program in the eager evaluator at all sizes, and gives the inputs and the outputs where it raises no exception.
-func (w *worker) ask(m *ssa.Module) ([]aton.DataSet, error) {
-	var sets []aton.DataSet
+func (w *worker) ask(m *ssa.Module) ([]verify.DataSet, error) {
+	var sets []verify.DataSet
 	for _, size := range loopSizes {
 		set := loopData(size)
 		inputs := make([]eager.Named, len(set.Inputs))
@@ -430,7 +431,7 @@ func (w *worker) ask(m *ssa.Module) ([]aton.DataSet, error) {
 		switch {
 		case err == nil:
 			for _, o := range outputs {
-				set.Outputs = append(set.Outputs, aton.Named(o))
+				set.Outputs = append(set.Outputs, verify.Named(o))
 			}
 			sets = append(sets, set)
 		case !errors.As(err, &raised):
@@ -441,13 +442,13 @@ func (w *worker) ask(m *ssa.Module) ([]aton.DataSet, error) {
 }
 
 // keepFor writes a program, and what the evaluator gives at each size, for beside.py.
-func (w *worker) keepFor(archive []byte, sets []aton.DataSet) error {
+func (w *worker) keepFor(archive []byte, sets []verify.DataSet) error {
 	name := filepath.Join(w.write, fmt.Sprintf("%d-%d", w.seed, w.i))
 	if err := os.MkdirAll(w.write, 0o777); err != nil {
 		return err
 	}
 	for _, set := range sets {
-		if err := aton.WriteOutputs(name+"."+strings.TrimPrefix(set.Name, "N=")+".npz", []aton.DataSet{set}); err != nil {
+		if err := verify.WriteOutputs(name+"."+strings.TrimPrefix(set.Name, "N=")+".npz", []verify.DataSet{set}); err != nil {
 			return err
 		}
 	}
@@ -494,7 +495,7 @@ func (w *worker) loop(archive []byte) (outcome string, err error) {
 			if slices.ContainsFunc(limits, func(l ssa.Limit) bool { return l.Symbol == "N" && set.Inputs[0].Tensor.Shape[0] < l.Min }) {
 				continue
 			}
-			compared, err := aton.Verifier{}.Verify(m, set)
+			compared, err := verify.Verifier{}.Verify(m, set)
 			if err != nil {
 				return fmt.Errorf("%s: %w", set.Name, err)
 			}

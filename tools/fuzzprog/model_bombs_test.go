@@ -13,6 +13,8 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
+	"github.com/aton-project/aton/verify/device"
 )
 
 // modelBombs are ONNX models of a few nodes that would take all memory, or years, as they are run. graph makes %y from %x, whose type
@@ -106,7 +108,7 @@ func TestModelBombs(t *testing.T) {
 				t.Fatal(err)
 			}
 			m = converted(t, file.Bytes(), "bomb.onnx")
-			set, err := aton.RandomData(m, aton.RandomOptions{})
+			set, err := verify.RandomData(m, verify.RandomOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +124,7 @@ func TestModelBombs(t *testing.T) {
 				t.Errorf("the interpreter says %v instead of %q", err, b.says)
 			}
 			if !strings.Contains(b.says, "operators") { // a loop runs in the interpreter on a device too
-				_, err = aton.Verifier{}.VerifyOn(m, set, aton.DeviceOptions{Backend: &exec.Sim{Budget: 1 << 20}})
+				_, err = device.Verify(verify.Verifier{}, m, set, device.Options{Backend: &exec.Sim{Budget: 1 << 20}})
 				if err == nil {
 					t.Error("the simulator runs it")
 				}

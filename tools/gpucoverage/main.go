@@ -41,6 +41,8 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cases"
+	"github.com/aton-project/aton/verify"
+	"github.com/aton-project/aton/verify/device"
 )
 
 type options struct {
@@ -226,8 +228,8 @@ func try(dir string, o options) outcome {
 		if !fits(m, set) {
 			continue
 		}
-		v := aton.Verifier{Tolerance: c.Tolerance()}
-		on, err := v.VerifyOn(m, set, aton.DeviceOptions{Backend: &exec.Sim{Check: true, Budget: o.budget << 34}, Nodes: true})
+		v := verify.Verifier{Tolerance: c.Tolerance()}
+		on, err := device.Verify(v, m, set, device.Options{Backend: &exec.Sim{Check: true, Budget: o.budget << 34}, Nodes: true})
 		if errors.Is(err, sim.ErrBudget) {
 			r.costly = true
 			break
@@ -254,7 +256,7 @@ func try(dir string, o options) outcome {
 }
 
 // fits reports inputs of the sizes that the graph is for: some cases have a second data set to show that it is not for others.
-func fits(m *ssa.Module, set aton.DataSet) bool {
+func fits(m *ssa.Module, set verify.DataSet) bool {
 	for _, p := range m.Main().Body.Params {
 		for _, in := range set.Inputs {
 			t := p.Tensor()

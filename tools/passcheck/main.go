@@ -29,6 +29,7 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 func main() {
@@ -147,12 +148,12 @@ type recorded struct {
 
 // feed is the inputs of one evaluation, and the outputs if PyTorch recorded them.
 type feed struct {
-	aton.DataSet
+	verify.DataSet
 	recorded bool
 }
 
 func (c *check) feeds(dir string, rng *rand.Rand) ([]feed, error) {
-	sets, err := aton.ReadData(dir)
+	sets, err := verify.ReadData(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -160,9 +161,9 @@ func (c *check) feeds(dir string, rng *rand.Rand) ([]feed, error) {
 	for _, set := range sets {
 		out = append(out, feed{set, true})
 		for k := range c.seeds {
-			g := feed{DataSet: aton.DataSet{Name: fmt.Sprintf("%s, random %d", set.Name, k)}}
+			g := feed{DataSet: verify.DataSet{Name: fmt.Sprintf("%s, random %d", set.Name, k)}}
 			for _, in := range set.Inputs {
-				g.Inputs = append(g.Inputs, aton.Named{Name: in.Name, Tensor: randomLike(in.Tensor, rng)})
+				g.Inputs = append(g.Inputs, verify.Named{Name: in.Name, Tensor: randomLike(in.Tensor, rng)})
 			}
 			out = append(out, g)
 		}
@@ -232,9 +233,9 @@ func (c *check) run(name, dir string) error {
 		return err
 	}
 	kept := feeds[:0]
-	var last [][]aton.Named
+	var last [][]verify.Named
 	for _, f := range feeds {
-		ran, err := aton.Verifier{}.RunProgram(m, f.DataSet, nil)
+		ran, err := verify.Verifier{}.RunProgram(m, f.DataSet, nil)
 		switch {
 		case err == nil && ran.Random:
 			return errors.New("it draws random numbers")
@@ -260,7 +261,7 @@ func (c *check) run(name, dir string) error {
 		t.compared++
 		wrong := false
 		for i, f := range feeds {
-			out, err := aton.Run(e.Module, f.DataSet)
+			out, err := verify.Run(e.Module, f.DataSet)
 			if err == nil {
 				err = differ(out, last[i], 1e-4, 1e-5)
 			}
@@ -281,7 +282,7 @@ func (c *check) run(name, dir string) error {
 }
 
 // differ says where two lists of results differ by more than rounding.
-func differ(got, want []aton.Named, rtol, atol float64) error {
+func differ(got, want []verify.Named, rtol, atol float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d outputs instead of %d", len(got), len(want))
 	}

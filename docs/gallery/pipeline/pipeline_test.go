@@ -12,6 +12,7 @@ import (
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 const fixtures = "../../../testdata/fixtures/torch2.15"
@@ -38,13 +39,13 @@ func convert(name string, inputs ...string) (*ssa.Module, error) {
 	if m, err = aton.LoadBytes(file.Bytes(), name+".onnx", aton.Options{}); err != nil {
 		return nil, err
 	}
-	sets, err := aton.ReadData(filepath.Join(fixtures, name+".script.safetensors"))
+	sets, err := verify.ReadData(filepath.Join(fixtures, name+".script.safetensors"))
 	if err != nil {
 		return nil, err
 	}
 	outputs, right := 0, 0
 	for _, data := range sets {
-		compared, err := aton.Verifier{Tolerance: aton.DefaultTolerance}.Verify(m, data)
+		compared, err := verify.Verifier{Tolerance: verify.DefaultTolerance}.Verify(m, data)
 		if err != nil {
 			return nil, err
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/prim"
-	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/analyzers/internal/typename"
 )
 
@@ -110,7 +110,7 @@ func check(pass *analysis.Pass, at token.Pos, k ssa.Kind) {
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
 		names = append(names, string(k))
 	}
-	pass.Reportf(at, "no schema declares the operator %s%s", k, passes.DidYouMean(string(k), names))
+	pass.Reportf(at, "no schema declares the operator %s%s", k, diag.DidYouMean(string(k), names))
 }
 
 // literal checks a string literal of type ssa.Kind.

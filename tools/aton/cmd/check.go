@@ -9,6 +9,7 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/cli"
 )
@@ -60,7 +61,7 @@ func newCheck() *cobra.Command {
 			if problems == nil {
 				problems = []cli.Problem{}
 			}
-			if err := printJSON(c.OutOrStdout(), map[string]any{"model": m.name, "opset": opset, "operators": aton.Blockers(list), "problems": problems}); err != nil {
+			if err := printJSON(c.OutOrStdout(), map[string]any{"model": m.name, "opset": opset, "operators": diag.Blockers(list), "problems": problems}); err != nil {
 				return err
 			}
 			if list.Err() != nil {
@@ -94,12 +95,13 @@ func newCheck() *cobra.Command {
 
 // listOperators tells what converts at an opset.
 func listOperators(w io.Writer, table *aten.Table, opset int, asJSON bool) error {
-	ops := aton.Operators(table, opset)
+	opset = opsetOf(opset)
+	s := all.NewSupport(table, opset)
 	if asJSON {
-		return printJSON(w, map[string]any{"opset": opsetOf(opset), "operators": ops, "refused": aton.Refused(table, opset)})
+		return printJSON(w, map[string]any{"opset": opset, "operators": s.Operators(), "refused": s.Refused()})
 	}
 	var b strings.Builder
-	for _, op := range ops {
+	for _, op := range s.Operators() {
 		b.WriteString(op.Name + "\n")
 	}
 	_, err := io.WriteString(w, b.String())

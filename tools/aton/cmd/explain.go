@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aton-project/aton/docs/diagnostics"
-	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/cli"
 )
 
@@ -27,7 +27,7 @@ identifiers; --json and --sarif have the identifier of each message. Without an 
 			for _, id := range args {
 				page, ok := diagnostics.Page(id)
 				if !ok {
-					return cli.Misusef("there is no identifier %q%s; 'aton explain' lists them", id, passes.DidYouMean(id, diagnostics.IDs()))
+					return cli.Misusef("there is no identifier %q%s; 'aton explain' lists them", id, diag.DidYouMean(id, diagnostics.IDs()))
 				}
 				b.WriteString(page)
 			}

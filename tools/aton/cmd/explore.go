@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cli"
 	"github.com/aton-project/aton/tools/explore"
+	"github.com/aton-project/aton/verify"
 )
 
 func newExplore() *cobra.Command {
@@ -61,9 +61,9 @@ fails.`,
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
 		}
-		var set *aton.DataSet
+		var set *verify.DataSet
 		if data != "" {
-			sets, err := aton.ReadData(data)
+			sets, err := verify.ReadData(data)
 			if err != nil {
 				return m.locate(err)
 			}
@@ -115,7 +115,7 @@ func explorable(c *cobra.Command, html, svg, dot, data string, random bool, size
 }
 
 // writePages writes the files that are asked for. A model that is not converted has a page and no picture.
-func writePages(c *cobra.Command, s *explore.Session, html, svg, dot string, set *aton.DataSet, random bool, sizes map[string]int64) error {
+func writePages(c *cobra.Command, s *explore.Session, html, svg, dot string, set *verify.DataSet, random bool, sizes map[string]int64) error {
 	if html != "" {
 		if random && s.Failed() == nil {
 			made, err := s.Random(0, sizes)
@@ -143,7 +143,7 @@ func writePages(c *cobra.Command, s *explore.Session, html, svg, dot string, set
 }
 
 // serve shows the page until the command's context ends; a signal ends the process.
-func serve(c *cobra.Command, s *explore.Session, set *aton.DataSet, sizes map[string]int64, port uint16, open bool) error {
+func serve(c *cobra.Command, s *explore.Session, set *verify.DataSet, sizes map[string]int64, port uint16, open bool) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return err

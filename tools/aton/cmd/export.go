@@ -27,7 +27,7 @@ type exported struct {
 	Inputs    []named        `json:"inputs"`
 	Outputs   []named        `json:"outputs"`
 	// Dropped are the places of the inputs that the file leaves out.
-	Dropped []int `json:"dropped,omitempty"`
+	Dropped []int64 `json:"dropped,omitempty"`
 	// Listing is what --verbose prints.
 	Listing string `json:"listing,omitempty"`
 }
@@ -41,8 +41,7 @@ func newExport() *cobra.Command {
 	var m model
 	var output, external, names string
 	var renames, axes, before, after []string
-	var verbose, drop bool
-	var dropped []int
+	var verbose bool
 	c := &cobra.Command{
 		Use:   "export MODEL [-o OUT.onnx]",
 		Short: "Convert a model to ONNX",
@@ -65,7 +64,7 @@ func newExport() *cobra.Command {
 	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "leave the weights out of the file: they become inputs")
 	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime can replace them")
 	f.BoolVar(&m.opts.FreezeDefaults, "freeze-defaults", false, "turn inputs of an ONNX file that have a default value (an initializer of the same name) into constants")
-	f.BoolVar(&drop, "drop-unused-inputs", false, "remove the inputs that no output depends on")
+	f.BoolVar(&m.opts.DropUnused, "drop-unused-inputs", false, "remove the inputs that no output depends on")
 	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
 	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the doc string of each node, at any opset (from 21 on the metadata has it)")
 	f.BoolVar(&m.opts.NodeMetadata, "node-metadata", false, "write the origin of each node as metadata at opsets below 21 too (from 21 on it is always written); the file then has IR version 10")
@@ -100,9 +99,6 @@ func newExport() *cobra.Command {
 			return cli.Misusef("--verbose writes to standard output: give -o a file")
 		}
 		m.opts.LearnedNames = names == "learned"
-		if drop {
-			m.opts.DropUnused = func(place int) { dropped = append(dropped, place) }
-		}
 		var err error
 		if m.opts.Names, err = parseRenames(renames); err != nil {
 			return err
@@ -161,7 +157,7 @@ func newExport() *cobra.Command {
 		switch {
 		case m.json:
 			told := describe(mod, output, values, outputs)
-			told.Dropped = dropped
+			told.Dropped = mod.DroppedInputs
 			if verbose {
 				var text strings.Builder
 				if err := ssa.Fprint(&text, mod, listing(values)); err != nil {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/tools/cli"
+	"github.com/aton-project/aton/verify"
 )
 
 type runner struct {
@@ -84,9 +84,9 @@ func (r *runner) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return r.locate(err)
 	}
-	var sets []aton.DataSet
+	var sets []verify.DataSet
 	for _, path := range r.data {
-		more, err := aton.ReadData(path)
+		more, err := verify.ReadData(path)
 		if err != nil {
 			return r.locate(err)
 		}
@@ -94,16 +94,16 @@ func (r *runner) run(c *cobra.Command, name string) error {
 	}
 	switch {
 	case made:
-		set, err := aton.RandomData(m, aton.RandomOptions{Seed: r.random, Sizes: r.sizes})
+		set, err := verify.RandomData(m, verify.RandomOptions{Seed: r.random, Sizes: r.sizes})
 		if err != nil {
 			return r.locate(err)
 		}
 		sets = append(sets, set)
 	case len(r.data) == 0: // a program without inputs
-		sets = append(sets, aton.DataSet{Name: "0"})
+		sets = append(sets, verify.DataSet{Name: "0"})
 	}
-	judge := aton.Verifier{Kernels: aton.FunctionKernels(r.opts.Functions)}
-	ran := make([]aton.DataSet, len(sets))
+	judge := verify.Verifier{Kernels: verify.FunctionKernels(r.opts.Functions)}
+	ran := make([]verify.DataSet, len(sets))
 	for i, set := range sets {
 		if i > 0 { // a run may change what the model keeps
 			if m, err = r.read(c.InOrStdin()); err != nil {
@@ -114,10 +114,10 @@ func (r *runner) run(c *cobra.Command, name string) error {
 		if err != nil {
 			return r.locate(fmt.Errorf("data set %s: %w", set.Name, err))
 		}
-		ran[i] = aton.DataSet{Name: set.Name, Outputs: out.Outputs}
+		ran[i] = verify.DataSet{Name: set.Name, Outputs: out.Outputs}
 	}
 	if r.output != "" {
-		if err := aton.WriteOutputs(r.output, ran); err != nil {
+		if err := verify.WriteOutputs(r.output, ran); err != nil {
 			return err
 		}
 		if !r.json {
@@ -127,7 +127,7 @@ func (r *runner) run(c *cobra.Command, name string) error {
 	return r.print(c, ran)
 }
 
-func (r *runner) print(c *cobra.Command, ran []aton.DataSet) error {
+func (r *runner) print(c *cobra.Command, ran []verify.DataSet) error {
 	if r.json {
 		sets := make([]ranSet, len(ran))
 		for i, set := range ran {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // run prints, saves and refuses: a program of PyTorch, whose write is seen through a view, and the ONNX file that is made of it.
@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 	}
 	inputs := filepath.Join(dir, "inputs.npz")
 	x := tensor.FromFloats(tensor.Float32, []int64{2, 2}, []float64{1, 2, 3, 4})
-	if err := aton.WriteOutputs(inputs, []aton.DataSet{{Outputs: []aton.Named{{Name: "input_0", Tensor: x}}}}); err != nil {
+	if err := verify.WriteOutputs(inputs, []verify.DataSet{{Outputs: []verify.Named{{Name: "input_0", Tensor: x}}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 		if status, out, said := call("", "run", graph, "--data", inputs, "-o", file); status != 0 || out != "" {
 			t.Fatalf("%s: status %d\n%s%s", name, status, out, said)
 		}
-		got, err := aton.ReadOutputs(file)
+		got, err := verify.ReadOutputs(file)
 		if err != nil || len(got) != 2 || fmt.Sprint(got[0].Name, got[0].Tensor.Float64s(), got[1].Tensor.Int64s()) != "0[1 2 4 5] [2]" {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
@@ -93,7 +93,7 @@ func TestVerifyAsksTheProgram(t *testing.T) {
 			}
 		}
 	}}}}
-	if text, err := verify(t, v, graph, "--random", "1"); err == nil || !strings.Contains(text, "WRONG: 2 of 2 elements differ") {
+	if text, err := runVerify(t, v, graph, "--random", "1"); err == nil || !strings.Contains(text, "WRONG: 2 of 2 elements differ") {
 		t.Errorf("a fault of specialize: %v\n%s", err, text)
 	}
 	random := "graph(%x : Float(2)):\n  %n : NoneType = prim::Constant()\n  %y : Tensor = aten::rand_like(%x, %n, %n, %n, %n, %n)\n  return (%y)\n"

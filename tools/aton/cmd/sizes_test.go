@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // A trace that is used without --input says what it takes, and nothing where the user says it or wants JSON.
@@ -46,15 +47,15 @@ func TestVerifyBinds(t *testing.T) {
 	if _, err := aton.Lower(m, opts); err != nil {
 		t.Fatal(err)
 	}
-	of := func(name string, shape ...int64) aton.Named {
-		return aton.Named{Name: name, Tensor: tensor.Full(tensor.Float32, shape, 1)}
+	of := func(name string, shape ...int64) verify.Named {
+		return verify.Named{Name: name, Tensor: tensor.Full(tensor.Float32, shape, 1)}
 	}
-	set := aton.DataSet{Name: "d", Inputs: []aton.Named{of("x", 1, 3), of("y", 2, 3), of("z", 2)}, Outputs: []aton.Named{of("a", 2, 3)}}
-	if _, err := (aton.Verifier{Tolerance: aton.DefaultTolerance}).Verify(m, set); err == nil || !strings.Contains(err.Error(), "N is 1 in input x (axis 0) and 2 in input y (axis 0)") {
+	set := verify.DataSet{Name: "d", Inputs: []verify.Named{of("x", 1, 3), of("y", 2, 3), of("z", 2)}, Outputs: []verify.Named{of("a", 2, 3)}}
+	if _, err := (verify.Verifier{Tolerance: verify.DefaultTolerance}).Verify(m, set); err == nil || !strings.Contains(err.Error(), "N is 1 in input x (axis 0) and 2 in input y (axis 0)") {
 		t.Errorf("two sizes: %v", err)
 	}
 	set.Inputs[0] = of("x", 2, 3)
-	if r, err := (aton.Verifier{Tolerance: aton.DefaultTolerance}).Verify(m, set); err != nil || len(r) != 1 {
+	if r, err := (verify.Verifier{Tolerance: verify.DefaultTolerance}).Verify(m, set); err != nil || len(r) != 1 {
 		t.Errorf("one size: %v", err)
 	}
 }

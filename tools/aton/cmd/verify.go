@@ -16,18 +16,20 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cli"
+	"github.com/aton-project/aton/verify"
+	"github.com/aton-project/aton/verify/device"
 )
 
 // verified is what verify tells of an output with --json.
 type verified struct {
 	Set string `json:"set"`
-	aton.Compared
+	verify.Compared
 }
 
 // onDevice is what verify tells of a run on a device with --json.
 type onDevice struct {
 	Set string `json:"set"`
-	*aton.OnDevice
+	*device.Result
 }
 
 type verifier struct {
@@ -40,7 +42,7 @@ type verifier struct {
 	sizes                     map[string]int64
 	anyDType, anyShape        bool
 	percent, sample           float64
-	tol                       aton.Tolerance
+	tol                       verify.Tolerance
 	nodes, check, noPasses    bool
 	tf32                      bool
 	// session sees the sessions of the device before they run, and observers the passes: tests plant faults with them.
@@ -51,7 +53,7 @@ type verifier struct {
 func newVerify() *cobra.Command { return (&verifier{}).command() }
 
 func (v *verifier) command() *cobra.Command {
-	v.tol = aton.DefaultTolerance
+	v.tol = verify.DefaultTolerance
 	c := &cobra.Command{
 		Use:   "verify MODEL [--data DIR] [--device interp|sim|ptx|cuda]",
 		Short: "Run the converted model on recorded inputs, and compare with the recorded outputs",
@@ -156,7 +158,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 		return m.locate(err)
 	}
 	for i := range v.random {
-		set, err := aton.RandomData(mod, aton.RandomOptions{Seed: v.seed + uint64(i), Sizes: v.sizes})
+		set, err := verify.RandomData(mod, verify.RandomOptions{Seed: v.seed + uint64(i), Sizes: v.sizes})
 		if err != nil {
 			return m.locate(err)
 		}
@@ -225,10 +227,10 @@ func (v *verifier) checkDevice(c *cobra.Command) error {
 }
 
 // recorded reads the data sets of --data, with the outputs of --expected.
-func (v *verifier) recorded() ([]aton.DataSet, error) {
-	var sets []aton.DataSet
+func (v *verifier) recorded() ([]verify.DataSet, error) {
+	var sets []verify.DataSet
 	for _, path := range v.data {
-		more, err := aton.ReadData(path)
+		more, err := verify.ReadData(path)
 		if err != nil {
 			return nil, err
 		}
@@ -243,14 +245,14 @@ func (v *verifier) recorded() ([]aton.DataSet, error) {
 }
 
 // expect gives the one data set the outputs of --expected. They go by name if all of the model's are there, else in order.
-func (v *verifier) expect(mod *ssa.Module, sets []aton.DataSet) error {
+func (v *verifier) expect(mod *ssa.Module, sets []verify.DataSet) error {
 	if v.expected == "" {
 		return nil
 	}
 	if len(sets) != 1 {
 		return fmt.Errorf("--expected has the outputs of one data set; there are %d in --data", len(sets))
 	}
-	outputs, err := aton.ReadOutputs(v.expected)
+	outputs, err := verify.ReadOutputs(v.expected)
 	if err != nil {
 		return err
 	}
@@ -258,14 +260,14 @@ func (v *verifier) expect(mod *ssa.Module, sets []aton.DataSet) error {
 	if err != nil {
 		return err
 	}
-	var ordered []aton.Named
+	var ordered []verify.Named
 	for _, name := range names {
-		if i := slices.IndexFunc(outputs, func(n aton.Named) bool { return n.Name == name }); i >= 0 {
+		if i := slices.IndexFunc(outputs, func(n verify.Named) bool { return n.Name == name }); i >= 0 {
 			ordered = append(ordered, outputs[i])
 		}
 	}
 	if len(ordered) != len(names) {
-		numbered := func(n aton.Named) bool { return strings.HasPrefix(n.Name, "output_") }
+		numbered := func(n verify.Named) bool { return strings.HasPrefix(n.Name, "output_") }
 		if ordered = outputs; !slices.ContainsFunc(outputs, numbered) {
 			return fmt.Errorf("%s: its names are not those of the model's outputs (%s); give these, or output_N", v.expected, strings.Join(names, ", "))
 		}
@@ -290,8 +292,8 @@ func (v *verifier) lowered(stdin io.Reader, m *model) (*ssa.Module, error) {
 }
 
 // judge compares within the tolerance, with the functions of --functions as kernels.
-func (v *verifier) judge() aton.Verifier {
-	return aton.Verifier{Tolerance: v.tol, Kernels: aton.FunctionKernels(v.opts.Functions)}
+func (v *verifier) judge() verify.Verifier {
+	return verify.Verifier{Tolerance: v.tol, Kernels: verify.FunctionKernels(v.opts.Functions)}
 }
 
 // smallest is the part of a model that --minimize has written.
@@ -303,10 +305,10 @@ type smallest struct {
 
 // report is what verify found.
 type report struct {
-	Model   string         `json:"model"`
-	Outputs []verified     `json:"outputs"`
-	Device  []onDevice     `json:"device,omitempty"`
-	Suspect []aton.Suspect `json:"suspects,omitempty"`
+	Model   string           `json:"model"`
+	Outputs []verified       `json:"outputs"`
+	Device  []onDevice       `json:"device,omitempty"`
+	Suspect []verify.Suspect `json:"suspects,omitempty"`
 	// Unchanged are the data sets without expected outputs that every pass left alone, where the program itself could not be run.
 	Unchanged []string `json:"unchanged,omitempty"`
 	// NotRun says why the program itself was not run on a data set, or its outputs are no measure.
@@ -324,7 +326,7 @@ type notRun struct {
 
 // ask runs the program itself, as it is read, on a data set without outputs, and gives it these. It does nothing where the program is an
 // ONNX file, or where options have it compute something else than it does by itself.
-func (v *verifier) ask(set *aton.DataSet, r *report) error {
+func (v *verifier) ask(set *verify.DataSet, r *report) error {
 	if v.name == "-" || v.noPasses || v.opts.NoWeights || v.opts.InitializersAsInputs || v.opts.Training != "" && v.opts.Training != aton.Preserve || v.opts.State == "outputs" {
 		return nil
 	}
@@ -336,7 +338,7 @@ func (v *verifier) ask(set *aton.DataSet, r *report) error {
 	if !program.UsesNamespace("aten") && !program.UsesNamespace("prim") {
 		return nil
 	}
-	asked := aton.DataSet{Name: set.Name, Inputs: slices.Clone(set.Inputs)}
+	asked := verify.DataSet{Name: set.Name, Inputs: slices.Clone(set.Inputs)}
 	if strings.HasPrefix(set.Name, "random") { // in the order of the file's inputs, which may have other names
 		for i := range asked.Inputs {
 			asked.Inputs[i].Name = ""
@@ -354,7 +356,7 @@ func (v *verifier) ask(set *aton.DataSet, r *report) error {
 	return nil
 }
 
-func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, backend exec.Backend, r *report) error {
+func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set verify.DataSet, backend exec.Backend, r *report) error {
 	wrong := 0
 	if len(set.Outputs) == 0 && backend == nil && v.reference == "" {
 		if err := v.ask(&set, r); err != nil {
@@ -375,8 +377,8 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 		}
 	}
 	if backend != nil {
-		options := aton.DeviceOptions{Backend: backend, Fusion: fuse.Mode(v.fusion), TF32: v.tf32, Nodes: v.nodes, Sample: v.sample, Seed: v.seed, Session: v.session}
-		d, err := v.judge().VerifyOn(mod, set, options)
+		options := device.Options{Backend: backend, Fusion: fuse.Mode(v.fusion), TF32: v.tf32, Nodes: v.nodes, Sample: v.sample, Seed: v.seed, Session: v.session}
+		d, err := device.Verify(v.judge(), mod, set, options)
 		if d != nil {
 			r.Device = append(r.Device, onDevice{set.Name, d})
 			for _, out := range d.Outputs {
@@ -392,7 +394,7 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 				r.wrong++
 			}
 			if r.wrong > 0 && v.minimize != "" && r.Smallest == nil {
-				piece, err := v.judge().Minimize(mod, set, options)
+				piece, err := device.Minimize(v.judge(), mod, set, options)
 				if err != nil {
 					return err
 				}
@@ -408,14 +410,12 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 	r.wrong += wrong
 	unchecked := len(set.Outputs) == 0 && backend == nil && v.reference == "" // but for what passes do
 	if (wrong > 0 || unchecked) && v.reference == "" && !v.noPasses && v.name != "-" {
-		opts := v.opts
-		again := &v.model
-		fresh, err := again.read(nil)
+		fresh, err := v.model.read(nil)
 		if err != nil {
 			return err
 		}
 		if fresh.UsesNamespace("aten") || fresh.UsesNamespace("prim") {
-			s, err := v.judge().FirstBadPass(func() (*ssa.Module, error) { return fresh, nil }, set, opts)
+			s, err := v.judge().FirstBadPass(fresh, v.opts.Convert, set)
 			if err != nil {
 				return err
 			}
@@ -465,7 +465,7 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set aton.DataSet, back
 }
 
 // write writes the first wrong part that is found to the folder of --minimize.
-func (v *verifier) write(r *report, p *aton.Piece) error {
+func (v *verifier) write(r *report, p *verify.Piece) error {
 	if v.minimize == "" || p == nil || r.Smallest != nil {
 		return nil
 	}
@@ -487,7 +487,7 @@ func (v *verifier) print(w io.Writer, r *report) error {
 		return nil
 	}
 	p := &printer{w: w}
-	line := func(set, where string, out aton.Compared) {
+	line := func(set, where string, out verify.Compared) {
 		verdict := "as expected"
 		if out.Wrong != "" {
 			verdict = "WRONG: " + out.Wrong

@@ -17,6 +17,7 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 // npz writes float32 arrays of rank 1 as numpy.savez does.
@@ -124,20 +125,20 @@ func TestVerifyLoosely(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		want  *tensor.Tensor
-		tol   aton.Tolerance
+		tol   verify.Tolerance
 		wrong bool
 	}{
-		{"shape", tensor.FromFloats(tensor.Float32, []int64{2, 2}, []float64{-1, -2, -3, -4}), aton.Tolerance{}, true},
-		{"any shape", tensor.FromFloats(tensor.Float32, []int64{2, 2}, []float64{-1, -2, -3, -4}), aton.Tolerance{AnyShape: true}, false},
-		{"any shape, other numbers", tensor.FromFloats(tensor.Float32, []int64{2, 2}, []float64{-1, -2, -3, -5}), aton.Tolerance{AnyShape: true}, true},
-		{"any shape, more elements", tensor.FromFloats(tensor.Float32, []int64{5}, []float64{-1, -2, -3, -4, -5}), aton.Tolerance{AnyShape: true}, true},
-		{"type", tensor.FromFloats(tensor.Float64, []int64{4}, []float64{-1, -2, -3, -4}), aton.Tolerance{}, true},
-		{"any type", tensor.FromFloats(tensor.Float64, []int64{4}, []float64{-1, -2, -3, -4}), aton.Tolerance{AnyDType: true}, false},
-		{"integers", tensor.FromInts(tensor.Int64, []int64{4}, []int64{-1, -2, -3, -4}), aton.Tolerance{AnyDType: true}, false},
-		{"integers, other numbers", tensor.FromInts(tensor.Int64, []int64{4}, []int64{-1, -2, -3, -5}), aton.Tolerance{AnyDType: true}, true},
+		{"shape", tensor.FromFloats(tensor.Float32, []int64{2, 2}, []float64{-1, -2, -3, -4}), verify.Tolerance{}, true},
+		{"any shape", tensor.FromFloats(tensor.Float32, []int64{2, 2}, []float64{-1, -2, -3, -4}), verify.Tolerance{AnyShape: true}, false},
+		{"any shape, other numbers", tensor.FromFloats(tensor.Float32, []int64{2, 2}, []float64{-1, -2, -3, -5}), verify.Tolerance{AnyShape: true}, true},
+		{"any shape, more elements", tensor.FromFloats(tensor.Float32, []int64{5}, []float64{-1, -2, -3, -4, -5}), verify.Tolerance{AnyShape: true}, true},
+		{"type", tensor.FromFloats(tensor.Float64, []int64{4}, []float64{-1, -2, -3, -4}), verify.Tolerance{}, true},
+		{"any type", tensor.FromFloats(tensor.Float64, []int64{4}, []float64{-1, -2, -3, -4}), verify.Tolerance{AnyDType: true}, false},
+		{"integers", tensor.FromInts(tensor.Int64, []int64{4}, []int64{-1, -2, -3, -4}), verify.Tolerance{AnyDType: true}, false},
+		{"integers, other numbers", tensor.FromInts(tensor.Int64, []int64{4}, []int64{-1, -2, -3, -5}), verify.Tolerance{AnyDType: true}, true},
 	} {
-		data := aton.DataSet{Inputs: []aton.Named{{Name: "x", Tensor: x}}, Outputs: []aton.Named{{Name: "y", Tensor: c.want}}}
-		r, err := aton.Verifier{Tolerance: c.tol}.Verify(m, data)
+		data := verify.DataSet{Inputs: []verify.Named{{Name: "x", Tensor: x}}, Outputs: []verify.Named{{Name: "y", Tensor: c.want}}}
+		r, err := verify.Verifier{Tolerance: c.tol}.Verify(m, data)
 		if err != nil || (r[0].Wrong != "") != c.wrong {
 			t.Errorf("%s: %v, %+v", c.name, err, r)
 		}
@@ -158,15 +159,15 @@ func TestMinimizeKernel(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "piece")
-	text, err := verify(t, &verifier{session: planted}, convnet, "--data", convnetData, "--input", convnetType, "--device", "sim", "--minimize", dir)
+	text, err := runVerify(t, &verifier{session: planted}, convnet, "--data", convnetData, "--input", convnetType, "--device", "sim", "--minimize", dir)
 	if err == nil || !strings.Contains(text, "the smallest part that is wrong by itself has 1 node") || !strings.Contains(text, "onnx::Conv") {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	piece, data := filepath.Join(dir, "model.onnx"), filepath.Join(dir, "test_data_set_0")
-	if text, err := verify(t, &verifier{}, piece, "--data", data, "--device", "sim"); err != nil {
+	if text, err := runVerify(t, &verifier{}, piece, "--data", data, "--device", "sim"); err != nil {
 		t.Errorf("the piece without the fault: %v\n%s", err, text)
 	}
-	if text, err := verify(t, &verifier{session: planted}, piece, "--data", data, "--device", "sim"); err == nil {
+	if text, err := runVerify(t, &verifier{session: planted}, piece, "--data", data, "--device", "sim"); err == nil {
 		t.Errorf("the piece with the fault is right\n%s", text)
 	}
 	m, err := onnxfile.Read(piece)
@@ -205,11 +206,11 @@ func TestMinimizePass(t *testing.T) {
 		}
 	}}}}
 	piece := filepath.Join(dir, "piece")
-	text, err := verify(t, v, graph, "--random", "1", "--minimize", piece)
+	text, err := runVerify(t, v, graph, "--random", "1", "--minimize", piece)
 	if err == nil || !strings.Contains(text, "pass legalize") || !strings.Contains(text, "has 1 node, onnx::Sqrt n") {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	text, err = verify(t, &verifier{}, filepath.Join(piece, "model.onnx"), "--data", filepath.Join(piece, "test_data_set_0"))
+	text, err = runVerify(t, &verifier{}, filepath.Join(piece, "model.onnx"), "--data", filepath.Join(piece, "test_data_set_0"))
 	if err == nil || !strings.Contains(text, "4 of 4 elements differ") {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -218,7 +219,7 @@ func TestMinimizePass(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(done)
-	if _, err := verify(t, v, graph, "--random", "1", "--minimize", piece); err == nil {
+	if _, err := runVerify(t, v, graph, "--random", "1", "--minimize", piece); err == nil {
 		t.Error("the second search finds nothing")
 	}
 	if _, err := os.Stat(filepath.Join(piece, "test_data_set_0", "input_7.pb")); err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 )
 
 // verify runs a verifier, with what is planted in it.
-func verify(t *testing.T, v *verifier, args ...string) (text string, err error) {
+func runVerify(t *testing.T, v *verifier, args ...string) (text string, err error) {
 	t.Helper()
 	c := v.command()
 	var out bytes.Buffer
@@ -42,24 +43,24 @@ func verify(t *testing.T, v *verifier, args ...string) (text string, err error) 
 func TestVerifyDevices(t *testing.T) {
 	for _, device := range []string{"sim", "ptx"} {
 		for _, fusion := range []string{"none", "light"} {
-			text, err := verify(t, &verifier{}, convnet, "--data", convnetData, "--input", convnetType, "--device", device, "--fusion", fusion, "--nodes", "--check")
+			text, err := runVerify(t, &verifier{}, convnet, "--data", convnetData, "--input", convnetType, "--device", device, "--fusion", fusion, "--nodes", "--check")
 			if err != nil || strings.Count(text, "as expected") != 4 || !strings.Contains(text, device+": 100.0 % of") {
 				t.Errorf("%s, %s: %v\n%s", device, fusion, err, text)
 			}
 		}
 	}
-	text, err := verify(t, &verifier{}, convnet, "--input", convnetType, "--device", "sim", "--json")
+	text, err := runVerify(t, &verifier{}, convnet, "--input", convnetType, "--device", "sim", "--json")
 	var r struct {
 		Device []struct {
 			Launches int
 			Share    float64
-			Outputs  []aton.Compared
+			Outputs  []verify.Compared
 		}
 	}
 	if err != nil || json.Unmarshal([]byte(text), &r) != nil || len(r.Device) != 1 || r.Device[0].Launches == 0 || len(r.Device[0].Outputs) == 0 || r.Device[0].Outputs[0].Difference == nil {
 		t.Errorf("without data: %v\n%s", err, text)
 	}
-	if _, err := verify(t, &verifier{}, convnet, "--input", convnetType, "--device", "cuda"); err != nil && !errors.Is(err, driver.ErrNoDriver) {
+	if _, err := runVerify(t, &verifier{}, convnet, "--input", convnetType, "--device", "cuda"); err != nil && !errors.Is(err, driver.ErrNoDriver) {
 		t.Errorf("cuda: %v", err)
 	}
 }
@@ -67,11 +68,11 @@ func TestVerifyDevices(t *testing.T) {
 // A part of the blocks is compared, of fused kernels and of single nodes; the shares are told.
 func TestVerifySample(t *testing.T) {
 	base := []string{convnet, "--input", convnetType, "--size", "N=40", "--device", "sim", "--random", "1"}
-	text, err := verify(t, &verifier{}, append(base, "--sample", "0.2", "--seed", "3")...)
+	text, err := runVerify(t, &verifier{}, append(base, "--sample", "0.2", "--seed", "3")...)
 	if err != nil || !strings.Contains(text, "sample 0.2, seed 3: ") || !strings.Contains(text, "all within the bounds") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	text, err = verify(t, &verifier{}, append(base, "--sample", "0.2", "--json")...)
+	text, err = runVerify(t, &verifier{}, append(base, "--sample", "0.2", "--json")...)
 	var r struct {
 		Device []struct{ Sample *exec.Sample }
 	}
@@ -92,7 +93,7 @@ func TestVerifySample(t *testing.T) {
 		}
 	}}
 	for fusion, node := range map[string]string{"light": "with Conv", "none": "node Conv"} {
-		if text, err := verify(t, &verifier{session: v.session}, append(base, "--sample", "0.1", "--fusion", fusion)...); err == nil || !strings.Contains(text, "first wrong ") || !strings.Contains(text, node) {
+		if text, err := runVerify(t, &verifier{session: v.session}, append(base, "--sample", "0.1", "--fusion", fusion)...); err == nil || !strings.Contains(text, "first wrong ") || !strings.Contains(text, node) {
 			t.Errorf("a wrong kernel: %v\n%s", err, text)
 		}
 	}
@@ -100,7 +101,7 @@ func TestVerifySample(t *testing.T) {
 		{"--sample", "0"}, {"--sample", "1.1"}, {"--sample", "NaN"}, {"--sample", "0.5", "--device", "interp"}, {"--sample", "0.5", "--device", "cuda"},
 		{"--sample", "0.5", "--nodes"}, {"--sample", "0.5", "--minimize", "x"},
 	} {
-		if text, err := verify(t, &verifier{}, append(base, c...)...); err == nil || !strings.Contains(err.Error(), "--sample") {
+		if text, err := runVerify(t, &verifier{}, append(base, c...)...); err == nil || !strings.Contains(err.Error(), "--sample") {
 			t.Errorf("%v: %v\n%s", c, err, text)
 		}
 	}
@@ -109,10 +110,10 @@ func TestVerifySample(t *testing.T) {
 // A tolerance of the greatest element covers what is far below it, and no more.
 func TestVerifyOfMax(t *testing.T) {
 	exact := []string{convnet, "--data", convnetData, "--input", convnetType, "--rtol", "0", "--atol", "0", "--no-passes"}
-	if text, err := verify(t, &verifier{}, append(exact, "--atol-of-max", "1e-5")...); err != nil {
+	if text, err := runVerify(t, &verifier{}, append(exact, "--atol-of-max", "1e-5")...); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if text, err := verify(t, &verifier{}, append(exact, "--atol-of-max", "1e-12")...); err == nil {
+	if text, err := runVerify(t, &verifier{}, append(exact, "--atol-of-max", "1e-12")...); err == nil {
 		t.Errorf("no difference found\n%s", text)
 	}
 }
@@ -131,7 +132,7 @@ func TestWrongKernel(t *testing.T) {
 				return k
 			}
 		}}
-		text, err := verify(t, v, convnet, "--data", convnetData, "--input", convnetType, "--device", "sim", "--fusion", fusion)
+		text, err := runVerify(t, v, convnet, "--data", convnetData, "--input", convnetType, "--device", "sim", "--fusion", fusion)
 		if err == nil || !strings.Contains(text, "first wrong ") || !strings.Contains(text, "node Conv") || !strings.Contains(text, ".py:") || !strings.Contains(text, "k_conv_") {
 			t.Errorf("%s: %v\n%s", fusion, err, text)
 		}
@@ -164,7 +165,7 @@ func TestFaultyKernel(t *testing.T) {
 			return k
 		}
 	}}
-	text, err := verify(t, v, convnet, "--data", convnetData, "--input", convnetType, "--device", "sim")
+	text, err := runVerify(t, v, convnet, "--data", convnetData, "--input", convnetType, "--device", "sim")
 	if err == nil || !strings.Contains(text, "out of bounds") || !strings.Contains(text, "Pool") {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -197,7 +198,7 @@ func TestWrongPass(t *testing.T) {
 			}
 		}
 	}}}}
-	text, err := verify(t, v, convnet, "--data", convnetData, "--input", convnetType)
+	text, err := runVerify(t, v, convnet, "--data", convnetData, "--input", convnetType)
 	if err == nil || !strings.Contains(text, "pass legalize") || !strings.Contains(text, "first in onnx::Abs") || !strings.Contains(text, ".py:") {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -231,7 +232,7 @@ func TestWrongWeight(t *testing.T) {
 	if err := aton.Export(m, file, o); err != nil {
 		t.Fatal(err)
 	}
-	text, err := verify(t, &verifier{}, file, "--data", convnetData, "--reference", convnet, "--input", convnetType)
+	text, err := runVerify(t, &verifier{}, file, "--data", convnetData, "--reference", convnet, "--input", convnetType)
 	if err == nil || changed == "" || !strings.Contains(text, "first in onnx::Constant "+changed) {
 		t.Errorf("weight %s: %v\n%s", changed, err, text)
 	}

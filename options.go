@@ -1,0 +1,190 @@
+package aton
+
+import (
+	"fmt"
+
+	"github.com/aton-project/aton/backend/onnxfile"
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/lower"
+	"github.com/aton-project/aton/ssa/diag"
+)
+
+// Options configure loading, conversion and writing. The zero value suits most callers. Concurrent conversions may share
+// Options if Warn, Note and the observers of Runner are safe for concurrent use. A module belongs to one goroutine, and a conversion
+// changes it: load the file again for another conversion.
+type Options struct {
+	// Inputs gives what an archive does not state: types, sizes and dynamic axes of the inputs.
+	Inputs []spec.Input
+	// Opset is the target opset, from OldestOpset to onnx.Newest. If it is 0, an ONNX file or a converted module keeps its opset,
+	// and a program of PyTorch is converted to DefaultOpset.
+	Opset int
+	// CustomOpsets has the versions of domains other than ONNX's. A domain that is not in it has version 1.
+	CustomOpsets map[string]int
+	// Fallthrough lists namespaces whose operators become nodes of custom domains if they cannot be converted: aten
+	// becomes the domain org.pytorch.aten. "*" stands for all namespaces.
+	Fallthrough []string
+	// Training is the mode that the module is converted in. The default is Preserve.
+	Training TrainingMode
+	// NoFolding keeps each weight as it is in the state dict. What the program or a pass computes from weights alone is
+	// computed by operators of the file, and not at export. Train implies it.
+	NoFolding bool
+	// State says what happens to buffers and attributes that the program changes: drop (the default, with a warning),
+	// outputs (additional outputs with the names of the state), or refuse.
+	State string
+	// Unroll is the number of iterations up to which a loop with a known number of iterations is unrolled. A loop whose
+	// containers or dtypes change from one iteration to the next is always unrolled.
+	Unroll int
+	// Target is the runtime whose kernels determine the element types: ort (the default), or onnx for the standard alone.
+	Target string
+	// Contrib allows operators of the domain com.microsoft: the file has fewer nodes, and only onnxruntime can run it.
+	// Its value is the processor, cpu or gpu, since some of these operators are faster on one of them only, or none (the
+	// default). It requires the target ort.
+	Contrib string
+	// InputNames has the names of the inputs in order, followed by those of the weights in the order of the state dict, unused
+	// ones included, as input_names of torch.onnx.export does. The list may be shorter; "" keeps a name. Inputs
+	// may use these names too; names of the program take precedence.
+	InputNames []string
+	// OutputNames has the names of the outputs in order. The list may be shorter; "" keeps a name.
+	OutputNames []string
+	// Names maps the names that inputs, weights and outputs would have to new ones. A name that is taken is an error,
+	// here and in InputNames and OutputNames.
+	Names map[string]string
+	// OutputAxes names axes of outputs, by the name of the output in the file and the axis; a negative axis counts from the
+	// end: {"boxes": {0: "detections"}}. Sizes that depend on data have generated names otherwise.
+	OutputAxes map[string]map[int]string
+	// LearnedNames names the weights learned_0, learned_1, ... instead of using the names of the state dict.
+	LearnedNames bool
+	// NoWeights leaves the weights out of the file. Each becomes an input with its name in the state dict.
+	NoWeights bool
+	// InitializersAsInputs lists the weights among the inputs too, unchanged and with their names in the state dict,
+	// so that a runtime can replace them.
+	InitializersAsInputs bool
+	// FreezeDefaults turns inputs of an ONNX file that have a default value (an initializer of the same name) into constants.
+	// Otherwise they stay inputs with defaults, and no pass computes with the values.
+	FreezeDefaults bool
+	// DropUnused removes the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and notes their positions in
+	// Module.DroppedInputs. InputNames counts the removed inputs too.
+	DropUnused bool
+	// DocStrings writes the line of the program as the doc string of each node, at any opset. From opset 21 on the metadata
+	// of the node has it anyway.
+	DocStrings bool
+	// NodeMetadata writes the origin of each node as metadata at opsets below 21 too. The file then has IR version 10, which
+	// any runtime that supports opset 21 reads.
+	NodeMetadata bool
+	// ModuleFunctions turns calls of modules into functions of the file: those of paths (features.0), of classes (Conv2d,
+	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share a function; values in which
+	// they differ become attributes of it.
+	ModuleFunctions []string
+	// External says where the data of weights is stored.
+	External onnxfile.External
+	// Functions has bodies of operators of custom domains. The file contains those that it calls.
+	Functions *onnxfile.Functions
+	// Budget multiplies the limits of a conversion and of a run in the interpreter: steps of evaluation, bytes,
+	// operators and elements. 0 means 1, which suffices for all but huge models. See ssa.Module.Allow.
+	Budget int
+	// Method is the method of a TorchScript module to convert. The default is forward.
+	Method string
+	// Program names the program to convert in a torch.export archive that holds several.
+	Program string
+	// Weights is a file of named tensors (torch.save, safetensors) for graph text. WeightsKey is the path of
+	// the state dict in a checkpoint; the default is the first one.
+	Weights, WeightsKey string
+	// Table has the known operators; nil means the built-in ones. Register lowerings of your own in a table of
+	// aten.NewTable.
+	Table *aten.Table
+	// OperatorExport says what happens to operators that cannot be converted. The default is ONNX.
+	OperatorExport OperatorExportType
+	// Warn, if not nil, receives warnings about the file and the conversion.
+	Warn func(message string)
+	// Diagnosed, if not nil, receives all diagnostics of a conversion, warnings included.
+	Diagnosed func(list *diag.List)
+	// Note, if not nil, receives what is taken from the file because Inputs does not state it, and how to state it.
+	Note func(message string)
+	// Pipeline is the pipeline to run, such as "upgrade,optimize{opset=$opset},legalize{opset=$opset}"; the default is "export". $opset, $target,
+	// $training, $names, $fallthrough, $unroll, $state and $mode stand for the values of the options, as the
+	// pipeline export takes them. All of its passes must have the opset that the module is converted to.
+	Pipeline string
+	// Before and After add steps before and after the steps of the pipeline export, by the name that a step begins with:
+	// After["lower"] = "mine" runs the pass mine once the program consists of ONNX operators in their newest form. They are for
+	// the default pipeline: Pipeline spells its own steps.
+	Before, After map[string]string
+	// Passes has additional passes that Pipeline, Before and After may name.
+	Passes []*passes.Pass
+	// Runner, if not nil, observes the passes.
+	Runner *passes.Runner
+}
+
+// TrainingMode says whether dropout drops and whether batch normalization uses the statistics of the batch.
+type TrainingMode string
+
+// The modes of torch.onnx.
+const (
+	// Preserve converts each module in the mode that it was saved or traced in.
+	Preserve TrainingMode = "PRESERVE"
+	// Eval converts all modules in eval mode.
+	Eval TrainingMode = "EVAL"
+	// Train converts all modules in training mode and keeps weights as they are in the state dict. Dropout becomes a
+	// training-mode Dropout. BatchNormalization becomes a training-mode operator from opset 14 on for the target onnx; for
+	// onnxruntime the file computes the statistics of the batch, because onnxruntime's optimizer folds a training-mode
+	// BatchNormalization into the convolution before it as if it were in evaluation.
+	Train TrainingMode = "TRAINING"
+)
+
+// TrainingModes lists the training modes.
+func TrainingModes() []TrainingMode { return []TrainingMode{Preserve, Eval, Train} }
+
+// frozen returns the mode as an option of the pass freeze and as an option of frontends, where nil keeps the mode.
+func (t TrainingMode) frozen() (pass string, all *bool, err error) {
+	on, off := true, false
+	switch t {
+	case "", Preserve:
+		return "preserve", nil, nil
+	case Eval:
+		return "eval", &off, nil
+	case Train:
+		return "train", &on, nil
+	}
+	return "", nil, fmt.Errorf("no training mode %q", string(t))
+}
+
+// OperatorExportType says what happens to operators that cannot be converted.
+type OperatorExportType string
+
+// The types of torch.onnx.
+const (
+	// ONNX: every operator must convert.
+	ONNX OperatorExportType = "ONNX"
+	// ONNXFallthrough keeps an operator as a node with its own name; the domain of aten is org.pytorch.aten.
+	ONNXFallthrough OperatorExportType = "ONNX_FALLTHROUGH"
+	// ONNXATenFallback turns an operator of aten into an ATen node: domain org.pytorch.aten, string attributes operator and
+	// overload_name, all operands in the order of the schema.
+	ONNXATenFallback OperatorExportType = "ONNX_ATEN_FALLBACK"
+	// ONNXATen turns all operators of aten into ATen nodes.
+	ONNXATen OperatorExportType = "ONNX_ATEN"
+	// Raw writes the TorchScript graph as it is, without checking it. No runtime loads the file.
+	Raw OperatorExportType = "RAW"
+)
+
+// OperatorExportTypes lists the operator export types.
+func OperatorExportTypes() []OperatorExportType {
+	return []OperatorExportType{ONNX, ONNXFallthrough, ONNXATenFallback, ONNXATen, Raw}
+}
+
+// mode returns the mode of the pass lower.
+func (t OperatorExportType) mode() (lower.Mode, error) {
+	switch t {
+	case "", ONNX:
+		return lower.Strict, nil
+	case ONNXFallthrough:
+		return lower.Fallthrough, nil
+	case ONNXATenFallback:
+		return lower.ATenFallback, nil
+	case ONNXATen:
+		return lower.ATen, nil
+	case Raw: // the pipeline raw lowers nothing
+		return lower.Fallthrough, nil
+	}
+	return "", fmt.Errorf("no operator export type %q", string(t))
+}
