@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -272,6 +272,9 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 	$(GO) run ./tools/analyzers/cmd/atonvet ./...
 	cd tools/release && $(GO) vet ./...
 	cd tools/explore/browser && $(GO) vet ./...
+
+metrics: ## figures of the source: lines by hand by room, the longest function, in how many lists operators are named
+	@$(GO) run ./tools/metrics
 
 vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or GOVULNDB=file:///a/copy
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
