@@ -53,6 +53,28 @@ func (l listing[T]) add(place string, x T) bool {
 // one object, rounds and loops in loops multiply them.
 func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes) (changed bool) {
 	storages, cells := map[*heap.Storage][]string{}, map[*journal.Cell][]string{}
+	// nothing is related here: what one member of a group may be, the others may be too
+	type group struct{ outside, inside []*heap.Storage }
+	groups, twins := map[*heap.Storage]*group{}, map[*journal.Cell][]*journal.Cell{}
+	groupOf := func(st *heap.Storage) *group {
+		if groups[st] == nil {
+			g := &group{l.outside(st), heap.Inside(st, l.start)}
+			groups[st] = g
+			for _, in := range g.inside {
+				groups[in] = g
+			}
+		}
+		return groups[st]
+	}
+	twinsOf := func(c *journal.Cell) []*journal.Cell {
+		if twins[c] == nil {
+			all := append(l.s.heap.Twins(c), c)
+			for _, t := range all {
+				twins[t] = all
+			}
+		}
+		return twins[c]
+	}
 	l.parts(&visitor{
 		changes: changes,
 		tensor: func(place string, t *py.Tensor) {
@@ -60,16 +82,16 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 			if st.Listed() && !sh.listed[place] {
 				sh.listed[place], changed = true, true
 			}
-			for _, o := range l.outside(st) {
+			for _, o := range groupOf(st).outside {
 				changed = sh.outside.add(place, o) || changed
 			}
-			for _, in := range heap.Inside(st, l.start) {
+			for _, in := range groupOf(st).inside {
 				l.s.step()
 				changed = pair(sh.pairs, storages, in, place) || changed
 			}
 		},
 		cell: func(place string, c *journal.Cell) {
-			for _, o := range append(l.s.heap.Twins(c), c) {
+			for _, o := range twinsOf(c) {
 				l.s.step()
 				if o.ID() <= l.start {
 					changed = sh.objects.add(place, o) || changed
