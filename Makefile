@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover prove pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover prove pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -128,6 +128,12 @@ platforms: ## builds for PLATFORMS, and what they write under qemu-user: the sam
 NTH ?= 10
 batch-test: build ## aton batch on all cases, workers killed every second; throughput. CASES=DIR NTH=10
 	ATON_CASES=$(abspath $(or $(CASES),out/cases)) ATON_NTH=$(NTH) $(GO) test -tags data ./tools/aton-batch/cmd -run 'TestCases|TestThroughput' -v -count=1 -timeout 60m
+
+# 300 models in each round, with workers, the server and the batch killed, workers suspended and disks full at random. Disks are full only
+# where the user may mount a tmpfs. The last result is in tools/batch/README.md
+STORM ?= 30m
+batch-storm: ## aton batch while workers, server, batch and disks fail at random; STORM=30m
+	ATON_STORM=$(STORM) $(GO) test ./tools/aton-batch/cmd -run 'TestStorm$$' -v -count=1 -timeout 3h
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR
@@ -272,8 +278,16 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 	cd tools/release && $(GO) vet ./...
 	cd tools/explore/browser && $(GO) vet ./...
 
+metrics: ## figures of the source: lines by hand by room, the longest function, in how many lists operators are named
+	@$(GO) run ./tools/metrics
+
 vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or GOVULNDB=file:///a/copy
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+# what the programs are made of, in the format CycloneDX, with licences
+sbom: ## the list of all modules with their licences, into out/sbom.json; asks the proxy of Go modules once
+	@mkdir -p out
+	$(GO) run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 mod -licenses -json -output out/sbom.json
 
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=

@@ -12,7 +12,7 @@ import (
 // Hankel's asymptotic series (Abramowitz and Stegun 9.1, 9.2, 9.6, 10.4), in float64.
 var bessel = Defs{
 	"aten::i0":                                {Doc: "modified Bessel function of the first kind, order 0", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
-	"aten::special_i0":                        {Doc: "modified Bessel function of the first kind, order 0", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
+	"aten::special_i0":                        {Doc: "modified Bessel function of the first kind, order 0", Nature: Pointwise, Alias: "aten::i0", Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, false) })},
 	"aten::special_i0e":                       {Doc: "i0 times exp(-|x|)", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 0, true) })},
 	"aten::special_i1":                        {Doc: "modified Bessel function of the first kind, order 1", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 1, false) })},
 	"aten::special_i1e":                       {Doc: "i1 times exp(-|x|)", Nature: Pointwise, Lower: inDouble(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.besselI(x, 1, true) })},

@@ -1,7 +1,6 @@
 package aten
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -126,16 +125,11 @@ func (t *Table) complexDef(o *ssa.Op) (d Def, ok bool) {
 	if !any || !tensors || t.custom[o.Kind] != nil {
 		return Def{}, false
 	}
-	if d, ok := t.complex[o.Kind]; ok {
-		return d, true
+	if rule := complexRule(o.Kind); rule != nil {
+		return Def{LowerN: rule}, true
 	}
-	name := o.Kind.Name()
-	if o.Kind.Namespace() != "aten" || strings.HasPrefix(strings.TrimPrefix(name, "_"), "fft_") {
+	if o.Kind.Namespace() != "aten" || row(o.Kind).TakesComplex {
 		return Def{}, false
-	}
-	switch name {
-	case "stft", "istft", "is_complex", "is_floating_point", "is_signed", "to", "_to_copy", "type_as", "view_as_real", "view_as_real_copy", "real", "imag":
-		return Def{}, false // their own rules know complex numbers
 	}
 	return Def{Why: "complex numbers: ONNX has no operators on them, and the operator is not among those that aton takes apart"}, true
 }
@@ -162,7 +156,7 @@ func (t *Table) complexCast(o *ssa.Op) (d Def, ok bool) {
 	if strings.Contains(name, "_like") || strings.HasPrefix(name, "new_") || name == "to" || name == "_to_copy" || name == "view" || name == "view_copy" {
 		return Def{}, false // what they make has the type, and they cast nothing else, or nothing at all
 	}
-	if r := t.complex[o.Kind]; !complex && r.Lower == nil && r.LowerN == nil {
+	if !complex && complexRule(o.Kind) == nil {
 		return Def{}, false
 	}
 	return Def{LowerN: func(l *Lowering) []*ssa.Value {
@@ -170,87 +164,52 @@ func (t *Table) complexCast(o *ssa.Op) (d Def, ok bool) {
 	}}, true
 }
 
-// complexRules says how operators act on pairs.
-func complexRules() Defs {
-	d := Defs{
-		"aten::add":        {Lower: func(l *Lowering) *ssa.Value { return l.complexSum(1) }},
-		"aten::sub":        {Lower: func(l *Lowering) *ssa.Value { return l.complexSum(-1) }},
-		"aten::div":        {Lower: complexDiv},
-		"aten::reciprocal": {Lower: complexReciprocal},
-		"aten::square":     {Lower: func(l *Lowering) *ssa.Value { return l.complexSquare() }},
-		"aten::pow":        {Lower: complexPow},
-		"aten::exp":        {Lower: complexExp},
-		"aten::abs":        {Lower: complexAbs},
-		"aten::angle":      {Lower: complexAngle},
-		"aten::eq":         {Lower: func(l *Lowering) *ssa.Value { return l.complexEqual() }},
-		"aten::ne":         {Lower: func(l *Lowering) *ssa.Value { return l.Op("Not", l.complexEqual()) }},
-		"aten::where":      {Lower: complexWhere},
-		"aten::log":        {Lower: complexLog},
-		"aten::sqrt":       {Lower: complexSqrt},
-		"aten::sgn":        {Lower: complexSgn},
-
-		"aten::masked_fill": {Lower: complexMaskedFill},
-		"aten::rsub":        {Lower: complexRsub},
-		"aten::cos":         {Lower: complexCos},
-		"aten::sin":         {Lower: complexSin},
-		"aten::tanh":        {Lower: complexTanh},
-		"aten::fill":        {Lower: complexFill},
+// complexRule is how an operator acts on pairs: what its row says, or what follows from its nature; nil if there is no rule.
+func complexRule(k ssa.Kind) func(l *Lowering) []*ssa.Value {
+	d := row(k)
+	switch n := d.Nature; {
+	case d.Complex != nil:
+		return d.Complex
+	case n.MovesElements(), n == Scatters, n == Joins:
+		return (*Lowering).complexParts
+	case n == Multilinear:
+		return (*Lowering).complexBilinear
+	case n == CreatesLike:
+		return one(complexLike)
 	}
-	for _, n := range strings.Fields("zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty") {
-		d[ssa.Kind("aten::"+n)] = Def{Lower: complexLike}
-	}
-	for _, n := range strings.Fields("adjoint mH matrix_H H") {
-		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
-			return l.Pair(l.onParts(0)[0], l.Op("Neg", l.onParts(1)[0]))
-		}}
-	}
-	for n, join := range map[string]string{"isnan": "Or", "isinf": "Or", "isfinite": "And"} {
-		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value { return l.Op(join, l.onParts(0)[0], l.onParts(1)[0]) }}
-	}
-	for _, n := range []string{"conj", "_conj", "conj_physical", "_conj_physical", "_conj_copy"} {
-		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
-			re, im := l.parts(l.Tensor("self"))
-			return l.Pair(re, l.Op("Neg", im))
-		}}
-	}
-	for _, n := range strings.Fields(`mul matmul mm bmm mv dot outer ger inner einsum tensordot linear cross linalg_cross kron linalg_multi_dot chain_matmul
-		conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution`) {
-		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexBilinear}
-	}
-	// what moves elements, or adds them up
-	for _, n := range strings.Fields(`view reshape _unsafe_view _reshape_alias view_as reshape_as flatten unflatten ravel squeeze unsqueeze
-		transpose swapaxes swapdims permute t movedim moveaxis numpy_T mT expand expand_as broadcast_to repeat tile repeat_interleave
-		slice select narrow index index_select gather take_along_dim unbind split split_with_sizes chunk tensor_split unsafe_split unsafe_chunk
-		cat concat concatenate stack hstack vstack dstack flip fliplr flipud roll rot90 fft_fftshift fft_ifftshift clone contiguous detach alias
-		lift lift_fresh lift_fresh_copy detach_copy alias_copy view_copy expand_copy permute_copy transpose_copy select_copy slice_copy
-		unsqueeze_copy squeeze_copy resolve_conj resolve_neg dropout diagonal diag_embed tril triu unfold pad constant_pad_nd
-		reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular masked_select
-		copy sum mean cumsum diff neg negative positive trace select_scatter slice_scatter index_put scatter scatter_add index_add index_copy
-		masked_scatter diag diagflat diagonal_copy diagonal_scatter linalg_diagonal unbind_copy split_with_sizes_copy narrow_copy t_copy unfold_copy
-		take put index_fill column_stack hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d meshgrid broadcast_tensors cartesian_prod
-		combinations block_diag channel_shuffle pixel_shuffle pixel_unshuffle im2col col2im sum_to_size feature_dropout alpha_dropout
-		feature_alpha_dropout nan_to_num avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d
-		adaptive_avg_pool2d upsample_nearest1d upsample_nearest2d upsample_nearest3d`) {
-		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexParts}
-	}
-	for _, n := range strings.Fields("trapezoid trapz cumulative_trapezoid") {
-		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value {
-			if l.HasArg("x") {
-				return l.complexBilinear() // of what is below the curve and of the steps
-			}
-			return l.complexParts()
-		}}
-	}
-	for _, n := range []string{"view", "view_copy"} {
-		d[ssa.Kind("aten::"+n)] = Def{LowerN: complexView}
-	}
-	maps.Copy(d, complexFunctions())
-	maps.Copy(d, complexMatrices())
-	for _, n := range strings.Fields("size dim numel sym_size sym_numel len") {
-		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value { return l.onParts(0) }}
-	}
-	return d
+	return nil
 }
+
+// one is the rule of an operator with one result.
+func one(f func(l *Lowering) *ssa.Value) func(l *Lowering) []*ssa.Value {
+	return func(l *Lowering) []*ssa.Value { return []*ssa.Value{f(l)} }
+}
+
+func complexConj(l *Lowering) *ssa.Value {
+	re, im := l.parts(l.Tensor("self"))
+	return l.Pair(re, l.Op("Neg", im))
+}
+
+// complexAdjoint is of what transposes and conjugates.
+func complexAdjoint(l *Lowering) *ssa.Value {
+	return l.Pair(l.onParts(0)[0], l.Op("Neg", l.onParts(1)[0]))
+}
+
+// ofBothParts joins what a predicate says of each part.
+func ofBothParts(join string) func(l *Lowering) []*ssa.Value {
+	return one(func(l *Lowering) *ssa.Value { return l.Op(join, l.onParts(0)[0], l.onParts(1)[0]) })
+}
+
+// complexTrapezoid multiplies what is below the curve and the steps, where these are given.
+func complexTrapezoid(l *Lowering) []*ssa.Value {
+	if l.HasArg("x") {
+		return l.complexBilinear()
+	}
+	return l.complexParts()
+}
+
+// ofRealPart is of what only the shape matters to.
+func ofRealPart(l *Lowering) []*ssa.Value { return l.onParts(0) }
 
 // onParts lowers the op at hand on part k[i] of its i-th complex operand, 0 for
 // the real and 1 for the imaginary one; the last entry stands for all that follow.
@@ -690,12 +649,12 @@ func (l *Lowering) castComplex(x *ssa.Value, d tensor.DType) *ssa.Value {
 // complexNumbers holds the operators that take complex numbers apart and put them together.
 var complexNumbers = Defs{
 	"aten::complex":              {Doc: "a complex tensor of two real ones", Lower: lowerComplex},
-	"aten::polar":                {Doc: "a complex tensor of radius and angle", Lower: lowerPolarForm},
-	"aten::view_as_complex":      {Doc: "pairs along the last axis as complex numbers", Lower: lowerViewAsComplex},
+	"aten::polar":                {Doc: "a complex tensor of radius and angle", Autocast: Float32OnCPU, Lower: lowerPolarForm},
+	"aten::view_as_complex":      {Doc: "pairs along the last axis as complex numbers", Autocast: Float32OnCPU, Lower: lowerViewAsComplex},
 	"aten::view_as_complex_copy": {Doc: "pairs along the last axis as complex numbers", Lower: lowerViewAsComplex},
-	"aten::view_as_real":         {Doc: "real and imaginary part along a new last axis", Lower: lowerViewAsReal},
-	"aten::view_as_real_copy":    {Doc: "real and imaginary part along a new last axis", Lower: lowerViewAsReal},
-	"aten::imag":                 {Doc: "the imaginary part", Lower: lowerImag},
+	"aten::view_as_real":         {Doc: "real and imaginary part along a new last axis", TakesComplex: true, Lower: lowerViewAsReal},
+	"aten::view_as_real_copy":    {Doc: "real and imaginary part along a new last axis", TakesComplex: true, Lower: lowerViewAsReal},
+	"aten::imag":                 {Doc: "the imaginary part", TakesComplex: true, Lower: lowerImag},
 }
 
 func lowerComplex(l *Lowering) *ssa.Value {

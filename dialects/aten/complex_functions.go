@@ -2,96 +2,75 @@ package aten
 
 import (
 	"math"
-	"strings"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// complexFunctions says how functions of numbers act on pairs: by their real and imaginary part, or by other operators on
-// complex numbers. Those with branch cuts follow W. Kahan, "Branch Cuts for Complex Elementary Functions" (1987), in double precision.
-func complexFunctions() Defs {
-	d := Defs{
-		"aten::sinh":    {Lower: complexSinh},
-		"aten::cosh":    {Lower: complexCosh},
-		"aten::tan":     {Lower: complexTan},
-		"aten::asin":    {Lower: complexAsin},
-		"aten::acos":    {Lower: complexAcos},
-		"aten::atan":    {Lower: complexAtan},
-		"aten::asinh":   {Lower: complexAsinh},
-		"aten::acosh":   {Lower: complexAcosh},
-		"aten::atanh":   {Lower: complexAtanh},
-		"aten::log1p":   {Lower: complexLog1p},
-		"aten::expm1":   {Lower: complexExpm1},
-		"aten::log2":    {Lower: complexLogTo(math.Ln2)},
-		"aten::log10":   {Lower: complexLogTo(math.Ln10)},
-		"aten::exp2":    {Lower: complexExp2},
-		"aten::rsqrt":   {Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::reciprocal", complexSqrt(l)) }},
-		"aten::sigmoid": {Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::reciprocal", l.onePlusExpNeg()) }},
-		"aten::silu":    {Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::div.Tensor", l.Tensor("self"), l.onePlusExpNeg()) }},
+// The functions below are rules of rows ([Def.Complex]).
 
-		"aten::prod":      {Lower: complexProd},
-		"aten::cumprod":   {Lower: complexCumprod},
-		"aten::logsumexp": {Lower: complexLogSumExp},
-		"aten::logaddexp": {Lower: complexLogAddExp},
-		"aten::sinc":      {Lower: complexSinc},
-		"aten::ldexp": {Lower: func(l *Lowering) *ssa.Value {
-			power := l.Tensor("other")
-			if !l.DType(power).IsComplex() {
-				power = l.Cast(power, tensor.Float32)
-			}
-			return l.Aten("aten::mul.Tensor", l.Tensor("self"), l.Aten("aten::exp2", power))
-		}},
-		"aten::float_power": {Lower: func(l *Lowering) *ssa.Value { return l.Cast(complexPow(l), tensor.Complex128) }},
-		"aten::l1_loss":     {Lower: complexL1Loss},
-		"aten::var":         {Lower: complexVar},
-		"aten::std":         {Lower: func(l *Lowering) *ssa.Value { return l.sqrt(l.varianceAs("var")) }},
-		"aten::var_mean":    {LowerN: func(l *Lowering) []*ssa.Value { return l.complexVarMean(false) }},
-		"aten::std_mean":    {LowerN: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }},
+func complexAdd(l *Lowering) *ssa.Value { return l.complexSum(1) }
 
-		"aten::isclose": {Lower: complexIsClose},
-		"aten::isreal": {Lower: func(l *Lowering) *ssa.Value {
-			_, im := l.Parts(l.Tensor("self"))
-			return l.Op("Equal", im, l.Like(im, 0))
-		}},
+func complexSub(l *Lowering) *ssa.Value { return l.complexSum(-1) }
 
-		"aten::addmm":   {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::mm", "mat1", "mat2") }},
-		"aten::addmv":   {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::mv", "mat", "vec") }},
-		"aten::addr":    {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::outer", "vec1", "vec2") }},
-		"aten::baddbmm": {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::bmm", "batch1", "batch2") }},
-		"aten::addbmm":  {Lower: func(l *Lowering) *ssa.Value { return l.addProduct("aten::bmm", "batch1", "batch2") }},
-		"aten::addcmul": {Lower: func(l *Lowering) *ssa.Value {
-			return l.addScaled(l.Tensor("self"), l.Aten("aten::mul.Tensor", l.Tensor("tensor1"), l.Tensor("tensor2")), l.Literal("value"))
-		}},
-		"aten::addcdiv": {Lower: func(l *Lowering) *ssa.Value {
-			return l.addScaled(l.Tensor("self"), l.Aten("aten::div.Tensor", l.Tensor("tensor1"), l.Tensor("tensor2")), l.Literal("value"))
-		}},
-		"aten::lerp": {Lower: complexLerp},
-		"aten::vdot": {Lower: func(l *Lowering) *ssa.Value {
-			return l.Aten("aten::dot", l.Aten("aten::conj", l.Tensor("self")), l.Tensor("other"))
-		}},
-		"aten::linalg_vecdot": {Lower: func(l *Lowering) *ssa.Value {
-			p := l.Aten("aten::mul.Tensor", l.Aten("aten::conj", l.Tensor("x")), l.Tensor("y"))
-			return l.Aten("aten::sum.dim_IntList", p, []int64{l.Int("dim")}, false)
-		}},
-		"aten::dist": {Lower: func(l *Lowering) *ssa.Value {
-			return l.Aten("aten::linalg_vector_norm", l.Aten("aten::sub.Tensor", l.Tensor("self"), l.Tensor("other")), l.Literal("p"))
-		}},
-		"aten::pairwise_distance": {Lower: func(l *Lowering) *ssa.Value {
-			apart := l.Aten("aten::sub.Tensor", l.Tensor("x1"), l.Tensor("x2"))
-			return l.Aten("aten::linalg_vector_norm", l.Aten("aten::add.Scalar", apart, l.Float("eps")), l.Literal("p"), []int64{-1}, l.Bool("keepdim"))
-		}},
+func complexUnequal(l *Lowering) *ssa.Value { return l.Op("Not", l.complexEqual()) }
+
+func complexRsqrt(l *Lowering) *ssa.Value { return l.Aten("aten::reciprocal", complexSqrt(l)) }
+
+func complexSigmoid(l *Lowering) *ssa.Value { return l.Aten("aten::reciprocal", l.onePlusExpNeg()) }
+
+func complexSilu(l *Lowering) *ssa.Value {
+	return l.Aten("aten::div.Tensor", l.Tensor("self"), l.onePlusExpNeg())
+}
+
+func complexLdexp(l *Lowering) *ssa.Value {
+	power := l.Tensor("other")
+	if !l.DType(power).IsComplex() {
+		power = l.Cast(power, tensor.Float32)
 	}
-	// what asks whether a number is zero
-	for _, n := range strings.Fields("logical_not logical_and logical_or logical_xor any all count_nonzero nonzero nonzero_numpy argwhere nonzero_static") {
-		d[ssa.Kind("aten::"+n)] = Def{LowerN: func(l *Lowering) []*ssa.Value {
-			return l.onReal(nil, func(v *ssa.Value) *ssa.Value {
-				re, im := l.Parts(v)
-				return l.Op("Not", l.Op("And", l.Op("Equal", re, l.Like(re, 0)), l.Op("Equal", im, l.Like(im, 0))))
-			})
-		}}
+	return l.Aten("aten::mul.Tensor", l.Tensor("self"), l.Aten("aten::exp2", power))
+}
+
+func complexFloatPower(l *Lowering) *ssa.Value { return l.Cast(complexPow(l), tensor.Complex128) }
+
+func complexStd(l *Lowering) *ssa.Value { return l.sqrt(l.varianceAs("var")) }
+
+func complexIsReal(l *Lowering) *ssa.Value {
+	_, im := l.Parts(l.Tensor("self"))
+	return l.Op("Equal", im, l.Like(im, 0))
+}
+
+// addScaledPair is of addcmul and addcdiv, by the operator that joins their tensors.
+func addScaledPair(join string) func(l *Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		return l.addScaled(l.Tensor("self"), l.Aten(join, l.Tensor("tensor1"), l.Tensor("tensor2")), l.Literal("value"))
 	}
-	return d
+}
+
+func complexVdot(l *Lowering) *ssa.Value {
+	return l.Aten("aten::dot", l.Aten("aten::conj", l.Tensor("self")), l.Tensor("other"))
+}
+
+func complexVecdot(l *Lowering) *ssa.Value {
+	p := l.Aten("aten::mul.Tensor", l.Aten("aten::conj", l.Tensor("x")), l.Tensor("y"))
+	return l.Aten("aten::sum.dim_IntList", p, []int64{l.Int("dim")}, false)
+}
+
+func complexDist(l *Lowering) *ssa.Value {
+	return l.Aten("aten::linalg_vector_norm", l.Aten("aten::sub.Tensor", l.Tensor("self"), l.Tensor("other")), l.Literal("p"))
+}
+
+func complexPairwiseDistance(l *Lowering) *ssa.Value {
+	apart := l.Aten("aten::sub.Tensor", l.Tensor("x1"), l.Tensor("x2"))
+	return l.Aten("aten::linalg_vector_norm", l.Aten("aten::add.Scalar", apart, l.Float("eps")), l.Literal("p"), []int64{-1}, l.Bool("keepdim"))
+}
+
+// ofNonzero is of operators that ask whether a number is zero.
+func ofNonzero(l *Lowering) []*ssa.Value {
+	return l.onReal(nil, func(v *ssa.Value) *ssa.Value {
+		re, im := l.Parts(v)
+		return l.Op("Not", l.Op("And", l.Op("Equal", re, l.Like(re, 0)), l.Op("Equal", im, l.Like(im, 0))))
+	})
 }
 
 // inDouble computes a function of the argument's parts in double precision: formulas that cancel are right to the digits of float32.
@@ -371,19 +350,21 @@ func (l *Lowering) addScaled(z, w *ssa.Value, k ssa.Literal) *ssa.Value {
 }
 
 // addProduct is beta self + alpha a b, for addbmm of the sum over the batch; where beta is 0, self is not read.
-func (l *Lowering) addProduct(product, a, b string) *ssa.Value {
-	p := l.Aten(product, l.Tensor(a), l.Tensor(b))
-	if l.Node.Kind.Name() == "addbmm" {
-		p = l.Aten("aten::sum.dim_IntList", p, []int64{0}, false)
+func addProduct(product, a, b string) func(l *Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value {
+		p := l.Aten(product, l.Tensor(a), l.Tensor(b))
+		if l.Node.Kind.Name() == "addbmm" {
+			p = l.Aten("aten::sum.dim_IntList", p, []int64{0}, false)
+		}
+		alpha, beta := l.Literal("alpha"), l.Literal("beta")
+		if alpha.IsNumber() && alpha.Complex() != 1 {
+			p = l.Aten("aten::mul.Scalar", p, alpha)
+		}
+		if beta.IsNumber() && beta.Complex() == 0 {
+			return p
+		}
+		return l.addScaled(p, l.Tensor("self"), beta)
 	}
-	alpha, beta := l.Literal("alpha"), l.Literal("beta")
-	if alpha.IsNumber() && alpha.Complex() != 1 {
-		p = l.Aten("aten::mul.Scalar", p, alpha)
-	}
-	if beta.IsNumber() && beta.Complex() == 0 {
-		return p
-	}
-	return l.addScaled(p, l.Tensor("self"), beta)
 }
 
 // complexLerp is start + weight (end - start).

@@ -6,38 +6,28 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// complexMatrices says how operators of linear algebra act on pairs. The complex matrix A + iB behaves as the real one
-// of twice the size [[A, -B], [B, A]] does: products, inverses and solutions are those of it, its singular values and the
-// eigenvalues of a Hermitian one stand there twice.
-func complexMatrices() Defs {
-	d := Defs{
-		"aten::linalg_solve":    {Lower: func(l *Lowering) *ssa.Value { x, _ := l.solveComplex(l.Tensor("A"), l.Tensor("B")); return x }},
-		"aten::linalg_svdvals":  {Lower: complexTwice("linalg_svdvals", "A")},
-		"aten::linalg_eigvalsh": {Lower: complexTwice("linalg_eigvalsh", "self")},
-		"aten::linalg_matrix_power": {Lower: func(l *Lowering) *ssa.Value {
-			return l.fromReal(l.Aten("aten::linalg_matrix_power", l.asReal(l.Tensor("self"), -2, -1), l.Literal("n")))
-		}},
-		"aten::linalg_solve_triangular": {Lower: complexTriangular},
-		"aten::linalg_inv_ex": {LowerN: func(l *Lowering) []*ssa.Value {
-			vs := l.AtenN("aten::linalg_inv_ex", l.asReal(l.Tensor("A"), -2, -1))
-			return []*ssa.Value{l.fromReal(vs[0]), vs[1]}
-		}},
-		"aten::linalg_solve_ex": {LowerN: func(l *Lowering) []*ssa.Value {
-			x, info := l.solveComplex(l.Tensor("A"), l.Tensor("B"))
-			return []*ssa.Value{x, info}
-		}},
-		"aten::linalg_vander": {Lower: complexVander},
-		"aten::nuclear_norm":  {LowerN: (*Lowering).complexNorm},
-	}
-	for n, arg := range map[string]string{"inverse": "self", "linalg_inv": "A", "matrix_exp": "self", "linalg_matrix_exp": "self"} {
-		d[ssa.Kind("aten::"+n)] = Def{Lower: func(l *Lowering) *ssa.Value {
-			return l.fromReal(l.Aten("aten::"+n, l.asReal(l.Tensor(arg), -2, -1)))
-		}}
-	}
-	for _, n := range strings.Fields("norm linalg_norm linalg_vector_norm linalg_matrix_norm frobenius_norm") {
-		d[ssa.Kind("aten::"+n)] = Def{LowerN: (*Lowering).complexNorm}
-	}
-	return d
+func complexSolve(l *Lowering) *ssa.Value {
+	x, _ := l.solveComplex(l.Tensor("A"), l.Tensor("B"))
+	return x
+}
+
+func complexSolveEx(l *Lowering) []*ssa.Value {
+	x, info := l.solveComplex(l.Tensor("A"), l.Tensor("B"))
+	return []*ssa.Value{x, info}
+}
+
+func complexMatrixPower(l *Lowering) *ssa.Value {
+	return l.fromReal(l.Aten("aten::linalg_matrix_power", l.asReal(l.Tensor("self"), -2, -1), l.Literal("n")))
+}
+
+func complexInvEx(l *Lowering) []*ssa.Value {
+	vs := l.AtenN("aten::linalg_inv_ex", l.asReal(l.Tensor("A"), -2, -1))
+	return []*ssa.Value{l.fromReal(vs[0]), vs[1]}
+}
+
+// asRealMatrix is of functions of a matrix that are those of the real matrix of twice its size.
+func asRealMatrix(name, arg string) func(l *Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value { return l.fromReal(l.Aten(name, l.asReal(l.Tensor(arg), -2, -1))) }
 }
 
 // complexVander has the powers of 0 to N - 1 along a new last axis.

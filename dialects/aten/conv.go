@@ -9,14 +9,14 @@ import (
 
 // convolution holds the convolutions (ATen/native/Convolution.cpp).
 var convolution = Defs{
-	"aten::conv1d":                   {Doc: "1-D convolution (cross-correlation)", Lower: lowerConv},
-	"aten::conv2d":                   {Doc: "2-D convolution", Lower: lowerConv},
-	"aten::conv3d":                   {Doc: "3-D convolution", Lower: lowerConv},
-	"aten::conv_transpose1d":         {Doc: "adjoint of 1-D convolution", Lower: lowerConvTranspose},
-	"aten::conv_transpose2d":         {Doc: "adjoint of 2-D convolution", Lower: lowerConvTranspose},
-	"aten::conv_transpose3d":         {Doc: "adjoint of 3-D convolution", Lower: lowerConvTranspose},
-	"aten::convolution":              {Doc: "convolution of any rank, or its adjoint", Lower: lowerConvolution},
-	"aten::_convolution":             {Doc: "convolution of any rank, or its adjoint", Lower: lowerConvolution},
+	"aten::conv1d":                   {Doc: "1-D convolution (cross-correlation)", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv2d":                   {Doc: "2-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv3d":                   {Doc: "3-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv_transpose1d":         {Doc: "adjoint of 1-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvTranspose},
+	"aten::conv_transpose2d":         {Doc: "adjoint of 2-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvTranspose},
+	"aten::conv_transpose3d":         {Doc: "adjoint of 3-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvTranspose},
+	"aten::convolution":              {Doc: "convolution of any rank, or its adjoint", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvolution},
+	"aten::_convolution":             {Doc: "convolution of any rank, or its adjoint", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvolution},
 	"aten::convolution_overrideable": {Doc: "convolution of any rank, or its adjoint", Lower: lowerConvolution},
 	"aten::_convolution_mode":        {Doc: "convolution with padding 'same' or 'valid'", Lower: lowerConv},
 	"aten::thnn_conv2d":              {Doc: "2-D convolution", Lower: lowerConvSelf},
@@ -29,7 +29,7 @@ var convolution = Defs{
 	"aten::conv_depthwise3d":         {Doc: "3-D convolution of each channel", Lower: lowerConvDepthwise},
 	"aten::slow_conv_transpose2d":    {Doc: "adjoint of 2-D convolution", Lower: lowerConvTransposeSelf},
 	"aten::slow_conv_transpose3d":    {Doc: "adjoint of 3-D convolution", Lower: lowerConvTransposeSelf},
-	"aten::conv_tbc":                 {Doc: "1-D convolution of (time, batch, channel) input", Lower: lowerConvTBC},
+	"aten::conv_tbc":                 {Doc: "1-D convolution of (time, batch, channel) input", Autocast: LowerPrecision, Lower: lowerConvTBC},
 	"aten::cudnn_convolution_relu":   {Doc: "relu of a convolution", Lower: lowerConvRelu},
 }
 

@@ -9,7 +9,7 @@ import (
 
 // ctc holds connectionist temporal classification (ATen/native/LossCTC.cpp).
 var ctc = Defs{
-	"aten::ctc_loss":  {Doc: "-log of the probability of all alignments of the targets", Lower: lowerCTC},
+	"aten::ctc_loss":  {Doc: "-log of the probability of all alignments of the targets", Autocast: Float32OnCPU, Lower: lowerCTC},
 	"aten::_ctc_loss": {Doc: "ctc_loss of each sample; the second result serves the backward pass only", LowerN: lowerCTCForward},
 }
 

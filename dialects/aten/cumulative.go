@@ -10,16 +10,16 @@ import (
 // cumulative holds running sums, products and extremes, differences and
 // integrals (ATen/native/ReduceOps.cpp, Integration.cpp).
 var cumulative = Defs{
-	"aten::cumsum":               {Doc: "running sum along dim", Lower: lowerCumsum},
-	"aten::cumprod":              {Doc: "running product along dim", Lower: lowerCumprod},
-	"aten::cummax":               {Doc: "running maximum along dim and where it was met last", LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Max") }},
-	"aten::cummin":               {Doc: "running minimum along dim and where it was met last", LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Min") }},
-	"aten::logcumsumexp":         {Doc: "log of the running sum of exp along dim", Lower: lowerLogcumsumexp},
+	"aten::cumsum":               {Doc: "running sum along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Lower: lowerCumsum},
+	"aten::cumprod":              {Doc: "running product along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: one(complexCumprod), Lower: lowerCumprod},
+	"aten::cummax":               {Doc: "running maximum along dim and where it was met last", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Max") }},
+	"aten::cummin":               {Doc: "running minimum along dim and where it was met last", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Min") }},
+	"aten::logcumsumexp":         {Doc: "log of the running sum of exp along dim", Nature: AlongDim, Layout: RowMajor, Lower: lowerLogcumsumexp},
 	"aten::gradient":             {Doc: "central differences along dimensions, one-sided at the ends", LowerN: lowerGradient},
-	"aten::diff":                 {Doc: "n-th difference of neighbours along dim", Lower: lowerDiff},
-	"aten::trapezoid":            {Doc: "integral by trapezoids along dim", Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(false) }},
-	"aten::trapz":                {Doc: "integral by trapezoids along dim", Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(false) }},
-	"aten::cumulative_trapezoid": {Doc: "running integral by trapezoids along dim", Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(true) }},
+	"aten::diff":                 {Doc: "n-th difference of neighbours along dim", Nature: AlongDim, Complex: (*Lowering).complexParts, Lower: lowerDiff},
+	"aten::trapezoid":            {Doc: "integral by trapezoids along dim", Nature: AlongDim, Complex: complexTrapezoid, Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(false) }},
+	"aten::trapz":                {Doc: "integral by trapezoids along dim", Nature: AlongDim, Complex: complexTrapezoid, Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(false) }},
+	"aten::cumulative_trapezoid": {Doc: "running integral by trapezoids along dim", Nature: AlongDim, Complex: complexTrapezoid, Lower: func(l *Lowering) *ssa.Value { return l.trapezoid(true) }},
 }
 
 func lowerCumsum(l *Lowering) *ssa.Value {

@@ -7,15 +7,15 @@ import (
 
 // diagonals holds operators on the diagonals of matrices.
 var diagonals = Defs{
-	"aten::diagonal":         {Doc: "the diagonal of two dimensions, as the last one", Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
-	"aten::diagonal_copy":    {Doc: "diagonal", Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
-	"aten::linalg_diagonal":  {Doc: "diagonal of the last two dimensions", Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("A") }},
-	"aten::diag":             {Doc: "the diagonal of a matrix, or a matrix with a given diagonal", Lower: lowerDiag},
-	"aten::diag_embed":       {Doc: "matrices with given diagonals, else zeros", Lower: lowerDiagEmbed},
-	"aten::diagflat":         {Doc: "a matrix with all elements on its diagonal", Lower: lowerDiagflat},
-	"aten::diagonal_scatter": {Doc: "self with another diagonal", Lower: lowerDiagonalScatter},
-	"aten::tril":             {Doc: "the lower triangle, else zeros", Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(false) }},
-	"aten::triu":             {Doc: "the upper triangle, else zeros", Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(true) }},
+	"aten::diagonal":         {Doc: "the diagonal of two dimensions, as the last one", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
+	"aten::diagonal_copy":    {Doc: "diagonal", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
+	"aten::linalg_diagonal":  {Doc: "diagonal of the last two dimensions", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("A") }},
+	"aten::diag":             {Doc: "the diagonal of a matrix, or a matrix with a given diagonal", Nature: Moves, Layout: RowMajor, Lower: lowerDiag},
+	"aten::diag_embed":       {Doc: "matrices with given diagonals, else zeros", Nature: Moves, Layout: RowMajor, Lower: lowerDiagEmbed},
+	"aten::diagflat":         {Doc: "a matrix with all elements on its diagonal", Nature: Moves, Lower: lowerDiagflat},
+	"aten::diagonal_scatter": {Doc: "self with another diagonal", Nature: Scatters, Layout: LikeOperands, Lower: lowerDiagonalScatter},
+	"aten::tril":             {Doc: "the lower triangle, else zeros", Nature: Moves, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(false) }},
+	"aten::triu":             {Doc: "the upper triangle, else zeros", Nature: Moves, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(true) }},
 }
 
 func (l *Lowering) diagonalArgs(name string) *ssa.Value {

@@ -1,11 +1,6 @@
 package aten
 
-import (
-	"strings"
-	"sync"
-
-	"github.com/aton-project/aton/ssa"
-)
+import "github.com/aton-project/aton/ssa"
 
 // Dialect is a dialect of declared operators: aten and the namespaces beside it.
 type Dialect struct {
@@ -29,50 +24,6 @@ func (d Dialect) Namespace() string {
 	return d.NS
 }
 
-// random lists the operators that draw random numbers, without a trailing "_".
-// Declarations say so only where they take a Generator.
-var random = sync.OnceValue(func() map[string]bool {
-	m := map[string]bool{}
-	for _, name := range strings.Fields(`
-		alpha_dropout bernoulli binomial cauchy dropout exponential feature_alpha_dropout feature_dropout
-		geometric log_normal multinomial native_dropout normal poisson rand rand_like randint randint_like
-		randn randn_like random randperm rrelu rrelu_with_noise rrelu_with_noise_functional uniform _sample_dirichlet _standard_gamma
-		gumbel_softmax fractional_max_pool2d fractional_max_pool3d seed manual_seed initial_seed`) {
-		m[name] = true
-	}
-	return m
-})
-
-// training maps operators, without a trailing "_", to the argument that must be true for them to be random or to write
-// their running statistics.
-var training = map[string]effects{
-	"dropout":                     {arg: "train", unlessFalse: ssa.Random},
-	"alpha_dropout":               {arg: "train", unlessFalse: ssa.Random},
-	"feature_dropout":             {arg: "train", unlessFalse: ssa.Random},
-	"feature_alpha_dropout":       {arg: "train", unlessFalse: ssa.Random},
-	"native_dropout":              {arg: "train", unlessFalse: ssa.Random},
-	"rrelu":                       {arg: "training", unlessFalse: ssa.Random},
-	"rrelu_with_noise":            {arg: "training", unlessFalse: ssa.Random},
-	"rrelu_with_noise_functional": {arg: "training", unlessFalse: ssa.Random},
-	"lstm":                        {arg: "train", unlessFalse: ssa.Random},
-	"gru":                         {arg: "train", unlessFalse: ssa.Random},
-	"rnn_tanh":                    {arg: "train", unlessFalse: ssa.Random},
-	"rnn_relu":                    {arg: "train", unlessFalse: ssa.Random},
-
-	"scaled_dot_product_attention": {arg: "dropout_p", unlessFalse: ssa.Random},
-
-	"batch_norm":             {arg: "training", unlessFalse: ssa.Writes},
-	"_batch_norm_impl_index": {arg: "training", unlessFalse: ssa.Writes},
-	"native_batch_norm":      {arg: "training", unlessFalse: ssa.Writes},
-	"cudnn_batch_norm":       {arg: "training", unlessFalse: ssa.Writes},
-	"miopen_batch_norm":      {arg: "training", unlessFalse: ssa.Writes},
-	"instance_norm":          {arg: "use_input_stats", unlessFalse: ssa.Writes},
-}
-
-// messages lists operators that print, warn or raise.
-var messages = map[string]bool{"warn": true, "_assert_async": true, "_assert_tensor_metadata": true,
-	"_assert_scalar": true, "sym_constrain_range": true, "sym_constrain_range_for_size": true, "_functional_assert_async": true}
-
 // Info describes an operator: what its declaration says, and what declarations leave out.
 func (d Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 	all := Schemas(o.Kind)
@@ -92,43 +43,42 @@ func (d Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 		}
 	}
 	e := s.Effects()
-	if u, ok := undeclared()[o.Kind.Name()]; ok {
-		e |= u.always
-		if u.arg != "" && !constFalse(o, s.Arg(u.arg)) {
-			e |= u.unlessFalse
-		}
+	if u, ok := rowless[o.Kind.Name()]; ok {
+		return ssa.OpInfo{Effects: e | u}, true
+	}
+	u := functionalRow(o.Kind).Effects
+	if e |= u.always; u.arg != "" && !constFalse(o, s.Arg(u.arg)) {
+		e |= u.unlessFalse
 	}
 	return ssa.OpInfo{Effects: e}, true
 }
 
-// effects are those of an operator that its declaration leaves out.
-type effects struct {
+// Effects are those of an operator that its declaration leaves out: declarations tell random operators only where they take a Generator.
+type Effects struct {
 	always      ssa.Effect
 	arg         string     // an argument
 	unlessFalse ssa.Effect // what holds besides unless the argument is false
 }
 
-// undeclared are the effects that declarations leave out, by the names of the operators.
-var undeclared = sync.OnceValue(func() map[string]effects {
-	m := map[string]effects{}
-	for name := range random() {
-		m[name], m[name+"_"] = effects{always: ssa.Random}, effects{always: ssa.Random}
-	}
-	for name, e := range training {
-		m[name], m[name+"_"] = e, e
-	}
-	for name := range messages {
-		e := m[name]
-		e.always |= ssa.Raises
-		m[name] = e
-	}
-	for _, name := range [...]string{"set_grad_enabled", "manual_seed", "save", "_set_item"} {
-		e := m[name]
-		e.always |= ssa.Writes
-		m[name] = e
-	}
-	return m
-})
+var (
+	draws        = Effects{always: ssa.Random}
+	raises       = Effects{always: ssa.Raises}
+	writesMemory = Effects{always: ssa.Writes}
+)
+
+// drawsUnless is of operators that draw random numbers unless an argument is false or 0.
+func drawsUnless(arg string) Effects { return Effects{arg: arg, unlessFalse: ssa.Random} }
+
+// writesUnless is of operators that write their running statistics unless an argument is false.
+func writesUnless(arg string) Effects { return Effects{arg: arg, unlessFalse: ssa.Writes} }
+
+// rowless are the effects, beside the declared ones, of operators that are not lowered and have no row.
+var rowless = map[string]ssa.Effect{
+	"binomial": ssa.Random, "binomial_": ssa.Random, "poisson": ssa.Random, "gumbel_softmax": ssa.Random, "seed": ssa.Random, "initial_seed": ssa.Random,
+	"manual_seed": ssa.Random | ssa.Writes, "set_grad_enabled": ssa.Writes, "save": ssa.Writes,
+	"warn": ssa.Raises, "_assert_tensor_metadata": ssa.Raises, "_assert_scalar": ssa.Raises, "_functional_assert_async": ssa.Raises,
+	"sym_constrain_range": ssa.Raises, "sym_constrain_range_for_size": ssa.Raises,
+}
 
 // constFalse reports an operand that is the constant False, 0 or 0.0.
 func constFalse(o *ssa.Op, i int) bool {

@@ -10,8 +10,8 @@ import (
 
 // contraction holds sums of products over named axes (ATen/native/Linear.cpp).
 var contraction = Defs{
-	"aten::einsum":     {Doc: "sum of products after Einstein's convention", Lower: lowerEinsum},
-	"aten::tensordot":  {Doc: "sum of products over pairs of axes", Lower: lowerTensordot},
+	"aten::einsum":     {Doc: "sum of products after Einstein's convention", Nature: Multilinear, View: MayBeView, Layout: AnyLayout, Autocast: LowerPrecisionOnCPU, Lower: lowerEinsum},
+	"aten::tensordot":  {Doc: "sum of products over pairs of axes", Nature: Multilinear, Autocast: LowerPrecisionOnCPU, Lower: lowerTensordot},
 	"aten::_trilinear": {Doc: "sum of products of three tensors, expanded and summed along given axes", Lower: lowerTrilinear},
 }
 

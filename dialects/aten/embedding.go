@@ -10,12 +10,12 @@ import (
 
 // embedding holds look-ups in tables.
 var embedding = Defs{
-	"aten::embedding":                   {Doc: "rows of weight", Lower: lowerEmbedding},
+	"aten::embedding":                   {Doc: "rows of weight", Layout: RowMajor, Lower: lowerEmbedding},
 	"aten::embedding_renorm":            {Doc: "weight with the rows in use scaled to a norm of at most max_norm", Lower: lowerEmbeddingRenorm},
-	"aten::embedding_bag":               {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
+	"aten::embedding_bag":               {Doc: "sums, means or maxima of bags of rows", Layout: RowMajor, LowerN: lowerEmbeddingBag},
 	"aten::_embedding_bag":              {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
 	"aten::_embedding_bag_forward_only": {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
-	"aten::one_hot":                     {Doc: "1 at the index along a new last axis, else 0", Lower: lowerOneHot},
+	"aten::one_hot":                     {Doc: "1 at the index along a new last axis, else 0", Layout: RowMajor, Lower: lowerOneHot},
 }
 
 func lowerEmbedding(l *Lowering) *ssa.Value {

@@ -10,9 +10,9 @@ import (
 // of their true elements, indices broadcast together, and their dimensions take
 // the place of the indexed ones, or the front if a slice lies between these.
 var indexing = Defs{
-	"aten::index":                               {Doc: "reads elements by tensors of indices and masks", Lower: lowerIndex},
+	"aten::index":                               {Doc: "reads elements by tensors of indices and masks", Nature: Moves, Lower: lowerIndex},
 	"aten::_unsafe_index":                       {Doc: "index without bounds checks", Lower: lowerIndex},
-	"aten::index_put":                           {Doc: "self with elements replaced or added to, by tensors of indices and masks", Lower: lowerIndexPut},
+	"aten::index_put":                           {Doc: "self with elements replaced or added to, by tensors of indices and masks", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexPut},
 	"aten::_index_put_impl":                     {Doc: "index_put", Lower: lowerIndexPut},
 	"aten::_unsafe_index_put":                   {Doc: "index_put without bounds checks", Lower: lowerIndexPut},
 	"aten::_unsafe_masked_index":                {Doc: "index where mask holds, else fill", Lower: lowerMaskedIndex},

@@ -15,7 +15,7 @@ var lists = Defs{
 	"aten::insert":      {Doc: "the list with el in front of place idx", Lower: lowerListInsert},
 	"aten::pop":         {Doc: "the list without element idx", Lower: lowerListPop},
 	"aten::Delete":      {Doc: "the list without element idx", Lower: lowerListPop},
-	"aten::_set_item":   {Doc: "the list with element idx replaced", Lower: lowerListSet},
+	"aten::_set_item":   {Doc: "the list with element idx replaced", Effects: writesMemory, Lower: lowerListSet},
 	"aten::extend":      {Doc: "the first list with the elements of the other at its end", Lower: lowerListConcat},
 	"aten::clear":       {Doc: "the list without elements", Lower: lowerListClear},
 	"aten::reverse":     {Doc: "the list in reverse order", Lower: lowerListReverse},

@@ -9,31 +9,34 @@ import (
 
 // losses holds the loss functions (ATen/native/Loss*.cpp). reduction is 0 for none, 1 for mean, 2 for sum.
 var losses = Defs{
-	"aten::mse_loss":             {Doc: "(x - y)^2", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.sub(x, y); return l.mul(d, d) })},
-	"aten::l1_loss":              {Doc: "|x - y|", Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.sub(x, y)) })},
-	"aten::smooth_l1_loss":       {Doc: "d^2 / (2 beta) for d = |x - y| below beta, else d - beta / 2", Lower: elementLoss(smoothL1)},
-	"aten::huber_loss":           {Doc: "d^2 / 2 for d = |x - y| up to delta, else delta * (d - delta / 2)", Lower: elementLoss(huber)},
-	"aten::soft_margin_loss":     {Doc: "log(1 + exp(-x * y))", Lower: elementLoss(softMargin)},
-	"aten::kl_div":               {Doc: "y * (log y - x)", Lower: elementLoss(klDiv)},
-	"aten::poisson_nll_loss":     {Doc: "exp(x) - y * x, or x - y * log(x + eps)", Lower: lowerPoissonNLL},
-	"aten::hinge_embedding_loss": {Doc: "x where y is 1, max(margin - x, 0) where y is -1", Lower: elementLoss(hingeEmbedding)},
-	"aten::binary_cross_entropy": {Doc: "-(y * log(x) + (1 - y) * log(1 - x)), logarithms not below -100", Lower: lowerBCE},
+	"aten::mse_loss":             {Doc: "(x - y)^2", Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.sub(x, y); return l.mul(d, d) })},
+	"aten::l1_loss":              {Doc: "|x - y|", Autocast: Float32OnCPU | Float32OnCUDA, Complex: one(complexL1Loss), Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.sub(x, y)) })},
+	"aten::smooth_l1_loss":       {Doc: "d^2 / (2 beta) for d = |x - y| below beta, else d - beta / 2", Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(smoothL1)},
+	"aten::huber_loss":           {Doc: "d^2 / 2 for d = |x - y| up to delta, else delta * (d - delta / 2)", Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(huber)},
+	"aten::soft_margin_loss":     {Doc: "log(1 + exp(-x * y))", Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(softMargin)},
+	"aten::kl_div":               {Doc: "y * (log y - x)", Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(klDiv)},
+	"aten::poisson_nll_loss":     {Doc: "exp(x) - y * x, or x - y * log(x + eps)", Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerPoissonNLL},
+	"aten::hinge_embedding_loss": {Doc: "x where y is 1, max(margin - x, 0) where y is -1", Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(hingeEmbedding)},
+	"aten::binary_cross_entropy": {Doc: "-(y * log(x) + (1 - y) * log(1 - x)), logarithms not below -100", Autocast: Float32OnCPU, Lower: lowerBCE},
 	"aten::binary_cross_entropy_with_logits": {
-		Doc: "binary cross entropy of sigmoid(x)", Lower: lowerBCELogits},
-	"aten::nll_loss":           {Doc: "-weight[y] * x[y] along the class axis", Lower: func(l *Lowering) *ssa.Value { return l.nllLoss()[0] }},
-	"aten::nll_loss2d":         {Doc: "-weight[y] * x[y] along axis 1", Lower: func(l *Lowering) *ssa.Value { return l.nllLoss()[0] }},
+		Autocast: Float32OnCPU | Float32OnCUDA,
+		Doc:      "binary cross entropy of sigmoid(x)", Lower: lowerBCELogits},
+	"aten::nll_loss":           {Doc: "-weight[y] * x[y] along the class axis", Autocast: Float32OnCPU | Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.nllLoss()[0] }},
+	"aten::nll_loss2d":         {Doc: "-weight[y] * x[y] along axis 1", Autocast: Float32OnCPU | Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.nllLoss()[0] }},
 	"aten::nll_loss_nd":        {Doc: "-weight[y] * x[y] along axis 1", Lower: func(l *Lowering) *ssa.Value { return l.nllLoss()[0] }},
 	"aten::nll_loss_forward":   {Doc: "nll_loss and the sum of the weights in use", LowerN: func(l *Lowering) []*ssa.Value { return l.nllLoss() }},
 	"aten::nll_loss2d_forward": {Doc: "nll_loss2d and the sum of the weights in use", LowerN: func(l *Lowering) []*ssa.Value { return l.nllLoss() }},
-	"aten::cross_entropy_loss": {Doc: "nll_loss of log_softmax, or against class probabilities", Lower: lowerCrossEntropy},
+	"aten::cross_entropy_loss": {Doc: "nll_loss of log_softmax, or against class probabilities", Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerCrossEntropy},
 	"aten::cosine_embedding_loss": {
-		Doc: "1 - cos where y is 1, max(cos - margin, 0) where y is -1", Lower: lowerCosineEmbedding},
-	"aten::margin_ranking_loss":    {Doc: "max(-y * (x1 - x2) + margin, 0)", Lower: lowerMarginRanking},
-	"aten::triplet_margin_loss":    {Doc: "max(d(anchor, positive) - d(anchor, negative) + margin, 0)", Lower: lowerTripletMargin},
-	"aten::multi_margin_loss":      {Doc: "mean over the classes but y of max(margin - x[y] + x, 0)^p", Lower: lowerMultiMargin},
-	"aten::multilabel_margin_loss": {Doc: "hinge loss between each target and each other class", Lower: func(l *Lowering) *ssa.Value { return l.multilabelMargin()[0] }},
+		Autocast: Float32OnCPU | Float32OnCUDA,
+		Doc:      "1 - cos where y is 1, max(cos - margin, 0) where y is -1", Lower: lowerCosineEmbedding},
+	"aten::margin_ranking_loss":    {Doc: "max(-y * (x1 - x2) + margin, 0)", Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerMarginRanking},
+	"aten::triplet_margin_loss":    {Doc: "max(d(anchor, positive) - d(anchor, negative) + margin, 0)", Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerTripletMargin},
+	"aten::multi_margin_loss":      {Doc: "mean over the classes but y of max(margin - x[y] + x, 0)^p", Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerMultiMargin},
+	"aten::multilabel_margin_loss": {Doc: "hinge loss between each target and each other class", Autocast: Float32OnCPU | Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.multilabelMargin()[0] }},
 	"aten::multilabel_margin_loss_forward": {
-		Doc: "multilabel_margin_loss and which classes are targets", LowerN: func(l *Lowering) []*ssa.Value { return l.multilabelMargin() }},
+		Autocast: Float32OnCPU,
+		Doc:      "multilabel_margin_loss and which classes are targets", LowerN: func(l *Lowering) []*ssa.Value { return l.multilabelMargin() }},
 }
 
 // reduced applies the reduction argument.

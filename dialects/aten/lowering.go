@@ -17,6 +17,10 @@ import (
 type Def struct {
 	// Doc is one sentence, with the source of a formula that is not obvious.
 	Doc string
+	// Alias is the operator of which this one is another name (torch/csrc/jit/passes/normalize_ops.cpp). Complex and Grid are those of it.
+	Alias ssa.Kind
+	// Prim reports that torch/_prims has the operator under the same name, for operands of one type and shape.
+	Prim bool
 	// Nature is what the operator has in common with others; see [NatureOf].
 	Nature Nature
 	// Lower builds the ONNX form. It reads the arguments from l by their schema
@@ -29,6 +33,20 @@ type Def struct {
 	// Type gives the type of the result of Lower, where the types of the arguments tell it; nil where they do not. It is
 	// there to be quick: without it, types are inferred by lowering into a scratch function. See [Table.TypeOf].
 	Type func(l *Lowering) *ssa.TensorType
+	// Complex builds the results for complex operands, of which one at least is complex. Nil stands for what follows from the nature.
+	Complex func(l *Lowering) []*ssa.Value
+	// TakesComplex reports that Lower and LowerN take complex operands.
+	TakesComplex bool
+	// Grid is the grid of the results for quantized operands.
+	Grid Grid
+	// View is what the result shares with self.
+	View View
+	// Layout is how the result lies in memory.
+	Layout Layout
+	// Effects are those that the declarations of the operator leave out.
+	Effects Effects
+	// Autocast says to which element type the operator converts its arguments in a region of torch.autocast.
+	Autocast Autocast
 	// Since is the lowest opset at which the entry holds; 0 stands for 7.
 	Since int
 	// Why says why no opset can express the operator. Set instead of Lower.

@@ -7,14 +7,14 @@ import (
 
 // masks holds operators that choose elements by a condition.
 var masks = Defs{
-	"aten::where":          {Doc: "self where the condition holds, else other; without these, nonzero as a list", Nature: Pointwise, LowerN: lowerWhere},
-	"aten::masked_fill":    {Doc: "value where mask holds, else self", Nature: Pointwise, Type: ofFill, Lower: lowerMaskedFill},
-	"aten::masked_select":  {Doc: "the elements where mask holds, in one dimension", Lower: lowerMaskedSelect},
-	"aten::masked_scatter": {Doc: "the elements of source, in order, where mask holds, else self", Lower: lowerMaskedScatter},
-	"aten::nonzero":        {Doc: "the indices of elements that are not 0, a row for each", Lower: lowerNonzero},
-	"aten::argwhere":       {Doc: "nonzero", Lower: lowerNonzero},
-	"aten::nonzero_numpy":  {Doc: "nonzero as a list of vectors", LowerN: func(l *Lowering) []*ssa.Value { return l.nonzeroList(l.Tensor("self")) }},
-	"aten::nonzero_static": {Doc: "nonzero of a given length, filled up or cut", Lower: lowerNonzeroStatic},
+	"aten::where":          {Doc: "self where the condition holds, else other; without these, nonzero as a list", Nature: Pointwise, Complex: one(complexWhere), LowerN: lowerWhere},
+	"aten::masked_fill":    {Doc: "value where mask holds, else self", Nature: Pointwise, Layout: RowMajor, Complex: one(complexMaskedFill), Type: ofFill, Lower: lowerMaskedFill},
+	"aten::masked_select":  {Doc: "the elements where mask holds, in one dimension", Nature: Moves, Lower: lowerMaskedSelect},
+	"aten::masked_scatter": {Doc: "the elements of source, in order, where mask holds, else self", Nature: Scatters, Layout: RowMajor, Lower: lowerMaskedScatter},
+	"aten::nonzero":        {Doc: "the indices of elements that are not 0, a row for each", Layout: AnyLayout, Complex: ofNonzero, Lower: lowerNonzero},
+	"aten::argwhere":       {Doc: "nonzero", Layout: AnyLayout, Complex: ofNonzero, Lower: lowerNonzero},
+	"aten::nonzero_numpy":  {Doc: "nonzero as a list of vectors", Complex: ofNonzero, LowerN: func(l *Lowering) []*ssa.Value { return l.nonzeroList(l.Tensor("self")) }},
+	"aten::nonzero_static": {Doc: "nonzero of a given length, filled up or cut", Complex: ofNonzero, Lower: lowerNonzeroStatic},
 }
 
 // boolOf is a condition as bool; masks may be uint8.

@@ -9,16 +9,16 @@ import (
 
 // order holds sorting and order statistics (ATen/native/Sorting.cpp).
 var order = Defs{
-	"aten::sort":        {Doc: "sorted elements along dim and their indices", LowerN: lowerSort},
-	"aten::argsort":     {Doc: "indices that sort along dim", Lower: func(l *Lowering) *ssa.Value { return lowerSort(l)[1] }},
+	"aten::sort":        {Doc: "sorted elements along dim and their indices", Nature: AlongDim, Layout: LikeOperands, LowerN: lowerSort},
+	"aten::argsort":     {Doc: "indices that sort along dim", Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return lowerSort(l)[1] }},
 	"aten::msort":       {Doc: "sorted elements along dimension 0", Lower: lowerMsort},
-	"aten::topk":        {Doc: "the k greatest or least elements along dim and their indices", LowerN: lowerTopK},
-	"aten::kthvalue":    {Doc: "the k-th least element along dim and its index", LowerN: lowerKthValue},
-	"aten::median":      {Doc: "the lower median of all, or along dim with its index", LowerN: func(l *Lowering) []*ssa.Value { return l.median(false) }},
-	"aten::nanmedian":   {Doc: "the lower median of what is not NaN", LowerN: func(l *Lowering) []*ssa.Value { return l.median(true) }},
-	"aten::mode":        {Doc: "the most frequent element along dim and an index of it", LowerN: lowerMode},
-	"aten::quantile":    {Doc: "quantiles along dim", Lower: func(l *Lowering) *ssa.Value { return l.quantile(false) }},
-	"aten::nanquantile": {Doc: "quantiles along dim of what is not NaN", Lower: func(l *Lowering) *ssa.Value { return l.quantile(true) }},
+	"aten::topk":        {Doc: "the k greatest or least elements along dim and their indices", Nature: AlongDim, Layout: RowMajor, LowerN: lowerTopK},
+	"aten::kthvalue":    {Doc: "the k-th least element along dim and its index", Nature: Reduces, LowerN: lowerKthValue},
+	"aten::median":      {Doc: "the lower median of all, or along dim with its index", Nature: Reduces, LowerN: func(l *Lowering) []*ssa.Value { return l.median(false) }},
+	"aten::nanmedian":   {Doc: "the lower median of what is not NaN", Nature: Reduces, LowerN: func(l *Lowering) []*ssa.Value { return l.median(true) }},
+	"aten::mode":        {Doc: "the most frequent element along dim and an index of it", Nature: Reduces, LowerN: lowerMode},
+	"aten::quantile":    {Doc: "quantiles along dim", Layout: RowMajor, Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.quantile(false) }},
+	"aten::nanquantile": {Doc: "quantiles along dim of what is not NaN", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.quantile(true) }},
 }
 
 // topK is onnx::TopK for every type; k has rank 1. Of equal elements the one with the lower index comes first.

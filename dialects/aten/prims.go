@@ -8,7 +8,7 @@ import (
 // primitives are the operators of torch/_prims, to which decompositions of
 // exported programs may go. They broadcast nothing and promote nothing, so that
 // aten's operators do what they do.
-var primitives = withPrims(Defs{
+var primitives = Defs{
 	"prims::broadcast_in_dim": {Doc: "a with its axes at the places of broadcast_dimensions, expanded to shape", Lower: lowerBroadcastInDim},
 	"prims::reshape":          {Doc: "a in another shape", Lower: lowerPrimsReshape},
 	"prims::resize":           {Doc: "a in another shape of as many elements", Lower: lowerPrimsReshape},
@@ -24,27 +24,33 @@ var primitives = withPrims(Defs{
 		}
 		return l.Aten("aten::div.Tensor", a, b)
 	}},
-})
+}
 
-// withPrims adds the operators that are aten's under another name.
-func withPrims(d Defs) Defs {
-	for _, n := range []string{"abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "floor", "log", "neg", "round",
-		"sin", "sinh", "sqrt", "tan", "tanh", "add", "eq", "ge", "gt", "le", "lt", "mul", "ne", "pow", "remainder", "sub"} {
-		d[ssa.Kind("prims::"+n)] = Def{Doc: "aten::" + n, Lower: func(l *Lowering) *ssa.Value {
-			args := make([]any, l.NumInputs())
-			for i := range args {
-				args[i] = l.Input(i)
+// addPrims adds the operators that are aten's under another name.
+func addPrims(families []Defs) {
+	for _, f := range families {
+		for k, d := range f {
+			if d.Prim {
+				primitives[ssa.Kind("prims::"+k.Name())] = Def{Doc: string(k), Lower: func(l *Lowering) *ssa.Value { return l.asAten(k) }}
 			}
-			if len(args) == 1 {
-				return l.Aten("aten::"+n, args...)
-			}
-			if n == "pow" {
-				return l.Aten("aten::pow.Tensor_Tensor", args...)
-			}
-			return l.Aten("aten::"+n+".Tensor", args...)
-		}}
+		}
 	}
-	return d
+}
+
+// asAten is the operator k of aten on the same operands.
+func (l *Lowering) asAten(k ssa.Kind) *ssa.Value {
+	args := make([]any, l.NumInputs())
+	for i := range args {
+		args[i] = l.Input(i)
+	}
+	switch name := string(k); {
+	case len(args) == 1:
+		return l.Aten(name, args...)
+	case Schema(k, "Tensor") == nil:
+		return l.Aten(name+".Tensor_Tensor", args...)
+	default:
+		return l.Aten(name+".Tensor", args...)
+	}
 }
 
 // primDims are axes of an argument.

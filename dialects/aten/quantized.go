@@ -29,7 +29,7 @@ var quantized = Defs{
 	}},
 	"aten::_make_per_tensor_quantized_tensor":          {Doc: "the quantized tensor that integers stand for", Lower: lowerQMake},
 	"aten::_make_per_channel_quantized_tensor":         {Doc: "the quantized tensor that integers stand for, with a scale and a zero point for each index of an axis", Lower: lowerQMake},
-	"aten::fake_quantize_per_tensor_affine":            {Doc: "x on the grid of scale and zero_point, between those of quant_min and quant_max", Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
+	"aten::fake_quantize_per_tensor_affine":            {Doc: "x on the grid of scale and zero_point, between those of quant_min and quant_max", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
 	"aten::fake_quantize_per_channel_affine":           {Doc: "fake_quantize_per_tensor_affine with a scale and a zero point for each index of an axis", Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
 	"aten::fake_quantize_per_tensor_affine_cachemask":  {Doc: "fake_quantize_per_tensor_affine, and what was not clamped", LowerN: (*Lowering).fakeQuantize},
 	"aten::fake_quantize_per_channel_affine_cachemask": {Doc: "fake_quantize_per_channel_affine, and what was not clamped", LowerN: (*Lowering).fakeQuantize},
@@ -88,16 +88,16 @@ var quantized = Defs{
 	"quantized::batch_norm1d_relu":                     {Doc: "relu of aten::batch_norm of quantized tensors", Lower: lowerQBatchNorm},
 	"quantized::batch_norm2d_relu":                     {Doc: "relu of aten::batch_norm of quantized tensors", Lower: lowerQBatchNorm},
 	"quantized::batch_norm3d_relu":                     {Doc: "relu of aten::batch_norm of quantized tensors", Lower: lowerQBatchNorm},
-	"quantized::relu6":                                 {Doc: "aten::relu6 of a quantized tensor", Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::relu6", l.Tensor("qx")) }},
-	"quantized::clamp": {Doc: "aten::clamp of a quantized tensor", Lower: func(l *Lowering) *ssa.Value {
+	"quantized::relu6":                                 {Doc: "aten::relu6 of a quantized tensor", Grid: SnapsToGrid, Lower: func(l *Lowering) *ssa.Value { return l.Aten("aten::relu6", l.Tensor("qx")) }},
+	"quantized::clamp": {Doc: "aten::clamp of a quantized tensor", Grid: SnapsToGrid, Lower: func(l *Lowering) *ssa.Value {
 		return l.Aten("aten::clamp", l.Tensor("qx"), l.Literal("min"), l.Literal("max"))
 	}},
-	"quantized::threshold":          {Doc: "aten::threshold of a quantized tensor", Lower: lowerQThreshold},
-	"quantized::max_pool1d":         {Doc: "aten::max_pool1d of a quantized tensor", Lower: lowerQMaxPool},
-	"quantized::max_pool2d":         {Doc: "aten::max_pool2d of a quantized tensor", Lower: lowerQMaxPool},
+	"quantized::threshold":          {Doc: "aten::threshold of a quantized tensor", Grid: SnapsToGrid, Lower: lowerQThreshold},
+	"quantized::max_pool1d":         {Doc: "aten::max_pool1d of a quantized tensor", Grid: KeepsGrid, Lower: lowerQMaxPool},
+	"quantized::max_pool2d":         {Doc: "aten::max_pool2d of a quantized tensor", Grid: KeepsGrid, Lower: lowerQMaxPool},
 	"quantized::embedding_byte":     {Doc: "rows of a table of 8 bits, each of which has a scale and a zero point", Lower: lowerQEmbedding},
 	"quantized::embedding_bag_byte": {Doc: "sums or means of bags of rows of a table of 8 bits", Lower: lowerQEmbeddingBag},
-	"quantized::dropout":            {Doc: "a quantized tensor: it is not for training", Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
+	"quantized::dropout":            {Doc: "a quantized tensor: it is not for training", Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.Tensor("self") }},
 	"aten::fake_quantize_per_tensor_affine_cachemask_backward": {Doc: "gradient where nothing was clamped", Lower: func(l *Lowering) *ssa.Value {
 		return l.mul(l.Tensor("grad"), l.Cast(l.Tensor("mask"), l.DType(l.Tensor("grad"))))
 	}},

@@ -7,29 +7,50 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// sameGrid are operators of quantized tensors whose results keep the grid of
-// their operand; true where they are put on it, as results may lie between.
-var sameGrid = map[ssa.Kind]bool{
-	"aten::adaptive_avg_pool2d": true, "aten::adaptive_avg_pool3d": true, "aten::adaptive_avg_pool1d": true, "aten::avg_pool1d": true, "aten::avg_pool2d": true, "aten::avg_pool3d": true,
-	"aten::mean": true, "aten::upsample_bilinear2d": true, "aten::leaky_relu": true, "aten::clamp": true, "aten::clip": true,
-	"aten::hardtanh": true, "aten::relu6": true, "quantized::relu6": true, "quantized::clamp": true, "quantized::threshold": true, "quantized::max_pool1d": false, "quantized::max_pool2d": false, "aten::threshold": true, "aten::elu": true, "aten::celu": true,
-	"aten::relu": false, "aten::max_pool1d": false, "aten::max_pool2d": false, "aten::max_pool3d": false, "aten::upsample_nearest1d": false,
-	"aten::upsample_nearest2d": false, "aten::upsample_nearest3d": false, "aten::flatten": false, "aten::view": false, "aten::reshape": false, "aten::permute": false,
-	"aten::transpose": false, "aten::t": false, "aten::contiguous": false, "aten::clone": false, "aten::select": false, "aten::slice": false,
-	"aten::unsqueeze": false, "aten::squeeze": false, "aten::expand": false, "aten::channel_shuffle": false, "aten::dropout": false,
-	"quantized::dropout": false, "aten::index_select": false, "aten::unflatten": false, "aten::detach": false, "aten::alias": false, "aten::max": false, "aten::min": false,
-	"aten::chunk": false, "aten::split": false, "aten::split_with_sizes": false, "aten::tensor_split": false, "aten::unbind": false, "prim::ListUnpack": false, "aten::pad": false, "aten::constant_pad_nd": false, "aten::reflection_pad1d": false, "aten::_unsafe_view": false,
-	"aten::reflection_pad2d": false, "aten::to": false, "aten::cat": true, "aten::concat": true, "aten::stack": true,
+// Grid says on which grid the results of an operator on quantized tensors are: which scale and zero point they have.
+type Grid int
+
+// The grids of results.
+const (
+	// NatureGrid is the grid that follows from the nature: that of self for operators that move elements, that of the first member, to which the
+	// others are rounded, for [Joins], and none for others.
+	NatureGrid Grid = iota
+	// KeepsGrid operators give elements of self, on its grid.
+	KeepsGrid
+	// SnapsToGrid operators give results between the steps of the grid of self, which are rounded to it.
+	SnapsToGrid
+	// RoundsOnce operators compute on the integers of self: sums of them, with weights, are rounded once to an integer, and halves between two are
+	// frequent (ATen/native/quantized/cpu/kernels/QuantizedOpKernels.cpp, qavg_pool, qupsample_bilinear2d).
+	RoundsOnce
+	// UnitGrid is the grid of results from 0 to 1: 256 steps of 1/256.
+	UnitGrid
+	// SignedUnitGrid is the grid of results from -1 to 1: 256 steps of 2/256.
+	SignedUnitGrid
+)
+
+// gridOfResult is the grid of the results of an operator.
+func gridOfResult(o *ssa.Op) Grid {
+	d := row(o.Kind)
+	switch {
+	case d.Grid != NatureGrid:
+		return d.Grid
+	case d.Nature.MovesElements(), o.Kind == "prim::ListUnpack":
+		return KeepsGrid
+	case d.Nature == Joins && len(o.Results) == 1 && o.Results[0].Tensor() != nil:
+		return SnapsToGrid
+	}
+	return NatureGrid
 }
 
-// ownGrid are operators whose results are on a grid of their own: 256 steps from zero.
-var ownGrid = map[ssa.Kind]struct {
-	scale    float64
-	unsigned int64 // zero point of uint8; that of int8 is 128 less
-}{
-	"aten::sigmoid":     {1.0 / 256, 0},
-	"aten::tanh":        {2.0 / 256, 128},
-	"aten::hardsigmoid": {1.0 / 256, 0},
+// ownGrid is the scale and the zero point of results of type uint8 that do not depend on self; the zero point of int8 is 128 less.
+func (g Grid) ownGrid() (scale float64, zero int64, ok bool) {
+	switch g {
+	case UnitGrid:
+		return 1.0 / 256, 0, true
+	case SignedUnitGrid:
+		return 2.0 / 256, 128, true
+	}
+	return 0, 0, false
 }
 
 // gridFrom is the operand on whose grid v is, if PyTorch takes v's operator of quantized tensors and gives it no grid itself; nil if there is none.
@@ -38,17 +59,18 @@ func gridFrom(v *ssa.Value) *ssa.Value {
 	if o == nil || o.NumOperands() == 0 {
 		return nil
 	}
-	if o.Kind == "aten::cat" || o.Kind == "aten::concat" || o.Kind == "aten::stack" { // the grid of the first one
-		es, ok := ListElems(o.Operand(0))
-		if !ok || len(es) == 0 {
-			return nil
-		}
-		return es[0]
-	}
-	if _, same := sameGrid[o.Kind]; !same {
+	g := gridOfResult(o)
+	if _, _, own := g.ownGrid(); own || g == NatureGrid {
 		return nil
 	}
-	return o.Operand(0)
+	from := o.Operand(0)
+	if _, list := from.Type.(*ssa.ListType); !list || o.Kind == "prim::ListUnpack" {
+		return from
+	}
+	if es, ok := ListElems(from); ok && len(es) > 0 { // the grid of the first one
+		return es[0]
+	}
+	return nil
 }
 
 // Quantized reports whether v, of a program as PyTorch has it, is a quantized tensor: what Tensor.is_quantized says.
@@ -60,7 +82,7 @@ func Quantized(v *ssa.Value) bool {
 			return false
 		}
 		from := gridFrom(v)
-		if _, own := ownGrid[o.Kind]; own {
+		if _, _, own := gridOfResult(o).ownGrid(); own {
 			from = o.Operand(0)
 		}
 		if from != nil {
@@ -77,13 +99,6 @@ func Quantized(v *ssa.Value) bool {
 		}
 		return !strings.Contains(string(o.Kind), "dynamic") && !strings.Contains(string(o.Kind), "embedding")
 	}
-}
-
-// stepwise are operators that PyTorch computes on the integers of quantized tensors: sums of them, with weights, are rounded once to an integer, and halves
-// between two are frequent (ATen/native/quantized/cpu/kernels/QuantizedOpKernels.cpp, qavg_pool, qupsample_bilinear2d).
-var stepwise = map[ssa.Kind]bool{
-	"aten::adaptive_avg_pool1d": true, "aten::adaptive_avg_pool2d": true, "aten::adaptive_avg_pool3d": true,
-	"aten::avg_pool1d": true, "aten::avg_pool2d": true, "aten::avg_pool3d": true, "aten::upsample_bilinear2d": true,
 }
 
 // quantOf finds the grid of a quantized tensor in the program.
@@ -121,16 +136,15 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 	if l.real[v] || o == nil || o.Schema == nil {
 		return grid{}, false
 	}
-	if own, is := ownGrid[o.Kind]; is {
+	if scale, zero, own := gridOfResult(o).ownGrid(); own {
 		g, ok := l.findGrid(o.Operand(0))
 		if !ok {
 			return grid{}, false
 		}
-		zero := own.unsigned
 		if g.dtype == tensor.Int8 {
 			zero -= 128
 		}
-		return grid{l.Scalar(tensor.Float32, own.scale), l.scalarInt(tensor.Int64, zero), g.dtype, -1}, true
+		return grid{l.Scalar(tensor.Float32, scale), l.scalarInt(tensor.Int64, zero), g.dtype, -1}, true
 	}
 	saved := l.Node
 	l.Node = o
@@ -183,14 +197,14 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 
 // onItsGrid lowers o by d, and puts the result of an operator that PyTorch computes on quantized tensors on its grid.
 func (l *Lowering) onItsGrid(d Def, o *ssa.Op) []*ssa.Value {
-	if stepwise[o.Kind] {
+	rule := gridOfResult(o)
+	if rule == RoundsOnce {
 		if g, ok := l.findGrid(o.Operand(0)); ok && g.axis < 0 && g.dtype != tensor.Int32 {
 			return l.inSteps(d, o, g)
 		}
 	}
 	vs := d.results(l)
-	_, own := ownGrid[o.Kind]
-	if !own && !sameGrid[o.Kind] || len(vs) != 1 || !vs[0].DType().IsFloat() {
+	if rule == NatureGrid || rule == KeepsGrid || len(vs) != 1 || !vs[0].DType().IsFloat() {
 		return vs
 	}
 	g, ok := l.findGrid(o.Results[0])

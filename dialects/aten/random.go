@@ -10,38 +10,38 @@ import (
 // distributions holds random numbers and training-mode dropout. The results have
 // PyTorch's distribution, not its numbers.
 var distributions = Defs{
-	"aten::rand":       {Doc: "uniform in [0, 1)", Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
-	"aten::rand_like":  {Doc: "uniform in [0, 1)", Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
-	"aten::randn":      {Doc: "standard normal", Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
-	"aten::randn_like": {Doc: "standard normal", Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
-	"aten::uniform": {Doc: "uniform in [from, to)", Lower: func(l *Lowering) *ssa.Value {
+	"aten::rand":       {Doc: "uniform in [0, 1)", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
+	"aten::rand_like":  {Doc: "uniform in [0, 1)", Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
+	"aten::randn":      {Doc: "standard normal", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
+	"aten::randn_like": {Doc: "standard normal", Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
+	"aten::uniform": {Doc: "uniform in [from, to)", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
 		return l.uniform(l.Tensor("self"), l.FloatOr("from", 0), l.FloatOr("to", 1))
 	}},
-	"aten::randint":           {Doc: "integers from low below high", Lower: lowerRandint},
-	"aten::randint_like":      {Doc: "integers from low below high", Lower: lowerRandint},
-	"aten::random":            {Doc: "integers from from below to", Lower: lowerRandint},
-	"aten::randperm":          {Doc: "a random permutation", Lower: lowerRandperm},
-	"aten::normal":            {Doc: "normal of a mean and a standard deviation", Lower: lowerNormal},
+	"aten::randint":           {Doc: "integers from low below high", Effects: draws, Lower: lowerRandint},
+	"aten::randint_like":      {Doc: "integers from low below high", Layout: LikeOperands, Effects: draws, Lower: lowerRandint},
+	"aten::random":            {Doc: "integers from from below to", Effects: draws, Lower: lowerRandint},
+	"aten::randperm":          {Doc: "a random permutation", Effects: draws, Lower: lowerRandperm},
+	"aten::normal":            {Doc: "normal of a mean and a standard deviation", Effects: draws, Lower: lowerNormal},
 	"aten::normal_functional": {Doc: "normal of a mean and a standard deviation", Lower: lowerNormal},
-	"aten::exponential":       {Doc: "exponential of rate lambd", Lower: func(l *Lowering) *ssa.Value { return l.scale(l.expDraw(l.Tensor("self")), 1/l.FloatOr("lambd", 1)) }},
-	"aten::log_normal": {Doc: "exp of a normal number", Lower: func(l *Lowering) *ssa.Value {
+	"aten::exponential":       {Doc: "exponential of rate lambd", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.scale(l.expDraw(l.Tensor("self")), 1/l.FloatOr("lambd", 1)) }},
+	"aten::log_normal": {Doc: "exp of a normal number", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
 		return l.exp(l.offset(l.scale(l.normal(l.Tensor("self")), l.FloatOr("std", 2)), l.FloatOr("mean", 1)))
 	}},
-	"aten::cauchy": {Doc: "Cauchy of a median and a scale", Lower: func(l *Lowering) *ssa.Value {
+	"aten::cauchy": {Doc: "Cauchy of a median and a scale", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
 		u := l.uniform(l.Tensor("self"), -math.Pi/2, math.Pi/2)
 		return l.offset(l.scale(l.Op("Tan", u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
 	}},
-	"aten::geometric":                   {Doc: "trials up to the first success", Lower: lowerGeometric},
-	"aten::bernoulli":                   {Doc: "1 with probability p, else 0", Lower: lowerBernoulli},
-	"aten::multinomial":                 {Doc: "indices drawn by weight", Lower: lowerMultinomial},
-	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", Lower: lowerDropout},
-	"aten::native_dropout":              {Doc: "dropout and what it kept", LowerN: lowerNativeDropout},
-	"aten::feature_dropout":             {Doc: "dropout of whole channels", Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, false) }},
-	"aten::alpha_dropout":               {Doc: "dropout that keeps mean and variance", Lower: func(l *Lowering) *ssa.Value { return l.noisy(false, true) }},
-	"aten::feature_alpha_dropout":       {Doc: "alpha dropout of whole channels", Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, true) }},
-	"aten::rrelu":                       {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Lower: lowerRrelu},
-	"aten::rrelu_with_noise":            {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Lower: lowerRrelu},
-	"aten::rrelu_with_noise_functional": {Doc: "rrelu_with_noise, and the noise as it is afterwards", LowerN: lowerRreluFunctional},
+	"aten::geometric":                   {Doc: "trials up to the first success", Effects: draws, Lower: lowerGeometric},
+	"aten::bernoulli":                   {Doc: "1 with probability p, else 0", Effects: draws, Lower: lowerBernoulli},
+	"aten::multinomial":                 {Doc: "indices drawn by weight", Effects: draws, Lower: lowerMultinomial},
+	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", View: ViewIfUnchanged, Layout: LikeOperands, Effects: drawsUnless("train"), Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: lowerDropout},
+	"aten::native_dropout":              {Doc: "dropout and what it kept", Effects: drawsUnless("train"), LowerN: lowerNativeDropout},
+	"aten::feature_dropout":             {Doc: "dropout of whole channels", View: ViewIfUnchanged, Effects: drawsUnless("train"), Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, false) }},
+	"aten::alpha_dropout":               {Doc: "dropout that keeps mean and variance", View: ViewIfUnchanged, Effects: drawsUnless("train"), Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(false, true) }},
+	"aten::feature_alpha_dropout":       {Doc: "alpha dropout of whole channels", View: ViewIfUnchanged, Effects: drawsUnless("train"), Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, true) }},
+	"aten::rrelu":                       {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Effects: drawsUnless("training"), Lower: lowerRrelu},
+	"aten::rrelu_with_noise":            {Doc: "leaky_relu with a slope between lower and upper, their mean outside of training", Effects: drawsUnless("training"), Lower: lowerRrelu},
+	"aten::rrelu_with_noise_functional": {Doc: "rrelu_with_noise, and the noise as it is afterwards", Effects: drawsUnless("training"), LowerN: lowerRreluFunctional},
 }
 
 // emptyOf is a tensor of the shape and type that a random operator fills.

@@ -9,10 +9,10 @@ import (
 // recurrent holds recurrent layers and cells (ATen/native/RNN.cpp). PyTorch's
 // gates stand in the order i f g o (LSTM) and r z n (GRU), ONNX's in i o f c and z r h.
 var recurrent = Defs{
-	"aten::rnn_tanh":                             {Doc: "h' = tanh(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Tanh") }},
-	"aten::rnn_relu":                             {Doc: "h' = relu(W x + b + R h + c) over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Relu") }},
-	"aten::gru":                                  {Doc: "gated recurrent units over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("GRU", "") }},
-	"aten::lstm":                                 {Doc: "long short-term memory over a sequence", LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("LSTM", "") }},
+	"aten::rnn_tanh":                             {Doc: "h' = tanh(W x + b + R h + c) over a sequence", Layout: AnyLayout, Autocast: LowerPrecisionOnCPU, Effects: drawsUnless("train"), LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Tanh") }},
+	"aten::rnn_relu":                             {Doc: "h' = relu(W x + b + R h + c) over a sequence", Layout: AnyLayout, Autocast: LowerPrecisionOnCPU, Effects: drawsUnless("train"), LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("RNN", "Relu") }},
+	"aten::gru":                                  {Doc: "gated recurrent units over a sequence", Layout: AnyLayout, Autocast: LowerPrecisionOnCPU, Effects: drawsUnless("train"), LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("GRU", "") }},
+	"aten::lstm":                                 {Doc: "long short-term memory over a sequence", Layout: AnyLayout, Autocast: LowerPrecisionOnCPU, Effects: drawsUnless("train"), LowerN: func(l *Lowering) []*ssa.Value { return l.rnnLayer("LSTM", "") }},
 	"aten::rnn_tanh_cell":                        {Doc: "tanh(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Tanh", l.cellSum()) }},
 	"aten::rnn_relu_cell":                        {Doc: "relu(W x + b + R h + c)", Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", l.cellSum()) }},
 	"aten::gru_cell":                             {Doc: "one step of a GRU", Lower: lowerGRUCell},

@@ -13,9 +13,7 @@ import (
 // Table finds the definition of an operator: that of a user, else the built-in one. Once all is registered, goroutines may share it:
 // conversions only read it.
 type Table struct {
-	defs    map[ssa.Kind][]Def // ascending Since
-	custom  map[ssa.Kind][]Def // the same, of users
-	complex Defs               // of operators on complex numbers
+	custom map[ssa.Kind][]Def // of users, ascending Since
 	// declared are the schemas of operators that PyTorch does not have.
 	declared map[ssa.Kind][]*ssa.Schema
 	// replaced are definitions of users for ONNX operators.
@@ -185,7 +183,7 @@ func insert(defs map[ssa.Kind][]Def, k ssa.Kind, d Def) {
 // opset, among those of users first. If there is none but a higher opset has
 // one, that one is given with ok false.
 func (t *Table) Lookup(k ssa.Kind, opset int) (d Def, ok bool) {
-	for _, list := range [][]Def{t.custom[k], t.defs[k]} {
+	for _, list := range [...][]Def{t.custom[k], builtin[k]} {
 		for i := len(list) - 1; i >= 0; i-- {
 			if list[i].Since <= opset {
 				return list[i], true
@@ -201,7 +199,7 @@ func (t *Table) Lookup(k ssa.Kind, opset int) (d Def, ok bool) {
 // next finds the definition that holds where the one found by Lookup declines: of the same list the one below it, behind
 // those of users the built-in one.
 func (t *Table) next(k ssa.Kind, opset int, declined int) (d Def, ok bool) {
-	for _, list := range [][]Def{t.custom[k], t.defs[k]} {
+	for _, list := range [...][]Def{t.custom[k], builtin[k]} {
 		for i := len(list) - 1; i >= 0; i-- {
 			if list[i].Since > opset {
 				continue
@@ -217,12 +215,12 @@ func (t *Table) next(k ssa.Kind, opset int, declined int) (d Def, ok bool) {
 
 // Kinds lists the operators of the table in no particular order.
 func (t *Table) Kinds() []ssa.Kind {
-	ks := make([]ssa.Kind, 0, len(t.defs))
-	for k := range t.defs {
+	ks := make([]ssa.Kind, 0, len(builtin))
+	for k := range builtin {
 		ks = append(ks, k)
 	}
 	for k := range t.custom {
-		if t.defs[k] == nil {
+		if builtin[k] == nil {
 			ks = append(ks, k)
 		}
 	}

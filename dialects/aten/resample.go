@@ -9,16 +9,16 @@ import (
 
 // resample holds the operators behind interpolate (ATen/native/UpSample.h).
 var resample = Defs{
-	"aten::upsample_nearest1d":        {Doc: "nearest neighbour", Lower: upsample(1, resizeNearest)},
-	"aten::upsample_nearest2d":        {Doc: "nearest neighbour", Lower: upsample(2, resizeNearest)},
-	"aten::upsample_nearest3d":        {Doc: "nearest neighbour", Lower: upsample(3, resizeNearest)},
+	"aten::upsample_nearest1d":        {Doc: "nearest neighbour", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(1, resizeNearest)},
+	"aten::upsample_nearest2d":        {Doc: "nearest neighbour", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(2, resizeNearest)},
+	"aten::upsample_nearest3d":        {Doc: "nearest neighbour", Nature: Samples, Autocast: Float32OnCUDA, Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: upsample(3, resizeNearest)},
 	"aten::_upsample_nearest_exact1d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(1, resizeNearestExact)},
 	"aten::_upsample_nearest_exact2d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(2, resizeNearestExact)},
 	"aten::_upsample_nearest_exact3d": {Doc: "nearest neighbour of the pixel's centre", Lower: upsample(3, resizeNearestExact)},
-	"aten::upsample_linear1d":         {Doc: "linear interpolation", Lower: upsample(1, resizeLinear)},
-	"aten::upsample_bilinear2d":       {Doc: "bilinear interpolation", Lower: upsample(2, resizeLinear)},
-	"aten::upsample_trilinear3d":      {Doc: "trilinear interpolation", Lower: upsample(3, resizeLinear)},
-	"aten::upsample_bicubic2d":        {Doc: "bicubic convolution with a = -0.75", Lower: upsample(2, resizeCubic)},
+	"aten::upsample_linear1d":         {Doc: "linear interpolation", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(1, resizeLinear)},
+	"aten::upsample_bilinear2d":       {Doc: "bilinear interpolation", Nature: Samples, Autocast: Float32OnCUDA, Grid: RoundsOnce, Lower: upsample(2, resizeLinear)},
+	"aten::upsample_trilinear3d":      {Doc: "trilinear interpolation", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(3, resizeLinear)},
+	"aten::upsample_bicubic2d":        {Doc: "bicubic convolution with a = -0.75", Nature: Samples, Autocast: Float32OnCUDA, Lower: upsample(2, resizeCubic)},
 	"aten::_upsample_bilinear2d_aa":   {Doc: "triangle filter as wide as an output pixel", Lower: upsample(2, resizeLinearAA)},
 	"aten::_upsample_bicubic2d_aa":    {Doc: "cubic filter with a = -0.5, as wide as two output pixels", Lower: upsample(2, resizeCubicAA)},
 	"aten::__interpolate":             {Doc: "interpolate: one of these by the name of the mode", Lower: lowerInterpolate},

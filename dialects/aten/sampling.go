@@ -7,13 +7,13 @@ import (
 // sampling holds reading at computed places, and sliding windows laid out as
 // columns (ATen/native/{GridSampler,Im2Col,Col2Im}.cpp).
 var sampling = Defs{
-	"aten::grid_sampler":                  {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
+	"aten::grid_sampler":                  {Doc: "values at the places of a grid in [-1, 1]", Layout: RowMajor, Autocast: Float32OnCPU, Lower: lowerGridSample},
 	"aten::grid_sampler_2d":               {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
 	"aten::grid_sampler_3d":               {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
 	"aten::_grid_sampler_2d_cpu_fallback": {Doc: "values at the places of a grid in [-1, 1]", Lower: lowerGridSample},
 	"aten::affine_grid_generator":         {Doc: "the grid that affine maps give", Lower: lowerAffineGrid},
-	"aten::im2col":                        {Doc: "sliding windows as columns", Lower: lowerIm2Col},
-	"aten::col2im":                        {Doc: "sum of columns at the places of their windows", Lower: lowerCol2Im},
+	"aten::im2col":                        {Doc: "sliding windows as columns", Nature: Moves, Lower: lowerIm2Col},
+	"aten::col2im":                        {Doc: "sum of columns at the places of their windows", Complex: (*Lowering).complexParts, Lower: lowerCol2Im},
 }
 
 func lowerGridSample(l *Lowering) *ssa.Value {

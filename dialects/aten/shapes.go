@@ -7,15 +7,15 @@ import (
 
 // shapes holds questions about a tensor whose answer is not in its elements.
 var shapes = Defs{
-	"aten::size":               {Doc: "the shape, or the size of one dimension", Lower: lowerSize},
-	"aten::sym_size":           {Doc: "size", Lower: lowerSize},
+	"aten::size":               {Doc: "the shape, or the size of one dimension", Complex: ofRealPart, Lower: lowerSize},
+	"aten::sym_size":           {Doc: "size", Complex: ofRealPart, Lower: lowerSize},
 	"aten::_shape_as_tensor":   {Doc: "the shape as a tensor", Lower: func(l *Lowering) *ssa.Value { return l.shapeOf(l.Tensor("self")) }},
 	"aten::broadcast_shapes":   {Doc: "the common shape of two shapes", Lower: lowerBroadcastShapes},
-	"aten::numel":              {Doc: "the number of elements", Lower: lowerNumel},
-	"aten::sym_numel":          {Doc: "the number of elements", Lower: lowerNumel},
-	"aten::dim":                {Doc: "the number of dimensions", Lower: lowerDimCount},
+	"aten::numel":              {Doc: "the number of elements", Complex: ofRealPart, Lower: lowerNumel},
+	"aten::sym_numel":          {Doc: "the number of elements", Complex: ofRealPart, Lower: lowerNumel},
+	"aten::dim":                {Doc: "the number of dimensions", Complex: ofRealPart, Lower: lowerDimCount},
 	"aten::ndimension":         {Doc: "the number of dimensions", Lower: lowerDimCount},
-	"aten::len":                {Doc: "the size of the first dimension; the length of a list", Lower: lowerLen},
+	"aten::len":                {Doc: "the size of the first dimension; the length of a list", Complex: ofRealPart, Lower: lowerLen},
 	"aten::stride":             {Doc: "the strides of a row-major tensor", Lower: lowerStride},
 	"aten::sym_stride":         {Doc: "stride", Lower: lowerStride},
 	"aten::storage_offset":     {Doc: "the place of the first element in its storage", Lower: lowerStorageOffset},
@@ -39,7 +39,7 @@ var shapes = Defs{
 
 // answers is a question about the element type alone.
 func answers(f func(tensor.DType) bool) Def {
-	return Def{Doc: "a property of the element type", Lower: func(l *Lowering) *ssa.Value {
+	return Def{TakesComplex: true, Doc: "a property of the element type", Lower: func(l *Lowering) *ssa.Value {
 		return l.boolScalar(f(l.DType(l.Tensor("self"))))
 	}}
 }

@@ -10,20 +10,20 @@ import (
 // number of parts is known the results are the parts; else the one result is an
 // ONNX sequence.
 var splits = Defs{
-	"aten::split":                   {Doc: "parts of a given size, or of given sizes", LowerN: lowerSplit},
-	"aten::split_copy":              {Doc: "split", LowerN: lowerSplit},
-	"aten::unsafe_split":            {Doc: "split", LowerN: lowerSplit},
-	"aten::split_with_sizes":        {Doc: "parts of given sizes", LowerN: lowerSplit},
-	"aten::split_with_sizes_copy":   {Doc: "parts of given sizes", LowerN: lowerSplit},
-	"aten::unsafe_split_with_sizes": {Doc: "parts of given sizes", LowerN: lowerSplit},
-	"aten::chunk":                   {Doc: "at most so many parts of equal size, the last may be smaller", LowerN: lowerChunk},
-	"aten::unsafe_chunk":            {Doc: "chunk", LowerN: lowerChunk},
-	"aten::tensor_split":            {Doc: "parts at indices, or so many parts that differ by at most one", LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(l.Dim("dim", l.Rank(l.Tensor("self")))) }},
-	"aten::hsplit":                  {Doc: "tensor_split of columns", LowerN: lowerHsplit},
-	"aten::vsplit":                  {Doc: "tensor_split of rows", LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(0) }},
-	"aten::dsplit":                  {Doc: "tensor_split of the third dimension", LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(2) }},
-	"aten::unbind":                  {Doc: "the parts at each index of a dimension", LowerN: lowerUnbind},
-	"aten::unbind_copy":             {Doc: "unbind", LowerN: lowerUnbind},
+	"aten::split":                   {Doc: "parts of a given size, or of given sizes", Nature: Splits, LowerN: lowerSplit},
+	"aten::split_copy":              {Doc: "split", Nature: Splits, LowerN: lowerSplit},
+	"aten::unsafe_split":            {Doc: "split", Nature: Splits, LowerN: lowerSplit},
+	"aten::split_with_sizes":        {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
+	"aten::split_with_sizes_copy":   {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
+	"aten::unsafe_split_with_sizes": {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
+	"aten::chunk":                   {Doc: "at most so many parts of equal size, the last may be smaller", Nature: Splits, LowerN: lowerChunk},
+	"aten::unsafe_chunk":            {Doc: "chunk", Nature: Splits, LowerN: lowerChunk},
+	"aten::tensor_split":            {Doc: "parts at indices, or so many parts that differ by at most one", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(l.Dim("dim", l.Rank(l.Tensor("self")))) }},
+	"aten::hsplit":                  {Doc: "tensor_split of columns", Nature: Splits, LowerN: lowerHsplit},
+	"aten::vsplit":                  {Doc: "tensor_split of rows", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(0) }},
+	"aten::dsplit":                  {Doc: "tensor_split of the third dimension", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(2) }},
+	"aten::unbind":                  {Doc: "the parts at each index of a dimension", Nature: Splits, LowerN: lowerUnbind},
+	"aten::unbind_copy":             {Doc: "unbind", Nature: Splits, LowerN: lowerUnbind},
 }
 
 func lowerSplit(l *Lowering) []*ssa.Value {

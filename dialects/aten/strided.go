@@ -7,8 +7,8 @@ import (
 
 // strided holds operators that address storage or windows.
 var strided = Defs{
-	"aten::unfold":             {Doc: "windows of size elements, every step elements, as a last dimension", Lower: lowerUnfold},
-	"aten::unfold_copy":        {Doc: "unfold", Lower: lowerUnfold},
+	"aten::unfold":             {Doc: "windows of size elements, every step elements, as a last dimension", Nature: Windows, Lower: lowerUnfold},
+	"aten::unfold_copy":        {Doc: "unfold", Nature: Windows, Lower: lowerUnfold},
 	"aten::as_strided":         {Doc: "elements of the storage by size, stride and offset", Lower: lowerAsStrided},
 	"aten::as_strided_copy":    {Doc: "as_strided", Lower: lowerAsStrided},
 	"aten::as_strided_scatter": {Doc: "self with other elements where as_strided reads", Lower: lowerAsStridedScatter},
@@ -30,18 +30,17 @@ func rowMajor(v *ssa.Value, depth int) bool {
 
 // takesPart gives the operand of a view that leaves elements out, nil for other operators.
 func takesPart(d *ssa.Op) *ssa.Value {
-	switch d.Kind {
-	case "aten::select", "aten::slice", "aten::narrow":
-		return d.Operand(0)
-	case "prim::ListUnpack":
-		if list := d.Operand(0).Def(); list != nil {
-			switch list.Kind {
-			case "aten::split", "aten::split_with_sizes", "aten::chunk", "aten::unbind", "aten::tensor_split", "aten::hsplit", "aten::vsplit", "aten::dsplit":
-				return list.Operand(0)
-			}
+	nature := Slices
+	if d.Kind == "prim::ListUnpack" {
+		if d = d.Operand(0).Def(); d == nil {
+			return nil
 		}
+		nature = Splits
 	}
-	return nil
+	if row(d.Kind).Nature != nature || ViewOf(d.Kind, d.Schema) != AlwaysView {
+		return nil
+	}
+	return d.Operand(0)
 }
 
 // inOrder reports that the strides of a value are known to fall from the first dimension to the last.
@@ -57,20 +56,22 @@ func inOrder(v *ssa.Value, depth int) bool {
 		return inOrder(x, depth-1)
 	}
 	switch d.Kind {
-	case "aten::transpose", "aten::permute", "aten::t", "aten::numpy_T", "aten::mT", "aten::mH", "aten::adjoint", "aten::matrix_H",
-		"aten::movedim", "aten::moveaxis", "aten::swapdims", "aten::swapaxes", "aten::expand", "aten::expand_as", "aten::broadcast_to",
-		"aten::diagonal", "aten::linalg_diagonal", "aten::unfold", "aten::as_strided", "aten::real", "aten::imag",
-		"prim::If", "prim::Loop", "prim::ListUnpack":
+	case "aten::as_strided", "aten::real", "aten::imag", "prim::If", "prim::Loop", "prim::ListUnpack":
 		return false
-	case "aten::contiguous", "aten::clone", "aten::to", "aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like":
-		if i := schemaArg(d, "memory_format"); i >= 0 {
-			lit, ok := LiteralOf(d.Operand(i))
-			switch {
-			case !ok || lit.Kind == ssa.IntLit && lit.Int() > 1:
-				return false
-			case lit.Kind == ssa.IntLit && lit.Int() == 0: // contiguous
-				return true
-			}
+	}
+	switch row(d.Kind).Nature {
+	case Transposes, Expands, Windows:
+		if ViewOf(d.Kind, d.Schema) == AlwaysView {
+			return false
+		}
+	}
+	if i := schemaArg(d, "memory_format"); i >= 0 {
+		lit, ok := LiteralOf(d.Operand(i))
+		switch {
+		case !ok || lit.Kind == ssa.IntLit && lit.Int() > 1:
+			return false
+		case lit.Kind == ssa.IntLit && lit.Int() == 0: // contiguous
+			return true
 		}
 	}
 	for _, o := range d.Operands() {
@@ -107,15 +108,17 @@ func storageOf(v *ssa.Value) (base *ssa.Value, moved bool) {
 			v, moved = x, true
 			continue
 		}
-		switch d.Kind {
-		case "aten::transpose", "aten::permute", "aten::t", "aten::numpy_T", "aten::mT", "aten::movedim", "aten::moveaxis",
-			"aten::swapdims", "aten::swapaxes", "aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::unfold",
-			"aten::view", "aten::view_as", "aten::squeeze", "aten::unsqueeze", "aten::unflatten", "aten::detach", "aten::alias":
-		case "aten::diagonal", "aten::as_strided":
-			moved = true
+		switch row(d.Kind).Nature {
+		case Identity, Transposes, Windows, Reshapes, Expands:
 		default:
+			if d.Kind != "aten::as_strided" {
+				return v, moved
+			}
+		}
+		if ViewOf(d.Kind, d.Schema) != AlwaysView {
 			return v, moved
 		}
+		moved = moved || schemaArg(d, "offset") >= 0 || d.Kind == "aten::as_strided"
 		v = d.Operand(0)
 	}
 }

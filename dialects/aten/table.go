@@ -46,12 +46,4 @@ func Families() [][]ssa.Kind {
 }
 
 // NewTable makes a table of all built-in operators.
-func NewTable() *Table {
-	t := &Table{defs: map[ssa.Kind][]Def{}, custom: map[ssa.Kind][]Def{}, complex: complexRules()}
-	for _, f := range families() {
-		for k, d := range f {
-			insert(t.defs, k, d)
-		}
-	}
-	return t
-}
+func NewTable() *Table { return &Table{custom: map[ssa.Kind][]Def{}} }

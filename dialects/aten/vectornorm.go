@@ -9,24 +9,24 @@ import (
 
 // vectorNorm holds norms and distances (ATen/native/LinearAlgebra.cpp, Distance.cpp).
 var vectorNorm = Defs{
-	"aten::norm":               {Doc: "p-norm over dim", Lower: lowerNorm},
-	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Lower: lowerVectorNorm},
-	"aten::linalg_norm":        {Doc: "norm of vectors or matrices", Lower: lowerLinalgNorm},
-	"aten::linalg_matrix_norm": {Doc: "norm of matrices", Lower: lowerMatrixNorm},
-	"aten::nuclear_norm":       {Doc: "the sum of the singular values", Lower: lowerNuclearNorm},
-	"aten::frobenius_norm": {Doc: "2-norm over dim", Lower: func(l *Lowering) *ssa.Value {
+	"aten::norm":               {Doc: "p-norm over dim", Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: lowerNorm},
+	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Nature: Reduces, Complex: (*Lowering).complexNorm, Lower: lowerVectorNorm},
+	"aten::linalg_norm":        {Doc: "norm of vectors or matrices", Complex: (*Lowering).complexNorm, Lower: lowerLinalgNorm},
+	"aten::linalg_matrix_norm": {Doc: "norm of matrices", Complex: (*Lowering).complexNorm, Lower: lowerMatrixNorm},
+	"aten::nuclear_norm":       {Doc: "the sum of the singular values", Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: lowerNuclearNorm},
+	"aten::frobenius_norm": {Doc: "2-norm over dim", Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: func(l *Lowering) *ssa.Value {
 		x := l.floating("self")
 		return l.pnorm(x, constNumber(2), l.over(x, "dim"), l.Bool("keepdim"))
 	}},
-	"aten::dist":              {Doc: "p-norm of self - other", Lower: lowerDist},
-	"aten::cdist":             {Doc: "p-norm of all differences between two lists of vectors", Lower: lowerCdist},
+	"aten::dist":              {Doc: "p-norm of self - other", Autocast: Float32OnCUDA, Complex: one(complexDist), Lower: lowerDist},
+	"aten::cdist":             {Doc: "p-norm of all differences between two lists of vectors", Layout: RowMajor, Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerCdist},
 	"aten::_cdist_forward":    {Doc: "p-norm of all differences between two lists of vectors", Lower: lowerCdist},
 	"aten::_euclidean_dist":   {Doc: "2-norm of all differences between two lists of vectors", Lower: lowerCdist},
-	"aten::pdist":             {Doc: "p-norm of the differences between each two vectors", Lower: lowerPdist},
+	"aten::pdist":             {Doc: "p-norm of the differences between each two vectors", Autocast: Float32OnCUDA, Lower: lowerPdist},
 	"aten::_pdist_forward":    {Doc: "p-norm of the differences between each two vectors", Lower: lowerPdist},
-	"aten::pairwise_distance": {Doc: "p-norm of x1 - x2 + eps over the last dimension", Lower: lowerPairwiseDistance},
-	"aten::renorm":            {Doc: "slices along dim with the p-norm bounded by maxnorm", Lower: lowerRenorm},
-	"aten::cosine_similarity": {Doc: "dot product over the norms along dim", Lower: lowerCosineSimilarity},
+	"aten::pairwise_distance": {Doc: "p-norm of x1 - x2 + eps over the last dimension", Complex: one(complexPairwiseDistance), Lower: lowerPairwiseDistance},
+	"aten::renorm":            {Doc: "slices along dim with the p-norm bounded by maxnorm", Autocast: Float32OnCUDA, Lower: lowerRenorm},
+	"aten::cosine_similarity": {Doc: "dot product over the norms along dim", Autocast: Float32OnCUDA, Lower: lowerCosineSimilarity},
 }
 
 // pnorm is the p-norm over dims; 0 counts what is not 0.

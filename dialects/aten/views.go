@@ -12,56 +12,56 @@ import (
 // views holds operators that show the elements of one tensor in another shape
 // or order (ATen/native/TensorShape.cpp).
 var views = Defs{
-	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Type: ofReshape("size"), Lower: lowerView},
-	"aten::view_copy":            {Doc: "view", Type: ofReshape("size"), Lower: lowerView},
+	"aten::view":                 {Doc: "the elements in another shape, or, for a dtype, their bits in another type", Nature: Reshapes, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
+	"aten::view_copy":            {Doc: "view", Nature: Reshapes, Layout: RowMajor, Complex: complexView, Type: ofReshape("size"), Lower: lowerView},
 	"aten::_reshape_from_tensor": {Doc: "the elements in the shape that a tensor holds", Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
-	"aten::reshape":              {Doc: "the elements in another shape", Type: ofReshape("shape"), Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
-	"aten::_unsafe_view":         {Doc: "view", Type: ofReshape("size"), Lower: lowerView},
-	"aten::_reshape_copy":        {Doc: "view", Lower: lowerView},
-	"aten::_reshape_alias":       {Doc: "view with given strides, which do not show", Lower: lowerView},
-	"aten::view_as":              {Doc: "self in the shape of other", Lower: lowerViewAs},
-	"aten::reshape_as":           {Doc: "self in the shape of other", Lower: lowerViewAs},
-	"aten::flatten":              {Doc: "merges the dimensions start_dim to end_dim", Lower: lowerFlatten},
-	"aten::ravel":                {Doc: "all elements in one dimension", Lower: func(l *Lowering) *ssa.Value { return l.reshape(l.Tensor("self"), -1) }},
-	"aten::unflatten":            {Doc: "splits a dimension into several", Lower: lowerUnflatten},
+	"aten::reshape":              {Doc: "the elements in another shape", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Type: ofReshape("shape"), Lower: func(l *Lowering) *ssa.Value { return l.reshapeInto(l.Tensor("self"), l.sizes("shape")) }},
+	"aten::_unsafe_view":         {Doc: "view", Nature: Reshapes, View: AlwaysView, Type: ofReshape("size"), Lower: lowerView},
+	"aten::_reshape_copy":        {Doc: "view", Nature: Reshapes, Lower: lowerView},
+	"aten::_reshape_alias":       {Doc: "view with given strides, which do not show", Nature: Reshapes, Lower: lowerView},
+	"aten::view_as":              {Doc: "self in the shape of other", Nature: Reshapes, Lower: lowerViewAs},
+	"aten::reshape_as":           {Doc: "self in the shape of other", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Lower: lowerViewAs},
+	"aten::flatten":              {Doc: "merges the dimensions start_dim to end_dim", Nature: Reshapes, View: ViewIfStrides, Layout: RowMajor, Lower: lowerFlatten},
+	"aten::ravel":                {Doc: "all elements in one dimension", Nature: Reshapes, View: ViewIfStrides, Lower: func(l *Lowering) *ssa.Value { return l.reshape(l.Tensor("self"), -1) }},
+	"aten::unflatten":            {Doc: "splits a dimension into several", Nature: Reshapes, Lower: lowerUnflatten},
 
-	"aten::squeeze":        {Doc: "removes dimensions of size 1", Lower: lowerSqueeze},
-	"aten::squeeze_copy":   {Doc: "squeeze", Lower: lowerSqueeze},
-	"aten::unsqueeze":      {Doc: "inserts a dimension of size 1", Type: ofUnsqueeze, Lower: lowerUnsqueeze},
-	"aten::unsqueeze_copy": {Doc: "unsqueeze", Type: ofUnsqueeze, Lower: lowerUnsqueeze},
-	"aten::atleast_1d":     {Doc: "at least one dimension", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast1) }},
-	"aten::atleast_2d":     {Doc: "at least two dimensions", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast2) }},
-	"aten::atleast_3d":     {Doc: "at least three dimensions", LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast3) }},
+	"aten::squeeze":        {Doc: "removes dimensions of size 1", Nature: Reshapes, Lower: lowerSqueeze},
+	"aten::squeeze_copy":   {Doc: "squeeze", Nature: Reshapes, Lower: lowerSqueeze},
+	"aten::unsqueeze":      {Doc: "inserts a dimension of size 1", Nature: Reshapes, Type: ofUnsqueeze, Lower: lowerUnsqueeze},
+	"aten::unsqueeze_copy": {Doc: "unsqueeze", Nature: Reshapes, Type: ofUnsqueeze, Lower: lowerUnsqueeze},
+	"aten::atleast_1d":     {Doc: "at least one dimension", Nature: Reshapes, View: AlwaysView, LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast1) }},
+	"aten::atleast_2d":     {Doc: "at least two dimensions", Nature: Reshapes, View: AlwaysView, LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast2) }},
+	"aten::atleast_3d":     {Doc: "at least three dimensions", Nature: Reshapes, View: AlwaysView, LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast3) }},
 
-	"aten::transpose":      {Doc: "exchanges two dimensions", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::transpose_copy": {Doc: "transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapdims":       {Doc: "transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapaxes":       {Doc: "transpose", Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
-	"aten::t":              {Doc: "transpose of a matrix; lower ranks pass", Lower: lowerT},
-	"aten::t_copy":         {Doc: "t", Lower: lowerT},
-	"aten::numpy_T":        {Doc: "the dimensions in reverse order", Lower: lowerReverseDims},
-	"aten::mT":             {Doc: "exchanges the last two dimensions", Lower: lowerMatrixT},
-	"aten::mH":             {Doc: "mT of the conjugate", Lower: lowerMatrixT},
-	"aten::adjoint":        {Doc: "mT of the conjugate", Lower: lowerMatrixT},
-	"aten::matrix_H":       {Doc: "mT of the conjugate", Lower: lowerMatrixT},
-	"aten::permute":        {Doc: "the dimensions in a given order", Type: ofPermutation, Lower: lowerPermute},
-	"aten::permute_copy":   {Doc: "permute", Type: ofPermutation, Lower: lowerPermute},
-	"aten::movedim":        {Doc: "moves dimensions to other places", Lower: lowerMovedim},
-	"aten::moveaxis":       {Doc: "movedim", Lower: lowerMovedim},
+	"aten::transpose":      {Doc: "exchanges two dimensions", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::transpose_copy": {Doc: "transpose", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapdims":       {Doc: "transpose", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapaxes":       {Doc: "transpose", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
+	"aten::t":              {Doc: "transpose of a matrix; lower ranks pass", Nature: Transposes, Lower: lowerT},
+	"aten::t_copy":         {Doc: "t", Nature: Transposes, Lower: lowerT},
+	"aten::numpy_T":        {Doc: "the dimensions in reverse order", Nature: Transposes, Lower: lowerReverseDims},
+	"aten::mT":             {Doc: "exchanges the last two dimensions", Nature: Transposes, Lower: lowerMatrixT},
+	"aten::mH":             {Doc: "mT of the conjugate", Nature: Transposes, Complex: one(complexAdjoint), Lower: lowerMatrixT},
+	"aten::adjoint":        {Doc: "mT of the conjugate", Nature: Transposes, Complex: one(complexAdjoint), Lower: lowerMatrixT},
+	"aten::matrix_H":       {Doc: "mT of the conjugate", Nature: Transposes, Complex: one(complexAdjoint), Lower: lowerMatrixT},
+	"aten::permute":        {Doc: "the dimensions in a given order", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
+	"aten::permute_copy":   {Doc: "permute", Nature: Transposes, Type: ofPermutation, Lower: lowerPermute},
+	"aten::movedim":        {Doc: "moves dimensions to other places", Nature: Transposes, Lower: lowerMovedim},
+	"aten::moveaxis":       {Doc: "movedim", Nature: Transposes, Alias: "aten::movedim", Lower: lowerMovedim},
 
-	"aten::select":      {Doc: "the part at one index of a dimension; an element of a list", Type: ofSelect, Lower: lowerSelect},
-	"aten::select_copy": {Doc: "select", Type: ofSelect, Lower: lowerSelect},
-	"aten::slice":       {Doc: "start:end:step of a dimension, with Python's clamping; part of a list", Type: ofSlice, Lower: lowerSlice},
-	"aten::slice_copy":  {Doc: "slice", Type: ofSlice, Lower: lowerSlice},
-	"aten::narrow":      {Doc: "length elements of a dimension from start", Type: ofNarrow, Lower: lowerNarrow},
-	"aten::narrow_copy": {Doc: "narrow", Type: ofNarrow, Lower: lowerNarrow},
+	"aten::select":      {Doc: "the part at one index of a dimension; an element of a list", Nature: Slices, Type: ofSelect, Lower: lowerSelect},
+	"aten::select_copy": {Doc: "select", Nature: Slices, Type: ofSelect, Lower: lowerSelect},
+	"aten::slice":       {Doc: "start:end:step of a dimension, with Python's clamping; part of a list", Nature: Slices, Type: ofSlice, Lower: lowerSlice},
+	"aten::slice_copy":  {Doc: "slice", Nature: Slices, Type: ofSlice, Lower: lowerSlice},
+	"aten::narrow":      {Doc: "length elements of a dimension from start", Nature: Slices, Type: ofNarrow, Lower: lowerNarrow},
+	"aten::narrow_copy": {Doc: "narrow", Nature: Slices, Type: ofNarrow, Lower: lowerNarrow},
 
-	"aten::expand":       {Doc: "broadcasts to a size, -1 keeps a dimension", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
-	"aten::expand_copy":  {Doc: "expand", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
-	"aten::broadcast_to": {Doc: "expand", Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
-	"aten::expand_as":    {Doc: "expand to the size of other", Lower: lowerExpandAs},
+	"aten::expand":       {Doc: "broadcasts to a size, -1 keeps a dimension", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
+	"aten::expand_copy":  {Doc: "expand", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
+	"aten::broadcast_to": {Doc: "expand", Nature: Expands, Lower: func(l *Lowering) *ssa.Value { return l.expandArg("size") }},
+	"aten::expand_as":    {Doc: "expand to the size of other", Nature: Expands, Lower: lowerExpandAs},
 
-	"aten::_conj_copy":     {Doc: "the complex conjugate; real numbers pass", Lower: realOnly},
+	"aten::_conj_copy":     {Doc: "the complex conjugate; real numbers pass", Complex: one(complexConj), Lower: realOnly},
 	"aten::_neg_view_copy": {Doc: "-self", Lower: func(l *Lowering) *ssa.Value { return l.Op("Neg", l.Tensor("self")) }},
 }
 
@@ -181,7 +181,11 @@ func lowerViewAs(l *Lowering) *ssa.Value {
 	for i, d := range t.Dims {
 		sizes[i] = Size{Expr: d, Known: true}
 	}
-	return l.reshapeLazy(x, sizes, func(i int) Size { return l.sizeOf(other, i) })
+	y := l.reshapeLazy(x, sizes, func(i int) Size { return l.sizeOf(other, i) })
+	if d := y.Def(); d != nil && d.Kind == "onnx::Reshape" && onnx.ConstOf(d.Operand(1)) == nil {
+		d.SetAttr("allowzero", ssa.Int(1)) // sizes of inputs that are taken to be 1 and more may be 0
+	}
+	return y
 }
 
 func lowerFlatten(l *Lowering) *ssa.Value {

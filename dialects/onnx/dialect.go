@@ -49,19 +49,13 @@ func (Dialect) Info(o *ssa.Op) (ssa.OpInfo, bool) {
 	return info, true
 }
 
-// NamedOutputs returns the number of leading outputs that a file must name even where nothing uses them: a runtime tells a
-// BatchNormalization in training by its three outputs, and an Attention that takes past keys and values must return the
-// present ones. It is 0 for other operators.
+// NamedOutputs returns the number of leading outputs that a file must name even where nothing uses them. It is 0 for most operators.
 func NamedOutputs(o *ssa.Op) int {
-	switch o.Kind {
-	case "onnx::BatchNormalization":
-		if o.AttrInt("training_mode", 0) != 0 {
-			return 3
-		}
-	case "onnx::Attention":
-		if o.Operand(4) != nil || o.Operand(5) != nil {
-			return 3
-		}
+	if o.Kind.Namespace() != Namespace {
+		return 0
+	}
+	if named := rowOf(o.Kind.Name()).named; named != nil {
+		return named(o)
 	}
 	return 0
 }

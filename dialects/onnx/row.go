@@ -30,6 +30,8 @@ type row struct {
 	up []Rise
 	// other is another way to compute, for elements of a type that the target has no kernel for: see [TypeFallback].
 	other func(d *Downgrade, t tensor.DType) bool
+	// named is the number of leading outputs that a file must name even where nothing uses them; nil stands for 0.
+	named func(o *ssa.Op) int
 	// off is how far a GPU may be off: see [Error].
 	off Error
 	// noStep, noKernel and noGPU say why there is nothing that expresses the operator before it came, no reference kernel

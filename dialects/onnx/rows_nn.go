@@ -9,9 +9,10 @@ import (
 func nnRows() map[string]row {
 	return map[string]row{
 		"AffineGrid":  {infer: inferAffineGrid, down: []Step{express(20, affineGrid)}},
-		"Attention":   {infer: inferAttention, limits: limitAttention, down: []Step{{25, attentionWindow}, {24, attentionPadding}, {23, attention}}},
+		"Attention":   {infer: inferAttention, named: namedAttention, limits: limitAttention, down: []Step{{25, attentionWindow}, {24, attentionPadding}, {23, attention}}},
 		"AveragePool": {infer: inferPool, down: []Step{{19, poolDilated}, {10, poolCeil}}, other: averagePoolFallback},
 		"BatchNormalization": {
+			named:  namedBatchNormalization,
 			infer:  inferBatchNorm,
 			limits: (*infer).batchNormLimits,
 			down:   []Step{without(14, "training_mode", ssa.Int(0))},
@@ -73,4 +74,20 @@ func nnRows() map[string]row {
 		"Softmax":         {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
 		"Upsample":        {infer: inferResize, up: []Rise{{7, upsampleScales}, {9, scalesInput}, toKind(10, "Resize")}, noKernel: superseded, noGPU: superseded},
 	}
+}
+
+// namedBatchNormalization has a runtime tell training by the three outputs.
+func namedBatchNormalization(o *ssa.Op) int {
+	if o.AttrInt("training_mode", 0) != 0 {
+		return 3
+	}
+	return 0
+}
+
+// namedAttention has an Attention that takes past keys and values return the present ones, which onnxruntime asks for.
+func namedAttention(o *ssa.Op) int {
+	if o.Operand(4) != nil || o.Operand(5) != nil {
+		return 3
+	}
+	return 0
 }

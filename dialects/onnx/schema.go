@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"math/bits"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -292,6 +293,16 @@ func Names() []string {
 type opEntry struct {
 	name       string
 	first, end int
+}
+
+// Kinds lists the operators of the standard, sorted by name.
+func Kinds() []ssa.Kind {
+	kinds := make([]ssa.Kind, 0, len(entries))
+	for name := range entries {
+		kinds = append(kinds, ssa.Kind(Namespace+"::"+name))
+	}
+	slices.Sort(kinds)
+	return kinds
 }
 
 // SchemaOf finds the newest version of the operator of an IR kind, nil for unknown ones.

@@ -505,50 +505,10 @@ func (im *importer) autocastOf(sc *scope, n *node) *autocast {
 	return r
 }
 
-// The lists of aten/src/ATen/autocast_mode.h.
-const (
-	autocastLower = ` linear matmul mm bmm mv addmv addr baddbmm addmm addbmm chain_matmul linalg_multi_dot conv1d conv2d conv3d
-		conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution conv_tbc prelu scaled_dot_product_attention `
-	autocastLowerCPU = ` einsum tensordot lstm.input gru.input rnn_tanh.input rnn_relu.input `
-	autocastFloatCPU = ` avg_pool3d binary_cross_entropy grid_sampler polar prod quantile nanquantile stft cdist trace view_as_complex
-		cholesky cholesky_inverse cholesky_solve inverse lu_solve orgqr ormqr pinverse max_pool3d max_unpool2d max_unpool3d
-		adaptive_avg_pool3d reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d mse_loss
-		cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy_loss l1_loss
-		huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss ctc_loss kl_div multilabel_margin_loss
-		binary_cross_entropy_with_logits fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_rfft fft_irfft fft_rfft2
-		fft_irfft2 fft_rfftn fft_irfftn fft_hfft fft_ihfft linalg_cond linalg_matrix_rank linalg_solve linalg_cholesky
-		linalg_svdvals linalg_eigvals linalg_eigvalsh linalg_inv linalg_householder_product linalg_tensorinv linalg_tensorsolve
-		fake_quantize_per_tensor_affine geqrf _lu_with_info qr svd triangular_solve fractional_max_pool2d fractional_max_pool3d
-		adaptive_max_pool3d multilabel_margin_loss_forward linalg_qr linalg_cholesky_ex linalg_svd linalg_eig linalg_eigh
-		linalg_lstsq linalg_inv_ex `
-	autocastFloatCUDA = ` acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus layer_norm
-		native_layer_norm group_norm frobenius_norm nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss
-		nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss
-		soft_margin_loss triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp
-		upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
-		upsample_bicubic2d prod softmax log_softmax cumprod cumsum sum norm cross_entropy_loss `
-)
-
 // cast converts the arguments as the region wants.
 func (r *autocast) cast(im *importer, sc *scope, k ssa.Kind, operands []*ssa.Value, schema *ssa.Schema) {
-	if k.Namespace() != "aten" {
-		return
-	}
-	in := func(list string) bool {
-		for f := range strings.FieldsSeq(list) {
-			if f == k.Name() || f == k.Name()+"."+schema.Overload {
-				return true
-			}
-		}
-		return false
-	}
-	to := tensor.Undefined
-	switch {
-	case in(autocastLower) || !r.cuda && in(autocastLowerCPU):
-		to = r.to
-	case !r.cuda && in(autocastFloatCPU) || r.cuda && in(autocastFloatCUDA):
-		to = tensor.Float32
-	default:
+	to := aten.AutocastOf(schema, r.cuda, r.to)
+	if to == tensor.Undefined {
 		return
 	}
 	for i, v := range operands {

@@ -142,36 +142,15 @@ func (b *builder) unknown(k ssa.Kind, args []argument, pos int) val {
 
 // normalized gives the name that PyTorch's compiler puts for an alias of an operator.
 func normalized(k ssa.Kind) (ssa.Kind, bool) {
-	if k.Namespace() != "aten" {
-		return k, false
+	if to := aten.AliasOf(k); to != "" {
+		return to, true
 	}
-	name, suffix := k.Name(), ""
-	if to, ok := aliases[name]; ok {
-		return ssa.Kind("aten::" + to), true
+	if pure, writes := strings.CutSuffix(string(k), "_"); writes {
+		if to := aten.AliasOf(ssa.Kind(pure)); to != "" {
+			return to + "_", true
+		}
 	}
-	if n := len(name); n > 1 && name[n-1] == '_' {
-		name, suffix = name[:n-1], "_"
-	}
-	to, ok := aliases[name]
-	if !ok {
-		return k, false
-	}
-	return ssa.Kind("aten::" + to + suffix), true
-}
-
-var aliases = map[string]string{
-	"absolute": "abs", "clip": "clamp", "negative": "neg", "subtract": "sub", "multiply": "mul", "divide": "div",
-	"true_divide": "div", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne",
-	"arccos": "acos", "arcsin": "asin", "arctan": "atan", "arccosh": "acosh", "arcsinh": "asinh", "arctanh": "atanh",
-	"arctan2": "atan2", "fix": "trunc", "ger": "outer", "det": "linalg_det", "row_stack": "vstack", "swapdims": "transpose",
-	"swapaxes": "transpose", "moveaxis": "movedim", "degrees": "rad2deg", "radians": "deg2rad",
-	"concat": "cat", "concatenate": "cat", "linalg_matmul": "matmul", "inverse": "linalg_inv", "orgqr": "linalg_householder_product",
-	"special_digamma": "digamma", "special_entr": "special_entr", "special_erf": "erf", "special_erfc": "erfc",
-	"special_erfinv": "erfinv", "special_exp2": "exp2", "special_expit": "sigmoid", "special_expm1": "expm1",
-	"special_gammainc": "igamma", "special_gammaincc": "igammac", "special_gammaln": "lgamma", "special_i0": "i0",
-	"special_log1p": "log1p", "special_logit": "logit", "special_logsumexp": "logsumexp", "special_multigammaln": "mvlgamma",
-	"special_polygamma": "polygamma", "special_psi": "digamma", "special_round": "round", "special_sinc": "sinc",
-	"special_softmax": "softmax", "special_log_softmax": "log_softmax", "special_xlogy": "xlogy", "matrix_power": "linalg_matrix_power",
+	return k, false
 }
 
 // isScalar reports float and int, the scalars that built-in functions take.

@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/passes/specialize/internal/view"
 	"github.com/aton-project/aton/ssa"
@@ -70,7 +71,7 @@ func (s *walk) apply(o *ssa.Op, args []py.Value) []py.Value {
 			return rs
 		}
 	}
-	if class := view.ClassOf(o.Kind, o.Schema); class != view.Never && class != view.Sometimes {
+	if class := view.ClassOf(o.Kind, o.Schema); class != aten.NoView && class != aten.MayBeView {
 		if rs := s.views.view(o, args, class); rs != nil {
 			return rs
 		}

@@ -2,14 +2,15 @@ package specialize
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/passes/specialize/internal/view"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // resultStrides gives the strides of a result that has memory of its own, nil if they are not known.
@@ -34,13 +35,16 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 			}
 		}
 	}
-	reduction := (name == "max" || name == "min") && len(args) > 1 && !py.Tensorial(args[1:2])
-	if layout.Otherwise[name] {
+	rule := aten.LayoutOf(o.Kind, o.Schema)
+	if rule == aten.NatureLayout && view.Of(o.Kind).To != tensor.Undefined { // x.float()
+		rule = aten.LikeOperands
+	}
+	if rule == aten.AnyLayout {
 		return nil
 	}
 	fresh := (name == "cat" || name == "stack" || padsByConstant(o, args)) && len(t.Dims) <= 3     // with more dims they may keep channels last
 	powers := (name == "pow" || name == "float_power") && len(args) > 1 && !py.Tensorial(args[:1]) // the powers of a number
-	if layout.AlwaysRowMajor[name] || reduction || fresh || powers {
+	if rule == aten.RowMajor || fresh || powers {
 		return layout.RowMajor(v.Tensor())
 	}
 	var ops []layout.Operand
@@ -71,18 +75,13 @@ func (s *views) resultStrides(o *ssa.Op, args []py.Value, v *ssa.Value) []sym.Ex
 	if plain {
 		return layout.RowMajor(v.Tensor())
 	}
-	if !known || !elementwise(o.Kind) && name != "max" && name != "min" {
+	if !known || rule != aten.LikeOperands {
 		return nil
 	}
 	if name == "rsub" {
 		slices.Reverse(ops) // it is sub of the operands exchanged
 	}
 	return layout.LikeOperands(t.Dims, ops)
-}
-
-// elementwise reports an operator whose result is laid out as its operands are.
-func elementwise(k ssa.Kind) bool {
-	return aten.NatureOf(k) == aten.Pointwise || layout.Elementwise[strings.TrimSuffix(k.Name(), "_")]
 }
 
 // memoryFormat is what an argument memory_format asks for.

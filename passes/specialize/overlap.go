@@ -3,6 +3,7 @@ package specialize
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -28,7 +29,7 @@ func (s *writes) refuseOverlap(self, other *py.Tensor) {
 		s.fail("overlap", "the operator reads elements of memory that it writes, through another view; use .clone() for what it reads")
 	}
 	if _, ok := staticShape(a.Storage.State().Base); !ok {
-		if elementwise(s.op.Kind) || s.op.Kind == "aten::copy_" {
+		if aten.LayoutOf(s.op.Kind, s.op.Schema) == aten.LikeOperands || s.op.Kind == "aten::copy_" {
 			for _, least := range []int64{2, 3} {
 				if s.readsWritten(a, b, least) {
 					refuse()

@@ -69,7 +69,7 @@ func (s *views) part(p *py.Parts, at py.Value) py.Value {
 func (s *views) viewOf(name string, self *py.Tensor, rest ...py.Value) py.Value {
 	schema := aten.SchemaByName(name)
 	o := &ssa.Op{Kind: ssa.Kind(schema.Name), Schema: schema, Results: []*ssa.Value{{Type: ssa.AnyTensor}}}
-	return s.view(o, append([]py.Value{self}, rest...), view.Always)[0]
+	return s.view(o, append([]py.Value{self}, rest...), aten.AlwaysView)[0]
 }
 
 // eachView evaluates operators that give a view of each tensor of a list.
@@ -106,14 +106,14 @@ func (s *views) eachView(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			out = append(out, t)
 			continue
 		}
-		out = append(out, s.view(one, []py.Value{t}, view.Always)...)
+		out = append(out, s.view(one, []py.Value{t}, aten.AlwaysView)...)
 	}
 	return []py.Value{s.heap.List(l.Elem, out)}, true
 }
 
 // mayShare notes that the results of operators that sometimes give a view may share memory with their operands.
 func (s *views) mayShare(o *ssa.Op, args, results []py.Value) {
-	if view.ClassOf(o.Kind, o.Schema) != view.Sometimes {
+	if view.ClassOf(o.Kind, o.Schema) != aten.MayBeView {
 		return
 	}
 	if o.Kind == "aten::einsum" && len(py.ElemsOf(args[1])) != 1 { // of one operand it is a permutation

@@ -127,22 +127,22 @@ func (s *views) squeezedMaybe(kind ssa.Kind, args []py.Value, self, v *ssa.Value
 }
 
 // view evaluates an operator whose results share memory with self.
-func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
+func (s *views) view(o *ssa.Op, args []py.Value, class aten.View) []py.Value {
 	self, ok := args[0].(*py.Tensor)
 	if !ok {
 		return nil
 	}
 	st := heap.ViewOf(self)
 	if o.Kind == "aten::real" && s.vals.read(self).DType().IsComplex() {
-		class = view.Always
+		class = aten.AlwaysView
 	}
-	if class == view.IfUnchanged && s.unchanged(o, args, self) {
+	if class == aten.ViewIfUnchanged && s.unchanged(o, args, self) {
 		return []py.Value{self}
 	}
 	operands := s.vals.operands(args)
 	vs := s.build.emit(o.Kind, o.Schema, operands...)
 	lt, isList := o.Results[0].Type.(*ssa.ListType)
-	if class == view.IfUnchanged {
+	if class == aten.ViewIfUnchanged {
 		t := s.heap.Laid(vs[0], s.resultStrides(o, args, vs[0]))
 		how := layout.Copies
 		shares := func(in []sym.Expr, t, _ *ssa.TensorType) layout.Sharing {
@@ -178,7 +178,7 @@ func (s *views) view(o *ssa.Op, args []py.Value, class view.Class) []py.Value {
 	s.squeezedMaybe(o.Kind, args, operands[0], v)
 	step := heap.Step{Kind: o.Kind, Schema: o.Schema, Args: s.vals.freeze(args)}
 	strides := s.strides(step, st.Strides, operands[0], v)
-	if class == view.IfStrides {
+	if class == aten.ViewIfStrides {
 		same, _ := s.axes.Reshape(st.Strides, operands[0].Tensor(), v.Tensor())
 		shares := s.reshaped
 		if o.Kind == "aten::ravel" { // contiguous().view(-1): it copies where a reshape need not

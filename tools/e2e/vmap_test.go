@@ -10,9 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aton-project/aton"
-	"github.com/aton-project/aton/backend/interp"
-	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -24,13 +21,13 @@ type vmapped struct {
 	others   map[string]ssa.Literal // arguments that are no tensors and have no default
 	levels   int                    // of torch.vmap, all of vmapSize elements
 	outDim   int
-	result   tensor.DType
-	rank     int // of the result of one element
+	results  []*tensor.Tensor // of one element; those of a list are its members
 }
 
 // vmapOperand is a tensor argument.
 type vmapOperand struct {
-	name   string
+	name   string // of the argument, with a number behind it for a member of a list
+	list   string // the argument that it is a member of
 	dtype  tensor.DType
 	shape  []int64 // of one element
 	levels []int   // that batch it, rising
@@ -65,12 +62,13 @@ func (c vmapped) archive(t *testing.T) []byte {
 		return object{"as_tensor": object{"name": name}}
 	}
 	var nodes []object
-	call := func(target string, output object, args ...object) {
+	outputs := func(target string, outputs []object, args ...object) {
 		if args == nil {
 			args = []object{}
 		}
-		nodes = append(nodes, object{"target": target, "inputs": args, "outputs": []object{output}, "metadata": object{}, "is_hop_single_tensor_return": nil})
+		nodes = append(nodes, object{"target": target, "inputs": args, "outputs": outputs, "metadata": object{}, "is_hop_single_tensor_return": nil})
 	}
+	call := func(target string, output object, args ...object) { outputs(target, []object{output}, args...) }
 	positional := func(arg object) object { return object{"name": "", "arg": arg, "kind": 1} }
 	number := func(n int) object { return positional(object{"as_int": n}) }
 	const predispatch = "torch._functorch.predispatch."
@@ -101,7 +99,16 @@ func (c vmapped) archive(t *testing.T) []byte {
 	var args []object
 	for _, a := range c.schema.Args {
 		arg, ok := current[a.Name]
-		if !ok {
+		var members []any
+		for _, v := range c.operands {
+			if v.list == a.Name {
+				members = append(members, current[v.name]["as_tensor"])
+			}
+		}
+		switch {
+		case members != nil:
+			arg = object{"as_tensors": members}
+		case !ok:
 			lit, given := c.others[a.Name]
 			if !given {
 				continue
@@ -110,23 +117,44 @@ func (c vmapped) archive(t *testing.T) []byte {
 		}
 		args = append(args, object{"name": a.Name, "arg": arg, "kind": 1})
 	}
-	shape := []int64{2, 3}[2-c.rank:]
 	overload := c.schema.Overload
 	if overload == "" {
 		overload = "default"
 	}
-	y := state("y", c.result, shape)
-	call("torch.ops."+strings.ReplaceAll(c.schema.Name, "::", ".")+"."+overload, y, args...)
-	for level := c.levels; level >= 1; level-- {
-		shape = slices.Insert(slices.Clone(shape), c.outDim, vmapSize)
-		out := state(fmt.Sprintf("y_of_%d", level), c.result, shape)
-		call(predispatch+"_remove_batch_dim", out, positional(y), number(level), number(vmapSize), number(c.outDim))
-		call(predispatch+"_vmap_decrement_nesting", none)
-		y = out
+	var ys []object
+	for i, r := range c.results {
+		ys = append(ys, state(fmt.Sprint("y", i), r.DType, r.Shape))
 	}
-	graph := object{"inputs": inputs, "outputs": []object{y}, "nodes": nodes, "tensor_values": values, "sym_int_values": object{}, "sym_bool_values": object{}, "is_single_tensor_return": false}
+	stated := slices.Clone(ys)
+	if c.isList() {
+		var members []any
+		for _, y := range ys {
+			members = append(members, y["as_tensor"])
+		}
+		stated = []object{{"as_tensors": members}}
+	}
+	outputs("torch.ops."+strings.ReplaceAll(c.schema.Name, "::", ".")+"."+overload, stated, args...)
+	shapes := make([][]int64, len(ys))
+	for level := c.levels; level >= 1; level-- {
+		for i, r := range c.results {
+			if shapes[i] == nil {
+				shapes[i] = r.Shape
+			}
+			dim := min(c.outDim, len(shapes[i]))
+			shapes[i] = slices.Insert(slices.Clone(shapes[i]), dim, vmapSize)
+			out := state(fmt.Sprintf("y%d_of_%d", i, level), r.DType, shapes[i])
+			call(predispatch+"_remove_batch_dim", out, positional(ys[i]), number(level), number(vmapSize), number(dim))
+			ys[i] = out
+		}
+		call(predispatch+"_vmap_decrement_nesting", none)
+	}
+	var specsOut []object
+	for _, y := range ys {
+		specsOut = append(specsOut, object{"user_output": object{"arg": y}})
+	}
+	graph := object{"inputs": inputs, "outputs": ys, "nodes": nodes, "tensor_values": values, "sym_int_values": object{}, "sym_bool_values": object{}, "is_single_tensor_return": false}
 	program := object{
-		"graph_module": object{"graph": graph, "signature": object{"input_specs": specs, "output_specs": []object{{"user_output": object{"arg": y}}}},
+		"graph_module": object{"graph": graph, "signature": object{"input_specs": specs, "output_specs": specsOut},
 			"module_call_graph": []object{}, "metadata": object{}},
 		"opset_version": object{"aten": 10}, "range_constraints": object{}, "schema_version": object{"major": 8, "minor": 20}, "torch_version": "2.15.0",
 	}
@@ -160,33 +188,15 @@ func stated(l ssa.Literal) map[string]any {
 		return map[string]any{"as_int": l.Int()}
 	case ssa.FloatLit:
 		return map[string]any{"as_float": l.Float()}
+	case ssa.BoolLit:
+		return map[string]any{"as_bool": l.Bool()}
+	case ssa.StrLit:
+		return map[string]any{"as_string": l.Str()}
+	case ssa.ListLit:
+		ints, _ := l.IntList()
+		return map[string]any{"as_ints": ints}
 	}
 	return map[string]any{"as_none": true}
-}
-
-// plain is the operator on one element, as graph text.
-func (c vmapped) plain() string {
-	var params, lines, args []string
-	for i, a := range c.schema.Args {
-		name := "%a" + fmt.Sprint(i)
-		if at := slices.IndexFunc(c.operands, func(v vmapOperand) bool { return v.name == a.Name }); at >= 0 {
-			v := c.operands[at]
-			name = "%" + v.name
-			params = append(params, name+" : "+ssa.Tensor(v.dtype, ssa.Sizes(v.shape)...).String())
-		} else {
-			lit, given := c.others[a.Name]
-			if !given {
-				lit = a.Default
-			}
-			value, typ := "[value="+lit.String()+"]", lit.Type()
-			if lit.IsNone() {
-				value = ""
-			}
-			lines = append(lines, fmt.Sprintf("  %s : %s = prim::Constant%s()\n", name, typ, value))
-		}
-		args = append(args, name)
-	}
-	return fmt.Sprintf("graph(%s):\n%s  %%y : Tensor = %s(%s)\n  return (%%y)\n", strings.Join(params, ", "), strings.Join(lines, ""), c.schema.Name, strings.Join(args, ", "))
 }
 
 // elements gives an input values that differ from place to place.
@@ -205,7 +215,7 @@ func (v vmapOperand) elements(seed int) *tensor.Tensor {
 	}
 	x := make([]int64, n)
 	for i := range x {
-		if x[i] = int64((i*7+seed*5)%11 + 1); v.dtype == tensor.Bool {
+		if x[i] = int64((i*7+seed*5)%11 + 1); v.dtype == tensor.Bool || strings.HasPrefix(v.name, "ind") { // an index
 			x[i] %= 2
 		}
 	}
@@ -245,48 +255,6 @@ func sliced(x *tensor.Tensor, dim int, at int64) *tensor.Tensor {
 	return tensor.FromInts(x.DType, rest, ints)
 }
 
-// call makes a call of an overload on tensors of a type. ok is false for one that does not give one tensor of tensors.
-func callOf(s *ssa.Schema, d tensor.DType) (c vmapped, ok bool) {
-	c = vmapped{schema: s, others: map[string]ssa.Literal{}, rank: 2}
-	if s.Mutates() || len(s.Returns) != 1 || ssa.AsTensor(s.Returns[0].Type) == nil {
-		return c, false
-	}
-	for _, a := range s.Args {
-		typ, required := a.Type, !a.HasDefault || a.Name == "min"
-		if optional, ok := typ.(*ssa.OptionalType); ok && a.Name == "min" {
-			typ = optional.Elem
-		}
-		_, optional := typ.(*ssa.OptionalType)
-		switch {
-		case ssa.AsTensor(typ) != nil && required:
-			v := vmapOperand{name: a.Name, dtype: d, shape: []int64{2, 3}}
-			if len(c.operands) > 0 {
-				v.shape = v.shape[1:]
-			}
-			if a.Name == "mask" || a.Name == "condition" {
-				v.dtype = tensor.Bool
-			}
-			if a.Name == "value" { // of a fill
-				v.shape = nil
-			}
-			c.operands = append(c.operands, v)
-		case !required:
-		case optional:
-			c.others[a.Name] = ssa.None
-		case typ == ssa.IntType || typ == ssa.NumberType && !d.IsFloat():
-			c.others[a.Name] = ssa.Int(1)
-		case typ == ssa.FloatType || typ == ssa.NumberType:
-			c.others[a.Name] = ssa.Float(0.75)
-		default:
-			return c, false
-		}
-	}
-	if len(c.operands) > 0 && c.schema.Name == "aten::where" { // the mask has lost an axis, not the numbers
-		c.operands[0].shape = []int64{2, 3}
-	}
-	return c, len(c.operands) > 0
-}
-
 // batchings gives the ways to batch a call.
 func (c vmapped) batchings() []vmapped {
 	with := func(levels, outDim int, batch func(i int, v *vmapOperand)) vmapped {
@@ -313,79 +281,6 @@ func (c vmapped) batchings() []vmapped {
 		}))
 	}
 	return all
-}
-
-// TestVmapPointwise puts each operator of nature Pointwise under torch.vmap, and compares with the operator on one element after the other.
-func TestVmapPointwise(t *testing.T) {
-	for _, family := range aten.Families() {
-		for _, k := range family {
-			if aten.NatureOf(k) != aten.Pointwise {
-				continue
-			}
-			schemas, tried := aten.Schemas(k), 0
-			for _, s := range schemas {
-				for _, d := range []tensor.DType{tensor.Float32, tensor.Int64, tensor.Bool} {
-					if c, ok := callOf(s, d); ok && c.right(t) {
-						tried++
-						break
-					}
-				}
-			}
-			if len(schemas) > 0 && tried == 0 {
-				t.Errorf("%s: no overload is converted", k)
-			}
-		}
-	}
-}
-
-// right compares all batchings of a call with the call; false if the call itself is not converted.
-func (c vmapped) right(t *testing.T) bool {
-	m, err := aton.LoadBytes([]byte(c.plain()), "plain.ir", aton.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plain bytes.Buffer
-	if aton.ExportTo(&plain, m, aton.Options{Opset: 21}) != nil {
-		return false
-	}
-	one := parsed(t, plain.Bytes())
-	y := one.Main().Body.Return(0).Tensor()
-	c.result, c.rank = y.DType, len(y.Dims)
-	for n, b := range c.batchings() {
-		m, err := aton.LoadBytes(b.archive(t), "m.pt2", aton.Options{})
-		if err != nil {
-			t.Errorf("%s, batching %d: %v", c.schema, n, err)
-			continue
-		}
-		var file bytes.Buffer
-		if err := aton.ExportTo(&file, m, aton.Options{Opset: 21}); err != nil {
-			t.Errorf("%s, batching %d: %v", c.schema, n, err)
-			continue
-		}
-		inputs := map[string]interp.Value{}
-		for i, v := range b.operands {
-			inputs["in_"+v.name] = interp.Of(v.elements(i))
-		}
-		got := run(t, parsed(t, file.Bytes()), inputs)[0].Tensor
-		at := make([]int64, b.levels)
-		for i := range int64(math.Pow(vmapSize, float64(b.levels))) {
-			levels := make([]int, b.levels)
-			for l := range at {
-				at[l], levels[l] = i%vmapSize, l+1
-				i /= vmapSize
-			}
-			here := map[string]interp.Value{}
-			for _, v := range b.operands {
-				here[v.name] = interp.Of(element(inputs["in_"+v.name].Tensor, v.inDim, v.levels, at))
-			}
-			want := run(t, one, here)[0].Tensor
-			if part := element(got, b.outDim, levels, at); !near(part, want, 0) {
-				t.Errorf("%s, batching %d, element %v: %v, want %v", c.schema, n, at, part, want)
-				break
-			}
-		}
-	}
-	return true
 }
 
 // near reports the same tensors, floats up to a rounding and an absolute error.

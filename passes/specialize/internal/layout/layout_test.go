@@ -146,17 +146,6 @@ func TestLikeOperands(t *testing.T) {
 	}
 }
 
-// No operator is in two classes.
-func TestClassesAreApart(t *testing.T) {
-	for _, pair := range [][2]map[string]bool{{Elementwise, AlwaysRowMajor}, {AlwaysRowMajor, Otherwise}, {Elementwise, Otherwise}} {
-		for name := range pair[0] {
-			if pair[1][name] {
-				t.Errorf("%s is in two classes", name)
-			}
-		}
-	}
-}
-
 // Which axes have to be 2 or more for a transposed copy not to be a view: with one row or one column it is one.
 func TestPlurals(t *testing.T) {
 	n, m := sym.Symbol("N", 1), sym.Symbol("M", 1)

@@ -1,40 +1,8 @@
 package layout
 
 import (
-	"strings"
-
 	"github.com/aton-project/aton/ssa/sym"
 )
-
-// Results of operators have strides too: x.t() + 1 is laid out as x.t() is, so
-// that a reshape of it copies where one of x + 1 shares memory. The classes
-// below are what PyTorch 2.15 does on the CPU with its own operator samples,
-// laid out in all orders; operators in none of them give row-major results for
-// row-major operands, and results of unknown strides for others.
-var (
-	// Elementwise are the operators whose results are laid out as their operands are (TensorIterator), besides those of nature [aten.Pointwise].
-	Elementwise = words(`addr clone dropout empty_like flip full_like index_fill index_put ones_like prelu _prelu_kernel put rand_like randint_like randn_like select_scatter slice_scatter
-		diagonal_scatter sort zeros_like to float double half bfloat16 int long short char byte bool type_as`)
-	// AlwaysRowMajor results are contiguous whatever the operands are.
-	AlwaysRowMajor = words(`addbmm addmm all amax amin aminmax any argmax argmin baddbmm bmm bucketize cdist column_stack contiguous count_nonzero cross cummax cummin cumprod cumsum diag_embed
-		dstack embedding embedding_bag flatten gather grid_sampler hstack index_add index_copy index_reduce index_select instance_norm kthvalue layer_norm linear log_sigmoid log_softmax
-		logcumsumexp logsumexp masked_fill masked_scatter matmul mean median mm mode mv norm one_hot prod quantile repeat repeat_interleave reshape reshape_as rms_norm roll scatter scatter_add
-		scatter_reduce softmax std std_mean sum take_along_dim tile topk tril triu var var_mean view_copy vstack
-		zeros ones full empty arange eye linspace logspace new_zeros new_ones new_full new_empty tensor scalar_tensor tril_indices triu_indices outer diag`)
-	// Otherwise are the operators whose results need not be row-major for row-major operands.
-	Otherwise = words(`argwhere cholesky_inverse cholesky_solve empty_permuted empty_strided geqrf inverse linalg_cholesky linalg_cholesky_ex linalg_eig linalg_eigh linalg_inv
-		linalg_inv_ex linalg_householder_product linalg_ldl_factor linalg_ldl_solve linalg_lstsq linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matrix_power linalg_qr linalg_solve linalg_solve_ex
-		linalg_solve_triangular linalg_svd linalg_tensorinv lu lu_solve new_empty_strided nonzero ormqr qr rot90 stft svd triangular_solve unravel_index scaled_dot_product_attention
-		_scaled_dot_product_flash_attention_for_cpu einsum lstm gru rnn_tanh rnn_relu broadcast_tensors meshgrid`)
-)
-
-func words(text string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(text) {
-		out[w] = true
-	}
-	return out
-}
 
 // Operand is the shape and the strides of an operand.
 type Operand struct {

@@ -12,9 +12,17 @@ import (
 
 func itself(_ Graph, _ *heap.Step, _, v *ssa.Value) *ssa.Value { return v }
 
-// again is of operators that undo themselves.
-func again(g Graph, st *heap.Step, _, v *ssa.Value) *ssa.Value {
-	return g.EmitOp(st.Kind, st.Schema, v)[0]
+// transposedBack undoes a permutation. Operators without arguments undo themselves.
+func transposedBack(g Graph, st *heap.Step, base, v *ssa.Value) *ssa.Value {
+	switch {
+	case len(st.Args) == 1:
+		return g.EmitOp(st.Kind, st.Schema, v)[0]
+	case st.Schema.Arg("dims") >= 0:
+		return permutedBack(g, st, base, v)
+	case st.Schema.Arg("source") >= 0:
+		return movedBack(g, st, base, v)
+	}
+	return exchangedBack(g, st, base, v)
 }
 
 func exchangedBack(g Graph, st *heap.Step, _, v *ssa.Value) *ssa.Value {

@@ -13,6 +13,21 @@ import (
 
 func same(c *Call) []sym.Expr { return c.Strides }
 
+// transposed permutes the strides as the arguments say. Operators without arguments all exchange two dims, and are not told apart for more.
+func transposed(c *Call) []sym.Expr {
+	switch n := len(c.Strides); {
+	case len(c.Args) == 1 && n < 2:
+		return c.Strides
+	case len(c.Args) == 1 && n == 2:
+		return []sym.Expr{c.Strides[1], c.Strides[0]}
+	case c.Schema.Arg("dims") >= 0:
+		return permuted(c)
+	case c.Schema.Arg("source") >= 0:
+		return movedStrides(c)
+	}
+	return exchanged(c)
+}
+
 func exchanged(c *Call) []sym.Expr {
 	a, b, ok := c.exchanged(len(c.Strides))
 	if !ok {
@@ -21,17 +36,6 @@ func exchanged(c *Call) []sym.Expr {
 	out := slices.Clone(c.Strides)
 	out[a], out[b] = out[b], out[a]
 	return out
-}
-
-// transposed is of t() and its kin, on which all agree for up to 2 dims.
-func transposed(c *Call) []sym.Expr {
-	switch len(c.Strides) {
-	case 0, 1:
-		return c.Strides
-	case 2:
-		return []sym.Expr{c.Strides[1], c.Strides[0]}
-	}
-	return nil
 }
 
 func permuted(c *Call) []sym.Expr {

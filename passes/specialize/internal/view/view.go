@@ -5,8 +5,7 @@
 package view
 
 import (
-	"strings"
-
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -15,21 +14,9 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Class says what the result of an operator shares with its first argument.
-type Class int
-
-const (
-	Never       Class = iota // memory of its own
-	Always                   // a view
-	IfStrides                // a view if the strides allow it, else a copy
-	IfUnchanged              // the argument itself when nothing changes, else a copy
-	Sometimes                // results that may share memory with some operand: nothing says when
-)
-
 // Row is what is known of a view operator. What it has no function for is not
 // known, and Missing says why.
 type Row struct {
-	Class Class
 	// Strides gives the strides of the view in elements, nil where they are not known.
 	Strides func(c *Call) []sym.Expr
 	// Place gives how many elements behind the first one of its base the view begins; ok is false where that is not known.
@@ -38,8 +25,10 @@ type Row struct {
 	Inverse func(g Graph, st *heap.Step, base, v *ssa.Value) *ssa.Value
 	// Spreads says that one element of the base can have several places in the view: a write goes by places.
 	Spreads bool
-	// To is the dtype that an operator of class IfUnchanged converts to, if its name says so.
+	// To is the dtype that an operator converts to, if its name says so: a method that only old graphs call as an operator.
 	To tensor.DType
+	// Renames reports an operator on the names of dimensions, which gives its argument.
+	Renames bool
 	// Missing says why a view has no Strides, or no Inverse.
 	Missing string
 }
@@ -66,10 +55,13 @@ type Call struct {
 	Axes      layout.Axes
 }
 
-// Of is the row of an operator; operators that the table does not have give no views.
+// Of is the row of an operator; operators that give no views have an empty one.
 func Of(kind ssa.Kind) *Row {
 	if kind.Namespace() == "aten" {
 		if r := table[kind.Name()]; r != nil {
+			return r
+		}
+		if r := natureRows[aten.NatureOf(kind)]; r != nil {
 			return r
 		}
 	}
@@ -78,40 +70,26 @@ func Of(kind ssa.Kind) *Row {
 
 var never Row
 
-// Kinds lists the operators of the table.
+// Kinds lists the operators that have a row.
 func Kinds() []ssa.Kind {
-	out := make([]ssa.Kind, 0, len(table))
+	var out []ssa.Kind
 	for name := range table {
 		out = append(out, ssa.Kind("aten::"+name))
+	}
+	for _, k := range aten.Kinds() {
+		if k.Namespace() == "aten" && table[k.Name()] == nil && Of(k) != &never && ClassOf(k, nil) != aten.NoView {
+			out = append(out, k)
+		}
 	}
 	return out
 }
 
-// ClassOf is the class of an operator. One that is not in the table is of the
-// class that its schema says.
-func ClassOf(kind ssa.Kind, schema *ssa.Schema) Class {
-	if kind.Namespace() == "aten" {
-		if r := table[kind.Name()]; r != nil {
-			return r.Class
-		}
+// ClassOf is what the result of an operator shares with its first argument.
+func ClassOf(kind ssa.Kind, schema *ssa.Schema) aten.View {
+	if r := Of(kind); r.To != tensor.Undefined || r.Renames {
+		return aten.ViewIfUnchanged
 	}
-	if Annotated(schema) {
-		return Always
-	}
-	return Never
-}
-
-// Annotated reports that by its schema the first result of an operator shares
-// memory with its first argument, a tensor that it does not write.
-func Annotated(s *ssa.Schema) bool {
-	if s == nil || len(s.Args) == 0 || len(s.Returns) == 0 {
-		return false
-	}
-	a, r := s.Args[0], s.Returns[0]
-	if ssa.AsTensor(a.Type) == nil || a.Alias == "" || a.Writes {
-		return false
-	}
-	return r.Alias != "" && strings.Trim(r.Alias, "*") != "" || a.Alias == "a" && a.AliasAfter == "*"
+	return aten.ViewOf(kind, schema)
 }
 
 // Strides gives the strides of a view, nil if they are not known.

@@ -25,7 +25,7 @@ func TestTableIsComplete(t *testing.T) {
 	}
 	for _, k := range aten.Kinds() {
 		for _, s := range aten.Schemas(k) {
-			if Annotated(s) && !rowsOf[k] {
+			if aten.SharesMemory(s) && ClassOf(k, s) == aten.AlwaysView && !rowsOf[k] {
 				t.Errorf("%s gives a view by its schema, and has no row", s.FullName())
 			}
 		}
@@ -34,17 +34,18 @@ func TestTableIsComplete(t *testing.T) {
 
 // A view says all that others ask for, or why not.
 func TestRowsAreComplete(t *testing.T) {
-	for name, r := range table {
+	for _, name := range Kinds() {
+		r, class := Of(name), ClassOf(name, nil)
 		complete := r.Strides != nil && r.Inverse != nil
 		switch {
-		case r.Class == Always && r.Spreads: // written by places
-		case r.Class == Always && !complete && r.Missing == "":
+		case class == aten.AlwaysView && r.Spreads: // written by places
+		case class == aten.AlwaysView && !complete && r.Missing == "":
 			t.Errorf("%s: neither all functions nor a reason", name)
 		case complete && r.Missing != "":
 			t.Errorf("%s: has all functions and a reason why not", name)
-		case r.Class == IfStrides && r.Inverse == nil:
+		case class == aten.ViewIfStrides && r.Inverse == nil:
 			t.Errorf("%s: a reshape that shares memory is written through", name)
-		case r.To != tensor.Undefined && r.Class != IfUnchanged:
+		case r.To != tensor.Undefined && class != aten.ViewIfUnchanged:
 			t.Errorf("%s: converts, so that it is a view only where nothing changes", name)
 		}
 	}
@@ -160,9 +161,9 @@ func TestStridesThatAreNotKnown(t *testing.T) {
 }
 
 func TestClassOf(t *testing.T) {
-	for name, want := range map[string]Class{
-		"aten::select.int": Always, "aten::reshape": IfStrides, "aten::to.dtype": IfUnchanged, "aten::contiguous": IfUnchanged,
-		"aten::meshgrid": Sometimes, "aten::relu": Never, "aten::unsafe_split.Tensor": Never, "aten::add.Tensor": Never,
+	for name, want := range map[string]aten.View{
+		"aten::select.int": aten.AlwaysView, "aten::reshape": aten.ViewIfStrides, "aten::to.dtype": aten.ViewIfUnchanged, "aten::contiguous": aten.ViewIfUnchanged,
+		"aten::meshgrid": aten.MayBeView, "aten::relu": aten.NoView, "aten::unsafe_split.Tensor": aten.NoView, "aten::add.Tensor": aten.NoView,
 	} {
 		s := aten.SchemaByName(name)
 		if got := ClassOf(ssa.Kind(s.Name), s); got != want {
@@ -171,13 +172,13 @@ func TestClassOf(t *testing.T) {
 	}
 	// an operator that the table does not know is believed to do what its schema says
 	own := *aten.SchemaByName("aten::select.int")
-	if got := ClassOf("my::select", &own); got != Always {
+	if got := ClassOf("my::select", &own); got != aten.AlwaysView {
 		t.Errorf("a user's view is of class %d", got)
 	}
 	if Of("my::select").Inverse != nil || Of("aten::relu").Strides != nil {
 		t.Error("an operator without a row has functions")
 	}
-	if Annotated(nil) {
+	if aten.SharesMemory(nil) {
 		t.Error("no schema is a view")
 	}
 }
