@@ -114,6 +114,9 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 			if a.Elems[k] == b.Elems[k] {
 				continue
 			}
+			if k := without(a.Elems[k], b.Elems[k]); k != "" {
+				return p.search(c, Verdict{Outcome: Inexpressible, Why: k + " has no expression"}, nil), nil
+			}
 			r, model, err := p.pair(ts, a.Elems[k], b.Elems[k], c.Rounds)
 			if err != nil {
 				return Verdict{}, err
@@ -130,9 +133,6 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 			}
 			if r.why != "" {
 				return p.search(c, Verdict{Outcome: Inexpressible, Why: r.why}, nil), nil
-			}
-			if k := without(a.Elems[k], b.Elems[k]); k != "" {
-				return p.search(c, Verdict{Outcome: Inexpressible, Why: k + " has no expression"}, nil), nil
 			}
 			why := fmt.Sprintf("element %d of type %v: %v becomes %v", k, a.DType, a.Elems[k], b.Elems[k])
 			return p.search(c, Verdict{Outcome: Open, Why: why, Theory: string(r.answer)}, model), nil
