@@ -526,11 +526,11 @@ func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor) Ver
 			}
 			args[i], inputs[in.Name] = interp.Of(t), t
 		}
-		want, err := (&interp.Interpreter{}).RunFunc(c.Before, args)
+		want, err := (&interp.Interpreter{MaxOps: 1 << 14}).RunFunc(c.Before, args)
 		if err != nil {
 			continue
 		}
-		got, err := (&interp.Interpreter{}).RunFunc(c.After, args)
+		got, err := (&interp.Interpreter{MaxOps: 1 << 14}).RunFunc(c.After, args)
 		if err != nil {
 			v.Outcome, v.Inputs, v.Why = Refuted, inputs, fmt.Sprintf("the result cannot be computed: %v", err)
 			return v
