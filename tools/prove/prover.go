@@ -75,6 +75,9 @@ func New() *Prover { return &Prover{seen: map[string]known{}} }
 // Close ends the solver.
 func (p *Prover) Close() { p.Solver.Close() }
 
+// empty is the theory of a claim about results without elements.
+const empty = "no elements"
+
 // Prove proves or refutes a claim.
 func (p *Prover) Prove(c Claim) (Verdict, error) {
 	ts := newTerms()
@@ -101,7 +104,7 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 	} else if err != nil {
 		return Verdict{}, err
 	}
-	v := Verdict{Outcome: Proved, Theory: "identical terms"}
+	v := Verdict{Outcome: Proved, Theory: empty}
 	for i := range want {
 		a, b := want[i].t, got[i].t
 		if a == nil || b == nil {
@@ -110,12 +113,16 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 		if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
 			return p.search(c, Verdict{Outcome: Open, Why: fmt.Sprintf("%v%v becomes %v%v", a.DType, a.Shape, b.DType, b.Shape)}, nil), nil
 		}
+		if len(a.Elems) > 0 && v.Theory == empty {
+			v.Theory = "identical terms"
+		}
 		for k := range a.Elems {
 			if a.Elems[k] == b.Elems[k] {
 				continue
 			}
 			if k := without(a.Elems[k], b.Elems[k]); k != "" {
-				return p.search(c, Verdict{Outcome: Inexpressible, Why: k + " has no expression"}, nil), nil
+				kind, _, _ := strings.Cut(k, "(")
+				return p.search(c, Verdict{Outcome: Inexpressible, Why: kind + " has no expression"}, nil), nil
 			}
 			r, model, err := p.pair(ts, a.Elems[k], b.Elems[k], c.Rounds)
 			if err != nil {
@@ -151,8 +158,8 @@ func without(a, b *Term) string {
 				return
 			}
 			seen[t] = true
-			if kind, _, ok := strings.Cut(t.Func, "("); ok {
-				out[kind] = true
+			if shapes, _, ok := strings.Cut(t.Func, ")"); ok {
+				out[shapes] = true
 			}
 			for _, x := range t.Args {
 				walk(x)
@@ -614,9 +621,13 @@ func same(a, b *tensor.Tensor, tolerance float64) bool {
 		return string(a.Clone().Bytes()) == string(b.Clone().Bytes())
 	}
 	x, y := a.Float64s(), b.Float64s()
+	scale := 1.0 // what cancels leaves the rounding of what was added
+	for _, v := range x {
+		scale = max(scale, math.Abs(v))
+	}
 	for i := range x {
 		equal := math.Float64bits(x[i]) == math.Float64bits(y[i]) || x[i] != x[i] && y[i] != y[i]
-		if !equal && !(tolerance > 0 && math.Abs(x[i]-y[i]) <= tolerance*max(1, math.Abs(x[i]))) { // 0.0 is not -0.0
+		if !equal && !(tolerance > 0 && math.Abs(x[i]-y[i]) <= tolerance*scale) { // 0.0 is not -0.0
 			return false
 		}
 	}

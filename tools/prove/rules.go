@@ -42,7 +42,7 @@ type Counterexample struct {
 	Verdict Verdict
 }
 
-// Outcome is that of the rule: refuted by one claim, proved if all claims are that can be expressed and there are some.
+// Outcome is that of the rule: refuted or open by one claim, proved if all claims are that can be expressed and there are some.
 func (r *Result) Outcome() Outcome {
 	switch {
 	case r.Claims[Refuted] > 0:
@@ -245,6 +245,9 @@ func (s *Session) claim(c Claim) error {
 		}
 	}
 	res.Time += time.Since(began)
+	if v.Outcome == Proved && v.Theory == empty {
+		return nil // it says nothing of the rule
+	}
 	res.Claims[v.Outcome]++
 	switch v.Outcome {
 	case Proved:
@@ -252,7 +255,7 @@ func (s *Session) claim(c Claim) error {
 		for _, p := range c.Before.Body.Params {
 			res.Ranks[p.Tensor().Rank()] = true
 		}
-		if v.Theory != "" && len(s.Kept) < 1<<14 {
+		if len(s.Kept) < 1<<14 {
 			s.Kept = append(s.Kept, c)
 		}
 	case Refuted:
@@ -280,6 +283,9 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 func (r *Result) Status() string {
 	if r.Outcome() != Proved {
 		return r.Outcome().String()
+	}
+	if r.Claims[Inexpressible] > r.Claims[Proved] {
+		return "proved in part"
 	}
 	for t := range r.Theories {
 		if strings.HasPrefix(t, reals.String()) {
