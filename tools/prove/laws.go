@@ -70,7 +70,7 @@ func Laws() []Law {
 	}
 }
 
-// claim is the script that asks for values for which two sides differ.
+// integers is the script that asks for values for which two sides differ.
 func integers(of map[string]int64, where []string, left, right string) string {
 	var b strings.Builder
 	b.WriteString(preamble)
