@@ -19,8 +19,8 @@ var gradients = Defs{
 	"aten::silu_backward":              {Doc: "gradient of silu: g * s * (1 + x * (1 - s)), s the sigmoid of x", Nature: Pointwise, Lower: inputGradient(siluSlope)},
 	"aten::log_sigmoid_backward":       {Doc: "g * sigmoid(-x)", Lower: inputGradient(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Sigmoid", l.neg(x)) })},
 	"aten::softplus_backward":          {Doc: "g * sigmoid(beta * x), g above the threshold", Nature: Pointwise, Lower: inputGradient(softplusSlope)},
-	"aten::elu_backward":               {Doc: "g times the derivative of elu, of its argument or of its result", Nature: Pointwise, Lower: lowerEluBackward},
-	"aten::leaky_relu_backward":        {Doc: "g where x > 0, else g * negative_slope", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.leakyGradient(l.Number("negative_slope")) }},
+	"aten::elu_backward":               {Doc: "g times the derivative of elu, of its argument or of its result", Lower: lowerEluBackward},
+	"aten::leaky_relu_backward":        {Doc: "g where x > 0, else g * negative_slope", Lower: func(l *Lowering) *ssa.Value { return l.leakyGradient(l.Number("negative_slope")) }},
 	"aten::rrelu_with_noise_backward":  {Doc: "g times the noise in training, else leaky_relu's gradient of the mean slope", Lower: lowerRreluBackward},
 	"aten::hardtanh_backward":          {Doc: "grad_output inside the bounds, else 0", Nature: Pointwise, Lower: lowerHardtanhBackward},
 	"aten::hardsigmoid_backward":       {Doc: "g / 6 in (-3, 3), else 0", Nature: Pointwise, Lower: lowerHardsigmoidBackward},
@@ -329,7 +329,7 @@ func (l *Lowering) asked(vs ...func() *ssa.Value) []*ssa.Value {
 		case used:
 			l.Fail("gradient %d is read, and output_mask leaves it out", i)
 		default:
-			out[i] = l.emptyVector(tensor.Float32)
+			out[i] = l.Value(l.Node.Operand(0)) // no constant: folding would give it to a reader
 		}
 	}
 	return out

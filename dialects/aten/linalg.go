@@ -12,14 +12,14 @@ import (
 // linalg holds torch.linalg (ATen/native/BatchLinearAlgebra.cpp) as far as its
 // results do not depend on choices of LAPACK, such as the signs of eigenvectors.
 var linalg = Defs{
-	"aten::det":             {Doc: "determinant", Alias: "aten::linalg_det", Lower: lowerDet},
-	"aten::linalg_det":      {Doc: "determinant", Lower: lowerDet},
-	"aten::_linalg_det":     {Doc: "determinant with its LU factorization", LowerN: lowerDetLU},
-	"aten::slogdet":         {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
-	"aten::linalg_slogdet":  {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
+	"aten::det":            {Doc: "determinant", Alias: "aten::linalg_det", Lower: lowerDet},
+	"aten::linalg_det":     {Doc: "determinant", Lower: lowerDet},
+	"aten::_linalg_det":    {Doc: "determinant with its LU factorization", LowerN: lowerDetLU},
+	"aten::slogdet":        {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
+	"aten::linalg_slogdet": {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
 	"aten::_linalg_slogdet": {Doc: "slogdet with its LU factorization", LowerN: func(l *Lowering) []*ssa.Value {
-		l.factorsUnread(2)
 		s, a, r := l.slogdet()
+		l.factorsUnread(2)
 		return []*ssa.Value{s, a, r.lu, r.pivots}
 	}},
 	"aten::logdet":          {Doc: "logarithm of the determinant, NaN if that is negative", Lower: lowerLogdet},
@@ -29,8 +29,8 @@ var linalg = Defs{
 	"aten::linalg_solve":    {Doc: "the X of A X = B", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(complexSolve), Lower: func(l *Lowering) *ssa.Value { x, _ := l.solveSystem(); return x }},
 	"aten::linalg_solve_ex": {Doc: "the X of A X = B and LAPACK's info", Layout: AnyLayout, Complex: complexSolveEx, LowerN: func(l *Lowering) []*ssa.Value { x, r := l.solveSystem(); return []*ssa.Value{x, l.zeroPivot(r.lu)} }},
 	"aten::_linalg_solve_ex": {Doc: "the X of A X = B, the LU factorization and LAPACK's info", LowerN: func(l *Lowering) []*ssa.Value {
-		l.factorsUnread(1)
 		x, r := l.solveSystem()
+		l.factorsUnread(1)
 		return []*ssa.Value{x, r.lu, r.pivots, l.zeroPivot(r.lu)}
 	}},
 	"aten::linalg_solve_triangular":    {Doc: "the X of A X = B for triangular A", Layout: AnyLayout, Complex: one(complexTriangular), Lower: lowerSolveTriangular},
@@ -115,8 +115,8 @@ func (l *Lowering) factorsUnread(i int) {
 }
 
 func lowerDetLU(l *Lowering) []*ssa.Value {
-	l.factorsUnread(1)
 	r := l.factorLU("A")
+	l.factorsUnread(1)
 	return []*ssa.Value{l.detOf(r, l.DType(r.lu)), r.lu, r.pivots}
 }
 
