@@ -148,6 +148,22 @@ func signByOrder(d *Downgrade) *ssa.Value {
 	return d.Op("Sub", d.cast(d.Op("Greater", x, zero), t), d.cast(d.Op("Less", x, zero), t))
 }
 
+// modOfFloats: floats had only the remainder with the sign of the dividend. It is exact, and the divisor is added where the signs
+// differ. A remainder of 0 has the sign of the divisor.
+func modOfFloats(d *Downgrade) {
+	t := d.in(0).DType()
+	if !t.IsFloat() || d.Node.AttrInt("fmod", 0) != 0 {
+		return
+	}
+	b := d.up(d.in(1))
+	r := d.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, d.up(d.in(0)), b)
+	zero, below := d.like(r, 0), d.Op("Less", b, d.like(b, 0))
+	apart := d.Op("Xor", d.Op("Less", r, zero), below)
+	y := d.Op("Where", apart, d.Op("Add", r, b), r)
+	y = d.Op("Where", d.Op("Equal", r, zero), d.Op("Where", below, d.like(r, math.Copysign(0, -1)), zero), y)
+	d.Replace(d.cast(y, t))
+}
+
 // modByDiv: the remainder of integers, with the sign of the divisor.
 func modByDiv(d *Downgrade) *ssa.Value {
 	a, b := d.in(0), d.in(1)
