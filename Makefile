@@ -192,12 +192,12 @@ edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
 	$(PYTHON) tools/edges/edges.py --out out/edges
 	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
 
-operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch and transformers
+operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch and transformers; FILTER=RE makes some and keeps the others
 	@mkdir -p out
 	rm -rf out/operators
-	$(PYTHON) tools/operators/operators.py --out out/operators
+	$(PYTHON) tools/operators/operators.py --out out/operators $(if $(FILTER),--filter '$(FILTER)')
 	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
-	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 out/operators
+	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 $(if $(FILTER),-only '$(FILTER)') out/operators
 
 # PYTHON has torchao beside PyTorch
 quantized: ## make the archive of programs that torchao quantized; PYTHON=FILE has torchao

@@ -149,7 +149,7 @@ func signByOrder(d *Downgrade) *ssa.Value {
 }
 
 // modOfFloats: floats had only the remainder with the sign of the dividend. It is exact, and the divisor is added where the signs
-// differ. A remainder of 0 has the sign of the divisor.
+// differ. A remainder of 0 has the sign of the divisor too, by a product: onnxruntime's Where does not keep the sign of 0.
 func modOfFloats(d *Downgrade) {
 	t := d.in(0).DType()
 	if !t.IsFloat() || d.Node.AttrInt("fmod", 0) != 0 {
@@ -157,11 +157,10 @@ func modOfFloats(d *Downgrade) {
 	}
 	b := d.up(d.in(1))
 	r := d.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, d.up(d.in(0)), b)
-	zero, below := d.like(r, 0), d.Op("Less", b, d.like(b, 0))
-	apart := d.Op("Xor", d.Op("Less", r, zero), below)
+	sign := d.Op("Sign", b)
+	apart := d.Op("Less", d.Op("Mul", r, sign), d.like(r, 0))
 	y := d.Op("Where", apart, d.Op("Add", r, b), r)
-	y = d.Op("Where", d.Op("Equal", r, zero), d.Op("Where", below, d.like(r, math.Copysign(0, -1)), zero), y)
-	d.Replace(d.cast(y, t))
+	d.Replace(d.cast(d.Op("Mul", d.Op("Abs", y), sign), t))
 }
 
 // modByDiv: the remainder of integers, with the sign of the divisor.
