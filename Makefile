@@ -124,6 +124,12 @@ NTH ?= 10
 batch-test: build ## aton batch on all cases, workers killed every second; throughput. CASES=DIR NTH=10
 	ATON_CASES=$(abspath $(or $(CASES),out/cases)) ATON_NTH=$(NTH) $(GO) test -tags data ./tools/aton-batch/cmd -run 'TestCases|TestThroughput' -v -count=1 -timeout 60m
 
+# 300 models in each round, with workers, the server and the batch killed, workers suspended and disks full at random. Disks are full only
+# where the user may mount a tmpfs. The last result is in tools/batch/README.md
+STORM ?= 30m
+batch-storm: ## aton batch while workers, server, batch and disks fail at random; STORM=30m
+	ATON_STORM=$(STORM) $(GO) test ./tools/aton-batch/cmd -run 'TestStorm$$' -v -count=1 -timeout 3h
+
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR
 	ATON_KEPT=$(KEPT) ATON_CASES=$(CASES) $(GO) test -tags data ./backend/interp -run TestExported -count=1
@@ -280,6 +286,11 @@ metrics: ## figures of the source: lines by hand by room, the longest function, 
 
 vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or GOVULNDB=file:///a/copy
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+# what the programs are made of, in the format CycloneDX, with licences
+sbom: ## the list of all modules with their licences, into out/sbom.json; asks the proxy of Go modules once
+	@mkdir -p out
+	$(GO) run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 mod -licenses -json -output out/sbom.json
 
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=

@@ -42,7 +42,9 @@ type Option struct {
 	Name, Default, Doc string
 	// Int restricts the values to integers, and Bool to true and false.
 	Int, Bool bool
-	Values    []string // the allowed values, if not empty
+	// Least and Most bound an integer, unless both are 0.
+	Least, Most int
+	Values      []string // the allowed values, if not empty
 }
 
 // IsDefault reports whether a value is the default of the option.
@@ -56,7 +58,7 @@ func (o *Option) parse(text string) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("option %s must be a whole number, not %q", o.Name, text)
 		}
-		return n, nil
+		return n, o.check(n)
 	case o.Bool:
 		if text != "true" && text != "false" {
 			return nil, fmt.Errorf("option %s must be true or false, not %q", o.Name, text)
@@ -71,7 +73,10 @@ func (o *Option) check(value any) error {
 	var ok bool
 	switch {
 	case o.Int:
-		_, ok = value.(int)
+		var n int
+		if n, ok = value.(int); ok && (o.Least != 0 || o.Most != 0) && (n < o.Least || n > o.Most) {
+			return fmt.Errorf("option %s must be from %d to %d, not %d", o.Name, o.Least, o.Most, n)
+		}
 	case o.Bool:
 		_, ok = value.(bool)
 	default:

@@ -27,6 +27,8 @@ type Runner struct {
 	// Reload makes the module anew that the run began with. With it, the reproducer costs nothing unless there is a
 	// failure; without it, the module is printed before every pass.
 	Reload func() (*ssa.Module, error)
+	// Stop, if not nil, is asked before every pass. An error of it ends the run.
+	Stop func() error
 	// Bisect, if not nil, stops the passes after a number of changes.
 	Bisect *Bisect
 }
@@ -219,6 +221,11 @@ func (r *run) fixpoint(s *step, depth int) (changed bool, err error) {
 func (r *run) pass(s *step, depth int) (bool, error) {
 	if r.index == r.until {
 		return false, errStop
+	}
+	if r.Stop != nil {
+		if err := r.Stop(); err != nil {
+			return false, err
+		}
 	}
 	if !r.Bisect.allows(s.pass.Name + s.given) {
 		return false, nil

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -663,8 +665,8 @@ func identical(a, b Literal) bool {
 
 // plainPlace reports that a scope or a file reads back from the end of a line as it is.
 func plainPlace(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] == '"' || s[i] == 0x7f {
+	for _, r := range s {
+		if !unicode.IsPrint(r) || r == '"' || r == utf8.RuneError {
 			return false
 		}
 	}

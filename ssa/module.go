@@ -72,6 +72,7 @@ type Module struct {
 
 	funcIndex map[string]*Func
 	fresh     int
+	supposed  int // the number of fresh symbols that Suppose has set apart
 }
 
 // FileInfo describes a model for people and tools. It does not affect what is computed.
@@ -261,6 +262,13 @@ func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {
 
 // Freshness returns the number of fresh symbols so far.
 func (m *Module) Freshness() int { return m.fresh }
+
+// Suppose numbers fresh symbols apart until end is called, so that what is computed and thrown away in between leaves no trace in the names of others.
+func (m *Module) Suppose() (end func()) {
+	n := m.fresh
+	m.fresh = max(n, m.supposed, 1<<30)
+	return func() { m.supposed, m.fresh = m.fresh, n }
+}
 
 // MadeSince reports whether e may contain a symbol that was made after Freshness returned since.
 func (m *Module) MadeSince(e sym.Expr, since int) (made bool) {

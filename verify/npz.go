@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // readNPZ reads the arrays of a numpy.savez file. Their names are SET/in/NUMBER/NAME and SET/out/NUMBER/NAME, as in
@@ -34,7 +35,7 @@ func readNPZ(path string, parse func(name string, at int) (entry, error)) ([]Dat
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, f.Name, err)
 		}
-		e.Tensor, err = readNPY(r, int64(f.UncompressedSize64))
+		e.Tensor, err = readNPY(r, mostOf(f))
 		r.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, f.Name, err)
@@ -42,6 +43,18 @@ func readNPZ(path string, parse func(name string, at int) (entry, error)) ([]Dat
 		entries = append(entries, e)
 	}
 	return gatherSets(entries), nil
+}
+
+// Arrays that are deflated may be npzBytes, and for each byte that they have in the file npzRatio more: a small file is no gigabytes.
+const (
+	npzBytes = 256 << 20
+	npzRatio = 64
+)
+
+// mostOf is how many bytes an array may have, by what the file says of it.
+func mostOf(f *zip.File) int64 {
+	packed := min(f.CompressedSize64, 1<<50)
+	return int64(min(f.UncompressedSize64, npzBytes+npzRatio*packed))
 }
 
 var (
@@ -94,25 +107,34 @@ func readNPY(r io.Reader, limit int64) (*tensor.Tensor, error) {
 			continue
 		}
 		v, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || v < 0 || v > limit || count > limit {
+		if err != nil || v < 0 || v > 0 && count > limit/v {
 			return nil, fmt.Errorf("its shape is (%s)", dims[1])
 		}
 		shape = append(shape, v)
 		count *= v
 	}
-	if count > limit || count*int64(d.Size()) > limit {
+	if count > limit/int64(d.Size()) {
 		return nil, fmt.Errorf("its shape is (%s)", dims[1])
 	}
-	// the length that the file states is not trusted: memory is allocated only for data that is there
-	var data bytes.Buffer
-	if n, err := io.CopyN(&data, r, count*int64(d.Size())); err != nil {
-		return nil, fmt.Errorf("it ends too early, after %d of %d bytes: %w", n, count*int64(d.Size()), err)
+	// the length that the file states is not trusted: memory is allocated only for data that is there, and is the process's own only if they are few
+	size := count * int64(d.Size())
+	var data []byte
+	var err error
+	if size > npzBytes {
+		data, err = mapfile.Spool(r, size)
+	} else {
+		var b bytes.Buffer
+		_, err = io.CopyN(&b, r, size)
+		data = b.Bytes()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it ends before its %d bytes: %w", size, err)
 	}
 	if string(order[1]) == "False" || len(shape) < 2 {
-		return tensor.New(d, shape, data.Bytes()), nil
+		return tensor.New(d, shape, data), nil
 	}
 	// column-major: reverse the strides
-	t := tensor.New(d, shape, data.Bytes())
+	t := tensor.New(d, shape, data)
 	stride := int64(1)
 	for i := range shape {
 		t.Strides[i] = stride

@@ -63,7 +63,7 @@ func TestNPZ(t *testing.T) {
 		t.Errorf("a complex number: %v %v", z.Shape, z.Float64s())
 	}
 	for what, array := range map[string][]byte{
-		"ends too early":    npy("<f8", "2, 3", false, six),
+		"ends before its":   npy("<f8", "2, 3", false, six),
 		"no array of NumPy": []byte("nothing at all"),
 		"not supported":     npy(">f4", "1", false, six),
 		"its shape is":      npy("|u1", "99999999999999999999", false, six),

@@ -118,6 +118,9 @@ func (k *machine) computed(kind ssa.Kind, schema *ssa.Schema, args []Value) ([]V
 	if l, ok := at(args, 0).(*List); ok && len(l.Elems) == 0 && (kind == "aten::stack" || kind == "aten::cat" || kind == "aten::concat") {
 		return nil, raise("%s expects a non-empty TensorList", kind.Name())
 	}
+	if err := (arguments{k, schema, args}).indexesEmpty(kind); err != nil {
+		return nil, err
+	}
 	if quantizes(kind) {
 		return nil, refuse("unsupported-op", "makes a quantized tensor, whose grid the evaluator does not keep")
 	}
@@ -133,6 +136,25 @@ func (k *machine) computed(kind ssa.Kind, schema *ssa.Schema, args []Value) ([]V
 		}
 	}
 	return rs, nil
+}
+
+// indexesEmpty raises where an operator takes indices of an axis that has no elements: without elements, its ONNX form does not look at them.
+func (a arguments) indexesEmpty(kind ssa.Kind) error {
+	switch kind {
+	case "aten::index_fill", "aten::index_copy", "aten::index_add", "aten::index_reduce", "aten::index_select":
+	default:
+		return nil
+	}
+	x, ok := a.value("self").(*Tensor)
+	index, ok2 := a.value("index").(*Tensor)
+	if !ok || !ok2 || len(x.shape) == 0 || index.numel() == 0 {
+		return nil
+	}
+	d, err := a.dim("dim", len(x.shape))
+	if err == nil && x.shape[d] == 0 {
+		err = raise("%s: an index is out of range for a dimension of size 0", kind.Name())
+	}
+	return err
 }
 
 // quantizes reports an operator that gives a quantized tensor. In their ONNX form these are real numbers, and what operators on them do
@@ -296,19 +318,6 @@ func (k *machine) constant(l ssa.Literal, t ssa.Type) Value {
 	if o, ok := t.(*ssa.OptionalType); ok {
 		t = o.Elem
 	}
-	member := func(i int) ssa.Type {
-		switch t := t.(type) {
-		case *ssa.ListType:
-			return t.Elem
-		case *ssa.DictType:
-			return t.Value
-		case *ssa.TupleType:
-			if i < len(t.Elems) {
-				return t.Elems[i]
-			}
-		}
-		return nil
-	}
 	switch l.Kind {
 	case ssa.IntLit:
 		if t == ssa.FloatType {
@@ -330,26 +339,20 @@ func (k *machine) constant(l ssa.Literal, t ssa.Type) Value {
 	case ssa.TensorLit:
 		return k.weight(l.Tensor)
 	case ssa.ListLit:
-		v := &List{Elem: l.Elem}
+		v := &List{Elem: l.Elem, Elems: k.constants(l.Elems, t)}
 		if lt, ok := t.(*ssa.ListType); ok {
 			v.Elem = lt.Elem
 		}
-		for i, e := range l.Elems {
-			v.Elems = append(v.Elems, k.constant(e, member(i)))
-		}
 		return v
 	case ssa.TupleLit:
-		v := &Tuple{}
+		v := &Tuple{Elems: k.constants(l.Elems, t)}
 		v.Typ, _ = t.(*ssa.TupleType)
-		for i, e := range l.Elems {
-			v.Elems = append(v.Elems, k.constant(e, member(i)))
-		}
 		return v
 	case ssa.DictLit:
 		v := &Dict{}
 		v.Typ, _ = t.(*ssa.DictType)
 		for i := 0; i+1 < len(l.Elems); i += 2 {
-			v.set(k.constant(l.Elems[i], nil), k.constant(l.Elems[i+1], member(1)))
+			v.set(k.constant(l.Elems[i], nil), k.constant(l.Elems[i+1], memberType(t, 1)))
 		}
 		return v
 	case ssa.ObjectLit:
@@ -360,6 +363,15 @@ func (k *machine) constant(l ssa.Literal, t ssa.Type) Value {
 		return Func(l.Elem.String())
 	}
 	return nil
+}
+
+// constants makes values of the elements of a literal of this type.
+func (k *machine) constants(elems []ssa.Literal, t ssa.Type) []Value {
+	var out []Value
+	for i, e := range elems {
+		out = append(out, k.constant(e, memberType(t, i)))
+	}
+	return out
 }
 
 // enum is the one object of a member of an enumeration.

@@ -158,6 +158,49 @@ func TestInputsStay(t *testing.T) {
 	}
 }
 
+// An axis without elements has none at an index.
+func TestIndexOfNothing(t *testing.T) {
+	for _, c := range []struct{ shape, want string }{{"3, 0", "error"}, {"0, 3", "[0 3] []"}} {
+		m := load(t, `graph(%x : Float(`+c.shape+`), %i : Long(2)):
+  %1 : int = prim::Constant[value=1]()
+  %y : Tensor = aten::index_fill_(%x, %1, %i, %1)
+  return (%y)
+`)
+		shape := []int64{3, 0}
+		if c.want != "error" {
+			shape = []int64{0, 3}
+		}
+		if got := said(m, eager.Of(matrix(shape...)), eager.Of(tensor.Ints(1, 0))); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.shape, got, c.want)
+		}
+	}
+}
+
+// A copy shares no memory with what it is of; what is one object or one memory stays one.
+func TestCopy(t *testing.T) {
+	x := eager.Of(matrix(2, 3))
+	row := load(t, "graph(%x : Float(2, 3)):\n  %0 : int = prim::Constant[value=0]()\n  %r : Tensor = aten::select(%x, %0, %0)\n  return (%r)\n")
+	views, err := (&eager.Evaluator{}).Call(row, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &eager.List{Elems: []eager.Value{x, x, views[0]}}
+	c := eager.Copy(x, list)
+	if l := c[1].(*eager.List); c[0] == eager.Value(x) || l.Elems[0] != c[0] || l.Elems[1] != c[0] {
+		t.Error("one object is two")
+	}
+	zero := load(t, "graph(%x : Float(2, 3)):\n  %y : Tensor = aten::zero_(%x)\n  return (%y)\n")
+	if got := said(zero, c[0]); got != "[2 3] [0 0 0 0 0 0]" {
+		t.Fatal(got)
+	}
+	if got := show(c[1].(*eager.List).Elems[2]); got != "[3] [0 0 0]" {
+		t.Errorf("the view of a copy is %s", got)
+	}
+	if got := show(views[0]); got != "[3] [0 1 2]" {
+		t.Errorf("what was copied is %s", got)
+	}
+}
+
 // TorchScript computes numbers as C++ does, where Python differs too.
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct{ op, a, b, types, want string }{

@@ -3,6 +3,7 @@ package eager
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -163,7 +164,7 @@ func init() {
 		"can_cast": func(k *machine, a arguments) (Value, bool, error) {
 			x, ok := a.vals[0].(int64)
 			y, ok2 := a.vals[1].(int64)
-			return category(tensor.FromCode(int(x))) <= category(tensor.FromCode(int(y))), ok && ok2, nil
+			return aten.CanCast(tensor.FromCode(int(x)), tensor.FromCode(int(y))), ok && ok2, nil
 		},
 		"rangelist": func(k *machine, a arguments) (Value, bool, error) {
 			n, ok := a.vals[0].(int64)

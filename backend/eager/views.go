@@ -9,108 +9,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// arguments are those of a call, by the names of its schema.
-type arguments struct {
-	k      *machine
-	schema *ssa.Schema
-	vals   []Value
-}
-
-func (a arguments) has(name string) bool { return a.schema.Arg(name) >= 0 }
-
-func (a arguments) value(name string) Value {
-	if i := a.schema.Arg(name); i >= 0 && i < len(a.vals) {
-		return a.vals[i]
-	}
-	return nil
-}
-
-// tensor is a tensor argument; an argument that is none is an error that errored collects.
-func (a arguments) tensor(name string) (*Tensor, error) {
-	if t, ok := a.value(name).(*Tensor); ok {
-		return t, nil
-	}
-	return nil, refuse("unsupported-value", "argument %q is %s", name, describe(a.value(name)))
-}
-
-// int is an argument that is an int, or a tensor of one.
-func (a arguments) int(name string, none int64) (int64, error) {
-	return asInt(a.value(name), none)
-}
-
-func asInt(v Value, none int64) (int64, error) {
-	switch v := v.(type) {
-	case nil:
-		return none, nil
-	case int64:
-		return v, nil
-	case bool:
-		return coerce(v, ssa.IntType).(int64), nil
-	case float64:
-		if v == math.Trunc(v) {
-			return int64(v), nil
-		}
-	case *Tensor:
-		n, err := number(v)
-		if err != nil {
-			return 0, err
-		}
-		return asInt(n, none)
-	}
-	return 0, refuse("unsupported-value", "%s is no int", describe(v))
-}
-
-// ints is an argument that is a list of ints; a lone int is a list of one, and None none.
-func (a arguments) ints(name string) ([]int64, error) { return asInts(a.value(name)) }
-
-func asInts(v Value) ([]int64, error) {
-	var elems []Value
-	switch v := v.(type) {
-	case nil:
-		return nil, nil
-	case *List:
-		elems = v.Elems
-	case *Tuple:
-		elems = v.Elems
-	case *Tensor:
-		if len(v.shape) == 1 && v.dtype.IsInt() && v.plain().HasData() {
-			return v.Tensor().Int64s(), nil
-		}
-		elems = []Value{v}
-	default:
-		elems = []Value{v}
-	}
-	out := make([]int64, len(elems))
-	for i, e := range elems {
-		var err error
-		if out[i], err = asInt(e, 0); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// wrapDim is a dimension counted from the end where it is negative. A tensor without dimensions counts as one of one.
-func wrapDim(d int64, rank int) (int, error) {
-	n := int64(max(rank, 1))
-	if d < -n || d >= n {
-		return 0, raise("Dimension out of range (expected to be in range of [%d, %d], but got %d)", -n, n-1, d)
-	}
-	if d < 0 {
-		d += n
-	}
-	return int(d), nil
-}
-
-// dim is an argument that is a dimension of a tensor.
-func (a arguments) dim(name string, rank int) (int, error) {
-	d, err := a.int(name, 0)
-	if err != nil {
-		return 0, err
-	}
-	return wrapDim(d, rank)
-}
-
 // viewOp gives the views that an operator stands for. done is false where it stands for something else.
 type viewOp func(a arguments, x *Tensor) (v Value, done bool, err error)
 
@@ -310,13 +208,11 @@ func permute(a arguments, x *Tensor) (*Tensor, error) {
 }
 
 func movedim(a arguments, x *Tensor) (*Tensor, error) {
-	from, err := a.ints("source")
-	if err != nil {
-		return nil, err
-	}
-	to, err := a.ints("destination")
-	if err != nil {
-		return nil, err
+	r := a.read()
+	from := r.ints("source")
+	to := r.ints("destination")
+	if r.err != nil {
+		return nil, r.err
 	}
 	n := len(x.shape)
 	if len(from) != len(to) {
@@ -364,13 +260,11 @@ func selectDim(a arguments, x *Tensor) (Value, bool, error) {
 	if len(x.shape) == 0 {
 		return nil, true, raise("select() cannot be applied to a 0-dim tensor.")
 	}
-	d, err := a.dim("dim", len(x.shape))
-	if err != nil {
-		return nil, true, err
-	}
-	i, err := a.int("index", 0)
-	if err != nil {
-		return nil, true, err
+	r := a.read()
+	d := r.dim("dim", len(x.shape))
+	i := r.int("index", 0)
+	if r.err != nil {
+		return nil, true, r.err
 	}
 	v, err := selected(x, d, i)
 	return v, true, err
@@ -400,17 +294,12 @@ func narrow(a arguments, x *Tensor) (*Tensor, error) {
 	if len(x.shape) == 0 {
 		return nil, raise("narrow() cannot be applied to a 0-dim tensor.")
 	}
-	d, err := a.dim("dim", len(x.shape))
-	if err != nil {
-		return nil, err
-	}
-	start, err := a.int("start", 0)
-	if err != nil {
-		return nil, err
-	}
-	length, err := a.int("length", 0)
-	if err != nil {
-		return nil, err
+	r := a.read()
+	d := r.dim("dim", len(x.shape))
+	start := r.int("start", 0)
+	length := r.int("length", 0)
+	if r.err != nil {
+		return nil, r.err
 	}
 	n := x.shape[d]
 	if start < -n || start > n {
@@ -429,21 +318,13 @@ func slice(a arguments, x *Tensor) (*Tensor, error) {
 	if len(x.shape) == 0 {
 		return nil, raise("slice() cannot be applied to a 0-dim tensor.")
 	}
-	d, err := a.dim("dim", len(x.shape))
-	if err != nil {
-		return nil, err
-	}
-	start, err := a.int("start", 0)
-	if err != nil {
-		return nil, err
-	}
-	end, err := a.int("end", math.MaxInt64)
-	if err != nil {
-		return nil, err
-	}
-	step, err := a.int("step", 1)
-	if err != nil {
-		return nil, err
+	r := a.read()
+	d := r.dim("dim", len(x.shape))
+	start := r.int("start", 0)
+	end := r.int("end", math.MaxInt64)
+	step := r.int("step", 1)
+	if r.err != nil {
+		return nil, r.err
 	}
 	if step <= 0 {
 		return nil, raise("slice step must be positive")
@@ -478,25 +359,14 @@ func diagonal(a arguments, x *Tensor) (*Tensor, error) {
 	if a.has("A") {
 		none = [2]int64{-2, -1}
 	}
-	d1, err := a.int(first, none[0])
-	if err != nil {
-		return nil, err
-	}
-	d2, err := a.int(second, none[1])
-	if err != nil {
-		return nil, err
-	}
-	i, err := wrapDim(d1, len(x.shape))
-	if err != nil {
-		return nil, err
-	}
-	j, err := wrapDim(d2, len(x.shape))
-	if err != nil {
-		return nil, err
-	}
-	off, err := a.int("offset", 0)
-	if err != nil {
-		return nil, err
+	r := a.read()
+	d1 := r.int(first, none[0])
+	d2 := r.int(second, none[1])
+	i := r.wrap(d1, len(x.shape))
+	j := r.wrap(d2, len(x.shape))
+	off := r.int("offset", 0)
+	if r.err != nil {
+		return nil, r.err
 	}
 	if i == j || len(x.shape) < 2 {
 		return nil, raise("diagonal dimensions cannot be identical %d, %d", d1, d2)
@@ -523,17 +393,12 @@ func diagonal(a arguments, x *Tensor) (*Tensor, error) {
 }
 
 func unfold(a arguments, x *Tensor) (*Tensor, error) {
-	d, err := a.dim("dimension", len(x.shape))
-	if err != nil {
-		return nil, err
-	}
-	size, err := a.int("size", 1)
-	if err != nil {
-		return nil, err
-	}
-	step, err := a.int("step", 1)
-	if err != nil {
-		return nil, err
+	r := a.read()
+	d := r.dim("dimension", len(x.shape))
+	size := r.int("size", 1)
+	step := r.int("step", 1)
+	if r.err != nil {
+		return nil, r.err
 	}
 	n, stride := int64(1), int64(1)
 	if len(x.shape) > 0 {
@@ -553,17 +418,12 @@ func unfold(a arguments, x *Tensor) (*Tensor, error) {
 }
 
 func asStrided(a arguments, x *Tensor) (*Tensor, error) {
-	size, err := a.ints("size")
-	if err != nil {
-		return nil, err
-	}
-	strides, err := a.ints("stride")
-	if err != nil {
-		return nil, err
-	}
-	offset, err := a.int("storage_offset", x.offset)
-	if err != nil {
-		return nil, err
+	r := a.read()
+	size := r.ints("size")
+	strides := r.ints("stride")
+	offset := r.int("storage_offset", x.offset)
+	if r.err != nil {
+		return nil, r.err
 	}
 	v := x.view(offset, slices.Clone(size), slices.Clone(strides))
 	if err := v.plain().Check(); err != nil {
@@ -656,13 +516,11 @@ func chunk(a arguments, x *Tensor) ([]*Tensor, error) {
 	if len(x.shape) == 0 {
 		return nil, raise("chunk expects at least a 1-dimensional tensor")
 	}
-	d, err := a.dim("dim", len(x.shape))
-	if err != nil {
-		return nil, err
-	}
-	n, err := a.int("chunks", 1)
-	if err != nil {
-		return nil, err
+	r := a.read()
+	d := r.dim("dim", len(x.shape))
+	n := r.int("chunks", 1)
+	if r.err != nil {
+		return nil, r.err
 	}
 	if n <= 0 {
 		return nil, raise("chunk expects `chunks` to be greater than 0, got: %d", n)
@@ -857,17 +715,12 @@ func flatten(a arguments, x *Tensor) (*Tensor, error) {
 	if len(x.shape) == 0 {
 		return reshape(x, []int64{1})
 	}
-	i, err := a.dim("start_dim", len(x.shape))
-	if err != nil {
-		return nil, err
-	}
-	end, err := a.int("end_dim", -1)
-	if err != nil {
-		return nil, err
-	}
-	j, err := wrapDim(end, len(x.shape))
-	if err != nil {
-		return nil, err
+	r := a.read()
+	i := r.dim("start_dim", len(x.shape))
+	end := r.int("end_dim", -1)
+	j := r.wrap(end, len(x.shape))
+	if r.err != nil {
+		return nil, r.err
 	}
 	if i > j {
 		return nil, raise("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -883,13 +736,11 @@ func unflatten(a arguments, x *Tensor) (*Tensor, error) {
 	if len(x.shape) == 0 {
 		return nil, raise("unflatten: tensor has no dimensions")
 	}
-	d, err := a.dim("dim", len(x.shape))
-	if err != nil {
-		return nil, err
-	}
-	sizes, err := a.ints("sizes")
-	if err != nil {
-		return nil, err
+	r := a.read()
+	d := r.dim("dim", len(x.shape))
+	sizes := r.ints("sizes")
+	if r.err != nil {
+		return nil, r.err
 	}
 	inner, err := inferSize(sizes, x.shape[d])
 	if err != nil {

@@ -176,7 +176,7 @@ func (k *machine) outVariant(kind ssa.Kind, a arguments, outs []int) ([]Value, e
 		if !ok || !ok2 {
 			return nil, refuse("unsupported-value", "writes to %s", describe(a.vals[at]))
 		}
-		if category(src.dtype) > category(dst.dtype) {
+		if !aten.CanCast(src.dtype, dst.dtype) {
 			return nil, raise("result type %v can't be cast to the desired output type %v", src.dtype, dst.dtype)
 		}
 		if !slices.Equal(dst.shape, src.shape) {
@@ -193,19 +193,6 @@ func (k *machine) outVariant(kind ssa.Kind, a arguments, outs []int) ([]Value, e
 		return nil, nil
 	}
 	return given, nil
-}
-
-// category orders element types by what can be cast to what: bool, integers, floats, complex numbers.
-func category(d tensor.DType) int {
-	switch {
-	case d == tensor.Bool:
-		return 0
-	case d.IsFloat():
-		return 2
-	case d.IsComplex():
-		return 3
-	}
-	return 1
 }
 
 // inPlace runs an operator that writes to its first argument what the operator of the same name without the underscore computes.
@@ -258,7 +245,7 @@ func (k *machine) inPlace(kind ssa.Kind, a arguments) ([]Value, error) {
 		return nil, refuse("internal", "gives %s", describe(rs[0]))
 	}
 	for i, self := range selves {
-		if category(news[i].dtype) > category(self.dtype) {
+		if !aten.CanCast(news[i].dtype, self.dtype) {
 			return nil, raise("result type %v can't be cast to the desired output type %v", news[i].dtype, self.dtype)
 		}
 		if !slices.Equal(news[i].shape, self.shape) {

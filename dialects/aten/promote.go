@@ -99,6 +99,9 @@ func category(d tensor.DType) int {
 	return 1
 }
 
+// CanCast reports that an operator whose result has one element type may write it to a tensor of another one, as torch.can_cast does.
+func CanCast(from, to tensor.DType) bool { return category(from) <= category(to) }
+
 // combine lets a lower priority raise the result only by its category.
 func combine(high, low tensor.DType) tensor.DType {
 	if high == tensor.Undefined {

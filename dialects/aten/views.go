@@ -181,7 +181,11 @@ func lowerViewAs(l *Lowering) *ssa.Value {
 	for i, d := range t.Dims {
 		sizes[i] = Size{Expr: d, Known: true}
 	}
-	return l.reshapeLazy(x, sizes, func(i int) Size { return l.sizeOf(other, i) })
+	y := l.reshapeLazy(x, sizes, func(i int) Size { return l.sizeOf(other, i) })
+	if d := y.Def(); d != nil && d.Kind == "onnx::Reshape" && onnx.ConstOf(d.Operand(1)) == nil {
+		d.SetAttr("allowzero", ssa.Int(1)) // sizes of inputs that are taken to be 1 and more may be 0
+	}
+	return y
 }
 
 func lowerFlatten(l *Lowering) *ssa.Value {

@@ -2,8 +2,10 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -38,13 +40,15 @@ func reshapeZero(d *Downgrade) {
 		in := x.Tensor()
 		become := make([]int64, len(want))
 		copied := true
+		// sizes of inputs that are taken to be 1 or more may be 0: the operator says so
+		positive := !slices.ContainsFunc(want, func(e sym.Expr) bool { return e.Min() < 1 })
 		for i, e := range want {
 			if e.Is(0) { // any tensor without elements of that shape does
 				fill := tensor.FromInts(x.DType(), []int64{1}, []int64{0})
 				d.Replace(d.OpA("ConstantOfShape", []ssa.Attr{{Name: "value", Value: ssa.TensorValue(fill)}}, shape))
 				return
 			}
-			if e.Min() < 1 && !e.Is(-1) && !(in != nil && in.Ranked && i < len(in.Dims) && in.Dims[i].Equal(e)) {
+			if (e.Min() < 1 || positive && !e.IsConst()) && !e.Is(-1) && !(in != nil && in.Ranked && i < len(in.Dims) && in.Dims[i].Equal(e)) {
 				become[i], copied = -1, false
 			}
 		}

@@ -25,7 +25,7 @@ var sections = []struct {
 		[]string{"dynamic-container", "dict-key", "optional-data", "string-data", "loop-carried", "raises", "recursion", "empty-container", "submodule-assigned", "too-large", "budget"}},
 	{"Writes", "ONNX has values and no memory. A write of the program becomes a new value, if it is known what else shows the memory.",
 		[]string{"alias", "mutation", "overlap", "view", "view-write", "state"}},
-	{"The file that was saved", "", []string{"unreadable", "file", "syntax", "missing-function", "no-body", "bad-call", "attribute", "output", "output-names"}},
+	{"The file that was saved", "", []string{"unreadable", "file", "disk-full", "syntax", "missing-function", "no-body", "bad-call", "attribute", "output", "output-names"}},
 	{"An ONNX file as the model", "A file that breaks the rules of ONNX is not converted, since nobody knows what it means.",
 		[]string{"onnx-arity", "onnx-attribute", "onnx-function", "onnx-name", "onnx-op", "onnx-operator", "onnx-shape", "onnx-stated", "onnx-tensor", "onnx-type", "onnx-version"}},
 	{"Rules and the command", "", []string{"rules", "usage", "differs", "failed"}},

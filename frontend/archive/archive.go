@@ -6,23 +6,34 @@ package archive
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"path"
 	"strings"
+
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // Limits bounds what a hostile file can make the reader do.
 type Limits struct {
 	Records  int   // entries in the directory
-	Inflated int64 // bytes of all deflated records together
+	Inflated int64 // bytes of all deflated records together; of a small file less, see mostRatio
+	Spool    int64 // bytes of deflated records that are kept in memory; more go to a file. 0 is the usual number
 	Text     int64 // bytes of one record read by Text
 }
 
 // DefaultLimits suits any model that PyTorch writes.
 var defaultLimits = Limits{Records: 1 << 20, Inflated: 4 << 30, Text: 256 << 20}
+
+// Records that are deflated may be spool bytes, whatever the file has, and for each byte of the file mostRatio more. Weights do not get this
+// small; deflate gets to 1032. Spool is as much as is kept in memory.
+const (
+	spool     = 256 << 20
+	mostRatio = 64
+)
 
 // Archive is an open container. It is not safe for concurrent use.
 type Archive struct {
@@ -165,14 +176,23 @@ func (a *Archive) content(record string) (b []byte, inflated bool, err error) {
 		if a.inflated += int64(f.UncompressedSize64); a.inflated > a.limits.Inflated {
 			return nil, false, a.fail(record, off, "the deflated records are larger than %d bytes; store the archive without compression", a.limits.Inflated)
 		}
+		if most := spool + mostRatio*int64(len(a.data)); a.inflated > most {
+			return nil, false, a.fail(record, off, "the deflated records of this file of %d bytes are larger than %d bytes; if that is meant, store the archive without compression", len(a.data), most)
+		}
 		r, err := f.Open()
 		if err != nil {
 			return nil, false, a.fail(record, off, "%w", err)
 		}
 		defer r.Close()
-		b = make([]byte, f.UncompressedSize64)
-		if _, err := io.ReadFull(r, b); err != nil {
-			return nil, false, a.fail(record, off, "cannot inflate: %w", err)
+		if a.inflated > cmp.Or(a.limits.Spool, spool) {
+			if b, err = mapfile.Spool(r, int64(f.UncompressedSize64)); err != nil {
+				return nil, false, a.fail(record, off, "cannot inflate: %w", err)
+			}
+		} else {
+			b = make([]byte, f.UncompressedSize64)
+			if _, err := io.ReadFull(r, b); err != nil {
+				return nil, false, a.fail(record, off, "cannot inflate: %w", err)
+			}
 		}
 		var more [1]byte
 		if n, err := r.Read(more[:]); n != 0 || err != nil && err != io.EOF {

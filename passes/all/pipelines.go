@@ -17,7 +17,7 @@ var pipelines = []passes.Named{
 			Why: "each finds more to do in what the others leave; cse first, since rules ask whether a value has one use",
 		}},
 		Options: []passes.Option{
-			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true, Least: 1, Most: onnx.Newest},
 			{Name: "unroll", Default: "0", Doc: "unroll loops of a known number of iterations, up to this many", Int: true},
 		},
 	},
@@ -69,7 +69,7 @@ var pipelines = []passes.Named{
 			{Run: "name-initializers{names=$names}", Why: "the order and the names of weights in the file: nothing makes a weight any more"},
 		},
 		Options: []passes.Option{
-			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true, Least: 1, Most: onnx.Newest},
 			{Name: "target", Default: "ort", Doc: "whose kernels decide on element types", Values: []string{"ort", "onnx"}},
 			{Name: "contrib", Default: "none", Values: ortfusion.Pass.Options[0].Values, Doc: "use operators of onnxruntime's own, for a cpu or a gpu"},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, as custom domains, when they cannot be converted"},

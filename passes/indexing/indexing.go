@@ -41,7 +41,7 @@ graph(%x : Float(4, 5)):
   %y : Float(4) = aten::index(%2, %3)
   return (%y)`,
 		Options: []passes.Option{
-			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset that the operators are for", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset that the operators are for", Int: true, Least: 1, Most: onnx.Newest},
 		},
 		Run: func(c *passes.Context) error {
 			if onnx.DefaultOpset(c.Module) != 0 {

@@ -39,7 +39,7 @@ graph(%x : Float(N, 3), %w : Float(5, 3)):
   %z : Float(N, 5) = aten::relu(%y)
   return (%z)`,
 		Options: []passes.Option{
-			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset that aten operators are for", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset that aten operators are for", Int: true, Least: 1, Most: onnx.Newest},
 		},
 		Run: func(c *passes.Context) error {
 			if table == nil {

@@ -27,7 +27,7 @@ graph(%x : Float(2, 3)):
   return (%y)`,
 	Demo: "opset=17",
 	Options: []passes.Option{
-		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
+		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true, Least: 1, Most: onnx.Newest},
 		{Name: "target", Default: "ort", Doc: "the runtime whose kernels determine element types: ort, or onnx for none", Values: []string{string(onnx.OnnxRuntime), string(onnx.Standard)}},
 	},
 	Run: run,

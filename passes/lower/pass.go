@@ -29,7 +29,7 @@ graph(%x : Float(N, 3)):
   %y : Float(N, 3) = onnx::LeakyRelu[alpha=0.5](%x)
   return (%y)`,
 		Options: []passes.Option{
-			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset to lower for", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset to lower for", Int: true, Least: 1, Most: onnx.Newest},
 			{Name: "fallthrough", Default: "", Doc: "namespaces whose operators stay, in custom domains, if they cannot be converted; * for all"},
 			{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"}, Doc: "train: emit training-mode BatchNormalization, for the target onnx"},
 			{Name: "target", Default: "ort", Values: []string{"ort", "onnx"}, Doc: "the runtime; onnxruntime's optimizer treats a training-mode BatchNormalization after a Conv as if it were in evaluation"},

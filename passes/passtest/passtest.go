@@ -46,7 +46,7 @@ func Dialects() []ssa.Dialect {
 	}
 }
 
-// Run parses the text, runs the pipeline with every check on, and gives the text that comes out. The second run of the
+// Run parses the text, runs the pipeline with every check on, the one that text loses nothing among them, and gives the text that comes out. The second run of the
 // pipeline must change nothing when stable is set.
 func Run(t *testing.T, set *passes.Set, pipeline, text string, stable bool, dialects ...ssa.Dialect) string {
 	t.Helper()
@@ -58,12 +58,12 @@ func Run(t *testing.T, set *passes.Set, pipeline, text string, stable bool, dial
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Run(m, &passes.Runner{VerifyEach: true}); err != nil {
+	if _, err := p.Run(m, &passes.Runner{VerifyEach: true, VerifyRoundtrip: true}); err != nil {
 		t.Fatal(err)
 	}
 	once := ssa.Print(m)
 	if stable {
-		if _, err := p.Run(m, &passes.Runner{VerifyEach: true}); err != nil {
+		if _, err := p.Run(m, &passes.Runner{VerifyEach: true, VerifyRoundtrip: true}); err != nil {
 			t.Fatal(err)
 		}
 		if twice := ssa.Print(m); twice != once {

@@ -40,7 +40,7 @@ graph(%x : Float(N, 4)):
   %y : Long(2) = onnx::Concat[axis=0](%m, %m)
   return (%y)`,
 	Options: []passes.Option{
-		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target opset: Shape has start and end from 15 on", Int: true},
+		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target opset: Shape has start and end from 15 on", Int: true, Least: 1, Most: onnx.Newest},
 	},
 	Run: passes.EachFunc(run),
 }

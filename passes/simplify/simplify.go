@@ -35,7 +35,7 @@ graph(%x : Float(N, 4, 8)):
   %y : Float(N, 4, 8) = onnx::Relu(%x)
   return (%y)`,
 	Options: []passes.Option{
-		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target opset: some rules need a certain opset", Int: true},
+		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target opset: some rules need a certain opset", Int: true, Least: 1, Most: onnx.Newest},
 	},
 	Run: passes.EachFunc(run),
 }

@@ -74,7 +74,7 @@ func (s *walk) rollback(m moment) {
 	s.build.eraseAfter(m.cur, m.last)
 }
 
-// try runs f. Where f is not done, everything is as it was before.
+// try runs f. Where f is not done, everything is as it was before, but for the sizes that an exception depends on: the model checks these.
 func (s *walk) try(f func()) (end ending) {
 	at := s.moment()
 	defer func() {
@@ -92,7 +92,11 @@ func (s *walk) try(f func()) (end ending) {
 		default:
 			panic(r)
 		}
+		found := s.findings
 		s.rollback(at)
+		if end.verdict == raises {
+			s.keepLeast(found)
+		}
 	}()
 	f()
 	return ending{}

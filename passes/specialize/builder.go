@@ -26,6 +26,9 @@ type builder struct {
 	names   ssa.Names
 	scratch *ssa.Func
 	nscr    int
+	emptied map[*ssa.Value][]emptied
+	// supposing counts the evaluations of an operator for an empty input, which is not looked at itself.
+	supposing int
 }
 
 // constant gives the value of a prim::Constant at the top of the function.
@@ -37,11 +40,13 @@ func (s *builder) constant(l ssa.Literal) *ssa.Value {
 			return v
 		}
 	}
-	before := s.out.Body.First()
-	if s.lastCon != nil {
+	block, before := s.out.Body, s.out.Body.First()
+	if s.supposing > 0 {
+		block, before = s.cur, nil
+	} else if s.lastCon != nil {
 		before = s.lastCon.Next()
 	}
-	o := s.out.Body.InsertBefore(before, "prim::Constant", 0, nil, l.Type())
+	o := block.InsertBefore(before, "prim::Constant", 0, nil, l.Type())
 	if !l.IsNone() {
 		o.SetAttr("value", l)
 	}
@@ -52,24 +57,14 @@ func (s *builder) constant(l ssa.Literal) *ssa.Value {
 	case ssa.TensorLit:
 		v.Sym = symOfTensor(l.Tensor)
 	}
+	if s.supposing > 0 {
+		return v
+	}
 	s.lastCon = o
 	if key != "" {
 		s.consts[key] = v
 	}
 	return v
-}
-
-// dropConstants removes the tensors that were made constants since last was the last one, and that nothing uses.
-func (s *builder) dropConstants(last *ssa.Op) {
-	for o := s.lastCon; o != nil && o != last; {
-		prev := o.Prev()
-		if r := o.Results[0]; r.Tensor() != nil && !r.HasUses() {
-			if o.Erase(); s.lastCon == o {
-				s.lastCon = prev
-			}
-		}
-		o = prev
-	}
 }
 
 // emit adds a pure op with inferred result types and gives its results; what
@@ -81,7 +76,11 @@ func (s *builder) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value
 	}
 	o := s.cur.Append(kind, s.loc, operands, types...)
 	o.Schema = schema
-	return s.infer(o)
+	rs := s.infer(o)
+	if s.supposing == 0 && len(s.nonEmpty) > 0 {
+		s.followEmpty(kind, schema, operands, rs)
+	}
+	return rs
 }
 
 func (s *builder) scratchBlock() *ssa.Block {

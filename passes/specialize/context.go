@@ -170,6 +170,24 @@ func (s *context) needNonEmpty(symbols []string) {
 	}
 }
 
+// keepLeast takes over the least sizes of other findings, and what warns of them.
+func (s *context) keepLeast(found findings) {
+	n := len(s.least)
+	for _, need := range found.least {
+		if !slices.Contains(s.least, need) {
+			s.least = append(s.least, need)
+		}
+	}
+	if len(s.least) == n {
+		return
+	}
+	for _, w := range found.warnings[min(len(s.warnings), len(found.warnings)):] {
+		if w.ID == "not-empty" || w.ID == "axis-of-one" {
+			s.warnings = append(s.warnings, w)
+		}
+	}
+}
+
 // openRank notes that a rank is not known at export.
 func (s *context) openRank(d diag.Diagnostic) {
 	d.ID, d.Loc = "dynamic-rank", s.loc

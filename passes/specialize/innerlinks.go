@@ -13,9 +13,14 @@ import (
 // memory outside under conditions of the branch: when lists those on the way.
 func (m *merger) relateInner(t *py.Tensor, i int, at *heap.Storage, state *heap.View, when []*heap.Link) {
 	s, from := m.s, heap.ViewOf(t).Storage
+	related := map[*heap.Storage]bool{} // peers of peers are the same ones again
 	for _, p := range at.Peers() {
 		for _, q := range heap.Outside(p, m.start) {
-			s.heap.Peer(from, q)
+			s.step()
+			if !related[q] {
+				related[q] = true
+				s.heap.Peer(from, q)
+			}
 		}
 	}
 	for _, l := range at.Links() {

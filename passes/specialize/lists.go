@@ -248,7 +248,11 @@ func joinLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Va
 		s.makeDynamic(l)
 		return s.dynListOp(o, l, args)
 	}
-	n := append(copied(es), other.State().Elems...)
+	more := other.State().Elems
+	if o.Kind == "aten::extend" || o.Kind == "aten::add_" { // no new list, of which who called us would know
+		s.takeElems(int64(len(more)), elemBytes)
+	}
+	n := append(append(make([]py.Value, 0, len(es)+len(more)), es...), more...)
 	switch o.Kind {
 	case "aten::extend":
 		s.setList(l, n)

@@ -42,7 +42,7 @@ graph(%x : Float(N, 3)):
   %1 : Float(N, 3) = aten::select_scatter(%x, %r, %0, %0)
   return (%1)`,
 		Options: []passes.Option{
-			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset whose lowerings say what types operators give", Int: true},
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the ONNX opset whose lowerings say what types operators give", Int: true, Least: 1, Most: onnx.Newest},
 			{Name: "unroll", Default: "1024", Doc: "iterations up to which a loop that cannot stay one is unrolled", Int: true},
 			{Name: "keep", Default: "false", Bool: true, Doc: "fold nothing that is computed of the weights"},
 			{Name: "state", Default: "drop", Doc: "what becomes of buffers and attributes that the program changes: lost after the run with a warning, further outputs, or an error", Values: []string{"drop", "outputs", "refuse"}},

@@ -14,21 +14,67 @@ import (
 // first iteration, or behind any of them. An iteration begins with what either says, and the loop ends with it. Values go by where they are
 // in what is carried, which all rounds have in common.
 type sharing struct {
-	outside map[string][]*heap.Storage // memory from before the loop that a tensor may be
-	pairs   map[[2]string]bool         // tensors that may be one memory made in the loop
-	listed  map[string]bool            // tensors that a list of run-time length has a copy of
+	outside listing[*heap.Storage] // memory from before the loop that a tensor may be
+	pairs   map[[2]string]bool     // tensors that may be one memory made in the loop
+	listed  map[string]bool        // tensors that a list of run-time length has a copy of
 	// objects and same are outside and pairs for the objects themselves: lists, dicts, attributes, and tensors as Python's "is" tells them.
-	objects map[string][]*journal.Cell
+	objects listing[*journal.Cell]
 	same    map[[2]string]bool
 }
 
 func newSharing() sharing {
-	return sharing{map[string][]*heap.Storage{}, map[[2]string]bool{}, map[string]bool{}, map[string][]*journal.Cell{}, map[[2]string]bool{}}
+	return sharing{newListing[*heap.Storage](), map[[2]string]bool{}, map[string]bool{}, newListing[*journal.Cell](), map[[2]string]bool{}}
 }
 
-// learn adds what the carried values and cells tell at one moment, and reports whether that is new.
+// listing is what may be at each place, in the order in which it was found.
+type listing[T comparable] struct {
+	at    map[string][]T
+	found map[item[T]]bool
+}
+
+type item[T comparable] struct {
+	place string
+	x     T
+}
+
+func newListing[T comparable]() listing[T] { return listing[T]{map[string][]T{}, map[item[T]]bool{}} }
+
+// add notes that x may be at a place, and reports whether it is new there.
+func (l listing[T]) add(place string, x T) bool {
+	if l.found[item[T]{place, x}] {
+		return false
+	}
+	l.found[item[T]{place, x}] = true
+	l.at[place] = append(l.at[place], x)
+	return true
+}
+
+// learn adds what the carried values and cells tell at one moment, and reports whether that is new. Each thing that may be at a place is a step of the budget: names of
+// one object, rounds and loops in loops multiply them.
 func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes) (changed bool) {
 	storages, cells := map[*heap.Storage][]string{}, map[*journal.Cell][]string{}
+	// nothing is related here: what one member of a group may be, the others may be too
+	type group struct{ outside, inside []*heap.Storage }
+	groups, twins := map[*heap.Storage]*group{}, map[*journal.Cell][]*journal.Cell{}
+	groupOf := func(st *heap.Storage) *group {
+		if groups[st] == nil {
+			g := &group{l.outside(st), heap.Inside(st, l.start)}
+			groups[st] = g
+			for _, in := range g.inside {
+				groups[in] = g
+			}
+		}
+		return groups[st]
+	}
+	twinsOf := func(c *journal.Cell) []*journal.Cell {
+		if twins[c] == nil {
+			all := append(l.s.heap.Twins(c), c)
+			for _, t := range all {
+				twins[t] = all
+			}
+		}
+		return twins[c]
+	}
 	l.parts(&visitor{
 		changes: changes,
 		tensor: func(place string, t *py.Tensor) {
@@ -36,17 +82,19 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 			if st.Listed() && !sh.listed[place] {
 				sh.listed[place], changed = true, true
 			}
-			for _, o := range l.outside(st) {
-				changed = add(sh.outside, place, o) || changed
+			for _, o := range groupOf(st).outside {
+				changed = sh.outside.add(place, o) || changed
 			}
-			for _, in := range heap.Inside(st, l.start) {
+			for _, in := range groupOf(st).inside {
+				l.s.step()
 				changed = pair(sh.pairs, storages, in, place) || changed
 			}
 		},
 		cell: func(place string, c *journal.Cell) {
-			for _, o := range append(l.s.heap.Twins(c), c) {
+			for _, o := range twinsOf(c) {
+				l.s.step()
 				if o.ID() <= l.start {
-					changed = add(sh.objects, place, o) || changed
+					changed = sh.objects.add(place, o) || changed
 				} else {
 					changed = pair(sh.same, cells, o, place) || changed
 				}
@@ -62,17 +110,11 @@ func (l *loopState) outside(st *heap.Storage) []*heap.Storage {
 	return slices.DeleteFunc(heap.Joined(heap.Outside(st, l.start)), func(o *heap.Storage) bool { return o.Cell.ID() > l.start })
 }
 
-// add puts x into the list of a place, and reports whether it is new there.
-func add[T comparable](lists map[string][]T, place string, x T) bool {
-	if slices.Contains(lists[place], x) {
-		return false
-	}
-	lists[place] = append(lists[place], x)
-	return true
-}
-
 // pair notes that x is at a place too, and reports whether a pair of places that have it is new.
 func pair[T comparable](pairs map[[2]string]bool, places map[T][]string, x T, place string) (changed bool) {
+	if n := len(places[x]); n > 0 && places[x][n-1] == place {
+		return false
+	}
 	for _, other := range places[x] {
 		if key := [2]string{other, place}; other != place && !pairs[key] {
 			pairs[key], changed = true, true
@@ -84,6 +126,7 @@ func pair[T comparable](pairs map[[2]string]bool, places map[T][]string, x T, pl
 
 // relate records what the values at hand and the carried cells may share: those that an iteration begins with, or the results.
 // What was not made for this, after the cell numbered last, has its memory anyway.
+// Each relation is a step of the budget.
 func (l *loopState) relate(sh sharing, values []py.Value, last int) {
 	storages, cells := map[string]*heap.Storage{}, map[string]*journal.Cell{}
 	l.parts(&visitor{
@@ -96,7 +139,8 @@ func (l *loopState) relate(sh sharing, values []py.Value, last int) {
 			if sh.listed[place] {
 				l.s.heap.Hold(t)
 			}
-			for _, o := range sh.outside[place] {
+			for _, o := range sh.outside.at[place] {
+				l.s.step()
 				if o != st {
 					l.s.heap.Inherit(st, o)
 					l.s.heap.Perhaps(st, o)
@@ -108,7 +152,8 @@ func (l *loopState) relate(sh sharing, values []py.Value, last int) {
 				return
 			}
 			cells[place] = c
-			for _, o := range sh.objects[place] {
+			for _, o := range sh.objects.at[place] {
+				l.s.step()
 				l.s.heap.Twin(c, o)
 			}
 		},

@@ -500,6 +500,7 @@ func (s *values) size(t *py.Tensor, i int) py.Value {
 	}
 	e := held.Dims[i]
 	if n, ok := e.Int(); ok {
+		s.build.needSize(v, i, n)
 		return py.Int(n)
 	}
 	r := s.emitName("aten::size.int", v, i)

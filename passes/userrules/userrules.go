@@ -29,7 +29,7 @@ graph(%x : Float(N, 3)):
 graph(%x : Float(N, 3)):
   %y : Float(N, 3) = onnx::Relu(%x)
   return (%y)`,
-		Options: []passes.Option{{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target version of the default domain", Int: true}},
+		Options: []passes.Option{{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the target version of the default domain", Int: true, Least: 1, Most: onnx.Newest}},
 		Run: passes.EachFunc(func(c *passes.Context, f *ssa.Func) error {
 			if table == nil || !table.Replaces() || !newest(c.Module) {
 				return nil

@@ -87,7 +87,7 @@ func TestAccess(t *testing.T) {
 		{"no such seed", Access{URLs: "tls://me:geheim@" + host, NKey: key + "x"}, false},
 		{"no such credentials", Access{URLs: "tls://me:geheim@" + host, CA: cert, Cert: cert, Key: key, Creds: key + "x"}, false},
 	} {
-		q, err := Dial(t.Context(), c.a, "1", time.Second)
+		q, err := Dial(c.a, "1", Coordinator, nil)
 		if c.in != (err == nil) || err != nil && strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", c.name, err)
 		}

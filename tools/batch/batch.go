@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/aton-project/aton/backend/atomicfile"
+	"github.com/aton-project/aton/tools/cli"
 )
 
 // Batch is a plan and how it is done.
@@ -29,8 +31,8 @@ type Batch struct {
 	Out string
 	// Access is where the queue is; without URLs it is a server inside of this process, which listens at Listen if that is not empty.
 	Access Access
-	Listen string
-	// Listening is told where workers come in, and the file with their token; it may be nil.
+	Listen Listen
+	// Listening is told where workers come in, and the file with their token, if it is that which lets them in; it may be nil.
 	Listening func(address, token string)
 	// Worker does items here, as many at a time as Jobs; none with 0.
 	Worker *Worker
@@ -41,6 +43,8 @@ type Batch struct {
 	Retry bool
 	// Silence is how long a worker may say nothing before its item goes to another one.
 	Silence time.Duration
+	// Patience is how long a server elsewhere may be gone, or take nothing, before the batch ends with an error.
+	Patience time.Duration
 	// Progress is told of each result that comes in, with how many there are of how many; it may be nil.
 	Progress func(r *Result, done, all int)
 	// Log is told what goes wrong with the queue; it may be nil.
@@ -60,28 +64,32 @@ type run struct {
 	items  map[string]*Item // by key
 	done   map[string]*Result
 	before map[string]bool // what was done in a run before
-	placed sync.Map        // keys of results whose files were put in their places by this process
+	placed sync.Map        // by key, the hashes of files that this process has put in their places
 	log    *journal
 	queue  *Queue
 	job    *job
+	// refused counts the results of a key that were not taken.
+	refused map[string]int
+	options map[string]string // hashes of what options name
 }
 
-// Run does what has no result yet, and gives all results, in the order of the plan.
+// Run does what has no result yet, and gives all results, in the order of the plan. With an error it gives those that there are.
 func (b *Batch) Run(ctx context.Context) (found []*Result, err error) {
+	b.Patience = cmp.Or(b.Patience, time.Minute)
 	state := filepath.Join(b.Out, ".aton")
-	if err := os.MkdirAll(state, 0o777); err != nil {
-		return nil, err
+	if err := os.MkdirAll(state, 0o700); err != nil { // it will have models, and the token of workers
+		return nil, diskError(err)
 	}
 	lock, err := atomicfile.Claim(filepath.Join(state, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Out, errors.Join(ErrBusy, err))
 	}
 	defer lock.Close()
-	r := &run{Batch: b, items: map[string]*Item{}}
+	r := &run{Batch: b, items: map[string]*Item{}, refused: map[string]int{}, options: map[string]string{}}
 	if err := r.resume(); err != nil {
-		return nil, err
+		return nil, diskError(err)
 	}
-	defer func() { err = errors.Join(err, r.log.file.Close()) }()
+	defer func() { err = diskError(errors.Join(err, r.log.file.Close())) }()
 	var todo []*Item
 	for _, it := range b.Plan.Items {
 		if r.done[it.Key] == nil {
@@ -89,17 +97,17 @@ func (b *Batch) Run(ctx context.Context) (found []*Result, err error) {
 		}
 	}
 	if len(todo) > 0 {
-		if err := r.work(ctx, state, todo); err != nil {
-			return nil, err
-		}
+		err = r.work(ctx, state, todo)
 	}
-	if err := writeJournal(r.log.path, b.Plan.Items, r.done); err != nil {
-		return nil, err
+	if err == nil {
+		err = writeJournal(r.log.path, b.Plan.Items, r.done)
 	}
 	for _, it := range b.Plan.Items {
-		found = append(found, r.done[it.Key])
+		if result := r.done[it.Key]; result != nil {
+			found = append(found, result)
+		}
 	}
-	return found, nil
+	return found, err
 }
 
 // resume reads what earlier runs have done.
@@ -117,7 +125,7 @@ func (r *run) resume() error {
 			continue
 		}
 		r.before[it.Key] = true
-		if r.complete(it, old) && (old.Final() || !r.Retry) {
+		if (old.Final() || !r.Retry) && (old.Within == nil || *old.Within == it.Limits) && checkOutputs(it, old) == nil && r.same(it, old) && r.current(it, old) {
 			r.done[it.Key] = old
 		}
 	}
@@ -128,18 +136,13 @@ func (r *run) resume() error {
 	return err
 }
 
-// complete says whether the files of a result are in their places.
-func (r *run) complete(it *Item, result *Result) bool {
-	for _, f := range result.Outputs {
-		at, err := r.placeOf(it, f.Name)
-		if err != nil {
-			return false
-		}
-		if info, err := os.Stat(at); err != nil || !info.Mode().IsRegular() || info.Size() != f.Size {
-			return false
-		}
+// current says whether a result was made of what the files are now, not only of files with these sizes and times.
+func (r *run) current(it *Item, result *Result) bool {
+	if result.Made == "" { // it came to no conversion
+		return true
 	}
-	return true
+	now, err := r.Plan.made(it, r.options)
+	return err == nil && (now == "" || now == result.Made)
 }
 
 // same says whether the files of a result are in their places with the bytes that they should have.
@@ -156,20 +159,13 @@ func (r *run) same(it *Item, result *Result) bool {
 	return true
 }
 
-// placeOf is where a file of an item belongs. Names come from workers, which may be anybody's: a file is beside the model of the
-// item and has its name.
-func (r *run) placeOf(it *Item, name string) (string, error) {
-	base := path.Base(name)
-	if checkName(base) != nil || !strings.HasPrefix(base, path.Base(it.Name)+".") {
-		return "", fmt.Errorf("%s: %q is no file of this model", it.Name, name)
-	}
-	return filepath.Join(r.Out, filepath.FromSlash(path.Dir(it.Name)), base), nil
-}
-
 // place moves files of a result to their places, those before the model first.
 func (r *run) place(it *Item, result *Result, dir string) (bool, error) {
 	if !r.ours(it) {
 		return false, nil
+	}
+	if err := checkOutputs(it, result); err != nil {
+		return false, fmt.Errorf("%s: the result: %w", it.Name, err)
 	}
 	for i, f := range result.Outputs {
 		to, err := r.placeOf(it, f.Name)
@@ -181,8 +177,17 @@ func (r *run) place(it *Item, result *Result, dir string) (bool, error) {
 		}
 		result.Outputs[i].Name = path.Join(path.Dir(it.Name), f.Name)
 	}
-	r.placed.Store(it.Key, true)
+	r.placed.Store(it.Key, hashes(result))
 	return true, nil
+}
+
+// hashes are those of the files of a result.
+func hashes(r *Result) string {
+	var all []string
+	for _, f := range r.Outputs {
+		all = append(all, f.Hash)
+	}
+	return strings.Join(all, " ")
 }
 
 // ours says whether an item of the queue is one of this batch, as it was put there.
@@ -200,12 +205,15 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 	if err := r.identify(id); err != nil {
 		return err
 	}
-	closeQueue, err := r.open(ctx, filepath.Join(state, "queue"))
+	closeQueue, err := r.open(filepath.Join(state, "queue"))
 	if err != nil {
 		return err
 	}
 	defer closeQueue()
-	if r.job, err = r.queue.makeJob(ctx, r.id); err != nil {
+	if err := r.patiently(ctx, answerWait, func(ctx context.Context) error { return r.queue.prepare(ctx, r.Silence) }); err != nil {
+		return err
+	}
+	if err := r.patiently(ctx, answerWait, func(ctx context.Context) (err error) { r.job, err = r.queue.makeJob(ctx, r.id); return err }); err != nil {
 		return err
 	}
 	for _, it := range r.Plan.Items {
@@ -216,15 +224,13 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 		return err
 	}
 	defer func() { _ = watch.Stop() }()
-	if err := r.enqueue(ctx, todo); err != nil {
+	if err := r.patiently(ctx, 0, func(ctx context.Context) error { return r.enqueue(ctx, todo) }); err != nil {
 		return err
 	}
 	if r.Jobs > 0 {
 		w := r.Worker
 		w.Folder = filepath.Join(state, "work")
-		if err := os.RemoveAll(w.Folder); err != nil { // of a run that was killed
-			return err
-		}
+		_ = os.RemoveAll(w.Folder) // of a run that was killed; on a network file system a file may be in use, and stay
 		w.Trusted = r.ours
 		ended := make(chan struct{})
 		go func() {
@@ -245,7 +251,7 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 	cancel() // workers have only what was done by others already
 	closing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer done()
-	if err := r.queue.endJob(closing, r.id); err != nil {
+	if err := r.patiently(closing, answerWait, func(ctx context.Context) error { return r.queue.endJob(ctx, r.id) }); err != nil {
 		return err
 	}
 	return os.Remove(id)
@@ -265,9 +271,9 @@ func (r *run) identify(file string) error {
 }
 
 // open connects to the queue.
-func (r *run) open(ctx context.Context, folder string) (closeQueue func(), err error) {
+func (r *run) open(folder string) (closeQueue func(), err error) {
 	if r.Access.URLs != "" {
-		if r.queue, err = Dial(ctx, r.Access, r.Worker.Version, r.Silence); err != nil {
+		if r.queue, err = Dial(r.Access, r.Worker.Version, Coordinator, r.Log); err != nil {
 			return nil, err
 		}
 		return r.queue.Close, nil
@@ -276,7 +282,7 @@ func (r *run) open(ctx context.Context, folder string) (closeQueue func(), err e
 	if err != nil {
 		return nil, err
 	}
-	if r.queue, err = s.Connect(ctx, r.Worker.Version, r.Silence); err != nil {
+	if r.queue, err = s.Connect(r.Access, r.Worker.Version, Coordinator, r.Log); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -298,7 +304,7 @@ func (r *run) enqueue(ctx context.Context, todo []*Item) error {
 	for _, it := range todo {
 		if r.before[it.Key] { // its files are gone, or it is to be done again
 			again[it.Key] = true
-			if err := r.job.results.Purge(ctx, it.Key); err != nil {
+			if err := r.job.forget(ctx, it.Key); err != nil {
 				return err
 			}
 		}
@@ -335,7 +341,7 @@ func (r *run) upload(ctx context.Context, it *Item) error {
 			return err
 		}
 		for i, o := range objects {
-			if err := r.job.upload(ctx, o.Hash, filepath.Join(b.dir, b.names[i])); err != nil {
+			if err := upload(ctx, r.job.files, o.Hash, filepath.Join(b.dir, b.names[i])); err != nil {
 				return err
 			}
 		}
@@ -344,77 +350,236 @@ func (r *run) upload(ctx context.Context, it *Item) error {
 	return nil
 }
 
+// looks is how often the server is looked at when nothing comes from it.
+var looks = 5 * time.Second // less in a test
+
 // collect takes results until each item has one.
 func (r *run) collect(ctx context.Context, updates <-chan jetstream.KeyValueEntry) error {
+	tick := time.NewTicker(looks)
+	defer tick.Stop()
+	early := true // what comes now was there before
+	var ill illness
+	var quiet silence
 	for len(r.done) < len(r.Plan.Items) {
-		var e jetstream.KeyValueEntry
 		select {
-		case entry, ok := <-updates:
-			if !ok {
-				return errors.New("the queue gives no more results: the connection is closed")
+		case e, ok := <-updates:
+			switch {
+			case !ok:
+				return r.queue.named(errors.New("the queue gives no more results: the connection is closed"))
+			case e == nil:
+				early = false
+			case e.Operation() == jetstream.KeyValuePut:
+				it := r.items[e.Key()]
+				if it == nil || r.done[e.Key()] != nil {
+					continue // of a manifest that has changed
+				}
+				if err := r.take(ctx, it, e.Value(), early); err != nil {
+					return err
+				}
 			}
-			e = entry
+		case <-tick.C:
+			if err := ill.judge(ctx, r); err != nil {
+				return err
+			}
+			if ill.since.IsZero() {
+				if err := r.revive(ctx, &quiet); err != nil {
+					return err
+				}
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		}
-		if e == nil || e.Operation() != jetstream.KeyValuePut {
-			continue // nil ends those that were there before
-		}
-		it := r.items[e.Key()]
-		if it == nil || r.done[e.Key()] != nil {
-			continue // of a manifest that has changed
-		}
-		var result Result
-		if err := json.Unmarshal(e.Value(), &result); err != nil || result.Key != it.Key || result.Name != it.Name || !slices.Contains(Statuses, result.Status) {
-			return fmt.Errorf("%s: the queue has a result of another form; is it used by another program?", it.Name)
-		}
-		if _, placed := r.placed.Load(it.Key); !placed && !r.same(it, &result) {
-			if err := r.fetch(ctx, it, &result); err != nil {
-				if !errors.Is(err, errLost) {
-					return fmt.Errorf("%s: %w", it.Name, err)
-				}
-				// a process was killed, and its files are gone: once more
-				if err := r.job.results.Purge(ctx, it.Key); err != nil {
-					return err
-				}
-				if err := r.queue.publish(ctx, []*Item{it}, map[string]bool{it.Key: true}); err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		for i, f := range result.Outputs {
-			result.Outputs[i].Name = path.Join(path.Dir(it.Name), path.Base(f.Name))
-		}
-		if err := r.log.add(&result); err != nil {
-			return err
-		}
-		r.done[it.Key] = &result
-		if r.Progress != nil {
-			r.Progress(&result, len(r.done), len(r.Plan.Items))
 		}
 	}
 	return nil
 }
 
-// errLost says that the files of a result are nowhere.
+// silence counts how often the server was looked at while no result came.
+type silence struct{ done, looks int }
+
+// revive puts items into the queue again that it has lost: a server whose disk was full has dropped them, or its stream, and tells nobody.
+func (r *run) revive(ctx context.Context, quiet *silence) error {
+	if quiet.looks++; len(r.done) != quiet.done {
+		*quiet = silence{done: len(r.done)}
+	}
+	if quiet.looks < 3 {
+		return nil
+	}
+	brief, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	if err := r.queue.prepare(brief, r.Silence); err != nil {
+		return nil // the next look says whether it stays so
+	}
+	n, err := r.queue.waiting(brief, r.id)
+	if err != nil || n > 0 {
+		return nil
+	}
+	var lost []*Item
+	again := map[string]bool{}
+	for _, it := range r.Plan.Items {
+		if r.done[it.Key] != nil {
+			continue
+		}
+		if e, err := r.job.results.Get(ctx, it.Key); err == nil {
+			if err := r.take(ctx, it, e.Value(), false); err != nil {
+				return err
+			}
+			continue
+		}
+		lost = append(lost, it)
+		again[it.Key] = true
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	r.tell("%d models are in the queue no longer, and are put there again", len(lost))
+	quiet.looks = 0
+	_ = r.queue.publish(ctx, lost, again) // what is not taken is missed by the next look
+	return nil
+}
+
+// illness knows for how long the server has not been as it should.
+type illness struct{ since time.Time }
+
+func (i *illness) judge(ctx context.Context, r *run) error {
+	err, hopeless := r.queue.check(ctx, r.job)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil:
+		i.since = time.Time{}
+		return nil
+	case hopeless:
+		return err
+	case i.since.IsZero():
+		i.since = time.Now()
+		r.tell("%v", err)
+	case time.Since(i.since) > r.Patience:
+		return fmt.Errorf("%w; nothing can be done without it for %v, so run the same command again later: it goes on", err, r.Patience)
+	}
+	return nil
+}
+
+// tell writes to the log.
+func (r *run) tell(format string, args ...any) {
+	if r.Log != nil {
+		r.Log(format, args...)
+	}
+}
+
+// patiently does something with the server, again and again with longer pauses while that can help. An attempt takes no longer than a time, or
+// as long as it takes if that is 0.
+func (r *run) patiently(ctx context.Context, most time.Duration, do func(context.Context) error) error {
+	var p pauses
+	for began := time.Now(); ; {
+		attempt, cancel := ctx, context.CancelFunc(func() {})
+		if most > 0 {
+			attempt, cancel = context.WithTimeout(ctx, most)
+		}
+		err := diskError(do(attempt))
+		cancel()
+		var disk *DiskError
+		var path *fs.PathError
+		if err == nil || errors.As(err, &disk) || errors.As(err, &path) || errors.Is(err, errLost) || ctx.Err() != nil || time.Since(began) > r.Patience {
+			return err
+		}
+		if r.queue.inside != nil {
+			if failed := r.queue.inside.failed(); failed != nil {
+				return failed
+			}
+		}
+		if p.last == 0 {
+			r.tell("%v; trying again", err)
+		}
+		p.wait(ctx)
+	}
+}
+
+// readResult reads a result that came from the queue, of which nothing is taken on trust.
+func readResult(it *Item, text []byte) (*Result, error) {
+	var r Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Key != it.Key || r.Name != it.Name:
+		return nil, errors.New("it is that of another item")
+	case !slices.Contains(Statuses, r.Status):
+		return nil, fmt.Errorf("there is no status %q", r.Status)
+	case r.Seconds < 0 || r.Tries < 0 || r.More < 0:
+		return nil, errors.New("a number is below zero")
+	case r.Hash != "" && !hexHash.MatchString(r.Hash), r.Made != "" && !hexHash.MatchString(r.Made), r.Status == OK && r.Made == "":
+		return nil, errors.New("a hash is none")
+	}
+	for _, d := range r.Diagnostics {
+		if !slices.Contains([]string{"error", "warning", "note"}, d.Level) {
+			return nil, fmt.Errorf("a diagnostic has no level %q", d.Level)
+		}
+	}
+	return &r, checkOutputs(it, &r)
+}
+
+// take takes a result, or has the item done again.
+func (r *run) take(ctx context.Context, it *Item, text []byte, early bool) error {
+	result, err := readResult(it, text)
+	if err == nil && early && !r.current(it, result) {
+		err = errors.New("the model was changed since")
+	}
+	if err == nil {
+		if placed, _ := r.placed.Load(it.Key); placed != hashes(result) && !r.same(it, result) {
+			err = r.patiently(ctx, 0, func(ctx context.Context) error { return r.fetch(ctx, it, result) })
+			if err != nil && !errors.Is(err, errLost) {
+				return fmt.Errorf("%s: %w", it.Name, err)
+			}
+		}
+	}
+	if err != nil {
+		r.refused[it.Key]++
+		r.tell("%s: a result is not taken: %v", it.Name, err)
+		if r.refused[it.Key] <= it.Tries {
+			return r.patiently(ctx, answerWait, func(ctx context.Context) error {
+				if err := r.job.forget(ctx, it.Key); err != nil {
+					return err
+				}
+				return r.queue.publish(ctx, []*Item{it}, map[string]bool{it.Key: true})
+			})
+		}
+		result = &Result{Name: it.Name, Key: it.Key, Status: Failed, Outputs: []File{}, Tries: r.refused[it.Key],
+			Diagnostics: []cli.Problem{refusal("set-aside", "%d results came that could not be taken, the last one because %v", r.refused[it.Key], err)}}
+	}
+	for i := range result.Outputs {
+		result.Outputs[i].Name = path.Join(path.Dir(it.Name), path.Base(result.Outputs[i].Name))
+	}
+	if result.Within = nil; result.Status == Timeout || result.Status == Memory {
+		result.Within = &it.Limits
+	}
+	if err := r.log.add(result); err != nil {
+		return diskError(err)
+	}
+	r.done[it.Key] = result
+	if r.Progress != nil {
+		r.Progress(result, len(r.done), len(r.Plan.Items))
+	}
+	return nil
+}
+
+// errLost says that the files of a result are nowhere, or other ones than it has.
 var errLost = errors.New("the files of the result are not in the object store")
 
 // fetch gets the files of a result from the object store, and removes them there.
 func (r *run) fetch(ctx context.Context, it *Item, result *Result) error {
+	var g atomicfile.Group
+	defer g.Abandon()
 	for _, f := range result.Outputs {
 		to, err := r.placeOf(it, f.Name)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errLost, err)
 		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return err
 		}
-		name := object(it.Key, f.Hash)
-		var g atomicfile.Group
 		err = g.Add(to, func(w io.Writer) error {
 			h := sha256.New()
-			if err := r.job.download(ctx, name, io.MultiWriter(w, h)); err != nil {
+			if err := download(ctx, r.job.outputs, object(it.Key, f.Hash), &atMost{io.MultiWriter(w, h), f.Size}); err != nil {
 				return err
 			}
 			if hex.EncodeToString(h.Sum(nil)) != f.Hash {
@@ -422,21 +587,31 @@ func (r *run) fetch(ctx context.Context, it *Item, result *Result) error {
 			}
 			return nil
 		})
-		if err == nil {
-			err = g.Commit()
-		}
-		g.Abandon()
-		if errors.Is(err, jetstream.ErrObjectNotFound) {
+		if errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch) {
 			return errLost
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if err := g.Commit(); err != nil {
+		return err
+	}
 	for _, f := range result.Outputs {
-		if err := r.job.files.Delete(ctx, object(it.Key, f.Hash)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, jetstream.ErrObjectNotFound) {
-			return err
-		}
+		_ = r.job.outputs.Delete(ctx, object(it.Key, f.Hash)) // what stays goes with the job
 	}
 	return nil
+}
+
+// atMost fails when more is written than there should be.
+type atMost struct {
+	w    io.Writer
+	left int64
+}
+
+func (a *atMost) Write(p []byte) (int, error) {
+	if a.left -= int64(len(p)); a.left < 0 {
+		return 0, errLost
+	}
+	return a.w.Write(p)
 }

@@ -60,6 +60,16 @@ func convert(model string, options []string) limited.Report {
 			b[i] = 1
 		}
 		time.Sleep(time.Hour)
+	case "late":
+		time.Sleep(2 * time.Second)
+	case "change": // the model is written to meanwhile
+		next := "fine " + string(text)
+		if strings.Contains(string(text), "always") {
+			next = string(text) + " more"
+		}
+		if err := os.WriteFile(model, []byte(next), 0o666); err != nil {
+			panic(err)
+		}
 	case "die":
 		panic("a defect")
 	case "refuse":
@@ -255,7 +265,7 @@ func TestHalfALine(t *testing.T) {
 // The same bytes with the same options are converted once, under any name. A file of the cache that was changed is made again.
 func TestCache(t *testing.T) {
 	b := newBench(t, map[string]string{"a.ir": "fine"})
-	b.cache = &Cache{filepath.Join(b.dir, "cache")}
+	b.cache = &Cache{Dir: filepath.Join(b.dir, "cache")}
 	b.change = func(batch *Batch) { batch.Jobs = 1 } // two at a time may both find nothing
 	b.run()
 	b.write("other/name.ir", "fine")
@@ -329,16 +339,19 @@ func TestBusy(t *testing.T) {
 // queueOf starts a server with the items of a batch, without a worker.
 func queueOf(t *testing.T, b *bench) (*Queue, *job, *Batch) {
 	t.Helper()
-	s, err := StartServer(filepath.Join(b.dir, "server"), "")
+	s, err := StartServer(filepath.Join(b.dir, "server"), Listen{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	q, err := s.Connect(t.Context(), "1", 2*time.Second)
+	q, err := s.Connect(Access{}, "1", Coordinator, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(q.Close)
+	if err := q.prepare(t.Context(), 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
 	batch := b.batch()
 	id := randomID()
 	j, err := q.makeJob(t.Context(), id)
@@ -372,6 +385,9 @@ func takeAll(t *testing.T, q *Queue, j *job, w *Worker) map[string]*Result {
 			t.Fatal(err)
 		}
 		r := &Result{}
+		if key == probe {
+			continue
+		}
 		if err := json.Unmarshal(e.Value(), r); err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +443,7 @@ func TestFirstResult(t *testing.T) {
 	}
 	late := b.worker(batch.Plan.Root)
 	late.Folder = t.TempDir()
-	if err := late.handle(t.Context(), q, lost, Serving{Log: t.Logf}); err != nil {
+	if err := late.handle(t.Context(), q, c, lost, Serving{Log: t.Logf}); err != nil {
 		t.Fatal(err)
 	}
 	found := takeAll(t, q, j, late)
@@ -446,7 +462,7 @@ func TestUpload(t *testing.T) {
 	b := newBench(t, map[string]string{"a.ir": "fine a", "sub/b.ir": "fine b"})
 	weights := b.write("../weights.bin", "numbers")
 	b.options = []Option{{Name: "weights", Value: weights}, {Name: "input", Value: "x:f32[2]"}}
-	s, err := StartServer(filepath.Join(b.dir, "server"), "127.0.0.1:0")
+	s, err := StartServer(filepath.Join(b.dir, "server"), Listen{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -454,12 +470,12 @@ func TestUpload(t *testing.T) {
 	address, token := s.Listening()
 	elsewhere := b.worker(t.TempDir())
 	elsewhere.Folder = t.TempDir()
-	q, err := Dial(t.Context(), Access{URLs: address, Token: token}, "1", 2*time.Second)
+	q, err := Dial(Access{URLs: address, Token: token}, "1", Taker, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if _, err := Dial(t.Context(), Access{URLs: address}, "1", time.Second); err == nil {
+	if _, err := Dial(Access{URLs: address}, "1", Taker, nil); err == nil {
 		t.Error("who has no token is let in")
 	}
 	if info, err := os.Stat(token); err != nil || info.Mode().Perm() != 0o600 {

@@ -21,8 +21,17 @@ import (
 //
 // An entry appears when it is complete. A file whose content is no longer that of its name is taken away and made again.
 type Cache struct {
-	// Dir is the folder.
+	// Dir is the folder. Only its owner can look into what is made here.
 	Dir string
+	// Now is the time; nil for the clock of the system.
+	Now func() time.Time
+}
+
+func (c *Cache) now() time.Time {
+	if c.Now != nil {
+		return c.Now()
+	}
+	return time.Now()
 }
 
 // unused is how long an entry stays that nobody asks for.
@@ -47,7 +56,7 @@ func (c *Cache) Get(key, dir string) (*Result, bool) {
 			return nil, false
 		}
 	}
-	now := time.Now()
+	now := c.now()
 	_ = os.Chtimes(c.result(key), now, now) // says that it is used
 	r.Cached = true
 	return &r, true
@@ -63,7 +72,7 @@ func (c *Cache) take(f File, dir string) error {
 	if got.Hash != f.Hash {
 		return errors.Join(errors.New("the file was changed"), os.Remove(path))
 	}
-	now := time.Now()
+	now := c.now()
 	_ = os.Chtimes(path, now, now)
 	return link(path, filepath.Join(dir, filepath.FromSlash(f.Name)))
 }
@@ -74,12 +83,12 @@ func (c *Cache) Put(key string, r *Result, dir string) error {
 		path := c.file(f.Hash)
 		if _, err := os.Stat(path); err == nil {
 			if got, err := hashFile(path); err == nil && got.Hash == f.Hash {
-				now := time.Now()
+				now := c.now()
 				_ = os.Chtimes(path, now, now)
 				continue
 			}
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
 		if err := link(filepath.Join(dir, filepath.FromSlash(f.Name)), path); err != nil {
@@ -87,7 +96,7 @@ func (c *Cache) Put(key string, r *Result, dir string) error {
 		}
 	}
 	path := c.result(key)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	return atomicfile.Write(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
@@ -95,8 +104,14 @@ func (c *Cache) Put(key string, r *Result, dir string) error {
 
 // Trim removes what nobody has asked for in a month.
 func (c *Cache) Trim() error {
-	limit := time.Now().Add(-unused)
+	if _, err := os.Stat(c.Dir); err != nil {
+		return nil // nothing could be kept
+	}
+	limit := c.now().Add(-unused)
 	err := filepath.WalkDir(c.Dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // another process trims too
+			return nil
+		}
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -104,14 +119,11 @@ func (c *Cache) Trim() error {
 		if err == nil && info.ModTime().Before(limit) {
 			err = os.Remove(path)
 		}
-		if errors.Is(err, fs.ErrNotExist) { // another process trims too
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	return err
 }
 

@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -32,15 +34,14 @@ func filesOf(path string) (*bundle, error) {
 	}
 	b := &bundle{dir: filepath.Dir(path), entry: filepath.Base(path)}
 	if info.IsDir() {
-		err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
-				var rel string
-				rel, err = filepath.Rel(b.dir, file)
-				b.names = append(b.names, rel)
-			}
-			return err
-		})
+		b.names, err = walk(os.DirFS(b.dir), filepath.ToSlash(b.entry))
+		for i, name := range b.names {
+			b.names[i] = filepath.FromSlash(name)
+		}
 		return b, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, irregular(path)
 	}
 	b.names = []string{b.entry}
 	locations, err := externalOf(path)
@@ -56,6 +57,44 @@ func filesOf(path string) (*bundle, error) {
 	}
 	slices.Sort(b.names[1:])
 	return b, nil
+}
+
+// mostFolders is how deep folders lie in each other: links may make a circle.
+const mostFolders = 32
+
+// walk lists the files of a folder and of those in it, by rising names. It follows links, as who reads the folder does, and refuses what is
+// no file: reading a pipe would wait.
+func walk(fsys fs.FS, dir string) (names []string, err error) {
+	if strings.Count(dir, "/") > mostFolders {
+		return nil, fmt.Errorf("%s: folders in folders, more than %d", dir, mostFolders)
+	}
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		info, err := fs.Stat(fsys, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case info.IsDir():
+			below, err := walk(fsys, name)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, below...)
+		case info.Mode().IsRegular():
+			names = append(names, name)
+		default:
+			return nil, irregular(name)
+		}
+	}
+	return names, nil
+}
+
+func irregular(path string) error {
+	return fmt.Errorf("%s is neither a file nor a folder", path)
 }
 
 // externalOf lists the locations of external data in a file; there are none if it is no ONNX model.
@@ -115,6 +154,16 @@ func hashFile(path string) (File, error) {
 	h := sha256.New()
 	n, err := io.Copy(h, f)
 	return File{Name: filepath.Base(path), Size: n, Hash: hex.EncodeToString(h.Sum(nil))}, err
+}
+
+// hashOf is the hash of all files that belong to a path.
+func hashOf(path string) (string, error) {
+	b, err := filesOf(path)
+	if err != nil {
+		return "", err
+	}
+	_, hash, err := b.hash()
+	return hash, err
 }
 
 // message is a kind of message of the ONNX format, by the fields that lead to tensors with external data.

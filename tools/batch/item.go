@@ -55,8 +55,9 @@ type Limits struct {
 	Memory  uint64        `json:"memory,omitempty"` // bytes
 }
 
-// Within is the smaller of each limit.
+// Within is the smaller of each limit. A time below zero, which an item from anybody may have, is no limit.
 func (l Limits) Within(m Limits) Limits {
+	l.Timeout, m.Timeout = max(0, l.Timeout), max(0, m.Timeout)
 	if l.Timeout == 0 || m.Timeout != 0 && m.Timeout < l.Timeout {
 		l.Timeout = m.Timeout
 	}
@@ -106,8 +107,12 @@ type Result struct {
 	More int `json:"more,omitempty"`
 	// Outputs are the files that were written, below the folder of outputs.
 	Outputs []File `json:"outputs"`
-	// Hash is that of the model with its external data: SHA-256, in hexadecimal; empty if it could not be read.
+	// Hash is that of the model with its external data: SHA-256, in hexadecimal; empty if it could not be read. Made is the hash of all
+	// that the result was made of: the model, the command, and the options with the files in them.
 	Hash string `json:"hash,omitempty"`
+	Made string `json:"made,omitempty"`
+	// Within are the limits that the process passed, if it passed one.
+	Within *Limits `json:"within,omitempty"`
 	// Seconds and PeakMemory (bytes; 0 where it is not known) are those of the process, of the first one if Cached.
 	Seconds    float64 `json:"seconds"`
 	PeakMemory uint64  `json:"peak_memory"`
@@ -133,6 +138,16 @@ func (r *Result) shorten() {
 			return
 		}
 	}
+}
+
+// made is the hash of what the result of an item is made of: the hashes of the model and of the files in options, which are empty for
+// options without.
+func made(it *Item, model string, files []string) string {
+	parts := []any{it.Do, model}
+	for i, o := range it.Options {
+		parts = append(parts, o.Name, o.Value, files[i])
+	}
+	return digest(parts...)
 }
 
 // digest is the hash of values that JSON spells in one way.

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/aton-project/aton/backend/atomicfile"
+	"github.com/aton-project/aton/tools/cli"
 )
 
 // journal is results.jsonl: a line for each item that is done. It grows as results come in; in the end its lines stand in the order of
@@ -59,9 +60,7 @@ func (j *journal) add(r *Result) error { return writeLine(j.file, r) }
 
 func writeLine(w io.Writer, r *Result) error {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
+	if err := cli.EncodeJSON(&b, r, false); err != nil {
 		return err
 	}
 	_, err := w.Write(b.Bytes())

@@ -27,7 +27,10 @@ func IsPath(option string) bool {
 
 // check says what is wrong with options of a command.
 func (c Commands) check(do string, options []Option) error {
-	flags := c(do)
+	return c.checkWith(do, c(do), options)
+}
+
+func (c Commands) checkWith(do string, flags *pflag.FlagSet, options []Option) error {
 	if flags == nil {
 		return fmt.Errorf("there is no command %q; it is export, check or verify", do)
 	}
@@ -51,6 +54,36 @@ func (c Commands) check(do string, options []Option) error {
 		}
 		if err := f.Value.Set(value); err != nil {
 			return fmt.Errorf("%s: %q: %w", o.Name, o.Value, err)
+		}
+	}
+	return nil
+}
+
+// checker checks the options of many items. The flags of a command are costly to make, and keep what they are given: they are made anew now
+// and then. Options that were right before are not looked at again.
+type checker struct {
+	commands Commands
+	do       string
+	flags    *pflag.FlagSet
+	uses     int
+	right    map[Option]bool
+}
+
+func (c *checker) options(options []Option) error {
+	for _, o := range options {
+		known := Option{Name: o.Name, Value: o.Value}
+		if o.File == nil && c.right[known] {
+			continue
+		}
+		if c.flags == nil || c.uses == 256 {
+			c.flags, c.uses, c.right = c.commands(c.do), 0, map[Option]bool{}
+		}
+		c.uses++
+		if err := c.commands.checkWith(c.do, c.flags, []Option{o}); err != nil {
+			return err
+		}
+		if o.File == nil {
+			c.right[known] = true
 		}
 	}
 	return nil

@@ -3,17 +3,25 @@ package batch
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Request is what is asked for.
@@ -36,6 +44,10 @@ type Plan struct {
 	Items []*Item
 	// Root is the absolute path of the folder that relative paths begin at.
 	Root string
+	// protected are the files that nothing is written over, without links, with what they are.
+	protected map[string]string
+	states    map[string]string // by path
+	real      links
 }
 
 // extensions are those that models have.
@@ -57,9 +69,13 @@ func NewPlan(commands Commands, r Request) (*Plan, error) {
 	if models, err = filepath.EvalSymlinks(models); err != nil {
 		return nil, err
 	}
-	p := &Plan{Root: models}
+	p := &Plan{Root: models, protected: map[string]string{}, states: map[string]string{}, real: links{}}
 	if !info.IsDir() {
+		if !info.Mode().IsRegular() {
+			return nil, irregular(r.Models)
+		}
 		p.Root = filepath.Dir(models)
+		p.protected[models] = "the manifest"
 	}
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -90,17 +106,11 @@ func NewPlan(commands Commands, r Request) (*Plan, error) {
 	if len(p.Items) == 0 {
 		return nil, fmt.Errorf("%s: there is no model (%s)", r.Models, strings.Join(extensions, ", "))
 	}
-	if err := p.apart(r); err != nil {
-		return nil, err
-	}
 	for _, it := range p.Items {
 		it.Do, it.Limits, it.Tries = r.Do, r.Limits, r.Tries
-		own := map[string]bool{}
-		for _, o := range it.Options {
-			own[o.Name] = true
-		}
+		given := it.Options
 		for _, o := range common {
-			if !own[o.Name] {
+			if !slices.ContainsFunc(given, func(own Option) bool { return own.Name == o.Name }) {
 				it.Options = append(it.Options, o)
 			}
 		}
@@ -108,33 +118,7 @@ func NewPlan(commands Commands, r Request) (*Plan, error) {
 			return nil, err
 		}
 	}
-	return p, nil
-}
-
-// apart refuses to write over a model.
-func (p *Plan) apart(r Request) error {
-	if r.Do != "export" {
-		return nil
-	}
-	models := map[string]bool{}
-	for _, it := range p.Items {
-		if it.Model.Path != "" {
-			models[p.local(it.Model)] = true
-		}
-	}
-	out, err := filepath.Abs(r.Out)
-	if err != nil {
-		return err
-	}
-	if real, err := filepath.EvalSymlinks(out); err == nil {
-		out = real
-	}
-	for _, it := range p.Items {
-		if file := filepath.Join(out, filepath.FromSlash(it.Name)+".onnx"); models[file] {
-			return fmt.Errorf("%s: what is written would replace this model; give another folder with -o", file)
-		}
-	}
-	return nil
+	return p, p.apart(r)
 }
 
 // folder takes every model file in the folder, but for those of the output.
@@ -181,20 +165,24 @@ func trimExt(file string) string { return strings.TrimSuffix(file, path.Ext(file
 // manifest reads lines of JSON. Each is an object with "model" (a path, relative to the manifest, or a URL), "name" (that of the model
 // by itself) and options of the command by their names, with a string, a number, true, false or a list of these.
 func (p *Plan) manifest(commands Commands, r Request) error {
-	text, err := os.ReadFile(r.Models)
+	f, err := os.Open(r.Models)
 	if err != nil {
 		return err
 	}
+	defer f.Close()
 	var wrong []error
 	lines := map[string]int{} // by name
-	scanner := bufio.NewScanner(bytes.NewReader(text))
-	scanner.Buffer(nil, len(text)+1)
-	for n := 1; scanner.Scan(); n++ {
+	scanner := bufio.NewScanner(f)
+	scanner.Buffer(nil, longestLine)
+	check := checker{commands: commands, do: r.Do}
+	n := 0
+	for scanner.Scan() && len(wrong) < mostErrors {
+		n++
 		line := bytes.TrimSpace(scanner.Bytes())
 		if len(line) == 0 {
 			continue
 		}
-		it, err := p.line(commands, r.Do, line)
+		it, err := p.line(&check, line)
 		if err == nil {
 			if before := lines[it.Name]; before > 0 {
 				err = fmt.Errorf("the name %q is that of line %d; give another \"name\"", it.Name, before)
@@ -203,37 +191,37 @@ func (p *Plan) manifest(commands Commands, r Request) error {
 		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s:%d: %w", r.Models, n, err))
-			if len(wrong) == mostErrors {
-				break
-			}
 			continue
 		}
 		p.Items = append(p.Items, it)
 	}
+	switch err := scanner.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		wrong = append(wrong, fmt.Errorf("%s:%d: the line has more than %d bytes", r.Models, n+1, longestLine))
+	case err != nil:
+		wrong = append(wrong, fmt.Errorf("%s: %w", r.Models, err))
+	}
 	return errors.Join(wrong...)
 }
 
+// longestLine is how many bytes a line of a manifest has, a quarter of a message of the queue.
+const longestLine = 256 << 10
+
 // line reads a line of a manifest.
-func (p *Plan) line(commands Commands, do string, text []byte) (*Item, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var fields map[string]any
-	if err := d.Decode(&fields); err != nil {
-		return nil, fmt.Errorf("this is no JSON object: %w", err)
-	}
-	if d.More() {
-		return nil, errors.New("there is something behind the JSON object")
+func (p *Plan) line(check *checker, text []byte) (*Item, error) {
+	fields, err := jsonObject(text)
+	if err != nil {
+		return nil, err
 	}
 	model, _ := fields["model"].(string)
 	if model == "" {
 		return nil, errors.New(`"model" is missing: the path or URL of a model`)
 	}
 	it := &Item{}
-	var err error
 	base := model
 	if isURL(model) {
 		u, err := url.Parse(model)
-		if err != nil {
+		if err != nil || u.Host == "" {
 			return nil, errors.New("the URL is not well-formed") // the error has the URL, which may hold a password
 		}
 		it.Model = Source{URL: model}
@@ -243,6 +231,9 @@ func (p *Plan) line(commands Commands, do string, text []byte) (*Item, error) {
 			return nil, err
 		}
 		if info, err := os.Stat(p.local(it.Model)); err != nil {
+			if strings.Contains(model, `\`) && filepath.Separator == '/' {
+				err = fmt.Errorf("%w; folders in a path are separated by / on this system", err)
+			}
 			return nil, err
 		} else if !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("%s is no file", model)
@@ -278,21 +269,72 @@ func (p *Plan) line(commands Commands, do string, text []byte) (*Item, error) {
 			it.Options = append(it.Options, o)
 		}
 	}
-	return it, commands.check(do, it.Options)
+	return it, check.options(it.Options)
+}
+
+// jsonObject reads a line with one JSON object, which has no name twice: readers take one or the other.
+func jsonObject(text []byte) (map[string]any, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("the line is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	wrong := func(err error) error { return fmt.Errorf("this is no JSON object: %w", err) }
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, wrong(cmp.Or(err, errors.New("it does not begin with {")))
+	}
+	fields := map[string]any{}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return nil, wrong(cmp.Or(err, errors.New("a name is a string")))
+		}
+		if _, twice := fields[name]; twice {
+			return nil, fmt.Errorf("%q is given twice; a list has several values", name)
+		}
+		var v any
+		if err := d.Decode(&v); err != nil {
+			return nil, wrong(err)
+		}
+		fields[name] = v
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, wrong(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("there is something behind the JSON object")
+	}
+	return fields, nil
 }
 
 func isURL(s string) bool {
 	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
 }
 
+// reserved are names that Windows has for devices, with any extension.
+var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])( *\.|$)`)
+
+// longestName is how many bytes a name of a file has on common file systems, less those of what is added to it.
+const longestName = 255 - len(".onnx.0123456789abcdef.data") - len(".") - len(".4294967295.tmp")
+
 // checkName says why files cannot be called so.
 func checkName(name string) error {
 	for _, part := range strings.Split(name, "/") {
-		if part == "" || strings.HasPrefix(part, ".") || strings.ContainsAny(part, "\\:\x00\n") || !filepath.IsLocal(part) {
+		if part == "" || strings.HasPrefix(part, ".") || strings.ContainsAny(part, `\:`) || len(part) > longestName || !filepath.IsLocal(part) ||
+			runtime.GOOS == "windows" && !windowsName(part) || strings.ContainsFunc(part, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
 			return fmt.Errorf("no file can have the name %q: give a \"name\" of letters, digits and slashes", name)
 		}
 	}
+	if len(name) > 1024 {
+		return fmt.Errorf("the name has %d bytes; give a shorter \"name\"", len(name))
+	}
 	return nil
+}
+
+// windowsName reports that Windows has a file by this very name.
+func windowsName(part string) bool {
+	return !strings.ContainsAny(part, `\/:*?"<>|`) && strings.TrimRight(part, ". ") == part && !reserved.MatchString(part)
 }
 
 // exists says whether the file of an option is there.
@@ -300,7 +342,7 @@ func (p *Plan) exists(o Option) error {
 	if o.File == nil {
 		return nil
 	}
-	if _, err := os.Stat(p.local(*o.File)); err != nil {
+	if _, err := p.stateOf(*o.File, named, named); err != nil {
 		return fmt.Errorf("%s: %w", o.Name, err)
 	}
 	return nil
@@ -315,30 +357,94 @@ func (p *Plan) local(s Source) string {
 }
 
 // key identifies an item, its options and the state of its files: their sizes and times, as reading thousands of models takes long.
-// The cache goes by content.
+// What was made of the files goes by their content.
 func (p *Plan) key(it *Item, build string) (string, error) {
 	var states []string
-	sources := []Source{it.Model}
-	for _, o := range it.Options {
-		if o.File != nil {
-			sources = append(sources, *o.File)
-		}
-	}
-	for _, s := range sources {
-		if s.Path == "" {
-			continue
-		}
-		files, err := filesOf(p.local(s))
+	if it.Model.Path != "" {
+		s, err := p.stateOf(it.Model, "this model", "the data of a model")
 		if err != nil {
 			return "", err
 		}
-		for _, f := range files.names {
-			info, err := os.Stat(filepath.Join(files.dir, f))
-			if err != nil {
-				return "", err
-			}
-			states = append(states, fmt.Sprint(f, " ", info.Size(), " ", info.ModTime().UnixNano()))
+		states = append(states, s)
+	}
+	for _, o := range it.Options {
+		if o.File == nil || o.File.Path == "" {
+			continue
 		}
+		s, err := p.stateOf(*o.File, named, named)
+		if err != nil {
+			return "", err
+		}
+		states = append(states, s)
 	}
 	return digest(it.Name, it.Do, it.Model, it.Options, states, build)[:32], nil
+}
+
+// named is what a file of an option is.
+const named = "a file that an option names"
+
+// stateOf is the state of a source, which many items may have.
+func (p *Plan) stateOf(s Source, what, more string) (string, error) {
+	path := p.local(s)
+	if state, ok := p.states[path]; ok {
+		return state, nil
+	}
+	state, err := p.state(path, what, more)
+	if err == nil {
+		p.states[path] = state
+	}
+	return state, err
+}
+
+// state is the hash of the names, sizes and times of the files that belong to a path, which are protected from now on: what says what the
+// path is, and more what the other files are.
+func (p *Plan) state(path, what, more string) (string, error) {
+	b, err := filesOf(path)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, f := range b.names {
+		file := filepath.Join(b.dir, f)
+		info, err := os.Lstat(file)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			info, err = os.Stat(file)
+		}
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprint(h, f, "\x00", info.Size(), " ", info.ModTime().UnixNano(), "\n")
+		if file, err = p.real.file(file); err != nil {
+			return "", err
+		}
+		p.protected[file] = what
+		what = more
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// made is what the result of an item has to be made of, by the files as they are now. It is empty for models that are not on this machine.
+// Hashes of what options name are kept in a map.
+func (p *Plan) made(it *Item, options map[string]string) (string, error) {
+	if it.Model.Path == "" {
+		return "", nil
+	}
+	model, err := hashOf(p.local(it.Model))
+	if err != nil {
+		return "", err
+	}
+	files := make([]string, len(it.Options))
+	for i, o := range it.Options {
+		if o.File == nil || o.File.Path == "" {
+			continue
+		}
+		path := p.local(*o.File)
+		if _, known := options[path]; !known {
+			if options[path], err = hashOf(path); err != nil {
+				return "", err
+			}
+		}
+		files[i] = options[path]
+	}
+	return made(it, model, files), nil
 }

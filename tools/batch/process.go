@@ -97,7 +97,7 @@ func (p *Process) Run(ctx context.Context, words []string, limits Limits) *Resul
 		if i := strings.Index(said, "\n"); i >= 0 {
 			said = said[:i]
 		}
-		r.Status, r.Diagnostics = Failed, []cli.Problem{refusal("internal", "the process ended: %v: %s", err, cli.Printable(said))}
+		r.Status, r.Diagnostics = Failed, []cli.Problem{refusal("internal", "the process ended: %v: %s", err, said)}
 	default:
 		r.judge(words[0], &report)
 	}
@@ -113,7 +113,7 @@ func outOfMemory(said string) bool {
 var runtimeFault = regexp.MustCompile(`^SIGSEGV: segmentation violation\nPC=.* addr=0x0\n\ngoroutine .*:\nruntime\.`)
 
 // causes are identifiers of problems that lie with aton, the machine or the call, and not with the model.
-var causes = []string{"internal", "failed", "file", "usage", "differs"}
+var causes = []string{"internal", "failed", "file", cli.DiskFull, "usage", "differs"}
 
 // judge takes status and diagnostics from what the process told.
 func (r *Result) judge(do string, report *limited.Report) {

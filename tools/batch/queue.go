@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -61,71 +61,100 @@ func (a Access) options() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// The names that the queue has on a server. Items are messages of the stream; its subjects are subjects.BUILD.JOB. A job has two
-// buckets: results by key, and files by hash (those of models that are uploaded) and by key and hash (those that were written).
+// The names that the queue has on a server. Items are messages of the stream; its subjects are subjects.BUILD.JOB. A job has three
+// buckets: results by key; files by hash, those of models that are uploaded; and outputs by key and hash. A worker reads no
+// result, so that a server need not give it the right to; docs/batch.md has the rights of both sides.
 const (
 	stream   = "ATON_WORK"
 	subjects = "aton.work"
 	results  = "ATON_RESULTS_"
 	files    = "ATON_FILES_"
+	outputs  = "ATON_OUTPUTS_"
 )
 
 // window is how long the server knows the identifiers of messages.
 const window = time.Hour
 
+// answerWait is how long the server may take to take or give a message.
+const answerWait = 10 * time.Second
+
 // Queue is a connection to a server with JetStream.
 type Queue struct {
 	nc *nats.Conn
 	js jetstream.JetStream
+	// where are the URLs of the server, as a message may show them.
+	where string
 	// build is the version of aton as a word of a subject: a worker takes the items of its own version.
 	build string
-	// silence is how long a worker may say nothing.
-	silence time.Duration
+	// inside is the server where it is one of this process.
+	inside *Server
 }
 
-// Dial connects to a server elsewhere.
-func Dial(ctx context.Context, a Access, build string, silence time.Duration) (*Queue, error) {
+// Role says what a connection is for. Answers of the server to one side are nothing that the other side can listen to, if the server
+// gives rights by these subjects.
+type Role string
+
+// The roles.
+const (
+	Coordinator Role = "_INBOX.aton-batch"
+	Taker       Role = "_INBOX.aton-worker"
+)
+
+// Dial connects to a server elsewhere. The log is told when the connection is lost, and when it is back; it may be nil.
+func Dial(a Access, build string, role Role, log func(format string, args ...any)) (*Queue, error) {
 	opts, err := a.options()
 	if err != nil {
 		return nil, err
 	}
-	return dial(ctx, a.URLs, build, silence, opts...)
+	return dial(a.URLs, build, role, log, opts...)
 }
 
-func dial(ctx context.Context, urls, build string, silence time.Duration, opts ...nats.Option) (*Queue, error) {
+func dial(urls, build string, role Role, log func(format string, args ...any), opts ...nats.Option) (*Queue, error) {
 	where := "the queue"
 	if urls != "" {
 		where = redactedURLs(urls)
+	}
+	opts = append(opts, nats.CustomInboxPrefix(string(role)+"."+randomID()))
+	if log != nil {
+		opts = append(opts,
+			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+				if err != nil { // nil when it is closed
+					log("%s: the connection is lost: %v", where, err)
+				}
+			}),
+			nats.ReconnectHandler(func(*nats.Conn) { log("%s: connected again", where) }),
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log("%s: %v", where, err) }))
 	}
 	nc, err := nats.Connect(urls, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	q := &Queue{nc: nc, build: digest(build)[:12], silence: silence}
-	if q.js, err = jetstream.New(nc); err == nil {
-		_, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: stream, Subjects: []string{subjects + ".*.*"},
-			Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Duplicates: window,
-		})
-	}
-	if err != nil {
+	q := &Queue{nc: nc, where: where, build: digest(build)[:12]}
+	if q.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerWait), jetstream.WithDefaultTimeout(answerWait)); err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("%s: JetStream: %w", where, err)
+		return nil, q.named(err)
 	}
 	return q, nil
 }
 
-// redactedURLs are the URLs of servers without passwords.
+// named puts the server before an error of it.
+func (q *Queue) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", q.where, err)
+}
+
+// redactedURLs are the URLs of servers without passwords and tokens.
 func redactedURLs(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, s := range list {
-		u, err := url.Parse(strings.TrimSpace(s))
-		if err != nil || u.Host == "" {
-			list[i] = "the queue"
-			continue
+		if !strings.Contains(s, "://") {
+			s = "nats://" + strings.TrimSpace(s)
 		}
-		u.User = nil // a token stands where a name does
-		list[i] = u.String()
+		if list[i] = redacted(s); list[i] == unnamed {
+			list[i] = "the queue"
+		}
 	}
 	return strings.Join(list, ",")
 }
@@ -133,48 +162,138 @@ func redactedURLs(urls string) string {
 // Close ends the connection.
 func (q *Queue) Close() { q.nc.Close() }
 
-// consumer is where the workers of this version take items from.
-func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
-	return q.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
-		Durable: "aton-" + q.build, FilterSubject: subjects + "." + q.build + ".*",
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.silence, MaxDeliver: -1, MaxAckPending: -1,
+// prepare makes the stream, and the consumer that the workers of this version take items from. A worker may say nothing for as long as
+// silence.
+func (q *Queue) prepare(ctx context.Context, silence time.Duration) error {
+	_, err := q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: stream, Subjects: []string{subjects + ".*.*"},
+		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Duplicates: window,
 	})
+	if err == nil {
+		_, err = q.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
+			Durable: q.durable(), FilterSubject: subjects + "." + q.build + ".*",
+			AckPolicy: jetstream.AckExplicitPolicy, AckWait: silence, MaxDeliver: -1, MaxAckPending: -1,
+		})
+	}
+	if err != nil {
+		return q.named(fmt.Errorf("JetStream: %w", err))
+	}
+	return nil
 }
 
-// job is what the server has of a job besides its items.
+func (q *Queue) durable() string { return "aton-" + q.build }
+
+// consumer is where the workers of this version take items from. There is none (nil) before the first batch.
+func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	c, err := q.js.Consumer(ctx, stream, q.durable())
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	return c, err
+}
+
+// check says what is wrong with the server, and whether it can become right by itself.
+func (q *Queue) check(ctx context.Context, j *job) (err error, hopeless bool) {
+	if q.inside != nil {
+		if err := q.inside.failed(); err != nil {
+			return err, true
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err = j.results.Put(ctx, probe, nil) // a server that is full answers, and takes nothing
+	return q.named(err), false
+}
+
+// probe is a key of the bucket of results that is nobody's.
+const probe = "probe"
+
+// job is what the server has of a job besides its items, as the coordinator sees it.
 type job struct {
 	id      string
 	results jetstream.KeyValue
+	stream  jetstream.Stream // of the results
 	files   jetstream.ObjectStore
+	outputs jetstream.ObjectStore
 }
 
 // makeJob makes the buckets of a job, or finds them.
 func (q *Queue) makeJob(ctx context.Context, id string) (*job, error) {
-	kv, err := q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: results + id, Storage: jetstream.FileStorage})
-	if err != nil {
-		return nil, fmt.Errorf("the bucket of results: %w", err)
+	j := &job{id: id}
+	var err error
+	if j.results, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: results + id, Storage: jetstream.FileStorage}); err != nil {
+		return nil, q.named(fmt.Errorf("the bucket of results: %w", err))
 	}
-	store, err := q.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: files + id, Storage: jetstream.FileStorage})
-	if err != nil {
-		return nil, fmt.Errorf("the object store: %w", err)
+	if j.stream, err = q.js.Stream(ctx, "KV_"+results+id); err != nil {
+		return nil, q.named(fmt.Errorf("the bucket of results: %w", err))
 	}
-	return &job{id, kv, store}, nil
+	for name, store := range map[string]*jetstream.ObjectStore{files + id: &j.files, outputs + id: &j.outputs} {
+		if *store, err = q.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.FileStorage}); err != nil {
+			return nil, q.named(fmt.Errorf("the object store: %w", err))
+		}
+	}
+	return j, nil
 }
 
-// findJob finds the buckets of a job; the error is jetstream.ErrBucketNotFound once the job is over.
-func (q *Queue) findJob(ctx context.Context, id string) (*job, error) {
-	if len(id) != 32 || strings.Trim(id, "0123456789abcdef") != "" {
-		return nil, jetstream.ErrBucketNotFound
+// forget removes the result of a key, so that another one can be stored.
+func (j *job) forget(ctx context.Context, key string) error {
+	return j.stream.Purge(ctx, jetstream.WithPurgeSubject(resultSubject(j.id, key)))
+}
+
+func resultSubject(job, key string) string { return "$KV." + results + job + "." + key }
+
+// errOver says that nobody waits for results of a job any more.
+var errOver = errors.New("the job is over")
+
+var hexID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// stored says whether an item has a result, without reading it. The error is errOver once the job is over.
+func (q *Queue) stored(ctx context.Context, it *Item) (bool, error) {
+	if !hexID.MatchString(it.Job) {
+		return false, errOver
 	}
-	kv, err := q.js.KeyValue(ctx, results+id)
-	if err != nil {
-		return nil, err
-	}
-	store, err := q.js.ObjectStore(ctx, files+id)
+	s, err := q.js.Stream(ctx, "KV_"+results+it.Job)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		err = jetstream.ErrBucketNotFound
+		return false, errOver
 	}
-	return &job{id, kv, store}, err
+	if err != nil {
+		return false, err
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(resultSubject(it.Job, it.Key)))
+	if err != nil {
+		return false, err
+	}
+	return len(info.State.Subjects) > 0, nil
+}
+
+// store keeps the result of an item unless there is one.
+func (q *Queue) store(ctx context.Context, it *Item, text []byte) error {
+	_, err := q.js.PublishMsg(ctx, &nats.Msg{Subject: resultSubject(it.Job, it.Key), Data: text}, jetstream.WithExpectLastSequencePerSubject(0))
+	var api *jetstream.APIError
+	switch {
+	case errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == 10164): // 10164 on streams with replicas
+		return nil
+	case errors.Is(err, jetstream.ErrNoStreamResponse):
+		return errOver
+	}
+	return err
+}
+
+// waiting counts the items of a job that are in the queue, or at a worker.
+func (q *Queue) waiting(ctx context.Context, id string) (uint64, error) {
+	s, err := q.js.Stream(ctx, stream)
+	if err != nil {
+		return 0, err
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subjects+"."+q.build+"."+id))
+	if err != nil {
+		return 0, err
+	}
+	n := uint64(0)
+	for _, count := range info.State.Subjects {
+		n += count
+	}
+	return n, nil
 }
 
 // endJob removes a job from the server: its buckets, and what is left of its items, those that were done twice.
@@ -183,7 +302,7 @@ func (q *Queue) endJob(ctx context.Context, id string) error {
 	if err == nil {
 		err = s.Purge(ctx, jetstream.WithPurgeSubject(subjects+"."+q.build+"."+id))
 	}
-	return errors.Join(err, q.js.DeleteKeyValue(ctx, results+id), q.js.DeleteObjectStore(ctx, files+id))
+	return q.named(errors.Join(err, q.js.DeleteKeyValue(ctx, results+id), q.js.DeleteObjectStore(ctx, files+id), q.js.DeleteObjectStore(ctx, outputs+id)))
 }
 
 // atOnce is how many messages are on their way to the server at a time; the library gives up where it is many more.
@@ -200,7 +319,7 @@ func (q *Queue) publish(ctx context.Context, items []*Item, again map[string]boo
 			}
 			id := it.Job + it.Key
 			if again[it.Key] { // its message was done, and what came of it is lost
-				id += fmt.Sprint(time.Now().UnixNano())
+				id += randomID() // not the time: a clock may be put back
 			}
 			f, err := q.js.PublishMsgAsync(&nats.Msg{Subject: subjects + "." + q.build + "." + it.Job, Data: text}, jetstream.WithMsgID(id))
 			if err != nil {
@@ -221,9 +340,9 @@ func (q *Queue) publish(ctx context.Context, items []*Item, again map[string]boo
 	return nil
 }
 
-// upload puts a file into the object store under a name, if it is not there yet.
-func (j *job) upload(ctx context.Context, name, path string) error {
-	if info, err := j.files.GetInfo(ctx, name); err == nil {
+// upload puts a file into an object store under a name, if it is not there yet.
+func upload(ctx context.Context, store jetstream.ObjectStore, name, path string) error {
+	if info, err := store.GetInfo(ctx, name); err == nil {
 		if f, err := os.Stat(path); err == nil && uint64(f.Size()) == info.Size {
 			return nil
 		}
@@ -233,13 +352,13 @@ func (j *job) upload(ctx context.Context, name, path string) error {
 		return err
 	}
 	defer f.Close()
-	_, err = j.files.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
+	_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
 	return err
 }
 
 // download writes the object of a name.
-func (j *job) download(ctx context.Context, name string, to io.Writer) error {
-	o, err := j.files.Get(ctx, name)
+func download(ctx context.Context, store jetstream.ObjectStore, name string, to io.Writer) error {
+	o, err := store.Get(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -29,89 +29,143 @@ type Serving struct {
 	Log func(format string, args ...any)
 }
 
-// Take does items of a queue until the context ends, or nothing is left to do for as long as s.Idle.
+// Take does items of a queue until the context ends, or nothing is left to do for as long as s.Idle. The error is a [DiskError] when the disk
+// of this machine is full.
 func (w *Worker) Take(ctx context.Context, q *Queue, s Serving) error {
-	c, err := q.consumer(ctx)
-	if err != nil {
-		return err
-	}
 	if s.Log == nil {
 		s.Log = func(string, ...any) {}
 	}
 	w.Objects = func(ctx context.Context, job, hash string, to io.Writer) error {
-		j, err := q.findJob(ctx, job)
+		store, err := q.js.ObjectStore(ctx, files+job)
 		if err != nil {
 			return err
 		}
-		return j.download(ctx, hash, to)
+		return download(ctx, store, hash, to)
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var all sync.WaitGroup
 	for range s.Jobs {
-		all.Go(func() { w.take(ctx, q, c, s) })
+		all.Go(func() {
+			if err := w.take(ctx, q, s); err != nil {
+				stop(err) // the others would fail too
+			}
+		})
 	}
 	all.Wait()
+	var disk *DiskError
+	if errors.As(context.Cause(ctx), &disk) {
+		return disk
+	}
 	return nil
 }
 
-func (w *Worker) take(ctx context.Context, q *Queue, c jetstream.Consumer, s Serving) {
+// The first and the longest pause after something went wrong. Each is twice the one before.
+const (
+	firstPause   = 500 * time.Millisecond
+	longestPause = time.Minute
+)
+
+// pauses says how long to wait after each of several failures in a row.
+type pauses struct{ last time.Duration }
+
+func (p *pauses) next() time.Duration {
+	p.last = min(max(2*p.last, firstPause), longestPause)
+	return p.last
+}
+
+// wait is a pause that the end of the context cuts short.
+func (p *pauses) wait(ctx context.Context) {
+	select {
+	case <-time.After(p.next()):
+	case <-ctx.Done():
+	}
+}
+
+func (w *Worker) take(ctx context.Context, q *Queue, s Serving) error {
 	last := time.Now()
+	var c jetstream.Consumer
+	var queue, items pauses
+	told := ""
 	for ctx.Err() == nil {
-		// one at a time: what waits here while another one is done would be taken for lost
-		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
-		m, err := c.Next(jetstream.FetchContext(wait))
-		cancel()
+		if s.Idle > 0 && time.Since(last) > s.Idle {
+			return nil
+		}
+		var err error
+		if c == nil {
+			if c, err = q.consumer(ctx); err == nil && c == nil { // there was no batch yet
+				queue.last = min(queue.last, 2*time.Second)
+				queue.wait(ctx)
+				continue
+			}
+		}
+		var m jetstream.Msg
+		if err == nil {
+			// one at a time: what waits here while another one is done would be taken for lost
+			wait, cancel := context.WithTimeout(ctx, 5*time.Second)
+			m, err = c.Next(jetstream.FetchContext(wait))
+			cancel()
+		}
 		switch {
 		case err == nil:
-			err := w.handle(ctx, q, m, s)
+			queue.last, told = 0, ""
+			err := diskError(w.handle(ctx, q, c, m, s))
+			var disk *DiskError
 			switch { // if what is said here does not arrive, silence says the same
-			case err != nil && ctx.Err() != nil:
+			case errors.As(err, &disk), err != nil && ctx.Err() != nil:
 				_ = m.Nak()
+				if disk != nil {
+					return err
+				}
 			case err != nil:
 				s.Log("%v", err)
-				_ = m.NakWithDelay(time.Second)
+				_ = m.NakWithDelay(items.next())
+				items.wait(ctx)
+			default:
+				items.last = 0
 			}
 			last = time.Now()
 		case errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, jetstream.ErrNoMessages), ctx.Err() != nil:
 		default:
-			s.Log("the queue: %v", err)
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
+			if err.Error() != told {
+				told = err.Error()
+				s.Log("%v", q.named(err))
 			}
-		}
-		if s.Idle > 0 && time.Since(last) > s.Idle {
-			return
+			c = nil
+			queue.wait(ctx)
 		}
 	}
+	return nil
 }
+
+// mostTries bounds what an item may ask for.
+const mostTries = 1000
 
 // handle does one message. The result is stored before the message is acknowledged, so that a death in between does the item again
 // and loses nothing; and it is stored only if there is none.
-func (w *Worker) handle(ctx context.Context, q *Queue, m jetstream.Msg, s Serving) error {
+func (w *Worker) handle(ctx context.Context, q *Queue, c jetstream.Consumer, m jetstream.Msg, s Serving) error {
 	var it Item
-	if err := json.Unmarshal(m.Data(), &it); err != nil || len(it.Key) != 32 {
+	if err := json.Unmarshal(m.Data(), &it); err != nil || !hexID.MatchString(it.Key) {
 		s.Log("a message that is no item is thrown away")
 		return m.Term()
 	}
-	j, err := q.findJob(ctx, it.Job)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
+	switch done, err := q.stored(ctx, &it); {
+	case errors.Is(err, errOver):
 		return m.Term() // nobody waits for it any more
-	}
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	if _, err := j.results.Get(ctx, it.Key); err == nil {
+	case done:
 		return m.Ack()
 	}
 	meta, err := m.Metadata()
 	if err != nil {
 		return err
 	}
-	tries := int(meta.NumDelivered)
+	tries, most := int(min(meta.NumDelivered, mostTries+1)), min(max(it.Tries, 1), mostTries)
 	alive, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		for tick := time.NewTicker(q.silence / 3); ; {
+		for tick := time.NewTicker(max(c.CachedInfo().Config.AckWait/3, 100*time.Millisecond)); ; {
 			select {
 			case <-tick.C:
 				_ = m.InProgress() // the next one may arrive
@@ -127,11 +181,12 @@ func (w *Worker) handle(ctx context.Context, q *Queue, m jetstream.Msg, s Servin
 	}
 	defer os.RemoveAll(dir)
 	var r *Result
-	if tries > it.Tries {
-		r = &Result{Status: Failed, Diagnostics: []cli.Problem{refusal("set-aside", "%d workers took it, and none came to an end with it", it.Tries)}}
+	var disk *DiskError
+	if tries > most {
+		r = &Result{Status: Failed, Diagnostics: []cli.Problem{refusal("set-aside", "%d workers took it, and none came to an end with it", most)}}
 		w.sign(&it, r)
 		tries-- // this one does not try
-	} else if r, err = w.Do(ctx, &it, dir); err != nil && ctx.Err() == nil && tries == it.Tries {
+	} else if r, err = w.Do(ctx, &it, dir); err != nil && ctx.Err() == nil && tries == most && !errors.As(diskError(err), &disk) {
 		r = &Result{Status: Failed, Diagnostics: []cli.Problem{refusal("file", "%v", err)}}
 		w.sign(&it, r)
 	} else if err != nil {
@@ -147,19 +202,24 @@ func (w *Worker) handle(ctx context.Context, q *Queue, m jetstream.Msg, s Servin
 			return err
 		}
 	}
-	for _, f := range r.Outputs {
-		if placed {
-			break
-		}
-		if err := j.upload(ctx, object(it.Key, f.Hash), filepath.Join(dir, "out", filepath.FromSlash(f.Name))); err != nil {
+	if !placed && len(r.Outputs) > 0 {
+		store, err := q.js.ObjectStore(ctx, outputs+it.Job)
+		if err != nil {
 			return err
+		}
+		for _, f := range r.Outputs {
+			if err := upload(ctx, store, object(it.Key, f.Hash), filepath.Join(dir, "out", filepath.FromSlash(f.Name))); err != nil {
+				return err
+			}
 		}
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	if _, err := j.results.Create(ctx, it.Key, text); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+	if err := q.store(ctx, &it, text); errors.Is(err, errOver) {
+		return m.Term()
+	} else if err != nil {
 		return err
 	}
 	return m.Ack()

@@ -11,7 +11,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/aton-project/aton/backend/atomicfile"
 	"github.com/aton-project/aton/tools/cli"
@@ -41,7 +44,20 @@ type Worker struct {
 	Trusted func(*Item) bool
 	// Objects gets an object of a job; it may be nil.
 	Objects func(ctx context.Context, job, hash string, to io.Writer) error
+	// Warn is told once what goes wrong and ends nothing, such as a cache that cannot be written; it may be nil.
+	Warn func(format string, args ...any)
+
+	warned sync.Map // by kind
 }
+
+func (w *Worker) warn(kind, format string, args ...any) {
+	if _, before := w.warned.LoadOrStore(kind, true); !before && w.Warn != nil {
+		w.Warn(format, args...)
+	}
+}
+
+// errChanged says that a model or a file of an option did not stay the same while it was worked on.
+var errChanged = errors.New("the model, or a file that an option names, was changed while it was converted")
 
 // stop is a problem that ends an item before its command runs.
 type stop struct{ problem cli.Problem }
@@ -87,49 +103,70 @@ func (w *Worker) do(ctx context.Context, it *Item, dir string) (*Result, error) 
 		fetching, cancel = context.WithTimeout(ctx, limits.Timeout)
 		defer cancel()
 	}
-	model, err := w.bring(fetching, it.Job, it.Model, filepath.Join(dir, "model"), trusted)
-	if err != nil {
+	in := &inputs{files: make([]string, len(it.Options))}
+	var err error
+	if in.model, err = w.bring(fetching, it.Job, it.Model, filepath.Join(dir, "model"), trusted); err != nil {
 		return nil, err
 	}
-	b, err := filesOf(model)
-	if err != nil {
-		return nil, err
-	}
-	_, hash, err := b.hash()
-	if err != nil {
-		return nil, err
-	}
-	words := []string{it.Do, model, "--json", "--repro="}
-	made := []any{w.Build, it.Do, hash} // what the result is made of
+	words := []string{it.Do, in.model, "--json", "--repro="}
 	for i, o := range it.Options {
 		value := o.Value
 		if o.File != nil {
-			file, err := w.bring(fetching, it.Job, *o.File, filepath.Join(dir, fmt.Sprint("option", i)), trusted)
-			if err != nil {
+			if in.files[i], err = w.bring(fetching, it.Job, *o.File, filepath.Join(dir, fmt.Sprint("option", i)), trusted); err != nil {
 				return nil, err
 			}
-			b, err := filesOf(file)
-			if err != nil {
-				return nil, err
-			}
-			_, h, err := b.hash()
-			if err != nil {
-				return nil, err
-			}
-			made = append(made, o.Name, value, h)
-			value += file
-		} else {
-			made = append(made, o.Name, value)
+			value += in.files[i]
 		}
 		words = append(words, "--"+o.Name+"="+value)
 	}
 	out := filepath.Join(dir, "out")
-	if err := os.MkdirAll(out, 0o777); err != nil {
+	if it.Do == "export" {
+		words = append(words, "--output="+filepath.Join(out, path.Base(output(it))))
+	}
+	for range 2 { // who writes to a model is mostly done with it soon
+		if err := errors.Join(os.RemoveAll(out), os.MkdirAll(out, 0o777)); err != nil {
+			return nil, err
+		}
+		var r *Result
+		if r, err = w.convert(ctx, it, in, words, out, limits); !errors.Is(err, errChanged) {
+			return r, err
+		}
+	}
+	return nil, &stop{refusal("file", "%v, twice", err)}
+}
+
+// inputs are what an item is made of on this machine: the model, and the file of each option that has one.
+type inputs struct {
+	model string
+	files []string
+}
+
+// hash gives the hash of the model, and that of all of it.
+func (in *inputs) hash(it *Item) (model, all string, err error) {
+	if model, err = hashOf(in.model); err != nil {
+		return "", "", err
+	}
+	hashes := make([]string, len(in.files))
+	for i, file := range in.files {
+		if file == "" {
+			continue
+		}
+		if hashes[i], err = hashOf(file); err != nil {
+			return "", "", err
+		}
+	}
+	return model, made(it, model, hashes), nil
+}
+
+// convert runs the command of an item, or takes its result from the cache. What is converted is what was hashed, or the error is errChanged.
+func (w *Worker) convert(ctx context.Context, it *Item, in *inputs, words []string, out string, limits Limits) (*Result, error) {
+	model, all, err := in.hash(it)
+	if err != nil {
 		return nil, err
 	}
-	file := path.Base(it.Name) + ".onnx"
+	file := path.Base(output(it))
 	// a file of weights has the model's name, so that a model with one is the same only under its own name; others may be called anything
-	keys := [2]string{digest(append(made, "")...), digest(append(made, file)...)}
+	keys := [2]string{digest(w.Build, all, ""), digest(w.Build, all, file)}
 	for _, key := range keys {
 		if w.Cache == nil {
 			break
@@ -141,19 +178,25 @@ func (w *Worker) do(ctx context.Context, it *Item, dir string) (*Result, error) 
 				}
 				r.Outputs[0].Name = file
 			}
-			r.Hash = hash
+			r.Hash, r.Made = model, all
 			return r, nil
 		}
 	}
-	if it.Do == "export" {
-		words = append(words, "--output="+filepath.Join(out, file))
-	}
 	r := w.Process.Run(ctx, words, limits)
-	r.Hash = hash
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if _, again, err := in.hash(it); err != nil || again != all {
+		return nil, errChanged
+	}
+	r.Hash, r.Made = model, all
 	if r.Status == OK {
 		if r.Outputs, err = written(out, file); err != nil {
 			return nil, err
 		}
+	}
+	if slices.ContainsFunc(r.Diagnostics, func(p cli.Problem) bool { return p.ID == cli.DiskFull }) { // nothing that says anything of the model
+		return nil, &DiskError{out, syscall.ENOSPC}
 	}
 	if w.Cache != nil && r.Final() {
 		key := keys[0]
@@ -161,7 +204,7 @@ func (w *Worker) do(ctx context.Context, it *Item, dir string) (*Result, error) 
 			key = keys[1]
 		}
 		if err := w.Cache.Put(key, r, out); err != nil {
-			return nil, fmt.Errorf("the cache: %w", err)
+			w.warn("cache", "nothing more is kept in the cache: %v", err)
 		}
 	}
 	return r, nil
@@ -200,29 +243,60 @@ func (w *Worker) bring(ctx context.Context, job string, s Source, dir string, tr
 	case len(s.Objects) > 0:
 		return w.objects(ctx, job, s, dir)
 	}
-	local := filepath.FromSlash(s.Path)
-	if filepath.IsAbs(local) {
-		if !trusted && !w.AnyPath {
-			return "", &stop{refusal("not-allowed", "%s is not below the root of this worker; name another one with --root, or allow all with --any-path", s.Path)}
+	local := filepath.Clean(filepath.FromSlash(s.Path))
+	if trusted || w.AnyPath {
+		if !filepath.IsAbs(local) {
+			local = filepath.Join(w.Root, local)
 		}
 		return local, nil
 	}
-	file := filepath.Join(w.Root, local)
-	if trusted || w.AnyPath {
-		return file, nil
+	// what is refused says the same whether there is something outside or not
+	if filepath.IsAbs(local) {
+		return "", &stop{refusal("not-allowed", "%s is not below the root of this worker; name another one with --root, or allow all with --any-path", s.Path)}
 	}
-	real, err := filepath.EvalSymlinks(file)
+	out := &stop{refusal("not-allowed", "%s leads out of the root of this worker, or is no file; name another one with --root, or allow all with --any-path", s.Path)}
+	if !filepath.IsLocal(local) {
+		return "", out
+	}
+	root, err := os.OpenRoot(w.Root)
 	if err != nil {
 		return "", err
 	}
-	root, err := filepath.EvalSymlinks(w.Root)
+	defer root.Close()
+	switch err := below(root, filepath.ToSlash(local)); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("%s: it is not below the root of this worker, or cannot be read", s.Path)
+	case err != nil:
+		return "", out
+	}
+	return filepath.Join(w.Root, local), nil
+}
+
+// below says what is wrong with a path that a worker reads: it, or something in it, is a link that leads out, or no file. The data of an
+// ONNX file are files in its folder, and no links that lead out of that, when the file is read.
+func below(root *os.Root, name string) error {
+	info, err := root.Stat(name)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
-		return "", &stop{refusal("not-allowed", "%s leads out of the root of this worker; name another one with --root, or allow all with --any-path", s.Path)}
+	if info.IsDir() {
+		_, err := walk(root.FS(), path.Clean(name))
+		return err
 	}
-	return real, nil
+	if !info.Mode().IsRegular() {
+		return irregular(name)
+	}
+	locations, err := externalOf(filepath.Join(root.Name(), name))
+	if err != nil {
+		return err
+	}
+	for _, l := range locations {
+		l = path.Join(path.Dir(name), filepath.ToSlash(l))
+		if _, err := root.Stat(l); err != nil && !errors.Is(err, fs.ErrNotExist) { // without data there is no model, as its reader says
+			return err
+		}
+	}
+	return nil
 }
 
 // allowed says whether a URL begins as one of those that are allowed.
@@ -241,14 +315,16 @@ func allowed(beginnings []string, address string) bool {
 	return false
 }
 
-// redacted is a URL without what may be secret.
+// unnamed stands for a URL that is none.
+const unnamed = "this URL"
+
+// redacted is a URL without what may be secret: user, password or token, query and fragment.
 func redacted(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "this URL"
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || u.Host == "" {
+		return unnamed
 	}
-	u.RawQuery, u.Fragment = "", ""
-	return u.Redacted()
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // fetch downloads a model.
@@ -326,19 +402,20 @@ func save(dir, name string, fill func(io.Writer) error) (string, error) {
 
 // temporary makes a folder for an item.
 func (w *Worker) temporary() (string, error) {
-	if err := os.MkdirAll(w.Folder, 0o777); err != nil {
+	if err := os.MkdirAll(w.Folder, 0o700); err != nil {
 		return "", err
 	}
 	return os.MkdirTemp(w.Folder, "item-")
 }
 
-// Home makes the folder for files that are worked on below another one, that of the system for temporary files if it is empty, and
-// removes those of workers that were killed.
+// Home makes the folder for files that are worked on, and removes those of workers that were killed. It is below another folder: that of
+// the system for temporary files if it is empty, in one that belongs to this user alone.
 func (w *Worker) Home(below string) (free func(), err error) {
 	if below == "" {
-		below = filepath.Join(os.TempDir(), "aton-worker")
-	}
-	if err := os.MkdirAll(below, 0o777); err != nil {
+		if below, err = privateFolder(os.TempDir()); err != nil {
+			return nil, err
+		}
+	} else if err := os.MkdirAll(below, 0o700); err != nil {
 		return nil, err
 	}
 	locks, err := filepath.Glob(filepath.Join(below, "*.lock"))
@@ -350,10 +427,11 @@ func (w *Worker) Home(below string) (free func(), err error) {
 		if err != nil {
 			continue // of a worker that lives, or of another user
 		}
-		err = errors.Join(os.RemoveAll(strings.TrimSuffix(lock, ".lock")), held.Close(), os.Remove(lock))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		// what is left, such as a file that another machine has open on a network file system, goes with the next worker
+		if os.RemoveAll(strings.TrimSuffix(lock, ".lock")) == nil {
+			_ = os.Remove(lock)
 		}
+		held.Close()
 	}
 	w.Folder = filepath.Join(below, randomID())
 	held, err := atomicfile.Claim(w.Folder + ".lock")
@@ -365,6 +443,19 @@ func (w *Worker) Home(below string) (free func(), err error) {
 		held.Close()
 		os.Remove(w.Folder + ".lock")
 	}, os.Mkdir(w.Folder, 0o700)
+}
+
+// privateFolder is a folder in another one, where anybody may write, that belongs to this user and that nobody else can look into. It is
+// found again by its name; where somebody else has taken the name, it gets another one.
+func privateFolder(in string) (string, error) {
+	dir := filepath.Join(in, fmt.Sprint("aton-worker-", os.Getuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	if info, err := os.Lstat(dir); err == nil && private(info) {
+		return dir, nil
+	}
+	return os.MkdirTemp(in, "aton-worker-")
 }
 
 // Build tells programs of aton apart, by version and bytes: what one has made is not taken for what another would make.

@@ -112,7 +112,7 @@ func TestRedacted(t *testing.T) {
 	if got := redactedURLs("nats://user:geheim@a:4222, tls://geheim@b:4222,%zz"); got != "nats://a:4222,tls://b:4222,the queue" {
 		t.Error(got)
 	}
-	_, err := Dial(t.Context(), Access{URLs: "nats://user:geheim@127.0.0.1:1"}, "1", 0)
+	_, err := Dial(Access{URLs: "nats://user:geheim@127.0.0.1:1"}, "1", Taker, nil)
 	if err == nil || strings.Contains(err.Error(), "geheim") {
 		t.Errorf("%v", err)
 	}
@@ -217,4 +217,14 @@ func TestHome(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// external1 is a model whose weights are in a file.
+func external1(location string) string {
+	text, err := proto.Marshal(&onnxpb.ModelProto{IrVersion: proto.Int64(8), Graph: &onnxpb.GraphProto{Initializer: []*onnxpb.TensorProto{
+		{ExternalData: []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String(location)}}}}}})
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return string(text)
 }

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +12,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +22,7 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor/mapfile"
 )
 
 // Exit statuses.
@@ -62,6 +60,9 @@ var ErrQuiet = errors.New("failed")
 
 // Run runs a command in this process. Its flag --json, if it has one, makes errors data.
 func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	out, told := newText(stdout), newText(stderr)
+	stdout, stderr = out, told
+	defer func() { _, _ = out.flush(), told.flush() }()
 	command.SetArgs(args)
 	command.SetIn(stdin)
 	command.SetOut(stdout)
@@ -83,13 +84,12 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 		status = Usage
 	}
 	if slices.Contains(args, "--json") {
-		b, _ := json.Marshal(struct { // the fields are strings and numbers
+		_ = EncodeJSON(stderr, struct { // the fields are strings and numbers
 			Errors []Problem `json:"errors"`
-		}{Problems(err)})
-		fmt.Fprintf(stderr, "%s\n", b)
+		}{Problems(err)}, false)
 		return status
 	}
-	fmt.Fprintln(stderr, Printable(err.Error()))
+	fmt.Fprintln(stderr, err)
 	var f *passes.Failure
 	var c *crash
 	switch {
@@ -149,20 +149,6 @@ type crash struct {
 
 func (c *crash) Error() string {
 	return fmt.Sprintf("internal error: %v; this is a defect of aton: report it, with the model and what follows", c.cause)
-}
-
-// Printable is text that a terminal shows as it is: names in a file may hold sequences that steer it.
-func Printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		q := strconv.QuoteRune(r)
-		b.WriteString(q[1 : len(q)-1])
-	}
-	return b.String()
 }
 
 // Signals has the process remove its temporary files before a signal from the keyboard or the system ends it.
@@ -228,6 +214,9 @@ func Problems(err error) []Problem {
 	return []Problem{{ID: identify(err), Level: "error", Message: err.Error()}}
 }
 
+// DiskFull is the identifier of a file that could not be written because its disk has no room.
+const DiskFull = "disk-full"
+
 // identify finds the identifier of an error that is no list.
 func identify(err error) string {
 	var named interface{ ProblemID() string }
@@ -240,6 +229,8 @@ func identify(err error) string {
 		id = "usage"
 	case errors.As(err, &failure), errors.As(err, &c):
 		id = "internal"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		id = DiskFull
 	case errors.As(err, &path):
 		id = "file"
 	case errors.As(err, &named):
@@ -251,9 +242,16 @@ func identify(err error) string {
 // maxStream is how much is read of standard input, in bytes.
 var maxStream int64 = 2 << 30 // less in a test
 
+// memoryStream is how much of standard input is kept in memory; more goes to a temporary file.
+const memoryStream = 64 << 20
+
 // ReadStream reads all of standard input, which may be endless.
 func ReadStream(stdin io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(stdin, maxStream+1))
+	stdin = io.LimitReader(stdin, maxStream+1)
+	b, err := io.ReadAll(io.LimitReader(stdin, min(memoryStream, maxStream+1)))
+	if err == nil && len(b) == memoryStream {
+		b, err = mapfile.Spool(io.MultiReader(bytes.NewReader(b), stdin), -1)
+	}
 	if err == nil && int64(len(b)) > maxStream {
 		return nil, fmt.Errorf("standard input has more than %d GiB; give a file", maxStream>>30)
 	}
@@ -278,15 +276,26 @@ func plain(err error) error {
 	return err
 }
 
-// WriteFile lets write fill a file, which appears only when that went well; "-" is standard output,
-// which gets nothing before all is written.
+// WriteText lets write fill a file with text, which appears only when that went well; "-" is standard output, which gets nothing before
+// all is written. What a terminal would not show as it is comes out as escapes.
+func WriteText(name string, stdout io.Writer, write func(w io.Writer) error) error {
+	return WriteFile(name, stdout, func(w io.Writer) error {
+		t := newText(w)
+		if err := write(t); err != nil {
+			return err
+		}
+		return t.flush()
+	})
+}
+
+// WriteFile is WriteText for what is no text: its bytes stay as they are.
 func WriteFile(name string, stdout io.Writer, write func(w io.Writer) error) error {
 	if name == "-" {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
 			return err
 		}
-		_, err := stdout.Write(b.Bytes())
+		_, err := Raw(stdout).Write(b.Bytes())
 		return err
 	}
 	return plain(atomicfile.Write(name, write))
@@ -294,7 +303,7 @@ func WriteFile(name string, stdout io.Writer, write func(w io.Writer) error) err
 
 // Terminal says whether a person is likely to watch what is written.
 func Terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := Raw(w).(*os.File)
 	if !ok {
 		return false
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"io"
 	"net/url"
 	"path/filepath"
@@ -113,10 +112,7 @@ func WriteSARIF(w io.Writer, version, model string, problems []Problem, successf
 		}
 		run.Results = append(run.Results, r)
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(sarifLog{"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "2.1.0", []sarifRun{run}})
+	return EncodeJSON(w, sarifLog{"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "2.1.0", []sarifRun{run}}, true)
 }
 
 // sentence is what a problem says, without its place.
@@ -128,7 +124,7 @@ func sentence(p Problem) string {
 	if p.Hint != "" {
 		s += "; " + p.Hint
 	}
-	return Printable(s)
+	return Printable(s) // who shows a log decodes its strings
 }
 
 // fileURI is a path as a URI: relative where the path is.

@@ -1,10 +1,10 @@
 package explore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/docs/diagnostics"
@@ -24,7 +24,16 @@ type Session struct {
 	doc    *Document
 	frames map[diag.Loc]int // of the document
 	failed error
-	mu     sync.Mutex // of the functions that serve
+	// ctx ends the work of who no longer waits for it; nil for never.
+	ctx context.Context
+}
+
+// stopped is why the work ends early, if it does.
+func (s *Session) stopped() error {
+	if s.ctx == nil || s.ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(s.ctx)
 }
 
 // New converts a model, and keeps what happens. load makes the module anew, each time that it is called. The sizes are those that
@@ -55,7 +64,7 @@ func (s *Session) converted() (*ssa.Module, error) {
 func (s *Session) Pipeline(text string) (*Document, error) {
 	opts := s.opts
 	opts.Pipeline = text
-	other := &Session{name: s.name, load: s.load, opts: opts, sizes: s.sizes}
+	other := &Session{name: s.name, load: s.load, opts: opts, sizes: s.sizes, ctx: s.ctx}
 	if err := other.convert(); err != nil {
 		return nil, err
 	}
@@ -97,10 +106,14 @@ func (s *Session) convert() error {
 		runner = *opts.Runner
 	}
 	runner.Observers = append(append([]passes.Observer{}, runner.Observers...), r.observer())
+	runner.Stop = s.stopped
 	opts.Runner = &runner
 	var told *diag.List
 	list, err := aton.Lower(m, opts)
 	m.Rewritten = nil
+	if stopped := s.stopped(); stopped != nil {
+		return stopped
+	}
 	var failure *passes.Failure
 	switch {
 	case errors.As(err, &told):

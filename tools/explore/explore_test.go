@@ -2,9 +2,11 @@ package explore
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"html"
 	"io"
 	"math"
@@ -15,7 +17,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/frontend/spec"
@@ -460,6 +464,148 @@ func TestPlace(t *testing.T) {
 			}
 		}
 	}
+}
+
+// serving starts a server, and gives the address of its page.
+func serving(t *testing.T) (*Server, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := NewServer(ofText(t, matmul, aton.Options{}), l, nil, map[string]int64{"N": 3})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return server, server.URL()
+}
+
+// A request that stops in its body, and one that takes no answer, hold nobody else.
+func TestStalledRequests(t *testing.T) {
+	server, url := serving(t)
+	for range 4 {
+		stalled, err := net.Dial("tcp", server.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stalled.Close()
+		fmt.Fprintf(stalled, "POST /%s/pipeline HTTP/1.1\r\nHost: %s\r\nContent-Length: 1000\r\n\r\ninline", server.token, server.host)
+		deaf, err := net.Dial("tcp", server.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer deaf.Close()
+		for range 50 {
+			fmt.Fprintf(deaf, "GET /%s/document HTTP/1.1\r\nHost: %s\r\n\r\n", server.token, server.host)
+		}
+	}
+	client := http.Client{Timeout: 5 * time.Second}
+	for _, path := range []string{"kernels", "numbers", "pipeline"} {
+		r, err := client.Post(url+path, "text/plain", strings.NewReader(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != http.StatusOK {
+			t.Error(path, r.Status)
+		}
+	}
+	client.CloseIdleConnections()
+}
+
+// Of connections that ask for nothing the oldest are closed, and that of the page last.
+func TestIdleConnections(t *testing.T) {
+	server, url := serving(t)
+	var dialled atomic.Int32
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialled.Add(1)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}}}
+	defer client.CloseIdleConnections()
+	look := func() {
+		t.Helper()
+		r, err := client.Get(url + "document")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+	}
+	look()
+	var others []net.Conn
+	for range 3 * mostIdle {
+		c, err := net.Dial("tcp", server.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		others = append(others, c)
+	}
+	look()
+	if n := dialled.Load(); n != 1 {
+		t.Errorf("the page had to connect %d times", n)
+	}
+	closed := 0
+	for _, c := range others {
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		var timeout net.Error
+		if _, err := c.Read(make([]byte, 1)); err != nil && !(errors.As(err, &timeout) && timeout.Timeout()) {
+			closed++
+		}
+	}
+	if closed < 2*mostIdle {
+		t.Errorf("%d of %d connections are closed", closed, len(others))
+	}
+}
+
+// Work that nobody waits for ends, and changes nothing.
+func TestClosedPage(t *testing.T) {
+	s := ofText(t, matmul, aton.Options{})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := s.doc
+	s.ctx = gone
+	if _, err := s.Pipeline("inline,dce"); !errors.Is(err, context.Canceled) || s.doc != before {
+		t.Errorf("pipeline: %v", err)
+	}
+	if _, err := s.Kernels(); !errors.Is(err, context.Canceled) {
+		t.Errorf("kernels: %v", err)
+	}
+	s.ctx = nil
+	set, err := s.Random(0, map[string]int64{"N": 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ctx = gone
+	if _, err := s.Numbers(set); !errors.Is(err, context.Canceled) {
+		t.Errorf("numbers: %v", err)
+	}
+	s.ctx = nil
+	// who waits for the work of another page, and is closed meanwhile, waits no longer
+	server, url := serving(t)
+	server.work <- struct{}{}
+	ctx, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"kernels", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := http.DefaultClient.Do(r); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	<-server.work
+	answer, err := http.Post(url+"kernels", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // The server answers who has the token and asks by its own address, and nobody else.

@@ -27,6 +27,9 @@ func (s *Session) Kernels() (*Kernels, error) {
 	}
 	at := map[string]int{}
 	for _, k := range p.Kernels {
+		if err := s.stopped(); err != nil {
+			return nil, err
+		}
 		ir := llvm.Lower(k.Kernel)
 		code, err := ptx.Print(ir, ptx.Options{Target: target})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/verify"
 )
@@ -37,6 +38,9 @@ func (s *Session) Numbers(data verify.DataSet) (*Numbers, error) {
 	}
 	judge := verify.Verifier{Tolerance: verify.DefaultTolerance, Kernels: verify.FunctionKernels(s.opts.Functions)}
 	judge.Observe = func(o *ssa.Op, in, given []interp.Value) error {
+		if err := s.stopped(); err != nil {
+			return err
+		}
 		clean := true
 		for i, v := range o.Operands() {
 			if v == nil || i >= len(in) {
@@ -91,12 +95,14 @@ func (s *Session) accuse(judge verify.Verifier, data verify.DataSet, out *Number
 			break
 		}
 	}
-	judge.Observe = nil
+	judge.Observe = func(*ssa.Op, []interp.Value, []interp.Value) error { return s.stopped() }
 	fresh, err := s.load()
 	if err != nil || !fresh.UsesNamespace("aten") && !fresh.UsesNamespace("prim") {
 		return
 	}
-	suspect, err := judge.FirstBadPass(fresh, s.opts.Convert, data)
+	opts := s.opts
+	opts.Runner = &passes.Runner{Stop: s.stopped}
+	suspect, err := judge.FirstBadPass(fresh, opts.Convert, data)
 	if err != nil || suspect == nil {
 		return
 	}

@@ -27,8 +27,8 @@ def main(folder):
     programs = sorted(glob.glob(os.path.join(folder, "*.pt")))
     runs = wrong = dropped = 0
     for path in programs:
-        module = torch.jit.load(path)
         for size in SIZES:
+            module = torch.jit.load(path)  # anew: programs change the state of the module
             recorded = f"{path[:-3]}.{size}.npz"
             with torch.no_grad(), torch.jit.optimized_execution(False):
                 try:

@@ -15,6 +15,8 @@ import (
 // converted without doing what it says; says is empty then.
 var bombs = []struct{ name, input, body, says string }{
 	{"a list that doubles", "", "l = [1]\nfor i in range(40):\n  l = torch.add(l, l)\nreturn torch.add(x, torch.len(l))", "take more than 268435456 bytes"},
+	{"a list that doubles in place", "", "l = [1]\nfor i in range(40):\n  _0 = torch.extend(l, l)\nreturn torch.add(x, torch.len(l))", "take more than 268435456 bytes"},
+	{"a list that is added to itself", "", "l = [1]\nfor i in range(40):\n  l = torch.add_(l, l)\nreturn torch.add(x, torch.len(l))", "take more than 268435456 bytes"},
 	{"a string that doubles", "", "s = \"a\"\nfor i in range(40):\n  s = torch.add(s, s)\nreturn torch.add(x, torch.len(s))", "take more than 268435456 bytes"},
 	{"a tensor that doubles", "x:f32[4]", "y = x\nfor i in range(40):\n  y = torch.cat([y, y])\nreturn y", ""},
 	{"a constant that doubles", "", "y = torch.ones([1])\nfor i in range(40):\n  y = torch.cat([y, y])\nreturn torch.add(x, torch.sum(y))", ""},

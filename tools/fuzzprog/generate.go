@@ -1,34 +1,61 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/backend/eager"
+	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/ssa/tensor"
+	"github.com/aton-project/aton/verify"
 )
 
-// stmt is a statement: its lines, what it does, and the blocks in it.
+// Limits of what a program computes: sizes for speed, numbers so that nothing rounds, and results are equal whatever the order of additions.
+const (
+	maxElements = 240
+	maxRank     = 5
+	maxNumber   = 4096
+	fraction    = 64 // numbers are multiples of 1/64
+	maxInt      = 100
+	maxLength   = 8
+	maxTrips    = 6
+)
+
+// errUnfit ends a statement that goes beyond these limits.
+var errUnfit = errors.New("the statement goes beyond the limits of programs")
+
+// stmt is a statement: its lines, the variables that it sets, and the blocks in it.
 type stmt struct {
 	lines  func() []string
-	run    func(*env)
+	sets   []string
 	blocks []*[]*stmt
 }
 
 // line is the text of a statement that has no blocks.
-func line(text string) func() []string { return func() []string { return []string{text} } }
+func line(text ...string) func() []string { return func() []string { return text } }
 
 // input is an input of the program, with its values in each set.
 type input struct {
 	name, spec string
-	values     []*array
+	values     []*tensor.Tensor
 }
 
-// generator makes a program statement by statement, and runs each for all sets of inputs as it goes.
+// env has the variables of a program at some point, for one set of inputs.
+type env map[string]eager.Value
+
+// generator makes a program statement by statement. The eager evaluator runs each for all sets of inputs as it is made, by itself, on the
+// variables that there are: a statement that PyTorch would refuse is left out.
 type generator struct {
 	rng     *rand.Rand
+	eager   *eager.Evaluator
 	inputs  []input
-	envs    []*env   // of the sets of inputs, at this point
+	envs    []env    // of the sets of inputs, at this point
 	names   []string // variables in scope, in order
 	n       int      // names that were given
 	depth   int
@@ -42,8 +69,16 @@ const sets = 3
 // smallest is the least size of a dynamic axis.
 var smallest int
 
-func newGenerator(rng *rand.Rand) *generator {
-	g := &generator{rng: rng}
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+func newGenerator(rng *rand.Rand, e *eager.Evaluator) *generator {
+	g := &generator{rng: rng, eager: e}
 	shape := pick(rng, [][]int{{3, 4}, {4, 4}, {2, 3, 4}, {5}, {4, 3}, {2, 2, 3}, {3, 1}, {1, 3}})
 	dims := make([]string, len(shape))
 	for i, d := range shape {
@@ -60,32 +95,56 @@ func newGenerator(rng *rand.Rand) *generator {
 			}
 		}
 	}
-	kinds := []dtype{f32, pick(rng, []dtype{f32, f32, i64})}
+	kinds := []tensor.DType{tensor.Float32, pick(rng, []tensor.DType{tensor.Float32, tensor.Float32, tensor.Int64})}
 	for i, name := range []string{"x", "y"} {
-		in := input{name: name, spec: fmt.Sprintf("%s:%s[%s]", name, map[dtype]string{f32: "f32", i64: "i64"}[kinds[i]], strings.Join(dims, ","))}
+		in := input{name: name, spec: fmt.Sprintf("%s:%s[%s]", name, map[tensor.DType]string{tensor.Float32: "f32", tensor.Int64: "i64"}[kinds[i]], strings.Join(dims, ","))}
 		for _, s := range [][]int{shape, grown, small} {
 			v := make([]float64, product(s))
 			for k := range v {
 				v[k] = float64(rng.IntN(9) - 4)
 			}
-			in.values = append(in.values, fresh(kinds[i], s, v))
+			size := make([]int64, len(s))
+			for k, d := range s {
+				size[k] = int64(d)
+			}
+			in.values = append(in.values, tensor.FromFloats(kinds[i], size, v))
 		}
 		g.inputs = append(g.inputs, in)
 	}
 	idx := input{name: "i", spec: "i:i64[2]"}
 	for range sets {
-		idx.values = append(idx.values, fresh(i64, []int{2}, []float64{float64(rng.IntN(2)), float64(rng.IntN(2))}))
+		idx.values = append(idx.values, tensor.Ints(int64(rng.IntN(2)), int64(rng.IntN(2))))
 	}
 	g.inputs = append(g.inputs, idx)
 	for k := range sets {
-		e := &env{vars: map[string]any{}}
+		e := env{}
 		for _, in := range g.inputs {
-			e.vars[in.name] = in.values[k]
+			e[in.name] = eager.Of(in.values[k])
 		}
-		g.envs = append(g.envs, e.clone())
+		g.envs = append(g.envs, e)
 	}
 	g.names = []string{"i"}
 	return g
+}
+
+// data are the sets of inputs.
+func (g *generator) data() []verify.DataSet {
+	out := make([]verify.DataSet, sets)
+	for k := range out {
+		out[k].Name = fmt.Sprintf("inputs %d", k)
+		for _, in := range g.inputs {
+			out[k].Inputs = append(out[k].Inputs, verify.Named{Name: in.name, Tensor: in.values[k]})
+		}
+	}
+	return out
+}
+
+func (g *generator) specs() []string {
+	var out []string
+	for _, in := range g.inputs {
+		out = append(out, in.spec)
+	}
+	return out
 }
 
 // program makes a program of some statements.
@@ -96,15 +155,27 @@ func (g *generator) program(size int) {
 		}
 	}
 	for _, name := range []string{"x", "y"} { // whoever calls a model keeps its inputs
-		add(g.define("torch.clone("+name+")", func(e *env) any { a := e.arr(name); return fresh(a.kind, a.shape, a.values()) }))
+		add(g.define("torch.clone(%s)", name))
 	}
 	for range size {
 		add(g.statement())
 	}
-	tensors := g.of(func(v any) bool { _, ok := v.(*array); return ok })
-	tensors = slices.DeleteFunc(tensors, func(n string) bool { return n == "i" })
+	tensors := slices.DeleteFunc(g.tensors(nil), func(n string) bool { return n == "i" })
 	g.rng.Shuffle(len(tensors), func(i, k int) { tensors[i], tensors[k] = tensors[k], tensors[i] })
 	g.outputs = tensors[:min(len(tensors), 1+g.rng.IntN(4))]
+}
+
+// method is forward with these parameters, lines and results.
+func method(params, lines []string, types, results []string) string {
+	typ, value := "None", "None"
+	switch {
+	case len(results) == 1:
+		typ, value = types[0], results[0]
+	case len(results) > 1:
+		typ, value = "Tuple["+strings.Join(types, ", ")+"]", "("+strings.Join(results, ", ")+")"
+	}
+	return fmt.Sprintf("  def forward(self: __torch__.Program%s) -> %s:\n%s\n    return %s\n", strings.Join(append([]string{""}, params...), ",\n    "), typ,
+		strings.Join(indent(indent(lines)), "\n"), value)
 }
 
 // code is the method forward.
@@ -113,13 +184,10 @@ func (g *generator) code() string {
 	for _, in := range g.inputs {
 		params = append(params, in.name+": Tensor")
 	}
-	result, value := "Tensor", g.outputs[0]
-	if len(g.outputs) > 1 {
-		result = "Tuple[" + strings.Join(slices.Repeat([]string{"Tensor"}, len(g.outputs)), ", ") + "]"
-		value = "(" + strings.Join(g.outputs, ", ") + ")"
-	}
-	return fmt.Sprintf("  def forward(self: __torch__.Program,\n    %s) -> %s:\n%s\n    return %s\n", strings.Join(params, ",\n    "), result, strings.Join(indent(indent(text(g.body))), "\n"), value)
+	return method(params, text(g.body), slices.Repeat([]string{"Tensor"}, len(g.outputs)), g.outputs)
 }
+
+func (g *generator) archive() ([]byte, error) { return archiveOf(g.code()) }
 
 func indent(lines []string) []string {
 	out := make([]string, len(lines))
@@ -129,34 +197,142 @@ func indent(lines []string) []string {
 	return out
 }
 
-// of lists the variables whose value is of a kind.
-func (g *generator) of(want func(any) bool) []string {
+// of lists the variables of a type.
+func (g *generator) of(typ string) []string {
 	var out []string
 	for _, n := range g.names {
-		if want(g.envs[0].vars[n]) {
+		if typeOf(g.envs[0][n]) == typ {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// try runs a statement for all sets of inputs; if it is valid for all, they are behind it.
-func (g *generator) try(s *stmt) (ok bool) {
-	after := make([]*env, len(g.envs))
-	defer func() {
-		if r := recover(); r != nil {
-			if _, expected := r.(invalid); !expected {
-				panic(r)
-			}
-			ok = false
+func (g *generator) ints() []string    { return g.of("int") }
+func (g *generator) lists() []string   { return g.of("List[Tensor]") }
+func (g *generator) dicts() []string   { return g.of("Dict[str, Tensor]") }
+func (g *generator) numbers() []string { return g.of("List[int]") }
+
+// typeOf is the type of a variable in TorchScript.
+func typeOf(v eager.Value) string {
+	switch v := v.(type) {
+	case *eager.Tensor:
+		return "Tensor"
+	case int64:
+		return "int"
+	case *eager.Dict:
+		return "Dict[str, Tensor]"
+	case *eager.List:
+		for _, e := range v.Elems {
+			return "List[" + typeOf(e) + "]"
 		}
-	}()
-	for i, e := range g.envs {
-		after[i] = e.clone()
-		s.run(after[i])
+		if v.Elem != nil && v.Elem.String() == "int" {
+			return "List[int]"
+		}
+		return "List[Tensor]"
+	}
+	return ""
+}
+
+var variable = regexp.MustCompile(`\b(?:v\d+|x|y|i)\b`)
+
+// try runs a statement for all sets of inputs; if it is valid for all, they are behind it.
+func (g *generator) try(s *stmt) bool {
+	lines := s.lines()
+	var names, params, types []string
+	for _, n := range variable.FindAllString(strings.Join(lines, "\n"), -1) {
+		if v, there := g.envs[0][n]; there && !slices.Contains(names, n) {
+			names, params = append(names, n), append(params, n+": "+typeOf(v))
+		}
+	}
+	after := make([]env, len(g.envs))
+	result := slices.Clone(s.sets)
+	for range result {
+		types = append(types, "Tensor") // the evaluator does not look at it
+	}
+	archive, err := archiveOf(method(params, lines, types, result))
+	if err != nil {
+		return false
+	}
+	m, err := aton.LoadBytes(archive, "program.pt", aton.Options{Inputs: []spec.Input{}})
+	if err != nil {
+		return false
+	}
+	for k, e := range g.envs {
+		after[k] = e.copy()
+		args := make([]eager.Value, len(names))
+		for i, n := range names {
+			args[i] = after[k][n]
+		}
+		out, err := g.eager.Call(m, args...)
+		if err != nil {
+			return false
+		}
+		if len(out) == 1 && len(result) > 1 {
+			out = out[0].(*eager.Tuple).Elems
+		}
+		for i, n := range result {
+			after[k][n] = out[i]
+		}
+		for _, v := range after[k] {
+			if fits(v) != nil {
+				return false
+			}
+		}
 	}
 	g.envs = after
 	return true
+}
+
+// copy copies an env with all that is in it; what was one memory stays one.
+func (e env) copy() env {
+	var names []string
+	var values []eager.Value
+	for n, v := range e {
+		names, values = append(names, n), append(values, v)
+	}
+	out := make(env, len(e))
+	for i, v := range eager.Copy(values...) {
+		out[names[i]] = v
+	}
+	return out
+}
+
+// fits says whether a value is within the limits.
+func fits(v eager.Value) error {
+	switch v := v.(type) {
+	case int64:
+		if v > maxInt || v < -maxInt {
+			return errUnfit
+		}
+	case *eager.List:
+		if len(v.Elems) > maxLength {
+			return errUnfit
+		}
+		for _, e := range v.Elems {
+			if err := fits(e); err != nil {
+				return err
+			}
+		}
+	case *eager.Dict:
+		for _, k := range v.Keys() {
+			e, _ := v.Get(k)
+			if err := fits(e); err != nil {
+				return err
+			}
+		}
+	case *eager.Tensor:
+		t := v.Tensor()
+		if len(t.Shape) > maxRank || t.NumElements() > maxElements {
+			return errUnfit
+		}
+		for _, x := range t.Float64s() {
+			if !(math.Abs(x) <= maxNumber) || x*fraction != math.Trunc(x*fraction) {
+				return errUnfit
+			}
+		}
+	}
+	return nil
 }
 
 func (g *generator) name() string {
@@ -165,9 +341,9 @@ func (g *generator) name() string {
 }
 
 // define is a statement that gives a value a new name. Nil if it is not valid.
-func (g *generator) define(text string, value func(*env) any) *stmt {
+func (g *generator) define(format string, args ...any) *stmt {
 	name := g.name()
-	s := &stmt{lines: line(name + " = " + text), run: func(e *env) { e.vars[name] = value(e) }}
+	s := &stmt{lines: line(name + " = " + fmt.Sprintf(format, args...)), sets: []string{name}}
 	if !g.try(s) {
 		return nil
 	}
@@ -176,8 +352,13 @@ func (g *generator) define(text string, value func(*env) any) *stmt {
 }
 
 // effect is a statement whose value nobody uses. Nil if it is not valid.
-func (g *generator) effect(text string, run func(*env)) *stmt {
-	s := &stmt{lines: line("_" + g.name() + " = " + text), run: run}
+func (g *generator) effect(format string, args ...any) *stmt {
+	return g.several("_" + g.name() + " = " + fmt.Sprintf(format, args...))
+}
+
+// several is a statement of some lines, whose names nobody uses.
+func (g *generator) several(lines ...string) *stmt {
+	s := &stmt{lines: line(lines...)}
 	if !g.try(s) {
 		return nil
 	}
@@ -240,42 +421,32 @@ func text(stmts []*stmt) []string {
 	return out
 }
 
-func runAll(stmts []*stmt, e *env) {
-	for _, s := range stmts {
-		s.run(e)
-	}
+// tensors lists the tensor variables.
+func (g *generator) tensors(want func(*tensor.Tensor) bool) []string {
+	return slices.DeleteFunc(g.of("Tensor"), func(n string) bool { return want != nil && !want(g.tensorOf(n)) })
 }
 
-// tensor names a tensor variable, later ones more often.
-func (g *generator) tensor(want func(*array) bool) string {
-	names := g.of(func(v any) bool { a, ok := v.(*array); return ok && (want == nil || want(a)) })
+// tensor names a tensor variable, later ones more often; "" if there is none.
+func (g *generator) tensor(want func(*tensor.Tensor) bool) string {
+	names := g.tensors(want)
 	if len(names) == 0 {
-		reject("no tensor")
+		return ""
 	}
 	return names[int(float64(len(names))*math.Pow(g.rng.Float64(), 0.6))]
 }
 
-func (g *generator) ints() []string { return g.of(func(v any) bool { _, ok := v.(int); return ok }) }
-
-// guarded makes a statement; one that finds nothing to work on is none.
-func guarded(make func() *stmt) (s *stmt) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, expected := r.(invalid); !expected {
-				panic(r)
-			}
-			s = nil
-		}
-	}()
-	return make()
+// tensorOf is the value of a tensor variable in the first set.
+func (g *generator) tensorOf(name string) *tensor.Tensor {
+	return g.envs[0][name].(*eager.Tensor).Tensor()
 }
 
 // index is a constant, or a variable.
-func (g *generator) index(low, high int) (string, func(*env) int) {
+func (g *generator) index(low, high int) string {
 	if ints := g.ints(); len(ints) > 0 && g.rng.IntN(3) == 0 {
-		n := pick(g.rng, ints)
-		return n, func(e *env) int { return e.vars[n].(int) }
+		return pick(g.rng, ints)
 	}
-	k := low + g.rng.IntN(high-low+1)
-	return fmt.Sprint(k), func(*env) int { return k }
+	return fmt.Sprint(low + g.rng.IntN(high-low+1))
 }
+
+func isBool(t *tensor.Tensor) bool   { return t.DType == tensor.Bool }
+func isNumber(t *tensor.Tensor) bool { return t.DType != tensor.Bool }

@@ -1,36 +1,29 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
-	"github.com/aton-project/aton"
-	"github.com/aton-project/aton/backend/eager"
-	"github.com/aton-project/aton/frontend/spec"
-	"github.com/aton-project/aton/passes"
-	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/verify"
 )
 
-// Programs of the kind "loops" put tensors and numbers in lists and dicts under several names, replace, write and move them in loops and
-// branches, and leave loops early. They are made without being evaluated: the eager evaluator says what they give, at several sizes, 1
+// Programs of the kind "loops" put tensors and numbers in lists, dicts, dicts of lists, objects and attributes of the module under several names,
+// replace, write and move them in loops and branches, and leave loops early, or the function. They are made without being evaluated: the eager evaluator says what they give, at several sizes, 1
 // and 0 among them. A size at which the program raises an exception is left out.
 
 // node is a statement: a line, and the statements in it.
 type node struct {
 	text string
 	body []*node
-	fix  bool // it is not left out alone
+	rest []*node // what an if does otherwise
+	fix  bool    // it is not left out alone
 }
+
+// maxOutputs bounds the outputs of a program.
+const maxOutputs = 4
 
 // loopSizes are those of the dynamic axis, and the values of the number that is an input.
 var loopSizes = []int64{2, 1, 0, 3}
@@ -48,6 +41,8 @@ type looper struct {
 	dicts []string // of tensors by "a" and "b"
 	ints  []string // lists of ints
 	maps  []string // lists of ints by "a"
+	boxes []string // objects of class Box, with a tensor h and a list of tensors l
+	shelf []string // lists of tensors by "a" and "b"
 	nums  []string // ints
 	body  []*node
 	outs  []string
@@ -70,11 +65,34 @@ func (g *looper) call(format string, args ...any) *node {
 // place is an index of a list that has an element.
 func (g *looper) place() string { return pick(g.rng, []string{"0", "0", "-1", "1"}) }
 
+// list is an expression that gives a list of tensors: of a variable, a dict or an object; "" if there is none.
+func (g *looper) list() string {
+	var all []string
+	all = append(all, g.lists...)
+	for _, n := range g.shelf {
+		all = append(all, n+`["a"]`, n+`["b"]`)
+	}
+	for _, n := range g.boxes {
+		all = append(all, n+".l")
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return g.one(all)
+}
+
+// attribute is a tensor of the module or of an object.
+func (g *looper) attribute() string {
+	return g.one(append([]string{"self"}, g.boxes...)) + ".h"
+}
+
 // row is an expression that gives a tensor: a new one, or one that is in a container.
 func (g *looper) row() string {
-	switch k := g.rng.IntN(9); {
-	case k == 0 && len(g.lists) > 0:
-		return fmt.Sprintf("%s[%s]", g.one(g.lists), g.place())
+	switch k := g.rng.IntN(10); {
+	case k == 9:
+		return g.attribute()
+	case k == 0 && g.list() != "":
+		return fmt.Sprintf("%s[%s]", g.list(), g.place())
 	case k == 1 && len(g.dicts) > 0:
 		return fmt.Sprintf("%s[%q]", g.one(g.dicts), "a")
 	case k < 4:
@@ -91,9 +109,11 @@ func (g *looper) row() string {
 
 // held is a tensor that has a name or is in a container.
 func (g *looper) held() string {
-	switch k := g.rng.IntN(6); {
-	case k == 0 && len(g.lists) > 0:
-		return fmt.Sprintf("%s[%s]", g.one(g.lists), g.place())
+	switch k := g.rng.IntN(8); {
+	case k == 7:
+		return g.attribute()
+	case k == 0 && g.list() != "":
+		return fmt.Sprintf("%s[%s]", g.list(), g.place())
 	case k == 1 && len(g.dicts) > 0:
 		return fmt.Sprintf("%s[\"a\"]", g.one(g.dicts))
 	}
@@ -105,8 +125,8 @@ func (g *looper) num() string {
 	switch k := g.rng.IntN(5); {
 	case k == 0 && len(g.ints) > 0:
 		return g.one(g.ints) + "[0]"
-	case k == 1 && len(g.lists) > 0:
-		return fmt.Sprintf("torch.len(%s)", g.one(g.lists))
+	case k == 1 && g.list() != "":
+		return fmt.Sprintf("torch.len(%s)", g.list())
 	case k < 4:
 		return g.one(g.nums)
 	}
@@ -116,7 +136,7 @@ func (g *looper) num() string {
 // statement makes one.
 func (g *looper) statement() *node {
 	for {
-		if s := g.try(g.rng.IntN(30)); s != nil {
+		if s := g.try(g.rng.IntN(36)); s != nil {
 			return s
 		}
 	}
@@ -165,13 +185,13 @@ func (g *looper) try(kind int) *node {
 		s := leaf("%s = {\"a\": %s}", n, g.one(g.ints))
 		g.maps = append(g.maps, n)
 		return s
-	case kind == 13 && len(g.lists) > 0:
+	case kind == 13 && g.list() != "":
 		n := g.name("l")
-		s := leaf("%s = %s", n, g.one(g.lists))
+		s := leaf("%s = %s", n, g.list())
 		g.lists = append(g.lists, n)
 		return s
-	case kind < 18 && len(g.lists) > 0:
-		l := g.one(g.lists)
+	case kind < 18 && g.list() != "":
+		l := g.list()
 		switch r.IntN(9) {
 		case 0, 1, 2:
 			return g.call("torch._set_item(%s, %s, %s)", l, g.place(), g.row())
@@ -222,10 +242,63 @@ func (g *looper) try(kind int) *node {
 			cond = fmt.Sprintf("torch.gt(%s, %d)", g.num(), r.IntN(3))
 		}
 		return &node{text: "if " + cond + ":", body: g.block(1+r.IntN(3), nil)}
-	case kind >= 26 && g.depth < 2:
+	case kind >= 26 && kind < 30 && g.depth < 2:
 		return g.loop()
+	case kind == 30 || kind == 31:
+		return leaf("%s = %s", g.attribute(), g.row())
+	case kind == 32 && g.depth == 0:
+		n := g.name("o")
+		s := &node{text: "if True:", body: []*node{leaf("%s = __torch__.Box.__new__(__torch__.Box)", n), leaf("_%s = (%s).__init__(%s, [%s, %s])", n, n, g.row(), g.row(), g.row())}}
+		s.body[0].fix, s.body[1].fix = true, true
+		g.boxes = append(g.boxes, n)
+		return s
+	case kind == 33 && len(g.boxes) > 0:
+		if l := g.list(); r.IntN(2) == 0 {
+			return leaf("%s.l = %s", g.one(g.boxes), l)
+		}
+		n := g.name("o")
+		s := leaf("%s = %s", n, g.one(g.boxes))
+		g.boxes = append(g.boxes, n)
+		return s
+	case kind == 34 && g.depth == 0:
+		n := g.name("q")
+		second := "[" + g.row() + "]"
+		if l := g.list(); l != "" && r.IntN(2) == 0 {
+			second = l
+		}
+		s := leaf("%s = {\"a\": [%s, %s], \"b\": %s}", n, g.row(), g.row(), second)
+		g.shelf = append(g.shelf, n)
+		return s
+	case kind == 35 && len(g.shelf) > 0:
+		value := "[" + g.row() + "]"
+		if r.IntN(2) == 0 {
+			value = g.list()
+		}
+		return g.call("torch._set_item(%s, %q, %s)", g.one(g.shelf), pick(r, []string{"a", "b"}), value)
 	}
 	return nil
+}
+
+// exit is a loop that may end the function, in the form in which archives have it: what it returns then, and a bool that says so. The
+// second node stands for what is behind the loop.
+func (g *looper) exit() []*node {
+	r := g.rng
+	ret, i, more := g.name("e"), g.name("j"), g.name("c")
+	set := func(how func(k int) string) (ns []*node) {
+		for k := range maxOutputs {
+			ns = append(ns, &node{text: fmt.Sprintf("%s_%d = %s", ret, k, how(k)), fix: true})
+		}
+		return ns
+	}
+	trips := pick(r, []string{"2", "3", "n", "torch.len(x)"})
+	before := append(set(func(int) string { return "h" }), &node{text: ret + " = False", fix: true}, &node{text: i + " = 0", fix: true},
+		&node{text: fmt.Sprintf("%s = torch.gt(%s, 0)", more, trips), fix: true})
+	body := g.block(1+r.IntN(2), func() []*node { g.nums = append(g.nums, i); return nil })
+	leave := &node{text: fmt.Sprintf("if bool(torch.gt(torch.sum(%s), %d)):", g.held(), r.IntN(20)), fix: true,
+		body: append(set(func(int) string { return g.held() }), &node{text: ret + " = True", fix: true}), rest: g.block(1+r.IntN(2), nil)}
+	body = append(body, leave, &node{text: fmt.Sprintf("%s = torch.add(%s, 1)", i, i), fix: true},
+		&node{text: fmt.Sprintf("%s = torch.__and__(torch.lt(%s, %s), torch.__not__(%s))", more, i, trips, ret), fix: true})
+	return []*node{{text: "if True:", body: append(before, &node{text: "while " + more + ":", body: body, fix: true})}, {text: "return " + ret}}
 }
 
 // loop is a for over a constant, a number or the rows of the input, or a while that may end early.
@@ -277,22 +350,37 @@ func (g *looper) block(size int, first func() []*node) []*node {
 func newLooper(rng *rand.Rand) *looper {
 	g := &looper{rng: rng, rows: []string{"h"}, nums: []string{"n"}}
 	g.body = []*node{{text: "h = torch.clone(y)", fix: true}}
-	for _, kind := range []int{9, 10, 11, 12} {
+	for _, kind := range []int{9, 10, 11, 12, 32, 34} {
 		if s := g.try(kind); s != nil && rng.IntN(3) > 0 {
 			g.body = append(g.body, s)
 		} else if s != nil { // its name is not there
+			for _, b := range s.body {
+				s = b
+				break
+			}
 			name, _, _ := strings.Cut(s.text, " ")
-			for _, names := range []*[]string{&g.lists, &g.dicts, &g.ints, &g.maps} {
+			for _, names := range []*[]string{&g.lists, &g.dicts, &g.ints, &g.maps, &g.boxes, &g.shelf} {
 				*names = slices.DeleteFunc(*names, func(n string) bool { return n == name })
 			}
 		}
 	}
 	for range 2 + rng.IntN(7) {
+		if rng.IntN(10) == 0 && g.n < 60 {
+			g.body = append(g.body, g.exit()...)
+			continue
+		}
 		g.body = append(g.body, g.statement())
 	}
 	g.outs = append(g.outs, g.rows...)
 	for _, n := range g.lists {
 		g.outs = append(g.outs, "torch.stack("+n+")")
+	}
+	g.outs = append(g.outs, "self.h")
+	for _, n := range g.boxes {
+		g.outs = append(g.outs, n+".h", "torch.stack("+n+".l)")
+	}
+	for _, n := range g.shelf {
+		g.outs = append(g.outs, "torch.stack("+n+"[\"a\"])", "torch.stack("+n+"[\"b\"])")
 	}
 	for _, n := range g.dicts {
 		g.outs = append(g.outs, n+"[\"a\"]", n+"[\"b\"]")
@@ -304,40 +392,84 @@ func newLooper(rng *rand.Rand) *looper {
 		g.outs = append(g.outs, "torch.tensor("+n+"[\"a\"])")
 	}
 	rng.Shuffle(len(g.outs), func(i, k int) { g.outs[i], g.outs[k] = g.outs[k], g.outs[i] })
-	g.outs = g.outs[:min(len(g.outs), 4)]
+	g.outs = g.outs[:min(len(g.outs), maxOutputs)]
 	return g
 }
 
 // code is the method forward.
 func (g *looper) code() string {
 	var lines []string
+	results := g.outs
+	for _, n := range g.body {
+		if strings.HasPrefix(n.text, "return ") {
+			results = nil
+		}
+	}
+	if results == nil { // both ends of the function have names
+		for k := range g.outs {
+			results = append(results, fmt.Sprintf("out%d", k))
+		}
+	}
 	var write func(ns []*node, depth int)
 	write = func(ns []*node, depth int) {
 		pad := strings.Repeat("  ", depth)
-		for _, n := range ns {
+		block := func(ns []*node) {
+			if len(ns) == 0 {
+				lines = append(lines, pad+"  pass")
+			}
+			write(ns, depth+1)
+		}
+		for i, n := range ns {
 			if n.text == "if True:" { // statements that belong together
 				write(n.body, depth)
 				continue
 			}
+			if ret, ok := strings.CutPrefix(n.text, "return "); ok {
+				lines = append(lines, pad+"if "+ret+":")
+				for k := range g.outs {
+					lines = append(lines, fmt.Sprintf("%s  out%d = %s_%d", pad, k, ret, k))
+				}
+				lines = append(lines, pad+"else:")
+				rest := slices.Clone(ns[i+1:])
+				if !slices.ContainsFunc(rest, func(n *node) bool { return strings.HasPrefix(n.text, "return ") }) {
+					for k, o := range g.outs {
+						rest = append(rest, leaf("out%d = %s", k, o))
+					}
+				}
+				write(rest, depth+1)
+				return
+			}
 			lines = append(lines, pad+n.text)
 			if strings.HasSuffix(n.text, ":") {
-				if len(n.body) == 0 {
-					lines = append(lines, pad+"  pass")
-				}
-				write(n.body, depth+1)
+				block(n.body)
 				if strings.HasPrefix(n.text, "if ") {
-					lines = append(lines, pad+"else:", pad+"  pass")
+					lines = append(lines, pad+"else:")
+					block(n.rest)
 				}
 			}
 		}
 	}
-	write(g.body, 2)
-	result, value := "Tensor", g.outs[0]
-	if len(g.outs) > 1 {
-		result = "Tuple[" + strings.Join(slices.Repeat([]string{"Tensor"}, len(g.outs)), ", ") + "]"
-		value = "(" + strings.Join(g.outs, ", ") + ")"
-	}
-	return fmt.Sprintf("  def forward(self: __torch__.Program,\n    x: Tensor,\n    y: Tensor,\n    n: int) -> %s:\n%s\n    return %s\n", result, strings.Join(lines, "\n"), value)
+	write(g.body, 0)
+	return method([]string{"x: Tensor", "y: Tensor", "n: int"}, lines, slices.Repeat([]string{"Tensor"}, len(g.outs)), results)
+}
+
+// box is the class of the objects of programs.
+const box = `class Box:
+  h : Tensor
+  l : List[Tensor]
+  def __init__(self: __torch__.Box,
+    h: Tensor,
+    l: List[Tensor]) -> NoneType:
+    self.h = h
+    self.l = l
+    return None
+`
+
+// archive is the module with a tensor h, ones.
+func (g *looper) archive() ([]byte, error) {
+	h := fmt.Sprintf("ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK%[1]ctQK\x00K%[1]c\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR", rowSize)
+	return zipped("data.pkl", "\x80\x02c__torch__\nProgram\n)\x81}(X\x08\x00\x00\x00training\x89X\x01\x00\x00\x00h"+h+"ub.", "data/0", strings.Repeat("\x00\x00\x80\x3f", rowSize),
+		"code/__torch__.py", "class Program(Module):\n  __parameters__ = []\n  __buffers__ = [\"h\", ]\n  training : bool\n  h : Tensor\n"+g.code()+box)
 }
 
 // reduce drops what it can of a program while it stays as it is by some test.
@@ -362,6 +494,7 @@ func (g *looper) reduce(still func() bool) {
 					*list = was
 				}
 				drop(&was[i].body)
+				drop(&was[i].rest)
 			}
 		}
 		drop(&g.body)
@@ -380,159 +513,19 @@ func loopData(size int64) verify.DataSet {
 		{Name: "y", Tensor: tensor.FromFloats(tensor.Float32, []int64{rowSize}, []float64{1, -2, 3})}, {Name: "n", Tensor: tensor.ScalarInt(size)}}}
 }
 
-// loops makes a program, and compares the graphs behind every pass and the file with what the eager evaluator gives.
+// data are the inputs at all sizes.
+func (*looper) data() []verify.DataSet {
+	out := make([]verify.DataSet, len(loopSizes))
+	for i, size := range loopSizes {
+		out[i] = loopData(size)
+	}
+	return out
+}
+
+func (*looper) specs() []string { return loopSpecs }
+
+// loops makes a program and judges it.
 func (w *worker) loops(rng *rand.Rand) (string, error) {
 	w.doing.Store("generating")
-	g := newLooper(rng)
-	code := g.code()
-	archive, err := archiveOf(code)
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(w.dir, "program.pt"), archive, 0o666); err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(w.dir, "program.specs"), []byte(strings.Join(loopSpecs, "\n")+"\n"+code), 0o666); err != nil {
-		return "", err
-	}
-	w.doing.Store("converting")
-	outcome, err := w.loop(archive)
-	if w.only >= 0 {
-		fmt.Fprintf(w.w, "%s\n%s\n%s %v\n", strings.Join(loopSpecs, " "), code, outcome, err)
-	}
-	if says := finding(outcome, err); says != "" {
-		w.doing.Store("reducing")
-		write := w.write
-		w.write = "" // the program itself is written
-		g.reduce(func() bool {
-			archive, err := archiveOf(g.code())
-			if err != nil {
-				return false
-			}
-			return kindOf(finding(w.loop(archive))) == kindOf(says)
-		})
-		w.write = write
-		w.found(says, fmt.Sprintf("inputs %s\n%s\nreduced to\n%s", strings.Join(loopSpecs, " "), code, g.code()))
-	}
-	return outcome, nil
-}
-
-// ask runs a program in the eager evaluator at all sizes, and gives the inputs and the outputs where it raises no exception.
-func (w *worker) ask(m *ssa.Module) ([]verify.DataSet, error) {
-	var sets []verify.DataSet
-	for _, size := range loopSizes {
-		set := loopData(size)
-		inputs := make([]eager.Named, len(set.Inputs))
-		for i, in := range set.Inputs {
-			inputs[i] = eager.Named(in)
-		}
-		outputs, err := w.eager.Run(m, inputs)
-		var raised *eager.Raised
-		switch {
-		case err == nil:
-			for _, o := range outputs {
-				set.Outputs = append(set.Outputs, verify.Named(o))
-			}
-			sets = append(sets, set)
-		case !errors.As(err, &raised):
-			return nil, fmt.Errorf("the eager evaluator: %w", err)
-		}
-	}
-	return sets, nil
-}
-
-// keepFor writes a program, and what the evaluator gives at each size, for beside.py.
-func (w *worker) keepFor(archive []byte, sets []verify.DataSet) error {
-	name := filepath.Join(w.write, fmt.Sprintf("%d-%d", w.seed, w.i))
-	if err := os.MkdirAll(w.write, 0o777); err != nil {
-		return err
-	}
-	for _, set := range sets {
-		if err := verify.WriteOutputs(name+"."+strings.TrimPrefix(set.Name, "N=")+".npz", []verify.DataSet{set}); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(name+".pt", archive, 0o666)
-}
-
-// loop converts a program; the outcome is as that of compare, or "not run" where the evaluator gives nothing at any size.
-func (w *worker) loop(archive []byte) (outcome string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			outcome, err = "panic", fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	opts := aton.Options{}
-	for _, s := range loopSpecs {
-		in, err := spec.Parse(s)
-		if err != nil {
-			return "", err
-		}
-		opts.Inputs = append(opts.Inputs, in)
-	}
-	m, err := aton.LoadBytes(archive, "program.pt", opts)
-	if err != nil {
-		return "refused", err
-	}
-	sets, err := w.ask(m)
-	if err != nil {
-		return "not run", err
-	}
-	if len(sets) == 0 {
-		return "raises", nil
-	}
-	if w.write != "" {
-		if err := w.keepFor(archive, sets); err != nil {
-			return "not run", err
-		}
-	}
-	agrees := func(m *ssa.Module) error {
-		limits, err := ssa.ParseLimits(m.GetMetadata(ssa.LimitsKey))
-		if err != nil {
-			return err
-		}
-		for _, set := range sets {
-			if slices.ContainsFunc(limits, func(l ssa.Limit) bool { return l.Symbol == "N" && set.Inputs[0].Tensor.Shape[0] < l.Min }) {
-				continue
-			}
-			compared, err := verify.Verifier{}.Verify(m, set)
-			if err != nil {
-				return fmt.Errorf("%s: %w", set.Name, err)
-			}
-			for i, c := range compared {
-				if c.Wrong != "" {
-					return fmt.Errorf("%s: output %d has other numbers instead of PyTorch's: %s", set.Name, i, c.Wrong)
-				}
-			}
-		}
-		return nil
-	}
-	var wrong error
-	opts.Runner = &passes.Runner{Observers: []passes.Observer{{AfterPass: func(e *passes.Event) {
-		if wrong != nil || !e.Changed() || e.Module.UsesNamespace("aten") || e.Module.UsesNamespace("prim") {
-			return
-		}
-		if err := agrees(e.Module); err != nil {
-			wrong = fmt.Errorf("behind %s: %w", e.Pass.Name, err)
-		}
-	}}}}
-	var file bytes.Buffer
-	err = aton.ExportTo(&file, m, opts)
-	if refusal := (*diag.List)(nil); errors.As(err, &refusal) {
-		return "refused", err
-	}
-	if wrong != nil {
-		return "converted", wrong
-	}
-	if err != nil {
-		return "refused", err
-	}
-	again, err := aton.LoadBytes(file.Bytes(), "program.onnx", aton.Options{})
-	if err != nil {
-		return "converted", fmt.Errorf("the file that is written: %w", err)
-	}
-	if err := agrees(again); err != nil {
-		return "converted", fmt.Errorf("the file that is written: %w", err)
-	}
-	return "converted", nil
+	return w.judge(newLooper(rng), 0)
 }

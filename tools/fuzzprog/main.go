@@ -3,10 +3,10 @@
 //
 //	go run ./tools/fuzzprog [-t 1h] [-seed 1] [-out out/fuzz-programs] [-kinds random,code,...] [-from N] [-n N] [-only N]
 //
-// Changed programs are those of testdata and of lit-tests with a few changes (package mutant); random ones are TorchScript
-// that a generator makes, with the numbers that its own evaluator gives (random.go, oracle.go), or that backend/eager gives
-// (loops.go). Program number N of a seed is the same in every run. What is found is a folder in -out with the program and finding.txt; -only N runs that program again
-// and prints what it says. Exit status 1 if anything was found.
+// Changed programs are those of testdata and of lit-tests with a few changes (package mutant); random ones (random.go) and those of loops
+// (loops.go) are TorchScript that a generator makes, with the numbers that backend/eager gives (judge.go). Program number N of a seed is the
+// same in every run. What is found is a folder in -out with the program and finding.txt; -only N runs that program again and prints what it
+// says. Exit status 1 if anything was found.
 //
 // The programs run in a child process, which the parent replaces when it ends before its time: a program that exhausts
 // memory or the stack is a finding like the others.

@@ -8,8 +8,7 @@ func (g *generator) reduce(still func() bool) {
 		again = false
 		for i := len(g.outputs) - 1; i >= 0 && len(g.outputs) > 1; i-- {
 			was := g.outputs
-			g.outputs = slices.Delete(slices.Clone(was), i, i+1)
-			if !g.evaluate() || !still() {
+			if g.outputs = slices.Delete(slices.Clone(was), i, i+1); !still() {
 				g.outputs = was
 			}
 		}
@@ -17,8 +16,7 @@ func (g *generator) reduce(still func() bool) {
 		drop = func(list *[]*stmt) {
 			for i := len(*list) - 1; i >= 0; i-- {
 				was := *list
-				*list = slices.Delete(slices.Clone(was), i, i+1)
-				if g.evaluate() && still() {
+				if *list = slices.Delete(slices.Clone(was), i, i+1); still() {
 					again = true
 					continue
 				}
@@ -30,26 +28,4 @@ func (g *generator) reduce(still func() bool) {
 		}
 		drop(&g.body)
 	}
-	g.evaluate()
-}
-
-// evaluate runs the whole program; false if it is not valid.
-func (g *generator) evaluate() (ok bool) {
-	defer func() {
-		if recover() != nil { // a variable that nothing gives a value is one that has another type
-			ok = false
-		}
-	}()
-	for k := range g.envs {
-		e := &env{vars: map[string]any{}}
-		for _, in := range g.inputs {
-			e.vars[in.name] = in.values[k]
-		}
-		g.envs[k] = e.clone()
-		runAll(g.body, g.envs[k])
-		for _, o := range g.outputs {
-			g.envs[k].arr(o)
-		}
-	}
-	return true
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,8 +70,10 @@ func work(o options, w io.Writer) error {
 		return err
 	}
 	var err error
-	if wk.corpus, err = readCorpus(o.root, filepath.Join(wk.dir, "corpus")); err != nil {
-		return err
+	if slices.ContainsFunc(o.kinds, func(k string) bool { return k != "random" && k != "loops" }) {
+		if wk.corpus, err = readCorpus(o.root, filepath.Join(wk.dir, "corpus")); err != nil {
+			return err
+		}
 	}
 	go wk.watch()
 	began := time.Now()

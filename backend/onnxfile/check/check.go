@@ -143,7 +143,7 @@ func (c *checker) model() {
 	if c.ir < 3 && len(c.imports) == 0 {
 		c.imports[""] = 1
 	}
-	c.versions(c.imports)
+	c.versions(m.OpsetImport, c.imports)
 	keys := map[string]bool{}
 	for _, kv := range m.MetadataProps {
 		if keys[kv.GetKey()] {
@@ -173,7 +173,13 @@ func importsOf(list []*onnxpb.OperatorSetIdProto) map[string]int64 {
 	return out
 }
 
-func (c *checker) versions(imports map[string]int64) {
+func (c *checker) versions(list []*onnxpb.OperatorSetIdProto, imports map[string]int64) {
+	for _, o := range list { // as onnx.checker has it
+		if v := o.GetVersion(); v != int64(int32(v)) {
+			c.report(nil, IDVersion, "give it a version of at most 2147483647", "version %d of the domain %q is out of range", v, o.GetDomain())
+			return
+		}
+	}
 	switch v, ok := imports[""]; {
 	case ok && v < 1:
 		c.report(nil, IDVersion, "import a version from 1 on", "version %d of the default domain does not exist", v)
@@ -228,7 +234,7 @@ func (c *checker) function(f *onnxpb.FunctionProto) {
 	outer := c.imports
 	c.imports, c.inFunction = importsOf(f.OpsetImport), true
 	defer func() { c.imports, c.inFunction = outer, false }()
-	c.versions(c.imports)
+	c.versions(f.OpsetImport, c.imports)
 	name := fmt.Sprintf("function %s::%s", f.GetDomain(), f.GetName())
 	at := &place{node: &onnxpb.NodeProto{Domain: f.Domain, OpType: f.Name, Name: &name}, index: aFunction}
 	s := newScope(nil, f.Node)

@@ -77,13 +77,13 @@ type farm struct {
 }
 
 func newFarm(t *testing.T, n int) *farm {
-	server, err := batch.StartServer(t.TempDir(), "127.0.0.1:0")
+	server, err := batch.StartServer(t.TempDir(), batch.Listen{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
 	address, token := server.Listening()
-	f := &farm{T: t, work: t.TempDir(), queue: []string{"--queue", address, "--queue-token-file", token, "--ack-wait", "5s", "--no-cache"}}
+	f := &farm{T: t, work: t.TempDir(), queue: []string{"--queue", address, "--queue-token-file", token, "--no-cache"}}
 	for range n {
 		f.workers = append(f.workers, f.start())
 	}
@@ -107,7 +107,7 @@ func (f *farm) start() *exec.Cmd {
 // run does a manifest, and calls each second what is done meanwhile. It gives the lines that came in, and the processor time of batch.
 func (f *farm) run(manifest, out string, each func()) (lines string, spent time.Duration) {
 	f.Helper()
-	c := built(f.T, append([]string{"batch", manifest, "-o", out, "--jobs", "0", "--json", "--tries", "10"}, f.queue...)...)
+	c := built(f.T, append([]string{"batch", manifest, "-o", out, "--jobs", "0", "--ack-wait", "5s", "--json", "--tries", "10"}, f.queue...)...)
 	var said strings.Builder
 	c.Stderr = &said
 	var text []byte

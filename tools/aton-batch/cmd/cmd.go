@@ -3,7 +3,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +32,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 type many struct{}
 
 // worker makes the worker of this process.
-func worker(o *single.WorkOptions, root string) (*batch.Worker, error) {
+func worker(o *single.WorkOptions, root string, log func(format string, args ...any)) (*batch.Worker, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -49,16 +48,18 @@ func worker(o *single.WorkOptions, root string) (*batch.Worker, error) {
 		return nil, err
 	}
 	w := &batch.Worker{
-		Commands: single.CommandFlags, Process: batch.NewProcess(o.Jobs, program, "limited"), Root: root, Version: aton.Version(), Build: build,
+		Commands: single.CommandFlags, Process: batch.NewProcess(o.Jobs, program, "limited"), Root: root, Version: aton.Version(), Build: build, Warn: log,
 	}
 	w.Name, _ = os.Hostname() // may be empty
 	if !o.NoCache {
 		folder := o.Cache
 		if folder == "" {
 			if folder, err = os.UserCacheDir(); err != nil {
-				return nil, cli.Misusef("no folder for caches was found (%w); give --cache or --no-cache", err)
+				log("there is no cache: %v; --cache names a folder", err)
+				return w, nil
 			}
 			folder = filepath.Join(folder, "aton", "batch")
+			_ = os.Chmod(folder, 0o700) // there may be none yet, which will have that mode
 		}
 		w.Cache = &batch.Cache{Dir: folder}
 	}
@@ -82,12 +83,14 @@ func stopped(c *cobra.Command) (context.Context, context.CancelFunc) {
 // warnings writes what goes wrong and ends nothing.
 func warnings(w io.Writer) func(format string, args ...any) {
 	return func(format string, args ...any) {
-		fmt.Fprintln(w, "warning: "+cli.Printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(w, "warning: "+fmt.Sprintf(format, args...))
 	}
 }
 
 func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
-	w, err := worker(&o.WorkOptions, "")
+	stderr := c.ErrOrStderr()
+	log := warnings(stderr)
+	w, err := worker(&o.WorkOptions, "", log)
 	if err != nil {
 		return err
 	}
@@ -103,22 +106,21 @@ func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
 		return cli.Misuse(err)
 	}
 	w.Root = plan.Root
-	stderr := c.ErrOrStderr()
-	log := warnings(stderr)
 	b := &batch.Batch{
-		Plan: plan, Out: o.Output, Access: access(&o.WorkOptions), Listen: o.Listen, Worker: w, Jobs: o.Jobs, Upload: o.Upload, Retry: o.Retry,
-		Silence: o.Silence, Log: log,
+		Plan: plan, Out: o.Output, Access: access(&o.WorkOptions), Listen: batch.Listen{Address: o.Listen, Config: o.ListenConfig}, Worker: w, Jobs: o.Jobs, Upload: o.Upload, Retry: o.Retry,
+		Silence: o.Silence, Patience: o.Patience, Log: log,
 		Listening: func(address, token string) {
-			fmt.Fprintf(stderr, "workers: aton worker --queue %s --queue-token-file %s\n", address, token)
+			if token != "" {
+				token = " --queue-token-file " + token
+			}
+			fmt.Fprintf(stderr, "workers: aton worker --queue %s%s\n", address, token)
 		},
 	}
 	show := bar(stderr, len(plan.Items), o.JSON)
-	lines := json.NewEncoder(c.OutOrStdout())
-	lines.SetEscapeHTML(false)
 	b.Progress = func(r *batch.Result, done, all int) {
 		show(done)
 		if o.JSON {
-			_ = lines.Encode(r) // who reads no more has the file
+			_ = cli.EncodeJSON(c.OutOrStdout(), r, false) // who reads no more has the file
 		}
 	}
 	ctx, cancel := stopped(c)
@@ -126,13 +128,10 @@ func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
 	began := time.Now()
 	found, err := b.Run(ctx)
 	show(-1)
-	switch {
-	case errors.Is(err, context.Canceled):
+	if errors.Is(err, context.Canceled) {
 		return errors.New("stopped; run the same command to continue")
-	case err != nil:
-		return err
 	}
-	if w.Cache != nil {
+	if w.Cache != nil && err == nil {
 		if err := w.Cache.Trim(); err != nil {
 			log("the cache: %v", err)
 		}
@@ -141,7 +140,13 @@ func (many) Batch(c *cobra.Command, o *single.BatchOptions) error {
 	if o.JSON {
 		to = stderr
 	}
+	if err != nil && len(found) == 0 {
+		return err
+	}
 	fmt.Fprintf(to, "%s%s: %.1f s\n", batch.Summary(found), filepath.Join(o.Output, batch.Results), time.Since(began).Seconds())
+	if err != nil {
+		return err
+	}
 	if slices.ContainsFunc(found, func(r *batch.Result) bool { return r.Status != batch.OK }) {
 		return cli.ErrQuiet
 	}
@@ -153,7 +158,7 @@ func bar(w io.Writer, all int, quiet bool) func(done int) {
 	if quiet || !cli.Terminal(w) {
 		return func(int) {}
 	}
-	p := progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+	p := progressbar.NewOptions(all, progressbar.OptionSetWriter(cli.Raw(w)), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 		progressbar.OptionSetItsString("models"), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	return func(done int) {
 		if done < 0 {
@@ -169,7 +174,8 @@ func (many) Worker(c *cobra.Command, o *single.WorkerOptions) error {
 	if err != nil {
 		return err
 	}
-	w, err := worker(&o.WorkOptions, root)
+	log := warnings(c.ErrOrStderr())
+	w, err := worker(&o.WorkOptions, root, log)
 	if err != nil {
 		return err
 	}
@@ -182,10 +188,10 @@ func (many) Worker(c *cobra.Command, o *single.WorkerOptions) error {
 	defer free()
 	ctx, cancel := stopped(c)
 	defer cancel()
-	q, err := batch.Dial(ctx, access(&o.WorkOptions), w.Version, o.Silence)
+	q, err := batch.Dial(access(&o.WorkOptions), w.Version, batch.Taker, log)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	return w.Take(ctx, q, batch.Serving{Jobs: o.Jobs, Idle: o.Idle, Log: warnings(c.ErrOrStderr())})
+	return w.Take(ctx, q, batch.Serving{Jobs: o.Jobs, Idle: o.Idle, Log: log})
 }

@@ -24,6 +24,9 @@ import (
 const asAton = "ATON_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
+	if where := os.Getenv(asServer); where != "" {
+		os.Exit(serve(where))
+	}
 	if os.Getenv(asAton) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
@@ -275,13 +278,13 @@ func TestKilledBatch(t *testing.T) {
 func TestKilledWorkers(t *testing.T) {
 	const n, most = 100, 20 // models, and kills: on a slow machine no worker would live for as long as a model takes
 	dir, out, work := models(t, n), t.TempDir(), t.TempDir()
-	server, err := batch.StartServer(t.TempDir(), "127.0.0.1:0")
+	server, err := batch.StartServer(t.TempDir(), batch.Listen{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
 	address, token := server.Listening()
-	queue := []string{"--queue", address, "--queue-token-file", token, "--ack-wait", "2s", "--no-cache"}
+	queue := []string{"--queue", address, "--queue-token-file", token, "--no-cache"}
 	start := func() *exec.Cmd {
 		c := program(t, append([]string{"worker", "--root", dir, "--work", work, "--jobs", "1"}, queue...)...)
 		if err := c.Start(); err != nil {
@@ -294,7 +297,7 @@ func TestKilledWorkers(t *testing.T) {
 	var text []byte
 	go func() {
 		var err error
-		text, err = program(t, append([]string{"batch", dir, "-o", out, "--jobs", "0", "--json", "--tries", fmt.Sprint(2 * most)}, queue...)...).Output()
+		text, err = program(t, append([]string{"batch", dir, "-o", out, "--jobs", "0", "--ack-wait", "2s", "--json", "--tries", fmt.Sprint(2 * most)}, queue...)...).Output()
 		ended <- err
 	}()
 	kills := 0

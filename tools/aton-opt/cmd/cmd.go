@@ -2,7 +2,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -164,7 +163,7 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if o.quiet {
 		return nil
 	}
-	return cli.WriteFile(o.output, c.OutOrStdout(), func(w io.Writer) error {
+	return cli.WriteText(o.output, c.OutOrStdout(), func(w io.Writer) error {
 		_, err := io.WriteString(w, out.String())
 		return err
 	})
@@ -396,10 +395,7 @@ func (o *options) describe(w io.Writer) error {
 		list = append(list, passData{Name: n.Name, Doc: n.Doc, Options: optionsOf(n.Options), Text: n.Spelling()})
 	}
 	if o.json {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(list)
+		return cli.EncodeJSON(w, list, true)
 	}
 	for _, d := range list {
 		if o.listPasses {

@@ -138,8 +138,6 @@ type WorkOptions struct {
 	NoCache bool
 	// Queue is where the server is, the others are files: what to come in with, and TLS.
 	Queue, Creds, NKey, Token, CA, Cert, Key string
-	// Silence is how long a worker may say nothing.
-	Silence time.Duration
 }
 
 func (w *WorkOptions) flags(c *cobra.Command) {
@@ -147,7 +145,7 @@ func (w *WorkOptions) flags(c *cobra.Command) {
 	f.IntVarP(&w.Jobs, "jobs", "j", runtime.NumCPU(), "how many models run at the same time on this machine")
 	f.DurationVar(&w.Timeout, "timeout", 0, "the time limit of a model, such as 90s or 10m; 0 means no limit")
 	f.Var(&w.Memory, "memory", "the memory limit of a model, such as 4GB")
-	f.StringVar(&w.Cache, "cache", "", "the `FOLDER` of the cache (default aton/batch in the user's folder for caches)")
+	f.StringVar(&w.Cache, "cache", "", "the `FOLDER` of the cache (default aton/batch in the user's folder for caches, for this user alone)")
 	f.BoolVar(&w.NoCache, "no-cache", false, "run every model, and keep no results in the cache")
 	f.StringVar(&w.Queue, "queue", "", "the `URL` of a NATS server with JetStream (nats:// or tls://), or of several of a cluster, with commas")
 	f.StringVar(&w.Creds, "queue-creds", "", "a credentials `FILE` of NATS")
@@ -156,7 +154,6 @@ func (w *WorkOptions) flags(c *cobra.Command) {
 	f.StringVar(&w.CA, "queue-ca", "", "a `FILE` with the certificates that the server's must be signed by")
 	f.StringVar(&w.Cert, "queue-cert", "", "a `FILE` with a certificate to show to the server")
 	f.StringVar(&w.Key, "queue-key", "", "a `FILE` with the key of --queue-cert")
-	f.DurationVar(&w.Silence, "ack-wait", 15*time.Second, "how long a worker may be silent before its model goes to another one; all workers must use the same value")
 }
 
 func (w *WorkOptions) check() error {
@@ -165,8 +162,6 @@ func (w *WorkOptions) check() error {
 		return cli.Misusef("--jobs must be 0 or more, not %d", w.Jobs)
 	case w.Timeout < 0:
 		return cli.Misusef("--timeout must be a time of 0 or more, not %v", w.Timeout)
-	case w.Silence < time.Second:
-		return cli.Misusef("--ack-wait must be a time of 1s or more, not %v", w.Silence)
 	case (w.Cert == "") != (w.Key == ""):
 		return cli.Misusef("--queue-cert and --queue-key go together")
 	}
@@ -183,7 +178,10 @@ type BatchOptions struct {
 	Given               []Given
 	JSON, Upload, Retry bool
 	Tries               int
-	Listen              string
+	// Listen is an address, and ListenConfig a file with a configuration of NATS, for the server in this process.
+	Listen, ListenConfig string
+	// Silence is how long a worker may say nothing, Patience how long a server elsewhere may be gone.
+	Silence, Patience time.Duration
 }
 
 func newBatch(many Many) *cobra.Command {
@@ -224,7 +222,10 @@ can reach, or with --queue a server elsewhere. The exit status is 1 if a model i
 	f.BoolVar(&o.Upload, "upload", false, "send the models through the queue, for workers that do not see the files of this machine")
 	f.BoolVar(&o.Retry, "retry", false, "run models again that failed or exceeded a limit before")
 	f.IntVar(&o.Tries, "tries", 3, "how many workers may fail to finish a model before it is set aside")
-	f.StringVar(&o.Listen, "listen", "", "`HOST:PORT` at which the server in this process accepts workers")
+	f.StringVar(&o.Listen, "listen", "", "`HOST:PORT` at which the server in this process accepts workers, by a token and without encryption")
+	f.StringVar(&o.ListenConfig, "listen-config", "", "a `FILE` with the configuration of NATS by which the server in this process accepts workers: TLS, accounts and rights")
+	f.DurationVar(&o.Silence, "ack-wait", 15*time.Second, "how long a worker may be silent before its model goes to another one")
+	f.DurationVar(&o.Patience, "queue-timeout", time.Minute, "how long the server of --queue may be gone, or full, before the batch ends")
 	for _, do := range []string{"export", "check", "verify"} {
 		CommandFlags(do).VisitAll(func(flag *pflag.Flag) {
 			if f.Lookup(flag.Name) == nil {
@@ -242,9 +243,15 @@ can reach, or with --queue a server elsewhere. The exit status is 1 if a model i
 			return cli.Misusef("-o is missing: it names the folder for the results")
 		case o.Tries < 1:
 			return cli.Misusef("--tries must be 1 or more, not %d", o.Tries)
+		case o.Silence < time.Second:
+			return cli.Misusef("--ack-wait must be a time of 1s or more, not %v", o.Silence)
+		case o.Patience < time.Second:
+			return cli.Misusef("--queue-timeout must be a time of 1s or more, not %v", o.Patience)
 		case o.Listen != "" && o.Queue != "":
 			return cli.Misusef("--listen and --queue are mutually exclusive")
-		case o.Jobs == 0 && o.Listen == "" && o.Queue == "":
+		case o.ListenConfig != "" && (o.Listen != "" || o.Queue != ""):
+			return cli.Misusef("--listen-config says where workers come in: it excludes --listen and --queue")
+		case o.Jobs == 0 && o.Listen == "" && o.ListenConfig == "" && o.Queue == "":
 			return cli.Misusef("--jobs 0 leaves the work to other machines: give --queue or --listen")
 		}
 		return many.Batch(c, &o)
@@ -281,7 +288,9 @@ goes to another one.`,
 	f.StringVar(&o.Root, "root", ".", "the `FOLDER` that paths of models begin at, in which the manifest or the folder of models lies; nothing else is read")
 	f.BoolVar(&o.AnyPath, "any-path", false, "allow absolute paths and links that lead out of --root")
 	f.StringArrayVar(&o.URLs, "url", nil, "the prefix of `URLS` that may be fetched; may be given several times")
-	f.StringVar(&o.Folder, "work", "", "the `FOLDER` for temporary files (default: one in the system's folder for them)")
+	f.StringVar(&o.Folder, "work", "", "the `FOLDER` for temporary files (default: one in the system's folder for them, for this user alone)")
+	f.Duration("ack-wait", 0, "")
+	_ = f.MarkDeprecated("ack-wait", "the batch says how long a worker may be silent") // there is such a flag
 	f.DurationVar(&o.Idle, "idle", 0, "exit after being idle for this long; 0 means never")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch err := o.check(); {

@@ -71,7 +71,7 @@ func newCheck() *cobra.Command {
 		}
 		for _, d := range list.Items {
 			if d.Severity != diag.Error {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", m.name, cli.Printable(list.Format(d)))
+				fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", m.name, list.Format(d))
 			}
 		}
 		if err := list.Err(); err != nil {

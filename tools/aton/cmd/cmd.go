@@ -2,7 +2,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -188,9 +187,9 @@ func oneModel(c *cobra.Command, args []string) error {
 // prepare reads the options.
 func (m *model) prepare(c *cobra.Command, name string) error {
 	m.name = name
-	m.opts.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+cli.Printable(message)) }
+	m.opts.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+message) }
 	if !m.json {
-		m.opts.Note = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "note: "+cli.Printable(message)) }
+		m.opts.Note = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "note: "+message) }
 	}
 	if c.Flags().Changed("opset") && (m.opset < aton.OldestOpset || m.opset > onnx.Newest) {
 		return cli.Misusef("--opset: %d is not between %d and %d", m.opset, aton.OldestOpset, onnx.Newest)
@@ -255,7 +254,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		r.Observers = append(r.Observers, passes.PrintChanged(stderr))
 	}
 	if cli.Terminal(stderr) && len(r.Observers) == 0 {
-		r.Observers = append(r.Observers, progress(stderr))
+		r.Observers = append(r.Observers, progress(cli.Raw(stderr)))
 	}
 	m.opts.Runner = r
 	return nil
@@ -425,8 +424,5 @@ func (m *model) timed(c *cobra.Command, what string, f func() error) error {
 }
 
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return cli.EncodeJSON(w, v, true)
 }

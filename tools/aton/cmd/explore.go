@@ -1,15 +1,14 @@
 package cmd
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net"
-	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -77,7 +76,7 @@ fails.`,
 		m.tellUnused()
 		if html == "" && svg == "" && dot == "" {
 			if s.Failed() != nil {
-				fmt.Fprintln(c.ErrOrStderr(), cli.Printable(m.locate(s.Failed()).Error()))
+				fmt.Fprintln(c.ErrOrStderr(), m.locate(s.Failed()))
 			}
 			return serve(c, s, set, sizes, port, !noOpen)
 		}
@@ -133,12 +132,12 @@ func writePages(c *cobra.Command, s *explore.Session, html, svg, dot string, set
 		return s.Failed()
 	}
 	if svg != "" {
-		if err := cli.WriteFile(svg, c.OutOrStdout(), s.Document().Graph.SVG); err != nil {
+		if err := cli.WriteText(svg, c.OutOrStdout(), s.Document().Graph.SVG); err != nil {
 			return err
 		}
 	}
 	if dot != "" {
-		return cli.WriteFile(dot, c.OutOrStdout(), s.Document().Graph.DOT)
+		return cli.WriteText(dot, c.OutOrStdout(), s.Document().Graph.DOT)
 	}
 	return nil
 }
@@ -149,42 +148,51 @@ func serve(c *cobra.Command, s *explore.Session, set *verify.DataSet, sizes map[
 	if err != nil {
 		return err
 	}
-	handler := explore.NewServer(s, l, set, sizes)
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	fmt.Fprintf(c.OutOrStdout(), "%s\n", handler.URL())
+	server := explore.NewServer(s, l, set, sizes)
+	fmt.Fprintf(c.OutOrStdout(), "%s\n", server.URL())
 	if open {
-		if err := openBrowser(handler.URL()); err != nil {
+		shown, err := openBrowser(server.URL())
+		if err != nil {
 			fmt.Fprintf(c.ErrOrStderr(), "note: no browser was opened (%v): open the address above\n", err)
 		}
+		defer shown()
+		go func() { // the file has done what it is for
+			select {
+			case <-server.Opened():
+			case <-c.Context().Done():
+			}
+			shown()
+		}()
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-c.Context().Done():
-	}
-	last, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := server.Shutdown(last); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
+	return server.Serve(c.Context(), l)
 }
 
-// openBrowser asks the system to show an address.
-func openBrowser(url string) error {
-	name, args := "xdg-open", []string{url}
+// openBrowser asks the system to show an address. Other users of the machine see the words of every command, and the address has what lets
+// its owner in: so the command has the name of a file, which only this user can read, and that leads to the address. What it returns removes
+// the file.
+func openBrowser(url string) (remove func(), err error) {
+	remove = func() {}
+	dir, err := os.MkdirTemp("", "aton-explore-") // of mode 0700
+	if err != nil {
+		return remove, err
+	}
+	remove = func() { os.RemoveAll(dir) }
+	page := filepath.Join(dir, "open.html")
+	text := html.EscapeString(url)
+	if err := os.WriteFile(page, []byte(`<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=`+text+`"><title>aton explore</title><a href="`+text+`">aton explore</a>`), 0o600); err != nil {
+		return remove, err
+	}
+	name, args := "xdg-open", []string{page}
 	switch runtime.GOOS {
 	case "darwin":
 		name = "open"
 	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", page}
 	}
 	c := exec.Command(name, args...)
 	if err := c.Start(); err != nil {
-		return err
+		return remove, err
 	}
 	go func() { _ = c.Wait() }() // it may last as long as the browser
-	return nil
+	return remove, nil
 }

@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +41,44 @@ func TestExplore(t *testing.T) {
 	}
 	if status, _, stderr := call("", "explore", filepath.Join(dir, "none.pt"), "--html", page); status != 1 || !strings.Contains(stderr, "check the path of the model") {
 		t.Errorf("a file that is not there: status %d, %s", status, stderr)
+	}
+}
+
+// The token is in no word of a program that is started: other users see these.
+func TestTokenIsNoWord(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the program that shows an address is another one")
+	}
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(dir, "tmp"))
+	t.Setenv("PATH", dir)
+	said := filepath.Join(dir, "said")
+	script := "#!/bin/sh\necho \"$@\" > " + said + ".part\n/bin/mv " + said + ".part " + said + "\n"
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "tmp"), 0o777), os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	const url = "http://127.0.0.1:7/0123456789abcdef/"
+	remove, err := openBrowser(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []byte
+	for began := time.Now(); words == nil && time.Since(began) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
+		words, _ = os.ReadFile(said)
+	}
+	page := strings.TrimSpace(string(words))
+	text, err := os.ReadFile(page)
+	if err != nil || strings.Contains(page, "0123456789abcdef") || !strings.Contains(string(text), "0;url="+url) {
+		t.Errorf("%q: %s, %v", page, text, err)
+	}
+	for _, path := range []string{page, filepath.Dir(page)} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: others may look into it: %v, %v", path, info.Mode(), err)
+		}
+	}
+	remove()
+	if left, err := os.ReadDir(filepath.Join(dir, "tmp")); len(left) > 0 {
+		t.Error(left, err)
 	}
 }
 

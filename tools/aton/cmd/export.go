@@ -129,7 +129,7 @@ func newExport() *cobra.Command {
 		}
 		err = m.timed(c, "convert and write", func() error {
 			if output == "-" {
-				return aton.ExportTo(c.OutOrStdout(), mod, m.opts)
+				return aton.ExportTo(cli.Raw(c.OutOrStdout()), mod, m.opts)
 			}
 			return aton.Export(mod, output, m.opts)
 		})
@@ -265,7 +265,7 @@ func summary(e exported, took time.Duration) string {
 			fmt.Fprintf(&b, "  %-6s %s : %s\n", list.what, n.Name, n.Type)
 		}
 	}
-	return cli.Printable(b.String())
+	return b.String()
 }
 
 // bytesOf spells a size: 512 B, 1.5 kB, 244.4 MB.

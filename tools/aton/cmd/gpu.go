@@ -21,8 +21,8 @@ import (
 	"github.com/aton-project/aton/tools/cli"
 )
 
-// simulated is how many lane instructions a run in the simulator may take: a minute or two on two cores.
-const simulated = 1 << 36
+// simulated is how many lane instructions a run in the simulator may take: some ten seconds on two cores.
+const simulated = 1 << 34
 
 // newBackend opens a device. The simulator takes budget times what it has for programs that anybody may have written.
 func newBackend(name string, check bool, budget int) (exec.Backend, error) {
@@ -115,7 +115,7 @@ them. It runs nothing. --print selects what to print:
 		out := &printer{w: c.OutOrStdout()}
 		switch print {
 		case "plan":
-			return p.WriteJSON(c.OutOrStdout())
+			return p.WriteJSON(cli.JSON(c.OutOrStdout()))
 		case "kir":
 			for _, k := range p.Kernels {
 				out.printf("%s\n", k)

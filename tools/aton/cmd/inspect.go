@@ -61,7 +61,7 @@ func newInspect() *cobra.Command {
 			return m.locate(failed)
 		}
 		// what cannot be converted can be looked at all the same
-		err = cli.WriteFile(output, c.OutOrStdout(), func(w io.Writer) error {
+		err = cli.WriteText(output, c.OutOrStdout(), func(w io.Writer) error {
 			opts := ssa.PrintOptions{NoLocs: !source, AllConstants: constants, Examples: examples, WeightsAsInputs: !constants && !mod.UsesNamespace("aten") && !mod.UsesNamespace("prim")}
 			if !listing && !m.json && !(output == "-" && cli.Terminal(c.OutOrStdout())) {
 				opts = ssa.PrintOptions{Complete: true, AllConstants: constants, Examples: examples}

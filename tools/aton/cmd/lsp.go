@@ -7,6 +7,7 @@ import (
 
 	"github.com/aton-project/aton"
 	atonopt "github.com/aton-project/aton/tools/aton-opt/cmd"
+	"github.com/aton-project/aton/tools/cli"
 	"github.com/aton-project/aton/tools/filecheck"
 	"github.com/aton-project/aton/tools/lit"
 	"github.com/aton-project/aton/tools/lsp"
@@ -28,7 +29,7 @@ passes on the open file (the command ` + lsp.RunPasses + `, with a URI and a pip
 				"aton-opt":  atonopt.Main,
 				"aton":      Main,
 			}}
-			return s.Serve(c.Context(), stdio{c.InOrStdin(), c.OutOrStdout()})
+			return s.Serve(c.Context(), stdio{c.InOrStdin(), cli.Raw(c.OutOrStdout())})
 		},
 	}
 }

@@ -204,7 +204,7 @@ func writeAs(path string, stdout io.Writer, m *ssa.Module) error {
 	if extension(m) == ".onnx" {
 		return onnxfile.Write(path, m, onnxfile.Options{Unchecked: true})
 	}
-	return cli.WriteFile(path, stdout, func(w io.Writer) error { return ssa.Fprint(w, m, ssa.PrintOptions{Complete: true}) })
+	return cli.WriteText(path, stdout, func(w io.Writer) error { return ssa.Fprint(w, m, ssa.PrintOptions{Complete: true}) })
 }
 
 // test reports whether the command fails for a model as it did for the first one.

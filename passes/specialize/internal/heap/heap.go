@@ -213,11 +213,19 @@ func (h *Heap) Perhaps(st, other *Storage) {
 func (h *Heap) Together(a, b *Storage) { h.pair(a, b) }
 
 func (h *Heap) pair(a, b *Storage) {
-	if a == b || slices.Contains(a.peers, b) {
+	if a == b || related(a, b, a.peers, b.peers) {
 		return
 	}
 	a.peers, b.peers = append(a.peers, b), append(b.peers, a)
 	h.Learn(func() { a.peers, b.peers = a.peers[:len(a.peers)-1], b.peers[:len(b.peers)-1] })
+}
+
+// related reports whether b is among those of a, and so a among those of b: the shorter list is searched.
+func related[T comparable](a, b T, ofA, ofB []T) bool {
+	if len(ofA) <= len(ofB) {
+		return slices.Contains(ofA, b)
+	}
+	return slices.Contains(ofB, a)
 }
 
 // Relate records what is not known of two storages. Where they are assumed to be apart, axes are those that have to be 2 or more.
@@ -290,14 +298,14 @@ func around(st *Storage, last int) (out, in []*Storage) {
 // Twin records that two objects are one in some case, as v is x in `v = x if c else y`:
 // what changes one of them in place may change the other.
 func (h *Heap) Twin(a, b *journal.Cell) {
-	if a == b || slices.Contains(h.twins[a], b) {
+	if a == b || related(a, b, h.twins[a], h.twins[b]) {
 		return
 	}
 	if h.twins == nil {
 		h.twins = map[*journal.Cell][]*journal.Cell{}
 	}
 	was, wasB := h.twins[a], h.twins[b]
-	h.twins[a], h.twins[b] = append(was[:len(was):len(was)], b), append(wasB[:len(wasB):len(wasB)], a)
+	h.twins[a], h.twins[b] = append(was, b), append(wasB, a)
 	h.Learn(func() { h.twins[a], h.twins[b] = was, wasB })
 }
 
@@ -322,15 +330,16 @@ func (h *Heap) IsCopied(cs []*journal.Cell) bool {
 // Twins gives the cells that may be the one of another object, and those that may be theirs.
 func (h *Heap) Twins(c *journal.Cell) []*journal.Cell {
 	seen := map[*journal.Cell]bool{c: true}
-	all := slices.Clone(h.twins[c])
+	all := []*journal.Cell{c}
 	for i := 0; i < len(all); i++ {
-		if seen[all[i]] {
-			continue
+		for _, t := range h.twins[all[i]] {
+			if !seen[t] {
+				seen[t] = true
+				all = append(all, t)
+			}
 		}
-		seen[all[i]] = true
-		all = append(all, h.twins[all[i]]...)
 	}
-	return slices.DeleteFunc(all, func(t *journal.Cell) bool { return t == c })
+	return all[1:]
 }
 
 // HasTwins reports that a cell may be the one of another object: what is written to it may show there.
