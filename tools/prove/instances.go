@@ -142,7 +142,7 @@ func runs(f *ssa.Func, dims map[string]int64) bool {
 		if err != nil {
 			return false
 		}
-		args[i] = interp.Of(randomTensor(r, p.DType(), shape, false))
+		args[i] = interp.Of(randomTensor(r, p.DType(), shape, 3, false))
 	}
 	_, err := (&interp.Interpreter{MaxOps: 1 << 14}).RunFunc(f, args)
 	return err == nil

@@ -64,6 +64,9 @@ type Session struct {
 	// Only, if not nil, says which rules are proved.
 	Only func(rule string) bool
 
+	// Progress, if not nil, is told what was finished.
+	Progress func(what string)
+
 	rounds map[string]bool
 	done   map[uint64]bool
 	// Kept are proved steps, of which wrong variants are made.
@@ -101,6 +104,11 @@ var runLine = regexp.MustCompile(`(?m)^# RUN: .*--passes='?([^' ]+)`)
 
 // Simplify is the function of that name, for a session that exists.
 func (s *Session) Simplify(lit string) error {
+	tell := func(what string) {
+		if s.Progress != nil {
+			s.Progress(fmt.Sprintf("%s: %d questions, %.0f s in the solver", what, s.Solver.Questions, s.Solver.Spent.Seconds()))
+		}
+	}
 	for _, rule := range simplify.Rules() {
 		if rule.From != "" && (s.Only == nil || s.Only(rule.Name)) {
 			for f := range instances(rule.From) {
@@ -108,6 +116,7 @@ func (s *Session) Simplify(lit string) error {
 					return err
 				}
 			}
+			tell(rule.Name)
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(lit, "passes/simplify/*.ir"))
@@ -130,6 +139,7 @@ func (s *Session) Simplify(lit string) error {
 				}
 			}
 		}
+		tell(file)
 	}
 	return nil
 }
