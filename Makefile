@@ -11,7 +11,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover prove pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover prove pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -203,12 +203,12 @@ edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
 	$(PYTHON) tools/edges/edges.py --out out/edges
 	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
 
-operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch and transformers
+operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch and transformers; FILTER=RE makes some and keeps the others
 	@mkdir -p out
 	rm -rf out/operators
-	$(PYTHON) tools/operators/operators.py --out out/operators
+	$(PYTHON) tools/operators/operators.py --out out/operators $(if $(FILTER),--filter '$(FILTER)')
 	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
-	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 out/operators
+	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 $(if $(FILTER),-only '$(FILTER)') out/operators
 
 # PYTHON has torchao beside PyTorch
 quantized: ## make the archive of programs that torchao quantized; PYTHON=FILE has torchao
@@ -217,6 +217,14 @@ quantized: ## make the archive of programs that torchao quantized; PYTHON=FILE h
 	cp out/quantized/quantized.tsv testdata/quantized.tsv
 	rm out/quantized/quantized.tsv
 	$(PYTHON) tools/randprog/pack.py out/quantized testdata/quantized.tar.gz --count 1000
+
+# The newest onnx, onnxruntime, PyTorch, torchvision and transformers, what they changed, and the suites that are short; the report is
+# docs/follow.md. TORCHPY names a Python that has the frameworks already; INSTALL=1 also writes what make gen reads
+follow: ## what the newest releases changed, into docs/follow.md; TORCHPY=PYTHON has PyTorch, CASES=DIR, INSTALL=1
+	python3 tools/follow/follow.py $(if $(TORCHPY),--torch $(TORCHPY)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(INSTALL),--install)
+
+versions: build ## exports in several releases of onnxruntime, into docs/versions.md; ONLY=RE, CASES=DIR, FILTER=RE
+	python3 tools/follow/versions.py --write $(if $(ONLY),--only '$(ONLY)') $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)')
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
 conformance-models: build .venv/ready ## whole networks; LARGE=1 for the large ones too

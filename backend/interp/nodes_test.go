@@ -24,8 +24,6 @@ func leftOut(name string, m *ssa.Module) string {
 	switch name {
 	case "test_resize_downsample_scales_linear_align_corners", "test_resize_downsample_scales_cubic_align_corners":
 		return "onnxruntime takes the rounded size here, and so do we"
-	case "test_scan_sum":
-		return "the batched Scan of opset 8"
 	}
 	for o := range m.Main().Body.AllOps() {
 		ns, op := o.Kind.Namespace(), o.Kind.Name()

@@ -208,14 +208,14 @@ func (s *OpSchema) verify(o *ssa.Op) error {
 		return fmt.Errorf("%s has %d subgraphs, not %d", s.Kind(), graphs, len(o.Blocks))
 	}
 	for i, b := range o.Blocks {
-		if err := verifyBlock(o, i, b); err != nil {
+		if err := s.verifyBlock(o, i, b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func verifyBlock(o *ssa.Op, i int, b *ssa.Block) error {
+func (s *OpSchema) verifyBlock(o *ssa.Op, i int, b *ssa.Block) error {
 	params, returns := -1, -1
 	switch o.Kind {
 	case "onnx::If":
@@ -225,6 +225,9 @@ func verifyBlock(o *ssa.Op, i int, b *ssa.Block) error {
 		returns = len(o.Results) + 1
 	case "onnx::Scan":
 		params, returns = o.NumOperands(), len(o.Results)
+		if s.Since < 9 {
+			params-- // the lengths of the sequences are no parameter of the body
+		}
 	}
 	if params >= 0 && (len(b.Params) != params || b.NumReturns() != returns) {
 		return fmt.Errorf("block %d of %s takes %d and returns %d values, not %d and %d", i, o.Kind, params, returns, len(b.Params), b.NumReturns())

@@ -44,6 +44,31 @@ func bitwise(logic string) func(d *Downgrade) *ssa.Value {
 	}
 }
 
+// shiftUnsigned shifts signed integers as unsigned ones. The complement of a negative number is not negative, so its right shift fills
+// in zeros, whose complements are copies of the sign. A negative distance is a large unsigned one, which leaves zeros.
+func shiftUnsigned(d *Downgrade, t tensor.DType) bool {
+	unsigned, ok := map[tensor.DType]tensor.DType{
+		tensor.Int8: tensor.Uint8, tensor.Int16: tensor.Uint16, tensor.Int32: tensor.Uint32, tensor.Int64: tensor.Uint64,
+	}[t]
+	if !ok {
+		return false
+	}
+	direction, _ := d.Node.Attr("direction")
+	shift := func(x *ssa.Value) *ssa.Value {
+		attrs := []ssa.Attr{{Name: "direction", Value: direction}}
+		return d.cast(d.OpA("BitShift", attrs, d.cast(x, unsigned), d.cast(d.in(1), unsigned)), t)
+	}
+	x := d.in(0)
+	if direction.Str() == "LEFT" {
+		d.Replace(shift(x))
+		return true
+	}
+	below := d.Op("Less", x, d.scalarInt(t, 0))
+	complement := func(v *ssa.Value) *ssa.Value { return d.Op("Where", below, d.Op("Sub", d.scalarInt(t, -1), v), v) }
+	d.Replace(complement(shift(complement(x))))
+	return true
+}
+
 // bits unfolds integers along a new last axis, the lowest bit first, as bools.
 func (d *Downgrade) bits(x *ssa.Value, width int) *ssa.Value {
 	signed := x.DType().IsSigned() || width == 64 // an uint64 has the bits of the int64 that is as far modulo 2^64

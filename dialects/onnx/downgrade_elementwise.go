@@ -17,7 +17,7 @@ func clipAttrs(d *Downgrade) {
 	if d.in(2) != nil && ok {
 		hi, ok = ConstFloat(d.in(2))
 	}
-	if !ok {
+	if !ok || lo > hi { // onnxruntime refuses attributes that cross; the result is the upper bound
 		clipByMinMax(d, d.in(0).DType())
 		return
 	}
@@ -146,6 +146,21 @@ func signByOrder(d *Downgrade) *ssa.Value {
 	zero := d.like(x, 0)
 	t := x.DType()
 	return d.Op("Sub", d.cast(d.Op("Greater", x, zero), t), d.cast(d.Op("Less", x, zero), t))
+}
+
+// modOfFloats: floats had only the remainder with the sign of the dividend. It is exact, and the divisor is added where the signs
+// differ. A remainder of 0 has the sign of the divisor too, by a product: onnxruntime's Where does not keep the sign of 0.
+func modOfFloats(d *Downgrade) {
+	t := d.in(0).DType()
+	if !t.IsFloat() || d.Node.AttrInt("fmod", 0) != 0 {
+		return
+	}
+	b := d.up(d.in(1))
+	r := d.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, d.up(d.in(0)), b)
+	sign := d.Op("Sign", b)
+	apart := d.Op("Less", d.Op("Mul", r, sign), d.like(r, 0))
+	y := d.Op("Where", apart, d.Op("Add", r, b), r)
+	d.Replace(d.cast(d.Op("Mul", d.Op("Abs", y), sign), t))
 }
 
 // modByDiv: the remainder of integers, with the sign of the divisor.

@@ -50,16 +50,31 @@ func spaceToDepth(d *Downgrade, _ tensor.DType) bool {
 	}
 	b := d.Node.AttrInt("blocksize", 1)
 	c, ok := x.Tensor().Dims[1].Int()
-	if !ok || b < 1 || d.Node.AttrStr("mode", "DCR") == "CRD" {
+	if !ok || b < 1 {
 		return false
+	}
+	perm := []int64{0, 3, 5, 1, 2, 4}
+	if d.Node.AttrStr("mode", "DCR") == "CRD" {
+		perm = []int64{0, 1, 3, 5, 2, 4}
 	}
 	batch := d.sizes1(x, 0, 1)
 	part := func(axis int) *ssa.Value { return d.Op("Div", d.sizes1(x, axis, axis+1), d.ints(b)) }
 	h, w := part(2), part(3)
 	y := d.Op("Reshape", x, d.concat(0, batch, d.ints(c), h, d.ints(b), w, d.ints(b)))
-	y = d.OpA("Transpose", []ssa.Attr{intsAttr("perm", 0, 3, 5, 1, 2, 4)}, y)
+	y = d.OpA("Transpose", []ssa.Attr{intsAttr("perm", perm...)}, y)
 	d.Replace(d.Op("Reshape", y, d.concat(0, batch, d.ints(c*b*b), h, w)))
 	return true
+}
+
+// depthFirst: SpaceToDepth put the blocks before the channels only.
+func depthFirst(d *Downgrade) {
+	if d.Node.AttrStr("mode", "DCR") == "CRD" {
+		if !spaceToDepth(d, d.in(0).DType()) {
+			d.Fail(28, "the mode CRD of a tensor of unknown rank or number of channels")
+		}
+		return
+	}
+	d.Node.RemoveAttr("mode")
 }
 
 // globalByReduce reduces all axes but the first two.

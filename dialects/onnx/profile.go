@@ -16,7 +16,7 @@ const (
 // Newest is the newest opset that the target loads.
 func (t Target) Newest() int {
 	if t == OnnxRuntime {
-		return 26
+		return ortNewest
 	}
 	return Newest
 }

@@ -12,7 +12,7 @@ func controlRows() map[string]row {
 		"Scan": {
 			infer:    inferScan,
 			down:     []Step{{9, scanBatched}},
-			up:       []Rise{refused(9, "the batched Scan of opset 8 cannot be told since opset 9")},
+			up:       []Rise{{9, scanOfBatch}},
 			noStep:   "before 9 a Scan took a batch",
 			noKernel: inInterpreter,
 		},

@@ -39,7 +39,7 @@ func shapeRows() map[string]row {
 		"Shape":           {class: Copies, infer: inferShape, traits: moves, down: []Step{{15, shapeRange}}, noGPU: beforeRun},
 		"Size":            {class: Copies, infer: inferSize, traits: moves, noGPU: beforeRun},
 		"Slice":           {class: Copies, infer: inferSlice, limits: limitSlice, traits: moves, carries: operands(0), down: []Step{{11, sliceForward}, {10, sliceAttrs}}, up: []Rise{{10, sliceInputs}}},
-		"SpaceToDepth":    {class: Copies, infer: inferDepthSpace, traits: moves, other: spaceToDepth},
+		"SpaceToDepth":    {class: Copies, infer: inferDepthSpace, traits: moves, down: []Step{{28, depthFirst}}, other: spaceToDepth},
 		"Split": {
 			class: Copies, infer: inferSplit,
 			traits:  moves,

@@ -214,7 +214,7 @@ func (r *raiser) op(o *ssa.Op) bool {
 		}
 	}
 	r.forgetSizes(o)
-	seedBlocks(o)
+	seedBlocks(o, r.opset)
 	scalarParams(o)
 	for _, c := range o.Blocks {
 		if !r.block(c) {
@@ -295,20 +295,23 @@ func wholeFloat(a *ssa.Attr, versions []OpSchema) {
 
 // seedBlocks gives the parameters of an op's blocks the element types of what they start as: the steps of the ops in
 // there need them, and files need not state them.
-func seedBlocks(o *ssa.Op) {
+func seedBlocks(o *ssa.Op, opset int) {
 	if len(o.Blocks) != 1 {
 		return
 	}
-	first := 0
+	first, lengths := 0, 0
 	switch o.Kind {
 	case "onnx::Loop":
 		first = 2
 	case "onnx::Scan":
+		if opset < 9 {
+			lengths = 1 // operand 0 has the lengths of the sequences
+		}
 	default:
 		return
 	}
 	for i, p := range o.Blocks[0].Params {
-		v := o.Operand(i)
+		v := o.Operand(i + lengths)
 		if i < first || v == nil || p.DType() != tensor.Undefined {
 			continue
 		}

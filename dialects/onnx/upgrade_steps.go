@@ -51,9 +51,45 @@ func input(opset, i int, name string) Rise {
 	return Rise{opset, func(u *Upgrade) { u.ints(i, name) }}
 }
 
-// refused is the step that cannot be done.
-func refused(opset int, why string) Rise {
-	return Rise{opset, func(u *Upgrade) { u.Fail("%s", why) }}
+// scanOfBatch is the step of Scan to opset 9. Before, every state and input had a batch as its first axis, and the sequences lay
+// along the second: a Scan over the batch, without states, runs the Scan of a sequence.
+func scanOfBatch(u *Upgrade) {
+	o := u.Node
+	k, _ := u.take("num_scan_inputs")
+	directions, directed := u.take("directions")
+	states := o.NumOperands() - 1 - int(k.Int())
+	switch {
+	case o.Operand(0) != nil:
+		u.Fail("a Scan of opset 8 that takes lengths of sequences has no equivalent since opset 9")
+	case states < 0 || k.Int() < 1 || len(o.Blocks) != 1:
+		u.Fail("the body does not fit the inputs")
+	}
+	body := o.Blocks[0]
+	_, outs := u.Scan(nil, o.Operands()[1:], false, func(_, samples []*ssa.Value) (next, outs []*ssa.Value) {
+		types := make([]ssa.Type, len(o.Results))
+		for i := range types {
+			types[i] = ssa.AnyTensor
+		}
+		one := u.Block.Append(o.Kind, o.Loc, samples, types...)
+		one.SetAttr("num_scan_inputs", k)
+		if directed {
+			one.SetAttr("scan_input_directions", directions)
+		}
+		b := one.AddBlock()
+		for _, p := range body.Params {
+			p.ReplaceUses(b.AddParam(p.Name, p.Type))
+		}
+		for inner := body.First(); inner != nil; inner = body.First() {
+			inner.MoveToEnd(b)
+		}
+		b.SetReturns(body.Returns()...)
+		body.SetReturns()
+		if err := Infer(one); err != nil {
+			u.Fail("%v", err)
+		}
+		return nil, one.Results
+	})
+	replaceOp(o, outs)
 }
 
 // wholeNumber is the step of an attribute that was a float and is an integer.

@@ -144,7 +144,9 @@ func (l *legalizer) try(d *onnx.Downgrade) (err *onnx.Unsupported) {
 				d.Fail(n, "the operator")
 			}
 		}
-		if onnx.Versions(name) != nil {
+		if vs := onnx.Versions(name); vs != nil && vs[0].Since > l.opset {
+			d.Fail(0, "opset %d does not have the operator, which came with opset %d; %s loads opsets up to %d", l.opset, vs[0].Since, l.who(), l.target.Newest())
+		} else if vs != nil {
 			d.Fail(0, "opset %d does not have the operator any more", l.opset)
 		}
 		d.Fail(0, "this is no operator of ONNX")

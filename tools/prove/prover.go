@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/ssa"
@@ -661,6 +660,3 @@ func spell(t *tensor.Tensor) string {
 	}
 	return s + fmt.Sprint(t.Int64s())
 }
-
-// spent is the time since a moment, in seconds.
-func spent(since time.Time) float64 { return time.Since(since).Seconds() }

@@ -302,10 +302,8 @@ func (r *Result) String() string {
 
 // Row is the row of the rule in the table.
 func (r *Result) Row() string {
-	var by, ranks []string
-	for _, t := range sortedKeys(r.Theories) {
-		by = append(by, t)
-	}
+	by := sortedKeys(r.Theories)
+	var ranks []string
 	for _, n := range slices.Sorted(maps.Keys(r.Ranks)) {
 		ranks = append(ranks, fmt.Sprint(n))
 	}

@@ -333,7 +333,11 @@ func arithFloat[T float](c *call, a, b *tensor.Tensor) *tensor.Tensor {
 		fmod := c.flag("fmod")
 		f = func(x, y T) T {
 			r := math.Mod(float64(x), float64(y))
-			if !fmod && r != 0 && (r < 0) != (y < 0) {
+			switch {
+			case fmod:
+			case r == 0:
+				r = math.Copysign(0, float64(y))
+			case (r < 0) != (y < 0):
 				r += float64(y)
 			}
 			return T(r)

@@ -5,6 +5,8 @@
 //
 // writes testdata/cases.tar.gz, and testdata/cases.tsv with a line for each case: its folder, its format, and the opsets that
 // the test exports it to. aton gives PyTorch's numbers there; other opsets reach nothing more.
+//
+// With -only RE the new cases replace those of the archive whose operator matches, and all others stay as they are.
 package main
 
 import (
@@ -18,6 +20,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime/coverage"
 	"slices"
 	"strconv"
@@ -28,9 +31,9 @@ import (
 )
 
 type options struct {
-	opsets, out, formats string
-	largest              int64
-	least                float64
+	opsets, out, formats, only string
+	largest                    int64
+	least                      float64
 }
 
 // unit is a case in one format, with the opsets at which it is right, what it covers and its size when packed.
@@ -54,6 +57,7 @@ func main() {
 	flag.Int64Var(&o.largest, "largest", 12<<10, "a case of more bytes is left out")
 	flag.Float64Var(&o.least, "least", 2, "stop when no case reaches so many new blocks of statements a kilobyte")
 	flag.StringVar(&o.formats, "formats", "model.pt,model.pt2", "the forms of a program that are tried")
+	flag.StringVar(&o.only, "only", "", "keep the cases of the archive that -out names whose operator does not match this regular expression")
 	flag.Parse()
 	if err := run(o, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "pick:", err)
@@ -92,7 +96,60 @@ func run(o options, folders []string) error {
 	fmt.Println(len(units), "cases are right and small")
 	chosen := choose(units, o.least)
 	schedule(chosen)
+	if o.only != "" {
+		root, err := os.MkdirTemp("", "pick")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(root)
+		others, err := kept(o.out, o.only, root)
+		if err != nil {
+			return err
+		}
+		fmt.Println(len(others), "others kept")
+		chosen = append(chosen, others...)
+	}
 	return write(o.out, chosen)
+}
+
+// kept unpacks an archive of cases to root and gives those whose operator does not match a regular expression, with the opsets that the
+// list beside the archive has for them.
+func kept(out, only, root string) ([]*unit, error) {
+	re, err := regexp.Compile(only)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pack.Unpack(out+".tar.gz", root); err != nil {
+		return nil, err
+	}
+	list, err := os.ReadFile(out + ".tsv")
+	if err != nil {
+		return nil, err
+	}
+	var units []*unit
+	for i, line := range strings.Split(strings.TrimSpace(string(list)), "\n") {
+		fields := strings.Split(line, "\t")
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("%s.tsv:%d: %q is no case", out, i+1, line)
+		}
+		c, err := cases.Read(filepath.Join(root, fields[0]))
+		if err != nil {
+			return nil, err
+		}
+		if re.MatchString(c.Op) {
+			continue
+		}
+		u := &unit{c: c, format: cases.Format(fields[1])}
+		for _, f := range strings.Fields(fields[2]) {
+			n, err := strconv.Atoi(f)
+			if err != nil {
+				return nil, fmt.Errorf("%s.tsv:%d: %q is no opset", out, i+1, f)
+			}
+			u.run = append(u.run, n)
+		}
+		units = append(units, u)
+	}
+	return units, nil
 }
 
 // try checks one case with counters of its own; nil if it is large, refused everywhere, or not right somewhere.

@@ -1,0 +1,109 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/aton-project/aton/ssa"
+)
+
+// Operators of opset 27 that carry a state from one call to the next. Halves are computed in float32.
+
+// causalConv puts the past before the input, or zeros, and convolves each channel. The state is the end of that.
+func causalConv(d *Downgrade) {
+	x, weight := d.in(0), d.in(1)
+	if d.rank(x, 27) != 3 || d.rank(weight, 27) != 3 {
+		d.Fail(0, "the input and the weight must have rank 3")
+	}
+	channels, known := weight.Tensor().Dims[0].Int()
+	if !known {
+		if channels, known = x.Tensor().Dims[1].Int(); !known {
+			d.Fail(27, "a number of channels that is computed at run time")
+		}
+	}
+	width, known := weight.Tensor().Dims[2].Int()
+	if !known {
+		d.Fail(27, "a weight whose length is computed at run time")
+	}
+	all := x
+	if past := d.in(3); past != nil {
+		all = d.concat(2, past, x)
+	} else if width > 1 {
+		all = d.Op("Pad", x, d.ints(0, 0, width-1, 0, 0, 0))
+	}
+	y := d.OpA("Conv", []ssa.Attr{intAttr("group", channels), intsAttr("kernel_shape", width)}, d.up(all), d.up(weight), d.up(d.in(2)))
+	if a := d.Node.AttrStr("activation", "none"); a == "silu" || a == "swish" {
+		y = d.Op("Mul", y, d.Op("Sigmoid", y))
+	}
+	results := []*ssa.Value{d.cast(y, x.DType())}
+	if len(d.Node.Results) > 1 {
+		results = append(results, d.Op("Slice", all, d.sizes1(x, 2, 3), d.ints(math.MaxInt64), d.ints(2)))
+	}
+	d.Replace(results...)
+}
+
+// linearAttention is a Scan over the tokens. Of each, the state, [batch, kv head, dk, dv], takes in the key and the value, and the
+// queries of the group that shares a head of keys read it.
+func linearAttention(d *Downgrade) {
+	q, k, v := d.in(0), d.in(1), d.in(2)
+	for _, x := range []*ssa.Value{q, k, v} {
+		if d.rank(x, 27) != 3 {
+			d.Fail(0, "queries, keys and values must have rank 3")
+		}
+	}
+	queries, heads := d.Node.AttrInt("q_num_heads", 1), d.Node.AttrInt("kv_num_heads", 1)
+	if heads < 1 || queries < 1 || queries%heads != 0 {
+		d.Fail(0, "%d heads of queries do not share %d heads of keys", queries, heads)
+	}
+	rule := d.Node.AttrStr("update_rule", "gated_delta")
+	gated, delta := rule == "gated" || rule == "gated_delta", rule == "delta" || rule == "gated_delta"
+	batch, length := d.sizes1(q, 0, 1), d.sizes1(q, 1, 2)
+	perHead := func(x *ssa.Value) *ssa.Value { return d.Op("Div", d.sizes1(x, 2, 3), d.ints(heads)) }
+	dk, dv := perHead(k), perHead(v)
+	// apart is x by tokens: [token, batch, head, rows, columns]
+	apart := func(x *ssa.Value, shape ...*ssa.Value) *ssa.Value {
+		shape = append([]*ssa.Value{batch, length}, shape...)
+		return d.turned(d.Op("Reshape", d.up(x), d.concat(0, shape...)), 1, 0, 2, 3, 4)
+	}
+	one, group := d.ints(1), queries/heads
+	qs := apart(q, d.ints(heads, group), dk)
+	if scale := d.Node.AttrFloat("scale", 0); scale != 0 {
+		qs = d.Op("Mul", qs, d.like(qs, scale))
+	} else {
+		qs = d.Op("Div", qs, d.Op("Sqrt", d.cast(dk, qs.DType())))
+	}
+	xs := []*ssa.Value{qs, apart(k, d.ints(heads), dk, one), apart(v, d.ints(heads, 1), dv)}
+	decay, beta := 0, 0 // places among xs
+	if g := d.in(4); gated && g != nil {
+		decay = len(xs)
+		xs = append(xs, d.Op("Exp", apart(g, d.ints(heads), perHead(g), one)))
+	}
+	if b := d.in(5); delta && b != nil {
+		beta = len(xs)
+		xs = append(xs, apart(b, d.sizes1(b, 2, 3), one, one))
+	}
+	state := d.up(d.in(3))
+	if state == nil {
+		state = d.Op("Expand", d.like(qs, 0), d.concat(0, batch, d.ints(heads), dk, dv))
+	}
+	state = d.cast(state, qs.DType())
+	finals, outs := d.Scan([]*ssa.Value{state}, xs, false, func(st, el []*ssa.Value) (next, out []*ssa.Value) {
+		s, key, value := st[0], el[1], el[2]
+		if decay > 0 {
+			s = d.Op("Mul", s, el[decay])
+		}
+		if delta { // what the state has of the key already is left out
+			value = d.Op("Sub", value, d.Op("MatMul", d.turned(key, 0, 1, 3, 2), s))
+			if beta > 0 {
+				value = d.Op("Mul", value, el[beta])
+			}
+		}
+		s = d.Op("Add", s, d.Op("Mul", key, value))
+		return []*ssa.Value{s}, []*ssa.Value{d.Op("MatMul", el[0], s)}
+	})
+	y := d.Op("Reshape", d.turned(outs[0], 1, 0, 2, 3, 4), d.concat(0, batch, length, d.Op("Mul", dv, d.ints(queries))))
+	results := []*ssa.Value{d.cast(y, q.DType())}
+	if len(d.Node.Results) > 1 {
+		results = append(results, d.cast(finals[0], d.Node.Result(1).DType()))
+	}
+	d.Replace(results...)
+}
