@@ -21,7 +21,6 @@ var activation = Defs{
 	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Nature: Pointwise, Grid: UnitGrid, Complex: one(complexSigmoid), Type: asFloats, Lower: floatOp("Sigmoid")},
 	"aten::tanh":          {Doc: "hyperbolic tangent", Nature: Pointwise, Prim: true, Grid: SignedUnitGrid, Complex: one(complexTanh), Type: asFloats, Lower: floatOp("Tanh")},
 	"aten::silu":          {Doc: "x * sigmoid(x)", Nature: Pointwise, Complex: one(complexSilu), Type: likeFloats, Lower: lowerSilu},
-	"aten::silu_backward": {Doc: "gradient of silu: g * s * (1 + x * (1 - s)), s the sigmoid of x", Nature: Pointwise, Lower: lowerSiluBackward},
 	"aten::mish":          {Doc: "x * tanh(softplus(x))", Nature: Pointwise, Type: likeFloats, Lower: lowerMish},
 	"aten::gelu":          {Doc: "x times the normal CDF of x, exact or by tanh", Nature: Pointwise, Type: likeFloats, Lower: lowerGelu},
 	"aten::glu":           {Doc: "one half along dim times the sigmoid of the other", Nature: AlongDim, Lower: lowerGlu},
@@ -44,15 +43,6 @@ var activation = Defs{
 	"aten::log_softmax":         {Doc: "log of softmax along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::_log_softmax":        {Doc: "log of softmax along dim", Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
 	"aten::special_log_softmax": {Doc: "log of softmax along dim", Alias: "aten::log_softmax", Lower: func(l *Lowering) *ssa.Value { return l.softmax("LogSoftmax") }},
-	"aten::_softmax_backward_data": {Doc: "gradient of softmax: (g - sum(g * y)) * y", Lower: func(l *Lowering) *ssa.Value {
-		g, y, dim, back := l.softmaxGradient()
-		return back(l.mul(l.sub(g, l.reduceOver("ReduceSum", l.mul(g, y), dim, true)), y))
-	}},
-	"aten::_log_softmax_backward_data": {Doc: "gradient of log_softmax: g - exp(y) * sum(g)", Lower: func(l *Lowering) *ssa.Value {
-		g, y, dim, back := l.softmaxGradient()
-		return back(l.sub(g, l.mul(l.exp(y), l.reduceOver("ReduceSum", g, dim, true))))
-	}},
-	"aten::hardtanh_backward": {Doc: "grad_output inside the bounds, else 0", Nature: Pointwise, Lower: lowerHardtanhBackward},
 }
 
 func lowerRelu(l *Lowering) *ssa.Value {
@@ -79,12 +69,6 @@ func lowerHardtanh(l *Lowering) *ssa.Value {
 		lo, hi = max(lo, float64(least)), min(hi, float64(greatest))
 	}
 	return l.clip(x, lo, hi)
-}
-
-func lowerHardtanhBackward(l *Lowering) *ssa.Value {
-	g, x := l.Tensor("grad_output"), l.Tensor("self")
-	inside := l.and(l.greater(x, l.LikeNumber(x, l.Number("min_val"))), l.less(x, l.LikeNumber(x, l.Number("max_val"))))
-	return l.where(inside, g, l.Like(g, 0))
 }
 
 func lowerElu(l *Lowering) *ssa.Value {
@@ -165,13 +149,6 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 func lowerSilu(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
 	return back(l.mul(x, l.Op("Sigmoid", x)))
-}
-
-func lowerSiluBackward(l *Lowering) *ssa.Value {
-	x, back := l.widen(l.FloatArg("self"))
-	s := l.Op("Sigmoid", x)
-	slope := l.mul(s, l.offset(l.mul(x, l.sub(l.Like(x, 1), s)), 1))
-	return back(l.mul(l.Cast(l.FloatArg("grad_output"), l.DType(x)), slope))
 }
 
 func lowerMish(l *Lowering) *ssa.Value {
@@ -284,15 +261,4 @@ func lowerSafeSoftmax(l *Lowering) *ssa.Value {
 		masked = l.allTrue(masked, []int64{int64(l.Dim("dim", rank))}, true)
 	}
 	return l.where(masked, l.Like(y, 0), y)
-}
-
-func (l *Lowering) softmaxGradient() (g, y *ssa.Value, dim []int64, back func(*ssa.Value) *ssa.Value) {
-	g, y = l.Tensor("grad_output"), l.Tensor("output")
-	if d := l.DTypeArg("input_dtype"); d != l.DType(g) {
-		l.Fail("a gradient of %v for an operand of %v", l.DType(g), d)
-	}
-	dim = []int64{int64(l.Dim("dim", l.Rank(g)))}
-	y, _ = l.widen(y)
-	g, back = l.widen(g)
-	return g, y, dim, back
 }

@@ -94,15 +94,18 @@ func (l *Lowering) adaptiveAvg(n int) *ssa.Value {
 		if out[i].Known && in.Expr.Equal(out[i].Expr) {
 			continue
 		}
-		// A mean is a product with the matrix that has 1/length in each bin.
-		start, end := l.bins(in, out[i])
-		at := l.unsqueeze(l.countTo(in), 0)
-		inside := l.Op("And", l.Op("Less", at, l.unsqueeze(end, 1)), l.Op("Not", l.Op("Less", at, l.unsqueeze(start, 1))))
-		length := l.unsqueeze(l.sub(end, start), 1)
-		m := l.div(l.Cast(inside, wd), l.Cast(length, wd)) // (out, in)
-		wide = l.alongAxis(wide, m, 2+i)
+		wide = l.alongAxis(wide, l.binMatrix(in, out[i], wd), 2+i)
 	}
 	return l.unbatched(l.Cast(wide, d), lone)
+}
+
+// binMatrix has 1/length in each bin: a mean is a product with it, of shape (out, in).
+func (l *Lowering) binMatrix(in, out Size, d tensor.DType) *ssa.Value {
+	start, end := l.bins(in, out)
+	at := l.unsqueeze(l.countTo(in), 0)
+	inside := l.Op("And", l.Op("Less", at, l.unsqueeze(end, 1)), l.Op("Not", l.Op("Less", at, l.unsqueeze(start, 1))))
+	length := l.unsqueeze(l.sub(end, start), 1)
+	return l.div(l.Cast(inside, d), l.Cast(length, d))
 }
 
 // alongAxis multiplies x along an axis with the matrix m of shape (out, in).

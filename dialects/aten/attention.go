@@ -29,6 +29,7 @@ type sdpaResult struct {
 	out    *ssa.Value
 	probs  *ssa.Value
 	scores *ssa.Value
+	scale  *ssa.Value // of the products of queries and keys
 }
 
 func (a sdpaResult) weights() *ssa.Value { return a.probs }
@@ -90,7 +91,7 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 		top := l.reduce("ReduceMax", scores, []int64{-1}, true)
 		p = l.where(l.Op("Equal", top, hidden), l.Like(q, 0), p)
 	}
-	return sdpaResult{l, l.Op("MatMul", p, v), p, scores}
+	return sdpaResult{l, l.Op("MatMul", p, v), p, scores, scale}
 }
 
 // repeatHeads repeats the heads (axis -3) of k as often as q has more of them.

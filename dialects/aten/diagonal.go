@@ -153,8 +153,12 @@ func (l *Lowering) diagEmbed(x *ssa.Value, offset Size, dim1, dim2 int) *ssa.Val
 func lowerDiagonalScatter(l *Lowering) *ssa.Value {
 	l.ownMemory()
 	x := l.Tensor("self")
+	return l.diagonalScatter(x, l.Cast(l.Tensor("src"), l.DType(x)))
+}
+
+// diagonalScatter is x with the diagonal that the arguments name replaced by src.
+func (l *Lowering) diagonalScatter(x, src *ssa.Value) *ssa.Value {
 	rank := l.Rank(x)
-	src := l.Cast(l.Tensor("src"), l.DType(x))
 	dim1, dim2 := l.Dim("dim1", rank), l.Dim("dim2", rank)
 	offset := l.Int("offset")
 	if rank < 2 || dim1 == dim2 {

@@ -12,12 +12,16 @@ import (
 // linalg holds torch.linalg (ATen/native/BatchLinearAlgebra.cpp) as far as its
 // results do not depend on choices of LAPACK, such as the signs of eigenvectors.
 var linalg = Defs{
-	"aten::det":             {Doc: "determinant", Alias: "aten::linalg_det", Lower: lowerDet},
-	"aten::linalg_det":      {Doc: "determinant", Lower: lowerDet},
-	"aten::_linalg_det":     {Doc: "determinant with its LU factorization", LowerN: lowerDetLU},
-	"aten::slogdet":         {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
-	"aten::linalg_slogdet":  {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
-	"aten::_linalg_slogdet": {Doc: "slogdet with its LU factorization", LowerN: func(l *Lowering) []*ssa.Value { s, a, r := l.slogdet(); return []*ssa.Value{s, a, r.lu, r.pivots} }},
+	"aten::det":            {Doc: "determinant", Alias: "aten::linalg_det", Lower: lowerDet},
+	"aten::linalg_det":     {Doc: "determinant", Lower: lowerDet},
+	"aten::_linalg_det":    {Doc: "determinant with its LU factorization", LowerN: lowerDetLU},
+	"aten::slogdet":        {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
+	"aten::linalg_slogdet": {Doc: "sign and logarithm of the determinant", LowerN: func(l *Lowering) []*ssa.Value { s, a, _ := l.slogdet(); return []*ssa.Value{s, a} }},
+	"aten::_linalg_slogdet": {Doc: "slogdet with its LU factorization", LowerN: func(l *Lowering) []*ssa.Value {
+		s, a, r := l.slogdet()
+		l.factorsUnread(2)
+		return []*ssa.Value{s, a, r.lu, r.pivots}
+	}},
 	"aten::logdet":          {Doc: "logarithm of the determinant, NaN if that is negative", Lower: lowerLogdet},
 	"aten::inverse":         {Doc: "inverse matrix", Alias: "aten::linalg_inv", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::inverse", "self")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("self")) }},
 	"aten::linalg_inv":      {Doc: "inverse matrix", Layout: AnyLayout, Autocast: Float32OnCPU, Complex: one(asRealMatrix("aten::linalg_inv", "A")), Lower: func(l *Lowering) *ssa.Value { return l.inverse(l.matrixOf("A")) }},
@@ -26,6 +30,7 @@ var linalg = Defs{
 	"aten::linalg_solve_ex": {Doc: "the X of A X = B and LAPACK's info", Layout: AnyLayout, Complex: complexSolveEx, LowerN: func(l *Lowering) []*ssa.Value { x, r := l.solveSystem(); return []*ssa.Value{x, l.zeroPivot(r.lu)} }},
 	"aten::_linalg_solve_ex": {Doc: "the X of A X = B, the LU factorization and LAPACK's info", LowerN: func(l *Lowering) []*ssa.Value {
 		x, r := l.solveSystem()
+		l.factorsUnread(1)
 		return []*ssa.Value{x, r.lu, r.pivots, l.zeroPivot(r.lu)}
 	}},
 	"aten::linalg_solve_triangular":    {Doc: "the X of A X = B for triangular A", Layout: AnyLayout, Complex: one(complexTriangular), Lower: lowerSolveTriangular},
@@ -99,8 +104,19 @@ func (l *Lowering) detOf(r luResult, d tensor.DType) *ssa.Value {
 	return l.mul(l.swapSign(r, d), l.reduce("ReduceProd", l.diagonalOf(r.lu), []int64{-1}, false))
 }
 
+// factorsUnread refuses a program that reads the factors, results i and i + 1, which serve the gradient: PyTorch factors the
+// transposed matrix where the matrix is contiguous (ATen/native/LinearAlgebra.cpp), which types do not tell.
+func (l *Lowering) factorsUnread(i int) {
+	for _, r := range l.Node.Results[min(i, len(l.Node.Results)):min(i+2, len(l.Node.Results))] {
+		if r.HasUses() {
+			l.Fail("the LU factors that %s gives beside its result are those of the matrix or of its transpose, as its memory is laid out; use torch.linalg.lu_factor", l.Node.Kind.Name())
+		}
+	}
+}
+
 func lowerDetLU(l *Lowering) []*ssa.Value {
 	r := l.factorLU("A")
+	l.factorsUnread(1)
 	return []*ssa.Value{l.detOf(r, l.DType(r.lu)), r.lu, r.pivots}
 }
 

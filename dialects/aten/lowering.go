@@ -731,6 +731,9 @@ func (l *Lowering) size(e *ssa.Value) Size {
 	if t := w.Tensor(); t != nil && t.Rank() > 0 {
 		s.Value = l.reshape(w)
 	}
+	if t := w.Tensor(); t != nil && t.DType.IsInt() && t.DType != tensor.Int64 { // a tensor in place of an int
+		s.Value = l.Cast(s.Value, tensor.Int64)
+	}
 	if len(w.Sym) == 1 {
 		s.Expr, s.Known = w.Sym[0], true
 	}

@@ -9,22 +9,21 @@ import (
 
 // pooling holds the pooling layers (ATen/native/*Pool*.cpp).
 var pooling = Defs{
-	"aten::max_pool1d":                       {Doc: "maximum of sliding windows", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(1, false)[0] }},
-	"aten::max_pool2d":                       {Doc: "maximum of sliding windows", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
-	"aten::max_pool3d":                       {Doc: "maximum of sliding windows", Nature: Samples, Autocast: Float32OnCPU, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
-	"aten::mkldnn_max_pool2d":                {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
-	"aten::mkldnn_max_pool3d":                {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
-	"aten::max_pool1d_with_indices":          {Doc: "max_pool1d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(1, true) }},
-	"aten::max_pool2d_with_indices":          {Doc: "max_pool2d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(2, true) }},
-	"aten::max_pool3d_with_indices":          {Doc: "max_pool3d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(3, true) }},
-	"aten::avg_pool1d":                       {Doc: "mean of sliding windows", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(1) }},
-	"aten::avg_pool2d":                       {Doc: "mean of sliding windows", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
-	"aten::avg_pool3d":                       {Doc: "mean of sliding windows", Nature: Samples, Autocast: Float32OnCPU, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(3) }},
-	"aten::max_pool2d_with_indices_backward": {Doc: "gradients put back at the places that max_pool2d gave", Lower: lowerMaxPoolBackward},
-	"aten::max_unpool2d":                     {Doc: "values put back at the places that max_pool2d gave", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(2) }},
-	"aten::max_unpool3d":                     {Doc: "values put back at the places that max_pool3d gave", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(3) }},
-	"aten::fractional_max_pool2d":            {Doc: "maximum of windows at pseudo-random places", Autocast: Float32OnCPU, Effects: draws, LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(2) }},
-	"aten::fractional_max_pool3d":            {Doc: "maximum of windows at pseudo-random places", Autocast: Float32OnCPU, Effects: draws, LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(3) }},
+	"aten::max_pool1d":              {Doc: "maximum of sliding windows", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(1, false)[0] }},
+	"aten::max_pool2d":              {Doc: "maximum of sliding windows", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
+	"aten::max_pool3d":              {Doc: "maximum of sliding windows", Nature: Samples, Autocast: Float32OnCPU, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
+	"aten::mkldnn_max_pool2d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
+	"aten::mkldnn_max_pool3d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
+	"aten::max_pool1d_with_indices": {Doc: "max_pool1d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(1, true) }},
+	"aten::max_pool2d_with_indices": {Doc: "max_pool2d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(2, true) }},
+	"aten::max_pool3d_with_indices": {Doc: "max_pool3d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(3, true) }},
+	"aten::avg_pool1d":              {Doc: "mean of sliding windows", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(1) }},
+	"aten::avg_pool2d":              {Doc: "mean of sliding windows", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
+	"aten::avg_pool3d":              {Doc: "mean of sliding windows", Nature: Samples, Autocast: Float32OnCPU, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(3) }},
+	"aten::max_unpool2d":            {Doc: "values put back at the places that max_pool2d gave", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(2) }},
+	"aten::max_unpool3d":            {Doc: "values put back at the places that max_pool3d gave", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(3) }},
+	"aten::fractional_max_pool2d":   {Doc: "maximum of windows at pseudo-random places", Autocast: Float32OnCPU, Effects: draws, LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(2) }},
+	"aten::fractional_max_pool3d":   {Doc: "maximum of windows at pseudo-random places", Autocast: Float32OnCPU, Effects: draws, LowerN: func(l *Lowering) []*ssa.Value { return l.fractionalMaxPool(3) }},
 }
 
 // poolArgs are the arguments that pooling operators share.
@@ -374,19 +373,6 @@ func (l *Lowering) avgByWindows(x *ssa.Value, p poolArgs, include bool, divisor 
 	w := l.gatherWindows(wide, counts, p.kernel, p.stride, p.dilation)
 	sum := l.reduce("ReduceSum", w, axesFrom(2, n), false)
 	return l.Cast(l.div(sum, l.Cast(by, wd)), d)
-}
-
-func lowerMaxPoolBackward(l *Lowering) *ssa.Value {
-	l.NeedOpset(16, "the gradient of overlapping windows")
-	x, lone := l.batched(l.Tensor("self"), 4)
-	g, _ := l.batched(l.Tensor("grad_output"), 4)
-	idx, _ := l.batched(l.Tensor("indices"), 4)
-	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
-	in, out := l.sizeProduct(l.sizesOf(g, 2, 4)...), l.sizeProduct(l.sizesOf(x, 2, 4)...)
-	wide := l.compute(g)
-	zeros := l.fill(l.sizeTensor([]Size{N, C, out}), l.DType(wide), ssa.Int(0))
-	y := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 2), attr("reduction", ssa.Str("add"))}, zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(wide, N, C, in))
-	return l.unbatched(l.Cast(l.reshapeSizes(y, l.sizesOf(x, 0, 4)...), l.DType(g)), lone)
 }
 
 func (l *Lowering) maxUnpool(n int) *ssa.Value {

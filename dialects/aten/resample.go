@@ -59,26 +59,9 @@ func upsample(n int, mode resizeMode) func(*Lowering) *ssa.Value {
 		if l.Rank(x) != n+2 {
 			l.Fail("interpolation of rank %d expects an input of rank %d, found %d", n, n+2, l.Rank(x))
 		}
-		axes := make([]axisScale, n)
+		axes := l.scaleArgs(n)
 		for i := range axes {
 			axes[i].in = l.sizeOf(x, 2+i)
-		}
-		if l.HasArg("scale_factors") {
-			factors := l.Floats("scale_factors")
-			for i, f := range factors {
-				axes[i].given, axes[i].factor = true, f
-			}
-		} else {
-			names := [3]string{"scales_d", "scales_h", "scales_w"}
-			for i := range axes {
-				name := names[3-n+i]
-				if n == 1 {
-					name = "scales"
-				}
-				if !l.IsNone(name) {
-					axes[i].given, axes[i].factor = true, l.Float(name)
-				}
-			}
 		}
 		if l.IsNone("output_size") {
 			for i := range axes {
@@ -99,6 +82,38 @@ func upsample(n int, mode resizeMode) func(*Lowering) *ssa.Value {
 		}
 		return l.resize(x, axes, mode, l.Bool("align_corners"))
 	}
+}
+
+// scaleArgs reads the factors that the program gives for n axes.
+func (l *Lowering) scaleArgs(n int) []axisScale {
+	axes := make([]axisScale, n)
+	if l.HasArg("scale_factors") {
+		factors := l.Floats("scale_factors")
+		if len(factors) > n {
+			l.Fail("%d scale factors for %d axes", len(factors), n)
+		}
+		for i, f := range factors {
+			axes[i].given, axes[i].factor = true, f
+		}
+		return axes
+	}
+	names := [3]string{"scales_d", "scales_h", "scales_w"}
+	for i := range axes {
+		name := names[3-n+i]
+		if n == 1 {
+			name = "scales"
+		}
+		if !l.IsNone(name) {
+			axes[i].given, axes[i].factor = true, l.Float(name)
+		}
+	}
+	return axes
+}
+
+// unchanged reports an axis that keeps its elements as they are. PyTorch's antialiased kernels skip an axis of equal sizes; the others
+// see the scale.
+func (a axisScale) unchanged(mode resizeMode) bool {
+	return a.out.Known && a.in.Expr.Equal(a.out.Expr) && (!a.given || a.factor == 1 || mode >= resizeLinearAA)
 }
 
 // scaledSize is floor(in * factor), computed in float64 as PyTorch does.
@@ -123,11 +138,7 @@ func (l *Lowering) resize(x *ssa.Value, axes []axisScale, mode resizeMode, corne
 	}
 	changed := false
 	for _, a := range axes {
-		same := a.out.Known && a.in.Expr.Equal(a.out.Expr)
-		// PyTorch's aa kernels skip an axis of equal sizes; the others see the scale.
-		if !same || a.given && a.factor != 1 && mode < resizeLinearAA {
-			changed = true
-		}
+		changed = changed || !a.unchanged(mode)
 	}
 	if !changed {
 		return x
@@ -140,7 +151,7 @@ func (l *Lowering) resize(x *ssa.Value, axes []axisScale, mode resizeMode, corne
 	}
 	wide := l.compute(x)
 	for i, a := range axes {
-		if a.out.Known && a.in.Expr.Equal(a.out.Expr) && (!a.given || a.factor == 1 || mode >= resizeLinearAA) {
+		if a.unchanged(mode) {
 			continue
 		}
 		wide = l.resizeAxis(wide, a, 2+i, mode, corners)

@@ -12,7 +12,7 @@ import (
 // families lists the tables of all operator families. A new family is named here and nowhere else.
 func families() []Defs {
 	return []Defs{
-		activation,
+		activation, gradients,
 		arithmetic,
 		bessel,
 		bitwise,

@@ -17,7 +17,7 @@ func clipAttrs(d *Downgrade) {
 	if d.in(2) != nil && ok {
 		hi, ok = ConstFloat(d.in(2))
 	}
-	if !ok {
+	if !ok || lo > hi { // onnxruntime refuses attributes that cross; the result is the upper bound
 		clipByMinMax(d, d.in(0).DType())
 		return
 	}

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -105,13 +106,31 @@ func randomNormal(d *Downgrade, _ tensor.DType) bool {
 	return true
 }
 
-// multinomial takes the greatest of log p plus Gumbel noise, for each sample anew.
+// multinomial inverts the cumulative distribution: a sample is the number of classes whose cumulative weight is not above a
+// uniform number times the total. Halving finds it, so that nothing is larger than the result and its random digits.
 func multinomial(d *Downgrade, _ tensor.DType) bool {
-	p := d.in(0)
-	shape := d.concat(0, d.sizes1(p, 0, 1), d.ints(d.Node.AttrInt("sample_size", 1)), d.sizes1(p, 1, 2))
-	noise := d.Op("Neg", d.Op("Log", d.Op("Neg", d.logUniform(shape, tensor.Float32))))
-	best := d.OpA("ArgMax", []ssa.Attr{intAttr("axis", -1), intAttr("keepdims", 0)},
-		d.Op("Add", d.Op("Unsqueeze", d.cast(p, tensor.Float32), d.ints(1)), noise))
-	d.Replace(d.cast(best, d.Node.Result(0).DType()))
+	p := d.cast(d.in(0), tensor.Float32)
+	classes := d.size(p, 1)
+	steps := 31 // halvings, enough for as many classes as memory holds
+	if t := p.Tensor(); t.Ranked && len(t.Dims) == 2 {
+		if n, ok := t.Dims[1].Int(); ok {
+			steps = bits.Len64(uint64(max(n, 0)))
+		}
+	}
+	one := d.long(1)
+	weights := d.Op("Exp", d.Op("Sub", p, d.OpA("ReduceMax", []ssa.Attr{intAttr("keepdims", 1)}, p, d.ints(1))))
+	upTo := d.Op("CumSum", weights, one)
+	u := d.uniformDigits(d.concat(0, d.sizes1(p, 0, 1), d.ints(d.Node.AttrInt("sample_size", 1))), tensor.Float32)
+	u = d.Op("Mul", u, d.slice(upTo, 1, -1, math.MaxInt64, 1)) // below the total: the greatest u is 1 - 2^-24
+	last := d.Op("Sub", classes, one)
+	at := d.OpA("Cast", []ssa.Attr{intAttr("to", int64(tensor.Int64.ONNX()))}, d.Op("Mul", u, d.like(u, 0)))
+	for i := steps - 1; i >= 0; i-- {
+		further := d.Op("Add", at, d.long(1<<i))
+		before := d.Op("Sub", further, one)
+		weight := d.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, upTo, d.Op("Min", before, last))
+		passed := d.Op("And", d.Op("LessOrEqual", weight, u), d.Op("LessOrEqual", before, last))
+		at = d.Op("Where", passed, further, at)
+	}
+	d.Replace(d.cast(at, d.Node.Result(0).DType()))
 	return true
 }

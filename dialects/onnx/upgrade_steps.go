@@ -51,11 +51,6 @@ func input(opset, i int, name string) Rise {
 	return Rise{opset, func(u *Upgrade) { u.ints(i, name) }}
 }
 
-// refused is the step that cannot be done.
-func refused(opset int, why string) Rise {
-	return Rise{opset, func(u *Upgrade) { u.Fail("%s", why) }}
-}
-
 // scanOfBatch is the step of Scan to opset 9. Before, every state and input had a batch as its first axis, and the sequences lay
 // along the second: a Scan over the batch, without states, runs the Scan of a sequence.
 func scanOfBatch(u *Upgrade) {

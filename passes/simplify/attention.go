@@ -25,7 +25,7 @@ import (
 //   - the mask is finite; the least number of float32, which onnxruntime takes for minus infinity, becomes one next to it.
 func (s *simplifier) attention() []rewrite.Rule {
 	return s.from(fusedOpset, []rewrite.Rule{
-		{Name: "attention", Kinds: []ssa.Kind{"onnx::MatMul"}, Apply: fuseAttention},
+		{Name: "attention", Kinds: []ssa.Kind{"onnx::MatMul"}, Apply: fuseAttention, Rounds: true},
 		{Name: "attention-heads", Kinds: []ssa.Kind{"onnx::Attention"}, Apply: sharedHeads},
 		{Name: "attention-past", Kinds: []ssa.Kind{"onnx::Attention"}, Apply: attentionPast},
 		{Name: "attention-rows", Kinds: []ssa.Kind{"onnx::Attention"}, Apply: attentionRows},

@@ -16,7 +16,7 @@ const geluOpset = 20
 // which round a last place otherwise.
 func (s *simplifier) gelus() []rewrite.Rule {
 	return s.from(geluOpset, []rewrite.Rule{
-		{Name: "gelu", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: gelu},
+		{Name: "gelu", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: gelu, Rounds: true},
 	})
 }
 

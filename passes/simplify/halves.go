@@ -13,8 +13,8 @@ import (
 // themselves: RMSNormalization by its stash_type, which is float32, and Attention by its softmax_precision.
 func (s *simplifier) halves() []rewrite.Rule {
 	return s.from(fusedOpset, []rewrite.Rule{
-		{Name: "half-normalization", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: halfNormalization},
-		{Name: "half-attention", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: halfAttention},
+		{Name: "half-normalization", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: halfNormalization, Rounds: true},
+		{Name: "half-attention", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: halfAttention, Rounds: true},
 	})
 }
 

@@ -12,7 +12,7 @@ func (s *simplifier) heads() []rewrite.Rule {
 	return []rewrite.Rule{
 		{Name: "gathers-to-split", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: s.gathersToSplit},
 		{Name: "reshape-transposed", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: s.reshapeTransposed},
-		{Name: "rows-to-batch", Kinds: []ssa.Kind{"onnx::Transpose"}, Apply: s.rowsToBatch},
+		{Name: "rows-to-batch", Kinds: []ssa.Kind{"onnx::Transpose"}, Apply: s.rowsToBatch, Rounds: true},
 		{Name: "transpose-over-heads", Kinds: []ssa.Kind{"onnx::Transpose"}, Apply: s.transposeOverHeads},
 	}
 }

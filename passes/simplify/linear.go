@@ -13,15 +13,15 @@ import (
 // linear holds the rules on convolutions and matrix products.
 func (s *simplifier) linear() []rewrite.Rule {
 	return []rewrite.Rule{
-		{Name: "matmul-add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: matMulAdd},
-		{Name: "fold-batchnorm", Kinds: []ssa.Kind{"onnx::BatchNormalization"}, Apply: s.foldBatchNorm},
-		{Name: "fold-scale", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.foldScale},
-		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset},
+		{Name: "matmul-add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: matMulAdd, Rounds: true},
+		{Name: "fold-batchnorm", Kinds: []ssa.Kind{"onnx::BatchNormalization"}, Apply: s.foldBatchNorm, Rounds: true},
+		{Name: "fold-scale", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.foldScale, Rounds: true},
+		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset, Rounds: true},
 		{Name: "transpose-to-gemm", Kinds: []ssa.Kind{"onnx::Gemm"}, Apply: transposeGemm},
-		{Name: "add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: addToGemm},
-		{Name: "gemm-between-reshapes", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: gemmBetween},
-		{Name: "sum-of-gemms", Kinds: []ssa.Kind{"onnx::Add"}, Apply: sumOfGemms},
-		{Name: "batchnorm-into-conv", Kinds: []ssa.Kind{"onnx::Conv", "onnx::Gemm"}, Apply: s.batchNormForward},
+		{Name: "add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: addToGemm, Rounds: true},
+		{Name: "gemm-between-reshapes", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: gemmBetween, Rounds: true},
+		{Name: "sum-of-gemms", Kinds: []ssa.Kind{"onnx::Add"}, Apply: sumOfGemms, Rounds: true},
+		{Name: "batchnorm-into-conv", Kinds: []ssa.Kind{"onnx::Conv", "onnx::Gemm"}, Apply: s.batchNormForward, Rounds: true},
 		{Name: "pad-into-window", Kinds: []ssa.Kind{"onnx::Conv", "onnx::AveragePool", "onnx::MaxPool"}, Apply: padIntoWindow},
 	}
 }

@@ -14,8 +14,8 @@ const fusedOpset = 23
 // widened to float32 are left alone: a kernel may round at another place.
 func (s *simplifier) norms() []rewrite.Rule {
 	return s.from(fusedOpset, []rewrite.Rule{
-		{Name: "rms-normalization", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: rmsNormalization},
-		{Name: "rms-scale", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: rmsScale},
+		{Name: "rms-normalization", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: rmsNormalization, Rounds: true},
+		{Name: "rms-scale", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: rmsScale, Rounds: true},
 	})
 }
 

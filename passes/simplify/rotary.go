@@ -11,7 +11,7 @@ import (
 // those of sin, are the same.
 func (s *simplifier) rotary() []rewrite.Rule {
 	return s.from(fusedOpset, []rewrite.Rule{
-		{Name: "rotary-embedding", Kinds: []ssa.Kind{"onnx::Add"}, Apply: rotaryEmbedding},
+		{Name: "rotary-embedding", Kinds: []ssa.Kind{"onnx::Add"}, Apply: rotaryEmbedding, Rounds: true},
 	})
 }
 

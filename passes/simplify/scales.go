@@ -13,8 +13,8 @@ import (
 func (s *simplifier) scales() []rewrite.Rule {
 	linear := []ssa.Kind{"onnx::MatMul", "onnx::Gemm", "onnx::Conv"}
 	return []rewrite.Rule{
-		{Name: "scale-into-weights", Kinds: linear, Apply: s.scaleIntoWeights},
-		{Name: "scale-over-bias", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.scaleOverBias},
+		{Name: "scale-into-weights", Kinds: linear, Apply: s.scaleIntoWeights, Rounds: true},
+		{Name: "scale-over-bias", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.scaleOverBias, Rounds: true},
 	}
 }
 

@@ -75,14 +75,8 @@ func (s *simplifier) rules() []rewrite.Rule {
 	return out
 }
 
-// RuleNames lists the names of all rules.
-func RuleNames() []string {
-	var out []string
-	for _, r := range (&simplifier{}).rules() {
-		out = append(out, r.Name)
-	}
-	return out
-}
+// Rules lists all rules, for those who look at what they state: they are applied by [Pass] alone.
+func Rules() []rewrite.Rule { return (&simplifier{}).rules() }
 
 // simplifier is what rules of one run share.
 type simplifier struct {

@@ -11,8 +11,8 @@
 //     count. [Result.Grew] names rules that broke this.
 //  2. Converge: no rule undoes what another does. The driver panics, with the
 //     names of the last rules, when a function is rewritten without end.
-//  3. Exact: same values, NaN and the sign of zero included, unless the rule's
-//     comment says and justifies otherwise.
+//  3. Exact: same values, NaN and the sign of zero included, unless [Rule.Rounds]
+//     says otherwise.
 package rewrite
 
 import (
@@ -42,6 +42,10 @@ type Rule struct {
 	// Apply makes the change through the Rewriter, and reports whether it did. Ops that it
 	// creates and does not use after all are removed.
 	Apply func(r *Rewriter, o *ssa.Op) bool
+
+	// Rounds says that the rule breaks law 3: its results are the same in real numbers, but they are rounded in another place,
+	// and infinities and NaN may come out in another one.
+	Rounds bool
 }
 
 // Config says how rules are applied. The zero value serves for rules that give types to what they create.

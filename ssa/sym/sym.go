@@ -648,11 +648,42 @@ func (e Expr) Broadcast(f Expr) Expr {
 		return e
 	case f.IsConst():
 		return f
+	case e.contains(f):
+		return e.absorb(f)
+	case f.contains(e):
+		return f.absorb(e)
 	}
 	if f.String() < e.String() {
 		e, f = f, e
 	}
 	return opaque("bcast", e, f)
+}
+
+// contains reports that f has nothing to add where e and f are broadcast together: e is such a size of f and another one already, or
+// it is min(f, n) for n of at least 2.
+func (e Expr) contains(f Expr) bool {
+	a := e.loneAtom()
+	if a == nil {
+		return false
+	}
+	switch i := slices.IndexFunc(a.args, f.Equal); {
+	case i < 0:
+		return false
+	case a.op == "bcast":
+		return true
+	case a.op == "min":
+		return a.args[1-i].Min() >= 2
+	}
+	return false
+}
+
+// absorb is the size of e and f, which e contains. min(f, n) is f where it is equal to f, and else it is n, which is neither f nor 1:
+// then the sizes do not fit each other.
+func (e Expr) absorb(f Expr) Expr {
+	if e.loneAtom().op == "min" {
+		return f
+	}
+	return e
 }
 
 // Eval computes the value for given symbols.
@@ -756,6 +787,44 @@ func apply(op string, args []Expr) Expr {
 		return args[0].Mul(args[1])
 	}
 	return opaque(op, args...)
+}
+
+// Evaluate computes an expression with the numbers, the symbols and the functions of the caller: "+", "*", and those that expressions
+// are written with, "//", "%", "min", "max", "bcast". It is not ok for one that has a summary in it.
+func Evaluate[V any](e Expr, number func(int64) V, symbol func(name string) V, call func(op string, x, y V) V) (v V, ok bool) {
+	if e.p == nil {
+		return number(e.n), true
+	}
+	for i, t := range e.p.terms {
+		p := number(t.coef)
+		for _, a := range t.atoms {
+			var x V
+			switch {
+			case a.op == "":
+				x = symbol(a.key)
+			case a.op == summary || len(a.args) != 2:
+				return v, false
+			default:
+				l, lok := Evaluate(a.args[0], number, symbol, call)
+				r, rok := Evaluate(a.args[1], number, symbol, call)
+				if !lok || !rok {
+					return v, false
+				}
+				if op := a.op; op == "mul" {
+					x = call("*", l, r)
+				} else {
+					x = call(op, l, r)
+				}
+			}
+			p = call("*", p, x)
+		}
+		if i == 0 {
+			v = p
+		} else {
+			v = call("+", v, p)
+		}
+	}
+	return v, true
 }
 
 // Symbols calls f for each symbol in the expression.

@@ -191,3 +191,22 @@ func TestFarApart(t *testing.T) {
 		t.Errorf("the least int64 compares to 1 as %d, %v", sign, ok)
 	}
 }
+
+func TestBroadcastAgain(t *testing.T) {
+	s, n := Symbol("s", 0), Symbol("n", 0)
+	atMost := Const(512).Minimum(s)
+	for _, tt := range []struct{ got, want Expr }{
+		{atMost.Broadcast(s).Broadcast(s).Broadcast(s), s},
+		{s.Broadcast(atMost), s},
+		{s.Broadcast(n).Broadcast(n), s.Broadcast(n)},
+		{n.Broadcast(s.Broadcast(n)), s.Broadcast(n)},
+	} {
+		if !tt.got.Equal(tt.want) {
+			t.Errorf("%v, not %v", tt.got, tt.want)
+		}
+	}
+	// of a least value of 1 nothing is known: min(1, s) is 1 beside any s
+	if got := Const(1).Minimum(s).Broadcast(s); got.Equal(s) {
+		t.Error(got)
+	}
+}

@@ -324,6 +324,34 @@ def programs():
     eight, rows = "x.to(torch.float8_e4m3fn), y.to(torch.float8_e4m3fn)", (r(16, 16), r(16, 16), torch.rand(16, 1), torch.rand(1, 16))
     yield "_scaled_mm", f"a._scaled_mm({eight}, z, v, None, None, torch.float32), a._scaled_mm({eight}, z[0, 0], v[:, :1], y[0].to(torch.bfloat16), None, torch.bfloat16)", rows
     yield "_scaled_mm_v2", f"a._scaled_mm_v2({eight}, [z], [1], [0], [v], [1], [0], None, torch.float32)", rows
+    # gradients, behind all others: the random numbers of those stay as they are
+    yield "backward_outputs", "a.tanh_backward(x, y), a.sigmoid_backward(x, y), a._softmax_backward_data(x, y, 1, torch.float32)", (X, UNIT)
+    yield "backward_activations", "a.threshold_backward(x, y, 0.5), a.gelu_backward(x, y), a.gelu_backward(x, y, approximate='tanh'), a.mish_backward(x, y), a.log_sigmoid_backward(x, y, torch.exp(-torch.abs(y))), a.softplus_backward(x, y, 2.0, 3.0), a.elu_backward(x, 1.5, 0.7, 0.3, False, y), a.elu_backward(x, 1.5, 0.7, 0.3, True, y), a.leaky_relu_backward(x, y, 0.1, False), a.rrelu_with_noise_backward(x, y, x, 0.1, 0.3, False, False), a.rrelu_with_noise_backward(x, y, x, 0.1, 0.3, True, False), a.hardsigmoid_backward(x, 2 * y), a.hardswish_backward(x, 2 * y), a.hardshrink_backward(x, y, 0.5), a.softshrink_backward(x, y, 0.5), a.logit_backward(x, torch.sigmoid(y), 0.3), a.logit_backward(x, y), a._prelu_kernel_backward(x, y, x), a.native_dropout_backward(x, y > 0, 2.0)", (X, Y)
+    yield "glu_backward", "a.glu_backward(x, y, 1)", (r(2, 3), r(2, 6))
+    yield "backward_losses", "a.mse_loss_backward(n, x, y, 1), a.mse_loss_backward(x, x, y, 0), a.smooth_l1_loss_backward(n, x, y, 1, 1.0), a.huber_loss_backward(n, x, y, 2, 0.5), a.soft_margin_loss_backward(n, x, y, 1), a.binary_cross_entropy_backward(n, torch.sigmoid(x), torch.sigmoid(y), y, 1)".replace("n, ", "x[0, 1], "), (X, Y)
+    yield "nll_loss_backward", "a.nll_loss_backward(x[0, 0], x, y, z, 1, 0, z[2]), a.nll_loss_backward(x[:, 0], x, y, None, 0, -100, z[2])", (logits, ints(1, 0, 2, 1), torch.tensor([0.5, 1.0, 2.0]))
+    yield "nll_loss2d_backward", "a.nll_loss2d_backward(x[0, 0, 0, 0], x, y, None, 2, 1, x[0, 0, 0, 0])", (torch.log_softmax(r(2, 3, 2, 2), 1), torch.randint(0, 3, (2, 2, 2)))
+    yield "backward_layer_norm", "a.native_layer_norm_backward(x, y, [4], z, v, w, w, [True, True, True])", (r(2, 3, 4), r(2, 3, 4), r(2, 3, 1), r(2, 3, 1), r(4))
+    yield "backward_batch_norm", "a.native_batch_norm_backward(x, y, z, v, w, v, w, True, 1e-5, [True, True, True]), a.native_batch_norm_backward(x, y, z, v, w, None, None, False, 1e-5, [True, True, True]), a.batch_norm_backward(x, y, z, v, w, v, w, True, 1e-5, [True, True, True], v)", (r(2, 3, 4), r(2, 3, 4), r(3), r(3), torch.rand(3) + 0.5)
+    yield "native_group_norm_backward", "a.native_group_norm_backward(x, y, z, v, w, 2, 4, 3, 2, [True, True, True])", (r(2, 4, 3), r(2, 4, 3), r(2, 2), r(2, 2), r(4))
+    yield "_weight_norm_interface_backward", "a._weight_norm_interface_backward(x, y, z, v, 0)", (r(3, 4), r(3, 4), r(3, 1), torch.rand(3, 1) + 0.5)
+    places = torch.randint(0, 30, (1, 2, 2, 3))
+    yield "backward_max_pool", "a.max_pool2d_with_indices_backward(x, y, [2], [2], [0], [1], False, z), a.adaptive_max_pool2d_backward(x, y, z)", (r(1, 2, 2, 3), IMAGE, places)
+    yield "backward_max_pool3d", "a.max_pool3d_with_indices_backward(x, y, [2], [2], [0], [1], False, z), a.adaptive_max_pool3d_backward(x, y, z)", (r(1, 2, 2, 2, 2), VOLUME, torch.randint(0, 80, (1, 2, 2, 2, 2)))
+    yield "backward_avg_pool", "a.avg_pool2d_backward(x, y, [3], [2], [1], True, False, None), a.avg_pool2d_backward(x, y, [3], [2], [1], True, True, 5), a._adaptive_avg_pool2d_backward(z, y)", (r(1, 2, 3, 4), IMAGE, r(1, 2, 3, 4))
+    yield "backward_avg_pool3d", "a.avg_pool3d_backward(x, y, [2], [2], [0], False, True, None), a._adaptive_avg_pool3d_backward(x, y)", (r(1, 2, 2, 2, 2), VOLUME)
+    yield "backward_pad1d", "a.reflection_pad1d_backward(x, y, [2, 1]), a.replication_pad1d_backward(x, y, [2, 1])", (r(2, 8), r(2, 5))
+    yield "backward_pad2d", "a.reflection_pad2d_backward(x, y, [2, 1, 0, 3]), a.replication_pad2d_backward(x, y, [2, 1, 0, 3])", (r(1, 2, 8, 9), IMAGE)
+    yield "backward_pad3d", "a.reflection_pad3d_backward(x, y, [2, 1, 0, 3, 1, 1]), a.replication_pad3d_backward(x, y, [2, 1, 0, 3, 1, 1])", (r(1, 2, 6, 7, 8), VOLUME)
+    yield "backward_upsample1d", "a.upsample_nearest1d_backward(x, [7], [1, 2, 5]), a._upsample_nearest_exact1d_backward(x, [7], [1, 2, 5]), a.upsample_linear1d_backward(x, [7], [1, 2, 5], False), a.upsample_linear1d_backward(x, [7], [1, 2, 5], True)", (r(1, 2, 7),)
+    yield "backward_upsample2d", "a.upsample_nearest2d_backward(x, [7, 6], [1, 2, 5, 4]), a._upsample_nearest_exact2d_backward(x, [7, 6], [1, 2, 5, 4]), a.upsample_bilinear2d_backward(x, [7, 6], [1, 2, 5, 4], False), a.upsample_bicubic2d_backward(x, [7, 6], [1, 2, 5, 4], True), a._upsample_bilinear2d_aa_backward(x, [7, 6], [1, 2, 9, 4], False), a._upsample_bicubic2d_aa_backward(x, [7, 6], [1, 2, 9, 4], False), a._upsample_lanczos2d_aa_backward(x, [7, 6], [1, 2, 9, 4], False)", (r(1, 2, 7, 6),)
+    yield "backward_upsample3d", "a.upsample_nearest3d_backward(x, [3, 4, 5], [1, 2, 2, 3, 3]), a._upsample_nearest_exact3d_backward(x, [3, 4, 5], [1, 2, 2, 3, 3]), a.upsample_trilinear3d_backward(x, [3, 4, 5], [1, 2, 2, 3, 3], False)", (r(1, 2, 3, 4, 5),)
+    yield "embedding_dense_backward", "a.embedding_dense_backward(x, y, 5, 2, False), a.embedding_dense_backward(x, y, 5, -1, True)", (r(2, 3, 4), torch.tensor([[1, 2, 1], [0, 4, 1]]))
+    yield "backward_windows", "a.diagonal_backward(x, [3, 2, 4], 1, 0, 2), a.unfold_backward(y, [2, 8], 1, 3, 2)", (r(2, 3), r(2, 3, 3))
+    yield "_cdist_backward", "a._cdist_backward(z, x, y, 2.0, torch.cdist(x, y)), a._cdist_backward(z, x, y, 1.0, torch.cdist(x, y, 1.0)), a._cdist_backward(z, x, y, 3.0, torch.cdist(x, y, 3.0)), a._cdist_backward(z, x, y, 1.5, torch.cdist(x, y, 1.5))", (r(3, 4), r(2, 4), r(3, 2))
+    yield "convolution_backward", "a.convolution_backward(x, y, z, [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 2, [True, True, True])", (r(1, 4, 3, 3), r(1, 4, 5, 6), r(4, 2, 3, 3))
+    yield "convolution_backward_transposed", "a.convolution_backward(x, y, z, [4], [2, 2], [1, 1], [1, 1], True, [1, 1], 2, [True, True, True])", (r(1, 4, 6, 8), r(1, 4, 3, 4), r(4, 2, 3, 3))
+    yield "attention_backward", "a._scaled_dot_product_flash_attention_for_cpu_backward(v, x, y, z, a._scaled_dot_product_flash_attention_for_cpu(x, y, z, 0.0, True, scale=0.3)[0], a._scaled_dot_product_flash_attention_for_cpu(x, y, z, 0.0, True, scale=0.3)[1], 0.0, True, scale=0.3)", (r(1, 2, 4, 8), r(1, 2, 4, 8), r(1, 2, 4, 8), r(1, 2, 4, 8))
 
 
 class NestedEncoder(torch.nn.Module):

@@ -191,3 +191,31 @@ func (u *rule) root() *fromLine { return &u.from[len(u.from)-1] }
 func (u *rule) describe() string {
 	return fmt.Sprintf("rule %s (%s:%d)", u.name, u.place.file, u.place.line)
 }
+
+// Rule is what a rule of a set looks for, for those who try it.
+type Rule struct {
+	Name, Place string
+	From        []pattern.Line
+	// ONNX says that it is about operators of ONNX.
+	ONNX bool
+}
+
+// Rules lists the rules of the set, in the order of the files.
+func (s *Set) Rules() []Rule {
+	var out []Rule
+	for _, u := range s.rules {
+		r := Rule{Name: u.name, Place: u.place.String(), ONNX: u.root().onnx}
+		for _, l := range u.from {
+			r.From = append(r.From, l.Line)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Only is the set with rule i of [Set.Rules] alone.
+func (s *Set) Only(i int) *Set {
+	one := *s
+	one.rules = s.rules[i : i+1 : i+1]
+	return &one
+}

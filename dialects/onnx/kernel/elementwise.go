@@ -597,21 +597,23 @@ func evalIs(c *call) []*tensor.Tensor {
 	return one(tensor.Of(tensor.Bool, x.Shape, out))
 }
 
-// evalClip is Min(max, Max(min, x)): with min > max every element is max.
+// evalClip takes min for what is less and then max for what is greater, as the operator's function has it: with min > max every element
+// is max, and a zero keeps its sign where a bound is a zero of the other one.
 func evalClip(c *call) []*tensor.Tensor {
 	x := c.t(0)
-	for i, kind := range [...]string{1: "Max", 2: "Min"} {
-		if b := c.t(i); i > 0 && b != nil {
-			if b.NumElements() != 1 {
-				c.fail("a bound has %d elements", b.NumElements())
-			}
-			step := *c
-			step.kind = "onnx::Max"
-			if kind == "Min" {
-				step.kind = "onnx::Min"
-			}
-			x = step.arith(x, b.Reshape([]int64{}))
+	for i, beyond := range [...]ssa.Kind{1: "onnx::Less", 2: "onnx::Greater"} {
+		b := c.t(i)
+		if i == 0 || b == nil {
+			continue
 		}
+		if b.NumElements() != 1 {
+			c.fail("a bound has %d elements", b.NumElements())
+		}
+		b = b.Reshape([]int64{})
+		step := *c
+		step.kind, step.in = beyond, []*tensor.Tensor{x, b}
+		step.in = []*tensor.Tensor{evalCompare(&step)[0], b, x}
+		x = evalWhere(&step)[0]
 	}
 	return one(x)
 }

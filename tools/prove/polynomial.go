@@ -1,0 +1,228 @@
+package prove
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// polynomial is a formula on real numbers in normal form: the coefficients of products of powers of atoms. Atoms are variables,
+// functions of polynomials, and inverses of sums. Solvers are weak where products and functions are mixed; equal normal forms
+// prove such formulas equal wherever both are defined.
+type polynomial map[string]float64
+
+// maxMonomials bounds polynomials; beyond it the solver is asked.
+const maxMonomials = 512
+
+// normalizer makes polynomials of the formulas of an encoder.
+type normalizer struct {
+	defs  map[string]string
+	known map[string]polynomial
+	fail  bool
+}
+
+func constantPolynomial(c float64) polynomial {
+	if c == 0 {
+		return polynomial{}
+	}
+	return polynomial{"": c}
+}
+
+func atomPolynomial(name string) polynomial { return polynomial{name + "^1": 1} }
+
+func (p polynomial) plus(q polynomial, by float64) polynomial {
+	out := maps.Clone(p)
+	for k, c := range q {
+		sum := out[k] + by*c
+		if math.Abs(sum) <= 1e-6*max(math.Abs(out[k]), math.Abs(by*c)) { // constants are known to six digits
+			delete(out, k)
+		} else {
+			out[k] = sum
+		}
+	}
+	return out
+}
+
+func (n *normalizer) times(p, q polynomial) polynomial {
+	out := polynomial{}
+	if len(p)*len(q) > maxMonomials {
+		n.fail = true
+		return out
+	}
+	for a, x := range p {
+		for b, y := range q {
+			out = out.plus(polynomial{product(a, b): x * y}, 1)
+		}
+	}
+	return out
+}
+
+// separator stands between the powers of a product.
+const separator = "\x00"
+
+func powers(monomial string) map[string]int {
+	out := map[string]int{}
+	if monomial == "" {
+		return out
+	}
+	for _, f := range strings.Split(monomial, separator) {
+		i := strings.LastIndexByte(f, '^')
+		e, _ := strconv.Atoi(f[i+1:])
+		out[f[:i]] += e
+	}
+	return out
+}
+
+func product(a, b string) string {
+	m := powers(a)
+	for k, e := range powers(b) {
+		m[k] += e
+	}
+	return monomial(m)
+}
+
+func monomial(m map[string]int) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if m[k] != 0 {
+			out = append(out, fmt.Sprintf("%s^%d", k, m[k]))
+		}
+	}
+	return strings.Join(out, separator)
+}
+
+// inverse is 1/p: of a product that of each power, of a sum an atom.
+func (n *normalizer) inverse(p polynomial) polynomial {
+	if len(p) == 1 {
+		for k, c := range p {
+			m := powers(k)
+			for a := range m {
+				m[a] = -m[a]
+			}
+			return polynomial{monomial(m): 1 / c}
+		}
+	}
+	if len(p) == 0 {
+		n.fail = true
+		return p
+	}
+	return polynomial{"[" + p.text() + "]^-1": 1}
+}
+
+// text spells a polynomial, with coefficients to five digits; it names atoms alone.
+func (p polynomial) text() string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(p)) {
+		out = append(out, strconv.FormatFloat(p[k], 'e', 4, 64)+"*"+strings.ReplaceAll(k, separator, "*"))
+	}
+	return strings.Join(out, "+")
+}
+
+// equal compares coefficients to six digits, or to so much of the greatest one.
+func (p polynomial) equal(q polynomial) bool { return len(p.plus(q, -1)) == 0 }
+
+// of is the polynomial of a formula.
+func (n *normalizer) of(text string) polynomial {
+	if p, ok := n.known[text]; ok {
+		return p
+	}
+	p := n.parse(text)
+	n.known[text] = p
+	return p
+}
+
+// words splits what stands within parentheses.
+func words(text string) []string {
+	var out []string
+	depth, start, quoted := 0, -1, false
+	for i, r := range text {
+		switch {
+		case r == '|':
+			quoted = !quoted
+			if start < 0 {
+				start = i
+			}
+		case quoted:
+		case r == '(':
+			if depth == 0 && start < 0 {
+				start = i
+			}
+			depth++
+		case r == ')':
+			depth--
+		case r == ' ' && depth == 0:
+			if start >= 0 {
+				out = append(out, text[start:i])
+			}
+			start = -1
+		case start < 0:
+			start = i
+		}
+	}
+	if start >= 0 {
+		out = append(out, text[start:])
+	}
+	return out
+}
+
+func (n *normalizer) parse(text string) polynomial {
+	if f, ok := rational(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(text)); ok {
+		return constantPolynomial(f)
+	}
+	if !strings.HasPrefix(text, "(") {
+		if def, ok := n.defs[text]; ok {
+			return n.of(def)
+		}
+		return atomPolynomial(text)
+	}
+	w := words(text[1 : len(text)-1])
+	args := make([]polynomial, len(w)-1)
+	for i, a := range w[1:] {
+		args[i] = n.of(a)
+		if n.fail || len(args[i]) > maxMonomials {
+			n.fail = true
+			return polynomial{}
+		}
+	}
+	switch w[0] {
+	case "+":
+		acc := args[0]
+		for _, a := range args[1:] {
+			acc = acc.plus(a, 1)
+		}
+		return acc
+	case "-":
+		if len(args) == 1 {
+			return polynomial{}.plus(args[0], -1)
+		}
+		return args[0].plus(args[1], -1)
+	case "*":
+		acc := args[0]
+		for _, a := range args[1:] {
+			acc = n.times(acc, a)
+		}
+		return acc
+	case "/":
+		return n.times(args[0], n.inverse(args[1]))
+	}
+	var name []string
+	for _, a := range args {
+		name = append(name, a.text())
+	}
+	return atomPolynomial(w[0] + "{" + strings.Join(name, ";") + "}")
+}
+
+// sameFormula reports that two terms have one normal form on real numbers.
+func sameFormula(a, b *Term) bool {
+	e := newEncoder(reals)
+	x, y := e.term(a), e.term(b)
+	if e.err != nil {
+		return false
+	}
+	n := &normalizer{defs: e.defs, known: map[string]polynomial{}}
+	p, q := n.of(x), n.of(y)
+	return !n.fail && p.equal(q)
+}

@@ -1,0 +1,651 @@
+package prove
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Claim is that two functions with the same inputs have the same results.
+type Claim struct {
+	// Rule is what made the second of the first.
+	Rule          string
+	Before, After *ssa.Func
+	// Dims are the sizes that symbols stand for.
+	Dims map[string]int64
+	// Rounds allows results that differ by rounding: the claim is about real numbers.
+	Rounds bool
+}
+
+// Outcome says what is known of a claim.
+type Outcome int
+
+// The outcomes. Open is a claim that the solver could not decide in its time, and which no input refutes that was tried;
+// Inexpressible one with an operator or a size that has no meaning here.
+const (
+	Proved Outcome = iota
+	Refuted
+	Open
+	Inexpressible
+)
+
+func (o Outcome) String() string {
+	return [...]string{"proved", "refuted", "open", "not expressible"}[o]
+}
+
+// Verdict is the outcome of a claim, and how it was found.
+type Verdict struct {
+	Outcome Outcome
+	// Theory names what the proof needs: the numbers of the terms, IEEE 754, or real numbers.
+	Theory string
+	// Why says what is open, or not expressible.
+	Why string
+	// Inputs refute the claim: the interpreter, given them, computes Want before and Got after.
+	Inputs    map[string]*tensor.Tensor
+	Want, Got *tensor.Tensor
+}
+
+// Prover proves claims. Pairs of terms that were compared once are not compared again.
+type Prover struct {
+	Solver Solver
+	seen   map[string]known
+}
+
+// paired is what is known of two terms.
+type paired struct {
+	answer Answer
+	theory theory
+	near   bool
+	why    string // the solver has no words for the terms
+}
+
+// New makes a prover.
+func New() *Prover { return &Prover{seen: map[string]known{}} }
+
+// Close ends the solver.
+func (p *Prover) Close() { p.Solver.Close() }
+
+// Prove proves or refutes a claim.
+func (p *Prover) Prove(c Claim) (Verdict, error) {
+	ts := newTerms()
+	e := &evaluator{terms: ts, dims: c.Dims}
+	args := make([]value, len(c.Before.Body.Params))
+	for i, in := range c.Before.Body.Params {
+		t := in.Tensor()
+		if t == nil || !t.Ranked || t.DType == tensor.Undefined {
+			return Verdict{Outcome: Inexpressible, Why: "an input is no tensor of known rank"}, nil
+		}
+		shape, err := sizes(t, c.Dims)
+		if err != nil {
+			return Verdict{Outcome: Inexpressible, Why: err.Error()}, nil
+		}
+		args[i].t = ts.variables(fmt.Sprint("in", i), t.DType, shape)
+	}
+	want, err := e.function(c.Before, args)
+	var got []value
+	if err == nil {
+		got, err = e.function(c.After, args)
+	}
+	if none := (inexpressible{}); errors.As(err, &none) {
+		return p.search(c, Verdict{Outcome: Inexpressible, Why: none.why}, nil), nil
+	} else if err != nil {
+		return Verdict{}, err
+	}
+	v := Verdict{Outcome: Proved, Theory: "identical terms"}
+	for i := range want {
+		a, b := want[i].t, got[i].t
+		if a == nil || b == nil {
+			return Verdict{Outcome: Inexpressible, Why: "a result is no tensor"}, nil
+		}
+		if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
+			return p.search(c, Verdict{Outcome: Open, Why: fmt.Sprintf("%v%v becomes %v%v", a.DType, a.Shape, b.DType, b.Shape)}, nil), nil
+		}
+		for k := range a.Elems {
+			if a.Elems[k] == b.Elems[k] {
+				continue
+			}
+			r, model, err := p.pair(ts, a.Elems[k], b.Elems[k], c.Rounds)
+			if err != nil {
+				return Verdict{}, err
+			}
+			if r.answer == Unsat {
+				name := r.theory.String()
+				if r.near {
+					name += ", up to the rounding of constants"
+				}
+				if len(name) > len(v.Theory) || v.Theory == "identical terms" {
+					v.Theory = name
+				}
+				continue
+			}
+			if r.why != "" {
+				return p.search(c, Verdict{Outcome: Inexpressible, Why: r.why}, nil), nil
+			}
+			if k := without(a.Elems[k], b.Elems[k]); k != "" {
+				return p.search(c, Verdict{Outcome: Inexpressible, Why: k + " has no expression"}, nil), nil
+			}
+			why := fmt.Sprintf("element %d of type %v: %v becomes %v", k, a.DType, a.Elems[k], b.Elems[k])
+			return p.search(c, Verdict{Outcome: Open, Why: why, Theory: string(r.answer)}, model), nil
+		}
+	}
+	return v, nil
+}
+
+// without names an operator of which nothing is known, and which only one of two terms has.
+func without(a, b *Term) string {
+	opaque := func(t *Term) map[string]bool {
+		out, seen := map[string]bool{}, map[*Term]bool{}
+		var walk func(t *Term)
+		walk = func(t *Term) {
+			if seen[t] {
+				return
+			}
+			seen[t] = true
+			if kind, _, ok := strings.Cut(t.Func, "("); ok {
+				out[kind] = true
+			}
+			for _, x := range t.Args {
+				walk(x)
+			}
+		}
+		walk(t)
+		return out
+	}
+	x, y := opaque(a), opaque(b)
+	for _, k := range slices.Sorted(maps.Keys(x)) {
+		if !y[k] {
+			return k
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(y)) {
+		if !x[k] {
+			return k
+		}
+	}
+	return ""
+}
+
+func sizes(t *ssa.TensorType, dims map[string]int64) ([]int64, error) {
+	shape := []int64{}
+	for _, d := range t.Dims {
+		n, ok := d.Eval(dims)
+		if !ok || n < 0 {
+			return nil, fmt.Errorf("the size %v is not known", d)
+		}
+		shape = append(shape, n)
+	}
+	return shape, nil
+}
+
+// key spells two terms with variables numbered in the order in which they occur, so that pairs that differ in the names of
+// variables have one key.
+func key(a, b *Term) string {
+	var out strings.Builder
+	number := map[*Term]int{}
+	var write func(t *Term)
+	write = func(t *Term) {
+		if n, ok := number[t]; ok {
+			fmt.Fprintf(&out, "#%d ", n)
+			return
+		}
+		for _, x := range t.Args {
+			write(x)
+		}
+		number[t] = len(number)
+		switch {
+		case t.Value != nil:
+			fmt.Fprintf(&out, "=%d:%s ", t.DType, text(t.Value))
+		case t.Name != "":
+			fmt.Fprintf(&out, "?%d ", t.DType)
+		default:
+			fmt.Fprintf(&out, "%s:%d", t.Func, t.DType)
+			for _, at := range t.Attrs {
+				out.WriteString("," + at.Name + "=" + at.Value.String())
+			}
+			out.WriteString("(")
+			for _, x := range t.Args {
+				fmt.Fprintf(&out, "#%d ", number[x])
+			}
+			out.WriteString(") ")
+		}
+	}
+	write(a)
+	write(b)
+	fmt.Fprintf(&out, "| %d %d", number[a], number[b])
+	return out.String()
+}
+
+// pair compares two terms. Of two results of one operator the operands are compared first: if they are equal, so are the results,
+// and the solver is asked about the part that differs alone. The model says for which variables the terms differ.
+func (p *Prover) pair(ts *terms, a, b *Term, rounds bool) (paired, map[string]*tensor.Tensor, error) {
+	if a == b {
+		return paired{answer: Unsat}, nil, nil
+	}
+	k := fmt.Sprint(rounds) + key(a, b)
+	if r, ok := p.seen[k]; ok {
+		return r.paired, rename(r.model, a, b), nil
+	}
+	if a.Func != "" && a.Func == b.Func && len(a.Args) == len(b.Args) && a.DType == b.DType && slices.EqualFunc(a.Attrs, b.Attrs, func(x, y ssa.Attr) bool { return x.Name == y.Name && x.Value.Equal(y.Value) }) {
+		all := paired{answer: Unsat}
+		xs, ys := a.Args, b.Args
+		if commutative[a.Func] || a.Func == "Dot" || a.Func == "times" || a.Func == "of ReduceSum" {
+			xs, ys = others(xs, ys), others(ys, xs)
+		}
+		if len(xs) != len(ys) {
+			all.answer = Unknown
+		}
+		for i := range min(len(xs), len(ys)) {
+			if xs[i].DType != ys[i].DType {
+				all.answer = Unknown
+				break
+			}
+			r, _, err := p.pair(ts, xs[i], ys[i], rounds)
+			if err != nil {
+				return r, nil, err
+			}
+			if r.answer != Unsat {
+				all.answer = Unknown
+				break
+			}
+			all.theory, all.near = max(all.theory, r.theory), all.near || r.near
+		}
+		if all.answer == Unsat && !all.near {
+			p.seen[k] = known{all, nil}
+			return all, nil, nil
+		}
+	}
+	r, model, err := p.whole(ts, a, b, rounds)
+	if err == nil {
+		p.seen[k] = known{r, numbered(model, a, b)}
+	}
+	return r, model, err
+}
+
+// others are the terms of a list without those that another has as well.
+func others(xs, ys []*Term) []*Term {
+	ys = slices.Clone(ys)
+	var out []*Term
+	for _, x := range xs {
+		if i := slices.Index(ys, x); i >= 0 {
+			ys = slices.Delete(ys, i, i+1)
+		} else {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// known is what was found of two terms; the model is by the numbers of the variables.
+type known struct {
+	paired
+	model []*tensor.Tensor
+}
+
+// variablesOf lists the variables of terms, in the order in which they occur.
+func variablesOf(ts ...*Term) []*Term {
+	var out []*Term
+	seen := map[*Term]bool{}
+	var walk func(t *Term)
+	walk = func(t *Term) {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		for _, x := range t.Args {
+			walk(x)
+		}
+		if t.Name != "" {
+			out = append(out, t)
+		}
+	}
+	for _, t := range ts {
+		walk(t)
+	}
+	return out
+}
+
+func numbered(model map[string]*tensor.Tensor, a, b *Term) []*tensor.Tensor {
+	if model == nil {
+		return nil
+	}
+	var out []*tensor.Tensor
+	for _, v := range variablesOf(a, b) {
+		out = append(out, model[v.Name])
+	}
+	return out
+}
+
+func rename(model []*tensor.Tensor, a, b *Term) map[string]*tensor.Tensor {
+	if model == nil {
+		return nil
+	}
+	out := map[string]*tensor.Tensor{}
+	for i, v := range variablesOf(a, b) {
+		if i < len(model) && model[i] != nil {
+			out[v.Name] = model[i]
+		}
+	}
+	return out
+}
+
+// whole compares two terms by all numbers that they may have where these are few, else in one theory after the other.
+func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*tensor.Tensor, error) {
+	out := paired{answer: Unknown}
+	if a.DType != b.DType {
+		return out, nil, nil
+	}
+	if equal, model, ok := ts.exhaust(a, b); ok {
+		if equal {
+			return paired{answer: Unsat, theory: every}, nil, nil
+		}
+		if !rounds {
+			return paired{answer: Sat, theory: every}, model, nil
+		}
+	}
+	theories := []theory{moved, ieee}
+	if rounds {
+		theories = []theory{moved, reals}
+	}
+	if !a.DType.IsFloat() && !floats(a, map[*Term]bool{}) && !floats(b, map[*Term]bool{}) {
+		theories = theories[:1]
+	}
+	if rounds && a.DType.IsFloat() && sameFormula(a, b) {
+		return paired{answer: Unsat, theory: reals}, nil, nil
+	}
+	var model map[string]*tensor.Tensor
+	for _, t := range theories {
+		for _, near := range []bool{false, true} {
+			if near && t != reals {
+				continue
+			}
+			answer, m, err := p.ask(a, b, t, near)
+			if none := (inexpressible{}); errors.As(err, &none) {
+				out.why = none.why
+				continue
+			}
+			if err != nil {
+				return out, nil, err
+			}
+			if answer == Unsat {
+				return paired{answer: Unsat, theory: t, near: near}, nil, nil
+			}
+			if answer == Sat {
+				out.answer, out.theory, model = answer, t, m
+			}
+		}
+	}
+	return out, model, nil
+}
+
+// exhaustible is how many bits of variables are tried in all combinations.
+const exhaustible = 16
+
+// exhaust compares two terms of variables that have few values, by the kernels alone. It is not ok where there are too many, or where
+// a term has no kernel.
+func (ts *terms) exhaust(a, b *Term) (equal bool, model map[string]*tensor.Tensor, ok bool) {
+	vars := variablesOf(a, b)
+	bits := 0
+	for _, v := range vars {
+		switch {
+		case v.DType == tensor.Bool:
+			bits++
+		case v.DType.Size() == 0:
+			return false, nil, false
+		default:
+			bits += 8 * v.DType.Size()
+		}
+	}
+	if bits > exhaustible {
+		return false, nil, false
+	}
+	scratch := newTerms()
+	for n := range uint64(1) << bits {
+		value := map[*Term]*Term{}
+		rest := n
+		for _, v := range vars {
+			width := 8 * v.DType.Size()
+			if v.DType == tensor.Bool {
+				width = 1
+			}
+			var w [8]byte
+			binary.LittleEndian.PutUint64(w[:], rest&(1<<width-1))
+			rest >>= width
+			value[v] = scratch.constant(tensor.New(v.DType, []int64{}, slices.Clone(w[:v.DType.Size()])))
+		}
+		x, y := scratch.compute(a, value), scratch.compute(b, value)
+		if x.Value == nil || y.Value == nil {
+			return false, nil, false
+		}
+		if x != y {
+			model = map[string]*tensor.Tensor{}
+			for _, v := range vars {
+				model[v.Name] = value[v].Value
+			}
+			return false, model, true
+		}
+	}
+	return true, nil, true
+}
+
+// compute is a term with numbers in the place of its variables.
+func (ts *terms) compute(t *Term, value map[*Term]*Term) *Term {
+	if v := value[t]; v != nil {
+		return v
+	}
+	out := t
+	if t.Value != nil {
+		out = ts.constant(t.Value)
+	} else {
+		args := make([]*Term, len(t.Args))
+		for i, a := range t.Args {
+			args[i] = ts.compute(a, value)
+		}
+		out = ts.apply(t.Func, t.DType, t.Attrs, args...)
+	}
+	value[t] = out
+	return out
+}
+
+// floats reports a term with floats in it.
+func floats(t *Term, seen map[*Term]bool) bool {
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	return t.DType.IsFloat() || slices.ContainsFunc(t.Args, func(a *Term) bool { return floats(a, seen) })
+}
+
+// nearness is how far results may be from each other, for operands up to 1, where constants were computed when the rule was applied.
+func nearness(d tensor.DType) float64 {
+	if d == tensor.Float16 || d == tensor.BFloat16 {
+		return 0.5
+	}
+	return 1e-3
+}
+
+func (p *Prover) ask(a, b *Term, t theory, near bool) (Answer, map[string]*tensor.Tensor, error) {
+	e := newEncoder(t)
+	x, y := e.term(a), e.term(b)
+	differ := app("not", app("=", x, y))
+	if near {
+		if !a.DType.IsFloat() {
+			return Unknown, nil, nil
+		}
+		differ = fmt.Sprintf("(or (> (- %s %s) %s) (> (- %s %s) %s))", x, y, e.real(nearness(a.DType)), y, x, e.real(nearness(a.DType)))
+		for i, v := range e.vars {
+			if v.DType.IsFloat() {
+				fmt.Fprintf(&e.out, "(assert (and (<= x%d 1.0) (>= x%d (- 1.0))))\n", i, i)
+			}
+		}
+	}
+	if e.err != nil {
+		return Unknown, nil, e.err
+	}
+	answer, values, err := p.Solver.Ask(e.out.String()+"(assert "+differ+")", e.wanted())
+	if err != nil || answer != Sat {
+		return answer, nil, err
+	}
+	model := map[string]*tensor.Tensor{}
+	for i, v := range e.vars {
+		if i < len(values) {
+			if x, ok := element(values[i], v.DType); ok {
+				model[v.Name] = x
+			}
+		}
+	}
+	return answer, model, nil
+}
+
+// search looks for inputs for which the interpreter computes other results: those of the model, then some with odd numbers
+// among them. An open claim, or one that is not expressible, stays that if it finds none.
+func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor) Verdict {
+	const tries = 24
+	for seed := range uint64(tries) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		args := make([]interp.Value, len(c.Before.Body.Params))
+		inputs := map[string]*tensor.Tensor{}
+		for i, in := range c.Before.Body.Params {
+			shape, err := sizes(in.Tensor(), c.Dims)
+			if err != nil {
+				return v
+			}
+			odd := seed > tries/2 && !c.Rounds
+			t := randomTensor(r, in.Tensor().DType, shape, [...]float64{3, 1, 1e-3, 100}[seed%4], odd)
+			if seed == 0 || seed == 1 {
+				t = fromModel(t, model, fmt.Sprint("in", i), seed == 0)
+			}
+			args[i], inputs[in.Name] = interp.Of(t), t
+		}
+		want, err := (&interp.Interpreter{}).RunFunc(c.Before, args)
+		if err != nil {
+			continue
+		}
+		got, err := (&interp.Interpreter{}).RunFunc(c.After, args)
+		if err != nil {
+			v.Outcome, v.Inputs, v.Why = Refuted, inputs, fmt.Sprintf("the result cannot be computed: %v", err)
+			return v
+		}
+		for i := range want {
+			tolerance := 0.0
+			if c.Rounds && want[i].Tensor != nil {
+				if tolerance = 1e-3; want[i].Tensor.DType == tensor.Float16 || want[i].Tensor.DType == tensor.BFloat16 {
+					tolerance = 2e-2
+				}
+			}
+			if want[i].Tensor != nil && got[i].Tensor != nil && !same(want[i].Tensor, got[i].Tensor, tolerance) {
+				v.Outcome, v.Inputs, v.Want, v.Got = Refuted, inputs, want[i].Tensor, got[i].Tensor
+				return v
+			}
+		}
+	}
+	return v
+}
+
+// fromModel puts the numbers of a model into a tensor; other elements are those of t, or 0.
+func fromModel(t *tensor.Tensor, model map[string]*tensor.Tensor, name string, zero bool) *tensor.Tensor {
+	if t.DType.Size() == 0 {
+		return t
+	}
+	b := slices.Clone(t.Clone().Bytes())
+	n := t.DType.Size()
+	if zero {
+		clear(b)
+	}
+	for i := range int(t.NumElements()) {
+		if x := model[fmt.Sprintf("%s.%d", name, i)]; x != nil {
+			copy(b[i*n:(i+1)*n], x.Clone().Bytes())
+		}
+	}
+	return tensor.New(t.DType, t.Shape, b)
+}
+
+func randomTensor(r *rand.Rand, d tensor.DType, shape []int64, scale float64, odd bool) *tensor.Tensor {
+	n := count(shape)
+	if d.IsFloat() {
+		rare := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 0.5, 1e30, -1e30, 1e-30}
+		v := make([]float64, n)
+		for i := range v {
+			if v[i] = r.NormFloat64() * scale; odd && r.IntN(3) == 0 {
+				v[i] = rare[r.IntN(len(rare))]
+			}
+		}
+		return tensor.FromFloats(d, shape, v)
+	}
+	if d == tensor.String {
+		s := make([]string, n)
+		for i := range s {
+			s[i] = []string{"", "a", "b"}[r.IntN(3)]
+		}
+		return tensor.Strings(shape, s)
+	}
+	v := make([]int64, n)
+	for i := range v {
+		switch {
+		case d == tensor.Bool:
+			v[i] = int64(r.IntN(2))
+		case odd:
+			v[i] = int64(r.Uint64())
+		default:
+			v[i] = int64(r.IntN(7)) - 3
+		}
+	}
+	return tensor.FromInts(d, shape, v)
+}
+
+// same compares results bit by bit, or within a tolerance. NaN is NaN.
+func same(a, b *tensor.Tensor, tolerance float64) bool {
+	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
+		return false
+	}
+	if a.DType == tensor.String {
+		return slices.Equal(a.StringData(), b.StringData())
+	}
+	if !a.DType.IsFloat() {
+		return string(a.Clone().Bytes()) == string(b.Clone().Bytes())
+	}
+	x, y := a.Float64s(), b.Float64s()
+	for i := range x {
+		equal := math.Float64bits(x[i]) == math.Float64bits(y[i]) || x[i] != x[i] && y[i] != y[i]
+		if !equal && !(tolerance > 0 && math.Abs(x[i]-y[i]) <= tolerance*max(1, math.Abs(x[i]))) { // 0.0 is not -0.0
+			return false
+		}
+	}
+	return true
+}
+
+// Counterexample spells the inputs that refute a claim, and what comes of them.
+func (v Verdict) Counterexample() string {
+	if v.Inputs == nil {
+		return v.Why
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(v.Inputs)) {
+		out = append(out, fmt.Sprintf("%%%s = %s", name, spell(v.Inputs[name])))
+	}
+	text := strings.Join(out, ", ")
+	if v.Want == nil {
+		return text + ": " + v.Why
+	}
+	return fmt.Sprintf("%s: %s becomes %s", text, spell(v.Want), spell(v.Got))
+}
+
+// spell writes a tensor with all elements.
+func spell(t *tensor.Tensor) string {
+	s := fmt.Sprintf("%s%v ", t.DType.Spec(), t.Shape)
+	switch {
+	case t.DType == tensor.String:
+		return s + fmt.Sprintf("%q", t.StringData())
+	case t.DType.IsFloat():
+		return s + fmt.Sprint(t.Float64s())
+	}
+	return s + fmt.Sprint(t.Int64s())
+}
