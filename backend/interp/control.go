@@ -158,6 +158,61 @@ func runScan(r *run, o *ssa.Op, in []Value) ([]Value, error) {
 	if len(o.Blocks) != 1 {
 		return nil, fmt.Errorf("needs a body")
 	}
+	if r.opset < 9 {
+		return scanBatch(r, o, in)
+	}
+	return scanSequence(r, o, in, "scan_input_directions")
+}
+
+// scanBatch runs the Scan of opset 8, which had the lengths of sequences as its first operand and a batch as the first axis of all others.
+func scanBatch(r *run, o *ssa.Op, in []Value) ([]Value, error) {
+	if len(in) < 2 || !in[0].IsNone() {
+		return nil, fmt.Errorf("lengths of sequences are not supported")
+	}
+	batch := int64(-1)
+	for _, v := range in[1:] {
+		if v.Tensor == nil || len(v.Tensor.Shape) == 0 || batch >= 0 && v.Tensor.Shape[0] != batch {
+			return nil, fmt.Errorf("the operands do not share a batch")
+		}
+		batch = v.Tensor.Shape[0]
+	}
+	if batch == 0 {
+		return nil, fmt.Errorf("the batch is empty")
+	}
+	outs := make([][]*tensor.Tensor, len(o.Results))
+	for i := range batch {
+		sample := make([]Value, len(in)-1)
+		for j, v := range in[1:] {
+			t, err := kernel.Eval("onnx::Gather", nil, []*tensor.Tensor{v.Tensor, tensor.ScalarInt(i)}, 1)
+			if err != nil {
+				return nil, err
+			}
+			sample[j] = Of(t[0])
+		}
+		out, err := scanSequence(r, o, sample, "directions")
+		if err != nil {
+			return nil, err
+		}
+		for j, v := range out {
+			if v.Tensor == nil {
+				return nil, fmt.Errorf("result %d is %v", j, v)
+			}
+			outs[j] = append(outs[j], v.Tensor)
+		}
+	}
+	results := make([]Value, len(outs))
+	for j, ts := range outs {
+		t, err := stack(ts, 0, o.Results[j])
+		if err != nil {
+			return nil, err
+		}
+		results[j] = Of(t)
+	}
+	return results, nil
+}
+
+// scanSequence runs the body once for each element of the sequences. directions names the attribute with those of the inputs.
+func scanSequence(r *run, o *ssa.Op, in []Value, directions string) ([]Value, error) {
 	k := int(o.AttrInt("num_scan_inputs", 0))
 	n := len(in) - k
 	if k < 1 || n < 0 || len(o.Results) < n {
@@ -190,7 +245,7 @@ func runScan(r *run, o *ssa.Op, in []Value) ([]Value, error) {
 		args := slices.Clone(state)
 		for j := range k {
 			p := i
-			if list("scan_input_directions", j) != 0 {
+			if list(directions, j) != 0 {
 				p = length - 1 - i
 			}
 			t, err := kernel.Eval("onnx::Gather", []ssa.Attr{{Name: "axis", Value: ssa.Int(axes[j])}}, []*tensor.Tensor{in[n+j].Tensor, tensor.ScalarInt(p)}, 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Takes the newest releases of what aton follows, makes the inputs of `make gen` from them, runs the short suites, and writes a report.
 
-usage: follow.py [--torch PYTHON] [--cases DIR] [--filter RE] [--report FILE] [--install]     (needs python3 with venv, and Go)
+usage: follow.py [--torch PYTHON] [--cases DIR] [--filter RE] [--suites RE] [--report FILE] [--install]     (needs python3 with venv, and Go)
 
 Two environments are made in out/follow: the judges (onnx, onnxruntime) and, without --torch, the frameworks (torch, torchvision,
 transformers; gigabytes). --torch names a Python that has the frameworks. The files made are compared with those of the repository;
@@ -92,6 +92,7 @@ def main():
     a.add_argument("--torch", help="a Python that has torch, torchvision and transformers, instead of the newest")
     a.add_argument("--cases", help="the cases of make conformance")
     a.add_argument("--filter", default="^indexing/", help="of these cases those that match")
+    a.add_argument("--suites", default="", help="only suites whose title matches")
     a.add_argument("--report", default=os.path.join(ROOT, "docs", "follow.md"))
     a.add_argument("--install", action="store_true")
     o = a.parse_args()
@@ -134,6 +135,9 @@ def main():
         run.append((f"Cases of PyTorch that match {o.filter}", ["make", "-s", "conformance", "QUICK=1", f"FILTER={o.filter}", f"CASES={o.cases}"]))
     failed = False
     for title, command in run:
+        if not re.search(o.suites, title):
+            report.append(f"## {title}: not run\n")
+            continue
         code, text = suite(command + [f"PYTHON={judges}"])
         failed |= code != 0
         report.append(f"## {title}: {'holds' if code == 0 else 'does not hold'}\n\n```\n{text}\n```\n")
