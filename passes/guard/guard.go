@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -68,11 +69,13 @@ func run(c *passes.Context) error {
 		}
 		tied := p
 		if !p.HasUses() { // the program takes another branch where it is shorter
-			if tied = usedInput(f); tied == nil {
-				continue
-			}
+			tied = usedInput(f)
 		}
-		protect(f, p, axis, l, tied)
+		if tied != nil {
+			protect(f, p, axis, l, tied)
+		} else {
+			protectOutputs(f, p, axis, l)
+		}
 		c.Changed("guarded")
 	}
 	return nil
@@ -150,13 +153,7 @@ func users(v *ssa.Value, path ...operand) (found []*ssa.Op) {
 // protect makes all uses of an input depend on the check that an axis of the input p, which may be the same one, is long enough.
 func protect(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit, input *ssa.Value) {
 	b := onnx.Builder{Block: f.Body, Before: f.Body.First()}
-	shape := b.Op("Shape", p)
-	size := b.OpA("Gather", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, shape, b.Const(tensor.ScalarInt(int64(axis))))
-	short := b.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(tensor.Int64.ONNX()))}}, b.Op("Less", size, b.Const(tensor.ScalarInt(l.Min))))
-	one := b.Const(tensor.Ints(1))
-	checked := b.Op("Reshape", one, b.Op("Add", short, one))
-	checked.Name = fmt.Sprintf("%s.is.at.least.%d", l.Symbol, l.Min)
-	checked.Type = one.Type
+	shape, checked := check(b, p, axis, l)
 	tied := b.Op("Expand", input, checked)
 	tied.Type = input.Type
 	input.ReplaceUses(tied)
@@ -175,4 +172,38 @@ func protect(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit, input *ssa.Value)
 			o.SetOperand(0, input)
 		}
 	}
+}
+
+// protectOutputs makes the outputs depend on the check, of a model that uses no input that has axes.
+func protectOutputs(f *ssa.Func, p *ssa.Value, axis int, l ssa.Limit) {
+	b := onnx.Builder{Block: f.Body}
+	_, checked := check(b, p, axis, l)
+	rets := slices.Clone(f.Body.Returns())
+	for i, v := range rets {
+		t := v.Tensor()
+		if t == nil || !t.Ranked {
+			continue
+		}
+		tied := b.Op("Expand", v, checked)
+		tied.Type = t
+		if t.Rank() == 0 { // Expand gives it an axis
+			tied.Type = ssa.Tensor(t.DType, sym.Const(1))
+			tied = b.Op("Reshape", tied, b.Const(tensor.Ints()))
+			tied.Type = t
+		}
+		rets[i] = tied
+	}
+	f.Body.SetReturns(rets...)
+}
+
+// check computes one, where an axis of an input is long enough, and fails where it is not.
+func check(b onnx.Builder, p *ssa.Value, axis int, l ssa.Limit) (shape, checked *ssa.Value) {
+	shape = b.Op("Shape", p)
+	size := b.OpA("Gather", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, shape, b.Const(tensor.ScalarInt(int64(axis))))
+	short := b.OpA("Cast", []ssa.Attr{{Name: "to", Value: ssa.Int(int64(tensor.Int64.ONNX()))}}, b.Op("Less", size, b.Const(tensor.ScalarInt(l.Min))))
+	one := b.Const(tensor.Ints(1))
+	checked = b.Op("Reshape", one, b.Op("Add", short, one))
+	checked.Name = fmt.Sprintf("%s.is.at.least.%d", l.Symbol, l.Min)
+	checked.Type = one.Type
+	return shape, checked
 }
