@@ -154,6 +154,13 @@ func (a arguments) indexesEmpty(kind ssa.Kind) error {
 	if err == nil && x.shape[d] == 0 {
 		err = raise("%s: an index is out of range for a dimension of size 0", kind.Name())
 	}
+	if err == nil && kind == "aten::index_select" && x.numel() == 0 { // the others do not look at an index where there is nothing to write
+		for _, i := range index.Tensor().Int64s() {
+			if i < 0 || i >= x.shape[d] {
+				return raise("index_select: index %d is out of range for a dimension of size %d", i, x.shape[d])
+			}
+		}
+	}
 	return err
 }
 

@@ -293,3 +293,19 @@ func FuzzRun(f *testing.F) {
 		eager.Run(m, inputs) // an error is right as well
 	})
 }
+
+// Where PyTorch raises, so does the evaluator: a tensor without elements does not hide an index that is out of range, nor a vector of another rank.
+func TestRaisesWithoutElements(t *testing.T) {
+	for _, c := range []struct {
+		name, op string
+		shape    []int64
+	}{
+		{"an index of an axis of a tensor that has no elements", "%y : Tensor = aten::index_select(%x, %one, %i)", []int64{0, 1}},
+		{"a vector beside a matrix", "%l : Tensor[] = prim::ListConstruct(%x, %i)\n  %y : Tensor = aten::cat(%l, %one)", []int64{2, 1}},
+	} {
+		m := load(t, "graph(%x : Tensor, %i : Tensor):\n  %one : int = prim::Constant[value=1]()\n  "+c.op+"\n  return (%y)\n")
+		if got := said(m, eager.Of(matrix(c.shape...)), eager.Of(tensor.Ints(0, 1))); !strings.HasPrefix(got, "error: ") {
+			t.Errorf("%s: %s, want an error", c.name, got)
+		}
+	}
+}

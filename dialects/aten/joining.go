@@ -82,6 +82,9 @@ func (l *Lowering) cat(vs []*ssa.Value, dim int64) *ssa.Value {
 	for _, v := range vs {
 		// a vector among tensors of higher rank can only be empty
 		if t := v.Tensor(); t.Rank() == 1 && (rank > 1 || t.Dims[0].Is(0)) {
+			if n, known := t.Dims[0].Int(); known && n > 0 {
+				l.Fail("tensors have %d dimensions and 1: all but empty vectors must have as many", rank)
+			}
 			continue
 		}
 		parts = append(parts, l.Cast(v, d))
