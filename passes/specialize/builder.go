@@ -67,14 +67,19 @@ func (s *builder) constant(l ssa.Literal) *ssa.Value {
 	return v
 }
 
-// emit adds a pure op with inferred result types and gives its results; what
-// turns out to be constant is folded.
-func (s *builder) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) []*ssa.Value {
+// returned are the types that a schema states of the results.
+func returned(schema *ssa.Schema) []ssa.Type {
 	types := make([]ssa.Type, len(schema.Returns))
 	for i := range types {
 		types[i] = schema.Returns[i].Type
 	}
-	o := s.cur.Append(kind, s.loc, operands, types...)
+	return types
+}
+
+// emit adds a pure op with inferred result types and gives its results; what
+// turns out to be constant is folded.
+func (s *builder) emit(kind ssa.Kind, schema *ssa.Schema, operands ...*ssa.Value) []*ssa.Value {
+	o := s.cur.Append(kind, s.loc, operands, returned(schema)...)
 	o.Schema = schema
 	rs := s.infer(o)
 	if s.supposing == 0 && len(s.nonEmpty) > 0 {

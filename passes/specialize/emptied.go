@@ -1,8 +1,11 @@
 package specialize
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -66,6 +69,10 @@ func (s *builder) followEmpty(kind ssa.Kind, schema *ssa.Schema, operands, resul
 	for _, name := range slices.Compact(symbols) {
 		types, ok := s.typesWhere(name, kind, schema, func() []*ssa.Value { return slices.Clone(operands) })
 		if !ok || len(types) != len(results) {
+			continue
+		}
+		if s.loweredUnlike(name, kind, schema, operands) {
+			s.needNonEmpty([]string{name})
 			continue
 		}
 		for i, r := range results {
@@ -199,6 +206,20 @@ func (s *context) fitEmpty(base, stated, actual []sym.Expr, empty func(string) (
 
 // typesWhere gives the types of what an operator gives where the size with this symbol is 0; ok is false where it cannot be evaluated then.
 func (s *builder) typesWhere(symbol string, kind ssa.Kind, schema *ssa.Schema, arguments func() []*ssa.Value) (types []*ssa.TensorType, ok bool) {
+	ok = s.supposed(arguments, func(f *ssa.Func, operands []*ssa.Value) {
+		s.cur = f.Body
+		for i, o := range operands {
+			operands[i] = s.suppose(f.Body, symbol, o, i == 0)
+		}
+		for _, v := range s.emit(kind, schema, operands...) {
+			types = append(types, v.Tensor())
+		}
+	})
+	return types, ok
+}
+
+// supposed runs what looks at another case than the one at hand, with a function for its operators, and reports whether it comes to an end. Nothing of it stays.
+func (s *builder) supposed(arguments func() []*ssa.Value, run func(f *ssa.Func, operands []*ssa.Value)) (ok bool) {
 	f, cur, found := s.m.NewFunc("where"), s.cur, s.findings
 	before, supposing, end := cur.Last(), s.supposing, s.m.Suppose()
 	defer func() {
@@ -215,15 +236,47 @@ func (s *builder) typesWhere(symbol string, kind ssa.Kind, schema *ssa.Schema, a
 		}
 	}()
 	operands := arguments()
-	s.cur = f.Body
 	s.supposing++
-	for i, o := range operands {
-		operands[i] = s.suppose(f.Body, symbol, o, i == 0)
+	run(f, operands)
+	return true
+}
+
+// loweredUnlike reports that an operator has another ONNX form where the size with this symbol is 0, and operands have other types there than they
+// say: a size that they say may be part of its form.
+func (s *builder) loweredUnlike(symbol string, kind ssa.Kind, schema *ssa.Schema, operands []*ssa.Value) bool {
+	unlike := false
+	for _, o := range operands {
+		unlike = unlike || o != nil && slices.ContainsFunc(s.emptied[o], func(e emptied) bool { return e.symbol == symbol })
 	}
-	for _, v := range s.emit(kind, schema, operands...) {
-		types = append(types, v.Tensor())
+	if !unlike {
+		return false
 	}
-	return types, true
+	form := func(empty bool) (lines []string) {
+		s.supposed(func() []*ssa.Value { return slices.Clone(operands) }, func(f *ssa.Func, operands []*ssa.Value) {
+			for i, o := range operands {
+				if empty {
+					operands[i] = s.suppose(f.Body, symbol, o, i == 0)
+				}
+			}
+			o := f.Body.Append(kind, s.loc, operands, returned(schema)...)
+			o.Schema = schema
+			b := s.scratchBlock()
+			defer b.Clear()
+			if _, err := s.opts.Table.Scratch(o, s.opts.Opset, onnx.Builder{Eval: kernel.Eval, Block: b, Loc: o.Loc}); err != nil {
+				return
+			}
+			for o := range b.AllOps() {
+				line := string(o.Kind)
+				for _, a := range o.Attrs {
+					line += fmt.Sprint(" ", a.Name, "=", a.Value)
+				}
+				lines = append(lines, line)
+			}
+		})
+		return lines
+	}
+	a, b := form(false), form(true)
+	return a != nil && b != nil && !slices.Equal(a, b)
 }
 
 // suppose gives a value of a block in the place of v, with 0 put in for a symbol. Constants stay what they are, but for the first operand.
