@@ -52,18 +52,20 @@ type moment struct {
 	op    *ssa.Op
 	found findings
 	mode  mode
-	facts facts
-	known knownSizes
+	// region is the newest cell from before the branch or the iteration at hand.
+	region int
+	facts  facts
+	known  knownSizes
 }
 
 func (s *walk) moment() moment {
-	return moment{heap: s.heap.Mark(), frame: s.frame, env: s.env, cur: s.build.cur, last: s.build.cur.Last(), loc: s.loc, op: s.op, found: s.findings, mode: s.mode, facts: s.facts, known: s.known}
+	return moment{heap: s.heap.Mark(), frame: s.frame, env: s.env, cur: s.build.cur, last: s.build.cur.Last(), loc: s.loc, op: s.op, found: s.findings, mode: s.mode, region: s.region, facts: s.facts, known: s.known}
 }
 
 // restore goes on at a moment: with its block, its variables, its place in the source, and what was known on its path.
 func (s *walk) restore(m moment) {
 	s.frame, s.env, s.build.cur, s.loc, s.op, s.mode = m.frame, m.env, m.cur, m.loc, m.op, m.mode
-	s.facts, s.known = m.facts, m.known
+	s.facts, s.known, s.region = m.facts, m.known, m.region
 }
 
 // rollback makes all be as it was at a moment. Constants that were hoisted stay: other operators may find them.

@@ -46,6 +46,11 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 		if len(st.Elems) == 0 {
 			panic(s.raised("list index out of range"))
 		}
+		if p := s.poolIn(st, nil); p != nil {
+			t := s.views.row(p.self, s.getItem(&py.List{Cell: s.heap.New(s.vals.places(p.self, st)), Elem: ssa.IntType}, at))
+			t.Element = true
+			return t
+		}
 		// an element chosen at run time
 		for _, e := range st.Elems {
 			switch e.(type) {

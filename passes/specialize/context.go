@@ -27,6 +27,10 @@ type context struct {
 	// known are the symbols that have a value on the path at hand, and inShape the tensors in the shapes that these give them.
 	known   knownSizes
 	inShape map[*ssa.Value]*ssa.Value
+	// pools are those that the program at hand has: see pool.go.
+	pools []*pool
+	// region is the newest cell from before the branch or the iteration at hand.
+	region int
 	// touched are the containers of the module's state that the program writes to, and where it does.
 	touched map[*journal.Cell]site
 }
@@ -57,7 +61,9 @@ type findings struct {
 	typeless bool
 	assumed  []string
 	least    []leastSize
-	changed  []stateChange // state that the program changes, in the order of the first write
+	// wanted are the types of tensors that a loop puts into lists, and that have no pool.
+	wanted  []*ssa.TensorType
+	changed []stateChange // state that the program changes, in the order of the first write
 }
 
 // learn notes what another attempt found that may get further in another way.

@@ -33,6 +33,10 @@ func (s *containers) makeDynamic(l *py.List) {
 	if l.State().Dyn != nil {
 		return
 	}
+	if p := s.poolIn(l.State(), nil); p != nil {
+		s.set(l.Cell, s.vals.placed(p.self, s.vals.placesValue(p.self, l.State())))
+		return
+	}
 	if st := l.State(); len(st.Elems) > 0 && ssa.AsTensor(s.vals.dynElem(st)) != nil {
 		s.setDyn(l, s.vals.dynamic(st, nil))
 		return
@@ -130,6 +134,9 @@ func init() {
 
 // dynListOp evaluates an operator on a list of unknown length.
 func (s *containers) dynListOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
+	if rs, done := s.placedOp(o, l, args); done {
+		return rs, true
+	}
 	if h := dynListReads[o.Kind.Name()]; h != nil {
 		return h(s, l, s.vals.dynOf(l.State()), o, args)
 	}

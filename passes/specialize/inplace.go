@@ -273,7 +273,7 @@ func (s *writes) reshape(t *py.Tensor, view *heap.View) {
 
 // viewInPlace changes what a tensor object views.
 func (s *writes) viewInPlace(o *ssa.Op, args []py.Value, self *py.Tensor) []py.Value {
-	if self.Element {
+	if self.Element || heap.ViewOf(self).Storage.Pool {
 		s.fail("alias", "the shape of an element of a list whose length is only known at run time is changed in place")
 	}
 	name := "aten::" + strings.TrimSuffix(o.Kind.Name(), "_")
@@ -380,7 +380,7 @@ func (s *writes) outVariant(o *ssa.Op, args []py.Value) []py.Value {
 		if a != nil && b != nil && a.Ranked && b.Ranked && sameDims(a, b) {
 			s.write(t, v)
 		} else { // out= resizes a tensor of another size: it gets new memory
-			if t.Element {
+			if t.Element || heap.ViewOf(t).Storage.Pool {
 				s.fail("alias", "out= changes the size of an element of a list whose length is only known at run time")
 			}
 			st := s.heap.Storage(v, layout.RowMajor(v.Tensor()))

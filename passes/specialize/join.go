@@ -31,6 +31,8 @@ type merger struct {
 	mergedCells map[*journal.Cell]*journal.Cell
 	// held are the storages of merged tensors that may be memory which a branch made.
 	held map[*heap.Storage][]*heap.Storage
+	// shown are merged tensors, by their storage, and what they show of a branch.
+	shown [][2]*heap.Storage
 }
 
 // join gives the values that the two branches give, and makes the writes of both.
@@ -60,6 +62,9 @@ func (m *merger) join(outs [2]outcome) []py.Value {
 	}
 	for _, c := range journal.Ordered(cells) {
 		cells[c] = m.mergeContent(m.changes[0].Of(c), m.changes[1].Of(c))
+	}
+	for _, pair := range m.shown { // only now: a list that is one of two may have become one of run-time length
+		s.heap.Inherit(pair[0], pair[1])
 	}
 	for _, c := range journal.Ordered(cells) { // only now: merging reads what was before
 		s.heap.Set(c, cells[c])
@@ -314,8 +319,8 @@ func (m *merger) tensor(v0, v1 *ssa.Value, c0, c1 *journal.Cell) *py.Tensor {
 // relate records that the merged tensor t is x where the If takes branch i.
 func (m *merger) relate(t *py.Tensor, i int, x *py.Tensor) {
 	from := heap.ViewOf(t).Storage
-	state := m.changes[i].Of(x.Cell).(*heap.View)
-	m.s.heap.Inherit(from, state.Storage)
+	state := heap.ViewAt(x, m.changes[i])
+	m.shown = append(m.shown, [2]*heap.Storage{from, state.Storage})
 	if to := state.Storage; to.Cell.ID() <= m.start {
 		l := &heap.Link{From: from, To: to, Cond: m.n.Operand(0), Side: i == 0, View: state}
 		m.s.heap.Link(l)
@@ -353,7 +358,7 @@ func (m *merger) only(i int, x py.Value) py.Value {
 		return py.Dyn(join(x.Value, s.vals.dummy(x, m.changes[i])))
 	case *py.Tensor:
 		v := m.in(i, func() *ssa.Value { return s.vals.read(x) })
-		st := m.changes[i].Of(x.Cell).(*heap.View)
+		st := heap.ViewAt(x, m.changes[i])
 		t := s.heap.Laid(join(v, s.vals.dummyTensor(v.Tensor())), st.Strides)
 		m.relate(t, i, x)
 		return t
@@ -496,6 +501,21 @@ func (s *values) inputSize(d sym.Expr) *ssa.Value {
 	return nil
 }
 
+// pool is the pool of which the elements of both lists are rows, nil if there is none.
+func (m *merger) pool(a, b *py.ListState) *pool {
+	p, q := m.s.poolIn(a, m.changes[0]), m.s.poolIn(b, m.changes[1])
+	switch {
+	case a.Dyn == nil && len(a.Elems) == 0:
+		p = q
+	case b.Dyn == nil && len(b.Elems) == 0:
+		q = p
+	}
+	if p != q || p == nil || p.storage().Cell.ID() > m.start {
+		return nil
+	}
+	return p
+}
+
 func (m *merger) mergeContent(a, b any) any {
 	s := m.s
 	switch a := a.(type) {
@@ -533,6 +553,11 @@ func (m *merger) mergeContent(a, b any) any {
 				elems[i] = m.merge(a.Elems[i], b.Elems[i])
 			}
 			return &py.ListState{Elems: elems}
+		}
+		if p := m.pool(a, b); p != nil {
+			v0 := m.in(0, func() *ssa.Value { return s.vals.placesValue(p.self, a) })
+			v1 := m.in(1, func() *ssa.Value { return s.vals.placesValue(p.self, b) })
+			return s.vals.placed(p.self, m.pair(v0, v1, placesType))
 		}
 		v0 := m.in(0, func() *ssa.Value { return s.vals.dynamic(a, b) })
 		v1 := m.in(1, func() *ssa.Value { return s.vals.dynamic(b, a) })

@@ -27,6 +27,7 @@ func init() {
 			return one(s.getItem(l, args[1]))
 		},
 		"append": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
+			s.put(l, args[1])
 			s.set(l.Cell, l.State().With(args[1]))
 			return one(l)
 		},
@@ -115,6 +116,7 @@ func insertItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.V
 		i += int64(len(es))
 	}
 	i = min(max(i, 0), int64(len(es)))
+	s.put(l, args[2])
 	s.setList(l, append(append(copied(es)[:i:i], args[2]), es[i:]...))
 	return nil, true
 }
@@ -183,6 +185,7 @@ func reverseList(s *containers, l *py.List, es []py.Value, _ *ssa.Op, _ []py.Val
 
 func setItem(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	i, ok := s.index(args[1], len(es))
+	s.put(l, args[2])
 	if !ok && memberList(l.Elem) { // no list is one of two
 		return s.atRunTime(l, o, args, "a write to a place")
 	}
@@ -205,6 +208,7 @@ func (s *containers) setAny(l *py.List, es []py.Value, at, x py.Value) *py.List 
 	}
 	s.warnf("dropped-assert", "that the list has such a place is not checked")
 	is := func(i int) py.Value { return s.vals.intOp("eq", at, py.Int(int64(i))) }
+	p := s.poolIn(&py.ListState{Elems: append(copied(es), x)}, nil)
 	n := make([]py.Value, len(es))
 	for i, e := range es {
 		here := s.vals.scalar("aten::__or__", aten.SchemaByName("aten::__or__.bool"), []py.Value{is(i), is(i - len(es))})[0]
@@ -212,6 +216,10 @@ func (s *containers) setAny(l *py.List, es []py.Value, at, x py.Value) *py.List 
 			if n[i] = e; c.Bool() {
 				n[i] = x
 			}
+			continue
+		}
+		if p != nil {
+			n[i] = s.views.row(p.self, s.vals.choose(s.vals.materialize(here), placeIn(p.self, x, nil), placeIn(p.self, e, nil)))
 			continue
 		}
 		n[i] = s.vals.choose(s.vals.materialize(here), x, e)
@@ -249,6 +257,9 @@ func joinLists(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Va
 		return s.dynListOp(o, l, args)
 	}
 	more := other.State().Elems
+	if o.Kind != "aten::add" {
+		s.put(l, more...)
+	}
 	if o.Kind == "aten::extend" || o.Kind == "aten::add_" { // no new list, of which who called us would know
 		s.takeElems(int64(len(more)), elemBytes)
 	}

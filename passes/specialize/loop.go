@@ -48,6 +48,7 @@ func (s *walk) loopOp(o *ssa.Op) {
 			l.runs = true
 		}
 	}
+	s.pool(l)
 	known := tripKnown && condKnown
 	if known && !computes(l.body) && s.iterate(l, trip, maxEvaluated) {
 		return
@@ -356,6 +357,7 @@ func (l *loopState) round() {
 	at := s.moment()
 	l.learn(l.before, l.src.inits, nil)
 	s.put(body.Params[0], py.Dyn(i))
+	s.build.cur = l.block
 	xs, last := make([]py.Value, len(l.slots)), s.heap.Mark().Last
 	for k, sl := range l.slots {
 		xs[k] = py.AsValue(l.bind(sl, param))
@@ -364,7 +366,7 @@ func (l *loopState) round() {
 	l.setCells(func(sl *slot) any { return l.bind(sl, param) })
 	l.relate(l.before, xs, last)
 	l.relate(l.later, xs, last)
-	s.build.cur = l.block
+	s.region = s.heap.Mark().Last
 	if l.src.first > 0 {
 		s.put(body.Params[0], s.vals.intOp("add", py.Dyn(i), py.Int(l.src.first)))
 	}

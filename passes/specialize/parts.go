@@ -37,6 +37,10 @@ func (s *views) partsOf(o *ssa.Op, args []py.Value, self *py.Tensor, val *ssa.Va
 
 // part is element at of the list, as a view.
 func (s *views) part(p *py.Parts, at py.Value) py.Value {
+	if p.Places != nil {
+		place := s.vals.build.emit("aten::__getitem__", aten.SchemaByName("aten::__getitem__.t"), p.Places, s.vals.materialize(at))[0]
+		return s.row(p.Self, s.vals.number(place))
+	}
 	dim := ssa.Int(int64(p.Dim))
 	if p.Op.Kind == "aten::unbind" {
 		return s.viewOf("aten::select.int", p.Self, py.Of(dim), at)
@@ -155,6 +159,9 @@ func (s *values) dynOf(st *py.ListState) *ssa.Value {
 		return st.Dyn
 	}
 	cur := s.read(p.Self)
+	if p.Places != nil && (cur != p.Val || !inScope(st.Dyn, s.build.cur)) {
+		return s.unplaced(p, cur)
+	}
 	if cur != p.Val {
 		operands := s.operands(p.Args)
 		operands[0] = cur

@@ -191,7 +191,7 @@ type outcome struct {
 func (s *walk) path(dst *ssa.Block, f func() []py.Value) (out outcome) {
 	at := s.moment()
 	end := s.try(func() {
-		s.build.cur = dst
+		s.build.cur, s.region = dst, s.heap.Mark().Last
 		out.results = f()
 	})
 	switch end.verdict {

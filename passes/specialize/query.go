@@ -141,6 +141,9 @@ func isOp(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	switch {
 	case !ok:
 		same := isSame(args[0], args[1])
+		if !same {
+			s.refuseUnlike(args[0], args[1])
+		}
 		if c, isConst := args[0].(py.Const); same && isConst && (c.Kind == ssa.EnumLit || c.Kind == ssa.StrLit) {
 			s.fail("unsupported-value", "whether two equal constants of type %s are one object, as `is` asks, is not known; compare them with ==", c.Type())
 		}
@@ -149,6 +152,15 @@ func isOp(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 		return one(py.Dyn(s.vals.emitName("aten::__not__", m.Has)))
 	}
 	return one(py.Dyn(m.Has))
+}
+
+// refuseUnlike fails where two tensors that have two values here may be one object.
+func (s *walk) refuseUnlike(a, b py.Value) {
+	x, ok := a.(*py.Tensor)
+	y, ok2 := b.(*py.Tensor)
+	if ok && ok2 && heap.ViewOf(x).Storage == heap.ViewOf(y).Storage && (heap.ViewOf(x).Storage.Pool || x.Element || y.Element) {
+		s.fail("alias", "whether two tensors are one object, as `is` asks, depends on data")
+	}
 }
 
 // isSame decides `a is b`, of which neither is a Maybe if the other is None.

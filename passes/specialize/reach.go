@@ -208,6 +208,9 @@ func (r *reach) storage(st *heap.Storage) {
 		return
 	}
 	r.cells[st.Cell] = true
+	if in := st.State().In; in != nil {
+		r.view(in)
+	}
 	if r.itself {
 		return
 	}

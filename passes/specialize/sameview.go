@@ -19,7 +19,7 @@ func (s *views) movedTo(st *heap.View, places []heap.Place, args []py.Value) *py
 
 // view makes the tensor that is x or y, two views of one storage, if they take the same steps.
 func (m *merger) view(x, y *py.Tensor) *py.Tensor {
-	a, b := m.changes[0].Of(x.Cell).(*heap.View), m.changes[1].Of(y.Cell).(*heap.View)
+	a, b := heap.ViewAt(x, m.changes[0]), heap.ViewAt(y, m.changes[1])
 	if a.Storage.Cell.ID() > m.start {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (l *loopState) openView(sl *slot, x any) bool {
 	if !ok || !ok2 || heap.ViewOf(t).Storage.Cell.ID() > l.start {
 		return false
 	}
-	places, ok := heap.Alike(heap.ViewOf(t), l.changes.Of(u.Cell).(*heap.View))
+	places, ok := heap.Alike(heap.ViewOf(t), heap.ViewAt(u, l.changes))
 	if !ok {
 		return false
 	}
@@ -83,7 +83,7 @@ func (l *loopState) openView(sl *slot, x any) bool {
 // widenView makes a slot of a view fit x too; what is no such view makes it a tensor.
 func (l *loopState) widenView(sl *slot, x any) bool {
 	if u, ok := x.(*py.Tensor); ok {
-		if places, ok := heap.Alike(sl.view, l.changes.Of(u.Cell).(*heap.View)); ok {
+		if places, ok := heap.Alike(sl.view, heap.ViewAt(u, l.changes)); ok {
 			known := map[heap.Place]bool{}
 			for _, p := range sl.places {
 				known[p] = true

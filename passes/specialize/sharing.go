@@ -78,7 +78,7 @@ func (l *loopState) learn(sh sharing, values []py.Value, changes journal.Changes
 	l.parts(&visitor{
 		changes: changes,
 		tensor: func(place string, t *py.Tensor) {
-			st := changes.Of(t.Cell).(*heap.View).Storage
+			st := heap.ViewAt(t, changes).Storage
 			if st.Listed() && !sh.listed[place] {
 				sh.listed[place], changed = true, true
 			}
@@ -222,6 +222,8 @@ func (l *loopState) hold(sl *slot, x any, changes journal.Changes) (changed bool
 	return changed
 }
 
+func sortedAttrs(x *py.Object) []string { return slices.Sorted(maps.Keys(x.Attrs)) }
+
 // parts visits the carried values, and what the carried cells hold.
 func (l *loopState) parts(v *visitor, values []py.Value) {
 	for k, x := range values {
@@ -258,7 +260,7 @@ func (v *visitor) visit(x any, place string) {
 	case *py.DictState:
 		elems = x.Vals
 	case *py.Object:
-		for _, name := range slices.Sorted(maps.Keys(x.Attrs)) {
+		for _, name := range sortedAttrs(x) {
 			v.cell(place+"."+name, x.Attrs[name])
 		}
 	case *py.Maybe: // what it may be is at the place of the Maybe, as it is where it is known to be something

@@ -23,6 +23,7 @@ const (
 	dynList                 // a list of run-time length
 	opt                     // None or a value
 	viewed                  // a view of memory outside: the numbers that say where it begins
+	placed                  // a list of run-time length of rows of a pool: their places
 )
 
 // slot describes how a value is carried from one iteration to the next.
@@ -41,8 +42,9 @@ type slot struct {
 	// view is the form of a viewed slot, and places the arguments in it that are carried.
 	view   *heap.View
 	places []heap.Place
-	loose  bool // a tensor that is not known to be row-major in all iterations
-	member bool // an element of a run-time list: sizes vary from element to element
+	loose  bool  // a tensor that is not known to be row-major in all iterations
+	pool   *pool // of which the elements of a placed slot are rows
+	member bool  // an element of a run-time list: sizes vary from element to element
 }
 
 // rawBase, *py.ListState and *py.DictState are the contents of cells when they are carried.
@@ -158,6 +160,8 @@ func (l *loopState) widen(sl *slot, x any) bool {
 			l.refuse("a loop-carried list becomes something else")
 		}
 		return l.widenElem(sl, st)
+	case placed:
+		return l.widenPlaced(sl, x)
 	case opt:
 		if m, ok := x.(*py.Maybe); ok {
 			x = m.Val
@@ -321,6 +325,10 @@ func fixedSlots(xs []py.Value) []*slot {
 
 // openList is open for a list; known is the slot of one of known length.
 func (l *loopState) openList(sl *slot, st *py.ListState, known slot) {
+	if p := l.s.poolIn(st, nil); p != nil && st.Dyn != nil && p.storage().Cell.ID() <= l.start {
+		*sl = slot{kind: placed, raw: known.raw, elem: known.elem, pool: p}
+		return
+	}
 	if st.Dyn != nil {
 		*sl = slot{kind: dynList, raw: known.raw, of: known.elem}
 		l.joinElem(sl, st.Dyn.Type.(*ssa.ListType).Elem)
@@ -380,6 +388,10 @@ func (l *loopState) openLike(sl *slot, x any) {
 	case *py.List:
 		if st := listContent(x, l.changes); st.Dyn == nil {
 			*sl = slot{kind: lst, elem: x.Elem, elems: like(st.Elems)}
+			return
+		}
+		if p := l.s.poolIn(listContent(x, l.changes), l.changes); p != nil && p.storage().Cell.ID() <= l.start {
+			*sl = slot{kind: placed, elem: x.Elem, pool: p}
 			return
 		}
 		*sl = slot{kind: dynList, of: x.Elem}
@@ -473,8 +485,51 @@ func (l *loopState) joinElem(sl *slot, e ssa.Type) bool {
 	return changed
 }
 
+// poolOf is the pool of which the elements that a slot of a list begins with and those of st are rows, nil if there is none.
+func (l *loopState) poolOf(sl *slot, st *py.ListState) *pool {
+	var begin []py.Value
+	for _, e := range sl.elems {
+		if e.kind != fixed && e.kind != viewed { // the value of a viewed slot is what it begins with
+			return nil
+		}
+		begin = append(begin, py.AsValue(e.val))
+	}
+	p := l.s.poolIn(&py.ListState{Elems: begin}, nil)
+	q := l.s.poolIn(st, l.changes)
+	switch {
+	case len(begin) == 0:
+		p = q
+	case st.Dyn == nil && len(st.Elems) == 0:
+		q = p
+	}
+	if p != q || p == nil || p.storage().Cell.ID() > l.start {
+		return nil
+	}
+	return p
+}
+
+// widenPlaced makes the slot of a list of rows fit x too; what holds others makes it a run-time list of tensors.
+func (l *loopState) widenPlaced(sl *slot, x any) bool {
+	st := listContent(x, l.changes)
+	if st == nil {
+		l.refuse("a loop-carried list becomes something else")
+	}
+	if st.Dyn == nil && len(st.Elems) == 0 || l.s.poolIn(st, l.changes) == sl.pool {
+		return false
+	}
+	next := slot{kind: dynList, raw: sl.raw, of: sl.elem}
+	l.joinElem(&next, sl.pool.elem)
+	l.widenElem(&next, st)
+	*sl = next
+	return true
+}
+
 // toDynamic turns a list of fixed length into one of run-time length.
 func (l *loopState) toDynamic(sl *slot, st *py.ListState) {
+	if p := l.poolOf(sl, st); p != nil {
+		*sl = slot{kind: placed, raw: sl.raw, elem: sl.elem, pool: p}
+		return
+	}
 	next := slot{kind: dynList, raw: sl.raw, of: sl.elem}
 	for _, e := range sl.elems {
 		switch e.kind {
@@ -552,6 +607,12 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 			elem = sl.of
 		}
 		return &py.List{Cell: s.heap.New(&py.ListState{Dyn: v}), Elem: elem}
+	case placed:
+		st := s.vals.placed(sl.pool.self, next(placesType))
+		if sl.raw {
+			return st
+		}
+		return &py.List{Cell: s.heap.New(st), Elem: sl.elem}
 	case opt:
 		has := next(ssa.BoolType)
 		if sl.elems[0] == nil {
@@ -605,6 +666,8 @@ func (l *loopState) flatten(sl *slot, x any, out []*ssa.Value) []*ssa.Value {
 			return append(out, s.build.cur.Append("prim::ListConstruct", s.loc, nil, &ssa.ListType{Elem: elem}).Results[0])
 		}
 		return append(out, s.vals.dynamic(st, nil))
+	case placed:
+		return append(out, s.vals.placesValue(sl.pool.self, listContent(x, nil)))
 	case opt:
 		switch m := x.(type) {
 		case *py.Maybe:

@@ -41,6 +41,9 @@ type Options struct {
 	// sizes takes what is compared to be equal as equal on the path where it is, and evaluates what follows an If once for each
 	// branch, if these give two constant ints: see known.go.
 	sizes bool
+	// pool has tensors that a loop moves about lie in one memory, and wanted are the types of which there is a pool though none is there before the loop: see pool.go.
+	pool   pooling
+	wanted []*ssa.TensorType
 	// openRanks lets ranks be open that differ between the branches of an If or the iterations of a loop: the pass lower says what needs them.
 	openRanks bool
 }
@@ -62,6 +65,7 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	if opts.UnrollMax == 0 {
 		opts.UnrollMax = 1024
 	}
+	plain := opts
 	opts.Table.BindSchemas(m) // graph text does not name overloads
 	found, first := run(m, opts)
 	err, chosen := first, found.choices > 0
@@ -93,6 +97,13 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 		opts.split = true
 		found, err = run(m, opts)
 	}
+	for _, plain.pool = range []pooling{everything, containedOnly} {
+		for plain.wanted = nil; err != nil && isAlias(first); plain.wanted = append(plain.wanted, found.wanted...) {
+			if found, err = run(m, plain); len(found.wanted) == 0 || len(plain.wanted) >= maxWanted {
+				break
+			}
+		}
+	}
 	warnings := &diag.List{Table: &m.Locs, Items: distinct(found.warnings)}
 	if err != nil {
 		var list *diag.List
@@ -102,6 +113,12 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 		return warnings, first
 	}
 	return warnings, nil
+}
+
+// isAlias reports that a program cannot be converted because of memory that may have several names.
+func isAlias(err error) bool {
+	var list *diag.List
+	return errors.As(err, &list) && len(list.Items) > 0 && list.Items[0].ID == "alias"
 }
 
 // distinct leaves out what was said before: an operator of a loop that is unrolled, or of a path that is split, says it each time.
@@ -205,7 +222,7 @@ type containers struct {
 
 func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options) *walk {
 	c := &context{m: m, opts: opts, spent: newBudget(m), nonEmpty: map[string]bool{}, inShape: map[*ssa.Value]*ssa.Value{}}
-	h := &heap.Heap{}
+	h := &heap.Heap{Step: c.step}
 	b := &builder{context: c, out: out, cur: out.Body, consts: map[string]*ssa.Value{}}
 	mod := &module{context: c, build: b, heap: h, weights: map[*tensor.Tensor]*py.Tensor{}, objects: map[*ssa.Object]*py.Object{}}
 	vals := &values{context: c, build: b, heap: h, module: mod}

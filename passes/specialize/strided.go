@@ -19,6 +19,9 @@ func (s *views) asStrided(args []py.Value) *py.Tensor {
 	self := s.vals.tensor(args[0])
 	st := heap.ViewOf(self)
 	root := st.Storage
+	if root.Pool {
+		s.fail("alias", "as_strided of an element of a list that a loop changes; use .clone() before")
+	}
 	base := root.State().Base
 	if how := s.axes.IsRowMajor(root.Strides, base.Tensor()); how != layout.Shares {
 		s.fail("view", "as_strided of memory that is not known to be row-major; use .contiguous() before")

@@ -30,6 +30,8 @@ import (
 // Heap makes lists, storages and tensors, and records what is known of them.
 type Heap struct {
 	journal.Journal
+	// Step, if set, is called for each relation that is looked at: names of one object multiply them.
+	Step func()
 	// twins are tensors, lists, dicts and attributes that are the same object in some case.
 	twins map[*journal.Cell][]*journal.Cell
 	// copied stands for the copies of lists that run-time lists hold.
@@ -70,6 +72,8 @@ type Storage struct {
 	// Origin says what kind of memory it is, for messages: "", "input", "parameter", or "state" for an input that the program keeps.
 	Origin string
 	Name   string
+	// Pool says that the memory is a pool, of which tensors are parts.
+	Pool bool
 
 	peers []*Storage // may or may not be the same memory
 	apart []Apart
@@ -91,6 +95,8 @@ type State struct {
 	Base *ssa.Value
 	// Stale says why Base is not known: another storage that may be the same memory was written.
 	Stale string
+	// In, if set, is the part of a pool that the memory is from here on: see Move. Base is not that of the memory then.
+	In *View
 }
 
 // Link says that From is the view View of To where Cond is Side.
@@ -105,7 +111,33 @@ type Link struct {
 func (st *Storage) State() State { return st.Cell.Content().(State) }
 
 // ViewOf is what a tensor is at present.
-func ViewOf(t *py.Tensor) *View { return t.Cell.Content().(*View) }
+func ViewOf(t *py.Tensor) *View { return ViewAt(t, nil) }
+
+// ViewAt is what a tensor is at the end of a path.
+func ViewAt(t *py.Tensor, changes journal.Changes) *View {
+	v := changes.Of(t.Cell).(*View)
+	in := changes.Of(v.Storage.Cell).(State).In
+	if in == nil {
+		return v
+	}
+	if len(v.Chain) == 0 && v.Lost == "" {
+		return in
+	}
+	return &View{Storage: in.Storage, Chain: slices.Concat(in.Chain, v.Chain), Strides: v.Strides, Lost: v.Lost}
+}
+
+// Movable reports that Move can make the memory a part of another one.
+func (st *Storage) Movable() bool {
+	s := st.State()
+	return st.Origin == "" && len(st.peers)+len(st.apart)+len(st.links) == 0 && !st.listed && s.Stale == "" && s.In == nil
+}
+
+// Move makes the memory a part of another one, which holds its content by now: every tensor that views it views that part.
+func (h *Heap) Move(st *Storage, in *View) {
+	s := st.State()
+	s.In = in
+	h.Set(st.Cell, s)
+}
 
 // List makes a list of known length.
 func (h *Heap) List(elem ssa.Type, elems []py.Value) *py.List {
@@ -213,6 +245,9 @@ func (h *Heap) Perhaps(st, other *Storage) {
 func (h *Heap) Together(a, b *Storage) { h.pair(a, b) }
 
 func (h *Heap) pair(a, b *Storage) {
+	if h.Step != nil {
+		h.Step()
+	}
 	if a == b || related(a, b, a.peers, b.peers) {
 		return
 	}

@@ -49,6 +49,8 @@ type Parts struct {
 	Self *Tensor
 	Dim  int        // along which the tensor is split, from 0
 	Val  *ssa.Value // the tensor's value that the list was made of
+	// Places, if set, is a list of ints, and the parts are the rows of Self at these places. There is no Op then.
+	Places *ssa.Value
 }
 
 // Tuple is a tuple or a NamedTuple. It cannot change.

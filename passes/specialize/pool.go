@@ -1,0 +1,365 @@
+package specialize
+
+import (
+	"slices"
+
+	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
+	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
+	"github.com/aton-project/aton/ssa/tensor"
+)
+
+// Pools. A loop may move tensors between the places of a list, write to one that it finds by an index, and let the list grow; which
+// memory a place shows is known at run time only then. With Options.pool, tensors of one type lie in one memory before such a loop: row i
+// of the pool is tensor i. A name of a tensor is a view of the pool, so that it is a number at run time, and a list of tensors is a list of
+// such numbers. Swaps, reverse, insert and pop move numbers, and a write goes to the row, which all names show. A tensor that is put into a
+// list becomes a row of its own, behind the others.
+
+// pooling says which tensors a loop moves into pools.
+type pooling int
+
+const (
+	noPools       pooling = iota
+	everything            // those that it carries, and those in its containers
+	containedOnly         // those in its containers
+)
+
+// pool is memory with a row for each tensor of one type.
+type pool struct {
+	elem *ssa.TensorType
+	self *py.Tensor
+}
+
+func (p *pool) storage() *heap.Storage { return heap.ViewOf(p.self).Storage }
+
+// maxWanted bounds the types of tensors of which the program is tried again with a pool.
+const maxWanted = 4
+
+// poolOf is the pool of tensors of a type that can be used here, nil if there is none.
+func (s *containers) poolOf(t *ssa.TensorType) *pool {
+	if t == nil {
+		return nil
+	}
+	for _, p := range slices.Backward(s.pools) {
+		if st := p.storage().State(); ssa.SameType(p.elem, t) && st.Stale == "" && inScope(st.Base, s.build.cur) {
+			return p
+		}
+	}
+	return nil
+}
+
+// newPool makes a pool of what rows holds, one beside the other.
+func (s *containers) newPool(elem *ssa.TensorType, rows *ssa.Value) *pool {
+	st := s.heap.Storage(rows, layout.RowMajor(rows.Tensor()))
+	st.Pool = true
+	p := &pool{elem: elem, self: s.heap.View(st, nil, st.Strides, rows, rows)}
+	was := s.pools
+	s.pools = append(slices.Clip(was), p)
+	s.heap.Learn(func() { s.pools = was })
+	return p
+}
+
+// row is the tensor at a place of a pool.
+func (s *views) row(self *py.Tensor, at py.Value) *py.Tensor {
+	return s.viewOf("aten::select.int", self, py.Int(0), at).(*py.Tensor)
+}
+
+// placeIn is where in a pool the tensor x is at the end of a path, nil if it is no row of it.
+func placeIn(self *py.Tensor, x py.Value, changes journal.Changes) py.Value {
+	t, ok := x.(*py.Tensor)
+	if !ok {
+		return nil
+	}
+	v := heap.ViewAt(t, changes)
+	if v.Storage != heap.ViewOf(self).Storage || len(v.Chain) != 1 || v.Chain[0].Kind != "aten::select" || v.Lost != "" {
+		return nil
+	}
+	return v.Chain[0].Arg("index")
+}
+
+// poolIn is the pool of which all elements of a list are rows at the end of a path, nil if there is none.
+func (s *context) poolIn(st *py.ListState, changes journal.Changes) *pool {
+	for _, p := range s.pools {
+		if st.Dyn != nil && st.Parts != nil && st.Parts.Places != nil && st.Parts.Self == p.self {
+			return p
+		}
+		if st.Dyn == nil && len(st.Elems) > 0 && !slices.ContainsFunc(st.Elems, func(e py.Value) bool { return placeIn(p.self, e, changes) == nil }) {
+			return p
+		}
+	}
+	return nil
+}
+
+// places are the numbers of a list of rows of a pool, as a list.
+func (s *values) places(self *py.Tensor, st *py.ListState) *py.ListState {
+	if st.Dyn != nil {
+		return &py.ListState{Dyn: st.Parts.Places}
+	}
+	out := &py.ListState{}
+	for _, e := range st.Elems {
+		out.Elems = append(out.Elems, placeIn(self, e, nil))
+	}
+	return out
+}
+
+var placesType = &ssa.ListType{Elem: ssa.IntType}
+
+// placesValue is places as a run-time list.
+func (s *values) placesValue(self *py.Tensor, st *py.ListState) *ssa.Value {
+	ints := s.places(self, st)
+	if ints.Dyn == nil && len(ints.Elems) == 0 {
+		return s.build.cur.Append("prim::ListConstruct", s.loc, nil, placesType).Result(0)
+	}
+	return s.dynamic(ints, nil)
+}
+
+// placed is a list of run-time length of rows of a pool.
+func (s *values) placed(self *py.Tensor, places *ssa.Value) *py.ListState {
+	p := &py.Parts{Self: self, Places: places, Val: heap.ViewOf(self).Storage.State().Base}
+	return &py.ListState{Dyn: s.unplaced(p, p.Val), Parts: p}
+}
+
+// unplaced is a list of rows as a run-time list of tensors.
+func (s *values) unplaced(p *py.Parts, rows *ssa.Value) *ssa.Value {
+	places := &py.List{Cell: s.heap.New(&py.ListState{Dyn: p.Places}), Elem: ssa.IntType}
+	at := s.member(places).(*py.Tensor)
+	v := s.emitName("aten::index_select", rows, 0, s.read(at))
+	schema := aten.SchemaByName("aten::unbind.int")
+	return s.build.emit("aten::unbind", schema, v, s.build.constant(ssa.Int(0)))[0]
+}
+
+// placeFor is the place of x in a pool, into which x is moved if it can be; nil if not.
+func (s *containers) placeFor(p *pool, x py.Value) py.Value {
+	if at := placeIn(p.self, x, nil); at != nil {
+		return at
+	}
+	t, ok := x.(*py.Tensor)
+	if !ok || !s.movable(t, s.region) {
+		return nil
+	}
+	v := s.vals.read(t)
+	if have := v.Tensor(); !ssa.SameType(have, p.elem) {
+		return nil
+	}
+	rows := s.vals.read(p.self)
+	at := s.vals.size(p.self, 0)
+	one := s.vals.emitName("aten::unsqueeze", v, 0)
+	longer := s.vals.emitName("aten::cat", s.heap.List(ssa.AnyTensor, []py.Value{s.heap.Tensor(rows), s.heap.Tensor(one)}), 0)
+	dims := slices.Clone(p.elem.Dims)
+	longer.Type = ssa.Tensor(p.elem.DType, slices.Insert(dims, 0, rows.Tensor().Dims[0].Add(sym.Const(1)))...)
+	s.heap.Set(p.storage().Cell, heap.State{Base: longer})
+	p.self.Base, p.self.Val = longer, longer
+	s.heap.Move(heap.ViewOf(t).Storage, heap.ViewOf(s.views.row(p.self, at)))
+	return at
+}
+
+// movable reports that a tensor is all of its memory, which was made after a cell and may not be that of another one. What is from before
+// the branch or the iteration at hand cannot be moved in it.
+func (s *containers) movable(t *py.Tensor, after int) bool {
+	v := heap.ViewOf(t)
+	if len(v.Chain) > 0 || v.Lost != "" || v.Storage.Pool || v.Storage.Cell.ID() <= after || !v.Storage.Movable() {
+		return false
+	}
+	held := s.vals.read(t).Tensor()
+	return held != nil && held.Ranked && held.DType != tensor.Undefined && s.views.axes.IsRowMajor(v.Strides, held) == layout.Shares
+}
+
+// put is called for what a loop puts into a list from outside of it: it becomes a row of a pool, if it can be.
+func (s *containers) put(l *py.List, xs ...py.Value) {
+	if s.opts.pool == noPools || !s.build.inLoop() || l.Cell.ID() > s.region {
+		return
+	}
+	for _, x := range xs {
+		t, ok := x.(*py.Tensor)
+		if !ok || !s.movable(t, 0) {
+			continue
+		}
+		held := s.vals.read(t).Tensor()
+		if p := s.poolOf(held); p != nil && s.placeFor(p, t) != nil {
+			continue
+		}
+		if _, static := held.Static(); static && !slices.ContainsFunc(s.wanted, func(w *ssa.TensorType) bool { return ssa.SameType(w, held) }) {
+			s.wanted = append(slices.Clip(s.wanted), held)
+		}
+	}
+}
+
+// placedOps are the operators on lists that move elements, and do not look into them.
+var placedOps = map[string]bool{
+	"append": true, "insert": true, "_set_item": true, "extend": true, "add_": true, "add": true, "pop": true, "mul": true, "mul_": true, "Delete": true,
+	"slice": true, "reverse": true, "copy": true, "list": true, "len": true, "__getitem__": true,
+}
+
+// placedOp evaluates an operator on a list of rows as that on the list of their places.
+func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
+	name := o.Kind.Name()
+	p := s.poolIn(l.State(), nil)
+	if p == nil || l.State().Dyn == nil || !placedOps[name] {
+		return nil, false
+	}
+	ints := &py.List{Cell: s.heap.New(s.vals.places(p.self, l.State())), Elem: ssa.IntType}
+	moved := append([]py.Value{ints}, args[1:]...)
+	for i, x := range args[1:] {
+		switch x := x.(type) {
+		case *py.Tensor:
+			if moved[i+1] = s.placeFor(p, x); moved[i+1] == nil {
+				return nil, false
+			}
+		case *py.List:
+			other := x.State()
+			if q := s.poolIn(other, nil); q != nil && q != p || q == nil && other.Dyn != nil {
+				return nil, false
+			}
+			for _, e := range other.Elems {
+				if s.placeFor(p, e) == nil {
+					return nil, false
+				}
+			}
+			moved[i+1] = &py.List{Cell: s.heap.New(s.vals.places(p.self, other)), Elem: ssa.IntType}
+		}
+	}
+	h := dynListOps[name]
+	if h == nil {
+		h = dynListReads[name]
+	}
+	before := ints.State()
+	rs, done := h(s, ints, before.Dyn, o, moved)
+	if !done {
+		return nil, false
+	}
+	if after := ints.State(); after != before {
+		s.set(l.Cell, s.vals.placed(p.self, after.Dyn))
+	}
+	for i, r := range rs {
+		switch {
+		case r == py.Value(ints):
+			rs[i] = l
+		case name == "pop" || name == "__getitem__":
+			t := s.views.row(p.self, r)
+			t.Element = true
+			rs[i] = t
+		case name != "len":
+			rs[i] = &py.List{Cell: s.heap.New(s.vals.placed(p.self, r.(*py.List).State().Dyn)), Elem: l.Elem}
+		}
+	}
+	return rs, true
+}
+
+// pool moves tensors that a loop reads into pools, before the loop.
+func (s *walk) pool(l *sourceLoop) {
+	if s.opts.pool == noPools || s.build.inLoop() {
+		return
+	}
+	type group struct {
+		elem      *ssa.TensorType
+		rows      []*py.Tensor
+		contained bool
+	}
+	var groups []*group
+	seen := map[any]bool{}
+	var visit func(x py.Value, contained bool)
+	each := func(xs []py.Value) {
+		for _, x := range xs {
+			visit(x, true)
+		}
+	}
+	visit = func(x py.Value, contained bool) {
+		switch x := x.(type) {
+		case *py.Tensor:
+			st := heap.ViewOf(x).Storage
+			if !contained && s.opts.pool == containedOnly || seen[st] || !s.lists.movable(x, s.region) {
+				return
+			}
+			seen[st] = true
+			held := s.vals.read(x).Tensor()
+			i := slices.IndexFunc(groups, func(g *group) bool { return ssa.SameType(g.elem, held) })
+			if i < 0 {
+				i = len(groups)
+				groups = append(groups, &group{elem: held})
+			}
+			groups[i].rows = append(groups[i].rows, x)
+			groups[i].contained = groups[i].contained || contained
+		case *py.Tuple:
+			each(x.Elems)
+		case *py.List:
+			if !seen[x.Cell] {
+				seen[x.Cell] = true
+				each(x.State().Elems)
+			}
+		case *py.Dict:
+			if !seen[x.Cell] {
+				seen[x.Cell] = true
+				each(x.State().Vals)
+			}
+		case *py.Object:
+			for _, f := range sortedAttrs(x) {
+				if c := x.Attrs[f]; c.ID() > 0 && !seen[c] {
+					seen[c] = true
+					visit(py.AsValue(c.Content()), true)
+				}
+			}
+		}
+	}
+	for _, x := range s.readBy(l) { // containers first: what they hold counts as contained
+		if _, ok := x.(*py.Tensor); !ok {
+			visit(x, true)
+		}
+	}
+	for _, x := range s.readBy(l) {
+		if _, ok := x.(*py.Tensor); ok {
+			visit(x, false)
+		}
+	}
+	for _, w := range s.opts.wanted {
+		i := slices.IndexFunc(groups, func(g *group) bool { return ssa.SameType(g.elem, w) })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &group{elem: w})
+		}
+		groups[i].contained = true
+	}
+	for _, g := range groups {
+		if len(g.rows) == 0 {
+			if s.lists.poolOf(g.elem) == nil {
+				shape, _ := g.elem.Static()
+				s.lists.newPool(g.elem, s.build.constant(ssa.TensorValue(tensor.Full(g.elem.DType, slices.Insert(slices.Clone(shape), 0, 0), 0))))
+			}
+			continue
+		}
+		if !g.contained && len(g.rows) < 2 {
+			continue
+		}
+		rows := make([]py.Value, len(g.rows))
+		for i, r := range g.rows {
+			rows[i] = r
+		}
+		p := s.lists.newPool(g.elem, s.vals.emitName("aten::stack", s.heap.List(ssa.AnyTensor, rows), 0))
+		for i, r := range g.rows {
+			s.heap.Move(heap.ViewOf(r).Storage, heap.ViewOf(s.views.row(p.self, py.Int(int64(i)))))
+		}
+	}
+}
+
+// readBy are the values that a loop begins with, and those from outside that its body reads, in the order of the program.
+func (s *walk) readBy(l *sourceLoop) []py.Value {
+	out := slices.Clone(l.inits)
+	used := reads(l.body.First())
+	for _, v := range l.body.Returns() {
+		used[v] = true
+	}
+	var outside []*ssa.Value
+	for v := range used {
+		if _, inside := within(v, l.body); !inside && s.env[v.ID] != nil {
+			outside = append(outside, v)
+		}
+	}
+	slices.SortFunc(outside, func(a, b *ssa.Value) int { return a.ID - b.ID })
+	for _, v := range outside {
+		out = append(out, s.get(v))
+	}
+	return out
+}
