@@ -287,6 +287,8 @@ func (s *walk) ifOp(o *ssa.Op) {
 	case py.Unknown:
 		results = s.unknownIf(o)
 	case py.Dynamic:
+		s.putBy(o.Blocks[0])
+		s.putBy(o.Blocks[1])
 		results = s.both(cond.Value, nil, func(side int) []py.Value { return s.block(o.Blocks[side]) })
 	default:
 		s.fail("unsupported-value", "the condition is not a bool")

@@ -182,7 +182,8 @@ func (s *containers) put(l *py.List, xs ...py.Value) {
 		if p := s.poolOf(held); p != nil && s.placeFor(p, t) != nil {
 			continue
 		}
-		if _, static := held.Static(); static && !slices.ContainsFunc(s.wanted, func(w *ssa.TensorType) bool { return ssa.SameType(w, held) }) {
+		same := func(w *ssa.TensorType) bool { return ssa.SameType(w, held) }
+		if _, static := held.Static(); static && !slices.ContainsFunc(s.wanted, same) && !slices.ContainsFunc(s.opts.wanted, same) {
 			s.wanted = append(slices.Clip(s.wanted), held)
 		}
 	}
@@ -249,9 +250,36 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 	return rs, true
 }
 
+// putBy moves tensors into pools that a branch or an inner loop puts into lists: within it they are from outside.
+func (s *walk) putBy(b *ssa.Block) {
+	if s.opts.pool == noPools || !s.build.inLoop() {
+		return
+	}
+	for o := range b.AllOps() {
+		switch o.Kind {
+		case "aten::append", "aten::insert", "aten::_set_item":
+		default:
+			continue
+		}
+		v := o.Operand(o.NumOperands() - 1)
+		if _, inside := within(v, b); inside || s.env[v.ID] == nil {
+			continue
+		}
+		if t, ok := s.get(v).(*py.Tensor); ok && s.lists.movable(t, s.region) {
+			if p := s.lists.poolOf(s.vals.read(t).Tensor()); p != nil {
+				s.lists.placeFor(p, t)
+			}
+		}
+	}
+}
+
 // pool moves tensors that a loop reads into pools, before the loop.
 func (s *walk) pool(l *sourceLoop) {
-	if s.opts.pool == noPools || s.build.inLoop() {
+	if s.build.inLoop() {
+		s.putBy(l.body)
+		return
+	}
+	if s.opts.pool == noPools {
 		return
 	}
 	type group struct {
