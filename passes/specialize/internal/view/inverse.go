@@ -93,6 +93,23 @@ func reshapedBack(g Graph, st *heap.Step, base, v *ssa.Value) *ssa.Value {
 	return g.Emit("aten::view_as", v, base)
 }
 
+// unsqueezedBack says which axis goes: a reshape to [0, -1] would not know the last size of a tensor without elements.
+func unsqueezedBack(g Graph, st *heap.Step, base, v *ssa.Value) *ssa.Value {
+	dim, ok := py.LiteralOf(st.Arg("dim"))
+	t := v.Tensor()
+	if !ok || t == nil || !t.Ranked {
+		return reshapedBack(g, st, base, v)
+	}
+	i := dim.Int()
+	if i < 0 {
+		i += int64(len(t.Dims))
+	}
+	if i < 0 || i >= int64(len(t.Dims)) || !t.Dims[i].Is(1) {
+		return reshapedBack(g, st, base, v)
+	}
+	return g.Emit("aten::squeeze.dim", v, i)
+}
+
 func unbindBack(g Graph, st *heap.Step, base, v *ssa.Value) *ssa.Value {
 	return g.Emit("aten::stack", g.Tensors(exchangePart(g, st, base, v)), st.Arg("dim"))
 }

@@ -35,7 +35,7 @@ var table = rows(map[string]Row{
 
 	// another shape for the same elements
 	"atleast_1d atleast_2d atleast_3d": {Strides: reshaped, Inverse: reshapedBack},
-	"unsqueeze":                        {Strides: unsqueezed, Place: begins, Inverse: reshapedBack},
+	"unsqueeze":                        {Strides: unsqueezed, Place: begins, Inverse: unsqueezedBack},
 	"squeeze":                          {Strides: squeezed, Place: begins, Inverse: reshapedBack},
 	"reshape reshape_as flatten":       {Place: begins, Inverse: reshapedBack},
 	"ravel":                            {Inverse: reshapedBack},
