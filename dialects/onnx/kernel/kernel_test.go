@@ -107,3 +107,13 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// The place of element 8 is 4.5 in float32, as onnxruntime computes it, and a little less in float64.
+func TestResizeHalfway(t *testing.T) {
+	attrs := []ssa.Attr{{Name: "mode", Value: ssa.Str("nearest")}, {Name: "nearest_mode", Value: ssa.Str("round_prefer_ceil")},
+		{Name: "coordinate_transformation_mode", Value: ssa.Str("half_pixel")}}
+	y := eval(t, "Resize", attrs, f32([]int64{1, 1, 6}, 0, 1, 2, 3, 4, 5), nil, f32([]int64{3}, 1, 1, 1.7))
+	if got := y.Float64s()[8]; got != 5 {
+		t.Errorf("element 8 is element %g, want 5", got)
+	}
+}

@@ -202,6 +202,13 @@ func (c *call) resizeFilter(o, in, out int64, scale, start, end float64) filter 
 	}
 	mode := c.str("mode")
 	if mode == "nearest" || mode == "" {
+		// The nearest element is not a continuous function of the place, which is a float32 in onnxruntime.
+		switch c.str("coordinate_transformation_mode") {
+		case "asymmetric":
+			x = float64(float32(o) / float32(scale))
+		case "half_pixel", "":
+			x = float64((float32(o)+0.5)/float32(scale) - 0.5)
+		}
 		var p float64
 		switch c.str("nearest_mode") {
 		case "floor":
