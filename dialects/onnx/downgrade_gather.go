@@ -2,8 +2,10 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -279,8 +281,15 @@ func scatterND(d *Downgrade) *ssa.Value {
 		return d.Op("Reshape", y, shape)
 	}
 	rest := d.Op("Unsqueeze", d.stride(x, n, rank), d.ints(0))
-	rows := d.concat(0, d.ints(-1), rest)
-	flat := d.Op("Reshape", updates, rows)
+	var rows, written *ssa.Value // shapes
+	if slices.ContainsFunc(x.Tensor().Dims[n:], func(e sym.Expr) bool { return !e.IsConst() }) { // rows of nothing do not say how many they are
+		rows = d.concat(0, d.Op("Unsqueeze", d.stride(x, 0, n), d.ints(0)), rest)
+		written = d.concat(0, d.Op("Shape", place), rest)
+	} else {
+		rows = d.concat(0, d.ints(-1), rest)
+		written = rows
+	}
+	flat := d.Op("Reshape", updates, written)
 	places := d.Op("Expand", d.Op("Unsqueeze", place, d.ints(1)), d.concat(0, d.ints(1), rest))
 	y := d.OpA("ScatterElements", axis, d.Op("Reshape", x, rows), places, flat)
 	return d.Op("Reshape", y, shape)
