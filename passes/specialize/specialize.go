@@ -53,7 +53,8 @@ type Options struct {
 //
 // A program is tried as it is first. Where an operator needs a rank that is not
 // known then, it is tried again for axes of 2 and more, with the first iteration of loops by
-// itself, for tensors that have elements, with the paths split at Ifs that give values of unlike form, and at last with what comparisons say of sizes.
+// itself, for tensors that have elements, with the paths split at Ifs that give values of unlike form, and with what comparisons say of sizes.
+// At last, where the reason is memory that may have several names, it is tried with pools.
 func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	src := m.Main()
 	if src == nil {
