@@ -2,7 +2,9 @@ package specialize
 
 import (
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
+	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 )
@@ -90,11 +92,37 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 	v := s.build.emit("aten::__getitem__", schema, list, s.vals.materialize(at))[0]
 	s.elementType(v, l)
 	x := s.vals.number2(v)
-	s.heap.Hold(x)
-	if t, ok := x.(*py.Tensor); ok {
+	t, ok := x.(*py.Tensor)
+	switch {
+	case ok && st.Dyn == nil && py.Tensorial(st.Elems):
+		t = s.oneOfElements(v, st.Elems)
+		x = t
+	case ok:
+		s.heap.Hold(t)
+	}
+	if ok {
 		t.Element = true
 	}
 	return s.ofMember(x, l.Elem)
+}
+
+// oneOfElements is a tensor with the value v that is one of the elements of a list, in memory and as an object.
+func (s *containers) oneOfElements(v *ssa.Value, es []py.Value) *py.Tensor {
+	t := s.heap.Tensor(v)
+	for _, e := range es {
+		if x, ok := e.(*py.Tensor); ok && s.views.axes.IsRowMajor(heap.ViewOf(x).Strides, s.vals.read(x).Tensor()) != layout.Shares {
+			t = s.heap.Laid(v, nil)
+			break
+		}
+	}
+	for _, e := range es {
+		if x, ok := e.(*py.Tensor); ok {
+			s.heap.Perhaps(heap.ViewOf(t).Storage, heap.ViewOf(x).Storage)
+			s.heap.Inherit(heap.ViewOf(t).Storage, heap.ViewOf(x).Storage)
+			s.heap.Twin(t.Cell, x.Cell)
+		}
+	}
+	return t
 }
 
 // chooseItem is the element at a place that is known at run time only, of a list of what ONNX has no lists of: strings, tuples.

@@ -129,7 +129,13 @@ func (s *values) unplaced(p *py.Parts, rows *ssa.Value) *ssa.Value {
 	at := s.member(places).(*py.Tensor)
 	v := s.emitName("aten::index_select", rows, 0, s.read(at))
 	schema := aten.SchemaByName("aten::unbind.int")
-	return s.build.emit("aten::unbind", schema, v, s.build.constant(ssa.Int(0)))[0]
+	vs := s.build.emit("aten::unbind", schema, v, s.build.constant(ssa.Int(0)))
+	if len(vs) == 1 {
+		if _, isList := vs[0].Type.(*ssa.ListType); isList {
+			return vs[0]
+		}
+	}
+	return s.build.cur.Append("prim::ListConstruct", s.loc, vs, &ssa.ListType{Elem: ssa.Tensor(v.DType(), v.Tensor().Dims[1:]...)}).Result(0) // their number is known
 }
 
 // placeFor is the place of x in a pool, into which x is moved if it can be; nil if not.

@@ -62,8 +62,19 @@ func (g *looper) call(format string, args ...any) *node {
 	return leaf(g.name("_")+" = "+format, args...)
 }
 
-// place is an index of a list that has an element.
-func (g *looper) place() string { return pick(g.rng, []string{"0", "0", "-1", "1"}) }
+// place is an index of a list that has an element, which may be known at run time only.
+func (g *looper) place(list string) string {
+	if g.rng.IntN(6) == 0 {
+		return fmt.Sprintf("torch.remainder(%s, torch.len(%s))", g.one(g.nums), list)
+	}
+	return pick(g.rng, []string{"0", "0", "-1", "1"})
+}
+
+// item is an element of a list of tensors.
+func (g *looper) item() string {
+	l := g.list()
+	return fmt.Sprintf("%s[%s]", l, g.place(l))
+}
 
 // list is an expression that gives a list of tensors: of a variable, a dict or an object; "" if there is none.
 func (g *looper) list() string {
@@ -92,7 +103,7 @@ func (g *looper) row() string {
 	case k == 9:
 		return g.attribute()
 	case k == 0 && g.list() != "":
-		return fmt.Sprintf("%s[%s]", g.list(), g.place())
+		return g.item()
 	case k == 1 && len(g.dicts) > 0:
 		return fmt.Sprintf("%s[%q]", g.one(g.dicts), "a")
 	case k < 4:
@@ -113,7 +124,7 @@ func (g *looper) held() string {
 	case k == 7:
 		return g.attribute()
 	case k == 0 && g.list() != "":
-		return fmt.Sprintf("%s[%s]", g.list(), g.place())
+		return g.item()
 	case k == 1 && len(g.dicts) > 0:
 		return fmt.Sprintf("%s[\"a\"]", g.one(g.dicts))
 	}
@@ -194,11 +205,11 @@ func (g *looper) try(kind int) *node {
 		l := g.list()
 		switch r.IntN(9) {
 		case 0, 1, 2:
-			return g.call("torch._set_item(%s, %s, %s)", l, g.place(), g.row())
+			return g.call("torch._set_item(%s, %s, %s)", l, g.place(l), g.row())
 		case 3, 4:
 			return g.call("torch.append(%s, %s)", l, g.row())
 		case 5:
-			return leaf("torch.insert(%s, %s, %s)", l, g.place(), g.row())
+			return leaf("torch.insert(%s, %s, %s)", l, g.place(l), g.row())
 		case 6:
 			return leaf("torch.reverse(%s)", l)
 		case 7:
@@ -207,11 +218,11 @@ func (g *looper) try(kind int) *node {
 			g.rows = append(g.rows, n)
 			return s
 		}
-		n := g.name("t")
+		n, a, b := g.name("t"), g.place(l), g.place(l)
 		return &node{text: "if True:", fix: false, body: []*node{
-			{text: fmt.Sprintf("%s = %s[0]", n, l), fix: true},
-			{text: fmt.Sprintf("_%s = torch._set_item(%s, 0, %s[-1])", n, l, l), fix: true},
-			{text: fmt.Sprintf("__%s = torch._set_item(%s, -1, %s)", n, l, n), fix: true}}}
+			{text: fmt.Sprintf("%s = %s[%s]", n, l, a), fix: true},
+			{text: fmt.Sprintf("_%s = torch._set_item(%s, %s, %s[%s])", n, l, a, l, b), fix: true},
+			{text: fmt.Sprintf("__%s = torch._set_item(%s, %s, %s)", n, l, b, n), fix: true}}}
 	case kind < 20 && len(g.dicts) > 0:
 		return g.call("torch._set_item(%s, %q, %s)", g.one(g.dicts), pick(r, []string{"a", "b", "a"}), g.row())
 	case kind < 22 && len(g.ints) > 0:
@@ -227,7 +238,7 @@ func (g *looper) try(kind int) *node {
 			g.ints = append(g.ints, n)
 			return s
 		}
-		return g.call("torch._set_item(%s, %s, torch.add(%s, 1))", l, g.place(), g.num())
+		return g.call("torch._set_item(%s, %s, torch.add(%s, 1))", l, g.place(l), g.num())
 	case kind == 22 && len(g.maps) > 0:
 		m := g.one(g.maps)
 		return g.call("torch._set_item(%s, \"a\", torch.add(%s[\"a\"], [%s]))", m, m, g.num())
