@@ -48,7 +48,7 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 		if len(st.Elems) == 0 {
 			panic(s.raised("list index out of range"))
 		}
-		if p := s.poolIn(st, nil); p != nil {
+		if p := s.pooled(st.Elems); p != nil {
 			t := s.views.row(p.self, s.getItem(&py.List{Cell: s.heap.New(s.vals.places(p.self, st)), Elem: ssa.IntType}, at))
 			t.Element = true
 			return t

@@ -475,7 +475,7 @@ func (s *values) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
 	list := s.build.cur.Append("prim::ListConstruct", s.loc, sizes, &ssa.ListType{Elem: ssa.IntType})
 	v = s.emitName("aten::expand", v, list.Result(0), false)
 	head := s.build.lastCon.Next()
-	for o := last.Next(); o != nil && last != s.build.lastCon; {
+	for o := last.Next(); o != nil && o != head && last != s.build.lastCon; {
 		next := o.Next()
 		o.MoveBefore(head)
 		o = next

@@ -208,7 +208,7 @@ func (s *containers) setAny(l *py.List, es []py.Value, at, x py.Value) *py.List 
 	}
 	s.warnf("dropped-assert", "that the list has such a place is not checked")
 	is := func(i int) py.Value { return s.vals.intOp("eq", at, py.Int(int64(i))) }
-	p := s.poolIn(&py.ListState{Elems: append(copied(es), x)}, nil)
+	p := s.pooled(append(copied(es), x))
 	n := make([]py.Value, len(es))
 	for i, e := range es {
 		here := s.vals.scalar("aten::__or__", aten.SchemaByName("aten::__or__.bool"), []py.Value{is(i), is(i - len(es))})[0]

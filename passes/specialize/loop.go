@@ -371,6 +371,7 @@ func (l *loopState) round() {
 		s.put(body.Params[0], s.vals.intOp("add", py.Dyn(i), py.Int(l.src.first)))
 	}
 	rets := s.block(body)
+	s.stay(l.src.inits, rets[1:])
 	l.again, l.outs = rets[0], rets[1:]
 	l.changes = s.heap.Rewind(at.heap)
 	s.restore(at)

@@ -174,6 +174,57 @@ func (s *containers) movable(t *py.Tensor, after int) bool {
 	return held != nil && held.Ranked && held.DType != tensor.Undefined && s.views.axes.IsRowMajor(v.Strides, held) == layout.Shares
 }
 
+// pooled is the pool of which all elements of a list are rows. Where there is none, they are moved into one if they can be.
+func (s *containers) pooled(es []py.Value) *pool {
+	if p := s.poolIn(&py.ListState{Elems: es}, nil); p != nil || s.opts.pool == noPools {
+		return p
+	}
+	var rows []*py.Tensor
+	for _, e := range es {
+		t, ok := e.(*py.Tensor)
+		if !ok || !s.movable(t, s.region) || !ssa.SameType(s.vals.read(t).Tensor(), s.vals.read(es[0].(*py.Tensor)).Tensor()) {
+			return nil
+		}
+		if !slices.ContainsFunc(rows, func(r *py.Tensor) bool { return heap.ViewOf(r).Storage == heap.ViewOf(t).Storage }) {
+			rows = append(rows, t)
+		}
+	}
+	return s.poolOfRows(rows)
+}
+
+// poolOfRows moves tensors of one type, which have memory of their own, into a new pool.
+func (s *containers) poolOfRows(rows []*py.Tensor) *pool {
+	xs := make([]py.Value, len(rows))
+	for i, r := range rows {
+		xs[i] = r
+	}
+	elem := s.vals.read(rows[0]).Tensor()
+	p := s.newPool(elem, s.vals.emitName("aten::stack", s.heap.List(ssa.AnyTensor, xs), 0))
+	for i, r := range rows {
+		s.heap.Move(heap.ViewOf(r).Storage, heap.ViewOf(s.views.row(p.self, py.Int(int64(i)))))
+	}
+	return p
+}
+
+// stay moves a tensor that an iteration makes into the pool of which the loop began with a row in its place.
+func (s *walk) stay(inits, outs []py.Value) {
+	if s.opts.pool == noPools {
+		return
+	}
+	for i, x := range inits {
+		t, ok := outs[i].(*py.Tensor)
+		if !ok || !s.lists.movable(t, s.region) {
+			continue
+		}
+		for _, p := range s.pools {
+			if placeIn(p.self, x, nil) != nil {
+				s.lists.placeFor(p, t)
+				break
+			}
+		}
+	}
+}
+
 // put is called for what a loop puts into a list from outside of it: it becomes a row of a pool, if it can be.
 func (s *containers) put(l *py.List, xs ...py.Value) {
 	if s.opts.pool == noPools || !s.build.inLoop() || l.Cell.ID() > s.region {
@@ -189,7 +240,7 @@ func (s *containers) put(l *py.List, xs ...py.Value) {
 			continue
 		}
 		same := func(w *ssa.TensorType) bool { return ssa.SameType(w, held) }
-		if _, static := held.Static(); static && !slices.ContainsFunc(s.wanted, same) && !slices.ContainsFunc(s.opts.wanted, same) {
+		if !slices.ContainsFunc(s.wanted, same) && !slices.ContainsFunc(s.opts.wanted, same) {
 			s.wanted = append(slices.Clip(s.wanted), held)
 		}
 	}
@@ -359,22 +410,36 @@ func (s *walk) pool(l *sourceLoop) {
 	for _, g := range groups {
 		if len(g.rows) == 0 {
 			if s.lists.poolOf(g.elem) == nil {
-				shape, _ := g.elem.Static()
-				s.lists.newPool(g.elem, s.build.constant(ssa.TensorValue(tensor.Full(g.elem.DType, slices.Insert(slices.Clone(shape), 0, 0), 0))))
+				s.emptyPool(g.elem)
 			}
 			continue
 		}
 		if !g.contained && len(g.rows) < 2 {
 			continue
 		}
-		rows := make([]py.Value, len(g.rows))
-		for i, r := range g.rows {
-			rows[i] = r
+		s.lists.poolOfRows(g.rows)
+	}
+}
+
+// emptyPool makes a pool without rows, if the sizes of tensors of this type are those of inputs.
+func (s *walk) emptyPool(elem *ssa.TensorType) {
+	dims := slices.Insert(slices.Clone(elem.Dims), 0, sym.Const(0))
+	shape, sizes := make([]int64, len(dims)), make([]py.Value, len(dims))
+	for i, d := range dims {
+		if n, ok := d.Int(); ok {
+			shape[i], sizes[i] = n, py.Int(n)
+		} else if n := s.vals.inputSize(d); n != nil {
+			shape[i], sizes[i] = 1, py.Dyn(n)
+		} else {
+			return
 		}
-		p := s.lists.newPool(g.elem, s.vals.emitName("aten::stack", s.heap.List(ssa.AnyTensor, rows), 0))
-		for i, r := range g.rows {
-			s.heap.Move(heap.ViewOf(r).Storage, heap.ViewOf(s.views.row(p.self, py.Int(int64(i)))))
-		}
+	}
+	rows := s.build.constant(ssa.TensorValue(tensor.Full(elem.DType, shape, 0)))
+	if _, static := elem.Static(); !static {
+		rows = s.vals.emitName("aten::expand", rows, s.heap.List(ssa.IntType, sizes), false)
+	}
+	if ssa.SameType(rows.Tensor(), ssa.Tensor(elem.DType, dims...)) {
+		s.lists.newPool(elem, rows)
 	}
 }
 
