@@ -104,6 +104,16 @@ func (p *point) source(r *resized) (x, outside value) {
 	single := b.Eq(r.out, num(1))
 	last := b.Sub(r.in, num(1))
 	half := b.Sub(b.Div(b.Add(x, num(0.5)), r.scale), num(0.5))
+	if near := p.str("mode"); near == "nearest" || near == "" { // a place is a float32 then, as in the interpreter
+		narrow := func(v value) value { return b.Convert(kir.Round, v, kir.F32) }
+		at, scale, small := narrow(x), narrow(r.scale), func(v float64) value { return b.Float(kir.F32, v) }
+		switch p.str("coordinate_transformation_mode") {
+		case "asymmetric":
+			return b.Convert(kir.Widen, b.Div(at, scale), kir.F64), outside
+		case "half_pixel", "":
+			return b.Convert(kir.Widen, b.Sub(b.Div(b.Add(at, small(0.5)), scale), small(0.5)), kir.F64), outside
+		}
+	}
 	switch mode := p.str("coordinate_transformation_mode"); mode {
 	case "align_corners":
 		x = b.Select(single, num(0), b.Div(b.Mul(x, last), b.Sub(r.out, num(1))))
