@@ -170,7 +170,9 @@ graph(%x : Float(2, 2), %i : Long(2), %c : bool):
   %t : bool = prim::Constant[value=1]()
   %f : bool = prim::Constant[value=0]()
   %a : Tensor = aten::clone(%x, %n)
-  %b : Tensor = aten::clone(%x, %n)
+  %two : Tensor[] = prim::ListConstruct(%x, %x)
+  %both : Tensor = aten::stack(%two, %0)
+  %b : Tensor = aten::select(%both, %0, %0)
   %l : Tensor = prim::Loop(%1, %t, %a)
     block0(%trip : int, %carried : Tensor):
       %same : Tensor = aten::eq(%i, %i)
