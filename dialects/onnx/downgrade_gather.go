@@ -281,7 +281,7 @@ func scatterND(d *Downgrade) *ssa.Value {
 		return d.Op("Reshape", y, shape)
 	}
 	rest := d.Op("Unsqueeze", d.stride(x, n, rank), d.ints(0))
-	var rows, written *ssa.Value                                                                 // shapes
+	var rows, written *ssa.Value
 	if slices.ContainsFunc(x.Tensor().Dims[n:], func(e sym.Expr) bool { return !e.IsConst() }) { // rows of nothing do not say how many they are
 		rows = d.concat(0, d.Op("Unsqueeze", d.stride(x, 0, n), d.ints(0)), rest)
 		written = d.concat(0, d.Op("Shape", place), rest)
