@@ -112,6 +112,9 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 	n := l.sizeOf(x, dim)
 	s, e := l.sliceBounds(start, end, n)
 	count := l.greatestSize(l.subSize(e, s), ConstSize(0))
+	if count.negativeOfNothing() { // x[:-1] of nothing
+		count.Value = l.Op("Max", l.sizeValue(count), l.scalarInt(tensor.Int64, 0))
+	}
 	if k > 1 {
 		count = l.divSize(l.addSize(count, ConstSize(k-1)), ConstSize(k))
 	}
