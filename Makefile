@@ -133,7 +133,7 @@ batch-test: build ## aton batch on all cases, workers killed every second; throu
 # where the user may mount a tmpfs. The last result is in tools/batch/README.md
 STORM ?= 30m
 batch-storm: ## aton batch while workers, server, batch and disks fail at random; STORM=30m
-	ATON_STORM=$(STORM) $(GO) test ./tools/aton-batch/cmd -run 'TestStorm$$' -v -count=1 -timeout 3h
+	ATON_STORM=$(STORM) $(GO) test ./tools/batch ./tools/aton-batch/cmd -run 'TestStorm$$|TestLostMessages$$' -v -count=1 -timeout 3h
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR

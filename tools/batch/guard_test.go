@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // What an item asks for is never more than the worker allows, whatever the number is.
@@ -316,11 +318,11 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// Items that a server has lost, with its stream or one by one, are put into the queue again.
+// Items that a server has lost, with its stream, with the bucket of results or one by one, are put into the queue again.
 func TestLostItems(t *testing.T) {
 	defer func(usual time.Duration) { looks = usual }(looks)
 	looks = 300 * time.Millisecond
-	for _, what := range []string{"messages", "stream"} {
+	for _, what := range []string{"messages", "stream", "results"} {
 		b := newBench(t, map[string]string{"a.ir": "fine a", "b.ir": "fine b"})
 		s, err := StartServer(filepath.Join(b.dir, "server"), Listen{Address: "127.0.0.1:0"})
 		if err != nil {
@@ -352,6 +354,10 @@ func TestLostItems(t *testing.T) {
 			}
 			if what == "stream" {
 				_ = q.js.DeleteStream(ctx, stream)
+			} else if what == "results" {
+				for name := range q.js.StreamNames(ctx, jetstream.WithStreamListSubject("$KV.>")).Name() {
+					_ = q.js.DeleteStream(ctx, name)
+				}
 			} else if str, err := q.js.Stream(ctx, stream); err == nil {
 				_ = str.Purge(ctx)
 			}
