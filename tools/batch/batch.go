@@ -70,6 +70,8 @@ type run struct {
 	job    *job
 	// heard is when an item was last put into the queue, or a worker last said that it is at work on it.
 	heard map[string]time.Time
+	// here are the items whose files are in the queue, as they were before.
+	here map[string]Item
 	// refused counts the results of a key that were not taken.
 	refused map[string]int
 	options map[string]string // hashes of what options name
@@ -87,7 +89,7 @@ func (b *Batch) Run(ctx context.Context) (found []*Result, err error) {
 		return nil, fmt.Errorf("%s: %w", b.Out, errors.Join(ErrBusy, err))
 	}
 	defer lock.Close()
-	r := &run{Batch: b, items: map[string]*Item{}, heard: map[string]time.Time{}, refused: map[string]int{}, options: map[string]string{}}
+	r := &run{Batch: b, items: map[string]*Item{}, heard: map[string]time.Time{}, here: map[string]Item{}, refused: map[string]int{}, options: map[string]string{}}
 	if err := r.resume(); err != nil {
 		return nil, diskError(err)
 	}
@@ -174,7 +176,7 @@ func (r *run) place(it *Item, result *Result, dir string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if err := move(filepath.Join(dir, f.Name), to); err != nil {
+		if err := move(filepath.Join(dir, f.Name), to, f.Hash); err != nil {
 			return false, err
 		}
 		result.Outputs[i].Name = path.Join(path.Dir(it.Name), f.Name)
@@ -251,7 +253,8 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 	if err := r.patiently(closing, func() error { return r.queue.endJob(closing, r.id) }); err != nil {
 		return err
 	}
-	return os.Remove(id)
+	_ = os.Remove(id) // with that of a job that is over, the next batch begins it anew
+	return nil
 }
 
 // identify gives the job the identifier that an earlier run began it with.
@@ -324,8 +327,13 @@ func (r *run) publish(ctx context.Context, items []*Item, again map[string]bool)
 
 // upload puts the files of an item into the queue.
 func (r *run) upload(ctx context.Context, it *Item) error {
+	here, again := r.here[it.Key]
+	if !again {
+		here = *it
+		r.here[it.Key] = here
+	}
+	it.Model, it.Options = here.Model, slices.Clone(here.Options)
 	sources := []*Source{&it.Model}
-	it.Options = slices.Clone(it.Options)
 	for i := range it.Options {
 		if f := it.Options[i].File; f != nil {
 			own := *f

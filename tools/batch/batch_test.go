@@ -60,6 +60,14 @@ func convert(model string, options []string) limited.Report {
 			b[i] = 1
 		}
 		time.Sleep(time.Hour)
+	case "nfs": // a file that was removed while it was open
+		for _, o := range options {
+			if out, ok := strings.CutPrefix(o, "--output="); ok {
+				if err := os.WriteFile(filepath.Join(filepath.Dir(out), ".nfs00000000000123"), nil, 0o666); err != nil {
+					panic(err)
+				}
+			}
+		}
 	case "late":
 		time.Sleep(2 * time.Second)
 	case "change": // the model is written to meanwhile

@@ -190,7 +190,10 @@ func (w *Worker) handle(ctx context.Context, q *Queue, c jetstream.Consumer, m j
 		r = &Result{Status: Failed, Diagnostics: []cli.Problem{refusal("set-aside", "%d workers took it, and none came to an end with it", most)}}
 		w.sign(&it, r)
 		tries-- // this one does not try
-	} else if r, err = w.Do(ctx, &it, dir); err != nil && ctx.Err() == nil && tries == most && !errors.As(diskError(err), &disk) {
+	} else if r, err = w.Do(ctx, &it, dir); errors.Is(err, errLost) {
+		s.Log("%s: %v", it.Name, err)
+		return m.Term() // the batch misses it, and puts both there again
+	} else if err != nil && ctx.Err() == nil && tries == most && !errors.As(diskError(err), &disk) {
 		r = &Result{Status: Failed, Diagnostics: []cli.Problem{refusal("file", "%v", err)}}
 		w.sign(&it, r)
 	} else if err != nil {

@@ -219,6 +219,9 @@ func written(dir, model string) ([]File, error) {
 	files := []File{}
 	var last []File
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".nfs") { // what a network file system calls a file that was removed while it was open
+			continue
+		}
 		f, err := hashFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err
