@@ -289,8 +289,10 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 metrics: ## figures of the source: lines by hand by room, the longest function, in how many lists operators are named
 	@$(GO) run ./tools/metrics
 
-vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or GOVULNDB=file:///a/copy
-	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+# DB is a copy of the database for machines that do not reach it: https://vuln.go.dev/vulndb.zip, or a folder with what is in that
+vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or DB=vulndb.zip
+	@db="$(DB)"; case "$$db" in *.zip) rm -rf out/vulndb; mkdir -p out/vulndb; unzip -q "$$db" -d out/vulndb || exit; db=out/vulndb;; esac; \
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $${db:+-db "file://$$(realpath "$$db")"} ./...
 
 # what the programs are made of, in the format CycloneDX, with licences
 sbom: ## the list of all modules with their licences, into out/sbom.json; asks the proxy of Go modules once
