@@ -70,8 +70,8 @@ type run struct {
 	job    *job
 	// heard is when an item was last put into the queue, or a worker last said that it is at work on it.
 	heard map[string]time.Time
-	// here are the items whose files are in the queue, as they were before.
-	here map[string]Item
+	// here are the paths of files that were put into the queue, by hash.
+	here map[string]string
 	// refused counts the results of a key that were not taken.
 	refused map[string]int
 	options map[string]string // hashes of what options name
@@ -89,7 +89,7 @@ func (b *Batch) Run(ctx context.Context) (found []*Result, err error) {
 		return nil, fmt.Errorf("%s: %w", b.Out, errors.Join(ErrBusy, err))
 	}
 	defer lock.Close()
-	r := &run{Batch: b, items: map[string]*Item{}, heard: map[string]time.Time{}, here: map[string]Item{}, refused: map[string]int{}, options: map[string]string{}}
+	r := &run{Batch: b, items: map[string]*Item{}, heard: map[string]time.Time{}, here: map[string]string{}, refused: map[string]int{}, options: map[string]string{}}
 	if err := r.resume(); err != nil {
 		return nil, diskError(err)
 	}
@@ -327,13 +327,8 @@ func (r *run) publish(ctx context.Context, items []*Item, again map[string]bool)
 
 // upload puts the files of an item into the queue.
 func (r *run) upload(ctx context.Context, it *Item) error {
-	here, again := r.here[it.Key]
-	if !again {
-		here = *it
-		r.here[it.Key] = here
-	}
-	it.Model, it.Options = here.Model, slices.Clone(here.Options)
 	sources := []*Source{&it.Model}
+	it.Options = slices.Clone(it.Options)
 	for i := range it.Options {
 		if f := it.Options[i].File; f != nil {
 			own := *f
@@ -354,15 +349,26 @@ func (r *run) upload(ctx context.Context, it *Item) error {
 			return err
 		}
 		for i, o := range objects {
-			there, err := r.queue.has(ctx, files, o.Size, r.id, o.Hash)
-			if err == nil && !there {
-				err = r.queue.put(ctx, files, filepath.Join(b.dir, b.names[i]), r.id, o.Hash)
-			}
-			if err != nil {
-				return err
-			}
+			r.here[o.Hash] = filepath.Join(b.dir, b.names[i])
+		}
+		if err := r.provide(ctx, objects); err != nil {
+			return err
 		}
 		*s = Source{Objects: objects, Entry: b.entry}
+	}
+	return nil
+}
+
+// provide puts files into the queue that are not there.
+func (r *run) provide(ctx context.Context, objects []File) error {
+	for _, o := range objects {
+		there, err := r.queue.has(ctx, files, o.Size, r.id, o.Hash)
+		if err == nil && !there {
+			err = r.queue.put(ctx, files, r.here[o.Hash], r.id, o.Hash)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -484,10 +490,14 @@ func (r *run) revive(ctx context.Context) (missed bool, err error) {
 		default:
 			continue
 		}
-		if r.Upload {
-			if err := r.upload(ctx, it); err != nil {
-				return missed, err
+		objects := slices.Clone(it.Model.Objects) // there are some where files go through the queue
+		for _, o := range it.Options {
+			if o.File != nil {
+				objects = append(objects, o.File.Objects...)
 			}
+		}
+		if err := r.provide(ctx, objects); err != nil {
+			return missed, err
 		}
 		lost = append(lost, it)
 		again[it.Key] = true

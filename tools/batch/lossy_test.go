@@ -169,7 +169,7 @@ func (p *lossy) swallows(role string, words []string, body []byte) bool {
 func (p *lossy) through(b *bench, s *Server) error {
 	_, token := s.Listening()
 	a := Access{URLs: "nats://" + p.at.Addr().String(), Token: token}
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.Context(), 3*time.Minute)
 	defer cancel()
 	plan, err := NewPlan(commands, Request{Models: filepath.Join(b.dir, "models"), Out: b.out(""), Do: "export", Tries: 5, Build: "1"})
 	if err != nil {
@@ -214,7 +214,7 @@ func (p *lossy) through(b *bench, s *Server) error {
 // batch-storm has a connection silent at each kind of message, make test at some.
 func TestLostMessages(t *testing.T) {
 	defer func(a, l, p time.Duration) { answerWait, looks, pingEvery = a, l, p }(answerWait, looks, pingEvery)
-	answerWait, looks, pingEvery = 500*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond
+	answerWait, looks, pingEvery = time.Second, 200*time.Millisecond, 700*time.Millisecond
 	shared := newBench(t, nil)
 	run := func(kind string, silent bool) (*lossy, time.Duration, error) {
 		b := &bench{T: t, dir: t.TempDir(), conversions: shared.conversions}
@@ -240,10 +240,10 @@ func TestLostMessages(t *testing.T) {
 		t.Errorf("only %d kinds of messages: %q", len(clean.kinds), clean.kinds)
 	}
 	var all sync.WaitGroup
-	room := make(chan struct{}, 32)
+	room := make(chan struct{}, 16) // on a machine with much other work, more would have no answers in time
 	for i, kind := range clean.kinds {
 		for _, silent := range []bool{false, true} {
-			if silent && i%5 != 0 && os.Getenv("ATON_STORM") == "" {
+			if silent && i%8 != 0 && os.Getenv("ATON_STORM") == "" {
 				continue
 			}
 			all.Go(func() {

@@ -129,6 +129,12 @@ func testRights(t *testing.T, upload bool) {
 		t.Fatal(err)
 	}
 	job := string(id)
+	var kv jetstream.KeyValue
+	for kv == nil && ctx.Err() == nil { // it is made after the consumer
+		if kv, err = q.js.KeyValue(ctx, results+job); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) {
+			t.Fatal(err)
+		}
+	}
 	violations := make(chan error, 100)
 	q.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { violations <- err })
 	refused := func(what string, ask func(ctx context.Context) error) {
@@ -161,11 +167,7 @@ func testRights(t *testing.T, upload bool) {
 		}
 	}
 	refused("read results", func(ctx context.Context) error {
-		kv, err := q.js.KeyValue(ctx, results+job)
-		if err != nil {
-			return err
-		}
-		_, err = kv.Get(ctx, probe)
+		_, err := kv.Get(ctx, probe)
 		return err
 	})
 	refused("watch results", func(ctx context.Context) error {
