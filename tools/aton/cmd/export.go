@@ -271,13 +271,13 @@ func summary(e exported, took time.Duration) string {
 	if info, err := os.Stat(e.Output); err == nil && info.Mode().IsRegular() {
 		size = fmt.Sprintf(" (%s, opset %d)", bytesOf(info.Size()), e.Opsets[""])
 	}
-	fmt.Fprintf(&b, "%s%s in %.1f s\n", e.Output, size, took.Seconds())
+	_, _ = cli.Fprintf(&b, "%s%s in %.1f s\n", e.Output, size, took.Seconds())
 	for _, list := range []struct {
 		what  string
 		names []named
 	}{{"input", e.Inputs}, {"output", e.Outputs}} {
 		for _, n := range list.names {
-			fmt.Fprintf(&b, "  %-6s %s : %s\n", list.what, n.Name, n.Type)
+			_, _ = cli.Fprintf(&b, "  %-6s %s : %s\n", list.what, n.Name, n.Type)
 		}
 	}
 	return b.String()
