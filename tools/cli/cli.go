@@ -60,9 +60,9 @@ var ErrQuiet = errors.New("failed")
 
 // Run runs a command in this process. Its flag --json, if it has one, makes errors data.
 func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	out, told := newText(stdout), newText(stderr)
-	stdout, stderr = out, told
-	defer func() { _, _ = out.flush(), told.flush() }()
+	out, problems := newText(stdout), newText(stderr)
+	stdout, stderr = out, problems
+	defer func() { _, _ = out.flush(), problems.flush() }()
 	command.SetArgs(args)
 	command.SetIn(stdin)
 	command.SetOut(stdout)
@@ -89,7 +89,7 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 		}{Problems(err)}, false)
 		return status
 	}
-	fmt.Fprintln(stderr, err)
+	fmt.Fprintln(stderr, told(err))
 	var f *passes.Failure
 	var c *crash
 	switch {

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -71,7 +70,7 @@ func newCheck() *cobra.Command {
 		}
 		for _, d := range list.Items {
 			if d.Severity != diag.Error {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", m.name, list.Format(d))
+				_, _ = cli.Fprintf(c.ErrOrStderr(), "%s: %s\n", m.name, list.Format(d))
 			}
 		}
 		if err := list.Err(); err != nil {
@@ -80,7 +79,7 @@ func newCheck() *cobra.Command {
 		if m.sarif == "-" {
 			return nil // the log says it
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opset)
+		_, err = cli.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opset)
 		return err
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -53,7 +53,7 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; aton recogn
 			return cli.Misusef("a command is missing: export, inspect, check, verify, run, explore, batch, gpu or explain")
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newRun(), newReduce(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
+	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newRun(), newReduce(), newCut(), newJoin(), newSet(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
 	return c
 }
 
@@ -187,9 +187,9 @@ func oneModel(c *cobra.Command, args []string) error {
 // prepare reads the options.
 func (m *model) prepare(c *cobra.Command, name string) error {
 	m.name = name
-	m.opts.Warn = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "warning: "+message) }
+	m.opts.Warn = func(message string) { _, _ = cli.Fprintf(c.ErrOrStderr(), "warning: %s\n", message) }
 	if !m.json {
-		m.opts.Note = func(message string) { fmt.Fprintln(c.ErrOrStderr(), "note: "+message) }
+		m.opts.Note = func(message string) { _, _ = cli.Fprintf(c.ErrOrStderr(), "note: %s\n", message) }
 	}
 	if c.Flags().Changed("opset") && (m.opset < aton.OldestOpset || m.opset > onnx.Newest) {
 		return cli.Misusef("--opset: %d is not between %d and %d", m.opset, aton.OldestOpset, onnx.Newest)
@@ -247,7 +247,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	stderr := c.ErrOrStderr()
 	r := &passes.Runner{VerifyEach: m.each, Repro: m.repro, Reload: func() (*ssa.Module, error) { return m.read(nil) }}
 	if len(m.after) > 0 {
-		names := all.Set.CurrentNames(m.after, func(remark string) { fmt.Fprintln(stderr, "warning: "+remark) })
+		names := all.Set.CurrentNames(m.after, func(remark string) { _, _ = cli.Fprintf(stderr, "warning: %s\n", remark) })
 		r.Observers = append(r.Observers, passes.PrintAfter(stderr, names...))
 	}
 	if m.changed {
@@ -362,7 +362,8 @@ type located struct {
 }
 
 func (e located) Error() string {
-	return e.name + ": " + strings.ReplaceAll(e.err.Error(), "\n", "\n"+e.name+": ")
+	name := cli.Inline(e.name)
+	return name + ": " + strings.ReplaceAll(e.err.Error(), "\n", "\n"+name+": ")
 }
 
 func (e located) Unwrap() error { return e.err }

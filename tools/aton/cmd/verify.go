@@ -170,7 +170,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 	r := &report{Model: m.name, Outputs: []verified{}}
 	for _, set := range sets {
 		if err := v.set(c, mod, set, backend, r); err != nil {
-			return fmt.Errorf("%s: data set %s: %w", m.name, set.Name, err)
+			return fmt.Errorf("%s: data set %s: %w", cli.Inline(m.name), set.Name, err)
 		}
 	}
 	return v.print(c.OutOrStdout(), r)
@@ -578,6 +578,6 @@ type printer struct {
 
 func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
+		_, p.err = cli.Fprintf(p.w, format, args...)
 	}
 }
