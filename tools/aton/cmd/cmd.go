@@ -53,7 +53,7 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; aton recogn
 			return cli.Misusef("a command is missing: export, inspect, check, verify, run, explore, batch, gpu or explain")
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newRun(), newReduce(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
+	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newRun(), newReduce(), newCut(), newJoin(), newSet(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
 	return c
 }
 
