@@ -21,11 +21,14 @@ func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) {
 		if slices.ContainsFunc(m.Inputs, func(in ssa.Input) bool { return in.Name == name }) {
 			continue
 		}
-		form, t := "f32[N,3,224,224]", p.Type
+		form, t := "", p.Type
 		if l, ok := t.(*ssa.ListType); ok {
 			form, t = "[f32[3,H,W]]", l.Elem
 		}
 		if x := ssa.AsTensor(t); x != nil && !x.Ranked {
+			if form == "" {
+				form = exampleType(p)
+			}
 			asked = append(asked, fmt.Sprintf("--input '%s:%s'", name, form))
 		}
 	}
@@ -37,4 +40,63 @@ func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) {
 			problems[i].Hint = "give the inputs' types, such as " + strings.Join(asked, " ")
 		}
 	}
+}
+
+// exampleType spells a type that an input may have, by the first operator that reads it with a weight.
+func exampleType(v *ssa.Value) string {
+	if t := v.Tensor(); IsIndex(v) || t != nil && t.DType.IsInt() {
+		return "i64[N,128]"
+	}
+	for u := range v.Uses() {
+		o := u.Op()
+		if o == nil || o.Operand(0) != v {
+			continue
+		}
+		w := o.Operand(1)
+		if w == nil || w.Tensor() == nil || len(w.Tensor().Dims) < 2 {
+			continue
+		}
+		n, known := w.Tensor().Dims[1].Int()
+		if groups := o.Operand(6); groups != nil && groups.Def() != nil {
+			if g, ok := groups.Def().Attr("value"); !ok || g.Kind != ssa.IntLit || g.Int() != 1 {
+				continue
+			}
+		}
+		form := map[ssa.Kind]string{"aten::linear": "f32[N,%d]", "aten::conv1d": "f32[N,%d,L]", "aten::conv2d": "f32[N,%d,224,224]", "aten::conv3d": "f32[N,%d,D,H,W]"}[o.Kind]
+		if known && form != "" {
+			return fmt.Sprintf(form, n)
+		}
+	}
+	return "f32[N,3,224,224]"
+}
+
+// IsIndex reports an input that an embedding is read at, by itself or behind what branches give and a copy in another layout: its elements
+// are integers.
+func IsIndex(v *ssa.Value) bool { return readsAt(v, map[*ssa.Value]bool{}) }
+
+func readsAt(v *ssa.Value, seen map[*ssa.Value]bool) bool {
+	if seen[v] {
+		return false
+	}
+	seen[v] = true
+	for u := range v.Uses() {
+		o := u.Op()
+		switch {
+		case o == nil: // a block gives it to its operator
+			owner := u.Block().Owner()
+			if owner == nil || owner.Kind != "prim::If" {
+				continue
+			}
+			for i, r := range u.Block().Returns() {
+				if r == v && i < len(owner.Results) && readsAt(owner.Results[i], seen) {
+					return true
+				}
+			}
+		case o.Kind == "aten::embedding" && o.Operand(1) == v:
+			return true
+		case o.Kind == "aten::contiguous" && len(o.Results) == 1 && readsAt(o.Results[0], seen):
+			return true
+		}
+	}
+	return false
 }

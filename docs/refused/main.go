@@ -28,7 +28,7 @@ var sections = []struct {
 	{"The file that was saved", "", []string{"unreadable", "file", "disk-full", "syntax", "missing-function", "no-body", "bad-call", "attribute", "output", "output-names"}},
 	{"An ONNX file as the model", "A file that breaks the rules of ONNX is not converted, since nobody knows what it means.",
 		[]string{"onnx-arity", "onnx-attribute", "onnx-function", "onnx-name", "onnx-op", "onnx-operator", "onnx-shape", "onnx-stated", "onnx-tensor", "onnx-type", "onnx-version"}},
-	{"Rules and the command", "", []string{"rules", "usage", "differs", "failed"}},
+	{"Rules and the command", "", []string{"rules", "usage", "denied", "differs", "failed"}},
 	{"Many models at once", "", []string{"memory", "timeout", "not-allowed", "set-aside"}},
 	{"Warnings", "These refuse nothing. The model is right where what they say holds.",
 		[]string{"assumes", "axis-of-one", "complex-pairs", "not-empty", "traced-size", "training-mode", "autocast", "dropped-assert", "dropped-output", "renamed-pass", "unused-input", "unused-name", "unused-rule", "wider-bfloat16", "wider-weights"}},
