@@ -12,9 +12,9 @@ import (
 // followsFromTypes has the identifiers of problems that an input of unknown type can cause.
 var followsFromTypes = []string{"unknown-shape", "unknown-dtype", "dynamic-container", "dynamic-rank", "dynamic-axis", "loop-carried", "unsupported-args"}
 
-// AskForTypes adds to the hints of problems the inputs of the main function that have no type, if these may be the cause: a
-// scripted model does not state the types of its inputs.
-func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) {
+// AskForTypes asks for the types of the inputs of the main function that have none, if these may be the cause of problems: a scripted
+// model does not state the types of its inputs. The first such problem stands for all, since others of sizes and element types follow from it.
+func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) []diag.Diagnostic {
 	var asked []string
 	for _, p := range m.Main().Body.Params {
 		name := ssa.BareName(p.Name)
@@ -33,19 +33,34 @@ func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) {
 		}
 	}
 	if len(asked) == 0 {
-		return
+		return problems
 	}
-	for i, d := range problems {
+	hint := "give the inputs' types, such as " + strings.Join(asked, " ")
+	kept, told := problems[:0], false
+	for _, d := range problems {
 		if slices.Contains(followsFromTypes, d.ID) && (d.Hint == "" || strings.HasPrefix(d.Hint, "give the inputs'")) {
-			problems[i].Hint = "give the inputs' types, such as " + strings.Join(asked, " ")
+			d.Hint = hint
+			if d.ID == "unknown-shape" || d.ID == "unknown-dtype" {
+				if told {
+					continue
+				}
+				told = true
+			}
 		}
+		kept = append(kept, d)
 	}
+	return kept
 }
 
 // exampleType spells a type that an input may have, by the first operator that reads it with a weight.
 func exampleType(v *ssa.Value) string {
 	if t := v.Tensor(); IsIndex(v) || t != nil && t.DType.IsInt() {
 		return "i64[N,128]"
+	}
+	for u := range v.Uses() {
+		if selects(u) {
+			return "i64[N]"
+		}
 	}
 	for u := range v.Uses() {
 		o := u.Op()
@@ -68,6 +83,24 @@ func exampleType(v *ssa.Value) string {
 		}
 	}
 	return "f32[N,3,224,224]"
+}
+
+// selects reports a use as what an operator such as index or gather selects elements with. It is for advice: a mask can be one too.
+func selects(u *ssa.Use) bool {
+	o := u.Op()
+	switch {
+	case o == nil:
+		return false
+	case o.Kind == "prim::ListConstruct" && len(o.Results) == 1:
+		for of := range o.Results[0].Uses() {
+			if of.Op() != nil && of.Op().Kind == "aten::index" && of.Op().Operand(1) == o.Results[0] {
+				return true
+			}
+		}
+		return false
+	}
+	name := o.Kind.Name()
+	return o.Operand(2) == u.Value() && (strings.HasPrefix(name, "index") || strings.HasPrefix(name, "gather") || strings.HasPrefix(name, "scatter"))
 }
 
 // IsIndex reports an input that an embedding is read at, by itself or behind what branches give and a copy in another layout: its elements

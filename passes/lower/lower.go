@@ -57,7 +57,7 @@ func Run(m *ssa.Module, opts Options) error {
 	for _, u := range bad {
 		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: u.Failure.Message, Hint: u.Failure.Hint, Opset: u.Failure.Opset})
 	}
-	passes.AskForTypes(m, list.Items)
+	list.Items = passes.AskForTypes(m, list.Items)
 	return list.Err()
 }
 

@@ -68,7 +68,7 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 	command.SetOut(stdout)
 	command.SetErr(stderr)
 	command.SilenceErrors, command.SilenceUsage = true, true
-	command.SetFlagErrorFunc(flagError)
+	command.SetFlagErrorFunc(FlagError)
 	ran := false
 	mark(command, &ran)
 	found, err := execute(command)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagError describes in words what is wrong with a flag.
-func flagError(c *cobra.Command, err error) error {
+// FlagError describes in words what is wrong with a flag.
+func FlagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
 	switch {

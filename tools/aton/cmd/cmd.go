@@ -112,6 +112,12 @@ func (m *model) flags(c *cobra.Command) {
 
 // loadFlags adds the options of the commands that read a model and do not convert it.
 func (m *model) loadFlags(c *cobra.Command) {
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return project(c, args[0])
+	}
 	f := c.Flags()
 	// not a StringSlice: specs have commas
 	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, xs:[f32[2],f32[3]], p:(f32[2],none); a TYPE alone applies by position; the name of a buffer or attribute makes it an input")
