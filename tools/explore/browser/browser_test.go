@@ -337,8 +337,11 @@ func TestPictures(t *testing.T) {
 func TestFirstView(t *testing.T) {
 	b := newTab(t)
 	b.run(chromedp.EmulateViewport(1280, 800))
-	url := fixture(t, "bert.pt2")
-	b.open(url)
+	name := filepath.Join(t.TempDir(), "layers.ir")
+	if err := os.WriteFile(name, []byte(layers()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b.open(pageOf(t, name))
 	if got := js[string](b, "document.querySelector('[aria-selected=true]').id"); got != "tab-graph" {
 		t.Errorf("the first view is %s", got)
 	}
@@ -364,6 +367,18 @@ func TestFirstView(t *testing.T) {
 	js[string](b, "document.activeElement.value = ''")
 	b.press("q", "q", "q")
 	b.has(".results", "nothing has this name")
+}
+
+// layers is a program of four equal layers, to which the numbers 0 to N - 1 are added.
+func layers() string {
+	var b strings.Builder
+	b.WriteString("graph(%x : Float(4, N)):\n  %one : int = prim::Constant[value=1]()\n  %none : NoneType = prim::Constant()\n" +
+		"  %n : int = aten::size(%x, %one)\n  %r : Tensor = aten::arange(%n, %none, %none, %none, %none)\n  %v0 : Tensor = aten::add(%x, %r, %one)\n")
+	for i := range 4 {
+		fmt.Fprintf(&b, "  %%a%d : Tensor = aten::sin(%%v%d), scope: layers.%d\n  %%b%d : Tensor = aten::relu(%%a%d), scope: layers.%d\n  %%v%d : Tensor = aten::add(%%b%d, %%v%d, %%one), scope: layers.%d\n", i, i, i, i, i, i, i+1, i, i, i)
+	}
+	b.WriteString("  return (%v4)\n")
+	return b.String()
 }
 
 // The browser goes back to the view and the selection before, and forward again.
@@ -411,7 +426,7 @@ func TestBodies(t *testing.T) {
 	b := newTab(t)
 	b.open(fixture(t, "search.pt"))
 	b.click("main button", "Open all")
-	labels := js[string](b, "[...document.querySelectorAll('.box')].map((e) => e.getAttribute('aria-label')).join('\n')")
+	labels := js[string](b, "[...document.querySelectorAll('.box')].map((e) => e.getAttribute('aria-label')).join(' | ')")
 	if !strings.Contains(labels, "body") || strings.Contains(labels, "branch") || strings.Contains(labels, "undefined") {
 		t.Errorf("the boxes are\n%s", labels)
 	}

@@ -87,7 +87,7 @@ class App {
     if (s.view === "kernels") { q.set("kernel", s.kernel); q.set("code", s.code); }
     if (s.view === "weights") q.set("weight", s.weight);
     const step = ["view", "op", "place", "value", "kernel", "weight"].some((key) => key in change), next = "#" + q;
-    if (next !== this.written) history[step && this.written ? "pushState" : "replaceState"](null, "", next);
+    if (next !== this.written) history[step ? "pushState" : "replaceState"](null, "", next);
     this.written = next;
     if (!quiet) this.draw();
   }
@@ -95,7 +95,7 @@ class App {
   select(sel) {
     Object.assign(this.state, sel);
     this.relate();
-    this.set({});
+    this.set(sel);
     this.reveal();
   }
 
@@ -137,7 +137,9 @@ class App {
   }
 
   draw() {
-    const { state } = this;
+    const { state, doc } = this;
+    // first, since it takes room from the picture
+    this.foot.replaceChildren(h("span", {}, "aton " + doc.version.split(" ")[0]), h("span", {}, `${doc.stages.length} stages, ${doc.passes.length} passes`), h("span", {}, "click: what belongs together · / search · ? keys"), doc.failed ? h("span", { class: "bad" }, doc.failed.split("\n")[0]) : "");
     this.tabs.forEach((t, i) => t.setAttribute("aria-selected", views[i][0] === state.view ? "true" : "false"));
     if (state.view === "code") {
       if (this.main.firstChild !== this.code.element) this.main.replaceChildren(this.code.element);
@@ -148,8 +150,6 @@ class App {
     } else this.main.replaceChildren(tables[state.view](this));
     this.side.replaceChildren(h("button", { class: "close", "aria-label": "close the details", onclick: () => this.select({ op: null, place: null, value: null }) }, "×"), ...inspect(this).flat(3).filter((e) => e));
     document.body.classList.toggle("chosen", state.op !== null || !!state.place || state.value !== null);
-    const { doc } = this;
-    this.foot.replaceChildren(h("span", {}, "aton " + doc.version.split(" ")[0]), h("span", {}, `${doc.stages.length} stages, ${doc.passes.length} passes`), h("span", {}, "click: what belongs together · / search · ? keys"), doc.failed ? h("span", { class: "bad" }, doc.failed.split("\n")[0]) : "");
   }
 
   // reveal brings what is selected into sight.
