@@ -232,6 +232,16 @@ func TestSummary(t *testing.T) {
 	if said := summary(e, 1500*time.Millisecond); !regexp.MustCompile(`^.*o\.onnx \(.* kB, opset 20\) in 1\.5 s\n  input  x : Float\(N, 4, 9, 9\)\n  output output : Float\(.*\)\n$`).MatchString(said) {
 		t.Error(said)
 	}
+	if status, text, said = call("", "export", fixtures+"words_lstm.script.pt", "--input", "x:i64[N,T]", "-o", filepath.Join(t.TempDir(), "words.onnx"), "--external-data", "always", "--json"); status != 0 {
+		t.Fatal(said)
+	}
+	e = exported{}
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		t.Fatal(err)
+	}
+	if said := summary(e, time.Second); !regexp.MustCompile(`\n  data   .*\.data \(.*B\)\n`).MatchString(said) {
+		t.Error(said)
+	}
 	if data, _ := filepath.Glob(out + ".*"); len(data) > 0 {
 		t.Errorf("there is nothing for %v", data)
 	}

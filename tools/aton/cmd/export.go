@@ -25,6 +25,8 @@ type exported struct {
 	Operators map[string]int `json:"operators"`
 	Inputs    []named        `json:"inputs"`
 	Outputs   []named        `json:"outputs"`
+	// DataFiles are the files beside the output that have weights of it.
+	DataFiles []string `json:"data_files,omitempty"`
 	// Dropped are the places of the inputs that the file leaves out.
 	Dropped []int64 `json:"dropped,omitempty"`
 	// Listing is what --verbose prints.
@@ -263,6 +265,12 @@ func summary(e exported, took time.Duration) string {
 		size = fmt.Sprintf(" (%s, opset %d)", bytesOf(info.Size()), e.Opsets[""])
 	}
 	fmt.Fprintf(&b, "%s%s in %.1f s\n", e.Output, size, took.Seconds())
+	for _, name := range e.DataFiles {
+		data := filepath.Join(filepath.Dir(e.Output), name)
+		if info, err := os.Stat(data); err == nil {
+			fmt.Fprintf(&b, "  %-6s %s (%s)\n", "data", data, bytesOf(info.Size()))
+		}
+	}
 	for _, list := range []struct {
 		what  string
 		names []named
@@ -290,7 +298,7 @@ func bytesOf(n int64) string {
 
 // describe says what is in the file; names are those that it has for values and for outputs.
 func describe(m *ssa.Module, output string, values, outputs []string) exported {
-	e := exported{Output: output, Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
+	e := exported{Output: output, DataFiles: onnxfile.DataFiles(output), Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
 	f := m.Main()
 	if f == nil {
 		return e
