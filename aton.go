@@ -153,29 +153,31 @@ func (o Options) Convert(m *ssa.Module, watch passes.Observer) error {
 	return err
 }
 
-// Inspect converts the module up to a stage: import, or the stage after the pass of that name.
-func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
+// Inspect returns a copy of the module that is converted up to a stage: import, or the stage after the pass of that name. If the list
+// has errors, the copy is as the pass that found them left it.
+func Inspect(m *ssa.Module, stage string, o Options) (*ssa.Module, *diag.List, error) {
+	m = m.Clone()
 	o.begin(m)
 	if stage == "import" {
-		return &diag.List{Table: &m.Locs}, nil
+		return m, &diag.List{Table: &m.Locs}, nil
 	}
 	mode, err := o.OperatorExport.mode()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, err := o.pipeline(m, mode)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	stage, remark := all.Set.Current(stage)
 	part, ok := p.Until(stage)
 	if !ok {
 		stages := append([]string{"import"}, p.Passes()...)
-		return nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, diag.DidYouMean(stage, stages), strings.Join(stages, ", "))
+		return nil, nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, diag.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
 	steps := part.Steps()
 	if n := len(steps); n < len(m.Passed) && slices.Equal(steps, m.Passed[:n]) {
-		return nil, fmt.Errorf("the text is of a later stage than %s: behind %s", stage, m.Passed[len(m.Passed)-1])
+		return nil, nil, fmt.Errorf("the text is of a later stage than %s: behind %s", stage, m.Passed[len(m.Passed)-1])
 	}
 	list, err := remaining(m, part).Run(m, o.Runner)
 	if err == nil {
@@ -184,7 +186,7 @@ func Inspect(m *ssa.Module, stage string, o Options) (*diag.List, error) {
 	if remark != "" && list != nil {
 		list.Add(diag.Diagnostic{Severity: diag.Warning, ID: "renamed-pass", Message: remark})
 	}
-	return list, o.Judge(list, err)
+	return m, list, o.Judge(list, err)
 }
 
 // begin notes the opset of the conversion, and returns it.

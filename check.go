@@ -11,8 +11,9 @@ import (
 )
 
 // Check reports everything that blocks the conversion, from all passes at once. The error is about anything but the
-// program. The module must not be used afterwards.
+// program. It works on a copy of the module.
 func Check(m *ssa.Module, o Options) (*diag.List, error) {
+	m = m.Clone()
 	if o.OperatorExport != "" && o.OperatorExport != ONNX || len(o.Fallthrough) > 0 {
 		list, err := Lower(m, o)
 		if err != nil && list != nil && list.Err() != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/lower"
+	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa/diag"
 )
 
@@ -30,18 +31,16 @@ type Options struct {
 	// NoFolding keeps each weight as it is in the state dict. What the program or a pass computes from weights alone is
 	// computed by operators of the file, and not at export. Train implies it.
 	NoFolding bool
-	// State says what happens to buffers and attributes that the program changes: drop (the default, with a warning),
-	// outputs (additional outputs with the names of the state), or refuse.
-	State string
+	// State says what happens to buffers and attributes that the program changes. The default is DropState.
+	State State
 	// Unroll is the number of iterations up to which a loop with a known number of iterations is unrolled. A loop whose
 	// containers or dtypes change from one iteration to the next is always unrolled.
 	Unroll int
-	// Target is the runtime whose kernels determine the element types: ort (the default), or onnx for the standard alone.
-	Target string
+	// Target is the runtime whose kernels determine the element types. The default is ORT.
+	Target Target
 	// Contrib allows operators of the domain com.microsoft: the file has fewer nodes, and only onnxruntime can run it.
-	// Its value is the processor, cpu or gpu, since some of these operators are faster on one of them only, or none (the
-	// default). It requires the target ort.
-	Contrib string
+	// The default is NoContrib. It requires the target ORT.
+	Contrib Contrib
 	// InputNames has the names of the inputs in order, followed by those of the weights in the order of the state dict, unused
 	// ones included, as input_names of torch.onnx.export does. The list may be shorter; "" keeps a name. Inputs
 	// may use these names too; names of the program take precedence.
@@ -119,6 +118,35 @@ type Options struct {
 	// Runner, if not nil, observes the passes.
 	Runner *passes.Runner
 }
+
+// State says what happens to buffers and attributes that a program changes.
+type State = specialize.State
+
+// What can happen to state.
+const (
+	DropState   = specialize.StateDropped // the changes are lost, with a warning
+	OutputState = specialize.StateOutput  // they are additional outputs with the names of the state
+	RefuseState = specialize.StateRefused // they are errors
+)
+
+// Target is a runtime whose kernels determine the element types that a file uses.
+type Target string
+
+// The targets.
+const (
+	ORT      Target = "ort"  // onnxruntime
+	Standard Target = "onnx" // the standard alone
+)
+
+// Contrib says which operators of the domain com.microsoft a file may have. Some are faster on one kind of processor only.
+type Contrib string
+
+// The choices.
+const (
+	NoContrib  Contrib = "none"
+	ContribCPU Contrib = "cpu"
+	ContribGPU Contrib = "gpu"
+)
 
 // TrainingMode says whether dropout drops and whether batch normalization uses the statistics of the batch.
 type TrainingMode string

@@ -11,7 +11,6 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/passes/lower"
-	"github.com/aton-project/aton/passes/specialize"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -44,13 +43,13 @@ func (o Options) settings(opset int, mode lower.Mode) ([]setting, error) {
 	inputs := o.NoWeights || o.InitializersAsInputs
 	return []setting{
 		{"opset", opset, "Opset"},
-		{"target", cmp.Or(o.Target, "ort"), "Target"},
-		{"contrib", cmp.Or(o.Contrib, "none"), "Contrib"},
+		{"target", string(cmp.Or(o.Target, ORT)), "Target"},
+		{"contrib", string(cmp.Or(o.Contrib, NoContrib)), "Contrib"},
 		{"training", training, "Training"},
 		{"names", names, "LearnedNames"},
 		{"fallthrough", passes.JoinList(o.Fallthrough), "Fallthrough"},
 		{"mode", string(mode), "OperatorExport"},
-		{"state", cmp.Or(o.State, string(specialize.StateDropped)), "State"},
+		{"state", string(cmp.Or(o.State, DropState)), "State"},
 		{"lift", inputs || o.NoFolding || o.Training == Train, "NoWeights, InitializersAsInputs or NoFolding"},
 		{"integers", inputs, "NoWeights or InitializersAsInputs"},
 		{"unroll", max(o.Unroll, 0), "Unroll"},
@@ -82,7 +81,7 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	switch {
 	case n < OldestOpset || n > onnx.Newest:
 		return nil, fmt.Errorf("opset %d is not between %d and %d", n, OldestOpset, onnx.Newest)
-	case cmp.Or(o.Contrib, "none") != "none" && cmp.Or(o.Target, "ort") != "ort":
+	case cmp.Or(o.Contrib, NoContrib) != NoContrib && cmp.Or(o.Target, ORT) != ORT:
 		return nil, fmt.Errorf("operators of onnxruntime's own are for the target ort, not %s", o.Target)
 	case o.Pipeline == "" && !inserts && len(o.Passes) > 0:
 		return nil, fmt.Errorf("no pipeline names the pass %s: set Options.After, Options.Before or Options.Pipeline", o.Passes[0].Name)

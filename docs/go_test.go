@@ -73,7 +73,7 @@ func check(text string) {
 		fmt.Println(err)
 		return
 	}
-	list, err := aton.Check(m, o) // m is used up: load it again to convert it
+	list, err := aton.Check(m, o) // of a copy: m can be converted
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -78,6 +78,9 @@ type Table struct {
 	index  map[Frame]Loc
 }
 
+// Clone returns a copy of the table.
+func (t *Table) Clone() Table { return Table{slices.Clone(t.frames), maps.Clone(t.index)} }
+
 // Add interns a frame.
 func (t *Table) Add(f Frame) Loc {
 	if f == (Frame{}) {

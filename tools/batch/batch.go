@@ -219,7 +219,7 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 	for _, it := range r.Plan.Items {
 		it.Job = r.id
 	}
-	watch, err := r.job.results.WatchAll(ctx)
+	watch, err := r.job.watch(ctx)
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,7 @@ func (b *forgery) batchBeside(forge func(f *forger, it Item) any) (map[string]*R
 				b.Fatal(err)
 			}
 			_ = m.Ack()
-		} else if err := m.NakWithDelay(2 * time.Second); err != nil {
+		} else if err := m.NakWithDelay(200 * time.Millisecond); err != nil {
 			b.Fatal(err)
 		}
 		if b.always && strings.Count(log.String(), "not taken") > 3 {
@@ -253,7 +253,7 @@ func (b *forgery) batchBeside(forge func(f *forger, it Item) any) (map[string]*R
 	e := <-ended
 	stop()
 	if err := errors.Join(e.err, <-done); err != nil {
-		b.Fatal(err)
+		b.Fatalf("%v; %d results; what was told:\n%s", err, len(e.found), log.String())
 	}
 	byName := map[string]*Result{}
 	for _, r := range e.found {

@@ -76,7 +76,24 @@ const (
 const window = time.Hour
 
 // answerWait is how long the server may take to take or give a message.
-const answerWait = 10 * time.Second
+var answerWait = 10 * time.Second // less in a test
+
+// attempts is how often the server is asked before a worker gives its item back.
+const attempts = 3
+
+// exchange asks the server something. What is asked, and what is answered, may be lost on the way: where no answer comes in time, it is asked
+// again, so that doing it twice has to be the same as doing it once. A deadline of the context is none for the answer, as it may be far away.
+func exchange(ctx context.Context, ask func(context.Context) error) error {
+	for n := 1; ; n++ {
+		brief, cancel := context.WithTimeout(ctx, answerWait)
+		err := ask(brief)
+		late := brief.Err() != nil || errors.Is(err, nats.ErrTimeout)
+		cancel()
+		if err == nil || !late || ctx.Err() != nil || n == attempts {
+			return err
+		}
+	}
+}
 
 // Queue is a connection to a server with JetStream.
 type Queue struct {
@@ -184,8 +201,8 @@ func (q *Queue) prepare(ctx context.Context, silence time.Duration) error {
 func (q *Queue) durable() string { return "aton-" + q.build }
 
 // consumer is where the workers of this version take items from. There is none (nil) before the first batch.
-func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
-	c, err := q.js.Consumer(ctx, stream, q.durable())
+func (q *Queue) consumer(ctx context.Context) (c jetstream.Consumer, err error) {
+	err = exchange(ctx, func(ctx context.Context) (err error) { c, err = q.js.Consumer(ctx, stream, q.durable()); return err })
 	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil
 	}
@@ -237,7 +254,26 @@ func (q *Queue) makeJob(ctx context.Context, id string) (*job, error) {
 
 // forget removes the result of a key, so that another one can be stored.
 func (j *job) forget(ctx context.Context, key string) error {
-	return j.stream.Purge(ctx, jetstream.WithPurgeSubject(resultSubject(j.id, key)))
+	return exchange(ctx, func(ctx context.Context) error {
+		return j.stream.Purge(ctx, jetstream.WithPurgeSubject(resultSubject(j.id, key)))
+	})
+}
+
+// watch gives the results that there are, then nil, then those that come, until the context ends.
+func (j *job) watch(ctx context.Context) (w jetstream.KeyWatcher, err error) {
+	err = exchange(ctx, func(brief context.Context) error {
+		// the context of a watch is that of all it gives; one with a deadline would end it
+		watching, stop := context.WithCancel(ctx)
+		late := context.AfterFunc(brief, stop)
+		if w, err = j.results.WatchAll(watching); err == nil && !late() {
+			err = brief.Err()
+		}
+		if err != nil {
+			stop()
+		}
+		return err
+	})
+	return w, err
 }
 
 func resultSubject(job, key string) string { return "$KV." + results + job + "." + key }
@@ -252,15 +288,18 @@ func (q *Queue) stored(ctx context.Context, it *Item) (bool, error) {
 	if !hexID.MatchString(it.Job) {
 		return false, errOver
 	}
-	s, err := q.js.Stream(ctx, "KV_"+results+it.Job)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
+	var info *jetstream.StreamInfo
+	err := exchange(ctx, func(ctx context.Context) error {
+		s, err := q.js.Stream(ctx, "KV_"+results+it.Job)
+		if err == nil {
+			info, err = s.Info(ctx, jetstream.WithSubjectFilter(resultSubject(it.Job, it.Key)))
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return false, errOver
-	}
-	if err != nil {
-		return false, err
-	}
-	info, err := s.Info(ctx, jetstream.WithSubjectFilter(resultSubject(it.Job, it.Key)))
-	if err != nil {
+	case err != nil:
 		return false, err
 	}
 	return len(info.State.Subjects) > 0, nil
@@ -268,7 +307,10 @@ func (q *Queue) stored(ctx context.Context, it *Item) (bool, error) {
 
 // store keeps the result of an item unless there is one.
 func (q *Queue) store(ctx context.Context, it *Item, text []byte) error {
-	_, err := q.js.PublishMsg(ctx, &nats.Msg{Subject: resultSubject(it.Job, it.Key), Data: text}, jetstream.WithExpectLastSequencePerSubject(0))
+	err := exchange(ctx, func(ctx context.Context) error {
+		_, err := q.js.PublishMsg(ctx, &nats.Msg{Subject: resultSubject(it.Job, it.Key), Data: text}, jetstream.WithExpectLastSequencePerSubject(0))
+		return err
+	})
 	var api *jetstream.APIError
 	switch {
 	case errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == 10164): // 10164 on streams with replicas
@@ -281,11 +323,14 @@ func (q *Queue) store(ctx context.Context, it *Item, text []byte) error {
 
 // waiting counts the items of a job that are in the queue, or at a worker.
 func (q *Queue) waiting(ctx context.Context, id string) (uint64, error) {
-	s, err := q.js.Stream(ctx, stream)
-	if err != nil {
-		return 0, err
-	}
-	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subjects+"."+q.build+"."+id))
+	var info *jetstream.StreamInfo
+	err := exchange(ctx, func(ctx context.Context) error {
+		s, err := q.js.Stream(ctx, stream)
+		if err == nil {
+			info, err = s.Info(ctx, jetstream.WithSubjectFilter(subjects+"."+q.build+"."+id))
+		}
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -143,8 +143,10 @@ func stepsOf(path string, o aton.Options) ([]string, error) {
 		return nil, err
 	}
 	stages := aton.Stages()
-	_, err = aton.Inspect(m, stages[len(stages)-1], o)
-	return m.Passed, err
+	if m, _, err = aton.Inspect(m, stages[len(stages)-1], o); err != nil {
+		return nil, err
+	}
+	return m.Passed, nil
 }
 
 // cutAt exports a model that is text behind the chosen steps.
@@ -153,7 +155,7 @@ func cutAt(path string, o aton.Options, steps []string, cut func(step int) bool)
 	if err != nil {
 		return nil, err.Error()
 	}
-	if _, err := aton.Inspect(m, "import", o); err != nil {
+	if m, _, err = aton.Inspect(m, "import", o); err != nil {
 		return nil, err.Error()
 	}
 	later := o
@@ -200,7 +202,7 @@ func TestTextOpset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := aton.Inspect(m, "legalize", aton.Options{Opset: 12}); err != nil {
+	if m, _, err = aton.Inspect(m, "legalize", aton.Options{Opset: 12}); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer

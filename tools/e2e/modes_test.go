@@ -56,11 +56,11 @@ func kindsAndOutputs(t *testing.T, text string, o aton.Options) (kinds []string,
 func TestTraining(t *testing.T) {
 	for _, saved := range []string{"0", "1"} {
 		for _, mode := range append(aton.TrainingModes(), "") {
-			for _, target := range []string{"ort", "onnx"} {
+			for _, target := range []aton.Target{aton.ORT, aton.Standard} {
 				for _, opset := range []int{13, 14, 20} {
 					train := mode == aton.Train || saved == "1" && mode != aton.Eval
 					kinds, out := kindsAndOutputs(t, normalized(saved), aton.Options{Training: mode, Target: target, Opset: opset})
-					where := strings.Join([]string{"saved in", saved, string(mode), target}, " ")
+					where := strings.Join([]string{"saved in", saved, string(mode), string(target)}, " ")
 					if got := slices.Contains(kinds, "Dropout"); got != train {
 						t.Errorf("%s: Dropout %t in %v", where, got, kinds)
 					}

@@ -50,7 +50,7 @@ func lowered(t *testing.T, o aton.Options) (*ssa.Module, error) {
 // TestState: state that the program changes is lost, is a further output, or refused.
 func TestState(t *testing.T) {
 	for state, want := range map[string]string{"": "0,1.0,1.1", "drop": "0,1.0,1.1", "outputs": "0,1.0,1.1,count"} {
-		m, err := lowered(t, aton.Options{State: state})
+		m, err := lowered(t, aton.Options{State: aton.State(state)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +323,7 @@ func TestContainerState(t *testing.T) {
 			m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{
 				{Name: "m", Value: ssa.Dict(ssa.Str("h"), tensors())}, {Name: "l", Value: ssa.List(ssa.AnyTensor, tensors())}, {Name: "p", Value: ssa.Tuple(tensors(), tensors())},
 			}}
-			_, err = aton.Lower(m, aton.Options{State: state})
+			_, err = aton.Lower(m, aton.Options{State: aton.State(state)})
 			return m, err
 		}
 		m, err := convert("outputs")

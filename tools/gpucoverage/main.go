@@ -5,6 +5,7 @@
 //	go run ./tools/gpucoverage --cases out/cases --filter 'nn/(lstm|gru)' --list
 //	go run ./tools/gpucoverage --cases out/cases --run
 //	go run ./tools/gpucoverage --cases out/cases --suites models --forms trace,script --run
+//	go run ./tools/gpucoverage --cases out/cases --run --device cuda --part 1/8
 //
 //	go run ./tools/gpucoverage --operators
 //	go run ./tools/gpucoverage --layers DIR [--filter RE] [--opsets 18,23]
@@ -13,8 +14,9 @@
 // in a module's path, and those of all; and what the memory plan takes.
 //
 // A case is whole if no node of its graph is a host step. It is planned without fusion, so that every node stands for itself; --run
-// executes it too, fused and node by node, in the simulator with all its checkers, and compares outputs with PyTorch's and each
-// node with the interpreter.
+// executes it too, fused and node by node, in the simulator with all its checkers or on the first GPU, and compares outputs with PyTorch's and each
+// node with the interpreter. A driver compiles the kernels of a process one after another, so a GPU is filled by several processes, each with a part of
+// the cases.
 package main
 
 import (
@@ -34,6 +36,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/aton-project/aton"
+	"github.com/aton-project/aton/codegen/gpu/cuda"
 	"github.com/aton-project/aton/codegen/gpu/exec"
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
@@ -50,6 +53,7 @@ type options struct {
 	forms                 string
 	layers, opsets        string
 	run, list, operators  bool
+	device, part          string
 	jobs                  int
 	budget                int64
 }
@@ -61,6 +65,8 @@ func main() {
 	flag.StringVar(&o.filter, "filter", "", "only cases whose SUITE/ID, or models whose name, matches this regular expression")
 	flag.StringVar(&o.forms, "forms", "trace", "trace, script, or both with a comma: how the cases were made")
 	flag.BoolVar(&o.run, "run", false, "run the cases in the simulator too, and compare")
+	flag.StringVar(&o.device, "device", "sim", "what --run runs the cases on: sim or cuda")
+	flag.StringVar(&o.part, "part", "1/1", "only part K of N of the cases, as K/N")
 	flag.BoolVar(&o.list, "list", false, "list the cases that are not whole")
 	flag.BoolVar(&o.operators, "operators", false, "tell of each operator how it runs, and of no case")
 	flag.Int64Var(&o.budget, "budget", 1, "how many times 17 thousand million instructions the simulator may run for a case")
@@ -158,6 +164,15 @@ func report(w io.Writer, o options) (bad int, err error) {
 			}
 		}
 	}
+	dirs, err = part(dirs, o.part)
+	if err != nil {
+		return 0, err
+	}
+	backend, closeDevice, err := o.open()
+	if err != nil {
+		return 0, err
+	}
+	defer closeDevice()
 	if len(dirs) == 0 {
 		return 0, fmt.Errorf("%s has no such cases of %s that match %q: name a folder with --cases (make cases makes one)", o.cases, o.suites, o.filter)
 	}
@@ -167,7 +182,7 @@ func report(w io.Writer, o options) (bad int, err error) {
 	for range max(o.jobs, 1) {
 		wg.Go(func() {
 			for i := range next {
-				results[i] = try(dirs[i], o)
+				results[i] = try(dirs[i], o, backend)
 			}
 		})
 	}
@@ -179,8 +194,36 @@ func report(w io.Writer, o options) (bad int, err error) {
 	return show(w, results, o)
 }
 
+// part is every Nth case from the Kth on.
+func part(dirs []string, which string) ([]string, error) {
+	var k, n int
+	if _, err := fmt.Sscanf(which, "%d/%d", &k, &n); err != nil || k < 1 || k > n {
+		return nil, fmt.Errorf("--part %s: it is K/N with K from 1 to N", which)
+	}
+	var out []string
+	for i := k - 1; i < len(dirs); i += n {
+		out = append(out, dirs[i])
+	}
+	return out, nil
+}
+
+// open gives the device that runs a case.
+func (o options) open() (backend func() exec.Backend, closeDevice func(), err error) {
+	switch o.device {
+	case "sim":
+		return func() exec.Backend { return &exec.Sim{Check: true, Budget: o.budget << 34} }, func() {}, nil
+	case "cuda":
+		d, err := cuda.Open()
+		if err != nil {
+			return nil, nil, err
+		}
+		return func() exec.Backend { return d }, func() { _ = d.Close() }, nil
+	}
+	return nil, nil, fmt.Errorf("--device %s: it is sim or cuda", o.device)
+}
+
 // try plans a case, and runs it if asked to.
-func try(dir string, o options) outcome {
+func try(dir string, o options, backend func() exec.Backend) outcome {
 	r := outcome{suite: filepath.Base(filepath.Dir(dir)), id: filepath.Base(dir), host: map[string]int{}, reasons: map[string]string{}}
 	c, err := cases.Read(dir)
 	if err != nil {
@@ -229,7 +272,7 @@ func try(dir string, o options) outcome {
 			continue
 		}
 		v := verify.Verifier{Tolerance: c.Tolerance()}
-		on, err := device.Verify(v, m, set, device.Options{Backend: &exec.Sim{Check: true, Budget: o.budget << 34}, Nodes: true})
+		on, err := device.Verify(v, m, set, device.Options{Backend: backend(), Nodes: true})
 		if errors.Is(err, sim.ErrBudget) {
 			r.costly = true
 			break
@@ -351,7 +394,7 @@ func show(w io.Writer, results []outcome, o options) (bad int, err error) {
 	}
 	fmt.Fprintf(w, "%d more are not exported, or have inputs that are no tensors\n", refused)
 	if o.run {
-		fmt.Fprintf(w, "run in the simulator: %d wrong, %d beyond its budget\n", bad, costly)
+		fmt.Fprintf(w, "run on %s: %d wrong, %d beyond its budget\n", o.device, bad, costly)
 	}
 	if len(operators) == 0 {
 		return bad, nil

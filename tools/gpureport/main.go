@@ -4,6 +4,7 @@
 //	go run ./tools/gpureport --suite products     # one of them
 //	go run ./tools/gpureport --json
 //	go run ./tools/gpureport --write codegen/gpu/README.md
+//	go run ./tools/gpureport --time [--pytorch FILE]   # on a machine with an NVIDIA GPU: writes times.tsv, which the tables show beside the counts
 //
 // Counts and models are those of package codegen/gpu/cost. The registers of kernels are in registers.tsv; ATON_PTXAS names an assembler that
 // tells them anew.
@@ -28,7 +29,16 @@ func main() {
 	suite := flag.String("suite", "", "only the table of this name")
 	asJSON := flag.Bool("json", false, "print all counts as JSON")
 	write := flag.String("write", "", "put the tables between the markers of this file")
+	timed := flag.Bool("time", false, "run the kernels on the first GPU, and write their times to "+timesFile)
+	pytorch := flag.String("pytorch", "", "with --time: a file of PyTorch's times, as tools/gpureport/torchtimes.py prints them")
 	flag.Parse()
+	if *timed {
+		if err := writeTimes(*pytorch); err != nil {
+			fmt.Fprintln(os.Stderr, "gpureport:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(os.Stdout, *suite, *asJSON, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "gpureport:", err)
 		os.Exit(1)
@@ -63,6 +73,13 @@ func run(w io.Writer, only string, asJSON bool, write string) error {
 		return e.Encode(tables)
 	}
 	text := markdown(tables)
+	if only == "" {
+		t, err := readTimes(timesTSV)
+		if err != nil {
+			return err
+		}
+		text += t.table(tables)
+	}
 	if write == "" {
 		_, err := io.WriteString(w, text)
 		return err
@@ -79,6 +96,19 @@ func run(w io.Writer, only string, asJSON bool, write string) error {
 		return err
 	}
 	return save(write, changed)
+}
+
+// writeTimes times all kernels and saves the table.
+func writeTimes(pytorch string) error {
+	before, err := readTimes(timesTSV)
+	if err != nil {
+		return err
+	}
+	t, err := timeAll(before, pytorch)
+	if err != nil {
+		return err
+	}
+	return save(timesFile, t.String())
 }
 
 func save(path, text string) error {

@@ -211,3 +211,31 @@ func TestRegisters(t *testing.T) {
 		t.Errorf("%d machines", n)
 	}
 }
+
+// The times name lines of the tables, have a time of ours for each, and are written as they are read.
+func TestTimes(t *testing.T) {
+	got, err := readTimes(timesTSV)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := got.String(); text != timesTSV {
+		t.Errorf("times.tsv is not as it would be written:\n%s", text)
+	}
+	for _, s := range suites() {
+		for _, c := range s.cases {
+			if us := got.lines[c.name]; us == nil || us[ours] <= 0 || s.name == "triton" && us[tritons] <= 0 {
+				t.Errorf("%s has no time", c.name)
+			}
+		}
+	}
+	for _, bad := range []string{"", "# GPU, driver 13.0\nkernel\n", "# GPU, driver 13.0\n" + timesHeader + "\nAdd\t1\t2\n", "# GPU, driver 13.0\n" + timesHeader + "\nAdd\t1\tNaN\t2\n"} {
+		if _, err := readTimes(bad); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
+	tab := measured(t, small("small"))
+	got.device, got.lines = "NVIDIA H200", map[string]*[3]float64{"Add": {ours: 10, tritons: 0.5}}
+	if text := got.table([]*table{tab}); !strings.Contains(text, "| Add | 1 | 10.0 |") || !strings.Contains(text, "| 0.5 | - |\n") {
+		t.Errorf("the table is\n%s", text)
+	}
+}

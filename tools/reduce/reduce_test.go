@@ -36,7 +36,7 @@ func TestPrograms(t *testing.T) {
 		load := func() (*ssa.Module, error) {
 			m, err := aton.Load(file, aton.Options{Table: table})
 			if err == nil {
-				_, err = aton.Inspect(m, "freeze", aton.Options{Table: table})
+				m, _, err = aton.Inspect(m, "freeze", aton.Options{Table: table})
 			}
 			return m, err
 		}

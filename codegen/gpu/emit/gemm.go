@@ -130,14 +130,14 @@ func (c *body) productSpace(p *product) {
 	c.dims = make([]value, 4)
 }
 
-// thinProduct has a team for each result: a warp along k, or a thread if the neighbours lie along n.
+// thinProduct has a team for each result: a warp along k, or threads of several warps if the neighbours lie along n.
 func (w *writer) thinProduct(p *product) {
 	size := int64(1)
 	if k, ok := w.guess(p.k); p.aAlongK && p.bAlongK && (!ok || k > warp) {
 		size = warp
 	}
 	rows := p.batch.Mul(p.m).Mul(p.n)
-	w.teams(rows, size, func(t *team) {
+	w.rowTeams(p.k, rows, size, func(t *team) {
 		b := t.b
 		at := t.space.Unravel([]sym.Expr{p.batch, p.m, p.n}, t.space.Dim(0))
 		var where []value

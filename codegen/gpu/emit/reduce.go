@@ -148,7 +148,7 @@ func (w *writer) fold(along []bool) {
 	if name == "ReduceLogSumExp" { // goes through a row twice
 		size = w.longTeam(&rows, regType(d))
 	}
-	w.teams(rows.rows, size, func(t *team) {
+	w.rowTeams(rows.n, rows.rows, size, func(t *team) {
 		b := t.b
 		acc := regType(d)
 		if !acc.IsFloat() {
@@ -272,7 +272,7 @@ func emitArgReduce(w *writer) {
 		refuse("the axis may be empty")
 	}
 	last, least := w.int("select_last_index") != 0, w.o.Kind.Name() == "ArgMin"
-	w.teams(rows.rows, w.teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
+	w.rowTeams(rows.n, rows.rows, w.teamSize(rows.n, rows.rows, rows.contiguous()), func(t *team) {
 		b := t.b
 		s := &scalarPoint{&point{body: t.body, node: w.node}, d, regType(d)}
 		// better says whether x stands before y: a better element, or an equal one at a better place.

@@ -8,12 +8,15 @@ import (
 	"github.com/aton-project/aton/ssa/sym"
 )
 
-// team is the threads that work on a row together: 1, the 32 of a warp, or the 256 to 1024 of a block.
+// team is the threads that work on a row together: 1, the 32 of a warp, or the 256 to 1024 of a block; or one of each warp of a block, whose threads have
+// neighbouring rows.
 type team struct {
 	*body
-	size int64
-	row  value // which row
-	lane value // the number of the thread in its team
+	size   int64
+	across bool  // the threads of a warp belong to neighbouring rows
+	inside value // with across: whether there is such a row; nil if there always is
+	row    value // which row
+	lane   value // the number of the thread in its team
 	// exchange is shared memory for teams of several warps. Two in turn: who writes to one has passed the barrier behind
 	// which all have read it.
 	exchange map[exchangeKey]*kir.Mem
@@ -41,6 +44,24 @@ func (w *writer) teamSize(n, rows sym.Expr, contiguous bool) int64 {
 		return warp
 	}
 	return shortTeam
+}
+
+// crossThreads is how many threads fill a large GPU, with some to spare.
+const crossThreads = 1 << 18
+
+// crossTeam is how many threads, each of another warp, a row of n elements has whose neighbours in memory are those of other rows: as many as it takes to
+// fill the GPU, if a thread still has 32 elements. It is 1 where rows alone fill it, are too few for whole warps, or lengths are not known.
+func (w *writer) crossTeam(n, rows sym.Expr) int64 {
+	k, known := w.guess(n)
+	r, many := w.guess(rows)
+	size := int64(1)
+	if !known || !many || r < 512 {
+		return size
+	}
+	for 2*size <= maxTeam/warp && 2*size*r <= crossThreads && k >= 32*2*size {
+		size *= 2
+	}
+	return size
 }
 
 // shortTeam is how many threads of a block have a row, unless it is so long that more can hold it.
@@ -86,6 +107,33 @@ func (w *writer) teams(rows sym.Expr, size int64, f func(t *team)) *body {
 		b.When(b.Lt(t.row, b.Size(rows)), func() { f(t) })
 	}
 	w.finish(c, ceilDiv(rows, perBlock))
+	return c
+}
+
+// rowTeams starts a kernel in which each row of n elements has a team of that size, or if that is 1 as many threads of several warps as help.
+func (w *writer) rowTeams(n, rows sym.Expr, size int64, f func(t *team)) *body {
+	if cross := w.crossTeam(n, rows); size == 1 && cross > 1 {
+		return w.crossTeams(rows, cross, f)
+	}
+	return w.teams(rows, size, f)
+}
+
+// crossTeams starts a kernel in which each row has a team of threads of several warps: thread i of each warp works on the same row, the next thread on the
+// next row, so that a warp reads neighbouring rows at once. A row beyond the last one is computed as the last one, and has no leader.
+func (w *writer) crossTeams(rows sym.Expr, size int64, f func(t *team)) *body {
+	c := w.newBody(int(size * warp))
+	b := c.b
+	t := &team{body: c, size: size, across: true, exchange: map[exchangeKey]*kir.Mem{}}
+	t.row = b.Add(b.Mul(b.BlockIndex(0), b.I32(warp)), b.URem(b.ThreadX(), b.I32(warp)))
+	t.lane = b.UDiv(b.ThreadX(), b.I32(warp))
+	if _, whole := rows.Divide(sym.Const(warp)); !whole {
+		n := b.Size(rows)
+		t.inside = b.Lt(t.row, n)
+		t.row = b.Select(t.inside, t.row, b.Sub(n, b.I32(1)))
+	}
+	c.dim(t.row, rows)
+	f(t)
+	w.finish(c, ceilDiv(rows, warp))
 	return c
 }
 
@@ -183,35 +231,47 @@ func (t *team) all(vs []value, combine func(x, y []value) []value) []value {
 	if t.size == 1 {
 		return vs
 	}
-	if vs = t.exchanged(vs, combine); t.size == warp {
-		return vs
+	warps, words := t.size, t.size*warp
+	if !t.across {
+		if vs = t.exchanged(vs, combine); t.size == warp {
+			return vs
+		}
+		warps = t.size / warp
+		words = warps
 	}
-	warps := t.size / warp
 	mems := make([]*kir.Mem, len(vs))
 	count := map[kir.Type]int{}
 	for i, v := range vs {
 		k := exchangeKey{v.Type, t.turns % 2, count[v.Type]}
 		count[v.Type]++
 		if t.exchange[k] == nil {
-			t.exchange[k] = b.SharedMem(fmt.Sprintf("team.%s.%d.%d", k.t, k.turn, k.which), k.t, int(warps))
+			t.exchange[k] = b.SharedMem(fmt.Sprintf("team.%s.%d.%d", k.t, k.turn, k.which), k.t, int(words))
 		}
 		mems[i] = t.exchange[k]
 	}
 	t.turns++
-	b.When(b.Eq(b.URem(t.lane, b.I32(warp)), b.I32(0)), func() {
+	put := func(at value) {
 		for i, v := range vs {
-			b.Store(mems[i], b.UDiv(t.lane, b.I32(warp)), v)
+			b.Store(mems[i], at, v)
 		}
-	})
+	}
+	place := b.I32
+	if t.across {
+		column := b.URem(b.ThreadX(), b.I32(warp))
+		place = func(k int64) value { return b.Add(column, b.I32(k*warp)) }
+		put(b.ThreadX())
+	} else {
+		b.When(b.Eq(b.URem(t.lane, b.I32(warp)), b.I32(0)), func() { put(b.UDiv(t.lane, b.I32(warp))) })
+	}
 	b.Barrier()
 	read := func(k int64) []value {
 		out := make([]value, len(vs))
 		for i := range vs {
-			out[i] = b.Load(mems[i], b.I32(k))
+			out[i] = b.Load(mems[i], place(k))
 		}
 		return out
 	}
-	if warps == warp { // each warp combines what all have
+	if warps == warp && !t.across { // each warp combines what all have
 		at := b.URem(t.lane, b.I32(warp))
 		total := make([]value, len(vs))
 		for i := range vs {
@@ -244,7 +304,11 @@ func (t *team) leader(f func()) {
 		f()
 		return
 	}
-	t.b.When(t.b.Eq(t.lane, t.b.I32(0)), f)
+	first := t.b.Eq(t.lane, t.b.I32(0))
+	if t.inside != nil {
+		first = t.b.And(first, t.inside)
+	}
+	t.b.When(first, f)
 }
 
 // sum adds up.

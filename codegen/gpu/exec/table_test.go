@@ -204,6 +204,8 @@ func TestReduce(t *testing.T) {
 			{shapes: shapes([]int64{3, 33}), extra: axes(-1)},
 			{shapes: shapes([]int64{2, 1500}), extra: axes(1)},
 			{shapes: shapes([]int64{70, 3}), extra: axes(0)},
+			{shapes: shapes([]int64{70, 544}), extra: axes(0)}, // teams across warps
+			{shapes: shapes([]int64{2, 130, 301}), extra: axes(1)},
 			{shapes: shapes([]int64{4, 3, 5}), extra: axes(0, 2)},
 			{shapes: shapes([]int64{2, 3})},
 			{shapes: shapes([]int64{1})},
@@ -224,6 +226,7 @@ func TestReduce(t *testing.T) {
 				row{op: op, dtypes: each(floatTypes, intTypes), shapes: shapes(s), attrs: []ssa.Attr{number("axis", -1), number("select_last_index", last)}}.run(t, true)
 			}
 			row{op: op, dtypes: single, shapes: shapes([]int64{40, 3}), attrs: []ssa.Attr{number("axis", 0), number("keepdims", 0), number("select_last_index", last)}}.run(t, false)
+			row{op: op, dtypes: floatTypes, shapes: shapes([]int64{130, 515}), attrs: []ssa.Attr{number("axis", 0), number("select_last_index", last)}}.run(t, false)
 			(&node{op: op, attrs: []ssa.Attr{number("axis", 1), number("select_last_index", last)}, in: []*tensor.Tensor{fill(tensor.Float32, []int64{16, 40}, 2, true)}}).check(t)
 		}
 	}
@@ -261,6 +264,7 @@ func TestProducts(t *testing.T) {
 	for _, s := range [][2][]int64{
 		{{3, 5}, {5, 7}}, {{1, 70}, {70, 9}}, {{64, 16}, {16, 64}}, {{65, 17}, {17, 63}}, {{128, 40}, {40, 70}}, {{9, 0}, {0, 9}}, {{0, 4}, {4, 9}},
 		{{2, 9, 5}, {5, 11}}, {{2, 1, 9, 5}, {3, 5, 11}}, {{2, 3, 9, 40}, {2, 3, 40, 11}}, {{5}, {5, 20}}, {{20, 5}, {5}}, {{5}, {5}}, {{2, 10, 5}, {5}}, {{5}, {3, 5, 9}},
+		{{1, 70}, {70, 544}}, {{2, 3, 130}, {130, 301}},
 	} {
 		row{op: "MatMul", dtypes: types, shapes: shapes(s[0], s[1])}.run(t, s[0][0] != 0)
 	}

@@ -312,7 +312,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		}
 		m.opts.Training = aton.Eval
 	}
-	m.opts.Opset, m.opts.Target, m.opts.State, m.opts.Unroll = m.opset, m.target, m.state, m.unroll
+	m.opts.Opset, m.opts.Target, m.opts.State, m.opts.Unroll = m.opset, aton.Target(m.target), aton.State(m.state), m.unroll
 	stderr := c.ErrOrStderr()
 	r := &passes.Runner{VerifyEach: m.each, Repro: m.repro, Reload: func() (*ssa.Module, error) { return m.read(nil) }}
 	if len(m.after) > 0 {

@@ -69,7 +69,7 @@ func newExport() *cobra.Command {
 	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
 	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the doc string of each node, at any opset (from 21 on the metadata has it)")
 	f.BoolVar(&m.opts.NodeMetadata, "node-metadata", false, "write the origin of each node as metadata at opsets below 21 too (from 21 on it is always written); the file then has IR version 10")
-	cli.Choice(c, &m.opts.Contrib, "ort-operators", []string{"none", "cpu", "gpu"}, "use operators of onnxruntime's own (com.microsoft), which no other runtime has, for where it runs: none, cpu (also without =), gpu (residual sums with their normalization, too, which are slower on a cpu); for the target ort")
+	cli.Choice(c, (*string)(&m.opts.Contrib), "ort-operators", []string{"none", "cpu", "gpu"}, "use operators of onnxruntime's own (com.microsoft), which no other runtime has, for where it runs: none, cpu (also without =), gpu (residual sums with their normalization, too, which are slower on a cpu); for the target ort")
 	f.Lookup("ort-operators").NoOptDefVal = "cpu"
 	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "keep the weights as in the state dict: operators compute what depends on weights alone, and no normalization is folded into a convolution")
 	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "the names of weights: state (as in the state dict), or learned (learned_0, learned_1, ...)")

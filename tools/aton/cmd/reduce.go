@@ -99,7 +99,7 @@ func (r *reducer) run(c *cobra.Command, name string) error {
 			if err != nil || stage == "import" || len(m.Opsets) > 0 {
 				return m, err
 			}
-			list, err := aton.Inspect(m, stage, r.opts)
+			m, list, err := aton.Inspect(m, stage, r.opts)
 			if err == nil {
 				err = list.Err()
 			}
