@@ -45,6 +45,16 @@ A conversion that could give wrong numbers is refused, with all reasons at once.
 2. Each reason has an identifier: ` + "`--json`" + ` and ` + "`--sarif`" + ` have it, ` + "`e.diagnostics[0].id`" + ` in Python. ` + "`aton explain ID`" + ` prints the page on it.
 3. No identifier? Look for the words below.
 
+` + "`--verbose`" + ` adds notes and the frames around a line, ` + "`--quiet`" + ` leaves errors alone, ` + "`--allow ID`" + ` drops a warning, and ` + "`--deny ID`" + ` (or ` + "`--deny warnings`" + `) makes an
+error of it. A file ` + "`aton.toml`" + ` beside the model has the options of a project, by the names of the flags; the command line goes before it:
+
+` + "```toml" + `
+opset = 17
+input = ["x:f32[N,3,224,224]"]
+deny = ["warnings"]
+allow = ["state"]
+` + "```" + `
+
 Three things help often: save with ` + "`torch.export`" + ` instead of a trace, or the other way round; give a size as a number instead of a name
 (` + "`--input 'x:f32[1,3,224,224]'`" + `); ask for a newer opset (` + "`--opset 21`" + `).
 `
