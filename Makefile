@@ -133,7 +133,7 @@ batch-test: build ## aton batch on all cases, workers killed every second; throu
 # where the user may mount a tmpfs. The last result is in tools/batch/README.md
 STORM ?= 30m
 batch-storm: ## aton batch while workers, server, batch and disks fail at random; STORM=30m
-	ATON_STORM=$(STORM) $(GO) test ./tools/aton-batch/cmd -run 'TestStorm$$' -v -count=1 -timeout 3h
+	ATON_STORM=$(STORM) $(GO) test ./tools/batch ./tools/aton-batch/cmd -run 'TestStorm$$|TestLostMessages$$' -v -count=1 -timeout 3h
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR
@@ -289,8 +289,10 @@ lint: ## gofmt, go vet, staticcheck and our own analyzers
 metrics: ## figures of the source: lines by hand by room, the longest function, in how many lists operators are named
 	@$(GO) run ./tools/metrics
 
-vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or GOVULNDB=file:///a/copy
-	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+# DB is a copy of the database for machines that do not reach it: https://vuln.go.dev/vulndb.zip, or a folder with what is in that
+vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or DB=vulndb.zip
+	@db="$(DB)"; case "$$db" in *.zip) rm -rf out/vulndb; mkdir -p out/vulndb; unzip -q "$$db" -d out/vulndb || exit; db=out/vulndb;; esac; \
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $${db:+-db "file://$$(realpath "$$db")"} ./...
 
 # what the programs are made of, in the format CycloneDX, with licences
 sbom: ## the list of all modules with their licences, into out/sbom.json; asks the proxy of Go modules once

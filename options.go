@@ -41,6 +41,13 @@ type Options struct {
 	// Contrib allows operators of the domain com.microsoft: the file has fewer nodes, and only onnxruntime can run it.
 	// The default is NoContrib. It requires the target ORT.
 	Contrib Contrib
+	// Floats is the element type in which the file computes what the model computes in float32. The default is Float32. Operators that the standard has in
+	// float32 alone stay in it, and those of Float32Ops and floattype.Kept.
+	Floats Floats
+	// Float32Ops lists types of operators that stay in float32, such as Softmax, where Floats is another type.
+	Float32Ops []string
+	// Float32IO leaves inputs and outputs in float32 where Floats is another type.
+	Float32IO bool
 	// InputNames has the names of the inputs in order, followed by those of the weights in the order of the state dict, unused
 	// ones included, as input_names of torch.onnx.export does. The list may be shorter; "" keeps a name. Inputs
 	// may use these names too; names of the program take precedence.
@@ -136,6 +143,16 @@ type Target string
 const (
 	ORT      Target = "ort"  // onnxruntime
 	Standard Target = "onnx" // the standard alone
+)
+
+// Floats is an element type in place of float32.
+type Floats string
+
+// The element types.
+const (
+	Float32  Floats = "f32"
+	Float16  Floats = "f16"
+	BFloat16 Floats = "bf16"
 )
 
 // Contrib says which operators of the domain com.microsoft a file may have. Some are faster on one kind of processor only.

@@ -52,6 +52,9 @@ func (o Options) settings(opset int, mode lower.Mode) ([]setting, error) {
 		{"state", string(cmp.Or(o.State, DropState)), "State"},
 		{"lift", inputs || o.NoFolding || o.Training == Train, "NoWeights, InitializersAsInputs or NoFolding"},
 		{"integers", inputs, "NoWeights or InitializersAsInputs"},
+		{"floats", string(cmp.Or(o.Floats, Float32)), "Floats"},
+		{"float32", passes.JoinList(o.Float32Ops), "Float32Ops"},
+		{"float32-io", o.Float32IO, "Float32IO"},
 		{"unroll", max(o.Unroll, 0), "Unroll"},
 		{"allow", passes.JoinList(allow), "Fallthrough"},
 		{"domains", passes.JoinPairs(domains), "CustomOpsets"},
@@ -81,6 +84,8 @@ func (o Options) pipeline(m *ssa.Module, mode lower.Mode) (*passes.Pipeline, err
 	switch {
 	case n < OldestOpset || n > onnx.Newest:
 		return nil, fmt.Errorf("opset %d is not between %d and %d", n, OldestOpset, onnx.Newest)
+	case cmp.Or(o.Floats, Float32) == Float32 && (len(o.Float32Ops) > 0 || o.Float32IO):
+		return nil, fmt.Errorf("Float32Ops and Float32IO say what stays in float32: set Floats to the type of the rest")
 	case cmp.Or(o.Contrib, NoContrib) != NoContrib && cmp.Or(o.Target, ORT) != ORT:
 		return nil, fmt.Errorf("operators of onnxruntime's own are for the target ort, not %s", o.Target)
 	case o.Pipeline == "" && !inserts && len(o.Passes) > 0:

@@ -18,12 +18,13 @@ func (m *Module) Clone() *Module {
 	c.File.GraphMetadata, c.File.Dropped = slices.Clone(m.File.GraphMetadata), slices.Clone(m.File.Dropped)
 	c.File.Nodes, c.File.Values = maps.Clone(m.File.Nodes), maps.Clone(m.File.Values)
 	for _, f := range m.Funcs {
-		c.cloneFunc(f)
+		c.CopyFunc(f)
 	}
 	return &c
 }
 
-func (m *Module) cloneFunc(f *Func) {
+// CopyFunc adds a copy of a function of another module under its name, and returns it. Locations stay as they are.
+func (m *Module) CopyFunc(f *Func) *Func {
 	g := m.NewFunc(f.Name)
 	g.OutputNames = slices.Clone(f.OutputNames)
 	values := make([]*Value, f.NumValues())
@@ -51,4 +52,5 @@ func (m *Module) cloneFunc(f *Func) {
 			known(b.Params)
 		}
 	}
+	return g
 }

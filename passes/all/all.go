@@ -12,6 +12,7 @@ import (
 	"github.com/aton-project/aton/passes/cse"
 	"github.com/aton-project/aton/passes/dce"
 	"github.com/aton-project/aton/passes/dropunused"
+	"github.com/aton-project/aton/passes/floattype"
 	"github.com/aton-project/aton/passes/foldconstants"
 	"github.com/aton-project/aton/passes/freeze"
 	"github.com/aton-project/aton/passes/guard"
@@ -49,6 +50,7 @@ func New(table *aten.Table) *passes.Set {
 		Passes: []*passes.Pass{
 			&nameinitializers.Pass,
 			&canonicalize.Pass,
+			&floattype.Pass,
 			&ortfusion.Pass,
 			&cse.Pass,
 			&dce.Pass,

@@ -3,6 +3,7 @@ package all
 import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
+	"github.com/aton-project/aton/passes/floattype"
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/ortfusion"
 )
@@ -62,6 +63,7 @@ var pipelines = []passes.Named{
 			{Run: "lower{opset=$opset,fallthrough=\"$fallthrough\",mode=$mode,training=$training,target=$target}", Why: "aten becomes ONNX, in the newest form"},
 			{Run: "optimize{opset=$opset,unroll=$unroll}", Why: "the rules know the newest form"},
 			{Run: "user-rules{opset=$opset}", Why: "what a user's rules make of ONNX operators stays as it is from here on"},
+			{Run: "change-float-type{to=$floats,keep=\"$float32\",io=$float32-io}", If: "floats", Why: "the operators of the standard that compute are known, and fewer they will not be"},
 			{Run: "guard", Why: "checks of sizes at run time come behind the rules, which would take them for computation"},
 			{Run: "ort-fusion{for=$contrib}", Why: "operators of onnxruntime's own, if asked for, where no rule on the standard's looks any more"},
 			{Run: "legalize{opset=$opset,target=$target}", Why: "the newest form becomes that of the opset, with types that the target has kernels for"},
@@ -79,6 +81,9 @@ var pipelines = []passes.Named{
 			{Name: "integers", Default: "false", Bool: true, Doc: "with lift, make inputs of the tensors of the state dict that hold integers or bools, too"},
 			{Name: "unroll", Default: "0", Doc: "unroll loops of a known number of iterations, up to this many", Int: true},
 			{Name: "state", Default: "drop", Doc: "what becomes of state that the program changes", Values: []string{"drop", "outputs", "refuse"}},
+			{Name: "floats", Default: "f32", Values: floattype.Pass.Options[0].Values, Doc: "compute in this element type instead of float32"},
+			{Name: "float32", Doc: "types of operators that stay in float32, separated by commas"},
+			{Name: "float32-io", Default: "false", Bool: true, Doc: "inputs and outputs stay in float32"},
 			{Name: "mode", Default: "onnx", Doc: "what becomes of operators that cannot be converted", Values: lower.Modes()},
 		},
 	},

@@ -247,7 +247,7 @@ func (l *List) Format(d Diagnostic) string {
 	if d.Hint != "" {
 		b.WriteString("; " + d.Hint)
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), "\n", `\n`) // of a name, which would begin a line
 }
 
 // Error lists the errors, one a line; equal messages about one operator are counted.

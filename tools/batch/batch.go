@@ -68,6 +68,10 @@ type run struct {
 	log    *journal
 	queue  *Queue
 	job    *job
+	// heard is when an item was last put into the queue, or a worker last said that it is at work on it.
+	heard map[string]time.Time
+	// here are the paths of files that were put into the queue, by hash.
+	here map[string]string
 	// refused counts the results of a key that were not taken.
 	refused map[string]int
 	options map[string]string // hashes of what options name
@@ -85,7 +89,7 @@ func (b *Batch) Run(ctx context.Context) (found []*Result, err error) {
 		return nil, fmt.Errorf("%s: %w", b.Out, errors.Join(ErrBusy, err))
 	}
 	defer lock.Close()
-	r := &run{Batch: b, items: map[string]*Item{}, refused: map[string]int{}, options: map[string]string{}}
+	r := &run{Batch: b, items: map[string]*Item{}, heard: map[string]time.Time{}, here: map[string]string{}, refused: map[string]int{}, options: map[string]string{}}
 	if err := r.resume(); err != nil {
 		return nil, diskError(err)
 	}
@@ -172,7 +176,7 @@ func (r *run) place(it *Item, result *Result, dir string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if err := move(filepath.Join(dir, f.Name), to); err != nil {
+		if err := move(filepath.Join(dir, f.Name), to, f.Hash); err != nil {
 			return false, err
 		}
 		result.Outputs[i].Name = path.Join(path.Dir(it.Name), f.Name)
@@ -210,21 +214,16 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 		return err
 	}
 	defer closeQueue()
-	if err := r.patiently(ctx, answerWait, func(ctx context.Context) error { return r.queue.prepare(ctx, r.Silence) }); err != nil {
+	if err := r.patiently(ctx, func() error { return r.queue.prepare(ctx, r.Silence) }); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, answerWait, func(ctx context.Context) (err error) { r.job, err = r.queue.makeJob(ctx, r.id); return err }); err != nil {
+	if err := r.patiently(ctx, func() (err error) { r.job, err = r.queue.makeJob(ctx, r.id); return err }); err != nil {
 		return err
 	}
 	for _, it := range r.Plan.Items {
 		it.Job = r.id
 	}
-	watch, err := r.job.watch(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = watch.Stop() }()
-	if err := r.patiently(ctx, 0, func(ctx context.Context) error { return r.enqueue(ctx, todo) }); err != nil {
+	if err := r.enqueue(ctx, todo); err != nil {
 		return err
 	}
 	if r.Jobs > 0 {
@@ -245,16 +244,17 @@ func (r *run) work(ctx context.Context, state string, todo []*Item) error {
 			os.RemoveAll(w.Folder)
 		}()
 	}
-	if err := r.collect(ctx, watch.Updates()); err != nil {
+	if err := r.collect(ctx); err != nil {
 		return err
 	}
 	cancel() // workers have only what was done by others already
 	closing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer done()
-	if err := r.patiently(closing, answerWait, func(ctx context.Context) error { return r.queue.endJob(ctx, r.id) }); err != nil {
+	if err := r.patiently(closing, func() error { return r.queue.endJob(closing, r.id) }); err != nil {
 		return err
 	}
-	return os.Remove(id)
+	_ = os.Remove(id) // with that of a job that is over, the next batch begins it anew
+	return nil
 }
 
 // identify gives the job the identifier that an earlier run began it with.
@@ -304,20 +304,28 @@ func (r *run) enqueue(ctx context.Context, todo []*Item) error {
 	for _, it := range todo {
 		if r.before[it.Key] { // its files are gone, or it is to be done again
 			again[it.Key] = true
-			if err := r.job.forget(ctx, it.Key); err != nil {
+			if err := r.patiently(ctx, func() error { return r.job.forget(ctx, it.Key) }); err != nil {
 				return err
 			}
 		}
 		if r.Upload {
-			if err := r.upload(ctx, it); err != nil {
+			if err := r.patiently(ctx, func() error { return r.upload(ctx, it) }); err != nil {
 				return fmt.Errorf("%s: %w", it.Name, err)
 			}
 		}
 	}
-	return r.queue.publish(ctx, todo, again)
+	return r.patiently(ctx, func() error { return r.publish(ctx, todo, again) })
 }
 
-// upload puts the files of an item into the object store.
+// publish puts items into the queue, those that may be known to the server again.
+func (r *run) publish(ctx context.Context, items []*Item, again map[string]bool) error {
+	for _, it := range items {
+		r.heard[it.Key] = time.Now()
+	}
+	return r.queue.publish(ctx, items, again)
+}
+
+// upload puts the files of an item into the queue.
 func (r *run) upload(ctx context.Context, it *Item) error {
 	sources := []*Source{&it.Model}
 	it.Options = slices.Clone(it.Options)
@@ -341,11 +349,26 @@ func (r *run) upload(ctx context.Context, it *Item) error {
 			return err
 		}
 		for i, o := range objects {
-			if err := upload(ctx, r.job.files, o.Hash, filepath.Join(b.dir, b.names[i])); err != nil {
-				return err
-			}
+			r.here[o.Hash] = filepath.Join(b.dir, b.names[i])
+		}
+		if err := r.provide(ctx, objects); err != nil {
+			return err
 		}
 		*s = Source{Objects: objects, Entry: b.entry}
+	}
+	return nil
+}
+
+// provide puts files into the queue that are not there.
+func (r *run) provide(ctx context.Context, objects []File) error {
+	for _, o := range objects {
+		there, err := r.queue.has(ctx, files, o.Size, r.id, o.Hash)
+		if err == nil && !there {
+			err = r.queue.put(ctx, files, r.here[o.Hash], r.id, o.Hash)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -354,21 +377,47 @@ func (r *run) upload(ctx context.Context, it *Item) error {
 var looks = 5 * time.Second // less in a test
 
 // collect takes results until each item has one.
-func (r *run) collect(ctx context.Context, updates <-chan jetstream.KeyValueEntry) error {
+func (r *run) collect(ctx context.Context) error {
+	var watch jetstream.KeyWatcher
+	var updates <-chan jetstream.KeyValueEntry
+	stop := func() {
+		if watch != nil {
+			go func(watch jetstream.KeyWatcher) {
+				_ = watch.Stop()            // waits for the server's answer
+				for range watch.Updates() { // the watch does not end before it is read to its end
+				}
+			}(watch)
+			watch = nil
+		}
+	}
+	defer func() { stop() }()
 	tick := time.NewTicker(looks)
 	defer tick.Stop()
 	early := true // what comes now was there before
 	var ill illness
 	var quiet silence
+	var broken pauses
 	for len(r.done) < len(r.Plan.Items) {
+		if watch == nil {
+			if err := r.patiently(ctx, func() (err error) { watch, err = r.job.watch(ctx); return err }); err != nil {
+				return err
+			}
+			updates = watch.Updates()
+		}
 		select {
 		case e, ok := <-updates:
 			switch {
-			case !ok:
+			case !ok && r.queue.nc.IsClosed():
 				return r.queue.named(errors.New("the queue gives no more results: the connection is closed"))
+			case !ok: // the library could not go on with it
+				watch = nil
+				broken.wait(ctx)
 			case e == nil:
 				early = false
 			case e.Operation() == jetstream.KeyValuePut:
+				if key, ok := strings.CutPrefix(e.Key(), alive); ok && r.items[key] != nil {
+					r.heard[key] = time.Now()
+				}
 				it := r.items[e.Key()]
 				if it == nil || r.done[e.Key()] != nil {
 					continue // of a manifest that has changed
@@ -381,9 +430,17 @@ func (r *run) collect(ctx context.Context, updates <-chan jetstream.KeyValueEntr
 			if err := ill.judge(ctx, r); err != nil {
 				return err
 			}
-			if ill.since.IsZero() {
-				if err := r.revive(ctx, &quiet); err != nil {
-					return err
+			if quiet.looks++; len(r.done) != quiet.done {
+				quiet = silence{done: len(r.done)}
+			}
+			if quiet.looks < 3 || !ill.since.IsZero() {
+				continue
+			}
+			// what is not answered now is by the next look, or the server is ill
+			if missed, err := r.revive(ctx); err == nil {
+				quiet.looks = 0
+				if missed {
+					stop()
 				}
 			}
 		case <-ctx.Done():
@@ -396,45 +453,62 @@ func (r *run) collect(ctx context.Context, updates <-chan jetstream.KeyValueEntr
 // silence counts how often the server was looked at while no result came.
 type silence struct{ done, looks int }
 
-// revive puts items into the queue again that it has lost: a server whose disk was full has dropped them, or its stream, and tells nobody.
-func (r *run) revive(ctx context.Context, quiet *silence) error {
-	if quiet.looks++; len(r.done) != quiet.done {
-		*quiet = silence{done: len(r.done)}
+// revive puts items into the queue again that it has lost: a server whose disk was full has dropped them, or its stream, and tells nobody; one
+// whose clock was put back gives what workers gave back only when its clock is where it was. It says whether there are results that
+// the watch has missed.
+func (r *run) revive(ctx context.Context) (missed bool, err error) {
+	if err := r.queue.prepare(ctx, r.Silence); err != nil {
+		return false, err
 	}
-	if quiet.looks < 3 {
-		return nil
+	waiting, err := r.queue.waiting(ctx, r.id)
+	if err != nil {
+		return false, err
 	}
-	brief, cancel := context.WithTimeout(ctx, answerWait)
-	defer cancel()
-	if err := r.queue.prepare(brief, r.Silence); err != nil {
-		return nil // the next look says whether it stays so
+	idle, err := r.queue.idle(ctx)
+	if err != nil {
+		return false, err
 	}
-	n, err := r.queue.waiting(brief, r.id)
-	if err != nil || n > 0 {
-		return nil
+	// after what waits: an item leaves the queue when its result is stored
+	stored, err := r.queue.keys(ctx, "KV_"+results+r.id, resultSubject(r.id, "*"))
+	if err != nil {
+		return false, err
 	}
 	var lost []*Item
 	again := map[string]bool{}
+	gone, stuck := 0, 0
 	for _, it := range r.Plan.Items {
-		if r.done[it.Key] != nil {
+		switch {
+		case r.done[it.Key] != nil:
+			continue
+		case stored[it.Key]:
+			missed = true
+			continue
+		case !waiting[it.Key]:
+			gone++
+		case idle && time.Since(r.heard[it.Key]) > 2*r.Silence+looks: // no worker has it, and none gets it
+			stuck++
+		default:
 			continue
 		}
-		if e, err := r.job.results.Get(ctx, it.Key); err == nil {
-			if err := r.take(ctx, it, e.Value(), false); err != nil {
-				return err
+		objects := slices.Clone(it.Model.Objects) // there are some where files go through the queue
+		for _, o := range it.Options {
+			if o.File != nil {
+				objects = append(objects, o.File.Objects...)
 			}
-			continue
+		}
+		if err := r.provide(ctx, objects); err != nil {
+			return missed, err
 		}
 		lost = append(lost, it)
 		again[it.Key] = true
 	}
-	if len(lost) == 0 {
-		return nil
+	if gone > 0 {
+		r.tell("%d models are in the queue no longer, and are put there again", gone)
 	}
-	r.tell("%d models are in the queue no longer, and are put there again", len(lost))
-	quiet.looks = 0
-	_ = r.queue.publish(ctx, lost, again) // what is not taken is missed by the next look
-	return nil
+	if stuck > 0 {
+		r.tell("%d models are in the queue and come to no worker, and are put there again", stuck)
+	}
+	return missed, r.publish(ctx, lost, again)
 }
 
 // illness knows for how long the server has not been as it should.
@@ -466,20 +540,15 @@ func (r *run) tell(format string, args ...any) {
 	}
 }
 
-// patiently does something with the server, again and again with longer pauses while that can help. An attempt takes no longer than a time, or
-// as long as it takes if that is 0.
-func (r *run) patiently(ctx context.Context, most time.Duration, do func(context.Context) error) error {
+// patiently does something with the server, again and again with longer pauses while that can help.
+func (r *run) patiently(ctx context.Context, do func() error) error {
 	var p pauses
-	for began := time.Now(); ; {
-		attempt, cancel := ctx, context.CancelFunc(func() {})
-		if most > 0 {
-			attempt, cancel = context.WithTimeout(ctx, most)
-		}
-		err := diskError(do(attempt))
-		cancel()
+	var since time.Time // of the first failure
+	for {
+		err := diskError(do())
 		var disk *DiskError
 		var path *fs.PathError
-		if err == nil || errors.As(err, &disk) || errors.As(err, &path) || errors.Is(err, errLost) || ctx.Err() != nil || time.Since(began) > r.Patience {
+		if err == nil || errors.As(err, &disk) || errors.As(err, &path) || errors.Is(err, errLost) || ctx.Err() != nil || !since.IsZero() && time.Since(since) > r.Patience {
 			return err
 		}
 		if r.queue.inside != nil {
@@ -487,7 +556,8 @@ func (r *run) patiently(ctx context.Context, most time.Duration, do func(context
 				return failed
 			}
 		}
-		if p.last == 0 {
+		if since.IsZero() {
+			since = time.Now()
 			r.tell("%v; trying again", err)
 		}
 		p.wait(ctx)
@@ -526,7 +596,7 @@ func (r *run) take(ctx context.Context, it *Item, text []byte, early bool) error
 	}
 	if err == nil {
 		if placed, _ := r.placed.Load(it.Key); placed != hashes(result) && !r.same(it, result) {
-			err = r.patiently(ctx, 0, func(ctx context.Context) error { return r.fetch(ctx, it, result) })
+			err = r.patiently(ctx, func() error { return r.fetch(ctx, it, result) })
 			if err != nil && !errors.Is(err, errLost) {
 				return fmt.Errorf("%s: %w", it.Name, err)
 			}
@@ -536,11 +606,11 @@ func (r *run) take(ctx context.Context, it *Item, text []byte, early bool) error
 		r.refused[it.Key]++
 		r.tell("%s: a result is not taken: %v", it.Name, err)
 		if r.refused[it.Key] <= it.Tries {
-			return r.patiently(ctx, answerWait, func(ctx context.Context) error {
+			return r.patiently(ctx, func() error {
 				if err := r.job.forget(ctx, it.Key); err != nil {
 					return err
 				}
-				return r.queue.publish(ctx, []*Item{it}, map[string]bool{it.Key: true})
+				return r.publish(ctx, []*Item{it}, map[string]bool{it.Key: true})
 			})
 		}
 		result = &Result{Name: it.Name, Key: it.Key, Status: Failed, Outputs: []File{}, Tries: r.refused[it.Key],
@@ -562,10 +632,7 @@ func (r *run) take(ctx context.Context, it *Item, text []byte, early bool) error
 	return nil
 }
 
-// errLost says that the files of a result are nowhere, or other ones than it has.
-var errLost = errors.New("the files of the result are not in the object store")
-
-// fetch gets the files of a result from the object store, and removes them there.
+// fetch gets the files of a result from the queue, and removes them there.
 func (r *run) fetch(ctx context.Context, it *Item, result *Result) error {
 	var g atomicfile.Group
 	defer g.Abandon()
@@ -579,7 +646,7 @@ func (r *run) fetch(ctx context.Context, it *Item, result *Result) error {
 		}
 		err = g.Add(to, func(w io.Writer) error {
 			h := sha256.New()
-			if err := download(ctx, r.job.outputs, object(it.Key, f.Hash), &atMost{io.MultiWriter(w, h), f.Size}); err != nil {
+			if err := r.queue.get(ctx, outputs, io.MultiWriter(w, h), f.Size, r.id, it.Key, f.Hash); err != nil {
 				return err
 			}
 			if hex.EncodeToString(h.Sum(nil)) != f.Hash {
@@ -587,9 +654,6 @@ func (r *run) fetch(ctx context.Context, it *Item, result *Result) error {
 			}
 			return nil
 		})
-		if errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch) {
-			return errLost
-		}
 		if err != nil {
 			return err
 		}
@@ -597,21 +661,8 @@ func (r *run) fetch(ctx context.Context, it *Item, result *Result) error {
 	if err := g.Commit(); err != nil {
 		return err
 	}
-	for _, f := range result.Outputs {
-		_ = r.job.outputs.Delete(ctx, object(it.Key, f.Hash)) // what stays goes with the job
+	if len(result.Outputs) > 0 {
+		_ = r.queue.drop(ctx, outputs.stream, outputs.subject(r.id, it.Key)+".>") // what stays goes with the job
 	}
 	return nil
-}
-
-// atMost fails when more is written than there should be.
-type atMost struct {
-	w    io.Writer
-	left int64
-}
-
-func (a *atMost) Write(p []byte) (int, error) {
-	if a.left -= int64(len(p)); a.left < 0 {
-		return 0, errLost
-	}
-	return a.w.Write(p)
 }

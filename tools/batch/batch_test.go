@@ -60,6 +60,14 @@ func convert(model string, options []string) limited.Report {
 			b[i] = 1
 		}
 		time.Sleep(time.Hour)
+	case "nfs": // a file that was removed while it was open
+		for _, o := range options {
+			if out, ok := strings.CutPrefix(o, "--output="); ok {
+				if err := os.WriteFile(filepath.Join(filepath.Dir(out), ".nfs00000000000123"), nil, 0o666); err != nil {
+					panic(err)
+				}
+			}
+		}
 	case "late":
 		time.Sleep(2 * time.Second)
 	case "change": // the model is written to meanwhile
@@ -385,7 +393,7 @@ func takeAll(t *testing.T, q *Queue, j *job, w *Worker) map[string]*Result {
 			t.Fatal(err)
 		}
 		r := &Result{}
-		if key == probe {
+		if key == probe || strings.HasPrefix(key, alive) {
 			continue
 		}
 		if err := json.Unmarshal(e.Value(), r); err != nil {
@@ -496,13 +504,13 @@ func TestUpload(t *testing.T) {
 			t.Errorf("%s: %+v: %s %v", name, r, text, err)
 		}
 	}
-	names := q.js.StreamNames(t.Context())
-	for name := range names.Name() {
-		if name != stream {
-			t.Errorf("%s is left on the server", name)
+	streams := q.js.ListStreams(t.Context())
+	for info := range streams.Info() {
+		if name := info.Config.Name; name != stream && name != files.stream && name != outputs.stream || info.State.Msgs > 0 {
+			t.Errorf("%s is left on the server, with %d messages", name, info.State.Msgs)
 		}
 	}
-	if err := names.Err(); err != nil {
+	if err := streams.Err(); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // What an item asks for is never more than the worker allows, whatever the number is.
@@ -108,6 +110,12 @@ func TestPrivateFolder(t *testing.T) {
 		"a link":       func(dir string) error { return os.Symlink(t.TempDir(), filepath.Join(dir, name)) },
 		"a file":       func(dir string) error { return os.WriteFile(filepath.Join(dir, name), nil, 0o600) },
 		"not readable": func(dir string) error { return os.Mkdir(filepath.Join(dir, name), 0) },
+		"of another user": func(dir string) error {
+			if os.Getuid() != 0 {
+				return os.Mkdir(filepath.Join(dir, name), 0o750) // only the superuser can give a folder away
+			}
+			return errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.Chown(filepath.Join(dir, name), 65534, 65534))
+		},
 	} {
 		tmp := t.TempDir()
 		t.Setenv("TMPDIR", tmp)
@@ -316,11 +324,11 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// Items that a server has lost, with its stream or one by one, are put into the queue again.
+// Items that a server has lost, with its stream, with the bucket of results, without their files or one by one, are put into the queue again.
 func TestLostItems(t *testing.T) {
 	defer func(usual time.Duration) { looks = usual }(looks)
 	looks = 300 * time.Millisecond
-	for _, what := range []string{"messages", "stream"} {
+	for _, what := range []string{"messages", "stream", "results", "files"} {
 		b := newBench(t, map[string]string{"a.ir": "fine a", "b.ir": "fine b"})
 		s, err := StartServer(filepath.Join(b.dir, "server"), Listen{Address: "127.0.0.1:0"})
 		if err != nil {
@@ -336,8 +344,13 @@ func TestLostItems(t *testing.T) {
 		var log lockedLog
 		b.change = func(batch *Batch) {
 			batch.Access, batch.Jobs, batch.Log = Access{URLs: address, Token: token}, 0, log.printf
+			batch.Upload = what == "files"
 		}
-		worker := b.worker(filepath.Join(b.dir, "models"))
+		root := filepath.Join(b.dir, "models")
+		if what == "files" {
+			root = t.TempDir()
+		}
+		worker := b.worker(root)
 		worker.Folder = t.TempDir()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -352,6 +365,12 @@ func TestLostItems(t *testing.T) {
 			}
 			if what == "stream" {
 				_ = q.js.DeleteStream(ctx, stream)
+			} else if what == "files" {
+				_ = q.drop(ctx, files.stream, files.subjects+".>")
+			} else if what == "results" {
+				for name := range q.js.StreamNames(ctx, jetstream.WithStreamListSubject("$KV.>")).Name() {
+					_ = q.js.DeleteStream(ctx, name)
+				}
 			} else if str, err := q.js.Stream(ctx, stream); err == nil {
 				_ = str.Purge(ctx)
 			}

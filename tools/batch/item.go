@@ -29,7 +29,7 @@ type Source struct {
 	Path string `json:"path,omitempty"`
 	// URL is of http or https.
 	URL string `json:"url,omitempty"`
-	// Objects are files in the object store of the job. Entry is the one that is meant, or the folder that they are all in.
+	// Objects are files of the job in the queue. Entry is the one that is meant, or the folder that they are all in.
 	Objects []File `json:"objects,omitempty"`
 	Entry   string `json:"entry,omitempty"`
 }

@@ -28,7 +28,7 @@ type Access struct {
 }
 
 func (a Access) options() ([]nats.Option, error) {
-	opts := []nats.Option{nats.Name("aton"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second)}
+	opts := []nats.Option{nats.Name("aton"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.PingInterval(pingEvery)}
 	if a.Creds != "" {
 		opts = append(opts, nats.UserCredentials(a.Creds))
 	}
@@ -61,25 +61,42 @@ func (a Access) options() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// The names that the queue has on a server. Items are messages of the stream; its subjects are subjects.BUILD.JOB. A job has three
-// buckets: results by key; files by hash, those of models that are uploaded; and outputs by key and hash. A worker reads no
-// result, so that a server need not give it the right to; docs/batch.md has the rights of both sides.
+// The names that the queue has on a server. Items are messages of the stream; its subjects are subjects.BUILD.JOB.KEY. A job has a
+// bucket of results by key, and its files are in two streams, see [store]. A worker reads no result and no output, so that a server
+// need not give it the right to; docs/batch.md has the rights of both sides.
 const (
 	stream   = "ATON_WORK"
 	subjects = "aton.work"
 	results  = "ATON_RESULTS_"
-	files    = "ATON_FILES_"
-	outputs  = "ATON_OUTPUTS_"
 )
+
+// A store is a stream of files. A file is in parts, each the last message of its subject: SUBJECTS.JOB.NAME.NUMBER. Object stores of
+// NATS would be two streams for each job, whose names no right can tell apart: who reads models there can read outputs.
+type store struct{ stream, subjects string }
+
+// The stores: files that go to workers, by hash; and outputs that come from them, by key and hash.
+var (
+	files   = store{"ATON_FILES", "aton.files"}
+	outputs = store{"ATON_OUTPUTS", "aton.outputs"}
+)
+
+// partSize is how much of a file is in one message: half of what servers take if they are not told otherwise.
+const partSize = 512 << 10
+
+// abandoned is how long the files of a job stay that is never gone on with.
+const abandoned = 30 * 24 * time.Hour
 
 // window is how long the server knows the identifiers of messages.
 const window = time.Hour
 
 // answerWait is how long the server may take to take or give a message.
-var answerWait = 10 * time.Second // less in a test
+var answerWait = 5 * time.Second // less in a test
 
-// attempts is how often the server is asked before a worker gives its item back.
-const attempts = 3
+// pingEvery is how often the server is asked whether it is there. A connection that is silent for three times as long is made anew.
+var pingEvery = 20 * time.Second // less in a test
+
+// attempts is how often the server is asked before that is an error.
+const attempts = 2
 
 // exchange asks the server something. What is asked, and what is answered, may be lost on the way: where no answer comes in time, it is asked
 // again, so that doing it twice has to be the same as doing it once. A deadline of the context is none for the answer, as it may be far away.
@@ -182,20 +199,36 @@ func (q *Queue) Close() { q.nc.Close() }
 // prepare makes the stream, and the consumer that the workers of this version take items from. A worker may say nothing for as long as
 // silence.
 func (q *Queue) prepare(ctx context.Context, silence time.Duration) error {
-	_, err := q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: stream, Subjects: []string{subjects + ".*.*"},
-		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Duplicates: window,
+	err := q.makeStream(ctx, jetstream.StreamConfig{
+		Name: stream, Subjects: []string{subjects + ".*.*.*"}, Retention: jetstream.WorkQueuePolicy, Duplicates: window,
 	})
+	for _, s := range []store{files, outputs} {
+		if err == nil {
+			// what a worker may get directly is what it names, and of the outputs nothing
+			err = q.makeStream(ctx, jetstream.StreamConfig{Name: s.stream, Subjects: []string{s.subjects + ".>"}, MaxMsgsPerSubject: 1, MaxAge: abandoned, AllowDirect: s == files})
+		}
+	}
 	if err == nil {
-		_, err = q.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
-			Durable: q.durable(), FilterSubject: subjects + "." + q.build + ".*",
-			AckPolicy: jetstream.AckExplicitPolicy, AckWait: silence, MaxDeliver: -1, MaxAckPending: -1,
+		err = exchange(ctx, func(ctx context.Context) error {
+			_, err := q.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
+				Durable: q.durable(), FilterSubject: subjects + "." + q.build + ".>",
+				AckPolicy: jetstream.AckExplicitPolicy, AckWait: silence, MaxDeliver: -1, MaxAckPending: -1,
+			})
+			return err
 		})
 	}
 	if err != nil {
 		return q.named(fmt.Errorf("JetStream: %w", err))
 	}
 	return nil
+}
+
+func (q *Queue) makeStream(ctx context.Context, c jetstream.StreamConfig) error {
+	c.Storage = jetstream.FileStorage
+	return exchange(ctx, func(ctx context.Context) error {
+		_, err := q.js.CreateOrUpdateStream(ctx, c)
+		return err
+	})
 }
 
 func (q *Queue) durable() string { return "aton-" + q.build }
@@ -216,38 +249,37 @@ func (q *Queue) check(ctx context.Context, j *job) (err error, hopeless bool) {
 			return err, true
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	_, err = j.results.Put(ctx, probe, nil) // a server that is full answers, and takes nothing
+	err = exchange(ctx, func(ctx context.Context) error {
+		_, err := j.results.Put(ctx, probe, nil) // a server that is full answers, and takes nothing
+		return err
+	})
+	if errors.Is(err, jetstream.ErrNoStreamResponse) { // its bucket is lost, with results that are made again then
+		_, err = q.makeJob(ctx, j.id)
+	}
 	return q.named(err), false
 }
 
 // probe is a key of the bucket of results that is nobody's.
 const probe = "probe"
 
-// job is what the server has of a job besides its items, as the coordinator sees it.
+// job is what the server has of a job besides its items and files, as the coordinator sees it.
 type job struct {
 	id      string
 	results jetstream.KeyValue
 	stream  jetstream.Stream // of the results
-	files   jetstream.ObjectStore
-	outputs jetstream.ObjectStore
 }
 
-// makeJob makes the buckets of a job, or finds them.
+// makeJob makes the bucket of a job, or finds it.
 func (q *Queue) makeJob(ctx context.Context, id string) (*job, error) {
 	j := &job{id: id}
-	var err error
-	if j.results, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: results + id, Storage: jetstream.FileStorage}); err != nil {
-		return nil, q.named(fmt.Errorf("the bucket of results: %w", err))
-	}
-	if j.stream, err = q.js.Stream(ctx, "KV_"+results+id); err != nil {
-		return nil, q.named(fmt.Errorf("the bucket of results: %w", err))
-	}
-	for name, store := range map[string]*jetstream.ObjectStore{files + id: &j.files, outputs + id: &j.outputs} {
-		if *store, err = q.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name, Storage: jetstream.FileStorage}); err != nil {
-			return nil, q.named(fmt.Errorf("the object store: %w", err))
+	err := exchange(ctx, func(ctx context.Context) (err error) {
+		if j.results, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: results + id, Storage: jetstream.FileStorage}); err == nil {
+			j.stream, err = q.js.Stream(ctx, "KV_"+results+id)
 		}
+		return err
+	})
+	if err != nil {
+		return nil, q.named(fmt.Errorf("the bucket of results: %w", err))
 	}
 	return j, nil
 }
@@ -278,6 +310,16 @@ func (j *job) watch(ctx context.Context) (w jetstream.KeyWatcher, err error) {
 
 func resultSubject(job, key string) string { return "$KV." + results + job + "." + key }
 
+// alive is the beginning of keys of the bucket of results that are no results: a worker writes there that it is at work on an item. The
+// server is told that too, but tells the coordinator nothing of it.
+const alive = "alive-"
+
+// beat tells server and coordinator that a worker is at work on an item. If it does not arrive, the next one may.
+func (q *Queue) beat(m jetstream.Msg, it *Item) {
+	_ = m.InProgress()
+	_ = q.nc.Publish(resultSubject(it.Job, alive+it.Key), nil)
+}
+
 // errOver says that nobody waits for results of a job any more.
 var errOver = errors.New("the job is over")
 
@@ -288,21 +330,31 @@ func (q *Queue) stored(ctx context.Context, it *Item) (bool, error) {
 	if !hexID.MatchString(it.Job) {
 		return false, errOver
 	}
-	var info *jetstream.StreamInfo
-	err := exchange(ctx, func(ctx context.Context) error {
-		s, err := q.js.Stream(ctx, "KV_"+results+it.Job)
-		if err == nil {
-			info, err = s.Info(ctx, jetstream.WithSubjectFilter(resultSubject(it.Job, it.Key)))
-		}
-		return err
-	})
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
+	found, err := q.keys(ctx, "KV_"+results+it.Job, resultSubject(it.Job, it.Key))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return false, errOver
-	case err != nil:
-		return false, err
 	}
-	return len(info.State.Subjects) > 0, nil
+	return len(found) > 0, err
+}
+
+// keys are the last parts of the subjects of a stream that are as a filter.
+func (q *Queue) keys(ctx context.Context, stream, filter string) (found map[string]bool, err error) {
+	err = exchange(ctx, func(ctx context.Context) error {
+		s, err := q.js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
+		if err != nil {
+			return err
+		}
+		found = map[string]bool{}
+		for subject := range info.State.Subjects {
+			found[subject[strings.LastIndexByte(subject, '.')+1:]] = true
+		}
+		return nil
+	})
+	return found, err
 }
 
 // store keeps the result of an item unless there is one.
@@ -321,33 +373,49 @@ func (q *Queue) store(ctx context.Context, it *Item, text []byte) error {
 	return err
 }
 
-// waiting counts the items of a job that are in the queue, or at a worker.
-func (q *Queue) waiting(ctx context.Context, id string) (uint64, error) {
-	var info *jetstream.StreamInfo
-	err := exchange(ctx, func(ctx context.Context) error {
-		s, err := q.js.Stream(ctx, stream)
+// waiting are the keys of the items of a job that are in the queue, or at a worker.
+func (q *Queue) waiting(ctx context.Context, id string) (map[string]bool, error) {
+	return q.keys(ctx, stream, q.subject(id, "*"))
+}
+
+// subject is that of an item.
+func (q *Queue) subject(job, key string) string {
+	return subjects + "." + q.build + "." + job + "." + key
+}
+
+// idle says whether workers ask for items while the queue has none to give: each is at a worker, or given back to come later.
+func (q *Queue) idle(ctx context.Context) (yes bool, err error) {
+	err = exchange(ctx, func(ctx context.Context) error {
+		c, err := q.js.Consumer(ctx, stream, q.durable()) // with what is so now
 		if err == nil {
-			info, err = s.Info(ctx, jetstream.WithSubjectFilter(subjects+"."+q.build+"."+id))
+			info := c.CachedInfo()
+			yes = info.NumWaiting > 0 && info.NumPending == 0
 		}
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	n := uint64(0)
-	for _, count := range info.State.Subjects {
-		n += count
-	}
-	return n, nil
+	return yes, err
 }
 
-// endJob removes a job from the server: its buckets, and what is left of its items, those that were done twice.
+// endJob removes a job from the server: its results and files, and what is left of its items, those that were done twice.
 func (q *Queue) endJob(ctx context.Context, id string) error {
-	s, err := q.js.Stream(ctx, stream)
-	if err == nil {
-		err = s.Purge(ctx, jetstream.WithPurgeSubject(subjects+"."+q.build+"."+id))
-	}
-	return q.named(errors.Join(err, q.js.DeleteKeyValue(ctx, results+id), q.js.DeleteObjectStore(ctx, files+id), q.js.DeleteObjectStore(ctx, outputs+id)))
+	err := errors.Join(q.drop(ctx, stream, q.subject(id, "*")), q.drop(ctx, files.stream, files.subject(id)+".>"), q.drop(ctx, outputs.stream, outputs.subject(id)+".>"))
+	return q.named(errors.Join(err, exchange(ctx, func(ctx context.Context) error {
+		if err := q.js.DeleteKeyValue(ctx, results+id); !errors.Is(err, jetstream.ErrBucketNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) { // the answer to the first try may be lost
+			return err
+		}
+		return nil
+	})))
+}
+
+// drop removes the messages of a subject from a stream.
+func (q *Queue) drop(ctx context.Context, stream, subject string) error {
+	return exchange(ctx, func(ctx context.Context) error {
+		s, err := q.js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		return s.Purge(ctx, jetstream.WithPurgeSubject(subject))
+	})
 }
 
 // atOnce is how many messages are on their way to the server at a time; the library gives up where it is many more.
@@ -366,7 +434,7 @@ func (q *Queue) publish(ctx context.Context, items []*Item, again map[string]boo
 			if again[it.Key] { // its message was done, and what came of it is lost
 				id += randomID() // not the time: a clock may be put back
 			}
-			f, err := q.js.PublishMsgAsync(&nats.Msg{Subject: subjects + "." + q.build + "." + it.Job, Data: text}, jetstream.WithMsgID(id))
+			f, err := q.js.PublishMsgAsync(&nats.Msg{Subject: q.subject(it.Job, it.Key), Data: text}, jetstream.WithMsgID(id))
 			if err != nil {
 				return fmt.Errorf("%s: %w", it.Name, err)
 			}
@@ -385,32 +453,72 @@ func (q *Queue) publish(ctx context.Context, items []*Item, again map[string]boo
 	return nil
 }
 
-// upload puts a file into an object store under a name, if it is not there yet.
-func upload(ctx context.Context, store jetstream.ObjectStore, name, path string) error {
-	if info, err := store.GetInfo(ctx, name); err == nil {
-		if f, err := os.Stat(path); err == nil && uint64(f.Size()) == info.Size {
-			return nil
-		}
-	}
+// subject is that of all parts of a file, or of all files of a job.
+func (s store) subject(job string, name ...string) string {
+	return strings.Join(append([]string{s.subjects, job}, name...), ".")
+}
+
+// put puts a file into a store.
+func (q *Queue) put(ctx context.Context, s store, path, job string, name ...string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
-	return err
-}
-
-// download writes the object of a name.
-func download(ctx context.Context, store jetstream.ObjectStore, name string, to io.Writer) error {
-	o, err := store.Get(ctx, name)
-	if err != nil {
-		return err
+	part := make([]byte, q.partSize())
+	for n := 0; ; n++ {
+		size, err := io.ReadFull(f, part)
+		if size > 0 {
+			m := &nats.Msg{Subject: fmt.Sprint(s.subject(job, name...), ".", n), Data: part[:size]}
+			if err := exchange(ctx, func(ctx context.Context) error { _, err := q.js.PublishMsg(ctx, m); return err }); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
-	defer o.Close()
-	_, err = io.Copy(to, o)
-	return err
 }
 
-// object is the name of a file of a result in the object store.
-func object(key, hash string) string { return key + "-" + hash }
+func (q *Queue) partSize() int64 { return max(1, min(partSize, q.nc.MaxPayload()/2)) }
+
+// has says whether a store has all parts of a file, which is not read for it.
+func (q *Queue) has(ctx context.Context, s store, size int64, job string, name ...string) (bool, error) {
+	found, err := q.keys(ctx, s.stream, s.subject(job, name...)+".*")
+	part := q.partSize()
+	return int64(len(found)) == (size+part-1)/part, err
+}
+
+// errLost says that a file is not in its store, or another one.
+var errLost = errors.New("the file is not in the queue")
+
+// get writes a file of a store, which is as long as it should be.
+func (q *Queue) get(ctx context.Context, s store, to io.Writer, size int64, job string, name ...string) error {
+	for n := 0; size > 0; n++ {
+		var part []byte
+		err := exchange(ctx, func(ctx context.Context) error {
+			str, err := q.js.Stream(ctx, s.stream)
+			if err != nil {
+				return err
+			}
+			m, err := str.GetLastMsgForSubject(ctx, fmt.Sprint(s.subject(job, name...), ".", n))
+			if err == nil {
+				part = m.Data
+			}
+			return err
+		})
+		switch size -= int64(len(part)); {
+		case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && (len(part) == 0 || size < 0):
+			return errLost
+		case err != nil:
+			return err
+		}
+		if _, err := to.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,8 +38,14 @@ func nkey(t *testing.T) (public, file string) {
 }
 
 // TestRights runs a batch by the configuration that docs/batch.md has: with TLS on both sides and NKeys. A worker does its items, and
-// cannot read results, outputs and items of others, nor remove anything.
+// cannot read results, outputs and items of others, nor remove anything, whether it sees the models' files or gets them by the queue.
 func TestRights(t *testing.T) {
+	for _, upload := range []bool{false, true} {
+		t.Run(fmt.Sprint("upload=", upload), func(t *testing.T) { testRights(t, upload) })
+	}
+}
+
+func testRights(t *testing.T, upload bool) {
 	page, err := os.ReadFile("../../docs/batch.md")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +74,7 @@ func TestRights(t *testing.T) {
 	b := newBench(t, map[string]string{"a.ir": "fine a", "b.ir": "fine b"})
 	started := make(chan string, 1)
 	b.change = func(batch *Batch) {
-		batch.Access, batch.Listen, batch.Jobs = Access{NKey: batchSeed}, Listen{Config: file}, 0
+		batch.Access, batch.Listen, batch.Jobs, batch.Upload = Access{NKey: batchSeed}, Listen{Config: file}, 0, upload
 		batch.Listening = func(address, _ string) { started <- address }
 	}
 	type end struct {
@@ -104,7 +111,11 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	w := b.worker(filepath.Join(b.dir, "models"))
+	root := filepath.Join(b.dir, "models")
+	if upload {
+		root = t.TempDir()
+	}
+	w := b.worker(root)
 	w.Folder = t.TempDir()
 	// what the worker may not, while there are items, results and outputs of others
 	var c jetstream.Consumer
@@ -118,31 +129,89 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := string(id)
+	var kv jetstream.KeyValue
+	for kv == nil && ctx.Err() == nil { // it is made after the consumer
+		if kv, err = q.js.KeyValue(ctx, results+job); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) {
+			t.Fatal(err)
+		}
+	}
+	violations := make(chan error, 100)
+	q.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { violations <- err })
 	refused := func(what string, ask func(ctx context.Context) error) {
 		t.Helper()
-		brief, cancel := context.WithTimeout(ctx, 2*time.Second)
+		brief, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
-		if err := ask(brief); err == nil {
-			t.Errorf("a worker can %s", what)
+		asked := make(chan error, 1)
+		go func() { asked <- ask(brief) }()
+		var err error
+		select {
+		case err = <-violations: // the server says it beside the answer, which does not come
+			cancel()
+			<-asked
+			for len(violations) > 0 {
+				<-violations
+			}
+		case err = <-asked:
+		}
+		if !errors.Is(err, nats.ErrPermissionViolation) {
+			t.Errorf("a worker can %s: %v", what, err)
+		}
+	}
+	listen := func(subject string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			s, err := q.nc.SubscribeSync(subject)
+			if err == nil {
+				_, err = s.NextMsgWithContext(ctx)
+			}
+			return err
 		}
 	}
 	refused("read results", func(ctx context.Context) error {
-		kv, err := q.js.KeyValue(ctx, results+job)
-		if err != nil {
-			return err
-		}
-		_, err = kv.Get(ctx, probe)
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			return nil
-		}
+		_, err := kv.Get(ctx, probe)
 		return err
 	})
 	refused("watch results", func(ctx context.Context) error {
 		_, err := q.js.CreateOrUpdateConsumer(ctx, "KV_"+results+job, jetstream.ConsumerConfig{FilterSubject: "$KV.>"})
 		return err
 	})
+	part := outputs.subject(job, strings.Repeat("0", 32), strings.Repeat("0", 64), "0")
+	if _, err := q.js.Publish(ctx, part, []byte("an output")); err != nil {
+		t.Error("a worker cannot write outputs:", err)
+	}
 	refused("read outputs", func(ctx context.Context) error {
-		_, err := q.js.CreateOrUpdateConsumer(ctx, "OBJ_"+outputs+job, jetstream.ConsumerConfig{})
+		s, err := q.js.Stream(ctx, outputs.stream)
+		if err == nil {
+			_, err = s.GetLastMsgForSubject(ctx, part)
+		}
+		return err
+	})
+	refused("read outputs by their number", func(ctx context.Context) error {
+		s, err := q.js.Stream(ctx, outputs.stream)
+		if err == nil {
+			_, err = s.GetMsg(ctx, 1)
+		}
+		return err
+	})
+	for _, direct := range []string{"$JS.API.DIRECT.GET." + outputs.stream, "$JS.API.DIRECT.GET." + outputs.stream + "." + part,
+		"$JS.API.DIRECT.GET." + files.stream, "$JS.API.DIRECT.GET." + files.stream + "." + part, "$JS.API.DIRECT.GET.KV_" + results + job + "." + resultSubject(job, probe)} {
+		refused("get directly by "+direct, func(ctx context.Context) error {
+			_, err := q.nc.RequestWithContext(ctx, direct, nil)
+			return err
+		})
+	}
+	refused("listen to outputs", func(ctx context.Context) error {
+		_, err := q.js.CreateOrUpdateConsumer(ctx, outputs.stream, jetstream.ConsumerConfig{})
+		return err
+	})
+	refused("listen to models", func(ctx context.Context) error {
+		_, err := q.js.CreateOrUpdateConsumer(ctx, files.stream, jetstream.ConsumerConfig{})
+		return err
+	})
+	refused("listen to outputs as they come", listen(outputs.subjects+".>"))
+	refused("listen to results as they come", listen("$KV.>"))
+	refused("remove outputs", func(ctx context.Context) error { return q.drop(ctx, outputs.stream, outputs.subjects+".>") })
+	refused("put models into the queue", func(ctx context.Context) error {
+		_, err := q.js.Publish(ctx, files.subject(job, strings.Repeat("0", 64), "0"), nil)
 		return err
 	})
 	refused("read all items", func(ctx context.Context) error {
@@ -152,27 +221,10 @@ func TestRights(t *testing.T) {
 	refused("remove the stream", func(ctx context.Context) error { return q.js.DeleteStream(ctx, stream) })
 	refused("remove results", func(ctx context.Context) error { return q.js.DeleteKeyValue(ctx, results+job) })
 	refused("put items into the queue", func(ctx context.Context) error {
-		_, err := q.js.Publish(ctx, subjects+".x."+job, nil)
+		_, err := q.js.Publish(ctx, subjects+".x."+job+".x", nil)
 		return err
 	})
-	refused("listen to the batch", func(context.Context) error {
-		denied := make(chan error, 1)
-		q.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			select {
-			case denied <- err:
-			default:
-			}
-		})
-		if _, err := q.nc.SubscribeSync(string(Coordinator) + ".>"); err != nil {
-			return err
-		}
-		select {
-		case err := <-denied:
-			return err
-		case <-time.After(time.Second):
-			return nil
-		}
-	})
+	refused("listen to the batch", listen(string(Coordinator)+".>"))
 	working, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- w.Take(working, q, Serving{Jobs: 1, Log: t.Logf}) }()

@@ -23,7 +23,7 @@ type Serving struct {
 	// Idle ends the worker when there was nothing to do for so long; 0 for never.
 	Idle time.Duration
 	// Place puts the files of a result where they belong, if that can be done from here; if it does not (false), they go through the
-	// object store. It may be nil.
+	// queue. It may be nil.
 	Place func(it *Item, r *Result, dir string) (bool, error)
 	// Log is told what goes wrong with the queue; it may be nil.
 	Log func(format string, args ...any)
@@ -35,12 +35,11 @@ func (w *Worker) Take(ctx context.Context, q *Queue, s Serving) error {
 	if s.Log == nil {
 		s.Log = func(string, ...any) {}
 	}
-	w.Objects = func(ctx context.Context, job, hash string, to io.Writer) error {
-		store, err := q.js.ObjectStore(ctx, files+job)
-		if err != nil {
-			return err
+	w.Objects = func(ctx context.Context, job string, f File, to io.Writer) error {
+		if !hexID.MatchString(job) || !hexHash.MatchString(f.Hash) {
+			return errLost
 		}
-		return download(ctx, store, hash, to)
+		return q.get(ctx, files, to, f.Size, job, f.Hash)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -102,7 +101,11 @@ func (w *Worker) take(ctx context.Context, q *Queue, s Serving) error {
 		var m jetstream.Msg
 		if err == nil {
 			// one at a time: what waits here while another one is done would be taken for lost
-			wait, cancel := context.WithTimeout(ctx, 5*time.Second)
+			longest := 5 * time.Second
+			if s.Idle > 0 {
+				longest = min(longest, max(s.Idle/4, 100*time.Millisecond))
+			}
+			wait, cancel := context.WithTimeout(ctx, longest)
 			m, err = c.Next(jetstream.FetchContext(wait))
 			cancel()
 		}
@@ -162,14 +165,15 @@ func (w *Worker) handle(ctx context.Context, q *Queue, c jetstream.Consumer, m j
 		return err
 	}
 	tries, most := int(min(meta.NumDelivered, mostTries+1)), min(max(it.Tries, 1), mostTries)
-	alive, stop := context.WithCancel(ctx)
+	working, stop := context.WithCancel(ctx)
 	defer stop()
+	q.beat(m, &it)
 	go func() {
 		for tick := time.NewTicker(max(c.CachedInfo().Config.AckWait/3, 100*time.Millisecond)); ; {
 			select {
 			case <-tick.C:
-				_ = m.InProgress() // the next one may arrive
-			case <-alive.Done():
+				q.beat(m, &it)
+			case <-working.Done():
 				tick.Stop()
 				return
 			}
@@ -186,7 +190,10 @@ func (w *Worker) handle(ctx context.Context, q *Queue, c jetstream.Consumer, m j
 		r = &Result{Status: Failed, Diagnostics: []cli.Problem{refusal("set-aside", "%d workers took it, and none came to an end with it", most)}}
 		w.sign(&it, r)
 		tries-- // this one does not try
-	} else if r, err = w.Do(ctx, &it, dir); err != nil && ctx.Err() == nil && tries == most && !errors.As(diskError(err), &disk) {
+	} else if r, err = w.Do(ctx, &it, dir); errors.Is(err, errLost) {
+		s.Log("%s: %v", it.Name, err)
+		return m.Term() // the batch misses it, and puts both there again
+	} else if err != nil && ctx.Err() == nil && tries == most && !errors.As(diskError(err), &disk) {
 		r = &Result{Status: Failed, Diagnostics: []cli.Problem{refusal("file", "%v", err)}}
 		w.sign(&it, r)
 	} else if err != nil {
@@ -202,13 +209,9 @@ func (w *Worker) handle(ctx context.Context, q *Queue, c jetstream.Consumer, m j
 			return err
 		}
 	}
-	if !placed && len(r.Outputs) > 0 {
-		store, err := q.js.ObjectStore(ctx, outputs+it.Job)
-		if err != nil {
-			return err
-		}
+	if !placed {
 		for _, f := range r.Outputs {
-			if err := upload(ctx, store, object(it.Key, f.Hash), filepath.Join(dir, "out", filepath.FromSlash(f.Name))); err != nil {
+			if err := q.put(ctx, outputs, filepath.Join(dir, "out", filepath.FromSlash(f.Name)), it.Job, it.Key, f.Hash); err != nil {
 				return err
 			}
 		}

@@ -42,8 +42,8 @@ type Worker struct {
 	Name string
 	// Trusted says that the owner made an item: no rule on paths and URLs holds for it. It may be nil.
 	Trusted func(*Item) bool
-	// Objects gets an object of a job; it may be nil.
-	Objects func(ctx context.Context, job, hash string, to io.Writer) error
+	// Objects gets a file of a job from the queue; it may be nil.
+	Objects func(ctx context.Context, job string, f File, to io.Writer) error
 	// Warn is told once what goes wrong and ends nothing, such as a cache that cannot be written; it may be nil.
 	Warn func(format string, args ...any)
 
@@ -219,6 +219,9 @@ func written(dir, model string) ([]File, error) {
 	files := []File{}
 	var last []File
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".nfs") { // what a network file system calls a file that was removed while it was open
+			continue
+		}
 		f, err := hashFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err
@@ -364,21 +367,21 @@ func (w *Worker) fetch(ctx context.Context, address, dir string, trusted bool) (
 	})
 }
 
-// objects gets the files of a source from the object store of the job.
+// objects gets the files of a source from the queue.
 func (w *Worker) objects(ctx context.Context, job string, s Source, dir string) (string, error) {
 	if w.Objects == nil || !filepath.IsLocal(filepath.FromSlash(s.Entry)) {
-		return "", fmt.Errorf("%s: there is no object store", s.Entry)
+		return "", fmt.Errorf("%s: there is no queue to get it from", s.Entry)
 	}
 	for _, o := range s.Objects {
 		if !filepath.IsLocal(filepath.FromSlash(o.Name)) {
 			return "", fmt.Errorf("%q is no name of a file", o.Name)
 		}
-		file, err := save(dir, o.Name, func(to io.Writer) error { return w.Objects(ctx, job, o.Hash, to) })
+		file, err := save(dir, o.Name, func(to io.Writer) error { return w.Objects(ctx, job, o, to) })
 		if err != nil {
 			return "", err
 		}
 		if got, err := hashFile(file); err != nil || got.Hash != o.Hash {
-			return "", errors.Join(fmt.Errorf("%s: the object has other bytes than it should", o.Name), err)
+			return "", errors.Join(fmt.Errorf("%s: the file in the queue has other bytes than it should", o.Name), err)
 		}
 	}
 	return filepath.Join(dir, filepath.FromSlash(s.Entry)), nil

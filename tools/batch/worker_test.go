@@ -55,7 +55,7 @@ func TestUntrusted(t *testing.T) {
 		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "output", Value: "/tmp/x"}}}, "has no option"},
 		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "opset=1 --output", Value: "/tmp/x"}}}, "has no option"},
 		{Item{Model: Source{URL: "http://127.0.0.1:1/a.ir"}}, "does not fetch"},
-		{Item{Model: Source{Objects: []File{{Name: "../x"}}, Entry: "x"}}, "no object store"},
+		{Item{Model: Source{Objects: []File{{Name: "../x"}}, Entry: "x"}}, "no queue"},
 	} {
 		r := do(t, b, b.worker(root), c.item)
 		if c.want == "" && r.Status != OK || c.want != "" && (r.Status != Failed || !strings.Contains(r.Diagnostics[0].Message, c.want)) {

@@ -60,9 +60,9 @@ var ErrQuiet = errors.New("failed")
 
 // Run runs a command in this process. Its flag --json, if it has one, makes errors data.
 func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	out, told := newText(stdout), newText(stderr)
-	stdout, stderr = out, told
-	defer func() { _, _ = out.flush(), told.flush() }()
+	out, problems := newText(stdout), newText(stderr)
+	stdout, stderr = out, problems
+	defer func() { _, _ = out.flush(), problems.flush() }()
 	command.SetArgs(args)
 	command.SetIn(stdin)
 	command.SetOut(stdout)
@@ -116,12 +116,16 @@ func printError(w io.Writer, err error) {
 		r := &Report{Model: of.Model, Sources: of.Sources, Verbose: of.Verbose}
 		problems := slices.DeleteFunc(Problems(list), func(p Problem) bool { return p.Level != diag.Error.String() })
 		if r.Print(w, problems); len(problems) > 1 {
-			fmt.Fprintf(w, "%d errors in %s\n", len(problems), of.Model)
+			_, _ = Fprintf(w, "%d errors in %s\n", len(problems), of.Model)
 		}
 	case isList: // a line each, with its place first
-		fmt.Fprintln(w, err)
+		fmt.Fprintln(w, told(err))
 	default:
-		Tell(w, diag.Error, err.Error())
+		first, rest, more := strings.Cut(told(err), "\n")
+		Tell(w, diag.Error, first)
+		if more {
+			fmt.Fprintln(w, rest)
+		}
 	}
 }
 

@@ -23,7 +23,8 @@ type ModelError struct {
 
 // Error puts the model's name before each line.
 func (e *ModelError) Error() string {
-	return e.Model + ": " + strings.ReplaceAll(e.Err.Error(), "\n", "\n"+e.Model+": ")
+	name := Inline(e.Model)
+	return name + ": " + strings.ReplaceAll(e.Err.Error(), "\n", "\n"+name+": ")
 }
 
 func (e *ModelError) Unwrap() error { return e.Err }
@@ -178,26 +179,36 @@ func newStyle(w io.Writer) *style {
 	return &style{w, Terminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-// printf writes text whose values have no unprintable characters but those of the style itself.
+// printf writes text whose values begin no line and have no unprintable characters but those of the style itself.
 func (s *style) printf(format string, args ...any) {
-	if !s.colour {
-		fmt.Fprintf(s.w, format, args...)
-		return
-	}
 	for i, a := range args {
 		if text, ok := a.(string); ok {
-			args[i] = Printable(text)
+			args[i] = inline(text)
 		} else if c, ok := a.(coloured); ok {
-			args[i] = "\x1b[" + c.code + "m" + Printable(c.text) + "\x1b[0m"
+			args[i] = inline(c.text)
+			if s.colour {
+				args[i] = "\x1b[" + c.code + "m" + inline(c.text) + "\x1b[0m"
+			}
 		}
 	}
-	fmt.Fprintf(Raw(s.w), format, args...)
+	w := s.w
+	if s.colour {
+		w = Raw(w)
+	}
+	fmt.Fprintf(w, format, args...)
 }
 
 // coloured is text in a colour.
 type coloured struct{ code, text string }
 
-func (c coloured) String() string { return c.text }
+// inline is Inline that keeps tabs, which lines of a program have.
+func inline(text string) string {
+	parts := strings.Split(text, "\t")
+	for i := range parts {
+		parts[i] = Inline(parts[i])
+	}
+	return strings.Join(parts, "\t")
+}
 
 func (s *style) blue(text string) coloured { return coloured{"1;34", text} }
 func (s *style) bold(text string) coloured { return coloured{"1", text} }

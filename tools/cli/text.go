@@ -2,13 +2,17 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/aton-project/aton/ssa/diag"
 )
 
 // textWriter passes on text that a person may look at. Names in a file may hold characters that steer a terminal or turn the direction
@@ -116,6 +120,51 @@ func Printable(text string) string {
 	_, _ = io.WriteString(t, text) // a Builder does not fail
 	_ = t.flush()
 	return b.String()
+}
+
+// Inline is text for a line of its own or a part of one: line breaks and tabs of a name in it are escapes too, so that no name begins a line
+// that looks like one of the program.
+func Inline(text string) string {
+	text = Printable(text)
+	if !strings.ContainsAny(text, "\n\t") {
+		return text
+	}
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(text)
+}
+
+// Fprintf is [fmt.Fprintf] for text with names in it: the line breaks are those of the format. What is several lines goes through [io.WriteString].
+func Fprintf(w io.Writer, format string, args ...any) (int, error) {
+	inline := make([]any, len(args)) // the caller's stay as they are
+	for i, a := range args {
+		switch a := a.(type) {
+		case error:
+			inline[i] = Inline(a.Error())
+		case fmt.Stringer:
+			inline[i] = Inline(a.String())
+		default:
+			inline[i] = a
+			if v := reflect.ValueOf(a); v.Kind() == reflect.String {
+				inline[i] = Inline(v.String())
+			}
+		}
+	}
+	return fmt.Fprintf(w, format, inline...)
+}
+
+// told is an error as a person sees it: a line for each problem.
+func told(err error) string {
+	var list *diag.List
+	if errors.As(err, &list) || IsMisuse(err) { // these have lines of their own, and what the caller typed
+		return err.Error()
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		var lines []string
+		for _, e := range several.Unwrap() {
+			lines = append(lines, told(e))
+		}
+		return strings.Join(lines, "\n")
+	}
+	return Inline(err.Error())
 }
 
 // EncodeJSON writes a value as JSON for programs and people: a line, or indented. All JSON that the commands write is made here.

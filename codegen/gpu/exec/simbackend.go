@@ -21,7 +21,8 @@ type Sim struct {
 	PTX bool
 	// Steps bounds the instructions of a block, 0 for the simulator's own limit.
 	Steps int64
-	// Budget bounds the lane instructions of all launches, 0 for no bound. A launch that passes it ends with sim.ErrBudget.
+	// Budget bounds the lane instructions of all launches, each launch itself among them for as many as it takes the time of; 0 for no
+	// bound. A launch that passes it ends with sim.ErrBudget.
 	Budget int64
 
 	used int64 // lane instructions of the launches so far
@@ -105,6 +106,9 @@ func (s *Sim) Depends(k Kernel) string {
 	return ""
 }
 
+// launching is for how many lane instructions a launch counts: some 40 microseconds.
+const launching = 1 << 16
+
 func (s *Sim) launch(c *simKernel, l sim.Launch, args []Arg) (Stats, []sim.Arg, error) {
 	l.Block, l.Check, l.Count, l.Steps = [3]int{c.threads, 1, 1}, s.Check, s.Count, s.Steps
 	if s.Budget > 0 {
@@ -118,9 +122,9 @@ func (s *Sim) launch(c *simKernel, l sim.Launch, args []Arg) (Stats, []sim.Arg, 
 		}
 	}
 	stats, err := c.Run(l)
-	s.used += stats.LaneInstructions
+	s.used += stats.LaneInstructions + launching
 	if errors.Is(err, sim.ErrBudget) {
-		err = fmt.Errorf("%w: the simulator runs %d lane instructions; %s", err, s.Budget, ssa.BudgetHint)
+		err = fmt.Errorf("%w: the simulator runs %d lane instructions, and fewer with many launches; %s", err, s.Budget, ssa.BudgetHint)
 	}
 	return Stats{LaneInstructions: stats.LaneInstructions, Counts: stats.Counts}, l.Args, err
 }

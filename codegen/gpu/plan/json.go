@@ -297,7 +297,8 @@ func (p *Plan) WriteCoverage(w io.Writer) error {
 		return err
 	}
 	for _, r := range rows {
-		if _, err := fmt.Fprintf(w, "%-28s %7d %7d %7d %7d %7d  %s\n", r.kind, r.counts[Device], r.counts[Fused], r.counts[Alias], r.counts[Sizes], r.counts[Host], strings.Join(r.reasons, "; ")); err != nil {
+		kind := strings.ReplaceAll(string(r.kind), "\n", `\n`) // of a file that anybody may have written
+		if _, err := fmt.Fprintf(w, "%-28s %7d %7d %7d %7d %7d  %s\n", kind, r.counts[Device], r.counts[Fused], r.counts[Alias], r.counts[Sizes], r.counts[Host], strings.Join(r.reasons, "; ")); err != nil {
 			return err
 		}
 	}

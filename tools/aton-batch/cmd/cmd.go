@@ -83,7 +83,7 @@ func stopped(c *cobra.Command) (context.Context, context.CancelFunc) {
 // warnings writes what goes wrong and ends nothing.
 func warnings(w io.Writer) func(format string, args ...any) {
 	return func(format string, args ...any) {
-		fmt.Fprintln(w, "warning: "+fmt.Sprintf(format, args...))
+		_, _ = cli.Fprintf(w, "warning: %s\n", fmt.Sprintf(format, args...))
 	}
 }
 

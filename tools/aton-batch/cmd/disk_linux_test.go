@@ -51,3 +51,8 @@ func resume(c *exec.Cmd)  { _ = c.Process.Signal(syscall.SIGCONT) }
 func (d *disk) remount(options string) {
 	_ = syscall.Mount("none", d.at, "tmpfs", syscall.MS_REMOUNT, options)
 }
+
+// withoutExec lets no program of it be run.
+func (d *disk) withoutExec() error {
+	return syscall.Mount("none", d.at, "tmpfs", syscall.MS_REMOUNT|syscall.MS_NOEXEC, "")
+}

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -227,18 +229,149 @@ func TestSuspended(t *testing.T) {
 	right(t, dir, out, n)
 }
 
-// A folder that may not be entered is named.
-func TestFoldersWithoutExec(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("the superuser may enter every folder")
-	}
-	dir := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "x"), 0o600)); err != nil {
+// nobody is another user than the superuser.
+const nobody = 65534
+
+// asNobody runs the program as another user, with a home of its own, from a folder that all may enter.
+func asNobody(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := program(t, args...)
+	shared := open(t)
+	text, err := os.ReadFile(c.Path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	status, said := soon(t, program(t, "batch", models(t, 1), "-o", filepath.Join(dir, "x/out"), "--no-cache"), time.Minute)
-	if status == 0 || !strings.Contains(said, "x") {
+	c.Path = filepath.Join(shared, "aton")
+	if err := os.WriteFile(c.Path, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(shared, "home")
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Chown(home, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	c.Dir, c.Env = home, append(c.Env, "HOME="+home, "XDG_CACHE_HOME=")
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	return c
+}
+
+// open is a folder that all users may enter and read; what a test has else is its user's.
+func open(t *testing.T) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only the superuser can be another user")
+	}
+	dir, err := os.MkdirTemp("", "aton-open-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A folder that may not be entered or written is named.
+func TestFoldersWithoutExec(t *testing.T) {
+	shared := open(t)
+	if err := os.CopyFS(filepath.Join(shared, "models"), os.DirFS(models(t, 1))); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]os.FileMode{"closed": 0o600, "dark": 0o666, "read-only": 0o555} {
+		at := filepath.Join(shared, name)
+		if err := errors.Join(os.Mkdir(at, 0o700), os.Chown(at, nobody, nobody), os.Chmod(at, mode)); err != nil {
+			t.Fatal(err)
+		}
+		status, said := soon(t, asNobody(t, "batch", filepath.Join(shared, "models"), "-o", filepath.Join(at, "out"), "--no-cache"), time.Minute)
+		if status == 0 || !strings.Contains(said, name) || !strings.Contains(said, "permission denied") {
+			t.Errorf("%s: status %d: %s", name, status, said)
+		}
+	}
+}
+
+// Nothing is run from the folders for outputs, the cache and temporary files: they may be on a file system without programs.
+func TestNoExec(t *testing.T) {
+	dir, want := heavy(t, 5, 1000)
+	d := small(t, 64<<20)
+	if err := d.withoutExec(); err != nil {
+		t.Skip(err)
+	}
+	script := filepath.Join(d.at, "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755); err != nil || exec.Command(script).Run() == nil {
+		t.Fatalf("the file system runs programs: %v", err)
+	}
+	out := filepath.Join(d.at, "out")
+	c := program(t, "batch", dir, "-o", out, "--jobs", "2", "--cache", filepath.Join(d.at, "cache"))
+	c.Env = append(c.Env, "TMPDIR="+d.at)
+	if status, said := soon(t, c, time.Minute); status != 0 {
 		t.Errorf("status %d: %s", status, said)
+	}
+	complete(t, out, want)
+}
+
+// Two users of one machine have workers of one batch and a folder for temporary files in common, and nothing else: neither gets at the folders
+// of the other one, whose batch it cannot go on with.
+func TestTwoUsers(t *testing.T) {
+	const n = 30
+	shared := open(t)
+	temporary := filepath.Join(shared, "tmp")
+	if err := errors.Join(os.CopyFS(filepath.Join(shared, "models"), os.DirFS(models(t, n))), os.Mkdir(temporary, 0o700), os.Chmod(temporary, 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(shared, "models")
+	s, err := batch.StartServer(t.TempDir(), batch.Listen{Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	address, token := s.Listening()
+	text, err := os.ReadFile(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := filepath.Join(shared, "token") // as it was given to the other user
+	if err := errors.Join(os.WriteFile(theirs, text, 0o600), os.Chown(theirs, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	worker := []string{"worker", "--root", dir, "--jobs", "1", "--queue", address, "--queue-token-file"}
+	for _, w := range []*exec.Cmd{program(t, append(worker, token)...), asNobody(t, append(worker, theirs)...)} {
+		var said lockedBuffer
+		w.Env, w.Stderr = append(w.Env, "TMPDIR="+temporary), &said
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = w.Process.Kill()
+			_ = w.Wait()
+			if said.String() != "" {
+				t.Error(said.String())
+			}
+		}()
+	}
+	homes := func() (owners []int) {
+		found, _ := filepath.Glob(filepath.Join(temporary, "aton-worker-*"))
+		for _, home := range found {
+			if info, err := os.Stat(home); err == nil && info.Mode().Perm() == 0o700 {
+				owners = append(owners, int(info.Sys().(*syscall.Stat_t).Uid))
+			}
+		}
+		slices.Sort(owners)
+		return owners
+	}
+	for deadline := time.Now().Add(time.Minute); len(homes()) < 2 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	if got := homes(); !slices.Equal(got, []int{0, nobody}) {
+		t.Errorf("folders of the users %v", got)
+	}
+	out := filepath.Join(shared, "out")
+	args := []string{"batch", dir, "-o", out, "--queue", address, "--queue-token-file"}
+	if status, said := soon(t, program(t, append(args, token, "--jobs", "0", "--ack-wait", "2s")...), 2*time.Minute); status != 1 { // one model is refused
+		t.Errorf("status %d: %s", status, said)
+	}
+	right(t, dir, out, n)
+	status, said := soon(t, asNobody(t, append(args, theirs)...), time.Minute)
+	if status != 1 || !strings.Contains(said, filepath.Join(out, ".aton")) || !strings.Contains(said, "permission denied") {
+		t.Errorf("the folder of another user: status %d: %s", status, said)
 	}
 }
 

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -80,7 +79,7 @@ func newCheck() *cobra.Command {
 		if m.sarif == "-" || m.quiet {
 			return nil // the log says it, or the exit status
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opset)
+		_, err = cli.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opset)
 		return err
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {

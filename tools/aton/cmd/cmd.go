@@ -55,7 +55,7 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; aton recogn
 			return shortHelp(c)
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newDiff(), newCheck(), newVerify(), newRun(), newReduce(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
+	c.AddCommand(newExport(), newInspect(), newDiff(), newCheck(), newVerify(), newRun(), newReduce(), newCut(), newJoin(), newSet(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
 	return c
 }
 
@@ -402,7 +402,7 @@ func (m *model) tellWarnings() error {
 		case slices.Contains(m.opts.Deny, aton.AllWarnings):
 			denied.Add(diag.Diagnostic{ID: "denied", Message: message})
 		case m.json:
-			fmt.Fprintln(m.stderr, "warning: "+message)
+			_, _ = cli.Fprintf(m.stderr, "warning: %s\n", message)
 		case !m.quiet:
 			m.activity.pause()
 			cli.Tell(m.stderr, diag.Warning, message)
@@ -423,7 +423,7 @@ func (m *model) tell(list *diag.List) {
 		if m.json {
 			if d.Severity == diag.Warning {
 				d.Severity = diag.Error // what follows "warning: " does not say it again
-				fmt.Fprintln(m.stderr, "warning: "+list.Format(d))
+				_, _ = cli.Fprintf(m.stderr, "warning: %s\n", list.Format(d))
 			}
 			continue
 		}

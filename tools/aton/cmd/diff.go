@@ -174,11 +174,14 @@ func (d differences) print(w io.Writer, old, new string) error {
 		lines []string
 	}{{"opsets", d.Opsets}, {"inputs", d.Inputs}, {"outputs", d.Outputs}, {"operators", counts}, {"weights", d.Weights}} {
 		if len(part.lines) > 0 {
-			p.printf("%s\n%s\n", part.name, strings.Join(part.lines, "\n"))
+			p.printf("%s\n", part.name)
+			for _, line := range part.lines {
+				p.printf("%s\n", line)
+			}
 		}
 	}
-	if d.Graph != "" {
-		p.printf("graph\n%s", d.Graph)
+	if d.Graph != "" && p.err == nil {
+		_, p.err = io.WriteString(w, "graph\n"+d.Graph) // graph text spells line breaks of names as escapes
 	}
 	return p.err
 }

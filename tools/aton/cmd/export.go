@@ -42,12 +42,14 @@ func newExport() *cobra.Command {
 	var m model
 	var output, external, names string
 	var renames, axes, before, after []string
+	var half, brain bool
 	c := &cobra.Command{
 		Use:   "export MODEL [-o OUT.onnx]",
 		Short: "Convert a model to ONNX",
 		Example: `  aton export model.pt --input 'x:f32[N,3,224,224]'
   aton export model.pt -o model.onnx --input 'x:f32[N,3,224,224]' --verbose
   aton export model.pt --input 'x:f32[N,3]' --input-names image --output-names scores --rename fc.weight=w --output-axes scores:0=rows
+  aton export model.pt2 --float16 --keep-float32 Softmax --keep-io-types
   aton export model.pt2 --modules-as-functions Conv2d,classifier
   aton export graph.ir -o - --input 'x:f32[2,3]' --input 'mode:str="mean"' --opset 13 > model.onnx`,
 		Args: oneModel,
@@ -71,6 +73,10 @@ func newExport() *cobra.Command {
 	f.BoolVar(&m.opts.NodeMetadata, "node-metadata", false, "write the origin of each node as metadata at opsets below 21 too (from 21 on it is always written); the file then has IR version 10")
 	cli.Choice(c, (*string)(&m.opts.Contrib), "ort-operators", []string{"none", "cpu", "gpu"}, "use operators of onnxruntime's own (com.microsoft), which no other runtime has, for where it runs: none, cpu (also without =), gpu (residual sums with their normalization, too, which are slower on a cpu); for the target ort")
 	f.Lookup("ort-operators").NoOptDefVal = "cpu"
+	f.BoolVar(&half, "float16", false, "compute in float16 instead of float32: weights take half of the space")
+	f.BoolVar(&brain, "bfloat16", false, "compute in bfloat16 instead of float32")
+	f.StringSliceVar(&m.opts.Float32Ops, "keep-float32", nil, "types of `OPERATORS` that stay in float32 with --float16 or --bfloat16, such as Softmax,LayerNormalization")
+	f.BoolVar(&m.opts.Float32IO, "keep-io-types", false, "inputs and outputs stay in float32 with --float16 or --bfloat16")
 	f.BoolVar(&m.opts.NoFolding, "no-constant-folding", false, "keep the weights as in the state dict: operators compute what depends on weights alone, and no normalization is folded into a convolution")
 	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "the names of weights: state (as in the state dict), or learned (learned_0, learned_1, ...)")
 	f.StringArrayVar(&before, "pass-before", nil, "`STEP=PASSES`: run these passes before a step of the conversion, such as legalize=dce; aton-opt --help-passes lists both")
@@ -97,6 +103,16 @@ func newExport() *cobra.Command {
 			return cli.Misusef("--external-data=always needs a file to write to, not '-'")
 		}
 		m.opts.External = mode
+		switch {
+		case half && brain:
+			return cli.Misusef("give --float16 or --bfloat16, not both")
+		case half:
+			m.opts.Floats = aton.Float16
+		case brain:
+			m.opts.Floats = aton.BFloat16
+		case len(m.opts.Float32Ops) > 0 || m.opts.Float32IO:
+			return cli.Misusef("--keep-float32 and --keep-io-types go with --float16 or --bfloat16")
+		}
 		if m.json && output == "-" {
 			return cli.Misusef("--json writes to standard output too: give -o a file")
 		}
@@ -264,11 +280,11 @@ func summary(e exported, took time.Duration) string {
 	if info, err := os.Stat(e.Output); err == nil && info.Mode().IsRegular() {
 		size = fmt.Sprintf(" (%s, opset %d)", bytesOf(info.Size()), e.Opsets[""])
 	}
-	fmt.Fprintf(&b, "%s%s in %.1f s\n", e.Output, size, took.Seconds())
+	_, _ = cli.Fprintf(&b, "%s%s in %.1f s\n", e.Output, size, took.Seconds())
 	for _, name := range e.DataFiles {
 		data := filepath.Join(filepath.Dir(e.Output), name)
 		if info, err := os.Stat(data); err == nil {
-			fmt.Fprintf(&b, "  %-6s %s (%s)\n", "data", data, bytesOf(info.Size()))
+			_, _ = cli.Fprintf(&b, "  %-6s %s (%s)\n", "data", data, bytesOf(info.Size()))
 		}
 	}
 	for _, list := range []struct {
@@ -276,7 +292,7 @@ func summary(e exported, took time.Duration) string {
 		names []named
 	}{{"input", e.Inputs}, {"output", e.Outputs}} {
 		for _, n := range list.names {
-			fmt.Fprintf(&b, "  %-6s %s : %s\n", list.what, n.Name, n.Type)
+			_, _ = cli.Fprintf(&b, "  %-6s %s : %s\n", list.what, n.Name, n.Type)
 		}
 	}
 	return b.String()

@@ -111,7 +111,7 @@ them. It runs nothing. --print selects what to print:
 		}
 		p, err := plan.NewWith(mod, plan.Options{Fusion: fuse.Mode(fusion), TF32: tf32})
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+			return fmt.Errorf("%s: %w", cli.Inline(m.name), err)
 		}
 		out := &printer{w: c.OutOrStdout()}
 		switch print {

@@ -127,6 +127,46 @@ func TestNamesDoNotSteer(t *testing.T) {
 	}
 }
 
+// No name of a model, of its program's files or of its own file begins a line of what a command tells.
+func TestNamesBeginNoLine(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name string, b []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, b, 0o666); err != nil {
+			t.Skip(err) // a file system that has no such names
+		}
+		return file
+	}
+	graph := func(op string) []byte {
+		return []byte(strings.NewReplacer("BREAK", `\nFORGED: x`, "OP", op).Replace(`graph @"mainBREAK"(%"xBREAK" : Float(2, 3)):
+  %"yBREAK" : Float(2, 3) = OP(%"xBREAK"), scope: "aBREAK" # "netBREAK.py":7:3
+  return (%"yBREAK")
+`))
+	}
+	models := []string{
+		put("custom.onnx", hostile(t, "my\nFORGED: x")), put("refused.ir", graph("aten::no_such")), put("good.ir", graph("onnx::Tanh")), put("attribute.ir", graph(`onnx::Cast["tBREAK"="vBREAK"]`)),
+		put("wrong.ir", graph("onnx::Concat[axis=9]")), put("broken.ir", []byte("graph(%x\nFORGED: x :")), put("name\nFORGED: x.onnx", hostile(t, "")), filepath.Join(dir, "none\nFORGED: x.ir"),
+	}
+	out := filepath.Join(dir, "o.onnx")
+	for _, model := range models {
+		for _, args := range [][]string{
+			{"inspect"}, {"inspect", "--listing", "--source"}, {"inspect", "--at", "onnx", "--source", "--full-types"}, {"check"}, {"export", "--verbose", "-o", out}, {"export", "-o", out, "--opset", "7"},
+			{"export", "-o", out, "--print-after", "all", "--print-changed"}, {"export", "-o", out, "--rename", "a=b", "--timing"}, {"export", "-o", filepath.Join(dir, "o\nFORGED: x.onnx")},
+			{"gpu"}, {"gpu", "--print", "plan"}, {"gpu", "--print", "kir"}, {"gpu", "--print", "llir"}, {"gpu", "--print", "ptx"},
+			{"verify", "--random", "1"}, {"verify", "--random", "1", "--device", "sim", "--nodes"}, {"verify", "--data", filepath.Join(dir, "none\nFORGED: x.npz")},
+			{"run", "--random", "1"}, {"explore", "--dot", "-"}, {"reduce", "-o", filepath.Join(dir, "r.ir"), "--", "false"},
+		} {
+			args := append([]string{args[0], model}, args[1:]...)
+			_, stdout, stderr := call("", args...)
+			for line := range strings.Lines(stdout + stderr) {
+				if strings.HasPrefix(strings.TrimSpace(line), "FORGED") {
+					t.Errorf("%q: %q in\n%s", args, line, stdout+stderr)
+				}
+			}
+		}
+	}
+}
+
 // A graph that is printed and read again is the same model, whatever its names have in them.
 func TestNamesInText(t *testing.T) {
 	for _, domain := range []string{"", "my" + steering} {

@@ -172,7 +172,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 	for _, set := range sets {
 		m.activity.begin("running data set " + set.Name)
 		if err := v.set(c, mod, set, backend, r); err != nil {
-			return fmt.Errorf("%s: data set %s: %w", m.name, set.Name, err)
+			return fmt.Errorf("%s: data set %s: %w", cli.Inline(m.name), set.Name, err)
 		}
 	}
 	m.activity.pause()
@@ -581,6 +581,6 @@ type printer struct {
 
 func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
+		_, p.err = cli.Fprintf(p.w, format, args...)
 	}
 }

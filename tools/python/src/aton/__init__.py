@@ -12,6 +12,7 @@ from ._export import check, convert, convert_version, export, optimize, verify
 from ._patch import patch, unpatch
 from ._program import ONNXProgram
 from ._rules import Rule, rule
+from ._surgery import cut, join, rename, set_weights
 from ._version import __version__
 
 __all__ = [
@@ -26,11 +27,15 @@ __all__ = [
     "check",
     "convert",
     "convert_version",
+    "cut",
     "export",
     "find_binary",
+    "join",
     "optimize",
     "patch",
+    "rename",
     "rule",
+    "set_weights",
     "unpatch",
     "verify",
 ]
