@@ -99,7 +99,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	}
 	opset := o.begin(m)
 	list, err := remaining(m, p).Run(m, o.Runner)
-	if list != nil && o.Diagnosed != nil {
+	if err = o.Judge(list, err); list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
 	}
 	if at := onnx.DefaultOpset(m); err == nil && at != opset {
@@ -110,7 +110,7 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 		return list, err
 	}
 	m.Passed, m.TargetOpset = nil, 0
-	if o.Warn != nil {
+	if o.Warn != nil && o.Diagnosed == nil {
 		for _, d := range list.Items {
 			if d.Severity == diag.Warning {
 				d.Severity = diag.Error // without the prefix "warning: ", which Warn implies
@@ -120,6 +120,26 @@ func Lower(m *ssa.Module, o Options) (*diag.List, error) {
 	}
 	return list, nil
 }
+
+// Judge drops from a list what Allow names, and makes errors of what Deny names. It returns err, or if that is nil the error of the list.
+func (o Options) Judge(list *diag.List, err error) error {
+	if list == nil {
+		return err
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(d diag.Diagnostic) bool { return d.Severity != diag.Error && slices.Contains(o.Allow, d.ID) })
+	for i := range list.Items {
+		if d := &list.Items[i]; d.Severity == diag.Warning && (slices.Contains(o.Deny, d.ID) || slices.Contains(o.Deny, AllWarnings)) {
+			d.Severity = diag.Error
+		}
+	}
+	if err == nil {
+		err = list.Err()
+	}
+	return err
+}
+
+// AllWarnings stands for all warnings in Options.Deny.
+const AllWarnings = "warnings"
 
 // Convert is [Lower] with one more observer, in the form that verify.Verifier.FirstBadPass takes.
 func (o Options) Convert(m *ssa.Module, watch passes.Observer) error {
@@ -166,7 +186,7 @@ func Inspect(m *ssa.Module, stage string, o Options) (*ssa.Module, *diag.List, e
 	if remark != "" && list != nil {
 		list.Add(diag.Diagnostic{Severity: diag.Warning, ID: "renamed-pass", Message: remark})
 	}
-	return m, list, err
+	return m, list, o.Judge(list, err)
 }
 
 // begin notes the opset of the conversion, and returns it.

@@ -30,10 +30,12 @@ func Check(m *ssa.Module, o Options) (*diag.List, error) {
 	if list == nil {
 		return nil, err
 	}
+	failed := list.Err() != nil
+	_ = o.Judge(list, nil) // the list is the result
 	if err != nil && list.Err() == nil {
 		return list, err // a bug in aton
 	}
-	if err == nil && !told(list, "") {
+	if err == nil && !failed {
 		return list, nil
 	}
 	// A pass that stopped early has not seen the operators after that place.

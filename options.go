@@ -102,9 +102,13 @@ type Options struct {
 	Table *aten.Table
 	// OperatorExport says what happens to operators that cannot be converted. The default is ONNX.
 	OperatorExport OperatorExportType
-	// Warn, if not nil, receives warnings about the file and the conversion.
+	// Allow has the identifiers of warnings and notes that are dropped.
+	Allow []string
+	// Deny has the identifiers of warnings that are errors; "warnings" stands for all.
+	Deny []string
+	// Warn, if not nil, receives warnings about the file and, unless Diagnosed receives them, about the conversion.
 	Warn func(message string)
-	// Diagnosed, if not nil, receives all diagnostics of a conversion, warnings included.
+	// Diagnosed, if not nil, receives all diagnostics of a conversion, warnings and notes included.
 	Diagnosed func(list *diag.List)
 	// Note, if not nil, receives what is taken from the file because Inputs does not state it, and how to state it.
 	Note func(message string)

@@ -104,8 +104,8 @@ func folder(path string) error {
 	}
 	for _, pattern := range []string{"*.pt2", "*.pt", "*.pth", "*.onnx"} {
 		if found, err := filepath.Glob(filepath.Join(strings.ReplaceAll(path, "[", "\\["), pattern)); err == nil && len(found) > 0 {
-			return fmt.Errorf("%s: this is a folder; give a file, such as %s", path, found[0])
+			return fmt.Errorf("%s: this is a folder; give a file, such as %s, or convert all of its models with: aton batch %s -o OUT", path, found[0], path)
 		}
 	}
-	return fmt.Errorf("%s: this is a folder; give a file", path)
+	return fmt.Errorf("%s: this is a folder; give a file, or convert all models below it with: aton batch %s -o OUT", path, path)
 }

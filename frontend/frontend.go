@@ -151,6 +151,12 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 	if o.Weights != "" && f != Text {
 		return nil, fmt.Errorf("%s: only graph text takes weights from another file; this one has its own", name)
 	}
+	if o.Method != "" && f != TorchScript && f != Unknown {
+		return nil, fmt.Errorf("%s: only TorchScript has methods to choose from; leave out --method", name)
+	}
+	if o.Program != "" && f != Exported && f != Unknown {
+		return nil, fmt.Errorf("%s: only an archive of torch.export has several programs; leave out --program", name)
+	}
 	switch f {
 	case TorchScript:
 		m, err = jit.Read(data, name, jit.Options{Method: o.Method, Training: o.Training, Table: o.Table, Warn: o.Warn})

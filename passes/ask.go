@@ -12,29 +12,124 @@ import (
 // followsFromTypes has the identifiers of problems that an input of unknown type can cause.
 var followsFromTypes = []string{"unknown-shape", "unknown-dtype", "dynamic-container", "dynamic-rank", "dynamic-axis", "loop-carried", "unsupported-args"}
 
-// AskForTypes adds to the hints of problems the inputs of the main function that have no type, if these may be the cause: a
-// scripted model does not state the types of its inputs.
-func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) {
+// AskForTypes asks for the types of the inputs of the main function that have none, if these may be the cause of problems: a scripted
+// model does not state the types of its inputs. The first such problem stands for all, since others of sizes and element types follow from it.
+func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) []diag.Diagnostic {
 	var asked []string
 	for _, p := range m.Main().Body.Params {
 		name := ssa.BareName(p.Name)
 		if slices.ContainsFunc(m.Inputs, func(in ssa.Input) bool { return in.Name == name }) {
 			continue
 		}
-		form, t := "f32[N,3,224,224]", p.Type
+		form, t := "", p.Type
 		if l, ok := t.(*ssa.ListType); ok {
 			form, t = "[f32[3,H,W]]", l.Elem
 		}
 		if x := ssa.AsTensor(t); x != nil && !x.Ranked {
+			if form == "" {
+				form = exampleType(p)
+			}
 			asked = append(asked, fmt.Sprintf("--input '%s:%s'", name, form))
 		}
 	}
 	if len(asked) == 0 {
-		return
+		return problems
 	}
-	for i, d := range problems {
+	hint := "give the inputs' types, such as " + strings.Join(asked, " ")
+	kept, told := problems[:0], false
+	for _, d := range problems {
 		if slices.Contains(followsFromTypes, d.ID) && (d.Hint == "" || strings.HasPrefix(d.Hint, "give the inputs'")) {
-			problems[i].Hint = "give the inputs' types, such as " + strings.Join(asked, " ")
+			d.Hint = hint
+			if d.ID == "unknown-shape" || d.ID == "unknown-dtype" {
+				if told {
+					continue
+				}
+				told = true
+			}
+		}
+		kept = append(kept, d)
+	}
+	return kept
+}
+
+// exampleType spells a type that an input may have, by the first operator that reads it with a weight.
+func exampleType(v *ssa.Value) string {
+	if t := v.Tensor(); IsIndex(v) || t != nil && t.DType.IsInt() {
+		return "i64[N,128]"
+	}
+	for u := range v.Uses() {
+		if selects(u) {
+			return "i64[N]"
 		}
 	}
+	for u := range v.Uses() {
+		o := u.Op()
+		if o == nil || o.Operand(0) != v {
+			continue
+		}
+		w := o.Operand(1)
+		if w == nil || w.Tensor() == nil || len(w.Tensor().Dims) < 2 {
+			continue
+		}
+		n, known := w.Tensor().Dims[1].Int()
+		if groups := o.Operand(6); groups != nil && groups.Def() != nil {
+			if g, ok := groups.Def().Attr("value"); !ok || g.Kind != ssa.IntLit || g.Int() != 1 {
+				continue
+			}
+		}
+		form := map[ssa.Kind]string{"aten::linear": "f32[N,%d]", "aten::conv1d": "f32[N,%d,L]", "aten::conv2d": "f32[N,%d,224,224]", "aten::conv3d": "f32[N,%d,D,H,W]"}[o.Kind]
+		if known && form != "" {
+			return fmt.Sprintf(form, n)
+		}
+	}
+	return "f32[N,3,224,224]"
+}
+
+// selects reports a use as what an operator such as index or gather selects elements with. It is for advice: a mask can be one too.
+func selects(u *ssa.Use) bool {
+	o := u.Op()
+	switch {
+	case o == nil:
+		return false
+	case o.Kind == "prim::ListConstruct" && len(o.Results) == 1:
+		for of := range o.Results[0].Uses() {
+			if of.Op() != nil && of.Op().Kind == "aten::index" && of.Op().Operand(1) == o.Results[0] {
+				return true
+			}
+		}
+		return false
+	}
+	name := o.Kind.Name()
+	return o.Operand(2) == u.Value() && (strings.HasPrefix(name, "index") || strings.HasPrefix(name, "gather") || strings.HasPrefix(name, "scatter"))
+}
+
+// IsIndex reports an input that an embedding is read at, by itself or behind what branches give and a copy in another layout: its elements
+// are integers.
+func IsIndex(v *ssa.Value) bool { return readsAt(v, map[*ssa.Value]bool{}) }
+
+func readsAt(v *ssa.Value, seen map[*ssa.Value]bool) bool {
+	if seen[v] {
+		return false
+	}
+	seen[v] = true
+	for u := range v.Uses() {
+		o := u.Op()
+		switch {
+		case o == nil: // a block gives it to its operator
+			owner := u.Block().Owner()
+			if owner == nil || owner.Kind != "prim::If" {
+				continue
+			}
+			for i, r := range u.Block().Returns() {
+				if r == v && i < len(owner.Results) && readsAt(owner.Results[i], seen) {
+					return true
+				}
+			}
+		case o.Kind == "aten::embedding" && o.Operand(1) == v:
+			return true
+		case o.Kind == "aten::contiguous" && len(o.Results) == 1 && readsAt(o.Results[0], seen):
+			return true
+		}
+	}
+	return false
 }

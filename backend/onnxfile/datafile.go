@@ -39,8 +39,8 @@ func dataName(path string, hash []byte) string {
 	return filepath.Base(path) + "." + hex.EncodeToString(b[:]) + ".data"
 }
 
-// dataFiles lists the data files of the model at path that Write has named; none if there is no model.
-func dataFiles(path string) []string {
+// DataFiles lists the data files of the model at path that Write has named, which lie in its folder; none if there is no model.
+func DataFiles(path string) []string {
 	m, err := mapfile.Open(path)
 	if err != nil {
 		return nil

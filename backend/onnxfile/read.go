@@ -696,3 +696,11 @@ func constantValue(o *ssa.Op) error {
 	o.Results[0].Type = ssa.TensorOf(t)
 	return nil
 }
+
+// Producer returns the program that wrote the ONNX file of a module.
+func Producer(m *ssa.Module) string {
+	if name := m.GetMetadata(sourceProducer); name != "" {
+		return name
+	}
+	return defaultProducer
+}

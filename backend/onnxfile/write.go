@@ -122,7 +122,7 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 		return err
 	}
 	var replaced []string
-	g.Before = func() { replaced = dataFiles(path) }
+	g.Before = func() { replaced = DataFiles(path) }
 	g.After = func() {
 		for _, name := range replaced {
 			if name != out.location {

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -19,7 +20,12 @@ var embedding = Defs{
 }
 
 func lowerEmbedding(l *Lowering) *ssa.Value {
-	return l.gather(l.Tensor("weight"), l.Tensor("indices"), 0)
+	indices := l.Tensor("indices")
+	if d := l.DType(indices); !d.IsInt() {
+		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the indices have elements of type %v: an embedding is read at integers", d),
+			Hint: "give the input integers in --input, such as 'ids:i64[N,128]'"})
+	}
+	return l.gather(l.Tensor("weight"), indices, 0)
 }
 
 func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {

@@ -100,6 +100,8 @@ type Lowering struct {
 	// Assume receives what the ONNX form takes for granted of its operands, such as "no NaN reaches max pooling", and
 	// why. Nil drops it: types do not depend on it.
 	Assume func(what, why string)
+	// Note is Assume for what almost every model of a kind takes for granted: it is no reason to warn. Nil drops it.
+	Note func(what, why string)
 	// Wider receives the opset that could have kept weights of fewer bits, where they are written with more. Nil drops it.
 	Wider func(opset, bits, written int)
 
@@ -175,7 +177,7 @@ func (l *Lowering) lowerBy(d Def, o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 		case *Failure:
 			vs, err = nil, r
 		case *onnx.BuildError:
-			vs, err = nil, &Failure{ID: "invalid-args", Message: r.Error()}
+			vs, err = nil, &Failure{ID: "invalid-args", Message: r.Reason()}
 		default:
 			panic(r)
 		}
@@ -225,6 +227,13 @@ func isText(v *ssa.Value) bool {
 func (l *Lowering) assume(what, why string) {
 	if l.Assume != nil {
 		l.Assume(what, why)
+	}
+}
+
+// note is assume for what almost every model with the operator takes for granted.
+func (l *Lowering) note(what, why string) {
+	if l.Note != nil {
+		l.Note(what, why)
 	}
 }
 

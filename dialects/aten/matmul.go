@@ -79,6 +79,18 @@ func (l *Lowering) weighs(x, w *ssa.Value) {
 	}
 }
 
+// checkFeatures refuses an input whose last axis is not the one that a weight is for.
+func (l *Lowering) checkFeatures(x, w *ssa.Value) {
+	in, of := x.Tensor().Dims, w.Tensor().Dims
+	if len(in) == 0 || len(of) == 0 {
+		return
+	}
+	have, known := in[len(in)-1].Int()
+	if want, fixed := of[len(of)-1].Int(); known && fixed && have != want {
+		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the input has %d features, the weight is for %d", have, want), Hint: "correct the shape in --input"})
+	}
+}
+
 // noSum reports that the axis that a product sums over, or an axis of the result, is known to be empty.
 func (l *Lowering) noSum(a, b *ssa.Value) bool {
 	for _, v := range []*ssa.Value{a, b} {
@@ -119,6 +131,7 @@ func lowerLinear(l *Lowering) *ssa.Value {
 // linear is x @ w.T + b; w may be a vector, b nil.
 func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 	l.weighs(x, w)
+	l.checkFeatures(x, w)
 	l.sameDType(w, b)
 	if l.Rank(w) == 1 {
 		y := l.intMatMul(x, w)

@@ -17,8 +17,21 @@ type BuildError struct {
 	Err  error
 }
 
-func (e *BuildError) Error() string { return fmt.Sprintf("%s: %v", e.Kind, e.Err) }
+func (e *BuildError) Error() string {
+	if r, ok := e.Err.(*InferError); ok && r.Kind == e.Kind {
+		return r.Error()
+	}
+	return fmt.Sprintf("%s: %v", e.Kind, e.Err)
+}
 func (e *BuildError) Unwrap() error { return e.Err }
+
+// Reason is what is wrong, without the operator that cannot be built.
+func (e *BuildError) Reason() string {
+	if r, ok := e.Err.(*InferError); ok && r.Kind == e.Kind {
+		return r.Err.Error()
+	}
+	return e.Err.Error()
+}
 
 // Recover gives what a Builder or a step has panicked with, *BuildError or *Unsupported, and goes on with any other panic. It is to be deferred.
 func Recover(err *error) {

@@ -35,7 +35,7 @@ func InferWith(o *ssa.Op, require Require) error {
 	if s := SchemaOf(o.Kind); s != nil {
 		for i, p := range s.Inputs {
 			if p.Option == Single && o.Operand(i) == nil {
-				return fmt.Errorf("%s: input %s is absent", o.Kind, p.Name)
+				return &InferError{o.Kind, fmt.Errorf("input %s is absent", p.Name)}
 			}
 		}
 	}
@@ -47,10 +47,19 @@ func InferWith(o *ssa.Op, require Require) error {
 		f(c)
 	}
 	if c.err != nil {
-		return fmt.Errorf("%s: %w", o.Kind, c.err)
+		return &InferError{o.Kind, c.err}
 	}
 	return nil
 }
+
+// InferError is why an operator has no result types: it cannot run on its operands.
+type InferError struct {
+	Kind ssa.Kind
+	Err  error
+}
+
+func (e *InferError) Error() string { return fmt.Sprintf("%s: %v", e.Kind, e.Err) }
+func (e *InferError) Unwrap() error { return e.Err }
 
 // OpError is why an op of a block cannot run.
 type OpError struct {

@@ -147,7 +147,7 @@ func (c *infer) matmul(a, b []sym.Expr) []sym.Expr {
 		return nil
 	}
 	if len(a) == 0 || len(b) == 0 {
-		c.fail("MatMul takes no tensors of rank 0")
+		c.fail("a product of matrices takes no tensor of rank 0")
 		return nil
 	}
 	row, col := len(a) == 1, len(b) == 1
@@ -194,7 +194,7 @@ func inferGemm(c *infer) {
 	a, b := c.dims(0), c.dims(1)
 	out := c.freshDims(0, 2)
 	if a != nil && len(a) != 2 || b != nil && len(b) != 2 {
-		c.fail("Gemm takes matrices, not rank %d and %d", len(a), len(b))
+		c.fail("a product of matrices takes no tensors of rank %d and %d", len(a), len(b))
 		return
 	}
 	if a != nil {

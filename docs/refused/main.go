@@ -28,10 +28,10 @@ var sections = []struct {
 	{"The file that was saved", "", []string{"unreadable", "file", "disk-full", "syntax", "missing-function", "no-body", "bad-call", "attribute", "output", "output-names"}},
 	{"An ONNX file as the model", "A file that breaks the rules of ONNX is not converted, since nobody knows what it means.",
 		[]string{"onnx-arity", "onnx-attribute", "onnx-function", "onnx-name", "onnx-op", "onnx-operator", "onnx-shape", "onnx-stated", "onnx-tensor", "onnx-type", "onnx-version"}},
-	{"Rules and the command", "", []string{"rules", "usage", "differs", "failed"}},
+	{"Rules and the command", "", []string{"rules", "usage", "denied", "differs", "failed"}},
 	{"Many models at once", "", []string{"memory", "timeout", "not-allowed", "set-aside"}},
 	{"Warnings", "These refuse nothing. The model is right where what they say holds.",
-		[]string{"assumes", "axis-of-one", "complex-pairs", "not-empty", "traced-size", "training-mode", "autocast", "dropped-assert", "dropped-output", "renamed-pass", "unused-input", "unused-name", "unused-rule", "wider-bfloat16", "wider-weights"}},
+		[]string{"assumes", "axis-of-one", "complex-pairs", "not-empty", "traced-size", "training-mode", "autocast", "dropped-assert", "dropped-output", "float-range", "renamed-pass", "unused-input", "unused-name", "unused-rule", "wider-bfloat16", "wider-weights"}},
 	{"Defects of aton", "Please report them, with the reproducer that is written.", []string{"internal", "invalid-onnx", "verify"}},
 }
 
@@ -44,6 +44,16 @@ A conversion that could give wrong numbers is refused, with all reasons at once.
 1. ` + "`aton check MODEL`" + ` (in Python ` + "`aton.check(model, args)`" + `) says what, and at which line of your program. It takes the same options as ` + "`aton export`" + `.
 2. Each reason has an identifier: ` + "`--json`" + ` and ` + "`--sarif`" + ` have it, ` + "`e.diagnostics[0].id`" + ` in Python. ` + "`aton explain ID`" + ` prints the page on it.
 3. No identifier? Look for the words below.
+
+` + "`--verbose`" + ` adds notes and the frames around a line, ` + "`--quiet`" + ` leaves errors alone, ` + "`--allow ID`" + ` drops a warning, and ` + "`--deny ID`" + ` (or ` + "`--deny warnings`" + `) makes an
+error of it. A file ` + "`aton.toml`" + ` beside the model has the options of a project, by the names of the flags; the command line goes before it:
+
+` + "```toml" + `
+opset = 17
+input = ["x:f32[N,3,224,224]"]
+deny = ["warnings"]
+allow = ["state"]
+` + "```" + `
 
 Three things help often: save with ` + "`torch.export`" + ` instead of a trace, or the other way round; give a size as a number instead of a name
 (` + "`--input 'x:f32[1,3,224,224]'`" + `); ask for a newer opset (` + "`--opset 21`" + `).

@@ -44,7 +44,7 @@ func parseStack(stack string, text func(file string, line int, text string)) (f 
 		}
 		user = false
 		file, rest, ok := strings.Cut(rest, `", line `)
-		if !ok || isTorch(file) {
+		if !ok || diag.InPyTorch(file) {
 			continue
 		}
 		num, fn, _ := strings.Cut(rest, ", in ")
@@ -55,12 +55,6 @@ func parseStack(stack string, text func(file string, line int, text string)) (f 
 		f, user = diag.Frame{File: file, Line: n, Func: fn}, true
 	}
 	return f
-}
-
-// isTorch reports files of PyTorch and of its generated code.
-func isTorch(file string) bool {
-	file = strings.ReplaceAll(file, "\\", "/")
-	return strings.HasPrefix(file, "<eval_with_key>") || strings.HasPrefix(file, "torch/") || strings.Contains(file, "-packages/torch/")
 }
 
 // parseModules gives the path of the innermost module of "key,path,class;...", and notes the classes of all.

@@ -173,7 +173,7 @@ func stackFrame(lines []string) (diag.Frame, bool) {
 				if first.File == "" {
 					first = f
 				}
-				if !strings.Contains(f.File, "/torch/") {
+				if !diag.InPyTorch(f.File) {
 					return f, true
 				}
 				break

@@ -41,8 +41,6 @@ type Unconverted struct {
 	Kind    ssa.Kind
 	Loc     diag.Loc
 	Failure *aten.Failure
-	// Follow is the number of operators that could not be converted because this one has no result type.
-	Follow int
 }
 
 // Run lowers the main function in place. If operators cannot be converted, it
@@ -57,13 +55,9 @@ func Run(m *ssa.Module, opts Options) error {
 	}
 	list := &diag.List{Table: &m.Locs}
 	for _, u := range bad {
-		message := u.Failure.Message
-		if u.Follow > 0 {
-			message += fmt.Sprintf(" (operators behind it that need its type: %d)", u.Follow)
-		}
-		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: message, Hint: u.Failure.Hint, Opset: u.Failure.Opset})
+		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: u.Failure.Message, Hint: u.Failure.Hint, Opset: u.Failure.Opset})
 	}
-	passes.AskForTypes(m, list.Items)
+	list.Items = passes.AskForTypes(m, list.Items)
 	return list.Err()
 }
 
@@ -84,7 +78,8 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 	l := &lowerer{m: m, opts: opts, dst: dst, env: make([]*ssa.Value, src.NumValues()), lists: map[*ssa.Value][]*ssa.Value{}, absent: map[*ssa.Value]*aten.Failure{}}
 	l.low = aten.NewLowering(opts.Table, opts.Opset, onnx.Builder{Eval: kernel.Eval, FoldLimit: opts.FoldLimit, Names: ssa.NamesOf(src)}, l.lookup)
 	l.low.Regrid, l.low.Training = true, opts.Training
-	l.low.Assume = l.assume
+	l.low.Assume = func(what, why string) { l.assume(diag.Warning, l.low.Node, what, why) }
+	l.low.Note = func(what, why string) { l.assume(diag.Note, l.low.Node, what, why) }
 	l.low.Wider = func(opset, bits, written int) { l.wider = append(l.wider, wider{opset, bits, written, l.low.Node}) }
 	l.sizes = sizes.New(nil)
 	if !m.SizesSolved {
@@ -142,21 +137,20 @@ func Convert(m *ssa.Module, opts Options) ([]Unconverted, error) {
 
 // assumption is an assumption of the ONNX form about the operators ops.
 type assumption struct {
+	severity  diag.Severity
 	what, why string
 	ops       []*ssa.Op
 }
 
-// assume records an assumption of the current operator.
-func (l *lowerer) assume(what, why string) { l.assumeAt(l.low.Node, what, why) }
-
-func (l *lowerer) assumeAt(op *ssa.Op, what, why string) {
+// assume records an assumption of an operator.
+func (l *lowerer) assume(severity diag.Severity, op *ssa.Op, what, why string) {
 	for i := range l.assumed {
 		if l.assumed[i].what == what {
 			l.assumed[i].ops = append(l.assumed[i].ops, op)
 			return
 		}
 	}
-	l.assumed = append(l.assumed, assumption{what, why, []*ssa.Op{op}})
+	l.assumed = append(l.assumed, assumption{severity, what, why, []*ssa.Op{op}})
 }
 
 // require records that the current operator requires two sizes to be equal or to broadcast.
@@ -173,11 +167,11 @@ func (l *lowerer) solveSizes() {
 		l.bad = append(l.bad, Unconverted{Kind: c.Op.Kind, Loc: c.Op.Loc, Failure: &aten.Failure{ID: "axis-size", Message: c.Message, Hint: c.Hint}})
 	}
 	for _, g := range grants {
-		l.assumeAt(g.Op, g.What, sizes.Why)
+		l.assume(diag.Warning, g.Op, g.What, sizes.Why)
 	}
 }
 
-// tellAssumptions adds the assumptions to the metadata and warns of each once, at its first place.
+// tellAssumptions adds the assumptions to the metadata and reports each once, at its first place.
 func (l *lowerer) tellAssumptions() {
 	for _, a := range l.assumed {
 		l.m.Assume(a.what)
@@ -188,7 +182,7 @@ func (l *lowerer) tellAssumptions() {
 		if n := len(a.ops); n > 1 {
 			message += fmt.Sprintf(" (%d places)", n)
 		}
-		l.opts.Warn(diag.Diagnostic{Severity: diag.Warning, ID: "assumes", Op: string(a.ops[0].Kind), Loc: a.ops[0].Loc, Message: message})
+		l.opts.Warn(diag.Diagnostic{Severity: a.severity, ID: "assumes", Op: string(a.ops[0].Kind), Loc: a.ops[0].Loc, Message: message})
 	}
 }
 
@@ -368,9 +362,7 @@ func (l *lowerer) fail(o *ssa.Op, f *aten.Failure) {
 	if len(l.bad) > 0 && !ownFailure(f.ID) {
 		cause = l.causeOf(o)
 	}
-	if cause >= 0 {
-		l.bad[cause].Follow++
-	} else {
+	if cause < 0 { // what follows from another failure is not told
 		cause = len(l.bad)
 		l.bad = append(l.bad, Unconverted{Kind: o.Kind, Loc: o.Loc, Failure: f})
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -62,6 +63,10 @@ func (s *walk) inputs() {
 		a, ok := byName[name]
 		if !ok {
 			a = defaultArg(name, p.Type)
+			if x := ssa.AsTensor(a.Type); x != nil && x.DType == tensor.Undefined && passes.IsIndex(p) {
+				s.warnf("input-spec", "input %s has no --input: taken as int64 of unknown shape, since an embedding is read at it", name)
+				a.Type = x.WithDType(tensor.Int64)
+			}
 		}
 		tree, inner := inputTree(name, a)
 		trees, nested = append(trees, []any{name, tree}), nested || inner

@@ -6,7 +6,7 @@ import "errors"
 type Blocker struct {
 	Operator string `json:"operator"`
 	Count    int    `json:"count"`
-	// File, Line and Scope (the path of the module) locate its first occurrence.
+	// File, Line and Scope (the path of the module) locate its first occurrence in the user's program.
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Scope  string `json:"scope,omitempty"`
@@ -36,7 +36,7 @@ func Blockers(err error) []Blocker {
 			at[key] = i
 			b := Blocker{Operator: d.Op, ID: d.ID, Reason: d.Message, Hint: d.Hint, Opset: d.Opset}
 			if list.Table != nil {
-				f := list.Table.Frame(d.Loc)
+				f := list.Table.Place(d.Loc)
 				b.File, b.Line, b.Scope = f.File, f.Line, f.Scope
 			}
 			out = append(out, b)

@@ -107,7 +107,45 @@ func (t *Table) Frame(l Loc) Frame {
 	return t.frames[l]
 }
 
-// String gives file:line of a location and, in parentheses, its module path.
+// InPyTorch reports files of PyTorch and of the code that it generates.
+func InPyTorch(file string) bool {
+	file = strings.ReplaceAll(file, "\\", "/")
+	return strings.HasPrefix(file, "<eval_with_key>") || strings.HasPrefix(file, "torch/") || strings.Contains(file, "-packages/torch/") ||
+		strings.Contains(file, "/torch/nn/") || strings.Contains(file, "/torch/_") || strings.HasSuffix(file, "/torch/functional.py")
+}
+
+// Calls lists the frames of a location: its own, the one that it was called from, and so on.
+func (t *Table) Calls(l Loc) []Frame {
+	var out []Frame
+	for l > 0 && int(l) < len(t.frames) {
+		f := t.frames[l]
+		out = append(out, f)
+		if f.Caller >= l { // of a text that somebody wrote: callers are in the table first
+			break
+		}
+		l = f.Caller
+	}
+	return out
+}
+
+// Place gives the innermost frame of a location that is not in PyTorch's own files, with the module path of the location itself. If all
+// frames are PyTorch's, it is the innermost one.
+func (t *Table) Place(l Loc) Frame {
+	own := t.Frame(l)
+	for f := own; f.File != ""; f = t.Frame(f.Caller) {
+		if !InPyTorch(f.File) {
+			f.Scope = own.Scope
+			return f
+		}
+		if f.Caller >= l {
+			break
+		}
+		l = f.Caller
+	}
+	return own
+}
+
+// String gives file:line of a location.
 func (t *Table) String(l Loc) string {
 	f := t.Frame(l)
 	if f.File == "" {
@@ -116,11 +154,14 @@ func (t *Table) String(l Loc) string {
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }
 
-// Position gives file:line of a location or, for a node of an ONNX graph, which one it is: node 3 "conv1", counted from 0.
+// Position gives file:line of the user's program or, for a node of an ONNX graph, which one it is: node 3 "conv1", counted from 0.
 func (t *Table) Position(l Loc) string {
-	f := t.Frame(l)
-	if f.File != "" || f.Node == 0 {
-		return t.String(l)
+	f := t.Place(l)
+	switch {
+	case f.File != "":
+		return fmt.Sprintf("%s:%d", f.File, f.Line)
+	case f.Node == 0:
+		return ""
 	}
 	s := f.Func // of a function of the model
 	if f.Node > 0 {

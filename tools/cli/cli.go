@@ -68,7 +68,7 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 	command.SetOut(stdout)
 	command.SetErr(stderr)
 	command.SilenceErrors, command.SilenceUsage = true, true
-	command.SetFlagErrorFunc(flagError)
+	command.SetFlagErrorFunc(FlagError)
 	ran := false
 	mark(command, &ran)
 	found, err := execute(command)
@@ -89,7 +89,7 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 		}{Problems(err)}, false)
 		return status
 	}
-	fmt.Fprintln(stderr, told(err))
+	printError(stderr, err)
 	var f *passes.Failure
 	var c *crash
 	switch {
@@ -105,6 +105,28 @@ func Run(command *cobra.Command, args []string, stdin io.Reader, stdout, stderr 
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", found.CommandPath())
 	}
 	return status
+}
+
+// printError prints an error for a person. That of a model is printed with the lines of the program.
+func printError(w io.Writer, err error) {
+	var list *diag.List
+	var of *ModelError
+	switch isList := errors.As(err, &list); {
+	case isList && errors.As(err, &of):
+		r := &Report{Model: of.Model, Sources: of.Sources, Verbose: of.Verbose}
+		problems := slices.DeleteFunc(Problems(list), func(p Problem) bool { return p.Level != diag.Error.String() })
+		if r.Print(w, problems); len(problems) > 1 {
+			_, _ = Fprintf(w, "%d errors in %s\n", len(problems), of.Model)
+		}
+	case isList: // a line each, with its place first
+		fmt.Fprintln(w, told(err))
+	default:
+		first, rest, more := strings.Cut(told(err), "\n")
+		Tell(w, diag.Error, first)
+		if more {
+			fmt.Fprintln(w, rest)
+		}
+	}
 }
 
 // explainable lists the identifiers in an error that the command's explain has more to say of.
@@ -179,7 +201,7 @@ func mark(c *cobra.Command, ran *bool) {
 	}
 }
 
-// Problem is an error as data.
+// Problem is an error as data. Its place is the innermost one in the user's own files; Column counts from 0.
 type Problem struct {
 	ID      string `json:"id,omitempty"`
 	Op      string `json:"op,omitempty"`
@@ -190,6 +212,18 @@ type Problem struct {
 	Level   string `json:"level"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+	// Frames are the other frames, the innermost first.
+	Frames []Frame `json:"frames,omitempty"`
+
+	place string // of what is in no file of the user's
+}
+
+// Frame is a place in a program. Column counts from 0.
+type Frame struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Column   int    `json:"column,omitempty"`
+	Function string `json:"function,omitempty"`
 }
 
 // Problems takes an error apart.
@@ -202,8 +236,7 @@ func Problems(err error) []Problem {
 		for _, d := range list.Items {
 			p := Problem{ID: d.ID, Op: d.Op, Level: d.Severity.String(), Message: d.Message, Hint: d.Hint}
 			if list.Table != nil {
-				f := list.Table.Frame(d.Loc)
-				p.File, p.Line, p.Column, p.Scope = f.File, f.Line, f.Col, f.Scope
+				p.locate(list.Table, d.Loc)
 			}
 			ps = append(ps, p)
 		}
@@ -212,6 +245,19 @@ func Problems(err error) []Problem {
 		return []Problem{{ID: "syntax", File: parse.File, Line: parse.Line, Column: parse.Col, Level: "error", Message: parse.Message}}
 	}
 	return []Problem{{ID: identify(err), Level: "error", Message: err.Error()}}
+}
+
+// locate notes the place of a problem and the frames around it.
+func (p *Problem) locate(t *diag.Table, at diag.Loc) {
+	f := t.Place(at)
+	p.File, p.Line, p.Column, p.Scope, p.place = f.File, f.Line, f.Col, f.Scope, t.Position(at)
+	for _, c := range t.Calls(at) {
+		frame := Frame{c.File, c.Line, c.Col, c.Func}
+		same := c.File == p.File && c.Line == p.Line && c.Col == p.Column
+		if n := len(p.Frames); c.File != "" && !same && (n == 0 || p.Frames[n-1] != frame) {
+			p.Frames = append(p.Frames, frame)
+		}
+	}
 }
 
 // DiskFull is the identifier of a file that could not be written because its disk has no room.

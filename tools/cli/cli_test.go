@@ -75,7 +75,7 @@ func TestCrash(t *testing.T) {
 	var stderr bytes.Buffer
 	c := &cobra.Command{Use: "fall", RunE: func(*cobra.Command, []string) error { panic("over") }}
 	status := Run(c, nil, strings.NewReader(""), io.Discard, &stderr)
-	if said := stderr.String(); status != Failed || !strings.HasPrefix(said, "internal error: over; this is a defect of aton") || !strings.Contains(said, "cli_test.go") {
+	if said := stderr.String(); status != Failed || !strings.HasPrefix(said, "error: internal error: over; this is a defect of aton") || !strings.Contains(said, "cli_test.go") {
 		t.Errorf("status %d: %s", status, said)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagError describes in words what is wrong with a flag.
-func flagError(c *cobra.Command, err error) error {
+// FlagError describes in words what is wrong with a flag.
+func FlagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
 	switch {
@@ -73,15 +73,15 @@ func (v choice) String() string {
 func (v choice) Type() string { return "string" }
 
 func (v choice) Set(s string) error {
-	if slices.Contains(v.values, s) {
-		*v.to = s
+	if i := slices.IndexFunc(v.values, func(value string) bool { return strings.EqualFold(value, s) }); i >= 0 {
+		*v.to = v.values[i]
 		return nil
 	}
 	last := len(v.values) - 1
 	return &choiceError{fmt.Sprintf("must be %s or %s, not %q", strings.Join(v.values[:last], ", "), v.values[last], s)}
 }
 
-// Choice adds a flag with several possible values; the first one is the default.
+// Choice adds a flag with several possible values; the first one is the default. Case does not matter.
 func Choice(c *cobra.Command, to *string, name string, values []string, usage string) {
 	*to = values[0]
 	c.Flags().Var(choice{to, values}, name, usage)

@@ -39,7 +39,7 @@ func TestCompletion(t *testing.T) {
 
 // A word that a flag does not take is told with those that it takes.
 func TestChoice(t *testing.T) {
-	for args, want := range map[string]string{"": "red", "--colour green": "green", "--colour gren": `--colour must be red or green, not "gren"`} {
+	for args, want := range map[string]string{"": "red", "--colour green": "green", "--colour GREEN": "green", "--colour gren": `--colour must be red or green, not "gren"`} {
 		var colour string
 		var stderr bytes.Buffer
 		c := &cobra.Command{Use: "paint", RunE: func(*cobra.Command, []string) error { return nil }}
@@ -47,7 +47,7 @@ func TestChoice(t *testing.T) {
 		switch status := Run(c, strings.Fields(args), strings.NewReader(""), io.Discard, &stderr); {
 		case status == Done && colour != want:
 			t.Errorf("%s: got %s, want %s", args, colour, want)
-		case status != Done && !strings.HasPrefix(stderr.String(), want+"\n"):
+		case status != Done && !strings.HasPrefix(stderr.String(), "error: "+want+"\n"):
 			t.Errorf("%s: said %s", args, stderr.String())
 		}
 	}

@@ -57,10 +57,12 @@ type (
 		Level      string          `json:"level"`
 		Message    sarifText       `json:"message"`
 		Locations  []sarifLocation `json:"locations"`
+		Related    []sarifLocation `json:"relatedLocations,omitempty"`
 		Properties map[string]any  `json:"properties,omitempty"`
 	}
 	sarifLocation struct {
 		Physical sarifPhysical  `json:"physicalLocation"`
+		Message  *sarifText     `json:"message,omitempty"`
 		Logical  []sarifLogical `json:"logicalLocations,omitempty"`
 	}
 	sarifPhysical struct {
@@ -107,6 +109,13 @@ func WriteSARIF(w io.Writer, version, model string, problems []Problem, successf
 			at.Logical = []sarifLogical{{p.Scope, "module"}}
 		}
 		r.Locations = []sarifLocation{at}
+		for _, f := range p.Frames {
+			about := "a call on the way"
+			if f.Function != "" {
+				about = "in " + Printable(f.Function)
+			}
+			r.Related = append(r.Related, sarifLocation{Physical: sarifPhysical{Artifact: sarifPlace{fileURI(f.File)}, Region: &sarifRegion{max(f.Line, 1), f.Column + 1}}, Message: &sarifText{Text: about}})
+		}
 		if p.Op != "" {
 			r.Properties = map[string]any{"operator": p.Op}
 		}

@@ -112,8 +112,8 @@ func TestBadInput(t *testing.T) {
 			}
 			return b
 		}), fine, "", []string{"garbled.pt: code/__torch__/nets", ": "}},
-		{good, "y:f32[N,3,18,18]", "", []string{`convnet.script.pt: the model has no input "y" (it has: x)`}},
-		{good, "x:f32[N,3]", "", []string{"convnet.script.pt: ", "aten::conv2d in features.0: the input has 2 dimensions instead of 3 or 4; correct the shape in --input"}},
+		{good, "y:f32[N,3,18,18]", "", []string{`the model has no input "y" (it has: x)`}},
+		{good, "x:f32[N,3]", "", []string{"aten::conv2d in features.0: the input has 2 dimensions instead of 3 or 4; correct the shape in --input"}},
 		{good, "x:f32[N,4,18,18]", "", []string{"the input has 4 channels, the weight is for 3; correct"}},
 		{good, "x:i64[N,3,18,18]", "", []string{"the input has elements of type Long, the weight of type Float; "}},
 		{good, "x:f32[N,3,3,3]", "", []string{"aten::max_pool2d in features.2: no window of 3 fits into a size of 2; "}},
@@ -142,7 +142,7 @@ func TestBadInput(t *testing.T) {
 			args = append(args, "--input", p.input)
 		}
 		status, stdout, said := call("", args...)
-		said = withoutWarnings(said)
+		said = inOneLine(withoutWarnings(said))
 		if status != 1 || stdout != "" || strings.Count(said, "\n") != 1 {
 			t.Errorf("%v: status %d, want one line and 1: %s", args, status, said)
 		}
@@ -232,6 +232,16 @@ func TestSummary(t *testing.T) {
 	if said := summary(e, 1500*time.Millisecond); !regexp.MustCompile(`^.*o\.onnx \(.* kB, opset 20\) in 1\.5 s\n  input  x : Float\(N, 4, 9, 9\)\n  output output : Float\(.*\)\n$`).MatchString(said) {
 		t.Error(said)
 	}
+	if status, text, said = call("", "export", fixtures+"words_lstm.script.pt", "--input", "x:i64[N,T]", "-o", filepath.Join(t.TempDir(), "words.onnx"), "--external-data", "always", "--json"); status != 0 {
+		t.Fatal(said)
+	}
+	e = exported{}
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		t.Fatal(err)
+	}
+	if said := summary(e, time.Second); !regexp.MustCompile(`\n  data   .*\.data \(.*B\)\n`).MatchString(said) {
+		t.Error(said)
+	}
 	if data, _ := filepath.Glob(out + ".*"); len(data) > 0 {
 		t.Errorf("there is nothing for %v", data)
 	}
@@ -242,15 +252,25 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// withoutWarnings drops the lines that warn.
+// withoutWarnings drops the messages that warn, with their places.
 func withoutWarnings(said string) string {
 	var out strings.Builder
+	drop := false
 	for line := range strings.Lines(said) {
-		if !strings.HasPrefix(line, "warning: ") {
+		if !strings.HasPrefix(line, " ") {
+			drop = strings.HasPrefix(line, "warning")
+		}
+		if !drop {
 			out.WriteString(line)
 		}
 	}
 	return out.String()
+}
+
+// inOneLine leaves of a message what is wrong and what to do.
+func inOneLine(said string) string {
+	said = regexp.MustCompile(`(?m)\n *([0-9]+ )?(-->|\|).*$`).ReplaceAllString(said, "")
+	return strings.ReplaceAll(said, "\n   = help: ", "; ")
 }
 
 // The listing of --verbose has the look of torch.onnx's: weights among the inputs, types with shapes, attributes, scope, line.

@@ -60,7 +60,7 @@ func HandOver(args []string) (status int, done bool) {
 
 // withheld are the options of commands that are not for batch: it decides itself where things go, and watches no passes.
 var withheld = []string{
-	"output", "json", "sarif", "verbose", "repro", "timing", "print-changed", "print-after", "verify-each", "minimize", "list-ops", "help",
+	"output", "json", "sarif", "verbose", "quiet", "repro", "timing", "print-changed", "print-after", "verify-each", "minimize", "list-ops", "help",
 }
 
 // CommandFlags gives the flags of export, check or verify that a batch may have, fresh ones in each call; nil for any other word.

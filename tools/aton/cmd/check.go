@@ -30,6 +30,7 @@ func newCheck() *cobra.Command {
 		},
 	}
 	m.flags(c)
+	m.jsonFlag(c)
 	m.sarifFlag(c)
 	c.Flags().BoolVar(&listOps, "list-ops", false, "list the operators that convert at the opset, without a model; with --json also those that do not, and why")
 	run := func(c *cobra.Command, name string) error {
@@ -52,7 +53,7 @@ func newCheck() *cobra.Command {
 			return m.locate(err)
 		}
 		m.tryOpsets(list.Err())
-		m.tellUnused()
+		unused := m.tellUnused()
 		list.Sort()
 		m.found = append(m.found, list)
 		if m.json {
@@ -63,21 +64,20 @@ func newCheck() *cobra.Command {
 			if err := printJSON(c.OutOrStdout(), map[string]any{"model": m.name, "opset": opset, "operators": diag.Blockers(list), "problems": problems}); err != nil {
 				return err
 			}
-			if list.Err() != nil {
+			if list.Err() != nil || unused != nil {
 				return cli.ErrQuiet
 			}
 			return nil
 		}
-		for _, d := range list.Items {
-			if d.Severity != diag.Error {
-				_, _ = cli.Fprintf(c.ErrOrStderr(), "%s: %s\n", m.name, list.Format(d))
-			}
-		}
+		m.tell(list)
 		if err := list.Err(); err != nil {
 			return m.locate(err)
 		}
-		if m.sarif == "-" {
-			return nil // the log says it
+		if unused != nil {
+			return unused
+		}
+		if m.sarif == "-" || m.quiet {
+			return nil // the log says it, or the exit status
 		}
 		_, err = cli.Fprintf(c.OutOrStdout(), "%s: converts to opset %d\n", m.name, opset)
 		return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/aten/rules"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/docs/diagnostics"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
@@ -50,11 +52,25 @@ torch.export.save, graph text as PyTorch prints it, or an ONNX file; aton recogn
 		Version: aton.Version(),
 		Args:    cli.Commands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Misusef("a command is missing: export, inspect, check, verify, run, explore, batch, gpu or explain")
+			return shortHelp(c)
 		},
 	}
-	c.AddCommand(newExport(), newInspect(), newCheck(), newVerify(), newRun(), newReduce(), newCut(), newJoin(), newSet(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
+	c.AddCommand(newExport(), newInspect(), newDiff(), newCheck(), newVerify(), newRun(), newReduce(), newCut(), newJoin(), newSet(), newLSP(), newGPU(), newExplore(), newExplain(), newRules(), newBatch(many), newWorker(many), newLimited())
 	return c
+}
+
+// shortHelp lists the commands, in place of all that --help says.
+func shortHelp(c *cobra.Command) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n\nUsage: aton COMMAND MODEL [OPTIONS]\n\n", c.Short)
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			fmt.Fprintf(&b, "  %-11s %s\n", sub.Name(), sub.Short)
+		}
+	}
+	b.WriteString("\nBegin with: aton export model.pt2\nRun 'aton COMMAND --help' for the options of a command.\n")
+	_, err := io.WriteString(c.OutOrStdout(), b.String())
+	return err
 }
 
 // model are the options that all commands have.
@@ -72,6 +88,7 @@ type model struct {
 	custom             []string
 	changed            bool
 	after              []string
+	verbose, quiet     bool
 
 	name  string
 	bytes []byte // of standard input
@@ -80,9 +97,27 @@ type model struct {
 
 	sarif string       // where a log goes
 	found []*diag.List // what is known besides the error that ends the command
+
+	stderr   io.Writer
+	sources  func() []diag.Source // of the program, as far as the model's file has it
+	warnings counted              // of the file that is read
+	told     map[string]bool      // the problems that have been printed
+	activity *activity            // nil where nobody watches
 }
 
 func (m *model) flags(c *cobra.Command) {
+	m.loadFlags(c)
+	m.convertFlags(c)
+}
+
+// loadFlags adds the options of the commands that read a model and do not convert it.
+func (m *model) loadFlags(c *cobra.Command) {
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return project(c, args[0])
+	}
 	f := c.Flags()
 	// not a StringSlice: specs have commas
 	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, xs:[f32[2],f32[3]], p:(f32[2],none); a TYPE alone applies by position; the name of a buffer or attribute makes it an input")
@@ -91,18 +126,29 @@ func (m *model) flags(c *cobra.Command) {
 	f.StringVar(&m.opts.Method, "method", "", "the method of a TorchScript module to convert (default forward)")
 	f.StringVar(&m.opts.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
 	f.StringVar(&m.opts.WeightsKey, "weights-key", "", "the path of the state dict in a checkpoint, such as model.encoder (default the first one)")
-	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset, %d to %d (default %d; an ONNX file keeps its own)", aton.OldestOpset, onnx.Newest, aton.DefaultOpset))
 	var modes []string
 	for _, mode := range aton.TrainingModes() {
 		modes = append(modes, string(mode))
 	}
 	cli.Choice(c, &m.training, "training", modes, "the mode of the modules: PRESERVE (as they were saved), EVAL, or TRAINING (dropout drops, batches are normalized by their own statistics, and weights stay as they are)")
 	f.BoolVar(&m.eval, "eval", false, "short for --training EVAL")
-	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted become nodes of a custom domain; * for all")
 	f.StringArrayVar(&m.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
+	f.IntVar(&m.opts.Budget, "budget", 1, "multiply the limits on steps, bytes, operators and elements of a conversion or run")
+	f.BoolVarP(&m.verbose, "verbose", "v", false, "print notes, and all frames and places of a message")
+	f.BoolVarP(&m.quiet, "quiet", "q", false, "print errors only: no warnings, notes and progress")
+	f.StringSliceVar(&m.opts.Allow, "allow", nil, "`ID`: do not report warnings and notes with this identifier; may be given several times")
+	f.StringSliceVar(&m.opts.Deny, "deny", nil, "`ID`: warnings with this identifier are errors; '"+aton.AllWarnings+"' stands for all")
+	cli.CompleteWith(c, "allow", cli.List(diagnostics.IDs(), ","))
+	cli.CompleteWith(c, "deny", cli.List(append([]string{aton.AllWarnings}, diagnostics.IDs()...), ","))
+}
+
+// convertFlags adds the options of the commands that convert a model.
+func (m *model) convertFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.IntVar(&m.opset, "opset", 0, fmt.Sprintf("the ONNX opset, %d to %d (default %d; an ONNX file keeps its own)", aton.OldestOpset, onnx.Newest, aton.DefaultOpset))
+	f.StringSliceVar(&m.opts.Fallthrough, "fallthrough", nil, "`NS`: operators of this namespace that cannot be converted become nodes of a custom domain; * for all")
 	f.StringSliceVar(&m.custom, "custom-opset", nil, "`NS=N`: the version of a custom domain (default 1)")
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops whose number of iterations is known and at most this")
-	f.IntVar(&m.opts.Budget, "budget", 1, "multiply the limits on steps, bytes, operators and elements of a conversion or run")
 	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what happens to buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (additional outputs, and with --input of the name inputs too), refuse")
 	cli.Choice(c, &m.target, "target", []string{"ort", "onnx"}, "the runtime whose kernels determine element types: ort, or onnx for the standard alone")
 	var types []string
@@ -110,8 +156,6 @@ func (m *model) flags(c *cobra.Command) {
 		types = append(types, string(t))
 	}
 	cli.Choice(c, &m.operators, "operator-export-type", types, "what happens to operators that cannot be converted: "+strings.Join(types, ", "))
-	f.BoolVar(&m.json, "json", false, "write errors and results as JSON")
-	f.BoolVar(&m.timing, "timing", false, "print the time of each part to standard error")
 	f.BoolVar(&m.each, "verify-each", false, "verify the module after every pass")
 	f.BoolVar(&m.changed, "print-changed", false, "print what each pass changes, as a diff, to standard error")
 	f.StringSliceVar(&m.after, "print-after", nil, "print the module after these passes, or 'all', to standard error")
@@ -119,6 +163,11 @@ func (m *model) flags(c *cobra.Command) {
 	stages := aton.Stages()
 	cli.CompleteWith(c, "print-after", cli.List(append([]string{"all"}, stages[1:]...), ","))
 	f.StringVar(&m.repro, "repro", "aton-repro.ir", "the file for the reproducer of an internal error; empty for none")
+}
+
+// jsonFlag adds the option of the commands that tell what they find as data too.
+func (m *model) jsonFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&m.json, "json", false, "write errors and results as JSON")
 }
 
 // functionsFlag adds the option of the commands that write or run operators of custom domains.
@@ -147,7 +196,7 @@ func (m *model) logged(c *cobra.Command, name string, run func() error) error {
 	}
 	if err != nil && !errors.Is(err, cli.ErrQuiet) {
 		for _, p := range cli.Problems(err) {
-			if !slices.Contains(problems, p) {
+			if !slices.ContainsFunc(problems, func(q cli.Problem) bool { return reflect.DeepEqual(p, q) }) {
 				problems = append(problems, p)
 			}
 		}
@@ -186,13 +235,33 @@ func oneModel(c *cobra.Command, args []string) error {
 
 // prepare reads the options.
 func (m *model) prepare(c *cobra.Command, name string) error {
-	m.name = name
-	m.opts.Warn = func(message string) { _, _ = cli.Fprintf(c.ErrOrStderr(), "warning: %s\n", message) }
-	if !m.json {
-		m.opts.Note = func(message string) { _, _ = cli.Fprintf(c.ErrOrStderr(), "note: %s\n", message) }
+	m.name, m.stderr, m.told = name, c.ErrOrStderr(), map[string]bool{}
+	m.opts.Warn = m.warn
+	if !m.json && !m.quiet {
+		m.opts.Note = func(message string) {
+			m.activity.pause()
+			cli.Tell(m.stderr, diag.Note, message)
+		}
+	}
+	m.opts.Diagnosed = func(list *diag.List) {
+		m.found = append(m.found, list)
+		m.tell(list)
+	}
+	if cli.Terminal(m.stderr) && !m.quiet && !m.json {
+		m.activity = watched(cli.Raw(m.stderr))
 	}
 	if c.Flags().Changed("opset") && (m.opset < aton.OldestOpset || m.opset > onnx.Newest) {
 		return cli.Misusef("--opset: %d is not between %d and %d", m.opset, aton.OldestOpset, onnx.Newest)
+	}
+	if m.quiet && m.verbose {
+		return cli.Misusef("--quiet and --verbose are mutually exclusive")
+	}
+	for flag, ids := range map[string][]string{"allow": m.opts.Allow, "deny": m.opts.Deny} {
+		for _, id := range ids {
+			if _, known := diagnostics.Page(id); !known && (flag == "allow" || id != aton.AllWarnings) {
+				return cli.Misusef("--%s: no message has the identifier %q%s", flag, id, diag.DidYouMean(id, diagnostics.IDs()))
+			}
+		}
 	}
 	if err := m.loadRules(); err != nil {
 		return err
@@ -235,7 +304,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		}
 		m.opts.Inputs = append(m.opts.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
 	}
-	m.opts.OperatorExport = aton.OperatorExportType(m.operators)
+	m.opts.OperatorExport = aton.OperatorExportType(m.operators) // empty where a command does not convert
 	m.opts.Training = aton.TrainingMode(m.training)
 	if m.eval {
 		if c.Flags().Changed("training") && m.opts.Training != aton.Eval {
@@ -247,14 +316,14 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	stderr := c.ErrOrStderr()
 	r := &passes.Runner{VerifyEach: m.each, Repro: m.repro, Reload: func() (*ssa.Module, error) { return m.read(nil) }}
 	if len(m.after) > 0 {
-		names := all.Set.CurrentNames(m.after, func(remark string) { _, _ = cli.Fprintf(stderr, "warning: %s\n", remark) })
+		names := all.Set.CurrentNames(m.after, m.warn)
 		r.Observers = append(r.Observers, passes.PrintAfter(stderr, names...))
 	}
 	if m.changed {
 		r.Observers = append(r.Observers, passes.PrintChanged(stderr))
 	}
-	if cli.Terminal(stderr) && len(r.Observers) == 0 {
-		r.Observers = append(r.Observers, progress(cli.Raw(stderr)))
+	if m.activity != nil && len(r.Observers) == 0 {
+		r.Observers = append(r.Observers, m.activity.passes())
 	}
 	m.opts.Runner = r
 	return nil
@@ -287,44 +356,105 @@ func beside(err error, option string) error {
 }
 
 // tellUnused warns of rules that the conversion had no use for.
-func (m *model) tellUnused() {
+func (m *model) tellUnused() error {
 	if m.set == nil {
-		return
+		return nil
 	}
 	list := m.set.Unused()
+	err := m.opts.Judge(list, nil)
 	m.found = append(m.found, list)
-	for _, d := range list.Items {
-		d.Severity = diag.Error // who is warned knows that it is a warning
-		m.opts.Warn(list.Format(d))
+	m.tell(list)
+	return err
+}
+
+// counted are messages in the order in which they came first.
+type counted struct {
+	order []string
+	times map[string]int
+}
+
+func (c *counted) add(message string) {
+	if c.times == nil {
+		c.times = map[string]int{}
+	}
+	if c.times[message]++; c.times[message] == 1 {
+		c.order = append(c.order, message)
 	}
 }
 
-// progress names the pass at work once the conversion takes long enough for somebody to wonder.
-func progress(w io.Writer) passes.Observer {
-	began := time.Now()
-	shown := false
-	return passes.Observer{
-		BeforePass: func(e *passes.Event) {
-			if shown = time.Since(began) > time.Second; shown {
-				fmt.Fprintf(w, "\r\x1b[K%s", e.Pass.Name)
+// warn keeps a warning about the file until it is read: equal ones are one.
+func (m *model) warn(message string) { m.warnings.add(message) }
+
+// tellWarnings prints the warnings that came of reading the model. It returns an error if they are denied.
+func (m *model) tellWarnings() error {
+	w := m.warnings
+	m.warnings = counted{}
+	denied := &diag.List{}
+	for _, message := range w.order {
+		if m.told[message] {
+			continue
+		}
+		m.told[message] = true
+		if n := w.times[message]; n > 1 {
+			message += fmt.Sprintf(" (%d times)", n)
+		}
+		switch {
+		case slices.Contains(m.opts.Deny, aton.AllWarnings):
+			denied.Add(diag.Diagnostic{ID: "denied", Message: message})
+		case m.json:
+			_, _ = cli.Fprintf(m.stderr, "warning: %s\n", message)
+		case !m.quiet:
+			m.activity.pause()
+			cli.Tell(m.stderr, diag.Warning, message)
+		}
+	}
+	return denied.Err()
+}
+
+// tell prints the warnings of a conversion, and with --verbose its notes. Its errors end the command.
+func (m *model) tell(list *diag.List) {
+	var shown []cli.Problem
+	for i, p := range cli.Problems(list) {
+		d := list.Items[i]
+		line := list.Format(d)
+		if d.Severity == diag.Error || d.Severity == diag.Note && !m.verbose || m.told[line] || m.quiet {
+			continue
+		}
+		if m.json {
+			if d.Severity == diag.Warning {
+				d.Severity = diag.Error // what follows "warning: " does not say it again
+				_, _ = cli.Fprintf(m.stderr, "warning: %s\n", list.Format(d))
 			}
-		},
-		AfterPass: func(*passes.Event) {
-			if shown {
-				fmt.Fprint(w, "\r\x1b[K")
-			}
-		},
+			continue
+		}
+		shown = append(shown, p)
+	}
+	for _, d := range list.Items { // those of one list that are equal are counted
+		m.told[list.Format(d)] = true
+	}
+	if len(shown) > 0 {
+		m.activity.pause()
+		r := cli.Report{Model: m.name, Sources: m.sources, Verbose: m.verbose}
+		r.Print(m.stderr, shown)
 	}
 }
 
 // read loads the model; standard input only once.
 func (m *model) read(stdin io.Reader) (*ssa.Module, error) {
+	m.activity.begin("reading " + m.name)
 	mod, err := m.load(stdin)
+	m.activity.pause()
+	if denied := m.tellWarnings(); err == nil && denied != nil {
+		return nil, denied
+	}
 	var list *diag.List
 	var path *fs.PathError
 	var named interface{ ProblemID() string }
 	if err != nil && !errors.As(err, &list) && !errors.As(err, &path) && !errors.As(err, &named) {
 		err = unreadable{err}
+	}
+	if err == nil {
+		m.sources = mod.Sources
 	}
 	return mod, err
 }
@@ -355,27 +485,15 @@ func (unreadable) ProblemID() (id string) {
 	return id
 }
 
-// located puts the model's name before messages about its program.
-type located struct {
-	name string
-	err  error
-}
-
-func (e located) Error() string {
-	name := cli.Inline(e.name)
-	return name + ": " + strings.ReplaceAll(e.err.Error(), "\n", "\n"+name+": ")
-}
-
-func (e located) Unwrap() error { return e.err }
-
 // locate says which file an error is about, and what can be done.
 func (m *model) locate(err error) error {
+	m.activity.pause()
 	var list *diag.List
 	var failure *passes.Failure
 	var path *fs.PathError
 	switch {
 	case errors.As(err, &list), errors.As(err, &failure):
-		return located{m.name, err}
+		return &cli.ModelError{Model: m.name, Err: err, Sources: m.sources, Verbose: m.verbose}
 	case errors.As(err, &path):
 		return filed{path, m.remedy(path)}
 	}
@@ -418,6 +536,7 @@ func (f filed) Unwrap() error { return f.err }
 func (m *model) timed(c *cobra.Command, what string, f func() error) error {
 	began := time.Now()
 	err := f()
+	m.activity.pause()
 	if m.timing && err == nil {
 		fmt.Fprintf(c.ErrOrStderr(), "%12.3f ms  %s\n", float64(time.Since(began).Microseconds())/1000, what)
 	}

@@ -45,7 +45,6 @@ func TestStatus(t *testing.T) {
 		status int
 		said   string
 	}{
-		{"", 2, "a command is missing"},
 		{"exprot", 2, `unknown command "exprot" for "aton", did you mean "export"?`},
 		{"export", 2, "takes one model"},
 		{"export " + good + " out.onnx", 2, "give it as -o out.onnx"},
@@ -73,7 +72,7 @@ func TestStatus(t *testing.T) {
 		{"export " + good + " -o " + out + " --external-data maybe", 2, "auto, always or never"},
 		{"export " + good + " -o - --external-data always", 2, "needs a file"},
 		{"export " + good + " -o - --json", 2, "standard output"},
-		{"export " + good + " -o - --operator-export-type onnx", 2, "ONNX_ATEN_FALLBACK"},
+		{"export " + good + " -o - --operator-export-type onx", 2, "ONNX_ATEN_FALLBACK"},
 		{"export " + good + " -o " + filepath.Join(out, "deeper"), 1, "o.onnx/deeper: no such file or directory; make the folder first"},
 		{"export " + good + ".not -o " + out, 1, good + ".not: no such file or directory; "},
 		{"inspect " + good + " --at nowhere", 2, "no stage"},
@@ -110,7 +109,11 @@ func TestFailureLeavesNothing(t *testing.T) {
 	out := filepath.Join(dir, "o.onnx")
 	model := write(t, foreign)
 	status, _, said := call("", "export", model, "-o", out)
-	want := model + ": net.py:7: aten::no_such_operator: the operator is not supported; give a rule for it (--rules), register a symbolic function, or export with --fallthrough aten (2 times)\n"
+	want := `error[unsupported-op]: aten::no_such_operator: the operator is not supported (2 times)
+  --> net.py:7:4
+  --> net.py:8:4
+   = help: give a rule for it (--rules), register a symbolic function, or export with --fallthrough aten
+2 errors in ` + model + "\n"
 	if status != 1 || said != want {
 		t.Errorf("status %d: %s", status, said)
 	}

@@ -55,9 +55,6 @@ fails.`,
 		if err := explorable(c, html, svg, dot, data, random, sizes); err != nil {
 			return err
 		}
-		if m.json {
-			return cli.Misusef("explore has no --json; inspect and check give the same as data")
-		}
 		if err := m.prepare(c, args[0]); err != nil {
 			return err
 		}
@@ -73,7 +70,9 @@ fails.`,
 		if err != nil {
 			return m.locate(err)
 		}
-		m.tellUnused()
+		if err := m.tellUnused(); err != nil {
+			return err
+		}
 		if html == "" && svg == "" && dot == "" {
 			if s.Failed() != nil {
 				fmt.Fprintln(c.ErrOrStderr(), m.locate(s.Failed()))

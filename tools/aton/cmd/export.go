@@ -15,7 +15,6 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/tools/cli"
 )
 
@@ -26,6 +25,8 @@ type exported struct {
 	Operators map[string]int `json:"operators"`
 	Inputs    []named        `json:"inputs"`
 	Outputs   []named        `json:"outputs"`
+	// DataFiles are the files beside the output that have weights of it.
+	DataFiles []string `json:"data_files,omitempty"`
 	// Dropped are the places of the inputs that the file leaves out.
 	Dropped []int64 `json:"dropped,omitempty"`
 	// Listing is what --verbose prints.
@@ -41,7 +42,7 @@ func newExport() *cobra.Command {
 	var m model
 	var output, external, names string
 	var renames, axes, before, after []string
-	var verbose, half, brain bool
+	var half, brain bool
 	c := &cobra.Command{
 		Use:   "export MODEL [-o OUT.onnx]",
 		Short: "Convert a model to ONNX",
@@ -54,6 +55,7 @@ func newExport() *cobra.Command {
 		Args: oneModel,
 	}
 	m.flags(c)
+	m.jsonFlag(c)
 	m.functionsFlag(c)
 	m.sarifFlag(c)
 	f := c.Flags()
@@ -79,15 +81,19 @@ func newExport() *cobra.Command {
 	cli.Choice(c, &names, "param-names", []string{"state", "learned"}, "the names of weights: state (as in the state dict), or learned (learned_0, learned_1, ...)")
 	f.StringArrayVar(&before, "pass-before", nil, "`STEP=PASSES`: run these passes before a step of the conversion, such as legalize=dce; aton-opt --help-passes lists both")
 	f.StringArrayVar(&after, "pass-after", nil, "`STEP=PASSES`: run these passes after a step of the conversion, such as lower=dce")
-	f.BoolVarP(&verbose, "verbose", "v", false, "print the graph that is written, with the line of the program after each operator")
+	f.BoolVar(&m.timing, "timing", false, "print the time of each part to standard error")
+	f.Lookup("verbose").Usage = "print the graph that is written, with the line of the program after each operator; also notes, and all frames and places of a message"
 	cli.Choice(c, &external, "external-data", []string{"auto", "always", "never"}, "store weights in a file beside the model, MODEL.HASH.data: auto (if the model would exceed 2 GiB), always, never")
 	run := func(c *cobra.Command, args []string) error {
-		if m.sarif == "-" && (m.json || verbose || output == "-") {
+		if m.sarif == "-" && (m.json || m.verbose || output == "-") {
 			return cli.Misusef("give --sarif a file: standard output is in use")
 		}
-		m.opts.Diagnosed = func(list *diag.List) { m.found = append(m.found, list) }
 		began := time.Now()
 		if output == "" {
+			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+				_, err := aton.Load(args[0], m.opts) // says what kind of folder it is
+				return err
+			}
 			if output = besides(args[0]); output == "" {
 				return cli.Misusef("-o is missing: it names the file to write")
 			}
@@ -110,7 +116,7 @@ func newExport() *cobra.Command {
 		if m.json && output == "-" {
 			return cli.Misusef("--json writes to standard output too: give -o a file")
 		}
-		if verbose && output == "-" {
+		if m.verbose && output == "-" {
 			return cli.Misusef("--verbose writes to standard output: give -o a file")
 		}
 		m.opts.LearnedNames = names == "learned"
@@ -142,6 +148,7 @@ func newExport() *cobra.Command {
 		if m.timing {
 			m.opts.Runner.Observers = append(m.opts.Runner.Observers, timing.Observer())
 		}
+		m.activity.follow("writing " + output)
 		err = m.timed(c, "convert and write", func() error {
 			if output == "-" {
 				return aton.ExportTo(cli.Raw(c.OutOrStdout()), mod, m.opts)
@@ -152,12 +159,14 @@ func newExport() *cobra.Command {
 			m.tryOpsets(err)
 			return m.locate(err)
 		}
-		m.tellUnused()
+		if err := m.tellUnused(); err != nil {
+			return err
+		}
 		if m.timing {
 			timing.Report(c.ErrOrStderr())
 		}
-		person := cli.Terminal(c.ErrOrStderr()) && !m.json
-		if !m.json && !verbose && !person {
+		person := cli.Terminal(c.ErrOrStderr()) && !m.json && !m.quiet
+		if !m.json && !m.verbose && !person {
 			return nil
 		}
 		values, outputs, err := aton.FileNames(mod, m.opts)
@@ -173,7 +182,7 @@ func newExport() *cobra.Command {
 		case m.json:
 			told := describe(mod, output, values, outputs)
 			told.Dropped = mod.DroppedInputs
-			if verbose {
+			if m.verbose {
 				var text strings.Builder
 				if err := ssa.Fprint(&text, mod, listing(values)); err != nil {
 					return err
@@ -181,7 +190,7 @@ func newExport() *cobra.Command {
 				told.Listing = text.String()
 			}
 			return printJSON(c.OutOrStdout(), told)
-		case verbose:
+		case m.verbose:
 			return ssa.Fprint(c.OutOrStdout(), mod, listing(values))
 		}
 		return nil
@@ -272,6 +281,12 @@ func summary(e exported, took time.Duration) string {
 		size = fmt.Sprintf(" (%s, opset %d)", bytesOf(info.Size()), e.Opsets[""])
 	}
 	_, _ = cli.Fprintf(&b, "%s%s in %.1f s\n", e.Output, size, took.Seconds())
+	for _, name := range e.DataFiles {
+		data := filepath.Join(filepath.Dir(e.Output), name)
+		if info, err := os.Stat(data); err == nil {
+			_, _ = cli.Fprintf(&b, "  %-6s %s (%s)\n", "data", data, bytesOf(info.Size()))
+		}
+	}
 	for _, list := range []struct {
 		what  string
 		names []named
@@ -299,7 +314,7 @@ func bytesOf(n int64) string {
 
 // describe says what is in the file; names are those that it has for values and for outputs.
 func describe(m *ssa.Module, output string, values, outputs []string) exported {
-	e := exported{Output: output, Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
+	e := exported{Output: output, DataFiles: onnxfile.DataFiles(output), Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
 	f := m.Main()
 	if f == nil {
 		return e

@@ -79,6 +79,7 @@ them. It runs nothing. --print selects what to print:
 		Args: oneModel,
 	}
 	m.flags(c)
+	m.jsonFlag(c)
 	f := c.Flags()
 	f.StringVar(&print, "print", "facts", "what to print: facts, plan, kir, llir, ptx")
 	f.StringVar(&fusion, "fusion", "light", "which nodes share a kernel: none, light")

@@ -54,7 +54,7 @@ func (m *model) converts(opset int) bool {
 		return false
 	}
 	opts := m.opts
-	opts.Opset, opts.Warn, opts.Runner = opset, nil, nil
+	opts.Opset, opts.Warn, opts.Note, opts.Diagnosed, opts.Runner = opset, nil, nil, nil, nil
 	again := model{name: m.name, bytes: m.bytes, opts: opts}
 	mod, err := again.read(bytes.NewReader(nil))
 	if err != nil {

@@ -13,6 +13,13 @@ import (
 	"github.com/aton-project/aton/tools/cli"
 )
 
+// inspected is what inspect tells with --json.
+type inspected struct {
+	Stage string `json:"stage"`
+	overview
+	Graph string `json:"graph"`
+}
+
 func newInspect() *cobra.Command {
 	var m model
 	var at, output string
@@ -20,7 +27,7 @@ func newInspect() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Print a model as graph text, at any stage of the conversion",
-		Long: "inspect prints a model as graph text. --at selects the stage: import, or after a pass: " + strings.Join(aton.Stages()[1:], ", ") +
+		Long: "inspect prints a model as graph text; that of an ONNX file begins with a summary. --at selects the stage: import, or after a pass: " + strings.Join(aton.Stages()[1:], ", ") +
 			". functional means after specialize, onnx at the end. A terminal gets a listing, as torch.onnx prints graphs: without large constants, and with the weights of an ONNX graph among the inputs. A file or a pipe gets the complete module, from which aton export and aton-opt continue with the same result.",
 		Example: `  aton inspect model.pt
   aton inspect model.pt --at onnx --source --input 'x:f32[N,3,224,224]'
@@ -29,6 +36,7 @@ func newInspect() *cobra.Command {
 		Args: oneModel,
 	}
 	m.flags(c)
+	m.jsonFlag(c)
 	f := c.Flags()
 	f.StringVar(&at, "at", "import", "the stage")
 	cli.Complete(c, "at", aton.Stages()...)
@@ -60,6 +68,7 @@ func newInspect() *cobra.Command {
 		if failed != nil && (list == nil || list.Err() == nil) {
 			return m.locate(failed)
 		}
+		m.tell(list)
 		// what cannot be converted can be looked at all the same
 		err = cli.WriteText(output, c.OutOrStdout(), func(w io.Writer) error {
 			opts := ssa.PrintOptions{NoLocs: !source, AllConstants: constants, Examples: examples, WeightsAsInputs: !constants && !mod.UsesNamespace("aten") && !mod.UsesNamespace("prim")}
@@ -71,7 +80,12 @@ func newInspect() *cobra.Command {
 				if err := ssa.Fprint(&b, mod, opts); err != nil {
 					return err
 				}
-				return printJSON(w, map[string]string{"stage": at, "graph": b.String()})
+				return printJSON(w, inspected{at, overviewOf(mod), b.String()})
+			}
+			if at == "import" && mod.Opsets[""] != 0 {
+				if _, err := io.WriteString(w, overviewOf(mod).text(m.name)); err != nil {
+					return err
+				}
 			}
 			return ssa.Fprint(w, mod, opts)
 		})

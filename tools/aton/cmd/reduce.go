@@ -56,6 +56,7 @@ functions and fields of objects go.`,
 		},
 	}
 	r.flags(c)
+	r.jsonFlag(c)
 	f := c.Flags()
 	f.StringVarP(&r.output, "output", "o", "", "the `FILE` for the small model (default MODEL with .reduced.ir or .reduced.onnx)")
 	f.StringVar(&r.match, "match", "", "a regular `EXPRESSION` that the output of the command must have")

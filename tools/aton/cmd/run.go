@@ -37,7 +37,8 @@ Inputs are matched by name if the data has all names, else by position. Numbers 
   aton run model.onnx --data test_data_set_0 --json`,
 		Args: oneModel,
 	}
-	r.flags(c)
+	r.loadFlags(c)
+	r.jsonFlag(c)
 	r.functionsFlag(c)
 	f := c.Flags()
 	f.StringArrayVar(&r.data, "data", nil, "a folder or `FILE` with inputs; may be given several times")

@@ -85,7 +85,7 @@ func TestTorchONNX(t *testing.T) {
 	t.Chdir(dir)
 	for _, e := range commands {
 		status, _, said := call("", e.args...)
-		said = withoutWarnings(said)
+		said = inOneLine(withoutWarnings(said))
 		switch {
 		case e.fails == "" && status != 0:
 			t.Errorf("line %d: aton %s: status %d: %s", e.line, strings.Join(e.args, " "), status, said)

@@ -87,6 +87,7 @@ after another (--fusion none gives each node a kernel of its own). Later kernels
 		Args: oneModel,
 	}
 	v.flags(c)
+	v.jsonFlag(c)
 	v.functionsFlag(c)
 	f := c.Flags()
 	f.StringArrayVar(&v.data, "data", nil, "a folder or `FILE` with inputs and outputs; may be given several times")
@@ -169,10 +170,12 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 	}
 	r := &report{Model: m.name, Outputs: []verified{}}
 	for _, set := range sets {
+		m.activity.begin("running data set " + set.Name)
 		if err := v.set(c, mod, set, backend, r); err != nil {
 			return fmt.Errorf("%s: data set %s: %w", cli.Inline(m.name), set.Name, err)
 		}
 	}
+	m.activity.pause()
 	return v.print(c.OutOrStdout(), r)
 }
 

@@ -271,6 +271,7 @@ func TestPictures(t *testing.T) {
 		b.small()
 		url := fixture(t, "resnet18.pt2")
 		b.open(url + "#view=graph")
+		b.click("main button", "Open all")
 		if n := js[int](b, "document.querySelectorAll('.box').length"); n < 40 {
 			t.Errorf("%d boxes", n)
 		}
@@ -296,7 +297,7 @@ func TestPictures(t *testing.T) {
 	t.Run("search", func(t *testing.T) {
 		b := newTab(t)
 		b.small()
-		b.open(fixture(t, "search.pt"))
+		b.open(fixture(t, "search.pt") + "#view=code")
 		b.click("section[aria-label=sources] .row", "self.cell")
 		b.has("aside", "ONNX nodes")
 		if n := js[int](b, "document.querySelectorAll('section[aria-label=\"right stage\"] .soft, section[aria-label=\"right stage\"] .hit').length"); n == 0 {
@@ -332,11 +333,110 @@ func TestPictures(t *testing.T) {
 	})
 }
 
+// The first view is the graph, in a size that can be read: modules are closed, equal layers are one, and what computes sizes is left out.
+func TestFirstView(t *testing.T) {
+	b := newTab(t)
+	b.run(chromedp.EmulateViewport(1280, 800))
+	name := filepath.Join(t.TempDir(), "layers.ir")
+	if err := os.WriteFile(name, []byte(layers()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b.open(pageOf(t, name))
+	if got := js[string](b, "document.querySelector('[aria-selected=true]').id"); got != "tab-graph" {
+		t.Errorf("the first view is %s", got)
+	}
+	if px := js[float64](b, "document.querySelector('.box .t').getScreenCTM().a * 12"); px < 10.9 {
+		t.Errorf("text of %.1f pixels", px)
+	}
+	boxes := js[int](b, "document.querySelectorAll('.box').length")
+	if boxes < 4 || boxes > 50 {
+		t.Errorf("%d boxes", boxes)
+	}
+	b.has("main", "equal")
+	b.click("main button", "Sizes")
+	if n := js[int](b, "document.querySelectorAll('.box').length"); n <= boxes {
+		t.Errorf("%d boxes without the arithmetic of sizes, %d with it", boxes, n)
+	}
+	b.click("main button", "Sizes")
+	b.click(".box.group", "equal")
+	if n := js[int](b, "document.querySelectorAll('.box').length"); n <= boxes {
+		t.Errorf("equal layers do not open: %d boxes, then %d", boxes, n)
+	}
+	b.press("/")
+	b.until("document.activeElement === document.querySelector('input[type=search]')")
+	js[string](b, "document.activeElement.value = ''")
+	b.press("q", "q", "q")
+	b.has(".results", "nothing has this name")
+}
+
+// layers is a program of four equal layers, to which the numbers 0 to N - 1 are added.
+func layers() string {
+	var b strings.Builder
+	b.WriteString("graph(%x : Float(4, N)):\n  %one : int = prim::Constant[value=1]()\n  %none : NoneType = prim::Constant()\n" +
+		"  %n : int = aten::size(%x, %one)\n  %r : Tensor = aten::arange(%n, %none, %none, %none, %none)\n  %v0 : Tensor = aten::add(%x, %r, %one)\n")
+	for i := range 4 {
+		fmt.Fprintf(&b, "  %%a%d : Tensor = aten::sin(%%v%d), scope: layers.%d\n  %%b%d : Tensor = aten::relu(%%a%d), scope: layers.%d\n  %%v%d : Tensor = aten::add(%%b%d, %%v%d, %%one), scope: layers.%d\n", i, i, i, i, i, i, i+1, i, i, i)
+	}
+	b.WriteString("  return (%v4)\n")
+	return b.String()
+}
+
+// The browser goes back to the view and the selection before, and forward again.
+func TestHistory(t *testing.T) {
+	b := newTab(t)
+	b.open(fixture(t, "resnet18.pt2"))
+	b.click("#tab-cost", "")
+	b.click("#tab-graph", "")
+	b.click(".box", "Conv")
+	b.has("aside h2", "Conv")
+	view := "document.querySelector('[aria-selected=true]').id"
+	js[bool](b, "(history.back(), true)")
+	b.has("aside h2", "Nothing selected")
+	js[bool](b, "(history.back(), true)")
+	b.until(view + " === 'tab-cost'")
+	js[bool](b, "(history.forward(), true)")
+	b.until(view + " === 'tab-graph'")
+	js[bool](b, "(history.forward(), true)")
+	b.has("aside h2", "Conv")
+}
+
+// On a narrow screen the details are a sheet, which is there while something is selected.
+func TestNarrow(t *testing.T) {
+	b := newTab(t)
+	b.run(chromedp.EmulateViewport(600, 900))
+	b.open(fixture(t, "resnet18.pt2"))
+	shown := "getComputedStyle(document.querySelector('aside')).display"
+	if got := js[string](b, shown); got != "none" {
+		t.Errorf("nothing is selected, and the sheet is %s", got)
+	}
+	b.click(".box", "Conv")
+	b.until(shown + " === 'block'")
+	b.click("aside .close", "")
+	b.until(shown + " === 'none'")
+	if over := js[float64](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+		t.Errorf("the page is %v pixels too wide", over)
+	}
+	b.click("#tab-code", "")
+	b.run(chromedp.EmulateViewport(390, 800))
+	b.until("Math.abs(document.querySelector('.columns > section').getBoundingClientRect().width - innerWidth) < 2")
+}
+
+// Bodies of Loop and If have the names of the standard.
+func TestBodies(t *testing.T) {
+	b := newTab(t)
+	b.open(fixture(t, "search.pt"))
+	b.click("main button", "Open all")
+	labels := js[string](b, "[...document.querySelectorAll('.box')].map((e) => e.getAttribute('aria-label')).join(' | ')")
+	if !strings.Contains(labels, "body") || strings.Contains(labels, "branch") || strings.Contains(labels, "undefined") {
+		t.Errorf("the boxes are\n%s", labels)
+	}
+}
+
 // What is chosen is in the address, and an address shows what was chosen: by a click on a source line, a stage and a node.
 func TestLinks(t *testing.T) {
 	b := newTab(t)
 	url := fixture(t, "bert.pt2")
-	b.open(url)
+	b.open(url + "#view=code")
 	b.press("/")
 	b.until("document.activeElement === document.querySelector('input[type=search]')")
 	js[string](b, "document.activeElement.value = ''")

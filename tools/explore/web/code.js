@@ -135,8 +135,8 @@ export class Code {
     this.right.list.draw();
     if (!this.begun) { // past the weights
       this.begun = true;
-      const s = app.stage("right");
-      this.right.list.show(Math.max(0, this.rows.findIndex((r) => !r.fold && r.right >= 0 && s.ops[r.right] >= 0) - 2), true);
+      const first = (side) => this.rows.findIndex((r) => !r.fold && r[side] >= 0 && app.stage(side).ops[r[side]] >= 0);
+      this.right.list.show(Math.max(0, Math.max(first("left"), first("right")) - 2), true);
     }
   }
 

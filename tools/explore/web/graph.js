@@ -1,7 +1,9 @@
 import { h, svg, download, count } from "./dom.js";
-import { tree, opened, shape, place } from "./layout.js";
+import { tree, opened, closed, shape, place } from "./layout.js";
 
 const most = 500; // boxes that are drawn
+const begun = 16; // boxes up to which modules are open at first
+const least = 11; // pixels of the text that the picture begins with
 const labelled = 160; // arrows, up to which each has its type beside it
 
 const families = {
@@ -29,14 +31,23 @@ export class Picture {
     this.bar = h("div", { class: "bar" },
       h("button", { onclick: () => this.fit(), title: "f" }, "Fit"), h("button", { onclick: () => this.zoom(1.25), title: "+" }, "+"), h("button", { onclick: () => this.zoom(0.8), title: "-" }, "−"),
       h("button", { onclick: () => this.openAll() }, "Open all"), h("button", { onclick: () => this.setOpen(new Set([""]), null) }, "Close all"),
-      h("button", { onclick: () => this.save("svg") }, "SVG"), h("button", { onclick: () => this.save("png") }, "PNG"), this.note = h("span", { class: "dim" }));
-        if (!g) {
+      this.sizing = h("button", { "aria-pressed": "false", title: "operators that depend on sizes alone: shapes, positions, masks", onclick: () => { this.sizes = !this.sizes; this.draw(true); } }, "Sizes & masks"), h("button", { onclick: () => this.save("svg") }, "SVG"), h("button", { onclick: () => this.save("png") }, "PNG"), this.note = h("span", { class: "dim" }));
+    if (!g) {
       this.element.append(h("p", { class: "busy" }, "The model is not converted: there is no ONNX graph. The tab Problems says why."));
       return;
     }
     this.tree = tree(g);
-    const wanted = app.state.open;
-    this.open = wanted === null ? opened(this.tree, 90) : new Set(["", ...wanted.split(",").filter((x) => x)]);
+    this.sizes = false;
+    this.follow();
+  }
+
+  // follow opens the groups that the address names.
+  follow() {
+    if (!this.tree) return;
+    const wanted = this.app.state.open;
+    this.open = wanted === null ? closed(this.tree, begun) : new Set(["", ...wanted.split(",").filter((x) => x)]);
+    this.svg = null;
+    this.box = null;
   }
 
   // setOpen opens these groups. The box named stays where it is in sight; null shows the whole picture.
@@ -69,6 +80,10 @@ export class Picture {
 
   // reveal opens the groups that a node is in.
   reveal(node) {
+    if (this.tree.leaves[node].sizes && !this.sizes) {
+      this.sizes = true;
+      this.draw(true);
+    }
     const open = new Set(this.open);
     for (let g = this.tree.leaves[node].parent; g; g = g.parent) open.add(g.id);
     if (open.size !== this.open.size) this.setOpen(open);
@@ -82,7 +97,7 @@ export class Picture {
     const { doc } = this.app, g = doc.graph;
     if (b.group) {
       const title = b.group.title || "model";
-      return [title, b.group.part ? `${b.group.nodes} nodes` : b.node !== undefined ? `${b.group.nodes} nodes in its bodies` : `${b.group.nodes} node${b.group.nodes === 1 ? "" : "s"}`];
+      return [title, b.group.equal ? `${b.group.equal} modules of ${b.group.nodes / b.group.equal} nodes` : b.group.part ? `${b.group.nodes} nodes` : b.node !== undefined ? `${b.group.nodes} nodes in its bodies` : `${b.group.nodes} node${b.group.nodes === 1 ? "" : "s"}`];
     }
     if (b.value !== undefined) return [b.title, g.values[b.value].type];
     const n = g.nodes[b.node];
@@ -101,13 +116,15 @@ export class Picture {
 
   build() {
     const { doc } = this.app, g = doc.graph;
-    let s = shape(g, this.tree, this.open);
+    let s = shape(g, this.tree, this.open, this.sizes);
+    this.sizing.setAttribute("aria-pressed", this.sizes ? "true" : "false");
     if (s.boxes.size > most) {
       this.open = opened(this.tree, most / 2);
-      s = shape(g, this.tree, this.open);
+      s = shape(g, this.tree, this.open, this.sizes);
       this.note.textContent = `more than ${most} boxes: some stay closed`;
     } else {
-      this.note.textContent = `${s.boxes.size} boxes for ${g.nodes.length} nodes; click a module to open or close it`;
+      const away = this.sizes ? 0 : this.tree.leaves.filter((l) => l.sizes).length;
+      this.note.textContent = `${s.boxes.size} boxes for ${g.nodes.length} nodes${away ? `, ${away} of sizes and masks left out` : ""}; click a module to open or close it`;
     }
     const labels = s.arrows.length <= labelled;
     for (const a of s.arrows) a.label = a.values.length === 1 ? g.values[a.values[0]].type : `${a.values.length} tensors`;
@@ -158,7 +175,7 @@ export class Picture {
     this.element.replaceChildren(this.svg);
     this.paint();
     this.drag();
-    if (!this.box) this.fit();
+    if (!this.box) this.begin();
     else this.look();
   }
 
@@ -213,14 +230,25 @@ export class Picture {
     const e = this.element.getBoundingClientRect(), wide = e.width / Math.max(1, e.height);
     let w = this.size.width, hgt = this.size.height;
     // a long graph begins at its top, in a size that can be read
-    const least = 720;
-    if (hgt > w / wide && hgt > least * 1.6) hgt = Math.max(least, w / wide);
+    const top = 720;
+    if (hgt > w / wide && hgt > top * 1.6) hgt = Math.max(top, w / wide);
     if (w / hgt < wide) w = hgt * wide;
     else hgt = w / wide;
     const scale = Math.max(1, e.width / 1.35 / w);
     w *= scale;
     hgt *= scale;
     this.box = [this.size.width / 2 - w / 2, this.size.height <= hgt ? this.size.height / 2 - hgt / 2 : 0, w, hgt];
+    this.look();
+  }
+
+  // begin shows what fits in a size that can be read: all of a small graph, the beginning of a large one.
+  begin() {
+    this.fit();
+    const e = this.element.getBoundingClientRect(), w = (e.width * 12) / least, hgt = (w * e.height) / Math.max(1, e.width);
+    if (!e.width || this.box[2] <= w) return;
+    const shown = [...this.boxes.values()].filter((b) => !b.open), first = shown.reduce((a, b) => (b.y < a.y ? b : a), shown[0]);
+    const x = w >= this.size.width ? (this.size.width - w) / 2 : Math.min(Math.max(first.x - w / 2, 0), this.size.width - w);
+    this.box = [x, hgt >= this.size.height ? (this.size.height - hgt) / 2 : 0, w, hgt];
     this.look();
   }
 

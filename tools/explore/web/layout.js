@@ -14,14 +14,14 @@ export function tree(graph) {
     return g;
   };
   const bodies = new Set(graph.nodes.filter((n) => n.parent >= 0).map((n) => n.parent));
-  const leaves = [];
+  const leaves = [], sizes = arithmetic(graph);
   const times = new Map(); // how often a module has begun: one that is called again is another group
   let stack = []; // the groups of modules that the node before is in
   graph.nodes.forEach((n, i) => {
     let parent = root;
     if (n.parent >= 0) {
-      const id = "@" + n.parent + "." + n.branch;
-      parent = groups.get(id) || group(id, "branch " + n.branch, groups.get("@" + n.parent));
+      const id = "@" + n.parent + "." + (n.branch || 0);
+      parent = groups.get(id) || group(id, body(graph.nodes[n.parent].kind, n.branch || 0), groups.get("@" + n.parent));
     } else {
       const parts = n.module ? n.module.split(".") : [];
       let same = 0;
@@ -35,7 +35,7 @@ export function tree(graph) {
       parent = stack[stack.length - 1] || root;
     }
     if (bodies.has(i)) parent = group("@" + i, n.kind, parent, i);
-    const leaf = { node: i, parent };
+    const leaf = { node: i, parent, sizes: sizes.has(i) };
     leaves.push(leaf);
     parent.children.push(leaf);
     for (let g = parent; g; g = g.parent) g.nodes++;
@@ -49,6 +49,7 @@ export function tree(graph) {
       groups.delete(c.id);
       return Object.assign(only, { parent: g }, only.children ? { title: c.title + "." + only.title } : { module: c.title });
     });
+    fold(g, groups, (i) => graph.nodes[i].kind + graph.nodes[i].in.filter((v) => v >= 0 && graph.values[v].weight >= 0).map((v) => graph.values[v].type).join());
     if (g.children.length > 2 * chunk) {
       const parts = [];
       for (let i = 0; i < g.children.length; i += chunk) {
@@ -68,6 +69,60 @@ export function tree(graph) {
   return { root, groups, leaves };
 }
 
+// body names a body of an operator.
+function body(kind, i) { return kind === "If" ? ["then", "else"][i] || "branch " + i : "body"; }
+
+// arithmetic is the set of nodes that depend on the sizes of the inputs alone, such as those that make shapes, positions and masks: what begins
+// with Shape or Size and reads no weights of floats.
+function arithmetic(graph) {
+  const out = new Set(), made = new Map();
+  graph.nodes.forEach((n, i) => {
+    const weights = n.in.some((v) => v >= 0 && graph.values[v].weight >= 0 && !/^(i|u|bool)/.test(graph.values[v].type));
+    const from = n.in.filter((v) => v >= 0 && graph.values[v].weight < 0 && !graph.values[v].note);
+    if (n.kind === "Shape" || n.kind === "Size" || (from.length && !weights && from.every((v) => made.has(v)))) {
+      out.add(i);
+      n.out.forEach((v) => made.set(v, i));
+    }
+  });
+  graph.outputs.forEach((v) => { if (made.has(v)) out.delete(made.get(v)); });
+  return out;
+}
+
+const alike = 3; // layers from which on equal ones are folded
+
+// fold puts modules that follow each other and have the same operators, with weights of the same types, into one group, which says so.
+function fold(g, groups, spell) {
+  const sign = (c) => (c.children ? "(" + c.children.map(sign).join(" ") + ")" : spell(c.node));
+  const out = [];
+  for (let i = 0; i < g.children.length;) {
+    const first = g.children[i], same = first.children && first.node === undefined && !first.equal ? sign(first) : null;
+    let end = i + 1;
+    while (same && end < g.children.length && g.children[end].children && g.children[end].node === undefined && sign(g.children[end]) === same) end++;
+    if (end - i < alike) { out.push(...g.children.slice(i, i + 1)); i++; continue; }
+    const run = g.children.slice(i, end), last = run[run.length - 1];
+    const equal = { id: first.id + "=" + last.id, title: `${first.title} to ${last.title}, equal`, children: run, parent: g, nodes: run.reduce((n, c) => n + c.nodes, 0), equal: run.length };
+    run.forEach((c) => { c.parent = equal; });
+    groups.set(equal.id, equal);
+    out.push(equal);
+    i = end;
+  }
+  g.children = out;
+}
+
+// closed is what a picture begins with: whole levels of modules are open, as far as it stays small. Equal layers stay folded.
+export function closed(t, most) {
+  const open = new Set([""]);
+  const count = (g) => g.children.filter((c) => c.children || !c.sizes).length;
+  let level = [t.root], boxes = count(t.root);
+  for (;;) {
+    level = level.flatMap((g) => g.children).filter((c) => c.children && !c.equal && c.node === undefined);
+    const before = boxes;
+    boxes += level.reduce((n, g) => n + count(g) - 1, 0);
+    if (!level.length || boxes > (before < most / 3 ? 3 * most : most)) return open;
+    level.forEach((g) => open.add(g.id));
+  }
+}
+
 // opened chooses which groups are open at first: as many, the small ones first, as most boxes allow.
 export function opened(t, most) {
   const open = new Set([""]);
@@ -84,16 +139,19 @@ export function opened(t, most) {
   return open;
 }
 
-// shape gives the boxes and arrows that are in sight.
-export function shape(graph, t, open) {
+// shape gives the boxes and arrows that are in sight; sizes says whether the arithmetic of sizes is.
+export function shape(graph, t, open, sizes) {
   const boxes = new Map(), arrows = new Map();
-  const sight = (leaf) => { // the box that stands for a leaf
+  const away = (c) => !sizes && (c.children ? c.node === undefined && c.children.every(away) : c.sizes);
+  const sight = (leaf) => { // the box that stands for a leaf, none for one that is left out
+    if (away(leaf)) return null;
     let box = "n" + leaf.node;
     for (let g = leaf.parent; g && g.id !== ""; g = g.parent) if (!open.has(g.id)) box = "g" + g.id;
     return box;
   };
   const visit = (g) => {
     for (const c of g.children) {
+      if (away(c)) continue;
       const id = c.children ? "g" + c.id : "n" + c.node;
       const parent = g.id === "" ? null : "g" + g.id;
       const isOpen = c.children && open.has(c.id);
@@ -111,7 +169,7 @@ export function shape(graph, t, open) {
   graph.nodes.forEach((n, i) => n.out.forEach((v) => maker.set(v, at[i])));
   const join = (v, to) => {
     const from = maker.get(v);
-    if (!from || from === to) return;
+    if (!from || !to || from === to) return;
     const key = from + "\n" + to;
     if (!arrows.has(key)) arrows.set(key, { from, to, values: [] });
     const a = arrows.get(key);

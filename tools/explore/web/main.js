@@ -20,7 +20,7 @@ class App {
     this.side = h("aside", { "aria-label": "inspector" });
     this.foot = h("footer", {});
     this.open(doc);
-    addEventListener("hashchange", () => { if (location.hash !== this.written) { this.read(); this.draw(); this.reveal(); } });
+    addEventListener("hashchange", () => { if (location.hash !== this.written) { this.read(); this.picture.follow(); this.draw(); this.reveal(); } });
     addEventListener("keydown", (e) => this.key(e));
   }
 
@@ -42,7 +42,7 @@ class App {
   }
 
   head() {
-    const { doc } = this, problems = doc.problems.filter((p) => p.severity === "error").length, warnings = doc.problems.length - problems;
+    const { doc } = this, problems = doc.problems.filter((p) => p.severity === "error").length, warnings = doc.problems.filter((p) => p.severity === "warning").length;
     this.tabs = views.map(([id, name], i) => h("button", { role: "tab", id: "tab-" + id, "aria-selected": "false", title: `${i + 1}`, onclick: () => this.set({ view: id }) }, name,
       id === "problems" && problems ? h("span", { class: "badge" }, problems) : id === "problems" && warnings ? h("span", { class: "badge warn" }, warnings) : null));
     this.input = h("input", { type: "search", placeholder: "Search  /", "aria-label": "search by name, operator or type", oninput: () => this.search(), onkeydown: (e) => this.searchKey(e), onblur: () => setTimeout(() => this.found.replaceChildren(), 200) });
@@ -57,10 +57,11 @@ class App {
     const q = new URLSearchParams(location.hash.slice(1)), last = this.doc.stages.length - 1;
     const number = (name, usual, most) => (/^\d+$/.test(q.get(name) || "") ? Math.min(+q.get(name), most) : usual);
     this.state = {
-      view: views.some(([id]) => id === q.get("view")) ? q.get("view") : this.doc.failed ? "problems" : "code",
+      view: views.some(([id]) => id === q.get("view")) ? q.get("view") : this.doc.failed ? "problems" : this.doc.graph ? "graph" : "code",
       left: number("left", this.functional(), last), right: number("right", last, last), op: number("op", null, this.doc.ops.length - 1), place: q.get("line"), value: q.get("value"),
       open: q.get("open"), kernel: number("kernel", 0, 1e9), weight: number("weight", 0, this.doc.weights.length - 1), code: ["kir", "llvm", "ptx", "plan"].includes(q.get("code")) ? q.get("code") : "kir",
     };
+    this.written = location.hash;
     if (this.state.op !== null && this.state.op < 0) this.state.op = null;
     if (this.state.op !== null && this.state.place === null) this.state.place = this.index.placeOf(this.state.op) || null;
     this.relate();
@@ -74,23 +75,27 @@ class App {
 
   relate() { this.related = this.index.related(this.state); }
 
-  // set changes the state, writes it into the address, and draws; quiet leaves the drawing to the caller.
+  // set changes the state, writes it into the address, and draws; quiet leaves the drawing to the caller. Another view or selection is a step
+  // that the browser goes back from. What the page begins with is not in the address.
   set(change, quiet) {
     Object.assign(this.state, change);
-    const q = new URLSearchParams(), s = this.state;
+    const q = new URLSearchParams(), s = this.state, usual = { left: this.functional(), right: this.doc.stages.length - 1 };
     q.set("view", s.view);
-    for (const [name, key] of [["left", "left"], ["right", "right"], ["op", "op"], ["line", "place"], ["value", "value"], ["open", "open"]]) if (s[key] !== null && s[key] !== "") q.set(name, s[key]);
+    for (const [name, key] of [["left", "left"], ["right", "right"], ["op", "op"], ["line", "place"], ["value", "value"], ["open", "open"]]) {
+      if (s[key] !== null && (s[key] !== "" || key === "open") && s[key] !== usual[key]) q.set(name, s[key]);
+    }
     if (s.view === "kernels") { q.set("kernel", s.kernel); q.set("code", s.code); }
     if (s.view === "weights") q.set("weight", s.weight);
-    this.written = "#" + q;
-    history.replaceState(null, "", this.written);
+    const step = ["view", "op", "place", "value", "kernel", "weight"].some((key) => key in change), next = "#" + q;
+    if (next !== this.written) history[step ? "pushState" : "replaceState"](null, "", next);
+    this.written = next;
     if (!quiet) this.draw();
   }
 
   select(sel) {
     Object.assign(this.state, sel);
     this.relate();
-    this.set({});
+    this.set(sel);
     this.reveal();
   }
 
@@ -132,7 +137,9 @@ class App {
   }
 
   draw() {
-    const { state } = this;
+    const { state, doc } = this;
+    // first, since it takes room from the picture
+    this.foot.replaceChildren(h("span", {}, "aton " + doc.version.split(" ")[0]), h("span", {}, `${doc.stages.length} stages, ${doc.passes.length} passes`), h("span", {}, "click: what belongs together · / search · ? keys"), doc.failed ? h("span", { class: "bad" }, doc.failed.split("\n")[0]) : "");
     this.tabs.forEach((t, i) => t.setAttribute("aria-selected", views[i][0] === state.view ? "true" : "false"));
     if (state.view === "code") {
       if (this.main.firstChild !== this.code.element) this.main.replaceChildren(this.code.element);
@@ -141,9 +148,8 @@ class App {
       if (this.main.firstChild !== this.picture.bar) this.main.replaceChildren(this.picture.bar, this.picture.element);
       this.picture.draw();
     } else this.main.replaceChildren(tables[state.view](this));
-    this.side.replaceChildren(...inspect(this).flat(3).filter((e) => e));
-    const { doc } = this;
-    this.foot.replaceChildren(h("span", {}, "aton " + doc.version.split(" ")[0]), h("span", {}, `${doc.stages.length} stages, ${doc.passes.length} passes`), h("span", {}, "click: what belongs together · / search · ? keys"), doc.failed ? h("span", { class: "bad" }, doc.failed.split("\n")[0]) : "");
+    this.side.replaceChildren(h("button", { class: "close", "aria-label": "close the details", onclick: () => this.select({ op: null, place: null, value: null }) }, "×"), ...inspect(this).flat(3).filter((e) => e));
+    document.body.classList.toggle("chosen", state.op !== null || !!state.place || state.value !== null);
   }
 
   // reveal brings what is selected into sight.
@@ -210,8 +216,8 @@ class App {
     }
     this.hits = out;
     this.hit = 0;
-    this.found.hidden = !out.length;
-    this.found.replaceChildren(...out.map(([t, d, act], i) => h("li", { role: "option", "aria-selected": i === 0 ? "true" : "false", onmousedown: (e) => { e.preventDefault(); this.pickHit(act); } }, h("b", {}, t), h("span", { class: "dim" }, d))));
+    this.found.hidden = !q;
+    this.found.replaceChildren(...!out.length && q ? [h("li", { class: "dim", role: "option", "aria-disabled": "true" }, "nothing has this name, kind or type")] : out.map(([t, d, act], i) => h("li", { role: "option", "aria-selected": i === 0 ? "true" : "false", onmousedown: (e) => { e.preventDefault(); this.pickHit(act); } }, h("b", {}, t), h("span", { class: "dim" }, d))));
   }
 
   pickHit(act) {

@@ -4,7 +4,9 @@ import re
 import time
 
 import pytest
+import torch
 
+import aton
 from aton import _progress
 
 CELLS = [
@@ -35,6 +37,14 @@ def test_progress(monkeypatch):
     assert quick.getvalue() == ""
 
 
+def test_shown(tmp_path):
+    program = aton.export(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()), (torch.randn(2, 3),), tmp_path / "m.onnx")
+    page = program._repr_html_()
+    assert "m.onnx" in page and "1 Gemm, 1 Relu" in page and "data:image/svg+xml;base64," in page, page
+    table = aton.ExportError([aton.Diagnostic("unsupported-op", "error", "no <such> operator", file=__file__, line=1)])._repr_html_()
+    assert "test_notebook.py:1<br><code>&quot;&quot;&quot;Progress" in table and "no &lt;such&gt; operator" in table, table
+
+
 def test_notebook(tmp_path):
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
@@ -44,7 +54,7 @@ def test_notebook(tmp_path):
     shown = [o for o in notebook.cells[2].outputs if o.output_type == "display_data"]
     assert len(shown) == 1, notebook.cells[2].outputs
     page = shown[0]["data"]["text/html"]
-    assert "<table>" in page and "aten::linalg_ldl_factor" in page and ":3</td>" in page
+    assert "<table>" in page and "aten::linalg_ldl_factor" in page and ":3<br><code>return torch.linalg.ldl_factor(x)[0]</code></td>" in page, page
     failed = [o for o in notebook.cells[2].outputs if o.output_type == "error"]
     assert failed[0].ename == "ExportError"
     said = re.sub(r"\x1b\[[\d;]*m", "", "".join(failed[0].traceback))

@@ -1,5 +1,6 @@
 """What can go wrong, as data."""
 import html
+import linecache
 import os
 import re
 from dataclasses import dataclass, field
@@ -44,6 +45,12 @@ class Diagnostic:
         return f"{place}{op}{self.message}{hint}"
 
 
+def _source(d: Diagnostic) -> str:
+    """The line of the program as HTML, where its file is at hand: a cell of a notebook is, too."""
+    text = linecache.getline(d.file, d.line).strip() if d.file and d.line else ""
+    return f"<br><code>{html.escape(text)}</code>" if text else ""
+
+
 class ExportError(Error):
     """A model that cannot be converted. `diagnostics` has all reasons; a notebook shows them as a table. `log` is what PyTorch said of the attempts to save it."""
 
@@ -56,7 +63,7 @@ class ExportError(Error):
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(d.file)}{':' + str(d.line) if d.line else ''}</td><td><code>{html.escape(d.op)}</code></td>"
+            f"<tr><td>{html.escape(d.file)}{':' + str(d.line) if d.line else ''}{_source(d)}</td><td><code>{html.escape(d.op)}</code></td>"
             f"<td>{html.escape(d.message)}</td><td>{html.escape(d.hint)}</td><td>{html.escape(d.id)}</td></tr>"
             for d in self.diagnostics)
         return f"<table><tr><th>line</th><th>operator</th><th>what is wrong</th><th>what to do</th><th>identifier</th></tr>{rows}</table>"

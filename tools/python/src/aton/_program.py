@@ -1,11 +1,18 @@
 """What an export gives."""
+import base64
+import html
 import os
 import shutil
+import subprocess
 import tempfile
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from ._binary import find_binary
 from ._errors import ArgumentError, Diagnostic
 from ._inputs import leaves, parts, real
+
+#: the most operators that a notebook draws
+PICTURED = 150
 
 
 class ONNXProgram:
@@ -34,6 +41,27 @@ class ONNXProgram:
 
     def __repr__(self) -> str:
         return f"ONNXProgram({self.path!r}, inputs={self.input_names}, outputs={self.output_names}, source={self.source!r})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary, and a picture of the graph where it is small enough to be looked at."""
+        def row(what: str, text: str) -> str:
+            return f"<tr><th style='text-align:left'>{what}</th><td style='text-align:left'>{html.escape(text)}</td></tr>"
+
+        operators = {k: n for k, n in self.result.get("operators", {}).items() if not k.endswith("::Constant")}
+        rows = [row("file", self.path)] if self._folder is None else []
+        rows.append(row("opset", ", ".join(f"{domain} {n}".strip() for domain, n in sorted(self.result.get("opsets", {}).items()))))
+        for what in ("inputs", "outputs"):
+            rows += [row(what[:-1], f"{v['name']} : {v['type']}") for v in self.result.get(what, [])]
+        rows.append(row("operators", ", ".join(f"{n} {k.split('::')[-1]}" for k, n in sorted(operators.items(), key=lambda i: (-i[1], i[0])))))
+        rows += [row("warning", str(w)) for w in self.warnings]
+        return f"<table>{''.join(rows)}</table>{self._picture() if sum(operators.values()) <= PICTURED else ''}"
+
+    def _picture(self) -> str:
+        """The graph as an image, nothing where it cannot be drawn."""
+        drawn = subprocess.run([find_binary(), "explore", self.path, "--svg", "-"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if drawn.returncode != 0 or self._model is not None:
+            return ""
+        return f"<img alt='the graph' style='max-width:100%' src='data:image/svg+xml;base64,{base64.b64encode(drawn.stdout).decode()}'>"
 
     @property
     def input_names(self) -> List[str]:
