@@ -139,10 +139,7 @@ func cutAndJoined(file []byte) (bool, error) {
 		}
 		return false, fmt.Errorf("the first part: %w", err)
 	}
-	var needed []string // of the border and the inputs, what the second part reads
-	for _, name := range append(slices.Clone(border), inputs...) {
-		needed = append(needed, name)
-	}
+	needed := append(slices.Clone(border), inputs...) // what the second part reads
 	if err := surgery.Cut(second, needed, outputs); err != nil {
 		return false, fmt.Errorf("the second part: %w", err)
 	}

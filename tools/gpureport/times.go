@@ -160,7 +160,7 @@ func timeAll(before *times, pytorch string) (*times, error) {
 	for _, k := range kernels {
 		us, err := w.triton(k)
 		if err != nil {
-			return nil, fmt.Errorf("Triton's %s: %w", k.of, err)
+			return nil, fmt.Errorf("kernel of Triton, %s: %w", k.of, err)
 		}
 		t.lines[k.of][tritons] = us
 		fmt.Fprintf(os.Stderr, "%-60s %10.1f us\n", "Triton: "+k.of, us)
