@@ -154,7 +154,7 @@ func TestNamesBeginNoLine(t *testing.T) {
 			{"export", "-o", out, "--print-after", "all", "--print-changed"}, {"export", "-o", out, "--rename", "a=b", "--timing"}, {"export", "-o", filepath.Join(dir, "o\nFORGED: x.onnx")},
 			{"gpu"}, {"gpu", "--print", "plan"}, {"gpu", "--print", "kir"}, {"gpu", "--print", "llir"}, {"gpu", "--print", "ptx"},
 			{"verify", "--random", "1"}, {"verify", "--random", "1", "--device", "sim", "--nodes"}, {"verify", "--data", filepath.Join(dir, "none\nFORGED: x.npz")},
-			{"run", "--random", "1"}, {"explore", "--dot", "-"}, {"reduce", "-o", filepath.Join(dir, "r.ir"), "--", "false"},
+			{"run", "--random", "1"}, {"explore", "--dot", "-"}, {"set", "--rename", "x=y", "-o", out}, {"cut", "--outputs", "y\nFORGED: x", "-o", out}, {"join", filepath.Join(dir, "custom.onnx"), "-o", out}, {"diff", filepath.Join(dir, "custom.onnx")}, {"reduce", "-o", filepath.Join(dir, "r.ir"), "--", "false"},
 		} {
 			args := append([]string{args[0], model}, args[1:]...)
 			_, stdout, stderr := call("", args...)

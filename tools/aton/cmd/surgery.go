@@ -72,12 +72,12 @@ func (e *editor) write(c *cobra.Command, m *ssa.Module, beside, suffix string) e
 	if e.json {
 		return printJSON(c.OutOrStdout(), said)
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%s: %d operators, opset %d\n", out, nodes, m.Opsets[""])
+	cli.Fprintf(c.ErrOrStderr(), "%s: %d operators, opset %d\n", out, nodes, m.Opsets[""])
 	for _, v := range said.Inputs {
-		fmt.Fprintf(c.ErrOrStderr(), "  input %s : %s\n", v.Name, v.Type)
+		cli.Fprintf(c.ErrOrStderr(), "  input %s : %s\n", v.Name, v.Type)
 	}
 	for _, v := range said.Outputs {
-		fmt.Fprintf(c.ErrOrStderr(), "  output %s : %s\n", v.Name, v.Type)
+		cli.Fprintf(c.ErrOrStderr(), "  output %s : %s\n", v.Name, v.Type)
 	}
 	return nil
 }
