@@ -80,7 +80,7 @@ var table = []rule{
 
 	// many models: the queue is in aton-batch alone, so that aton stays small and quick to start
 	{"tools/batch/limited", "tools/cli", ""},
-	{"tools/batch", "frontend ssa/tensor/mapfile backend/atomicfile ssa/diag tools/cli tools/batch/limited", "github.com/nats-io github.com/spf13/pflag google.golang.org/protobuf/encoding/protowire"},
+	{"tools/batch", "frontend ssa/tensor/mapfile backend/atomicfile ssa/diag tools/cli tools/batch/limited", "github.com/nats-io github.com/spf13/pflag golang.org/x/text/unicode/norm google.golang.org/protobuf/encoding/protowire"},
 	{"tools/aton/...", "... !tools/batch !tools/aton-batch/...", "github.com/spf13/cobra github.com/spf13/pflag github.com/BurntSushi/toml"},
 	{"tools/...", "...", "*"},
 	{"lit-tests", "...", "*"},

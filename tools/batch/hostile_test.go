@@ -121,9 +121,14 @@ func TestManifestIsAFile(t *testing.T) {
 
 // Names that differ in their case alone are two files, unless the folder takes no notice of it.
 func TestCapitalLetters(t *testing.T) {
-	_, err := planOf(t, `{"model": "a.pt", "name": "Net"}`+"\n"+`{"model": "b.pt", "name": "net"}`+"\n")
-	if ignores := ignoresCase(t.TempDir()); ignores != (err != nil) {
-		t.Errorf("the folder ignores case: %v; %v", ignores, err)
+	for _, names := range [][2]string{{"Net", "net"}, {"caf\u00e9", "cafe\u0301"}, {"a/Caf\u00c9", "a/cafe\u0301"}} {
+		_, err := planOf(t, `{"model": "a.pt", "name": "`+names[0]+`"}`+"\n"+`{"model": "b.pt", "name": "`+names[1]+`"}`+"\n")
+		if one := oneName(t.TempDir(), names[0]+".onnx", names[1]+".onnx"); one != (err != nil) {
+			t.Errorf("the folder takes %q for one: %v; %v", names, one, err)
+		}
+	}
+	if dir := t.TempDir(); oneName(dir, "a/b", "a/c") || !oneName(filepath.Join(dir, "later"), "a/b", "a/b") {
+		t.Error("other names are one, or the same ones are not")
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Names of outputs are made here, of the names in the plan. What a result says of its files is compared with them: results come from
@@ -120,7 +122,7 @@ func (p *Plan) apart(r Request) error {
 	own := filepath.Join(out, Results)
 	order := make([]string, len(p.Items))
 	places, folded, below := map[string]*Item{}, map[string]*Item{}, map[string]*Item{}
-	var alike [2]*Item // names that differ in their case alone
+	var alike [2]*Item // names that some file systems take for one
 	for i, it := range p.Items {
 		file := filepath.FromSlash(output(it))
 		dir, err := real.folder(filepath.Join(out, filepath.Dir(file)))
@@ -135,10 +137,11 @@ func (p *Plan) apart(r Request) error {
 			return fmt.Errorf("%q and %q would be written to one file, %s; give one another \"name\"", other.Name, it.Name, place)
 		}
 		places[place], order[i] = it, place
-		if other := folded[strings.ToLower(place)]; other != nil {
+		letters := strings.ToLower(norm.NFC.String(place))
+		if other := folded[letters]; other != nil {
 			alike = [2]*Item{other, it}
 		}
-		folded[strings.ToLower(place)] = it
+		folded[letters] = it
 		for d := dir; len(d) > len(out) && below[d] == nil; d = filepath.Dir(d) {
 			below[d] = it
 		}
@@ -153,20 +156,27 @@ func (p *Plan) apart(r Request) error {
 			return fmt.Errorf("%q and %q: one would be a file where the other one needs a folder; give one another \"name\"", names[0], names[1])
 		}
 	}
-	if alike[0] != nil && ignoresCase(out) {
-		return fmt.Errorf("%q and %q would be written to one file, as this folder takes no notice of capital letters; give one another \"name\"", alike[0].Name, alike[1].Name)
+	if alike[0] != nil && oneName(out, output(alike[0]), output(alike[1])) {
+		return fmt.Errorf("%q and %q would be written to one file, as this folder takes no notice of capital letters or of how letters are composed; give one another \"name\"", alike[0].Name, alike[1].Name)
 	}
 	return nil
 }
 
-// ignoresCase says whether a folder, or the one above it that is there, finds files by names in other letters.
-func ignoresCase(dir string) bool {
+// oneName says whether a folder, or the one above it that is there, takes two different paths below it for one. It tries the first parts in which they differ.
+func oneName(dir, a, b string) bool {
+	x, y := strings.Split(a, "/"), strings.Split(b, "/")
+	at := 0
+	for at < min(len(x), len(y))-1 && x[at] == y[at] {
+		at++
+	}
 	for {
-		f, err := os.CreateTemp(dir, ".aton-case-*.tmp")
+		tries, err := os.MkdirTemp(dir, ".aton-names-*.tmp")
 		if err == nil {
-			f.Close()
-			defer os.Remove(f.Name())
-			_, err = os.Stat(filepath.Join(filepath.Dir(f.Name()), strings.ToUpper(filepath.Base(f.Name()))))
+			defer os.RemoveAll(tries)
+			if os.WriteFile(filepath.Join(tries, x[at]), nil, 0o600) != nil {
+				return false // so it cannot be written, which its own error tells
+			}
+			_, err = os.Stat(filepath.Join(tries, y[at]))
 			return err == nil
 		}
 		up := filepath.Dir(dir)
