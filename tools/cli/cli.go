@@ -294,9 +294,22 @@ const memoryStream = 64 << 20
 // ReadStream reads all of standard input, which may be endless.
 func ReadStream(stdin io.Reader) ([]byte, error) {
 	stdin = io.LimitReader(stdin, maxStream+1)
-	b, err := io.ReadAll(io.LimitReader(stdin, min(memoryStream, maxStream+1)))
-	if err == nil && len(b) == memoryStream {
-		b, err = mapfile.Spool(io.MultiReader(bytes.NewReader(b), stdin), -1)
+	// in parts: a buffer that grows would leave several of its size behind
+	var parts [][]byte
+	var readers []io.Reader
+	b, err := []byte(nil), error(nil)
+	for n, size := 0, 64<<10; err == nil && n < memoryStream; size = min(2*size, 4<<20) {
+		part := make([]byte, min(size, memoryStream-n))
+		var k int
+		k, err = io.ReadFull(stdin, part)
+		n += k
+		parts, readers = append(parts, part[:k]), append(readers, bytes.NewReader(part[:k]))
+	}
+	switch {
+	case err == nil:
+		b, err = mapfile.Spool(io.MultiReader(append(readers, stdin)...), -1)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		b, err = bytes.Join(parts, nil), nil
 	}
 	if err == nil && int64(len(b)) > maxStream {
 		return nil, fmt.Errorf("standard input has more than %d GiB; give a file", maxStream>>30)
