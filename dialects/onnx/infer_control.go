@@ -131,7 +131,12 @@ func inferLoop(c *infer) {
 // parameters from firstParam on and returns from firstReturn on.
 func (c *infer) carried(b *ssa.Block, n, firstParam, firstReturn int) bool {
 	born := map[string]bool{}
+	before := typesIn(b)
 	for round := 0; ; round++ {
+		if round > 0 {
+			// what an earlier round found holds for fewer values than there are: a size that is not found again must not stay
+			restore(b, before)
+		}
 		if !c.body(b) {
 			return false
 		}
@@ -162,6 +167,25 @@ func (c *infer) carried(b *ssa.Block, n, firstParam, firstReturn int) bool {
 		}
 		if !changed || round > maxRounds {
 			return true
+		}
+	}
+}
+
+// typesIn lists the types of all results in a block and the blocks in it.
+func typesIn(b *ssa.Block) (out []ssa.Type) {
+	for o := range b.AllOps() {
+		for _, r := range o.Results {
+			out = append(out, r.Type)
+		}
+	}
+	return out
+}
+
+// restore gives the results in a block the types that typesIn found.
+func restore(b *ssa.Block, types []ssa.Type) {
+	for o := range b.AllOps() {
+		for _, r := range o.Results {
+			r.Type, types = types[0], types[1:]
 		}
 	}
 }
