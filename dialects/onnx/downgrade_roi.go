@@ -29,9 +29,20 @@ func roiAlignBefore(d *Downgrade) {
 	}
 }
 
+// listed reports numbers of bins or samples that are so few that constants can list them.
+func listed(counts ...int64) bool {
+	for _, n := range counts {
+		if n < 0 || n > 1<<16 {
+			return false
+		}
+	}
+	return true
+}
+
 // roiAlign expresses the mean of bilinear samples.
 func roiAlign(d *Downgrade, t tensor.DType) bool {
-	if d.Node.AttrStr("mode", "avg") != "avg" || d.rank(d.in(0), 10) != 4 {
+	if d.Node.AttrStr("mode", "avg") != "avg" || d.rank(d.in(0), 10) != 4 ||
+		!listed(d.Node.AttrInt("output_height", 1), d.Node.AttrInt("output_width", 1), max(d.Node.AttrInt("sampling_ratio", 0), 0)) {
 		return false
 	}
 	r := newRegions(d, d.in(0), d.in(2))
@@ -90,7 +101,7 @@ func roiAlign(d *Downgrade, t tensor.DType) bool {
 // maxRoiPool expresses the maximum of the pixels of each bin, 0 of an empty one.
 func maxRoiPool(d *Downgrade, t tensor.DType) bool {
 	pooled := d.Node.AttrInts("pooled_shape")
-	if len(pooled) != 2 || d.rank(d.in(0), 7) != 4 {
+	if len(pooled) != 2 || d.rank(d.in(0), 7) != 4 || !listed(pooled...) {
 		return false
 	}
 	column := func(i int64) *ssa.Value { return d.gather(d.in(1), d.long(i), 1) }
