@@ -86,6 +86,8 @@ type FileInfo struct {
 	Nodes map[diag.Loc]Note
 	// Values has the notes of inputs, outputs, weights and other values by their names.
 	Values map[string]Note
+	// Producer is the program that wrote the file that was read. It is not written back: a file names its own.
+	Producer string
 	// Dropped has a sentence for each part of the file that is not kept.
 	Dropped []string
 }

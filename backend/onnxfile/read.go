@@ -80,8 +80,12 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 		r.m.Opsets[""] = 1
 	}
 	r.m.Metadata = keyValues(p.MetadataProps)
-	if name := p.GetProducerName(); name != "" && name != defaultProducer && r.m.GetMetadata(sourceProducer) == "" {
-		r.m.SetMetadata(sourceProducer, strings.TrimSpace(name+" "+p.GetProducerVersion()))
+	r.m.File.Producer = p.GetProducerName()
+	if name := p.GetProducerName(); name != "" && name != defaultProducer {
+		r.m.File.Producer = strings.TrimSpace(name + " " + p.GetProducerVersion())
+		if r.m.GetMetadata(sourceProducer) == "" {
+			r.m.SetMetadata(sourceProducer, r.m.File.Producer)
+		}
 	}
 	r.m.Guarded = true // whoever wrote the file has put the checks in it
 	r.m.File.Doc, r.m.File.Domain, r.m.File.Version = p.GetDocString(), p.GetDomain(), p.GetModelVersion()
@@ -695,12 +699,4 @@ func constantValue(o *ssa.Op) error {
 	o.Attrs = []ssa.Attr{{Name: "value", Value: ssa.TensorValue(t)}}
 	o.Results[0].Type = ssa.TensorOf(t)
 	return nil
-}
-
-// Producer returns the program that wrote the ONNX file of a module.
-func Producer(m *ssa.Module) string {
-	if name := m.GetMetadata(sourceProducer); name != "" {
-		return name
-	}
-	return defaultProducer
 }

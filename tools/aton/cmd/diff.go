@@ -24,7 +24,9 @@ type differences struct {
 	Opsets    []string          `json:"opsets,omitempty"`
 	Operators map[string][2]int `json:"operators,omitempty"`
 	Weights   []string          `json:"weights,omitempty"`
-	Graph     string            `json:"graph,omitempty"`
+	// Attributes are the values of objects of a program that are no tensors.
+	Attributes []string `json:"attributes,omitempty"`
+	Graph      string   `json:"graph,omitempty"`
 }
 
 func newDiff() *cobra.Command {
@@ -32,7 +34,7 @@ func newDiff() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show what is different between two models",
-		Long: `diff compares two models as they are in their files: inputs, outputs, opsets, how often each operator occurs, weights by their names, and the
+		Long: `diff compares two models as they are in their files: inputs, outputs, opsets, how often each operator occurs, weights and constants by their names, and the
 graphs, line by line. Where two files are equal, the exit status is 0; where they differ, it is 1, as of the command diff.`,
 		Example: `  aton diff before.onnx after.onnx
   aton diff old.pt2 new.pt2 --json`,
@@ -87,9 +89,10 @@ func compareModels(old, new *ssa.Module) differences {
 		d.Operators[kind] = [2]int{a.Operators[kind], n}
 	}
 	maps.DeleteFunc(d.Operators, func(_ string, n [2]int) bool { return n[0] == n[1] })
-	d.Weights = changedWeights(weightsOf(old), weightsOf(new))
+	was, is := contentOf(old), contentOf(new)
+	d.Weights, d.Attributes = changedWeights(was.tensors, is.tensors), changedLines(spellValues(was.values), spellValues(is.values))
 	d.Graph = passes.Diff(listingLines(old), listingLines(new), 2)
-	d.Equal = len(d.Inputs)+len(d.Outputs)+len(d.Opsets)+len(d.Operators)+len(d.Weights) == 0 && d.Graph == ""
+	d.Equal = len(d.Inputs)+len(d.Outputs)+len(d.Opsets)+len(d.Operators)+len(d.Weights)+len(d.Attributes) == 0 && d.Graph == ""
 	return d
 }
 
@@ -97,6 +100,14 @@ func spellNamed(names []named) []string {
 	var out []string
 	for _, n := range names {
 		out = append(out, n.Name+" : "+n.Type)
+	}
+	return out
+}
+
+func spellValues(values map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		out = append(out, name+" = "+values[name])
 	}
 	return out
 }
@@ -115,15 +126,19 @@ func spellOpsets(opsets map[string]int) []string {
 
 // changedLines has the lines that only one of two lists has: - for those of the first, + for those of the second.
 func changedLines(a, b []string) []string {
+	return append(without(a, b, "- "), without(b, a, "+ ")...)
+}
+
+// without has the lines of a that b has not, behind a sign.
+func without(a, b []string, sign string) []string {
+	has := map[string]bool{}
+	for _, s := range b {
+		has[s] = true
+	}
 	var out []string
 	for _, s := range a {
-		if !slices.Contains(b, s) {
-			out = append(out, "- "+s)
-		}
-	}
-	for _, s := range b {
-		if !slices.Contains(a, s) {
-			out = append(out, "+ "+s)
+		if !has[s] {
+			out = append(out, sign+s)
 		}
 	}
 	return out
@@ -172,7 +187,7 @@ func (d differences) print(w io.Writer, old, new string) error {
 	for _, part := range []struct {
 		name  string
 		lines []string
-	}{{"opsets", d.Opsets}, {"inputs", d.Inputs}, {"outputs", d.Outputs}, {"operators", counts}, {"weights", d.Weights}} {
+	}{{"opsets", d.Opsets}, {"inputs", d.Inputs}, {"outputs", d.Outputs}, {"operators", counts}, {"weights", d.Weights}, {"attributes", d.Attributes}} {
 		if len(part.lines) > 0 {
 			p.printf("%s\n", part.name)
 			for _, line := range part.lines {

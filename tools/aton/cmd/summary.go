@@ -2,12 +2,11 @@ package cmd
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/aton-project/aton/backend/onnxfile"
-	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -26,19 +25,20 @@ type overview struct {
 
 // overviewOf describes a module.
 func overviewOf(m *ssa.Module) overview {
-	v := overview{Opsets: m.Opsets, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
-	if m.Opsets[""] != 0 {
-		v.Producer = onnxfile.Producer(m)
-	}
+	v := overview{Opsets: m.Opsets, Producer: m.File.Producer, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
 	f := m.Main()
 	if f == nil {
 		return v
 	}
+	name := ssa.BareName
+	if m.Opsets[""] != 0 {
+		name = func(name string) string { return name } // input.1 of a file is no input
+	}
 	for _, p := range f.Body.Params {
-		v.Inputs = append(v.Inputs, named{ssa.BareName(p.Name), p.Type.String()})
+		v.Inputs = append(v.Inputs, named{name(p.Name), p.Type.String()})
 	}
 	for i, r := range f.Body.Returns() {
-		name := ssa.BareName(r.Name)
+		name := name(r.Name)
 		if i < len(f.OutputNames) && f.OutputNames[i] != "" {
 			name = f.OutputNames[i]
 		}
@@ -49,31 +49,84 @@ func overviewOf(m *ssa.Module) overview {
 			v.Operators[string(o.Kind)]++
 		}
 	}
-	for _, t := range weightsOf(m) {
-		v.Weights++
-		v.WeightBytes += t.NumBytes()
+	weights := map[string]bool{}
+	for _, name := range m.State {
+		weights[name] = true
+	}
+	for name, t := range contentOf(m).tensors {
+		if weights[name] {
+			v.Weights++
+			v.WeightBytes += t.NumBytes()
+		}
 	}
 	return v
 }
 
-// weightsOf gives the weights of an ONNX graph by their names.
-func weightsOf(m *ssa.Module) map[string]*tensor.Tensor {
-	out := map[string]*tensor.Tensor{}
-	for o := range m.Main().Body.Ops() {
-		if t := onnxWeight(o); t != nil {
-			if name := ssa.BareName(o.Results[0].Name); slices.Contains(m.State, name) {
-				out[name] = t
+// content is what the listing of a graph abbreviates or leaves out: all tensors of a model, and the values of its objects, by what they are called.
+type content struct {
+	tensors map[string]*tensor.Tensor
+	values  map[string]string
+	seen    map[*ssa.Object]bool
+}
+
+// contentOf collects the content of a module. Constants have the names of their results, or numbers; what objects hold has its path.
+func contentOf(m *ssa.Module) *content {
+	c := &content{map[string]*tensor.Tensor{}, map[string]string{}, map[*ssa.Object]bool{}}
+	maps.Copy(c.tensors, m.Weights)
+	maps.Copy(c.tensors, m.Defaults)
+	for i, f := range m.Funcs {
+		n := 0
+		for o := range f.Body.AllOps() {
+			for _, a := range o.Attrs {
+				name := ""
+				if len(o.Results) > 0 {
+					name = o.Results[0].Name
+				}
+				if name == "" || i > 0 {
+					name = fmt.Sprintf("%s:%s:%d", f.Name, name, n)
+				}
+				if a.Name != "value" {
+					name += "." + a.Name
+				}
+				c.literal(name, a.Value, false)
+				n++
 			}
 		}
 	}
-	return out
+	if m.Root != nil {
+		c.object(m.Root)
+	}
+	return c
 }
 
-func onnxWeight(o *ssa.Op) *tensor.Tensor {
-	if o.Kind != "onnx::Constant" || len(o.Results) != 1 {
-		return nil
+func (c *content) object(o *ssa.Object) {
+	if c.seen[o] {
+		return
 	}
-	return onnx.ConstOf(o.Results[0])
+	c.seen[o] = true
+	for _, f := range o.Fields {
+		name := f.Name
+		if o.Path != "" {
+			name = o.Path + "." + name
+		}
+		c.literal(name, f.Value, true)
+	}
+}
+
+// literal takes tensors, and with values the other literals too: those of a graph stand in its text.
+func (c *content) literal(name string, l ssa.Literal, values bool) {
+	switch {
+	case l.Kind == ssa.TensorLit && l.Tensor != nil:
+		c.tensors[name] = l.Tensor
+	case l.Kind == ssa.ObjectLit && l.Object != nil:
+		c.object(l.Object)
+	case len(l.Elems) > 0:
+		for i, e := range l.Elems {
+			c.literal(fmt.Sprintf("%s.%d", name, i), e, values)
+		}
+	case values:
+		c.values[name] = l.String()
+	}
 }
 
 // text is the overview as comments of graph text.
