@@ -27,6 +27,8 @@ type Module struct {
 	Metadata []KeyValue
 	// File describes an ONNX file beyond Metadata. It is written back when the module is written.
 	File FileInfo
+	// Producer is the program that wrote the ONNX file that was read. A file that is written of the module has its own.
+	Producer string
 	// Dialects define what operators mean. An op without a dialect is opaque and has unknown effects.
 	Dialects []Dialect
 
@@ -86,8 +88,6 @@ type FileInfo struct {
 	Nodes map[diag.Loc]Note
 	// Values has the notes of inputs, outputs, weights and other values by their names.
 	Values map[string]Note
-	// Producer is the program that wrote the file that was read. It is not written back: a file names its own.
-	Producer string
 	// Dropped has a sentence for each part of the file that is not kept.
 	Dropped []string
 }

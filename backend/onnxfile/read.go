@@ -80,11 +80,11 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 		r.m.Opsets[""] = 1
 	}
 	r.m.Metadata = keyValues(p.MetadataProps)
-	r.m.File.Producer = p.GetProducerName()
+	r.m.Producer = p.GetProducerName()
 	if name := p.GetProducerName(); name != "" && name != defaultProducer {
-		r.m.File.Producer = strings.TrimSpace(name + " " + p.GetProducerVersion())
+		r.m.Producer = strings.TrimSpace(name + " " + p.GetProducerVersion())
 		if r.m.GetMetadata(sourceProducer) == "" {
-			r.m.SetMetadata(sourceProducer, r.m.File.Producer)
+			r.m.SetMetadata(sourceProducer, r.m.Producer)
 		}
 	}
 	r.m.Guarded = true // whoever wrote the file has put the checks in it

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -88,7 +89,7 @@ func Cut(m *ssa.Module, inputs, outputs []string) error {
 	if err != nil {
 		return err
 	}
-	types := inferred(m)
+	types := Types(m)
 	known := func(v *ssa.Value) ssa.Type {
 		if t := v.Tensor(); t != nil && (t.DType == tensor.Undefined || !t.Ranked) && types[v.Name] != nil {
 			return types[v.Name]
@@ -160,17 +161,7 @@ func (s scope) all(names []string) ([]*ssa.Value, error) {
 }
 
 // complete reports a type that an input or output of a file can have.
-func complete(t ssa.Type) bool {
-	switch t := t.(type) {
-	case *ssa.TensorType:
-		return t.DType != tensor.Undefined
-	case *ssa.ListType:
-		return complete(t.Elem)
-	case *ssa.OptionalType:
-		return complete(t.Elem)
-	}
-	return false
-}
+func complete(t ssa.Type) bool { return onnx.ElemType(t) != tensor.Undefined }
 
 // prune removes operators whose results nobody reads. ONNX operators have no other effects.
 func prune(f *ssa.Func) {
@@ -190,16 +181,17 @@ func forget(m *ssa.Module) {
 	})
 }
 
-// inferred are the types of values by inference, by name. Those of operators that cannot be inferred are missing.
-func inferred(m *ssa.Module) map[string]ssa.Type {
+// Types are the types of the values of a model of ONNX operators by inference, by name. Those of operators that cannot be inferred are missing. The model
+// stays as it is.
+func Types(m *ssa.Module) map[string]ssa.Type {
 	types := map[string]ssa.Type{}
 	p, err := all.Set.Parse("upgrade,infer-types")
 	if err != nil {
-		return types
+		panic(err) // a name of ours is wrong
 	}
 	c := m.Clone()
 	_, _ = p.Run(c, nil) // what is known after an error is known
-	for o := range c.Main().Body.Ops() {
+	for o := range c.Main().Body.AllOps() {
 		for _, v := range o.Results {
 			if v.Name != "" {
 				types[v.Name] = v.Type

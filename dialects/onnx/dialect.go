@@ -278,7 +278,7 @@ func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars *
 		if !p.Types.Allows(t) {
 			return fmt.Errorf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, t)
 		}
-		elem := elemType(t)
+		elem := ElemType(t)
 		if p.Option == VariadicMixed || elem == tensor.Undefined {
 			continue
 		}
@@ -292,15 +292,15 @@ func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars *
 	return nil
 }
 
-// elemType is the element type of a tensor, and of those in a sequence or an optional.
-func elemType(t ssa.Type) tensor.DType {
+// ElemType is the element type of a tensor, and of those in a sequence or an optional; Undefined for other types.
+func ElemType(t ssa.Type) tensor.DType {
 	switch x := t.(type) {
 	case *ssa.TensorType:
 		return x.DType
 	case *ssa.ListType:
-		return elemType(x.Elem)
+		return ElemType(x.Elem)
 	case *ssa.OptionalType:
-		return elemType(x.Elem)
+		return ElemType(x.Elem)
 	}
 	return tensor.Undefined
 }

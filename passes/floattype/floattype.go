@@ -100,9 +100,9 @@ func run(c *passes.Context) error {
 	for i, v := range f.Body.Returns() {
 		switch {
 		case v == nil:
-		case io && x.narrowed[v] && x.is(v.Type, x.to):
+		case io && x.narrowed[v] && isTensor(v.Type, x.to):
 			f.Body.SetReturn(i, x.cast(f.Body, nil, v, tensor.Float32))
-		case !io && x.is(v.Type, tensor.Float32):
+		case !io && isTensor(v.Type, tensor.Float32):
 			f.Body.SetReturn(i, x.cast(f.Body, nil, v, x.to))
 		}
 	}
@@ -156,23 +156,10 @@ func (x *changer) feeds(o *ssa.Op) bool {
 	return some
 }
 
-func isFloat32(t ssa.Type) bool { return elem(t) == tensor.Float32 }
+func isFloat32(t ssa.Type) bool { return onnx.ElemType(t) == tensor.Float32 }
 
-// elem is the element type of a tensor, or of what a list or an optional value has.
-func elem(t ssa.Type) tensor.DType {
-	switch t := t.(type) {
-	case *ssa.TensorType:
-		return t.DType
-	case *ssa.ListType:
-		return elem(t.Elem)
-	case *ssa.OptionalType:
-		return elem(t.Elem)
-	}
-	return tensor.Undefined
-}
-
-// is reports a tensor of an element type.
-func (x *changer) is(t ssa.Type, d tensor.DType) bool {
+// isTensor reports a tensor of an element type.
+func isTensor(t ssa.Type, d tensor.DType) bool {
 	tt, ok := t.(*ssa.TensorType)
 	return ok && tt.DType == d
 }
@@ -222,7 +209,7 @@ func (x *changer) op(o *ssa.Op) {
 		if kept || !takes(s.Input(i), x.to) {
 			want = tensor.Float32
 		}
-		if d := elem(v.Type); (d == tensor.Float32 || x.narrowed[v]) && d != want {
+		if d := onnx.ElemType(v.Type); (d == tensor.Float32 || x.narrowed[v]) && d != want {
 			o.SetOperand(i, x.cast(o.Block(), o, v, want))
 		}
 	}
@@ -232,7 +219,7 @@ func (x *changer) op(o *ssa.Op) {
 		}
 		x.block(inner)
 		for i, v := range inner.Returns() {
-			if v != nil && x.is(v.Type, tensor.Float32) {
+			if v != nil && isTensor(v.Type, tensor.Float32) {
 				inner.SetReturn(i, x.cast(inner, nil, v, x.to))
 			}
 		}

@@ -53,7 +53,7 @@ var table = []rule{
 	{"backend/atomicfile", "", ""},
 	{"backend/onnxfile/...", "ssa/... dialects/prim dialects/onnx/... backend/onnxfile/... backend/atomicfile", "google.golang.org/protobuf"},
 	{"backend/interp/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... backend/interp/...", ""},
-	{"backend/surgery", "ssa/... passes/all", ""},
+	{"backend/surgery", "ssa/... dialects/onnx passes/all", ""},
 	// the judge of the passes knows none of them
 	{"backend/eager/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... backend/interp backend/eager/...", ""},
 

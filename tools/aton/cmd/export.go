@@ -83,7 +83,7 @@ func newExport() *cobra.Command {
 	f.StringArrayVar(&after, "pass-after", nil, "`STEP=PASSES`: run these passes after a step of the conversion, such as lower=dce")
 	f.BoolVar(&m.timing, "timing", false, "print the time of each part to standard error")
 	f.Lookup("verbose").Usage = "print the graph that is written, with the line of the program after each operator; also notes, and all frames and places of a message"
-	cli.Choice(c, &external, "external-data", []string{"auto", "always", "never"}, "store weights in a file beside the model, MODEL.HASH.data: auto (if the model would exceed 2 GiB), always, never")
+	externalFlag(c, &external)
 	run := func(c *cobra.Command, args []string) error {
 		if m.sarif == "-" && (m.json || m.verbose || output == "-") {
 			return cli.Misusef("give --sarif a file: standard output is in use")
@@ -98,7 +98,7 @@ func newExport() *cobra.Command {
 				return cli.Misusef("-o is missing: it names the file to write")
 			}
 		}
-		mode := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}[external]
+		mode := externals[external]
 		if mode == onnxfile.Always && output == "-" {
 			return cli.Misusef("--external-data=always needs a file to write to, not '-'")
 		}
@@ -267,6 +267,13 @@ func besides(model string) string {
 	return name
 }
 
+// externals are the values of --external-data.
+var externals = map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}
+
+func externalFlag(c *cobra.Command, external *string) {
+	cli.Choice(c, external, "external-data", []string{"auto", "always", "never"}, "store weights in a file beside the model, MODEL.HASH.data: auto (if the model would exceed 2 GiB), always, never")
+}
+
 // listing is how torch.onnx prints a graph: weights among the inputs, scopes and lines behind the operators. Names are those
 // of the file.
 func listing(names []string) ssa.PrintOptions {
@@ -287,6 +294,12 @@ func summary(e exported, took time.Duration) string {
 			_, _ = cli.Fprintf(&b, "  %-6s %s (%s)\n", "data", data, bytesOf(info.Size()))
 		}
 	}
+	return b.String() + e.ends()
+}
+
+// ends are lines of what goes in and comes out.
+func (e exported) ends() string {
+	var b strings.Builder
 	for _, list := range []struct {
 		what  string
 		names []named

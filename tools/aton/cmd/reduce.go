@@ -17,7 +17,7 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/onnxfile"
-	"github.com/aton-project/aton/passes/all"
+	"github.com/aton-project/aton/backend/surgery"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/tools/cli"
@@ -92,7 +92,7 @@ func (r *reducer) run(c *cobra.Command, name string) error {
 			m, err := r.read(nil)
 			if err == nil && len(m.Opsets) > 0 {
 				if types == nil {
-					types = r.inferred()
+					types = surgery.Types(m)
 				}
 				setTypes(m, types)
 			}
@@ -124,26 +124,6 @@ func (r *reducer) run(c *cobra.Command, name string) error {
 		return r.reduce(c, name, load)
 	}
 	return nil
-}
-
-// inferred returns the types that the values of an ONNX file have by inference, by their names. An operator that cannot be inferred has none.
-func (r *reducer) inferred() map[string]ssa.Type {
-	types := map[string]ssa.Type{}
-	m, err := r.read(nil)
-	if err != nil {
-		return types
-	}
-	p, err := all.Set.Parse("upgrade,infer-types")
-	if err != nil {
-		return types
-	}
-	_, _ = p.Run(m, nil) // what is known after an error is known
-	for o := range m.Main().Body.AllOps() {
-		for _, v := range o.Results {
-			types[v.Name] = v.Type
-		}
-	}
-	return types
 }
 
 // setTypes gives the values of a module that have no type of their own those of a table.

@@ -25,7 +25,7 @@ type overview struct {
 
 // overviewOf describes a module.
 func overviewOf(m *ssa.Module) overview {
-	v := overview{Opsets: m.Opsets, Producer: m.File.Producer, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
+	v := overview{Opsets: m.Opsets, Producer: m.Producer, Operators: map[string]int{}, Inputs: []named{}, Outputs: []named{}}
 	f := m.Main()
 	if f == nil {
 		return v

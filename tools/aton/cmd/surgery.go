@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -27,7 +28,7 @@ type editor struct {
 func (e *editor) flags(c *cobra.Command, made string) {
 	f := c.Flags()
 	f.StringVarP(&e.output, "output", "o", "", "the ONNX `FILE` to write (default "+made+")")
-	cli.Choice(c, &e.external, "external-data", []string{"auto", "always", "never"}, "store weights in a file beside the model: auto (if the model would exceed 2 GiB), always, never")
+	externalFlag(c, &e.external)
 	f.BoolVar(&e.json, "json", false, "describe the file as JSON on standard output")
 }
 
@@ -50,36 +51,28 @@ func (e *editor) write(c *cobra.Command, m *ssa.Module, beside, suffix string) e
 	if out == "" {
 		out = strings.TrimSuffix(beside, filepath.Ext(beside)) + suffix + ".onnx"
 	}
-	mode := map[string]onnxfile.External{"auto": onnxfile.Auto, "always": onnxfile.Always, "never": onnxfile.Never}[e.external]
-	f := m.Main()
-	if err := onnxfile.Write(out, m, onnxfile.Options{External: mode, OutputNames: f.OutputNames, Version: aton.Version()}); err != nil {
+	o := onnxfile.Options{External: externals[e.external], OutputNames: m.Main().OutputNames, Version: aton.Version()}
+	if err := onnxfile.Write(out, m, o); err != nil {
 		return err
 	}
-	said := exported{Output: out, Opsets: m.Opsets, Operators: map[string]int{}}
-	nodes := 0
-	for o := range f.Body.Ops() {
-		if ssa.WeightOf(o) == nil && o.Kind != "onnx::Constant" {
-			said.Operators[o.Kind.Name()]++
-			nodes++
-		}
+	values, outputs, err := onnxfile.Names(m, o)
+	if err != nil {
+		return err
 	}
-	for _, p := range f.Body.Params {
-		said.Inputs = append(said.Inputs, named{p.Name, p.Type.String()})
-	}
-	for i, name := range f.OutputNames {
-		said.Outputs = append(said.Outputs, named{name, f.Body.Return(i).Type.String()})
-	}
+	told := describe(m, out, values, outputs)
+	delete(told.Operators, "onnx::Constant")
 	if e.json {
-		return printJSON(c.OutOrStdout(), said)
+		return printJSON(c.OutOrStdout(), told)
 	}
-	cli.Fprintf(c.ErrOrStderr(), "%s: %d operators, opset %d\n", out, nodes, m.Opsets[""])
-	for _, v := range said.Inputs {
-		cli.Fprintf(c.ErrOrStderr(), "  input %s : %s\n", v.Name, v.Type)
+	nodes := 0
+	for _, n := range told.Operators {
+		nodes += n
 	}
-	for _, v := range said.Outputs {
-		cli.Fprintf(c.ErrOrStderr(), "  output %s : %s\n", v.Name, v.Type)
+	if _, err := cli.Fprintf(c.ErrOrStderr(), "%s: %d operators, opset %d\n", out, nodes, m.Opsets[""]); err != nil {
+		return err
 	}
-	return nil
+	_, err = io.WriteString(c.ErrOrStderr(), told.ends())
+	return err
 }
 
 func newCut() *cobra.Command {

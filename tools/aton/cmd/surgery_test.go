@@ -34,11 +34,11 @@ func TestSurgery(t *testing.T) {
 		want []string
 		file string // that is written
 	}{
-		{"join net.onnx head.onnx", 0, []string{"3 operators, opset 17", "input x : Float(N, 2)", "output p : Float(N, 3)"}, "net.joined.onnx"},
-		{"join net.onnx head.onnx --link y=y --json -o a.onnx", 0, []string{`"output": "a.onnx"`, `"Softmax": 1`}, "a.onnx"},
+		{"join net.onnx head.onnx", 0, []string{"3 operators, opset 17", "input  x : Float(N, 2)", "output p : Float(N, 3)"}, "net.joined.onnx"},
+		{"join net.onnx head.onnx --link y=y --json -o a.onnx", 0, []string{`"output": "a.onnx"`, `"onnx::Softmax": 1`}, "a.onnx"},
 		{"cut net.joined.onnx --outputs y", 0, []string{"2 operators", "output y : Float(N, 3)"}, "net.joined.cut.onnx"},
-		{"cut net.joined.onnx --inputs y -o tail.onnx", 0, []string{"1 operators", "input y : Float(N, 3)"}, "tail.onnx"},
-		{"set net.onnx --rename x=image,y=scores", 0, []string{"input image", "output scores"}, "net.set.onnx"},
+		{"cut net.joined.onnx --inputs y -o tail.onnx", 0, []string{"1 operators", "input  y : Float(N, 3)"}, "tail.onnx"},
+		{"set net.onnx --rename x=image,y=scores", 0, []string{"input  image", "output scores"}, "net.set.onnx"},
 		{"cut net.onnx --outputs z", 1, []string{"net.onnx: there is no value z"}, ""},
 		{"cut net.onnx", 2, []string{"say where to cut"}, ""},
 		{"cut net.ir --outputs y", 1, []string{"program of PyTorch", "aton export"}, ""},
@@ -69,7 +69,7 @@ func TestSurgery(t *testing.T) {
 		}
 	}
 	// exchanged names
-	if code, out := run("set net.onnx --rename x=y,y=x -o swapped.onnx"); code != 0 || !strings.Contains(out, "input y") || !strings.Contains(out, "output x") {
+	if code, out := run("set net.onnx --rename x=y,y=x -o swapped.onnx"); code != 0 || !strings.Contains(out, "input  y") || !strings.Contains(out, "output x") {
 		t.Errorf("%d: %s", code, out)
 	}
 }
