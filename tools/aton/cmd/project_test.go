@@ -49,6 +49,30 @@ func TestProject(t *testing.T) {
 	}
 }
 
+// The file beside a model, which may come from anybody, names nothing that is written, and opens no port.
+func TestProjectWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(dir, "net.ir")
+	if err := os.WriteFile(model, []byte("graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"output", "sarif", "repro", "minimize", "html", "svg", "dot", "port"} {
+		written := filepath.Join(t.TempDir(), "written")
+		if err := os.WriteFile(filepath.Join(dir, projectFile), []byte(name+" = '"+written+"'\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"check", "export", "verify", "explore"} {
+			status, _, stderr := call("", command, model)
+			if status != 2 || !strings.Contains(stderr, name+" belongs on the command line") {
+				t.Errorf("%s with %s: status %d: %s", command, name, status, stderr)
+			}
+			if _, err := os.Stat(written); err == nil {
+				t.Errorf("%s with %s writes", command, name)
+			}
+		}
+	}
+}
+
 // What is denied leaves no file.
 func TestDenied(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "o.onnx")
