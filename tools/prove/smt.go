@@ -39,6 +39,7 @@ type encoder struct {
 	out    strings.Builder
 	name   map[*Term]string
 	defs   map[string]string // the formulas of the terms, by their names
+	parts  int               // of terms, that have names of their own
 	funcs  map[string]bool
 	vars   []*Term
 	err    error
@@ -160,6 +161,14 @@ func (e *encoder) term(t *Term) string {
 		fmt.Fprintf(&e.out, "(define-fun %s () %s %s)\n", n, e.sort(t.DType), text)
 	}
 	e.name[t] = n
+	return n
+}
+
+// part names a part of a term that its formula has more than once: written out each time, the greatest of n numbers takes 5 to the n characters.
+func (e *encoder) part(d tensor.DType, text string) string {
+	n := fmt.Sprintf("p%d", e.parts)
+	e.parts++
+	fmt.Fprintf(&e.out, "(define-fun %s () %s %s)\n", n, e.sort(d), text)
 	return n
 }
 
@@ -303,7 +312,7 @@ func (e *encoder) integer(t *Term, x []string, d tensor.DType) string {
 			if t.Func == "of ReduceMin" {
 				c = app(less, y, acc)
 			}
-			acc = app("ite", c, y, acc)
+			acc = e.part(d, app("ite", c, y, acc))
 		}
 		return acc
 	case "Div":
@@ -442,7 +451,7 @@ func (e *encoder) float(t *Term, x []string, d tensor.DType) string {
 			}
 			acc := x[0]
 			for _, y := range x[1:] {
-				acc = extreme(less, acc, y)
+				acc = e.part(d, extreme(less, acc, y))
 			}
 			return acc
 		}
@@ -595,7 +604,7 @@ func (e *encoder) onReals(t *Term, x []string) string {
 			if t.Func == "of ReduceMin" {
 				op = ">"
 			}
-			acc = app("ite", app(op, acc, y), y, acc)
+			acc = e.part(t.DType, app("ite", app(op, acc, y), y, acc))
 		}
 		return acc
 	case "BatchNormalization.":
