@@ -354,7 +354,7 @@ func (d *Downgrade) sliceByRange() {
 				return v
 			}
 			low := int64(-1) // the least that it may be
-			if s, ok := SymOf(v); ok && len(s) == 1 {
+			if s, ok := SymOf(v); ok && len(s) == 1 && !s[0].NegativeOfNothing() {
 				low = s[0].Min()
 			}
 			if low < 0 {

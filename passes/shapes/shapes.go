@@ -148,7 +148,7 @@ func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 		return b.Const(tensor.FromInts(t.DType, shape, ints))
 	}
 	k, ok := key(v)
-	if !ok || slices.ContainsFunc(v.Sym, belowZero) {
+	if !ok || slices.ContainsFunc(v.Sym, sym.Expr.NegativeOfNothing) {
 		return nil
 	}
 	if w := s.known[k]; w != nil && w != v && ssa.SameType(w.Type, v.Type) {
@@ -187,14 +187,6 @@ func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 		return s.join(o, v.Sym)
 	}
 	return nil
-}
-
-// belowZero reports a size that is negative where the axes that it is made of are 0, such as N - 1 for x[:-1]: there the size is 0, and arithmetic is not.
-func belowZero(e sym.Expr) bool {
-	zeros := map[string]int64{}
-	e.Symbols(func(name string) { zeros[name] = 0 })
-	n, ok := e.Eval(zeros)
-	return ok && n < 0
 }
 
 // maxJoin bounds the number of elements that join concatenates.
