@@ -9,15 +9,50 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/lower"
 	"github.com/aton-project/aton/passes/specialize"
+	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// Options configure loading, conversion and writing. The zero value suits most callers. Concurrent conversions may share
-// Options if Warn, Note and the observers of Runner are safe for concurrent use. A module belongs to one goroutine, and a conversion
-// changes it: load the file again for another conversion.
-type Options struct {
+// LoadOptions say what a file does not say about the program in it. The zero value suits most files. Concurrent calls may share them if
+// Warn and Note are safe for concurrent use.
+//
+// Training, Table, InputNames and Names are fields of ConvertOptions too, and have the same values there: see [ConvertOptions.LoadOptions].
+type LoadOptions struct {
 	// Inputs gives what an archive does not state: types, sizes and dynamic axes of the inputs.
 	Inputs []spec.Input
+	// InputNames and Names have the names that ConvertOptions gives to the inputs. Inputs may use these names too; names of the program
+	// take precedence.
+	InputNames []string
+	Names      map[string]string
+	// Method is the method of a TorchScript module to convert. The default is forward.
+	Method string
+	// Program names the program to convert in a torch.export archive that holds several.
+	Program string
+	// Weights is a file of named tensors (torch.save, safetensors) for graph text. WeightsKey is the path of
+	// the state dict in it; the default is the first one.
+	Weights, WeightsKey string
+	// NoWeights accepts a torch.export archive that lacks the values of weights, for a conversion with [ConvertOptions].Weights set to
+	// NoWeights.
+	NoWeights bool
+	// FreezeDefaults turns inputs of an ONNX file that have a default value (an initializer of the same name) into constants.
+	// Otherwise they stay inputs with defaults, and no pass computes with the values.
+	FreezeDefaults bool
+	// Training is the mode of the modules of a TorchScript archive. The default is Preserve.
+	Training TrainingMode
+	// Table has the declarations of operators that PyTorch does not have; nil means the built-in ones.
+	Table *aten.Table
+	// Budget multiplies the limits of a conversion and of a run in the interpreter: steps of evaluation, bytes,
+	// operators and elements. 0 means 1, which suffices for all but huge models. See ssa.Module.Allow.
+	Budget int
+	// Warn, if not nil, receives warnings about the file.
+	Warn func(message string)
+	// Note, if not nil, receives what is taken from the file because Inputs does not state it, and how to state it.
+	Note func(message string)
+}
+
+// ConvertOptions configure a conversion. The zero value suits most programs. Concurrent conversions may share them if Warn, Diagnosed and
+// the observers of Runner are safe for concurrent use.
+type ConvertOptions struct {
 	// Opset is the target opset, from OldestOpset to onnx.Newest. If it is 0, an ONNX file or a converted module keeps its opset,
 	// and a program of PyTorch is converted to DefaultOpset.
 	Opset int
@@ -26,6 +61,8 @@ type Options struct {
 	// Fallthrough lists namespaces whose operators become nodes of custom domains if they cannot be converted: aten
 	// becomes the domain org.pytorch.aten. "*" stands for all namespaces.
 	Fallthrough []string
+	// OperatorExport says what happens to operators that cannot be converted. The default is ONNX.
+	OperatorExport OperatorExportType
 	// Training is the mode that the module is converted in. The default is Preserve.
 	Training TrainingMode
 	// NoFolding keeps each weight as it is in the state dict. What the program or a pass computes from weights alone is
@@ -49,69 +86,31 @@ type Options struct {
 	// Float32IO leaves inputs and outputs in float32 where Floats is another type.
 	Float32IO bool
 	// InputNames has the names of the inputs in order, followed by those of the weights in the order of the state dict, unused
-	// ones included, as input_names of torch.onnx.export does. The list may be shorter; "" keeps a name. Inputs
-	// may use these names too; names of the program take precedence.
+	// ones included, as input_names of torch.onnx.export does. The list may be shorter; "" keeps a name.
 	InputNames []string
 	// OutputNames has the names of the outputs in order. The list may be shorter; "" keeps a name.
 	OutputNames []string
 	// Names maps the names that inputs, weights and outputs would have to new ones. A name that is taken is an error,
 	// here and in InputNames and OutputNames.
 	Names map[string]string
-	// OutputAxes names axes of outputs, by the name of the output in the file and the axis; a negative axis counts from the
-	// end: {"boxes": {0: "detections"}}. Sizes that depend on data have generated names otherwise.
-	OutputAxes map[string]map[int]string
 	// LearnedNames names the weights learned_0, learned_1, ... instead of using the names of the state dict.
 	LearnedNames bool
-	// NoWeights leaves the weights out of the file. Each becomes an input with its name in the state dict.
-	NoWeights bool
-	// InitializersAsInputs lists the weights among the inputs too, unchanged and with their names in the state dict,
-	// so that a runtime can replace them.
-	InitializersAsInputs bool
-	// FreezeDefaults turns inputs of an ONNX file that have a default value (an initializer of the same name) into constants.
-	// Otherwise they stay inputs with defaults, and no pass computes with the values.
-	FreezeDefaults bool
+	// Weights says how the file stores the weights. The default is Initializers.
+	Weights WeightStorage
 	// DropUnused removes the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and notes their positions in
 	// Module.DroppedInputs. InputNames counts the removed inputs too.
 	DropUnused bool
-	// DocStrings writes the line of the program as the doc string of each node, at any opset. From opset 21 on the metadata
-	// of the node has it anyway.
-	DocStrings bool
-	// NodeMetadata writes the origin of each node as metadata at opsets below 21 too. The file then has IR version 10, which
-	// any runtime that supports opset 21 reads.
-	NodeMetadata bool
-	// ModuleFunctions turns calls of modules into functions of the file: those of paths (features.0), of classes (Conv2d,
-	// torch.nn.modules.conv.Conv2d), or all of them ("*"). Modules that compute the same share a function; values in which
-	// they differ become attributes of it.
-	ModuleFunctions []string
-	// External says where the data of weights is stored.
-	External onnxfile.External
-	// Functions has bodies of operators of custom domains. The file contains those that it calls.
-	Functions *onnxfile.Functions
-	// Budget multiplies the limits of a conversion and of a run in the interpreter: steps of evaluation, bytes,
-	// operators and elements. 0 means 1, which suffices for all but huge models. See ssa.Module.Allow.
-	Budget int
-	// Method is the method of a TorchScript module to convert. The default is forward.
-	Method string
-	// Program names the program to convert in a torch.export archive that holds several.
-	Program string
-	// Weights is a file of named tensors (torch.save, safetensors) for graph text. WeightsKey is the path of
-	// the state dict in a checkpoint; the default is the first one.
-	Weights, WeightsKey string
 	// Table has the known operators; nil means the built-in ones. Register lowerings of your own in a table of
 	// aten.NewTable.
 	Table *aten.Table
-	// OperatorExport says what happens to operators that cannot be converted. The default is ONNX.
-	OperatorExport OperatorExportType
 	// Allow has the identifiers of warnings and notes that are dropped.
 	Allow []string
 	// Deny has the identifiers of warnings that are errors; "warnings" stands for all.
 	Deny []string
-	// Warn, if not nil, receives warnings about the file and, unless Diagnosed receives them, about the conversion.
-	Warn func(message string)
 	// Diagnosed, if not nil, receives all diagnostics of a conversion, warnings and notes included.
 	Diagnosed func(list *diag.List)
-	// Note, if not nil, receives what is taken from the file because Inputs does not state it, and how to state it.
-	Note func(message string)
+	// Warn, if not nil, receives the warnings of a conversion, unless Diagnosed receives them.
+	Warn func(message string)
 	// Pipeline is the pipeline to run, such as "upgrade,optimize{opset=$opset},legalize{opset=$opset}"; the default is "export". $opset, $target,
 	// $training, $names, $fallthrough, $unroll, $state and $mode stand for the values of the options, as the
 	// pipeline export takes them. All of its passes must have the opset that the module is converted to.
@@ -126,6 +125,23 @@ type Options struct {
 	Runner *passes.Runner
 }
 
+// LoadOptions returns options of Load with the values of the fields that both have.
+func (o ConvertOptions) LoadOptions() LoadOptions {
+	return LoadOptions{InputNames: o.InputNames, Names: o.Names, NoWeights: o.Weights == NoWeights, Training: o.Training, Table: o.Table, Warn: o.Warn}
+}
+
+// WriteOptions configure how a converted module is written. The zero value suits most callers.
+type WriteOptions = onnxfile.Options
+
+// ExportOptions configure Export, which converts and writes. Their fields are those of ConvertOptions and WriteOptions:
+//
+//	var o aton.ExportOptions
+//	o.Opset, o.DocStrings = 17, true
+type ExportOptions struct {
+	ConvertOptions
+	WriteOptions
+}
+
 // State says what happens to buffers and attributes that a program changes.
 type State = specialize.State
 
@@ -134,6 +150,17 @@ const (
 	DropState   = specialize.StateDropped // the changes are lost, with a warning
 	OutputState = specialize.StateOutput  // they are additional outputs with the names of the state
 	RefuseState = specialize.StateRefused // they are errors
+)
+
+// WeightStorage says how a file stores the weights. Other values than the default also keep each weight as it is in the state dict, with
+// its name there.
+type WeightStorage = ssa.WeightStorage
+
+// The choices.
+const (
+	Initializers         = ssa.Initializers         // as initializers
+	InitializersAsInputs = ssa.InitializersAsInputs // as initializers that are inputs too, so that a runtime can replace them
+	NoWeights            = ssa.NoWeights            // not at all: each weight is an input without a value
 )
 
 // Target is a runtime whose kernels determine the element types that a file uses.
@@ -224,7 +251,7 @@ func OperatorExportTypes() []OperatorExportType {
 // mode returns the mode of the pass lower.
 func (t OperatorExportType) mode() (lower.Mode, error) {
 	switch t {
-	case "", ONNX:
+	case "", ONNX, Raw: // the pipeline raw lowers nothing
 		return lower.Strict, nil
 	case ONNXFallthrough:
 		return lower.Fallthrough, nil
@@ -232,8 +259,6 @@ func (t OperatorExportType) mode() (lower.Mode, error) {
 		return lower.ATenFallback, nil
 	case ONNXATen:
 		return lower.ATen, nil
-	case Raw: // the pipeline raw lowers nothing
-		return lower.Fallthrough, nil
 	}
 	return "", fmt.Errorf("no operator export type %q", string(t))
 }

@@ -51,11 +51,12 @@ func convert(model, file string) error {
 	if err != nil {
 		return err
 	}
-	o := aton.Options{Opset: 17, Inputs: []spec.Input{input}}
-	m, err := aton.Load(model, o)
+	m, err := aton.Load(model, aton.LoadOptions{Inputs: []spec.Input{input}})
 	if err != nil {
 		return err
 	}
+	var o aton.ExportOptions
+	o.Opset = 17
 	return aton.Export(m, file, o)
 }
 
@@ -67,13 +68,12 @@ const program = `graph(%x : Float(2, 3)):
 `
 
 func check(text string) {
-	o := aton.Options{}
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", o)
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	list, err := aton.Check(m, o) // of a copy: m can be converted
+	list, err := aton.Check(m, aton.ConvertOptions{}) // of a copy: m can be converted
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -93,7 +93,7 @@ func Example_check() {
 }
 
 func run(text string) {
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -159,7 +159,7 @@ func Example_build() {
 	}
 	_ = ssa.Fprint(os.Stdout, m, ssa.PrintOptions{NoLocs: true})
 	var file bytes.Buffer
-	fmt.Println(aton.ExportTo(&file, m, aton.Options{Opset: 17}), file.Len() > 0)
+	fmt.Println(aton.ExportTo(&file, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 17}}), file.Len() > 0)
 	// Output:
 	// graph(%x : Float(N, 3)):
 	//   %0 : Float() = onnx::Constant[value={0.5}]()

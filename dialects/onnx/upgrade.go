@@ -376,14 +376,17 @@ func scalarConditions(o *ssa.Op) {
 	}
 }
 
-// Failed is the opset, in a module's Opsets, of a module whose conversion broke off: its operators are at no one opset.
-const Failed = -1
+// failed is the opset, in a module's Opsets, of a module whose conversion broke off: its operators are not of one opset.
+const failed = -1
+
+// Invalidate marks a module whose conversion broke off. Its operators are not of one opset, so no pass and no writer takes it.
+func Invalidate(m *ssa.Module) { SetOpset(m, failed) }
 
 // Raisable says why a module cannot be raised as a whole, nil if it can. The opset 0 is that of a program that was not
 // converted yet.
 func Raisable(opset int) error {
 	switch {
-	case opset == Failed:
+	case opset == failed:
 		return fmt.Errorf("a conversion of this module failed and left it half done; load it again")
 	case opset < 0:
 		return fmt.Errorf("%d is no opset", opset)

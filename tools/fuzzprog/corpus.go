@@ -105,7 +105,7 @@ func (c *corpus) folder(dir string) error {
 		if !info.Has(f) {
 			continue
 		}
-		opts, err := info.Options(f, 0)
+		opts, err := info.LoadOptions(f)
 		if err != nil {
 			return err
 		}

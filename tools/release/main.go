@@ -157,7 +157,7 @@ func (r *release) target(t target, docs []file) error {
 		path := filepath.Join(bin, t.exe(name))
 		// Without the CUDA driver the binaries are static. The build of Go's own record of git is off: it depends on the git that is there.
 		if _, err := r.command(env, "go", "build", "-trimpath", "-buildvcs=false", "-tags=nocuda",
-			"-ldflags=-s -w -buildid= -X github.com/aton-project/aton.release="+r.version, "-o", path, "./tools/"+name); err != nil {
+			"-ldflags=-s -w -buildid= -X github.com/aton-project/aton/internal/version.release="+r.version, "-o", path, "./tools/"+name); err != nil {
 			return err
 		}
 		b, err := os.ReadFile(path)

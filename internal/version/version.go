@@ -1,4 +1,5 @@
-package aton
+// Package version says which version of aton this is.
+package version
 
 import (
 	"runtime/debug"
@@ -12,11 +13,9 @@ const modulePath = "github.com/aton-project/aton"
 // release is the version of a released build, which the linker sets (tools/release): the last tag and the distance of the commit from it.
 var release string
 
-// Version returns the version of the release. In other builds it is what the Go command recorded for this module, or the commit that
-// was built, or "(unknown)" if nothing was recorded. It is the producer_version of the files that Export writes.
-func Version() string { return recorded() }
-
-var recorded = sync.OnceValue(func() string {
+// String returns the version of the release. In other builds it is what the Go command recorded for this module, or the commit that
+// was built, or "(unknown)" if nothing was recorded.
+var String = sync.OnceValue(func() string {
 	if release != "" {
 		return release
 	}
@@ -24,10 +23,10 @@ var recorded = sync.OnceValue(func() string {
 	if !ok {
 		return "(unknown)"
 	}
-	return version(b)
+	return recorded(b)
 })
 
-func version(b *debug.BuildInfo) string {
+func recorded(b *debug.BuildInfo) string {
 	if b.Main.Path != modulePath { // a program that uses the package
 		for _, d := range b.Deps {
 			if d.Path == modulePath {
