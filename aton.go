@@ -119,12 +119,7 @@ func Convert(m *ssa.Module, o ConvertOptions) (*diag.List, error) {
 	}
 	m.Passed, m.TargetOpset, m.WeightStorage = nil, 0, o.Weights
 	if o.Warn != nil && o.Diagnosed == nil {
-		for _, d := range list.Items {
-			if d.Severity == diag.Warning {
-				d.Severity = diag.Error // without the prefix "warning: ", which Warn implies
-				o.Warn(list.Format(d))
-			}
-		}
+		conversion.Warn(list, o.Warn)
 	}
 	return list, nil
 }
@@ -138,17 +133,9 @@ func (o ConvertOptions) filter(list *diag.List, err error) error {
 	return cmp.Or(err, list.Err())
 }
 
-// AllWarnings stands for all warnings in ConvertOptions.Deny.
-const AllWarnings = diag.AllWarnings
-
 // WithObserver returns the options with one more observer of the passes.
 func (o ConvertOptions) WithObserver(watch passes.Observer) ConvertOptions {
-	var r passes.Runner
-	if o.Runner != nil {
-		r = *o.Runner
-	}
-	r.Observers = append(slices.Clone(r.Observers), watch)
-	o.Runner = &r
+	o.Runner = o.Runner.With(watch)
 	return o
 }
 
@@ -182,6 +169,37 @@ func Inspect(m *ssa.Module, stage string, o ConvertOptions) (*ssa.Module, *diag.
 		list.Add(diag.Diagnostic{Severity: diag.Warning, ID: "renamed-pass", Message: remark})
 	}
 	return m, list, o.filter(list, err)
+}
+
+// Check reports everything that blocks the conversion, from all passes at once. The error is about anything but the
+// program. It works on a copy of the module.
+func Check(m *ssa.Module, o ConvertOptions) (*diag.List, error) {
+	m = m.Clone()
+	if o.OperatorExport != "" && o.OperatorExport != ONNX || len(o.Fallthrough) > 0 {
+		list, err := Convert(m, o)
+		if err != nil && list != nil && list.Err() != nil {
+			err = nil // the list has it
+		}
+		return list, err
+	}
+	p, err := o.pipeline(m, true)
+	if err != nil {
+		return nil, err
+	}
+	conversion.Begin(m, o.OpsetFor(m))
+	list, err := p.Run(m, o.Runner)
+	if list == nil {
+		return nil, err
+	}
+	failed := list.Err() != nil
+	list.Filter(o.Allow, o.Deny)
+	if err != nil && list.Err() == nil {
+		return list, err // a bug in aton
+	}
+	if err != nil || failed {
+		conversion.AddUnsupported(list, m, o.Table, o.OpsetFor(m))
+	}
+	return list, nil
 }
 
 // Write writes a converted module to a file. The file appears only if everything succeeds.

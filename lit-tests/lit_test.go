@@ -10,6 +10,7 @@ import (
 	aton "github.com/aton-project/aton/tools/aton/cmd"
 	"github.com/aton-project/aton/tools/filecheck"
 	"github.com/aton-project/aton/tools/lit"
+	"github.com/aton-project/aton/tools/lit/script"
 )
 
 var _ = flag.Bool("update", false, "rewrite the blocks of AUTOCHECK files; checks that people wrote stay")
@@ -17,7 +18,7 @@ var _ = flag.Bool("update", false, "rewrite the blocks of AUTOCHECK files; check
 func TestLit(t *testing.T) {
 	lit.TestDir(t, ".", map[string]lit.Command{
 		"FileCheck": filecheck.Main,
-		"cat":       lit.Cat,
+		"cat":       script.Cat,
 		"aton-opt": func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			// an internal error shows at the pass that caused it, and leaves nothing behind
 			return atonopt.Main(append([]string{"--verify-each", "--verify-roundtrip", "--repro="}, args...), stdin, stdout, stderr)

@@ -5,6 +5,7 @@ package arch
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -199,6 +200,43 @@ func TestFacade(t *testing.T) {
 	}, nil)
 	if got := slices.Sorted(maps.Keys(links)); !slices.Equal(got, []string{"google.golang.org/protobuf"}) {
 		t.Errorf("the root package links modules outside: %v", got)
+	}
+}
+
+// TestCommand: the commands link no packages that are for tests.
+func TestCommand(t *testing.T) {
+	roots, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps, Dir: "../.."}, "./tools/aton", "./tools/aton-opt", "./tools/aton-batch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages.Visit(roots, func(p *packages.Package) bool {
+		for _, no := range []string{"testing", "github.com/google/go-cmp/cmp", module + "/tools/lit"} {
+			if p.PkgPath == no {
+				t.Errorf("a command links %s", no)
+			}
+		}
+		return true
+	}, nil)
+}
+
+// TestFacadeSize: the root package stays a facade. What is more than a call of another package belongs to that package.
+func TestFacadeSize(t *testing.T) {
+	files, err := filepath.Glob("../../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(name, "_test.go") {
+			lines += strings.Count(string(text), "\n")
+		}
+	}
+	if lines == 0 || lines >= 600 {
+		t.Errorf("the root package has %d lines", lines)
 	}
 }
 

@@ -139,9 +139,9 @@ func (m *model) loadFlags(c *cobra.Command) {
 	f.BoolVarP(&m.verbose, "verbose", "v", false, "print notes, and all frames and places of a message")
 	f.BoolVarP(&m.quiet, "quiet", "q", false, "print errors only: no warnings, notes and progress")
 	f.StringSliceVar(&m.opts.Allow, "allow", nil, "`ID`: do not report warnings and notes with this identifier; may be given several times")
-	f.StringSliceVar(&m.opts.Deny, "deny", nil, "`ID`: warnings with this identifier are errors; '"+aton.AllWarnings+"' stands for all")
+	f.StringSliceVar(&m.opts.Deny, "deny", nil, "`ID`: warnings with this identifier are errors; '"+diag.AllWarnings+"' stands for all")
 	cli.CompleteWith(c, "allow", cli.List(diagnostics.IDs(), ","))
-	cli.CompleteWith(c, "deny", cli.List(append([]string{aton.AllWarnings}, diagnostics.IDs()...), ","))
+	cli.CompleteWith(c, "deny", cli.List(append([]string{diag.AllWarnings}, diagnostics.IDs()...), ","))
 }
 
 // convertFlags adds the options of the commands that convert a model.
@@ -260,7 +260,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	}
 	for flag, ids := range map[string][]string{"allow": m.opts.Allow, "deny": m.opts.Deny} {
 		for _, id := range ids {
-			if _, known := diagnostics.Page(id); !known && (flag == "allow" || id != aton.AllWarnings) {
+			if _, known := diagnostics.Page(id); !known && (flag == "allow" || id != diag.AllWarnings) {
 				return cli.Misusef("--%s: no message has the identifier %q%s", flag, id, diag.DidYouMean(id, diagnostics.IDs()))
 			}
 		}
@@ -402,7 +402,7 @@ func (m *model) tellWarnings() error {
 			message += fmt.Sprintf(" (%d times)", n)
 		}
 		switch {
-		case slices.Contains(m.opts.Deny, aton.AllWarnings):
+		case slices.Contains(m.opts.Deny, diag.AllWarnings):
 			denied.Add(diag.Diagnostic{ID: "denied", Message: message})
 		case m.json:
 			_, _ = cli.Fprintf(m.stderr, "warning: %s\n", message)

@@ -10,6 +10,16 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
+// Warn passes the warnings of a list on, without the prefix "warning: ".
+func Warn(list *diag.List, warn func(message string)) {
+	for _, d := range list.Items {
+		if d.Severity == diag.Warning {
+			d.Severity = diag.Error
+			warn(list.Format(d))
+		}
+	}
+}
+
 // AddUnsupported adds to a list the operators of a program that no pass knows, unless the list has an error of them already. A pass that
 // stopped early has not seen the operators after that place.
 func AddUnsupported(list *diag.List, m *ssa.Module, table *aten.Table, opset int) {
