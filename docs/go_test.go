@@ -1,3 +1,4 @@
+// Package docs has the pages for users. Its tests check what they show.
 package docs
 
 import (
@@ -12,6 +13,7 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/internal/markdown"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
@@ -28,13 +30,17 @@ func TestGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := 0
-	for _, b := range blocks(t, "go.md") {
-		if b.kind != "go" {
+	page, err := markdown.Blocks("go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range page {
+		if b.Kind != "go" {
 			continue
 		}
 		shown++
-		if !strings.Contains(string(source), b.text) {
-			t.Errorf("go.md:%d: go_test.go does not have this block", b.line)
+		if !strings.Contains(string(source), b.Text) {
+			t.Errorf("go.md:%d: go_test.go does not have this block", b.Line)
 		}
 	}
 	if shown < 6 {

@@ -7,8 +7,11 @@ import (
 	"sync"
 )
 
-// modulePath is the module path in go.mod.
-const modulePath = "github.com/aton-project/aton"
+// The paths of the modules of this repository: the library and the commands.
+const (
+	modulePath = "github.com/aton-project/aton"
+	toolsPath  = modulePath + "/tools"
+)
 
 // release is the version of a released build, which the linker sets (tools/release): the last tag and the distance of the commit from it.
 var release string
@@ -27,7 +30,7 @@ var String = sync.OnceValue(func() string {
 })
 
 func recorded(b *debug.BuildInfo) string {
-	if b.Main.Path != modulePath { // a program that uses the package
+	if b.Main.Path != modulePath && b.Main.Path != toolsPath { // a program that uses the package
 		for _, d := range b.Deps {
 			if d.Path == modulePath {
 				return d.Version

@@ -5,11 +5,14 @@ package arch
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -87,6 +90,8 @@ var table = []rule{
 	{"lit-tests", "...", "*"},
 	{"docs/...", "...", "*"},
 	{"internal/version", "", ""},
+	{"internal/pack", "", ""},     // for tests
+	{"internal/markdown", "", ""}, // for tests
 	{"internal/conversion", "ssa/... dialects/aten passes passes/all", ""},
 	{"", "ssa/... dialects/... passes/... frontend/... backend/onnxfile internal/...", ""}, // the facade: it loads, converts and writes
 }
@@ -143,7 +148,7 @@ func ruleFor(pkg string) (rule, bool) {
 }
 
 func TestImports(t *testing.T) {
-	all, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports, Dir: "../.."}, "./...")
+	all, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports, Dir: "../.."}, "./...", "./tools/...")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +208,28 @@ func TestFacade(t *testing.T) {
 	}
 }
 
+// TestModule: the module of the library requires what its packages and their tests import, and nothing for commands.
+func TestModule(t *testing.T) {
+	text, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := modfile.Parse("go.mod", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var direct []string
+	for _, r := range file.Require {
+		if !r.Indirect {
+			direct = append(direct, r.Mod.Path)
+		}
+	}
+	want := []string{"github.com/ebitengine/purego", "github.com/google/go-cmp", "github.com/llir/llvm", "golang.org/x/sys", "google.golang.org/protobuf"}
+	if !slices.Equal(direct, want) || len(file.Tool)+len(file.Replace) > 0 {
+		t.Errorf("go.mod requires %v, replaces %d modules and has %d tools; want %v alone", direct, len(file.Replace), len(file.Tool), want)
+	}
+}
+
 // TestCommand: the commands link no packages that are for tests.
 func TestCommand(t *testing.T) {
 	roots, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps, Dir: "../.."}, "./tools/aton", "./tools/aton-opt", "./tools/aton-batch")
@@ -217,6 +244,28 @@ func TestCommand(t *testing.T) {
 		}
 		return true
 	}, nil)
+}
+
+// mostBytes is what a program may have that loads and exports models, without symbols and debug information, for linux/amd64: 15 MiB and
+// a margin.
+const mostBytes = 16_000_000
+
+// TestProgramSize builds such a program. With -v it prints the size.
+func TestProgramSize(t *testing.T) {
+	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" || testing.Short() {
+		t.Skip("the limit is for linux/amd64")
+	}
+	file := filepath.Join(t.TempDir(), "program")
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, "./testdata/program").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if t.Logf("%d bytes", info.Size()); info.Size() > mostBytes {
+		t.Errorf("a program that loads and exports models has %d bytes, more than %d", info.Size(), mostBytes)
+	}
 }
 
 // TestFacadeSize: the root package stays a facade. What is more than a call of another package belongs to that package.

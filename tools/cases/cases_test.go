@@ -15,7 +15,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 )
 
 // TestRecorded exports small programs to the opsets that the list beside their archive names, and runs the files in the

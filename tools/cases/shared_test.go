@@ -9,7 +9,7 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/aten"
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 )
 
 // Sixteen goroutines convert 500 models with one table of operators, each model by two of them from the same bytes: what they share

@@ -18,7 +18,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 )
 
 // unpack writes a committed archive of cases to a folder and lists them.

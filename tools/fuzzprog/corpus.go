@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/tools/cases"
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/tools/fuzzprog/mutant"
 )
 

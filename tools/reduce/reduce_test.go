@@ -9,7 +9,7 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 )
 
 // mostLeft is the greatest number of operators that a reduced program may have.

@@ -245,11 +245,14 @@ func (r *release) write(name string, b []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), b, 0o666)
 }
 
+// workspace makes the Go command use the workspace of the repository, where this program itself is built without it.
+const workspace = "GOWORK="
+
 // command runs a program in the checkout, and gives what it writes.
 func (r *release) command(env []string, name string, args ...string) (string, error) {
 	c := exec.Command(name, args...)
 	c.Dir = r.top
-	c.Env = append(os.Environ(), env...)
+	c.Env = append(append(os.Environ(), workspace), env...)
 	out, err := c.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

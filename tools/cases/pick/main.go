@@ -27,7 +27,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/tools/cases"
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 )
 
 type options struct {

@@ -1,5 +1,4 @@
-// Package littests runs the .ir files of this folder. One file: go test ./lit-tests -run 'Lit/passes/cse'.
-package littests
+package e2e
 
 import (
 	"flag"
@@ -7,7 +6,7 @@ import (
 	"testing"
 
 	atonopt "github.com/aton-project/aton/tools/aton-opt/cmd"
-	aton "github.com/aton-project/aton/tools/aton/cmd"
+	atoncmd "github.com/aton-project/aton/tools/aton/cmd"
 	"github.com/aton-project/aton/tools/filecheck"
 	"github.com/aton-project/aton/tools/lit"
 	"github.com/aton-project/aton/tools/lit/script"
@@ -15,8 +14,9 @@ import (
 
 var _ = flag.Bool("update", false, "rewrite the blocks of AUTOCHECK files; checks that people wrote stay")
 
+// TestLit runs the .ir files of lit-tests. One file: go test ./tools/e2e -run Lit/passes/cse.
 func TestLit(t *testing.T) {
-	lit.TestDir(t, ".", map[string]lit.Command{
+	lit.TestDir(t, "lit-tests", map[string]lit.Command{
 		"FileCheck": filecheck.Main,
 		"cat":       script.Cat,
 		"aton-opt": func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -24,7 +24,7 @@ func TestLit(t *testing.T) {
 			return atonopt.Main(append([]string{"--verify-each", "--verify-roundtrip", "--repro="}, args...), stdin, stdout, stderr)
 		},
 		"aton": func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-			return aton.Main(append(args, "--verify-each", "--repro="), stdin, stdout, stderr)
+			return atoncmd.Main(append(args, "--verify-each", "--repro="), stdin, stdout, stderr)
 		},
 	})
 }
