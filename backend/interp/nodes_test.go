@@ -13,10 +13,10 @@ import (
 
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
-	"github.com/aton-project/aton/internal/pack"
 )
 
 // leftOut tells why a test of the onnx package does not apply.

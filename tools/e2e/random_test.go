@@ -14,11 +14,11 @@ import (
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
-	"github.com/aton-project/aton/internal/pack"
 )
 
 // unpack writes a committed archive of cases to a folder and lists them.

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aton-project/aton/tools/cases"
 	"github.com/aton-project/aton/internal/pack"
+	"github.com/aton-project/aton/tools/cases"
 	"github.com/aton-project/aton/tools/fuzzprog/mutant"
 )
 

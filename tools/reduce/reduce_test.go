@@ -8,8 +8,8 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/aten"
-	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/internal/pack"
+	"github.com/aton-project/aton/ssa"
 )
 
 // mostLeft is the greatest number of operators that a reduced program may have.
