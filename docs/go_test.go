@@ -143,17 +143,21 @@ func Example_count() {
 	// aten::relu 1
 }
 
-func build() (m *ssa.Module, err error) {
-	defer onnx.Recover(&err) // an operator that does not fit its operands
-	m = ssa.NewModule(all.Dialects()...)
+func build() (*ssa.Module, error) {
+	m := ssa.NewModule(all.Dialects()...)
 	onnx.SetOpset(m, onnx.Newest)
 	body := m.NewFunc("main").Body
 	x := body.AddParam("x", ssa.Tensor(tensor.Float32, sym.Symbol("N", 0), sym.Const(3)))
 	b := onnx.Builder{Block: body}
-	half := b.Const(tensor.Of(tensor.Float32, nil, []float32{0.5}))
-	y := b.Op("Relu", b.Op("Mul", x, half))
-	y.Name = "y"
-	body.SetReturns(y)
+	err := onnx.Build(func() { // returns why an operator does not fit its operands
+		half := b.Const(tensor.Of(tensor.Float32, nil, []float32{0.5}))
+		y := b.Op("Relu", b.Op("Mul", x, half))
+		y.Name = "y"
+		body.SetReturns(y)
+	})
+	if err != nil {
+		return nil, err
+	}
 	return m, ssa.Verify(m)
 }
 

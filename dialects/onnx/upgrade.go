@@ -80,9 +80,9 @@ func Raise(o *ssa.Op, opset int) (err error) {
 
 // climb takes an op's steps above an opset. Where one of them replaced it, there are ops that have types in its place.
 func climb(o *ssa.Op, opset int) (replaced bool, err error) {
-	defer Recover(&err)
 	u := &Upgrade{Builder: Builder{Block: o.Block(), Before: o, Loc: o.Loc}, Node: o}
-	return !u.rise(opset), nil
+	err = Build(func() { replaced = !u.rise(opset) })
+	return replaced, err
 }
 
 // rise takes the steps that lie above an opset; false if one of them replaced the node. A step may change the operator:
