@@ -202,7 +202,7 @@ func runCase(t *testing.T, m *ssa.Module, folder string) {
 	inferred := true
 	if onnx.DefaultOpset(m) < onnx.Newest { // run as it stands, then in the newest encoding
 		runData(t, m, folder, rtol, atol, false)
-		if err := onnx.RaiseModule(m); err != nil {
+		if err := onnx.RaiseModule(m, false); err != nil {
 			t.Errorf("modernize: %v", err)
 			inferred = false
 		}

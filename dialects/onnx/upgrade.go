@@ -379,7 +379,7 @@ func scalarConditions(o *ssa.Op) {
 // failed is the opset, in a module's Opsets, of a module whose conversion broke off: its operators are not of one opset.
 const failed = -1
 
-// Invalidate marks a module whose conversion broke off. Its operators are not of one opset, so no pass and no writer takes it.
+// Invalidate marks a module whose conversion broke off. Its operators are not of one opset, and a conversion refuses the module.
 func Invalidate(m *ssa.Module) { SetOpset(m, failed) }
 
 // Raisable says why a module cannot be raised as a whole, nil if it can. The opset 0 is that of a program that was not
@@ -397,14 +397,9 @@ func Raisable(opset int) error {
 }
 
 // RaiseModule brings all ops of a module to the newest encoding, infers their types and sets the module's opset to
-// [Newest]. Modules without an opset are taken to be new. The error is the first of all.
-func RaiseModule(m *ssa.Module) error { return raiseModule(m, false) }
-
-// RaiseUnchecked is RaiseModule for a module that may not be valid: it reports what it does not understand, and leaves it to
-// the caller to find what is wrong with the types.
-func RaiseUnchecked(m *ssa.Module) error { return raiseModule(m, true) }
-
-func raiseModule(m *ssa.Module, unchecked bool) error {
+// [Newest]. Modules without an opset are taken to be new. The error is the first of all. If unchecked is true, types that do not fit
+// are no errors: the caller finds what is wrong with them.
+func RaiseModule(m *ssa.Module, unchecked bool) error {
 	opset := DefaultOpset(m)
 	if err := Raisable(opset); err != nil {
 		return err
