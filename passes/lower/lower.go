@@ -322,7 +322,8 @@ func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {
 		}
 	}
 	if why := l.absent[v]; why != nil {
-		panic(&aten.Failure{ID: why.ID, Opset: why.Opset, Hint: why.Hint,
+		panic(&aten.Failure{ // a Lowering calls lookup, and runs in aten.Try
+			ID: why.ID, Opset: why.Opset, Hint: why.Hint,
 			Message: fmt.Sprintf("its operand is the result of %s, of which: %s", v.Def().Kind, why.Message)})
 	}
 	return nil

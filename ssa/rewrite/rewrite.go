@@ -430,14 +430,14 @@ func (r *Rewriter) try(c *compiled, o *ssa.Op) (ok bool) {
 		}
 	}); why != nil {
 		if r.done {
-			panic(fmt.Sprintf("rewrite: rule %s gave up after it changed something: %v", c.rule.Name, why))
+			panic(fmt.Sprintf("rewrite: rule %s gave up after it changed something: %v", c.rule.Name, why)) // a bug in the rule
 		}
 		r.discard()
 		return false
 	}
 	if !ok {
 		if r.done {
-			panic("rewrite: rule " + c.rule.Name + " changed something and reports nothing")
+			panic("rewrite: rule " + c.rule.Name + " changed something and reports nothing") // a bug in the rule
 		}
 		r.discard()
 		return false

@@ -306,7 +306,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		}
 		m.loading.Inputs = append(m.loading.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
 	}
-	m.opts.OperatorExport = aton.OperatorExportType(m.operators) // empty where a command does not convert
+	m.opts.OperatorExport = aton.OperatorExportType(m.operators) // empty if the command does not convert
 	m.opts.Unchecked = m.opts.OperatorExport == aton.Raw
 	m.opts.Training = aton.TrainingMode(m.training)
 	if m.eval {
