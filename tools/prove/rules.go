@@ -295,7 +295,7 @@ func (r *Result) Status() string {
 	return "proved"
 }
 
-// String is a line on the rule.
+// String returns one line about the rule.
 func (r *Result) String() string {
 	return fmt.Sprintf("%-26s %-24s %d claims proved, %d open, %d not expressible, %.1f s", r.Rule, r.Status(), r.Claims[Proved], r.Claims[Open], r.Claims[Inexpressible], r.Time.Seconds())
 }

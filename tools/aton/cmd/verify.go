@@ -137,7 +137,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 	v.tol.Share, v.tol.AnyDType, v.tol.AnyShape = v.percent/100, v.anyDType, v.anyShape
 	var backend exec.Backend
 	if v.device != "interp" {
-		b, err := newBackend(v.device, v.check, m.opts.Budget)
+		b, err := newBackend(v.device, v.check, m.loading.Budget)
 		if err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func (v *verifier) expect(mod *ssa.Module, sets []verify.DataSet) error {
 	if err != nil {
 		return err
 	}
-	_, names, err := aton.FileNames(mod, v.opts)
+	_, names, err := aton.FileNames(mod, v.opts.WriteOptions)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (v *verifier) lowered(stdin io.Reader, m *model) (*ssa.Module, error) {
 		return nil, err
 	}
 	if mod.UsesNamespace("aten") || mod.UsesNamespace("prim") {
-		if _, err := aton.Lower(mod, m.opts); err != nil {
+		if _, err := aton.Convert(mod, m.opts.ConvertOptions); err != nil {
 			return nil, err
 		}
 		m.tellUnused()
@@ -330,7 +330,7 @@ type notRun struct {
 // ask runs the program itself, as it is read, on a data set without outputs, and gives it these. It does nothing where the program is an
 // ONNX file, or where options have it compute something else than it does by itself.
 func (v *verifier) ask(set *verify.DataSet, r *report) error {
-	if v.name == "-" || v.noPasses || v.opts.NoWeights || v.opts.InitializersAsInputs || v.opts.Training != "" && v.opts.Training != aton.Preserve || v.opts.State == "outputs" {
+	if v.name == "-" || v.noPasses || v.opts.Weights != aton.Initializers || v.opts.Training != "" && v.opts.Training != aton.Preserve || v.opts.State == "outputs" {
 		return nil
 	}
 	again := &v.model
@@ -418,7 +418,10 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set verify.DataSet, ba
 			return err
 		}
 		if fresh.UsesNamespace("aten") || fresh.UsesNamespace("prim") {
-			s, err := v.judge().FirstBadPass(fresh, v.opts.Convert, set)
+			s, err := v.judge().FirstBadPass(fresh, func(m *ssa.Module, watch passes.Observer) error {
+				_, err := aton.Convert(m, v.opts.WithObserver(watch))
+				return err
+			}, set)
 			if err != nil {
 				return err
 			}
