@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/ssa"
@@ -24,6 +25,8 @@ type Claim struct {
 	Dims map[string]int64
 	// Rounds allows results that differ by rounding: the claim is about real numbers.
 	Rounds bool
+	// Limit bounds the time for the claim; 0 means that nothing but the limits on sizes and on single questions does.
+	Limit time.Duration
 }
 
 // Outcome says what is known of a claim.
@@ -52,6 +55,8 @@ type Verdict struct {
 	// Inputs refute the claim: the interpreter, given them, computes Want before and Got after.
 	Inputs    map[string]*tensor.Tensor
 	Want, Got *tensor.Tensor
+	// Tried counts the random inputs on which the interpreter computed the same results.
+	Tried int
 }
 
 // Prover proves claims. Pairs of terms that were compared once are not compared again.
@@ -81,6 +86,10 @@ const empty = "no elements"
 func (p *Prover) Prove(c Claim) (Verdict, error) {
 	ts := newTerms()
 	e := &evaluator{terms: ts, dims: c.Dims}
+	if c.Limit > 0 {
+		e.until = time.Now().Add(c.Limit)
+	}
+	left := int64(maxTerms)
 	args := make([]value, len(c.Before.Body.Params))
 	for i, in := range c.Before.Body.Params {
 		t := in.Tensor()
@@ -91,6 +100,10 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 		if err != nil {
 			return Verdict{Outcome: Inexpressible, Why: err.Error()}, nil
 		}
+		if !fits(shape, left) {
+			return p.search(c, Verdict{Outcome: Inexpressible, Why: "the inputs have too many elements"}, nil), nil
+		}
+		left -= count(shape)
 		args[i].t = ts.variables(fmt.Sprint("in", i), t.DType, shape)
 	}
 	want, err := e.function(c.Before, args)
@@ -118,6 +131,9 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 		for k := range a.Elems {
 			if a.Elems[k] == b.Elems[k] {
 				continue
+			}
+			if e.late() {
+				return p.search(c, Verdict{Outcome: Open, Why: "the time has passed"}, nil), nil
 			}
 			if k := without(a.Elems[k], b.Elems[k]); k != "" {
 				kind, _, _ := strings.Cut(k, "(")
@@ -365,8 +381,10 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 	if !a.DType.IsFloat() && !floats(a, map[*Term]bool{}) && !floats(b, map[*Term]bool{}) {
 		theories = theories[:1]
 	}
-	if rounds && a.DType.IsFloat() && sameFormula(a, b) {
-		return paired{answer: Unsat, theory: reals}, nil, nil
+	if rounds && a.DType.IsFloat() {
+		if equal, near := formulas(a, b); equal || near {
+			return paired{answer: Unsat, theory: reals, near: !equal}, nil, nil
+		}
 	}
 	var model map[string]*tensor.Tensor
 	for _, t := range theories {
@@ -512,17 +530,27 @@ func (p *Prover) ask(a, b *Term, t theory, near bool) (Answer, map[string]*tenso
 	return answer, model, nil
 }
 
+// maxSearched bounds the elements of an input that is drawn.
+const maxSearched = 1 << 22
+
 // search looks for inputs for which the interpreter computes other results: those of the model, then some with odd numbers
 // among them. An open claim, or one that is not expressible, stays that if it finds none.
 func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor) Verdict {
 	const tries = 24
+	var until time.Time
+	if c.Limit > 0 {
+		until = time.Now().Add(c.Limit)
+	}
 	for seed := range uint64(tries) {
+		if seed > 0 && !until.IsZero() && time.Now().After(until) {
+			break
+		}
 		r := rand.New(rand.NewPCG(seed, 7))
 		args := make([]interp.Value, len(c.Before.Body.Params))
 		inputs := map[string]*tensor.Tensor{}
 		for i, in := range c.Before.Body.Params {
 			shape, err := sizes(in.Tensor(), c.Dims)
-			if err != nil {
+			if err != nil || !fits(shape, maxSearched) {
 				return v
 			}
 			odd := seed > tries/2 && !c.Rounds
@@ -553,6 +581,7 @@ func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor) Ver
 				return v
 			}
 		}
+		v.Tried++
 	}
 	return v
 }
