@@ -38,6 +38,8 @@ func cannot(format string, args ...any) error { return inexpressible{fmt.Sprintf
 const (
 	maxTerms    = 1 << 17
 	maxProducts = 1 << 14
+	// maxWork bounds the multiplications of the kernels that find them.
+	maxWork = 1 << 27
 )
 
 func (e *evaluator) function(f *ssa.Func, args []value) ([]value, error) {
@@ -50,7 +52,7 @@ func (e *evaluator) function(f *ssa.Func, args []value) ([]value, error) {
 
 func (e *evaluator) block(b *ssa.Block, env map[*ssa.Value]value) ([]value, error) {
 	for o := range b.Ops() {
-		if e.steps++; e.steps > 4096 || len(e.list) > maxTerms || e.large(o) {
+		if e.steps++; e.steps > 4096 || len(e.list) > e.most() || e.large(o) {
 			return nil, cannot("the graph is too large")
 		}
 		if e.late() {
@@ -77,6 +79,14 @@ func (e *evaluator) block(b *ssa.Block, env map[*ssa.Value]value) ([]value, erro
 		out = append(out, env[v])
 	}
 	return out, nil
+}
+
+// most is how many terms an obligation may have: more where its time is bounded.
+func (e *evaluator) most() int {
+	if e.until.IsZero() {
+		return maxTerms
+	}
+	return 4 * maxTerms
 }
 
 // large reports that results of an operator have more elements than an obligation may have terms, as far as their sizes are known.
@@ -583,6 +593,11 @@ func (e *evaluator) product(o *ssa.Op, in []value) ([]value, error) {
 	if !e.until.IsZero() { // which bounds the time
 		most *= 8
 	}
+	if t := o.Result(0).Tensor(); t != nil && t.Ranked && len(b.Shape) > 0 { // each element of a is a run of the kernel
+		if out, err := sizes(t, e.dims); err == nil && float64(len(a.Elems))*float64(count(out))*float64(len(b.Elems))/float64(max(b.Shape[0], 1)) > maxWork {
+			return nil, cannot("%s has too many products", o.Kind)
+		}
+	}
 	weights, known := b.concrete()
 	known = known && d.IsFloat()
 	if len(a.Elems)*len(b.Elems) > most && !known {
@@ -600,11 +615,11 @@ func (e *evaluator) product(o *ssa.Op, in []value) ([]value, error) {
 		w := tensor.FromFloats(tensor.Float64, weights.Shape, weights.Float64s())
 		products := 0
 		shape, err = e.units(o.Kind, attrs, a.Shape, []*tensor.Tensor{w}, func(unit, at int, v float64) {
-			if products++; products <= maxTerms {
+			if products++; products <= e.most() {
 				parts[at] = append(parts[at], e.times(d, alpha*v, a.Elems[unit]))
 			}
 		})
-		if err == nil && products > maxTerms {
+		if err == nil && products > e.most() {
 			err = cannot("%s has too many products", o.Kind)
 		}
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 type polynomial map[string]float64
 
 // maxMonomials bounds polynomials; beyond it the solver is asked.
-const maxMonomials = 512
+const maxMonomials = 1 << 12
 
 // maxAtom bounds the characters of the name of an atom, which spells what is in it.
 const maxAtom = 1 << 16
@@ -38,15 +38,20 @@ func atomPolynomial(name string) polynomial { return polynomial{name + "^1": 1} 
 
 func (p polynomial) plus(q polynomial, by float64) polynomial {
 	out := maps.Clone(p)
+	out.add(q, by)
+	return out
+}
+
+// add is plus in place.
+func (p polynomial) add(q polynomial, by float64) {
 	for k, c := range q {
-		sum := out[k] + by*c
-		if math.Abs(sum) <= 1e-6*max(math.Abs(out[k]), math.Abs(by*c)) { // constants are known to six digits
-			delete(out, k)
+		sum := p[k] + by*c
+		if math.Abs(sum) <= 1e-6*max(math.Abs(p[k]), math.Abs(by*c)) { // constants are known to six digits
+			delete(p, k)
 		} else {
-			out[k] = sum
+			p[k] = sum
 		}
 	}
-	return out
 }
 
 func (n *normalizer) times(p, q polynomial) polynomial {
@@ -57,7 +62,7 @@ func (n *normalizer) times(p, q polynomial) polynomial {
 	}
 	for a, x := range p {
 		for b, y := range q {
-			out = out.plus(polynomial{product(a, b): x * y}, 1)
+			out.add(polynomial{product(a, b): x * y}, 1)
 		}
 		if n.fail = n.fail || len(a) > maxAtom; n.fail {
 			return out
@@ -205,9 +210,9 @@ func (n *normalizer) parse(text string) polynomial {
 	}
 	switch w[0] {
 	case "+":
-		acc := args[0]
+		acc := maps.Clone(args[0])
 		for _, a := range args[1:] {
-			acc = acc.plus(a, 1)
+			acc.add(a, 1)
 		}
 		return acc
 	case "-":

@@ -83,7 +83,12 @@ func (p *Prover) Close() { p.Solver.Close() }
 const empty = "no elements"
 
 // Prove proves or refutes a claim.
-func (p *Prover) Prove(c Claim) (Verdict, error) {
+func (p *Prover) Prove(c Claim) (Verdict, error) { return p.prove(c, tries) }
+
+// tries is how many inputs are tried against a claim that is not proved.
+const tries = 24
+
+func (p *Prover) prove(c Claim, tries uint64) (Verdict, error) {
 	ts := newTerms()
 	e := &evaluator{terms: ts, dims: c.Dims}
 	if c.Limit > 0 {
@@ -101,7 +106,7 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 			return Verdict{Outcome: Inexpressible, Why: err.Error()}, nil
 		}
 		if !fits(shape, left) {
-			return p.search(c, Verdict{Outcome: Inexpressible, Why: "the inputs have too many elements"}, nil), nil
+			return p.search(c, Verdict{Outcome: Inexpressible, Why: "the inputs have too many elements"}, nil, tries), nil
 		}
 		left -= count(shape)
 		args[i].t = ts.variables(fmt.Sprint("in", i), t.DType, shape)
@@ -112,7 +117,7 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 		got, err = e.function(c.After, args)
 	}
 	if none := (inexpressible{}); errors.As(err, &none) {
-		return p.search(c, Verdict{Outcome: Inexpressible, Why: none.why}, nil), nil
+		return p.search(c, Verdict{Outcome: Inexpressible, Why: none.why}, nil, tries), nil
 	} else if err != nil {
 		return Verdict{}, err
 	}
@@ -123,7 +128,7 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 			return Verdict{Outcome: Inexpressible, Why: "a result is no tensor"}, nil
 		}
 		if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
-			return p.search(c, Verdict{Outcome: Open, Why: fmt.Sprintf("%v%v becomes %v%v", a.DType, a.Shape, b.DType, b.Shape)}, nil), nil
+			return p.search(c, Verdict{Outcome: Open, Why: fmt.Sprintf("%v%v becomes %v%v", a.DType, a.Shape, b.DType, b.Shape)}, nil, tries), nil
 		}
 		if len(a.Elems) > 0 && v.Theory == empty {
 			v.Theory = "identical terms"
@@ -133,11 +138,11 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 				continue
 			}
 			if e.late() {
-				return p.search(c, Verdict{Outcome: Open, Why: "the time has passed"}, nil), nil
+				return p.search(c, Verdict{Outcome: Open, Why: "the time has passed"}, nil, tries), nil
 			}
 			if k := without(a.Elems[k], b.Elems[k]); k != "" {
 				kind, _, _ := strings.Cut(k, "(")
-				return p.search(c, Verdict{Outcome: Inexpressible, Why: kind + " has no expression"}, nil), nil
+				return p.search(c, Verdict{Outcome: Inexpressible, Why: kind + " has no expression"}, nil, tries), nil
 			}
 			r, model, err := p.pair(ts, a.Elems[k], b.Elems[k], c.Rounds)
 			if err != nil {
@@ -154,10 +159,10 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 				continue
 			}
 			if r.why != "" {
-				return p.search(c, Verdict{Outcome: Inexpressible, Why: r.why}, nil), nil
+				return p.search(c, Verdict{Outcome: Inexpressible, Why: r.why}, nil, tries), nil
 			}
 			why := fmt.Sprintf("element %d of type %v: %v becomes %v", k, a.DType, a.Elems[k], b.Elems[k])
-			return p.search(c, Verdict{Outcome: Open, Why: why, Theory: string(r.answer)}, model), nil
+			return p.search(c, Verdict{Outcome: Open, Why: why, Theory: string(r.answer)}, model, tries), nil
 		}
 	}
 	return v, nil
@@ -535,13 +540,12 @@ const maxSearched = 1 << 22
 
 // search looks for inputs for which the interpreter computes other results: those of the model, then some with odd numbers
 // among them. An open claim, or one that is not expressible, stays that if it finds none.
-func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor) Verdict {
-	const tries = 24
+func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor, most uint64) Verdict {
 	var until time.Time
 	if c.Limit > 0 {
 		until = time.Now().Add(c.Limit)
 	}
-	for seed := range uint64(tries) {
+	for seed := range most {
 		if seed > 0 && !until.IsZero() && time.Now().After(until) {
 			break
 		}

@@ -82,6 +82,8 @@ type Validation struct {
 	copied  int    // operators
 	spent   time.Duration
 	err     error
+	// hopeless counts the claims on applications of a rule that the prover could not decide in its time: further ones are not asked.
+	hopeless map[string]int
 }
 
 // maxCopied bounds the operators that are copied to tell the applications of rules apart.
@@ -89,7 +91,7 @@ const maxCopied = 1 << 22
 
 // NewValidation makes a validation.
 func NewValidation(p *Prover) *Validation {
-	v := &Validation{Prover: p, Limit: 2 * time.Second, Total: 2 * time.Minute, rounds: map[string]bool{}, proved: provedRules(), hashes: map[*tensor.Tensor]string{}}
+	v := &Validation{Prover: p, Limit: time.Second, Total: 2 * time.Minute, rounds: map[string]bool{}, proved: provedRules(), hashes: map[*tensor.Tensor]string{}, hopeless: map[string]int{}}
 	for _, r := range simplify.Rules() {
 		v.rounds[r.Name] = r.Rounds
 	}
@@ -207,7 +209,7 @@ func (v *Validation) advance(pass, rule string) {
 		return
 	}
 	if v.last != nil {
-		s := &sweep{v: v, b: v.last, a: cur, rule: rule, change: &Change{Pass: pass, Rule: rule, Whys: map[string]int{}}}
+		s := &sweep{v: v, b: v.last, a: cur, rule: rule, began: began, change: &Change{Pass: pass, Rule: rule, Whys: map[string]int{}}}
 		if s.run(); s.change.By != [reasons]int{} {
 			v.Changes = append(v.Changes, s.change)
 		}
@@ -256,13 +258,14 @@ type sweep struct {
 	classes map[string]int
 	before  map[*ssa.Value]int
 	after   map[*ssa.Value]int
-	inB     map[int]*ssa.Value // the first value of a class
+	inB     map[int]*ssa.Value // the first value of a class that is used
 	inA     map[int]*ssa.Value
 	// same maps values to earlier ones, or to ones of the graph before, that they are shown to equal.
 	same  map[*ssa.Value]*ssa.Value
 	pairs map[*ssa.Value][]*ssa.Value // which values of the graph before a value may equal
 	tried map[[2]*ssa.Value]int
 	again bool
+	began time.Time
 }
 
 // run finds out which values are equal, and fills in the change.
@@ -328,7 +331,7 @@ func (s *sweep) number(claims bool) {
 	s.classes, s.inB, s.inA = map[string]int{}, map[int]*ssa.Value{}, map[int]*ssa.Value{}
 	s.before, s.after = map[*ssa.Value]int{}, map[*ssa.Value]int{}
 	s.block(s.b, s.b.f.Body, "main", s.before, func(x *ssa.Value) {
-		if c := s.before[x]; s.inB[c] == nil {
+		if c := s.before[x]; s.inB[c] == nil && x.HasUses() {
 			s.inB[c] = x
 		}
 	})
@@ -336,7 +339,7 @@ func (s *sweep) number(claims bool) {
 		if claims {
 			s.settle(x)
 		}
-		if c := s.after[x]; s.inA[c] == nil {
+		if c := s.after[x]; s.inA[c] == nil && x.HasUses() {
 			s.inA[c] = x
 		}
 	})
@@ -497,20 +500,25 @@ func alike(x, y *ssa.Value) bool {
 // bounds of the part of a graph that a claim is about.
 const (
 	maxConeOps      = 64
-	maxConeElements = 1 << 12 // of a constant
+	maxShared       = 1 << 6  // elements of a constant that both graphs have; a greater one stands for any
+	maxConeElements = 1 << 16 // of a constant
 )
 
 // claim tries to prove two values equal.
 func (s *sweep) claim(y, x *ssa.Value) (Reason, string) {
 	best, reason := Unproved, "operators without a meaning here"
+	until := time.Now().Add(s.v.Limit)
 	for _, level := range [...]struct {
-		deep    int
-		through bool
-	}{{0, true}, {2, true}, {0, false}} {
-		if s.v.spent > s.v.Total {
+		deep           int
+		through, large bool
+	}{{0, true, false}, {0, true, true}, {2, true, false}, {0, false, false}} {
+		if (level.deep > 0 || !level.through) && best != Unproved {
+			break
+		}
+		if s.v.spent+time.Since(s.began) > s.v.Total {
 			return best, "the time has passed"
 		}
-		c, constant := s.cones(y, x, level.deep, level.through)
+		c, constant := s.cones(y, x, level.deep, level.through, level.large)
 		if c == nil {
 			continue
 		}
@@ -521,9 +529,7 @@ func (s *sweep) claim(y, x *ssa.Value) (Reason, string) {
 			return Unproved, ""
 		}
 		c.Rule, c.Dims, c.Limit = s.rule, s.v.Dims, s.v.Limit
-		began := time.Now()
-		r, why := s.decide(*c)
-		s.v.spent += time.Since(began)
+		r, why := s.decide(*c, level.large, until)
 		if r < AgreesOnInputs {
 			return r, ""
 		}
@@ -534,52 +540,81 @@ func (s *sweep) claim(y, x *ssa.Value) (Reason, string) {
 	return best, reason
 }
 
-// decide asks the prover, at the sizes of the graph or at smaller ones.
-func (s *sweep) decide(c Claim) (Reason, string) {
-	best, reason := Unproved, ""
-	try := func(c Claim) (Reason, bool) {
-		v, err := s.v.Prove(c)
+// decide tries two inputs, and then asks the prover, at the sizes of the graph and at smaller ones. Claims with large constants are not
+// proved.
+func (s *sweep) decide(c Claim, large bool, until time.Time) (Reason, string) {
+	exact := c
+	c.Rounds = s.rule == "" || s.v.rounds[s.rule] || !s.v.known(s.rule)
+	exact.Rounds = s.v.rounds[s.rule] // which says that equal numbers need not come out
+	small, shrunk := smallest(c)
+	probe := c
+	if shrunk {
+		probe = small
+	}
+	v := s.v.search(probe, Verdict{Outcome: Open}, nil, 2)
+	if v.Outcome == Refuted {
+		return Unproved, ""
+	}
+	tried, why := v.Tried > 0, "large constants"
+	expressible := true
+	large = large && tooLarge(c) || s.rule != "" && s.v.hopeless[s.rule] >= 3
+	prove := func(c Claim) bool {
+		if c.Limit = time.Until(until); c.Limit <= 0 {
+			why = "the time has passed"
+			return false
+		}
+		v, err := s.v.prove(c, 0)
 		if err != nil {
 			s.v.err = err
-			return Unproved, false
 		}
-		if v.Outcome == Proved {
-			return ForAllElements, true
-		}
-		exact := v
-		if c.Rounds = s.rule == "" || s.v.rounds[s.rule] || !s.v.known(s.rule); c.Rounds && v.Why != "the time has passed" {
-			if v, err = s.v.Prove(c); err != nil {
-				s.v.err = err
-				return Unproved, false
-			}
-			if v.Outcome == Proved {
-				return OnReals, true
-			}
-		}
-		if v.Outcome != Refuted && v.Tried > 0 {
-			best, reason = AgreesOnInputs, v.Why
-			if reason == "" {
-				reason = exact.Why
-			}
-		}
-		return Unproved, v.Outcome != Refuted
+		why, expressible = v.Why, v.Outcome != Inexpressible
+		return err == nil && v.Outcome == Proved
 	}
-	r, ok := try(c)
-	if r != Unproved || !ok {
-		return r, ""
-	}
-	for _, least := range [...]int64{2, 4, 7} { // what a window of a convolution takes
-		if small, ok := shrink(c, least); ok {
-			if r, _ := try(small); r != Unproved {
+	if !large {
+		if prove(exact) {
+			if exact.Rounds {
+				return OnReals, ""
+			}
+			return ForAllElements, ""
+		}
+		if c.Rounds && !exact.Rounds && expressible && prove(c) {
+			return OnReals, ""
+		}
+		at := why
+		if small.Rounds = exact.Rounds; shrunk {
+			if prove(small) {
 				return AtSmallSizes, ""
 			}
-			break
+			small.Rounds = c.Rounds
+			if c.Rounds && !exact.Rounds && expressible && prove(small) {
+				return AtSmallSizes, ""
+			}
 		}
+		why = at
+		s.v.hopeless[s.rule]++
 	}
-	if best == AgreesOnInputs && s.v.proved[s.rule] {
+	switch {
+	case !tried:
+		return Unproved, ""
+	case s.v.proved[s.rule]:
 		return ByRule, ""
 	}
-	return best, reason
+	return AgreesOnInputs, why
+}
+
+// tooLarge reports constants with too many elements for the prover.
+func tooLarge(c Claim) bool {
+	for _, f := range []*ssa.Func{c.Before, c.After} {
+		for o := range f.Body.AllOps() {
+			if len(o.Results) == 0 {
+				continue
+			}
+			if t := onnx.ConstOf(o.Result(0)); t != nil && t.NumElements() > maxConeElements {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (v *Validation) known(rule string) bool { _, ok := v.rounds[rule]; return ok }
@@ -663,14 +698,14 @@ func captured(o *ssa.Op) []*ssa.Value {
 }
 
 // cones makes the claim that y before and x after are equal for all values of what both depend on. Leaves are values that both graphs
-// have, at least deep operators away; through says that integers of which there are few are computed from what they depend on, since they are mostly
-// sizes. It is nil if there is no such claim; constant says that it depends on nothing.
-func (s *sweep) cones(y, x *ssa.Value, deep int, through bool) (c *Claim, constant bool) {
+// have, at least deep operators away, and large constants, unless these are wanted themselves; through says that integers of which there are few are computed from what they depend on, since they are mostly
+// sizes. It is nil if there is no such claim, or if it has large constants that only one graph has; constant says that it depends on nothing.
+func (s *sweep) cones(y, x *ssa.Value, deep int, through, large bool) (c *Claim, constant bool) {
 	of := map[*ssa.Func]*cone{}
 	stop := func(root *ssa.Value, class map[*ssa.Value]int, other map[int]*ssa.Value, both bool) func(*ssa.Value, int) bool {
 		return func(v *ssa.Value, depth int) bool {
 			if t := onnx.ConstOf(v); t != nil {
-				return t.NumElements() > maxConeElements && other[class[v]] != nil
+				return !large && t.NumElements() > maxShared && other[class[v]] != nil
 			}
 			if v == root {
 				return !both && deep == 0 && other[class[v]] != nil
@@ -720,7 +755,7 @@ func (s *sweep) cones(y, x *ssa.Value, deep int, through bool) (c *Claim, consta
 			values[v.ID] = params[class[v]]
 		}
 		for _, o := range c.ops {
-			if t := onnx.ConstOf(o.Result(0)); t != nil && t.NumElements() > maxConeElements && len(inputs) > 0 {
+			if t := onnx.ConstOf(o.Result(0)); t != nil && t.NumElements() > maxConeElements && len(inputs) > 0 && !large {
 				return nil
 			}
 			o.CopyTo(g.Body, values, nil, nil)
@@ -735,10 +770,23 @@ func (s *sweep) cones(y, x *ssa.Value, deep int, through bool) (c *Claim, consta
 	return &Claim{Before: before, After: after}, len(inputs) == 0
 }
 
-// shrink makes the sizes of a claim small, if there are operators of the same kinds for them: sizes beyond 8 become small ones from least on that
-// differ, products and multiples of them products and multiples of those, in constants too.
-func shrink(c Claim, least int64) (Claim, bool) {
-	var all []int64
+// smallest is a claim of small sizes, if there is one: windows of a convolution do not fit into all.
+func smallest(c Claim) (Claim, bool) {
+	for _, images := range [...]bool{true, false} {
+		for _, least := range [...]int64{2, 4, 7} {
+			if small, ok := shrink(c, least, images); ok {
+				return small, true
+			}
+		}
+	}
+	return c, false
+}
+
+// shrink makes the sizes of a claim small, if there are operators of the same kinds for them: sizes beyond 8 become small ones from least on
+// that differ, products and multiples of them products and multiples of those, in constants too. The sizes of constants of floats stay; images
+// says that axes behind the second are no such sizes.
+func shrink(c Claim, least int64, images bool) (Claim, bool) {
+	var all, behind []int64
 	for _, p := range c.Before.Body.Params {
 		t := p.Tensor()
 		if t == nil || !t.Ranked {
@@ -749,6 +797,9 @@ func shrink(c Claim, least int64) (Claim, bool) {
 			return c, false
 		}
 		all = append(all, shape...)
+		if images && len(shape) > 2 {
+			behind = append(behind, shape[2:]...)
+		}
 	}
 	eachShape := func(f *ssa.Func, visit func(o *ssa.Op, t *tensor.Tensor)) {
 		for o := range f.Body.AllOps() {
@@ -762,8 +813,29 @@ func shrink(c Claim, least int64) (Claim, bool) {
 	for _, f := range []*ssa.Func{c.Before, c.After} {
 		eachShape(f, func(_ *ssa.Op, t *tensor.Tensor) { all = append(all, t.Int64s()...) })
 	}
-	to := smaller(all, least)
-	if len(to) == 0 {
+	kept := map[int64]bool{} // sizes of constants, which do not shrink
+	for _, f := range []*ssa.Func{c.Before, c.After} {
+		for o := range f.Body.AllOps() {
+			if len(o.Results) == 0 {
+				continue
+			}
+			if t := onnx.ConstOf(o.Result(0)); t != nil && (t.DType != tensor.Int64 || t.NumElements() > 16) {
+				for _, n := range t.Shape {
+					kept[n] = true
+				}
+			}
+		}
+	}
+	to := smaller(slices.DeleteFunc(all, func(n int64) bool { return kept[n] }), least)
+	windows := smaller(behind, least)
+	small := func(shape []int64) []int64 {
+		out := mapped(shape, to)
+		if images && len(shape) > 2 {
+			copy(out[2:], mapped(shape[2:], windows))
+		}
+		return out
+	}
+	if len(to)+len(windows) == 0 {
 		return c, false
 	}
 	was := [2][]int64{}
@@ -773,7 +845,14 @@ func shrink(c Claim, least int64) (Claim, bool) {
 		g := clone(f)
 		for k, p := range g.Body.Params {
 			shape, _ := sizes(c.Before.Body.Params[k].Tensor(), c.Dims)
-			p.Type = &ssa.TensorType{DType: p.DType(), Ranked: true, Dims: ssa.Sizes(mapped(shape, to))}
+			p.Type = &ssa.TensorType{DType: p.DType(), Ranked: true, Dims: ssa.Sizes(small(shape))}
+		}
+		for o := range g.Body.AllOps() {
+			for _, a := range slices.Clone(o.Attrs) { // such as the number of groups
+				if m, ok := to[a.Value.Int()]; ok && a.Value.Kind == ssa.IntLit {
+					o.SetAttr(a.Name, ssa.Int(m))
+				}
+			}
 		}
 		eachShape(g, func(o *ssa.Op, t *tensor.Tensor) {
 			o.SetAttr("value", ssa.TensorValue(tensor.FromInts(t.DType, t.Shape, mapped(t.Int64s(), to))))
