@@ -554,7 +554,7 @@ func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor, mos
 		inputs := map[string]*tensor.Tensor{}
 		for i, in := range c.Before.Body.Params {
 			shape, err := sizes(in.Tensor(), c.Dims)
-			if err != nil || !fits(shape, maxSearched) {
+			if err != nil || !fits(shape, maxSearched) || !drawable(in.DType()) {
 				return v
 			}
 			odd := seed > tries/2 && !c.Rounds
@@ -606,6 +606,11 @@ func fromModel(t *tensor.Tensor, model map[string]*tensor.Tensor, name string, z
 		}
 	}
 	return tensor.New(t.DType, t.Shape, b)
+}
+
+// drawable reports types of which elements can be drawn.
+func drawable(d tensor.DType) bool {
+	return d == tensor.String || d.HoldsNumbers() && !d.IsComplex() && d.Size() > 0
 }
 
 func randomTensor(r *rand.Rand, d tensor.DType, shape []int64, scale float64, odd bool) *tensor.Tensor {

@@ -99,16 +99,21 @@ func Simplify(lit string) (*Session, error) {
 	return s, s.Simplify(lit)
 }
 
+// teller makes a function that tells what was finished.
+func (s *Session) teller() func(what string) {
+	return func(what string) {
+		if s.Progress != nil {
+			s.Progress(fmt.Sprintf("%s: %d questions, %.0f s in the solver", what, s.Solver.Questions, s.Solver.Spent.Seconds()))
+		}
+	}
+}
+
 // runLine is where a text test says which passes it runs.
 var runLine = regexp.MustCompile(`(?m)^# RUN: .*--passes='?([^' ]+)`)
 
 // Simplify is the function of that name, for a session that exists.
 func (s *Session) Simplify(lit string) error {
-	tell := func(what string) {
-		if s.Progress != nil {
-			s.Progress(fmt.Sprintf("%s: %d questions, %.0f s in the solver", what, s.Solver.Questions, s.Solver.Spent.Seconds()))
-		}
-	}
+	tell := s.teller()
 	for _, rule := range simplify.Rules() {
 		if rule.From != "" && (s.Only == nil || s.Only(rule.Name)) {
 			for f := range instances(rule.From) {

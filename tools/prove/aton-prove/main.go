@@ -18,13 +18,14 @@ func main() {
 	lit := flag.String("lit", "lit-tests", "the `folder` of text tests, whose graphs the rules are tried on")
 	variants := flag.Int("variants", 24, "changed copies of each graph")
 	part := flag.String("part", "", "prove the rules of one of `K/N` parts only; K may be any text, such as a commit")
+	only := flag.String("rules", "", "prove the rules of these `names` only, separated by commas, and print the claims that are open")
 	mutants := flag.Int("mutants", 200, "wrong variants of rules that must be refuted")
 	sizes := flag.Int("sizes", 2000, "random expressions of sizes whose normal form is proved")
 	limit := flag.Duration("limit", 3*time.Second, "time for one question to the solver")
 	write := flag.String("write", "", "write the table into this `file`, between its marks")
 	verbose := flag.Bool("v", false, "print the reason of each claim that is not proved")
 	flag.Parse()
-	if err := run(*lit, *variants, *part, *mutants, *sizes, *limit, *write, *verbose); err != nil {
+	if err := run(*lit, *variants, *part, *only, *mutants, *sizes, *limit, *write, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "aton-prove:", err)
 		os.Exit(1)
 	}
@@ -46,7 +47,7 @@ func inPart(rule, part string) bool {
 	return hash(rule)%n == hash(k)%n
 }
 
-func run(lit string, variants int, part string, mutants, sizes int, limit time.Duration, write string, verbose bool) error {
+func run(lit string, variants int, part, only string, mutants, sizes int, limit time.Duration, write string, verbose bool) error {
 	began := time.Now()
 	s := prove.NewSession(simplify.Rules())
 	defer s.Close()
@@ -54,6 +55,10 @@ func run(lit string, variants int, part string, mutants, sizes int, limit time.D
 	s.Progress = func(what string) { fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(), what) }
 	if part != "" {
 		s.Only = func(rule string) bool { return inPart(rule, part) }
+	}
+	if only != "" {
+		s.Only = func(rule string) bool { return slices.Contains(strings.Split(only, ","), rule) }
+		verbose = true
 	}
 	if err := s.Simplify(lit); err != nil {
 		return err
