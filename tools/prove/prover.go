@@ -391,6 +391,20 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 			return paired{answer: Unsat, theory: reals, near: !equal}, nil, nil
 		}
 	}
+	if x, y, ok := ts.apart(a, b); ok { // what both have may be any number
+		for _, t := range theories {
+			answer, _, err := p.ask(x, y, t, false)
+			if none := (inexpressible{}); errors.As(err, &none) {
+				continue
+			}
+			if err != nil {
+				return out, nil, err
+			}
+			if answer == Unsat {
+				return paired{answer: Unsat, theory: t}, nil, nil
+			}
+		}
+	}
 	var model map[string]*tensor.Tensor
 	for _, t := range theories {
 		for _, near := range []bool{false, true} {
@@ -414,6 +428,45 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 		}
 	}
 	return out, model, nil
+}
+
+// apart replaces the greatest terms that are in both of two terms by variables. It is not ok if there are none but variables and constants.
+func (ts *terms) apart(a, b *Term) (x, y *Term, ok bool) {
+	in := map[*Term]bool{}
+	var mark func(t *Term)
+	mark = func(t *Term) {
+		if !in[t] {
+			in[t] = true
+			for _, u := range t.Args {
+				mark(u)
+			}
+		}
+	}
+	mark(a)
+	value := map[*Term]*Term{}
+	seen := map[*Term]bool{}
+	var find func(t *Term)
+	find = func(t *Term) {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		if in[t] && t.Func != "" {
+			value[t] = ts.variable(fmt.Sprintf("any.%d", t.id), t.DType)
+			return
+		}
+		for _, u := range t.Args {
+			find(u)
+		}
+	}
+	find(b)
+	if len(value) == 0 {
+		return nil, nil, false
+	}
+	for _, v := range variablesOf(a, b) {
+		value[v] = v
+	}
+	return ts.compute(a, value), ts.compute(b, value), true
 }
 
 // exhaustible is how many bits of variables are tried in all combinations.

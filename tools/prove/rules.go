@@ -6,14 +6,12 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
@@ -124,29 +122,32 @@ func (s *Session) Simplify(lit string) error {
 			tell(rule.Name)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(lit, "passes/simplify/*.ir"))
-	if err != nil || len(files) == 0 {
-		return cmp.Or(err, fmt.Errorf("%s has no tests of the pass simplify", lit))
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		m, err := ssa.Parse(string(text), file, all.Dialects()...)
-		if err != nil {
-			return err
-		}
-		for _, run := range runLine.FindAllSubmatch(text, -1) {
+	return s.texts(lit, "simplify")
+}
+
+// Fusion proves the rules of the pass ort-fusion, on the graphs of its text tests.
+func (s *Session) Fusion(lit string) error { return s.texts(lit, "ort-fusion") }
+
+// texts proves the rules of a pass on the graphs of its text tests.
+func (s *Session) texts(lit, pass string) error {
+	tell := s.teller()
+	found := false
+	err := eachText(filepath.Join(lit, "passes", pass), func(m *ssa.Module, pipelines []string) error {
+		found = true
+		for _, pipeline := range pipelines {
 			for _, f := range m.Funcs {
-				if err := s.Graphs(f, string(run[1])); err != nil {
+				if err := s.Graphs(f, pipeline); err != nil {
 					return err
 				}
 			}
 		}
-		tell(file)
+		tell(fmt.Sprintf("%s, %d graphs", pass, len(m.Funcs)))
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%s has no tests of the pass %s", lit, pass)
 	}
-	return nil
+	return err
 }
 
 // Graphs proves what a pipeline does to a function, to its parts that end in one of its operators, and to changed copies.

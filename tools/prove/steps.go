@@ -44,7 +44,7 @@ func (s *Session) Steps(lit string, models []string) error {
 	tell := s.teller()
 	for _, name := range StepNames() {
 		if s.Only == nil || s.Only(name) {
-			s.result(name)
+			s.result(name).Rounds = true // in the types of the operators that it expresses it by
 			s.rounds[name] = true
 		}
 	}
@@ -60,6 +60,7 @@ func (s *Session) Steps(lit string, models []string) error {
 	}
 	for _, path := range models {
 		if m, err := onnxfile.Read(path); err == nil {
+			withIntegers(m, filepath.Join(filepath.Dir(path), "data_0"))
 			pool.module(m)
 		}
 	}
@@ -97,6 +98,21 @@ func (s *Session) Steps(lit string, models []string) error {
 		}
 	}
 	return nil
+}
+
+// withIntegers makes constants of the integers that a test of an operator gives it behind its first input: they are mostly sizes and places.
+func withIntegers(m *ssa.Module, data string) {
+	params := slices.Clone(m.Main().Body.Params)
+	for i := len(params) - 1; i > 0; i-- {
+		_, t, err := onnxfile.ReadTensor(filepath.Join(data, fmt.Sprintf("input_%d.pb", i)))
+		if err != nil || t.DType != tensor.Int64 || t.NumElements() > 64 || params[i].DType() != t.DType {
+			continue
+		}
+		c := m.Main().Body.InsertBefore(m.Main().Body.First(), "onnx::Constant", 0, nil, ssa.TensorOf(t))
+		c.SetAttr("value", ssa.TensorValue(t))
+		params[i].ReplaceUses(c.Result(0))
+		m.Main().Body.RemoveParam(i)
+	}
 }
 
 // step proves what becomes of a graph below an opset.
@@ -345,8 +361,9 @@ func through(f *ssa.Func, pipeline string) (g *ssa.Func, changed bool, err error
 	}
 	g = clone(f)
 	watch := passes.Observer{AfterPass: func(e *passes.Event) { changed = changed || e.Changed() }}
-	_, err = p.Run(g.Module(), &passes.Runner{Observers: []passes.Observer{watch}})
-	return g, changed, err
+	m := g.Module()
+	_, err = p.Run(m, &passes.Runner{Observers: []passes.Observer{watch}})
+	return m.Funcs[0], changed, err // which the pass lower makes anew
 }
 
 // Indexing proves the patterns of the pass legalize-indexing: a read or write, and the indices that it becomes, are lowered to graphs of ONNX
@@ -372,12 +389,73 @@ func (s *Session) Indexing(lit string) error {
 				continue
 			}
 			r := rand.New(rand.NewPCG(hashOf(f.String()), 1))
-			for _, dims := range bindings(symbols(f), r) {
-				if err := s.claim(Claim{Rule: name, Before: before, After: after, Dims: dims}); err != nil {
-					return err
+			for _, c := range places(before, after, r) {
+				for _, dims := range bindings(symbols(c[0]), r) {
+					if err := s.claim(Claim{Rule: name, Before: c[0], After: c[1], Dims: dims}); err != nil {
+						return err
+					}
 				}
 			}
 		}
 		return nil
 	})
+}
+
+// places gives integers and conditions among the inputs of two graphs some values: they say which elements are read and written. Without such
+// inputs it gives the graphs as they are.
+func places(before, after *ssa.Func, r *rand.Rand) [][2]*ssa.Func {
+	var at []int
+	for i, p := range before.Body.Params {
+		if d := p.DType(); d == tensor.Int64 || d == tensor.Bool {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return [][2]*ssa.Func{{before, after}}
+	}
+	const draws = 24
+	var out [][2]*ssa.Func
+	for range draws {
+		dims := map[string]int64{}
+		for _, name := range symbols(before) {
+			dims[name] = int64(1 + r.IntN(3))
+		}
+		values := map[int]*tensor.Tensor{}
+		for _, i := range at {
+			p := before.Body.Params[i]
+			shape, err := sizes(p.Tensor(), dims)
+			if err != nil || !fits(shape, 64) {
+				return out
+			}
+			v := make([]int64, count(shape))
+			for k := range v {
+				if v[k] = int64(r.IntN(5)) - 2; p.DType() == tensor.Bool {
+					v[k] &= 1
+				}
+			}
+			values[i] = tensor.FromInts(p.DType(), shape, v)
+		}
+		given := [2]*ssa.Func{clone(before), clone(after)}
+		for _, g := range given {
+			for k, p := range slices.Clone(g.Body.Params) {
+				shape, err := sizes(p.Tensor(), dims)
+				if err != nil {
+					return out
+				}
+				if p.Type = ssa.Tensor(p.DType(), ssa.Sizes(shape)...); values[k] == nil {
+					continue
+				}
+				c := g.Body.InsertBefore(g.Body.First(), "onnx::Constant", 0, nil, ssa.TensorOf(values[k]))
+				c.SetAttr("value", ssa.TensorValue(values[k]))
+				p.ReplaceUses(c.Result(0))
+			}
+			for i := len(at) - 1; i >= 0; i-- {
+				g.Body.RemoveParam(at[i])
+			}
+		}
+		if infer(given[0]) == nil && infer(given[1]) == nil {
+			out = append(out, given)
+		}
+	}
+	return out
 }

@@ -91,7 +91,7 @@ const maxCopied = 1 << 22
 
 // NewValidation makes a validation.
 func NewValidation(p *Prover) *Validation {
-	v := &Validation{Prover: p, Limit: time.Second, Total: 2 * time.Minute, rounds: map[string]bool{}, proved: provedRules(), hashes: map[*tensor.Tensor]string{}, hopeless: map[string]int{}}
+	v := &Validation{Prover: p, Limit: 3 * time.Second, Total: 2 * time.Minute, rounds: map[string]bool{}, proved: provedRules(), hashes: map[*tensor.Tensor]string{}, hopeless: map[string]int{}}
 	for _, r := range simplify.Rules() {
 		v.rounds[r.Name] = r.Rounds
 	}
@@ -551,7 +551,7 @@ func (s *sweep) decide(c Claim, large bool, until time.Time) (Reason, string) {
 	if shrunk {
 		probe = small
 	}
-	v := s.v.search(probe, Verdict{Outcome: Open}, nil, 2)
+	v := s.v.search(probe, Verdict{Outcome: Open}, nil, 4)
 	if v.Outcome == Refuted {
 		return Unproved, ""
 	}
