@@ -254,6 +254,9 @@ func integer(text string, env map[string]int64) (int64, bool) {
 		args[i] = sym.Const(n)
 	}
 	if len(args) == 1 {
+		if w[0] == "+" {
+			return args[0].Int()
+		}
 		return args[0].Neg().Int()
 	}
 	x, y := args[0], args[1]

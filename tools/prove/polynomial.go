@@ -15,7 +15,7 @@ import (
 type polynomial map[string]float64
 
 // maxMonomials bounds polynomials; beyond it the solver is asked.
-const maxMonomials = 1 << 12
+const maxMonomials = 1 << 10
 
 // maxAtom bounds the characters of the name of an atom, which spells what is in it.
 const maxAtom = 1 << 16

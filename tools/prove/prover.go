@@ -25,8 +25,19 @@ type Claim struct {
 	Dims map[string]int64
 	// Rounds allows results that differ by rounding: the claim is about real numbers.
 	Rounds bool
+	// Assumes is what holds of the inputs besides, nil for nothing.
+	Assumes *Assumption
 	// Limit bounds the time for the claim; 0 means that nothing but the limits on sizes and on single questions does.
 	Limit time.Duration
+}
+
+// Assumption is what a rule or step takes for granted of the inputs.
+type Assumption struct {
+	Text string
+	// Holds reports that it holds of inputs.
+	Holds func(inputs []*tensor.Tensor) bool
+	// NotZero is the number of an input without zeros, 0 for none: this much the solver is told.
+	NotZero int
 }
 
 // Outcome says what is known of a claim.
@@ -61,8 +72,10 @@ type Verdict struct {
 
 // Prover proves claims. Pairs of terms that were compared once are not compared again.
 type Prover struct {
-	Solver Solver
-	seen   map[string]known
+	Solver  Solver
+	seen    map[string]known
+	notZero string    // variables whose names begin so are not 0
+	until   time.Time // when the time of the claim has passed; zero if it never does
 }
 
 // paired is what is known of two terms.
@@ -91,10 +104,15 @@ const tries = 24
 func (p *Prover) prove(c Claim, tries uint64) (Verdict, error) {
 	ts := newTerms()
 	e := &evaluator{terms: ts, dims: c.Dims}
-	if c.Limit > 0 {
-		e.until = time.Now().Add(c.Limit)
+	if p.until = (time.Time{}); c.Limit > 0 {
+		p.until = time.Now().Add(c.Limit)
+		e.until = p.until
 	}
 	left := int64(maxTerms)
+	p.notZero = ""
+	if c.Assumes != nil && c.Assumes.NotZero > 0 {
+		p.notZero = fmt.Sprintf("in%d.", c.Assumes.NotZero)
+	}
 	args := make([]value, len(c.Before.Body.Params))
 	for i, in := range c.Before.Body.Params {
 		t := in.Tensor()
@@ -258,7 +276,12 @@ func (p *Prover) pair(ts *terms, a, b *Term, rounds bool) (paired, map[string]*t
 	if a == b {
 		return paired{answer: Unsat}, nil, nil
 	}
-	k := fmt.Sprint(rounds) + key(a, b)
+	k := fmt.Sprint(rounds, p.notZero) + key(a, b)
+	if p.notZero != "" {
+		for _, v := range variablesOf(a, b) {
+			k += fmt.Sprint(strings.HasPrefix(v.Name, p.notZero))
+		}
+	}
 	if r, ok := p.seen[k]; ok {
 		return r.paired, rename(r.model, a, b), nil
 	}
@@ -371,7 +394,11 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 	if a.DType != b.DType {
 		return out, nil, nil
 	}
-	if equal, model, ok := ts.exhaust(a, b); ok {
+	if !p.until.IsZero() && time.Now().After(p.until) {
+		out.why = "the time has passed"
+		return out, nil, nil
+	}
+	if equal, model, ok := ts.exhaust(a, b, p.notZero); ok {
 		if equal {
 			return paired{answer: Unsat, theory: every}, nil, nil
 		}
@@ -474,7 +501,7 @@ const exhaustible = 16
 
 // exhaust compares two terms of variables that have few values, by the kernels alone. It is not ok where there are too many, or where
 // a term has no kernel.
-func (ts *terms) exhaust(a, b *Term) (equal bool, model map[string]*tensor.Tensor, ok bool) {
+func (ts *terms) exhaust(a, b *Term, notZero string) (equal bool, model map[string]*tensor.Tensor, ok bool) {
 	vars := variablesOf(a, b)
 	bits := 0
 	for _, v := range vars {
@@ -491,6 +518,7 @@ func (ts *terms) exhaust(a, b *Term) (equal bool, model map[string]*tensor.Tenso
 		return false, nil, false
 	}
 	scratch := newTerms()
+next:
 	for n := range uint64(1) << bits {
 		value := map[*Term]*Term{}
 		rest := n
@@ -503,6 +531,9 @@ func (ts *terms) exhaust(a, b *Term) (equal bool, model map[string]*tensor.Tenso
 			binary.LittleEndian.PutUint64(w[:], rest&(1<<width-1))
 			rest >>= width
 			value[v] = scratch.constant(tensor.New(v.DType, []int64{}, slices.Clone(w[:v.DType.Size()])))
+			if notZero != "" && strings.HasPrefix(v.Name, notZero) && v.DType.IsInt() && value[v] == scratch.zero(v.DType) {
+				continue next
+			}
 		}
 		x, y := scratch.compute(a, value), scratch.compute(b, value)
 		if x.Value == nil || y.Value == nil {
@@ -570,6 +601,11 @@ func (p *Prover) ask(a, b *Term, t theory, near bool) (Answer, map[string]*tenso
 			}
 		}
 	}
+	for i, v := range e.vars {
+		if p.notZero != "" && strings.HasPrefix(v.Name, p.notZero) && v.DType.IsInt() {
+			fmt.Fprintf(&e.out, "(assert (not (= x%d %s)))\n", i, bitVector(0, v.DType.Bits()))
+		}
+	}
 	if e.err != nil {
 		return Unknown, nil, e.err
 	}
@@ -598,6 +634,7 @@ func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor, mos
 	if c.Limit > 0 {
 		until = time.Now().Add(c.Limit)
 	}
+next:
 	for seed := range most {
 		if seed > 0 && !until.IsZero() && time.Now().After(until) {
 			break
@@ -617,6 +654,15 @@ func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor, mos
 			}
 			args[i], inputs[in.Name] = interp.Of(t), t
 		}
+		if c.Assumes != nil {
+			given := make([]*tensor.Tensor, len(args))
+			for i, a := range args {
+				given[i] = a.Tensor
+			}
+			if !c.Assumes.Holds(given) {
+				continue
+			}
+		}
 		want, err := (&interp.Interpreter{MaxOps: 1 << 14}).RunFunc(c.Before, args)
 		if err != nil {
 			continue
@@ -634,6 +680,9 @@ func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor, mos
 				}
 			}
 			if want[i].Tensor != nil && got[i].Tensor != nil && !same(want[i].Tensor, got[i].Tensor, tolerance) {
+				if c.Rounds && overflows(want[i].Tensor) { // where infinities and NaN come out is not what such a claim is about
+					continue next
+				}
 				v.Outcome, v.Inputs, v.Want, v.Got = Refuted, inputs, want[i].Tensor, got[i].Tensor
 				return v
 			}
@@ -659,6 +708,11 @@ func fromModel(t *tensor.Tensor, model map[string]*tensor.Tensor, name string, z
 		}
 	}
 	return tensor.New(t.DType, t.Shape, b)
+}
+
+// overflows reports a float that is no number.
+func overflows(t *tensor.Tensor) bool {
+	return t.DType.IsFloat() && slices.ContainsFunc(t.Float64s(), func(f float64) bool { return math.IsNaN(f) || math.IsInf(f, 0) })
 }
 
 // drawable reports types of which elements can be drawn.
@@ -713,7 +767,9 @@ func same(a, b *tensor.Tensor, tolerance float64) bool {
 	x, y := a.Float64s(), b.Float64s()
 	scale := 1.0 // what cancels leaves the rounding of what was added
 	for _, v := range x {
-		scale = max(scale, math.Abs(v))
+		if a := math.Abs(v); a < math.Inf(1) {
+			scale = max(scale, a)
+		}
 	}
 	for i := range x {
 		equal := math.Float64bits(x[i]) == math.Float64bits(y[i]) || x[i] != x[i] && y[i] != y[i]

@@ -15,6 +15,7 @@ import (
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // Result is what is known of a rule: of all its claims together.
@@ -28,6 +29,8 @@ type Result struct {
 	Whys map[string]int
 	// Refuted has the counterexamples, the first few.
 	Refuted []Counterexample
+	// Assumes is what the rule takes for granted, and Without a counterexample where it does not hold.
+	Assumes, Without string
 	// Needed is a counterexample to the rule without what it states: the results differ in rounding.
 	Needed string
 	Ranks  map[int]bool
@@ -233,6 +236,18 @@ func (s *Session) claim(c Claim) error {
 	s.done[h.Sum64()] = true
 	began := time.Now()
 	res := s.result(c.Rule)
+	if c.Assumes != nil {
+		if res.Assumes = c.Assumes.Text; res.Without == "" {
+			free := c
+			free.Assumes, free.Rounds = nil, s.rounds[c.Rule]
+			if v, err := s.Prove(free); err == nil && v.Outcome == Refuted {
+				res.Without = v.Counterexample()
+			}
+		}
+	}
+	if c.Assumes != nil && !holds(c) {
+		return nil
+	}
 	v, err := s.Prove(c)
 	if err != nil {
 		return err
@@ -272,6 +287,25 @@ func (s *Session) claim(c Claim) error {
 		res.Whys[v.Why]++
 	}
 	return nil
+}
+
+// holds reports inputs for which a claim's assumption holds.
+func holds(c Claim) bool {
+	for seed := range uint64(32) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		var in []*tensor.Tensor
+		for _, p := range c.Before.Body.Params {
+			shape, err := sizes(p.Tensor(), c.Dims)
+			if err != nil || !drawable(p.DType()) {
+				return false
+			}
+			in = append(in, randomTensor(r, p.DType(), shape, 3, false))
+		}
+		if c.Assumes.Holds(in) {
+			return true
+		}
+	}
+	return false
 }
 
 // Sorted lists the results by the names of the rules.
@@ -328,6 +362,9 @@ func (r *Result) Row() string {
 	status := r.Status()
 	if r.Needed != "" {
 		status += "; rounds"
+	}
+	if r.Assumes != "" {
+		status += "; assumes that " + r.Assumes
 	}
 	return fmt.Sprintf("| %s | %s | %d | %d | %s | %s | %.1f | %s |\n", r.Rule, status, r.Claims[Proved], r.Claims[Inexpressible], strings.Join(ranks, " "), strings.Join(by, "; "), r.Time.Seconds(), left)
 }

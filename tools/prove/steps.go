@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
@@ -23,6 +25,24 @@ import (
 
 // stepName names the step of an operator from the encoding that an opset brought to the one before.
 func stepName(kind string, opset int) string { return fmt.Sprintf("%s-%d", kind, opset) }
+
+// assumed is what steps take for granted: older opsets cannot say it, or nothing says what comes out otherwise.
+var assumed = map[string]*Assumption{
+	"GroupNormalization-21": {Text: "no axis is empty: Reshape infers a size", Holds: noneEmpty},
+	"Mod-10":                {Text: "no divisor is 0", Holds: func(in []*tensor.Tensor) bool { return len(in) < 2 || !slices.Contains(in[1].Int64s(), 0) }, NotZero: 1},
+	"Pad-11": {Text: "pads that are computed are not negative", Holds: func(in []*tensor.Tensor) bool {
+		return len(in) < 2 || !in[1].DType.IsInt() || slices.Min(append(in[1].Int64s(), 0)) >= 0
+	}},
+	"ReduceMax-11": {Text: "no axis is empty: the least number is one of a wider type", Holds: noneEmpty},
+	"ReduceMin-11": {Text: "no axis is empty: the greatest number is one of a wider type", Holds: noneEmpty},
+	"RoiAlign-10":  {Text: "the image has elements", Holds: noneEmpty},
+	"RoiAlign-16":  {Text: "the image has elements", Holds: noneEmpty},
+	"Where-9":      {Text: "no axis is empty: Reshape takes 0 for a size of its operand", Holds: noneEmpty},
+}
+
+func noneEmpty(in []*tensor.Tensor) bool {
+	return !slices.ContainsFunc(in, func(t *tensor.Tensor) bool { return t.NumElements() == 0 })
+}
 
 // StepNames lists the steps down of all operators.
 func StepNames() []string {
@@ -115,17 +135,55 @@ func withIntegers(m *ssa.Module, data string) {
 	}
 }
 
+// stepLimit bounds the time for a claim on a step: some operators are expressed by long series.
+const stepLimit = 4 * time.Second
+
 // step proves what becomes of a graph below an opset.
 func (s *Session) step(f *ssa.Func, kind string, opset int) error {
-	g, counts, err := lowered(f, opset-1)
-	if err != nil || !counts[stepName(kind, opset)] {
-		return nil // the condition of a step does not hold
+	g := expressed(f, kind, opset)
+	if g == nil {
+		var counts map[string]bool
+		var err error
+		if g, counts, err = lowered(f, opset-1); err != nil || !counts[stepName(kind, opset)] {
+			return nil // the condition of a step does not hold
+		}
 	}
 	r := rand.New(rand.NewPCG(hashOf(f.String()), 2))
 	for _, dims := range bindings(symbols(f), r) {
-		if err := s.claim(Claim{Rule: stepName(kind, opset), Before: f, After: g, Dims: dims}); err != nil {
+		if err := s.claim(Claim{Rule: stepName(kind, opset), Before: f, After: g, Dims: dims, Assumes: assumed[stepName(kind, opset)], Limit: stepLimit}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// expressed is a graph in which an operator is what its step down makes of it, in the newest encoding; nil if the step only changes the
+// encoding, or does not apply.
+func expressed(f *ssa.Func, kind string, opset int) (g *ssa.Func) {
+	defer func() {
+		if r := recover(); r != nil { // such as that it cannot be said
+			g = nil
+		}
+	}()
+	g = clone(f)
+	for o := range g.Body.Ops() {
+		if o.Kind != ssa.Kind(onnx.Namespace+"::"+kind) {
+			continue
+		}
+		b := onnx.Builder{Block: g.Body, Before: o, Eval: kernel.Eval, FoldLimit: 1 << 16, Names: ssa.NamesOf(g)}
+		d := &onnx.Downgrade{Builder: b, Node: o, Opset: opset - 1, Target: onnx.Standard}
+		for _, st := range onnx.Steps(kind) {
+			if st.Opset < opset {
+				return nil
+			}
+			if st.Down(d); o.Block() == nil {
+				if st.Opset > opset || infer(g) != nil {
+					return nil
+				}
+				return g
+			}
+		}
+		return nil
 	}
 	return nil
 }
