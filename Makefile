@@ -50,7 +50,7 @@ pick: .venv/ready ## choose the cases that the tests run, from out/cases-made an
 # what is proved, and what the table says: tools/prove/README.md. PART=K/N proves one of N parts of the rules, chosen by the text K
 prove: ## proves rewrite rules, steps between opsets and laws of sizes with z3, and writes the table; PART=K/N for a part, without the table
 	ATON_NEED_Z3=1 $(GO) test ./tools/prove -count=1
-	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 40 -sizes 300 -variants 12,-write tools/prove/README.md)
+	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 20 -sizes 200 -variants 4 -limit 500ms -time 2m30s,-write tools/prove/README.md)
 
 # conversions that are proved; exports.py makes those of PyTorch's and transformers' models
 prove-exports: ## proves conversions of models with z3, and writes the table of tools/prove/README.md
