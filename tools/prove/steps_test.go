@@ -1,34 +1,44 @@
 package prove
 
 import (
-	"fmt"
-	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/aton-project/aton/tools/cases/pack"
 )
 
-func TestDbgSteps(t *testing.T) {
-	dir := t.TempDir()
-	pack.Unpack("../../testdata/nodes.tar.gz", dir)
-	models, _ := filepath.Glob(filepath.Join(dir, "nodes/*/model.onnx"))
-	p := solver(t)
-	p.Solver.Limit = 300 * time.Millisecond
+// Steps, patterns of indexing and a pass without rules are proved, and wrong variants of them are refuted.
+func TestSteps(t *testing.T) {
 	s := NewSession(nil)
-	s.Prover = p
-	s.Variants = 2
-	began := time.Now()
-	s.Progress = func(x string) { fmt.Println(int(time.Since(began).Seconds()), x) }
-	fmt.Println(s.Steps("../../lit-tests", models))
-	fmt.Println(s.Pass("../../lit-tests", "shapes"), s.Indexing("../../lit-tests"))
-	count := map[string]int{}
-	for _, r := range s.Sorted() {
-		count[r.Status()]++
-		fmt.Print(r.Row())
-		for _, c := range r.Refuted[:min(1, len(r.Refuted))] {
-			fmt.Println(c.Verdict.Counterexample(), c.Claim.Before, c.Claim.After)
+	s.Prover = solver(t)
+	s.Variants, s.Solver.Limit = 1, 200*time.Millisecond
+	want := []string{"LessOrEqual-12", "ReduceSum-13", "Softmax-13", "Squeeze-13", "Unsqueeze-13", "Where-9"}
+	names := append([]string{"shapes", "legalize-indexing: slice", "legalize-indexing: gather", "legalize-indexing: set_two"}, want...)
+	s.Only = func(rule string) bool { return slices.Contains(names, rule) }
+	if err := s.Steps("../../lit-tests", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Pass("../../lit-tests", "shapes"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Indexing("../../lit-tests"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		r := s.Results[name]
+		if r == nil {
+			t.Errorf("%s was not tried", name)
+			continue
+		}
+		if t.Log(r); r.Claims[Refuted] > 0 || r.Claims[Proved] == 0 {
+			t.Errorf("%s: %v %v", name, r.Claims, r.Whys)
 		}
 	}
-	fmt.Println(count)
+	if r := s.Results["Where-9"]; r == nil || !strings.Contains(r.Row(), "assumes that no axis is empty") || r.Without == "" {
+		t.Errorf("nothing shows what the step of Where takes for granted: %+v", r)
+	}
+	m, err := s.Mutate(20, 1)
+	if err != nil || m.Refuted < 20 || len(m.Rules) < 4 {
+		t.Errorf("%+v %v", m, err)
+	}
 }

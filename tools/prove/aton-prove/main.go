@@ -172,11 +172,12 @@ func (o options) run() error {
 		fmt.Printf("%d claims and graphs were left out for want of time\n", s.Late)
 	}
 	fmt.Printf("%d questions, %.0f s in the solver, %.0f s in all\n", s.Solver.Questions, s.Solver.Spent.Seconds(), time.Since(began).Seconds())
+	var wrongs error
 	if len(failed) > 0 {
-		return fmt.Errorf("%s", strings.Join(failed, "\n\n"))
+		wrongs = errors.New(strings.Join(failed, "\n\n"))
 	}
 	if o.write == "" || s.Late > 0 { // the table is of all claims
-		return nil
+		return wrongs
 	}
 	var b strings.Builder
 	section := func(title, what string, belongs func(name string) bool) {
@@ -195,7 +196,7 @@ func (o options) run() error {
 			}
 			rows.WriteString(r.Row())
 		}
-		fmt.Fprintf(&b, "### %s\n\n%d %s: %d proved up to the bound, %d of these on real numbers; %d in part, %d open, %d not expressible, none refuted.\n\n", title, n, what, count["proved"], reals, count["proved in part"], count["open"], count["not expressible"])
+		fmt.Fprintf(&b, "### %s\n\n%d %s: %d proved up to the bound, %d of these on real numbers; %d in part, %d open, %d not expressible, %d refuted.\n\n", title, n, what, count["proved"], reals, count["proved in part"], count["open"], count["not expressible"], count["refuted"])
 		fmt.Fprintf(&b, "| | | claims proved | not expressible | ranks | by | seconds | what is left |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n%s\n", rows.String())
 	}
 	steps, isRule := prove.StepNames(), map[string]bool{}
@@ -211,7 +212,7 @@ func (o options) run() error {
 	fmt.Fprintf(&b, "### Wrong variants\n\n%d wrong variants of %d rules and steps are refuted by inputs on which the interpreter differs, %d could not be decided; %d changes made another right one.\n\n", m.Refuted, len(m.Rules), m.Left, m.Same)
 	fmt.Fprintf(&b, "### Laws of sizes\n\n| | | wrong variants refuted |\n| --- | --- | --- |\n%s\nOf %d random expressions, %d have a normal form and a lower bound that are proved for all sizes; %d are open. In all %d questions took the solver %.0f s.\n",
 		laws.String(), proved+open, proved, open, s.Solver.Questions, s.Solver.Spent.Seconds())
-	return between(o.write, "<!-- made by make prove -->\n", b.String())
+	return errors.Join(wrongs, between(o.write, "<!-- made by make prove -->\n", b.String()))
 }
 
 // between puts text into a file, between a mark and the next end.
