@@ -68,6 +68,8 @@ type Session struct {
 	// Progress, if not nil, is told what was finished.
 	Progress func(what string)
 
+	// PerStep, if it is not 0, is the time after which no further claim on a step between opsets is made.
+	PerStep time.Duration
 	// Until, if it is not zero, is when no further claim is begun; Late counts those that were left out.
 	Until time.Time
 	Late  int

@@ -140,6 +140,9 @@ const stepLimit = 4 * time.Second
 
 // step proves what becomes of a graph below an opset.
 func (s *Session) step(f *ssa.Func, kind string, opset int) error {
+	if s.PerStep > 0 && s.result(stepName(kind, opset)).Time > s.PerStep {
+		return nil
+	}
 	g := expressed(f, kind, opset)
 	if g == nil {
 		var counts map[string]bool

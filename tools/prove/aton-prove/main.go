@@ -32,13 +32,14 @@ func main() {
 	mutants := flag.Int("mutants", 200, "wrong variants of rules that must be refuted")
 	sizes := flag.Int("sizes", 2000, "random expressions of sizes whose normal form is proved")
 	limit := flag.Duration("limit", 3*time.Second, "time for one question to the solver")
+	perStep := flag.Duration("step-time", 30*time.Second, "make no further claim on a step between opsets after this time")
 	most := flag.Duration("time", 0, "begin no further claim after this time; 0 for no bound")
 	write := flag.String("write", "", "write the table into this `file`, between its marks")
 	models := flag.String("models", "testdata/nodes.tar.gz", "an `archive` of models of single operators, on which the steps between opsets are tried")
 	exports := flag.String("exports", "", "prove the conversions of the models that this `file` lists, and nothing else")
 	verbose := flag.Bool("v", false, "print the reason of each claim that is not proved")
 	flag.Parse()
-	o := options{*lit, *models, *variants, *part, *only, *mutants, *sizes, *limit, *most, *write, *verbose, *steps}
+	o := options{*lit, *models, *variants, *part, *only, *mutants, *sizes, *limit, *most, *perStep, *write, *verbose, *steps}
 	do := o.run
 	if *exports != "" {
 		do = func() error { return conversions(*exports, *limit, *write) }
@@ -54,7 +55,8 @@ type options struct {
 	variants       int
 	part, only     string
 	mutants, sizes int
-	limit, most    time.Duration
+	limit          time.Duration
+	most, perStep  time.Duration
 	write          string
 	verbose, steps bool
 }
@@ -93,7 +95,7 @@ func (o options) run() error {
 	began := time.Now()
 	s := prove.NewSession(simplify.Rules())
 	defer s.Close()
-	s.Variants, s.Solver.Limit = o.variants, o.limit
+	s.Variants, s.Solver.Limit, s.PerStep = o.variants, o.limit, o.perStep
 	s.Progress = func(what string) { fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(), what) }
 	if o.part != "" {
 		s.Only = func(rule string) bool { return inPart(rule, o.part) }
