@@ -15,7 +15,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover prove pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover prove prove-exports pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -52,9 +52,14 @@ pick: .venv/ready ## choose the cases that the tests run, from out/cases-made an
 	GOCOVERDIR=out out/pick -out testdata/cases $(PICK)
 
 # what is proved, and what the table says: tools/prove/README.md. PART=K/N proves one of N parts of the rules, chosen by the text K
-prove: ## proves the rewrite rules and the laws of sizes with z3, and writes the table; PART=K/N for a part, without the table
+prove: ## proves rewrite rules, steps between opsets and laws of sizes with z3, and writes the table; PART=K/N for a part, without the table
 	ATON_NEED_Z3=1 $(GO) test ./tools/prove -count=1
-	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 40 -sizes 300 -variants 12,-write tools/prove/README.md)
+	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 20 -sizes 200 -variants 4 -limit 500ms -time 2m30s,-write tools/prove/README.md)
+
+# conversions that are proved; exports.py makes those of PyTorch's and transformers' models
+prove-exports: ## proves conversions of models with z3, and writes the table of tools/prove/README.md
+	$(PYTHON) tools/prove/exports.py out/prove
+	$(GO) run ./tools/prove/aton-prove -exports tools/prove/exports.tsv -write tools/prove/README.md
 
 lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./tools/e2e -run 'TestLit/$(FILTER)'
