@@ -638,6 +638,9 @@ func lowerConvolutionBackward(l *Lowering) []*ssa.Value {
 	if l.Rank(x) != n+2 {
 		l.Fail("the gradient of a convolution of %d axes expects an input of rank %d, found %d", n, n+2, l.Rank(x))
 	}
+	if c.before != nil {
+		l.Fail("the gradient of a convolution whose padding is known at run time only")
+	}
 	forward := l.Bool("transposed")
 	groups, kernel := c.groups, make([]int64, n)
 	for i := range n {
