@@ -189,11 +189,7 @@ func (l *Lowering) conv(c convArgs) *ssa.Value {
 		l.Fail("ONNX has no complex convolution")
 	}
 	l.checkConv(x, c)
-	for i := range n {
-		if c.padBegin[i] < 0 || c.stride[i] < 1 || c.dilation[i] < 1 {
-			l.Fail("a convolution with negative padding or a stride or dilation below 1")
-		}
-	}
+	l.checkSteps(c)
 	groups, known := c.groups.Int()
 	if !known && !l.reducible(c) {
 		l.Fail("groups and sizes of the kernel that are known at run time only")
@@ -237,6 +233,15 @@ func (c convArgs) smallOutputPadding() convArgs {
 	}
 	c.padEnd, c.outPads = end, out
 	return c
+}
+
+// checkSteps refuses windows that PyTorch refuses.
+func (l *Lowering) checkSteps(c convArgs) {
+	for i := range c.stride {
+		if c.padBegin[i] < 0 || c.stride[i] < 1 || c.dilation[i] < 1 {
+			l.Fail("a convolution with negative padding or a stride or dilation below 1")
+		}
+	}
 }
 
 // checkConv refuses what PyTorch refuses, as far as it is known at export.

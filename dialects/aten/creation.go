@@ -341,21 +341,10 @@ func (l *Lowering) linspace(base *Number) *ssa.Value {
 			v[i] = math.FMA(by, k, from) // what is just below an integer is truncated to the one below it
 		}
 		if base != nil {
-			v[i] = math.Pow(l.wholeBase(*base, d).k, v[i])
+			v[i] = math.Pow(base.k, v[i])
 		}
 	}
 	return l.Const(tensor.FromFloats(d, []int64{n}, v))
-}
-
-// wholeBase is the base of logspace, which ATen truncates for integers.
-func (l *Lowering) wholeBase(base Number, d tensor.DType) Number {
-	switch {
-	case d.IsFloat():
-		return base
-	case base.v == nil:
-		return constNumber(math.Trunc(base.k))
-	}
-	return Number{v: l.Cast(l.Cast(base.v, tensor.Int64), tensor.Float64)}
 }
 
 // linspaceOf is linspace for bounds or a number of steps that are computed at run time.
@@ -373,23 +362,25 @@ func (l *Lowering) linspaceOf(steps Size, start, end *ssa.Value, base *Number, d
 	if d == tensor.Float32 {
 		step = l.Cast(l.Cast(step, d), f)
 	}
-	fromStart := l.plusMultiple(start, step, l.Cast(i, f), d)
-	fromEnd := l.plusMultiple(end, l.Op("Neg", step), l.Cast(l.sub(last, i), f), d)
-	v := l.where(l.less(i, l.max(l.div(n, two), one)), fromStart, fromEnd) // one step is at the start
+	v := l.byMultiple(l.add, start, step, l.Cast(i, f), d)
+	if k, ok := steps.Int(); !ok || k > 1 { // one step is at the start
+		fromEnd := l.byMultiple(l.sub, end, step, l.Cast(l.sub(last, i), f), d)
+		v = l.where(l.less(i, l.max(l.div(n, two), one)), v, fromEnd)
+	}
 	if base != nil {
-		v = l.Op("Pow", l.LikeNumber(v, l.wholeBase(*base, d)), v)
+		v = l.Op("Pow", l.LikeNumber(v, *base), v)
 	}
 	return l.Cast(v, d)
 }
 
-// plusMultiple is from + step * k in float64. Before it is truncated to an integer it is rounded once, as ATen's fused multiplication and
-// addition is: the products of k and the leading bits of step, and of k and the others, are exact.
-func (l *Lowering) plusMultiple(from, step, k *ssa.Value, d tensor.DType) *ssa.Value {
+// byMultiple adds step * k in float64, or subtracts it. Before the result is truncated to an integer it is rounded once, as that of ATen's fused
+// multiplication and addition is: the products of k and the leading bits of step, and of k and the others, are exact.
+func (l *Lowering) byMultiple(add func(a, b *ssa.Value) *ssa.Value, from, step, k *ssa.Value, d tensor.DType) *ssa.Value {
 	if d.IsFloat() {
-		return l.add(from, l.mul(step, k))
+		return add(from, l.mul(step, k))
 	}
 	leading := l.Cast(l.Cast(step, tensor.Float32), tensor.Float64)
-	return l.add(l.add(from, l.mul(leading, k)), l.mul(l.sub(step, leading), k))
+	return add(add(from, l.mul(leading, k)), l.mul(l.sub(step, leading), k))
 }
 
 func boolToInt(b bool) int64 {

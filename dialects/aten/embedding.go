@@ -21,12 +21,17 @@ var embedding = Defs{
 }
 
 func lowerEmbedding(l *Lowering) *ssa.Value {
+	return l.gather(l.Tensor("weight"), l.places(), 0)
+}
+
+// places are the indices at which an embedding is read.
+func (l *Lowering) places() *ssa.Value {
 	indices := l.Tensor("indices")
 	if d := l.DType(indices); !d.IsInt() {
 		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the indices have elements of type %v: an embedding is read at integers", d),
 			Hint: "give the input integers in --input, such as 'ids:i64[N,128]'"})
 	}
-	return l.gather(l.Tensor("weight"), indices, 0)
+	return indices
 }
 
 func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
@@ -45,7 +50,7 @@ func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
 // lowerEmbeddingBag gives the bags, and what the backward pass needs: the bag of each index, the sizes of the bags, and the indices of the maxima.
 func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 	w := l.Tensor("weight")
-	idx := l.Cast(l.Tensor("indices"), tensor.Int64)
+	idx := l.Cast(l.places(), tensor.Int64)
 	pad := l.IntOr("padding_idx", -1)
 	if pad < 0 && !l.IsNone("padding_idx") && l.HasArg("padding_idx") && l.Node.Kind == "aten::embedding_bag" {
 		pad = l.wrapIndex(pad, w)
