@@ -198,7 +198,8 @@ func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
 	// where a / b may round up to the next integer.
 	k, known := number(b)
 	if known && k != 0 && math.Abs(math.Log2(math.Abs(k))) == math.Trunc(math.Abs(math.Log2(math.Abs(k)))) {
-		return l.Op("Floor", l.div(a, b)) // exact for powers of 2
+		// exact for powers of 2; an infinity has no remainder, and no quotient either
+		return l.add(l.Op("Floor", l.div(a, b)), l.mul(a, l.Like(a, math.Copysign(0, k))))
 	}
 	r := l.cmod(a, b)
 	q := l.div(l.sub(a, r), b)
