@@ -248,7 +248,6 @@ func typesOf(vs []*ssa.Value) []ssa.Type {
 
 // TypeError says that an operator takes no elements of a type, or none of two types at once.
 type TypeError struct {
-	Operator      ssa.Kind
 	DType, Beside tensor.DType // Undefined for Beside where one type is the matter
 	text          string
 }
@@ -285,7 +284,7 @@ func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars *
 			continue
 		}
 		if !p.Types.Allows(t) {
-			return &TypeError{Operator: s.Kind(), DType: ElemType(t), text: fmt.Sprintf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, t)}
+			return &TypeError{DType: ElemType(t), text: fmt.Sprintf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, t)}
 		}
 		elem := ElemType(t)
 		if p.Option == VariadicMixed || elem == tensor.Undefined {
@@ -295,7 +294,7 @@ func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars *
 		if bound < 0 {
 			*vars = append(*vars, binding{p.Var, elem})
 		} else if d := (*vars)[bound].dtype; d.ONNX() != elem.ONNX() {
-			return &TypeError{Operator: s.Kind(), DType: elem, Beside: d,
+			return &TypeError{DType: elem, Beside: d,
 				text: fmt.Sprintf("%s %s of %s-%d has elements of type %v, and another parameter of type %s has %v", what, p.Name, s.Kind(), s.Since, elem, p.Var, d)}
 		}
 	}
