@@ -9,7 +9,7 @@ import (
 
 // attention holds scaled dot product attention (ATen/native/transformers).
 var attention = Defs{
-	"aten::scaled_dot_product_attention":                     {Doc: "softmax(q @ k.T * scale + mask) @ v", Layout: AnyLayout, Autocast: LowerPrecision, Effects: drawsUnless("dropout_p"), Lower: func(l *Lowering) *ssa.Value { return l.sdpa("attn_mask").out }},
+	"aten::scaled_dot_product_attention":                     {Doc: "softmax(q @ k.T * scale + mask) @ v", Batching: SameShape, Layout: AnyLayout, Autocast: LowerPrecision, Effects: drawsUnless("dropout_p"), Lower: func(l *Lowering) *ssa.Value { return l.sdpa("attn_mask").out }},
 	"aten::_scaled_dot_product_attention_math":               {Doc: "attention and its weights", LowerN: func(l *Lowering) []*ssa.Value { a := l.sdpa("attn_mask"); return []*ssa.Value{a.out, a.weights()} }},
 	"aten::_scaled_dot_product_flash_attention_for_cpu":      {Doc: "attention and the logarithms of the weights' sums", Layout: AnyLayout, LowerN: lowerFlash("attn_mask", 0)},
 	"aten::_scaled_dot_product_flash_attention":              {Doc: "attention and the logarithms of the weights' sums", LowerN: lowerFlash("attn_mask", 7)},

@@ -35,7 +35,7 @@ var compare = Defs{
 	"aten::allclose":      {Doc: "all elements are close", Lower: func(l *Lowering) *ssa.Value { return l.allTrue(lowerIsClose(l), nil, false) }},
 	"aten::equal":         {Doc: "same shape and elements", Lower: lowerEqual},
 	"aten::is_nonzero":    {Doc: "the only element is not 0", Lower: func(l *Lowering) *ssa.Value { return l.scalarOf(l.Tensor("self"), tensor.Bool) }},
-	"aten::isin":          {Doc: "whether each element occurs among the others", Lower: lowerIsIn},
+	"aten::isin":          {Doc: "whether each element occurs among the others", Batching: BatchesInFront, Lower: lowerIsIn},
 }
 
 // self is the operand of a question: self of tensors, a of Python numbers.

@@ -10,12 +10,12 @@ import (
 
 // convolution holds the convolutions (ATen/native/Convolution.cpp).
 var convolution = Defs{
-	"aten::conv1d":                   {Doc: "1-D convolution (cross-correlation)", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConv},
-	"aten::conv2d":                   {Doc: "2-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConv},
-	"aten::conv3d":                   {Doc: "3-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConv},
-	"aten::conv_transpose1d":         {Doc: "adjoint of 1-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvTranspose},
-	"aten::conv_transpose2d":         {Doc: "adjoint of 2-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvTranspose},
-	"aten::conv_transpose3d":         {Doc: "adjoint of 3-D convolution", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvTranspose},
+	"aten::conv1d":                   {Doc: "1-D convolution (cross-correlation)", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv2d":                   {Doc: "2-D convolution", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv3d":                   {Doc: "3-D convolution", Nature: Multilinear, Batching: GroupedConvolution, Autocast: LowerPrecision, Lower: lowerConv},
+	"aten::conv_transpose1d":         {Doc: "adjoint of 1-D convolution", Nature: Multilinear, Batching: BatchesSamples, Autocast: LowerPrecision, Lower: lowerConvTranspose},
+	"aten::conv_transpose2d":         {Doc: "adjoint of 2-D convolution", Nature: Multilinear, Batching: BatchesSamples, Autocast: LowerPrecision, Lower: lowerConvTranspose},
+	"aten::conv_transpose3d":         {Doc: "adjoint of 3-D convolution", Nature: Multilinear, Batching: BatchesSamples, Autocast: LowerPrecision, Lower: lowerConvTranspose},
 	"aten::convolution":              {Doc: "convolution of any rank, or its adjoint", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvolution},
 	"aten::_convolution":             {Doc: "convolution of any rank, or its adjoint", Nature: Multilinear, Autocast: LowerPrecision, Lower: lowerConvolution},
 	"aten::convolution_overrideable": {Doc: "convolution of any rank, or its adjoint", Lower: lowerConvolution},

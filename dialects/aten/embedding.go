@@ -17,7 +17,7 @@ var embedding = Defs{
 	"aten::embedding_bag":               {Doc: "sums, means or maxima of bags of rows", Layout: RowMajor, LowerN: lowerEmbeddingBag},
 	"aten::_embedding_bag":              {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
 	"aten::_embedding_bag_forward_only": {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},
-	"aten::one_hot":                     {Doc: "1 at the index along a new last axis, else 0", Layout: RowMajor, Lower: lowerOneHot},
+	"aten::one_hot":                     {Doc: "1 at the index along a new last axis, else 0", Batching: BatchesInFront, Layout: RowMajor, Lower: lowerOneHot},
 }
 
 func lowerEmbedding(l *Lowering) *ssa.Value {

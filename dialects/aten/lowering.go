@@ -23,6 +23,8 @@ type Def struct {
 	Prim bool
 	// Nature is what the operator has in common with others; see [NatureOf].
 	Nature Nature
+	// Batching is the operator's rule under torch.vmap.
+	Batching Batching
 	// Lower builds the ONNX form. It reads the arguments from l by their schema
 	// names and gives one value per result.
 	Lower func(l *Lowering) *ssa.Value
@@ -39,6 +41,8 @@ type Def struct {
 	TakesComplex bool
 	// Grid is the grid of the results for quantized operands.
 	Grid Grid
+	// namedGrid is the grid that the operator names, or makes, for its result; false for overloads that leave it to the arguments of that name.
+	namedGrid func(l *Lowering) (grid, bool)
 	// View is what the result shares with self.
 	View View
 	// Layout is how the result lies in memory.

@@ -14,8 +14,8 @@ import (
 // of a quantized operator is put on the grid that the operator names, or, if
 // it names none, on that of its operand: quantOf finds it in the program.
 var quantized = Defs{
-	"aten::quantize_per_tensor":  {Doc: "the multiple of scale nearest to x, of those that an integer of the type counts from zero_point", Lower: lowerQuantizePerTensor},
-	"aten::quantize_per_channel": {Doc: "quantize_per_tensor with a scale and a zero point for each index of an axis", Lower: lowerQuantizePerChannel},
+	"aten::quantize_per_tensor":  {Doc: "the multiple of scale nearest to x, of those that an integer of the type counts from zero_point", namedGrid: tensorGrid, Lower: lowerQuantize},
+	"aten::quantize_per_channel": {Doc: "quantize_per_tensor with a scale and a zero point for each index of an axis", namedGrid: channelGrid, Lower: lowerQuantize},
 	"aten::dequantize":           {Doc: "the real numbers of a quantized tensor", LowerN: lowerDequantize},
 	"aten::int_repr": {Doc: "the integers of a quantized tensor", Lower: func(l *Lowering) *ssa.Value {
 		q := l.quantOf(l.must("self"))
@@ -27,13 +27,13 @@ var quantized = Defs{
 	"aten::q_zero_point": {Doc: "the zero point of a quantized tensor", Lower: func(l *Lowering) *ssa.Value {
 		return l.Cast(l.quantOf(l.must("self")).zero, tensor.Int64)
 	}},
-	"aten::_make_per_tensor_quantized_tensor":          {Doc: "the quantized tensor that integers stand for", Lower: lowerQMake},
-	"aten::_make_per_channel_quantized_tensor":         {Doc: "the quantized tensor that integers stand for, with a scale and a zero point for each index of an axis", Lower: lowerQMake},
+	"aten::_make_per_tensor_quantized_tensor":          {Doc: "the quantized tensor that integers stand for", namedGrid: madeGrid, Lower: lowerQMake},
+	"aten::_make_per_channel_quantized_tensor":         {Doc: "the quantized tensor that integers stand for, with a scale and a zero point for each index of an axis", namedGrid: madeGrid, Lower: lowerQMake},
 	"aten::fake_quantize_per_tensor_affine":            {Doc: "x on the grid of scale and zero_point, between those of quant_min and quant_max", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
 	"aten::fake_quantize_per_channel_affine":           {Doc: "fake_quantize_per_tensor_affine with a scale and a zero point for each index of an axis", Lower: func(l *Lowering) *ssa.Value { return l.fakeQuantize()[0] }},
 	"aten::fake_quantize_per_tensor_affine_cachemask":  {Doc: "fake_quantize_per_tensor_affine, and what was not clamped", LowerN: (*Lowering).fakeQuantize},
 	"aten::fake_quantize_per_channel_affine_cachemask": {Doc: "fake_quantize_per_channel_affine, and what was not clamped", LowerN: (*Lowering).fakeQuantize},
-	"aten::quantize_per_tensor_dynamic":                {Doc: "quantize_per_tensor with the scale and zero point of the range of x", Lower: lowerQuantizeDynamic},
+	"aten::quantize_per_tensor_dynamic":                {Doc: "quantize_per_tensor with the scale and zero point of the range of x", namedGrid: dynamicGrid, Lower: lowerQuantize},
 	"quantized::conv1d":                                {Doc: "1-D convolution of quantized tensors", Lower: lowerQConv},
 	"quantized::conv1d_relu":                           {Doc: "relu of a 1-D convolution of quantized tensors", Lower: lowerQConv},
 	"quantized::conv2d":                                {Doc: "2-D convolution of quantized tensors", Lower: lowerQConv},
@@ -59,17 +59,17 @@ var quantized = Defs{
 	"quantized::linear_dynamic_fp16":                   {Doc: "x @ w.T + b with w rounded to 16 bits", Lower: lowerHLinearDynamic},
 	"quantized::linear_relu_dynamic_fp16":              {Doc: "relu of x @ w.T + b with w rounded to 16 bits", Lower: lowerHLinearDynamic},
 	"quantized::linear_relu_dynamic":                   {Doc: "relu of x @ w.T + b with x quantized by its range", Lower: lowerQLinearDynamic},
-	"quantized::add":                                   {Doc: "a + b of quantized tensors", Lower: lowerQAdd},
-	"quantized::add_relu":                              {Doc: "relu of a + b of quantized tensors", Lower: lowerQAdd},
-	"quantized::add_scalar":                            {Doc: "a + b of a quantized tensor and a number", Lower: lowerQAdd},
-	"quantized::add_scalar_relu":                       {Doc: "relu of a + b of a quantized tensor and a number", Lower: lowerQAdd},
-	"quantized::mul":                                   {Doc: "a * b of quantized tensors", Lower: lowerQMul},
-	"quantized::mul_relu":                              {Doc: "relu of a * b of quantized tensors", Lower: lowerQMul},
-	"quantized::mul_scalar":                            {Doc: "a * b of a quantized tensor and a number", Lower: lowerQMul},
-	"quantized::mul_scalar_relu":                       {Doc: "relu of a * b of a quantized tensor and a number", Lower: lowerQMul},
+	"quantized::add":                                   {Doc: "a + b of quantized tensors", namedGrid: sumGrid, Lower: lowerQAdd},
+	"quantized::add_relu":                              {Doc: "relu of a + b of quantized tensors", namedGrid: sumGrid, Lower: lowerQAdd},
+	"quantized::add_scalar":                            {Doc: "a + b of a quantized tensor and a number", namedGrid: sumGrid, Lower: lowerQAdd},
+	"quantized::add_scalar_relu":                       {Doc: "relu of a + b of a quantized tensor and a number", namedGrid: sumGrid, Lower: lowerQAdd},
+	"quantized::mul":                                   {Doc: "a * b of quantized tensors", namedGrid: productGrid, Lower: lowerQMul},
+	"quantized::mul_relu":                              {Doc: "relu of a * b of quantized tensors", namedGrid: productGrid, Lower: lowerQMul},
+	"quantized::mul_scalar":                            {Doc: "a * b of a quantized tensor and a number", namedGrid: productGrid, Lower: lowerQMul},
+	"quantized::mul_scalar_relu":                       {Doc: "relu of a * b of a quantized tensor and a number", namedGrid: productGrid, Lower: lowerQMul},
 	"quantized::matmul":                                {Doc: "a @ b of quantized tensors", Lower: func(l *Lowering) *ssa.Value { return l.onGrid(l.Op("MatMul", l.Tensor("qa"), l.Tensor("qb"))) }},
-	"quantized::cat":                                   {Doc: "quantized tensors joined along dim", Lower: lowerQCat},
-	"quantized::cat_relu":                              {Doc: "relu of quantized tensors joined along dim", Lower: lowerQCat},
+	"quantized::cat":                                   {Doc: "quantized tensors joined along dim", namedGrid: catGrid, Lower: lowerQCat},
+	"quantized::cat_relu":                              {Doc: "relu of quantized tensors joined along dim", namedGrid: catGrid, Lower: lowerQCat},
 	"quantized::sigmoid":                               onGridOf("aten::sigmoid", "qx"),
 	"quantized::hardswish":                             onGridOf("aten::hardswish", "input"),
 	"quantized::leaky_relu":                            onGridOf("aten::leaky_relu", "qx", "negative_slope"),
@@ -205,27 +205,40 @@ func onGridOf(name string, args ...string) Def {
 	}}
 }
 
-func lowerQuantizePerTensor(l *Lowering) *ssa.Value {
+// lowerQuantize rounds self to the grid that the operator names.
+func lowerQuantize(l *Lowering) *ssa.Value {
+	g, _ := row(l.Node.Kind).namedGrid(l)
+	return l.snap(l.Tensor("self"), g)
+}
+
+func tensorGrid(l *Lowering) (grid, bool) {
 	if l.HasArg("tensors") {
 		l.Fail("quantization of a list of tensors")
 	}
-	return l.snap(l.Tensor("self"), l.gridArgs("scale", "zero_point", l.intType(l.DTypeArg("dtype"))))
+	return l.gridArgs("scale", "zero_point", l.intType(l.DTypeArg("dtype"))), true
 }
 
-func lowerQuantizePerChannel(l *Lowering) *ssa.Value {
-	x := l.Tensor("self")
-	return l.snap(x, grid{l.as("scales", tensor.Float32), l.as("zero_points", tensor.Int64), l.intType(l.DTypeArg("dtype")), l.Dim("axis", l.Rank(x))})
+func channelGrid(l *Lowering) (grid, bool) {
+	axis := l.Dim("axis", l.Rank(l.Tensor("self")))
+	return grid{l.as("scales", tensor.Float32), l.as("zero_points", tensor.Int64), l.intType(l.DTypeArg("dtype")), axis}, true
 }
 
-func lowerQMake(l *Lowering) *ssa.Value { return l.fromGrid(l.Tensor("self"), l.madeGrid()) }
+func dynamicGrid(l *Lowering) (grid, bool) {
+	return l.rangeGrid(l.Tensor("self"), l.intType(l.DTypeArg("dtype")), l.Bool("reduce_range")), true
+}
+
+func lowerQMake(l *Lowering) *ssa.Value {
+	g, _ := madeGrid(l)
+	return l.fromGrid(l.Tensor("self"), g)
+}
 
 // madeGrid is the grid that aten::_make_per_tensor_quantized_tensor and its form by channel name.
-func (l *Lowering) madeGrid() grid {
+func madeGrid(l *Lowering) (grid, bool) {
 	ints := l.Tensor("self")
 	if !l.HasArg("axis") {
-		return l.gridArgs("scale", "zero_point", l.DType(ints))
+		return l.gridArgs("scale", "zero_point", l.DType(ints)), true
 	}
-	return grid{l.as("scale", tensor.Float32), l.as("zero_point", tensor.Int64), l.DType(ints), l.Dim("axis", l.Rank(ints))}
+	return grid{l.as("scale", tensor.Float32), l.as("zero_point", tensor.Int64), l.DType(ints), l.Dim("axis", l.Rank(ints))}, true
 }
 
 func lowerDequantize(l *Lowering) []*ssa.Value {
@@ -291,9 +304,4 @@ func (l *Lowering) rangeGrid(x *ssa.Value, d tensor.DType, reduced bool) grid {
 	point := l.sub(l.Scalar(f, float64(lo)), l.div(least, scale))
 	point = l.Op("Clip", l.Op("Round", point), l.Scalar(f, float64(lo)), l.Scalar(f, float64(hi)))
 	return grid{l.Cast(scale, tensor.Float32), l.Cast(point, tensor.Int64), d, -1}
-}
-
-func lowerQuantizeDynamic(l *Lowering) *ssa.Value {
-	x := l.Tensor("self")
-	return l.snap(x, l.rangeGrid(x, l.intType(l.DTypeArg("dtype")), l.Bool("reduce_range")))
 }

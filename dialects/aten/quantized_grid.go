@@ -89,9 +89,7 @@ func Quantized(v *ssa.Value) bool {
 			v = from
 			continue
 		}
-		switch o.Kind {
-		case "aten::quantize_per_tensor", "aten::quantize_per_channel", "aten::quantize_per_tensor_dynamic",
-			"aten::_make_per_tensor_quantized_tensor", "aten::_make_per_channel_quantized_tensor":
+		if o.Kind.Namespace() == "aten" && row(o.Kind).namedGrid != nil {
 			return true
 		}
 		if o.Kind.Namespace() != "quantized" {
@@ -149,34 +147,8 @@ func (l *Lowering) findGrid(v *ssa.Value) (g grid, ok bool) {
 	saved := l.Node
 	l.Node = o
 	defer func() { l.Node = saved }()
-	switch o.Kind {
-	case "aten::quantize_per_tensor":
-		return l.gridArgs("scale", "zero_point", l.intType(l.DTypeArg("dtype"))), true
-	case "aten::quantize_per_channel":
-		axis := l.Dim("axis", l.Rank(l.Tensor("self")))
-		return grid{l.as("scales", tensor.Float32), l.as("zero_points", tensor.Int64), l.intType(l.DTypeArg("dtype")), axis}, true
-	case "aten::quantize_per_tensor_dynamic":
-		return l.rangeGrid(l.Tensor("self"), l.intType(l.DTypeArg("dtype")), l.Bool("reduce_range")), true
-	case "aten::_make_per_tensor_quantized_tensor", "aten::_make_per_channel_quantized_tensor":
-		return l.madeGrid(), true
-	case "quantized::cat", "quantized::cat_relu":
-		return l.catGrid(), true
-	case "quantized::add", "quantized::add_relu", "quantized::add_scalar", "quantized::add_scalar_relu":
-		if l.Arg("qb") == nil {
-			return l.shiftedGrid(l.quantOf(l.must("qa"))), true
-		}
-	case "quantized::mul", "quantized::mul_relu", "quantized::mul_scalar", "quantized::mul_scalar_relu":
-		if l.Arg("qb") == nil {
-			g := l.quantOf(l.must("qa"))
-			switch b := l.Float("b"); {
-			case b == 0:
-				g.scale, g.zero = l.Scalar(tensor.Float32, 0.1), l.scalarInt(tensor.Int64, 0)
-			case b < 0:
-				lo, hi := limits(g.dtype)
-				g.scale, g.zero = l.scale(g.scale, -b), l.sub(l.scalarInt(tensor.Int64, lo+hi), g.zero)
-			default:
-				g.scale = l.scale(g.scale, b)
-			}
+	if named := row(o.Kind).namedGrid; named != nil {
+		if g, ok := named(l); ok {
 			return g, true
 		}
 	}

@@ -186,8 +186,6 @@ func lowerQAdd(l *Lowering) *ssa.Value {
 	if b != nil {
 		return l.onGrid(l.relued(l.add(a, l.Value(b))))
 	}
-	// ATen/native/quantized/cpu/BinaryOps.cpp, add_scalar: the number moves the
-	// zero point, and stretches the scale if that leaves the range.
 	g := l.quantOf(l.must("qa"))
 	return l.relued(l.snap(l.add(a, l.mul(l.Cast(l.gridSteps(g), tensor.Float32), g.scale)), l.shiftedGrid(g)))
 }
@@ -197,7 +195,8 @@ func (l *Lowering) gridSteps(g grid) *ssa.Value {
 	return l.Cast(l.Op("Round", l.div(l.Scalar(tensor.Float32, l.Float("b")), g.scale)), tensor.Int64)
 }
 
-// shiftedGrid is the grid of a quantized tensor plus the number b.
+// shiftedGrid is the grid of a quantized tensor plus the number b, which moves the zero point, and stretches the scale where that leaves the range
+// (ATen/native/quantized/cpu/BinaryOps.cpp, add_scalar).
 func (l *Lowering) shiftedGrid(g grid) grid {
 	lo, hi := limits(g.dtype)
 	low, high := l.scalarInt(tensor.Int64, lo), l.scalarInt(tensor.Int64, hi)
@@ -224,11 +223,12 @@ func lowerQCat(l *Lowering) *ssa.Value {
 		l.Fail("cat of no tensors")
 	}
 	y := l.relued(l.concatV(int64(l.Dim("dim", l.Rank(l.Value(es[0])))), l.Tensors("qx")...))
-	return l.snap(y, l.catGrid())
+	g, _ := catGrid(l)
+	return l.snap(y, g)
 }
 
 // catGrid is the grid of quantized::cat: that of its first operand, unless it names one.
-func (l *Lowering) catGrid() grid {
+func catGrid(l *Lowering) (grid, bool) {
 	g := l.quantOf(l.elems("qx")[0])
 	if !l.IsNone("scale") {
 		g.scale = l.reshape(l.as("scale", tensor.Float32))
@@ -236,7 +236,33 @@ func (l *Lowering) catGrid() grid {
 	if !l.IsNone("zero_point") {
 		g.zero = l.reshape(l.as("zero_point", tensor.Int64))
 	}
-	return g
+	return g, true
+}
+
+// sumGrid is the grid of the sum of a quantized tensor and a number; a sum of two tensors names its own.
+func sumGrid(l *Lowering) (grid, bool) {
+	if l.Arg("qb") != nil {
+		return grid{}, false
+	}
+	return l.shiftedGrid(l.quantOf(l.must("qa"))), true
+}
+
+// productGrid is the grid of the product of a quantized tensor and a number; a product of two tensors names its own.
+func productGrid(l *Lowering) (grid, bool) {
+	if l.Arg("qb") != nil {
+		return grid{}, false
+	}
+	g := l.quantOf(l.must("qa"))
+	switch b := l.Float("b"); {
+	case b == 0:
+		g.scale, g.zero = l.Scalar(tensor.Float32, 0.1), l.scalarInt(tensor.Int64, 0)
+	case b < 0:
+		lo, hi := limits(g.dtype)
+		g.scale, g.zero = l.scale(g.scale, -b), l.sub(l.scalarInt(tensor.Int64, lo+hi), g.zero)
+	default:
+		g.scale = l.scale(g.scale, b)
+	}
+	return g, true
 }
 
 func lowerQInstanceNorm(l *Lowering) *ssa.Value {

@@ -7,7 +7,7 @@ import (
 
 // shapes holds questions about a tensor whose answer is not in its elements.
 var shapes = Defs{
-	"aten::size":               {Doc: "the shape, or the size of one dimension", Complex: ofRealPart, Lower: lowerSize},
+	"aten::size":               {Doc: "the shape, or the size of one dimension", Batching: CountsDims, Complex: ofRealPart, Lower: lowerSize},
 	"aten::sym_size":           {Doc: "size", Complex: ofRealPart, Lower: lowerSize},
 	"aten::_shape_as_tensor":   {Doc: "the shape as a tensor", Lower: func(l *Lowering) *ssa.Value { return l.shapeOf(l.Tensor("self")) }},
 	"aten::broadcast_shapes":   {Doc: "the common shape of two shapes", Lower: lowerBroadcastShapes},

@@ -60,12 +60,6 @@ func (s Size) least() int64 {
 	return s.Expr.Min()
 }
 
-// negativeOfNothing reports a size that is computed as a negative number where sizes are 0, since these are taken to be 1 or more: N - 1.
-func (s Size) negativeOfNothing() bool {
-	n, ok := s.Expr.Subst(func(string) (sym.Expr, bool) { return sym.Const(0), true }).Int()
-	return s.Known && ok && n < 0
-}
-
 // same reports that two sizes are known to be equal.
 func (s Size) same(t Size) bool { return s.Known && t.Known && s.Expr.Equal(t.Expr) }
 

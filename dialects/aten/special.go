@@ -28,7 +28,7 @@ var special = Defs{
 	"aten::polygamma":            {Doc: "n-th derivative of digamma", Nature: Pointwise, Lower: lowerPolygamma},
 	"aten::special_polygamma":    {Doc: "n-th derivative of digamma", Nature: Pointwise, Alias: "aten::polygamma", Lower: lowerPolygamma},
 	"aten::special_zeta":         {Doc: "Hurwitz zeta function", Nature: Pointwise, Lower: lowerZeta},
-	"aten::mvlgamma":             {Doc: "log of the multivariate gamma function", Lower: lowerMvlgamma},
+	"aten::mvlgamma":             {Doc: "log of the multivariate gamma function", Batching: BatchesInFront, Lower: lowerMvlgamma},
 	"aten::special_multigammaln": {Doc: "log of the multivariate gamma function", Alias: "aten::mvlgamma", Lower: lowerMvlgamma},
 	"aten::igamma":               {Doc: "regularized lower incomplete gamma function", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.incompleteGamma(true) }},
 	"aten::special_gammainc":     {Doc: "regularized lower incomplete gamma function", Nature: Pointwise, Alias: "aten::igamma", Lower: func(l *Lowering) *ssa.Value { return l.incompleteGamma(true) }},

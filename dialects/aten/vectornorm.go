@@ -19,14 +19,14 @@ var vectorNorm = Defs{
 		return l.pnorm(x, constNumber(2), l.over(x, "dim"), l.Bool("keepdim"))
 	}},
 	"aten::dist":              {Doc: "p-norm of self - other", Autocast: Float32OnCUDA, Complex: one(complexDist), Lower: lowerDist},
-	"aten::cdist":             {Doc: "p-norm of all differences between two lists of vectors", Layout: RowMajor, Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerCdist},
+	"aten::cdist":             {Doc: "p-norm of all differences between two lists of vectors", Batching: SameShape, Layout: RowMajor, Autocast: Float32OnCPU | Float32OnCUDA, Lower: lowerCdist},
 	"aten::_cdist_forward":    {Doc: "p-norm of all differences between two lists of vectors", Lower: lowerCdist},
 	"aten::_euclidean_dist":   {Doc: "2-norm of all differences between two lists of vectors", Lower: lowerCdist},
 	"aten::pdist":             {Doc: "p-norm of the differences between each two vectors", Autocast: Float32OnCUDA, Lower: lowerPdist},
 	"aten::_pdist_forward":    {Doc: "p-norm of the differences between each two vectors", Lower: lowerPdist},
 	"aten::pairwise_distance": {Doc: "p-norm of x1 - x2 + eps over the last dimension", Complex: one(complexPairwiseDistance), Lower: lowerPairwiseDistance},
 	"aten::renorm":            {Doc: "slices along dim with the p-norm bounded by maxnorm", Autocast: Float32OnCUDA, Lower: lowerRenorm},
-	"aten::cosine_similarity": {Doc: "dot product over the norms along dim", Autocast: Float32OnCUDA, Lower: lowerCosineSimilarity},
+	"aten::cosine_similarity": {Doc: "dot product over the norms along dim", Batching: BroadcastsAlong, Autocast: Float32OnCUDA, Lower: lowerCosineSimilarity},
 }
 
 // pnorm is the p-norm over dims; 0 counts what is not 0.

@@ -112,7 +112,7 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 	n := l.sizeOf(x, dim)
 	s, e := l.sliceBounds(start, end, n)
 	count := l.greatestSize(l.subSize(e, s), ConstSize(0))
-	if count.negativeOfNothing() { // x[:-1] of nothing
+	if count.Known && count.Expr.NegativeOfNothing() {
 		count.Value = l.Op("Max", l.sizeValue(count), l.scalarInt(tensor.Int64, 0))
 	}
 	if k > 1 {
@@ -121,6 +121,9 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 	sizes := l.allSizes(x)
 	sizes[dim] = count
 	src = l.expandTo(l.dropLeadingOnes(src, rank), sizes)
+	if c, ok := count.Int(); ok && c == 0 {
+		return x
+	}
 	if k == 1 {
 		var parts []*ssa.Value
 		if c, ok := s.Int(); !ok || c != 0 {

@@ -2,10 +2,8 @@ package onnx
 
 import (
 	"math"
-	"slices"
 
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -77,6 +75,24 @@ func (d *Downgrade) sizes1(x *ssa.Value, from, to int) *ssa.Value {
 		return d.ints(fixed...)
 	}
 	return d.Op("Slice", d.Op("Shape", x), d.ints(int64(from)), d.ints(int64(to)), d.ints(0))
+}
+
+// target is a shape by which what has the elements of x is reshaped to x. A single size of run time is left to be inferred, since a 0 takes the input's size.
+func (d *Downgrade) target(x *ssa.Value) *ssa.Value {
+	dims := x.Tensor().Dims
+	shape, open := make([]int64, len(dims)), 0
+	for i, e := range dims {
+		n, ok := e.Int()
+		if !ok {
+			n = -1
+			open++
+		}
+		if n == 0 || open > 1 {
+			return d.sizes1(x, 0, len(dims))
+		}
+		shape[i] = n
+	}
+	return d.ints(shape...)
 }
 
 // stride is the product of the sizes of the axes from..to, an int64 scalar.
@@ -274,24 +290,19 @@ func scatterND(d *Downgrade) *ssa.Value {
 		return d.Op("Where", d.reshape(here, shape...), updates, x)
 	}
 	place := d.reshape(d.tuplePlaces(x, at, n), -1)
-	shape := d.sizes1(x, 0, rank)
+	shape := d.target(x)
 	axis := []ssa.Attr{intAttr("axis", 0)}
 	if n == rank {
 		y := d.OpA("ScatterElements", axis, d.reshape(x, -1), place, d.reshape(updates, -1))
 		return d.Op("Reshape", y, shape)
 	}
-	rest := d.Op("Unsqueeze", d.stride(x, n, rank), d.ints(0))
-	var rows, written *ssa.Value
-	if slices.ContainsFunc(x.Tensor().Dims[n:], func(e sym.Expr) bool { return !e.IsConst() }) { // rows of nothing do not say how many they are
-		rows = d.concat(0, d.Op("Unsqueeze", d.stride(x, 0, n), d.ints(0)), rest)
-		written = d.concat(0, d.Op("Shape", place), rest)
-	} else {
-		rows = d.concat(0, d.ints(-1), rest)
-		written = rows
+	// Flatten, since a Reshape to a size of 0 takes the input's
+	matrix := func(v *ssa.Value, axis int) *ssa.Value {
+		return d.OpA("Flatten", []ssa.Attr{intAttr("axis", int64(axis))}, v)
 	}
-	flat := d.Op("Reshape", updates, written)
-	places := d.Op("Expand", d.Op("Unsqueeze", place, d.ints(1)), d.concat(0, d.ints(1), rest))
-	y := d.OpA("ScatterElements", axis, d.Op("Reshape", x, rows), places, flat)
+	rows := d.Op("Unsqueeze", d.stride(x, n, rank), d.ints(0))
+	places := d.Op("Expand", d.Op("Unsqueeze", place, d.ints(1)), d.concat(0, d.ints(1), rows))
+	y := d.OpA("ScatterElements", axis, matrix(x, n), places, matrix(updates, len(at.Tensor().Dims)-1))
 	return d.Op("Reshape", y, shape)
 }
 
@@ -343,7 +354,7 @@ func (d *Downgrade) sliceByRange() {
 				return v
 			}
 			low := int64(-1) // the least that it may be
-			if s, ok := SymOf(v); ok && len(s) == 1 {
+			if s, ok := SymOf(v); ok && len(s) == 1 && !s[0].NegativeOfNothing() {
 				low = s[0].Min()
 			}
 			if low < 0 {

@@ -135,7 +135,10 @@ func (im *importer) batchedOperator(sc *scope, k ssa.Kind, schema *ssa.Schema, o
 	if sc.region != nil {
 		im.failNode(sc, vmapHint, "autocast inside torch.vmap")
 	}
-	if rule := batchingRules[string(k)]; rule != nil {
+	if rule := ownRules[k]; rule != nil {
+		return rule(b), true
+	}
+	if rule := batchingRules[aten.BatchingOf(k)]; rule != nil {
 		return rule(b), true
 	}
 	nature := aten.NatureOf(k)

@@ -8,7 +8,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// natureRules are the batching rules that follow from the nature of an operator. [batchingRules] has those of single operators, which go before.
+// natureRules are the batching rules that follow from the nature of an operator. [batchingRules] and [ownRules] go before.
 var natureRules = map[aten.Nature]func(b *batched) []*ssa.Value{
 	aten.Pointwise:   pointwise,
 	aten.Identity:    trailing,

@@ -9,51 +9,48 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// batchingRules are those of operators whose nature gives none, or of which more holds than their nature says.
-var batchingRules = map[string]func(b *batched) []*ssa.Value{}
+// batchingRules are those that rows name.
+var batchingRules = map[aten.Batching]func(b *batched) []*ssa.Value{
+	aten.BatchesInFront:     trailing,
+	aten.CountsDims:         alongDims,
+	aten.AddsDim:            alongDimsAnd(1),
+	aten.SameRank:           gathered,
+	aten.SameShape:          whole,
+	aten.BroadcastsAlong:    alongCommon,
+	aten.MatrixProduct:      products,
+	aten.AddedProduct:       added,
+	aten.OuterProduct:       outer,
+	aten.BatchesSamples:     samples,
+	aten.GroupedConvolution: convolution,
+	aten.FoldsImages:        paddedImages,
+	aten.ScalesBehind:       normalized,
+	aten.ReducesBehind:      loss,
+	aten.PointwiseOrReduces: extremum,
+	aten.ReadsOther:         likeOther,
+}
+
+// ownRules are the batching rules of single operators.
+var ownRules = map[ssa.Kind]func(b *batched) []*ssa.Value{
+	"aten::repeat":            repeated,
+	"aten::einsum":            einsum,
+	"aten::batch_norm":        inference,
+	"aten::embedding":         embedding,
+	"aten::pad":               padded,
+	"aten::linear":            linear,
+	"aten::index":             indexed,
+	"aten::_prelu_kernel":     rectifiedKernel,
+	"aten::broadcast_tensors": broadcast,
+	"aten::copy_":             copied,
+	"aten::fill":              filled,
+	"aten::fill_":             filled,
+	"aten::prelu":             rectified,
+}
 
 // repeated is repeat, which counts the dimensions of its tensor from the end.
 func repeated(b *batched) []*ssa.Value {
 	i := b.arg("repeats")
 	b.operands[0] = b.align(b.operands[0], len(b.members(i)))
 	return b.sized(i, b.repeat(1))
-}
-
-func init() {
-	set := func(rule func(b *batched) []*ssa.Value, names string) {
-		for name := range strings.FieldsSeq(names) {
-			batchingRules["aten::"+name] = rule
-		}
-	}
-	set(alongDims, "size")
-	set(alongDimsAnd(1), "unsqueeze unsqueeze_copy diag_embed")
-	set(repeated, "repeat")
-	set(products, "matmul mm bmm mv dot")
-	set(added, "addmm baddbmm addmv")
-	set(einsum, "einsum")
-	set(convolution, "conv1d conv2d conv3d")
-	set(samples, "conv_transpose1d conv_transpose2d conv_transpose3d")
-	set(inference, "batch_norm")
-	set(embedding, "embedding")
-	set(whole, "scaled_dot_product_attention cdist")
-	set(padded, "pad")
-	set(paddedImages, "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular")
-	set(linear, "linear")
-	set(indexed, "index")
-	set(gathered, "gather take_along_dim scatter scatter_add")
-	set(alongCommon, "cosine_similarity cross linalg_cross")
-	set(rectifiedKernel, "_prelu_kernel")
-	set(broadcast, "broadcast_tensors")
-	set(normalized, "layer_norm rms_norm")
-	set(extremum, "max min")
-	set(likeOther, "expand_as type_as")
-	set(copied, "copy_")
-	set(filled, "fill fill_")
-	set(rectified, "prelu")
-	set(outer, "outer ger")
-	set(loss, `mse_loss l1_loss smooth_l1_loss huber_loss soft_margin_loss kl_div poisson_nll_loss hinge_embedding_loss binary_cross_entropy
-		binary_cross_entropy_with_logits`)
-	set(trailing, "mT mH adjoint triu tril one_hot pixel_shuffle pixel_unshuffle to dropout real conj conj_physical isin bucketize mvlgamma frexp")
 }
 
 // extremum is max or min: of two tensors, of a tensor along a dimension, or of all its elements.

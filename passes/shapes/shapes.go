@@ -148,7 +148,7 @@ func (s *pass) better(o *ssa.Op, v *ssa.Value) *ssa.Value {
 		return b.Const(tensor.FromInts(t.DType, shape, ints))
 	}
 	k, ok := key(v)
-	if !ok {
+	if !ok || slices.ContainsFunc(v.Sym, sym.Expr.NegativeOfNothing) {
 		return nil
 	}
 	if w := s.known[k]; w != nil && w != v && ssa.SameType(w.Type, v.Type) {

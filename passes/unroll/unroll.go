@@ -3,6 +3,7 @@
 package unroll
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -217,6 +218,7 @@ func (u *unroller) unroll(o *ssa.Op, l loop) {
 	carried := slices.Clone(l.carried)
 	scanned := make([][]*ssa.Value, max(len(o.Results)-len(carried), 0))
 	condition := o.Operand(1)
+	born := bornIn(o)
 	for i := range l.trips {
 		u.values = append(u.values, make([]*ssa.Value, at.Func().NumValues()-len(u.values))...)
 		u.values[body.Params[0].ID] = l.index(at, o, i)
@@ -230,6 +232,9 @@ func (u *unroller) unroll(o *ssa.Op, l loop) {
 			u.values[l.params[k].ID] = v
 		}
 		at.CopyInto(o, body, u.values, nil, nil)
+		if len(born) > 0 {
+			u.resize(body, u.sizes(body, l, born, i, carried))
+		}
 		for k := range carried {
 			carried[k] = u.of(body.Return(k + 1))
 		}
@@ -248,6 +253,104 @@ func (u *unroller) unroll(o *ssa.Op, l loop) {
 		}
 	}
 	o.Erase()
+}
+
+// bornIn finds the symbols of sizes and numbers that the body of a loop makes, with a lower bound of each. They stand for other values in each iteration.
+func bornIn(o *ssa.Op) map[string]int64 {
+	born := map[string]int64{}
+	each := func(v *ssa.Value, f func(e sym.Expr, name string)) {
+		if v == nil {
+			return
+		}
+		exprs := v.Sym
+		if t := v.Tensor(); t != nil {
+			exprs = append(slices.Clone(exprs), t.Dims...)
+		}
+		for _, e := range exprs {
+			e.Symbols(func(name string) { f(e, name) })
+		}
+	}
+	note := func(e sym.Expr, name string) { born[name] = sym.Least(e, name) }
+	body := o.Blocks[0]
+	for _, p := range body.Params {
+		each(p, note)
+	}
+	for inner := range body.Ops() {
+		for _, r := range inner.Results {
+			each(r, note)
+		}
+	}
+	outside := func(_ sym.Expr, name string) { delete(born, name) }
+	for _, v := range o.Operands() {
+		each(v, outside)
+	}
+	for inner := range body.AllOps() {
+		for _, v := range inner.Operands() {
+			if v != nil && !body.Encloses(v.Block()) {
+				each(v, outside)
+			}
+		}
+	}
+	return born
+}
+
+// sizes says what the symbols of a body are in iteration i: those of the index and of what is carried, as it is in that iteration, and new symbols. The last
+// iteration keeps the others.
+func (u *unroller) sizes(body *ssa.Block, l loop, born map[string]int64, i int64, carried []*ssa.Value) map[string]sym.Expr {
+	is := map[string]sym.Expr{}
+	set := func(e, value sym.Expr) {
+		name, lone := e.Name()
+		_, made := born[name]
+		if _, known := is[name]; lone && made && !known {
+			is[name] = value
+		}
+	}
+	if index := body.Params[0].Sym; len(index) == 1 {
+		set(index[0], sym.Const(i))
+	}
+	for k, p := range l.params {
+		t, now := p.Tensor(), carried[k].Tensor()
+		if t == nil || now == nil || !t.Ranked || !now.Ranked || len(t.Dims) != len(now.Dims) {
+			continue
+		}
+		for axis, d := range t.Dims {
+			set(d, now.Dims[axis])
+		}
+	}
+	if i < l.trips-1 {
+		for _, name := range slices.Sorted(maps.Keys(born)) {
+			if _, known := is[name]; !known {
+				is[name] = u.c.Module.FreshSymbol("u", born[name])
+			}
+		}
+	}
+	return is
+}
+
+// resize puts what symbols are into the types of the copies of a body's values.
+func (u *unroller) resize(body *ssa.Block, is map[string]sym.Expr) {
+	get := func(name string) (sym.Expr, bool) { e, ok := is[name]; return e, ok }
+	change := func(vs []*ssa.Value) {
+		for _, v := range vs {
+			c := u.of(v)
+			t := c.Tensor()
+			if c == v || t == nil || len(t.Dims) == 0 {
+				continue
+			}
+			n := *t
+			n.Dims = slices.Clone(t.Dims)
+			for k, d := range n.Dims {
+				n.Dims[k] = d.Subst(get)
+			}
+			c.Type = &n
+		}
+	}
+	for o := range body.AllOps() {
+		change(o.Results)
+		for _, b := range o.Blocks {
+			change(b.Params)
+		}
+	}
 }
 
 // takeOver replaces the loop's result r by v. The type of r may be more precise than that of the body.

@@ -718,6 +718,13 @@ func (a *atom) eval(env map[string]int64) (int64, bool) {
 	return e.Int()
 }
 
+// NegativeOfNothing reports a size that is computed as a negative number where all symbols are 0, since these are taken to be 1 or more: N - 1 for x[:-1], which
+// has no rows then.
+func (e Expr) NegativeOfNothing() bool {
+	n, ok := e.Subst(func(string) (Expr, bool) { return Const(0), true }).Int()
+	return ok && n < 0
+}
+
 // Subst replaces symbols; get answers false to leave one as it is.
 func (e Expr) Subst(get func(name string) (Expr, bool)) Expr {
 	if e.p == nil {
