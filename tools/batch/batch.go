@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/aton-project/aton/backend/atomicfile"
@@ -399,7 +400,15 @@ func (r *run) collect(ctx context.Context) error {
 	var broken pauses
 	for len(r.done) < len(r.Plan.Items) {
 		if watch == nil {
-			if err := r.patiently(ctx, func() (err error) { watch, err = r.job.watch(ctx); return err }); err != nil {
+			err := r.patiently(ctx, func() (err error) {
+				if watch, err = r.job.watch(ctx); errors.Is(err, nats.ErrStreamNotFound) { // the bucket is lost, with results that are made again
+					if _, err = r.queue.makeJob(ctx, r.id); err == nil {
+						watch, err = r.job.watch(ctx)
+					}
+				}
+				return err
+			})
+			if err != nil {
 				return err
 			}
 			updates = watch.Updates()

@@ -381,7 +381,7 @@ func TestLostItems(t *testing.T) {
 				t.Errorf("%s: %s: %+v", what, name, r)
 			}
 		}
-		if !strings.Contains(log.String(), "in the queue no longer") {
+		if what != "results" && !strings.Contains(log.String(), "in the queue no longer") { // a bucket that is made anew in time loses no item
 			t.Errorf("%s: %s", what, log.String())
 		}
 		stop()

@@ -286,9 +286,13 @@ func (q *Queue) makeJob(ctx context.Context, id string) (*job, error) {
 
 // forget removes the result of a key, so that another one can be stored.
 func (j *job) forget(ctx context.Context, key string) error {
-	return exchange(ctx, func(ctx context.Context) error {
+	err := exchange(ctx, func(ctx context.Context) error {
 		return j.stream.Purge(ctx, jetstream.WithPurgeSubject(resultSubject(j.id, key)))
 	})
+	if errors.Is(err, jetstream.ErrStreamNotFound) { // the bucket is lost, with all results
+		return nil
+	}
+	return err
 }
 
 // watch gives the results that there are, then nil, then those that come, until the context ends.
