@@ -4,6 +4,10 @@ T      ?= 30s
 FILTER ?=
 SHARED ?= ../shared
 PYTHON ?= .venv/bin/python
+# the modules of the workspace (go.work): the library, and the commands and tests of tools
+ALL    = ./... ./tools/...
+# these two are modules outside of the workspace, since they need many others
+ALONE  = GOWORK=off $(GO)
 # two at a time: the tests are built for small machines
 GOFLAGS_TEST ?= -p 2
 
@@ -11,7 +15,7 @@ CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover prove pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover prove prove-exports pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
 
 all: build lint test ## build, lint and test
 
@@ -20,49 +24,54 @@ help: ## this list
 
 build: ## the commands, into bin/
 	@mkdir -p bin
-	$(GO) build -o bin/ ./...
+	$(GO) build -o bin/ $(ALL)
 
 test: ## all tests; needs only Go
-	$(GO) vet ./...
-	$(GO) test $(GOFLAGS_TEST) ./...
+	$(GO) vet $(ALL)
+	$(GO) test $(GOFLAGS_TEST) $(ALL)
 
 # those that start goroutines or share tables between them, and the tests that convert many models at a time
 RACE ?= ./ssa ./dialects/... ./backend/interp ./codegen/gpu/sim ./codegen/gpu/driver ./tools/cli ./tools/damage ./tools/cases ./tools/batch ./tools/aton-batch/cmd
-race: ## the race detector on packages with goroutines; RACE=./... for all
+race: ## the race detector on packages with goroutines; RACE="./... ./tools/..." for all
 	$(GO) test -race $(GOFLAGS_TEST) $(RACE)
 
 # the statements of all packages that the tests of any package reach; FLOOR is what must be reached
 FLOOR ?= 0
 cover: ## the part of the statements that the tests reach, by package; fails below FLOOR
 	@mkdir -p out
-	$(GO) test $(GOFLAGS_TEST) -coverpkg=./... -coverprofile=out/cover.profile ./... > out/cover.log || { grep -v 'coverage:' out/cover.log; exit 1; }
+	$(GO) test $(GOFLAGS_TEST) -coverpkg=./...,./tools/... -coverprofile=out/cover.profile $(ALL) > out/cover.log || { grep -v 'coverage:' out/cover.log; exit 1; }
 	$(GO) run ./tools/cover -floor $(FLOOR) out/cover.profile
 
 # chooses the cases of testdata/cases.tar.gz and nodes.tar.gz by what they reach. PICK are folders of cases: out/cases-made and those of ../shared
 PICK ?= out/cases-made $(wildcard out/cases)
 pick: .venv/ready ## choose the cases that the tests run, from out/cases-made and out/cases
 	@mkdir -p out
-	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
+	$(GO) build -cover -covermode=atomic -coverpkg=./...,./tools/... -o out/pick ./tools/cases/pick
 	$(PYTHON) tools/nodetests/generate.py out/nodetests
 	GOCOVERDIR=out out/pick -out testdata/nodes -formats model.onnx -largest 6000 -least 0.01 -opsets 7,9,11,13,17,20,23,26 out/nodetests
 	GOCOVERDIR=out out/pick -out testdata/cases $(PICK)
 
 # what is proved, and what the table says: tools/prove/README.md. PART=K/N proves one of N parts of the rules, chosen by the text K
-prove: ## proves the rewrite rules and the laws of sizes with z3, and writes the table; PART=K/N for a part, without the table
+prove: ## proves rewrite rules, steps between opsets and laws of sizes with z3, and writes the table; PART=K/N for a part, without the table
 	ATON_NEED_Z3=1 $(GO) test ./tools/prove -count=1
-	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 40 -sizes 300 -variants 12,-write tools/prove/README.md)
+	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 20 -sizes 200 -variants 4 -limit 500ms -time 2m30s,-write tools/prove/README.md)
+
+# conversions that are proved; exports.py makes those of PyTorch's and transformers' models
+prove-exports: ## proves conversions of models with z3, and writes the table of tools/prove/README.md
+	$(PYTHON) tools/prove/exports.py out/prove
+	$(GO) run ./tools/prove/aton-prove -exports tools/prove/exports.tsv -write tools/prove/README.md
 
 lit: ## the text tests; FILTER=passes/cse for some of them
-	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)'
+	$(GO) test ./tools/e2e -run 'TestLit/$(FILTER)'
 
 cut: ## cut the conversions of all cases below CASES in two at a text, behind every pass, and compare the files
 	$(GO) test ./tools/e2e -run TestCut -count=1 -timeout 2h -cut.every=1 -cut.cases=$(abspath $(CASES))
 
 update: ## rewrite the AUTOCHECK blocks of text tests; FILTER as in lit
-	$(GO) test ./lit-tests -run 'TestLit/$(FILTER)' -update -count=1
+	$(GO) test ./tools/e2e -run 'TestLit/$(FILTER)' -update -count=1
 
 gen: ## write the generated files anew
-	$(GO) generate ./...
+	$(GO) generate $(ALL)
 
 # a table of registers and spills of every kind of kernel, assembled for two processors; PTXAS=FILE names the assembler
 PTXAS ?= ptxas
@@ -153,7 +162,7 @@ fuzz: ## every fuzz target for T=30s
 	done
 
 bench: ## the Go benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem $(GOFLAGS_TEST) ./...
+	$(GO) test -run '^$$' -bench . -benchmem $(GOFLAGS_TEST) $(ALL)
 
 bench-cost: ## time of the default pipeline on programs of 1,000 to 1,000,000 operators
 	$(GO) run ./tools/bench/cost
@@ -207,7 +216,7 @@ operators: ## make the archive of one program an operator that no other suite ha
 	@mkdir -p out
 	rm -rf out/operators
 	$(PYTHON) tools/operators/operators.py --out out/operators $(if $(FILTER),--filter '$(FILTER)')
-	$(GO) build -cover -covermode=atomic -coverpkg=./... -o out/pick ./tools/cases/pick
+	$(GO) build -cover -covermode=atomic -coverpkg=./...,./tools/... -o out/pick ./tools/cases/pick
 	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 $(if $(FILTER),-only '$(FILTER)') out/operators
 
 # PYTHON has torchao beside PyTorch
@@ -273,18 +282,18 @@ web: ## the page that converts models in the browser, into out/web; needs npm
 
 # needs Chromium; CHROMIUM=FILE names it where it is not on PATH
 browser-test: web ## the explorer in Chromium, without a window
-	cd tools/explore/browser && $(GO) vet ./... && ATON_WEB=$(CURDIR)/out/web $(GO) test -count=1 ./...
+	cd tools/explore/browser && $(ALONE) vet ./... && ATON_WEB=$(CURDIR)/out/web $(ALONE) test -count=1 ./...
 
 explore-pictures: web ## the pictures of docs/explore.md, made by that test
-	cd tools/explore/browser && ATON_WEB=$(CURDIR)/out/web ATON_SCREENSHOTS=$(CURDIR)/docs/explore $(GO) test -count=1 ./...
+	cd tools/explore/browser && ATON_WEB=$(CURDIR)/out/web ATON_SCREENSHOTS=$(CURDIR)/docs/explore $(ALONE) test -count=1 ./...
 
 lint: ## gofmt, go vet, staticcheck and our own analyzers
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }
-	$(GO) vet -tags data ./...
-	$(GO) tool staticcheck -tags data ./...
-	$(GO) run ./tools/analyzers/cmd/atonvet ./...
-	cd tools/release && $(GO) vet ./...
-	cd tools/explore/browser && $(GO) vet ./...
+	$(GO) vet -tags data $(ALL)
+	$(GO) tool staticcheck -tags data $(ALL)
+	$(GO) run ./tools/analyzers/cmd/atonvet $(ALL)
+	cd tools/release && $(ALONE) vet ./...
+	cd tools/explore/browser && $(ALONE) vet ./...
 
 metrics: ## figures of the source: lines by hand by room, the longest function, in how many lists operators are named
 	@$(GO) run ./tools/metrics
@@ -292,12 +301,12 @@ metrics: ## figures of the source: lines by hand by room, the longest function, 
 # DB is a copy of the database for machines that do not reach it: https://vuln.go.dev/vulndb.zip, or a folder with what is in that
 vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or DB=vulndb.zip
 	@db="$(DB)"; case "$$db" in *.zip) rm -rf out/vulndb; mkdir -p out/vulndb; unzip -q "$$db" -d out/vulndb || exit; db=out/vulndb;; esac; \
-	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $${db:+-db "file://$$(realpath "$$db")"} ./...
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $${db:+-db "file://$$(realpath "$$db")"} $(ALL)
 
 # what the programs are made of, in the format CycloneDX, with licences
 sbom: ## the list of all modules with their licences, into out/sbom.json; asks the proxy of Go modules once
 	@mkdir -p out
-	$(GO) run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 mod -licenses -json -output out/sbom.json
+	cd tools && $(ALONE) run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 mod -licenses -json -output $(CURDIR)/out/sbom.json
 
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=
@@ -311,10 +320,10 @@ python-test: build ## the tests of the Python package; BUILDER has PyTorch, onnx
 
 # a release is made of a commit: binaries, archives, Debian packages, wheels of all systems. BUILDER as for wheel
 dist: ## the files of a release, into out/dist; BUILDER has build and hatchling
-	$(GO) -C tools/release run . -python $(BUILDER)
+	$(ALONE) -C tools/release run . -python $(BUILDER)
 
 dist-check: ## a release twice, byte by byte, and every binary started; FRESH=1 without the build cache
-	cd tools/release && $(GO) vet ./... && $(GO) test ./...
+	cd tools/release && $(ALONE) vet ./... && $(ALONE) test ./...
 	tools/release/check.sh $(BUILDER)
 
 # the examples of docs/gallery, one after the other, and the table of their results

@@ -1,13 +1,18 @@
 // Package aton converts saved PyTorch graphs to ONNX, without Python.
 //
-//	m, err := aton.Load("model.pt", opts)
-//	err = aton.Export(m, "model.onnx", opts)
+//	m, err := aton.Load("model.pt2", aton.LoadOptions{})
+//	...
+//	err = aton.Export(m, "model.onnx", aton.ExportOptions{})
+//
+// Load reads a program, Convert makes ONNX operators of it, and Write writes them to a file; Export converts and writes. A module belongs to
+// one goroutine, and a conversion changes it: load the file again for another conversion. Check and Inspect work on copies.
 //
 // It is a facade over packages that can be used by themselves: frontend reads models, passes/all has the pipelines, and
 // backend/onnxfile writes files. Problems of the converted program come as one error, a *diag.List, which holds all of them.
 package aton
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -16,20 +21,26 @@ import (
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/frontend"
+	"github.com/aton-project/aton/internal/conversion"
+	"github.com/aton-project/aton/internal/version"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-// DefaultOpset is the opset that programs of PyTorch are converted to unless Options.Opset is set.
+// DefaultOpset is the opset that programs of PyTorch are converted to unless ConvertOptions.Opset is set.
 const DefaultOpset = onnx.ExportOpset
+
+// Version returns the version of aton: that of a release, or what the Go command recorded. It is the producer_version of the files that
+// Write writes.
+func Version() string { return version.String() }
 
 // OldestOpset is the oldest opset that a model can be converted to.
 const OldestOpset = 7
 
 // OpsetFor returns the opset that a module is converted to.
-func (o Options) OpsetFor(m *ssa.Module) int {
+func (o ConvertOptions) OpsetFor(m *ssa.Module) int {
 	if o.Opset != 0 {
 		return o.Opset
 	}
@@ -43,201 +54,196 @@ func (o Options) OpsetFor(m *ssa.Module) int {
 }
 
 // Load reads a model. It recognizes the format by the content of the file.
-func Load(path string, o Options) (*ssa.Module, error) {
-	m, err := frontend.Load(path, o.frontend())
+func Load(path string, o LoadOptions) (*ssa.Module, error) {
+	return o.load(func(f frontend.Options) (*ssa.Module, error) { return frontend.Load(path, f) })
+}
+
+// LoadBytes is like Load but reads from memory. The name appears in messages.
+func LoadBytes(b []byte, name string, o LoadOptions) (*ssa.Module, error) {
+	return o.load(func(f frontend.Options) (*ssa.Module, error) { return frontend.Read(b, name, f) })
+}
+
+func (o LoadOptions) load(read func(frontend.Options) (*ssa.Module, error)) (*ssa.Module, error) {
+	_, training, err := o.Training.frozen()
 	if err != nil {
 		return nil, err
 	}
-	return o.loaded(m), nil
-}
-
-func (o Options) loaded(m *ssa.Module) *ssa.Module {
+	if o.WeightsKey != "" && o.Weights == "" {
+		return nil, fmt.Errorf("WeightsKey %q names a part of the file of weights, and Weights names no file", o.WeightsKey)
+	}
+	m, err := read(frontend.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
+		NoWeights: o.NoWeights, Training: training, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note})
+	if err != nil {
+		return nil, err
+	}
 	m.Dialects, m.Budget = all.Dialects(), o.Budget
 	if n := len(m.Defaults); o.FreezeDefaults {
 		onnxfile.FreezeDefaults(m)
 	} else if n > 0 && o.Note != nil {
 		o.Note(fmt.Sprintf("inputs with default values stay inputs (%d of them), and nothing is computed with the values at export; --freeze-defaults makes constants of them", n))
 	}
-	return m
-}
-
-// LoadBytes is like Load but reads from memory. The name appears in messages.
-func LoadBytes(b []byte, name string, o Options) (*ssa.Module, error) {
-	m, err := frontend.Read(b, name, o.frontend())
-	if err != nil {
-		return nil, err
-	}
-	return o.loaded(m), nil
-}
-
-func (o Options) frontend() frontend.Options {
-	_, training, _ := o.Training.frozen() // Lower reports an unknown mode
-	return frontend.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
-		NoWeights: o.NoWeights, Training: training, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note}
+	return m, nil
 }
 
 // Stages lists the stages of the conversion that Inspect accepts.
 func Stages() []string {
-	p, err := all.Set.Parse("export")
+	p, err := all.Set.Parse(conversion.Export)
 	if err != nil {
 		panic(err) // a bug in the table of pipelines
 	}
-	return append([]string{"import"}, p.Passes()...)
+	return append([]string{importStage}, p.Passes()...)
 }
 
-// Lower converts the module to ONNX operators of the target opset. Operators that cannot be converted
-// stay, and the list reports them. A converted module can be converted again, to another opset. After an
-// error the module must not be used.
-func Lower(m *ssa.Module, o Options) (*diag.List, error) {
-	mode, err := o.OperatorExport.mode()
+// importStage is the stage of a module as Load returns it.
+const importStage = "import"
+
+// Convert converts the module to ONNX operators of the target opset. The list has what the passes reported; if it has errors, Convert
+// returns them as its error. A converted module can be converted again, to another opset. After an error the module must not be used.
+func Convert(m *ssa.Module, o ConvertOptions) (*diag.List, error) {
+	p, err := o.pipeline(m, false)
 	if err != nil {
 		return nil, err
 	}
-	p, err := o.pipeline(m, mode)
-	if err != nil {
-		return nil, err
-	}
-	opset := o.begin(m)
-	list, err := remaining(m, p).Run(m, o.Runner)
-	if err = o.Judge(list, err); list != nil && o.Diagnosed != nil {
+	opset := o.OpsetFor(m)
+	conversion.Begin(m, opset)
+	list, err := conversion.Remaining(m, p).Run(m, o.Runner)
+	if err = o.filter(list, err); list != nil && o.Diagnosed != nil {
 		defer o.Diagnosed(list)
 	}
 	if at := onnx.DefaultOpset(m); err == nil && at != opset {
 		err = fmt.Errorf("pipeline %q leaves operators of opset %d, and the model is converted to opset %d: end it with legalize{opset=$opset}", o.Pipeline, at, opset)
 	}
 	if err != nil {
-		onnx.SetOpset(m, onnx.Failed)
+		onnx.Invalidate(m)
 		return list, err
 	}
-	m.Passed, m.TargetOpset = nil, 0
+	m.Passed, m.TargetOpset, m.WeightStorage = nil, 0, o.Weights
 	if o.Warn != nil && o.Diagnosed == nil {
-		for _, d := range list.Items {
-			if d.Severity == diag.Warning {
-				d.Severity = diag.Error // without the prefix "warning: ", which Warn implies
-				o.Warn(list.Format(d))
-			}
-		}
+		conversion.Warn(list, o.Warn)
 	}
 	return list, nil
 }
 
-// Judge drops from a list what Allow names, and makes errors of what Deny names. It returns err, or if that is nil the error of the list.
-func (o Options) Judge(list *diag.List, err error) error {
+// filter applies Allow and Deny to a list. It returns err, or if that is nil the error of the list.
+func (o ConvertOptions) filter(list *diag.List, err error) error {
 	if list == nil {
 		return err
 	}
-	list.Items = slices.DeleteFunc(list.Items, func(d diag.Diagnostic) bool { return d.Severity != diag.Error && slices.Contains(o.Allow, d.ID) })
-	for i := range list.Items {
-		if d := &list.Items[i]; d.Severity == diag.Warning && (slices.Contains(o.Deny, d.ID) || slices.Contains(o.Deny, AllWarnings)) {
-			d.Severity = diag.Error
-		}
-	}
-	if err == nil {
-		err = list.Err()
-	}
-	return err
+	list.Filter(o.Allow, o.Deny)
+	return cmp.Or(err, list.Err())
 }
 
-// AllWarnings stands for all warnings in Options.Deny.
-const AllWarnings = "warnings"
-
-// Convert is [Lower] with one more observer, in the form that verify.Verifier.FirstBadPass takes.
-func (o Options) Convert(m *ssa.Module, watch passes.Observer) error {
-	var r passes.Runner
-	if o.Runner != nil {
-		r = *o.Runner
-	}
-	r.Observers = append(slices.Clone(r.Observers), watch)
-	o.Runner = &r
-	_, err := Lower(m, o)
-	return err
+// WithObserver returns the options with one more observer of the passes.
+func (o ConvertOptions) WithObserver(watch passes.Observer) ConvertOptions {
+	o.Runner = o.Runner.With(watch)
+	return o
 }
 
 // Inspect returns a copy of the module that is converted up to a stage: import, or the stage after the pass of that name. If the list
 // has errors, the copy is as the pass that found them left it.
-func Inspect(m *ssa.Module, stage string, o Options) (*ssa.Module, *diag.List, error) {
+func Inspect(m *ssa.Module, stage string, o ConvertOptions) (*ssa.Module, *diag.List, error) {
 	m = m.Clone()
-	o.begin(m)
-	if stage == "import" {
+	conversion.Begin(m, o.OpsetFor(m))
+	if stage == importStage {
 		return m, &diag.List{Table: &m.Locs}, nil
 	}
-	mode, err := o.OperatorExport.mode()
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := o.pipeline(m, mode)
+	p, err := o.pipeline(m, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	stage, remark := all.Set.Current(stage)
 	part, ok := p.Until(stage)
 	if !ok {
-		stages := append([]string{"import"}, p.Passes()...)
+		stages := append([]string{importStage}, p.Passes()...)
 		return nil, nil, fmt.Errorf("no stage %q%s (there are: %s)", stage, diag.DidYouMean(stage, stages), strings.Join(stages, ", "))
 	}
 	steps := part.Steps()
 	if n := len(steps); n < len(m.Passed) && slices.Equal(steps, m.Passed[:n]) {
 		return nil, nil, fmt.Errorf("the text is of a later stage than %s: behind %s", stage, m.Passed[len(m.Passed)-1])
 	}
-	list, err := remaining(m, part).Run(m, o.Runner)
+	list, err := conversion.Remaining(m, part).Run(m, o.Runner)
 	if err == nil {
 		m.Passed = steps
 	}
 	if remark != "" && list != nil {
 		list.Add(diag.Diagnostic{Severity: diag.Warning, ID: "renamed-pass", Message: remark})
 	}
-	return m, list, o.Judge(list, err)
+	return m, list, o.filter(list, err)
 }
 
-// begin notes the opset of the conversion, and returns it.
-func (o Options) begin(m *ssa.Module) int {
-	m.TargetOpset = o.OpsetFor(m)
-	if len(m.Passed) > 0 { // a text may have former names of passes
-		if p, err := all.Set.Parse(strings.Join(m.Passed, ",")); err == nil {
-			m.Passed = p.Steps()
+// Check reports everything that blocks the conversion, from all passes at once. The error is about anything but the
+// program. It works on a copy of the module.
+func Check(m *ssa.Module, o ConvertOptions) (*diag.List, error) {
+	m = m.Clone()
+	if o.OperatorExport != "" && o.OperatorExport != ONNX || len(o.Fallthrough) > 0 {
+		list, err := Convert(m, o)
+		if err != nil && list != nil && list.Err() != nil {
+			err = nil // the list has it
 		}
+		return list, err
 	}
-	return m.TargetOpset
+	p, err := o.pipeline(m, true)
+	if err != nil {
+		return nil, err
+	}
+	conversion.Begin(m, o.OpsetFor(m))
+	list, err := p.Run(m, o.Runner)
+	if list == nil {
+		return nil, err
+	}
+	failed := list.Err() != nil
+	list.Filter(o.Allow, o.Deny)
+	if err != nil && list.Err() == nil {
+		return list, err // a bug in aton
+	}
+	if err != nil || failed {
+		conversion.AddUnsupported(list, m, o.Table, o.OpsetFor(m))
+	}
+	return list, nil
 }
 
-// remaining is the part of the pipeline that the module is not behind.
-func remaining(m *ssa.Module, p *passes.Pipeline) *passes.Pipeline {
-	if n := len(m.Passed); n > 0 {
-		if steps := p.Steps(); n <= len(steps) && slices.Equal(steps[:n], m.Passed) {
-			return p.From(n)
-		}
-	}
-	return p
+// Write writes a converted module to a file. The file appears only if everything succeeds.
+func Write(m *ssa.Module, path string, o WriteOptions) error {
+	return onnxfile.Write(path, m, versioned(o))
 }
 
-// Export converts the module and writes it to a file. The file appears only if everything succeeds.
-func Export(m *ssa.Module, path string, o Options) error {
-	if _, err := Lower(m, o); err != nil {
-		return err
-	}
-	return onnxfile.Write(path, m, o.file(m))
-}
-
-// ExportTo is like Export but writes to w.
-func ExportTo(w io.Writer, m *ssa.Module, o Options) error {
-	if _, err := Lower(m, o); err != nil {
-		return err
-	}
-	return onnxfile.WriteTo(w, m, o.file(m))
+// WriteTo is like Write but writes to w.
+func WriteTo(w io.Writer, m *ssa.Module, o WriteOptions) error {
+	return onnxfile.WriteTo(w, m, versioned(o))
 }
 
 // FileNames returns the names that values of the converted module's main function, by their ID, and its outputs have in the
-// file that Export wrote.
-func FileNames(m *ssa.Module, o Options) (values, outputs []string, err error) {
-	return onnxfile.Names(m, o.file(m))
+// file that Write writes.
+func FileNames(m *ssa.Module, o WriteOptions) (values, outputs []string, err error) {
+	return onnxfile.Names(m, o)
 }
 
-func (o Options) file(m *ssa.Module) onnxfile.Options {
-	file := onnxfile.Options{Version: Version(), External: o.External, OutputAxes: o.OutputAxes, DocStrings: o.DocStrings, NodeMetadata: o.NodeMetadata, NoWeights: o.NoWeights, InitializersAsInputs: o.InitializersAsInputs,
-		Modules: o.ModuleFunctions, Functions: o.Functions}
-	if f := m.Main(); f != nil {
-		file.Unchecked = o.OperatorExport == Raw
-		file.OutputNames = f.OutputNames
+// versioned has the version of this release, unless another program is the producer.
+func versioned(o WriteOptions) WriteOptions {
+	if o.Producer == "" {
+		o.Version = cmp.Or(o.Version, Version())
 	}
-	return file
+	return o
+}
+
+// Export converts the module and writes it to a file. The file appears only if everything succeeds.
+func Export(m *ssa.Module, path string, o ExportOptions) error {
+	if _, err := Convert(m, o.ConvertOptions); err != nil {
+		return err
+	}
+	return Write(m, path, o.file())
+}
+
+// ExportTo is like Export but writes to w.
+func ExportTo(w io.Writer, m *ssa.Module, o ExportOptions) error {
+	if _, err := Convert(m, o.ConvertOptions); err != nil {
+		return err
+	}
+	return WriteTo(w, m, o.file())
+}
+
+// file returns the options of the writer. A raw graph is no model of ONNX.
+func (o ExportOptions) file() WriteOptions {
+	o.Unchecked = o.Unchecked || o.OperatorExport == Raw
+	return o.WriteOptions
 }

@@ -17,18 +17,18 @@ import (
 )
 
 // exported converts graph text and prints the result, without locations.
-func exported(text string, o aton.Options) {
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", o)
+func exported(text string, o aton.ConvertOptions) {
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", o.LoadOptions())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	var file bytes.Buffer
-	if err := aton.ExportTo(&file, m, o); err != nil {
+	if err := aton.ExportTo(&file, m, aton.ExportOptions{ConvertOptions: o}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	if m, err = aton.LoadBytes(file.Bytes(), "model.onnx", aton.Options{}); err != nil {
+	if m, err = aton.LoadBytes(file.Bytes(), "model.onnx", aton.LoadOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -64,7 +64,7 @@ func Example_elu() {
   %one : int = prim::Constant[value=1]()
   %y : Float(2, 3) = aten::elu(%x, %alpha, %one, %one)
   return (%y)
-`, aton.Options{Table: table})
+`, aton.ConvertOptions{Table: table})
 	// Output:
 	// graph @main_graph(%x : Float(2, 3)):
 	//   %output : Float(2, 3) = onnx::Elu[alpha=0.5](%x)
@@ -87,10 +87,10 @@ func Example_register() {
   return (%y)
 `
 	for _, opset := range []int{9, 13, 17} {
-		exported(graph, aton.Options{Table: table, Opset: opset})
+		exported(graph, aton.ConvertOptions{Table: table, Opset: opset})
 	}
 	fmt.Println(table.Unregister("aten::relu", 15))
-	exported(graph, aton.Options{Table: table, Opset: 17})
+	exported(graph, aton.ConvertOptions{Table: table, Opset: 17})
 	fmt.Println(table.Unregister("aten::relu", 15))
 	fmt.Println(table.Register("onnx::Relu", relu(0)))
 	fmt.Println(table.Register("relu", relu(0)))
@@ -130,7 +130,7 @@ func Example_customDomain() {
   %y : Float(2, 3), %mask : Bool(2, 3) = custom_ops::foo_forward(%a, %b, %alpha)
   %r : Float(2, 3) = aten::relu(%y)
   return (%r, %mask)
-`, aton.Options{Table: table, CustomOpsets: map[string]int{"custom_domain": 2}})
+`, aton.ConvertOptions{Table: table, CustomOpsets: map[string]int{"custom_domain": 2}})
 	// Output:
 	// graph @main_graph(%a : Float(2, 3),
 	//       %b : Float(2, 3)):
@@ -165,11 +165,11 @@ func Example_pythonOp() {
   %c : Float(2, 3) = ^MyClip[inplace=0, module="__main__"](0.5)(%x)
   %r : Float(2, 3) = ^MyRelu()(%c)
   return (%r)
-`, aton.Options{Table: table})
+`, aton.ConvertOptions{Table: table})
 	exported(`graph(%x : Float(2, 3)):
   %r : Float(2, 3) = ^MySign()(%x)
   return (%r)
-`, aton.Options{Table: table})
+`, aton.ConvertOptions{Table: table})
 	// Output:
 	// graph @main_graph(%x : Float(2, 3)):
 	//   %onnx::Clip_const : Float() = onnx::Constant[value={0.5}]()
@@ -185,7 +185,7 @@ func Example_optionalTensors() {
   %l : Tensor?[] = prim::ListConstruct(%n, %i)
   %y : Float(2, 2) = aten::index(%x, %l)
   return (%y)
-`, aton.Options{OperatorExport: aton.ONNXATen})
+`, aton.ConvertOptions{OperatorExport: aton.ONNXATen})
 	// Output:
 	// graph @main_graph(%x : Float(2, 3),
 	//       %i : Long(2)):
@@ -206,7 +206,7 @@ func Example_operatorExport() {
 `
 	for _, t := range []aton.OperatorExportType{aton.ONNX, aton.ONNXFallthrough, aton.ONNXATenFallback, aton.ONNXATen, aton.Raw} {
 		fmt.Println(t)
-		o := aton.Options{OperatorExport: t}
+		o := aton.ConvertOptions{OperatorExport: t}
 		if t != aton.ONNX && t != aton.ONNXFallthrough && t != aton.Raw {
 			o.Fallthrough = []string{"foo"}
 		}
@@ -261,7 +261,7 @@ func Example_kernel() {
 	m, err := aton.LoadBytes([]byte(`graph(%x : Float(3)):
   %y : Float(3) = my.domain::Double(%x)
   return (%y)
-`), "graph.ir", aton.Options{})
+`), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -290,7 +290,7 @@ func Example_kernel() {
 }
 
 // A pass of one's own behind the one that makes ONNX of the program.
-func ExampleOptions_after() {
+func ExampleConvertOptions_after() {
 	quick, err := passes.FromRules("quick", "a gelu of the quick kind", onnx.RewriteConfig(0),
 		rewrite.Rule{Name: "tanh", From: `%y = onnx::Gelu[approximate=$how](%x)`, To: `%y = onnx::Gelu[approximate="tanh"](%x)`,
 			Check: func(m *rewrite.Match) string {
@@ -307,7 +307,7 @@ func ExampleOptions_after() {
   %how : str = prim::Constant[value="none"]()
   %y : Float(2, 3) = aten::gelu(%x, %how)
   return (%y)
-`, aton.Options{
+`, aton.ConvertOptions{
 		Passes: []*passes.Pass{quick},
 		After:  map[string]string{"lower": "quick"},
 	})

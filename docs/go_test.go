@@ -1,3 +1,4 @@
+// Package docs has the pages for users. Its tests check what they show.
 package docs
 
 import (
@@ -12,6 +13,7 @@ import (
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/internal/markdown"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
@@ -28,13 +30,17 @@ func TestGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := 0
-	for _, b := range blocks(t, "go.md") {
-		if b.kind != "go" {
+	page, err := markdown.Blocks("go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range page {
+		if b.Kind != "go" {
 			continue
 		}
 		shown++
-		if !strings.Contains(string(source), b.text) {
-			t.Errorf("go.md:%d: go_test.go does not have this block", b.line)
+		if !strings.Contains(string(source), b.Text) {
+			t.Errorf("go.md:%d: go_test.go does not have this block", b.Line)
 		}
 	}
 	if shown < 6 {
@@ -51,11 +57,12 @@ func convert(model, file string) error {
 	if err != nil {
 		return err
 	}
-	o := aton.Options{Opset: 17, Inputs: []spec.Input{input}}
-	m, err := aton.Load(model, o)
+	m, err := aton.Load(model, aton.LoadOptions{Inputs: []spec.Input{input}})
 	if err != nil {
 		return err
 	}
+	var o aton.ExportOptions
+	o.Opset = 17
 	return aton.Export(m, file, o)
 }
 
@@ -67,13 +74,12 @@ const program = `graph(%x : Float(2, 3)):
 `
 
 func check(text string) {
-	o := aton.Options{}
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", o)
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	list, err := aton.Check(m, o) // of a copy: m can be converted
+	list, err := aton.Check(m, aton.ConvertOptions{}) // of a copy: m can be converted
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -93,7 +99,7 @@ func Example_check() {
 }
 
 func run(text string) {
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -137,17 +143,21 @@ func Example_count() {
 	// aten::relu 1
 }
 
-func build() (m *ssa.Module, err error) {
-	defer onnx.Recover(&err) // an operator that does not fit its operands
-	m = ssa.NewModule(all.Dialects()...)
+func build() (*ssa.Module, error) {
+	m := ssa.NewModule(all.Dialects()...)
 	onnx.SetOpset(m, onnx.Newest)
 	body := m.NewFunc("main").Body
 	x := body.AddParam("x", ssa.Tensor(tensor.Float32, sym.Symbol("N", 0), sym.Const(3)))
 	b := onnx.Builder{Block: body}
-	half := b.Const(tensor.Of(tensor.Float32, nil, []float32{0.5}))
-	y := b.Op("Relu", b.Op("Mul", x, half))
-	y.Name = "y"
-	body.SetReturns(y)
+	err := onnx.Build(func() { // returns why an operator does not fit its operands
+		half := b.Const(tensor.Of(tensor.Float32, nil, []float32{0.5}))
+		y := b.Op("Relu", b.Op("Mul", x, half))
+		y.Name = "y"
+		body.SetReturns(y)
+	})
+	if err != nil {
+		return nil, err
+	}
 	return m, ssa.Verify(m)
 }
 
@@ -159,7 +169,7 @@ func Example_build() {
 	}
 	_ = ssa.Fprint(os.Stdout, m, ssa.PrintOptions{NoLocs: true})
 	var file bytes.Buffer
-	fmt.Println(aton.ExportTo(&file, m, aton.Options{Opset: 17}), file.Len() > 0)
+	fmt.Println(aton.ExportTo(&file, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 17}}), file.Len() > 0)
 	// Output:
 	// graph(%x : Float(N, 3)):
 	//   %0 : Float() = onnx::Constant[value={0.5}]()

@@ -1,3 +1,4 @@
+// Package littests tests the graphs of the text tests in other ways than their RUN lines.
 package littests
 
 import (

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,16 @@ type Runner struct {
 	Stop func() error
 	// Bisect, if not nil, stops the passes after a number of changes.
 	Bisect *Bisect
+}
+
+// With returns a copy of the runner that has one more observer. A nil Runner stands for one without observers.
+func (r *Runner) With(watch Observer) *Runner {
+	var c Runner
+	if r != nil {
+		c = *r
+	}
+	c.Observers = append(slices.Clone(c.Observers), watch)
+	return &c
 }
 
 // Observer watches a run. Its functions may be nil; they must not change the module.

@@ -473,6 +473,9 @@ func (p *printer) head() {
 		say(key, d)
 	}
 	named("weights", m.Weights)
+	if m.WeightStorage != Initializers {
+		say("weight_storage", Str(string(m.WeightStorage)))
+	}
 	named("defaults", m.Defaults)
 	for i, o := range w.listed {
 		fields := Dict()

@@ -57,8 +57,9 @@ type Module struct {
 	// Guarded reports that operators of the graph check the bounds of sizes in the metadata (AtLeast).
 	Guarded bool
 
-	// Weights has, by name, the weights that became parameters of the main function.
-	Weights map[string]*tensor.Tensor
+	// Weights has, by name, the weights that became parameters of the main function. WeightStorage says how a file stores them.
+	Weights       map[string]*tensor.Tensor
+	WeightStorage WeightStorage
 	// Defaults has, by name, the default values of parameters of the main function: a file lists such a
 	// parameter as an input and has an initializer of the same name.
 	Defaults map[string]*tensor.Tensor
@@ -76,6 +77,16 @@ type Module struct {
 	fresh     int
 	supposed  int // the number of fresh symbols that Suppose has set apart
 }
+
+// WeightStorage says how a file stores the weights that are parameters of the main function.
+type WeightStorage string
+
+// The choices.
+const (
+	Initializers         WeightStorage = ""       // as initializers
+	InitializersAsInputs WeightStorage = "inputs" // as initializers that are inputs too, so that a runtime can replace them
+	NoWeights            WeightStorage = "none"   // not at all: they are inputs without values
+)
 
 // FileInfo describes a model for people and tools. It does not affect what is computed.
 type FileInfo struct {

@@ -182,6 +182,13 @@ func (p *parser) headEntry(key string, l Literal) {
 		} else {
 			m.Defaults = held
 		}
+	case "weight_storage":
+		switch s := WeightStorage(p.string(l)); s {
+		case InitializersAsInputs, NoWeights:
+			m.WeightStorage = s
+		default:
+			p.fail("%q is no way to store weights", s)
+		}
 	case "root":
 		if l.Kind != ObjectLit {
 			p.fail("expected an object")

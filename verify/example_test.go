@@ -20,7 +20,7 @@ func Example() {
 	x := tensor.FromFloats(tensor.Float32, []int64{3}, []float64{1, 2, 3.5})
 	data := verify.DataSet{Name: "mine", Inputs: []verify.Named{{Name: "x", Tensor: x}}}
 
-	program, err := aton.LoadBytes([]byte(double), "double.ir", aton.Options{})
+	program, err := aton.LoadBytes([]byte(double), "double.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -31,12 +31,12 @@ func Example() {
 	}
 	fmt.Println(data.Outputs[0].Tensor.Float64s())
 
-	m, err := aton.LoadBytes([]byte(double), "double.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(double), "double.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if _, err := aton.Lower(m, aton.Options{}); err != nil {
+	if _, err := aton.Convert(m, aton.ConvertOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -55,12 +55,12 @@ func Example() {
 
 // Minimize cuts the part of a model out of which a test says that it is wrong.
 func ExampleVerifier_Minimize() {
-	m, err := aton.LoadBytes([]byte(strings.Replace(double, "return (%y)", "%z : Tensor = aten::tanh(%y)\n  return (%z)", 1)), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(strings.Replace(double, "return (%y)", "%z : Tensor = aten::tanh(%y)\n  return (%z)", 1)), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if _, err := aton.Lower(m, aton.Options{}); err != nil {
+	if _, err := aton.Convert(m, aton.ConvertOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}

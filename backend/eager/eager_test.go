@@ -15,7 +15,7 @@ import (
 
 func load(t *testing.T, text string) *ssa.Module {
 	t.Helper()
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func FuzzRun(f *testing.F) {
 	f.Add("graph(%x : Float(2)):\n  %k : str = prim::Constant[value=\"a\"]()\n  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %x)\n  %y : Tensor = aten::__getitem__(%d, %k)\n  %l : str[] = aten::keys(%d)\n  return (%y, %l)\n")
 	f.Add("graph(%x : Float(2)):\n  %l : Any[] = prim::ListConstruct(%x)\n  %m : Any[] = aten::append(%l, %l)\n  return (%l)\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.Options{})
+		m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.LoadOptions{})
 		if err != nil || m.Main() == nil {
 			return
 		}

@@ -16,7 +16,7 @@ func ExampleRun() {
   %row : Tensor = aten::select(%x, %0, %1)
   %sum : Tensor = aten::add_(%row, %1, %1)
   return (%x)
-`), "graph.ir", aton.Options{})
+`), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return

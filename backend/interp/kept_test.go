@@ -34,7 +34,7 @@ func TestExported(t *testing.T) {
 			if err := ssa.Verify(m); err != nil {
 				t.Errorf("as read: %v", err)
 			}
-			if err := onnx.RaiseModule(m); err != nil {
+			if err := onnx.RaiseModule(m, false); err != nil {
 				t.Fatal(err)
 			}
 			data := filepath.Join(cases, id, "test_data_set_0")

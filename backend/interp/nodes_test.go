@@ -13,10 +13,10 @@ import (
 
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
-	"github.com/aton-project/aton/tools/cases/pack"
 )
 
 // leftOut tells why a test of the onnx package does not apply.
@@ -202,7 +202,7 @@ func runCase(t *testing.T, m *ssa.Module, folder string) {
 	inferred := true
 	if onnx.DefaultOpset(m) < onnx.Newest { // run as it stands, then in the newest encoding
 		runData(t, m, folder, rtol, atol, false)
-		if err := onnx.RaiseModule(m); err != nil {
+		if err := onnx.RaiseModule(m, false); err != nil {
 			t.Errorf("modernize: %v", err)
 			inferred = false
 		}

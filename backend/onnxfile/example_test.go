@@ -21,8 +21,9 @@ func Example() {
 		return
 	}
 	onnx.SetOpset(m, 20)
+	m.Main().OutputNames = []string{"result"}
 	var file bytes.Buffer
-	if err := onnxfile.WriteTo(&file, m, onnxfile.Options{OutputNames: []string{"result"}}); err != nil {
+	if err := onnxfile.WriteTo(&file, m, onnxfile.Options{}); err != nil {
 		fmt.Println(err)
 		return
 	}

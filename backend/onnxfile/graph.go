@@ -304,9 +304,9 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 		if info.Type == nil && !b.opts.Unchecked {
 			b.fail("the element type of input %s is unknown", name)
 		}
-		if t := b.m.Held(p.Name); t != nil && !b.opts.NoWeights {
+		if t := b.m.Held(p.Name); t != nil && b.m.WeightStorage != ssa.NoWeights {
 			b.initializer(b.value[p.ID], t)
-			if !b.opts.InitializersAsInputs && b.m.Defaults[p.Name] == nil {
+			if b.m.WeightStorage == ssa.Initializers && b.m.Defaults[p.Name] == nil {
 				b.weight = append(b.weight, info)
 				continue
 			}
@@ -320,16 +320,16 @@ func (b *builder) main(f *ssa.Func) *onnxpb.GraphProto {
 	}
 	for i := range outputs {
 		v := f.Body.Return(i)
-		if i < len(b.opts.OutputNames) {
-			if outputs[i] = b.opts.OutputNames[i]; v.Param() != f.Body || b.value[v.ID] != outputs[i] { // an input may be an output
+		if i < len(f.OutputNames) {
+			if outputs[i] = f.OutputNames[i]; v.Param() != f.Body || b.value[v.ID] != outputs[i] { // an input may be an output
 				outputs[i] = b.names.unique(outputs[i])
 			}
 		} else if v.Name != "" && b.value[v.ID] == "" && onnx.ConstOf(v) == nil && !slices.Contains(f.Body.Returns()[:i], v) {
 			outputs[i] = b.names.unique(v.Name)
 		}
 	}
-	if len(b.opts.OutputNames) > len(outputs) {
-		b.fail("%d output names for %d outputs", len(b.opts.OutputNames), len(outputs))
+	if len(f.OutputNames) > len(outputs) {
+		b.fail("%d output names for %d outputs", len(f.OutputNames), len(outputs))
 	}
 	b.returns(f.Body, outputs)
 	b.constants(f.Body)

@@ -87,7 +87,7 @@ func TestOutputNames(t *testing.T) {
 	m := sample()
 	m.Main().OutputNames = []string{"a", "b", "x", "d"}
 	var b bytes.Buffer
-	if err := WriteTo(&b, m, Options{OutputNames: m.Main().OutputNames}); err != nil {
+	if err := WriteTo(&b, m, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Parse(b.Bytes())

@@ -98,7 +98,8 @@ func dump(m *ssa.Module) string {
 func encode(t *testing.T, m *ssa.Module) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteTo(&b, m, Options{OutputNames: []string{"out"}}); err != nil {
+	m.Main().OutputNames = []string{"out"}
+	if err := WriteTo(&b, m, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

@@ -34,8 +34,6 @@ const (
 // Options control the writer. The zero value is what most callers want.
 type Options struct {
 	External External
-	// OutputNames names the outputs in order; a prefix will do.
-	OutputNames []string
 	// OutputAxes name axes of outputs, by the output's name and the axis; a negative one counts from the end. An axis of a
 	// known size, and a name that is another size's, are errors.
 	OutputAxes map[string]map[int]string
@@ -54,11 +52,6 @@ type Options struct {
 	Producer, Version string
 	// ValueInfo records the types of intermediate values too.
 	ValueInfo bool
-	// InitializersAsInputs lists Module.Weights among the graph's inputs too. Opsets below 9 list all initializers.
-	InitializersAsInputs bool
-	// NoWeights leaves Module.Weights out: they are inputs only.
-	NoWeights bool
-
 	// Functions are bodies of operators of custom domains; the file carries those that it calls.
 	Functions *Functions
 

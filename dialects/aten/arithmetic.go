@@ -26,7 +26,7 @@ var arithmetic = Defs{
 	"aten::remainder":       {Doc: "self - other * floor(self / other)", Nature: Pointwise, Prim: true, Lower: lowerRemainder},
 	"aten::fmod":            {Doc: "self - other * trunc(self / other)", Nature: Pointwise, Prim: true, Lower: lowerFmod},
 	"aten::pow":             {Doc: "self to the power exponent", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexPow), Lower: lowerPow},
-	"aten::float_power":     {Doc: "self to the power exponent in float64", Nature: Pointwise, Complex: one(complexFloatPower), Lower: lowerFloatPower},
+	"aten::float_power":     {Doc: "self to the power exponent, in float64", Nature: Pointwise, Complex: one(complexFloatPower), Lower: lowerFloatPower},
 	"aten::addcmul":         {Doc: "self + value * tensor1 * tensor2", Nature: Pointwise, Complex: one(addScaledPair("aten::mul.Tensor")), Lower: lowerAddcmul},
 	"aten::addcdiv":         {Doc: "self + value * tensor1 / tensor2", Nature: Pointwise, Complex: one(addScaledPair("aten::div.Tensor")), Lower: lowerAddcdiv},
 	"aten::lerp":            {Doc: "self + weight * (end - self)", Nature: Pointwise, Complex: one(complexLerp), Lower: lowerLerp},

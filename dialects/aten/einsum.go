@@ -172,7 +172,7 @@ func (l *Lowering) diagonals(t labelled) labelled {
 	return t
 }
 
-// transposeIf permutes the axes unless they are in place.
+// transposeIf permutes the axes, unless the permutation leaves them as they are.
 func (l *Lowering) transposeIf(x *ssa.Value, perm []int64) *ssa.Value {
 	for i, p := range perm {
 		if int64(i) != p {

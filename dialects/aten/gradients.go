@@ -78,9 +78,9 @@ var gradients = Defs{
 	"aten::_upsample_bicubic2d_aa_backward":    {Doc: "the transposed interpolation", Lower: upsampleBackward(2, resizeCubicAA)},
 	"aten::_upsample_lanczos2d_aa_backward":    {Doc: "the transposed interpolation", Lower: upsampleBackward(2, resizeLanczosAA)},
 
-	"aten::embedding_dense_backward": {Doc: "gradients added up in the rows that embedding took", Lower: lowerEmbeddingBackward},
+	"aten::embedding_dense_backward": {Doc: "sums of the gradients for each row that embedding read", Lower: lowerEmbeddingBackward},
 	"aten::diagonal_backward":        {Doc: "zeros with a diagonal replaced", Lower: lowerDiagonalBackward},
-	"aten::unfold_backward":          {Doc: "gradients of windows added up at their elements", Lower: lowerUnfoldBackward},
+	"aten::unfold_backward":          {Doc: "sums of the gradients of the windows at each element", Lower: lowerUnfoldBackward},
 	"aten::_cdist_backward":          {Doc: "gradient of cdist's first argument", Lower: lowerCdistBackward},
 	"aten::convolution_backward":     {Doc: "gradients of a convolution's input, weight and bias", LowerN: lowerConvolutionBackward},
 
@@ -478,14 +478,14 @@ func maxPoolBackward(n int) func(*Lowering) *ssa.Value {
 	}
 }
 
-// identity is the unit matrix of a size.
+// identity returns the identity matrix of a size.
 func (l *Lowering) identity(n Size, d tensor.DType) *ssa.Value {
 	at := l.countTo(n)
 	return l.Cast(l.equal(l.unsqueeze(at, 1), l.unsqueeze(at, 0)), d)
 }
 
-// transposed is the gradient of an operator that is linear along each of the last axes by itself. row applies it along the last
-// axis i of a matrix: of the unit matrix it gives the operator's own matrix, transposed.
+// transposed returns the gradient of an operator that is linear along each of the last axes separately. row applies the operator along the
+// last axis i of a matrix. Of the identity matrix, row makes the transposed matrix of the operator.
 func (l *Lowering) transposed(g *ssa.Value, in []Size, row func(unit *ssa.Value, i int) *ssa.Value) *ssa.Value {
 	wide, back := l.widen(g)
 	first := l.Rank(g) - len(in)

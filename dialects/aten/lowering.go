@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -172,30 +173,46 @@ func (l *Lowering) lowerBy(d Def, o *ssa.Op) (vs []*ssa.Value, err *Failure) {
 	if d.Lower == nil && d.LowerN == nil {
 		return nil, &Failure{ID: "not-expressible", Message: d.Why}
 	}
+	if o.Kind.Namespace() == "aten" && slices.ContainsFunc(o.Operands(), isText) {
+		return nil, &Failure{ID: "unsupported-type", Message: "PyTorch has no tensors of strings"}
+	}
 	saved := l.Node
 	l.Node = o
+	defer func() { l.Node = saved }()
+	err = Try(func() {
+		if l.Regrid {
+			vs = l.onItsGrid(d, o)
+		} else {
+			vs = d.results(l)
+		}
+		l.checkSizes(vs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return vs, nil
+}
+
+// Try runs a function that uses a Lowering, and returns the failure that ended it early.
+func Try(f func()) (failure *Failure) {
 	defer func() {
-		l.Node = saved
 		switch r := recover().(type) {
 		case nil:
 		case *Failure:
-			vs, err = nil, r
-		case *onnx.BuildError:
-			vs, err = nil, &Failure{ID: "invalid-args", Message: r.Reason()}
+			failure = r
 		default:
 			panic(r)
 		}
 	}()
-	if o.Kind.Namespace() == "aten" && slices.ContainsFunc(o.Operands(), isText) {
-		return nil, &Failure{ID: "unsupported-type", Message: "PyTorch has no tensors of strings"}
+	err := onnx.Build(f)
+	var b *onnx.BuildError
+	switch {
+	case errors.As(err, &b):
+		return &Failure{ID: "invalid-args", Message: b.Reason()}
+	case err != nil:
+		return &Failure{ID: "invalid-args", Message: err.Error()}
 	}
-	if l.Regrid {
-		vs = l.onItsGrid(d, o)
-	} else {
-		vs = d.results(l)
-	}
-	l.checkSizes(vs)
-	return vs, nil
+	return nil
 }
 
 func (d Def) results(l *Lowering) []*ssa.Value {

@@ -2,7 +2,6 @@ package aten
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,7 +21,14 @@ type Table struct {
 	absorbed map[ssa.Kind]bool
 }
 
-var symbolicName = regexp.MustCompile(`^[A-Za-z0-9_-]+::[A-Za-z_-][A-Za-z0-9_-]*$`)
+// isSymbolicName reports a name such as ns::op, of ASCII letters, digits, underscores and hyphens. The second part does not begin with a digit.
+func isSymbolicName(name string) bool {
+	ns, op, ok := strings.Cut(name, "::")
+	other := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}
+	return ok && ns != "" && op != "" && !strings.ContainsFunc(ns+op, other) && (op[0] < '0' || op[0] > '9')
+}
 
 // Register adds a user's symbolic function for an operator, "ns::op" ("::op" is
 // one of aten), for all opsets from d.Since on. It goes before the built-in one
@@ -69,7 +75,7 @@ func symbolicKind(k ssa.Kind) (ssa.Kind, error) {
 	if strings.HasPrefix(string(k), "::") {
 		k = "aten" + k
 	}
-	if !symbolicName.MatchString(string(k)) {
+	if !isSymbolicName(string(k)) {
 		return "", fmt.Errorf("%q is no name of an operator, such as ns::op", k)
 	}
 	if k.Namespace() == onnx.Namespace {
@@ -83,7 +89,7 @@ func symbolicKind(k ssa.Kind) (ssa.Kind, error) {
 // return one: what these do to memory is not known from their declaration alone.
 func (t *Table) Declare(s *ssa.Schema) error {
 	k := ssa.Kind(s.Name)
-	if !symbolicName.MatchString(s.Name) {
+	if !isSymbolicName(s.Name) {
 		return fmt.Errorf("%q is no name of an operator, such as ns::op", s.Name)
 	}
 	switch ns := k.Namespace(); {

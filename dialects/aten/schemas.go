@@ -3,8 +3,11 @@
 package aten
 
 import (
+	"compress/gzip"
 	_ "embed"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/aton-project/aton/dialects/prim"
@@ -12,10 +15,27 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-//go:embed schemas.txt
-var schemasText string
+//go:generate go run ../../tools/opgen/compress schemas.txt
 
-var table = sync.OnceValue(func() *ssa.SchemaTable { return ssa.NewSchemaTable(schemasText) })
+// schemasGzip is schemas.txt, compressed: a program that uses this package is smaller by the difference.
+//
+//go:embed schemas.txt.gz
+var schemasGzip string
+
+var table = sync.OnceValue(func() *ssa.SchemaTable { return ssa.NewSchemaTable(schemasText()) })
+
+// schemasText returns the text of schemas.txt.
+func schemasText() string {
+	var b strings.Builder
+	r, err := gzip.NewReader(strings.NewReader(schemasGzip))
+	if err == nil {
+		_, err = io.Copy(&b, r)
+	}
+	if err != nil {
+		panic(err) // a bug in schemas.txt.gz, which TestCompressed compares with schemas.txt
+	}
+	return b.String()
+}
 
 // Schemas gives the declarations of an operator (aten, quantized, torchvision,
 // prim) in the order in which overload resolution tries them: those of the

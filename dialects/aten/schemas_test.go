@@ -10,9 +10,20 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
+// TestCompressed: the compressed declarations, which programs contain, are those of schemas.txt.
+func TestCompressed(t *testing.T) {
+	text, err := os.ReadFile("schemas.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if schemasText() != string(text) {
+		t.Error("schemas.txt.gz does not hold schemas.txt: run make gen")
+	}
+}
+
 // TestSchemasParse parses every declaration and checks that no line is lost.
 func TestSchemasParse(t *testing.T) {
-	for _, text := range []string{schemasText} {
+	for _, text := range []string{schemasText()} {
 		n := 0
 		for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 			if strings.HasPrefix(line, "#") {

@@ -100,7 +100,7 @@ func lowerLen(l *Lowering) *ssa.Value {
 	return l.sizeValue(l.sizeOf(x, 0))
 }
 
-// lowerStride answers for tensors that are known to be row-major.
+// lowerStride converts the strides of a tensor that is known to be row-major.
 func lowerStride(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if !rowMajor(l.Arg("self"), maxTrace) {

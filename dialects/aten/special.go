@@ -3,7 +3,7 @@ package aten
 import (
 	"math"
 
-	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -75,7 +75,7 @@ func (l *Lowering) sumLast(x *ssa.Value) *ssa.Value {
 
 // erfcxAbs is erfcx for x >= 0.
 func (l *Lowering) erfcxAbs(x *ssa.Value) *ssa.Value {
-	p := l.horner(l.sub(l.Like(x, 1), l.div(l.Like(x, 7.5), l.offset(x, 3.75))), onnx.Erfcx[:]...)
+	p := l.horner(l.sub(l.Like(x, 1), l.div(l.Like(x, 7.5), l.offset(x, 3.75))), formula.Erfcx[:]...)
 	return l.div(p, l.offset(l.scale(x, 2), 1))
 }
 

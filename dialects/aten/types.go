@@ -36,16 +36,10 @@ func (t *Table) TypeOf(o *ssa.Op, opset int) (typ *ssa.TensorType, ok bool) {
 	if !variable {
 		return nil, false
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			if _, failed := r.(*Failure); !failed {
-				panic(r)
-			}
-			typ, ok = nil, false // the lowering fails too, and tells why
-		}
-	}()
 	l := &Lowering{Node: o, Opset: opset, table: t, env: noValue}
-	typ = d.Type(l)
+	if Try(func() { typ = d.Type(l) }) != nil {
+		return nil, false // the lowering fails too, and tells why
+	}
 	if typ == nil || !plain(typ.DType) || typ.DType.IsInt() && len(typ.Dims) <= 1 || empty(typ.Dims) {
 		return nil, false
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// BuildError is the panic value of a Builder: the operator cannot be built from these operands.
+// BuildError is why a Builder cannot build an operator from these operands.
 type BuildError struct {
 	Kind ssa.Kind
 	Err  error
@@ -33,22 +33,27 @@ func (e *BuildError) Reason() string {
 	return e.Err.Error()
 }
 
-// Recover gives what a Builder or a step has panicked with, *BuildError or *Unsupported, and goes on with any other panic. It is to be deferred.
-func Recover(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case *Unsupported:
-		*err = r
-	case *BuildError:
-		*err = r
-	default:
-		panic(r) // a bug, not an operator that cannot be built
-	}
+// Build runs a function that uses a Builder, an Upgrade or a Downgrade. It returns the *BuildError or *Unsupported that ended the function
+// early, and leaves the operators that the function has made.
+func Build(f func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *Unsupported:
+			err = r
+		case *BuildError:
+			err = r
+		default:
+			panic(r) // a bug, not an operator that cannot be built
+		}
+	}()
+	f()
+	return nil
 }
 
 // Builder creates ONNX operators in their newest form, infers their types and
-// folds what is constant. It panics with *BuildError when inference rejects an
-// operator; whoever runs a lowering recovers it at its border.
+// folds what is constant. Use it in a function that [Build] runs: an operator that inference
+// rejects ends that function, by a panic that Build recovers.
 type Builder struct {
 	Block  *ssa.Block
 	Before *ssa.Op // insertion point, the end of the block if nil
@@ -106,8 +111,7 @@ func (b *Builder) OpA(name string, attrs []ssa.Attr, operands ...*ssa.Value) *ss
 }
 
 // Scan builds an onnx::Scan: body maps states and the elements of xs along
-// their first axis to new states and outputs, which are stacked. States keep their types. Like Create it panics with a
-// *BuildError when the operator's types do not fit.
+// their first axis to new states and outputs, which are stacked. States keep their types.
 func (b *Builder) Scan(states, xs []*ssa.Value, reverse bool, body func(states, elems []*ssa.Value) (next, outs []*ssa.Value)) (finals, stacked []*ssa.Value) {
 	op := b.Block.InsertBefore(b.Before, "onnx::Scan", b.Loc, append(append([]*ssa.Value{}, states...), xs...))
 	op.SetAttr("num_scan_inputs", ssa.Int(int64(len(xs))))

@@ -52,8 +52,8 @@ func deformConv(d *Downgrade) *ssa.Value {
 	return d.cast(y, dtype)
 }
 
-// windowPlaces gives where the taps of each window of an image lie along a
-// spatial axis, before they are moved: [taps, windows], int64.
+// windowPlaces returns the position along a spatial axis of each tap of each window
+// of an image, before the offsets are added: [taps, windows], int64.
 func (d *Downgrade) windowPlaces(offset *ssa.Value, axis int, kh, kw int64) *ssa.Value {
 	at := func(name string, def int64) int64 {
 		if l := d.Node.AttrInts(name); axis < len(l) {

@@ -3,6 +3,7 @@ package onnx
 import (
 	"slices"
 
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -43,7 +44,7 @@ func (d *Downgrade) keepsAspect(policy string) bool {
 			return false
 		}
 	}
-	sizes := KeepAspect(have, want, policy)
+	sizes := formula.KeepAspect(have, want, policy)
 	for i, n := range sizes {
 		if n*have[0] != sizes[0]*have[i] {
 			return false

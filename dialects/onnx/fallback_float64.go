@@ -3,6 +3,7 @@ package onnx
 import (
 	"math"
 
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -91,15 +92,6 @@ func (w *wideMath) atan(x *ssa.Value) *ssa.Value {
 	return w.Op("Where", w.Op("Less", x, w.num(0)), w.Op("Neg", y), y)
 }
 
-// Erfcx is a polynomial, highest power first, that gives (1 + 2x) exp(x^2) erfc(x) for x >= 0 of 1 - 7.5/(x + 3.75) (Shepherd and Laframboise,
-// 1981): to the last digits of float64.
-var Erfcx = [...]float64{
-	3.1114333809799254e-10, -2.623107347133476e-09, -3.744210080962018e-09, 3.197926671666804e-08, 2.3263508708859124e-08, -2.4857126248016745e-07,
-	-5.7218230603224086e-08, 1.7419821586224816e-06, -9.73559896736775e-07, -1.1438048033346894e-05, 2.238423915508223e-05, 5.164652974177416e-05,
-	-0.0002901540805408417, 0.000293714378044958, 0.0017556258528952954, -0.009746579683265262, 0.028362277418956406, -0.05869339857664934,
-	0.09230432116037748, -0.10880393014244462, 0.0822767384901452, 0.0035854154854790257, -0.14024059858554697, 1.2375126308378275,
-}
-
 // erf is a series of positive terms up to 1; above, 1 less erfc.
 func (w *wideMath) erf(x *ssa.Value) *ssa.Value {
 	c := make([]float64, 20) // 2^n / (2n + 1)!!, highest power first
@@ -114,7 +106,7 @@ func (w *wideMath) erf(x *ssa.Value) *ssa.Value {
 	a2 := w.sq(a)
 	near := w.mul(w.scale(w.mul(a, w.exp(w.Op("Neg", a2))), 2/math.Sqrt(math.Pi)), w.horner(a2, c...))
 	size := w.abs(x)
-	p := w.horner(w.sub(w.num(1), w.div(w.num(7.5), w.plus(size, 3.75))), Erfcx[:]...)
+	p := w.horner(w.sub(w.num(1), w.div(w.num(7.5), w.plus(size, 3.75))), formula.Erfcx[:]...)
 	tail := w.mul(w.exp(w.Op("Neg", w.sq(size))), w.div(p, w.plus(w.scale(size, 2), 1)))
 	far := w.mul(w.sub(w.num(1), tail), w.sign(x))
 	return w.Op("Where", w.Op("Less", size, w.num(1)), near, far)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -328,7 +329,7 @@ func inferResize(c *infer) {
 			}
 		}
 		if ok && policy != "stretch" {
-			for i, n := range KeepAspect(have, want, policy) {
+			for i, n := range formula.KeepAspect(have, want, policy) {
 				out[c.axis(axes[i], len(in))] = sym.Const(n)
 			}
 		}
@@ -349,7 +350,7 @@ func inferResize(c *infer) {
 			continue
 		}
 		if n, ok := in[k].Int(); ok {
-			out[k] = sym.Const(ScaledSize(n, scales[i]))
+			out[k] = sym.Const(formula.ScaledSize(n, scales[i]))
 		} else if s := scales[i]; s == float64(int64(s)) {
 			out[k] = in[k].Mul(sym.Const(int64(s)))
 		} else if r := 1 / s; r == float64(int64(r)) {
@@ -359,31 +360,6 @@ func inferResize(c *infer) {
 		}
 	}
 	c.out(0, ssa.Tensor(d, out...))
-}
-
-// ScaledSize is the size of a resized axis: floor(n * scale) in float32, as runtimes compute it.
-func ScaledSize(n int64, scale float64) int64 { return int64(float32(n) * float32(scale)) }
-
-// KeepAspect gives the sizes of a Resize with the policy not_larger or
-// not_smaller: one scale for all axes, the smallest or the largest.
-func KeepAspect(have, want []int64, policy string) []int64 {
-	if len(have) == 0 {
-		return nil
-	}
-	scale := float32(want[0]) / float32(have[0])
-	for i := range have {
-		s := float32(want[i]) / float32(have[i])
-		if policy == "not_larger" {
-			scale = min(scale, s)
-		} else {
-			scale = max(scale, s)
-		}
-	}
-	out := make([]int64, len(have))
-	for i, n := range have {
-		out[i] = int64(scale*float32(n) + 0.5)
-	}
-	return out
 }
 
 func inferGridSample(c *infer) {

@@ -3,6 +3,7 @@ package onnx
 import (
 	"slices"
 
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -496,28 +497,12 @@ func inferSlice(c *infer) {
 	if !okF || !okTo {
 		return
 	}
-	from, to = ClampSlice(from, to, steps[0], int64(len(s)))
+	from, to = formula.ClampSlice(from, to, steps[0], int64(len(s)))
 	picked := []sym.Expr{}
 	for i := from; steps[0] > 0 && i < to || steps[0] < 0 && i > to; i += steps[0] {
 		picked = append(picked, s[i])
 	}
 	c.outSym(picked)
-}
-
-// ClampSlice brings the bounds of a Slice into the range of an axis of size n,
-// as ONNX's Slice does: negative ones count from the end, -1 as an end with a
-// negative step means before the first element.
-func ClampSlice(start, end, step, n int64) (from, to int64) {
-	if start < 0 {
-		start += n
-	}
-	if end < 0 {
-		end += n
-	}
-	if step > 0 {
-		return min(max(start, 0), n), min(max(end, 0), n)
-	}
-	return min(max(start, 0), n-1), min(max(end, -1), n-1)
 }
 
 // sliceSize is the number of elements that a slice of an axis takes.
@@ -526,7 +511,7 @@ func sliceSize(n, start, end sym.Expr, step int64) (sym.Expr, bool) {
 	s, okS := start.Int()
 	e, okE := end.Int()
 	if okN && okS && okE {
-		from, to := ClampSlice(s, e, step, size)
+		from, to := formula.ClampSlice(s, e, step, size)
 		if step > 0 {
 			return sym.Const(max(0, (to-from+step-1)/step)), true
 		}

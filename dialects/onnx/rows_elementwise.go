@@ -3,13 +3,8 @@ package onnx
 import (
 	"math"
 
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
-)
-
-// The constants of Gelu by tanh: tanh(GeluScale * (x + GeluCube*x^3)) is near erf(x/sqrt(2)) (Hendrycks and Gimpel, 2016).
-const (
-	GeluCube  = 0.044715
-	GeluScale = 0.7978845608028654 // sqrt(2/pi)
 )
 
 // elementwiseRows holds the operators that work on each element alone.
@@ -101,7 +96,7 @@ func elementwiseRows() map[string]row {
 		"Gelu": {
 			infer: inferUnary, traits: pointwise,
 			expr: times(times(x, number(0.5)), sum(either("approximate", "tanh",
-				apply("Tanh", times(sum(x, times(times(times(x, x), x), number(GeluCube))), number(GeluScale))),
+				apply("Tanh", times(sum(x, times(times(times(x, x), x), number(formula.GeluCube))), number(formula.GeluScale))),
 				apply("Erf", times(x, number(math.Sqrt2/2)))), number(1))),
 			down: []Step{expressed(20)}, other: byExpression, off: ofOperand(4),
 		},

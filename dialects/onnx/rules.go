@@ -12,17 +12,16 @@ import (
 func RewriteConfig(foldLimit int64) rewrite.Config {
 	return rewrite.Config{
 		Create: func(before *ssa.Op, loc diag.Loc, kind ssa.Kind, results int, operands []*ssa.Value, attrs []ssa.Attr) (vs []*ssa.Value, err error) {
-			defer Recover(&err)
-			b := Builder{Block: before.Block(), Before: before, Loc: loc, FoldLimit: foldLimit}
-			return b.Create(kind, results, operands, attrs...), nil
+			err = Build(func() {
+				b := Builder{Block: before.Block(), Before: before, Loc: loc, FoldLimit: foldLimit}
+				vs = b.Create(kind, results, operands, attrs...)
+			})
+			return vs, err
 		},
 		IsConst: func(v *ssa.Value) bool {
 			t := ConstOf(v)
 			return t != nil && t.HasData()
 		},
-		Abandon: func(p any) bool {
-			_, ok := p.(*BuildError)
-			return ok
-		},
+		Try: Build,
 	}
 }

@@ -80,9 +80,9 @@ func Raise(o *ssa.Op, opset int) (err error) {
 
 // climb takes an op's steps above an opset. Where one of them replaced it, there are ops that have types in its place.
 func climb(o *ssa.Op, opset int) (replaced bool, err error) {
-	defer Recover(&err)
 	u := &Upgrade{Builder: Builder{Block: o.Block(), Before: o, Loc: o.Loc}, Node: o}
-	return !u.rise(opset), nil
+	err = Build(func() { replaced = !u.rise(opset) })
+	return replaced, err
 }
 
 // rise takes the steps that lie above an opset; false if one of them replaced the node. A step may change the operator:
@@ -376,14 +376,17 @@ func scalarConditions(o *ssa.Op) {
 	}
 }
 
-// Failed is the opset, in a module's Opsets, of a module whose conversion broke off: its operators are at no one opset.
-const Failed = -1
+// failed is the opset, in a module's Opsets, of a module whose conversion broke off: its operators are not of one opset.
+const failed = -1
+
+// Invalidate marks a module whose conversion broke off. Its operators are not of one opset, and a conversion refuses the module.
+func Invalidate(m *ssa.Module) { SetOpset(m, failed) }
 
 // Raisable says why a module cannot be raised as a whole, nil if it can. The opset 0 is that of a program that was not
 // converted yet.
 func Raisable(opset int) error {
 	switch {
-	case opset == Failed:
+	case opset == failed:
 		return fmt.Errorf("a conversion of this module failed and left it half done; load it again")
 	case opset < 0:
 		return fmt.Errorf("%d is no opset", opset)
@@ -394,14 +397,9 @@ func Raisable(opset int) error {
 }
 
 // RaiseModule brings all ops of a module to the newest encoding, infers their types and sets the module's opset to
-// [Newest]. Modules without an opset are taken to be new. The error is the first of all.
-func RaiseModule(m *ssa.Module) error { return raiseModule(m, false) }
-
-// RaiseUnchecked is RaiseModule for a module that may not be valid: it reports what it does not understand, and leaves it to
-// the caller to find what is wrong with the types.
-func RaiseUnchecked(m *ssa.Module) error { return raiseModule(m, true) }
-
-func raiseModule(m *ssa.Module, unchecked bool) error {
+// [Newest]. Modules without an opset are taken to be new. The error is the first of all. If unchecked is true, types that do not fit
+// are no errors: the caller finds what is wrong with them.
+func RaiseModule(m *ssa.Module, unchecked bool) error {
 	opset := DefaultOpset(m)
 	if err := Raisable(opset); err != nil {
 		return err

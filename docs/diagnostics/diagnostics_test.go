@@ -28,8 +28,8 @@ func identifiers(t *testing.T) map[string]string {
 		case "codegen", "analyzers": // buffers and kernels have IDs of their own
 			return fs.SkipDir
 		}
-		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
-			return fs.SkipDir // another module
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root && path != filepath.Join(root, "tools") {
+			return fs.SkipDir // a module outside of the workspace
 		}
 		return scan(path, found)
 	})

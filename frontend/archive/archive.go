@@ -77,7 +77,7 @@ func Read(data []byte, file string, limits *Limits) (*Archive, error) {
 	}
 	for _, f := range z.File {
 		if strings.HasSuffix(f.Name, "/") {
-			continue // a folder, from a re-zipped file
+			continue // the entry of a folder, which other zip programs add
 		}
 		if err := checkName(f.Name); err != nil {
 			return nil, &Error{File: file, Record: fmt.Sprintf("%.60q", f.Name), Offset: -1, Err: err}
@@ -87,7 +87,7 @@ func Read(data []byte, file string, limits *Limits) (*Archive, error) {
 			continue
 		}
 		if a.records[name] != nil {
-			return nil, &Error{File: file, Record: name, Offset: -1, Err: errors.New("the record is there twice")}
+			return nil, &Error{File: file, Record: name, Offset: -1, Err: errors.New("the archive has two records of this name")}
 		}
 		a.records[name] = f
 		a.order = append(a.order, name)

@@ -211,7 +211,8 @@ func created(b *batched) []*ssa.Value {
 	return trailing(b)
 }
 
-// samples makes the batch dimensions one with the dimension of the samples, which comes before that of the channels and as many as an argument has numbers.
+// samples folds the batch dimensions into the dimension of the samples. That stands before the dimension of the channels and the spatial ones, whose number is
+// that of an argument's elements.
 func samples(b *batched) []*ssa.Value {
 	for _, a := range b.schema.Args {
 		if a.Size > 0 {
@@ -221,7 +222,7 @@ func samples(b *batched) []*ssa.Value {
 	return folded(0)(b)
 }
 
-// transposes permutes the dimensions that the program sees: as an argument says, or to the reverse order.
+// transposes permutes the dimensions that the program sees, in the order of an argument or in reverse order.
 func transposes(b *batched) []*ssa.Value {
 	switch {
 	case b.arg("dims") >= 0:

@@ -43,10 +43,13 @@ var pipelines = []passes.Named{
 		Name: "raw", Doc: "from a program of PyTorch to a graph of its own operators that a file can hold",
 		Steps: []passes.Step{
 			{Run: "inline", Why: "one function is left"},
-			{Run: "freeze", Why: "attributes of objects become constants"},
+			{Run: "freeze{training=$training}", Why: "attributes of objects become constants"},
 			{Run: "make-storable{opset=$opset}", Why: "types and attributes are those that a file can hold"},
 		},
-		Options: []passes.Option{{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true}},
+		Options: []passes.Option{
+			{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true},
+			{Name: "training", Default: "preserve", Values: []string{"preserve", "eval", "train"}, Doc: "the mode that modules are taken to be in"},
+		},
 	},
 	{
 		Name: "export", Doc: "from a program as it was imported, of PyTorch or of ONNX, to ONNX operators of the opset",

@@ -102,18 +102,19 @@ func (l *legalizer) report(kind ssa.Kind, loc diag.Loc, hint string, err *onnx.U
 	l.c.Report(p)
 }
 
-func (l *legalizer) try(d *onnx.Downgrade) (err *onnx.Unsupported) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *onnx.Unsupported:
-			err = r
-		case *onnx.BuildError:
-			err = &onnx.Unsupported{Why: r.Error()}
-		default:
-			panic(r)
-		}
-	}()
+func (l *legalizer) try(d *onnx.Downgrade) (unsupported *onnx.Unsupported) {
+	switch err := onnx.Build(func() { unsupported = l.down(d) }).(type) {
+	case nil:
+		return unsupported
+	case *onnx.Unsupported:
+		return err
+	default:
+		return &onnx.Unsupported{Why: err.Error()}
+	}
+}
+
+// down takes the steps of an operator to the opset.
+func (l *legalizer) down(d *onnx.Downgrade) *onnx.Unsupported {
 	o := d.Node
 	name := o.Kind.Name()
 	steps := onnx.Steps(name)

@@ -323,7 +323,8 @@ func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {
 		}
 	}
 	if why := l.absent[v]; why != nil {
-		panic(&aten.Failure{ID: why.ID, Opset: why.Opset, Hint: why.Hint,
+		panic(&aten.Failure{ // a Lowering calls lookup, and runs in aten.Try
+			ID: why.ID, Opset: why.Opset, Hint: why.Hint,
 			Message: fmt.Sprintf("its operand is the result of %s, of which: %s", v.Def().Kind, why.Message)})
 	}
 	return nil
@@ -557,17 +558,11 @@ func (l *lowerer) unpack(o *ssa.Op) {
 
 // value converts a source value and records a failure at the current op.
 func (l *lowerer) value(v *ssa.Value) (w *ssa.Value) {
-	defer func() {
-		if r := recover(); r != nil {
-			f, ok := r.(*aten.Failure)
-			if !ok {
-				panic(r)
-			}
-			l.bad = append(l.bad, Unconverted{Kind: "prim::Return", Failure: f})
-			w = nil
-		}
-	}()
-	return l.low.Value(v)
+	if f := aten.Try(func() { w = l.low.Value(v) }); f != nil {
+		l.bad = append(l.bad, Unconverted{Kind: "prim::Return", Failure: f})
+		return nil
+	}
+	return w
 }
 
 // returned converts a value that a block returns; it must be made in the

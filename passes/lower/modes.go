@@ -87,16 +87,8 @@ func (l *lowerer) needsType(r *ssa.Value) bool {
 }
 
 func formed(o *ssa.Op, form func(o *ssa.Op) node) (n node, err *aten.Failure) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *aten.Failure:
-			err = r
-		default:
-			panic(r)
-		}
-	}()
-	return form(o), nil
+	err = aten.Try(func() { n = form(o) })
+	return n, err
 }
 
 // domainOf returns the ONNX domain of a namespace.

@@ -3,7 +3,7 @@ package simplify
 import (
 	"math"
 
-	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -102,7 +102,7 @@ func gelu(r *rewrite.Rewriter, o *ssa.Op) bool {
 // isGeluTanh reports that v is scale * (x + cube*x^3).
 func isGeluTanh(v, x *ssa.Value) bool {
 	k, fs := factors(v, false)
-	if !near(k, onnx.GeluScale) || len(fs) != 1 {
+	if !near(k, formula.GeluScale) || len(fs) != 1 {
 		return false
 	}
 	sum := definedBy(fs[0], "onnx::Add")
@@ -110,5 +110,5 @@ func isGeluTanh(v, x *ssa.Value) bool {
 		return false
 	}
 	k, fs = factors(other(sum, x), false)
-	return near(k, onnx.GeluCube) && len(fs) == 3 && fs[0] == x && fs[1] == x && fs[2] == x
+	return near(k, formula.GeluCube) && len(fs) == 3 && fs[0] == x && fs[1] == x && fs[2] == x
 }

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -136,9 +137,9 @@ func compose(x *ssa.TensorType, a, b cut) (cut, bool) {
 		if a.step < 0 || b.step < 0 {
 			return cut{}, false
 		}
-		from, to := onnx.ClampSlice(a.start, a.end, a.step, n)
+		from, to := formula.ClampSlice(a.start, a.end, a.step, n)
 		size := max(0, (to-from+a.step-1)/a.step)
-		f, t := onnx.ClampSlice(b.start, b.end, b.step, size)
+		f, t := formula.ClampSlice(b.start, b.end, b.step, size)
 		count := max(0, (t-f+b.step-1)/b.step)
 		if count == 0 {
 			return cut{a.axis, 0, 0, 1}, true
@@ -186,7 +187,7 @@ func sliceConcat(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for _, n := range sizes {
 		total += n
 	}
-	from, to := onnx.ClampSlice(cuts[0].start, cuts[0].end, 1, total)
+	from, to := formula.ClampSlice(cuts[0].start, cuts[0].end, 1, total)
 	at := int64(0)
 	for i, n := range sizes {
 		if from == at && to == at+n && n > 0 && r.Fits(in.Operand(i), o.Result(0)) {
@@ -224,7 +225,7 @@ func slicesToSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if !ok || len(c) != 1 || c[0].axis != axis || c[0].step != 1 {
 			continue
 		}
-		from, to := onnx.ClampSlice(c[0].start, c[0].end, 1, n)
+		from, to := formula.ClampSlice(c[0].start, c[0].end, 1, n)
 		if from < to {
 			parts = append(parts, part{from, to, p})
 		}
@@ -460,7 +461,7 @@ func gatherSqueeze(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 		k := cuts[0].start
 		if size, known := g.Operand(0).Tensor().Dims[a].Int(); known {
-			k, _ = onnx.ClampSlice(k, cuts[0].end, 1, size)
+			k, _ = formula.ClampSlice(k, cuts[0].end, 1, size)
 		} else if k < 0 && k != -1 || k >= 0 && cuts[0].end != k+1 || k == -1 && cuts[0].end != maxInt64 {
 			return false
 		}
@@ -497,7 +498,7 @@ func (s *simplifier) gatherShape(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if !ok || len(cuts) != 1 || cuts[0].step != 1 {
 			return false
 		}
-		a, b := onnx.ClampSlice(cuts[0].start, cuts[0].end, 1, size)
+		a, b := formula.ClampSlice(cuts[0].start, cuts[0].end, 1, size)
 		from, to = from+a, from+max(a, b)
 	} else {
 		at, ok := constInts(o.Operand(1))

@@ -269,7 +269,7 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 			return []py.Value{s.module.fromLiteral(l, ret)}
 		}
 		if schema == nil || ret == ssa.StrType {
-			s.fail("unsupported-op", "cannot be computed at export on these constants")
+			s.fail("unsupported-op", "cannot be computed at export from these constants")
 		}
 	}
 	expr, known := sym.Expr{}, false
@@ -285,7 +285,7 @@ func (s *values) scalar(kind ssa.Kind, schema *ssa.Schema, args []py.Value) []py
 	for _, a := range args {
 		switch a.(type) {
 		case *py.Maybe, *py.Dict, *py.Object:
-			s.fail("unsupported-op", "cannot be computed on data")
+			s.fail("unsupported-op", "cannot be computed from a value that depends on data")
 		}
 	}
 	if ret == ssa.StrType {

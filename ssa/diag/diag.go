@@ -286,3 +286,16 @@ func (l *List) Error() string {
 func (l *List) Sort() {
 	sort.SliceStable(l.Items, func(i, j int) bool { return l.Items[i].Severity < l.Items[j].Severity })
 }
+
+// AllWarnings stands for the identifiers of all warnings in [List.Filter].
+const AllWarnings = "warnings"
+
+// Filter removes the warnings and notes whose identifiers are in allow, and turns the warnings whose identifiers are in deny into errors.
+func (l *List) Filter(allow, deny []string) {
+	l.Items = slices.DeleteFunc(l.Items, func(d Diagnostic) bool { return d.Severity != Error && slices.Contains(allow, d.ID) })
+	for i := range l.Items {
+		if d := &l.Items[i]; d.Severity == Warning && (slices.Contains(deny, d.ID) || slices.Contains(deny, AllWarnings)) {
+			d.Severity = Error
+		}
+	}
+}

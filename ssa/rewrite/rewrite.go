@@ -59,8 +59,8 @@ type Config struct {
 	// IsConst tells values that "!" in patterns asks for. Nil stands for the
 	// results of ops that are called Constant, in any namespace.
 	IsConst func(v *ssa.Value) bool
-	// Abandon tells panics of Apply and Check that mean that the rule does not apply; others go through.
-	Abandon func(panicked any) bool
+	// Try runs the functions of a rule. An error means that the rule does not apply. Nil stands for calling them.
+	Try func(apply func()) error
 	// Explain is told of table rules that matched and did not pass their Check; nil for nobody.
 	Explain func(rule string, o *ssa.Op, whyNot string)
 }
@@ -402,28 +402,42 @@ func (r *Rewriter) apply(set *Set, o *ssa.Op) string {
 	return ""
 }
 
-func (r *Rewriter) try(c *compiled, o *ssa.Op) (ok bool) {
-	r.root, r.mark, r.news, r.touched, r.made, r.erased, r.done = o, o.Prev(), r.news[:0], r.touched[:0], 0, 0, false
+// run runs the function of a rule, and returns why the rule is abandoned, nil if it is not.
+func (r *Rewriter) run(apply func()) (why any) {
 	defer func() {
 		if p := recover(); p != nil {
-			if _, is := p.(abandoned); !is && (r.cfg.Abandon == nil || !r.cfg.Abandon(p)) {
+			if _, is := p.(abandoned); !is {
 				panic(p)
 			}
-			if r.done {
-				panic(fmt.Sprintf("rewrite: rule %s gave up after it changed something: %v", c.rule.Name, p))
-			}
-			r.discard()
-			ok = false
+			why = p
 		}
 	}()
-	if c.rule.Apply != nil {
-		ok = c.rule.Apply(r, o)
-	} else {
-		ok = r.table(c, o)
+	if r.cfg.Try == nil {
+		apply()
+	} else if err := r.cfg.Try(apply); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (r *Rewriter) try(c *compiled, o *ssa.Op) (ok bool) {
+	r.root, r.mark, r.news, r.touched, r.made, r.erased, r.done = o, o.Prev(), r.news[:0], r.touched[:0], 0, 0, false
+	if why := r.run(func() {
+		if c.rule.Apply != nil {
+			ok = c.rule.Apply(r, o)
+		} else {
+			ok = r.table(c, o)
+		}
+	}); why != nil {
+		if r.done {
+			panic(fmt.Sprintf("rewrite: rule %s gave up after it changed something: %v", c.rule.Name, why)) // a bug in the rule
+		}
+		r.discard()
+		return false
 	}
 	if !ok {
 		if r.done {
-			panic("rewrite: rule " + c.rule.Name + " changed something and reports nothing")
+			panic("rewrite: rule " + c.rule.Name + " changed something and reports nothing") // a bug in the rule
 		}
 		r.discard()
 		return false

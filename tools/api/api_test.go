@@ -3,6 +3,7 @@ package api
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,12 +40,33 @@ func TestPromise(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range Promised {
-		name := strings.TrimSuffix(strings.TrimPrefix(p, "./"), "/...")
+		name := strings.TrimPrefix(p, "./")
 		if name == "." {
 			name = "aton"
 		}
-		if !strings.Contains(string(page), "`"+name) {
+		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("COMPATIBILITY.md does not name %s", name)
+		}
+	}
+}
+
+// TestExamples: each of these packages has an example.
+func TestExamples(t *testing.T) {
+	for _, p := range Promised {
+		files, err := filepath.Glob(filepath.Join("../..", p, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || strings.Contains(string(text), "\nfunc Example") && strings.Contains(string(text), "// Output:")
+		}
+		if !found {
+			t.Errorf("%s has no example", p)
 		}
 	}
 }

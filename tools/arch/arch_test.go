@@ -5,10 +5,14 @@ package arch
 import (
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -27,10 +31,10 @@ var table = []rule{
 	{"ssa/...", "ssa ssa/diag ssa/tensor ssa/sym", ""},
 
 	{"dialects/prim", "ssa/...", ""},
-	{"dialects/onnx", "ssa/... dialects/prim", ""},
-	{"dialects/onnx/...", "ssa/... dialects/prim dialects/onnx/...", ""},
+	{"dialects/onnx", "ssa/... dialects/prim internal/formula", ""},
+	{"dialects/onnx/...", "ssa/... dialects/prim dialects/onnx/... internal/formula", ""},
 	// the one arrow between the big dialects: lowering sits with the op
-	{"dialects/aten/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/...", ""},
+	{"dialects/aten/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... internal/formula", ""},
 
 	{"passes", "ssa/...", ""},
 	{"passes/all", "ssa/... dialects/... passes/...", ""},
@@ -40,7 +44,7 @@ var table = []rule{
 	{"passes/specialize/internal/layout", "ssa/...", ""},
 	{"passes/specialize/internal/heap", "ssa/... passes/specialize/internal/journal passes/specialize/internal/py passes/specialize/internal/layout", ""},
 	{"passes/specialize/internal/view", "ssa/... dialects/aten passes/specialize/internal/py passes/specialize/internal/layout passes/specialize/internal/heap", ""},
-	{"passes/*", "ssa/... dialects/... passes", ""}, // never another pass
+	{"passes/*", "ssa/... dialects/... passes internal/formula", ""}, // never another pass
 
 	{"frontend", "ssa/... dialects/prim dialects/aten/... dialects/onnx frontend/... backend/onnxfile", ""},
 	{"frontend/spec", "ssa/...", ""},
@@ -63,7 +67,7 @@ var table = []rule{
 	{"codegen/gpu/internal/gputest", "ssa/tensor codegen/gpu/kir codegen/gpu/llvm codegen/gpu/sim codegen/gpu/ptx", "github.com/llir/llvm"},
 	{"codegen/gpu/internal/llir", "", "github.com/llir/llvm"},
 	{"codegen/gpu/internal/...", "codegen/gpu/internal/...", ""},
-	{"codegen/gpu/emit", "ssa/... dialects/onnx codegen/gpu/index codegen/gpu/kir codegen/gpu/approx", ""},
+	{"codegen/gpu/emit", "ssa/... dialects/onnx internal/formula codegen/gpu/index codegen/gpu/kir codegen/gpu/approx", ""},
 	// from here on kernels are LLVM IR, as text or in memory
 	{"codegen/gpu/llvm", "codegen/gpu/kir codegen/gpu/internal/llir", "github.com/llir/llvm"},
 	{"codegen/gpu/ptx", "ssa/tensor codegen/gpu/internal/cfg codegen/gpu/internal/llir", "github.com/llir/llvm"},
@@ -85,7 +89,12 @@ var table = []rule{
 	{"tools/...", "...", "*"},
 	{"lit-tests", "...", "*"},
 	{"docs/...", "...", "*"},
-	{"", "ssa/... dialects/... passes/... frontend/... backend/onnxfile", ""}, // the library's face: it loads, converts and writes
+	{"internal/version", "", ""},
+	{"internal/formula", "", ""},
+	{"internal/pack", "", ""},     // for tests
+	{"internal/markdown", "", ""}, // for tests
+	{"internal/conversion", "ssa/... dialects/aten passes passes/all", ""},
+	{"", "ssa/... dialects/... passes/... frontend/... backend/onnxfile internal/...", ""}, // the facade: it loads, converts and writes
 }
 
 // fits says whether a package, relative to the module, is what the pattern names.
@@ -140,7 +149,7 @@ func ruleFor(pkg string) (rule, bool) {
 }
 
 func TestImports(t *testing.T) {
-	all, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports, Dir: "../.."}, "./...")
+	all, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports, Dir: "../.."}, "./...", "./tools/...")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +206,87 @@ func TestFacade(t *testing.T) {
 	}, nil)
 	if got := slices.Sorted(maps.Keys(links)); !slices.Equal(got, []string{"google.golang.org/protobuf"}) {
 		t.Errorf("the root package links modules outside: %v", got)
+	}
+}
+
+// TestModule: the module of the library requires what its packages and their tests import, and nothing for commands.
+func TestModule(t *testing.T) {
+	text, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := modfile.Parse("go.mod", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var direct []string
+	for _, r := range file.Require {
+		if !r.Indirect {
+			direct = append(direct, r.Mod.Path)
+		}
+	}
+	want := []string{"github.com/ebitengine/purego", "github.com/google/go-cmp", "github.com/llir/llvm", "golang.org/x/sys", "google.golang.org/protobuf"}
+	if !slices.Equal(direct, want) || len(file.Tool)+len(file.Replace) > 0 {
+		t.Errorf("go.mod requires %v, replaces %d modules and has %d tools; want %v alone", direct, len(file.Replace), len(file.Tool), want)
+	}
+}
+
+// TestCommand: the commands link no packages that are for tests.
+func TestCommand(t *testing.T) {
+	roots, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps, Dir: "../.."}, "./tools/aton", "./tools/aton-opt", "./tools/aton-batch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages.Visit(roots, func(p *packages.Package) bool {
+		for _, no := range []string{"testing", "github.com/google/go-cmp/cmp", module + "/tools/lit"} {
+			if p.PkgPath == no {
+				t.Errorf("a command links %s", no)
+			}
+		}
+		return true
+	}, nil)
+}
+
+// mostBytes is what a program may have that loads and exports models, without symbols and debug information, for linux/amd64: 15 MiB and
+// a margin.
+const mostBytes = 16_000_000
+
+// TestProgramSize builds such a program. With -v it prints the size.
+func TestProgramSize(t *testing.T) {
+	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" || testing.Short() {
+		t.Skip("the limit is for linux/amd64")
+	}
+	file := filepath.Join(t.TempDir(), "program")
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, "./testdata/program").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if t.Logf("%d bytes", info.Size()); info.Size() > mostBytes {
+		t.Errorf("a program that loads and exports models has %d bytes, more than %d", info.Size(), mostBytes)
+	}
+}
+
+// TestFacadeSize: the root package stays a facade. What is more than a call of another package belongs to that package.
+func TestFacadeSize(t *testing.T) {
+	files, err := filepath.Glob("../../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(name, "_test.go") {
+			lines += strings.Count(string(text), "\n")
+		}
+	}
+	if lines == 0 || lines >= 600 {
+		t.Errorf("the root package has %d lines", lines)
 	}
 }
 

@@ -48,7 +48,7 @@ func (c Commands) checkWith(do string, flags *pflag.FlagSet, options []Option) e
 		value := o.Value
 		if isPath {
 			if named != strings.HasSuffix(value, "=") || !named && value != "" {
-				return fmt.Errorf("%s: it is NAME=FILE", o.Name)
+				return fmt.Errorf("%s: want NAME=FILE", o.Name)
 			}
 			value += "file"
 		}
@@ -99,7 +99,7 @@ func option(name, value, folder, root string) (Option, error) {
 	if named {
 		before, file, ok := strings.Cut(value, "=")
 		if !ok {
-			return Option{}, fmt.Errorf("%s: it is NAME=FILE, not %q", name, value)
+			return Option{}, fmt.Errorf("%s: want NAME=FILE, not %q", name, value)
 		}
 		prefix, value = before+"=", file
 	}
@@ -107,10 +107,10 @@ func option(name, value, folder, root string) (Option, error) {
 	return Option{Name: name, Value: prefix, File: &s}, err
 }
 
-// pathSource is a path that is relative to a folder, as workers are told it.
+// pathSource returns the source for a path that is relative to a folder. Below the root, workers receive it relative to the root.
 func pathSource(path, folder, root string) (Source, error) {
 	if path == "" {
-		return Source{}, fmt.Errorf("a path is empty")
+		return Source{}, fmt.Errorf("the path is empty")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(folder, path)

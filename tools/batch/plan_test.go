@@ -71,7 +71,7 @@ func TestWrongLines(t *testing.T) {
 		`{"model": "a.pt", "opset": "x"}`:         `opset: "x"`,
 		`{"model": "a.pt", "opset": {"n": 3}}`:    "a value is a string, a number",
 		`{"model": "a.pt", "weights": "none"}`:    "no such file",
-		`{"model": "a.pt", "input-file": "file"}`: "it is NAME=FILE",
+		`{"model": "a.pt", "input-file": "file"}`: "want NAME=FILE",
 		`{"model": "https://h/%zz"}`:              "the URL is not well-formed",
 	} {
 		_, err := planOf(t, `{"model": "b.pt"}`+"\n"+line+"\n")

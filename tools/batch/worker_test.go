@@ -51,7 +51,7 @@ func TestUntrusted(t *testing.T) {
 		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "weights", File: &Source{Path: "a.ir"}}}}, ""},
 		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "weights", File: &Source{Path: secret}}}}, "is not below the root"},
 		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "weights", Value: secret}}}, "it is no option with a file"},
-		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "weights", Value: secret + "\x00", File: &Source{Path: "a.ir"}}}}, "it is NAME=FILE"},
+		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "weights", Value: secret + "\x00", File: &Source{Path: "a.ir"}}}}, "want NAME=FILE"},
 		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "output", Value: "/tmp/x"}}}, "has no option"},
 		{Item{Model: Source{Path: "a.ir"}, Options: []Option{{Name: "opset=1 --output", Value: "/tmp/x"}}}, "has no option"},
 		{Item{Model: Source{URL: "http://127.0.0.1:1/a.ir"}}, "does not fetch"},

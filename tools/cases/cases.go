@@ -86,15 +86,12 @@ func (c *Case) Has(f Format) bool {
 	return err == nil
 }
 
-// Options are those that the case is converted with.
-func (c *Case) Options(f Format, opset int) (aton.Options, error) {
-	opts := aton.Options{Opset: opset, Runner: c.Runner}
-	if f != Archive { // it states its own inputs
-		return opts, nil
+// LoadOptions returns the options that the program of the case is loaded with.
+func (c *Case) LoadOptions(f Format) (o aton.LoadOptions, err error) {
+	if f == Archive { // the other formats state their inputs
+		o.Inputs, err = spec.ParseAll(c.InputSpecs, c.DynamicAxes)
 	}
-	var err error
-	opts.Inputs, err = spec.ParseAll(c.InputSpecs, c.DynamicAxes)
-	return opts, err
+	return o, err
 }
 
 // Tolerance is that of the case.
@@ -123,7 +120,7 @@ func (r *Refusal) Unwrap() error { return r.Reason }
 // Check exports the case at an opset and compares what the file computes with what PyTorch recorded. The error is a
 // *Refusal if nothing was exported; any other says what is wrong.
 func (c *Case) Check(f Format, opset int) error {
-	opts, err := c.Options(f, opset)
+	opts, err := c.LoadOptions(f)
 	if err != nil {
 		return err
 	}
@@ -132,10 +129,10 @@ func (c *Case) Check(f Format, opset int) error {
 		return &Refusal{err}
 	}
 	var file bytes.Buffer
-	if err := aton.ExportTo(&file, m, opts); err != nil {
+	if err := aton.ExportTo(&file, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: opset, Runner: c.Runner}}); err != nil {
 		return &Refusal{err}
 	}
-	m, err = aton.LoadBytes(file.Bytes(), fmt.Sprintf("opset%d.onnx", opset), aton.Options{})
+	m, err = aton.LoadBytes(file.Bytes(), fmt.Sprintf("opset%d.onnx", opset), aton.LoadOptions{})
 	if err != nil {
 		return fmt.Errorf("the exported file: %w", err)
 	}
@@ -167,7 +164,7 @@ func (c *Case) Check(f Format, opset int) error {
 // RunEager runs the program as it is read, without converting it, and compares its outputs with what PyTorch recorded. The error is a
 // *Refusal if the file is not read or the program is not run; any other says what is wrong.
 func (c *Case) RunEager(f Format) error {
-	opts, err := c.Options(f, aton.DefaultOpset)
+	opts, err := c.LoadOptions(f)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/tools/cases/pack"
 )
 
 // TestRecorded exports small programs to the opsets that the list beside their archive names, and runs the files in the

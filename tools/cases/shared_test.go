@@ -9,7 +9,7 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/aten"
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 )
 
 // Sixteen goroutines convert 500 models with one table of operators, each model by two of them from the same bytes: what they share
@@ -45,7 +45,7 @@ func TestShared(t *testing.T) {
 				if !c.Has(f) {
 					f = Exported
 				}
-				opts, err := c.Options(f, 0)
+				opts, err := c.LoadOptions(f)
 				if err != nil {
 					t.Error(err)
 					continue
@@ -58,7 +58,7 @@ func TestShared(t *testing.T) {
 				}
 				m, err := aton.LoadBytes(data, string(f), opts)
 				if err == nil {
-					err = aton.ExportTo(&files[k][which], m, opts)
+					err = aton.ExportTo(&files[k][which], m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Table: table}})
 				}
 				if err != nil {
 					says[k][which] = err.Error()

@@ -26,7 +26,7 @@ func TestCorpus(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, file := range files {
-		_, err := aton.Load(file, aton.Options{})
+		_, err := aton.Load(file, aton.LoadOptions{})
 		if err == nil {
 			t.Errorf("%s is not refused", file)
 			continue
@@ -97,12 +97,12 @@ func valid(t testing.TB) map[string][]byte {
   return (%y, %s)
 `,
 	} {
-		m, err := aton.LoadBytes([]byte(graph), name, aton.Options{})
+		m, err := aton.LoadBytes([]byte(graph), name, aton.LoadOptions{})
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		var b bytes.Buffer
-		if err := aton.ExportTo(&b, m, aton.Options{Opset: 17}); err != nil {
+		if err := aton.ExportTo(&b, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 17}}); err != nil {
 			t.Fatal(name, err)
 		}
 		out[name] = b.Bytes()

@@ -229,9 +229,9 @@ func (m *model) ask(path string) {
 // export goes the whole way to a file, which must not panic either.
 func (m *model) export(path string) {
 	defer m.recover("export")
-	module, err := aton.Load(path, aton.Options{})
+	module, err := aton.Load(path, aton.LoadOptions{})
 	if err == nil {
-		err = aton.ExportTo(io.Discard, module, aton.Options{})
+		err = aton.ExportTo(io.Discard, module, aton.ExportOptions{})
 	}
 	m.failure("export", err)
 }

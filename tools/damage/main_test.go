@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 )
 
 // nodes unpacks the committed tests of the onnx package.

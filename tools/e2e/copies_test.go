@@ -27,22 +27,22 @@ func TestCopies(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			o := withInputs(t, aton.Options{Opset: c.Opset}, c.InputSpecs...)
+			o := withInputs(t, converting(aton.ConvertOptions{Opset: c.Opset}), c.InputSpecs...)
 			path := filepath.Join(dir, "model.pt")
 			var want bytes.Buffer
-			if m, err := aton.Load(path, o); err != nil {
+			if m, err := aton.Load(path, o.load); err != nil {
 				continue
-			} else if err := aton.ExportTo(&want, m, o); err != nil {
+			} else if err := aton.ExportTo(&want, m, o.export); err != nil {
 				continue
 			}
-			m, err := aton.Load(path, o)
+			m, err := aton.Load(path, o.load)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if list, err := aton.Check(m, o); err != nil || list.Err() != nil {
+			if list, err := aton.Check(m, o.export.ConvertOptions); err != nil || list.Err() != nil {
 				t.Errorf("%s: Check: %v, %v", path, err, list.Err())
 			}
-			if _, list, err := aton.Inspect(m, "lower", o); err != nil {
+			if _, list, err := aton.Inspect(m, "lower", o.export.ConvertOptions); err != nil {
 				t.Errorf("%s: Inspect: %v, %v", path, err, list.Err())
 			}
 			if got := written(t, m.Clone(), o); !bytes.Equal(got, want.Bytes()) {

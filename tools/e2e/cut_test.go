@@ -27,7 +27,7 @@ var (
 func TestCut(t *testing.T) {
 	type model struct {
 		path string
-		opts aton.Options
+		opts options
 	}
 	var models []model
 	add := func(dir string) {
@@ -45,7 +45,7 @@ func TestCut(t *testing.T) {
 			if _, err := os.Stat(path); err != nil {
 				continue
 			}
-			o := aton.Options{Opset: c.Opset}
+			o := converting(aton.ConvertOptions{Opset: c.Opset})
 			if path == archive {
 				o = withInputs(t, o, c.InputSpecs...)
 			}
@@ -74,17 +74,19 @@ func TestCut(t *testing.T) {
 		t.Fatal("no exported programs", err)
 	}
 	for _, path := range exported {
-		models = append(models, model{path, aton.Options{}})
+		models = append(models, model{path, options{}})
 	}
 	// what options need to know of the program is in the text too
-	settings := []func(o *aton.Options){
-		func(*aton.Options) {},
-		func(o *aton.Options) { o.Opset = 9 },
-		func(o *aton.Options) { o.Opset, o.DocStrings, o.ModuleFunctions = 24, true, []string{"*"} },
-		func(o *aton.Options) { o.NoWeights, o.State = true, "outputs" },
-		func(o *aton.Options) { o.InitializersAsInputs, o.LearnedNames = true, true },
-		func(o *aton.Options) { o.Training, o.Target, o.NoFolding = aton.Train, "onnx", true },
-		func(o *aton.Options) { o.Contrib, o.NodeMetadata, o.Unroll = "gpu", true, 4 },
+	settings := []func(o *options){
+		func(*options) {},
+		func(o *options) { o.export.Opset = 9 },
+		func(o *options) { o.export.Opset, o.export.DocStrings, o.export.Modules = 24, true, []string{"*"} },
+		func(o *options) { o.load.NoWeights, o.export.Weights, o.export.State = true, aton.NoWeights, "outputs" },
+		func(o *options) { o.export.Weights, o.export.LearnedNames = aton.InitializersAsInputs, true },
+		func(o *options) {
+			o.load.Training, o.export.Training, o.export.Target, o.export.NoFolding = aton.Train, aton.Train, "onnx", true
+		},
+		func(o *options) { o.export.Contrib, o.export.NodeMetadata, o.export.Unroll = "gpu", true, 4 },
 	}
 	cuts := 0
 	for i, m := range models {
@@ -124,42 +126,42 @@ func TestCut(t *testing.T) {
 }
 
 // file exports a model.
-func file(path string, o aton.Options) ([]byte, bool) {
-	m, err := aton.Load(path, o)
+func file(path string, o options) ([]byte, bool) {
+	m, err := aton.Load(path, o.load)
 	if err != nil {
 		return []byte(err.Error()), false
 	}
 	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, o); err != nil {
+	if err := aton.ExportTo(&b, m, o.export); err != nil {
 		return []byte(err.Error()), false
 	}
 	return b.Bytes(), true
 }
 
 // stepsOf lists the steps of the conversion of a model.
-func stepsOf(path string, o aton.Options) ([]string, error) {
-	m, err := aton.Load(path, o)
+func stepsOf(path string, o options) ([]string, error) {
+	m, err := aton.Load(path, o.load)
 	if err != nil {
 		return nil, err
 	}
 	stages := aton.Stages()
-	if m, _, err = aton.Inspect(m, stages[len(stages)-1], o); err != nil {
+	if m, _, err = aton.Inspect(m, stages[len(stages)-1], o.export.ConvertOptions); err != nil {
 		return nil, err
 	}
 	return m.Passed, nil
 }
 
 // cutAt exports a model that is text behind the chosen steps.
-func cutAt(path string, o aton.Options, steps []string, cut func(step int) bool) (got []byte, what string) {
-	m, err := aton.Load(path, o)
+func cutAt(path string, o options, steps []string, cut func(step int) bool) (got []byte, what string) {
+	m, err := aton.Load(path, o.load)
 	if err != nil {
 		return nil, err.Error()
 	}
-	if m, _, err = aton.Inspect(m, "import", o); err != nil {
+	if m, _, err = aton.Inspect(m, "import", o.export.ConvertOptions); err != nil {
 		return nil, err.Error()
 	}
 	later := o
-	later.Opset, later.Inputs = 0, nil // the text says them
+	later.export.Opset, later.load.Inputs = 0, nil // the text says them
 	var text []byte
 	for i := -1; i < len(steps); i++ {
 		if i >= 0 {
@@ -180,12 +182,12 @@ func cutAt(path string, o aton.Options, steps []string, cut func(step int) bool)
 			return nil, err.Error()
 		}
 		text = b.Bytes()
-		if m, err = aton.LoadBytes(text, "text", later); err != nil {
+		if m, err = aton.LoadBytes(text, "text", later.load); err != nil {
 			return nil, fmt.Sprintf("text behind step %d: %v", i, err)
 		}
 	}
 	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, later); err != nil {
+	if err := aton.ExportTo(&b, m, later.export); err != nil {
 		return nil, err.Error()
 	}
 	return b.Bytes(), ""
@@ -198,11 +200,11 @@ func TestTextOpset(t *testing.T) {
 		t.Fatal(err)
 	}
 	src := []byte("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n")
-	m, err := aton.LoadBytes(src, "relu", aton.Options{Inputs: []spec.Input{in}})
+	m, err := aton.LoadBytes(src, "relu", aton.LoadOptions{Inputs: []spec.Input{in}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, _, err = aton.Inspect(m, "legalize", aton.Options{Opset: 12}); err != nil {
+	if m, _, err = aton.Inspect(m, "legalize", aton.ConvertOptions{Opset: 12}); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
@@ -210,11 +212,11 @@ func TestTextOpset(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ asked, want int }{{0, 12}, {12, 12}, {15, 15}} {
-		m, err := aton.LoadBytes(b.Bytes(), "text", aton.Options{})
+		m, err := aton.LoadBytes(b.Bytes(), "text", aton.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := aton.Lower(m, aton.Options{Opset: c.asked}); err != nil {
+		if _, err := aton.Convert(m, aton.ConvertOptions{Opset: c.asked}); err != nil {
 			t.Fatal(err)
 		}
 		if got := m.Opsets[""]; got != c.want {

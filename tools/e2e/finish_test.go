@@ -16,24 +16,20 @@ const unusedInput = `graph(%x : Float(2), %z : Float(2)):
 
 // What the options ask for beyond the pipeline is done by passes, which those who watch a conversion see.
 func TestFinishingPasses(t *testing.T) {
-	m, err := aton.LoadBytes([]byte(unusedInput), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(unusedInput), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	changed := map[string]int{}
 	var order []string
-	o := aton.Options{
-		InputNames: []string{"a", "b"}, OutputNames: []string{"c"}, CustomOpsets: map[string]int{"mine": 3},
-		DropUnused: true,
-		Runner: &passes.Runner{VerifyEach: true, VerifyRoundtrip: true, Observers: []passes.Observer{{AfterPass: func(e *passes.Event) {
-			name, _, _ := strings.Cut(e.Text, "{")
-			order = append(order, name)
-			if e.Changed() {
-				changed[name]++
-			}
-		}}}},
-	}
-	if _, err := aton.Lower(m, o); err != nil {
+	o := converting(aton.ConvertOptions{InputNames: []string{"a", "b"}, OutputNames: []string{"c"}, CustomOpsets: map[string]int{"mine": 3}, DropUnused: true, Runner: &passes.Runner{VerifyEach: true, VerifyRoundtrip: true, Observers: []passes.Observer{{AfterPass: func(e *passes.Event) {
+		name, _, _ := strings.Cut(e.Text, "{")
+		order = append(order, name)
+		if e.Changed() {
+			changed[name]++
+		}
+	}}}}})
+	if _, err := aton.Convert(m, o.export.ConvertOptions); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"check-converted", "set-domain-versions", "rename", "drop-unused-inputs"}
@@ -50,11 +46,11 @@ func TestFinishingPasses(t *testing.T) {
 
 // A pipeline without the pass that lowers leaves operators of PyTorch, and no pass renames what has errors.
 func TestNotConverted(t *testing.T) {
-	m, err := aton.LoadBytes([]byte(unusedInput), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(unusedInput), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = aton.Lower(m, aton.Options{Pipeline: "dce", InputNames: []string{"a", "a"}})
+	_, err = aton.Convert(m, aton.ConvertOptions{Pipeline: "dce", InputNames: []string{"a", "a"}})
 	if err == nil || !strings.Contains(err.Error(), "aten::relu") || strings.Contains(err.Error(), "taken") {
 		t.Error(err)
 	}
@@ -62,14 +58,14 @@ func TestNotConverted(t *testing.T) {
 
 // A former name of a pass is accepted wherever a pass is named, with a warning.
 func TestFormerNames(t *testing.T) {
-	for _, o := range []aton.Options{{After: map[string]string{"lower": "fold"}}, {Pipeline: "export,fold"}, {Before: map[string]string{"arrange": "dce"}}} {
-		m, err := aton.LoadBytes([]byte(unusedInput), "graph.ir", aton.Options{})
+	for _, o := range []aton.ConvertOptions{{After: map[string]string{"lower": "fold"}}, {Pipeline: "export,fold"}, {Before: map[string]string{"arrange": "dce"}}} {
+		m, err := aton.LoadBytes([]byte(unusedInput), "graph.ir", aton.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var warned []string
 		o.Warn = func(message string) { warned = append(warned, message) }
-		if _, err := aton.Lower(m, o); err != nil {
+		if _, err := aton.Convert(m, o); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(warned, func(s string) bool {

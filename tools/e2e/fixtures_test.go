@@ -36,14 +36,14 @@ func TestFixtures(t *testing.T) {
 }
 
 func fixture(t *testing.T, path string, specs []string) {
-	opts, sets := withInputs(t, aton.Options{}, specs...), recorded(t, path)
+	opts, sets := withInputs(t, options{}, specs...), recorded(t, path)
 	for _, opset := range []int{11, 13, 17, 20, 24} {
-		opts.Opset = opset
+		opts.export.Opset = opset
 		file := writtenFrom(t, path, opts)
 		if !bytes.Equal(file, writtenFrom(t, path, opts)) {
 			t.Errorf("opset %d: two exports differ", opset)
 		}
-		m, err := aton.LoadBytes(file, fmt.Sprintf("opset%d.onnx", opset), aton.Options{})
+		m, err := aton.LoadBytes(file, fmt.Sprintf("opset%d.onnx", opset), aton.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func fixture(t *testing.T, path string, specs []string) {
 // rounded weight.
 func TestDynamicLinear(t *testing.T) {
 	for _, variant := range []string{"trace", "script"} {
-		p, err := protoOf(t, "testdata/fixtures/torch2.15/dynamic."+variant+".pt", aton.Options{}, "input:f32[N,6]")
+		p, err := protoOf(t, "testdata/fixtures/torch2.15/dynamic."+variant+".pt", options{}, "input:f32[N,6]")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,22 +24,22 @@ func TestFloat16(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			o := withInputs(t, aton.Options{Opset: c.Opset}, c.InputSpecs...)
+			o := withInputs(t, converting(aton.ConvertOptions{Opset: c.Opset}), c.InputSpecs...)
 			path := filepath.Join(dir, "model.pt")
-			export := func(o aton.Options) ([]byte, error) {
-				m, err := aton.Load(path, o)
+			export := func(o options) ([]byte, error) {
+				m, err := aton.Load(path, o.load)
 				if err != nil {
 					return nil, err
 				}
 				var b bytes.Buffer
-				err = aton.ExportTo(&b, m, o)
+				err = aton.ExportTo(&b, m, o.export)
 				return b.Bytes(), err
 			}
 			wide, err := export(o)
 			if err != nil {
 				continue
 			}
-			o.Floats = aton.Float16
+			o.export.Floats = aton.Float16
 			half, err := export(o)
 			if err != nil {
 				t.Errorf("%s: %v", dir, err)
@@ -65,11 +65,11 @@ func TestFloat16(t *testing.T) {
 
 // likeFloat32 runs both files on the same random numbers, and reports whether 99 % of the elements agree to three digits of the greatest one.
 func likeFloat32(wide, half []byte) (bool, error) {
-	m, err := aton.LoadBytes(wide, "wide.onnx", aton.Options{})
+	m, err := aton.LoadBytes(wide, "wide.onnx", aton.LoadOptions{})
 	if err != nil {
 		return false, err
 	}
-	h, err := aton.LoadBytes(half, "half.onnx", aton.Options{})
+	h, err := aton.LoadBytes(half, "half.onnx", aton.LoadOptions{})
 	if err != nil {
 		return false, err
 	}

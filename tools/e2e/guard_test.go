@@ -21,7 +21,7 @@ const squeezed = `graph(%x : Float(N, 5)):
 
 // A model that checks its sizes has one check, however often it is converted, and the metadata of a file adds none.
 func TestGuardOnce(t *testing.T) {
-	m, err := aton.LoadBytes([]byte(squeezed), "squeezed.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(squeezed), "squeezed.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,19 +36,19 @@ func TestGuardOnce(t *testing.T) {
 	var file bytes.Buffer
 	for _, opset := range []int{17, 13} {
 		file.Reset()
-		if err := aton.ExportTo(&file, m, aton.Options{Opset: opset}); err != nil {
+		if err := aton.ExportTo(&file, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: opset}}); err != nil {
 			t.Fatal(err)
 		}
 		if n := checks(m); n != 1 || m.GetMetadata(ssa.LimitsKey) != "N>=2" {
 			t.Errorf("opset %d: %d checks, metadata %q", opset, n, m.GetMetadata(ssa.LimitsKey))
 		}
 	}
-	again, err := aton.LoadBytes(file.Bytes(), "squeezed.onnx", aton.Options{})
+	again, err := aton.LoadBytes(file.Bytes(), "squeezed.onnx", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	again.SetMetadata(ssa.LimitsKey, "what somebody else wrote")
-	if err := aton.ExportTo(&file, again, aton.Options{}); err != nil {
+	if err := aton.ExportTo(&file, again, aton.ExportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := checks(again); n != 1 {

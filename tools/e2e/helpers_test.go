@@ -13,33 +13,44 @@ import (
 	"github.com/aton-project/aton/verify"
 )
 
+// options are those of loading, and those of converting and writing.
+type options struct {
+	load   aton.LoadOptions
+	export aton.ExportOptions
+}
+
+// converting returns the options of a conversion, and those of loading that go with them.
+func converting(o aton.ConvertOptions) options {
+	return options{o.LoadOptions(), aton.ExportOptions{ConvertOptions: o}}
+}
+
 // withInputs adds inputs to options, in the language of --input.
-func withInputs(t *testing.T, o aton.Options, specs ...string) aton.Options {
+func withInputs(t *testing.T, o options, specs ...string) options {
 	t.Helper()
 	for _, s := range specs {
 		in, err := spec.Parse(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Inputs = append(o.Inputs, in)
+		o.load.Inputs = append(o.load.Inputs, in)
 	}
 	return o
 }
 
 // written exports a module.
-func written(t *testing.T, m *ssa.Module, o aton.Options) []byte {
+func written(t *testing.T, m *ssa.Module, o options) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, o); err != nil {
-		t.Fatalf("opset %d: %v", o.Opset, err)
+	if err := aton.ExportTo(&b, m, o.export); err != nil {
+		t.Fatalf("opset %d: %v", o.export.Opset, err)
 	}
 	return b.Bytes()
 }
 
 // writtenFrom exports the model in a file.
-func writtenFrom(t *testing.T, path string, o aton.Options) []byte {
+func writtenFrom(t *testing.T, path string, o options) []byte {
 	t.Helper()
-	m, err := aton.Load(path, o)
+	m, err := aton.Load(path, o.load)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +58,9 @@ func writtenFrom(t *testing.T, path string, o aton.Options) []byte {
 }
 
 // writtenText exports graph text.
-func writtenText(t *testing.T, text string, o aton.Options) []byte {
+func writtenText(t *testing.T, text string, o options) []byte {
 	t.Helper()
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", o)
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", o.load)
 	if err != nil {
 		t.Fatal(err)
 	}

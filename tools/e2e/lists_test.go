@@ -24,9 +24,9 @@ func TestListOfAnyLength(t *testing.T) {
   %x : Tensor = aten::__getitem__(%xs, %last)
   return (%y, %x)
 `
-	o := withInputs(t, aton.Options{}, "xs:list(f32[?,2],...)", "ns:list(int,...)")
+	o := withInputs(t, options{}, "xs:list(f32[?,2],...)", "ns:list(int,...)")
 	for _, opset := range []int{11, 13, 20} {
-		o.Opset = opset
+		o.export.Opset = opset
 		back := parsed(t, writtenText(t, text, o))
 		for n := int64(1); n < 4; n++ {
 			var xs []*tensor.Tensor
@@ -55,12 +55,12 @@ func TestDictKeys(t *testing.T) {
 		{"Dict(str, Tensor)", `str = prim::Constant[value="7"]()`, "7"},
 	} {
 		text := "graph(%d : " + c.declared + "):\n  %k : " + c.constant + "\n  %x : Tensor = aten::__getitem__(%d, %k)\n  return (%x)\n"
-		o := withInputs(t, aton.Options{}, "d:dict("+c.key+"=f32[2])")
-		m, err := aton.LoadBytes([]byte(text), "dict.ir", o)
+		o := withInputs(t, options{}, "d:dict("+c.key+"=f32[2])")
+		m, err := aton.LoadBytes([]byte(text), "dict.ir", o.load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := aton.Lower(m, o); err != nil {
+		if _, err := aton.Convert(m, o.export.ConvertOptions); err != nil {
 			t.Errorf("%s: %v", c.declared, err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestChosenMembers(t *testing.T) {
   %sum : Tensor = aten::add(%other, %n, %1)
   return (%product, %sum)
 `
-	o := withInputs(t, aton.Options{}, "x:f32[2]", "i:int")
+	o := withInputs(t, options{}, "x:f32[2]", "i:int")
 	back := parsed(t, writtenText(t, text, o))
 	inputs := func(i int64) map[string]interp.Value {
 		return map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{2}, []float64{1, 3})),

@@ -35,7 +35,7 @@ func normalized(mode string) string {
 }
 
 // kindsAndOutputs gives the operators of the file that a graph becomes, and what it computes.
-func kindsAndOutputs(t *testing.T, text string, o aton.Options) (kinds []string, outputs []*tensor.Tensor) {
+func kindsAndOutputs(t *testing.T, text string, o options) (kinds []string, outputs []*tensor.Tensor) {
 	t.Helper()
 	back := parsed(t, writtenText(t, text, o))
 	for op := range back.Main().Body.AllOps() {
@@ -59,7 +59,7 @@ func TestTraining(t *testing.T) {
 			for _, target := range []aton.Target{aton.ORT, aton.Standard} {
 				for _, opset := range []int{13, 14, 20} {
 					train := mode == aton.Train || saved == "1" && mode != aton.Eval
-					kinds, out := kindsAndOutputs(t, normalized(saved), aton.Options{Training: mode, Target: target, Opset: opset})
+					kinds, out := kindsAndOutputs(t, normalized(saved), converting(aton.ConvertOptions{Training: mode, Target: target, Opset: opset}))
 					where := strings.Join([]string{"saved in", saved, string(mode), string(target)}, " ")
 					if got := slices.Contains(kinds, "Dropout"); got != train {
 						t.Errorf("%s: Dropout %t in %v", where, got, kinds)
@@ -84,9 +84,9 @@ func TestTraining(t *testing.T) {
 			}
 		}
 	}
-	if _, err := aton.LoadBytes([]byte(normalized("0")), "graph.ir", aton.Options{Training: "SLEEP"}); err == nil {
-		m, _ := aton.LoadBytes([]byte(normalized("0")), "graph.ir", aton.Options{})
-		if _, err := aton.Lower(m, aton.Options{Training: "SLEEP"}); err == nil || !strings.Contains(err.Error(), `no training mode "SLEEP"`) {
+	if _, err := aton.LoadBytes([]byte(normalized("0")), "graph.ir", aton.LoadOptions{Training: "SLEEP"}); err == nil {
+		m, _ := aton.LoadBytes([]byte(normalized("0")), "graph.ir", aton.LoadOptions{})
+		if _, err := aton.Convert(m, aton.ConvertOptions{Training: "SLEEP"}); err == nil || !strings.Contains(err.Error(), `no training mode "SLEEP"`) {
 			t.Error(err)
 		}
 	}
@@ -100,11 +100,11 @@ func TestTrainingLost(t *testing.T) {
   %y : Tensor, %a : Tensor, %b : Tensor = aten::_native_batch_norm_legit_no_training(%x, %w, %w, %w, %w, %momentum, %momentum)
   return (%y)
 `
-	m, err := aton.LoadBytes([]byte(exported), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(exported), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := aton.Lower(m, aton.Options{Training: aton.Train}); err == nil || !strings.Contains(err.Error(), "does not say what it does in training") {
+	if _, err := aton.Convert(m, aton.ConvertOptions{Training: aton.Train}); err == nil || !strings.Contains(err.Error(), "does not say what it does in training") {
 		t.Error(err)
 	}
 }
@@ -112,11 +112,11 @@ func TestTrainingLost(t *testing.T) {
 // TestNoFolding: without folding the weights are those of the state dict, and the numbers are the same.
 func TestNoFolding(t *testing.T) {
 	const model, input = "testdata/fixtures/torch2.15/convnet.script.pt", "x:f32[N,3,18,18]"
-	folded, err := protoOf(t, model, aton.Options{}, input)
+	folded, err := protoOf(t, model, options{}, input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := protoOf(t, model, aton.Options{NoFolding: true}, input)
+	plain, err := protoOf(t, model, converting(aton.ConvertOptions{NoFolding: true}), input)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,12 +28,12 @@ func TestModuleFunctions(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			path := "testdata/fixtures/" + path
-			var o aton.Options
+			var o options
 			if want.spec != "" {
 				o = withInputs(t, o, want.spec)
 			}
 			flat := writtenFrom(t, path, o)
-			o.ModuleFunctions = []string{"*"}
+			o.export.Modules = []string{"*"}
 			if got := writtenFrom(t, path, o); !bytes.Equal(got, writtenFrom(t, path, o)) {
 				t.Error("two runs differ")
 			}
@@ -88,8 +88,8 @@ const layers = `graph(%x : Float(2)):
 `
 
 func TestFunctionsOfScopes(t *testing.T) {
-	o := aton.Options{ModuleFunctions: []string{"*"}}
-	m, err := aton.LoadBytes([]byte(layers), "layers.ir", o)
+	o := options{export: aton.ExportOptions{WriteOptions: aton.WriteOptions{Modules: []string{"*"}}}}
+	m, err := aton.LoadBytes([]byte(layers), "layers.ir", o.load)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,12 +116,12 @@ func TestFunctionsOfScopes(t *testing.T) {
 // TestNoSuchModule: a module that is not there is an error, with the nearest name.
 func TestNoSuchModule(t *testing.T) {
 	for wanted, want := range map[string]string{"act": `no operator of the file belongs to a module or class "act"`, "a.atc": `did you mean "a.act"?`} {
-		o := aton.Options{ModuleFunctions: []string{wanted}}
-		m, err := aton.LoadBytes([]byte(layers), "layers.ir", o)
+		o := options{export: aton.ExportOptions{WriteOptions: aton.WriteOptions{Modules: []string{wanted}}}}
+		m, err := aton.LoadBytes([]byte(layers), "layers.ir", o.load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := aton.ExportTo(io.Discard, m, o); err == nil || !strings.Contains(err.Error(), want) {
+		if err := aton.ExportTo(io.Discard, m, o.export); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", wanted, err)
 		}
 	}

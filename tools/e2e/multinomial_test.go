@@ -28,12 +28,12 @@ func TestMultinomial(t *testing.T) {
 	}
 	in := map[string]interp.Value{"p": interp.Of(tensor.FromFloats(tensor.Float32, []int64{3, 5}, flat))}
 	for _, opset := range []int{17, 22} {
-		m, err := aton.LoadBytes([]byte(graph), "graph.ir", aton.Options{})
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", aton.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		if err := aton.ExportTo(&file, m, aton.Options{Opset: opset}); err != nil {
+		if err := aton.ExportTo(&file, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: opset}}); err != nil {
 			t.Fatal(err)
 		}
 		drawn := run(t, parsed(t, file.Bytes()), in)[0].Tensor.Int64s()

@@ -16,15 +16,15 @@ import (
 )
 
 // protoOf exports a model with options, and returns what the file holds.
-func protoOf(t *testing.T, path string, o aton.Options, specs ...string) (*onnxpb.ModelProto, error) {
+func protoOf(t *testing.T, path string, o options, specs ...string) (*onnxpb.ModelProto, error) {
 	t.Helper()
 	o = withInputs(t, o, specs...)
-	m, err := aton.Load(path, o)
+	m, err := aton.Load(path, o.load)
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, o); err != nil {
+	if err := aton.ExportTo(&b, m, o.export); err != nil {
 		return nil, err
 	}
 	var p onnxpb.ModelProto
@@ -67,7 +67,7 @@ const (
 
 // TestNames: names go to the inputs, then to the weights in the order of the state dict, or to those that are named.
 func TestNames(t *testing.T) {
-	plain, err := protoOf(t, perceptron, aton.Options{}, perceptronInput)
+	plain, err := protoOf(t, perceptron, options{}, perceptronInput)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,19 +77,19 @@ func TestNames(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		o    aton.Options
+		o    options
 		in   string
 		// first are the first weights.
 		first []string
 		out   string
 	}{
-		{"none", aton.Options{}, "x(N,*)", weights, "output(N,*)"},
-		{"a prefix", aton.Options{InputNames: []string{"image"}}, "image(N,*)", weights, "output(N,*)"},
-		{"weights", aton.Options{InputNames: []string{"", "w", "b"}}, "x(N,*)", []string{"w", "b"}, "output(N,*)"},
-		{"outputs", aton.Options{OutputNames: []string{"y"}, OutputAxes: map[string]map[int]string{"y": {-2: "rows"}}}, "x(N,*)", weights, "y(rows,*)"},
-		{"by name", aton.Options{Names: map[string]string{"x": "image", weights[0]: "w", "output": "y"}}, "image(N,*)", []string{"w", weights[1]}, "y(N,*)"},
-		{"exchanged", aton.Options{Names: map[string]string{weights[0]: weights[1], weights[1]: weights[0]}}, "x(N,*)", []string{weights[1], weights[0]}, "output(N,*)"},
-		{"weights as inputs", aton.Options{NoWeights: true, Names: map[string]string{weights[0]: "w"}}, "x(N,*)", nil, "output(N,*)"},
+		{"none", options{}, "x(N,*)", weights, "output(N,*)"},
+		{"a prefix", converting(aton.ConvertOptions{InputNames: []string{"image"}}), "image(N,*)", weights, "output(N,*)"},
+		{"weights", converting(aton.ConvertOptions{InputNames: []string{"", "w", "b"}}), "x(N,*)", []string{"w", "b"}, "output(N,*)"},
+		{"outputs", options{export: aton.ExportOptions{ConvertOptions: aton.ConvertOptions{OutputNames: []string{"y"}}, WriteOptions: aton.WriteOptions{OutputAxes: map[string]map[int]string{"y": {-2: "rows"}}}}}, "x(N,*)", weights, "y(rows,*)"},
+		{"by name", converting(aton.ConvertOptions{Names: map[string]string{"x": "image", weights[0]: "w", "output": "y"}}), "image(N,*)", []string{"w", weights[1]}, "y(N,*)"},
+		{"exchanged", converting(aton.ConvertOptions{Names: map[string]string{weights[0]: weights[1], weights[1]: weights[0]}}), "x(N,*)", []string{weights[1], weights[0]}, "output(N,*)"},
+		{"weights as inputs", converting(aton.ConvertOptions{Weights: aton.NoWeights, Names: map[string]string{weights[0]: "w"}}), "x(N,*)", nil, "output(N,*)"},
 	} {
 		p, err := protoOf(t, perceptron, c.o, perceptronInput)
 		if err != nil {
@@ -97,11 +97,11 @@ func TestNames(t *testing.T) {
 			continue
 		}
 		in, w, out := edges(p)
-		if c.o.NoWeights && !slices.Contains(in, "w(*,*)") || in[0] != c.in || len(c.first) > len(w) || !slices.Equal(w[:len(c.first)], c.first) || !slices.Equal(out, []string{c.out}) {
+		if c.o.load.NoWeights && !slices.Contains(in, "w(*,*)") || in[0] != c.in || len(c.first) > len(w) || !slices.Equal(w[:len(c.first)], c.first) || !slices.Equal(out, []string{c.out}) {
 			t.Errorf("%s: inputs %v, weights %v, outputs %v", c.name, in, w, out)
 		}
 		// names are all that differs
-		if len(p.Graph.Node) != len(plain.Graph.Node) && !c.o.NoWeights {
+		if len(p.Graph.Node) != len(plain.Graph.Node) && !c.o.load.NoWeights {
 			t.Errorf("%s: %d nodes, %d without names", c.name, len(p.Graph.Node), len(plain.Graph.Node))
 		}
 	}
@@ -123,22 +123,22 @@ func TestNewNamesOfInputs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		model string
-		o     aton.Options
+		o     options
 		specs []string
 		want  []string
 	}{
-		{perceptron, aton.Options{InputNames: []string{"image"}}, []string{"image:f32[N,6]"}, []string{"image(N,*)"}},
-		{perceptron, aton.Options{InputNames: []string{"image"}}, []string{"x:f32[N,6]"}, []string{"image(N,*)"}},
-		{perceptron, aton.Options{Names: map[string]string{"x": "image"}}, []string{"image:f32[N,6]"}, []string{"image(N,*)"}},
-		{perceptronExported, aton.Options{InputNames: []string{"image"}}, []string{"image:f32[4,6]"}, []string{"image(*,*)"}},
-		{perceptronExported, aton.Options{Names: map[string]string{"x": "image"}}, []string{"image:f32[4,6]"}, []string{"image(*,*)"}},
-		{nested, aton.Options{InputNames: []string{"i", "j", "k", "l"}}, []string{"i:f32[N]", "p:tuple(f32[N],f32[N])", "l:f32[4,N]"},
+		{perceptron, converting(aton.ConvertOptions{InputNames: []string{"image"}}), []string{"image:f32[N,6]"}, []string{"image(N,*)"}},
+		{perceptron, converting(aton.ConvertOptions{InputNames: []string{"image"}}), []string{"x:f32[N,6]"}, []string{"image(N,*)"}},
+		{perceptron, converting(aton.ConvertOptions{Names: map[string]string{"x": "image"}}), []string{"image:f32[N,6]"}, []string{"image(N,*)"}},
+		{perceptronExported, converting(aton.ConvertOptions{InputNames: []string{"image"}}), []string{"image:f32[4,6]"}, []string{"image(*,*)"}},
+		{perceptronExported, converting(aton.ConvertOptions{Names: map[string]string{"x": "image"}}), []string{"image:f32[4,6]"}, []string{"image(*,*)"}},
+		{nested, converting(aton.ConvertOptions{InputNames: []string{"i", "j", "k", "l"}}), []string{"i:f32[N]", "p:tuple(f32[N],f32[N])", "l:f32[4,N]"},
 			[]string{"i(N)", "j(N)", "k(N)", "l(*,N)"}},
-		{nested, aton.Options{InputNames: []string{"y", "", "", "x"}}, []string{"x:f32[N]", "p:tuple(f32[N],f32[N])", "y:f32[4,N]"},
+		{nested, converting(aton.ConvertOptions{InputNames: []string{"y", "", "", "x"}}), []string{"x:f32[N]", "p:tuple(f32[N],f32[N])", "y:f32[4,N]"},
 			[]string{"y(N)", "p.0(N)", "p.1(N)", "x(*,N)"}},
 	} {
 		o := c.o
-		o.Warn = func(message string) { t.Errorf("%s, %v: %s", c.model, c.specs, message) }
+		o.load.Warn = func(message string) { t.Errorf("%s, %v: %s", c.model, c.specs, message) }
 		p, err := protoOf(t, c.model, o, c.specs...)
 		if err != nil {
 			t.Errorf("%s, %v: %v", c.model, c.specs, err)
@@ -149,7 +149,7 @@ func TestNewNamesOfInputs(t *testing.T) {
 		}
 	}
 	// a name of the file that no input has
-	if _, err := protoOf(t, nested, aton.Options{InputNames: []string{"i", "j", "k", "l"}}, "i:f32[N]", "p:tuple(f32[N],f32[N])", "k:f32[M]"); err == nil ||
+	if _, err := protoOf(t, nested, converting(aton.ConvertOptions{InputNames: []string{"i", "j", "k", "l"}}), "i:f32[N]", "p:tuple(f32[N],f32[N])", "k:f32[M]"); err == nil ||
 		!strings.Contains(err.Error(), `no input "k" (it has: x, p, o, y)`) {
 		t.Error(err)
 	}
@@ -162,7 +162,7 @@ func TestFoldedNames(t *testing.T) {
 		{"words_gru.script.pt", "x:i64[N,T]", "rnn.bias_ih_l0.slice.concat.concat.unsqueeze.concat"},
 		{"attention.script.pt", "x:f32[N,T,8]", "qkv.weight.transpose"},
 	} {
-		p, err := protoOf(t, "testdata/fixtures/torch2.15/"+c.model, aton.Options{}, c.input)
+		p, err := protoOf(t, "testdata/fixtures/torch2.15/"+c.model, options{}, c.input)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -184,13 +184,13 @@ func TestFoldedNames(t *testing.T) {
 		}
 		// a name by position goes to no weight that is part of another one
 		var told []string
-		o := aton.Options{InputNames: []string{"a", "", "c"}, Warn: func(m string) { told = append(told, m) }}
+		o := converting(aton.ConvertOptions{InputNames: []string{"a", "", "c"}, Warn: func(m string) { told = append(told, m) }})
 		if _, err := protoOf(t, "testdata/fixtures/torch2.15/"+c.model, o, c.input); err != nil ||
 			strings.Contains(c.model, "words") != slices.ContainsFunc(told, func(m string) bool { return strings.Contains(m, "the name c (rnn.weight_ih_l0)") }) {
 			t.Errorf("%s: %v, %v", c.model, told, err)
 		}
 		// the names are those that can be given others
-		o = aton.Options{Names: map[string]string{c.want: "w"}}
+		o = converting(aton.ConvertOptions{Names: map[string]string{c.want: "w"}})
 		if p, err = protoOf(t, "testdata/fixtures/torch2.15/"+c.model, o, c.input); err != nil {
 			t.Error(err)
 		} else if _, weights, _ = edges(p); !slices.Contains(weights, "w") {
@@ -201,27 +201,27 @@ func TestFoldedNames(t *testing.T) {
 
 // TestTakenNames: a name that is taken, or that nothing has, is an error.
 func TestTakenNames(t *testing.T) {
-	plain, err := protoOf(t, perceptron, aton.Options{}, perceptronInput)
+	plain, err := protoOf(t, perceptron, options{}, perceptronInput)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, weights, _ := edges(plain)
-	for want, o := range map[string]aton.Options{
-		`the name "a" is taken`:                          {InputNames: []string{"a", "a"}},
-		`the name "b" is taken`:                          {InputNames: []string{"b"}, OutputNames: []string{"b"}},
-		`the name "` + weights[1] + `" is taken`:         {OutputNames: []string{weights[1]}},
-		`the name "x" is taken`:                          {Names: map[string]string{weights[0]: "x"}},
-		`no input, weight or output is called "outputs"`: {Names: map[string]string{"outputs": "y"}},
-		`x cannot be called both a and b`:                {InputNames: []string{"a"}, Names: map[string]string{"x": "b"}},
-		`the new name of x is empty`:                     {Names: map[string]string{"x": ""}},
-		`2 output names for 1 outputs`:                   {OutputNames: []string{"a", "b"}},
-		`30 input names for 1 inputs and`:                {InputNames: make([]string, 30)},
-		`no output is called "z"`:                        {OutputAxes: map[string]map[int]string{"z": {0: "n"}}},
-		`only an axis that varies has a name`:            {OutputAxes: map[string]map[int]string{"output": {1: "n"}}},
-		`the output has 2 axes`:                          {OutputAxes: map[string]map[int]string{"output": {-3: "n"}}},
-		`the name is empty`:                              {OutputAxes: map[string]map[int]string{"output": {0: ""}}},
+	for want, o := range map[string]aton.ExportOptions{
+		`the name "a" is taken`:                          {ConvertOptions: aton.ConvertOptions{InputNames: []string{"a", "a"}}},
+		`the name "b" is taken`:                          {ConvertOptions: aton.ConvertOptions{InputNames: []string{"b"}, OutputNames: []string{"b"}}},
+		`the name "` + weights[1] + `" is taken`:         {ConvertOptions: aton.ConvertOptions{OutputNames: []string{weights[1]}}},
+		`the name "x" is taken`:                          {ConvertOptions: aton.ConvertOptions{Names: map[string]string{weights[0]: "x"}}},
+		`no input, weight or output is called "outputs"`: {ConvertOptions: aton.ConvertOptions{Names: map[string]string{"outputs": "y"}}},
+		`x cannot be called both a and b`:                {ConvertOptions: aton.ConvertOptions{InputNames: []string{"a"}, Names: map[string]string{"x": "b"}}},
+		`the new name of x is empty`:                     {ConvertOptions: aton.ConvertOptions{Names: map[string]string{"x": ""}}},
+		`2 output names for 1 outputs`:                   {ConvertOptions: aton.ConvertOptions{OutputNames: []string{"a", "b"}}},
+		`30 input names for 1 inputs and`:                {ConvertOptions: aton.ConvertOptions{InputNames: make([]string, 30)}},
+		`no output is called "z"`:                        {WriteOptions: aton.WriteOptions{OutputAxes: map[string]map[int]string{"z": {0: "n"}}}},
+		`only an axis that varies has a name`:            {WriteOptions: aton.WriteOptions{OutputAxes: map[string]map[int]string{"output": {1: "n"}}}},
+		`the output has 2 axes`:                          {WriteOptions: aton.WriteOptions{OutputAxes: map[string]map[int]string{"output": {-3: "n"}}}},
+		`the name is empty`:                              {WriteOptions: aton.WriteOptions{OutputAxes: map[string]map[int]string{"output": {0: ""}}}},
 	} {
-		if _, err := protoOf(t, perceptron, o, perceptronInput); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := protoOf(t, perceptron, options{o.LoadOptions(), o}, perceptronInput); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -230,7 +230,7 @@ func TestTakenNames(t *testing.T) {
 // TestNamesInside: the names of the members of containers are where the file tells of the containers, and a value inside
 // gives way.
 func TestNamesInside(t *testing.T) {
-	o := aton.Options{InputNames: []string{"a", "t"}, OutputNames: []string{"u"}, Names: map[string]string{"1": "v"}}
+	o := converting(aton.ConvertOptions{InputNames: []string{"a", "t"}, OutputNames: []string{"u"}, Names: map[string]string{"1": "v"}})
 	m, err := aton.LoadBytes([]byte(`graph(%p : (Tensor, Tensor[])):
   %x : Tensor, %l : Tensor[] = prim::TupleUnpack(%p)
   %i : int = prim::Constant[value=0]()
@@ -238,17 +238,17 @@ func TestNamesInside(t *testing.T) {
   %t : Tensor = aten::tanh(%x)
   %r : Tensor = aten::mul(%t, %y)
   return (%t, %r)
-`), "nested.ir", withInputs(t, o, "p:tuple(f32[N],list(f32[N]))"))
+`), "nested.ir", withInputs(t, o, "p:tuple(f32[N],list(f32[N]))").load)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := aton.Lower(m, withInputs(t, o, "p:tuple(f32[N],list(f32[N]))")); err != nil {
+	if _, err := aton.Convert(m, withInputs(t, o, "p:tuple(f32[N],list(f32[N]))").export.ConvertOptions); err != nil {
 		t.Fatal(err)
 	}
 	if have := m.GetMetadata("aton.inputs"); have != `{"arguments":[["p",{"tuple":["a",{"list":["t"]}]}]]}` {
 		t.Error(have)
 	}
-	values, outputs, err := aton.FileNames(m, o)
+	values, outputs, err := aton.FileNames(m, o.export.WriteOptions)
 	if err != nil || !slices.Equal(outputs, []string{"u", "v"}) {
 		t.Errorf("outputs %v: %v", outputs, err)
 	}

@@ -256,7 +256,7 @@ func eagerly(t *testing.T, text string, in map[string]*tensor.Tensor) []*tensor.
 // program reads a program for the eager evaluator.
 func program(t *testing.T, text string) func(in map[string]*tensor.Tensor) []*tensor.Tensor {
 	t.Helper()
-	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Errorf("%v\n%s", err, text)
 		return func(map[string]*tensor.Tensor) []*tensor.Tensor { return nil }
@@ -284,12 +284,12 @@ func ran(m *ssa.Module, in map[string]*tensor.Tensor) []*tensor.Tensor {
 // converted runs a program as it is exported; the error says why it is not.
 func converted(t *testing.T, file []byte, name string, in map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
 	t.Helper()
-	m, err := aton.LoadBytes(file, name, aton.Options{})
+	m, err := aton.LoadBytes(file, name, aton.LoadOptions{})
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, aton.Options{Opset: 21}); err != nil {
+	if err := aton.ExportTo(&b, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 21}}); err != nil {
 		return nil, err
 	}
 	inputs := map[string]interp.Value{}

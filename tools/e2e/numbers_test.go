@@ -145,12 +145,12 @@ func withNumber(t *testing.T, call, shape, number string) *ssa.Module {
   %bad : Tensor = aten::div(%x, %zero)
   %x3 : Tensor = aten::unsqueeze(%x, %int0)
   %result : Tensor = ` + call + "\n  return (%result)\n"
-	m, err := aton.LoadBytes([]byte(graph), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(graph), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	if err := aton.ExportTo(&file, m, aton.Options{Opset: 21}); err != nil {
+	if err := aton.ExportTo(&file, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 21}}); err != nil {
 		t.Fatalf("%s, %s: %v", call, number, err)
 	}
 	return parsed(t, file.Bytes())

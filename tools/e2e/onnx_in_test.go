@@ -28,7 +28,7 @@ const softened = `graph(%x : Float(N, 3, 4)):
 
 func readBack(t *testing.T, b []byte) *ssa.Module {
 	t.Helper()
-	m, err := aton.LoadBytes(b, "model.onnx", aton.Options{})
+	m, err := aton.LoadBytes(b, "model.onnx", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,14 +49,14 @@ func evaluated(t *testing.T, b []byte) []float64 {
 // TestOpsets exports one module to several opsets, one after the other, and the files of each to each other: all are at
 // the opset that was asked for and compute the same.
 func TestOpsets(t *testing.T) {
-	m, err := aton.LoadBytes([]byte(softened), "softened.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(softened), "softened.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	opsets := []int{20, 9, 28, 7, 13}
 	var want []float64
 	for _, n := range opsets {
-		file := written(t, m, aton.Options{Opset: n})
+		file := written(t, m, converting(aton.ConvertOptions{Opset: n}))
 		if got := readBack(t, file).Opsets[""]; got != n {
 			t.Errorf("asked for opset %d, the file is at %d", n, got)
 		}
@@ -64,7 +64,7 @@ func TestOpsets(t *testing.T) {
 			want = evaluated(t, file)
 		}
 		for _, k := range opsets {
-			again := written(t, readBack(t, file), aton.Options{Opset: k})
+			again := written(t, readBack(t, file), converting(aton.ConvertOptions{Opset: k}))
 			if got := readBack(t, again).Opsets[""]; got != k {
 				t.Errorf("from opset %d asked for %d, the file is at %d", n, k, got)
 			}
@@ -79,29 +79,29 @@ func TestOpsets(t *testing.T) {
 
 // TestDefaultOpset: an ONNX file keeps its opset unless another is asked for.
 func TestDefaultOpset(t *testing.T) {
-	m, err := aton.LoadBytes([]byte(softened), "softened.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte(softened), "softened.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := (aton.Options{}).OpsetFor(m); n != aton.DefaultOpset {
+	if n := (aton.ConvertOptions{}).OpsetFor(m); n != aton.DefaultOpset {
 		t.Errorf("a program goes to opset %d", n)
 	}
-	if n := (aton.Options{}).OpsetFor(readBack(t, written(t, m, aton.Options{Opset: 13}))); n != 13 {
+	if n := (aton.ConvertOptions{}).OpsetFor(readBack(t, written(t, m, converting(aton.ConvertOptions{Opset: 13})))); n != 13 {
 		t.Errorf("a file of opset 13 goes to %d", n)
 	}
 }
 
 // TestHalfDone: what a conversion that failed leaves is not written.
 func TestHalfDone(t *testing.T) {
-	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 2)):\n  %y : Tensor = onnx::Det(%x)\n  return (%y)\n"), "det.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 2)):\n  %y : Tensor = onnx::Det(%x)\n  return (%y)\n"), "det.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, aton.Options{Opset: 9}); err == nil || !strings.Contains(err.Error(), "opset 11") {
+	if err := aton.ExportTo(&b, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 9}}); err == nil || !strings.Contains(err.Error(), "opset 11") {
 		t.Fatalf("Det at opset 9: %v", err)
 	}
-	if err := aton.ExportTo(&b, m, aton.Options{Opset: 17}); err == nil || !strings.Contains(err.Error(), "load it again") {
+	if err := aton.ExportTo(&b, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 17}}); err == nil || !strings.Contains(err.Error(), "load it again") {
 		t.Errorf("after that: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestHalfDone(t *testing.T) {
 // TestCarriedThrough: what nothing computes with comes out as it went in: foreign operators with the version of their
 // domain, elements of four bits, and what the file says of itself.
 func TestCarriedThrough(t *testing.T) {
-	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 3)):\n  %y : Float(2, 3) = my.ops::Twist[by=3](%x)\n  return (%y)\n"), "twist.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 3)):\n  %y : Float(2, 3) = my.ops::Twist[by=3](%x)\n  return (%y)\n"), "twist.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestCarriedThrough(t *testing.T) {
 	// onnxruntime cannot copy four bits; the standard can
 	write := func(m *ssa.Module, opset int) ([]byte, error) {
 		var b bytes.Buffer
-		err := aton.ExportTo(&b, m, aton.Options{Opset: opset, Target: "onnx"})
+		err := aton.ExportTo(&b, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: opset, Target: "onnx"}})
 		return b.Bytes(), err
 	}
 	file, err := write(m, 21)

@@ -37,20 +37,20 @@ const counting = `graph(%x : Float(2)):
   return (%p)
 `
 
-func lowered(t *testing.T, o aton.Options) (*ssa.Module, error) {
+func lowered(t *testing.T, o options) (*ssa.Module, error) {
 	t.Helper()
-	m, err := aton.LoadBytes([]byte(counting), "counting.ir", o)
+	m, err := aton.LoadBytes([]byte(counting), "counting.ir", o.load)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = aton.Lower(m, o)
+	_, err = aton.Convert(m, o.export.ConvertOptions)
 	return m, err
 }
 
 // TestState: state that the program changes is lost, is a further output, or refused.
 func TestState(t *testing.T) {
 	for state, want := range map[string]string{"": "0,1.0,1.1", "drop": "0,1.0,1.1", "outputs": "0,1.0,1.1,count"} {
-		m, err := lowered(t, aton.Options{State: aton.State(state)})
+		m, err := lowered(t, converting(aton.ConvertOptions{State: aton.State(state)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestState(t *testing.T) {
 			t.Errorf("the tree of the outputs is %s", tree)
 		}
 	}
-	if _, err := lowered(t, aton.Options{State: "refuse"}); err == nil || !strings.Contains(err.Error(), "count is changed by the model") {
+	if _, err := lowered(t, converting(aton.ConvertOptions{State: "refuse"})); err == nil || !strings.Contains(err.Error(), "count is changed by the model") {
 		t.Errorf("refuse: %v", err)
 	}
 }
@@ -74,7 +74,7 @@ func TestStateInputs(t *testing.T) {
 		{"testdata/fixtures/torch2.15/state.script.pt", "seen", "seen.next", "seen seen.next"},
 		{"frontend/export/testdata/functional.pt2", "count", "count.next", "count,y count.next,y.next"}, // it writes into its input y too
 	} {
-		o := aton.Options{State: "outputs"}
+		o := converting(aton.ConvertOptions{State: "outputs"})
 		typ := map[string]string{"seen": "f32[2]", "count": "f32[3]"}[tt.state]
 		for _, text := range []string{tt.state + ":" + typ, "x:f32[2," + typ[4:]} {
 			in, err := spec.Parse(text)
@@ -82,14 +82,14 @@ func TestStateInputs(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.state == "seen" || in.Name != "x" {
-				o.Inputs = append(o.Inputs, in)
+				o.load.Inputs = append(o.load.Inputs, in)
 			}
 		}
-		m, err := aton.Load(tt.file, o)
+		m, err := aton.Load(tt.file, o.load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := aton.Lower(m, o); err != nil {
+		if _, err := aton.Convert(m, o.export.ConvertOptions); err != nil {
 			t.Fatal(err)
 		}
 		if have := m.GetMetadata(ssa.StateInputs) + " " + m.GetMetadata("aton.state_outputs"); have != tt.pairs {
@@ -128,10 +128,10 @@ func TestStateInputs(t *testing.T) {
 			}
 		}
 	}
-	o := aton.Options{Inputs: []spec.Input{{Name: "unseen", Type: spec.Type{Kind: spec.Float}}}}
-	m, err := aton.Load("testdata/fixtures/torch2.15/state.script.pt", o)
+	o := options{load: aton.LoadOptions{Inputs: []spec.Input{{Name: "unseen", Type: spec.Type{Kind: spec.Float}}}}}
+	m, err := aton.Load("testdata/fixtures/torch2.15/state.script.pt", o.load)
 	if err == nil {
-		_, err = aton.Lower(m, o)
+		_, err = aton.Convert(m, o.export.ConvertOptions)
 	}
 	if err == nil || !strings.Contains(err.Error(), `no input "unseen"`) {
 		t.Errorf("a name that is no input and no state: %v", err)
@@ -141,7 +141,7 @@ func TestStateInputs(t *testing.T) {
 // TestUnroll: a loop of a known number of iterations stays one unless it is asked for.
 func TestUnroll(t *testing.T) {
 	for unroll, loops := range map[int]int{0: 1, 2: 1, 3: 0} {
-		m, err := lowered(t, aton.Options{Unroll: unroll})
+		m, err := lowered(t, converting(aton.ConvertOptions{Unroll: unroll}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,11 +179,11 @@ func TestInvalidRule(t *testing.T) {
 		if err := table.Register("aten::relu", aten.Def{Lower: c.lower}); err != nil {
 			t.Fatal(err)
 		}
-		m, err := aton.LoadBytes([]byte(graph), "graph.ir", aton.Options{})
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", aton.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = aton.ExportTo(&bytes.Buffer{}, m, aton.Options{Table: table})
+		err = aton.ExportTo(&bytes.Buffer{}, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Table: table}})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
@@ -216,18 +216,18 @@ func TestOperatorsOfATable(t *testing.T) {
 
 // Weights that are inputs and get other names have their values under these names.
 func TestLearnedInputs(t *testing.T) {
-	opts := aton.Options{LearnedNames: true, InitializersAsInputs: true}
+	opts := converting(aton.ConvertOptions{LearnedNames: true, Weights: aton.InitializersAsInputs})
 	in, err := spec.Parse("x:f32[N,3,18,18]")
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.Inputs = append(opts.Inputs, in)
-	m, err := aton.Load("testdata/fixtures/torch2.15/convnet.script.pt", opts)
+	opts.load.Inputs = append(opts.load.Inputs, in)
+	m, err := aton.Load("testdata/fixtures/torch2.15/convnet.script.pt", opts.load)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, opts); err != nil {
+	if err := aton.ExportTo(&b, m, opts.export); err != nil {
 		t.Fatal(err)
 	}
 	again, err := onnxfile.Parse(b.Bytes())
@@ -244,26 +244,26 @@ func TestLearnedInputs(t *testing.T) {
 func TestWeightInputs(t *testing.T) {
 	const name = "classifier.3.weight"
 	for _, file := range []string{"convnet.script.pt", "convnet.trace.pt", "convnet.pt2"} {
-		var o aton.Options
+		var o options
 		for _, text := range []string{"x:f32[2,3,18,18]", name + ":f32[5,8]"} {
 			in, err := spec.Parse(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			o.Inputs = append(o.Inputs, in)
+			o.load.Inputs = append(o.load.Inputs, in)
 		}
 		path := "testdata/fixtures/torch2.15/" + file
-		lowered := func(o aton.Options) *ssa.Module {
-			m, err := aton.Load(path, o)
+		lowered := func(o options) *ssa.Module {
+			m, err := aton.Load(path, o.load)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := aton.Lower(m, o); err != nil {
+			if _, err := aton.Convert(m, o.export.ConvertOptions); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
 			return m
 		}
-		plain := lowered(aton.Options{Inputs: o.Inputs[:1]})
+		plain := lowered(options{load: aton.LoadOptions{Inputs: o.load.Inputs[:1]}})
 		var weight *tensor.Tensor
 		for op := range plain.Main().Body.Ops() {
 			if l, ok := op.Attr("value"); ok && op.Results[0].Name == name {
@@ -316,14 +316,14 @@ func TestContainerState(t *testing.T) {
 		text := "graph(%self : __torch__.M, %x : Float(2)):\n%s : " + c.typ + " = prim::GetAttr[name=\"" + c.name + "\"](%self)\n" + c.body +
 			"\n%y : Tensor = aten::relu(%x)\nreturn (%y)\n"
 		convert := func(state string) (*ssa.Module, error) {
-			m, err := aton.LoadBytes([]byte(text), "state.ir", aton.Options{})
+			m, err := aton.LoadBytes([]byte(text), "state.ir", aton.LoadOptions{})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			m.Root = &ssa.Object{Class: "__torch__.M", Fields: []ssa.Attr{
 				{Name: "m", Value: ssa.Dict(ssa.Str("h"), tensors())}, {Name: "l", Value: ssa.List(ssa.AnyTensor, tensors())}, {Name: "p", Value: ssa.Tuple(tensors(), tensors())},
 			}}
-			_, err = aton.Lower(m, aton.Options{State: aton.State(state)})
+			_, err = aton.Convert(m, aton.ConvertOptions{State: aton.State(state)})
 			return m, err
 		}
 		m, err := convert("outputs")
@@ -350,12 +350,12 @@ func TestWeightOrder(t *testing.T) {
 	const want = "x features.0.weight features.0.bias features.3.weight features.4.weight features.4.bias features.4.running_mean features.4.running_var classifier.1.weight classifier.1.bias classifier.3.weight classifier.3.bias"
 	for _, file := range []string{"convnet.script.pt", "convnet.trace.pt", "convnet.pt2"} {
 		for _, learned := range []bool{false, true} {
-			o := aton.Options{Inputs: []spec.Input{in}, NoWeights: true, LearnedNames: learned}
-			m, err := aton.Load("testdata/fixtures/torch2.15/"+file, o)
+			o := options{load: aton.LoadOptions{Inputs: []spec.Input{in}, NoWeights: true}, export: aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Weights: aton.NoWeights, LearnedNames: learned}}}
+			m, err := aton.Load("testdata/fixtures/torch2.15/"+file, o.load)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := aton.Lower(m, o); err != nil {
+			if _, err := aton.Convert(m, o.export.ConvertOptions); err != nil {
 				t.Fatal(err)
 			}
 			var names []string
@@ -376,19 +376,19 @@ func TestWeightOrder(t *testing.T) {
 func TestNumberInputs(t *testing.T) {
 	const text = "graph(%x : Float(4), %n : int, %f : float):\n%y : Tensor = aten::mul(%x, %n)\n%z : Tensor = aten::mul(%y, %f)\nreturn (%z)\n"
 	for spelled, want := range map[string]string{"n:int f:float": "Long() Double()", "n:i64[] f:f64[]": "Long() Double()", "n:i32[] f:f32[]": "Int() Float()", "n:u8[] f:f16[]": "Byte() Half()"} {
-		var o aton.Options
+		var o options
 		for _, s := range strings.Fields(spelled) {
 			in, err := spec.Parse(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			o.Inputs = append(o.Inputs, in)
+			o.load.Inputs = append(o.load.Inputs, in)
 		}
-		m, err := aton.LoadBytes([]byte(text), "numbers.ir", o)
+		m, err := aton.LoadBytes([]byte(text), "numbers.ir", o.load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := aton.Lower(m, o); err != nil {
+		if _, err := aton.Convert(m, o.export.ConvertOptions); err != nil {
 			t.Errorf("%s: %v", spelled, err)
 			continue
 		}

@@ -15,13 +15,13 @@ import (
 
 // TestPipelineWithoutLegalize refuses to write operators in a form that the opset does not have.
 func TestPipelineWithoutLegalize(t *testing.T) {
-	o := aton.Options{Opset: 13, Pipeline: "upgrade,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},name-initializers"}
-	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 3)):\n  %a : Long(1) = onnx::Constant[value={1}]()\n  %y : Float(2, 1) = onnx::ReduceMean(%x, %a)\n  return (%y)\n"), "graph.ir", o)
+	o := options{export: aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 13, Pipeline: "upgrade,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},name-initializers"}}}
+	m, err := aton.LoadBytes([]byte("graph(%x : Float(2, 3)):\n  %a : Long(1) = onnx::Constant[value={1}]()\n  %y : Float(2, 1) = onnx::ReduceMean(%x, %a)\n  return (%y)\n"), "graph.ir", o.load)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	if err := aton.ExportTo(&file, m, o); err == nil {
+	if err := aton.ExportTo(&file, m, o.export); err == nil {
 		t.Errorf("ReduceMean with axes as an operand is written at opset 13: %d bytes", file.Len())
 	} else {
 		t.Log(err)
@@ -43,13 +43,13 @@ func TestGuarded(t *testing.T) {
 		steps + "guard,legalize{opset=$opset}": "",
 		steps + "legalize{opset=$opset}":       "put guard before legalize",
 	} {
-		o := aton.Options{Pipeline: pipeline}
-		m, err := aton.LoadBytes(src, "graph.ir", o)
+		o := converting(aton.ConvertOptions{Pipeline: pipeline})
+		m, err := aton.LoadBytes(src, "graph.ir", o.load)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		err = aton.ExportTo(&file, m, o)
+		err = aton.ExportTo(&file, m, o.export)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("pipeline %q: %v", pipeline, err)
 		}
@@ -61,25 +61,29 @@ func TestUnread(t *testing.T) {
 	const own = "upgrade,inline,canonicalize,freeze,specialize{opset=$opset},lower{opset=$opset},guard,legalize{opset=$opset}"
 	for _, c := range []struct {
 		want string
-		opts aton.Options
+		opts aton.ConvertOptions
 	}{
-		{"reads the option State", aton.Options{Pipeline: own, State: "outputs"}},
-		{"reads the option Training", aton.Options{Pipeline: own, Training: aton.Eval}},
-		{"reads the option Unroll", aton.Options{Pipeline: own, Unroll: 3}},
-		{"reads the option LearnedNames", aton.Options{Pipeline: own, LearnedNames: true}},
-		{"reads the option NoWeights", aton.Options{Pipeline: own, NoWeights: true}},
-		{"reads the option Target", aton.Options{Pipeline: own, Target: "onnx"}},
-		{"", aton.Options{Pipeline: own, Target: "ort", State: "drop", Contrib: "none", Training: aton.Preserve, OperatorExport: aton.ONNX}}, // as the command gives them
-		{"do not go with a pipeline", aton.Options{Pipeline: own, After: map[string]string{"lower": "cse"}}},
-		{`no step "louer", did you mean "lower"?`, aton.Options{After: map[string]string{"louer": "cse"}}},
-		{"put simplify before legalize", aton.Options{After: map[string]string{"legalize": "simplify"}}},
-		{"", aton.Options{Before: map[string]string{"lower": "dce"}, After: map[string]string{"lower": "cse,dce"}, Training: aton.Eval}},
+		{"reads the option State", aton.ConvertOptions{Pipeline: own, State: "outputs"}},
+		{"reads the option Training", aton.ConvertOptions{Pipeline: own, Training: aton.Eval}},
+		{"reads the option Unroll", aton.ConvertOptions{Pipeline: own, Unroll: 3}},
+		{"reads the option LearnedNames", aton.ConvertOptions{Pipeline: own, LearnedNames: true}},
+		{"reads the option Weights", aton.ConvertOptions{Pipeline: own, Weights: aton.NoWeights}},
+		{"reads the option Target", aton.ConvertOptions{Pipeline: own, Target: "onnx"}},
+		{"", aton.ConvertOptions{Pipeline: own, Target: "ort", State: "drop", Contrib: "none", Training: aton.Preserve, OperatorExport: aton.ONNX}}, // as the command gives them
+		{"no pass of the pipeline raw reads the option LearnedNames", aton.ConvertOptions{OperatorExport: aton.Raw, LearnedNames: true}},
+		{"no pass of the pipeline raw reads the option Weights", aton.ConvertOptions{OperatorExport: aton.Raw, Weights: aton.InitializersAsInputs}},
+		{"", aton.ConvertOptions{OperatorExport: aton.Raw, Training: aton.Eval, InputNames: []string{"image"}}},
+		{`no way to store weights "beside"`, aton.ConvertOptions{Weights: "beside"}},
+		{"do not go with a pipeline", aton.ConvertOptions{Pipeline: own, After: map[string]string{"lower": "cse"}}},
+		{`no step "louer", did you mean "lower"?`, aton.ConvertOptions{After: map[string]string{"louer": "cse"}}},
+		{"put simplify before legalize", aton.ConvertOptions{After: map[string]string{"legalize": "simplify"}}},
+		{"", aton.ConvertOptions{Before: map[string]string{"lower": "dce"}, After: map[string]string{"lower": "cse,dce"}, Training: aton.Eval}},
 	} {
-		m, err := aton.LoadBytes([]byte("graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"), "graph.ir", c.opts)
+		m, err := aton.LoadBytes([]byte("graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"), "graph.ir", c.opts.LoadOptions())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = aton.Lower(m, c.opts); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if _, err = aton.Convert(m, c.opts); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.want, err)
 		}
 	}
@@ -99,27 +103,27 @@ func TestPipeline(t *testing.T) {
 		{"cze", 0, `unknown pass "cze", did you mean "cse"?`},
 		{"cse", 0, "aten::relu: cannot be converted to ONNX"},
 	} {
-		o := aton.Options{Opset: c.opset, Pipeline: c.pipeline}
-		m, err := aton.LoadBytes([]byte(graph), "graph.ir", o)
+		o := converting(aton.ConvertOptions{Opset: c.opset, Pipeline: c.pipeline})
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", o.load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = aton.Lower(m, o); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if _, err = aton.Convert(m, o.export.ConvertOptions); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.pipeline, err)
 		}
 		if c.want == "" && onnx.DefaultOpset(m) != cmp.Or(c.opset, aton.DefaultOpset) {
 			t.Errorf("%s: opset %d", c.pipeline, onnx.DefaultOpset(m))
 		}
 	}
-	for want, o := range map[string]aton.Options{
+	for want, o := range map[string]aton.ConvertOptions{
 		"RAW has a pipeline of its own":  {Pipeline: "cse", OperatorExport: aton.Raw},
 		"no pipeline names the pass cse": {Passes: []*passes.Pass{all.Set.Pass("cse")}},
 	} {
-		m, err := aton.LoadBytes([]byte(graph), "graph.ir", o)
+		m, err := aton.LoadBytes([]byte(graph), "graph.ir", o.LoadOptions())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = aton.Lower(m, o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err = aton.Convert(m, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
@@ -143,7 +147,7 @@ func TestParts(t *testing.T) {
 		23: {"Attention"},
 	} {
 		var kinds []string
-		for o := range parsed(t, writtenText(t, text, aton.Options{Opset: opset})).Main().Body.AllOps() {
+		for o := range parsed(t, writtenText(t, text, converting(aton.ConvertOptions{Opset: opset}))).Main().Body.AllOps() {
 			if o.Kind != "onnx::Constant" {
 				kinds = append(kinds, o.Kind.Name())
 			}

@@ -90,7 +90,7 @@ func TestEmpty(t *testing.T) {
 	for _, p := range emptyPrograms {
 		t.Run(p.name, func(t *testing.T) {
 			for _, opset := range []int{11, 13, 14, 17, 23} {
-				m := parsed(t, writtenText(t, p.graph, aton.Options{Opset: opset}))
+				m := parsed(t, writtenText(t, p.graph, converting(aton.ConvertOptions{Opset: opset})))
 				for n, want := range p.want {
 					v := make([]float64, n*3)
 					for i := range v {
@@ -121,7 +121,7 @@ graph(%x : Long(N), %i : Long(2), %c : bool):
       -> ()
   %j : Tensor = aten::neg(%i)
   return (%v, %j)
-`, aton.Options{}))
+`, options{}))
 	in := map[string]interp.Value{}
 	for name, v := range map[string][]int64{"x": {1, 2, 3, 4, 5}, "i": {6, 7}} {
 		in[name] = interp.Of(tensor.FromInts(tensor.Int64, []int64{int64(len(v))}, v))
@@ -155,7 +155,7 @@ graph(%x : Float(N, 3)):
   %1 : int = prim::Constant[value=1]()
   %n : int = aten::size(%x, %0)`+compute+`
   %r : Tensor = aten::add(%x, %y, %1)
-  return (%r, %y)`, aton.Options{}))
+  return (%r, %y)`, options{}))
 		for n := range int64(4) {
 			in := map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{n, 3}, make([]float64, n*3)))}
 			if n == 0 {

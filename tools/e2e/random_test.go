@@ -14,11 +14,11 @@ import (
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/backend/onnxfile"
 	"github.com/aton-project/aton/frontend/spec"
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/tensor"
-	"github.com/aton-project/aton/tools/cases/pack"
 )
 
 // unpack writes a committed archive of cases to a folder and lists them.
@@ -120,13 +120,13 @@ func runCase(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := aton.Options{Inputs: inputs, Opset: 17}
-	m, err := aton.Load(filepath.Join(dir, "model.pt"), opts)
+	opts := options{load: aton.LoadOptions{Inputs: inputs}, export: aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 17}}}
+	m, err := aton.Load(filepath.Join(dir, "model.pt"), opts.load)
 	if err != nil {
 		t.Fatal(err)
 	}
 	evaluated := 0
-	opts.Runner = &passes.Runner{VerifyEach: true, Observers: []passes.Observer{{AfterPass: func(e *passes.Event) {
+	opts.export.Runner = &passes.Runner{VerifyEach: true, Observers: []passes.Observer{{AfterPass: func(e *passes.Event) {
 		if e.Module.UsesNamespace("aten") || e.Module.UsesNamespace("prim") || t.Failed() {
 			return
 		}
@@ -137,7 +137,7 @@ func runCase(t *testing.T, dir string) {
 			}
 		}
 	}}}}
-	if _, err := aton.Lower(m, opts); err != nil {
+	if _, err := aton.Convert(m, opts.export.ConvertOptions); err != nil {
 		t.Fatal(err)
 	}
 	if evaluated < 2 {
@@ -190,12 +190,12 @@ func TestQuantizedWeights(t *testing.T) {
 		{"intx_int2_weight_group_32.float32", 21, tensor.Int4, true},
 		{"intx_int2_weight_group_32.float32", 25, tensor.Int2, false},
 	} {
-		opts := aton.Options{Opset: c.opset}
-		m, err := aton.Load(filepath.Join(dir, c.name, "model.pt2"), opts)
+		opts := converting(aton.ConvertOptions{Opset: c.opset})
+		m, err := aton.Load(filepath.Join(dir, c.name, "model.pt2"), opts.load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := aton.Lower(m, opts)
+		said, err := aton.Convert(m, opts.export.ConvertOptions)
 		if err != nil {
 			t.Fatal(err)
 		}

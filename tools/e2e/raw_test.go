@@ -23,7 +23,7 @@ func TestRaw(t *testing.T) {
 		t.Fatalf("%d archives: %v", len(archives), err)
 	}
 	for _, path := range archives {
-		p, err := protoOf(t, path, aton.Options{OperatorExport: aton.Raw})
+		p, err := protoOf(t, path, converting(aton.ConvertOptions{OperatorExport: aton.Raw}))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -44,7 +44,7 @@ func TestRaw(t *testing.T) {
 func TestDocStrings(t *testing.T) {
 	for opset := aton.OldestOpset; opset <= onnx.Newest; opset++ {
 		for _, asked := range []bool{false, true} {
-			p, err := protoOf(t, perceptron, aton.Options{DocStrings: asked, NodeMetadata: asked, Opset: opset}, perceptronInput)
+			p, err := protoOf(t, perceptron, options{export: aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: opset}, WriteOptions: aton.WriteOptions{DocStrings: asked, NodeMetadata: asked}}}, perceptronInput)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,12 +71,12 @@ func TestRawLiterals(t *testing.T) {
   %z : complex = prim::Constant[value=1+2j]()
   %where : Device = prim::Constant[value="cuda:0"]()
   return (%t, %k, %big, %bigs, %floats, %z, %where)
-`), "graph.ir", aton.Options{})
+`), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := aton.ExportTo(&b, m, aton.Options{OperatorExport: aton.Raw}); err != nil {
+	if err := aton.ExportTo(&b, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{OperatorExport: aton.Raw}}); err != nil {
 		t.Fatal(err)
 	}
 	var p onnxpb.ModelProto
@@ -103,12 +103,12 @@ func TestPrintedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	written := func(text string, opset int) (*onnxpb.ModelProto, error) {
-		m, err := aton.LoadBytes([]byte(text), "page.txt", aton.Options{})
+		m, err := aton.LoadBytes([]byte(text), "page.txt", aton.LoadOptions{})
 		if err != nil {
 			return nil, err
 		}
 		var b bytes.Buffer
-		if err := aton.ExportTo(&b, m, aton.Options{Opset: opset}); err != nil {
+		if err := aton.ExportTo(&b, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: opset}}); err != nil {
 			return nil, err
 		}
 		var p onnxpb.ModelProto

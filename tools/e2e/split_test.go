@@ -159,7 +159,7 @@ var sharedPrograms = []struct{ name, writes, result, says string }{
 func TestSharedMemory(t *testing.T) {
 	for _, p := range sharedPrograms {
 		t.Run(p.name, func(t *testing.T) {
-			o := aton.Options{}
+			o := options{}
 			m, err := aton.LoadBytes([]byte(`
 graph(%x : Float(2, 2), %i : Long(2), %c : bool):
   %n : NoneType = prim::Constant()
@@ -179,9 +179,9 @@ graph(%x : Float(2, 2), %i : Long(2), %c : bool):
       -> (%t, %b)`+p.writes+`
   %y : Tensor = aten::abs(`+p.result+`)
   return (%y)
-`), "graph.ir", o)
+`), "graph.ir", o.load)
 			if err == nil {
-				_, err = aton.Lower(m, o)
+				_, err = aton.Convert(m, o.export.ConvertOptions)
 			}
 			if err == nil || !strings.Contains(err.Error(), p.says) {
 				t.Errorf("error %v instead of %q", err, p.says)
@@ -193,12 +193,12 @@ graph(%x : Float(2, 2), %i : Long(2), %c : bool):
 func TestSplitPaths(t *testing.T) {
 	for _, p := range splitPrograms {
 		t.Run(p.name, func(t *testing.T) {
-			o := aton.Options{Opset: 17}
-			m, err := aton.LoadBytes([]byte(p.graph), "graph.ir", o)
+			o := converting(aton.ConvertOptions{Opset: 17})
+			m, err := aton.LoadBytes([]byte(p.graph), "graph.ir", o.load)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := aton.Lower(m, o); err != nil {
+			if _, err := aton.Convert(m, o.export.ConvertOptions); err != nil {
 				t.Fatal(err)
 			}
 			for c, want := range [][][]float64{p.ifNot, p.ifTrue} {

@@ -30,13 +30,13 @@ func TestSurgery(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			o := withInputs(t, aton.Options{Opset: c.Opset}, c.InputSpecs...)
-			m, err := aton.Load(filepath.Join(dir, "model.pt"), o)
+			o := withInputs(t, converting(aton.ConvertOptions{Opset: c.Opset}), c.InputSpecs...)
+			m, err := aton.Load(filepath.Join(dir, "model.pt"), o.load)
 			if err != nil {
 				continue
 			}
 			var file bytes.Buffer
-			if aton.ExportTo(&file, m, o) != nil {
+			if aton.ExportTo(&file, m, o.export) != nil {
 				continue
 			}
 			ok, err := cutAndJoined(file.Bytes())
@@ -68,15 +68,15 @@ func readCase(dir string) (c surgeryCase, err error) {
 // asFile is a module as it is read from the file that is written of it.
 func asFile(m *ssa.Module) (*ssa.Module, error) {
 	var b bytes.Buffer
-	if err := onnxfile.WriteTo(&b, m, onnxfile.Options{OutputNames: m.Main().OutputNames}); err != nil {
+	if err := onnxfile.WriteTo(&b, m, onnxfile.Options{}); err != nil {
 		return nil, err
 	}
-	return aton.LoadBytes(b.Bytes(), "part.onnx", aton.Options{})
+	return aton.LoadBytes(b.Bytes(), "part.onnx", aton.LoadOptions{})
 }
 
 // cutAndJoined cuts a model behind the middle one of its operators. It reports false for a model that has no middle.
 func cutAndJoined(file []byte) (bool, error) {
-	whole, err := aton.LoadBytes(file, "whole.onnx", aton.Options{})
+	whole, err := aton.LoadBytes(file, "whole.onnx", aton.LoadOptions{})
 	if err != nil {
 		return false, err
 	}

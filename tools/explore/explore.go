@@ -18,7 +18,7 @@ import (
 type Session struct {
 	name   string
 	load   func() (*ssa.Module, error)
-	opts   aton.Options
+	opts   aton.ExportOptions
 	sizes  map[string]int64
 	module *ssa.Module // converted; nil where the conversion failed
 	doc    *Document
@@ -38,7 +38,7 @@ func (s *Session) stopped() error {
 
 // New converts a model, and keeps what happens. load makes the module anew, each time that it is called. The sizes are those that
 // dynamic axes have in estimates of cost. A model that cannot be converted is no error: the document has its problems.
-func New(name string, load func() (*ssa.Module, error), o aton.Options, sizes map[string]int64) (*Session, error) {
+func New(name string, load func() (*ssa.Module, error), o aton.ExportOptions, sizes map[string]int64) (*Session, error) {
 	s := &Session{name: name, load: load, opts: o, sizes: sizes}
 	if err := s.convert(); err != nil {
 		return nil, err
@@ -100,16 +100,10 @@ func (s *Session) convert() error {
 	s.doc, s.module, s.failed = doc, nil, nil
 	r := newRecorder(doc, m)
 	s.frames = r.frames
-	opts := s.opts
-	runner := passes.Runner{}
-	if opts.Runner != nil {
-		runner = *opts.Runner
-	}
-	runner.Observers = append(append([]passes.Observer{}, runner.Observers...), r.observer())
-	runner.Stop = s.stopped
-	opts.Runner = &runner
+	opts := s.opts.WithObserver(r.observer())
+	opts.Runner.Stop = s.stopped
 	var told *diag.List
-	list, err := aton.Lower(m, opts)
+	list, err := aton.Convert(m, opts)
 	m.Rewritten = nil
 	if stopped := s.stopped(); stopped != nil {
 		return stopped
@@ -133,7 +127,7 @@ func (s *Session) convert() error {
 	if s.failed != nil {
 		return nil
 	}
-	files, outputs, err := aton.FileNames(m, opts)
+	files, outputs, err := aton.FileNames(m, s.opts.WriteOptions)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ const fixtures = "../../testdata/fixtures/torch2.15/"
 // session looks at a fixture.
 func session(t testing.TB, name string, inputs ...string) *Session {
 	t.Helper()
-	o := aton.Options{}
+	var o aton.LoadOptions
 	for _, text := range inputs {
 		in, err := spec.Parse(text)
 		if err != nil {
@@ -41,7 +41,7 @@ func session(t testing.TB, name string, inputs ...string) *Session {
 		}
 		o.Inputs = append(o.Inputs, in)
 	}
-	s, err := New(name, func() (*ssa.Module, error) { return aton.Load(fixtures+name, o) }, o, nil)
+	s, err := New(name, func() (*ssa.Module, error) { return aton.Load(fixtures+name, o) }, aton.ExportOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +49,9 @@ func session(t testing.TB, name string, inputs ...string) *Session {
 }
 
 // ofText looks at graph text.
-func ofText(t testing.TB, text string, o aton.Options) *Session {
+func ofText(t testing.TB, text string) *Session {
 	t.Helper()
-	s, err := New("text.ir", func() (*ssa.Module, error) { return aton.LoadBytes([]byte(text), "text.ir", o) }, o, nil)
+	s, err := New("text.ir", func() (*ssa.Module, error) { return aton.LoadBytes([]byte(text), "text.ir", aton.LoadOptions{}) }, aton.ExportOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestHistory(t *testing.T) {
 
 // An operator that ONNX has no word for is shown with its page.
 func TestRefused(t *testing.T) {
-	s := ofText(t, "graph(%x : Float(2, 2)):\n  %y : Tensor = my::own(%x)\n  return (%y)\n", aton.Options{})
+	s := ofText(t, "graph(%x : Float(2, 2)):\n  %y : Tensor = my::own(%x)\n  return (%y)\n")
 	d := s.Document()
 	if s.Failed() == nil || d.Failed == "" || d.Graph != nil || len(d.Stages) == 0 {
 		t.Fatalf("failed %v, graph %v", s.Failed(), d.Graph)
@@ -212,8 +212,7 @@ const matmul = "graph(%x : Float(N, 3), %w : Float(3, 5)):\n  %y : Tensor = aten
 
 // The cost of a matrix product is two for each element of each row and column, and the size of a dynamic axis is what was said.
 func TestCost(t *testing.T) {
-	o := aton.Options{}
-	s, err := New("m", func() (*ssa.Module, error) { return aton.LoadBytes([]byte(matmul), "m.ir", o) }, o, map[string]int64{"N": 7})
+	s, err := New("m", func() (*ssa.Module, error) { return aton.LoadBytes([]byte(matmul), "m.ir", aton.LoadOptions{}) }, aton.ExportOptions{}, map[string]int64{"N": 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +233,7 @@ func TestCost(t *testing.T) {
 
 // Values of a run have their range and elements, the first NaN is found, and an output that is not what was recorded is the wrong one.
 func TestNumbers(t *testing.T) {
-	s := ofText(t, matmul, aton.Options{})
+	s := ofText(t, matmul)
 	x := tensor.FromFloats(tensor.Float32, []int64{1, 3}, []float64{1, 2, 3})
 	w := tensor.FromFloats(tensor.Float32, []int64{3, 5}, []float64{1, 0, 0, 0, -1, 0, 1, 0, 0, 0, 0, 0, 1, 0, math.NaN()})
 	set := verify.DataSet{Name: "mine", Inputs: []verify.Named{{Name: "x", Tensor: x}, {Name: "w", Tensor: w}}}
@@ -316,7 +315,7 @@ func TestKernels(t *testing.T) {
 
 // Another pipeline takes the place of the usual one; one that is wrong leaves everything as it was.
 func TestPipeline(t *testing.T) {
-	s := ofText(t, matmul, aton.Options{})
+	s := ofText(t, matmul)
 	before := s.Document()
 	if _, err := s.Pipeline("no-such-pass"); err == nil || s.Document() != before {
 		t.Errorf("an unknown pass: %v", err)
@@ -337,7 +336,7 @@ const hostile = `<img src=x onerror=alert(1)></script><script>alert(2)</script>`
 
 // A page has nothing in it that its policy does not name, and text of a model is in its data alone.
 func TestHTML(t *testing.T) {
-	s := ofText(t, matmul, aton.Options{})
+	s := ofText(t, matmul)
 	s.name = hostile
 	s.doc.Model = hostile
 	var b strings.Builder
@@ -401,7 +400,7 @@ func TestProgram(t *testing.T) {
 // The pictures are well-formed whatever the names are, and a large graph has few boxes.
 func TestPictures(t *testing.T) {
 	for _, text := range []string{matmul, long(1000)} {
-		s := ofText(t, text, aton.Options{})
+		s := ofText(t, text)
 		g := s.Document().Graph
 		g.Nodes[0].Kind, g.OutputNames[0] = hostile+"\x01", hostile+`"\`
 		var svg, dot bytes.Buffer
@@ -473,7 +472,7 @@ func serving(t *testing.T) (*Server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewServer(ofText(t, matmul, aton.Options{}), l, nil, map[string]int64{"N": 3})
+	server := NewServer(ofText(t, matmul), l, nil, map[string]int64{"N": 3})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, l) }()
@@ -566,7 +565,7 @@ func TestIdleConnections(t *testing.T) {
 
 // Work that nobody waits for ends, and changes nothing.
 func TestClosedPage(t *testing.T) {
-	s := ofText(t, matmul, aton.Options{})
+	s := ofText(t, matmul)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	before := s.doc
@@ -610,7 +609,7 @@ func TestClosedPage(t *testing.T) {
 
 // The server answers who has the token and asks by its own address, and nobody else.
 func TestServer(t *testing.T) {
-	s := ofText(t, matmul, aton.Options{})
+	s := ofText(t, matmul)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
@@ -100,9 +101,13 @@ func (s *Session) accuse(judge verify.Verifier, data verify.DataSet, out *Number
 	if err != nil || !fresh.UsesNamespace("aten") && !fresh.UsesNamespace("prim") {
 		return
 	}
-	opts := s.opts
+	opts := s.opts.ConvertOptions
 	opts.Runner = &passes.Runner{Stop: s.stopped}
-	suspect, err := judge.FirstBadPass(fresh, opts.Convert, data)
+	convert := func(m *ssa.Module, watch passes.Observer) error {
+		_, err := aton.Convert(m, opts.WithObserver(watch))
+		return err
+	}
+	suspect, err := judge.FirstBadPass(fresh, convert, data)
 	if err != nil || suspect == nil {
 		return
 	}

@@ -118,11 +118,10 @@ func TestBombs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			opts := aton.Options{Inputs: []spec.Input{in}}
 			began := time.Now()
-			m, err := aton.LoadBytes(archive, "bomb.pt", opts)
+			m, err := aton.LoadBytes(archive, "bomb.pt", aton.LoadOptions{Inputs: []spec.Input{in}})
 			if err == nil {
-				err = aton.ExportTo(io.Discard, m, opts)
+				err = aton.ExportTo(io.Discard, m, aton.ExportOptions{})
 			}
 			took, memory := time.Since(began), used()
 			said := ""

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/tools/cases"
-	"github.com/aton-project/aton/tools/cases/pack"
 	"github.com/aton-project/aton/tools/fuzzprog/mutant"
 )
 
@@ -105,7 +105,7 @@ func (c *corpus) folder(dir string) error {
 		if !info.Has(f) {
 			continue
 		}
-		opts, err := info.Options(f, 0)
+		opts, err := info.LoadOptions(f)
 		if err != nil {
 			return err
 		}

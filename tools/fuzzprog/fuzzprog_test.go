@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var opts aton.Options
+	var opts aton.LoadOptions
 	for _, s := range g.specs() {
 		in, err := spec.Parse(s)
 		if err != nil {
@@ -59,7 +59,7 @@ func TestJudge(t *testing.T) {
 	if err != nil || len(ran) != sets {
 		t.Fatal(len(ran), err)
 	}
-	if _, err := aton.Lower(m, opts); err != nil {
+	if _, err := aton.Convert(m, aton.ConvertOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := agrees(m, ran); err != nil {

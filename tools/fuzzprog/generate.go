@@ -254,7 +254,7 @@ func (g *generator) try(s *stmt) bool {
 	if err != nil {
 		return false
 	}
-	m, err := aton.LoadBytes(archive, "program.pt", aton.Options{Inputs: []spec.Input{}})
+	m, err := aton.LoadBytes(archive, "program.pt", aton.LoadOptions{Inputs: []spec.Input{}})
 	if err != nil {
 		return false
 	}

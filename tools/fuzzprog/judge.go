@@ -97,15 +97,15 @@ func (w *worker) compare(p program, opset int, write bool) (outcome string, err 
 	if err != nil {
 		return "", err
 	}
-	opts := aton.Options{Opset: opset}
+	var load aton.LoadOptions
 	for _, s := range p.specs() {
 		in, err := spec.Parse(s)
 		if err != nil {
 			return "", err
 		}
-		opts.Inputs = append(opts.Inputs, in)
+		load.Inputs = append(load.Inputs, in)
 	}
-	m, err := aton.LoadBytes(archive, "program.pt", opts)
+	m, err := aton.LoadBytes(archive, "program.pt", load)
 	if err != nil {
 		return "refused", err
 	}
@@ -123,6 +123,7 @@ func (w *worker) compare(p program, opset int, write bool) (outcome string, err 
 	}
 	var wrong error
 	assumes := false // a warning says for which inputs the model is right
+	opts := aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: opset}}
 	opts.Warn = func(message string) {
 		assumes = assumes || strings.Contains(message, "the model is right for 1 and more")
 	}
@@ -148,7 +149,7 @@ func (w *worker) compare(p program, opset int, write bool) (outcome string, err 
 	if err != nil {
 		return "refused", err
 	}
-	again, err := aton.LoadBytes(file.Bytes(), "program.onnx", aton.Options{})
+	again, err := aton.LoadBytes(file.Bytes(), "program.onnx", aton.LoadOptions{})
 	if err != nil {
 		return "converted", fmt.Errorf("the file that is written: %w", err)
 	}

@@ -154,7 +154,7 @@ func rulesKind(t *testing.T) kind {
 		if err != nil {
 			return "", err
 		}
-		_, err = aton.Lower(m, aton.Options{Table: table, CustomOpsets: set.Domains})
+		_, err = aton.Convert(m, aton.ConvertOptions{Table: table, CustomOpsets: set.Domains})
 		return fmt.Sprint(set.Unused()), err
 	}}
 }
@@ -334,10 +334,10 @@ func exportedKind(t *testing.T) kind {
 	}
 	return kind{"pt2", change, func(changed []byte) (string, error) {
 		var said []string
-		opts := aton.Options{Warn: func(s string) { said = append(said, s) }}
-		m, err := aton.LoadBytes(changed, "mutant.pt2", opts)
+		warn := func(s string) { said = append(said, s) }
+		m, err := aton.LoadBytes(changed, "mutant.pt2", aton.LoadOptions{Warn: warn})
 		if err == nil {
-			err = aton.ExportTo(io.Discard, m, opts)
+			err = aton.ExportTo(io.Discard, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Warn: warn}})
 		}
 		var f *passes.Failure
 		if asFailure(err, &f) {

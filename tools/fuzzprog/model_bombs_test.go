@@ -104,7 +104,7 @@ func TestModelBombs(t *testing.T) {
 			text := "graph(%x : " + b.x + "):" + b.graph + "\n  return (%y)\n"
 			m := converted(t, []byte(text), "bomb.ir")
 			var file bytes.Buffer
-			if err := aton.ExportTo(&file, m, aton.Options{}); err != nil {
+			if err := aton.ExportTo(&file, m, aton.ExportOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			m = converted(t, file.Bytes(), "bomb.onnx")
@@ -142,9 +142,9 @@ func TestModelBombs(t *testing.T) {
 // converted loads a model and brings it to ONNX's dialect.
 func converted(t *testing.T, file []byte, name string) *ssa.Module {
 	t.Helper()
-	m, err := aton.LoadBytes(file, name, aton.Options{})
+	m, err := aton.LoadBytes(file, name, aton.LoadOptions{})
 	if err == nil {
-		_, err = aton.Lower(m, aton.Options{})
+		_, err = aton.Convert(m, aton.ConvertOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -98,10 +98,9 @@ func withNumber(t *testing.T, archive []byte, k int, number string) (out []byte,
 
 // exportBytes exports an archive and gives what is said of it, "" if it is written.
 func exportBytes(data []byte, in []spec.Input) string {
-	opts := aton.Options{Inputs: in}
-	m, err := aton.LoadBytes(data, "program.pt", opts)
+	m, err := aton.LoadBytes(data, "program.pt", aton.LoadOptions{Inputs: in})
 	if err == nil {
-		err = aton.ExportTo(io.Discard, m, opts)
+		err = aton.ExportTo(io.Discard, m, aton.ExportOptions{})
 	}
 	if err != nil {
 		return err.Error()

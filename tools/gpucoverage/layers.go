@@ -27,10 +27,9 @@ type launchCount struct {
 
 // countLaunches plans a model for an opset.
 func countLaunches(path string, opset int) (launchCount, error) {
-	opts := aton.Options{Opset: opset}
-	m, err := aton.Load(path, opts)
+	m, err := aton.Load(path, aton.LoadOptions{})
 	if err == nil {
-		_, err = aton.Lower(m, opts)
+		_, err = aton.Convert(m, aton.ConvertOptions{Opset: opset})
 	}
 	if err != nil {
 		return launchCount{}, err

@@ -230,14 +230,14 @@ func try(dir string, o options, backend func() exec.Backend) outcome {
 		r.wrong = err.Error()
 		return r
 	}
-	opts, err := c.Options(cases.Archive, 0)
+	opts, err := c.LoadOptions(cases.Archive)
 	if err != nil {
 		r.refused = true
 		return r
 	}
 	m, err := aton.Load(filepath.Join(dir, string(cases.Archive)), opts)
 	if err == nil {
-		_, err = aton.Lower(m, opts)
+		_, err = aton.Convert(m, aton.ConvertOptions{})
 	}
 	if err != nil {
 		r.refused = true

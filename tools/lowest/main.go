@@ -76,7 +76,7 @@ func try(file string, lowest map[ssa.Kind]int) error {
 	}
 	path := filepath.Join(filepath.Dir(file), "model.pt")
 	for n := aton.OldestOpset; n <= onnx.Newest; n++ {
-		opts := aton.Options{Inputs: inputs, Opset: n}
+		opts := aton.LoadOptions{Inputs: inputs}
 		program, err := aton.Load(path, opts)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func try(file string, lowest map[ssa.Kind]int) error {
 		if err != nil {
 			return err
 		}
-		list, err := aton.Check(m, opts)
+		list, err := aton.Check(m, aton.ConvertOptions{Opset: n})
 		if err != nil || list == nil {
 			return err
 		}

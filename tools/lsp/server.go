@@ -22,7 +22,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/tools/lit"
+	"github.com/aton-project/aton/tools/lit/script"
 )
 
 // RunPasses is the command that runs a pipeline on an open file. Its arguments are the URI and the pipeline; its result is the text of the
@@ -34,7 +34,7 @@ type Server struct {
 	// Version is what the server says of itself.
 	Version string
 	// Commands are those that RUN lines may call; nil leaves RUN lines alone.
-	Commands map[string]lit.Command
+	Commands map[string]script.Command
 
 	mu    sync.Mutex
 	files map[protocol.DocumentUri]string
@@ -160,7 +160,7 @@ func (s *Server) didSave(c *glsp.Context, p *protocol.DidSaveTextDocumentParams)
 
 // runLines runs a text test, and says which of its lines fails.
 func (s *Server) runLines(path string) []problem {
-	test, err := lit.Parse(path)
+	test, err := script.Parse(path)
 	if err != nil {
 		return []problem{{message: err.Error()}}
 	}
@@ -169,8 +169,8 @@ func (s *Server) runLines(path string) []problem {
 		return []problem{{message: err.Error()}}
 	}
 	defer os.RemoveAll(scratch)
-	err = (&lit.Runner{Commands: s.Commands}).Run(test, scratch)
-	var failed *lit.Error
+	err = (&script.Runner{Commands: s.Commands}).Run(test, scratch)
+	var failed *script.Error
 	switch {
 	case errors.As(err, &failed):
 		return []problem{{line: failed.Line.Number - 1, message: failed.Reason + "\n" + failed.Output}}

@@ -13,7 +13,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/aton-project/aton/tools/filecheck"
-	"github.com/aton-project/aton/tools/lit"
+	"github.com/aton-project/aton/tools/lit/script"
 )
 
 // client talks to a server as an editor does.
@@ -29,7 +29,7 @@ func connect(t *testing.T) *client {
 	c := &client{t: t, told: make(chan string, 100)}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	s := Server{Version: "1.2.3", Commands: map[string]lit.Command{"FileCheck": filecheck.Main, "cat": lit.Cat}}
+	s := Server{Version: "1.2.3", Commands: map[string]script.Command{"FileCheck": filecheck.Main, "cat": script.Cat}}
 	go func() { ended <- s.Serve(ctx, far) }()
 	c.conn = jsonrpc2.NewConn(ctx, jsonrpc2.NewBufferedStream(near, jsonrpc2.VSCodeObjectCodec{}), jsonrpc2.HandlerWithError(
 		func(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request) (any, error) {

@@ -3,6 +3,7 @@
 //
 //	go run ./tools/metrics            # the figures
 //	go run ./tools/metrics -lists     # each operator that stands in more than two lists, and where
+//	go run ./tools/metrics -sentences 60 -seed 1   # sentences of comments, messages and pages, drawn by the seed, for a reader to judge
 //
 // It reports, and never fails because of a figure.
 package main
@@ -24,12 +25,18 @@ import (
 
 func main() {
 	lists := flag.Bool("lists", false, "print each operator that stands in more than two lists, and where")
+	sentences := flag.Int("sentences", 0, "print so many sentences of comments, messages and pages instead")
+	seed := flag.Uint64("seed", 1, "choose other sentences")
 	flag.Parse()
 	root := "."
 	if flag.NArg() > 0 {
 		root = flag.Arg(0)
 	}
-	if err := report(os.Stdout, root, *lists); err != nil {
+	run := func() error { return report(os.Stdout, root, *lists) }
+	if *sentences > 0 {
+		run = func() error { return draw(os.Stdout, root, *sentences, *seed) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "metrics:", err)
 		os.Exit(1)
 	}

@@ -62,3 +62,15 @@ func TestRooms(t *testing.T) {
 		}
 	}
 }
+
+func TestSplit(t *testing.T) {
+	got := split("A pass is a value. It gets the module,\nsuch as m.ir, and changes it. Too short.")
+	want := []string{"A pass is a value.", "It gets the module, such as m.ir, and changes it."}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	page := "# Heading of four words\n\nText of a paragraph, here.\n\n```go\nfunc f() int { return 1 }\n\nvar x = f() + 2\n```\n\n| a | row of a table |\n"
+	if s := ofPage("p.md", page); len(s) != 1 || s[0].text != "Text of a paragraph, here." {
+		t.Errorf("got %v", s)
+	}
+}

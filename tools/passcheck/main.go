@@ -216,13 +216,15 @@ func (c *check) run(name, dir string) error {
 	if err != nil {
 		return err
 	}
-	opts := aton.Options{Inputs: inputs, Opset: c.opset}
-	load := func() (*ssa.Module, error) { return aton.Load(filepath.Join(dir, "model.pt"), opts) }
+	opts := aton.ConvertOptions{Opset: c.opset}
+	load := func() (*ssa.Module, error) {
+		return aton.Load(filepath.Join(dir, "model.pt"), aton.LoadOptions{Inputs: inputs})
+	}
 	m, err := load()
 	if err != nil {
 		return err
 	}
-	if _, err := aton.Lower(m, opts); err != nil {
+	if _, err := aton.Convert(m, opts); err != nil {
 		return errors.New("it is not converted")
 	}
 	feeds, err := c.feeds(dir, rand.New(rand.NewPCG(1, 2)))
@@ -277,7 +279,7 @@ func (c *check) run(name, dir string) error {
 			c.differences++
 		}
 	}}}}
-	_, err = aton.Lower(m, opts)
+	_, err = aton.Convert(m, opts)
 	return err
 }
 

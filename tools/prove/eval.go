@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/dialects/onnx"
@@ -20,7 +21,11 @@ type evaluator struct {
 	interp interp.Interpreter
 	steps  int
 	dims   map[string]int64 // what the symbols of sizes are
+	until  time.Time        // when to give up; never, if it is zero
 }
+
+// late reports that the time of the claim has passed.
+func (e *evaluator) late() bool { return !e.until.IsZero() && time.Now().After(e.until) }
 
 // inexpressible says that an operator has no meaning here.
 type inexpressible struct{ why string }
@@ -33,6 +38,8 @@ func cannot(format string, args ...any) error { return inexpressible{fmt.Sprintf
 const (
 	maxTerms    = 1 << 17
 	maxProducts = 1 << 14
+	// maxWork bounds the multiplications of the kernels that find them.
+	maxWork = 1 << 27
 )
 
 func (e *evaluator) function(f *ssa.Func, args []value) ([]value, error) {
@@ -45,8 +52,11 @@ func (e *evaluator) function(f *ssa.Func, args []value) ([]value, error) {
 
 func (e *evaluator) block(b *ssa.Block, env map[*ssa.Value]value) ([]value, error) {
 	for o := range b.Ops() {
-		if e.steps++; e.steps > 4096 || len(e.list) > maxTerms {
+		if e.steps++; e.steps > 4096 || len(e.list) > e.most() || e.large(o) {
 			return nil, cannot("the graph is too large")
+		}
+		if e.late() {
+			return nil, cannot("the time has passed")
 		}
 		in := make([]value, o.NumOperands())
 		for i := range in {
@@ -69,6 +79,41 @@ func (e *evaluator) block(b *ssa.Block, env map[*ssa.Value]value) ([]value, erro
 		out = append(out, env[v])
 	}
 	return out, nil
+}
+
+// most is how many terms an obligation may have: more where its time is bounded.
+func (e *evaluator) most() int {
+	if e.until.IsZero() {
+		return maxTerms
+	}
+	return 4 * maxTerms
+}
+
+// large reports that results of an operator have more elements than an obligation may have terms, as far as their sizes are known.
+func (e *evaluator) large(o *ssa.Op) bool {
+	for _, r := range o.Results {
+		if t := r.Tensor(); t != nil && t.Ranked {
+			if shape, err := sizes(t, e.dims); err == nil && !fits(shape, maxTerms) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fits reports that a shape has no more elements than a bound.
+func fits(shape []int64, most int64) bool {
+	n := int64(1)
+	for _, s := range shape {
+		if s == 0 {
+			return true
+		}
+		if n > most/s {
+			return false
+		}
+		n *= s
+	}
+	return true
 }
 
 func one(t *Tensor) []value { return []value{{t: t}} }
@@ -392,6 +437,9 @@ func (e *evaluator) units(kind ssa.Kind, attrs []ssa.Attr, shape []int64, rest [
 	}
 	var out []int64
 	for i := range max(n, 1) {
+		if e.late() {
+			return nil, cannot("the time has passed")
+		}
 		v := make([]float64, n)
 		if n > 0 {
 			v[i] = 1
@@ -541,7 +589,18 @@ func (e *evaluator) product(o *ssa.Op, in []value) ([]value, error) {
 		return nil, err
 	}
 	a, b := in[0].t, in[1].t
-	if len(a.Elems)*len(b.Elems) > maxProducts {
+	most := maxProducts
+	if !e.until.IsZero() { // which bounds the time
+		most *= 8
+	}
+	if t := o.Result(0).Tensor(); t != nil && t.Ranked && len(b.Shape) > 0 { // each element of a is a run of the kernel
+		if out, err := sizes(t, e.dims); err == nil && float64(len(a.Elems))*float64(count(out))*float64(len(b.Elems))/float64(max(b.Shape[0], 1)) > maxWork {
+			return nil, cannot("%s has too many products", o.Kind)
+		}
+	}
+	weights, known := b.concrete()
+	known = known && d.IsFloat()
+	if len(a.Elems)*len(b.Elems) > most && !known {
 		return nil, cannot("%s has too many products", o.Kind)
 	}
 	alpha, beta := 1.0, 1.0
@@ -552,7 +611,22 @@ func (e *evaluator) product(o *ssa.Op, in []value) ([]value, error) {
 	}
 	parts := map[int][]*Term{}
 	var shape []int64
-	for from := 0; from < max(1, len(b.Elems)); from += digits {
+	if known {
+		w := tensor.FromFloats(tensor.Float64, weights.Shape, weights.Float64s())
+		products := 0
+		shape, err = e.units(o.Kind, attrs, a.Shape, []*tensor.Tensor{w}, func(unit, at int, v float64) {
+			if products++; products <= e.most() {
+				parts[at] = append(parts[at], e.times(d, alpha*v, a.Elems[unit]))
+			}
+		})
+		if err == nil && products > e.most() {
+			err = cannot("%s has too many products", o.Kind)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for from := 0; from < max(1, len(b.Elems)) && !known; from += digits {
 		v := make([]float64, len(b.Elems))
 		p := 1.0
 		for k := from; k < min(from+digits, len(v)); k++ {

@@ -19,8 +19,14 @@ import (
 
 // clone copies a function into a module of its own.
 func clone(f *ssa.Func) *ssa.Func {
+	g, _ := copied(f)
+	return g
+}
+
+// copied is clone, with the copies of all values by the numbers of the values.
+func copied(f *ssa.Func) (*ssa.Func, []*ssa.Value) {
 	m := ssa.NewModule(f.Module().Dialects...)
-	maps.Copy(m.Opsets, f.Module().Opsets)
+	m.Opsets = maps.Clone(f.Module().Opsets)
 	g := m.NewFunc(f.Name)
 	values := make([]*ssa.Value, f.NumValues())
 	for _, p := range f.Body.Params {
@@ -32,7 +38,7 @@ func clone(f *ssa.Func) *ssa.Func {
 		returns[i] = values[v.ID]
 	}
 	g.Body.SetReturns(returns...)
-	return g
+	return g, values
 }
 
 // Step is one application of a rule: the function before and behind it.
@@ -135,7 +141,7 @@ func runs(f *ssa.Func, dims map[string]int64) bool {
 	r := rand.New(rand.NewPCG(3, 3))
 	args := make([]interp.Value, len(f.Body.Params))
 	for i, p := range f.Body.Params {
-		if p.Tensor() == nil {
+		if p.Tensor() == nil || !drawable(p.DType()) {
 			return false
 		}
 		shape, err := sizes(p.Tensor(), dims)

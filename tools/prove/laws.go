@@ -3,6 +3,8 @@ package prove
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aton-project/aton/ssa/sym"
@@ -178,4 +180,106 @@ func (p *Prover) Sizes(n int, seed uint64) (proved, open int, refuted string, er
 		}
 	}
 	return proved, open, "", nil
+}
+
+// WrongLaws makes wrong variants of a law: a number of the right side is one more or less, or an operation is another one. It gives how many are
+// refuted by sizes for which the sides, computed here, differ; those that are right as well do not count. A variant that the solver refutes
+// with sizes for which the sides are equal is an error.
+func (p *Prover) WrongLaws(l Law) (refuted int, err error) {
+	for _, right := range wrongTexts(l.RightText) {
+		names := sortedKeys(l.Of)
+		answer, values, err := p.Solver.Ask(integers(l.Of, l.Where, l.LeftText, right), names)
+		if err != nil {
+			return refuted, err
+		}
+		if answer != Sat {
+			continue
+		}
+		env := map[string]int64{}
+		for i, name := range names {
+			f, ok := rational(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(values[i]))
+			if !ok {
+				return refuted, fmt.Errorf("%s is no number", values[i])
+			}
+			env[name] = int64(f)
+		}
+		x, okx := integer(l.LeftText, env)
+		y, oky := integer(right, env)
+		if !okx || !oky { // a variant that is not defined for these sizes
+			continue
+		}
+		if x == y {
+			return refuted, fmt.Errorf("%s = %s is said to be wrong for %v, where the sides are %d and %d", l.LeftText, right, env, x, y)
+		}
+		refuted++
+	}
+	return refuted, nil
+}
+
+// wrongTexts changes an expression in one place.
+func wrongTexts(text string) []string {
+	out := []string{app("+", text, "1")}
+	other := map[string]string{"+": "-", "-": "+", "*": "+", "floordiv": "floormod", "floormod": "floordiv", "least": "most", "most": "least", "bcast": "least"}
+	fields := strings.Fields(strings.NewReplacer("(", "( ", ")", " )").Replace(text))
+	for i, f := range fields {
+		changed := slices.Clone(fields)
+		if o, ok := other[f]; ok {
+			changed[i] = o
+		} else if n, err := strconv.ParseInt(f, 10, 64); err == nil {
+			changed[i] = fmt.Sprint(n + 1)
+		} else {
+			continue
+		}
+		out = append(out, strings.NewReplacer("( ", "(", " )", ")").Replace(strings.Join(changed, " ")))
+	}
+	return out
+}
+
+// integer computes an expression of SMT-LIB with the functions of the preamble.
+func integer(text string, env map[string]int64) (int64, bool) {
+	if !strings.HasPrefix(text, "(") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n, true
+		}
+		n, ok := env[text]
+		return n, ok
+	}
+	w := words(text[1 : len(text)-1])
+	args := make([]sym.Expr, len(w)-1)
+	for i, a := range w[1:] {
+		n, ok := integer(a, env)
+		if !ok {
+			return 0, false
+		}
+		args[i] = sym.Const(n)
+	}
+	if len(args) == 1 {
+		if w[0] == "+" {
+			return args[0].Int()
+		}
+		return args[0].Neg().Int()
+	}
+	x, y := args[0], args[1]
+	if n, _ := y.Int(); n == 0 && (w[0] == "floordiv" || w[0] == "floormod") {
+		return 0, false
+	}
+	switch w[0] {
+	case "+":
+		return x.Add(y).Int()
+	case "-":
+		return x.Sub(y).Int()
+	case "*":
+		return x.Mul(y).Int()
+	case "floordiv":
+		return x.FloorDiv(y).Int()
+	case "floormod":
+		return x.Mod(y).Int()
+	case "least":
+		return x.Minimum(y).Int()
+	case "most":
+		return x.Max(y).Int()
+	case "bcast":
+		return x.Broadcast(y).Int()
+	}
+	return 0, false
 }

@@ -40,3 +40,13 @@ func TestWrongLaw(t *testing.T) {
 		t.Error(answer, applied, err)
 	}
 }
+
+// Each law has wrong variants that are refuted.
+func TestWrongLaws(t *testing.T) {
+	p := solver(t)
+	for _, l := range Laws() {
+		if n, err := p.WrongLaws(l); err != nil || n == 0 {
+			t.Errorf("%s: %d wrong variants are refuted (%v)", l.Name, n, err)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func (s *Session) Mutate(n int, seed uint64) (Mutants, error) {
 	}
 	r := rand.New(rand.NewPCG(seed, 5))
 	done := map[string]bool{}
-	for try := 0; out.Refuted < n && try < 50*n; try++ {
+	for try := 0; out.Refuted < n && try < 50*n && (try == 0 || !s.late()); try++ {
 		name := names[try%len(names)]
 		c := byRule[name][r.IntN(len(byRule[name]))]
 		after := mutate(c.After, r)
@@ -86,7 +86,7 @@ func (s *Session) Mutate(n int, seed uint64) (Mutants, error) {
 			continue
 		}
 		done[key] = true
-		v, err := s.Prove(Claim{Rule: name, Before: c.Before, After: after, Dims: c.Dims, Rounds: c.Rounds})
+		v, err := s.Prove(Claim{Rule: name, Before: c.Before, After: after, Dims: c.Dims, Rounds: c.Rounds, Assumes: c.Assumes, Limit: c.Limit})
 		if err != nil {
 			return out, err
 		}

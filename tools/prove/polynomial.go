@@ -15,7 +15,10 @@ import (
 type polynomial map[string]float64
 
 // maxMonomials bounds polynomials; beyond it the solver is asked.
-const maxMonomials = 512
+const maxMonomials = 1 << 10
+
+// maxAtom bounds the characters of the name of an atom, which spells what is in it.
+const maxAtom = 1 << 16
 
 // normalizer makes polynomials of the formulas of an encoder.
 type normalizer struct {
@@ -35,15 +38,20 @@ func atomPolynomial(name string) polynomial { return polynomial{name + "^1": 1} 
 
 func (p polynomial) plus(q polynomial, by float64) polynomial {
 	out := maps.Clone(p)
+	out.add(q, by)
+	return out
+}
+
+// add is plus in place.
+func (p polynomial) add(q polynomial, by float64) {
 	for k, c := range q {
-		sum := out[k] + by*c
-		if math.Abs(sum) <= 1e-6*max(math.Abs(out[k]), math.Abs(by*c)) { // constants are known to six digits
-			delete(out, k)
+		sum := p[k] + by*c
+		if math.Abs(sum) <= 1e-6*max(math.Abs(p[k]), math.Abs(by*c)) { // constants are known to six digits
+			delete(p, k)
 		} else {
-			out[k] = sum
+			p[k] = sum
 		}
 	}
-	return out
 }
 
 func (n *normalizer) times(p, q polynomial) polynomial {
@@ -54,7 +62,10 @@ func (n *normalizer) times(p, q polynomial) polynomial {
 	}
 	for a, x := range p {
 		for b, y := range q {
-			out = out.plus(polynomial{product(a, b): x * y}, 1)
+			out.add(polynomial{product(a, b): x * y}, 1)
+		}
+		if n.fail = n.fail || len(a) > maxAtom; n.fail {
+			return out
 		}
 	}
 	return out
@@ -109,7 +120,17 @@ func (n *normalizer) inverse(p polynomial) polynomial {
 		n.fail = true
 		return p
 	}
-	return polynomial{"[" + p.text() + "]^-1": 1}
+	name := p.text()
+	if len(name) > maxAtom {
+		n.fail = true
+	}
+	return polynomial{"[" + name + "]^-1": 1}
+}
+
+// constant is the number that a polynomial without atoms is.
+func (p polynomial) constant() (float64, bool) {
+	c, ok := p[""]
+	return c, len(p) == 0 || ok && len(p) == 1
 }
 
 // text spells a polynomial, with coefficients to five digits; it names atoms alone.
@@ -189,9 +210,9 @@ func (n *normalizer) parse(text string) polynomial {
 	}
 	switch w[0] {
 	case "+":
-		acc := args[0]
+		acc := maps.Clone(args[0])
 		for _, a := range args[1:] {
-			acc = acc.plus(a, 1)
+			acc.add(a, 1)
 		}
 		return acc
 	case "-":
@@ -209,20 +230,52 @@ func (n *normalizer) parse(text string) polynomial {
 		return n.times(args[0], n.inverse(args[1]))
 	}
 	var name []string
+	length := 0
 	for _, a := range args {
-		name = append(name, a.text())
+		text := a.text()
+		if length += len(text); length > maxAtom {
+			n.fail = true
+			return polynomial{}
+		}
+		name = append(name, text)
 	}
 	return atomPolynomial(w[0] + "{" + strings.Join(name, ";") + "}")
 }
 
-// sameFormula reports that two terms have one normal form on real numbers.
-func sameFormula(a, b *Term) bool {
+// formulas compares the formulas of two terms on real numbers: by their normal forms, and, if these are polynomials in the variables, by how far
+// they can be from each other for variables from -1 to 1.
+func formulas(a, b *Term) (equal, near bool) {
 	e := newEncoder(reals)
 	x, y := e.term(a), e.term(b)
 	if e.err != nil {
-		return false
+		return false, false
 	}
 	n := &normalizer{defs: e.defs, known: map[string]polynomial{}}
 	p, q := n.of(x), n.of(y)
-	return !n.fail && p.equal(q)
+	if n.fail {
+		return false, false
+	}
+	if p.equal(q) {
+		return true, true
+	}
+	floats := map[string]bool{}
+	for i, v := range e.vars {
+		floats[fmt.Sprintf("x%d", i)] = v.DType.IsFloat()
+	}
+	sum := 0.0
+	for k := range mergedKeys(p, q) {
+		for v, power := range powers(k) {
+			if !floats[v] || power < 0 {
+				return false, false
+			}
+		}
+		sum += math.Abs(p[k] - q[k])
+	}
+	return false, sum <= nearness(a.DType)
+}
+
+func mergedKeys(p, q polynomial) polynomial {
+	out := maps.Clone(p)
+	maps.Copy(out, q)
+	return out
 }

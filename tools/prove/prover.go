@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aton-project/aton/backend/interp"
 	"github.com/aton-project/aton/ssa"
@@ -24,6 +25,19 @@ type Claim struct {
 	Dims map[string]int64
 	// Rounds allows results that differ by rounding: the claim is about real numbers.
 	Rounds bool
+	// Assumes is what holds of the inputs besides, nil for nothing.
+	Assumes *Assumption
+	// Limit bounds the time for the claim; 0 means that nothing but the limits on sizes and on single questions does.
+	Limit time.Duration
+}
+
+// Assumption is what a rule or step takes for granted of the inputs.
+type Assumption struct {
+	Text string
+	// Holds reports that it holds of inputs.
+	Holds func(inputs []*tensor.Tensor) bool
+	// NotZero is the number of an input without zeros, 0 for none: this much the solver is told.
+	NotZero int
 }
 
 // Outcome says what is known of a claim.
@@ -52,12 +66,16 @@ type Verdict struct {
 	// Inputs refute the claim: the interpreter, given them, computes Want before and Got after.
 	Inputs    map[string]*tensor.Tensor
 	Want, Got *tensor.Tensor
+	// Tried counts the random inputs on which the interpreter computed the same results.
+	Tried int
 }
 
 // Prover proves claims. Pairs of terms that were compared once are not compared again.
 type Prover struct {
-	Solver Solver
-	seen   map[string]known
+	Solver  Solver
+	seen    map[string]known
+	notZero string    // variables whose names begin so are not 0
+	until   time.Time // when the time of the claim has passed; zero if it never does
 }
 
 // paired is what is known of two terms.
@@ -78,9 +96,23 @@ func (p *Prover) Close() { p.Solver.Close() }
 const empty = "no elements"
 
 // Prove proves or refutes a claim.
-func (p *Prover) Prove(c Claim) (Verdict, error) {
+func (p *Prover) Prove(c Claim) (Verdict, error) { return p.prove(c, tries) }
+
+// tries is how many inputs are tried against a claim that is not proved.
+const tries = 24
+
+func (p *Prover) prove(c Claim, tries uint64) (Verdict, error) {
 	ts := newTerms()
 	e := &evaluator{terms: ts, dims: c.Dims}
+	if p.until = (time.Time{}); c.Limit > 0 {
+		p.until = time.Now().Add(c.Limit)
+		e.until = p.until
+	}
+	left := int64(maxTerms)
+	p.notZero = ""
+	if c.Assumes != nil && c.Assumes.NotZero > 0 {
+		p.notZero = fmt.Sprintf("in%d.", c.Assumes.NotZero)
+	}
 	args := make([]value, len(c.Before.Body.Params))
 	for i, in := range c.Before.Body.Params {
 		t := in.Tensor()
@@ -91,6 +123,10 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 		if err != nil {
 			return Verdict{Outcome: Inexpressible, Why: err.Error()}, nil
 		}
+		if !fits(shape, left) {
+			return p.search(c, Verdict{Outcome: Inexpressible, Why: "the inputs have too many elements"}, nil, tries), nil
+		}
+		left -= count(shape)
 		args[i].t = ts.variables(fmt.Sprint("in", i), t.DType, shape)
 	}
 	want, err := e.function(c.Before, args)
@@ -99,7 +135,7 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 		got, err = e.function(c.After, args)
 	}
 	if none := (inexpressible{}); errors.As(err, &none) {
-		return p.search(c, Verdict{Outcome: Inexpressible, Why: none.why}, nil), nil
+		return p.search(c, Verdict{Outcome: Inexpressible, Why: none.why}, nil, tries), nil
 	} else if err != nil {
 		return Verdict{}, err
 	}
@@ -110,7 +146,7 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 			return Verdict{Outcome: Inexpressible, Why: "a result is no tensor"}, nil
 		}
 		if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
-			return p.search(c, Verdict{Outcome: Open, Why: fmt.Sprintf("%v%v becomes %v%v", a.DType, a.Shape, b.DType, b.Shape)}, nil), nil
+			return p.search(c, Verdict{Outcome: Open, Why: fmt.Sprintf("%v%v becomes %v%v", a.DType, a.Shape, b.DType, b.Shape)}, nil, tries), nil
 		}
 		if len(a.Elems) > 0 && v.Theory == empty {
 			v.Theory = "identical terms"
@@ -119,9 +155,12 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 			if a.Elems[k] == b.Elems[k] {
 				continue
 			}
+			if e.late() {
+				return p.search(c, Verdict{Outcome: Open, Why: "the time has passed"}, nil, tries), nil
+			}
 			if k := without(a.Elems[k], b.Elems[k]); k != "" {
 				kind, _, _ := strings.Cut(k, "(")
-				return p.search(c, Verdict{Outcome: Inexpressible, Why: kind + " has no expression"}, nil), nil
+				return p.search(c, Verdict{Outcome: Inexpressible, Why: kind + " has no expression"}, nil, tries), nil
 			}
 			r, model, err := p.pair(ts, a.Elems[k], b.Elems[k], c.Rounds)
 			if err != nil {
@@ -138,10 +177,10 @@ func (p *Prover) Prove(c Claim) (Verdict, error) {
 				continue
 			}
 			if r.why != "" {
-				return p.search(c, Verdict{Outcome: Inexpressible, Why: r.why}, nil), nil
+				return p.search(c, Verdict{Outcome: Inexpressible, Why: r.why}, nil, tries), nil
 			}
 			why := fmt.Sprintf("element %d of type %v: %v becomes %v", k, a.DType, a.Elems[k], b.Elems[k])
-			return p.search(c, Verdict{Outcome: Open, Why: why, Theory: string(r.answer)}, model), nil
+			return p.search(c, Verdict{Outcome: Open, Why: why, Theory: string(r.answer)}, model, tries), nil
 		}
 	}
 	return v, nil
@@ -237,7 +276,12 @@ func (p *Prover) pair(ts *terms, a, b *Term, rounds bool) (paired, map[string]*t
 	if a == b {
 		return paired{answer: Unsat}, nil, nil
 	}
-	k := fmt.Sprint(rounds) + key(a, b)
+	k := fmt.Sprint(rounds, p.notZero) + key(a, b)
+	if p.notZero != "" {
+		for _, v := range variablesOf(a, b) {
+			k += fmt.Sprint(strings.HasPrefix(v.Name, p.notZero))
+		}
+	}
 	if r, ok := p.seen[k]; ok {
 		return r.paired, rename(r.model, a, b), nil
 	}
@@ -350,7 +394,11 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 	if a.DType != b.DType {
 		return out, nil, nil
 	}
-	if equal, model, ok := ts.exhaust(a, b); ok {
+	if !p.until.IsZero() && time.Now().After(p.until) {
+		out.why = "the time has passed"
+		return out, nil, nil
+	}
+	if equal, model, ok := ts.exhaust(a, b, p.notZero); ok {
 		if equal {
 			return paired{answer: Unsat, theory: every}, nil, nil
 		}
@@ -365,8 +413,24 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 	if !a.DType.IsFloat() && !floats(a, map[*Term]bool{}) && !floats(b, map[*Term]bool{}) {
 		theories = theories[:1]
 	}
-	if rounds && a.DType.IsFloat() && sameFormula(a, b) {
-		return paired{answer: Unsat, theory: reals}, nil, nil
+	if rounds && a.DType.IsFloat() {
+		if equal, near := formulas(a, b); equal || near {
+			return paired{answer: Unsat, theory: reals, near: !equal}, nil, nil
+		}
+	}
+	if x, y, ok := ts.apart(a, b); ok { // what both have may be any number
+		for _, t := range theories {
+			answer, _, err := p.ask(x, y, t, false)
+			if none := (inexpressible{}); errors.As(err, &none) {
+				continue
+			}
+			if err != nil {
+				return out, nil, err
+			}
+			if answer == Unsat {
+				return paired{answer: Unsat, theory: t}, nil, nil
+			}
+		}
 	}
 	var model map[string]*tensor.Tensor
 	for _, t := range theories {
@@ -393,12 +457,51 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 	return out, model, nil
 }
 
+// apart replaces the greatest terms that are in both of two terms by variables. It is not ok if there are none but variables and constants.
+func (ts *terms) apart(a, b *Term) (x, y *Term, ok bool) {
+	in := map[*Term]bool{}
+	var mark func(t *Term)
+	mark = func(t *Term) {
+		if !in[t] {
+			in[t] = true
+			for _, u := range t.Args {
+				mark(u)
+			}
+		}
+	}
+	mark(a)
+	value := map[*Term]*Term{}
+	seen := map[*Term]bool{}
+	var find func(t *Term)
+	find = func(t *Term) {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		if in[t] && t.Func != "" {
+			value[t] = ts.variable(fmt.Sprintf("any.%d", t.id), t.DType)
+			return
+		}
+		for _, u := range t.Args {
+			find(u)
+		}
+	}
+	find(b)
+	if len(value) == 0 {
+		return nil, nil, false
+	}
+	for _, v := range variablesOf(a, b) {
+		value[v] = v
+	}
+	return ts.compute(a, value), ts.compute(b, value), true
+}
+
 // exhaustible is how many bits of variables are tried in all combinations.
 const exhaustible = 16
 
 // exhaust compares two terms of variables that have few values, by the kernels alone. It is not ok where there are too many, or where
 // a term has no kernel.
-func (ts *terms) exhaust(a, b *Term) (equal bool, model map[string]*tensor.Tensor, ok bool) {
+func (ts *terms) exhaust(a, b *Term, notZero string) (equal bool, model map[string]*tensor.Tensor, ok bool) {
 	vars := variablesOf(a, b)
 	bits := 0
 	for _, v := range vars {
@@ -415,6 +518,7 @@ func (ts *terms) exhaust(a, b *Term) (equal bool, model map[string]*tensor.Tenso
 		return false, nil, false
 	}
 	scratch := newTerms()
+next:
 	for n := range uint64(1) << bits {
 		value := map[*Term]*Term{}
 		rest := n
@@ -427,6 +531,9 @@ func (ts *terms) exhaust(a, b *Term) (equal bool, model map[string]*tensor.Tenso
 			binary.LittleEndian.PutUint64(w[:], rest&(1<<width-1))
 			rest >>= width
 			value[v] = scratch.constant(tensor.New(v.DType, []int64{}, slices.Clone(w[:v.DType.Size()])))
+			if notZero != "" && strings.HasPrefix(v.Name, notZero) && v.DType.IsInt() && value[v] == scratch.zero(v.DType) {
+				continue next
+			}
 		}
 		x, y := scratch.compute(a, value), scratch.compute(b, value)
 		if x.Value == nil || y.Value == nil {
@@ -494,6 +601,11 @@ func (p *Prover) ask(a, b *Term, t theory, near bool) (Answer, map[string]*tenso
 			}
 		}
 	}
+	for i, v := range e.vars {
+		if p.notZero != "" && strings.HasPrefix(v.Name, p.notZero) && v.DType.IsInt() {
+			fmt.Fprintf(&e.out, "(assert (not (= x%d %s)))\n", i, bitVector(0, v.DType.Bits()))
+		}
+	}
 	if e.err != nil {
 		return Unknown, nil, e.err
 	}
@@ -512,17 +624,27 @@ func (p *Prover) ask(a, b *Term, t theory, near bool) (Answer, map[string]*tenso
 	return answer, model, nil
 }
 
+// maxSearched bounds the elements of an input that is drawn.
+const maxSearched = 1 << 22
+
 // search looks for inputs for which the interpreter computes other results: those of the model, then some with odd numbers
 // among them. An open claim, or one that is not expressible, stays that if it finds none.
-func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor) Verdict {
-	const tries = 24
-	for seed := range uint64(tries) {
+func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor, most uint64) Verdict {
+	var until time.Time
+	if c.Limit > 0 {
+		until = time.Now().Add(c.Limit)
+	}
+next:
+	for seed := range most {
+		if seed > 0 && !until.IsZero() && time.Now().After(until) {
+			break
+		}
 		r := rand.New(rand.NewPCG(seed, 7))
 		args := make([]interp.Value, len(c.Before.Body.Params))
 		inputs := map[string]*tensor.Tensor{}
 		for i, in := range c.Before.Body.Params {
 			shape, err := sizes(in.Tensor(), c.Dims)
-			if err != nil {
+			if err != nil || !fits(shape, maxSearched) || !drawable(in.DType()) {
 				return v
 			}
 			odd := seed > tries/2 && !c.Rounds
@@ -531,6 +653,15 @@ func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor) Ver
 				t = fromModel(t, model, fmt.Sprint("in", i), seed == 0)
 			}
 			args[i], inputs[in.Name] = interp.Of(t), t
+		}
+		if c.Assumes != nil {
+			given := make([]*tensor.Tensor, len(args))
+			for i, a := range args {
+				given[i] = a.Tensor
+			}
+			if !c.Assumes.Holds(given) {
+				continue
+			}
 		}
 		want, err := (&interp.Interpreter{MaxOps: 1 << 14}).RunFunc(c.Before, args)
 		if err != nil {
@@ -549,10 +680,14 @@ func (p *Prover) search(c Claim, v Verdict, model map[string]*tensor.Tensor) Ver
 				}
 			}
 			if want[i].Tensor != nil && got[i].Tensor != nil && !same(want[i].Tensor, got[i].Tensor, tolerance) {
+				if c.Rounds && overflows(want[i].Tensor) { // where infinities and NaN come out is not what such a claim is about
+					continue next
+				}
 				v.Outcome, v.Inputs, v.Want, v.Got = Refuted, inputs, want[i].Tensor, got[i].Tensor
 				return v
 			}
 		}
+		v.Tried++
 	}
 	return v
 }
@@ -573,6 +708,16 @@ func fromModel(t *tensor.Tensor, model map[string]*tensor.Tensor, name string, z
 		}
 	}
 	return tensor.New(t.DType, t.Shape, b)
+}
+
+// overflows reports a float that is no number.
+func overflows(t *tensor.Tensor) bool {
+	return t.DType.IsFloat() && slices.ContainsFunc(t.Float64s(), func(f float64) bool { return math.IsNaN(f) || math.IsInf(f, 0) })
+}
+
+// drawable reports types of which elements can be drawn.
+func drawable(d tensor.DType) bool {
+	return d == tensor.String || d.HoldsNumbers() && !d.IsComplex() && d.Size() > 0
 }
 
 func randomTensor(r *rand.Rand, d tensor.DType, shape []int64, scale float64, odd bool) *tensor.Tensor {
@@ -622,7 +767,9 @@ func same(a, b *tensor.Tensor, tolerance float64) bool {
 	x, y := a.Float64s(), b.Float64s()
 	scale := 1.0 // what cancels leaves the rounding of what was added
 	for _, v := range x {
-		scale = max(scale, math.Abs(v))
+		if a := math.Abs(v); a < math.Inf(1) {
+			scale = max(scale, a)
+		}
 	}
 	for i := range x {
 		equal := math.Float64bits(x[i]) == math.Float64bits(y[i]) || x[i] != x[i] && y[i] != y[i]

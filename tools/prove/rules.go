@@ -6,17 +6,16 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/aton-project/aton/passes/all"
 	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // Result is what is known of a rule: of all its claims together.
@@ -30,6 +29,8 @@ type Result struct {
 	Whys map[string]int
 	// Refuted has the counterexamples, the first few.
 	Refuted []Counterexample
+	// Assumes is what the rule takes for granted, and Without a counterexample where it does not hold.
+	Assumes, Without string
 	// Needed is a counterexample to the rule without what it states: the results differ in rounding.
 	Needed string
 	Ranks  map[int]bool
@@ -67,6 +68,12 @@ type Session struct {
 	// Progress, if not nil, is told what was finished.
 	Progress func(what string)
 
+	// PerStep, if it is not 0, is the time after which no further claim on a step between opsets is made.
+	PerStep time.Duration
+	// Until, if it is not zero, is when no further claim is begun; Late counts those that were left out.
+	Until time.Time
+	Late  int
+
 	rounds map[string]bool
 	done   map[uint64]bool
 	// Kept are proved steps, of which wrong variants are made.
@@ -99,16 +106,21 @@ func Simplify(lit string) (*Session, error) {
 	return s, s.Simplify(lit)
 }
 
+// teller makes a function that tells what was finished.
+func (s *Session) teller() func(what string) {
+	return func(what string) {
+		if s.Progress != nil {
+			s.Progress(fmt.Sprintf("%s: %d questions, %.0f s in the solver", what, s.Solver.Questions, s.Solver.Spent.Seconds()))
+		}
+	}
+}
+
 // runLine is where a text test says which passes it runs.
 var runLine = regexp.MustCompile(`(?m)^# RUN: .*--passes='?([^' ]+)`)
 
 // Simplify is the function of that name, for a session that exists.
 func (s *Session) Simplify(lit string) error {
-	tell := func(what string) {
-		if s.Progress != nil {
-			s.Progress(fmt.Sprintf("%s: %d questions, %.0f s in the solver", what, s.Solver.Questions, s.Solver.Spent.Seconds()))
-		}
-	}
+	tell := s.teller()
 	for _, rule := range simplify.Rules() {
 		if rule.From != "" && (s.Only == nil || s.Only(rule.Name)) {
 			for f := range instances(rule.From) {
@@ -119,29 +131,32 @@ func (s *Session) Simplify(lit string) error {
 			tell(rule.Name)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(lit, "passes/simplify/*.ir"))
-	if err != nil || len(files) == 0 {
-		return cmp.Or(err, fmt.Errorf("%s has no tests of the pass simplify", lit))
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		m, err := ssa.Parse(string(text), file, all.Dialects()...)
-		if err != nil {
-			return err
-		}
-		for _, run := range runLine.FindAllSubmatch(text, -1) {
+	return s.texts(lit, "simplify")
+}
+
+// Fusion proves the rules of the pass ort-fusion, on the graphs of its text tests.
+func (s *Session) Fusion(lit string) error { return s.texts(lit, "ort-fusion") }
+
+// texts proves the rules of a pass on the graphs of its text tests.
+func (s *Session) texts(lit, pass string) error {
+	tell := s.teller()
+	found := false
+	err := eachText(filepath.Join(lit, "passes", pass), func(m *ssa.Module, pipelines []string) error {
+		found = true
+		for _, pipeline := range pipelines {
 			for _, f := range m.Funcs {
-				if err := s.Graphs(f, string(run[1])); err != nil {
+				if err := s.Graphs(f, pipeline); err != nil {
 					return err
 				}
 			}
 		}
-		tell(file)
+		tell(fmt.Sprintf("%s, %d graphs", pass, len(m.Funcs)))
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%s has no tests of the pass %s", lit, pass)
 	}
-	return nil
+	return err
 }
 
 // Graphs proves what a pipeline does to a function, to its parts that end in one of its operators, and to changed copies.
@@ -198,6 +213,10 @@ func upTo(f *ssa.Func, o *ssa.Op) *ssa.Func {
 
 // graph proves each application of a rule in a graph, for the sizes that its symbols are given.
 func (s *Session) graph(f *ssa.Func, pipeline string) error {
+	if s.late() {
+		s.Late++
+		return nil
+	}
 	all, err := steps(f, pipeline)
 	if err != nil {
 		return nil // no graph that the pipeline takes
@@ -219,6 +238,10 @@ func (s *Session) graph(f *ssa.Func, pipeline string) error {
 }
 
 func (s *Session) claim(c Claim) error {
+	if s.late() {
+		s.Late++
+		return nil
+	}
 	h := fnv.New64a()
 	fmt.Fprint(h, c.Rule, c.Before, c.After, c.Dims)
 	if s.done[h.Sum64()] || !runs(c.Before, c.Dims) {
@@ -227,6 +250,18 @@ func (s *Session) claim(c Claim) error {
 	s.done[h.Sum64()] = true
 	began := time.Now()
 	res := s.result(c.Rule)
+	if c.Assumes != nil {
+		if res.Assumes = c.Assumes.Text; res.Without == "" {
+			free := c
+			free.Assumes, free.Rounds = nil, s.rounds[c.Rule]
+			if v, err := s.Prove(free); err == nil && v.Outcome == Refuted {
+				res.Without = v.Counterexample()
+			}
+		}
+	}
+	if c.Assumes != nil && !holds(c) {
+		return nil
+	}
 	v, err := s.Prove(c)
 	if err != nil {
 		return err
@@ -268,6 +303,27 @@ func (s *Session) claim(c Claim) error {
 	return nil
 }
 
+func (s *Session) late() bool { return !s.Until.IsZero() && time.Now().After(s.Until) }
+
+// holds reports inputs for which a claim's assumption holds.
+func holds(c Claim) bool {
+	for seed := range uint64(32) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		var in []*tensor.Tensor
+		for _, p := range c.Before.Body.Params {
+			shape, err := sizes(p.Tensor(), c.Dims)
+			if err != nil || !drawable(p.DType()) {
+				return false
+			}
+			in = append(in, randomTensor(r, p.DType(), shape, 3, false))
+		}
+		if c.Assumes.Holds(in) {
+			return true
+		}
+	}
+	return false
+}
+
 // Sorted lists the results by the names of the rules.
 func (s *Session) Sorted() []*Result {
 	var out []*Result
@@ -295,7 +351,7 @@ func (r *Result) Status() string {
 	return "proved"
 }
 
-// String is a line on the rule.
+// String returns one line about the rule.
 func (r *Result) String() string {
 	return fmt.Sprintf("%-26s %-24s %d claims proved, %d open, %d not expressible, %.1f s", r.Rule, r.Status(), r.Claims[Proved], r.Claims[Open], r.Claims[Inexpressible], r.Time.Seconds())
 }
@@ -322,6 +378,9 @@ func (r *Result) Row() string {
 	status := r.Status()
 	if r.Needed != "" {
 		status += "; rounds"
+	}
+	if r.Assumes != "" {
+		status += "; assumes that " + r.Assumes
 	}
 	return fmt.Sprintf("| %s | %s | %d | %d | %s | %s | %.1f | %s |\n", r.Rule, status, r.Claims[Proved], r.Claims[Inexpressible], strings.Join(ranks, " "), strings.Join(by, "; "), r.Time.Seconds(), left)
 }

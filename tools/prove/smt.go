@@ -39,14 +39,14 @@ type encoder struct {
 	out    strings.Builder
 	name   map[*Term]string
 	defs   map[string]string // the formulas of the terms, by their names
-	parts  int               // of terms, that have names of their own
+	parts  map[string]string // the names of parts of terms, by their formulas
 	funcs  map[string]bool
 	vars   []*Term
 	err    error
 }
 
 func newEncoder(t theory) *encoder {
-	return &encoder{theory: t, name: map[*Term]string{}, defs: map[string]string{}, funcs: map[string]bool{}}
+	return &encoder{theory: t, name: map[*Term]string{}, defs: map[string]string{}, parts: map[string]string{}, funcs: map[string]bool{}}
 }
 
 // unsaid stops the encoding of what the solver has no words for.
@@ -133,10 +133,16 @@ func (e *encoder) real(f float64) string {
 	return "(/ " + s + " " + r.Denom().String() + ".0)"
 }
 
+// maxFormula bounds the characters of a question to the solver.
+const maxFormula = 1 << 22
+
 // term gives the name of a term, which it defines.
 func (e *encoder) term(t *Term) string {
 	if n, ok := e.name[t]; ok {
 		return n
+	}
+	if e.err != nil || e.out.Len() > maxFormula {
+		return e.unsaid("the formula is too long")
 	}
 	var n string
 	switch {
@@ -166,8 +172,11 @@ func (e *encoder) term(t *Term) string {
 
 // part names a part of a term that its formula has more than once: written out each time, the greatest of n numbers takes 5 to the n characters.
 func (e *encoder) part(d tensor.DType, text string) string {
-	n := fmt.Sprintf("p%d", e.parts)
-	e.parts++
+	if n, ok := e.parts[text]; ok {
+		return n
+	}
+	n := fmt.Sprintf("p%d", len(e.parts))
+	e.parts[text], e.defs[n] = n, text
 	fmt.Fprintf(&e.out, "(define-fun %s () %s %s)\n", n, e.sort(d), text)
 	return n
 }
@@ -612,23 +621,23 @@ func (e *encoder) onReals(t *Term, x []string) string {
 		return app("+", app("/", app("*", app("-", x[0], x[3]), x[1]), call("Sqrt", app("+", x[4], eps))), x[2])
 	case "of RMSNormalization":
 		eps := e.real(float64(float32(attrOf(t, "epsilon").Float())))
-		mean := app("/", sum(squares(x[3:])), n(len(x)-3))
+		mean := e.part(t.DType, app("/", sum(squares(x[3:])), n(len(x)-3)))
 		return app("*", app("/", x[0], call("Sqrt", app("+", mean, eps))), x[1])
 	case "of LayerNormalization":
 		eps := e.real(float64(float32(attrOf(t, "epsilon").Float())))
-		mean := app("/", sum(x[3:]), n(len(x)-3))
+		mean := e.part(t.DType, app("/", sum(x[3:]), n(len(x)-3)))
 		var dev []string
 		for _, y := range x[3:] {
 			dev = append(dev, app("-", y, mean))
 		}
-		variance := app("/", sum(squares(dev)), n(len(x)-3))
+		variance := e.part(t.DType, app("/", sum(squares(dev)), n(len(x)-3)))
 		return app("+", app("*", app("/", app("-", x[0], mean), call("Sqrt", app("+", variance, eps))), x[1]), x[2])
 	case "of Softmax":
 		var parts []string
 		for _, y := range x[1:] {
 			parts = append(parts, call("Exp", y))
 		}
-		return app("/", call("Exp", x[0]), sum(parts))
+		return app("/", call("Exp", x[0]), e.part(t.DType, sum(parts)))
 	case "Pow":
 		if v := t.Args[1].Value; v != nil {
 			switch v.Float64s()[0] {
@@ -708,8 +717,19 @@ func (e *encoder) realOf(name string, x []string) string {
 	return ""
 }
 
+// ofConstants are the functions that are computed where their operand is a constant.
+var ofConstants = map[string]func(float64) float64{"Sqrt": math.Sqrt, "Exp": math.Exp, "Log": math.Log, "Erf": math.Erf, "Tanh": math.Tanh}
+
 // realCall is a function of one real number. A root is the number whose square is the operand.
 func (e *encoder) realCall(name, x string) string {
+	if f := ofConstants[name]; f != nil {
+		n := &normalizer{defs: e.defs, known: map[string]polynomial{}}
+		if c, ok := n.of(x).constant(); ok && !n.fail {
+			if y := f(c); !math.IsNaN(y) && !math.IsInf(y, 0) {
+				return e.real(y)
+			}
+		}
+	}
 	if !e.funcs[name] {
 		e.funcs[name] = true
 		fmt.Fprintf(&e.out, "(declare-fun real.%s (Real) Real)\n", name)

@@ -59,6 +59,16 @@ func (s *Solver) start() error {
 	return s.cmd.Start()
 }
 
+// Installed reports that there is a program to ask.
+func (s *Solver) Installed() bool {
+	path := s.Path
+	if path == "" {
+		path = "z3"
+	}
+	_, err := exec.LookPath(path)
+	return err == nil
+}
+
 // Close ends the process.
 func (s *Solver) Close() {
 	if s.cmd == nil {

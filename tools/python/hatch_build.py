@@ -70,7 +70,7 @@ class Hook(BuildHookInterface[Any]):
         for name in COMMANDS:
             file = name + (".exe" if goos == "windows" else "")
             if not built:
-                flags = f"-ldflags=-s -w -X github.com/aton-project/aton.release={described()}"
+                flags = f"-ldflags=-s -w -X github.com/aton-project/aton/internal/version.release={described()}"
                 subprocess.run(["go", "build", "-trimpath", "-buildvcs=false", "-tags=nocuda", flags, "-o", str(out / file), f"./tools/{name}"],
                                cwd=top, env=env, check=True)
             build_data["shared_scripts"][str(out / file)] = file

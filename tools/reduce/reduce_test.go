@@ -8,8 +8,8 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/tools/cases/pack"
 )
 
 // mostLeft is the greatest number of operators that a reduced program may have.
@@ -34,9 +34,9 @@ func TestPrograms(t *testing.T) {
 		}
 		file := filepath.Join(dir, "model.pt")
 		load := func() (*ssa.Module, error) {
-			m, err := aton.Load(file, aton.Options{Table: table})
+			m, err := aton.Load(file, aton.LoadOptions{Table: table})
 			if err == nil {
-				m, _, err = aton.Inspect(m, "freeze", aton.Options{Table: table})
+				m, _, err = aton.Inspect(m, "freeze", aton.ConvertOptions{Table: table})
 			}
 			return m, err
 		}
@@ -46,11 +46,11 @@ func TestPrograms(t *testing.T) {
 			if err := ssa.Fprint(&text, m, ssa.PrintOptions{Complete: true}); err != nil {
 				t.Fatal(err)
 			}
-			again, err := aton.LoadBytes([]byte(text.String()), "small.ir", aton.Options{Table: table})
+			again, err := aton.LoadBytes([]byte(text.String()), "small.ir", aton.LoadOptions{Table: table})
 			if err != nil {
 				return ""
 			}
-			if err := aton.ExportTo(io.Discard, again, aton.Options{Table: table}); err != nil {
+			if err := aton.ExportTo(io.Discard, again, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Table: table}}); err != nil {
 				for _, k := range without {
 					if strings.Contains(err.Error(), string(k)+": it is taken away") {
 						return string(k)
@@ -98,7 +98,7 @@ func TestKeepsOutput(t *testing.T) {
       %d : Tensor = aten::sigmoid(%b)
       -> (%d)
   return (%x, %y)
-`), "graph.ir", aton.Options{})
+`), "graph.ir", aton.LoadOptions{})
 	}
 	r := Reducer{Load: load, Test: func(m *ssa.Module) (bool, error) { return strings.Contains(ssa.Print(m), "aten::sigmoid"), nil }}
 	m, _, err := r.Run()

@@ -10,11 +10,11 @@ trap 'rm -rf "$copy" || { sleep 5; rm -rf "$copy"; }' EXIT # wine writes for a w
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
-go -C tools/release run . ${python:+-python "$python"}
+GOWORK=off go -C tools/release run . ${python:+-python "$python"}
 git archive --prefix=elsewhere/ HEAD | tar -x -C "$copy"
 [ -z "${FRESH:-}" ] || export GOCACHE="$copy/cache"
 version=$(out/release/linux-amd64/aton --version); version=${version##* }
-ATON_VERSION=$version go -C "$copy/elsewhere/tools/release" run . ${python:+-python "$python"}
+GOWORK=off ATON_VERSION=$version go -C "$copy/elsewhere/tools/release" run . ${python:+-python "$python"}
 diff -r out/dist "$copy/elsewhere/out/dist"
 echo "two builds at two places are equal: $(wc -l <out/dist/SHA256SUMS) files"
 (cd out/dist && sha256sum --check --quiet SHA256SUMS)

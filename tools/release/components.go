@@ -37,8 +37,11 @@ func componentsOf(top, bin string, t target) (*components, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.goes, c.main = info.GoVersion, info.Main.Path
+		c.goes, c.main = info.GoVersion, strings.TrimSuffix(info.Main.Path, "/tools") // the module of the commands is a part of the library's repository
 		for _, m := range info.Deps {
+			if m.Path == c.main {
+				continue
+			}
 			if m.Replace != nil {
 				m = m.Replace
 			}
@@ -125,7 +128,7 @@ func (c *components) notices() ([]byte, error) {
 
 func goOutput(dir string, args ...string) (string, error) {
 	c := exec.Command("go", args...)
-	c.Dir = dir
+	c.Dir, c.Env = dir, append(os.Environ(), workspace)
 	out, err := c.Output()
 	if err != nil {
 		return "", fmt.Errorf("go %s: %w", strings.Join(args, " "), err)

@@ -157,7 +157,7 @@ func (r *release) target(t target, docs []file) error {
 		path := filepath.Join(bin, t.exe(name))
 		// Without the CUDA driver the binaries are static. The build of Go's own record of git is off: it depends on the git that is there.
 		if _, err := r.command(env, "go", "build", "-trimpath", "-buildvcs=false", "-tags=nocuda",
-			"-ldflags=-s -w -buildid= -X github.com/aton-project/aton.release="+r.version, "-o", path, "./tools/"+name); err != nil {
+			"-ldflags=-s -w -buildid= -X github.com/aton-project/aton/internal/version.release="+r.version, "-o", path, "./tools/"+name); err != nil {
 			return err
 		}
 		b, err := os.ReadFile(path)
@@ -245,11 +245,14 @@ func (r *release) write(name string, b []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), b, 0o666)
 }
 
+// workspace makes the Go command use the workspace of the repository, where this program itself is built without it.
+const workspace = "GOWORK="
+
 // command runs a program in the checkout, and gives what it writes.
 func (r *release) command(env []string, name string, args ...string) (string, error) {
 	c := exec.Command(name, args...)
 	c.Dir = r.top
-	c.Env = append(os.Environ(), env...)
+	c.Env = append(append(os.Environ(), workspace), env...)
 	out, err := c.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

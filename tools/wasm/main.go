@@ -86,9 +86,10 @@ func load(args []js.Value) (any, error) {
 	session = nil
 	b := make([]byte, args[0].Get("length").Int())
 	js.CopyBytesToGo(b, args[0])
-	name, o := args[1].String(), aton.Options{Opset: args[3].Int()}
-	if o.Opset != 0 && o.Opset < aton.OldestOpset {
-		return nil, fmt.Errorf("opset %d is older than %d", o.Opset, aton.OldestOpset)
+	var o aton.LoadOptions
+	name, opset := args[1].String(), args[3].Int()
+	if opset != 0 && opset < aton.OldestOpset {
+		return nil, fmt.Errorf("opset %d is older than %d", opset, aton.OldestOpset)
 	}
 	for i := range args[2].Get("length").Int() {
 		in, err := spec.Parse(args[2].Index(i).String())
@@ -97,7 +98,7 @@ func load(args []js.Value) (any, error) {
 		}
 		o.Inputs = append(o.Inputs, in)
 	}
-	s, err := explore.New(name, func() (*ssa.Module, error) { return aton.LoadBytes(b, name, o) }, o, nil)
+	s, err := explore.New(name, func() (*ssa.Module, error) { return aton.LoadBytes(b, name, o) }, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: opset}}, nil)
 	if err != nil {
 		return nil, err
 	}

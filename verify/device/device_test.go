@@ -25,11 +25,11 @@ func TestBudget(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		m, err := aton.Load(file, aton.Options{})
+		m, err := aton.Load(file, aton.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := aton.Lower(m, aton.Options{}); err != nil {
+		if _, err := aton.Convert(m, aton.ConvertOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		data, err := verify.RandomData(m, verify.RandomOptions{Seed: 1})

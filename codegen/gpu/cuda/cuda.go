@@ -1,4 +1,4 @@
-// Package cuda is an NVIDIA GPU as a backend of package exec: kernels go to the driver as PTX that package ptx prints.
+// Package cuda runs kernels on an NVIDIA GPU. It is a backend of package exec, and gives the driver the PTX that package ptx prints.
 package cuda
 
 import (

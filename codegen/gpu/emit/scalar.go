@@ -6,6 +6,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/approx"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -441,8 +442,8 @@ func (s *scalarPoint) gelu(x []value) value {
 	b, v := s.b, x[0]
 	half, one := s.num(0.5), s.num(1)
 	if s.str("approximate") == "tanh" {
-		inner := b.Fma(b.Mul(s.num(onnx.GeluCube), b.Mul(v, v)), v, v)
-		return b.Mul(b.Mul(half, v), b.Add(one, approx.Tanh(b, b.Mul(inner, s.num(onnx.GeluScale)))))
+		inner := b.Fma(b.Mul(s.num(formula.GeluCube), b.Mul(v, v)), v, v)
+		return b.Mul(b.Mul(half, v), b.Add(one, approx.Tanh(b, b.Mul(inner, s.num(formula.GeluScale)))))
 	}
 	return b.Mul(b.Mul(half, v), b.Add(one, approx.Erf(b, b.Mul(v, s.num(math.Sqrt2/2)))))
 }

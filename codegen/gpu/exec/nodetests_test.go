@@ -17,7 +17,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/fuse"
 	"github.com/aton-project/aton/codegen/gpu/plan"
 	"github.com/aton-project/aton/codegen/gpu/sim"
-	"github.com/aton-project/aton/tools/cases/pack"
+	"github.com/aton-project/aton/internal/pack"
 )
 
 // nodeInput reads an input of one of ONNX's node tests: a tensor, a sequence of them, or nothing.

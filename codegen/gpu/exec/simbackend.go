@@ -92,13 +92,14 @@ func (s *Sim) Launch(k Kernel, grid [3]int, args []Arg) (Stats, error) {
 	return stats, err
 }
 
-// LaunchSome runs the blocks of the given ascending numbers, or all if blocks is nil, and tells which bytes of an argument they wrote.
+// LaunchSome runs the blocks with the given numbers, which ascend, or all blocks if the list is nil. The function that it returns reports whether they
+// wrote a byte of an argument.
 func (s *Sim) LaunchSome(k Kernel, grid [3]int, args []Arg, blocks []int64) (Stats, func(arg, offset int) bool, error) {
 	stats, bound, err := s.launch(k.(*simKernel), sim.Launch{Grid: grid, Blocks: blocks, Note: blocks != nil}, args)
 	return stats, func(arg, offset int) bool { return bound[arg].Buffer.Written(offset) }, err
 }
 
-// Depends is why the blocks of a kernel depend on each other, "" if they do not.
+// Depends returns why the blocks of a kernel depend on each other, or "" if they do not.
 func (s *Sim) Depends(k Kernel) string {
 	if k.(*simKernel).Atomics() {
 		return "its blocks share memory by atomic operations"
@@ -106,7 +107,7 @@ func (s *Sim) Depends(k Kernel) string {
 	return ""
 }
 
-// launching is for how many lane instructions a launch counts: some 40 microseconds.
+// launching is the cost of a launch in lane instructions. It stands for about 40 microseconds.
 const launching = 1 << 16
 
 func (s *Sim) launch(c *simKernel, l sim.Launch, args []Arg) (Stats, []sim.Arg, error) {

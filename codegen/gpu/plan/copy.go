@@ -51,7 +51,7 @@ func copyModule(m *ssa.Module) (*ssa.Module, error) {
 			return nil, fmt.Errorf("%s is no operator of ONNX: lower the module first", o.Kind)
 		}
 	}
-	if err := onnx.RaiseModule(c); err != nil {
+	if err := onnx.RaiseModule(c, false); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -111,15 +111,10 @@ func expand(block *ssa.Block) {
 
 // express goes down the steps of an operator until others do its work.
 func express(o *ssa.Op) (done bool) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *onnx.Unsupported, *onnx.BuildError:
-			done = false
-		default:
-			panic(r) // a bug, not an operator that cannot be expressed
-		}
-	}()
+	return onnx.Build(func() { done = expressed(o) }) == nil && done
+}
+
+func expressed(o *ssa.Op) bool {
 	b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc}
 	f := variantOf(o)
 	if f == nil {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/aton-project/aton/codegen/gpu/emit"
@@ -81,15 +82,15 @@ func mapsToLoops(f *ssa.Func) error {
 		}
 	}
 	for _, o := range maps {
-		if err := mapToLoop(o); err != nil {
-			return err
+		var failed error
+		if err := onnx.Build(func() { failed = mapToLoop(o) }); cmp.Or(err, failed) != nil {
+			return cmp.Or(err, failed)
 		}
 	}
 	return nil
 }
 
-func mapToLoop(o *ssa.Op) (err error) {
-	defer onnx.Recover(&err)
+func mapToLoop(o *ssa.Op) error {
 	body := o.Blocks[0]
 	for _, v := range body.Returns() {
 		if t := v.Tensor(); t == nil || !t.DType.HoldsNumbers() {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/aton-project/aton/dialects/onnx"
@@ -18,15 +19,15 @@ func scansToLoops(f *ssa.Func) error {
 		}
 	}
 	for _, o := range scans {
-		if err := scanToLoop(o); err != nil {
-			return err
+		var failed error
+		if err := onnx.Build(func() { failed = scanToLoop(o) }); cmp.Or(err, failed) != nil {
+			return cmp.Or(err, failed)
 		}
 	}
 	return nil
 }
 
-func scanToLoop(o *ssa.Op) (err error) {
-	defer onnx.Recover(&err)
+func scanToLoop(o *ssa.Op) error {
 	inputs := int(o.AttrInt("num_scan_inputs", 0))
 	state := o.NumOperands() - inputs
 	body := o.Blocks[0]

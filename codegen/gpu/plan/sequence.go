@@ -70,16 +70,7 @@ func (s *sequences) block(block *ssa.Block) {
 
 // tries is one, false if the operator cannot be expressed after all.
 func (s *sequences) tries(o *ssa.Op) (done bool) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *onnx.Unsupported, *onnx.BuildError:
-			done = false
-		default:
-			panic(r) // a bug, not an operator that cannot be expressed
-		}
-	}()
-	return s.one(o)
+	return onnx.Build(func() { done = s.one(o) }) == nil && done
 }
 
 // number is the only element of an operand, if it is known before the run.

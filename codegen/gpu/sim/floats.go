@@ -359,7 +359,7 @@ func convertInt[A signed | unsigned](to string) runner {
 	case "s64", "u64":
 		return convertTo[A, uint64]
 	case "f16":
-		return unary(func(a A) uint16 { return tensor.FloatToHalf(float64(a)) }) // inexact in float64 is infinite in half
+		return unary(func(a A) uint16 { return tensor.FloatToHalf(float64(a)) }) // an integer that is inexact in float64 is infinite in float16
 	case "f32":
 		return convertTo[A, float32]
 	case "f64":

@@ -66,7 +66,7 @@ func mma(kind *llir.MmaKind) runner {
 	}, sum, back)
 }
 
-// tf32Rest are the bits of a float32 that tf32 does not have.
+// tf32Rest has the bits of a float32 that tf32 lacks.
 const tf32Rest = 1<<13 - 1
 
 // toTF32 is cvt.rna.tf32.f32: to nearest, ties away from zero.
@@ -77,7 +77,8 @@ func toTF32(bits uint32) uint32 {
 	return (bits + (tf32Rest+1)/2) &^ tf32Rest
 }
 
-// warpProduct multiplies with numbers of type T. unpack takes a word of the left (0) or right (1) factor apart, sum and bits are from and to a register.
+// warpProduct multiplies matrices with elements of type T. unpack splits a word of the left (0) or right (1) factor into elements. sum reads
+// an element of the sum from a register, and bits32 writes it back.
 func warpProduct[T int32 | float64](perWord int, unpack func(side int, word uint32, to []T), sum func(uint32) T, bits32 func(T) uint32) runner {
 	return func(w *worker, in *inst) {
 		var word [14][]uint32

@@ -149,7 +149,7 @@ func (w *worker) thread(i int) [3]int {
 func (w *worker) loop() {
 	for {
 		n := w.next.Add(1) - 1
-		if n >= w.least.Load() || w.launch.spent() { // least is also the number of blocks
+		if n >= w.least.Load() || w.launch.spent() { // without a fault, least is the number of blocks
 			return
 		}
 		before := w.stats.LaneInstructions

@@ -437,18 +437,13 @@ func (m *match) fail(format string, args ...any) {
 
 // build makes the operators of the rule, and gives the results of the root.
 func (m *match) build() []*ssa.Value {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *onnx.BuildError:
-			m.fail("%v", r)
-		default:
-			panic(r)
+	if err := onnx.Build(func() {
+		for i := range m.u.to {
+			m.line = &m.u.to[i]
+			m.make(m.line)
 		}
-	}()
-	for i := range m.u.to {
-		m.line = &m.u.to[i]
-		m.make(m.line)
+	}); err != nil {
+		m.fail("%v", err)
 	}
 	root := m.u.root()
 	if m.isList {

@@ -102,7 +102,7 @@ func (e *Errors) Error() string {
 // Unwrap gives the errors as diagnostics.
 func (e *Errors) Unwrap() error { return e.list }
 
-// Load reads files of rules. What is wrong with them is an [*Errors].
+// Load reads files of rules. If they have mistakes, the error is an [*Errors].
 func Load(paths ...string) (*Set, error) {
 	sources := make([]Source, len(paths))
 	for i, path := range paths {
@@ -115,7 +115,7 @@ func Load(paths ...string) (*Set, error) {
 	return Parse(sources...)
 }
 
-// Parse is Load from memory. Files may use what others declare.
+// Parse is like Load but reads from memory. A source may use operators that another one declares.
 func Parse(sources ...Source) (*Set, error) {
 	r := &reader{set: &Set{Domains: map[string]int{}}, table: &aten.Table{}, names: map[string]place{}}
 	r.list.Table = &r.set.locs

@@ -374,7 +374,7 @@ func evalMaxPool(c *call) []*tensor.Tensor {
 		}
 	})
 	y := take(x, shape, from)
-	if slices.Contains(from, -1) { // a window that sees only padding
+	if slices.Contains(from, -1) { // a window covers only padding
 		if !x.DType.IsFloat() {
 			c.fail("a window covers only padding")
 		}

@@ -3,7 +3,7 @@ package kernel
 import (
 	"slices"
 
-	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -430,7 +430,7 @@ func evalSlice(c *call) []*tensor.Tensor {
 			c.fail("step 0")
 		}
 		n := x.Shape[k]
-		from, to := onnx.ClampSlice(starts[i], ends[i], steps[i], n)
+		from, to := formula.ClampSlice(starts[i], ends[i], steps[i], n)
 		if steps[i] > 0 {
 			size := max(0, (to-from+steps[i]-1)/steps[i])
 			v := cut(x, k, from, size)

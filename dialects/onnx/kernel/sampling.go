@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -71,7 +71,7 @@ func evalResize(c *call) []*tensor.Tensor {
 					s = max(s, f)
 				}
 			}
-			for i, n := range onnx.KeepAspect(have, want, policy) {
+			for i, n := range formula.KeepAspect(have, want, policy) {
 				shape[axes[i]], scale[axes[i]] = n, s
 			}
 			break
@@ -88,7 +88,7 @@ func evalResize(c *call) []*tensor.Tensor {
 			c.fail("%d scales for %d axes", len(s), len(axes))
 		}
 		for i, a := range axes {
-			shape[a], scale[a] = onnx.ScaledSize(x.Shape[a], s[i]), s[i]
+			shape[a], scale[a] = formula.ScaledSize(x.Shape[a], s[i]), s[i]
 		}
 	default:
 		c.fail("neither scales nor sizes")

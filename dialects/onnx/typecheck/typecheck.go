@@ -145,7 +145,7 @@ func (c *checker) report() *diag.List {
 // that they stand for.
 func (c *checker) inferCopy(f *ssa.Func, require onnx.Require) []*ssa.Value {
 	g, values := c.copy(f)
-	if onnx.RaiseUnchecked(g.Module()) == nil { // what is not understood is not inferred
+	if onnx.RaiseModule(g.Module(), true) == nil { // what is not understood is not inferred
 		c.byName(g.Body)
 		c.infer(g.Body, require)
 	}

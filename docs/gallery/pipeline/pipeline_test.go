@@ -20,7 +20,7 @@ const fixtures = "../../../testdata/fixtures/torch2.15"
 // convert makes ONNX of what PyTorch saved, and reads the file again, as a program would that only has the file. The outputs that PyTorch recorded
 // beside the archive are compared with those of the file.
 func convert(name string, inputs ...string) (*ssa.Module, error) {
-	var o aton.Options
+	var o aton.LoadOptions
 	for _, text := range inputs {
 		in, err := spec.Parse(text)
 		if err != nil {
@@ -33,10 +33,10 @@ func convert(name string, inputs ...string) (*ssa.Module, error) {
 		return nil, err
 	}
 	var file bytes.Buffer
-	if err := aton.ExportTo(&file, m, o); err != nil {
+	if err := aton.ExportTo(&file, m, aton.ExportOptions{}); err != nil {
 		return nil, err
 	}
-	if m, err = aton.LoadBytes(file.Bytes(), name+".onnx", aton.Options{}); err != nil {
+	if m, err = aton.LoadBytes(file.Bytes(), name+".onnx", aton.LoadOptions{}); err != nil {
 		return nil, err
 	}
 	sets, err := verify.ReadData(filepath.Join(fixtures, name+".script.safetensors"))

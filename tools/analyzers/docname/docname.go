@@ -1,4 +1,4 @@
-// Package docname checks that doc comments begin with the name that they document.
+// Package docname checks that exported names have comments, and that these begin with the name.
 package docname
 
 import (
@@ -13,11 +13,12 @@ import (
 // Analyzer reports doc comments of exported functions, methods, types, constants and variables that begin with another
 // word than the name. An article before the name is fine, and so is "Deprecated:". The comment of a group in
 // parentheses is free. The comment of a thing that is not exported may begin as it likes, but not with the name of
-// another one of the package: such comments have survived a renaming. Things without a comment are not reported, nor
-// are generated files and tests.
+// another one of the package: such comments have survived a renaming. An exported name without a comment is reported, but for
+// the methods Error, String and Unwrap, whose meaning the standard library tells, and for the members of a group that has one.
+// Generated files, tests and commands are not checked.
 var Analyzer = &analysis.Analyzer{
 	Name: "docname",
-	Doc:  "docname checks that doc comments of exported things begin with the name that they document",
+	Doc:  "docname checks that exported names have comments that begin with the name",
 	Run:  run,
 }
 
@@ -30,6 +31,9 @@ func run(pass *analysis.Pass) (any, error) {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
 				check(pass, d.Doc, d.Name)
+				if d.Doc == nil && !told[d.Name.Name] && (d.Recv == nil || ofExported(d.Recv)) {
+					missing(pass, d.Name)
+				}
 			case *ast.GenDecl:
 				group(pass, d)
 			}
@@ -38,14 +42,49 @@ func run(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
+// told are the methods whose meaning the standard library tells.
+var told = map[string]bool{"Error": true, "String": true, "Unwrap": true}
+
+// ofExported reports that a method is one of an exported type.
+func ofExported(receiver *ast.FieldList) bool {
+	t := receiver.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return false
+		}
+	}
+}
+
+// missing reports an exported name without a comment. Those of a command have no readers.
+func missing(pass *analysis.Pass, name *ast.Ident) {
+	if name.IsExported() && pass.Pkg.Name() != "main" {
+		pass.Reportf(name.Pos(), "%s is exported and has no comment", name.Name)
+	}
+}
+
 // group checks a declaration of types, constants or variables.
 func group(pass *analysis.Pass, d *ast.GenDecl) {
 	for _, s := range d.Specs {
 		switch s := s.(type) {
 		case *ast.TypeSpec:
 			check(pass, docOf(d, s.Doc), s.Name)
+			if d.Doc == nil && s.Doc == nil && s.Comment == nil {
+				missing(pass, s.Name)
+			}
 		case *ast.ValueSpec:
 			check(pass, docOf(d, s.Doc), s.Names...)
+			if d.Doc == nil && s.Doc == nil && s.Comment == nil {
+				missing(pass, s.Names[0])
+			}
 		}
 	}
 }

@@ -26,11 +26,11 @@ func opt(set *passes.Set, stdin []byte, args ...string) (status int, stdout, std
 // TestFormats reads every format, from a file and from standard input.
 func TestFormats(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "model.onnx")
-	m, err := aton.Load(fixtures+"convnet.pt2", aton.Options{})
+	m, err := aton.Load(fixtures+"convnet.pt2", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := aton.Export(m, model, aton.Options{}); err != nil {
+	if err := aton.Export(m, model, aton.ExportOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ file, want string }{

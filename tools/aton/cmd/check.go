@@ -48,7 +48,7 @@ func newCheck() *cobra.Command {
 			return m.locate(err)
 		}
 		opset := m.opts.OpsetFor(mod)
-		list, err := aton.Check(mod, m.opts)
+		list, err := aton.Check(mod, m.opts.ConvertOptions)
 		if err != nil {
 			return m.locate(err)
 		}

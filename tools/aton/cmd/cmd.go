@@ -92,8 +92,10 @@ type model struct {
 
 	name  string
 	bytes []byte // of standard input
-	opts  aton.Options
-	set   *rules.Set // of --rules
+	// what the conversion and loading have in common is in opts
+	loading aton.LoadOptions
+	opts    aton.ExportOptions
+	set     *rules.Set // of --rules
 
 	sarif string       // where a log goes
 	found []*diag.List // what is known besides the error that ends the command
@@ -122,10 +124,10 @@ func (m *model) loadFlags(c *cobra.Command) {
 	// not a StringSlice: specs have commas
 	f.StringArrayVar(&m.inputs, "input", nil, "`NAME:TYPE` of an input, such as x:f32[N,3,224,224], n:int=3, xs:[f32[2],f32[3]], p:(f32[2],none); a TYPE alone applies by position; the name of a buffer or attribute makes it an input")
 	f.StringArrayVar(&m.inputFiles, "input-file", nil, "`NAME=FILE`: the input has the type of the tensor in the file (a TensorProto)")
-	f.StringVar(&m.opts.Program, "program", "", "the program to convert of a torch.export archive that holds several (default model)")
-	f.StringVar(&m.opts.Method, "method", "", "the method of a TorchScript module to convert (default forward)")
-	f.StringVar(&m.opts.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
-	f.StringVar(&m.opts.WeightsKey, "weights-key", "", "the path of the state dict in a checkpoint, such as model.encoder (default the first one)")
+	f.StringVar(&m.loading.Program, "program", "", "the program to convert of a torch.export archive that holds several (default model)")
+	f.StringVar(&m.loading.Method, "method", "", "the method of a TorchScript module to convert (default forward)")
+	f.StringVar(&m.loading.Weights, "weights", "", "a file of weights for graph text: a state dict of torch.save, an archive, or safetensors")
+	f.StringVar(&m.loading.WeightsKey, "weights-key", "", "the path of the state dict in a checkpoint, such as model.encoder (default the first one)")
 	var modes []string
 	for _, mode := range aton.TrainingModes() {
 		modes = append(modes, string(mode))
@@ -133,13 +135,13 @@ func (m *model) loadFlags(c *cobra.Command) {
 	cli.Choice(c, &m.training, "training", modes, "the mode of the modules: PRESERVE (as they were saved), EVAL, or TRAINING (dropout drops, batches are normalized by their own statistics, and weights stay as they are)")
 	f.BoolVar(&m.eval, "eval", false, "short for --training EVAL")
 	f.StringArrayVar(&m.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
-	f.IntVar(&m.opts.Budget, "budget", 1, "multiply the limits on steps, bytes, operators and elements of a conversion or run")
+	f.IntVar(&m.loading.Budget, "budget", 1, "multiply the limits on steps, bytes, operators and elements of a conversion or run")
 	f.BoolVarP(&m.verbose, "verbose", "v", false, "print notes, and all frames and places of a message")
 	f.BoolVarP(&m.quiet, "quiet", "q", false, "print errors only: no warnings, notes and progress")
 	f.StringSliceVar(&m.opts.Allow, "allow", nil, "`ID`: do not report warnings and notes with this identifier; may be given several times")
-	f.StringSliceVar(&m.opts.Deny, "deny", nil, "`ID`: warnings with this identifier are errors; '"+aton.AllWarnings+"' stands for all")
+	f.StringSliceVar(&m.opts.Deny, "deny", nil, "`ID`: warnings with this identifier are errors; '"+diag.AllWarnings+"' stands for all")
 	cli.CompleteWith(c, "allow", cli.List(diagnostics.IDs(), ","))
-	cli.CompleteWith(c, "deny", cli.List(append([]string{aton.AllWarnings}, diagnostics.IDs()...), ","))
+	cli.CompleteWith(c, "deny", cli.List(append([]string{diag.AllWarnings}, diagnostics.IDs()...), ","))
 }
 
 // convertFlags adds the options of the commands that convert a model.
@@ -238,7 +240,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	m.name, m.stderr, m.told = name, c.ErrOrStderr(), map[string]bool{}
 	m.opts.Warn = m.warn
 	if !m.json && !m.quiet {
-		m.opts.Note = func(message string) {
+		m.loading.Note = func(message string) {
 			m.activity.pause()
 			cli.Tell(m.stderr, diag.Note, message)
 		}
@@ -258,7 +260,7 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 	}
 	for flag, ids := range map[string][]string{"allow": m.opts.Allow, "deny": m.opts.Deny} {
 		for _, id := range ids {
-			if _, known := diagnostics.Page(id); !known && (flag == "allow" || id != aton.AllWarnings) {
+			if _, known := diagnostics.Page(id); !known && (flag == "allow" || id != diag.AllWarnings) {
 				return cli.Misusef("--%s: no message has the identifier %q%s", flag, id, diag.DidYouMean(id, diagnostics.IDs()))
 			}
 		}
@@ -283,15 +285,15 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		}
 		m.opts.CustomOpsets[domain] = n
 	}
-	if m.opts.Budget < 1 {
-		return cli.Misusef("--budget must be 1 or more, not %d", m.opts.Budget)
+	if m.loading.Budget < 1 {
+		return cli.Misusef("--budget must be 1 or more, not %d", m.loading.Budget)
 	}
 	for _, s := range m.inputs {
 		in, err := spec.Parse(s)
 		if err != nil {
 			return cli.Misusef("--input '%s': %w", s, err)
 		}
-		m.opts.Inputs = append(m.opts.Inputs, in)
+		m.loading.Inputs = append(m.loading.Inputs, in)
 	}
 	for _, s := range m.inputFiles {
 		name, file, ok := strings.Cut(s, "=")
@@ -302,9 +304,10 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 		if err != nil {
 			return m.locate(fmt.Errorf("--input-file %s: %w", s, err))
 		}
-		m.opts.Inputs = append(m.opts.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
+		m.loading.Inputs = append(m.loading.Inputs, spec.Input{Name: name, Type: spec.Type{Kind: spec.Tensor, Tensor: ssa.TensorOf(t)}})
 	}
-	m.opts.OperatorExport = aton.OperatorExportType(m.operators) // empty where a command does not convert
+	m.opts.OperatorExport = aton.OperatorExportType(m.operators) // empty if the command does not convert
+	m.opts.Unchecked = m.opts.OperatorExport == aton.Raw
 	m.opts.Training = aton.TrainingMode(m.training)
 	if m.eval {
 		if c.Flags().Changed("training") && m.opts.Training != aton.Eval {
@@ -361,10 +364,10 @@ func (m *model) tellUnused() error {
 		return nil
 	}
 	list := m.set.Unused()
-	err := m.opts.Judge(list, nil)
+	list.Filter(m.opts.Allow, m.opts.Deny)
 	m.found = append(m.found, list)
 	m.tell(list)
-	return err
+	return list.Err()
 }
 
 // counted are messages in the order in which they came first.
@@ -399,7 +402,7 @@ func (m *model) tellWarnings() error {
 			message += fmt.Sprintf(" (%d times)", n)
 		}
 		switch {
-		case slices.Contains(m.opts.Deny, aton.AllWarnings):
+		case slices.Contains(m.opts.Deny, diag.AllWarnings):
 			denied.Add(diag.Diagnostic{ID: "denied", Message: message})
 		case m.json:
 			_, _ = cli.Fprintf(m.stderr, "warning: %s\n", message)
@@ -459,10 +462,17 @@ func (m *model) read(stdin io.Reader) (*ssa.Module, error) {
 	return mod, err
 }
 
+// loadOptions returns the options of loading.
+func (m *model) loadOptions() aton.LoadOptions {
+	o, both := m.loading, m.opts.LoadOptions()
+	o.InputNames, o.Names, o.NoWeights, o.Training, o.Table, o.Warn = both.InputNames, both.Names, both.NoWeights, both.Training, both.Table, both.Warn
+	return o
+}
+
 func (m *model) load(stdin io.Reader) (*ssa.Module, error) {
-	defer func() { m.opts.Note = nil }() // a second reading has nothing new to say
+	defer func() { m.loading.Note = nil }() // a second reading has nothing new to say
 	if m.name != "-" {
-		return aton.Load(m.name, m.opts)
+		return aton.Load(m.name, m.loadOptions())
 	}
 	if m.bytes == nil {
 		b, err := cli.ReadStream(stdin)
@@ -471,7 +481,7 @@ func (m *model) load(stdin io.Reader) (*ssa.Module, error) {
 		}
 		m.bytes = b
 	}
-	return aton.LoadBytes(m.bytes, "<stdin>", m.opts)
+	return aton.LoadBytes(m.bytes, "<stdin>", m.loadOptions())
 }
 
 // unreadable is why a file is no model.

@@ -27,9 +27,9 @@ func TestDiffOfTensors(t *testing.T) {
 		t.Helper()
 		var m *ssa.Module
 		if i < len(texts) {
-			m, err = aton.LoadBytes([]byte(texts[i]), "text.ir", aton.Options{})
+			m, err = aton.LoadBytes([]byte(texts[i]), "text.ir", aton.LoadOptions{})
 		} else {
-			m, err = aton.Load(archives[i-len(texts)], aton.Options{})
+			m, err = aton.Load(archives[i-len(texts)], aton.LoadOptions{})
 		}
 		if err != nil {
 			t.Fatal(i, err)
@@ -99,7 +99,7 @@ func changeTensor(m *ssa.Module, n int) bool {
 
 // The summary of an ONNX file has the names of the file, and its producer as it says it.
 func TestOverviewNames(t *testing.T) {
-	m, err := aton.LoadBytes([]byte("module {\n  opsets = {\"\" : 17}\n  state = [\"w.1\"]\n}\ngraph @g(%input.1 : Float(2)):\n  %w.1 : Float(2) = onnx::Constant[value= 1  2 [ CPUFloatType{2} ]]()\n  %y.3 : Float(2) = onnx::Add(%input.1, %w.1)\n  return (%y.3)\n"), "g.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte("module {\n  opsets = {\"\" : 17}\n  state = [\"w.1\"]\n}\ngraph @g(%input.1 : Float(2)):\n  %w.1 : Float(2) = onnx::Constant[value= 1  2 [ CPUFloatType{2} ]]()\n  %y.3 : Float(2) = onnx::Add(%input.1, %w.1)\n  return (%y.3)\n"), "g.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

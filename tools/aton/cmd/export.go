@@ -42,7 +42,7 @@ func newExport() *cobra.Command {
 	var m model
 	var output, external, names string
 	var renames, axes, before, after []string
-	var half, brain bool
+	var half, brain, noWeights, weightInputs bool
 	c := &cobra.Command{
 		Use:   "export MODEL [-o OUT.onnx]",
 		Short: "Convert a model to ONNX",
@@ -64,11 +64,11 @@ func newExport() *cobra.Command {
 	f.StringSliceVar(&m.opts.OutputNames, "output-names", nil, "names of the outputs in order; the list may be shorter")
 	f.StringSliceVar(&renames, "rename", nil, "`OLD=NEW`: rename an input, an output or a weight")
 	f.StringArrayVar(&axes, "output-axes", nil, "`NAME:AXIS=AXISNAME,...`: names of axes of an output, such as boxes:0=detections")
-	f.BoolVar(&m.opts.NoWeights, "no-weights", false, "leave the weights out of the file: they become inputs")
-	f.BoolVar(&m.opts.InitializersAsInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime can replace them")
-	f.BoolVar(&m.opts.FreezeDefaults, "freeze-defaults", false, "turn inputs of an ONNX file that have a default value (an initializer of the same name) into constants")
+	f.BoolVar(&noWeights, "no-weights", false, "leave the weights out of the file: they become inputs")
+	f.BoolVar(&weightInputs, "keep-initializers-as-inputs", false, "list the weights among the inputs too, so that a runtime can replace them")
+	f.BoolVar(&m.loading.FreezeDefaults, "freeze-defaults", false, "turn inputs of an ONNX file that have a default value (an initializer of the same name) into constants")
 	f.BoolVar(&m.opts.DropUnused, "drop-unused-inputs", false, "remove the inputs that no output depends on")
-	f.StringSliceVar(&m.opts.ModuleFunctions, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
+	f.StringSliceVar(&m.opts.Modules, "modules-as-functions", nil, "`MODULES` whose calls become functions of the file: paths (features.0), classes (Conv2d), or '*' for all")
 	f.BoolVar(&m.opts.DocStrings, "doc-strings", false, "write the line of the program as the doc string of each node, at any opset (from 21 on the metadata has it)")
 	f.BoolVar(&m.opts.NodeMetadata, "node-metadata", false, "write the origin of each node as metadata at opsets below 21 too (from 21 on it is always written); the file then has IR version 10")
 	cli.Choice(c, (*string)(&m.opts.Contrib), "ort-operators", []string{"none", "cpu", "gpu"}, "use operators of onnxruntime's own (com.microsoft), which no other runtime has, for where it runs: none, cpu (also without =), gpu (residual sums with their normalization, too, which are slower on a cpu); for the target ort")
@@ -91,7 +91,7 @@ func newExport() *cobra.Command {
 		began := time.Now()
 		if output == "" {
 			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
-				_, err := aton.Load(args[0], m.opts) // says what kind of folder it is
+				_, err := aton.Load(args[0], m.loadOptions()) // says what kind of folder it is
 				return err
 			}
 			if output = besides(args[0]); output == "" {
@@ -118,6 +118,14 @@ func newExport() *cobra.Command {
 		}
 		if m.verbose && output == "-" {
 			return cli.Misusef("--verbose writes to standard output: give -o a file")
+		}
+		switch {
+		case noWeights && weightInputs:
+			return cli.Misusef("--no-weights and --keep-initializers-as-inputs are mutually exclusive")
+		case noWeights:
+			m.opts.Weights = aton.NoWeights
+		case weightInputs:
+			m.opts.Weights = aton.InitializersAsInputs
 		}
 		m.opts.LearnedNames = names == "learned"
 		var err error
@@ -169,7 +177,7 @@ func newExport() *cobra.Command {
 		if !m.json && !m.verbose && !person {
 			return nil
 		}
-		values, outputs, err := aton.FileNames(mod, m.opts)
+		values, outputs, err := aton.FileNames(mod, m.opts.WriteOptions)
 		if err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ them. It runs nothing. --print selects what to print:
 			return m.locate(err)
 		}
 		if mod.UsesNamespace("aten") || mod.UsesNamespace("prim") {
-			if _, err := aton.Lower(mod, m.opts); err != nil {
+			if _, err := aton.Convert(mod, m.opts.ConvertOptions); err != nil {
 				return m.locate(err)
 			}
 		}

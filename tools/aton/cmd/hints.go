@@ -53,13 +53,14 @@ func (m *model) converts(opset int) bool {
 	if m.name == "-" && m.bytes == nil {
 		return false
 	}
-	opts := m.opts
-	opts.Opset, opts.Warn, opts.Note, opts.Diagnosed, opts.Runner = opset, nil, nil, nil, nil
-	again := model{name: m.name, bytes: m.bytes, opts: opts}
+	again := model{name: m.name, bytes: m.bytes, loading: m.loading, opts: m.opts}
+	again.loading.Note = nil
+	opts := &again.opts
+	opts.Opset, opts.Warn, opts.Diagnosed, opts.Runner = opset, nil, nil, nil
 	mod, err := again.read(bytes.NewReader(nil))
 	if err != nil {
 		return false
 	}
-	list, err := aton.Check(mod, opts)
+	list, err := aton.Check(mod, opts.ConvertOptions)
 	return err == nil && list.Err() == nil
 }

@@ -64,7 +64,7 @@ func newInspect() *cobra.Command {
 		if err != nil {
 			return m.locate(err)
 		}
-		mod, list, failed := aton.Inspect(mod, at, m.opts)
+		mod, list, failed := aton.Inspect(mod, at, m.opts.ConvertOptions)
 		if failed != nil && (list == nil || list.Err() == nil) {
 			return m.locate(failed)
 		}

@@ -30,11 +30,11 @@ func TestMadeUpInputs(t *testing.T) {
 // A run in the simulator ends with its budget, and says what allows more.
 func TestSimulatorBudget(t *testing.T) {
 	file := write(t, "graph(%x : Float(64, 64)):\n  %y : Float(64, 64) = onnx::Tanh(%x)\n  return (%y)\n")
-	m, err := aton.Load(file, aton.Options{})
+	m, err := aton.Load(file, aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := aton.Lower(m, aton.Options{}); err != nil {
+	if _, err := aton.Convert(m, aton.ConvertOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	p, err := plan.New(m, fuse.Light)

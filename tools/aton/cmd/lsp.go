@@ -9,7 +9,7 @@ import (
 	atonopt "github.com/aton-project/aton/tools/aton-opt/cmd"
 	"github.com/aton-project/aton/tools/cli"
 	"github.com/aton-project/aton/tools/filecheck"
-	"github.com/aton-project/aton/tools/lit"
+	"github.com/aton-project/aton/tools/lit/script"
 	"github.com/aton-project/aton/tools/lsp"
 )
 
@@ -23,9 +23,9 @@ passes on the open file (the command ` + lsp.RunPasses + `, with a URI and a pip
 		Example: `  aton lsp`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s := lsp.Server{Version: aton.Version(), Commands: map[string]lit.Command{
+			s := lsp.Server{Version: aton.Version(), Commands: map[string]script.Command{
 				"FileCheck": filecheck.Main,
-				"cat":       lit.Cat,
+				"cat":       script.Cat,
 				"aton-opt":  atonopt.Main,
 				"aton":      Main,
 			}}

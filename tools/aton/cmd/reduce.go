@@ -81,7 +81,7 @@ func (r *reducer) run(c *cobra.Command, name string) error {
 	if err := r.prepare(c, name); err != nil {
 		return err
 	}
-	r.opts.Warn, r.opts.Note = nil, nil
+	r.opts.Warn, r.loading.Note = nil, nil
 	if r.folder, err = os.MkdirTemp("", "aton-reduce-"); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *reducer) run(c *cobra.Command, name string) error {
 			if err != nil || stage == "import" || len(m.Opsets) > 0 {
 				return m, err
 			}
-			m, list, err := aton.Inspect(m, stage, r.opts)
+			m, list, err := aton.Inspect(m, stage, r.opts.ConvertOptions)
 			if err == nil {
 				err = list.Err()
 			}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/aton-project/aton"
-	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/verify"
 )
@@ -39,12 +38,11 @@ func TestVerifyBinds(t *testing.T) {
 	if _, _, stderr := call(text, "export", "-", "-o", filepath.Join(t.TempDir(), "o.onnx")); !strings.Contains(stderr, "input z is not used") || strings.Contains(stderr, "input x is not used") {
 		t.Error(stderr)
 	}
-	opts := aton.Options{Inputs: []spec.Input{}}
-	m, err := aton.LoadBytes([]byte(text), "text", opts)
+	m, err := aton.LoadBytes([]byte(text), "text", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := aton.Lower(m, opts); err != nil {
+	if _, err := aton.Convert(m, aton.ConvertOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	of := func(name string, shape ...int64) verify.Named {

@@ -51,7 +51,7 @@ func (e *editor) write(c *cobra.Command, m *ssa.Module, beside, suffix string) e
 	if out == "" {
 		out = strings.TrimSuffix(beside, filepath.Ext(beside)) + suffix + ".onnx"
 	}
-	o := onnxfile.Options{External: externals[e.external], OutputNames: m.Main().OutputNames, Version: aton.Version()}
+	o := onnxfile.Options{External: externals[e.external], Version: aton.Version()}
 	if err := onnxfile.Write(out, m, o); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,8 @@ type verifier struct {
 	percent, sample           float64
 	tol                       verify.Tolerance
 	nodes, check, noPasses    bool
+	prove                     bool
+	limit                     time.Duration
 	tf32                      bool
 	// session sees the sessions of the device before they run, and observers the passes: tests plant faults with them.
 	session   func(*exec.Session)
@@ -76,14 +79,18 @@ the model that a device computes wrongly, as a model of its own with its inputs 
 
 For a large model, --sample SHARE simulates only this fraction of the blocks of each kernel, above 0 and at most 1, selected by
 --seed. What they write is compared with the interpreter's results for the same operands; the nodes of a fused kernel are compared one
-after another (--fusion none gives each node a kernel of its own). Later kernels read the interpreter's results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k.`,
+after another (--fusion none gives each node a kernel of its own). Later kernels read the interpreter's results. A kernel that is wrong in k of its blocks is found with a probability of at least 1 - (1 - SHARE)^k.
+
+--prove also compares the graphs before and after each pass, from the first one of ONNX operators on, for all elements that tensors of the sizes of
+the data may have, and tells which share of the changes is proved. It needs the solver z3. What is not proved is left to the numbers.`,
 		Example: `  aton verify model.pt --input 'x:f32[N,3,224,224]' --data test_data_set_0
   aton verify model.pt --input 'x:f32[1,3,64,64]' --device sim
   aton verify model.pt2 --device sim --sample 0.05 --seed 7
   aton verify model.onnx --data test_data_set_0 --reference model.pt
   aton verify model.pt2 --random 5 --size N=3
   aton verify model.onnx --data inputs.npz --expected ort.npz --acceptable-error-percentage 0.1
-  aton verify model.onnx --data data.npz --device cuda --minimize wrong`,
+  aton verify model.onnx --data data.npz --device cuda --minimize wrong
+  aton verify model.pt --input 'x:f32[N,3,224,224]' --prove`,
 		Args: oneModel,
 	}
 	v.flags(c)
@@ -105,6 +112,8 @@ after another (--fusion none gives each node a kernel of its own). Later kernels
 	f.BoolVar(&v.nodes, "nodes", false, "compare every node on the device with the interpreter, even if the outputs are right")
 	f.BoolVar(&v.check, "check", false, "let the simulator look for races and for reads of uninitialized memory")
 	f.Float64Var(&v.sample, "sample", 0, "simulate only this `SHARE` of the blocks of each kernel, above 0 and at most 1, and compare what they write with the interpreter's results for the nodes of the kernel")
+	f.BoolVar(&v.prove, "prove", false, "prove with z3 that the passes keep what the graph computes, and tell which share of their changes is proved")
+	f.DurationVar(&v.limit, "limit", time.Second, "time for one question of --prove to the solver")
 	f.BoolVar(&v.noPasses, "no-passes", false, "do not look for the first wrong pass")
 	f.Float64Var(&v.tol.Relative, "rtol", v.tol.Relative, "the tolerance of floats, relative to the expected value")
 	f.Float64Var(&v.tol.Absolute, "atol", v.tol.Absolute, "the absolute tolerance of floats, added to --rtol")
@@ -137,7 +146,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 	v.tol.Share, v.tol.AnyDType, v.tol.AnyShape = v.percent/100, v.anyDType, v.anyShape
 	var backend exec.Backend
 	if v.device != "interp" {
-		b, err := newBackend(v.device, v.check, m.opts.Budget)
+		b, err := newBackend(v.device, v.check, m.loading.Budget)
 		if err != nil {
 			return err
 		}
@@ -175,6 +184,12 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 			return fmt.Errorf("%s: data set %s: %w", cli.Inline(m.name), set.Name, err)
 		}
 	}
+	if v.prove {
+		m.activity.begin("proving the passes")
+		if r.Proof, err = v.validate(mod, sets[0]); err != nil {
+			return m.locate(err)
+		}
+	}
 	m.activity.pause()
 	return v.print(c.OutOrStdout(), r)
 }
@@ -182,7 +197,7 @@ func (v *verifier) run(c *cobra.Command, name string) error {
 // checkData refuses options on data that do not go together.
 func (v *verifier) checkData(c *cobra.Command) error {
 	flags := c.Flags()
-	if len(v.data) == 0 && v.random == 0 && (v.device != "interp" || v.reference != "" || v.expected != "") {
+	if len(v.data) == 0 && v.random == 0 && (v.device != "interp" || v.reference != "" || v.expected != "" || v.prove) {
 		v.random = 1
 	}
 	switch {
@@ -192,6 +207,8 @@ func (v *verifier) checkData(c *cobra.Command) error {
 		return cli.Misusef("--random must be a number of data sets, not %d", v.random)
 	case v.random == 0 && (flags.Changed("seed") && !flags.Changed("sample") || flags.Changed("size")):
 		return cli.Misusef("--seed and --size require --random")
+	case flags.Changed("limit") && (!v.prove || v.limit <= 0):
+		return cli.Misusef("--limit is a time above 0, and requires --prove")
 	case v.expected != "" && len(v.data)+v.random != 1:
 		return cli.Misusef("--expected has the outputs of one data set; there are %d", len(v.data)+v.random)
 	case !(v.percent >= 0 && v.percent <= 100):
@@ -259,7 +276,7 @@ func (v *verifier) expect(mod *ssa.Module, sets []verify.DataSet) error {
 	if err != nil {
 		return err
 	}
-	_, names, err := aton.FileNames(mod, v.opts)
+	_, names, err := aton.FileNames(mod, v.opts.WriteOptions)
 	if err != nil {
 		return err
 	}
@@ -286,7 +303,7 @@ func (v *verifier) lowered(stdin io.Reader, m *model) (*ssa.Module, error) {
 		return nil, err
 	}
 	if mod.UsesNamespace("aten") || mod.UsesNamespace("prim") {
-		if _, err := aton.Lower(mod, m.opts); err != nil {
+		if _, err := aton.Convert(mod, m.opts.ConvertOptions); err != nil {
 			return nil, err
 		}
 		m.tellUnused()
@@ -317,6 +334,7 @@ type report struct {
 	// NotRun says why the program itself was not run on a data set, or its outputs are no measure.
 	NotRun   []notRun  `json:"notRun,omitempty"`
 	Smallest *smallest `json:"smallest,omitempty"`
+	Proof    *proof    `json:"proof,omitempty"`
 	wrong    int
 	checked  int
 }
@@ -330,7 +348,7 @@ type notRun struct {
 // ask runs the program itself, as it is read, on a data set without outputs, and gives it these. It does nothing where the program is an
 // ONNX file, or where options have it compute something else than it does by itself.
 func (v *verifier) ask(set *verify.DataSet, r *report) error {
-	if v.name == "-" || v.noPasses || v.opts.NoWeights || v.opts.InitializersAsInputs || v.opts.Training != "" && v.opts.Training != aton.Preserve || v.opts.State == "outputs" {
+	if v.name == "-" || v.noPasses || v.opts.Weights != aton.Initializers || v.opts.Training != "" && v.opts.Training != aton.Preserve || v.opts.State == "outputs" {
 		return nil
 	}
 	again := &v.model
@@ -418,7 +436,10 @@ func (v *verifier) set(c *cobra.Command, mod *ssa.Module, set verify.DataSet, ba
 			return err
 		}
 		if fresh.UsesNamespace("aten") || fresh.UsesNamespace("prim") {
-			s, err := v.judge().FirstBadPass(fresh, v.opts.Convert, set)
+			s, err := v.judge().FirstBadPass(fresh, func(m *ssa.Module, watch passes.Observer) error {
+				_, err := aton.Convert(m, v.opts.WithObserver(watch))
+				return err
+			}, set)
 			if err != nil {
 				return err
 			}
@@ -536,6 +557,9 @@ func (v *verifier) print(w io.Writer, r *report) error {
 		if d.Node != nil {
 			p.printf("data set %s: %s: first wrong %s\n", d.Set, d.Device, d.Node)
 		}
+	}
+	if r.Proof != nil {
+		r.Proof.print(p)
 	}
 	for i := range r.Suspect {
 		p.printf("%s\n", r.Suspect[i].String())

@@ -117,7 +117,7 @@ func TestVerifyData(t *testing.T) {
 
 // TestVerifyLoosely compares outputs of another type and of another shape where that is asked for, and only there.
 func TestVerifyLoosely(t *testing.T) {
-	m, err := aton.LoadBytes([]byte("graph(%x : Float(4)):\n  %y : Float(4) = onnx::Neg(%x)\n  return (%y)\n"), "graph.ir", aton.Options{})
+	m, err := aton.LoadBytes([]byte("graph(%x : Float(4)):\n  %y : Float(4) = onnx::Neg(%x)\n  return (%y)\n"), "graph.ir", aton.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,12 +210,11 @@ func TestWrongWeight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := aton.Options{Inputs: []spec.Input{in}}
-	m, err := aton.Load(convnet, o)
+	m, err := aton.Load(convnet, aton.LoadOptions{Inputs: []spec.Input{in}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := aton.Lower(m, o); err != nil {
+	if _, err := aton.Convert(m, aton.ConvertOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	changed := ""
@@ -229,7 +228,7 @@ func TestWrongWeight(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "bad.onnx")
-	if err := aton.Export(m, file, o); err != nil {
+	if err := aton.Write(m, file, aton.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := runVerify(t, &verifier{}, file, "--data", convnetData, "--reference", convnet, "--input", convnetType)

@@ -26,8 +26,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/tools/cases"
-	"github.com/aton-project/aton/tools/cases/pack"
 )
 
 type options struct {

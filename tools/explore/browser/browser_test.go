@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	command = filepath.Join(dir, "aton")
 	build := exec.Command("go", "build", "-o", command, "./tools/aton")
-	build.Dir = "../../.."
+	build.Dir, build.Env = "../../..", append(os.Environ(), "GOWORK=") // of the workspace, which this module is no part of
 	build.Stderr = os.Stderr
 	status := 1
 	if err := build.Run(); err == nil {

@@ -51,7 +51,7 @@ func lines(text string, rng *rand.Rand) string {
 		l = slices.Insert(l, i, l[j])
 	case 2:
 		l[i], l[j] = l[j], l[i]
-	default: // a neighbour, which is more often valid
+	default: // the result of exchanging neighbours is valid more often
 		if i > 0 {
 			l[i], l[i-1] = l[i-1], l[i]
 		}

@@ -77,7 +77,7 @@ type DictState struct {
 // Object is a module or another class instance.
 type Object struct {
 	Class string
-	Path  string      // of a module within the program's, with dots
+	Path  string      // of a module within the program, such as features.0
 	Src   *ssa.Object // nil for objects that the program makes
 	Attrs map[string]*journal.Cell
 }
@@ -88,8 +88,8 @@ type Maybe struct {
 	Val Value
 }
 
-// Choice is one of two constants that ONNX has no values for, such as strings:
-// what is asked of it is computed for both at export.
+// Choice is one of two constants of a type that ONNX lacks, such as strings. An operation on
+// it is computed for both at export.
 type Choice struct {
 	Cond    *ssa.Value
 	Yes, No Value // Const or *Choice

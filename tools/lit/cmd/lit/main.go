@@ -22,7 +22,7 @@ import (
 	atonopt "github.com/aton-project/aton/tools/aton-opt/cmd"
 	aton "github.com/aton-project/aton/tools/aton/cmd"
 	"github.com/aton-project/aton/tools/filecheck"
-	"github.com/aton-project/aton/tools/lit"
+	"github.com/aton-project/aton/tools/lit/script"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -56,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	outcomes := make([]error, len(tests))
 	changed := make([]bool, len(tests))
-	runner := &lit.Runner{Commands: commands(tests)}
+	runner := &script.Runner{Commands: commands(tests)}
 	next := make(chan int)
 	var all sync.WaitGroup
 	for range max(*jobs, 1) {
@@ -91,17 +91,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 // find reads the tests of files and folders. None is an error.
-func find(args []string, match *regexp.Regexp) ([]*lit.Test, error) {
+func find(args []string, match *regexp.Regexp) ([]*script.Test, error) {
 	if len(args) == 0 {
 		return nil, errors.New("name a test file or a folder of tests (lit -h)")
 	}
-	var tests []*lit.Test
+	var tests []*script.Test
 	for _, arg := range args {
 		files := []string{arg}
 		if info, err := os.Stat(arg); err != nil {
 			return nil, err
 		} else if info.IsDir() {
-			if files, err = lit.Files(arg); err != nil {
+			if files, err = script.Files(arg); err != nil {
 				return nil, err
 			}
 		}
@@ -109,7 +109,7 @@ func find(args []string, match *regexp.Regexp) ([]*lit.Test, error) {
 			if !match.MatchString(filepath.ToSlash(file)) {
 				continue
 			}
-			t, err := lit.Parse(file)
+			t, err := script.Parse(file)
 			if err != nil {
 				return nil, err
 			}
@@ -123,7 +123,7 @@ func find(args []string, match *regexp.Regexp) ([]*lit.Test, error) {
 }
 
 // check runs a test with a scratch folder of its own.
-func check(r *lit.Runner, t *lit.Test, update bool) (changed bool, err error) {
+func check(r *script.Runner, t *script.Test, update bool) (changed bool, err error) {
 	scratch, err := os.MkdirTemp("", "lit")
 	if err != nil {
 		return false, err
@@ -133,8 +133,8 @@ func check(r *lit.Runner, t *lit.Test, update bool) (changed bool, err error) {
 }
 
 // commands are those built in, and a process for each other one that the tests name.
-func commands(tests []*lit.Test) map[string]lit.Command {
-	found := map[string]lit.Command{"aton": aton.Main, "aton-opt": atonopt.Main, "FileCheck": filecheck.Main, "cat": lit.Cat}
+func commands(tests []*script.Test) map[string]script.Command {
+	found := map[string]script.Command{"aton": aton.Main, "aton-opt": atonopt.Main, "FileCheck": filecheck.Main, "cat": script.Cat}
 	for _, t := range tests {
 		for _, line := range t.Lines {
 			for _, p := range line.Chain {
@@ -149,7 +149,7 @@ func commands(tests []*lit.Test) map[string]lit.Command {
 	return found
 }
 
-func process(name string) lit.Command {
+func process(name string) script.Command {
 	return func(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		c := exec.Command(name, args...)
 		c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr

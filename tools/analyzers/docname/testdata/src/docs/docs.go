@@ -36,7 +36,19 @@ func unexported() {}
 // Right was copied. // want `the comment on copied begins with the name of something else, Right`
 func copied() {}
 
-func NoComment() {}
+func NoComment() {} // want `NoComment is exported and has no comment`
+
+func (T) String() string { return "" }
+
+func (t hidden) Method() {}
+
+type hidden struct{}
+
+type Bare struct{} // what a line says is a comment
+
+var Loose int /* a comment too */
+
+type /* want `Silent is exported and has no comment` */ Silent int
 
 // Deprecated: use Right.
 func Old() {}

@@ -1,4 +1,4 @@
-package lit
+package script
 
 import (
 	"errors"

@@ -1,5 +1,4 @@
-// Package docs has the pages for users; its tests run what they show.
-package docs
+package e2e
 
 import (
 	"bytes"
@@ -8,56 +7,41 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aton-project/aton/internal/markdown"
 	opt "github.com/aton-project/aton/tools/aton-opt/cmd"
-	aton "github.com/aton-project/aton/tools/aton/cmd"
+	atoncmd "github.com/aton-project/aton/tools/aton/cmd"
 )
-
-// blocks gives the fenced blocks of a page, with what stands behind the fence.
-func blocks(t *testing.T, page string) (out []block) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := strings.Split(string(text), "```")
-	for i := 1; i < len(parts); i += 2 {
-		kind, body, _ := strings.Cut(parts[i], "\n")
-		out = append(out, block{kind, body, strings.Count(strings.Join(parts[:i], ""), "\n") + 1})
-	}
-	return out
-}
-
-type block struct {
-	kind, text string
-	line       int
-}
 
 // TestRules converts every graph of the page on rules with the rules that stand above it.
 func TestRules(t *testing.T) {
+	page, err := markdown.Blocks("docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "page.rules")
 	var all strings.Builder
 	graphs := 0
-	for _, b := range blocks(t, "rules.md") {
-		switch b.kind {
+	for _, b := range page {
+		switch b.Kind {
 		case "rules":
-			all.WriteString(b.text)
+			all.WriteString(b.Text)
 			if err := os.WriteFile(rules, []byte(all.String()), 0o666); err != nil {
 				t.Fatal(err)
 			}
 			var out, errs bytes.Buffer
 			if status := opt.Main([]string{"-", "--rules", rules}, strings.NewReader("graph(%x : Tensor):\n  return (%x)\n"), &out, &errs); status != 0 {
-				t.Errorf("rules.md:%d: %s", b.line, errs.String())
+				t.Errorf("rules.md:%d: %s", b.Line, errs.String())
 			}
 		case "graph":
 			graphs++
-			before, want, ok := strings.Cut(b.text, "# becomes\n")
+			before, want, ok := strings.Cut(b.Text, "# becomes\n")
 			if !ok {
-				t.Errorf("rules.md:%d: the graph does not say what it becomes", b.line)
+				t.Errorf("rules.md:%d: the graph does not say what it becomes", b.Line)
 			}
 			var out, errs bytes.Buffer
 			if status := opt.Main([]string{"-", "--rules", rules, "--passes", "export", "--no-locs"}, strings.NewReader(before), &out, &errs); status != 0 || out.String()[max(0, strings.Index(out.String(), "graph(")):] != want {
-				t.Errorf("rules.md:%d: the graph becomes\n%s%s", b.line, out.String(), errs.String())
+				t.Errorf("rules.md:%d: the graph becomes\n%s%s", b.Line, out.String(), errs.String())
 			}
 		}
 	}
@@ -69,14 +53,17 @@ func TestRules(t *testing.T) {
 // TestTutorial runs the commands of the tutorial, and compares what they print with what the page shows.
 func TestTutorial(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("custom_operators")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("docs/custom_operators")); err != nil {
 		t.Fatal(err)
 	}
-	page := blocks(t, "custom-operators.md")
+	page, err := markdown.Blocks("docs/custom-operators.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(dir)
 	commands := 0
 	for _, b := range page {
-		switch b.kind {
+		switch b.Kind {
 		case "rules", "python": // what the page shows of a file is in it
 			files, err := filepath.Glob("*")
 			if err != nil {
@@ -88,20 +75,20 @@ func TestTutorial(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				shown = shown || strings.Contains(string(text), b.text)
+				shown = shown || strings.Contains(string(text), b.Text)
 			}
 			if !shown {
-				t.Errorf("custom-operators.md:%d: no file has this block", b.line)
+				t.Errorf("custom-operators.md:%d: no file has this block", b.Line)
 			}
 		case "console":
-			for _, part := range strings.Split("\n"+b.text, "\n$ ")[1:] {
+			for _, part := range strings.Split("\n"+b.Text, "\n$ ")[1:] {
 				commands++
 				line, want, _ := strings.Cut(part, "\n")
 				args := strings.Fields(strings.ReplaceAll(line, "'", ""))
 				var out bytes.Buffer
-				aton.Main(args[1:], strings.NewReader(""), &out, &out)
+				atoncmd.Main(args[1:], strings.NewReader(""), &out, &out)
 				if got := strings.TrimSpace(out.String()); got != strings.TrimSpace(want) {
-					t.Errorf("custom-operators.md:%d: %s prints\n%s", b.line, line, got)
+					t.Errorf("custom-operators.md:%d: %s prints\n%s", b.Line, line, got)
 				}
 			}
 		}
