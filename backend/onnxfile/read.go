@@ -65,6 +65,7 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not an ONNX model: %v", err)
 	}
+	expand(p, g)
 	if err := r.check(p, g, inits); err != nil {
 		return nil, err
 	}

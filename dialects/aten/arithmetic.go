@@ -24,25 +24,25 @@ var arithmetic = Defs{
 	"aten::_floor_divide":   {Doc: "the floor of self / other", Nature: Pointwise, Lower: lowerFloorDivide},
 	"aten::floordiv":        {Doc: "a // b of numbers", Lower: lowerFloorDivideNumbers},
 	"aten::remainder":       {Doc: "self - other * floor(self / other)", Nature: Pointwise, Prim: true, Lower: lowerRemainder},
-	"aten::fmod":            {Doc: "self - other * trunc(self / other)", Nature: Pointwise, Lower: lowerFmod},
+	"aten::fmod":            {Doc: "self - other * trunc(self / other)", Nature: Pointwise, Prim: true, Lower: lowerFmod},
 	"aten::pow":             {Doc: "self to the power exponent", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexPow), Lower: lowerPow},
 	"aten::float_power":     {Doc: "self to the power exponent, in float64", Nature: Pointwise, Complex: one(complexFloatPower), Lower: lowerFloatPower},
 	"aten::addcmul":         {Doc: "self + value * tensor1 * tensor2", Nature: Pointwise, Complex: one(addScaledPair("aten::mul.Tensor")), Lower: lowerAddcmul},
 	"aten::addcdiv":         {Doc: "self + value * tensor1 / tensor2", Nature: Pointwise, Complex: one(addScaledPair("aten::div.Tensor")), Lower: lowerAddcdiv},
 	"aten::lerp":            {Doc: "self + weight * (end - self)", Nature: Pointwise, Complex: one(complexLerp), Lower: lowerLerp},
-	"aten::maximum":         {Doc: "the greater of both, NaN if one is", Nature: Pointwise, Type: ofPair, Lower: lowerMaximum},
-	"aten::minimum":         {Doc: "the lesser of both, NaN if one is", Nature: Pointwise, Type: ofPair, Lower: lowerMinimum},
+	"aten::maximum":         {Doc: "the greater of both, NaN if one is", Nature: Pointwise, Prim: true, Type: ofPair, Lower: lowerMaximum},
+	"aten::minimum":         {Doc: "the lesser of both, NaN if one is", Nature: Pointwise, Prim: true, Type: ofPair, Lower: lowerMinimum},
 	"aten::fmax":            {Doc: "the greater of both; a number wins over NaN", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.max) }},
 	"aten::fmin":            {Doc: "the lesser of both; a number wins over NaN", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.skipNaN(l.min) }},
 	"aten::clamp":           {Doc: "min(max(self, min), max)", Nature: Pointwise, Grid: SnapsToGrid, Lower: lowerClamp},
 	"aten::clip":            {Doc: "min(max(self, min), max)", Nature: Pointwise, Alias: "aten::clamp", Grid: SnapsToGrid, Lower: lowerClamp},
 	"aten::clamp_min":       {Doc: "max(self, min)", Nature: Pointwise, Lower: lowerClamp},
 	"aten::clamp_max":       {Doc: "min(self, max)", Nature: Pointwise, Lower: lowerClamp},
-	"aten::hypot":           {Doc: "sqrt(self^2 + other^2) without overflow", Nature: Pointwise, Lower: lowerHypot},
+	"aten::hypot":           {Doc: "sqrt(self^2 + other^2) without overflow", Nature: Pointwise, Prim: true, Lower: lowerHypot},
 	"aten::atan2":           {Doc: "the angle of the point (other, self)", Nature: Pointwise, Lower: lowerAtan2},
 	"aten::arctan2":         {Doc: "the angle of the point (other, self)", Nature: Pointwise, Alias: "aten::atan2", Lower: lowerAtan2},
 	"aten::copysign":        {Doc: "the magnitude of self with the sign of other", Nature: Pointwise, Lower: lowerCopysign},
-	"aten::nextafter":       {Doc: "the float next to self in the direction of other", Nature: Pointwise, Lower: lowerNextafter},
+	"aten::nextafter":       {Doc: "the float next to self in the direction of other", Nature: Pointwise, Prim: true, Lower: lowerNextafter},
 	"aten::ldexp":           {Doc: "self * 2^other", Nature: Pointwise, Complex: one(complexLdexp), Lower: lowerLdexp},
 	"aten::heaviside":       {Doc: "0 below 0, values at 0, else 1", Nature: Pointwise, Lower: lowerHeaviside},
 	"aten::xlogy":           {Doc: "self * log(other), 0 where self is 0", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log) }},
@@ -50,7 +50,7 @@ var arithmetic = Defs{
 	"aten::special_xlog1py": {Doc: "self * log1p(other), 0 where self is 0", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.xlogy(l.log1p) }},
 	"aten::logaddexp":       {Doc: "log(exp(self) + exp(other))", Nature: Pointwise, Complex: one(complexLogAddExp), Lower: func(l *Lowering) *ssa.Value { return l.lowerLogaddexp(1) }},
 	"aten::logaddexp2":      {Doc: "log2(2^self + 2^other)", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.lowerLogaddexp(math.Ln2) }},
-	"aten::gcd":             {Doc: "the greatest common divisor", Nature: Pointwise, Lower: lowerGcd},
+	"aten::gcd":             {Doc: "the greatest common divisor", Nature: Pointwise, Prim: true, Lower: lowerGcd},
 	"aten::lcm":             {Doc: "the least common multiple", Nature: Pointwise, Lower: lowerLcm},
 }
 
@@ -198,7 +198,8 @@ func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
 	// where a / b may round up to the next integer.
 	k, known := number(b)
 	if known && k != 0 && math.Abs(math.Log2(math.Abs(k))) == math.Trunc(math.Abs(math.Log2(math.Abs(k)))) {
-		return l.Op("Floor", l.div(a, b)) // exact for powers of 2
+		// exact for powers of 2; an infinity has no remainder, and no quotient either
+		return l.add(l.Op("Floor", l.div(a, b)), l.mul(a, l.Like(a, math.Copysign(0, k))))
 	}
 	r := l.cmod(a, b)
 	q := l.div(l.sub(a, r), b)

@@ -13,7 +13,7 @@ var bitwise = Defs{
 	"aten::__and__":             {Doc: "bits that both have", Nature: Pointwise, Lower: bits("And")},
 	"aten::__or__":              {Doc: "bits that one has", Nature: Pointwise, Lower: bits("Or")},
 	"aten::__xor__":             {Doc: "bits that just one has", Nature: Pointwise, Lower: bits("Xor")},
-	"aten::bitwise_not":         {Doc: "bits inverted", Nature: Pointwise, Lower: lowerBitwiseNot},
+	"aten::bitwise_not":         {Doc: "bits inverted", Nature: Pointwise, Prim: true, Lower: lowerBitwiseNot},
 	"aten::__not__":             {Doc: "not a", Lower: func(l *Lowering) *ssa.Value { return l.not(l.Cast(l.Tensor("self"), tensor.Bool)) }},
 	"aten::__lshift__":          {Doc: "bits moved up", Nature: Pointwise, Lower: lowerShiftLeft},
 	"aten::bitwise_left_shift":  {Doc: "bits moved up", Nature: Pointwise, Lower: lowerShiftLeft},

@@ -118,8 +118,11 @@ func (l *Lowering) sliceC(x *ssa.Value, axis int, start, end, step int64) *ssa.V
 
 // reduce applies a Reduce operator over axes; no axes means all of them.
 func (l *Lowering) reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa.Value {
-	if d := l.DType(x); (op == "ReduceMax" || op == "ReduceMin") && (d == tensor.Bool || d == tensor.Int16) { // no types of these
+	switch d := l.DType(x); { // ONNX has no types of these
+	case (op == "ReduceMax" || op == "ReduceMin") && (d == tensor.Bool || d == tensor.Int16):
 		return l.Cast(l.reduce(op, l.Cast(x, tensor.Int32), axes, keep), d)
+	case (op == "ReduceSum" || op == "ReduceProd") && d.IsInt() && d.Size() < 4: // sums and products wrap around
+		return l.Cast(l.reduce(op, l.Cast(x, tensor.Int64), axes, keep), d)
 	}
 	k := int64(0)
 	if keep {

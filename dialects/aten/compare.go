@@ -30,7 +30,7 @@ var compare = Defs{
 	"aten::isneginf":      {Doc: "x is -inf", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.isInfOf(false) }},
 	"aten::isfinite":      {Doc: "x is neither NaN nor infinite", Nature: Pointwise, Complex: ofBothParts("And"), Lower: func(l *Lowering) *ssa.Value { return l.isFinite(l.self()) }},
 	"aten::isreal":        {Doc: "the imaginary part is 0", Nature: Pointwise, Complex: one(complexIsReal), Lower: func(l *Lowering) *ssa.Value { return l.constLike(lowerReal(l), tensor.Bool, 1) }},
-	"aten::signbit":       {Doc: "x has the sign bit; before opset 26 that of NaN is taken as unset", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { l.signOfNaN(l.Tensor("self")); return l.signBit(l.Tensor("self")) }},
+	"aten::signbit":       {Doc: "x has the sign bit; before opset 26 that of NaN is taken as unset", Nature: Pointwise, Prim: true, Lower: func(l *Lowering) *ssa.Value { l.signOfNaN(l.Tensor("self")); return l.signBit(l.Tensor("self")) }},
 	"aten::isclose":       {Doc: "|self - other| <= atol + rtol * |other|", Nature: Pointwise, Complex: one(complexIsClose), Lower: lowerIsClose},
 	"aten::allclose":      {Doc: "all elements are close", Lower: func(l *Lowering) *ssa.Value { return l.allTrue(lowerIsClose(l), nil, false) }},
 	"aten::equal":         {Doc: "same shape and elements", Lower: lowerEqual},

@@ -2,6 +2,7 @@ package aten
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -38,7 +39,8 @@ type convArgs struct {
 	x, w, bias                *ssa.Value
 	stride, dilation          []int64
 	padBegin, padEnd, outPads []int64
-	groups                    Size // known at run time only where the number of channels is
+	before, after             []Size // padding that is known at run time only, in place of padBegin and padEnd, which are 0; nil for none
+	groups                    Size   // known at run time only where the number of channels is
 	transposed                bool
 }
 
@@ -59,8 +61,18 @@ func convOf(l *Lowering, x, w *ssa.Value) convArgs {
 	}
 	c.stride, c.dilation = list("stride", 1), list("dilation", 1)
 	c.outPads = list("output_padding", 0)
+	if l.HasArg("padding") && !l.IsConst("padding") {
+		ss := l.sizes("padding")
+		if len(ss) == 1 {
+			ss = slices.Repeat(ss, n)
+		}
+		if len(ss) != n {
+			l.Fail("argument %q must have %d entries", "padding", n)
+		}
+		return c.padded(ss, ss)
+	}
 	if l.HasArg("padding") && l.Literal("padding").Kind == ssa.StrLit {
-		c.padBegin, c.padEnd = repeatInt(0, n), repeatInt(0, n)
+		begin, end := repeatSize(ConstSize(0), int64(n)), repeatSize(ConstSize(0), int64(n))
 		switch mode := l.Str("padding"); mode {
 		case "valid":
 		case "same":
@@ -68,17 +80,52 @@ func convOf(l *Lowering, x, w *ssa.Value) convArgs {
 				if c.stride[i] != 1 {
 					l.Fail("padding 'same' with a stride")
 				}
-				total := c.dilation[i] * (l.static(w, 2+i) - 1)
-				c.padBegin[i], c.padEnd[i] = total/2, total-total/2
+				total := l.mulSize(ConstSize(c.dilation[i]), l.subSize(l.sizeOf(w, 2+i), ConstSize(1)))
+				begin[i] = l.divSize(total, ConstSize(2))
+				end[i] = l.subSize(total, begin[i])
 			}
 		default:
 			l.Fail("unknown padding %q", mode)
 		}
-		return c
+		return c.padded(begin, end)
 	}
 	c.padBegin = list("padding", 0)
 	c.padEnd = c.padBegin
 	return c
+}
+
+// padded is c with a padding of sizes of which some may be known at run time only.
+func (c convArgs) padded(begin, end []Size) convArgs {
+	n := len(begin)
+	c.padBegin, c.padEnd = make([]int64, n), make([]int64, n)
+	for i := range n {
+		b, ok := begin[i].Int()
+		e, ok2 := end[i].Int()
+		if !ok || !ok2 {
+			c.padBegin, c.padEnd = repeatInt(0, n), repeatInt(0, n)
+			c.before, c.after = begin, end
+			return c
+		}
+		c.padBegin[i], c.padEnd[i] = b, e
+	}
+	return c
+}
+
+// padAtRun gives x (N, C, d1, ..., dn) the padding that is known at run time only.
+func (l *Lowering) padAtRun(x *ssa.Value, c convArgs) *ssa.Value {
+	none := repeatSize(ConstSize(0), 2)
+	pads := slices.Concat(none, c.before, none, c.after)
+	return l.Op("Pad", x, l.sizeTensor(pads), l.Like(x, 0))
+}
+
+// cutAtRun takes the padding that is known at run time only from the result of a transposed convolution.
+func (l *Lowering) cutAtRun(y *ssa.Value, c convArgs) *ssa.Value {
+	n := len(c.before)
+	end := make([]Size, n)
+	for i := range n {
+		end[i] = l.subSize(l.sizeOf(y, 2+i), c.after[i])
+	}
+	return l.Op("Slice", y, l.sizeTensor(c.before), l.sizeTensor(end), l.i64(axesFrom(2, n)...))
 }
 
 func lowerConv(l *Lowering) *ssa.Value {
@@ -129,16 +176,20 @@ func lowerConvTBC(l *Lowering) *ssa.Value {
 func (l *Lowering) conv(c convArgs) *ssa.Value {
 	n := len(c.stride)
 	x, lone := l.batched(c.x, n+2)
+	if c.before != nil {
+		if c.transposed {
+			inner := c
+			inner.x, inner.before, inner.after = x, nil, nil
+			return l.unbatched(l.cutAtRun(l.conv(inner), c), lone)
+		}
+		x = l.padAtRun(x, c)
+	}
 	d := l.DType(x)
 	if d.IsComplex() {
 		l.Fail("ONNX has no complex convolution")
 	}
 	l.checkConv(x, c)
-	for i := range n {
-		if c.padBegin[i] < 0 || c.stride[i] < 1 || c.dilation[i] < 1 {
-			l.Fail("a convolution with negative padding or a stride or dilation below 1")
-		}
-	}
+	l.checkSteps(c)
 	groups, known := c.groups.Int()
 	if !known && !l.reducible(c) {
 		l.Fail("groups and sizes of the kernel that are known at run time only")
@@ -182,6 +233,15 @@ func (c convArgs) smallOutputPadding() convArgs {
 	}
 	c.padEnd, c.outPads = end, out
 	return c
+}
+
+// checkSteps refuses windows that PyTorch refuses.
+func (l *Lowering) checkSteps(c convArgs) {
+	for i := range c.stride {
+		if c.padBegin[i] < 0 || c.stride[i] < 1 || c.dilation[i] < 1 {
+			l.Fail("a convolution with negative padding or a stride or dilation below 1")
+		}
+	}
 }
 
 // checkConv refuses what PyTorch refuses, as far as it is known at export.

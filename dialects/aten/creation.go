@@ -309,9 +309,6 @@ func (l *Lowering) linspace(base *Number) *ssa.Value {
 	}
 	steps := l.sizes("steps")[0]
 	n, fixed := steps.Int()
-	if !fixed && !d.IsFloat() {
-		n = l.Int("steps") // fails: integers hang on roundings
-	}
 	if n < 0 {
 		l.Fail("a negative number of steps")
 	}
@@ -320,77 +317,70 @@ func (l *Lowering) linspace(base *Number) *ssa.Value {
 	if l.Rank(start) > 0 || l.Rank(end) > 0 {
 		l.Fail("start and end must have rank 0")
 	}
-	if !fixed {
-		return l.linspaceOf(l.sizeValue(steps), start, end, base, d)
-	}
 	s, ok := number(start)
 	e, ok2 := number(end)
-	f := tensor.Float64
-	if !ok || !ok2 || base != nil && !known(*base) {
-		start, end = l.Cast(start, f), l.Cast(end, f)
-		if !d.IsFloat() {
-			start, end = l.Cast(l.Cast(start, d), f), l.Cast(l.Cast(end, d), f)
-		}
-		up, down := make([]float64, n), make([]float64, n)
-		first := make([]int64, n)
-		for i := range up {
-			up[i], down[i] = float64(i), float64(int(n)-1-i)
-			first[i] = boolToInt(int64(i) < n/2)
-		}
-		step := l.div(l.sub(end, start), l.Scalar(f, math.Max(float64(n-1), 1)))
-		fromStart := l.add(start, l.mul(step, l.Const(tensor.FromFloats(f, []int64{n}, up))))
-		fromEnd := l.sub(end, l.mul(step, l.Const(tensor.FromFloats(f, []int64{n}, down))))
-		v := fromStart
-		if n > 1 {
-			v = l.where(l.Const(tensor.FromInts(tensor.Bool, []int64{n}, first)), fromStart, fromEnd)
-		}
-		if base != nil {
-			v = l.Op("Pow", l.LikeNumber(v, *base), v)
-		}
-		return l.Cast(v, d)
+	if !fixed || !ok || !ok2 || base != nil && !known(*base) {
+		return l.linspaceOf(steps, start, end, base, d)
 	}
-	if !d.IsFloat() && base == nil {
+	if !d.IsFloat() {
 		s, e = math.Trunc(s), math.Trunc(e)
 	}
 	v := make([]float64, n)
 	step := (e - s) / math.Max(float64(n-1), 1)
-	if d == tensor.Float32 || !d.IsFloat() {
+	if d == tensor.Float32 {
 		step = float64(float32(e-s) / float32(math.Max(float64(n-1), 1)))
 	}
 	for i := range v {
-		if int64(i) < n/2 || n == 1 {
-			v[i] = s + step*float64(i)
+		from, by, k := s, step, float64(i)
+		if int64(i) >= n/2 && n > 1 {
+			from, by, k = e, -step, float64(n-1-int64(i))
+		}
+		if d.IsFloat() {
+			v[i] = from + by*k
 		} else {
-			v[i] = e - step*float64(n-1-int64(i))
+			v[i] = math.FMA(by, k, from) // what is just below an integer is truncated to the one below it
 		}
 		if base != nil {
 			v[i] = math.Pow(base.k, v[i])
-		}
-		if !d.IsFloat() {
-			v[i] = float64(float32(v[i]))
 		}
 	}
 	return l.Const(tensor.FromFloats(d, []int64{n}, v))
 }
 
-// linspaceOf is linspace for a number of steps that is computed at run time, an int64 of rank 0.
-func (l *Lowering) linspaceOf(steps, start, end *ssa.Value, base *Number, d tensor.DType) *ssa.Value {
+// linspaceOf is linspace for bounds or a number of steps that are computed at run time.
+func (l *Lowering) linspaceOf(steps Size, start, end *ssa.Value, base *Number, d tensor.DType) *ssa.Value {
 	f := tensor.Float64
+	n := l.sizeValue(steps)
 	one, two := l.Scalar(tensor.Int64, 1), l.Scalar(tensor.Int64, 2)
-	i := l.Op("Range", l.Scalar(tensor.Int64, 0), steps, one)
+	i := l.rangeTo(n)
+	last := l.sub(n, one)
+	if !d.IsFloat() {
+		start, end = l.Cast(start, d), l.Cast(end, d)
+	}
 	start, end = l.Cast(start, f), l.Cast(end, f)
-	last := l.sub(steps, one)
 	step := l.div(l.sub(end, start), l.Cast(l.max(last, one), f))
 	if d == tensor.Float32 {
 		step = l.Cast(l.Cast(step, d), f)
 	}
-	fromStart := l.add(start, l.mul(step, l.Cast(i, f)))
-	fromEnd := l.sub(end, l.mul(step, l.Cast(l.sub(last, i), f)))
-	v := l.where(l.less(i, l.max(l.div(steps, two), one)), fromStart, fromEnd) // one step is at the start
+	v := l.byMultiple(l.add, start, step, l.Cast(i, f), d)
+	if k, ok := steps.Int(); !ok || k > 1 { // one step is at the start
+		fromEnd := l.byMultiple(l.sub, end, step, l.Cast(l.sub(last, i), f), d)
+		v = l.where(l.less(i, l.max(l.div(n, two), one)), v, fromEnd)
+	}
 	if base != nil {
 		v = l.Op("Pow", l.LikeNumber(v, *base), v)
 	}
 	return l.Cast(v, d)
+}
+
+// byMultiple adds step * k in float64, or subtracts it. Before the result is truncated to an integer it is rounded once, as that of ATen's fused
+// multiplication and addition is: the products of k and the leading bits of step, and of k and the others, are exact.
+func (l *Lowering) byMultiple(add func(a, b *ssa.Value) *ssa.Value, from, step, k *ssa.Value, d tensor.DType) *ssa.Value {
+	if d.IsFloat() {
+		return add(from, l.mul(step, k))
+	}
+	leading := l.Cast(l.Cast(step, tensor.Float32), tensor.Float64)
+	return add(add(from, l.mul(leading, k)), l.mul(l.sub(step, leading), k))
 }
 
 func boolToInt(b bool) int64 {

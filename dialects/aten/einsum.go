@@ -352,6 +352,9 @@ func (l *Lowering) tensordot(a, b *ssa.Value, da, db []int64) *ssa.Value {
 	}
 	ra, rb := l.Rank(a), l.Rank(b)
 	la, lb := axisLabels(0, ra), axisLabels(ra, rb)
+	if len(da) > min(ra, rb) {
+		l.Fail("tensordot over %d axes of tensors with %d and %d", len(da), ra, rb)
+	}
 	for i := range da {
 		lb[db[i]] = int(da[i])
 	}

@@ -3,6 +3,7 @@ package aten
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
@@ -20,12 +21,17 @@ var embedding = Defs{
 }
 
 func lowerEmbedding(l *Lowering) *ssa.Value {
+	return l.gather(l.Tensor("weight"), l.places(), 0)
+}
+
+// places are the indices at which an embedding is read.
+func (l *Lowering) places() *ssa.Value {
 	indices := l.Tensor("indices")
 	if d := l.DType(indices); !d.IsInt() {
 		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("the indices have elements of type %v: an embedding is read at integers", d),
 			Hint: "give the input integers in --input, such as 'ids:i64[N,128]'"})
 	}
-	return l.gather(l.Tensor("weight"), indices, 0)
+	return indices
 }
 
 func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
@@ -41,21 +47,29 @@ func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
 	return l.where(hit, l.mul(w, scale), w)
 }
 
-// lowerEmbeddingBag gives the bags; the other results serve the backward pass only.
+// lowerEmbeddingBag gives the bags, and what the backward pass needs: the bag of each index, the sizes of the bags, and the indices of the maxima.
 func lowerEmbeddingBag(l *Lowering) []*ssa.Value {
 	w := l.Tensor("weight")
-	idx := l.Cast(l.Tensor("indices"), tensor.Int64)
-	for i := 1; i < len(l.Node.Results); i++ {
-		if l.Node.Results[i].HasUses() {
-			l.Fail("only the first result of embedding_bag is converted")
-		}
-	}
+	idx := l.Cast(l.places(), tensor.Int64)
 	pad := l.IntOr("padding_idx", -1)
 	if pad < 0 && !l.IsNone("padding_idx") && l.HasArg("padding_idx") && l.Node.Kind == "aten::embedding_bag" {
 		pad = l.wrapIndex(pad, w)
 	}
 	t := rowTable{l.DType(w), l.sizeOf(w, 1), func(at *ssa.Value) *ssa.Value { return l.gather(w, at, 0) }}
-	return l.embeddingBag(t, idx, l.Int("mode"), pad)
+	y, bags := l.embeddingBag(t, idx, l.Int("mode"), pad)
+	out := []*ssa.Value{y, bags.of, bags.sizes, bags.maxima}
+	d := Promote(l.DType(l.Tensor("indices")), l.DType(l.Tensor("offsets")))
+	for i := range out[1:] {
+		out[1+i] = l.Cast(out[1+i], d)
+	}
+	return out
+}
+
+// bags are the results of embedding_bag besides the bags themselves, as ATen's CPU kernels give them (ATen/native/EmbeddingBag.cpp).
+type bags struct {
+	of     *ssa.Value // the bag of each index; sums that are added directly have none
+	sizes  *ssa.Value // how many rows a bag has; 0 for sums, which do not count them
+	maxima *ssa.Value // the index of each maximum; the sizes where no maxima are taken
 }
 
 // rowTable is what embeddings are taken from.
@@ -66,11 +80,13 @@ type rowTable struct {
 }
 
 // embeddingBag gives the bags of rows of t at idx (L) that the operator's offsets begin, but those at pad; pad < 0 for none.
-func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) []*ssa.Value {
+func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) (*ssa.Value, bags) {
 	off, per, d := l.Cast(l.Tensor("offsets"), tensor.Int64), l.TensorOr("per_sample_weights"), t.dtype
+	fast := pad < 0 && d != tensor.Float64 // rows are added directly
+	ends := l.sizeOf(off, 0)
 	var end *ssa.Value // (1), nil for the end of the indices: what is behind it counts in a mean and is not in its sum
 	if l.Bool("include_last_offset") {
-		fast := pad < 0 && d != tensor.Float64 // only PyTorch's fast sums end at the last offset; other bags go to the end of the indices
+		// only PyTorch's fast sums end at the last offset; other bags go to the end of the indices
 		if fast && (mode == 0 || mode == 1 && !endsWith(off, l.sizeOf(idx, 0))) {
 			end = l.Op("Slice", off, l.i64(-1), l.i64(math.MaxInt64), l.i64(0))
 		}
@@ -92,10 +108,11 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) []*
 	if pad >= 0 {
 		counts = l.Op("Not", l.Op("Equal", idx, l.scalarInt(tensor.Int64, pad)))
 	}
-	if n, ok := evenBags(off, L); ok && counts == nil && end == nil {
-		bags := l.reshapeSizes(rows, B, ConstSize(n), t.width)
+	if n, ok := evenBags(off, L); ok && counts == nil && end == nil && !l.bagsAreRead() {
+		even := l.reshapeSizes(rows, B, ConstSize(n), t.width)
 		op := map[int64]string{0: "ReduceSum", 1: "ReduceMean", 2: "ReduceMax"}[mode]
-		return l.bagResults(l.reduce(op, bags, []int64{1}, false))
+		none := l.Const(tensor.Ints())
+		return l.reduce(op, even, []int64{1}, false), bags{none, none, none}
 	}
 	// bag[i] is the last bag that starts at or before i
 	at := l.countTo(L)
@@ -106,10 +123,27 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) []*
 		member = l.Op("And", member, l.unsqueeze(counts, 0))
 	}
 	number := l.reduce("ReduceSum", l.Cast(member, tensor.Int64), []int64{1}, true) // (B, 1)
+	others := bags{of: bag}
+	switch {
+	case mode != 0:
+		others.sizes = l.squeeze(number, 1)
+	case l.Node.Kind == "aten::_embedding_bag":
+		others.sizes = l.zerosOf(tensor.Int64, B)
+	default:
+		others.sizes = l.zerosOf(tensor.Int64, ends)
+	}
+	if others.maxima = others.sizes; mode == 0 && fast {
+		others.of = l.Const(tensor.Ints())
+	}
 	if mode == 2 {
 		spread := l.where(l.unsqueeze(member, 2), l.unsqueeze(rows, 0), l.Scalar(d, math.Inf(-1)))
 		top := l.reduce("ReduceMax", spread, []int64{1}, false)
-		return l.bagResults(l.where(l.Op("Equal", number, l.scalarInt(tensor.Int64, 0)), l.Scalar(d, 0), top))
+		empty := l.Op("Equal", number, l.scalarInt(tensor.Int64, 0))
+		if l.bagsAreRead() {
+			first := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 1), intAttr("keepdims", 0)}, spread)
+			others.maxima = l.where(empty, l.scalarInt(tensor.Int64, 0), l.gather(idx, first, 0))
+		}
+		return l.where(empty, l.Scalar(d, 0), top), others
 	}
 	summed := counts
 	if end != nil {
@@ -129,12 +163,12 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) []*
 	if mode == 1 {
 		sum = l.div(sum, l.Cast(l.Op("Max", number, l.scalarInt(tensor.Int64, 1)), d))
 	}
-	return l.bagResults(sum)
+	return sum, others
 }
 
-func (l *Lowering) bagResults(y *ssa.Value) []*ssa.Value {
-	e := l.Const(tensor.Ints())
-	return []*ssa.Value{y, e, e, e}
+// bagsAreRead reports that results of embedding_bag besides the bags are used.
+func (l *Lowering) bagsAreRead() bool {
+	return slices.ContainsFunc(l.Node.Results[1:], (*ssa.Value).HasUses)
 }
 
 func (l *Lowering) wrapIndex(i int64, w *ssa.Value) int64 {

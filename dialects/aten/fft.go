@@ -243,19 +243,13 @@ func (l *Lowering) dftByChirp(s spectrum, axis int, n int64, inverse bool) spect
 		}
 		return spectrum{l.Const(tensor.FromFloats(d, shape, re)), l.Const(tensor.FromFloats(d, shape, im))}
 	}
-	times := func(a, b spectrum) spectrum {
-		if a.im == nil {
-			return spectrum{l.mul(a.re, b.re), l.mul(a.re, b.im)}
-		}
-		return spectrum{l.sub(l.mul(a.re, b.re), l.mul(a.im, b.im)), l.add(l.mul(a.re, b.im), l.mul(a.im, b.re))}
-	}
 	resize := func(a spectrum, size int64) spectrum {
 		return l.both(a, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, axis, ConstSize(size)) })
 	}
 	c := constant(chirp)
-	a := l.dft(resize(times(s, c), m), axis, false)
-	y := l.dft(times(a, constant(radix2(filter))), axis, true)
-	return times(resize(y, n), c)
+	a := l.dft(resize(l.timesSpectrum(s, c), m), axis, false)
+	y := l.dft(l.timesSpectrum(a, constant(radix2(filter))), axis, true)
+	return l.timesSpectrum(resize(y, n), c)
 }
 
 // radix2 is the transform of as many numbers as a power of 2 (Cooley and Tukey, 1965).
@@ -503,24 +497,36 @@ func (l *Lowering) fftFreqAtRun(n Size, half bool) *ssa.Value {
 	return l.Op("Div", k, l.mul(number(n), l.as("d", tensor.Float64)))
 }
 
-// windowArg is the window, centered in n_fft places; nil if there is none of them to multiply with.
-func (l *Lowering) windowArg(n, length int64, d tensor.DType) *ssa.Value {
+// windowArg is the window, centered in n_fft places; its parts are nil if there is none of them to multiply with.
+func (l *Lowering) windowArg(n, length int64, d tensor.DType) spectrum {
 	w := l.TensorOr("window")
 	if w == nil {
 		if length == n {
-			return nil
+			return spectrum{}
 		}
 		w = l.Const(tensor.Full(d, []int64{length}, 1))
 	}
-	if l.DType(w).IsComplex() {
-		l.Fail("a complex window")
+	re, im := l.parts(w)
+	return l.both(spectrum{re, im}, func(v *ssa.Value) *ssa.Value {
+		v = l.Cast(v, d)
+		if length < n {
+			left := (n - length) / 2
+			v = l.Op("Pad", v, l.i64(left, n-length-left), l.Like(v, 0))
+		}
+		return v
+	})
+}
+
+// timesSpectrum is the product of two complex tensors, of which b broadcasts to the shape of a.
+func (l *Lowering) timesSpectrum(a, b spectrum) spectrum {
+	switch {
+	case b.im == nil:
+		return l.both(a, func(v *ssa.Value) *ssa.Value { return l.mul(v, b.re) })
+	case a.im == nil:
+		return spectrum{l.mul(a.re, b.re), l.mul(a.re, b.im)}
 	}
-	w = l.Cast(w, d)
-	if length < n {
-		left := (n - length) / 2
-		w = l.Op("Pad", w, l.i64(left, n-length-left), l.Like(w, 0))
-	}
-	return w
+	re, im := l.timesComplex(a.re, a.im, b.re, b.im)
+	return spectrum{re, im}
 }
 
 // pairOfTransforms is the stft of both parts of a complex signal, in all frequencies.
@@ -578,11 +584,13 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 	count := l.windowCount(l.sizeOf(x, 1), n, hop, 1, 0, 0, false)
 	index := l.add(l.unsqueeze(l.mul(l.countTo(count), l.scalarInt(tensor.Int64, hop)), 1), l.i64(l.iotaInts(n)...))
 	frames := l.gather(x, index, 1) // (B, frames, n)
-	if w := l.windowArg(n, length, d); w != nil {
-		frames = l.mul(frames, w)
+	s := spectrum{re: frames}
+	w := l.windowArg(n, length, d)
+	if w.re != nil {
+		s = l.timesSpectrum(s, w)
 	}
-	s := l.dft(spectrum{re: frames}, 2, false)
-	if l.IsNone("onesided") || l.Bool("onesided") {
+	s = l.dft(s, 2, false)
+	if l.IsNone("onesided") && w.im == nil || l.Bool("onesided") {
 		s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.sliceC(v, 2, 0, n/2+1, 1) })
 	}
 	s = l.both(s, func(v *ssa.Value) *ssa.Value {
@@ -596,7 +604,7 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 		return v
 	})
 	y := l.Pair(s.re, s.im)
-	if l.Bool("return_complex") {
+	if l.Bool("return_complex") || l.IsNone("return_complex") && w.im != nil {
 		return y
 	}
 	r := int64(l.Rank(s.re))
@@ -604,9 +612,7 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 }
 
 func lowerISTFT(l *Lowering) *ssa.Value {
-	if l.Bool("return_complex") {
-		l.Fail("istft with a complex result")
-	}
+	whole := l.Bool("return_complex")
 	re, im := l.parts(l.Tensor("self"))
 	if im == nil {
 		l.Fail("istft of a real tensor")
@@ -631,24 +637,36 @@ func lowerISTFT(l *Lowering) *ssa.Value {
 	if l.Bool("normalized") {
 		factor = 1 / math.Sqrt(float64(n))
 	}
-	if !onesided { // the other frequencies are taken to be the conjugates of these, whatever they are
+	if whole && onesided {
+		l.Fail("istft with a complex result, of half of the spectrum")
+	}
+	if !onesided && !whole { // the other frequencies are taken to be the conjugates of these, whatever they are
 		s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.sliceC(v, 2, 0, n/2+1, 1) })
 	}
-	frames := l.hermitianToReal(s, 2, ConstSize(n), false, l.Scalar(d, factor))
-	window := l.windowArg(n, length, d)
-	if window == nil {
-		window = l.Const(tensor.Full(d, []int64{n}, 1))
+	var frames spectrum
+	if whole {
+		frames = l.scaled(l.dft(s, 2, true), l.Scalar(d, factor))
+	} else {
+		frames.re = l.hermitianToReal(s, 2, ConstSize(n), false, l.Scalar(d, factor))
 	}
-	frames = l.mul(frames, window)
-	count := l.sizeOf(frames, 1)
+	window := l.windowArg(n, length, d)
+	if window.re == nil {
+		window.re = l.Const(tensor.Full(d, []int64{n}, 1))
+	}
+	if window.im != nil && !whole {
+		l.Fail("istft with a complex window and a real result")
+	}
+	frames = l.timesSpectrum(frames, window)
+	count := l.sizeOf(frames.re, 1)
 	total := l.addSize(l.mulSize(l.subSize(count, ConstSize(1)), ConstSize(hop)), ConstSize(n))
 	overlap := func(f *ssa.Value) *ssa.Value { // (B, frames, n) to (B, total)
 		cols := l.unsqueeze(l.transpose(f, 0, 2, 1), 1)
 		y := l.scatterWindows(cols, []Size{total}, []Size{count}, []int64{n}, []int64{hop}, []int64{1})
 		return l.squeeze(y, 1)
 	}
-	squares := l.expand(l.mul(window, window), l.sizeTensor([]Size{ConstSize(1), count, ConstSize(n)}))
-	y, envelope := overlap(frames), overlap(squares)
+	squares := l.both(l.timesSpectrum(window, window), func(v *ssa.Value) *ssa.Value {
+		return l.expand(v, l.sizeTensor([]Size{ConstSize(1), count, ConstSize(n)}))
+	})
 	start, end := ConstSize(0), total
 	if l.Bool("center") {
 		start, end = ConstSize(n/2), l.subSize(total, ConstSize(n/2))
@@ -659,12 +677,24 @@ func lowerISTFT(l *Lowering) *ssa.Value {
 	cut := func(v *ssa.Value) *ssa.Value {
 		return l.Op("Slice", v, l.sizeTensor([]Size{start}), l.sizeTensor([]Size{end}), l.i64(1))
 	}
-	y = l.div(cut(y), cut(envelope))
-	if !l.IsNone("length") {
-		y = l.resizeAxisTo(y, 1, l.sizes("length")[0])
+	y, envelope := l.both(l.both(frames, overlap), cut), l.both(l.both(squares, overlap), cut)
+	if envelope.im == nil {
+		y = l.both(y, func(v *ssa.Value) *ssa.Value { return l.div(v, envelope.re) })
+	} else { // by the conjugate of the envelope
+		square := l.add(l.mul(envelope.re, envelope.re), l.mul(envelope.im, envelope.im))
+		y = l.timesSpectrum(y, spectrum{l.div(envelope.re, square), l.div(l.neg(envelope.im), square)})
 	}
-	if lone {
-		y = l.squeeze(y, 0)
+	y = l.both(y, func(v *ssa.Value) *ssa.Value {
+		if !l.IsNone("length") {
+			v = l.resizeAxisTo(v, 1, l.sizes("length")[0])
+		}
+		if lone {
+			v = l.squeeze(v, 0)
+		}
+		return v
+	})
+	if whole {
+		return l.Pair(y.re, y.im)
 	}
-	return y
+	return y.re
 }

@@ -638,6 +638,10 @@ func lowerConvolutionBackward(l *Lowering) []*ssa.Value {
 	if l.Rank(x) != n+2 {
 		l.Fail("the gradient of a convolution of %d axes expects an input of rank %d, found %d", n, n+2, l.Rank(x))
 	}
+	if c.before != nil {
+		l.Fail("the gradient of a convolution whose padding is known at run time only")
+	}
+	l.checkSteps(c)
 	forward := l.Bool("transposed")
 	groups, kernel := c.groups, make([]int64, n)
 	for i := range n {
@@ -702,6 +706,11 @@ func attentionBackward(grad, mask string) func(*Lowering) []*ssa.Value {
 		}
 		k, v, g := l.Tensor("key"), l.Tensor("value"), l.Tensor(grad)
 		r := l.Rank(q)
+		for _, t := range []*ssa.Value{k, v, g} {
+			if l.Rank(t) != r {
+				l.Fail("the gradient of attention on tensors with %d and %d dimensions", r, l.Rank(t))
+			}
+		}
 		if r < 3 || !l.Shape(q)[r-3].Equal(l.Shape(k)[r-3]) {
 			l.Fail("the gradient of attention whose keys are shared by several heads")
 		}

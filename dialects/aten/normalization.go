@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/aton-project/aton/ssa"
@@ -286,12 +287,13 @@ func lowerLayerNorm(l *Lowering) *ssa.Value {
 
 // normalizedAxes is the number of axes of x that normalized_shape names. Their sizes must be the ones named.
 func (l *Lowering) normalizedAxes(x *ssa.Value) int {
-	shape := l.sizes("normalized_shape")
-	if dims := l.Shape(x); len(dims) >= len(shape) {
-		for i, d := range dims[len(dims)-len(shape):] {
-			if shape[i].Known {
-				l.Same(d, shape[i].Expr)
-			}
+	shape, dims := l.sizes("normalized_shape"), l.Shape(x)
+	if len(dims) < len(shape) {
+		panic(&Failure{ID: "invalid-args", Message: fmt.Sprintf("normalized_shape has %d sizes, the input has %d dimensions", len(shape), len(dims)), Hint: "correct the shape in --input"})
+	}
+	for i, d := range dims[len(dims)-len(shape):] {
+		if shape[i].Known {
+			l.Same(d, shape[i].Expr)
 		}
 	}
 	return len(shape)

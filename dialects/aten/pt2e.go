@@ -124,6 +124,9 @@ func (l *Lowering) along(v *ssa.Value, axis, rank int) *ssa.Value {
 	for i := range shape {
 		shape[i] = 1
 	}
+	if rank == 0 {
+		l.Fail("values along an axis of a tensor without dimensions")
+	}
 	shape[axis] = -1
 	return l.reshape(v, shape...)
 }

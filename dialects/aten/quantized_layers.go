@@ -308,5 +308,6 @@ func lowerQEmbeddingBag(l *Lowering) *ssa.Value {
 		}
 		return l.reduce(op, t.rows(idx), []int64{1}, false)
 	}
-	return l.embeddingBag(t, idx, mode, -1)[0]
+	y, _ := l.embeddingBag(t, idx, mode, -1)
+	return y
 }

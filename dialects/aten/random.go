@@ -262,17 +262,26 @@ func (l *Lowering) noisy(feature, alpha bool) *ssa.Value {
 }
 
 func lowerRrelu(l *Lowering) *ssa.Value {
-	x := l.Tensor("self")
-	if !l.training() {
-		return l.leakyRelu(x, l.meanNumber(l.NumberOr("lower", 0.125), l.NumberOr("upper", 1.0/3)))
-	}
-	low, high := l.FloatOr("lower", 0.125), l.FloatOr("upper", 1.0/3)
-	return l.where(l.lessEqual(x, l.Like(x, 0)), l.mul(x, l.uniform(x, low, high)), x)
+	y, _ := l.rrelu()
+	return y
 }
 
+// lowerRreluFunctional gives the noise, too: the slopes of what is not above 0, and 1 elsewhere. Outside of training nothing is written to it.
 func lowerRreluFunctional(l *Lowering) []*ssa.Value {
-	if l.training() {
-		l.Fail("in training, what it writes to the noise is not known")
+	y, noise := l.rrelu()
+	if noise == nil {
+		noise = l.Tensor("noise")
 	}
-	return []*ssa.Value{lowerRrelu(l), l.Tensor("noise")}
+	return []*ssa.Value{y, noise}
+}
+
+// rrelu gives the result and what each element was multiplied with; nil for the latter outside of training.
+func (l *Lowering) rrelu() (y, noise *ssa.Value) {
+	x := l.Tensor("self")
+	if !l.training() {
+		return l.leakyRelu(x, l.meanNumber(l.NumberOr("lower", 0.125), l.NumberOr("upper", 1.0/3))), nil
+	}
+	slope := l.uniform(x, l.FloatOr("lower", 0.125), l.FloatOr("upper", 1.0/3))
+	negative := l.lessEqual(x, l.Like(x, 0))
+	return l.where(negative, l.mul(x, slope), x), l.where(negative, slope, l.Like(x, 1))
 }

@@ -202,6 +202,11 @@ func (t *Table) Lookup(k ssa.Kind, opset int) (d Def, ok bool) {
 	return d, false
 }
 
+// Registered reports that the definition that Lookup finds is one of users.
+func (t *Table) Registered(k ssa.Kind, opset int) bool {
+	return slices.ContainsFunc(t.custom[k], func(d Def) bool { return d.Since <= opset })
+}
+
 // next finds the definition that holds where the one found by Lookup declines: of the same list the one below it, behind
 // those of users the built-in one.
 func (t *Table) next(k ssa.Kind, opset int, declined int) (d Def, ok bool) {

@@ -52,7 +52,14 @@ func lowerAffineGrid(l *Lowering) *ssa.Value {
 
 // columns reads the arguments of im2col and col2im.
 func (l *Lowering) columnArgs() (kernel, dilation, pad, stride []int64) {
-	return l.intsN("kernel_size", 2), l.intsN("dilation", 2), l.intsN("padding", 2), l.intsN("stride", 2)
+	read := func(name string, least int64) []int64 {
+		v := l.intsN(name, 2)
+		if len(v) != 2 || min(v[0], v[1]) < least {
+			l.Fail("%s must be two numbers of %d or more", name, least)
+		}
+		return v
+	}
+	return read("kernel_size", 1), read("dilation", 1), read("padding", 0), read("stride", 1)
 }
 
 func lowerIm2Col(l *Lowering) *ssa.Value {

@@ -23,7 +23,7 @@ var scalar = Defs{
 	"aten::__derive_index":      {Doc: "start + index * step", Lower: lowerDeriveIndex},
 	"prim::min":                 {Doc: "the least of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Min") }},
 	"prim::max":                 {Doc: "the greatest of two numbers or of a list", Lower: func(l *Lowering) *ssa.Value { return l.extremeNumber("Max") }},
-	"prim::abs":                 {Doc: "absolute value of a number", Lower: lowerAbsNumber},
+	"prim::abs":                 {Doc: "absolute value of a number", TakesComplex: true, Lower: lowerAbsNumber},
 	"aten::fabs":                {Doc: "absolute value of a number as a float", Lower: floatOp("Abs")},
 	"aten::degrees":             {Doc: "radians to degrees", Alias: "aten::rad2deg", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, 180/math.Pi) })},
 	"aten::radians":             {Doc: "degrees to radians", Alias: "aten::deg2rad", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
@@ -130,7 +130,11 @@ func lowerAbsNumber(l *Lowering) *ssa.Value {
 	if !l.HasArg(name) {
 		name = "x"
 	}
-	return l.abs(l.Tensor(name))
+	x := l.Tensor(name)
+	if l.DType(x).IsComplex() {
+		return l.complexLength(x)
+	}
+	return l.abs(x)
 }
 
 func lowerModf(l *Lowering) []*ssa.Value {

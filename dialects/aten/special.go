@@ -20,7 +20,7 @@ var special = Defs{
 	"aten::special_ndtri":        {Doc: "the inverse of the normal CDF", Nature: Pointwise, Lower: inDouble((*Lowering).ndtri)},
 	"aten::special_log_ndtr":     {Doc: "log of the normal CDF", Nature: Pointwise, Lower: inDouble((*Lowering).logNdtr)},
 	"aten::special_entr":         {Doc: "-x log(x), 0 at 0, -inf below", Nature: Pointwise, Lower: floatUnary((*Lowering).entr)},
-	"aten::lgamma":               {Doc: "log of |gamma(x)|", Nature: Pointwise, Lower: inDouble((*Lowering).lgamma)},
+	"aten::lgamma":               {Doc: "log of |gamma(x)|", Nature: Pointwise, Prim: true, Lower: inDouble((*Lowering).lgamma)},
 	"aten::special_gammaln":      {Doc: "log of |gamma(x)|", Nature: Pointwise, Alias: "aten::lgamma", Lower: inDouble((*Lowering).lgamma)},
 	"aten::digamma":              {Doc: "derivative of lgamma", Nature: Pointwise, Lower: inDouble((*Lowering).digamma)},
 	"aten::special_digamma":      {Doc: "derivative of lgamma", Nature: Pointwise, Alias: "aten::digamma", Lower: inDouble((*Lowering).digamma)},
@@ -30,9 +30,9 @@ var special = Defs{
 	"aten::special_zeta":         {Doc: "Hurwitz zeta function", Nature: Pointwise, Lower: lowerZeta},
 	"aten::mvlgamma":             {Doc: "log of the multivariate gamma function", Batching: BatchesInFront, Lower: lowerMvlgamma},
 	"aten::special_multigammaln": {Doc: "log of the multivariate gamma function", Alias: "aten::mvlgamma", Lower: lowerMvlgamma},
-	"aten::igamma":               {Doc: "regularized lower incomplete gamma function", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.incompleteGamma(true) }},
+	"aten::igamma":               {Doc: "regularized lower incomplete gamma function", Nature: Pointwise, Prim: true, Lower: func(l *Lowering) *ssa.Value { return l.incompleteGamma(true) }},
 	"aten::special_gammainc":     {Doc: "regularized lower incomplete gamma function", Nature: Pointwise, Alias: "aten::igamma", Lower: func(l *Lowering) *ssa.Value { return l.incompleteGamma(true) }},
-	"aten::igammac":              {Doc: "regularized upper incomplete gamma function", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.incompleteGamma(false) }},
+	"aten::igammac":              {Doc: "regularized upper incomplete gamma function", Nature: Pointwise, Prim: true, Lower: func(l *Lowering) *ssa.Value { return l.incompleteGamma(false) }},
 	"aten::special_gammaincc":    {Doc: "regularized upper incomplete gamma function", Nature: Pointwise, Alias: "aten::igammac", Lower: func(l *Lowering) *ssa.Value { return l.incompleteGamma(false) }},
 }
 

@@ -62,7 +62,7 @@ var views = Defs{
 	"aten::expand_as":    {Doc: "expand to the size of other", Nature: Expands, Batching: ReadsOther, Lower: lowerExpandAs},
 
 	"aten::_conj_copy":     {Doc: "the complex conjugate; real numbers pass", Complex: one(complexConj), Lower: realOnly},
-	"aten::_neg_view_copy": {Doc: "-self", Lower: func(l *Lowering) *ssa.Value { return l.Op("Neg", l.Tensor("self")) }},
+	"aten::_neg_view_copy": {Doc: "-self", Lower: lowerNeg},
 }
 
 func realOnly(l *Lowering) *ssa.Value {

@@ -90,13 +90,43 @@ func lowerDeformConv(l *Lowering) *ssa.Value {
 	sh, sw := pair("stride")
 	ph, pw := pair("pad")
 	dh, dw := pair("dilation")
-	groups := l.Int("groups")
+	groups, offsets := l.sizeArg("groups"), l.sizeArg("offset_groups")
 	var mask *ssa.Value
 	if l.Bool("use_mask") {
 		mask = l.Tensor("mask")
 	}
-	return l.OpA("DeformConv", []ssa.Attr{
-		attr("dilations", ssa.Ints(dh, dw)), intAttr("group", groups), attr("kernel_shape", ssa.Ints(l.static(w, 2), l.static(w, 3))),
-		intAttr("offset_group", l.Int("offset_groups")), attr("pads", ssa.Ints(ph, pw, ph, pw)), attr("strides", ssa.Ints(sh, sw)),
-	}, x, w, offset, bias, mask)
+	window := []ssa.Attr{
+		attr("dilations", ssa.Ints(dh, dw)), attr("kernel_shape", ssa.Ints(l.static(w, 2), l.static(w, 3))), attr("pads", ssa.Ints(ph, pw, ph, pw)), attr("strides", ssa.Ints(sh, sw)),
+	}
+	group, ok := groups.Int()
+	offsetGroup, ok2 := offsets.Int()
+	if !ok || !ok2 {
+		return l.deformConvByProduct(window, groups, offsets, mask)
+	}
+	return l.OpA("DeformConv", append(window, intAttr("group", group), intAttr("offset_group", offsetGroup)), x, w, offset, bias, mask)
+}
+
+// deformConvByProduct is for numbers of groups that are known at run time only: each channel is an image, whose displaced places become
+// channels, and a product with the weights adds them up.
+func (l *Lowering) deformConvByProduct(window []ssa.Attr, groups, offsets Size, mask *ssa.Value) *ssa.Value {
+	x, w, offset, bias := l.Tensor("input"), l.Tensor("weight"), l.Tensor("offset"), l.Tensor("bias")
+	kh, kw := l.static(w, 2), l.static(w, 3)
+	taps := kh * kw
+	N, C, oh, ow := l.sizeOf(x, 0), l.sizeOf(x, 1), l.sizeOf(offset, 2), l.sizeOf(offset, 3)
+	images := l.mulSize(N, C)
+	ofEach := func(v *ssa.Value, channels int64) *ssa.Value { // what a group of channels shares
+		per := l.divSize(C, offsets)
+		v = l.reshapeSizes(v, N, offsets, ConstSize(1), ConstSize(channels), oh, ow)
+		v = l.expandTo(v, []Size{N, offsets, per, ConstSize(channels), oh, ow})
+		return l.reshapeSizes(v, images, ConstSize(channels), oh, ow)
+	}
+	if mask != nil {
+		mask = ofEach(mask, taps)
+	}
+	one := l.reshape(l.eye(l.DType(x), ConstSize(taps), ConstSize(taps)), taps, 1, kh, kw)
+	columns := l.OpA("DeformConv", window, l.reshapeSizes(x, images, ConstSize(1), l.sizeOf(x, 2), l.sizeOf(x, 3)), one, ofEach(offset, 2*taps), nil, mask)
+	O, inner := l.sizeOf(w, 0), l.mulSize(l.sizeOf(w, 1), ConstSize(taps))
+	columns = l.reshapeSizes(columns, N, groups, inner, l.mulSize(oh, ow))
+	y := l.Op("MatMul", l.reshapeSizes(w, groups, l.divSize(O, groups), inner), columns)
+	return l.add(l.reshapeSizes(y, N, O, oh, ow), l.unsqueeze(bias, 1, 2))
 }

@@ -246,6 +246,14 @@ func typesOf(vs []*ssa.Value) []ssa.Type {
 	return out
 }
 
+// TypeError says that an operator takes no elements of a type, or none of two types at once.
+type TypeError struct {
+	DType, Beside tensor.DType // Undefined for Beside where one type is the matter
+	text          string
+}
+
+func (e *TypeError) Error() string { return e.text }
+
 // CheckTypes checks the number and the types of operands and results; nil stands for an absent one. What is unknown of
 // a type is taken to be right.
 func (s *OpSchema) CheckTypes(in, out []ssa.Type) error {
@@ -276,7 +284,7 @@ func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars *
 			continue
 		}
 		if !p.Types.Allows(t) {
-			return fmt.Errorf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, t)
+			return &TypeError{DType: ElemType(t), text: fmt.Sprintf("%s %s of %s-%d cannot be of type %v", what, p.Name, s.Kind(), s.Since, t)}
 		}
 		elem := ElemType(t)
 		if p.Option == VariadicMixed || elem == tensor.Undefined {
@@ -286,7 +294,8 @@ func (s *OpSchema) checkParams(what string, ps []Param, types []ssa.Type, vars *
 		if bound < 0 {
 			*vars = append(*vars, binding{p.Var, elem})
 		} else if d := (*vars)[bound].dtype; d.ONNX() != elem.ONNX() {
-			return fmt.Errorf("%s %s of %s-%d has elements of type %v, and another parameter of type %s has %v", what, p.Name, s.Kind(), s.Since, elem, p.Var, d)
+			return &TypeError{DType: elem, Beside: d,
+				text: fmt.Sprintf("%s %s of %s-%d has elements of type %v, and another parameter of type %s has %v", what, p.Name, s.Kind(), s.Since, elem, p.Var, d)}
 		}
 	}
 	return nil

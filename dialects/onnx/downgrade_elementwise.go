@@ -163,11 +163,11 @@ func modOfFloats(d *Downgrade) {
 	d.Replace(d.cast(d.Op("Mul", d.Op("Abs", y), sign), t))
 }
 
-// modByDiv: the remainder of integers, with the sign of the divisor.
+// modByDiv: the remainder of integers, with the sign of the divisor, and that of floats.
 func modByDiv(d *Downgrade) *ssa.Value {
 	a, b := d.in(0), d.in(1)
 	if !a.DType().IsInt() {
-		d.Fail(10, "the remainder of floats")
+		return modByStages(d)
 	}
 	r := d.Op("Sub", a, d.Op("Mul", b, d.Op("Div", a, b)))
 	if d.Node.AttrInt("fmod", 0) != 0 || a.DType().IsUnsigned() {
@@ -179,6 +179,46 @@ func modByDiv(d *Downgrade) *ssa.Value {
 		d.Op("And", d.Op("Less", r, zero), d.Op("Greater", b, zero)),
 		d.Op("And", d.Op("Greater", r, zero), d.Op("Less", b, zero)))
 	return d.Op("Add", r, d.Op("Mul", b, d.cast(apart, a.DType())))
+}
+
+// digitsOfStage is how many binary digits of the quotient of two floats a stage of modByStages takes off: its product with a divisor of 24 digits is
+// exact in float64.
+const digitsOfStage = 29
+
+// modByStages: the remainder of floats with the sign of the dividend, exactly, as long division in float64: each stage takes off digits of the quotient,
+// and what it has taken off too much by rounding it gives back. Float64 itself has no type to be exact in.
+func modByStages(d *Downgrade) *ssa.Value {
+	a, b := d.up(d.in(0)), d.up(d.in(1))
+	t, f := a.DType(), tensor.Float64
+	if t != tensor.Float32 {
+		d.Fail(10, "the remainder of numbers of float64")
+	}
+	digits := 278 // of the greatest quotient
+	if d.in(0).DType() == tensor.Float16 {
+		digits = 41
+	}
+	var scales []float64
+	for k := (digits - 1) / digitsOfStage; k >= 0; k-- {
+		scales = append(scales, math.Ldexp(1, k*digitsOfStage))
+	}
+	divisor := d.cast(d.Op("Abs", b), f)
+	// an infinite divisor takes nothing off
+	divisor = d.Op("Where", d.Op("Greater", divisor, d.like(divisor, math.MaxFloat32)), d.like(divisor, math.Ldexp(1, 200)), divisor)
+	rest := d.Op("Expand", d.cast(d.Op("Abs", a), f), d.resultShape(a, b))
+	yes := d.Const(tensor.FromInts(tensor.Bool, []int64{}, []int64{1}))
+	loop := d.Block.InsertBefore(d.Before, "onnx::Loop", d.Loc, []*ssa.Value{d.long(int64(len(scales))), yes, rest}, rest.Type)
+	body := loop.AddBlock()
+	i, cond, r := body.AddParam("", ssa.Tensor(tensor.Int64)), body.AddParam("", ssa.Tensor(tensor.Bool)), body.AddParam("", rest.Type)
+	in := *d
+	in.Block, in.Before = body, nil
+	m := in.Op("Mul", divisor, in.gather(in.Const(tensor.FromFloats(f, []int64{int64(len(scales))}, scales)), i, 0))
+	r = in.Op("Sub", r, in.Op("Mul", in.Op("Floor", in.Op("Div", r, m)), m))
+	r = in.Op("Add", r, in.Op("Mul", m, in.cast(in.Op("Less", r, in.like(r, 0)), f)))
+	body.SetReturns(in.Op("Identity", cond), r)
+	// the sign, that of zero too: what two factors do not bring to 1 is 0
+	far := d.like(a, 1e38)
+	sign := d.Op("Clip", d.Op("Mul", d.Op("Mul", a, far), far), d.like(a, -1), d.like(a, 1))
+	return d.cast(d.cast(d.Op("Mul", loop.Result(0), d.cast(sign, f)), t), d.in(0).DType())
 }
 
 // powByProducts: integer powers with a constant exponent, by squaring.

@@ -18,7 +18,7 @@ func nnRows() map[string]row {
 			down:   []Step{without(14, "training_mode", ssa.Int(0))},
 			up: []Rise{
 				only(7, "is_test", 1, 0, "statistics of the batch (is_test=0) cannot be told since opset 7"),
-				only(9, "spatial", 1, 1, "statistics for each element (spatial=0) cannot be told since opset 9"),
+				{9, normElements},
 				{14, normTraining},
 			},
 			off: ofOperand(4),

@@ -262,6 +262,20 @@ func flatSoftmax(u *Upgrade) {
 	u.Replace(u.Op("Reshape", y, u.Op("Shape", x)))
 }
 
+// normElements is the step of BatchNormalization to opset 9. Before, it could have statistics for each element of a sample (spatial=0), which is
+// arithmetic since.
+func normElements(u *Upgrade) {
+	if l, ok := u.take("spatial"); !ok || l.Int() == 1 {
+		return
+	}
+	u.dropResults(1, "the outputs of training with statistics for each element (spatial=0) cannot be told since opset 9")
+	x := u.in(0)
+	t := x.DType()
+	eps := u.Const(tensor.FromFloats(t, []int64{}, []float64{u.Node.AttrFloat("epsilon", 1e-5)}))
+	y := u.Op("Div", u.Op("Sub", x, u.in(3)), u.Op("Sqrt", u.Op("Add", u.in(4), eps)))
+	u.Replace(u.Op("Add", u.Op("Mul", y, u.in(1)), u.in(2)))
+}
+
 // normTraining is the step of BatchNormalization to opset 14. The outputs of training were others.
 func normTraining(u *Upgrade) {
 	u.dropResults(1, "the outputs of training cannot be told since opset 14")

@@ -40,9 +40,9 @@ func (im *importer) results(sc *scope) {
 			}
 			continue
 		}
-		path := ""
+		path, keyed := "", false
 		if at < len(leaves) {
-			path = leaves[at].path
+			path, keyed = leaves[at].path, leaves[at].keyed()
 		}
 		at++
 		a := &out.arg
@@ -60,7 +60,9 @@ func (im *importer) results(sc *scope) {
 		}
 		v := im.value(sc, a, nil)
 		name := a.s
-		if !a.isName() {
+		if keyed {
+			name = path
+		} else if !a.isName() {
 			name = "output"
 			if path != "" {
 				name += "_" + strings.ReplaceAll(path, ".", "_")

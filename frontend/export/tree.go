@@ -3,6 +3,7 @@ package export
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +17,12 @@ type leaf struct {
 	path string
 	// steps are the keys and positions to it: a string or an int each.
 	steps []any
+}
+
+// keyed reports a leaf that stands under the key of a dict or the name of a field: that names an output, where a position tells less than the name of the
+// operator does.
+func (l leaf) keyed() bool {
+	return slices.ContainsFunc(l.steps, func(s any) bool { _, ok := s.(string); return ok })
 }
 
 // treeSpec is a node as torch.utils._pytree writes it.

@@ -2,6 +2,7 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -440,7 +441,7 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 	last := dst.Last()
 	vs, err := l.low.Lower(o)
 	if err == nil {
-		err = invalid(dst, last)
+		err = l.invalid(o, dst, last)
 	}
 	if err != nil {
 		keep := l.keeping(o, isAten)
@@ -484,8 +485,9 @@ func (l *lowerer) op(o *ssa.Op, dst *ssa.Block) {
 	}
 }
 
-// invalid finds an operator that ONNX does not have among those that a lowering added after last; nil stands for the beginning.
-func invalid(b *ssa.Block, last *ssa.Op) *aten.Failure {
+// invalid finds an operator that ONNX does not have among those that the lowering of from added after last; nil stands for the beginning. A built-in
+// lowering takes the element types that the program gives it, of which PyTorch and ONNX take some only; one of users is theirs to correct.
+func (l *lowerer) invalid(from *ssa.Op, b *ssa.Block, last *ssa.Op) *aten.Failure {
 	first := b.First()
 	if last != nil {
 		first = last.Next()
@@ -497,10 +499,19 @@ func invalid(b *ssa.Block, last *ssa.Op) *aten.Failure {
 		err := onnx.Dialect{}.Verify(o)
 		for _, inner := range o.Blocks {
 			if err == nil {
-				if f := invalid(inner, nil); f != nil {
+				if f := l.invalid(from, inner, nil); f != nil {
 					return f
 				}
 			}
+		}
+		var types *onnx.TypeError
+		if errors.As(err, &types) && !l.opts.Table.Registered(from.Kind, l.opts.Opset) {
+			f := &aten.Failure{ID: "unsupported-type", Message: fmt.Sprintf("%s, which computes it, takes no elements of type %v", o.Kind, types.DType),
+				Hint: "convert the operands to another element type, or correct the type of the input in --input"}
+			if types.Beside != tensor.Undefined {
+				f.Message = fmt.Sprintf("%s, which computes it, takes no elements of types %v and %v at once", o.Kind, types.Beside, types.DType)
+			}
+			return f
 		}
 		if err != nil {
 			return &aten.Failure{ID: "invalid-onnx", Message: fmt.Sprintf("its lowering makes %s, which ONNX does not have: %v", o.Kind, err), Hint: "correct the lowering"}

@@ -411,6 +411,62 @@ func containsItem(s *containers, _ *py.List, es []py.Value, _ *ssa.Op, args []py
 	return one(found)
 }
 
+// extremeList is the lesser or the greater of two lists of numbers, as Python orders them: by the first pair of elements that differ, then by length.
+// It is one of the two, the second one where they are equal.
+func (s *containers) extremeList(a, b *py.List, greater bool) *py.List {
+	if a.State().Dyn != nil || b.State().Dyn != nil {
+		s.fail("dynamic-container", "which of two lists is the lesser one depends on data, and so does the length of one of them")
+	}
+	x, y := a.State().Elems, b.State().Elems
+	takes := py.Value(py.Bool(len(x) < len(y)))
+	if greater {
+		takes = py.Bool(len(x) > len(y))
+	}
+	logic := func(name string, p, q py.Value) py.Value {
+		return s.vals.scalar(ssa.Kind(name), aten.SchemaByName(name+".bool"), []py.Value{p, q})[0]
+	}
+	for i := min(len(x), len(y)) - 1; i >= 0; i-- {
+		less, than := x[i], y[i]
+		if greater {
+			less, than = than, less
+		}
+		schema := aten.SchemaByName("aten::lt.int")
+		switch t, _ := py.NumberType(x[i]); t {
+		case ssa.FloatType:
+			schema = aten.SchemaByName("aten::lt.float")
+		case ssa.BoolType:
+			asInt := aten.SchemaByName("aten::Int.bool")
+			less, than = s.vals.scalar("aten::Int", asInt, []py.Value{less})[0], s.vals.scalar("aten::Int", asInt, []py.Value{than})[0]
+		}
+		precedes := s.vals.scalar("aten::lt", schema, []py.Value{less, than})[0]
+		follows := s.vals.scalar("aten::lt", schema, []py.Value{than, less})[0]
+		differs := logic("aten::__or__", precedes, follows)
+		if schema.Overload == "float" { // what is not a number equals nothing, and is neither less nor greater
+			differs = s.vals.scalar("aten::ne", aten.SchemaByName("aten::ne.float"), []py.Value{less, than})[0]
+		}
+		same := s.vals.scalar("aten::__not__", aten.SchemaByName("aten::__not__"), []py.Value{differs})[0]
+		takes = logic("aten::__or__", precedes, logic("aten::__and__", same, takes))
+	}
+	if c, known := py.LiteralOf(takes); known {
+		if c.Bool() {
+			return a
+		}
+		return b
+	}
+	if len(x) != len(y) {
+		s.fail("dynamic-container", "which of two lists of unlike lengths is the lesser one depends on data")
+	}
+	cond := s.vals.materialize(takes)
+	es := make([]py.Value, len(x))
+	for i := range es {
+		es[i] = s.vals.choose(cond, x[i], y[i])
+	}
+	l := s.heap.List(a.Elem, es)
+	s.heap.Twin(l.Cell, a.Cell)
+	s.heap.Twin(l.Cell, b.Cell)
+	return l
+}
+
 // vector is a list of numbers as a vector, nil for other lists.
 func (s *containers) vector(l *py.List) *ssa.Value {
 	if t, ok := s.vals.member(&py.List{Cell: s.heap.New(l.State()), Elem: l.Elem}).(*py.Tensor); ok {

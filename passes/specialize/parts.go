@@ -120,7 +120,7 @@ func (s *views) mayShare(o *ssa.Op, args, results []py.Value) {
 	if view.ClassOf(o.Kind, o.Schema) != aten.MayBeView {
 		return
 	}
-	if o.Kind == "aten::einsum" && len(py.ElemsOf(args[1])) != 1 { // of one operand it is a permutation
+	if o.Kind == "aten::einsum" && (len(args) < 2 || len(py.ElemsOf(args[1])) != 1) { // of one operand it is a permutation
 		return
 	}
 	var each func(xs []py.Value, f func(*py.Tensor))

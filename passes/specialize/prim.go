@@ -376,6 +376,14 @@ func primNumbers(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 			return one(best)
 		}
 	}
+	if _, ok := o.Results[0].Type.(*ssa.ListType); ok {
+		l, ok := args[0].(*py.List)
+		r, ok2 := args[1].(*py.List)
+		if !ok || !ok2 {
+			s.fail("dynamic-container", "which of two lists is the lesser one depends on data, and so does the length of one of them")
+		}
+		return one(s.lists.extremeList(l, r, o.Kind == "prim::max"))
+	}
 	return s.vals.scalar(o.Kind, o.Schema, args), true
 }
 

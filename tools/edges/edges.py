@@ -156,6 +156,17 @@ def programs():
     # transforms whose size is no power of 2, in which a runtime may lose digits
     for n in (400, 523):
         yield f"fourier_{n}", "torch.view_as_real(torch.fft.rfft(x, norm='forward')), torch.view_as_real(torch.fft.ifft(x).resolve_conj()), torch.fft.irfft(torch.fft.rfft(x), x.shape[-1])", (torch.arange(float(n)).sin(),), None
+    # integers in even steps are rounded once, bags without rows, and the padding of any kernel
+    yield "linspace_of_integers", "torch.linspace(-44, 94, x.shape[0], dtype=torch.int64), torch.linspace(93, -36, x.shape[0], dtype=torch.int32), torch.linspace(y[0], y[1], 64, dtype=torch.int64)", (torch.ones(16), ints(-43, 34)), (torch.ones(64), ints(90, -29))
+    yield "linspace_of_constants", "x + torch.linspace(-53, 61, 100, dtype=torch.int64), torch.logspace(1, 5.5, 7, 3.7, dtype=torch.int64)", (ints(7),), None
+    for mode in range(3):
+        for end, idx in (("", ", False, None"), ("_padded", ", False, None, False, 4")):
+            yield f"embedding_bag_{mode}{end}", f"torch.embedding_bag(torch.arange(30.0).reshape(10, 3).cos(), x, y, False, {mode}{idx})", (ints(1, 2, 4, 5, 4, 4, 2, 9), ints(0, 2, 2, 6)), None
+    yield "conv_same_of_any_kernel", f"{f}conv1d(x, y, padding='same', dilation=3), {f}conv1d(x, y, padding=y.shape[2] // 2), {f}conv_transpose1d(x, y, padding=y.shape[2] // 2)", (torch.arange(9.0).reshape(1, 1, 9), t(1.0, 2.0, -3.0).reshape(1, 1, 3)), (torch.arange(9.0).reshape(1, 1, 9), t(1.0, 2.0, -3.0, 4.0).reshape(1, 1, 4))
+    yield "istft_complex", "torch.view_as_real(torch.istft(torch.view_as_complex(x), 8, window=torch.hann_window(8), onesided=False, return_complex=True)), torch.view_as_real(torch.istft(torch.view_as_complex(x), 8, window=torch.view_as_complex(y), onesided=False, return_complex=True, length=12))", (torch.arange(8 * 7 * 2.0).reshape(8, 7, 2).sin(), torch.arange(16.0).reshape(8, 2).cos() + 2), None
+    for name, e in [("remainder", "x % y, x % -2.5"), ("fmod", "torch.fmod(x, y), torch.fmod(x, 0.1)"), ("floor", "x // y, x // 0.3, torch.div(x, y, rounding_mode='floor')"), ("floor_by_2", "x // 2, x // -0.5")]:
+        yield "far_" + name, e, (t(5.5, -5.5, 0, -0.0, 2, -2, NAN, 1e6, INF, 3, 1e30, -1e20, 0.7, 2.1, 3e38), t(2, 2, 3, 3, -2, 2, 1, 3.3, 2.5, 0, INF, 7, 0.1, 0.7, 1e-38)), None
+    yield "clamp_crossed", "x.clamp(2.0, -1.0), x.clamp(y, -y)", (t(5.5, -5.5, 0, NAN), t(2, 1, -1, 3)), None
     yield "complex_tanh", "torch.view_as_real(torch.tanh(torch.view_as_complex(x)))", (torch.tensor([[0.5, 1.0], [-2.0, 0.25], [0.0, 3.0], [60.0, 1.5], [-1e3, 2.0], [1e-3, -1e-3], [0.1, 1.57]]),), None
 
 

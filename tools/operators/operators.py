@@ -300,6 +300,9 @@ def programs():
     yield "prims_pow", f"{p}pow(x, y), {p}remainder(y, x)", (MORE, Y), "program"
     yield "prims_where", f"{p}where(y, x, x * 2)", (X, MASK), "program"
     yield "prims_shapes", f"{p}broadcast_in_dim(x, [2, 4, 3], [0, 2]), {p}reshape(x, [3, 2]), {p}squeeze(x.unsqueeze(1), [1]), {p}transpose(x, [1, 0]), {p}view_of(x) + 1", (X,), "program"
+    yield "prims_axes", f"{p}collapse(x.reshape(1, 2, 3), 0, 1), {p}collapse_view(x.reshape(1, 2, 3), 1, 2), {p}split_dim(x.reshape(6), 0, 2), {p}rev(x, [0, 1]), {p}cat([x, x], 1)", (X,), "program"
+    yield "prims_extrema", f"{p}prod(x, [1]), {p}amax(x, [0]), {p}amin(x, [1]), {p}minimum(x, -x), {p}fmod(x, x * 0.3), {p}hypot(x, x)", (X,), "program"
+    yield "prims_names", f"{p}zeta(x, x + 1), {p}erf_inv(x / 9), {p}bessel_j0(x), {p}igamma(x, x), {p}shift_left(x.long(), x.long())", (MORE,), "program"
     yield "prims_types", f"{p}convert_element_type(x, torch.float64)", (X,), "program"
     yield "prims_sums", f"{p}sum(x, [1]), {p}sum(x, [0, 1]), {p}var(x, [1], 1.0), {p}var(x, [0], 0.0)", (X,), "program"
     yield "symbols", "a.sym_size(x, 0) * x, a.sym_numel(x) + x, a.sym_stride(x, 0) + x, a.sym_storage_offset(x) + x", (X,)
