@@ -184,10 +184,10 @@ func TestNoDefects(t *testing.T) {
 							continue
 						}
 						calls++
-						m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.Options{})
+						m, err := aton.LoadBytes([]byte(text), "graph.ir", aton.LoadOptions{})
 						if err == nil {
 							var b bytes.Buffer
-							err = aton.ExportTo(&b, m, aton.Options{Opset: 20})
+							err = aton.ExportTo(&b, m, aton.ExportOptions{ConvertOptions: aton.ConvertOptions{Opset: 20}})
 						}
 						if err == nil {
 							converted++

@@ -62,7 +62,7 @@ func TestExperimental(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := aton.LoadBytes(file, "model.onnx", aton.Options{})
+			m, err := aton.LoadBytes(file, "model.onnx", aton.LoadOptions{})
 			if c.want == nil {
 				if err == nil {
 					t.Errorf("%s at opset %d is read", c.op, opset)
@@ -78,7 +78,7 @@ func TestExperimental(t *testing.T) {
 				x[i] = float64(i*i%11)/4 - 1
 			}
 			in := map[string]interp.Value{"x": interp.Of(tensor.FromFloats(tensor.Float32, []int64{1, 2, 3, 4}, x))}
-			y := run(t, parsed(t, written(t, m, aton.Options{Opset: 17})), in)[0].Tensor
+			y := run(t, parsed(t, written(t, m, converting(aton.ConvertOptions{Opset: 17}))), in)[0].Tensor
 			if got := fmt.Sprint(y.Shape); got != fmt.Sprint([]int{1, 2, c.height, c.width}) {
 				t.Errorf("%s at opset %d gives the shape %s", c.op, opset, got)
 				continue

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/cli"
 	"github.com/aton-project/aton/tools/prove"
@@ -65,7 +66,7 @@ func (v *verifier) validate(mod *ssa.Module, set verify.DataSet) (*proof, error)
 	if err != nil {
 		return nil, err
 	}
-	err = v.opts.Convert(fresh, w.Watch(fresh))
+	_, err = aton.Convert(fresh, v.opts.ConvertOptions.WithObserver(w.Watch(fresh)))
 	if err = errors.Join(err, w.Err()); err != nil {
 		return nil, err
 	}

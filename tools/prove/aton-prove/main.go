@@ -298,7 +298,7 @@ func conversions(list string, limit time.Duration, write string) error {
 		if len(cells) != 4 {
 			return fmt.Errorf("%s: %q has not four cells", list, line)
 		}
-		var o aton.Options
+		var o aton.LoadOptions
 		if o.Inputs, err = spec.ParseAll(strings.Fields(cells[2]), nil); err != nil {
 			return err
 		}
@@ -317,7 +317,8 @@ func conversions(list string, limit time.Duration, write string) error {
 			}
 		}
 		began := time.Now()
-		err = errors.Join(o.Convert(m, v.Watch(m)), v.Err())
+		_, err = aton.Convert(m, aton.ConvertOptions{}.WithObserver(v.Watch(m)))
+		err = errors.Join(err, v.Err())
 		p.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", cells[0], err)
