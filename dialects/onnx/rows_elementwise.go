@@ -26,7 +26,7 @@ func elementwiseRows() map[string]row {
 			down:   []Step{{9, throughDouble}},
 			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value {
 				t := w.plus(x, -1)
-				return w.log1p(w.add(t, w.sqrt(w.mul(t, w.plus(t, 2)))))
+				return w.log1p(w.add(t, w.mul(w.sqrt(t), w.sqrt(w.plus(t, 2))))) // NaN below 1, where t and t + 2 may have a positive product
 			}),
 			off: ofResult(6),
 		},

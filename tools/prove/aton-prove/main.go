@@ -18,8 +18,8 @@ import (
 
 	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/frontend/spec"
-	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/internal/pack"
+	"github.com/aton-project/aton/passes/simplify"
 	"github.com/aton-project/aton/tools/prove"
 )
 
