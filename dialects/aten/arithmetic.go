@@ -134,10 +134,10 @@ func lowerDiv(l *Lowering) *ssa.Value {
 	case "floor":
 		return lowerFloorDivide(l)
 	case "trunc":
-		a, b, d := l.pair()
+		a, b, d := l.quotientPair()
 		q := l.div(a, b)
 		if d.IsFloat() {
-			return l.trunc(q)
+			return l.Cast(l.trunc(q), d)
 		}
 		return q
 	default:
@@ -147,11 +147,24 @@ func lowerDiv(l *Lowering) *ssa.Value {
 }
 
 func lowerFloorDivide(l *Lowering) *ssa.Value {
-	a, b, d := l.pair()
+	a, b, d := l.quotientPair()
 	if d == tensor.Bool {
 		l.Fail("floor division of bool tensors")
 	}
-	return l.floorDiv(a, b)
+	return l.Cast(l.floorDiv(a, b), d)
+}
+
+// quotientPair is pair for a quotient that is rounded to an integer. A number beside float16 or bfloat16 is not rounded to that type, since a quotient near an
+// integer would become another one: div_floor_kernel and div_trunc_kernel (ATen/native/cpu/BinaryOpsKernel.cpp) compute in float32 with it.
+func (l *Lowering) quotientPair() (a, b *ssa.Value, d tensor.DType) {
+	a, b, d = l.pair()
+	if d != tensor.Float16 && d != tensor.BFloat16 {
+		return a, b, d
+	}
+	if t := l.Tensor("other").Tensor(); t.Ranked && len(t.Dims) == 0 {
+		return l.as("self", tensor.Float32), l.as("other", tensor.Float32), d
+	}
+	return a, b, d
 }
 
 // lowerFloorDivideNumbers is a // b of numbers: TorchScript rounds the quotient of floats down, where tensors and Python take the remainder off first.

@@ -166,6 +166,7 @@ def programs():
     yield "istft_complex", "torch.view_as_real(torch.istft(torch.view_as_complex(x), 8, window=torch.hann_window(8), onesided=False, return_complex=True)), torch.view_as_real(torch.istft(torch.view_as_complex(x), 8, window=torch.view_as_complex(y), onesided=False, return_complex=True, length=12))", (torch.arange(8 * 7 * 2.0).reshape(8, 7, 2).sin(), torch.arange(16.0).reshape(8, 2).cos() + 2), None
     for name, e in [("remainder", "x % y, x % -2.5"), ("fmod", "torch.fmod(x, y), torch.fmod(x, 0.1)"), ("floor", "x // y, x // 0.3, torch.div(x, y, rounding_mode='floor')"), ("floor_by_2", "x // 2, x // -0.5")]:
         yield "far_" + name, e, (t(5.5, -5.5, 0, -0.0, 2, -2, NAN, 1e6, INF, 3, 1e30, -1e20, 0.7, 2.1, 3e38), t(2, 2, 3, 3, -2, 2, 1, 3.3, 2.5, 0, INF, 7, 0.1, 0.7, 1e-38)), None
+    yield "half_by_number", "x // 0.1, x // -0.7, torch.div(x, 0.1, rounding_mode='trunc'), torch.floor_divide(x, 0.3)", ((torch.arange(-40.0, 41.0) * 0.3).half(),), None
     yield "clamp_crossed", "x.clamp(2.0, -1.0), x.clamp(y, -y)", (t(5.5, -5.5, 0, NAN), t(2, 1, -1, 3)), None
     yield "complex_tanh", "torch.view_as_real(torch.tanh(torch.view_as_complex(x)))", (torch.tensor([[0.5, 1.0], [-2.0, 0.25], [0.0, 3.0], [60.0, 1.5], [-1e3, 2.0], [1e-3, -1e-3], [0.1, 1.57]]),), None
 
