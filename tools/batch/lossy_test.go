@@ -29,7 +29,10 @@ type lossy struct {
 	server string
 	silent bool
 
+	passing sync.WaitGroup // what accepts and passes on; what is below is read behind close
 	mu      sync.Mutex
+	open    []net.Conn
+	closed  bool
 	kind    string
 	lost    bool
 	kinds   []string          // in the order of their first messages
@@ -42,16 +45,34 @@ func newLossy(t *testing.T, server, kind string, silent bool) *lossy {
 		t.Fatal(err)
 	}
 	p := &lossy{t: t, at: l, server: strings.TrimPrefix(server, "nats://"), kind: kind, silent: silent, answers: map[string]string{}}
-	go func() {
+	p.passing.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go p.pass(c)
+			p.mu.Lock()
+			p.open = append(p.open, c)
+			if p.closed {
+				c.Close()
+			}
+			p.mu.Unlock()
+			p.passing.Go(func() { p.pass(c) })
 		}
-	}()
+	})
 	return p
+}
+
+// close ends all connections, and waits until nothing is passed on any more.
+func (p *lossy) close() {
+	p.at.Close()
+	p.mu.Lock()
+	p.closed = true
+	for _, c := range p.open {
+		c.Close()
+	}
+	p.mu.Unlock()
+	p.passing.Wait()
 }
 
 // lossyConn is a connection through it.
@@ -228,7 +249,7 @@ func TestLostMessages(t *testing.T) {
 		defer s.Close()
 		address, _ := s.Listening()
 		p := newLossy(t, address, kind, silent)
-		defer p.at.Close()
+		defer p.close()
 		began := time.Now()
 		err = p.through(b, s)
 		return p, time.Since(began), err
