@@ -22,6 +22,9 @@ type evaluator struct {
 	steps  int
 	dims   map[string]int64 // what the symbols of sizes are
 	until  time.Time        // when to give up; never, if it is zero
+	// given are conditions that hold wherever the graph has a meaning; meant says that they are looked for.
+	given []*Term
+	meant bool
 }
 
 // late reports that the time of the claim has passed.
@@ -139,6 +142,8 @@ func (e *evaluator) op(o *ssa.Op, in []value, env map[*ssa.Value]value) ([]value
 		return e.run(o, in, func(int) bool { return true }, tensor.Int64)
 	case "Cast", "CastLike":
 		return e.each(o, "Cast", in[:1], attrsOf(o.Kind, o.Attrs, "to"))
+	case "BitCast":
+		return e.each(o, name, in[:1], attrsOf(o.Kind, o.Attrs))
 	case "Clip":
 		return e.clip(o, in)
 	case "Sum", "Max", "Min":
@@ -158,8 +163,10 @@ func (e *evaluator) op(o *ssa.Op, in []value, env map[*ssa.Value]value) ([]value
 		}
 	case "MatMul", "Gemm", "Conv", "ConvTranspose":
 		return e.product(o, in)
-	case "AveragePool", "GlobalAveragePool":
-		return e.linear(o, in)
+	case "AveragePool", "GlobalAveragePool", "AffineGrid", "Col2Im", "DFT":
+		if len(in) == 1 || in[0].t != nil && in[0].t.DType.IsFloat() {
+			return e.linear(o, in)
+		}
 	case "MaxPool", "GlobalMaxPool":
 		if len(o.Results) == 1 {
 			return e.reduce(o, in, "ReduceMax", nil)
@@ -168,6 +175,28 @@ func (e *evaluator) op(o *ssa.Op, in []value, env map[*ssa.Value]value) ([]value
 		return e.reduce(o, in, name, nil)
 	case "ArgMax", "ArgMin":
 		return e.arg(o, in)
+	case "CumSum", "CumProd":
+		return e.cumulative(o, in)
+	case "Hardmax":
+		return e.hardmax(o, in)
+	case "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization":
+		return e.normalized(o, in)
+	case "EyeLike":
+		return e.likeInput(o, in)
+	case "OneHot":
+		return e.oneHot(o, in)
+	case "RotaryEmbedding":
+		return e.rotary(o, in)
+	case "Gather", "GatherElements", "GatherND":
+		if !in[1].known() {
+			return e.gather(o, in)
+		}
+	case "ScatterElements", "ScatterND":
+		if !in[1].known() || o.AttrStr("reduction", "none") != "none" {
+			return e.scatter(o, in)
+		}
+	case "TensorScatter":
+		return e.move(o, in, func(i int) bool { return i < 2 })
 	case "BatchNormalization":
 		if len(o.Results) == 1 {
 			return e.batchNorm(o, in)
@@ -194,7 +223,7 @@ func (e *evaluator) op(o *ssa.Op, in []value, env map[*ssa.Value]value) ([]value
 	if carried := onnx.Carried(o); carried != nil {
 		return e.move(o, in, func(i int) bool { return slices.Contains(carried, i) })
 	}
-	if onnx.Pointwise(o.Kind) || slices.Contains(onnx.Broadcasting(), o.Kind) || o.Kind == "onnx::Mean" || o.Kind == "onnx::BitShift" || o.Kind == "onnx::PRelu" {
+	if onnx.Pointwise(o.Kind) || slices.Contains(onnx.Broadcasting(), o.Kind) || o.Kind == "onnx::Mean" || o.Kind == "onnx::BitShift" || onnx.ExprOf(o.Kind) != nil {
 		return e.each(o, o.Kind.Name(), in, attrsOf(o.Kind, o.Attrs))
 	}
 	return e.opaque(o, in)
@@ -444,7 +473,11 @@ func (e *evaluator) units(kind ssa.Kind, attrs []ssa.Attr, shape []int64, rest [
 		if n > 0 {
 			v[i] = 1
 		}
-		r, err := kernel.Eval(kind, attrs, append([]*tensor.Tensor{tensor.FromFloats(tensor.Float64, shape, v)}, rest...), 1)
+		d := tensor.Float64
+		if kind == "onnx::RotaryEmbedding" { // which knows no other type of so many digits
+			d = tensor.Float32
+		}
+		r, err := kernel.Eval(kind, attrs, append([]*tensor.Tensor{tensor.FromFloats(d, shape, v)}, rest...), 1)
 		if err != nil {
 			return nil, cannot("%v", err)
 		}
@@ -515,19 +548,26 @@ func (e *evaluator) reduce(o *ssa.Op, in []value, name string, attrs []ssa.Attr)
 
 // arg finds places of extremes: the order of the elements matters.
 func (e *evaluator) arg(o *ssa.Op, in []value) ([]value, error) {
-	x := in[0].t
-	axis := o.AttrInt("axis", 0)
-	attrs := []ssa.Attr{{Name: "keepdims", Value: ssa.Int(o.AttrInt("keepdims", 1))}}
+	out, err := e.places(in[0].t, o.AttrInt("axis", 0), "of "+o.Kind.Name(), attrsOf(o.Kind, o.Attrs, "axis", "keepdims"), o.AttrInt("keepdims", 1))
+	if err != nil {
+		return nil, err
+	}
+	return one(out), nil
+}
+
+// places folds the elements along an axis, in their order, to an integer.
+func (e *evaluator) places(x *Tensor, axis int64, name string, attrs []ssa.Attr, keep int64) (*Tensor, error) {
 	parts := map[int][]*Term{}
-	shape, err := e.units("onnx::ReduceSum", attrs, x.Shape, []*tensor.Tensor{tensor.Ints(axis)}, func(unit, at int, v float64) { parts[at] = append(parts[at], x.Elems[unit]) })
+	kept := []ssa.Attr{{Name: "keepdims", Value: ssa.Int(keep)}}
+	shape, err := e.units("onnx::ReduceSum", kept, x.Shape, []*tensor.Tensor{tensor.Ints(axis)}, func(unit, at int, v float64) { parts[at] = append(parts[at], x.Elems[unit]) })
 	if err != nil {
 		return nil, err
 	}
 	out := &Tensor{DType: tensor.Int64, Shape: shape}
 	for i := range count(shape) {
-		out.Elems = append(out.Elems, e.apply("of "+o.Kind.Name(), tensor.Int64, attrsOf(o.Kind, o.Attrs, "axis", "keepdims"), parts[int(i)]...))
+		out.Elems = append(out.Elems, e.apply(name, tensor.Int64, attrs, parts[int(i)]...))
 	}
-	return one(out), nil
+	return out, nil
 }
 
 // times makes a product of terms; constants are multiplied.
@@ -564,9 +604,13 @@ func (e *evaluator) linear(o *ssa.Op, in []value) ([]value, error) {
 	if err != nil {
 		return nil, err
 	}
+	rest, err := e.rest(o, in)
+	if err != nil {
+		return nil, err
+	}
 	x := in[0].t
 	parts := map[int][]*Term{}
-	shape, err := e.units(o.Kind, o.Attrs, x.Shape, nil, func(unit, at int, v float64) {
+	shape, err := e.units(o.Kind, o.Attrs, x.Shape, rest, func(unit, at int, v float64) {
 		parts[at] = append(parts[at], e.times(d, v, x.Elems[unit]))
 	})
 	if err != nil {

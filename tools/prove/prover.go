@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -75,6 +76,7 @@ type Prover struct {
 	Solver  Solver
 	seen    map[string]known
 	notZero string    // variables whose names begin so are not 0
+	given   []*Term   // conditions that hold wherever the claim has a meaning
 	until   time.Time // when the time of the claim has passed; zero if it never does
 }
 
@@ -103,7 +105,7 @@ const tries = 24
 
 func (p *Prover) prove(c Claim, tries uint64) (Verdict, error) {
 	ts := newTerms()
-	e := &evaluator{terms: ts, dims: c.Dims}
+	e := &evaluator{terms: ts, dims: c.Dims, meant: true}
 	if p.until = (time.Time{}); c.Limit > 0 {
 		p.until = time.Now().Add(c.Limit)
 		e.until = p.until
@@ -131,9 +133,11 @@ func (p *Prover) prove(c Claim, tries uint64) (Verdict, error) {
 	}
 	want, err := e.function(c.Before, args)
 	var got []value
+	e.meant = false
 	if err == nil {
 		got, err = e.function(c.After, args)
 	}
+	p.given = e.given
 	if none := (inexpressible{}); errors.As(err, &none) {
 		return p.search(c, Verdict{Outcome: Inexpressible, Why: none.why}, nil, tries), nil
 	} else if err != nil {
@@ -234,7 +238,7 @@ func sizes(t *ssa.TensorType, dims map[string]int64) ([]int64, error) {
 
 // key spells two terms with variables numbered in the order in which they occur, so that pairs that differ in the names of
 // variables have one key.
-func key(a, b *Term) string {
+func key(ts ...*Term) string {
 	var out strings.Builder
 	number := map[*Term]int{}
 	var write func(t *Term)
@@ -264,10 +268,31 @@ func key(a, b *Term) string {
 			out.WriteString(") ")
 		}
 	}
-	write(a)
-	write(b)
-	fmt.Fprintf(&out, "| %d %d", number[a], number[b])
+	for _, t := range ts {
+		write(t)
+	}
+	for _, t := range ts {
+		fmt.Fprintf(&out, "| %d", number[t])
+	}
 	return out.String()
+}
+
+// about are the conditions that hold of the variables of two terms, without those that say something of other variables.
+func (p *Prover) about(a, b *Term) []*Term {
+	if len(p.given) == 0 {
+		return nil
+	}
+	in := map[*Term]bool{}
+	for _, v := range variablesOf(a, b) {
+		in[v] = true
+	}
+	var out []*Term
+	for _, c := range p.given {
+		if !slices.Contains(out, c) && !slices.ContainsFunc(variablesOf(c), func(v *Term) bool { return !in[v] }) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // pair compares two terms. Of two results of one operator the operands are compared first: if they are equal, so are the results,
@@ -276,7 +301,7 @@ func (p *Prover) pair(ts *terms, a, b *Term, rounds bool) (paired, map[string]*t
 	if a == b {
 		return paired{answer: Unsat}, nil, nil
 	}
-	k := fmt.Sprint(rounds, p.notZero) + key(a, b)
+	k := fmt.Sprint(rounds, p.notZero) + key(append([]*Term{a, b}, p.about(a, b)...)...)
 	if p.notZero != "" {
 		for _, v := range variablesOf(a, b) {
 			k += fmt.Sprint(strings.HasPrefix(v.Name, p.notZero))
@@ -398,11 +423,12 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 		out.why = "the time has passed"
 		return out, nil, nil
 	}
-	if equal, model, ok := ts.exhaust(a, b, p.notZero); ok {
+	given := p.about(a, b)
+	if equal, model, ok := ts.exhaust(a, b, p.notZero, different); ok {
 		if equal {
 			return paired{answer: Unsat, theory: every}, nil, nil
 		}
-		if !rounds {
+		if !rounds && len(given) == 0 {
 			return paired{answer: Sat, theory: every}, model, nil
 		}
 	}
@@ -420,7 +446,7 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 	}
 	if x, y, ok := ts.apart(a, b); ok { // what both have may be any number
 		for _, t := range theories {
-			answer, _, err := p.ask(x, y, t, false)
+			answer, _, err := p.ask(x, y, nil, t, false)
 			if none := (inexpressible{}); errors.As(err, &none) {
 				continue
 			}
@@ -438,7 +464,7 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 			if near && t != reals {
 				continue
 			}
-			answer, m, err := p.ask(a, b, t, near)
+			answer, m, err := p.ask(a, b, given, t, near)
 			if none := (inexpressible{}); errors.As(err, &none) {
 				out.why = none.why
 				continue
@@ -501,7 +527,7 @@ const exhaustible = 16
 
 // exhaust compares two terms of variables that have few values, by the kernels alone. It is not ok where there are too many, or where
 // a term has no kernel.
-func (ts *terms) exhaust(a, b *Term, notZero string) (equal bool, model map[string]*tensor.Tensor, ok bool) {
+func (ts *terms) exhaust(a, b *Term, notZero string, equal func(x, y *tensor.Tensor) int) (all bool, model map[string]*tensor.Tensor, ok bool) {
 	vars := variablesOf(a, b)
 	bits := 0
 	for _, v := range vars {
@@ -517,37 +543,137 @@ func (ts *terms) exhaust(a, b *Term, notZero string) (equal bool, model map[stri
 	if bits > exhaustible {
 		return false, nil, false
 	}
-	scratch := newTerms()
-next:
+	value := map[*Term]*tensor.Tensor{}
+	data := make([][]byte, len(vars))
+	element := make([][8]byte, len(vars))
 	for n := range uint64(1) << bits {
-		value := map[*Term]*Term{}
-		rest := n
-		for _, v := range vars {
+		rest, wanted := n, true
+		for i, v := range vars {
 			width := 8 * v.DType.Size()
 			if v.DType == tensor.Bool {
 				width = 1
 			}
-			var w [8]byte
-			binary.LittleEndian.PutUint64(w[:], rest&(1<<width-1))
+			part := rest & (1<<width - 1)
 			rest >>= width
-			value[v] = scratch.constant(tensor.New(v.DType, []int64{}, slices.Clone(w[:v.DType.Size()])))
-			if notZero != "" && strings.HasPrefix(v.Name, notZero) && v.DType.IsInt() && value[v] == scratch.zero(v.DType) {
-				continue next
-			}
+			wanted = wanted && !(part == 0 && notZero != "" && strings.HasPrefix(v.Name, notZero) && v.DType.IsInt())
+			binary.LittleEndian.PutUint64(element[i][:], part)
 		}
-		x, y := scratch.compute(a, value), scratch.compute(b, value)
-		if x.Value == nil || y.Value == nil {
-			return false, nil, false
+		if !wanted {
+			continue
 		}
-		if x != y {
-			model = map[string]*tensor.Tensor{}
-			for _, v := range vars {
-				model[v.Name] = value[v].Value
-			}
-			return false, model, true
+		for i, v := range vars {
+			data[i] = append(data[i], element[i][:v.DType.Size()]...)
 		}
 	}
+	for i, v := range vars {
+		value[v] = tensor.New(v.DType, []int64{int64(len(data[i]) / v.DType.Size())}, data[i])
+	}
+	x, okx := onAll(a, value)
+	y, oky := onAll(b, value)
+	if !okx || !oky || x.DType != y.DType {
+		return false, nil, false
+	}
+	n := int64(1)
+	for _, v := range value {
+		n = v.Shape[0]
+	}
+	if x, okx = spread(x, n); !okx {
+		return false, nil, false
+	}
+	if y, oky = spread(y, n); !oky {
+		return false, nil, false
+	}
+	if at := equal(x, y); at >= 0 {
+		model = map[string]*tensor.Tensor{}
+		for i, v := range vars {
+			size := v.DType.Size()
+			model[v.Name] = tensor.New(v.DType, []int64{}, slices.Clone(data[i][at*size:(at+1)*size]))
+		}
+		return false, model, true
+	}
 	return true, nil, true
+}
+
+// spread repeats a single element.
+func spread(t *tensor.Tensor, n int64) (*tensor.Tensor, bool) {
+	if t.NumElements() == n {
+		return t, true
+	}
+	out, err := kernel.Eval("onnx::Expand", nil, []*tensor.Tensor{t, tensor.Ints(n)}, 1)
+	return first(out), err == nil
+}
+
+func first(ts []*tensor.Tensor) *tensor.Tensor {
+	if len(ts) == 0 {
+		return nil
+	}
+	return ts[0]
+}
+
+// onAll runs the kernels of a term on all values of its variables at once. It is not ok where an operator has no kernel.
+func onAll(t *Term, value map[*Term]*tensor.Tensor) (*tensor.Tensor, bool) {
+	if v := value[t]; v != nil {
+		return v, true
+	}
+	if t.Value != nil {
+		value[t] = t.Value.Reshape([]int64{1})
+		return value[t], true
+	}
+	in := make([]*tensor.Tensor, len(t.Args))
+	for i, a := range t.Args {
+		var ok bool
+		if in[i], ok = onAll(a, value); !ok {
+			return nil, false
+		}
+	}
+	kind, attrs := "onnx::"+ssa.Kind(t.Func), t.Attrs
+	if name, ok := foldOf(t.Func, t.DType); ok && len(in) > 0 { // along a new axis
+		n := int64(1)
+		for _, x := range in {
+			n = max(n, x.Shape[0])
+		}
+		for i, x := range in {
+			var ok bool
+			if in[i], ok = spread(x, n); !ok {
+				return nil, false
+			}
+			in[i] = in[i].Reshape([]int64{1, n})
+		}
+		all, err := kernel.Eval("onnx::Concat", []ssa.Attr{{Name: "axis", Value: ssa.Int(0)}}, in, 1)
+		if err != nil {
+			return nil, false
+		}
+		kind, in, attrs = "onnx::"+ssa.Kind(name), []*tensor.Tensor{all[0], tensor.Ints(0)}, []ssa.Attr{{Name: "keepdims", Value: ssa.Int(0)}}
+	}
+	if !kernel.Supported(kind) {
+		return nil, false
+	}
+	out, err := kernel.Eval(kind, attrs, in, 1)
+	if err != nil || len(out) != 1 || out[0].DType != t.DType {
+		return nil, false
+	}
+	value[t] = out[0]
+	return out[0], true
+}
+
+// different is the place of the first elements that differ bit by bit, where all NaN are one; -1 if there is none.
+func different(x, y *tensor.Tensor) int {
+	if !x.DType.IsFloat() {
+		a, b, size := x.Clone().Bytes(), y.Clone().Bytes(), x.DType.Size()
+		for i := range len(a) / size {
+			if string(a[i*size:(i+1)*size]) != string(b[i*size:(i+1)*size]) {
+				return i
+			}
+		}
+		return -1
+	}
+	a, b := x.Float64s(), y.Float64s()
+	for i := range a {
+		if math.Float64bits(a[i]) != math.Float64bits(b[i]) && !(a[i] != a[i] && b[i] != b[i]) {
+			return i
+		}
+	}
+	return -1
 }
 
 // compute is a term with numbers in the place of its variables.
@@ -586,7 +712,7 @@ func nearness(d tensor.DType) float64 {
 	return 1e-3
 }
 
-func (p *Prover) ask(a, b *Term, t theory, near bool) (Answer, map[string]*tensor.Tensor, error) {
+func (p *Prover) ask(a, b *Term, given []*Term, t theory, near bool) (Answer, map[string]*tensor.Tensor, error) {
 	e := newEncoder(t)
 	x, y := e.term(a), e.term(b)
 	differ := app("not", app("=", x, y))
@@ -605,6 +731,10 @@ func (p *Prover) ask(a, b *Term, t theory, near bool) (Answer, map[string]*tenso
 		if p.notZero != "" && strings.HasPrefix(v.Name, p.notZero) && v.DType.IsInt() {
 			fmt.Fprintf(&e.out, "(assert (not (= x%d %s)))\n", i, bitVector(0, v.DType.Bits()))
 		}
+	}
+	for _, c := range given {
+		n := e.term(c)
+		e.out.WriteString("(assert " + n + ")\n")
 	}
 	if e.err != nil {
 		return Unknown, nil, e.err

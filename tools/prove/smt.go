@@ -258,6 +258,16 @@ func (e *encoder) logic(t *Term, x []string) string {
 		return app("xor", x...)
 	case "Equal":
 		return app("=", x...)
+	case "of ReduceMax":
+		if len(x) > 1 {
+			return app("or", x...)
+		}
+		return x[0]
+	case "of ReduceMin":
+		if len(x) > 1 {
+			return app("and", x...)
+		}
+		return x[0]
 	}
 	return e.any(t, x)
 }
@@ -289,6 +299,9 @@ func bitVector(n int64, bits int) string {
 
 // integer is arithmetic that wraps around; what is divided by 0 is 0, as the kernels have it.
 func (e *encoder) integer(t *Term, x []string, d tensor.DType) string {
+	if len(x) == 0 && t.Func != "Dot" && t.Func != "of ReduceSum" {
+		return e.any(t, x)
+	}
 	bits, sign := d.Bits(), "u"
 	if d.IsSigned() {
 		sign = "s"
@@ -327,6 +340,11 @@ func (e *encoder) integer(t *Term, x []string, d tensor.DType) string {
 	case "Div":
 		return app("ite", app("=", x[1], zero), zero, app("bv"+sign+"div", x...))
 	case "Mod":
+		if v := t.Args[1].Value; v != nil && attrInt(t, "fmod") == 0 { // of a power of two the low bits are left
+			if n := v.Int64s()[0]; n > 0 && n&(n-1) == 0 {
+				return app("bvand", x[0], bitVector(n-1, bits))
+			}
+		}
 		if attrInt(t, "fmod") != 0 {
 			return app("ite", app("=", x[1], zero), zero, app("bv"+sign+"rem", x...))
 		}
@@ -347,6 +365,10 @@ func (e *encoder) integer(t *Term, x []string, d tensor.DType) string {
 		return app("bvxor", x...)
 	case "BitwiseNot":
 		return app("bvnot", x...)
+	case "BitCast":
+		if t.DType.IsInt() && t.DType.Bits() == bits {
+			return x[0]
+		}
 	case "BitShift":
 		if attrOf(t, "direction").Str() == "RIGHT" {
 			if sign == "s" {
@@ -589,6 +611,9 @@ func (e *encoder) onReals(t *Term, x []string) string {
 		}
 		return out
 	}
+	if len(x) == 0 && t.Func != "Dot" && t.Func != "of ReduceSum" {
+		return e.any(t, x)
+	}
 	if t.Func == "Div" && t.Args[1].Value != nil && t.Args[1].Value.Float64s()[0] != 0 {
 		return app("*", x[0], e.real(1/t.Args[1].Value.Float64s()[0]))
 	}
@@ -632,6 +657,14 @@ func (e *encoder) onReals(t *Term, x []string) string {
 		}
 		variance := e.part(t.DType, app("/", sum(squares(dev)), n(len(x)-3)))
 		return app("+", app("*", app("/", app("-", x[0], mean), call("Sqrt", app("+", variance, eps))), x[1]), x[2])
+	case "of MeanVarianceNormalization": // which adds 1e-9 to the deviation
+		mean := e.part(t.DType, app("/", sum(x[1:]), n(len(x)-1)))
+		var dev []string
+		for _, y := range x[1:] {
+			dev = append(dev, app("-", y, mean))
+		}
+		variance := e.part(t.DType, app("/", sum(squares(dev)), n(len(x)-1)))
+		return app("/", app("-", x[0], mean), app("+", call("Sqrt", variance), e.real(1e-9)))
 	case "of Softmax":
 		var parts []string
 		for _, y := range x[1:] {
@@ -683,6 +716,12 @@ func (e *encoder) realOf(name string, x []string) string {
 		return app("/", "1.0", x[0])
 	case "Abs":
 		return app("ite", app("<", x[0], "0.0"), app("-", x[0]), x[0])
+	case "Sign":
+		return app("ite", app("<", x[0], "0.0"), "(- 1.0)", app("ite", app("<", "0.0", x[0]), "1.0", "0.0"))
+	case "Cosh":
+		return app("*", app("+", e.realCall("Exp", x[0]), e.realCall("Exp", app("-", x[0]))), "0.5")
+	case "Sinh":
+		return app("*", app("-", e.realCall("Exp", x[0]), e.realCall("Exp", app("-", x[0]))), "0.5")
 	case "Relu":
 		return app("ite", app("<", x[0], "0.0"), "0.0", x[0])
 	case "Max":

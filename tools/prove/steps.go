@@ -1,6 +1,7 @@
 package prove
 
 import (
+	_ "embed"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -77,6 +78,9 @@ func (s *Session) Steps(lit string, models []string) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := pool.small(); err != nil {
+		return err
 	}
 	for _, path := range models {
 		if m, err := onnxfile.Read(path); err == nil {
@@ -274,6 +278,25 @@ func (p *pool) add(f *ssa.Func) {
 			p.of[name] = append(p.of[name], f)
 		}
 	}
+}
+
+//go:embed graphs.ir
+var small string
+
+// small adds the graphs of graphs.ir.
+func (p *pool) small() error {
+	for _, part := range strings.Split(small, "\n# -----\n") {
+		m, err := ssa.Parse(part, "graphs.ir", all.Dialects()...)
+		if err != nil {
+			return err
+		}
+		f := clone(m.Main())
+		if err := infer(f); err != nil {
+			return fmt.Errorf("graphs.ir: %w\n%s", err, part)
+		}
+		p.add(f)
+	}
+	return nil
 }
 
 // single is the graph of one operator, nil if its operands are no tensors.

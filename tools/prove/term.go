@@ -97,6 +97,9 @@ func (ts *terms) apply(name string, d tensor.DType, attrs []ssa.Attr, args ...*T
 	if name == "Cast" && args[0].DType == d {
 		return args[0]
 	}
+	if t := ts.backAndForth(name, d, args); t != nil {
+		return t
+	}
 	if commutative[name] {
 		args = slices.Clone(args)
 		slices.SortFunc(args, func(a, b *Term) int { return a.id - b.id })
@@ -110,6 +113,9 @@ func (ts *terms) apply(name string, d tensor.DType, attrs []ssa.Attr, args ...*T
 			return ts.constant(out[0])
 		}
 	}
+	if c := ts.folded(name, d, args); c != nil {
+		return c
+	}
 	var key strings.Builder
 	fmt.Fprintf(&key, "f%s:%d:", name, d)
 	for _, a := range attrs {
@@ -119,6 +125,82 @@ func (ts *terms) apply(name string, d tensor.DType, attrs []ssa.Attr, args ...*T
 		fmt.Fprintf(&key, "%d,", a.id)
 	}
 	return ts.intern(key.String(), &Term{Func: name, Attrs: attrs, Args: args, DType: d})
+}
+
+// exactly reports that a conversion keeps every number of a type.
+func exactly(from, to tensor.DType) bool {
+	bits := func(d tensor.DType) (n int, sign, ok bool) {
+		return d.Bits(), d.IsSigned(), d.IsInt() && d.Size() > 0 && d.Bits() == 8*d.Size()
+	}
+	n, signed, isInt := bits(from)
+	if from == tensor.Bool {
+		n, signed, isInt = 1, false, true
+	}
+	ef, sf, isFloat := format(from)
+	et, st, toFloat := format(to)
+	switch m, wide, toInt := bits(to); {
+	case isInt && toInt:
+		return signed == wide && n <= m || !signed && wide && n < m
+	case isInt && toFloat: // float16 has no number above 65504
+		return n <= st && to != tensor.Float16 || n <= 8 && to == tensor.Float16
+	case isFloat && toFloat:
+		return ef <= et && sf <= st
+	}
+	return false
+}
+
+// backAndForth is what a conversion back from a type that holds all numbers comes from; nil if the term is none. Such a conversion keeps the
+// order of numbers, so that the extreme of converted numbers is the converted extreme.
+func (ts *terms) backAndForth(name string, d tensor.DType, args []*Term) *Term {
+	if name != "Cast" || args[0].Value != nil || !exactly(d, args[0].DType) {
+		return nil
+	}
+	from := func(t *Term) bool { return t.Func == "Cast" && t.Args[0].DType == d }
+	switch x := args[0]; {
+	case from(x):
+		return x.Args[0]
+	case (x.Func == "of ReduceMax" || x.Func == "of ReduceMin" || d != tensor.Bool && (x.Func == "Max" || x.Func == "Min")) && !slices.ContainsFunc(x.Args, func(t *Term) bool { return !from(t) }):
+		narrow := make([]*Term, len(x.Args))
+		for i, t := range x.Args {
+			narrow[i] = t.Args[0]
+		}
+		if x.Func != "Max" && x.Func != "Min" {
+			narrow = sorted(narrow)
+		}
+		return ts.apply(x.Func, d, x.Attrs, narrow...)
+	}
+	return nil
+}
+
+// foldOf is the reduction that a fold of elements of a type is, whatever their order: sums and products of integers, and extremes.
+func foldOf(name string, d tensor.DType) (reduction string, ok bool) {
+	switch name {
+	case "Dot", "of ReduceSum":
+		return "ReduceSum", d.IsInt()
+	case "of ReduceProd":
+		return "ReduceProd", d.IsInt()
+	case "of ReduceMax", "of ReduceMin":
+		return strings.TrimPrefix(name, "of "), true
+	}
+	return "", false
+}
+
+// folded is a fold of constants, nil if it is none.
+func (ts *terms) folded(name string, d tensor.DType, args []*Term) *Term {
+	reduction, ok := foldOf(name, d)
+	if !ok || len(args) == 0 || slices.ContainsFunc(args, func(a *Term) bool { return a.Value == nil || a.DType != d }) || d.Size() == 0 {
+		return nil
+	}
+	var b []byte
+	for _, a := range args {
+		b = append(b, a.Value.Clone().Bytes()...)
+	}
+	in := []*tensor.Tensor{tensor.New(d, []int64{int64(len(args))}, b), tensor.Ints(0)}
+	out, err := kernel.Eval("onnx::"+ssa.Kind(reduction), []ssa.Attr{{Name: "keepdims", Value: ssa.Int(0)}}, in, 1)
+	if err != nil || out[0].DType != d || out[0].NumElements() != 1 {
+		return nil
+	}
+	return ts.constant(out[0])
 }
 
 // Tensor is a tensor of terms, of known sizes.

@@ -138,7 +138,9 @@ func evalTensorScatter(c *call) []*tensor.Tensor {
 	}
 	start := make([]int64, x.Shape[0])
 	if c.t(2) != nil {
-		start = c.t(2).Int64s()
+		if start = c.t(2).Int64s(); !slices.Equal(c.t(2).Shape, x.Shape[:1]) {
+			c.fail("cache %v, places %v", x.Shape, c.t(2).Shape)
+		}
 	}
 	circular := c.str("mode") == "circular"
 	at := make([]int64, u.NumElements())
