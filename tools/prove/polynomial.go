@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // polynomial is a formula on real numbers in normal form: the coefficients of products of powers of atoms. Atoms are variables,
@@ -25,6 +28,25 @@ type normalizer struct {
 	defs  map[string]string
 	known map[string]polynomial
 	fail  bool
+	// sums are the polynomials that the atoms of inverses are of, and roots those of square roots, by the names of the atoms.
+	sums, roots map[string]polynomial
+	// calls are the atoms of functions with their operands, by the functions: operands that are equal as fractions have one atom.
+	calls map[string][]call
+	// cases, if not nil, says which conditions hold; undecided are those that it does not have, in the words of the solver.
+	cases     map[string]bool
+	undecided []condition
+}
+
+type call struct {
+	args []polynomial
+	name string
+}
+
+// condition is one that a choice depends on.
+type condition struct{ key, text string }
+
+func newNormalizer(defs map[string]string) *normalizer {
+	return &normalizer{defs: defs, known: map[string]polynomial{}, sums: map[string]polynomial{}, roots: map[string]polynomial{}, calls: map[string][]call{}}
 }
 
 func constantPolynomial(c float64) polynomial {
@@ -124,7 +146,71 @@ func (n *normalizer) inverse(p polynomial) polynomial {
 	if len(name) > maxAtom {
 		n.fail = true
 	}
+	n.sums["["+name+"]"] = p
 	return polynomial{"[" + name + "]^-1": 1}
+}
+
+// vanishes reports that a polynomial is 0 when it is multiplied by the sums that it is divided by, and squares of roots are what the roots are of.
+func (n *normalizer) vanishes(p polynomial) bool {
+	for range 16 {
+		if n.fail || len(p) == 0 {
+			break
+		}
+		atom, least := "", 0
+		for k := range p {
+			for a, e := range powers(k) {
+				if n.roots[a] != nil && (e >= 2 || e <= -2) && a > atom {
+					atom = a
+				}
+			}
+		}
+		root := atom != ""
+		for k := range p {
+			for a, e := range powers(k) {
+				switch {
+				case root || n.sums[a] == nil || e >= 0 || a < atom:
+				case a == atom:
+					least = min(least, e)
+				default:
+					atom, least = a, e
+				}
+			}
+		}
+		if atom == "" {
+			break
+		}
+		with := n.sums[atom]
+		if root {
+			with = n.roots[atom]
+		}
+		out := polynomial{}
+		for k, c := range p {
+			m := powers(k)
+			e := m[atom]
+			delete(m, atom)
+			times := e - least // how often the sum is a factor now
+			if root {
+				if times = e / 2; e%2 != 0 {
+					m[atom] = e - 2*times
+				}
+			}
+			q := polynomial{monomial(m): c}
+			by := with
+			if times < 0 {
+				by, times = n.inverse(with), -times
+			}
+			for range times {
+				q = n.times(q, by)
+			}
+			out.add(q, 1)
+			if n.fail || len(out) > maxMonomials {
+				n.fail = true
+				return false
+			}
+		}
+		p = out
+	}
+	return !n.fail && len(p) == 0
 }
 
 // constant is the number that a polynomial without atoms is.
@@ -189,6 +275,73 @@ func words(text string) []string {
 	return out
 }
 
+// truth is whether a condition holds, true if it is not known.
+func (n *normalizer) truth(text string) bool {
+	if def, ok := n.defs[text]; ok {
+		return n.truth(def)
+	}
+	if text == "true" || text == "false" {
+		return text == "true"
+	}
+	if !strings.HasPrefix(text, "(") {
+		return n.decide(text, text)
+	}
+	w := words(text[1 : len(text)-1])
+	all := func(want bool) bool {
+		for _, x := range w[1:] {
+			if n.truth(x) != want {
+				return false
+			}
+		}
+		return true
+	}
+	switch w[0] {
+	case "not":
+		return !n.truth(w[1])
+	case "and":
+		return all(true)
+	case "or":
+		return !all(false)
+	case "ite":
+		if n.truth(w[1]) {
+			return n.truth(w[2])
+		}
+		return n.truth(w[3])
+	case "<", ">", "<=", ">=":
+		a, b := n.of(w[1]), n.of(w[2])
+		if w[0] == ">" || w[0] == "<=" {
+			a, b = b, a
+		}
+		return n.less(a.plus(b, -1), "(< "+map[bool]string{true: w[1] + " " + w[2], false: w[2] + " " + w[1]}[w[0] == "<" || w[0] == ">="]+")") != (w[0] == "<=" || w[0] == ">=")
+	case "=":
+		d := n.of(w[1]).plus(n.of(w[2]), -1)
+		if c, ok := d.constant(); ok || n.vanishes(d) {
+			return c == 0 || !ok
+		}
+		return n.decide("= "+d.text(), text)
+	}
+	return n.decide(text, text)
+}
+
+// less reports that a polynomial is below 0.
+func (n *normalizer) less(d polynomial, text string) bool {
+	if c, ok := d.constant(); ok {
+		return c < 0
+	}
+	if n.vanishes(d) {
+		return false
+	}
+	return n.decide("< "+d.text(), text)
+}
+
+func (n *normalizer) decide(key, text string) bool {
+	v, ok := n.cases[key]
+	if !ok {
+		n.undecided = append(n.undecided, condition{key, text})
+	}
+	return v || !ok
+}
+
 func (n *normalizer) parse(text string) polynomial {
 	if f, ok := rational(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(text)); ok {
 		return constantPolynomial(f)
@@ -200,6 +353,12 @@ func (n *normalizer) parse(text string) polynomial {
 		return atomPolynomial(text)
 	}
 	w := words(text[1 : len(text)-1])
+	if w[0] == "ite" && n.cases != nil {
+		if n.truth(w[1]) {
+			return n.of(w[2])
+		}
+		return n.of(w[3])
+	}
 	args := make([]polynomial, len(w)-1)
 	for i, a := range w[1:] {
 		args[i] = n.of(a)
@@ -229,6 +388,40 @@ func (n *normalizer) parse(text string) polynomial {
 	case "/":
 		return n.times(args[0], n.inverse(args[1]))
 	}
+	if w[0] == "real.Tanh" && n.cases != nil {
+		up, down := n.power(args[0]), n.power(polynomial{}.plus(args[0], -1))
+		return n.times(up.plus(down, -1), n.inverse(up.plus(down, 1)))
+	}
+	if w[0] == "real.Exp" && n.cases != nil {
+		return n.power(args[0])
+	}
+	return n.atom(w[0], args...)
+}
+
+// power is e to a polynomial: a power and its inverse have one atom.
+func (n *normalizer) power(p polynomial) polynomial {
+	if len(p) == 0 {
+		return constantPolynomial(1)
+	}
+	if least := slices.Min(slices.Collect(maps.Keys(p))); p[least] < 0 {
+		return n.inverse(n.atom("real.Exp", polynomial{}.plus(p, -1)))
+	}
+	return n.atom("real.Exp", p)
+}
+
+// atom is the value of a function.
+func (n *normalizer) atom(function string, args ...polynomial) polynomial {
+	if n.cases != nil {
+		for _, c := range n.calls[function] {
+			same := len(c.args) == len(args)
+			for i := range args {
+				same = same && n.vanishes(args[i].plus(c.args[i], -1))
+			}
+			if same {
+				return atomPolynomial(c.name)
+			}
+		}
+	}
 	var name []string
 	length := 0
 	for _, a := range args {
@@ -239,7 +432,12 @@ func (n *normalizer) parse(text string) polynomial {
 		}
 		name = append(name, text)
 	}
-	return atomPolynomial(w[0] + "{" + strings.Join(name, ";") + "}")
+	full := function + "{" + strings.Join(name, ";") + "}"
+	n.calls[function] = append(n.calls[function], call{args, full})
+	if function == "real.Sqrt" {
+		n.roots[full] = args[0]
+	}
+	return atomPolynomial(full)
 }
 
 // formulas compares the formulas of two terms on real numbers: by their normal forms, and, if these are polynomials in the variables, by how far
@@ -250,7 +448,7 @@ func formulas(a, b *Term) (equal, near bool) {
 	if e.err != nil {
 		return false, false
 	}
-	n := &normalizer{defs: e.defs, known: map[string]polynomial{}}
+	n := newNormalizer(e.defs)
 	p, q := n.of(x), n.of(y)
 	if n.fail {
 		return false, false
@@ -258,6 +456,11 @@ func formulas(a, b *Term) (equal, near bool) {
 	if p.equal(q) {
 		return true, true
 	}
+	return false, e.close(p, q, a.DType)
+}
+
+// close reports polynomials in the variables that are near each other for variables from -1 to 1.
+func (e *encoder) close(p, q polynomial, d tensor.DType) bool {
 	floats := map[string]bool{}
 	for i, v := range e.vars {
 		floats[fmt.Sprintf("x%d", i)] = v.DType.IsFloat()
@@ -266,12 +469,76 @@ func formulas(a, b *Term) (equal, near bool) {
 	for k := range mergedKeys(p, q) {
 		for v, power := range powers(k) {
 			if !floats[v] || power < 0 {
-				return false, false
+				return false
 			}
 		}
 		sum += math.Abs(p[k] - q[k])
 	}
-	return false, sum <= nearness(a.DType)
+	return sum <= nearness(d)
+}
+
+// maxCases bounds the cases into which conditions take a comparison apart.
+const maxCases = 64
+
+// byCases compares the formulas of two terms in each case of the conditions that they choose by. Cases that cannot be are left out: the solver
+// says which. Near each other are those that differ in cases alone that are none for variables from -1 to 1.
+func (p *Prover) byCases(a, b *Term) (equal, near bool, err error) {
+	e := newEncoder(reals)
+	x, y := e.term(a), e.term(b)
+	if e.err != nil {
+		return false, false, nil
+	}
+	equal, near = true, true
+	count := 0
+	var walk func(cases map[string]bool, held []string) (bool, error)
+	walk = func(cases map[string]bool, held []string) (bool, error) {
+		if count++; count > maxCases || !p.until.IsZero() && time.Now().After(p.until) {
+			return false, nil
+		}
+		n := newNormalizer(e.defs)
+		n.cases = cases
+		l, r := n.of(x), n.of(y)
+		if len(n.undecided) > 0 {
+			c := n.undecided[0]
+			for _, holds := range [...]bool{true, false} {
+				text := c.text
+				if !holds {
+					text = app("not", text)
+				}
+				next := maps.Clone(cases)
+				next[c.key] = holds
+				if ok, err := walk(next, append(slices.Clip(held), text)); !ok {
+					return false, err
+				}
+			}
+			return true, nil
+		}
+		if !n.fail && n.vanishes(l.plus(r, -1)) {
+			return true, nil
+		}
+		var asserted, bounded strings.Builder
+		for _, c := range held {
+			asserted.WriteString("(assert " + c + ")\n")
+		}
+		for i, v := range e.vars {
+			if v.DType.IsFloat() {
+				fmt.Fprintf(&bounded, "(assert (and (<= x%d 1.0) (>= x%d (- 1.0))))\n", i, i)
+			}
+		}
+		answer, _, err := p.Solver.Ask(e.out.String()+asserted.String(), nil)
+		if err != nil || answer == Unsat {
+			return err == nil, err
+		}
+		equal = false
+		if !n.fail && e.close(l, r, a.DType) {
+			return true, nil
+		}
+		answer, _, err = p.Solver.Ask(e.out.String()+bounded.String()+asserted.String(), nil)
+		near = near && answer == Unsat
+		return err == nil && near, err
+	}
+	ok, err := walk(map[string]bool{}, nil)
+	return ok && equal, ok && near, err
 }
 
 func mergedKeys(p, q polynomial) polynomial {

@@ -444,6 +444,15 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 			return paired{answer: Unsat, theory: reals, near: !equal}, nil, nil
 		}
 	}
+	if rounds && a.DType.IsFloat() {
+		equal, near, err := p.byCases(a, b)
+		if err != nil {
+			return out, nil, err
+		}
+		if equal || near {
+			return paired{answer: Unsat, theory: reals, near: !equal}, nil, nil
+		}
+	}
 	if x, y, ok := ts.apart(a, b); ok { // what both have may be any number
 		for _, t := range theories {
 			answer, _, err := p.ask(x, y, nil, t, false)

@@ -722,6 +722,13 @@ func (e *encoder) realOf(name string, x []string) string {
 		return app("*", app("+", e.realCall("Exp", x[0]), e.realCall("Exp", app("-", x[0]))), "0.5")
 	case "Sinh":
 		return app("*", app("-", e.realCall("Exp", x[0]), e.realCall("Exp", app("-", x[0]))), "0.5")
+	case "Acosh":
+		return e.realCall("Log", app("+", x[0], app("*", e.realCall("Sqrt", app("-", x[0], "1.0")), e.realCall("Sqrt", app("+", x[0], "1.0")))))
+	case "Asinh":
+		return app("*", e.realOf("Sign", x), e.realCall("Log", app("+", e.realOf("Abs", x), e.realCall("Sqrt", app("+", app("*", x[0], x[0]), "1.0")))))
+	case "Atanh":
+		abs := e.realOf("Abs", x)
+		return app("*", e.realOf("Sign", x), "0.5", e.realCall("Log", app("/", app("+", "1.0", abs), app("-", "1.0", abs))))
 	case "Relu":
 		return app("ite", app("<", x[0], "0.0"), "0.0", x[0])
 	case "Max":
@@ -762,7 +769,7 @@ var ofConstants = map[string]func(float64) float64{"Sqrt": math.Sqrt, "Exp": mat
 // realCall is a function of one real number. A root is the number whose square is the operand.
 func (e *encoder) realCall(name, x string) string {
 	if f := ofConstants[name]; f != nil {
-		n := &normalizer{defs: e.defs, known: map[string]polynomial{}}
+		n := newNormalizer(e.defs)
 		if c, ok := n.of(x).constant(); ok && !n.fail {
 			if y := f(c); !math.IsNaN(y) && !math.IsInf(y, 0) {
 				return e.real(y)
