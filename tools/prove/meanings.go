@@ -140,6 +140,10 @@ func (e *evaluator) gather(o *ssa.Op, in []value) ([]value, error) {
 	for k := range int64(len(ix.Elems)) / tuple {
 		e.within(ix.Elems[k*tuple:(k+1)*tuple], of)
 	}
+	may := make([]map[int64]bool, len(ix.Elems))
+	for i, t := range ix.Elems {
+		may[i] = possible(t, of[int64(i)%tuple])
+	}
 	out := &Tensor{DType: x.DType, Shape: first.Shape, Elems: make([]*Term, len(by))}
 	eachPlace(of, func(place []int64) {
 		read, failed := run(x.handles(), everywhere(place))
@@ -147,6 +151,14 @@ func (e *evaluator) gather(o *ssa.Op, in []value) ([]value, error) {
 			return
 		}
 		for i, t := range e.fromHandles(read, x.DType).Elems {
+			never := false
+			for k, p := range place {
+				m := may[by[i]*tuple+int64(k)]
+				never = never || m != nil && !m[p]
+			}
+			if never {
+				continue
+			}
 			if out.Elems[i] == nil {
 				out.Elems[i] = t
 			} else {
@@ -157,7 +169,38 @@ func (e *evaluator) gather(o *ssa.Op, in []value) ([]value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.Contains(out.Elems, nil) {
+		return nil, cannot("an index of %s is no place", o.Kind)
+	}
 	return one(out), nil
+}
+
+// possible are the places along an axis that an index of few conditions may be; nil if any.
+func possible(t *Term, size int64) map[int64]bool {
+	vars := variablesOf(t)
+	if len(vars) > 4 || slices.ContainsFunc(vars, func(v *Term) bool { return v.DType != tensor.Bool }) {
+		return nil
+	}
+	value := map[*Term]*tensor.Tensor{}
+	for i, v := range vars {
+		bits := make([]int64, 1<<len(vars))
+		for n := range bits {
+			bits[n] = int64(n >> i & 1)
+		}
+		value[v] = tensor.FromInts(tensor.Bool, []int64{int64(len(bits))}, bits)
+	}
+	all, ok := onAll(t, value)
+	if !ok || !all.DType.IsInt() {
+		return nil
+	}
+	out := map[int64]bool{}
+	for _, n := range all.Int64s() {
+		if n < 0 {
+			n += size
+		}
+		out[n] = true
+	}
+	return out
 }
 
 func counted(n int) []int64 {

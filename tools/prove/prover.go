@@ -432,6 +432,10 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 			return paired{answer: Sat, theory: every}, model, nil
 		}
 	}
+	done := map[*Term]*Term{}
+	if a, b = ts.defined(a, done), ts.defined(b, done); a == b {
+		return paired{answer: Unsat}, nil, nil
+	}
 	theories := []theory{moved, ieee}
 	if rounds {
 		theories = []theory{moved, reals}

@@ -490,6 +490,28 @@ func (e *encoder) float(t *Term, x []string, d tensor.DType) string {
 	if t.Func == "Dot" && len(x) == 1 && t.Args[0].DType == d && t.Args[0].Func != "times" { // a sum starts at 0
 		return app("ite", app("fp.isZero", x[0]), zero, x[0])
 	}
+	switch t.Func {
+	case "Mul": // by a sign
+		for i := range t.Args {
+			if s, y := x[i], x[1-i]; t.Args[i].Func == "Sign" {
+				nan := fmt.Sprintf("(_ NaN %d %d)", exp, sig)
+				return app("ite", app("fp.gt", s, zero), y, app("ite", app("fp.lt", s, zero), app("fp.neg", y), app("ite", app("or", app("fp.isNaN", s), app("fp.isNaN", y)), nan, e.any(t, x))))
+			}
+		}
+	case "Mod": // with the sign of the dividend: it is less than the divisor
+		y := e.any(t, x)
+		fmt.Fprintf(&e.out, "(assert (or (fp.isNaN %s) (fp.lt (fp.abs %s) (fp.abs %s))))\n", y, y, x[1])
+		return y
+	case "Add": // of a number and a greater one: the sign is that of the greater
+		for i, a := range t.Args {
+			if a.Func == "Mod" {
+				y := e.any(t, x)
+				fmt.Fprintf(&e.out, "(assert (=> (or (fp.isNaN %s) (fp.isNaN %s)) (fp.isNaN %s)))\n", x[0], x[1], y)
+				fmt.Fprintf(&e.out, "(assert (=> (fp.lt (fp.abs %s) (fp.abs %s)) (and (not (fp.isZero %s)) (not (fp.isNaN %s)) (= (fp.isNegative %s) (fp.isNegative %s)))))\n", x[i], x[1-i], y, y, y, x[1-i])
+				return y
+			}
+		}
+	}
 	if e.theory == ieee {
 		switch t.Func {
 		case "Add", "Sub", "Mul", "Div":
