@@ -438,7 +438,7 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 	}
 	theories := []theory{moved, ieee}
 	if rounds {
-		theories = []theory{moved, reals}
+		theories = []theory{reals, moved} // equal floats were asked for before
 	}
 	if !a.DType.IsFloat() && !floats(a, map[*Term]bool{}) && !floats(b, map[*Term]bool{}) {
 		theories = theories[:1]
@@ -453,7 +453,7 @@ func (p *Prover) whole(ts *terms, a, b *Term, rounds bool) (paired, map[string]*
 		if err != nil {
 			return out, nil, err
 		}
-		if equal || near {
+		if equal || near || nearby(a, b) {
 			return paired{answer: Unsat, theory: reals, near: !equal}, nil, nil
 		}
 	}

@@ -740,6 +740,16 @@ func (e *encoder) realOf(name string, x []string) string {
 		return app("ite", app("<", x[0], "0.0"), app("-", x[0]), x[0])
 	case "Sign":
 		return app("ite", app("<", x[0], "0.0"), "(- 1.0)", app("ite", app("<", "0.0", x[0]), "1.0", "0.0"))
+	case "Floor":
+		return app("to_real", app("to_int", x[0]))
+	case "Ceil":
+		return app("-", app("to_real", app("to_int", app("-", x[0]))))
+	case "Round": // to the even one of two that are as near
+		f := e.realOf("Floor", x)
+		part := app("-", x[0], f)
+		odd := app("not", app("=", f, app("*", "2.0", app("to_real", app("to_int", app("/", f, "2.0"))))))
+		up := app("or", app(">", part, "0.5"), app("and", app("=", part, "0.5"), odd))
+		return app("ite", up, app("+", f, "1.0"), f)
 	case "Cosh":
 		return app("*", app("+", e.realCall("Exp", x[0]), e.realCall("Exp", app("-", x[0]))), "0.5")
 	case "Sinh":

@@ -140,7 +140,7 @@ func withIntegers(m *ssa.Module, data string) {
 }
 
 // stepLimit bounds the time for a claim on a step: some operators are expressed by long series.
-const stepLimit = 4 * time.Second
+const stepLimit = 8 * time.Second
 
 // step proves what becomes of a graph below an opset.
 func (s *Session) step(f *ssa.Func, kind string, opset int) error {
