@@ -156,8 +156,11 @@ func thresholdedRelu(d *Downgrade, x *ssa.Value) *ssa.Value {
 	return d.Op("Where", d.Op("Greater", x, d.like(x, d.Node.AttrFloat("alpha", 1))), x, d.like(x, 0))
 }
 
-// shrink moves what is beyond the bounds towards 0, and the rest to it.
+// shrink moves what is beyond the bounds towards 0, and the rest to it. Bounds and bias are floats, which integers are compared with.
 func shrink(d *Downgrade, x *ssa.Value) *ssa.Value {
+	if !x.DType().IsFloat() {
+		x = d.cast(x, tensor.Float64)
+	}
 	lambd, bias := d.Node.AttrFloat("lambd", 0.5), d.Node.AttrFloat("bias", 0)
 	down := d.Op("Where", d.Op("Greater", x, d.like(x, lambd)), d.Op("Sub", x, d.like(x, bias)), d.like(x, 0))
 	return d.Op("Where", d.Op("Less", x, d.like(x, -lambd)), d.Op("Add", x, d.like(x, bias)), down)

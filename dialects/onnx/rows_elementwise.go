@@ -178,10 +178,8 @@ func elementwiseRows() map[string]row {
 		"Tanh": {infer: inferUnary, traits: pointwise, off: ofResult(2)},
 		"ThresholdedRelu": {
 			infer: inferUnary, traits: pointwise,
-			expr: where(apply("Or", apply("Greater", x, attribute("alpha")), apply("IsNaN", x)), x, number(0)),
-			// IsNaN came with opset 9; runtimes give 0 for NaN as well
-			down: []Step{half(10, thresholdedRelu)}, off: ofOperand(4),
-			other: wide(func(w *wideMath, x *ssa.Value) *ssa.Value { return thresholdedRelu(w.Downgrade, x) }),
+			expr: where(apply("Greater", x, attribute("alpha")), x, number(0)),
+			down: []Step{half(10, thresholdedRelu)}, other: byExpression, off: ofOperand(4),
 		},
 		"Where": {class: Copies, infer: inferWhere, traits: moves | broadcasts, down: []Step{express(9, whereOld)}},
 		"Xor":   {infer: inferCompare, traits: broadcasts, up: []Rise{{7, broadcastAt}}},

@@ -28,6 +28,11 @@ func (ts *terms) defined(t *Term, done map[*Term]*Term) *Term {
 	return out
 }
 
+// castTo are the attributes of a conversion.
+func castTo(d tensor.DType) []ssa.Attr {
+	return append(attrsOf("onnx::Cast", nil, "to"), ssa.Attr{Name: "to", Value: ssa.Int(int64(d.ONNX()))})
+}
+
 // number is a constant of an element type.
 func (ts *terms) number(d tensor.DType, v float64) *Term {
 	return ts.constant(tensor.FromFloats(d, []int64{}, []float64{v}))
@@ -36,7 +41,7 @@ func (ts *terms) number(d tensor.DType, v float64) *Term {
 func (ts *terms) definition(t *Term, x []*Term) *Term {
 	d := t.DType
 	to := func(d tensor.DType, x *Term) *Term {
-		return ts.apply("Cast", d, []ssa.Attr{{Name: "to", Value: ssa.Int(int64(d.ONNX()))}}, x)
+		return ts.apply("Cast", d, castTo(d), x)
 	}
 	is := func(name string, a, b *Term) *Term { return ts.apply(name, tensor.Bool, nil, a, b) }
 	choose := func(c, a, b *Term) *Term { return ts.apply("Where", a.DType, nil, c, a, b) }
@@ -65,21 +70,15 @@ func (ts *terms) definition(t *Term, x []*Term) *Term {
 		return to(d, choose(is("Equal", r, zero), none, choose(is("Xor", is("Less", r, zero), below), do("Add", r, b), r)))
 	case t.Func == "Shrink" && (d.IsFloat() || d.IsInt()):
 		bias, bound := attrOf(t, "bias").Float(), attrOf(t, "lambd").Float()
-		v, low, high := x[0], -bound, bound
-		if d == tensor.Float16 || d == tensor.BFloat16 {
+		v := x[0]
+		switch {
+		case d == tensor.Float16 || d == tensor.BFloat16:
 			v = to(tensor.Float32, v)
+		case d.IsInt():
+			v = to(tensor.Float64, v)
 		}
-		rest := ts.zero(v.DType)
-		if d.IsInt() {
-			if bias != math.Trunc(bias) {
-				return nil
-			}
-			low, high = math.Ceil(low), math.Floor(high)
-		} else {
-			rest = choose(is("Equal", v, v), rest, v)
-		}
-		y := choose(is("Greater", v, ts.number(v.DType, high)), do("Sub", v, ts.number(v.DType, bias)), rest)
-		return to(d, choose(is("Less", v, ts.number(v.DType, low)), do("Add", v, ts.number(v.DType, bias)), y))
+		y := choose(is("Greater", v, ts.number(v.DType, bound)), do("Sub", v, ts.number(v.DType, bias)), ts.zero(v.DType))
+		return to(d, choose(is("Less", v, ts.number(v.DType, -bound)), do("Add", v, ts.number(v.DType, bias)), y))
 	}
 	return nil
 }

@@ -92,3 +92,128 @@ func TestMeaning(t *testing.T) {
 		}
 	}
 }
+
+// Conversions that terms leave out make no difference: on all numbers of at most 16 bits, and on some of 32.
+func TestConverted(t *testing.T) {
+	all := []tensor.DType{tensor.Bool, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Uint16, tensor.Int32, tensor.Uint32, tensor.Int64, tensor.Uint64, tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64}
+	to := func(d tensor.DType) []ssa.Attr {
+		return []ssa.Attr{{Name: "to", Value: ssa.Int(int64(d.ONNX()))}}
+	}
+	tried := 0
+	for _, from := range all {
+		if from == tensor.Int64 || from == tensor.Uint64 || from == tensor.Float64 {
+			continue // nothing holds all of their numbers
+		}
+		n, bytes := 1<<16, from.Size()
+		r := rand.New(rand.NewPCG(1, 2))
+		raw := make([]byte, n*bytes)
+		for i := range n {
+			v := uint32(i)
+			if bytes == 4 {
+				v = r.Uint32()
+				if i < 256 {
+					v = 1<<31 + uint32(i) - 128 // where signs change
+				}
+			} else if from == tensor.Bool {
+				v &= 1
+			}
+			for k := range bytes {
+				raw[i*bytes+k] = byte(v >> (8 * k))
+			}
+		}
+		x := tensor.New(from, []int64{int64(n)}, raw)
+		for _, middle := range all {
+			if !exactly(from, middle) || middle == from {
+				continue
+			}
+			wide, err := kernel.Eval("onnx::Cast", to(middle), []*tensor.Tensor{x}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range all {
+				ts := newTerms()
+				v := ts.variable("x", from)
+				term := ts.apply("Cast", d, to(d), ts.apply("Cast", middle, to(middle), v))
+				if term.Func == "Cast" && term.Args[0].Func == "Cast" {
+					continue // both are kept
+				}
+				want, err := kernel.Eval("onnx::Cast", to(d), wide, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, ok := onAll(term, map[*Term]*tensor.Tensor{v: x})
+				if tried++; !ok || different(want[0], got) >= 0 {
+					t.Errorf("%v to %v to %v is not %v", from, middle, d, term)
+				}
+			}
+			// the greatest of two
+			ts := newTerms()
+			a, b := ts.variable("a", from), ts.variable("b", from)
+			greatest := ts.apply("of ReduceMax", middle, nil, ts.apply("Cast", middle, to(middle), a), ts.apply("Cast", middle, to(middle), b))
+			term := ts.apply("Cast", from, to(from), greatest)
+			if term.Func == "Cast" {
+				t.Errorf("the extreme of converted %v is not found", from)
+			}
+			shuffled := x.Clone()
+			for i, k := range r.Perm(n) {
+				copy(shuffled.Storage.Bytes[i*bytes:(i+1)*bytes], raw[k*bytes:(k+1)*bytes])
+			}
+			value := func() map[*Term]*tensor.Tensor { return map[*Term]*tensor.Tensor{a: x, b: shuffled} }
+			wideMax, ok := onAll(greatest, value())
+			got, also := onAll(term, value())
+			if !ok || !also {
+				continue // no such kernel
+			}
+			want, err := kernel.Eval("onnx::Cast", to(from), []*tensor.Tensor{wideMax}, 1)
+			if tried++; err != nil || different(want[0], got) >= 0 {
+				t.Errorf("the extreme of %v is another one in %v", from, middle)
+			}
+		}
+	}
+	if tried < 100 {
+		t.Errorf("%d conversions were compared", tried)
+	}
+}
+
+// Definitions compute what the kernels of the operators compute.
+func TestDefinitions(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	tried := 0
+	for _, d := range instanceTypes {
+		for _, name := range []string{"Mod", "Mod fmod", "Shrink"} {
+			kind, attrs, operands := ssa.Kind("onnx::Mod"), []ssa.Attr{{Name: "fmod", Value: ssa.Int(0)}}, 2
+			switch name {
+			case "Mod fmod":
+				attrs = []ssa.Attr{{Name: "fmod", Value: ssa.Int(1)}}
+			case "Shrink":
+				kind, attrs, operands = "onnx::Shrink", []ssa.Attr{{Name: "bias", Value: ssa.Float(2)}, {Name: "lambd", Value: ssa.Float(1.5)}}, 1
+			}
+			ts := newTerms()
+			value := map[*Term]*tensor.Tensor{}
+			var args []*Term
+			var in []*tensor.Tensor
+			for i := range operands {
+				v := ts.variable(fmt.Sprint("x", i), d)
+				args, in = append(args, v), append(in, randomTensor(r, d, []int64{1 << 12}, 3, true))
+				value[v] = in[i]
+			}
+			want, err := kernel.Eval(kind, attrs, in, 1)
+			if err != nil {
+				continue
+			}
+			term := ts.defined(ts.apply(kind.Name(), d, attrs, args...), map[*Term]*Term{})
+			got, ok := onAll(term, value)
+			if !ok {
+				t.Errorf("%s of %v: %v has no kernel", name, d, term)
+				continue
+			}
+			tried++
+			if at := different(want[0], got); at >= 0 {
+				t.Errorf("%s of %v: %v is not what the kernel computes at %d", name, d, term, at)
+			}
+		}
+	}
+	if tried < 18 {
+		t.Errorf("%d definitions were compared", tried)
+	}
+}

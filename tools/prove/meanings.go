@@ -354,7 +354,7 @@ func (e *evaluator) hardmax(o *ssa.Op, in []value) ([]value, error) {
 	i := 0
 	eachPlace(x.Shape, func(place []int64) {
 		hit := e.apply("Equal", tensor.Bool, nil, all.Elems[i], e.constants(tensor.ScalarInt(place[axis])).Elems[0])
-		out.Elems = append(out.Elems, e.apply("Cast", x.DType, []ssa.Attr{{Name: "to", Value: ssa.Int(int64(x.DType.ONNX()))}}, hit))
+		out.Elems = append(out.Elems, e.apply("Cast", x.DType, castTo(x.DType), hit))
 		i++
 	})
 	return one(out), nil

@@ -33,8 +33,10 @@ type Result struct {
 	Assumes, Without string
 	// Needed is a counterexample to the rule without what it states: the results differ in rounding.
 	Needed string
-	Ranks  map[int]bool
-	Time   time.Duration
+	// Odd is a counterexample with NaN or infinities to a rule that rounds: what is NaN, or infinite, differs.
+	Odd   string
+	Ranks map[int]bool
+	Time  time.Duration
 }
 
 // Counterexample is a claim that is refuted.
@@ -278,6 +280,9 @@ func (s *Session) claim(c Claim) error {
 		if v.Outcome != Proved && !res.Rounds { // the rule does not state it, and it would not help
 			v, c.Rounds = exact, false
 		}
+	}
+	if c.Rounds && v.Outcome == Proved && res.Odd == "" {
+		res.Odd = s.odd(c)
 	}
 	res.Time += time.Since(began)
 	if v.Outcome == Proved && v.Theory == empty {

@@ -97,7 +97,7 @@ func (ts *terms) apply(name string, d tensor.DType, attrs []ssa.Attr, args ...*T
 	if name == "Cast" && args[0].DType == d {
 		return args[0]
 	}
-	if t := ts.backAndForth(name, d, args); t != nil {
+	if t := ts.converted(name, d, attrs, args); t != nil {
 		return t
 	}
 	if commutative[name] {
@@ -149,17 +149,23 @@ func exactly(from, to tensor.DType) bool {
 	return false
 }
 
-// backAndForth is what a conversion back from a type that holds all numbers comes from; nil if the term is none. Such a conversion keeps the
-// order of numbers, so that the extreme of converted numbers is the converted extreme.
-func (ts *terms) backAndForth(name string, d tensor.DType, args []*Term) *Term {
-	if name != "Cast" || args[0].Value != nil || !exactly(d, args[0].DType) {
+// converted is a conversion of a conversion that keeps every number, without the latter: a conversion depends on the number alone, to integers
+// on the integer. It is nil where this does not hold, such as of floats that do not fit an integer. Such a conversion keeps the order of numbers
+// too, so that the extreme of converted numbers is the converted extreme.
+func (ts *terms) converted(name string, d tensor.DType, attrs []ssa.Attr, args []*Term) *Term {
+	if name != "Cast" || args[0].Value != nil {
 		return nil
 	}
+	x := args[0]
+	if x.Func == "Cast" {
+		from := x.Args[0].DType
+		fits := exactly(from, d) || d != tensor.Uint64 && exactly(from, tensor.Int32)
+		if exactly(from, x.DType) && (from.IsFloat() || x.DType.IsInt() || !d.IsInt() || fits) {
+			return ts.apply(name, d, attrs, x.Args[0])
+		}
+	}
 	from := func(t *Term) bool { return t.Func == "Cast" && t.Args[0].DType == d }
-	switch x := args[0]; {
-	case from(x):
-		return x.Args[0]
-	case (x.Func == "of ReduceMax" || x.Func == "of ReduceMin" || d != tensor.Bool && (x.Func == "Max" || x.Func == "Min")) && !slices.ContainsFunc(x.Args, func(t *Term) bool { return !from(t) }):
+	if exactly(d, x.DType) && (x.Func == "of ReduceMax" || x.Func == "of ReduceMin" || d != tensor.Bool && (x.Func == "Max" || x.Func == "Min")) && !slices.ContainsFunc(x.Args, func(t *Term) bool { return !from(t) }) {
 		narrow := make([]*Term, len(x.Args))
 		for i, t := range x.Args {
 			narrow[i] = t.Args[0]

@@ -261,8 +261,7 @@ var scalars = [...]scalar{
 			return s.shrunk(x[0])
 		}
 		b, bias, lambda := s.b, s.num(s.float("bias")), s.float("lambd")
-		v := b.Select(b.IsNaN(x[0]), x[0], s.num(0))
-		v = b.Select(b.Lt(s.num(lambda), x[0]), b.Sub(x[0], bias), v)
+		v := b.Select(b.Lt(s.num(lambda), x[0]), b.Sub(x[0], bias), s.num(0))
 		return b.Select(b.Lt(x[0], s.num(-lambda)), b.Add(x[0], bias), v)
 	}},
 }

@@ -634,7 +634,7 @@ func evalShrink(c *call) []*tensor.Tensor {
 			v[i] = f + bias
 		case f > lambda:
 			v[i] = f - bias
-		case f == f:
+		default: // of NaN too, as the standard has it
 			v[i] = 0
 		}
 	}
