@@ -54,12 +54,12 @@ pick: .venv/ready ## choose the cases that the tests run, from out/cases-made an
 # what is proved, and what the table says: tools/prove/README.md. PART=K/N proves one of N parts of the rules, chosen by the text K
 prove: ## proves rewrite rules, steps between opsets and laws of sizes with z3, and writes the table; PART=K/N for a part, without the table
 	ATON_NEED_Z3=1 $(GO) test ./tools/prove -count=1
-	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 20 -sizes 200 -variants 4 -limit 500ms -time 2m30s,-write tools/prove/README.md)
+	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 20 -sizes 200 -variants 4 -limit 500ms -time 2m30s,-write tools/prove)
 
 # conversions that are proved; exports.py makes those of PyTorch's and transformers' models
 prove-exports: ## proves conversions of models with z3, and writes the table of tools/prove/README.md
 	$(PYTHON) tools/prove/exports.py out/prove
-	$(GO) run ./tools/prove/aton-prove -exports tools/prove/exports.tsv -write tools/prove/README.md
+	$(GO) run ./tools/prove/aton-prove -exports tools/prove/exports.tsv -write tools/prove
 
 lit: ## the text tests; FILTER=passes/cse for some of them
 	$(GO) test ./tools/e2e -run 'TestLit/$(FILTER)'

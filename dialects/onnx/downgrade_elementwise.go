@@ -305,6 +305,9 @@ func whereOld(d *Downgrade) *ssa.Value {
 	both := d.concat(0, full(b), full(a))
 	places := d.Op("Range", d.long(0), d.reshape(n), d.long(1))
 	at := d.Op("Add", d.Op("Mul", full(d.cast(c, tensor.Int64)), n), places)
+	if r := d.Node.Result(0); mayBeEmpty(r) && !(r.Tensor() != nil && r.Tensor().Ranked && len(r.Tensor().Dims) < 2) {
+		d.assume("where below opset 9 no size of a choice is 0")
+	}
 	return d.Op("Reshape", d.gather(both, at, 0), shape)
 }
 

@@ -414,7 +414,19 @@ func padByConcat(d *Downgrade, t tensor.DType) bool {
 			}
 		} else {
 			at := func(i int) *ssa.Value { return d.gather(d.in(1), d.ints(int64(i)), 0) }
-			parts = []*ssa.Value{piece(a, at(a)), x, piece(a, at(a+rank))}
+			before, after := at(a), at(a+rank)
+			if !neverNegative(d.in(1)) { // negative pads cut off
+				zero := d.ints(0)
+				split := func(v *ssa.Value) (cut, add *ssa.Value) {
+					cuts := d.Op("Less", v, zero)
+					return d.Op("Where", cuts, v, zero), d.Op("Where", cuts, zero, v)
+				}
+				from, more := split(before)
+				to, rest := split(after)
+				before, after = more, rest
+				x = d.Op("Slice", x, d.Op("Neg", from), d.Op("Add", d.sizes1(x, a, a+1), to), d.ints(int64(a)))
+			}
+			parts = []*ssa.Value{piece(a, before), x, piece(a, after)}
 		}
 		if len(parts) > 1 {
 			x = d.concat(int64(a), parts...)

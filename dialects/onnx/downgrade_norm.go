@@ -99,10 +99,16 @@ func groupNormalization(d *Downgrade) *ssa.Value {
 	x := d.in(0)
 	rank := d.rank(x, 21)
 	groups := d.Node.AttrInt("num_groups", 1)
-	rows := d.reshape(d.up(x), 0, groups, -1)
+	var literal []ssa.Attr // sizes of 0 are sizes of 0
+	shape := d.ints(0, groups, -1)
+	if mayBeEmpty(x) { // of no elements nothing infers a size
+		literal = []ssa.Attr{intAttr("allowzero", 1)}
+		shape = d.concat(0, d.sizes1(x, 0, 1), d.ints(groups), d.reshape(d.Op("Div", d.stride(x, 1, rank), d.long(groups)), 1))
+	}
+	rows := d.OpA("Reshape", literal, d.up(x), shape)
 	one, zero := tensor.Full(rows.DType(), []int64{groups}, 1), tensor.Full(rows.DType(), []int64{groups}, 0)
 	y := d.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", d.Node.AttrFloat("epsilon", 1e-5))}, rows, d.Const(one), d.Const(zero))
-	y = d.Op("Reshape", y, d.sizes1(x, 0, rank))
+	y = d.OpA("Reshape", literal, y, d.sizes1(x, 0, rank))
 	return d.cast(d.affine(y, d.perChannel(d.up(d.in(1)), rank), d.perChannel(d.up(d.in(2)), rank)), x.DType())
 }
 

@@ -1,7 +1,10 @@
 package onnx
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -31,6 +34,34 @@ func reduceAxes(d *Downgrade) {
 	d.intsAttr(1, "axes", d.since())
 	d.dropOperands(1)
 }
+
+// ReducesNothing reports a reduction along an axis that may be empty, as far as is known of it.
+func ReducesNothing(o *ssa.Op) bool {
+	x := o.Operand(0).Tensor()
+	if x == nil || !x.Ranked {
+		return true
+	}
+	axes, given := o.AttrInts("axes"), true
+	if v := o.Operand(1); v != nil {
+		axes, given = ConstInts(v)
+	}
+	for i, n := range x.Dims {
+		reduced := !given || len(axes) == 0 || slices.Contains(axes, int64(i)) || slices.Contains(axes, int64(i-len(x.Dims)))
+		if reduced && n.Min() < 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeEmpty reports a tensor of which an axis may have size 0, as far as is known of it.
+func mayBeEmpty(v *ssa.Value) bool {
+	t := v.Tensor()
+	return t == nil || !t.Ranked || slices.ContainsFunc(t.Dims, func(e sym.Expr) bool { return e.Min() < 1 })
+}
+
+// assume tells the user what a step takes for granted.
+func (d *Downgrade) assume(what string) { d.Block.Func().Module().Assume(what) }
 
 // since is the opset that takes axes as an input.
 func (d *Downgrade) since() int {

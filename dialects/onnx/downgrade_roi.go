@@ -45,6 +45,9 @@ func roiAlign(d *Downgrade, t tensor.DType) bool {
 		!listed(d.Node.AttrInt("output_height", 1), d.Node.AttrInt("output_width", 1), max(d.Node.AttrInt("sampling_ratio", 0), 0)) {
 		return false
 	}
+	if mayBeEmpty(d.in(0)) {
+		d.assume("images of which regions are taken have elements")
+	}
 	r := newRegions(d, d.in(0), d.in(2))
 	offset := r.num(0.5)
 	if d.Node.AttrStr("coordinate_transformation_mode", "half_pixel") != "half_pixel" {

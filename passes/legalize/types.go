@@ -314,7 +314,34 @@ func (l *legalizer) castAround(d *onnx.Downgrade, g *group, c tensor.DType) {
 		v.Name, r.Name = r.Name, ""
 		moveUses(r, v, back)
 		l.kept[back] = exact
+		l.boundExtreme(d, r, back, g.dtype)
 	}
+}
+
+// boundExtreme keeps the extreme of no elements within the type that it is cast back to: it is the least or the greatest number of the wider one.
+func (l *legalizer) boundExtreme(d *onnx.Downgrade, r *ssa.Value, back *ssa.Op, t tensor.DType) {
+	o := r.Def()
+	beyond := map[ssa.Kind]string{"onnx::ReduceMax": "Less", "onnx::ReduceMin": "Greater"}[o.Kind]
+	if beyond == "" || t != tensor.Bool && (!t.IsInt() || t.Size() > 2) || !onnx.ReducesNothing(o) {
+		return
+	}
+	bound := int64(0)
+	switch least := beyond == "Less"; {
+	case t == tensor.Bool:
+		if !least {
+			bound = 1
+		}
+	case t.IsSigned():
+		if bound = -1 << (8*t.Size() - 1); !least {
+			bound = -bound - 1
+		}
+	case !least:
+		bound = 1<<(8*t.Size()) - 1
+	}
+	b := d.Builder
+	b.Before = back
+	k := b.Const(tensor.FromInts(r.DType(), []int64{}, []int64{bound}))
+	back.SetOperand(0, b.Op("Where", b.Op(beyond, r, k), k, r))
 }
 
 // moveUses makes all users of r but one use v.

@@ -1,7 +1,6 @@
 package prove
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -359,33 +358,4 @@ func (r *Result) Status() string {
 // String returns one line about the rule.
 func (r *Result) String() string {
 	return fmt.Sprintf("%-26s %-24s %d claims proved, %d open, %d not expressible, %.1f s", r.Rule, r.Status(), r.Claims[Proved], r.Claims[Open], r.Claims[Inexpressible], r.Time.Seconds())
-}
-
-// Row is the row of the rule in the table.
-func (r *Result) Row() string {
-	by := sortedKeys(r.Theories)
-	var ranks []string
-	for _, n := range slices.Sorted(maps.Keys(r.Ranks)) {
-		ranks = append(ranks, fmt.Sprint(n))
-	}
-	left := ""
-	if r.Outcome() != Proved || r.Claims[Inexpressible] > 0 {
-		if whys := slices.SortedFunc(maps.Keys(r.Whys), func(a, b string) int {
-			return cmp.Or(cmp.Compare(r.Whys[b], r.Whys[a]), cmp.Compare(a, b))
-		}); len(whys) > 0 {
-			left = whys[0]
-			if len(left) > 100 {
-				left = left[:100] + "..."
-			}
-			left = strings.NewReplacer("|", "\\|", "<", "&lt;").Replace(left)
-		}
-	}
-	status := r.Status()
-	if r.Needed != "" {
-		status += "; rounds"
-	}
-	if r.Assumes != "" {
-		status += "; assumes that " + r.Assumes
-	}
-	return fmt.Sprintf("| %s | %s | %d | %d | %s | %s | %.1f | %s |\n", r.Rule, status, r.Claims[Proved], r.Claims[Inexpressible], strings.Join(ranks, " "), strings.Join(by, "; "), r.Time.Seconds(), left)
 }

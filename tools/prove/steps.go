@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -29,21 +30,46 @@ func stepName(kind string, opset int) string { return fmt.Sprintf("%s-%d", kind,
 
 // assumed is what steps take for granted: older opsets cannot say it, or nothing says what comes out otherwise.
 var assumed = map[string]*Assumption{
-	"GroupNormalization-21": {Text: "no axis is empty: Reshape infers a size", Holds: noneEmpty},
-	"Mod-10":                {Text: "no divisor is 0", Holds: func(in []*tensor.Tensor) bool { return len(in) < 2 || !slices.Contains(in[1].Int64s(), 0) }, NotZero: 1},
-	"Pad-11": {Text: "pads that are computed are not negative", Holds: func(in []*tensor.Tensor) bool {
-		return len(in) < 2 || !in[1].DType.IsInt() || slices.Min(append(in[1].Int64s(), 0)) >= 0
+	"Mod-10":      {Text: "no divisor is 0", Holds: func(in []*tensor.Tensor) bool { return len(in) < 2 || !slices.Contains(in[1].Int64s(), 0) }, NotZero: 1},
+	"Pad-11":      {Text: "pads that are computed cut no more off an axis than there is", Holds: cutsFit},
+	"Reshape-14":  {Text: "of the sizes that are computed at most one is 0", Holds: func(in []*tensor.Tensor) bool { return len(in) < 2 || !in[1].DType.IsInt() || zeros(in[1]) < 2 }},
+	"RoiAlign-10": {Text: "the image has elements", Holds: imageHasElements},
+	"RoiAlign-16": {Text: "the image has elements", Holds: imageHasElements},
+	"Sign-9": {Text: "no operand is NaN", Holds: func(in []*tensor.Tensor) bool {
+		return len(in) != 1 || !in[0].DType.IsFloat() || !slices.ContainsFunc(in[0].Float64s(), math.IsNaN)
 	}},
-	"ReduceMax-11": {Text: "no axis is empty: the least number is one of a wider type", Holds: noneEmpty},
-	"ReduceMin-11": {Text: "no axis is empty: the greatest number is one of a wider type", Holds: noneEmpty},
-	"RoiAlign-10":  {Text: "the image has elements", Holds: noneEmpty},
-	"RoiAlign-16":  {Text: "the image has elements", Holds: noneEmpty},
-	"Where-9":      {Text: "no axis is empty: Reshape takes 0 for a size of its operand", Holds: noneEmpty},
+	"Where-9": {Text: "no axis is empty: Reshape takes 0 for a size of its operand", Holds: noneEmpty},
 }
 
 func noneEmpty(in []*tensor.Tensor) bool {
 	return !slices.ContainsFunc(in, func(t *tensor.Tensor) bool { return t.NumElements() == 0 })
 }
+
+func zeros(t *tensor.Tensor) int {
+	n := 0
+	for _, v := range t.Int64s() {
+		if v == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// cutsFit reports that negative pads leave an axis something, or nothing.
+func cutsFit(in []*tensor.Tensor) bool {
+	if len(in) < 2 || !in[1].DType.IsInt() {
+		return true
+	}
+	pads, rank := in[1].Int64s(), len(in[0].Shape)
+	for i, n := range in[0].Shape {
+		if len(pads) == 2*rank && n+min(pads[i], 0)+min(pads[i+rank], 0) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func imageHasElements(in []*tensor.Tensor) bool { return len(in) == 0 || in[0].NumElements() > 0 }
 
 // StepNames lists the steps down of all operators.
 func StepNames() []string {

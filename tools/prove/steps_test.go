@@ -34,7 +34,7 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%s: %v %v", name, r.Claims, r.Whys)
 		}
 	}
-	if r := s.Results["Where-9"]; r == nil || !strings.Contains(r.Row(), "assumes that no axis is empty") || r.Without == "" {
+	if r := s.Results["Where-9"]; r == nil || !strings.Contains(r.Assumes, "no axis is empty") || r.Without == "" {
 		t.Errorf("nothing shows what the step of Where takes for granted: %+v", r)
 	}
 	m, err := s.Mutate(20, 1)

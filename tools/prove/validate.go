@@ -2,7 +2,6 @@ package prove
 
 import (
 	"crypto/sha256"
-	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,20 +95,6 @@ func NewValidation(p *Prover) *Validation {
 		v.rounds[r.Name] = r.Rounds
 	}
 	return v
-}
-
-//go:embed README.md
-var table string
-
-// provedRules are the rules that the table says are proved.
-func provedRules() map[string]bool {
-	out := map[string]bool{}
-	for line := range strings.Lines(table) {
-		if cells := strings.Split(line, " | "); len(cells) > 5 && strings.HasPrefix(cells[1], "proved") && !strings.HasPrefix(cells[1], "proved in part") {
-			out[strings.TrimPrefix(cells[0], "| ")] = true
-		}
-	}
-	return out
 }
 
 // Watch makes the observer of a conversion of a module.

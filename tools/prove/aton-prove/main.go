@@ -20,6 +20,7 @@ import (
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/internal/pack"
 	"github.com/aton-project/aton/passes/simplify"
+	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/tools/prove"
 )
 
@@ -34,7 +35,7 @@ func main() {
 	limit := flag.Duration("limit", 3*time.Second, "time for one question to the solver")
 	perStep := flag.Duration("step-time", 30*time.Second, "make no further claim on a step between opsets after this time")
 	most := flag.Duration("time", 0, "begin no further claim after this time, a fifth of which is for wrong variants; 0 for no bound")
-	write := flag.String("write", "", "write the table into this `file`, between its marks")
+	write := flag.String("write", "", "write the tables proved.tsv and README.md of this `folder`")
 	models := flag.String("models", "testdata/nodes.tar.gz", "an `archive` of models of single operators, on which the steps between opsets are tried")
 	exports := flag.String("exports", "", "prove the conversions of the models that this `file` lists, and nothing else")
 	verbose := flag.Bool("v", false, "print the reason of each claim that is not proved")
@@ -157,7 +158,7 @@ func (o options) run() error {
 	if o.part == "" && o.only == "" && !o.steps && m.Refuted < o.mutants {
 		failed = append(failed, fmt.Sprintf("%d wrong variants are refuted, fewer than %d", m.Refuted, o.mutants))
 	}
-	var laws strings.Builder
+	var laws []prove.Entry
 	wrong := 0
 	for _, l := range prove.Laws() {
 		answer, applied, err := s.Law(l)
@@ -172,7 +173,7 @@ func (o options) run() error {
 			return err
 		}
 		wrong += n
-		fmt.Fprintf(&laws, "| `%s` | %s | %d |\n", l.Name, map[bool]string{true: "proved, for all sizes", false: string(answer)}[answer == prove.Unsat], n)
+		laws = append(laws, prove.Entry{Kind: prove.OfLaws, Name: l.Name, Status: map[bool]string{true: "proved, for all sizes", false: string(answer)}[answer == prove.Unsat], Left: fmt.Sprint(n)})
 	}
 	proved, open, refuted, err := s.Sizes(o.sizes, 1)
 	if err != nil {
@@ -185,6 +186,16 @@ func (o options) run() error {
 	if s.Late > 0 {
 		fmt.Printf("%d claims and graphs were left out for want of time\n", s.Late)
 	}
+	if table := o.steps || o.part == "" && o.only == ""; table {
+		var t prove.Table
+		for _, r := range s.Sorted() {
+			if slices.Contains(prove.StepNames(), r.Rule) {
+				t = append(t, r.Entry(prove.OfSteps))
+			}
+		}
+		proved, all := t.StepsProved()
+		fmt.Printf("%d of %d steps whose operators have bodies or expressions are proved\n", proved, all)
+	}
 	fmt.Printf("%d questions, %.0f s in the solver, %.0f s in all\n", s.Solver.Questions, s.Solver.Spent.Seconds(), time.Since(began).Seconds())
 	var wrongs error
 	if len(failed) > 0 {
@@ -193,87 +204,65 @@ func (o options) run() error {
 	if o.write == "" || s.Late > 0 { // the table is of all claims
 		return wrongs
 	}
-	if o.only != "" {
-		return errors.Join(wrongs, renew(o.write, s))
+	rules := simplify.Rules()
+	kind := func(name string) string {
+		switch {
+		case slices.ContainsFunc(rules, func(r rewrite.Rule) bool { return r.Name == name }):
+			return prove.OfRules
+		case slices.Contains(prove.StepNames(), name):
+			return prove.OfSteps
+		case strings.HasPrefix(name, patterns):
+			return prove.OfPatterns
+		}
+		return prove.OfPasses
 	}
-	steps, isRule := prove.StepNames(), map[string]bool{}
-	for _, r := range simplify.Rules() {
-		isRule[r.Name] = true
-	}
-	step := func(name string) bool { return slices.Contains(steps, name) }
-	pattern := func(name string) bool { return strings.HasPrefix(name, patterns) }
-	var second strings.Builder
-	section(&second, s, "Passes shapes and ort-fusion", func(name string) bool { return !isRule[name] && !step(name) && !pattern(name) })
-	section(&second, s, "Steps down", step)
-	section(&second, s, "Patterns of legalize-indexing", pattern)
-	wrongs = errors.Join(wrongs, between(o.write, stepsMark, second.String()))
-	if o.steps {
-		return wrongs
-	}
-	var b strings.Builder
-	section(&b, s, "Rules of simplify", func(name string) bool { return isRule[name] })
-	fmt.Fprintf(&b, "%d wrong variants of %d rules and steps are refuted by inputs on which the interpreter differs, %d could not be decided; %d changes made another right one.\n\n", m.Refuted, len(m.Rules), m.Left, m.Same)
-	fmt.Fprintf(&b, "| law of sizes | | wrong variants refuted |\n| --- | --- | --- |\n%s\nOf %d random expressions, %d have a normal form and a lower bound that are proved for all sizes; %d are open. In all %d questions took the solver %.0f s.\n",
-		laws.String(), proved+open, proved, open, s.Solver.Questions, s.Solver.Spent.Seconds())
-	return errors.Join(wrongs, between(o.write, rulesMark, b.String()))
-}
-
-// The marks behind which tables stand, and what the names of patterns begin with.
-const (
-	rulesMark = "<!-- made by make prove -->\n"
-	stepsMark = "<!-- made by make prove: steps -->\n"
-	patterns  = "legalize-indexing: "
-)
-
-// section writes the table of the results whose names belong to it.
-func section(b *strings.Builder, s *prove.Session, title string, belongs func(name string) bool) {
-	var rows []string
+	var entries []prove.Entry
 	for _, r := range s.Sorted() {
-		if belongs(r.Rule) {
-			rows = append(rows, r.Row())
+		if e := r.Entry(kind(r.Rule)); (s.Only == nil || s.Only(r.Rule)) && !(o.steps && e.Kind == prove.OfRules) {
+			entries = append(entries, e)
 		}
 	}
-	fmt.Fprintf(b, "### %s\n\n%s\n\n| | | claims proved | not expressible | ranks | by | seconds | what is left |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n%s\n", title, summary(rows), strings.Join(rows, ""))
-}
-
-// summary counts rows by what they say.
-func summary(rows []string) string {
-	count := map[string]int{}
-	for _, row := range rows {
-		status, _, _ := strings.Cut(strings.Split(row, " | ")[1], ";")
-		count[status]++
+	if o.only == "" && !o.steps {
+		entries = append(entries, laws...)
+		for _, run := range [][2]string{
+			{"wrong variants of rules and steps refuted", fmt.Sprint(m.Refuted)},
+			{"rules and steps that they are of", fmt.Sprint(len(m.Rules))},
+			{"wrong variants not decided", fmt.Sprint(m.Left)},
+			{"changes that made another right one", fmt.Sprint(m.Same)},
+			{"wrong variants of laws refuted", fmt.Sprint(wrong)},
+			{"random expressions of sizes whose normal form and lower bound are proved", fmt.Sprintf("%d of %d", proved, proved+open)},
+			{"questions to the solver", fmt.Sprint(s.Solver.Questions)},
+			{"seconds in the solver", fmt.Sprintf("%.0f", s.Solver.Spent.Seconds())},
+			{"seconds in all", fmt.Sprintf("%.0f", time.Since(began).Seconds())},
+		} {
+			entries = append(entries, prove.Entry{Kind: prove.OfRuns, Name: run[0], Status: run[1]})
+		}
 	}
-	return fmt.Sprintf("%d in all: %d proved up to the bound, %d of these on real numbers; %d in part, %d open, %d not expressible, %d refuted.",
-		len(rows), count["proved"]+count["proved on real numbers"], count["proved on real numbers"], count["proved in part"], count["open"], count["not expressible"], count["refuted"])
+	return errors.Join(wrongs, o.renew(entries))
 }
 
-// renew replaces the rows of what a session has proved in the tables of a file, and counts anew.
-func renew(file string, s *prove.Session) error {
-	old, err := os.ReadFile(file)
+// patterns is what the names of patterns begin with.
+const patterns = "legalize-indexing: "
+
+// renew puts new entries into the table, and the table into the README.
+func (o options) renew(entries []prove.Entry) error {
+	file := filepath.Join(o.write, "proved.tsv")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	lines := strings.SplitAfter(string(old), "\n")
-	for i, line := range lines {
-		for _, r := range s.Sorted() {
-			if s.Only(r.Rule) && strings.HasPrefix(line, "| "+r.Rule+" | ") {
-				lines[i] = r.Row()
-			}
-		}
+	table, err := prove.ReadTable(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	for i, line := range lines {
-		if strings.Contains(line, " in all: ") {
-			var rows []string
-			for _, row := range lines[i+4:] {
-				if !strings.HasPrefix(row, "| ") {
-					break
-				}
-				rows = append(rows, row)
-			}
-			lines[i] = summary(rows) + "\n"
-		}
+	written := table.Renew(entries, o.only == "").String()
+	if table, err = prove.ReadTable(written); err != nil {
+		return err
 	}
-	return os.WriteFile(file, []byte(strings.Join(lines, "")), 0o644)
+	if err := os.WriteFile(file, []byte(written), 0o644); err != nil {
+		return err
+	}
+	return between(filepath.Join(o.write, "README.md"), "<!-- made by make prove of proved.tsv -->\n", table.Markdown())
 }
 
 // between puts text into a file, between a mark and the next end.
@@ -351,5 +340,5 @@ func conversions(list string, limit time.Duration, write string) error {
 	if write == "" {
 		return nil
 	}
-	return between(write, "<!-- made by make prove-exports -->\n", b.String())
+	return between(filepath.Join(write, "README.md"), "<!-- made by make prove-exports -->\n", b.String())
 }
