@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/aton-project/aton/backend/interp"
@@ -222,6 +223,12 @@ func (e *evaluator) scatter(o *ssa.Op, in []value) ([]value, error) {
 	if x.DType == tensor.Bool { // as the kernel has it
 		with = map[string]string{"Add": "Or", "Mul": "And", "Max": "Or", "Min": "And"}[with]
 	}
+	// floats are added up and multiplied in float64, and rounded once
+	together := x.DType.IsFloat() && (with == "Add" || with == "Mul")
+	if together && !in[1].known() {
+		return nil, cannot("operand 1 of %s is not known", o.Kind)
+	}
+	updated := map[int64][]*Term{}
 	out := &Tensor{DType: x.DType, Shape: x.Shape, Elems: slices.Clone(x.Elems)}
 	strides := make([]int64, len(x.Shape))
 	n := int64(1)
@@ -236,6 +243,12 @@ func (e *evaluator) scatter(o *ssa.Op, in []value) ([]value, error) {
 		eachPlace(sizes, func(place []int64) {
 			p := element(place)
 			t := update
+			if together {
+				if e.at(indices, place, sizes) == e.boolean(true) {
+					updated[p] = append(updated[p], update)
+				}
+				return
+			}
 			if with != "" {
 				t = e.apply(with, x.DType, nil, out.Elems[p], update)
 			}
@@ -269,7 +282,7 @@ func (e *evaluator) scatter(o *ssa.Op, in []value) ([]value, error) {
 		if err != nil {
 			return nil, err
 		}
-		return one(out), nil
+		return e.accumulated(out, with, updated), nil
 	}
 	if len(ix.Shape) == 0 {
 		return nil, cannot("indices of rank 0")
@@ -297,7 +310,16 @@ func (e *evaluator) scatter(o *ssa.Op, in []value) ([]value, error) {
 			}
 		}
 	}
-	return one(out), nil
+	return e.accumulated(out, with, updated), nil
+}
+
+// accumulated combines elements with all of their updates, whatever the order of these.
+func (e *evaluator) accumulated(x *Tensor, with string, updated map[int64][]*Term) []value {
+	for _, p := range slices.Sorted(maps.Keys(updated)) {
+		us := updated[p]
+		x.Elems[p] = e.apply("accumulated "+with, x.DType, nil, append([]*Term{x.Elems[p]}, sorted(us)...)...)
+	}
+	return one(x)
 }
 
 // cumulative folds, for each element of the result, those elements that the kernel of CumSum adds up.

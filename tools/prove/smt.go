@@ -640,9 +640,9 @@ func (e *encoder) onReals(t *Term, x []string) string {
 		return app("*", x[0], e.real(1/t.Args[1].Value.Float64s()[0]))
 	}
 	switch t.Func {
-	case "Dot", "of ReduceSum":
+	case "Dot", "of ReduceSum", "accumulated Add":
 		return sum(x)
-	case "times", "of ReduceProd":
+	case "times", "of ReduceProd", "accumulated Mul":
 		if len(x) == 1 {
 			return x[0]
 		}
