@@ -396,14 +396,20 @@ func padByConcat(d *Downgrade, t tensor.DType) bool {
 	}
 	for a := range rank {
 		var parts []*ssa.Value
+		finally := func() {}
 		if fixed {
 			before, after := pads[a], pads[a+rank]
-			if before < 0 || after < 0 {
+			cut := func() {
 				end := int64(math.MaxInt64)
 				if after < 0 {
 					end = after
 				}
 				x = d.Op("Slice", x, d.ints(max(0, -before)), d.ints(end), d.ints(int64(a)))
+			}
+			if n, ok := x.Tensor().Dims[a].Int(); before*after < 0 && !(ok && n+min(before, 0)+min(after, 0) >= 0) { // it may cut off of what was added
+				finally = cut
+			} else if before < 0 || after < 0 {
+				cut()
 			}
 			if before > 0 {
 				parts = append(parts, piece(a, d.ints(before)))
@@ -414,23 +420,24 @@ func padByConcat(d *Downgrade, t tensor.DType) bool {
 			}
 		} else {
 			at := func(i int) *ssa.Value { return d.gather(d.in(1), d.ints(int64(i)), 0) }
-			before, after := at(a), at(a+rank)
-			if !neverNegative(d.in(1)) { // negative pads cut off
+			if before, after := at(a), at(a+rank); neverNegative(d.in(1)) {
+				parts = []*ssa.Value{piece(a, before), x, piece(a, after)}
+			} else { // what is negative cuts off of what was added too
 				zero := d.ints(0)
 				split := func(v *ssa.Value) (cut, add *ssa.Value) {
 					cuts := d.Op("Less", v, zero)
 					return d.Op("Where", cuts, v, zero), d.Op("Where", cuts, zero, v)
 				}
-				from, more := split(before)
-				to, rest := split(after)
-				before, after = more, rest
+				from, before := split(before)
+				to, after := split(after)
+				x = d.concat(int64(a), piece(a, before), x, piece(a, after))
 				x = d.Op("Slice", x, d.Op("Neg", from), d.Op("Add", d.sizes1(x, a, a+1), to), d.ints(int64(a)))
 			}
-			parts = []*ssa.Value{piece(a, before), x, piece(a, after)}
 		}
 		if len(parts) > 1 {
 			x = d.concat(int64(a), parts...)
 		}
+		finally()
 	}
 	d.Replace(x)
 	return true

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
@@ -15,18 +16,19 @@ import (
 // satisfies the formula.
 func TestMeaning(t *testing.T) {
 	p := solver(t)
+	p.Solver.Limit = 200 * time.Millisecond
 	unary := strings.Fields("Neg Abs Relu Sign Ceil Floor Round Sqrt Reciprocal IsNaN IsInf Not BitwiseNot")
 	binary := strings.Fields("Add Sub Mul Div Max Min Mod BitwiseAnd BitwiseOr BitwiseXor BitShift And Or Xor Equal Less LessOrEqual Greater GreaterOrEqual")
 	r := rand.New(rand.NewPCG(1, 1))
 	compared, unsaid := map[string]int{}, map[string]int{}
 	try := func(name string, d, result tensor.DType, attrs []ssa.Attr, n int) {
 		kind := ssa.Kind("onnx::" + name)
-		for round := range 8 {
+		for round := range 4 {
 			ts := newTerms()
 			var script strings.Builder
 			in, args := make([]*tensor.Tensor, n), make([]*Term, n)
 			for i := range args {
-				in[i] = randomTensor(r, d, []int64{}, []float64{3, 100}[round%2], round > 3)
+				in[i] = randomTensor(r, d, []int64{}, []float64{3, 100}[round%2], round > 1)
 				args[i] = ts.variable(fmt.Sprint("in", i), d)
 			}
 			want, err := kernel.Eval(kind, attrs, in, 1)

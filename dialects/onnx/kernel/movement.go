@@ -509,6 +509,11 @@ func evalGatherElements(c *call) []*tensor.Tensor {
 	if len(ix.Shape) != len(x.Shape) {
 		c.fail("data of rank %d, indices of rank %d", len(x.Shape), len(ix.Shape))
 	}
+	for i, n := range ix.Shape {
+		if i != k && n > x.Shape[i] {
+			c.fail("data %v, indices %v", x.Shape, ix.Shape)
+		}
+	}
 	v := c.indices(ix, x.Shape[k])
 	at := make([]int64, len(v))
 	src := make([]int64, len(x.Shape))

@@ -420,6 +420,11 @@ func evalRoiAlign(c *call) []*tensor.Tensor {
 		if b < 0 || b >= x.Shape[0] {
 			c.fail("batch index %d", b)
 		}
+		for _, corner := range rois[r*4 : r*4+4] {
+			if math.IsNaN(corner) || math.IsInf(corner, 0) {
+				c.fail("a region with a corner at %v", corner)
+			}
+		}
 		off := 0.0
 		if half {
 			off = 0.5
