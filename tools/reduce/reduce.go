@@ -26,6 +26,7 @@ type edit func(m *ssa.Module) bool
 // pass the test.
 func (r *Reducer) Run() (m *ssa.Module, tested int, err error) {
 	var done []edit
+	swept := false // whether what is unused may go: it may be what matters
 	// build makes the module of the edits so far and one more, and returns nil if that one does not apply.
 	build := func(next edit) (*ssa.Module, error) {
 		m, err := r.Load()
@@ -34,13 +35,9 @@ func (r *Reducer) Run() (m *ssa.Module, tested int, err error) {
 		}
 		for _, e := range done {
 			e(m)
-			sweep(m)
 		}
-		if next != nil {
-			if !next(m) {
-				return nil, nil
-			}
-			sweep(m)
+		if next != nil && !next(m) {
+			return nil, nil
 		}
 		return m, nil
 	}
@@ -69,8 +66,20 @@ func (r *Reducer) Run() (m *ssa.Module, tested int, err error) {
 	}
 	for {
 		before := len(done)
+		if swept, err = try(sweep); err != nil {
+			return nil, tested, err
+		}
 		for _, s := range strategies {
-			if err := inChunks(s, &current, try); err != nil {
+			if err := inChunks(s, &current, func(e edit) (bool, error) {
+				if swept {
+					return try(func(m *ssa.Module) bool {
+						ok := e(m)
+						sweep(m)
+						return ok
+					})
+				}
+				return try(e)
+			}); err != nil {
 				return nil, tested, err
 			}
 		}
@@ -115,9 +124,14 @@ func inChunks(s strategy, current **ssa.Module, try func(edit) (bool, error)) er
 
 var strategies = []strategy{
 	{sites: outputs, remove: removeOutputs},
-	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool { return removeOperators(m, first, last, ssa.SameType) }},
-	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool { return removeOperators(m, first, last, bothTensors) }},
+	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool { return removeOperators(m, first, last, nearby, ssa.SameType) }},
+	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool { return removeOperators(m, first, last, nearby, bothTensors) }},
 	{sites: func(m *ssa.Module) int { return len(blocks(m)) }, remove: flatten},
+	{sites: func(m *ssa.Module) int { return len(slots(m)) }, remove: removeSlots},
+	{sites: func(m *ssa.Module) int { return len(elements(m)) }, remove: removeElements},
+	{sites: outputs, remove: unpackOutputs},
+	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: makeConstants},
+	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool { return removeOperators(m, first, last, earlier, ssa.SameType) }},
 	{sites: inputs, remove: removeInputs},
 	{sites: func(m *ssa.Module) int { return len(m.Funcs) - 1 }, remove: removeFunctions},
 	{sites: func(m *ssa.Module) int { return len(fields(m)) }, remove: removeFields},
@@ -137,10 +151,16 @@ func Operators(m *ssa.Module) int {
 }
 
 // sweep erases what nothing uses and nobody would miss.
-func sweep(m *ssa.Module) {
+func sweep(m *ssa.Module) bool {
+	erased := false
 	for _, f := range m.Funcs {
-		ssa.EraseUnused(f.Body, func(o *ssa.Op) bool { return m.Effects(o)&^(ssa.Fresh|ssa.Reads) == 0 })
+		ssa.EraseUnused(f.Body, func(o *ssa.Op) bool {
+			may := m.Effects(o)&^(ssa.Fresh|ssa.Reads) == 0
+			erased = erased || may
+			return may
+		})
 	}
+	return erased
 }
 
 func outputs(m *ssa.Module) int { return m.Main().Body.NumReturns() }
@@ -159,6 +179,58 @@ func removeOutputs(m *ssa.Module, first, last int) bool {
 	return true
 }
 
+// unpackOutputs returns the elements of the tuples that the main function returns.
+func unpackOutputs(m *ssa.Module, first, last int) bool {
+	f := m.Main()
+	returns := f.Body.Returns()
+	if last > len(returns) {
+		return false
+	}
+	for i := last - 1; i >= first; i-- {
+		d := returns[i].Def()
+		if d == nil || d.Kind != "prim::TupleConstruct" || d.NumOperands() == 0 {
+			return false
+		}
+		returns = slices.Replace(returns, i, i+1, d.Operands()...)
+	}
+	f.Body.SetReturns(returns...)
+	f.OutputNames = nil
+	return true
+}
+
+// makeConstants makes constants of lists of constants.
+func makeConstants(m *ssa.Module, first, last int) bool {
+	ops := operators(m)
+	if last > len(ops) {
+		return false
+	}
+	found := false
+	for _, o := range ops[first:last] {
+		if o.Kind != "prim::ListConstruct" {
+			continue
+		}
+		list, ok := o.Result(0).Type.(*ssa.ListType)
+		if !ok {
+			continue
+		}
+		lit := ssa.List(list.Elem)
+		for _, v := range o.Operands() {
+			if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
+				if l, ok := d.Attr("value"); ok && l.Kind != ssa.TensorLit {
+					lit.Elems = append(lit.Elems, l)
+				}
+			}
+		}
+		if len(lit.Elems) == o.NumOperands() {
+			c := o.Block().InsertBefore(o, "prim::Constant", o.Loc, nil, list)
+			c.SetAttr("value", lit)
+			o.Replace(c.Results[0])
+			found = true
+		}
+	}
+	return found
+}
+
 // operators are all operators but constants, in order.
 func operators(m *ssa.Module) []*ssa.Op {
 	var ops []*ssa.Op
@@ -175,8 +247,9 @@ func operators(m *ssa.Module) []*ssa.Op {
 // bothTensors is for values whose types a file does not state.
 func bothTensors(a, b ssa.Type) bool { return ssa.AsTensor(a) != nil && ssa.AsTensor(b) != nil }
 
-// removeOperators erases operators. A result that is used becomes an operand whose type fits, or else an input of the main function.
-func removeOperators(m *ssa.Module, first, last int, fits func(a, b ssa.Type) bool) bool {
+// removeOperators erases operators. A result that is used becomes the first one of the candidates whose type fits, or else an input of the main
+// function.
+func removeOperators(m *ssa.Module, first, last int, candidates func(o *ssa.Op) []*ssa.Value, fits func(a, b ssa.Type) bool) bool {
 	ops := operators(m)
 	if last > len(ops) {
 		return false
@@ -192,10 +265,11 @@ func removeOperators(m *ssa.Module, first, last int, fits func(a, b ssa.Type) bo
 			if !r.HasUses() {
 				continue
 			}
-			at := slices.IndexFunc(o.Operands(), func(v *ssa.Value) bool { return v != nil && fits(v.Type, r.Type) })
+			near := candidates(o)
+			at := slices.IndexFunc(near, func(v *ssa.Value) bool { return fits(v.Type, r.Type) })
 			switch {
 			case at >= 0:
-				r.ReplaceUses(o.Operand(at))
+				r.ReplaceUses(near[at])
 			case f == m.Main():
 				name := r.Name
 				if name == "" {
@@ -210,6 +284,150 @@ func removeOperators(m *ssa.Module, first, last int, fits func(a, b ssa.Type) bo
 		o.Erase()
 	}
 	return true
+}
+
+// nearby are the operands of an operator, and behind them the elements of lists, tuples and dicts among them.
+func nearby(o *ssa.Op) []*ssa.Value {
+	var own, inner []*ssa.Value
+	for _, v := range o.Operands() {
+		if v == nil {
+			continue
+		}
+		own = append(own, v)
+		if isContainer(v.Def()) {
+			inner = append(inner, v.Def().Operands()...)
+		}
+	}
+	return append(own, inner...)
+}
+
+// earlier are the results of the operators before one in its block, from the nearest to the farthest, and the parameters of the block.
+func earlier(o *ssa.Op) []*ssa.Value {
+	var list []*ssa.Value
+	for p := o.Prev(); p != nil; p = p.Prev() {
+		list = append(list, p.Results...)
+	}
+	return append(list, o.Block().Params...)
+}
+
+func isContainer(o *ssa.Op) bool {
+	return o != nil && (o.Kind == "prim::ListConstruct" || o.Kind == "prim::TupleConstruct" || o.Kind == "prim::DictConstruct")
+}
+
+// element is an element of a list, tuple or dict that an operator makes: the first of its operands, of which a dict has two.
+type element struct {
+	of *ssa.Op
+	at int
+}
+
+func elements(m *ssa.Module) []element {
+	var list []element
+	for _, o := range operators(m) {
+		if isContainer(o) {
+			for i := 0; i < o.NumOperands(); i += perElement(o) {
+				list = append(list, element{o, i})
+			}
+		}
+	}
+	return list
+}
+
+func perElement(o *ssa.Op) int {
+	if o.Kind == "prim::DictConstruct" {
+		return 2
+	}
+	return 1
+}
+
+// removeElements makes lists, tuples and dicts shorter. A tuple that is unpacked does not fit then, and the module is not valid.
+func removeElements(m *ssa.Module, first, last int) bool {
+	list := elements(m)
+	if last > len(list) {
+		return false
+	}
+	for i := last - 1; i >= first; i-- {
+		o, at := list[i].of, list[i].at
+		t, tuple := o.Results[0].Type.(*ssa.TupleType)
+		if tuple && t.Name != "" {
+			return false // the class says what fields there are
+		}
+		o.SetOperands(slices.Delete(slices.Clone(o.Operands()), at, at+perElement(o))...)
+		if tuple {
+			o.Results[0].Type = &ssa.TupleType{Elems: slices.Delete(slices.Clone(t.Elems), at, at+1)}
+		}
+	}
+	return true
+}
+
+// slot is a result of an If, or a value that a Loop carries or collects.
+type slot struct {
+	op *ssa.Op
+	at int
+}
+
+func slots(m *ssa.Module) []slot {
+	var list []slot
+	for _, o := range operators(m) {
+		if len(o.Blocks) > 0 {
+			for i := range o.Results {
+				list = append(list, slot{o, i})
+			}
+		}
+	}
+	return list
+}
+
+// removeSlots takes results away from Ifs and Loops. What uses one gets what was carried into the loop, or what a branch returns from before it.
+func removeSlots(m *ssa.Module, first, last int) bool {
+	list := slots(m)
+	if last > len(list) {
+		return false
+	}
+	for i := last - 1; i >= first; i-- {
+		o, at := list[i].op, list[i].at
+		r, body := o.Results[at], o.Blocks[0]
+		if skip := leading(o); len(body.Params) > 0 {
+			if carried := len(body.Params) - skip; at < carried {
+				body.Params[skip+at].ReplaceUses(o.Operand(2 + at))
+				r.ReplaceUses(o.Operand(2 + at))
+				body.RemoveParam(skip + at)
+				o.SetOperands(slices.Delete(slices.Clone(o.Operands()), 2+at, 3+at)...)
+			}
+			if r.HasUses() {
+				return false
+			}
+			body.RemoveReturn(1 + at)
+			o.RemoveResult(at)
+			continue
+		}
+		for _, b := range o.Blocks {
+			if v := b.Return(at); r.HasUses() && comesBefore(v, o) {
+				r.ReplaceUses(v)
+			}
+		}
+		if r.HasUses() {
+			return false
+		}
+		for _, b := range o.Blocks {
+			b.RemoveReturn(at)
+		}
+		o.RemoveResult(at)
+	}
+	return true
+}
+
+// comesBefore reports whether a value is made outside of the blocks of an operator.
+func comesBefore(v *ssa.Value, o *ssa.Op) bool {
+	at := v.Block()
+	return !slices.ContainsFunc(o.Blocks, func(b *ssa.Block) bool { return b.Encloses(at) })
+}
+
+// leading is the number of parameters of a loop's body before those that it carries.
+func leading(o *ssa.Op) int {
+	if o.Kind.Namespace() == "onnx" {
+		return 2
+	}
+	return 1
 }
 
 // branch is a block that may stand in the place of the operator that owns it.
@@ -237,9 +455,7 @@ func flatten(m *ssa.Module, first, last int) bool {
 	o, b := list[first].op, list[first].op.Blocks[list[first].block]
 	results, skip := b.Returns(), 0
 	if len(b.Params) > 0 { // a loop: the number of iterations, a condition and what it carries
-		if skip = 1; o.Kind.Namespace() == "onnx" {
-			skip = 2
-		}
+		skip = leading(o)
 		results = results[min(1, len(results)):]
 	}
 	if len(results) != len(o.Results) || o.Block().Func() != m.Main() || len(b.Params) > skip && o.NumOperands() != 2+len(b.Params)-skip {
