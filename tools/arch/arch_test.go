@@ -31,10 +31,10 @@ var table = []rule{
 	{"ssa/...", "ssa ssa/diag ssa/tensor ssa/sym", ""},
 
 	{"dialects/prim", "ssa/...", ""},
-	{"dialects/onnx", "ssa/... dialects/prim internal/formula", ""},
+	{"dialects/onnx", "ssa/... dialects/prim internal/formula internal/naming", ""},
 	{"dialects/onnx/...", "ssa/... dialects/prim dialects/onnx/... internal/formula", ""},
 	// the one arrow between the big dialects: lowering sits with the op
-	{"dialects/aten/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... internal/formula", ""},
+	{"dialects/aten/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... internal/formula internal/naming", ""},
 
 	{"passes", "ssa/...", ""},
 	{"passes/all", "ssa/... dialects/... passes/...", ""},
@@ -44,7 +44,7 @@ var table = []rule{
 	{"passes/specialize/internal/layout", "ssa/...", ""},
 	{"passes/specialize/internal/heap", "ssa/... passes/specialize/internal/journal passes/specialize/internal/py passes/specialize/internal/layout", ""},
 	{"passes/specialize/internal/view", "ssa/... dialects/aten passes/specialize/internal/py passes/specialize/internal/layout passes/specialize/internal/heap", ""},
-	{"passes/*", "ssa/... dialects/... passes internal/formula", ""}, // never another pass
+	{"passes/*", "ssa/... dialects/... passes internal/formula internal/naming", ""}, // never another pass
 
 	{"frontend", "ssa/... dialects/prim dialects/aten/... dialects/onnx frontend/... backend/onnxfile", ""},
 	{"frontend/spec", "ssa/...", ""},
@@ -56,7 +56,7 @@ var table = []rule{
 	{"backend/internal/filetest", "", ""},
 	{"backend/atomicfile", "", ""},
 	{"backend/onnxfile/...", "ssa/... dialects/prim dialects/onnx/... backend/onnxfile/... backend/atomicfile", "google.golang.org/protobuf"},
-	{"backend/interp/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... backend/interp/...", ""},
+	{"backend/interp/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... backend/interp/... internal/random", ""},
 	{"backend/surgery", "ssa/... dialects/onnx passes/all", ""},
 	// the judge of the passes knows none of them
 	{"backend/eager/...", "ssa/... dialects/prim dialects/onnx/... dialects/aten/... backend/interp backend/eager/...", ""},
@@ -67,7 +67,7 @@ var table = []rule{
 	{"codegen/gpu/internal/gputest", "ssa/tensor codegen/gpu/kir codegen/gpu/llvm codegen/gpu/sim codegen/gpu/ptx", "github.com/llir/llvm"},
 	{"codegen/gpu/internal/llir", "", "github.com/llir/llvm"},
 	{"codegen/gpu/internal/...", "codegen/gpu/internal/...", ""},
-	{"codegen/gpu/emit", "ssa/... dialects/onnx internal/formula codegen/gpu/index codegen/gpu/kir codegen/gpu/approx", ""},
+	{"codegen/gpu/emit", "ssa/... dialects/onnx internal/formula internal/random codegen/gpu/index codegen/gpu/kir codegen/gpu/approx", ""},
 	// from here on kernels are LLVM IR, as text or in memory
 	{"codegen/gpu/llvm", "codegen/gpu/kir codegen/gpu/internal/llir", "github.com/llir/llvm"},
 	{"codegen/gpu/ptx", "ssa/tensor codegen/gpu/internal/cfg codegen/gpu/internal/llir", "github.com/llir/llvm"},
@@ -91,6 +91,8 @@ var table = []rule{
 	{"docs/...", "...", "*"},
 	{"internal/version", "", ""},
 	{"internal/formula", "", ""},
+	{"internal/naming", "ssa", ""},
+	{"internal/random", "ssa", ""},
 	{"internal/pack", "", ""},     // for tests
 	{"internal/markdown", "", ""}, // for tests
 	{"internal/conversion", "ssa/... dialects/aten passes passes/all", ""},

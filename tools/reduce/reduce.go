@@ -124,14 +124,18 @@ func inChunks(s strategy, current **ssa.Module, try func(edit) (bool, error)) er
 
 var strategies = []strategy{
 	{sites: outputs, remove: removeOutputs},
-	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool { return removeOperators(m, first, last, nearby, ssa.SameType) }},
+	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool {
+		return removeOperators(m, first, last, nearby, ssa.SameType)
+	}},
 	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool { return removeOperators(m, first, last, nearby, bothTensors) }},
 	{sites: func(m *ssa.Module) int { return len(blocks(m)) }, remove: flatten},
 	{sites: func(m *ssa.Module) int { return len(slots(m)) }, remove: removeSlots},
 	{sites: func(m *ssa.Module) int { return len(elements(m)) }, remove: removeElements},
 	{sites: outputs, remove: unpackOutputs},
 	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: makeConstants},
-	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool { return removeOperators(m, first, last, earlier, ssa.SameType) }},
+	{sites: func(m *ssa.Module) int { return len(operators(m)) }, remove: func(m *ssa.Module, first, last int) bool {
+		return removeOperators(m, first, last, earlier, ssa.SameType)
+	}},
 	{sites: inputs, remove: removeInputs},
 	{sites: func(m *ssa.Module) int { return len(m.Funcs) - 1 }, remove: removeFunctions},
 	{sites: func(m *ssa.Module) int { return len(fields(m)) }, remove: removeFields},

@@ -1,4 +1,5 @@
-package onnx
+// Package random says which random numbers the operators of a graph draw, so that the interpreter and the kernels draw the same ones.
+package random
 
 import (
 	"fmt"
@@ -8,9 +9,9 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// RandomStream is the number of the sequence that a random operator draws from: a hash of the name of its first result, or of its place among
+// Stream is the number of the sequence that a random operator draws from: a hash of the name of its first result, or of its place among
 // the operators of the function if it has none.
-func RandomStream(o *ssa.Op) uint64 {
+func Stream(o *ssa.Op) uint64 {
 	h := fnv.New64a()
 	name := ""
 	if len(o.Results) > 0 {
@@ -32,8 +33,8 @@ func RandomStream(o *ssa.Op) uint64 {
 	return h.Sum64()
 }
 
-// RandomSeed is what the attribute seed of an operator does to the first word of the key.
-func RandomSeed(o *ssa.Op) uint32 {
+// Seed is what the attribute seed of an operator does to the first word of the key.
+func Seed(o *ssa.Op) uint32 {
 	if _, ok := o.Attr("seed"); ok {
 		return math.Float32bits(float32(o.AttrFloat("seed", 0)))
 	}
