@@ -311,16 +311,18 @@ sbom: ## the list of all modules with their licences, into out/sbom.json; asks t
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=
 BUILDER ?= $(PYTHON)
+# where a command runs in another folder; a name without a folder stands on PATH
+BUILDER_AT = $(if $(findstring /,$(BUILDER)),$(abspath $(BUILDER)),$(BUILDER))
 wheel: ## the Python package with the commands inside, into out/dist; make setup has what it needs, or BUILDER=PYTHON
 	@$(BUILDER) -c 'import build, hatchling' 2>/dev/null || { echo "$(BUILDER) lacks the packages build and hatchling: run make setup, or name a Python that has them with BUILDER"; exit 1; }
 	ATON_TARGET=$(TARGET) $(BUILDER) -m build --wheel --no-isolation -o out/dist tools/python
 
 python-test: build ## the tests of the Python package; BUILDER has PyTorch, onnxruntime, pytest and mypy
-	cd tools/python && $(BUILDER) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=$(CURDIR)/tools/python/src $(BUILDER) -m pytest -q
+	cd tools/python && $(BUILDER_AT) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=$(CURDIR)/tools/python/src $(BUILDER_AT) -m pytest -q
 
 # a release is made of a commit: binaries, archives, Debian packages, wheels of all systems. BUILDER as for wheel
 dist: ## the files of a release, into out/dist; BUILDER has build and hatchling
-	$(ALONE) -C tools/release run . -python $(BUILDER)
+	$(ALONE) -C tools/release run . -python $(BUILDER_AT)
 
 dist-check: ## a release twice, byte by byte, and every binary started; FRESH=1 without the build cache
 	cd tools/release && $(ALONE) vet ./... && $(ALONE) test ./...
