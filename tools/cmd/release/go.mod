@@ -69,5 +69,5 @@ require (
 
 replace (
 	github.com/aton-project/aton => ../../..
-	github.com/aton-project/aton/tools => ..
+	github.com/aton-project/aton/tools => ../..
 )
