@@ -489,21 +489,29 @@ const (
 	maxConeElements = 1 << 16 // of a constant
 )
 
+// depth says how far a claim reaches.
+type depth struct {
+	deep           int
+	through, large bool
+	// follow names the graph whose leaves the part of the other one is grown to.
+	follow string
+}
+
+// maxFollowed bounds how many operators away these leaves are looked for.
+const maxFollowed = 4
+
 // claim tries to prove two values equal.
 func (s *sweep) claim(y, x *ssa.Value) (Reason, string) {
 	best, reason := Unproved, "operators without a meaning here"
 	until := time.Now().Add(s.v.Limit)
-	for _, level := range [...]struct {
-		deep           int
-		through, large bool
-	}{{0, true, false}, {0, true, true}, {2, true, false}, {0, false, false}} {
-		if (level.deep > 0 || !level.through) && best != Unproved {
+	for i, level := range [...]depth{{0, true, false, ""}, {0, true, true, ""}, {2, true, false, ""}, {0, false, false, ""}, {0, true, false, "after"}, {0, true, false, "before"}} {
+		if i > 1 && best != Unproved {
 			break
 		}
 		if s.v.spent+time.Since(s.began) > s.v.Total {
 			return best, "the time has passed"
 		}
-		c, constant := s.cones(y, x, level.deep, level.through, level.large)
+		c, constant := s.cones(y, x, level)
 		if c == nil {
 			continue
 		}
@@ -683,22 +691,22 @@ func captured(o *ssa.Op) []*ssa.Value {
 }
 
 // cones makes the claim that y before and x after are equal for all values of what both depend on. Leaves are values that both graphs
-// have, at least deep operators away, and large constants, unless these are wanted themselves; through says that integers of which there are few are computed from what they depend on, since they are mostly
+// have, at least d.deep operators away, and large constants, unless d.large wants these themselves; d.through says that integers of which there are few are computed from what they depend on, since they are mostly
 // sizes. It is nil if there is no such claim, or if it has large constants that only one graph has; constant says that it depends on nothing.
-func (s *sweep) cones(y, x *ssa.Value, deep int, through, large bool) (c *Claim, constant bool) {
+func (s *sweep) cones(y, x *ssa.Value, d depth) (c *Claim, constant bool) {
 	of := map[*ssa.Func]*cone{}
 	stop := func(root *ssa.Value, class map[*ssa.Value]int, other map[int]*ssa.Value, both bool) func(*ssa.Value, int) bool {
 		return func(v *ssa.Value, depth int) bool {
 			if t := onnx.ConstOf(v); t != nil {
-				return !large && t.NumElements() > maxShared && other[class[v]] != nil
+				return !d.large && t.NumElements() > maxShared && other[class[v]] != nil
 			}
 			if v == root {
-				return !both && deep == 0 && other[class[v]] != nil
+				return !both && d.deep == 0 && other[class[v]] != nil
 			}
-			if depth <= deep || other[class[v]] == nil {
+			if depth <= d.deep || other[class[v]] == nil {
 				return false
 			}
-			if t := v.Tensor(); through && t != nil && t.DType == tensor.Int64 && t.Ranked && len(t.Dims) <= 1 {
+			if t := v.Tensor(); d.through && t != nil && t.DType == tensor.Int64 && t.Ranked && len(t.Dims) <= 1 {
 				return false
 			}
 			return true
@@ -706,8 +714,26 @@ func (s *sweep) cones(y, x *ssa.Value, deep int, through, large bool) (c *Claim,
 	}
 	both := s.inA[s.before[y]] != nil && s.inB[s.after[x]] != nil
 	cb, ca := &cone{seen: map[*ssa.Value]bool{}}, &cone{seen: map[*ssa.Value]bool{}}
-	cb.grow(y, 0, stop(y, s.before, s.inA, both))
-	ca.grow(x, 0, stop(x, s.after, s.inB, both))
+	stopB, stopA := stop(y, s.before, s.inA, both), stop(x, s.after, s.inB, both)
+	// until the leaves of the other part, or some way further
+	until := func(leaves []*ssa.Value, of, class map[*ssa.Value]int, stop func(*ssa.Value, int) bool) func(*ssa.Value, int) bool {
+		wanted := map[int]bool{}
+		for _, v := range leaves {
+			wanted[of[v]] = true
+		}
+		return func(v *ssa.Value, depth int) bool { return stop(v, depth) && (wanted[class[v]] || depth > maxFollowed) }
+	}
+	switch d.follow {
+	case "after":
+		ca.grow(x, 0, stopA)
+		cb.grow(y, 0, until(ca.leaves, s.after, s.before, stopB))
+	case "before":
+		cb.grow(y, 0, stopB)
+		ca.grow(x, 0, until(cb.leaves, s.before, s.after, stopA))
+	default:
+		cb.grow(y, 0, stopB)
+		ca.grow(x, 0, stopA)
+	}
 	of[s.b.f], of[s.a.f] = cb, ca
 	if cb.failed || ca.failed {
 		return nil, false
@@ -740,7 +766,7 @@ func (s *sweep) cones(y, x *ssa.Value, deep int, through, large bool) (c *Claim,
 			values[v.ID] = params[class[v]]
 		}
 		for _, o := range c.ops {
-			if t := onnx.ConstOf(o.Result(0)); t != nil && t.NumElements() > maxConeElements && len(inputs) > 0 && !large {
+			if t := onnx.ConstOf(o.Result(0)); t != nil && t.NumElements() > maxConeElements && len(inputs) > 0 && !d.large {
 				return nil
 			}
 			o.CopyTo(g.Body, values, nil, nil)
