@@ -11,7 +11,8 @@
 //     integers mean something, sums and products are any functions;
 //   - IEEE 754: sums, products, quotients and roots as well;
 //   - real numbers, for rules that state that they round elsewhere (Rounds in rewrite.Rule): every operator is its formula, from the
-//     expression of its row where it has one. Constants count to six digits.
+//     expression of its row where it has one. Constants count to six digits. Inputs with NaN and infinities are tried besides: what is
+//     NaN, or infinite, must be so in both results.
 //
 // Sums of products are taken as functions of the products, whatever their order: kernels accumulate in float64.
 //

@@ -88,3 +88,60 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 }
+
+// A rule that holds on real numbers is refuted by an input with NaN that it hides.
+func TestOdd(t *testing.T) {
+	const before = `graph @f(%x : Float(3)):
+  %y : Float(3) = onnx::Abs(%x)
+  return (%y)
+`
+	for name, tt := range map[string]struct {
+		after   string
+		refuted bool
+	}{
+		"NaN becomes 0": {`graph @f(%x : Float(3)):
+  %z : Float() = onnx::Constant[value={0.}]()
+  %n : Float(3) = onnx::Neg(%x)
+  %p : Bool(3) = onnx::Greater(%x, %z)
+  %q : Bool(3) = onnx::Less(%x, %z)
+  %a : Float(3) = onnx::Where(%q, %n, %z)
+  %y : Float(3) = onnx::Where(%p, %x, %a)
+  return (%y)
+`, true},
+		"NaN stays": {`graph @f(%x : Float(3)):
+  %n : Float(3) = onnx::Neg(%x)
+  %y : Float(3) = onnx::Max(%x, %n)
+  return (%y)
+`, false},
+	} {
+		s := NewSession(nil)
+		s.Prover = solver(t)
+		s.rounds["a rule"] = true
+		s.result("a rule").Rounds = true
+		if err := s.claim(Claim{Rule: "a rule", Before: parse(t, before), After: parse(t, tt.after)}); err != nil {
+			t.Fatal(err)
+		}
+		if r := s.Results["a rule"]; r.Claims[Refuted] > 0 != tt.refuted {
+			t.Errorf("%s: %v", name, r.Claims)
+		}
+	}
+}
+
+// The table is written as it was read, and counts the steps that are proved.
+func TestTable(t *testing.T) {
+	table, err := ReadTable(provedTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := table.String(); again != provedTable {
+		t.Error("the table changes when it is read and written")
+	}
+	proved, all := table.StepsProved()
+	if all < 100 || 100*proved < 95*all {
+		t.Errorf("%d of %d steps are proved", proved, all)
+	}
+	renewed := table.Renew([]Entry{{Kind: OfSteps, Name: "Celu-12", Status: "open"}}, false)
+	if p, a := renewed.StepsProved(); p != proved-1 || a != all {
+		t.Errorf("%d of %d steps after one is open, %d of %d before", p, a, proved, all)
+	}
+}

@@ -836,17 +836,17 @@ next:
 }
 
 // odd looks for inputs with NaN, infinities and zeros of both signs among them, for which results of a claim that rounds are of other classes:
-// NaN is NaN, an infinity is that infinity. It tells the counterexample, "" if there is none. What is proved on real numbers says nothing of these.
-func (p *Prover) odd(c Claim) string {
+// NaN is NaN, an infinity is that infinity. What is proved on real numbers says nothing of these.
+func (p *Prover) odd(c Claim) (refuted Verdict, ok bool) {
 	for seed := range uint64(oddTries) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		args := make([]interp.Value, len(c.Before.Body.Params))
-		v := Verdict{Inputs: map[string]*tensor.Tensor{}}
+		v := Verdict{Outcome: Refuted, Inputs: map[string]*tensor.Tensor{}}
 		given := make([]*tensor.Tensor, len(args))
 		for i, in := range c.Before.Body.Params {
 			shape, err := sizes(in.Tensor(), c.Dims)
 			if err != nil || !fits(shape, 1<<12) || !drawable(in.DType()) {
-				return ""
+				return v, false
 			}
 			t := randomTensor(r, in.DType(), shape, 1, false)
 			if in.DType().IsFloat() {
@@ -874,11 +874,11 @@ func (p *Prover) odd(c Claim) string {
 		}
 		for i := range want {
 			if v.Want, v.Got = want[i].Tensor, got[i].Tensor; v.Want != nil && v.Got != nil && !sameClasses(v.Want, v.Got) {
-				return v.Counterexample()
+				return v, true
 			}
 		}
 	}
-	return ""
+	return Verdict{}, false
 }
 
 // oddTries is how many inputs with NaN and infinities a claim that rounds is tried on.

@@ -280,8 +280,10 @@ func (s *Session) claim(c Claim) error {
 			v, c.Rounds = exact, false
 		}
 	}
-	if c.Rounds && v.Outcome == Proved && res.Odd == "" {
-		res.Odd = s.odd(c)
+	if c.Rounds && v.Outcome == Proved {
+		if refuted, ok := s.odd(c); ok {
+			v = refuted
+		}
 	}
 	res.Time += time.Since(began)
 	if v.Outcome == Proved && v.Theory == empty {

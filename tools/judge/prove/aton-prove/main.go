@@ -138,9 +138,6 @@ func (o options) run() error {
 		for _, c := range r.Refuted {
 			failed = append(failed, fmt.Sprintf("%s is refuted: %s\n%s%s", r.Rule, c.Verdict.Counterexample(), c.Claim.Before, c.Claim.After))
 		}
-		if r.Odd != "" {
-			fmt.Printf("  odd: %s\n", r.Odd)
-		}
 		if o.verbose {
 			for why, n := range r.Whys {
 				fmt.Printf("  %d: %s\n", n, why)
