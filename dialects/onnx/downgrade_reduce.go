@@ -35,8 +35,8 @@ func reduceAxes(d *Downgrade) {
 	d.dropOperands(1)
 }
 
-// ReducesNothing reports a reduction along an axis that may be empty, as far as is known of it.
-func ReducesNothing(o *ssa.Op) bool {
+// MayReduceNothing reports a reduction along an axis that may be empty, as far as is known of it.
+func MayReduceNothing(o *ssa.Op) bool {
 	x := o.Operand(0).Tensor()
 	if x == nil || !x.Ranked {
 		return true

@@ -322,7 +322,7 @@ func (l *legalizer) castAround(d *onnx.Downgrade, g *group, c tensor.DType) {
 func (l *legalizer) boundExtreme(d *onnx.Downgrade, r *ssa.Value, back *ssa.Op, t tensor.DType) {
 	o := r.Def()
 	beyond := map[ssa.Kind]string{"onnx::ReduceMax": "Less", "onnx::ReduceMin": "Greater"}[o.Kind]
-	if beyond == "" || t != tensor.Bool && (!t.IsInt() || t.Size() > 2) || !onnx.ReducesNothing(o) {
+	if beyond == "" || t != tensor.Bool && (!t.IsInt() || t.Size() > 2) || !onnx.MayReduceNothing(o) {
 		return
 	}
 	bound := int64(0)

@@ -264,6 +264,11 @@ func (e *evaluator) scatter(o *ssa.Op, in []value) ([]value, error) {
 		if axis < 0 || axis >= int64(len(x.Shape)) || len(ix.Shape) != len(x.Shape) || !slices.Equal(ix.Shape, updates.Shape) {
 			return nil, cannot("%s of %v and %v", o.Kind, x.Shape, ix.Shape)
 		}
+		for i, n := range ix.Shape {
+			if int64(i) != axis && n > x.Shape[i] {
+				return nil, cannot("%s of %v and %v", o.Kind, x.Shape, ix.Shape)
+			}
+		}
 		var err error
 		i := 0
 		eachPlace(ix.Shape, func(at []int64) {
@@ -290,6 +295,9 @@ func (e *evaluator) scatter(o *ssa.Op, in []value) ([]value, error) {
 	tuple := ix.Shape[len(ix.Shape)-1]
 	if tuple > int64(len(x.Shape)) {
 		return nil, cannot("tuples of %d indices", tuple)
+	}
+	if !slices.Equal(updates.Shape, append(slices.Clone(ix.Shape[:len(ix.Shape)-1]), x.Shape[tuple:]...)) {
+		return nil, cannot("%s of %v and %v", o.Kind, x.Shape, ix.Shape)
 	}
 	block := count(x.Shape[tuple:])
 	for k := range count(ix.Shape[:len(ix.Shape)-1]) {

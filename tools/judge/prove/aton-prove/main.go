@@ -26,14 +26,14 @@ import (
 
 func main() {
 	lit := flag.String("lit", "lit-tests", "the `folder` of text tests, whose graphs the rules are tried on")
-	variants := flag.Int("variants", 16, "changed copies of each graph")
+	variants := flag.Int("variants", 12, "changed copies of each graph")
 	part := flag.String("part", "", "prove the rules of one of `K/N` parts only; K may be any text, such as a commit")
 	only := flag.String("rules", "", "prove the rules of these `names` only, separated by commas, and print the claims that are open")
 	steps := flag.Bool("steps", false, "prove steps between opsets, passes without rules and patterns alone")
 	mutants := flag.Int("mutants", 200, "wrong variants of rules that must be refuted")
 	sizes := flag.Int("sizes", 2000, "random expressions of sizes whose normal form is proved")
 	limit := flag.Duration("limit", 2*time.Second, "time for one question to the solver")
-	perStep := flag.Duration("step-time", 20*time.Second, "make no further claim on a step between opsets after this time")
+	perStep := flag.Duration("step-time", 15*time.Second, "make no further claim on a step between opsets after this time")
 	most := flag.Duration("time", 0, "begin no further claim after this time, a fifth of which is for wrong variants; 0 for no bound")
 	write := flag.String("write", "", "write the tables proved.tsv and README.md of this `folder`")
 	models := flag.String("models", "testdata/nodes.tar.gz", "an `archive` of models of single operators, on which the steps between opsets are tried")
