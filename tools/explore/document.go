@@ -22,6 +22,8 @@ type Document struct {
 	Graph    *Graph    `json:"graph,omitempty"`
 	Weights  []Weight  `json:"weights"`
 	Problems []Problem `json:"problems"`
+	// Held are the parameters of stages that hold weights.
+	Held []string `json:"held"`
 	// Pages explains the identifiers of the problems, in Markdown.
 	Pages map[string]string `json:"pages"`
 }
@@ -61,8 +63,8 @@ type Op struct {
 	Gone int `json:"gone"`
 	// Steps are the rules that made or changed it, in order.
 	Steps []Step `json:"steps,omitempty"`
-	// From are the operators that it was made of: those that the rule was applied to or, of a pass without rules, those of the
-	// same line and module that the pass removed.
+	// From are the operators that it was made of: the one that the rule was applied to with the operands' operators that went with it or,
+	// of a pass without rules, those of the same line and module that the pass removed.
 	From []int `json:"from,omitempty"`
 }
 
@@ -120,6 +122,8 @@ type Node struct {
 	Inputs  []int  `json:"in"` // -1 for one that is left out
 	Outputs []int  `json:"out"`
 	Module  string `json:"module,omitempty"` // path
+	// Also are other modules that it was made from, such as that of a convolution into which a normalization was folded.
+	Also []string `json:"also,omitempty"`
 	// Parent is the node in whose body it stands, -1 for none; Branch says in which one.
 	Parent int    `json:"parent"`
 	Branch int    `json:"branch,omitempty"`
@@ -127,6 +131,14 @@ type Node struct {
 	// Flops and Bytes are an estimate of what it computes, and moves to and from memory; -1 where that is not known.
 	Flops int64 `json:"flops"`
 	Bytes int64 `json:"bytes"`
+	// Bodies are those of a Loop, If or Scan. The parameters of a body have the values of the node's inputs at first.
+	Bodies []Body `json:"bodies,omitempty"`
+}
+
+// Body is a graph within a node.
+type Body struct {
+	Params  []int `json:"params"`
+	Returns []int `json:"returns"`
 }
 
 // Attr is an attribute as text.
