@@ -22,8 +22,6 @@ type Document struct {
 	Graph    *Graph    `json:"graph,omitempty"`
 	Weights  []Weight  `json:"weights"`
 	Problems []Problem `json:"problems"`
-	// Held are the parameters of stages that hold weights.
-	Held []string `json:"held"`
 	// Pages explains the identifiers of the problems, in Markdown.
 	Pages map[string]string `json:"pages"`
 }
@@ -81,6 +79,8 @@ type Stage struct {
 	// Lines are positions in Document.Text, and Ops the operator of each, -1 for lines that are of none.
 	Lines []int `json:"lines"`
 	Ops   []int `json:"ops"`
+	// Inputs are the positions of inputs in the list of parameters. The others hold weights.
+	Inputs []int `json:"inputs"`
 }
 
 // Pass is a run of a pass.

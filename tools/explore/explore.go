@@ -95,7 +95,7 @@ func (s *Session) convert() error {
 	if err != nil {
 		return err
 	}
-	doc := &Document{Model: s.name, Version: aton.Version(), Opset: s.opts.OpsetFor(m), Weights: []Weight{}, Problems: []Problem{}, Held: []string{}, Passes: []Pass{}, Sources: []Source{},
+	doc := &Document{Model: s.name, Version: aton.Version(), Opset: s.opts.OpsetFor(m), Weights: []Weight{}, Problems: []Problem{}, Passes: []Pass{}, Sources: []Source{},
 		Pages: map[string]string{}, Pipeline: s.opts.Pipeline}
 	s.doc, s.module, s.failed = doc, nil, nil
 	r := newRecorder(doc, m)

@@ -22,11 +22,10 @@ type recorder struct {
 	steps  map[*ssa.Op][]Step    // of the pass at work
 	from   map[*ssa.Op]*ssa.Op   // the roots of rules that made operators in the pass at work
 	inputs map[*ssa.Op][]*ssa.Op // the operators of the operands, before the pass at work
-	held   map[string]bool
 }
 
 func newRecorder(doc *Document, m *ssa.Module) *recorder {
-	r := &recorder{doc: doc, m: m, ids: map[*ssa.Op]int{}, text: map[string]int{}, alive: map[*ssa.Op]bool{}, frames: map[diag.Loc]int{}, places: map[Frame]int{}, held: map[string]bool{}}
+	r := &recorder{doc: doc, m: m, ids: map[*ssa.Op]int{}, text: map[string]int{}, alive: map[*ssa.Op]bool{}, frames: map[diag.Loc]int{}, places: map[Frame]int{}}
 	r.place(Frame{})
 	r.begin()
 	m.Rewritten = func(rule string, root *ssa.Op, made, changed []*ssa.Op) {
@@ -219,12 +218,11 @@ func relatives(doc *Document, op *Op, gone []int) []int {
 
 // stage writes the text of the program as it is, if that differs from the last stage's.
 func (r *recorder) stage(name string, pass int) {
-	s := Stage{Name: name, Pass: pass}
+	s := Stage{Name: name, Pass: pass, Inputs: []int{}}
 	if f := r.m.Main(); f != nil {
-		for _, p := range f.Body.Params {
-			if r.m.Weights[p.Name] != nil && !r.held[p.Name] {
-				r.held[p.Name] = true
-				r.doc.Held = append(r.doc.Held, p.Name)
+		for i, p := range f.Body.Params {
+			if r.m.Weights[p.Name] == nil {
+				s.Inputs = append(s.Inputs, i)
 			}
 		}
 	}

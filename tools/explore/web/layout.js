@@ -47,7 +47,7 @@ export function tree(graph) {
       const only = c.children && c.children.length === 1 && c.node === undefined ? c.children[0] : null;
       if (!only || (only.children && only.node !== undefined)) return c;
       groups.delete(c.id);
-      return Object.assign(only, { parent: g }, only.children ? { title: c.title + "." + only.title } : { module: c.title });
+      return Object.assign(only, { parent: g }, only.children ? { title: c.title + "." + only.title } : { module: [...(graph.nodes[only.node].also || []).map((m) => m.split(".").pop()).reverse(), c.title].filter((m, i, all) => all.indexOf(m) === i).join(" + ") });
     });
     fold(g, groups, (i) => graph.nodes[i].kind + graph.nodes[i].in.filter((v) => v >= 0 && graph.values[v].weight >= 0).map((v) => graph.values[v].type).join());
     if (g.children.length > 2 * chunk) {
@@ -73,13 +73,13 @@ export function tree(graph) {
 function body(kind, i) { return kind === "If" ? ["then", "else"][i] || "branch " + i : "body"; }
 
 // arithmetic is the set of nodes that depend on the sizes of the inputs alone, such as those that make shapes, positions and masks: what begins
-// with Shape or Size and reads no weights of floats.
+// with Shape, Size or what they are in a program and reads no weights of floats.
 function arithmetic(graph) {
   const out = new Set(), made = new Map();
   graph.nodes.forEach((n, i) => {
     const weights = n.in.some((v) => v >= 0 && graph.values[v].weight >= 0 && !/^(i|u|bool)/.test(graph.values[v].type));
     const from = n.in.filter((v) => v >= 0 && graph.values[v].weight < 0 && !graph.values[v].note);
-    if (n.kind === "Shape" || n.kind === "Size" || (from.length && !weights && from.every((v) => made.has(v)))) {
+    if (/^(Shape|Size|aten::(size|sym_size|numel|dim|len)|prim::shape)$/.test(n.kind) || (from.length && !weights && from.every((v) => made.has(v)))) {
       out.add(i);
       n.out.forEach((v) => made.set(v, i));
     }
@@ -155,7 +155,7 @@ export function shape(graph, t, open, sizes) {
       const id = c.children ? "g" + c.id : "n" + c.node;
       const parent = g.id === "" ? null : "g" + g.id;
       const isOpen = c.children && open.has(c.id);
-      boxes.set(id, { id, group: c.children ? c : null, node: c.children ? c.node : c.node, open: isOpen, parent });
+      boxes.set(id, { id, group: c.children ? c : null, node: c.node, open: isOpen, parent });
       if (isOpen) visit(c);
     }
   };
@@ -167,15 +167,39 @@ export function shape(graph, t, open, sizes) {
   });
   const at = t.leaves.map(sight);
   graph.nodes.forEach((n, i) => n.out.forEach((v) => maker.set(v, at[i])));
+  // the parameters of a body are boxes in it, which what the node reads leads to; what a body gives leads to the node, which has the results
+  const carried = [], read = new Set(graph.nodes.flatMap((n) => [...n.in, ...(n.bodies || []).flatMap((b) => b.returns)]));
+  const entered = graph.nodes.map(() => new Set()); // the inputs that go into a body
+  graph.nodes.forEach((n, i) => (n.bodies || []).forEach((body, k) => {
+    const skip = n.in.length - body.params.length, group = t.groups.get("@" + i + "." + k);
+    body.params.forEach((v, j) => {
+      const input = j && skip > 0 ? j + skip : j, title = parameter(graph, n, v, j);
+      if (!read.has(v)) return;
+      const outer = at[i] && group && closedAround(group, open);
+      if (at[i] && group && outer === null) {
+        const id = "p" + v;
+        boxes.set(id, { id, value: v, title, parent: "g" + group.id, carried: true });
+        maker.set(v, id);
+      } else if (outer) maker.set(v, outer);
+      else maker.set(v, () => maker.get(n.in[input]));
+      if (input < n.in.length && group) {
+        entered[i].add(input);
+        if (n.in[input] >= 0) carried.push([n.in[input], outer === null ? "p" + v : outer]);
+      }
+    });
+    for (const v of body.returns) carried.push([v, at[i]]);
+  }));
   const join = (v, to) => {
-    const from = maker.get(v);
+    let from = maker.get(v);
+    for (let n = 0; typeof from === "function" && n < 64; n++) from = from();
     if (!from || !to || from === to) return;
     const key = from + "\n" + to;
     if (!arrows.has(key)) arrows.set(key, { from, to, values: [] });
     const a = arrows.get(key);
     if (!a.values.includes(v)) a.values.push(v);
   };
-  graph.nodes.forEach((n, i) => n.in.forEach((v) => v >= 0 && join(v, at[i])));
+  graph.nodes.forEach((n, i) => n.in.forEach((v, k) => v >= 0 && !entered[i].has(k) && join(v, at[i])));
+  for (const [v, to] of carried) join(v, to);
   graph.outputs.forEach((v, i) => {
     const id = "o" + i;
     boxes.set(id, { id, value: v, title: graph.outputNames[i] || graph.values[v].name, output: true });
@@ -184,8 +208,23 @@ export function shape(graph, t, open, sizes) {
   return { boxes, arrows: [...arrows.values()] };
 }
 
+// closedAround is the outermost closed group that a group is in or that it is; null if all are open.
+function closedAround(g, open) {
+  let box = null;
+  for (; g && g.id !== ""; g = g.parent) if (!open.has(g.id)) box = "g" + g.id;
+  return box;
+}
+
+// parameter names a parameter of a body: by its own name or, where it has none, by what it is.
+function parameter(graph, n, v, j) {
+  const name = graph.values[v].text;
+  if (!/^v?\d+$/.test(name)) return name;
+  const first = n.kind === "Loop" ? 2 : 0, result = j >= first ? graph.values[n.out[j - first]] : null;
+  return result ? result.name : ["iteration", "condition"][j] || name;
+}
+
 // place has dagre lay the boxes out, in the direction of reading.
-export function place({ boxes, arrows }, size, labels) {
+export function place({ boxes, arrows }, size, labels, wide) {
   const g = new dagre.graphlib.Graph({ compound: true, multigraph: false });
   g.setGraph({ rankdir: "TB", nodesep: 22, ranksep: labels ? 24 : 36, edgesep: 12, marginx: 20, marginy: 20 });
   g.setDefaultEdgeLabel(() => ({}));
@@ -193,7 +232,7 @@ export function place({ boxes, arrows }, size, labels) {
   for (const b of boxes.values()) if (b.parent) g.setParent(b.id, b.parent);
   for (const a of arrows) {
     const text = labels ? a.label : "";
-    g.setEdge(a.from, a.to, text ? { width: text.length * 5.4 + 6, height: 13, labelpos: "r", labeloffset: 4 } : {});
+    g.setEdge(a.from, a.to, text ? { width: wide(text) + 6, height: 13, labelpos: "r", labeloffset: 4 } : {});
   }
   dagre.layout(g);
   for (const b of boxes.values()) Object.assign(b, (({ x, y, width, height }) => ({ x, y, width, height }))(g.node(b.id)));

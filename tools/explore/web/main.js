@@ -59,7 +59,7 @@ class App {
     this.state = {
       view: views.some(([id]) => id === q.get("view")) ? q.get("view") : this.doc.failed ? "problems" : this.doc.graph ? "graph" : "code",
       left: number("left", this.functional(), last), right: number("right", last, last), op: number("op", null, this.doc.ops.length - 1), place: q.get("line"), value: q.get("value"),
-      open: q.get("open"), kernel: number("kernel", 0, 1e9), weight: number("weight", 0, this.doc.weights.length - 1), code: ["kir", "llvm", "ptx", "plan"].includes(q.get("code")) ? q.get("code") : "kir",
+      open: q.get("open"), graph: number("graph", null, last), colour: q.get("colour") || (this.doc.comparison ? "change" : "operator"), kernel: number("kernel", 0, 1e9), weight: number("weight", 0, this.doc.weights.length - 1), code: ["kir", "llvm", "ptx", "plan"].includes(q.get("code")) ? q.get("code") : "kir",
     };
     this.written = location.hash;
     if (this.state.op !== null && this.state.op < 0) this.state.op = null;
@@ -79,14 +79,14 @@ class App {
   // that the browser goes back from. What the page begins with is not in the address.
   set(change, quiet) {
     Object.assign(this.state, change);
-    const q = new URLSearchParams(), s = this.state, usual = { left: this.functional(), right: this.doc.stages.length - 1 };
+    const q = new URLSearchParams(), s = this.state, usual = { left: this.functional(), right: this.doc.stages.length - 1, colour: this.doc.comparison ? "change" : "operator" };
     q.set("view", s.view);
-    for (const [name, key] of [["left", "left"], ["right", "right"], ["op", "op"], ["line", "place"], ["value", "value"], ["open", "open"]]) {
+    for (const [name, key] of [["left", "left"], ["right", "right"], ["op", "op"], ["line", "place"], ["value", "value"], ["open", "open"], ["graph", "graph"], ["colour", "colour"]]) {
       if (s[key] !== null && (s[key] !== "" || key === "open") && s[key] !== usual[key]) q.set(name, s[key]);
     }
     if (s.view === "kernels") { q.set("kernel", s.kernel); q.set("code", s.code); }
     if (s.view === "weights") q.set("weight", s.weight);
-    const step = ["view", "op", "place", "value", "kernel", "weight"].some((key) => key in change), next = "#" + q;
+    const step = ["view", "op", "place", "value", "kernel", "weight", "graph", "colour"].some((key) => key in change), next = "#" + q;
     if (next !== this.written) history[step ? "pushState" : "replaceState"](null, "", next);
     this.written = next;
     if (!quiet) this.draw();
@@ -154,13 +154,10 @@ class App {
 
   // reveal brings what is selected into sight.
   reveal() {
-    const { state, index } = this;
+    const { state } = this;
     if (state.view === "code" && (state.op !== null || state.place)) this.code.reveal();
-    if (state.view === "graph" && this.picture.tree) {
-      let node = state.op !== null ? index.nodeOf.get(state.op) : undefined;
-      if (node === undefined) for (const o of this.related.strong) if ((node = index.nodeOf.get(o)) !== undefined) break;
-      if (node === undefined && state.value !== null) node = index.makerOf.get(index.valueOf.get(state.value));
-      if (node === undefined) for (const o of this.related.weak) if ((node = index.nodeOf.get(o)) !== undefined) break;
+    if (state.view === "graph") {
+      const node = this.picture.nodeFor();
       if (node !== undefined) {
         this.picture.reveal(node);
         this.picture.mark();
