@@ -70,7 +70,7 @@ class App {
   // functional is the stage in which the program has no modules, branches on constants or writes any more: the one to compare with.
   functional() {
     const pass = this.doc.passes.find((p) => p.name === "specialize");
-    return pass ? pass.stage : 0;
+    return pass && pass.stage < this.doc.stages.length - 1 ? pass.stage : 0;
   }
 
   relate() { this.related = this.index.related(this.state); }
@@ -204,8 +204,8 @@ class App {
     if (q && g) {
       const words = q.split(/\s+/);
       g.nodes.forEach((n, i) => {
-        const type = n.out.length ? g.values[n.out[0]].type : "", text = `${n.kind} ${n.name} ${n.module || ""} ${n.out.map((v) => g.values[v].name + " " + g.values[v].type).join(" ")}`.toLowerCase();
-        if (words.every((w) => text.includes(w))) add(n.kind, `${n.module || n.name} ${type}`, () => this.selectNode(i));
+        const type = n.out.length ? g.values[n.out[0]].type : "", text = `${n.kind} ${n.name} ${n.module || ""} ${(n.also || []).join(" ")} ${n.out.map((v) => g.values[v].name + " " + g.values[v].type).join(" ")}`.toLowerCase();
+        if (words.every((w) => text.includes(w))) add(n.kind, `${[...(n.also || []), n.module || n.name].join(", ")} ${type}`, () => this.selectNode(i));
       });
       this.doc.weights.forEach((w, i) => { if (words.every((x) => `${w.name} ${w.dtype}`.toLowerCase().includes(x))) add(w.name, `${w.dtype}[${w.shape}]`, () => this.set({ view: "weights", weight: i })); });
     } else if (q) {

@@ -109,3 +109,19 @@ function line(text) {
   }
   return { results: typed(left), kind: kind.trim(), attrs, operands: parts.slice(i).filter((t) => t[0] === "%").map(bare) };
 }
+
+// typesLast is a line of a stage with the types of its results behind the operator: %x = aten::relu(%y) : Float(2, 3)
+export function typesLast(text) {
+  const lead = text.slice(0, text.length - text.trimStart().length), parts = [...text.trimStart().matchAll(token)].map((m) => m[0]), at = parts.indexOf(" = ");
+  if (at < 0) return text;
+  const values = [], types = [];
+  let depth = 0, type = null;
+  for (const t of parts.slice(0, at)) {
+    if (t[0] === "%") { values.push(t); type = ""; continue; }
+    if ("([{".includes(t)) depth++;
+    else if (")]}".includes(t)) depth--;
+    if (t === ", " && depth === 0) { types.push(type); type = null; } else if (type !== null) type += t;
+  }
+  if (type !== null) types.push(type);
+  return lead + values.join(", ") + parts.slice(at).join("") + " : " + types.map((t) => t.replace(/^ : /, "")).join(", ");
+}
