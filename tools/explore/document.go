@@ -24,6 +24,36 @@ type Document struct {
 	Problems []Problem `json:"problems"`
 	// Pages explains the identifiers of the problems, in Markdown.
 	Pages map[string]string `json:"pages"`
+	// Comparison is what is different from an older model; nil where there is none.
+	Comparison *Comparison `json:"comparison,omitempty"`
+}
+
+// Comparison puts an older model beside the document's.
+type Comparison struct {
+	Model string `json:"model"`
+	Graph *Graph `json:"graph"`
+	// Pairs are the nodes that belong together. The other nodes are new, or are gone.
+	Pairs   []Pair         `json:"pairs"`
+	Weights []WeightChange `json:"weights"`
+	// Signature has the inputs and outputs that only one of the models has: "+ input x f32[2]".
+	Signature []string `json:"signature"`
+}
+
+// Pair is a node in both models.
+type Pair struct {
+	New     int      `json:"new"`
+	Old     int      `json:"old"`
+	Changes []string `json:"changes"` // none: it is the same
+}
+
+// WeightChange is a weight that was added or removed, or whose type or elements changed.
+type WeightChange struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+	New  string `json:"new,omitempty"` // type
+	Old  string `json:"old,omitempty"`
+	// Differs is the greatest difference beside the greatest element, -1 where there is no such number.
+	Differs float64 `json:"differs"`
 }
 
 // Frame is a place in the user's program. Frame 0 is the unknown one.
@@ -112,6 +142,8 @@ type Graph struct {
 	Opaque      int      `json:"opaque"` // nodes whose cost is not known
 	// Sizes are those that dynamic axes have in Node.Flops and Node.Bytes.
 	Sizes map[string]int64 `json:"sizes"`
+
+	makers map[int][2]int // of values: node and result
 }
 
 // Node is an operator of the converted model. Constants are no nodes: they are values.
@@ -201,6 +233,10 @@ type Numbers struct {
 	Suspect string `json:"suspect,omitempty"`
 	// NaN is the first value that has one where its operands have none.
 	NaN string `json:"nan,omitempty"`
+	// Differs has, by value, the greatest difference from the older model's value beside that one's greatest element; -1 where that is no number.
+	// Former is why there is none.
+	Differs map[string]float64 `json:"differs,omitempty"`
+	Former  string             `json:"former,omitempty"`
 }
 
 // Run is a value in a run.

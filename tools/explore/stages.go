@@ -8,20 +8,22 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // recorder watches a conversion, and writes what happens into a document.
 type recorder struct {
-	doc    *Document
-	m      *ssa.Module
-	ids    map[*ssa.Op]int
-	text   map[string]int
-	alive  map[*ssa.Op]bool
-	frames map[diag.Loc]int
-	places map[Frame]int
-	steps  map[*ssa.Op][]Step    // of the pass at work
-	from   map[*ssa.Op]*ssa.Op   // the roots of rules that made operators in the pass at work
-	inputs map[*ssa.Op][]*ssa.Op // the operators of the operands, before the pass at work
+	doc     *Document
+	m       *ssa.Module
+	ids     map[*ssa.Op]int
+	text    map[string]int
+	alive   map[*ssa.Op]bool
+	frames  map[diag.Loc]int
+	places  map[Frame]int
+	steps   map[*ssa.Op][]Step    // of the pass at work
+	from    map[*ssa.Op]*ssa.Op   // the roots of rules that made operators in the pass at work
+	inputs  map[*ssa.Op][]*ssa.Op // the operators of the operands, before the pass at work
+	weights []*tensor.Tensor      // of the document
 }
 
 func newRecorder(doc *Document, m *ssa.Module) *recorder {

@@ -71,7 +71,7 @@ export const schemes = {
       const run = (n) => n.out.map((v) => numbers.values[g.values[v].text]).find((r) => r && r.stats);
       if (numbers.differs) {
         const far = (n) => Math.max(-1, ...n.out.map((v) => numbers.differs[g.values[v].text] ?? -1));
-        return { most: (n) => (far(n) < 0 ? -1 : Math.max(0, Math.min(1, (Math.log10(Math.max(far(n), 1e-8)) + 8) / 8))), from: "equal", to: () => "differs by its own size", none: "not in both" };
+        return { most: (n) => (far(n) < 0 ? -1 : Math.max(0, Math.min(1, (Math.log10(Math.max(far(n), 1e-8)) + 8) / 8))), from: "equal", middle: "differs by 1e-4 of its greatest element", to: () => "by as much as that" };
       }
       return { key: (n) => (n.out.some((v) => g.values[v].text === numbers.wrong) ? "wrong" : !run(n) ? "none" : run(n).stats.nan || run(n).stats.inf ? "nan" : "finite"), keys: ["wrong", "nan", "finite", "none"], name: (k) => ({ wrong: "wrong", nan: "NaN or infinite", finite: "finite", none: "not computed" })[k] };
     },
@@ -101,6 +101,6 @@ export function paints(scheme, nodes, shown, css, dark) {
   const top = scheme.sum ? Math.max(1e-12, ...shown.map(of)) : 1, hot = (t) => mix(css.node, css.bad, (dark ? 0.6 : 0.5) * t);
   return {
     fill: (list) => { const x = list.length ? of(list) : -1; return x < 0 ? null : hot(scheme.sum ? Math.sqrt(x / top) : x); },
-    legend: [[hot(0), scheme.from], [hot(0.5), ""], [hot(1), scheme.to(top)]],
+    legend: [[hot(0), scheme.from], [hot(0.5), scheme.middle || ""], [hot(1), scheme.to(top)]],
   };
 }

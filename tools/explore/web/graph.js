@@ -61,6 +61,10 @@ export class Picture {
     Object.assign(this, this.graphs.get(stage), { stage });
     this.chosen.value = stage === null ? "" : String(stage);
     this.open = state.open === null ? closed(this.tree, begun) : new Set(["", ...state.open.split(",").filter((x) => x)]);
+    if (state.open === null && this.graph.compared) { // what is different is in sight
+      const news = this.graph.nodes.map((n, i) => i).filter((i) => this.graph.nodes[i].change !== "same");
+      if (news.length <= 40) for (const i of news) for (let g = this.tree.leaves[i].parent; g; g = g.parent) this.open.add(g.id);
+    }
     this.shownOpen = state.open;
     this.svg = null;
     this.box = null;
@@ -166,6 +170,7 @@ export class Picture {
       const cls = b.group ? (b.open ? "open" : "group") : b.value !== undefined ? "io" : family(g.nodes[b.node].kind);
       const pick = () => {
         if (b.group) this.toggle(b.group.id);
+        else if (b.node !== undefined && g.nodes[b.node].op < 0) return; // of the older model
         else if (b.node !== undefined) this.app.select({ op: g.nodes[b.node].op, place: this.app.index.placeOf(g.nodes[b.node].op) || null, value: null });
         else this.app.select({ op: null, place: null, value: g.values[b.value].text });
       };
@@ -248,6 +253,7 @@ export class Picture {
       const rect = b.element.querySelector("rect"), fill = painted ? painted.fill(nodes) : null;
       rect.setAttribute("fill", strong ? c.hit : fill || (weak ? c.soft : b.group ? c.group : b.value !== undefined ? c.panel : c.node));
       rect.setAttribute("stroke", wrong ? c.bad : nan ? c.warn : strong ? c.accent : b.group ? c.accent : b.value !== undefined ? c.dim : c.line);
+      b.spot.setAttribute("fill", wrong ? c.bad : strong ? c.accent : fill || c.move);
       rect.setAttribute("stroke-width", wrong || nan ? 3 : strong ? 2 : 1);
     }
   }
@@ -257,7 +263,7 @@ export class Picture {
     const { width, height } = this.size, k = Math.min(150 / width, 170 / height);
     const frame = svg("rect", { class: "frame" });
     const small = svg("svg", { width: Math.max(20, width * k), height: Math.max(20, height * k), viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" },
-      [...this.boxes.values()].filter((b) => !b.open).map((b) => svg("rect", { class: "spot", x: b.x - b.width / 2, y: b.y - b.height / 2, width: b.width, height: b.height })), frame);
+      [...this.boxes.values()].filter((b) => !b.open).map((b) => b.spot = svg("rect", { class: "spot", x: b.x - b.width / 2, y: b.y - b.height / 2, width: b.width, height: b.height })), frame);
     const go = (e) => {
       const r = small.getBoundingClientRect();
       this.box[0] = ((e.clientX - r.left) / r.width) * width - this.box[2] / 2;

@@ -23,7 +23,7 @@ function summary(app) {
   return h("div", {}, h("h3", {}, "Model"), h("dl", {}, h("dt", {}, "Opset"), h("dd", {}, doc.opset), g ? [h("dt", {}, "Nodes"), h("dd", {}, g.nodes.length), h("dt", {}, "Weights"), h("dd", {}, `${doc.weights.length}, ${bytes(doc.weights.reduce((s, w) => s + w.bytes, 0))}`),
     g.inputs.map((v) => [h("dt", {}, "Input"), h("dd", { class: "mono" }, `${g.values[v].name} ${g.values[v].type}`)]), g.outputs.map((v, i) => [h("dt", {}, "Output"), h("dd", { class: "mono" }, `${g.outputNames[i] || g.values[v].name} ${g.values[v].type}`)])] : null),
     sizes.length ? [h("h3", {}, "Dynamic sizes"), h("dl", {}, sizes.map(([name, axes]) => [h("dt", { class: "mono" }, name), h("dd", {}, axes.join(", "))])),
-      sizes.some(([name]) => /^s\d+$/.test(name)) ? h("p", { class: "dim" }, "The archive has no names for them. An input that is given with names has these everywhere: ", h("code", {}, `--input '${app.doc.graph.values[g.inputs[0]].name}:${g.values[g.inputs[0]].type.replace(/\bs\d+\b/, "batch")}'`)) : null] : null);
+      !/\.onnx$/i.test(doc.model) && sizes.some(([name]) => /^s\d+$/.test(name)) ? h("p", { class: "dim" }, "The archive has no names for them. An input that is given with names has these everywhere: ", h("code", {}, `--input '${app.doc.graph.values[g.inputs[0]].name}:${g.values[g.inputs[0]].type.replace(/\bs\d+\b/, "batch")}'`)) : null] : null);
 }
 
 // dynamic lists the sizes that have names, each with the axes of inputs that it is.
@@ -56,6 +56,9 @@ function opCard(app, op) {
     node.in.forEach((v, i) => v >= 0 && rows.push(h("dt", {}, "In " + i), h("dd", { class: "mono" }, valueLink(app, v))));
     node.out.forEach((v, i) => rows.push(h("dt", {}, "Out " + i), h("dd", { class: "mono" }, valueLink(app, v))));
     for (const a of node.attrs || []) row(a.name, a.text, "mono");
+    const pair = doc.comparison && doc.comparison.pairs.find((p) => p.new === n);
+    if (doc.comparison) row("Change", !pair ? "new" : pair.changes.length ? pair.changes.join("; ") : "none", pair && !pair.changes.length ? "" : "warn");
+    if (app.numbers && app.numbers.differs) node.out.forEach((v) => { const d = app.numbers.differs[doc.graph.values[v].text]; if (d !== undefined) row("Differs by", d < 0 ? "not finite" : d.toExponential(2), "mono"); });
     row("Cost", `${count(node.flops)} operations, ${bytes(node.bytes)}`);
   }
   out.push(h("dl", {}, rows));

@@ -5,10 +5,11 @@ import { Index } from "./index.js";
 import { Code } from "./code.js";
 import { Picture } from "./graph.js";
 import { costView, pipelineView, weightsView, kernelsView, numbersView, problemsView } from "./tables.js";
+import { compareView } from "./compare.js";
 import { inspect } from "./inspect.js";
 
-const views = [["code", "Source & IR"], ["graph", "Graph"], ["pipeline", "Pipeline"], ["numbers", "Numbers"], ["cost", "Cost"], ["weights", "Weights"], ["kernels", "Kernels"], ["problems", "Problems"]];
-const tables = { pipeline: pipelineView, numbers: numbersView, cost: costView, weights: weightsView, kernels: kernelsView, problems: problemsView };
+const views = [["code", "Source & IR"], ["graph", "Graph"], ["pipeline", "Pipeline"], ["numbers", "Numbers"], ["cost", "Cost"], ["weights", "Weights"], ["kernels", "Kernels"], ["problems", "Problems"], ["compare", "Compared"]];
+const tables = { pipeline: pipelineView, numbers: numbersView, cost: costView, weights: weightsView, kernels: kernelsView, problems: problemsView, compare: compareView };
 const nothing = { strong: new Set(), weak: new Set(), places: new Set() };
 
 // App is the page: the state, which is in the address, and the views of it.
@@ -43,7 +44,8 @@ class App {
 
   head() {
     const { doc } = this, problems = doc.problems.filter((p) => p.severity === "error").length, warnings = doc.problems.filter((p) => p.severity === "warning").length;
-    this.tabs = views.map(([id, name], i) => h("button", { role: "tab", id: "tab-" + id, "aria-selected": "false", title: `${i + 1}`, onclick: () => this.set({ view: id }) }, name,
+    this.views = views.filter(([id]) => id !== "compare" || doc.comparison);
+    this.tabs = this.views.map(([id, name], i) => h("button", { role: "tab", id: "tab-" + id, "aria-selected": "false", title: `${i + 1}`, onclick: () => this.set({ view: id }) }, name,
       id === "problems" && problems ? h("span", { class: "badge" }, problems) : id === "problems" && warnings ? h("span", { class: "badge warn" }, warnings) : null));
     this.input = h("input", { type: "search", placeholder: "Search  /", "aria-label": "search by name, operator or type", oninput: () => this.search(), onkeydown: (e) => this.searchKey(e), onblur: () => setTimeout(() => this.found.replaceChildren(), 200) });
     this.found = h("ul", { class: "results", role: "listbox", hidden: true });
@@ -57,7 +59,7 @@ class App {
     const q = new URLSearchParams(location.hash.slice(1)), last = this.doc.stages.length - 1;
     const number = (name, usual, most) => (/^\d+$/.test(q.get(name) || "") ? Math.min(+q.get(name), most) : usual);
     this.state = {
-      view: views.some(([id]) => id === q.get("view")) ? q.get("view") : this.doc.failed ? "problems" : this.doc.graph ? "graph" : "code",
+      view: views.some(([id]) => id === q.get("view") && (id !== "compare" || this.doc.comparison)) ? q.get("view") : this.doc.failed ? "problems" : this.doc.graph ? "graph" : "code",
       left: number("left", this.functional(), last), right: number("right", last, last), op: number("op", null, this.doc.ops.length - 1), place: q.get("line"), value: q.get("value"),
       open: q.get("open"), graph: number("graph", null, last), colour: q.get("colour") || (this.doc.comparison ? "change" : "operator"), kernel: number("kernel", 0, 1e9), weight: number("weight", 0, this.doc.weights.length - 1), code: ["kir", "llvm", "ptx", "plan"].includes(q.get("code")) ? q.get("code") : "kir",
     };
@@ -140,7 +142,7 @@ class App {
     const { state, doc } = this;
     // first, since it takes room from the picture
     this.foot.replaceChildren(h("span", {}, "aton " + doc.version.split(" ")[0]), h("span", {}, `${doc.stages.length} stages, ${doc.passes.length} passes`), h("span", {}, "click: what belongs together · / search · ? keys"), doc.failed ? h("span", { class: "bad" }, doc.failed.split("\n")[0]) : "");
-    this.tabs.forEach((t, i) => t.setAttribute("aria-selected", views[i][0] === state.view ? "true" : "false"));
+    this.tabs.forEach((t, i) => t.setAttribute("aria-selected", this.views[i][0] === state.view ? "true" : "false"));
     if (state.view === "code") {
       if (this.main.firstChild !== this.code.element) this.main.replaceChildren(this.code.element);
       this.code.draw();
@@ -254,7 +256,7 @@ class App {
   key(e) {
     if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) return;
     const n = +e.key;
-    if (n >= 1 && n <= views.length) { this.set({ view: views[n - 1][0] }); this.reveal(); }
+    if (n >= 1 && n <= this.views.length) { this.set({ view: this.views[n - 1][0] }); this.reveal(); }
     else if (e.key === "/") { e.preventDefault(); this.input.focus(); this.input.select(); }
     else if (e.key === "[") this.set({ right: Math.max(0, this.state.right - 1) });
     else if (e.key === "]") this.set({ right: Math.min(this.doc.stages.length - 1, this.state.right + 1) });
