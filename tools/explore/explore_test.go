@@ -806,3 +806,24 @@ func TestFused(t *testing.T) {
 	}
 	t.Error("no convolution has the module of what was folded into it")
 }
+
+// The inputs of a scripted program have examples of types that fit what reads them; those of an exported program have their types.
+func TestInputs(t *testing.T) {
+	for file, want := range map[string]string{
+		"../../testdata/fixtures/torch2.15/convnet.script.pt": "x Tensor f32[N,3,224,224]",
+		"browser/testdata/search.pt":                          "first Tensor i64[N,128], limit int int",
+		"browser/testdata/resnet18.pt2":                       "x f32[s77,3,64,64]",
+	} {
+		m, err := aton.Load(file, aton.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, in := range Inputs(m, aton.ConvertOptions{}) {
+			got = append(got, strings.TrimSpace(in.Name+" "+in.Type+" "+in.Example))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s has %q, not %q", file, got, want)
+		}
+	}
+}

@@ -268,7 +268,7 @@ func (g *Graph) parameter(n *Node, j, v int) string {
 		j -= 2
 	}
 	if j < len(n.Outputs) {
-		return g.Values[n.Outputs[j]].Name
+		return g.Values[n.Outputs[j]].Text
 	}
 	return text
 }

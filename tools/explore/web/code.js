@@ -16,6 +16,8 @@ export class Code {
     this.left = this.stagePane("left");
     this.right = this.stagePane("right");
     this.element.append(this.sources.element, this.left.element, this.right.element);
+    // on a phone one of them is in sight
+    this.panes = h("div", { class: "panes", role: "toolbar", "aria-label": "panes" }, [["Source", this.sources], ["Before", this.left], ["After", this.right]].map(([name, p]) => h("button", { onclick: () => p.element.scrollIntoView({ inline: "start", block: "nearest" }) }, name)));
     let other = null; // the list that follows, while one is scrolled
     for (const [a, b] of [[this.left, this.right], [this.right, this.left]]) {
       a.list.element.addEventListener("scroll", () => {

@@ -133,8 +133,8 @@ export class Picture {
     if (b.value !== undefined) return [b.title, g.values[b.value].type];
     const n = g.nodes[b.node], leaf = this.tree.leaves[b.node];
     const weights = n.in.filter((v) => v >= 0 && g.values[v].weight >= 0).map((v) => (/\[(.*)\]/.exec(g.values[v].type) || ["", ""])[1].replaceAll(",", "×"));
-    const detail = weights.length ? weights.slice(0, 2).filter((w) => w).join(" + ") : n.attrs && n.attrs.length ? n.attrs.slice(0, 2).map((a) => (a.name ? `${a.name}=` : "") + a.text).join(" ") : "";
-    return [n.kind + (n.bodies ? " results" : "") + (leaf.module ? "  " + leaf.module : ""), detail.length > 34 ? detail.slice(0, 33) + "…" : detail];
+    const detail = n.bodies ? "" : weights.length ? weights.slice(0, 2).filter((w) => w).join(" + ") : n.attrs && n.attrs.length ? n.attrs.slice(0, 2).map((a) => (a.name ? `${a.name}=` : "") + a.text).join(" ") : "";
+    return [n.kind + (n.bodies ? " results" : "") + (leaf.module ? " " + leaf.module : ""), detail.length > 34 ? detail.slice(0, 33) + "…" : detail];
   }
 
   // draw lays out and draws what is open; again is true after a change of that.
@@ -174,7 +174,7 @@ export class Picture {
         else if (b.node !== undefined) this.app.select({ op: g.nodes[b.node].op, place: this.app.index.placeOf(g.nodes[b.node].op) || null, value: null });
         else this.app.select({ op: null, place: null, value: g.values[b.value].text });
       };
-      const e = svg("g", { class: "box " + cls, tabindex: 0, role: "button", "aria-label": b.label.filter((t) => t).join(", "), "aria-expanded": b.group ? (b.open ? "true" : "false") : null, "data-id": b.id,
+      const e = svg("g", { class: "box " + cls, tabindex: 0, role: "button", "aria-label": (b.group ? (b.open ? "− " : "+ ") : "") + b.label.filter((t) => t).join(" "), "aria-expanded": b.group ? (b.open ? "true" : "false") : null, "data-id": b.id,
         onclick: (ev) => { if (!this.moved) { ev.stopPropagation(); pick(); } },
         onkeydown: (ev) => { if (ev.key === "Enter" || ev.key === " ") { ev.preventDefault(); pick(); } } },
         svg("title", {}, b.group ? `${b.group.id}\n${b.label[1]}` : b.node !== undefined ? `${g.nodes[b.node].name}\n${b.label.join("\n")}` : b.label.join("\n")),
@@ -183,7 +183,7 @@ export class Picture {
       if (b.open) texts.push(svg("text", { class: "t left", x: x + 8, y: y + 14 }, "− " + (b.group.title || "")));
       else {
         e.append(svg("text", { class: "t", x: b.x, y: b.label[1] ? b.y - 2 : b.y + 4 }, (b.group ? "+ " : "") + b.label[0]));
-        if (b.label[1]) e.append(svg("text", { class: "d", x: b.x, y: b.y + 12 }, b.label[1]));
+        if (b.label[1]) e.append(" ", svg("text", { class: "d", x: b.x, y: b.y + 12 }, b.label[1]));
       }
       b.element = e;
       (b.open ? layer : front).push(e);

@@ -40,7 +40,7 @@ function dynamic(g) {
 function sourceLine(app, place) {
   const { doc, index } = app, at = index.lineOf.get(place);
   return h("div", {}, h("button", { class: "a mono", onclick: () => { app.set({ view: "code" }); app.select({ op: null, place, value: null }); } }, place.split("/").slice(-2).join("/")),
-    at ? h("pre", { class: "block" }, highlight(doc.sources[at[0]].lines[at[1]].t.trim())) : null);
+    at ? h("pre", { class: "block", tabindex: 0 }, highlight(doc.sources[at[0]].lines[at[1]].t.trim())) : null);
 }
 
 function opCard(app, op) {

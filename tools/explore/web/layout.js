@@ -220,7 +220,7 @@ function parameter(graph, n, v, j) {
   const name = graph.values[v].text;
   if (!/^v?\d+$/.test(name)) return name;
   const first = n.kind === "Loop" ? 2 : 0, result = j >= first ? graph.values[n.out[j - first]] : null;
-  return result ? result.name : ["iteration", "condition"][j] || name;
+  return result ? result.text : ["iteration", "condition"][j] || name;
 }
 
 // place has dagre lay the boxes out, in the direction of reading.

@@ -143,8 +143,9 @@ class App {
     // first, since it takes room from the picture
     this.foot.replaceChildren(h("span", {}, "aton " + doc.version.split(" ")[0]), h("span", {}, `${doc.stages.length} stages, ${doc.passes.length} passes`), h("span", {}, "click: what belongs together · / search · ? keys"), doc.failed ? h("span", { class: "bad" }, doc.failed.split("\n")[0]) : "");
     this.tabs.forEach((t, i) => t.setAttribute("aria-selected", this.views[i][0] === state.view ? "true" : "false"));
+    this.tabs.find((t) => t.getAttribute("aria-selected") === "true").scrollIntoView({ inline: "nearest", block: "nearest" });
     if (state.view === "code") {
-      if (this.main.firstChild !== this.code.element) this.main.replaceChildren(this.code.element);
+      if (this.main.lastChild !== this.code.element) this.main.replaceChildren(this.code.panes, this.code.element);
       this.code.draw();
     } else if (state.view === "graph") {
       if (this.main.firstChild !== this.picture.bar) this.main.replaceChildren(this.picture.bar, this.picture.element);

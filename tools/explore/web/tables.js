@@ -49,7 +49,7 @@ export function pipelineView(app) {
     app.source.live ? h("div", {}, h("h2", {}, "Run another pipeline"), text, h("div", { class: "bar" }, h("button", { onclick: run }, "Run"),
       h("button", { onclick: () => app.pipeline("").catch((e) => { said.textContent = e.message; }) }, "The usual one"), said)) : h("p", { class: "dim" }, "aton explore without --html runs other pipelines here."),
     h("p", {}, h("b", {}, `${doc.passes.length} passes`), ` in ${total.toFixed(1)} ms`),
-    h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Pass"), h("th", { class: "r" }, "ms"), h("th", {}, ""), h("th", { class: "r" }, "operators before"), h("th", { class: "r" }, "after"), h("th", {}, "What changed"))),
+    h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Pass"), h("th", { class: "r" }, "ms"), h("th", {}, "of the longest"), h("th", { class: "r" }, "operators before"), h("th", { class: "r" }, "after"), h("th", {}, "What changed"))),
       h("tbody", {}, doc.passes.map((p, i) => h("tr", { class: "link", tabindex: 0, onclick: () => app.showPass(i), onkeydown: (e) => e.key === "Enter" && app.showPass(i) },
         h("td", { class: "mono" }, "  ".repeat(p.depth), p.text.length > 60 ? p.text.slice(0, 59) + "…" : p.text), h("td", { class: "r" }, p.ms.toFixed(2)),
         h("td", { class: "chart-cell" }, svg("svg", { viewBox: "0 0 100 10", width: 80, height: 9, preserveAspectRatio: "none" }, svg("rect", { width: (100 * p.ms) / Math.max(...doc.passes.map((q) => q.ms), 1e-9), height: 10, fill: "currentColor", opacity: 0.5 }))),
@@ -157,7 +157,7 @@ function markdown(text) {
   const inline = (s) => s.split(/(`[^`]+`)/).map((p) => (p.startsWith("`") && p.length > 2 ? h("code", {}, p.slice(1, -1)) : p.replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1")));
   for (const [i, part] of text.split("```").entries()) {
     if (i % 2) {
-      out.push(h("pre", { class: "block" }, part.replace(/^\w*\n/, "")));
+      out.push(h("pre", { class: "block", tabindex: 0 }, part.replace(/^\w*\n/, "")));
       continue;
     }
     for (const p of part.split(/\n\s*\n/)) {
@@ -186,7 +186,7 @@ export function problemsView(app) {
         h("div", {}, h("b", {}, p.op || p.id), f.scope ? h("span", { class: "dim" }, " in " + f.scope) : null, " ", h("span", { class: "dim mono" }, p.id)),
         h("p", {}, p.message, p.hint ? h("span", {}, "; ", p.hint) : null),
         place ? h("button", { class: "a mono", onclick: () => { app.set({ view: "code" }); app.select({ op: null, place, value: null }); } }, place) : null,
-        at ? h("pre", { class: "block" }, highlight(doc.sources[at[0]].lines[at[1]].t.trim())) : null,
+        at ? h("pre", { class: "block", tabindex: 0 }, highlight(doc.sources[at[0]].lines[at[1]].t.trim())) : null,
         doc.pages[p.id] ? h("details", first && p.severity === "error" ? { open: true } : {}, h("summary", {}, "What it means, and what to do"), markdown(doc.pages[p.id])) : null);
     }));
 }
