@@ -130,8 +130,8 @@ func TestStageGraph(t *testing.T) {
 		t.Errorf("%d arrows lead from the input", n)
 	}
 	b.open(fixture(t, "resnet18.pt2") + "#view=graph&graph=0")
-	b.click(".box.matrix", "aten::conv2d")
-	b.has("aside h2", "aten::conv2d")
+	b.click(".box.norm", "aten::batch_norm")
+	b.has("aside h2", "aten::batch_norm")
 	b.has("aside", "onnx::Conv")
 }
 
