@@ -1,4 +1,4 @@
-import { h, download, real } from "./dom.js";
+import { h, bytes, download, real } from "./dom.js";
 
 // Beside is the library compiled to WebAssembly, in a worker beside the page: the document comes from a file that a person drops.
 export class Beside {
@@ -95,7 +95,7 @@ export function chooser(source, open) {
     form.hidden = false;
     rows.replaceChildren();
     fields = [];
-    busy(`Reading ${f.name}, ${(f.size / 1e6).toFixed(1)} MB…`);
+    busy(`Reading ${f.name}, ${bytes(f.size)}…`);
     try {
       const inputs = JSON.parse(await source.ask("inputs", f));
       if (chosen !== f) return;
@@ -104,7 +104,7 @@ export function chooser(source, open) {
       rows.replaceChildren(...asks.length ? [h("h2", {}, "Inputs"), h("p", { class: "dim" }, "A scripted program does not say of what types its inputs are. f32, i64 and bool are types of elements; a number is a size, a name such as N is any size; int=4 is a number that stays 4."),
         h("div", { class: "fields" }, fields.map((x) => [h("label", { class: "mono", for: x.field.id }, x.name), x.field]))]
         : [h("p", { class: "mono dim" }, inputs.map((i) => `${i.name} ${i.type}`).join(", "))]);
-      picked.textContent = `${f.name}, ${(f.size / 1e6).toFixed(1)} MB`;
+      picked.textContent = `${f.name}, ${bytes(f.size)}`;
       go.disabled = false;
     } catch (e) {
       picked.textContent = f.name;

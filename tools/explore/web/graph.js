@@ -196,10 +196,11 @@ export class Picture {
         const mx = i === p.length - 2 ? p[i + 1].x : (p[i].x + p[i + 1].x) / 2, my = i === p.length - 2 ? p[i + 1].y : (p[i].y + p[i + 1].y) / 2;
         d += `Q${p[i].x.toFixed(1)} ${p[i].y.toFixed(1)} ${mx.toFixed(1)} ${my.toFixed(1)}`;
       }
-      if (p.length === 2) d += `L${p[1].x.toFixed(1)} ${p[1].y.toFixed(1)}`;
+      if (a.corners) d = a.corners;
+      else if (p.length === 2) d += `L${p[1].x.toFixed(1)} ${p[1].y.toFixed(1)}`;
       const gone = a.values.every((v) => g.values[v].removed);
       arrows.push(svg("path", { class: "arrow" + (gone ? " gone" : ""), d, "marker-end": "url(#tip)" }, svg("title", {}, a.values.map((v) => `${g.values[v].name}: ${g.values[v].type}`).join("\n"))));
-      if (labels) texts.push(svg("text", { class: "e", x: a.at.x - wide(a.label, false) / 2, y: a.at.y + 3 }, a.label));
+      if (labels && a.at) texts.push(svg("text", { class: "e", x: a.at.x - wide(a.label, false) / 2, y: a.at.y + 3 }, a.label));
     }
     this.style = svg("style", {});
     this.svg = svg("svg", { xmlns: "http://www.w3.org/2000/svg", role: "group", "aria-label": this.stage === null ? "the ONNX graph" : "the graph of " + this.app.doc.stages[this.stage].name },

@@ -223,11 +223,76 @@ function parameter(graph, n, v, j) {
   return result ? result.text : ["iteration", "condition"][j] || name;
 }
 
+// aside chooses the arrows that are led at the side: of a box that three or more read, such as a mask or a cache, those to boxes below the
+// first one. The others, which the main flow is of, are placed without them.
+function aside(boxes, arrows) {
+  const depth = new Map(), into = new Map();
+  for (const a of arrows) into.set(a.to, [...(into.get(a.to) || []), a.from]);
+  const deep = (id, seen) => {
+    if (depth.has(id)) return depth.get(id);
+    if (seen.has(id)) return 0; // a cycle of modules
+    seen.add(id);
+    const d = Math.max(-1, ...(into.get(id) || []).map((f) => deep(f, seen))) + 1;
+    depth.set(id, d);
+    return d;
+  };
+  const from = new Map();
+  for (const a of arrows) {
+    deep(a.to, new Set());
+    from.set(a.from, [...(from.get(a.from) || []), a]);
+  }
+  const out = new Set();
+  for (const list of from.values()) {
+    if (list.length < 3) continue;
+    const first = Math.min(...list.map((a) => deep(a.to, new Set())));
+    for (const a of list) if (depth.get(a.to) > first && !boxes.get(a.to).output) out.add(a);
+  }
+  return out;
+}
+
+// beside leads arrows at the side of the boxes, one lane for each box that they come from, and gives the width of it all.
+function beside(boxes, arrows, all, width) {
+  const solid = [...boxes.values()].filter((b) => !b.open), lanes = { left: [], right: [] };
+  const sources = new Map();
+  for (const a of arrows) sources.set(a.from, [...(sources.get(a.from) || []), a]);
+  let least = 10, most = width;
+  for (const [id, list] of sources) {
+    const from = boxes.get(id), to = list.map((a) => boxes.get(a.to)), top = Math.min(from.y, ...to.map((b) => b.y)) - 20, bottom = Math.max(from.y, ...to.map((b) => b.y)) + 20;
+    const within = solid.filter((b) => b.y + b.height / 2 > top && b.y - b.height / 2 < bottom);
+    const edge = { left: Math.min(...within.map((b) => b.x - b.width / 2)), right: Math.max(...within.map((b) => b.x + b.width / 2)) };
+    const crossed = (side) => [from, ...to].reduce((n, b) => n + within.filter((o) => o !== b && Math.abs(o.y - b.y) < o.height / 2 && (side === "left" ? o.x < b.x : o.x > b.x)).length, 0);
+    const side = crossed("right") < crossed("left") ? "right" : "left", sign = side === "left" ? -1 : 1;
+    let x = edge[side] + 16 * sign;
+    while (lanes[side].some((l) => Math.abs(l.x - x) < 9 && l.top < bottom && l.bottom > top)) x += 9 * sign;
+    lanes[side].push({ x, top, bottom });
+    least = Math.min(least, x - 10);
+    most = Math.max(most, x + 10);
+    for (const a of list) a.lane = { x, sign, low: ((lanes[side].length % 3) - 1) * 7 }; // they end beside each other
+  }
+  const shift = 10 - least;
+  for (const b of boxes.values()) b.x += shift;
+  for (const a of all) {
+    if (!a.lane) {
+      a.points.forEach((p) => { p.x += shift; });
+      if (!a.points.includes(a.at)) a.at.x += shift;
+      continue;
+    }
+    const from = boxes.get(a.from), to = boxes.get(a.to), { sign, low } = a.lane, x = a.lane.x + shift, end = to.y + low, down = Math.sign(end - from.y - from.height / 2 - 9) || 1;
+    const fx = from.x + sign * Math.min(18, from.width / 4), out = from.y + from.height / 2, below = out + 9 + low / 2, tx = to.x + (sign * to.width) / 2, n = (k) => k.toFixed(1);
+    a.corners = `M${n(fx)} ${n(out)}L${n(fx)} ${n(below)}L${n(x - 6 * sign)} ${n(below)}Q${n(x)} ${n(below)} ${n(x)} ${n(below + 6 * down)}L${n(x)} ${n(end - 6 * down)}Q${n(x)} ${n(end)} ${n(x - 6 * sign)} ${n(end)}L${n(tx)} ${n(end)}`;
+    a.points = [{ x: fx, y: out }, { x: tx, y: end }];
+    a.at = null;
+  }
+  return most - least + 10;
+}
+
 // place has dagre lay the boxes out, in the direction of reading.
 export function place({ boxes, arrows }, size, labels, wide) {
   const g = new dagre.graphlib.Graph({ compound: true, multigraph: false });
   g.setGraph({ rankdir: "TB", nodesep: 22, ranksep: labels ? 24 : 36, edgesep: 12, marginx: 20, marginy: 20 });
   g.setDefaultEdgeLabel(() => ({}));
+  const sided = aside(boxes, arrows), all = arrows;
+  arrows = arrows.filter((a) => !sided.has(a));
   for (const b of boxes.values()) g.setNode(b.id, b.open ? {} : size(b));
   for (const b of boxes.values()) if (b.parent) g.setParent(b.id, b.parent);
   for (const a of arrows) {
@@ -265,5 +330,6 @@ export function place({ boxes, arrows }, size, labels, wide) {
     if (Math.abs(p[0].y - from.y - from.height / 2) < 2 * head) p[0].y = from.y + from.height / 2;
     if (Math.abs(p[p.length - 1].y - to.y + to.height / 2) < 2 * head) p[p.length - 1].y = to.y - to.height / 2;
   }
-  return { width: g.graph().width, height: g.graph().height + tops.length * head };
+  const height = g.graph().height + tops.length * head;
+  return { width: sided.size ? beside(boxes, [...sided], all, g.graph().width) : g.graph().width, height };
 }
