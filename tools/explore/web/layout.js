@@ -47,21 +47,11 @@ export function tree(graph) {
       const only = c.children && c.children.length === 1 && c.node === undefined ? c.children[0] : null;
       if (!only || (only.children && only.node !== undefined)) return c;
       groups.delete(c.id);
-      return Object.assign(only, { parent: g }, only.children ? { title: c.title + "." + only.title } : { module: [...(graph.nodes[only.node].also || []).map((m) => m.split(".").pop()).reverse(), c.title].filter((m, i, all) => all.indexOf(m) === i).join(" + ") });
+      return Object.assign(only, { parent: g, fresh: false }, only.children ? { title: c.title + "." + only.title, plain: c.title } : { module: [...(graph.nodes[only.node].also || []).map((m) => m.split(".").pop()).reverse(), c.title].filter((m, i, all) => all.indexOf(m) === i).join(" + ") });
     });
     fold(g, groups, (i) => graph.nodes[i].kind + graph.nodes[i].in.filter((v) => v >= 0 && graph.values[v].weight >= 0).map((v) => graph.values[v].type).join());
     if (g.children.length > 2 * chunk) {
-      const parts = [];
-      for (let i = 0; i < g.children.length; i += chunk) {
-        const part = { id: g.id + "#" + i / chunk, title: `${i} … ${Math.min(i + chunk, g.children.length) - 1}`, children: g.children.slice(i, i + chunk), parent: g, nodes: 0, part: true };
-        for (const c of part.children) {
-          c.parent = part;
-          part.nodes += c.children ? c.nodes : 1;
-        }
-        groups.set(part.id, part);
-        parts.push(part);
-      }
-      g.children = parts;
+      divide(g, groups, chunk, (list, i) => `${i} … ${i + list.length - 1}`);
       settle(g);
     }
   };
@@ -88,6 +78,22 @@ function arithmetic(graph) {
   return out;
 }
 
+// divide cuts a long list of children into parts.
+function divide(g, groups, size, title) {
+  const parts = [];
+  for (let i = 0; i < g.children.length; i += size) {
+    const list = g.children.slice(i, i + size), part = { id: g.id + "#" + i / size, title: title(list, i), children: list, parent: g, nodes: 0, part: true };
+    for (const c of list) {
+      c.parent = part;
+      part.nodes += c.children ? c.nodes : 1;
+    }
+    groups.set(part.id, part);
+    parts.push(part);
+  }
+  g.children = parts;
+}
+
+const some = 20; // equal layers in a part of a long list of them
 const alike = 3; // layers from which on equal ones are folded
 
 // fold puts modules that follow each other and have the same operators, with weights of the same types, into one group, which says so.
@@ -95,14 +101,15 @@ function fold(g, groups, spell) {
   const sign = (c) => (c.children ? "(" + c.children.map(sign).join(" ") + ")" : spell(c.node));
   const out = [];
   for (let i = 0; i < g.children.length;) {
-    const first = g.children[i], same = first.children && first.node === undefined && !first.equal ? sign(first) : null;
+    const first = g.children[i], same = first.children && first.node === undefined && !first.fresh ? sign(first) : null;
     let end = i + 1;
     while (same && end < g.children.length && g.children[end].children && g.children[end].node === undefined && sign(g.children[end]) === same) end++;
     if (end - i < alike) { out.push(...g.children.slice(i, i + 1)); i++; continue; }
     const run = g.children.slice(i, end), last = run[run.length - 1];
-    const equal = { id: first.id + "=" + last.id, title: `${first.title} to ${last.title}, equal`, children: run, parent: g, nodes: run.reduce((n, c) => n + c.nodes, 0), equal: run.length };
+    const equal = { id: first.id + "=" + last.id, title: `${first.plain || first.title} to ${last.plain || last.title}, equal`, children: run, parent: g, nodes: run.reduce((n, c) => n + c.nodes, 0), equal: run.length, fresh: true };
     run.forEach((c) => { c.parent = equal; });
     groups.set(equal.id, equal);
+    if (run.length > 2 * some) divide(equal, groups, some, (list) => `${list[0].plain || list[0].title} to ${list[list.length - 1].plain || list[list.length - 1].title}`);
     out.push(equal);
     i = end;
   }
