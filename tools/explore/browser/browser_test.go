@@ -320,6 +320,25 @@ func TestPictures(t *testing.T) {
 		b.has("aside", "Conv")
 		b.shot("quantized-numbers")
 	})
+	t.Run("compared", func(t *testing.T) {
+		dir := t.TempDir()
+		before, after := filepath.Join(dir, "unfolded.onnx"), filepath.Join(dir, "folded.onnx")
+		for file, flags := range map[string][]string{before: {"--no-constant-folding"}, after: nil} {
+			if said, err := exec.Command(command, append([]string{"export", "testdata/resnet18.pt2", "-o", file}, flags...)...).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, said)
+			}
+		}
+		b := newTab(t)
+		b.small()
+		b.open(pageOf(t, before, after, "--random", "--size", "s77=1"))
+		b.has(".legend", "removed")
+		b.click(".box", "Conv")
+		b.has("aside", "is another one")
+		b.shot("compared")
+		b.press("9")
+		b.has("main", "20 removed")
+		b.has("main", "Numbers, on the same inputs")
+	})
 	t.Run("refused", func(t *testing.T) {
 		b := newTab(t)
 		b.small()
