@@ -61,7 +61,7 @@ func (c *comparer) children(g *Graph, parent, branch int) []int {
 }
 
 // match pairs nodes of two lists: those of one kind whose results have one name, then those of one kind, module and type in their order, then
-// those of one kind and module. The bodies of pairs are matched too.
+// those of one kind and module, last those of one kind and type. The bodies of pairs are matched too.
 func (c *comparer) match(news, olds []int) {
 	type key struct{ kind, module, text string }
 	name := func(g *Graph, i int) string {
@@ -81,6 +81,7 @@ func (c *comparer) match(news, olds []int) {
 		func(g *Graph, i int) key { return key{g.Nodes[i].Kind, "", name(g, i)} },
 		func(g *Graph, i int) key { return key{g.Nodes[i].Kind, g.Nodes[i].Module, kinds(g, i)} },
 		func(g *Graph, i int) key { return key{g.Nodes[i].Kind, g.Nodes[i].Module, ""} },
+		func(g *Graph, i int) key { return key{g.Nodes[i].Kind, "", kinds(g, i)} },
 	} {
 		var a, b []int
 		var ka, kb []key
