@@ -26,6 +26,9 @@ type Def struct {
 	Nature Nature
 	// Batching is the operator's rule under torch.vmap.
 	Batching Batching
+	// Idempotent is of operators of one tensor that, applied to their own result, give it again: in place, it does not matter how often
+	// they come by an element that several places of a view show.
+	Idempotent bool
 	// Lower builds the ONNX form. It reads the arguments from l by their schema
 	// names and gives one value per result.
 	Lower func(l *Lowering) *ssa.Value
