@@ -280,12 +280,15 @@ onnxfiles: build ## ONNX files optimized by aton, onnxsim and onnxslim (hours); 
 web: ## the page that converts models in the browser, into out/web; needs npm
 	tools/cmd/wasm/build.sh out/web
 
-# needs Chromium; CHROMIUM=FILE names it where it is not on PATH
-browser-test: web ## the explorer in Chromium, without a window
-	cd tools/lib/explore/browser && $(ALONE) vet ./... && ATON_WEB=$(CURDIR)/out/web $(ALONE) test -count=1 ./...
+# needs Chromium; CHROMIUM=FILE names it where it is not on PATH, FIREFOX=FILE the other browser. The pages are compared with the pictures of
+# tools/lib/explore/browser/testdata/pictures; those that differ are kept in out/different
+BROWSER = mkdir -p out/different && tools/lib/explore/browser/axe.sh out/axe && cd tools/lib/explore/browser && $(ALONE) vet ./... && \
+	ATON_WEB=$(CURDIR)/out/web ATON_AXE=$(CURDIR)/out/axe/axe.min.js ATON_DIFFERENT=$(CURDIR)/out/different
+browser-test: web ## the explorer in Chromium and Firefox, without a window
+	$(BROWSER) $(ALONE) test -count=1 -timeout 20m ./...
 
-explore-pictures: web ## the pictures of docs/explore.md, made by that test
-	cd tools/lib/explore/browser && ATON_WEB=$(CURDIR)/out/web ATON_SCREENSHOTS=$(CURDIR)/docs/explore $(ALONE) test -count=1 ./...
+explore-pictures: web ## the pictures of docs/explore.md and those that the test compares with, made by that test
+	$(BROWSER) ATON_SCREENSHOTS=$(CURDIR)/docs/explore ATON_PICTURES=$(CURDIR)/tools/lib/explore/browser/testdata/pictures $(ALONE) test -count=1 -timeout 20m ./...
 
 lint: ## gofmt, go vet, staticcheck and our own analyzers
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }

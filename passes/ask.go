@@ -27,7 +27,7 @@ func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) []diag.Diagnostic {
 		}
 		if x := ssa.AsTensor(t); x != nil && !x.Ranked {
 			if form == "" {
-				form = exampleType(p)
+				form = ExampleType(p)
 			}
 			asked = append(asked, fmt.Sprintf("--input '%s:%s'", name, form))
 		}
@@ -52,8 +52,8 @@ func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) []diag.Diagnostic {
 	return kept
 }
 
-// exampleType spells a type that an input may have, by the first operator that reads it with a weight.
-func exampleType(v *ssa.Value) string {
+// ExampleType spells a type that an input may have, by the first operator that reads it with a weight.
+func ExampleType(v *ssa.Value) string {
 	if t := v.Tensor(); IsIndex(v) || t != nil && t.DType.IsInt() {
 		return "i64[N,128]"
 	}
@@ -103,7 +103,7 @@ func selects(u *ssa.Use) bool {
 	return o.Operand(2) == u.Value() && (strings.HasPrefix(name, "index") || strings.HasPrefix(name, "gather") || strings.HasPrefix(name, "scatter"))
 }
 
-// IsIndex reports an input that an embedding is read at, by itself or behind what branches give and a copy in another layout: its elements
+// IsIndex reports an input that an embedding is read at, by itself, in a loop, or behind what branches give and a copy in another layout: its elements
 // are integers.
 func IsIndex(v *ssa.Value) bool { return readsAt(v, map[*ssa.Value]bool{}) }
 
@@ -127,6 +127,12 @@ func readsAt(v *ssa.Value, seen map[*ssa.Value]bool) bool {
 			}
 		case o.Kind == "aten::embedding" && o.Operand(1) == v:
 			return true
+		case o.Kind == "prim::Loop" && len(o.Blocks) == 1:
+			for i, in := range o.Operands() { // the maximum, the condition, then what the body's parameters behind the iteration have at first
+				if in == v && i >= 2 && i-1 < len(o.Blocks[0].Params) && readsAt(o.Blocks[0].Params[i-1], seen) {
+					return true
+				}
+			}
 		case o.Kind == "aten::contiguous" && len(o.Results) == 1 && readsAt(o.Results[0], seen):
 			return true
 		}

@@ -54,6 +54,8 @@ type Options struct {
 	ValueInfo bool
 	// Functions are bodies of operators of custom domains; the file carries those that it calls.
 	Functions *Functions
+	// Progress, if not nil, is told while files are written how many bytes are, and how many there will be.
+	Progress func(written, all int64)
 
 	// for tests: the size that forces external data, and what makes steps of writing files fail
 	limit int64
@@ -94,8 +96,9 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 	if n := out.size(true); n > limit {
 		return fmt.Errorf("the model takes %d bytes, more than the %d that a protobuf message can have", n, limit)
 	}
+	count := out.counter(opts.Progress)
 	if stream {
-		return atomicfile.Write(path, out.write)
+		return atomicfile.Write(path, func(w io.Writer) error { return out.write(count(w)) })
 	}
 	g := atomicfile.Group{Fault: opts.fault}
 	defer g.Abandon()
@@ -103,7 +106,7 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 		sum := &contentHash{}
 		if err := g.Add(path+".data", func(w io.Writer) error {
 			a := writeAhead(w)
-			err := out.writeData(io.MultiWriter(a, sum))
+			err := out.writeData(count(io.MultiWriter(a, sum)))
 			return cmp.Or(a.close(), err)
 		}); err != nil {
 			return err
@@ -111,7 +114,7 @@ func Write(path string, m *ssa.Module, opts Options) (err error) {
 		out.location = dataName(path, sum.bytes())
 		g.Rename(filepath.Join(filepath.Dir(path), out.location))
 	}
-	if err := g.Add(path, out.write); err != nil {
+	if err := g.Add(path, func(w io.Writer) error { return out.write(count(w)) }); err != nil {
 		return err
 	}
 	var replaced []string
@@ -139,8 +142,37 @@ func WriteTo(w io.Writer, m *ssa.Module, opts Options) error {
 		return fmt.Errorf("the model takes %d bytes, more than a protobuf message can have; write it to a file with external data", n)
 	}
 	b := bufio.NewWriterSize(w, 1<<16)
-	if err := out.write(b); err != nil {
+	if err := out.write(out.counter(opts.Progress)(b)); err != nil {
 		return err
 	}
 	return b.Flush()
+}
+
+// counter gives what makes a writer tell how much was written of all that the model and its data file take.
+func (m *model) counter(progress func(written, all int64)) func(io.Writer) io.Writer {
+	if progress == nil {
+		return func(w io.Writer) io.Writer { return w }
+	}
+	all, written := m.size(true), int64(0)
+	for i := range m.inits {
+		if m.external(&m.inits[i]) {
+			all += m.inits[i].size()
+		}
+	}
+	return func(w io.Writer) io.Writer { return &counted{w, all, &written, progress} }
+}
+
+// counted is a writer that tells how far the work is.
+type counted struct {
+	w        io.Writer
+	all      int64
+	written  *int64 // of all files
+	progress func(written, all int64)
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	*c.written += int64(n)
+	c.progress(min(*c.written, c.all), c.all)
+	return n, err
 }

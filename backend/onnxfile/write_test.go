@@ -115,6 +115,31 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// Who watches is told of every byte that is written, up to all of them.
+func TestProgress(t *testing.T) {
+	m, _ := big(100000)
+	for _, external := range []External{Never, Always} {
+		dir := t.TempDir()
+		last, all := int64(0), int64(0)
+		opts := Options{External: external, Progress: func(written, of int64) {
+			if written < last || written > of || all != 0 && of != all {
+				t.Errorf("%d of %d bytes after %d of %d", written, of, last, all)
+			}
+			last, all = written, of
+		}}
+		if err := Write(filepath.Join(dir, "m.onnx"), m, opts); err != nil {
+			t.Fatal(err)
+		}
+		size := int64(0)
+		for _, text := range filetest.Contents(t, dir) {
+			size += int64(len(text))
+		}
+		if last != all || all != size {
+			t.Errorf("told of %d of %d bytes, the files have %d", last, all, size)
+		}
+	}
+}
+
 func TestOddPaths(t *testing.T) {
 	m, _ := big(10)
 	if err := Write(os.DevNull, m, Options{}); err != nil {

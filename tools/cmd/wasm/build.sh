@@ -14,6 +14,8 @@ GOOS=js GOARCH=wasm go build -trimpath -ldflags='-s -w' -o "$out/aton.wasm" ./to
 gzip -9 -n -f "$out/aton.wasm"
 install -m 644 "$(go env GOROOT)/lib/wasm/wasm_exec.js" tools/cmd/wasm/worker.js "$out"
 go run ./tools/cmd/wasm/page > "$out/index.html"
+mkdir -p "$out/models" # to try
+install -m 644 tools/lib/explore/browser/testdata/{resnet18.pt2,bert.pt2,search.pt} "$out/models"
 
 if [ ! -f "$out/ort/$version" ]; then
   work=$(mktemp -d)

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
+	"strings"
 	"syscall/js"
 
 	"github.com/aton-project/aton"
@@ -25,7 +27,7 @@ var errNone = errors.New("there is no model yet")
 
 func main() {
 	js.Global().Set("aton", map[string]any{
-		"load": call(load), "kernels": data(func([]js.Value) (any, error) { return session.Kernels() }),
+		"load": call(load), "inputs": call(inputs), "kernels": data(func([]js.Value) (any, error) { return session.Kernels() }),
 		"numbers": data(func([]js.Value) (any, error) {
 			set, err := session.Random(0, nil)
 			if err != nil {
@@ -60,7 +62,7 @@ func call(f func(args []js.Value) (any, error)) js.Func {
 		}()
 		v, err := f(args)
 		if err != nil {
-			return js.Global().Get("Error").New(err.Error())
+			return js.Global().Get("Error").New(plain(err.Error()))
 		}
 		return v
 	})
@@ -103,9 +105,38 @@ func load(args []js.Value) (any, error) {
 		return nil, err
 	}
 	session = s
-	text, err := json.Marshal(s.Document())
+	d := s.Document()
+	d.Failed = plain(d.Failed)
+	for i := range d.Problems {
+		d.Problems[i].Message, d.Problems[i].Hint = plain(d.Problems[i].Message), plain(d.Problems[i].Hint)
+	}
+	for id, page := range d.Pages {
+		d.Pages[id] = plain(page)
+	}
+	text, err := json.Marshal(d)
 	return string(text), err
 }
+
+// inputs takes the bytes of a model and its name, and tells its arguments.
+func inputs(args []js.Value) (any, error) {
+	b := make([]byte, args[0].Get("length").Int())
+	js.CopyBytesToGo(b, args[0])
+	m, err := aton.LoadBytes(b, args[1].String(), aton.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(explore.Inputs(m, aton.ConvertOptions{}))
+	return string(text), err
+}
+
+var (
+	option = regexp.MustCompile("--input '([^']*)'")
+	words  = strings.NewReplacer("in --input", "in the form of its inputs", "has no --input", "has no type in the form", "needs a --input", "needs a type in the form", "given by --input", "given in the form",
+		"(--input ", "(in the form: ", "--input ", "in the form ", "--input", "the form")
+)
+
+// plain is a message without words of the command line: the page has a form where the command has options.
+func plain(message string) string { return words.Replace(option.ReplaceAllString(message, "$1")) }
 
 // feeds makes random inputs for a runtime: name, element type, shape, and the bytes.
 func feeds([]js.Value) (any, error) {

@@ -25,6 +25,7 @@ const types = { f32: ["float32", Float32Array], f64: ["float64", Float64Array], 
 
 const methods = {
   async load(file, inputs, opset) { return aton.load(new Uint8Array(await file.arrayBuffer()), file.name, inputs, opset); },
+  async inputs(file) { return aton.inputs(new Uint8Array(await file.arrayBuffer()), file.name); },
   kernels: () => aton.kernels(),
   numbers: () => aton.numbers(),
   pipeline: (text) => aton.pipeline(text),

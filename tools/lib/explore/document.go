@@ -24,6 +24,36 @@ type Document struct {
 	Problems []Problem `json:"problems"`
 	// Pages explains the identifiers of the problems, in Markdown.
 	Pages map[string]string `json:"pages"`
+	// Comparison is what is different from an older model; nil where there is none.
+	Comparison *Comparison `json:"comparison,omitempty"`
+}
+
+// Comparison puts an older model beside the document's.
+type Comparison struct {
+	Model string `json:"model"`
+	Graph *Graph `json:"graph"`
+	// Pairs are the nodes that belong together. The other nodes are new, or are gone.
+	Pairs   []Pair         `json:"pairs"`
+	Weights []WeightChange `json:"weights"`
+	// Signature has the inputs and outputs that only one of the models has: "+ input x f32[2]".
+	Signature []string `json:"signature"`
+}
+
+// Pair is a node in both models.
+type Pair struct {
+	New     int      `json:"new"`
+	Old     int      `json:"old"`
+	Changes []string `json:"changes"` // none: it is the same
+}
+
+// WeightChange is a weight that was added or removed, or whose type or elements changed.
+type WeightChange struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+	New  string `json:"new,omitempty"` // type
+	Old  string `json:"old,omitempty"`
+	// Differs is the greatest difference beside the greatest element, -1 where there is no such number.
+	Differs float64 `json:"differs"`
 }
 
 // Frame is a place in the user's program. Frame 0 is the unknown one.
@@ -61,8 +91,8 @@ type Op struct {
 	Gone int `json:"gone"`
 	// Steps are the rules that made or changed it, in order.
 	Steps []Step `json:"steps,omitempty"`
-	// From are the operators that it was made of: those that the rule was applied to or, of a pass without rules, those of the
-	// same line and module that the pass removed.
+	// From are the operators that it was made of: the one that the rule was applied to with the operands' operators that went with it or,
+	// of a pass without rules, those of the same line and module that the pass removed.
 	From []int `json:"from,omitempty"`
 }
 
@@ -79,6 +109,8 @@ type Stage struct {
 	// Lines are positions in Document.Text, and Ops the operator of each, -1 for lines that are of none.
 	Lines []int `json:"lines"`
 	Ops   []int `json:"ops"`
+	// Inputs are the positions of inputs in the list of parameters. The others hold weights.
+	Inputs []int `json:"inputs"`
 }
 
 // Pass is a run of a pass.
@@ -110,6 +142,8 @@ type Graph struct {
 	Opaque      int      `json:"opaque"` // nodes whose cost is not known
 	// Sizes are those that dynamic axes have in Node.Flops and Node.Bytes.
 	Sizes map[string]int64 `json:"sizes"`
+
+	makers map[int][2]int // of values: node and result
 }
 
 // Node is an operator of the converted model. Constants are no nodes: they are values.
@@ -120,6 +154,8 @@ type Node struct {
 	Inputs  []int  `json:"in"` // -1 for one that is left out
 	Outputs []int  `json:"out"`
 	Module  string `json:"module,omitempty"` // path
+	// Also are other modules that it was made from, such as that of a convolution into which a normalization was folded.
+	Also []string `json:"also,omitempty"`
 	// Parent is the node in whose body it stands, -1 for none; Branch says in which one.
 	Parent int    `json:"parent"`
 	Branch int    `json:"branch,omitempty"`
@@ -127,6 +163,14 @@ type Node struct {
 	// Flops and Bytes are an estimate of what it computes, and moves to and from memory; -1 where that is not known.
 	Flops int64 `json:"flops"`
 	Bytes int64 `json:"bytes"`
+	// Bodies are those of a Loop, If or Scan. The parameters of a body have the values of the node's inputs at first.
+	Bodies []Body `json:"bodies,omitempty"`
+}
+
+// Body is a graph within a node.
+type Body struct {
+	Params  []int `json:"params"`
+	Returns []int `json:"returns"`
 }
 
 // Attr is an attribute as text.
@@ -189,6 +233,10 @@ type Numbers struct {
 	Suspect string `json:"suspect,omitempty"`
 	// NaN is the first value that has one where its operands have none.
 	NaN string `json:"nan,omitempty"`
+	// Differs has, by value, the greatest difference from the older model's value beside that one's greatest element; -1 where that is no number.
+	// Former is why there is none.
+	Differs map[string]float64 `json:"differs,omitempty"`
+	Former  string             `json:"former,omitempty"`
 }
 
 // Run is a value in a run.

@@ -11,19 +11,22 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/verify"
 )
 
 // Session is a model that is looked at. It is for one goroutine at a time.
 type Session struct {
-	name   string
-	load   func() (*ssa.Module, error)
-	opts   aton.ExportOptions
-	sizes  map[string]int64
-	module *ssa.Module // converted; nil where the conversion failed
-	doc    *Document
-	frames map[diag.Loc]int // of the document
-	failed error
+	name    string
+	load    func() (*ssa.Module, error)
+	opts    aton.ExportOptions
+	sizes   map[string]int64
+	module  *ssa.Module // converted; nil where the conversion failed
+	doc     *Document
+	frames  map[diag.Loc]int // of the document
+	failed  error
+	old     *Session         // that it is compared with
+	weights []*tensor.Tensor // of the document
 	// ctx ends the work of who no longer waits for it; nil for never.
 	ctx context.Context
 }
@@ -64,11 +67,11 @@ func (s *Session) converted() (*ssa.Module, error) {
 func (s *Session) Pipeline(text string) (*Document, error) {
 	opts := s.opts
 	opts.Pipeline = text
-	other := &Session{name: s.name, load: s.load, opts: opts, sizes: s.sizes, ctx: s.ctx}
+	other := &Session{name: s.name, load: s.load, opts: opts, sizes: s.sizes, ctx: s.ctx, old: s.old}
 	if err := other.convert(); err != nil {
 		return nil, err
 	}
-	s.opts, s.doc, s.module, s.failed, s.frames = other.opts, other.doc, other.module, other.failed, other.frames
+	s.opts, s.doc, s.module, s.failed, s.frames, s.weights = other.opts, other.doc, other.module, other.failed, other.frames, other.weights
 	return s.doc, nil
 }
 
@@ -132,7 +135,8 @@ func (s *Session) convert() error {
 		return err
 	}
 	doc.Graph = r.graph(files, outputs, s.sizes)
-	s.module = m
+	s.module, s.weights = m, r.weights
+	s.compare()
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -662,5 +663,167 @@ func TestServer(t *testing.T) {
 	}
 	if !strings.HasPrefix(server.URL(), "http://127.0.0.1:") || !strings.HasSuffix(server.URL(), base) {
 		t.Error(server.URL())
+	}
+}
+
+// loops has a loop that carries a value, and a branch in it.
+const loops = `graph(%x : Float(2), %n : int):
+  %true : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %half : float = prim::Constant[value=0.5]()
+  %state : Tensor = aten::sin(%x)
+  %last : Tensor = prim::Loop(%n, %true, %state)
+    block0(%i : int, %s : Tensor):
+      %m : Tensor = aten::sum(%s, %none)
+      %c : bool = aten::Bool(%m)
+      %next : Tensor = prim::If(%c)
+        block0():
+          %a : Tensor = aten::mul(%s, %half)
+          -> (%a)
+        block1():
+          %b : Tensor = aten::relu(%s)
+          -> (%b)
+      -> (%true, %next)
+  return (%last)
+`
+
+// The picture has what is in loops and branches, and the value that a loop carries.
+func TestBodies(t *testing.T) {
+	s := ofText(t, strings.Replace(loops, "  %one : int = prim::Constant[value=1]()\n", "  %one : int = prim::Constant[value=1]()\n  %none : NoneType = prim::Constant()\n", 1))
+	check(t, s)
+	g := s.Document().Graph
+	for _, n := range g.Nodes {
+		if want := map[string]int{"Loop": 1, "If": 2}[n.Kind]; len(n.Bodies) != want {
+			t.Errorf("%s has %d bodies", n.Kind, len(n.Bodies))
+		}
+		for _, body := range n.Bodies {
+			if n.Kind == "Loop" && len(body.Params) != len(n.Inputs) {
+				t.Errorf("Loop reads %d values and its body has %d parameters", len(n.Inputs), len(body.Params))
+			}
+		}
+	}
+	var b strings.Builder
+	if err := g.SVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal([]byte(b.String()), new(struct{})); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{">Loop<", ">body<", ">then<", ">else<", ">Mul<", ">Relu<"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the picture has no %s", want)
+		}
+	}
+}
+
+// What a model has changed is told node by node and weight by weight, and with numbers of the same inputs.
+func TestCompare(t *testing.T) {
+	text := func(op, extra, read, weight string) *Session {
+		return ofText(t, "graph(%x : Float(N, 2)):\n  %one : int = prim::Constant[value=1]()\n  %w : Float() = prim::Constant[value={"+weight+"}]()\n"+
+			"  %a : Tensor = aten::mul(%x, %w), scope: first\n"+extra+"  %y : Tensor = aten::"+op+"(%"+read+"), scope: last\n  return (%y)\n")
+	}
+	old, same := text("relu", "", "a", "2"), text("relu", "", "a", "2")
+	if err := same.Compare(old); err != nil {
+		t.Fatal(err)
+	}
+	c := same.Document().Comparison
+	if len(c.Pairs) != len(same.Document().Graph.Nodes) || len(c.Weights)+len(c.Signature) > 0 || slices.ContainsFunc(c.Pairs, func(p Pair) bool { return len(p.Changes) > 0 }) {
+		t.Errorf("a model and itself: %+v", c)
+	}
+	changed := text("sigmoid", "  %b : Tensor = aten::sin(%a), scope: middle\n", "b", "3")
+	new := text("relu", "", "a", "3")
+	if err := new.Compare(old); err != nil {
+		t.Fatal(err)
+	}
+	c = new.Document().Comparison
+	if len(c.Pairs) != 2 || len(c.Pairs[0].Changes) == 0 && len(c.Pairs[1].Changes) == 0 {
+		t.Errorf("another number: %+v", c)
+	}
+	data, err := new.Random(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := new.Numbers(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := 0.0
+	for _, d := range n.Differs {
+		far = max(far, d)
+	}
+	if n.Former != "" || len(n.Differs) != 2 || far < 0.01 {
+		t.Errorf("the numbers differ by %v, %s", n.Differs, n.Former)
+	}
+	if err := changed.Compare(old); err != nil {
+		t.Fatal(err)
+	}
+	d := changed.Document()
+	var news []string
+	for i, node := range d.Graph.Nodes {
+		if !slices.ContainsFunc(d.Comparison.Pairs, func(p Pair) bool { return p.New == i }) {
+			news = append(news, node.Kind)
+		}
+	}
+	if slices.Sort(news); !slices.Equal(news, []string{"Sigmoid", "Sin"}) {
+		t.Errorf("new are %v", news)
+	}
+	refused := ofText(t, "graph(%x : Float(2, 2)):\n  %y : Tensor = aten::linalg_eigvals(%x)\n  return (%y)\n")
+	if err := changed.Compare(refused); err == nil {
+		t.Error("a model that is not converted was compared")
+	}
+}
+
+// Weights are compared by name, and by how far their elements are from each other.
+func TestChangedWeights(t *testing.T) {
+	weights := func(values map[string][]float64) (list []Weight, tensors []*tensor.Tensor) {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			list = append(list, Weight{Name: name})
+			tensors = append(tensors, tensor.FromFloats(tensor.Float32, []int64{int64(len(values[name]))}, values[name]))
+		}
+		return list, tensors
+	}
+	news, x := weights(map[string][]float64{"same": {1, 2}, "far": {1, 3}, "nan": {1, math.NaN()}, "longer": {1, 2, 3}, "new": {1}})
+	olds, y := weights(map[string][]float64{"same": {1, 2}, "far": {1, 2}, "nan": {1, 2}, "longer": {1, 2}, "old": {1}})
+	want := []WeightChange{
+		{Name: "far", What: "changed", New: "f32[2]", Old: "f32[2]", Differs: 0.5},
+		{Name: "longer", What: "changed", New: "f32[3]", Old: "f32[2]", Differs: -1},
+		{Name: "nan", What: "changed", New: "f32[2]", Old: "f32[2]", Differs: -1},
+		{Name: "new", What: "added", New: "f32[1]"},
+		{Name: "old", What: "removed", Old: "f32[1]"},
+	}
+	if got := changedWeights(news, x, olds, y); !slices.Equal(got, want) {
+		t.Errorf("changed are %+v", got)
+	}
+}
+
+// A convolution into which a normalization was folded is found under the names of both modules.
+func TestFused(t *testing.T) {
+	s := session(t, "convnet.pt2")
+	for _, n := range s.Document().Graph.Nodes {
+		if n.Kind == "Conv" && len(n.Also) > 0 {
+			return
+		}
+	}
+	t.Error("no convolution has the module of what was folded into it")
+}
+
+// The inputs of a scripted program have examples of types that fit what reads them; those of an exported program have their types.
+func TestInputs(t *testing.T) {
+	for file, want := range map[string]string{
+		fixtures + "convnet.script.pt":  "x Tensor f32[N,3,224,224]",
+		"browser/testdata/search.pt":    "first Tensor i64[N,128], limit int int",
+		"browser/testdata/resnet18.pt2": "x f32[s77,3,64,64]",
+	} {
+		m, err := aton.Load(file, aton.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, in := range Inputs(m, aton.ConvertOptions{}) {
+			got = append(got, strings.TrimSpace(in.Name+" "+in.Type+" "+in.Example))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s has %q, not %q", file, got, want)
+		}
 	}
 }

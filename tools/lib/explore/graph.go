@@ -107,6 +107,7 @@ func (g *grapher) block(b *ssa.Block, parent, branch int) {
 		}
 		n := Node{Op: g.r.ids[o], Kind: strings.TrimPrefix(string(o.Kind), "onnx::"), Inputs: []int{}, Outputs: []int{}, Parent: parent, Branch: branch}
 		n.Module, n.Name = g.place(o)
+		n.Also = g.r.others(n.Op, n.Module)
 		for _, v := range o.Operands() {
 			n.Inputs = append(n.Inputs, g.value(v))
 		}
@@ -130,10 +131,15 @@ func (g *grapher) block(b *ssa.Block, parent, branch int) {
 		at := len(g.g.Nodes)
 		g.g.Nodes = append(g.g.Nodes, n)
 		for i, c := range o.Blocks {
+			body := Body{Params: []int{}, Returns: []int{}}
 			for _, p := range c.Params {
-				g.value(p)
+				body.Params = append(body.Params, g.value(p))
 			}
 			g.block(c, at, i)
+			for _, v := range c.Returns() {
+				body.Returns = append(body.Returns, g.value(v))
+			}
+			g.g.Nodes[at].Bodies = append(g.g.Nodes[at].Bodies, body)
 		}
 	}
 }

@@ -29,11 +29,13 @@ func (s *Session) Numbers(data verify.DataSet) (*Numbers, error) {
 		return v.Name
 	}
 	out := &Numbers{Data: data.Name, Values: map[string]Run{}, Outputs: []Compared{}}
+	differ := s.differences(data, out)
 	note := func(v *ssa.Value, x interp.Value) {
 		run := Run{Type: x.String(), Times: out.Values[called(v)].Times + 1}
 		if x.Tensor != nil {
 			run.Stats = statistics(x.Tensor, shown)
 			run.Type = short(ssa.TensorOf(x.Tensor))
+			differ(called(v), x.Tensor)
 		}
 		out.Values[called(v)] = run
 	}

@@ -16,6 +16,13 @@ type box struct {
 	title, detail string
 	class         string // op, module, io
 	nodes         int
+	bodies        []drawing // of a Loop or If
+}
+
+// drawing is a picture, or a part of one: elements of SVG around the origin's right and lower side.
+type drawing struct {
+	title, text   string
+	width, height float64
 }
 
 // arrow leads from box to box.
@@ -69,31 +76,46 @@ func prefix(path string, parts int) string {
 
 // grouped makes a box of the nodes of a group; the group "" has a box for each.
 func (g *Graph) grouped(group func(n *Node, i int) string) ([]box, []arrow) {
+	return g.within(-1, 0, g.Inputs, g.Outputs, g.OutputNames, group)
+}
+
+// within is grouped for the nodes of a body, or of the main graph: parent is -1 then.
+func (g *Graph) within(parent, branch int, inputs, outputs []int, names []string, group func(n *Node, i int) string) ([]box, []arrow) {
 	var boxes []box
 	var arrows []arrow
 	maker := map[int]int{} // value: box
 	groups := map[string]int{}
 	at := make([]int, len(g.Nodes))
-	for _, v := range g.Inputs {
+	for _, v := range inputs {
 		maker[v] = len(boxes)
 		boxes = append(boxes, box{title: g.Values[v].Name, detail: g.Values[v].Type, class: "io"})
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.Parent >= 0 { // in the box of the operator that holds it
-			at[i] = at[n.Parent]
+		at[i] = -1
+		if n.Parent != parent || parent >= 0 && n.Branch != branch {
+			if n.Parent >= 0 && n.Parent != parent && at[n.Parent] >= 0 { // in the box of the operator that holds it
+				at[i] = at[n.Parent]
+			}
 		} else if name := group(n, i); name == "" {
 			at[i] = len(boxes)
 			detail := n.Name
 			if len(n.Outputs) > 0 {
 				detail = g.Values[n.Outputs[0]].Type
 			}
-			boxes = append(boxes, box{title: n.Kind, detail: detail, class: "op"})
+			x := box{title: n.Kind, detail: detail, class: "op"}
+			if len(g.Nodes) <= drawn {
+				x.bodies = g.bodies(i)
+			}
+			boxes = append(boxes, x)
 		} else if b, ok := groups[name]; ok {
 			at[i] = b
 		} else {
 			groups[name], at[i] = len(boxes), len(boxes)
 			boxes = append(boxes, box{title: name, class: "module"})
+		}
+		if at[i] < 0 {
+			continue // of another body
 		}
 		boxes[at[i]].nodes++
 		for _, v := range n.Outputs {
@@ -116,15 +138,18 @@ func (g *Graph) grouped(group func(n *Node, i int) string) ([]box, []arrow) {
 	}
 	for i, n := range g.Nodes {
 		for _, v := range n.Inputs {
-			if v >= 0 {
+			if v >= 0 && at[i] >= 0 {
 				join(v, at[i])
 			}
 		}
 	}
-	for i, v := range g.Outputs {
+	for i, v := range outputs {
+		if v < 0 {
+			continue
+		}
 		name := g.Values[v].Name
-		if i < len(g.OutputNames) {
-			name = g.OutputNames[i]
+		if i < len(names) {
+			name = names[i]
 		}
 		boxes = append(boxes, box{title: name, detail: g.Values[v].Type, class: "io"})
 		join(v, len(boxes)-1)
@@ -160,7 +185,7 @@ func (g *Graph) DOT(w io.Writer) error {
 }
 
 const (
-	letter    = 7.0 // width of a letter of a title, and of a detail
+	letter    = 7.6 // width of a letter of a title, and of a detail
 	small     = 5.8
 	boxHeight = 40.0
 	between   = 44.0 // layers
@@ -177,45 +202,156 @@ type point struct {
 // SVG draws the graph. Boxes are in layers: each below all that it depends on.
 func (g *Graph) SVG(w io.Writer) error {
 	boxes, arrows := g.overview()
+	d := draw(boxes, arrows)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 %.0f %.0f" font-family="system-ui, sans-serif">
+<style>
+.bg{fill:#fff} .body>rect{fill:none;stroke-dasharray:4 3} .n{text-anchor:start} rect{fill:#f6f8fa;stroke:#8c959f} .module rect{fill:#e8eef7;stroke:#57708f} .io rect{fill:#fff8e6;stroke:#9a7b1c}
+.t{font-size:12px;font-weight:600;fill:#1f2328} .d,.e{font-size:10px;fill:#59636e} path{fill:none;stroke:#8c959f} text{text-anchor:middle}
+@media (prefers-color-scheme: dark){.bg{fill:#0d1117} rect{fill:#161b22;stroke:#6e7681} .module rect{fill:#1b2838;stroke:#7a97bd} .io rect{fill:#2b2410;stroke:#b99a3a} .t{fill:#e6edf3} .d,.e{fill:#9198a1}}
+</style>
+<rect class="bg" x="-20" y="-20" width="%.0f" height="%.0f" stroke="none"/>
+`, d.width+40, d.height+40, d.width+40, d.height+40)
+	b.WriteString(d.text)
+	b.WriteString("</svg>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// bodies draws the bodies of the nodes that have any, inside of their boxes.
+func (g *Graph) bodies(i int) []drawing {
+	n := &g.Nodes[i]
+	var out []drawing
+	for k, body := range n.Bodies {
+		read := map[int]bool{}
+		for _, m := range g.Nodes {
+			for _, v := range m.Inputs {
+				read[v] = true
+			}
+		}
+		for _, v := range body.Returns {
+			read[v] = true
+		}
+		var params []int
+		called := map[int]string{}
+		for j, v := range body.Params {
+			if read[v] {
+				called[v] = g.parameter(n, j, v)
+				params = append(params, v)
+			}
+		}
+		returns := slices.DeleteFunc(slices.Clone(body.Returns), func(v int) bool { return v < 0 || g.Values[v].Note != "" })
+		boxes, arrows := g.within(i, k, params, returns, nil, func(*Node, int) string { return "" })
+		for j, v := range params {
+			boxes[j].title = called[v]
+		}
+		d := draw(boxes, arrows)
+		d.title = "body"
+		if n.Kind == "If" {
+			d.title = []string{"then", "else"}[min(k, 1)]
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// parameter names a parameter of a body: by its own name or, where it has none, by the result that it becomes.
+func (g *Graph) parameter(n *Node, j, v int) string {
+	text := g.Values[v].Text
+	if strings.Trim(strings.TrimPrefix(text, "v"), "0123456789") != "" {
+		return text
+	}
+	if n.Kind == "Loop" {
+		if j < 2 {
+			return []string{"iteration", "condition"}[j]
+		}
+		j -= 2
+	}
+	if j < len(n.Outputs) {
+		return g.Values[n.Outputs[j]].Text
+	}
+	return text
+}
+
+// Room around the bodies in a box.
+const (
+	bodyPad  = 12.0
+	bodyHead = 18.0
+)
+
+// size is how wide and high a box is.
+func (x *box) size() (w, h float64) {
+	w = max(70, 16+letter*float64(len([]rune(cut(x.title)))), 16+small*float64(len([]rune(cut(x.detail)))))
+	if len(x.bodies) == 0 {
+		return w, boxHeight
+	}
+	inner, highest := bodyPad, 0.0
+	for _, d := range x.bodies {
+		inner += d.width + 3*bodyPad
+		highest = max(highest, d.height)
+	}
+	return max(w, inner), boxHeight + highest + bodyHead + 3*bodyPad
+}
+
+// draw places boxes and arrows, and gives the elements of the picture.
+func draw(boxes []box, arrows []arrow) drawing {
 	points, paths := place(boxes, arrows)
 	left, right, layers := 0.0, 0.0, 0
 	for _, p := range points {
 		left, right, layers = min(left, p.x-p.w/2), max(right, p.x+p.w/2), max(layers, p.layer+1)
 	}
-	y := func(layer int) float64 { return float64(layer) * (boxHeight + between) }
+	heights := make([]float64, layers)
+	for i := range heights {
+		heights[i] = boxHeight
+	}
+	for i := range boxes {
+		_, h := boxes[i].size()
+		heights[points[i].layer] = max(heights[points[i].layer], h)
+	}
+	tops := make([]float64, layers+1)
+	for i, h := range heights {
+		tops[i+1] = tops[i] + h + between
+	}
+	y := func(layer int) float64 { return tops[layer] }
+	for i := range points {
+		points[i].x -= left
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="%.0f -20 %.0f %.0f" font-family="system-ui, sans-serif">
-<style>
-.bg{fill:#fff} rect{fill:#f6f8fa;stroke:#8c959f} .module rect{fill:#e8eef7;stroke:#57708f} .io rect{fill:#fff8e6;stroke:#9a7b1c}
-.t{font-size:12px;font-weight:600;fill:#1f2328} .d,.e{font-size:10px;fill:#59636e} path{fill:none;stroke:#8c959f} text{text-anchor:middle}
-@media (prefers-color-scheme: dark){.bg{fill:#0d1117} rect{fill:#161b22;stroke:#6e7681} .module rect{fill:#1b2838;stroke:#7a97bd} .io rect{fill:#2b2410;stroke:#b99a3a} .t{fill:#e6edf3} .d,.e{fill:#9198a1}}
-</style>
-<rect class="bg" x="%.0f" y="-20" width="%.0f" height="%.0f" stroke="none"/>
-`, left-20, right-left+40, y(layers)+20, left-20, right-left+40, y(layers)+20)
 	for i, a := range arrows {
 		path := paths[i]
 		from := points[path[0]]
-		fmt.Fprintf(&b, `<path d="M%.1f %.1f`, from.x, y(from.layer)+boxHeight)
-		px, py := from.x, y(from.layer)+boxHeight
+		_, high := boxes[path[0]].size()
+		px, py := from.x, y(from.layer)+high
+		fmt.Fprintf(&b, `<path d="M%.1f %.1f`, px, py)
+		if bottom := y(from.layer) + heights[from.layer]; bottom > py && len(path) > 1 {
+			py = bottom
+			fmt.Fprintf(&b, " L%.1f %.1f", px, py)
+		}
 		for _, k := range path[1:] {
 			p := points[k]
 			fmt.Fprintf(&b, " C%.1f %.1f %.1f %.1f %.1f %.1f", px, py+between/2, p.x, y(p.layer)-between/2, p.x, y(p.layer))
 			px, py = p.x, y(p.layer)
 			if k >= len(boxes) {
-				fmt.Fprintf(&b, " L%.1f %.1f", px, py+boxHeight)
-				py += boxHeight
+				py += heights[p.layer]
+				fmt.Fprintf(&b, " L%.1f %.1f", px, py)
 			}
 		}
 		fmt.Fprintf(&b, "\"><title>%s</title></path>\n", html.EscapeString(clean(a.text)))
 	}
-	for i, x := range boxes {
-		p := points[i]
+	for i := range boxes {
+		x, p := &boxes[i], points[i]
+		w, h := x.size()
 		fmt.Fprintf(&b, "<g class=\"%s\"><title>%s</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" rx=\"5\"/><text class=\"t\" x=\"%.1f\" y=\"%.1f\">%s</text><text class=\"d\" x=\"%.1f\" y=\"%.1f\">%s</text></g>\n",
-			x.class, html.EscapeString(clean(x.title+" "+x.detail)), p.x-p.w/2, y(p.layer), p.w, boxHeight, p.x, y(p.layer)+17, html.EscapeString(cut(x.title)), p.x, y(p.layer)+31, html.EscapeString(cut(x.detail)))
+			x.class, html.EscapeString(clean(x.title+" "+x.detail)), p.x-p.w/2, y(p.layer), p.w, h, p.x, y(p.layer)+17, html.EscapeString(cut(x.title)), p.x, y(p.layer)+31, html.EscapeString(cut(x.detail)))
+		at := p.x - w/2 + bodyPad
+		for _, d := range x.bodies {
+			top := y(p.layer) + boxHeight
+			fmt.Fprintf(&b, "<g class=\"body\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"5\"/><text class=\"d n\" x=\"%.1f\" y=\"%.1f\">%s</text></g>\n<g transform=\"translate(%.1f %.1f)\">\n%s</g>\n",
+				at, top, d.width+2*bodyPad, d.height+bodyHead+2*bodyPad, at+8, top+14, d.title, at+bodyPad, top+bodyHead+bodyPad/2, d.text)
+			at += d.width + 3*bodyPad
+		}
 	}
-	b.WriteString("</svg>\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return drawing{text: b.String(), width: right - left, height: tops[layers] - between}
 }
 
 // clean leaves out what XML cannot hold.
@@ -250,7 +386,7 @@ func place(boxes []box, arrows []arrow) (points []point, paths [][]int) {
 	}
 	var ready []int
 	for i := range boxes {
-		points[i].w = max(70, 16+letter*float64(len([]rune(cut(boxes[i].title)))), 16+small*float64(len([]rune(cut(boxes[i].detail)))))
+		points[i].w, _ = boxes[i].size()
 		if waits[i] == 0 {
 			ready = append(ready, i)
 		}

@@ -8,19 +8,22 @@ import (
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // recorder watches a conversion, and writes what happens into a document.
 type recorder struct {
-	doc    *Document
-	m      *ssa.Module
-	ids    map[*ssa.Op]int
-	text   map[string]int
-	alive  map[*ssa.Op]bool
-	frames map[diag.Loc]int
-	places map[Frame]int
-	steps  map[*ssa.Op][]Step  // of the pass at work
-	from   map[*ssa.Op]*ssa.Op // the roots of rules that made operators in the pass at work
+	doc     *Document
+	m       *ssa.Module
+	ids     map[*ssa.Op]int
+	text    map[string]int
+	alive   map[*ssa.Op]bool
+	frames  map[diag.Loc]int
+	places  map[Frame]int
+	steps   map[*ssa.Op][]Step    // of the pass at work
+	from    map[*ssa.Op]*ssa.Op   // the roots of rules that made operators in the pass at work
+	inputs  map[*ssa.Op][]*ssa.Op // the operators of the operands, before the pass at work
+	weights []*tensor.Tensor      // of the document
 }
 
 func newRecorder(doc *Document, m *ssa.Module) *recorder {
@@ -101,13 +104,18 @@ func (r *recorder) frame(l diag.Loc) int {
 
 // settle notes which operators are new after a pass, and which are gone.
 func (r *recorder) settle(pass int) {
-	now := make(map[*ssa.Op]bool, len(r.alive))
+	now, inputs := make(map[*ssa.Op]bool, len(r.alive)), make(map[*ssa.Op][]*ssa.Op, len(r.alive))
 	var news []*ssa.Op
 	for _, f := range r.m.Funcs {
 		for o := range f.Body.AllOps() {
 			now[o] = true
 			if !r.alive[o] {
 				news = append(news, o)
+			}
+			for _, v := range o.Operands() {
+				if v != nil && v.Def() != nil && len(v.Def().Blocks) == 0 {
+					inputs[o] = append(inputs[o], v.Def())
+				}
 			}
 		}
 	}
@@ -123,10 +131,20 @@ func (r *recorder) settle(pass int) {
 		r.ids[o] = len(r.doc.Ops)
 		r.doc.Ops = append(r.doc.Ops, Op{Kind: string(o.Kind), Frame: r.frame(o.Loc), Made: pass, Gone: -1})
 	}
+	replaced := map[*ssa.Op]bool{}
+	for _, root := range r.from {
+		replaced[root] = true
+	}
 	for _, o := range news {
 		op := &r.doc.Ops[r.ids[o]]
 		if root := r.origin(o); root != nil {
 			op.From = []int{r.ids[root]}
+			for _, in := range r.inputs[root] { // what a fusion took in
+				id, known := r.ids[in]
+				if known && !now[in] && !replaced[in] && !slices.Contains(op.From, id) && !isConstant(r.doc.Ops[id].Kind) {
+					op.From = append(op.From, id)
+				}
+			}
 		} else if op.Frame != 0 && pass >= 0 {
 			op.From = relatives(r.doc, op, gone[op.Frame])
 		}
@@ -137,7 +155,34 @@ func (r *recorder) settle(pass int) {
 			op.Steps = append(op.Steps, steps...)
 		}
 	}
-	r.alive = now
+	r.alive, r.inputs = now, inputs
+}
+
+// others are the modules, besides its own one, of operators that an operator was made of.
+func (r *recorder) others(op int, own string) []string {
+	var out []string
+	seen := map[int]bool{op: true}
+	todo := []int{op}
+	for len(todo) > 0 && len(seen) < 256 {
+		o := &r.doc.Ops[todo[0]]
+		todo = todo[1:]
+		if scope := r.doc.Frames[o.Frame].Scope; scope != "" && scope != own && !slices.Contains(out, scope) {
+			out = append(out, scope)
+		}
+		for _, f := range o.From {
+			if !seen[f] {
+				seen[f] = true
+				todo = append(todo, f)
+			}
+		}
+	}
+	return out
+}
+
+// isConstant reports operators that every operator may have beside it: they say nothing about where it comes from.
+func isConstant(kind string) bool {
+	name := kind[strings.LastIndexByte(kind, ':')+1:]
+	return name == "Constant" || name == "GetAttr"
 }
 
 // origin is the operator that was there before the pass and that rules made another one of; nil if they made it of none.
@@ -153,13 +198,12 @@ func (r *recorder) origin(o *ssa.Op) *ssa.Op {
 // relatives chooses, of the operators that a pass removed at the place where it made one, those that it was made of: the ones
 // of its own name if there are any, without constants if there is something else.
 func relatives(doc *Document, op *Op, gone []int) []int {
-	name := func(kind string) string { return kind[strings.LastIndexByte(kind, ':')+1:] }
 	var same, others []int
 	for _, id := range gone {
 		switch kind := doc.Ops[id].Kind; {
 		case kind == op.Kind:
 			same = append(same, id)
-		case name(kind) != "Constant" && name(kind) != "GetAttr":
+		case !isConstant(kind):
 			others = append(others, id)
 		}
 	}
@@ -176,7 +220,14 @@ func relatives(doc *Document, op *Op, gone []int) []int {
 
 // stage writes the text of the program as it is, if that differs from the last stage's.
 func (r *recorder) stage(name string, pass int) {
-	s := Stage{Name: name, Pass: pass}
+	s := Stage{Name: name, Pass: pass, Inputs: []int{}}
+	if f := r.m.Main(); f != nil {
+		for i, p := range f.Body.Params {
+			if r.m.Weights[p.Name] == nil {
+				s.Inputs = append(s.Inputs, i)
+			}
+		}
+	}
 	var b lineWriter
 	_ = ssa.Fprint(&b, r.m, ssa.PrintOptions{NoLocs: true, WeightsAsInputs: true, Names: names(r.m), Before: func(o *ssa.Op) { // a lineWriter does not fail
 		for len(b.ops) < len(b.lines) {

@@ -14,7 +14,7 @@ const (
 // weight adds a tensor of the file to the document.
 func (r *recorder) weight(name string, t *tensor.Tensor) int {
 	w := Weight{Name: name, DType: t.DType.Spec(), Shape: append([]int64{}, t.Shape...), Bytes: t.NumBytes(), Stats: statistics(t, 0)}
-	r.doc.Weights = append(r.doc.Weights, w)
+	r.doc.Weights, r.weights = append(r.doc.Weights, w), append(r.weights, t)
 	return len(r.doc.Weights) - 1
 }
 

@@ -158,15 +158,29 @@ func bar(w io.Writer, all int, quiet bool) func(done int) {
 	if quiet || !cli.Terminal(w) {
 		return func(int) {}
 	}
-	p := progressbar.NewOptions(all, progressbar.OptionSetWriter(cli.Raw(w)), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("models"), progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	p := progressbar.NewOptions(all, progressbar.OptionSetWriter(cli.Raw(w)), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	began, before := time.Now(), -1
 	return func(done int) {
 		if done < 0 {
 			_ = p.Clear() // a terminal that is gone
 			return
 		}
+		if before < 0 {
+			before = done - 1 // those that a batch before this one has done
+		}
+		p.Describe(pace(done-before, all-done, time.Since(began)))
 		_ = p.Set(done)
 	}
+}
+
+// pace says how many models are done in a time, those of this process alone, and how long the others will take.
+func pace(done, left int, took time.Duration) string {
+	if done <= 0 || took <= 0 {
+		return ""
+	}
+	each := took / time.Duration(done)
+	return fmt.Sprintf("%.1f models/s, %s left", float64(done)/took.Seconds(), (time.Duration(left) * each).Round(time.Second))
 }
 
 func (many) Worker(c *cobra.Command, o *single.WorkerOptions) error {

@@ -380,3 +380,16 @@ func TestPage(t *testing.T) {
 		t.Errorf("the page has %d commands", commands)
 	}
 }
+
+// The rate is that of the models of this process: a batch that goes on with 90 of 100 models does not begin with 90 models a second.
+func TestPace(t *testing.T) {
+	for _, c := range []struct {
+		done, left int
+		took       time.Duration
+		want       string
+	}{{0, 100, time.Second, ""}, {1, 9, 2 * time.Second, "0.5 models/s, 18s left"}, {40, 20, 10 * time.Second, "4.0 models/s, 5s left"}} {
+		if got := pace(c.done, c.left, c.took); got != c.want {
+			t.Errorf("%d models in %v, %d left: %q, not %q", c.done, c.took, c.left, got, c.want)
+		}
+	}
+}

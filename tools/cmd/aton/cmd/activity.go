@@ -13,12 +13,13 @@ import (
 // activity tells who watches a terminal what the command is doing, once that takes long enough for somebody to wonder. All methods do
 // nothing on nil.
 type activity struct {
-	mu    sync.Mutex
-	w     io.Writer
-	what  string
-	began time.Time
-	shown bool
-	next  string // what comes after a pass
+	mu        sync.Mutex
+	w         io.Writer
+	what      string
+	began     time.Time
+	shown     bool
+	next      string // what comes after a pass
+	done, all int64  // bytes; none of what has no size
 }
 
 // patience is how long a part of the work may take before it is named.
@@ -43,7 +44,19 @@ func (a *activity) begin(what string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.clear()
-	a.what, a.began = what, time.Now()
+	a.what, a.began, a.done, a.all = what, time.Now(), 0, 0
+}
+
+// progress says how many bytes of the work are done. It is for the writer of files; nil where nobody watches.
+func (a *activity) progress() func(done, all int64) {
+	if a == nil {
+		return nil
+	}
+	return func(done, all int64) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.done, a.all = done, all
+	}
 }
 
 // pause takes the line away: something else is printed now.
@@ -54,7 +67,11 @@ func (a *activity) show() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if took := time.Since(a.began); a.what != "" && took > patience {
-		fmt.Fprintf(a.w, "\r\x1b[K%s ... %.0f s", cli.Printable(a.what), took.Seconds())
+		part := ""
+		if a.all > 0 {
+			part = fmt.Sprintf("%s of %s, %d%%, ", bytesOf(a.done), bytesOf(a.all), 100*a.done/a.all)
+		}
+		fmt.Fprintf(a.w, "\r\x1b[K%s ... %s%.0f s", cli.Printable(a.what), part, took.Seconds())
 		a.shown = true
 	}
 }

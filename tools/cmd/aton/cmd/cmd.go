@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -444,7 +445,11 @@ func (m *model) tell(list *diag.List) {
 
 // read loads the model; standard input only once.
 func (m *model) read(stdin io.Reader) (*ssa.Module, error) {
-	m.activity.begin("reading " + m.name)
+	what := "reading " + m.name
+	if info, err := os.Stat(m.name); err == nil && info.Mode().IsRegular() {
+		what += ", " + bytesOf(info.Size())
+	}
+	m.activity.begin(what)
 	mod, err := m.load(stdin)
 	m.activity.pause()
 	if denied := m.tellWarnings(); err == nil && denied != nil {

@@ -9,14 +9,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/aton-project/aton"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/tools/lib/cli"
 	"github.com/aton-project/aton/tools/lib/explore"
 	"github.com/aton-project/aton/verify"
 )
+
+// asInFile is the pipeline of files that are compared as they are.
+const asInFile = "infer-types,check-converted"
+
+func isONNX(name string) bool { return strings.EqualFold(filepath.Ext(name), ".onnx") }
 
 func newExplore() *cobra.Command {
 	var m model
@@ -25,20 +32,29 @@ func newExplore() *cobra.Command {
 	var noOpen, random bool
 	var port uint16
 	c := &cobra.Command{
-		Use:   "explore MODEL",
+		Use:   "explore [OLD] MODEL",
 		Short: "Show a model in the browser, from its source to its kernels",
 		Long: `explore converts a model and shows what happens to it: the Python and TorchScript that the file contains, the graphs after any two
 passes side by side, the ONNX graph as a picture, weights, cost, kernels, and what cannot be converted. A selection in one
 place is highlighted in all others. The page is served on the loopback address until the command is interrupted;
 with --html it goes to a file that needs no network, and --svg and --dot draw the converted graph without a browser.
 
+With two models the page shows what the second one has changed: nodes, weights and, on the same inputs, numbers. Two ONNX files are compared as they
+are in the files, two programs as aton converts them.
+
 The values in the graph come from --data or from random inputs. A model that cannot be converted is shown up to the pass that
 fails.`,
 		Example: `  aton explore model.pt --input 'x:f32[N,3,224,224]'
   aton explore model.pt2 --data test_data_set_0
   aton explore model.pt2 --html model.html --random
+  aton explore before.onnx after.onnx --html changes.html --random
   aton explore model.onnx --svg model.svg`,
-		Args: oneModel,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return oneModel(c, args)
+		},
 	}
 	m.flags(c)
 	m.functionsFlag(c)
@@ -55,7 +71,10 @@ fails.`,
 		if err := explorable(c, html, svg, dot, data, random, sizes); err != nil {
 			return err
 		}
-		if err := m.prepare(c, args[0]); err != nil {
+		if len(args) == 2 && args[0] == "-" && args[1] == "-" {
+			return cli.Misusef("standard input is one model: give a file for the other")
+		}
+		if err := m.prepare(c, args[len(args)-1]); err != nil {
 			return err
 		}
 		var set *verify.DataSet
@@ -66,9 +85,31 @@ fails.`,
 			}
 			set = &sets[0]
 		}
-		s, err := explore.New(m.name, func() (*ssa.Module, error) { return m.read(c.InOrStdin()) }, m.opts, sizes)
+		session := func(name string, opts aton.ExportOptions) (*explore.Session, error) {
+			return explore.New(name, func() (*ssa.Module, error) {
+				shown := m.name
+				defer func() { m.name = shown }()
+				m.name = name
+				return m.read(c.InOrStdin())
+			}, opts, sizes)
+		}
+		opts := m.opts
+		if len(args) == 2 && isONNX(args[0]) && isONNX(args[1]) {
+			opts.Pipeline = asInFile
+		}
+		s, err := session(m.name, opts)
 		if err != nil {
 			return m.locate(err)
+		}
+		if len(args) == 2 {
+			old, err := session(args[0], opts)
+			if err == nil {
+				err = s.Compare(old)
+			}
+			if err != nil {
+				m.name = args[0]
+				return m.locate(err)
+			}
 		}
 		if err := m.tellUnused(); err != nil {
 			return err

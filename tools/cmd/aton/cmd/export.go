@@ -157,6 +157,7 @@ func newExport() *cobra.Command {
 			m.opts.Runner.Observers = append(m.opts.Runner.Observers, timing.Observer())
 		}
 		m.activity.follow("writing " + output)
+		m.opts.Progress = m.activity.progress()
 		err = m.timed(c, "convert and write", func() error {
 			if output == "-" {
 				return aton.ExportTo(cli.Raw(c.OutOrStdout()), mod, m.opts)

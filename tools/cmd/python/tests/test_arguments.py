@@ -320,3 +320,24 @@ def test_a_registered_symbolic(library):
         unregister_custom_op_symbolic("aton_arguments::norm", 9)
     with pytest.raises(aton.ExportError, match="norm"):
         aton.export(Normed(), (X,))
+
+
+def test_every_argument_is_documented():
+    """help() tells of each argument of each function that a user calls, once, in order."""
+    import inspect
+    import re
+
+    functions = {n: getattr(aton, n) for n in aton.__all__ if inspect.isfunction(getattr(aton, n))}
+    functions.update({f"ONNXProgram.{n}": f for n, f in vars(aton.ONNXProgram).items() if inspect.isfunction(f) and not n.startswith("_")})
+    assert "export" in functions and "ONNXProgram.save" in functions
+    for name, function in functions.items():
+        parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+        text = inspect.getdoc(function)
+        assert text, name
+        if not parameters:
+            continue
+        assert "\nArgs:\n" in text, name
+        section = re.split(r"\n\n(?=[A-Z]\w+:\n)", text.split("\nArgs:\n")[1])[0]
+        told = re.findall(r"^    (\*{0,2}\w+): \S", section, re.M)
+        stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+        assert told == [stars.get(p.kind, "") + p.name for p in parameters], name

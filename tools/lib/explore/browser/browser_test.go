@@ -251,7 +251,7 @@ func TestModels(t *testing.T) {
 			b.has("header h1", name)
 			views := map[string]string{"code": "%", "graph": "boxes", "pipeline": "passes in", "numbers": "Data set random", "cost": "Operations by operator", "weights": "weights", "kernels": "launches of", "problems": ""}
 			if name == "refused.pt" {
-				views = map[string]string{"code": "%", "graph": "not converted", "pipeline": "passes in", "problems": "linalg_eigvals"}
+				views = map[string]string{"code": "%", "graph": "boxes", "pipeline": "passes in", "problems": "linalg_eigvals"}
 			}
 			for view, want := range views {
 				b.click("#tab-"+view, "")
@@ -319,6 +319,25 @@ func TestPictures(t *testing.T) {
 		b.click("main .row", "Conv")
 		b.has("aside", "Conv")
 		b.shot("quantized-numbers")
+	})
+	t.Run("compared", func(t *testing.T) {
+		dir := t.TempDir()
+		before, after := filepath.Join(dir, "unfolded.onnx"), filepath.Join(dir, "folded.onnx")
+		for file, flags := range map[string][]string{before: {"--no-constant-folding"}, after: nil} {
+			if said, err := exec.Command(command, append([]string{"export", "testdata/resnet18.pt2", "-o", file}, flags...)...).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, said)
+			}
+		}
+		b := newTab(t)
+		b.small()
+		b.open(pageOf(t, before, after, "--random", "--size", "s77=1"))
+		b.has(".legend", "removed")
+		b.click(".box", "Conv")
+		b.has("aside", "is another one")
+		b.shot("compared")
+		b.press("9")
+		b.has("main", "20 removed")
+		b.has("main", "Numbers, on the same inputs")
 	})
 	t.Run("refused", func(t *testing.T) {
 		b := newTab(t)
@@ -675,6 +694,16 @@ func TestLarge(t *testing.T) {
 		if n := js[int](b, "document.querySelectorAll('*').length"); n > 20000 {
 			t.Errorf("view %s has %d elements", view, n)
 		}
+	}
+	b.press("2")
+	opening := 1e9 // the least of three: the machine does other work too
+	for range 3 {
+		b.click("main button", "Close all")
+		opening = min(opening, js[float64](b, "(() => { const e = document.querySelector('.box.group'), t = performance.now(); e.dispatchEvent(new MouseEvent('click', { bubbles: true })); document.body.offsetHeight; return performance.now() - t; })()"))
+	}
+	t.Logf("a module opens in %.0f ms", opening)
+	if opening > 500 {
+		t.Errorf("a module opens in %.0f ms", opening)
 	}
 	b.press("1")
 	js[int](b, "document.querySelector('section[aria-label=\"right stage\"] .list').scrollTop = 90000")

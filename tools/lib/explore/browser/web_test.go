@@ -44,15 +44,18 @@ func (b *tab) wait(expression string) {
 	b.t.Fatalf("%s: it did not come; the page says %q", expression, js[string](b, "document.getElementById('said')?.innerText || ''"))
 }
 
-// convert chooses a file, and waits for the model or for what is wrong with it.
-func (b *tab) convert(file, inputs string) {
+// convert chooses a file, states what is not empty of its inputs, and waits for the model or for what is wrong with it.
+func (b *tab) convert(file string, inputs map[string]string) {
 	b.t.Helper()
 	path, err := filepath.Abs(file)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.run(chromedp.SetUploadFiles(chromedp.CSS("#file"), []string{path}))
-	js[string](b, "document.querySelector('textarea').value = "+strconv.Quote(inputs))
+	b.wait("!document.getElementById('convert').disabled || document.getElementById('said').innerText")
+	for name, text := range inputs {
+		js[string](b, "document.getElementById('input-"+name+"').value = "+strconv.Quote(text))
+	}
 	b.click("#convert", "")
 	b.wait("document.documentElement.dataset.ready || document.getElementById('said').innerText")
 }
@@ -64,10 +67,15 @@ func TestWeb(t *testing.T) {
 	folder := t.TempDir()
 	allowDownloads(b, folder)
 	b.shot("web")
-	b.convert("testdata/search.pt", "nonsense")
-	if said := js[string](b, "document.getElementById('said').innerText"); !strings.Contains(said, "nonsense") {
+	b.axe("the page before it has a model")
+	b.convert("testdata/search.pt", map[string]string{"first": "nonsense"})
+	if said := js[string](b, "document.getElementById('said').innerText"); !strings.Contains(said, "nonsense") || strings.Contains(said, "--") {
 		t.Errorf("of a wrong input the page says %q", said)
 	}
+	if got := js[string](b, "[...document.querySelectorAll('#inputs input')].map((e) => e.id + '=' + e.value).join()"); got != "input-first=nonsense,input-limit=int" {
+		t.Errorf("the form has %s", got)
+	}
+	b.axe("the page with a form")
 	js[bool](b, `(() => {
 		const dropped = new DataTransfer();
 		dropped.items.add(new File(["graph"], "dropped.ir"));
@@ -76,7 +84,7 @@ func TestWeb(t *testing.T) {
 	b.has(".drop", "dropped.ir")
 	b = web(t)
 	allowDownloads(b, folder)
-	b.convert("testdata/resnet18.pt2", "")
+	b.convert("testdata/resnet18.pt2", nil)
 	b.has("header", "49 nodes")
 	b.press("4")
 	b.click("main button", "Run in")
@@ -112,6 +120,21 @@ func TestWeb(t *testing.T) {
 	}
 }
 
+// A model that lies beside the page is a click away, and what is said of one that is refused has no words of the command line.
+func TestWebSamples(t *testing.T) {
+	b := web(t)
+	b.click(".samples button", "A search")
+	b.wait("document.documentElement.dataset.ready || document.getElementById('said').innerText")
+	b.has("header h1", "search.pt")
+	b.has("header", "21 nodes")
+	b = web(t)
+	b.convert("testdata/search.pt", map[string]string{"first": "f32[2]", "limit": "int=4"})
+	b.has("main", "integers")
+	if said := js[string](b, "[...document.querySelectorAll('.card p')].map((p) => p.innerText).join()"); strings.Contains(said, "--input") {
+		t.Errorf("the page says %s", said)
+	}
+}
+
 // How long each step takes for ResNet-18, or for a large model, such as AlexNet's 244 MB: ATON_LARGE names it, ATON_LARGE_INPUT has the type of
 // its input.
 func TestWebTimes(t *testing.T) {
@@ -122,7 +145,11 @@ func TestWebTimes(t *testing.T) {
 	b := web(t)
 	said := "document.getElementById('said').innerText"
 	t.Logf("the page is there after %.0f ms", js[float64](b, "+document.documentElement.dataset.waiting"))
-	b.convert(file, input)
+	inputs := map[string]string{}
+	if name, text, ok := strings.Cut(input, ":"); ok {
+		inputs[name] = text
+	}
+	b.convert(file, inputs)
 	b.wait("document.documentElement.dataset.converted")
 	t.Logf("converted in %s ms: %s", js[string](b, "document.documentElement.dataset.converted"), b.text("header .meta"))
 	b.click("#download", "")

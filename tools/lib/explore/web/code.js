@@ -1,8 +1,10 @@
 import { h } from "./dom.js";
 import { Lines, highlight } from "./text.js";
 import { align } from "./diff.js";
+import { typesLast } from "./stage.js";
 
 const context = 3; // unchanged lines that stay around a change when the others are folded
+const alone = 4; // lines of one side alone that are shown: more of them are one row, which opens
 
 // Code shows the sources, and two stages side by side with their difference.
 export class Code {
@@ -14,6 +16,8 @@ export class Code {
     this.left = this.stagePane("left");
     this.right = this.stagePane("right");
     this.element.append(this.sources.element, this.left.element, this.right.element);
+    // on a phone one of them is in sight
+    this.panes = h("div", { class: "panes", role: "toolbar", "aria-label": "panes" }, [["Source", this.sources], ["Before", this.left], ["After", this.right]].map(([name, p]) => h("button", { onclick: () => p.element.scrollIntoView({ inline: "start", block: "nearest" }) }, name)));
     let other = null; // the list that follows, while one is scrolled
     for (const [a, b] of [[this.left, this.right], [this.right, this.left]]) {
       a.list.element.addEventListener("scroll", () => {
@@ -45,6 +49,7 @@ export class Code {
         const l = line(i), place = doc.sources[this.file].file + ":" + l.n;
         const linked = index.opsAt.has(place) || [...index.around(place)].some((p) => index.opsAt.has(p));
         const row = h("div", { class: "row" + (linked ? "" : " none"), role: "option" }, h("span", { class: "no" }, l.n), highlight(l.t));
+        if (index.wrongAt.has(place)) { row.classList.add("wrong"); row.title = index.wrongAt.get(place); }
         if (app.related.places.has(place)) row.classList.add(app.state.place === place ? "hit" : "soft");
         if (app.hovered.places.has(place)) row.classList.add("hover");
         if (i > 0 && line(i - 1).n + 1 !== l.n) row.classList.add("jump");
@@ -90,12 +95,16 @@ export class Code {
   }
 
   row(side, row) {
-    if (row.fold) return h("div", { class: "row fold", role: "option" }, `${row.fold[1] - row.fold[0]} equal lines`);
+    if (row.fold) {
+      const [from, to, of] = row.fold;
+      return of && of !== side ? h("div", { class: "row gap", role: "option", "aria-label": "nothing" }, " ") : h("div", { class: "row fold" + (of === "left" ? " del" : of ? " add" : ""), role: "option" }, of ? this.summary(side, from, to) : `${to - from} equal lines`);
+    }
     const at = row[side];
-    if (at < 0) return h("div", { class: "row gap", role: "option" }, " ");
+    if (at < 0) return h("div", { class: "row gap", role: "option", "aria-label": "nothing" }, " ");
     const { app } = this, s = app.stage(side), op = s.ops[at];
-    const e = h("div", { class: "row", role: "option" }, h("span", { class: "no" }, at + 1), highlight(app.doc.text[s.lines[at]], app.state.value));
-    if (row[side === "left" ? "right" : "left"] < 0) e.classList.add(side === "left" ? "del" : "add");
+    const e = h("div", { class: "row", role: "option" }, h("span", { class: "no" }, at + 1), highlight(op >= 0 ? typesLast(app.doc.text[s.lines[at]]) : app.doc.text[s.lines[at]], app.state.value));
+    if (app.index.wrong.has(op)) e.classList.add("wrong");
+    if (row[side === "left" ? "right" : "left"] < 0) e.classList.add((side === "left" ? this.used.has(at) : this.makes(at).length) ? "mod" : side === "left" ? "del" : "add");
     else if (!this.same([row.left, row.right])) e.classList.add("mod");
     if (op >= 0) {
       if (op === app.state.op || app.related.strong.has(op)) e.classList.add("hit");
@@ -112,14 +121,25 @@ export class Code {
       this.shown = key;
       this.left.select.value = app.state.left;
       this.right.select.value = app.state.right;
-      this.pairs = align(app.stage("left").lines, app.stage("right").lines, this.made());
+      this.makes = this.made();
+      this.used = new Set(app.stage("right").ops.flatMap((_, j) => this.makes(j))); // lines on the left that something on the right is made of
+      this.pairs = align(app.stage("left").lines, app.stage("right").lines, this.makes);
       this.fold = new Set();
+      const single = (i) => (this.pairs[i][0] < 0 ? "right" : this.pairs[i][1] < 0 ? "left" : null);
+      for (let i = 0; i < this.pairs.length; i++) {
+        const of = single(i);
+        if (!of) continue;
+        let end = i;
+        while (end < this.pairs.length && single(end) === of) end++;
+        if (end - i > alone) this.fold.add([i, end, of]);
+        i = end - 1;
+      }
       if (this.folding.checked) {
         let from = 0;
         const differs = (p) => !this.same(p);
         const end = (to) => {
           const a = from === 0 ? 0 : from + context, b = to === this.pairs.length ? to : to - context;
-          if (b - a > 3) this.fold.add([a, b]);
+          if (b - a > 3) this.fold.add([a, b, null]);
         };
         this.pairs.forEach((p, i) => {
           if (!differs(p)) return;
@@ -140,11 +160,25 @@ export class Code {
     }
   }
 
-  // made tells which lines on the left a line on the right was made of.
+  // summary tells what is in lines of one side that are folded.
+  summary(side, from, to) {
+    const { app } = this, ops = app.stage(side).ops, kinds = new Map();
+    for (let i = from; i < to; i++) {
+      const op = ops[this.pairs[i][side === "left" ? 0 : 1]];
+      const kind = op >= 0 ? app.doc.ops[op].kind : "parameter";
+      kinds.set(kind, (kinds.get(kind) || 0) + 1);
+    }
+    const list = [...kinds].sort((a, b) => b[1] - a[1]);
+    return `▸ ${to - from} lines: ${list.slice(0, 3).map(([k, n]) => (n > 1 ? `${n} × ${k}` : k)).join(", ")}${list.length > 3 ? " …" : ""}`;
+  }
+
+  // made gives the function that tells which lines on the left a line on the right was made of.
   made() {
     const { app } = this, left = app.stage("left").ops, right = app.stage("right").ops, at = new Map();
     left.forEach((o, i) => o >= 0 && at.set(o, i));
+    const known = new Map();
     return (j) => {
+      if (known.has(j)) return known.get(j);
       const out = [], seen = new Set(), todo = right[j] >= 0 ? [right[j]] : [];
       while (todo.length && seen.size < 64) {
         const o = todo.pop();
@@ -153,7 +187,8 @@ export class Code {
         if (at.has(o)) out.push(at.get(o));
         else todo.push(...(app.doc.ops[o].from || []));
       }
-      return out.sort((x, y) => x - y);
+      known.set(j, out.sort((x, y) => x - y));
+      return out;
     };
   }
 
@@ -199,6 +234,11 @@ export class Code {
     for (const pane of [this.right, this.left]) {
       const s = app.stage(pane.side);
       const find = (test) => this.rows.findIndex((r) => !r.fold && r[pane.side] >= 0 && s.ops[r[pane.side]] >= 0 && test(s.ops[r[pane.side]]));
+      for (const f of this.fold) { // what is selected is not folded
+        if (!f[2] || f[2] !== pane.side) continue;
+        const k = pane.side === "left" ? 0 : 1;
+        if (this.pairs.slice(f[0], f[1]).some((p) => s.ops[p[k]] >= 0 && (s.ops[p[k]] === state.op || app.related.strong.has(s.ops[p[k]])))) { this.fold.delete(f); this.drawStages(); }
+      }
       let i = find((o) => o === state.op);
       if (i < 0) i = find((o) => app.related.strong.has(o));
       if (i < 0) i = find((o) => app.related.weak.has(o));

@@ -1,39 +1,32 @@
 // align puts two lists of numbers side by side: pairs [left, right] of positions, with -1 for what the other side does not have.
-// It is the patience method: what is on each side once and in the same order on both is common, and so is what stands next to that.
-// Between common lines, made(j) gives the positions on the left that line j was made of: the first that is free stands beside it.
+// What is on each side once is common, as in the patience method, and line j on the right belongs to the lines made(j) on the left that it was
+// made of. The longest list of such pairs that keeps both orders stands side by side, with equal lines next to them; what is left between two
+// of them stands beside each other too.
 export function align(a, b, made) {
   const once = (list) => {
     const seen = new Map();
     list.forEach((x, i) => seen.set(x, seen.has(x) ? -1 : i));
     return seen;
   };
-  const left = once(a), right = once(b);
-  const pairs = [];
+  const left = once(a), right = once(b), pairs = [];
   a.forEach((x, i) => {
     if (left.get(x) === i && right.get(x) >= 0) pairs.push([i, right.get(x)]);
   });
-  const common = rising(pairs);
+  const common = new Set(pairs.map(([, j]) => j));
+  b.forEach((_, j) => {
+    if (!common.has(j)) for (const i of made(j)) pairs.push([i, j]);
+  });
+  pairs.sort((x, y) => x[0] - y[0] || y[1] - x[1]);
   const out = [];
   let i = 0, j = 0;
   const until = (p, q) => {
-    let m = p, n = q; // what is common above the next pair
-    const tail = [];
     while (i < p && j < q && a[i] === b[j]) out.push([i++, j++]);
-    while (m > i && n > j && a[m - 1] === b[n - 1]) tail.push([--m, --n]);
-    while (i < m || j < n) {
-      const k = j < n ? made(j).find((k) => k >= i && k < m) : undefined;
-      if (j < n && (k !== undefined || i === m)) {
-        while (k !== undefined && i < k) out.push([i++, -1]);
-        out.push([k !== undefined ? i++ : -1, j++]);
-      } else if (j < n) out.push([-1, j++]);
-      else out.push([i++, -1]);
-    }
-    for (const t of tail.reverse()) out.push(t);
-    i = p;
-    j = q;
+    let m = p, n = q; // what is equal above the next pair
+    while (m > i && n > j && a[m - 1] === b[n - 1]) { m--; n--; }
+    while (i < m || j < n) out.push([i < m ? i++ : -1, j < n ? j++ : -1]);
+    while (i < p) out.push([i++, j++]);
   };
-  for (const [p, q] of common) {
-    if (p < i || q < j) continue;
+  for (const [p, q] of rising(pairs)) {
     until(p, q);
     out.push([i++, j++]);
   }
@@ -41,7 +34,8 @@ export function align(a, b, made) {
   return out;
 }
 
-// rising is the longest part of pairs, sorted by their first numbers, whose second numbers rise.
+// rising is the longest part of pairs, sorted by their first numbers, whose first and second numbers rise. Of equal first numbers the second
+// ones fall.
 function rising(pairs) {
   const tops = [], before = new Array(pairs.length).fill(-1);
   pairs.forEach(([, q], k) => {

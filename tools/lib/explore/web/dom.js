@@ -43,6 +43,12 @@ export function real(x) {
   return x === 0 ? "0" : Math.abs(x) >= 1e5 || Math.abs(x) < 1e-3 ? x.toExponential(3) : x.toPrecision(5);
 }
 
+// element spells an element of a tensor: integers as integers.
+export function element(x, type) { return /^(i|u|bool)/.test(type) ? String(x) : real(x); }
+
+// shorter is a text of at most some letters.
+export function shorter(text, most) { return text.length > most ? text.slice(0, most - 1) + "…" : text; }
+
 // download hands a file to the person.
 export function download(name, blob) {
   const url = URL.createObjectURL(blob);

@@ -1,4 +1,4 @@
-import { h, download, real } from "./dom.js";
+import { h, bytes, download, real } from "./dom.js";
 
 // Beside is the library compiled to WebAssembly, in a worker beside the page: the document comes from a file that a person drops.
 export class Beside {
@@ -71,37 +71,72 @@ function show(r) {
   box.focus();
 }
 
-// chooser asks for a file, and opens the page with it.
+// The models that lie beside the page, with what is stated of their inputs.
+const samples = [
+  ["ResNet-18", "resnet18.pt2", {}, "an exported program"],
+  ["BERT", "bert.pt2", {}, "an exported program with attention"],
+  ["A search", "search.pt", { first: "i64[2]", limit: "int=4" }, "a scripted loop with a branch"],
+];
+
+// chooser asks for a file and its inputs, and opens the page with it.
 export function chooser(source, open) {
-  const inputs = h("textarea", { class: "mono", rows: 2, spellcheck: "false", "aria-label": "inputs", placeholder: "x:f32[N,3,224,224]\none a line; an exported program and an ONNX file need none" });
-  const opset = h("input", { type: "number", min: 7, max: 28, placeholder: "20", "aria-label": "opset" });
   const said = h("p", { class: "bad", id: "said", role: "status" });
-  const picked = h("p", { class: "dim" }, "Nothing leaves this machine.");
   const file = h("input", { type: "file", id: "file", "aria-label": "model", accept: ".pt,.pt2,.pth,.onnx,.ir,.txt", onchange: () => pick(file.files[0]) });
-  const go = h("button", { id: "convert", disabled: true, onclick: () => convert() }, "Convert");
-  let chosen = null;
-  const pick = (f) => {
+  const opset = h("input", { type: "number", min: 7, max: 28, placeholder: "20", id: "opset" });
+  const go = h("button", { id: "convert", class: "main", disabled: true, onclick: () => convert() }, "Convert");
+  const picked = h("p", { class: "dim", id: "picked" }), rows = h("div", { id: "inputs" });
+  const form = h("div", { hidden: true, id: "form" }, picked, rows, h("p", {}, h("label", { for: "opset" }, "ONNX opset "), opset, " ", go));
+  let chosen = null, fields = [];
+  const busy = (text) => { picked.textContent = text; go.disabled = true; };
+  const pick = async (f, stated = {}) => {
     if (!f) return;
     chosen = f;
-    picked.textContent = `${f.name}, ${(f.size / 1e6).toFixed(1)} MB`;
-    go.disabled = false;
     said.textContent = "";
-  };
-  const convert = async () => {
-    go.disabled = true;
-    said.textContent = "";
-    picked.textContent = "Converting…";
+    form.hidden = false;
+    rows.replaceChildren();
+    fields = [];
+    busy(`Reading ${f.name}, ${bytes(f.size)}…`);
     try {
-      await source.load(chosen, inputs.value.split("\n").map((s) => s.trim()).filter((s) => s), +opset.value || 0);
-      await open(source);
+      const inputs = JSON.parse(await source.ask("inputs", f));
+      if (chosen !== f) return;
+      const asks = inputs.filter((i) => i.example);
+      fields = asks.map((i) => ({ name: i.name, field: h("input", { class: "mono", type: "text", spellcheck: "false", id: "input-" + i.name, value: stated[i.name] ?? i.example }) }));
+      rows.replaceChildren(...asks.length ? [h("h2", {}, "Inputs"), h("p", { class: "dim" }, "A scripted program does not say of what types its inputs are. f32, i64 and bool are types of elements; a number is a size, a name such as N is any size; int=4 is a number that stays 4."),
+        h("div", { class: "fields" }, fields.map((x) => [h("label", { class: "mono", for: x.field.id }, x.name), x.field]))]
+        : [h("p", { class: "mono dim" }, inputs.map((i) => `${i.name} ${i.type}`).join(", "))]);
+      picked.textContent = `${f.name}, ${bytes(f.size)}`;
+      go.disabled = false;
     } catch (e) {
-      said.textContent = e.message;
-      pick(chosen);
+      picked.textContent = f.name;
       said.textContent = e.message;
     }
   };
-  const zone = h("div", { class: "drop" }, h("div", {}, h("h1", {}, "aton"), h("p", {}, "Drop a ", h("b", {}, ".pt"), ", ", h("b", {}, ".pt2"), " or ", h("b", {}, ".onnx"), " here, or choose one:"), h("p", {}, file), picked,
-    h("h3", {}, "Inputs"), inputs, h("p", {}, "Opset ", opset, " ", go), said));
+  const convert = async () => {
+    said.textContent = "";
+    busy("Converting…");
+    try {
+      await source.load(chosen, fields.map((x) => [x.name, x.field.value.trim()]).filter(([, v]) => v).map(([n, v]) => n + ":" + v), +opset.value || 0);
+      await open(source);
+    } catch (e) {
+      picked.textContent = chosen.name;
+      said.textContent = e.message;
+      go.disabled = false;
+    }
+  };
+  const sample = async (name, stated) => {
+    form.hidden = false;
+    busy("Fetching " + name + "…");
+    try {
+      const r = await fetch("models/" + name);
+      if (!r.ok) throw new Error(`models/${name} is not beside the page`);
+      await pick(new File([await r.blob()], name), stated);
+      if (!go.disabled) await convert();
+    } catch (e) { said.textContent = e.message; }
+  };
+  const zone = h("div", { class: "drop" }, h("div", {}, h("h1", {}, "aton"), h("p", {}, "Converts models of PyTorch to ONNX and shows what becomes of each line, each operator and each number. It runs in this page: nothing leaves your machine."),
+    h("p", {}, "Drop a ", h("b", {}, ".pt"), ", ", h("b", {}, ".pt2"), " or ", h("b", {}, ".onnx"), " here, or choose one:"), h("p", {}, file), form, said,
+    h("h2", {}, "Or try one of these"), h("div", { class: "samples" }, samples.map(([title, name, stated, what]) => h("button", { onclick: () => sample(name, stated) }, h("b", {}, title), h("span", { class: "dim" }, what)))),
+    h("p", { class: "dim" }, "The model can be a file that torch.jit.save, torch.export.save or another converter wrote. ", "onnxruntime-web is loaded only when you run the result.")));
   zone.addEventListener("dragover", (e) => { e.preventDefault(); zone.classList.add("over"); });
   zone.addEventListener("dragleave", () => zone.classList.remove("over"));
   zone.addEventListener("drop", (e) => {

@@ -1,23 +1,29 @@
 import { h, svg, download, count } from "./dom.js";
 import { tree, opened, closed, shape, place } from "./layout.js";
+import { stageGraph } from "./stage.js";
+import { family, schemes, paints } from "./colour.js";
+import { union } from "./compare.js";
 
 const most = 500; // boxes that are drawn
 const begun = 16; // boxes up to which modules are open at first
 const least = 11; // pixels of the text that the picture begins with
 const labelled = 160; // arrows, up to which each has its type beside it
+const stripes = ["matrix", "act", "norm", "move", "flow", "elem"];
 
-const families = {
-  matrix: /^(Conv|ConvTranspose|ConvInteger|QLinearConv|MatMul|MatMulInteger|QLinearMatMul|Gemm|Einsum|LSTM|GRU|RNN|Attention)$/,
-  act: /^(Relu|LeakyRelu|Sigmoid|Tanh|Gelu|Elu|Selu|Softmax|LogSoftmax|HardSwish|HardSigmoid|Clip|Erf|PRelu|Softplus|Mish|Swish)$/,
-  norm: /^(BatchNormalization|LayerNormalization|InstanceNormalization|GroupNormalization|RMSNormalization|LpNormalization|LRN|Reduce.*|GlobalAveragePool|GlobalMaxPool|MaxPool|AveragePool)$/,
-  move: /^(Reshape|Flatten|Squeeze|Unsqueeze|Transpose|Concat|Split|Slice|Gather.*|Scatter.*|Expand|Tile|Pad|Shape|Size|Cast|CastLike|Identity|Resize|ConstantOfShape|Range|QuantizeLinear|DequantizeLinear|DynamicQuantizeLinear)$/,
-  flow: /^(If|Loop|Scan|Sequence.*|Optional.*)$/,
-};
+const pen = document.createElement("canvas").getContext("2d"), lengths = new Map();
 
-function family(kind) {
-  for (const [name, re] of Object.entries(families)) if (re.test(kind)) return name;
-  return "elem";
+// wide is the width of a text, in bold or small letters.
+function wide(text, bold) {
+  const key = (bold ? "b" : "s") + text;
+  let w = lengths.get(key);
+  if (w === undefined) {
+    pen.font = (bold ? "600 12px " : "10px ") + letters;
+    lengths.set(key, (w = pen.measureText(text).width));
+  }
+  return w;
 }
+
+const letters = "system-ui, 'Liberation Sans', sans-serif";
 
 // The picture's own style, so that it looks the same when it is saved. Colours are those of the page.
 const colours = ["bg", "panel", "line", "text", "dim", "accent", "hit", "soft", "bad", "warn", "node", "group", "matrix", "act", "norm", "move", "flow", "elem"];
@@ -26,26 +32,40 @@ const colours = ["bg", "panel", "line", "text", "dim", "accent", "hit", "soft", 
 export class Picture {
   constructor(app) {
     this.app = app;
-    const g = app.doc.graph;
+    const { doc } = app, last = doc.stages.length - 1;
     this.element = h("div", { class: "graph" });
-    this.bar = h("div", { class: "bar" },
-      h("button", { onclick: () => this.fit(), title: "f" }, "Fit"), h("button", { onclick: () => this.zoom(1.25), title: "+" }, "+"), h("button", { onclick: () => this.zoom(0.8), title: "-" }, "−"),
+    this.legend = h("div", { class: "legend" });
+    this.map = h("div", { class: "minimap", "aria-hidden": "true" });
+    this.chosen = h("select", { "aria-label": "graph", title: "the ONNX graph, or that of a stage", onchange: () => app.set({ graph: this.chosen.value === "" ? null : +this.chosen.value, open: null, view: "graph" }) },
+      doc.graph ? h("option", { value: "" }, "ONNX graph") : null, doc.stages.map((s, i) => (doc.graph && i === last ? null : h("option", { value: i }, `${i} · ${s.name}`))));
+    this.colouring = h("select", { "aria-label": "colour", title: "what the boxes are coloured by", onchange: () => app.set({ colour: this.colouring.value }) },
+      Object.entries(schemes).map(([id, s]) => (id === "change" && !doc.comparison ? null : h("option", { value: id }, s.title))));
+    this.bar = h("div", { class: "bar", role: "toolbar", "aria-label": "graph" },
+      h("button", { onclick: () => this.fit(), title: "f" }, "Fit"), h("button", { onclick: () => this.zoom(1.25), title: "+", "aria-label": "larger" }, "+"), h("button", { onclick: () => this.zoom(0.8), title: "-", "aria-label": "smaller" }, "−"),
       h("button", { onclick: () => this.openAll() }, "Open all"), h("button", { onclick: () => this.setOpen(new Set([""]), null) }, "Close all"),
-      this.sizing = h("button", { "aria-pressed": "false", title: "operators that depend on sizes alone: shapes, positions, masks", onclick: () => { this.sizes = !this.sizes; this.draw(true); } }, "Sizes & masks"), h("button", { onclick: () => this.save("svg") }, "SVG"), h("button", { onclick: () => this.save("png") }, "PNG"), this.note = h("span", { class: "dim" }));
-    if (!g) {
-      this.element.append(h("p", { class: "busy" }, "The model is not converted: there is no ONNX graph. The tab Problems says why."));
-      return;
-    }
-    this.tree = tree(g);
+      this.sizing = h("button", { "aria-pressed": "false", title: "operators that depend on sizes alone: shapes, positions, masks", onclick: () => { this.sizes = !this.sizes; this.draw(true); } }, "Sizes & masks"),
+      this.chosen, h("label", { class: "dim" }, "colour ", this.colouring), h("button", { onclick: () => this.save("svg") }, "SVG"), h("button", { onclick: () => this.save("png") }, "PNG"));
+    this.note = h("p", { class: "dim" });
+    this.graphs = new Map(); // by number of stage, null for the converted model
     this.sizes = false;
     this.follow();
   }
 
-  // follow opens the groups that the address names.
+  // follow shows the graph, and opens the groups, that the address names.
   follow() {
-    if (!this.tree) return;
-    const wanted = this.app.state.open;
-    this.open = wanted === null ? closed(this.tree, begun) : new Set(["", ...wanted.split(",").filter((x) => x)]);
+    const { doc, state } = this.app, stage = state.graph ?? (doc.graph ? null : doc.stages.length - 1);
+    if (!this.graphs.has(stage)) {
+      const graph = stage !== null ? stageGraph(doc, doc.stages[stage]) : doc.comparison ? union(doc.graph, doc.comparison) : doc.graph;
+      this.graphs.set(stage, { graph, tree: tree(graph), nodeOf: new Map(graph.nodes.map((n, i) => [n.op, i])) });
+    }
+    Object.assign(this, this.graphs.get(stage), { stage });
+    this.chosen.value = stage === null ? "" : String(stage);
+    this.open = state.open === null ? closed(this.tree, begun) : new Set(["", ...state.open.split(",").filter((x) => x)]);
+    if (state.open === null && this.graph.compared) { // what is different is in sight
+      const news = this.graph.nodes.map((n, i) => i).filter((i) => this.graph.nodes[i].change !== "same");
+      if (news.length <= 40) for (const i of news) for (let g = this.tree.leaves[i].parent; g; g = g.parent) this.open.add(g.id);
+    }
+    this.shownOpen = state.open;
     this.svg = null;
     this.box = null;
   }
@@ -54,7 +74,8 @@ export class Picture {
   setOpen(open, keep) {
     const before = keep && this.boxes && this.boxes.get(keep);
     this.open = open;
-    this.app.set({ open: [...open].filter((x) => x).join(",") }, true);
+    this.shownOpen = [...open].filter((x) => x).join(",");
+    this.app.set({ open: this.shownOpen }, true);
     if (keep === null) this.box = null;
     this.draw(true);
     const after = before && this.boxes.get(keep);
@@ -78,6 +99,16 @@ export class Picture {
     this.setOpen(open, "g" + id);
   }
 
+  // nodeFor is the node of this graph that belongs to what is selected.
+  nodeFor() {
+    const { state, related, index } = this.app;
+    let node = state.op !== null ? this.nodeOf.get(state.op) : undefined;
+    if (node === undefined) for (const o of related.strong) if ((node = this.nodeOf.get(o)) !== undefined) break;
+    if (node === undefined && state.value !== null && this.stage === null) node = index.makerOf.get(index.valueOf.get(state.value));
+    if (node === undefined) for (const o of related.weak) if ((node = this.nodeOf.get(o)) !== undefined) break;
+    return node;
+  }
+
   // reveal opens the groups that a node is in.
   reveal(node) {
     if (this.tree.leaves[node].sizes && !this.sizes) {
@@ -94,28 +125,28 @@ export class Picture {
   }
 
   label(b) {
-    const { doc } = this.app, g = doc.graph;
+    const g = this.graph;
     if (b.group) {
       const title = b.group.title || "model";
       return [title, b.group.equal ? `${b.group.equal} modules of ${b.group.nodes / b.group.equal} nodes` : b.group.part ? `${b.group.nodes} nodes` : b.node !== undefined ? `${b.group.nodes} nodes in its bodies` : `${b.group.nodes} node${b.group.nodes === 1 ? "" : "s"}`];
     }
     if (b.value !== undefined) return [b.title, g.values[b.value].type];
-    const n = g.nodes[b.node];
-    const weights = n.in.filter((v) => v >= 0 && g.values[v].weight >= 0).map((v) => doc.weights[g.values[v].weight]);
-    const leaf = this.tree.leaves[b.node];
-    const detail = weights.length ? weights.map((w) => w.shape.join("×")).slice(0, 2).join(" + ") : n.attrs && n.attrs.length ? n.attrs.slice(0, 2).map((a) => `${a.name}=${a.text}`).join(" ") : "";
-    return [n.kind + (leaf.module ? "  " + leaf.module : ""), detail.length > 34 ? detail.slice(0, 33) + "…" : detail];
+    const n = g.nodes[b.node], leaf = this.tree.leaves[b.node];
+    const weights = n.in.filter((v) => v >= 0 && g.values[v].weight >= 0).map((v) => (/\[(.*)\]/.exec(g.values[v].type) || ["", ""])[1].replaceAll(",", "×"));
+    const detail = n.bodies ? "" : weights.length ? weights.slice(0, 2).filter((w) => w).join(" + ") : n.attrs && n.attrs.length ? n.attrs.slice(0, 2).map((a) => (a.name ? `${a.name}=` : "") + a.text).join(" ") : "";
+    return [n.kind + (n.bodies ? " results" : "") + (leaf.module ? " " + leaf.module : ""), detail.length > 34 ? detail.slice(0, 33) + "…" : detail];
   }
 
-  // draw lays out and draws what is open; only is true after a change of that.
+  // draw lays out and draws what is open; again is true after a change of that.
   draw(again) {
-    if (!this.tree) return;
+    const { doc, state } = this.app, stage = state.graph ?? (doc.graph ? null : doc.stages.length - 1);
+    if (stage !== this.stage || (state.open !== this.shownOpen && this.svg)) this.follow();
     if (!this.svg || again) this.build();
     this.mark();
   }
 
   build() {
-    const { doc } = this.app, g = doc.graph;
+    const g = this.graph;
     let s = shape(g, this.tree, this.open, this.sizes);
     this.sizing.setAttribute("aria-pressed", this.sizes ? "true" : "false");
     if (s.boxes.size > most) {
@@ -124,13 +155,13 @@ export class Picture {
       this.note.textContent = `more than ${most} boxes: some stay closed`;
     } else {
       const away = this.sizes ? 0 : this.tree.leaves.filter((l) => l.sizes).length;
-      this.note.textContent = `${s.boxes.size} boxes for ${g.nodes.length} nodes${away ? `, ${away} of sizes and masks left out` : ""}; click a module to open or close it`;
+      this.note.textContent = `${s.boxes.size} boxes for ${g.nodes.length} nodes${away ? `, ${away} of sizes and masks left out` : ""}${this.tree.groups.size > 1 ? "; click a module to open or close it" : ""}`;
     }
     const labels = s.arrows.length <= labelled;
     for (const a of s.arrows) a.label = a.values.length === 1 ? g.values[a.values[0]].type : `${a.values.length} tensors`;
     for (const b of s.boxes.values()) b.label = this.label(b);
     const began = performance.now();
-    this.size = place(s, (b) => ({ width: Math.max(76, 22 + 7.1 * b.label[0].length, 22 + 5.9 * b.label[1].length), height: b.label[1] ? 40 : 28 }), labels);
+    this.size = place(s, (b) => ({ width: Math.max(76, 24 + wide((b.group ? "+ " : "") + b.label[0], true), 24 + wide(b.label[1], false)), height: b.label[1] ? 40 : 28 }), labels, (text) => wide(text, false));
     this.app.measure("layout", performance.now() - began);
     this.boxes = s.boxes;
     const layer = [], front = [], texts = [];
@@ -139,10 +170,11 @@ export class Picture {
       const cls = b.group ? (b.open ? "open" : "group") : b.value !== undefined ? "io" : family(g.nodes[b.node].kind);
       const pick = () => {
         if (b.group) this.toggle(b.group.id);
-        else if (b.node !== undefined) this.app.select({ op: g.nodes[b.node].op, place: this.app.index.placeOf(g.nodes[b.node].op), value: null });
+        else if (b.node !== undefined && g.nodes[b.node].op < 0) return; // of the older model
+        else if (b.node !== undefined) this.app.select({ op: g.nodes[b.node].op, place: this.app.index.placeOf(g.nodes[b.node].op) || null, value: null });
         else this.app.select({ op: null, place: null, value: g.values[b.value].text });
       };
-      const e = svg("g", { class: "box " + cls, tabindex: 0, role: "button", "aria-label": b.label.join(" "), "data-id": b.id,
+      const e = svg("g", { class: "box " + cls, tabindex: 0, role: "button", "aria-label": (b.group ? (b.open ? "− " : "+ ") : "") + b.label.filter((t) => t).join(" "), "aria-expanded": b.group ? (b.open ? "true" : "false") : null, "data-id": b.id,
         onclick: (ev) => { if (!this.moved) { ev.stopPropagation(); pick(); } },
         onkeydown: (ev) => { if (ev.key === "Enter" || ev.key === " ") { ev.preventDefault(); pick(); } } },
         svg("title", {}, b.group ? `${b.group.id}\n${b.label[1]}` : b.node !== undefined ? `${g.nodes[b.node].name}\n${b.label.join("\n")}` : b.label.join("\n")),
@@ -151,7 +183,7 @@ export class Picture {
       if (b.open) texts.push(svg("text", { class: "t left", x: x + 8, y: y + 14 }, "− " + (b.group.title || "")));
       else {
         e.append(svg("text", { class: "t", x: b.x, y: b.label[1] ? b.y - 2 : b.y + 4 }, (b.group ? "+ " : "") + b.label[0]));
-        if (b.label[1]) e.append(svg("text", { class: "d", x: b.x, y: b.y + 12 }, b.label[1]));
+        if (b.label[1]) e.append(" ", svg("text", { class: "d", x: b.x, y: b.y + 12 }, b.label[1]));
       }
       b.element = e;
       (b.open ? layer : front).push(e);
@@ -164,15 +196,18 @@ export class Picture {
         const mx = i === p.length - 2 ? p[i + 1].x : (p[i].x + p[i + 1].x) / 2, my = i === p.length - 2 ? p[i + 1].y : (p[i].y + p[i + 1].y) / 2;
         d += `Q${p[i].x.toFixed(1)} ${p[i].y.toFixed(1)} ${mx.toFixed(1)} ${my.toFixed(1)}`;
       }
-      if (p.length === 2) d += `L${p[1].x.toFixed(1)} ${p[1].y.toFixed(1)}`;
-      arrows.push(svg("path", { class: "arrow", d, "marker-end": "url(#tip)" }, svg("title", {}, a.values.map((v) => `${g.values[v].name}: ${g.values[v].type}`).join("\n"))));
-      if (labels) texts.push(svg("text", { class: "e", x: a.at.x - a.label.length * 2.7, y: a.at.y + 3 }, a.label));
+      if (a.corners) d = a.corners;
+      else if (p.length === 2) d += `L${p[1].x.toFixed(1)} ${p[1].y.toFixed(1)}`;
+      const gone = a.values.every((v) => g.values[v].removed);
+      arrows.push(svg("path", { class: "arrow" + (gone ? " gone" : ""), d, "marker-end": "url(#tip)" }, svg("title", {}, a.values.map((v) => `${g.values[v].name}: ${g.values[v].type}`).join("\n"))));
+      if (labels && a.at) texts.push(svg("text", { class: "e", x: a.at.x - wide(a.label, false) / 2, y: a.at.y + 3 }, a.label));
     }
     this.style = svg("style", {});
-    this.svg = svg("svg", { xmlns: "http://www.w3.org/2000/svg", role: "group", "aria-label": "the ONNX graph" },
+    this.svg = svg("svg", { xmlns: "http://www.w3.org/2000/svg", role: "group", "aria-label": this.stage === null ? "the ONNX graph" : "the graph of " + this.app.doc.stages[this.stage].name },
       svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, svg("path", { class: "tip", d: "M0 0L8 4L0 8z" }))),
       layer.length ? layer : null, arrows, texts, front);
-    this.element.replaceChildren(this.svg);
+    this.element.replaceChildren(this.svg, this.map, h("div", { class: "corner" }, this.legend, this.note));
+    this.overview();
     this.paint();
     this.drag();
     if (!this.box) this.begin();
@@ -184,38 +219,62 @@ export class Picture {
     const css = getComputedStyle(document.documentElement), c = {};
     for (const name of colours) c[name] = css.getPropertyValue("--" + name).trim();
     const each = (selector, props) => this.svg.querySelectorAll(selector).forEach((e) => { for (const [k, v] of Object.entries(props)) e.setAttribute(k, v); });
-    each("text", { "font-family": "system-ui, 'Liberation Sans', sans-serif", "text-anchor": "middle", fill: c.dim });
+    each("text", { "font-family": letters, "text-anchor": "middle", fill: c.dim });
     each(".t", { "font-size": 12, "font-weight": 600, fill: c.text });
     each(".t.left", { "text-anchor": "start" });
     each(".d, .e", { "font-size": 10 });
     each(".e", { "text-anchor": "start" });
+    each(".e, .t.left", { stroke: c.bg, "stroke-width": 3, "stroke-linejoin": "round", "paint-order": "stroke" }); // arrows may pass below
     each(".arrow", { fill: "none", stroke: c.move, "stroke-width": 1.2 });
+    each(".gone", { stroke: c.bad, "stroke-dasharray": "5 4" });
     each(".tip", { fill: c.move });
     each(".box > rect", { fill: c.node, stroke: c.line, "stroke-width": 1 });
     each(".group > rect", { fill: c.group, stroke: c.accent, "stroke-width": 1 });
     each(".open > rect", { fill: c.group, "fill-opacity": 0.55, stroke: c.line, "stroke-dasharray": "4 3" });
     each(".io > rect", { fill: c.panel, stroke: c.dim });
-    for (const f of [...Object.keys(families), "elem"]) each(`.${f} > .stripe`, { fill: c[f], stroke: "none" });
+    for (const f of stripes) each(`.${f} > .stripe`, { fill: c[f], stroke: "none" });
     this.colours = c;
   }
 
-  // mark shows what is selected, and what a run has found.
+  // mark shows what is selected, what a run has found, what is wrong, and the colours that are asked for.
   mark() {
-    const { app } = this, { doc, related, state, numbers } = app, c = this.colours;
+    const { app, graph } = this, { related, state, numbers, index } = app, c = this.colours;
     if (!c) return;
-    for (const b of this.boxes.values()) {
-      if (b.open) continue;
-      const nodes = b.group ? this.inside(b.group) : b.node !== undefined ? [b.node] : [];
-      const ops = nodes.map((n) => doc.graph.nodes[n].op);
-      const strong = ops.some((o) => o === state.op || related.strong.has(o)) || (b.value !== undefined && doc.graph.values[b.value].text === state.value);
-      const weak = !strong && ops.some((o) => related.weak.has(o));
-      const outs = nodes.flatMap((n) => doc.graph.nodes[n].out).map((v) => doc.graph.values[v].text);
-      const wrong = numbers && outs.includes(numbers.wrong), nan = numbers && outs.includes(numbers.nan);
-      const rect = b.element.querySelector("rect");
-      rect.setAttribute("fill", strong ? c.hit : weak ? c.soft : b.group ? c.group : b.value !== undefined ? c.panel : c.node);
+    const dark = document.documentElement.dataset.theme === "dark", shown = new Map();
+    for (const b of this.boxes.values()) if (!b.open) shown.set(b, (b.group ? this.inside(b.group) : b.node !== undefined ? [b.node] : []).map((i) => graph.nodes[i]));
+    const name = schemes[state.colour] ? state.colour : "operator", scheme = schemes[name].of(app, graph);
+    const painted = name !== "operator" && typeof scheme !== "string" ? paints(scheme, graph.nodes, [...shown.values()].filter((l) => l.length), c, dark) : null;
+    this.colouring.value = name;
+    this.legend.replaceChildren(...name === "operator" ? [] : typeof scheme === "string" ? [h("span", { class: "warn" }, scheme)] : painted.legend.map(([colour, text]) => h("span", {}, svg("svg", { width: 11, height: 11, "aria-hidden": "true" }, svg("rect", { width: 11, height: 11, rx: 2, fill: colour, stroke: c.line })), text)));
+    for (const [b, nodes] of shown) {
+      const strong = nodes.some((n) => n.op === state.op || related.strong.has(n.op)) || (b.value !== undefined && graph.values[b.value].text === state.value);
+      const weak = !strong && nodes.some((n) => related.weak.has(n.op));
+      const outs = nodes.flatMap((n) => n.out).map((v) => graph.values[v].text);
+      const wrong = (numbers && outs.includes(numbers.wrong)) || nodes.some((n) => index.wrong.has(n.op)), nan = numbers && outs.includes(numbers.nan);
+      const rect = b.element.querySelector("rect"), fill = painted ? painted.fill(nodes) : null;
+      rect.setAttribute("fill", strong ? c.hit : fill || (weak ? c.soft : b.group ? c.group : b.value !== undefined ? c.panel : c.node));
       rect.setAttribute("stroke", wrong ? c.bad : nan ? c.warn : strong ? c.accent : b.group ? c.accent : b.value !== undefined ? c.dim : c.line);
+      b.spot.setAttribute("fill", wrong ? c.bad : strong ? c.accent : fill || c.move);
       rect.setAttribute("stroke-width", wrong || nan ? 3 : strong ? 2 : 1);
     }
+  }
+
+  // overview makes the small picture of it all in the corner, which says what is in sight and leads elsewhere.
+  overview() {
+    const { width, height } = this.size, k = Math.min(150 / width, 170 / height);
+    const frame = svg("rect", { class: "frame" });
+    const small = svg("svg", { width: Math.max(20, width * k), height: Math.max(20, height * k), viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" },
+      [...this.boxes.values()].filter((b) => !b.open).map((b) => b.spot = svg("rect", { class: "spot", x: b.x - b.width / 2, y: b.y - b.height / 2, width: b.width, height: b.height })), frame);
+    const go = (e) => {
+      const r = small.getBoundingClientRect();
+      this.box[0] = ((e.clientX - r.left) / r.width) * width - this.box[2] / 2;
+      this.box[1] = ((e.clientY - r.top) / r.height) * height - this.box[3] / 2;
+      this.look();
+    };
+    small.addEventListener("pointerdown", (e) => { small.setPointerCapture(e.pointerId); go(e); });
+    small.addEventListener("pointermove", (e) => { if (e.buttons) go(e); });
+    this.map.replaceChildren(small);
+    this.frame = frame;
   }
 
   inside(g) {
@@ -223,7 +282,12 @@ export class Picture {
     return g.all;
   }
 
-  look() { this.svg.setAttribute("viewBox", this.box.map((x) => x.toFixed(1)).join(" ")); }
+  look() {
+    const [x, y, w, hgt] = this.box;
+    this.svg.setAttribute("viewBox", this.box.map((n) => n.toFixed(1)).join(" "));
+    for (const [name, n] of Object.entries({ x, y, width: w, height: hgt })) this.frame.setAttribute(name, n.toFixed(1));
+    this.map.hidden = w >= this.size.width * 0.98 && hgt >= this.size.height * 0.98;
+  }
 
   fit() {
     if (!this.svg) return;

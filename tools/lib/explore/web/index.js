@@ -28,6 +28,7 @@ export class Index {
         this.savedFrom.get(f).push(p);
       }
     }));
+    this.blame();
     const g = doc.graph || { nodes: [], values: [], inputs: [], outputs: [] };
     this.nodeOf = new Map(g.nodes.map((n, i) => [n.op, i]));
     this.valueOf = new Map(g.values.map((v, i) => [v.text, i]));
@@ -40,6 +41,19 @@ export class Index {
         this.usersOf.get(v).push(i);
       }
     });
+  }
+
+  // blame finds the operators and places that errors are told of, with the first message of each place.
+  blame() {
+    this.wrong = new Set(); // operators
+    this.wrongAt = new Map();
+    for (const p of this.doc.problems) {
+      if (p.severity !== "error") continue;
+      const place = this.places[p.frame][0];
+      if (!place) continue;
+      if (!this.wrongAt.has(place)) this.wrongAt.set(place, p.message);
+      for (const o of this.opsAt.get(place) || []) if (!p.op || this.doc.ops[o].kind === p.op) this.wrong.add(o);
+    }
   }
 
   placeOf(op) { return this.places[this.doc.ops[op].frame][0] || ""; }

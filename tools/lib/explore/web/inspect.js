@@ -1,4 +1,4 @@
-import { h, bytes, count, real, histogram } from "./dom.js";
+import { h, bytes, count, real, element, histogram } from "./dom.js";
 import { highlight } from "./text.js";
 import { weightCard } from "./tables.js";
 
@@ -19,14 +19,28 @@ export function inspect(app) {
 
 function summary(app) {
   const { doc } = app, g = doc.graph;
+  const sizes = g ? dynamic(g) : [];
   return h("div", {}, h("h3", {}, "Model"), h("dl", {}, h("dt", {}, "Opset"), h("dd", {}, doc.opset), g ? [h("dt", {}, "Nodes"), h("dd", {}, g.nodes.length), h("dt", {}, "Weights"), h("dd", {}, `${doc.weights.length}, ${bytes(doc.weights.reduce((s, w) => s + w.bytes, 0))}`),
-    g.inputs.map((v) => [h("dt", {}, "Input"), h("dd", { class: "mono" }, `${g.values[v].name} ${g.values[v].type}`)]), g.outputs.map((v, i) => [h("dt", {}, "Output"), h("dd", { class: "mono" }, `${g.outputNames[i] || g.values[v].name} ${g.values[v].type}`)])] : null));
+    g.inputs.map((v) => [h("dt", {}, "Input"), h("dd", { class: "mono" }, `${g.values[v].name} ${g.values[v].type}`)]), g.outputs.map((v, i) => [h("dt", {}, "Output"), h("dd", { class: "mono" }, `${g.outputNames[i] || g.values[v].name} ${g.values[v].type}`)])] : null),
+    sizes.length ? [h("h3", {}, "Dynamic sizes"), h("dl", {}, sizes.map(([name, axes]) => [h("dt", { class: "mono" }, name), h("dd", {}, axes.join(", "))])),
+      !/\.onnx$/i.test(doc.model) && sizes.some(([name]) => /^s\d+$/.test(name)) ? h("p", { class: "dim" }, "The archive has no names for them. An input that is given with names has these everywhere: ", h("code", {}, `--input '${app.doc.graph.values[g.inputs[0]].name}:${g.values[g.inputs[0]].type.replace(/\bs\d+\b/, "batch")}'`)) : null] : null);
+}
+
+// dynamic lists the sizes that have names, each with the axes of inputs that it is.
+function dynamic(g) {
+  const out = new Map();
+  for (const v of g.inputs) {
+    (/\[(.*)\]/.exec(g.values[v].type) || ["", ""])[1].split(",").forEach((d, i) => {
+      if (/^[A-Za-z_]\w*$/.test(d)) out.set(d, [...(out.get(d) || []), `axis ${i} of ${g.values[v].name}`]);
+    });
+  }
+  return [...out];
 }
 
 function sourceLine(app, place) {
   const { doc, index } = app, at = index.lineOf.get(place);
   return h("div", {}, h("button", { class: "a mono", onclick: () => { app.set({ view: "code" }); app.select({ op: null, place, value: null }); } }, place.split("/").slice(-2).join("/")),
-    at ? h("pre", { class: "block" }, highlight(doc.sources[at[0]].lines[at[1]].t.trim())) : null);
+    at ? h("pre", { class: "block", tabindex: 0 }, highlight(doc.sources[at[0]].lines[at[1]].t.trim())) : null);
 }
 
 function opCard(app, op) {
@@ -35,12 +49,16 @@ function opCard(app, op) {
   const rows = [];
   const row = (k, v, cls) => v !== "" && v !== undefined && rows.push(h("dt", {}, k), h("dd", { class: cls || "" }, v));
   if (f.scope) row("Module", f.scope, "mono");
+  if (n !== undefined && doc.graph.nodes[n].also) row("And", doc.graph.nodes[n].also.join(", "), "mono");
   if (n !== undefined) {
     const node = doc.graph.nodes[n];
     row("Node", node.name, "mono");
     node.in.forEach((v, i) => v >= 0 && rows.push(h("dt", {}, "In " + i), h("dd", { class: "mono" }, valueLink(app, v))));
     node.out.forEach((v, i) => rows.push(h("dt", {}, "Out " + i), h("dd", { class: "mono" }, valueLink(app, v))));
     for (const a of node.attrs || []) row(a.name, a.text, "mono");
+    const pair = doc.comparison && doc.comparison.pairs.find((p) => p.new === n);
+    if (doc.comparison) row("Change", !pair ? "new" : pair.changes.length ? pair.changes.join("; ") : "none", pair && !pair.changes.length ? "" : "warn");
+    if (app.numbers && app.numbers.differs) node.out.forEach((v) => { const d = app.numbers.differs[doc.graph.values[v].text]; if (d !== undefined) row("Differs by", d < 0 ? "not finite" : d.toExponential(2), "mono"); });
     row("Cost", `${count(node.flops)} operations, ${bytes(node.bytes)}`);
   }
   out.push(h("dl", {}, rows));
@@ -90,7 +108,7 @@ function numberCard(app, text) {
   if (!run) return [];
   const s = run.stats;
   return [h("h3", {}, "Numbers, data set " + app.numbers.data), h("dl", {}, h("dt", {}, "Type"), h("dd", { class: "mono" }, run.type),
-    s ? [h("dt", {}, "Range"), h("dd", { class: "mono" }, `${real(s.min)} … ${real(s.max)}`), h("dt", {}, "Mean"), h("dd", { class: "mono" }, real(s.mean)), s.nan || s.inf ? [h("dt", {}, "Not finite"), h("dd", { class: "warn" }, `${s.nan} NaN, ${s.inf} infinities`)] : null,
+    s ? [h("dt", {}, "Range"), h("dd", { class: "mono" }, `${element(s.min, run.type)} … ${element(s.max, run.type)}`), h("dt", {}, "Mean"), h("dd", { class: "mono" }, real(s.mean)), s.nan || s.inf ? [h("dt", {}, "Not finite"), h("dd", { class: "warn" }, `${s.nan} NaN, ${s.inf} infinities`)] : null,
       s.first ? [h("dt", {}, "First"), h("dd", { class: "mono" }, s.first.join(", "))] : null] : null,
     app.numbers.wrong === text ? [h("dt", {}, "Wrong"), h("dd", { class: "bad" }, app.numbers.suspect)] : null), histogram(s)];
 }

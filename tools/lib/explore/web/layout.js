@@ -47,21 +47,11 @@ export function tree(graph) {
       const only = c.children && c.children.length === 1 && c.node === undefined ? c.children[0] : null;
       if (!only || (only.children && only.node !== undefined)) return c;
       groups.delete(c.id);
-      return Object.assign(only, { parent: g }, only.children ? { title: c.title + "." + only.title } : { module: c.title });
+      return Object.assign(only, { parent: g, fresh: false }, only.children ? { title: c.title + "." + only.title, plain: c.title } : { module: [...(graph.nodes[only.node].also || []).map((m) => m.split(".").pop()).reverse(), c.title].filter((m, i, all) => all.indexOf(m) === i).join(" + ") });
     });
     fold(g, groups, (i) => graph.nodes[i].kind + graph.nodes[i].in.filter((v) => v >= 0 && graph.values[v].weight >= 0).map((v) => graph.values[v].type).join());
     if (g.children.length > 2 * chunk) {
-      const parts = [];
-      for (let i = 0; i < g.children.length; i += chunk) {
-        const part = { id: g.id + "#" + i / chunk, title: `${i} … ${Math.min(i + chunk, g.children.length) - 1}`, children: g.children.slice(i, i + chunk), parent: g, nodes: 0, part: true };
-        for (const c of part.children) {
-          c.parent = part;
-          part.nodes += c.children ? c.nodes : 1;
-        }
-        groups.set(part.id, part);
-        parts.push(part);
-      }
-      g.children = parts;
+      divide(g, groups, chunk, (list, i) => `${i} … ${i + list.length - 1}`);
       settle(g);
     }
   };
@@ -73,13 +63,13 @@ export function tree(graph) {
 function body(kind, i) { return kind === "If" ? ["then", "else"][i] || "branch " + i : "body"; }
 
 // arithmetic is the set of nodes that depend on the sizes of the inputs alone, such as those that make shapes, positions and masks: what begins
-// with Shape or Size and reads no weights of floats.
+// with Shape, Size or what they are in a program and reads no weights of floats.
 function arithmetic(graph) {
   const out = new Set(), made = new Map();
   graph.nodes.forEach((n, i) => {
     const weights = n.in.some((v) => v >= 0 && graph.values[v].weight >= 0 && !/^(i|u|bool)/.test(graph.values[v].type));
     const from = n.in.filter((v) => v >= 0 && graph.values[v].weight < 0 && !graph.values[v].note);
-    if (n.kind === "Shape" || n.kind === "Size" || (from.length && !weights && from.every((v) => made.has(v)))) {
+    if (/^(Shape|Size|aten::(size|sym_size|numel|dim|len)|prim::shape)$/.test(n.kind) || (from.length && !weights && from.every((v) => made.has(v)))) {
       out.add(i);
       n.out.forEach((v) => made.set(v, i));
     }
@@ -88,6 +78,22 @@ function arithmetic(graph) {
   return out;
 }
 
+// divide cuts a long list of children into parts.
+function divide(g, groups, size, title) {
+  const parts = [];
+  for (let i = 0; i < g.children.length; i += size) {
+    const list = g.children.slice(i, i + size), part = { id: g.id + "#" + i / size, title: title(list, i), children: list, parent: g, nodes: 0, part: true };
+    for (const c of list) {
+      c.parent = part;
+      part.nodes += c.children ? c.nodes : 1;
+    }
+    groups.set(part.id, part);
+    parts.push(part);
+  }
+  g.children = parts;
+}
+
+const some = 20; // equal layers in a part of a long list of them
 const alike = 3; // layers from which on equal ones are folded
 
 // fold puts modules that follow each other and have the same operators, with weights of the same types, into one group, which says so.
@@ -95,14 +101,15 @@ function fold(g, groups, spell) {
   const sign = (c) => (c.children ? "(" + c.children.map(sign).join(" ") + ")" : spell(c.node));
   const out = [];
   for (let i = 0; i < g.children.length;) {
-    const first = g.children[i], same = first.children && first.node === undefined && !first.equal ? sign(first) : null;
+    const first = g.children[i], same = first.children && first.node === undefined && !first.fresh ? sign(first) : null;
     let end = i + 1;
     while (same && end < g.children.length && g.children[end].children && g.children[end].node === undefined && sign(g.children[end]) === same) end++;
     if (end - i < alike) { out.push(...g.children.slice(i, i + 1)); i++; continue; }
     const run = g.children.slice(i, end), last = run[run.length - 1];
-    const equal = { id: first.id + "=" + last.id, title: `${first.title} to ${last.title}, equal`, children: run, parent: g, nodes: run.reduce((n, c) => n + c.nodes, 0), equal: run.length };
+    const equal = { id: first.id + "=" + last.id, title: `${first.plain || first.title} to ${last.plain || last.title}, equal`, children: run, parent: g, nodes: run.reduce((n, c) => n + c.nodes, 0), equal: run.length, fresh: true };
     run.forEach((c) => { c.parent = equal; });
     groups.set(equal.id, equal);
+    if (run.length > 2 * some) divide(equal, groups, some, (list) => `${list[0].plain || list[0].title} to ${list[list.length - 1].plain || list[list.length - 1].title}`);
     out.push(equal);
     i = end;
   }
@@ -155,7 +162,7 @@ export function shape(graph, t, open, sizes) {
       const id = c.children ? "g" + c.id : "n" + c.node;
       const parent = g.id === "" ? null : "g" + g.id;
       const isOpen = c.children && open.has(c.id);
-      boxes.set(id, { id, group: c.children ? c : null, node: c.children ? c.node : c.node, open: isOpen, parent });
+      boxes.set(id, { id, group: c.children ? c : null, node: c.node, open: isOpen, parent });
       if (isOpen) visit(c);
     }
   };
@@ -167,15 +174,39 @@ export function shape(graph, t, open, sizes) {
   });
   const at = t.leaves.map(sight);
   graph.nodes.forEach((n, i) => n.out.forEach((v) => maker.set(v, at[i])));
+  // the parameters of a body are boxes in it, which what the node reads leads to; what a body gives leads to the node, which has the results
+  const carried = [], read = new Set(graph.nodes.flatMap((n) => [...n.in, ...(n.bodies || []).flatMap((b) => b.returns)]));
+  const entered = graph.nodes.map(() => new Set()); // the inputs that go into a body
+  graph.nodes.forEach((n, i) => (n.bodies || []).forEach((body, k) => {
+    const skip = n.in.length - body.params.length, group = t.groups.get("@" + i + "." + k);
+    body.params.forEach((v, j) => {
+      const input = j && skip > 0 ? j + skip : j, title = parameter(graph, n, v, j);
+      if (!read.has(v)) return;
+      const outer = at[i] && group && closedAround(group, open);
+      if (at[i] && group && outer === null) {
+        const id = "p" + v;
+        boxes.set(id, { id, value: v, title, parent: "g" + group.id, carried: true });
+        maker.set(v, id);
+      } else if (outer) maker.set(v, outer);
+      else maker.set(v, () => maker.get(n.in[input]));
+      if (input < n.in.length && group) {
+        entered[i].add(input);
+        if (n.in[input] >= 0) carried.push([n.in[input], outer === null ? "p" + v : outer]);
+      }
+    });
+    for (const v of body.returns) carried.push([v, at[i]]);
+  }));
   const join = (v, to) => {
-    const from = maker.get(v);
+    let from = maker.get(v);
+    for (let n = 0; typeof from === "function" && n < 64; n++) from = from();
     if (!from || !to || from === to) return;
     const key = from + "\n" + to;
     if (!arrows.has(key)) arrows.set(key, { from, to, values: [] });
     const a = arrows.get(key);
     if (!a.values.includes(v)) a.values.push(v);
   };
-  graph.nodes.forEach((n, i) => n.in.forEach((v) => v >= 0 && join(v, at[i])));
+  graph.nodes.forEach((n, i) => n.in.forEach((v, k) => v >= 0 && !entered[i].has(k) && join(v, at[i])));
+  for (const [v, to] of carried) join(v, to);
   graph.outputs.forEach((v, i) => {
     const id = "o" + i;
     boxes.set(id, { id, value: v, title: graph.outputNames[i] || graph.values[v].name, output: true });
@@ -184,16 +215,96 @@ export function shape(graph, t, open, sizes) {
   return { boxes, arrows: [...arrows.values()] };
 }
 
+// closedAround is the outermost closed group that a group is in or that it is; null if all are open.
+function closedAround(g, open) {
+  let box = null;
+  for (; g && g.id !== ""; g = g.parent) if (!open.has(g.id)) box = "g" + g.id;
+  return box;
+}
+
+// parameter names a parameter of a body: by its own name or, where it has none, by what it is.
+function parameter(graph, n, v, j) {
+  const name = graph.values[v].text;
+  if (!/^v?\d+$/.test(name)) return name;
+  const first = n.kind === "Loop" ? 2 : 0, result = j >= first ? graph.values[n.out[j - first]] : null;
+  return result ? result.text : ["iteration", "condition"][j] || name;
+}
+
+// aside chooses the arrows that are led at the side: of a box that three or more read, such as a mask or a cache, those to boxes below the
+// first one. The others, which the main flow is of, are placed without them.
+function aside(boxes, arrows) {
+  const depth = new Map(), into = new Map();
+  for (const a of arrows) into.set(a.to, [...(into.get(a.to) || []), a.from]);
+  const deep = (id, seen) => {
+    if (depth.has(id)) return depth.get(id);
+    if (seen.has(id)) return 0; // a cycle of modules
+    seen.add(id);
+    const d = Math.max(-1, ...(into.get(id) || []).map((f) => deep(f, seen))) + 1;
+    depth.set(id, d);
+    return d;
+  };
+  const from = new Map();
+  for (const a of arrows) {
+    deep(a.to, new Set());
+    from.set(a.from, [...(from.get(a.from) || []), a]);
+  }
+  const out = new Set();
+  for (const list of from.values()) {
+    if (list.length < 3) continue;
+    const first = Math.min(...list.map((a) => deep(a.to, new Set())));
+    for (const a of list) if (depth.get(a.to) > first && !boxes.get(a.to).output) out.add(a);
+  }
+  return out;
+}
+
+// beside leads arrows at the side of the boxes, one lane for each box that they come from, and gives the width of it all.
+function beside(boxes, arrows, all, width) {
+  const solid = [...boxes.values()].filter((b) => !b.open), lanes = { left: [], right: [] };
+  const sources = new Map();
+  for (const a of arrows) sources.set(a.from, [...(sources.get(a.from) || []), a]);
+  let least = 10, most = width;
+  for (const [id, list] of sources) {
+    const from = boxes.get(id), to = list.map((a) => boxes.get(a.to)), top = Math.min(from.y, ...to.map((b) => b.y)) - 20, bottom = Math.max(from.y, ...to.map((b) => b.y)) + 20;
+    const within = solid.filter((b) => b.y + b.height / 2 > top && b.y - b.height / 2 < bottom);
+    const edge = { left: Math.min(...within.map((b) => b.x - b.width / 2)), right: Math.max(...within.map((b) => b.x + b.width / 2)) };
+    const crossed = (side) => [from, ...to].reduce((n, b) => n + within.filter((o) => o !== b && Math.abs(o.y - b.y) < o.height / 2 && (side === "left" ? o.x < b.x : o.x > b.x)).length, 0);
+    const side = crossed("right") < crossed("left") ? "right" : "left", sign = side === "left" ? -1 : 1;
+    let x = edge[side] + 16 * sign;
+    while (lanes[side].some((l) => Math.abs(l.x - x) < 9 && l.top < bottom && l.bottom > top)) x += 9 * sign;
+    lanes[side].push({ x, top, bottom });
+    least = Math.min(least, x - 10);
+    most = Math.max(most, x + 10);
+    for (const a of list) a.lane = { x, sign, low: ((lanes[side].length % 3) - 1) * 7 }; // they end beside each other
+  }
+  const shift = 10 - least;
+  for (const b of boxes.values()) b.x += shift;
+  for (const a of all) {
+    if (!a.lane) {
+      a.points.forEach((p) => { p.x += shift; });
+      if (!a.points.includes(a.at)) a.at.x += shift;
+      continue;
+    }
+    const from = boxes.get(a.from), to = boxes.get(a.to), { sign, low } = a.lane, x = a.lane.x + shift, end = to.y + low, down = Math.sign(end - from.y - from.height / 2 - 9) || 1;
+    const fx = from.x + sign * Math.min(18, from.width / 4), out = from.y + from.height / 2, below = out + 9 + low / 2, tx = to.x + (sign * to.width) / 2, n = (k) => k.toFixed(1);
+    a.corners = `M${n(fx)} ${n(out)}L${n(fx)} ${n(below)}L${n(x - 6 * sign)} ${n(below)}Q${n(x)} ${n(below)} ${n(x)} ${n(below + 6 * down)}L${n(x)} ${n(end - 6 * down)}Q${n(x)} ${n(end)} ${n(x - 6 * sign)} ${n(end)}L${n(tx)} ${n(end)}`;
+    a.points = [{ x: fx, y: out }, { x: tx, y: end }];
+    a.at = null;
+  }
+  return most - least + 10;
+}
+
 // place has dagre lay the boxes out, in the direction of reading.
-export function place({ boxes, arrows }, size, labels) {
+export function place({ boxes, arrows }, size, labels, wide) {
   const g = new dagre.graphlib.Graph({ compound: true, multigraph: false });
   g.setGraph({ rankdir: "TB", nodesep: 22, ranksep: labels ? 24 : 36, edgesep: 12, marginx: 20, marginy: 20 });
   g.setDefaultEdgeLabel(() => ({}));
+  const sided = aside(boxes, arrows), all = arrows;
+  arrows = arrows.filter((a) => !sided.has(a));
   for (const b of boxes.values()) g.setNode(b.id, b.open ? {} : size(b));
   for (const b of boxes.values()) if (b.parent) g.setParent(b.id, b.parent);
   for (const a of arrows) {
     const text = labels ? a.label : "";
-    g.setEdge(a.from, a.to, text ? { width: text.length * 5.4 + 6, height: 13, labelpos: "r", labeloffset: 4 } : {});
+    g.setEdge(a.from, a.to, text ? { width: wide(text) + 6, height: 13, labelpos: "r", labeloffset: 4 } : {});
   }
   dagre.layout(g);
   for (const b of boxes.values()) Object.assign(b, (({ x, y, width, height }) => ({ x, y, width, height }))(g.node(b.id)));
@@ -226,5 +337,6 @@ export function place({ boxes, arrows }, size, labels) {
     if (Math.abs(p[0].y - from.y - from.height / 2) < 2 * head) p[0].y = from.y + from.height / 2;
     if (Math.abs(p[p.length - 1].y - to.y + to.height / 2) < 2 * head) p[p.length - 1].y = to.y - to.height / 2;
   }
-  return { width: g.graph().width, height: g.graph().height + tops.length * head };
+  const height = g.graph().height + tops.length * head;
+  return { width: sided.size ? beside(boxes, [...sided], all, g.graph().width) : g.graph().width, height };
 }

@@ -5,10 +5,11 @@ import { Index } from "./index.js";
 import { Code } from "./code.js";
 import { Picture } from "./graph.js";
 import { costView, pipelineView, weightsView, kernelsView, numbersView, problemsView } from "./tables.js";
+import { compareView } from "./compare.js";
 import { inspect } from "./inspect.js";
 
-const views = [["code", "Source & IR"], ["graph", "Graph"], ["pipeline", "Pipeline"], ["numbers", "Numbers"], ["cost", "Cost"], ["weights", "Weights"], ["kernels", "Kernels"], ["problems", "Problems"]];
-const tables = { pipeline: pipelineView, numbers: numbersView, cost: costView, weights: weightsView, kernels: kernelsView, problems: problemsView };
+const views = [["code", "Source & IR"], ["graph", "Graph"], ["pipeline", "Pipeline"], ["numbers", "Numbers"], ["cost", "Cost"], ["weights", "Weights"], ["kernels", "Kernels"], ["problems", "Problems"], ["compare", "Compared"]];
+const tables = { pipeline: pipelineView, numbers: numbersView, cost: costView, weights: weightsView, kernels: kernelsView, problems: problemsView, compare: compareView };
 const nothing = { strong: new Set(), weak: new Set(), places: new Set() };
 
 // App is the page: the state, which is in the address, and the views of it.
@@ -43,7 +44,8 @@ class App {
 
   head() {
     const { doc } = this, problems = doc.problems.filter((p) => p.severity === "error").length, warnings = doc.problems.filter((p) => p.severity === "warning").length;
-    this.tabs = views.map(([id, name], i) => h("button", { role: "tab", id: "tab-" + id, "aria-selected": "false", title: `${i + 1}`, onclick: () => this.set({ view: id }) }, name,
+    this.views = views.filter(([id]) => id !== "compare" || doc.comparison);
+    this.tabs = this.views.map(([id, name], i) => h("button", { role: "tab", id: "tab-" + id, "aria-selected": "false", title: `${i + 1}`, onclick: () => this.set({ view: id }) }, name,
       id === "problems" && problems ? h("span", { class: "badge" }, problems) : id === "problems" && warnings ? h("span", { class: "badge warn" }, warnings) : null));
     this.input = h("input", { type: "search", placeholder: "Search  /", "aria-label": "search by name, operator or type", oninput: () => this.search(), onkeydown: (e) => this.searchKey(e), onblur: () => setTimeout(() => this.found.replaceChildren(), 200) });
     this.found = h("ul", { class: "results", role: "listbox", hidden: true });
@@ -57,9 +59,9 @@ class App {
     const q = new URLSearchParams(location.hash.slice(1)), last = this.doc.stages.length - 1;
     const number = (name, usual, most) => (/^\d+$/.test(q.get(name) || "") ? Math.min(+q.get(name), most) : usual);
     this.state = {
-      view: views.some(([id]) => id === q.get("view")) ? q.get("view") : this.doc.failed ? "problems" : this.doc.graph ? "graph" : "code",
+      view: views.some(([id]) => id === q.get("view") && (id !== "compare" || this.doc.comparison)) ? q.get("view") : this.doc.failed ? "problems" : this.doc.graph ? "graph" : "code",
       left: number("left", this.functional(), last), right: number("right", last, last), op: number("op", null, this.doc.ops.length - 1), place: q.get("line"), value: q.get("value"),
-      open: q.get("open"), kernel: number("kernel", 0, 1e9), weight: number("weight", 0, this.doc.weights.length - 1), code: ["kir", "llvm", "ptx", "plan"].includes(q.get("code")) ? q.get("code") : "kir",
+      open: q.get("open"), graph: number("graph", null, last), colour: q.get("colour") || (this.doc.comparison ? "change" : "operator"), kernel: number("kernel", 0, 1e9), weight: number("weight", 0, this.doc.weights.length - 1), code: ["kir", "llvm", "ptx", "plan"].includes(q.get("code")) ? q.get("code") : "kir",
     };
     this.written = location.hash;
     if (this.state.op !== null && this.state.op < 0) this.state.op = null;
@@ -70,7 +72,7 @@ class App {
   // functional is the stage in which the program has no modules, branches on constants or writes any more: the one to compare with.
   functional() {
     const pass = this.doc.passes.find((p) => p.name === "specialize");
-    return pass ? pass.stage : 0;
+    return pass && pass.stage < this.doc.stages.length - 1 ? pass.stage : 0;
   }
 
   relate() { this.related = this.index.related(this.state); }
@@ -79,14 +81,14 @@ class App {
   // that the browser goes back from. What the page begins with is not in the address.
   set(change, quiet) {
     Object.assign(this.state, change);
-    const q = new URLSearchParams(), s = this.state, usual = { left: this.functional(), right: this.doc.stages.length - 1 };
+    const q = new URLSearchParams(), s = this.state, usual = { left: this.functional(), right: this.doc.stages.length - 1, colour: this.doc.comparison ? "change" : "operator" };
     q.set("view", s.view);
-    for (const [name, key] of [["left", "left"], ["right", "right"], ["op", "op"], ["line", "place"], ["value", "value"], ["open", "open"]]) {
+    for (const [name, key] of [["left", "left"], ["right", "right"], ["op", "op"], ["line", "place"], ["value", "value"], ["open", "open"], ["graph", "graph"], ["colour", "colour"]]) {
       if (s[key] !== null && (s[key] !== "" || key === "open") && s[key] !== usual[key]) q.set(name, s[key]);
     }
     if (s.view === "kernels") { q.set("kernel", s.kernel); q.set("code", s.code); }
     if (s.view === "weights") q.set("weight", s.weight);
-    const step = ["view", "op", "place", "value", "kernel", "weight"].some((key) => key in change), next = "#" + q;
+    const step = ["view", "op", "place", "value", "kernel", "weight", "graph", "colour"].some((key) => key in change), next = "#" + q;
     if (next !== this.written) history[step ? "pushState" : "replaceState"](null, "", next);
     this.written = next;
     if (!quiet) this.draw();
@@ -140,9 +142,10 @@ class App {
     const { state, doc } = this;
     // first, since it takes room from the picture
     this.foot.replaceChildren(h("span", {}, "aton " + doc.version.split(" ")[0]), h("span", {}, `${doc.stages.length} stages, ${doc.passes.length} passes`), h("span", {}, "click: what belongs together · / search · ? keys"), doc.failed ? h("span", { class: "bad" }, doc.failed.split("\n")[0]) : "");
-    this.tabs.forEach((t, i) => t.setAttribute("aria-selected", views[i][0] === state.view ? "true" : "false"));
+    this.tabs.forEach((t, i) => t.setAttribute("aria-selected", this.views[i][0] === state.view ? "true" : "false"));
+    this.tabs.find((t) => t.getAttribute("aria-selected") === "true").scrollIntoView({ inline: "nearest", block: "nearest" });
     if (state.view === "code") {
-      if (this.main.firstChild !== this.code.element) this.main.replaceChildren(this.code.element);
+      if (this.main.lastChild !== this.code.element) this.main.replaceChildren(this.code.panes, this.code.element);
       this.code.draw();
     } else if (state.view === "graph") {
       if (this.main.firstChild !== this.picture.bar) this.main.replaceChildren(this.picture.bar, this.picture.element);
@@ -154,13 +157,10 @@ class App {
 
   // reveal brings what is selected into sight.
   reveal() {
-    const { state, index } = this;
+    const { state } = this;
     if (state.view === "code" && (state.op !== null || state.place)) this.code.reveal();
-    if (state.view === "graph" && this.picture.tree) {
-      let node = state.op !== null ? index.nodeOf.get(state.op) : undefined;
-      if (node === undefined) for (const o of this.related.strong) if ((node = index.nodeOf.get(o)) !== undefined) break;
-      if (node === undefined && state.value !== null) node = index.makerOf.get(index.valueOf.get(state.value));
-      if (node === undefined) for (const o of this.related.weak) if ((node = index.nodeOf.get(o)) !== undefined) break;
+    if (state.view === "graph") {
+      const node = this.picture.nodeFor();
       if (node !== undefined) {
         this.picture.reveal(node);
         this.picture.mark();
@@ -207,8 +207,8 @@ class App {
     if (q && g) {
       const words = q.split(/\s+/);
       g.nodes.forEach((n, i) => {
-        const type = n.out.length ? g.values[n.out[0]].type : "", text = `${n.kind} ${n.name} ${n.module || ""} ${n.out.map((v) => g.values[v].name + " " + g.values[v].type).join(" ")}`.toLowerCase();
-        if (words.every((w) => text.includes(w))) add(n.kind, `${n.module || n.name} ${type}`, () => this.selectNode(i));
+        const type = n.out.length ? g.values[n.out[0]].type : "", text = `${n.kind} ${n.name} ${n.module || ""} ${(n.also || []).join(" ")} ${n.out.map((v) => g.values[v].name + " " + g.values[v].type).join(" ")}`.toLowerCase();
+        if (words.every((w) => text.includes(w))) add(n.kind, `${[...(n.also || []), n.module || n.name].join(", ")} ${type}`, () => this.selectNode(i));
       });
       this.doc.weights.forEach((w, i) => { if (words.every((x) => `${w.name} ${w.dtype}`.toLowerCase().includes(x))) add(w.name, `${w.dtype}[${w.shape}]`, () => this.set({ view: "weights", weight: i })); });
     } else if (q) {
@@ -257,7 +257,7 @@ class App {
   key(e) {
     if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) return;
     const n = +e.key;
-    if (n >= 1 && n <= views.length) { this.set({ view: views[n - 1][0] }); this.reveal(); }
+    if (n >= 1 && n <= this.views.length) { this.set({ view: this.views[n - 1][0] }); this.reveal(); }
     else if (e.key === "/") { e.preventDefault(); this.input.focus(); this.input.select(); }
     else if (e.key === "[") this.set({ right: Math.max(0, this.state.right - 1) });
     else if (e.key === "]") this.set({ right: Math.min(this.doc.stages.length - 1, this.state.right + 1) });

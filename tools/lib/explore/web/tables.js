@@ -1,4 +1,4 @@
-import { h, svg, bytes, count, real, histogram } from "./dom.js";
+import { h, svg, bytes, count, real, element, shorter, histogram } from "./dom.js";
 import { highlight, Lines } from "./text.js";
 
 // bars is a chart of names and numbers, the longest first.
@@ -49,7 +49,7 @@ export function pipelineView(app) {
     app.source.live ? h("div", {}, h("h2", {}, "Run another pipeline"), text, h("div", { class: "bar" }, h("button", { onclick: run }, "Run"),
       h("button", { onclick: () => app.pipeline("").catch((e) => { said.textContent = e.message; }) }, "The usual one"), said)) : h("p", { class: "dim" }, "aton explore without --html runs other pipelines here."),
     h("p", {}, h("b", {}, `${doc.passes.length} passes`), ` in ${total.toFixed(1)} ms`),
-    h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Pass"), h("th", { class: "r" }, "ms"), h("th", {}, ""), h("th", { class: "r" }, "operators before"), h("th", { class: "r" }, "after"), h("th", {}, "What changed"))),
+    h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Pass"), h("th", { class: "r" }, "ms"), h("th", {}, "of the longest"), h("th", { class: "r" }, "operators before"), h("th", { class: "r" }, "after"), h("th", {}, "What changed"))),
       h("tbody", {}, doc.passes.map((p, i) => h("tr", { class: "link", tabindex: 0, onclick: () => app.showPass(i), onkeydown: (e) => e.key === "Enter" && app.showPass(i) },
         h("td", { class: "mono" }, "  ".repeat(p.depth), p.text.length > 60 ? p.text.slice(0, 59) + "…" : p.text), h("td", { class: "r" }, p.ms.toFixed(2)),
         h("td", { class: "chart-cell" }, svg("svg", { viewBox: "0 0 100 10", width: 80, height: 9, preserveAspectRatio: "none" }, svg("rect", { width: (100 * p.ms) / Math.max(...doc.passes.map((q) => q.ms), 1e-9), height: 10, fill: "currentColor", opacity: 0.5 }))),
@@ -59,30 +59,38 @@ export function pipelineView(app) {
 
 export function weightsView(app) {
   const { doc } = app, picked = doc.weights[app.state.weight];
-  const byType = new Map();
+  const byType = new Map(), users = usersOf(app);
   for (const w of doc.weights) byType.set(w.dtype, (byType.get(w.dtype) || 0) + w.bytes);
+  const type = (w) => w.dtype + "[" + w.shape.join(",") + "]", uses = (i) => (users.get(i) || []).map((n) => doc.graph.nodes[n]).map((n) => n.kind + (n.module ? " " + n.module : ""));
+  const names = Math.min(56, Math.max(4, ...doc.weights.map((w) => w.name.length))), types = Math.min(30, Math.max(4, ...doc.weights.map((w) => type(w).length)));
   const list = new Lines({
-    label: "weights", pick: (i) => app.set({ weight: i }),
+    label: "weights", pick: (i) => app.set({ weight: i }), head: `${"Name".padEnd(names)}  ${"Type".padEnd(types)}  ${"Size".padEnd(9)}  Used by`,
     render: (i) => {
       const w = doc.weights[i];
-      return h("div", { class: "row" + (i === app.state.weight ? " hit" : ""), role: "option" }, h("span", { class: "no" }, i), w.name.padEnd(46), " ", h("span", { class: "ty" }, (w.dtype + "[" + w.shape.join(",") + "]").padEnd(24)), " ", bytes(w.bytes));
+      return h("div", { class: "row" + (i === app.state.weight ? " hit" : ""), role: "option", title: w.name }, h("span", { class: "no" }, i), shorter(w.name, names).padEnd(names), "  ", h("span", { class: "ty" }, shorter(type(w), types).padEnd(types)), "  ", bytes(w.bytes).padEnd(9), "  ", h("span", { class: "dim" }, uses(i).join(", ")));
     },
   });
-  const section = h("div", { class: "columns" }, h("section", {}, h("div", { class: "bar" }, h("b", {}, `${doc.weights.length} weights`), h("span", { class: "dim" }, [...byType].map(([t, n]) => `${t} ${bytes(n)}`).join(", "))), list.element),
-    h("section", { class: "scroll" }, picked ? weightCard(app, picked) : h("p", { class: "dim" }, "Choose a weight.")));
-  section.style.gridTemplateColumns = "3fr 2fr";
+  const section = h("div", { class: "columns wide" }, h("section", {}, h("div", { class: "bar" }, h("b", {}, `${doc.weights.length} weights`), h("span", { class: "dim" }, [...byType].map(([t, n]) => `${t} ${bytes(n)}`).join(", "))), list.head, list.element),
+    h("section", { class: "scroll", tabindex: 0, "aria-label": "weight" }, picked ? [weightCard(app, picked), h("h3", {}, "Used by"), h("ul", { class: "steps" }, (users.get(app.state.weight) || []).map((n) => h("li", {}, h("button", { class: "a mono", onclick: () => { app.set({ view: "graph" }); app.selectNode(n); } }, doc.graph.nodes[n].kind), " ", h("span", { class: "dim" }, doc.graph.nodes[n].module || doc.graph.nodes[n].name))))] : h("p", { class: "dim" }, "Choose a weight.")));
   requestAnimationFrame(() => {
-    list.set(doc.weights.length, 100);
+    list.set(doc.weights.length, names + types + 50);
     if (picked) list.show(app.state.weight);
   });
   return section;
+}
+
+// usersOf gives the nodes that read each weight.
+function usersOf(app) {
+  const out = new Map();
+  if (app.doc.graph) app.doc.graph.values.forEach((v, i) => { if (v.weight >= 0) out.set(v.weight, [...(out.get(v.weight) || []), ...(app.index.usersOf.get(i) || [])]); });
+  return out;
 }
 
 export function weightCard(app, w) {
   const s = w.stats, all = w.shape.reduce((a, b) => a * b, 1);
   return h("div", {}, h("h2", { class: "mono" }, w.name),
     h("dl", {}, h("dt", {}, "Type"), h("dd", { class: "mono" }, `${w.dtype}[${w.shape.join(",")}]`), h("dt", {}, "Size"), h("dd", {}, bytes(w.bytes)),
-      s ? [h("dt", {}, "Range"), h("dd", { class: "mono" }, `${real(s.min)} … ${real(s.max)}`), h("dt", {}, "Mean"), h("dd", { class: "mono" }, real(s.mean)),
+      s ? [h("dt", {}, "Range"), h("dd", { class: "mono" }, `${element(s.min, w.dtype)} … ${element(s.max, w.dtype)}`), h("dt", {}, "Mean"), h("dd", { class: "mono" }, real(s.mean)),
         s.nan || s.inf ? [h("dt", {}, "Not finite"), h("dd", { class: "bad" }, `${s.nan} NaN, ${s.inf} infinities`)] : null,
         s.count < all ? [h("dt", {}, "Sample"), h("dd", {}, `${s.count} of ${all} elements`)] : null] : null), histogram(s));
 }
@@ -98,15 +106,14 @@ export function kernelsView(app) {
   const of = state.op !== null ? app.launchesOf(state.op) : [];
   const code = new Lines({ label: "kernel", pick: () => {}, render: (j) => h("div", { class: "row none", role: "option" }, h("span", { class: "no" }, j + 1), highlight(lines[j])) });
   const lines = state.code === "plan" ? k.plan.split("\n") : picked ? picked[state.code].split("\n") : [];
-  const section = h("div", { class: "columns" },
+  const section = h("div", { class: "columns launches" },
     h("section", {}, h("div", { class: "bar" }, h("b", {}, `${k.launch.filter((l) => l.kernel >= 0).length} launches of ${k.kernels.length} kernels`)),
-      h("div", { class: "scroll" }, h("table", {}, h("tbody", {}, k.launch.map((l, n) => h("tr", { class: "link" + (of.includes(n) ? " on" : ""), tabindex: 0,
+      h("div", { class: "scroll", tabindex: 0, "aria-label": "launches" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { class: "r" }, "#"), h("th", {}, "Kernel and grid"), h("th", {}, "Computes"))), h("tbody", {}, k.launch.map((l, n) => h("tr", { class: "link" + (of.includes(n) ? " on" : ""), tabindex: 0,
         onclick: () => app.set({ kernel: Math.max(0, l.kernel) }), onkeydown: (e) => e.key === "Enter" && app.set({ kernel: Math.max(0, l.kernel) }) },
-        h("td", { class: "r dim" }, n), h("td", { class: "mono" }, l.kernel >= 0 ? k.kernels[l.kernel].name : h("span", { class: "dim" }, "host: " + l.host)), h("td", { class: "dim mono" }, l.nodes.filter((n) => n).join(", ")),
-        h("td", { class: "r mono dim", title: l.grid ? l.grid.join(" × ") : null }, l.grid ? l.grid.map((x) => (x.length > 9 ? x.slice(0, 8) + "…" : x)).join(" × ") : ""))))))),
+        h("td", { class: "r dim" }, n), h("td", { class: "mono" }, l.kernel >= 0 ? k.kernels[l.kernel].name : h("span", { class: "dim" }, "host: " + l.host), l.grid ? h("div", { class: "dim grid" }, l.grid.join(" × ")) : null), h("td", { class: "dim mono" }, l.nodes.filter((n) => n).join(", ")),
+        )))))),
     h("section", {}, h("div", { class: "bar" }, h("b", { class: "mono" }, picked ? picked.name : ""), ["kir", "llvm", "ptx", "plan"].map((c) => h("button", { "aria-pressed": state.code === c ? "true" : "false", onclick: () => app.set({ code: c }) },
       { kir: "Kernel IR", llvm: "LLVM IR", ptx: "PTX", plan: "Launch plan" }[c])), picked ? h("span", { class: "dim" }, `${picked.class}, ${picked.threads} threads, ${bytes(picked.shared)} shared`) : null), code.element));
-  section.style.gridTemplateColumns = "2fr 3fr";
   requestAnimationFrame(() => code.set(lines.length, lines.reduce((m, l) => Math.max(m, l.length), 0)));
   return section;
 }
@@ -121,20 +128,24 @@ export function numbersView(app) {
     const run = n.values[doc.graph.values[v].text];
     if (run) rows.push([i, v, run]);
   }));
+  const far = n.differs, module = (i) => doc.graph.nodes[i].module || "";
+  const modules = Math.min(34, Math.max(6, ...rows.map(([i]) => module(i).length))), kinds = Math.max(8, ...rows.map(([i]) => doc.graph.nodes[i].kind.length)), types = Math.max(4, ...rows.map(([, , run]) => run.type.length));
   const list = new Lines({
     label: "values", pick: (j) => app.selectNode(rows[j][0]),
+    head: `${"Operator".padEnd(kinds)} ${"Module".padEnd(modules)} ${"Type".padEnd(types)} ${far ? "Differs by".padEnd(11) : ""}${"Least".padStart(11)}   ${"Greatest".padEnd(11)} First elements`,
     render: (j) => {
-      const [i, v, run] = rows[j], s = run.stats, value = doc.graph.values[v], bad = value.text === n.wrong, nan = s && s.nan > 0;
+      const [i, v, run] = rows[j], s = run.stats, value = doc.graph.values[v], bad = value.text === n.wrong, nan = s && s.nan > 0, spell = (x) => element(x, run.type), off = far && far[value.text];
       return h("div", { class: "row" + (doc.graph.nodes[i].op === app.state.op ? " hit" : bad ? " del" : ""), role: "option" },
-        h("span", { class: "no" }, i), h("span", { class: bad ? "bad" : nan ? "warn" : "" }, doc.graph.nodes[i].kind.padEnd(22)), " ", h("span", { class: "ty" }, run.type.padEnd(24)), " ",
-        s ? `${real(s.min).padStart(11)} … ${real(s.max).padEnd(11)} ` : "".padEnd(27), nan ? h("span", { class: "warn" }, `${s.nan} NaN  `) : "", s && s.first ? h("span", { class: "c" }, s.first.map((x) => (x.length > 9 ? (+x).toPrecision(4) : x)).join("  ")) : "", run.times > 1 ? `  ×${run.times}` : "");
+        h("span", { class: "no" }, i), h("span", { class: bad ? "bad" : nan ? "warn" : "" }, doc.graph.nodes[i].kind.padEnd(kinds)), " ", h("span", { class: "dim", title: module(i) }, (module(i).length > modules ? "…" + module(i).slice(1 - modules) : module(i)).padEnd(modules)), " ", h("span", { class: "ty" }, run.type.padEnd(types)), " ",
+        far ? h("span", { class: off > 1e-3 ? "warn" : "" }, (off === undefined ? "" : off < 0 ? "not finite" : off === 0 ? "0" : off.toExponential(2)).padEnd(11)) : "",
+        s ? `${spell(s.min).padStart(11)} … ${spell(s.max).padEnd(11)} ` : "".padEnd(27), nan ? h("span", { class: "warn" }, `${s.nan} NaN  `) : "", s && s.first ? h("span", { class: "c" }, s.first.map((x) => (x.length > 9 && !/^(i|u|bool)/.test(run.type) ? (+x).toPrecision(4) : x)).join("  ")) : "", run.times > 1 ? `  ×${run.times}` : "");
     },
   });
-  requestAnimationFrame(() => list.set(rows.length, 150));
-  return h("section", { class: "columns" }, (() => {
+  requestAnimationFrame(() => list.set(rows.length, 110 + modules + types));
+  return h("div", { class: "columns" }, (() => {
     const s = h("section", {}, h("div", { class: "bar" }, h("b", {}, "Data set " + n.data), h("span", { class: "dim" }, `${rows.length} values`), app.source.live ? h("button", { onclick: () => app.loadNumbers() }, "Run again") : null,
       n.outputs.map((o) => h("span", { class: o.wrong ? "bad" : "good" }, o.wrong ? `${o.name}: ${o.wrong}` : `${o.name}: as recorded (worst ${o.worst < 0 ? "not finite" : o.worst.toPrecision(2)})`)),
-      n.suspect ? h("span", { class: "bad" }, n.suspect) : null, n.nan ? h("button", { class: "a warn", onclick: () => app.select({ op: null, place: null, value: n.nan }) }, "the first NaN: " + n.nan) : null), list.element);
+      n.suspect ? h("span", { class: "bad" }, n.suspect) : null, n.nan ? h("button", { class: "a warn", onclick: () => app.select({ op: null, place: null, value: n.nan }) }, "the first NaN: " + n.nan) : null), list.head, list.element);
     s.style.gridColumn = "1 / -1";
     return s;
   })());
@@ -146,7 +157,7 @@ function markdown(text) {
   const inline = (s) => s.split(/(`[^`]+`)/).map((p) => (p.startsWith("`") && p.length > 2 ? h("code", {}, p.slice(1, -1)) : p.replace(/\[([^\]]+)\]\([^)]*\)/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1")));
   for (const [i, part] of text.split("```").entries()) {
     if (i % 2) {
-      out.push(h("pre", { class: "block" }, part.replace(/^\w*\n/, "")));
+      out.push(h("pre", { class: "block", tabindex: 0 }, part.replace(/^\w*\n/, "")));
       continue;
     }
     for (const p of part.split(/\n\s*\n/)) {
@@ -175,7 +186,7 @@ export function problemsView(app) {
         h("div", {}, h("b", {}, p.op || p.id), f.scope ? h("span", { class: "dim" }, " in " + f.scope) : null, " ", h("span", { class: "dim mono" }, p.id)),
         h("p", {}, p.message, p.hint ? h("span", {}, "; ", p.hint) : null),
         place ? h("button", { class: "a mono", onclick: () => { app.set({ view: "code" }); app.select({ op: null, place, value: null }); } }, place) : null,
-        at ? h("pre", { class: "block" }, highlight(doc.sources[at[0]].lines[at[1]].t.trim())) : null,
+        at ? h("pre", { class: "block", tabindex: 0 }, highlight(doc.sources[at[0]].lines[at[1]].t.trim())) : null,
         doc.pages[p.id] ? h("details", first && p.severity === "error" ? { open: true } : {}, h("summary", {}, "What it means, and what to do"), markdown(doc.pages[p.id])) : null);
     }));
 }

@@ -27,12 +27,16 @@ const rowHeight = 18;
 
 // Lines is a list of which only the rows in sight are on the page. render(i) gives a row's element.
 export class Lines {
-  constructor({ label, render, pick, hover }) {
+  constructor({ label, render, pick, hover, head }) {
     this.render = render;
     this.rows = 0;
-    this.room = h("div", { class: "room" });
+    this.room = h("div", { class: "room", role: "presentation" });
     this.element = h("div", { class: "list mono", tabindex: 0, role: "listbox", "aria-label": label }, this.room);
-    this.element.addEventListener("scroll", () => this.draw(), { passive: true });
+    this.head = head ? h("div", { class: "heads mono" }, h("div", {}, h("span", { class: "no" }), head)) : null; // the names of the columns
+    this.element.addEventListener("scroll", () => {
+      this.draw();
+      if (this.head) this.head.scrollLeft = this.element.scrollLeft;
+    }, { passive: true });
     const at = (e) => {
       const row = e.target.closest(".row");
       return row ? +row.dataset.i : -1;
@@ -72,6 +76,9 @@ export class Lines {
     for (let i = first; i < last; i++) {
       const row = this.render(i);
       row.dataset.i = i;
+      row.setAttribute("aria-selected", row.classList.contains("hit") ? "true" : "false");
+      row.setAttribute("aria-setsize", this.rows);
+      row.setAttribute("aria-posinset", i + 1);
       row.style.top = i * rowHeight + "px";
       rows.push(row);
     }

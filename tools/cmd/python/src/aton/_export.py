@@ -73,21 +73,59 @@ def export(
 ) -> ONNXProgram:
     """Converts a model to ONNX. The arguments of torch.onnx.export mean what they mean there.
 
-    model is an nn.Module, a ScriptModule or a torch.export.ExportedProgram; args are its inputs, a tensor or a tuple (whose last
-    element may be a dict of keyword arguments, as for torch.onnx). f is a path, an open binary file, or None for a temporary file.
-
-    source says how a module is saved: "program" by torch.export, "script" by torch.jit.script, "trace" by torch.jit.trace; "auto" tries them in this order, and
-    the result's `source` names the one that it was. A program and a script keep what a trace builds in. Where a trace builds in values of the inputs, "auto" is
-    an ExportError that names the lines, and "trace" a warning. dynamo=True is "program", dynamo=False "trace"; fallback=False is "program", and fallback=True
-    with dynamo=True is "auto".
-
     Where torch.onnx.export would trace the model (dynamo=False, or a PyTorch whose default that is), the file has the inputs that it has there: numbers
-    among the arguments are inputs without axes, and inputs that are not used are left out.
+    among the arguments are inputs without axes, and inputs that are not used are left out. What does not exist is an error; what has no effect is a warning.
 
-    rules are files of rewrite rules for operators of other libraries, their text, or functions of onnxscript (see aton.rule). state says what becomes of buffers that the model
-    changes (drop, outputs, refuse), target whose kernels decide on element types (ort, onnx); options are further flags of `aton export`.
+    Args:
+        model: An nn.Module or a function, a ScriptModule, a torch.export.ExportedProgram, or a torch.onnx.ExportableModule, which has its own example.
+        args: The inputs of an example call: a tensor or a tuple. A dict at its end is keyword arguments, as for torch.onnx.
+        f: A path, an open binary file, or None for a temporary file, which the result holds.
+        export_params: False makes the weights inputs of the model, and leaves their data out.
+        verbose: True prints the graph with scopes, classes and lines.
+        training: The mode of the modules: TrainingMode.EVAL, PRESERVE or TRAINING; False and True are EVAL and TRAINING.
+        input_names: Names of the inputs, in order. The first ones will do.
+        output_names: Names of the outputs, in order. The first ones will do.
+        operator_export_type: What becomes of operators that cannot be converted: a member of torch.onnx.OperatorExportTypes, or its name.
+        opset_version: The opset of the file, 7 to 28; 20 if it is None.
+        do_constant_folding: False keeps the weights as the state dict has them.
+        dynamic_axes: The axes of any size, by names of inputs and outputs: {"x": {0: "batch"}} or {"x": [0]}.
+        keep_initializers_as_inputs: True makes the weights inputs too. None is True below opset 9, as in torch.onnx.
+        custom_opsets: Versions of custom domains: {"my.domain": 2}.
+        export_modules_as_functions: True, or the classes and paths of modules that become functions of the file.
+        autograd_inlining: Has no effect: functions of torch.autograd are converted by their symbolic, or by what forward does.
+        kwargs: Keyword arguments of the example call.
+        dynamo: True is source="program"; False is source="trace" with the inputs that torch.onnx has there.
+        external_data: True puts the weights beside the file where it would pass 2 GiB, False never does, "always" always.
+        dynamic_shapes: The axes of any size as torch.export takes them. A text is the name of an axis.
+        custom_translation_table: Operators (torch.ops.aten.add.Tensor) and the functions of onnxscript that they become.
+        report: True writes a report in Markdown into artifacts_dir.
+        optimize: False keeps the weights as the state dict has them. What only simplifies is always done.
+        verify: True compares the file with the module in onnxruntime, on the same inputs.
+        profile: True writes a report that has the time of each pass.
+        dump_exported_program: True writes exported_program.pt2 into artifacts_dir.
+        artifacts_dir: The folder of these files.
+        fallback: False is torch.export or an error; True tries the other ways too, also with dynamo=True.
+        source: How the model is saved: "program" by torch.export, "script" by torch.jit.script, "trace" by torch.jit.trace. "auto" tries them in this
+            order, and the result's `source` names the one that it was. Where a trace builds in values of the inputs, "auto" is an ExportError that names
+            the lines, and "trace" a warning.
+        rules: Rules for operators of other libraries: files, their text, or functions of onnxscript (see aton.rule).
+        state: What becomes of buffers that the model changes: "drop", "outputs" or "refuse".
+        target: Whose kernels decide on element types: "ort", or "onnx" for the standard alone.
+        options: More flags of `aton export`.
+        example_outputs: Not needed. Another number of tensors than the model gives is an error.
+        aten: True is OperatorExportTypes.ONNX_ATEN.
+        export_raw_ir: True is OperatorExportTypes.RAW.
+        strip_doc_string: False writes the line of the program as the documentation of each node.
+        _retain_param_name: False calls the weights learned_0, learned_1 and so on.
+        enable_onnx_checker: Has no effect: the file is always checked.
+        use_external_data_format: True is external_data="always", False external_data="auto".
 
-    Raises ExportError with all that cannot be converted, each with the line of the model's Python. tools/cmd/python/README.md has every argument.
+    Returns:
+        The model in its file, with what an onnx.ModelProto, a call and a comparison need.
+
+    Raises:
+        ExportError: All that cannot be converted, each with the line of the model's Python.
+        ArgumentError: An argument is wrong. It is a ValueError too.
     """
     if source not in _SOURCES:
         raise ArgumentError("source", f"source={source!r}: auto, program, script or trace")
@@ -152,7 +190,17 @@ def export(
 
 
 def check(model: Any, args: Any = (), *, kwargs: Optional[Mapping[str, Any]] = None, **options: Any) -> List[Diagnostic]:
-    """All that cannot be converted, and all warnings; empty if there is nothing to say. The options are those of export."""
+    """Tells all that cannot be converted, and all warnings, without a file.
+
+    Args:
+        model: What export takes as its model.
+        args: The inputs of an example call.
+        kwargs: Keyword arguments of the example call.
+        **options: Other arguments of export.
+
+    Returns:
+        The diagnostics; none if there is nothing to say.
+    """
     import warnings
 
     with tempfile.TemporaryDirectory(prefix="aton-") as folder:
@@ -168,7 +216,20 @@ def verify(model: Any, args: Any = (), *, kwargs: Optional[Mapping[str, Any]] = 
            program: Optional[ONNXProgram] = None, **options: Any) -> ONNXProgram:
     """Exports a module and compares what onnxruntime gives with what the module gives, on the same inputs.
 
-    Raises VerificationError with all outputs that differ. Tolerances are those of torch.testing.assert_close if they are None.
+    Args:
+        model: What export takes as its model.
+        args: The inputs.
+        kwargs: Keyword arguments.
+        rtol: The relative tolerance; that of torch.testing.assert_close for the type if it is None.
+        atol: The absolute tolerance; that of torch.testing.assert_close for the type if it is None.
+        program: What an export gave, if it is to be compared; None exports the model.
+        **options: Other arguments of export.
+
+    Returns:
+        The exported model.
+
+    Raises:
+        VerificationError: All outputs that differ.
     """
     args, kwargs = _arguments(model, args, kwargs)
     if program is None:
@@ -183,7 +244,20 @@ def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str]
             input_names: Optional[Sequence[str]] = None, output_names: Optional[Sequence[str]] = None, options: Sequence[str] = ()) -> ONNXProgram:
     """Converts a file: an archive of torch.jit.save or torch.export.save, graph text, or an ONNX file.
 
-    inputs are types such as "x:f32[N,3,224,224]", or a dict of them by name; archives of torch.export and ONNX files have their own.
+    Args:
+        path: The file.
+        f: The ONNX file, or None for a temporary one, which the result holds.
+        inputs: Types of the inputs: ["x:f32[N,3,224,224]"], or {"x": "f32[N,3,224,224]"}. Archives of torch.export and ONNX files have their own.
+        opset_version: The opset of the file, 7 to 28; 20 if it is None, and its own for an ONNX file.
+        input_names: Names of the inputs, in order.
+        output_names: Names of the outputs, in order.
+        options: More flags of `aton export`.
+
+    Returns:
+        The model in its file.
+
+    Raises:
+        ExportError: All that cannot be converted.
     """
     folder = tempfile.TemporaryDirectory(prefix="aton-") if f is None else None
     target = os.path.join(folder.name, "model.onnx") if folder else os.fspath(f)  # type: ignore[arg-type]
@@ -199,12 +273,34 @@ def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str]
 
 
 def optimize(path: Path, f: Optional[Path] = None, *, options: Sequence[str] = ()) -> ONNXProgram:
-    """Simplifies an ONNX file, at its own opset."""
+    """Simplifies an ONNX file, at its own opset.
+
+    Args:
+        path: The file.
+        f: Where the result goes, or None for a temporary file.
+        options: More flags of `aton export`.
+
+    Returns:
+        The model in its file.
+    """
     return convert(path, f, options=options)
 
 
 def convert_version(path: Path, opset_version: int, f: Optional[Path] = None, *, options: Sequence[str] = ()) -> ONNXProgram:
-    """Writes an ONNX file at another opset, older or newer."""
+    """Writes an ONNX file at another opset, older or newer.
+
+    Args:
+        path: The file.
+        opset_version: The opset, 7 to 28.
+        f: Where the result goes, or None for a temporary file.
+        options: More flags of `aton export`.
+
+    Returns:
+        The model in its file.
+
+    Raises:
+        ExportError: What the opset cannot express.
+    """
     return convert(path, f, opset_version=opset_version, options=options)
 
 

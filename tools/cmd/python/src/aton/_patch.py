@@ -15,7 +15,11 @@ class _Patch:
 
 
 def patch() -> _Patch:
-    """Makes torch.onnx.export go through aton, by both of its names, until unpatch or the end of a with block. torch.onnx.ONNXProgram is what that gives."""
+    """Makes torch.onnx.export go through aton, by both of its names, until unpatch or the end of a with block. torch.onnx.ONNXProgram is what that gives.
+
+    Returns:
+        A context manager: its end is unpatch.
+    """
     from ._export import export
     from ._program import ONNXProgram
 

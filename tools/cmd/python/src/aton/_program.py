@@ -105,7 +105,14 @@ class ONNXProgram:
 
     def save(self, destination: Union[str, "os.PathLike[str]"], *, include_initializers: bool = True, keep_initializers_as_inputs: bool = False,
              external_data: Optional[bool] = None) -> None:
-        """Writes the model to another place, with its data file. The arguments are those of torch.onnx.ONNXProgram.save."""
+        """Writes the model to another place, with its data file.
+
+        Args:
+            destination: The path.
+            include_initializers: False leaves the weights out.
+            keep_initializers_as_inputs: True makes the weights inputs too.
+            external_data: True puts the weights beside the file, False into it; None keeps them where they are.
+        """
         if hasattr(destination, "write"):
             raise ArgumentError("destination", "destination is a path; an open file has no place for a data file")
         target = os.fspath(destination)
@@ -162,7 +169,11 @@ class ONNXProgram:
             self.model = model
 
     def apply_weights(self, state_dict: Mapping[str, Any]) -> None:
-        """Gives weights other values, by their names in the state dict; one that is not there is a warning."""
+        """Gives weights other values.
+
+        Args:
+            state_dict: The values, by the names of the state dict. One that the model has not is a warning.
+        """
         import warnings
 
         import onnx_ir
@@ -179,7 +190,11 @@ class ONNXProgram:
         self._session = None
 
     def rename_axes(self, rename_mapping: Mapping[Any, str]) -> None:
-        """Renames dynamic axes everywhere, also where a size is computed from them (`s1 + s2`). The keys are names, or axes of `model`."""
+        """Renames dynamic axes everywhere, also where a size is computed from them (`s1 + s2`).
+
+        Args:
+            rename_mapping: The new names, by the old ones or by axes of `model`.
+        """
         import re
 
         import onnx_ir
@@ -203,7 +218,15 @@ class ONNXProgram:
         self._session = None
 
     def initialize_inference_session(self, initializer: Any = None, *, providers: Optional[Sequence[str]] = None) -> Any:
-        """The model in onnxruntime. initializer makes a session of a path, as torch.onnx has it; providers are those of onnxruntime otherwise."""
+        """Makes a session of onnxruntime with the model.
+
+        Args:
+            initializer: A function that makes a session of a path, as torch.onnx has it.
+            providers: The execution providers of onnxruntime, where there is no initializer.
+
+        Returns:
+            The session.
+        """
         if initializer is not None and not callable(initializer):
             providers, initializer = initializer, None
         path = self.path
@@ -258,7 +281,15 @@ class ONNXProgram:
         return [i.name for i in onnx.load(self.path, load_external_data=False).graph.initializer]
 
     def call_reference(self, *args: Any, **kwargs: Any) -> Tuple[Any, ...]:
-        """Runs the model in the reference evaluator of the onnx package."""
+        """Runs the model in the reference evaluator of the onnx package.
+
+        Args:
+            *args: The inputs, in order, as for the module.
+            **kwargs: The inputs by name.
+
+        Returns:
+            The outputs, as tensors.
+        """
         import onnx.reference
         import torch
 
@@ -267,7 +298,16 @@ class ONNXProgram:
         return tuple(torch.from_numpy(v.copy()) if hasattr(v, "shape") else torch.tensor(v) for v in evaluator.run(None, {n: t.numpy() for n, t in feed.items()}))
 
     def compute_values(self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Optional[Mapping[str, Any]] = None) -> Tuple[Any, ...]:
-        """Runs the model, and gives the values of these names in it."""
+        """Runs the model, and gives values in it.
+
+        Args:
+            value_names: The names of the values.
+            args: The inputs, in order.
+            kwargs: The inputs by name.
+
+        Returns:
+            The values, as tensors.
+        """
         graph = self.model.graph
         known = {str(v.name): v for v in (*graph.inputs, *graph.initializers.values(), *(o for n in graph for o in n.outputs))}
         missing = [n for n in value_names if n not in known]

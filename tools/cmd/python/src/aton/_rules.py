@@ -33,9 +33,15 @@ class Rule:
 def rule(schema: str, types: Union[str, Sequence[str]]) -> Callable[[Any], Rule]:
     """Makes a function of onnxscript what an operator is converted to. The exported model carries the function.
 
-    schema is the operator as torch.library.define has it. The inputs of the function have the names of its tensors, the attributes those of its
-    other arguments; one that is no attribute must be at its default. types has, for each result, its type in the language of rules: "%x" is
-    that of the argument x, "f32[...]" one of unknown sizes.
+    Args:
+        schema: The operator as torch.library.define has it. The inputs of the function have the names of its tensors, the attributes those of its other
+            arguments; one that is no attribute must be at its default.
+        types: The type of each result in the language of rules: "%x" is that of the argument x, "f32[...]" one of unknown sizes.
+
+    Returns:
+        What makes a Rule of the function below it.
+
+    Example:
 
         @aton.rule("mylib::norm(Tensor x, *, float eps=1e-05) -> Tensor", types="%x")
         @onnxscript.script(onnxscript.values.Opset("my.domain", 1))

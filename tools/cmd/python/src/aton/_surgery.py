@@ -19,22 +19,59 @@ def _edit(command: str, paths: Sequence[Path], f: Optional[Path], flags: List[st
 
 
 def cut(path: Path, f: Optional[Path] = None, *, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> ONNXProgram:
-    """Keeps what computes the named outputs from the named inputs. Without outputs those of the file stay; without inputs those that are still needed."""
+    """Keeps the part of a model that computes some outputs from some inputs.
+
+    Args:
+        path: The ONNX file.
+        f: Where the result goes, or None for a temporary file.
+        inputs: Names of values that become the inputs; without any, the inputs that are still needed stay.
+        outputs: Names of values that become the outputs; without any, those of the file stay.
+
+    Returns:
+        The part, as a model in its file.
+    """
     return _edit("cut", [path], f, [w for flag, names in (("--inputs", inputs), ("--outputs", outputs)) for n in names for w in (flag, n)])
 
 
 def join(*paths: Path, f: Optional[Path] = None, links: Optional[Mapping[str, str]] = None) -> ONNXProgram:
-    """Joins files: an output becomes the input of the next file that has the same name, or that links name: {output: input}."""
+    """Joins models: an output of one becomes the input of the next one that has the same name.
+
+    Args:
+        *paths: The ONNX files, in order.
+        f: Where the result goes, or None for a temporary file.
+        links: Names that differ: {output: input}.
+
+    Returns:
+        The joined model in its file.
+    """
     return _edit("join", paths, f, [w for out, into in (links or {}).items() for w in ("--link", f"{out}={into}")])
 
 
 def rename(path: Path, names: Mapping[str, str], f: Optional[Path] = None) -> ONNXProgram:
-    """Renames inputs, outputs, weights and values: {old: new}."""
+    """Renames inputs, outputs, weights and values.
+
+    Args:
+        path: The ONNX file.
+        names: The names: {old: new}.
+        f: Where the result goes, or None for a temporary file.
+
+    Returns:
+        The model in its file.
+    """
     return _edit("set", [path], f, [w for old, new in names.items() for w in ("--rename", f"{old}={new}")])
 
 
 def set_weights(path: Path, weights: Mapping[str, Any], f: Optional[Path] = None) -> ONNXProgram:
-    """Replaces the data of weights, by name: tensors or arrays of the same type and shape."""
+    """Replaces the data of weights.
+
+    Args:
+        path: The ONNX file.
+        weights: Tensors or arrays of the same type and shape, by name.
+        f: Where the result goes, or None for a temporary file.
+
+    Returns:
+        The model in its file.
+    """
     import numpy as np
 
     with tempfile.TemporaryDirectory(prefix="aton-") as folder:
