@@ -255,7 +255,7 @@ func clip(r *rewrite.Rewriter, o, in *ssa.Op) bool {
 	if !ok1 || !ok2 || !d.IsFloat() && !d.IsInt() {
 		return false
 	}
-	if lo == 0 && (hi1 < lo2 || lo1 > hi2) { // always 0, which one is not what Clip says of a zero
+	if lo == 0 && hi == 0 { // which zero comes out is not what one Clip says of it
 		return false
 	}
 	if lo == lo1 && hi == hi1 { // the second does nothing

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // reductions holds the rules that let an operator keep or drop the axes that it reduces.
@@ -127,11 +128,14 @@ func reduceOne(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return true
 }
 
-// monotone chooses among what the elements were before an operator that keeps their order. It may make numbers equal by rounding that were not, so
-// the rule rounds.
+// monotone chooses among what the elements were before an operator that keeps their order. Rounding may make numbers equal that differ by a last place, of which
+// the first would be chosen: the rule rounds. It leaves out what makes more of them equal, as halves do, small shares for a minimum, and Exp of large numbers.
 func monotone(r *rewrite.Rewriter, o *ssa.Op) bool {
 	d := o.Operand(0).Def()
 	n := rank(o.Operand(0))
+	if t := o.Operand(0).DType(); t != tensor.Float32 && t != tensor.Float64 {
+		return false
+	}
 	if d == nil || n < 1 || len(d.Results) != 1 || !o.Operand(0).HasOneUse() {
 		return false
 	}
@@ -141,6 +145,9 @@ func monotone(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	switch d.Kind {
 	case "onnx::Softmax", "onnx::LogSoftmax": // one factor for all that are compared
+		if o.Kind == "onnx::ArgMin" && d.Kind == "onnx::Softmax" {
+			return false
+		}
 		along := d.AttrInt("axis", -1)
 		if along < 0 {
 			along += int64(n)
@@ -148,7 +155,6 @@ func monotone(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if along != axis {
 			return false
 		}
-	case "onnx::Exp":
 	case "onnx::Log", "onnx::Sqrt": // of negative numbers they are NaN
 		if !unsigned(d.Operand(0)) {
 			return false
