@@ -81,7 +81,7 @@ func layerNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	sub := definedBy(d, "onnx::Sub")
-	if sub == nil {
+	if sub == nil || !other(o, d).HasOneUse() { // a program that returns the deviation computes it anyway
 		return false
 	}
 	x := sub.Operand(0)

@@ -156,7 +156,7 @@ func monotone(r *rewrite.Rewriter, o *ssa.Op) bool {
 			return false
 		}
 	case "onnx::Log", "onnx::Sqrt": // of negative numbers they are NaN
-		if !unsigned(d.Operand(0)) {
+		if !unsigned(d.Operand(0)) || d.Operand(0).Def().Kind == "onnx::Cast" {
 			return false
 		}
 	default:
