@@ -42,6 +42,9 @@ type LoadOptions struct {
 	// FreezeDefaults turns inputs of an ONNX file that have a default value (an initializer of the same name) into constants.
 	// Otherwise they stay inputs with defaults, and no pass computes with the values.
 	FreezeDefaults bool
+	// Repair reads an ONNX file that runtimes load although the standard refuses it, and warns of each change: wrong shapes, missing imports, names and types,
+	// unsorted nodes (onnxfile.ReadOptions).
+	Repair bool
 	// Training is the mode of the modules of a TorchScript archive. The default is Preserve.
 	Training TrainingMode
 	// Table has the declarations of operators that PyTorch does not have; nil means the built-in ones.
