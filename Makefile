@@ -11,7 +11,7 @@ ALONE  = GOWORK=off $(GO)
 # two at a time: the tests are built for small machines
 GOFLAGS_TEST ?= -p 2
 
-CONFORMANCE = $(GO) run ./tools/conformance --shared $(SHARED) --python $(PYTHON) \
+CONFORMANCE = $(GO) run ./tools/judge/conformance --shared $(SHARED) --python $(PYTHON) \
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
@@ -31,7 +31,7 @@ test: ## all tests; needs only Go
 	$(GO) test $(GOFLAGS_TEST) $(ALL)
 
 # those that start goroutines or share tables between them, and the tests that convert many models at a time
-RACE ?= ./ssa ./dialects/... ./backend/interp ./codegen/gpu/sim ./codegen/gpu/driver ./tools/cli ./tools/damage ./tools/cases ./tools/batch ./tools/aton-batch/cmd
+RACE ?= ./ssa ./dialects/... ./backend/interp ./codegen/gpu/sim ./codegen/gpu/driver ./tools/lib/cli ./tools/judge/damage ./tools/lib/cases ./tools/lib/batch ./tools/cmd/aton-batch/cmd
 race: ## the race detector on packages with goroutines; RACE="./... ./tools/..." for all
 	$(GO) test -race $(GOFLAGS_TEST) $(RACE)
 
@@ -40,35 +40,35 @@ FLOOR ?= 0
 cover: ## the part of the statements that the tests reach, by package; fails below FLOOR
 	@mkdir -p out
 	$(GO) test $(GOFLAGS_TEST) -coverpkg=./...,./tools/... -coverprofile=out/cover.profile $(ALL) > out/cover.log || { grep -v 'coverage:' out/cover.log; exit 1; }
-	$(GO) run ./tools/cover -floor $(FLOOR) out/cover.profile
+	$(GO) run ./tools/analyzers/cover -floor $(FLOOR) out/cover.profile
 
 # chooses the cases of testdata/cases.tar.gz and nodes.tar.gz by what they reach. PICK are folders of cases: out/cases-made and those of ../shared
 PICK ?= out/cases-made $(wildcard out/cases)
 pick: .venv/ready ## choose the cases that the tests run, from out/cases-made and out/cases
 	@mkdir -p out
-	$(GO) build -cover -covermode=atomic -coverpkg=./...,./tools/... -o out/pick ./tools/cases/pick
-	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	$(GO) build -cover -covermode=atomic -coverpkg=./...,./tools/... -o out/pick ./tools/lib/cases/pick
+	$(PYTHON) tools/judge/nodetests/generate.py out/nodetests
 	GOCOVERDIR=out out/pick -out testdata/nodes -formats model.onnx -largest 6000 -least 0.01 -opsets 7,9,11,13,17,20,23,26 out/nodetests
 	GOCOVERDIR=out out/pick -out testdata/cases $(PICK)
 
-# what is proved, and what the table says: tools/prove/README.md. PART=K/N proves one of N parts of the rules, chosen by the text K
+# what is proved, and what the table says: tools/judge/prove/README.md. PART=K/N proves one of N parts of the rules, chosen by the text K
 prove: ## proves rewrite rules, steps between opsets and laws of sizes with z3, and writes the table; PART=K/N for a part, without the table
-	ATON_NEED_Z3=1 $(GO) test ./tools/prove -count=1
-	$(GO) run ./tools/prove/aton-prove $(if $(PART),-part $(PART) -mutants 20 -sizes 200 -variants 4 -limit 500ms -time 2m30s,-write tools/prove/README.md)
+	ATON_NEED_Z3=1 $(GO) test ./tools/judge/prove -count=1
+	$(GO) run ./tools/judge/prove/aton-prove $(if $(PART),-part $(PART) -mutants 20 -sizes 200 -variants 4 -limit 500ms -time 2m30s,-write tools/judge/prove/README.md)
 
 # conversions that are proved; exports.py makes those of PyTorch's and transformers' models
-prove-exports: ## proves conversions of models with z3, and writes the table of tools/prove/README.md
-	$(PYTHON) tools/prove/exports.py out/prove
-	$(GO) run ./tools/prove/aton-prove -exports tools/prove/exports.tsv -write tools/prove/README.md
+prove-exports: ## proves conversions of models with z3, and writes the table of tools/judge/prove/README.md
+	$(PYTHON) tools/judge/prove/exports.py out/prove
+	$(GO) run ./tools/judge/prove/aton-prove -exports tools/judge/prove/exports.tsv -write tools/judge/prove/README.md
 
 lit: ## the text tests; FILTER=passes/cse for some of them
-	$(GO) test ./tools/e2e -run 'TestLit/$(FILTER)'
+	$(GO) test ./tools/judge/e2e -run 'TestLit/$(FILTER)'
 
 cut: ## cut the conversions of all cases below CASES in two at a text, behind every pass, and compare the files
-	$(GO) test ./tools/e2e -run TestCut -count=1 -timeout 2h -cut.every=1 -cut.cases=$(abspath $(CASES))
+	$(GO) test ./tools/judge/e2e -run TestCut -count=1 -timeout 2h -cut.every=1 -cut.cases=$(abspath $(CASES))
 
 update: ## rewrite the AUTOCHECK blocks of text tests; FILTER as in lit
-	$(GO) test ./tools/e2e -run 'TestLit/$(FILTER)' -update -count=1
+	$(GO) test ./tools/judge/e2e -run 'TestLit/$(FILTER)' -update -count=1
 
 gen: ## write the generated files anew
 	$(GO) generate $(ALL)
@@ -80,14 +80,14 @@ ptxas: ## registers and spills of every kind of kernel; PTXAS=FILE names the ass
 
 # which traced cases run on the device without a host step, and which operators have host steps; RUN=1 runs them in the simulator too
 gpu-coverage: ## traced cases without a host step on a GPU, and what is on the host; CASES=DIR, FILTER, RUN=1 (half an hour)
-	$(GO) run ./tools/gpucoverage --cases $(or $(CASES),out/cases) $(if $(FILTER),--filter '$(FILTER)') $(if $(RUN),--run)
+	$(GO) run ./tools/measure/gpucoverage --cases $(or $(CASES),out/cases) $(if $(FILTER),--filter '$(FILTER)') $(if $(RUN),--run)
 
 # what kernels and models cost by count, into codegen/gpu/README.md; PTXAS=FILE tells registers anew, else those of the last time count
 gpu-report: ## bytes, instructions, occupancy and rooflines of GPU kernels, into codegen/gpu/README.md (minutes); PTXAS=FILE
-	$(if $(filter file,$(origin PTXAS)),,ATON_PTXAS=$(PTXAS)) $(GO) run ./tools/gpureport --write codegen/gpu/README.md
+	$(if $(filter file,$(origin PTXAS)),,ATON_PTXAS=$(PTXAS)) $(GO) run ./tools/measure/gpureport --write codegen/gpu/README.md
 
-gpu-launches: ## how many launches the exported programs (.pt2) of a folder have, a layer and in all; MODELS=DIR, made by tools/bench/peers.py
-	$(GO) run ./tools/gpucoverage --layers $(or $(MODELS),out/peers) --filter '$(or $(FILTER),^(llama|qwen3|gemma3|gpt2|bert|t5|vit|whisper)(\.(prefill|decode|encoder|decoder))?$$)' --opsets 18,23
+gpu-launches: ## how many launches the exported programs (.pt2) of a folder have, a layer and in all; MODELS=DIR, made by tools/measure/bench/peers.py
+	$(GO) run ./tools/measure/gpucoverage --layers $(or $(MODELS),out/peers) --filter '$(or $(FILTER),^(llama|qwen3|gemma3|gpt2|bert|t5|vit|whisper)(\.(prefill|decode|encoder|decoder))?$$)' --opsets 18,23
 
 # every kernel of the emitters' tables from its IR, from our PTX and from that of every llc on PATH, bit by bit (minutes)
 gpu-routes: ## every kernel from its IR, its PTX and that of every llc on PATH (minutes)
@@ -98,16 +98,16 @@ gpu-routes: ## every kernel from its IR, its PTX and that of every llc on PATH (
 
 # the interpreter on the tests that the onnx package has for its operators, with inferred types compared on the way
 node-tests: .venv/ready ## ONNX's node tests in the interpreter
-	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	$(PYTHON) tools/judge/nodetests/generate.py out/nodetests
 	ATON_NODE_TESTS=$(CURDIR)/out/nodetests $(GO) test ./backend/interp -run 'TestNodes$$' -count=1 -v > out/nodetests.log || \
 		{ grep -A20 -e '--- FAIL' out/nodetests.log | head -100; exit 1; }
 	@sed -n '/passed, .* left out/,/^--- /p' out/nodetests.log | grep -v '^--- '
 
 # ONNX's node tests exported to other opsets and run again in onnxruntime; PEER=1 has onnx.version_converter beside it
 node-rewrites: .venv/ready ## ONNX's node tests at other opsets in onnxruntime; PEER=1 beside onnx.version_converter
-	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	$(PYTHON) tools/judge/nodetests/generate.py out/nodetests
 	rm -f out/nodetests/as-they-are.json
-	$(PYTHON) tools/nodetests/rewrite.py out/nodetests $(if $(PEER),--peer)
+	$(PYTHON) tools/judge/nodetests/rewrite.py out/nodetests $(if $(PEER),--peer)
 
 # damaged ONNX models: what onnx.checker, onnxruntime and aton refuse; fails if aton takes what onnx.checker refuses, or panics.
 # SEED and PER_KIND choose others; MUTANTS=N changes every fourth node test N times besides
@@ -115,34 +115,34 @@ SEED     ?= 1
 PER_KIND ?= 25
 MUTANTS  ?= 2
 damaged: .venv/ready ## damaged ONNX files beside onnx.checker and onnxruntime; SEED, PER_KIND, MUTANTS
-	$(PYTHON) tools/nodetests/generate.py out/nodetests
+	$(PYTHON) tools/judge/nodetests/generate.py out/nodetests
 	rm -rf out/damaged
-	$(PYTHON) tools/damage/damage.py out/damaged out/nodetests --seed $(SEED) --per-kind $(PER_KIND)
-	$(GO) run ./tools/damage out/damaged
-	$(GO) run ./tools/damage -mutants $(MUTANTS) -seed $(SEED) -every 4 out/nodetests
+	$(PYTHON) tools/judge/damage/damage.py out/damaged out/nodetests --seed $(SEED) --per-kind $(PER_KIND)
+	$(GO) run ./tools/judge/damage out/damaged
+	$(GO) run ./tools/judge/damage -mutants $(MUTANTS) -seed $(SEED) -every 4 out/nodetests
 
 # changed programs and random ones through all commands, in child processes: panics, time, memory, files that are not valid, and numbers
-# that differ. SEED chooses others; KINDS=random,code,... some kinds. What was run is in tools/fuzzprog/README.md
+# that differ. SEED chooses others; KINDS=random,code,... some kinds. What was run is in tools/judge/fuzzprog/README.md
 KINDS ?=
 fuzz-programs: ## changed and random programs through the whole line; T=1h, SEED, KINDS, PROGRAMS, SMALLEST (size of an axis)
-	$(GO) run ./tools/fuzzprog -t $(T) $(if $(PROGRAMS),-n $(PROGRAMS)) $(if $(SMALLEST),-smallest $(SMALLEST)) -seed $(SEED) -out out/fuzz-programs $(if $(KINDS),-kinds $(KINDS))
+	$(GO) run ./tools/judge/fuzzprog -t $(T) $(if $(PROGRAMS),-n $(PROGRAMS)) $(if $(SMALLEST),-smallest $(SMALLEST)) -seed $(SEED) -out out/fuzz-programs $(if $(KINDS),-kinds $(KINDS))
 
 # a build for this machine is made twice; those for others are static, without the CUDA driver. qemu-user runs the ones for Linux
 PLATFORMS ?= linux/386 linux/arm64 linux/s390x windows/amd64 darwin/arm64
 platforms: ## builds for PLATFORMS, and what they write under qemu-user: the same bytes everywhere
-	tools/platforms/run.sh out/platforms $(PLATFORMS)
+	tools/judge/platforms/run.sh out/platforms $(PLATFORMS)
 
 # The cases (CASES=DIR, or those that make conformance has unpacked) by three workers, one of which is killed every second, beside a run
-# without kills; then how many models a second one process does, and 1, 2 and 4 workers, on every NTH case. Results: tools/batch/README.md
+# without kills; then how many models a second one process does, and 1, 2 and 4 workers, on every NTH case. Results: tools/lib/batch/README.md
 NTH ?= 10
 batch-test: build ## aton batch on all cases, workers killed every second; throughput. CASES=DIR NTH=10
-	ATON_CASES=$(abspath $(or $(CASES),out/cases)) ATON_NTH=$(NTH) $(GO) test -tags data ./tools/aton-batch/cmd -run 'TestCases|TestThroughput' -v -count=1 -timeout 60m
+	ATON_CASES=$(abspath $(or $(CASES),out/cases)) ATON_NTH=$(NTH) $(GO) test -tags data ./tools/cmd/aton-batch/cmd -run 'TestCases|TestThroughput' -v -count=1 -timeout 60m
 
 # 300 models in each round, with workers, the server and the batch killed, workers suspended and disks full at random. Disks are full only
-# where the user may mount a tmpfs. The last result is in tools/batch/README.md
+# where the user may mount a tmpfs. The last result is in tools/lib/batch/README.md
 STORM ?= 30m
 batch-storm: ## aton batch while workers, server, batch and disks fail at random; STORM=30m
-	ATON_STORM=$(STORM) $(GO) test ./tools/batch ./tools/aton-batch/cmd -run 'TestStorm$$|TestLostMessages$$' -v -count=1 -timeout 3h
+	ATON_STORM=$(STORM) $(GO) test ./tools/lib/batch ./tools/cmd/aton-batch/cmd -run 'TestStorm$$|TestLostMessages$$' -v -count=1 -timeout 3h
 
 # the interpreter on the models that a conformance run kept: KEPT=DIR CASES=DIR
 kept-tests: ## the interpreter on models that a conformance run kept; KEPT=DIR CASES=DIR
@@ -165,14 +165,14 @@ bench: ## the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem $(GOFLAGS_TEST) $(ALL)
 
 bench-cost: ## time of the default pipeline on programs of 1,000 to 1,000,000 operators
-	$(GO) run ./tools/bench/cost
+	$(GO) run ./tools/measure/bench/cost
 
 # every pass of the default pipeline, before and after, on random inputs of the cases in CASES
 passcheck: ## every pass before and after on random inputs; CASES=DIR FILTER=RE
-	$(GO) run ./tools/passcheck -cases $(CASES) $(if $(FILTER),-filter '$(FILTER)')
+	$(GO) run ./tools/judge/passcheck -cases $(CASES) $(if $(FILTER),-filter '$(FILTER)')
 
 eager-cases: ## the eager evaluator beside PyTorch's results; CASES=DIR FILTER=RE
-	$(GO) run ./tools/eagercheck -cases $(CASES) -least 99.5 $(if $(FILTER),-v -filter '$(FILTER)')
+	$(GO) run ./tools/judge/eagercheck -cases $(CASES) -least 99.5 $(if $(FILTER),-v -filter '$(FILTER)')
 
 # The steps of docs/custom-operators.md that need Python: TORCH has PyTorch, onnx and onnxruntime, and for the step with a function of Python
 # onnxruntime-extensions. The files go to out/tutorial.
@@ -190,17 +190,17 @@ conformance: build .venv/ready ## the score on programs of PyTorch (make cases);
 	$(CONFORMANCE)
 
 # changes packages in small ways, one at a time, and lists those that no test notices: N of each package, chosen by SEED.
-# The last result is in tools/mutate/README.md. Specialize is left out for its size. SEED chooses others.
+# The last result is in tools/analyzers/mutate/README.md. Specialize is left out for its size. SEED chooses others.
 N ?= 40
 MUTATE ?= ./ssa $(filter-out ./passes/specialize ./passes/passtest ./passes/all,$(patsubst %/,./%,$(wildcard passes/*/))) ./dialects/onnx
 mutate: ## small changes that no test notices; N of each package in MUTATE (hours)
-	$(GO) run ./tools/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,./tools/e2e,./tools/cases $(MUTATE)
+	$(GO) run ./tools/analyzers/mutate -n $(N) -seed $(SEED) -tests ./lit-tests,./passes/all,./passes,./backend/interp,./frontend/jit,./tools/judge/e2e,./tools/lib/cases $(MUTATE)
 
 # cases for a checkout that has no ../shared: operator samples, modules, indexing and scripts. TORCH is a Python with PyTorch and expecttest
 TORCH ?= python3
 cases: ## make the cases of make conformance; TORCH=PYTHON has PyTorch (half an hour)
 	rm -rf out/cases-made
-	$(TORCH) tools/conformance/make_cases.py --out out/cases-made --pt2
+	$(TORCH) tools/judge/conformance/make_cases.py --out out/cases-made --pt2
 	touch out/cases-made/.complete
 
 # programs on the edges of numbers, from testdata/edges.tar.gz: OPSETS=7,9,13 for a table of several opsets
@@ -209,31 +209,31 @@ conformance-edges: build .venv/ready ## programs on the edges of numbers; OPSETS
 
 # the archive of these programs, made by PyTorch: PYTHON=FILE names one that has it
 edges: ## make the archive of these programs; PYTHON=FILE has PyTorch
-	$(PYTHON) tools/edges/edges.py --out out/edges
-	$(PYTHON) tools/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
+	$(PYTHON) tools/maker/edges/edges.py --out out/edges
+	$(PYTHON) tools/maker/randprog/pack.py out/edges testdata/edges.tar.gz --count 1000
 
 operators: ## make the archive of one program an operator that no other suite has; PYTHON=FILE has PyTorch and transformers; FILTER=RE makes some and keeps the others
 	@mkdir -p out
 	rm -rf out/operators
-	$(PYTHON) tools/operators/operators.py --out out/operators $(if $(FILTER),--filter '$(FILTER)')
-	$(GO) build -cover -covermode=atomic -coverpkg=./...,./tools/... -o out/pick ./tools/cases/pick
+	$(PYTHON) tools/maker/operators/operators.py --out out/operators $(if $(FILTER),--filter '$(FILTER)')
+	$(GO) build -cover -covermode=atomic -coverpkg=./...,./tools/... -o out/pick ./tools/lib/cases/pick
 	GOCOVERDIR=out out/pick -out testdata/operators -largest 100000 -least 1e9 $(if $(FILTER),-only '$(FILTER)') out/operators
 
 # PYTHON has torchao beside PyTorch
 quantized: ## make the archive of programs that torchao quantized; PYTHON=FILE has torchao
 	rm -rf out/quantized
-	$(PYTHON) tools/torchao/torchao_table.py --cases out/quantized
+	$(PYTHON) tools/maker/torchao/torchao_table.py --cases out/quantized
 	cp out/quantized/quantized.tsv testdata/quantized.tsv
 	rm out/quantized/quantized.tsv
-	$(PYTHON) tools/randprog/pack.py out/quantized testdata/quantized.tar.gz --count 1000
+	$(PYTHON) tools/maker/randprog/pack.py out/quantized testdata/quantized.tar.gz --count 1000
 
 # The newest onnx, onnxruntime, PyTorch, torchvision and transformers, what they changed, and the suites that are short; the report is
 # docs/follow.md. TORCHPY names a Python that has the frameworks already; INSTALL=1 also writes what make gen reads
 follow: ## what the newest releases changed, into docs/follow.md; TORCHPY=PYTHON has PyTorch, CASES=DIR, INSTALL=1
-	python3 tools/follow/follow.py $(if $(TORCHPY),--torch $(TORCHPY)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(INSTALL),--install)
+	python3 tools/judge/follow/follow.py $(if $(TORCHPY),--torch $(TORCHPY)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(INSTALL),--install)
 
 versions: build ## exports in several releases of onnxruntime, into docs/versions.md; ONLY=RE, CASES=DIR, FILTER=RE
-	python3 tools/follow/versions.py --write $(if $(ONLY),--only '$(ONLY)') $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)')
+	python3 tools/judge/follow/versions.py --write $(if $(ONLY),--only '$(ONLY)') $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)')
 
 # whole networks, made by the system's PyTorch (Debian: apt-get install python3-torch python3-torchvision)
 conformance-models: build .venv/ready ## whole networks; LARGE=1 for the large ones too
@@ -245,9 +245,9 @@ conformance-old: build .venv/ready ## the other suites as an older PyTorch saves
 
 # gigabytes: the Python tests and the gallery need PyTorch and transformers
 setup: .venv/ready ## the Python environment .venv of wheel, python-test, gallery and the judges
-	.venv/bin/pip install --quiet --disable-pip-version-check -r tools/python/requirements.txt
+	.venv/bin/pip install --quiet --disable-pip-version-check -r tools/cmd/python/requirements.txt
 
-.venv/ready: tools/conformance/requirements.txt
+.venv/ready: tools/judge/conformance/requirements.txt
 	python3 -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
@@ -265,38 +265,38 @@ demo: build ## export, verify and show a model, with nothing but Go; MODEL=FILE 
 # the archives and expected outputs of `make test`; each PYTHONS has another PyTorch
 PYTHONS ?= /usr/bin/python3
 fixtures: ## make the archives that the tests read; PYTHONS have PyTorch
-	set -e; for p in $(PYTHONS); do $$p tools/fixtures/make.py testdata/fixtures; done
+	set -e; for p in $(PYTHONS); do $$p tools/maker/fixtures/make.py testdata/fixtures; done
 
 # AlexNet beside cp and torch.onnx: PYTHONS have PyTorch, the first one torchvision too
 bench-export: build ## AlexNet beside cp and torch.onnx; PYTHONS have PyTorch
-	python3 tools/bench/alexnet.py $(foreach p,$(PYTHONS),--torch $(p))
+	python3 tools/measure/bench/alexnet.py $(foreach p,$(PYTHONS),--torch $(p))
 
 # raw ONNX files of torch.onnx, optimized by aton, onnxsim and onnxslim: nodes, seconds, numbers (hours for all; FILTER=RE).
 # PYTHON has torch 2.15, torchvision, onnx, onnxruntime, onnxscript, onnxsim, onnxslim
 onnxfiles: build ## ONNX files optimized by aton, onnxsim and onnxslim (hours); FILTER=RE
-	$(PYTHON) tools/nodecount/onnxmodels.py out/onnxmodels $(if $(FILTER),--filter '$(FILTER)')
-	$(PYTHON) tools/nodecount/onnxfiles.py out/onnxmodels --markdown $(if $(FILTER),--filter '$(FILTER)')
+	$(PYTHON) tools/measure/nodecount/onnxmodels.py out/onnxmodels $(if $(FILTER),--filter '$(FILTER)')
+	$(PYTHON) tools/measure/nodecount/onnxfiles.py out/onnxmodels --markdown $(if $(FILTER),--filter '$(FILTER)')
 
 web: ## the page that converts models in the browser, into out/web; needs npm
-	tools/wasm/build.sh out/web
+	tools/cmd/wasm/build.sh out/web
 
 # needs Chromium; CHROMIUM=FILE names it where it is not on PATH
 browser-test: web ## the explorer in Chromium, without a window
-	cd tools/explore/browser && $(ALONE) vet ./... && ATON_WEB=$(CURDIR)/out/web $(ALONE) test -count=1 ./...
+	cd tools/lib/explore/browser && $(ALONE) vet ./... && ATON_WEB=$(CURDIR)/out/web $(ALONE) test -count=1 ./...
 
 explore-pictures: web ## the pictures of docs/explore.md, made by that test
-	cd tools/explore/browser && ATON_WEB=$(CURDIR)/out/web ATON_SCREENSHOTS=$(CURDIR)/docs/explore $(ALONE) test -count=1 ./...
+	cd tools/lib/explore/browser && ATON_WEB=$(CURDIR)/out/web ATON_SCREENSHOTS=$(CURDIR)/docs/explore $(ALONE) test -count=1 ./...
 
 lint: ## gofmt, go vet, staticcheck and our own analyzers
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }
 	$(GO) vet -tags data $(ALL)
 	$(GO) tool staticcheck -tags data $(ALL)
 	$(GO) run ./tools/analyzers/cmd/atonvet $(ALL)
-	cd tools/release && $(ALONE) vet ./...
-	cd tools/explore/browser && $(ALONE) vet ./...
+	cd tools/cmd/release && $(ALONE) vet ./...
+	cd tools/lib/explore/browser && $(ALONE) vet ./...
 
 metrics: ## figures of the source: lines by hand by room, the longest function, in how many lists operators are named
-	@$(GO) run ./tools/metrics
+	@$(GO) run ./tools/analyzers/metrics
 
 # DB is a copy of the database for machines that do not reach it: https://vuln.go.dev/vulndb.zip, or a folder with what is in that
 vuln: ## known vulnerabilities of what the programs call; asks vuln.go.dev, or DB=vulndb.zip
@@ -311,24 +311,26 @@ sbom: ## the list of all modules with their licences, into out/sbom.json; asks t
 # TARGET=linux/arm64 (GOOS/GOARCH) is for another machine. BUILDER is a Python with the packages build and hatchling
 TARGET  ?=
 BUILDER ?= $(PYTHON)
+# where a command runs in another folder; a name without a folder stands on PATH
+BUILDER_AT = $(if $(findstring /,$(BUILDER)),$(abspath $(BUILDER)),$(BUILDER))
 wheel: ## the Python package with the commands inside, into out/dist; make setup has what it needs, or BUILDER=PYTHON
 	@$(BUILDER) -c 'import build, hatchling' 2>/dev/null || { echo "$(BUILDER) lacks the packages build and hatchling: run make setup, or name a Python that has them with BUILDER"; exit 1; }
-	ATON_TARGET=$(TARGET) $(BUILDER) -m build --wheel --no-isolation -o out/dist tools/python
+	ATON_TARGET=$(TARGET) $(BUILDER) -m build --wheel --no-isolation -o out/dist tools/cmd/python
 
 python-test: build ## the tests of the Python package; BUILDER has PyTorch, onnxruntime, pytest and mypy
-	cd tools/python && $(BUILDER) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=$(CURDIR)/tools/python/src $(BUILDER) -m pytest -q
+	cd tools/cmd/python && $(BUILDER_AT) -m mypy && ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=$(CURDIR)/tools/cmd/python/src $(BUILDER_AT) -m pytest -q
 
 # a release is made of a commit: binaries, archives, Debian packages, wheels of all systems. BUILDER as for wheel
 dist: ## the files of a release, into out/dist; BUILDER has build and hatchling
-	$(ALONE) -C tools/release run . -python $(BUILDER)
+	$(ALONE) -C tools/cmd/release run . -python $(BUILDER_AT)
 
 dist-check: ## a release twice, byte by byte, and every binary started; FRESH=1 without the build cache
-	cd tools/release && $(ALONE) vet ./... && $(ALONE) test ./...
-	tools/release/check.sh $(BUILDER)
+	cd tools/cmd/release && $(ALONE) vet ./... && $(ALONE) test ./...
+	tools/cmd/release/check.sh $(BUILDER)
 
 # the examples of docs/gallery, one after the other, and the table of their results
 gallery: build ## docs/gallery in onnxruntime beside PyTorch; BUILDER has torch, torchvision, transformers, onnxruntime
-	ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=$(CURDIR)/tools/python/src $(BUILDER) docs/gallery/run.py
+	ATON_BINARY=$(CURDIR)/bin/aton PYTHONPATH=$(CURDIR)/tools/cmd/python/src $(BUILDER) docs/gallery/run.py
 
 clean: ## remove bin/ and out/
 	rm -rf bin out

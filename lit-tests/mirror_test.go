@@ -13,7 +13,7 @@ import (
 // noFolder are the families that text cannot show, with the reason.
 var noFolder = map[string]string{
 	"pt2e":    "its operators get their schemas from the torch.export archive that has them; frontend/export tests them",
-	"torchao": "as pt2e; tools/cases has recorded programs",
+	"torchao": "as pt2e; tools/lib/cases has recorded programs",
 }
 
 // TestMirror insists that the tree of text tests is that of the code: a folder with tests for each pass and each family of operators,

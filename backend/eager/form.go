@@ -390,19 +390,19 @@ func (k *machine) lower(kind ssa.Kind, schema *ssa.Schema, args []Value, valued 
 
 	dst := m.NewFunc("main")
 	env := map[*ssa.Value]*ssa.Value{}
-	low := aten.NewLowering(k.Table, onnx.Newest, onnx.Builder{Eval: kernel.Eval, Block: dst.Body, FoldLimit: foldLimit}, func(v *ssa.Value) *ssa.Value {
+	low := aten.NewLowering(k.Table, onnx.Newest, onnx.Builder{Eval: kernel.Eval, Block: dst.Body, FoldLimit: foldLimit}, func(v *ssa.Value) (*ssa.Value, *aten.Failure) {
 		if w := env[v]; w != nil {
-			return w
+			return w, nil
 		}
 		if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
 			if lit, _ := d.Attr("value"); lit.Kind == ssa.TensorLit {
 				c := dst.Body.InsertBefore(dst.Body.First(), "onnx::Constant", 0, nil, ssa.TensorOf(lit.Tensor))
 				c.SetAttr("value", lit)
 				env[v] = c.Results[0]
-				return c.Results[0]
+				return c.Results[0], nil
 			}
 		}
-		return nil
+		return nil, nil
 	})
 	for _, p := range src.params {
 		t := p.Tensor()

@@ -141,7 +141,7 @@ func differ(got, want Value, rtol, atol float64) string {
 }
 
 // TestNodes runs tests that the onnx package has for its operators: those in testdata/nodes.tar.gz, or all of them, which
-// tools/nodetests wrote to the folder in ATON_NODE_TESTS (make node-tests). It also compares the inferred types with what comes
+// tools/judge/nodetests wrote to the folder in ATON_NODE_TESTS (make node-tests). It also compares the inferred types with what comes
 // out. Tests that do not apply are counted by reason; a model that cannot be read for another one fails.
 func TestNodes(t *testing.T) {
 	dir := os.Getenv("ATON_NODE_TESTS")

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/random"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -41,7 +41,7 @@ func (r *run) source(o *ssa.Op) source {
 	}
 	turn := r.drawn[o]
 	r.drawn[o]++
-	return source{[2]uint32{uint32(r.Seed) ^ onnx.RandomSeed(o), uint32(r.Seed >> 32)}, onnx.RandomStream(o), uint32(turn)}
+	return source{[2]uint32{uint32(r.Seed) ^ random.Seed(o), uint32(r.Seed >> 32)}, random.Stream(o), uint32(turn)}
 }
 
 // words are the four random words of element i.

@@ -9,9 +9,9 @@ import (
 
 // activation holds the activation functions (ATen/native/Activation.cpp).
 var activation = Defs{
-	"aten::relu":          {Doc: "max(x, 0)", Nature: Pointwise, Grid: KeepsGrid, Type: likeFloats, Lower: lowerRelu},
-	"aten::relu6":         {Doc: "min(max(x, 0), 6)", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: func(l *Lowering) *ssa.Value { return l.clip(l.Tensor("self"), 0, 6) }},
-	"aten::hardtanh":      {Doc: "x clamped to [min_val, max_val]", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerHardtanh},
+	"aten::relu":          {Doc: "max(x, 0)", Nature: Pointwise, Idempotent: true, Grid: KeepsGrid, Type: likeFloats, Lower: lowerRelu},
+	"aten::relu6":         {Doc: "min(max(x, 0), 6)", Nature: Pointwise, Idempotent: true, Grid: SnapsToGrid, Type: likeFloats, Lower: func(l *Lowering) *ssa.Value { return l.clip(l.Tensor("self"), 0, 6) }},
+	"aten::hardtanh":      {Doc: "x clamped to [min_val, max_val]", Nature: Pointwise, Idempotent: true, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerHardtanh},
 	"aten::elu":           {Doc: "scale * (x if x > 0 else alpha * (exp(x * input_scale) - 1))", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerElu},
 	"aten::selu":          {Doc: "scaled elu with fixed constants", Nature: Pointwise, Type: likeFloats, Lower: lowerSelu},
 	"aten::celu":          {Doc: "x if x > 0 else alpha * (exp(x / alpha) - 1)", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerCelu},

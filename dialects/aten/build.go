@@ -244,9 +244,9 @@ func (l *Lowering) literalOp(lit ssa.Literal) *ssa.Op {
 // lowerMade lowers an op that was made for that, and erases it and what was made for its operands. Operands that are ONNX values already are in own.
 func (l *Lowering) lowerMade(o *ssa.Op, own map[*ssa.Value]bool, made []*ssa.Op) []*ssa.Value {
 	outer := l.env
-	l.env = func(v *ssa.Value) *ssa.Value {
+	l.env = func(v *ssa.Value) (*ssa.Value, *Failure) {
 		if own[v] {
-			return v
+			return v, nil
 		}
 		return outer(v)
 	}

@@ -49,8 +49,8 @@ var convert = Defs{
 	"prims::clone":                         {Doc: "x", Lower: same("self")},
 	"prims::view_of":                       {Doc: "x", Lower: same("a")},
 	"aten::copy":                           {Doc: "src broadcast to the shape of self, in its element type", Complex: (*Lowering).complexParts, Lower: lowerCopy},
-	"aten::fill":                           {Doc: "value everywhere", Nature: Pointwise, Complex: one(complexFill), Lower: func(l *Lowering) *ssa.Value { return l.filled(l.Tensor("self"), "value") }},
-	"aten::zero":                           {Doc: "0 everywhere", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.constLike(x, l.DType(x), 0) }},
+	"aten::fill":                           {Doc: "value everywhere", Nature: Pointwise, Idempotent: true, Complex: one(complexFill), Lower: func(l *Lowering) *ssa.Value { return l.filled(l.Tensor("self"), "value") }},
+	"aten::zero":                           {Doc: "0 everywhere", Nature: Pointwise, Idempotent: true, Lower: func(l *Lowering) *ssa.Value { x := l.Tensor("self"); return l.constLike(x, l.DType(x), 0) }},
 }
 
 // lowerLayout gives x in the element type that is asked for.

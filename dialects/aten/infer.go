@@ -14,7 +14,7 @@ import (
 // themselves; the caller clears the block.
 func (t *Table) Scratch(o *ssa.Op, opset int, b onnx.Builder) ([]*ssa.Value, *Failure) {
 	block := b.Block
-	return NewLowering(t, opset, b, func(v *ssa.Value) *ssa.Value { return placeholder(block, v) }).Lower(o)
+	return NewLowering(t, opset, b, func(v *ssa.Value) (*ssa.Value, *Failure) { return placeholder(block, v), nil }).Lower(o)
 }
 
 // placeholder stands for a source value in scratch code: tensors for

@@ -26,6 +26,9 @@ type Def struct {
 	Nature Nature
 	// Batching is the operator's rule under torch.vmap.
 	Batching Batching
+	// Idempotent is of operators of one tensor that, applied to their own result, give it again: in place, it does not matter how often
+	// they come by an element that several places of a view show.
+	Idempotent bool
 	// Lower builds the ONNX form. It reads the arguments from l by their schema
 	// names and gives one value per result.
 	Lower func(l *Lowering) *ssa.Value
@@ -111,14 +114,16 @@ type Lowering struct {
 	Wider func(opset, bits, written int)
 
 	table *Table
-	// env gives the ONNX value for a value of the source program.
-	env func(v *ssa.Value) *ssa.Value
+	env   Env
 	// real are values of the source program that are known not to be quantized.
 	real map[*ssa.Value]bool
 }
 
+// Env gives the ONNX value for a value of the source program: nil if it has none, and a failure if what would have computed it failed.
+type Env func(v *ssa.Value) (*ssa.Value, *Failure)
+
 // NewLowering makes a context; env maps values of the source program to ONNX values.
-func NewLowering(t *Table, opset int, b onnx.Builder, env func(*ssa.Value) *ssa.Value) *Lowering {
+func NewLowering(t *Table, opset int, b onnx.Builder, env Env) *Lowering {
 	return &Lowering{Builder: b, Opset: opset, table: t, env: env}
 }
 
@@ -557,7 +562,7 @@ func (l *Lowering) Value(v *ssa.Value) *ssa.Value {
 	if v.Def() != nil && v.Def().Kind == "prim::Constant" {
 		lit, _ := v.Def().Attr("value")
 		if lit.Kind == ssa.TensorLit {
-			if w := l.env(v); w != nil {
+			if w := l.lowered(v); w != nil {
 				return w
 			}
 		}
@@ -569,9 +574,18 @@ func (l *Lowering) Value(v *ssa.Value) *ssa.Value {
 		}
 		return l.sequence(v)
 	}
-	w := l.env(v)
+	w := l.lowered(v)
 	if w == nil {
 		l.Fail("the operand %s was not lowered", v.Type)
+	}
+	return w
+}
+
+// lowered returns the ONNX value for a source value, or nil.
+func (l *Lowering) lowered(v *ssa.Value) *ssa.Value {
+	w, err := l.env(v)
+	if err != nil {
+		panic(err)
 	}
 	return w
 }
@@ -679,7 +693,7 @@ func (l *Lowering) takesNone(name string) bool {
 func (l *Lowering) sequence(v *ssa.Value) *ssa.Value {
 	es, ok := ListElems(v)
 	if !ok {
-		w := l.env(v)
+		w := l.lowered(v)
 		if w == nil {
 			l.Fail("the operand %s was not lowered", v.Type)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-// lowestText is made by tools/lowest: what legalize can do at an opset is seen by trying.
+// lowestText is made by tools/gen/lowest: what legalize can do at an opset is seen by trying.
 //
 //go:embed lowest.tsv
 var lowestText string

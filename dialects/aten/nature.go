@@ -86,6 +86,12 @@ func AliasOf(k ssa.Kind) ssa.Kind { return row(k).Alias }
 // NatureOf is the nature of a built-in operator; one that writes its result into an operand has that of its functional form.
 func NatureOf(k ssa.Kind) Nature { return functionalRow(k).Nature }
 
+// IdempotentInPlace reports whether an operator is the in-place form of one that gives its own result again.
+func IdempotentInPlace(k ssa.Kind) bool {
+	pure, writes := strings.CutSuffix(string(k), "_")
+	return writes && row(ssa.Kind(pure)).Idempotent
+}
+
 // functionalRow is the row of a built-in operator, or of the functional form of one that writes its result into an operand.
 func functionalRow(k ssa.Kind) *Def {
 	d := row(k)

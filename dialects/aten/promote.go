@@ -159,7 +159,7 @@ func (l *Lowering) numberDType(v *ssa.Value) tensor.DType {
 		return tensor.Complex64
 	}
 	if v.Type == ssa.NumberType {
-		if w := l.env(v); w != nil && !w.DType().IsFloat() {
+		if w := l.lowered(v); w != nil && !w.DType().IsFloat() {
 			return w.DType()
 		}
 	}

@@ -191,9 +191,9 @@ func (l *Lowering) inSteps(d Def, o *ssa.Op, g grid) []*ssa.Value {
 	x, env := o.Operand(0), l.env
 	defer func() { l.env = env }()
 	steps := l.sub(l.Cast(l.toGrid(l.Value(x), g), tensor.Float32), l.Cast(g.zero, tensor.Float32))
-	l.env = func(v *ssa.Value) *ssa.Value {
+	l.env = func(v *ssa.Value) (*ssa.Value, *Failure) {
 		if v == x {
-			return steps
+			return steps, nil
 		}
 		return env(v)
 	}

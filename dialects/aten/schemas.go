@@ -15,7 +15,7 @@ import (
 	"github.com/aton-project/aton/ssa/diag"
 )
 
-//go:generate go run ../../tools/opgen/compress schemas.txt
+//go:generate go run ../../tools/gen/opgen/compress schemas.txt
 
 // schemasGzip is schemas.txt, compressed: a program that uses this package is smaller by the difference.
 //

@@ -54,7 +54,7 @@ func TestSchemasParse(t *testing.T) {
 	}
 }
 
-// TestSchemasSorted guards the form that tools/opgen/aten_schemas.py writes.
+// TestSchemasSorted guards the form that tools/gen/opgen/aten_schemas.py writes.
 func TestSchemasSorted(t *testing.T) {
 	for _, name := range []string{"schemas.txt", filepath.Join("..", "prim", "schemas.txt")} {
 		data, err := os.ReadFile(name)

@@ -7,7 +7,7 @@ import (
 	"github.com/aton-project/aton/ssa"
 )
 
-//go:generate go run ../../tools/opsdoc
+//go:generate go run ../../tools/gen/opsdoc
 
 // families lists the tables of all operator families. A new family is named here and nowhere else.
 func families() []Defs {

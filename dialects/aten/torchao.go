@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/naming"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -370,7 +371,7 @@ func (l *Lowering) retyped(v *ssa.Value, t *tensor.Tensor, d tensor.DType) *ssa.
 	c.DType = d
 	k := l.Const(&c)
 	if l.Names != nil && v.Name != "" {
-		k.Name = l.Names.Unique(onnx.FoldedName(v.Name, ssa.Kind("onnx::"+d.Spec())))
+		k.Name = l.Names.Unique(naming.Folded(v.Name, ssa.Kind("onnx::"+d.Spec())))
 	}
 	return k
 }

@@ -46,7 +46,7 @@ func (t *Table) TypeOf(o *ssa.Op, opset int) (typ *ssa.TensorType, ok bool) {
 	return typ, true
 }
 
-func noValue(*ssa.Value) *ssa.Value { return nil }
+func noValue(*ssa.Value) (*ssa.Value, *Failure) { return nil, nil }
 
 func elemOf(t ssa.Type) ssa.Type {
 	if l, ok := t.(*ssa.ListType); ok {

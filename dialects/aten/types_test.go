@@ -171,7 +171,7 @@ func compareType(t *testing.T, m *ssa.Module, table *Table, o *ssa.Op, opset int
 	scratch := m.NewFunc("scratch")
 	defer m.RemoveFunc(scratch)
 	symbols := m.FreshSymbol("u", 0).String()
-	l := NewLowering(table, opset, onnx.Builder{Eval: kernel.Eval, Block: scratch.Body, FoldLimit: 1 << 14}, func(v *ssa.Value) *ssa.Value { return v })
+	l := NewLowering(table, opset, onnx.Builder{Eval: kernel.Eval, Block: scratch.Body, FoldLimit: 1 << 14}, func(v *ssa.Value) (*ssa.Value, *Failure) { return v, nil })
 	vs, err := l.Lower(o)
 	after := m.FreshSymbol("u", 0).String()
 	describe := func() string {

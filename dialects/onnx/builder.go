@@ -3,8 +3,8 @@ package onnx
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/aton-project/aton/internal/naming"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
@@ -226,7 +226,7 @@ func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 	name := ""
 	for i := 0; i < o.NumOperands() && b.Names != nil && name == ""; i++ {
 		if v := o.Operand(i); v != nil {
-			name = FoldedName(v.Name, o.Kind)
+			name = naming.Folded(v.Name, o.Kind)
 		}
 	}
 	vs := make([]*ssa.Value, len(outs))
@@ -237,22 +237,6 @@ func (b *Builder) fold(o *ssa.Op) []*ssa.Value {
 	}
 	return vs
 }
-
-// FoldedName is the name of what an operator computes of a weight: the weight's, and the operator's, as in
-// fc.weight.transpose. That of a constant without a name is empty, for it is no weight. Names do not grow without end, so that
-// a long chain of operators costs no more than its length.
-func FoldedName(weight string, kind ssa.Kind) string {
-	switch {
-	case weight == "":
-		return ""
-	case len(weight) > longestFolded:
-		return strings.ToValidUTF8(weight[:longestFolded], "")
-	}
-	return weight + "." + strings.ToLower(kind.Name())
-}
-
-// longestFolded is the length in bytes up to which names of folded weights get longer.
-const longestFolded = 200
 
 // foldEmpty makes constants of results that are known to have no elements:
 // there is nothing to compute, and runtimes differ in how they get there.

@@ -13,7 +13,7 @@ const (
 	toolsPath  = modulePath + "/tools"
 )
 
-// release is the version of a released build, which the linker sets (tools/release): the last tag and the distance of the commit from it.
+// release is the version of a released build, which the linker sets (tools/cmd/release): the last tag and the distance of the commit from it.
 var release string
 
 // String returns the version of the release. In other builds it is what the Go command recorded for this module, or the commit that

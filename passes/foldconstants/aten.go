@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/internal/naming"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 )
@@ -183,7 +184,7 @@ func (p *program) put(o *ssa.Op, r *ssa.Value, l ssa.Literal) {
 	case isOutput(r):
 		v.Name, r.Name = r.Name, ""
 	case base != "":
-		v.Name = p.names.Unique(onnx.FoldedName(base, o.Kind))
+		v.Name = p.names.Unique(naming.Folded(base, o.Kind))
 	}
 	r.ReplaceUses(v)
 }

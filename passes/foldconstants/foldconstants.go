@@ -12,6 +12,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
+	"github.com/aton-project/aton/internal/naming"
 	"github.com/aton-project/aton/passes"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -394,7 +395,7 @@ func (s *folder) origin(v *ssa.Value, depth int) string {
 	for i := range o.NumOperands() {
 		if w := o.Operand(i); w != nil {
 			if base := s.origin(w, depth+1); base != "" {
-				return onnx.FoldedName(base, o.Kind)
+				return naming.Folded(base, o.Kind)
 			}
 		}
 	}

@@ -310,24 +310,24 @@ type lowerer struct {
 	lost   bool                         // a block cannot be completed
 }
 
-func (l *lowerer) lookup(v *ssa.Value) *ssa.Value {
+func (l *lowerer) lookup(v *ssa.Value) (*ssa.Value, *aten.Failure) {
 	if v.ID < len(l.env) {
 		if w := l.env[v.ID]; w != nil {
-			return w
+			return w, nil
 		}
 	}
 	if d := v.Def(); d != nil && d.Kind == "prim::Constant" {
 		lit, _ := d.Attr("value")
 		if lit.Kind == ssa.TensorLit {
-			return l.constant(v, lit)
+			return l.constant(v, lit), nil
 		}
 	}
 	if why := l.absent[v]; why != nil {
-		panic(&aten.Failure{ // a Lowering calls lookup, and runs in aten.Try
+		return nil, &aten.Failure{
 			ID: why.ID, Opset: why.Opset, Hint: why.Hint,
-			Message: fmt.Sprintf("its operand is the result of %s, of which: %s", v.Def().Kind, why.Message)})
+			Message: fmt.Sprintf("its operand is the result of %s, of which: %s", v.Def().Kind, why.Message)}
 	}
-	return nil
+	return nil, nil
 }
 
 // constant makes one onnx::Constant for a tensor constant, at the top of the function.

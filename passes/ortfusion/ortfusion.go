@@ -34,7 +34,7 @@ graph(%x : Float(N, 5, 4), %z : Float(N, 5, 4), %w : Float(4)):
 }
 
 // rules returns the rules for a CPU or a GPU. On a CPU, onnxruntime 1.32 takes up to six times as long for a residual sum
-// that is fused with its normalization as for the two operators (tools/bench/fused.py).
+// that is fused with its normalization as for the two operators (tools/measure/bench/fused.py).
 func rules(f *ssa.Func, gpu bool) []rewrite.Rule {
 	var out []rewrite.Rule
 	if gpu {

@@ -9,6 +9,7 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/dialects/prim"
+	"github.com/aton-project/aton/internal/naming"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
@@ -175,7 +176,7 @@ func (s *builder) nameFolded(o *ssa.Op, folded []*ssa.Value) {
 		if v == nil || v.Def() == nil || v.Def().Kind != prim.Constant || v.Tensor() == nil || v.Name == "" {
 			continue
 		}
-		name := onnx.FoldedName(v.Name, o.Kind)
+		name := naming.Folded(v.Name, o.Kind)
 		for _, f := range folded {
 			if f.Tensor() != nil {
 				f.Name = s.names.Unique(name)

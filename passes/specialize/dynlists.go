@@ -51,99 +51,19 @@ func (s *containers) newDyn(dyn *ssa.Value, elem ssa.Type) *py.List {
 	return &py.List{Cell: s.heap.New(&py.ListState{Dyn: dyn}), Elem: elem}
 }
 
-// dynHandler evaluates an operator on a run-time list; dyn is its value.
-type dynHandler func(s *containers, l *py.List, dyn *ssa.Value, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
-
-// dynListOps are operators of the namespace aten on lists of unknown length, in
-// pure form: one that changes the list gives the new list. dynListReads take nothing out of the list that outlives a
-// write to the tensor whose parts it holds.
-var dynListOps, dynListReads map[string]dynHandler
-
-func init() {
-	dynListOps = map[string]dynHandler{
-		"append": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			s.heap.Hold(args[1])
-			s.setDyn(l, s.pureList("aten::append.t", dyn, args[1]))
-			return one(l)
-		},
-		"insert": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			s.heap.Hold(args[2])
-			s.setDyn(l, s.pureList("aten::insert.t", dyn, args[1], args[2]))
-			return nil, true
-		},
-		"_set_item": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			s.heap.Hold(args[2])
-			s.setDyn(l, s.pureList("aten::_set_item.t", dyn, args[1], args[2]))
-			return one(l)
-		},
-		"extend": joinDyn,
-		"add_":   joinDyn,
-		"add":    joinDyn,
-		"pop": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			at := py.Value(py.Int(-1))
-			if len(args) > 1 {
-				at = args[1]
-			}
-			x := s.getItem(l, at)
-			s.setDyn(l, s.pureList("aten::Delete.t", dyn, at))
-			return one(x)
-		},
-		"mul":  repeatDyn,
-		"mul_": repeatDyn,
-		"Delete": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			s.setDyn(l, s.pureList("aten::Delete.t", dyn, args[1]))
-			return nil, true
-		},
-		"tensor": tensorOfMembers,
-		"clear": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
-			s.setList(l, nil)
-			return nil, true
-		},
-		"slice": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			return one(s.newDyn(s.pureList("aten::slice.t", dyn, args[1:]...), l.Elem))
-		},
-		"reverse": func(s *containers, l *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
-			s.setDyn(l, s.pureList("aten::reverse.t", dyn))
-			return nil, true
-		},
-		"sort": func(s *containers, l *py.List, _ *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			return s.sortNumbers(l, o, args)
-		},
-		"remove": noDynForm,
-	}
-	dynListReads = map[string]dynHandler{
-		"copy": copyDyn,
-		"list": copyDyn,
-		"Size": copyDyn,
-		"__getitem__": func(s *containers, l *py.List, _ *ssa.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			return one(s.getItem(l, args[1]))
-		},
-		"sorted": func(s *containers, l *py.List, _ *ssa.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			return s.sortNumbers(l, o, args)
-		},
-		"eq":           equalVectors,
-		"ne":           equalVectors,
-		"index":        findNumber,
-		"count":        findNumber,
-		"__contains__": findNumber,
-		"len": func(s *containers, _ *py.List, dyn *ssa.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
-			return one(s.vals.number(s.vals.emitName("aten::len.t", dyn)))
-		},
-	}
-}
-
 // dynListOp evaluates an operator on a list of unknown length.
 func (s *containers) dynListOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
 	if rs, done := s.placedOp(o, l, args); done {
 		return rs, true
 	}
-	if h := dynListReads[o.Kind.Name()]; h != nil {
-		return h(s, l, s.vals.dynOf(l.State()), o, args)
+	switch op := listOps[o.Kind.Name()]; {
+	case op.dyn == nil:
+		return nil, false
+	case op.reads:
+		return op.dyn(s, l, s.vals.dynOf(l.State()), o, args)
+	default:
+		return op.dyn(s, l, s.vals.heldOf(l.State()), o, args)
 	}
-	if h := dynListOps[o.Kind.Name()]; h != nil {
-		return h(s, l, s.vals.heldOf(l.State()), o, args)
-	}
-	return nil, false
 }
 
 // copyDyn makes another list of the same elements: parts of a tensor stay such.

@@ -22,7 +22,7 @@ func Kinds() []ssa.Kind {
 			kinds[k] = true
 		}
 	}
-	for _, names := range []iter.Seq[string]{maps.Keys(listOps), maps.Keys(dictOps), maps.Keys(tupleOps), maps.Keys(constOps), maps.Keys(dynListOps),
+	for _, names := range []iter.Seq[string]{maps.Keys(listOps), maps.Keys(dictOps), maps.Keys(tupleOps), maps.Keys(constOps),
 		maps.Keys(objectOps), maps.Keys(contentOps), slices.Values(py.Names())} {
 		for name := range names {
 			if k := ssa.Kind("aten::" + name); aten.Schemas(k) != nil {

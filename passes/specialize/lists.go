@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -12,79 +11,14 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// listHandler evaluates an operator on a list of known length; es are its elements.
-type listHandler func(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) (results []py.Value, done bool)
-
-// listOps are operators of the namespace aten whose first argument is a list of known length.
-var listOps map[string]listHandler
-
-func init() {
-	listOps = map[string]listHandler{
-		"len": func(_ *containers, _ *py.List, es []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
-			return one(py.Int(int64(len(es))))
-		},
-		"__getitem__": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			return one(s.getItem(l, args[1]))
-		},
-		"append": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			s.put(l, args[1])
-			s.set(l.Cell, l.State().With(args[1]))
-			return one(l)
-		},
-		"insert": insertItem,
-		"pop":    popItem,
-		"remove": findItem,
-		"index":  findItem,
-		"count":  findItem,
-		"Delete": deleteItem,
-		"clear": func(s *containers, l *py.List, _ []py.Value, _ *ssa.Op, _ []py.Value) ([]py.Value, bool) {
-			s.setList(l, nil)
-			return nil, true
-		},
-		"reverse":      reverseList,
-		"_set_item":    setItem,
-		"copy":         copyList,
-		"list":         copyList,
-		"Size":         copyList,
-		"slice":        sliceList,
-		"add":          joinLists,
-		"add_":         joinLists,
-		"extend":       joinLists,
-		"mul":          repeatList,
-		"mul_":         repeatList,
-		"eq":           equalLists,
-		"ne":           equalLists,
-		"__contains__": containsItem,
-		"sort":         sortList,
-		"sorted":       sortList,
-		"any":          foldList,
-		"all":          foldList,
-		"sum":          foldList,
-		"str": func(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			if e := exact(l); e != "" && strings.ContainsRune(e, sizeBegins) {
-				return one(py.Unknown{Text: unknown, Exact: e})
-			}
-			return foldList(s, l, es, o, args)
-		},
-		"min": foldList,
-		"max": foldList,
-		"tensor": func(s *containers, _ *py.List, _ []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			return s.tensorOf(o, args)
-		},
-		"as_tensor": func(s *containers, _ *py.List, _ []py.Value, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
-			return s.tensorOf(o, args)
-		},
-	}
-}
-
 // listOp evaluates an operator on a list.
 func (s *containers) listOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
 	st := l.State()
 	if st.Dyn != nil {
 		return s.dynListOp(o, l, args)
 	}
-	if h := listOps[o.Kind.Name()]; h != nil {
-		return h(s, l, st.Elems, o, args)
+	if op := listOps[o.Kind.Name()]; op.known != nil {
+		return op.known(s, l, st.Elems, o, args)
 	}
 	return nil, false
 }

@@ -246,17 +246,11 @@ func (s *containers) put(l *py.List, xs ...py.Value) {
 	}
 }
 
-// placedOps are the operators on lists that move elements, and do not look into them.
-var placedOps = map[string]bool{
-	"append": true, "insert": true, "_set_item": true, "extend": true, "add_": true, "add": true, "pop": true, "mul": true, "mul_": true, "Delete": true,
-	"slice": true, "reverse": true, "copy": true, "list": true, "len": true, "__getitem__": true,
-}
-
 // placedOp evaluates an operator on a list of rows as that on the list of their places.
 func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Value, bool) {
 	name := o.Kind.Name()
 	p := s.poolIn(l.State(), nil)
-	if p == nil || l.State().Dyn == nil || !placedOps[name] {
+	if p == nil || l.State().Dyn == nil || !listOps[name].moves {
 		return nil, false
 	}
 	ints := &py.List{Cell: s.heap.New(s.vals.places(p.self, l.State())), Elem: ssa.IntType}
@@ -280,12 +274,8 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 			moved[i+1] = &py.List{Cell: s.heap.New(s.vals.places(p.self, other)), Elem: ssa.IntType}
 		}
 	}
-	h := dynListOps[name]
-	if h == nil {
-		h = dynListReads[name]
-	}
 	before := ints.State()
-	rs, done := h(s, ints, before.Dyn, o, moved)
+	rs, done := listOps[name].dyn(s, ints, before.Dyn, o, moved)
 	if !done {
 		return nil, false
 	}

@@ -3,6 +3,7 @@ package specialize
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -22,7 +23,7 @@ func (s *writes) write(t *py.Tensor, v *ssa.Value) {
 	if st.Storage.Listed() {
 		s.fail("alias", "%v", heap.ErrListed)
 	}
-	w := s.writeBack(st, ss.Base, v, s.sameForAll())
+	w := s.writeBack(st, ss.Base, v, aten.IdempotentInPlace(s.op.Kind))
 	keepShape(w, ss.Base)
 	keepShape(v, t.Val)
 	assumed, err := s.heap.Write(s, st.Storage, w, func() string {
@@ -118,17 +119,6 @@ func apartWindows(st *heap.Step) bool {
 	size, ok := py.LiteralOf(st.Args[st.Schema.Arg("size")])
 	step, ok2 := py.LiteralOf(st.Args[st.Schema.Arg("step")])
 	return ok && ok2 && step.Int() >= size.Int()
-}
-
-// sameForAll reports that the in-place operator at hand gives elements of one
-// place the same value, however often it is applied.
-func (s *writes) sameForAll() bool {
-	switch s.op.Kind {
-	case "aten::fill_", "aten::zero_", "aten::relu_", "aten::abs_", "aten::clamp_", "aten::clamp_min_", "aten::clamp_max_", "aten::floor_", "aten::ceil_",
-		"aten::round_", "aten::trunc_", "aten::sign_", "aten::nan_to_num_", "aten::hardtanh_", "aten::relu6_":
-		return true
-	}
-	return false
 }
 
 // Derive implements heap.Graph.

@@ -62,7 +62,7 @@ func run(c *passes.Context, f *ssa.Func, table *aten.Table) {
 	names := ssa.NamesOf(f)
 	for _, o := range sought {
 		b := onnx.Builder{Block: o.Block(), Before: o, Loc: o.Loc, Eval: kernel.Eval, FoldLimit: foldLimit, Names: names}
-		l := aten.NewLowering(table, c.IntOption("opset"), b, func(v *ssa.Value) *ssa.Value { return v })
+		l := aten.NewLowering(table, c.IntOption("opset"), b, func(v *ssa.Value) (*ssa.Value, *aten.Failure) { return v, nil })
 		vs, err := l.Replacement(o)
 		for i := 0; err == nil && i < len(vs); i++ {
 			err = fits(o.Result(i), vs[i])

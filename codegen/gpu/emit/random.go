@@ -7,6 +7,7 @@ import (
 	"github.com/aton-project/aton/codegen/gpu/index"
 	"github.com/aton-project/aton/codegen/gpu/kir"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/random"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -34,9 +35,9 @@ func (c *body) words(o *ssa.Op, i value) [4]value {
 	b := c.b
 	word := func(v uint32) value { return b.I32(int64(int32(v))) }
 	given := func(name string) value { return b.Size(sym.Symbol(name, math.MinInt32)) }
-	id := onnx.RandomStream(o)
+	id := random.Stream(o)
 	counter := [4]value{i, given(Drawn), word(uint32(id)), word(uint32(id >> 32))}
-	key := [2]value{b.Xor(given(SeedLow), word(onnx.RandomSeed(o))), given(SeedHigh)}
+	key := [2]value{b.Xor(given(SeedLow), word(random.Seed(o))), given(SeedHigh)}
 	multiply := func(x value, by uint32) (hi, lo value) {
 		wide := b.Mul(b.Convert(kir.ZExt, x, kir.I64), b.Int(kir.I64, int64(by)))
 		return b.Convert(kir.Narrow, b.Binary(kir.LShr, wide, b.Int(kir.I64, 32)), kir.I32), b.Convert(kir.Narrow, wide, kir.I32)

@@ -16,7 +16,7 @@ import (
 )
 
 // Analyzer reports rows of an aten.Defs whose operator no recorded program has. tested.txt lists those that programs have; the
-// test of tools/cases writes it. untested.txt lists the others that are known, by reason. Rows that only say why an operator
+// test of tools/lib/cases writes it. untested.txt lists the others that are known, by reason. Rows that only say why an operator
 // is refused have no numbers to test.
 var Analyzer = &analysis.Analyzer{
 	Name:     "deftest",
@@ -63,7 +63,7 @@ func run(pass *analysis.Pass) (any, error) {
 				continue
 			}
 			if v := pass.TypesInfo.Types[row.Key].Value; v != nil && !known()[constant.StringVal(v)] {
-				pass.Reportf(row.Pos(), "no recorded program has %s: add one to tools/operators/operators.py, or a reason to tools/analyzers/deftest/untested.txt", constant.StringVal(v))
+				pass.Reportf(row.Pos(), "no recorded program has %s: add one to tools/maker/operators/operators.py, or a reason to tools/analyzers/deftest/untested.txt", constant.StringVal(v))
 			}
 		}
 	})

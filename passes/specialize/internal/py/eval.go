@@ -6,6 +6,7 @@
 package py
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"math"
@@ -46,8 +47,9 @@ func Eval(name string, ret ssa.Type, args ...ssa.Literal) (ssa.Literal, error) {
 			return l, err
 		}
 	case 3:
-		if l, err := ternary(name, args); !errors.Is(err, ErrUnknown) {
-			return l, err
+		if f := lookup(name); f.three != nil && args[0].Kind == ssa.IntLit && args[1].Kind == ssa.IntLit && args[2].Kind == ssa.IntLit {
+			n, err := f.three(args[0].Int(), args[1].Int(), args[2].Int())
+			return ssa.Int(n), err
 		}
 	}
 	return text(name, args)
@@ -55,24 +57,17 @@ func Eval(name string, ret ssa.Type, args ...ssa.Literal) (ssa.Literal, error) {
 
 // Names lists the operators that Eval knows, in alphabetical order.
 func Names() []string {
-	known := map[string]bool{"eq": true, "ne": true, "len": true, "any": true, "all": true, "sum": true}
-	add := func(names ...string) {
-		for _, n := range names {
-			known[n] = true
-		}
+	known := slices.AppendSeq(slices.Collect(maps.Keys(functions)), maps.Keys(texts))
+	slices.Sort(known)
+	return slices.Compact(known)
+}
+
+// lookup returns the row of an operator, an empty one if there is none.
+func lookup(name string) *function {
+	if f := functions[name]; f != nil {
+		return f
 	}
-	add(slices.Collect(maps.Keys(floatFunctions))...)
-	add(slices.Collect(maps.Keys(roundings))...)
-	add(slices.Collect(maps.Keys(unaries))...)
-	add(slices.Collect(maps.Keys(binaries))...)
-	add(slices.Collect(maps.Keys(orders))...)
-	add(slices.Collect(maps.Keys(intFunctions))...)
-	add(slices.Collect(maps.Keys(pairFunctions))...)
-	add(slices.Collect(maps.Keys(bits))...)
-	add(slices.Collect(maps.Keys(complexFunctions))...)
-	add(slices.Collect(maps.Keys(ternaries))...)
-	add(slices.Collect(maps.Keys(texts))...)
-	return slices.Sorted(maps.Keys(known))
+	return &function{}
 }
 
 // unary computes an operator of one argument.
@@ -88,33 +83,23 @@ func unary(name string, ret ssa.Type, x ssa.Literal) (ssa.Literal, error) {
 		return ssa.Str(x.Str()), nil
 	case !x.IsNumber():
 		return ssa.None, ErrUnknown
+	}
+	f := lookup(name)
+	switch {
 	case x.Kind == ssa.ComplexLit:
-		return unaryComplex(name, x)
-	}
-	if f := floatFunctions[name]; f != nil {
-		return ssa.Float(f(x.Float())), nil
-	}
-	if f := roundings[name]; f != nil {
-		v := f(x.Float())
+		if f.complexNumber != nil {
+			return f.complexNumber(x), nil
+		}
+	case f.real != nil:
+		return ssa.Float(f.real(x.Float())), nil
+	case f.rounding != nil:
+		v := f.rounding(x.Float())
 		if ret == ssa.IntType || ret == ssa.NumberType && integral(x) {
 			return ssa.Int(int64(v)), nil
 		}
 		return ssa.Float(v), nil
-	}
-	if f := unaries[name]; f != nil {
-		return f(x), nil
-	}
-	return ssa.None, ErrUnknown
-}
-
-func unaryComplex(name string, x ssa.Literal) (ssa.Literal, error) {
-	switch name {
-	case "ScalarImplicit", "Complex", "ComplexImplicit":
-		return x, nil
-	case "neg":
-		return ssa.Complex(-x.Complex()), nil
-	case "Bool":
-		return ssa.Bool(x.Complex() != 0), nil
+	case f.number != nil:
+		return f.number(x), nil
 	}
 	return ssa.None, ErrUnknown
 }
@@ -122,47 +107,39 @@ func unaryComplex(name string, x ssa.Literal) (ssa.Literal, error) {
 // binary computes an operator of two arguments. Of a bool and an int it is one
 // of ints, of an int and a float one of floats.
 func binary(name string, ret ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
-	if name == "eq" || name == "ne" {
+	f := lookup(name)
+	if f.equal != nil {
 		if eq, ok := Equal(x, y); ok {
-			return ssa.Bool(eq == (name == "eq")), nil
+			return ssa.Bool(f.equal(eq)), nil
 		}
 		return ssa.None, ErrUnknown
 	}
 	if !x.IsNumber() || !y.IsNumber() {
 		return ssa.None, ErrUnknown
 	}
-	if x.Kind == ssa.ComplexLit || y.Kind == ssa.ComplexLit {
-		if f := complexFunctions[name]; f != nil {
-			return ssa.Complex(f(x.Complex(), y.Complex())), nil
-		}
-		return ssa.None, ErrUnknown
-	}
 	ints := integral(x) && integral(y)
-	if f := binaries[name]; f != nil {
-		return f(ret, x, y)
-	}
-	if f := orders[name]; f != nil {
-		if ints {
-			return ssa.Bool(f(order(x.Int(), y.Int()))), nil
+	switch {
+	case x.Kind == ssa.ComplexLit || y.Kind == ssa.ComplexLit:
+		if f.complexes != nil {
+			return ssa.Complex(f.complexes(x.Complex(), y.Complex())), nil
 		}
-		if math.IsNaN(x.Float()) || math.IsNaN(y.Float()) {
-			return ssa.Bool(false), nil
-		}
-		return ssa.Bool(f(order(x.Float(), y.Float()))), nil
-	}
-	if f := bits[name]; f != nil && ints {
-		n := f(x.Int(), y.Int())
-		if x.Kind == ssa.BoolLit && y.Kind == ssa.BoolLit && !shifts[name] {
+	case f.two != nil:
+		return f.two(ret, x, y)
+	case f.order != nil && ints:
+		return ssa.Bool(f.order(cmp.Compare(x.Int(), y.Int()))), nil
+	case f.order != nil:
+		return ssa.Bool(!math.IsNaN(x.Float()) && !math.IsNaN(y.Float()) && f.order(cmp.Compare(x.Float(), y.Float()))), nil
+	case f.bits != nil && ints:
+		n := f.bits(x.Int(), y.Int())
+		if x.Kind == ssa.BoolLit && y.Kind == ssa.BoolLit && !f.shift {
 			return ssa.Bool(n != 0), nil
 		}
 		return ssa.Int(n), nil
-	}
-	if f := intFunctions[name]; f != nil && ints {
-		n, err := f(x.Int(), y.Int())
+	case f.ints != nil && ints:
+		n, err := f.ints(x.Int(), y.Int())
 		return ssa.Int(n), err
-	}
-	if f := pairFunctions[name]; f != nil && (!ints || intFunctions[name] == nil) {
-		return ssa.Float(f(x.Float(), y.Float())), nil
+	case f.reals != nil:
+		return ssa.Float(f.reals(x.Float(), y.Float())), nil
 	}
 	return ssa.None, ErrUnknown
 }
@@ -172,27 +149,16 @@ func integral(x ssa.Literal) bool { return x.Kind == ssa.IntLit || x.Kind == ssa
 
 // elements computes an operator on a list or a tuple.
 func elements(name string, ret ssa.Type, x ssa.Literal) (ssa.Literal, error) {
-	switch name {
-	case "len":
-		return ssa.Int(int64(len(x.Elems))), nil
-	case "any", "all":
-		r := name == "all"
-		for _, e := range x.Elems {
-			if e.Bool() != r {
-				return ssa.Bool(!r), nil
-			}
-		}
-		return ssa.Bool(r), nil
-	case "str":
-		return ssa.Str(Str(x)), nil
+	f := lookup(name)
+	if f.list != nil {
+		return f.list(x), nil
 	}
-	by := map[string]string{"min": "min", "max": "max", "sum": "add"}[name]
-	if by == "" || len(x.Elems) == 0 {
+	if f.folds == "" || len(x.Elems) == 0 {
 		return ssa.None, ErrUnknown
 	}
 	best := x.Elems[0]
 	for _, e := range x.Elems[1:] {
-		l, err := binary(by, ret, e, best) // of equal ones the first stays
+		l, err := binary(f.folds, ret, e, best) // of equal ones the first stays
 		if err != nil {
 			return ssa.None, ErrUnknown
 		}

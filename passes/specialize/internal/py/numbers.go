@@ -1,73 +1,358 @@
 package py
 
 import (
-	"cmp"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/ssa"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// floatFunctions take one number and give a float.
-var floatFunctions = map[string]func(float64) float64{
-	"sqrt": math.Sqrt, "exp": math.Exp, "expm1": math.Expm1,
-	"log": math.Log, "log2": math.Log2, "log10": math.Log10, "log1p": math.Log1p,
-	"sin": math.Sin, "cos": math.Cos, "tan": math.Tan, "asin": math.Asin, "acos": math.Acos, "atan": math.Atan,
-	"sinh": math.Sinh, "cosh": math.Cosh, "tanh": math.Tanh, "asinh": math.Asinh, "acosh": math.Acosh, "atanh": math.Atanh,
-	"gamma": math.Gamma, "erf": math.Erf, "erfc": math.Erfc, "fabs": math.Abs,
-	"lgamma":  func(x float64) float64 { v, _ := math.Lgamma(x); return v },
-	"degrees": func(x float64) float64 { return x * 180 / math.Pi },
-	"radians": func(x float64) float64 { return x * math.Pi / 180 },
-	"Float":   func(x float64) float64 { return x }, "FloatImplicit": func(x float64) float64 { return x },
+// function is an operator of numbers: what it makes of constants, of a list of them, and of ints of which some are sizes. A field is nil where
+// it has no meaning. Of one number the first of real, rounding and number that there is holds, of two numbers the first of two, order, bits,
+// ints and reals.
+type function struct {
+	// real takes a number and gives a float.
+	real func(x float64) float64
+	// rounding gives an int where the schema says so, and a number of the kind of its argument where it says nothing.
+	rounding func(x float64) float64
+	// number takes an int, a bool or a float, and complexNumber a complex number.
+	number, complexNumber func(x ssa.Literal) ssa.Literal
+
+	// equal is told whether two values are equal.
+	equal func(eq bool) bool
+	// order is given the sign of x - y.
+	order func(sign int) bool
+	// bits takes two ints. Of two bools it gives a bool, but for shifts.
+	bits  func(x, y int64) int64
+	shift bool
+	// ints takes two ints, and reals two numbers, ints only where ints is nil.
+	ints  func(x, y int64) (int64, error)
+	reals func(x, y float64) float64
+	// complexes takes two numbers of which one is complex.
+	complexes func(x, y complex128) complex128
+	// two takes any other two numbers. ret is the result type of the schema.
+	two func(ret ssa.Type, x, y ssa.Literal) (ssa.Literal, error)
+	// three takes three ints: TorchScript writes such operators for range().
+	three func(x, y, z int64) (int64, error)
+
+	// list takes a list or a tuple, and folds names the operator of two numbers that is applied to all elements.
+	list  func(x ssa.Literal) ssa.Literal
+	folds string
+
+	sizes *onSizes
+	// asks compares two expressions; ok is false where the answer differs between sizes.
+	asks func(a, b sym.Expr) (answer, ok bool)
 }
 
-// roundings give an int where the schema says so, and a number of the kind of
-// their argument where it says nothing. Python rounds halves to even.
-var roundings = map[string]func(float64) float64{"ceil": math.Ceil, "floor": math.Floor, "trunc": math.Trunc, "round": math.RoundToEven}
-
-// unaries are the other operators of one number.
-var unaries = map[string]func(ssa.Literal) ssa.Literal{
-	"Int": toInt, "IntImplicit": toInt,
-	"Complex": toComplex, "ComplexImplicit": toComplex,
-	"Bool":           func(x ssa.Literal) ssa.Literal { return ssa.Bool(x.Float() != 0) },
-	"ScalarImplicit": itself, "Scalar": itself, "item": itself,
-	"__not__": func(x ssa.Literal) ssa.Literal { return ssa.Bool(x.Float() == 0) },
-	"neg": func(x ssa.Literal) ssa.Literal {
-		if integral(x) {
-			return ssa.Int(-x.Int())
-		}
-		return ssa.Float(-x.Float())
-	},
-	"abs": func(x ssa.Literal) ssa.Literal {
-		if integral(x) {
-			return ssa.Int(max(x.Int(), -x.Int()))
-		}
-		return ssa.Float(math.Abs(x.Float()))
-	},
-	"bitwise_not": func(x ssa.Literal) ssa.Literal {
-		if x.Kind == ssa.BoolLit {
-			return ssa.Bool(!x.Bool())
-		}
-		return ssa.Int(^x.Int())
-	},
-	"factorial": func(x ssa.Literal) ssa.Literal {
-		n := int64(1)
-		for i := int64(2); i <= x.Int(); i++ {
-			n *= i
-		}
-		return ssa.Int(n)
-	},
-	"isnan":          func(x ssa.Literal) ssa.Literal { return ssa.Bool(math.IsNaN(x.Float())) },
-	"isinf":          func(x ssa.Literal) ssa.Literal { return ssa.Bool(math.IsInf(x.Float(), 0)) },
-	"isfinite":       func(x ssa.Literal) ssa.Literal { return ssa.Bool(!math.IsInf(x.Float(), 0) && !math.IsNaN(x.Float())) },
-	"chr":            func(x ssa.Literal) ssa.Literal { return ssa.Str(string(rune(x.Int()))) },
-	"hex":            func(x ssa.Literal) ssa.Literal { return ssa.Str("0x" + strconv.FormatInt(x.Int(), 16)) },
-	"str":            func(x ssa.Literal) ssa.Literal { return ssa.Str(Str(x)) },
-	"__range_length": func(x ssa.Literal) ssa.Literal { return ssa.Int(max(x.Int(), 0)) },
+// onSizes computes on so many expressions; ok is false for sizes that it cannot speak of.
+type onSizes struct {
+	args int
+	of   func(e []sym.Expr) (r sym.Expr, ok bool)
 }
+
+// functions are the operators of numbers, by their names without the namespace.
+var functions = map[string]*function{
+	"sqrt":  {real: math.Sqrt},
+	"exp":   {real: math.Exp},
+	"expm1": {real: math.Expm1},
+	"log": {
+		real:  math.Log,
+		reals: func(x, base float64) float64 { return math.Log(x) / math.Log(base) },
+	},
+	"log2":          {real: math.Log2},
+	"log10":         {real: math.Log10},
+	"log1p":         {real: math.Log1p},
+	"sin":           {real: math.Sin},
+	"cos":           {real: math.Cos},
+	"tan":           {real: math.Tan},
+	"asin":          {real: math.Asin},
+	"acos":          {real: math.Acos},
+	"atan":          {real: math.Atan},
+	"sinh":          {real: math.Sinh},
+	"cosh":          {real: math.Cosh},
+	"tanh":          {real: math.Tanh},
+	"asinh":         {real: math.Asinh},
+	"acosh":         {real: math.Acosh},
+	"atanh":         {real: math.Atanh},
+	"gamma":         {real: math.Gamma},
+	"erf":           {real: math.Erf},
+	"erfc":          {real: math.Erfc},
+	"fabs":          {real: math.Abs},
+	"lgamma":        {real: func(x float64) float64 { v, _ := math.Lgamma(x); return v }},
+	"degrees":       {real: func(x float64) float64 { return x * 180 / math.Pi }},
+	"radians":       {real: func(x float64) float64 { return x * math.Pi / 180 }},
+	"Float":         {real: func(x float64) float64 { return x }},
+	"FloatImplicit": {real: func(x float64) float64 { return x }},
+	"ceil":          {rounding: math.Ceil},
+	"floor":         {rounding: math.Floor},
+	"trunc":         {rounding: math.Trunc},
+	"round": {
+		rounding: math.RoundToEven,
+		reals: func(x, digits float64) float64 {
+			p := math.Pow(10, digits)
+			return math.RoundToEven(x*p) / p
+		},
+	},
+	"Int": {
+		number: toInt,
+		sizes:  &onSizes{1, sameSize},
+	},
+	"IntImplicit": {
+		number: toInt,
+		sizes:  &onSizes{1, sameSize},
+	},
+	"Complex": {
+		complexNumber: itself,
+		number:        toComplex,
+		two: func(_ ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
+			return ssa.Complex(complex(x.Float(), y.Float())), nil
+		},
+	},
+	"ComplexImplicit": {number: toComplex, complexNumber: itself},
+	"Bool":            {number: func(x ssa.Literal) ssa.Literal { return ssa.Bool(x.Float() != 0) }, complexNumber: func(x ssa.Literal) ssa.Literal { return ssa.Bool(x.Complex() != 0) }},
+	"ScalarImplicit": {
+		complexNumber: itself,
+		number:        itself,
+		sizes:         &onSizes{1, sameSize},
+	},
+	"Scalar":  {number: itself},
+	"item":    {number: itself},
+	"__not__": {number: func(x ssa.Literal) ssa.Literal { return ssa.Bool(x.Float() == 0) }},
+	"neg": {
+		complexNumber: func(x ssa.Literal) ssa.Literal { return ssa.Complex(-x.Complex()) },
+		number: func(x ssa.Literal) ssa.Literal {
+			if integral(x) {
+				return ssa.Int(-x.Int())
+			}
+			return ssa.Float(-x.Float())
+		},
+		sizes: &onSizes{1, func(e []sym.Expr) (sym.Expr, bool) { return e[0].Neg(), true }},
+	},
+	"abs": {
+		number: func(x ssa.Literal) ssa.Literal {
+			if integral(x) {
+				return ssa.Int(max(x.Int(), -x.Int()))
+			}
+			return ssa.Float(math.Abs(x.Float()))
+		},
+		sizes: &onSizes{1, func(e []sym.Expr) (sym.Expr, bool) { return e[0], e[0].Min() >= 0 }},
+	},
+	"bitwise_not": {
+		number: func(x ssa.Literal) ssa.Literal {
+			if x.Kind == ssa.BoolLit {
+				return ssa.Bool(!x.Bool())
+			}
+			return ssa.Int(^x.Int())
+		},
+	},
+	"factorial": {
+		number: func(x ssa.Literal) ssa.Literal {
+			n := int64(1)
+			for i := int64(2); i <= x.Int(); i++ {
+				n *= i
+			}
+			return ssa.Int(n)
+		},
+	},
+	"isnan":    {number: func(x ssa.Literal) ssa.Literal { return ssa.Bool(math.IsNaN(x.Float())) }},
+	"isinf":    {number: func(x ssa.Literal) ssa.Literal { return ssa.Bool(math.IsInf(x.Float(), 0)) }},
+	"isfinite": {number: func(x ssa.Literal) ssa.Literal { return ssa.Bool(!math.IsInf(x.Float(), 0) && !math.IsNaN(x.Float())) }},
+	"chr":      {number: func(x ssa.Literal) ssa.Literal { return ssa.Str(string(rune(x.Int()))) }},
+	"hex":      {number: func(x ssa.Literal) ssa.Literal { return ssa.Str("0x" + strconv.FormatInt(x.Int(), 16)) }},
+	"str":      {number: func(x ssa.Literal) ssa.Literal { return ssa.Str(Str(x)) }, list: func(x ssa.Literal) ssa.Literal { return ssa.Str(Str(x)) }},
+	"__range_length": {
+		number: func(x ssa.Literal) ssa.Literal { return ssa.Int(max(x.Int(), 0)) },
+		three: func(lo, hi, step int64) (int64, error) {
+			switch {
+			case step == 0:
+				return 0, &Exception{"range() arg 3 must not be zero"}
+			case step > 0 && lo < hi:
+				return 1 + (hi-1-lo)/step, nil
+			case step < 0 && lo > hi:
+				return 1 + (lo-1-hi)/-step, nil
+			}
+			return 0, nil
+		},
+		sizes: &onSizes{3, func(e []sym.Expr) (sym.Expr, bool) {
+			step, ok := e[2].Int()
+			if !ok || step < 1 {
+				return sym.Expr{}, false
+			}
+			return e[1].Sub(e[0]).Add(sym.Const(step - 1)).FloorDiv(e[2]).Max(sym.Const(0)), true
+		}},
+	},
+	"lt": {
+		order: func(s int) bool { return s < 0 },
+		asks: func(a, b sym.Expr) (bool, bool) {
+			sign, ok := a.Compare(b)
+			return ok && sign < 0, ok || a.AtLeast(b)
+		},
+	},
+	"le": {
+		order: func(s int) bool { return s <= 0 },
+		asks: func(a, b sym.Expr) (bool, bool) {
+			sign, ok := a.Compare(b)
+			return !ok || sign <= 0, ok || b.AtLeast(a)
+		},
+	},
+	"gt": {
+		order: func(s int) bool { return s > 0 },
+		asks: func(a, b sym.Expr) (bool, bool) {
+			sign, ok := a.Compare(b)
+			return ok && sign > 0, ok || b.AtLeast(a)
+		},
+	},
+	"ge": {
+		order: func(s int) bool { return s >= 0 },
+		asks: func(a, b sym.Expr) (bool, bool) {
+			sign, ok := a.Compare(b)
+			return !ok || sign >= 0, ok || a.AtLeast(b)
+		},
+	},
+	"__and__": {bits: func(x, y int64) int64 { return x & y }},
+	"and":     {bits: func(x, y int64) int64 { return x & y }},
+	"__or__":  {bits: func(x, y int64) int64 { return x | y }},
+	"or":      {bits: func(x, y int64) int64 { return x | y }},
+	"__xor__": {bits: func(x, y int64) int64 { return x ^ y }},
+	"__lshift__": {
+		bits:  func(x, y int64) int64 { return x << uint(y&63) },
+		shift: true,
+	},
+	"__rshift__": {
+		bits:  func(x, y int64) int64 { return x >> uint(y&63) },
+		shift: true,
+	},
+	"add": {
+		ints:      func(x, y int64) (int64, error) { return x + y, nil },
+		reals:     func(x, y float64) float64 { return x + y },
+		complexes: func(x, y complex128) complex128 { return x + y },
+		sizes:     &onSizes{2, func(e []sym.Expr) (sym.Expr, bool) { return e[0].Add(e[1]), true }},
+	},
+	"sub": {
+		ints:      func(x, y int64) (int64, error) { return x - y, nil },
+		reals:     func(x, y float64) float64 { return x - y },
+		complexes: func(x, y complex128) complex128 { return x - y },
+		sizes:     &onSizes{2, func(e []sym.Expr) (sym.Expr, bool) { return e[0].Sub(e[1]), true }},
+	},
+	"mul": {
+		ints:      func(x, y int64) (int64, error) { return x * y, nil },
+		reals:     func(x, y float64) float64 { return x * y },
+		complexes: func(x, y complex128) complex128 { return x * y },
+		sizes:     &onSizes{2, func(e []sym.Expr) (sym.Expr, bool) { return e[0].Mul(e[1]), true }},
+	},
+	"min": {
+		folds: "min",
+		ints:  func(x, y int64) (int64, error) { return min(x, y), nil },
+		reals: least, // TorchScript compares: the second one, if one of them is not a number
+		sizes: &onSizes{2, func(e []sym.Expr) (sym.Expr, bool) { return e[0].Minimum(e[1]), true }},
+	},
+	"max": {
+		folds: "max",
+		ints:  func(x, y int64) (int64, error) { return max(x, y), nil },
+		reals: greatest,
+		sizes: &onSizes{2, func(e []sym.Expr) (sym.Expr, bool) { return e[0].Max(e[1]), true }},
+	},
+	"floordiv": {
+		ints: func(x, y int64) (int64, error) {
+			if y == 0 {
+				return 0, &Exception{"integer division or modulo by zero"}
+			}
+			return FloorDiv(x, y), nil
+		},
+		reals: func(x, y float64) float64 { return math.Floor(x / y) },
+		sizes: &onSizes{2, func(e []sym.Expr) (sym.Expr, bool) {
+			if e[1].Min() <= 0 {
+				return sym.Expr{}, false
+			}
+			return e[0].FloorDiv(e[1]), true
+		}},
+	},
+	"remainder": {
+		ints: func(x, y int64) (int64, error) {
+			if y == 0 {
+				return 0, &Exception{"integer division or modulo by zero"}
+			}
+			return x - FloorDiv(x, y)*y, nil
+		},
+		reals: func(x, y float64) float64 { return math.Mod(y+math.Mod(x, y), y) },
+		sizes: &onSizes{2, func(e []sym.Expr) (sym.Expr, bool) {
+			if e[1].Min() <= 0 {
+				return sym.Expr{}, false
+			}
+			return e[0].Mod(e[1]), true
+		}},
+	},
+	"gcd": {
+		ints: func(x, y int64) (int64, error) {
+			return new(big.Int).GCD(nil, nil, big.NewInt(max(x, -x)), big.NewInt(max(y, -y))).Int64(), nil
+		},
+	},
+	"atan2":    {reals: math.Atan2},
+	"hypot":    {reals: math.Hypot},
+	"fmod":     {reals: math.Mod},
+	"copysign": {reals: math.Copysign},
+	"div": {
+		complexes: func(x, y complex128) complex128 { return x / y },
+		two: func(_ ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
+			if y.Float() == 0 {
+				return ssa.None, &Exception{"division by zero"}
+			}
+			return ssa.Float(x.Float() / y.Float()), nil
+		},
+	},
+	"ldexp": {
+		two: func(_ ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
+			return ssa.Float(math.Ldexp(x.Float(), int(y.Int()))), nil
+		},
+	},
+	"pow": {
+		two: func(ret ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
+			if !integral(x) || !integral(y) || ret != ssa.IntType {
+				return ssa.Float(math.Pow(x.Float(), y.Float())), nil
+			}
+			if y.Int() < 0 || y.Int() >= 64 {
+				return ssa.None, ErrUnknown
+			}
+			n := int64(1)
+			for range y.Int() {
+				n *= x.Int()
+			}
+			return ssa.Int(n), nil
+		},
+	},
+	// of two dtypes, by the numbers that PyTorch has for them
+	"promote_types": {
+		two: func(_ ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
+			d := aten.Promote(tensor.FromCode(int(x.Int())), tensor.FromCode(int(y.Int())))
+			if d == tensor.Undefined {
+				return ssa.None, ErrUnknown
+			}
+			return ssa.Int(int64(d.Code())), nil
+		},
+	},
+	"__derive_index": {
+		three: func(i, start, step int64) (int64, error) { return start + i*step, nil },
+		sizes: &onSizes{3, func(e []sym.Expr) (sym.Expr, bool) { return e[1].Add(e[0].Mul(e[2])), true }},
+	},
+	"eq":  {asks: func(a, b sym.Expr) (bool, bool) { sign, ok := a.Compare(b); return sign == 0, ok }, equal: itIs},
+	"ne":  {asks: func(a, b sym.Expr) (bool, bool) { sign, ok := a.Compare(b); return sign != 0, ok }, equal: itIsNot},
+	"len": {list: func(x ssa.Literal) ssa.Literal { return ssa.Int(int64(len(x.Elems))) }},
+	"any": {list: func(x ssa.Literal) ssa.Literal { return ssa.Bool(slices.ContainsFunc(x.Elems, ssa.Literal.Bool)) }},
+	"all": {list: func(x ssa.Literal) ssa.Literal { return ssa.Bool(!slices.ContainsFunc(x.Elems, isFalse)) }},
+	"sum": {folds: "add"},
+}
+
+func itIs(eq bool) bool    { return eq }
+func itIsNot(eq bool) bool { return !eq }
+
+func isFalse(x ssa.Literal) bool { return !x.Bool() }
+
+func sameSize(e []sym.Expr) (sym.Expr, bool) { return e[0], true }
 
 func itself(x ssa.Literal) ssa.Literal { return x }
 
@@ -80,138 +365,6 @@ func toInt(x ssa.Literal) ssa.Literal {
 }
 
 func toComplex(x ssa.Literal) ssa.Literal { return ssa.Complex(complex(x.Float(), 0)) }
-
-// orders compare, given the sign of x - y.
-var orders = map[string]func(sign int) bool{
-	"lt": func(s int) bool { return s < 0 }, "le": func(s int) bool { return s <= 0 },
-	"gt": func(s int) bool { return s > 0 }, "ge": func(s int) bool { return s >= 0 },
-}
-
-func order[T cmp.Ordered](x, y T) int { return cmp.Compare(x, y) }
-
-// bits work on the bits of ints; of two bools they give a bool, but for shifts.
-var bits = map[string]func(x, y int64) int64{
-	"__and__": func(x, y int64) int64 { return x & y }, "and": func(x, y int64) int64 { return x & y },
-	"__or__": func(x, y int64) int64 { return x | y }, "or": func(x, y int64) int64 { return x | y },
-	"__xor__":    func(x, y int64) int64 { return x ^ y },
-	"__lshift__": func(x, y int64) int64 { return x << uint(y&63) },
-	"__rshift__": func(x, y int64) int64 { return x >> uint(y&63) },
-}
-
-var shifts = map[string]bool{"__lshift__": true, "__rshift__": true}
-
-// intFunctions are of two ints and give one.
-var intFunctions = map[string]func(x, y int64) (int64, error){
-	"add": func(x, y int64) (int64, error) { return x + y, nil },
-	"sub": func(x, y int64) (int64, error) { return x - y, nil },
-	"mul": func(x, y int64) (int64, error) { return x * y, nil },
-	"min": func(x, y int64) (int64, error) { return min(x, y), nil },
-	"max": func(x, y int64) (int64, error) { return max(x, y), nil },
-	"floordiv": func(x, y int64) (int64, error) {
-		if y == 0 {
-			return 0, &Exception{"integer division or modulo by zero"}
-		}
-		return FloorDiv(x, y), nil
-	},
-	"remainder": func(x, y int64) (int64, error) {
-		if y == 0 {
-			return 0, &Exception{"integer division or modulo by zero"}
-		}
-		return x - FloorDiv(x, y)*y, nil
-	},
-	"gcd": func(x, y int64) (int64, error) {
-		return new(big.Int).GCD(nil, nil, big.NewInt(max(x, -x)), big.NewInt(max(y, -y))).Int64(), nil
-	},
-}
-
-// pairFunctions are of two numbers and give a float. Where intFunctions has the name too, it takes the ints.
-var pairFunctions = map[string]func(x, y float64) float64{
-	"add":       func(x, y float64) float64 { return x + y },
-	"sub":       func(x, y float64) float64 { return x - y },
-	"mul":       func(x, y float64) float64 { return x * y },
-	"min":       least, // TorchScript compares: the second one, if one of them is not a number
-	"max":       greatest,
-	"floordiv":  func(x, y float64) float64 { return math.Floor(x / y) },
-	"remainder": func(x, y float64) float64 { return math.Mod(y+math.Mod(x, y), y) },
-	"atan2":     math.Atan2,
-	"hypot":     math.Hypot,
-	"fmod":      math.Mod,
-	"copysign":  math.Copysign,
-	"log":       func(x, base float64) float64 { return math.Log(x) / math.Log(base) },
-	"round": func(x, digits float64) float64 {
-		p := math.Pow(10, digits)
-		return math.RoundToEven(x*p) / p
-	},
-}
-
-var complexFunctions = map[string]func(x, y complex128) complex128{
-	"add": func(x, y complex128) complex128 { return x + y },
-	"sub": func(x, y complex128) complex128 { return x - y },
-	"mul": func(x, y complex128) complex128 { return x * y },
-	"div": func(x, y complex128) complex128 { return x / y },
-}
-
-// binaries are the operators of two numbers that fit none of the tables above.
-var binaries = map[string]func(ret ssa.Type, x, y ssa.Literal) (ssa.Literal, error){
-	"Complex": func(_ ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
-		return ssa.Complex(complex(x.Float(), y.Float())), nil
-	},
-	"div": func(_ ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
-		if y.Float() == 0 {
-			return ssa.None, &Exception{"division by zero"}
-		}
-		return ssa.Float(x.Float() / y.Float()), nil
-	},
-	"ldexp": func(_ ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
-		return ssa.Float(math.Ldexp(x.Float(), int(y.Int()))), nil
-	},
-	"pow": func(ret ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
-		if !integral(x) || !integral(y) || ret != ssa.IntType {
-			return ssa.Float(math.Pow(x.Float(), y.Float())), nil
-		}
-		if y.Int() < 0 || y.Int() >= 64 {
-			return ssa.None, ErrUnknown
-		}
-		n := int64(1)
-		for range y.Int() {
-			n *= x.Int()
-		}
-		return ssa.Int(n), nil
-	},
-	// of two dtypes, by the numbers that PyTorch has for them
-	"promote_types": func(_ ssa.Type, x, y ssa.Literal) (ssa.Literal, error) {
-		d := aten.Promote(tensor.FromCode(int(x.Int())), tensor.FromCode(int(y.Int())))
-		if d == tensor.Undefined {
-			return ssa.None, ErrUnknown
-		}
-		return ssa.Int(int64(d.Code())), nil
-	},
-}
-
-// ternaries are operators of three ints: those that TorchScript writes for range().
-var ternaries = map[string]func(x, y, z int64) (int64, error){
-	"__range_length": func(lo, hi, step int64) (int64, error) {
-		switch {
-		case step == 0:
-			return 0, &Exception{"range() arg 3 must not be zero"}
-		case step > 0 && lo < hi:
-			return 1 + (hi-1-lo)/step, nil
-		case step < 0 && lo > hi:
-			return 1 + (lo-1-hi)/-step, nil
-		}
-		return 0, nil
-	},
-	"__derive_index": func(i, start, step int64) (int64, error) { return start + i*step, nil },
-}
-
-func ternary(name string, a []ssa.Literal) (ssa.Literal, error) {
-	f := ternaries[name]
-	if f == nil || a[0].Kind != ssa.IntLit || a[1].Kind != ssa.IntLit || a[2].Kind != ssa.IntLit {
-		return ssa.None, ErrUnknown
-	}
-	n, err := f(a[0].Int(), a[1].Int(), a[2].Int())
-	return ssa.Int(n), err
-}
 
 // FloorDiv is Python's x // y of ints: rounded towards minus infinity. y is not 0.
 func FloorDiv(x, y int64) int64 {
