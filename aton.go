@@ -72,7 +72,7 @@ func (o LoadOptions) load(read func(frontend.Options) (*ssa.Module, error)) (*ss
 		return nil, fmt.Errorf("WeightsKey %q names a part of the file of weights, and Weights names no file", o.WeightsKey)
 	}
 	m, err := read(frontend.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Method: o.Method, Program: o.Program, Weights: o.Weights, WeightsKey: o.WeightsKey,
-		NoWeights: o.NoWeights, Training: training, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note})
+		NoWeights: o.NoWeights, Repair: o.Repair, Training: training, Table: o.Table, Dialects: all.Dialects(), Warn: o.Warn, Note: o.Note})
 	if err != nil {
 		return nil, err
 	}

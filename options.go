@@ -36,12 +36,13 @@ type LoadOptions struct {
 	// Weights is a file of named tensors (torch.save, safetensors) for graph text. WeightsKey is the path of
 	// the state dict in it; the default is the first one.
 	Weights, WeightsKey string
-	// NoWeights accepts a torch.export archive that lacks the values of weights, for a conversion with [ConvertOptions].Weights set to
-	// NoWeights.
+	// NoWeights accepts a torch.export archive without the values of weights, to convert with [ConvertOptions].Weights set to NoWeights.
 	NoWeights bool
 	// FreezeDefaults turns inputs of an ONNX file that have a default value (an initializer of the same name) into constants.
 	// Otherwise they stay inputs with defaults, and no pass computes with the values.
 	FreezeDefaults bool
+	// Repair reads an ONNX file that runtimes load although the standard refuses it, and warns of each change (onnxfile.ReadOptions).
+	Repair bool
 	// Training is the mode of the modules of a TorchScript archive. The default is Preserve.
 	Training TrainingMode
 	// Table has the declarations of operators that PyTorch does not have; nil means the built-in ones.

@@ -53,6 +53,8 @@ type Options struct {
 	Weights, WeightsKey string
 	// Training, if not nil, is the mode that the modules of TorchScript are taken to be in, whatever the archive says.
 	Training *bool
+	// Repair reads an ONNX file that runtimes load although the standard refuses it (onnxfile.ReadOptions).
+	Repair bool
 	// NoWeights leaves the elements of weights unread.
 	NoWeights bool
 	// Dialects says what the operators of graph text mean; nil means PyTorch's.
@@ -121,7 +123,7 @@ func Load(path string, o Options) (*ssa.Module, error) {
 	}
 	if Recognize(mapping.Data) == ONNX { // it may have weights in files beside it
 		defer func() { _ = mapping.Close() }() // was only looked at
-		m, err := onnxfile.Read(path)
+		m, err := onnxfile.ReadOptions{Repair: o.Repair}.Read(path)
 		if err != nil {
 			if isSavedModel(path, mapping.Data) {
 				err = fmt.Errorf("%s: this is a SavedModel of TensorFlow; %s", path, otherFramework)
@@ -164,7 +166,7 @@ func Read(data []byte, name string, o Options) (m *ssa.Module, err error) {
 		m, err = export.Read(data, name, export.Options{Inputs: o.Inputs, InputNames: o.InputNames, Names: o.Names, Table: o.Table, Model: o.Program, NoWeights: o.NoWeights, Warn: o.Warn})
 	case ONNX:
 		var list *diag.List
-		switch m, err = onnxfile.Parse(data); {
+		switch m, err = (onnxfile.ReadOptions{Repair: o.Repair}).Parse(data); {
 		case err == nil:
 			o.tellDropped(m, name)
 		case !errors.As(err, &list):

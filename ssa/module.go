@@ -273,6 +273,11 @@ func (m *Module) FreshSymbol(prefix string, min int64) sym.Expr {
 	return sym.Symbol(fmt.Sprintf("%s%d", prefix, m.fresh-1), min)
 }
 
+// IsFresh reports a name that inference gives to sizes that a program leaves open (FreshSymbol with the prefix u).
+func IsFresh(name string) bool {
+	return len(name) > 1 && name[0] == 'u' && strings.Trim(name[1:], "0123456789") == ""
+}
+
 // Freshness returns the number of fresh symbols so far.
 func (m *Module) Freshness() int { return m.fresh }
 

@@ -142,26 +142,21 @@ func intsOf(name string, v []int64) *onnxpb.AttributeProto {
 	return &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: v}
 }
 
-// expandExperimental replaces the experimental operators among nodes, and in the graphs inside. Operators that a function of the model defines stay.
-func expandExperimental(nodes []*onnxpb.NodeProto, opset int64, defined map[string]bool) []*onnxpb.NodeProto {
+// expandNodes puts the nodes that a function makes in the place of nodes of the default domain, and in the graphs inside. The last one gets the outputs; of none
+// the node stays.
+func expandNodes(nodes []*onnxpb.NodeProto, replace func(n *onnxpb.NodeProto) []*onnxpb.NodeProto) []*onnxpb.NodeProto {
 	var out []*onnxpb.NodeProto // nil while nothing was replaced
 	for i, n := range nodes {
-		for _, a := range n.Attribute {
-			for _, g := range append(a.Graphs, a.G) {
-				if g != nil {
-					g.Node = expandExperimental(g.Node, opset, defined)
-				}
-			}
+		for _, g := range graphs(n) {
+			g.Node = expandNodes(g.Node, replace)
 		}
-		build := experimental[n.GetOpType()]
-		if build != nil && (n.GetDomain() == "" || n.GetDomain() == "ai.onnx") && !defined[n.GetOpType()] && len(n.Input) == 1 && len(n.Output) == 1 && n.Output[0] != "" {
-			e := &expansion{node: n, opset: opset}
-			if _, ok := build(e, n.Input[0]); ok {
-				e.made[len(e.made)-1].Output = n.Output
+		if (n.GetDomain() == "" || n.GetDomain() == "ai.onnx") && len(n.Output) > 0 && n.Output[0] != "" {
+			if made := replace(n); len(made) > 0 {
+				made[len(made)-1].Output = n.Output
 				if out == nil {
 					out = slices.Clone(nodes[:i])
 				}
-				out = append(out, e.made...)
+				out = append(out, made...)
 				continue
 			}
 		}
@@ -177,17 +172,33 @@ func expandExperimental(nodes []*onnxpb.NodeProto, opset int64, defined map[stri
 
 // expand replaces the experimental operators of a model's graph.
 func expand(p *onnxpb.ModelProto, g *onnxpb.GraphProto) {
-	opset := int64(1)
-	for _, o := range p.OpsetImport {
-		if d := o.GetDomain(); d == "" || d == "ai.onnx" {
-			opset = max(opset, o.GetVersion())
-		}
-	}
+	opset := defaultOpset(p)
 	defined := map[string]bool{}
 	for _, f := range p.Functions {
 		if f.GetDomain() == "" || f.GetDomain() == "ai.onnx" {
 			defined[f.GetName()] = true
 		}
 	}
-	g.Node = expandExperimental(g.Node, opset, defined)
+	g.Node = expandNodes(g.Node, func(n *onnxpb.NodeProto) []*onnxpb.NodeProto {
+		build := experimental[n.GetOpType()]
+		if build == nil || defined[n.GetOpType()] || len(n.Input) != 1 || len(n.Output) != 1 {
+			return nil
+		}
+		e := &expansion{node: n, opset: opset}
+		if _, ok := build(e, n.Input[0]); !ok {
+			return nil
+		}
+		return e.made
+	})
+}
+
+// defaultOpset is the version of the default domain that a model imports.
+func defaultOpset(p *onnxpb.ModelProto) int64 {
+	opset := int64(1)
+	for _, o := range p.OpsetImport {
+		if d := o.GetDomain(); d == "" || d == "ai.onnx" {
+			opset = max(opset, o.GetVersion())
+		}
+	}
+	return opset
 }

@@ -18,16 +18,27 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// ReadOptions say how a file is read.
+type ReadOptions struct {
+	// Repair reads a file that runtimes load although the standard refuses it: a graph without name, domains that are not imported, nodes that are not sorted,
+	// initializers that IR version 3 wants among the inputs, LayerNormalization below opset 17, outputs without type or shape, and stated shapes that are not
+	// the computed ones. Each change is told as what the module does not keep of the file.
+	Repair bool
+}
+
 // Read reads a model into a module of one function. What is wrong with the model is a *diag.List of all there is to say.
 // Weights stay in the mapped
 // file. Operators stay in the encoding of the file's opset; calls of the
 // model's own functions are inlined. Types are those that the file states.
-func Read(path string) (*ssa.Module, error) {
+func Read(path string) (*ssa.Module, error) { return ReadOptions{}.Read(path) }
+
+// Read is the function of that name with options.
+func (o ReadOptions) Read(path string) (*ssa.Module, error) {
 	b, err := mapfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	m, err := read(b.Data, filepath.Dir(path))
+	m, err := o.read(b.Data, filepath.Dir(path))
 	var list *diag.List
 	switch {
 	case errors.As(err, &list):
@@ -40,7 +51,10 @@ func Read(path string) (*ssa.Module, error) {
 }
 
 // Parse reads a model from memory, which the module keeps. External data is refused.
-func Parse(b []byte) (*ssa.Module, error) { return read(b, "") }
+func Parse(b []byte) (*ssa.Module, error) { return ReadOptions{}.Parse(b) }
+
+// Parse is the function of that name with options.
+func (o ReadOptions) Parse(b []byte) (*ssa.Module, error) { return o.read(b, "") }
 
 // maxInline bounds the nesting of calls of model-local functions, maxInlined the nodes they make, and maxNodes all nodes.
 const (
@@ -51,7 +65,7 @@ const (
 
 var errTooMany = errors.New("too many nodes")
 
-func read(b []byte, dir string) (*ssa.Module, error) {
+func (o ReadOptions) read(b []byte, dir string) (*ssa.Module, error) {
 	p, graph, err := split(b)
 	if err != nil {
 		return nil, fmt.Errorf("not an ONNX model: %v", err)
@@ -66,7 +80,11 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 		return nil, fmt.Errorf("not an ONNX model: %v", err)
 	}
 	expand(p, g)
-	if err := r.check(p, g, inits); err != nil {
+	var repaired repairer
+	if o.Repair {
+		repaired.model(p, g, inits)
+	}
+	if err := r.check(p, g, inits, o.Repair); err != nil {
 		return nil, err
 	}
 	r.m.Opsets = map[string]int{}
@@ -101,7 +119,8 @@ func read(b []byte, dir string) (*ssa.Module, error) {
 	for _, b := range r.ext.maps {
 		r.m.Keep = append(r.m.Keep, b)
 	}
-	list := typecheck.Mend(r.m)
+	r.m.File.Dropped = append(r.m.File.Dropped, repaired.told...)
+	list := typecheck.Mend(r.m, o.Repair)
 	list.Items = append(r.stated, list.Items...)
 	for _, d := range list.Items {
 		if d.Severity == diag.Warning {
@@ -165,8 +184,8 @@ func (r *reader) splitGraph(b []byte) (g *onnxpb.GraphProto, inits []namedTensor
 }
 
 // check tells all that is wrong with the file, before anything is made of it.
-func (r *reader) check(p *onnxpb.ModelProto, g *onnxpb.GraphProto, inits []namedTensor) error {
-	f := check.File{Model: p, Graph: g}
+func (r *reader) check(p *onnxpb.ModelProto, g *onnxpb.GraphProto, inits []namedTensor, repair bool) error {
+	f := check.File{Model: p, Graph: g, Repaired: repair}
 	for _, in := range inits {
 		f.Weights = append(f.Weights, in.name)
 	}

@@ -55,7 +55,9 @@ func (d *Downgrade) unflattened(x *ssa.Value, axis int) bool {
 	if !y.HasOneUse() || reshape == nil || reshape.Kind != "onnx::Reshape" || reshape.Operand(0) != y || whole.Tensor() == nil || !whole.Tensor().Ranked {
 		return false
 	}
-	if !ssa.SameType(whole.Tensor(), reshape.Result(0).Type) { // sizes that are named alike are equal
+	target := reshape.Operand(1).Def()
+	same := target != nil && target.Kind == "onnx::Shape" && target.Operand(0) == whole && len(target.Attrs) == 0
+	if !same && !ssa.SameType(whole.Tensor(), reshape.Result(0).Type) { // sizes that are named alike are equal
 		return false
 	}
 	from := flatten.AttrInt("axis", 1)

@@ -41,6 +41,11 @@ func versionAt(kind ssa.Kind, opset int) *OpSchema {
 	return nil
 }
 
+// Ahead reports a normalization, which onnxruntime runs in files of opsets before the one it came with: they are as in that one.
+func Ahead(kind ssa.Kind) bool {
+	return kind == "onnx::LayerNormalization" || kind == "onnx::RMSNormalization"
+}
+
 // Raise takes one op, without its blocks, from an opset to the newest encoding and infers its types. The types of its
 // operands must be inferred. Ops of other domains stay as they are. An error says why the op cannot be read; it is then
 // as it was, or partly raised.
@@ -49,6 +54,9 @@ func Raise(o *ssa.Op, opset int) (err error) {
 		return nil
 	}
 	v := versionAt(o.Kind, opset)
+	if v == nil && Ahead(o.Kind) {
+		v = &Versions(string(o.Kind))[0]
+	}
 	if v == nil {
 		if Versions(string(o.Kind)) == nil {
 			return fmt.Errorf("this is no operator of ONNX")

@@ -26,7 +26,7 @@ var sections = []struct {
 	{"Writes", "ONNX has values and no memory. A write of the program becomes a new value, if it is known what else shows the memory.",
 		[]string{"alias", "mutation", "overlap", "view", "view-write", "state"}},
 	{"The file that was saved", "", []string{"unreadable", "file", "disk-full", "syntax", "missing-function", "no-body", "bad-call", "attribute", "output", "output-names"}},
-	{"An ONNX file as the model", "A file that breaks the rules of ONNX is not converted, since nobody knows what it means.",
+	{"An ONNX file as the model", "A file that breaks the rules of ONNX is not converted, since nobody knows what it means. `--repair` reads what runtimes load all the same, and tells each change.",
 		[]string{"onnx-arity", "onnx-attribute", "onnx-function", "onnx-name", "onnx-op", "onnx-operator", "onnx-shape", "onnx-stated", "onnx-tensor", "onnx-type", "onnx-version"}},
 	{"Rules and the command", "", []string{"rules", "usage", "denied", "differs", "failed"}},
 	{"Many models at once", "", []string{"memory", "timeout", "not-allowed", "set-aside"}},

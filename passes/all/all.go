@@ -2,6 +2,8 @@
 package all
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/prim"
@@ -37,7 +39,7 @@ import (
 
 // Dialects gives meaning to everything that passes may meet.
 func Dialects() []ssa.Dialect {
-	return append(aten.Dialects(), prim.Dialect{}, onnx.Dialect{})
+	return slices.Concat(aten.Dialects(), []ssa.Dialect{prim.Dialect{}, onnx.Dialect{}}, onnx.Domains())
 }
 
 // Set is what pipeline strings may name, with the built-in operators.

@@ -41,6 +41,9 @@ func run(c *passes.Context) error {
 		ns := d.Namespace()
 		foreign[ns] = ns != onnx.Namespace && m.Opsets[ns] == 0 && !slices.Contains(allowed, ns) && !slices.Contains(allowed, "*")
 	}
+	for _, d := range onnx.Domains() {
+		delete(foreign, d.Namespace())
+	}
 	for op := range m.Main().Body.AllOps() {
 		if foreign[op.Kind.Namespace()] {
 			c.Report(diag.Diagnostic{ID: "unsupported-op", Op: string(op.Kind), Loc: op.Loc, Message: "cannot be converted to ONNX"})

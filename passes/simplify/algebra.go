@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/kernel"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -22,11 +23,14 @@ func (s *simplifier) algebra() []rewrite.Rule {
 		{Name: "twice", Kinds: []ssa.Kind{"onnx::Relu", "onnx::Abs", "onnx::Ceil", "onnx::Floor", "onnx::Round", "onnx::Sign"}, Apply: twice},
 		{Name: "integer-is-whole", Kinds: []ssa.Kind{"onnx::Abs", "onnx::Relu"}, Apply: notNegative},
 		{Name: "merge-clips", Kinds: []ssa.Kind{"onnx::Clip", "onnx::Relu"}, Apply: mergeClips},
+		{Name: "bounds-to-clip", Kinds: []ssa.Kind{"onnx::Max", "onnx::Min", "onnx::Clip", "onnx::Relu"}, Apply: boundsToClip, Rounds: true},
+		{Name: "merge-extremes", Kinds: []ssa.Kind{"onnx::Max", "onnx::Min"}, Apply: s.mergeExtremes},
 		{Name: "where-decided", Kinds: []ssa.Kind{"onnx::Where"}, Apply: whereDecided},
 		{Name: "merge-integer-constants", Kinds: []ssa.Kind{"onnx::Add", "onnx::Mul", "onnx::Sub"}, Apply: mergeIntegers},
 		{Name: "shrink-splat", Kinds: elementwise, Apply: shrinkSplat},
 		{Name: "cast-of-negative", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: castOfNegative},
 		{Name: "cast-of-choice", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: castOfChoice},
+		{Name: "cast-of-fill", Kinds: []ssa.Kind{"onnx::Cast"}, Apply: castOfFill},
 		{Name: "quantized-again", Kinds: []ssa.Kind{"onnx::QuantizeLinear"}, Apply: quantizedAgain},
 		{Name: "cast-like-known", Kinds: []ssa.Kind{"onnx::CastLike"}, Apply: castLike},
 		{Name: "broadcast-itself", Kinds: elementwise, Apply: broadcastItself},
@@ -177,22 +181,44 @@ func notNegative(r *rewrite.Rewriter, o *ssa.Op) bool {
 	return true
 }
 
-// bounds gives the limits of a Clip or Relu; constants of one element.
+// maxExact bounds the integers that are compared as float64, which has all of them.
+const maxExact = 1 << 53
+
+// limited is the operand of a Clip, Relu, Max or Min to which limits apply.
+func limited(o *ssa.Op) *ssa.Value {
+	if (o.Kind == "onnx::Max" || o.Kind == "onnx::Min") && o.NumOperands() == 2 && isConst(o.Operand(0)) {
+		return o.Operand(1)
+	}
+	return o.Operand(0)
+}
+
+// bounds gives the limits of a Clip or Relu; constants of one element. A Max or Min with such a constant has one limit, if its result is of the type of
+// the other operand.
 func bounds(o *ssa.Op) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(-1), math.Inf(1)
-	if o.Kind == "onnx::Relu" {
+	least, most := o.Operand(1), o.Operand(2)
+	switch o.Kind {
+	case "onnx::Relu":
 		return 0, hi, true
-	}
-	for i, p := range [...]*float64{1: &lo, 2: &hi} {
-		v := o.Operand(i)
-		if i == 0 || v == nil {
-			continue
-		}
-		t := onnx.ConstOf(v)
-		if t == nil || !t.HasData() || t.NumElements() != 1 || !t.DType.IsFloat() {
+	case "onnx::Max", "onnx::Min":
+		x := limited(o)
+		if o.NumOperands() != 2 || isConst(x) || !ssa.SameType(x.Type, o.Result(0).Type) {
 			return 0, 0, false
 		}
-		*p = t.Float64s()[0]
+		if least, most = other(o, x), nil; o.Kind == "onnx::Min" {
+			least, most = nil, least
+		}
+	}
+	for i, p := range [...]*float64{&lo, &hi} {
+		v := [...]*ssa.Value{least, most}[i]
+		if v == nil {
+			continue
+		}
+		k, known := onlyElement(v)
+		if !known || math.IsNaN(k) || v.DType().IsInt() && math.Abs(k) > maxExact {
+			return 0, 0, false
+		}
+		*p = k
 	}
 	return lo, hi, lo <= hi
 }
@@ -203,29 +229,79 @@ func mergeClips(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if in == nil || in.Kind != "onnx::Clip" && in.Kind != "onnx::Relu" || in.Kind == "onnx::Relu" && o.Kind == "onnx::Relu" {
 		return false
 	}
+	return clip(r, o, in)
+}
+
+// boundsToClip merges two limits of which one at least is a Max or a Min. Which zero comes out for a zero at a limit of 0 is left open by the
+// standard, and differs between Max and Clip in onnxruntime.
+func boundsToClip(r *rewrite.Rewriter, o *ssa.Op) bool {
+	if o.NumOperands() == 0 || o.Operand(0) == nil {
+		return false
+	}
+	in := limited(o).Def()
+	extreme := func(o *ssa.Op) bool { return o.Kind == "onnx::Max" || o.Kind == "onnx::Min" }
+	if in == nil || !extreme(in) && !(extreme(o) && (in.Kind == "onnx::Clip" || in.Kind == "onnx::Relu")) {
+		return false
+	}
+	return clip(r, o, in)
+}
+
+// clip puts one Clip in the place of two operators with limits.
+func clip(r *rewrite.Rewriter, o, in *ssa.Op) bool {
 	d := o.Result(0).DType()
 	lo1, hi1, ok1 := bounds(in)
 	lo2, hi2, ok2 := bounds(o)
-	lo, hi := max(lo1, lo2), min(hi1, hi2)
-	if !ok1 || !ok2 || lo > hi || !d.IsFloat() {
+	lo, hi := min(max(lo1, lo2), hi2), max(min(hi1, hi2), lo2)
+	if !ok1 || !ok2 || !d.IsFloat() && !d.IsInt() {
+		return false
+	}
+	if lo == 0 && hi == 0 { // which zero comes out is not what one Clip says of it
 		return false
 	}
 	if lo == lo1 && hi == hi1 { // the second does nothing
-		r.Replace(o, o.Operand(0))
+		r.Replace(o, limited(o))
 		return true
 	}
-	if !o.Operand(0).HasOneUse() {
+	if !limited(o).HasOneUse() {
 		return false
 	}
-	operands := []*ssa.Value{in.Operand(0), nil, nil}
-	if !math.IsInf(lo, -1) {
-		operands[1] = constant(r, tensor.FromFloats(d, []int64{}, []float64{lo}))
+	operands := []*ssa.Value{limited(in), nil, nil}
+	for i, k := range [...]float64{1: lo, 2: hi} {
+		switch {
+		case i == 0 || math.IsInf(k, 0) && (i == 1) == (k < 0): // no limit
+		case d.IsInt():
+			operands[i] = constant(r, tensor.FromInts(d, []int64{}, []int64{int64(k)}))
+		default:
+			operands[i] = constant(r, tensor.FromFloats(d, []int64{}, []float64{k}))
+		}
 	}
-	if !math.IsInf(hi, 1) {
-		operands[2] = constant(r, tensor.FromFloats(d, []int64{}, []float64{hi}))
+	y := r.Create("onnx::Clip", operands)
+	if !r.Fits(y, o.Result(0)) {
+		return false
 	}
-	r.Replace(o, r.Create("onnx::Clip", operands))
+	r.Replace(o, y)
 	return true
+}
+
+// mergeExtremes makes one Max of a Max of Maxes, in the order of their operands, and one Min likewise. Opset 7 does not broadcast them.
+func (s *simplifier) mergeExtremes(r *rewrite.Rewriter, o *ssa.Op) bool {
+	if s.opset != 0 && s.opset < 8 {
+		return false
+	}
+	for i := range o.NumOperands() {
+		d := definedBy(o.Operand(i), o.Kind)
+		if d == nil || !d.Result(0).HasOneUse() || d.Block() != o.Block() {
+			continue
+		}
+		operands := slices.Concat(o.Operands()[:i], d.Operands(), o.Operands()[i+1:])
+		y := r.Create(o.Kind, operands)
+		if !r.Fits(y, o.Result(0)) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
 }
 
 // whereDecided takes the branch of a Where with a constant condition.
@@ -439,6 +515,31 @@ func castOfChoice(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
+	r.Replace(o, y)
+	return true
+}
+
+// castOfFill fills with an element of the type that what is filled is cast to.
+func castOfFill(r *rewrite.Rewriter, o *ssa.Op) bool {
+	fill := definedBy(o.Operand(0), "onnx::ConstantOfShape")
+	if fill == nil {
+		return false
+	}
+	value := tensor.Full(tensor.Float32, []int64{1}, 0)
+	if l, ok := fill.Attr("value"); ok {
+		if value = l.Tensor; value == nil || !value.HasData() || value.NumElements() != 1 {
+			return false
+		}
+	}
+	out, err := kernel.Eval(o.Kind, o.Attrs, []*tensor.Tensor{value}, 1)
+	if err != nil {
+		return false
+	}
+	y := r.Create(fill.Kind, []*ssa.Value{fill.Operand(0)}, attr("value", ssa.TensorValue(out[0])))
+	if y.DType() != o.Result(0).DType() {
+		return false
+	}
+	y.Type = o.Result(0).Type // the same target gives sizes of the same names
 	r.Replace(o, y)
 	return true
 }

@@ -46,7 +46,7 @@ func asHalf(r *rewrite.Rewriter, v *ssa.Value, half tensor.DType) *ssa.Value {
 }
 
 // halfNormalization: what the operator computes in float32 is rounded before the scale there, and behind it here, which is the same
-// for a scale of ones. [rmsScale] finds the scale of halves behind the cast.
+// for a scale of ones. [normScale] finds the scale of halves behind the cast.
 func halfNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
 	d := widened(o, "onnx::RMSNormalization")
 	if d == nil || d.AttrInt("stash_type", int64(tensor.Float32.ONNX())) != int64(tensor.Float32.ONNX()) || !allAre(d.Operand(1), 1) {

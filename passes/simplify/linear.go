@@ -17,12 +17,13 @@ func (s *simplifier) linear() []rewrite.Rule {
 		{Name: "fold-batchnorm", Kinds: []ssa.Kind{"onnx::BatchNormalization"}, Apply: s.foldBatchNorm, Rounds: true},
 		{Name: "fold-scale", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: s.foldScale, Rounds: true},
 		{Name: "fold-offset", Kinds: []ssa.Kind{"onnx::Add", "onnx::Sub"}, Apply: s.foldOffset, Rounds: true},
+		{Name: "bias-into-conv", Kinds: []ssa.Kind{"onnx::Add"}, Apply: biasIntoConv, Rounds: true},
 		{Name: "transpose-to-gemm", Kinds: []ssa.Kind{"onnx::Gemm"}, Apply: transposeGemm},
 		{Name: "add-to-gemm", Kinds: []ssa.Kind{"onnx::Add"}, Apply: addToGemm, Rounds: true},
 		{Name: "gemm-between-reshapes", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: gemmBetween, Rounds: true},
 		{Name: "sum-of-gemms", Kinds: []ssa.Kind{"onnx::Add"}, Apply: sumOfGemms, Rounds: true},
 		{Name: "batchnorm-into-conv", Kinds: []ssa.Kind{"onnx::Conv", "onnx::Gemm"}, Apply: s.batchNormForward, Rounds: true},
-		{Name: "pad-into-window", Kinds: []ssa.Kind{"onnx::Conv", "onnx::AveragePool", "onnx::MaxPool"}, Apply: padIntoWindow},
+		{Name: "pad-into-window", Kinds: []ssa.Kind{"onnx::Conv", "onnx::ConvInteger", "onnx::AveragePool", "onnx::MaxPool"}, Apply: padIntoWindow},
 	}
 }
 
@@ -393,4 +394,52 @@ func (s *simplifier) foldOffset(r *rewrite.Rewriter, o *ssa.Op) bool {
 		}
 	}
 	return s.apply(r, a, o, "offset", a.key(string(o.Kind), o.Operand(1)), o.Operand(1), nil, k)
+}
+
+// biasIntoConv gives a convolution without bias, whose weights are no constant, the vector that is added to its channels.
+func biasIntoConv(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range 2 {
+		y, b := o.Operand(i), o.Operand(1-i)
+		d := y.Def()
+		if d == nil || d.Kind != "onnx::Conv" && d.Kind != "onnx::ConvTranspose" || d.Operand(2) != nil || !y.HasOneUse() || b == y || !ssa.SameType(y.Type, o.Result(0).Type) || rank(y) < 3 {
+			continue
+		}
+		channels := y.Tensor().Dims[1]
+		bias := biasOf(r, b, rank(y))
+		if bias == nil || rank(bias) != 1 || !bias.Tensor().Dims[0].Equal(channels) || bias.DType() != y.DType() {
+			continue
+		}
+		v := r.Create(d.Kind, []*ssa.Value{d.Operand(0), d.Operand(1), bias}, d.Attrs...)
+		if !r.Fits(v, o.Result(0)) {
+			return false
+		}
+		r.Replace(o, v)
+		return true
+	}
+	return false
+}
+
+// biasOf is the vector along axis 1 that a value of a shape such as (1, C, 1, 1) or (C, 1, 1) is, for an image of some rank; nil if it is none.
+func biasOf(r *rewrite.Rewriter, v *ssa.Value, n int) *ssa.Value {
+	t := v.Tensor()
+	if t == nil || !t.Ranked || len(t.Dims) != n && len(t.Dims) != n-1 {
+		return nil
+	}
+	channel := len(t.Dims) - (n - 1)
+	for i, e := range t.Dims {
+		if i != channel && !e.Is(1) {
+			return nil
+		}
+	}
+	size, ok := t.Dims[channel].Int()
+	d := v.Def()
+	switch {
+	case !ok || d == nil:
+		return nil
+	case isConst(v):
+		return r.Create("onnx::Reshape", []*ssa.Value{v, ints(r, size)})
+	case isReshape(d) && rank(d.Operand(0)) == 1:
+		return d.Operand(0)
+	}
+	return nil
 }

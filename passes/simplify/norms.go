@@ -1,6 +1,8 @@
 package simplify
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
@@ -10,13 +12,26 @@ import (
 // fusedOpset is the first opset with RMSNormalization, RotaryEmbedding and Attention. Before it the decomposition stays.
 const fusedOpset = 23
 
-// norms holds the rules that find RMSNormalization, x / sqrt(mean(x^2) + eps) * scale, in its parts. Parts in which a half is
-// widened to float32 are left alone: a kernel may round at another place.
+// layerNormOpset is the first opset with LayerNormalization.
+const layerNormOpset = 17
+
+// norms holds the rules that find LayerNormalization, (x - mean(x)) / sqrt(variance(x) + eps) * scale + offset, and RMSNormalization,
+// x / sqrt(mean(x^2) + eps) * scale, in their parts. Parts in which a half is widened to float32 are left alone: a kernel may round
+// at another place.
 func (s *simplifier) norms() []rewrite.Rule {
-	return s.from(fusedOpset, []rewrite.Rule{
-		{Name: "rms-normalization", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: rmsNormalization, Rounds: true},
-		{Name: "rms-scale", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: rmsScale, Rounds: true},
+	layer := s.from(layerNormOpset, []rewrite.Rule{
+		{Name: "layer-normalization", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: layerNormalization, Rounds: true},
+		{Name: "layer-scale", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: func(r *rewrite.Rewriter, o *ssa.Op) bool {
+			return normScale(r, o, "onnx::LayerNormalization")
+		}, Rounds: true},
+		{Name: "layer-offset", Kinds: []ssa.Kind{"onnx::Add"}, Apply: layerOffset, Rounds: true},
 	})
+	return append(layer, s.from(fusedOpset, []rewrite.Rule{
+		{Name: "rms-normalization", Kinds: []ssa.Kind{"onnx::Mul", "onnx::Div"}, Apply: rmsNormalization, Rounds: true},
+		{Name: "rms-scale", Kinds: []ssa.Kind{"onnx::Mul"}, Apply: func(r *rewrite.Rewriter, o *ssa.Op) bool {
+			return normScale(r, o, "onnx::RMSNormalization")
+		}, Rounds: true},
+	})...)
 }
 
 // from gives rules that make operators which came with an opset, none for a module of an older one.
@@ -52,9 +67,53 @@ func definedBy(v *ssa.Value, kind ssa.Kind) *ssa.Op {
 	return v.Def()
 }
 
-// rmsNormalization finds x * reciprocal(root) and x / root, with root the square root of mean(x^2) + eps over the last axes. The
-// scale is all ones until [rmsScale] finds it.
+// rmsNormalization finds x over the root of mean(x^2) + eps over the last axes. The scale is all ones until [normScale] finds it.
 func rmsNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x, first, eps, ok := overRoot(o)
+	return ok && normalize(r, o, "onnx::RMSNormalization", x, first, eps)
+}
+
+// layerNormalization finds d over the root of mean(d^2) + eps over the last axes, where d is x - mean(x) over the same axes. The scale
+// is all ones until [normScale] finds it, and [layerOffset] finds what is added.
+func layerNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
+	d, first, eps, ok := overRoot(o)
+	if !ok {
+		return false
+	}
+	sub := definedBy(d, "onnx::Sub")
+	if sub == nil || !other(o, d).HasOneUse() { // a program that returns the deviation computes it anyway
+		return false
+	}
+	x := sub.Operand(0)
+	mean := definedBy(sub.Operand(1), "onnx::ReduceMean")
+	if mean == nil || mean.Operand(0) != x || !ssa.SameType(x.Type, d.Type) || !lastAxes(mean, first) {
+		return false
+	}
+	return normalize(r, o, "onnx::LayerNormalization", x, first, eps)
+}
+
+// normalize puts a normalization of x over the axes from the one at first on, with a scale of ones, in the place of an op.
+func normalize(r *rewrite.Rewriter, o *ssa.Op, kind ssa.Kind, x *ssa.Value, first int, eps float64) bool {
+	t := x.Tensor()
+	shape := make([]int64, 0, 1)
+	for _, e := range t.Dims[first:] {
+		n, ok := e.Int()
+		if !ok || n < 1 {
+			return false
+		}
+		shape = append(shape, n)
+	}
+	ones := constant(r, tensor.Full(t.DType, shape, 1))
+	y := r.Create(kind, []*ssa.Value{x, ones}, attr("axis", ssa.Int(int64(first-len(t.Dims)))), attr("epsilon", ssa.Float(eps)))
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// overRoot finds x / root and x * 1/root, with root the square root of mean(x^2) + eps over the axes of x from the one at first on.
+func overRoot(o *ssa.Op) (x *ssa.Value, first int, eps float64, ok bool) {
 	for i := range 2 {
 		x, d := o.Operand(1-i), o.Operand(i)
 		if o.Kind == "onnx::Div" {
@@ -63,33 +122,44 @@ func rmsNormalization(r *rewrite.Rewriter, o *ssa.Op) bool {
 			}
 		} else if inverse := definedBy(d, "onnx::Reciprocal"); inverse != nil {
 			d = inverse.Operand(0)
+		} else if one := definedBy(d, "onnx::Div"); one != nil {
+			if k, ok := scalarOf(one.Operand(0)); !ok || k != 1 {
+				continue
+			}
+			d = one.Operand(1)
 		} else {
 			continue
 		}
-		root := definedBy(d, "onnx::Sqrt")
-		if root == nil {
+		var square *ssa.Value
+		if root := definedBy(d, "onnx::Sqrt"); root != nil {
+			square = root.Operand(0)
+		} else if root := definedBy(d, "onnx::Pow"); root != nil {
+			if k, ok := scalarOf(root.Operand(1)); !ok || k != 0.5 {
+				continue
+			}
+			square = root.Operand(0)
+		} else {
 			continue
 		}
-		if first, eps, ok := meanOfSquares(x, root.Operand(0)); ok {
-			t := x.Tensor()
-			shape := make([]int64, 0, 1)
-			for _, e := range t.Dims[first:] {
-				n, ok := e.Int()
-				if !ok || n < 1 {
-					return false
-				}
-				shape = append(shape, n)
-			}
-			ones := constant(r, tensor.Full(t.DType, shape, 1))
-			y := r.Create("onnx::RMSNormalization", []*ssa.Value{x, ones}, attr("axis", ssa.Int(int64(first-len(t.Dims)))), attr("epsilon", ssa.Float(eps)))
-			if !r.Fits(y, o.Result(0)) {
-				return false
-			}
-			r.Replace(o, y)
-			return true
+		if first, eps, ok = meanOfSquares(x, square); ok {
+			return x, first, eps, true
 		}
 	}
-	return false
+	return nil, 0, 0, false
+}
+
+// lastAxes reports a mean over the axes from the one at first on, which it keeps.
+func lastAxes(mean *ssa.Op, first int) bool {
+	axes, ok := reducedAxes(mean)
+	if !ok || mean.AttrInt("keepdims", 1) == 0 || first+len(axes) != rank(mean.Operand(0)) {
+		return false
+	}
+	for i, a := range axes {
+		if a != int64(first+i) {
+			return false
+		}
+	}
+	return len(axes) > 0
 }
 
 // meanOfSquares reports that v is mean(x^2) + eps over all axes of x from the one at first.
@@ -104,18 +174,12 @@ func meanOfSquares(x, v *ssa.Value) (first int, eps float64, ok bool) {
 	}
 	eps, ok = scalarOf(sum.Operand(1)) // constants stand on the right
 	mean := definedBy(sum.Operand(0), "onnx::ReduceMean")
-	if !ok || !(eps >= 0) || mean == nil || mean.AttrInt("keepdims", 1) == 0 {
+	if !ok || !(eps >= 0) || mean == nil {
 		return 0, 0, false
 	}
 	axes, ok := reducedAxes(mean)
-	if !ok || len(axes) == 0 {
+	if first = len(t.Dims) - len(axes); !ok || !lastAxes(mean, first) {
 		return 0, 0, false
-	}
-	first = len(t.Dims) - len(axes)
-	for i, a := range axes {
-		if a != int64(first+i) {
-			return 0, 0, false
-		}
 	}
 	square := mean.Operand(0).Def()
 	switch {
@@ -130,31 +194,57 @@ func meanOfSquares(x, v *ssa.Value) (first int, eps float64, ok bool) {
 	return 0, 0, false
 }
 
-// rmsScale gives a normalization without scale the factor behind it.
-func rmsScale(r *rewrite.Rewriter, o *ssa.Op) bool {
+// normScale gives a normalization without scale the factor behind it.
+func normScale(r *rewrite.Rewriter, o *ssa.Op, kind ssa.Kind) bool {
 	for i := range 2 {
-		d := definedBy(o.Operand(i), "onnx::RMSNormalization") // its scale is never of rank 0
-		if d == nil || !d.Result(0).HasOneUse() || !allAre(d.Operand(1), 1) {
+		d := definedBy(o.Operand(i), kind) // its scale is never of rank 0
+		if d == nil || len(d.Results) > 1 || d.Operand(2) != nil || !d.Result(0).HasOneUse() || !allAre(d.Operand(1), 1) {
 			continue
 		}
-		scale, ones := o.Operand(1-i), d.Operand(1).Tensor()
-		if !ssa.SameType(scale.Type, ones) { // a constant with axes of size 1 in front serves too
-			t := onnx.ConstOf(scale)
-			if t == nil || ones.Rank() != 1 || len(t.Shape) < 2 || t.DType != ones.DType {
-				continue
-			}
-			n, ok := ones.Dims[0].Int()
-			if !ok || t.NumElements() != n || t.Shape[len(t.Shape)-1] != n {
-				continue
-			}
-			scale = r.Create("onnx::Reshape", []*ssa.Value{scale, ints(r, n)})
+		if scale := shapedLike(r, o.Operand(1-i), d.Operand(1)); scale != nil {
+			return normAgain(r, o, d, d.Operand(0), scale)
 		}
-		y := r.Create(d.Kind, []*ssa.Value{d.Operand(0), scale}, d.Attrs...)
-		if !r.Fits(y, o.Result(0)) {
-			return false
-		}
-		r.Replace(o, y)
-		return true
 	}
 	return false
+}
+
+// layerOffset gives a normalization without offset what is added behind it.
+func layerOffset(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range 2 {
+		d := definedBy(o.Operand(i), "onnx::LayerNormalization")
+		if d == nil || len(d.Results) > 1 || d.Operand(2) != nil || !d.Result(0).HasOneUse() {
+			continue
+		}
+		if offset := shapedLike(r, o.Operand(1-i), d.Operand(1)); offset != nil {
+			return normAgain(r, o, d, d.Operand(0), d.Operand(1), offset)
+		}
+	}
+	return false
+}
+
+// normAgain makes a normalization with other operands in the place of an op behind it.
+func normAgain(r *rewrite.Rewriter, o, d *ssa.Op, operands ...*ssa.Value) bool {
+	y := r.Create(d.Kind, operands, d.Attrs...)
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// shapedLike is v where it has the type of like; a constant with axes of size 1 in front of those serves too. It is nil for others.
+func shapedLike(r *rewrite.Rewriter, v, like *ssa.Value) *ssa.Value {
+	want, t := like.Tensor(), onnx.ConstOf(v)
+	if ssa.SameType(v.Type, want) {
+		return v
+	}
+	shape, ok := want.Static()
+	if !ok || t == nil || t.DType != want.DType || len(t.Shape) <= len(shape) {
+		return nil
+	}
+	k := len(t.Shape) - len(shape)
+	if !allEqual(t.Shape[:k], 1) || !slices.Equal(t.Shape[k:], shape) {
+		return nil
+	}
+	return r.Create("onnx::Reshape", []*ssa.Value{v, ints(r, shape...)})
 }

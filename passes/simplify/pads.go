@@ -6,13 +6,14 @@ import (
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // padIntoWindow lets a convolution or pooling pad by itself. A MaxPool pads with
-// the least value, an AveragePool that counts its padding and a Conv with 0.
+// the least value, an AveragePool that counts its padding and a Conv with 0, a ConvInteger with its zero point.
 func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
 	d := o.Operand(0).Def()
-	if d == nil || d.Kind != "onnx::Pad" || !o.Operand(0).HasOneUse() || d.AttrStr("mode", "constant") != "constant" || o.AttrStr("auto_pad", "NOTSET") != "NOTSET" || len(o.Results) != 1 {
+	if d == nil || d.Kind != "onnx::Pad" || !o.Operand(0).HasOneUse() || d.AttrStr("mode", "constant") != "constant" || !padsByNumbers(o) || len(o.Results) != 1 {
 		return false
 	}
 	n := rank(d.Operand(0))
@@ -21,10 +22,7 @@ func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	value, known := 0.0, true
 	if v := d.Operand(2); v != nil {
-		t := onnx.ConstOf(v)
-		if known = t != nil && t.HasData() && t.NumElements() == 1; known {
-			value = t.Float64s()[0]
-		}
+		value, known = onlyElement(v)
 	}
 	pads, ok := constInts(d.Operand(1))
 	if !known || !ok {
@@ -71,6 +69,16 @@ func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if value != 0 {
 			return false
 		}
+	case "onnx::ConvInteger":
+		zero := 0.0
+		if v := o.Operand(2); v != nil {
+			if zero, known = onlyElement(v); !known {
+				return false
+			}
+		}
+		if value != zero {
+			return false
+		}
 	case "onnx::AveragePool":
 		if value != 0 || o.AttrInt("ceil_mode", 0) != 0 || !nothing && o.AttrInt("count_include_pad", 0) == 0 || !inside(merged, kernel) {
 			return false
@@ -83,7 +91,7 @@ func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	var attrs []ssa.Attr
 	for _, a := range o.Attrs {
-		if a.Name != "pads" && a.Name != "count_include_pad" {
+		if a.Name != "pads" && a.Name != "auto_pad" && a.Name != "count_include_pad" {
 			attrs = append(attrs, a)
 		}
 	}
@@ -99,6 +107,21 @@ func padIntoWindow(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	r.Replace(o, y)
 	return true
+}
+
+// padsByNumbers reports a window that is padded by its attribute pads, or not at all.
+func padsByNumbers(o *ssa.Op) bool {
+	how := o.AttrStr("auto_pad", "NOTSET")
+	return how == "NOTSET" || how == "VALID" && o.AttrInts("pads") == nil
+}
+
+// onlyElement is the element of a constant that has one.
+func onlyElement(v *ssa.Value) (float64, bool) {
+	t := onnx.ConstOf(v)
+	if t == nil || !t.HasData() || t.NumElements() != 1 || t.DType == tensor.String || t.DType.IsComplex() {
+		return 0, false
+	}
+	return t.Float64s()[0], true
 }
 
 // inside reports pads that are smaller than the window, as runtimes demand.

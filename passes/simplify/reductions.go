@@ -5,11 +5,19 @@ import (
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // reductions holds the rules that let an operator keep or drop the axes that it reduces.
 func (s *simplifier) reductions() []rewrite.Rule {
 	return []rewrite.Rule{
+		{Name: "reduce-one", Kinds: []ssa.Kind{"onnx::ReduceMax", "onnx::ReduceMin", "onnx::ReduceProd", "onnx::ReduceSum", "onnx::ReduceMean"}, Apply: func(r *rewrite.Rewriter, o *ssa.Op) bool {
+			sums := o.Kind == "onnx::ReduceSum" || o.Kind == "onnx::ReduceMean"
+			return !(sums && o.Result(0).DType().IsFloat() && !unsigned(o.Operand(0))) && reduceOne(r, o)
+		}},
+		{Name: "sum-of-one", Kinds: []ssa.Kind{"onnx::ReduceSum", "onnx::ReduceMean"}, Apply: reduceOne, Rounds: true},
+		{Name: "log-softmax", Kinds: []ssa.Kind{"onnx::Log"}, Apply: logSoftmax, Rounds: true},
+		{Name: "monotone-before-choice", Kinds: []ssa.Kind{"onnx::ArgMax", "onnx::ArgMin"}, Apply: monotone, Rounds: true},
 		{Name: "reduce-squeeze", Kinds: []ssa.Kind{"onnx::Squeeze", "onnx::Reshape", "onnx::Flatten"}, Apply: reduceSqueeze},
 		{Name: "reduce-unsqueeze", Kinds: []ssa.Kind{"onnx::Unsqueeze", "onnx::Reshape"}, Apply: reduceUnsqueeze},
 	}
@@ -87,6 +95,101 @@ func reduceUnsqueeze(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	y := withKeepdims(r, d, 1)
 	if !ssa.SameType(y.Type, o.Result(0).Type) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// reduceOne takes the operand for what a reduction along axes of size 1 makes of it. A sum that starts at 0 is 0 for -0.0, so the rule for sums of
+// floats rounds.
+func reduceOne(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x := o.Operand(0)
+	axes, ok := reducedAxes(o)
+	if !ok {
+		return false
+	}
+	t := x.Tensor()
+	for _, a := range axes {
+		if a < 0 || a >= int64(len(t.Dims)) || !t.Dims[a].Is(1) {
+			return false
+		}
+	}
+	if o.AttrInt("keepdims", 1) == 0 {
+		if len(axes) == 0 {
+			return false
+		}
+		x = r.Create("onnx::Squeeze", []*ssa.Value{x, ints(r, axes...)})
+	}
+	if !r.Fits(x, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, x)
+	return true
+}
+
+// monotone chooses among what the elements were before an operator that keeps their order. Rounding may make numbers equal that differ by a last place, of which
+// the first would be chosen: the rule rounds. It leaves out what makes more of them equal, as halves do, small shares for a minimum, and Exp of large numbers.
+func monotone(r *rewrite.Rewriter, o *ssa.Op) bool {
+	d := o.Operand(0).Def()
+	n := rank(o.Operand(0))
+	if t := o.Operand(0).DType(); t != tensor.Float32 && t != tensor.Float64 {
+		return false
+	}
+	if d == nil || n < 1 || len(d.Results) != 1 || !o.Operand(0).HasOneUse() {
+		return false
+	}
+	axis := o.AttrInt("axis", 0)
+	if axis < 0 {
+		axis += int64(n)
+	}
+	switch d.Kind {
+	case "onnx::Softmax", "onnx::LogSoftmax": // one factor for all that are compared
+		if o.Kind == "onnx::ArgMin" && d.Kind == "onnx::Softmax" {
+			return false
+		}
+		along := d.AttrInt("axis", -1)
+		if along < 0 {
+			along += int64(n)
+		}
+		if along != axis {
+			return false
+		}
+	case "onnx::Log", "onnx::Sqrt": // of negative numbers they are NaN
+		if !unsigned(d.Operand(0)) || d.Operand(0).Def().Kind == "onnx::Cast" {
+			return false
+		}
+	default:
+		return false
+	}
+	y := r.Create(o.Kind, []*ssa.Value{d.Operand(0)}, o.Attrs...)
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// logSoftmax finds LogSoftmax in its parts; the shape may change between them.
+func logSoftmax(r *rewrite.Rewriter, o *ssa.Op) bool {
+	v := o.Operand(0)
+	shape := v.Def()
+	if shape != nil && isReshape(shape) && v.HasOneUse() {
+		v = shape.Operand(0)
+	} else {
+		shape = nil
+	}
+	d := definedBy(v, "onnx::Softmax")
+	if d == nil || !v.HasOneUse() {
+		return false
+	}
+	y := r.Create("onnx::LogSoftmax", d.Operands(), d.Attrs...)
+	if shape != nil {
+		operands := shape.Operands()
+		operands[0] = y
+		y = r.Create(shape.Kind, operands, shape.Attrs...)
+	}
+	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
 	r.Replace(o, y)

@@ -1,6 +1,8 @@
 package simplify
 
 import (
+	"slices"
+
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
@@ -12,6 +14,8 @@ import (
 func (s *simplifier) reshapes() []rewrite.Rule {
 	return []rewrite.Rule{
 		{Name: "merge-reshapes", Kinds: []ssa.Kind{"onnx::Reshape", "onnx::Squeeze", "onnx::Unsqueeze", "onnx::Flatten", "onnx::Transpose"}, Apply: s.mergeReshapes},
+		{Name: "product-between-reshapes", Kinds: []ssa.Kind{"onnx::Reshape", "onnx::Squeeze", "onnx::Unsqueeze"}, Apply: productBetween, Rounds: true},
+		{Name: "product-broadcasts", Kinds: []ssa.Kind{"onnx::MatMul"}, Apply: productBroadcasts},
 		{Name: "constant-target", Kinds: []ssa.Kind{"onnx::Reshape"}, Apply: s.constantTarget},
 		{Name: "constant-expand", Kinds: []ssa.Kind{"onnx::Expand"}, Apply: constantExpand},
 		{Name: "constant-slice", Kinds: []ssa.Kind{"onnx::Slice"}, Apply: constantSlice},
@@ -296,4 +300,76 @@ func (s *simplifier) equalSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	r.Replace(o, vs...)
 	return true
+}
+
+// productBetween multiplies what there was before changes of shape, if MatMul broadcasts it to the shape that comes out in the end: axes of size 1 in
+// front make no difference, nor does the shape of rows that one matrix is multiplied with.
+func productBetween(r *rewrite.Rewriter, o *ssa.Op) bool {
+	p := definedBy(o.Operand(0), "onnx::MatMul")
+	if p == nil || !isReshape(o) || !p.Result(0).HasOneUse() || p.Block() != o.Block() {
+		return false
+	}
+	a, b := before(p.Operand(0)), before(p.Operand(1))
+	at, bt, out := a.Tensor(), b.Tensor(), o.Result(0).Tensor()
+	if a == p.Operand(0) || !ranked(at) || !ranked(bt) || !ranked(out) || len(at.Dims) < 2 || len(bt.Dims) < 2 || len(out.Dims) < 2 || rank(p.Operand(0)) < 2 || rank(p.Operand(1)) < 2 {
+		return false // a Reshape goes, none comes
+	}
+	from, to := p.Operand(0).Tensor(), p.Operand(1).Tensor()
+	matrix := func(t *ssa.TensorType) bool { return len(withoutLeading(t.Dims)) == 2 }
+	last := func(t *ssa.TensorType) sym.Expr { return t.Dims[len(t.Dims)-1] }
+	rows := matrix(bt) && matrix(to) && last(at).Equal(last(from))
+	if !equalDims(withoutLeading(bt.Dims), withoutLeading(to.Dims)) || !rows && !equalDims(withoutLeading(at.Dims), withoutLeading(from.Dims)) {
+		return false
+	}
+	if !rows && !equalDims(withoutLeading(out.Dims), withoutLeading(p.Result(0).Tensor().Dims)) {
+		return false
+	}
+	y := r.Create(p.Kind, []*ssa.Value{a, b})
+	if !ssa.SameType(y.Type, o.Result(0).Type) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
+
+// productBroadcasts removes a change of shape that puts axes of size 1 in front of an operand, if the other operand has as many axes.
+func productBroadcasts(r *rewrite.Rewriter, o *ssa.Op) bool {
+	for i := range 2 {
+		v := o.Operand(i)
+		d := v.Def()
+		if d == nil || !isReshape(d) || !addsLeadingOnes(d) || rank(d.Operand(0)) < 2 || rank(o.Operand(1-i)) < rank(v) {
+			continue
+		}
+		operands := o.Operands()
+		operands[i] = d.Operand(0)
+		y := r.Create(o.Kind, operands)
+		if !ssa.SameType(y.Type, o.Result(0).Type) {
+			return false
+		}
+		r.Replace(o, y)
+		return true
+	}
+	return false
+}
+
+// before is the value whose shape a change of shape that nothing else uses changes, or v itself.
+func before(v *ssa.Value) *ssa.Value {
+	if d := v.Def(); d != nil && isReshape(d) && d.Kind != "onnx::Transpose" && v.HasOneUse() {
+		return d.Operand(0)
+	}
+	return v
+}
+
+func ranked(t *ssa.TensorType) bool { return t != nil && t.Ranked }
+
+// withoutLeading leaves out axes of size 1 in front of the last two.
+func withoutLeading(dims []sym.Expr) []sym.Expr {
+	for len(dims) > 2 && dims[0].Is(1) {
+		dims = dims[1:]
+	}
+	return dims
+}
+
+func equalDims(a, b []sym.Expr) bool {
+	return slices.EqualFunc(a, b, func(x, y sym.Expr) bool { return x.Equal(y) })
 }

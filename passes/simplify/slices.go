@@ -8,6 +8,7 @@ import (
 	"github.com/aton-project/aton/internal/formula"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
+	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
@@ -23,6 +24,7 @@ func (s *simplifier) slices() []rewrite.Rule {
 		{Name: "rotate-by-gather", Kinds: []ssa.Kind{"onnx::Concat"}, Apply: rotateByGather},
 		{Name: "gather-scalar-unsqueeze", Kinds: []ssa.Kind{"onnx::Unsqueeze"}, Apply: gatherUnsqueeze},
 		{Name: "gather-one-squeeze", Kinds: []ssa.Kind{"onnx::Squeeze"}, Apply: gatherSqueeze},
+		{Name: "scatter-all", Kinds: []ssa.Kind{"onnx::ScatterND"}, Apply: scatterAll},
 		{Name: "gather-shape", Kinds: []ssa.Kind{"onnx::Gather", "onnx::Slice"}, Apply: s.gatherShape},
 	}
 }
@@ -522,4 +524,41 @@ func (s *simplifier) gatherShape(r *rewrite.Rewriter, o *ssa.Op) bool {
 	}
 	r.Replace(o, y)
 	return true
+}
+
+// scatterAll takes the updates for what they are written into, if they are written to all rows in their order.
+func scatterAll(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x, index, updates := o.Operand(0), o.Operand(1), o.Operand(2)
+	t := x.Tensor()
+	if t == nil || !t.Ranked || len(t.Dims) == 0 || o.AttrStr("reduction", "none") != "none" || !ssa.SameType(x.Type, updates.Type) || !r.Fits(updates, o.Result(0)) || !countsUp(index, t.Dims[0]) {
+		return false
+	}
+	r.Replace(o, updates)
+	return true
+}
+
+// countsUp reports indices 0, 1, 2, ... up to a size, in a column.
+func countsUp(v *ssa.Value, size sym.Expr) bool {
+	t := v.Tensor()
+	if t == nil || t.Rank() != 2 || !t.Dims[1].Is(1) {
+		return false
+	}
+	if c, ok := constInts(v); ok {
+		for i, e := range c {
+			if e != int64(i) {
+				return false
+			}
+		}
+		return size.Is(int64(len(c)))
+	}
+	d := v.Def()
+	if d == nil || !isReshape(d) {
+		return false
+	}
+	count := definedBy(d.Operand(0), "onnx::Range")
+	if count == nil || !allAre(count.Operand(0), 0) || !allAre(count.Operand(2), 1) {
+		return false
+	}
+	limit, ok := onnx.SymOf(count.Operand(1))
+	return ok && len(limit) == 1 && limit[0].Equal(size)
 }

@@ -40,6 +40,24 @@ var tables = []rewrite.Rule{
 		To: `%y = %x`,
 	},
 	{
+		Name: "add-neg",
+		From: `%n = onnx::Neg(%b)
+		       %y = onnx::Add(%a, %n*)`,
+		To: `%y = onnx::Sub(%a, %b)`,
+	},
+	{
+		Name: "neg-add",
+		From: `%n = onnx::Neg(%a)
+		       %y = onnx::Add(%n*, %b)`,
+		To: `%y = onnx::Sub(%b, %a)`,
+	},
+	{
+		Name: "sub-neg",
+		From: `%n = onnx::Neg(%b)
+		       %y = onnx::Sub(%a, %n*)`,
+		To: `%y = onnx::Add(%a, %b)`,
+	},
+	{
 		Name: "where-not",
 		From: `%n = onnx::Not(%c)
 		       %y = onnx::Where(%n*, %a, %b)`,

@@ -39,6 +39,8 @@ type File struct {
 	Graph *onnxpb.GraphProto
 	// Weights are the names of the initializers of the main graph. Whoever reads or writes their elements calls Tensor.
 	Weights []string
+	// Repaired says that outputs of the main graph may lack types, which are computed, and that normalizations may stand below the opset they came with.
+	Repaired bool
 }
 
 // Check reports what is wrong with a file. Locations are added to the table.

@@ -132,6 +132,9 @@ func (c *checker) valueInfo(v *onnxpb.ValueInfoProto, what string, main bool, at
 		c.report(at, IDName, "name it", "an %s of %s has no name", what, graphOf(at))
 		return
 	}
+	if what == "output" && c.file.Repaired {
+		main = false
+	}
 	if v.GetType().GetValue() == nil && !main {
 		return
 	}

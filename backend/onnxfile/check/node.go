@@ -96,6 +96,9 @@ func (c *checker) schema(at *place, sc *scope, domain string, version int64) {
 	name := opName(at.node)
 	all := onnx.Versions(name)
 	s := onnx.Lookup(name, int(min(version, 1<<30)))
+	if s == nil && c.file.Repaired && onnx.Ahead(ssa.Kind(name)) {
+		s = &all[0]
+	}
 	if s == nil {
 		switch {
 		case len(all) == 0 && !official(domain):

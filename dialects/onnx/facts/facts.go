@@ -16,15 +16,15 @@ import (
 
 // Refresh infers the operators of which something is unknown: a rank, the elements of a small integer tensor, or a size that has
 // a symbol of its own. A symbol that turns out to be an expression of others is replaced wherever it stands. Symbols of inputs
-// and outputs are names that the user chose, and stay.
+// and outputs are names that the user chose, and stay; those that inference gave outputs do not.
 func Refresh(f *ssa.Func) {
 	w := &walk{seen: map[string]bool{}, declared: map[string]bool{}, solved: map[string]sym.Expr{}, content: map[*ssa.Value][]sym.Expr{}}
 	for _, p := range f.Body.Params {
-		w.declare(p)
+		w.declare(p, true)
 	}
 	for _, v := range f.Body.Returns() {
 		if d := v.Def(); d != nil {
-			w.declare(v)
+			w.declare(v, false)
 		}
 	}
 	w.block(f.Body)
@@ -37,10 +37,14 @@ type walk struct {
 	content  map[*ssa.Value][]sym.Expr // elements of integer tensors of rank 2 and more, in row-major order
 }
 
-func (w *walk) declare(v *ssa.Value) {
+func (w *walk) declare(v *ssa.Value, fresh bool) {
 	if t := v.Tensor(); t != nil {
 		for _, d := range t.Dims {
-			d.Symbols(func(name string) { w.seen[name], w.declared[name] = true, true })
+			d.Symbols(func(name string) {
+				if fresh || !ssa.IsFresh(name) {
+					w.seen[name], w.declared[name] = true, true
+				}
+			})
 		}
 	}
 }
@@ -65,7 +69,7 @@ func (w *walk) block(b *ssa.Block) {
 		}
 		for _, inner := range o.Blocks {
 			for _, p := range inner.Params { // what they stand for may change from one iteration to the next
-				w.declare(p)
+				w.declare(p, true)
 			}
 			w.block(inner)
 		}

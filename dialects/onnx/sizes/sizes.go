@@ -58,7 +58,7 @@ func New(inputs []*ssa.Value) *Solver {
 		}
 		for i, d := range t.Dims {
 			name, ok := d.Name()
-			if _, dup := s.axes[name]; !ok || dup || invented(name) {
+			if _, dup := s.axes[name]; !ok || dup || ssa.IsFresh(name) {
 				continue
 			}
 			s.axes[name], s.least[name] = fmt.Sprintf("axis %d of input %s", i, p.Name), max(d.Min(), 1)
@@ -67,11 +67,6 @@ func New(inputs []*ssa.Value) *Solver {
 		}
 	}
 	return s
-}
-
-// invented reports a name that ssa.Module.FreshSymbol gives to sizes that printed graphs leave open.
-func invented(name string) bool {
-	return len(name) > 1 && name[0] == 'u' && strings.Trim(name[1:], "0123456789") == ""
 }
 
 // Dynamic reports whether any axis of the inputs is left open: without one, no demand says anything.

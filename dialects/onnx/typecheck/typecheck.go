@@ -36,12 +36,16 @@ func Module(m *ssa.Module) *diag.List {
 }
 
 // Mend is Module for a file that is read, where a shape may be stated that only computations with sizes that are no numbers contradict: the standard's own inference
-// takes it, and runtimes run the model. The value gets the type that is computed, and there is a warning.
-func Mend(m *ssa.Module) *diag.List {
+// takes it, and runtimes run the model. The value gets the type that is computed, and there is a warning. With all, that holds for every shape that is stated wrongly, and
+// outputs of which less is stated than computed get the computed type.
+func Mend(m *ssa.Module, all bool) *diag.List {
 	c := newChecker(m)
 	c.examine()
 	if slices.ContainsFunc(c.found, func(f finding) bool { return f.result != nil }) {
-		c.mend()
+		c.mend(all)
+	}
+	if all {
+		c.complete()
 	}
 	c.outputs()
 	return c.report()
@@ -113,21 +117,36 @@ func (c *checker) outputs() {
 }
 
 // mend warns of what a checker that follows no sizes does not find, and sets the types.
-func (c *checker) mend() {
-	plain := newChecker(c.m)
-	plain.plain = true
-	plain.examine()
+func (c *checker) mend(all bool) {
 	found := map[*ssa.Value]bool{}
-	for _, f := range plain.found {
-		found[f.result] = true
+	if !all {
+		plain := newChecker(c.m)
+		plain.plain = true
+		plain.examine()
+		for _, f := range plain.found {
+			found[f.result] = true
+		}
 	}
 	for i := range c.found {
 		f := &c.found[i]
-		if f.result == nil || found[f.result] {
+		if f.result == nil || found[f.result] || f.result.DType() != c.copies[f.result.ID].DType() {
 			continue
 		}
 		f.Severity, f.Hint = diag.Warning, "the shape that is computed counts"
 		f.result.Type = c.copies[f.result.ID].Type
+	}
+}
+
+// complete gives outputs of the graph whose rank is not stated the types that are computed.
+func (c *checker) complete() {
+	f := c.m.Main()
+	if f == nil {
+		return
+	}
+	for _, v := range f.Body.Returns() {
+		if w := c.copies[v.ID]; v.Def() != nil && w != nil && w.Tensor() != nil && (v.Tensor() == nil || !v.Tensor().Ranked) {
+			v.Type = w.Type
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func TestMend(t *testing.T) {
   return (%y)`, "onnx::Relu: output 0 is stated to be Float(2, 4), and it is Float(2, 3): axis 1 differs; correct what the file states of it, or leave that out", "Float(2, 4)"},
 	} {
 		m := load(t, c.text, 17)
-		list := typecheck.Mend(m)
+		list := typecheck.Mend(m, false)
 		var got []string
 		list.Table = nil
 		for _, d := range list.Items {

@@ -327,6 +327,10 @@ func (e *encoder) integer(t *Term, x []string, d tensor.DType) string {
 		return fold("bvadd", x)
 	case "of ReduceProd":
 		return fold("bvmul", x)
+	case "of ReduceMean":
+		if len(x) == 1 {
+			return x[0]
+		}
 	case "of ReduceMax", "of ReduceMin":
 		acc := x[0]
 		for _, y := range x[1:] {
@@ -487,7 +491,11 @@ func (e *encoder) float(t *Term, x []string, d tensor.DType) string {
 			return acc
 		}
 	}
-	if t.Func == "Dot" && len(x) == 1 && t.Args[0].DType == d && t.Args[0].Func != "times" { // a sum starts at 0
+	if t.Func == "of ReduceProd" && len(x) == 1 {
+		return x[0]
+	}
+	sums := t.Func == "Dot" && t.Args[0].DType == d && t.Args[0].Func != "times" || t.Func == "of ReduceSum" || t.Func == "of ReduceMean"
+	if sums && len(x) == 1 { // a sum starts at 0
 		return app("ite", app("fp.isZero", x[0]), zero, x[0])
 	}
 	switch t.Func {
@@ -514,7 +522,9 @@ func (e *encoder) float(t *Term, x []string, d tensor.DType) string {
 	}
 	if e.theory == ieee {
 		switch t.Func {
-		case "Add", "Sub", "Mul", "Div":
+		case "Sub":
+			return app("fp.add", "RNE", x[0], app("fp.neg", x[1]))
+		case "Add", "Mul", "Div":
 			return app("fp."+strings.ToLower(t.Func), "RNE", x[0], x[1])
 		case "Sqrt":
 			return app("fp.sqrt", "RNE", x[0])
@@ -687,12 +697,16 @@ func (e *encoder) onReals(t *Term, x []string) string {
 		}
 		variance := e.part(t.DType, app("/", sum(squares(dev)), n(len(x)-1)))
 		return app("/", app("-", x[0], mean), app("+", call("Sqrt", variance), e.real(1e-9)))
-	case "of Softmax":
+	case "of Softmax", "of LogSoftmax":
 		var parts []string
 		for _, y := range x[1:] {
 			parts = append(parts, call("Exp", y))
 		}
-		return app("/", call("Exp", x[0]), e.part(t.DType, sum(parts)))
+		share := app("/", call("Exp", x[0]), e.part(t.DType, sum(parts)))
+		if t.Func == "of LogSoftmax" {
+			return call("Log", share)
+		}
+		return share
 	case "Pow":
 		if v := t.Args[1].Value; v != nil {
 			switch v.Float64s()[0] {

@@ -100,6 +100,9 @@ func (ts *terms) apply(name string, d tensor.DType, attrs []ssa.Attr, args ...*T
 	if t := ts.converted(name, d, attrs, args); t != nil {
 		return t
 	}
+	if name == "Sub" && args[1].Func == "Neg" { // IEEE 754 defines x - y as x + -y, and integers wrap around
+		name, args = "Add", []*Term{args[0], args[1].Args[0]}
+	}
 	if commutative[name] {
 		args = slices.Clone(args)
 		slices.SortFunc(args, func(a, b *Term) int { return a.id - b.id })

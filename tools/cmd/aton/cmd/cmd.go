@@ -136,6 +136,7 @@ func (m *model) loadFlags(c *cobra.Command) {
 	cli.Choice(c, &m.training, "training", modes, "the mode of the modules: PRESERVE (as they were saved), EVAL, or TRAINING (dropout drops, batches are normalized by their own statistics, and weights stay as they are)")
 	f.BoolVar(&m.eval, "eval", false, "short for --training EVAL")
 	f.StringArrayVar(&m.rules, "rules", nil, "a `FILE` of rules that say how operators are converted; may be given several times")
+	f.BoolVar(&m.loading.Repair, "repair", false, "read an ONNX file that runtimes load although the standard refuses it, and warn of each change: shapes that are stated wrongly, domains that are not imported, outputs without type, nodes that are not sorted, LayerNormalization below opset 17, initializers that are no inputs, a graph without name")
 	f.IntVar(&m.loading.Budget, "budget", 1, "multiply the limits on steps, bytes, operators and elements of a conversion or run")
 	f.BoolVarP(&m.verbose, "verbose", "v", false, "print notes, and all frames and places of a message")
 	f.BoolVarP(&m.quiet, "quiet", "q", false, "print errors only: no warnings, notes and progress")
