@@ -1,10 +1,12 @@
 package jit
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/aton-project/aton/dialects/prim"
 	"github.com/aton-project/aton/frontend/archive"
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -239,18 +241,10 @@ func (e *evaluator) element(f *function, o *ssa.Op, list, index ssa.Literal) ssa
 // scalar evaluates operators of numbers, strings and containers.
 func (e *evaluator) scalar(f *function, o *ssa.Op, in []ssa.Literal) (ssa.Literal, bool) {
 	switch o.Kind {
-	case "aten::eq", "aten::ne":
-		equal := in[0].Equal(in[1])
-		if in[0].IsNumber() && in[1].IsNumber() {
-			equal = in[0].Complex() == in[1].Complex()
-		}
-		return ssa.Bool(equal == (o.Kind == "aten::eq")), true
 	case "aten::__is__", "aten::__isnot__":
 		if in[0].IsNone() || in[1].IsNone() {
 			return ssa.Bool((in[0].IsNone() && in[1].IsNone()) == (o.Kind == "aten::__is__")), true
 		}
-	case "aten::__not__":
-		return ssa.Bool(!in[0].Bool()), true
 	case "aten::__contains__":
 		step := 1
 		if in[0].Kind == ssa.DictLit {
@@ -263,13 +257,8 @@ func (e *evaluator) scalar(f *function, o *ssa.Op, in []ssa.Literal) (ssa.Litera
 		}
 		return ssa.Bool(false), in[0].Kind == ssa.ListLit || in[0].Kind == ssa.DictLit
 	case "aten::len":
-		switch in[0].Kind {
-		case ssa.ListLit, ssa.TupleLit:
-			return ssa.Int(int64(len(in[0].Elems))), true
-		case ssa.DictLit:
+		if in[0].Kind == ssa.DictLit {
 			return ssa.Int(int64(len(in[0].Elems) / 2)), true
-		case ssa.StrLit:
-			return ssa.Int(int64(len([]rune(in[0].Str())))), true
 		}
 	case "aten::__getitem__":
 		if in[0].Kind == ssa.ListLit {
@@ -285,37 +274,8 @@ func (e *evaluator) scalar(f *function, o *ssa.Op, in []ssa.Literal) (ssa.Litera
 		}
 	case "aten::format":
 		return ssa.Str(in[0].Str()), true // only messages are formatted here
-	case "aten::lt", "aten::gt", "aten::le", "aten::ge":
-		if in[0].IsNumber() && in[1].IsNumber() {
-			a, b := in[0].Float(), in[1].Float()
-			switch o.Kind {
-			case "aten::lt":
-				return ssa.Bool(a < b), true
-			case "aten::gt":
-				return ssa.Bool(a > b), true
-			case "aten::le":
-				return ssa.Bool(a <= b), true
-			}
-			return ssa.Bool(a >= b), true
-		}
-	case "aten::add", "aten::sub", "aten::mul":
-		if len(in) == 2 && in[0].Kind == ssa.IntLit && in[1].Kind == ssa.IntLit {
-			a, b := in[0].Int(), in[1].Int()
-			switch o.Kind {
-			case "aten::add":
-				return ssa.Int(a + b), true
-			case "aten::sub":
-				return ssa.Int(a - b), true
-			}
-			return ssa.Int(a * b), true
-		}
-		if len(in) == 2 && in[0].Kind == ssa.StrLit && in[1].Kind == ssa.StrLit && o.Kind == "aten::add" {
-			if len(in[0].Str())+len(in[1].Str()) > maxEvalSize {
-				e.fail(f, o, "a string of more than %d bytes", maxEvalSize)
-			}
-			return ssa.Str(in[0].Str() + in[1].Str()), true
-		}
-		if len(in) == 2 && in[0].Kind == ssa.ListLit && in[1].Kind == ssa.ListLit && o.Kind == "aten::add" {
+	case "aten::add":
+		if len(in) == 2 && in[0].Kind == ssa.ListLit && in[1].Kind == ssa.ListLit {
 			if len(in[0].Elems)+len(in[1].Elems) > maxEvalSize {
 				e.fail(f, o, "a list of more than %d elements", maxEvalSize)
 			}
@@ -330,5 +290,16 @@ func (e *evaluator) scalar(f *function, o *ssa.Op, in []ssa.Literal) (ssa.Litera
 	case "aten::append":
 		e.fail(f, o, "a list is changed while an object is made, which is not supported")
 	}
-	return ssa.None, false
+	if o.Kind.Namespace() != "aten" || len(o.Results) != 1 {
+		return ssa.None, false
+	}
+	v, err := python.Eval(o.Kind.Name(), o.Results[0].Type, in...)
+	var raised *python.Exception
+	switch {
+	case errors.As(err, &raised):
+		e.fail(f, o, "raises %q", raised.Message)
+	case err == nil && v.Kind == ssa.StrLit && len(v.Str()) > maxEvalSize:
+		e.fail(f, o, "a string of more than %d bytes", maxEvalSize)
+	}
+	return v, err == nil
 }

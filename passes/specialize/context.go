@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -202,11 +203,11 @@ func (s *context) openRank(d diag.Diagnostic) {
 
 // fold computes an operator on constants; ok is false where it has no meaning for them.
 func (s *context) fold(name string, ret ssa.Type, args ...ssa.Literal) (l ssa.Literal, ok bool) {
-	l, err := py.Eval(name, ret, args...)
-	if errors.Is(err, py.ErrTooLarge) {
+	l, err := python.Eval(name, ret, args...)
+	if errors.Is(err, python.ErrTooLarge) {
 		s.take(maxBytes)
 	}
-	var raises *py.Exception
+	var raises *python.Exception
 	if errors.As(err, &raises) {
 		panic(s.raised(raises.Message))
 	}

@@ -1,6 +1,7 @@
 package specialize
 
 import (
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -11,14 +12,14 @@ import (
 // when it cannot be converted otherwise, and the model says so. Dynamic axes of inputs are taken to be 1 at least as well; what the
 // program computes on sizes shows where that matters, and there the model checks it.
 
-// symbolic is py.Symbolic. Where sizes of 0 give another answer, which no pass behind this one would know, the model has to check them.
+// symbolic is python.Symbolic. Where sizes of 0 give another answer, which no pass behind this one would know, the model has to check them.
 func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBool, ok bool) {
 	if !s.known.empty() {
 		for i := range es {
 			es[i] = s.known.in(es[i])
 		}
 	}
-	e, answer, isBool, ok = py.Symbolic(name, es)
+	e, answer, isBool, ok = python.Symbolic(name, es)
 	if !ok {
 		return e, answer, isBool, ok
 	}
@@ -35,7 +36,7 @@ func (s *context) symbolic(name string, es []sym.Expr) (e sym.Expr, answer, isBo
 	if taken == nil {
 		return e, answer, isBool, ok
 	}
-	e0, answer0, _, ok0 := py.Symbolic(name, opened)
+	e0, answer0, _, ok0 := python.Symbolic(name, opened)
 	byZero := !ok0 && (name == "floordiv" || name == "remainder") // raises
 	if same := ok0 && answer0 == answer && e0.Equal(s.open(e)); !same && !byZero {
 		s.needNonEmpty(taken)

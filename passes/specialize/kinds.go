@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/dialects/aten"
-	"github.com/aton-project/aton/passes/specialize/internal/py"
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/view"
 	"github.com/aton-project/aton/ssa"
 )
@@ -23,7 +23,7 @@ func Kinds() []ssa.Kind {
 		}
 	}
 	for _, names := range []iter.Seq[string]{maps.Keys(listOps), maps.Keys(dictOps), maps.Keys(tupleOps), maps.Keys(constOps),
-		maps.Keys(objectOps), maps.Keys(contentOps), slices.Values(py.Names())} {
+		maps.Keys(objectOps), maps.Keys(contentOps), slices.Values(python.Names())} {
 		for name := range names {
 			if k := ssa.Kind("aten::" + name); aten.Schemas(k) != nil {
 				kinds[k] = true

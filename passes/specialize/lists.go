@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -317,7 +318,7 @@ func (s *containers) equalNumbers(a, b py.Value) (py.Value, bool) {
 	la, ok := py.LiteralOf(a)
 	lb, ok2 := py.LiteralOf(b)
 	if ok && ok2 {
-		eq, ok := py.Equal(la, lb)
+		eq, ok := python.Equal(la, lb)
 		return py.Bool(eq), ok
 	}
 	return s.vals.intOp("eq", a, b), true
@@ -480,7 +481,7 @@ func sortList(s *containers, l *py.List, es []py.Value, o *ssa.Op, args []py.Val
 		if reverse {
 			a, b = b, a
 		}
-		return py.Less(a, b)
+		return python.Less(a, b)
 	})
 	n := make([]py.Value, len(es))
 	for i, j := range order {

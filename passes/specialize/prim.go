@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -169,7 +170,7 @@ func tupleSlice(s *walk, o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 	if !ok {
 		s.fail("unsupported-value", "TupleSlice of something that is not a tuple")
 	}
-	lo, hi := py.Bounds(int64(len(t.Elems)), o.AttrInt("beg", 0), o.AttrInt("end", int64(len(t.Elems))))
+	lo, hi := python.Bounds(int64(len(t.Elems)), o.AttrInt("beg", 0), o.AttrInt("end", int64(len(t.Elems))))
 	return one(&py.Tuple{Elems: t.Elems[lo:hi]})
 }
 

@@ -2,6 +2,7 @@ package specialize
 
 import (
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -170,7 +171,7 @@ func isSame(a, b py.Value) bool {
 	}
 	if la, ok := a.(py.Const); ok {
 		if lb, ok := b.(py.Const); ok {
-			eq, ok := py.Equal(la.Literal, lb.Literal)
+			eq, ok := python.Equal(la.Literal, lb.Literal)
 			return eq && ok
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -86,7 +87,7 @@ func exact(x py.Value) string {
 		if !ok {
 			return ""
 		}
-		s, err := py.Eval("str", ssa.StrType, l)
+		s, err := python.Eval("str", ssa.StrType, l)
 		if err != nil || strings.ContainsAny(s.Str(), string(sizeBegins)+string(sizeEnds)) {
 			return ""
 		}
@@ -138,7 +139,7 @@ func formatted(_ *containers, _ py.Const, o *ssa.Op, args []py.Value) ([]py.Valu
 	if all {
 		return nil, false
 	}
-	if l, err := py.Eval(o.Kind.Name(), ssa.StrType, lits...); err == nil {
+	if l, err := python.Eval(o.Kind.Name(), ssa.StrType, lits...); err == nil {
 		text := py.Unknown{Text: l.Str()}
 		known := true
 		for i, a := range args {
@@ -147,7 +148,7 @@ func formatted(_ *containers, _ py.Const, o *ssa.Op, args []py.Value) ([]py.Valu
 				known = known && lits[i].Str() != ""
 			}
 		}
-		if l, err := py.Eval(o.Kind.Name(), ssa.StrType, lits...); err == nil && known {
+		if l, err := python.Eval(o.Kind.Name(), ssa.StrType, lits...); err == nil && known {
 			text.Exact = l.Str()
 		}
 		return one(text)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -326,7 +327,7 @@ func (s *values) divmod(schema *ssa.Schema, args []py.Value) []py.Value {
 		panic(s.raised("integer division or modulo by zero"))
 	}
 	if ok && ok2 {
-		q, r := py.Divmod(x, y)
+		q, r := python.Divmod(x, y)
 		return []py.Value{py.Float(q), py.Float(r)}
 	}
 	var out []py.Value

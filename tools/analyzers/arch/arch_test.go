@@ -40,16 +40,16 @@ var table = []rule{
 	{"passes/all", "ssa/... dialects/... passes/...", ""},
 	// the rooms of specialize: each knows those above it
 	{"passes/specialize/internal/journal", "", ""},
-	{"passes/specialize/internal/py", "ssa/... dialects/aten passes/specialize/internal/journal", ""},
+	{"passes/specialize/internal/py", "ssa/... dialects/aten internal/python passes/specialize/internal/journal", ""},
 	{"passes/specialize/internal/layout", "ssa/...", ""},
 	{"passes/specialize/internal/heap", "ssa/... passes/specialize/internal/journal passes/specialize/internal/py passes/specialize/internal/layout", ""},
 	{"passes/specialize/internal/view", "ssa/... dialects/aten passes/specialize/internal/py passes/specialize/internal/layout passes/specialize/internal/heap", ""},
-	{"passes/*", "ssa/... dialects/... passes internal/formula internal/naming", ""}, // never another pass
+	{"passes/*", "ssa/... dialects/... passes internal/formula internal/naming internal/python", ""}, // never another pass
 
 	{"frontend", "ssa/... dialects/prim dialects/aten/... dialects/onnx frontend/... backend/onnxfile", ""},
 	{"frontend/spec", "ssa/...", ""},
 	// the importers share readers, but know nothing of each other
-	{"frontend/jit/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/export/...", ""},
+	{"frontend/jit/...", "ssa/... dialects/prim dialects/aten/... internal/python frontend/... !frontend !frontend/export/...", ""},
 	{"frontend/export/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/jit/...", ""},
 	{"frontend/...", "ssa/... dialects/prim dialects/aten/... frontend/... !frontend !frontend/jit/... !frontend/export/...", ""},
 
@@ -92,6 +92,7 @@ var table = []rule{
 	{"internal/version", "", ""},
 	{"internal/formula", "", ""},
 	{"internal/naming", "ssa", ""},
+	{"internal/python", "ssa/... dialects/aten", ""},
 	{"internal/random", "ssa", ""},
 	{"internal/pack", "", ""},     // for tests
 	{"internal/markdown", "", ""}, // for tests

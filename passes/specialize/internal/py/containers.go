@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -55,7 +56,7 @@ func (d *DictState) Find(k ssa.Literal) int {
 		return i
 	}
 	for i := range d.Keys {
-		if eq, ok := Equal(d.Keys[i], k); ok && eq {
+		if eq, ok := python.Equal(d.Keys[i], k); ok && eq {
 			return i
 		}
 	}
@@ -161,7 +162,7 @@ func Index(i int64, n int) (int, error) {
 		i += int64(n)
 	}
 	if i < 0 || i >= int64(n) {
-		return 0, &Exception{"list index out of range"}
+		return 0, &python.Exception{Message: "list index out of range"}
 	}
 	return int(i), nil
 }
@@ -171,7 +172,7 @@ func Slice(es []Value, lo, hi, step int64) []Value {
 	n := int64(len(es))
 	var out []Value
 	if step > 0 {
-		lo, hi = Bounds(n, lo, hi)
+		lo, hi = python.Bounds(n, lo, hi)
 		for i := lo; i < hi; i += step {
 			out = append(out, es[i])
 		}

@@ -1,3 +1,6 @@
+// Package py has the values of a TorchScript program.
+//
+// Value is a closed set: every type of it is in value.go.
 package py
 
 import (
@@ -278,7 +281,7 @@ func IntsOf(l ssa.Literal) []int64 {
 func ExprOf(x Value) (sym.Expr, bool) {
 	switch x := x.(type) {
 	case Const:
-		if integral(x.Literal) {
+		if x.Kind == ssa.IntLit || x.Kind == ssa.BoolLit {
 			return sym.Const(x.Int()), true
 		}
 	case Dynamic:
@@ -333,4 +336,15 @@ func Choosable(x Value) bool {
 		return x.Kind == ssa.StrLit || x.Kind == ssa.EnumLit || x.Kind == ssa.DeviceLit
 	}
 	return false
+}
+
+// Exprs are the ints args as expressions; ok is false where one has none.
+func Exprs(args []Value) (es []sym.Expr, ok bool) {
+	es = make([]sym.Expr, len(args))
+	for i, a := range args {
+		if es[i], ok = ExprOf(a); !ok {
+			return nil, false
+		}
+	}
+	return es, true
 }

@@ -1,12 +1,12 @@
 package py
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/aton-project/aton/internal/python"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
@@ -239,7 +239,7 @@ func TestSymbolic(t *testing.T) {
 	} {
 		got := ""
 		es, ints := Exprs(c.args)
-		e, answer, isBool, ok := Symbolic(c.op, es)
+		e, answer, isBool, ok := python.Symbolic(c.op, es)
 		switch {
 		case !ints:
 		case ok && isBool && answer:
@@ -260,7 +260,7 @@ func TestGrow(t *testing.T) {
 	text := func(l *ListState) string {
 		var b strings.Builder
 		for _, e := range l.Elems {
-			b.WriteString(Str(e.(Const).Literal))
+			b.WriteString(python.Str(e.(Const).Literal))
 		}
 		return b.String()
 	}
@@ -280,20 +280,7 @@ func TestGrow(t *testing.T) {
 	a := (&DictState{}).With(ssa.Str("k"), Int(1))
 	b, c := a.With(ssa.Str("l"), Int(2)), a.With(ssa.Str("m"), Int(3))
 	d := b.With(ssa.Str("k"), Int(9))
-	if len(a.Keys) != 1 || b.Find(ssa.Str("m")) >= 0 || c.Find(ssa.Str("l")) >= 0 || Str(b.Vals[0].(Const).Literal) != "1" || Str(d.Vals[0].(Const).Literal) != "9" {
+	if len(a.Keys) != 1 || b.Find(ssa.Str("m")) >= 0 || c.Find(ssa.Str("l")) >= 0 || python.Str(b.Vals[0].(Const).Literal) != "1" || python.Str(d.Vals[0].(Const).Literal) != "9" {
 		t.Errorf("%v %v %v %v", a, b, c, d)
-	}
-}
-
-// A string that would take the memory of a machine is not made.
-func TestTooLarge(t *testing.T) {
-	long := ssa.Str(strings.Repeat("a", 1<<20))
-	for name, args := range map[string][]ssa.Literal{
-		"mul":     {ssa.Str("a"), ssa.Int(1 << 40)},
-		"replace": {long, ssa.Str("a"), ssa.Str(strings.Repeat("b", 1<<10))},
-	} {
-		if _, err := Eval(name, ssa.StrType, args...); !errors.Is(err, ErrTooLarge) {
-			t.Errorf("%s: error %v", name, err)
-		}
 	}
 }

@@ -1,9 +1,10 @@
-package py
+package python
 
 import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aton-project/aton/dialects/aten"
@@ -295,6 +296,19 @@ func TestDivmod(t *testing.T) {
 		q, r := Divmod(c.x, c.y)
 		if q != c.q && !(math.IsNaN(q) && math.IsNaN(c.q)) || r != c.r {
 			t.Errorf("divmod(%v, %v) is %v, %v, not %v, %v", c.x, c.y, q, r, c.q, c.r)
+		}
+	}
+}
+
+// A string that would take the memory of a machine is not made.
+func TestTooLarge(t *testing.T) {
+	long := ssa.Str(strings.Repeat("a", 1<<20))
+	for name, args := range map[string][]ssa.Literal{
+		"mul":     {ssa.Str("a"), ssa.Int(1 << 40)},
+		"replace": {long, ssa.Str("a"), ssa.Str(strings.Repeat("b", 1<<10))},
+	} {
+		if _, err := Eval(name, ssa.StrType, args...); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }

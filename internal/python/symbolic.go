@@ -1,17 +1,6 @@
-package py
+package python
 
 import "github.com/aton-project/aton/ssa/sym"
-
-// Exprs are the ints args as expressions; ok is false where one has none.
-func Exprs(args []Value) (es []sym.Expr, ok bool) {
-	es = make([]sym.Expr, len(args))
-	for i, a := range args {
-		if es[i], ok = ExprOf(a); !ok {
-			return nil, false
-		}
-	}
-	return es, true
-}
 
 // Symbolic computes an operator on ints of which some are symbolic. The result
 // is an expression, or, for questions that have one answer for all sizes, a bool.

@@ -1,9 +1,6 @@
-// Package py has the values of a TorchScript program, and what Python's
-// operators on numbers, strings, lists and dicts make of them.
-//
-// Value is a closed set: every type of it is in value.go. Functions here are
-// pure. They know nothing of graphs being built, nor of where the program is.
-package py
+// Package python has what Python's operators on numbers, strings and lists make of constants, and of ints that are sizes. Functions are pure. They
+// know nothing of graphs being built, nor of where the program is.
+package python
 
 import (
 	"cmp"
