@@ -308,3 +308,20 @@ func TestNearby(t *testing.T) {
 		}
 	}
 }
+
+// Terms with constants are compared on all values of their variables, in each run: a constant is one element, and repeats.
+func TestExhaustConstants(t *testing.T) {
+	ts := newTerms()
+	x := ts.variable("x", tensor.Int16)
+	one := ts.constant(tensor.ScalarInt(1))
+	wide := ts.apply("Cast", tensor.Int64, []ssa.Attr{{Name: "to", Value: ssa.Int(int64(tensor.Int64.ONNX()))}}, x)
+	sum := ts.apply("Add", tensor.Int64, nil, wide, one)
+	for range 20 {
+		if all, _, ok := ts.exhaust(sum, one, "", different); all || !ok {
+			t.Fatalf("x + 1 is 1 for all x: %v, %v", all, ok)
+		}
+		if all, _, ok := ts.exhaust(sum, sum, "", different); !all || !ok {
+			t.Fatalf("x + 1 is not x + 1: %v, %v", all, ok)
+		}
+	}
+}

@@ -587,8 +587,8 @@ func (ts *terms) exhaust(a, b *Term, notZero string, equal func(x, y *tensor.Ten
 		return false, nil, false
 	}
 	n := int64(1)
-	for _, v := range value {
-		n = v.Shape[0]
+	if len(vars) > 0 {
+		n = value[vars[0]].Shape[0]
 	}
 	if x, okx = spread(x, n); !okx {
 		return false, nil, false
