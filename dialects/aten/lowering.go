@@ -61,8 +61,8 @@ type Def struct {
 	Why string
 }
 
-// Defs is the table of one family of operators.
-type Defs map[ssa.Kind]Def
+// Defs is the table of one family of operators. Its rows are pointers: a table of values takes 180 KB of code more to fill.
+type Defs map[ssa.Kind]*Def
 
 // Failure says why an operator was not lowered.
 type Failure struct {

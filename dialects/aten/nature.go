@@ -60,7 +60,7 @@ func init() {
 	builtin = map[ssa.Kind][]Def{}
 	for _, f := range families() {
 		for k, d := range f {
-			insert(builtin, k, d)
+			insert(builtin, k, *d)
 		}
 	}
 	for k, list := range builtin {

@@ -56,12 +56,12 @@ var otherNames = map[ssa.Kind]ssa.Kind{
 // addPrims adds the operators that are aten's, also under another name.
 func addPrims(families []Defs) {
 	for prim, k := range otherNames {
-		primitives[prim] = Def{Doc: string(k), Lower: func(l *Lowering) *ssa.Value { return l.asAten(k) }}
+		primitives[prim] = &Def{Doc: string(k), Lower: func(l *Lowering) *ssa.Value { return l.asAten(k) }}
 	}
 	for _, f := range families {
 		for k, d := range f {
 			if d.Prim {
-				primitives[ssa.Kind("prims::"+k.Name())] = Def{Doc: string(k), Lower: func(l *Lowering) *ssa.Value { return l.asAten(k) }}
+				primitives[ssa.Kind("prims::"+k.Name())] = &Def{Doc: string(k), Lower: func(l *Lowering) *ssa.Value { return l.asAten(k) }}
 			}
 		}
 	}

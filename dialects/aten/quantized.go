@@ -188,9 +188,9 @@ func (l *Lowering) onGrid(y *ssa.Value) *ssa.Value {
 }
 
 // onGridOf lowers to another operator of the arguments that are named, in this order.
-func onGridOf(name string, args ...string) Def {
+func onGridOf(name string, args ...string) *Def {
 	base, _, _ := strings.Cut(name, ".")
-	return Def{Doc: base + " of quantized tensors", Lower: func(l *Lowering) *ssa.Value {
+	return &Def{Doc: base + " of quantized tensors", Lower: func(l *Lowering) *ssa.Value {
 		vs := make([]any, len(args))
 		for i, a := range args {
 			switch v := l.Arg(a); {

@@ -38,8 +38,8 @@ var shapes = Defs{
 }
 
 // answers is a question about the element type alone.
-func answers(f func(tensor.DType) bool) Def {
-	return Def{TakesComplex: true, Doc: "a property of the element type", Lower: func(l *Lowering) *ssa.Value {
+func answers(f func(tensor.DType) bool) *Def {
+	return &Def{TakesComplex: true, Doc: "a property of the element type", Lower: func(l *Lowering) *ssa.Value {
 		return l.boolScalar(f(l.DType(l.Tensor("self"))))
 	}}
 }

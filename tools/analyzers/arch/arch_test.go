@@ -250,9 +250,8 @@ func TestCommand(t *testing.T) {
 	}, nil)
 }
 
-// mostBytes is what a program may have that loads and exports models, without symbols and debug information, for linux/amd64: 15 MiB and
-// a margin.
-const mostBytes = 16_000_000
+// mostBytes is what a program may have that loads and exports models, without symbols and debug information, for linux/amd64.
+const mostBytes = 15 << 20
 
 // TestProgramSize builds such a program. With -v it prints the size.
 func TestProgramSize(t *testing.T) {
