@@ -494,8 +494,7 @@ func (e *encoder) float(t *Term, x []string, d tensor.DType) string {
 	if t.Func == "of ReduceProd" && len(x) == 1 {
 		return x[0]
 	}
-	sums := t.Func == "Dot" && t.Args[0].DType == d && t.Args[0].Func != "times" || t.Func == "of ReduceSum" || t.Func == "of ReduceMean"
-	if sums && len(x) == 1 { // a sum starts at 0
+	if len(x) == 1 && (t.Func == "Dot" && t.Args[0].DType == d && t.Args[0].Func != "times" || t.Func == "of ReduceSum" || t.Func == "of ReduceMean") { // a sum starts at 0
 		return app("ite", app("fp.isZero", x[0]), zero, x[0])
 	}
 	switch t.Func {
