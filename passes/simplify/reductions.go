@@ -5,7 +5,6 @@ import (
 
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
-	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // reductions holds the rules that let an operator keep or drop the axes that it reduces.
@@ -17,7 +16,6 @@ func (s *simplifier) reductions() []rewrite.Rule {
 		}},
 		{Name: "sum-of-one", Kinds: []ssa.Kind{"onnx::ReduceSum", "onnx::ReduceMean"}, Apply: reduceOne, Rounds: true},
 		{Name: "log-softmax", Kinds: []ssa.Kind{"onnx::Log"}, Apply: logSoftmax, Rounds: true},
-		{Name: "monotone-before-choice", Kinds: []ssa.Kind{"onnx::ArgMax", "onnx::ArgMin"}, Apply: monotone, Rounds: true},
 		{Name: "reduce-squeeze", Kinds: []ssa.Kind{"onnx::Squeeze", "onnx::Reshape", "onnx::Flatten"}, Apply: reduceSqueeze},
 		{Name: "reduce-unsqueeze", Kinds: []ssa.Kind{"onnx::Unsqueeze", "onnx::Reshape"}, Apply: reduceUnsqueeze},
 	}
@@ -125,48 +123,6 @@ func reduceOne(r *rewrite.Rewriter, o *ssa.Op) bool {
 		return false
 	}
 	r.Replace(o, x)
-	return true
-}
-
-// monotone chooses among what the elements were before an operator that keeps their order. Rounding may make numbers equal that differ by a last place, of which
-// the first would be chosen: the rule rounds. It leaves out what makes more of them equal, as halves do, small shares for a minimum, and Exp of large numbers.
-func monotone(r *rewrite.Rewriter, o *ssa.Op) bool {
-	d := o.Operand(0).Def()
-	n := rank(o.Operand(0))
-	if t := o.Operand(0).DType(); t != tensor.Float32 && t != tensor.Float64 {
-		return false
-	}
-	if d == nil || n < 1 || len(d.Results) != 1 || !o.Operand(0).HasOneUse() {
-		return false
-	}
-	axis := o.AttrInt("axis", 0)
-	if axis < 0 {
-		axis += int64(n)
-	}
-	switch d.Kind {
-	case "onnx::Softmax", "onnx::LogSoftmax": // one factor for all that are compared
-		if o.Kind == "onnx::ArgMin" && d.Kind == "onnx::Softmax" {
-			return false
-		}
-		along := d.AttrInt("axis", -1)
-		if along < 0 {
-			along += int64(n)
-		}
-		if along != axis {
-			return false
-		}
-	case "onnx::Log", "onnx::Sqrt": // of negative numbers they are NaN
-		if !unsigned(d.Operand(0)) || d.Operand(0).Def().Kind == "onnx::Cast" {
-			return false
-		}
-	default:
-		return false
-	}
-	y := r.Create(o.Kind, []*ssa.Value{d.Operand(0)}, o.Attrs...)
-	if !r.Fits(y, o.Result(0)) {
-		return false
-	}
-	r.Replace(o, y)
 	return true
 }
 
