@@ -3,12 +3,12 @@ package passes
 import (
 	"fmt"
 	"strings"
+
+	"github.com/aton-project/aton/internal/align"
 )
 
-// maxDiffTable bounds the size of Diff's table. Beyond it, Diff shows both texts in full.
-const maxDiffTable = 4 << 20
-
-// Diff returns the difference between a and b, with some lines of context, or "" if they are equal.
+// Diff returns the difference between a and b, with some lines of context, or "" if they are equal. Of texts that are too long to be compared
+// line by line it shows both in full, from the first line that differs to the last.
 func Diff(a, b []string, context int) string {
 	start := 0
 	for start < len(a) && start < len(b) && a[start] == b[start] {
@@ -32,41 +32,23 @@ func Diff(a, b []string, context int) string {
 		lines = append(lines, line{' ', a[i], i})
 	}
 	x, y := a[start:endA], b[start:endB]
-	if n := len(y) + 1; (len(x)+1)*n <= maxDiffTable {
-		// table[i*n+j] is the length of the longest common subsequence of x[i:] and y[j:]
-		table := make([]int32, (len(x)+1)*n)
-		for i := len(x) - 1; i >= 0; i-- {
-			for j := len(y) - 1; j >= 0; j-- {
-				if x[i] == y[j] {
-					table[i*n+j] = table[(i+1)*n+j+1] + 1
-				} else {
-					table[i*n+j] = max(table[(i+1)*n+j], table[i*n+j+1])
-				}
-			}
+	pairs, _ := align.Common(x, y) // none of lists that are too long
+	i, j := 0, 0
+	until := func(p, q int) {
+		for ; i < p; i++ {
+			lines = append(lines, line{'-', x[i], start + j})
 		}
-		i, j := 0, 0
-		for i < len(x) || j < len(y) {
-			switch {
-			case i < len(x) && j < len(y) && x[i] == y[j]:
-				lines = append(lines, line{' ', x[i], start + j})
-				i++
-				j++
-			case i < len(x) && (j == len(y) || table[(i+1)*n+j] >= table[i*n+j+1]):
-				lines = append(lines, line{'-', x[i], start + j})
-				i++
-			default:
-				lines = append(lines, line{'+', y[j], start + j})
-				j++
-			}
-		}
-	} else {
-		for _, s := range x {
-			lines = append(lines, line{'-', s, start})
-		}
-		for j, s := range y {
-			lines = append(lines, line{'+', s, start + j})
+		for ; j < q; j++ {
+			lines = append(lines, line{'+', y[j], start + j})
 		}
 	}
+	for _, p := range pairs {
+		until(p[0], p[1])
+		lines = append(lines, line{' ', x[i], start + j})
+		i++
+		j++
+	}
+	until(len(x), len(y))
 	for j := endB; j < len(b); j++ {
 		lines = append(lines, line{' ', b[j], j})
 	}

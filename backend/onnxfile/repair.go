@@ -22,8 +22,11 @@ type repairer struct {
 	told []string
 }
 
+// tell tells a change, once where it is the same for several nodes.
 func (r *repairer) tell(format string, args ...any) {
-	r.told = append(r.told, "repaired: "+fmt.Sprintf(format, args...))
+	if text := "repaired: " + fmt.Sprintf(format, args...); !slices.Contains(r.told, text) {
+		r.told = append(r.told, text)
+	}
 }
 
 // model repairs a model whose graph and initializers are apart from it.
@@ -190,22 +193,15 @@ func (r *repairer) normalizations(p *onnxpb.ModelProto, g *onnxpb.GraphProto) {
 		switch n.GetOpType() {
 		case "LayerNormalization":
 			if opset < 17 {
-				r.once("LayerNormalization came with opset 17, and the model imports %d", opset)
+				r.tell("LayerNormalization came with opset 17, and the model imports %d", opset)
 			}
 		case "SimplifiedLayerNormalization":
 			if len(n.Output) == 1 {
 				n.OpType = proto.String("RMSNormalization")
-				r.once("SimplifiedLayerNormalization, which the standard does not have, is RMSNormalization")
+				r.tell("SimplifiedLayerNormalization, which the standard does not have, is RMSNormalization")
 			}
 		}
 	})
-}
-
-// once tells what may be so for several nodes.
-func (r *repairer) once(format string, args ...any) {
-	if text := "repaired: " + fmt.Sprintf(format, args...); !slices.Contains(r.told, text) {
-		r.told = append(r.told, text)
-	}
 }
 
 // outputs forgets what is stated of an output without shape: it has the type that is computed.

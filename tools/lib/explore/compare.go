@@ -7,13 +7,11 @@ import (
 	"strings"
 
 	"github.com/aton-project/aton/backend/interp"
+	"github.com/aton-project/aton/internal/align"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 	"github.com/aton-project/aton/verify"
 )
-
-// lcsCells bounds the table in which the nodes of two graphs that nothing else tells apart are put beside each other.
-const lcsCells = 1 << 22
 
 // Compare has the document show what is different from an older model, which must be one that converts: nodes, weights and, where the model
 // runs, numbers.
@@ -110,42 +108,19 @@ func (c *comparer) match(news, olds []int) {
 	}
 }
 
-// common is the longest list of positions of equal elements that rise in both lists. Of long lists it is one in which equal elements are taken in
-// their order, wherever they stand.
+// common pairs equal elements of two lists in an order that both have. Of long lists it takes equal elements in their order, wherever they stand.
 func common[T comparable](a, b []T) [][2]int {
+	if pairs, ok := align.Common(a, b); ok {
+		return pairs
+	}
 	var out [][2]int
-	if len(a)*len(b) > lcsCells {
-		at := map[T][]int{}
-		for j, x := range b {
-			at[x] = append(at[x], j)
-		}
-		for i, x := range a {
-			if list := at[x]; len(list) > 0 {
-				out, at[x] = append(out, [2]int{i, list[0]}), list[1:]
-			}
-		}
-		return out
+	at := map[T][]int{}
+	for j, x := range b {
+		at[x] = append(at[x], j)
 	}
-	w := len(b) + 1
-	length := make([]int32, (len(a)+1)*w)
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				length[i*w+j] = length[(i+1)*w+j+1] + 1
-			} else {
-				length[i*w+j] = max(length[(i+1)*w+j], length[i*w+j+1])
-			}
-		}
-	}
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		switch {
-		case a[i] == b[j]:
-			out = append(out, [2]int{i, j})
-			i, j = i+1, j+1
-		case length[(i+1)*w+j] >= length[i*w+j+1]:
-			i++
-		default:
-			j++
+	for i, x := range a {
+		if list := at[x]; len(list) > 0 {
+			out, at[x] = append(out, [2]int{i, list[0]}), list[1:]
 		}
 	}
 	return out
