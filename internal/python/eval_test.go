@@ -312,3 +312,13 @@ func TestTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeInts: ints are compared as ints. As floats, the numbers next to 2^53 are one.
+func TestLargeInts(t *testing.T) {
+	x, y := ssa.Int(1<<53), ssa.Int(1<<53+1)
+	for name, want := range map[string]bool{"lt": true, "le": true, "gt": false, "ge": false, "eq": false, "ne": true} {
+		if got, err := Eval(name, ssa.BoolType, x, y); err != nil || got.Bool() != want {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}

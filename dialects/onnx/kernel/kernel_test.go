@@ -117,3 +117,32 @@ func TestResizeHalfway(t *testing.T) {
 		t.Errorf("element 8 is element %g, want 5", got)
 	}
 }
+
+// TestRefused gives kernels inputs for which the standard has no result: they say so, and read no other element.
+func TestRefused(t *testing.T) {
+	inf := float32(math.Inf(1))
+	image := f32([]int64{1, 1, 2, 2}, 1, 2, 3, 4)
+	cache, rows := f32([]int64{2, 1, 3, 1}, 1, 2, 3, 4, 5, 6), f32([]int64{2, 1, 1, 1}, 7, 8)
+	for _, c := range []struct {
+		name string
+		in   []*tensor.Tensor
+	}{
+		{"GatherElements", []*tensor.Tensor{f32([]int64{2, 2}, 1, 2, 3, 4), tensor.FromInts(tensor.Int64, []int64{1, 3}, []int64{0, 1, 0})}},
+		{"TensorScatter", []*tensor.Tensor{cache, rows, tensor.Ints(0)}},
+		{"TensorScatter", []*tensor.Tensor{cache, rows, tensor.Ints(0, 1, 2)}},
+		{"RoiAlign", []*tensor.Tensor{image, f32([]int64{1, 4}, 0, 0, inf, 1), tensor.Ints(0)}},
+		{"RoiAlign", []*tensor.Tensor{image, f32([]int64{1, 4}, 0, float32(math.NaN()), 1, 1), tensor.Ints(0)}},
+	} {
+		if out, err := Eval(ssa.Kind("onnx::"+c.name), nil, c.in, 1); err == nil {
+			t.Errorf("%s of %v gives %v", c.name, c.in, out)
+		}
+	}
+	// the same with what fits
+	for name, in := range map[string][]*tensor.Tensor{
+		"GatherElements": {f32([]int64{2, 2}, 1, 2, 3, 4), tensor.FromInts(tensor.Int64, []int64{1, 2}, []int64{0, 1})},
+		"TensorScatter":  {cache, rows, tensor.Ints(0, 1)},
+		"RoiAlign":       {image, f32([]int64{1, 4}, 0, 0, 1, 1), tensor.Ints(0)},
+	} {
+		eval(t, name, nil, in...)
+	}
+}

@@ -23,3 +23,17 @@ func TestHelp(t *testing.T) {
 		}
 	}
 }
+
+// TestFolders: a command that runs in another folder does not name Python by a path from this one.
+func TestFolders(t *testing.T) {
+	text, err := os.ReadFile("../../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		moves := strings.Contains(line, "\tcd ") || strings.Contains(line, "$(ALONE) -C ")
+		if moves && regexp.MustCompile(`\$\((BUILDER|PYTHON)\)`).MatchString(line) {
+			t.Errorf("a relative path behind a change of the folder: %s", line)
+		}
+	}
+}
