@@ -276,8 +276,11 @@ func unary(name string, ret ssa.Type, a Value) (Value, bool, error) {
 		if i < 0 {
 			return nil, true, raise("factorial() not defined for negative values")
 		}
+		if i >= 66 { // PyTorch shifts by 64 bits to get there
+			return nil, true, refuse("unsupported-args", "the factorial of %d has no value in PyTorch", i)
+		}
 		n := int64(1)
-		for k := int64(2); k <= min(i, 1<<16); k++ {
+		for k := int64(2); k <= i; k++ {
 			n *= k
 		}
 		return n, true, nil

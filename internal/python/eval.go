@@ -96,7 +96,9 @@ func unary(name string, ret ssa.Type, x ssa.Literal) (ssa.Literal, error) {
 		}
 		return ssa.Float(v), nil
 	case f.number != nil:
-		return f.number(x), nil
+		if v := f.number(x); !v.IsNone() {
+			return v, nil
+		}
 	}
 	return ssa.None, ErrUnknown
 }

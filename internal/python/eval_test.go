@@ -322,3 +322,17 @@ func TestLargeInts(t *testing.T) {
 		}
 	}
 }
+
+// TestFactorial: the factorial wraps around. PyTorch has none of negative numbers and of 66 and more, and no loop takes years to find one.
+func TestFactorial(t *testing.T) {
+	for n, want := range map[int64]int64{0: 1, 5: 120, 20: 2432902008176640000, 21: -4249290049419214848} {
+		if got, err := Eval("factorial", ssa.IntType, ssa.Int(n)); err != nil || got.Int() != want {
+			t.Errorf("%d: %v, %v", n, got, err)
+		}
+	}
+	for _, n := range []int64{-1, 66, math.MaxInt64} {
+		if got, err := Eval("factorial", ssa.IntType, ssa.Int(n)); err == nil {
+			t.Errorf("%d: %v", n, got)
+		}
+	}
+}

@@ -20,7 +20,7 @@ type function struct {
 	real func(x float64) float64
 	// rounding gives an int where the schema says so, and a number of the kind of its argument where it says nothing.
 	rounding func(x float64) float64
-	// number takes an int, a bool or a float, and complexNumber a complex number.
+	// number takes an int, a bool or a float, and complexNumber a complex number. None is no result.
 	number, complexNumber func(x ssa.Literal) ssa.Literal
 
 	// equal is told whether two values are equal.
@@ -152,6 +152,9 @@ var functions = map[string]*function{
 	},
 	"factorial": {
 		number: func(x ssa.Literal) ssa.Literal {
+			if x.Int() < 0 || x.Int() >= undefinedFactorial {
+				return ssa.None
+			}
 			n := int64(1)
 			for i := int64(2); i <= x.Int(); i++ {
 				n *= i
@@ -365,6 +368,9 @@ func toInt(x ssa.Literal) ssa.Literal {
 }
 
 func toComplex(x ssa.Literal) ssa.Literal { return ssa.Complex(complex(x.Float(), 0)) }
+
+// undefinedFactorial is the least number whose factorial has no value in PyTorch, which shifts by 64 bits to get there.
+const undefinedFactorial = 66
 
 // FloorDiv is Python's x // y of ints: rounded towards minus infinity. y is not 0.
 func FloorDiv(x, y int64) int64 {
