@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 python=$1
+[[ $python != */* ]] || python=$(realpath -s -- "$python") # it runs in other folders, too
 copy=$(mktemp -d)
 trap 'rm -rf "$copy" || { sleep 5; rm -rf "$copy"; }' EXIT # wine writes for a while after it has ended
 [ -z "$(git status --porcelain)" ] || { echo "the checkout has changes: a release is made of a commit"; exit 1; }
