@@ -26,8 +26,9 @@ func (s *containers) index(x py.Value, n int) (int, bool) {
 // one, the other would not show it.
 func (s *containers) set(c *journal.Cell, content any) {
 	if s.heap.HasTwins(c) && !s.alone(c) {
-		s.unlike++
-		s.fail("alias", "what is written is one of several objects, and which one depends on data; write to each of them in the branches")
+		f := s.failure("alias", "what is written is one of several objects, and which one depends on data; write to each of them in the branches")
+		f.losers = s.losersOfCells(append(s.heap.Twins(c), c))
+		panic(f)
 	}
 	if c.ID() < 0 && s.op != nil {
 		if s.touched == nil {

@@ -16,10 +16,11 @@ import (
 // context is what all parts of the pass share: the module, the options, the
 // place in the source program that is being evaluated, and what was found there.
 type context struct {
-	m    *ssa.Module
-	opts Options
-	loc  diag.Loc
-	op   *ssa.Op // being evaluated
+	m       *ssa.Module
+	opts    Options
+	decided *decisions
+	loc     diag.Loc
+	op      *ssa.Op // being evaluated
 	findings
 	spent budget
 	// nonEmpty are the symbols of inputs that are taken to be 1 or more, where the user has not said so.
@@ -32,6 +33,9 @@ type context struct {
 	pools []*pool
 	// region is the newest cell from before the branch or the iteration at hand.
 	region int
+	// losers are the operators of the program that give values of which less is known than of their operands, and oneOf those that made objects which may be another one.
+	losers map[*ssa.Value]*ssa.Op
+	oneOf  map[*journal.Cell]*ssa.Op
 	// touched are the containers of the module's state that the program writes to, and where it does.
 	touched map[*journal.Cell]site
 }
@@ -52,12 +56,8 @@ type findings struct {
 	causes []diag.Diagnostic
 	// openRanks are the places where what is known at run time decides a rank; rankNeeded is set where an operator needs it.
 	openRanks  []diag.Diagnostic
-	rankNeeded bool
-	squeezed   int // squeezes of an axis that may be 1
-	empty      int // Ifs whose results have another rank where they have no elements
-	loops      int // loops that failed, or whose carried values do not keep their form
-	choices    int // checks that leave one size, and Ifs that choose one of two numbers
-	unlike     int // Ifs whose results differ in rank, or are None in one branch
+	rankNeeded *failure
+	offers     []decision // see decide.go
 	// typeless is set when an operator of a user gives a tensor of unknown rank.
 	typeless bool
 	assumed  []string
@@ -69,8 +69,9 @@ type findings struct {
 
 // learn notes what another attempt found that may get further in another way.
 func (f *findings) learn(other findings) {
-	f.squeezed, f.empty = max(f.squeezed, other.squeezed), max(f.empty, other.empty)
-	f.loops, f.unlike, f.choices = max(f.loops, other.loops), max(f.unlike, other.unlike), max(f.choices, other.choices)
+	for _, d := range other.offers {
+		f.offer(d.way, d.at)
+	}
 }
 
 // leastSize says that the size of a symbol must be n or more.
@@ -83,6 +84,9 @@ type leastSize struct {
 type failure struct {
 	d     diag.Diagnostic
 	found findings
+	// losers are the operators of the program that lost what was needed, where that is known, and by is what needs it, if it is not where d says.
+	losers []*ssa.Op
+	by     site
 	// unjoined is set where two paths could not be joined at the end of a block.
 	unjoined bool
 }
@@ -123,7 +127,9 @@ func (s *context) fail(id, format string, args ...any) { panic(s.failure(id, for
 
 // undecided ends the evaluation of an operator that has to know whether m is None.
 func (s *context) undecided(m *py.Maybe, format string, args ...any) {
-	panic(needSplit{cond: m.Has, why: s.failure("optional-data", format, args...)})
+	why := s.failure("optional-data", format, args...)
+	why.losers = s.losersOf(m.Has)
+	panic(needSplit{cond: m.Has, why: why})
 }
 
 // raised is the end of the path at hand: PyTorch raises there.

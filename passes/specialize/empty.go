@@ -56,7 +56,7 @@ func (m *merger) size(a, b sym.Expr) (sym.Expr, bool) {
 	if a.Equal(b) {
 		return a, true
 	}
-	if m.s.opts.sizes {
+	if m.s.knowsSizes() {
 		for side, e := range []sym.Expr{b, a} { // where a branch has one size only, the other branch says it all
 			if k := m.s.known.of(facts{}.with(m.n.Operand(0), side == 0)); k.in(a).Equal(k.in(b)) {
 				return e, true

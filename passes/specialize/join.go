@@ -39,12 +39,12 @@ type merger struct {
 func (m *merger) join(outs [2]outcome) []py.Value {
 	s := m.s
 	if empty, count, ok := emptyBranch(m.n.Operand(0)); ok && m.onlyRank(outs, empty, count) {
-		if s.opts.nonEmpty {
+		if s.takes(notEmpty) {
 			s.warnf("not-empty", "a tensor has another rank where it has no elements (%s is 0); the model is right for 1 and more", count)
 			s.assumed = append(s.assumed, "sizes that "+s.m.Locs.String(s.loc)+" compares with 0 are at least 1")
 			return s.only(m.n, 1-empty, outs[1-empty])
 		}
-		s.empty++
+		s.offer(notEmpty, s.op)
 	}
 	results := make([]py.Value, len(outs[0].results))
 	m.chooses = m.reach == nil && s.op.Kind == "prim::If"
@@ -119,16 +119,23 @@ func (m *merger) pairTensors(v0, v1 *ssa.Value) *ssa.Value {
 		return r
 	}
 	t := m.s.build.joinTensorsBy(t0, t1, m.size)
-	if t0.Ranked && t1.Ranked && !t.Ranked && !m.s.opts.openRanks {
-		m.s.unlike++
+	r := m.pair(v0, v1, t)
+	if t0.Ranked && t1.Ranked && !t.Ranked {
 		why := fmt.Sprintf("a tensor has %d or %d dimensions depending on data, and an operator behind it needs their number", len(t0.Dims), len(t1.Dims))
-		if m.s.opts.split {
-			m.s.fail("dynamic-rank", "%s", why)
+		m.s.less("dynamic-rank", "%s", why)
+		m.s.loses(r)
+		if !m.s.takes(widen) {
+			m.s.openRank(diag.Diagnostic{Op: "prim::If", Message: why})
+			if m.s.opts.Opset < ifOfRanks {
+				m.s.needRank(r)
+			}
 		}
-		m.s.openRank(diag.Diagnostic{Op: "prim::If", Message: why})
 	}
-	return m.pair(v0, v1, t)
+	return r
 }
+
+// ifOfRanks is the first opset with an If whose branches give tensors of several ranks.
+const ifOfRanks = 11
 
 // merge gives the value that is x in one branch and y in the other.
 func (m *merger) merge(x, y py.Value) py.Value {
@@ -185,8 +192,8 @@ func (m *merger) numbers(x, y py.Value) py.Value {
 	}
 	if c, ok := x.(py.Const); ok && c.Kind == ssa.IntLit && m.chooses {
 		if _, ok := y.(py.Const); ok {
-			s.choices++
-			if s.opts.sizes {
+			s.offer(knowSizes, s.op)
+			if s.knowsSizes() {
 				s.fail("dynamic-axis", "which of two numbers this is depends on data")
 			}
 		}
@@ -197,7 +204,6 @@ func (m *merger) numbers(x, y py.Value) py.Value {
 		return py.Dyn(m.pair(v0, v1, tx))
 	}
 	// which type it is decides what isinstance says, and what it makes of tensors
-	s.unlike++
 	s.fail("unsupported-value", "a value is %s or %s depending on data", tx, ty)
 	return nil
 }
@@ -281,9 +287,8 @@ func (m *merger) cell(x, y *journal.Cell) *journal.Cell {
 	for _, c := range []*journal.Cell{x, y} {
 		outside := func(t *journal.Cell) bool { return t.ID() <= m.start }
 		if twins := m.s.heap.Twins(c); outside(c) || slices.ContainsFunc(twins, outside) {
-			if m.s.opts.split {
-				m.s.fail("alias", "which of several objects a name means depends on data")
-			}
+			m.s.less("alias", "which of several objects a name means depends on data")
+			m.s.oneOf[z] = m.s.op
 			m.s.heap.Twin(z, c)
 		} else if len(twins) > 0 {
 			m.s.heap.Twin(z, c)
@@ -381,10 +386,7 @@ func (m *merger) only(i int, x py.Value) py.Value {
 // optional joins None or maybes with values.
 func (m *merger) optional(x, y py.Value) py.Value {
 	s := m.s
-	s.unlike++
-	if s.opts.split {
-		s.fail("optional-data", "a value is None in one branch of an If only")
-	}
+	s.less("optional-data", "a value is None in one branch of an If only")
 	h0, v0 := s.vals.halves(x)
 	h1, v1 := s.vals.halves(y)
 	if v0 == nil {
@@ -393,7 +395,9 @@ func (m *merger) optional(x, y py.Value) py.Value {
 	if v1 == nil {
 		v1 = s.vals.dummy(v0, m.changes[0])
 	}
-	return &py.Maybe{Has: m.pair(h0, h1, ssa.BoolType), Val: m.merge(v0, v1)}
+	has := m.pair(h0, h1, ssa.BoolType)
+	s.loses(has)
+	return &py.Maybe{Has: has, Val: m.merge(v0, v1)}
 }
 
 // halves are whether v is something, and what it is then; nil for None.

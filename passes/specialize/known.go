@@ -11,7 +11,7 @@ import (
 )
 
 // Programs choose by a number, and raise for sizes that do not fit the choice: n = 512 if rate == 16000 else 256, then
-// if x.size(1) != n: raise. On a path where two numbers are equal, a symbol in them has a value (Options.sizes): a number is a
+// if x.size(1) != n: raise. On a path where two numbers are equal, a symbol in them has a value (knowSizes): a number is a
 // constant there, and a tensor is read in its known shape, by a Reshape that fails at run time where the size is another one.
 
 // knownSizes is what is known of sizes on the path at hand.
@@ -123,7 +123,7 @@ func solve(e sym.Expr) (name string, n int64, ok bool) {
 
 // learn goes on with what holds where cond is yes, until the path ends.
 func (s *walk) learn(cond *ssa.Value, yes bool) {
-	if s.opts.sizes {
+	if s.knowsSizes() {
 		s.facts = s.facts.with(cond, yes)
 		s.known = s.known.of(s.facts)
 	}

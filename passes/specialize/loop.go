@@ -64,7 +64,7 @@ func (s *walk) loopOp(o *ssa.Op) {
 		}
 		l.counted = false
 	}
-	l.strict = s.opts.peel
+	l.strict = s.takes(peel)
 	end := s.try(func() { s.keep(l) })
 	if end.verdict == failed && l.strict {
 		if peeled := s.try(func() { s.peel(l, 1) }); peeled.verdict != failed {
@@ -78,9 +78,10 @@ func (s *walk) loopOp(o *ssa.Op) {
 	case end.verdict == done:
 		return
 	case end.verdict == mustUnroll:
-	case end.verdict == failed && l.counted && (s.opts.peel || end.failure.d.ID == "alias"): // iteration by iteration it may be known
+	case end.verdict == failed && l.counted && (s.takes(peel) || end.failure.d.ID == "alias"): // iteration by iteration it may be known
 	case end.verdict == failed:
-		end.failure.found.loops++
+		end.failure.found.offer(peel, o)
+		end.failure.losers = append(end.failure.losers, o)
 		fallthrough
 	default:
 		end.propagate()
@@ -487,7 +488,7 @@ func (l *loopState) needStale() {
 		if l.src.strict {
 			l.s.fail("alias", "%s", l.stale[c])
 		}
-		l.s.loops++
+		l.s.offer(peel, l.src.op)
 	}
 }
 

@@ -292,6 +292,6 @@ func (f *flattening) checkRank(v *ssa.Value, path string) {
 	if t.DType == tensor.Undefined {
 		s.fail("dynamic-rank", "the type of output %q depends on data, which ONNX cannot say of an output", path)
 	}
-	s.rankNeeded = s.rankNeeded || len(s.openRanks) > 0 // a valid model states the shape of its outputs
+	s.needRank(v) // a valid model states the shape of its outputs
 	s.warnf("dynamic-rank", "the number of dimensions of output %q depends on data: the model states no shape for it", cmp.Or(path, "0"))
 }

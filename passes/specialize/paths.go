@@ -174,6 +174,7 @@ func (s *walk) split(f *frame, o *ssa.Op, need needSplit) (*frame, []py.Value) {
 			end.propagate()
 		case mustSplit, failed: // another try at the program may get further on the paths
 			need.why.found.learn(end.failure.found)
+			need.why.losers = slices.Concat(end.failure.losers, need.why.losers)
 		}
 	}
 	need.why.unjoined = true
@@ -264,7 +265,7 @@ func (s *walk) dropCheck(n *ssa.Op, keep int, out outcome, why *raised) []py.Val
 	s.warnf("dropped-assert", "a check on data is left out (%s)", why.message)
 	cond := n.Operand(0)
 	if !(knownSizes{}).of(facts{}.with(cond, keep == 0)).empty() {
-		s.choices++
+		s.offer(knowSizes, s.op)
 	}
 	defer s.learn(cond, keep == 0)
 	return s.only(n, keep, out)

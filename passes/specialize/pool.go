@@ -14,7 +14,7 @@ import (
 )
 
 // Pools. A loop may move tensors between the places of a list, write to one that it finds by an index, and let the list grow; which
-// memory a place shows is known at run time only then. With Options.pool, tensors of one type lie in one memory before such a loop: row i
+// memory a place shows is known at run time only then. With decisions.pool, tensors of one type lie in one memory before such a loop: row i
 // of the pool is tensor i. A name of a tensor is a view of the pool, so that it is a number at run time, and a list of tensors is a list of
 // such numbers. Swaps, reverse, insert and pop move numbers, and a write goes to the row, which all names show. A tensor that is put into a
 // list becomes a row of its own, behind the others.
@@ -176,7 +176,7 @@ func (s *containers) movable(t *py.Tensor, after int) bool {
 
 // pooled is the pool of which all elements of a list are rows. Where there is none, they are moved into one if they can be.
 func (s *containers) pooled(es []py.Value) *pool {
-	if p := s.poolIn(&py.ListState{Elems: es}, nil); p != nil || s.opts.pool == noPools {
+	if p := s.poolIn(&py.ListState{Elems: es}, nil); p != nil || s.decided.pool == noPools {
 		return p
 	}
 	var rows []*py.Tensor
@@ -208,7 +208,7 @@ func (s *containers) poolOfRows(rows []*py.Tensor) *pool {
 
 // stay moves a tensor that an iteration makes into the pool of which the loop began with a row in its place.
 func (s *walk) stay(inits, outs []py.Value) {
-	if s.opts.pool == noPools {
+	if s.decided.pool == noPools {
 		return
 	}
 	for i, x := range inits {
@@ -227,7 +227,7 @@ func (s *walk) stay(inits, outs []py.Value) {
 
 // put is called for what a loop puts into a list from outside of it: it becomes a row of a pool, if it can be.
 func (s *containers) put(l *py.List, xs ...py.Value) {
-	if s.opts.pool == noPools || !s.build.inLoop() || l.Cell.ID() > s.region {
+	if s.decided.pool == noPools || !s.build.inLoop() || l.Cell.ID() > s.region {
 		return
 	}
 	for _, x := range xs {
@@ -240,7 +240,7 @@ func (s *containers) put(l *py.List, xs ...py.Value) {
 			continue
 		}
 		same := func(w *ssa.TensorType) bool { return ssa.SameType(w, held) }
-		if !slices.ContainsFunc(s.wanted, same) && !slices.ContainsFunc(s.opts.wanted, same) {
+		if !slices.ContainsFunc(s.wanted, same) && !slices.ContainsFunc(s.decided.wanted, same) {
 			s.wanted = append(slices.Clip(s.wanted), held)
 		}
 	}
@@ -299,7 +299,7 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 
 // putBy moves tensors into pools that a branch or an inner loop puts into lists: within it they are from outside.
 func (s *walk) putBy(b *ssa.Block) {
-	if s.opts.pool == noPools || !s.build.inLoop() {
+	if s.decided.pool == noPools || !s.build.inLoop() {
 		return
 	}
 	for o := range b.AllOps() {
@@ -326,7 +326,7 @@ func (s *walk) pool(l *sourceLoop) {
 		s.putBy(l.body)
 		return
 	}
-	if s.opts.pool == noPools {
+	if s.decided.pool == noPools {
 		return
 	}
 	type group struct {
@@ -346,7 +346,7 @@ func (s *walk) pool(l *sourceLoop) {
 		switch x := x.(type) {
 		case *py.Tensor:
 			st := heap.ViewOf(x).Storage
-			if !contained && s.opts.pool == containedOnly || seen[st] || !s.lists.movable(x, s.region) {
+			if !contained && s.decided.pool == containedOnly || seen[st] || !s.lists.movable(x, s.region) {
 				return
 			}
 			seen[st] = true
@@ -389,7 +389,7 @@ func (s *walk) pool(l *sourceLoop) {
 			visit(x, false)
 		}
 	}
-	for _, w := range s.opts.wanted {
+	for _, w := range s.decided.wanted {
 		i := slices.IndexFunc(groups, func(g *group) bool { return ssa.SameType(g.elem, w) })
 		if i < 0 {
 			i = len(groups)

@@ -253,11 +253,14 @@ func (l *loopState) refuse(why string) {
 
 // unranked notes that a carried tensor does not keep its rank.
 func (l *loopState) unranked() {
-	l.s.loops++
+	l.s.offer(peel, l.src.op)
+	if l.s.takes(peel) {
+		l.s.offer(widen, l.src.op)
+	}
 	if l.src.strict {
 		l.s.fail("loop-carried", "a loop-carried tensor changes its rank")
 	}
-	if !l.s.opts.openRanks {
+	if !l.s.takes(widen) {
 		l.s.openRank(diag.Diagnostic{Op: string(l.src.op.Kind), Message: "a loop-carried tensor has another number of dimensions in later iterations, and an operator behind it needs their number"})
 	}
 }
@@ -563,6 +566,9 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 		return s.views.movedTo(sl.view, sl.places, args)
 	case tens:
 		v := next(sl.typ)
+		if t := v.Tensor(); t != nil && !t.Ranked {
+			s.loses(v)
+		}
 		if sl.raw {
 			return rawBase{v}
 		}
@@ -615,6 +621,7 @@ func (l *loopState) bind(sl *slot, next func(t ssa.Type) *ssa.Value) any {
 		return &py.List{Cell: s.heap.New(st), Elem: sl.elem}
 	case opt:
 		has := next(ssa.BoolType)
+		s.loses(has)
 		if sl.elems[0] == nil {
 			return py.None
 		}

@@ -64,8 +64,8 @@ func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
 				s.fail("dynamic-axis", "the trace was made with %s = 1, and squeeze drops the axis: what is behind holds for that size only; write 1 for %s in --input", name, name)
 			}
 			one := e.Min() < 2 && !s.known.differ(e, sym.Const(1))
-			if one && !(s.opts.plural && s.axes.Plural(e)) {
-				if s.opts.sizes && len(args) > 1 {
+			if one && !(s.axes.Plural(e) && s.takes(atLeastTwo)) {
+				if s.knowsSizes() && len(args) > 1 {
 					s.splitAtOne(self, int(d), e)
 				}
 				return nil, false
@@ -118,7 +118,8 @@ func (s *views) squeezedMaybe(kind ssa.Kind, args []py.Value, self, v *ssa.Value
 	for i, d := range t.Dims {
 		if !d.IsConst() && d.Min() < 2 && wanted(int64(i)) {
 			v.Type = ssa.Unranked(v.DType())
-			s.squeezed++
+			s.offer(atLeastTwo, s.op)
+			s.loses(v)
 			s.openRank(diag.Diagnostic{Op: string(kind),
 				Message: fmt.Sprintf("axis %d, of size %s, goes if it is 1 at run time, so the number of dimensions depends on data, and an operator behind it needs that", i, d),
 				Hint:    "name the axes to remove, such as squeeze(1), or give the axis a fixed size in --input"})
