@@ -127,9 +127,7 @@ func (s *context) fail(id, format string, args ...any) { panic(s.failure(id, for
 
 // undecided ends the evaluation of an operator that has to know whether m is None.
 func (s *context) undecided(m *py.Maybe, format string, args ...any) {
-	why := s.failure("optional-data", format, args...)
-	why.losers = s.losersOf(m.Has)
-	panic(needSplit{cond: m.Has, why: why})
+	panic(needSplit{cond: m.Has, why: s.failure("optional-data", format, args...)})
 }
 
 // raised is the end of the path at hand: PyTorch raises there.

@@ -168,13 +168,16 @@ func (ds *decisions) next(m *ssa.Module, f *failure) (ok bool) {
 			ds.offered = append(ds.offered, d)
 		}
 	}
-	if len(ds.taken) < maxNamed {
-		for _, at := range f.losers {
-			for w := range knowSizes {
-				if d := (decision{w, at}); slices.Contains(f.found.offers, d) && !ds.has(d) {
-					return ds.take(m, d, at, f)
-				}
+	for _, at := range f.losers {
+		for w := range knowSizes {
+			d := decision{w, at}
+			if !slices.Contains(f.found.offers, d) || ds.has(d) {
+				continue
 			}
+			if w == split || len(ds.taken) >= maxNamed {
+				d.at = nil
+			}
+			return ds.take(m, d, at, f)
 		}
 	}
 	for w := range ways {

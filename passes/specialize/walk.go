@@ -79,6 +79,9 @@ func (s *walk) run(f *frame) []py.Value {
 			continue
 		}
 		end := s.try(func() { s.eval(o) })
+		if why := end.failure; why != nil && why.losers == nil {
+			why.losers = s.losersFor(o)
+		}
 		otherwise := end.split.otherwise
 		if ask := end.split.ask; ask != nil && end.verdict == mustSplit {
 			end.split.cond, end.split.ask = ask(), nil
@@ -105,6 +108,23 @@ func (s *walk) run(f *frame) []py.Value {
 			f = s.finish(joined, results)
 		}
 	}
+}
+
+// losersFor are the operators of the program that lost what is not known of the operands of o.
+func (s *walk) losersFor(o *ssa.Op) (ops []*ssa.Op) {
+	for _, v := range o.Operands() {
+		switch x := s.env[v.ID].(type) {
+		case *py.Tensor:
+			for _, v := range []*ssa.Value{x.Val, heap.ViewOf(x).Storage.State().Base} {
+				if v != nil {
+					ops = append(ops, s.losersOf(v)...)
+				}
+			}
+		case *py.Maybe:
+			ops = append(ops, s.losersOf(x.Has)...)
+		}
+	}
+	return ops
 }
 
 // enter gives the frame of the block that an operator stands for, nil if it is evaluated as it is.
