@@ -1,11 +1,10 @@
 package specialize
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/aton-project/aton/internal/python"
+	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -205,15 +204,50 @@ func (s *context) openRank(d diag.Diagnostic) {
 	s.openRanks = append(s.openRanks, d)
 }
 
-// fold computes an operator on constants; ok is false where it has no meaning for them.
-func (s *context) fold(name string, ret ssa.Type, args ...ssa.Literal) (l ssa.Literal, ok bool) {
-	l, err := python.Eval(name, ret, args...)
-	if errors.Is(err, python.ErrTooLarge) {
-		s.take(maxBytes)
-	}
-	var raises *python.Exception
-	if errors.As(err, &raises) {
-		panic(s.raised(raises.Message))
-	}
-	return l, err == nil
+// stateChange is a piece of the module's state that the program changes.
+type stateChange struct {
+	name  string
+	input bool // of the caller's, not of the module's own
+	loc   diag.Loc
+	op    ssa.Kind
+	read  func() py.Value
+}
+
+// site is where the program last wrote to a container.
+type site struct {
+	loc diag.Loc
+	op  ssa.Kind
+}
+
+// budget bounds what the evaluation of a program may take. A few lines can double a list forty times, or run a loop of a
+// million iterations within another one. What an attempt has spent is spent, also where it is thrown away.
+type budget struct {
+	steps    int64 // operators that were evaluated
+	maxSteps int64
+	bytes    int64 // of strings and lists that were made
+	maxBytes int64
+	places   int64 // elements whose places in memory were looked for
+}
+
+// The limits of a budget, some seconds and some hundred megabytes: steps of any program, and further ones for each of its
+// operators; bytes.
+const (
+	baseSteps  = 1 << 20
+	stepsPerOp = 16
+	maxBytes   = 1 << 28
+)
+
+// pool is memory with a row for each tensor of one type.
+type pool struct {
+	elem *ssa.TensorType
+	self *py.Tensor
+}
+
+func (p *pool) storage() *heap.Storage { return heap.ViewOf(p.self).Storage }
+
+// knownSizes is what is known of sizes on the path at hand.
+type knownSizes struct {
+	values map[string]int64 // of symbols
+	zeros  []sym.Expr       // differences that are 0, of which no symbol follows
+	apart  []sym.Expr       // differences that are not 0
 }

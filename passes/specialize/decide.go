@@ -14,55 +14,8 @@ import (
 // the program cannot be converted, the failure names the operators that lost what it needed; one of these is decided to be evaluated in the way
 // that it offers, and the walk begins again. No decision is taken back.
 
-// way is another way to evaluate an operator.
-type way int
-
-const (
-	atLeastTwo way = iota // an axis that a squeeze may remove is 2 or more: the model refuses others at run time
-	peel                  // the first iteration of a loop is evaluated by itself, where what is carried changes its form, or each one if that does not help
-	notEmpty              // the branch of an If that only tensors without elements take is left out: see empty.go
-	split                 // what follows an If is evaluated once for each branch, where the common form of their values says less
-	knowSizes             // what is compared to be equal is known to be equal on the path where it is; an If that gives two constant ints is split: see known.go
-	widen                 // the common form stays though it says less: the pass lower says what needs more
-	ways
-)
-
-func (w way) String() string {
-	return [...]string{
-		"the axis is taken to be 2 or more",
-		"the first iteration is evaluated by itself",
-		"the branch for no elements is left out",
-		"what follows is evaluated once for each branch",
-		"sizes are known where they are compared to be equal",
-		"the common form stays, though it says less",
-	}[w]
-}
-
-// decision says that an operator of the program is evaluated in another way; nil stands for all operators.
-type decision struct {
-	way way
-	at  *ssa.Op
-}
-
 // maxNamed is the number of decisions for single operators: behind that, a way is decided for all operators at once.
 const maxNamed = 8
-
-// decisions are what was decided by now.
-type decisions struct {
-	taken map[decision]bool
-	used  map[decision]bool // those that changed something
-	told  []diag.Diagnostic // of each decision, what it is and what it is for
-	of    []decision        // of each element of told
-	// offered are the decisions that any walk offered.
-	offered []decision
-	// pool has tensors that a loop moves about lie in one memory, and wanted are the types of which there is a pool though none is there before the loop: see pool.go.
-	pool   pooling
-	wanted []*ssa.TensorType
-}
-
-func newDecisions() *decisions {
-	return &decisions{taken: map[decision]bool{}, used: map[decision]bool{}}
-}
 
 // takes reports that the operator at hand is evaluated in another way.
 func (s *context) takes(w way) bool {
@@ -175,7 +128,7 @@ func (ds *decisions) next(m *ssa.Module, f *failure) (ok bool) {
 				continue
 			}
 			if w == split || len(ds.taken) >= maxNamed {
-				d.at = nil
+				d.at = nil // an If is not split alone: what the others lose would be missing in its branches, and be split there, in more places
 			}
 			return ds.take(m, d, at, f)
 		}
@@ -214,7 +167,7 @@ func (ds *decisions) take(m *ssa.Module, d decision, at *ssa.Op, f *failure) boo
 // needed are notes on the decisions that changed something.
 func (ds *decisions) needed() (notes []diag.Diagnostic) {
 	for i, d := range ds.told {
-		if ds.used[ds.of[i]] {
+		if ds.used[ds.of[i]] || ds.of[i].way == inPools {
 			notes = append(notes, d)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/diag"
 	"github.com/aton-project/aton/ssa/sym"
-	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // merger joins what two branches gave into results of the If.
@@ -175,11 +174,6 @@ func (m *merger) merge(x, y py.Value) py.Value {
 	}
 	m.s.fail("unsupported-value", "the two branches give values that have no common form in ONNX")
 	return nil
-}
-
-func isOptional(x py.Value) bool {
-	_, ok := x.(*py.Maybe)
-	return ok || py.IsNone(x)
 }
 
 // numbers merges two numbers of one type.
@@ -400,111 +394,6 @@ func (m *merger) optional(x, y py.Value) py.Value {
 	return &py.Maybe{Has: has, Val: m.merge(v0, v1)}
 }
 
-// halves are whether v is something, and what it is then; nil for None.
-func (s *values) halves(v py.Value) (has *ssa.Value, val py.Value) {
-	if mb, ok := v.(*py.Maybe); ok {
-		return mb.Has, mb.Val
-	}
-	if py.IsNone(v) {
-		return s.build.constant(ssa.Bool(false)), nil
-	}
-	return s.build.constant(ssa.Bool(true)), v
-}
-
-// dummy makes a value of the form of v that stands where None is.
-func (s *values) dummy(v py.Value, changes journal.Changes) py.Value {
-	switch v := v.(type) {
-	case *py.Tensor:
-		var t *ssa.TensorType
-		changes.Under(func() {
-			if v.Val != nil {
-				t = v.Val.Tensor()
-			} else {
-				t = s.read(v).Tensor()
-			}
-		})
-		return s.dummyTensor(t)
-	case *py.Tuple:
-		t := &py.Tuple{Typ: v.Typ}
-		for _, e := range v.Elems {
-			t.Elems = append(t.Elems, s.dummy(e, changes))
-		}
-		return t
-	}
-	switch t, _ := py.NumberType(v); t {
-	case ssa.IntType:
-		return py.Int(0)
-	case ssa.FloatType:
-		return py.Float(0)
-	case ssa.BoolType:
-		return py.Bool(false)
-	}
-	s.fail("optional-data", "whether this value is None depends on data")
-	return nil
-}
-
-// dummyTensor is a constant of a tensor's type, of size 1 where sizes are not known.
-func (s *values) dummyTensor(t *ssa.TensorType) *py.Tensor {
-	if t == nil || t.DType == tensor.Undefined || t.DType.Size() == 0 || t.DType.IsComplex() {
-		s.fail("optional-data", "whether this tensor is None depends on data, and its type is not known")
-	}
-	shape := make([]int64, len(t.Dims))
-	for i, d := range t.Dims {
-		shape[i] = 1
-		if n, ok := d.Int(); ok {
-			shape[i] = n
-		}
-	}
-	v := s.build.constant(ssa.TensorValue(tensor.Full(t.DType, shape, 0)))
-	if _, static := t.Static(); !static {
-		v = s.expanded(v, t.Dims)
-	}
-	return s.heap.Tensor(v)
-}
-
-// expanded is the constant v in a shape of sizes of the inputs, computed at the head of the program; v itself where other
-// sizes are among dims. Before opset 11 onnxruntime insists on the sizes even of a value that nobody reads.
-func (s *values) expanded(v *ssa.Value, dims []sym.Expr) *ssa.Value {
-	cur, last := s.build.cur, s.build.out.Body.Last()
-	s.build.cur = s.build.out.Body
-	defer func() { s.build.cur = cur }()
-	sizes := make([]*ssa.Value, len(dims))
-	for i, d := range dims {
-		if n, ok := d.Int(); ok {
-			sizes[i] = s.build.constant(ssa.Int(n))
-		} else if sizes[i] = s.inputSize(d); sizes[i] == nil {
-			return v
-		}
-	}
-	list := s.build.cur.Append("prim::ListConstruct", s.loc, sizes, &ssa.ListType{Elem: ssa.IntType})
-	v = s.emitName("aten::expand", v, list.Result(0), false)
-	head := s.build.lastCon.Next()
-	for o := last.Next(); o != nil && o != head && last != s.build.lastCon; {
-		next := o.Next()
-		o.MoveBefore(head)
-		o = next
-	}
-	return v
-}
-
-// inputSize gives a size as a number, nil if no input has it.
-func (s *values) inputSize(d sym.Expr) *ssa.Value {
-	for _, p := range s.build.out.Body.Params {
-		t := p.Tensor()
-		if t == nil || !t.Ranked {
-			continue
-		}
-		for i, e := range t.Dims {
-			if e.Equal(d) {
-				v := s.emitName("aten::size.int", p, i)
-				v.Sym = []sym.Expr{d}
-				return v
-			}
-		}
-	}
-	return nil
-}
-
 // pool is the pool of which the elements of both lists are rows, nil if there is none.
 func (m *merger) pool(a, b *py.ListState) *pool {
 	p, q := m.s.poolIn(a, m.changes[0]), m.s.poolIn(b, m.changes[1])
@@ -593,4 +482,163 @@ func (m *merger) mergeContent(a, b any) any {
 		return a
 	}
 	return m.merge(py.AsValue(a), py.AsValue(b))
+}
+
+// lift makes an alternative of branch i one that can be asked for behind the If.
+func (m *merger) lift(i int, x py.Value) py.Value {
+	c, ok := x.(*py.Choice)
+	if !ok || inScope(c.Cond, m.s.build.cur) {
+		return x
+	}
+	other := m.s.build.constant(ssa.Bool(false))
+	cond := c.Cond
+	if i == 0 {
+		cond = m.pair(cond, other, ssa.BoolType)
+	} else {
+		cond = m.pair(other, cond, ssa.BoolType)
+	}
+	return &py.Choice{Cond: cond, Yes: m.lift(i, c.Yes), No: m.lift(i, c.No)}
+}
+
+// relateInner records what the merged tensor t has to do with memory outside of
+// the If, where it is the view state of at, memory that branch i made. That may be a view of
+// memory outside under conditions of the branch: when lists those on the way.
+func (m *merger) relateInner(t *py.Tensor, i int, at *heap.Storage, state *heap.View, when []*heap.Link) {
+	s, from := m.s, heap.ViewOf(t).Storage
+	related := map[*heap.Storage]bool{} // peers of peers are the same ones again
+	for _, p := range at.Peers() {
+		for _, q := range heap.Outside(p, m.start) {
+			s.step()
+			if !related[q] {
+				related[q] = true
+				s.heap.Peer(from, q)
+			}
+		}
+	}
+	for _, l := range at.Links() {
+		if l.From != at {
+			continue
+		}
+		s.heap.Inherit(from, l.To)
+		way := append(when[:len(when):len(when)], l)
+		chain := slices.Concat(l.View.Chain, state.Chain)
+		view := &heap.View{Storage: l.To, Chain: chain, Strides: state.Strides}
+		switch {
+		case l.To.Cell.ID() > m.start:
+			m.relateInner(t, i, l.To, view, way)
+		case !staysAt(view, nil, s.build.cur) || !allInScope(way, m.blocks[i]):
+			s.heap.Peer(from, l.To)
+		default:
+			n := &heap.Link{From: from, To: l.To, Cond: m.holds(i, way), Side: true, View: view}
+			s.heap.Link(n)
+		}
+	}
+}
+
+func allInScope(links []*heap.Link, b *ssa.Block) bool {
+	for _, l := range links {
+		if !inScope(l.Cond, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds is a result of the If: that it takes branch i, and the links are active there.
+func (m *merger) holds(i int, links []*heap.Link) *ssa.Value {
+	s := m.s
+	yes := m.in(i, func() *ssa.Value {
+		var all *ssa.Value
+		for _, l := range links {
+			c := l.Cond
+			if !l.Side {
+				c = s.vals.emitName("aten::__not__", c)
+			}
+			if all == nil {
+				all = c
+			} else {
+				all = s.vals.emitName("aten::__and__.bool", all, c)
+			}
+		}
+		return all
+	})
+	no := s.build.constant(ssa.Bool(false))
+	if i == 0 {
+		return m.pair(yes, no, ssa.BoolType)
+	}
+	return m.pair(no, yes, ssa.BoolType)
+}
+
+// view makes the tensor that is x or y, two views of one storage, if they take the same steps.
+func (m *merger) view(x, y *py.Tensor) *py.Tensor {
+	a, b := heap.ViewAt(x, m.changes[0]), heap.ViewAt(y, m.changes[1])
+	if a.Storage.Cell.ID() > m.start {
+		return nil
+	}
+	places, ok := heap.Alike(a, b)
+	if !ok {
+		return nil
+	}
+	if !staysAt(a, places, m.s.build.cur) {
+		return nil
+	}
+	var args []py.Value
+	for _, p := range places {
+		args = append(args, m.merge(a.Chain[p.Step].Args[p.Arg], b.Chain[p.Step].Args[p.Arg]))
+	}
+	return m.s.views.movedTo(a, places, args)
+}
+
+// size is what an If gives for a size that is a in one block and b in the other, where one expression stands for both. Programs pad what
+// has no suitable size: if pad > 0: x = F.pad(x, (0, pad)), or if n % 8 != 0: x = F.pad(x, (0, 8 - n % 8)). Without
+// padding, the padded size is the size.
+func (m *merger) size(a, b sym.Expr) (sym.Expr, bool) {
+	if a.Equal(b) {
+		return a, true
+	}
+	if m.s.knowsSizes() {
+		for side, e := range []sym.Expr{b, a} { // where a branch has one size only, the other branch says it all
+			if k := m.s.known.of(facts{}.with(m.n.Operand(0), side == 0)); k.in(a).Equal(k.in(b)) {
+				return e, true
+			}
+		}
+	}
+	block, zeros := zeroIn(m.n.Operand(0))
+	none, some := b, a
+	if block == 0 {
+		none, some = a, b
+	}
+	more := some.Sub(none)
+	for _, n := range zeros {
+		if more.Multiple(n) {
+			return some, true
+		}
+		// more is c - n, where n is from 1 to c - 1: that is -n modulo c, which is 0 for 0 as well
+		if c, ok := more.Add(n).Int(); ok && c > 0 && sym.Const(c-1).AtLeast(n) {
+			return none.Add(n.Neg().Mod(sym.Const(c))), true
+		}
+	}
+	return a, false
+}
+
+// onlyRank reports that a tensor without elements in the first outcome, for n = 0, has another rank in the second one.
+func (m *merger) onlyRank(outs [2]outcome, empty int, n sym.Expr) bool {
+	typeIn := func(i, k int) *ssa.TensorType {
+		if t, ok := outs[i].results[k].(*py.Tensor); ok {
+			return m.in(i, func() *ssa.Value { return m.s.vals.read(t) }).Tensor()
+		}
+		return nil
+	}
+	for k := range outs[0].results {
+		a, b := typeIn(empty, k), typeIn(1-empty, k)
+		if a == nil || b == nil || !a.Ranked || !b.Ranked || len(a.Dims) == len(b.Dims) {
+			continue
+		}
+		for _, d := range a.Dims {
+			if d.Equal(n) {
+				return true
+			}
+		}
+	}
+	return false
 }

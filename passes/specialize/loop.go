@@ -169,19 +169,6 @@ func (s *walk) iteration(l *sourceLoop, i int64, carried []py.Value) []py.Value 
 	return s.block(l.body)
 }
 
-// sourceLoop is a loop of the source program.
-type sourceLoop struct {
-	op         *ssa.Op
-	body       *ssa.Block
-	trip, cond py.Value
-	inits      []py.Value
-	counted    bool  // it may be unrolled
-	few        bool  // it has at most maxAliased iterations
-	first      int64 // the index of its first iteration
-	strict     bool  // what is carried keeps its form
-	runs       bool  // it has an iteration on the path at hand
-}
-
 // mayBeEmpty reports that the loop may have no iteration.
 func (s *walk) mayBeEmpty(l *sourceLoop) bool {
 	trip, _ := py.ExprOf(l.trip)
@@ -209,9 +196,6 @@ func (s *walk) assumeSome(l *sourceLoop, symbols []string) {
 	s.needNonEmpty(symbols)
 	s.facts = s.facts.with(s.some(l), true)
 }
-
-// loopStart is what decides whether a loop has an iteration.
-type loopStart struct{ trip, cond *ssa.Value }
 
 func (s *walk) start(l *sourceLoop) loopStart {
 	return loopStart{s.vals.materialize(l.trip), s.vals.materialize(l.cond)}

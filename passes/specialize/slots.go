@@ -748,3 +748,46 @@ func (l *loopState) after(sl *slot) *slot {
 	}
 	return &c
 }
+
+// openView makes a slot that holds a view one whose place is carried, if x is a
+// view of the same storage that takes the same steps.
+func (l *loopState) openView(sl *slot, x any) bool {
+	t, ok := sl.val.(*py.Tensor)
+	u, ok2 := x.(*py.Tensor)
+	if !ok || !ok2 || heap.ViewOf(t).Storage.Cell.ID() > l.start {
+		return false
+	}
+	places, ok := heap.Alike(heap.ViewOf(t), heap.ViewAt(u, l.changes))
+	if !ok {
+		return false
+	}
+	*sl = slot{kind: viewed, val: t, view: heap.ViewOf(t), places: places}
+	for range places {
+		sl.elems = append(sl.elems, &slot{kind: number, typ: ssa.IntType})
+	}
+	return true
+}
+
+// widenView makes a slot of a view fit x too; what is no such view makes it a tensor.
+func (l *loopState) widenView(sl *slot, x any) bool {
+	if u, ok := x.(*py.Tensor); ok {
+		if places, ok := heap.Alike(sl.view, heap.ViewAt(u, l.changes)); ok {
+			known := map[heap.Place]bool{}
+			for _, p := range sl.places {
+				known[p] = true
+			}
+			changed := false
+			for _, p := range places {
+				if !known[p] {
+					sl.places, changed = append(sl.places, p), true
+					sl.elems = append(sl.elems, &slot{kind: number, typ: ssa.IntType})
+				}
+			}
+			return changed
+		}
+	}
+	*sl = slot{kind: fixed, val: sl.val}
+	l.open(sl)
+	l.widen(sl, x)
+	return true
+}

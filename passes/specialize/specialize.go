@@ -14,23 +14,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// Options steer the pass.
-type Options struct {
-	// Opset and Table are what types are inferred with: an operator's type is that of its lowering.
-	Opset int
-	Table *aten.Table
-	// UnrollMax is the greatest number of iterations that are unrolled where
-	// a loop has to be; 0 stands for 1024.
-	UnrollMax int
-	// OutputNames name the outputs in order; a prefix will do.
-	OutputNames []string
-	// State says what becomes of state that the program changes.
-	State State
-
-	// KeepWeights leaves named constants of floating point as they are: what is computed of them is not folded.
-	KeepWeights bool
-}
-
 // Run specializes the main function in place. Problems of the user's program
 // come as *diag.List; warnings and notes are returned beside.
 //
@@ -59,6 +42,7 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 		for wanted := []*ssa.TensorType(nil); failed != nil && first.d.ID == "alias"; wanted = append(wanted, found.wanted...) {
 			ds = newDecisions()
 			ds.pool, ds.wanted = p, wanted
+			ds.take(m, decision{inPools, nil}, nil, first)
 			if found, failed = run(m, opts, ds); len(found.wanted) == 0 || len(wanted) >= maxWanted {
 				break
 			}
@@ -151,27 +135,6 @@ func (f *failure) problems() []diag.Diagnostic {
 		return f.found.causes
 	}
 	return []diag.Diagnostic{f.d}
-}
-
-// writes evaluates operators that write to tensors.
-type writes struct {
-	*context
-	build *builder
-	heap  *heap.Heap
-	vals  *values
-	views *views
-	// reaches reports that what is left of the program may read the memory in a cell.
-	reaches func(c *journal.Cell) bool
-}
-
-// containers evaluates operators on lists, dicts, tuples and strings.
-type containers struct {
-	*context
-	build *builder
-	heap  *heap.Heap
-	vals  *values
-	views *views
-	alone func(c *journal.Cell) bool // see walk.alone
 }
 
 func newWalk(m *ssa.Module, src, out *ssa.Func, opts Options, ds *decisions) *walk {

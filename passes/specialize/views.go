@@ -14,15 +14,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// views evaluates operators whose results share memory with their operands.
-type views struct {
-	*context
-	build *builder
-	heap  *heap.Heap
-	vals  *values
-	axes  layout.Axes
-}
-
 // squeezed evaluates squeeze where a dynamic axis that is known to be 2 or more is among the ones to remove: it stays.
 // Where the axis may be 1 at run time, the rank of the result depends on data: see squeezedMaybe.
 func (s *views) squeeze(o *ssa.Op, args []py.Value) ([]py.Value, bool) {
@@ -302,4 +293,39 @@ func (s *views) results(o *ssa.Op, args []py.Value, vs []*ssa.Value) []py.Value 
 		out[i] = s.vals.wrap(v)
 	}
 	return out
+}
+
+// movedTo is a view of the form of st with other numbers in some places.
+func (s *views) movedTo(st *heap.View, places []heap.Place, args []py.Value) *py.Tensor {
+	chain := append([]heap.Step(nil), st.Chain...)
+	for i, p := range places {
+		old := chain[p.Step].Args
+		chain[p.Step].Args = append([]py.Value(nil), old...)
+		chain[p.Step].Args[p.Arg] = args[i]
+	}
+	return s.heap.View(st.Storage, chain, st.Strides, nil, nil)
+}
+
+// staysAt reports that the arguments of a view's steps, but for those in places, are there in a block.
+func staysAt(st *heap.View, places []heap.Place, b *ssa.Block) bool {
+	moves := map[heap.Place]bool{}
+	for _, p := range places {
+		moves[p] = true
+	}
+	for i := range st.Chain {
+		for k, arg := range st.Chain[i].Args {
+			v, ok := arg.(py.Dynamic)
+			if l, isList := arg.(*py.List); isList {
+				for _, e := range l.State().Elems {
+					if v, ok := e.(py.Dynamic); ok && !inScope(v.Value, b) {
+						return false
+					}
+				}
+			}
+			if ok && !moves[heap.Place{Step: i, Arg: k}] && !inScope(v.Value, b) {
+				return false
+			}
+		}
+	}
+	return true
 }
