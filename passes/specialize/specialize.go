@@ -34,9 +34,12 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	ds := newDecisions()
 	found, first := run(m, opts, ds)
 	failed := first
-	for failed != nil && ds.next(m, failed) {
-		found, failed = run(m, opts, ds)
+	again := func() {
+		for failed != nil && ds.next(m, failed) {
+			found, failed = run(m, opts, ds)
+		}
 	}
+	again()
 	tried := ds
 	for _, p := range []pooling{everything, containedOnly} {
 		for wanted := []*ssa.TensorType(nil); failed != nil && first.d.ID == "alias"; wanted = append(wanted, found.wanted...) {
@@ -44,6 +47,7 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 			ds.pool, ds.wanted = p, wanted
 			ds.take(m, decision{inPools, nil}, nil, first)
 			if found, failed = run(m, opts, ds); len(found.wanted) == 0 || len(wanted) >= maxWanted {
+				again()
 				break
 			}
 		}
