@@ -19,7 +19,7 @@ func (s *containers) getItem(l *py.List, at py.Value) py.Value {
 			panic(s.raised("list index out of range"))
 		}
 		if p := s.pooled(st.Elems); p != nil {
-			t := s.views.row(p.self, s.getItem(&py.List{Cell: s.heap.New(s.vals.places(p.self, st)), Elem: ssa.IntType}, at))
+			t := s.views.row(p.Self, s.getItem(&py.List{Cell: s.heap.New(s.vals.places(p.Self, st)), Elem: ssa.IntType}, at))
 			t.Element = true
 			return t
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aton-project/aton/passes/specialize/internal/heap"
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
 	"github.com/aton-project/aton/ssa"
@@ -29,7 +29,7 @@ type context struct {
 	known   knownSizes
 	inShape map[*ssa.Value]*ssa.Value
 	// pools are those that the program at hand has: see pool.go.
-	pools []*pool
+	pools []*form.Pool
 	// region is the newest cell from before the branch or the iteration at hand.
 	region int
 	// losers are the operators of the program that give values of which less is known than of their operands, and oneOf those that made objects which may be another one.
@@ -236,14 +236,6 @@ const (
 	stepsPerOp = 16
 	maxBytes   = 1 << 28
 )
-
-// pool is memory with a row for each tensor of one type.
-type pool struct {
-	elem *ssa.TensorType
-	self *py.Tensor
-}
-
-func (p *pool) storage() *heap.Storage { return heap.ViewOf(p.self).Storage }
 
 // knownSizes is what is known of sizes on the path at hand.
 type knownSizes struct {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
@@ -395,18 +396,8 @@ func (m *merger) optional(x, y py.Value) py.Value {
 }
 
 // pool is the pool of which the elements of both lists are rows, nil if there is none.
-func (m *merger) pool(a, b *py.ListState) *pool {
-	p, q := m.s.poolIn(a, m.changes[0]), m.s.poolIn(b, m.changes[1])
-	switch {
-	case a.Dyn == nil && len(a.Elems) == 0:
-		p = q
-	case b.Dyn == nil && len(b.Elems) == 0:
-		q = p
-	}
-	if p != q || p == nil || p.storage().Cell.ID() > m.start {
-		return nil
-	}
-	return p
+func (m *merger) pool(a, b *py.ListState) *form.Pool {
+	return form.CommonPool(m.s.poolIn, a, b, m.changes[0], m.changes[1], m.start)
 }
 
 func (m *merger) mergeContent(a, b any) any {
@@ -448,9 +439,9 @@ func (m *merger) mergeContent(a, b any) any {
 			return &py.ListState{Elems: elems}
 		}
 		if p := m.pool(a, b); p != nil {
-			v0 := m.in(0, func() *ssa.Value { return s.vals.placesValue(p.self, a) })
-			v1 := m.in(1, func() *ssa.Value { return s.vals.placesValue(p.self, b) })
-			return s.vals.placed(p.self, m.pair(v0, v1, placesType))
+			v0 := m.in(0, func() *ssa.Value { return s.vals.placesValue(p.Self, a) })
+			v1 := m.in(1, func() *ssa.Value { return s.vals.placesValue(p.Self, b) })
+			return s.vals.placed(p.Self, m.pair(v0, v1, placesType))
 		}
 		v0 := m.in(0, func() *ssa.Value { return s.vals.dynamic(a, b) })
 		v1 := m.in(1, func() *ssa.Value { return s.vals.dynamic(b, a) })

@@ -3,6 +3,7 @@ package specialize
 import (
 	"slices"
 
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/layout"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -21,12 +22,12 @@ import (
 const maxWanted = 4
 
 // poolOf is the pool of tensors of a type that can be used here, nil if there is none.
-func (s *containers) poolOf(t *ssa.TensorType) *pool {
+func (s *containers) poolOf(t *ssa.TensorType) *form.Pool {
 	if t == nil {
 		return nil
 	}
 	for _, p := range slices.Backward(s.pools) {
-		if st := p.storage().State(); ssa.SameType(p.elem, t) && st.Stale == "" && inScope(st.Base, s.build.cur) {
+		if st := p.Storage().State(); ssa.SameType(p.Elem, t) && st.Stale == "" && inScope(st.Base, s.build.cur) {
 			return p
 		}
 	}
@@ -34,10 +35,10 @@ func (s *containers) poolOf(t *ssa.TensorType) *pool {
 }
 
 // newPool makes a pool of what rows holds, one beside the other.
-func (s *containers) newPool(elem *ssa.TensorType, rows *ssa.Value) *pool {
+func (s *containers) newPool(elem *ssa.TensorType, rows *ssa.Value) *form.Pool {
 	st := s.heap.Storage(rows, layout.RowMajor(rows.Tensor()))
 	st.Pool = true
-	p := &pool{elem: elem, self: s.heap.View(st, nil, st.Strides, rows, rows)}
+	p := &form.Pool{Elem: elem, Self: s.heap.View(st, nil, st.Strides, rows, rows)}
 	was := s.pools
 	s.pools = append(slices.Clip(was), p)
 	s.heap.Learn(func() { s.pools = was })
@@ -45,8 +46,8 @@ func (s *containers) newPool(elem *ssa.TensorType, rows *ssa.Value) *pool {
 }
 
 // placeFor is the place of x in a pool, into which x is moved if it can be; nil if not.
-func (s *containers) placeFor(p *pool, x py.Value) py.Value {
-	if at := placeIn(p.self, x, nil); at != nil {
+func (s *containers) placeFor(p *form.Pool, x py.Value) py.Value {
+	if at := placeIn(p.Self, x, nil); at != nil {
 		return at
 	}
 	t, ok := x.(*py.Tensor)
@@ -54,18 +55,18 @@ func (s *containers) placeFor(p *pool, x py.Value) py.Value {
 		return nil
 	}
 	v := s.vals.read(t)
-	if have := v.Tensor(); !ssa.SameType(have, p.elem) {
+	if have := v.Tensor(); !ssa.SameType(have, p.Elem) {
 		return nil
 	}
-	rows := s.vals.read(p.self)
-	at := s.vals.size(p.self, 0)
+	rows := s.vals.read(p.Self)
+	at := s.vals.size(p.Self, 0)
 	one := s.vals.emitName("aten::unsqueeze", v, 0)
 	longer := s.vals.emitName("aten::cat", s.heap.List(ssa.AnyTensor, []py.Value{s.heap.Tensor(rows), s.heap.Tensor(one)}), 0)
-	dims := slices.Clone(p.elem.Dims)
-	longer.Type = ssa.Tensor(p.elem.DType, slices.Insert(dims, 0, rows.Tensor().Dims[0].Add(sym.Const(1)))...)
-	s.heap.Set(p.storage().Cell, heap.State{Base: longer})
-	p.self.Base, p.self.Val = longer, longer
-	s.heap.Move(heap.ViewOf(t).Storage, heap.ViewOf(s.views.row(p.self, at)))
+	dims := slices.Clone(p.Elem.Dims)
+	longer.Type = ssa.Tensor(p.Elem.DType, slices.Insert(dims, 0, rows.Tensor().Dims[0].Add(sym.Const(1)))...)
+	s.heap.Set(p.Storage().Cell, heap.State{Base: longer})
+	p.Self.Base, p.Self.Val = longer, longer
+	s.heap.Move(heap.ViewOf(t).Storage, heap.ViewOf(s.views.row(p.Self, at)))
 	return at
 }
 
@@ -81,7 +82,7 @@ func (s *containers) movable(t *py.Tensor, after int) bool {
 }
 
 // pooled is the pool of which all elements of a list are rows. Where there is none, they are moved into one if they can be.
-func (s *containers) pooled(es []py.Value) *pool {
+func (s *containers) pooled(es []py.Value) *form.Pool {
 	if p := s.poolIn(&py.ListState{Elems: es}, nil); p != nil || s.decided.pool == noPools {
 		return p
 	}
@@ -99,7 +100,7 @@ func (s *containers) pooled(es []py.Value) *pool {
 }
 
 // poolOfRows moves tensors of one type, which have memory of their own, into a new pool.
-func (s *containers) poolOfRows(rows []*py.Tensor) *pool {
+func (s *containers) poolOfRows(rows []*py.Tensor) *form.Pool {
 	xs := make([]py.Value, len(rows))
 	for i, r := range rows {
 		xs[i] = r
@@ -107,7 +108,7 @@ func (s *containers) poolOfRows(rows []*py.Tensor) *pool {
 	elem := s.vals.read(rows[0]).Tensor()
 	p := s.newPool(elem, s.vals.emitName("aten::stack", s.heap.List(ssa.AnyTensor, xs), 0))
 	for i, r := range rows {
-		s.heap.Move(heap.ViewOf(r).Storage, heap.ViewOf(s.views.row(p.self, py.Int(int64(i)))))
+		s.heap.Move(heap.ViewOf(r).Storage, heap.ViewOf(s.views.row(p.Self, py.Int(int64(i)))))
 	}
 	return p
 }
@@ -123,7 +124,7 @@ func (s *walk) stay(inits, outs []py.Value) {
 			continue
 		}
 		for _, p := range s.pools {
-			if placeIn(p.self, x, nil) != nil {
+			if placeIn(p.Self, x, nil) != nil {
 				s.lists.placeFor(p, t)
 				break
 			}
@@ -159,7 +160,7 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 	if p == nil || l.State().Dyn == nil || !listOps[name].moves {
 		return nil, false
 	}
-	ints := &py.List{Cell: s.heap.New(s.vals.places(p.self, l.State())), Elem: ssa.IntType}
+	ints := &py.List{Cell: s.heap.New(s.vals.places(p.Self, l.State())), Elem: ssa.IntType}
 	moved := append([]py.Value{ints}, args[1:]...)
 	for i, x := range args[1:] {
 		switch x := x.(type) {
@@ -177,7 +178,7 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 					return nil, false
 				}
 			}
-			moved[i+1] = &py.List{Cell: s.heap.New(s.vals.places(p.self, other)), Elem: ssa.IntType}
+			moved[i+1] = &py.List{Cell: s.heap.New(s.vals.places(p.Self, other)), Elem: ssa.IntType}
 		}
 	}
 	before := ints.State()
@@ -186,18 +187,18 @@ func (s *containers) placedOp(o *ssa.Op, l *py.List, args []py.Value) ([]py.Valu
 		return nil, false
 	}
 	if after := ints.State(); after != before {
-		s.set(l.Cell, s.vals.placed(p.self, after.Dyn))
+		s.set(l.Cell, s.vals.placed(p.Self, after.Dyn))
 	}
 	for i, r := range rs {
 		switch {
 		case r == py.Value(ints):
 			rs[i] = l
 		case name == "pop" || name == "__getitem__":
-			t := s.views.row(p.self, r)
+			t := s.views.row(p.Self, r)
 			t.Element = true
 			rs[i] = t
 		case name != "len":
-			rs[i] = &py.List{Cell: s.heap.New(s.vals.placed(p.self, r.(*py.List).State().Dyn)), Elem: l.Elem}
+			rs[i] = &py.List{Cell: s.heap.New(s.vals.placed(p.Self, r.(*py.List).State().Dyn)), Elem: l.Elem}
 		}
 	}
 	return rs, true

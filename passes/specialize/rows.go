@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/aton-project/aton/dialects/aten"
+	"github.com/aton-project/aton/passes/specialize/internal/form"
 	"github.com/aton-project/aton/passes/specialize/internal/heap"
 	"github.com/aton-project/aton/passes/specialize/internal/journal"
 	"github.com/aton-project/aton/passes/specialize/internal/py"
@@ -29,12 +30,12 @@ func placeIn(self *py.Tensor, x py.Value, changes journal.Changes) py.Value {
 }
 
 // poolIn is the pool of which all elements of a list are rows at the end of a path, nil if there is none.
-func (s *context) poolIn(st *py.ListState, changes journal.Changes) *pool {
+func (s *context) poolIn(st *py.ListState, changes journal.Changes) *form.Pool {
 	for _, p := range s.pools {
-		if st.Dyn != nil && st.Parts != nil && st.Parts.Places != nil && st.Parts.Self == p.self {
+		if st.Dyn != nil && st.Parts != nil && st.Parts.Places != nil && st.Parts.Self == p.Self {
 			return p
 		}
-		if st.Dyn == nil && len(st.Elems) > 0 && !slices.ContainsFunc(st.Elems, func(e py.Value) bool { return placeIn(p.self, e, changes) == nil }) {
+		if st.Dyn == nil && len(st.Elems) > 0 && !slices.ContainsFunc(st.Elems, func(e py.Value) bool { return placeIn(p.Self, e, changes) == nil }) {
 			return p
 		}
 	}
