@@ -138,9 +138,8 @@ func (ds *decisions) next(m *ssa.Module, f *failure) (ok bool) {
 		if w >= knowSizes { // a later walk may end before the operator that offers it
 			offers = ds.offered
 		}
-		i := slices.IndexFunc(offers, func(d decision) bool { return d.way == w })
-		if d := (decision{w, nil}); i >= 0 && !ds.taken[d] {
-			return ds.take(m, d, offers[i].at, f)
+		if i := slices.IndexFunc(offers, func(d decision) bool { return d.way == w && !ds.has(d) }); i >= 0 {
+			return ds.take(m, decision{w, nil}, offers[i].at, f)
 		}
 	}
 	return false
