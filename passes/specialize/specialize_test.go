@@ -487,6 +487,41 @@ graph(%x : Float(3),
   return (%1)
 note: what follows is evaluated once for each branch; else what is written is one of several objects, and which one depends on data; write to each of them in the branches
 `},
+		{"A list of run-time length: its elements are found by an index, and its length is a number.", `
+graph(%x : Float(N, 3), %i : int):
+  %0 : int = prim::Constant[value=0]()
+  %l : Tensor[] = aten::unbind(%x, %0)
+  %n : int = aten::len(%l)
+  %y : Tensor = aten::__getitem__(%l, %i)
+  %z : Tensor = aten::mul(%y, %n)
+  return (%z)
+`, `
+graph(%x : Float(N, 3),
+      %i : int):
+  %0 : int = prim::Constant[value=0]()
+  %1 : Float(3)[] = aten::unbind(%x, %0)
+  %n : int = aten::len(%1)
+  %y : Float(3) = aten::select(%x, %0, %i)
+  %z : Float(3) = aten::mul(%y, %n)
+  return (%z)
+`},
+		{"A tensor of nested lists is a constant where these are.", `
+graph(%x : Float(2)):
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %none : NoneType = prim::Constant()
+  %false : bool = prim::Constant[value=0]()
+  %l : int[] = prim::ListConstruct(%1, %2)
+  %y : Tensor = aten::tensor(%l, %none, %none, %false)
+  %z : Tensor = aten::add(%x, %y, %1)
+  return (%z)
+`, `
+graph(%x : Float(2)):
+  %0 : Long(2) = prim::Constant[value= 1  2 [ CPULongType{2} ]]()
+  %1 : int = prim::Constant[value=1]()
+  %z : Float(2) = aten::add(%x, %0, %1)
+  return (%z)
+`},
 	})
 }
 
@@ -508,6 +543,91 @@ graph(%x : Float(2, 3), %k : int, %c : bool):
 `, `
 error: aten::_set_item: what is written is one of several objects, and which one depends on data; write to each of them in the branches
 note: cannot be converted either if the first iteration is evaluated by itself
+`},
+	})
+}
+
+func TestMemory(t *testing.T) {
+	specialized(t, []program{
+		{"A view by strides is a view of the storage, and a write shows in it.", `
+graph(%x : Float(2, 3)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %3 : int = prim::Constant[value=3]()
+  %none : NoneType = prim::Constant()
+  %y : Tensor = aten::clone(%x, %none)
+  %size : int[] = prim::ListConstruct(%2)
+  %stride : int[] = prim::ListConstruct(%3)
+  %v : Tensor = aten::as_strided(%y, %size, %stride, %1)
+  %o : int = aten::storage_offset(%v)
+  %w : Tensor = aten::mul_(%v, %o)
+  return (%y)
+`, `
+graph(%x : Float(2, 3)):
+  %0 : NoneType = prim::Constant()
+  %1 : Long(2) = prim::Constant[value= 1  4 [ CPULongType{2} ]]()
+  %2 : Long(2, 3) = prim::Constant[value= 0  1  2  3  4  5 [ CPULongType{2,3} ]]()
+  %3 : Long(2) = prim::Constant[value= 1  4 [ CPULongType{2} ]]()
+  %4 : int = prim::Constant[value=1]()
+  %5 : bool = prim::Constant[value=0]()
+  %y : Float(2, 3) = aten::clone(%x, %0)
+  %v : Float(2) = aten::take(%y, %1)
+  %w : Float(2) = aten::mul(%v, %4)
+  %6 : Float(2, 3) = aten::put(%y, %1, %w, %5)
+  return (%6)
+`},
+		{"To the left, each element is read before it is written: the write is that of a copy.", `
+graph(%x : Float(T)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %m1 : int = prim::Constant[value=-1]()
+  %end : int = prim::Constant[value=9223372036854775807]()
+  %false : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %y : Tensor = aten::clone(%x, %none)
+  %to : Tensor = aten::slice(%y, %0, %0, %m1, %1)
+  %from : Tensor = aten::slice(%y, %0, %1, %end, %1)
+  %w : Tensor = aten::copy_(%to, %from, %false)
+  return (%y)
+`, `
+graph(%x : Float(T)):
+  %0 : NoneType = prim::Constant()
+  %1 : int = prim::Constant[value=0]()
+  %2 : int = prim::Constant[value=-1]()
+  %3 : int = prim::Constant[value=1]()
+  %4 : int = prim::Constant[value=9223372036854775807]()
+  %5 : Long(2) = prim::Constant[value= 0  1 [ CPULongType{2} ]]()
+  %6 : Long(1) = prim::Constant[value={0}]()
+  %7 : Long(2) = prim::Constant[value= 0  1 [ CPULongType{2} ]]()
+  %8 : Long(1) = prim::Constant[value={1}]()
+  %9 : Long(1) = prim::Constant[value={1}]()
+  %10 : Long(3) = prim::Constant[value= 0  1  2 [ CPULongType{3} ]]()
+  %11 : Long(2) = prim::Constant[value= 0  1 [ CPULongType{2} ]]()
+  %12 : Long(3) = prim::Constant[value= 0  1  2 [ CPULongType{3} ]]()
+  %13 : Long(2) = prim::Constant[value= 1  2 [ CPULongType{2} ]]()
+  %14 : Long(2) = prim::Constant[value= 1  2 [ CPULongType{2} ]]()
+  %y : Float(T) = aten::clone(%x, %0)
+  %to : Float(T - 1) = aten::slice(%y, %1, %1, %2, %3)
+  %from : Float(T - 1) = aten::slice(%y, %1, %3, %4, %3)
+  %15 : Float(T) = aten::slice_scatter(%y, %from, %1, %1, %2, %3)
+  return (%15)
+`},
+		{"To the right, elements would be read that were written before: an error.", `
+graph(%x : Float(T)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %m1 : int = prim::Constant[value=-1]()
+  %end : int = prim::Constant[value=9223372036854775807]()
+  %false : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %y : Tensor = aten::clone(%x, %none)
+  %from : Tensor = aten::slice(%y, %0, %0, %m1, %1)
+  %to : Tensor = aten::slice(%y, %0, %1, %end, %1)
+  %w : Tensor = aten::add_(%to, %from, %1)
+  return (%y)
+`, `
+error: aten::add_: the operator reads elements of memory that it writes, through another view; use .clone() for what it reads
 `},
 	})
 }
