@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -17,7 +18,7 @@ var activation = Defs{
 	"aten::celu":          {Doc: "x if x > 0 else alpha * (exp(x / alpha) - 1)", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerCelu},
 	"aten::leaky_relu":    {Doc: "x if x > 0 else negative_slope * x", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerLeakyRelu},
 	"aten::prelu":         {Doc: "x if x > 0 else weight * x, a weight for each channel or one for all", Layout: LikeOperands, Autocast: LowerPrecision, Lower: lowerPrelu},
-	"aten::_prelu_kernel": {Doc: "x if x > 0 else weight * x", Layout: LikeOperands, Lower: func(l *Lowering) *ssa.Value { return l.Op("PRelu", l.Tensor("self"), l.Tensor("weight")) }},
+	"aten::_prelu_kernel": {Doc: "x if x > 0 else weight * x", Layout: LikeOperands, Lower: func(l *Lowering) *ssa.Value { return l.PRelu(l.Tensor("self"), l.Tensor("weight")) }},
 	"aten::sigmoid":       {Doc: "1 / (1 + exp(-x))", Nature: Pointwise, Grid: UnitGrid, Complex: one(complexSigmoid), Type: asFloats, Lower: floatOp("Sigmoid")},
 	"aten::tanh":          {Doc: "hyperbolic tangent", Nature: Pointwise, Prim: true, Grid: SignedUnitGrid, Complex: one(complexTanh), Type: asFloats, Lower: floatOp("Tanh")},
 	"aten::silu":          {Doc: "x * sigmoid(x)", Nature: Pointwise, Complex: one(complexSilu), Type: likeFloats, Lower: lowerSilu},
@@ -29,11 +30,11 @@ var activation = Defs{
 	"aten::softplus":      {Doc: "log(1 + exp(beta * x)) / beta, x where beta * x > threshold", Nature: Pointwise, Autocast: Float32OnCUDA, Type: likeFloats, Lower: lowerSoftplus},
 	"aten::log_sigmoid":   {Doc: "log(sigmoid(x))", Nature: Pointwise, Layout: RowMajor, Type: likeFloats, Lower: lowerLogSigmoid},
 	"aten::log_sigmoid_forward": {Doc: "log(sigmoid(x)), and exp(-|x|) as on the CPU", LowerN: func(l *Lowering) []*ssa.Value {
-		return []*ssa.Value{lowerLogSigmoid(l), l.Op("Exp", l.neg(l.Op("Abs", l.Tensor("self"))))}
+		return []*ssa.Value{lowerLogSigmoid(l), l.Exp(l.neg(l.Abs(l.Tensor("self"))))}
 	}},
 	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Nature: Pointwise, Type: likeFloats, Lower: lowerSoftshrink},
 	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Nature: Pointwise, Type: likeFloats, Lower: lowerHardshrink},
-	"aten::tanhshrink":          {Doc: "x - tanh(x)", Nature: Pointwise, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.sub(x, l.Op("Tanh", x)) })},
+	"aten::tanhshrink":          {Doc: "x - tanh(x)", Nature: Pointwise, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.sub(x, l.Tanh(x)) })},
 	"aten::softsign":            {Doc: "x / (1 + |x|)", Nature: Pointwise, Lower: floatOp("Softsign")},
 	"aten::threshold":           {Doc: "x if x > threshold else value", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerThreshold},
 	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
@@ -50,12 +51,12 @@ func lowerRelu(l *Lowering) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.max(x, l.Like(x, 0)) // runtimes have Relu for floats
 	}
-	return l.Op("Relu", x)
+	return l.Relu(x)
 }
 
 // clip clamps to constant bounds.
 func (l *Lowering) clip(x *ssa.Value, lo, hi float64) *ssa.Value {
-	return l.Op("Clip", x, l.Like(x, lo), l.Like(x, hi))
+	return l.Clip(x, l.Like(x, lo), l.Like(x, hi))
 }
 
 func lowerHardtanh(l *Lowering) *ssa.Value {
@@ -78,12 +79,12 @@ func lowerElu(l *Lowering) *ssa.Value {
 		return l.eluOf(x, alpha, scale, inScale)
 	}
 	if inScale.is(1) {
-		return l.byNumber(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", alpha.k)}, x), scale)
+		return l.byNumber(l.Elu(x, onnx.Alpha(alpha.k)), scale)
 	}
 	// input_scale acts on the negative side alone, so onnx::Elu cannot carry it.
-	e := l.Op("Exp", l.byNumber(x, inScale))
+	e := l.Exp(l.byNumber(x, inScale))
 	negative := l.byNumber(l.sub(e, l.Like(x, 1)), alpha)
-	return l.byNumber(l.where(l.Op("Greater", x, l.Like(x, 0)), x, negative), scale)
+	return l.byNumber(l.where(l.Greater(x, l.Like(x, 0)), x, negative), scale)
 }
 
 // eluOf is elu by numbers of the run (ATen/native/cpu/Elu.h).
@@ -94,7 +95,7 @@ func (l *Lowering) eluOf(x *ssa.Value, alpha, scale, inScale Number) *ssa.Value 
 }
 
 func lowerSelu(l *Lowering) *ssa.Value {
-	return l.OpA("Selu", []ssa.Attr{floatAttr("alpha", 1.6732632423543772848170429916717), floatAttr("gamma", 1.0507009873554804934193349852946)}, l.Tensor("self"))
+	return l.Selu(l.Tensor("self"), onnx.Alpha(1.6732632423543772848170429916717), onnx.Gamma(1.0507009873554804934193349852946))
 }
 
 func lowerCelu(l *Lowering) *ssa.Value {
@@ -105,12 +106,12 @@ func lowerCelu(l *Lowering) *ssa.Value {
 		return l.eluOf(x, of, constNumber(1), l.oneOver(of))
 	}
 	if alpha == 1 {
-		return l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, x)
+		return l.Elu(x, onnx.Alpha(1))
 	}
 	if l.DType(x) == tensor.Float32 {
-		return l.OpA("Celu", []ssa.Attr{floatAttr("alpha", alpha)}, x)
+		return l.Celu(x, onnx.Alpha(alpha))
 	}
-	return l.scale(l.OpA("Elu", []ssa.Attr{floatAttr("alpha", 1)}, l.scale(x, 1/alpha)), alpha)
+	return l.scale(l.Elu(l.scale(x, 1/alpha), onnx.Alpha(1)), alpha)
 }
 
 func lowerLeakyRelu(l *Lowering) *ssa.Value {
@@ -120,7 +121,7 @@ func lowerLeakyRelu(l *Lowering) *ssa.Value {
 // leakyRelu is x where it is positive, else slope * x.
 func (l *Lowering) leakyRelu(x *ssa.Value, slope Number) *ssa.Value {
 	if k, ok := slope.Known(); ok {
-		return l.OpA("LeakyRelu", []ssa.Attr{floatAttr("alpha", k)}, x)
+		return l.LeakyRelu(x, onnx.Alpha(k))
 	}
 	x, back := l.widen(x)
 	return back(l.where(l.greater(x, l.Like(x, 0)), x, l.byNumber(x, slope)))
@@ -143,16 +144,16 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 			w = l.unsqueeze(w, axes...)
 		}
 	}
-	return l.Op("PRelu", x, w)
+	return l.PRelu(x, w)
 }
 
 func lowerSilu(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
-	return back(l.mul(x, l.Op("Sigmoid", x)))
+	return back(l.mul(x, l.Sigmoid(x)))
 }
 
 func lowerMish(l *Lowering) *ssa.Value {
-	return l.Op("Mish", l.FloatArg("self"))
+	return l.Mish(l.FloatArg("self"))
 }
 
 func lowerGelu(l *Lowering) *ssa.Value {
@@ -161,7 +162,7 @@ func lowerGelu(l *Lowering) *ssa.Value {
 	if approx == "" {
 		approx = "none"
 	}
-	return l.OpA("Gelu", []ssa.Attr{attr("approximate", ssa.Str(approx))}, x)
+	return l.Gelu(x, onnx.Approximate(approx))
 }
 
 func lowerGlu(l *Lowering) *ssa.Value {
@@ -171,15 +172,15 @@ func lowerGlu(l *Lowering) *ssa.Value {
 	rs := l.Create("onnx::Split", 2, []*ssa.Value{x, l.sizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
 	a, back := l.widen(rs[0])
 	b, _ := l.widen(rs[1])
-	return back(l.mul(a, l.Op("Sigmoid", b)))
+	return back(l.mul(a, l.Sigmoid(b)))
 }
 
 func lowerHardsigmoid(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	return l.OpA("HardSigmoid", []ssa.Attr{floatAttr("alpha", 1.0/6), floatAttr("beta", 0.5)}, x)
+	return l.HardSigmoid(x, onnx.Alpha(1.0/6), onnx.Beta(0.5))
 }
 
-func lowerHardswish(l *Lowering) *ssa.Value { return l.Op("HardSwish", l.Tensor("self")) }
+func lowerHardswish(l *Lowering) *ssa.Value { return l.HardSwish(l.Tensor("self")) }
 
 // lowerSoftplus keeps the threshold only where it can be seen: above 20 the
 // difference between x and softplus(x) is below 3e-9.
@@ -189,7 +190,7 @@ func lowerSoftplus(l *Lowering) *ssa.Value {
 	scaled := l.byNumber(x, beta)
 	y := scaled
 	if known(threshold) {
-		y = l.Op("Softplus", scaled)
+		y = l.Softplus(scaled)
 	} else {
 		y = l.log1p(l.exp(scaled)) // inf where the exponential is and the threshold lets it
 	}
@@ -206,7 +207,7 @@ func lowerSoftplus(l *Lowering) *ssa.Value {
 
 func lowerLogSigmoid(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
-	return back(l.neg(l.Op("Softplus", l.neg(x))))
+	return back(l.neg(l.Softplus(l.neg(x))))
 }
 
 // lowerSoftshrink keeps NaN, of which onnx::Shrink makes 0.
@@ -246,7 +247,7 @@ func (l *Lowering) softmax(op string) *ssa.Value {
 		// onnxruntime's kernel for float64 gives -inf beside an infinity, where PyTorch gives NaN
 		axis := []int64{int64(dim)}
 		c := l.sub(x, l.reduce("ReduceMax", x, axis, true))
-		return l.sub(c, l.Op("Log", l.reduce("ReduceSum", l.exp(c), axis, true)))
+		return l.sub(c, l.Log(l.reduce("ReduceSum", l.exp(c), axis, true)))
 	}
 	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(dim))}, x)
 }

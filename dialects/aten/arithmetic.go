@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -11,7 +12,7 @@ import (
 // The forms on Python numbers, aten::add.int(int a, int b), share the entries.
 var arithmetic = Defs{
 	"aten::add":             {Doc: "self + alpha * other", Nature: Pointwise, Prim: true, Complex: one(complexAdd), Type: ofPair, Lower: lowerAdd},
-	"aten::_add_relu":       {Doc: "max(self + alpha * other, 0)", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.Op("Relu", lowerAdd(l)) }},
+	"aten::_add_relu":       {Doc: "max(self + alpha * other, 0)", Nature: Pointwise, Lower: func(l *Lowering) *ssa.Value { return l.Relu(lowerAdd(l)) }},
 	"aten::sub":             {Doc: "self - alpha * other", Nature: Pointwise, Prim: true, Complex: one(complexSub), Type: ofPair, Lower: lowerSub},
 	"aten::subtract":        {Doc: "self - alpha * other", Nature: Pointwise, Alias: "aten::sub", Type: ofPair, Lower: lowerSub},
 	"aten::rsub":            {Doc: "other - alpha * self", Nature: Pointwise, Complex: one(complexRsub), Type: ofPair, Lower: lowerRsub},
@@ -170,7 +171,7 @@ func (l *Lowering) quotientPair() (a, b *ssa.Value, d tensor.DType) {
 // lowerFloorDivideNumbers is a // b of numbers: TorchScript rounds the quotient of floats down, where tensors and Python take the remainder off first.
 func lowerFloorDivideNumbers(l *Lowering) *ssa.Value {
 	if a, b, d := l.pair(); d.IsFloat() {
-		return l.Op("Floor", l.div(a, b))
+		return l.Floor(l.div(a, b))
 	}
 	return lowerFloorDivide(l)
 }
@@ -180,7 +181,7 @@ func lowerDivmod(l *Lowering) []*ssa.Value {
 	x, y := l.Tensor("x"), l.Tensor("y")
 	if a, b := l.DType(x).IsFloat(), l.DType(y).IsFloat(); a != b {
 		x, y = l.Cast(x, tensor.Float32), l.Cast(y, tensor.Float32)
-		q := l.Cast(l.Op("Floor", l.div(x, y)), tensor.Float64)
+		q := l.Cast(l.Floor(l.div(x, y)), tensor.Float64)
 		return []*ssa.Value{q, l.sub(l.Cast(x, tensor.Float64), l.mul(q, l.Cast(y, tensor.Float64)))}
 	} else if !a {
 		return []*ssa.Value{l.floorDiv(x, y), l.pymod(x, y)}
@@ -212,7 +213,7 @@ func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
 	k, known := number(b)
 	if known && k != 0 && math.Abs(math.Log2(math.Abs(k))) == math.Trunc(math.Abs(math.Log2(math.Abs(k)))) {
 		// exact for powers of 2; an infinity has no remainder, and no quotient either
-		return l.add(l.Op("Floor", l.div(a, b)), l.mul(a, l.Like(a, math.Copysign(0, k))))
+		return l.add(l.Floor(l.div(a, b)), l.mul(a, l.Like(a, math.Copysign(0, k))))
 	}
 	r := l.cmod(a, b)
 	q := l.div(l.sub(a, r), b)
@@ -222,7 +223,7 @@ func (l *Lowering) floorDiv(a, b *ssa.Value) *ssa.Value {
 	} else {
 		below = l.and(l.not(l.isZero(r)), l.xor(l.isNegative(r), l.isNegative(b)))
 	}
-	q = l.Op("Round", l.sub(q, l.Cast(below, d)))
+	q = l.Round(l.sub(q, l.Cast(below, d)))
 	if known && k != 0 {
 		return q
 	}
@@ -234,13 +235,13 @@ func (l *Lowering) cmod(a, b *ssa.Value) *ssa.Value {
 	if !l.DType(a).IsFloat() { // runtimes take Mod[fmod=1] of integers in float64
 		return l.sub(a, l.mul(l.div(a, b), b))
 	}
-	return l.OpA("Mod", []ssa.Attr{intAttr("fmod", 1)}, a, b)
+	return l.Mod(a, b, onnx.Fmod(true))
 }
 
 // pymod is Python's a % b, with the sign of b.
 func (l *Lowering) pymod(a, b *ssa.Value) *ssa.Value {
 	if !l.DType(a).IsFloat() {
-		return l.Op("Mod", a, b)
+		return l.Mod(a, b)
 	}
 	r := l.cmod(a, b)
 	if k, ok := number(b); ok && k > 0 {
@@ -312,14 +313,14 @@ func (l *Lowering) power(x, e *ssa.Value) *ssa.Value {
 		case 3:
 			return l.mul(l.square(x), x)
 		case -0.5:
-			return l.Op("Reciprocal", l.sqrt(x))
+			return l.Reciprocal(l.sqrt(x))
 		case -1:
-			return l.Op("Reciprocal", x)
+			return l.Reciprocal(x)
 		case -2:
-			return l.Op("Reciprocal", l.square(x))
+			return l.Reciprocal(l.square(x))
 		}
 	}
-	return l.Op("Pow", x, e)
+	return l.Pow(x, e)
 }
 
 // intPower wraps on overflow. onnx::Pow of integers goes through floating
@@ -360,7 +361,7 @@ func (l *Lowering) intPower(x, e *ssa.Value, k float64, known bool) *ssa.Value {
 	}
 	// a negative power is 0 but for 1 and -1
 	one := l.equal(l.abs(x), l.Like(x, 1))
-	sign := l.where(l.equal(l.Op("Mod", e, l.Like(e, 2)), l.Like(e, 0)), l.Like(x, 1), x)
+	sign := l.where(l.equal(l.Mod(e, l.Like(e, 2)), l.Like(e, 0)), l.Like(x, 1), x)
 	small := l.where(one, sign, l.Like(x, 0))
 	return l.Cast(l.where(l.isNegative(e), small, p), d)
 }
@@ -375,7 +376,7 @@ func (l *Lowering) evenPower(base int64, e *ssa.Value) *ssa.Value {
 	}
 	none := l.Like(e, 64)
 	at := l.where(l.isNegative(e), none, l.min(e, none))
-	return l.OpA("Gather", []ssa.Attr{intAttr("axis", 0)}, l.i64(table...), at)
+	return l.Gather(l.i64(table...), at, onnx.Axis(0))
 }
 
 func lowerAddcmul(l *Lowering) *ssa.Value {
@@ -445,12 +446,12 @@ func lowerClamp(l *Lowering) *ssa.Value {
 	}
 	if l.constBound(lo) && l.constBound(hi) && l.DType(x) != tensor.Bool {
 		if v, ok := number(lo); ok && v == 0 && hi == nil && d.IsFloat() {
-			return l.Op("Relu", x)
+			return l.Relu(x)
 		}
 		if d.IsFloat() { // a bound that is left out is the greatest finite number, and infinities are to stay
 			lo, hi = l.boundOr(lo, d, math.Inf(-1)), l.boundOr(hi, d, math.Inf(1))
 		}
-		return l.Op("Clip", x, lo, hi)
+		return l.Clip(x, lo, hi)
 	}
 	if lo != nil {
 		x = l.max(x, lo)
@@ -511,7 +512,7 @@ func (l *Lowering) hypot(a, b *ssa.Value) *ssa.Value {
 	h := l.mul(big, l.sqrt(l.offset(l.square(r), 1)))
 	h = l.where(l.isZero(big), big, h) // not 0/0
 	// an infinity wins over NaN
-	return l.where(l.or(l.Op("IsInf", a), l.Op("IsInf", b)), l.Like(a, math.Inf(1)), h)
+	return l.where(l.or(l.IsInf(a), l.IsInf(b)), l.Like(a, math.Inf(1)), h)
 }
 
 func lowerAtan2(l *Lowering) *ssa.Value {
@@ -521,7 +522,7 @@ func lowerAtan2(l *Lowering) *ssa.Value {
 	// 0/0 counts as 0 and inf/inf as 1
 	same := l.Cast(l.not(l.isZero(ay)), d)
 	ratio := l.where(l.equal(ay, ax), same, l.div(ay, ax))
-	angle := l.Op("Atan", ratio)
+	angle := l.Atan(ratio)
 	angle = l.where(l.signBit(x), l.sub(l.Like(x, math.Pi), angle), angle)
 	return l.Cast(l.where(l.signBit(y), l.neg(angle), angle), result)
 }
@@ -551,10 +552,10 @@ func lowerNextafter(l *Lowering) *ssa.Value {
 	x, y := l.Cast(a, tensor.Float64), l.Cast(b, tensor.Float64)
 	above := 1 + math.Ldexp(1, -digits+3)
 	half := l.max(l.scale(l.abs(x), math.Ldexp(above, -digits-1)), l.Like(x, math.Ldexp(1.5, least-1)))
-	step := l.Cast(l.add(x, l.mul(l.Op("Sign", l.sub(y, x)), half)), d)
+	step := l.Cast(l.add(x, l.mul(l.Sign(l.sub(y, x)), half)), d)
 	// inf steps to the greatest float
-	most := l.mul(l.Op("Sign", a), l.Like(a, greatest(d)))
-	step = l.where(l.Op("IsInf", a), most, step)
+	most := l.mul(l.Sign(a), l.Like(a, greatest(d)))
+	step = l.where(l.IsInf(a), most, step)
 	step = l.where(l.equal(a, b), b, step)
 	return l.where(l.or(l.isNaN(a), l.isNaN(b)), l.Like(a, math.NaN()), step)
 }
@@ -595,7 +596,7 @@ func (l *Lowering) logaddexp(a, b *ssa.Value, unit float64) *ssa.Value {
 	big := l.max(a, b)
 	gap := l.neg(l.abs(l.sub(a, b)))
 	s := l.scale(l.log1p(l.exp(l.scale(gap, unit))), 1/unit)
-	return l.where(l.and(l.equal(a, b), l.Op("IsInf", a)), a, l.add(big, s))
+	return l.where(l.and(l.equal(a, b), l.IsInf(a)), a, l.add(big, s))
 }
 
 func lowerGcd(l *Lowering) *ssa.Value {
@@ -614,7 +615,7 @@ func (l *Lowering) gcd(a, b *ssa.Value) *ssa.Value {
 		x, y := vs[0], vs[1]
 		done := l.isZero(y)
 		// Mod by 0 is an error in runtimes, so finished pairs divide by 1
-		r := l.Op("Mod", x, l.where(done, l.Like(y, 1), y))
+		r := l.Mod(x, l.where(done, l.Like(y, 1), y))
 		nx, ny := l.where(done, x, y), l.where(done, y, r)
 		return more(ny), []*ssa.Value{nx, ny}
 	})

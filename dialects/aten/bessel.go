@@ -68,11 +68,11 @@ func (l *Lowering) besselI(x *ssa.Value, order int, scaled bool) *ssa.Value {
 	for k := 1; k < len(h); k += 2 {
 		h[k] = -h[k]
 	}
-	r := l.Op("Reciprocal", a)
+	r := l.Reciprocal(a)
 	far := l.mul(l.sqrt(l.scale(r, 1/(2*math.Pi))), l.series(r, h...))
 	v := l.where(l.less(a, l.Like(a, 100)), near, far)
 	if order == 1 {
-		v = l.mul(v, l.Op("Sign", x))
+		v = l.mul(v, l.Sign(x))
 	}
 	if scaled {
 		return v
@@ -92,19 +92,19 @@ func (l *Lowering) besselK(x *ssa.Value, nu float64, scaled bool) *ssa.Value {
 	weight[0] /= 2
 	t := l.mul(l.unsqueeze(end, -1), l.floats(x, at...))
 	up := l.exp(l.scale(t, 0.5))
-	sinh2 := l.square(l.sub(up, l.Op("Reciprocal", up))) // twice cosh(t) - 1
+	sinh2 := l.square(l.sub(up, l.Reciprocal(up))) // twice cosh(t) - 1
 	y := l.exp(l.mul(l.unsqueeze(x, -1), l.scale(sinh2, -0.5)))
 	y = l.mul(y, l.floats(x, weight...))
 	if nu != 0 {
 		g := l.exp(l.scale(t, nu))
-		y = l.mul(y, l.scale(l.add(g, l.Op("Reciprocal", g)), 0.5))
+		y = l.mul(y, l.scale(l.add(g, l.Reciprocal(g)), 0.5))
 	}
 	v := l.mul(l.sumLast(y), end)
 	if !scaled {
 		v = l.mul(v, l.exp(l.neg(x)))
 	}
 	v = l.where(l.isZero(x), l.Like(x, math.Inf(1)), v)
-	v = l.where(l.Op("IsInf", x), l.Like(x, 0), v)
+	v = l.where(l.IsInf(x), l.Like(x, 0), v)
 	return l.where(l.isNegative(x), l.Like(x, math.NaN()), v)
 }
 
@@ -114,7 +114,7 @@ func (l *Lowering) besselJ(x *ssa.Value, order int) *ssa.Value {
 	j, _ := l.hankelJY(a, float64(order))
 	v := l.where(l.less(a, l.Like(a, 25)), l.meanJ(a, order), j)
 	if order == 1 {
-		v = l.mul(v, l.Op("Sign", x))
+		v = l.mul(v, l.Sign(x))
 	}
 	return v
 }
@@ -123,9 +123,9 @@ func (l *Lowering) meanJ(a *ssa.Value, order int) *ssa.Value {
 	c := midpoints(32)
 	angle := l.mul(l.unsqueeze(a, -1), l.floats(a, c...))
 	if order == 0 {
-		return l.reduce("ReduceMean", l.Op("Cos", angle), []int64{-1}, false)
+		return l.reduce("ReduceMean", l.Cos(angle), []int64{-1}, false)
 	}
-	return l.reduce("ReduceMean", l.mul(l.Op("Sin", angle), l.floats(a, c...)), []int64{-1}, false)
+	return l.reduce("ReduceMean", l.mul(l.Sin(angle), l.floats(a, c...)), []int64{-1}, false)
 }
 
 // hankelJY are J and Y of large x.
@@ -139,11 +139,11 @@ func (l *Lowering) hankelJY(x *ssa.Value, nu float64) (j, y *ssa.Value) {
 		}
 		p, q = append(p, s*h[k]), append(q, s*h[k+1])
 	}
-	r := l.Op("Reciprocal", x)
+	r := l.Reciprocal(x)
 	r2 := l.square(r)
 	ps, qs := l.series(r2, p...), l.mul(r, l.series(r2, q...))
 	angle := l.offset(x, -(nu/2+0.25)*math.Pi)
-	sin, cos := l.Op("Sin", angle), l.Op("Cos", angle)
+	sin, cos := l.Sin(angle), l.Cos(angle)
 	size := l.sqrt(l.scale(r, 2/math.Pi))
 	j = l.mul(size, l.sub(l.mul(ps, cos), l.mul(qs, sin)))
 	y = l.mul(size, l.add(l.mul(ps, sin), l.mul(qs, cos)))
@@ -179,7 +179,7 @@ func (l *Lowering) besselY(x *ssa.Value, order int) *ssa.Value {
 		near = l.add(l.mul(l.scale(l.offset(log, eulerGamma), 2/math.Pi), l.meanJ(x, 0)), sum)
 	} else {
 		near = l.add(l.mul(l.scale(log, 2/math.Pi), l.meanJ(x, 1)), l.mul(l.scale(x, 0.5), sum))
-		near = l.sub(near, l.scale(l.Op("Reciprocal", x), 2/math.Pi))
+		near = l.sub(near, l.scale(l.Reciprocal(x), 2/math.Pi))
 	}
 	_, far := l.hankelJY(x, float64(order))
 	v := l.where(l.less(x, l.Like(x, 12)), near, far)
@@ -190,9 +190,9 @@ func (l *Lowering) besselY(x *ssa.Value, order int) *ssa.Value {
 const eulerGamma = 0.57721566490153286060651209008240243
 
 func (l *Lowering) sphericalJ0(x *ssa.Value) *ssa.Value {
-	v := l.div(l.Op("Sin", x), x)
+	v := l.div(l.Sin(x), x)
 	v = l.where(l.isZero(x), l.Like(x, 1), v)
-	return l.where(l.Op("IsInf", x), l.Like(x, 0), v)
+	return l.where(l.IsInf(x), l.Like(x, 0), v)
 }
 
 // airy is a power series in x^3 from -6 to 1, K of order 1/3 above, asymptotic below.
@@ -205,7 +205,7 @@ func (l *Lowering) airy(x *ssa.Value) *ssa.Value {
 		f[k] = f[k-1] / (n * (n - 1))
 		g[k] = g[k-1] / (n * (n + 1))
 	}
-	bounded := l.Op("Clip", x, l.Like(x, -7), l.Like(x, 2))
+	bounded := l.Clip(x, l.Like(x, -7), l.Like(x, 2))
 	cube := l.mul(l.square(bounded), bounded)
 	middle := l.add(l.series(cube, f...), l.mul(bounded, l.series(cube, g...)))
 	a := l.abs(x)
@@ -228,14 +228,14 @@ func (l *Lowering) airy(x *ssa.Value) *ssa.Value {
 			q = append(q, s)
 		}
 	}
-	r := l.Op("Reciprocal", zeta)
+	r := l.Reciprocal(zeta)
 	r2 := l.square(r)
 	angle := l.offset(zeta, math.Pi/4)
-	below := l.sub(l.mul(l.Op("Sin", angle), l.series(r2, p...)), l.mul(l.Op("Cos", angle), l.mul(r, l.series(r2, q...))))
+	below := l.sub(l.mul(l.Sin(angle), l.series(r2, p...)), l.mul(l.Cos(angle), l.mul(r, l.series(r2, q...))))
 	below = l.div(l.scale(below, 1/math.Sqrt(math.Pi)), l.sqrt(l.sqrt(a)))
 	v := l.where(l.less(x, l.Like(x, -6)), below, middle)
 	v = l.where(l.greater(x, l.Like(x, 1)), above, v)
-	return l.where(l.Op("IsInf", x), l.Like(x, math.NaN()), v)
+	return l.where(l.IsInf(x), l.Like(x, math.NaN()), v)
 }
 
 // A recurrence is a family of polynomials by their three-term relation:

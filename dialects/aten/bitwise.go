@@ -54,7 +54,7 @@ func lowerBitwiseNot(l *Lowering) *ssa.Value {
 	case d.IsFloat():
 		l.Fail("bitwise_not of %v", d)
 	}
-	return l.Op("BitwiseNot", x)
+	return l.BitwiseNot(x)
 }
 
 // shiftPower gives 2^n in int64 and whether n is a number of bits that leaves something.
@@ -93,7 +93,7 @@ func lowerShiftRight(l *Lowering) *ssa.Value {
 	}
 	p, valid := l.shiftPower(b, width)
 	wide := l.Cast(a, tensor.Int64)
-	q := l.div(l.sub(wide, l.Op("Mod", wide, p)), p)
+	q := l.div(l.sub(wide, l.Mod(wide, p)), p)
 	sign := l.where(l.isNegative(wide), l.Like(wide, -1), l.Like(wide, 0))
 	return l.Cast(l.where(valid, q, sign), d)
 }

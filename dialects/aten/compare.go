@@ -150,9 +150,9 @@ func lowerEqual(l *Lowering) *ssa.Value {
 	}
 	// what both have is compared, and their sizes
 	a, b := l.shapeOf(vs[0]), l.shapeOf(vs[1])
-	start, end := l.i64(make([]int64, len(s))...), l.Op("Min", a, b)
-	common := l.allTrue(l.equal(l.Op("Slice", vs[0], start, end), l.Op("Slice", vs[1], start, end)), nil, false)
-	return l.Op("And", common, l.allTrue(l.Op("Equal", a, b), nil, false))
+	start, end := l.i64(make([]int64, len(s))...), l.Min(a, b)
+	common := l.allTrue(l.equal(l.Slice(vs[0], start, end, nil, nil), l.Slice(vs[1], start, end, nil, nil)), nil, false)
+	return l.And(common, l.allTrue(l.Equal(a, b), nil, false))
 }
 
 func lowerIsIn(l *Lowering) *ssa.Value {

@@ -66,7 +66,7 @@ func (l *Lowering) parts(v *ssa.Value) (re, im *ssa.Value) {
 func (l *Lowering) Parts(v *ssa.Value) (re, im *ssa.Value) {
 	re, im = l.parts(v)
 	if a, b := re.Tensor(), im.Tensor(); !a.Ranked || !b.Ranked || !slices.EqualFunc(a.Dims, b.Dims, sym.Expr.Equal) {
-		im = l.Op("Expand", im, l.shapeOf(re))
+		im = l.Expand(im, l.shapeOf(re))
 	}
 	return re, im
 }
@@ -187,12 +187,12 @@ func one(f func(l *Lowering) *ssa.Value) func(l *Lowering) []*ssa.Value {
 
 func complexConj(l *Lowering) *ssa.Value {
 	re, im := l.parts(l.Tensor("self"))
-	return l.Pair(re, l.Op("Neg", im))
+	return l.Pair(re, l.Neg(im))
 }
 
 // complexAdjoint is of what transposes and conjugates.
 func complexAdjoint(l *Lowering) *ssa.Value {
-	return l.Pair(l.onParts(0)[0], l.Op("Neg", l.onParts(1)[0]))
+	return l.Pair(l.onParts(0)[0], l.Neg(l.onParts(1)[0]))
 }
 
 // ofBothParts joins what a predicate says of each part.
@@ -469,7 +469,7 @@ func complexDiv(l *Lowering) *ssa.Value {
 func complexReciprocal(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	n := l.add(l.mul(a, a), l.mul(b, b))
-	return l.Pair(l.div(a, n), l.Op("Neg", l.div(b, n)))
+	return l.Pair(l.div(a, n), l.Neg(l.div(b, n)))
 }
 
 func (l *Lowering) complexSquare() *ssa.Value {
@@ -515,7 +515,7 @@ func complexPow(l *Lowering) *ssa.Value {
 	base := wide("self")
 	w := l.Aten("aten::exp", l.Aten("aten::mul.Tensor", wide("exponent"), l.Aten("aten::log", base)))
 	power, _ := l.parts(wide("exponent"))
-	zero := l.Op("And", l.Op("Equal", l.complexLength(base), l.Scalar(tensor.Float64, 0)), l.Op("Greater", power, l.Scalar(tensor.Float64, 0)))
+	zero := l.And(l.Equal(l.complexLength(base), l.Scalar(tensor.Float64, 0)), l.Greater(power, l.Scalar(tensor.Float64, 0)))
 	re, im := l.parts(w)
 	nothing := l.Scalar(tensor.Float64, 0)
 	return l.Pair(l.Cast(l.where(zero, nothing, re), d), l.Cast(l.where(zero, nothing, im), d))
@@ -523,8 +523,8 @@ func complexPow(l *Lowering) *ssa.Value {
 
 func complexExp(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	r := l.Op("Exp", a)
-	return l.Pair(l.mul(r, l.Op("Cos", b)), l.mul(r, l.Op("Sin", b)))
+	r := l.Exp(a)
+	return l.Pair(l.mul(r, l.Cos(b)), l.mul(r, l.Sin(b)))
 }
 
 func complexAbs(l *Lowering) *ssa.Value { return l.complexLength(l.Tensor("self")) }
@@ -547,33 +547,33 @@ func complexAngle(l *Lowering) *ssa.Value {
 
 // complexLog is that of the length, and the angle.
 func complexLog(l *Lowering) *ssa.Value {
-	return l.Pair(l.Op("Log", complexAbs(l)), complexAngle(l))
+	return l.Pair(l.Log(complexAbs(l)), complexAngle(l))
 }
 
 // complexSqrt has the root of the length, and half of the angle.
 func complexSqrt(l *Lowering) *ssa.Value {
 	r, angle := l.sqrt(complexAbs(l)), l.scale(complexAngle(l), 0.5)
-	return l.Pair(l.mul(r, l.Op("Cos", angle)), l.mul(r, l.Op("Sin", angle)))
+	return l.Pair(l.mul(r, l.Cos(angle)), l.mul(r, l.Sin(angle)))
 }
 
 // complexSgn is the number of length 1 in the same direction; 0 stays.
 func complexSgn(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	r := complexAbs(l)
-	r = l.where(l.Op("Equal", r, l.Scalar(l.DType(r), 0)), l.Scalar(l.DType(r), 1), r)
+	r = l.where(l.Equal(r, l.Scalar(l.DType(r), 0)), l.Scalar(l.DType(r), 1), r)
 	return l.Pair(l.div(a, r), l.div(b, r))
 }
 
 // complexCos is cos(a) cosh(b) - i sin(a) sinh(b).
 func complexCos(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Pair(l.mul(l.Op("Cos", a), l.Op("Cosh", b)), l.Op("Neg", l.mul(l.Op("Sin", a), l.Op("Sinh", b))))
+	return l.Pair(l.mul(l.Cos(a), l.Cosh(b)), l.Neg(l.mul(l.Sin(a), l.Sinh(b))))
 }
 
 // complexSin is sin(a) cosh(b) + i cos(a) sinh(b).
 func complexSin(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
-	return l.Pair(l.mul(l.Op("Sin", a), l.Op("Cosh", b)), l.mul(l.Op("Cos", a), l.Op("Sinh", b)))
+	return l.Pair(l.mul(l.Sin(a), l.Cosh(b)), l.mul(l.Cos(a), l.Sinh(b)))
 }
 
 // complexTanh is (t (1 + k²) + i k / cosh²(a)) / (1 + t² k²), where t is tanh(a) and k is tan(b): no part of it overflows where the result does not.
@@ -581,9 +581,9 @@ func complexTanh(l *Lowering) *ssa.Value {
 	a, b := l.parts(l.Tensor("self"))
 	one := l.Like(a, 1)
 	square := func(v *ssa.Value) *ssa.Value { return l.mul(v, v) }
-	t, k := l.Op("Tanh", a), l.Op("Tan", b)
+	t, k := l.Tanh(a), l.Tan(b)
 	by := l.add(one, l.mul(square(t), square(k)))
-	flat := l.Op("Reciprocal", square(l.Op("Cosh", a)))
+	flat := l.Reciprocal(square(l.Cosh(a)))
 	return l.Pair(l.div(l.mul(t, l.add(one, square(k))), by), l.div(l.mul(k, flat), by))
 }
 
@@ -620,7 +620,7 @@ func (l *Lowering) complexEqual() *ssa.Value {
 	d := l.complexType("self", "other")
 	a, b := l.partsAs("self", d)
 	c, e := l.partsAs("other", d)
-	return l.Op("And", l.Op("Equal", a, c), l.Op("Equal", b, e))
+	return l.And(l.Equal(a, c), l.Equal(b, e))
 }
 
 func complexWhere(l *Lowering) *ssa.Value {
@@ -668,7 +668,7 @@ func lowerComplex(l *Lowering) *ssa.Value {
 
 func lowerPolarForm(l *Lowering) *ssa.Value {
 	r, a := l.Tensor("abs"), l.Tensor("angle")
-	return l.Pair(l.mul(r, l.Op("Cos", a)), l.mul(r, l.Op("Sin", a)))
+	return l.Pair(l.mul(r, l.Cos(a)), l.mul(r, l.Sin(a)))
 }
 
 func lowerViewAsComplex(l *Lowering) *ssa.Value {

@@ -59,7 +59,7 @@ func (l *Lowering) asReal(z *ssa.Value, rows, columns int64) *ssa.Value {
 		l.Fail("a matrix of rank %d", r)
 	}
 	axis := func(i int64) int64 { return (i + r) % r }
-	return l.concatV(axis(rows), l.concatV(axis(columns), re, l.Op("Neg", im)), l.concatV(axis(columns), im, re))
+	return l.concatV(axis(rows), l.concatV(axis(columns), re, l.Neg(im)), l.concatV(axis(columns), im, re))
 }
 
 // fromReal is the complex matrix of a real one of twice the size: its left half, upper and lower.
@@ -75,7 +75,7 @@ func (l *Lowering) halves(v *ssa.Value, axis int) []*ssa.Value {
 	size := l.sizeOf(v, axis)
 	half := l.divSize(size, ConstSize(2))
 	of := func(from, to Size) *ssa.Value {
-		return l.Op("Slice", v, l.sizeTensor([]Size{from}), l.sizeTensor([]Size{to}), l.i64(int64(axis)))
+		return l.Slice(v, l.sizeTensor([]Size{from}), l.sizeTensor([]Size{to}), l.i64(int64(axis)), nil)
 	}
 	return []*ssa.Value{of(ConstSize(0), half), of(half, size)}
 }
@@ -134,7 +134,7 @@ func complexTwice(name, arg string) func(l *Lowering) *ssa.Value {
 		}
 		v := l.Aten("aten::"+name, args...)
 		last := l.Rank(v) - 1
-		return l.Op("Slice", v, l.i64(0), l.i64(1<<62), l.i64(int64(last)), l.i64(2))
+		return l.Slice(v, l.i64(0), l.i64(1<<62), l.i64(int64(last)), l.i64(2))
 	}
 }
 

@@ -115,7 +115,7 @@ func (c convArgs) padded(begin, end []Size) convArgs {
 func (l *Lowering) padAtRun(x *ssa.Value, c convArgs) *ssa.Value {
 	none := repeatSize(ConstSize(0), 2)
 	pads := slices.Concat(none, c.before, none, c.after)
-	return l.Op("Pad", x, l.sizeTensor(pads), l.Like(x, 0))
+	return l.Pad(x, l.sizeTensor(pads), l.Like(x, 0), nil)
 }
 
 // cutAtRun takes the padding that is known at run time only from the result of a transposed convolution.
@@ -125,7 +125,7 @@ func (l *Lowering) cutAtRun(y *ssa.Value, c convArgs) *ssa.Value {
 	for i := range n {
 		end[i] = l.subSize(l.sizeOf(y, 2+i), c.after[i])
 	}
-	return l.Op("Slice", y, l.sizeTensor(c.before), l.sizeTensor(end), l.i64(axesFrom(2, n)...))
+	return l.Slice(y, l.sizeTensor(c.before), l.sizeTensor(end), l.i64(axesFrom(2, n)...), nil)
 }
 
 func lowerConv(l *Lowering) *ssa.Value {
@@ -136,7 +136,7 @@ func lowerConvSelf(l *Lowering) *ssa.Value {
 	return l.conv(convOf(l, l.Tensor("self"), l.Tensor("weight")))
 }
 
-func lowerConvRelu(l *Lowering) *ssa.Value { return l.Op("Relu", lowerConvSelf(l)) }
+func lowerConvRelu(l *Lowering) *ssa.Value { return l.Relu(lowerConvSelf(l)) }
 
 func lowerConvDepthwise(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
@@ -335,7 +335,7 @@ func (l *Lowering) convByProduct(x *ssa.Value, c convArgs) *ssa.Value {
 		for i, p := range c.padBegin {
 			if p > 0 {
 				end := l.sizeTensor([]Size{l.addSize(out[i], ConstSize(p))})
-				y = l.Op("Slice", y, l.i64(p), end, l.i64(int64(2+i)))
+				y = l.Slice(y, l.i64(p), end, l.i64(int64(2+i)), nil)
 			}
 		}
 	}

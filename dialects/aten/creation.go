@@ -244,19 +244,19 @@ func lowerArange(l *Lowering) *ssa.Value {
 	if !inclusive && d.IsInt() && l.DType(start).IsInt() && l.DType(end).IsInt() && l.DType(step).IsInt() {
 		if ok3 && k < 0 && !(ok2 && e >= 0) {
 			// onnxruntime merges Range into Gather as a Slice, where a negative limit counts from the end
-			n := l.Op("Range", l.Scalar(tensor.Int64, 0), l.div(l.sub(l.Cast(start, tensor.Int64), l.Cast(l.offset(end, k+1), tensor.Int64)), l.scalarInt(tensor.Int64, int64(-k))), l.Scalar(tensor.Int64, 1))
+			n := l.Range(l.Scalar(tensor.Int64, 0), l.div(l.sub(l.Cast(start, tensor.Int64), l.Cast(l.offset(end, k+1), tensor.Int64)), l.scalarInt(tensor.Int64, int64(-k))), l.Scalar(tensor.Int64, 1))
 			return l.Cast(l.add(l.Cast(start, tensor.Int64), l.mul(n, l.scalarInt(tensor.Int64, int64(k)))), d)
 		}
-		return l.Cast(l.Op("Range", l.Cast(start, tensor.Int64), l.Cast(end, tensor.Int64), l.Cast(step, tensor.Int64)), d)
+		return l.Cast(l.Range(l.Cast(start, tensor.Int64), l.Cast(end, tensor.Int64), l.Cast(step, tensor.Int64)), d)
 	}
 	f := tensor.Float64
 	count := l.div(l.sub(l.Cast(end, f), l.Cast(start, f)), l.Cast(step, f))
 	if inclusive {
-		count = l.offset(l.Op("Floor", count), 1)
+		count = l.offset(l.Floor(count), 1)
 	} else {
-		count = l.Op("Ceil", count)
+		count = l.Ceil(count)
 	}
-	i := l.Op("Range", l.Scalar(tensor.Int64, 0), l.Cast(count, tensor.Int64), l.Scalar(tensor.Int64, 1))
+	i := l.Range(l.Scalar(tensor.Int64, 0), l.Cast(count, tensor.Int64), l.Scalar(tensor.Int64, 1))
 	if d.IsInt() { // their count is that of the floats, start and step are truncated (ATen/native/RangeFactories.cpp)
 		f = tensor.Int64
 	}
@@ -298,7 +298,7 @@ func (l *Lowering) rangeTo(n *ssa.Value) *ssa.Value {
 	if k, ok := number(n); ok && k <= maxFolded {
 		return l.Const(progression(tensor.Int64, 0, 1, int(max(k, 0))))
 	}
-	return l.Op("Range", l.Scalar(tensor.Int64, 0), n, l.Scalar(tensor.Int64, 1))
+	return l.Range(l.Scalar(tensor.Int64, 0), n, l.Scalar(tensor.Int64, 1))
 }
 
 // linspace counts from both ends, as ATen does, so both are exact. base 0 stands for linspace itself.
@@ -368,7 +368,7 @@ func (l *Lowering) linspaceOf(steps Size, start, end *ssa.Value, base *Number, d
 		v = l.where(l.less(i, l.max(l.div(n, two), one)), v, fromEnd)
 	}
 	if base != nil {
-		v = l.Op("Pow", l.LikeNumber(v, *base), v)
+		v = l.Pow(l.LikeNumber(v, *base), v)
 	}
 	return l.Cast(v, d)
 }
@@ -446,7 +446,7 @@ func lowerVander(l *Lowering) *ssa.Value {
 	if !l.Bool("increasing") {
 		e = l.sub(l.sub(n, l.Like(n, 1)), e)
 	}
-	return l.Op("Pow", l.unsqueeze(x, 1), l.Cast(e, l.DType(x)))
+	return l.Pow(l.unsqueeze(x, 1), l.Cast(e, l.DType(x)))
 }
 
 // windowOf makes a window function; f gives its value at a place in [0, 1].

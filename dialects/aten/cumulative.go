@@ -36,7 +36,7 @@ func (l *Lowering) cumsum(x *ssa.Value, dim int) *ssa.Value {
 	if l.Rank(x) == 0 {
 		return x
 	}
-	return l.Op("CumSum", x, l.scalarInt(tensor.Int64, int64(dim)))
+	return l.CumSum(x, l.scalarInt(tensor.Int64, int64(dim)))
 }
 
 // scan is an inclusive scan of an associative f with a neutral element along
@@ -59,7 +59,7 @@ func (l *Lowering) scan(x *ssa.Value, dim int, neutral *ssa.Value, op string, f 
 		pads[dim] = step
 		// negative padding at the end drops what moves out
 		pads[l.Rank(x)+dim] = -step
-		moved := l.Op("Pad", x, l.i64(pads...), neutral)
+		moved := l.Pad(x, l.i64(pads...), neutral, nil)
 		x = f(moved, x)
 	}
 	return x
@@ -108,7 +108,7 @@ func lowerCumprod(l *Lowering) *ssa.Value {
 		x = l.Cast(x, tensor.Int64)
 	}
 	if l.Rank(x) > 0 {
-		return l.Cast(l.Op("CumProd", x, l.scalarInt(tensor.Int64, int64(dim))), d)
+		return l.Cast(l.CumProd(x, l.scalarInt(tensor.Int64, int64(dim))), d)
 	}
 	return l.Cast(l.scan(x, dim, l.Like(x, 1), "ReduceProd", l.mul), d)
 }

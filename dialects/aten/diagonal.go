@@ -51,7 +51,7 @@ func (l *Lowering) diagonal(x *ssa.Value, offset Size, dim1, dim2 int) *ssa.Valu
 		// the last stride would reach over the end, which slicing allows
 		return l.sliceDim(flat, rank-2, start, end, step)
 	}
-	return l.Op("Slice", flat, l.sizeVec(start), l.sizeVec(end), l.i64(int64(rank-2)), l.sizeVec(step))
+	return l.Slice(flat, l.sizeVec(start), l.sizeVec(end), l.i64(int64(rank-2)), l.sizeVec(step))
 }
 
 // allConst reports that all sizes are known.
@@ -119,7 +119,7 @@ func (l *Lowering) diagonalMask(rows, cols, offset Size) *ssa.Value {
 	if !static || k != 0 {
 		at = l.add(at, l.sizeValue(offset))
 	}
-	return l.Op("Equal", l.unsqueeze(at, 1), l.unsqueeze(l.countTo(cols), 0))
+	return l.Equal(l.unsqueeze(at, 1), l.unsqueeze(l.countTo(cols), 0))
 }
 
 // diagEmbed puts the last dim on a diagonal of two new dims.

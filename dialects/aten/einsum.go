@@ -103,7 +103,7 @@ func lowerEinsum(l *Lowering) *ssa.Value {
 	}
 	// before opset 12 there is what other equations need in any case; a step down would have to contract once more
 	if l.Opset >= 12 && l.plainEinsum(equation, parts, explicit) {
-		return l.OpA("Einsum", []ssa.Attr{attr("equation", ssa.Str(equation))}, operands...)
+		return l.Einsum(equation, operands...)
 	}
 	for i := range ops {
 		ops[i] = l.diagonals(ops[i])

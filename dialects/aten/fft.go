@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/cmplx"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -82,12 +83,12 @@ func (l *Lowering) resizeAxisTo(x *ssa.Value, axis int, n Size) *ssa.Value {
 			pads[i] = ConstSize(0)
 		}
 		pads[l.Rank(x)+axis] = l.maxSize(l.subSize(n, have), ConstSize(0))
-		x = l.Op("Pad", x, l.sizeTensor(pads), l.Like(x, 0))
+		x = l.Pad(x, l.sizeTensor(pads), l.Like(x, 0), nil)
 		if okA && okB {
 			return x
 		}
 	}
-	return l.Op("Slice", x, l.i64(0), l.sizeTensor([]Size{n}), l.i64(int64(axis)))
+	return l.Slice(x, l.i64(0), l.sizeTensor([]Size{n}), l.i64(int64(axis)), nil)
 }
 
 // fftArgs reads the axes and their sizes; size is not Known and without Value where the input decides.
@@ -165,9 +166,9 @@ func (l *Lowering) sizePower(n Size, power float64, d tensor.DType) *ssa.Value {
 	}
 	v := l.Cast(l.sizeValue(n), d)
 	if power == -0.5 {
-		v = l.Op("Sqrt", v)
+		v = l.Sqrt(v)
 	}
-	return l.Op("Reciprocal", v)
+	return l.Reciprocal(v)
 }
 
 func (l *Lowering) scaled(s spectrum, k *ssa.Value) spectrum {
@@ -205,7 +206,7 @@ func (l *Lowering) dft(s spectrum, axis int, inverse bool) spectrum {
 		}
 		x = l.concatV(int64(r), l.unsqueeze(im, int64(r)), l.unsqueeze(s.re, int64(r)))
 	}
-	y := l.Op("DFT", x, nil, l.scalarInt(tensor.Int64, int64(axis)))
+	y := l.DFT(x, nil, l.scalarInt(tensor.Int64, int64(axis)))
 	at := func(i int64) *ssa.Value { return l.gather(y, l.scalarInt(tensor.Int64, i), r) }
 	if inverse {
 		return spectrum{at(1), at(0)}
@@ -415,14 +416,14 @@ func (l *Lowering) hermitianToReal(s spectrum, axis int, n Size, forward bool, s
 	s = l.both(s, func(v *ssa.Value) *ssa.Value { return l.resizeAxisTo(v, axis, half) })
 	// place j > n/2 is the conjugate of place n-j
 	at := l.countTo(n)
-	mirrored := l.Op("Min", at, l.sub(l.sizeValue(n), at))
+	mirrored := l.Min(at, l.sub(l.sizeValue(n), at))
 	re := l.gather(s.re, mirrored, axis)
 	full := spectrum{re: re}
 	if s.im != nil {
-		tail := l.Op("Less", l.sub(l.sizeValue(n), at), at)
+		tail := l.Less(l.sub(l.sizeValue(n), at), at)
 		sign := l.where(tail, l.Like(re, -1), l.Like(re, 1))
 		// a real transform does not see the imaginary parts of places 0 and n/2
-		own := l.Op("Equal", l.Op("Mod", l.add(at, at), l.sizeValue(n)), l.scalarInt(tensor.Int64, 0))
+		own := l.Equal(l.Mod(l.add(at, at), l.sizeValue(n)), l.scalarInt(tensor.Int64, 0))
 		sign = l.where(own, l.Like(re, 0), sign)
 		sign = l.unsqueeze(sign, axesFrom(1, l.Rank(re)-1-axis)...)
 		full.im = l.mul(l.gather(s.im, mirrored, axis), sign)
@@ -448,7 +449,7 @@ func (l *Lowering) fftShift(inverse bool) *ssa.Value {
 		at := l.sizeTensor([]Size{cut})
 		axis := l.i64(d)
 		end := l.i64(math.MaxInt64)
-		x = l.concatV(d, l.Op("Slice", x, at, end, axis), l.Op("Slice", x, l.i64(0), at, axis))
+		x = l.concatV(d, l.Slice(x, at, end, axis, nil), l.Slice(x, l.i64(0), at, axis, nil))
 	}
 	return x
 }
@@ -492,9 +493,9 @@ func (l *Lowering) fftFreqAtRun(n Size, half bool) *ssa.Value {
 	k := l.Cast(l.countTo(count), tensor.Float64)
 	if !half {
 		positive := l.divSize(l.addSize(n, ConstSize(1)), ConstSize(2))
-		k = l.Op("Where", l.Op("Less", k, number(positive)), k, l.Op("Sub", k, number(n)))
+		k = l.Where(l.Less(k, number(positive)), k, l.Sub(k, number(n)))
 	}
-	return l.Op("Div", k, l.mul(number(n), l.as("d", tensor.Float64)))
+	return l.Div(k, l.mul(number(n), l.as("d", tensor.Float64)))
 }
 
 // windowArg is the window, centered in n_fft places; its parts are nil if there is none of them to multiply with.
@@ -511,7 +512,7 @@ func (l *Lowering) windowArg(n, length int64, d tensor.DType) spectrum {
 		v = l.Cast(v, d)
 		if length < n {
 			left := (n - length) / 2
-			v = l.Op("Pad", v, l.i64(left, n-length-left), l.Like(v, 0))
+			v = l.Pad(v, l.i64(left, n-length-left), l.Like(v, 0), nil)
 		}
 		return v
 	})
@@ -569,11 +570,11 @@ func lowerSTFT(l *Lowering) *ssa.Value {
 		half := n / 2
 		switch mode {
 		case "constant":
-			x = l.Op("Pad", x, l.i64(0, half, 0, half), l.Like(x, 0))
+			x = l.Pad(x, l.i64(0, half, 0, half), l.Like(x, 0), nil)
 		case "reflect":
-			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("reflect"))}, x, l.i64(0, half, 0, half))
+			x = l.Pad(x, l.i64(0, half, 0, half), nil, nil, onnx.Mode("reflect"))
 		case "replicate":
-			x = l.OpA("Pad", []ssa.Attr{attr("mode", ssa.Str("edge"))}, x, l.i64(0, half, 0, half))
+			x = l.Pad(x, l.i64(0, half, 0, half), nil, nil, onnx.Mode("edge"))
 		default:
 			l.Fail("stft with pad_mode %q", mode)
 		}
@@ -675,7 +676,7 @@ func lowerISTFT(l *Lowering) *ssa.Value {
 		end = l.addSize(start, l.sizes("length")[0])
 	}
 	cut := func(v *ssa.Value) *ssa.Value {
-		return l.Op("Slice", v, l.sizeTensor([]Size{start}), l.sizeTensor([]Size{end}), l.i64(1))
+		return l.Slice(v, l.sizeTensor([]Size{start}), l.sizeTensor([]Size{end}), l.i64(1), nil)
 	}
 	y, envelope := l.both(l.both(frames, overlap), cut), l.both(l.both(squares, overlap), cut)
 	if envelope.im == nil {

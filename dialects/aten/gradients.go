@@ -17,7 +17,7 @@ var gradients = Defs{
 	"aten::gelu_backward":              {Doc: "g times the derivative of gelu", Nature: Pointwise, Lower: inputGradient(geluSlope)},
 	"aten::mish_backward":              {Doc: "g times the derivative of mish", Nature: Pointwise, Lower: inputGradient(mishSlope)},
 	"aten::silu_backward":              {Doc: "gradient of silu: g * s * (1 + x * (1 - s)), s the sigmoid of x", Nature: Pointwise, Lower: inputGradient(siluSlope)},
-	"aten::log_sigmoid_backward":       {Doc: "g * sigmoid(-x)", Lower: inputGradient(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Sigmoid", l.neg(x)) })},
+	"aten::log_sigmoid_backward":       {Doc: "g * sigmoid(-x)", Lower: inputGradient(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Sigmoid(l.neg(x)) })},
 	"aten::softplus_backward":          {Doc: "g * sigmoid(beta * x), g above the threshold", Nature: Pointwise, Lower: inputGradient(softplusSlope)},
 	"aten::elu_backward":               {Doc: "g times the derivative of elu, of its argument or of its result", Lower: lowerEluBackward},
 	"aten::leaky_relu_backward":        {Doc: "g where x > 0, else g * negative_slope", Lower: func(l *Lowering) *ssa.Value { return l.leakyGradient(l.Number("negative_slope")) }},
@@ -114,29 +114,29 @@ func geluSlope(l *Lowering, x *ssa.Value) *ssa.Value {
 	if l.Str("approximate") == "tanh" {
 		const beta, kappa = math.Sqrt2 / math.SqrtPi, 0.044715
 		square := l.square(x)
-		t := l.Op("Tanh", l.scale(l.mul(x, l.offset(l.scale(square, kappa), 1)), beta))
+		t := l.Tanh(l.scale(l.mul(x, l.offset(l.scale(square, kappa), 1)), beta))
 		inner := l.scale(l.offset(l.scale(square, 3*kappa), 1), beta)
 		tangent := l.mul(l.sub(l.Like(x, 1), l.square(t)), inner)
 		return l.scale(l.add(l.offset(t, 1), l.mul(x, tangent)), 0.5)
 	}
-	cdf := l.scale(l.offset(l.Op("Erf", l.scale(x, math.Sqrt2/2)), 1), 0.5)
+	cdf := l.scale(l.offset(l.Erf(l.scale(x, math.Sqrt2/2)), 1), 0.5)
 	pdf := l.scale(l.exp(l.scale(l.square(x), -0.5)), 1/(math.Sqrt2*math.SqrtPi))
 	return l.add(cdf, l.mul(x, pdf))
 }
 
 func mishSlope(l *Lowering, x *ssa.Value) *ssa.Value {
-	t := l.Op("Tanh", l.Op("Softplus", x))
-	return l.add(t, l.mul(l.mul(x, l.Op("Sigmoid", x)), l.sub(l.Like(x, 1), l.square(t))))
+	t := l.Tanh(l.Softplus(x))
+	return l.add(t, l.mul(l.mul(x, l.Sigmoid(x)), l.sub(l.Like(x, 1), l.square(t))))
 }
 
 func siluSlope(l *Lowering, x *ssa.Value) *ssa.Value {
-	s := l.Op("Sigmoid", x)
+	s := l.Sigmoid(x)
 	return l.mul(s, l.offset(l.mul(x, l.sub(l.Like(x, 1), s)), 1))
 }
 
 func softplusSlope(l *Lowering, x *ssa.Value) *ssa.Value {
 	scaled := l.byNumber(x, l.Number("beta"))
-	return l.where(l.greater(scaled, l.LikeNumber(x, l.Number("threshold"))), l.Like(x, 1), l.Op("Sigmoid", scaled))
+	return l.where(l.greater(scaled, l.LikeNumber(x, l.Number("threshold"))), l.Like(x, 1), l.Sigmoid(scaled))
 }
 
 func lowerEluBackward(l *Lowering) *ssa.Value {
@@ -211,7 +211,7 @@ func lowerGluBackward(l *Lowering) *ssa.Value {
 	dim := l.Dim("dim", l.Rank(x))
 	half := l.sizeOf(g, dim)
 	parts := l.Create("onnx::Split", 2, []*ssa.Value{x, l.sizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
-	s := l.Op("Sigmoid", parts[1])
+	s := l.Sigmoid(parts[1])
 	first := l.mul(g, s)
 	return back(l.concatV(int64(dim), first, l.mul(l.mul(first, l.sub(l.Like(s, 1), s)), parts[0])))
 }
@@ -275,7 +275,7 @@ func huberSlope(l *Lowering, x, y *ssa.Value) *ssa.Value {
 }
 
 func softMarginSlope(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	return l.neg(l.mul(y, l.Op("Sigmoid", l.neg(l.mul(x, y)))))
+	return l.neg(l.mul(y, l.Sigmoid(l.neg(l.mul(x, y)))))
 }
 
 func bceSlope(l *Lowering, x, y *ssa.Value) *ssa.Value {
@@ -401,7 +401,7 @@ func (l *Lowering) batchNormBackward(train bool, invstd string) []*ssa.Value {
 		mean, rstd = vector(l.Tensor("save_mean")), vector(l.Tensor(invstd))
 	} else {
 		mean = vector(l.Tensor("running_mean"))
-		rstd = l.Op("Reciprocal", l.sqrt(l.plusNumber(vector(l.Tensor("running_var")), l.Number("eps"))))
+		rstd = l.Reciprocal(l.sqrt(l.plusNumber(vector(l.Tensor("running_var")), l.Number("eps"))))
 	}
 	y, gw := l.mul(l.sub(x, mean), rstd), g
 	if w != nil {
@@ -617,14 +617,14 @@ func lowerCdistBackward(l *Lowering) *ssa.Value {
 	case p == 0:
 		slope = l.mul(d, zero)
 	case p == 1:
-		return l.reduce("ReduceSum", l.mul(g, l.Op("Sign", d)), []int64{-2}, false)
+		return l.reduce("ReduceSum", l.mul(g, l.Sign(d)), []int64{-2}, false)
 	case p == 2:
 		slope = l.div(d, safe)
 	case math.IsInf(p, 1):
-		slope = l.mul(l.Op("Sign", d), l.Cast(l.equal(size, dist), l.DType(d)))
+		slope = l.mul(l.Sign(d), l.Cast(l.equal(size, dist), l.DType(d)))
 	default:
 		still := l.equal(size, zero)
-		slope = l.mul(l.Op("Sign", d), l.where(still, zero, l.Op("Pow", l.div(l.where(still, l.Like(d, 1), size), safe), l.Like(d, p-1))))
+		slope = l.mul(l.Sign(d), l.where(still, zero, l.Pow(l.div(l.where(still, l.Like(d, 1), size), safe), l.Like(d, p-1))))
 	}
 	return l.reduce("ReduceSum", l.where(none, zero, l.mul(g, slope)), []int64{-2}, false)
 }
@@ -664,7 +664,7 @@ func lowerConvolutionBackward(l *Lowering) []*ssa.Value {
 			inner := l.sizeProduct(append([]Size{l.sizeOf(w, 1)}, constSizes(kernel)...)...)
 			windows = l.reshapeSizes(windows, N, G, inner, places)
 			rows := l.reshapeSizes(small, N, G, l.divSize(l.sizeOf(w, 0), G), places)
-			sum := l.reduce("ReduceSum", l.Op("MatMul", rows, l.transpose(windows, 0, 1, 3, 2)), []int64{0}, false)
+			sum := l.reduce("ReduceSum", l.MatMul(rows, l.transpose(windows, 0, 1, 3, 2)), []int64{0}, false)
 			return l.Cast(l.reshapeSizes(sum, l.allSizes(w)...), d)
 		},
 		func() *ssa.Value {
@@ -692,7 +692,7 @@ func (l *Lowering) convInputGradient(c convArgs, x *ssa.Value, transposed bool) 
 	}
 	y := l.conv(c)
 	if cut {
-		y = l.Op("Slice", y, l.i64(repeatInt(0, n)...), l.sizeTensor(l.sizesOf(x, 2, n+2)), l.i64(axesFrom(2, n)...))
+		y = l.Slice(y, l.i64(repeatInt(0, n)...), l.sizeTensor(l.sizesOf(x, 2, n+2)), l.i64(axesFrom(2, n)...), nil)
 	}
 	return y
 }
@@ -716,13 +716,13 @@ func attentionBackward(grad, mask string) func(*Lowering) []*ssa.Value {
 		}
 		a := l.sdpa(mask)
 		p := a.weights()
-		dp := l.Op("MatMul", g, l.swapAxes(v, r-1, r-2))
+		dp := l.MatMul(g, l.swapAxes(v, r-1, r-2))
 		inner := l.mul(p, l.sub(dp, l.reduce("ReduceSum", l.mul(dp, p), []int64{-1}, true)))
 		scaled := l.mul(inner, a.scale)
 		return l.asked(
-			func() *ssa.Value { return l.Op("MatMul", scaled, k) },
-			func() *ssa.Value { return l.Op("MatMul", l.swapAxes(scaled, r-1, r-2), q) },
-			func() *ssa.Value { return l.Op("MatMul", l.swapAxes(p, r-1, r-2), g) },
+			func() *ssa.Value { return l.MatMul(scaled, k) },
+			func() *ssa.Value { return l.MatMul(l.swapAxes(scaled, r-1, r-2), q) },
+			func() *ssa.Value { return l.MatMul(l.swapAxes(p, r-1, r-2), g) },
 			func() *ssa.Value { return inner },
 		)[:len(l.Node.Results)]
 	}

@@ -3,6 +3,7 @@ package aten
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -81,9 +82,9 @@ func (l *Lowering) groupedRows(x, w, offs *ssa.Value) *ssa.Value {
 	var products []*ssa.Value
 	for g, m := range matrices {
 		if m = l.squeeze(m, 0); stored {
-			products = append(products, l.OpA("Gemm", []ssa.Attr{intAttr("transB", 1)}, parts[g], m))
+			products = append(products, l.Gemm(parts[g], m, nil, onnx.TransB(true)))
 		} else {
-			products = append(products, l.Op("MatMul", parts[g], m))
+			products = append(products, l.MatMul(parts[g], m))
 		}
 	}
 	rest := l.concatV(0, l.sliceC(counts, 0, groups, groups+1, 1), l.i64(n))

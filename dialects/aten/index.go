@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -114,7 +115,7 @@ func (l *Lowering) plan(entries []indexEntry) indexPlan {
 
 // nonzeroRows gives the indices of the true elements, a vector for each dim.
 func (l *Lowering) nonzeroRows(mask *ssa.Value) []*ssa.Value {
-	nz := l.Op("NonZero", mask)
+	nz := l.NonZero(mask)
 	rank := l.Rank(mask)
 	if rank == 1 {
 		return []*ssa.Value{l.squeeze(nz, 0)}
@@ -169,8 +170,8 @@ func (l *Lowering) plainRange(idx *ssa.Value) *ssa.Value {
 	if !negative {
 		return idx
 	}
-	neg := func(v *ssa.Value) *ssa.Value { return l.Op("Neg", v) }
-	return neg(l.Op("Range", neg(d.Operand(0)), neg(d.Operand(1)), neg(d.Operand(2))))
+	neg := func(v *ssa.Value) *ssa.Value { return l.Neg(v) }
+	return neg(l.Range(neg(d.Operand(0)), neg(d.Operand(1)), neg(d.Operand(2))))
 }
 
 // wrapIndices adds n to negative int64 indices.
@@ -195,7 +196,7 @@ func (l *Lowering) wrapIndices(idx *ssa.Value, n Size) *ssa.Value {
 		}
 	}
 	zero := l.Const(tensor.ScalarInt(0))
-	return l.where(l.Op("Less", idx, zero), l.add(idx, l.sizeValue(n)), idx)
+	return l.where(l.Less(idx, zero), l.add(idx, l.sizeValue(n)), idx)
 }
 
 // compress keeps the parts of x whose mask holds, in one dim at the mask's first.
@@ -206,14 +207,14 @@ func (l *Lowering) compress(x, mask *ssa.Value, at int) *ssa.Value {
 			mask = l.reshape(mask, -1)
 		}
 		if rank == 1 {
-			return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, x, mask)
+			return l.Compress(x, mask, onnx.Axis(0))
 		}
-		return l.OpA("Compress", nil, x, mask)
+		return l.Compress(x, mask)
 	}
 	if span > 1 {
 		x, mask = l.flattenDims(x, at, at+span-1), l.reshape(mask, -1)
 	}
-	return l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(at))}, x, mask)
+	return l.Compress(x, mask, onnx.Axis(at))
 }
 
 // broadcastIndices gives the indices one shape, as int64.
@@ -303,7 +304,7 @@ func (l *Lowering) gatherPlan(x *ssa.Value, p indexPlan) *ssa.Value {
 	if perm != nil {
 		x = l.transpose(x, perm...)
 	}
-	y := l.Op("GatherND", x, l.stackLast(idx))
+	y := l.GatherND(x, l.stackLast(idx))
 	if !p.front && p.dims[0] > 0 {
 		y = l.transpose(y, blockPerm(l.Rank(y), len(sizes), p.dims[0], false)...)
 	}
@@ -409,7 +410,7 @@ func (l *Lowering) dropLeadingOnes(v *ssa.Value, rank int) *ssa.Value {
 // addTo adds; for bools that is or.
 func (l *Lowering) addTo(x, v *ssa.Value) *ssa.Value {
 	if l.DType(x) == tensor.Bool {
-		return l.Op("Or", x, v)
+		return l.Or(x, v)
 	}
 	return l.add(x, v)
 }
@@ -457,7 +458,7 @@ func (l *Lowering) clampIndices(x *ssa.Value, list []*ssa.Value) []*ssa.Value {
 		}
 		last := l.sizeValue(l.subSize(l.sizeOf(x, i), ConstSize(1)))
 		v = l.Cast(v, tensor.Int64)
-		out[i] = l.Op("Max", l.Op("Min", v, last), l.Const(tensor.ScalarInt(0)))
+		out[i] = l.Max(l.Min(v, last), l.Const(tensor.ScalarInt(0)))
 	}
 	return out
 }

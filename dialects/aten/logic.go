@@ -9,31 +9,31 @@ import (
 // Short forms for logic and for questions about values.
 
 // not negates a bool tensor.
-func (l *Lowering) not(x *ssa.Value) *ssa.Value { return l.Op("Not", x) }
+func (l *Lowering) not(x *ssa.Value) *ssa.Value { return l.Not(x) }
 
 // and is a && b for bool tensors.
-func (l *Lowering) and(a, b *ssa.Value) *ssa.Value { return l.Op("And", a, b) }
+func (l *Lowering) and(a, b *ssa.Value) *ssa.Value { return l.And(a, b) }
 
 // or is a || b for bool tensors.
-func (l *Lowering) or(a, b *ssa.Value) *ssa.Value { return l.Op("Or", a, b) }
+func (l *Lowering) or(a, b *ssa.Value) *ssa.Value { return l.Or(a, b) }
 
 // xor is a != b for bool tensors.
-func (l *Lowering) xor(a, b *ssa.Value) *ssa.Value { return l.Op("Xor", a, b) }
+func (l *Lowering) xor(a, b *ssa.Value) *ssa.Value { return l.Xor(a, b) }
 
 // equal is a == b.
-func (l *Lowering) equal(a, b *ssa.Value) *ssa.Value { return l.Op("Equal", a, b) }
+func (l *Lowering) equal(a, b *ssa.Value) *ssa.Value { return l.Equal(a, b) }
 
 // less is a < b.
-func (l *Lowering) less(a, b *ssa.Value) *ssa.Value { return l.Op("Less", a, b) }
+func (l *Lowering) less(a, b *ssa.Value) *ssa.Value { return l.Less(a, b) }
 
 // greater is a > b.
-func (l *Lowering) greater(a, b *ssa.Value) *ssa.Value { return l.Op("Greater", a, b) }
+func (l *Lowering) greater(a, b *ssa.Value) *ssa.Value { return l.Greater(a, b) }
 
 // lessEqual is a <= b.
-func (l *Lowering) lessEqual(a, b *ssa.Value) *ssa.Value { return l.Op("LessOrEqual", a, b) }
+func (l *Lowering) lessEqual(a, b *ssa.Value) *ssa.Value { return l.LessOrEqual(a, b) }
 
 // greaterEqual is a >= b.
-func (l *Lowering) greaterEqual(a, b *ssa.Value) *ssa.Value { return l.Op("GreaterOrEqual", a, b) }
+func (l *Lowering) greaterEqual(a, b *ssa.Value) *ssa.Value { return l.GreaterOrEqual(a, b) }
 
 // isZero is x == 0, for bool tensors !x.
 func (l *Lowering) isZero(x *ssa.Value) *ssa.Value {
@@ -51,7 +51,7 @@ func (l *Lowering) abs(x *ssa.Value) *ssa.Value {
 	if d := l.DType(x); d == tensor.Bool || d.IsUnsigned() {
 		return x
 	}
-	return l.Op("Abs", x)
+	return l.Abs(x)
 }
 
 // neg is -x; unsigned integers wrap.
@@ -59,20 +59,20 @@ func (l *Lowering) neg(x *ssa.Value) *ssa.Value {
 	if d := l.DType(x); d.IsUnsigned() {
 		return l.sub(l.Like(x, 0), x)
 	}
-	return l.Op("Neg", x)
+	return l.Neg(x)
 }
 
 // square is x * x.
 func (l *Lowering) square(x *ssa.Value) *ssa.Value { return l.mul(x, x) }
 
 // sqrt is the square root.
-func (l *Lowering) sqrt(x *ssa.Value) *ssa.Value { return l.Op("Sqrt", x) }
+func (l *Lowering) sqrt(x *ssa.Value) *ssa.Value { return l.Sqrt(x) }
 
 // exp is e to the power x.
-func (l *Lowering) exp(x *ssa.Value) *ssa.Value { return l.Op("Exp", x) }
+func (l *Lowering) exp(x *ssa.Value) *ssa.Value { return l.Exp(x) }
 
 // log is the natural logarithm.
-func (l *Lowering) log(x *ssa.Value) *ssa.Value { return l.Op("Log", x) }
+func (l *Lowering) log(x *ssa.Value) *ssa.Value { return l.Log(x) }
 
 // offset adds a constant; nothing is built for 0.
 func (l *Lowering) offset(x *ssa.Value, k float64) *ssa.Value {
@@ -87,7 +87,7 @@ func (l *Lowering) max(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
 		return l.or(a, b)
 	}
-	return l.Op("Max", a, b)
+	return l.Max(a, b)
 }
 
 // min is the lesser of both, NaN if one is; true if both are for bool tensors.
@@ -95,7 +95,7 @@ func (l *Lowering) min(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
 		return l.and(a, b)
 	}
-	return l.Op("Min", a, b)
+	return l.Min(a, b)
 }
 
 // signBit is the sign bit as far as ONNX can see it: negative numbers and -0; the sign of NaN is not visible.
@@ -110,7 +110,7 @@ func (l *Lowering) signBit(x *ssa.Value) *ssa.Value {
 	if l.Opset >= 26 && d != tensor.BFloat16 {
 		return l.isNegative(l.sameBits(x, signedInts[d.Size()]))
 	}
-	zero := l.and(l.isZero(x), l.isNegative(l.Op("Reciprocal", x)))
+	zero := l.and(l.isZero(x), l.isNegative(l.Reciprocal(x)))
 	return l.or(l.isNegative(x), zero)
 }
 
@@ -126,7 +126,7 @@ func (l *Lowering) isNaN(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 0)
 	}
-	return l.Op("IsNaN", x)
+	return l.IsNaN(x)
 }
 
 // isInf is x == inf or x == -inf; never for integers.
@@ -134,7 +134,7 @@ func (l *Lowering) isInf(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 0)
 	}
-	return l.Op("IsInf", x)
+	return l.IsInf(x)
 }
 
 // constLike makes a tensor of x's shape that holds one number.

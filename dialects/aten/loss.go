@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -10,7 +11,7 @@ import (
 // losses holds the loss functions (ATen/native/Loss*.cpp). reduction is 0 for none, 1 for mean, 2 for sum.
 var losses = Defs{
 	"aten::mse_loss":                         {Doc: "(x - y)^2", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { d := l.sub(x, y); return l.mul(d, d) })},
-	"aten::l1_loss":                          {Doc: "|x - y|", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Complex: one(complexL1Loss), Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Op("Abs", l.sub(x, y)) })},
+	"aten::l1_loss":                          {Doc: "|x - y|", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Complex: one(complexL1Loss), Lower: elementLoss(func(l *Lowering, x, y *ssa.Value) *ssa.Value { return l.Abs(l.sub(x, y)) })},
 	"aten::smooth_l1_loss":                   {Doc: "d^2 / (2 beta) for d = |x - y| below beta, else d - beta / 2", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(smoothL1)},
 	"aten::huber_loss":                       {Doc: "d^2 / 2 for d = |x - y| up to delta, else delta * (d - delta / 2)", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(huber)},
 	"aten::soft_margin_loss":                 {Doc: "log(1 + exp(-x * y))", Batching: ReducesBehind, Autocast: Float32OnCPU | Float32OnCUDA, Lower: elementLoss(softMargin)},
@@ -67,41 +68,41 @@ func elementLoss(f func(l *Lowering, x, y *ssa.Value) *ssa.Value) func(*Lowering
 }
 
 func smoothL1(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	d := l.Op("Abs", l.sub(x, y))
+	d := l.Abs(l.sub(x, y))
 	beta := l.Number("beta")
 	if beta.is(0) {
 		return d
 	}
 	bound := l.LikeNumber(d, beta) // no number is below 0: of the quotient by 0 nothing is taken
-	return l.where(l.Op("Less", d, bound), l.div(l.mul(l.mul(d, d), l.Like(d, 0.5)), l.LikeNumber(d, beta)), l.sub(d, l.LikeNumber(d, l.linearNumber(beta, 0.5, 0))))
+	return l.where(l.Less(d, bound), l.div(l.mul(l.mul(d, d), l.Like(d, 0.5)), l.LikeNumber(d, beta)), l.sub(d, l.LikeNumber(d, l.linearNumber(beta, 0.5, 0))))
 }
 
 func huber(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	d := l.Op("Abs", l.sub(x, y))
+	d := l.Abs(l.sub(x, y))
 	delta := l.Number("delta")
-	return l.where(l.Op("Greater", d, l.LikeNumber(d, delta)), l.byNumber(l.sub(d, l.LikeNumber(d, l.linearNumber(delta, 0.5, 0))), delta), l.mul(l.mul(d, d), l.Like(d, 0.5)))
+	return l.where(l.Greater(d, l.LikeNumber(d, delta)), l.byNumber(l.sub(d, l.LikeNumber(d, l.linearNumber(delta, 0.5, 0))), delta), l.mul(l.mul(d, d), l.Like(d, 0.5)))
 }
 
 func softMargin(l *Lowering, x, y *ssa.Value) *ssa.Value {
-	return l.Op("Log", l.add(l.Op("Exp", l.mul(l.Op("Neg", x), y)), l.Like(x, 1)))
+	return l.Log(l.add(l.Exp(l.mul(l.Neg(x), y)), l.Like(x, 1)))
 }
 
 func klDiv(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	if l.Bool("log_target") {
-		return l.mul(l.Op("Exp", y), l.sub(y, x))
+		return l.mul(l.Exp(y), l.sub(y, x))
 	}
 	// xlogy: 0 where y is 0
 	zero := l.Like(y, 0)
-	isZero := l.Op("Equal", y, zero)
-	ylog := l.where(isZero, zero, l.mul(y, l.Op("Log", l.where(isZero, l.Like(y, 1), y))))
+	isZero := l.Equal(y, zero)
+	ylog := l.where(isZero, zero, l.mul(y, l.Log(l.where(isZero, l.Like(y, 1), y))))
 	return l.sub(ylog, l.mul(y, x))
 }
 
 func hingeEmbedding(l *Lowering, x, y *ssa.Value) *ssa.Value {
 	zero := l.Like(x, 0)
-	far := l.Op("Max", l.sub(l.LikeNumber(x, l.Number("margin")), x), zero)
+	far := l.Max(l.sub(l.LikeNumber(x, l.Number("margin")), x), zero)
 	one := l.Like(y, 1)
-	return l.add(l.where(l.Op("Equal", y, one), zero, far), l.where(l.Op("Equal", y, l.Like(y, -1)), zero, x))
+	return l.add(l.where(l.Equal(y, one), zero, far), l.where(l.Equal(y, l.Like(y, -1)), zero, x))
 }
 
 func lowerPoissonNLL(l *Lowering) *ssa.Value {
@@ -112,14 +113,14 @@ func lowerPoissonNLL(l *Lowering) *ssa.Value {
 	}
 	var loss *ssa.Value
 	if l.Bool("log_input") {
-		loss = l.sub(l.Op("Exp", x), l.mul(y, x))
+		loss = l.sub(l.Exp(x), l.mul(y, x))
 	} else {
-		loss = l.sub(x, l.mul(y, l.Op("Log", l.add(x, l.LikeNumber(x, l.Number("eps"))))))
+		loss = l.sub(x, l.mul(y, l.Log(l.add(x, l.LikeNumber(x, l.Number("eps"))))))
 	}
 	if l.Bool("full") {
 		// Stirling's approximation of log(y!) for y above 1
-		s := l.add(l.sub(l.mul(y, l.Op("Log", y)), y), l.scale(l.Op("Log", l.scale(y, 2*math.Pi)), 0.5))
-		loss = l.add(loss, l.where(l.Op("Greater", y, l.Like(y, 1)), s, l.Like(y, 0)))
+		s := l.add(l.sub(l.mul(y, l.Log(y)), y), l.scale(l.Log(l.scale(y, 2*math.Pi)), 0.5))
+		loss = l.add(loss, l.where(l.Greater(y, l.Like(y, 1)), s, l.Like(y, 0)))
 	}
 	return l.reduceLoss(loss)
 }
@@ -128,8 +129,8 @@ func lowerBCE(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	y := l.Cast(l.Tensor("target"), l.DType(x))
 	one, floor := l.Like(x, 1), l.Like(x, -100)
-	logX := l.Op("Max", l.Op("Log", x), floor)
-	logNot := l.Op("Max", l.Op("Log", l.sub(one, x)), floor)
+	logX := l.Max(l.Log(x), floor)
+	logNot := l.Max(l.Log(l.sub(one, x)), floor)
 	// (y - 1) * log(1 - x) - y * log(x)
 	loss := l.sub(l.mul(l.sub(y, one), logNot), l.mul(y, logX))
 	if w := l.TensorOr("weight"); w != nil {
@@ -143,7 +144,7 @@ func lowerBCELogits(l *Lowering) *ssa.Value {
 	x, y := vs[0], vs[1]
 	one := l.Like(x, 1)
 	// log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
-	logSigmoid := l.sub(l.Op("Min", x, l.Like(x, 0)), l.Op("Log", l.add(l.Op("Exp", l.Op("Neg", l.Op("Abs", x))), one)))
+	logSigmoid := l.sub(l.Min(x, l.Like(x, 0)), l.Log(l.add(l.Exp(l.Neg(l.Abs(x))), one)))
 	factor := logSigmoid
 	if pw := l.TensorOr("pos_weight"); pw != nil {
 		factor = l.mul(l.add(l.mul(l.sub(l.Cast(pw, l.DType(x)), one), y), one), logSigmoid)
@@ -171,18 +172,18 @@ func (l *Lowering) nll(x, target, weight *ssa.Value, reduction, ignore int64) []
 	if l.Rank(target) != l.Rank(x)-1 {
 		l.Fail("nll_loss of rank %d expects a target of rank %d, found %d", l.Rank(x), l.Rank(x)-1, l.Rank(target))
 	}
-	ignored := l.Op("Equal", target, l.scalarInt(tensor.Int64, ignore))
+	ignored := l.Equal(target, l.scalarInt(tensor.Int64, ignore))
 	safe := l.where(ignored, l.scalarInt(tensor.Int64, 0), target)
-	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(axis))}, x, l.unsqueeze(safe, int64(axis)))
+	picked := l.GatherElements(x, l.unsqueeze(safe, int64(axis)), onnx.Axis(axis))
 	picked = l.squeeze(picked, int64(axis))
 	w := l.Like(x, 1)
 	if weight != nil {
 		w = l.gather(weight, safe, 0)
 	}
 	w = l.where(ignored, l.Like(x, 0), w)
-	loss := l.Op("Neg", l.where(ignored, l.Like(x, 0), l.mul(picked, w)))
+	loss := l.Neg(l.where(ignored, l.Like(x, 0), l.mul(picked, w)))
 	if weight == nil {
-		loss = l.Op("Neg", l.where(ignored, l.Like(x, 0), picked))
+		loss = l.Neg(l.where(ignored, l.Like(x, 0), picked))
 	}
 	total := l.reduce("ReduceSum", w, nil, false)
 	switch reduction {
@@ -208,7 +209,7 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	if r == 1 {
 		axis = 0
 	}
-	logp := l.OpA("LogSoftmax", []ssa.Attr{intAttr("axis", int64(axis))}, x)
+	logp := l.LogSoftmax(x, onnx.Axis(axis))
 	classes := l.sizeOf(x, axis)
 	perClass := func() *ssa.Value {
 		shape := make([]int64, 0, r)
@@ -231,9 +232,9 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 		}
 		switch reduction {
 		case 0:
-			return l.Op("Neg", l.reduce("ReduceSum", p, []int64{int64(axis)}, false))
+			return l.Neg(l.reduce("ReduceSum", p, []int64{int64(axis)}, false))
 		case 1:
-			sum := l.Op("Neg", l.reduce("ReduceSum", p, nil, false))
+			sum := l.Neg(l.reduce("ReduceSum", p, nil, false))
 			n := ConstSize(1)
 			for i := range r {
 				if i != axis {
@@ -242,7 +243,7 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 			}
 			return l.div(sum, l.Cast(l.sizeValue(n), l.DType(x)))
 		}
-		return l.Op("Neg", l.reduce("ReduceSum", p, nil, false))
+		return l.Neg(l.reduce("ReduceSum", p, nil, false))
 	}
 	ignore := l.Int("ignore_index")
 	hard := l.nll(logp, target, weight, reduction, ignore)
@@ -253,8 +254,8 @@ func lowerCrossEntropy(l *Lowering) *ssa.Value {
 	if weight != nil {
 		smooth = l.mul(logp, perClass())
 	}
-	smooth = l.Op("Neg", l.reduce("ReduceSum", smooth, []int64{int64(axis)}, false))
-	ignored := l.Op("Equal", l.Cast(target, tensor.Int64), l.scalarInt(tensor.Int64, ignore))
+	smooth = l.Neg(l.reduce("ReduceSum", smooth, []int64{int64(axis)}, false))
+	ignored := l.Equal(l.Cast(target, tensor.Int64), l.scalarInt(tensor.Int64, ignore))
 	smooth = l.where(ignored, l.Like(x, 0), smooth)
 	switch reduction {
 	case 1:
@@ -285,14 +286,14 @@ func lowerCosineEmbedding(l *Lowering) *ssa.Value {
 	}
 	prod := sum(l.mul(a, b))
 	m1, m2 := l.add(sum(l.mul(a, a)), l.Like(prod, eps)), l.add(sum(l.mul(b, b)), l.Like(prod, eps))
-	cos := l.div(prod, l.Op("Sqrt", l.mul(m1, m2)))
+	cos := l.div(prod, l.Sqrt(l.mul(m1, m2)))
 	zero := l.Like(cos, 0)
 	pos := l.sub(l.Like(cos, 1), cos)
-	neg := l.Op("Max", l.sub(cos, l.LikeNumber(cos, l.Number("margin"))), zero)
+	neg := l.Max(l.sub(cos, l.LikeNumber(cos, l.Number("margin"))), zero)
 	if l.DType(y) == tensor.Bool {
 		y = l.Cast(y, tensor.Int64)
 	}
-	loss := l.add(l.where(l.Op("Equal", y, l.Like(y, 1)), pos, zero), l.where(l.Op("Equal", y, l.Like(y, -1)), neg, zero))
+	loss := l.add(l.where(l.Equal(y, l.Like(y, 1)), pos, zero), l.where(l.Equal(y, l.Like(y, -1)), neg, zero))
 	return l.reduceLoss(loss)
 }
 
@@ -304,7 +305,7 @@ func lowerMarginRanking(l *Lowering) *ssa.Value {
 		v = l.Cast(v, tensor.Float32) // the margin is a float
 	}
 	v = l.plusNumber(v, l.Number("margin"))
-	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
+	return l.reduceLoss(l.Max(v, l.Like(v, 0)))
 }
 
 // pNorm is the p-norm along the last axis.
@@ -316,15 +317,15 @@ func (l *Lowering) pNorm(x *ssa.Value, p float64, keep bool) *ssa.Value {
 	case p == 1:
 		return l.reduce("ReduceL1", x, axis, keep)
 	case p == 0:
-		nonzero := l.Op("Not", l.Op("Equal", x, l.Like(x, 0)))
+		nonzero := l.Not(l.Equal(x, l.Like(x, 0)))
 		return l.reduce("ReduceSum", l.Cast(nonzero, l.DType(x)), axis, keep)
 	case math.IsInf(p, 1):
-		return l.reduce("ReduceMax", l.Op("Abs", x), axis, keep)
+		return l.reduce("ReduceMax", l.Abs(x), axis, keep)
 	case math.IsInf(p, -1):
-		return l.reduce("ReduceMin", l.Op("Abs", x), axis, keep)
+		return l.reduce("ReduceMin", l.Abs(x), axis, keep)
 	}
-	s := l.reduce("ReduceSum", l.Op("Pow", l.Op("Abs", x), l.Like(x, p)), axis, keep)
-	return l.Op("Pow", s, l.Like(x, 1/p))
+	s := l.reduce("ReduceSum", l.Pow(l.Abs(x), l.Like(x, p)), axis, keep)
+	return l.Pow(s, l.Like(x, 1/p))
 }
 
 // distance is the p-norm of a - b + eps along the last axis.
@@ -342,10 +343,10 @@ func lowerTripletMargin(l *Lowering) *ssa.Value {
 	a, b, c := l.as("anchor", d), l.as("positive", d), l.as("negative", d)
 	near, far := l.distance(a, b, p, eps, false), l.distance(a, c, p, eps, false)
 	if l.Bool("swap") {
-		far = l.Op("Min", far, l.distance(b, c, p, eps, false))
+		far = l.Min(far, l.distance(b, c, p, eps, false))
 	}
 	v := l.sub(l.add(near, l.LikeNumber(near, l.Number("margin"))), far)
-	return l.reduceLoss(l.Op("Max", v, l.Like(v, 0)))
+	return l.reduceLoss(l.Max(v, l.Like(v, 0)))
 }
 
 func lowerMultiMargin(l *Lowering) *ssa.Value {
@@ -360,8 +361,8 @@ func lowerMultiMargin(l *Lowering) *ssa.Value {
 	p, margin := l.Float("p"), l.Number("margin")
 	classes := l.sizeOf(x, 1)
 	at := l.unsqueeze(y, 1)
-	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, at)
-	v := l.Op("Max", l.add(l.sub(l.LikeNumber(x, margin), picked), x), l.Like(x, 0))
+	picked := l.GatherElements(x, at, onnx.Axis(1))
+	v := l.Max(l.add(l.sub(l.LikeNumber(x, margin), picked), x), l.Like(x, 0))
 	switch p {
 	case 1:
 	case 2:
@@ -372,7 +373,7 @@ func lowerMultiMargin(l *Lowering) *ssa.Value {
 	if w != nil {
 		v = l.mul(v, l.gather(w, at, 0))
 	}
-	own := l.Op("Equal", at, l.unsqueeze(l.countTo(classes), 0))
+	own := l.Equal(at, l.unsqueeze(l.countTo(classes), 0))
 	v = l.where(own, l.Like(x, 0), v)
 	loss := l.div(l.reduce("ReduceSum", v, []int64{1}, false), l.Cast(l.sizeValue(classes), l.DType(x)))
 	if lone && l.Int("reduction") == 0 {
@@ -395,18 +396,18 @@ func (l *Lowering) multilabelMargin() []*ssa.Value {
 	d := l.DType(x)
 	classes := l.sizeOf(x, 1)
 	zero := l.scalarInt(tensor.Int64, 0)
-	ends := l.Cast(l.Op("Less", y, zero), tensor.Int64)
-	before := l.Op("CumSum", ends, l.scalarInt(tensor.Int64, 1))
-	valid := l.Op("Equal", before, zero) // (N, T)
+	ends := l.Cast(l.Less(y, zero), tensor.Int64)
+	before := l.CumSum(ends, l.scalarInt(tensor.Int64, 1))
+	valid := l.Equal(before, zero) // (N, T)
 	safe := l.where(valid, y, zero)
 	// isTarget[n, c]: some valid target of n is c
-	hit := l.Op("And", l.Op("Equal", l.unsqueeze(y, 2), l.unsqueeze(l.countTo(classes), 0, 1)), l.unsqueeze(valid, 2))
+	hit := l.And(l.Equal(l.unsqueeze(y, 2), l.unsqueeze(l.countTo(classes), 0, 1)), l.unsqueeze(valid, 2))
 	isTarget := l.reduce("ReduceMax", l.Cast(hit, tensor.Float32), []int64{1}, false) // (N, C)
-	other := l.Op("Less", isTarget, l.Scalar(tensor.Float32, 0.5))
-	picked := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 1)}, x, safe) // (N, T)
+	other := l.Less(isTarget, l.Scalar(tensor.Float32, 0.5))
+	picked := l.GatherElements(x, safe, onnx.Axis(1))                          // (N, T)
 	v := l.add(l.sub(l.Like(x, 1), l.unsqueeze(picked, 2)), l.unsqueeze(x, 1)) // (N, T, C)
-	v = l.Op("Max", v, l.Like(x, 0))
-	counts := l.Op("And", l.unsqueeze(valid, 2), l.unsqueeze(other, 1))
+	v = l.Max(v, l.Like(x, 0))
+	counts := l.And(l.unsqueeze(valid, 2), l.unsqueeze(other, 1))
 	v = l.where(counts, v, l.Like(x, 0))
 	loss := l.div(l.reduce("ReduceSum", v, []int64{1, 2}, false), l.Cast(l.sizeValue(classes), d))
 	if r < 2 && l.Int("reduction") == 0 {

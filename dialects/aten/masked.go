@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -47,8 +48,8 @@ func lowerMaskedSelect(l *Lowering) *ssa.Value {
 	x, mask := l.Tensor("self"), l.boolOf("mask")
 	xt, mt := x.Tensor(), mask.Tensor()
 	if xt == nil || mt == nil || !xt.Ranked || !mt.Ranked {
-		shape := l.shapeOf(l.Op("And", mask, l.Cast(x, tensor.Bool)))
-		return l.OpA("Compress", nil, l.expand(x, shape), l.reshape(l.expand(mask, shape), -1))
+		shape := l.shapeOf(l.And(mask, l.Cast(x, tensor.Bool)))
+		return l.Compress(l.expand(x, shape), l.reshape(l.expand(mask, shape), -1))
 	}
 	sizes := l.broadcastSizes(l.allSizes(x), l.allSizes(mask))
 	x, mask = l.expandTo(x, sizes), l.expandTo(mask, sizes)
@@ -57,9 +58,9 @@ func lowerMaskedSelect(l *Lowering) *ssa.Value {
 		x, mask = l.unsqueeze(x, 0), l.unsqueeze(mask, 0)
 	case 1:
 	default:
-		return l.OpA("Compress", nil, x, l.reshape(mask, -1))
+		return l.Compress(x, l.reshape(mask, -1))
 	}
-	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, x, mask)
+	return l.Compress(x, mask, onnx.Axis(0))
 }
 
 func lowerMaskedScatter(l *Lowering) *ssa.Value {
@@ -69,7 +70,7 @@ func lowerMaskedScatter(l *Lowering) *ssa.Value {
 	x, mask = l.expandTo(x, sizes), l.expandTo(mask, sizes)
 	rank := len(sizes)
 	l.oneDim(&x, &mask)
-	idx := l.transpose(l.Op("NonZero", mask), 1, 0)
+	idx := l.transpose(l.NonZero(mask), 1, 0)
 	count := l.sizeOf(idx, 0)
 	return l.likeRank(l.scatterND(x, idx, l.sliceDim(source, 0, ConstSize(0), count, ConstSize(1))), rank)
 }
@@ -84,7 +85,7 @@ func (l *Lowering) nonzeroInput(x *ssa.Value) *ssa.Value {
 }
 
 // nonzeroColumns gives the indices of elements that are not 0, a column for each.
-func (l *Lowering) nonzeroColumns(x *ssa.Value) *ssa.Value { return l.Op("NonZero", l.nonzeroInput(x)) }
+func (l *Lowering) nonzeroColumns(x *ssa.Value) *ssa.Value { return l.NonZero(l.nonzeroInput(x)) }
 
 func lowerNonzero(l *Lowering) *ssa.Value { return l.nonzero(l.Tensor("self")) }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -51,11 +52,11 @@ func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
 		l.Fail("matrix product of bool")
 	}
 	if d.IsInt() && d.Size() < 4 {
-		return l.Cast(l.Op("MatMul", l.Cast(a, tensor.Int32), l.Cast(b, tensor.Int32)), d)
+		return l.Cast(l.MatMul(l.Cast(a, tensor.Int32), l.Cast(b, tensor.Int32)), d)
 	}
 	if l.noSum(a, b) {
 		// a sum of nothing, which onnxruntime does not take everywhere
-		return l.expand(l.Like(a, 0), l.shapeOf(l.Op("MatMul", a, b)))
+		return l.expand(l.Like(a, 0), l.shapeOf(l.MatMul(a, b)))
 	}
 	return l.weighted(a, b)
 }
@@ -117,7 +118,7 @@ func productOf(a, b string) func(*Lowering) *ssa.Value {
 }
 
 func lowerIntMM(l *Lowering) *ssa.Value {
-	return l.Op("MatMul", l.Cast(l.Tensor("self"), tensor.Int32), l.Cast(l.Tensor("mat2"), tensor.Int32))
+	return l.MatMul(l.Cast(l.Tensor("self"), tensor.Int32), l.Cast(l.Tensor("mat2"), tensor.Int32))
 }
 
 func lowerLinear(l *Lowering) *ssa.Value {
@@ -141,7 +142,7 @@ func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 		return y
 	}
 	if l.Rank(x) == 2 && b != nil && l.Rank(b) == 1 && l.DType(x).IsFloat() && !l.noSum(x, w) {
-		return l.OpA("Gemm", []ssa.Attr{intAttr("transB", 1)}, x, w, b)
+		return l.Gemm(x, w, b, onnx.TransB(true))
 	}
 	if b == nil {
 		return l.intMatMul(x, l.transpose(w, 1, 0))
@@ -172,7 +173,7 @@ func lowerOuter(l *Lowering) *ssa.Value {
 // product is a * b with bool products, which ONNX's Mul lacks.
 func (l *Lowering) product(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.Op("And", a, b)
+		return l.And(a, b)
 	}
 	return l.mul(a, b)
 }
@@ -197,7 +198,7 @@ func (l *Lowering) affine(c, y *ssa.Value) *ssa.Value {
 		c = l.product(c, l.as("beta", d))
 	}
 	if d == tensor.Bool {
-		return l.Op("Or", c, y)
+		return l.Or(c, y)
 	}
 	return l.add(c, y)
 }
@@ -232,7 +233,7 @@ func lowerAddmm(l *Lowering) *ssa.Value {
 		return l.affine(c, l.intMatMul(a, b))
 	}
 	if beta == 0 {
-		return l.scale(l.Op("MatMul", a, b), alpha)
+		return l.scale(l.MatMul(a, b), alpha)
 	}
 	var attrs []ssa.Attr
 	if alpha != 1 {
@@ -241,7 +242,7 @@ func lowerAddmm(l *Lowering) *ssa.Value {
 	if beta != 1 {
 		attrs = append(attrs, floatAttr("beta", beta))
 	}
-	return l.OpA("Gemm", attrs, a, b, c)
+	return l.Gemm(a, b, c, attrs...)
 }
 
 func lowerAddmmActivation(l *Lowering) *ssa.Value {
@@ -249,7 +250,7 @@ func lowerAddmmActivation(l *Lowering) *ssa.Value {
 	if l.Bool("use_gelu") {
 		return l.Aten("aten::gelu", y)
 	}
-	return l.Op("Relu", y)
+	return l.Relu(y)
 }
 
 func lowerAddmv(l *Lowering) *ssa.Value {
@@ -358,7 +359,7 @@ func lowerCross(l *Lowering) *ssa.Value {
 
 // powers gives 1, x, x^2, ..., x^(n-1) along a new last axis.
 func (l *Lowering) powers(x *ssa.Value, n int64) *ssa.Value {
-	one := l.Op("Expand", l.scalarInt(l.DType(x), 1), l.shapeOf(x))
+	one := l.Expand(l.scalarInt(l.DType(x), 1), l.shapeOf(x))
 	cols := make([]*ssa.Value, n)
 	p := one
 	last := int64(l.Rank(x))

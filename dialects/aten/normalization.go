@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -42,7 +43,7 @@ func (l *Lowering) statsOf(x *ssa.Value, axes []int64, eps Number) stats {
 	mean := l.reduce("ReduceMean", x, axes, true)
 	c := l.sub(x, mean)
 	v := l.reduce("ReduceMean", l.mul(c, c), axes, true)
-	return stats{c, mean, l.Op("Reciprocal", l.Op("Sqrt", l.add(v, l.LikeNumber(x, eps))))}
+	return stats{c, mean, l.Reciprocal(l.Sqrt(l.add(v, l.LikeNumber(x, eps))))}
 }
 
 // compute gives x in the type that PyTorch computes in: half types in float32.
@@ -98,10 +99,10 @@ func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps Number)
 		return l.Cast(y, d)
 	}
 	if k, ok := eps.Known(); ok {
-		return l.OpA("BatchNormalization", []ssa.Attr{floatAttr("epsilon", k)}, x, w, b, mean, variance)
+		return l.BatchNormalization(x, w, b, mean, variance, onnx.Epsilon(k))
 	}
 	r := l.Rank(x)
-	factor := l.div(w, l.Op("Sqrt", l.plusNumber(variance, eps)))
+	factor := l.div(w, l.Sqrt(l.plusNumber(variance, eps)))
 	return l.add(l.mul(l.sub(x, l.channelVector(mean, r)), l.channelVector(factor, r)), l.channelVector(b, r))
 }
 
@@ -271,7 +272,7 @@ func lowerInstanceNorm(l *Lowering) *ssa.Value {
 func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps Number) *ssa.Value {
 	r := l.Rank(x)
 	if l.DType(x) == tensor.Float32 && r > 2 && known(eps) {
-		return l.OpA("InstanceNormalization", []ssa.Attr{floatAttr("epsilon", eps.k)}, x, w, b)
+		return l.InstanceNormalization(x, w, b, onnx.Epsilon(eps.k))
 	}
 	if r < 2 {
 		l.Fail("the input has %d dimensions, too few for this operator", r)
@@ -310,7 +311,7 @@ func (l *Lowering) layerNorm(x, w, b *ssa.Value, n int, eps Number) *ssa.Value {
 			}
 			w = l.Const(tensor.Full(d, shape, 1))
 		}
-		return l.OpA("LayerNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps.k)}, x, w, b)
+		return l.LayerNormalization(x, w, b, onnx.Axis(-n), onnx.Epsilon(eps.k))
 	}
 	return l.layerNormByHand(x, w, b, n, eps).y
 }
@@ -396,7 +397,7 @@ func lowerGroupNorm(l *Lowering) *ssa.Value {
 	x, w, b := l.Tensor("input"), l.TensorOr("weight"), l.TensorOr("bias")
 	g, eps, d := l.numGroups(x, "num_groups"), l.Number("eps"), l.DType(x)
 	if known(eps) && w != nil && b != nil && l.DType(w) == d && l.DType(b) == d && l.Rank(x) > 2 {
-		return l.OpA("GroupNormalization", []ssa.Attr{floatAttr("epsilon", eps.k), intAttr("num_groups", g)}, x, w, b)
+		return l.GroupNormalization(x, w, b, g, onnx.Epsilon(eps.k))
 	}
 	wide := l.compute(x)
 	ones := l.Const(tensor.Full(l.DType(wide), []int64{g}, 1))
@@ -439,7 +440,7 @@ func lowerRMSNorm(l *Lowering) *ssa.Value {
 	n := len(l.sizes("normalized_shape"))
 	eps := l.NumberOr("eps", epsilonOf(l.DType(x)))
 	if known(eps) && w != nil && l.DType(w) == l.DType(x) {
-		return l.OpA("RMSNormalization", []ssa.Attr{intAttr("axis", int64(-n)), floatAttr("epsilon", eps.k)}, x, w)
+		return l.RMSNormalization(x, w, onnx.Axis(-n), onnx.Epsilon(eps.k))
 	}
 	y, _ := l.rmsNorm(x, w, n, eps)
 	return y
@@ -448,7 +449,7 @@ func lowerRMSNorm(l *Lowering) *ssa.Value {
 func (l *Lowering) rmsNorm(x, w *ssa.Value, n int, eps Number) (y, rstd *ssa.Value) {
 	wide := l.compute(x)
 	sq := l.reduce("ReduceMean", l.mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
-	rstd = l.Op("Reciprocal", l.Op("Sqrt", l.add(sq, l.LikeNumber(wide, eps))))
+	rstd = l.Reciprocal(l.Sqrt(l.add(sq, l.LikeNumber(wide, eps))))
 	y = l.mul(wide, rstd)
 	if w != nil {
 		y = l.mul(y, l.Cast(w, l.DType(wide)))
@@ -480,11 +481,11 @@ func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 	}
 	switch {
 	case len(axes) == 0 && (p == 1 || p == 2): // of each element alone
-		return l.Op("Abs", v)
+		return l.Abs(v)
 	case p == 2:
-		return l.Op("Sqrt", l.reduce("ReduceSum", l.mul(v, v), axes, keep))
+		return l.Sqrt(l.reduce("ReduceSum", l.mul(v, v), axes, keep))
 	case p == 1:
-		return l.reduce("ReduceSum", l.Op("Abs", v), axes, keep)
+		return l.reduce("ReduceSum", l.Abs(v), axes, keep)
 	}
 	l.Fail("a weight norm of power %v", p)
 	return nil

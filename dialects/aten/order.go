@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -146,7 +147,7 @@ func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa
 		n := l.sizeOf(x, dim)
 		rs := l.kth(filled, l.divSize(l.addSize(n, ConstSize(1)), ConstSize(2)), dim, keep)
 		bad := l.anyTrue(nan, axis, keep)
-		first := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", boolToInt(keep))}, l.Cast(nan, tensor.Int32))
+		first := l.ArgMax(l.Cast(nan, tensor.Int32), onnx.Axis(dim), onnx.KeepDims(keep))
 		return []*ssa.Value{l.where(bad, l.Like(x, math.NaN()), rs[0]), l.where(bad, first, rs[1])}
 	}
 	v, i := l.sortNumbers(filled, dim)
@@ -154,7 +155,7 @@ func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa
 	one := l.Scalar(tensor.Int64, 1)
 	at := l.div(l.sub(l.max(count, one), one), l.Scalar(tensor.Int64, 2))
 	gather := func(t *ssa.Value) *ssa.Value {
-		g := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, t, at)
+		g := l.GatherElements(t, at, onnx.Axis(dim))
 		if keep {
 			return g
 		}
@@ -187,7 +188,7 @@ func lowerMode(l *Lowering) []*ssa.Value {
 	most := l.equal(counts, l.reduce("ReduceMax", counts, last, true))
 	v := l.reduce("ReduceMin", l.where(most, w, l.highest(l.DType(w))), last, true)
 	hit := l.Cast(l.equal(w, v), tensor.Int32)
-	i := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", int64(rank-1)), intAttr("keepdims", 1), intAttr("select_last_index", 1)}, hit)
+	i := l.ArgMax(hit, onnx.Axis(rank-1), onnx.KeepDims(true), onnx.SelectLastIndex(true))
 	v, i = l.fromLast(l.Cast(v, d), dim), l.fromLast(i, dim)
 	if !keep {
 		v, i = l.squeeze(v, int64(dim)), l.squeeze(i, int64(dim))
@@ -232,7 +233,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	}
 	one := l.Like(x, 1)
 	places := l.mul(l.reshape(q, -1), l.max(l.sub(count, one), l.Like(x, 0)))
-	low, high := l.Op("Floor", places), l.Op("Ceil", places)
+	low, high := l.Floor(places), l.Ceil(places)
 	weight := l.sub(places, low)
 	switch mode := l.Str("interpolation"); mode {
 	case "linear", "":
@@ -241,7 +242,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	case "higher":
 		low = high
 	case "nearest":
-		low = l.Op("Round", places)
+		low = l.Round(places)
 		high = low
 	case "midpoint":
 		weight = l.Like(x, 0.5)
@@ -253,7 +254,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 		if !skipNaN {
 			return l.gather(v, at, axis)
 		}
-		return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(axis))}, v, at)
+		return l.GatherElements(v, at, onnx.Axis(axis))
 	}
 	y := read(low)
 	if low != high {

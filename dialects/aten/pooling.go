@@ -3,6 +3,7 @@ package aten
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -175,7 +176,7 @@ func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.V
 	}
 	vs := l.Create("onnx::MaxPool", 2, []*ssa.Value{x}, attrs...)
 	// ONNX counts through the whole tensor, PyTorch through the plane.
-	return []*ssa.Value{vs[0], l.Op("Mod", vs[1], l.sizeValue(plane))}
+	return []*ssa.Value{vs[0], l.Mod(vs[1], l.sizeValue(plane))}
 }
 
 // maxPoolInt takes the maximum over gathered windows, for types that ONNX's MaxPool lacks.
@@ -199,10 +200,10 @@ func (l *Lowering) maxPoolInt(x *ssa.Value, p poolArgs, indices bool) []*ssa.Val
 		}
 		dil := p.dilation[i]
 		// first place inside: start mod dilation if start is negative; last: the greatest start + k*dilation below the size
-		first := l.Op("Max", start, l.Op("Mod", start, l.scalarInt(tensor.Int64, dil)))
+		first := l.Max(start, l.Mod(start, l.scalarInt(tensor.Int64, dil)))
 		room := l.sub(l.sizeValue(l.subSize(in, ConstSize(1))), first)
 		last := l.add(first, l.mul(l.div(room, l.scalarInt(tensor.Int64, dil)), l.scalarInt(tensor.Int64, dil)))
-		tables[i] = l.Op("Min", l.Op("Max", idx, first), last)
+		tables[i] = l.Min(l.Max(idx, first), last)
 	}
 	return l.maxOverTables(x, tables, counts, indices)
 }
@@ -245,7 +246,7 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 	if d == tensor.Bool {
 		w = l.Cast(w, tensor.Int32)
 	}
-	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 0)}, w)
+	k := l.ArgMax(w, onnx.Axis(3), onnx.KeepDims(false))
 	at := l.add(k, l.mul(l.countTo(O), l.sizeValue(L)))
 	return []*ssa.Value{y, l.reshapeSizes(l.gather(l.reshape(table, -1), at, 0), out...)}
 }
@@ -318,7 +319,7 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	y := l.OpA("AveragePool", attrs(repeatInt(0, 2*n), 1), l.padSpatial(x, p.pad, far, l.Like(x, 0)))
 	if !static {
 		zero, axes := repeatInt(0, n), axesFrom(2, n)
-		y = l.Op("Slice", y, l.i64(zero...), l.sizeTensor(counts), l.i64(axes...))
+		y = l.Slice(y, l.i64(zero...), l.sizeTensor(counts), l.i64(axes...), nil)
 	}
 	if divisor != 0 {
 		return l.scale(y, float64(area)/float64(divisor))
@@ -337,8 +338,8 @@ func (l *Lowering) countedPlaces(x *ssa.Value, p poolArgs, counts []Size, includ
 			lo, hi = -p.pad[i], l.addSize(in, ConstSize(p.pad[i]))
 		}
 		start := l.sub(l.mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
-		stop := l.Op("Min", l.add(start, l.scalarInt(tensor.Int64, p.kernel[i])), l.sizeValue(hi))
-		c := l.sub(stop, l.Op("Max", start, l.scalarInt(tensor.Int64, lo)))
+		stop := l.Min(l.add(start, l.scalarInt(tensor.Int64, p.kernel[i])), l.sizeValue(hi))
+		c := l.sub(stop, l.Max(start, l.scalarInt(tensor.Int64, lo)))
 		if counted == nil {
 			counted = c
 		} else {
@@ -388,7 +389,7 @@ func (l *Lowering) maxUnpool(n int) *ssa.Value {
 	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
 	in, out := l.sizeProduct(l.sizesOf(x, 2, n+2)...), l.sizeProduct(size...)
 	zeros := l.fill(l.sizeTensor([]Size{N, C, out}), l.DType(x), ssa.Int(0))
-	y := l.OpA("ScatterElements", []ssa.Attr{intAttr("axis", 2)}, zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(x, N, C, in))
+	y := l.ScatterElements(zeros, l.reshapeSizes(idx, N, C, in), l.reshapeSizes(x, N, C, in), onnx.Axis(2))
 	return l.unbatched(l.reshapeSizes(y, append([]Size{N, C}, size...)...), lone)
 }
 
@@ -436,10 +437,10 @@ func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
 	full := append(append([]Size{N, C}, constSizes(out)...), constSizes(kernel)...)
 	flat = l.reshapeSizes(l.expand(flat, l.sizeTensor(full)), N, C, l.mulSize(O, L))
 	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
-	w := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 2)}, l.reshapeSizes(x, N, C, plane), flat)
+	w := l.GatherElements(l.reshapeSizes(x, N, C, plane), flat, onnx.Axis(2))
 	w = l.reshapeSizes(w, N, C, O, L)
-	k := l.OpA("ArgMax", []ssa.Attr{intAttr("axis", 3), intAttr("keepdims", 1)}, w)
-	at := l.OpA("GatherElements", []ssa.Attr{intAttr("axis", 3)}, l.reshapeSizes(flat, N, C, O, L), k)
+	k := l.ArgMax(w, onnx.Axis(3), onnx.KeepDims(true))
+	at := l.GatherElements(l.reshapeSizes(flat, N, C, O, L), k, onnx.Axis(3))
 	shape := append([]Size{N, C}, constSizes(out)...)
 	y := l.reshapeSizes(l.reduce("ReduceMax", w, []int64{3}, false), shape...)
 	return []*ssa.Value{l.unbatched(y, lone), l.unbatched(l.reshapeSizes(at, shape...), lone)}

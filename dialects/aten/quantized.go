@@ -67,7 +67,7 @@ var quantized = Defs{
 	"quantized::mul_relu":                              {Doc: "relu of a * b of quantized tensors", namedGrid: productGrid, Lower: lowerQMul},
 	"quantized::mul_scalar":                            {Doc: "a * b of a quantized tensor and a number", namedGrid: productGrid, Lower: lowerQMul},
 	"quantized::mul_scalar_relu":                       {Doc: "relu of a * b of a quantized tensor and a number", namedGrid: productGrid, Lower: lowerQMul},
-	"quantized::matmul":                                {Doc: "a @ b of quantized tensors", Lower: func(l *Lowering) *ssa.Value { return l.onGrid(l.Op("MatMul", l.Tensor("qa"), l.Tensor("qb"))) }},
+	"quantized::matmul":                                {Doc: "a @ b of quantized tensors", Lower: func(l *Lowering) *ssa.Value { return l.onGrid(l.MatMul(l.Tensor("qa"), l.Tensor("qb"))) }},
 	"quantized::cat":                                   {Doc: "quantized tensors joined along dim", namedGrid: catGrid, Lower: lowerQCat},
 	"quantized::cat_relu":                              {Doc: "relu of quantized tensors joined along dim", namedGrid: catGrid, Lower: lowerQCat},
 	"quantized::sigmoid":                               onGridOf("aten::sigmoid", "qx"),
@@ -145,23 +145,23 @@ func limits(d tensor.DType) (lo, hi int64) {
 func (l *Lowering) toGrid(x *ssa.Value, g grid) *ssa.Value {
 	x = l.Cast(x, tensor.Float32)
 	if l.linear8(g.dtype, true) {
-		return l.OpA("QuantizeLinear", axisAttr(g.axis), x, g.scale, l.Cast(g.zero, g.dtype))
+		return l.QuantizeLinear(x, g.scale, l.Cast(g.zero, g.dtype), axisAttr(g.axis)...)
 	}
 	rank := l.Rank(x)
 	wide := tensor.Float32
 	if g.dtype == tensor.Int32 { // it has more digits
 		wide = tensor.Float64
 	}
-	q := l.Op("Round", l.div(l.Cast(x, wide), l.Cast(l.along(g.scale, g.axis, rank), wide)))
+	q := l.Round(l.div(l.Cast(x, wide), l.Cast(l.along(g.scale, g.axis, rank), wide)))
 	q = l.add(q, l.Cast(l.along(g.zero, g.axis, rank), wide))
 	lo, hi := limits(g.dtype)
-	return l.Cast(l.Op("Clip", q, l.Scalar(wide, float64(lo)), l.Scalar(wide, float64(hi))), g.dtype)
+	return l.Cast(l.Clip(q, l.Scalar(wide, float64(lo)), l.Scalar(wide, float64(hi))), g.dtype)
 }
 
 // fromGrid gives the numbers of integers.
 func (l *Lowering) fromGrid(q *ssa.Value, g grid) *ssa.Value {
 	if l.linear8(g.dtype, true) {
-		return l.OpA("DequantizeLinear", axisAttr(g.axis), q, g.scale, l.Cast(g.zero, g.dtype))
+		return l.DequantizeLinear(q, g.scale, l.Cast(g.zero, g.dtype), axisAttr(g.axis)...)
 	}
 	return l.unpaired(q, g)
 }
@@ -273,15 +273,15 @@ func (l *Lowering) fakeQuantize() []*ssa.Value {
 	onlyResult := len(l.Node.Schema.Returns) == 1
 	for _, t := range []tensor.DType{tensor.Uint8, tensor.Int8} {
 		if least, most := limits(t); onlyResult && lo == least && hi == most && l.linear8(t, axis >= 0) {
-			z := l.Cast(l.Op("Round", z), tensor.Int64)
+			z := l.Cast(l.Round(z), tensor.Int64)
 			return []*ssa.Value{l.Cast(l.snap(x, grid{s, z, t, axis}), d)}
 		}
 	}
 	rank := l.Rank(x)
-	s, z = l.along(s, axis, rank), l.along(l.Op("Round", z), axis, rank)
+	s, z = l.along(s, axis, rank), l.along(l.Round(z), axis, rank)
 	f := func(v int64) *ssa.Value { return l.Scalar(tensor.Float32, float64(v)) }
-	q := l.add(l.Op("Round", l.div(l.Cast(x, tensor.Float32), s)), z)
-	y := l.Cast(l.mul(l.sub(l.Op("Clip", q, f(lo), f(hi)), z), s), d)
+	q := l.add(l.Round(l.div(l.Cast(x, tensor.Float32), s)), z)
+	y := l.Cast(l.mul(l.sub(l.Clip(q, f(lo), f(hi)), z), s), d)
 	if onlyResult {
 		return []*ssa.Value{y}
 	}
@@ -297,11 +297,11 @@ func (l *Lowering) rangeGrid(x *ssa.Value, d tensor.DType, reduced bool) grid {
 	}
 	f := tensor.Float64
 	zero := l.Scalar(f, 0)
-	least := l.Op("Min", l.Cast(l.reduce("ReduceMin", x, nil, false), f), zero)
-	most := l.Op("Max", l.Cast(l.reduce("ReduceMax", x, nil, false), f), zero)
+	least := l.Min(l.Cast(l.reduce("ReduceMin", x, nil, false), f), zero)
+	most := l.Max(l.Cast(l.reduce("ReduceMax", x, nil, false), f), zero)
 	scale := l.div(l.sub(most, least), l.Scalar(f, float64(hi-lo)))
-	scale = l.where(l.Op("Less", scale, l.Scalar(f, math.SmallestNonzeroFloat32)), l.Scalar(f, 0.1), scale)
+	scale = l.where(l.Less(scale, l.Scalar(f, math.SmallestNonzeroFloat32)), l.Scalar(f, 0.1), scale)
 	point := l.sub(l.Scalar(f, float64(lo)), l.div(least, scale))
-	point = l.Op("Clip", l.Op("Round", point), l.Scalar(f, float64(lo)), l.Scalar(f, float64(hi)))
+	point = l.Clip(l.Round(point), l.Scalar(f, float64(lo)), l.Scalar(f, float64(hi)))
 	return grid{l.Cast(scale, tensor.Float32), l.Cast(point, tensor.Int64), d, -1}
 }

@@ -91,7 +91,7 @@ func lowerHLinearDynamic(l *Lowering) *ssa.Value {
 func (l *Lowering) relued(y *ssa.Value) *ssa.Value {
 	name := l.Node.Kind.Name()
 	if name != "linear_leaky_relu" && (strings.HasSuffix(name, "_relu") || strings.Contains(name, "_relu_")) {
-		return l.Op("Relu", y)
+		return l.Relu(y)
 	}
 	return y
 }
@@ -134,7 +134,7 @@ func lowerQConvDynamic(l *Lowering) *ssa.Value {
 func lowerQThreshold(l *Lowering) *ssa.Value {
 	x, g := l.Tensor("qx"), l.quantOf(l.must("qx"))
 	limit := l.snap(l.Scalar(tensor.Float32, l.Float("threshold")), g)
-	return l.where(l.Op("Greater", x, limit), x, l.Scalar(tensor.Float32, l.Float("value")))
+	return l.where(l.Greater(x, limit), x, l.Scalar(tensor.Float32, l.Float("value")))
 }
 
 func lowerQMaxPool(l *Lowering) *ssa.Value {
@@ -147,7 +147,7 @@ func lowerQLinear(l *Lowering) *ssa.Value {
 	case "quantized::linear_leaky_relu":
 		y = l.Aten("aten::leaky_relu", y, l.Literal("negative_slope"))
 	case "quantized::linear_tanh":
-		y = l.Op("Tanh", y)
+		y = l.Tanh(y)
 	}
 	return l.onGrid(l.relued(y))
 }
@@ -168,7 +168,7 @@ func (l *Lowering) linearPacked(x *ssa.Value, p packedWeight) *ssa.Value {
 	if g.axis >= 0 {
 		g.axis = 1 - g.axis
 	}
-	y := l.Op("MatMul", x, l.fromGrid(l.transpose(p.q, 1, 0), g)) // the transposed integers are a constant
+	y := l.MatMul(x, l.fromGrid(l.transpose(p.q, 1, 0), g)) // the transposed integers are a constant
 	if p.bias != nil {
 		y = l.add(y, p.bias)
 	}
@@ -192,7 +192,7 @@ func lowerQAdd(l *Lowering) *ssa.Value {
 
 // gridSteps is the number argument b in steps of a grid.
 func (l *Lowering) gridSteps(g grid) *ssa.Value {
-	return l.Cast(l.Op("Round", l.div(l.Scalar(tensor.Float32, l.Float("b")), g.scale)), tensor.Int64)
+	return l.Cast(l.Round(l.div(l.Scalar(tensor.Float32, l.Float("b")), g.scale)), tensor.Int64)
 }
 
 // shiftedGrid is the grid of a quantized tensor plus the number b, which moves the zero point, and stretches the scale where that leaves the range
@@ -201,12 +201,12 @@ func (l *Lowering) shiftedGrid(g grid) grid {
 	lo, hi := limits(g.dtype)
 	low, high := l.scalarInt(tensor.Int64, lo), l.scalarInt(tensor.Int64, hi)
 	z := l.sub(g.zero, l.gridSteps(g))
-	reach := l.Op("Max", l.sub(high, z), l.sub(z, low))
+	reach := l.Max(l.sub(high, z), l.sub(z, low))
 	stretch := l.div(l.Cast(reach, tensor.Float32), l.Scalar(tensor.Float32, float64(hi-lo)))
 	inside := l.and(l.lessEqual(low, z), l.lessEqual(z, high))
 	return grid{
 		scale: l.where(inside, g.scale, l.mul(g.scale, stretch)),
-		zero:  l.Op("Min", l.Op("Max", z, low), high), dtype: g.dtype, axis: -1,
+		zero:  l.Min(l.Max(z, low), high), dtype: g.dtype, axis: -1,
 	}
 }
 
@@ -284,7 +284,7 @@ func (l *Lowering) packedTable() rowTable {
 	if !l.DType(zero).IsFloat() || l.Rank(q) != 2 || l.DType(q) != tensor.Uint8 {
 		l.Fail("the weights are no table of embeddings of 8 bits")
 	}
-	bias := l.Op("Neg", l.mul(scale, zero))
+	bias := l.Neg(l.mul(scale, zero))
 	return rowTable{dtype: tensor.Float32, width: l.sizeOf(q, 1), rows: func(at *ssa.Value) *ssa.Value {
 		column := func(v *ssa.Value) *ssa.Value { return l.unsqueeze(l.gather(v, at, 0), int64(l.Rank(at))) }
 		return l.add(l.mul(l.Cast(l.gather(q, at, 0), tensor.Float32), column(scale)), column(bias))

@@ -25,7 +25,7 @@ func (l *Lowering) dynamicLinear(packed *ssa.Value, reduced bool) dynamicLinear 
 
 // times is x, on the grid of its range, times the weights.
 func (d dynamicLinear) times(l *Lowering, x *ssa.Value) *ssa.Value {
-	y := l.Op("MatMul", l.snap(x, l.rangeGrid(x, tensor.Uint8, d.reduced)), d.w)
+	y := l.MatMul(l.snap(x, l.rangeGrid(x, tensor.Uint8, d.reduced)), d.w)
 	if d.bias != nil {
 		y = l.add(y, d.bias)
 	}

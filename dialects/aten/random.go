@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -29,7 +30,7 @@ var distributions = Defs{
 	}},
 	"aten::cauchy": {Doc: "Cauchy of a median and a scale", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
 		u := l.uniform(l.Tensor("self"), -math.Pi/2, math.Pi/2)
-		return l.offset(l.scale(l.Op("Tan", u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
+		return l.offset(l.scale(l.Tan(u), l.FloatOr("sigma", 1)), l.FloatOr("median", 0))
 	}},
 	"aten::geometric":                   {Doc: "trials up to the first success", Effects: draws, Lower: lowerGeometric},
 	"aten::bernoulli":                   {Doc: "1 with probability p, else 0", Effects: draws, Lower: lowerBernoulli},
@@ -114,7 +115,7 @@ func lowerRandint(l *Lowering) *ssa.Value {
 		}
 	}
 	u := l.uniform(x, 0, 1)
-	return l.Cast(l.Op("Floor", l.add(low, l.mul(u, l.sub(high, low)))), d)
+	return l.Cast(l.Floor(l.add(low, l.mul(u, l.sub(high, low)))), d)
 }
 
 func lowerRandperm(l *Lowering) *ssa.Value {
@@ -154,7 +155,7 @@ func lowerNormal(l *Lowering) *ssa.Value {
 func lowerGeometric(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	p := l.Float("p")
-	return l.Cast(l.Op("Ceil", l.scale(l.expDraw(x), -1/math.Log1p(-p))), l.DType(x))
+	return l.Cast(l.Ceil(l.scale(l.expDraw(x), -1/math.Log1p(-p))), l.DType(x))
 }
 
 func lowerBernoulli(l *Lowering) *ssa.Value {
@@ -178,7 +179,7 @@ func lowerMultinomial(l *Lowering) *ssa.Value {
 		if rank == 1 {
 			logp = l.unsqueeze(logp, 0)
 		}
-		s := l.OpA("Multinomial", []ssa.Attr{intAttr("dtype", int64(tensor.Int64.ONNX())), intAttr("sample_size", k)}, logp)
+		s := l.Multinomial(logp, onnx.Dtype(tensor.Int64), onnx.SampleSize(k))
 		if rank == 1 {
 			return l.squeeze(s, 0)
 		}

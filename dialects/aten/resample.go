@@ -125,7 +125,7 @@ func (l *Lowering) scaledSize(in Size, factor float64) Size {
 		return l.mulSize(in, ConstSize(k))
 	}
 	f := l.mul(l.Cast(l.sizeValue(in), tensor.Float64), l.Scalar(tensor.Float64, factor))
-	return Size{Value: l.Cast(l.Op("Floor", f), tensor.Int64)}
+	return Size{Value: l.Cast(l.Floor(f), tensor.Int64)}
 }
 
 func (l *Lowering) resize(x *ssa.Value, axes []axisScale, mode resizeMode, corners bool) *ssa.Value {
@@ -234,7 +234,7 @@ func (l *Lowering) resizeOp(x *ssa.Value, axes []axisScale, mode resizeMode, cor
 	}
 	if byScale {
 		s := l.Const(tensor.FromFloats(tensor.Float32, []int64{int64(len(scales))}, scales))
-		return l.OpA("Resize", attrs, x, nil, s)
+		return l.Resize(x, nil, s, nil, attrs...)
 	}
 	for _, a := range axes {
 		if a.given && !corners {
@@ -250,7 +250,7 @@ func (l *Lowering) resizeOp(x *ssa.Value, axes []axisScale, mode resizeMode, cor
 	for _, a := range axes {
 		sizes = append(sizes, a.out)
 	}
-	return l.OpA("Resize", attrs, x, nil, nil, l.sizeTensor(sizes))
+	return l.Resize(x, nil, nil, l.sizeTensor(sizes), attrs...)
 }
 
 func powerOfTwo(f float64) bool {
@@ -306,7 +306,7 @@ func (l *Lowering) ratio(a axisScale, d tensor.DType, corners bool) *ssa.Value {
 		one := l.Like(size(a.in), 1)
 		span := l.sub(size(a.out), one)
 		// an output of one pixel stands at 0
-		return l.where(l.Op("Greater", span, l.Like(span, 0)), l.div(l.sub(size(a.in), one), l.Op("Max", span, one)), l.Like(span, 0))
+		return l.where(l.Greater(span, l.Like(span, 0)), l.div(l.sub(size(a.in), one), l.Max(span, one)), l.Like(span, 0))
 	}
 	if a.given && a.factor > 0 {
 		return l.Scalar(d, 1/a.factor)
@@ -334,7 +334,7 @@ func (l *Lowering) resizeAxis(x *ssa.Value, a axisScale, axis int, mode resizeMo
 		if mode == resizeNearestExact {
 			i = l.add(i, half)
 		}
-		idx := l.Op("Min", l.Cast(l.Op("Floor", l.mul(i, r)), tensor.Int64), last)
+		idx := l.Min(l.Cast(l.Floor(l.mul(i, r)), tensor.Int64), last)
 		return l.gather(x, idx, axis)
 	}
 	var src *ssa.Value
@@ -343,24 +343,24 @@ func (l *Lowering) resizeAxis(x *ssa.Value, a axisScale, axis int, mode resizeMo
 	} else {
 		src = l.sub(l.mul(l.add(i, half), r), half)
 		if mode == resizeLinear {
-			src = l.Op("Max", src, l.Scalar(td, 0))
+			src = l.Max(src, l.Scalar(td, 0))
 		}
 	}
-	low := l.Op("Floor", src)
+	low := l.Floor(src)
 	t := l.sub(src, low)
 	at := l.Cast(low, tensor.Int64)
 	tail := l.Rank(x) - 1 - axis
 	column := func(w *ssa.Value) *ssa.Value { return l.unsqueeze(w, axesFrom(1, tail)...) }
 	if mode == resizeLinear {
-		lo := l.Op("Min", at, last)
-		hi := l.Op("Min", l.add(at, one), last)
+		lo := l.Min(at, last)
+		hi := l.Min(l.add(at, one), last)
 		w := column(t)
 		return l.add(l.mul(l.gather(x, lo, axis), l.sub(l.Scalar(td, 1), w)), l.mul(l.gather(x, hi, axis), w))
 	}
 	var sum *ssa.Value
 	for k, w := range l.cubicWeights(t, -0.75) {
 		idx := l.add(at, l.scalarInt(tensor.Int64, int64(k-1)))
-		idx = l.Op("Min", l.Op("Max", idx, zero), last)
+		idx = l.Min(l.Max(idx, zero), last)
 		term := l.mul(l.gather(x, idx, axis), column(w))
 		if sum == nil {
 			sum = term
@@ -393,31 +393,31 @@ func (l *Lowering) resizeAntialias(x *ssa.Value, a axisScale, axis int, mode res
 	c := func(v float64) *ssa.Value { return l.Scalar(d, v) }
 	r := l.ratio(a, d, corners)
 	reach := map[resizeMode]float64{resizeLinearAA: 1, resizeCubicAA: 2, resizeLanczosAA: 3}[mode]
-	wide := l.Op("Max", r, c(1))
+	wide := l.Max(r, c(1))
 	support := l.mul(wide, c(reach))
-	inverse := l.Op("Reciprocal", wide)
+	inverse := l.Reciprocal(wide)
 	center := l.unsqueeze(l.mul(r, l.add(l.Cast(l.countTo(a.out), d), c(0.5))), 1) // (out, 1)
 	at := l.unsqueeze(l.countTo(a.in), 0)
 	trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
-	lo := l.Op("Max", trunc(l.add(l.sub(center, support), c(0.5))), l.scalarInt(tensor.Int64, 0))
-	hi := l.Op("Min", trunc(l.add(l.add(center, support), c(0.5))), l.sizeValue(a.in))
-	inside := l.Op("And", l.Op("Not", l.Op("Less", at, lo)), l.Op("Less", at, hi))
+	lo := l.Max(trunc(l.add(l.sub(center, support), c(0.5))), l.scalarInt(tensor.Int64, 0))
+	hi := l.Min(trunc(l.add(l.add(center, support), c(0.5))), l.sizeValue(a.in))
+	inside := l.And(l.Not(l.Less(at, lo)), l.Less(at, hi))
 	arg := l.mul(l.add(l.sub(l.Cast(at, d), center), c(0.5)), inverse)
 	w := l.filter(arg, mode)
 	w = l.where(inside, w, c(0))
 	total := l.reduce("ReduceSum", w, []int64{1}, true)
-	w = l.where(l.Op("Equal", total, c(0)), w, l.div(w, total))
+	w = l.where(l.Equal(total, c(0)), w, l.div(w, total))
 	return l.alongAxis(x, w, axis)
 }
 
 // filter evaluates a resampling filter elementwise.
 func (l *Lowering) filter(x *ssa.Value, mode resizeMode) *ssa.Value {
 	c := func(v float64) *ssa.Value { return l.Like(x, v) }
-	x = l.Op("Abs", x)
-	below := func(v float64) *ssa.Value { return l.Op("Less", x, c(v)) }
+	x = l.Abs(x)
+	below := func(v float64) *ssa.Value { return l.Less(x, c(v)) }
 	switch mode {
 	case resizeLinearAA:
-		return l.Op("Max", l.sub(c(1), x), c(0))
+		return l.Max(l.sub(c(1), x), c(0))
 	case resizeCubicAA:
 		const a = -0.5
 		near := l.add(l.mul(l.mul(l.sub(l.mul(c(a+2), x), c(a+3)), x), x), c(1))
@@ -426,8 +426,8 @@ func (l *Lowering) filter(x *ssa.Value, mode resizeMode) *ssa.Value {
 	}
 	sinc := func(v *ssa.Value) *ssa.Value {
 		p := l.mul(v, c(math.Pi))
-		isZero := l.Op("Equal", v, c(0))
-		return l.where(isZero, c(1), l.div(l.Op("Sin", p), l.where(isZero, c(1), p)))
+		isZero := l.Equal(v, c(0))
+		return l.where(isZero, c(1), l.div(l.Sin(p), l.where(isZero, c(1), p)))
 	}
 	return l.where(below(3), l.mul(sinc(x), sinc(l.mul(x, c(1.0/3)))), c(0))
 }

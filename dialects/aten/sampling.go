@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 )
 
@@ -80,9 +81,7 @@ func lowerCol2Im(l *Lowering) *ssa.Value {
 	x, lone := l.batched(l.Tensor("self"), 3)
 	size := l.outputSize(2)
 	if l.DType(x).IsFloat() {
-		y := l.OpA("Col2Im", []ssa.Attr{
-			attr("dilations", ssa.Ints(dilation...)), attr("pads", ssa.Ints(pad[0], pad[1], pad[0], pad[1])), attr("strides", ssa.Ints(stride...)),
-		}, x, l.sizeTensor(size), l.i64(kernel...))
+		y := l.Col2Im(x, l.sizeTensor(size), l.i64(kernel...), onnx.Dilations(dilation...), onnx.Pads(pad[0], pad[1], pad[0], pad[1]), onnx.Strides(stride...))
 		return l.unbatched(y, lone)
 	}
 	N := l.sizeOf(x, 0)
@@ -96,7 +95,7 @@ func lowerCol2Im(l *Lowering) *ssa.Value {
 	y := l.scatterWindows(cols, full, counts, kernel, stride, dilation)
 	if pad[0] != 0 || pad[1] != 0 {
 		ends := l.sizeTensor([]Size{l.addSize(size[0], ConstSize(pad[0])), l.addSize(size[1], ConstSize(pad[1]))})
-		y = l.Op("Slice", y, l.i64(pad...), ends, l.i64(2, 3))
+		y = l.Slice(y, l.i64(pad...), ends, l.i64(2, 3), nil)
 	}
 	return l.unbatched(y, lone)
 }

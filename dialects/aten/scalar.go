@@ -29,14 +29,14 @@ var scalar = Defs{
 	"aten::radians":             {Doc: "degrees to radians", Alias: "aten::deg2rad", Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.scale(x, math.Pi/180) })},
 	"aten::mathremainder": {Doc: "a less the nearest multiple of b", Lower: func(l *Lowering) *ssa.Value {
 		a, b, _ := l.floatPair()
-		return l.sub(a, l.mul(b, l.Op("Round", l.div(a, b))))
+		return l.sub(a, l.mul(b, l.Round(l.div(a, b))))
 	}},
 	"aten::factorial": {Doc: "n!, up to 20", Lower: lowerFactorial},
 	"aten::gamma": {Doc: "the gamma function of a number", Lower: func(l *Lowering) *ssa.Value {
 		x := l.operand()
 		y := l.exp(l.lgamma(x))
 		// below 0 the sign changes at each integer
-		odd := l.not(l.isZero(l.cmod(l.Op("Floor", x), l.Like(x, 2))))
+		odd := l.not(l.isZero(l.cmod(l.Floor(x), l.Like(x, 2))))
 		return l.where(l.and(l.isNegative(x), odd), l.neg(y), y)
 	}},
 	"aten::modf":                     {Doc: "fraction and whole part of a number", LowerN: lowerModf},
@@ -121,8 +121,8 @@ func (l *Lowering) extremeNumber(op string) *ssa.Value {
 		worst = math.Inf(1)
 	}
 	first := l.gather(x, l.Const(tensor.ScalarInt(0)), 0)
-	best := l.reduce("Reduce"+op, l.where(l.Op("IsNaN", x), l.Like(x, worst), x), nil, false)
-	return l.where(l.Op("IsNaN", first), first, best)
+	best := l.reduce("Reduce"+op, l.where(l.IsNaN(x), l.Like(x, worst), x), nil, false)
+	return l.where(l.IsNaN(first), first, best)
 }
 
 func lowerAbsNumber(l *Lowering) *ssa.Value {

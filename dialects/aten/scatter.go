@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -85,7 +86,7 @@ func (l *Lowering) emptyLike(v *ssa.Value, d tensor.DType) *ssa.Value {
 }
 
 func (l *Lowering) gatherElements(x, index *ssa.Value, dim int) *ssa.Value {
-	return l.OpA("GatherElements", []ssa.Attr{intAttr("axis", int64(dim))}, x, index)
+	return l.GatherElements(x, index, onnx.Axis(dim))
 }
 
 // elementIndex is the place in x, flattened, of the elements that index names along dim.
@@ -230,12 +231,12 @@ func (l *Lowering) scatter(x, index, src *ssa.Value, dim int, reduce string) *ss
 	if name != "" {
 		attrs = append(attrs, attr("reduction", ssa.Str(name)))
 	}
-	return l.OpA("ScatterElements", attrs, x, index, src)
+	return l.ScatterElements(x, index, src, attrs...)
 }
 
 // scatterND replaces the parts of x that the rows of idx name.
 func (l *Lowering) scatterND(x, idx, values *ssa.Value) *ssa.Value {
-	return l.Op("ScatterND", x, idx, values)
+	return l.ScatterND(x, idx, values)
 }
 
 // scatterRows merges the dims of x that the rows of idx name, and gives each row as one index into them.
@@ -327,7 +328,7 @@ func (l *Lowering) scatterNDAdd(x, idx, values *ssa.Value) *ssa.Value {
 		return l.Cast(l.scatterNDAdd(l.Cast(x, tensor.Float32), idx, l.Cast(values, tensor.Float32)), d)
 	}
 	if l.scatterReduces(scatterAdds) {
-		return l.OpA("ScatterND", []ssa.Attr{attr("reduction", ssa.Str("add"))}, x, idx, values)
+		return l.ScatterND(x, idx, values, onnx.Reduction("add"))
 	}
 	flat, at, rows := l.scatterRows(x, idx, values)
 	return l.reshapeLike(l.reduceLoop(flat, at, rows, "sum"), x)
@@ -388,10 +389,10 @@ func (l *Lowering) scatterReduce(x, index, src *ssa.Value, dim int, reduce strin
 // spreadNaN makes an element NaN if any of those that it combines is NaN; the
 // runtimes' maximum and minimum may skip them.
 func (l *Lowering) spreadNaN(y, base, index, src *ssa.Value, dim int) *ssa.Value {
-	n := l.Cast(l.Op("IsNaN", src), tensor.Int32)
+	n := l.Cast(l.IsNaN(src), tensor.Int32)
 	zeros := l.expandTo(l.Scalar(tensor.Int32, 0), l.allSizes(base))
 	hit := l.Cast(l.scatter(zeros, index, n, dim, "sum"), tensor.Bool)
-	hit = l.Op("Or", hit, l.Op("IsNaN", base))
+	hit = l.Or(hit, l.IsNaN(base))
 	return l.where(hit, l.Like(y, math.NaN()), y)
 }
 
@@ -453,7 +454,7 @@ func lowerIndexAdd(l *Lowering) *ssa.Value {
 		source = l.mul(source, l.as("alpha", l.DType(x)))
 	} else if l.Float("alpha") != 1 {
 		if l.DType(x) == tensor.Bool {
-			source = l.Op("And", source, l.as("alpha", tensor.Bool))
+			source = l.And(source, l.as("alpha", tensor.Bool))
 		} else {
 			source = l.mul(source, l.as("alpha", l.DType(x)))
 		}

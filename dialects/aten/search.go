@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -78,7 +79,7 @@ func lowerSearchSorted(l *Lowering) *ssa.Value {
 		l.Fail("unknown side %q", side)
 	}
 	if sorter := l.TensorOr("sorter"); sorter != nil {
-		seq = l.OpA("GatherElements", []ssa.Attr{intAttr("axis", -1)}, seq, sorter)
+		seq = l.GatherElements(seq, sorter, onnx.Axis(-1))
 	}
 	d := Promote(l.DType(seq), l.DType(v))
 	if l.Arg("self").Tensor() == nil {
@@ -118,7 +119,7 @@ func lowerHistc(l *Lowering) *ssa.Value {
 		lo, hi = l.sub(lo, same), l.add(hi, same)
 	}
 	n := float64(bins)
-	at := l.Op("Floor", l.div(l.scale(l.sub(x, lo), n), l.sub(hi, lo)))
+	at := l.Floor(l.div(l.scale(l.sub(x, lo), n), l.sub(hi, lo)))
 	at = l.min(at, l.Like(x, n-1)) // the upper end belongs to the last bin
 	inside := l.and(l.greaterEqual(x, lo), l.lessEqual(x, hi))
 	at = l.where(inside, at, l.Like(x, -1))
@@ -202,14 +203,14 @@ func lowerUniqueConsecutive(l *Lowering) []*ssa.Value {
 	start := l.concatV(0, l.Const(tensor.FromInts(tensor.Bool, []int64{1}, []int64{1})), differ)
 	if _, ok := n.Int(); !ok {
 		// of an empty operand there is no first element either
-		start = l.Op("Slice", start, l.i64(0), l.sizeTensor([]Size{n}), l.i64(0), l.i64(1))
+		start = l.Slice(start, l.i64(0), l.sizeTensor([]Size{n}), l.i64(0), l.i64(1))
 	}
-	values := l.OpA("Compress", []ssa.Attr{intAttr("axis", int64(dim))}, x, start)
+	values := l.Compress(x, start, onnx.Axis(dim))
 	inverse := l.offset(l.cumsum(l.Cast(start, tensor.Int64), 0), -1)
 	if flat {
 		inverse = l.reshapeTo(inverse, shape)
 	}
-	places := l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, l.rangeTo(l.sizeValue(n)), start)
+	places := l.Compress(l.rangeTo(l.sizeValue(n)), start, onnx.Axis(0))
 	ends := l.concatV(0, places, l.sizeTensor([]Size{n}))
 	counts := l.diff(ends, 0, 1)
 	out := []*ssa.Value{values, inverse, counts}
@@ -294,7 +295,7 @@ func (l *Lowering) cov(correction float64) *ssa.Value {
 	if w != nil {
 		cw = l.mul(c, w)
 	}
-	v := back(l.div(l.Op("MatMul", c, l.transpose(cw, 1, 0)), norm))
+	v := back(l.div(l.MatMul(c, l.transpose(cw, 1, 0)), norm))
 	if l.Shape(x)[0].Is(1) {
 		return l.reshapeTo(v, l.Const(tensor.Ints()))
 	}
@@ -312,7 +313,7 @@ func lowerCorrcoef(l *Lowering) *ssa.Value {
 	eye := l.equal(l.unsqueeze(i, 1), i)
 	dev := l.sqrt(l.reduce("ReduceSum", l.where(eye, c, l.Like(c, 0)), []int64{1}, true))
 	r := l.div(l.div(c, dev), l.transpose(dev, 1, 0))
-	return l.Op("Clip", r, l.Like(c, -1), l.Like(c, 1))
+	return l.Clip(r, l.Like(c, -1), l.Like(c, 1))
 }
 
 // lowerHistogram takes bins that are closed below and open above, but for the last one.

@@ -26,7 +26,7 @@ func lowerSegmentReduce(l *Lowering) *ssa.Value {
 	switch {
 	case !l.IsNone("lengths"):
 		n := l.as("lengths", tensor.Int64)
-		to = l.OpA("CumSum", nil, n, l.scalarInt(tensor.Int64, int64(axis)))
+		to = l.CumSum(n, l.scalarInt(tensor.Int64, int64(axis)))
 		from = l.sub(to, n)
 	case !l.IsNone("offsets"):
 		o := l.as("offsets", tensor.Int64)

@@ -64,7 +64,7 @@ func (l *Lowering) series(x *ssa.Value, c ...float64) *ssa.Value {
 	for i := range powers {
 		powers[i] = float64(i)
 	}
-	terms := l.mul(l.Op("Pow", l.unsqueeze(x, -1), l.floats(x, powers...)), l.floats(x, c...))
+	terms := l.mul(l.Pow(l.unsqueeze(x, -1), l.floats(x, powers...)), l.floats(x, c...))
 	return l.sumLast(terms)
 }
 
@@ -116,7 +116,7 @@ func (l *Lowering) normalQuantile(y, tail *ssa.Value) *ssa.Value {
 	q0 := l.horner(y2, 1, 1.95448858338141759834, 4.67627912898881538453, 86.3602421390890590575, -225.462687854119370527, 200.260212380060660359, -82.0372256168333339912, 15.9056225126211695515, -1.18331621121330003142)
 	middle := l.scale(l.add(y, l.mul(y, l.mul(y2, l.div(p0, q0)))), math.Sqrt(2*math.Pi))
 	x := l.sqrt(l.scale(l.log(tail), -2))
-	z := l.Op("Reciprocal", x)
+	z := l.Reciprocal(x)
 	p1 := l.horner(z, 4.05544892305962419923, 31.5251094599893866154, 57.1628192246421288162, 44.0805073893200834700, 14.6849561928858024014, 2.18663306850790267539, -0.140256079171354495875, -0.0350424626827848203418, -8.57456785154685413611e-4)
 	q1 := l.horner(z, 1, 15.7799883256466749731, 45.3907635128879210584, 41.3172038254672030440, 15.0425385692907503408, 2.50464946208309415979, -0.142182922854787788574, -0.0380806407691578277194, -9.33259480895457427372e-4)
 	p2 := l.horner(z, 3.23774891776946035970, 6.91522889068984211695, 3.93881025292474443415, 1.33303460815807542389, 0.201485389549179081538, 0.0123716634817820021358, 3.01581553508235416007e-4, 2.65806974686737550832e-6, 6.23974539184983293730e-9)
@@ -152,32 +152,32 @@ func (l *Lowering) lgamma(x *ssa.Value) *ssa.Value {
 	sine := l.abs(l.sinPi(x))
 	reflected := l.sub(l.neg(l.log(l.scale(sine, 1/math.Pi))), v)
 	v = l.where(low, reflected, v)
-	return l.where(l.Op("IsInf", x), l.Like(x, math.Inf(1)), v)
+	return l.where(l.IsInf(x), l.Like(x, math.Inf(1)), v)
 }
 
 // fraction is x less the nearest integer.
-func (l *Lowering) fraction(x *ssa.Value) *ssa.Value { return l.sub(x, l.Op("Round", x)) }
+func (l *Lowering) fraction(x *ssa.Value) *ssa.Value { return l.sub(x, l.Round(x)) }
 
 // sinPi is the sine of pi * x up to its sign, exactly 0 at integers.
 func (l *Lowering) sinPi(x *ssa.Value) *ssa.Value {
-	return l.Op("Sin", l.scale(l.fraction(x), math.Pi))
+	return l.Sin(l.scale(l.fraction(x), math.Pi))
 }
 
 // digamma goes up by ten steps to where the asymptotic series holds, after reflection of what is below 0.
 func (l *Lowering) digamma(x *ssa.Value) *ssa.Value {
 	low := l.isNegative(x)
 	y := l.where(low, l.sub(l.Like(x, 1), x), x)
-	steps := l.sumLast(l.Op("Reciprocal", l.add(l.unsqueeze(y, -1), l.floats(x, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9))))
+	steps := l.sumLast(l.Reciprocal(l.add(l.unsqueeze(y, -1), l.floats(x, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9))))
 	z := l.offset(y, 10)
-	r := l.Op("Reciprocal", l.square(z))
+	r := l.Reciprocal(l.square(z))
 	tail := l.mul(r, l.horner(r, -1.0/132, 1.0/240, -1.0/252, 1.0/120, -1.0/12))
-	v := l.sub(l.add(l.sub(l.log(z), l.scale(l.Op("Reciprocal", z), 0.5)), tail), steps)
+	v := l.sub(l.add(l.sub(l.log(z), l.scale(l.Reciprocal(z), 0.5)), tail), steps)
 	angle := l.scale(l.fraction(x), math.Pi)
-	cot := l.div(l.Op("Cos", angle), l.Op("Sin", angle))
+	cot := l.div(l.Cos(angle), l.Sin(angle))
 	v = l.where(low, l.sub(v, l.scale(cot, math.Pi)), v)
 	pole := l.and(low, l.isZero(angle))
 	v = l.where(pole, l.Like(x, math.NaN()), v)
-	return l.where(l.isZero(x), l.neg(l.Op("Reciprocal", x)), v)
+	return l.where(l.isZero(x), l.neg(l.Reciprocal(x)), v)
 }
 
 func lowerPolygamma(l *Lowering) *ssa.Value {
@@ -208,14 +208,14 @@ func lowerPolygamma(l *Lowering) *ssa.Value {
 func (l *Lowering) trigamma(x *ssa.Value) *ssa.Value {
 	low := l.less(x, l.Like(x, 0.5))
 	y := l.where(low, l.sub(l.Like(x, 1), x), x)
-	steps := l.sumLast(l.Op("Reciprocal", l.square(l.add(l.unsqueeze(y, -1), l.floats(x, 0, 1, 2, 3, 4, 5)))))
+	steps := l.sumLast(l.Reciprocal(l.square(l.add(l.unsqueeze(y, -1), l.floats(x, 0, 1, 2, 3, 4, 5)))))
 	z := l.offset(y, 6)
-	r := l.Op("Reciprocal", l.square(z))
-	tail := l.offset(l.scale(l.Op("Reciprocal", z), 0.5), 1)
+	r := l.Reciprocal(l.square(z))
+	tail := l.offset(l.scale(l.Reciprocal(z), 0.5), 1)
 	tail = l.add(tail, l.mul(r, l.horner(r, 1.0/42, -1.0/30, 1.0/6)))
 	v := l.add(steps, l.div(tail, z))
 	s := l.scale(l.sinPi(x), 1/math.Pi)
-	return l.where(low, l.sub(l.Op("Reciprocal", l.square(s)), v), v)
+	return l.where(low, l.sub(l.Reciprocal(l.square(s)), v), v)
 }
 
 func lowerZeta(l *Lowering) *ssa.Value {
@@ -229,15 +229,15 @@ func lowerZeta(l *Lowering) *ssa.Value {
 func (l *Lowering) zeta(x, q *ssa.Value) *ssa.Value {
 	low := l.and(l.isNegative(q), l.isFinite(q))
 	least := l.reduce("ReduceMax", l.reshape(l.where(low, l.neg(q), l.Like(q, 0)), -1), nil, false)
-	n := l.offset(l.Op("Ceil", least), 10)
+	n := l.offset(l.Ceil(least), 10)
 	k := l.Cast(l.rangeTo(l.Cast(n, tensor.Int64)), tensor.Float64)
 	minus := l.neg(x)
 	if l.Rank(minus) > 0 {
 		minus = l.unsqueeze(minus, -1)
 	}
-	sum := l.sumLast(l.Op("Pow", l.add(l.unsqueeze(q, -1), k), minus))
+	sum := l.sumLast(l.Pow(l.add(l.unsqueeze(q, -1), k), minus))
 	w := l.add(q, n)
-	b := l.Op("Pow", w, l.neg(x))
+	b := l.Pow(w, l.neg(x))
 	less := l.offset(x, -1)
 	sum = l.add(sum, l.add(l.div(l.mul(b, w), less), l.scale(b, 0.5)))
 	// Bernoulli numbers over factorials of even order
@@ -252,10 +252,10 @@ func (l *Lowering) zeta(x, q *ssa.Value) *ssa.Value {
 	}
 	nan, inf := l.Like(x, math.NaN()), l.Like(x, math.Inf(1))
 	notPositive := l.lessEqual(q, l.Like(q, 0))
-	whole := func(v *ssa.Value) *ssa.Value { return l.equal(v, l.Op("Floor", v)) }
+	whole := func(v *ssa.Value) *ssa.Value { return l.equal(v, l.Floor(v)) }
 	sum = l.where(l.and(notPositive, l.not(whole(x))), nan, sum)
 	sum = l.where(l.and(notPositive, whole(q)), inf, sum)
-	sum = l.where(l.Op("IsInf", q), nan, sum)
+	sum = l.where(l.IsInf(q), nan, sum)
 	sum = l.where(l.less(x, l.Like(x, 1)), nan, sum)
 	return l.where(l.equal(x, l.Like(x, 1)), inf, sum)
 }
@@ -312,7 +312,7 @@ func (l *Lowering) incompleteGamma(lower bool) *ssa.Value {
 		guard := func(v *ssa.Value) *ssa.Value {
 			return l.where(l.less(l.abs(v), l.Like(v, tiny)), l.Like(v, tiny), v)
 		}
-		d = l.Op("Reciprocal", guard(l.add(l.mul(an, d), b)))
+		d = l.Reciprocal(guard(l.add(l.mul(an, d), b)))
 		c = guard(l.add(b, l.div(an, c)))
 		delta := l.mul(d, c)
 		more := l.greater(l.abs(l.offset(delta, -1)), l.Like(delta, 1e-15))
@@ -329,8 +329,8 @@ func (l *Lowering) incompleteGamma(lower bool) *ssa.Value {
 	if !lower {
 		zero, full = one, l.Scalar(f, 0)
 	}
-	v = l.where(l.Op("IsInf", x), full, v)
-	v = l.where(l.Op("IsInf", a), l.where(l.Op("IsInf", x), nan, zero), v)
+	v = l.where(l.IsInf(x), full, v)
+	v = l.where(l.IsInf(a), l.where(l.IsInf(x), nan, zero), v)
 	v = l.where(l.isZero(x), zero, v)
 	v = l.where(l.isZero(a), l.where(l.greater(x, l.Like(x, 0)), full, nan), v)
 	bad := l.or(l.isNegative(a), l.isNegative(x))

@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/sym"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -94,12 +95,12 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size, empty int64) []*
 		count = l.where(l.equal(total, zero), l.Const(tensor.ScalarInt(empty)), count)
 	}
 	if sequence { // by lengths: of an empty dimension and one length for all, ONNX makes no part
-		starts := l.mul(l.Op("Range", zero, count, one), by)
+		starts := l.mul(l.Range(zero, count, one), by)
 		return []*ssa.Value{l.splitToSequence(x, dim, l.max(l.min(by, l.sub(total, starts)), zero))}
 	}
 	return l.partList(x, dim, count, func(i *ssa.Value) *ssa.Value {
 		at := l.mul(i, by)
-		return l.Op("Slice", x, l.unsqueeze(at, 0), l.unsqueeze(l.add(at, by), 0), l.i64(int64(dim)))
+		return l.Slice(x, l.unsqueeze(at, 0), l.unsqueeze(l.add(at, by), 0), l.i64(int64(dim)), nil)
 	})
 }
 
@@ -110,7 +111,7 @@ func mayBeZero(d sym.Expr) bool {
 
 // splitToSequence cuts a dimension into parts of one length (a scalar), or of a length each.
 func (l *Lowering) splitToSequence(x *ssa.Value, dim int, lengths *ssa.Value) *ssa.Value {
-	return l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, lengths)
+	return l.SplitToSequence(x, lengths, onnx.Axis(dim), onnx.KeepDims(true))
 }
 
 // splitsToSequence reports the element types of onnxruntime's SplitToSequence;
@@ -125,7 +126,7 @@ func splitsToSequence(d tensor.DType) bool {
 
 // partList makes a list of count parts of x, whose sizes along dim are not known.
 func (l *Lowering) partList(x *ssa.Value, dim int, count *ssa.Value, part func(i *ssa.Value) *ssa.Value) []*ssa.Value {
-	list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
+	list := l.SequenceEmpty(onnx.Dtype(l.DType(x)))
 	dims := append([]sym.Expr(nil), l.Shape(x)...)
 	dims[dim] = l.fresh("part")
 	list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), dims...)}
@@ -255,22 +256,22 @@ func (l *Lowering) splitSectionsDynamic(x *ssa.Value, dim int, k Size) []*ssa.Va
 	last := l.sub(l.add(l.sizeValue(l.sizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
 	sizes := l.div(l.sub(last, l.countTo(k)), by)
 	if !splitsToSequence(l.DType(x)) {
-		ends := l.Op("CumSum", sizes, l.Const(tensor.ScalarInt(0)))
+		ends := l.CumSum(sizes, l.Const(tensor.ScalarInt(0)))
 		starts := l.sub(ends, sizes)
 		return l.partList(x, dim, by, func(i *ssa.Value) *ssa.Value {
 			at := l.unsqueeze(i, 0)
-			return l.Op("Slice", x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)))
+			return l.Slice(x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)), nil)
 		})
 	}
-	return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 1)}, x, sizes)}
+	return []*ssa.Value{l.SplitToSequence(x, sizes, onnx.Axis(dim), onnx.KeepDims(true))}
 }
 
 // splitAtIndices cuts at indices whose number is known at run time.
 func (l *Lowering) splitAtIndices(x *ssa.Value, dim int, cuts *ssa.Value) []*ssa.Value {
 	starts, ends := l.concatV(0, l.i64(0), cuts), l.concatV(0, cuts, l.i64(toEnd))
-	return l.partList(x, dim, l.Op("Size", starts), func(i *ssa.Value) *ssa.Value {
+	return l.partList(x, dim, l.Size(starts), func(i *ssa.Value) *ssa.Value {
 		at := l.unsqueeze(i, 0)
-		return l.Op("Slice", x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)))
+		return l.Slice(x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)), nil)
 	})
 }
 
@@ -283,13 +284,13 @@ func lowerUnbind(l *Lowering) []*ssa.Value {
 	dim := l.Dim("dim", rank)
 	n, ok := l.Shape(x)[dim].Int()
 	if !ok && !splitsToSequence(l.DType(x)) {
-		list := l.OpA("SequenceEmpty", []ssa.Attr{intAttr("dtype", int64(l.DType(x).ONNX()))})
+		list := l.SequenceEmpty(onnx.Dtype(l.DType(x)))
 		dims := append(append([]sym.Expr(nil), l.Shape(x)[:dim]...), l.Shape(x)[dim+1:]...)
 		list.Type = &ssa.ListType{Elem: ssa.Tensor(l.DType(x), dims...)}
 		return []*ssa.Value{l.listLoop(list, l.sizeValue(l.sizeOf(x, dim)), func(i *ssa.Value) *ssa.Value { return l.gather(x, i, dim) })}
 	}
 	if !ok {
-		return []*ssa.Value{l.OpA("SplitToSequence", []ssa.Attr{intAttr("axis", int64(dim)), intAttr("keepdims", 0)}, x)}
+		return []*ssa.Value{l.SplitToSequence(x, nil, onnx.Axis(dim), onnx.KeepDims(false))}
 	}
 	l.atMost(n, maxParts, "parts")
 	out := make([]*ssa.Value, n)

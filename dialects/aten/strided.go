@@ -164,7 +164,7 @@ func lowerUnfold(l *Lowering) *ssa.Value {
 func (l *Lowering) windows(x *ssa.Value, dim int, size, step Size) *ssa.Value {
 	l.NeedOpset(11, "unfold of a dynamic axis")
 	end := l.subSize(l.sizeOf(x, dim), l.subSize(size, ConstSize(1)))
-	starts := l.Op("Range", l.Const(tensor.ScalarInt(0)), l.sizeValue(end), l.sizeValue(step))
+	starts := l.Range(l.Const(tensor.ScalarInt(0)), l.sizeValue(end), l.sizeValue(step))
 	idx := l.add(l.unsqueeze(starts, 1), l.unsqueeze(l.countTo(size), 0))
 	return l.moveDims(l.gather(x, idx, dim), []int64{int64(dim + 1)}, []int64{int64(l.Rank(x))})
 }

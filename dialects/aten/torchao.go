@@ -158,12 +158,12 @@ func lowerQuantizeAffine(l *Lowering) *ssa.Value {
 	inverse := l.reciprocal(s)
 	// each step is rounded to the type of its result, as PyTorch does
 	f := promoted(l.DType(x), l.DType(s))
-	q := l.Op("Round", l.mul(l.Cast(l.shaped(x, b.split), f), l.Cast(inverse, f)))
+	q := l.Round(l.mul(l.Cast(l.shaped(x, b.split), f), l.Cast(inverse, f)))
 	if !l.hasZeros() {
 		l.Fail("quantization without a zero point, which PyTorch refuses")
 	}
 	q = l.add(q, l.Cast(l.shaped(l.Tensor("zero_point"), b.params), f))
-	return l.exactInts(b.whole(l, l.Op("Clip", q, l.Like(q, lo), l.Like(q, hi)), x), d)
+	return l.exactInts(b.whole(l, l.Clip(q, l.Like(q, lo), l.Like(q, hi)), x), d)
 }
 
 // exactInts converts floats that are integers in the range of a type: no conversion for others has to be spelled.
@@ -388,8 +388,8 @@ func lowerChooseQParamsAffine(l *Lowering) []*ssa.Value {
 	keep := l.Bool("keepdim")
 	parts := l.shaped(x, b.split)
 	zero := l.Scalar(f, 0)
-	least := l.Op("Min", l.reduce("ReduceMin", parts, b.inner, keep), zero)
-	most := l.Op("Max", l.reduce("ReduceMax", parts, b.inner, keep), zero)
+	least := l.Min(l.reduce("ReduceMin", parts, b.inner, keep), zero)
+	most := l.Max(l.reduce("ReduceMax", parts, b.inner, keep), zero)
 	scaleType, pointType := l.DTypeArg("scale_dtype"), l.DTypeArg("zero_point_dtype")
 	if scaleType == tensor.Undefined {
 		scaleType = f
@@ -397,13 +397,13 @@ func lowerChooseQParamsAffine(l *Lowering) []*ssa.Value {
 	var scale, point *ssa.Value
 	switch mapping := l.Str("mapping_type"); mapping {
 	case "SYMMETRIC":
-		scale = l.div(l.Op("Max", l.Op("Neg", least), most), l.Scalar(f, (hi-lo)/2))
+		scale = l.div(l.Max(l.Neg(least), most), l.Scalar(f, (hi-lo)/2))
 	case "SYMMETRIC_NO_CLIPPING_ERR":
-		scale = l.Op("Max", l.div(least, l.Scalar(f, lo)), l.div(most, l.Scalar(f, hi)))
+		scale = l.Max(l.div(least, l.Scalar(f, lo)), l.div(most, l.Scalar(f, hi)))
 	case "ASYMMETRIC":
-		scale = l.Op("Max", l.div(l.sub(most, least), l.Scalar(f, hi-lo)), l.Scalar(f, eps))
-		point = l.sub(l.Scalar(f, lo), l.Op("Round", l.div(least, scale)))
-		point = l.Op("Clip", point, l.Scalar(f, lo), l.Scalar(f, hi))
+		scale = l.Max(l.div(l.sub(most, least), l.Scalar(f, hi-lo)), l.Scalar(f, eps))
+		point = l.sub(l.Scalar(f, lo), l.Round(l.div(least, scale)))
+		point = l.Clip(point, l.Scalar(f, lo), l.Scalar(f, hi))
 		if pointType == tensor.Undefined {
 			pointType = tensor.Int32
 		}
@@ -414,7 +414,7 @@ func lowerChooseQParamsAffine(l *Lowering) []*ssa.Value {
 		pointType = f
 	}
 	if point == nil {
-		scale = l.Op("Max", scale, l.Scalar(f, eps))
+		scale = l.Max(scale, l.Scalar(f, eps))
 		point = l.fill(l.shapeOf(scale), pointType, ssa.Int(int64((hi+lo+1)/2)))
 	}
 	if keep {
@@ -476,12 +476,12 @@ func lowerChooseScaleFloat8(l *Lowering) *ssa.Value {
 	if len(b.inner) == 0 {
 		l.Fail("blocks of one element")
 	}
-	scale := l.reduce("ReduceMax", l.Op("Abs", l.shaped(x, b.split)), b.inner, true)
+	scale := l.reduce("ReduceMax", l.Abs(l.shaped(x, b.split)), b.inner, true)
 	if !l.IsNone("hp_value_lb") {
-		scale = l.Op("Max", scale, l.Scalar(f, l.Float("hp_value_lb")))
+		scale = l.Max(scale, l.Scalar(f, l.Float("hp_value_lb")))
 	}
 	if !l.IsNone("hp_value_ub") {
-		scale = l.Op("Min", scale, l.Scalar(f, l.Float("hp_value_ub")))
+		scale = l.Min(scale, l.Scalar(f, l.Float("hp_value_ub")))
 	}
 	return l.Cast(l.perBlock(l.div(scale, l.Scalar(f, most)), x, b), tensor.Float32)
 }
@@ -490,7 +490,7 @@ func lowerQuantizeFloat8(l *Lowering) *ssa.Value {
 	x := l.Cast(l.Tensor("tensor"), tensor.Float32)
 	d, most := l.greatest8("float8_dtype")
 	y := l.div(x, l.spreadScale(l.Tensor("scale"), x))
-	return l.Cast(l.Op("Clip", y, l.Scalar(tensor.Float32, -most), l.Scalar(tensor.Float32, most)), d)
+	return l.Cast(l.Clip(y, l.Scalar(tensor.Float32, -most), l.Scalar(tensor.Float32, most)), d)
 }
 
 func lowerDequantizeFloat8(l *Lowering) *ssa.Value {
@@ -531,7 +531,7 @@ func (l *Lowering) weighted(a, b *ssa.Value) *ssa.Value {
 	if d := a.Def(); d == nil || d.Kind != "onnx::DequantizeLinear" || onnx.ConstOf(d.Operand(1)) == nil {
 		b = l.apart(b)
 	}
-	return l.Op("MatMul", a, b)
+	return l.MatMul(a, b)
 }
 
 // apart gives b, which may be a DequantizeLinear of a matrix of weights or the Transpose of one, as a matrix that has a
@@ -566,7 +566,7 @@ func (l *Lowering) apart(b *ssa.Value) *ssa.Value {
 func lowerInt8PackMM(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	d := l.DType(x)
-	y := l.Op("MatMul", l.Cast(x, tensor.Float32), l.transpose(l.Cast(l.Tensor("mat2"), tensor.Float32), 1, 0))
+	y := l.MatMul(l.Cast(x, tensor.Float32), l.transpose(l.Cast(l.Tensor("mat2"), tensor.Float32), 1, 0))
 	return l.Cast(l.mul(y, l.as("scales", tensor.Float32)), d)
 }
 
@@ -588,7 +588,7 @@ func (l *Lowering) scaledMM(scaleA, scaleB *ssa.Value) *ssa.Value {
 		}
 		return l.mul(l.Cast(x, tensor.Float32), scale)
 	}
-	y := l.Op("MatMul", scaled(a, scaleA, 1), scaled(b, scaleB, 0))
+	y := l.MatMul(scaled(a, scaleA, 1), scaled(b, scaleB, 0))
 	if bias := l.TensorOr("bias"); bias != nil {
 		y = l.add(y, l.Cast(bias, tensor.Float32))
 	}

@@ -34,7 +34,7 @@ var unary = Defs{
 	"aten::special_erf":    {Doc: "error function", Nature: Pointwise, Alias: "aten::erf", Type: asFloats, Lower: floatOp("Erf")},
 	"aten::special_expit":  {Doc: "1 / (1 + exp(-x))", Nature: Pointwise, Alias: "aten::sigmoid", Type: asFloats, Lower: floatOp("Sigmoid")},
 	"aten::reciprocal":     {Doc: "1 / x", Nature: Pointwise, Autocast: Float32OnCUDA, Complex: one(complexReciprocal), Type: asFloats, Lower: floatOp("Reciprocal")},
-	"aten::rsqrt":          {Doc: "1 / sqrt(x)", Nature: Pointwise, Autocast: Float32OnCUDA, Complex: one(complexRsqrt), Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Op("Reciprocal", l.sqrt(x)) })},
+	"aten::rsqrt":          {Doc: "1 / sqrt(x)", Nature: Pointwise, Autocast: Float32OnCUDA, Complex: one(complexRsqrt), Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Reciprocal(l.sqrt(x)) })},
 	"aten::exp2":           {Doc: "2 to the power x", Nature: Pointwise, Complex: one(complexExp2), Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
 	"aten::special_exp2":   {Doc: "2 to the power x", Nature: Pointwise, Alias: "aten::exp2", Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
 	"aten::expm1":          {Doc: "exp(x) - 1, exact near 0", Nature: Pointwise, Autocast: Float32OnCUDA, Complex: one(complexExpm1), Type: asFloats, Lower: floatUnary((*Lowering).expm1)},
@@ -112,11 +112,11 @@ func lowerLog(l *Lowering) *ssa.Value {
 	return l.log(l.operand())
 }
 
-func (l *Lowering) exp2(x *ssa.Value) *ssa.Value { return l.Op("Pow", l.Like(x, 2), x) }
+func (l *Lowering) exp2(x *ssa.Value) *ssa.Value { return l.Pow(l.Like(x, 2), x) }
 
 // expm1 uses tanh(x / 2) = (exp(x) - 1) / (exp(x) + 1), which cancels nothing.
 func (l *Lowering) expm1(x *ssa.Value) *ssa.Value {
-	return l.mul(l.Op("Tanh", l.scale(x, 0.5)), l.offset(l.exp(x), 1))
+	return l.mul(l.Tanh(l.scale(x, 0.5)), l.offset(l.exp(x), 1))
 }
 
 // log1p corrects log(1 + x) for what the sum lost, to first order.
@@ -130,7 +130,7 @@ func (l *Lowering) log1p(x *ssa.Value) *ssa.Value {
 
 func (l *Lowering) sinc(x *ssa.Value) *ssa.Value {
 	px := l.scale(x, math.Pi)
-	return l.where(l.isZero(x), l.Like(x, 1), l.div(l.Op("Sin", px), px))
+	return l.where(l.isZero(x), l.Like(x, 1), l.div(l.Sin(px), px))
 }
 
 func lowerLogit(l *Lowering) *ssa.Value {
@@ -172,9 +172,9 @@ func lowerSign(l *Lowering) *ssa.Value {
 		return x
 	}
 	if l.DType(x).IsFloat() {
-		return l.where(l.isNaN(x), l.Like(x, 0), l.Op("Sign", x)) // NaN is neither above nor below 0
+		return l.where(l.isNaN(x), l.Like(x, 0), l.Sign(x)) // NaN is neither above nor below 0
 	}
-	return l.Op("Sign", x)
+	return l.Sign(x)
 }
 
 func lowerSquare(l *Lowering) *ssa.Value {
@@ -209,14 +209,14 @@ func (l *Lowering) trunc(x *ssa.Value) *ssa.Value {
 		return x
 	}
 	// the sign of zero stays: where |x| < 1, Floor gives 0 and x itself is the sign; onnxruntime's Where would lose it
-	return l.mul(l.Op("Floor", l.Op("Abs", x)), l.Op("Clip", x, l.Like(x, -1), l.Like(x, 1)))
+	return l.mul(l.Floor(l.Abs(x)), l.Clip(x, l.Like(x, -1), l.Like(x, 1)))
 }
 
 func lowerTrunc(l *Lowering) *ssa.Value { return l.trunc(l.Tensor("self")) }
 
 func lowerRound(l *Lowering) *ssa.Value {
 	if l.HasArg("a") {
-		return l.Op("Round", l.Cast(l.Tensor("a"), tensor.Float64))
+		return l.Round(l.Cast(l.Tensor("a"), tensor.Float64))
 	}
 	x := l.Tensor("self")
 	if !l.DType(x).IsFloat() {
@@ -224,14 +224,14 @@ func lowerRound(l *Lowering) *ssa.Value {
 	}
 	n := l.IntOr("decimals", 0)
 	if n == 0 {
-		return l.Op("Round", x)
+		return l.Round(x)
 	}
 	// as at::native::round_decimals: scaled by ten^|n|, multiplied or divided
 	ten := l.Like(x, math.Pow10(int(max(n, -n))))
 	if n > 0 {
-		return l.div(l.Op("Round", l.mul(x, ten)), ten)
+		return l.div(l.Round(l.mul(x, ten)), ten)
 	}
-	return l.mul(l.Op("Round", l.div(x, ten)), ten)
+	return l.mul(l.Round(l.div(x, ten)), ten)
 }
 
 // greatest is the greatest finite number of a float type.
@@ -287,13 +287,13 @@ func lowerFrexp(l *Lowering) []*ssa.Value {
 	}
 	w := l.Cast(x, tensor.Float64)
 	a := l.abs(w)
-	special := l.or(l.isZero(a), l.or(l.Op("IsInf", a), l.isNaN(a)))
+	special := l.or(l.isZero(a), l.or(l.IsInf(a), l.isNaN(a)))
 	a = l.where(special, l.Like(a, 1), a)
-	e := l.Op("Floor", l.scale(l.log(a), 1/math.Ln2))
+	e := l.Floor(l.scale(l.log(a), 1/math.Ln2))
 	e = l.offset(e, 1)
 	// by two halves of the exponent, since the power itself may overflow
 	scaled := func(v, e *ssa.Value) *ssa.Value {
-		half := l.Op("Floor", l.scale(e, 0.5))
+		half := l.Floor(l.scale(e, 0.5))
 		return l.div(l.div(v, l.exp2(half)), l.exp2(l.sub(e, half)))
 	}
 	m := scaled(a, e)

@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -85,7 +86,7 @@ func (l *Lowering) pnormOf(x *ssa.Value, order Number, dims []int64, keep bool) 
 	most := reduced(func(x *ssa.Value) *ssa.Value { return l.reduceExtreme("ReduceMax", x, dims, keep) })
 	least := reduced(func(x *ssa.Value) *ssa.Value { return l.reduceExtreme("ReduceMin", x, dims, keep) })
 	y := reduced(func(x *ssa.Value) *ssa.Value {
-		return l.Op("Pow", l.reduce("ReduceSum", l.Op("Pow", x, p), dims, keep), l.LikeNumber(x, l.oneOver(order)))
+		return l.Pow(l.reduce("ReduceSum", l.Pow(x, p), dims, keep), l.LikeNumber(x, l.oneOver(order)))
 	})
 	y = l.where(l.equal(p, l.Like(x, math.Inf(1))), most, y)
 	y = l.where(l.equal(p, l.Like(x, math.Inf(-1))), least, y)
@@ -193,7 +194,7 @@ func lowerPdist(l *Lowering) *ssa.Value {
 	all := l.reshape(l.pnorm(diff, l.NumberOr("p", 2), []int64{2}, false), -1)
 	i := l.rangeTo(l.sizeValue(l.sizeOf(x, 0)))
 	upper := l.reshape(l.less(l.unsqueeze(i, 1), i), -1)
-	return l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, all, upper)
+	return l.Compress(all, upper, onnx.Axis(0))
 }
 
 func lowerPairwiseDistance(l *Lowering) *ssa.Value {

@@ -110,7 +110,7 @@ func (l *Lowering) sameBits(x *ssa.Value, to tensor.DType) *ssa.Value {
 		return l.Cast(x, to) // two's complement: the bits stay
 	}
 	l.NeedOpset(26, "the bits of one element type as another")
-	return l.OpA("BitCast", []ssa.Attr{intAttr("to", int64(to.ONNX()))}, x)
+	return l.BitCast(x, to)
 }
 
 // signedInts are the signed integers by their size.
@@ -252,7 +252,7 @@ func lowerUnflatten(l *Lowering) *ssa.Value {
 func lowerSqueeze(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	if t := x.Tensor(); t != nil && !t.Ranked && !l.HasArg("dim") {
-		return l.Op("Squeeze", x)
+		return l.Squeeze(x, nil)
 	}
 	rank := l.Rank(x)
 	dims := l.Shape(x)
@@ -286,11 +286,11 @@ func lowerSqueeze(l *Lowering) *ssa.Value {
 	var y *ssa.Value
 	if l.HasArg("dim") {
 		shape := l.shapeOf(x)
-		keep := l.Op("Not", l.Op("Equal", shape, l.i64(1)))
+		keep := l.Not(l.Equal(shape, l.i64(1)))
 		fixed := l.boolMask([]int64{int64(rank)}, func(i int64) bool { return !wanted[i] })
-		y = l.reshapeTo(x, l.OpA("Compress", []ssa.Attr{intAttr("axis", 0)}, shape, l.Op("Or", keep, fixed)))
+		y = l.reshapeTo(x, l.Compress(shape, l.Or(keep, fixed), onnx.Axis(0)))
 	} else {
-		y = l.Op("Squeeze", x)
+		y = l.Squeeze(x, nil)
 	}
 	y.Type = ssa.Unranked(l.DType(x))
 	return y
@@ -544,7 +544,7 @@ func (l *Lowering) sliceDim(x *ssa.Value, dim int, start, end, step Size) *ssa.V
 		}
 		return l.sliceC(x, dim, s, e, k)
 	}
-	return l.Op("Slice", x, l.sizeVec(start), l.sizeVec(end), l.i64(int64(dim)), l.sizeVec(step))
+	return l.Slice(x, l.sizeVec(start), l.sizeVec(end), l.i64(int64(dim)), l.sizeVec(step))
 }
 
 func lowerNarrow(l *Lowering) *ssa.Value {
