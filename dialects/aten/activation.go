@@ -169,7 +169,7 @@ func lowerGlu(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	dim := l.Dim("dim", l.Rank(x))
 	half := l.divSize(l.sizeOf(x, dim), ConstSize(2))
-	rs := l.Create("onnx::Split", 2, []*ssa.Value{x, l.sizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
+	rs := l.Split(2, x, l.sizeTensor([]Size{half, half}), onnx.Axis(dim))
 	a, back := l.widen(rs[0])
 	b, _ := l.widen(rs[1])
 	return back(l.mul(a, l.Sigmoid(b)))

@@ -159,7 +159,7 @@ func (l *Lowering) nativeMHA(q, k, v *ssa.Value, a mhaArgs) (out, probs *ssa.Val
 	}
 	var qkv [3]*ssa.Value
 	if q == k && k == v {
-		parts := l.Create("onnx::Split", 3, []*ssa.Value{l.linear(q, a.qkvW, a.qkvB), l.i64(D, D, D)}, intAttr("axis", 2))
+		parts := l.Split(3, l.linear(q, a.qkvW, a.qkvB), l.i64(D, D, D), onnx.Axis(2))
 		copy(qkv[:], parts)
 	} else {
 		for i, x := range []*ssa.Value{q, k, v} {

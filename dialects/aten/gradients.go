@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -210,7 +211,7 @@ func lowerGluBackward(l *Lowering) *ssa.Value {
 	g := l.Cast(l.Tensor("grad_output"), l.DType(x))
 	dim := l.Dim("dim", l.Rank(x))
 	half := l.sizeOf(g, dim)
-	parts := l.Create("onnx::Split", 2, []*ssa.Value{x, l.sizeTensor([]Size{half, half})}, intAttr("axis", int64(dim)))
+	parts := l.Split(2, x, l.sizeTensor([]Size{half, half}), onnx.Axis(dim))
 	s := l.Sigmoid(parts[1])
 	first := l.mul(g, s)
 	return back(l.concatV(int64(dim), first, l.mul(l.mul(first, l.sub(l.Like(s, 1), s)), parts[0])))

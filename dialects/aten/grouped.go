@@ -72,13 +72,13 @@ func (l *Lowering) groupedRows(x, w, offs *ssa.Value) *ssa.Value {
 	}
 	ends := l.concatV(0, l.Cast(offs, tensor.Int64), l.sizeVec(l.sizeOf(x, 0)))
 	counts := l.sub(ends, l.concatV(0, l.i64(0), l.Cast(offs, tensor.Int64)))
-	parts := l.Create("onnx::Split", int(groups)+1, []*ssa.Value{x, counts}, intAttr("axis", 0))
+	parts := l.Split(int(groups)+1, x, counts, onnx.Axis(0))
 	// a matrix that is stored transposed is multiplied as it is
 	stored := false
 	if t := w.Def(); t != nil && t.Kind == "onnx::Transpose" && slices.Equal(t.AttrInts("perm"), []int64{0, 2, 1}) {
 		w, stored = t.Operand(0), true
 	}
-	matrices := l.Create("onnx::Split", int(groups), []*ssa.Value{w, l.Const(tensor.Ints(slices.Repeat([]int64{1}, int(groups))...))}, intAttr("axis", 0))
+	matrices := l.Split(int(groups), w, l.Const(tensor.Ints(slices.Repeat([]int64{1}, int(groups))...)), onnx.Axis(0))
 	var products []*ssa.Value
 	for g, m := range matrices {
 		if m = l.squeeze(m, 0); stored {

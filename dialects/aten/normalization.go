@@ -144,8 +144,7 @@ func (l *Lowering) batchNormTrainable(x, w, b *ssa.Value) *ssa.Value {
 	}
 	w, b = l.fullVector(w, x, 1, tensor.Float32, 1), l.fullVector(b, x, 1, tensor.Float32, 0)
 	l.sameChannels(x, w, b)
-	return l.Create("onnx::BatchNormalization", 3, []*ssa.Value{x, w, b, mean, variance}, floatAttr("epsilon", l.epsArg().k),
-		floatAttr("momentum", 1-l.Float("momentum")), intAttr("training_mode", 1))[0]
+	return l.BatchNormalizationN(3, x, w, b, mean, variance, onnx.Epsilon(l.epsArg().k), onnx.Momentum(1-l.Float("momentum")), onnx.TrainingMode(true))[0]
 }
 
 func (l *Lowering) epsArg() Number {

@@ -216,7 +216,7 @@ func (l *Lowering) dropout(x *ssa.Value, p float64) []*ssa.Value {
 	if p == 1 {
 		return []*ssa.Value{l.constLike(x, l.DType(x), 0), l.constLike(x, tensor.Bool, 0)}
 	}
-	return l.Create("onnx::Dropout", 2, []*ssa.Value{x, l.Scalar(tensor.Float32, p), l.scalarInt(tensor.Bool, 1)})
+	return l.DropoutN(2, x, l.Scalar(tensor.Float32, p), l.scalarInt(tensor.Bool, 1))
 }
 
 func lowerNativeDropout(l *Lowering) []*ssa.Value {

@@ -296,7 +296,7 @@ func (l *Lowering) cellSum() *ssa.Value {
 func (l *Lowering) chunkGates(x *ssa.Value, n int64) []*ssa.Value {
 	axis := l.Rank(x) - 1
 	h := l.static(x, axis) / n
-	return l.Create("onnx::Split", int(n), []*ssa.Value{x, l.i64(repeatInt(h, int(n))...)}, intAttr("axis", int64(axis)))
+	return l.Split(int(n), x, l.i64(repeatInt(h, int(n))...), onnx.Axis(axis))
 }
 
 func (l *Lowering) lstmStep(gates, c *ssa.Value) (h, cNext *ssa.Value) {

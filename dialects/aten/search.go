@@ -156,7 +156,7 @@ func lowerUnique(l *Lowering) []*ssa.Value {
 	if byDim {
 		attrs = append([]ssa.Attr{intAttr("axis", int64(l.Dim("dim", l.Rank(x))))}, attrs...)
 	}
-	rs := l.Create("onnx::Unique", 4, []*ssa.Value{x}, attrs...)
+	rs := l.UniqueN(4, x, attrs...)
 	inverse := rs[2]
 	if !byDim && l.Rank(x) != 1 {
 		inverse = l.reshapeTo(inverse, l.shapeOf(x))

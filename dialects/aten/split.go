@@ -149,7 +149,7 @@ func (l *Lowering) splitSizes(x *ssa.Value, dim int, sizes []Size) []*ssa.Value 
 	case 1:
 		return []*ssa.Value{x}
 	}
-	return l.Create("onnx::Split", len(sizes), []*ssa.Value{x, l.sizeTensor(sizes)}, intAttr("axis", int64(dim)))
+	return l.Split(len(sizes), x, l.sizeTensor(sizes), onnx.Axis(dim))
 }
 
 func lowerChunk(l *Lowering) []*ssa.Value {

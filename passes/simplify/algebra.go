@@ -317,7 +317,7 @@ func whereDecided(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if !ok {
 			return false
 		}
-		if x = r.Create("onnx::Expand", []*ssa.Value{x, ints(r, shape...)}); !r.Fits(x, o.Result(0)) {
+		if x = build(r).Expand(x, ints(r, shape...)); !r.Fits(x, o.Result(0)) {
 			return false
 		}
 	}

@@ -23,7 +23,7 @@ func matMulAdd(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if !broadcastsTo(c, p) || !ssa.SameType(p.Type, o.Result(0).Type) {
 			continue
 		}
-		y := r.Create("onnx::Gemm", []*ssa.Value{d.Operand(0), d.Operand(1), c})
+		y := build(r).Gemm(d.Operand(0), d.Operand(1), c)
 		if !r.Fits(y, o.Result(0)) {
 			return false
 		}
@@ -66,7 +66,7 @@ func addToGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if d == nil || d.Kind != "onnx::Gemm" || d.Operand(2) != nil || !p.HasOneUse() || c == p || d.AttrFloat("beta", 1) != 1 || !broadcastsTo(c, p) || !ssa.SameType(p.Type, o.Result(0).Type) {
 			continue
 		}
-		y := r.Create("onnx::Gemm", []*ssa.Value{d.Operand(0), d.Operand(1), c}, d.Attrs...)
+		y := build(r).Gemm(d.Operand(0), d.Operand(1), c, d.Attrs...)
 		if !r.Fits(y, o.Result(0)) {
 			return false
 		}
@@ -100,9 +100,9 @@ func gemmBetween(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok || width[0] == 0 || width[1] == 0 || copiesSizes(o) {
 		return false
 	}
-	x := r.Create("onnx::Reshape", []*ssa.Value{before.Def().Operand(0), ints(r, -1, width[0])})
-	y := r.Create("onnx::Gemm", []*ssa.Value{x, product.Operand(1), bias})
-	y = r.Create("onnx::Reshape", []*ssa.Value{y, o.Operand(1)}, o.Attrs...)
+	x := build(r).Reshape(before.Def().Operand(0), ints(r, -1, width[0]))
+	y := build(r).Gemm(x, product.Operand(1), bias)
+	y = build(r).Reshape(y, o.Operand(1), o.Attrs...)
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
@@ -145,8 +145,8 @@ func sumOfGemms(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range x {
 		x[i] += y[i]
 	}
-	first := r.Create("onnx::Gemm", []*ssa.Value{a.Operand(0), a.Operand(1), constant(r, tensor.FromFloats(c.DType, c.Shape, x))}, a.Attrs...)
-	sum := r.Create("onnx::Gemm", []*ssa.Value{b.Operand(0), b.Operand(1), first}, b.Attrs...)
+	first := build(r).Gemm(a.Operand(0), a.Operand(1), constant(r, tensor.FromFloats(c.DType, c.Shape, x)), a.Attrs...)
+	sum := build(r).Gemm(b.Operand(0), b.Operand(1), first, b.Attrs...)
 	if !r.Fits(sum, o.Result(0)) {
 		return false
 	}

@@ -437,7 +437,7 @@ func biasOf(r *rewrite.Rewriter, v *ssa.Value, n int) *ssa.Value {
 	case !ok || d == nil:
 		return nil
 	case isConst(v):
-		return r.Create("onnx::Reshape", []*ssa.Value{v, ints(r, size)})
+		return build(r).Reshape(v, ints(r, size))
 	case isReshape(d) && rank(d.Operand(0)) == 1:
 		return d.Operand(0)
 	}

@@ -246,5 +246,5 @@ func shapedLike(r *rewrite.Rewriter, v, like *ssa.Value) *ssa.Value {
 	if !allEqual(t.Shape[:k], 1) || !slices.Equal(t.Shape[k:], shape) {
 		return nil
 	}
-	return r.Create("onnx::Reshape", []*ssa.Value{v, ints(r, shape...)})
+	return build(r).Reshape(v, ints(r, shape...))
 }

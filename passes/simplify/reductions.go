@@ -117,7 +117,7 @@ func reduceOne(r *rewrite.Rewriter, o *ssa.Op) bool {
 		if len(axes) == 0 {
 			return false
 		}
-		x = r.Create("onnx::Squeeze", []*ssa.Value{x, ints(r, axes...)})
+		x = build(r).Squeeze(x, ints(r, axes...))
 	}
 	if !r.Fits(x, o.Result(0)) {
 		return false

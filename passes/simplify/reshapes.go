@@ -88,7 +88,7 @@ func (s *simplifier) mergeReshapes(r *rewrite.Rewriter, o *ssa.Op) bool {
 			}
 		}
 	}
-	y := r.Create("onnx::Reshape", []*ssa.Value{x, o.Operand(1)}, o.Attrs...)
+	y := build(r).Reshape(x, o.Operand(1), o.Attrs...)
 	if !r.Fits(y, out) {
 		return false
 	}
@@ -110,7 +110,7 @@ func (s *simplifier) reshapeTo(r *rewrite.Rewriter, x, like *ssa.Value) *ssa.Val
 	if zero {
 		attrs = []ssa.Attr{attr("allowzero", ssa.Int(1))}
 	}
-	y := r.Create("onnx::Reshape", []*ssa.Value{x, ints(r, t...)}, attrs...)
+	y := build(r).Reshape(x, ints(r, t...), attrs...)
 	if !ssa.SameType(y.Type, like.Type) {
 		return nil
 	}
@@ -202,7 +202,7 @@ func constantExpand(r *rewrite.Rewriter, o *ssa.Op) bool {
 			return false
 		}
 	}
-	y := r.Create("onnx::Expand", []*ssa.Value{o.Operand(0), ints(r, shape...)})
+	y := build(r).Expand(o.Operand(0), ints(r, shape...))
 	if !ssa.SameType(y.Type, o.Result(0).Type) {
 		return false
 	}

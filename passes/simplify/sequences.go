@@ -3,6 +3,7 @@ package simplify
 import (
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/rewrite"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -119,7 +120,7 @@ func sizesOfInputs(f *ssa.Func, t *ssa.TensorType) bool {
 
 func sequenceAt(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if all := gathered(r, o.Operand(0)); all != nil {
-		r.Replace(o, r.Create("onnx::Gather", []*ssa.Value{all, o.Operand(1)}, attr("axis", ssa.Int(0))))
+		r.Replace(o, build(r).Gather(all, o.Operand(1), onnx.Axis(0)))
 		return true
 	}
 	vs, ok := elements(o.Operand(0))
@@ -141,8 +142,8 @@ func sameDType(a, b *ssa.Value) bool {
 
 func sequenceLength(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if all := gathered(r, o.Operand(0)); all != nil {
-		shape := r.Create("onnx::Shape", []*ssa.Value{all})
-		r.Replace(o, r.Create("onnx::Gather", []*ssa.Value{shape, constant(r, tensor.ScalarInt(0))}, attr("axis", ssa.Int(0))))
+		shape := build(r).Shape(all)
+		r.Replace(o, build(r).Gather(shape, constant(r, tensor.ScalarInt(0)), onnx.Axis(0)))
 		return true
 	}
 	vs, ok := elements(o.Operand(0))
@@ -178,7 +179,7 @@ func concatGathered(r *rewrite.Rewriter, o *ssa.Op, all *ssa.Value) bool {
 			k, _ := d.Int()
 			sizes = append(sizes, k)
 		}
-		r.Replace(o, r.Create("onnx::Reshape", []*ssa.Value{all, ints(r, sizes...)}))
+		r.Replace(o, build(r).Reshape(all, ints(r, sizes...)))
 		return true
 	}
 	axis, ok := axisOf(o, "axis", 0, n)
@@ -191,7 +192,7 @@ func concatGathered(r *rewrite.Rewriter, o *ssa.Op, all *ssa.Value) bool {
 			perm = append(perm, int64(i))
 		}
 		perm = slices.Insert(perm[1:], axis, 0)
-		all = r.Create("onnx::Transpose", []*ssa.Value{all}, attr("perm", ssa.Ints(perm...)))
+		all = build(r).Transpose(all, onnx.Perm(perm...))
 	}
 	r.Replace(o, all)
 	return true
