@@ -45,9 +45,9 @@ func (l *Lowering) Cast(x *ssa.Value, d tensor.DType) *ssa.Value {
 	}
 	// ONNX leaves float -> narrow unsigned or out of range integers undefined; int64 first, as C++ compilers for x86 do.
 	if x.DType().IsFloat() && d.IsInt() && d.Size() < 4 {
-		x = l.OpA("Cast", []ssa.Attr{intAttr("to", int64(tensor.Int64.ONNX()))}, x)
+		x = l.Builder.Cast(x, tensor.Int64)
 	}
-	return l.OpA("Cast", []ssa.Attr{intAttr("to", int64(d.ONNX()))}, x)
+	return l.Builder.Cast(x, d)
 }
 
 // reshape changes the shape to known sizes; one may be -1. Sizes of 0 mean 0.
@@ -135,7 +135,7 @@ func (l *Lowering) reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa
 }
 
 // shapeOf is the shape as a rank 1 int64 tensor.
-func (l *Lowering) shapeOf(x *ssa.Value) *ssa.Value { return l.Op("Shape", x) }
+func (l *Lowering) shapeOf(x *ssa.Value) *ssa.Value { return l.Builder.Shape(x) }
 
 // expand broadcasts to a shape in a rank 1 int64 tensor.
 func (l *Lowering) expand(x, shape *ssa.Value) *ssa.Value { return l.Expand(x, shape) }

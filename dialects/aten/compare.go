@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -89,11 +90,7 @@ func (l *Lowering) isInfOf(positive bool) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 0)
 	}
-	p, n := int64(1), int64(0)
-	if !positive {
-		p, n = 0, 1
-	}
-	return l.OpA("IsInf", []ssa.Attr{intAttr("detect_negative", n), intAttr("detect_positive", p)}, x)
+	return l.IsInf(x, onnx.DetectNegative(!positive), onnx.DetectPositive(positive))
 }
 
 // isFinite is |x| < inf, false for NaN.

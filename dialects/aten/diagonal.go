@@ -1,6 +1,7 @@
 package aten
 
 import (
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -193,13 +194,9 @@ func (l *Lowering) triangleOf(upper bool) *ssa.Value {
 		l.Fail("expects at least 2 dimensions, found %d", rank)
 	}
 	k := l.sizeArg("diagonal")
-	up := int64(0)
-	if upper {
-		up = 1
-	}
 	var by *ssa.Value
 	if n, ok := k.Int(); !ok || n != 0 {
 		by = l.sizeValue(k)
 	}
-	return l.OpA("Trilu", []ssa.Attr{intAttr("upper", up)}, x, by)
+	return l.Trilu(x, by, onnx.Upper(upper))
 }

@@ -396,9 +396,9 @@ func (l *Lowering) jacobiSVD(a *ssa.Value) svdResult {
 }
 
 // sorted sorts along the last axis.
-func (l *Lowering) sorted(x *ssa.Value, largest int64) *ssa.Value {
-	k := l.sizeTensor([]Size{l.sizeOf(x, l.Rank(x)-1)})
-	return l.Create("onnx::TopK", 2, []*ssa.Value{x, k}, intAttr("axis", -1), intAttr("largest", largest))[0]
+func (l *Lowering) sorted(x *ssa.Value, largest bool) *ssa.Value {
+	values, _ := l.TopK(x, l.sizeTensor([]Size{l.sizeOf(x, l.Rank(x)-1)}), onnx.Axis(-1), onnx.Largest(largest))
+	return values
 }
 
 // singularValues are in falling order.
@@ -411,7 +411,7 @@ func (l *Lowering) singularValues(a *ssa.Value) *ssa.Value {
 	if _, ok := m.Int(); ok && !n.Expr.IsConst() || l.wider(a) {
 		a = l.adjoint(a)
 	}
-	return l.Cast(l.sorted(l.jacobiSVD(a).s, 1), d)
+	return l.Cast(l.sorted(l.jacobiSVD(a).s, true), d)
 }
 
 // wider reports a matrix that is known to have more columns than rows.

@@ -221,11 +221,7 @@ func (l *Lowering) joinSequence(at func(rank int) (axis int64, stack bool, ones 
 		l.Fail("the rank of the tensors in the list is not known")
 	}
 	axis, stack, ones := at(len(t.Dims))
-	n := int64(0)
-	if stack {
-		n = 1
-	}
-	y := l.OpA("ConcatFromSequence", []ssa.Attr{intAttr("axis", axis), intAttr("new_axis", n)}, list)
+	y := l.ConcatFromSequence(list, axis, onnx.NewAxis(stack))
 	return l.unsqueeze(y, ones...)
 }
 

@@ -519,7 +519,7 @@ func (l *Lowering) eigenvalues(name string) *ssa.Value {
 	if l.emptyMatrix(a) {
 		return l.zerosOf(d, append(l.batchOf(a), l.rowCount(a))...)
 	}
-	return l.Cast(l.sorted(l.jacobiEigh(a, l.Str("UPLO") != "U" && l.Str("UPLO") != "u").w, 0), d)
+	return l.Cast(l.sorted(l.jacobiEigh(a, l.Str("UPLO") != "U" && l.Str("UPLO") != "u").w, false), d)
 }
 
 func lowerEigh(l *Lowering) []*ssa.Value {

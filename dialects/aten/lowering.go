@@ -887,7 +887,7 @@ func (l *Lowering) sizeOf(v *ssa.Value, dim int) Size {
 	e := l.dimension(v, dim)
 	s := Size{Expr: e, Known: true}
 	if !e.IsConst() {
-		s.Value = l.Gather(l.Op("Shape", v), l.Const(tensor.ScalarInt(int64(dim))))
+		s.Value = l.Gather(l.shapeOf(v), l.Const(tensor.ScalarInt(int64(dim))))
 	}
 	return s
 }

@@ -33,18 +33,16 @@ func (l *Lowering) topK(x, k *ssa.Value, dim int, largest, sorted bool) (values,
 		// NaN counts as the greatest, of which runtimes know nothing; infinity, as the greatest finite number, is next
 		key = l.where(l.isNaN(x), l.Like(x, math.Inf(1)), l.min(x, l.Like(x, maxFinite(d))))
 	}
-	axis := intAttr("axis", int64(dim))
-	rs := l.Create("onnx::TopK", 2, []*ssa.Value{key, k}, axis, intAttr("largest", boolToInt(largest)), intAttr("sorted", boolToInt(sorted)))
+	values, indices = l.TopK(key, k, onnx.Axis(dim), onnx.Largest(largest), onnx.Sorted(sorted))
 	if d.IsFloat() {
-		return l.OpA("GatherElements", []ssa.Attr{axis}, x, rs[1]), rs[1]
+		return l.GatherElements(x, indices, onnx.Axis(dim)), indices
 	}
-	return l.Cast(rs[0], d), rs[1]
+	return l.Cast(values, d), indices
 }
 
 // sortNumbers sorts a float tensor that has no NaN.
 func (l *Lowering) sortNumbers(x *ssa.Value, dim int) (values, indices *ssa.Value) {
-	rs := l.Create("onnx::TopK", 2, []*ssa.Value{x, l.sizeTensor([]Size{l.sizeOf(x, dim)})}, intAttr("axis", int64(dim)), intAttr("largest", 0), intAttr("sorted", 1))
-	return rs[0], rs[1]
+	return l.TopK(x, l.sizeTensor([]Size{l.sizeOf(x, dim)}), onnx.Axis(dim), onnx.Largest(false), onnx.Sorted(true))
 }
 
 // sortBy sorts all elements along an axis.

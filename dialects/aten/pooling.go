@@ -143,7 +143,7 @@ func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.V
 	n := len(p.kernel)
 	counts := p.counts(l, x)
 	end, static := p.endPads(l, x, counts)
-	attrs := []ssa.Attr{attr("kernel_shape", ssa.Ints(p.kernel...)), attr("strides", ssa.Ints(p.stride...))}
+	attrs := []ssa.Attr{onnx.Strides(p.stride...)}
 	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
 	fits := true
 	for i := range n {
@@ -159,22 +159,22 @@ func (l *Lowering) maxPoolFloat(x *ssa.Value, p poolArgs, indices bool) []*ssa.V
 	}
 	switch {
 	case !static:
-		attrs = append(attrs, attr("pads", ssa.Ints(append(append([]int64{}, p.pad...), p.pad...)...)), intAttr("ceil_mode", 1))
+		attrs = append(attrs, onnx.Pads(append(append([]int64{}, p.pad...), p.pad...)...), onnx.CeilMode(true))
 	case !fits:
 		x = l.padSpatial(x, p.pad, end, l.lowest(l.DType(x)))
 	default:
-		attrs = append(attrs, attr("pads", ssa.Ints(append(append([]int64{}, p.pad...), end...)...)))
+		attrs = append(attrs, onnx.Pads(append(append([]int64{}, p.pad...), end...)...))
 	}
 	for _, v := range p.dilation {
 		if v != 1 {
-			attrs = append(attrs, attr("dilations", ssa.Ints(p.dilation...)))
+			attrs = append(attrs, onnx.Dilations(p.dilation...))
 			break
 		}
 	}
 	if !indices {
-		return []*ssa.Value{l.OpA("MaxPool", attrs, x)}
+		return []*ssa.Value{l.MaxPool(x, p.kernel, attrs...)}
 	}
-	vs := l.Create("onnx::MaxPool", 2, []*ssa.Value{x}, attrs...)
+	vs := l.MaxPoolN(2, x, p.kernel, attrs...)
 	// ONNX counts through the whole tensor, PyTorch through the plane.
 	return []*ssa.Value{vs[0], l.Mod(vs[1], l.sizeValue(plane))}
 }
@@ -279,13 +279,8 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	n := len(p.kernel)
 	counts := p.counts(l, x)
 	end, static := p.endPads(l, x, counts)
-	attrs := func(pads []int64, include int64) []ssa.Attr {
-		return []ssa.Attr{
-			intAttr("count_include_pad", include),
-			attr("kernel_shape", ssa.Ints(p.kernel...)),
-			attr("pads", ssa.Ints(pads...)),
-			attr("strides", ssa.Ints(p.stride...)),
-		}
+	average := func(x *ssa.Value, pads []int64, countPads bool) *ssa.Value {
+		return l.AveragePool(x, p.kernel, onnx.CountIncludePad(countPads), onnx.Pads(pads...), onnx.Strides(p.stride...))
 	}
 	overhang, padded := !static, false
 	for i := range n {
@@ -299,13 +294,9 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	if !overhang {
 		pads := append(append([]int64{}, p.pad...), end...)
 		if divisor == 0 {
-			k := int64(0)
-			if include || !padded {
-				k = 1
-			}
-			return l.OpA("AveragePool", attrs(pads, k), x)
+			return average(x, pads, include || !padded)
 		}
-		return l.scale(l.OpA("AveragePool", attrs(pads, 1), x), float64(area)/float64(divisor))
+		return l.scale(average(x, pads, true), float64(area)/float64(divisor))
 	}
 	// Windows that reach beyond the padding: average over zeros all the way, then correct the count.
 	counted := l.countedPlaces(x, p, counts, include)
@@ -316,7 +307,7 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 			far[i] = end[i]
 		}
 	}
-	y := l.OpA("AveragePool", attrs(repeatInt(0, 2*n), 1), l.padSpatial(x, p.pad, far, l.Like(x, 0)))
+	y := average(l.padSpatial(x, p.pad, far, l.Like(x, 0)), repeatInt(0, 2*n), true)
 	if !static {
 		zero, axes := repeatInt(0, n), axesFrom(2, n)
 		y = l.Slice(y, l.i64(zero...), l.sizeTensor(counts), l.i64(axes...), nil)

@@ -29,13 +29,7 @@ func lowerGridSample(l *Lowering) *ssa.Value {
 	}
 	// the numbers of GridSamplerInterpolation and GridSamplerPadding
 	modes, paddings := [3]string{"linear", "nearest", "cubic"}, [3]string{"zeros", "border", "reflection"}
-	align := int64(0)
-	if corners {
-		align = 1
-	}
-	return l.OpA("GridSample", []ssa.Attr{
-		intAttr("align_corners", align), attr("mode", ssa.Str(modes[mode])), attr("padding_mode", ssa.Str(paddings[padding])),
-	}, x, grid)
+	return l.GridSample(x, grid, onnx.AlignCorners(corners), onnx.Mode(modes[mode]), onnx.PaddingMode(paddings[padding]))
 }
 
 func lowerAffineGrid(l *Lowering) *ssa.Value {
@@ -44,11 +38,7 @@ func lowerAffineGrid(l *Lowering) *ssa.Value {
 	if n != 2 && n != 3 {
 		l.Fail("affine_grid_generator of size with %d entries", len(size))
 	}
-	align := int64(0)
-	if corners {
-		align = 1
-	}
-	return l.OpA("AffineGrid", []ssa.Attr{intAttr("align_corners", align)}, theta, l.sizeTensor(size))
+	return l.AffineGrid(theta, l.sizeTensor(size), onnx.AlignCorners(corners))
 }
 
 // columns reads the arguments of im2col and col2im.

@@ -171,7 +171,7 @@ func (l *Lowering) exactInts(v *ssa.Value, d tensor.DType) *ssa.Value {
 	if v.DType() == d {
 		return v
 	}
-	return l.OpA("Cast", []ssa.Attr{intAttr("to", int64(d.ONNX()))}, v)
+	return l.Builder.Cast(v, d)
 }
 
 // reciprocal is 1 / s. onnxruntime takes x * (1 / s), which rounds twice, for x / s where the 1 is of rank 0 or 1.
@@ -265,20 +265,20 @@ func (l *Lowering) dequantizeBlocks(x, scale, zero *ssa.Value, f tensor.DType, b
 	dequantize := func(x *ssa.Value, axis int, block int64, shape ...int64) *ssa.Value {
 		attrs := axisAttr(axis)
 		if block > 0 {
-			attrs = append(attrs, intAttr("block_size", block))
+			attrs = append(attrs, onnx.BlockSize(block))
 		}
 		scale := l.reshape(scale, shape...)
 		if l.Opset < 23 && l.DType(scale) != f { // the type of the result
 			scale = l.CastScale(scale, f)
 		}
-		operands := []*ssa.Value{x, scale}
+		var at *ssa.Value
 		if zeros != nil {
-			operands = append(operands, l.reshape(l.retyped(zero, zeros, d), shape...))
+			at = l.reshape(l.retyped(zero, zeros, d), shape...)
 		}
 		if l.DType(scale) != f {
-			attrs = append(attrs, intAttr("output_dtype", int64(f.ONNX())))
+			attrs = append(attrs, onnx.OutputDtype(f))
 		}
-		return l.OpA("DequantizeLinear", attrs, operands...)
+		return l.DequantizeLinear(x, scale, at, attrs...)
 	}
 	switch {
 	case len(several) == 0:
@@ -548,15 +548,14 @@ func (l *Lowering) apart(b *ssa.Value) *ssa.Value {
 	if w == nil || len(w.Shape) != 2 || d.AttrInt("block_size", 0) != 0 {
 		return b
 	}
-	operands := d.Operands()
-	operands[0] = l.reshape(operands[0], w.Shape[0], 1, w.Shape[1])
+	x := l.reshape(d.Operand(0), w.Shape[0], 1, w.Shape[1])
 	attrs := slices.Clone(d.Attrs)
 	for i := range attrs {
 		if a := &attrs[i]; a.Name == "axis" && a.Value.Int() != 0 {
 			a.Value = ssa.Int(2)
 		}
 	}
-	y := l.reshape(l.OpA("DequantizeLinear", attrs, operands...), w.Shape...)
+	y := l.reshape(l.DequantizeLinear(x, d.Operand(1), d.Operand(2), attrs...), w.Shape...)
 	if turned {
 		y = l.transpose(y, 1, 0)
 	}

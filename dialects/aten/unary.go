@@ -10,30 +10,30 @@ import (
 // unary holds the functions of one number (ATen/native/UnaryOps.cpp). The
 // forms on Python numbers, aten::sqrt.float(float a), share the entries.
 var unary = Defs{
-	"aten::exp":            {Doc: "e to the power x", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexExp), Type: asFloats, Lower: floatOp("Exp")},
+	"aten::exp":            {Doc: "e to the power x", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexExp), Type: asFloats, Lower: floatOp((*Lowering).Exp)},
 	"aten::log":            {Doc: "natural logarithm", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexLog), Type: asFloats, Lower: lowerLog},
-	"aten::sqrt":           {Doc: "square root", Nature: Pointwise, Prim: true, Complex: one(complexSqrt), Type: asFloats, Lower: floatOp("Sqrt")},
-	"aten::sin":            {Doc: "sine", Nature: Pointwise, Prim: true, Complex: one(complexSin), Type: asFloats, Lower: floatOp("Sin")},
-	"aten::cos":            {Doc: "cosine", Nature: Pointwise, Prim: true, Complex: one(complexCos), Type: asFloats, Lower: floatOp("Cos")},
-	"aten::tan":            {Doc: "tangent", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexTan), Type: asFloats, Lower: floatOp("Tan")},
-	"aten::asin":           {Doc: "inverse sine", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexAsin), Type: asFloats, Lower: floatOp("Asin")},
-	"aten::acos":           {Doc: "inverse cosine", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexAcos), Type: asFloats, Lower: floatOp("Acos")},
-	"aten::atan":           {Doc: "inverse tangent", Nature: Pointwise, Prim: true, Complex: one(complexAtan), Type: asFloats, Lower: floatOp("Atan")},
-	"aten::sinh":           {Doc: "hyperbolic sine", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexSinh), Type: asFloats, Lower: floatOp("Sinh")},
-	"aten::cosh":           {Doc: "hyperbolic cosine", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexCosh), Type: asFloats, Lower: floatOp("Cosh")},
-	"aten::asinh":          {Doc: "inverse hyperbolic sine", Nature: Pointwise, Prim: true, Complex: one(complexAsinh), Type: asFloats, Lower: floatOp("Asinh")},
-	"aten::acosh":          {Doc: "inverse hyperbolic cosine", Nature: Pointwise, Prim: true, Complex: one(complexAcosh), Type: asFloats, Lower: floatOp("Acosh")},
-	"aten::atanh":          {Doc: "inverse hyperbolic tangent", Nature: Pointwise, Prim: true, Complex: one(complexAtanh), Type: asFloats, Lower: floatOp("Atanh")},
-	"aten::arcsin":         {Doc: "inverse sine", Nature: Pointwise, Alias: "aten::asin", Type: asFloats, Lower: floatOp("Asin")},
-	"aten::arccos":         {Doc: "inverse cosine", Nature: Pointwise, Alias: "aten::acos", Type: asFloats, Lower: floatOp("Acos")},
-	"aten::arctan":         {Doc: "inverse tangent", Nature: Pointwise, Alias: "aten::atan", Type: asFloats, Lower: floatOp("Atan")},
-	"aten::arcsinh":        {Doc: "inverse hyperbolic sine", Nature: Pointwise, Alias: "aten::asinh", Type: asFloats, Lower: floatOp("Asinh")},
-	"aten::arccosh":        {Doc: "inverse hyperbolic cosine", Nature: Pointwise, Alias: "aten::acosh", Type: asFloats, Lower: floatOp("Acosh")},
-	"aten::arctanh":        {Doc: "inverse hyperbolic tangent", Nature: Pointwise, Alias: "aten::atanh", Type: asFloats, Lower: floatOp("Atanh")},
-	"aten::erf":            {Doc: "error function", Nature: Pointwise, Prim: true, Type: asFloats, Lower: floatOp("Erf")},
-	"aten::special_erf":    {Doc: "error function", Nature: Pointwise, Alias: "aten::erf", Type: asFloats, Lower: floatOp("Erf")},
-	"aten::special_expit":  {Doc: "1 / (1 + exp(-x))", Nature: Pointwise, Alias: "aten::sigmoid", Type: asFloats, Lower: floatOp("Sigmoid")},
-	"aten::reciprocal":     {Doc: "1 / x", Nature: Pointwise, Autocast: Float32OnCUDA, Complex: one(complexReciprocal), Type: asFloats, Lower: floatOp("Reciprocal")},
+	"aten::sqrt":           {Doc: "square root", Nature: Pointwise, Prim: true, Complex: one(complexSqrt), Type: asFloats, Lower: floatOp((*Lowering).Sqrt)},
+	"aten::sin":            {Doc: "sine", Nature: Pointwise, Prim: true, Complex: one(complexSin), Type: asFloats, Lower: floatOp((*Lowering).Sin)},
+	"aten::cos":            {Doc: "cosine", Nature: Pointwise, Prim: true, Complex: one(complexCos), Type: asFloats, Lower: floatOp((*Lowering).Cos)},
+	"aten::tan":            {Doc: "tangent", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexTan), Type: asFloats, Lower: floatOp((*Lowering).Tan)},
+	"aten::asin":           {Doc: "inverse sine", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexAsin), Type: asFloats, Lower: floatOp((*Lowering).Asin)},
+	"aten::acos":           {Doc: "inverse cosine", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexAcos), Type: asFloats, Lower: floatOp((*Lowering).Acos)},
+	"aten::atan":           {Doc: "inverse tangent", Nature: Pointwise, Prim: true, Complex: one(complexAtan), Type: asFloats, Lower: floatOp((*Lowering).Atan)},
+	"aten::sinh":           {Doc: "hyperbolic sine", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexSinh), Type: asFloats, Lower: floatOp((*Lowering).Sinh)},
+	"aten::cosh":           {Doc: "hyperbolic cosine", Nature: Pointwise, Prim: true, Autocast: Float32OnCUDA, Complex: one(complexCosh), Type: asFloats, Lower: floatOp((*Lowering).Cosh)},
+	"aten::asinh":          {Doc: "inverse hyperbolic sine", Nature: Pointwise, Prim: true, Complex: one(complexAsinh), Type: asFloats, Lower: floatOp((*Lowering).Asinh)},
+	"aten::acosh":          {Doc: "inverse hyperbolic cosine", Nature: Pointwise, Prim: true, Complex: one(complexAcosh), Type: asFloats, Lower: floatOp((*Lowering).Acosh)},
+	"aten::atanh":          {Doc: "inverse hyperbolic tangent", Nature: Pointwise, Prim: true, Complex: one(complexAtanh), Type: asFloats, Lower: floatOp((*Lowering).Atanh)},
+	"aten::arcsin":         {Doc: "inverse sine", Nature: Pointwise, Alias: "aten::asin", Type: asFloats, Lower: floatOp((*Lowering).Asin)},
+	"aten::arccos":         {Doc: "inverse cosine", Nature: Pointwise, Alias: "aten::acos", Type: asFloats, Lower: floatOp((*Lowering).Acos)},
+	"aten::arctan":         {Doc: "inverse tangent", Nature: Pointwise, Alias: "aten::atan", Type: asFloats, Lower: floatOp((*Lowering).Atan)},
+	"aten::arcsinh":        {Doc: "inverse hyperbolic sine", Nature: Pointwise, Alias: "aten::asinh", Type: asFloats, Lower: floatOp((*Lowering).Asinh)},
+	"aten::arccosh":        {Doc: "inverse hyperbolic cosine", Nature: Pointwise, Alias: "aten::acosh", Type: asFloats, Lower: floatOp((*Lowering).Acosh)},
+	"aten::arctanh":        {Doc: "inverse hyperbolic tangent", Nature: Pointwise, Alias: "aten::atanh", Type: asFloats, Lower: floatOp((*Lowering).Atanh)},
+	"aten::erf":            {Doc: "error function", Nature: Pointwise, Prim: true, Type: asFloats, Lower: floatOp((*Lowering).Erf)},
+	"aten::special_erf":    {Doc: "error function", Nature: Pointwise, Alias: "aten::erf", Type: asFloats, Lower: floatOp((*Lowering).Erf)},
+	"aten::special_expit":  {Doc: "1 / (1 + exp(-x))", Nature: Pointwise, Alias: "aten::sigmoid", Type: asFloats, Lower: floatOp((*Lowering).Sigmoid)},
+	"aten::reciprocal":     {Doc: "1 / x", Nature: Pointwise, Autocast: Float32OnCUDA, Complex: one(complexReciprocal), Type: asFloats, Lower: floatOp((*Lowering).Reciprocal)},
 	"aten::rsqrt":          {Doc: "1 / sqrt(x)", Nature: Pointwise, Autocast: Float32OnCUDA, Complex: one(complexRsqrt), Type: asFloats, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Reciprocal(l.sqrt(x)) })},
 	"aten::exp2":           {Doc: "2 to the power x", Nature: Pointwise, Complex: one(complexExp2), Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
 	"aten::special_exp2":   {Doc: "2 to the power x", Nature: Pointwise, Alias: "aten::exp2", Type: asFloats, Lower: floatUnary((*Lowering).exp2)},
@@ -93,8 +93,8 @@ func (l *Lowering) operand() *ssa.Value {
 }
 
 // floatOp lowers to one ONNX operator on floats; integers become float32.
-func floatOp(op string) func(*Lowering) *ssa.Value {
-	return func(l *Lowering) *ssa.Value { return l.Op(op, l.operand()) }
+func floatOp(op func(*Lowering, *ssa.Value) *ssa.Value) func(*Lowering) *ssa.Value {
+	return func(l *Lowering) *ssa.Value { return op(l, l.operand()) }
 }
 
 // floatUnary is floatOp for a formula.

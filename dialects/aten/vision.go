@@ -53,9 +53,8 @@ func (l *Lowering) unusedResult() *ssa.Value {
 }
 
 func lowerRoiPool(l *Lowering) []*ssa.Value {
-	y := l.OpA("MaxRoiPool", []ssa.Attr{
-		attr("pooled_shape", ssa.Ints(l.Int("pooled_height"), l.Int("pooled_width"))), floatAttr("spatial_scale", l.Float("spatial_scale")),
-	}, l.Tensor("input"), l.Tensor("rois"))
+	bins := []int64{l.Int("pooled_height"), l.Int("pooled_width")}
+	y := l.MaxRoiPool(l.Tensor("input"), l.Tensor("rois"), bins, onnx.SpatialScale(l.Float("spatial_scale")))
 	return []*ssa.Value{y, l.unusedResult()}
 }
 

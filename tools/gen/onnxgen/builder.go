@@ -22,7 +22,7 @@ var flags = words(`align_corners allowzero antialias ceil_mode center_point_box 
 var dtypes = words(`to dtype output_dtype output_datatype stash_type softmax_precision precision`)
 
 // spelled are the names that schemas write as one word.
-var spelled = map[string]string{"allowzero": "AllowZero", "keepdims": "KeepDims", "blocksize": "BlockSize", "maxsplit": "MaxSplit", "softcap": "SoftCap"}
+var spelled = map[string]string{"allowzero": "AllowZero", "keepdims": "KeepDims", "maxsplit": "MaxSplit", "softcap": "SoftCap"}
 
 func words(s string) map[string]bool {
 	out := map[string]bool{}
