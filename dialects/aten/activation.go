@@ -34,7 +34,7 @@ var activation = Defs{
 	}},
 	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Nature: Pointwise, Type: likeFloats, Lower: lowerSoftshrink},
 	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Nature: Pointwise, Type: likeFloats, Lower: lowerHardshrink},
-	"aten::tanhshrink":          {Doc: "x - tanh(x)", Nature: Pointwise, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.sub(x, l.Tanh(x)) })},
+	"aten::tanhshrink":          {Doc: "x - tanh(x)", Nature: Pointwise, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Sub(x, l.Tanh(x)) })},
 	"aten::softsign":            {Doc: "x / (1 + |x|)", Nature: Pointwise, Lower: floatOp((*Lowering).Softsign)},
 	"aten::threshold":           {Doc: "x if x > threshold else value", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerThreshold},
 	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
@@ -83,15 +83,15 @@ func lowerElu(l *Lowering) *ssa.Value {
 	}
 	// input_scale acts on the negative side alone, so onnx::Elu cannot carry it.
 	e := l.Exp(l.byNumber(x, inScale))
-	negative := l.byNumber(l.sub(e, l.Like(x, 1)), alpha)
-	return l.byNumber(l.where(l.Greater(x, l.Like(x, 0)), x, negative), scale)
+	negative := l.byNumber(l.Sub(e, l.Like(x, 1)), alpha)
+	return l.byNumber(l.Where(l.Greater(x, l.Like(x, 0)), x, negative), scale)
 }
 
 // eluOf is elu by numbers of the run (ATen/native/cpu/Elu.h).
 func (l *Lowering) eluOf(x *ssa.Value, alpha, scale, inScale Number) *ssa.Value {
 	x, back := l.widen(x)
 	negative := l.byNumber(l.expm1(l.byNumber(x, inScale)), l.timesNumber(alpha, scale))
-	return back(l.where(l.less(x, l.Like(x, 0)), negative, l.byNumber(x, scale)))
+	return back(l.Where(l.Less(x, l.Like(x, 0)), negative, l.byNumber(x, scale)))
 }
 
 func lowerSelu(l *Lowering) *ssa.Value {
@@ -124,7 +124,7 @@ func (l *Lowering) leakyRelu(x *ssa.Value, slope Number) *ssa.Value {
 		return l.LeakyRelu(x, onnx.Alpha(k))
 	}
 	x, back := l.widen(x)
-	return back(l.where(l.greater(x, l.Like(x, 0)), x, l.byNumber(x, slope)))
+	return back(l.Where(l.Greater(x, l.Like(x, 0)), x, l.byNumber(x, slope)))
 }
 
 // lowerPrelu aligns the weights with dimension 1, the channels.
@@ -149,7 +149,7 @@ func lowerPrelu(l *Lowering) *ssa.Value {
 
 func lowerSilu(l *Lowering) *ssa.Value {
 	x, back := l.widen(l.FloatArg("self"))
-	return back(l.mul(x, l.Sigmoid(x)))
+	return back(l.Mul(x, l.Sigmoid(x)))
 }
 
 func lowerMish(l *Lowering) *ssa.Value {
@@ -172,7 +172,7 @@ func lowerGlu(l *Lowering) *ssa.Value {
 	rs := l.Split(2, x, l.sizeTensor([]Size{half, half}), onnx.Axis(dim))
 	a, back := l.widen(rs[0])
 	b, _ := l.widen(rs[1])
-	return back(l.mul(a, l.Sigmoid(b)))
+	return back(l.Mul(a, l.Sigmoid(b)))
 }
 
 func lowerHardsigmoid(l *Lowering) *ssa.Value {
@@ -192,7 +192,7 @@ func lowerSoftplus(l *Lowering) *ssa.Value {
 	if known(threshold) {
 		y = l.Softplus(scaled)
 	} else {
-		y = l.log1p(l.exp(scaled)) // inf where the exponential is and the threshold lets it
+		y = l.log1p(l.Exp(scaled)) // inf where the exponential is and the threshold lets it
 	}
 	y = l.byNumber(y, l.oneOver(beta))
 	same := 20.0 // from where on x is the nearest number to softplus(x)
@@ -200,7 +200,7 @@ func lowerSoftplus(l *Lowering) *ssa.Value {
 		same = 34
 	}
 	if !known(beta, threshold) || threshold.k < same {
-		y = l.where(l.greater(scaled, l.LikeNumber(x, threshold)), x, y)
+		y = l.Where(l.Greater(scaled, l.LikeNumber(x, threshold)), x, y)
 	}
 	return back(y)
 }
@@ -214,20 +214,20 @@ func lowerLogSigmoid(l *Lowering) *ssa.Value {
 func lowerSoftshrink(l *Lowering) *ssa.Value {
 	x, lambd := l.Tensor("self"), l.NumberOr("lambd", 0.5)
 	if k, ok := lambd.Known(); ok {
-		return l.sub(x, l.clip(x, -k, k))
+		return l.Sub(x, l.clip(x, -k, k))
 	}
-	return l.sub(x, l.min(l.max(x, l.LikeNumber(x, l.linearNumber(lambd, -1, 0))), l.LikeNumber(x, lambd)))
+	return l.Sub(x, l.min(l.max(x, l.LikeNumber(x, l.linearNumber(lambd, -1, 0))), l.LikeNumber(x, lambd)))
 }
 
 func lowerHardshrink(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
-	return l.where(l.lessEqual(l.abs(x), l.LikeNumber(x, l.NumberOr("lambd", 0.5))), l.Like(x, 0), x)
+	return l.Where(l.LessOrEqual(l.abs(x), l.LikeNumber(x, l.NumberOr("lambd", 0.5))), l.Like(x, 0), x)
 }
 
 func lowerThreshold(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	d := l.DType(x)
-	return l.where(l.lessEqual(x, l.as("threshold", d)), l.as("value", d), x)
+	return l.Where(l.LessOrEqual(x, l.as("threshold", d)), l.as("value", d), x)
 }
 
 // softmax along dim; dtype, if given, is applied first.
@@ -246,8 +246,8 @@ func (l *Lowering) softmax(op string) *ssa.Value {
 	if op == "LogSoftmax" && l.DType(x) == tensor.Float64 {
 		// onnxruntime's kernel for float64 gives -inf beside an infinity, where PyTorch gives NaN
 		axis := []int64{int64(dim)}
-		c := l.sub(x, l.reduce("ReduceMax", x, axis, true))
-		return l.sub(c, l.Log(l.reduce("ReduceSum", l.exp(c), axis, true)))
+		c := l.Sub(x, l.reduce("ReduceMax", x, axis, true))
+		return l.Sub(c, l.Log(l.reduce("ReduceSum", l.Exp(c), axis, true)))
 	}
 	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(dim))}, x)
 }
@@ -257,9 +257,9 @@ func lowerSafeSoftmax(l *Lowering) *ssa.Value {
 	// softmax of -inf alone is NaN
 	x := l.Tensor("self")
 	rank := l.Rank(x)
-	masked := l.equal(x, l.Like(x, math.Inf(-1)))
+	masked := l.Equal(x, l.Like(x, math.Inf(-1)))
 	if rank > 0 {
 		masked = l.allTrue(masked, []int64{int64(l.Dim("dim", rank))}, true)
 	}
-	return l.where(masked, l.Like(y, 0), y)
+	return l.Where(masked, l.Like(y, 0), y)
 }

@@ -52,9 +52,9 @@ func (l *Lowering) bins(in, out Size) (start, end *ssa.Value) {
 	i := l.countTo(out)
 	n, size := l.sizeValue(out), l.sizeValue(in)
 	one := l.scalarInt(tensor.Int64, 1)
-	start = l.div(l.mul(i, size), n)
-	next := l.mul(l.add(i, one), size)
-	end = l.div(l.add(next, l.sub(n, one)), n)
+	start = l.Div(l.Mul(i, size), n)
+	next := l.Mul(l.Add(i, one), size)
+	end = l.Div(l.Add(next, l.Sub(n, one)), n)
 	return start, end
 }
 
@@ -105,8 +105,8 @@ func (l *Lowering) binMatrix(in, out Size, d tensor.DType) *ssa.Value {
 	start, end := l.bins(in, out)
 	at := l.unsqueeze(l.countTo(in), 0)
 	inside := l.And(l.Less(at, l.unsqueeze(end, 1)), l.Not(l.Less(at, l.unsqueeze(start, 1))))
-	length := l.unsqueeze(l.sub(end, start), 1)
-	return l.div(l.Cast(inside, d), l.Cast(length, d))
+	length := l.unsqueeze(l.Sub(end, start), 1)
+	return l.Div(l.Cast(inside, d), l.Cast(length, d))
 }
 
 // alongAxis multiplies x along an axis with the matrix m of shape (out, in).
@@ -140,8 +140,8 @@ func (l *Lowering) adaptiveMax(n int) []*ssa.Value {
 			start, end := l.bins(in, out[i])
 			// no bin is longer than ceil(in / out) + 1
 			longest := l.addSize(l.divSize(l.addSize(in, l.subSize(out[i], ConstSize(1))), out[i]), ConstSize(1))
-			at := l.add(l.unsqueeze(start, 1), l.unsqueeze(l.countTo(longest), 0))
-			tables[i] = l.Min(at, l.sub(l.unsqueeze(end, 1), l.scalarInt(tensor.Int64, 1)))
+			at := l.Add(l.unsqueeze(start, 1), l.unsqueeze(l.countTo(longest), 0))
+			tables[i] = l.Min(at, l.Sub(l.unsqueeze(end, 1), l.scalarInt(tensor.Int64, 1)))
 		}
 		vs = l.maxOverTables(x, tables, out, true)
 	}

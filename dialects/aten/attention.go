@@ -65,7 +65,7 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 	} else {
 		scale = l.LikeNumber(q, l.Number("scale"))
 	}
-	scores := l.MatMul(l.mul(q, scale), l.swapAxes(k, l.Rank(k)-1, l.Rank(k)-2))
+	scores := l.MatMul(l.Mul(q, scale), l.swapAxes(k, l.Rank(k)-1, l.Rank(k)-2))
 	empty := false // a row may have nothing to attend to
 	hidden := l.Like(q, math.Inf(-1))
 	if constant := l.IsConst("is_causal"); !constant || l.Bool("is_causal") {
@@ -76,21 +76,21 @@ func (l *Lowering) sdpa(maskName string) (res sdpaResult) {
 		if !constant {
 			later = l.And(later, l.Tensor("is_causal"))
 		}
-		scores = l.where(later, hidden, scores)
+		scores = l.Where(later, hidden, scores)
 	}
 	if mask != nil {
 		empty = true
 		if l.DType(mask) == tensor.Bool {
-			scores = l.where(mask, scores, hidden)
+			scores = l.Where(mask, scores, hidden)
 		} else {
-			scores = l.add(scores, l.Cast(mask, d))
+			scores = l.Add(scores, l.Cast(mask, d))
 		}
 	}
 	p := l.Softmax(scores, onnx.Axis(-1))
 	if empty {
 		// PyTorch gives 0 where a row is hidden altogether (_safe_softmax).
 		top := l.reduce("ReduceMax", scores, []int64{-1}, true)
-		p = l.where(l.Equal(top, hidden), l.Like(q, 0), p)
+		p = l.Where(l.Equal(top, hidden), l.Like(q, 0), p)
 	}
 	return sdpaResult{l, l.MatMul(p, v), p, scores, scale}
 }
@@ -106,7 +106,7 @@ func (l *Lowering) repeatHeads(k, q *ssa.Value) *ssa.Value {
 	wide := l.unsqueeze(k, int64(r-2))
 	shape := append(l.sizesOf(k, 0, r-2), times)
 	shape = append(shape, l.sizesOf(k, r-2, r)...)
-	wide = l.expand(wide, l.sizeTensor(shape))
+	wide = l.Expand(wide, l.sizeTensor(shape))
 	out := append(l.sizesOf(k, 0, r-3), hq)
 	return l.reshapeSizes(wide, append(out, l.sizesOf(k, r-2, r)...)...)
 }
@@ -200,7 +200,7 @@ func (l *Lowering) maskedSoftmax(scores, mask *ssa.Value, kind int64, known bool
 	if l.DType(mask) != tensor.Bool {
 		l.Fail("a mask of %v", l.DType(mask))
 	}
-	return softmax(l.where(mask, l.Like(scores, math.Inf(-1)), scores))
+	return softmax(l.Where(mask, l.Like(scores, math.Inf(-1)), scores))
 }
 
 func lowerMaskedSoftmax(l *Lowering) *ssa.Value {
@@ -218,7 +218,7 @@ func lowerLeftAligned(l *Lowering) *ssa.Value {
 		l.Fail("the mask of a nested tensor has rank 2, found %d", l.Rank(mask))
 	}
 	before, behind := l.sliceC(mask, 1, 0, -1, 1), l.sliceC(mask, 1, 1, math.MaxInt64, 1)
-	return l.allTrue(l.Or(before, l.not(behind)), nil, false)
+	return l.allTrue(l.Or(before, l.Not(behind)), nil, false)
 }
 
 func lowerNativeMHA(l *Lowering) []*ssa.Value {
@@ -253,7 +253,7 @@ func lowerEncoderLayer(l *Lowering) *ssa.Value {
 		h = norm(h, "1")
 	}
 	h, _ = l.nativeMHA(h, h, h, a)
-	h = l.add(h, x)
+	h = l.Add(h, x)
 	if !first {
 		h = norm(h, "1")
 	}
@@ -267,7 +267,7 @@ func lowerEncoderLayer(l *Lowering) *ssa.Value {
 	} else {
 		h = l.Relu(h)
 	}
-	h = l.add(l.linear(h, l.Tensor("ffn_weight_2"), l.Tensor("ffn_bias_2")), rest)
+	h = l.Add(l.linear(h, l.Tensor("ffn_weight_2"), l.Tensor("ffn_bias_2")), rest)
 	if !first {
 		h = norm(h, "2")
 	}

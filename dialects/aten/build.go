@@ -137,9 +137,6 @@ func (l *Lowering) reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa
 // shapeOf is the shape as a rank 1 int64 tensor.
 func (l *Lowering) shapeOf(x *ssa.Value) *ssa.Value { return l.Builder.Shape(x) }
 
-// expand broadcasts to a shape in a rank 1 int64 tensor.
-func (l *Lowering) expand(x, shape *ssa.Value) *ssa.Value { return l.Expand(x, shape) }
-
 // fill makes a tensor of the shape in a rank 1 int64 tensor, all v; of a complex type, the pair of two.
 func (l *Lowering) fill(shape *ssa.Value, d tensor.DType, v ssa.Literal) *ssa.Value {
 	if d.IsComplex() {
@@ -159,27 +156,12 @@ func (l *Lowering) fillValue(d tensor.DType, v ssa.Literal) *tensor.Tensor {
 
 // Arithmetic on values of one type.
 
-// add is a + b.
-func (l *Lowering) add(a, b *ssa.Value) *ssa.Value { return l.Add(a, b) }
-
-// sub is a - b.
-func (l *Lowering) sub(a, b *ssa.Value) *ssa.Value { return l.Sub(a, b) }
-
-// mul is a * b.
-func (l *Lowering) mul(a, b *ssa.Value) *ssa.Value { return l.Mul(a, b) }
-
-// div is a / b; integers truncate.
-func (l *Lowering) div(a, b *ssa.Value) *ssa.Value { return l.Div(a, b) }
-
-// where selects a where c is true, else b.
-func (l *Lowering) where(c, a, b *ssa.Value) *ssa.Value { return l.Where(c, a, b) }
-
 // scale multiplies by a constant; nothing is built for 1.
 func (l *Lowering) scale(x *ssa.Value, k float64) *ssa.Value {
 	if k == 1 {
 		return x
 	}
-	return l.mul(x, l.Like(x, k))
+	return l.Mul(x, l.Like(x, k))
 }
 
 // Aten lowers another operator with the given arguments in schema order:

@@ -10,20 +10,20 @@ import (
 
 // compare holds comparisons, logic and questions about values; all give bool.
 var compare = Defs{
-	"aten::eq":            {Doc: "self == other", Nature: Pointwise, Prim: true, Complex: one((*Lowering).complexEqual), Type: ofComparison, Lower: comparison((*Lowering).equal)},
+	"aten::eq":            {Doc: "self == other", Nature: Pointwise, Prim: true, Complex: one((*Lowering).complexEqual), Type: ofComparison, Lower: comparison((*Lowering).Equal)},
 	"aten::ne":            {Doc: "self != other", Nature: Pointwise, Prim: true, Complex: one(complexUnequal), Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
 	"aten::not_equal":     {Doc: "self != other", Nature: Pointwise, Alias: "aten::ne", Type: ofComparison, Lower: comparison((*Lowering).notEqual)},
-	"aten::lt":            {Doc: "self < other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).less)},
-	"aten::less":          {Doc: "self < other", Nature: Pointwise, Alias: "aten::lt", Type: ofComparison, Lower: comparison((*Lowering).less)},
-	"aten::le":            {Doc: "self <= other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
-	"aten::less_equal":    {Doc: "self <= other", Nature: Pointwise, Alias: "aten::le", Type: ofComparison, Lower: comparison((*Lowering).lessEqual)},
-	"aten::gt":            {Doc: "self > other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).greater)},
-	"aten::greater":       {Doc: "self > other", Nature: Pointwise, Alias: "aten::gt", Type: ofComparison, Lower: comparison((*Lowering).greater)},
-	"aten::ge":            {Doc: "self >= other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
-	"aten::greater_equal": {Doc: "self >= other", Nature: Pointwise, Alias: "aten::ge", Type: ofComparison, Lower: comparison((*Lowering).greaterEqual)},
-	"aten::logical_and":   {Doc: "both are not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).and)},
-	"aten::logical_or":    {Doc: "one is not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).or)},
-	"aten::logical_xor":   {Doc: "just one is not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).xor)},
+	"aten::lt":            {Doc: "self < other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).Less)},
+	"aten::less":          {Doc: "self < other", Nature: Pointwise, Alias: "aten::lt", Type: ofComparison, Lower: comparison((*Lowering).Less)},
+	"aten::le":            {Doc: "self <= other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).LessOrEqual)},
+	"aten::less_equal":    {Doc: "self <= other", Nature: Pointwise, Alias: "aten::le", Type: ofComparison, Lower: comparison((*Lowering).LessOrEqual)},
+	"aten::gt":            {Doc: "self > other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).Greater)},
+	"aten::greater":       {Doc: "self > other", Nature: Pointwise, Alias: "aten::gt", Type: ofComparison, Lower: comparison((*Lowering).Greater)},
+	"aten::ge":            {Doc: "self >= other", Nature: Pointwise, Prim: true, Type: ofComparison, Lower: comparison((*Lowering).GreaterOrEqual)},
+	"aten::greater_equal": {Doc: "self >= other", Nature: Pointwise, Alias: "aten::ge", Type: ofComparison, Lower: comparison((*Lowering).GreaterOrEqual)},
+	"aten::logical_and":   {Doc: "both are not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).And)},
+	"aten::logical_or":    {Doc: "one is not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).Or)},
+	"aten::logical_xor":   {Doc: "just one is not 0", Nature: Pointwise, Complex: ofNonzero, Lower: logical((*Lowering).Xor)},
 	"aten::logical_not":   {Doc: "x is 0", Nature: Pointwise, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.isZero(l.Tensor("self")) }},
 	"aten::isnan":         {Doc: "x is not a number", Nature: Pointwise, Complex: ofBothParts("Or"), Lower: func(l *Lowering) *ssa.Value { return l.isNaN(l.self()) }},
 	"aten::isinf":         {Doc: "x is infinite", Nature: Pointwise, Complex: ofBothParts("Or"), Lower: func(l *Lowering) *ssa.Value { return l.isInf(l.self()) }},
@@ -49,9 +49,9 @@ func (l *Lowering) self() *ssa.Value {
 
 func (l *Lowering) notEqual(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
-		return l.xor(a, b)
+		return l.Xor(a, b)
 	}
-	return l.not(l.equal(a, b))
+	return l.Not(l.Equal(a, b))
 }
 
 // comparison promotes both operands and compares; bool counts as 0 and 1.
@@ -98,16 +98,16 @@ func (l *Lowering) isFinite(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return l.constLike(x, tensor.Bool, 1)
 	}
-	return l.less(l.abs(x), l.Like(x, math.Inf(1)))
+	return l.Less(l.abs(x), l.Like(x, math.Inf(1)))
 }
 
 func lowerIsClose(l *Lowering) *ssa.Value {
 	vs, d := l.promoted("self", "other")
 	a, b := vs[0], vs[1]
 	rtol, atol := l.NumberOr("rtol", 1e-5), l.NumberOr("atol", 1e-8)
-	same := l.equal(a, b)
+	same := l.Equal(a, b)
 	if d.IsFloat() && l.Bool("equal_nan") {
-		same = l.or(same, l.and(l.isNaN(a), l.isNaN(b)))
+		same = l.Or(same, l.And(l.isNaN(a), l.isNaN(b)))
 	}
 	if rtol.is(0) && atol.is(0) {
 		return same
@@ -116,12 +116,12 @@ func lowerIsClose(l *Lowering) *ssa.Value {
 		a, b = l.Cast(a, tensor.Float32), l.Cast(b, tensor.Float32)
 	}
 	allowed := l.plusNumber(l.abs(l.byNumber(b, rtol)), atol)
-	gap := l.abs(l.sub(a, b))
-	near := l.lessEqual(gap, allowed)
+	gap := l.abs(l.Sub(a, b))
+	near := l.LessOrEqual(gap, allowed)
 	if d.IsFloat() {
-		near = l.and(near, l.isFinite(gap))
+		near = l.And(near, l.isFinite(gap))
 	}
-	return l.or(same, near)
+	return l.Or(same, near)
 }
 
 func lowerEqual(l *Lowering) *ssa.Value {
@@ -143,12 +143,12 @@ func lowerEqual(l *Lowering) *ssa.Value {
 		return l.scalarInt(tensor.Bool, 0)
 	}
 	if !unsure {
-		return l.allTrue(l.equal(vs[0], vs[1]), nil, false)
+		return l.allTrue(l.Equal(vs[0], vs[1]), nil, false)
 	}
 	// what both have is compared, and their sizes
 	a, b := l.shapeOf(vs[0]), l.shapeOf(vs[1])
 	start, end := l.i64(make([]int64, len(s))...), l.Min(a, b)
-	common := l.allTrue(l.equal(l.Slice(vs[0], start, end, nil, nil), l.Slice(vs[1], start, end, nil, nil)), nil, false)
+	common := l.allTrue(l.Equal(l.Slice(vs[0], start, end, nil, nil), l.Slice(vs[1], start, end, nil, nil)), nil, false)
 	return l.And(common, l.allTrue(l.Equal(a, b), nil, false))
 }
 
@@ -162,9 +162,9 @@ func lowerIsIn(l *Lowering) *ssa.Value {
 	}
 	vs, _ := l.promoted(name, among)
 	x, set := vs[0], l.reshape(vs[1], -1)
-	found := l.anyTrue(l.equal(l.unsqueeze(x, -1), set), []int64{-1}, false)
+	found := l.anyTrue(l.Equal(l.unsqueeze(x, -1), set), []int64{-1}, false)
 	if l.Bool("invert") {
-		return l.not(found)
+		return l.Not(found)
 	}
 	return found
 }

@@ -42,7 +42,7 @@ func complexVander(l *Lowering) *ssa.Value {
 		l.Fail("powers of complex numbers whose count is not from 1 to %d", mostFactors)
 	}
 	one := l.fill(l.shapeOf(re), l.DType(re), ssa.Int(1))
-	a, b := one, l.sub(one, one)
+	a, b := one, l.Sub(one, one)
 	as, bs := []*ssa.Value{}, []*ssa.Value{}
 	for range n {
 		as, bs = append(as, l.unsqueeze(a, int64(last)+1)), append(bs, l.unsqueeze(b, int64(last)+1))
@@ -119,7 +119,7 @@ func complexTriangular(l *Lowering) *ssa.Value {
 		if !ok {
 			l.Fail("ones on the diagonal of a matrix whose size is known at run time")
 		}
-		re, im = l.add(l.Aten(name, re, off), l.Aten("aten::eye", k, l.DType(re))), l.Aten(name, im, off)
+		re, im = l.Add(l.Aten(name, re, off), l.Aten("aten::eye", k, l.DType(re))), l.Aten(name, im, off)
 	}
 	x, _ := l.solveComplex(l.Pair(re, im), l.Tensor("B"))
 	return x
@@ -147,7 +147,7 @@ func (l *Lowering) hermitian(z *ssa.Value, triangle string) *ssa.Value {
 	re, im := l.Parts(z)
 	mirror := func(v *ssa.Value) *ssa.Value { r := l.Rank(v); return l.swapAxes(l.Aten(name, v, off), r-2, r-1) }
 	strict := l.Aten(name, im, off)
-	return l.Pair(l.add(l.Aten(name, re), mirror(re)), l.sub(strict, mirror(im)))
+	return l.Pair(l.Add(l.Aten(name, re), mirror(re)), l.Sub(strict, mirror(im)))
 }
 
 // complexNorm is the norm of the lengths of the numbers; those of matrices by singular values are those of the real matrix.

@@ -340,7 +340,7 @@ func (l *Lowering) convByProduct(x *ssa.Value, c convArgs) *ssa.Value {
 		}
 	}
 	if c.bias != nil {
-		y = l.add(y, l.unsqueeze(c.bias, axesFrom(1, n)...))
+		y = l.Add(y, l.unsqueeze(c.bias, axesFrom(1, n)...))
 	}
 	return y
 }

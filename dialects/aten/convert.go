@@ -92,7 +92,7 @@ func lowerCopy(l *Lowering) *ssa.Value {
 	if sameShape(x, src) {
 		return src
 	}
-	return l.expand(src, l.shapeOf(x))
+	return l.Expand(src, l.shapeOf(x))
 }
 
 // fitsInto reports sizes that are broadcast to others, as far as they are known.
@@ -124,5 +124,5 @@ func (l *Lowering) full(shape *ssa.Value, d tensor.DType, name string) *ssa.Valu
 	if l.Rank(v) > 0 {
 		v = l.reshapeTo(v, l.Const(tensor.Ints()))
 	}
-	return l.expand(l.Cast(v, d), shape)
+	return l.Expand(l.Cast(v, d), shape)
 }

@@ -118,7 +118,7 @@ func (l *Lowering) diagonalMask(rows, cols, offset Size) *ssa.Value {
 	}
 	at := l.countTo(rows)
 	if !static || k != 0 {
-		at = l.add(at, l.sizeValue(offset))
+		at = l.Add(at, l.sizeValue(offset))
 	}
 	return l.Equal(l.unsqueeze(at, 1), l.unsqueeze(l.countTo(cols), 0))
 }
@@ -140,14 +140,14 @@ func (l *Lowering) diagEmbed(x *ssa.Value, offset Size, dim1, dim2 int) *ssa.Val
 	// row k holds the element for offset >= 0, column k below the main diagonal
 	var elements *ssa.Value
 	if k, ok := offset.Int(); !ok {
-		below := l.less(l.sizeValue(offset), l.Const(tensor.ScalarInt(0)))
-		elements = l.where(below, l.unsqueeze(x, int64(rank-1)), l.unsqueeze(x, int64(rank)))
+		below := l.Less(l.sizeValue(offset), l.Const(tensor.ScalarInt(0)))
+		elements = l.Where(below, l.unsqueeze(x, int64(rank-1)), l.unsqueeze(x, int64(rank)))
 	} else if k < 0 {
 		elements = l.unsqueeze(x, int64(rank-1))
 	} else {
 		elements = l.unsqueeze(x, int64(rank))
 	}
-	y := l.where(mask, elements, l.Like(x, 0))
+	y := l.Where(mask, elements, l.Like(x, 0))
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 
@@ -182,7 +182,7 @@ func (l *Lowering) diagonalScatter(x, src *ssa.Value) *ssa.Value {
 		src = l.padZeros(src, r-1, ConstSize(0), l.subSize(along, n))
 		src = l.unsqueeze(src, at+int64(r+1))
 	}
-	y = l.where(l.diagonalMask(rows, cols, ConstSize(offset)), src, y)
+	y = l.Where(l.diagonalMask(rows, cols, ConstSize(offset)), src, y)
 	return l.moveDims(y, []int64{-2, -1}, []int64{int64(dim1), int64(dim2)})
 }
 

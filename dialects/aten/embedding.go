@@ -38,13 +38,13 @@ func lowerEmbeddingRenorm(l *Lowering) *ssa.Value {
 	w, idx := l.Tensor("self"), l.Cast(l.Tensor("indices"), tensor.Int64)
 	limit := l.Float("max_norm")
 	norm := l.pNorm(w, l.Float("norm_type"), true)
-	scale := l.div(l.Like(w, limit), l.add(norm, l.Like(w, 1e-7)))
+	scale := l.Div(l.Like(w, limit), l.Add(norm, l.Like(w, 1e-7)))
 	flat := l.reshape(idx, -1)
-	ones := l.expand(l.scalarInt(tensor.Int32, 1), l.shapeOf(flat))
+	ones := l.Expand(l.scalarInt(tensor.Int32, 1), l.shapeOf(flat))
 	zeros := l.fill(l.sizeTensor([]Size{l.sizeOf(w, 0)}), tensor.Int32, ssa.Int(0))
 	used := l.Cast(l.ScatterElements(zeros, flat, ones, onnx.Axis(0)), tensor.Bool)
 	hit := l.And(l.unsqueeze(used, 1), l.Greater(norm, l.Like(w, limit)))
-	return l.where(hit, l.mul(w, scale), w)
+	return l.Where(hit, l.Mul(w, scale), w)
 }
 
 // lowerEmbeddingBag gives the bags, and what the backward pass needs: the bag of each index, the sizes of the bags, and the indices of the maxima.
@@ -102,7 +102,7 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) (*s
 	L, B := l.sizeOf(idx, 0), l.sizeOf(off, 0)
 	rows := t.rows(idx) // (L, D)
 	if per != nil {
-		rows = l.mul(rows, l.unsqueeze(l.Cast(per, d), 1))
+		rows = l.Mul(rows, l.unsqueeze(l.Cast(per, d), 1))
 	}
 	var counts *ssa.Value // (L) bool, nil for all: the rows that are not padding
 	if pad >= 0 {
@@ -117,7 +117,7 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) (*s
 	// bag[i] is the last bag that starts at or before i
 	at := l.countTo(L)
 	starts := l.Not(l.Less(l.unsqueeze(at, 0), l.unsqueeze(off, 1))) // (B, L)
-	bag := l.sub(l.reduce("ReduceSum", l.Cast(starts, tensor.Int64), []int64{0}, false), l.scalarInt(tensor.Int64, 1))
+	bag := l.Sub(l.reduce("ReduceSum", l.Cast(starts, tensor.Int64), []int64{0}, false), l.scalarInt(tensor.Int64, 1))
 	member := l.Equal(l.unsqueeze(l.countTo(B), 1), l.unsqueeze(bag, 0)) // (B, L)
 	if counts != nil {
 		member = l.And(member, l.unsqueeze(counts, 0))
@@ -136,21 +136,21 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) (*s
 		others.of = l.Const(tensor.Ints())
 	}
 	if mode == 2 {
-		spread := l.where(l.unsqueeze(member, 2), l.unsqueeze(rows, 0), l.Scalar(d, math.Inf(-1)))
+		spread := l.Where(l.unsqueeze(member, 2), l.unsqueeze(rows, 0), l.Scalar(d, math.Inf(-1)))
 		top := l.reduce("ReduceMax", spread, []int64{1}, false)
 		empty := l.Equal(number, l.scalarInt(tensor.Int64, 0))
 		if l.bagsAreRead() {
 			first := l.ArgMax(spread, onnx.Axis(1), onnx.KeepDims(false))
-			others.maxima = l.where(empty, l.scalarInt(tensor.Int64, 0), l.gather(idx, first, 0))
+			others.maxima = l.Where(empty, l.scalarInt(tensor.Int64, 0), l.gather(idx, first, 0))
 		}
-		return l.where(empty, l.Scalar(d, 0), top), others
+		return l.Where(empty, l.Scalar(d, 0), top), others
 	}
 	summed := counts
 	if end != nil {
 		summed = l.Less(at, end)
 	}
 	if summed != nil {
-		rows = l.where(l.unsqueeze(summed, 1), rows, l.Scalar(d, 0))
+		rows = l.Where(l.unsqueeze(summed, 1), rows, l.Scalar(d, 0))
 	}
 	var sum *ssa.Value
 	if l.scatterReduces(scatterAdds) {
@@ -161,7 +161,7 @@ func (l *Lowering) embeddingBag(t rowTable, idx *ssa.Value, mode, pad int64) (*s
 		sum = l.MatMul(l.Cast(member, d), rows)
 	}
 	if mode == 1 {
-		sum = l.div(sum, l.Cast(l.Max(number, l.scalarInt(tensor.Int64, 1)), d))
+		sum = l.Div(sum, l.Cast(l.Max(number, l.scalarInt(tensor.Int64, 1)), d))
 	}
 	return sum, others
 }
@@ -216,7 +216,7 @@ func lowerOneHot(l *Lowering) *ssa.Value {
 		depth = s
 	} else {
 		top := l.reduce("ReduceMax", x, nil, false)
-		depth = Size{Value: l.add(top, l.scalarInt(tensor.Int64, 1))}
+		depth = Size{Value: l.Add(top, l.scalarInt(tensor.Int64, 1))}
 	}
 	n := l.sizeTensor([]Size{depth})
 	if l.Rank(x) == 0 {

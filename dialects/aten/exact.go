@@ -25,7 +25,7 @@ func (l *Lowering) sumOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	if k, ok := n.Int(); ok && k <= maxFolded {
 		ones = l.i64(slices.Repeat([]int64{1}, int(k))...)
 	} else {
-		ones = l.expand(l.scalarInt(tensor.Int64, 1), l.sizeTensor([]Size{n}))
+		ones = l.Expand(l.scalarInt(tensor.Int64, 1), l.sizeTensor([]Size{n}))
 	}
 	return l.unmerge(l.MatMul(v, ones), x, dims, keep)
 }
@@ -42,7 +42,7 @@ func (l *Lowering) prodOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	if k, ok := n.Int(); ok && k <= 16 {
 		y := element(l.scalarInt(tensor.Int64, 0))
 		for i := int64(1); i < k; i++ {
-			y = l.mul(y, element(l.scalarInt(tensor.Int64, i)))
+			y = l.Mul(y, element(l.scalarInt(tensor.Int64, i)))
 		}
 		return l.unmerge(y, x, dims, keep)
 	}
@@ -51,11 +51,11 @@ func (l *Lowering) prodOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	start := l.scalarInt(tensor.Int64, 0)
 	ones := one
 	if last > 0 {
-		ones = l.expand(one, l.sizeTensor(l.sizesOf(v, 0, last)))
+		ones = l.Expand(one, l.sizeTensor(l.sizesOf(v, 0, last)))
 	}
 	vs := l.loop(more(start), []*ssa.Value{start, ones}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
-		next := l.add(vs[0], one)
-		return more(next), []*ssa.Value{next, l.mul(vs[1], element(vs[0]))}
+		next := l.Add(vs[0], one)
+		return more(next), []*ssa.Value{next, l.Mul(vs[1], element(vs[0]))}
 	})
 	return l.unmerge(vs[1], x, dims, keep)
 }
@@ -69,9 +69,9 @@ func (l *Lowering) intPow(x, e *ssa.Value) *ssa.Value {
 	ones := l.constLike(x, tensor.Int64, 1)
 	vs := l.loop(more(e), []*ssa.Value{x, l.max(e, zero), ones}, func(vs []*ssa.Value) (*ssa.Value, []*ssa.Value) {
 		base, left, result := vs[0], vs[1], vs[2]
-		odd := l.equal(l.Mod(left, two), one)
-		left = l.div(left, two)
-		return more(left), []*ssa.Value{l.mul(base, base), left, l.where(odd, l.mul(result, base), result)}
+		odd := l.Equal(l.Mod(left, two), one)
+		left = l.Div(left, two)
+		return more(left), []*ssa.Value{l.Mul(base, base), left, l.Where(odd, l.Mul(result, base), result)}
 	})
 	return vs[2]
 }

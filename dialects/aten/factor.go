@@ -73,13 +73,13 @@ func (l *Lowering) tri(a *ssa.Value, lower bool, offset int64) *ssa.Value {
 	r := l.unsqueeze(l.countTo(l.rowCount(a)), 1)
 	c := l.unsqueeze(l.countTo(l.colCount(a)), 0)
 	if offset != 0 {
-		r = l.add(r, l.scalarInt(tensor.Int64, offset))
+		r = l.Add(r, l.scalarInt(tensor.Int64, offset))
 	}
 	hidden := l.Less(c, r)
 	if lower {
 		hidden = l.Greater(c, r)
 	}
-	return l.where(hidden, l.Like(a, 0), a)
+	return l.Where(hidden, l.Like(a, 0), a)
 }
 
 // diagonalOf is the main diagonal.
@@ -87,7 +87,7 @@ func (l *Lowering) diagonalOf(a *ssa.Value) *ssa.Value {
 	n := l.minSize(l.rowCount(a), l.colCount(a))
 	step := l.addSize(l.colCount(a), ConstSize(1))
 	flat := l.reshapeSizes(a, append(l.batchOf(a), l.mulSize(l.rowCount(a), l.colCount(a)))...)
-	return l.gather(flat, l.mul(l.countTo(n), l.sizeValue(step)), l.Rank(flat)-1)
+	return l.gather(flat, l.Mul(l.countTo(n), l.sizeValue(step)), l.Rank(flat)-1)
 }
 
 // lastAxis moves axis 0, along which Scan stacks, to the end.
@@ -109,42 +109,42 @@ func (l *Lowering) lu(a *ssa.Value, pivot bool) luResult {
 	batch := l.batchOf(a)
 	rows, cols := l.countTo(m), l.countTo(n)
 	zero := l.Like(a, 0)
-	perm := l.expand(rows, l.sizeTensor(append(append([]Size{}, batch...), m)))
+	perm := l.Expand(rows, l.sizeTensor(append(append([]Size{}, batch...), m)))
 	shape := l.shapeOf(a)
 	finals, outs := l.Scan([]*ssa.Value{a, perm}, []*ssa.Value{l.countTo(k)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		a, perm, at := st[0], st[1], el[0]
 		var p *ssa.Value // (..., 1)
 		if pivot {
-			mag := l.where(l.Less(rows, at), l.Like(a, -1), l.Abs(l.column(a, at)))
+			mag := l.Where(l.Less(rows, at), l.Like(a, -1), l.Abs(l.column(a, at)))
 			p = l.ArgMax(mag, onnx.Axis(-1), onnx.KeepDims(true))
-			idx := l.where(l.Equal(rows, at), p, l.where(l.Equal(rows, p), at, rows))
-			a = l.GatherElements(a, l.expand(l.tall(idx), shape), onnx.Axis(l.Rank(a)-2))
+			idx := l.Where(l.Equal(rows, at), p, l.Where(l.Equal(rows, p), at, rows))
+			a = l.GatherElements(a, l.Expand(l.tall(idx), shape), onnx.Axis(l.Rank(a)-2))
 			perm = l.GatherElements(perm, idx, onnx.Axis(l.Rank(a)-2))
 		} else {
-			p = l.expand(l.unsqueeze(at, 0), l.sizeTensor(append(append([]Size{}, batch...), ConstSize(1))))
+			p = l.Expand(l.unsqueeze(at, 0), l.sizeTensor(append(append([]Size{}, batch...), ConstSize(1))))
 		}
 		top, col := l.row(a, at), l.column(a, at)
 		value := l.unsqueeze(l.gather(top, at, l.Rank(top)-1), int64(l.Rank(top)-1))
 		below := l.Greater(rows, at)
 		usable := l.And(below, l.Not(l.Equal(value, zero)))
-		f := l.where(usable, l.div(col, l.where(l.Equal(value, zero), l.Like(a, 1), value)), zero)
-		right := l.where(l.Greater(cols, at), top, zero)
-		a = l.sub(a, l.mul(l.tall(f), l.wide(right)))
+		f := l.Where(usable, l.Div(col, l.Where(l.Equal(value, zero), l.Like(a, 1), value)), zero)
+		right := l.Where(l.Greater(cols, at), top, zero)
+		a = l.Sub(a, l.Mul(l.tall(f), l.wide(right)))
 		here := l.And(l.Equal(cols, at), l.unsqueeze(below, 1))
-		a = l.where(here, l.tall(f), a)
+		a = l.Where(here, l.tall(f), a)
 		return []*ssa.Value{a, perm}, []*ssa.Value{l.squeeze(p, -1)}
 	})
-	pivots := l.Cast(l.add(l.lastAxis(outs[0]), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
+	pivots := l.Cast(l.Add(l.lastAxis(outs[0]), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
 	return luResult{finals[0], finals[1], pivots}
 }
 
 // swapSign is -1 for an odd number of row exchanges, else 1.
 func (l *Lowering) swapSign(r luResult, d tensor.DType) *ssa.Value {
 	k := l.sizeOf(r.pivots, l.Rank(r.pivots)-1)
-	own := l.Cast(l.add(l.countTo(k), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
+	own := l.Cast(l.Add(l.countTo(k), l.scalarInt(tensor.Int64, 1)), tensor.Int32)
 	moved := l.Cast(l.Not(l.Equal(r.pivots, own)), tensor.Int64)
 	odd := l.Mod(l.reduce("ReduceSum", moved, []int64{-1}, false), l.scalarInt(tensor.Int64, 2))
-	return l.sub(l.Scalar(d, 1), l.mul(l.Cast(odd, d), l.Scalar(d, 2)))
+	return l.Sub(l.Scalar(d, 1), l.Mul(l.Cast(odd, d), l.Scalar(d, 2)))
 }
 
 // permutation is P of P L U, from the order of the rows.
@@ -157,7 +157,7 @@ func (l *Lowering) permutation(perm *ssa.Value, d tensor.DType) *ssa.Value {
 func (l *Lowering) unitLower(lu *ssa.Value) *ssa.Value {
 	m, n := l.rowCount(lu), l.colCount(lu)
 	k := l.minSize(m, n)
-	return l.add(l.tri(l.firstColumns(lu, k), true, -1), l.eye(l.DType(lu), m, k))
+	return l.Add(l.tri(l.firstColumns(lu, k), true, -1), l.eye(l.DType(lu), m, k))
 }
 
 func (l *Lowering) upperPart(lu *ssa.Value) *ssa.Value {
@@ -185,7 +185,7 @@ func (l *Lowering) firstTrue(bad *ssa.Value) *ssa.Value {
 	n := l.Cast(bad, tensor.Int32)
 	any := l.reduce("ReduceMax", n, []int64{-1}, false)
 	at := l.ArgMax(n, onnx.Axis(-1), onnx.KeepDims(false))
-	return l.mul(any, l.add(l.Cast(at, tensor.Int32), l.scalarInt(tensor.Int32, 1)))
+	return l.Mul(any, l.Add(l.Cast(at, tensor.Int32), l.scalarInt(tensor.Int32, 1)))
 }
 
 // matchBatch gives two matrices the same batch axes.
@@ -211,7 +211,7 @@ func (l *Lowering) matchBatch(a, b *ssa.Value) (*ssa.Value, *ssa.Value) {
 		return a, b
 	}
 	grow := func(v *ssa.Value) *ssa.Value {
-		return l.expand(v, l.sizeTensor(append(append([]Size{}, batch...), l.rowCount(v), l.colCount(v))))
+		return l.Expand(v, l.sizeTensor(append(append([]Size{}, batch...), l.rowCount(v), l.colCount(v))))
 	}
 	return grow(a), grow(b)
 }
@@ -228,11 +228,11 @@ func (l *Lowering) solveTriangle(t, b *ssa.Value, upper, unit bool) *ssa.Value {
 	finals, _ := l.Scan([]*ssa.Value{l.fill(l.shapeOf(b), l.DType(b), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, upper, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		x, i := st[0], el[0]
 		ti := l.row(t, i)
-		v := l.sub(l.wide(l.row(b, i)), l.MatMul(l.wide(ti), x))
+		v := l.Sub(l.wide(l.row(b, i)), l.MatMul(l.wide(ti), x))
 		if !unit {
-			v = l.div(v, l.tall(l.tall(l.gather(ti, i, l.Rank(ti)-1))))
+			v = l.Div(v, l.tall(l.tall(l.gather(ti, i, l.Rank(ti)-1))))
 		}
-		return []*ssa.Value{l.where(l.Equal(rows, i), v, x)}, nil
+		return []*ssa.Value{l.Where(l.Equal(rows, i), v, x)}, nil
 	})
 	return finals[0]
 }
@@ -243,8 +243,8 @@ func (l *Lowering) solveLU(r luResult, b *ssa.Value) *ssa.Value {
 	if l.emptyMatrix(b) {
 		return b
 	}
-	perm := l.expand(r.perm, l.sizeTensor(append(l.batchOf(b), l.rowCount(b))))
-	b = l.GatherElements(b, l.expand(l.tall(perm), l.shapeOf(b)), onnx.Axis(l.Rank(b)-2))
+	perm := l.Expand(r.perm, l.sizeTensor(append(l.batchOf(b), l.rowCount(b))))
+	b = l.GatherElements(b, l.Expand(l.tall(perm), l.shapeOf(b)), onnx.Axis(l.Rank(b)-2))
 	return l.solveTriangle(lu, l.solveTriangle(lu, b, false, true), true, false)
 }
 
@@ -255,10 +255,10 @@ func (l *Lowering) cholesky(a *ssa.Value) (lower, info *ssa.Value) {
 	zero := l.Like(a, 0)
 	finals, outs := l.Scan([]*ssa.Value{l.fill(l.shapeOf(a), l.DType(a), ssa.Int(0))}, []*ssa.Value{l.countTo(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		f, j := st[0], el[0]
-		c := l.sub(l.column(a, j), l.squeeze(l.MatMul(f, l.tall(l.row(f, j))), -1))
+		c := l.Sub(l.column(a, j), l.squeeze(l.MatMul(f, l.tall(l.row(f, j))), -1))
 		square := l.tall(l.gather(c, j, l.Rank(c)-1))
-		c = l.where(l.Less(rows, j), zero, l.div(c, l.Sqrt(square)))
-		return []*ssa.Value{l.where(l.Equal(cols, j), l.tall(c), f)}, []*ssa.Value{l.squeeze(square, -1)}
+		c = l.Where(l.Less(rows, j), zero, l.Div(c, l.Sqrt(square)))
+		return []*ssa.Value{l.Where(l.Equal(cols, j), l.tall(c), f)}, []*ssa.Value{l.squeeze(square, -1)}
 	})
 	squares := l.lastAxis(outs[0])
 	return finals[0], l.firstTrue(l.Not(l.Greater(squares, zero)))
@@ -276,24 +276,24 @@ func (l *Lowering) householder(a *ssa.Value) reflectors {
 		r, k := st[0], el[0]
 		x := l.column(r, k)
 		below := l.Greater(rows, k)
-		tail := l.where(below, x, zero)
+		tail := l.Where(below, x, zero)
 		alpha := l.tall(l.gather(x, k, l.Rank(x)-1)) // (..., 1)
-		rest := l.reduce("ReduceSum", l.mul(tail, tail), []int64{-1}, true)
-		norm := l.Sqrt(l.add(l.mul(alpha, alpha), rest))
-		beta := l.where(l.Less(alpha, zero), norm, l.Neg(norm))
+		rest := l.reduce("ReduceSum", l.Mul(tail, tail), []int64{-1}, true)
+		norm := l.Sqrt(l.Add(l.Mul(alpha, alpha), rest))
+		beta := l.Where(l.Less(alpha, zero), norm, l.Neg(norm))
 		none := l.Equal(rest, zero) // nothing to annihilate: H is the identity
-		tau := l.where(none, zero, l.div(l.sub(beta, alpha), l.where(none, one, beta)))
-		v := l.where(below, l.div(tail, l.where(none, one, l.sub(alpha, beta))), zero)
-		full := l.where(l.Equal(rows, k), one, v)
+		tau := l.Where(none, zero, l.Div(l.Sub(beta, alpha), l.Where(none, one, beta)))
+		v := l.Where(below, l.Div(tail, l.Where(none, one, l.Sub(alpha, beta))), zero)
+		full := l.Where(l.Equal(rows, k), one, v)
 		// columns to the right: r - tau v (v' r)
 		proj := l.MatMul(l.wide(full), r)
-		next := l.sub(r, l.mul(l.mul(l.tall(full), proj), l.tall(tau)))
+		next := l.Sub(r, l.Mul(l.Mul(l.tall(full), proj), l.tall(tau)))
 		right := l.Greater(cols, k)
-		next = l.where(right, next, r)
+		next = l.Where(right, next, r)
 		// column k: beta on the diagonal, the vector's tail below
-		diag := l.where(l.Equal(rows, k), l.where(none, alpha, beta), x)
-		own := l.where(below, v, diag)
-		next = l.where(l.Equal(cols, k), l.tall(own), next)
+		diag := l.Where(l.Equal(rows, k), l.Where(none, alpha, beta), x)
+		own := l.Where(below, v, diag)
+		next = l.Where(l.Equal(cols, k), l.tall(own), next)
 		return []*ssa.Value{next}, []*ssa.Value{l.squeeze(tau, -1)}
 	})
 	return reflectors{finals[0], l.lastAxis(outs[0])}
@@ -311,10 +311,10 @@ func (l *Lowering) reflect(v, tau, c *ssa.Value, transpose bool) *ssa.Value {
 	finals, _ := l.Scan([]*ssa.Value{c}, []*ssa.Value{l.countTo(k)}, !transpose, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 		c, i := st[0], el[0]
 		x := l.column(v, i)
-		x = l.where(l.Equal(rows, i), one, l.where(l.Greater(rows, i), x, zero))
+		x = l.Where(l.Equal(rows, i), one, l.Where(l.Greater(rows, i), x, zero))
 		t := l.tall(l.tall(l.gather(tau, i, l.Rank(tau)-1)))
 		proj := l.MatMul(l.wide(x), c)
-		return []*ssa.Value{l.sub(c, l.mul(l.mul(l.tall(x), proj), t))}, nil
+		return []*ssa.Value{l.Sub(c, l.Mul(l.Mul(l.tall(x), proj), t))}, nil
 	})
 	return finals[0]
 }
@@ -325,7 +325,7 @@ func (l *Lowering) identityLike(a *ssa.Value, n, m Size) *ssa.Value {
 	if l.Rank(a) == 2 {
 		return e
 	}
-	return l.expand(e, l.sizeTensor(append(l.batchOf(a), n, m)))
+	return l.Expand(e, l.sizeTensor(append(l.batchOf(a), n, m)))
 }
 
 // maxJacobi bounds the size of matrices whose eigenvalues or singular values
@@ -354,20 +354,20 @@ func (l *Lowering) rotations(n int64) *ssa.Value {
 func (l *Lowering) rotation(app, aqq, apq *ssa.Value) (c, s *ssa.Value) {
 	zero, one := l.Like(app, 0), l.Like(app, 1)
 	none := l.Equal(apq, zero)
-	theta := l.div(l.sub(aqq, app), l.mul(l.where(none, one, apq), l.Like(app, 2)))
-	sign := l.where(l.Less(theta, zero), l.Neg(one), one)
-	t := l.div(sign, l.add(l.Abs(theta), l.Sqrt(l.add(l.mul(theta, theta), one))))
-	t = l.where(none, zero, t)
-	c = l.Reciprocal(l.Sqrt(l.add(l.mul(t, t), one)))
-	return c, l.mul(t, c)
+	theta := l.Div(l.Sub(aqq, app), l.Mul(l.Where(none, one, apq), l.Like(app, 2)))
+	sign := l.Where(l.Less(theta, zero), l.Neg(one), one)
+	t := l.Div(sign, l.Add(l.Abs(theta), l.Sqrt(l.Add(l.Mul(theta, theta), one))))
+	t = l.Where(none, zero, t)
+	c = l.Reciprocal(l.Sqrt(l.Add(l.Mul(t, t), one)))
+	return c, l.Mul(t, c)
 }
 
 // rotateColumns turns columns p and q of a by the angle (c, s), of shape (..., 1).
 func (l *Lowering) rotateColumns(a, p, q, c, s, cols *ssa.Value) *ssa.Value {
 	x, y := l.column(a, p), l.column(a, q)
-	nx := l.sub(l.mul(c, x), l.mul(s, y))
-	ny := l.add(l.mul(s, x), l.mul(c, y))
-	return l.where(l.Equal(cols, p), l.tall(nx), l.where(l.Equal(cols, q), l.tall(ny), a))
+	nx := l.Sub(l.Mul(c, x), l.Mul(s, y))
+	ny := l.Add(l.Mul(s, x), l.Mul(c, y))
+	return l.Where(l.Equal(cols, p), l.tall(nx), l.Where(l.Equal(cols, q), l.tall(ny), a))
 }
 
 // svdResult is A V = U S: rotated columns and the rotation, in float64, not sorted.
@@ -386,13 +386,13 @@ func (l *Lowering) jacobiSVD(a *ssa.Value) svdResult {
 		finals, _ := l.Scan([]*ssa.Value{a, v}, []*ssa.Value{l.rotations(n)}, false, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
 			p, q := l.gather(el[0], l.scalarInt(tensor.Int64, 0), 0), l.gather(el[0], l.scalarInt(tensor.Int64, 1), 0)
 			x, y := l.column(st[0], p), l.column(st[0], q)
-			dot := func(a, b *ssa.Value) *ssa.Value { return l.reduce("ReduceSum", l.mul(a, b), []int64{-1}, true) }
+			dot := func(a, b *ssa.Value) *ssa.Value { return l.reduce("ReduceSum", l.Mul(a, b), []int64{-1}, true) }
 			c, s := l.rotation(dot(x, x), dot(y, y), dot(x, y))
 			return []*ssa.Value{l.rotateColumns(st[0], p, q, c, s, cols), l.rotateColumns(st[1], p, q, c, s, cols)}, nil
 		})
 		a, v = finals[0], finals[1]
 	}
-	return svdResult{a, v, l.Sqrt(l.reduce("ReduceSum", l.mul(a, a), []int64{-2}, false))}
+	return svdResult{a, v, l.Sqrt(l.reduce("ReduceSum", l.Mul(a, a), []int64{-2}, false))}
 }
 
 // sorted sorts along the last axis.
@@ -431,7 +431,7 @@ func (l *Lowering) jacobiEigh(a *ssa.Value, lower bool) eighResult {
 	n := l.static(a, r-1)
 	half := l.tri(a, lower, map[bool]int64{true: -1, false: 1}[lower])
 	eye := l.eye(tensor.Float64, ConstSize(n), ConstSize(n))
-	a = l.add(l.add(half, l.adjoint(half)), l.mul(a, eye))
+	a = l.Add(l.Add(half, l.adjoint(half)), l.Mul(a, eye))
 	v := l.identityLike(a, ConstSize(n), ConstSize(n))
 	cols := l.countTo(ConstSize(n))
 	if n > 1 {
@@ -455,13 +455,13 @@ func (l *Lowering) singularFloor(s, atol, rtol, a *ssa.Value) *ssa.Value {
 	top := l.reduce("ReduceMax", s, []int64{-1}, true)
 	if rtol == nil {
 		n := l.Cast(l.sizeValue(l.maxSize(l.rowCount(a), l.colCount(a))), tensor.Float64)
-		rtol = l.mul(n, l.Scalar(tensor.Float64, epsilonOf(l.DType(a))))
+		rtol = l.Mul(n, l.Scalar(tensor.Float64, epsilonOf(l.DType(a))))
 		if atol != nil {
 			// with a positive atol the default is 0
-			rtol = l.where(l.Greater(atol, l.Like(atol, 0)), l.Like(rtol, 0), rtol)
+			rtol = l.Where(l.Greater(atol, l.Like(atol, 0)), l.Like(rtol, 0), rtol)
 		}
 	}
-	floor := l.mul(top, rtol)
+	floor := l.Mul(top, rtol)
 	if atol != nil {
 		floor = l.Max(floor, atol)
 	}
@@ -479,7 +479,7 @@ func (l *Lowering) pseudoInverse(a, atol, rtol *ssa.Value) *ssa.Value {
 	}
 	r := l.jacobiSVD(a)
 	keep := l.Greater(r.s, l.singularFloor(r.s, atol, rtol, a))
-	square := l.where(keep, l.mul(r.s, r.s), l.Like(r.s, math.Inf(1)))
-	y := l.MatMul(l.div(r.v, l.wide(square)), l.adjoint(r.av))
+	square := l.Where(keep, l.Mul(r.s, r.s), l.Like(r.s, math.Inf(1)))
+	y := l.MatMul(l.Div(r.v, l.wide(square)), l.adjoint(r.av))
 	return l.Cast(y, d)
 }

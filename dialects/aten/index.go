@@ -196,7 +196,7 @@ func (l *Lowering) wrapIndices(idx *ssa.Value, n Size) *ssa.Value {
 		}
 	}
 	zero := l.Const(tensor.ScalarInt(0))
-	return l.where(l.Less(idx, zero), l.add(idx, l.sizeValue(n)), idx)
+	return l.Where(l.Less(idx, zero), l.Add(idx, l.sizeValue(n)), idx)
 }
 
 // compress keeps the parts of x whose mask holds, in one dim at the mask's first.
@@ -321,7 +321,7 @@ func (l *Lowering) linearIndex(x *ssa.Value, dims []int, idx []*ssa.Value) *ssa.
 			at = v
 			continue
 		}
-		at = l.add(l.mul(at, l.sizeValue(n)), v)
+		at = l.Add(l.Mul(at, l.sizeValue(n)), v)
 	}
 	return at
 }
@@ -412,7 +412,7 @@ func (l *Lowering) addTo(x, v *ssa.Value) *ssa.Value {
 	if l.DType(x) == tensor.Bool {
 		return l.Or(x, v)
 	}
-	return l.add(x, v)
+	return l.Add(x, v)
 }
 
 // maskPut writes one value for all true elements, nil if values differ by element.
@@ -447,7 +447,7 @@ func (l *Lowering) maskPut(x *ssa.Value, e indexEntry, values *ssa.Value, accumu
 	if accumulate {
 		values = l.addTo(x, values)
 	}
-	return l.where(mask, values, x)
+	return l.Where(mask, values, x)
 }
 
 func (l *Lowering) clampIndices(x *ssa.Value, list []*ssa.Value) []*ssa.Value {
@@ -470,7 +470,7 @@ func lowerMaskedIndex(l *Lowering) *ssa.Value {
 		l.Fail("reads a tensor without elements")
 	}
 	y := l.index(x, l.indexEntries(x, l.clampIndices(x, l.Tensors("indices"))))
-	return l.where(l.Cast(mask, tensor.Bool), y, fill)
+	return l.Where(l.Cast(mask, tensor.Bool), y, fill)
 }
 
 func lowerMaskedIndexPut(l *Lowering) *ssa.Value {
@@ -479,6 +479,6 @@ func lowerMaskedIndexPut(l *Lowering) *ssa.Value {
 	if anyZero(l.Shape(x)) {
 		return x
 	}
-	values = l.where(l.Cast(mask, tensor.Bool), values, l.Like(x, 0))
+	values = l.Where(l.Cast(mask, tensor.Bool), values, l.Like(x, 0))
 	return l.indexPut(x, l.indexEntries(x, l.clampIndices(x, l.Tensors("indices"))), values, true)
 }

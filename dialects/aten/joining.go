@@ -137,7 +137,7 @@ func (l *Lowering) padSequences(batchFirst, before bool) *ssa.Value {
 		dims = append(dims, d)
 	}
 	y := l.eachOf(list, ssa.Tensor(t.DType, dims...), func(x *ssa.Value) *ssa.Value {
-		rest := l.concatV(0, l.sub(longest, length(x)), l.Slice(l.shapeOf(x), l.i64(1), l.i64(int64(len(t.Dims))), nil, nil))
+		rest := l.concatV(0, l.Sub(longest, length(x)), l.Slice(l.shapeOf(x), l.i64(1), l.i64(int64(len(t.Dims))), nil, nil))
 		parts := []*ssa.Value{x, l.full(rest, t.DType, "padding_value")}
 		if before {
 			slices.Reverse(parts)

@@ -310,7 +310,7 @@ func lowerListSlice(l *Lowering) *ssa.Value {
 	}
 	from, by := l.sizeValue(s), l.Const(tensor.ScalarInt(k))
 	return l.listLoop(l.emptySequence(list), l.sizeValue(count), func(i *ssa.Value) *ssa.Value {
-		return l.SequenceAt(list, l.add(from, l.mul(i, by)))
+		return l.SequenceAt(list, l.Add(from, l.Mul(i, by)))
 	})
 }
 
@@ -320,8 +320,8 @@ func lowerListReverse(l *Lowering) *ssa.Value {
 	}
 	list := l.nonempty()
 	n := l.SequenceLength(list)
-	last := l.sub(n, l.Const(tensor.ScalarInt(1)))
+	last := l.Sub(n, l.Const(tensor.ScalarInt(1)))
 	return l.listLoop(l.emptySequence(list), n, func(i *ssa.Value) *ssa.Value {
-		return l.SequenceAt(list, l.sub(last, i))
+		return l.SequenceAt(list, l.Sub(last, i))
 	})
 }

@@ -29,7 +29,7 @@ func lowerWhere(l *Lowering) []*ssa.Value {
 	if d.IsComplex() {
 		l.Fail("ONNX has no arithmetic on complex numbers")
 	}
-	return []*ssa.Value{l.where(l.boolOf("condition"), vs[0], vs[1])}
+	return []*ssa.Value{l.Where(l.boolOf("condition"), vs[0], vs[1])}
 }
 
 func lowerMaskedFill(l *Lowering) *ssa.Value {
@@ -38,7 +38,7 @@ func lowerMaskedFill(l *Lowering) *ssa.Value {
 		// PyTorch 2 refuses them; before, it read the first byte of each element, which of -inf is 0
 		l.Fail("masked_fill with a mask of %v; PyTorch fills where a mask of bool or uint8 is true", d)
 	}
-	return l.where(l.boolOf("mask"), l.as("value", l.DType(x)), x)
+	return l.Where(l.boolOf("mask"), l.as("value", l.DType(x)), x)
 }
 
 // isMask reports that PyTorch takes tensors of a dtype as masks.
@@ -49,7 +49,7 @@ func lowerMaskedSelect(l *Lowering) *ssa.Value {
 	xt, mt := x.Tensor(), mask.Tensor()
 	if xt == nil || mt == nil || !xt.Ranked || !mt.Ranked {
 		shape := l.shapeOf(l.And(mask, l.Cast(x, tensor.Bool)))
-		return l.Compress(l.expand(x, shape), l.reshape(l.expand(mask, shape), -1))
+		return l.Compress(l.Expand(x, shape), l.reshape(l.Expand(mask, shape), -1))
 	}
 	sizes := l.broadcastSizes(l.allSizes(x), l.allSizes(mask))
 	x, mask = l.expandTo(x, sizes), l.expandTo(mask, sizes)

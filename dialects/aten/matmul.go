@@ -56,7 +56,7 @@ func (l *Lowering) intMatMul(a, b *ssa.Value) *ssa.Value {
 	}
 	if l.noSum(a, b) {
 		// a sum of nothing, which onnxruntime does not take everywhere
-		return l.expand(l.Like(a, 0), l.shapeOf(l.MatMul(a, b)))
+		return l.Expand(l.Like(a, 0), l.shapeOf(l.MatMul(a, b)))
 	}
 	return l.weighted(a, b)
 }
@@ -137,7 +137,7 @@ func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 	if l.Rank(w) == 1 {
 		y := l.intMatMul(x, w)
 		if b != nil {
-			y = l.add(y, b)
+			y = l.Add(y, b)
 		}
 		return y
 	}
@@ -147,7 +147,7 @@ func (l *Lowering) linear(x, w, b *ssa.Value) *ssa.Value {
 	if b == nil {
 		return l.intMatMul(x, l.transpose(w, 1, 0))
 	}
-	return l.add(l.intMatMul(x, l.apart(l.transpose(w, 1, 0))), b)
+	return l.Add(l.intMatMul(x, l.apart(l.transpose(w, 1, 0))), b)
 }
 
 func lowerInner(l *Lowering) *ssa.Value {
@@ -175,12 +175,12 @@ func (l *Lowering) product(a, b *ssa.Value) *ssa.Value {
 	if l.DType(a) == tensor.Bool {
 		return l.And(a, b)
 	}
-	return l.mul(a, b)
+	return l.Mul(a, b)
 }
 
 func lowerVecdot(l *Lowering) *ssa.Value {
 	x, y := l.Tensor("x"), l.Tensor("y")
-	p := l.mul(x, y)
+	p := l.Mul(x, y)
 	return l.reduce("ReduceSum", p, []int64{int64(l.Dim("dim", l.Rank(p)))}, false)
 }
 
@@ -200,7 +200,7 @@ func (l *Lowering) affine(c, y *ssa.Value) *ssa.Value {
 	if d == tensor.Bool {
 		return l.Or(c, y)
 	}
-	return l.add(c, y)
+	return l.Add(c, y)
 }
 
 // isNumber reports that an argument is the constant v.
@@ -310,7 +310,7 @@ func lowerBilinear(l *Lowering) *ssa.Value {
 	t = l.reshapeSizes(t, append(l.sizesOf(x1, 0, r-1), K, J)...)
 	y := l.squeeze(l.intMatMul(t, l.unsqueeze(x2, int64(r))), int64(r))
 	if b != nil {
-		y = l.add(y, b)
+		y = l.Add(y, b)
 	}
 	return y
 }
@@ -354,7 +354,7 @@ func lowerCross(l *Lowering) *ssa.Value {
 		dim = l.Dim("dim", r)
 	}
 	next, prev := l.i64(1, 2, 0), l.i64(2, 0, 1)
-	return l.sub(l.mul(l.gather(a, next, dim), l.gather(b, prev, dim)), l.mul(l.gather(a, prev, dim), l.gather(b, next, dim)))
+	return l.Sub(l.Mul(l.gather(a, next, dim), l.gather(b, prev, dim)), l.Mul(l.gather(a, prev, dim), l.gather(b, next, dim)))
 }
 
 // powers gives 1, x, x^2, ..., x^(n-1) along a new last axis.
@@ -367,7 +367,7 @@ func (l *Lowering) powers(x *ssa.Value, n int64) *ssa.Value {
 		if i == 1 {
 			p = x
 		} else if i > 1 {
-			p = l.mul(p, x)
+			p = l.Mul(p, x)
 		}
 		cols[i] = l.unsqueeze(p, last)
 	}
@@ -408,6 +408,6 @@ func lowerTrace(l *Lowering) *ssa.Value {
 	}
 	n := l.minSize(l.sizeOf(x, 0), l.sizeOf(x, 1))
 	step := l.addSize(l.sizeOf(x, 1), ConstSize(1))
-	idx := l.mul(l.countTo(n), l.sizeValue(step))
+	idx := l.Mul(l.countTo(n), l.sizeValue(step))
 	return l.reduce("ReduceSum", l.gather(l.reshape(x, -1), idx, 0), nil, false)
 }

@@ -41,9 +41,9 @@ type stats struct{ centered, mean, rstd *ssa.Value }
 // statsOf computes mean and 1 / sqrt(biased variance + eps).
 func (l *Lowering) statsOf(x *ssa.Value, axes []int64, eps Number) stats {
 	mean := l.reduce("ReduceMean", x, axes, true)
-	c := l.sub(x, mean)
-	v := l.reduce("ReduceMean", l.mul(c, c), axes, true)
-	return stats{c, mean, l.Reciprocal(l.Sqrt(l.add(v, l.LikeNumber(x, eps))))}
+	c := l.Sub(x, mean)
+	v := l.reduce("ReduceMean", l.Mul(c, c), axes, true)
+	return stats{c, mean, l.Reciprocal(l.Sqrt(l.Add(v, l.LikeNumber(x, eps))))}
 }
 
 // compute gives x in the type that PyTorch computes in: half types in float32.
@@ -102,8 +102,8 @@ func (l *Lowering) batchNormEval(x, w, b, mean, variance *ssa.Value, eps Number)
 		return l.BatchNormalization(x, w, b, mean, variance, onnx.Epsilon(k))
 	}
 	r := l.Rank(x)
-	factor := l.div(w, l.Sqrt(l.plusNumber(variance, eps)))
-	return l.add(l.mul(l.sub(x, l.channelVector(mean, r)), l.channelVector(factor, r)), l.channelVector(b, r))
+	factor := l.Div(w, l.Sqrt(l.plusNumber(variance, eps)))
+	return l.Add(l.Mul(l.Sub(x, l.channelVector(mean, r)), l.channelVector(factor, r)), l.channelVector(b, r))
 }
 
 // batchNormTrain normalizes by the batch's own statistics, which have the shape (C).
@@ -120,12 +120,12 @@ func (l *Lowering) batchNormTrain(x, w, b *ssa.Value, eps Number) (y, mean, rstd
 	l.sameChannels(x, w, b)
 	axes := append([]int64{0}, axesFrom(2, r-2)...)
 	s := l.statsOf(wide, axes, eps)
-	y = l.mul(s.centered, s.rstd)
+	y = l.Mul(s.centered, s.rstd)
 	if w != nil {
-		y = l.mul(y, l.channelVector(l.Cast(w, l.DType(wide)), r))
+		y = l.Mul(y, l.channelVector(l.Cast(w, l.DType(wide)), r))
 	}
 	if b != nil {
-		y = l.add(y, l.channelVector(l.Cast(b, l.DType(wide)), r))
+		y = l.Add(y, l.channelVector(l.Cast(b, l.DType(wide)), r))
 	}
 	return l.Cast(y, d), l.reshape(s.mean, -1), l.reshape(s.rstd, -1)
 }
@@ -231,10 +231,10 @@ func lowerBatchNormFunctional(l *Lowering) []*ssa.Value {
 	wide := l.compute(x)
 	s := l.statsOf(wide, axes, l.epsArg())
 	n := l.sizeProduct(append(l.sizesOf(x, 0, 1), l.sizesOf(x, 2, r)...)...)
-	sum := l.reduce("ReduceSum", l.mul(s.centered, s.centered), axes, false)
-	unbiased := l.div(sum, l.Cast(l.sizeValue(l.subSize(n, ConstSize(1))), l.DType(wide)))
+	sum := l.reduce("ReduceSum", l.Mul(s.centered, s.centered), axes, false)
+	unbiased := l.Div(sum, l.Cast(l.sizeValue(l.subSize(n, ConstSize(1))), l.DType(wide)))
 	blend := func(old, now *ssa.Value) *ssa.Value {
-		return l.add(l.byNumber(old, l.linearNumber(m, -1, 1)), l.byNumber(l.Cast(now, d), m))
+		return l.Add(l.byNumber(old, l.linearNumber(m, -1, 1)), l.byNumber(l.Cast(now, d), m))
 	}
 	return append(out, blend(mean, l.reshape(s.mean, -1)), blend(variance, unbiased))
 }
@@ -277,7 +277,7 @@ func (l *Lowering) instanceNorm(x, w, b *ssa.Value, eps Number) *ssa.Value {
 		l.Fail("the input has %d dimensions, too few for this operator", r)
 	}
 	s := l.statsOf(x, axesFrom(2, r-2), eps)
-	return l.add(l.mul(l.mul(s.centered, s.rstd), l.channelVector(w, r)), l.channelVector(b, r))
+	return l.Add(l.Mul(l.Mul(s.centered, s.rstd), l.channelVector(w, r)), l.channelVector(b, r))
 }
 
 func lowerLayerNorm(l *Lowering) *ssa.Value {
@@ -341,12 +341,12 @@ func (l *Lowering) layerNormByHand(x, w, b *ssa.Value, n int, eps Number) normal
 	d := l.DType(x)
 	wide := l.compute(x)
 	s := l.statsOf(wide, axesFrom(l.Rank(x)-n, n), eps)
-	y := l.mul(s.centered, s.rstd)
+	y := l.Mul(s.centered, s.rstd)
 	if w != nil {
-		y = l.mul(y, l.Cast(w, l.DType(wide)))
+		y = l.Mul(y, l.Cast(w, l.DType(wide)))
 	}
 	if b != nil {
-		y = l.add(y, l.Cast(b, l.DType(wide)))
+		y = l.Add(y, l.Cast(b, l.DType(wide)))
 	}
 	return normalized{l.Cast(y, d), s}
 }
@@ -384,10 +384,10 @@ func (l *Lowering) numGroups(x *ssa.Value, name string) int64 {
 
 func (l *Lowering) affineChannels(y, w, b *ssa.Value, r int) *ssa.Value {
 	if w != nil {
-		y = l.mul(y, l.channelVector(l.Cast(w, l.DType(y)), r))
+		y = l.Mul(y, l.channelVector(l.Cast(w, l.DType(y)), r))
 	}
 	if b != nil {
-		y = l.add(y, l.channelVector(l.Cast(b, l.DType(y)), r))
+		y = l.Add(y, l.channelVector(l.Cast(b, l.DType(y)), r))
 	}
 	return y
 }
@@ -413,7 +413,7 @@ func lowerNativeGroupNorm(l *Lowering) []*ssa.Value {
 	wide := l.compute(x)
 	r := l.Rank(x)
 	s := l.statsOf(l.groups(wide, l.numGroups(x, "group")), []int64{2}, l.Number("eps"))
-	y := l.reshapeSizes(l.mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
+	y := l.reshapeSizes(l.Mul(s.centered, s.rstd), l.sizesOf(x, 0, r)...)
 	sd := d
 	if w != nil {
 		sd = l.DType(w)
@@ -447,11 +447,11 @@ func lowerRMSNorm(l *Lowering) *ssa.Value {
 
 func (l *Lowering) rmsNorm(x, w *ssa.Value, n int, eps Number) (y, rstd *ssa.Value) {
 	wide := l.compute(x)
-	sq := l.reduce("ReduceMean", l.mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
-	rstd = l.Reciprocal(l.Sqrt(l.add(sq, l.LikeNumber(wide, eps))))
-	y = l.mul(wide, rstd)
+	sq := l.reduce("ReduceMean", l.Mul(wide, wide), axesFrom(l.Rank(x)-n, n), true)
+	rstd = l.Reciprocal(l.Sqrt(l.Add(sq, l.LikeNumber(wide, eps))))
+	y = l.Mul(wide, rstd)
 	if w != nil {
-		y = l.mul(y, l.Cast(w, l.DType(wide)))
+		y = l.Mul(y, l.Cast(w, l.DType(wide)))
 	}
 	return l.Cast(y, l.DType(x)), rstd
 }
@@ -482,7 +482,7 @@ func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 	case len(axes) == 0 && (p == 1 || p == 2): // of each element alone
 		return l.Abs(v)
 	case p == 2:
-		return l.Sqrt(l.reduce("ReduceSum", l.mul(v, v), axes, keep))
+		return l.Sqrt(l.reduce("ReduceSum", l.Mul(v, v), axes, keep))
 	case p == 1:
 		return l.reduce("ReduceSum", l.Abs(v), axes, keep)
 	}
@@ -493,5 +493,5 @@ func (l *Lowering) normExcept(v *ssa.Value, dim int64, p float64) *ssa.Value {
 func lowerWeightNorm(l *Lowering) []*ssa.Value {
 	v, g := l.Tensor("v"), l.Tensor("g")
 	norm := l.normExcept(v, l.Int("dim"), 2)
-	return []*ssa.Value{l.mul(v, l.div(g, norm)), norm}
+	return []*ssa.Value{l.Mul(v, l.Div(g, norm)), norm}
 }

@@ -31,7 +31,7 @@ func (l *Lowering) topK(x, k *ssa.Value, dim int, largest, sorted bool) (values,
 		key = l.Cast(x, tensor.Int32)
 	case d.IsFloat():
 		// NaN counts as the greatest, of which runtimes know nothing; infinity, as the greatest finite number, is next
-		key = l.where(l.isNaN(x), l.Like(x, math.Inf(1)), l.min(x, l.Like(x, maxFinite(d))))
+		key = l.Where(l.isNaN(x), l.Like(x, math.Inf(1)), l.min(x, l.Like(x, maxFinite(d))))
 	}
 	values, indices = l.TopK(key, k, onnx.Axis(dim), onnx.Largest(largest), onnx.Sorted(sorted))
 	if d.IsFloat() {
@@ -140,18 +140,18 @@ func (l *Lowering) median(skipNaN bool) []*ssa.Value {
 func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa.Value {
 	nan := l.isNaN(x)
 	axis := []int64{int64(dim)}
-	filled := l.where(nan, l.Like(x, math.Inf(1)), x)
+	filled := l.Where(nan, l.Like(x, math.Inf(1)), x)
 	if !skipNaN {
 		n := l.sizeOf(x, dim)
 		rs := l.kth(filled, l.divSize(l.addSize(n, ConstSize(1)), ConstSize(2)), dim, keep)
 		bad := l.anyTrue(nan, axis, keep)
 		first := l.ArgMax(l.Cast(nan, tensor.Int32), onnx.Axis(dim), onnx.KeepDims(keep))
-		return []*ssa.Value{l.where(bad, l.Like(x, math.NaN()), rs[0]), l.where(bad, first, rs[1])}
+		return []*ssa.Value{l.Where(bad, l.Like(x, math.NaN()), rs[0]), l.Where(bad, first, rs[1])}
 	}
 	v, i := l.sortNumbers(filled, dim)
-	count := l.reduce("ReduceSum", l.Cast(l.not(nan), tensor.Int64), axis, true)
+	count := l.reduce("ReduceSum", l.Cast(l.Not(nan), tensor.Int64), axis, true)
 	one := l.Scalar(tensor.Int64, 1)
-	at := l.div(l.sub(l.max(count, one), one), l.Scalar(tensor.Int64, 2))
+	at := l.Div(l.Sub(l.max(count, one), one), l.Scalar(tensor.Int64, 2))
 	gather := func(t *ssa.Value) *ssa.Value {
 		g := l.GatherElements(t, at, onnx.Axis(dim))
 		if keep {
@@ -163,7 +163,7 @@ func (l *Lowering) floatMedian(x *ssa.Value, dim int, keep, skipNaN bool) []*ssa
 	if !keep {
 		none = l.squeeze(none, axis...)
 	}
-	return []*ssa.Value{l.where(none, l.Like(x, math.NaN()), gather(v)), gather(i)}
+	return []*ssa.Value{l.Where(none, l.Like(x, math.NaN()), gather(v)), gather(i)}
 }
 
 // lowerMode counts equal elements pairwise; of equally frequent ones the least
@@ -182,10 +182,10 @@ func lowerMode(l *Lowering) []*ssa.Value {
 		w = l.Cast(w, tensor.Int32)
 	}
 	last := []int64{-1}
-	counts := l.reduce("ReduceSum", l.Cast(l.equal(l.unsqueeze(w, -1), l.unsqueeze(w, -2)), tensor.Int64), last, false)
-	most := l.equal(counts, l.reduce("ReduceMax", counts, last, true))
-	v := l.reduce("ReduceMin", l.where(most, w, l.highest(l.DType(w))), last, true)
-	hit := l.Cast(l.equal(w, v), tensor.Int32)
+	counts := l.reduce("ReduceSum", l.Cast(l.Equal(l.unsqueeze(w, -1), l.unsqueeze(w, -2)), tensor.Int64), last, false)
+	most := l.Equal(counts, l.reduce("ReduceMax", counts, last, true))
+	v := l.reduce("ReduceMin", l.Where(most, w, l.highest(l.DType(w))), last, true)
+	hit := l.Cast(l.Equal(w, v), tensor.Int32)
 	i := l.ArgMax(hit, onnx.Axis(rank-1), onnx.KeepDims(true), onnx.SelectLastIndex(true))
 	v, i = l.fromLast(l.Cast(v, d), dim), l.fromLast(i, dim)
 	if !keep {
@@ -220,19 +220,19 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	nan := l.isNaN(x)
 	last := []int64{-1}
 	axis := l.Rank(x) - 1
-	v, _ := l.sortNumbers(l.where(nan, l.Like(x, math.Inf(1)), x), axis)
+	v, _ := l.sortNumbers(l.Where(nan, l.Like(x, math.Inf(1)), x), axis)
 	// places of quantiles, with the quantiles along a new last axis
 	size := l.Cast(l.sizeValue(l.sizeOf(x, axis)), d)
 	var count *ssa.Value
 	if skipNaN {
-		count = l.reduce("ReduceSum", l.Cast(l.not(nan), d), last, true)
+		count = l.reduce("ReduceSum", l.Cast(l.Not(nan), d), last, true)
 	} else {
 		count = size
 	}
 	one := l.Like(x, 1)
-	places := l.mul(l.reshape(q, -1), l.max(l.sub(count, one), l.Like(x, 0)))
+	places := l.Mul(l.reshape(q, -1), l.max(l.Sub(count, one), l.Like(x, 0)))
 	low, high := l.Floor(places), l.Ceil(places)
-	weight := l.sub(places, low)
+	weight := l.Sub(places, low)
 	switch mode := l.Str("interpolation"); mode {
 	case "linear", "":
 	case "lower":
@@ -264,7 +264,7 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 	} else {
 		bad = l.anyTrue(nan, last, true)
 	}
-	y = l.where(bad, l.Like(x, math.NaN()), y)
+	y = l.Where(bad, l.Like(x, math.NaN()), y)
 	// y has the quantiles last: they go first, and the reduced axis comes back as 1
 	r := l.Rank(y)
 	perm := []int64{int64(r - 1)}
@@ -289,5 +289,5 @@ func (l *Lowering) quantile(skipNaN bool) *ssa.Value {
 
 // lerp is a + w * (b - a); equal infinities have no difference.
 func (l *Lowering) lerp(a, b, w *ssa.Value) *ssa.Value {
-	return l.where(l.equal(a, b), a, l.add(a, l.mul(w, l.sub(b, a))))
+	return l.Where(l.Equal(a, b), a, l.Add(a, l.Mul(w, l.Sub(b, a))))
 }

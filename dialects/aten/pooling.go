@@ -187,13 +187,13 @@ func (l *Lowering) maxPoolInt(x *ssa.Value, p poolArgs, indices bool) []*ssa.Val
 	for i := range n {
 		// Places outside of the input are replaced by the nearest ones of the same window inside of it.
 		in := l.sizeOf(x, 2+i)
-		start := l.sub(l.mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
+		start := l.Sub(l.Mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
 		start = l.unsqueeze(start, 1)
 		step := make([]int64, p.kernel[i])
 		for k := range step {
 			step[k] = int64(k) * p.dilation[i]
 		}
-		idx := l.add(start, l.unsqueeze(l.i64(step...), 0)) // (o, k)
+		idx := l.Add(start, l.unsqueeze(l.i64(step...), 0)) // (o, k)
 		if p.pad[i] == 0 && !p.ceil {
 			tables[i] = idx
 			continue
@@ -201,8 +201,8 @@ func (l *Lowering) maxPoolInt(x *ssa.Value, p poolArgs, indices bool) []*ssa.Val
 		dil := p.dilation[i]
 		// first place inside: start mod dilation if start is negative; last: the greatest start + k*dilation below the size
 		first := l.Max(start, l.Mod(start, l.scalarInt(tensor.Int64, dil)))
-		room := l.sub(l.sizeValue(l.subSize(in, ConstSize(1))), first)
-		last := l.add(first, l.mul(l.div(room, l.scalarInt(tensor.Int64, dil)), l.scalarInt(tensor.Int64, dil)))
+		room := l.Sub(l.sizeValue(l.subSize(in, ConstSize(1))), first)
+		last := l.Add(first, l.Mul(l.Div(room, l.scalarInt(tensor.Int64, dil)), l.scalarInt(tensor.Int64, dil)))
 		tables[i] = l.Min(l.Max(idx, first), last)
 	}
 	return l.maxOverTables(x, tables, counts, indices)
@@ -225,7 +225,7 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.add(l.mul(flat, l.sizeValue(l.sizeOf(x, 2+i))), idx)
+			flat = l.Add(l.Mul(flat, l.sizeValue(l.sizeOf(x, 2+i))), idx)
 		}
 	}
 	N, C := l.sizeOf(x, 0), l.sizeOf(x, 1)
@@ -247,7 +247,7 @@ func (l *Lowering) maxOverTables(x *ssa.Value, tables []*ssa.Value, counts []Siz
 		w = l.Cast(w, tensor.Int32)
 	}
 	k := l.ArgMax(w, onnx.Axis(3), onnx.KeepDims(false))
-	at := l.add(k, l.mul(l.countTo(O), l.sizeValue(L)))
+	at := l.Add(k, l.Mul(l.countTo(O), l.sizeValue(L)))
 	return []*ssa.Value{y, l.reshapeSizes(l.gather(l.reshape(table, -1), at, 0), out...)}
 }
 
@@ -315,8 +315,8 @@ func (l *Lowering) avgPoolFloat(x *ssa.Value, p poolArgs, include bool, divisor 
 	if divisor != 0 {
 		return l.scale(y, float64(area)/float64(divisor))
 	}
-	factor := l.div(l.Like(x, float64(area)), l.Cast(counted, l.DType(x)))
-	return l.mul(y, factor)
+	factor := l.Div(l.Like(x, float64(area)), l.Cast(counted, l.DType(x)))
+	return l.Mul(y, factor)
 }
 
 // countedPlaces is the number of places that PyTorch counts in each window, of shape (o1, ..., on).
@@ -328,13 +328,13 @@ func (l *Lowering) countedPlaces(x *ssa.Value, p poolArgs, counts []Size, includ
 		if include {
 			lo, hi = -p.pad[i], l.addSize(in, ConstSize(p.pad[i]))
 		}
-		start := l.sub(l.mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
-		stop := l.Min(l.add(start, l.scalarInt(tensor.Int64, p.kernel[i])), l.sizeValue(hi))
-		c := l.sub(stop, l.Max(start, l.scalarInt(tensor.Int64, lo)))
+		start := l.Sub(l.Mul(l.countTo(counts[i]), l.scalarInt(tensor.Int64, p.stride[i])), l.scalarInt(tensor.Int64, p.pad[i]))
+		stop := l.Min(l.Add(start, l.scalarInt(tensor.Int64, p.kernel[i])), l.sizeValue(hi))
+		c := l.Sub(stop, l.Max(start, l.scalarInt(tensor.Int64, lo)))
 		if counted == nil {
 			counted = c
 		} else {
-			counted = l.mul(l.unsqueeze(counted, int64(i)), c)
+			counted = l.Mul(l.unsqueeze(counted, int64(i)), c)
 		}
 	}
 	return counted
@@ -364,7 +364,7 @@ func (l *Lowering) avgByWindows(x *ssa.Value, p poolArgs, include bool, divisor 
 	wide := l.padSpatial(l.Cast(x, wd), p.pad, far, nil)
 	w := l.gatherWindows(wide, counts, p.kernel, p.stride, p.dilation)
 	sum := l.reduce("ReduceSum", w, axesFrom(2, n), false)
-	return l.Cast(l.div(sum, l.Cast(by, wd)), d)
+	return l.Cast(l.Div(sum, l.Cast(by, wd)), d)
 }
 
 func (l *Lowering) maxUnpool(n int) *ssa.Value {
@@ -403,14 +403,14 @@ func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
 		s := l.unsqueeze(l.gather(samples, l.scalarInt(tensor.Int64, int64(at)), 2), 2) // (N, C, 1)
 		start := l.unsqueeze(l.sizeTensor([]Size{room}), 0, 1)                          // (1, 1, 1)
 		if out[i] > 1 {
-			alpha := l.div(l.Cast(l.sizeValue(room), d), l.Like(samples, float64(out[i]-1)))
+			alpha := l.Div(l.Cast(l.sizeValue(room), d), l.Like(samples, float64(out[i]-1)))
 			steps := l.Const(tensor.FromFloats(d, []int64{1, 1, out[i] - 1}, l.iota64(out[i]-1)))
 			trunc := func(v *ssa.Value) *ssa.Value { return l.Cast(v, tensor.Int64) }
-			first := l.sub(trunc(l.mul(l.add(steps, s), alpha)), trunc(l.mul(s, alpha)))
+			first := l.Sub(trunc(l.Mul(l.Add(steps, s), alpha)), trunc(l.Mul(s, alpha)))
 			lastShape := l.sizeTensor([]Size{N, C, ConstSize(1)})
-			start = l.concatV(2, first, l.expand(start, lastShape))
+			start = l.concatV(2, first, l.Expand(start, lastShape))
 		}
-		idx := l.add(l.unsqueeze(start, 3), l.i64(l.iotaInts(kernel[i])...)) // (N, C, o, k)
+		idx := l.Add(l.unsqueeze(start, 3), l.i64(l.iotaInts(kernel[i])...)) // (N, C, o, k)
 		var axes []int64
 		for j := range 2 * n {
 			if j != i && j != n+i {
@@ -421,12 +421,12 @@ func (l *Lowering) fractionalMaxPool(n int) []*ssa.Value {
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.add(l.mul(flat, l.sizeValue(in)), idx)
+			flat = l.Add(l.Mul(flat, l.sizeValue(in)), idx)
 		}
 	}
 	O, L := l.sizeProduct(constSizes(out)...), l.sizeProduct(constSizes(kernel)...)
 	full := append(append([]Size{N, C}, constSizes(out)...), constSizes(kernel)...)
-	flat = l.reshapeSizes(l.expand(flat, l.sizeTensor(full)), N, C, l.mulSize(O, L))
+	flat = l.reshapeSizes(l.Expand(flat, l.sizeTensor(full)), N, C, l.mulSize(O, L))
 	plane := l.sizeProduct(l.sizesOf(x, 2, n+2)...)
 	w := l.GatherElements(l.reshapeSizes(x, N, C, plane), flat, onnx.Axis(2))
 	w = l.reshapeSizes(w, N, C, O, L)

@@ -26,7 +26,7 @@ var distributions = Defs{
 	"aten::normal_functional": {Doc: "normal of a mean and a standard deviation", Lower: lowerNormal},
 	"aten::exponential":       {Doc: "exponential of rate lambd", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.scale(l.expDraw(l.Tensor("self")), 1/l.FloatOr("lambd", 1)) }},
 	"aten::log_normal": {Doc: "exp of a normal number", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
-		return l.exp(l.offset(l.scale(l.normal(l.Tensor("self")), l.FloatOr("std", 2)), l.FloatOr("mean", 1)))
+		return l.Exp(l.offset(l.scale(l.normal(l.Tensor("self")), l.FloatOr("std", 2)), l.FloatOr("mean", 1)))
 	}},
 	"aten::cauchy": {Doc: "Cauchy of a median and a scale", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
 		u := l.uniform(l.Tensor("self"), -math.Pi/2, math.Pi/2)
@@ -84,7 +84,7 @@ func (l *Lowering) normal(x *ssa.Value) *ssa.Value {
 // expDraw is -log(1 - u), exponential of rate 1.
 func (l *Lowering) expDraw(x *ssa.Value) *ssa.Value {
 	u := l.uniform(x, 0, 1)
-	return l.neg(l.log(l.sub(l.Like(u, 1), u)))
+	return l.neg(l.Log(l.Sub(l.Like(u, 1), u)))
 }
 
 func lowerRandint(l *Lowering) *ssa.Value {
@@ -115,7 +115,7 @@ func lowerRandint(l *Lowering) *ssa.Value {
 		}
 	}
 	u := l.uniform(x, 0, 1)
-	return l.Cast(l.Floor(l.add(low, l.mul(u, l.sub(high, low)))), d)
+	return l.Cast(l.Floor(l.Add(low, l.Mul(u, l.Sub(high, low)))), d)
 }
 
 func lowerRandperm(l *Lowering) *ssa.Value {
@@ -134,7 +134,7 @@ func lowerNormal(l *Lowering) *ssa.Value {
 		x := l.emptyOf()
 		z := l.normal(x)
 		d := l.DType(z)
-		return l.add(l.mul(z, l.as("std", d)), l.as("mean", d))
+		return l.Add(l.Mul(z, l.as("std", d)), l.as("mean", d))
 	}
 	var x *ssa.Value
 	for _, n := range []string{"mean", "std"} {
@@ -143,13 +143,13 @@ func lowerNormal(l *Lowering) *ssa.Value {
 			if x == nil {
 				x = v
 			} else {
-				x = l.add(l.mul(x, l.Like(x, 0)), l.mul(v, l.Like(v, 0)))
+				x = l.Add(l.Mul(x, l.Like(x, 0)), l.Mul(v, l.Like(v, 0)))
 			}
 		}
 	}
 	z := l.normal(x)
 	d := l.DType(z)
-	return l.add(l.mul(z, l.as("std", d)), l.as("mean", d))
+	return l.Add(l.Mul(z, l.as("std", d)), l.as("mean", d))
 }
 
 func lowerGeometric(l *Lowering) *ssa.Value {
@@ -165,7 +165,7 @@ func lowerBernoulli(l *Lowering) *ssa.Value {
 		p = l.Tensor("p")
 	}
 	u := l.uniform(x, 0, 1)
-	return l.Cast(l.less(u, l.Cast(p, l.DType(u))), l.DType(x))
+	return l.Cast(l.Less(u, l.Cast(p, l.DType(u))), l.DType(x))
 }
 
 // lowerMultinomial takes the greatest of log p plus Gumbel noise, which draws
@@ -174,7 +174,7 @@ func lowerMultinomial(l *Lowering) *ssa.Value {
 	p := l.Tensor("self")
 	rank := l.Rank(p)
 	n := l.sizes("num_samples")
-	logp := l.log(p)
+	logp := l.Log(p)
 	if k, ok := n[0].Int(); l.Bool("replacement") && ok && k != 1 {
 		if rank == 1 {
 			logp = l.unsqueeze(logp, 0)
@@ -187,8 +187,8 @@ func lowerMultinomial(l *Lowering) *ssa.Value {
 	} else if l.Bool("replacement") && !ok {
 		l.Fail("the number of samples must be a constant")
 	}
-	noise := l.neg(l.log(l.expDraw(p)))
-	_, i := l.topK(l.add(logp, noise), l.sizeTensor(n), rank-1, true, true)
+	noise := l.neg(l.Log(l.expDraw(p)))
+	_, i := l.topK(l.Add(logp, noise), l.sizeTensor(n), rank-1, true, true)
 	return i
 }
 
@@ -252,14 +252,14 @@ func (l *Lowering) noisy(feature, alpha bool) *ssa.Value {
 		shape = l.fill(l.sizeTensor(sizes), l.DType(x), ssa.Int(0))
 	}
 	u := l.uniform(shape, 0, 1)
-	kept := l.Cast(l.less(u, l.Like(u, 1-p)), l.DType(x))
+	kept := l.Cast(l.Less(u, l.Like(u, 1-p)), l.DType(x))
 	if !alpha {
-		return l.mul(x, l.scale(kept, 1/(1-p)))
+		return l.Mul(x, l.scale(kept, 1/(1-p)))
 	}
 	const saturation = 1.7580993408473766
 	a := 1 / math.Sqrt((saturation*saturation*p+1)*(1-p))
 	shift := l.offset(l.scale(l.offset(kept, -1), saturation*a), saturation*a*p)
-	return l.add(l.mul(x, l.scale(kept, a)), shift)
+	return l.Add(l.Mul(x, l.scale(kept, a)), shift)
 }
 
 func lowerRrelu(l *Lowering) *ssa.Value {
@@ -283,6 +283,6 @@ func (l *Lowering) rrelu() (y, noise *ssa.Value) {
 		return l.leakyRelu(x, l.meanNumber(l.NumberOr("lower", 0.125), l.NumberOr("upper", 1.0/3))), nil
 	}
 	slope := l.uniform(x, l.FloatOr("lower", 0.125), l.FloatOr("upper", 1.0/3))
-	negative := l.lessEqual(x, l.Like(x, 0))
-	return l.where(negative, l.mul(x, slope), x), l.where(negative, slope, l.Like(x, 1))
+	negative := l.LessOrEqual(x, l.Like(x, 0))
+	return l.Where(negative, l.Mul(x, slope), x), l.Where(negative, slope, l.Like(x, 1))
 }

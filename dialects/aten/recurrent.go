@@ -273,7 +273,7 @@ func (l *Lowering) projectedLSTM(x, lens *ssa.Value, init []*ssa.Value, ps []rnn
 			xs = append(xs, alive)
 		}
 		finals, outs := l.Scan([]*ssa.Value{h0, c0}, xs, i == 1, func(st, el []*ssa.Value) ([]*ssa.Value, []*ssa.Value) {
-			h, c := l.lstmStep(l.add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
+			h, c := l.lstmStep(l.Add(el[0], l.linear(st[0], p.wHH, p.bHH)), st[1])
 			h = l.MatMul(h, l.transpose(p.wHR, 1, 0))
 			if alive != nil {
 				h, c = l.Where(el[1], h, st[0]), l.Where(el[1], c, st[1])
@@ -289,7 +289,7 @@ func (l *Lowering) projectedLSTM(x, lens *ssa.Value, init []*ssa.Value, ps []rnn
 
 // cellSum is W x + b + R h + c.
 func (l *Lowering) cellSum() *ssa.Value {
-	return l.add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(l.Tensor("hx"), l.Tensor("w_hh"), l.TensorOr("b_hh")))
+	return l.Add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(l.Tensor("hx"), l.Tensor("w_hh"), l.TensorOr("b_hh")))
 }
 
 // chunkGates splits the last axis into n equal parts.
@@ -302,8 +302,8 @@ func (l *Lowering) chunkGates(x *ssa.Value, n int64) []*ssa.Value {
 func (l *Lowering) lstmStep(gates, c *ssa.Value) (h, cNext *ssa.Value) {
 	g := l.chunkGates(gates, 4)
 	in, forget, out := l.Sigmoid(g[0]), l.Sigmoid(g[1]), l.Sigmoid(g[3])
-	cNext = l.add(l.mul(forget, c), l.mul(in, l.Tanh(g[2])))
-	return l.mul(out, l.Tanh(cNext)), cNext
+	cNext = l.Add(l.Mul(forget, c), l.Mul(in, l.Tanh(g[2])))
+	return l.Mul(out, l.Tanh(cNext)), cNext
 }
 
 func lowerLSTMCell(l *Lowering) []*ssa.Value {
@@ -311,7 +311,7 @@ func lowerLSTMCell(l *Lowering) []*ssa.Value {
 	if len(st) != 2 {
 		l.Fail("an LSTM has two states, found %d", len(st))
 	}
-	gates := l.add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(st[0], l.Tensor("w_hh"), l.TensorOr("b_hh")))
+	gates := l.Add(l.linear(l.Tensor("input"), l.Tensor("w_ih"), l.TensorOr("b_ih")), l.linear(st[0], l.Tensor("w_hh"), l.TensorOr("b_hh")))
 	h, c := l.lstmStep(gates, st[1])
 	return []*ssa.Value{h, c}
 }
@@ -324,9 +324,9 @@ func lowerGRUCell(l *Lowering) *ssa.Value {
 // gruStep is the next state of a GRU, of the gates' parts of the input and of the state h.
 func (l *Lowering) gruStep(ofInput, ofState, h *ssa.Value) *ssa.Value {
 	x, r := l.chunkGates(ofInput, 3), l.chunkGates(ofState, 3)
-	reset, update := l.Sigmoid(l.add(x[0], r[0])), l.Sigmoid(l.add(x[1], r[1]))
-	n := l.Tanh(l.add(x[2], l.mul(reset, r[2])))
-	return l.add(l.mul(l.sub(h, n), update), n)
+	reset, update := l.Sigmoid(l.Add(x[0], r[0])), l.Sigmoid(l.Add(x[1], r[1]))
+	n := l.Tanh(l.Add(x[2], l.Mul(reset, r[2])))
+	return l.Add(l.Mul(l.Sub(h, n), update), n)
 }
 
 // unpack pads packed data with a number: (T, B, ...).

@@ -25,9 +25,9 @@ var reduce = Defs{
 	"aten::any":               {Doc: "whether one is not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.anyTrue) }},
 	"aten::all":               {Doc: "whether none is 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.allTrue) }},
 	"aten::var":               {Doc: "variance over dim", Nature: Reduces, Complex: one(complexVar), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return v }},
-	"aten::std":               {Doc: "standard deviation over dim", Nature: Reduces, Complex: one(complexStd), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.sqrt(v) }},
+	"aten::std":               {Doc: "standard deviation over dim", Nature: Reduces, Complex: one(complexStd), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.Sqrt(v) }},
 	"aten::var_mean":          {Doc: "variance and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(false) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{v, m} }},
-	"aten::std_mean":          {Doc: "standard deviation and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.sqrt(v), m} }},
+	"aten::std_mean":          {Doc: "standard deviation and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.Sqrt(v), m} }},
 	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Nature: Reduces, Autocast: Float32OnCUDA, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
 	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Nature: Reduces, Alias: "aten::logsumexp", Lower: lowerLogsumexp},
 	"aten::count_nonzero":     {Doc: "how many are not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: lowerCountNonzero},
@@ -81,7 +81,7 @@ func (l *Lowering) zeroNaN(x *ssa.Value) *ssa.Value {
 	if !l.DType(x).IsFloat() {
 		return x
 	}
-	return l.where(l.isNaN(x), l.Like(x, 0), x)
+	return l.Where(l.isNaN(x), l.Like(x, 0), x)
 }
 
 func lowerNansum(l *Lowering) *ssa.Value {
@@ -117,16 +117,16 @@ func (l *Lowering) meanOver(x *ssa.Value, dims []int64, keep bool) *ssa.Value {
 	case ok && k > 0:
 		return l.reduceOver("ReduceMean", x, dims, keep)
 	case ok:
-		return l.div(l.reduceOver("ReduceSum", x, dims, keep), l.Like(x, 0))
+		return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Like(x, 0))
 	}
-	return l.div(l.reduceOver("ReduceSum", x, dims, keep), l.Cast(l.sizeValue(n), l.DType(x)))
+	return l.Div(l.reduceOver("ReduceSum", x, dims, keep), l.Cast(l.sizeValue(n), l.DType(x)))
 }
 
 func lowerNanmean(l *Lowering) *ssa.Value {
 	x := l.floating("self")
 	dims, keep := l.over(x, "dim"), l.Bool("keepdim")
-	n := l.reduceOver("ReduceSum", l.Cast(l.not(l.isNaN(x)), l.DType(x)), dims, keep)
-	return l.div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
+	n := l.reduceOver("ReduceSum", l.Cast(l.Not(l.isNaN(x)), l.DType(x)), dims, keep)
+	return l.Div(l.reduceOver("ReduceSum", l.zeroNaN(x), dims, keep), n)
 }
 
 // reduceExtreme is ReduceMax or ReduceMin for every type. A NaN wins in PyTorch; runtimes need not pass it on.
@@ -141,7 +141,7 @@ func (l *Lowering) reduceExtreme(op string, x *ssa.Value, dims []int64, keep boo
 
 // withNaN makes the result y of a reduction of x NaN where x has one: the sum of the NaNs goes on top.
 func (l *Lowering) withNaN(y, x *ssa.Value, dims []int64, keep bool) *ssa.Value {
-	return l.add(y, l.reduce("ReduceSum", l.where(l.isNaN(x), x, l.Like(x, 0)), dims, keep))
+	return l.Add(y, l.reduce("ReduceSum", l.Where(l.isNaN(x), x, l.Like(x, 0)), dims, keep))
 }
 
 // maxFinite is the greatest finite number of a float type.
@@ -191,9 +191,9 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 	if l.DType(x).IsFloat() {
 		// NaN is the extreme one, and an infinity is next: it counts as the greatest finite number
 		if op == "ArgMin" {
-			x = l.where(l.isNaN(x), l.lowest(l.DType(x)), l.max(x, l.Like(x, -maxFinite(l.DType(x)))))
+			x = l.Where(l.isNaN(x), l.lowest(l.DType(x)), l.max(x, l.Like(x, -maxFinite(l.DType(x)))))
 		} else {
-			x = l.where(l.isNaN(x), l.highest(l.DType(x)), l.min(x, l.Like(x, maxFinite(l.DType(x)))))
+			x = l.Where(l.isNaN(x), l.highest(l.DType(x)), l.min(x, l.Like(x, maxFinite(l.DType(x)))))
 		}
 	}
 	if l.IsNone("dim") {
@@ -268,7 +268,7 @@ func (l *Lowering) moments() (variance, mean *ssa.Value) {
 
 // variance divides by the count less the correction, but not by less than 0.
 func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction Number) (variance, mean *ssa.Value) {
-	squares := l.square(l.sub(x, l.reduceOver("ReduceMean", x, dims, true)))
+	squares := l.square(l.Sub(x, l.reduceOver("ReduceMean", x, dims, true)))
 	mean = l.meanOver(x, dims, keep)
 	if correction.is(0) {
 		return l.meanOver(squares, dims, keep), mean
@@ -276,10 +276,10 @@ func (l *Lowering) variance(x *ssa.Value, dims []int64, keep bool, correction Nu
 	sum := l.reduceOver("ReduceSum", squares, dims, keep)
 	n := l.countOver(x, dims)
 	if k, ok := n.Int(); ok && known(correction) {
-		return l.div(sum, l.Like(x, math.Max(0, float64(k)-correction.k))), mean
+		return l.Div(sum, l.Like(x, math.Max(0, float64(k)-correction.k))), mean
 	}
-	f := l.sub(l.Cast(l.sizeValue(n), l.DType(x)), l.LikeNumber(x, correction))
-	return l.div(sum, l.max(f, l.Like(x, 0))), mean
+	f := l.Sub(l.Cast(l.sizeValue(n), l.DType(x)), l.LikeNumber(x, correction))
+	return l.Div(sum, l.max(f, l.Like(x, 0))), mean
 }
 
 func lowerLogsumexp(l *Lowering) *ssa.Value {

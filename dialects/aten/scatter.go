@@ -82,7 +82,7 @@ func (l *Lowering) emptyLike(v *ssa.Value, d tensor.DType) *ssa.Value {
 	if shape, ok := dimsOf(l.Shape(v)); ok {
 		return l.emptyConst(d, shape...)
 	}
-	return l.expand(l.Scalar(d, 0), l.shapeOf(v))
+	return l.Expand(l.Scalar(d, 0), l.shapeOf(v))
 }
 
 func (l *Lowering) gatherElements(x, index *ssa.Value, dim int) *ssa.Value {
@@ -105,12 +105,12 @@ func (l *Lowering) elementIndex(x, index *ssa.Value, dim int) *ssa.Value {
 			part = l.reshapeInto(l.countTo(sizes[i]), shape)
 		}
 		if n, ok := stride.Int(); !ok || n != 1 {
-			part = l.mul(part, l.sizeValue(stride))
+			part = l.Mul(part, l.sizeValue(stride))
 		}
 		if at == nil {
 			at = part
 		} else {
-			at = l.add(at, part)
+			at = l.Add(at, part)
 		}
 		stride = l.mulSize(stride, dims[i])
 	}
@@ -297,9 +297,9 @@ func (l *Lowering) reduceLoop(x, index, rows *ssa.Value, reduce string) *ssa.Val
 	var v *ssa.Value
 	switch reduce {
 	case "sum":
-		v = l.add(old, row)
+		v = l.Add(old, row)
 	case "prod":
-		v = l.mul(old, row)
+		v = l.Mul(old, row)
 	case "amax", "amin":
 		v = l.Op(map[string]string{"amax": "Max", "amin": "Min"}[reduce], old, row)
 	}
@@ -383,7 +383,7 @@ func (l *Lowering) scatterReduce(x, index, src *ssa.Value, dim int, reduce strin
 	if d.IsInt() {
 		return l.Aten("aten::div.Tensor_mode", y, count, "floor")
 	}
-	return l.div(y, count)
+	return l.Div(y, count)
 }
 
 // spreadNaN makes an element NaN if any of those that it combines is NaN; the
@@ -393,7 +393,7 @@ func (l *Lowering) spreadNaN(y, base, index, src *ssa.Value, dim int) *ssa.Value
 	zeros := l.expandTo(l.Scalar(tensor.Int32, 0), l.allSizes(base))
 	hit := l.Cast(l.scatter(zeros, index, n, dim, "sum"), tensor.Bool)
 	hit = l.Or(hit, l.IsNaN(base))
-	return l.where(hit, l.Like(y, math.NaN()), y)
+	return l.Where(hit, l.Like(y, math.NaN()), y)
 }
 
 // neutral is the value that a reduction starts from.
@@ -451,12 +451,12 @@ func lowerIndexAdd(l *Lowering) *ssa.Value {
 	x, index, source, dim, rank := l.indexParts()
 	source = l.spreadSource(source, x, dim)
 	if !l.IsConst("alpha") {
-		source = l.mul(source, l.as("alpha", l.DType(x)))
+		source = l.Mul(source, l.as("alpha", l.DType(x)))
 	} else if l.Float("alpha") != 1 {
 		if l.DType(x) == tensor.Bool {
 			source = l.And(source, l.as("alpha", tensor.Bool))
 		} else {
-			source = l.mul(source, l.as("alpha", l.DType(x)))
+			source = l.Mul(source, l.as("alpha", l.DType(x)))
 		}
 	}
 	if anyZero(l.Shape(index)) {

@@ -90,17 +90,17 @@ func (l *Lowering) splitEvery(x *ssa.Value, dim int, size Size, empty int64) []*
 	if !size.Known || mayBeZero(size.Expr) {
 		by = l.max(by, one)
 	}
-	count := l.div(l.sub(l.add(total, by), one), by)
+	count := l.Div(l.Sub(l.Add(total, by), one), by)
 	if mayBeZero(d) {
-		count = l.where(l.equal(total, zero), l.Const(tensor.ScalarInt(empty)), count)
+		count = l.Where(l.Equal(total, zero), l.Const(tensor.ScalarInt(empty)), count)
 	}
 	if sequence { // by lengths: of an empty dimension and one length for all, ONNX makes no part
-		starts := l.mul(l.Range(zero, count, one), by)
-		return []*ssa.Value{l.splitToSequence(x, dim, l.max(l.min(by, l.sub(total, starts)), zero))}
+		starts := l.Mul(l.Range(zero, count, one), by)
+		return []*ssa.Value{l.splitToSequence(x, dim, l.max(l.min(by, l.Sub(total, starts)), zero))}
 	}
 	return l.partList(x, dim, count, func(i *ssa.Value) *ssa.Value {
-		at := l.mul(i, by)
-		return l.Slice(x, l.unsqueeze(at, 0), l.unsqueeze(l.add(at, by), 0), l.i64(int64(dim)), nil)
+		at := l.Mul(i, by)
+		return l.Slice(x, l.unsqueeze(at, 0), l.unsqueeze(l.Add(at, by), 0), l.i64(int64(dim)), nil)
 	})
 }
 
@@ -253,11 +253,11 @@ func (l *Lowering) splitSections(x *ssa.Value, dim int, k int64) []*ssa.Value {
 // splitSectionsDynamic is splitSections into a number of parts that is known at run time.
 func (l *Lowering) splitSectionsDynamic(x *ssa.Value, dim int, k Size) []*ssa.Value {
 	by := l.sizeValue(k)
-	last := l.sub(l.add(l.sizeValue(l.sizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
-	sizes := l.div(l.sub(last, l.countTo(k)), by)
+	last := l.Sub(l.Add(l.sizeValue(l.sizeOf(x, dim)), by), l.Const(tensor.ScalarInt(1)))
+	sizes := l.Div(l.Sub(last, l.countTo(k)), by)
 	if !splitsToSequence(l.DType(x)) {
 		ends := l.CumSum(sizes, l.Const(tensor.ScalarInt(0)))
-		starts := l.sub(ends, sizes)
+		starts := l.Sub(ends, sizes)
 		return l.partList(x, dim, by, func(i *ssa.Value) *ssa.Value {
 			at := l.unsqueeze(i, 0)
 			return l.Slice(x, l.gather(starts, at, 0), l.gather(ends, at, 0), l.i64(int64(dim)), nil)

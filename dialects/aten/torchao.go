@@ -158,11 +158,11 @@ func lowerQuantizeAffine(l *Lowering) *ssa.Value {
 	inverse := l.reciprocal(s)
 	// each step is rounded to the type of its result, as PyTorch does
 	f := promoted(l.DType(x), l.DType(s))
-	q := l.Round(l.mul(l.Cast(l.shaped(x, b.split), f), l.Cast(inverse, f)))
+	q := l.Round(l.Mul(l.Cast(l.shaped(x, b.split), f), l.Cast(inverse, f)))
 	if !l.hasZeros() {
 		l.Fail("quantization without a zero point, which PyTorch refuses")
 	}
-	q = l.add(q, l.Cast(l.shaped(l.Tensor("zero_point"), b.params), f))
+	q = l.Add(q, l.Cast(l.shaped(l.Tensor("zero_point"), b.params), f))
 	return l.exactInts(b.whole(l, l.Clip(q, l.Like(q, lo), l.Like(q, hi)), x), d)
 }
 
@@ -177,9 +177,9 @@ func (l *Lowering) exactInts(v *ssa.Value, d tensor.DType) *ssa.Value {
 // reciprocal is 1 / s. onnxruntime takes x * (1 / s), which rounds twice, for x / s where the 1 is of rank 0 or 1.
 func (l *Lowering) reciprocal(s *ssa.Value) *ssa.Value {
 	if l.Rank(s) < 2 {
-		return l.div(l.Like(s, 1), s)
+		return l.Div(l.Like(s, 1), s)
 	}
-	return l.div(l.Const(tensor.FromFloats(l.DType(s), []int64{1, 1}, []float64{1})), s)
+	return l.Div(l.Const(tensor.FromFloats(l.DType(s), []int64{1, 1}, []float64{1})), s)
 }
 
 // promoted is the type in which PyTorch computes with floats of two types.
@@ -207,9 +207,9 @@ func lowerDequantizeAffine(l *Lowering) *ssa.Value {
 	}
 	y := l.Cast(l.shaped(x, b.split), out)
 	if zeros != nil {
-		y = l.sub(y, l.Cast(l.shaped(zeros, b.params), out))
+		y = l.Sub(y, l.Cast(l.shaped(zeros, b.params), out))
 	}
-	y = l.mul(l.Cast(y, f), l.Cast(l.shaped(s, b.params), f))
+	y = l.Mul(l.Cast(y, f), l.Cast(l.shaped(s, b.params), f))
 	return l.Cast(b.whole(l, y, x), out)
 }
 
@@ -397,12 +397,12 @@ func lowerChooseQParamsAffine(l *Lowering) []*ssa.Value {
 	var scale, point *ssa.Value
 	switch mapping := l.Str("mapping_type"); mapping {
 	case "SYMMETRIC":
-		scale = l.div(l.Max(l.Neg(least), most), l.Scalar(f, (hi-lo)/2))
+		scale = l.Div(l.Max(l.Neg(least), most), l.Scalar(f, (hi-lo)/2))
 	case "SYMMETRIC_NO_CLIPPING_ERR":
-		scale = l.Max(l.div(least, l.Scalar(f, lo)), l.div(most, l.Scalar(f, hi)))
+		scale = l.Max(l.Div(least, l.Scalar(f, lo)), l.Div(most, l.Scalar(f, hi)))
 	case "ASYMMETRIC":
-		scale = l.Max(l.div(l.sub(most, least), l.Scalar(f, hi-lo)), l.Scalar(f, eps))
-		point = l.sub(l.Scalar(f, lo), l.Round(l.div(least, scale)))
+		scale = l.Max(l.Div(l.Sub(most, least), l.Scalar(f, hi-lo)), l.Scalar(f, eps))
+		point = l.Sub(l.Scalar(f, lo), l.Round(l.Div(least, scale)))
 		point = l.Clip(point, l.Scalar(f, lo), l.Scalar(f, hi))
 		if pointType == tensor.Undefined {
 			pointType = tensor.Int32
@@ -483,13 +483,13 @@ func lowerChooseScaleFloat8(l *Lowering) *ssa.Value {
 	if !l.IsNone("hp_value_ub") {
 		scale = l.Min(scale, l.Scalar(f, l.Float("hp_value_ub")))
 	}
-	return l.Cast(l.perBlock(l.div(scale, l.Scalar(f, most)), x, b), tensor.Float32)
+	return l.Cast(l.perBlock(l.Div(scale, l.Scalar(f, most)), x, b), tensor.Float32)
 }
 
 func lowerQuantizeFloat8(l *Lowering) *ssa.Value {
 	x := l.Cast(l.Tensor("tensor"), tensor.Float32)
 	d, most := l.greatest8("float8_dtype")
-	y := l.div(x, l.spreadScale(l.Tensor("scale"), x))
+	y := l.Div(x, l.spreadScale(l.Tensor("scale"), x))
 	return l.Cast(l.Clip(y, l.Scalar(tensor.Float32, -most), l.Scalar(tensor.Float32, most)), d)
 }
 
@@ -499,7 +499,7 @@ func lowerDequantizeFloat8(l *Lowering) *ssa.Value {
 	if out == tensor.Undefined {
 		out = tensor.Float32
 	}
-	return l.Cast(l.mul(l.Cast(x, tensor.Float32), l.spreadScale(l.Tensor("scale"), x)), out)
+	return l.Cast(l.Mul(l.Cast(x, tensor.Float32), l.spreadScale(l.Tensor("scale"), x)), out)
 }
 
 // spreadScale is a scale that x can be multiplied by: one that broadcasts over x.
@@ -566,7 +566,7 @@ func lowerInt8PackMM(l *Lowering) *ssa.Value {
 	x := l.Tensor("self")
 	d := l.DType(x)
 	y := l.MatMul(l.Cast(x, tensor.Float32), l.transpose(l.Cast(l.Tensor("mat2"), tensor.Float32), 1, 0))
-	return l.Cast(l.mul(y, l.as("scales", tensor.Float32)), d)
+	return l.Cast(l.Mul(y, l.as("scales", tensor.Float32)), d)
 }
 
 // scaledMM multiplies matrices whose elements have one scale, or one for each row of the first and each column of the second.
@@ -585,11 +585,11 @@ func (l *Lowering) scaledMM(scaleA, scaleB *ssa.Value) *ssa.Value {
 		if len(dims) < 2 {
 			scale = l.reshape(scale)
 		}
-		return l.mul(l.Cast(x, tensor.Float32), scale)
+		return l.Mul(l.Cast(x, tensor.Float32), scale)
 	}
 	y := l.MatMul(scaled(a, scaleA, 1), scaled(b, scaleB, 0))
 	if bias := l.TensorOr("bias"); bias != nil {
-		y = l.add(y, l.Cast(bias, tensor.Float32))
+		y = l.Add(y, l.Cast(bias, tensor.Float32))
 	}
 	out := l.DTypeArg("out_dtype")
 	if out == tensor.Undefined {

@@ -143,11 +143,11 @@ func (l *Lowering) joinBits(x *ssa.Value, to tensor.DType) *ssa.Value {
 	for k := range n {
 		part := l.gather(x, l.scalarInt(tensor.Int64, int64(k)), r-1)
 		if k < n-1 { // only the highest one has the sign
-			part = l.where(l.isNegative(part), l.add(part, l.scalarInt(tensor.Int64, 1<<(8*size))), part)
+			part = l.Where(l.isNegative(part), l.Add(part, l.scalarInt(tensor.Int64, 1<<(8*size))), part)
 		}
-		part = l.mul(part, l.scalarInt(tensor.Int64, 1<<(8*size*k)))
+		part = l.Mul(part, l.scalarInt(tensor.Int64, 1<<(8*size*k)))
 		if sum != nil {
-			part = l.add(sum, part)
+			part = l.Add(sum, part)
 		}
 		sum = part
 	}
@@ -593,7 +593,7 @@ func (l *Lowering) expandKeep(x *ssa.Value, sizes []Size) *ssa.Value {
 func lowerExpandAs(l *Lowering) *ssa.Value {
 	x, other := l.Tensor("self"), l.Tensor("other")
 	if t := other.Tensor(); t == nil || !t.Ranked {
-		return l.expand(x, l.shapeOf(other))
+		return l.Expand(x, l.shapeOf(other))
 	}
 	return l.expandTo(x, l.allSizes(other))
 }

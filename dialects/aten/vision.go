@@ -35,7 +35,7 @@ func (l *Lowering) roiAlign(x, rois *ssa.Value, aligned bool) *ssa.Value {
 	if l.IsConst("spatial_scale") {
 		scale = l.Float("spatial_scale")
 	} else { // the kernel multiplies coordinates by it before all else
-		boxes = l.mul(boxes, l.as("spatial_scale", l.DType(boxes)))
+		boxes = l.Mul(boxes, l.as("spatial_scale", l.DType(boxes)))
 	}
 	return l.RoiAlign(x, boxes, sample, onnx.CoordinateTransformationMode(mode), onnx.OutputHeight(l.Int("pooled_height")), onnx.OutputWidth(l.Int("pooled_width")), onnx.SamplingRatio(max(l.Int("sampling_ratio"), 0)), onnx.SpatialScale(scale))
 }
@@ -123,5 +123,5 @@ func (l *Lowering) deformConvByProduct(window []ssa.Attr, groups, offsets Size, 
 	O, inner := l.sizeOf(w, 0), l.mulSize(l.sizeOf(w, 1), ConstSize(taps))
 	columns = l.reshapeSizes(columns, N, groups, inner, l.mulSize(oh, ow))
 	y := l.MatMul(l.reshapeSizes(w, groups, l.divSize(O, groups), inner), columns)
-	return l.add(l.reshapeSizes(y, N, O, oh, ow), l.unsqueeze(bias, 1, 2))
+	return l.Add(l.reshapeSizes(y, N, O, oh, ow), l.unsqueeze(bias, 1, 2))
 }

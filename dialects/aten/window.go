@@ -142,9 +142,9 @@ func (l *Lowering) windowIndex(n Size, k, stride, dilation int64) *ssa.Value {
 	}
 	start := l.countTo(n)
 	if stride != 1 {
-		start = l.mul(start, l.scalarInt(tensor.Int64, stride))
+		start = l.Mul(start, l.scalarInt(tensor.Int64, stride))
 	}
-	return l.add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1}, place)), l.unsqueeze(start, 0))
+	return l.Add(l.Const(tensor.FromInts(tensor.Int64, []int64{k, 1}, place)), l.unsqueeze(start, 0))
 }
 
 // padSpatial pads the axes from 2 on with a constant.
@@ -200,7 +200,7 @@ func (l *Lowering) scatterWindows(cols *ssa.Value, size []Size, counts []Size, k
 		if flat == nil {
 			flat = idx
 		} else {
-			flat = l.add(l.mul(flat, l.sizeValue(size[i])), idx)
+			flat = l.Add(l.Mul(flat, l.sizeValue(size[i])), idx)
 		}
 	}
 	N, C := l.sizeOf(cols, 0), l.sizeOf(cols, 1)

@@ -90,7 +90,7 @@ func (l *Lowering) selectScatter(x, src *ssa.Value, dim int, index Size) *ssa.Va
 		at := l.wrapSize(index, l.sizeOf(x, dim))
 		mask = l.reshape(l.Equal(l.countTo(l.sizeOf(x, dim)), l.sizeValue(at)), shape...)
 	}
-	return l.where(mask, src, x)
+	return l.Where(mask, src, x)
 }
 
 func lowerSliceScatter(l *Lowering) *ssa.Value {
@@ -151,12 +151,12 @@ func (l *Lowering) sliceScatter(x, src *ssa.Value, dim int, start, end, step Siz
 		idx = l.i64(flat...)
 	} else {
 		at := l.countTo(n)
-		off := l.sub(at, l.sizeValue(s))
+		off := l.Sub(at, l.sizeValue(s))
 		by := l.Const(tensor.ScalarInt(k))
 		zero := l.Const(tensor.ScalarInt(0))
 		outside := l.Or(l.Less(off, zero), l.Not(l.Less(at, l.sizeValue(e))))
 		between := l.Not(l.Equal(l.Mod(off, by), zero))
-		idx = l.where(l.Or(outside, between), at, l.add(l.div(off, by), l.sizeValue(n)))
+		idx = l.Where(l.Or(outside, between), at, l.Add(l.Div(off, by), l.sizeValue(n)))
 	}
 	return l.gather(l.concatV(int64(dim), x, src), idx, dim)
 }
