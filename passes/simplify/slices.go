@@ -62,7 +62,7 @@ func cutsOf(o *ssa.Op) ([]cut, bool) {
 	return out, true
 }
 
-// build makes the operands of a Slice.
+// sliceOperands makes the operands of a Slice.
 func sliceOperands(r *rewrite.Rewriter, x *ssa.Value, cuts []cut) []*ssa.Value {
 	var starts, ends, axes, steps []int64
 	ones := true
