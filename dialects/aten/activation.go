@@ -241,7 +241,7 @@ func (l *Lowering) softmax(op string) *ssa.Value {
 	rank := l.Rank(x)
 	dim := l.Dim("dim", rank)
 	if rank == 0 {
-		return l.squeeze(l.OpA(op, []ssa.Attr{intAttr("axis", 0)}, l.unsqueeze(x, 0)), 0)
+		return l.squeeze(l.OpA(op, []ssa.Attr{onnx.Axis(0)}, l.unsqueeze(x, 0)), 0)
 	}
 	if op == "LogSoftmax" && l.DType(x) == tensor.Float64 {
 		// onnxruntime's kernel for float64 gives -inf beside an infinity, where PyTorch gives NaN
@@ -249,7 +249,7 @@ func (l *Lowering) softmax(op string) *ssa.Value {
 		c := l.Sub(x, l.reduce("ReduceMax", x, axis, true))
 		return l.Sub(c, l.Log(l.reduce("ReduceSum", l.Exp(c), axis, true)))
 	}
-	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(dim))}, x)
+	return l.OpA(op, []ssa.Attr{onnx.Axis(dim)}, x)
 }
 
 func lowerSafeSoftmax(l *Lowering) *ssa.Value {

@@ -8,14 +8,6 @@ import (
 
 // Short forms for the ONNX operators that lowerings build most.
 
-func attr(name string, v ssa.Literal) ssa.Attr { return ssa.Attr{Name: name, Value: v} }
-
-// intAttr is an int attribute.
-func intAttr(name string, v int64) ssa.Attr { return attr(name, ssa.Int(v)) }
-
-// floatAttr is a float attribute.
-func floatAttr(name string, v float64) ssa.Attr { return attr(name, ssa.Float(v)) }
-
 // i64 makes a rank 1 int64 constant.
 func (l *Lowering) i64(v ...int64) *ssa.Value { return l.Const(tensor.Ints(v...)) }
 
@@ -124,14 +116,11 @@ func (l *Lowering) reduce(op string, x *ssa.Value, axes []int64, keep bool) *ssa
 	case (op == "ReduceSum" || op == "ReduceProd") && d.IsInt() && d.Size() < 4: // sums and products wrap around
 		return l.Cast(l.reduce(op, l.Cast(x, tensor.Int64), axes, keep), d)
 	}
-	k := int64(0)
-	if keep {
-		k = 1
+	var over *ssa.Value
+	if len(axes) > 0 {
+		over = l.i64(axes...)
 	}
-	if len(axes) == 0 {
-		return l.OpA(op, []ssa.Attr{intAttr("keepdims", k)}, x)
-	}
-	return l.OpA(op, []ssa.Attr{intAttr("keepdims", k)}, x, l.i64(axes...))
+	return l.OpA(op, []ssa.Attr{onnx.KeepDims(keep)}, x, over)
 }
 
 // shapeOf is the shape as a rank 1 int64 tensor.

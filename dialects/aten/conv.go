@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -198,22 +199,22 @@ func (l *Lowering) conv(c convArgs) *ssa.Value {
 		return l.unbatched(l.convByProduct(x, c), lone)
 	}
 	attrs := []ssa.Attr{
-		attr("dilations", ssa.Ints(c.dilation...)),
-		intAttr("group", groups),
-		attr("pads", ssa.Ints(append(append([]int64{}, c.padBegin...), c.padEnd...)...)),
-		attr("strides", ssa.Ints(c.stride...)),
+		onnx.Dilations(c.dilation...),
+		onnx.Group(groups),
+		onnx.Pads(append(append([]int64{}, c.padBegin...), c.padEnd...)...),
+		onnx.Strides(c.stride...),
 	}
 	if k, ok := kernelShape(c.w); ok {
-		attrs = append(attrs, attr("kernel_shape", ssa.Ints(k...)))
+		attrs = append(attrs, onnx.KernelShape(k...))
 	}
 	op := "Conv"
 	if c.transposed {
 		op = "ConvTranspose"
 		c = c.smallOutputPadding()
-		attrs[2] = attr("pads", ssa.Ints(append(append([]int64{}, c.padBegin...), c.padEnd...)...))
+		attrs[2] = onnx.Pads(append(append([]int64{}, c.padBegin...), c.padEnd...)...)
 		for _, p := range c.outPads {
 			if p != 0 {
-				attrs = append(attrs, attr("output_padding", ssa.Ints(c.outPads...)))
+				attrs = append(attrs, onnx.OutputPadding(c.outPads...))
 				break
 			}
 		}

@@ -237,10 +237,10 @@ func lowerAddmm(l *Lowering) *ssa.Value {
 	}
 	var attrs []ssa.Attr
 	if alpha != 1 {
-		attrs = append(attrs, floatAttr("alpha", alpha))
+		attrs = append(attrs, onnx.Alpha(alpha))
 	}
 	if beta != 1 {
-		attrs = append(attrs, floatAttr("beta", beta))
+		attrs = append(attrs, onnx.Beta(beta))
 	}
 	return l.Gemm(a, b, c, attrs...)
 }

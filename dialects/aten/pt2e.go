@@ -112,7 +112,7 @@ func axisAttr(axis int) []ssa.Attr {
 	if axis < 0 {
 		return nil
 	}
-	return []ssa.Attr{intAttr("axis", int64(axis))}
+	return []ssa.Attr{onnx.Axis(axis)}
 }
 
 // along shapes values of an axis so that they broadcast over it.

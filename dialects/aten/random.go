@@ -66,19 +66,19 @@ func (l *Lowering) draw(op string, x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	if d.Size() < 4 {
 		return l.Cast(l.draw(op, l.Cast(x, tensor.Float32), attrs...), d)
 	}
-	attrs = append(attrs, intAttr("dtype", int64(d.ONNX())))
+	attrs = append(attrs, onnx.Dtype(d))
 	if shape, ok := x.Tensor().Static(); ok && x.Tensor().Ranked {
-		return l.OpA(op, append(attrs, attr("shape", ssa.Ints(shape...))))
+		return l.OpA(op, append(attrs, ssa.Attr{Name: "shape", Value: ssa.Ints(shape...)}))
 	}
 	return l.OpA(op+"Like", attrs, x)
 }
 
 func (l *Lowering) uniform(x *ssa.Value, low, high float64) *ssa.Value {
-	return l.draw("RandomUniform", x, floatAttr("high", high), floatAttr("low", low))
+	return l.draw("RandomUniform", x, onnx.High(high), onnx.Low(low))
 }
 
 func (l *Lowering) normal(x *ssa.Value) *ssa.Value {
-	return l.draw("RandomNormal", x, floatAttr("mean", 0), floatAttr("scale", 1))
+	return l.draw("RandomNormal", x, onnx.Mean(0), onnx.Scale(1))
 }
 
 // expDraw is -log(1 - u), exponential of rate 1.

@@ -219,19 +219,19 @@ func (l *Lowering) rnnOne(op, activation string, x, lens *ssa.Value, init []*ssa
 			return l.concatV(0, l.reorderGates(p.bIH, order, h), l.reorderGates(p.bHH, order, h))
 		})
 	}
-	attrs := []ssa.Attr{intAttr("hidden_size", h)}
+	attrs := []ssa.Attr{onnx.HiddenSize(h)}
 	if len(ps) == 2 {
-		attrs = append(attrs, attr("direction", ssa.Str("bidirectional")))
+		attrs = append(attrs, onnx.Direction("bidirectional"))
 	}
 	if activation == "Relu" {
 		acts := make([]string, len(ps))
 		for i := range acts {
 			acts[i] = activation
 		}
-		attrs = append(attrs, attr("activations", ssa.Strs(acts...)))
+		attrs = append(attrs, onnx.Activations(acts...))
 	}
 	if op == "GRU" {
-		attrs = append(attrs, intAttr("linear_before_reset", 1))
+		attrs = append(attrs, onnx.LinearBeforeReset(true))
 	}
 	if lens != nil {
 		lens = l.Cast(lens, tensor.Int32)

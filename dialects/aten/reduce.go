@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -181,7 +182,7 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 		x = l.Cast(x, tensor.Int32)
 	}
 	rank := l.Rank(x)
-	keep := boolToInt(l.Bool("keepdim"))
+	keep := l.Bool("keepdim")
 	if rank == 0 {
 		if !l.IsNone("dim") {
 			l.Dim("dim", rank)
@@ -197,8 +198,8 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 		}
 	}
 	if l.IsNone("dim") {
-		i := l.OpA(op, []ssa.Attr{intAttr("axis", 0), intAttr("keepdims", 0)}, l.reshape(x, -1))
-		if keep == 1 {
+		i := l.OpA(op, []ssa.Attr{onnx.Axis(0), onnx.KeepDims(false)}, l.reshape(x, -1))
+		if keep {
 			ones := make([]int64, rank)
 			for i := range ones {
 				ones[i] = 1
@@ -207,7 +208,7 @@ func (l *Lowering) argExtreme(op string) *ssa.Value {
 		}
 		return i
 	}
-	return l.OpA(op, []ssa.Attr{intAttr("axis", int64(l.Dim("dim", rank))), intAttr("keepdims", keep)}, x)
+	return l.OpA(op, []ssa.Attr{onnx.Axis(l.Dim("dim", rank)), onnx.KeepDims(keep)}, x)
 }
 
 // quantifier is any or all; of uint8 they give uint8.

@@ -3,6 +3,7 @@ package aten
 import (
 	"math"
 
+	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
 )
@@ -216,20 +217,20 @@ func (l *Lowering) resizeOp(x *ssa.Value, axes []axisScale, mode resizeMode, cor
 	attrs := []ssa.Attr{}
 	switch {
 	case mode == resizeNearest:
-		attrs = append(attrs, attr("coordinate_transformation_mode", ssa.Str("asymmetric")), attr("mode", ssa.Str("nearest")), attr("nearest_mode", ssa.Str("floor")))
+		attrs = append(attrs, onnx.CoordinateTransformationMode("asymmetric"), onnx.Mode("nearest"), onnx.NearestMode("floor"))
 	case mode == resizeNearestExact:
-		attrs = append(attrs, attr("coordinate_transformation_mode", ssa.Str("half_pixel")), attr("mode", ssa.Str("nearest")), attr("nearest_mode", ssa.Str("round_prefer_ceil")))
+		attrs = append(attrs, onnx.CoordinateTransformationMode("half_pixel"), onnx.Mode("nearest"), onnx.NearestMode("round_prefer_ceil"))
 	default:
 		t := "half_pixel"
 		if corners {
 			t = "align_corners"
 			byScale = false
 		}
-		attrs = append(attrs, attr("coordinate_transformation_mode", ssa.Str(t)))
+		attrs = append(attrs, onnx.CoordinateTransformationMode(t))
 		if mode == resizeLinear {
-			attrs = append(attrs, attr("mode", ssa.Str("linear")))
+			attrs = append(attrs, onnx.Mode("linear"))
 		} else {
-			attrs = append(attrs, floatAttr("cubic_coeff_a", -0.75), attr("mode", ssa.Str("cubic")))
+			attrs = append(attrs, onnx.CubicCoeffA(-0.75), onnx.Mode("cubic"))
 		}
 	}
 	if byScale {

@@ -227,9 +227,9 @@ func (l *Lowering) scatter(x, index, src *ssa.Value, dim int, reduce string) *ss
 	if reduce != "" && !l.scatterReduces(since) {
 		return l.scatterLoop(x, index, src, dim, reduce)
 	}
-	attrs := []ssa.Attr{intAttr("axis", int64(dim))}
+	attrs := []ssa.Attr{onnx.Axis(dim)}
 	if name != "" {
-		attrs = append(attrs, attr("reduction", ssa.Str(name)))
+		attrs = append(attrs, onnx.Reduction(name))
 	}
 	return l.ScatterElements(x, index, src, attrs...)
 }

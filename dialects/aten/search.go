@@ -151,10 +151,10 @@ func lowerUnique(l *Lowering) []*ssa.Value {
 	if d == tensor.Bool {
 		x = l.Cast(x, tensor.Int64)
 	}
-	attrs := []ssa.Attr{intAttr("sorted", 1)}
+	attrs := []ssa.Attr{onnx.Sorted(true)}
 	byDim := l.HasArg("dim") && !l.IsNone("dim")
 	if byDim {
-		attrs = append([]ssa.Attr{intAttr("axis", int64(l.Dim("dim", l.Rank(x))))}, attrs...)
+		attrs = append([]ssa.Attr{onnx.Axis(l.Dim("dim", l.Rank(x)))}, attrs...)
 	}
 	rs := l.UniqueN(4, x, attrs...)
 	inverse := rs[2]

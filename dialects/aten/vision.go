@@ -91,14 +91,14 @@ func lowerDeformConv(l *Lowering) *ssa.Value {
 		mask = l.Tensor("mask")
 	}
 	window := []ssa.Attr{
-		attr("dilations", ssa.Ints(dh, dw)), attr("kernel_shape", ssa.Ints(l.static(w, 2), l.static(w, 3))), attr("pads", ssa.Ints(ph, pw, ph, pw)), attr("strides", ssa.Ints(sh, sw)),
+		onnx.Dilations(dh, dw), onnx.KernelShape(l.static(w, 2), l.static(w, 3)), onnx.Pads(ph, pw, ph, pw), onnx.Strides(sh, sw),
 	}
 	group, ok := groups.Int()
 	offsetGroup, ok2 := offsets.Int()
 	if !ok || !ok2 {
 		return l.deformConvByProduct(window, groups, offsets, mask)
 	}
-	return l.DeformConv(x, w, offset, bias, mask, append(window, intAttr("group", group), intAttr("offset_group", offsetGroup))...)
+	return l.DeformConv(x, w, offset, bias, mask, append(window, onnx.Group(group), onnx.OffsetGroup(offsetGroup))...)
 }
 
 // deformConvByProduct is for numbers of groups that are known at run time only: each channel is an image, whose displaced places become

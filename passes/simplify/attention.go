@@ -92,9 +92,9 @@ func fuseAttention(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok {
 		return false
 	}
-	attrs := []ssa.Attr{attr("scale", ssa.Float(m.scale))}
+	attrs := []ssa.Attr{onnx.Scale(m.scale)}
 	if causal {
-		attrs = append(attrs, attr("is_causal", ssa.Int(1)))
+		attrs = append(attrs, onnx.IsCausal(true))
 	}
 	operands := []*ssa.Value{q, k, v}
 	if mask != nil {
@@ -647,7 +647,7 @@ func attentionRows(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range 3 {
 		operands[i] = rows(r, operands[i], heads[i])
 	}
-	attrs := append(slices.Clone(o.Attrs), attr("q_num_heads", ssa.Int(heads[0])), attr("kv_num_heads", ssa.Int(heads[1])))
+	attrs := append(slices.Clone(o.Attrs), onnx.QNumHeads(heads[0]), onnx.KvNumHeads(heads[1]))
 	n := len(o.Results)
 	// keys and values that are results of the block too: Attention gives them with the heads apart
 	kept := !given && o.Operand(4) == nil && k != v && isReturned(k, o) && isReturned(v, o)
@@ -729,7 +729,7 @@ func rows(r *rewrite.Rewriter, v *ssa.Value, heads int64) *ssa.Value {
 	if d.Kind == "onnx::RotaryEmbedding" {
 		operands := d.Operands()
 		operands[0] = rows(r, operands[0], heads)
-		return r.Create(d.Kind, operands, append(slices.Clone(d.Attrs), attr("num_heads", ssa.Int(heads)))...)
+		return r.Create(d.Kind, operands, append(slices.Clone(d.Attrs), onnx.NumHeads(heads))...)
 	}
 	size, _ := v.Tensor().Dims[3].Int()
 	if d.Kind == "onnx::Transpose" && swapsHeads(d) {

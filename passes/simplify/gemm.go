@@ -48,7 +48,7 @@ func transposeGemm(r *rewrite.Rewriter, o *ssa.Op) bool {
 				attrs = append(attrs, a)
 			}
 		}
-		y := r.Create("onnx::Gemm", operands, append(attrs, attr(flag, ssa.Int(1-o.AttrInt(flag, 0))))...)
+		y := r.Create("onnx::Gemm", operands, append(attrs, ssa.Attr{Name: flag, Value: ssa.Int(1 - o.AttrInt(flag, 0))})...)
 		if !r.Fits(y, o.Result(0)) {
 			return false
 		}

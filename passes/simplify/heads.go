@@ -68,7 +68,7 @@ func (s *simplifier) gathersToSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 	for i := range sizes {
 		sizes[i] = each
 	}
-	vs := r.CreateN("onnx::Split", int(n), []*ssa.Value{o.Operand(0), ints(r, sizes...)}, attr("axis", ssa.Int(int64(a))))
+	vs := r.CreateN("onnx::Split", int(n), []*ssa.Value{o.Operand(0), ints(r, sizes...)}, onnx.Axis(a))
 	for _, p := range parts {
 		if !r.Fits(vs[p.at], p.op.Result(0)) {
 			return false

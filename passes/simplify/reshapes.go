@@ -108,7 +108,7 @@ func (s *simplifier) reshapeTo(r *rewrite.Rewriter, x, like *ssa.Value) *ssa.Val
 	}
 	var attrs []ssa.Attr
 	if zero {
-		attrs = []ssa.Attr{attr("allowzero", ssa.Int(1))}
+		attrs = []ssa.Attr{onnx.AllowZero(true)}
 	}
 	y := build(r).Reshape(x, ints(r, t...), attrs...)
 	if !ssa.SameType(y.Type, like.Type) {
@@ -292,7 +292,7 @@ func (s *simplifier) equalSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !x.Dims[a].Equal(sizes[0].Mul(sym.Const(int64(len(sizes))))) {
 		return false
 	}
-	vs := r.CreateN("onnx::Split", len(o.Results), []*ssa.Value{o.Operand(0)}, attr("axis", ssa.Int(int64(a))), attr("num_outputs", ssa.Int(int64(len(sizes)))))
+	vs := r.CreateN("onnx::Split", len(o.Results), []*ssa.Value{o.Operand(0)}, onnx.Axis(a), onnx.NumOutputs(int64(len(sizes))))
 	for i, v := range vs {
 		if !r.Fits(v, o.Result(i)) {
 			return false

@@ -162,7 +162,7 @@ func concatSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !ok || len(vs) == 0 || o.AttrInt("new_axis", 0) != 0 || !o.Operand(0).HasOneUse() && len(vs) > 1 {
 		return false
 	}
-	y := r.Create("onnx::Concat", vs, attr("axis", ssa.Int(o.AttrInt("axis", 0))))
+	y := r.Create("onnx::Concat", vs, onnx.Axis(o.AttrInt("axis", 0)))
 	if !r.Fits(y, o.Result(0)) && !sameDType(y, o.Result(0)) {
 		return false
 	}
@@ -246,7 +246,7 @@ func splitSequence(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if len(uses) == 0 {
 		return false
 	}
-	vs := r.CreateN("onnx::Split", len(sizes), []*ssa.Value{o.Operand(0), ints(r, sizes...)}, attr("axis", ssa.Int(int64(axis))))
+	vs := r.CreateN("onnx::Split", len(sizes), []*ssa.Value{o.Operand(0), ints(r, sizes...)}, onnx.Axis(axis))
 	for _, u := range uses {
 		if v := vs[u.place]; !r.Fits(v, u.op.Result(0)) && !sameDType(v, u.op.Result(0)) {
 			return false

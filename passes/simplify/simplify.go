@@ -95,8 +95,6 @@ func isConst(v *ssa.Value) bool {
 	return t != nil && t.HasData()
 }
 
-func attr(name string, v ssa.Literal) ssa.Attr { return ssa.Attr{Name: name, Value: v} }
-
 // build makes operators through the rewriter, before the rule's root.
 func build(r *rewrite.Rewriter) *onnx.Builder {
 	return &onnx.Builder{Block: r.Root().Block(), Before: r.Root(), Loc: r.Root().Loc, Make: r.CreateN}

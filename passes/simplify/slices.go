@@ -254,7 +254,7 @@ func slicesToSplit(r *rewrite.Rewriter, o *ssa.Op) bool {
 		before = x.Def().Next()
 	}
 	k := ints(r, sizes...)
-	vs := r.CreateN("onnx::Split", len(sizes), []*ssa.Value{x, k}, attr("axis", ssa.Int(int64(axis))))
+	vs := r.CreateN("onnx::Split", len(sizes), []*ssa.Value{x, k}, onnx.Axis(axis))
 	for i, p := range parts {
 		if !r.Fits(vs[i], p.op.Result(0)) {
 			return false
@@ -312,7 +312,7 @@ func flattenConcat(r *rewrite.Rewriter, o *ssa.Op) bool {
 	if !changed || len(operands) == 0 {
 		return false
 	}
-	y := r.Create("onnx::Concat", operands, attr("axis", ssa.Int(int64(axis))))
+	y := r.Create("onnx::Concat", operands, onnx.Axis(axis))
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
