@@ -424,1036 +424,1448 @@ func Value(v *tensor.Tensor) ssa.Attr { return ssa.Attr{Name: "value", Value: ss
 func Weights(v ...float64) ssa.Attr { return ssa.Attr{Name: "weights", Value: ssa.Floats(v...)} }
 
 // Abs builds onnx::Abs.
+//
+//go:noinline
 func (build *Builder) Abs(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Abs", 1, []*ssa.Value{x})[0]
 }
 
 // Acos builds onnx::Acos.
+//
+//go:noinline
 func (build *Builder) Acos(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Acos", 1, []*ssa.Value{input})[0]
 }
 
 // Acosh builds onnx::Acosh.
+//
+//go:noinline
 func (build *Builder) Acosh(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Acosh", 1, []*ssa.Value{input})[0]
 }
 
 // Add builds onnx::Add.
+//
+//go:noinline
 func (build *Builder) Add(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Add", 1, []*ssa.Value{a, b})[0]
 }
 
-// AffineGrid builds onnx::AffineGrid. It has the attributes AlignCorners.
+// AffineGrid builds onnx::AffineGrid. It has the attribute AlignCorners.
+//
+//go:noinline
 func (build *Builder) AffineGrid(theta, size *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::AffineGrid", 1, []*ssa.Value{theta, size}, attrs...)[0]
 }
 
 // And builds onnx::And.
+//
+//go:noinline
 func (build *Builder) And(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::And", 1, []*ssa.Value{a, b})[0]
 }
 
 // ArgMax builds onnx::ArgMax. It has the attributes Axis, KeepDims and SelectLastIndex.
+//
+//go:noinline
 func (build *Builder) ArgMax(data *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ArgMax", 1, []*ssa.Value{data}, attrs...)[0]
 }
 
 // ArgMin builds onnx::ArgMin. It has the attributes Axis, KeepDims and SelectLastIndex.
+//
+//go:noinline
 func (build *Builder) ArgMin(data *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ArgMin", 1, []*ssa.Value{data}, attrs...)[0]
 }
 
 // Asin builds onnx::Asin.
+//
+//go:noinline
 func (build *Builder) Asin(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Asin", 1, []*ssa.Value{input})[0]
 }
 
 // Asinh builds onnx::Asinh.
+//
+//go:noinline
 func (build *Builder) Asinh(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Asinh", 1, []*ssa.Value{input})[0]
 }
 
 // Atan builds onnx::Atan.
+//
+//go:noinline
 func (build *Builder) Atan(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Atan", 1, []*ssa.Value{input})[0]
 }
 
 // Atanh builds onnx::Atanh.
+//
+//go:noinline
 func (build *Builder) Atanh(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Atanh", 1, []*ssa.Value{input})[0]
 }
 
 // Attention builds onnx::Attention. It has the attributes IsCausal, KvNumHeads, LeftWindowSize, QNumHeads, QkMatmulOutputMode, RightWindowSize, Scale, SoftCap and SoftmaxPrecision. It returns the first result.
+//
+//go:noinline
 func (build *Builder) Attention(q, k, v, attnMask, pastKey, pastValue, nonpadKvSeqlen *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Attention", 1, []*ssa.Value{q, k, v, attnMask, pastKey, pastValue, nonpadKvSeqlen}, attrs...)[0]
 }
 
 // AttentionN is [Builder.Attention] with the leading results.
+//
+//go:noinline
 func (build *Builder) AttentionN(results int, q, k, v, attnMask, pastKey, pastValue, nonpadKvSeqlen *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::Attention", results, []*ssa.Value{q, k, v, attnMask, pastKey, pastValue, nonpadKvSeqlen}, attrs...)
 }
 
 // AveragePool builds onnx::AveragePool. It has the attributes AutoPad, CeilMode, CountIncludePad, Dilations, Pads and Strides.
+//
+//go:noinline
 func (build *Builder) AveragePool(x *ssa.Value, kernelShape []int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::AveragePool", 1, []*ssa.Value{x}, append([]ssa.Attr{ssa.Attr{Name: "kernel_shape", Value: ssa.Ints(kernelShape...)}}, attrs...)...)[0]
 }
 
 // BatchNormalization builds onnx::BatchNormalization. It has the attributes Epsilon, Momentum and TrainingMode. It returns the first result.
+//
+//go:noinline
 func (build *Builder) BatchNormalization(x, scale, b, inputMean, inputVar *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::BatchNormalization", 1, []*ssa.Value{x, scale, b, inputMean, inputVar}, attrs...)[0]
 }
 
 // BatchNormalizationN is [Builder.BatchNormalization] with the leading results.
+//
+//go:noinline
 func (build *Builder) BatchNormalizationN(results int, x, scale, b, inputMean, inputVar *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::BatchNormalization", results, []*ssa.Value{x, scale, b, inputMean, inputVar}, attrs...)
 }
 
 // Bernoulli builds onnx::Bernoulli. It has the attributes Dtype and Seed.
+//
+//go:noinline
 func (build *Builder) Bernoulli(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Bernoulli", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // BitCast builds onnx::BitCast.
+//
+//go:noinline
 func (build *Builder) BitCast(input *ssa.Value, to tensor.DType) *ssa.Value {
 	return build.Create("onnx::BitCast", 1, []*ssa.Value{input}, ssa.Attr{Name: "to", Value: ssa.Int(int64(to.ONNX()))})[0]
 }
 
 // BitShift builds onnx::BitShift.
+//
+//go:noinline
 func (build *Builder) BitShift(x, y *ssa.Value, direction string) *ssa.Value {
 	return build.Create("onnx::BitShift", 1, []*ssa.Value{x, y}, ssa.Attr{Name: "direction", Value: ssa.Str(direction)})[0]
 }
 
 // BitwiseAnd builds onnx::BitwiseAnd.
+//
+//go:noinline
 func (build *Builder) BitwiseAnd(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::BitwiseAnd", 1, []*ssa.Value{a, b})[0]
 }
 
 // BitwiseNot builds onnx::BitwiseNot.
+//
+//go:noinline
 func (build *Builder) BitwiseNot(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::BitwiseNot", 1, []*ssa.Value{x})[0]
 }
 
 // BitwiseOr builds onnx::BitwiseOr.
+//
+//go:noinline
 func (build *Builder) BitwiseOr(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::BitwiseOr", 1, []*ssa.Value{a, b})[0]
 }
 
 // BitwiseXor builds onnx::BitwiseXor.
+//
+//go:noinline
 func (build *Builder) BitwiseXor(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::BitwiseXor", 1, []*ssa.Value{a, b})[0]
 }
 
 // BlackmanWindow builds onnx::BlackmanWindow. It has the attributes OutputDatatype and Periodic.
+//
+//go:noinline
 func (build *Builder) BlackmanWindow(size *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::BlackmanWindow", 1, []*ssa.Value{size}, attrs...)[0]
 }
 
 // Cast builds onnx::Cast. It has the attributes RoundMode and Saturate.
+//
+//go:noinline
 func (build *Builder) Cast(input *ssa.Value, to tensor.DType, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Cast", 1, []*ssa.Value{input}, append([]ssa.Attr{ssa.Attr{Name: "to", Value: ssa.Int(int64(to.ONNX()))}}, attrs...)...)[0]
 }
 
 // CastLike builds onnx::CastLike. It has the attributes RoundMode and Saturate.
+//
+//go:noinline
 func (build *Builder) CastLike(input, targetType *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::CastLike", 1, []*ssa.Value{input, targetType}, attrs...)[0]
 }
 
-// CausalConvWithState builds onnx::CausalConvWithState. It has the attributes Activation.
+// CausalConvWithState builds onnx::CausalConvWithState. It has the attribute Activation.
+//
+//go:noinline
 func (build *Builder) CausalConvWithState(input, weight, bias, pastState *ssa.Value, attrs ...ssa.Attr) (output, presentState *ssa.Value) {
 	r := build.Create("onnx::CausalConvWithState", 2, []*ssa.Value{input, weight, bias, pastState}, attrs...)
 	return r[0], r[1]
 }
 
 // Ceil builds onnx::Ceil.
+//
+//go:noinline
 func (build *Builder) Ceil(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Ceil", 1, []*ssa.Value{x})[0]
 }
 
-// Celu builds onnx::Celu. It has the attributes Alpha.
+// Celu builds onnx::Celu. It has the attribute Alpha.
+//
+//go:noinline
 func (build *Builder) Celu(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Celu", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
-// CenterCropPad builds onnx::CenterCropPad. It has the attributes Axes.
+// CenterCropPad builds onnx::CenterCropPad. It has the attribute Axes.
+//
+//go:noinline
 func (build *Builder) CenterCropPad(inputData, shape *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::CenterCropPad", 1, []*ssa.Value{inputData, shape}, attrs...)[0]
 }
 
 // Clip builds onnx::Clip.
+//
+//go:noinline
 func (build *Builder) Clip(input, min, max *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Clip", 1, []*ssa.Value{input, min, max})[0]
 }
 
 // Col2Im builds onnx::Col2Im. It has the attributes Dilations, Pads and Strides.
+//
+//go:noinline
 func (build *Builder) Col2Im(input, imageShape, blockShape *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Col2Im", 1, []*ssa.Value{input, imageShape, blockShape}, attrs...)[0]
 }
 
-// Compress builds onnx::Compress. It has the attributes Axis.
+// Compress builds onnx::Compress. It has the attribute Axis.
+//
+//go:noinline
 func (build *Builder) Compress(input, condition *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Compress", 1, []*ssa.Value{input, condition}, attrs...)[0]
 }
 
 // Concat builds onnx::Concat.
+//
+//go:noinline
 func (build *Builder) Concat(axis int64, inputs ...*ssa.Value) *ssa.Value {
 	return build.Create("onnx::Concat", 1, inputs, ssa.Attr{Name: "axis", Value: ssa.Int(axis)})[0]
 }
 
-// ConcatFromSequence builds onnx::ConcatFromSequence. It has the attributes NewAxis.
+// ConcatFromSequence builds onnx::ConcatFromSequence. It has the attribute NewAxis.
+//
+//go:noinline
 func (build *Builder) ConcatFromSequence(inputSequence *ssa.Value, axis int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ConcatFromSequence", 1, []*ssa.Value{inputSequence}, append([]ssa.Attr{ssa.Attr{Name: "axis", Value: ssa.Int(axis)}}, attrs...)...)[0]
 }
 
-// ConstantOfShape builds onnx::ConstantOfShape. It has the attributes Value.
+// ConstantOfShape builds onnx::ConstantOfShape. It has the attribute Value.
+//
+//go:noinline
 func (build *Builder) ConstantOfShape(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ConstantOfShape", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // Conv builds onnx::Conv. It has the attributes AutoPad, Dilations, Group, KernelShape, Pads and Strides.
+//
+//go:noinline
 func (build *Builder) Conv(x, w, b *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Conv", 1, []*ssa.Value{x, w, b}, attrs...)[0]
 }
 
 // ConvInteger builds onnx::ConvInteger. It has the attributes AutoPad, Dilations, Group, KernelShape, Pads and Strides.
+//
+//go:noinline
 func (build *Builder) ConvInteger(x, w, xZeroPoint, wZeroPoint *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ConvInteger", 1, []*ssa.Value{x, w, xZeroPoint, wZeroPoint}, attrs...)[0]
 }
 
 // ConvTranspose builds onnx::ConvTranspose. It has the attributes AutoPad, Dilations, Group, KernelShape, OutputPadding, OutputShape, Pads and Strides.
+//
+//go:noinline
 func (build *Builder) ConvTranspose(x, w, b *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ConvTranspose", 1, []*ssa.Value{x, w, b}, attrs...)[0]
 }
 
 // Cos builds onnx::Cos.
+//
+//go:noinline
 func (build *Builder) Cos(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Cos", 1, []*ssa.Value{input})[0]
 }
 
 // Cosh builds onnx::Cosh.
+//
+//go:noinline
 func (build *Builder) Cosh(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Cosh", 1, []*ssa.Value{input})[0]
 }
 
 // CumProd builds onnx::CumProd. It has the attributes Exclusive and Reverse.
+//
+//go:noinline
 func (build *Builder) CumProd(x, axis *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::CumProd", 1, []*ssa.Value{x, axis}, attrs...)[0]
 }
 
 // CumSum builds onnx::CumSum. It has the attributes Exclusive and Reverse.
+//
+//go:noinline
 func (build *Builder) CumSum(x, axis *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::CumSum", 1, []*ssa.Value{x, axis}, attrs...)[0]
 }
 
 // DFT builds onnx::DFT. It has the attributes Inverse and Onesided.
+//
+//go:noinline
 func (build *Builder) DFT(input, dftLength, axis *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::DFT", 1, []*ssa.Value{input, dftLength, axis}, attrs...)[0]
 }
 
 // DeformConv builds onnx::DeformConv. It has the attributes Dilations, Group, KernelShape, OffsetGroup, Pads and Strides.
+//
+//go:noinline
 func (build *Builder) DeformConv(x, w, offset, b, mask *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::DeformConv", 1, []*ssa.Value{x, w, offset, b, mask}, attrs...)[0]
 }
 
-// DepthToSpace builds onnx::DepthToSpace. It has the attributes Mode.
-func (build *Builder) DepthToSpace(input *ssa.Value, blockSize int64, attrs ...ssa.Attr) *ssa.Value {
-	return build.Create("onnx::DepthToSpace", 1, []*ssa.Value{input}, append([]ssa.Attr{ssa.Attr{Name: "blocksize", Value: ssa.Int(blockSize)}}, attrs...)...)[0]
+// DepthToSpace builds onnx::DepthToSpace. It has the attribute Mode.
+//
+//go:noinline
+func (build *Builder) DepthToSpace(input *ssa.Value, blocksize int64, attrs ...ssa.Attr) *ssa.Value {
+	return build.Create("onnx::DepthToSpace", 1, []*ssa.Value{input}, append([]ssa.Attr{ssa.Attr{Name: "blocksize", Value: ssa.Int(blocksize)}}, attrs...)...)[0]
 }
 
 // DequantizeLinear builds onnx::DequantizeLinear. It has the attributes Axis, BlockSize and OutputDtype.
+//
+//go:noinline
 func (build *Builder) DequantizeLinear(x, xScale, xZeroPoint *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::DequantizeLinear", 1, []*ssa.Value{x, xScale, xZeroPoint}, attrs...)[0]
 }
 
 // Det builds onnx::Det.
+//
+//go:noinline
 func (build *Builder) Det(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Det", 1, []*ssa.Value{x})[0]
 }
 
 // Div builds onnx::Div.
+//
+//go:noinline
 func (build *Builder) Div(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Div", 1, []*ssa.Value{a, b})[0]
 }
 
-// Dropout builds onnx::Dropout. It has the attributes Seed. It returns the first result.
+// Dropout builds onnx::Dropout. It has the attribute Seed. It returns the first result.
+//
+//go:noinline
 func (build *Builder) Dropout(data, ratio, trainingMode *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Dropout", 1, []*ssa.Value{data, ratio, trainingMode}, attrs...)[0]
 }
 
 // DropoutN is [Builder.Dropout] with the leading results.
+//
+//go:noinline
 func (build *Builder) DropoutN(results int, data, ratio, trainingMode *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::Dropout", results, []*ssa.Value{data, ratio, trainingMode}, attrs...)
 }
 
 // DynamicQuantizeLinear builds onnx::DynamicQuantizeLinear.
+//
+//go:noinline
 func (build *Builder) DynamicQuantizeLinear(x *ssa.Value) (y, yScale, yZeroPoint *ssa.Value) {
 	r := build.Create("onnx::DynamicQuantizeLinear", 3, []*ssa.Value{x})
 	return r[0], r[1], r[2]
 }
 
 // Einsum builds onnx::Einsum.
+//
+//go:noinline
 func (build *Builder) Einsum(equation string, inputs ...*ssa.Value) *ssa.Value {
 	return build.Create("onnx::Einsum", 1, inputs, ssa.Attr{Name: "equation", Value: ssa.Str(equation)})[0]
 }
 
-// Elu builds onnx::Elu. It has the attributes Alpha.
+// Elu builds onnx::Elu. It has the attribute Alpha.
+//
+//go:noinline
 func (build *Builder) Elu(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Elu", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // Equal builds onnx::Equal.
+//
+//go:noinline
 func (build *Builder) Equal(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Equal", 1, []*ssa.Value{a, b})[0]
 }
 
 // Erf builds onnx::Erf.
+//
+//go:noinline
 func (build *Builder) Erf(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Erf", 1, []*ssa.Value{input})[0]
 }
 
 // Exp builds onnx::Exp.
+//
+//go:noinline
 func (build *Builder) Exp(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Exp", 1, []*ssa.Value{input})[0]
 }
 
 // Expand builds onnx::Expand.
+//
+//go:noinline
 func (build *Builder) Expand(input, shape *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Expand", 1, []*ssa.Value{input, shape})[0]
 }
 
 // EyeLike builds onnx::EyeLike. It has the attributes Dtype and K.
+//
+//go:noinline
 func (build *Builder) EyeLike(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::EyeLike", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
-// Flatten builds onnx::Flatten. It has the attributes Axis.
+// Flatten builds onnx::Flatten. It has the attribute Axis.
+//
+//go:noinline
 func (build *Builder) Flatten(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Flatten", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // Floor builds onnx::Floor.
+//
+//go:noinline
 func (build *Builder) Floor(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Floor", 1, []*ssa.Value{x})[0]
 }
 
 // GRU builds onnx::GRU. It has the attributes ActivationAlpha, ActivationBeta, Activations, Clip, Direction, HiddenSize, Layout and LinearBeforeReset. It returns the first result.
+//
+//go:noinline
 func (build *Builder) GRU(x, w, r, b, sequenceLens, initialH *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::GRU", 1, []*ssa.Value{x, w, r, b, sequenceLens, initialH}, attrs...)[0]
 }
 
 // GRUN is [Builder.GRU] with the leading results.
+//
+//go:noinline
 func (build *Builder) GRUN(results int, x, w, r, b, sequenceLens, initialH *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::GRU", results, []*ssa.Value{x, w, r, b, sequenceLens, initialH}, attrs...)
 }
 
-// Gather builds onnx::Gather. It has the attributes Axis.
+// Gather builds onnx::Gather. It has the attribute Axis.
+//
+//go:noinline
 func (build *Builder) Gather(data, indices *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Gather", 1, []*ssa.Value{data, indices}, attrs...)[0]
 }
 
-// GatherElements builds onnx::GatherElements. It has the attributes Axis.
+// GatherElements builds onnx::GatherElements. It has the attribute Axis.
+//
+//go:noinline
 func (build *Builder) GatherElements(data, indices *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::GatherElements", 1, []*ssa.Value{data, indices}, attrs...)[0]
 }
 
-// GatherND builds onnx::GatherND. It has the attributes BatchDims.
+// GatherND builds onnx::GatherND. It has the attribute BatchDims.
+//
+//go:noinline
 func (build *Builder) GatherND(data, indices *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::GatherND", 1, []*ssa.Value{data, indices}, attrs...)[0]
 }
 
-// Gelu builds onnx::Gelu. It has the attributes Approximate.
+// Gelu builds onnx::Gelu. It has the attribute Approximate.
+//
+//go:noinline
 func (build *Builder) Gelu(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Gelu", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // Gemm builds onnx::Gemm. It has the attributes Alpha, Beta, TransA and TransB.
+//
+//go:noinline
 func (build *Builder) Gemm(a, b, c *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Gemm", 1, []*ssa.Value{a, b, c}, attrs...)[0]
 }
 
 // GlobalAveragePool builds onnx::GlobalAveragePool.
+//
+//go:noinline
 func (build *Builder) GlobalAveragePool(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::GlobalAveragePool", 1, []*ssa.Value{x})[0]
 }
 
-// GlobalLpPool builds onnx::GlobalLpPool. It has the attributes P.
+// GlobalLpPool builds onnx::GlobalLpPool. It has the attribute P.
+//
+//go:noinline
 func (build *Builder) GlobalLpPool(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::GlobalLpPool", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // GlobalMaxPool builds onnx::GlobalMaxPool.
+//
+//go:noinline
 func (build *Builder) GlobalMaxPool(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::GlobalMaxPool", 1, []*ssa.Value{x})[0]
 }
 
 // Greater builds onnx::Greater.
+//
+//go:noinline
 func (build *Builder) Greater(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Greater", 1, []*ssa.Value{a, b})[0]
 }
 
 // GreaterOrEqual builds onnx::GreaterOrEqual.
+//
+//go:noinline
 func (build *Builder) GreaterOrEqual(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::GreaterOrEqual", 1, []*ssa.Value{a, b})[0]
 }
 
 // GridSample builds onnx::GridSample. It has the attributes AlignCorners, Mode and PaddingMode.
+//
+//go:noinline
 func (build *Builder) GridSample(x, grid *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::GridSample", 1, []*ssa.Value{x, grid}, attrs...)[0]
 }
 
 // GroupNormalization builds onnx::GroupNormalization. It has the attributes Epsilon and StashType.
+//
+//go:noinline
 func (build *Builder) GroupNormalization(x, scale, bias *ssa.Value, numGroups int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::GroupNormalization", 1, []*ssa.Value{x, scale, bias}, append([]ssa.Attr{ssa.Attr{Name: "num_groups", Value: ssa.Int(numGroups)}}, attrs...)...)[0]
 }
 
 // HammingWindow builds onnx::HammingWindow. It has the attributes OutputDatatype and Periodic.
+//
+//go:noinline
 func (build *Builder) HammingWindow(size *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::HammingWindow", 1, []*ssa.Value{size}, attrs...)[0]
 }
 
 // HannWindow builds onnx::HannWindow. It has the attributes OutputDatatype and Periodic.
+//
+//go:noinline
 func (build *Builder) HannWindow(size *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::HannWindow", 1, []*ssa.Value{size}, attrs...)[0]
 }
 
 // HardSigmoid builds onnx::HardSigmoid. It has the attributes Alpha and Beta.
+//
+//go:noinline
 func (build *Builder) HardSigmoid(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::HardSigmoid", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // HardSwish builds onnx::HardSwish.
+//
+//go:noinline
 func (build *Builder) HardSwish(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::HardSwish", 1, []*ssa.Value{x})[0]
 }
 
-// Hardmax builds onnx::Hardmax. It has the attributes Axis.
+// Hardmax builds onnx::Hardmax. It has the attribute Axis.
+//
+//go:noinline
 func (build *Builder) Hardmax(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Hardmax", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // Identity builds onnx::Identity.
+//
+//go:noinline
 func (build *Builder) Identity(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Identity", 1, []*ssa.Value{input})[0]
 }
 
-// ImageDecoder builds onnx::ImageDecoder. It has the attributes PixelFormat.
+// ImageDecoder builds onnx::ImageDecoder. It has the attribute PixelFormat.
+//
+//go:noinline
 func (build *Builder) ImageDecoder(encodedStream *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ImageDecoder", 1, []*ssa.Value{encodedStream}, attrs...)[0]
 }
 
-// InstanceNormalization builds onnx::InstanceNormalization. It has the attributes Epsilon.
+// InstanceNormalization builds onnx::InstanceNormalization. It has the attribute Epsilon.
+//
+//go:noinline
 func (build *Builder) InstanceNormalization(input, scale, b *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::InstanceNormalization", 1, []*ssa.Value{input, scale, b}, attrs...)[0]
 }
 
 // IsInf builds onnx::IsInf. It has the attributes DetectNegative and DetectPositive.
+//
+//go:noinline
 func (build *Builder) IsInf(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::IsInf", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // IsNaN builds onnx::IsNaN.
+//
+//go:noinline
 func (build *Builder) IsNaN(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::IsNaN", 1, []*ssa.Value{x})[0]
 }
 
 // LRN builds onnx::LRN. It has the attributes Alpha, Beta and Bias.
+//
+//go:noinline
 func (build *Builder) LRN(x *ssa.Value, size int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::LRN", 1, []*ssa.Value{x}, append([]ssa.Attr{ssa.Attr{Name: "size", Value: ssa.Int(size)}}, attrs...)...)[0]
 }
 
 // LSTM builds onnx::LSTM. It has the attributes ActivationAlpha, ActivationBeta, Activations, Clip, Direction, HiddenSize, InputForget and Layout. It returns the first result.
+//
+//go:noinline
 func (build *Builder) LSTM(x, w, r, b, sequenceLens, initialH, initialC, p *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::LSTM", 1, []*ssa.Value{x, w, r, b, sequenceLens, initialH, initialC, p}, attrs...)[0]
 }
 
 // LSTMN is [Builder.LSTM] with the leading results.
+//
+//go:noinline
 func (build *Builder) LSTMN(results int, x, w, r, b, sequenceLens, initialH, initialC, p *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::LSTM", results, []*ssa.Value{x, w, r, b, sequenceLens, initialH, initialC, p}, attrs...)
 }
 
 // LayerNormalization builds onnx::LayerNormalization. It has the attributes Axis, Epsilon and StashType. It returns the first result.
+//
+//go:noinline
 func (build *Builder) LayerNormalization(x, scale, b *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::LayerNormalization", 1, []*ssa.Value{x, scale, b}, attrs...)[0]
 }
 
 // LayerNormalizationN is [Builder.LayerNormalization] with the leading results.
+//
+//go:noinline
 func (build *Builder) LayerNormalizationN(results int, x, scale, b *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::LayerNormalization", results, []*ssa.Value{x, scale, b}, attrs...)
 }
 
-// LeakyRelu builds onnx::LeakyRelu. It has the attributes Alpha.
+// LeakyRelu builds onnx::LeakyRelu. It has the attribute Alpha.
+//
+//go:noinline
 func (build *Builder) LeakyRelu(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::LeakyRelu", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // Less builds onnx::Less.
+//
+//go:noinline
 func (build *Builder) Less(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Less", 1, []*ssa.Value{a, b})[0]
 }
 
 // LessOrEqual builds onnx::LessOrEqual.
+//
+//go:noinline
 func (build *Builder) LessOrEqual(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::LessOrEqual", 1, []*ssa.Value{a, b})[0]
 }
 
 // LinearAttention builds onnx::LinearAttention. It has the attributes ChunkSize, Scale and UpdateRule.
+//
+//go:noinline
 func (build *Builder) LinearAttention(query, key, value, pastState, decay, beta *ssa.Value, kvNumHeads int64, qNumHeads int64, attrs ...ssa.Attr) (output, presentState *ssa.Value) {
 	r := build.Create("onnx::LinearAttention", 2, []*ssa.Value{query, key, value, pastState, decay, beta}, append([]ssa.Attr{ssa.Attr{Name: "kv_num_heads", Value: ssa.Int(kvNumHeads)}, ssa.Attr{Name: "q_num_heads", Value: ssa.Int(qNumHeads)}}, attrs...)...)
 	return r[0], r[1]
 }
 
 // Log builds onnx::Log.
+//
+//go:noinline
 func (build *Builder) Log(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Log", 1, []*ssa.Value{input})[0]
 }
 
-// LogSoftmax builds onnx::LogSoftmax. It has the attributes Axis.
+// LogSoftmax builds onnx::LogSoftmax. It has the attribute Axis.
+//
+//go:noinline
 func (build *Builder) LogSoftmax(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::LogSoftmax", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // LpNormalization builds onnx::LpNormalization. It has the attributes Axis and P.
+//
+//go:noinline
 func (build *Builder) LpNormalization(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::LpNormalization", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // LpPool builds onnx::LpPool. It has the attributes AutoPad, CeilMode, Dilations, P, Pads and Strides.
+//
+//go:noinline
 func (build *Builder) LpPool(x *ssa.Value, kernelShape []int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::LpPool", 1, []*ssa.Value{x}, append([]ssa.Attr{ssa.Attr{Name: "kernel_shape", Value: ssa.Ints(kernelShape...)}}, attrs...)...)[0]
 }
 
 // MatMul builds onnx::MatMul.
+//
+//go:noinline
 func (build *Builder) MatMul(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::MatMul", 1, []*ssa.Value{a, b})[0]
 }
 
 // MatMulInteger builds onnx::MatMulInteger.
+//
+//go:noinline
 func (build *Builder) MatMulInteger(a, b, aZeroPoint, bZeroPoint *ssa.Value) *ssa.Value {
 	return build.Create("onnx::MatMulInteger", 1, []*ssa.Value{a, b, aZeroPoint, bZeroPoint})[0]
 }
 
 // Max builds onnx::Max.
+//
+//go:noinline
 func (build *Builder) Max(data ...*ssa.Value) *ssa.Value {
 	return build.Create("onnx::Max", 1, data)[0]
 }
 
 // MaxPool builds onnx::MaxPool. It has the attributes AutoPad, CeilMode, Dilations, Pads, StorageOrder and Strides. It returns the first result.
+//
+//go:noinline
 func (build *Builder) MaxPool(x *ssa.Value, kernelShape []int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::MaxPool", 1, []*ssa.Value{x}, append([]ssa.Attr{ssa.Attr{Name: "kernel_shape", Value: ssa.Ints(kernelShape...)}}, attrs...)...)[0]
 }
 
 // MaxPoolN is [Builder.MaxPool] with the leading results.
+//
+//go:noinline
 func (build *Builder) MaxPoolN(results int, x *ssa.Value, kernelShape []int64, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::MaxPool", results, []*ssa.Value{x}, append([]ssa.Attr{ssa.Attr{Name: "kernel_shape", Value: ssa.Ints(kernelShape...)}}, attrs...)...)
 }
 
-// MaxRoiPool builds onnx::MaxRoiPool. It has the attributes SpatialScale.
+// MaxRoiPool builds onnx::MaxRoiPool. It has the attribute SpatialScale.
+//
+//go:noinline
 func (build *Builder) MaxRoiPool(x, rois *ssa.Value, pooledShape []int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::MaxRoiPool", 1, []*ssa.Value{x, rois}, append([]ssa.Attr{ssa.Attr{Name: "pooled_shape", Value: ssa.Ints(pooledShape...)}}, attrs...)...)[0]
 }
 
 // MaxUnpool builds onnx::MaxUnpool. It has the attributes Pads and Strides.
+//
+//go:noinline
 func (build *Builder) MaxUnpool(x, i, outputShape *ssa.Value, kernelShape []int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::MaxUnpool", 1, []*ssa.Value{x, i, outputShape}, append([]ssa.Attr{ssa.Attr{Name: "kernel_shape", Value: ssa.Ints(kernelShape...)}}, attrs...)...)[0]
 }
 
 // Mean builds onnx::Mean.
+//
+//go:noinline
 func (build *Builder) Mean(data ...*ssa.Value) *ssa.Value {
 	return build.Create("onnx::Mean", 1, data)[0]
 }
 
-// MeanVarianceNormalization builds onnx::MeanVarianceNormalization. It has the attributes Axes.
+// MeanVarianceNormalization builds onnx::MeanVarianceNormalization. It has the attribute Axes.
+//
+//go:noinline
 func (build *Builder) MeanVarianceNormalization(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::MeanVarianceNormalization", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
-// MelWeightMatrix builds onnx::MelWeightMatrix. It has the attributes OutputDatatype.
+// MelWeightMatrix builds onnx::MelWeightMatrix. It has the attribute OutputDatatype.
+//
+//go:noinline
 func (build *Builder) MelWeightMatrix(numMelBins, dftLength, sampleRate, lowerEdgeHertz, upperEdgeHertz *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::MelWeightMatrix", 1, []*ssa.Value{numMelBins, dftLength, sampleRate, lowerEdgeHertz, upperEdgeHertz}, attrs...)[0]
 }
 
 // Min builds onnx::Min.
+//
+//go:noinline
 func (build *Builder) Min(data ...*ssa.Value) *ssa.Value {
 	return build.Create("onnx::Min", 1, data)[0]
 }
 
 // Mish builds onnx::Mish.
+//
+//go:noinline
 func (build *Builder) Mish(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Mish", 1, []*ssa.Value{x})[0]
 }
 
-// Mod builds onnx::Mod. It has the attributes Fmod.
+// Mod builds onnx::Mod. It has the attribute Fmod.
+//
+//go:noinline
 func (build *Builder) Mod(a, b *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Mod", 1, []*ssa.Value{a, b}, attrs...)[0]
 }
 
 // Mul builds onnx::Mul.
+//
+//go:noinline
 func (build *Builder) Mul(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Mul", 1, []*ssa.Value{a, b})[0]
 }
 
 // Multinomial builds onnx::Multinomial. It has the attributes Dtype, SampleSize and Seed.
+//
+//go:noinline
 func (build *Builder) Multinomial(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Multinomial", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // Neg builds onnx::Neg.
+//
+//go:noinline
 func (build *Builder) Neg(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Neg", 1, []*ssa.Value{x})[0]
 }
 
 // NegativeLogLikelihoodLoss builds onnx::NegativeLogLikelihoodLoss. It has the attributes IgnoreIndex and Reduction.
+//
+//go:noinline
 func (build *Builder) NegativeLogLikelihoodLoss(input, target, weight *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::NegativeLogLikelihoodLoss", 1, []*ssa.Value{input, target, weight}, attrs...)[0]
 }
 
-// NonMaxSuppression builds onnx::NonMaxSuppression. It has the attributes CenterPointBox.
+// NonMaxSuppression builds onnx::NonMaxSuppression. It has the attribute CenterPointBox.
+//
+//go:noinline
 func (build *Builder) NonMaxSuppression(boxes, scores, maxOutputBoxesPerClass, iouThreshold, scoreThreshold *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::NonMaxSuppression", 1, []*ssa.Value{boxes, scores, maxOutputBoxesPerClass, iouThreshold, scoreThreshold}, attrs...)[0]
 }
 
 // NonZero builds onnx::NonZero.
+//
+//go:noinline
 func (build *Builder) NonZero(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::NonZero", 1, []*ssa.Value{x})[0]
 }
 
 // Not builds onnx::Not.
+//
+//go:noinline
 func (build *Builder) Not(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Not", 1, []*ssa.Value{x})[0]
 }
 
-// OneHot builds onnx::OneHot. It has the attributes Axis.
+// OneHot builds onnx::OneHot. It has the attribute Axis.
+//
+//go:noinline
 func (build *Builder) OneHot(indices, depth, values *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::OneHot", 1, []*ssa.Value{indices, depth, values}, attrs...)[0]
 }
 
 // Optional builds onnx::Optional.
+//
+//go:noinline
 func (build *Builder) Optional(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Optional", 1, []*ssa.Value{input})[0]
 }
 
 // OptionalGetElement builds onnx::OptionalGetElement.
+//
+//go:noinline
 func (build *Builder) OptionalGetElement(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::OptionalGetElement", 1, []*ssa.Value{input})[0]
 }
 
 // OptionalHasElement builds onnx::OptionalHasElement.
+//
+//go:noinline
 func (build *Builder) OptionalHasElement(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::OptionalHasElement", 1, []*ssa.Value{input})[0]
 }
 
 // Or builds onnx::Or.
+//
+//go:noinline
 func (build *Builder) Or(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Or", 1, []*ssa.Value{a, b})[0]
 }
 
 // PRelu builds onnx::PRelu.
+//
+//go:noinline
 func (build *Builder) PRelu(x, slope *ssa.Value) *ssa.Value {
 	return build.Create("onnx::PRelu", 1, []*ssa.Value{x, slope})[0]
 }
 
-// Pad builds onnx::Pad. It has the attributes Mode.
+// Pad builds onnx::Pad. It has the attribute Mode.
+//
+//go:noinline
 func (build *Builder) Pad(data, pads, constantValue, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Pad", 1, []*ssa.Value{data, pads, constantValue, axes}, attrs...)[0]
 }
 
 // Pow builds onnx::Pow.
+//
+//go:noinline
 func (build *Builder) Pow(x, y *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Pow", 1, []*ssa.Value{x, y})[0]
 }
 
 // QLinearConv builds onnx::QLinearConv. It has the attributes AutoPad, Dilations, Group, KernelShape, Pads and Strides.
+//
+//go:noinline
 func (build *Builder) QLinearConv(x, xScale, xZeroPoint, w, wScale, wZeroPoint, yScale, yZeroPoint, b *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::QLinearConv", 1, []*ssa.Value{x, xScale, xZeroPoint, w, wScale, wZeroPoint, yScale, yZeroPoint, b}, attrs...)[0]
 }
 
 // QLinearMatMul builds onnx::QLinearMatMul.
+//
+//go:noinline
 func (build *Builder) QLinearMatMul(a, aScale, aZeroPoint, b, bScale, bZeroPoint, yScale, yZeroPoint *ssa.Value) *ssa.Value {
 	return build.Create("onnx::QLinearMatMul", 1, []*ssa.Value{a, aScale, aZeroPoint, b, bScale, bZeroPoint, yScale, yZeroPoint})[0]
 }
 
 // QuantizeLinear builds onnx::QuantizeLinear. It has the attributes Axis, BlockSize, OutputDtype, Precision and Saturate.
+//
+//go:noinline
 func (build *Builder) QuantizeLinear(x, yScale, yZeroPoint *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::QuantizeLinear", 1, []*ssa.Value{x, yScale, yZeroPoint}, attrs...)[0]
 }
 
 // RMSNormalization builds onnx::RMSNormalization. It has the attributes Axis, Epsilon and StashType.
+//
+//go:noinline
 func (build *Builder) RMSNormalization(x, scale *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RMSNormalization", 1, []*ssa.Value{x, scale}, attrs...)[0]
 }
 
 // RNN builds onnx::RNN. It has the attributes ActivationAlpha, ActivationBeta, Activations, Clip, Direction, HiddenSize and Layout. It returns the first result.
+//
+//go:noinline
 func (build *Builder) RNN(x, w, r, b, sequenceLens, initialH *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RNN", 1, []*ssa.Value{x, w, r, b, sequenceLens, initialH}, attrs...)[0]
 }
 
 // RNNN is [Builder.RNN] with the leading results.
+//
+//go:noinline
 func (build *Builder) RNNN(results int, x, w, r, b, sequenceLens, initialH *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::RNN", results, []*ssa.Value{x, w, r, b, sequenceLens, initialH}, attrs...)
 }
 
 // RandomNormal builds onnx::RandomNormal. It has the attributes Dtype, Mean, Scale and Seed.
+//
+//go:noinline
 func (build *Builder) RandomNormal(shape []int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RandomNormal", 1, []*ssa.Value{}, append([]ssa.Attr{ssa.Attr{Name: "shape", Value: ssa.Ints(shape...)}}, attrs...)...)[0]
 }
 
 // RandomNormalLike builds onnx::RandomNormalLike. It has the attributes Dtype, Mean, Scale and Seed.
+//
+//go:noinline
 func (build *Builder) RandomNormalLike(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RandomNormalLike", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // RandomUniform builds onnx::RandomUniform. It has the attributes Dtype, High, Low and Seed.
+//
+//go:noinline
 func (build *Builder) RandomUniform(shape []int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RandomUniform", 1, []*ssa.Value{}, append([]ssa.Attr{ssa.Attr{Name: "shape", Value: ssa.Ints(shape...)}}, attrs...)...)[0]
 }
 
 // RandomUniformLike builds onnx::RandomUniformLike. It has the attributes Dtype, High, Low and Seed.
+//
+//go:noinline
 func (build *Builder) RandomUniformLike(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RandomUniformLike", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
-// Range builds onnx::Range. It has the attributes StashType.
+// Range builds onnx::Range. It has the attribute StashType.
+//
+//go:noinline
 func (build *Builder) Range(start, limit, delta *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Range", 1, []*ssa.Value{start, limit, delta}, attrs...)[0]
 }
 
 // Reciprocal builds onnx::Reciprocal.
+//
+//go:noinline
 func (build *Builder) Reciprocal(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Reciprocal", 1, []*ssa.Value{x})[0]
 }
 
 // ReduceL1 builds onnx::ReduceL1. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceL1(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceL1", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceL2 builds onnx::ReduceL2. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceL2(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceL2", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceLogSum builds onnx::ReduceLogSum. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceLogSum(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceLogSum", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceLogSumExp builds onnx::ReduceLogSumExp. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceLogSumExp(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceLogSumExp", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceMax builds onnx::ReduceMax. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceMax(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceMax", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceMean builds onnx::ReduceMean. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceMean(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceMean", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceMin builds onnx::ReduceMin. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceMin(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceMin", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceProd builds onnx::ReduceProd. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceProd(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceProd", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceSum builds onnx::ReduceSum. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceSum(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceSum", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
 // ReduceSumSquare builds onnx::ReduceSumSquare. It has the attributes KeepDims and NoopWithEmptyAxes.
+//
+//go:noinline
 func (build *Builder) ReduceSumSquare(data, axes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReduceSumSquare", 1, []*ssa.Value{data, axes}, attrs...)[0]
 }
 
-// RegexFullMatch builds onnx::RegexFullMatch. It has the attributes Pattern.
+// RegexFullMatch builds onnx::RegexFullMatch. It has the attribute Pattern.
+//
+//go:noinline
 func (build *Builder) RegexFullMatch(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RegexFullMatch", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // Relu builds onnx::Relu.
+//
+//go:noinline
 func (build *Builder) Relu(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Relu", 1, []*ssa.Value{x})[0]
 }
 
-// Reshape builds onnx::Reshape. It has the attributes AllowZero.
+// Reshape builds onnx::Reshape. It has the attribute AllowZero.
+//
+//go:noinline
 func (build *Builder) Reshape(data, shape *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Reshape", 1, []*ssa.Value{data, shape}, attrs...)[0]
 }
 
 // Resize builds onnx::Resize. It has the attributes Antialias, Axes, CoordinateTransformationMode, CubicCoeffA, ExcludeOutside, ExtrapolationValue, KeepAspectRatioPolicy, Mode and NearestMode.
+//
+//go:noinline
 func (build *Builder) Resize(x, roi, scales, sizes *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Resize", 1, []*ssa.Value{x, roi, scales, sizes}, attrs...)[0]
 }
 
 // ReverseSequence builds onnx::ReverseSequence. It has the attributes BatchAxis and TimeAxis.
+//
+//go:noinline
 func (build *Builder) ReverseSequence(input, sequenceLens *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ReverseSequence", 1, []*ssa.Value{input, sequenceLens}, attrs...)[0]
 }
 
 // RoiAlign builds onnx::RoiAlign. It has the attributes CoordinateTransformationMode, Mode, OutputHeight, OutputWidth, SamplingRatio and SpatialScale.
+//
+//go:noinline
 func (build *Builder) RoiAlign(x, rois, batchIndices *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RoiAlign", 1, []*ssa.Value{x, rois, batchIndices}, attrs...)[0]
 }
 
 // RotaryEmbedding builds onnx::RotaryEmbedding. It has the attributes Interleaved, NumHeads and RotaryEmbeddingDim.
+//
+//go:noinline
 func (build *Builder) RotaryEmbedding(x, cosCache, sinCache, positionIds *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::RotaryEmbedding", 1, []*ssa.Value{x, cosCache, sinCache, positionIds}, attrs...)[0]
 }
 
 // Round builds onnx::Round.
+//
+//go:noinline
 func (build *Builder) Round(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Round", 1, []*ssa.Value{x})[0]
 }
 
-// STFT builds onnx::STFT. It has the attributes Onesided.
+// STFT builds onnx::STFT. It has the attribute Onesided.
+//
+//go:noinline
 func (build *Builder) STFT(signal, frameStep, window, frameLength *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::STFT", 1, []*ssa.Value{signal, frameStep, window, frameLength}, attrs...)[0]
 }
 
 // ScatterElements builds onnx::ScatterElements. It has the attributes Axis and Reduction.
+//
+//go:noinline
 func (build *Builder) ScatterElements(data, indices, updates *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ScatterElements", 1, []*ssa.Value{data, indices, updates}, attrs...)[0]
 }
 
-// ScatterND builds onnx::ScatterND. It has the attributes Reduction.
+// ScatterND builds onnx::ScatterND. It has the attribute Reduction.
+//
+//go:noinline
 func (build *Builder) ScatterND(data, indices, updates *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ScatterND", 1, []*ssa.Value{data, indices, updates}, attrs...)[0]
 }
 
 // Selu builds onnx::Selu. It has the attributes Alpha and Gamma.
+//
+//go:noinline
 func (build *Builder) Selu(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Selu", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // SequenceAt builds onnx::SequenceAt.
+//
+//go:noinline
 func (build *Builder) SequenceAt(inputSequence, position *ssa.Value) *ssa.Value {
 	return build.Create("onnx::SequenceAt", 1, []*ssa.Value{inputSequence, position})[0]
 }
 
 // SequenceConstruct builds onnx::SequenceConstruct.
+//
+//go:noinline
 func (build *Builder) SequenceConstruct(inputs ...*ssa.Value) *ssa.Value {
 	return build.Create("onnx::SequenceConstruct", 1, inputs)[0]
 }
 
-// SequenceEmpty builds onnx::SequenceEmpty. It has the attributes Dtype.
+// SequenceEmpty builds onnx::SequenceEmpty. It has the attribute Dtype.
+//
+//go:noinline
 func (build *Builder) SequenceEmpty(attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::SequenceEmpty", 1, []*ssa.Value{}, attrs...)[0]
 }
 
 // SequenceErase builds onnx::SequenceErase.
+//
+//go:noinline
 func (build *Builder) SequenceErase(inputSequence, position *ssa.Value) *ssa.Value {
 	return build.Create("onnx::SequenceErase", 1, []*ssa.Value{inputSequence, position})[0]
 }
 
 // SequenceInsert builds onnx::SequenceInsert.
+//
+//go:noinline
 func (build *Builder) SequenceInsert(inputSequence, tensor, position *ssa.Value) *ssa.Value {
 	return build.Create("onnx::SequenceInsert", 1, []*ssa.Value{inputSequence, tensor, position})[0]
 }
 
 // SequenceLength builds onnx::SequenceLength.
+//
+//go:noinline
 func (build *Builder) SequenceLength(inputSequence *ssa.Value) *ssa.Value {
 	return build.Create("onnx::SequenceLength", 1, []*ssa.Value{inputSequence})[0]
 }
 
 // Shape builds onnx::Shape. It has the attributes End and Start.
+//
+//go:noinline
 func (build *Builder) Shape(data *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Shape", 1, []*ssa.Value{data}, attrs...)[0]
 }
 
 // Shrink builds onnx::Shrink. It has the attributes Bias and Lambd.
+//
+//go:noinline
 func (build *Builder) Shrink(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Shrink", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // Sigmoid builds onnx::Sigmoid.
+//
+//go:noinline
 func (build *Builder) Sigmoid(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Sigmoid", 1, []*ssa.Value{x})[0]
 }
 
 // Sign builds onnx::Sign.
+//
+//go:noinline
 func (build *Builder) Sign(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Sign", 1, []*ssa.Value{input})[0]
 }
 
 // Sin builds onnx::Sin.
+//
+//go:noinline
 func (build *Builder) Sin(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Sin", 1, []*ssa.Value{input})[0]
 }
 
 // Sinh builds onnx::Sinh.
+//
+//go:noinline
 func (build *Builder) Sinh(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Sinh", 1, []*ssa.Value{input})[0]
 }
 
 // Size builds onnx::Size.
+//
+//go:noinline
 func (build *Builder) Size(data *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Size", 1, []*ssa.Value{data})[0]
 }
 
 // Slice builds onnx::Slice.
+//
+//go:noinline
 func (build *Builder) Slice(data, starts, ends, axes, steps *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Slice", 1, []*ssa.Value{data, starts, ends, axes, steps})[0]
 }
 
-// Softmax builds onnx::Softmax. It has the attributes Axis.
+// Softmax builds onnx::Softmax. It has the attribute Axis.
+//
+//go:noinline
 func (build *Builder) Softmax(input *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Softmax", 1, []*ssa.Value{input}, attrs...)[0]
 }
 
 // SoftmaxCrossEntropyLoss builds onnx::SoftmaxCrossEntropyLoss. It has the attributes IgnoreIndex and Reduction. It returns the first result.
+//
+//go:noinline
 func (build *Builder) SoftmaxCrossEntropyLoss(scores, labels, weights *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::SoftmaxCrossEntropyLoss", 1, []*ssa.Value{scores, labels, weights}, attrs...)[0]
 }
 
 // SoftmaxCrossEntropyLossN is [Builder.SoftmaxCrossEntropyLoss] with the leading results.
+//
+//go:noinline
 func (build *Builder) SoftmaxCrossEntropyLossN(results int, scores, labels, weights *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::SoftmaxCrossEntropyLoss", results, []*ssa.Value{scores, labels, weights}, attrs...)
 }
 
 // Softplus builds onnx::Softplus.
+//
+//go:noinline
 func (build *Builder) Softplus(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Softplus", 1, []*ssa.Value{x})[0]
 }
 
 // Softsign builds onnx::Softsign.
+//
+//go:noinline
 func (build *Builder) Softsign(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Softsign", 1, []*ssa.Value{input})[0]
 }
 
-// SpaceToDepth builds onnx::SpaceToDepth. It has the attributes Mode.
-func (build *Builder) SpaceToDepth(input *ssa.Value, blockSize int64, attrs ...ssa.Attr) *ssa.Value {
-	return build.Create("onnx::SpaceToDepth", 1, []*ssa.Value{input}, append([]ssa.Attr{ssa.Attr{Name: "blocksize", Value: ssa.Int(blockSize)}}, attrs...)...)[0]
+// SpaceToDepth builds onnx::SpaceToDepth. It has the attribute Mode.
+//
+//go:noinline
+func (build *Builder) SpaceToDepth(input *ssa.Value, blocksize int64, attrs ...ssa.Attr) *ssa.Value {
+	return build.Create("onnx::SpaceToDepth", 1, []*ssa.Value{input}, append([]ssa.Attr{ssa.Attr{Name: "blocksize", Value: ssa.Int(blocksize)}}, attrs...)...)[0]
 }
 
 // Split builds onnx::Split. It has the attributes Axis and NumOutputs.
+//
+//go:noinline
 func (build *Builder) Split(results int, input, split *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::Split", results, []*ssa.Value{input, split}, attrs...)
 }
 
 // SplitToSequence builds onnx::SplitToSequence. It has the attributes Axis and KeepDims.
+//
+//go:noinline
 func (build *Builder) SplitToSequence(input, split *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::SplitToSequence", 1, []*ssa.Value{input, split}, attrs...)[0]
 }
 
 // Sqrt builds onnx::Sqrt.
+//
+//go:noinline
 func (build *Builder) Sqrt(x *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Sqrt", 1, []*ssa.Value{x})[0]
 }
 
 // Squeeze builds onnx::Squeeze.
+//
+//go:noinline
 func (build *Builder) Squeeze(data, axes *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Squeeze", 1, []*ssa.Value{data, axes})[0]
 }
 
 // StringConcat builds onnx::StringConcat.
+//
+//go:noinline
 func (build *Builder) StringConcat(x, y *ssa.Value) *ssa.Value {
 	return build.Create("onnx::StringConcat", 1, []*ssa.Value{x, y})[0]
 }
 
 // StringNormalizer builds onnx::StringNormalizer. It has the attributes CaseChangeAction, IsCaseSensitive, Locale and Stopwords.
+//
+//go:noinline
 func (build *Builder) StringNormalizer(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::StringNormalizer", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // StringSplit builds onnx::StringSplit. It has the attributes Delimiter and MaxSplit.
+//
+//go:noinline
 func (build *Builder) StringSplit(x *ssa.Value, attrs ...ssa.Attr) (y, z *ssa.Value) {
 	r := build.Create("onnx::StringSplit", 2, []*ssa.Value{x}, attrs...)
 	return r[0], r[1]
 }
 
 // Sub builds onnx::Sub.
+//
+//go:noinline
 func (build *Builder) Sub(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Sub", 1, []*ssa.Value{a, b})[0]
 }
 
 // Sum builds onnx::Sum.
+//
+//go:noinline
 func (build *Builder) Sum(data ...*ssa.Value) *ssa.Value {
 	return build.Create("onnx::Sum", 1, data)[0]
 }
 
-// SwiGLU builds onnx::SwiGLU. It has the attributes Alpha.
+// SwiGLU builds onnx::SwiGLU. It has the attribute Alpha.
+//
+//go:noinline
 func (build *Builder) SwiGLU(a, b *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::SwiGLU", 1, []*ssa.Value{a, b}, attrs...)[0]
 }
 
-// Swish builds onnx::Swish. It has the attributes Alpha.
+// Swish builds onnx::Swish. It has the attribute Alpha.
+//
+//go:noinline
 func (build *Builder) Swish(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Swish", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // Tan builds onnx::Tan.
+//
+//go:noinline
 func (build *Builder) Tan(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Tan", 1, []*ssa.Value{input})[0]
 }
 
 // Tanh builds onnx::Tanh.
+//
+//go:noinline
 func (build *Builder) Tanh(input *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Tanh", 1, []*ssa.Value{input})[0]
 }
 
 // TensorScatter builds onnx::TensorScatter. It has the attributes Axis and Mode.
+//
+//go:noinline
 func (build *Builder) TensorScatter(pastCache, update, writeIndices *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::TensorScatter", 1, []*ssa.Value{pastCache, update, writeIndices}, attrs...)[0]
 }
 
 // TfIdfVectorizer builds onnx::TfIdfVectorizer. It has the attributes PoolInt64s, PoolStrings and Weights.
+//
+//go:noinline
 func (build *Builder) TfIdfVectorizer(x *ssa.Value, maxGramLength int64, maxSkipCount int64, minGramLength int64, mode string, ngramCounts []int64, ngramIndexes []int64, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::TfIdfVectorizer", 1, []*ssa.Value{x}, append([]ssa.Attr{ssa.Attr{Name: "max_gram_length", Value: ssa.Int(maxGramLength)}, ssa.Attr{Name: "max_skip_count", Value: ssa.Int(maxSkipCount)}, ssa.Attr{Name: "min_gram_length", Value: ssa.Int(minGramLength)}, ssa.Attr{Name: "mode", Value: ssa.Str(mode)}, ssa.Attr{Name: "ngram_counts", Value: ssa.Ints(ngramCounts...)}, ssa.Attr{Name: "ngram_indexes", Value: ssa.Ints(ngramIndexes...)}}, attrs...)...)[0]
 }
 
-// ThresholdedRelu builds onnx::ThresholdedRelu. It has the attributes Alpha.
+// ThresholdedRelu builds onnx::ThresholdedRelu. It has the attribute Alpha.
+//
+//go:noinline
 func (build *Builder) ThresholdedRelu(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::ThresholdedRelu", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // Tile builds onnx::Tile.
+//
+//go:noinline
 func (build *Builder) Tile(input, repeats *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Tile", 1, []*ssa.Value{input, repeats})[0]
 }
 
 // TopK builds onnx::TopK. It has the attributes Axis, Largest and Sorted.
+//
+//go:noinline
 func (build *Builder) TopK(x, k *ssa.Value, attrs ...ssa.Attr) (values, indices *ssa.Value) {
 	r := build.Create("onnx::TopK", 2, []*ssa.Value{x, k}, attrs...)
 	return r[0], r[1]
 }
 
-// Transpose builds onnx::Transpose. It has the attributes Perm.
+// Transpose builds onnx::Transpose. It has the attribute Perm.
+//
+//go:noinline
 func (build *Builder) Transpose(data *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Transpose", 1, []*ssa.Value{data}, attrs...)[0]
 }
 
-// Trilu builds onnx::Trilu. It has the attributes Upper.
+// Trilu builds onnx::Trilu. It has the attribute Upper.
+//
+//go:noinline
 func (build *Builder) Trilu(input, k *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Trilu", 1, []*ssa.Value{input, k}, attrs...)[0]
 }
 
 // Unique builds onnx::Unique. It has the attributes Axis and Sorted. It returns the first result.
+//
+//go:noinline
 func (build *Builder) Unique(x *ssa.Value, attrs ...ssa.Attr) *ssa.Value {
 	return build.Create("onnx::Unique", 1, []*ssa.Value{x}, attrs...)[0]
 }
 
 // UniqueN is [Builder.Unique] with the leading results.
+//
+//go:noinline
 func (build *Builder) UniqueN(results int, x *ssa.Value, attrs ...ssa.Attr) []*ssa.Value {
 	return build.Create("onnx::Unique", results, []*ssa.Value{x}, attrs...)
 }
 
 // Unsqueeze builds onnx::Unsqueeze.
+//
+//go:noinline
 func (build *Builder) Unsqueeze(data, axes *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Unsqueeze", 1, []*ssa.Value{data, axes})[0]
 }
 
 // Where builds onnx::Where.
+//
+//go:noinline
 func (build *Builder) Where(condition, x, y *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Where", 1, []*ssa.Value{condition, x, y})[0]
 }
 
 // Xor builds onnx::Xor.
+//
+//go:noinline
 func (build *Builder) Xor(a, b *ssa.Value) *ssa.Value {
 	return build.Create("onnx::Xor", 1, []*ssa.Value{a, b})[0]
 }

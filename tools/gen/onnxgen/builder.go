@@ -143,8 +143,9 @@ func made(a onnx.AttrSchema, v string) string {
 	return fmt.Sprintf("ssa.Attr{Name: %q, Value: %s}", a.Name, value)
 }
 
-// method writes the method that builds an operator: operands in the order of the schema, nil for one that is left out, then
-// required attributes, then options. Operands of any number come last, behind the required attributes.
+// method writes the method that builds an operator. Its parameters are the operands in the order of the schema, nil for one that is left out, then
+// the required attributes, then options. Operands of any number come last, behind the required attributes. The compiler must not inline the method:
+// its body is larger than a call, and a program that exports models would be 3 % larger.
 func method(b *bytes.Buffer, s onnx.OpSchema) {
 	var params, operands, required, optional []string
 	list, variadic := "", false
@@ -194,7 +195,9 @@ func method(b *bytes.Buffer, s onnx.OpSchema) {
 		attrs = ", " + attrs
 	}
 	doc := fmt.Sprintf("builds onnx::%s.", s.Name)
-	if len(optional) > 0 {
+	if len(optional) == 1 {
+		doc += " It has the attribute " + optional[0] + "."
+	} else if len(optional) > 1 {
 		doc += " It has the attributes " + listed(optional) + "."
 	}
 	create := func(n string) string {
@@ -205,12 +208,12 @@ func method(b *bytes.Buffer, s onnx.OpSchema) {
 	first := s.Outputs[len(s.Outputs)-1]
 	switch {
 	case first.Option >= onnx.Variadic:
-		fmt.Fprintf(b, "// %s %s\nfunc (build *Builder) %s(%s) []*ssa.Value { return %s }\n\n", s.Name, doc, s.Name, join(several), create("results"))
+		fmt.Fprintf(b, "// %s %s\n//\n//go:noinline\nfunc (build *Builder) %s(%s) []*ssa.Value { return %s }\n\n", s.Name, doc, s.Name, join(several), create("results"))
 	case len(s.Outputs) == 1:
-		fmt.Fprintf(b, "// %s %s\nfunc (build *Builder) %s(%s) *ssa.Value { return %s[0] }\n\n", s.Name, doc, s.Name, join(params), create("1"))
+		fmt.Fprintf(b, "// %s %s\n//\n//go:noinline\nfunc (build *Builder) %s(%s) *ssa.Value { return %s[0] }\n\n", s.Name, doc, s.Name, join(params), create("1"))
 	case first.Option == onnx.Optional:
-		fmt.Fprintf(b, "// %s %s It returns the first result.\nfunc (build *Builder) %s(%s) *ssa.Value { return %s[0] }\n\n", s.Name, doc, s.Name, join(params), create("1"))
-		fmt.Fprintf(b, "// %sN is [Builder.%s] with the leading results.\nfunc (build *Builder) %sN(%s) []*ssa.Value { return %s }\n\n", s.Name, s.Name, s.Name, join(several), create("results"))
+		fmt.Fprintf(b, "// %s %s It returns the first result.\n//\n//go:noinline\nfunc (build *Builder) %s(%s) *ssa.Value { return %s[0] }\n\n", s.Name, doc, s.Name, join(params), create("1"))
+		fmt.Fprintf(b, "// %sN is [Builder.%s] with the leading results.\n//\n//go:noinline\nfunc (build *Builder) %sN(%s) []*ssa.Value { return %s }\n\n", s.Name, s.Name, s.Name, join(several), create("results"))
 	default:
 		var names, values []string
 		for i, p := range s.Outputs {
@@ -221,7 +224,7 @@ func method(b *bytes.Buffer, s onnx.OpSchema) {
 			names = append(names, name)
 			values = append(values, fmt.Sprintf("r[%d]", i))
 		}
-		fmt.Fprintf(b, "// %s %s\nfunc (build *Builder) %s(%s) (%s *ssa.Value) {\nr := %s\nreturn %s\n}\n\n", s.Name, doc, s.Name, join(params), join(names), create(fmt.Sprint(len(names))), join(values))
+		fmt.Fprintf(b, "// %s %s\n//\n//go:noinline\nfunc (build *Builder) %s(%s) (%s *ssa.Value) {\nr := %s\nreturn %s\n}\n\n", s.Name, doc, s.Name, join(params), join(names), create(fmt.Sprint(len(names))), join(values))
 	}
 }
 
