@@ -10,7 +10,7 @@ import (
 // (ATen/native/AdaptivePooling.h): bin i of n covers [floor(i*in/n), ceil((i+1)*in/n)).
 var adaptive = Defs{
 	"aten::adaptive_avg_pool1d":  {Doc: "means of equal bins", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(1) }},
-	"aten::adaptive_avg_pool2d":  {Doc: "means of equal bins", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
+	"aten::adaptive_avg_pool2d":  {Doc: "means of equal bins", Gradient: "self: _adaptive_avg_pool2d_backward(grad, self)", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
 	"aten::adaptive_avg_pool3d":  {Doc: "means of equal bins", Nature: Samples, Autocast: Float32OnCPU, Grid: RoundsOnce, Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},
 	"aten::_adaptive_avg_pool2d": {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(2) }},
 	"aten::_adaptive_avg_pool3d": {Doc: "means of equal bins", Lower: func(l *Lowering) *ssa.Value { return l.adaptiveAvg(3) }},

@@ -10,7 +10,7 @@ import (
 // cumulative holds running sums, products and extremes, differences and
 // integrals (ATen/native/ReduceOps.cpp, Integration.cpp).
 var cumulative = Defs{
-	"aten::cumsum":               {Doc: "running sum along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Lower: lowerCumsum},
+	"aten::cumsum":               {Doc: "running sum along dim", Gradient: "self: flip(cumsum(flip(grad, [dim]), dim), [dim])", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Lower: lowerCumsum},
 	"aten::cumprod":              {Doc: "running product along dim", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Complex: one(complexCumprod), Lower: lowerCumprod},
 	"aten::cummax":               {Doc: "running maximum along dim and where it was met last", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Max") }},
 	"aten::cummin":               {Doc: "running minimum along dim and where it was met last", Nature: AlongDim, Layout: RowMajor, LowerN: func(l *Lowering) []*ssa.Value { return l.runningExtreme("Min") }},

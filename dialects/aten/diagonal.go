@@ -8,15 +8,15 @@ import (
 
 // diagonals holds operators on the diagonals of matrices.
 var diagonals = Defs{
-	"aten::diagonal":         {Doc: "the diagonal of two dimensions, as the last one", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
+	"aten::diagonal":         {Doc: "the diagonal of two dimensions, as the last one", Gradient: "self: diagonal_backward(grad, size(self), offset, dim1, dim2)", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
 	"aten::diagonal_copy":    {Doc: "diagonal", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("self") }},
 	"aten::linalg_diagonal":  {Doc: "diagonal of the last two dimensions", Nature: Windows, Lower: func(l *Lowering) *ssa.Value { return l.diagonalArgs("A") }},
 	"aten::diag":             {Doc: "the diagonal of a matrix, or a matrix with a given diagonal", Nature: Moves, Layout: RowMajor, Lower: lowerDiag},
 	"aten::diag_embed":       {Doc: "matrices with given diagonals, else zeros", Nature: Moves, Batching: AddsDim, Layout: RowMajor, Lower: lowerDiagEmbed},
 	"aten::diagflat":         {Doc: "a matrix with all elements on its diagonal", Nature: Moves, Lower: lowerDiagflat},
 	"aten::diagonal_scatter": {Doc: "self with another diagonal", Nature: Scatters, Layout: LikeOperands, Lower: lowerDiagonalScatter},
-	"aten::tril":             {Doc: "the lower triangle, else zeros", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(false) }},
-	"aten::triu":             {Doc: "the upper triangle, else zeros", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(true) }},
+	"aten::tril":             {Doc: "the lower triangle, else zeros", Gradient: "self: tril(grad, diagonal)", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(false) }},
+	"aten::triu":             {Doc: "the upper triangle, else zeros", Gradient: "self: triu(grad, diagonal)", Nature: Moves, Batching: BatchesInFront, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.triangleOf(true) }},
 }
 
 func (l *Lowering) diagonalArgs(name string) *ssa.Value {

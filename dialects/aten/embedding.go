@@ -12,7 +12,7 @@ import (
 
 // embedding holds look-ups in tables.
 var embedding = Defs{
-	"aten::embedding":                   {Doc: "rows of weight", Layout: RowMajor, Lower: lowerEmbedding},
+	"aten::embedding":                   {Doc: "rows of weight", Gradient: "weight: embedding_dense_backward(grad, indices, size(weight, 0), padding_idx, scale_grad_by_freq)", Layout: RowMajor, Lower: lowerEmbedding},
 	"aten::embedding_renorm":            {Doc: "weight with the rows in use scaled to a norm of at most max_norm", Lower: lowerEmbeddingRenorm},
 	"aten::embedding_bag":               {Doc: "sums, means or maxima of bags of rows", Layout: RowMajor, LowerN: lowerEmbeddingBag},
 	"aten::_embedding_bag":              {Doc: "sums, means or maxima of bags of rows", LowerN: lowerEmbeddingBag},

@@ -11,7 +11,7 @@ import (
 // of their true elements, indices broadcast together, and their dimensions take
 // the place of the indexed ones, or the front if a slice lies between these.
 var indexing = Defs{
-	"aten::index":                               {Doc: "reads elements by tensors of indices and masks", Nature: Moves, Lower: lowerIndex},
+	"aten::index":                               {Doc: "reads elements by tensors of indices and masks", Gradient: "self: index_put(zeros_like(self), indices, grad, True)", Nature: Moves, Lower: lowerIndex},
 	"aten::_unsafe_index":                       {Doc: "index without bounds checks", Lower: lowerIndex},
 	"aten::index_put":                           {Doc: "self with elements replaced or added to, by tensors of indices and masks", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexPut},
 	"aten::_index_put_impl":                     {Doc: "index_put", Lower: lowerIndexPut},

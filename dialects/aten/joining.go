@@ -12,10 +12,10 @@ import (
 
 // joining holds operators that join tensors, repeat them, or reorder their elements.
 var joining = Defs{
-	"aten::cat":                    {Doc: "joins tensors along a dimension", Nature: Joins, Type: ofJoin, Lower: lowerCat},
+	"aten::cat":                    {Doc: "joins tensors along a dimension", Gradient: "tensors: split_with_sizes(grad, sizes(tensors, dim), dim)", Nature: Joins, Type: ofJoin, Lower: lowerCat},
 	"aten::concat":                 {Doc: "cat", Nature: Joins, Alias: "aten::cat", Lower: lowerCat},
 	"aten::concatenate":            {Doc: "cat", Nature: Joins, Alias: "aten::cat", Lower: lowerCat},
-	"aten::stack":                  {Doc: "joins tensors along a new dimension", Nature: Joins, Lower: lowerStack},
+	"aten::stack":                  {Doc: "joins tensors along a new dimension", Gradient: "tensors: unbind(grad, dim)", Nature: Joins, Lower: lowerStack},
 	"aten::_stack":                 {Doc: "stack", Nature: Joins, Lower: lowerStack},
 	"aten::pad_sequence":           {Doc: "tensors of several lengths along a new dimension, filled up to the longest", Lower: lowerPadSequence},
 	"aten::hstack":                 {Doc: "joins columns", Nature: Joins, Layout: RowMajor, Lower: lowerHstack},
@@ -27,12 +27,12 @@ var joining = Defs{
 	"aten::cartesian_prod":         {Doc: "all tuples of elements of vectors", Nature: Joins, View: MayBeView, Lower: lowerCartesianProd},
 	"aten::combinations":           {Doc: "all combinations of r elements of a vector", Nature: Joins, Lower: lowerCombinations},
 	"aten::meshgrid":               {Doc: "vectors spread over a common grid", Nature: Joins, View: MayBeView, Layout: AnyLayout, LowerN: lowerMeshgrid},
-	"aten::broadcast_tensors":      {Doc: "tensors expanded to their common shape", Nature: Joins, Layout: AnyLayout, LowerN: lowerBroadcastTensors},
+	"aten::broadcast_tensors":      {Doc: "tensors expanded to their common shape", Gradient: "tensors: unbroadcast(grads, tensors)", Nature: Joins, Layout: AnyLayout, LowerN: lowerBroadcastTensors},
 	"aten::_chunk_cat":             {Doc: "chunks of tensors, filled up with zeros and flattened, side by side", Lower: lowerChunkCat},
 	"aten::repeat":                 {Doc: "repeats the tensor along dimensions", Nature: Moves, Layout: RowMajor, Lower: func(l *Lowering) *ssa.Value { return l.repeat(l.Tensor("self"), l.sizes("repeats")) }},
 	"aten::tile":                   {Doc: "repeat, with missing repeats 1", Nature: Moves, Layout: RowMajor, Lower: lowerTile},
 	"aten::repeat_interleave":      {Doc: "repeats each element of a dimension", Nature: Moves, Layout: RowMajor, Lower: lowerRepeatInterleave},
-	"aten::flip":                   {Doc: "reverses dimensions", Nature: Moves, Layout: LikeOperands, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), l.Ints("dims")...) }},
+	"aten::flip":                   {Doc: "reverses dimensions", Gradient: "self: flip(grad, dims)", Nature: Moves, Layout: LikeOperands, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), l.Ints("dims")...) }},
 	"aten::fliplr":                 {Doc: "reverses columns", Nature: Moves, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), 1) }},
 	"aten::flipud":                 {Doc: "reverses rows", Nature: Moves, Lower: func(l *Lowering) *ssa.Value { return l.flip(l.Tensor("self"), 0) }},
 	"aten::rot90":                  {Doc: "turns a plane by k quarter turns", Nature: Moves, Layout: AnyLayout, Lower: lowerRot90},

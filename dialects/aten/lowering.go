@@ -26,6 +26,9 @@ type Def struct {
 	Nature Nature
 	// Batching is the operator's rule under torch.vmap.
 	Batching Batching
+	// Gradient has the rule for the gradients of the operands, which the pass differentiate reads: see there. NoGradient is of operators whose results have none:
+	// they are constant around almost every point, or no floats.
+	Gradient string
 	// Idempotent is of operators of one tensor that, applied to their own result, give it again: in place, it does not matter how often
 	// they come by an element that several places of a view show.
 	Idempotent bool

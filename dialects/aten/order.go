@@ -10,10 +10,10 @@ import (
 
 // order holds sorting and order statistics (ATen/native/Sorting.cpp).
 var order = Defs{
-	"aten::sort":        {Doc: "sorted elements along dim and their indices", Nature: AlongDim, Layout: LikeOperands, LowerN: lowerSort},
-	"aten::argsort":     {Doc: "indices that sort along dim", Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return lowerSort(l)[1] }},
+	"aten::sort":        {Doc: "sorted elements along dim and their indices", Gradient: "self: scatter_add(zeros_like(self), dim, result1, grad)", Nature: AlongDim, Layout: LikeOperands, LowerN: lowerSort},
+	"aten::argsort":     {Doc: "indices that sort along dim", Gradient: NoGradient, Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return lowerSort(l)[1] }},
 	"aten::msort":       {Doc: "sorted elements along dimension 0", Lower: lowerMsort},
-	"aten::topk":        {Doc: "the k greatest or least elements along dim and their indices", Nature: AlongDim, Layout: RowMajor, LowerN: lowerTopK},
+	"aten::topk":        {Doc: "the k greatest or least elements along dim and their indices", Gradient: "self: scatter_add(zeros_like(self), dim, result1, grad)", Nature: AlongDim, Layout: RowMajor, LowerN: lowerTopK},
 	"aten::kthvalue":    {Doc: "the k-th least element along dim and its index", Nature: Reduces, LowerN: lowerKthValue},
 	"aten::median":      {Doc: "the lower median of all, or along dim with its index", Nature: Reduces, LowerN: func(l *Lowering) []*ssa.Value { return l.median(false) }},
 	"aten::nanmedian":   {Doc: "the lower median of what is not NaN", Nature: Reduces, LowerN: func(l *Lowering) []*ssa.Value { return l.median(true) }},

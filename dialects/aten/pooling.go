@@ -11,7 +11,7 @@ import (
 // pooling holds the pooling layers (ATen/native/*Pool*.cpp).
 var pooling = Defs{
 	"aten::max_pool1d":              {Doc: "maximum of sliding windows", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(1, false)[0] }},
-	"aten::max_pool2d":              {Doc: "maximum of sliding windows", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
+	"aten::max_pool2d":              {Doc: "maximum of sliding windows", Gradient: "self: max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding, dilation, ceil_mode, max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[1])", Nature: Samples, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
 	"aten::max_pool3d":              {Doc: "maximum of sliding windows", Nature: Samples, Autocast: Float32OnCPU, Grid: KeepsGrid, Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
 	"aten::mkldnn_max_pool2d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(2, false)[0] }},
 	"aten::mkldnn_max_pool3d":       {Doc: "maximum of sliding windows", Lower: func(l *Lowering) *ssa.Value { return l.maxPool(3, false)[0] }},
@@ -19,7 +19,7 @@ var pooling = Defs{
 	"aten::max_pool2d_with_indices": {Doc: "max_pool2d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(2, true) }},
 	"aten::max_pool3d_with_indices": {Doc: "max_pool3d with each maximum's place in its plane", Nature: Samples, LowerN: func(l *Lowering) []*ssa.Value { return l.maxPool(3, true) }},
 	"aten::avg_pool1d":              {Doc: "mean of sliding windows", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(1) }},
-	"aten::avg_pool2d":              {Doc: "mean of sliding windows", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
+	"aten::avg_pool2d":              {Doc: "mean of sliding windows", Gradient: "self: avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)", Nature: Samples, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(2) }},
 	"aten::avg_pool3d":              {Doc: "mean of sliding windows", Nature: Samples, Autocast: Float32OnCPU, Grid: RoundsOnce, Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.avgPool(3) }},
 	"aten::max_unpool2d":            {Doc: "values put back at the places that max_pool2d gave", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(2) }},
 	"aten::max_unpool3d":            {Doc: "values put back at the places that max_pool3d gave", Autocast: Float32OnCPU, Lower: func(l *Lowering) *ssa.Value { return l.maxUnpool(3) }},

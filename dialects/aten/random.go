@@ -12,9 +12,9 @@ import (
 // PyTorch's distribution, not its numbers.
 var distributions = Defs{
 	"aten::rand":       {Doc: "uniform in [0, 1)", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
-	"aten::rand_like":  {Doc: "uniform in [0, 1)", Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
+	"aten::rand_like":  {Doc: "uniform in [0, 1)", Gradient: NoGradient, Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.uniform(l.emptyOf(), 0, 1) }},
 	"aten::randn":      {Doc: "standard normal", Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
-	"aten::randn_like": {Doc: "standard normal", Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
+	"aten::randn_like": {Doc: "standard normal", Gradient: NoGradient, Layout: LikeOperands, Effects: draws, Lower: func(l *Lowering) *ssa.Value { return l.normal(l.emptyOf()) }},
 	"aten::uniform": {Doc: "uniform in [from, to)", Effects: draws, Lower: func(l *Lowering) *ssa.Value {
 		return l.uniform(l.Tensor("self"), l.FloatOr("from", 0), l.FloatOr("to", 1))
 	}},
@@ -35,7 +35,7 @@ var distributions = Defs{
 	"aten::geometric":                   {Doc: "trials up to the first success", Effects: draws, Lower: lowerGeometric},
 	"aten::bernoulli":                   {Doc: "1 with probability p, else 0", Effects: draws, Lower: lowerBernoulli},
 	"aten::multinomial":                 {Doc: "indices drawn by weight", Effects: draws, Lower: lowerMultinomial},
-	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: LikeOperands, Effects: drawsUnless("train"), Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: lowerDropout},
+	"aten::dropout":                     {Doc: "x; in training, zeros with probability p and the rest scaled", Gradient: "[train=False] input: grad", Batching: BatchesInFront, View: ViewIfUnchanged, Layout: LikeOperands, Effects: drawsUnless("train"), Grid: KeepsGrid, Complex: (*Lowering).complexParts, Lower: lowerDropout},
 	"aten::native_dropout":              {Doc: "dropout and what it kept", Effects: drawsUnless("train"), LowerN: lowerNativeDropout},
 	"aten::feature_dropout":             {Doc: "dropout of whole channels", View: ViewIfUnchanged, Effects: drawsUnless("train"), Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(true, false) }},
 	"aten::alpha_dropout":               {Doc: "dropout that keeps mean and variance", View: ViewIfUnchanged, Effects: drawsUnless("train"), Complex: (*Lowering).complexParts, Lower: func(l *Lowering) *ssa.Value { return l.noisy(false, true) }},

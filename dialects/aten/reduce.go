@@ -11,28 +11,28 @@ import (
 
 // reduce holds sums, products, extremes and moments over dimensions (ATen/native/ReduceOps.cpp).
 var reduce = Defs{
-	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Nature: Reduces, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
+	"aten::sum":               {Doc: "sum over dim; integers and bool sum in int64", Gradient: "self: expand(reshape(grad, size(sum(self, dim, True))), size(self)) | expand(grad, size(self))", Nature: Reduces, Autocast: Float32OnCUDA, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: func(l *Lowering) *ssa.Value { return l.total(l.sumOver) }},
 	"aten::prod":              {Doc: "product over dim; integers and bool multiply in int64", Nature: Reduces, Autocast: Float32OnCPU | Float32OnCUDA, Complex: one(complexProd), Lower: func(l *Lowering) *ssa.Value { return l.total(l.prodOver) }},
 	"aten::nansum":            {Doc: "sum over dim, NaN counts as 0", Nature: Reduces, Lower: lowerNansum},
-	"aten::mean":              {Doc: "mean over dim", Nature: Reduces, Grid: SnapsToGrid, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: lowerMean},
+	"aten::mean":              {Doc: "mean over dim", Gradient: "self: expand(reshape(grad, size(sum(self, dim, True))), size(self)) / (numel(self) / numel(result)) | expand(grad, size(self)) / numel(self)", Nature: Reduces, Grid: SnapsToGrid, Complex: (*Lowering).complexParts, Type: ofReduction, Lower: lowerMean},
 	"aten::nanmean":           {Doc: "mean over dim of what is not NaN", Nature: Reduces, Lower: lowerNanmean},
-	"aten::amax":              {Doc: "maximum over dim", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMax") }},
-	"aten::amin":              {Doc: "minimum over dim", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMin") }},
+	"aten::amax":              {Doc: "maximum over dim", Gradient: "self: eq(self, reshape(result, size(sum(self, dim, True)))) * (reshape(grad, size(sum(self, dim, True))) / sum(eq(self, reshape(result, size(sum(self, dim, True)))), dim, True))", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMax") }},
+	"aten::amin":              {Doc: "minimum over dim", Gradient: "self: eq(self, reshape(result, size(sum(self, dim, True)))) * (reshape(grad, size(sum(self, dim, True))) / sum(eq(self, reshape(result, size(sum(self, dim, True)))), dim, True))", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.extreme("ReduceMin") }},
 	"aten::aminmax":           {Doc: "minimum and maximum over dim", Nature: Reduces, LowerN: func(l *Lowering) []*ssa.Value { return []*ssa.Value{l.extreme("ReduceMin"), l.extreme("ReduceMax")} }},
-	"aten::max":               {Doc: "maximum of all, over dim with indices, or of two tensors", Nature: Reduces, Batching: PointwiseOrReduces, Grid: KeepsGrid, LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Max") }},
-	"aten::min":               {Doc: "minimum of all, over dim with indices, or of two tensors", Nature: Reduces, Batching: PointwiseOrReduces, Grid: KeepsGrid, LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Min") }},
-	"aten::argmax":            {Doc: "index of the maximum over dim", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMax") }},
-	"aten::argmin":            {Doc: "index of the minimum over dim", Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMin") }},
+	"aten::max":               {Doc: "maximum of all, over dim with indices, or of two tensors", Gradient: "self: scatter_add(zeros_like(self), dim, reshape(result1, size(sum(self, [dim], True))), reshape(grad, size(sum(self, [dim], True)))) | masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0) | eq(self, result) * (grad / sum(eq(self, result))); other: masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0)", Nature: Reduces, Batching: PointwiseOrReduces, Grid: KeepsGrid, LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Max") }},
+	"aten::min":               {Doc: "minimum of all, over dim with indices, or of two tensors", Gradient: "self: scatter_add(zeros_like(self), dim, reshape(result1, size(sum(self, [dim], True))), reshape(grad, size(sum(self, [dim], True)))) | masked_fill(where(eq(self, other), grad / 2, grad), gt(self, other), 0) | eq(self, result) * (grad / sum(eq(self, result))); other: masked_fill(where(eq(self, other), grad / 2, grad), lt(self, other), 0)", Nature: Reduces, Batching: PointwiseOrReduces, Grid: KeepsGrid, LowerN: func(l *Lowering) []*ssa.Value { return l.extremeOverload("Min") }},
+	"aten::argmax":            {Doc: "index of the maximum over dim", Gradient: NoGradient, Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMax") }},
+	"aten::argmin":            {Doc: "index of the minimum over dim", Gradient: NoGradient, Nature: Reduces, Lower: func(l *Lowering) *ssa.Value { return l.argExtreme("ArgMin") }},
 	"aten::any":               {Doc: "whether one is not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.anyTrue) }},
 	"aten::all":               {Doc: "whether none is 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: func(l *Lowering) *ssa.Value { return l.quantifier(l.allTrue) }},
 	"aten::var":               {Doc: "variance over dim", Nature: Reduces, Complex: one(complexVar), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return v }},
 	"aten::std":               {Doc: "standard deviation over dim", Nature: Reduces, Complex: one(complexStd), Lower: func(l *Lowering) *ssa.Value { v, _ := l.moments(); return l.Sqrt(v) }},
 	"aten::var_mean":          {Doc: "variance and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(false) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{v, m} }},
 	"aten::std_mean":          {Doc: "standard deviation and mean over dim", Nature: Reduces, Complex: func(l *Lowering) []*ssa.Value { return l.complexVarMean(true) }, LowerN: func(l *Lowering) []*ssa.Value { v, m := l.moments(); return []*ssa.Value{l.Sqrt(v), m} }},
-	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Nature: Reduces, Autocast: Float32OnCUDA, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
+	"aten::logsumexp":         {Doc: "log of the sum of exp over dim", Gradient: "self: reshape(grad, size(sum(self, dim, True))) * exp(self - reshape(result, size(sum(self, dim, True))))", Nature: Reduces, Autocast: Float32OnCUDA, Complex: one(complexLogSumExp), Lower: lowerLogsumexp},
 	"aten::special_logsumexp": {Doc: "log of the sum of exp over dim", Nature: Reduces, Alias: "aten::logsumexp", Lower: lowerLogsumexp},
 	"aten::count_nonzero":     {Doc: "how many are not 0 over dim", Nature: Reduces, Complex: ofNonzero, Lower: lowerCountNonzero},
-	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", View: MayBeView, Complex: (*Lowering).complexParts, Lower: lowerSumToSize},
+	"aten::sum_to_size":       {Doc: "sum over the dimensions that were broadcast", Gradient: "self: expand(grad, size(self))", View: MayBeView, Complex: (*Lowering).complexParts, Lower: lowerSumToSize},
 }
 
 // over gives the dimensions of an argument for l.Reduce: none for a rank 0 operand.

@@ -12,14 +12,14 @@ import (
 // scattering holds reads and writes by an index for each element
 // (ATen/native/TensorAdvancedIndexing.cpp, ScatterGatherKernel.cpp).
 var scattering = Defs{
-	"aten::gather":         {Doc: "out[i][j] = self[index[i][j]][j] for dim 0", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerGather},
+	"aten::gather":         {Doc: "out[i][j] = self[index[i][j]][j] for dim 0", Gradient: "self: scatter_add(zeros_like(self), dim, index, grad)", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerGather},
 	"aten::take_along_dim": {Doc: "gather with broadcasting; over all elements without dim", Nature: Moves, Batching: SameRank, Layout: RowMajor, Lower: lowerTakeAlongDim},
 	"aten::take":           {Doc: "elements of the flattened tensor", Nature: Moves, Lower: lowerTake},
-	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Nature: Moves, Layout: RowMajor, Type: ofIndexSelect, Lower: lowerIndexSelect},
-	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatter},
-	"aten::scatter_add":    {Doc: "self[index[i][j]][j] += src[i][j] for dim 0", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatterAdd},
+	"aten::index_select":   {Doc: "the parts of a dimension at the indices", Gradient: "self: index_add(zeros_like(self), dim, index, grad)", Nature: Moves, Layout: RowMajor, Type: ofIndexSelect, Lower: lowerIndexSelect},
+	"aten::scatter":        {Doc: "self[index[i][j]][j] = src[i][j] for dim 0", Gradient: "self: scatter(grad, dim, index, 0); src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatter},
+	"aten::scatter_add":    {Doc: "self[index[i][j]][j] += src[i][j] for dim 0", Gradient: "self: grad; src: gather(grad, dim, index)", Nature: Scatters, Batching: SameRank, Layout: RowMajor, Lower: lowerScatterAdd},
 	"aten::scatter_reduce": {Doc: "scatter that combines elements by sum, prod, mean, amax or amin", Layout: RowMajor, Lower: lowerScatterReduce},
-	"aten::index_add":      {Doc: "adds the parts of source, times alpha, at the indices", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexAdd},
+	"aten::index_add":      {Doc: "adds the parts of source, times alpha, at the indices", Gradient: "self: grad; source: index_select(grad, dim, index) * alpha", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexAdd},
 	"aten::index_copy":     {Doc: "replaces the parts at the indices", Nature: Scatters, Layout: RowMajor, Lower: lowerIndexCopy},
 	"aten::index_fill":     {Doc: "fills the parts at the indices with a value", Nature: Scatters, Layout: LikeOperands, Lower: lowerIndexFill},
 	"aten::index_reduce":   {Doc: "combines the parts at the indices with those of source", Layout: RowMajor, Lower: lowerIndexReduce},

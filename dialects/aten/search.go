@@ -11,8 +11,8 @@ import (
 // search holds counting, lookup in sorted sequences, and unique elements
 // (ATen/native/Bucketization.cpp, Unique.cpp, SummaryOps.cpp) and the statistics built on them.
 var search = Defs{
-	"aten::bucketize":              {Doc: "the place of each element among sorted boundaries", Batching: BatchesInFront, Layout: RowMajor, Lower: lowerBucketize},
-	"aten::searchsorted":           {Doc: "the place of each element in sorted sequences", Lower: lowerSearchSorted},
+	"aten::bucketize":              {Doc: "the place of each element among sorted boundaries", Gradient: NoGradient, Batching: BatchesInFront, Layout: RowMajor, Lower: lowerBucketize},
+	"aten::searchsorted":           {Doc: "the place of each element in sorted sequences", Gradient: NoGradient, Lower: lowerSearchSorted},
 	"aten::histc":                  {Doc: "how many elements fall into each of equal bins", Lower: lowerHistc},
 	"aten::histogram":              {Doc: "counts, or weights, in bins and the bins' edges", LowerN: lowerHistogram},
 	"aten::hash_tensor":            {Doc: "exclusive or of all bits", Why: "ONNX operators have no access to the bits of floats, and no reduction by exclusive or"},

@@ -11,7 +11,7 @@ import (
 // special holds the error and gamma functions (torch.special). ONNX has erf
 // only; the others are computed in float64: erfc and what is made of it to its precision, others to that of float32 or better.
 var special = Defs{
-	"aten::erfc":                 {Doc: "1 - erf(x) without cancellation", Nature: Pointwise, Lower: inDouble((*Lowering).erfc)},
+	"aten::erfc":                 {Doc: "1 - erf(x) without cancellation", Gradient: "self: grad * (exp(-(self * self)) * -1.1283791670955126)", Nature: Pointwise, Lower: inDouble((*Lowering).erfc)},
 	"aten::special_erfc":         {Doc: "1 - erf(x) without cancellation", Nature: Pointwise, Alias: "aten::erfc", Lower: inDouble((*Lowering).erfc)},
 	"aten::special_erfcx":        {Doc: "exp(x^2) * erfc(x)", Nature: Pointwise, Lower: inDouble((*Lowering).erfcx)},
 	"aten::erfinv":               {Doc: "the inverse of erf", Nature: Pointwise, Autocast: Float32OnCUDA, Lower: inDouble((*Lowering).erfinv)},

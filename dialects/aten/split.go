@@ -11,19 +11,19 @@ import (
 // number of parts is known the results are the parts; else the one result is an
 // ONNX sequence.
 var splits = Defs{
-	"aten::split":                   {Doc: "parts of a given size, or of given sizes", Nature: Splits, LowerN: lowerSplit},
+	"aten::split":                   {Doc: "parts of a given size, or of given sizes", Gradient: "self: cat(grads, dim)", Nature: Splits, LowerN: lowerSplit},
 	"aten::split_copy":              {Doc: "split", Nature: Splits, LowerN: lowerSplit},
 	"aten::unsafe_split":            {Doc: "split", Nature: Splits, LowerN: lowerSplit},
-	"aten::split_with_sizes":        {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
+	"aten::split_with_sizes":        {Doc: "parts of given sizes", Gradient: "self: cat(grads, dim)", Nature: Splits, LowerN: lowerSplit},
 	"aten::split_with_sizes_copy":   {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
 	"aten::unsafe_split_with_sizes": {Doc: "parts of given sizes", Nature: Splits, LowerN: lowerSplit},
-	"aten::chunk":                   {Doc: "at most so many parts of equal size, the last may be smaller", Nature: Splits, LowerN: lowerChunk},
+	"aten::chunk":                   {Doc: "at most so many parts of equal size, the last may be smaller", Gradient: "self: cat(grads, dim)", Nature: Splits, LowerN: lowerChunk},
 	"aten::unsafe_chunk":            {Doc: "chunk", Nature: Splits, LowerN: lowerChunk},
 	"aten::tensor_split":            {Doc: "parts at indices, or so many parts that differ by at most one", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(l.Dim("dim", l.Rank(l.Tensor("self")))) }},
 	"aten::hsplit":                  {Doc: "tensor_split of columns", Nature: Splits, LowerN: lowerHsplit},
 	"aten::vsplit":                  {Doc: "tensor_split of rows", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(0) }},
 	"aten::dsplit":                  {Doc: "tensor_split of the third dimension", Nature: Splits, LowerN: func(l *Lowering) []*ssa.Value { return l.tensorSplit(2) }},
-	"aten::unbind":                  {Doc: "the parts at each index of a dimension", Nature: Splits, LowerN: lowerUnbind},
+	"aten::unbind":                  {Doc: "the parts at each index of a dimension", Gradient: "self: stack(grads, dim)", Nature: Splits, LowerN: lowerUnbind},
 	"aten::unbind_copy":             {Doc: "unbind", Nature: Splits, LowerN: lowerUnbind},
 }
 

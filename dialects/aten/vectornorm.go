@@ -10,8 +10,8 @@ import (
 
 // vectorNorm holds norms and distances (ATen/native/LinearAlgebra.cpp, Distance.cpp).
 var vectorNorm = Defs{
-	"aten::norm":               {Doc: "p-norm over dim", Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: lowerNorm},
-	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Nature: Reduces, Complex: (*Lowering).complexNorm, Lower: lowerVectorNorm},
+	"aten::norm":               {Doc: "p-norm over dim", Gradient: "[p=2] self: masked_fill(self * (reshape(grad, size(sum(self, dim, True))) / reshape(result, size(sum(self, dim, True)))), eq(reshape(result, size(sum(self, dim, True))), 0), 0) | masked_fill(self * (grad / result), eq(result, 0), 0)", Layout: RowMajor, Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: lowerNorm},
+	"aten::linalg_vector_norm": {Doc: "ord-norm over dim", Gradient: "[ord=2] self: masked_fill(self * (reshape(grad, size(sum(self, dim, True))) / reshape(result, size(sum(self, dim, True)))), eq(reshape(result, size(sum(self, dim, True))), 0), 0)", Nature: Reduces, Complex: (*Lowering).complexNorm, Lower: lowerVectorNorm},
 	"aten::linalg_norm":        {Doc: "norm of vectors or matrices", Complex: (*Lowering).complexNorm, Lower: lowerLinalgNorm},
 	"aten::linalg_matrix_norm": {Doc: "norm of matrices", Complex: (*Lowering).complexNorm, Lower: lowerMatrixNorm},
 	"aten::nuclear_norm":       {Doc: "the sum of the singular values", Autocast: Float32OnCUDA, Complex: (*Lowering).complexNorm, Lower: lowerNuclearNorm},

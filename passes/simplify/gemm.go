@@ -153,3 +153,30 @@ func sumOfGemms(r *rewrite.Rewriter, o *ssa.Op) bool {
 	r.Replace(o, sum)
 	return true
 }
+
+// transposedTimesVector is the vector times the matrix where the matrix is transposed: the same sums, without the Transpose. onnxruntime 1.31 and 1.32
+// compute other numbers for a MatMul of such a Transpose and a vector: their optimizer fuses the two (MatmulTransposeFusion) as if the vector were
+// a matrix.
+func transposedTimesVector(r *rewrite.Rewriter, o *ssa.Op) bool {
+	x, v := definedBy(o.Operand(0), "onnx::Transpose"), o.Operand(1)
+	n := rank(o.Operand(0))
+	if x == nil || n < 2 || rank(v) != 1 {
+		return false
+	}
+	perm := permOf(x, n)
+	for i, a := range perm {
+		want := int64(i)
+		if i >= n-2 {
+			want = int64(2*n - 3 - i) // the last two change places
+		}
+		if a != want {
+			return false
+		}
+	}
+	y := build(r).MatMul(v, x.Operand(0))
+	if !r.Fits(y, o.Result(0)) {
+		return false
+	}
+	r.Replace(o, y)
+	return true
+}
