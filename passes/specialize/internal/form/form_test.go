@@ -38,14 +38,14 @@ func (*terms) ElemType(st *py.ListState) ssa.Type {
 	if st.Dyn != nil {
 		return st.Dyn.Type.(*ssa.ListType).Elem
 	}
-	for _, e := range st.Elems {
-		if t, ok := e.(*py.Tensor); ok {
-			return heap.ViewOf(t).Storage.State().Base.Type
-		}
-		t, _ := py.NumberType(e)
-		return t
+	if len(st.Elems) == 0 {
+		return nil
 	}
-	return nil
+	if t, ok := st.Elems[0].(*py.Tensor); ok {
+		return heap.ViewOf(t).Storage.State().Base.Type
+	}
+	n, _ := py.NumberType(st.Elems[0])
+	return n
 }
 func (*terms) Listed(st *py.ListState, elem ssa.Type) *ssa.Value {
 	return &ssa.Value{Name: fmt.Sprintf("%d of %s", len(st.Elems), elem)}
