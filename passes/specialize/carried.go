@@ -42,6 +42,8 @@ func (c carried) RowMajor(t *py.Tensor, v *ssa.Value) bool {
 	return c.l.s.views.axes.IsRowMajor(heap.ViewOf(t).Strides, v.Tensor()) == layout.Shares
 }
 
+func (c carried) Overlaps(t *py.Tensor, v *ssa.Value) bool { return overlaps(heap.ViewOf(t), v) }
+
 func (c carried) Moved(v *heap.View, places []heap.Place, args []py.Value) *py.Tensor {
 	return c.l.s.views.movedTo(v, places, args)
 }

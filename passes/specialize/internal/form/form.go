@@ -43,6 +43,7 @@ type Form struct {
 	view   *heap.View
 	places []heap.Place
 	loose  bool  // a tensor that is not known to be row-major each time
+	spread bool  // a tensor of which several elements may be in one place of memory, as those of an expanded one
 	pool   *Pool // of which the elements are rows
 	member bool  // an element of a run-time list: sizes vary from element to element
 }
@@ -139,6 +140,8 @@ type Program interface {
 	// Read is the value of a tensor, RowMajor reports that it lies so in memory, and Moved is a view with other arguments in some places.
 	Read(t *py.Tensor) *ssa.Value
 	RowMajor(t *py.Tensor, v *ssa.Value) bool
+	// Overlaps reports that several elements of a tensor may be in one place of memory.
+	Overlaps(t *py.Tensor, v *ssa.Value) bool
 	Moved(v *heap.View, places []heap.Place, args []py.Value) *py.Tensor
 	// Number is the value of a number.
 	Number(x py.Value) *ssa.Value

@@ -24,6 +24,7 @@ func (*terms) Read(t *py.Tensor) *ssa.Value { return heap.ViewOf(t).Storage.Stat
 func (*terms) RowMajor(t *py.Tensor, _ *ssa.Value) bool {
 	return heap.ViewOf(t).Strides != nil
 }
+func (*terms) Overlaps(t *py.Tensor, _ *ssa.Value) bool { return heap.ViewOf(t).Storage.Overlaps }
 func (*terms) Moved(v *heap.View, _ []heap.Place, args []py.Value) *py.Tensor {
 	return &py.Tensor{Cell: journal.Loose(v), Val: &ssa.Value{Name: fmt.Sprint("view at ", args)}}
 }
@@ -264,6 +265,21 @@ func TestFlattenAndRebuild(t *testing.T) {
 		if s.Widen(f, again) {
 			t.Errorf("%s: what is rebuilt does not fit its own form", c.what)
 		}
+	}
+}
+
+// TestOverlaps: what may be expanded before the loop, or behind an iteration, may be so each time.
+func TestOverlaps(t *testing.T) {
+	s := newSpace()
+	v := values{s.Heap}
+	expanded := v.tensor("y", tensor.Float32, 2)
+	heap.ViewOf(expanded).Storage.Overlaps, heap.ViewOf(expanded).Strides = true, nil
+	f := Of(v.tensor("x", tensor.Float32, 2))
+	for s.Widen(f, expanded) {
+	}
+	x := s.Rebuild(f, func(t ssa.Type) *ssa.Value { return &ssa.Value{Name: "r", Type: t} }).(*py.Tensor)
+	if !heap.ViewOf(x).Storage.Overlaps {
+		t.Error("the tensor is taken to have a place for each of its elements")
 	}
 }
 

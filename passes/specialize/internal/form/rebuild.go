@@ -40,7 +40,12 @@ func (s *Space) Rebuild(f *Form, next func(t ssa.Type) *ssa.Value) any {
 		case f.raw:
 			return base{v}
 		case f.loose:
-			return s.Heap.Laid(v, nil)
+			t := s.Heap.Laid(v, nil)
+			if f.spread {
+				heap.ViewOf(t).Storage.Overlaps = true
+				s.Lost(v)
+			}
+			return t
 		}
 		return s.Heap.Tensor(v)
 	case tuple:

@@ -136,13 +136,12 @@ func tensorForm(t *ssa.TensorType) Form {
 	return Form{kind: tens, typ: t, wide: make([]bool, len(t.Dims))}
 }
 
-// loosen notes that x, whose value is v, is not row-major, and reports whether that is new.
+// loosen notes how x, whose value is v, lies in memory if it is not row-major, and reports whether that is new.
 func (s *Space) loosen(f *Form, x *py.Tensor, v *ssa.Value) bool {
-	if s.RowMajor(x, v) || f.loose {
-		return false
-	}
-	f.loose = true
-	return true
+	loose, spread := f.loose || !s.RowMajor(x, v), f.spread || s.Overlaps(x, v)
+	changed := loose != f.loose || spread != f.spread
+	f.loose, f.spread = loose, spread
+	return changed
 }
 
 func (s *Space) widenType(f *Form, t *ssa.TensorType) bool {
