@@ -42,7 +42,14 @@ func (c carried) RowMajor(t *py.Tensor, v *ssa.Value) bool {
 	return c.l.s.views.axes.IsRowMajor(heap.ViewOf(t).Strides, v.Tensor()) == layout.Shares
 }
 
-func (c carried) Overlaps(t *py.Tensor, v *ssa.Value) bool { return overlaps(heap.ViewOf(t), v) }
+// Overlaps asks for the first iteration by itself, if that was decided: the others may have a tensor that is not expanded.
+func (c carried) Overlaps(t *py.Tensor, v *ssa.Value) bool {
+	yes := overlaps(heap.ViewOf(t), v)
+	if yes && c.l.src.strict {
+		c.l.s.fail("alias", "a loop-carried tensor may have several elements in one place of memory")
+	}
+	return yes
+}
 
 func (c carried) Moved(v *heap.View, places []heap.Place, args []py.Value) *py.Tensor {
 	return c.l.s.views.movedTo(v, places, args)

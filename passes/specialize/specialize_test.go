@@ -629,5 +629,27 @@ graph(%x : Float(T)):
 `, `
 error: aten::add_: the operator reads elements of memory that it writes, through another view; use .clone() for what it reads
 `},
+		{"Behind its iteration a loop has an expanded tensor: a write to one row would show in the other one, and is refused.", `
+graph(%x : Float(1, 3), %y : Float(2, 3), %k : int):
+  %t : bool = prim::Constant[value=1]()
+  %f : bool = prim::Constant[value=0]()
+  %0 : int = prim::Constant[value=0]()
+  %2 : int = prim::Constant[value=2]()
+  %m1 : int = prim::Constant[value=-1]()
+  %none : NoneType = prim::Constant()
+  %size : int[] = prim::ListConstruct(%2, %m1)
+  %a : Tensor = aten::clone(%x, %none)
+  %b : Tensor = aten::clone(%y, %none)
+  %v : Tensor = prim::Loop(%k, %t, %b)
+    block0(%i : int, %p : Tensor):
+      %c : Tensor = aten::expand(%a, %size, %f)
+      -> (%t, %c)
+  %r : Tensor = aten::select(%v, %0, %0)
+  %w : Tensor = aten::fill_(%r, %2)
+  return (%v)
+`, `
+error: aten::fill_: the tensor that is written may have several elements in one place of memory, depending on data; use .clone() before writing
+note: cannot be converted either if the first iteration is evaluated by itself
+`},
 	})
 }
