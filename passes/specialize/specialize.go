@@ -109,7 +109,7 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 	if err != nil {
 		var list *diag.List
 		if errors.As(first, &list) {
-			list.Items = passes.AskForTypes(m, list.Items)
+			list.Items = passes.AskFor(passes.InputsWithoutTypes(m), list.Items)
 		}
 		return warnings, first
 	}
