@@ -136,3 +136,24 @@ def test_axes_that_cannot_be_followed(model, tmp_path):
         aton.set_axes(file, {"x": {0: "N"}}, tmp_path / "changed.onnx")
     with pytest.raises(aton.ExportError, match="through Gemm|through MatMul"):
         aton.set_axes(file, {"x": {1: "C"}}, tmp_path / "changed.onnx")
+
+
+def test_repair(model, tmp_path):
+    import onnx
+    net, file = model
+    broken, repaired = tmp_path / "broken.onnx", tmp_path / "repaired.onnx"
+    proto = onnx.load(str(file))
+    nodes = list(proto.graph.node)
+    del proto.graph.node[:]
+    proto.graph.node.extend(reversed(nodes))
+    proto.graph.name = ""
+    onnx.save(proto, str(broken))
+    x = torch.randn(5, 3)
+    for read in (aton.convert, aton.optimize, lambda *args, **kwargs: aton.convert_version(args[0], 17, *args[1:], **kwargs)):
+        with pytest.raises(aton.ExportError):
+            read(broken, repaired)
+        with pytest.warns(aton.ExportWarning, match="sorted|order"):
+            program = read(broken, repaired, repair=True)
+        assert program.warnings
+        onnx.checker.check_model(str(repaired))
+        np.testing.assert_allclose(outputs(repaired, x=x.numpy())["y"], net(x).detach().numpy(), rtol=1e-5, atol=1e-6)
