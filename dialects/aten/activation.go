@@ -35,7 +35,7 @@ var activation = Defs{
 	"aten::softshrink":          {Doc: "x moved towards 0 by lambd", Gradient: "self: softshrink_backward(grad, self, lambd)", Nature: Pointwise, Type: likeFloats, Lower: lowerSoftshrink},
 	"aten::hardshrink":          {Doc: "x, 0 in [-lambd, lambd]", Gradient: "self: hardshrink_backward(grad, self, lambd)", Nature: Pointwise, Type: likeFloats, Lower: lowerHardshrink},
 	"aten::tanhshrink":          {Doc: "x - tanh(x)", Nature: Pointwise, Lower: floatUnary(func(l *Lowering, x *ssa.Value) *ssa.Value { return l.Sub(x, l.Tanh(x)) })},
-	"aten::softsign":            {Doc: "x / (1 + |x|)", Gradient: "self: grad / square(abs(self) + 1)", Nature: Pointwise, Lower: floatOp((*Lowering).Softsign)},
+	"aten::softsign":            {Doc: "x / (1 + |x|)", Nature: Pointwise, Lower: floatOp((*Lowering).Softsign)},
 	"aten::threshold":           {Doc: "x if x > threshold else value", Gradient: "self: threshold_backward(grad, self, threshold)", Nature: Pointwise, Grid: SnapsToGrid, Type: likeFloats, Lower: lowerThreshold},
 	"aten::softmax":             {Doc: "exp(x) / sum(exp(x)) along dim", Gradient: "self: type_as((grad - sum(grad * result, [dim], True)) * result, self)", Nature: AlongDim, Layout: RowMajor, Autocast: Float32OnCUDA, Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},
 	"aten::_softmax":            {Doc: "exp(x) / sum(exp(x)) along dim", Nature: AlongDim, Lower: func(l *Lowering) *ssa.Value { return l.softmax("Softmax") }},

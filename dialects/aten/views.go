@@ -33,10 +33,10 @@ var views = Defs{
 	"aten::atleast_2d":     {Doc: "at least two dimensions", Nature: Reshapes, View: AlwaysView, LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast2) }},
 	"aten::atleast_3d":     {Doc: "at least three dimensions", Nature: Reshapes, View: AlwaysView, LowerN: func(l *Lowering) []*ssa.Value { return l.atLeast(l.atLeast3) }},
 
-	"aten::transpose":      {Doc: "exchanges two dimensions", Gradient: "self: transpose(grad, dim0, dim1) | transpose(grad, axis0, axis1)", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::transpose":      {Doc: "exchanges two dimensions", Gradient: "self: transpose(grad, dim0, dim1)", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
 	"aten::transpose_copy": {Doc: "transpose", Nature: Transposes, Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapdims":       {Doc: "transpose", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
-	"aten::swapaxes":       {Doc: "transpose", Gradient: "self: transpose(grad, dim0, dim1) | transpose(grad, axis0, axis1)", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
+	"aten::swapdims":       {Doc: "transpose", Gradient: "self: transpose(grad, dim0, dim1)", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("dim0", "dim1"), Lower: lowerSwap("dim0", "dim1")},
+	"aten::swapaxes":       {Doc: "transpose", Gradient: "self: transpose(grad, axis0, axis1)", Nature: Transposes, Alias: "aten::transpose", Type: ofSwap("axis0", "axis1"), Lower: lowerSwap("axis0", "axis1")},
 	"aten::t":              {Doc: "transpose of a matrix; lower ranks pass", Gradient: "self: t(grad)", Nature: Transposes, Lower: lowerT},
 	"aten::t_copy":         {Doc: "t", Nature: Transposes, Lower: lowerT},
 	"aten::numpy_T":        {Doc: "the dimensions in reverse order", Nature: Transposes, Lower: lowerReverseDims},

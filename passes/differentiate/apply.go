@@ -339,13 +339,27 @@ func complete(s *ssa.Schema, args []*ssa.Value, named map[string]*ssa.Value) ([]
 	return out, used == len(named)
 }
 
-// constant makes a constant, a list of them where the literal is one.
+// constant makes a constant, once in each block.
 func (r *reverser) constant(l ssa.Literal) *ssa.Value {
+	key := constantKey{r.block, l.Type().String() + " " + l.String()}
+	if v := r.constants[key]; v != nil {
+		return v
+	}
 	o := r.block.InsertBefore(r.at, prim.Constant, r.loc, nil, l.Type())
 	if !l.IsNone() {
 		o.SetAttr("value", l)
 	}
+	if r.constants == nil {
+		r.constants = map[constantKey]*ssa.Value{}
+	}
+	r.constants[key] = o.Result(0)
 	return o.Result(0)
+}
+
+// constantKey is a constant of a block.
+type constantKey struct {
+	block *ssa.Block
+	text  string
 }
 
 func (r *reverser) int(n int64) *ssa.Value { return r.constant(ssa.Int(n)) }

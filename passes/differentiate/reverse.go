@@ -16,7 +16,8 @@ type reverser struct {
 	at    *ssa.Op // what is built stands in front of it; nil stands for the end of the block
 	loc   diag.Loc
 	// lists has the gradients of the elements of lists and tuples; nil for those that have none.
-	lists map[*ssa.Value][]*ssa.Value
+	lists     map[*ssa.Value][]*ssa.Value
+	constants map[constantKey]*ssa.Value
 }
 
 // follow marks the values that depend on those that are marked.

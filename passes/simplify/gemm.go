@@ -158,8 +158,12 @@ func sumOfGemms(r *rewrite.Rewriter, o *ssa.Op) bool {
 // compute other numbers for a MatMul of such a Transpose and a vector: their optimizer fuses the two (MatmulTransposeFusion) as if the vector were
 // a matrix.
 func transposedTimesVector(r *rewrite.Rewriter, o *ssa.Op) bool {
-	x, v := definedBy(o.Operand(0), "onnx::Transpose"), o.Operand(1)
-	n := rank(o.Operand(0))
+	m, v := o.Operand(0), o.Operand(1)
+	cast := definedBy(m, "onnx::Cast") // which onnxruntime looks through
+	if cast != nil {
+		m = cast.Operand(0)
+	}
+	x, n := definedBy(m, "onnx::Transpose"), rank(m)
 	if x == nil || n < 2 || rank(v) != 1 {
 		return false
 	}
@@ -173,7 +177,11 @@ func transposedTimesVector(r *rewrite.Rewriter, o *ssa.Op) bool {
 			return false
 		}
 	}
-	y := build(r).MatMul(v, x.Operand(0))
+	m = x.Operand(0)
+	if cast != nil {
+		m = r.Create(cast.Kind, []*ssa.Value{m}, cast.Attrs...)
+	}
+	y := build(r).MatMul(v, m)
 	if !r.Fits(y, o.Result(0)) {
 		return false
 	}
