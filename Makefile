@@ -15,7 +15,7 @@ CONFORMANCE = $(GO) run ./tools/judge/conformance --shared $(SHARED) --python $(
 	$(if $(SET),--set $(SET)) $(if $(CASES),--cases $(CASES)) $(if $(FILTER),--filter '$(FILTER)') $(if $(OPSET),--opset $(OPSET)) \
 	$(if $(FORMAT),--input-format $(FORMAT)) $(if $(UPDATE),--update) $(if $(QUICK),--no-check) $(if $(LARGE),--large)
 
-.PHONY: all help build test race cover prove prove-exports pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges gradients operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures lint clean
+.PHONY: all help build test race cover prove prove-exports pick cases mutate lit cut update gen proto node-tests node-rewrites damaged kept-tests check-gen fuzz bench bench-cost passcheck eager-cases conformance conformance-edges edges gradients operators quantized conformance-models conformance-old follow versions demo tutorial ptxas gpu-coverage gpu-report gpu-launches gpu-routes fixtures bench-export onnxfiles fuzz-programs platforms batch-test metrics vuln setup wheel python-test dist dist-check gallery web browser-test explore-pictures beside-netron lint clean
 
 all: build lint test ## build, lint and test
 
@@ -293,6 +293,11 @@ browser-test: web ## the explorer in Chromium and Firefox, without a window
 
 explore-pictures: web ## the pictures of docs/explore.md and those that the test compares with, made by that test
 	$(BROWSER) ATON_SCREENSHOTS=$(CURDIR)/docs/explore ATON_PICTURES=$(CURDIR)/tools/lib/explore/browser/testdata/pictures $(ALONE) test -count=1 -timeout 20m ./...
+
+# needs a PYTHON with pip
+beside-netron: ## the explorer's first view of ten models beside Netron's, into out/beside, for a person to look at
+	mkdir -p out/beside && PYTHON=$(PYTHON) tools/lib/explore/browser/netron.sh out/netron && cd tools/lib/explore/browser && \
+	ATON_NETRON=$(CURDIR)/out/netron ATON_BESIDE=$(CURDIR)/out/beside $(ALONE) test -count=1 -timeout 20m -run TestBesideNetron .
 
 lint: ## gofmt, go vet, staticcheck and our own analyzers
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }

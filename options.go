@@ -25,8 +25,7 @@ import (
 type LoadOptions struct {
 	// Inputs gives what an archive does not state: types, sizes and dynamic axes of the inputs.
 	Inputs []spec.Input
-	// InputNames and Names have the names that ConvertOptions gives to the inputs. Inputs may use these names too; names of the program
-	// take precedence.
+	// InputNames and Names have the names that ConvertOptions gives to the inputs. Inputs may use these names too; names of the program take precedence.
 	InputNames []string
 	Names      map[string]string
 	// Method is the method of a TorchScript module to convert. The default is forward.
@@ -84,6 +83,9 @@ type ConvertOptions struct {
 	// Contrib allows operators of the domain com.microsoft: the file has fewer nodes, and only onnxruntime can run it.
 	// The default is NoContrib. It requires the target ORT.
 	Contrib Contrib
+	// OnlyOps lists the operators that the file may have, such as those of a runtime: Conv, com.microsoft::Gelu. Others are replaced by operators among
+	// them where that is known, and reported where not. An empty list stands for all. Package dialects/onnx/profiles has those of some runtimes.
+	OnlyOps []string
 	// Floats is the element type in which the file computes what the model computes in float32. The default is Float32. Operators that the standard has in
 	// float32 alone stay in it, and those of Float32Ops and floattype.Kept.
 	Floats Floats
@@ -106,8 +108,7 @@ type ConvertOptions struct {
 	// DropUnused removes the inputs that no output depends on, as torch.onnx.export(dynamo=False) does, and notes their positions in
 	// Module.DroppedInputs. InputNames counts the removed inputs too.
 	DropUnused bool
-	// Table has the known operators; nil means the built-in ones. Register lowerings of your own in a table of
-	// aten.NewTable.
+	// Table has the known operators; nil means the built-in ones. Register lowerings of your own in a table of aten.NewTable.
 	Table *aten.Table
 	// Allow has the identifiers of warnings and notes that are dropped.
 	Allow []string
@@ -121,9 +122,8 @@ type ConvertOptions struct {
 	// $training, $names, $fallthrough, $unroll, $state and $mode stand for the values of the options, as the
 	// pipeline export takes them. All of its passes must have the opset that the module is converted to.
 	Pipeline string
-	// Before and After add steps before and after the steps of the pipeline export, by the name that a step begins with:
-	// After["lower"] = "mine" runs the pass mine once the program consists of ONNX operators in their newest form. They are for
-	// the default pipeline: Pipeline spells its own steps.
+	// Before and After add steps before and after the steps of the pipeline export, by the name that a step begins with: After["lower"] = "mine" runs the
+	// pass mine once the program consists of ONNX operators in their newest form. They are for the default pipeline: Pipeline spells its own steps.
 	Before, After map[string]string
 	// Passes has additional passes that Pipeline, Before and After may name.
 	Passes []*passes.Pass
@@ -207,10 +207,9 @@ const (
 	Preserve TrainingMode = "PRESERVE"
 	// Eval converts all modules in eval mode.
 	Eval TrainingMode = "EVAL"
-	// Train converts all modules in training mode and keeps weights as they are in the state dict. Dropout becomes a
-	// training-mode Dropout. BatchNormalization becomes a training-mode operator from opset 14 on for the target onnx; for
-	// onnxruntime the file computes the statistics of the batch, because onnxruntime's optimizer folds a training-mode
-	// BatchNormalization into the convolution before it as if it were in evaluation.
+	// Train converts all modules in training mode and keeps weights as they are in the state dict. Dropout becomes a training-mode Dropout.
+	// BatchNormalization becomes a training-mode operator from opset 14 on for the target onnx; for onnxruntime the file computes the statistics of the
+	// batch, because onnxruntime's optimizer folds a training-mode BatchNormalization into the convolution before it as if it were in evaluation.
 	Train TrainingMode = "TRAINING"
 )
 
@@ -336,6 +335,7 @@ func (o ConvertOptions) settings(collect bool) ([]conversion.Setting, error) {
 		{Name: "state", Value: string(cmp.Or(o.State, DropState)), From: "State"},
 		{Name: "lift", Value: inputs || o.NoFolding || o.Training == Train, From: lift},
 		{Name: "integers", Value: inputs, From: "Weights"},
+		{Name: "only", Value: passes.JoinList(o.OnlyOps), From: "OnlyOps"},
 		{Name: "floats", Value: string(cmp.Or(o.Floats, Float32)), From: "Floats"},
 		{Name: "float32", Value: passes.JoinList(o.Float32Ops), From: "Float32Ops"},
 		{Name: "float32-io", Value: o.Float32IO, From: "Float32IO"},

@@ -12,9 +12,8 @@ import (
 // followsFromTypes has the identifiers of problems that an input of unknown type can cause.
 var followsFromTypes = []string{"unknown-shape", "unknown-dtype", "dynamic-container", "dynamic-rank", "dynamic-axis", "loop-carried", "unsupported-args"}
 
-// AskForTypes asks for the types of the inputs of the main function that have none, if these may be the cause of problems: a scripted
-// model does not state the types of its inputs. The first such problem stands for all, since others of sizes and element types follow from it.
-func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) []diag.Diagnostic {
+// InputsWithoutTypes lists the inputs of the main function that have no type, as options to type: --input 'x:f32[N,3,224,224]'.
+func InputsWithoutTypes(m *ssa.Module) []string {
 	var asked []string
 	for _, p := range m.Main().Body.Params {
 		name := ssa.BareName(p.Name)
@@ -32,6 +31,12 @@ func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) []diag.Diagnostic {
 			asked = append(asked, fmt.Sprintf("--input '%s:%s'", name, form))
 		}
 	}
+	return asked
+}
+
+// AskFor asks for the types of inputs, as InputsWithoutTypes lists them before a conversion changes the module, if these may be the cause of problems:
+// a scripted model does not state the types of its inputs. The first such problem stands for all, since others of sizes and element types follow from it.
+func AskFor(asked []string, problems []diag.Diagnostic) []diag.Diagnostic {
 	if len(asked) == 0 {
 		return problems
 	}
@@ -54,13 +59,13 @@ func AskForTypes(m *ssa.Module, problems []diag.Diagnostic) []diag.Diagnostic {
 
 // ExampleType spells a type that an input may have, by the first operator that reads it with a weight.
 func ExampleType(v *ssa.Value) string {
-	if t := v.Tensor(); IsIndex(v) || t != nil && t.DType.IsInt() {
-		return "i64[N,128]"
-	}
 	for u := range v.Uses() {
 		if selects(u) {
 			return "i64[N]"
 		}
+	}
+	if t := v.Tensor(); IsIndex(v) || t != nil && t.DType.IsInt() {
+		return "i64[N,128]"
 	}
 	for u := range v.Uses() {
 		o := u.Op()
@@ -103,8 +108,14 @@ func selects(u *ssa.Use) bool {
 	return o.Operand(2) == u.Value() && (strings.HasPrefix(name, "index") || strings.HasPrefix(name, "gather") || strings.HasPrefix(name, "scatter"))
 }
 
-// IsIndex reports an input that an embedding is read at, by itself, in a loop, or behind what branches give and a copy in another layout: its elements
-// are integers.
+// integers has the operand of an operator whose elements are integers whatever the others are.
+var integers = map[ssa.Kind]int{
+	"aten::embedding": 1, "aten::embedding_bag": 1, "aten::gather": 2, "aten::index_select": 2, "aten::index_add": 2, "aten::index_copy": 2, "aten::index_fill": 2,
+	"aten::scatter": 2, "aten::scatter_add": 2, "aten::scatter_reduce": 2, "aten::take": 1, "aten::take_along_dim": 1, "aten::one_hot": 0,
+}
+
+// IsIndex reports an input that an embedding is read at or another operator takes as integers, by itself, in a loop, or behind what branches give and a
+// copy in another layout or shape: its elements are integers.
 func IsIndex(v *ssa.Value) bool { return readsAt(v, map[*ssa.Value]bool{}) }
 
 func readsAt(v *ssa.Value, seen map[*ssa.Value]bool) bool {
@@ -125,7 +136,7 @@ func readsAt(v *ssa.Value, seen map[*ssa.Value]bool) bool {
 					return true
 				}
 			}
-		case o.Kind == "aten::embedding" && o.Operand(1) == v:
+		case takesIntegers(u):
 			return true
 		case o.Kind == "prim::Loop" && len(o.Blocks) == 1:
 			for i, in := range o.Operands() { // the maximum, the condition, then what the body's parameters behind the iteration have at first
@@ -133,9 +144,19 @@ func readsAt(v *ssa.Value, seen map[*ssa.Value]bool) bool {
 					return true
 				}
 			}
-		case o.Kind == "aten::contiguous" && len(o.Results) == 1 && readsAt(o.Results[0], seen):
+		case sameElements[o.Kind] && o.Operand(0) == v && len(o.Results) == 1 && readsAt(o.Results[0], seen):
 			return true
 		}
 	}
 	return false
+}
+
+// sameElements are operators that give the elements of their first operand.
+var sameElements = map[ssa.Kind]bool{"aten::contiguous": true, "aten::view": true, "aten::reshape": true, "aten::expand": true, "aten::unsqueeze": true, "aten::squeeze": true,
+	"aten::flatten": true, "aten::transpose": true, "aten::t": true, "aten::permute": true}
+
+// takesIntegers reports a use as an operand that only integers can be.
+func takesIntegers(u *ssa.Use) bool {
+	at, ok := integers[ssa.Kind(strings.TrimSuffix(string(u.Op().Kind), "_"))] // in place too
+	return ok && u.Op().Operand(at) == u.Value()
 }

@@ -1,6 +1,8 @@
 package aten
 
 import (
+	"fmt"
+
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/ssa"
 	"github.com/aton-project/aton/ssa/tensor"
@@ -61,7 +63,8 @@ func (l *Lowering) indexEntries(x *ssa.Value, list []*ssa.Value) []indexEntry {
 			e.mask, e.v = true, l.Cast(v, tensor.Bool)
 		case tensor.Int64, tensor.Int32:
 		default:
-			l.Fail("tensors used as indices must be integers or bools, found %v", l.DType(v))
+			panic(&Failure{ID: "unsupported-args", Message: fmt.Sprintf("tensors used as indices must be integers or bools, found %v", l.DType(v)),
+				Hint: "give the input integers in --input, such as 'i:i64[N]', or convert the tensor in the program"})
 		}
 		at += e.span(l)
 		out = append(out, e)

@@ -40,6 +40,22 @@ func (d *Downgrade) Fail(opset int, format string, args ...any) {
 // Replace makes vs the op's results and removes the op.
 func (d *Downgrade) Replace(vs ...*ssa.Value) { replaceOp(d.Node, vs) }
 
+// Instead replaces the op by others that compute the same, whatever the opset: by its expression, or by what it was before it came. It reports whether
+// there are such. If not, its kind, attributes and operands may be those of an older opset afterwards.
+func (d *Downgrade) Instead() bool {
+	r := rowOf(d.Node.Kind.Name())
+	if r.expr != nil {
+		d.Replace(d.expressionOf(d.Node.Result(0).DType(), false))
+		return true
+	}
+	for _, s := range r.down {
+		if s.Down(d); d.Node.Block() == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // replaceOp makes vs an op's results and removes the op.
 func replaceOp(o *ssa.Op, vs []*ssa.Value) {
 	for i, v := range vs {

@@ -112,19 +112,22 @@ func has(e sym.Expr, name string) bool {
 // spelled is e as the user writes it.
 func spelled(e sym.Expr) string { return strings.ReplaceAll(e.String(), own, "") }
 
+// again is what to do where an input has another type than the program was exported for.
+const again = "correct its type in --input, or export the program again with such an input"
+
 func (n *narrowing) tensor(p *ssa.Value, in spec.Type) {
 	t, u := p.Tensor(), in.Tensor
 	if in.Kind != spec.Tensor || u == nil {
-		n.im.fail("", "", "input %s is a tensor in this program", p.Name)
+		n.im.fail("", again, "input %s is a tensor in this program", p.Name)
 	}
 	if u.DType != t.DType {
-		n.im.fail("", "", "input %s is %v in this program, not %v", p.Name, t.DType, u.DType)
+		n.im.fail("", again, "input %s is %v in this program, not %v", p.Name, t.DType, u.DType)
 	}
 	if !u.Ranked {
 		return
 	}
 	if len(u.Dims) != len(t.Dims) {
-		n.im.fail("", "", "input %s has %d axes in this program, not %d", p.Name, len(t.Dims), len(u.Dims))
+		n.im.fail("", again, "input %s has %d axes in this program, not %d", p.Name, len(t.Dims), len(u.Dims))
 	}
 	for i, want := range u.Dims {
 		want = want.Subst(func(name string) (sym.Expr, bool) {

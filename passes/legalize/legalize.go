@@ -4,6 +4,8 @@ package legalize
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/dialects/onnx/kernel"
@@ -30,6 +32,10 @@ type legalizer struct {
 	kept map[*ssa.Op]bool
 	// bfloat16 has the bfloat16 operators that compute in float32.
 	bfloat16 []*ssa.Op
+	// only are the operators that the file may have; nil for all.
+	only map[ssa.Kind]bool
+	// instead has the operators in whose place one was built, since the file may not have them.
+	instead map[*ssa.Op][]ssa.Kind
 	// names has the names in the current function.
 	names *ssa.Names
 }
@@ -80,6 +86,9 @@ func (l *legalizer) op(o *ssa.Op) {
 	}
 	before := o.Prev()
 	kind, loc := o.Kind, o.Loc
+	if !l.available(kind) && l.avoid(d) {
+		return
+	}
 	if err := l.try(d); err != nil {
 		for p := o.Prev(); p != before; { // what was built in vain
 			prev := p.Prev()
@@ -89,6 +98,80 @@ func (l *legalizer) op(o *ssa.Op) {
 			p = prev
 		}
 		l.report(kind, loc, d.Hint, err)
+	}
+}
+
+// available reports an operator that the file may have. Constants are no operators for runtimes.
+func (l *legalizer) available(k ssa.Kind) bool {
+	return l.only == nil || l.only[k] || k == "onnx::Constant"
+}
+
+// avoid builds other operators in the place of one that the file may not have, and reports whether there are such. If not, the operator stays as it was.
+func (l *legalizer) avoid(d *onnx.Downgrade) bool {
+	o, before := d.Node, d.Node.Prev()
+	kind, next, was := o.Kind, o.Next(), l.instead[o]
+	if slices.Contains(was, kind) || len(was) > maxInstead {
+		return false
+	}
+	attrs, operands := slices.Clone(o.Attrs), o.Operands()
+	done := false
+	err := onnx.Build(func() { done = d.Instead() })
+	if err != nil || !done {
+		o.Kind, o.Attrs = kind, attrs
+		o.SetOperands(operands...)
+		for p := o.Prev(); p != before; { // what was built in vain
+			prev := p.Prev()
+			if p.Unused() {
+				p.Erase()
+			}
+			p = prev
+		}
+		return false
+	}
+	l.c.Changed(o.Kind.Name() + ", which is not available")
+	made := d.Block.First()
+	if before != nil {
+		made = before.Next()
+	}
+	for ; made != next; made = made.Next() {
+		l.instead[made] = append(slices.Clone(was), kind)
+	}
+	return true
+}
+
+// maxInstead bounds how often the operators in the place of one are replaced.
+const maxInstead = 8
+
+// outside reports the operators that the file may not have. Those in the place of one are told as that one.
+func (l *legalizer) outside(b *ssa.Block) {
+	type place struct {
+		kind ssa.Kind
+		loc  diag.Loc
+	}
+	missing := map[place][]string{}
+	var order []place
+	for o := range b.AllOps() {
+		if ns := o.Kind.Namespace(); l.available(o.Kind) || ns == "prim" || ns == "aten" {
+			continue
+		}
+		at, was := place{o.Kind, o.Loc}, l.instead[o]
+		if len(was) > 0 {
+			at.kind = was[0]
+		}
+		if _, told := missing[at]; !told {
+			order = append(order, at)
+			missing[at] = nil
+		}
+		if name := o.Kind.Name(); len(was) > 0 && !slices.Contains(missing[at], name) {
+			missing[at] = append(missing[at], name)
+		}
+	}
+	for _, at := range order {
+		message := "the operator is not among those that the file may have, and nothing else computes it"
+		if list := missing[at]; len(list) > 0 {
+			message = "the operator is not among those that the file may have; in its place there would be others that are not: " + strings.Join(list, ", ")
+		}
+		l.c.Report(diag.Diagnostic{ID: "unavailable-op", Op: string(at.kind), Loc: at.loc, Message: message})
 	}
 }
 

@@ -2,6 +2,7 @@ package legalize
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/aton-project/aton/dialects/onnx"
 	"github.com/aton-project/aton/passes"
@@ -29,9 +30,13 @@ graph(%x : Float(2, 3)):
 	Options: []passes.Option{
 		{Name: "opset", Default: onnx.ExportOpsetText, Doc: "the version of the default domain", Int: true, Least: 1, Most: onnx.Newest},
 		{Name: "target", Default: "ort", Doc: "the runtime whose kernels determine element types: ort, or onnx for none", Values: []string{string(onnx.OnnxRuntime), string(onnx.Standard)}},
+		{Name: Only, Doc: "the operators that the file may have, separated by commas; others are replaced or reported. None stands for all"},
 	},
 	Run: run,
 }
+
+// Only is the option that lists the operators that a file may have.
+const Only = "only"
 
 func run(c *passes.Context) error {
 	m := c.Module
@@ -42,12 +47,28 @@ func run(c *passes.Context) error {
 		}
 		return nil // the module is legal for the opset already
 	}
-	l := &legalizer{c: c, m: m, opset: opset, target: onnx.Target(c.Option("target")), done: map[*ssa.Op]bool{}, kept: map[*ssa.Op]bool{}}
+	l := &legalizer{c: c, m: m, opset: opset, target: onnx.Target(c.Option("target")), done: map[*ssa.Op]bool{}, kept: map[*ssa.Op]bool{}, instead: map[*ssa.Op][]ssa.Kind{}}
+	only, err := passes.SplitList(c.Option(Only))
+	if err != nil {
+		return fmt.Errorf("option %s: %w", Only, err)
+	}
+	if len(only) > 0 {
+		l.only = map[ssa.Kind]bool{}
+		for _, name := range only {
+			if !strings.Contains(name, "::") {
+				name = onnx.Namespace + "::" + name
+			}
+			l.only[ssa.Kind(name)] = true
+		}
+	}
 	for _, f := range m.Funcs {
 		l.names = ssa.NamesOf(f)
 		l.block(f.Body)
 		ssa.EraseUnused(f.Body, func(o *ssa.Op) bool { return o.Kind == "onnx::Constant" || o.Kind == "onnx::Cast" })
 		l.returns(f.Body)
+		if l.only != nil {
+			l.outside(f.Body)
+		}
 	}
 	if n := len(l.bfloat16); n > 0 {
 		first := l.bfloat16[0]

@@ -47,6 +47,7 @@ type Unconverted struct {
 // Run lowers the main function in place. If operators cannot be converted, it
 // reports all of them and leaves the module unchanged.
 func Run(m *ssa.Module, opts Options) error {
+	untyped := passes.InputsWithoutTypes(m)
 	bad, err := Convert(m, opts)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func Run(m *ssa.Module, opts Options) error {
 	for _, u := range bad {
 		list.Add(diag.Diagnostic{ID: u.Failure.ID, Op: string(u.Kind), Loc: u.Loc, Message: u.Failure.Message, Hint: u.Failure.Hint, Opset: u.Failure.Opset})
 	}
-	list.Items = passes.AskForTypes(m, list.Items)
+	list.Items = passes.AskFor(untyped, list.Items)
 	return list.Err()
 }
 

@@ -64,7 +64,7 @@ func (s *walk) inputs() {
 		if !ok {
 			a = defaultArg(name, p.Type)
 			if x := ssa.AsTensor(a.Type); x != nil && x.DType == tensor.Undefined && passes.IsIndex(p) {
-				s.warnf("input-spec", "input %s has no --input: taken as int64 of unknown shape, since an embedding is read at it", name)
+				s.warnf("input-spec", "input %s has no --input: taken as int64 of unknown shape, since what reads it takes integers", name)
 				a.Type = x.WithDType(tensor.Int64)
 			}
 		}

@@ -33,7 +33,8 @@ const maxStateWarnings = 8
 func (s *walk) warnState() {
 	warn := func(c stateChange, what, change string) {
 		s.warnings = append(s.warnings, diag.Diagnostic{Severity: diag.Warning, ID: "state", Loc: c.loc, Op: string(c.op),
-			Message: fmt.Sprintf("%s changed by the model; the ONNX model does not keep the %s from run to run", what, change)})
+			Message: fmt.Sprintf("%s changed by the model; the ONNX model does not keep the %s from run to run", what, change),
+			Hint:    "make outputs of it with --state outputs"})
 	}
 	if n := len(s.changed); n > maxStateWarnings {
 		warn(s.changed[0], fmt.Sprintf("%s, %s and %d more are", s.changed[0].name, s.changed[1].name, n-2), "changes")

@@ -53,7 +53,7 @@ func Run(m *ssa.Module, opts Options) (*diag.List, error) {
 		}
 	}
 	if failed != nil {
-		return &diag.List{Table: &m.Locs, Items: append(distinct(found.warnings), tried.tried(m, first)...)}, &diag.List{Table: &m.Locs, Items: passes.AskForTypes(m, first.problems())}
+		return &diag.List{Table: &m.Locs, Items: append(distinct(found.warnings), tried.tried(m, first)...)}, &diag.List{Table: &m.Locs, Items: passes.AskFor(passes.InputsWithoutTypes(m), first.problems())}
 	}
 	return &diag.List{Table: &m.Locs, Items: append(distinct(found.warnings), ds.needed()...)}, nil
 }

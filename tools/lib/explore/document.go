@@ -139,7 +139,9 @@ type Graph struct {
 	Outputs []int   `json:"outputs"`
 	// OutputNames are what the file calls the outputs.
 	OutputNames []string `json:"outputNames"`
-	Opaque      int      `json:"opaque"` // nodes whose cost is not known
+	// Operands are the standard's names of the inputs of each kind of node.
+	Operands map[string][]string `json:"operands"`
+	Opaque   int                 `json:"opaque"` // nodes whose cost is not known
 	// Sizes are those that dynamic axes have in Node.Flops and Node.Bytes.
 	Sizes map[string]int64 `json:"sizes"`
 
@@ -177,6 +179,8 @@ type Body struct {
 type Attr struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+	// Usual is true for the standard's default: the picture leaves it out.
+	Usual bool `json:"usual,omitempty"`
 }
 
 // Value is a value of the converted model.

@@ -827,3 +827,29 @@ func TestInputs(t *testing.T) {
 		}
 	}
 }
+
+// A node has the names of its operands, its types by name, and says which attributes are the standard's defaults.
+func TestNodeDetails(t *testing.T) {
+	s := session(t, "convnet.pt2")
+	g := s.Document().Graph
+	if got := strings.Join(g.Operands["Conv"], " "); got != "X W B" {
+		t.Errorf("the operands of Conv are %q", got)
+	}
+	told := map[string]bool{}
+	for _, n := range g.Nodes {
+		for _, a := range n.Attrs {
+			told[fmt.Sprintf("%s.%s=%s %t", n.Kind, a.Name, a.Text, a.Usual)] = true
+		}
+	}
+	for _, want := range []string{"Conv.dilations=[1, 1] true", "Conv.kernel_shape=[5, 5] false", "Conv.group=1 true", "MaxPool.strides=[2, 2] false"} {
+		if !told[want] {
+			t.Errorf("%s is not among %v", want, told)
+		}
+	}
+	if got := attribute(ssa.Attr{Name: "to", Value: ssa.Int(9)}); got != "bool" {
+		t.Errorf("the type 9 is %s", got)
+	}
+	if got := attribute(ssa.Attr{Name: "to", Value: ssa.Int(1000)}); got != "1000" {
+		t.Errorf("an unknown type is %s", got)
+	}
+}

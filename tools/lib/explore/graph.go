@@ -29,7 +29,7 @@ type grapher struct {
 // graph describes the converted module. files has the names that values have in the file, by ID.
 func (r *recorder) graph(files, outputs []string, sizes map[string]int64) *Graph {
 	f := r.m.Main()
-	g := &grapher{r: r, g: &Graph{Nodes: []Node{}, Values: []Value{}, Inputs: []int{}, Outputs: []int{}, OutputNames: outputs, Sizes: map[string]int64{}},
+	g := &grapher{r: r, g: &Graph{Nodes: []Node{}, Values: []Value{}, Inputs: []int{}, Outputs: []int{}, OutputNames: outputs, Operands: map[string][]string{}, Sizes: map[string]int64{}},
 		values: map[*ssa.Value]int{}, files: files, text: names(r.m), sizes: sizes}
 	for _, p := range f.Body.Params {
 		v := g.value(p)
@@ -108,6 +108,9 @@ func (g *grapher) block(b *ssa.Block, parent, branch int) {
 		n := Node{Op: g.r.ids[o], Kind: strings.TrimPrefix(string(o.Kind), "onnx::"), Inputs: []int{}, Outputs: []int{}, Parent: parent, Branch: branch}
 		n.Module, n.Name = g.place(o)
 		n.Also = g.r.others(n.Op, n.Module)
+		if _, known := g.g.Operands[n.Kind]; !known {
+			g.g.Operands[n.Kind] = operandNames(o.Kind)
+		}
 		for _, v := range o.Operands() {
 			n.Inputs = append(n.Inputs, g.value(v))
 		}
@@ -118,11 +121,11 @@ func (g *grapher) block(b *ssa.Block, parent, branch int) {
 			n.Name = g.g.Values[n.Outputs[0]].Name
 		}
 		for _, a := range o.Attrs {
-			text := a.Value.String()
+			text := attribute(a)
 			if len(text) > 200 {
 				text = strings.ToValidUTF8(text[:200], "") + "…"
 			}
-			n.Attrs = append(n.Attrs, Attr{a.Name, text})
+			n.Attrs = append(n.Attrs, Attr{a.Name, text, usual(o.Kind, a)})
 		}
 		n.Flops, n.Bytes = g.cost(o)
 		if n.Flops < 0 {
@@ -156,6 +159,44 @@ func (g *grapher) place(o *ssa.Op) (module, name string) {
 	}
 	parts := strings.Split(strings.Trim(name, "/"), "/")
 	return strings.Join(parts[:len(parts)-1], "."), name
+}
+
+// operandNames are the names that the standard gives the inputs of an operator, up to those of any number.
+func operandNames(k ssa.Kind) []string {
+	out := []string{}
+	if s := onnx.SchemaOf(k); s != nil {
+		for _, p := range s.Inputs {
+			if p.Option < onnx.Variadic {
+				out = append(out, p.Name)
+			}
+		}
+	}
+	return out
+}
+
+// attribute spells the value of an attribute, and a number that stands for a type as the type.
+func attribute(a ssa.Attr) string {
+	switch a.Name {
+	case "to", "dtype", "output_dtype":
+		if d := tensor.FromONNX(int(a.Value.Int())); a.Value.Kind == ssa.IntLit && d != tensor.Undefined {
+			return d.Spec()
+		}
+	}
+	return a.Value.String()
+}
+
+// usual reports whether an attribute has the value that the standard takes where it is absent.
+func usual(k ssa.Kind, a ssa.Attr) bool {
+	s := onnx.SchemaOf(k)
+	if s == nil || s.Attr(a.Name) == nil {
+		return false
+	}
+	if d, ok := s.Attr(a.Name).Value(); ok {
+		return a.Value.Equal(d)
+	}
+	neutral, ok := map[string]int64{"dilations": 1, "strides": 1, "pads": 0}[a.Name] // of as many axes as there are
+	list, ints := a.Value.IntList()
+	return ok && ints && !slices.ContainsFunc(list, func(n int64) bool { return n != neutral })
 }
 
 // note is a small constant as text.

@@ -20,7 +20,7 @@ import (
 var web embed.FS
 
 // modules are the files of the page's program, each behind those that it imports.
-var modules = []string{"dom.js", "drop.js", "source.js", "index.js", "text.js", "diff.js", "stage.js", "code.js", "layout.js", "colour.js", "compare.js", "graph.js", "tables.js", "inspect.js", "main.js"}
+var modules = []string{"dom.js", "drop.js", "source.js", "sizes.js", "index.js", "text.js", "diff.js", "stage.js", "code.js", "layout.js", "colour.js", "compare.js", "graph.js", "tables.js", "inspect.js", "main.js"}
 
 var (
 	imports = regexp.MustCompile(`(?m)^import .*;\n`)

@@ -22,6 +22,7 @@ import (
 	"github.com/aton-project/aton/dialects/aten"
 	"github.com/aton-project/aton/dialects/aten/rules"
 	"github.com/aton-project/aton/dialects/onnx"
+	"github.com/aton-project/aton/dialects/onnx/profiles"
 	"github.com/aton-project/aton/docs/diagnostics"
 	"github.com/aton-project/aton/frontend/spec"
 	"github.com/aton-project/aton/passes"
@@ -87,6 +88,7 @@ type model struct {
 	eval               bool
 	json, timing, each bool
 	custom             []string
+	only               []string // operators that the file may have
 	changed            bool
 	after              []string
 	verbose, quiet     bool
@@ -155,6 +157,8 @@ func (m *model) convertFlags(c *cobra.Command) {
 	f.IntVar(&m.unroll, "unroll", 0, "unroll loops whose number of iterations is known and at most this")
 	cli.Choice(c, &m.state, "state", []string{"drop", "outputs", "refuse"}, "what happens to buffers and attributes that the model changes: drop (lost after each run, with a warning), outputs (additional outputs, and with --input of the name inputs too), refuse")
 	cli.Choice(c, &m.target, "target", []string{"ort", "onnx"}, "the runtime whose kernels determine element types: ort, or onnx for the standard alone")
+	f.StringArrayVar(&m.only, "only-ops", nil, "the operators that the file may have: those of a runtime ("+strings.Join(profiles.Names(), ", ")+") or of a `FILE` with one a line; others are replaced where operators among them compute the same, and errors where not. Given several times, the file may have all of them")
+	cli.Complete(c, "only-ops", profiles.Names()...)
 	var types []string
 	for _, t := range aton.OperatorExportTypes() {
 		types = append(types, string(t))
@@ -286,6 +290,22 @@ func (m *model) prepare(c *cobra.Command, name string) error {
 			m.opts.CustomOpsets = map[string]int{}
 		}
 		m.opts.CustomOpsets[domain] = n
+	}
+	for _, s := range m.only {
+		list, ok := profiles.Get(s)
+		if !ok {
+			b, err := os.ReadFile(s)
+			if errors.Is(err, fs.ErrNotExist) {
+				return cli.Misusef("--only-ops %s: there is no such file, and no runtime of this name (there are: %s)", s, strings.Join(profiles.Names(), ", "))
+			}
+			if err == nil {
+				list, err = profiles.Parse(string(b))
+			}
+			if err != nil {
+				return m.locate(fmt.Errorf("--only-ops %s: %w", s, err))
+			}
+		}
+		m.opts.OnlyOps = append(m.opts.OnlyOps, list...)
 	}
 	if m.loading.Budget < 1 {
 		return cli.Misusef("--budget must be 1 or more, not %d", m.loading.Budget)

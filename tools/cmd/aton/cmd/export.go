@@ -132,7 +132,7 @@ func newExport() *cobra.Command {
 		if m.opts.Names, err = parseRenames(renames); err != nil {
 			return err
 		}
-		if m.opts.OutputAxes, err = parseAxes(axes); err != nil {
+		if m.opts.OutputAxes, err = parseAxes("--output-axes", axes); err != nil {
 			return err
 		}
 		if m.opts.Before, err = parseSteps("pass-before", before); err != nil {
@@ -243,18 +243,18 @@ func parseSteps(flag string, specs []string) (map[string]string, error) {
 }
 
 // parseAxes reads NAME:AXIS=AXISNAME,....
-func parseAxes(specs []string) (map[string]map[int]string, error) {
+func parseAxes(flag string, specs []string) (map[string]map[int]string, error) {
 	out := map[string]map[int]string{}
 	for _, s := range specs {
 		i := strings.LastIndexByte(s, ':')
 		if i < 1 {
-			return nil, cli.Misusef("--output-axes %s: want NAME:AXIS=AXISNAME, such as boxes:0=detections", s)
+			return nil, cli.Misusef("%s %s: want NAME:AXIS=AXISNAME, such as boxes:0=detections", flag, s)
 		}
 		for _, pair := range strings.Split(s[i+1:], ",") {
 			axis, name, _ := strings.Cut(pair, "=")
 			n, err := strconv.Atoi(axis)
 			if err != nil || name == "" {
-				return nil, cli.Misusef("--output-axes %s: %q: want AXIS=AXISNAME, such as 0=detections", s, pair)
+				return nil, cli.Misusef("%s %s: %q: want AXIS=AXISNAME, such as 0=detections", flag, s, pair)
 			}
 			if out[s[:i]] == nil {
 				out[s[:i]] = map[int]string{}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -51,9 +52,9 @@ func TestMistakes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var out strings.Builder
+	var out, asJSON, asSARIF strings.Builder
 	out.WriteString(head)
-	n := 0
+	n, told := 0, 0
 	for part := range strings.SplitSeq(rest, "\n$ ") {
 		line, want, _ := strings.Cut(part, "\n")
 		args := strings.Fields(line)[1:]
@@ -76,17 +77,29 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("aton %s: %+v is not in\n%s", strings.Join(args, " "), p, stderr)
 			}
 		}
-		if log := logOf(t, args); !reflect.DeepEqual(log, placesOf(asData)) {
+		log, results := logOf(t, args)
+		if !reflect.DeepEqual(log, placesOf(asData)) {
 			t.Errorf("aton %s: SARIF has %v, JSON %v", strings.Join(args, " "), log, placesOf(asData))
 		}
-	}
-	if *update {
-		if err := os.WriteFile(golden, []byte(out.String()), 0o666); err != nil {
+		b, err := json.MarshalIndent(asData, "", "  ")
+		if err != nil {
 			t.Fatal(err)
 		}
+		fmt.Fprintf(&asJSON, "$ %s\n%s\n\n", line, b)
+		fmt.Fprintf(&asSARIF, "$ %s\n%s\n\n", line, results)
+		told++
 	}
-	if n < 20 {
-		t.Errorf("there are %d commands", n)
+	for name, text := range map[string]string{golden: out.String(), strings.Replace(golden, ".txt", ".json.txt", 1): asJSON.String(), strings.Replace(golden, ".txt", ".sarif.txt", 1): asSARIF.String()} {
+		if *update {
+			if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		} else if want, err := os.ReadFile(name); err != nil || string(want) != text {
+			t.Errorf("%s is otherwise now; -update writes it (%v)", filepath.Base(name), err)
+		}
+	}
+	if n < 20 || told < 20 {
+		t.Errorf("there are %d commands, %d of them with errors in a model", n, told)
 	}
 }
 
@@ -137,8 +150,8 @@ func placesOf(problems []cli.Problem) []string {
 	return out
 }
 
-// logOf runs a command with --sarif and gives the places of its errors.
-func logOf(t *testing.T, args []string) []string {
+// logOf runs a command with --sarif and gives the places of its errors, and its results as they are written.
+func logOf(t *testing.T, args []string) (places []string, results string) {
 	t.Helper()
 	call("", append(args, "--sarif", "log.sarif")...)
 	b, err := os.ReadFile("log.sarif")
@@ -163,6 +176,12 @@ func logOf(t *testing.T, args []string) []string {
 		t.Fatal(err)
 	}
 	var out []string
+	var raw struct {
+		Runs []struct{ Results json.RawMessage }
+	}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range log.Runs[0].Results {
 		if r.Level != "error" {
 			continue
@@ -176,5 +195,9 @@ func logOf(t *testing.T, args []string) []string {
 		}
 		out = append(out, at)
 	}
-	return out
+	var text bytes.Buffer
+	if err := json.Indent(&text, raw.Runs[0].Results, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return out, text.String()
 }

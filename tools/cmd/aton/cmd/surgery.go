@@ -189,22 +189,30 @@ func toOpset(m *ssa.Module, opset int) error {
 
 func newSet() *cobra.Command {
 	e := &editor{}
-	var renames, weights []string
+	var renames, weights, axes []string
 	c := &cobra.Command{
-		Use:   "set MODEL.onnx [--rename OLD=NEW] [--weight NAME=FILE] [-o CHANGED.onnx]",
-		Short: "Change names and weights of an ONNX file",
-		Long: `set renames inputs, outputs, weights and values, and replaces the data of weights. The operators are those of the file. A weight is the array of the same name
-in FILE (.npz, safetensors, or a state dict of torch.save) or its only one, or the one behind a colon: --weight w=new.npz:arr_0.`,
+		Use:   "set MODEL.onnx [--rename OLD=NEW] [--weight NAME=FILE] [--axes NAME:AXIS=AXISNAME] [-o CHANGED.onnx]",
+		Short: "Change names, weights and dynamic axes of an ONNX file",
+		Long: `set renames inputs, outputs, weights and values, replaces the data of weights, and makes sizes that are built in dynamic. A weight is the array of the same name
+in FILE (.npz, safetensors, or a state dict of torch.save) or its only one, or the one behind a colon: --weight w=new.npz:arr_0. With --axes a size is
+followed through the operators, and shapes that have it as a number compute it; an operator that it cannot be followed through is an error. Apart from that the operators are
+those of the file.`,
 		Example: `  aton set model.onnx --rename input.1=image,495=scores -o named.onnx
-  aton set model.onnx --weight classifier.weight=tuned.npz -o tuned.onnx`,
+  aton set model.onnx --weight classifier.weight=tuned.npz -o tuned.onnx
+  aton set model.onnx --axes input_ids:0=batch,1=length --axes attention_mask:0=batch,1=length -o dynamic.onnx`,
 		Args: oneModel,
 	}
 	e.flags(c, "MODEL.set.onnx")
+	c.Flags().StringArrayVar(&axes, "axes", nil, "`NAME:AXIS=AXISNAME,...`: make axes of an input dynamic, such as x:0=batch; axes of one name have one size")
 	c.Flags().StringSliceVar(&renames, "rename", nil, "`OLD=NEW`: rename an input, an output, a weight or another value")
 	c.Flags().StringArrayVar(&weights, "weight", nil, "`NAME=FILE[:KEY]`: replace the data of a weight")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(renames)+len(weights) == 0 {
-			return cli.Misusef("say what to change: --rename or --weight")
+		if len(renames)+len(weights)+len(axes) == 0 {
+			return cli.Misusef("say what to change: --rename, --weight or --axes")
+		}
+		dynamic, err := parseAxes("--axes", axes)
+		if err != nil {
+			return err
 		}
 		names, err := parseRenames(renames)
 		if err != nil {
@@ -225,6 +233,11 @@ in FILE (.npz, safetensors, or a state dict of torch.save) or its only one, or t
 			}
 			if err != nil {
 				return fmt.Errorf("--weight %s: %w", w, err)
+			}
+		}
+		if len(dynamic) > 0 {
+			if err := surgery.SetAxes(m, dynamic); err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
 			}
 		}
 		if err := surgery.Rename(m, names); err != nil {

@@ -67,3 +67,93 @@ def test_names_and_weights(model, tmp_path):
     np.testing.assert_allclose(outputs(changed, x=x.numpy())["y"], net(x).detach().numpy(), rtol=1e-5, atol=1e-6)
     with pytest.raises(aton.ExportError, match="second.bias is Float"):
         aton.set_weights(file, {"second.bias": torch.zeros(3)}, changed)
+
+
+class Patches(torch.nn.Module):
+    """A small vision transformer: patches, a token before each sequence, positions, and the first token classified."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch = torch.nn.Conv2d(3, 8, 4, stride=4)
+        self.token, self.place = torch.nn.Parameter(torch.randn(1, 1, 8)), torch.nn.Parameter(torch.randn(1, 5, 8))
+        self.layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.head = torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = self.patch(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.place
+        return self.head(self.layer(x)[:, 0])
+
+
+class Images(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.MaxPool2d(2))
+        self.head = torch.nn.Linear(4 * 3 * 3, 2)
+
+    def forward(self, x):
+        return self.head(self.features(x).view(x.shape[0], -1))
+
+
+class Words(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = torch.nn.Embedding(11, 4), torch.nn.LSTM(4, 5, batch_first=True)
+
+    def forward(self, ids):
+        state = torch.zeros(1, ids.shape[0], 5), torch.zeros(1, ids.shape[0], 5)
+        return self.rnn(self.embed(ids), state)[0]
+
+
+@pytest.mark.parametrize("exporter", ["aton", "torch"])
+@pytest.mark.parametrize("net, example, other", [
+    (Net, torch.randn(1, 3), torch.randn(4, 3)),
+    (Images, torch.randn(1, 3, 8, 8), torch.randn(5, 3, 8, 8)),
+    (Images, torch.randn(2, 3, 8, 8), torch.randn(5, 3, 8, 8)),
+    (Patches, torch.randn(1, 3, 8, 8), torch.randn(3, 3, 8, 8)),
+    (Patches, torch.randn(2, 3, 8, 8), torch.randn(3, 3, 8, 8)),
+    (Words, torch.zeros(2, 6, dtype=torch.int64), torch.randint(0, 11, (5, 6))),
+], ids=lambda v: v.__name__ if isinstance(v, type) else str(tuple(v.shape)))
+def test_axes(tmp_path, net, example, other, exporter):
+    torch.manual_seed(0)
+    net, fixed, free = net().eval(), str(tmp_path / "fixed.onnx"), str(tmp_path / "free.onnx")
+    if exporter == "aton":
+        aton.export(net, (example,), fixed, input_names=["x"], output_names=["y"])
+    else:
+        torch.onnx.export(net, (example,), fixed, input_names=["x"], output_names=["y"], dynamo=False, opset_version=17)
+    if isinstance(net, Patches) and example.shape[0] == 1 and exporter == "aton":
+        with pytest.raises(aton.ExportError, match="cannot be followed"):  # an Add broadcasts away the batch of 1
+            aton.set_axes(fixed, {"x": {0: "N"}}, free)
+        return
+    aton.set_axes(fixed, {"x": {0: "N"}}, free)
+    for x in example, other:
+        np.testing.assert_allclose(outputs(free, x=x.numpy())["y"], net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_axes_that_cannot_be_followed(model, tmp_path):
+    _, file = model
+    with pytest.raises(aton.ExportError, match="dynamic already"):
+        aton.set_axes(file, {"x": {0: "N"}}, tmp_path / "changed.onnx")
+    with pytest.raises(aton.ExportError, match="through Gemm|through MatMul"):
+        aton.set_axes(file, {"x": {1: "C"}}, tmp_path / "changed.onnx")
+
+
+def test_repair(model, tmp_path):
+    import onnx
+    net, file = model
+    broken, repaired = tmp_path / "broken.onnx", tmp_path / "repaired.onnx"
+    proto = onnx.load(str(file))
+    nodes = list(proto.graph.node)
+    del proto.graph.node[:]
+    proto.graph.node.extend(reversed(nodes))
+    proto.graph.name = ""
+    onnx.save(proto, str(broken))
+    x = torch.randn(5, 3)
+    for read in (aton.convert, aton.optimize, lambda *args, **kwargs: aton.convert_version(args[0], 17, *args[1:], **kwargs)):
+        with pytest.raises(aton.ExportError):
+            read(broken, repaired)
+        with pytest.warns(aton.ExportWarning, match="sorted|order"):
+            program = read(broken, repaired, repair=True)
+        assert program.warnings
+        onnx.checker.check_model(str(repaired))
+        np.testing.assert_allclose(outputs(repaired, x=x.numpy())["y"], net(x).detach().numpy(), rtol=1e-5, atol=1e-6)

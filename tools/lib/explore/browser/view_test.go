@@ -286,3 +286,32 @@ func TestCompared(t *testing.T) {
 	b.has("aside h2", "Exp")
 	b.has("aside", "new")
 }
+
+// A size that the archive has no name for is shown as the axis of the input that it is, in all views.
+func TestSizes(t *testing.T) {
+	b := newTab(t)
+	b.open(fixture(t, "resnet18.pt2"))
+	b.has("aside", "s77 in the archive")
+	b.has("aside", "--input 'x:f32[batch,3,64,64]'")
+	for _, view := range []string{"graph", "code", "cost"} {
+		b.click("#tab-"+view, "")
+		b.has("main", "x.dim0")
+		if text := b.text("main"); strings.Contains(text, "s77") {
+			t.Errorf("%s has s77", view)
+		}
+	}
+	b.click("#tab-graph", "")
+	b.choose("graph", "1")
+	b.has("main", "x.dim0")
+}
+
+// A box has the constants that its operator reads, by the standard's names.
+func TestConstants(t *testing.T) {
+	b := newTab(t)
+	b.open(pageOf(t, torch+"residual.pt2"))
+	b.has("main", "min=0, max=6")
+	b.has("main", "W 4×4×1×1, B 4")
+	if text := b.text("main"); strings.Contains(text, "dilations") {
+		t.Error("the boxes have attributes that are the standard's defaults")
+	}
+}

@@ -1,7 +1,7 @@
 import { h, svg, download, count } from "./dom.js";
 import { tree, opened, closed, shape, place } from "./layout.js";
 import { stageGraph } from "./stage.js";
-import { family, schemes, paints } from "./colour.js";
+import { family, mix, schemes, paints } from "./colour.js";
 import { union } from "./compare.js";
 
 const most = 500; // boxes that are drawn
@@ -44,8 +44,8 @@ export class Picture {
       h("button", { onclick: () => this.fit(), title: "f" }, "Fit"), h("button", { onclick: () => this.zoom(1.25), title: "+", "aria-label": "larger" }, "+"), h("button", { onclick: () => this.zoom(0.8), title: "-", "aria-label": "smaller" }, "−"),
       h("button", { onclick: () => this.openAll() }, "Open all"), h("button", { onclick: () => this.setOpen(new Set([""]), null) }, "Close all"),
       this.sizing = h("button", { "aria-pressed": "false", title: "operators that depend on sizes alone: shapes, positions, masks", onclick: () => { this.sizes = !this.sizes; this.draw(true); } }, "Sizes & masks"),
-      this.chosen, h("label", { class: "dim" }, "colour ", this.colouring), h("button", { onclick: () => this.save("svg") }, "SVG"), h("button", { onclick: () => this.save("png") }, "PNG"));
-    this.note = h("p", { class: "dim" });
+      this.chosen, h("label", { class: "dim" }, "colour ", this.colouring), h("button", { onclick: () => this.save("svg") }, "SVG"), h("button", { onclick: () => this.save("png") }, "PNG"),
+      this.note = h("span", { class: "dim note" }));
     this.graphs = new Map(); // by number of stage, null for the converted model
     this.sizes = false;
     this.follow();
@@ -132,8 +132,10 @@ export class Picture {
     }
     if (b.value !== undefined) return [b.title, g.values[b.value].type];
     const n = g.nodes[b.node], leaf = this.tree.leaves[b.node];
-    const weights = n.in.filter((v) => v >= 0 && g.values[v].weight >= 0).map((v) => (/\[(.*)\]/.exec(g.values[v].type) || ["", ""])[1].replaceAll(",", "×"));
-    const detail = n.bodies ? "" : weights.length ? weights.slice(0, 2).filter((w) => w).join(" + ") : n.attrs && n.attrs.length ? n.attrs.slice(0, 2).map((a) => (a.name ? `${a.name}=` : "") + a.text).join(" ") : "";
+    const constants = n.in.map((v, i) => [v >= 0 ? g.values[v] : {}, (g.operands[n.kind] || [])[i] || ""]).map(([v, name]) => (v.note && v.note !== "None" ? (name ? name + "=" : "") + v.note : v.weight >= 0 ? `${name} ${(/\[(.*)\]/.exec(v.type) || ["", ""])[1].replaceAll(",", "×")}`.trim() : ""));
+    const parts = n.bodies ? [] : constants.filter((c) => c).concat((n.attrs || []).filter((a) => !a.usual).map((a) => (a.name ? `${a.name}=` : "") + a.text));
+    let detail = parts.length ? parts.shift() : "";
+    while (parts.length && detail.length + parts[0].length < 33) detail += ", " + parts.shift();
     return [n.kind + (n.bodies ? " results" : "") + (leaf.module ? " " + leaf.module : ""), detail.length > 34 ? detail.slice(0, 33) + "…" : detail];
   }
 
@@ -155,7 +157,8 @@ export class Picture {
       this.note.textContent = `more than ${most} boxes: some stay closed`;
     } else {
       const away = this.sizes ? 0 : this.tree.leaves.filter((l) => l.sizes).length;
-      this.note.textContent = `${s.boxes.size} boxes for ${g.nodes.length} nodes${away ? `, ${away} of sizes and masks left out` : ""}${this.tree.groups.size > 1 ? "; click a module to open or close it" : ""}`;
+      this.note.textContent = `${s.boxes.size} boxes for ${g.nodes.length} nodes`;
+      this.note.title = [away ? `${away} nodes of sizes and masks are left out` : "", this.tree.groups.size > 1 ? "click a module to open or close it" : ""].filter((x) => x).join("; ");
     }
     const labels = s.arrows.length <= labelled;
     for (const a of s.arrows) a.label = a.values.length === 1 ? g.values[a.values[0]].type : `${a.values.length} tensors`;
@@ -206,7 +209,7 @@ export class Picture {
     this.svg = svg("svg", { xmlns: "http://www.w3.org/2000/svg", role: "group", "aria-label": this.stage === null ? "the ONNX graph" : "the graph of " + this.app.doc.stages[this.stage].name },
       svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, svg("path", { class: "tip", d: "M0 0L8 4L0 8z" }))),
       layer.length ? layer : null, arrows, texts, front);
-    this.element.replaceChildren(this.svg, this.map, h("div", { class: "corner" }, this.legend, this.note));
+    this.element.replaceChildren(this.svg, this.map, h("div", { class: "corner" }, this.legend));
     this.overview();
     this.paint();
     this.drag();
@@ -251,10 +254,11 @@ export class Picture {
       const weak = !strong && nodes.some((n) => related.weak.has(n.op));
       const outs = nodes.flatMap((n) => n.out).map((v) => graph.values[v].text);
       const wrong = (numbers && outs.includes(numbers.wrong)) || nodes.some((n) => index.wrong.has(n.op)), nan = numbers && outs.includes(numbers.nan);
-      const rect = b.element.querySelector("rect"), fill = painted ? painted.fill(nodes) : null;
+      const stripe = name === "operator" && b.node !== undefined && !b.group ? c[family(graph.nodes[b.node].kind)] : null;
+      const rect = b.element.querySelector("rect"), fill = painted ? painted.fill(nodes) : stripe ? mix(c.node, stripe, dark ? 0.2 : 0.1) : null;
       rect.setAttribute("fill", strong ? c.hit : fill || (weak ? c.soft : b.group ? c.group : b.value !== undefined ? c.panel : c.node));
       rect.setAttribute("stroke", wrong ? c.bad : nan ? c.warn : strong ? c.accent : b.group ? c.accent : b.value !== undefined ? c.dim : c.line);
-      b.spot.setAttribute("fill", wrong ? c.bad : strong ? c.accent : fill || c.move);
+      b.spot.setAttribute("fill", wrong ? c.bad : strong ? c.accent : stripe || fill || c.move);
       rect.setAttribute("stroke-width", wrong || nan ? 3 : strong ? 2 : 1);
     }
   }

@@ -1,5 +1,6 @@
 import { h, bytes, count, real, element, histogram } from "./dom.js";
 import { highlight } from "./text.js";
+import { dynamic, example } from "./sizes.js";
 import { weightCard } from "./tables.js";
 
 // inspect tells all that is known of the selection.
@@ -19,22 +20,11 @@ export function inspect(app) {
 
 function summary(app) {
   const { doc } = app, g = doc.graph;
-  const sizes = g ? dynamic(g) : [];
+  const sizes = dynamic(doc);
   return h("div", {}, h("h3", {}, "Model"), h("dl", {}, h("dt", {}, "Opset"), h("dd", {}, doc.opset), g ? [h("dt", {}, "Nodes"), h("dd", {}, g.nodes.length), h("dt", {}, "Weights"), h("dd", {}, `${doc.weights.length}, ${bytes(doc.weights.reduce((s, w) => s + w.bytes, 0))}`),
     g.inputs.map((v) => [h("dt", {}, "Input"), h("dd", { class: "mono" }, `${g.values[v].name} ${g.values[v].type}`)]), g.outputs.map((v, i) => [h("dt", {}, "Output"), h("dd", { class: "mono" }, `${g.outputNames[i] || g.values[v].name} ${g.values[v].type}`)])] : null),
-    sizes.length ? [h("h3", {}, "Dynamic sizes"), h("dl", {}, sizes.map(([name, axes]) => [h("dt", { class: "mono" }, name), h("dd", {}, axes.join(", "))])),
-      !/\.onnx$/i.test(doc.model) && sizes.some(([name]) => /^s\d+$/.test(name)) ? h("p", { class: "dim" }, "The archive has no names for them. An input that is given with names has these everywhere: ", h("code", {}, `--input '${app.doc.graph.values[g.inputs[0]].name}:${g.values[g.inputs[0]].type.replace(/\bs\d+\b/, "batch")}'`)) : null] : null);
-}
-
-// dynamic lists the sizes that have names, each with the axes of inputs that it is.
-function dynamic(g) {
-  const out = new Map();
-  for (const v of g.inputs) {
-    (/\[(.*)\]/.exec(g.values[v].type) || ["", ""])[1].split(",").forEach((d, i) => {
-      if (/^[A-Za-z_]\w*$/.test(d)) out.set(d, [...(out.get(d) || []), `axis ${i} of ${g.values[v].name}`]);
-    });
-  }
-  return [...out];
+    sizes.length ? [h("h3", {}, "Dynamic sizes"), h("dl", {}, sizes.map(([name, axes, symbol]) => [h("dt", { class: "mono" }, name), h("dd", {}, axes.join(", ") + (symbol ? "; " : ""), symbol ? [h("code", {}, symbol), " in the archive"] : null)])),
+      sizes.some(([, , symbol]) => symbol) ? h("p", { class: "dim" }, "The archive has no names for them. An input that is given with names has these everywhere: ", h("code", {}, example(doc, g.inputs[0]))) : null] : null);
 }
 
 function sourceLine(app, place) {
@@ -53,7 +43,7 @@ function opCard(app, op) {
   if (n !== undefined) {
     const node = doc.graph.nodes[n];
     row("Node", node.name, "mono");
-    node.in.forEach((v, i) => v >= 0 && rows.push(h("dt", {}, "In " + i), h("dd", { class: "mono" }, valueLink(app, v))));
+    node.in.forEach((v, i) => v >= 0 && rows.push(h("dt", {}, (doc.graph.operands[node.kind] || [])[i] || "In " + i), h("dd", { class: "mono" }, valueLink(app, v))));
     node.out.forEach((v, i) => rows.push(h("dt", {}, "Out " + i), h("dd", { class: "mono" }, valueLink(app, v))));
     for (const a of node.attrs || []) row(a.name, a.text, "mono");
     const pair = doc.comparison && doc.comparison.pairs.find((p) => p.new === n);

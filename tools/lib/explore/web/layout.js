@@ -296,7 +296,7 @@ function beside(boxes, arrows, all, width) {
 // place has dagre lay the boxes out, in the direction of reading.
 export function place({ boxes, arrows }, size, labels, wide) {
   const g = new dagre.graphlib.Graph({ compound: true, multigraph: false });
-  g.setGraph({ rankdir: "TB", nodesep: 22, ranksep: labels ? 24 : 36, edgesep: 12, marginx: 20, marginy: 20 });
+  g.setGraph({ rankdir: "TB", nodesep: 22, ranksep: labels ? 14 : 30, edgesep: 12, marginx: 20, marginy: 20 });
   g.setDefaultEdgeLabel(() => ({}));
   const sided = aside(boxes, arrows), all = arrows;
   arrows = arrows.filter((a) => !sided.has(a));

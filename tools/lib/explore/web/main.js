@@ -1,6 +1,7 @@
 import { h } from "./dom.js";
 import { chooser } from "./drop.js";
 import { openSource } from "./source.js";
+import { nameSizes } from "./sizes.js";
 import { Index } from "./index.js";
 import { Code } from "./code.js";
 import { Picture } from "./graph.js";
@@ -27,6 +28,7 @@ class App {
 
   // open shows a document.
   open(doc) {
+    nameSizes(doc);
     this.doc = doc;
     this.index = new Index(doc);
     this.kernels = this.source.payload?.kernels || null;

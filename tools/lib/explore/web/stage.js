@@ -1,7 +1,7 @@
 // stageGraph makes of the text of a stage what doc.graph is of the converted model: nodes, values, inputs and outputs, without names of the file
 // and without cost. Constants are values, as there.
 export function stageGraph(doc, stage) {
-  const g = { nodes: [], values: [], inputs: [], outputs: [], outputNames: [], opaque: 0, sizes: {} };
+  const g = { nodes: [], values: [], inputs: [], outputs: [], outputNames: [], operands: {}, opaque: 0, sizes: {} };
   const inputs = new Set(stage.inputs), byName = new Map();
   const value = (name, type) => {
     let v = byName.get(name);

@@ -12,7 +12,7 @@ from ._export import check, convert, convert_version, export, optimize, verify
 from ._patch import patch, unpatch
 from ._program import ONNXProgram
 from ._rules import Rule, rule
-from ._surgery import cut, join, rename, set_weights
+from ._surgery import cut, join, rename, set_axes, set_weights
 from ._version import __version__
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "patch",
     "rename",
     "rule",
+    "set_axes",
     "set_weights",
     "unpatch",
     "verify",

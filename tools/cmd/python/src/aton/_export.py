@@ -241,7 +241,7 @@ def verify(model: Any, args: Any = (), *, kwargs: Optional[Mapping[str, Any]] = 
 
 
 def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str], Mapping[str, str]] = (), opset_version: Optional[int] = None,
-            input_names: Optional[Sequence[str]] = None, output_names: Optional[Sequence[str]] = None, options: Sequence[str] = ()) -> ONNXProgram:
+            input_names: Optional[Sequence[str]] = None, output_names: Optional[Sequence[str]] = None, repair: bool = False, options: Sequence[str] = ()) -> ONNXProgram:
     """Converts a file: an archive of torch.jit.save or torch.export.save, graph text, or an ONNX file.
 
     Args:
@@ -251,6 +251,8 @@ def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str]
         opset_version: The opset of the file, 7 to 28; 20 if it is None, and its own for an ONNX file.
         input_names: Names of the inputs, in order.
         output_names: Names of the outputs, in order.
+        repair: True reads an ONNX file that runtimes load although the standard refuses it (wrong shapes, missing imports, names and types, unsorted nodes), and
+            warns of each change.
         options: More flags of `aton export`.
 
     Returns:
@@ -262,7 +264,7 @@ def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str]
     folder = tempfile.TemporaryDirectory(prefix="aton-") if f is None else None
     target = os.path.join(folder.name, "model.onnx") if folder else os.fspath(f)  # type: ignore[arg-type]
     specs = [f"{k}:{v}" for k, v in inputs.items()] if isinstance(inputs, Mapping) else list(inputs)
-    flags = [w for s in specs for w in ("--input", s)] + list(options)
+    flags = [w for s in specs for w in ("--input", s)] + (["--repair"] if repair else []) + list(options)
     if opset_version is not None:
         flags += ["--opset", str(opset_version)]
     flags += _names(input_names, output_names)
@@ -272,27 +274,29 @@ def convert(path: Path, f: Optional[Path] = None, *, inputs: Union[Sequence[str]
     return ONNXProgram(target, "file", result, warnings, folder)
 
 
-def optimize(path: Path, f: Optional[Path] = None, *, options: Sequence[str] = ()) -> ONNXProgram:
+def optimize(path: Path, f: Optional[Path] = None, *, repair: bool = False, options: Sequence[str] = ()) -> ONNXProgram:
     """Simplifies an ONNX file, at its own opset.
 
     Args:
         path: The file.
         f: Where the result goes, or None for a temporary file.
+        repair: As for convert.
         options: More flags of `aton export`.
 
     Returns:
         The model in its file.
     """
-    return convert(path, f, options=options)
+    return convert(path, f, repair=repair, options=options)
 
 
-def convert_version(path: Path, opset_version: int, f: Optional[Path] = None, *, options: Sequence[str] = ()) -> ONNXProgram:
+def convert_version(path: Path, opset_version: int, f: Optional[Path] = None, *, repair: bool = False, options: Sequence[str] = ()) -> ONNXProgram:
     """Writes an ONNX file at another opset, older or newer.
 
     Args:
         path: The file.
         opset_version: The opset, 7 to 28.
         f: Where the result goes, or None for a temporary file.
+        repair: As for convert.
         options: More flags of `aton export`.
 
     Returns:
@@ -301,7 +305,7 @@ def convert_version(path: Path, opset_version: int, f: Optional[Path] = None, *,
     Raises:
         ExportError: What the opset cannot express.
     """
-    return convert(path, f, opset_version=opset_version, options=options)
+    return convert(path, f, opset_version=opset_version, repair=repair, options=options)
 
 
 def _arguments(model: Any, args: Any, kwargs: Optional[Mapping[str, Any]]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:

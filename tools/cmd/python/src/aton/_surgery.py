@@ -1,4 +1,4 @@
-"""Editing ONNX files: a part of one, several as one, other names and weights. Operators stay as they are."""
+"""Editing ONNX files: a part of one, several as one, other names, weights and dynamic axes. Operators stay as they are."""
 import os
 import tempfile
 from typing import Any, List, Mapping, Optional, Sequence, Union
@@ -78,3 +78,19 @@ def set_weights(path: Path, weights: Mapping[str, Any], f: Optional[Path] = None
         file = os.path.join(folder, "weights.npz")
         np.savez(file, **{name: np.asarray(t.detach().cpu() if hasattr(t, "detach") else t) for name, t in weights.items()})
         return _edit("set", [path], f, [w for name in weights for w in ("--weight", f"{name}={file}")])
+
+
+def set_axes(path: Path, axes: Mapping[str, Mapping[int, str]], f: Optional[Path] = None) -> ONNXProgram:
+    """Makes sizes that a model has built in dynamic.
+
+    A size is followed through the operators, and shapes that have it as a number compute it. An operator that it cannot be followed through is an error.
+
+    Args:
+        path: The ONNX file.
+        axes: Names of axes, by input and axis: {"x": {0: "batch"}}. Axes of one name have one size.
+        f: Where the result goes, or None for a temporary file.
+
+    Returns:
+        The model in its file.
+    """
+    return _edit("set", [path], f, [w for name, of in axes.items() for w in ("--axes", f"{name}:" + ",".join(f"{i}={axis}" for i, axis in of.items()))])
