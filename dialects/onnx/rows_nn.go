@@ -8,14 +8,14 @@ import (
 // nnRows holds the operators on layers of networks.
 func nnRows() map[string]row {
 	return map[string]row{
-		"AffineGrid":  {infer: inferAffineGrid, down: []Step{express(20, affineGrid)}},
-		"Attention":   {infer: inferAttention, named: namedAttention, limits: limitAttention, down: []Step{{25, attentionWindow}, {24, attentionPadding}, {23, attention}}},
+		"AffineGrid":  {infer: inferAffineGrid, down: []Step{byBody(20)}},
+		"Attention":   {infer: inferAttention, named: namedAttention, limits: limitAttention, down: []Step{{25, attentionWindow}, {24, attentionPadding}, byBody(23)}},
 		"AveragePool": {infer: inferPool, down: []Step{{19, poolDilated}, {10, poolCeil}}, other: averagePoolFallback},
 		"BatchNormalization": {
 			named:  namedBatchNormalization,
 			infer:  inferBatchNorm,
 			limits: (*infer).batchNormLimits,
-			down:   []Step{without(14, "training_mode", ssa.Int(0))},
+			down:   []Step{{14, trainingByBody}},
 			up: []Rise{
 				only(7, "is_test", 1, 0, "statistics of the batch (is_test=0) cannot be told since opset 7"),
 				{9, normElements},
@@ -23,7 +23,7 @@ func nnRows() map[string]row {
 			},
 			off: ofOperand(4),
 		},
-		"CausalConvWithState": {infer: inferCausalConv, down: []Step{{27, causalConv}}},
+		"CausalConvWithState": {infer: inferCausalConv, down: []Step{byBody(27)}},
 		"Col2Im":              {infer: inferCol2Im, down: []Step{express(18, col2Im)}, other: columnsOfAny},
 		"Conv":                {infer: inferConv},
 		"ConvInteger":         {infer: inferConv, noStep: nothingElse},
@@ -45,12 +45,12 @@ func nnRows() map[string]row {
 		"GlobalLpPool":              {infer: inferGlobalPool, up: []Rise{wholeNumber(2, "p")}, other: func(d *Downgrade, _ tensor.DType) bool { return globalLp(d) }},
 		"GlobalMaxPool":             {class: Orders, infer: inferGlobalPool, other: globalByReduce("ReduceMax")},
 		"GridSample":                {infer: inferGridSample, down: []Step{{20, gridModes}, express(16, gridSample)}, other: gridSampleOfAny, up: []Rise{{20, linearModes}}},
-		"GroupNormalization":        {infer: inferUnary, down: []Step{express(21, groupNormalization)}, up: []Rise{{21, normChannels}}},
+		"GroupNormalization":        {infer: inferUnary, down: []Step{byBody(21)}, up: []Rise{{21, normChannels}}},
 		"Hardmax":                   {class: Orders, infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}, other: hardmax},
-		"InstanceNormalization":     {infer: inferUnary, other: instanceNormalization},
+		"InstanceNormalization":     {infer: inferUnary, other: bodyOfAny},
 		"LRN":                       {infer: inferUnary, off: ofOperand(4)},
 		"LSTM":                      {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan},
-		"LayerNormalization":        {infer: inferLayerNorm, down: []Step{{17, layerNormalization}}},
+		"LayerNormalization":        {infer: inferLayerNorm, down: []Step{byBody(17)}},
 		"LinearAttention":           {infer: inferLinearAttention, limits: (*infer).linearAttentionLimits, down: []Step{{27, linearAttention}}},
 		"LogSoftmax":                {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
 		"LpNormalization":           {infer: inferUnary, limits: limitAxis},
@@ -58,9 +58,9 @@ func nnRows() map[string]row {
 		"MaxPool":                   {class: Orders, infer: inferPool, down: []Step{{10, poolCeil}, {8, poolPlaces}}},
 		"MaxRoiPool":                {infer: inferRoi, other: maxRoiPool},
 		"MaxUnpool":                 {class: Copies, infer: inferMaxUnpool, noStep: nothingElse},
-		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{express(9, meanVarianceNormalization)}, other: mvnFallback},
+		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{byBody(9)}, other: bodyOfAny},
 		"QLinearConv":               {infer: inferConv, noStep: nothingElse},
-		"RMSNormalization":          {infer: inferRMSNorm, limits: limitAxis, down: []Step{express(23, rmsNormalization)}},
+		"RMSNormalization":          {infer: inferRMSNorm, limits: limitAxis, down: []Step{byBody(23)}},
 		"RNN":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan},
 		"Resize": {
 			infer:  inferResize,
@@ -70,7 +70,7 @@ func nnRows() map[string]row {
 			off:    ofOperand(16),
 		},
 		"RoiAlign":        {class: Orders, infer: inferRoi, down: []Step{{16, roiAlignMode}, {10, roiAlignBefore}}, up: []Rise{was(16, "coordinate_transformation_mode", ssa.Str("output_half_pixel"))}, other: roiAlign},
-		"RotaryEmbedding": {infer: inferUnary, down: []Step{express(23, rotaryEmbedding)}},
+		"RotaryEmbedding": {infer: inferUnary, down: []Step{byBody(23)}},
 		"Softmax":         {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
 		"Upsample":        {infer: inferResize, up: []Rise{{7, upsampleScales}, {9, scalesInput}, toKind(10, "Resize")}, noKernel: superseded, noGPU: superseded},
 	}
@@ -90,4 +90,13 @@ func namedAttention(o *ssa.Op) int {
 		return 3
 	}
 	return 0
+}
+
+// trainingByBody: before opset 14 statistics of the batch were not to be told.
+func trainingByBody(d *Downgrade) {
+	if d.Node.AttrInt("training_mode", 0) != 0 {
+		d.Replace(d.bodyOf(14)...)
+		return
+	}
+	d.Node.RemoveAttr("training_mode")
 }

@@ -60,8 +60,6 @@ func movement(name string) kernel {
 		return evalCompress
 	case "DepthToSpace", "SpaceToDepth":
 		return evalDepthSpace
-	case "CenterCropPad":
-		return evalCenterCropPad
 	case "NonZero":
 		return evalNonZero
 	case "ReverseSequence":

@@ -47,42 +47,6 @@ func evalDepthSpace(c *call) []*tensor.Tensor {
 	return one(transpose(y, []int{0, 3, 4, 1, 5, 2}).Reshape([]int64{n, ch / (b * b), h * b, w * b}))
 }
 
-func evalCenterCropPad(c *call) []*tensor.Tensor {
-	x, want := c.t(0), c.t(1).Int64s()
-	axes := c.ints("axes")
-	if !c.has("axes") {
-		for i := range x.Shape {
-			axes = append(axes, int64(i))
-		}
-	}
-	if len(want) != len(axes) {
-		c.fail("%d sizes for %d axes", len(want), len(axes))
-	}
-	shape, from := slices.Clone(x.Shape), make([]int64, len(x.Shape))
-	for i, a := range axes {
-		k := c.axis(a, len(x.Shape))
-		shape[k] = want[i]
-		if d := x.Shape[k] - want[i]; d >= 0 {
-			from[k] = d / 2
-		} else {
-			from[k] = -(-d / 2)
-		}
-	}
-	c.count(shape)
-	at := make([]int64, prod(shape))
-	src := make([]int64, len(shape))
-	positions(shape, func(i int, idx []int64) {
-		for k := range idx {
-			if src[k] = idx[k] + from[k]; src[k] < 0 || src[k] >= x.Shape[k] {
-				at[i] = -1
-				return
-			}
-		}
-		at[i] = flat(x.Shape, src)
-	})
-	return one(take(x, shape, at))
-}
-
 // truth tells for each element whether it is not zero.
 func truth(t *tensor.Tensor) []bool {
 	out := make([]bool, 0, t.NumElements())
