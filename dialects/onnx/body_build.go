@@ -16,6 +16,18 @@ func byBody(opset int) Step {
 	return Step{opset, func(d *Downgrade) { d.Replace(d.bodyOf(opset)...) }}
 }
 
+// bodyUnless is the step that removes an attribute that older versions do not have; the body stands for an operator that means something else
+// than they do.
+func bodyUnless(opset int, name string, implied ssa.Literal) Step {
+	return Step{opset, func(d *Downgrade) {
+		if l, ok := d.Node.Attr(name); ok && !sameNumber(l, implied) {
+			d.Replace(d.bodyOf(opset)...)
+			return
+		}
+		d.Node.RemoveAttr(name)
+	}}
+}
+
 // bodyOfAny computes an operator by its body, whatever the type is, where the target has no kernel for that.
 func bodyOfAny(d *Downgrade, _ tensor.DType) (done bool) {
 	err := Build(func() { d.Replace(d.Body()...) })
@@ -25,24 +37,34 @@ func bodyOfAny(d *Downgrade, _ tensor.DType) (done bool) {
 // Body builds the body of the node, which has one (see [HasBody]), before it, and gives the results.
 func (d *Downgrade) Body() []*ssa.Value { return d.bodyOf(0) }
 
+// WideBody is Body for a node on float64 that stands for one on a narrower type: no number is rounded to such a type on the way.
+func (d *Downgrade) WideBody() []*ssa.Value {
+	return (&bodyRun{Downgrade: d, wideOnly: true, bound: map[string]item{}}).node()
+}
+
 // bodyOf builds the body of the node, and gives its results in the types of those of the node. What the body cannot say needs an opset.
 func (d *Downgrade) bodyOf(opset int) []*ssa.Value {
-	b := bodies()[d.Node.Kind.Name()]
-	run := &bodyRun{Downgrade: d, opset: opset, bound: map[string]item{}, wants: d.Node.Results}
-	for _, a := range SchemaOf(d.Node.Kind).Attrs {
-		l, given := d.Node.Attr(a.Name)
+	return (&bodyRun{Downgrade: d, opset: opset, bound: map[string]item{}}).node()
+}
+
+// node builds the body of the node.
+func (r *bodyRun) node() []*ssa.Value {
+	b := bodies()[r.Node.Kind.Name()]
+	r.wants = r.Node.Results
+	for _, a := range SchemaOf(r.Node.Kind).Attrs {
+		l, given := r.Node.Attr(a.Name)
 		if !given {
 			l, _ = a.Value()
 		}
-		run.bound["$"+a.Name] = item{lit: l, isLit: true}
+		r.bound["$"+a.Name] = item{lit: l, isLit: true}
 	}
 	args := make([]item, len(b.params))
 	for i := range args {
-		args[i] = item{v: d.in(i)}
+		args[i] = item{v: r.in(i)}
 	}
-	given := run.call(b, args)
-	if len(given) < len(d.Node.Results) {
-		run.mistaken("the body of %s gives %d results", b.name, len(given))
+	given := r.call(b, args)
+	if len(given) < len(r.Node.Results) {
+		r.mistaken("the body of %s gives %d results", b.name, len(given))
 	}
 	out := make([]*ssa.Value, len(given))
 	for i := range out {
@@ -66,10 +88,12 @@ func truth(b bool) item          { return literal(ssa.Bool(b)) }
 type bodyRun struct {
 	*Downgrade
 	opset int // that has the operator
-	bound map[string]item
-	wants []*ssa.Value // the results of the node; nil in a part
-	given []item
-	done  bool
+	// wideOnly leaves numbers of float64 in that type.
+	wideOnly bool
+	bound    map[string]item
+	wants    []*ssa.Value // the results of the node; nil in a part
+	given    []item
+	done     bool
 }
 
 // mistaken ends the building of a body that does not fit what it is given, such as a list where a tensor is due.
@@ -170,10 +194,15 @@ func (r *bodyRun) line(l *pattern.Line) {
 // apply calls a function or a part, or builds an operator with n results.
 func (r *bodyRun) apply(name string, attrs []ssa.Attr, n int, args []item) []item {
 	if f, ok := bodyFuncs[name]; ok {
+		for i, a := range args {
+			if !a.isLit && a.v == nil && name != "wide" {
+				r.mistaken("argument %d of %s is absent", i, name)
+			}
+		}
 		return []item{f.call(r, args)}
 	}
 	if p := bodies()[name]; p != nil && p.isPart() {
-		part := &bodyRun{Downgrade: r.Downgrade, opset: r.opset, bound: map[string]item{}}
+		part := &bodyRun{Downgrade: r.Downgrade, opset: r.opset, wideOnly: r.wideOnly, bound: map[string]item{}}
 		return part.call(p, args)
 	}
 	var like *ssa.Value // what a number has the type of
@@ -184,6 +213,9 @@ func (r *bodyRun) apply(name string, attrs []ssa.Attr, n int, args []item) []ite
 	}
 	if name == "Reshape" && args[1].isLit {
 		args[1].lit = literalShape(args[0].v, args[1].lit)
+	}
+	if strings.HasPrefix(name, "Reduce") && len(args) > 1 && args[1].isLit && args[1].lit.Kind == ssa.ListLit && len(args[1].lit.Elems) == 0 {
+		attrs = append(attrs, intAttr("noop_with_empty_axes", 1)) // no axes are not all
 	}
 	operands := make([]*ssa.Value, len(args))
 	for i, a := range args {
@@ -403,7 +435,11 @@ func init() {
 		// wide(%x) is %x in a type to compute in, cast(%x, type) %x in a type, like(%x, n) a number in the type of %x, full(%x, shape, n) a tensor of them.
 		"wide": {1, 1, func(r *bodyRun, x []item) item { return item{v: r.up(x[0].v)} }},
 		"cast": {2, 2, func(r *bodyRun, x []item) item {
-			return item{v: r.cast(r.tensorOf(x[0]), tensor.FromONNX(int(num(r, x[1]))))}
+			v, t := r.tensorOf(x[0]), tensor.FromONNX(int(num(r, x[1])))
+			if r.wideOnly && v.DType() == tensor.Float64 && t.IsFloat() {
+				return item{v: v}
+			}
+			return item{v: r.cast(v, t)}
 		}},
 		// long(n) is a tensor of int64, places(%n) the ints less than a scalar, and may_be(%n, n) whether a scalar may be a number.
 		"long":   {1, 1, func(r *bodyRun, x []item) item { return item{v: r.tensorOf(x[0])} }},

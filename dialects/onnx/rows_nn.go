@@ -2,7 +2,6 @@ package onnx
 
 import (
 	"github.com/aton-project/aton/ssa"
-	"github.com/aton-project/aton/ssa/tensor"
 )
 
 // nnRows holds the operators on layers of networks.
@@ -15,7 +14,7 @@ func nnRows() map[string]row {
 			named:  namedBatchNormalization,
 			infer:  inferBatchNorm,
 			limits: (*infer).batchNormLimits,
-			down:   []Step{{14, trainingByBody}},
+			down:   []Step{bodyUnless(14, "training_mode", ssa.Int(0))},
 			up: []Rise{
 				only(7, "is_test", 1, 0, "statistics of the batch (is_test=0) cannot be told since opset 7"),
 				{9, normElements},
@@ -40,28 +39,28 @@ func nnRows() map[string]row {
 			},
 			other: dropoutByMask,
 		},
-		"GRU":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan},
-		"GlobalAveragePool":         {infer: inferGlobalPool, other: globalByReduce("ReduceMean")},
-		"GlobalLpPool":              {infer: inferGlobalPool, up: []Rise{wholeNumber(2, "p")}, other: func(d *Downgrade, _ tensor.DType) bool { return globalLp(d) }},
-		"GlobalMaxPool":             {class: Orders, infer: inferGlobalPool, other: globalByReduce("ReduceMax")},
+		"GRU":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan, off: sensitive},
+		"GlobalAveragePool":         {infer: inferGlobalPool, other: bodyOfAny},
+		"GlobalLpPool":              {infer: inferGlobalPool, up: []Rise{wholeNumber(2, "p")}, other: bodyOfAny},
+		"GlobalMaxPool":             {class: Orders, infer: inferGlobalPool, other: bodyOfAny},
 		"GridSample":                {infer: inferGridSample, down: []Step{{20, gridModes}, express(16, gridSample)}, other: gridSampleOfAny, up: []Rise{{20, linearModes}}},
-		"GroupNormalization":        {infer: inferUnary, down: []Step{byBody(21)}, up: []Rise{{21, normChannels}}},
-		"Hardmax":                   {class: Orders, infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}, other: hardmax},
-		"InstanceNormalization":     {infer: inferUnary, other: bodyOfAny},
+		"GroupNormalization":        {infer: inferUnary, down: []Step{byBody(21)}, up: []Rise{{21, normChannels}}, off: sensitive},
+		"Hardmax":                   {class: Orders, infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}, other: bodyOfAny},
+		"InstanceNormalization":     {infer: inferUnary, other: bodyOfAny, off: sensitive},
 		"LRN":                       {infer: inferUnary, off: ofOperand(4)},
-		"LSTM":                      {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan},
-		"LayerNormalization":        {infer: inferLayerNorm, down: []Step{byBody(17)}},
-		"LinearAttention":           {infer: inferLinearAttention, limits: (*infer).linearAttentionLimits, down: []Step{{27, linearAttention}}},
+		"LSTM":                      {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan, off: sensitive},
+		"LayerNormalization":        {infer: inferLayerNorm, traits: early, down: []Step{byBody(17)}, off: sensitive},
+		"LinearAttention":           {infer: inferLinearAttention, limits: (*infer).linearAttentionLimits, down: []Step{{27, linearAttention}}, off: sensitive},
 		"LogSoftmax":                {infer: inferUnary, limits: limitAxis, down: []Step{{13, softmaxFlat}}, up: []Rise{{13, flatSoftmax}}},
 		"LpNormalization":           {infer: inferUnary, limits: limitAxis},
 		"LpPool":                    {infer: inferPool, down: []Step{without(18, "ceil_mode", ssa.Int(0)), without(18, "dilations", ssa.Ints(1))}, up: []Rise{wholeNumber(2, "p")}},
 		"MaxPool":                   {class: Orders, infer: inferPool, down: []Step{{10, poolCeil}, {8, poolPlaces}}},
 		"MaxRoiPool":                {infer: inferRoi, other: maxRoiPool},
 		"MaxUnpool":                 {class: Copies, infer: inferMaxUnpool, noStep: nothingElse},
-		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{byBody(9)}, other: bodyOfAny},
+		"MeanVarianceNormalization": {infer: inferUnary, down: []Step{byBody(9)}, other: bodyOfAny, off: sensitive},
 		"QLinearConv":               {infer: inferConv, noStep: nothingElse},
-		"RMSNormalization":          {infer: inferRMSNorm, limits: limitAxis, down: []Step{byBody(23)}},
-		"RNN":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan},
+		"RMSNormalization":          {infer: inferRMSNorm, traits: early, limits: limitAxis, down: []Step{byBody(23)}, off: sensitive},
+		"RNN":                       {infer: inferRNN, up: []Rise{dropped(7, "output_sequence")}, other: recurrentByScan, off: sensitive},
 		"Resize": {
 			infer:  inferResize,
 			limits: (*infer).resizeLimits,
@@ -90,13 +89,4 @@ func namedAttention(o *ssa.Op) int {
 		return 3
 	}
 	return 0
-}
-
-// trainingByBody: before opset 14 statistics of the batch were not to be told.
-func trainingByBody(d *Downgrade) {
-	if d.Node.AttrInt("training_mode", 0) != 0 {
-		d.Replace(d.bodyOf(14)...)
-		return
-	}
-	d.Node.RemoveAttr("training_mode")
 }

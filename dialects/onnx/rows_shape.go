@@ -12,7 +12,7 @@ func shapeRows() map[string]row {
 		"Concat":          {class: Copies, infer: inferConcat, traits: moves, carries: allOperands, down: []Step{frontAxes(11, "axis")}, up: []Rise{was(4, "axis", ssa.Int(1))}},
 		"Constant":        {infer: inferConstant, traits: moves, noGPU: beforeRun},
 		"ConstantOfShape": {class: Copies, infer: inferConstantOfShape, limits: limitVector, traits: moves, down: []Step{express(9, constantOfShape)}},
-		"DepthToSpace":    {class: Copies, infer: inferDepthSpace, traits: moves, down: []Step{{11, columnsFirst}}, other: depthToSpace},
+		"DepthToSpace":    {class: Copies, infer: inferDepthSpace, traits: moves, down: []Step{bodyUnless(11, "mode", ssa.Str("DCR"))}, other: bodyOfAny},
 		"Expand":          {class: Copies, infer: inferExpand, limits: limitShape, traits: moves, carries: operands(0), down: []Step{express(8, expand)}},
 		"EyeLike":         {class: Copies, infer: inferLikeInput, traits: moves, down: []Step{express(9, eyeLike)}},
 		"Flatten":         {class: Copies, infer: inferFlatten, traits: moves, carries: operands(0), down: []Step{frontAxes(11, "axis")}},
@@ -39,7 +39,7 @@ func shapeRows() map[string]row {
 		"Shape":           {class: Copies, infer: inferShape, traits: moves, down: []Step{{15, shapeRange}}, noGPU: beforeRun},
 		"Size":            {class: Copies, infer: inferSize, traits: moves, noGPU: beforeRun},
 		"Slice":           {class: Copies, infer: inferSlice, limits: limitSlice, traits: moves, carries: operands(0), down: []Step{{11, sliceForward}, {10, sliceAttrs}}, up: []Rise{{10, sliceInputs}}},
-		"SpaceToDepth":    {class: Copies, infer: inferDepthSpace, traits: moves, down: []Step{{28, depthFirst}}, other: spaceToDepth},
+		"SpaceToDepth":    {class: Copies, infer: inferDepthSpace, traits: moves, down: []Step{bodyUnless(28, "mode", ssa.Str("DCR"))}, other: bodyOfAny},
 		"Split": {
 			class: Copies, infer: inferSplit,
 			traits:  moves,

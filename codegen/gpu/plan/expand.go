@@ -66,14 +66,12 @@ func expressionOf(k ssa.Kind) func(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
 	if onnx.HasBody(k) {
 		return body
 	}
-	return composed[k]
+	return nil
 }
 
 // body is what the standard makes a composite operator of.
-func body(b *onnx.Builder, o *ssa.Op) []*ssa.Value { return downgrade(b, o).Body() }
-
-func downgrade(b *onnx.Builder, o *ssa.Op) *onnx.Downgrade {
-	return &onnx.Downgrade{Builder: *b, Node: o, Target: onnx.Standard, Opset: onnx.Newest}
+func body(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
+	return (&onnx.Downgrade{Builder: *b, Node: o, Target: onnx.Standard, Opset: onnx.Newest}).Body()
 }
 
 // either are operators without a body that have kernels for most of what they do, and which others express where these refuse.

@@ -7,20 +7,6 @@ import (
 	"github.com/aton-project/aton/ssa/tensor"
 )
 
-// composed are operators that others express whatever the opset is.
-var composed = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{
-	"onnx::GlobalLpPool": fallback,
-	"onnx::Hardmax":      fallback,
-}
-
-// fallback is the way that targets take which lack the operator for a type.
-func fallback(b *onnx.Builder, o *ssa.Op) []*ssa.Value {
-	if !onnx.TypeFallback(o.Kind.Name())(downgrade(b, o), o.Result(0).DType()) {
-		unable("no other way to compute it")
-	}
-	return nil
-}
-
 // variants express operators where their operands allow it.
 var variants = map[ssa.Kind]func(b *onnx.Builder, o *ssa.Op) []*ssa.Value{"onnx::MelWeightMatrix": melWeights}
 

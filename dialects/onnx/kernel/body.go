@@ -36,7 +36,7 @@ func evalBody(c *call) []*tensor.Tensor {
 	if err := onnx.Build(func() {
 		stated, o = node(false), node(true)
 		d := &onnx.Downgrade{Builder: onnx.Builder{Block: block}, Node: o, Opset: onnx.Newest, Target: onnx.Standard}
-		results = d.Body()
+		results = d.WideBody()
 	}); err != nil {
 		c.fail("%v", err)
 	}

@@ -24,8 +24,6 @@ func convolution(name string) kernel {
 		return evalMaxPool
 	case "AveragePool", "LpPool":
 		return evalAveragePool
-	case "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool":
-		return evalGlobalPool
 	case "MaxUnpool":
 		return evalMaxUnpool
 	case "Col2Im":
@@ -446,32 +444,6 @@ func evalAveragePool(c *call) []*tensor.Tensor {
 		}
 	})
 	return one(tensor.FromFloats(x.DType, shape, out))
-}
-
-func evalGlobalPool(c *call) []*tensor.Tensor {
-	x := c.t(0)
-	if len(x.Shape) < 2 {
-		c.fail("rank %d", len(x.Shape))
-	}
-	shape := slices.Clone(x.Shape)
-	for i := 2; i < len(shape); i++ {
-		shape[i] = 1
-	}
-	f := func(row []float64) float64 { return total(row) / float64(len(row)) }
-	switch c.kind.Name() {
-	case "GlobalMaxPool":
-		f = func(row []float64) float64 { return slices.Max(row) }
-	case "GlobalLpPool":
-		p := float64(c.int("p"))
-		f = func(row []float64) float64 {
-			s := 0.0
-			for _, v := range row {
-				s += math.Pow(math.Abs(v), p)
-			}
-			return math.Pow(s, 1/p)
-		}
-	}
-	return one(tensor.FromFloats(x.DType, shape, reduceRows(x.Float64s(), prod(x.Shape[:2]), prod(x.Shape[2:]), f)))
 }
 
 func evalMaxUnpool(c *call) []*tensor.Tensor {

@@ -58,8 +58,6 @@ func movement(name string) kernel {
 		return evalWhere
 	case "Compress":
 		return evalCompress
-	case "DepthToSpace", "SpaceToDepth":
-		return evalDepthSpace
 	case "NonZero":
 		return evalNonZero
 	case "ReverseSequence":

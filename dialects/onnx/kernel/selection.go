@@ -24,29 +24,6 @@ func evalCompress(c *call) []*tensor.Tensor {
 	return one(gatherAxis(x, k, picked, []int64{int64(len(picked))}))
 }
 
-func evalDepthSpace(c *call) []*tensor.Tensor {
-	x, b := c.t(0), c.int("blocksize")
-	if len(x.Shape) != 4 || b < 1 {
-		c.fail("rank %d, block size %d", len(x.Shape), b)
-	}
-	n, ch, h, w := x.Shape[0], x.Shape[1], x.Shape[2], x.Shape[3]
-	crd := c.str("mode") == "CRD"
-	if c.kind == "onnx::SpaceToDepth" {
-		y := x.Reshape([]int64{n, ch, h / b, b, w / b, b})
-		perm := []int{0, 3, 5, 1, 2, 4}
-		if crd {
-			perm = []int{0, 1, 3, 5, 2, 4}
-		}
-		return one(transpose(y, perm).Reshape([]int64{n, ch * b * b, h / b, w / b}))
-	}
-	if crd {
-		y := x.Reshape([]int64{n, ch / (b * b), b, b, h, w})
-		return one(transpose(y, []int{0, 1, 4, 2, 5, 3}).Reshape([]int64{n, ch / (b * b), h * b, w * b}))
-	}
-	y := x.Reshape([]int64{n, b, b, ch / (b * b), h, w})
-	return one(transpose(y, []int{0, 3, 4, 1, 5, 2}).Reshape([]int64{n, ch / (b * b), h * b, w * b}))
-}
-
 // truth tells for each element whether it is not zero.
 func truth(t *tensor.Tensor) []bool {
 	out := make([]bool, 0, t.NumElements())
